@@ -1,0 +1,73 @@
+/* conn.h - one connection type for TCP, TLS and Unix sockets, over libevent
+ *
+ *        connect/accept -> (TLS handshake) -> Hello/Welcome -> frames ... -> closed
+ *
+ * Frames come in whole, checked against the limit of their type before memory is taken. All calls and
+ * callbacks happen on the thread of the event base. A connection is never freed inside its own
+ * callback: ms_conn_close marks it, it is destroyed after the callback chain. on_close is called
+ * exactly once for each connection, unless ms_conn_destroy was called. */
+#ifndef MS_CONN_H
+#define MS_CONN_H
+
+#include "proto/err.h"
+#include "proto/tls.h"
+#include "proto/wire.h"
+
+#include <event2/event.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct ms_conn;
+
+struct ms_conn_handler {
+    /* The handshake (if any) and Hello/Welcome are over; peer is known. NULL allowed. */
+    void (*on_open)(struct ms_conn *conn, void *arg);
+    /* One frame; bytes are borrowed until return. */
+    void (*on_frame)(struct ms_conn *conn, const struct ms_wire_header *head, const uint8_t *bytes,
+                     void *arg);
+    /* Over: reason says who closed and why, in words; code is an enum ms_code. The connection is
+     * gone after this returns. */
+    void (*on_close)(struct ms_conn *conn, int code, const char *reason, void *arg);
+};
+
+struct ms_conn_options {
+    SSL_CTX *tls;             /* NULL: plain. Not owned */
+    const char *tls_host;     /* client: name or IP to verify; NULL: skip (Unix sockets) */
+    const char *software;     /* "msctl 0.1.0": goes into Hello or Welcome */
+    const char *cluster;      /* server: goes into Welcome */
+    unsigned plain_role;      /* server: role of a peer without TLS on TCP (enum ms_role, or-ed) */
+    unsigned owner_uid;       /* server: Unix peers with this uid or 0 are admins, others users */
+    int require_scheduler;    /* client: the server's certificate must be a scheduler's */
+};
+
+/* Starts to connect; on_open or on_close follows. Name look-up blocks. Returns owned by the loop:
+ * alive until on_close. */
+int ms_conn_connect(struct event_base *base, const char *address, const struct ms_conn_options *opt,
+                    const struct ms_conn_handler *handler, void *arg, struct ms_conn **ret,
+                    struct ms_err *err);
+
+/* Takes an accepted fd. */
+int ms_conn_accept(struct event_base *base, int fd, const struct ms_conn_options *opt,
+                   const struct ms_conn_handler *handler, void *arg, struct ms_conn **ret,
+                   struct ms_err *err);
+
+/* Queues one frame. MS_E_FULL when more than MS_OUTPUT_HARD is unsent: the connection is then closing.
+ * ms_conn_send_bytes takes a frame that ms_wire_pack made. */
+int ms_conn_send(struct ms_conn *conn, uint16_t type, uint32_t id, const ProtobufCMessage *msg,
+                 struct ms_err *err);
+int ms_conn_send_bytes(struct ms_conn *conn, const uint8_t *frame, size_t size, struct ms_err *err);
+
+/* Refuses in words and closes after the text has gone out: an Error frame, then an orderly end. */
+void ms_conn_refuse(struct ms_conn *conn, uint32_t id, int code, const char *text);
+/* Orderly end after the output is flushed (bounded by MS_HANDSHAKE_MS). on_close follows. */
+void ms_conn_close(struct ms_conn *conn);
+/* At once, no on_close. NULL allowed. */
+void ms_conn_destroy(struct ms_conn *conn);
+
+const struct ms_peer *ms_conn_peer(const struct ms_conn *conn); /* borrowed until on_close */
+void ms_conn_set_arg(struct ms_conn *conn, void *arg);
+/* Local address of the socket, for "the address from which the scheduler is reached". */
+const char *ms_conn_local(const struct ms_conn *conn);
+size_t ms_conn_unsent(const struct ms_conn *conn);
+
+#endif

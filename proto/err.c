@@ -1,0 +1,102 @@
+/* err.c - status codes and the text that goes with them */
+#include "proto/err.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+static const struct {
+    int code;
+    const char *name;
+    int exit_status;
+} codes[] = {
+    {MS_OK, "ok", 0},
+    {MS_E_INVALID, "invalid", 2},
+    {MS_E_NOT_FOUND, "not found", 4},
+    {MS_E_EXISTS, "exists", 4},
+    {MS_E_REFUSED, "refused", 4},
+    {MS_E_UNREACHABLE, "unreachable", 3},
+    {MS_E_TIMEOUT, "timeout", 124},
+    {MS_E_CLOSED, "closed", 3},
+    {MS_E_PROTOCOL, "protocol error", 3},
+    {MS_E_TLS, "tls error", 3},
+    {MS_E_IO, "i/o error", 1},
+    {MS_E_FULL, "full", 4},
+    {MS_E_NOMEM, "out of memory", 1},
+    {MS_E_ABORTED, "aborted", 1},
+    {MS_E_FAILED, "failed", 1},
+    {MS_E_CONFIG, "configuration", 78},
+    {MS_E_UNSUPPORTED, "unsupported", 2},
+    {MS_E_CANCELLED, "cancelled", 5},
+};
+
+int ms_fail(struct ms_err *err, int code, const char *fmt, ...)
+{
+    if (err != NULL) {
+        char text[MS_ERR_TEXT_MAX]; /* the arguments may point into err itself */
+        va_list args;
+        va_start(args, fmt);
+        vsnprintf(text, sizeof(text), fmt, args);
+        va_end(args);
+        err->code = code;
+        memcpy(err->text, text, sizeof(text));
+    }
+    return code;
+}
+
+int ms_fail_errno(struct ms_err *err, int code, const char *fmt, ...)
+{
+    int saved = errno;
+    if (err != NULL) {
+        char text[MS_ERR_TEXT_MAX];
+        va_list args;
+        va_start(args, fmt);
+        int used = vsnprintf(text, sizeof(text), fmt, args);
+        va_end(args);
+        if (used >= 0 && (size_t)used < sizeof(text)) {
+            snprintf(text + used, sizeof(text) - (size_t)used, ": %s", strerror(saved));
+        }
+        err->code = code;
+        memcpy(err->text, text, sizeof(text));
+    }
+    errno = saved;
+    return code;
+}
+
+int ms_err_prefix(struct ms_err *err, const char *fmt, ...)
+{
+    if (err == NULL) {
+        return MS_E_FAILED;
+    }
+    char text[MS_ERR_TEXT_MAX];
+    va_list args;
+    va_start(args, fmt);
+    int used = vsnprintf(text, sizeof(text), fmt, args);
+    va_end(args);
+    if (used >= 0 && (size_t)used < sizeof(text)) {
+        snprintf(text + used, sizeof(text) - (size_t)used, ": %s", err->text);
+    }
+    memcpy(err->text, text, sizeof(text));
+    return err->code;
+}
+
+const char *ms_code_name(int code)
+{
+    for (size_t i = 0; i < MS_ARRAY_SIZE(codes); i++) {
+        if (codes[i].code == code) {
+            return codes[i].name;
+        }
+    }
+    return "unknown";
+}
+
+int ms_code_exit_status(int code)
+{
+    for (size_t i = 0; i < MS_ARRAY_SIZE(codes); i++) {
+        if (codes[i].code == code) {
+            return codes[i].exit_status;
+        }
+    }
+    return 1;
+}

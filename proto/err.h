@@ -1,0 +1,56 @@
+/* err.h - status codes and the text that goes with them
+ *
+ * A function that can fail returns 0 or a negative enum ms_code. Where a human will read the reason
+ * its last parameter is a struct ms_err. The text names the object, the cause and the next step. */
+#ifndef MS_ERR_H
+#define MS_ERR_H
+
+#include "proto/macros.h"
+
+/* The numbers go on the wire (Error.code, negated) and decide the exit status: never renumber. */
+enum ms_code {
+    MS_OK = 0,
+    MS_E_INVALID = -1,      /* input that can never work: usage, a job file, a value out of range */
+    MS_E_NOT_FOUND = -2,    /* the named object does not exist */
+    MS_E_EXISTS = -3,       /* it exists already: node id, run directory */
+    MS_E_REFUSED = -4,      /* understood and not allowed: certificate, role, owner, mismatch */
+    MS_E_UNREACHABLE = -5,  /* nobody answers at the address */
+    MS_E_TIMEOUT = -6,      /* the wait that the text names took too long */
+    MS_E_CLOSED = -7,       /* the peer closed the connection or died */
+    MS_E_PROTOCOL = -8,     /* bytes that are no valid frame or message */
+    MS_E_TLS = -9,          /* handshake or certificate trouble on this side */
+    MS_E_IO = -10,          /* file or device */
+    MS_E_FULL = -11,        /* no space, or a limit of limits.h is reached */
+    MS_E_NOMEM = -12,       /* out of memory */
+    MS_E_ABORTED = -13,     /* a newer generation or a stop woke the waiter */
+    MS_E_FAILED = -14,      /* the job failed */
+    MS_E_CONFIG = -15,      /* a daemon's configuration: exit 78 */
+    MS_E_UNSUPPORTED = -16, /* valid, but this build or machine cannot do it */
+    MS_E_CANCELLED = -17,   /* the job was cancelled */
+};
+
+enum { MS_ERR_TEXT_MAX = 384 }; /* a path of 255 bytes, the cause and a command that helps */
+
+struct ms_err {
+    int code; /* enum ms_code */
+    char text[MS_ERR_TEXT_MAX];
+};
+
+/* Fills err (NULL allowed) and returns code, so that a failure is one line:
+ *     return ms_fail(err, MS_E_EXISTS, "node %s is registered already", id);
+ * Text that does not fit is cut. Any thread. */
+int ms_fail(struct ms_err *err, int code, const char *fmt, ...) MS_PRINTF(3, 4);
+
+/* As ms_fail, and appends ": " and the text of errno as it was on entry. */
+int ms_fail_errno(struct ms_err *err, int code, const char *fmt, ...) MS_PRINTF(3, 4);
+
+/* Puts "<context>: " before the text already in err and returns its code. */
+int ms_err_prefix(struct ms_err *err, const char *fmt, ...) MS_PRINTF(2, 3);
+
+/* Short lower-case name of a code ("refused"), never NULL. */
+const char *ms_code_name(int code);
+
+/* Exit status of a command line tool for a code: 0 1 2 3 4 5 124 (docs/design.md, exit statuses). */
+int ms_code_exit_status(int code);
+
+#endif

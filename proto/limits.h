@@ -1,0 +1,64 @@
+/* limits.h - every limit of the system, with its reason
+ *
+ * Read this first: the numbers say what the system is for. */
+#ifndef MS_LIMITS_H
+#define MS_LIMITS_H
+
+/* Names and texts */
+#define MS_NAME_MAX  64   /* node ids, job names, user names: fits a column, a file name and a CN */
+#define MS_HOST_MAX  256  /* a DNS name (253) or an address literal */
+#define MS_PATH_MAX  1024 /* paths in jobs and messages */
+#define MS_ADDR_MAX  320  /* "[host]:port" or "unix:path" */
+#define MS_TEXT_MAX  384  /* a reason that a person reads (MS_ERR_TEXT_MAX) */
+#define MS_TOKEN_LEN 32   /* SHA-256 size: group token, digests */
+
+/* Control plane frames */
+#define MS_FRAME_MAX      (4U << 20) /* hard cap of one frame; each type has its own below this */
+#define MS_FRAME_SMALL    (64U << 10)
+#define MS_SPEC_MAX       (256U << 10) /* a job's JSON: the largest sample is 2 KiB */
+#define MS_LOG_CHUNK_MAX  (64U << 10)
+#define MS_UNPACK_FACTOR  16 /* protobuf-c may allocate this many times the frame, not more */
+#define MS_UNPACK_MAX     (8U << 20)
+#define MS_UNKNOWN_FIELDS 16 /* a newer peer may add a few */
+
+/* Cluster */
+#define MS_WORKERS_MAX     1024   /* ranks of one job: 1024 * 200 bytes of members fit an Assign */
+#define MS_NODES_MAX       16384  /* registered nodes: one heartbeat a second is 16k frames/s */
+#define MS_JOBS_QUEUED_MAX 100000 /* 100k * ~3 KiB of spec is 300 MB of memory at the worst */
+#define MS_JOBS_KEPT_MAX   200000 /* finished jobs that `msctl jobs --all` still knows */
+#define MS_CONNS_MAX       20000  /* nodes, and 3.6k clients beside them */
+#define MS_HALF_OPEN_MAX   256    /* connections inside the TLS handshake, all together */
+#define MS_LIST_PAGE_MAX   1000   /* rows of one list reply */
+#define MS_OUTPUT_SOFT     (1U << 20) /* unsent bytes to one peer: stop reading from it */
+#define MS_OUTPUT_HARD     (16U << 20) /* ... drop it */
+
+/* Times, milliseconds */
+#define MS_HANDSHAKE_MS         5000 /* TLS handshake and Hello */
+#define MS_LEASE_MS             10000 /* standing cluster: a silent node is lost after this */
+#define MS_LEASE_MIN_MS         1000
+#define MS_LEASE_MAX_MS         3600000
+#define MS_TOPO_TIMEOUT_S       1800 /* dynamic cluster: MindSpore's documented defaults */
+#define MS_NODE_TIMEOUT_S       600
+#define MS_RECV_TIMEOUT_S       600
+#define MS_PROBE_MS             1000 /* a half-open duplicate may answer within this */
+#define MS_CANCEL_GRACE_MS      30000
+#define MS_RECONNECT_MIN_MS     100 /* exponential with full jitter between the two */
+#define MS_RECONNECT_MAX_MS     30000
+#define MS_HEARTBEATS_PER_LEASE 5 /* four may be lost */
+
+/* Data plane */
+#define MS_DATA_FRAME_MAX (1U << 20) /* an abort waits for at most this much */
+#define MS_DATA_PORT_MIN  8200
+#define MS_DATA_PORT_MAX  8455
+#define MS_SCHED_PORT     8118
+
+/* Jobs */
+#define MS_JOB_FILE_MAX      (1U << 20)
+#define MS_BATCH_MAX         65536
+#define MS_EPOCHS_MAX        1000000
+#define MS_CLASSES_MAX       100000
+#define MS_TRANSFORMS_MAX    16
+#define MS_IMAGE_SIDE_MAX    4096
+#define MS_IMAGE_CHANNEL_MAX 16
+
+#endif

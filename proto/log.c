@@ -1,0 +1,96 @@
+/* log.c - one event, one line, on standard error */
+#include "proto/log.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { LINE_MAX_BYTES = 2048 }; /* below PIPE_BUF, so that a line is written whole or not at all */
+
+static int log_fd = STDERR_FILENO;
+static enum ms_log_level log_max = MS_LOG_INFO;
+static int log_journal;
+
+void ms_log_init(int fd, enum ms_log_level max_level, int journal)
+{
+    log_fd = fd;
+    log_max = max_level;
+    log_journal = journal;
+}
+
+static size_t put_head(char *line, size_t size, enum ms_log_level level)
+{
+    if (log_journal) {
+        return (size_t)snprintf(line, size, "<%d>", (int)level);
+    }
+    static const char *const names[] = {"", "", "", "error ", "warning ", "", "", "debug "};
+    struct timespec now;
+    struct tm tm;
+    clock_gettime(CLOCK_REALTIME, &now);
+    localtime_r(&now.tv_sec, &tm);
+    char stamp[40];
+    strftime(stamp, sizeof(stamp), "%Y-%m-%d %H:%M:%S", &tm);
+    return (size_t)snprintf(line, size, "%s.%03ld %s", stamp, now.tv_nsec / 1000000,
+                            names[(unsigned)level & 7U]);
+}
+
+void ms_log(enum ms_log_level level, const char *fmt, ...)
+{
+    if (level > log_max) {
+        return;
+    }
+    char line[LINE_MAX_BYTES];
+    size_t head = put_head(line, sizeof(line), level);
+    va_list args;
+    va_start(args, fmt);
+    int body = vsnprintf(line + head, sizeof(line) - head, fmt, args);
+    va_end(args);
+    if (body < 0) {
+        return;
+    }
+    size_t used = head + (size_t)body;
+    if (used > sizeof(line) - 1) {
+        used = sizeof(line) - 1;
+    }
+    for (size_t i = head; i < used; i++) { /* one event stays one line, whatever was in the text */
+        if (line[i] == '\n') {
+            line[i] = ' ';
+        }
+    }
+    line[used++] = '\n';
+    ssize_t written = write(log_fd, line, used);
+    (void)written; /* a full disk must not stop the program that logs */
+}
+
+const char *ms_log_quote(char *buf, size_t size, const char *text)
+{
+    size_t used = 0;
+    if (size < 3) {
+        if (size > 0) {
+            buf[0] = '\0';
+        }
+        return buf;
+    }
+    buf[used++] = '"';
+    for (const unsigned char *p = (const unsigned char *)text; *p != '\0'; p++) {
+        char one[5];
+        if (*p == '"' || *p == '\\') {
+            snprintf(one, sizeof(one), "\\%c", *p);
+        } else if (*p < 0x20 || *p == 0x7f) {
+            snprintf(one, sizeof(one), "\\x%02x", *p);
+        } else {
+            snprintf(one, sizeof(one), "%c", *p);
+        }
+        size_t n = strlen(one);
+        if (used + n + 2 > size) {
+            break;
+        }
+        memcpy(buf + used, one, n);
+        used += n;
+    }
+    buf[used++] = '"';
+    buf[used] = '\0';
+    return buf;
+}

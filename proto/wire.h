@@ -1,0 +1,103 @@
+/* wire.h - messages of the control plane as bytes: the table of types, frames, safe unpacking
+ *
+ * A frame is a 16-byte header (all integers big-endian) and a protobuf message:
+ *
+ *     0      4      6      8         12        16
+ *     | MSC1 | type | zero | id      | length  | message ... |
+ *
+ * id is chosen by the side that asks and repeated in the answer; 0 where no answer is expected.
+ * docs/protocol.md has the prose, tests/golden one frame of each type. */
+#ifndef MS_WIRE_H
+#define MS_WIRE_H
+
+#include "proto/err.h"
+
+#include <protobuf-c/protobuf-c.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define MS_PROTOCOL_VERSION 1U
+enum { MS_WIRE_HEADER = 16 };
+
+/* Never renumber. */
+enum ms_msg {
+    MS_MSG_HELLO = 1,
+    MS_MSG_WELCOME = 2,
+    MS_MSG_ERROR = 3,
+    MS_MSG_OK = 4,
+    MS_MSG_REGISTER = 10,
+    MS_MSG_HEARTBEAT = 11,
+    MS_MSG_RANK_READY = 12,
+    MS_MSG_PROGRESS = 13,
+    MS_MSG_RANK_DONE = 14,
+    MS_MSG_PEER_REPORT = 15,
+    MS_MSG_LOG_CHUNK = 16, /* worker -> scheduler, and scheduler -> client */
+    MS_MSG_LEAVE = 17,
+    MS_MSG_REGISTERED = 30,
+    MS_MSG_HEARTBEAT_ACK = 31,
+    MS_MSG_ASSIGN = 32,
+    MS_MSG_START = 33,
+    MS_MSG_STOP = 34,
+    MS_MSG_LOG_READ = 35,
+    MS_MSG_SUBMIT = 50,
+    MS_MSG_JOB_QUERY = 51,
+    MS_MSG_CANCEL = 52,
+    MS_MSG_WATCH = 53,
+    MS_MSG_NODE_QUERY = 54,
+    MS_MSG_STATUS_QUERY = 55,
+    MS_MSG_LOG_QUERY = 56,
+    MS_MSG_SUBMITTED = 70,
+    MS_MSG_JOB_LIST = 71,
+    MS_MSG_JOB_UPDATE = 72,
+    MS_MSG_NODE_LIST = 73,
+    MS_MSG_STATUS_INFO = 74,
+};
+
+/* Who may send a type; a bit each. A peer's role comes from its certificate or socket (tls.h). */
+enum ms_role {
+    MS_ROLE_NONE = 0,
+    MS_ROLE_WORKER = 1,
+    MS_ROLE_USER = 2,
+    MS_ROLE_ADMIN = 4,
+    MS_ROLE_SCHEDULER = 8,
+};
+
+struct ms_wire_type {
+    uint16_t type;    /* enum ms_msg */
+    const char *name; /* "Register" */
+    const ProtobufCMessageDescriptor *descriptor;
+    uint32_t bytes_max; /* of the packed message */
+    unsigned senders;   /* enum ms_role, or-ed */
+};
+
+/* The row of a type, or NULL. Any thread. */
+const struct ms_wire_type *ms_wire_find(uint16_t type);
+/* Row i, or NULL past the end: for tests, fuzzers and the check against docs. */
+const struct ms_wire_type *ms_wire_at(size_t i);
+
+struct ms_wire_header {
+    uint16_t type;
+    uint32_t id;
+    uint32_t length; /* of the message behind the header */
+};
+
+/* Reads a header. MS_E_PROTOCOL names what is wrong: magic (and what it looks like: HTTP, a TLS
+ * record, MindSpore's RPC0), unknown type, reserved bits, a length above the type's limit. */
+int ms_wire_parse_header(const uint8_t bytes[MS_WIRE_HEADER], struct ms_wire_header *ret,
+                         struct ms_err *err);
+
+/* Packed size of header and message. */
+size_t ms_wire_size(const ProtobufCMessage *msg);
+/* Packs header and message into buf of exactly ms_wire_size bytes. msg's descriptor must be that of
+ * type; a message above its limit is MS_E_FULL. */
+int ms_wire_pack(uint16_t type, uint32_t id, const ProtobufCMessage *msg, uint8_t *buf, size_t size,
+                 struct ms_err *err);
+
+/* Unpacks and validates the length bytes behind a header. Memory comes from one capped arena:
+ * destroy the result with ms_wire_free only. Refuses too many unknown fields, strings with control
+ * bytes or over their limit, repeated fields over theirs. Returns owned. */
+int ms_wire_unpack(uint16_t type, const uint8_t *bytes, size_t length, ProtobufCMessage **ret,
+                   struct ms_err *err);
+void ms_wire_free(ProtobufCMessage *msg); /* NULL allowed */
+
+#endif
