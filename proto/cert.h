@@ -30,7 +30,8 @@ struct ms_cert_request {
     const char *password; /* of the PKCS#12; "" allowed */
 };
 
-/* Issues key + certificate and writes them as PKCS#12 (0600). ret_serial: hex, 41 bytes, NULL ok. */
+/* Issues key + certificate and writes them as PKCS#12 (0600). ret_serial: hex, 41 bytes, NULL ok.
+ */
 int ms_ca_issue(const struct ms_ca *ca, const struct ms_cert_request *req, const char *p12_path,
                 char *ret_serial, struct ms_err *err);
 

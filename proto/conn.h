@@ -2,8 +2,8 @@
  *
  *        connect/accept -> (TLS handshake) -> Hello/Welcome -> frames ... -> closed
  *
- * Frames come in whole, checked against the limit of their type before memory is taken. All calls and
- * callbacks happen on the thread of the event base. A connection is never freed inside its own
+ * Frames come in whole, checked against the limit of their type before memory is taken. All calls
+ * and callbacks happen on the thread of the event base. A connection is never freed inside its own
  * callback: ms_conn_close marks it, it is destroyed after the callback chain. on_close is called
  * exactly once for each connection, unless ms_conn_destroy was called. */
 #ifndef MS_CONN_H
@@ -31,13 +31,13 @@ struct ms_conn_handler {
 };
 
 struct ms_conn_options {
-    SSL_CTX *tls;             /* NULL: plain. Not owned */
-    const char *tls_host;     /* client: name or IP to verify; NULL: skip (Unix sockets) */
-    const char *software;     /* "msctl 0.1.0": goes into Hello or Welcome */
-    const char *cluster;      /* server: goes into Welcome */
-    unsigned plain_role;      /* server: role of a peer without TLS on TCP (enum ms_role, or-ed) */
-    unsigned owner_uid;       /* server: Unix peers with this uid or 0 are admins, others users */
-    int require_scheduler;    /* client: the server's certificate must be a scheduler's */
+    SSL_CTX *tls;          /* NULL: plain. Not owned */
+    const char *tls_host;  /* client: name or IP to verify; NULL: skip (Unix sockets) */
+    const char *software;  /* "msctl 0.1.0": goes into Hello or Welcome */
+    const char *cluster;   /* server: goes into Welcome */
+    unsigned plain_role;   /* server: role of a peer without TLS on TCP (enum ms_role, or-ed) */
+    unsigned owner_uid;    /* server: Unix peers with this uid or 0 are admins, others users */
+    int require_scheduler; /* client: the server's certificate must be a scheduler's */
 };
 
 /* Starts to connect; on_open or on_close follows. Name look-up blocks. Returns owned by the loop:
@@ -51,8 +51,8 @@ int ms_conn_accept(struct event_base *base, int fd, const struct ms_conn_options
                    const struct ms_conn_handler *handler, void *arg, struct ms_conn **ret,
                    struct ms_err *err);
 
-/* Queues one frame. MS_E_FULL when more than MS_OUTPUT_HARD is unsent: the connection is then closing.
- * ms_conn_send_bytes takes a frame that ms_wire_pack made. */
+/* Queues one frame. MS_E_FULL when more than MS_OUTPUT_HARD is unsent: the connection is then
+ * closing. ms_conn_send_bytes takes a frame that ms_wire_pack made. */
 int ms_conn_send(struct ms_conn *conn, uint16_t type, uint32_t id, const ProtobufCMessage *msg,
                  struct ms_err *err);
 int ms_conn_send_bytes(struct ms_conn *conn, const uint8_t *frame, size_t size, struct ms_err *err);

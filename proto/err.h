@@ -50,7 +50,8 @@ int ms_err_prefix(struct ms_err *err, const char *fmt, ...) MS_PRINTF(2, 3);
 /* Short lower-case name of a code ("refused"), never NULL. */
 const char *ms_code_name(int code);
 
-/* Exit status of a command line tool for a code: 0 1 2 3 4 5 124 (docs/design.md, exit statuses). */
+/* Exit status of a command line tool for a code: 0 1 2 3 4 5 124 (docs/design.md, exit statuses).
+ */
 int ms_code_exit_status(int code);
 
 #endif

@@ -29,11 +29,11 @@
 #define MS_CONNS_MAX       20000  /* nodes, and 3.6k clients beside them */
 #define MS_HALF_OPEN_MAX   256    /* connections inside the TLS handshake, all together */
 #define MS_LIST_PAGE_MAX   1000   /* rows of one list reply */
-#define MS_OUTPUT_SOFT     (1U << 20) /* unsent bytes to one peer: stop reading from it */
+#define MS_OUTPUT_SOFT     (1U << 20)  /* unsent bytes to one peer: stop reading from it */
 #define MS_OUTPUT_HARD     (16U << 20) /* ... drop it */
 
 /* Times, milliseconds */
-#define MS_HANDSHAKE_MS         5000 /* TLS handshake and Hello */
+#define MS_HANDSHAKE_MS         5000  /* TLS handshake and Hello */
 #define MS_LEASE_MS             10000 /* standing cluster: a silent node is lost after this */
 #define MS_LEASE_MIN_MS         1000
 #define MS_LEASE_MAX_MS         3600000

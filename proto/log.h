@@ -2,11 +2,11 @@
  *
  *     <5>job.lost job=17 node="w3" reason="lease expired" after_ms=10012
  *
- * The <N> prefix is syslog's priority as systemd reads it; it is left out on a terminal and in files
- * of `msctl run` (ms_log_init decides), where local time stands instead. The event name comes first,
- * then stable keys. Values that hold anything but [A-Za-z0-9_.:/@+-] are quoted and escaped by the
- * caller through ms_log_quote. Only mains and the files that style.md names log; libraries return
- * errors. Any thread: a line is one write(2). */
+ * The <N> prefix is syslog's priority as systemd reads it; it is left out on a terminal and in
+ * files of `msctl run` (ms_log_init decides), where local time stands instead. The event name comes
+ * first, then stable keys. Values that hold anything but [A-Za-z0-9_.:/@+-] are quoted and escaped
+ * by the caller through ms_log_quote. Only mains and the files that style.md names log; libraries
+ * return errors. Any thread: a line is one write(2). */
 #ifndef MS_LOG_H
 #define MS_LOG_H
 
@@ -22,13 +22,15 @@ enum ms_log_level {
     MS_LOG_DEBUG = 7,
 };
 
-/* Lines above max_level are dropped. journal: write "<N>" prefixes instead of the time. fd stays the
- * caller's. Call before the first thread starts. Default: MS_LOG_INFO to standard error, with time. */
+/* Lines above max_level are dropped. journal: write "<N>" prefixes instead of the time. fd stays
+ * the caller's. Call before the first thread starts. Default: MS_LOG_INFO to standard error, with
+ * time. */
 void ms_log_init(int fd, enum ms_log_level max_level, int journal);
 
 void ms_log(enum ms_log_level level, const char *fmt, ...) MS_PRINTF(2, 3);
 
-/* Writes text as a quoted value into buf ("..." with \" \\ and \xNN) and returns buf; cut to fit. */
+/* Writes text as a quoted value into buf ("..." with \" \\ and \xNN) and returns buf; cut to fit.
+ */
 const char *ms_log_quote(char *buf, size_t size, const char *text);
 
 #endif

@@ -1,8 +1,9 @@
 /* rng.h - counter-based random numbers: a value is a function of (stream, index), nothing is hidden
  *
  * splitmix64's finalizer over a counter (Steele, Lea, Flood: Fast Splittable Pseudorandom Number
- * Generators, OOPSLA 2014). Data order, augmentation and initial weights use only this, so that they
- * are functions of (seed, epoch, sample) and a restarted rank sees the same. Not for secrets. */
+ * Generators, OOPSLA 2014). Data order, augmentation and initial weights use only this, so that
+ * they are functions of (seed, epoch, sample) and a restarted rank sees the same. Not for secrets.
+ */
 #ifndef MS_RNG_H
 #define MS_RNG_H
 

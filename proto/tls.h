@@ -1,8 +1,8 @@
 /* tls.h - TLS 1.3 with certificates on both sides, and who the peer is
  *
  * Identity is the certificate's URI in subjectAltName: ms://worker/NAME, ms://user/NAME,
- * ms://admin/NAME, ms://scheduler/NAME. PKCS#12 in, as MindSpore has it; the CA's certificate and an
- * optional CRL as PEM. Contexts are immutable after creation and may be shared by threads. */
+ * ms://admin/NAME, ms://scheduler/NAME. PKCS#12 in, as MindSpore has it; the CA's certificate and
+ * an optional CRL as PEM. Contexts are immutable after creation and may be shared by threads. */
 #ifndef MS_TLS_H
 #define MS_TLS_H
 
@@ -13,21 +13,21 @@
 #include <openssl/ssl.h>
 
 struct ms_tls_config {
-    const char *p12_path;      /* certificate and key */
-    const char *p12_password;  /* "" where there is none; never logged */
-    const char *ca_path;       /* PEM */
-    const char *crl_path;      /* PEM; NULL or "": no revocation check */
-    const char *cipher_list;   /* NULL: ours. TLS 1.2 names are accepted and dropped with a warning */
-    int expire_warning_days;   /* 0: 90 */
+    const char *p12_path;     /* certificate and key */
+    const char *p12_password; /* "" where there is none; never logged */
+    const char *ca_path;      /* PEM */
+    const char *crl_path;     /* PEM; NULL or "": no revocation check */
+    const char *cipher_list; /* NULL: ours. TLS 1.2 names are accepted and dropped with a warning */
+    int expire_warning_days; /* 0: 90 */
 };
 
 /* Who a connection's other end is. */
 struct ms_peer {
-    enum ms_role role;              /* NONE until Welcome */
-    char name[MS_NAME_MAX + 1];     /* certificate's name, or "uid 1000" on a Unix socket */
-    char address[MS_ADDR_MAX + 1];  /* for people */
+    enum ms_role role;               /* NONE until Welcome */
+    char name[MS_NAME_MAX + 1];      /* certificate's name, or "uid 1000" on a Unix socket */
+    char address[MS_ADDR_MAX + 1];   /* for people */
     char cert_name[MS_NAME_MAX + 1]; /* NAME of the URI; "" without TLS */
-    unsigned uid;                   /* Unix sockets: SO_PEERCRED; else (unsigned)-1 */
+    unsigned uid;                    /* Unix sockets: SO_PEERCRED; else (unsigned)-1 */
 };
 
 /* Both sides verify. Checks at once that the key matches, the chain verifies, nothing is expired; a
@@ -37,12 +37,12 @@ struct ms_peer {
 int ms_tls_context(const struct ms_tls_config *cfg, SSL_CTX **ret, char *ret_warning,
                    struct ms_err *err);
 
-/* A server-side or client-side SSL on the context. host (clients; NULL: skip) is checked against the
- * server's SAN dns/ip entries. Returns owned or NULL. */
+/* A server-side or client-side SSL on the context. host (clients; NULL: skip) is checked against
+ * the server's SAN dns/ip entries. Returns owned or NULL. */
 SSL *ms_tls_new(SSL_CTX *ctx, int server, const char *host);
 
-/* After the handshake: fills role, name and cert_name of peer. MS_E_REFUSED without a certificate or
- * with one whose URI is not ours. */
+/* After the handshake: fills role, name and cert_name of peer. MS_E_REFUSED without a certificate
+ * or with one whose URI is not ours. */
 int ms_tls_peer(SSL *ssl, struct ms_peer *peer, struct ms_err *err);
 
 /* Drains OpenSSL's error queue into words for a failed handshake or read ("the peer refused our

@@ -32,7 +32,8 @@
                       ck_err_.text, (part));                                                       \
     } while (0)
 
-static inline int test_remove_one(const char *path, const struct stat *st, int flag, struct FTW *ftw)
+static inline int test_remove_one(const char *path, const struct stat *st, int flag,
+                                  struct FTW *ftw)
 {
     (void)st;
     (void)flag;
