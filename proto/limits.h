@@ -32,6 +32,9 @@
 #define MS_OUTPUT_SOFT     (1U << 20)  /* unsent bytes to one peer: stop reading from it */
 #define MS_OUTPUT_HARD     (16U << 20) /* ... drop it */
 
+/* Disk */
+#define MS_STORE_RESERVE (4U << 20) /* 1000 job rows of 3 KiB and the WAL frames around them */
+
 /* Times, milliseconds */
 #define MS_HANDSHAKE_MS         5000  /* TLS handshake and Hello */
 #define MS_LEASE_MS             10000 /* standing cluster: a silent node is lost after this */

@@ -1,0 +1,206 @@
+/* sched.h - the scheduler's decisions: a state machine without I/O
+ *
+ *     event (message, closed connection, passed deadline) + now  ->  state' + effects
+ *
+ * The core owns nodes, topologies and jobs. It never reads a clock, a socket, a file or a random
+ * number: time comes with each event, secrets with the configuration. Whoever drives it (server.c,
+ * or the simulator under tests/sim) carries out the effects in this order:
+ *   1. all PERSIST effects of a tick in one transaction,
+ *   2. after the commit, everything else in the order in which it was emitted.
+ * So nothing is acknowledged that a power cut can undo. If the commit fails the driver must exit;
+ * the store keeps a reserve of disk space so that a full disk is announced before that (store.h),
+ * and sched_refuse_writes then keeps new work out.
+ *
+ * One thread; not re-entrant. */
+#ifndef SCHED_H
+#define SCHED_H
+
+#include "proto/cluster.pb-c.h"
+#include "proto/err.h"
+#include "proto/limits.h"
+#include "proto/log.h"
+#include "proto/tls.h"
+#include "proto/wire.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct sched;
+
+enum sched_mode {
+    SCHED_STANDING, /* a service: idle nodes, a queue of jobs */
+    SCHED_DYNAMIC,  /* MindSpore's dynamic cluster: exactly one job, brought by its workers */
+    SCHED_RUN,      /* private to `msctl run`: standing, until its owner ends it */
+};
+
+struct sched_config {
+    enum sched_mode mode;
+    int64_t lease_ms;             /* a node that is silent longer is lost */
+    int64_t topo_timeout_ms;      /* < 0: for ever */
+    uint32_t worker_num;          /* SCHED_DYNAMIC */
+    int recovery;                 /* SCHED_DYNAMIC: MS_ENABLE_RECOVERY (refused until it exists) */
+    int disable_heartbeat;        /* MS_DISABLE_HEARTBEAT: no lease ever ends */
+    uint8_t secret[MS_TOKEN_LEN]; /* group tokens are SHA-256(secret, job, generation) */
+    const char *software;         /* for StatusInfo */
+    const char *database;         /* for StatusInfo */
+};
+
+/* Monotonic time decides; wall time is only stored for people. */
+struct sched_time {
+    int64_t mono_ms;
+    int64_t wall_ms; /* Unix milliseconds */
+};
+
+/* ---- durable rows: what store.c keeps and gives back --------------------------------------------
+ */
+
+enum sched_job_state {
+    JOB_QUEUED,
+    JOB_PLACING,
+    JOB_RUNNING,
+    JOB_RECOVERING,
+    JOB_SUCCEEDED,
+    JOB_FAILED,
+    JOB_CANCELLED,
+    JOB_STATES
+};
+
+struct sched_job_row {
+    uint64_t id;
+    enum sched_job_state state;
+    char name[MS_NAME_MAX + 1];
+    char owner[MS_NAME_MAX + 1];
+    char reason[MS_TEXT_MAX + 1];
+    char key[MS_NAME_MAX + 1]; /* idempotence key of the submit; "" none */
+    char run_dir[MS_PATH_MAX + 1];
+    uint32_t workers;
+    int32_t priority;
+    int32_t code;
+    uint64_t generation;
+    int64_t submitted_ms, started_ms, ended_ms; /* wall clock */
+    uint64_t steps;
+    double seconds;
+    char weights_sha256[65];
+    char plan_sha256[65];
+    const uint8_t *spec; /* job_json; borrowed; NULL in an update that leaves it as it is */
+    size_t spec_bytes;
+};
+
+/* A rank of a placed job: what a restarted scheduler needs to adopt it. */
+struct sched_member_row {
+    uint64_t job;
+    uint32_t rank;
+    char node_id[MS_NAME_MAX + 1];
+    uint64_t incarnation;
+    char host_name[MS_HOST_MAX + 1];
+    char log_path[MS_PATH_MAX + 1];
+};
+
+/* ---- events -------------------------------------------------------------------------------------
+ */
+
+enum sched_event_kind {
+    SCHED_EV_OPENED, /* Hello/Welcome are over */
+    SCHED_EV_MESSAGE,
+    SCHED_EV_CLOSED,
+    SCHED_EV_TIME,  /* sched_deadline has passed */
+    SCHED_EV_DRAIN, /* SIGTERM: refuse submits, keep jobs; the driver exits when it likes */
+};
+
+struct sched_event {
+    enum sched_event_kind kind;
+    uint64_t conn;               /* chosen by the driver, never used twice */
+    const struct ms_peer *peer;  /* OPENED; borrowed */
+    uint16_t type;               /* MESSAGE: enum ms_msg */
+    uint32_t id;                 /* MESSAGE: frame id, repeated in the answer */
+    const ProtobufCMessage *msg; /* MESSAGE; borrowed, validated by ms_wire_unpack */
+    const char *reason;          /* CLOSED: in words; borrowed */
+};
+
+/* ---- effects ------------------------------------------------------------------------------------
+ */
+
+enum sched_effect_kind {
+    SCHED_DO_SEND,  /* frame to conn */
+    SCHED_DO_CLOSE, /* flush, then close conn */
+    SCHED_DO_LOG,
+    SCHED_DO_PUT_JOB,      /* insert or update by id */
+    SCHED_DO_PUT_MEMBER,   /* insert or update by (job, rank) */
+    SCHED_DO_DROP_MEMBERS, /* of a job */
+    SCHED_DO_DROP_JOB,     /* history beyond MS_JOBS_KEPT_MAX */
+    SCHED_DO_PUT_META,     /* named number: "generation", "next_job" */
+    SCHED_DO_EXIT,         /* dynamic cluster: the job is over, all acknowledged */
+};
+
+struct sched_effect {
+    enum sched_effect_kind kind;
+    uint64_t conn;
+    const uint8_t *frame; /* SEND: header and message; borrowed until the next sched_apply */
+    size_t frame_bytes;
+    enum ms_log_level level;
+    const char *text;                /* LOG: event name and keys; EXIT: reason; borrowed likewise */
+    int status;                      /* EXIT: exit status; CLOSE: unused */
+    const struct sched_job_row *job; /* PUT_JOB; borrowed likewise */
+    const struct sched_member_row *member;
+    uint64_t job_id;      /* DROP_* */
+    const char *meta_key; /* PUT_META */
+    uint64_t meta_value;
+};
+
+/* True for effects that must be durable before any other effect of the same tick is carried out. */
+int sched_effect_is_durable(enum sched_effect_kind kind);
+
+/* ---- life ---------------------------------------------------------------------------------------
+ */
+
+/* Returns owned; NULL without memory. cfg is copied. */
+struct sched *sched_create(const struct sched_config *cfg, struct sched_time now);
+void sched_destroy(struct sched *sched); /* NULL allowed */
+
+/* Loading, before the first event, in any order: what store_load found. Jobs that were placed wait
+ * one full lease for their nodes to come back and are adopted or failed. Rows are copied. */
+int sched_load_meta(struct sched *sched, const char *key, uint64_t value, struct ms_err *err);
+int sched_load_job(struct sched *sched, const struct sched_job_row *row, struct ms_err *err);
+int sched_load_member(struct sched *sched, const struct sched_member_row *row, struct ms_err *err);
+/* Ends loading: checks what belongs together, arms deadlines. */
+int sched_load_done(struct sched *sched, struct sched_time now, struct ms_err *err);
+
+/* The transition. Appends effects; *ret_effects is borrowed until the next call. Several events may
+ * be applied before the effects are carried out (a tick): then call sched_begin_tick first, which
+ * frees what earlier ticks emitted, and read sched_effects at the end. */
+void sched_begin_tick(struct sched *sched);
+void sched_apply(struct sched *sched, const struct sched_event *event, struct sched_time now);
+const struct sched_effect *sched_effects(const struct sched *sched, size_t *ret_n);
+
+/* Monotonic ms of the next deadline, INT64_MAX: none. */
+int64_t sched_deadline(const struct sched *sched);
+
+/* The database cannot grow (SQLITE_FULL): from now on requests that need a durable write are
+ * refused with text (cut to MS_TEXT_MAX), everything else goes on. "" ends it. */
+void sched_refuse_writes(struct sched *sched, const char *text);
+
+/* The driver itself stood still for ms (suspend, a stopped VM): stretches every lease by it. */
+void sched_stood_still(struct sched *sched, int64_t ms);
+
+/* Numbers of the driver that StatusInfo shows. */
+void sched_set_driver_stats(struct sched *sched, uint64_t tick_max_us, uint64_t commit_last_us,
+                            uint32_t clients);
+
+/* ---- looking in (status line, simulator) --------------------------------------------------------
+ */
+
+struct sched_counts {
+    uint32_t nodes_registered, nodes_idle, nodes_lost;
+    uint32_t jobs_queued, jobs_placed; /* PLACING, RUNNING, RECOVERING */
+    uint64_t jobs_ended, generation;
+};
+void sched_count(const struct sched *sched, struct sched_counts *ret);
+
+/* Checks every invariant of the state (docs/design.md, "what the simulator checks"); 0, or
+ * MS_E_FAILED with the first one that does not hold. O(state): for tests. */
+int sched_check(const struct sched *sched, struct ms_err *err);
+
+/* Names, for people. */
+const char *sched_job_state_name(enum sched_job_state state);
+
+#endif
