@@ -1,0 +1,197 @@
+/* graph.h - a network as tensors and ops, single assignment; knows no kernel and no socket
+ *
+ *     model/ builds the forward ops          image -> conv -> bn -> relu -> ... -> loss
+ *     graph_differentiate appends backward   dloss -> ... -> dw        (autodiff.c)
+ *     plan/ lowers the whole list            ops[] in order is already a valid schedule
+ *
+ * A tensor is written by exactly one op (or by nobody: data, labels, parameters, states). Ops are
+ * stored in execution order; an op reads only tensors with smaller producers. Shapes are logical:
+ * images (n, c, h, w), convolution weights (out, in, kh, kw), dense weights (out, in), vectors (c).
+ * How bytes lie in memory is plan's business. A graph is built by one thread and then only read. */
+#ifndef GRAPH_H
+#define GRAPH_H
+
+#include "proto/err.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum { GRAPH_DIMS_MAX = 4, GRAPH_NAME_MAX = 64, GRAPH_OP_TENSORS_MAX = 8, GRAPH_SCALAR_DIMS = 0 };
+
+struct shape {
+    int n_dims; /* 0: a scalar */
+    int64_t dim[GRAPH_DIMS_MAX];
+};
+
+int64_t shape_count(const struct shape *shape); /* elements */
+int shape_equal(const struct shape *a, const struct shape *b);
+/* "(32, 3, 224, 224)" into buf; returns buf. */
+const char *shape_format(const struct shape *shape, char *buf, size_t size);
+
+enum dtype { DTYPE_F32, DTYPE_I32 };
+
+enum tensor_role {
+    TENSOR_DATA,  /* the batch: images or features */
+    TENSOR_LABEL, /* the batch: class numbers (i32) or targets (f32) */
+    TENSOR_PARAM, /* trainable */
+    TENSOR_STATE, /* moving mean or variance: enters only at the commit and in evaluation */
+    TENSOR_VALUE, /* between ops */
+    TENSOR_STAT,  /* batch mean or variance: leaves the step and is averaged over ranks */
+    TENSOR_GRAD,  /* gradient of a parameter: leaves the step and is summed over ranks */
+};
+
+enum init_kind {
+    INIT_NONE,           /* not a parameter */
+    INIT_CONSTANT,       /* a */
+    INIT_NORMAL,         /* N(0, a) , a is the standard deviation */
+    INIT_UNIFORM,        /* U(-a, a) */
+    INIT_XAVIER_UNIFORM, /* U(-b, b), b = sqrt(6 / ((out + in) kh kw)) (Glorot and Bengio, 2010) */
+};
+
+struct init {
+    enum init_kind kind;
+    double a;
+};
+
+struct tensor {
+    char name[GRAPH_NAME_MAX]; /* parameters and states: the name that users and files see */
+    enum tensor_role role;
+    enum dtype dtype;
+    struct shape shape;
+    int producer;       /* op index, -1: nobody */
+    int of;             /* GRAD: the parameter; STAT: the moving state it enters; else -1 */
+    int is_variance;    /* STAT: a batch variance (enters unbiased), else a mean */
+    int64_t stat_count; /* STAT: elements a channel: unbiased = biased * n / (n - 1) */
+    double momentum;    /* STATE: moving = momentum * moving + (1 - momentum) * batch */
+    struct init init;
+};
+
+enum op_kind {
+    /* forward               inputs -> outputs */
+    OP_CONV2D,     /* x (n,c,h,w), w (o,c,kh,kw) -> y (n,o,h',w') */
+    OP_BATCH_NORM, /* x, gamma (c), beta (c), moving mean (c), moving variance (c)
+                      -> y, batch mean (c), batch variance (c, population) */
+    OP_RELU,       /* x -> y */
+    OP_ADD,        /* a, b -> y */
+    OP_MAX_POOL,   /* x -> y; padding counts as -inf */
+    OP_AVG_POOL,   /* x -> y; window = whole image for the mean over h and w; padding not counted */
+    OP_FLATTEN,    /* (n, c, h, w) -> (n, c h w) */
+    OP_DENSE,      /* x (n, i), w (o, i), b (o) -> y (n, o) */
+    OP_SOFTMAX_CE, /* logits (n, k), labels (n) i32 -> loss (), mean over the batch */
+    OP_MSE,        /* y (n, k), target (n, k) -> loss (), mean over all elements */
+    /* backward: gradients with respect to what the forward op read */
+    OP_CONV2D_BWD_DATA,    /* dy, w -> dx */
+    OP_CONV2D_BWD_WEIGHTS, /* x, dy -> dw */
+    OP_BATCH_NORM_BWD,     /* x, dy, gamma, batch mean, batch variance, beta -> dx, dgamma, dbeta */
+    OP_RELU_BWD,           /* y, dy -> dx */
+    OP_MAX_POOL_BWD,       /* x, y, dy -> dx; the first maximum of a window gets it */
+    OP_AVG_POOL_BWD,       /* dy -> dx */
+    OP_FLATTEN_BWD,        /* dy (n, c h w) -> dx (n, c, h, w) */
+    OP_DENSE_BWD_DATA,     /* dy, w -> dx */
+    OP_DENSE_BWD_WEIGHTS,  /* x, dy -> dw, db */
+    OP_SOFTMAX_CE_BWD,     /* logits, labels -> dlogits */
+    OP_MSE_BWD,            /* y, target -> dy */
+    OP_SUM,                /* a, b -> a + b: gradients of a tensor that several ops read */
+    OP_KINDS
+};
+
+struct op_window { /* convolution and pooling */
+    int64_t kernel_h, kernel_w;
+    int64_t stride_h, stride_w;
+    int64_t pad_top, pad_left, pad_bottom, pad_right;
+};
+
+struct op {
+    enum op_kind kind;
+    int n_in, n_out;
+    int in[GRAPH_OP_TENSORS_MAX];
+    int out[GRAPH_OP_TENSORS_MAX]; /* -1: an output that nobody wants (dx of the first layer) */
+    struct op_window window;
+    double epsilon; /* batch norm */
+    int forward;    /* backward ops: index of the forward op, else -1 */
+};
+
+/* A row an op kind; graph.c and plan.c loop over it. */
+struct op_traits {
+    const char *name; /* "conv2d" */
+    int n_in, n_out;
+    int is_backward;
+};
+const struct op_traits *op_traits(enum op_kind kind);
+
+struct graph; /* opaque: read it through the functions below */
+
+/* Returns owned; NULL without memory. name for messages. */
+struct graph *graph_create(const char *name);
+void graph_destroy(struct graph *graph); /* NULL allowed */
+
+int graph_n_tensors(const struct graph *graph);
+int graph_n_ops(const struct graph *graph);
+int graph_n_forward_ops(const struct graph *graph); /* ops before the first backward op */
+const struct tensor *graph_tensor(const struct graph *graph,
+                                  int index); /* borrowed, graph's life */
+const struct op *graph_op(const struct graph *graph, int index);
+const char *graph_name(const struct graph *graph);
+
+/* ---- builder: each returns a tensor index (>= 0) or a negative ms_code with the op, its inputs'
+ * names and shapes in the text. A negative input index is passed through, so that a chain needs one
+ * check. */
+int graph_data(struct graph *graph, const char *name, const struct shape *shape,
+               struct ms_err *err);
+int graph_label(struct graph *graph, const char *name, const struct shape *shape, enum dtype dtype,
+                struct ms_err *err);
+int graph_param(struct graph *graph, const char *name, const struct shape *shape, struct init init,
+                struct ms_err *err);
+int graph_state(struct graph *graph, const char *name, const struct shape *shape, struct init init,
+                double momentum, struct ms_err *err);
+
+int graph_conv2d(struct graph *graph, int x, int weight, const struct op_window *window,
+                 struct ms_err *err); /* window->kernel_* must be the weight's */
+int graph_batch_norm(struct graph *graph, int x, int gamma, int beta, int moving_mean,
+                     int moving_variance, double epsilon, struct ms_err *err);
+int graph_relu(struct graph *graph, int x, struct ms_err *err);
+int graph_add(struct graph *graph, int a, int b, struct ms_err *err);
+int graph_max_pool(struct graph *graph, int x, const struct op_window *window, struct ms_err *err);
+int graph_avg_pool(struct graph *graph, int x, const struct op_window *window, struct ms_err *err);
+int graph_flatten(struct graph *graph, int x, struct ms_err *err);
+int graph_dense(struct graph *graph, int x, int weight, int bias, struct ms_err *err);
+int graph_softmax_ce(struct graph *graph, int logits, int labels, struct ms_err *err);
+int graph_mse(struct graph *graph, int y, int target, struct ms_err *err);
+
+/* 'same' padding with the odd pixel right and bottom:
+ * total = max((ceil(h / s) - 1) s + k - h, 0). x gives h and w. */
+struct op_window graph_window_same(const struct graph *graph, int x, int64_t kernel,
+                                   int64_t stride);
+struct op_window graph_window_valid(int64_t kernel, int64_t stride);
+
+/* Marks the tensors that a caller wants after a forward run. */
+int graph_set_loss(struct graph *graph, int loss, struct ms_err *err);
+int graph_set_output(struct graph *graph, int logits, struct ms_err *err);
+int graph_loss(const struct graph *graph);   /* -1: none yet */
+int graph_output(const struct graph *graph); /* what evaluation looks at: logits or prediction */
+int graph_data_index(const struct graph *graph);
+int graph_label_index(const struct graph *graph);
+
+/* Appends the backward ops of the loss. Gradients appear in the order in which backward produces
+ * them: graph_gradient(i), i = 0 .. n - 1. No dx is computed where no parameter needs it. */
+int graph_differentiate(struct graph *graph, struct ms_err *err);
+int graph_n_gradients(const struct graph *graph);
+int graph_gradient(const struct graph *graph,
+                   int i); /* TENSOR_GRAD index; its .of is the parameter */
+
+/* Parameters and states in definition order, for files, digests and initialisers. */
+int graph_n_params(const struct graph *graph);
+int graph_param_at(const struct graph *graph, int i);
+int graph_n_states(const struct graph *graph);
+int graph_state_at(const struct graph *graph, int i);
+/* Index of the parameter or state with this name, -1: none. */
+int graph_find(const struct graph *graph, const char *name);
+
+/* Initial value of a parameter or state in logical C order: dst has shape_count floats. A function
+ * of (seed, name) alone through ms_rng_*: no order, no rank. */
+void graph_init_values(const struct tensor *tensor, uint64_t seed, float *dst);
+
+/* Prints the graph for people: one line an op with names and shapes, into a malloc'ed string. */
+char *graph_describe(const struct graph *graph);
+
+#endif

@@ -1,0 +1,100 @@
+/* kernel.h - our own loops: what oneDNN has not, or not fused
+ *
+ * All loops are elementwise or reduce in a fixed order that depends neither on the instruction set
+ * nor on timing: 16 lanes, chunks of fixed size, double accumulators between chunks. Built with
+ * -ffp-contract=off and function multi-versioning (KERNEL_CLONES): every version gives the same
+ * bits. Pointers must not overlap unless said. Any thread; `threads` uses OpenMP with a static
+ * split whose result does not depend on the number of threads, unless said. */
+#ifndef KERNEL_H
+#define KERNEL_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) &&                             \
+    !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+#define KERNEL_CLONES __attribute__((target_clones("avx512f", "avx2", "default")))
+#else
+#define KERNEL_CLONES
+#endif
+
+/* ---- reductions for collectives -----------------------------------------------------------------
+ */
+
+/* The tree over n ranks that every transport evaluates: T(lo, hi) = T(lo, mid) + T(mid, hi) with
+ * mid = lo + (hi - lo + 1) / 2 (left half larger). dst may be one of the srcs. n >= 1. */
+void kernel_sum_tree(float *dst, const float *const *srcs, int n, size_t count);
+/* The same result written to several places: every dsts[d], d < n_dst, gets it. dsts may be srcs.
+ */
+void kernel_sum_tree_to(float *const *dsts, int n_dst, const float *const *srcs, int n,
+                        size_t count);
+void kernel_max_tree(float *dst, const float *const *srcs, int n, size_t count);
+
+/* ---- optimizers: one pass over flat buffers
+ * ------------------------------------------------------ */
+/* g = grads[i] * scale. Formulas: MindSpore's SGD, Momentum and Adam. */
+
+/* w -= lr g */
+void kernel_sgd(float *weights, const float *grads, size_t count, float scale, float lr);
+/* v = m v + g; w -= lr v */
+void kernel_momentum(float *weights, float *velocity, const float *grads, size_t count, float scale,
+                     float lr, float momentum);
+/* m = b1 m + (1 - b1) g; v = b2 v + (1 - b2) g^2; w -= lr_t m / (sqrt(v) + eps),
+ * lr_t = lr sqrt(1 - b2^t) / (1 - b1^t) computed by the caller (Kingma and Ba, 2015, as MindSpore).
+ */
+void kernel_adam(float *weights, float *m, float *v, const float *grads, size_t count, float scale,
+                 float lr_t, float beta1, float beta2, float epsilon);
+
+/* ---- batch normalisation on blocked layouts
+ * ------------------------------------------------------ */
+
+/* A tensor (n, c, h, w) in one of the layouts nchw (block 1), nChw8c/nChw16c (block 8/16), nhwc
+ * (n_blocks 1, block c): element (n, c, s) is at ((n * n_blocks + c / block) * spatial + s) * block
+ * + c % block. c <= n_blocks * block; the rest is padding, zero, and stays zero. */
+struct kernel_layout {
+    int64_t n, n_blocks, spatial, block;
+    int64_t channels;
+};
+
+/* Population mean and variance a channel over (n, spatial): chunks with two cached passes, combined
+ * by Chan's formula in double (Chan, Golub, LeVeque 1979). mean, variance: n_blocks * block floats.
+ */
+void kernel_bn_stats(const struct kernel_layout *layout, const float *x, float *mean,
+                     float *variance, int threads);
+
+/* y = gamma (x - mean) / sqrt(variance + eps) + beta [+ residual] [then ReLU]; y may be x or
+ * residual. residual NULL: none. */
+void kernel_bn_apply(const struct kernel_layout *layout, const float *x, const float *mean,
+                     const float *variance, const float *gamma, const float *beta, double epsilon,
+                     const float *residual, int relu, float *y, int threads);
+
+/* Gradient through [ReLU of] batch norm. relu 0: dz = dy. relu 1: dz = dy where the recomputed
+ * pre-activation is > 0 (no residual). relu 2: dz = dy where y > 0 (y given: residual or kept y).
+ *   dbeta = sum dz, dgamma = sum dz xhat, dx = gamma rstd (dz - dbeta / M - xhat dgamma / M).
+ * dz_out (NULL: not wanted) receives dz: the residual's gradient. dx may be dy; dz_out may be dy
+ * when dx is not. */
+void kernel_bn_backward(const struct kernel_layout *layout, const float *x, const float *y,
+                        const float *dy, const float *mean, const float *variance,
+                        const float *gamma, const float *beta, double epsilon, int relu, float *dx,
+                        float *dz_out, float *dgamma, float *dbeta, int threads);
+
+/* ---- elementwise
+ * --------------------------------------------------------------------------------- */
+void kernel_relu(float *y, const float *x, size_t count); /* y may be x */
+void kernel_relu_backward(float *dx, const float *y, const float *dy,
+                          size_t count);                                 /* dx may be dy */
+void kernel_add(float *y, const float *a, const float *b, size_t count); /* y may be a or b */
+void kernel_add_relu(float *y, const float *a, const float *b, size_t count);
+
+/* ---- losses: rows of n x k, C order
+ * ---------------------------------------------------------------- */
+/* Mean cross entropy and (dlogits not NULL) its gradient (p - onehot) / n. log-sum-exp with the
+ * row's maximum subtracted; sums in double. labels in [0, k) are the caller's duty. */
+double kernel_softmax_ce(const float *logits, const int32_t *labels, int64_t n, int64_t k,
+                         float *dlogits);
+/* Mean of squared differences over n k elements, gradient 2 (y - t) / (n k). */
+double kernel_mse(const float *y, const float *target, int64_t n, int64_t k, float *dy);
+/* Rows whose first largest value is at labels[row]. */
+int64_t kernel_count_correct(const float *logits, const int32_t *labels, int64_t n, int64_t k);
+
+#endif

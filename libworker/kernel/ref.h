@@ -1,0 +1,46 @@
+/* ref.h - plain reference kernels: the formulas as loops over logical C order, double inside
+ *
+ * The oracle of the tests: slow, obvious, no layout, no thread. Every op of graph.h has one;
+ * ref_run_graph evaluates a whole graph, so that a plan's step can be compared tensor by tensor. */
+#ifndef REF_H
+#define REF_H
+
+#include <stdint.h>
+
+struct ref_window {
+    int64_t kernel_h, kernel_w, stride_h, stride_w, pad_top, pad_left, pad_bottom, pad_right;
+};
+struct ref_image { /* sizes of an image tensor */
+    int64_t n, c, h, w;
+};
+
+void ref_conv2d(const double *x, struct ref_image xs, const double *w, int64_t out_c,
+                const struct ref_window *win, double *y, struct ref_image ys);
+void ref_conv2d_bwd_data(const double *dy, struct ref_image ys, const double *w,
+                         const struct ref_window *win, double *dx, struct ref_image xs);
+void ref_conv2d_bwd_weights(const double *x, struct ref_image xs, const double *dy,
+                            struct ref_image ys, const struct ref_window *win, double *dw);
+void ref_batch_norm(const double *x, struct ref_image xs, const double *gamma, const double *beta,
+                    double epsilon, double *y, double *mean, double *variance);
+void ref_batch_norm_bwd(const double *x, struct ref_image xs, const double *dy, const double *gamma,
+                        const double *mean, const double *variance, double epsilon, double *dx,
+                        double *dgamma, double *dbeta);
+void ref_max_pool(const double *x, struct ref_image xs, const struct ref_window *win, double *y,
+                  struct ref_image ys);
+void ref_max_pool_bwd(const double *x, struct ref_image xs, const double *dy, struct ref_image ys,
+                      const struct ref_window *win, double *dx);
+void ref_avg_pool(const double *x, struct ref_image xs, const struct ref_window *win, double *y,
+                  struct ref_image ys);
+void ref_avg_pool_bwd(const double *dy, struct ref_image ys, const struct ref_window *win,
+                      double *dx, struct ref_image xs);
+void ref_dense(const double *x, const double *w, const double *b, int64_t n, int64_t in,
+               int64_t out, double *y);
+void ref_dense_bwd_data(const double *dy, const double *w, int64_t n, int64_t in, int64_t out,
+                        double *dx);
+void ref_dense_bwd_weights(const double *x, const double *dy, int64_t n, int64_t in, int64_t out,
+                           double *dw, double *db);
+double ref_softmax_ce(const double *logits, const int32_t *labels, int64_t n, int64_t k,
+                      double *dlogits);
+double ref_mse(const double *y, const double *target, int64_t n, int64_t k, double *dy);
+
+#endif

@@ -1,0 +1,126 @@
+/* plan.h - a graph lowered to something that runs: primitives, layouts, one arena, one step
+ *
+ *     graph + options -> plan        (once; creates every primitive)
+ *     plan_bind       -> pointers    (weights, exchange, moving)
+ *     plan_train_step -> loss, statistics and gradients in the exchange buffer, bucket by bucket
+ *     plan_evaluate   -> loss and correct answers, with the moving statistics
+ *
+ * A plan is made for one batch size. The training plan of the job's batch size is the *primary*
+ * one: it fixes the layout in which weights, optimizer slots and gradients live; every other plan
+ * of the job (the last, smaller batch; evaluation) is created against that layout.
+ *
+ * Flat buffers, all fp32, all indexed by the same offsets:
+ *
+ *     exchange: | statistics (bucket 0, may be empty) | gradients in the order of backward ... |
+ *     weights:                                        | parameters in the same places         |
+ *     slots (momentum, ...):                          | the same places                       |
+ *     moving:   | states in the places of their statistics |
+ *
+ * i.e. weights[i] belongs to gradient exchange[n_stats + i], and moving[i] to statistic
+ * exchange[i]. Padding that a kernel layout needs is zero and stays zero. One thread at a time (its
+ * OpenMP team inside). */
+#ifndef PLAN_H
+#define PLAN_H
+
+#include "libworker/graph/graph.h"
+#include "proto/err.h"
+
+#include <stdint.h>
+
+struct plan;
+
+enum plan_recompute { /* batch norm + ReLU made again in backward from the convolution's output */
+                      PLAN_RECOMPUTE_AUTO, /* only where the plan's peak is above memory_max */
+                      PLAN_RECOMPUTE_OFF,
+                      PLAN_RECOMPUTE_ON,
+};
+
+struct plan_options {
+    int training;            /* forward + backward, else forward with moving statistics */
+    int threads;             /* OpenMP threads of this rank, >= 1 */
+    const char *isa;         /* cap: oneDNN's name, "avx512_core_amx"; NULL or "": this machine's */
+    size_t bucket_bytes_max; /* 0: PLAN_BUCKET_BYTES */
+    enum plan_recompute recompute;
+    uint64_t memory_max;        /* bytes for PLAN_RECOMPUTE_AUTO; 0: no limit */
+    const struct plan *primary; /* NULL: this one is; borrowed for the plan's life */
+    int loss_only_rows; /* unused rows at the end of the batch are masked: see plan_evaluate */
+};
+
+/* 8 MiB: large enough that a bucket's barrier (about 10 us) is noise beside its memory traffic
+ * (about 2 ms), small enough that the last bucket, which nothing hides, is short. Measured by
+ * bench/step. */
+#define PLAN_BUCKET_BYTES (8U << 20)
+
+/* Caps oneDNN's instruction set for this process, before the first plan. MS_E_UNSUPPORTED if this
+ * machine has less. */
+int plan_set_isa(const char *isa, struct ms_err *err);
+const char *plan_isa(void);     /* effective, e.g. "avx512_core_amx" */
+const char *plan_library(void); /* oneDNN's version, "2.6.3" */
+
+/* graph must be differentiated when options->training; it is borrowed for the plan's life. Returns
+ * owned. Nothing large is allocated yet. */
+int plan_create(const struct graph *graph, const struct plan_options *options, struct plan **ret,
+                struct ms_err *err);
+void plan_destroy(struct plan *plan); /* NULL allowed */
+
+struct plan_bucket {     /* a range of the exchange buffer that becomes complete at once */
+    size_t begin, count; /* floats */
+};
+
+struct plan_sizes {
+    size_t weights;     /* floats, padding included: also slots and gradients */
+    size_t stats;       /* floats: statistics, also moving; gradients begin here in exchange */
+    size_t exchange;    /* stats + weights */
+    size_t arena_bytes; /* activations and scratch, planned by liveness */
+    int n_buckets;      /* bucket 0 is the statistics if stats > 0 */
+    uint64_t reorders;  /* layout changes a step: 0 is the goal */
+};
+void plan_get_sizes(const struct plan *plan, struct plan_sizes *ret);
+struct plan_bucket plan_get_bucket(const struct plan *plan, int bucket);
+
+struct plan_buffers { /* borrowed until the next bind; 64-byte aligned */
+    float *weights;
+    float *moving;   /* NULL where sizes.stats is 0 */
+    float *exchange; /* NULL for evaluation */
+    void *arena;     /* at least arena_bytes; plans of a job may share one: scratch between steps */
+};
+int plan_bind(struct plan *plan, const struct plan_buffers *buffers, struct ms_err *err);
+
+/* Called on the training thread as soon as a bucket of the exchange buffer is complete; in index
+ * order. */
+typedef void plan_bucket_fn(void *arg, int bucket);
+
+/* Forward and backward of one batch. data: (n, c, h, w) floats, C order; labels: i32 or f32. Writes
+ * nothing but the arena and exchange: an abort loses nothing. ret_loss: mean over the batch. */
+int plan_train_step(struct plan *plan, const float *data, const void *labels,
+                    plan_bucket_fn *on_bucket, void *arg, float *ret_loss, struct ms_err *err);
+
+/* Forward with moving statistics. Only the first `rows` of the batch count. ret_loss_sum: sum over
+ * rows (mse: of row means); ret_correct: rows whose largest logit is the label's (mse: 0). */
+int plan_evaluate(struct plan *plan, const float *data, const void *labels, int64_t rows,
+                  double *ret_loss_sum, int64_t *ret_correct, struct ms_err *err);
+
+/* ---- parameters between kernel layout and the logical layout of files (C order) -----------------
+ */
+
+/* tensor: graph index of a PARAM or STATE; logical: shape_count floats. Reads/writes the bound
+ * weights and moving buffers; `from` of get may be any buffer indexed like weights (a momentum, a
+ * gradient). */
+int plan_set_logical(struct plan *plan, int tensor, const float *logical, struct ms_err *err);
+int plan_get_logical(struct plan *plan, int tensor, float *logical, struct ms_err *err);
+int plan_get_logical_from(struct plan *plan, int tensor, const float *from, float *logical,
+                          struct ms_err *err);
+
+/* The commit of statistics: for state s of statistic t, with m its momentum and n its count,
+ *     moving = m moving + (1 - m) avg          avg = mean over ranks
+ *     variances: avg * n / (n - 1)
+ * reduced: the statistics' part of the exchange buffer after the sum over ranks; scale = 1 / ranks.
+ */
+void plan_commit_stats(const struct plan *plan, const float *reduced, float scale, float *moving);
+
+/* What fixes the bits of a run beside job and seed: threads, isa, library, formulations, layouts,
+ * buckets; as JSON text (malloc'ed, sorted keys) and its SHA-256. world and tree describe the sum.
+ */
+char *plan_describe(const struct plan *plan, int world);
+
+#endif
