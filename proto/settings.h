@@ -36,7 +36,10 @@ int ms_settings_load(const struct ms_setting *table, const char *file, int file_
                      char **argv, struct ms_settings **ret, struct ms_err *err);
 void ms_settings_destroy(struct ms_settings *settings);
 
-/* Values; key must be in the table. Strings: NULL when unset; borrowed until destroy. */
+/* Values; key must be in the table. Strings: NULL when unset; borrowed until destroy; works for
+ * every type (the text as given), which is how an unset number is told from 0. A number of
+ * MS_SET_ENUM is the index in choices. A bad flag is MS_E_INVALID, a bad value elsewhere
+ * MS_E_CONFIG. */
 const char *ms_settings_string(const struct ms_settings *settings, const char *key);
 int64_t ms_settings_int(const struct ms_settings *settings, const char *key);
 int ms_settings_bool(const struct ms_settings *settings, const char *key);

@@ -75,6 +75,10 @@ const struct ms_wire_type *ms_wire_find(uint16_t type);
 /* Row i, or NULL past the end: for tests, fuzzers and the check against docs. */
 const struct ms_wire_type *ms_wire_at(size_t i);
 
+/* The first four bytes of a frame: MS_E_PROTOCOL says what else they look like, so that a stranger
+ * is named before a whole header is in (a TLS alert has seven bytes). */
+int ms_wire_check_magic(const uint8_t bytes[4], struct ms_err *err);
+
 struct ms_wire_header {
     uint16_t type;
     uint32_t id;
@@ -89,7 +93,8 @@ int ms_wire_parse_header(const uint8_t bytes[MS_WIRE_HEADER], struct ms_wire_hea
 /* Packed size of header and message. */
 size_t ms_wire_size(const ProtobufCMessage *msg);
 /* Packs header and message into buf of exactly ms_wire_size bytes. msg's descriptor must be that of
- * type; a message above its limit is MS_E_FULL. */
+ * type; a message above its limit is MS_E_FULL, one that ms_wire_unpack would refuse (a string too
+ * long or with control bytes) MS_E_INVALID with the field's name. */
 int ms_wire_pack(uint16_t type, uint32_t id, const ProtobufCMessage *msg, uint8_t *buf, size_t size,
                  struct ms_err *err);
 
