@@ -1,0 +1,137 @@
+/* comm.h - the mesh of a job's ranks and its collectives
+ *
+ * Same host (boot id and network namespace agree, SO_PEERCRED shows the same uid, the group's token
+ * is presented on the Unix socket): the exchange buffer lives in a sealed memfd that all of them
+ * map; data is reduced in place, counters stamped (generation, step, bucket) say what is ready; no
+ * mutex, no copy. Other hosts: TLS 1.3 (plain only where TLS is off), frames of at most
+ * MS_DATA_FRAME_MAX bytes with the generation in each; an older one is refused.
+ *
+ * Every element is summed by the same bracketed tree over ranks (kernel_sum_tree), whatever the
+ * transport and the timing: the result is the same to the bit.
+ *
+ * A collective ends with success or with an error that names the rank. mesh_abort wakes every
+ * waiter. */
+#ifndef COMM_H
+#define COMM_H
+
+#include "proto/err.h"
+#include "proto/limits.h"
+
+#include <openssl/ssl.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* ---- the listener of a worker process: one for its life
+ * --------------------------------------------- */
+
+struct comm_listener;
+
+struct comm_listener_config {
+    const char *bind_ip;    /* "127.0.0.1", "0.0.0.0", "::" ... */
+    int port_min, port_max; /* first free one; 0, 0: any */
+    SSL_CTX *tls;           /* NULL: plain (loopback, or TLS is off) ; borrowed for the life */
+};
+/* Opens a TCP listener and an abstract Unix socket. Returns owned. */
+int comm_listener_create(const struct comm_listener_config *cfg, struct comm_listener **ret,
+                         struct ms_err *err);
+void comm_listener_destroy(struct comm_listener *listener);
+int comm_listener_port(const struct comm_listener *listener);
+const char *comm_listener_unix(const struct comm_listener *listener); /* name without leading NUL */
+
+/* boot id + network namespace of this process, MS_NAME_MAX + 1 bytes. */
+int comm_host_id(char *ret, size_t size, struct ms_err *err);
+
+/* ---- mesh
+ * --------------------------------------------------------------------------------------------- */
+
+struct mesh;
+
+struct mesh_member { /* strings borrowed during mesh_create */
+    const char *node_id;
+    const char *host_name;
+    const char *host_id;
+    const char *data_address;
+    const char *data_unix;
+    const char *cert_name; /* expected SAN name of its certificate; "" without TLS */
+    uint32_t uid;
+};
+
+struct mesh_config {
+    uint64_t job, generation;
+    int rank, world;
+    const struct mesh_member *members; /* world of them */
+    uint8_t token[MS_TOKEN_LEN];
+    struct comm_listener *listener; /* borrowed for the mesh's life */
+    SSL_CTX *tls;                   /* NULL: plain */
+    size_t exchange_floats;         /* equal on all ranks (checked) */
+    int timeout_ms;   /* to connect, and without any progress of a peer in a collective */
+    int force_remote; /* tests and bench: treat same-host peers as remote */
+    int spin;         /* ranks of this host <= cores: short spins before sleeping */
+};
+
+/* Connects to every peer, exchanges memfds. Blocks until all are there, timeout, or mesh_cancel of
+ * the listener (comm_listener_abort). Peers that have not come are named. Returns owned. */
+int mesh_create(const struct mesh_config *cfg, struct mesh **ret, struct ms_err *err);
+void mesh_destroy(struct mesh *mesh); /* NULL allowed; no thread may be inside */
+/* Wakes a mesh_create that waits; any thread; stays set until comm_listener_resume. */
+void comm_listener_abort(struct comm_listener *listener);
+void comm_listener_resume(struct comm_listener *listener);
+
+/* This rank's exchange buffer: exchange_floats, 64-byte aligned, zeroed, shared with local peers.
+ */
+float *mesh_exchange(struct mesh *mesh);
+int mesh_rank(const struct mesh *mesh);
+int mesh_world(const struct mesh *mesh);
+int mesh_local_ranks(const struct mesh *mesh); /* on this host, itself included */
+
+/* Every collective from now on ends with MS_E_ABORTED and text. Any thread, at once, for good. */
+void mesh_abort(struct mesh *mesh, const char *text);
+
+/* ---- collectives: all ranks call the same ones in the same order, from one thread at a time
+ * ---------- */
+
+/* Sums exchange[begin, begin + count) over ranks. The result is at *ret_result (count floats):
+ * inside the exchange buffer or beside it, borrowed until the same range is reduced again. After
+ * the call, and until this rank itself writes the range again, the result stays; writing the range
+ * again is allowed only after mesh_step_begin. */
+int mesh_all_reduce_sum(struct mesh *mesh, size_t begin, size_t count, const float **ret_result,
+                        struct ms_err *err);
+/* Waits until no peer reads what this rank exposed in the last step; call before the first write
+ * into the exchange buffer of a step. Costs nothing when everybody is there. */
+int mesh_step_begin(struct mesh *mesh, uint64_t step, struct ms_err *err);
+
+/* Elementwise maximum of count doubles (small: metrics, digests); in place. count <= 1024. */
+int mesh_all_reduce_max(struct mesh *mesh, double *values, size_t count, struct ms_err *err);
+/* Sum of count doubles in rank order by the same tree; in place. count <= 1024. */
+int mesh_all_reduce_sum_f64(struct mesh *mesh, double *values, size_t count, struct ms_err *err);
+/* bytes of root to all; data is in or out. Any size; goes through in pieces. */
+int mesh_broadcast(struct mesh *mesh, void *data, size_t bytes, int root, struct ms_err *err);
+/* bytes of each rank, in rank order into all (world * bytes). bytes <= 64 KiB. */
+int mesh_all_gather(struct mesh *mesh, const void *mine, size_t bytes, void *all,
+                    struct ms_err *err);
+int mesh_barrier(struct mesh *mesh, struct ms_err *err);
+
+/* Nanoseconds that this rank spent waiting for peers since the last call. */
+uint64_t mesh_take_wait_ns(struct mesh *mesh);
+
+/* ---- reducer: all-reduce of buckets on a communication thread while backward goes on
+ * ----------------- */
+
+struct reducer;
+
+struct reducer_bucket {
+    size_t begin, count;
+};
+/* With one bucket and world > 1, or world == 1, no thread is made: the work is done in
+ * reducer_wait. Borrows mesh. Returns owned. */
+int reducer_create(struct mesh *mesh, const struct reducer_bucket *buckets, int n,
+                   struct reducer **ret, struct ms_err *err);
+void reducer_destroy(struct reducer *reducer);
+/* Begins a step: mesh_step_begin included. */
+int reducer_begin(struct reducer *reducer, uint64_t step, struct ms_err *err);
+/* Bucket is complete on this rank; in index order. Never blocks. */
+void reducer_post(struct reducer *reducer, int bucket);
+/* Until all buckets are summed. ret_results[n]: where each bucket's sum lies. */
+int reducer_wait(struct reducer *reducer, const float **ret_results, struct ms_err *err);
+
+#endif

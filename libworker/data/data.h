@@ -1,0 +1,165 @@
+/* data.h - from files to batches: sources, transforms, sharding, order, prefetch
+ *
+ *     source (record i) -> transforms (seed, epoch, record) -> batch (n, c, h, w) floats, C order
+ *
+ * Order and augmentation are functions of (seed, epoch, record), never of a generator's hidden
+ * state: a restarted rank sees what the dead one would have seen. Geometry and sharding are
+ * MindSpore's (docs/design.md, "data"): every shard has ceil(rows / shards) samples, the last ones
+ * wrap round; position `shards * i + shard` of one permutation that all ranks share. */
+#ifndef DATA_H
+#define DATA_H
+
+#include "proto/err.h"
+#include "proto/limits.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum data_kind { DATA_CIFAR10, DATA_MNIST, DATA_NONLINEAR, DATA_SHAPES };
+enum data_usage { DATA_TRAIN, DATA_TEST, DATA_ALL };
+
+struct data_spec {
+    enum data_kind kind;
+    char path[MS_PATH_MAX + 1]; /* directory; ${NAME} expanded by data_open; "" for generators */
+    enum data_usage usage;
+    int shuffle;
+    int64_t samples; /* generators: rows; 0: the kind's default (nonlinear 1600, shapes 10000) */
+    uint64_t seed;   /* shapes: of the drawing; nonlinear: streams are fixed by the reference */
+};
+
+enum transform_kind {
+    TRANSFORM_RANDOM_CROP,
+    TRANSFORM_RANDOM_HORIZONTAL_FLIP,
+    TRANSFORM_RESIZE,
+    TRANSFORM_RESCALE,
+    TRANSFORM_NORMALIZE,
+};
+
+enum interpolation { INTERPOLATION_BILINEAR, INTERPOLATION_NEAREST };
+
+struct transform {
+    enum transform_kind kind;
+    int64_t height, width;                            /* crop, resize */
+    int64_t pad_left, pad_top, pad_right, pad_bottom; /* crop: MindSpore's order */
+    double probability;                               /* flip */
+    enum interpolation interpolation;                 /* resize: half-pixel centres, not rounded */
+    double scale, shift;                              /* rescale: x scale + shift */
+    int n_channels;                                   /* normalize: length of mean and std */
+    double mean[MS_IMAGE_CHANNEL_MAX], std[MS_IMAGE_CHANNEL_MAX];
+};
+
+/* ---- a source: random access to records
+ * ------------------------------------------------------------ */
+
+struct data_source;
+
+struct data_info {
+    int64_t rows;
+    int64_t channels, height, width; /* of a record; features: channels = features, 1 x 1 */
+    int64_t classes;                 /* 0: the label is a float target */
+    int64_t target_width;            /* float targets a row, else 0 */
+};
+
+/* Opens and checks the whole source: files present, sizes, magic numbers, counts that match, every
+ * label in range where the format allows to see it cheaply (CIFAR: when read). Errors name the
+ * file, what was found and expected, and the next step. .gz files are read through zlib, lazily
+ * from the front, so that the first batch does not wait for the last. Returns owned. */
+int data_open(const struct data_spec *spec, struct data_source **ret, struct ms_err *err);
+void data_close(struct data_source *source); /* NULL allowed */
+const struct data_info *data_get_info(const struct data_source *source);
+
+/* Record i as bytes 0..255 turned to float, (c, h, w); or features. label: class or -1; target:
+ * target_width floats. One thread at a time. A label out of range: MS_E_INVALID with file and
+ * record. */
+int data_read(struct data_source *source, int64_t row, float *ret_image, int32_t *ret_label,
+              float *ret_target, struct ms_err *err);
+
+/* Writes a drawn-shapes data set in CIFAR-10's binary layout: data_batch_1.bin .. (10,000 a file),
+ * test_batch.bin, batches.meta.txt. Ten classes of shapes with noise, position, scale and colour
+ * varying; deterministic in seed. progress (NULL: none) is called now and then with done and total.
+ */
+int data_write_shapes(const char *directory, int64_t train, int64_t test, uint64_t seed,
+                      void (*progress)(void *arg, int64_t done, int64_t total), void *arg,
+                      struct ms_err *err);
+
+/* ---- transforms
+ * ------------------------------------------------------------------------------------ */
+
+/* Shape after the transforms; errors name the transform and why it cannot apply. */
+int transform_check(const struct transform *list, int n, int64_t channels, int64_t *height,
+                    int64_t *width, struct ms_err *err);
+
+/* Applies the list to one image (c, h, w); random ones draw from (seed, epoch, row) through
+ * ms_rng_*. scratch: transform_scratch floats. dst: the final shape. Leaves src as it is. */
+size_t transform_scratch(const struct transform *list, int n, int64_t channels, int64_t height,
+                         int64_t width);
+void transform_apply(const struct transform *list, int n, const float *src, int64_t channels,
+                     int64_t height, int64_t width, uint64_t seed, uint64_t epoch, int64_t row,
+                     float *scratch, float *dst);
+
+/* ---- order
+ * ----------------------------------------------------------------------------------------- */
+
+struct data_shard {
+    int64_t rows; /* of the source */
+    int rank, world;
+    int shuffle;
+    uint64_t seed;
+    int wrap; /* training: ceil(rows / world) each, wrapping; evaluation: 0, every row once */
+};
+int64_t data_shard_rows(const struct data_shard *shard);
+/* Row of the source for position i of this shard in an epoch: pure; perm is scratch of `rows`
+ * entries filled by data_permute (NULL where shuffle is 0). */
+void data_permute(const struct data_shard *shard, uint64_t epoch, int64_t *perm);
+int64_t data_shard_row(const struct data_shard *shard, const int64_t *perm, int64_t i);
+
+/* ---- the loader: a thread that stays ahead
+ * ---------------------------------------------------------- */
+
+struct loader;
+
+struct loader_config {
+    struct data_source *source; /* borrowed for the loader's life; only the loader reads it then */
+    const struct transform *transforms; /* copied */
+    int n_transforms;
+    int64_t batch;
+    int drop_remainder;
+    int rank, world;
+    int shuffle;
+    int evaluation; /* order of the file, every row once, last batch short, one epoch */
+    uint64_t seed;
+    int64_t epochs;      /* training */
+    int64_t first_epoch; /* 0-based; with first_step: where to begin (recovery) */
+    int64_t first_step;  /* within first_epoch */
+    int depth;           /* batches ahead, >= 1; 0: 2 */
+};
+
+struct batch {
+    const float *images;   /* (batch, c, h, w); rows beyond `rows` are zero */
+    const int32_t *labels; /* or NULL */
+    const float *targets;  /* or NULL */
+    int64_t rows;
+    int64_t epoch; /* 0-based */
+    int64_t step;  /* 0-based within the epoch */
+    int last_of_epoch;
+};
+
+struct loader_info {
+    int64_t channels, height, width, classes, target_width;
+    int64_t rows;            /* of this shard */
+    int64_t steps_per_epoch; /* the same on every rank (training) */
+    int64_t last_rows;       /* rows of an epoch's last batch: == batch, or fewer */
+};
+
+/* Checks everything (shapes, batch against rows), starts the thread. Returns owned. */
+int loader_create(const struct loader_config *cfg, struct loader **ret, struct ms_err *err);
+void loader_destroy(struct loader *loader); /* joins the thread; NULL allowed */
+void loader_get_info(const struct loader *loader, struct loader_info *ret);
+
+/* 1: *ret is the next batch, borrowed until loader_release; 0: the end; < 0: what went wrong in the
+ * thread. Blocks; loader_abort wakes it with MS_E_ABORTED. */
+int loader_next(struct loader *loader, struct batch *ret, struct ms_err *err);
+void loader_release(struct loader *loader);
+void loader_abort(struct loader *loader); /* any thread */
+
+#endif

@@ -1,0 +1,50 @@
+/* safetensors.h - named tensors in a file: https://github.com/huggingface/safetensors, README
+ * "Format"
+ *
+ * Bytes 0-7: length N of the header, u64 little endian; N bytes of JSON, padded with spaces so that
+ * data is aligned to 8; data, C order, little endian, without holes. We write F32 and read F32. */
+#ifndef SAFETENSORS_H
+#define SAFETENSORS_H
+
+#include "proto/err.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum { SAFETENSORS_DIMS_MAX = 8, SAFETENSORS_NAME_MAX = 256, SAFETENSORS_MAX = 100000 };
+
+struct safetensors_entry {
+    char name[SAFETENSORS_NAME_MAX];
+    int n_dims;
+    int64_t dim[SAFETENSORS_DIMS_MAX];
+    uint64_t begin, end; /* bytes in the data part */
+    char dtype[12];      /* "F32" */
+};
+
+struct safetensors; /* an open file */
+
+/* Opens and checks every rule of the format: safe for hostile input. Returns owned. */
+int safetensors_open(const char *path, struct safetensors **ret, struct ms_err *err);
+void safetensors_close(struct safetensors *file); /* NULL allowed */
+size_t safetensors_count(const struct safetensors *file);
+const struct safetensors_entry *safetensors_at(const struct safetensors *file, size_t i);
+const struct safetensors_entry *safetensors_find(const struct safetensors *file, const char *name);
+/* Reads an F32 tensor; count must be its elements. */
+int safetensors_read(struct safetensors *file, const struct safetensors_entry *entry, float *dst,
+                     size_t count, struct ms_err *err);
+
+struct safetensors_writer;
+/* Begins a file at path through a temporary name. entries: names, dims (dtype F32, offsets are
+ * computed), written sorted by name. metadata: n_meta pairs key, value; NULL allowed. Returns
+ * owned. */
+int safetensors_create(const char *path, const struct safetensors_entry *entries, size_t n,
+                       const char *const *metadata, size_t n_meta, struct safetensors_writer **ret,
+                       struct ms_err *err);
+/* Data of an entry, by name, in any order, each once. */
+int safetensors_put(struct safetensors_writer *writer, const char *name, const float *data,
+                    size_t count, struct ms_err *err);
+/* fsync, rename. An incomplete file is never left at path. Destroys the writer in any case. */
+int safetensors_finish(struct safetensors_writer *writer, struct ms_err *err);
+void safetensors_abandon(struct safetensors_writer *writer); /* NULL allowed */
+
+#endif

@@ -1,0 +1,78 @@
+/* job.h - a job: what the user wrote, validated, with all defaults filled in
+ *
+ * The schema is one table (job_schema.c) from which parsing, errors, docs and the canonical JSON
+ * follow. Errors give file:line:column, the key's full name ("optimizer.learning_rate"), the value
+ * and the legal range; unknown keys come with the nearest known one; a key whose capability does
+ * not exist yet is refused by name. */
+#ifndef JOB_H
+#define JOB_H
+
+#include "libworker/data/data.h"
+#include "proto/err.h"
+#include "proto/limits.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum job_loss { JOB_LOSS_SOFTMAX_CE, JOB_LOSS_MSE };
+enum job_optimizer_kind { JOB_SGD, JOB_MOMENTUM, JOB_ADAM };
+enum job_mode { JOB_DATA_PARALLEL, JOB_STAND_ALONE };
+
+struct job_optimizer {
+    enum job_optimizer_kind kind;
+    double learning_rate;
+    double momentum;              /* momentum */
+    double beta1, beta2, epsilon; /* adam: 0.9, 0.999, 1e-8 */
+};
+
+struct job {
+    char name[MS_NAME_MAX + 1]; /* default: the network's */
+    int workers;                /* 1 .. MS_WORKERS_MAX */
+    int priority;
+    char network[MS_PATH_MAX + 1];
+    int classes; /* 0: from the data */
+    struct data_spec dataset;
+    int n_transforms;
+    struct transform transforms[MS_TRANSFORMS_MAX];
+    int64_t batch_size; /* a worker */
+    int drop_remainder;
+    int64_t epochs;
+    int64_t steps; /* cap over all epochs, 0: none */
+    enum job_loss loss;
+    struct job_optimizer optimizer;
+    enum job_mode mode;
+    int gradients_mean, parameter_broadcast;
+    uint64_t seed;
+    char initial_weights[MS_PATH_MAX + 1]; /* "" none */
+    int recovery;                          /* refused when true, until it exists */
+    int has_evaluate;
+    struct data_spec evaluate_dataset;
+    int64_t evaluate_every_epochs;
+    int64_t evaluate_batch_size; /* default: batch_size */
+    int threads;                 /* a rank; 0: cores of the host / its ranks */
+};
+
+struct job_override { /* --set KEY=VALUE, in order; VALUE is YAML: "--set
+                         optimizer.learning_rate=0.1" */
+    const char *key_value;
+};
+
+/* Reads a YAML or JSON file, applies overrides, validates, fills in defaults, makes relative input
+ * paths absolute against the file's folder (${NAME} is left for the workers). workers > 0 beats the
+ * file's `workers` (-n). ret is written only on success. */
+int job_load(const char *path, const struct job_override *overrides, size_t n, int workers,
+             struct job *ret, struct ms_err *err);
+/* The same from text; origin stands for the file in errors; base_dir for relative paths (NULL: they
+ * must be absolute or expand from the environment). Text that job_format made reads back equal. */
+int job_parse(const char *text, size_t size, const char *origin, const char *base_dir,
+              const struct job_override *overrides, size_t n, int workers, struct job *ret,
+              struct ms_err *err);
+
+/* Canonical JSON: every key, sorted, one line. Returns owned (malloc), *ret_size without the NUL.
+ */
+char *job_format(const struct job *job, size_t *ret_size);
+
+/* Replaces ${NAME} by the environment's value in dst of size bytes. */
+int job_expand_path(const char *path, char *dst, size_t size, struct ms_err *err);
+
+#endif
