@@ -32,6 +32,16 @@
 #define MS_OUTPUT_SOFT     (1U << 20)  /* unsent bytes to one peer: stop reading from it */
 #define MS_OUTPUT_HARD     (16U << 20) /* ... drop it */
 
+/* What the scheduler keeps in memory beside nodes and jobs */
+#define MS_LOST_NODES_MAX     1024    /* lost or left nodes that `msctl nodes` still names ... */
+#define MS_LOST_KEEP_MS       3600000 /* ... for an hour */
+#define MS_MEMBERS_KEPT_MAX   100000  /* ranks of ended jobs whose logs can be found: 50 MB */
+#define MS_WATCHES_MAX        64      /* of one connection: a shell loop's worth */
+#define MS_CANCEL_WAITERS_MAX 64      /* clients that wait for the same cancel */
+#define MS_LOG_ROUTES_MAX     1024    /* log reads under way: 64 KiB each in flight at the worst */
+#define MS_EVALS_MAX          100 /* evaluations of a job that are kept: what a screen can show */
+#define MS_GENERATION_MAX     (1ULL << 53) /* a worker that reports more is not one of ours */
+
 /* Disk */
 #define MS_STORE_RESERVE (4U << 20) /* 1000 job rows of 3 KiB and the WAL frames around them */
 
@@ -45,7 +55,10 @@
 #define MS_RECV_TIMEOUT_S       600
 #define MS_PROBE_MS             1000 /* a half-open duplicate may answer within this */
 #define MS_CANCEL_GRACE_MS      30000
-#define MS_RECONNECT_MIN_MS     100 /* exponential with full jitter between the two */
+#define MS_BLAME_MS             300   /* between "my peer is gone" and the peer's own last word */
+#define MS_LOG_READ_MS          10000 /* a node answers a log read within this */
+#define MS_NEWS_MS              200   /* watchers of waiting jobs hear of new reasons this often */
+#define MS_RECONNECT_MIN_MS     100   /* exponential with full jitter between the two */
 #define MS_RECONNECT_MAX_MS     30000
 #define MS_HEARTBEATS_PER_LEASE 5 /* four may be lost */
 
