@@ -18,6 +18,9 @@
 
 enum { GRAPH_DIMS_MAX = 4, GRAPH_NAME_MAX = 64, GRAPH_OP_TENSORS_MAX = 8, GRAPH_SCALAR_DIMS = 0 };
 
+/* Elements of one tensor: 4 TiB of floats, and every product of sizes still fits an int64_t. */
+#define GRAPH_ELEMENTS_MAX ((int64_t)1 << 40)
+
 struct shape {
     int n_dims; /* 0: a scalar */
     int64_t dim[GRAPH_DIMS_MAX];

@@ -1,0 +1,313 @@
+/* graph.c - the graph as a container: tensors, ops, lists, the table of op kinds */
+#include "libworker/graph/graph_impl.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const struct op_traits op_table[OP_KINDS] = {
+    [OP_CONV2D] = {"conv2d", 2, 1, 0},
+    [OP_BATCH_NORM] = {"batch_norm", 5, 3, 0},
+    [OP_RELU] = {"relu", 1, 1, 0},
+    [OP_ADD] = {"add", 2, 1, 0},
+    [OP_MAX_POOL] = {"max_pool", 1, 1, 0},
+    [OP_AVG_POOL] = {"avg_pool", 1, 1, 0},
+    [OP_FLATTEN] = {"flatten", 1, 1, 0},
+    [OP_DENSE] = {"dense", 3, 1, 0},
+    [OP_SOFTMAX_CE] = {"softmax_ce", 2, 1, 0},
+    [OP_MSE] = {"mse", 2, 1, 0},
+    [OP_CONV2D_BWD_DATA] = {"conv2d_bwd_data", 2, 1, 1},
+    [OP_CONV2D_BWD_WEIGHTS] = {"conv2d_bwd_weights", 2, 1, 1},
+    [OP_BATCH_NORM_BWD] = {"batch_norm_bwd", 6, 3, 1},
+    [OP_RELU_BWD] = {"relu_bwd", 2, 1, 1},
+    [OP_MAX_POOL_BWD] = {"max_pool_bwd", 3, 1, 1},
+    [OP_AVG_POOL_BWD] = {"avg_pool_bwd", 1, 1, 1},
+    [OP_FLATTEN_BWD] = {"flatten_bwd", 1, 1, 1},
+    [OP_DENSE_BWD_DATA] = {"dense_bwd_data", 2, 1, 1},
+    [OP_DENSE_BWD_WEIGHTS] = {"dense_bwd_weights", 2, 2, 1},
+    [OP_SOFTMAX_CE_BWD] = {"softmax_ce_bwd", 2, 1, 1},
+    [OP_MSE_BWD] = {"mse_bwd", 2, 1, 1},
+    [OP_SUM] = {"sum", 2, 1, 1},
+};
+
+const struct op_traits *op_traits(enum op_kind kind)
+{
+    assert((int)kind >= 0 && kind < OP_KINDS);
+    return &op_table[kind];
+}
+
+int64_t shape_count(const struct shape *shape)
+{
+    int64_t count = 1;
+    for (int i = 0; i < shape->n_dims; i++) {
+        count *= shape->dim[i];
+    }
+    return count;
+}
+
+int shape_equal(const struct shape *a, const struct shape *b)
+{
+    if (a->n_dims != b->n_dims) {
+        return 0;
+    }
+    for (int i = 0; i < a->n_dims; i++) {
+        if (a->dim[i] != b->dim[i]) {
+            return 0;
+        }
+    }
+    return 1;
+}
+
+const char *shape_format(const struct shape *shape, char *buf, size_t size)
+{
+    size_t used = 0;
+    int n = snprintf(buf, size, "(");
+    for (int i = 0; i < shape->n_dims && n >= 0 && used + (size_t)n < size; i++) {
+        used += (size_t)n;
+        n = snprintf(buf + used, size - used, "%s%lld", i > 0 ? ", " : "",
+                     (long long)shape->dim[i]);
+    }
+    if (n >= 0 && used + (size_t)n < size) {
+        used += (size_t)n;
+        snprintf(buf + used, size - used, ")");
+    }
+    return buf;
+}
+
+struct graph *graph_create(const char *name)
+{
+    struct graph *graph = calloc(1, sizeof(*graph));
+    if (graph == NULL) {
+        return NULL;
+    }
+    snprintf(graph->name, sizeof(graph->name), "%s", name);
+    graph->n_forward_ops = -1;
+    graph->data = graph->label = graph->loss = graph->output = -1;
+    return graph;
+}
+
+void graph_destroy(struct graph *graph)
+{
+    if (graph == NULL) {
+        return;
+    }
+    graph_truncate(graph, 0, 0, 0);
+    free(graph->tensors);
+    free(graph->ops);
+    free(graph->params);
+    free(graph->states);
+    free(graph->gradients);
+    free(graph);
+}
+
+void graph_truncate(struct graph *graph, int n_tensors, int n_ops, int n_gradients)
+{
+    while (graph->n_tensors > n_tensors) {
+        free(graph->tensors[--graph->n_tensors]);
+    }
+    while (graph->n_ops > n_ops) {
+        free(graph->ops[--graph->n_ops]);
+    }
+    while (graph->n_params > 0 && graph->params[graph->n_params - 1] >= n_tensors) {
+        graph->n_params--;
+    }
+    while (graph->n_states > 0 && graph->states[graph->n_states - 1] >= n_tensors) {
+        graph->n_states--;
+    }
+    graph->n_gradients = n_gradients;
+}
+
+/* Makes room for one more element; ret_array is the address of the array's pointer. */
+static int grow(void *ret_array, int count, int *cap, size_t size)
+{
+    if (count < *cap) {
+        return MS_OK;
+    }
+    int cap_new = *cap > 0 ? *cap * 2 : 64;
+    void *array = NULL;
+    memcpy(&array, ret_array, sizeof(array));
+    array = realloc(array, (size_t)cap_new * size);
+    if (array == NULL) {
+        return MS_E_NOMEM;
+    }
+    memcpy(ret_array, &array, sizeof(array));
+    *cap = cap_new;
+    return MS_OK;
+}
+
+static int append_index(int **list, int *count, int *cap, int index)
+{
+    if (grow(list, *count, cap, sizeof(**list)) < 0) {
+        return MS_E_NOMEM;
+    }
+    (*list)[(*count)++] = index;
+    return MS_OK;
+}
+
+int graph_append_tensor(struct graph *graph, const char *name, enum tensor_role role,
+                        const struct shape *shape, struct ms_err *err)
+{
+    struct tensor *tensor = NULL;
+    if (grow(&graph->tensors, graph->n_tensors, &graph->cap_tensors, sizeof(*graph->tensors)) < 0 ||
+        (tensor = calloc(1, sizeof(*tensor))) == NULL) {
+        return ms_fail(err, MS_E_NOMEM, "graph %s: no memory for tensor %s", graph->name, name);
+    }
+    snprintf(tensor->name, sizeof(tensor->name), "%s", name);
+    tensor->role = role;
+    tensor->dtype = DTYPE_F32;
+    tensor->shape = *shape;
+    tensor->producer = -1;
+    tensor->of = -1;
+    int index = graph->n_tensors;
+    int rc = MS_OK;
+    if (role == TENSOR_PARAM) {
+        rc = append_index(&graph->params, &graph->n_params, &graph->cap_params, index);
+    } else if (role == TENSOR_STATE) {
+        rc = append_index(&graph->states, &graph->n_states, &graph->cap_states, index);
+    }
+    if (rc < 0) {
+        free(tensor);
+        return ms_fail(err, rc, "graph %s: no memory for tensor %s", graph->name, name);
+    }
+    graph->tensors[graph->n_tensors++] = tensor;
+    return index;
+}
+
+int graph_append_op(struct graph *graph, enum op_kind kind, const int *in, struct ms_err *err)
+{
+    struct op *op = NULL;
+    if (grow(&graph->ops, graph->n_ops, &graph->cap_ops, sizeof(*graph->ops)) < 0 ||
+        (op = calloc(1, sizeof(*op))) == NULL) {
+        return ms_fail(err, MS_E_NOMEM, "graph %s: no memory for a %s op", graph->name,
+                       op_traits(kind)->name);
+    }
+    op->kind = kind;
+    op->n_in = op_traits(kind)->n_in;
+    op->n_out = op_traits(kind)->n_out;
+    op->forward = -1;
+    for (int i = 0; i < GRAPH_OP_TENSORS_MAX; i++) {
+        op->in[i] = i < op->n_in ? in[i] : -1;
+        op->out[i] = -1;
+    }
+    graph->ops[graph->n_ops] = op;
+    return graph->n_ops++;
+}
+
+int graph_append_output(struct graph *graph, int op, int slot, const char *name,
+                        enum tensor_role role, const struct shape *shape, struct ms_err *err)
+{
+    int index = graph_append_tensor(graph, name, role, shape, err);
+    if (index < 0) {
+        return index;
+    }
+    graph->tensors[index]->producer = op;
+    graph->ops[op]->out[slot] = index;
+    return index;
+}
+
+int graph_append_gradient(struct graph *graph, int tensor, struct ms_err *err)
+{
+    if (append_index(&graph->gradients, &graph->n_gradients, &graph->cap_gradients, tensor) < 0) {
+        return ms_fail(err, MS_E_NOMEM, "graph %s: no memory for the list of gradients",
+                       graph->name);
+    }
+    return MS_OK;
+}
+
+int graph_n_tensors(const struct graph *graph)
+{
+    return graph->n_tensors;
+}
+
+int graph_n_ops(const struct graph *graph)
+{
+    return graph->n_ops;
+}
+
+int graph_n_forward_ops(const struct graph *graph)
+{
+    return graph->n_forward_ops >= 0 ? graph->n_forward_ops : graph->n_ops;
+}
+
+const struct tensor *graph_tensor(const struct graph *graph, int index)
+{
+    assert(index >= 0 && index < graph->n_tensors);
+    return graph->tensors[index];
+}
+
+const struct op *graph_op(const struct graph *graph, int index)
+{
+    assert(index >= 0 && index < graph->n_ops);
+    return graph->ops[index];
+}
+
+const char *graph_name(const struct graph *graph)
+{
+    return graph->name;
+}
+
+int graph_loss(const struct graph *graph)
+{
+    return graph->loss;
+}
+
+int graph_output(const struct graph *graph)
+{
+    return graph->output;
+}
+
+int graph_data_index(const struct graph *graph)
+{
+    return graph->data;
+}
+
+int graph_label_index(const struct graph *graph)
+{
+    return graph->label;
+}
+
+int graph_n_gradients(const struct graph *graph)
+{
+    return graph->n_gradients;
+}
+
+int graph_gradient(const struct graph *graph, int i)
+{
+    assert(i >= 0 && i < graph->n_gradients);
+    return graph->gradients[i];
+}
+
+int graph_n_params(const struct graph *graph)
+{
+    return graph->n_params;
+}
+
+int graph_param_at(const struct graph *graph, int i)
+{
+    assert(i >= 0 && i < graph->n_params);
+    return graph->params[i];
+}
+
+int graph_n_states(const struct graph *graph)
+{
+    return graph->n_states;
+}
+
+int graph_state_at(const struct graph *graph, int i)
+{
+    assert(i >= 0 && i < graph->n_states);
+    return graph->states[i];
+}
+
+int graph_find(const struct graph *graph, const char *name)
+{
+    for (int i = 0; i < graph->n_tensors; i++) {
+        const struct tensor *tensor = graph->tensors[i];
+        if ((tensor->role == TENSOR_PARAM || tensor->role == TENSOR_STATE) &&
+            strcmp(tensor->name, name) == 0) {
+            return i;
+        }
+    }
+    return -1;
+}

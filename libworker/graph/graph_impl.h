@@ -1,0 +1,40 @@
+/* graph_impl.h - the inside of a graph, for the files of this room only */
+#ifndef GRAPH_IMPL_H
+#define GRAPH_IMPL_H
+
+#include "libworker/graph/graph.h"
+
+struct graph {
+    char name[GRAPH_NAME_MAX];
+    struct tensor **tensors; /* one allocation each: a borrowed tensor stays where it is */
+    struct op **ops;
+    int *params, *states, *gradients; /* tensor indices, in the order that graph.h promises */
+    int n_tensors, n_ops, n_params, n_states, n_gradients;
+    int cap_tensors, cap_ops, cap_params, cap_states, cap_gradients;
+    int n_forward_ops; /* -1 until differentiated */
+    int data, label, loss, output;
+};
+
+/* MS_OK while forward ops may be added; what: for the message. */
+int graph_check_open(const struct graph *graph, const char *what, struct ms_err *err);
+
+/* 0 if dims are positive and their product is at most GRAPH_ELEMENTS_MAX. */
+int graph_shape_bad(const struct shape *shape);
+
+/* Appends a zeroed tensor without a producer; returns its index or MS_E_NOMEM. */
+int graph_append_tensor(struct graph *graph, const char *name, enum tensor_role role,
+                        const struct shape *shape, struct ms_err *err);
+
+/* Appends an op of a kind with its inputs; outputs -1, forward -1. Returns its index. */
+int graph_append_op(struct graph *graph, enum op_kind kind, const int *in, struct ms_err *err);
+
+/* Appends a tensor as output `slot` of op; returns the tensor's index. */
+int graph_append_output(struct graph *graph, int op, int slot, const char *name,
+                        enum tensor_role role, const struct shape *shape, struct ms_err *err);
+
+int graph_append_gradient(struct graph *graph, int tensor, struct ms_err *err);
+
+/* Forgets everything after these counts: a failed call leaves no trace. */
+void graph_truncate(struct graph *graph, int n_tensors, int n_ops, int n_gradients);
+
+#endif
