@@ -1,0 +1,85 @@
+/* agent.h - a node's line to the scheduler: registration, heartbeats, orders, in a thread of its
+ * own
+ *
+ * The thread does nothing else, so that a busy trainer never looks like a dead node. It reconnects
+ * with jittered back-off; while a rank is held and the scheduler stays away longer than the lease,
+ * it tells the trainer to stop (recovery off).
+ *
+ *     agent thread: connect -> Register -> heartbeats ... orders -> queue -> agent_next (trainer)
+ *                                                    Stop -> on_stop, at once
+ */
+#ifndef AGENT_H
+#define AGENT_H
+
+#include "proto/cluster.pb-c.h"
+#include "proto/err.h"
+#include "proto/limits.h"
+
+#include <openssl/ssl.h>
+#include <stdint.h>
+
+struct agent;
+
+enum agent_phase { /* Heartbeat.phase */
+                   AGENT_IDLE,
+                   AGENT_PREPARING,
+                   AGENT_TRAINING,
+                   AGENT_EVALUATING,
+                   AGENT_SAVING,
+};
+
+enum agent_order_kind {
+    AGENT_ASSIGN, /* take a rank */
+    AGENT_START,  /* all ranks are ready */
+    AGENT_STOP,   /* the job is over on this node; code 0: finished */
+    AGENT_LOST,   /* refused for good, or the scheduler is gone too long: code and text say why */
+    AGENT_LEAVE,  /* agent_leave was called (TERM) */
+};
+
+struct agent_order {
+    enum agent_order_kind kind;
+    uint64_t job, generation;
+    Ms__Assign *assign; /* ASSIGN: owned by the receiver, free with ms_wire_free */
+    int code;           /* enum ms_code */
+    int at_step;        /* STOP: finish the step first */
+    char text[MS_TEXT_MAX + 1];
+};
+
+struct agent_config {           /* strings are copied */
+    const char *address;        /* of the scheduler, "host:port" */
+    SSL_CTX *tls;               /* NULL: plain; borrowed for the agent's life */
+    const char *software;       /* "msworker 0.1.0" */
+    const Ms__Register *node;   /* who we are; copied */
+    int64_t connect_timeout_ms; /* for the first registration; < 0: for ever */
+    int64_t lease_ms;           /* until the scheduler says another */
+    /* On the agent's thread, at once: a Stop (also at_step), or the loss of the scheduler. Must not
+     * block. */
+    void (*on_stop)(void *arg, const struct agent_order *order);
+    /* Path of the log of (job, rank) into buf; 0 or negative when this node has none. Agent thread.
+     */
+    int (*log_path)(void *arg, uint64_t job, uint32_t rank, char *buf, size_t size);
+    void *arg;
+};
+
+/* Starts the thread. Returns owned. */
+int agent_create(const struct agent_config *cfg, struct agent **ret, struct ms_err *err);
+/* Says Leave if connected, joins the thread. NULL allowed. */
+void agent_destroy(struct agent *agent);
+
+/* Waits for the next order. Trainer's thread. timeout_ms < 0: for ever. Returns 1 with an order, 0
+ * when the time is over. */
+int agent_next(struct agent *agent, struct agent_order *ret, int64_t timeout_ms);
+
+/* What the heartbeats say from now on. Any thread. */
+void agent_hold(struct agent *agent, uint64_t job, uint64_t generation, uint32_t rank);
+void agent_set_phase(struct agent *agent, enum agent_phase phase, uint64_t step);
+void agent_release(struct agent *agent); /* the rank is free: idle again */
+
+/* Queues a message for the scheduler; RankReady and RankDone are sent again after a reconnect until
+ * the scheduler has answered with an order. Any thread. */
+int agent_send(struct agent *agent, uint16_t type, const ProtobufCMessage *msg, struct ms_err *err);
+
+/* Makes agent_next return AGENT_LEAVE. Async-signal-safe. */
+void agent_leave(struct agent *agent);
+
+#endif
