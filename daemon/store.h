@@ -13,6 +13,9 @@ struct store;
  * file against a second daemon. Never deletes or recreates: what is unreadable is MS_E_CONFIG with
  * the command that restores it. Returns owned. */
 int store_open(const char *path, struct store **ret, struct ms_err *err);
+/* What an operator should know about a database that opened (a file system that cannot be trusted),
+ * or "". Borrowed until store_close. */
+const char *store_warning(const struct store *store);
 void store_close(struct store *store); /* checkpoints the WAL; NULL allowed */
 
 /* Gives every row to the core (sched_load_*), jobs in id order, then members, then meta. */

@@ -1,0 +1,31 @@
+/* store_files.h - the files beside the database: a lock against a second daemon, a reserve of disk
+ *
+ *     state.db   state.db-wal   state.db-lock   state.db-reserve
+ */
+#ifndef STORE_FILES_H
+#define STORE_FILES_H
+
+#include "proto/err.h"
+#include "proto/limits.h"
+
+#include <stdint.h>
+
+/* Takes the lock file of a database and writes our pid into it. The lock ends with the process or
+ * with close(*ret_fd); the file stays, for removing it would race with the next daemon. MS_E_EXISTS
+ * names the daemon that holds it. */
+int store_lock(const char *database, int *ret_fd, struct ms_err *err);
+
+/* Makes sure that the reserve file exists with MS_STORE_RESERVE bytes of real disk. spare_bytes:
+ * that much must be free beside it, else the next commit would take it away again. 0, or MS_E_FULL
+ * with nothing left behind, or MS_E_IO. */
+int store_reserve_make(const char *database, uint64_t spare_bytes, struct ms_err *err);
+void store_reserve_drop(const char *database);
+
+/* Bytes that we may still write to the file system of a database. */
+uint64_t store_free_bytes(const char *database);
+
+/* "nfs" and the like where the database lies on a file system whose locks and syncs cannot be
+ * trusted, else NULL. */
+const char *store_bad_filesystem(const char *database);
+
+#endif

@@ -1,0 +1,45 @@
+/* store_sql.h - every SQL text of the store, as tables; nothing is built at run time */
+#ifndef STORE_SQL_H
+#define STORE_SQL_H
+
+#include "daemon/sched.h"
+
+#include <stddef.h>
+
+#define STORE_APPLICATION_ID 1836278628 /* "mscd", as migration 1 writes it */
+
+enum store_statement {
+    ST_BEGIN,
+    ST_COMMIT,
+    ST_ROLLBACK,
+    ST_PUT_JOB,
+    ST_UPDATE_JOB,
+    ST_PUT_MEMBER,
+    ST_DROP_MEMBERS,
+    ST_DROP_JOB,
+    ST_PUT_META,
+    ST_LOAD_JOBS,
+    ST_LOAD_MEMBERS,
+    ST_LOAD_META,
+    ST_COUNT
+};
+
+/* Prepared once, when the database is opened. */
+extern const char *const store_statements[ST_COUNT];
+
+/* Step i brings schema i to i + 1, in one transaction with its version number. Steps that were
+ * released never change. */
+extern const char *const store_migrations[];
+extern const size_t store_migrations_n;
+
+/* Settings of the connection, and what SQLite must answer when it is asked back. */
+struct store_pragma {
+    const char *set, *get, *want;
+};
+extern const struct store_pragma store_pragmas[];
+extern const size_t store_pragmas_n;
+
+/* Job states as the database spells them. */
+extern const char *const store_states[JOB_STATES];
+
+#endif
