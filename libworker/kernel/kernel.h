@@ -56,6 +56,10 @@ struct kernel_layout {
     int64_t channels;
 };
 
+/* mean and variance have n_blocks * block floats; gamma, beta, dgamma and dbeta have `channels`: of
+ * padding nothing is read, and only kernel_bn_stats writes it (zeros). A channel is computed by one
+ * thread from end to end: results do not depend on `threads`. */
+
 /* Population mean and variance a channel over (n, spatial): chunks with two cached passes, combined
  * by Chan's formula in double (Chan, Golub, LeVeque 1979). mean, variance: n_blocks * block floats.
  */

@@ -1,0 +1,180 @@
+/* kernels.c - memory speed of our own loops beside memcpy's, one figure a line
+ *
+ * Each kernel runs over tensors far larger than the caches. GB/s counts the bytes that the formula
+ * needs (each operand once), so a kernel at memcpy's figure runs at memory speed. Usage:
+ * kernels [seconds a kernel, default 0.5]. Output: name GB/s share of memcpy. */
+#include "libworker/kernel/kernel.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum { BUFFERS = 5 };
+
+static const struct kernel_layout big = {32, 16, 3136, 16, 256};   /* ResNet-50, layer1: 103 MB */
+static const struct kernel_layout small = {32, 128, 49, 16, 2048}; /* layer4: 12.8 MB */
+static const struct kernel_layout plain = {32, 256, 3136, 1, 256};
+static const struct kernel_layout nhwc = {32, 1, 3136, 256, 256};
+
+static float *buffer[BUFFERS];
+static float mean[2048], variance[2048], gamma_[2048], beta[2048], dgamma[2048], dbeta[2048];
+static size_t count;
+
+static double now_s(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static size_t size_of(const struct kernel_layout *l)
+{
+    return (size_t)(l->n * l->n_blocks * l->spatial * l->block);
+}
+
+static void run_memcpy(const struct kernel_layout *l)
+{
+    memcpy(buffer[0], buffer[1], size_of(l) * sizeof(float));
+}
+
+static void run_sum_2(const struct kernel_layout *l)
+{
+    kernel_sum_tree(buffer[0], (const float *const[]){buffer[0], buffer[1]}, 2, size_of(l));
+}
+
+static void run_sum_2_to_2(const struct kernel_layout *l)
+{
+    kernel_sum_tree_to((float *const[]){buffer[0], buffer[1]}, 2,
+                       (const float *const[]){buffer[0], buffer[1]}, 2, size_of(l));
+}
+
+static void run_sum_4(const struct kernel_layout *l)
+{
+    kernel_sum_tree(buffer[0], (const float *const[]){buffer[0], buffer[1], buffer[2], buffer[3]},
+                    4, size_of(l));
+}
+
+static void run_sum_5(const struct kernel_layout *l)
+{
+    kernel_sum_tree(buffer[0],
+                    (const float *const[]){buffer[0], buffer[1], buffer[2], buffer[3], buffer[4]},
+                    5, size_of(l));
+}
+
+static void run_momentum(const struct kernel_layout *l)
+{
+    kernel_momentum(buffer[0], buffer[1], buffer[2], size_of(l), 1.0F, 1e-9F, 0.9F);
+}
+
+static void run_adam(const struct kernel_layout *l)
+{
+    kernel_adam(buffer[0], buffer[1], buffer[2], buffer[3], size_of(l), 1.0F, 1e-9F, 0.9F, 0.999F,
+                1e-8F);
+}
+
+static void run_add_relu(const struct kernel_layout *l)
+{
+    kernel_add_relu(buffer[0], buffer[1], buffer[2], size_of(l));
+}
+
+static void run_bn_stats(const struct kernel_layout *l)
+{
+    kernel_bn_stats(l, buffer[0], mean, variance, 1);
+}
+
+static void run_bn_relu(const struct kernel_layout *l)
+{
+    kernel_bn_apply(l, buffer[0], mean, variance, gamma_, beta, 1e-5, NULL, 1, buffer[1], 1);
+}
+
+static void run_bn_add_relu(const struct kernel_layout *l)
+{
+    kernel_bn_apply(l, buffer[0], mean, variance, gamma_, beta, 1e-5, buffer[2], 1, buffer[1], 1);
+}
+
+static void run_bn_backward(const struct kernel_layout *l)
+{
+    kernel_bn_backward(l, buffer[0], NULL, buffer[2], mean, variance, gamma_, beta, 1e-5, 1,
+                       buffer[3], NULL, dgamma, dbeta, 1);
+}
+
+static void run_bn_backward_residual(const struct kernel_layout *l)
+{
+    kernel_bn_backward(l, buffer[0], buffer[1], buffer[2], mean, variance, gamma_, beta, 1e-5, 2,
+                       buffer[3], buffer[4], dgamma, dbeta, 1);
+}
+
+static const struct bench {
+    const char *name;
+    const struct kernel_layout *layout;
+    void (*run)(const struct kernel_layout *layout);
+    int passes; /* floats read or written for an element of the tensor */
+} benches[] = {
+    {"memcpy", &big, run_memcpy, 2},
+    {"sum_tree_2", &big, run_sum_2, 3},
+    {"sum_tree_2_to_2", &big, run_sum_2_to_2, 4},
+    {"sum_tree_4", &big, run_sum_4, 5},
+    {"sum_tree_5", &big, run_sum_5, 6},
+    {"momentum", &big, run_momentum, 5},
+    {"adam", &big, run_adam, 7},
+    {"add_relu", &big, run_add_relu, 3},
+    {"bn_stats_nChw16c_56", &big, run_bn_stats, 1},
+    {"bn_stats_nChw16c_7", &small, run_bn_stats, 1},
+    {"bn_stats_nchw_56", &plain, run_bn_stats, 1},
+    {"bn_stats_nhwc_56", &nhwc, run_bn_stats, 1},
+    {"bn_relu_nChw16c_56", &big, run_bn_relu, 2},
+    {"bn_relu_nChw16c_7", &small, run_bn_relu, 2},
+    {"bn_relu_nchw_56", &plain, run_bn_relu, 2},
+    {"bn_relu_nhwc_56", &nhwc, run_bn_relu, 2},
+    {"bn_add_relu_nChw16c_56", &big, run_bn_add_relu, 3},
+    {"bn_backward_nChw16c_56", &big, run_bn_backward, 5},
+    {"bn_backward_nChw16c_7", &small, run_bn_backward, 5},
+    {"bn_backward_nchw_56", &plain, run_bn_backward, 5},
+    {"bn_backward_nhwc_56", &nhwc, run_bn_backward, 5},
+    {"bn_backward_residual_nChw16c_56", &big, run_bn_backward_residual, 7},
+};
+
+static double gbytes_per_s(const struct bench *bench, double seconds)
+{
+    double best = 0;
+    double begin = now_s();
+    bench->run(bench->layout); /* pages and clones */
+    do {
+        double t = now_s();
+        bench->run(bench->layout);
+        double speed = (double)bench->passes * (double)size_of(bench->layout) * sizeof(float) /
+                       (now_s() - t) * 1e-9;
+        best = speed > best ? speed : best;
+    } while (now_s() - begin < seconds);
+    return best;
+}
+
+int main(int argc, char **argv)
+{
+    double seconds = argc > 1 ? strtod(argv[1], NULL) : 0.5;
+    count = size_of(&big);
+    for (int b = 0; b < BUFFERS; b++) {
+        buffer[b] = aligned_alloc(64, count * sizeof(float));
+        if (buffer[b] == NULL) {
+            fprintf(stderr, "kernels: no memory for %zu floats\n", count);
+            return 1;
+        }
+        for (size_t i = 0; i < count; i++) {
+            buffer[b][i] = (float)((i * 2654435761U >> 7) % 2000U) * 1e-3F - 1.0F;
+        }
+    }
+    for (int c = 0; c < 2048; c++) {
+        variance[c] = gamma_[c] = 1.0F;
+    }
+    double copy = 0;
+    for (size_t i = 0; i < sizeof(benches) / sizeof(benches[0]); i++) {
+        double speed = gbytes_per_s(&benches[i], seconds);
+        copy = i == 0 ? speed : copy;
+        printf("%-34s %7.2f GB/s %5.2f\n", benches[i].name, speed, speed / copy);
+    }
+    for (int b = 0; b < BUFFERS; b++) {
+        free(buffer[b]);
+    }
+    return 0;
+}

@@ -1,0 +1,259 @@
+/* batch_norm_rows.c - the loops over one chunk of a batch norm's slice
+ *
+ * Each loop is written once as an inline function and expanded for 16 lanes (nChw16c, nchw), 8
+ * lanes (nChw8c) and any number (nhwc), so that the compiler knows the width where it matters. */
+#include "libworker/kernel/batch_norm_rows.h"
+#include "libworker/kernel/kernel.h"
+
+#include <stddef.h>
+
+/* Inlined whatever its size: the copy inside each clone is compiled for the clone's instructions.
+ */
+#if defined(__GNUC__)
+#define INLINE static inline __attribute__((always_inline))
+#else
+#define INLINE static inline
+#endif
+
+/* Expands call(width) for the widths worth an own copy. */
+#define BY_WIDTH(width, call)                                                                      \
+    do {                                                                                           \
+        if ((width) == 16) {                                                                       \
+            call(16);                                                                              \
+        } else if ((width) == 8) {                                                                 \
+            call(8);                                                                               \
+        } else {                                                                                   \
+            call(width);                                                                           \
+        }                                                                                          \
+    } while (0)
+
+/* ---- moments --------------------------------------------------------------------------------- */
+
+/* Four sums a lane: an addition need not wait for the one before. */
+INLINE void centers(const float *x, int64_t rows, int64_t width, int64_t stride,
+                    float *restrict center)
+{
+    float s0[BN_WIDTH_MAX], s1[BN_WIDTH_MAX], s2[BN_WIDTH_MAX], s3[BN_WIDTH_MAX];
+    float inverse = 1.0F / (float)rows;
+#pragma omp simd
+    for (int64_t i = 0; i < width; i++) {
+        s0[i] = s1[i] = s2[i] = s3[i] = 0.0F;
+    }
+    int64_t r = 0;
+    for (; r + 3 < rows; r += 4) {
+        const float *p = x + r * stride;
+#pragma omp simd
+        for (int64_t i = 0; i < width; i++) {
+            s0[i] += p[i];
+            s1[i] += p[stride + i];
+            s2[i] += p[2 * stride + i];
+            s3[i] += p[3 * stride + i];
+        }
+    }
+    for (; r < rows; r++) {
+        const float *p = x + r * stride;
+#pragma omp simd
+        for (int64_t i = 0; i < width; i++) {
+            s0[i] += p[i];
+        }
+    }
+#pragma omp simd
+    for (int64_t i = 0; i < width; i++) {
+        center[i] = ((s0[i] + s1[i]) + (s2[i] + s3[i])) * inverse;
+    }
+}
+
+INLINE void distances(const float *x, int64_t rows, int64_t width, int64_t stride,
+                      const float *restrict center, float *restrict first, float *restrict second)
+{
+    float m[BN_WIDTH_MAX], f0[BN_WIDTH_MAX], f1[BN_WIDTH_MAX], q0[BN_WIDTH_MAX], q1[BN_WIDTH_MAX];
+#pragma omp simd
+    for (int64_t i = 0; i < width; i++) {
+        m[i] = center[i];
+        f0[i] = f1[i] = q0[i] = q1[i] = 0.0F;
+    }
+    int64_t r = 0;
+    for (; r + 1 < rows; r += 2) {
+        const float *p = x + r * stride;
+#pragma omp simd
+        for (int64_t i = 0; i < width; i++) {
+            float d0 = p[i] - m[i];
+            float d1 = p[stride + i] - m[i];
+            f0[i] += d0;
+            f1[i] += d1;
+            q0[i] += d0 * d0;
+            q1[i] += d1 * d1;
+        }
+    }
+    for (; r < rows; r++) {
+        const float *p = x + r * stride;
+#pragma omp simd
+        for (int64_t i = 0; i < width; i++) {
+            float d = p[i] - m[i];
+            f0[i] += d;
+            q0[i] += d * d;
+        }
+    }
+#pragma omp simd
+    for (int64_t i = 0; i < width; i++) {
+        first[i] = f0[i] + f1[i];
+        second[i] = q0[i] + q1[i];
+    }
+}
+
+KERNEL_CLONES
+void bn_rows_moments(const float *x, int64_t rows, int64_t width, int64_t stride, float *center,
+                     float *first, float *second)
+{
+#define MOMENTS(w)                                                                                 \
+    centers(x, rows, w, stride, center);                                                           \
+    distances(x, rows, w, stride, center, first, second)
+    BY_WIDTH(width, MOMENTS);
+#undef MOMENTS
+}
+
+/* ---- forward --------------------------------------------------------------------------------- */
+
+INLINE void apply(const struct bn_rows *rows, int64_t width, const float *x, const float *residual,
+                  int relu, float *y)
+{
+    const float *restrict mean = rows->mean;
+    const float *restrict scale = rows->scale;
+    const float *restrict shift = rows->shift;
+    int64_t n = rows->rows;
+    int64_t stride = rows->stride;
+    for (int64_t r = 0; r < n; r++) {
+        int64_t at = r * stride;
+#pragma omp simd
+        for (int64_t i = 0; i < width; i++) {
+            float z = (x[at + i] - mean[i]) * scale[i] + shift[i];
+            z = residual != NULL ? z + residual[at + i] : z;
+            y[at + i] = relu && !(z > 0.0F) ? 0.0F : z;
+        }
+    }
+}
+
+KERNEL_CLONES
+void bn_rows_apply(const struct bn_rows *rows, const float *x, const float *residual, int relu,
+                   float *y)
+{
+#define APPLY(w)                                                                                   \
+    if (residual == NULL) {                                                                        \
+        if (relu) {                                                                                \
+            apply(rows, w, x, NULL, 1, y);                                                         \
+        } else {                                                                                   \
+            apply(rows, w, x, NULL, 0, y);                                                         \
+        }                                                                                          \
+    } else if (relu) {                                                                             \
+        apply(rows, w, x, residual, 1, y);                                                         \
+    } else {                                                                                       \
+        apply(rows, w, x, residual, 0, y);                                                         \
+    }
+    BY_WIDTH(rows->width, APPLY);
+#undef APPLY
+}
+
+/* ---- backward -------------------------------------------------------------------------------- */
+
+INLINE float masked(float dy, float x, float y, float mean, float scale, float shift, int relu)
+{
+    if (relu == 0) {
+        return dy;
+    }
+    float z = relu == 1 ? (x - mean) * scale + shift : y;
+    return z > 0.0F ? dy : 0.0F;
+}
+
+INLINE void sums(const struct bn_rows *rows, int64_t width, const float *x, const float *y,
+                 const float *dy, int relu, float *dz_out, float *restrict sum_dz,
+                 float *restrict sum_dzx)
+{
+    float m[BN_WIDTH_MAX], k[BN_WIDTH_MAX], b[BN_WIDTH_MAX], s[BN_WIDTH_MAX], t[BN_WIDTH_MAX];
+    int64_t n = rows->rows;
+    int64_t stride = rows->stride;
+#pragma omp simd
+    for (int64_t i = 0; i < width; i++) {
+        m[i] = rows->mean[i];
+        k[i] = rows->scale[i];
+        b[i] = rows->shift[i];
+        s[i] = t[i] = 0.0F;
+    }
+    for (int64_t r = 0; r < n; r++) {
+        int64_t at = r * stride;
+#pragma omp simd
+        for (int64_t i = 0; i < width; i++) {
+            float xi = x[at + i];
+            float dz = masked(dy[at + i], xi, relu == 2 ? y[at + i] : 0.0F, m[i], k[i], b[i], relu);
+            if (dz_out != NULL) {
+                dz_out[at + i] = dz;
+            }
+            s[i] += dz;
+            t[i] += dz * (xi - m[i]);
+        }
+    }
+#pragma omp simd
+    for (int64_t i = 0; i < width; i++) {
+        sum_dz[i] = s[i];
+        sum_dzx[i] = t[i];
+    }
+}
+
+KERNEL_CLONES
+void bn_rows_sums(const struct bn_rows *rows, const float *x, const float *y, const float *dy,
+                  int relu, float *dz_out, float *sum_dz, float *sum_dzx)
+{
+#define SUMS_RELU(w, mode)                                                                         \
+    if (dz_out == NULL) {                                                                          \
+        sums(rows, w, x, y, dy, mode, NULL, sum_dz, sum_dzx);                                      \
+    } else {                                                                                       \
+        sums(rows, w, x, y, dy, mode, dz_out, sum_dz, sum_dzx);                                    \
+    }
+#define SUMS(w)                                                                                    \
+    if (relu == 0) {                                                                               \
+        SUMS_RELU(w, 0)                                                                            \
+    } else if (relu == 1) {                                                                        \
+        SUMS_RELU(w, 1)                                                                            \
+    } else {                                                                                       \
+        SUMS_RELU(w, 2)                                                                            \
+    }
+    BY_WIDTH(rows->width, SUMS);
+#undef SUMS
+#undef SUMS_RELU
+}
+
+INLINE void input_gradient(const struct bn_rows *rows, int64_t width, const float *x,
+                           const float *y, const float *dy, int relu, const float *restrict mean_dz,
+                           const float *restrict slope, float *dx)
+{
+    const float *restrict mean = rows->mean;
+    const float *restrict scale = rows->scale;
+    const float *restrict shift = rows->shift;
+    int64_t n = rows->rows;
+    int64_t stride = rows->stride;
+    for (int64_t r = 0; r < n; r++) {
+        int64_t at = r * stride;
+#pragma omp simd
+        for (int64_t i = 0; i < width; i++) {
+            float xi = x[at + i];
+            float dz = masked(dy[at + i], xi, relu == 2 ? y[at + i] : 0.0F, mean[i], scale[i],
+                              shift[i], relu);
+            dx[at + i] = scale[i] * (dz - mean_dz[i] - (xi - mean[i]) * slope[i]);
+        }
+    }
+}
+
+KERNEL_CLONES
+void bn_rows_dx(const struct bn_rows *rows, const float *x, const float *y, const float *dy,
+                int relu, const float *mean_dz, const float *slope, float *dx)
+{
+#define DX(w)                                                                                      \
+    if (relu == 0) {                                                                               \
+        input_gradient(rows, w, x, y, dy, 0, mean_dz, slope, dx);                                  \
+    } else if (relu == 1) {                                                                        \
+        input_gradient(rows, w, x, y, dy, 1, mean_dz, slope, dx);                                  \
+    } else {                                                                                       \
+        input_gradient(rows, w, x, y, dy, 2, mean_dz, slope, dx);                                  \
+    }
+    BY_WIDTH(rows->width, DX);
+#undef DX
+}
