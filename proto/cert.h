@@ -1,6 +1,7 @@
 /* cert.h - the in-house certificate authority: make a CA, issue, revoke
  *
- * EC P-256 keys, SHA-256. Files are written 0600 through a temporary name. Not thread safe. */
+ * EC P-256 keys, SHA-256. Keys and PKCS#12 files are written 0600, certificates and revocation
+ * lists (public) 0644, through a temporary name. Not thread safe. */
 #ifndef MS_CERT_H
 #define MS_CERT_H
 
@@ -12,7 +13,8 @@
 
 struct ms_ca; /* key and certificate of a CA in memory */
 
-/* Makes a new CA that lives days. Returns owned. */
+/* Makes a new CA that lives days (1 to 36500; negative: expired that long ago, for tests). Returns
+ * owned. */
 int ms_ca_create(const char *common_name, int days, struct ms_ca **ret, struct ms_err *err);
 /* Reads ca.key and ca.crt of a directory. */
 int ms_ca_load(const char *directory, struct ms_ca **ret, struct ms_err *err);
@@ -36,7 +38,7 @@ int ms_ca_issue(const struct ms_ca *ca, const struct ms_cert_request *req, const
                 char *ret_serial, struct ms_err *err);
 
 /* Adds the certificate of a PKCS#12 or PEM file to the CRL at crl_path (made if missing), valid for
- * days. */
+ * days. cert_path NULL: only renews the list. */
 int ms_ca_revoke(const struct ms_ca *ca, const char *cert_path, const char *password,
                  const char *crl_path, int days, struct ms_err *err);
 

@@ -31,14 +31,20 @@ struct ms_conn_handler {
 };
 
 struct ms_conn_options {
-    SSL_CTX *tls;          /* NULL: plain. Not owned */
+    SSL_CTX *tls;          /* NULL: plain. Referenced, not owned */
     const char *tls_host;  /* client: name or IP to verify; NULL: skip (Unix sockets) */
     const char *software;  /* "msctl 0.1.0": goes into Hello or Welcome */
     const char *cluster;   /* server: goes into Welcome */
     unsigned plain_role;   /* server: role of a peer without TLS on TCP (enum ms_role, or-ed) */
     unsigned owner_uid;    /* server: Unix peers with this uid or 0 are admins, others users */
     int require_scheduler; /* client: the server's certificate must be a scheduler's */
+    int handshake_ms;      /* 0: MS_HANDSHAKE_MS, for dialling, and for TLS and Hello */
 };
+
+/* On Unix sockets tls is not used: the kernel says who the peer is (SO_PEERCRED). Frames that the
+ * peer's role may not send (wire.h) are answered with an Error of the same id and not handed on.
+ * Error.code is written negated, as err.h says. SIGPIPE is set to be ignored if it was at its
+ * default. */
 
 /* Starts to connect; on_open or on_close follows. Name look-up blocks. Returns owned by the loop:
  * alive until on_close. */
@@ -66,7 +72,8 @@ void ms_conn_destroy(struct ms_conn *conn);
 
 const struct ms_peer *ms_conn_peer(const struct ms_conn *conn); /* borrowed until on_close */
 void ms_conn_set_arg(struct ms_conn *conn, void *arg);
-/* Local address of the socket, for "the address from which the scheduler is reached". */
+/* Local address of the socket ("10.0.0.7:41234", "[::1]:41234", "unix"), for "the address from
+ * which the scheduler is reached"; "" before the connection stands. */
 const char *ms_conn_local(const struct ms_conn *conn);
 size_t ms_conn_unsent(const struct ms_conn *conn);
 

@@ -70,6 +70,8 @@
 
 /* Jobs */
 #define MS_JOB_FILE_MAX      (1U << 20)
+#define MS_JOB_DEPTH_MAX     16   /* levels of YAML: the deepest legal value is at 5 */
+#define MS_JOB_NODES_MAX     4096 /* values in a job file: the largest legal job has about 200 */
 #define MS_BATCH_MAX         65536
 #define MS_EPOCHS_MAX        1000000
 #define MS_CLASSES_MAX       100000

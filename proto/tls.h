@@ -18,7 +18,7 @@ struct ms_tls_config {
     const char *ca_path;      /* PEM */
     const char *crl_path;     /* PEM; NULL or "": no revocation check */
     const char *cipher_list; /* NULL: ours. TLS 1.2 names are accepted and dropped with a warning */
-    int expire_warning_days; /* 0: 90 */
+    int expire_warning_days; /* 0: 90, once two thirds of its life are over */
 };
 
 /* Who a connection's other end is. */
@@ -48,5 +48,10 @@ int ms_tls_peer(SSL *ssl, struct ms_peer *peer, struct ms_err *err);
 /* Drains OpenSSL's error queue into words for a failed handshake or read ("the peer refused our
  * certificate: it is unknown to its CA; issue one with: msctl certs issue ..."). */
 void ms_tls_reason(SSL *ssl, char *buf, size_t size);
+
+/* The same for an error that was taken from the queue already (libevent does), with who the other
+ * end is ("the scheduler at h:1"). ssl may be NULL. Returns MS_E_REFUSED where a certificate was
+ * refused, by either side, else MS_E_TLS. */
+int ms_tls_describe(SSL *ssl, unsigned long error, const char *who, char *buf, size_t size);
 
 #endif

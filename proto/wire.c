@@ -72,6 +72,22 @@ const struct ms_wire_type *ms_wire_at(size_t i)
     return i < MS_ARRAY_SIZE(types) ? &types[i] : NULL;
 }
 
+const char *ms_role_name(unsigned role)
+{
+    switch (role) {
+    case MS_ROLE_WORKER:
+        return "worker";
+    case MS_ROLE_USER:
+        return "user";
+    case MS_ROLE_ADMIN:
+        return "admin";
+    case MS_ROLE_SCHEDULER:
+        return "scheduler";
+    default:
+        return NULL;
+    }
+}
+
 static uint32_t get32(const uint8_t *p)
 {
     return (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8 | p[3];

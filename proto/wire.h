@@ -62,6 +62,9 @@ enum ms_role {
     MS_ROLE_SCHEDULER = 8,
 };
 
+/* "worker", "user", "admin", "scheduler" for exactly one role, else NULL. */
+const char *ms_role_name(unsigned role);
+
 struct ms_wire_type {
     uint16_t type;    /* enum ms_msg */
     const char *name; /* "Register" */

@@ -1,0 +1,248 @@
+/* certfile.c - certificates and keys as files: PKCS#12 in, PEM, and writing without half a file */
+#include "proto/certfile.h"
+
+#include "proto/limits.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <openssl/err.h>
+#include <openssl/pem.h>
+#include <openssl/pkcs12.h>
+#include <openssl/x509v3.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+const char *ms_ssl_error(char *buf, size_t size)
+{
+    unsigned long code = ERR_get_error();
+    const char *reason = code != 0 ? ERR_reason_error_string(code) : NULL;
+    snprintf(buf, size, "%s", reason != NULL ? reason : "no reason given");
+    ERR_clear_error();
+    return buf;
+}
+
+int ms_secret_check(const char *path, unsigned forbidden, struct ms_err *err)
+{
+    struct stat st;
+    if (stat(path, &st) != 0) {
+        return ms_fail_errno(err, errno == ENOENT ? MS_E_NOT_FOUND : MS_E_IO, "cannot read %s",
+                             path);
+    }
+    if (!S_ISREG(st.st_mode)) {
+        return ms_fail(err, MS_E_INVALID, "%s is no regular file", path);
+    }
+    if ((st.st_mode & forbidden) != 0) {
+        return ms_fail(err, MS_E_REFUSED,
+                       "%s holds a private key and has mode %04o: others may read or change it; "
+                       "chmod %s %s",
+                       path, (unsigned)st.st_mode & 07777, forbidden == 077 ? "600" : "640", path);
+    }
+    return MS_OK;
+}
+
+/* Words for a PKCS#12 that did not open; the error queue holds the cause. */
+static int p12_fail(const char *path, const char *password, struct ms_err *err)
+{
+    int is_legacy = 0;
+    int is_password = 0;
+    for (unsigned long code = ERR_get_error(); code != 0; code = ERR_get_error()) {
+        int reason = ERR_GET_REASON(code);
+        is_legacy |= reason == ERR_R_UNSUPPORTED ||
+                     (ERR_GET_LIB(code) == ERR_LIB_EVP && reason == EVP_R_UNSUPPORTED_ALGORITHM);
+        is_password |= ERR_GET_LIB(code) == ERR_LIB_PKCS12 && reason == PKCS12_R_MAC_VERIFY_FAILURE;
+    }
+    if (is_password && password[0] == '\0') {
+        return ms_fail(err, MS_E_TLS, "%s needs a password and none was given", path);
+    }
+    if (is_password) {
+        return ms_fail(err, MS_E_TLS, "the password given for %s is wrong", path);
+    }
+    if (is_legacy) {
+        return ms_fail(err, MS_E_TLS,
+                       "%s uses an old encryption (RC2 or the like); convert it: openssl pkcs12 "
+                       "-legacy -in OLD -nodes | openssl pkcs12 -export -out NEW",
+                       path);
+    }
+    return ms_fail(err, MS_E_TLS,
+                   "%s cannot be decrypted or is damaged; issue it again: msctl certs issue", path);
+}
+
+static int p12_parse(const char *path, const char *password, PKCS12 *bag, struct ms_p12 *ret,
+                     struct ms_err *err)
+{
+    struct ms_p12 p12 = {NULL, NULL, NULL};
+    if (PKCS12_parse(bag, password, &p12.key, &p12.cert, &p12.chain) != 1) {
+        return p12_fail(path, password, err);
+    }
+    int rc = MS_OK;
+    if (p12.key == NULL) {
+        rc = ms_fail(err, MS_E_TLS, "%s holds no private key: export it with its key", path);
+    } else if (p12.cert == NULL && sk_X509_num(p12.chain) > 0) {
+        rc = ms_fail(err, MS_E_TLS,
+                     "the private key in %s does not belong to its certificate: export both anew",
+                     path);
+    } else if (p12.cert == NULL) {
+        rc = ms_fail(err, MS_E_TLS, "%s holds no certificate", path);
+    } else if (X509_check_private_key(p12.cert, p12.key) != 1) {
+        rc = ms_fail(err, MS_E_TLS,
+                     "the private key in %s does not belong to its certificate: export both anew",
+                     path);
+    }
+    if (rc != MS_OK) {
+        ms_p12_fini(&p12);
+        return rc;
+    }
+    *ret = p12;
+    return MS_OK;
+}
+
+int ms_p12_read(const char *path, const char *password, struct ms_p12 *ret, struct ms_err *err)
+{
+    int rc = ms_secret_check(path, 037, err);
+    if (rc != MS_OK) {
+        return rc;
+    }
+    FILE *file = fopen(path, "re");
+    if (file == NULL) {
+        return ms_fail_errno(err, MS_E_IO, "cannot read %s", path);
+    }
+    ERR_clear_error();
+    PKCS12 *bag = d2i_PKCS12_fp(file, NULL);
+    fclose(file);
+    if (bag == NULL) {
+        ERR_clear_error();
+        return ms_fail(
+            err, MS_E_TLS,
+            "%s is no PKCS#12 file; make one: openssl pkcs12 -export -inkey KEY -in CERT "
+            "-out %s",
+            path, path);
+    }
+    rc = p12_parse(path, password != NULL ? password : "", bag, ret, err);
+    PKCS12_free(bag);
+    ERR_clear_error();
+    return rc;
+}
+
+void ms_p12_fini(struct ms_p12 *p12)
+{
+    EVP_PKEY_free(p12->key);
+    X509_free(p12->cert);
+    sk_X509_pop_free(p12->chain, X509_free);
+    memset(p12, 0, sizeof(*p12));
+}
+
+int ms_pem_read(const char *path, X509 **ret, struct ms_err *err)
+{
+    FILE *file = fopen(path, "re");
+    if (file == NULL) {
+        return ms_fail_errno(err, errno == ENOENT ? MS_E_NOT_FOUND : MS_E_IO,
+                             "cannot read the certificate %s", path);
+    }
+    X509 *cert = PEM_read_X509(file, NULL, NULL, NULL);
+    fclose(file);
+    ERR_clear_error();
+    if (cert == NULL) {
+        return ms_fail(err, MS_E_TLS, "%s holds no certificate in PEM form", path);
+    }
+    *ret = cert;
+    return MS_OK;
+}
+
+static int write_all(int fd, const char *bytes, size_t size)
+{
+    while (size > 0) {
+        ssize_t n = write(fd, bytes, size);
+        if (n < 0 && errno == EINTR) {
+            continue;
+        }
+        if (n < 0) {
+            return -1;
+        }
+        bytes += n;
+        size -= (size_t)n;
+    }
+    return fsync(fd);
+}
+
+int ms_file_write(const char *path, const void *bytes, size_t size, mode_t mode, int exclusive,
+                  struct ms_err *err)
+{
+    char temporary[MS_PATH_MAX + 32];
+    if (strlen(path) > MS_PATH_MAX) {
+        return ms_fail(err, MS_E_INVALID, "the path %.64s... is longer than %d bytes", path,
+                       MS_PATH_MAX);
+    }
+    snprintf(temporary, sizeof(temporary), "%s.XXXXXX", path);
+    int fd = mkostemp(temporary, O_CLOEXEC); /* 0600 */
+    if (fd < 0) {
+        return ms_fail_errno(err, MS_E_IO, "cannot write %s", path);
+    }
+    int rc = MS_OK;
+    if (write_all(fd, (const char *)bytes, size) != 0 || fchmod(fd, mode) != 0) {
+        rc = ms_fail_errno(err, MS_E_IO, "cannot write %s", path);
+    }
+    close(fd);
+    if (rc == MS_OK && exclusive) { /* link refuses what rename would replace */
+        if (link(temporary, path) != 0) {
+            rc = errno == EEXIST
+                     ? ms_fail(err, MS_E_EXISTS,
+                               "%s exists already: move it away or choose another name", path)
+                     : ms_fail_errno(err, MS_E_IO, "cannot write %s", path);
+        }
+    } else if (rc == MS_OK && rename(temporary, path) == 0) {
+        return MS_OK;
+    } else if (rc == MS_OK) {
+        rc = ms_fail_errno(err, MS_E_IO, "cannot write %s", path);
+    }
+    unlink(temporary);
+    return rc;
+}
+
+const char *ms_x509_name(const X509_NAME *name, char *buf, size_t size)
+{
+    BIO *bio = BIO_new(BIO_s_mem());
+    int n = 0;
+    if (bio != NULL &&
+        X509_NAME_print_ex(bio, name, 0, XN_FLAG_ONELINE & ~ASN1_STRFLGS_ESC_MSB) >= 0) {
+        n = BIO_read(bio, buf, (int)size - 1);
+    }
+    buf[n > 0 ? n : 0] = '\0';
+    BIO_free(bio);
+    return buf;
+}
+
+time_t ms_x509_time(const ASN1_TIME *at)
+{
+    struct tm tm;
+    if (at == NULL || ASN1_TIME_to_tm(at, &tm) != 1) {
+        return (time_t)-1;
+    }
+    return timegm(&tm);
+}
+
+int ms_x509_uri(const X509 *cert, char *buf, size_t size)
+{
+    GENERAL_NAMES *names =
+        (GENERAL_NAMES *)X509_get_ext_d2i(cert, NID_subject_alt_name, NULL, NULL);
+    int found = 0;
+    for (int i = 0; !found && i < sk_GENERAL_NAME_num(names); i++) {
+        const GENERAL_NAME *name = sk_GENERAL_NAME_value(names, i);
+        if (name->type == GEN_URI) {
+            const char *text =
+                (const char *)ASN1_STRING_get0_data(name->d.uniformResourceIdentifier);
+            size_t length = (size_t)ASN1_STRING_length(name->d.uniformResourceIdentifier);
+            /* a NUL inside would make one name look like another */
+            if (length > 5 && length < size && memcmp(text, "ms://", 5) == 0 &&
+                memchr(text, '\0', length) == NULL) {
+                memcpy(buf, text, length);
+                buf[length] = '\0';
+                found = 1;
+            }
+        }
+    }
+    GENERAL_NAMES_free(names);
+    return found;
+}

@@ -1,0 +1,46 @@
+/* certfile.h - certificates and keys as files: PKCS#12 in, PEM, and writing without half a file
+ *
+ * Inside of proto: tls.c and cert.c share it. Any thread. */
+#ifndef MS_CERTFILE_H
+#define MS_CERTFILE_H
+
+#include "proto/err.h"
+
+#include <openssl/x509.h>
+#include <stddef.h>
+#include <sys/types.h>
+#include <time.h>
+
+struct ms_p12 {
+    EVP_PKEY *key;
+    X509 *cert;
+    STACK_OF(X509) * chain; /* further certificates; may be NULL */
+};
+
+/* Reads key and certificate. Refuses a file that others may read or change (0640 root:msched is the
+ * widest), names a wrong password, a key of another certificate, and the old RC2/3DES encryption
+ * together with the command that converts it. Fills ret, to be freed with ms_p12_fini. */
+int ms_p12_read(const char *path, const char *password, struct ms_p12 *ret, struct ms_err *err);
+void ms_p12_fini(struct ms_p12 *p12);
+
+/* First certificate of a PEM file. Returns owned. */
+int ms_pem_read(const char *path, X509 **ret, struct ms_err *err);
+
+/* MS_E_REFUSED where a mode bit of `forbidden` is set; says the chmod that mends it. */
+int ms_secret_check(const char *path, unsigned forbidden, struct ms_err *err);
+
+/* Writes size bytes through a temporary name beside path and syncs them, so that path is never half
+ * written. exclusive: an existing path is MS_E_EXISTS. */
+int ms_file_write(const char *path, const void *bytes, size_t size, mode_t mode, int exclusive,
+                  struct ms_err *err);
+
+/* Subject or issuer on one line ("CN = x"), into buf of size; returns buf. */
+const char *ms_x509_name(const X509_NAME *name, char *buf, size_t size);
+/* Unix time of an ASN.1 time; (time_t)-1 where it is no time. */
+time_t ms_x509_time(const ASN1_TIME *at);
+/* First ms:// URI of subjectAltName into buf; 1 when there is one. */
+int ms_x509_uri(const X509 *cert, char *buf, size_t size);
+/* Text of the oldest error in OpenSSL's queue; empties the queue. Returns buf. */
+const char *ms_ssl_error(char *buf, size_t size);
+
+#endif
