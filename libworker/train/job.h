@@ -17,6 +17,7 @@
 enum job_loss { JOB_LOSS_SOFTMAX_CE, JOB_LOSS_MSE };
 enum job_optimizer_kind { JOB_SGD, JOB_MOMENTUM, JOB_ADAM };
 enum job_mode { JOB_DATA_PARALLEL, JOB_STAND_ALONE };
+enum job_precision { JOB_FP32 };
 
 struct job_optimizer {
     enum job_optimizer_kind kind;
@@ -42,6 +43,7 @@ struct job {
     struct job_optimizer optimizer;
     enum job_mode mode;
     int gradients_mean, parameter_broadcast;
+    enum job_precision precision;
     uint64_t seed;
     char initial_weights[MS_PATH_MAX + 1]; /* "" none */
     int recovery;                          /* refused when true, until it exists */
