@@ -207,7 +207,7 @@ static int may_send(struct ms_conn *conn, const struct ms_wire_header *head)
              : (type->senders & MS_ROLE_SCHEDULER) != 0 ? " scheduler"
                                                         : " user or an admin");
     Ms__Error error = MS__ERROR__INIT;
-    error.code = -MS_E_REFUSED;
+    error.code = MS_E_REFUSED;
     error.text = text;
     ms_conn_put(conn, MS_MSG_ERROR, head->id, &error.base, NULL);
     return 0;
@@ -397,7 +397,7 @@ void ms_conn_refuse(struct ms_conn *conn, uint32_t id, int code, const char *tex
 {
     if (conn->state == MS_CONN_HELLO || conn->state == MS_CONN_OPEN) {
         Ms__Error error = MS__ERROR__INIT;
-        error.code = -code;
+        error.code = code;
         error.text = (char *)text;
         ms_conn_put(conn, MS_MSG_ERROR, id, &error.base, NULL);
     }

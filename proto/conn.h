@@ -43,7 +43,7 @@ struct ms_conn_options {
 
 /* On Unix sockets tls is not used: the kernel says who the peer is (SO_PEERCRED). Frames that the
  * peer's role may not send (wire.h) are answered with an Error of the same id and not handed on.
- * Error.code is written negated, as err.h says. SIGPIPE is set to be ignored if it was at its
+ * Error.code carries the enum ms_code as it is. SIGPIPE is set to be ignored if it was at its
  * default. */
 
 /* Starts to connect; on_open or on_close follows. Name look-up blocks. Returns owned by the loop:

@@ -243,7 +243,7 @@ static void answer_plain(struct ms_conn *conn)
 {
     uint8_t frame[256];
     Ms__Error error = MS__ERROR__INIT;
-    error.code = -MS_E_REFUSED;
+    error.code = MS_E_REFUSED;
     error.text = (char *)"this port speaks TLS only: give a certificate (msctl certs issue), or "
                          "switch TLS off on both ends (MS_ENABLE_SSL=0)";
     size_t size = ms_wire_size(&error.base);

@@ -7,7 +7,7 @@
 
 #include "proto/macros.h"
 
-/* The numbers go on the wire (Error.code, negated) and decide the exit status: never renumber. */
+/* The numbers go on the wire (Error.code) and decide the exit status: never renumber. */
 enum ms_code {
     MS_OK = 0,
     MS_E_INVALID = -1,      /* input that can never work: usage, a job file, a value out of range */
