@@ -1,7 +1,8 @@
 /* ref.h - plain reference kernels: the formulas as loops over logical C order, double inside
  *
- * The oracle of the tests: slow, obvious, no layout, no thread. Every op of graph.h has one;
- * ref_run_graph evaluates a whole graph, so that a plan's step can be compared tensor by tensor. */
+ * The oracle of the tests: slow, obvious, no layout, no thread. Every op of graph.h has one (ReLU,
+ * add and flatten need none); tests/ref_graph.h runs a whole graph with them, so that a plan's step
+ * can be compared tensor by tensor. Built as a library of its own: no program links it. */
 #ifndef REF_H
 #define REF_H
 
@@ -22,6 +23,10 @@ void ref_conv2d_bwd_weights(const double *x, struct ref_image xs, const double *
                             struct ref_image ys, const struct ref_window *win, double *dw);
 void ref_batch_norm(const double *x, struct ref_image xs, const double *gamma, const double *beta,
                     double epsilon, double *y, double *mean, double *variance);
+/* With given mean and variance, as in evaluation. */
+void ref_batch_norm_moving(const double *x, struct ref_image xs, const double *gamma,
+                           const double *beta, const double *mean, const double *variance,
+                           double epsilon, double *y);
 void ref_batch_norm_bwd(const double *x, struct ref_image xs, const double *dy, const double *gamma,
                         const double *mean, const double *variance, double epsilon, double *dx,
                         double *dgamma, double *dbeta);

@@ -13,44 +13,27 @@ struct network {
     const char *wants;     /* for the message when sizes do not fit */
     int64_t height, width; /* 0: any */
     int64_t features;      /* c h w, 0: any */
-    int64_t side_min;      /* smallest height and width */
-    int64_t side_multiple;
+    int64_t side_multiple; /* of height and width, 0: any */
 };
 
 static const struct network networks[] = {
-    {{"resnet50", "ResNet-50 of the MindSpore samples: 53 convolutions, stride in the first 1x1"},
-     network_resnet50,
-     "Cx32x32 or larger",
-     0,
-     0,
-     0,
-     32,
-     1},
-    {{"lenet5", "two 5x5 convolutions and three dense layers"},
-     network_lenet5,
-     "Cx32x32",
-     32,
-     32,
-     0,
-     0,
-     1},
-    {{"mnist", "one dense layer and ReLU on 784 pixels"},
-     network_mnist,
-     "1x28x28 (784 features)",
-     0,
-     0,
-     784,
-     0,
-     1},
-    {{"linear", "one dense layer"}, network_linear, "features (CxHxW of any size)", 0, 0, 0, 0, 1},
-    {{"cifar_small", "three 3x3 convolutions with batch norm and a dense layer"},
-     network_cifar_small,
-     "CxHxW with height and width multiples of 8",
-     0,
-     0,
-     0,
-     8,
-     8},
+    {.info = {"resnet50", "ResNet-50 of the MindSpore samples: stride in a block's first 1x1"},
+     .build = network_resnet50,
+     .wants = "CxHxW"},
+    {.info = {"lenet5", "two 5x5 convolutions and three dense layers"},
+     .build = network_lenet5,
+     .wants = "Cx32x32",
+     .height = 32,
+     .width = 32},
+    {.info = {"mnist", "one dense layer and ReLU on 784 pixels"},
+     .build = network_mnist,
+     .wants = "1x28x28 (784 features)",
+     .features = 784},
+    {.info = {"linear", "one dense layer"}, .build = network_linear, .wants = "CxHxW"},
+    {.info = {"cifar_small", "three 3x3 convolutions with batch norm and a dense layer"},
+     .build = network_cifar_small,
+     .wants = "CxHxW with height and width multiples of 8",
+     .side_multiple = 8},
 };
 
 const struct model_info *model_at(size_t i)

@@ -1,0 +1,305 @@
+/* ref_graph.c - runs a whole graph in double with the reference kernels */
+#include "tests/ref_graph.h"
+
+#include "libworker/kernel/ref.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct ref_graph {
+    const struct graph *graph;
+    double **values; /* a tensor */
+    int32_t *labels;
+};
+
+struct call { /* an op with everything its kernel may want */
+    const struct op *op;
+    double *in[GRAPH_OP_TENSORS_MAX];
+    double *out[GRAPH_OP_TENSORS_MAX]; /* a scratch buffer where nobody wants the output */
+    const struct tensor *t_in[GRAPH_OP_TENSORS_MAX];
+    const struct tensor *t_out[GRAPH_OP_TENSORS_MAX];
+    struct ref_window window;
+    const int32_t *labels;
+    int moving;
+};
+
+struct ref_graph *ref_graph_create(const struct graph *graph)
+{
+    struct ref_graph *run = calloc(1, sizeof(*run));
+    if (run == NULL) {
+        return NULL;
+    }
+    run->graph = graph;
+    int n = graph_n_tensors(graph);
+    run->values = calloc((size_t)n, sizeof(*run->values));
+    for (int i = 0; run->values != NULL && i < n; i++) {
+        size_t count = (size_t)shape_count(&graph_tensor(graph, i)->shape);
+        run->values[i] = calloc(count, sizeof(double));
+        if (run->values[i] == NULL) {
+            ref_graph_destroy(run);
+            return NULL;
+        }
+    }
+    int label = graph_label_index(graph);
+    size_t rows = label >= 0 ? (size_t)graph_tensor(graph, label)->shape.dim[0] : 1;
+    run->labels = calloc(rows, sizeof(*run->labels));
+    if (run->values == NULL || run->labels == NULL) {
+        ref_graph_destroy(run);
+        return NULL;
+    }
+    return run;
+}
+
+void ref_graph_destroy(struct ref_graph *run)
+{
+    if (run == NULL) {
+        return;
+    }
+    for (int i = 0; run->values != NULL && i < graph_n_tensors(run->graph); i++) {
+        free(run->values[i]);
+    }
+    free(run->values);
+    free(run->labels);
+    free(run);
+}
+
+void ref_graph_set(struct ref_graph *run, int tensor, const float *values)
+{
+    int64_t count = shape_count(&graph_tensor(run->graph, tensor)->shape);
+    for (int64_t i = 0; i < count; i++) {
+        run->values[tensor][i] = (double)values[i];
+    }
+}
+
+void ref_graph_set_labels(struct ref_graph *run, const int32_t *labels)
+{
+    const struct tensor *label = graph_tensor(run->graph, graph_label_index(run->graph));
+    memcpy(run->labels, labels, (size_t)label->shape.dim[0] * sizeof(*labels));
+}
+
+int ref_graph_init(struct ref_graph *run, uint64_t seed)
+{
+    for (int i = 0; i < graph_n_tensors(run->graph); i++) {
+        const struct tensor *tensor = graph_tensor(run->graph, i);
+        if (tensor->role != TENSOR_PARAM && tensor->role != TENSOR_STATE) {
+            continue;
+        }
+        float *values = malloc((size_t)shape_count(&tensor->shape) * sizeof(*values));
+        if (values == NULL) {
+            return MS_E_NOMEM;
+        }
+        graph_init_values(tensor, seed, values);
+        ref_graph_set(run, i, values);
+        free(values);
+    }
+    return MS_OK;
+}
+
+double *ref_graph_values(struct ref_graph *run, int tensor)
+{
+    assert(tensor >= 0 && tensor < graph_n_tensors(run->graph));
+    return run->values[tensor];
+}
+
+double ref_graph_loss(struct ref_graph *run)
+{
+    return run->values[graph_loss(run->graph)][0];
+}
+
+/* ---- one op ---------------------------------------------------------------------------------- */
+
+static struct ref_image image(const struct tensor *tensor)
+{
+    const int64_t *d = tensor->shape.dim;
+    return (struct ref_image){d[0], d[1], d[2], d[3]};
+}
+
+static void elementwise(const struct call *c)
+{
+    int64_t count = shape_count(&c->t_out[0]->shape);
+    for (int64_t i = 0; i < count; i++) {
+        double a = c->in[0][i];
+        switch (c->op->kind) {
+        case OP_RELU:
+            c->out[0][i] = a > 0 ? a : 0;
+            break;
+        case OP_RELU_BWD:
+            c->out[0][i] = a > 0 ? c->in[1][i] : 0;
+            break;
+        case OP_ADD:
+        case OP_SUM:
+            c->out[0][i] = a + c->in[1][i];
+            break;
+        default: /* flatten and back: the same elements in the same order */
+            c->out[0][i] = a;
+            break;
+        }
+    }
+}
+
+static void batch_norm(const struct call *c)
+{
+    if (c->moving) {
+        ref_batch_norm_moving(c->in[0], image(c->t_in[0]), c->in[1], c->in[2], c->in[3], c->in[4],
+                              c->op->epsilon, c->out[0]);
+        return;
+    }
+    ref_batch_norm(c->in[0], image(c->t_in[0]), c->in[1], c->in[2], c->op->epsilon, c->out[0],
+                   c->out[1], c->out[2]);
+}
+
+static void images(const struct call *c)
+{
+    const struct ref_window *win = &c->window;
+    switch (c->op->kind) {
+    case OP_CONV2D:
+        ref_conv2d(c->in[0], image(c->t_in[0]), c->in[1], c->t_in[1]->shape.dim[0], win, c->out[0],
+                   image(c->t_out[0]));
+        break;
+    case OP_CONV2D_BWD_DATA:
+        ref_conv2d_bwd_data(c->in[0], image(c->t_in[0]), c->in[1], win, c->out[0],
+                            image(c->t_out[0]));
+        break;
+    case OP_CONV2D_BWD_WEIGHTS:
+        ref_conv2d_bwd_weights(c->in[0], image(c->t_in[0]), c->in[1], image(c->t_in[1]), win,
+                               c->out[0]);
+        break;
+    case OP_MAX_POOL:
+        ref_max_pool(c->in[0], image(c->t_in[0]), win, c->out[0], image(c->t_out[0]));
+        break;
+    case OP_MAX_POOL_BWD:
+        ref_max_pool_bwd(c->in[0], image(c->t_in[0]), c->in[2], image(c->t_in[2]), win, c->out[0]);
+        break;
+    case OP_AVG_POOL:
+        ref_avg_pool(c->in[0], image(c->t_in[0]), win, c->out[0], image(c->t_out[0]));
+        break;
+    default:
+        ref_avg_pool_bwd(c->in[0], image(c->t_in[0]), win, c->out[0], image(c->t_out[0]));
+        break;
+    }
+}
+
+static void rows(const struct call *c)
+{
+    const int64_t *d = c->t_in[0]->shape.dim;
+    const int64_t *w = c->t_in[1]->shape.dim;
+    switch (c->op->kind) {
+    case OP_DENSE:
+        ref_dense(c->in[0], c->in[1], c->in[2], d[0], d[1], w[0], c->out[0]);
+        break;
+    case OP_DENSE_BWD_DATA:
+        ref_dense_bwd_data(c->in[0], c->in[1], d[0], w[1], w[0], c->out[0]);
+        break;
+    case OP_DENSE_BWD_WEIGHTS:
+        ref_dense_bwd_weights(c->in[0], c->in[1], d[0], d[1], w[1], c->out[0], c->out[1]);
+        break;
+    case OP_SOFTMAX_CE:
+        c->out[0][0] = ref_softmax_ce(c->in[0], c->labels, d[0], d[1], NULL);
+        break;
+    case OP_SOFTMAX_CE_BWD:
+        ref_softmax_ce(c->in[0], c->labels, d[0], d[1], c->out[0]);
+        break;
+    case OP_MSE:
+        c->out[0][0] = ref_mse(c->in[0], c->in[1], d[0], d[1], NULL);
+        break;
+    default:
+        ref_mse(c->in[0], c->in[1], d[0], d[1], c->out[0]);
+        break;
+    }
+}
+
+typedef void call_fn(const struct call *call);
+
+static call_fn *const call_table[OP_KINDS] = {
+    [OP_CONV2D] = images,          [OP_BATCH_NORM] = batch_norm,
+    [OP_RELU] = elementwise,       [OP_ADD] = elementwise,
+    [OP_MAX_POOL] = images,        [OP_AVG_POOL] = images,
+    [OP_FLATTEN] = elementwise,    [OP_DENSE] = rows,
+    [OP_SOFTMAX_CE] = rows,        [OP_MSE] = rows,
+    [OP_CONV2D_BWD_DATA] = images, [OP_CONV2D_BWD_WEIGHTS] = images,
+    [OP_RELU_BWD] = elementwise,   [OP_MAX_POOL_BWD] = images,
+    [OP_AVG_POOL_BWD] = images,    [OP_FLATTEN_BWD] = elementwise,
+    [OP_DENSE_BWD_DATA] = rows,    [OP_DENSE_BWD_WEIGHTS] = rows,
+    [OP_SOFTMAX_CE_BWD] = rows,    [OP_MSE_BWD] = rows,
+    [OP_SUM] = elementwise,
+};
+
+/* Apart, because its outputs may be unwanted: those go to scratch. */
+static void batch_norm_bwd(const struct call *c)
+{
+    size_t count = (size_t)shape_count(&c->t_in[0]->shape);
+    size_t channels = (size_t)c->t_in[2]->shape.dim[0];
+    double *scratch = calloc(count + 2 * channels, sizeof(*scratch));
+    if (scratch == NULL) {
+        abort(); /* a test helper: nobody could go on */
+    }
+    double *dx = c->out[0] != NULL ? c->out[0] : scratch;
+    double *dgamma = c->out[1] != NULL ? c->out[1] : scratch + count;
+    double *dbeta = c->out[2] != NULL ? c->out[2] : scratch + count + channels;
+    ref_batch_norm_bwd(c->in[0], image(c->t_in[0]), c->in[1], c->in[2], c->in[3], c->in[4],
+                       c->op->epsilon, dx, dgamma, dbeta);
+    free(scratch);
+}
+
+static void run_op(struct ref_graph *run, const struct op *op, int moving)
+{
+    struct call call = {.op = op, .labels = run->labels, .moving = moving};
+    const struct op_window *w = &op->window;
+    call.window = (struct ref_window){w->kernel_h, w->kernel_w, w->stride_h,   w->stride_w,
+                                      w->pad_top,  w->pad_left, w->pad_bottom, w->pad_right};
+    for (int i = 0; i < op->n_in; i++) {
+        call.t_in[i] = graph_tensor(run->graph, op->in[i]);
+        call.in[i] = run->values[op->in[i]];
+    }
+    for (int i = 0; i < op->n_out; i++) {
+        if (op->out[i] >= 0) {
+            call.t_out[i] = graph_tensor(run->graph, op->out[i]);
+            call.out[i] = run->values[op->out[i]];
+        }
+    }
+    if (op->kind == OP_BATCH_NORM_BWD) {
+        batch_norm_bwd(&call);
+    } else {
+        call_table[op->kind](&call);
+    }
+}
+
+static void run_ops(struct ref_graph *run, int n, int moving)
+{
+    for (int i = 0; i < n; i++) {
+        run_op(run, graph_op(run->graph, i), moving);
+    }
+}
+
+void ref_graph_run(struct ref_graph *run)
+{
+    run_ops(run, graph_n_ops(run->graph), 0);
+}
+
+void ref_graph_run_forward(struct ref_graph *run)
+{
+    run_ops(run, graph_n_forward_ops(run->graph), 0);
+}
+
+void ref_graph_evaluate(struct ref_graph *run)
+{
+    run_ops(run, graph_n_forward_ops(run->graph), 1);
+}
+
+void ref_graph_commit_stats(struct ref_graph *run)
+{
+    for (int t = 0; t < graph_n_tensors(run->graph); t++) {
+        const struct tensor *stat = graph_tensor(run->graph, t);
+        if (stat->role != TENSOR_STAT) {
+            continue;
+        }
+        double n = (double)stat->stat_count;
+        double unbiased = stat->is_variance && n > 1 ? n / (n - 1) : 1;
+        double momentum = graph_tensor(run->graph, stat->of)->momentum;
+        double *moving = run->values[stat->of];
+        for (int64_t i = 0; i < shape_count(&stat->shape); i++) {
+            moving[i] = momentum * moving[i] + (1 - momentum) * run->values[t][i] * unbiased;
+        }
+    }
+}
