@@ -74,9 +74,8 @@ static int check_input(const struct network *network, const struct model_input *
     fits = fits && (network->width == 0 || in->width == network->width);
     fits = fits &&
            (network->features == 0 || in->channels * in->height * in->width == network->features);
-    fits = fits && in->height >= network->side_min && in->width >= network->side_min;
-    fits =
-        fits && in->height % network->side_multiple == 0 && in->width % network->side_multiple == 0;
+    int64_t multiple = network->side_multiple > 0 ? network->side_multiple : 1;
+    fits = fits && in->height % multiple == 0 && in->width % multiple == 0;
     if (!fits) {
         return ms_fail(err, MS_E_INVALID,
                        "network %s wants %s and gets %lldx%lldx%lld; add a resize transform or "
