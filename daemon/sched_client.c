@@ -1,0 +1,335 @@
+/* sched_client.c - what clients ask for: submit, cancel, lists, status */
+#include "daemon/sched_state.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+typedef unsigned long long ull;
+
+/* ---- submit -------------------------------------------------------------------------------------
+ */
+
+/* NULL, or why the job can never be accepted as it is. */
+static const char *submit_invalid(struct sched *s, const Ms__Submit *msg)
+{
+    if (msg->workers < 1 || msg->workers > MS_WORKERS_MAX) {
+        return emit_text(s, "job %s asks for %u workers: from 1 to %d are possible", msg->name,
+                         msg->workers, MS_WORKERS_MAX);
+    }
+    if (msg->job_json.len == 0 || msg->job_json.len > MS_SPEC_MAX) {
+        return emit_text(s, "job %s is described by %zu bytes: from 1 to %u are possible",
+                         msg->name, msg->job_json.len, MS_SPEC_MAX);
+    }
+    if (msg->run_dir[0] != '\0' && s->cfg.mode != SCHED_RUN) {
+        return emit_text(s, "job %s names run directory %.200s: only `msctl run` may choose one",
+                         msg->name, msg->run_dir);
+    }
+    return NULL;
+}
+
+/* NULL, or why no job is accepted now. */
+static const char *submit_refused(struct sched *s, const Ms__Submit *msg, int *ret_code)
+{
+    if (s->cfg.mode == SCHED_DYNAMIC) {
+        *ret_code = MS_E_REFUSED;
+        return "this is a dynamic cluster, which runs the one job that its workers brought: submit "
+               "to a standing cluster, or use msctl run";
+    }
+    if (s->draining) {
+        *ret_code = MS_E_REFUSED;
+        return "the scheduler is shutting down: submit again when it has restarted";
+    }
+    if (s->refusal[0] != '\0') {
+        *ret_code = MS_E_FULL;
+        return emit_text(s, "job %s cannot be stored: %.250s", msg->name, s->refusal);
+    }
+    if (s->queue.n >= MS_JOBS_QUEUED_MAX) {
+        *ret_code = MS_E_FULL;
+        return emit_text(s, "%d jobs are queued, which is the limit: wait, or cancel some",
+                         MS_JOBS_QUEUED_MAX);
+    }
+    return NULL;
+}
+
+static void reply_submitted(struct sched *s, const struct conn *conn, uint32_t frame_id,
+                            const struct job *job)
+{
+    Ms__Submitted msg = MS__SUBMITTED__INIT;
+    msg.job = job->id;
+    emit_send(s, conn->id, MS_MSG_SUBMITTED, frame_id, &msg.base);
+}
+
+/* The same key again: the same answer, unless it is another job that carries the key. */
+static void submit_again(struct sched *s, const struct conn *conn, uint32_t frame_id,
+                         const Ms__Submit *msg, const struct job *job)
+{
+    if (job->spec_bytes == msg->job_json.len && job->workers == msg->workers &&
+        memcmp(job->spec, msg->job_json.data, job->spec_bytes) == 0) {
+        reply_submitted(s, conn, frame_id, job);
+        return;
+    }
+    emit_error(s, conn->id, frame_id, MS_E_EXISTS,
+               "key %s was used for job %llu, which is another job: take a new key", msg->key,
+               (ull)job->id);
+}
+
+static struct job *submit_create(struct sched *s, const struct conn *conn, const Ms__Submit *msg)
+{
+    struct sched_job_row *row = emit_alloc(s, sizeof(*row));
+    memset(row, 0, sizeof(*row));
+    row->id = s->next_job;
+    row->state = JOB_QUEUED;
+    copy_text(row->name, sizeof(row->name), msg->name);
+    copy_text(row->owner, sizeof(row->owner), conn->peer.name);
+    copy_text(row->key, sizeof(row->key), msg->key);
+    copy_text(row->run_dir, sizeof(row->run_dir), msg->run_dir);
+    row->workers = msg->workers;
+    row->priority = msg->priority;
+    row->submitted_ms = s->now.wall_ms;
+    row->spec = msg->job_json.data;
+    row->spec_bytes = msg->job_json.len;
+    struct job *job = job_create(s, row);
+    if (job != NULL && job_index(s, job) < 0) {
+        job_free(job);
+        job = NULL;
+    }
+    return job;
+}
+
+void on_submit(struct sched *s, struct conn *conn, const struct sched_event *event)
+{
+    const Ms__Submit *msg = (const Ms__Submit *)event->msg;
+    if (msg->key[0] != '\0') {
+        const struct job *job = job_find_key(s, conn->peer.name, msg->key);
+        if (job != NULL) {
+            submit_again(s, conn, event->id, msg, job);
+            return;
+        }
+    }
+    int code = MS_E_INVALID;
+    const char *text = submit_invalid(s, msg);
+    if (text == NULL) {
+        text = submit_refused(s, msg, &code);
+    }
+    if (text != NULL) {
+        emit_error(s, conn->id, event->id, code, "%s", text);
+        return;
+    }
+    struct job *job = submit_create(s, conn, msg);
+    if (job == NULL) {
+        emit_error(s, conn->id, event->id, MS_E_NOMEM, "no memory for job %s: try again later",
+                   msg->name);
+        return;
+    }
+    s->next_job++;
+    emit_put_meta(s, "next_job", s->next_job);
+    emit_put_job(s, job, true);
+    job_enqueue(s, job);
+    reply_submitted(s, conn, event->id, job);
+    emit_log(s, MS_LOG_INFO, "job.submitted job=%llu name=%s owner=%s workers=%u priority=%d",
+             (ull)job->id, emit_quote(s, job->name), emit_quote(s, job->owner), job->workers,
+             job->priority);
+}
+
+/* ---- cancel -------------------------------------------------------------------------------------
+ */
+
+/* False: refused. */
+static bool cancel_wait(struct sched *s, struct conn *conn, uint32_t frame_id, struct job *job)
+{
+    if (job->n_waiters >= MS_CANCEL_WAITERS_MAX) {
+        emit_error(s, conn->id, frame_id, MS_E_FULL,
+                   "%d clients wait for the end of job %llu already: watch it instead",
+                   MS_CANCEL_WAITERS_MAX, (ull)job->id);
+        return false;
+    }
+    struct waiter *waiter = must(calloc(1, sizeof(*waiter)));
+    waiter->conn = conn->id;
+    waiter->frame_id = frame_id;
+    list_add_tail(&job->waiters, &waiter->by_job);
+    job->n_waiters++;
+    return true;
+}
+
+void waiters_answer(struct sched *s, struct job *job)
+{
+    while (!list_empty(&job->waiters)) {
+        struct waiter *waiter = list_item(job->waiters.next, struct waiter, by_job);
+        if (conn_find(s, waiter->conn) != NULL) {
+            if (job->state == JOB_CANCELLED) {
+                emit_ok(s, waiter->conn, waiter->frame_id, job->reason);
+            } else {
+                emit_error(s, waiter->conn, waiter->frame_id, MS_E_REFUSED,
+                           "job %llu %s before it could be cancelled: %.250s", (ull)job->id,
+                           sched_job_state_name(job->state), job->reason);
+            }
+        }
+        list_remove(&waiter->by_job);
+        free(waiter);
+    }
+    job->n_waiters = 0;
+}
+
+/* True if the request was answered here. */
+static bool cancel_refused(struct sched *s, const struct conn *conn, uint32_t frame_id,
+                           const struct job *job, uint64_t id)
+{
+    if (job == NULL) {
+        emit_error(s, conn->id, frame_id, MS_E_NOT_FOUND,
+                   "job %llu does not exist: msctl jobs --all lists them", (ull)id);
+    } else if (conn->peer.role != MS_ROLE_ADMIN && strcmp(job->owner, conn->peer.name) != 0) {
+        emit_error(
+            s, conn->id, frame_id, MS_E_REFUSED,
+            "job %llu belongs to %s and you are %s: only its owner or an admin may cancel it",
+            (ull)id, job->owner, conn->peer.name);
+    } else if (job->state == JOB_CANCELLED) {
+        emit_ok(s, conn->id, frame_id, job->reason);
+    } else if (job_is_ended(job)) {
+        emit_error(s, conn->id, frame_id, MS_E_REFUSED, "job %llu is %s already: nothing to cancel",
+                   (ull)id, sched_job_state_name(job->state));
+    } else if (s->refusal[0] != '\0') {
+        emit_error(s, conn->id, frame_id, MS_E_FULL, "the end of job %llu cannot be stored: %.250s",
+                   (ull)id, s->refusal);
+    } else {
+        return false;
+    }
+    return true;
+}
+
+void on_cancel(struct sched *s, struct conn *conn, const struct sched_event *event)
+{
+    const Ms__Cancel *msg = (const Ms__Cancel *)event->msg;
+    struct job *job = job_find(s, msg->job);
+    if (cancel_refused(s, conn, event->id, job, msg->job)) {
+        return;
+    }
+    const char *text = msg->reason[0] != '\0'
+                           ? emit_text(s, "cancelled by %s: %s", conn->peer.name, msg->reason)
+                           : emit_text(s, "cancelled by %s", conn->peer.name);
+    if (!job_is_placed(job) || !msg->at_step) {
+        job_end(s, job, JOB_ON_CANCEL, MS_E_CANCELLED, text);
+        emit_ok(s, conn->id, event->id, text);
+    } else if (cancel_wait(s, conn, event->id, job) && !job->run->cancelling) {
+        run_stop_at_step(s, job, text);
+    }
+}
+
+/* ---- questions ----------------------------------------------------------------------------------
+ */
+
+static void reply_jobs(struct sched *s, const struct conn *conn, uint32_t frame_id,
+                       Ms__JobInfo **infos, size_t n, bool more)
+{
+    Ms__JobList msg = MS__JOB_LIST__INIT;
+    msg.jobs = infos;
+    msg.n_jobs = n;
+    msg.more = more;
+    emit_send(s, conn->id, MS_MSG_JOB_LIST, frame_id, &msg.base);
+}
+
+void on_job_query(struct sched *s, struct conn *conn, const struct sched_event *event)
+{
+    const Ms__JobQuery *msg = (const Ms__JobQuery *)event->msg;
+    if (msg->job != 0) {
+        const struct job *job = job_find(s, msg->job);
+        if (job == NULL) {
+            emit_error(s, conn->id, event->id, MS_E_NOT_FOUND,
+                       "job %llu does not exist: msctl jobs --all lists them", (ull)msg->job);
+            return;
+        }
+        Ms__JobInfo *info = info_job(s, job, INFO_ALL);
+        reply_jobs(s, conn, event->id, &info, 1, false);
+        return;
+    }
+    uint32_t limit =
+        msg->limit > 0 && msg->limit < MS_LIST_PAGE_MAX ? msg->limit : MS_LIST_PAGE_MAX;
+    Ms__JobInfo **infos = emit_alloc(s, limit * sizeof(Ms__JobInfo *));
+    uint32_t n = 0;
+    bool more = false;
+    for (size_t i = job_slot_after(s, msg->after); i < s->n_jobs && !more; i++) {
+        const struct job_slot *slot = &s->jobs[i];
+        if (slot->job == NULL || (slot->ended && !msg->all)) {
+            continue;
+        }
+        if (n == limit) {
+            more = true;
+        } else {
+            infos[n++] = info_job(s, slot->job, INFO_ROW);
+        }
+    }
+    reply_jobs(s, conn, event->id, infos, n, more);
+}
+
+static int by_host_and_id(const void *a, const void *b)
+{
+    const struct node *x = *(struct node *const *)a;
+    const struct node *y = *(struct node *const *)b;
+    int order = natural_compare(x->info.host_name, y->info.host_name);
+    return order != 0 ? order : natural_compare(x->info.node_id, y->info.node_id);
+}
+
+static struct node **nodes_sorted(struct sched *s, size_t *ret_n)
+{
+    struct node **nodes = emit_alloc(s, (s->nodes.n + 1) * sizeof(struct node *));
+    size_t n = 0;
+    size_t slot = 0;
+    struct table_link *link = table_walk(&s->nodes, &slot, NULL);
+    for (; link != NULL; link = table_walk(&s->nodes, &slot, link)) {
+        nodes[n++] = list_item(link, struct node, link);
+    }
+    qsort(nodes, n, sizeof(struct node *), by_host_and_id);
+    *ret_n = n;
+    return nodes;
+}
+
+void on_node_query(struct sched *s, struct conn *conn, const struct sched_event *event)
+{
+    const Ms__NodeQuery *msg = (const Ms__NodeQuery *)event->msg;
+    Ms__NodeList list = MS__NODE_LIST__INIT;
+    struct node *one = NULL;
+    struct node **nodes = &one;
+    size_t n = 1;
+    if (msg->node_id[0] != '\0') {
+        one = node_find(s, msg->node_id);
+        if (one == NULL) {
+            emit_error(s, conn->id, event->id, MS_E_NOT_FOUND,
+                       "node %s is not known: msctl nodes lists them", msg->node_id);
+            return;
+        }
+    } else {
+        nodes = nodes_sorted(s, &n);
+    }
+    if (n > MS_LIST_PAGE_MAX) { /* one frame holds no more; a single node can still be asked for */
+        n = MS_LIST_PAGE_MAX;
+    }
+    list.nodes = emit_alloc(s, (n + 1) * sizeof(Ms__NodeInfo *));
+    for (size_t i = 0; i < n; i++) {
+        list.nodes[list.n_nodes++] = info_node(s, nodes[i]);
+    }
+    emit_send(s, conn->id, MS_MSG_NODE_LIST, event->id, &list.base);
+}
+
+void on_status_query(struct sched *s, struct conn *conn, const struct sched_event *event)
+{
+    static const char *const clusters[] = {"standing", "dynamic", "run"};
+    struct sched_counts counts;
+    sched_count(s, &counts);
+    Ms__StatusInfo msg = MS__STATUS_INFO__INIT;
+    msg.software = s->software;
+    msg.cluster = (char *)clusters[s->cfg.mode];
+    msg.uptime_ms = (uint64_t)(s->now.mono_ms - s->started.mono_ms);
+    msg.nodes_registered = counts.nodes_registered;
+    msg.nodes_idle = counts.nodes_idle;
+    msg.nodes_lost = counts.nodes_lost;
+    msg.jobs_queued = counts.jobs_queued;
+    msg.jobs_running = counts.jobs_placed;
+    msg.jobs_ended = counts.jobs_ended;
+    msg.generation = counts.generation;
+    msg.database = s->database;
+    msg.clients = s->clients;
+    msg.waiting_for = (char *)dynamic_waiting_for(s);
+    msg.tick_max_us = s->tick_max_us;
+    msg.commit_last_us = s->commit_last_us;
+    msg.draining = s->draining;
+    emit_send(s, conn->id, MS_MSG_STATUS_INFO, event->id, &msg.base);
+}

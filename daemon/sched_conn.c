@@ -1,0 +1,115 @@
+/* sched_conn.c - connections: who is at the other end, and which messages that role may send */
+#include "daemon/sched_state.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+typedef void handler_fn(struct sched *s, struct conn *conn, const struct sched_event *event);
+
+/* Types without a handler are answers of ours: the wire table lets nobody send them. */
+static const struct {
+    uint16_t type;
+    handler_fn *on;
+} handlers[] = {
+    {MS_MSG_HEARTBEAT, on_heartbeat},   {MS_MSG_PROGRESS, on_progress},
+    {MS_MSG_REGISTER, on_register},     {MS_MSG_RANK_READY, on_rank_ready},
+    {MS_MSG_RANK_DONE, on_rank_done},   {MS_MSG_PEER_REPORT, on_peer_report},
+    {MS_MSG_LOG_CHUNK, on_log_chunk},   {MS_MSG_LEAVE, on_leave},
+    {MS_MSG_SUBMIT, on_submit},         {MS_MSG_JOB_QUERY, on_job_query},
+    {MS_MSG_CANCEL, on_cancel},         {MS_MSG_WATCH, on_watch},
+    {MS_MSG_NODE_QUERY, on_node_query}, {MS_MSG_STATUS_QUERY, on_status_query},
+    {MS_MSG_LOG_QUERY, on_log_query},
+};
+
+struct conn *conn_find(const struct sched *s, uint64_t id)
+{
+    struct table_link *link = table_first(&s->conns, table_hash_u64(id));
+    while (link != NULL && list_item(link, struct conn, link)->id != id) {
+        link = table_next(link);
+    }
+    return link != NULL ? list_item(link, struct conn, link) : NULL;
+}
+
+void conn_opened(struct sched *s, const struct sched_event *event)
+{
+    struct conn *conn = calloc(1, sizeof(*conn));
+    if (conn == NULL) {
+        emit_close(s, event->conn);
+        return;
+    }
+    conn->id = event->conn;
+    conn->peer = *event->peer;
+    list_init(&conn->watches);
+    table_add(&s->conns, &conn->link, table_hash_u64(conn->id));
+}
+
+static void conn_forget(struct sched *s, struct conn *conn)
+{
+    while (!list_empty(&conn->watches)) {
+        watch_drop(list_item(conn->watches.next, struct watch, by_conn));
+    }
+    if (conn->newcomer != NULL) {
+        newcomer_drop(s, conn->newcomer);
+    }
+    routes_drop_conn(s, conn->id);
+    table_remove(&s->conns, &conn->link);
+    free(conn);
+}
+
+void conn_drop(struct sched *s, struct conn *conn)
+{
+    emit_close(s, conn->id);
+    conn_forget(s, conn);
+}
+
+void conn_closed(struct sched *s, struct conn *conn, const char *reason)
+{
+    struct node *node = conn->node;
+    conn->node = NULL;
+    conn_forget(s, conn);
+    if (node != NULL) {
+        node->conn = NULL;
+        node_gone(s, node, NODE_ON_LOSS, reason);
+    }
+}
+
+static const char *role_name(enum ms_role role)
+{
+    return role == MS_ROLE_WORKER      ? "worker"
+           : role == MS_ROLE_USER      ? "user"
+           : role == MS_ROLE_ADMIN     ? "admin"
+           : role == MS_ROLE_SCHEDULER ? "scheduler"
+                                       : "nobody";
+}
+
+static void refuse_role(struct sched *s, const struct conn *conn, const struct sched_event *event,
+                        const struct ms_wire_type *type)
+{
+    emit_log(s, MS_LOG_WARNING, "message.refused type=%s role=%s name=%s address=%s",
+             type != NULL ? type->name : "?", role_name(conn->peer.role),
+             emit_quote(s, conn->peer.name), emit_quote(s, conn->peer.address));
+    emit_error(s, conn->id, event->id, MS_E_REFUSED,
+               "%s is not for a %s to send (this connection is %s %s): use a certificate that was "
+               "issued for it",
+               type != NULL ? type->name : "this message", role_name(conn->peer.role),
+               role_name(conn->peer.role), conn->peer.name);
+}
+
+void conn_message(struct sched *s, struct conn *conn, const struct sched_event *event)
+{
+    const struct ms_wire_type *type = ms_wire_find(event->type);
+    if (type == NULL || (type->senders & (unsigned)conn->peer.role) == 0) {
+        refuse_role(s, conn, event, type);
+        return;
+    }
+    if (conn->node != NULL) {
+        node_touch(s, conn->node);
+    }
+    for (size_t i = 0; i < MS_ARRAY_SIZE(handlers); i++) {
+        if (handlers[i].type == event->type) {
+            handlers[i].on(s, conn, event);
+            return;
+        }
+    }
+    /* Hello, Ok, Error: nothing to decide */
+}

@@ -1,0 +1,338 @@
+/* sched_dynamic.c - the dynamic cluster: exactly one job, brought by its workers
+ *
+ * As MindSpore has it (MS_WORKER_NUM, MS_NODE_ID, MS_TOPO_TIMEOUT), with two differences: values
+ * that must agree are compared at registration, and whoever is missing is named. */
+#include "daemon/sched_state.h"
+
+#include "proto/digest.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { DIGEST_SHOWN = 12 };
+
+void dynamic_start(struct sched *s)
+{
+    if (s->cfg.mode == SCHED_DYNAMIC && s->cfg.topo_timeout_ms >= 0) {
+        timer_arm(s, &s->topo_timer, TIMER_TOPOLOGY, after_ms(s, s->cfg.topo_timeout_ms));
+    }
+}
+
+bool id_is_rank(const char *node_id, uint64_t *ret_rank)
+{
+    uint64_t rank = 0;
+    size_t n = strlen(node_id);
+    if (n == 0 || n > 18 || (n > 1 && node_id[0] == '0')) { /* "01" is a name: it would equal "1" */
+        return false;
+    }
+    for (size_t i = 0; i < n; i++) {
+        if (node_id[i] < '0' || node_id[i] > '9') {
+            return false;
+        }
+        rank = 10 * rank + (uint64_t)(node_id[i] - '0');
+    }
+    *ret_rank = rank;
+    return true;
+}
+
+static void spec_digest(const Ms__Register *msg, char ret_hex[65])
+{
+    uint8_t digest[MS_SHA256_BYTES];
+    ms_sha256(msg->job_json.data, msg->job_json.len, digest);
+    ms_sha256_hex(digest, ret_hex);
+}
+
+static const char *spec_refusal(struct sched *s, const struct node_info *info,
+                                const Ms__Register *msg)
+{
+    char digest[65];
+    if (msg->job_json.len == 0) {
+        return emit_text(s, "worker %s brought no job: start it with the job file of the others",
+                         info->node_id);
+    }
+    if (s->spec == NULL) {
+        return NULL;
+    }
+    spec_digest(msg, digest);
+    if (strcmp(digest, s->spec_digest) == 0) {
+        return NULL;
+    }
+    return emit_text(
+        s,
+        "the job of worker %s (digest %.*s) is not that of worker %s, which came first "
+        "(digest %.*s): start all workers with the same job file and options",
+        info->node_id, DIGEST_SHOWN, digest, s->spec_node, DIGEST_SHOWN, s->spec_digest);
+}
+
+const char *dynamic_refusal(struct sched *s, const struct node_info *info, const Ms__Register *msg,
+                            int *ret_code)
+{
+    uint64_t rank = 0;
+    *ret_code = MS_E_REFUSED;
+    if (msg->worker_num != s->cfg.worker_num) {
+        return emit_text(s,
+                         "MS_WORKER_NUM is %u on worker %s (host %.100s, pid %u) and %u on the "
+                         "scheduler: set the same value on all processes",
+                         msg->worker_num, info->node_id, info->host_name, info->pid,
+                         s->cfg.worker_num);
+    }
+    if (id_is_rank(info->node_id, &rank) && rank >= s->cfg.worker_num) {
+        return emit_text(s,
+                         "MS_NODE_ID is %s, and numeric ids are ranks from 0 to %u here "
+                         "(MS_WORKER_NUM is %u): choose one of those or a name",
+                         info->node_id, s->cfg.worker_num - 1, s->cfg.worker_num);
+    }
+    const struct node *node = node_find(s, info->node_id);
+    bool known = node != NULL && (node->state == NODE_REGISTERED || node->job != NULL);
+    if (!known && s->ending) {
+        return emit_text(s, "worker %s comes too late: the cluster has ended: %.200s",
+                         info->node_id, s->exit_text);
+    }
+    if (!known && s->topo == TOPO_INITIALIZING && s->n_registered >= s->cfg.worker_num) {
+        return emit_text(s, "worker %s is extra: all %u ranks are taken", info->node_id,
+                         s->cfg.worker_num);
+    }
+    if (!known && s->topo != TOPO_INITIALIZING && msg->job == 0) {
+        return emit_text(s, "worker %s is extra: all %u ranks are taken, and the job has started",
+                         info->node_id, s->cfg.worker_num);
+    }
+    return spec_refusal(s, info, msg);
+}
+
+void dynamic_take_spec(struct sched *s, const struct node_info *info, const Ms__Register *msg)
+{
+    if (s->spec != NULL) {
+        return;
+    }
+    s->spec = must(malloc(msg->job_json.len));
+    memcpy(s->spec, msg->job_json.data, msg->job_json.len);
+    s->spec_bytes = msg->job_json.len;
+    spec_digest(msg, s->spec_digest);
+    copy_text(s->spec_node, sizeof(s->spec_node), info->node_id);
+}
+
+static void topo_set(struct sched *s, enum topo_event event)
+{
+    int to = states_next(&states_of_topologies, (int)s->topo, (int)event);
+    assert(to >= 0);
+    s->topo = (enum topo_state)to;
+    timer_stop(s, &s->topo_timer);
+}
+
+/* A restarted scheduler has the job already: running, or in the queue because its ranks were still
+ * getting ready. Jobs that have ended are another run's. */
+int dynamic_load(struct sched *s, struct ms_err *err)
+{
+    const struct job *job = NULL;
+    if (s->cfg.mode != SCHED_DYNAMIC) {
+        return 0;
+    }
+    if (!list_empty(&s->placed)) {
+        job = list_item(s->placed.next, struct job, lane);
+        topo_set(s, TOPO_ON_COMPLETE);
+    } else if (s->queue.n > 0) {
+        job = list_item(heap_first(&s->queue), struct job, queue);
+    } else {
+        return 0;
+    }
+    if (job->workers != s->cfg.worker_num) {
+        return ms_fail(err, MS_E_CONFIG,
+                       "MS_WORKER_NUM is %u, and job %llu in %s has %u workers: set it to %u, or "
+                       "name another MS_RECOVERY_PATH",
+                       s->cfg.worker_num, (unsigned long long)job->id, s->database, job->workers,
+                       job->workers);
+    }
+    s->spec = malloc(job->spec_bytes + 1);
+    if (s->spec == NULL) {
+        return ms_fail(err, MS_E_NOMEM, "no memory for job %llu", (unsigned long long)job->id);
+    }
+    memcpy(s->spec, job->spec, job->spec_bytes);
+    s->spec_bytes = job->spec_bytes;
+    uint8_t digest[MS_SHA256_BYTES];
+    ms_sha256(s->spec, s->spec_bytes, digest);
+    ms_sha256_hex(digest, s->spec_digest);
+    copy_text(s->spec_node, sizeof(s->spec_node), "of the last start");
+    return 0;
+}
+
+/* All are here: their job begins. */
+static void complete(struct sched *s)
+{
+    if (s->queue.n > 0) { /* it waits there since the scheduler's restart */
+        topo_set(s, TOPO_ON_COMPLETE);
+        return;
+    }
+    struct sched_job_row *row = emit_alloc(s, sizeof(*row));
+    memset(row, 0, sizeof(*row));
+    row->id = s->next_job++;
+    row->state = JOB_QUEUED;
+    copy_text(row->name, sizeof(row->name), "dynamic");
+    copy_text(row->owner, sizeof(row->owner),
+              list_item(s->beating.next, struct node, beating)->info.peer_name);
+    row->workers = s->cfg.worker_num;
+    row->submitted_ms = s->now.wall_ms;
+    row->spec = s->spec;
+    row->spec_bytes = s->spec_bytes;
+    struct job *job = must(job_create(s, row));
+    if (job_index(s, job) < 0) {
+        abort();
+    }
+    topo_set(s, TOPO_ON_COMPLETE);
+    emit_put_meta(s, "next_job", s->next_job);
+    emit_put_job(s, job, true);
+    job_enqueue(s, job);
+}
+
+void dynamic_settle(struct sched *s)
+{
+    if (s->cfg.mode != SCHED_DYNAMIC) {
+        return;
+    }
+    if (s->topo == TOPO_INITIALIZING) {
+        if (s->n_registered == 0 && s->queue.n == 0 &&
+            s->spec != NULL) { /* the next first one brings the job */
+            free(s->spec);
+            s->spec = NULL;
+        }
+        if (s->n_registered == s->cfg.worker_num && s->n_idle == s->cfg.worker_num &&
+            s->refusal[0] == '\0' && !s->draining) {
+            complete(s);
+        }
+    }
+    if (s->ending && s->n_registered == 0) {
+        dynamic_exit(s);
+    }
+}
+
+/* ---- who is missing -----------------------------------------------------------------------------
+ */
+
+static bool all_numeric(const struct sched *s)
+{
+    uint64_t rank = 0;
+    for (const struct list *at = s->beating.next; at != &s->beating; at = at->next) {
+        if (!id_is_rank(list_item(at, struct node, beating)->info.node_id, &rank)) {
+            return false;
+        }
+    }
+    return s->n_registered > 0;
+}
+
+static void append(char *text, size_t size, const char *word)
+{
+    size_t used = strlen(text);
+    if (used + strlen(word) + 5 < size) {
+        snprintf(text + used, size - used, "%s%s", used > 0 ? " " : "", word);
+    } else if (used >= 3 && strcmp(text + used - 3, "...") != 0) {
+        snprintf(text + used, size - used, " ...");
+    }
+}
+
+static const char *missing_words(struct sched *s)
+{
+    if (!all_numeric(s)) {
+        return emit_text(s, "missing: %u", s->cfg.worker_num - s->n_registered);
+    }
+    char list[121] = "";
+    for (uint32_t rank = 0; rank < s->cfg.worker_num; rank++) {
+        char id[16];
+        snprintf(id, sizeof(id), "%u", rank);
+        const struct node *node = node_find(s, id);
+        if (node == NULL || node->state != NODE_REGISTERED) {
+            append(list, sizeof(list), id);
+        }
+    }
+    return emit_text(s, "missing ranks: %s", list);
+}
+
+static int compare_ids(const void *a, const void *b)
+{
+    return natural_compare(*(const char *const *)a, *(const char *const *)b);
+}
+
+static const char *present_words(struct sched *s)
+{
+    if (s->n_registered == 0) {
+        return "present: none";
+    }
+    const char **ids = emit_alloc(s, s->n_registered * sizeof(*ids));
+    size_t n = 0;
+    for (const struct list *at = s->beating.next; at != &s->beating; at = at->next) {
+        ids[n++] = list_item(at, struct node, beating)->info.node_id;
+    }
+    qsort(ids, n, sizeof(*ids), compare_ids);
+    char list[121] = "";
+    for (size_t i = 0; i < n; i++) {
+        append(list, sizeof(list), ids[i]);
+    }
+    return emit_text(s, "present: %s", list);
+}
+
+const char *dynamic_waiting_for(struct sched *s)
+{
+    if (s->cfg.mode != SCHED_DYNAMIC) {
+        return "";
+    }
+    if (s->ending) {
+        return emit_text(s, "%u workers to leave", s->n_registered);
+    }
+    if (s->topo != TOPO_INITIALIZING) {
+        return "";
+    }
+    return emit_text(s, "%u of %u workers; %s; %s", s->cfg.worker_num - s->n_registered,
+                     s->cfg.worker_num, present_words(s), missing_words(s));
+}
+
+/* ---- the end ------------------------------------------------------------------------------------
+ */
+
+static void begin_ending(struct sched *s, int status, const char *text)
+{
+    s->ending = true;
+    s->exit_status = status;
+    copy_text(s->exit_text, sizeof(s->exit_text), text);
+    timer_arm(s, &s->ending_timer, TIMER_ENDING, after_ms(s, s->cfg.lease_ms));
+}
+
+void dynamic_timeout(struct sched *s)
+{
+    const char *text = emit_text(
+        s,
+        "%u of %u workers registered after %lld s; %s; %s; start the missing ones sooner, or "
+        "raise MS_TOPO_TIMEOUT",
+        s->n_registered, s->cfg.worker_num, (long long)(s->cfg.topo_timeout_ms / 1000),
+        present_words(s), missing_words(s));
+    emit_log(s, MS_LOG_ERR, "topology.failed reason=%s", emit_quote(s, text));
+    topo_set(s, TOPO_ON_TIMEOUT);
+    for (struct list *at = s->beating.next; at != &s->beating; at = at->next) {
+        send_stop(s, list_item(at, struct node, beating), 0, 0, MS_E_TIMEOUT, text, false);
+    }
+    begin_ending(s, 1, text);
+}
+
+void dynamic_job_ended(struct sched *s, const struct job *job)
+{
+    if (s->cfg.mode != SCHED_DYNAMIC || s->ending) {
+        return;
+    }
+    topo_set(s, job->state == JOB_SUCCEEDED ? TOPO_ON_SUCCESS : TOPO_ON_FAILURE);
+    begin_ending(s, job->state == JOB_SUCCEEDED ? 0 : 1, job->reason);
+}
+
+void dynamic_exit(struct sched *s)
+{
+    if (s->exited) {
+        return;
+    }
+    s->exited = true;
+    timer_stop(s, &s->ending_timer);
+    if (s->n_registered > 0) {
+        emit_log(s, MS_LOG_WARNING,
+                 "topology.left_behind nodes=%u: they did not leave within %lld "
+                 "ms, ignoring",
+                 s->n_registered, (long long)s->cfg.lease_ms);
+    }
+    emit_exit(s, s->exit_status, s->exit_text);
+}

@@ -1,0 +1,241 @@
+/* sched_emit.c - what an event leads to: effects, and the tick memory that they point into */
+#include "daemon/sched_state.h"
+
+#include <assert.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { TICK_BLOCK = 64 << 10, LOG_MAX = 1536 };
+
+void *must(void *p)
+{
+    if (p == NULL) {
+        abort();
+    }
+    return p;
+}
+
+void *emit_alloc(struct sched *s, size_t bytes)
+{
+    bytes = (bytes + 15) & ~(size_t)15;
+    struct tick_block *block = s->blocks;
+    if (block == NULL || block->size - block->used < bytes) {
+        size_t size = bytes > TICK_BLOCK ? bytes : TICK_BLOCK;
+        block = must(malloc(sizeof(*block) + 16 + size));
+        block->size = size;
+        block->used = 0;
+        block->next = s->blocks;
+        s->blocks = block;
+    }
+    uint8_t *base = (uint8_t *)(((uintptr_t)(block + 1) + 15) & ~(uintptr_t)15);
+    void *p = base + block->used;
+    block->used += bytes;
+    return p;
+}
+
+void sched_begin_tick(struct sched *s)
+{
+    s->n_effects = 0;
+    while (s->blocks != NULL && s->blocks->next != NULL) {
+        struct tick_block *next = s->blocks->next;
+        free(s->blocks);
+        s->blocks = next;
+    }
+    if (s->blocks != NULL) {
+        s->blocks->used = 0;
+    }
+}
+
+void emit_fini(struct sched *s)
+{
+    sched_begin_tick(s);
+    free(s->blocks);
+    free(s->effects);
+}
+
+static struct sched_effect *emit(struct sched *s, enum sched_effect_kind kind)
+{
+    if (s->n_effects == s->effects_room) {
+        size_t room = s->effects_room == 0 ? 64 : 2 * s->effects_room;
+        s->effects = must(realloc(s->effects, room * sizeof(*s->effects)));
+        s->effects_room = room;
+    }
+    struct sched_effect *effect = &s->effects[s->n_effects++];
+    memset(effect, 0, sizeof(*effect));
+    effect->kind = kind;
+    return effect;
+}
+
+const struct sched_effect *sched_effects(const struct sched *s, size_t *ret_n)
+{
+    *ret_n = s->n_effects;
+    return s->effects;
+}
+
+int sched_effect_is_durable(enum sched_effect_kind kind)
+{
+    return kind == SCHED_DO_PUT_JOB || kind == SCHED_DO_PUT_MEMBER ||
+           kind == SCHED_DO_DROP_MEMBERS || kind == SCHED_DO_DROP_JOB || kind == SCHED_DO_PUT_META;
+}
+
+static const char *emit_vtext(struct sched *s, size_t max, const char *fmt, va_list args)
+{
+    char buf[LOG_MAX];
+    int n = vsnprintf(buf, max + 1 < sizeof(buf) ? max + 1 : sizeof(buf), fmt, args);
+    if (n < 0) {
+        return "";
+    }
+    size_t size = strlen(buf);
+    /* never cut inside a UTF-8 character: the other end would refuse the frame */
+    while (size > 0 && (size_t)n > size && ((unsigned char)buf[size - 1] & 0x80) != 0) {
+        size--;
+    }
+    buf[size] = '\0';
+    char *copy = emit_alloc(s, size + 1);
+    memcpy(copy, buf, size + 1);
+    return copy;
+}
+
+const char *emit_text(struct sched *s, const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    const char *text = emit_vtext(s, MS_TEXT_MAX, fmt, args);
+    va_end(args);
+    return text;
+}
+
+const char *emit_quote(struct sched *s, const char *text)
+{
+    size_t size = 4 * strlen(text) + 3;
+    if (size > LOG_MAX / 2) {
+        size = LOG_MAX / 2;
+    }
+    return ms_log_quote(emit_alloc(s, size), size, text);
+}
+
+void emit_log(struct sched *s, enum ms_log_level level, const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    const char *text = emit_vtext(s, LOG_MAX - 1, fmt, args);
+    va_end(args);
+    struct sched_effect *effect = emit(s, SCHED_DO_LOG);
+    effect->level = level;
+    effect->text = text;
+}
+
+void emit_error(struct sched *s, uint64_t conn, uint32_t id, int code, const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    const char *text = emit_vtext(s, MS_TEXT_MAX, fmt, args);
+    va_end(args);
+    Ms__Error msg = MS__ERROR__INIT;
+    msg.code = code;
+    msg.text = (char *)text;
+    emit_send(s, conn, MS_MSG_ERROR, id, &msg.base);
+}
+
+void emit_send(struct sched *s, uint64_t conn, uint16_t type, uint32_t id,
+               const ProtobufCMessage *msg)
+{
+    struct ms_err err = {0, ""};
+    size_t size = ms_wire_size(msg);
+    uint8_t *frame = emit_alloc(s, size);
+    if (ms_wire_pack(type, id, msg, frame, size, &err) < 0) {
+        /* too large or not sendable: the asker learns that, instead of waiting */
+        emit_log(s, MS_LOG_ERR, "frame.unsent type=%u reason=%s", type, emit_quote(s, err.text));
+        if (type != MS_MSG_ERROR) {
+            emit_error(s, conn, id, err.code, "the answer cannot be sent: %s", err.text);
+        }
+        return;
+    }
+    struct sched_effect *effect = emit(s, SCHED_DO_SEND);
+    effect->conn = conn;
+    effect->frame = frame;
+    effect->frame_bytes = size;
+}
+
+void emit_ok(struct sched *s, uint64_t conn, uint32_t id, const char *text)
+{
+    Ms__Ok msg = MS__OK__INIT;
+    msg.text = (char *)text;
+    emit_send(s, conn, MS_MSG_OK, id, &msg.base);
+}
+
+void emit_close(struct sched *s, uint64_t conn)
+{
+    emit(s, SCHED_DO_CLOSE)->conn = conn;
+}
+
+void emit_put_job(struct sched *s, const struct job *job, bool with_spec)
+{
+    struct sched_job_row *row = emit_alloc(s, sizeof(*row));
+    row->id = job->id;
+    row->state = job->state;
+    copy_text(row->name, sizeof(row->name), job->name);
+    copy_text(row->owner, sizeof(row->owner), job->owner);
+    copy_text(row->reason, sizeof(row->reason), job->reason);
+    copy_text(row->key, sizeof(row->key), job->key);
+    copy_text(row->run_dir, sizeof(row->run_dir), job->run_dir);
+    row->workers = job->workers;
+    row->priority = job->priority;
+    row->code = job->code;
+    row->generation = job->generation;
+    row->submitted_ms = job->submitted_ms;
+    row->started_ms = job->started_ms;
+    row->ended_ms = job->ended_ms;
+    row->steps = job->steps;
+    row->seconds = job->seconds;
+    copy_text(row->weights_sha256, sizeof(row->weights_sha256), job->weights_sha256);
+    copy_text(row->plan_sha256, sizeof(row->plan_sha256), job->plan_sha256);
+    row->spec = NULL;
+    row->spec_bytes = 0;
+    if (with_spec) { /* in tick memory: the job may be dropped before the tick is carried out */
+        uint8_t *spec = emit_alloc(s, job->spec_bytes);
+        memcpy(spec, job->spec, job->spec_bytes);
+        row->spec = spec;
+        row->spec_bytes = job->spec_bytes;
+    }
+    emit(s, SCHED_DO_PUT_JOB)->job = row;
+}
+
+void emit_put_member(struct sched *s, const struct job *job, uint32_t rank)
+{
+    const struct member *member = &job->run->members[rank];
+    struct sched_member_row *row = emit_alloc(s, sizeof(*row));
+    row->job = job->id;
+    row->rank = rank;
+    row->incarnation = member->incarnation;
+    copy_text(row->node_id, sizeof(row->node_id), member->node_id);
+    copy_text(row->host_name, sizeof(row->host_name), member->host_name);
+    copy_text(row->log_path, sizeof(row->log_path), member->log_path);
+    emit(s, SCHED_DO_PUT_MEMBER)->member = row;
+}
+
+void emit_drop_members(struct sched *s, uint64_t job)
+{
+    emit(s, SCHED_DO_DROP_MEMBERS)->job_id = job;
+}
+
+void emit_drop_job(struct sched *s, uint64_t job)
+{
+    emit(s, SCHED_DO_DROP_JOB)->job_id = job;
+}
+
+void emit_put_meta(struct sched *s, const char *key, uint64_t value)
+{
+    struct sched_effect *effect = emit(s, SCHED_DO_PUT_META);
+    effect->meta_key = key;
+    effect->meta_value = value;
+}
+
+void emit_exit(struct sched *s, int status, const char *text)
+{
+    struct sched_effect *effect = emit(s, SCHED_DO_EXIT);
+    effect->status = status;
+    effect->text = emit_text(s, "%s", text);
+}

@@ -1,0 +1,104 @@
+/* sched_end.c - how a placed job is stopped, and how any job ends */
+#include "daemon/sched_state.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+void run_stop_at_step(struct sched *s, struct job *job, const char *text)
+{
+    struct run *run = job->run;
+    run->cancelling = true;
+    copy_text(run->cancel_text, sizeof(run->cancel_text), text);
+    timer_arm(s, &run->grace, TIMER_GRACE, after_ms(s, MS_CANCEL_GRACE_MS));
+    for (uint32_t rank = 0; rank < job->workers; rank++) {
+        struct node *node = run->members[rank].node;
+        if (node != NULL) {
+            send_stop(s, node, job->id, job->generation, MS_E_CANCELLED, text, true);
+        }
+    }
+    emit_log(s, MS_LOG_NOTICE, "job.stopping job=%llu reason=%s", (unsigned long long)job->id,
+             emit_quote(s, text));
+    watch_stir(s, job);
+}
+
+void run_grace_timeout(struct sched *s, struct run *run)
+{
+    job_end(s, run->job, JOB_ON_CANCEL, MS_E_CANCELLED,
+            emit_text(s, "%.250s; the step did not end within %d s", run->cancel_text,
+                      MS_CANCEL_GRACE_MS / 1000));
+}
+
+static bool rank_is_over(const struct member *member)
+{
+    return member->state == RANK_DONE || member->state == RANK_STOPPED ||
+           member->state == RANK_FAILED;
+}
+
+/* Every rank hears Stop. Those that had said RankDone are free with it, the others when they
+ * answer; one that never came back after a restart is lost. */
+static void ranks_stop(struct sched *s, struct job *job)
+{
+    for (uint32_t rank = 0; rank < job->workers; rank++) {
+        struct member *member = &job->run->members[rank];
+        struct node *node = member->node;
+        if (node == NULL) {
+            continue;
+        }
+        assert(node->job == job);
+        member->node = NULL;
+        node->job = NULL;
+        if (node->state == NODE_NEW) {
+            member->state = RANK_LOST;
+            node_gone(s, node, NODE_ON_LOSS, "it did not come back after the scheduler's restart");
+            continue;
+        }
+        send_stop(s, node, job->id, job->generation, job->code, job->reason, false);
+        if (rank_is_over(member)) {
+            node_release(s, node);
+        }
+    }
+}
+
+static void log_end(struct sched *s, const struct job *job)
+{
+    static const char *const names[JOB_STATES] = {
+        [JOB_SUCCEEDED] = "succeeded", [JOB_FAILED] = "failed", [JOB_CANCELLED] = "cancelled"};
+    emit_log(s, job->state == JOB_FAILED ? MS_LOG_WARNING : MS_LOG_NOTICE,
+             "job.%s job=%llu generation=%llu code=%s reason=%s", names[job->state],
+             (unsigned long long)job->id, (unsigned long long)job->generation,
+             emit_quote(s, ms_code_name(job->code)), emit_quote(s, job->reason));
+}
+
+void job_end(struct sched *s, struct job *job, enum job_event event, int code, const char *text)
+{
+    bool was_placed = job_is_placed(job);
+    if (job->state == JOB_QUEUED) {
+        heap_remove(&s->queue, &job->queue);
+        s->place_due = true; /* it may have stood before a smaller one */
+        watch_news(s);
+    }
+    job_set(s, job, event);
+    job_set_reason(job, text);
+    job->code = code;
+    job->ended_ms = s->now.wall_ms;
+    emit_put_job(s, job, false);
+    log_end(s, job);
+    if (was_placed) {
+        timer_stop(s, &job->run->adopt);
+        timer_stop(s, &job->run->grace);
+        timer_stop(s, &job->run->blame);
+        for (uint32_t rank = 0; rank < job->workers; rank++) {
+            emit_put_member(s, job, rank); /* where its log is */
+        }
+        ranks_stop(s, job);
+    }
+    waiters_answer(s, job);
+    watch_end(s, job);
+    dynamic_job_ended(s, job);
+    job_keep(s, job); /* last: it may drop the job */
+}
+
+void job_fail(struct sched *s, struct job *job, int code, const char *text)
+{
+    job_end(s, job, JOB_ON_FAILURE, code != MS_OK ? code : MS_E_FAILED, text);
+}

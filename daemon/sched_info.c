@@ -1,0 +1,110 @@
+/* sched_info.c - jobs and nodes as clients see them */
+#include "daemon/sched_state.h"
+
+static Ms__Progress *info_progress(struct sched *s, const struct progress *progress)
+{
+    Ms__Progress *msg = emit_alloc(s, sizeof(*msg));
+    *msg = progress->msg;
+    msg->phase = (char *)progress->phase;
+    return msg;
+}
+
+static void info_ranks(struct sched *s, const struct job *job, Ms__JobInfo *info)
+{
+    static const char *const names[RANK_STATES] = {
+        [RANK_MISSING] = "missing",   [RANK_PREPARING] = "preparing", [RANK_READY] = "ready",
+        [RANK_TRAINING] = "training", [RANK_DONE] = "done",           [RANK_STOPPED] = "stopped",
+        [RANK_FAILED] = "failed",     [RANK_LOST] = "lost",
+    };
+    Ms__RankInfo *ranks = emit_alloc(s, job->workers * sizeof(*ranks));
+    info->ranks = emit_alloc(s, job->workers * sizeof(Ms__RankInfo *));
+    info->n_ranks = job->workers;
+    for (uint32_t rank = 0; rank < job->workers; rank++) {
+        const struct member *member = &job->run->members[rank];
+        ms__rank_info__init(&ranks[rank]);
+        ranks[rank].rank = rank;
+        ranks[rank].node_id = (char *)member->node_id;
+        ranks[rank].host_name = member->host_name;
+        ranks[rank].state = (char *)names[member->state];
+        ranks[rank].log_path = member->log_path;
+        ranks[rank].step = member->step;
+        ranks[rank].pid = member->pid;
+        info->ranks[rank] = &ranks[rank];
+    }
+}
+
+static void info_run(struct sched *s, const struct job *job, Ms__JobInfo *info)
+{
+    const struct run *run = job->run;
+    info_ranks(s, job, info);
+    info->evals = emit_alloc(s, (run->n_evals + 1) * sizeof(Ms__Progress *));
+    info->n_evals = run->n_evals;
+    for (size_t i = 0; i < run->n_evals; i++) {
+        info->evals[i] = info_progress(s, &run->evals[i]);
+    }
+}
+
+Ms__JobInfo *info_job(struct sched *s, const struct job *job, enum info_part part)
+{
+    Ms__JobInfo *info = emit_alloc(s, sizeof(*info));
+    ms__job_info__init(info);
+    info->id = job->id;
+    info->name = (char *)job->name;
+    info->owner = (char *)job->owner;
+    info->state = (char *)sched_job_state_name(job->state);
+    info->reason = (char *)job_reason(s, job);
+    info->workers = job->workers;
+    info->priority = job->priority;
+    info->generation = job->generation;
+    info->submitted_ms = job->submitted_ms;
+    info->started_ms = job->started_ms;
+    info->ended_ms = job->ended_ms;
+    info->weights_sha256 = (char *)job->weights_sha256;
+    info->plan_sha256 = (char *)job->plan_sha256;
+    info->code = job->code;
+    info->seconds = job->seconds;
+    info->steps = job->steps;
+    if (job->run != NULL && job->run->has_progress) {
+        info->progress = info_progress(s, &job->run->progress);
+    }
+    if (job->run != NULL && part != INFO_ROW) {
+        info_run(s, job, info);
+    }
+    if (part == INFO_ALL) {
+        info->job_json.data = (uint8_t *)job->spec;
+        info->job_json.len = job->spec_bytes;
+    }
+    return info;
+}
+
+static const char *node_activity(struct sched *s, const struct node *node)
+{
+    if (node->held_job == 0) {
+        return node->state == NODE_REGISTERED ? "idle" : "";
+    }
+    return emit_text(s, node->job != NULL ? "job %llu rank %u" : "stopping job %llu rank %u",
+                     (unsigned long long)node->held_job, node->held_rank);
+}
+
+Ms__NodeInfo *info_node(struct sched *s, const struct node *node)
+{
+    Ms__NodeInfo *info = emit_alloc(s, sizeof(*info));
+    ms__node_info__init(info);
+    info->node_id = (char *)node->info.node_id;
+    info->host_name = (char *)node->info.host_name;
+    info->state = (char *)states_of_nodes.states[node->state];
+    info->activity = (char *)node_activity(s, node);
+    info->cores = node->info.cores;
+    info->memory_bytes = node->info.memory_bytes;
+    info->address = (char *)node->info.data_address;
+    info->last_seen_ms = (uint64_t)(s->now.mono_ms > node->seen_ms && node->seen_ms > 0
+                                        ? s->now.mono_ms - node->seen_ms
+                                        : 0);
+    info->isa = (char *)node->info.isa;
+    info->onednn = (char *)node->info.onednn;
+    info->pid = node->info.pid;
+    info->reason = (char *)(node->state == NODE_NEW ? "not heard of since the scheduler's restart"
+                                                    : node->reason);
+    info->cert_name = (char *)node->info.cert_name;
+    return info;
+}

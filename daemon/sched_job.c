@@ -1,0 +1,365 @@
+/* sched_job.c - jobs: the index by id, the queue, the history, and why one waits */
+#include "daemon/sched_state.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- the object ---------------------------------------------------------------------------------
+ */
+
+static const char *pack_text(char **at, const char *text, size_t max)
+{
+    size_t n = strnlen(text, max);
+    char *copy = *at;
+    memcpy(copy, text, n);
+    copy[n] = '\0';
+    *at += n + 1;
+    return copy;
+}
+
+struct job *job_create(struct sched *s, const struct sched_job_row *row)
+{
+    (void)s;
+    size_t names =
+        strlen(row->name) + strlen(row->owner) + strlen(row->key) + strlen(row->run_dir) + 4;
+    struct job *job = calloc(1, sizeof(*job) + names + row->spec_bytes);
+    char *reason = job != NULL ? strdup(row->reason) : NULL;
+    if (reason == NULL) {
+        free(job);
+        return NULL;
+    }
+    char *at = (char *)(job + 1);
+    job->name = pack_text(&at, row->name, MS_NAME_MAX);
+    job->owner = pack_text(&at, row->owner, MS_NAME_MAX);
+    job->key = pack_text(&at, row->key, MS_NAME_MAX);
+    job->run_dir = pack_text(&at, row->run_dir, MS_PATH_MAX);
+    job->spec = (uint8_t *)at;
+    job->spec_bytes = row->spec_bytes;
+    if (row->spec_bytes > 0) {
+        memcpy(at, row->spec, row->spec_bytes);
+    }
+    job->reason = reason;
+    job->id = row->id;
+    job->state = row->state;
+    job->workers = row->workers;
+    job->priority = row->priority;
+    job->code = row->code;
+    job->generation = row->generation;
+    job->submitted_ms = row->submitted_ms;
+    job->started_ms = row->started_ms;
+    job->ended_ms = row->ended_ms;
+    job->steps = row->steps;
+    job->seconds = row->seconds;
+    copy_text(job->weights_sha256, sizeof(job->weights_sha256), row->weights_sha256);
+    copy_text(job->plan_sha256, sizeof(job->plan_sha256), row->plan_sha256);
+    list_init(&job->lane);
+    list_init(&job->watches);
+    list_init(&job->waiters);
+    return job;
+}
+
+struct run *run_create(struct job *job)
+{
+    struct run *run = calloc(1, sizeof(*run));
+    if (run == NULL) {
+        return NULL;
+    }
+    run->members = calloc(job->workers, sizeof(struct member));
+    if (run->members == NULL) {
+        free(run);
+        return NULL;
+    }
+    for (uint32_t rank = 0; rank < job->workers; rank++) {
+        run->members[rank].host_name = dup_text("");
+        run->members[rank].log_path = dup_text("");
+    }
+    run->job = job;
+    job->run = run;
+    return run;
+}
+
+void run_free(struct run *run)
+{
+    if (run == NULL) {
+        return;
+    }
+    for (uint32_t rank = 0; rank < run->job->workers; rank++) {
+        free(run->members[rank].host_name);
+        free(run->members[rank].log_path);
+    }
+    free(run->members);
+    free(run->evals);
+    free(run);
+}
+
+void job_free(struct job *job)
+{
+    while (!list_empty(&job->watches)) {
+        watch_drop(list_item(job->watches.next, struct watch, by_job));
+    }
+    while (!list_empty(&job->waiters)) {
+        struct waiter *waiter = list_item(job->waiters.next, struct waiter, by_job);
+        list_remove(&waiter->by_job);
+        free(waiter);
+    }
+    run_free(job->run);
+    free(job->reason);
+    free(job);
+}
+
+bool job_is_ended(const struct job *job)
+{
+    return job->state == JOB_SUCCEEDED || job->state == JOB_FAILED || job->state == JOB_CANCELLED;
+}
+
+bool job_is_placed(const struct job *job)
+{
+    return job->state == JOB_PLACING || job->state == JOB_RUNNING || job->state == JOB_RECOVERING;
+}
+
+void job_set_reason(struct job *job, const char *text)
+{
+    char *copy = dup_text(text); /* text may be the old reason */
+    free(job->reason);
+    job->reason = copy;
+}
+
+void job_set(struct sched *s, struct job *job, enum job_event event)
+{
+    int to = states_next(&states_of_jobs, (int)job->state, (int)event);
+    assert(to >= 0);
+    bool was = job_is_placed(job);
+    job->state = (enum sched_job_state)to;
+    if (job_is_placed(job) && !was) {
+        list_remove(&job->lane);
+        list_add_tail(&s->placed, &job->lane);
+        s->n_placed++;
+    } else if (was && !job_is_placed(job)) {
+        list_remove(&job->lane);
+        s->n_placed--;
+    }
+}
+
+/* ---- by id, by key ------------------------------------------------------------------------------
+ */
+
+size_t job_slot_after(const struct sched *s, uint64_t id)
+{
+    size_t low = 0;
+    size_t high = s->n_jobs;
+    while (low < high) {
+        size_t mid = low + (high - low) / 2;
+        if (s->jobs[mid].id > id) {
+            high = mid;
+        } else {
+            low = mid + 1;
+        }
+    }
+    return low;
+}
+
+static struct job_slot *slot_find(const struct sched *s, uint64_t id)
+{
+    size_t after = job_slot_after(s, id);
+    return after > 0 && s->jobs[after - 1].id == id ? &s->jobs[after - 1] : NULL;
+}
+
+struct job *job_find(const struct sched *s, uint64_t id)
+{
+    const struct job_slot *slot = slot_find(s, id);
+    return slot != NULL ? slot->job : NULL;
+}
+
+static uint64_t key_hash(const struct sched *s, const char *owner, const char *key)
+{
+    return table_hash_text(table_hash_text(s->seed, owner), key);
+}
+
+struct job *job_find_key(const struct sched *s, const char *owner, const char *key)
+{
+    struct table_link *link = table_first(&s->keys, key_hash(s, owner, key));
+    for (; link != NULL; link = table_next(link)) {
+        struct job *job = list_item(link, struct job, by_key);
+        if (strcmp(job->key, key) == 0 && strcmp(job->owner, owner) == 0) {
+            return job;
+        }
+    }
+    return NULL;
+}
+
+int job_index(struct sched *s, struct job *job)
+{
+    if (s->n_jobs == s->jobs_room) {
+        size_t room = s->jobs_room == 0 ? 64 : 2 * s->jobs_room;
+        struct job_slot *jobs = realloc(s->jobs, room * sizeof(*jobs));
+        if (jobs == NULL) {
+            return MS_E_NOMEM;
+        }
+        s->jobs = jobs;
+        s->jobs_room = room;
+    }
+    s->jobs[s->n_jobs++] = (struct job_slot){job->id, job, job_is_ended(job)};
+    if (job->key[0] != '\0' && !PLANTED("lost_idempotence_key")) {
+        table_add(&s->keys, &job->by_key, key_hash(s, job->owner, job->key));
+    }
+    return 0;
+}
+
+static void jobs_compact(struct sched *s)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < s->n_jobs; i++) {
+        if (s->jobs[i].job != NULL) {
+            s->jobs[n++] = s->jobs[i];
+        }
+    }
+    s->n_jobs = n;
+    s->n_holes = 0;
+}
+
+static void job_drop(struct sched *s, struct job *job)
+{
+    struct job_slot *slot = slot_find(s, job->id);
+    slot->job = NULL;
+    s->n_holes++;
+    if (job->key[0] != '\0') {
+        table_remove(&s->keys, &job->by_key);
+    }
+    list_remove(&job->lane);
+    s->n_ended--;
+    job_free(job);
+    if (2 * s->n_holes > s->n_jobs) {
+        jobs_compact(s);
+    }
+}
+
+/* ---- the queue ----------------------------------------------------------------------------------
+ */
+
+int queue_before(const struct heap_link *a, const struct heap_link *b)
+{
+    const struct job *x = list_item(a, struct job, queue);
+    const struct job *y = list_item(b, struct job, queue);
+    return x->priority != y->priority ? x->priority > y->priority : x->id < y->id;
+}
+
+void job_enqueue(struct sched *s, struct job *job)
+{
+    if (heap_add(&s->queue, &job->queue) < 0) {
+        abort();
+    }
+    s->place_due = true;
+    watch_news(s);
+}
+
+static const char *queue_reason(struct sched *s, const struct job *job)
+{
+    const struct job *head = list_item(heap_first(&s->queue), struct job, queue);
+    if (s->draining) {
+        return "waits for the scheduler's next start: it is shutting down";
+    }
+    if (s->refusal[0] != '\0') {
+        return emit_text(s, "waits for disk space: %s", s->refusal);
+    }
+    const char *nodes =
+        emit_text(s, "waits for %u idle node%s: %u registered, %u idle", head->workers,
+                  head->workers == 1 ? "" : "s", s->n_registered, s->n_idle);
+    return job == head ? nodes
+                       : emit_text(s, "waits behind job %llu, which %s",
+                                   (unsigned long long)head->id, nodes);
+}
+
+/* ---- why it waits -------------------------------------------------------------------------------
+ */
+
+enum { RANKS_SHOWN = 8 };
+
+static const char *ranks_in(struct sched *s, const struct job *job, enum rank_state state)
+{
+    const char *list = "";
+    uint32_t n = 0;
+    for (uint32_t rank = 0; rank < job->workers; rank++) {
+        if (job->run->members[rank].state != state) {
+            continue;
+        }
+        if (++n > RANKS_SHOWN) {
+            return emit_text(s, "ranks%s ...", list);
+        }
+        list = emit_text(s, "%s %u", list, rank);
+    }
+    return emit_text(s, "rank%s%s", n == 1 ? "" : "s", list);
+}
+
+static const char *run_reason(struct sched *s, const struct job *job)
+{
+    const struct run *run = job->run;
+    if (run->blame.link.at != 0) {
+        return emit_text(s, "waits %d ms for a first-hand report: %.250s", MS_BLAME_MS,
+                         run->blame_text);
+    }
+    if (run->n_missing > 0) {
+        return emit_text(s, "waits for the nodes of %s to come back after the scheduler's restart",
+                         ranks_in(s, job, RANK_MISSING));
+    }
+    if (run->cancelling) {
+        return emit_text(s, "%.200s; waits for %u of %u ranks to finish the step", run->cancel_text,
+                         job->workers - run->n_done, job->workers);
+    }
+    if (job->state == JOB_PLACING) {
+        return emit_text(s, "waits for %s to load data and connect",
+                         ranks_in(s, job, RANK_PREPARING));
+    }
+    return "";
+}
+
+const char *job_reason(struct sched *s, const struct job *job)
+{
+    if (job->state == JOB_QUEUED) {
+        return queue_reason(s, job);
+    }
+    return job_is_placed(job) ? run_reason(s, job) : job->reason;
+}
+
+/* ---- history ------------------------------------------------------------------------------------
+ */
+
+/* Ranks of old jobs go first, then old jobs: memory and database stay bounded. */
+static void history_trim(struct sched *s)
+{
+    while (s->n_members_kept > MS_MEMBERS_KEPT_MAX && !list_empty(&s->ended)) {
+        struct job *job = list_item(s->ended.next, struct job, lane);
+        if (job->run != NULL) {
+            s->n_members_kept -= job->workers;
+            run_free(job->run);
+            job->run = NULL;
+            emit_drop_members(s, job->id);
+        }
+        list_remove(&job->lane);
+        list_add_tail(&s->ended_bare, &job->lane);
+    }
+    while (s->n_ended > MS_JOBS_KEPT_MAX) {
+        struct list *from = list_empty(&s->ended_bare) ? &s->ended : &s->ended_bare;
+        struct job *job = list_item(from->next, struct job, lane);
+        if (job->run != NULL) {
+            s->n_members_kept -= job->workers;
+            emit_drop_members(s, job->id);
+        }
+        emit_drop_job(s, job->id);
+        job_drop(s, job);
+    }
+}
+
+void job_keep(struct sched *s, struct job *job)
+{
+    slot_find(s, job->id)->ended = true;
+    list_add_tail(&s->ended, &job->lane);
+    s->n_ended++;
+    if (job->run != NULL) {
+        s->n_members_kept += job->workers;
+    }
+    if (!s->loading) {
+        history_trim(s);
+    }
+}

@@ -1,0 +1,247 @@
+/* sched_load.c - a restarted scheduler takes up what the database holds */
+#include "daemon/sched_state.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+typedef unsigned long long ull;
+
+int sched_load_meta(struct sched *s, const char *key, uint64_t value, struct ms_err *err)
+{
+    if (strcmp(key, "generation") == 0) {
+        if (value >= MS_GENERATION_MAX) {
+            return ms_fail(err, MS_E_CONFIG, "the database holds generation %llu, above the limit",
+                           (ull)value);
+        }
+        s->generation = value > s->generation ? value : s->generation;
+    } else if (strcmp(key, "next_job") == 0) {
+        s->next_job = value > s->next_job ? value : s->next_job;
+    }
+    return 0; /* other keys are the store's own, or a newer release's */
+}
+
+static int row_check(const struct sched_job_row *row, struct ms_err *err)
+{
+    if (row->id == 0 || row->id >= UINT64_MAX / 2) {
+        return ms_fail(err, MS_E_CONFIG, "the database holds a job with id %llu", (ull)row->id);
+    }
+    if ((unsigned)row->state >= JOB_STATES || row->state == JOB_RECOVERING) {
+        return ms_fail(err, MS_E_CONFIG,
+                       "job %llu of the database is in state %d (%s), which this release does not "
+                       "know: start the release that wrote it",
+                       (ull)row->id, (int)row->state, sched_job_state_name(row->state));
+    }
+    if (row->workers < 1 || row->workers > MS_WORKERS_MAX || row->generation >= MS_GENERATION_MAX) {
+        return ms_fail(err, MS_E_CONFIG,
+                       "job %llu of the database has %u workers and generation %llu: out of range",
+                       (ull)row->id, row->workers, (ull)row->generation);
+    }
+    return 0;
+}
+
+int sched_load_job(struct sched *s, const struct sched_job_row *row, struct ms_err *err)
+{
+    int rc = row_check(row, err);
+    if (rc < 0) {
+        return rc;
+    }
+    struct job *job = job_create(s, row);
+    if (job == NULL || job_index(s, job) < 0) {
+        if (job != NULL) {
+            job_free(job);
+        }
+        return ms_fail(err, MS_E_NOMEM, "no memory for job %llu", (ull)row->id);
+    }
+    s->next_job = row->id >= s->next_job ? row->id + 1 : s->next_job;
+    s->generation = row->generation > s->generation ? row->generation : s->generation;
+    return 0;
+}
+
+/* ---- members ------------------------------------------------------------------------------------
+ */
+
+static int member_take(struct job *job, const struct sched_member_row *row, struct ms_err *err)
+{
+    if (row->rank >= job->workers || row->node_id[0] == '\0') {
+        return ms_fail(
+            err, MS_E_CONFIG,
+            "job %llu of the database has %u workers and a member of rank %u (node '%s')",
+            (ull)job->id, job->workers, row->rank, row->node_id);
+    }
+    if (job->state == JOB_PLACING || job->state == JOB_QUEUED) {
+        return 0; /* it will be placed anew */
+    }
+    if (job->run == NULL && run_create(job) == NULL) {
+        return ms_fail(err, MS_E_NOMEM, "no memory for the members of job %llu", (ull)job->id);
+    }
+    struct member *member = &job->run->members[row->rank];
+    copy_text(member->node_id, sizeof(member->node_id), row->node_id);
+    member->incarnation = row->incarnation;
+    free(member->host_name);
+    free(member->log_path);
+    member->host_name = dup_text(row->host_name);
+    member->log_path = dup_text(row->log_path);
+    member->state = job->state == JOB_SUCCEEDED   ? RANK_DONE
+                    : job->state == JOB_FAILED    ? RANK_FAILED
+                    : job->state == JOB_CANCELLED ? RANK_STOPPED
+                                                  : RANK_MISSING;
+    return 0;
+}
+
+int sched_load_member(struct sched *s, const struct sched_member_row *row, struct ms_err *err)
+{
+    if (s->n_jobs > 0 && s->jobs[s->n_jobs - 1].id >= row->job) {
+        struct job *job = job_find(s, row->job); /* wrong only if jobs came out of order */
+        if (job != NULL && job->id == row->job) {
+            return member_take(job, row, err);
+        }
+    }
+    if (s->n_orphans == s->orphans_room) {
+        size_t room = s->orphans_room == 0 ? 16 : 2 * s->orphans_room;
+        struct sched_member_row *orphans = realloc(s->orphans, room * sizeof(*orphans));
+        if (orphans == NULL) {
+            return ms_fail(err, MS_E_NOMEM, "no memory for the members of job %llu", (ull)row->job);
+        }
+        s->orphans = orphans;
+        s->orphans_room = room;
+    }
+    s->orphans[s->n_orphans++] = *row;
+    return 0;
+}
+
+/* ---- what belongs together ----------------------------------------------------------------------
+ */
+
+static int by_id(const void *a, const void *b)
+{
+    uint64_t x = ((const struct job_slot *)a)->id;
+    uint64_t y = ((const struct job_slot *)b)->id;
+    return x < y ? -1 : x > y;
+}
+
+static int by_end(const void *a, const void *b)
+{
+    const struct job *x = *(struct job *const *)a;
+    const struct job *y = *(struct job *const *)b;
+    if (x->ended_ms != y->ended_ms) {
+        return x->ended_ms < y->ended_ms ? -1 : 1;
+    }
+    return x->id < y->id ? -1 : 1;
+}
+
+static int index_sort(struct sched *s, struct ms_err *err)
+{
+    bool sorted = true;
+    for (size_t i = 1; i < s->n_jobs && sorted; i++) {
+        sorted = s->jobs[i - 1].id < s->jobs[i].id;
+    }
+    if (!sorted) {
+        qsort(s->jobs, s->n_jobs, sizeof(*s->jobs), by_id);
+    }
+    for (size_t i = 1; i < s->n_jobs; i++) {
+        if (s->jobs[i - 1].id == s->jobs[i].id) {
+            return ms_fail(err, MS_E_CONFIG, "the database holds job %llu twice",
+                           (ull)s->jobs[i].id);
+        }
+    }
+    return 0;
+}
+
+/* Its nodes are expected back with exactly these ranks. */
+static int expect_members(struct sched *s, struct job *job, struct ms_err *err)
+{
+    for (uint32_t rank = 0; rank < job->workers; rank++) {
+        if (job->run == NULL || job->run->members[rank].node_id[0] == '\0') {
+            return ms_fail(
+                err, MS_E_CONFIG,
+                "job %llu of the database is RUNNING and its rank %u has no node: restore "
+                "the database from a copy",
+                (ull)job->id, rank);
+        }
+        struct member *member = &job->run->members[rank];
+        struct node *node = node_find(s, member->node_id);
+        if (node != NULL) {
+            return ms_fail(err, MS_E_CONFIG,
+                           "node %s of the database holds rank %u of job %llu and rank %u of job "
+                           "%llu: restore the database from a copy",
+                           member->node_id, rank, (ull)job->id, node->held_rank,
+                           (ull)node->held_job);
+        }
+        node = node_add(s, member->node_id);
+        node->info.incarnation = member->incarnation;
+        copy_text(node->info.host_name, sizeof(node->info.host_name), member->host_name);
+        node_hold(s, node, job->id, job->generation, rank);
+        node->job = job;
+        member->node = node;
+    }
+    job->run->n_missing = job->workers;
+    job->run->n_ready = job->workers;
+    timer_arm(s, &job->run->adopt, TIMER_ADOPT, after_ms(s, s->cfg.lease_ms));
+    list_add_tail(&s->placed, &job->lane);
+    s->n_placed++;
+    return 0;
+}
+
+static int job_take_up(struct sched *s, struct job *job, struct ms_err *err)
+{
+    if (job->state == JOB_RUNNING) {
+        return expect_members(s, job, err);
+    }
+    if (job->state == JOB_PLACING) {
+        job->state =
+            (enum sched_job_state)states_next(&states_of_jobs, JOB_PLACING, JOB_ON_REQUEUE);
+        timer_arm(s, &s->start_timer, TIMER_START, s->now.mono_ms);
+    }
+    if (job->state == JOB_QUEUED) {
+        job_enqueue(s, job);
+    }
+    return 0;
+}
+
+static int history_build(struct sched *s, struct ms_err *err)
+{
+    struct job **ended = malloc((s->n_jobs + 1) * sizeof(struct job *));
+    if (ended == NULL) {
+        return ms_fail(err, MS_E_NOMEM, "no memory for %zu jobs", s->n_jobs);
+    }
+    size_t n = 0;
+    for (size_t i = 0; i < s->n_jobs; i++) {
+        if (job_is_ended(s->jobs[i].job)) {
+            ended[n++] = s->jobs[i].job;
+        }
+    }
+    qsort(ended, n, sizeof(struct job *), by_end);
+    for (size_t i = 0; i < n; i++) {
+        job_keep(s, ended[i]);
+    }
+    free(ended);
+    return 0;
+}
+
+int sched_load_done(struct sched *s, struct sched_time now, struct ms_err *err)
+{
+    s->now = now;
+    int rc = index_sort(s, err);
+    for (size_t i = 0; rc == 0 && i < s->n_orphans; i++) {
+        struct job *job = job_find(s, s->orphans[i].job);
+        rc = job != NULL ? member_take(job, &s->orphans[i], err)
+                         : ms_fail(err, MS_E_CONFIG,
+                                   "the database holds a member of job %llu, "
+                                   "which it does not hold",
+                                   (ull)s->orphans[i].job);
+    }
+    free(s->orphans);
+    s->orphans = NULL;
+    s->n_orphans = 0;
+    for (size_t i = 0; rc == 0 && i < s->n_jobs; i++) {
+        rc = job_take_up(s, s->jobs[i].job, err);
+    }
+    if (rc == 0) {
+        rc = history_build(s, err);
+    }
+    if (rc == 0) {
+        rc = dynamic_load(s, err);
+    }
+    s->loading = false;
+    return rc;
+}

@@ -1,0 +1,151 @@
+/* sched_logs.c - log reads: from a client to the node that has the file, and back */
+#include "daemon/sched_state.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static struct route *route_find(const struct sched *s, uint64_t number)
+{
+    struct table_link *link = table_first(&s->routes, table_hash_u64(number));
+    while (link != NULL && list_item(link, struct route, link)->number != number) {
+        link = table_next(link);
+    }
+    return link != NULL ? list_item(link, struct route, link) : NULL;
+}
+
+static void route_drop(struct sched *s, struct route *route)
+{
+    timer_stop(s, &route->timer);
+    table_remove(&s->routes, &route->link);
+    free(route);
+}
+
+static void route_fail(struct sched *s, struct route *route, int code, const char *cause)
+{
+    emit_error(s, route->client, route->frame_id, code, "log of job %llu rank %u: node %s %.200s",
+               (unsigned long long)route->job, route->rank, route->node->info.node_id, cause);
+    route_drop(s, route);
+}
+
+void route_timeout(struct sched *s, struct route *route)
+{
+    route_fail(s, route, MS_E_TIMEOUT,
+               emit_text(s, "did not answer within %d s: try again", MS_LOG_READ_MS / 1000));
+}
+
+/* Few at any time (MS_LOG_ROUTES_MAX), mostly none: walking them is cheap. */
+static struct route *route_next(struct sched *s, uint64_t client, const struct node *node)
+{
+    size_t slot = 0;
+    struct table_link *link = s->routes.n > 0 ? table_walk(&s->routes, &slot, NULL) : NULL;
+    for (; link != NULL; link = table_walk(&s->routes, &slot, link)) {
+        struct route *route = list_item(link, struct route, link);
+        if (node != NULL ? route->node == node : route->client == client) {
+            return route;
+        }
+    }
+    return NULL;
+}
+
+void routes_drop_conn(struct sched *s, uint64_t client)
+{
+    struct route *route = route_next(s, client, NULL);
+    for (; route != NULL; route = route_next(s, client, NULL)) {
+        route_drop(s, route);
+    }
+}
+
+void routes_drop_node(struct sched *s, const struct node *node, const char *reason)
+{
+    struct route *route = route_next(s, 0, node);
+    for (; route != NULL; route = route_next(s, 0, node)) {
+        route_fail(s, route, MS_E_CLOSED, emit_text(s, "was lost: %s", reason));
+    }
+}
+
+/* NULL, or the node whose process had the rank; *ret_text says why there is none. */
+static struct node *log_holder(struct sched *s, const Ms__LogQuery *msg, int *ret_code,
+                               const char **ret_text)
+{
+    const struct job *job = job_find(s, msg->job);
+    unsigned long long id = msg->job;
+    *ret_code = MS_E_NOT_FOUND;
+    if (job == NULL) {
+        *ret_text = emit_text(s, "job %llu does not exist: msctl jobs --all lists them", id);
+        return NULL;
+    }
+    if (msg->rank >= job->workers) {
+        *ret_code = MS_E_INVALID;
+        *ret_text = emit_text(s, "job %llu has no rank %u: its ranks are 0 to %u", id, msg->rank,
+                              job->workers - 1);
+        return NULL;
+    }
+    if (job->run == NULL) {
+        *ret_text = job->state == JOB_QUEUED
+                        ? emit_text(s, "job %llu has no log yet: it %s", id, job_reason(s, job))
+                    : job->generation == 0
+                        ? emit_text(s, "job %llu has no log: it never started", id)
+                        : emit_text(s,
+                                    "job %llu ended too long ago: its log lies in its run "
+                                    "directory on the nodes",
+                                    id);
+        return NULL;
+    }
+    const struct member *member = &job->run->members[msg->rank];
+    struct node *node = node_find(s, member->node_id);
+    if (node == NULL || node->conn == NULL) {
+        *ret_code = MS_E_UNREACHABLE;
+        *ret_text = emit_text(s,
+                              "log of job %llu rank %u: node %s on host %.64s is not connected; "
+                              "%s",
+                              id, msg->rank, member->node_id, member->host_name,
+                              log_words(s, job, msg->rank));
+        return NULL;
+    }
+    return node;
+}
+
+void on_log_query(struct sched *s, struct conn *conn, const struct sched_event *event)
+{
+    const Ms__LogQuery *msg = (const Ms__LogQuery *)event->msg;
+    int code = 0;
+    const char *text = NULL;
+    struct node *node = log_holder(s, msg, &code, &text);
+    if (node == NULL) {
+        emit_error(s, conn->id, event->id, code, "%s", text);
+        return;
+    }
+    if (s->routes.n >= MS_LOG_ROUTES_MAX) {
+        emit_error(s, conn->id, event->id, MS_E_FULL, "%d logs are being read already: try again",
+                   MS_LOG_ROUTES_MAX);
+        return;
+    }
+    struct route *route = must(calloc(1, sizeof(*route)));
+    route->number = ++s->next_route;
+    route->client = conn->id;
+    route->frame_id = event->id;
+    route->node = node;
+    route->job = msg->job;
+    route->rank = msg->rank;
+    table_add(&s->routes, &route->link, table_hash_u64(route->number));
+    timer_arm(s, &route->timer, TIMER_ROUTE, after_ms(s, MS_LOG_READ_MS));
+    Ms__LogRead read = MS__LOG_READ__INIT;
+    read.route = route->number;
+    read.job = msg->job;
+    read.rank = msg->rank;
+    read.offset = msg->offset;
+    read.bytes_max =
+        msg->bytes_max > 0 && msg->bytes_max < MS_LOG_CHUNK_MAX ? msg->bytes_max : MS_LOG_CHUNK_MAX;
+    emit_send(s, node->conn->id, MS_MSG_LOG_READ, 0, &read.base);
+}
+
+void on_log_chunk(struct sched *s, struct conn *conn, const struct sched_event *event)
+{
+    const Ms__LogChunk *msg = (const Ms__LogChunk *)event->msg;
+    struct route *route = route_find(s, msg->route);
+    if (route == NULL || route->node != conn->node) {
+        return; /* the asker is gone, or had to be told that it takes too long */
+    }
+    emit_send(s, route->client, MS_MSG_LOG_CHUNK, route->frame_id, &msg->base);
+    route_drop(s, route);
+}

@@ -1,0 +1,243 @@
+/* sched_node.c - nodes: found by id, judged by their lease, gone in words */
+#include "daemon/sched_state.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct node *node_find(const struct sched *s, const char *node_id)
+{
+    struct table_link *link = table_first(&s->nodes, table_hash_text(s->seed, node_id));
+    while (link != NULL && strcmp(list_item(link, struct node, link)->info.node_id, node_id) != 0) {
+        link = table_next(link);
+    }
+    return link != NULL ? list_item(link, struct node, link) : NULL;
+}
+
+struct node *node_add(struct sched *s, const char *node_id)
+{
+    struct node *node = must(calloc(1, sizeof(*node)));
+    copy_text(node->info.node_id, sizeof(node->info.node_id), node_id);
+    node->state = NODE_NEW;
+    list_init(&node->beating);
+    list_init(&node->idle);
+    list_init(&node->gone);
+    table_add(&s->nodes, &node->link, table_hash_text(s->seed, node->info.node_id));
+    return node;
+}
+
+void node_forget(struct sched *s, struct node *node)
+{
+    assert(node->state != NODE_REGISTERED && node->job == NULL && node->newcomer == NULL);
+    routes_drop_node(s, node, "it is gone");
+    timer_stop(s, &node->forget);
+    if (!list_empty(&node->gone)) {
+        list_remove(&node->gone);
+        s->n_gone--;
+    }
+    table_remove(&s->nodes, &node->link);
+    free(node);
+}
+
+bool node_is_idle(const struct node *node)
+{
+    return node->state == NODE_REGISTERED && node->held_job == 0;
+}
+
+/* Keeps the list of idle nodes in step with node_is_idle. */
+static void idle_update(struct sched *s, struct node *node)
+{
+    bool listed = !list_empty(&node->idle);
+    bool idle =
+        node_is_idle(node) || (PLANTED("place_busy_node") && node->state == NODE_REGISTERED);
+    if (idle != listed) {
+        if (idle) {
+            list_add_tail(&s->idle, &node->idle);
+            s->n_idle++;
+            s->place_due = true;
+        } else {
+            list_remove(&node->idle);
+            s->n_idle--;
+        }
+        watch_news(s);
+    }
+}
+
+void node_set(struct sched *s, struct node *node, enum node_event event)
+{
+    int to = states_next(&states_of_nodes, (int)node->state, (int)event);
+    assert(to >= 0);
+    bool was = node->state == NODE_REGISTERED;
+    bool is = to == NODE_REGISTERED;
+    node->state = (enum node_state)to;
+    if (is && !was) {
+        s->n_registered++;
+        timer_stop(s, &node->forget);
+        if (!list_empty(&node->gone)) {
+            list_remove(&node->gone);
+            s->n_gone--;
+        }
+        node->reason[0] = '\0';
+        watch_news(s);
+    } else if (was && !is) {
+        s->n_registered--;
+        list_remove(&node->beating);
+        watch_news(s);
+    }
+    idle_update(s, node);
+}
+
+void node_touch(struct sched *s, struct node *node)
+{
+    int64_t seen = s->now.mono_ms;
+    list_remove(&node->beating);
+    if (!list_empty(&s->beating)) { /* a stretched lease may lie ahead of now: stay in order */
+        int64_t last = list_item(s->beating.prev, struct node, beating)->seen_ms;
+        seen = last > seen ? last : seen;
+    }
+    node->seen_ms = seen;
+    list_add_tail(&s->beating, &node->beating);
+    if (node->newcomer != NULL) {
+        newcomer_refuse(s, node);
+    }
+}
+
+void node_hold(struct sched *s, struct node *node, uint64_t job, uint64_t generation, uint32_t rank)
+{
+    node->held_job = job;
+    node->held_generation = generation;
+    node->held_rank = rank;
+    node->step = 0;
+    idle_update(s, node);
+}
+
+void node_release(struct sched *s, struct node *node)
+{
+    assert(node->job == NULL);
+    node_hold(s, node, 0, 0, 0);
+}
+
+/* Room for lost nodes is bounded: the oldest is forgotten first. */
+static void gone_keep(struct sched *s, struct node *node, const char *reason)
+{
+    copy_text(node->reason, sizeof(node->reason), reason);
+    list_add_tail(&s->gone, &node->gone);
+    s->n_gone++;
+    timer_arm(s, &node->forget, TIMER_FORGET, after_ms(s, MS_LOST_KEEP_MS));
+    if (s->n_gone > MS_LOST_NODES_MAX) {
+        node_forget(s, list_item(s->gone.next, struct node, gone));
+    }
+}
+
+void node_gone(struct sched *s, struct node *node, enum node_event event, const char *reason)
+{
+    struct job *job = node->job;
+    uint32_t rank = node->held_rank;
+    if (node->conn != NULL) {
+        node->conn->node = NULL;
+        node->conn = NULL;
+    }
+    reason = emit_text(s, "%s", reason); /* it may live in the node */
+    node_set(s, node, event);
+    emit_log(s, job != NULL ? MS_LOG_WARNING : MS_LOG_NOTICE, "node.%s node=%s host=%s reason=%s",
+             node->state == NODE_LEFT ? "left" : "lost", emit_quote(s, node->info.node_id),
+             emit_quote(s, node->info.host_name), emit_quote(s, reason));
+    node->job = NULL;
+    node_hold(s, node, 0, 0, 0);
+    routes_drop_node(s, node, reason);
+    struct newcomer *newcomer = node->newcomer;
+    if (newcomer == NULL) {
+        gone_keep(s, node, reason);
+    }
+    if (job != NULL) {
+        job->run->members[rank].node = NULL;
+        run_rank_lost(s, job, rank, MS_E_CLOSED, reason);
+    }
+    if (newcomer != NULL) {
+        newcomer_accept(s, node);
+    }
+}
+
+/* ---- leases and heartbeats ----------------------------------------------------------------------
+ */
+
+int64_t node_lease_deadline(const struct sched *s)
+{
+    if (s->cfg.disable_heartbeat || list_empty(&s->beating)) {
+        return INT64_MAX;
+    }
+    int64_t seen = list_item(s->beating.next, struct node, beating)->seen_ms;
+    return seen > INT64_MAX - s->cfg.lease_ms ? INT64_MAX : seen + s->cfg.lease_ms;
+}
+
+void node_judge_leases(struct sched *s)
+{
+    while (node_lease_deadline(s) <= s->now.mono_ms) {
+        struct node *node = list_item(s->beating.next, struct node, beating);
+        if (PLANTED("lease_never_judged")) {
+            node_touch(s, node);
+            continue;
+        }
+        struct conn *conn = node->conn;
+        long long silent_ms = (long long)(s->now.mono_ms - node->seen_ms);
+        node_gone(s, node, NODE_ON_LOSS,
+                  emit_text(s, "it was silent for %lld ms, the lease is %lld ms", silent_ms,
+                            (long long)s->cfg.lease_ms));
+        if (conn != NULL) {
+            conn_drop(s, conn);
+        }
+    }
+}
+
+uint64_t heartbeat_ms(const struct sched *s)
+{
+    uint64_t ms = (uint64_t)s->cfg.lease_ms / MS_HEARTBEATS_PER_LEASE;
+    return ms > 0 ? ms : 1;
+}
+
+uint32_t nodes_expected(const struct sched *s)
+{
+    return s->cfg.mode == SCHED_DYNAMIC ? s->cfg.worker_num : 0;
+}
+
+void send_heartbeat_ack(struct sched *s, const struct conn *conn, uint32_t id)
+{
+    Ms__HeartbeatAck msg = MS__HEARTBEAT_ACK__INIT;
+    msg.lease_ms = (uint64_t)s->cfg.lease_ms;
+    msg.heartbeat_ms = heartbeat_ms(s);
+    msg.present = s->n_registered;
+    msg.expected = nodes_expected(s);
+    emit_send(s, conn->id, MS_MSG_HEARTBEAT_ACK, id, &msg.base);
+}
+
+void on_heartbeat(struct sched *s, struct conn *conn, const struct sched_event *event)
+{
+    const Ms__Heartbeat *msg = (const Ms__Heartbeat *)event->msg;
+    struct node *node = conn->node;
+    if (node == NULL) {
+        emit_error(s, conn->id, event->id, MS_E_NOT_FOUND,
+                   "Heartbeat of a process that is not registered here: send Register first");
+        return;
+    }
+    if (msg->job == 0 && node->held_job != 0 && node->job == NULL &&
+        s->now.mono_ms > node->stopped_ms + 2 * (int64_t)heartbeat_ms(s)) {
+        node_release(s, node); /* it let go, and this was not sent before the Stop arrived */
+    }
+    if (node->held_job != 0 && msg->job == node->held_job &&
+        msg->generation == node->held_generation) {
+        node->step = msg->step;
+        if (node->job != NULL) {
+            node->job->run->members[node->held_rank].step = msg->step;
+        }
+    }
+    send_heartbeat_ack(s, conn, event->id);
+}
+
+void on_leave(struct sched *s, struct conn *conn, const struct sched_event *event)
+{
+    const Ms__Leave *msg = (const Ms__Leave *)event->msg;
+    if (conn->node != NULL) {
+        node_gone(s, conn->node, NODE_ON_LEAVE,
+                  msg->reason[0] != '\0' ? emit_text(s, "it left: %s", msg->reason) : "it left");
+    }
+}

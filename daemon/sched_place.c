@@ -1,0 +1,138 @@
+/* sched_place.c - placement: all ranks of the first job in the queue, or none */
+#include "daemon/sched_state.h"
+
+#include "proto/digest.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void put64(uint8_t *p, uint64_t value)
+{
+    for (int i = 7; i >= 0; i--) {
+        p[i] = (uint8_t)value;
+        value >>= 8;
+    }
+}
+
+void run_token(const struct sched *s, const struct job *job, uint8_t ret[MS_TOKEN_LEN])
+{
+    uint8_t bytes[MS_TOKEN_LEN + 16];
+    memcpy(bytes, s->cfg.secret, MS_TOKEN_LEN);
+    put64(bytes + MS_TOKEN_LEN, job->id);
+    put64(bytes + MS_TOKEN_LEN + 8, job->generation);
+    ms_sha256(bytes, sizeof(bytes), ret);
+}
+
+static void members_fill(struct job *job, struct node **nodes)
+{
+    for (uint32_t rank = 0; rank < job->workers; rank++) {
+        const struct node *node = nodes[rank];
+        struct member *member = &job->run->members[rank];
+        copy_text(member->node_id, sizeof(member->node_id), node->info.node_id);
+        member->incarnation = node->info.incarnation;
+        member->pid = node->info.pid;
+        free(member->host_name);
+        member->host_name = dup_text(node->info.host_name);
+        member->state = RANK_PREPARING;
+        member->node = nodes[rank];
+    }
+}
+
+static Ms__Member **members_message(struct sched *s, const struct job *job, struct node **nodes)
+{
+    Ms__Member *msgs = emit_alloc(s, job->workers * sizeof(*msgs));
+    Ms__Member **list = emit_alloc(s, job->workers * sizeof(Ms__Member *));
+    for (uint32_t rank = 0; rank < job->workers; rank++) {
+        struct node_info *info = &nodes[rank]->info;
+        ms__member__init(&msgs[rank]);
+        msgs[rank].rank = PLANTED("rank_twice") && rank + 1 == job->workers ? 0 : rank;
+        msgs[rank].node_id = info->node_id;
+        msgs[rank].incarnation = info->incarnation;
+        msgs[rank].host_name = info->host_name;
+        msgs[rank].host_id = info->host_id;
+        msgs[rank].data_address = info->data_address;
+        msgs[rank].data_unix = info->data_unix;
+        msgs[rank].uid = info->uid;
+        msgs[rank].cert_name = info->cert_name;
+        list[rank] = &msgs[rank];
+    }
+    return list;
+}
+
+static void send_assigns(struct sched *s, struct job *job, struct node **nodes)
+{
+    uint8_t token[MS_TOKEN_LEN];
+    run_token(s, job, token);
+    Ms__Assign msg = MS__ASSIGN__INIT;
+    msg.job = job->id;
+    msg.generation = job->generation;
+    msg.world_size = job->workers;
+    msg.job_json.data = (uint8_t *)job->spec;
+    msg.job_json.len = job->spec_bytes;
+    msg.members = members_message(s, job, nodes);
+    msg.n_members = job->workers;
+    msg.token.data = token;
+    msg.token.len = sizeof(token);
+    msg.run_dir = (char *)job->run_dir;
+    msg.isa = (char *)isa_least(nodes, job->workers);
+    for (uint32_t rank = 0; rank < job->workers; rank++) {
+        msg.rank = msg.members[rank]->rank;
+        emit_send(s, nodes[rank]->conn->id, MS_MSG_ASSIGN, 0, &msg.base);
+    }
+}
+
+void place_job(struct sched *s, struct job *job, struct node **nodes)
+{
+    heap_remove(&s->queue, &job->queue);
+    job->generation = ++s->generation;
+    must(run_create(job));
+    job_set(s, job, JOB_ON_PLACE);
+    members_fill(job, nodes);
+    emit_put_meta(s, "generation", s->generation);
+    emit_put_job(s, job, false);
+    for (uint32_t rank = 0; rank < job->workers; rank++) {
+        emit_put_member(s, job, rank);
+        nodes[rank]->job = job;
+        node_hold(s, nodes[rank], job->id, job->generation, rank);
+    }
+    emit_log(s, MS_LOG_NOTICE, "job.placed job=%llu generation=%llu workers=%u name=%s",
+             (unsigned long long)job->id, (unsigned long long)job->generation, job->workers,
+             emit_quote(s, job->name));
+    send_assigns(s, job, nodes);
+    watch_stir(s, job);
+    watch_news(s);
+}
+
+/* Sorting all of 16k idle nodes for each small job would cost 10 ms a job: a thousand more than it
+ * wants are choice enough. */
+enum { SPARE_CANDIDATES = 1000 };
+
+static bool place_first(struct sched *s)
+{
+    struct heap_link *first = heap_first(&s->queue);
+    if (first == NULL || s->draining || s->refusal[0] != '\0') {
+        return false;
+    }
+    struct job *job = list_item(first, struct job, queue);
+    if (job->workers > s->n_idle) {
+        return false; /* nobody overtakes: a large job would never start */
+    }
+    size_t room = job->workers + SPARE_CANDIDATES;
+    struct node **nodes = emit_alloc(s, room * sizeof(struct node *));
+    size_t n = 0;
+    for (struct list *at = s->idle.next; at != &s->idle && n < room; at = at->next) {
+        nodes[n++] = list_item(at, struct node, idle);
+    }
+    assert(n >= job->workers);
+    rank_choose(s, nodes, n, job->workers);
+    place_job(s, job, nodes);
+    return true;
+}
+
+void place_settle(struct sched *s)
+{
+    while (s->place_due) {
+        s->place_due = place_first(s);
+    }
+}

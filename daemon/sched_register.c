@@ -1,0 +1,313 @@
+/* sched_register.c - Register: new nodes, reconnects, two processes with one id */
+#include "daemon/sched_state.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void info_read(struct node_info *info, const struct conn *conn, const Ms__Register *msg)
+{
+    memset(info, 0, sizeof(*info));
+    copy_text(info->node_id, sizeof(info->node_id), msg->node_id);
+    info->incarnation = msg->incarnation;
+    copy_text(info->host_name, sizeof(info->host_name), msg->host_name);
+    copy_text(info->host_id, sizeof(info->host_id), msg->host_id);
+    copy_text(info->data_address, sizeof(info->data_address), msg->data_address);
+    copy_text(info->data_unix, sizeof(info->data_unix), msg->data_unix);
+    copy_text(info->isa, sizeof(info->isa), msg->isa);
+    copy_text(info->onednn, sizeof(info->onednn), msg->onednn);
+    copy_text(info->peer_name, sizeof(info->peer_name), conn->peer.name);
+    copy_text(info->cert_name, sizeof(info->cert_name), conn->peer.cert_name);
+    info->uid = msg->uid;
+    info->cores = msg->cores;
+    info->pid = msg->pid;
+    info->memory_bytes = msg->memory_bytes;
+}
+
+/* NULL, or why the message cannot be believed. */
+static const char *message_refusal(struct sched *s, const struct conn *conn,
+                                   const Ms__Register *msg, int *ret_code)
+{
+    *ret_code = MS_E_INVALID;
+    if (msg->node_id[0] == '\0') {
+        return "Register without a node id: set MS_NODE_ID, or let the worker make one up";
+    }
+    if (strlen(msg->node_id) > MS_NAME_MAX) {
+        return emit_text(s, "node id %.80s...: longer than %d bytes; set a shorter MS_NODE_ID",
+                         msg->node_id, MS_NAME_MAX);
+    }
+    if (msg->incarnation == 0) {
+        return emit_text(s, "node %s: Register without an incarnation: the worker must draw one",
+                         msg->node_id);
+    }
+    if (msg->generation >= MS_GENERATION_MAX) {
+        return emit_text(s, "node %s reports generation %llu, which no cluster ever reached",
+                         msg->node_id, (unsigned long long)msg->generation);
+    }
+    if (conn->node != NULL && strcmp(conn->node->info.node_id, msg->node_id) != 0) {
+        return emit_text(s, "node %s: this connection belongs to node %s already: open another one",
+                         msg->node_id, conn->node->info.node_id);
+    }
+    return NULL;
+}
+
+static const char *capacity_refusal(struct sched *s, const struct node *node,
+                                    const struct node_info *info, int *ret_code)
+{
+    if ((node == NULL || node->state != NODE_REGISTERED) && s->n_registered >= MS_NODES_MAX) {
+        *ret_code = MS_E_FULL;
+        return emit_text(s, "node %s: %d nodes are registered, which is the limit", info->node_id,
+                         MS_NODES_MAX);
+    }
+    if (node != NULL && node->state == NODE_REGISTERED &&
+        strcmp(node->info.peer_name, info->peer_name) != 0) {
+        *ret_code = MS_E_EXISTS;
+        return emit_text(s,
+                         "node %s is registered already by %s, and this connection is %s: choose "
+                         "another MS_NODE_ID",
+                         info->node_id, node->info.peer_name, info->peer_name);
+    }
+    return NULL;
+}
+
+static void refuse(struct sched *s, const struct conn *conn, uint32_t frame_id, int code,
+                   const char *text, const char *node_id)
+{
+    emit_log(s, MS_LOG_WARNING, "node.refused node=%s address=%s reason=%s", emit_quote(s, node_id),
+             emit_quote(s, conn->peer.address), emit_quote(s, text));
+    emit_error(s, conn->id, frame_id, code, "%s", text);
+}
+
+/* ---- two processes with one id ------------------------------------------------------------------
+ */
+
+static void probe(struct sched *s, struct conn *conn, const struct sched_event *event,
+                  struct node *node, const struct node_info *info, const struct claim *claim)
+{
+    if (node->newcomer != NULL) {
+        refuse(s, conn, event->id, MS_E_EXISTS,
+               emit_text(s,
+                         "node %s: two more processes want this id at once (pids %u and %u): give "
+                         "each its own MS_NODE_ID",
+                         info->node_id, node->newcomer->info.pid, info->pid),
+               info->node_id);
+        return;
+    }
+    if (conn->newcomer != NULL) {
+        refuse(s, conn, event->id, MS_E_EXISTS,
+               "this connection has a Register under way already: wait for its answer",
+               info->node_id);
+        return;
+    }
+    struct newcomer *newcomer = must(calloc(1, sizeof(*newcomer)));
+    newcomer->node = node;
+    newcomer->conn = conn;
+    newcomer->frame_id = event->id;
+    newcomer->info = *info;
+    newcomer->claim = *claim;
+    node->newcomer = newcomer;
+    conn->newcomer = newcomer;
+    timer_arm(s, &newcomer->timer, TIMER_PROBE, after_ms(s, MS_PROBE_MS));
+    send_heartbeat_ack(s, node->conn, 0); /* a living process answers it with a heartbeat */
+    emit_log(s, MS_LOG_NOTICE, "node.probed node=%s old_pid=%u new_pid=%u",
+             emit_quote(s, info->node_id), node->info.pid, info->pid);
+}
+
+void newcomer_drop(struct sched *s, struct newcomer *newcomer)
+{
+    timer_stop(s, &newcomer->timer);
+    newcomer->node->newcomer = NULL;
+    newcomer->conn->newcomer = NULL;
+    free(newcomer);
+}
+
+void newcomer_refuse(struct sched *s, struct node *node)
+{
+    struct newcomer *newcomer = node->newcomer;
+    const struct node_info *info = &newcomer->info;
+    refuse(s, newcomer->conn, newcomer->frame_id, MS_E_EXISTS,
+           emit_text(s,
+                     "node %s is registered already: by pid %u on host %.100s, and that process "
+                     "answers; this one is pid %u on host %.100s: end one of the two or set "
+                     "another MS_NODE_ID",
+                     info->node_id, node->info.pid, node->info.host_name, info->pid,
+                     info->host_name),
+           info->node_id);
+    newcomer_drop(s, newcomer);
+}
+
+void newcomer_accept(struct sched *s, struct node *node)
+{
+    struct newcomer copy = *node->newcomer;
+    newcomer_drop(s, node->newcomer);
+    register_accept(s, copy.conn, copy.frame_id, &copy.info, &copy.claim);
+}
+
+void newcomer_timeout(struct sched *s, struct newcomer *newcomer)
+{
+    struct node *node = newcomer->node;
+    struct conn *old = node->conn;
+    node_gone(s, node, NODE_ON_LOSS,
+              emit_text(s,
+                        "pid %u did not answer within %d ms when pid %u registered the same node "
+                        "id, and was fenced off",
+                        node->info.pid, MS_PROBE_MS, newcomer->info.pid));
+    if (old != NULL) {
+        conn_drop(s, old);
+    }
+}
+
+/* ---- accepting ----------------------------------------------------------------------------------
+ */
+
+static void raise_generation(struct sched *s, uint64_t generation)
+{
+    if (generation > s->generation && !PLANTED("generation_not_raised")) {
+        s->generation = generation;
+        emit_put_meta(s, "generation", generation);
+        emit_log(s, MS_LOG_WARNING,
+                 "generation.raised generation=%llu: a node knows a newer one, "
+                 "going on above it",
+                 (unsigned long long)generation);
+    }
+}
+
+/* The process says that it holds a rank; is it one that we gave to exactly this process? */
+static bool claim_is_ours(const struct node *node, const struct job *job,
+                          const struct node_info *info, const struct claim *claim)
+{
+    return job != NULL && claim->job == job->id && job_is_placed(job) &&
+           claim->generation == job->generation && claim->rank == node->held_rank &&
+           job->run->members[node->held_rank].incarnation == info->incarnation;
+}
+
+/* A rank of a job that is over, or that never was: the process has to let go of it. */
+static void stop_claim(struct sched *s, struct node *node, const struct claim *claim)
+{
+    const struct job *job = job_find(s, claim->job);
+    int code = MS_E_ABORTED;
+    const char *text = NULL;
+    if (job == NULL) {
+        text =
+            emit_text(s, "job %llu is not known to this scheduler", (unsigned long long)claim->job);
+    } else if (job_is_ended(job)) {
+        code = job->code;
+        text = job->reason;
+    } else if (job->state == JOB_QUEUED) {
+        text = emit_text(s,
+                         "job %llu waits in the queue again: the scheduler restarted while its "
+                         "ranks were getting ready",
+                         (unsigned long long)claim->job);
+    } else {
+        text = emit_text(s,
+                         "job %llu runs in generation %llu without this process, which has "
+                         "rank %u of generation %llu",
+                         (unsigned long long)claim->job, (unsigned long long)job->generation,
+                         claim->rank, (unsigned long long)claim->generation);
+    }
+    node_hold(s, node, claim->job, claim->generation, claim->rank);
+    send_stop(s, node, claim->job, claim->generation, code, text, false);
+}
+
+static void send_registered(struct sched *s, const struct node *node, uint32_t frame_id)
+{
+    Ms__Registered msg = MS__REGISTERED__INIT;
+    msg.node_id = (char *)node->info.node_id;
+    msg.lease_ms = (uint64_t)s->cfg.lease_ms;
+    msg.heartbeat_ms = heartbeat_ms(s);
+    msg.present = s->n_registered;
+    msg.expected = nodes_expected(s);
+    emit_send(s, node->conn->id, MS_MSG_REGISTERED, frame_id, &msg.base);
+    emit_log(s, MS_LOG_NOTICE,
+             "node.registered node=%s host=%s address=%s pid=%u cores=%u isa=%s nodes=%u%s",
+             emit_quote(s, node->info.node_id), emit_quote(s, node->info.host_name),
+             emit_quote(s, node->info.data_address), node->info.pid, node->info.cores,
+             emit_quote(s, node->info.isa), s->n_registered,
+             s->cfg.mode == SCHED_DYNAMIC ? emit_text(s, " expected=%u", s->cfg.worker_num) : "");
+}
+
+/* The rank that we gave to this node id is not what its process holds now. */
+static void lose_old_rank(struct sched *s, struct node *node, bool same_process)
+{
+    struct job *job = node->job;
+    uint32_t rank = node->held_rank;
+    node->job = NULL;
+    job->run->members[rank].node = NULL;
+    run_rank_lost(s, job, rank, MS_E_CLOSED,
+                  same_process ? "its process reconnected without the rank"
+                               : "its process ended and another one registered in its place");
+}
+
+void register_accept(struct sched *s, struct conn *conn, uint32_t frame_id,
+                     const struct node_info *info, const struct claim *claim)
+{
+    struct node *node = node_find(s, info->node_id);
+    if (node == NULL) {
+        node = node_add(s, info->node_id);
+    }
+    if (node->conn != NULL && node->conn != conn) { /* same process, new connection */
+        struct conn *old = node->conn;
+        old->node = NULL;
+        node->conn = NULL;
+        if (node->newcomer != NULL) {
+            newcomer_refuse(s, node);
+        }
+        conn_drop(s, old);
+    }
+    raise_generation(s, claim->generation);
+    bool same_process = node->info.incarnation == info->incarnation;
+    bool ours = node->job != NULL && claim_is_ours(node, node->job, info, claim);
+    node->info = *info;
+    node->conn = conn;
+    conn->node = node;
+    if (claim->job != 0) { /* before it could look idle */
+        node->held_job = claim->job;
+    }
+    node_set(s, node, NODE_ON_REGISTER);
+    node_touch(s, node);
+    send_registered(s, node, frame_id);
+    if (ours) {
+        run_came_back(s, node, claim);
+        return;
+    }
+    if (node->job != NULL) {
+        lose_old_rank(s, node, same_process);
+    }
+    if (claim->job != 0) {
+        stop_claim(s, node, claim);
+    } else {
+        node_release(s, node);
+    }
+}
+
+void on_register(struct sched *s, struct conn *conn, const struct sched_event *event)
+{
+    const Ms__Register *msg = (const Ms__Register *)event->msg;
+    struct node_info info;
+    int code = 0;
+    const char *text = message_refusal(s, conn, msg, &code);
+    if (text != NULL) {
+        refuse(s, conn, event->id, code, text, msg->node_id);
+        return;
+    }
+    info_read(&info, conn, msg);
+    struct claim claim = {msg->job, msg->generation, msg->step, msg->rank, msg->running != 0};
+    struct node *node = node_find(s, info.node_id);
+    text = capacity_refusal(s, node, &info, &code);
+    if (text == NULL && s->cfg.mode == SCHED_DYNAMIC) {
+        text = dynamic_refusal(s, &info, msg, &code);
+    }
+    if (text != NULL) {
+        refuse(s, conn, event->id, code, text, info.node_id);
+        return;
+    }
+    if (node != NULL && node->conn != NULL && node->conn != conn &&
+        node->info.incarnation != info.incarnation) {
+        probe(s, conn, event, node, &info, &claim);
+        return;
+    }
+    if (s->cfg.mode == SCHED_DYNAMIC) {
+        dynamic_take_spec(s, &info, msg);
+    }
+    register_accept(s, conn, event->id, &info, &claim);
+}

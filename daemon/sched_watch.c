@@ -1,0 +1,91 @@
+/* sched_watch.c - clients that follow a job: every change of state, reason or progress */
+#include "daemon/sched_state.h"
+
+#include <stdlib.h>
+
+static void tell(struct sched *s, struct watch *watch)
+{
+    const struct job *job = watch->job;
+    Ms__JobUpdate msg = MS__JOB_UPDATE__INIT;
+    msg.job = info_job(s, job, INFO_WATCH);
+    msg.ended = job_is_ended(job);
+    watch->told = table_hash_text((uint64_t)job->state, msg.job->reason);
+    emit_send(s, watch->conn->id, MS_MSG_JOB_UPDATE, watch->frame_id, &msg.base);
+}
+
+void watch_drop(struct watch *watch)
+{
+    list_remove(&watch->by_job);
+    list_remove(&watch->by_conn);
+    list_remove(&watch->all);
+    watch->conn->n_watches--;
+    free(watch);
+}
+
+void watch_stir(struct sched *s, struct job *job)
+{
+    for (struct list *at = job->watches.next; at != &job->watches; at = at->next) {
+        tell(s, list_item(at, struct watch, by_job));
+    }
+}
+
+void watch_end(struct sched *s, struct job *job)
+{
+    watch_stir(s, job);
+    while (!list_empty(&job->watches)) {
+        watch_drop(list_item(job->watches.next, struct watch, by_job));
+    }
+}
+
+/* Reasons of waiting jobs change with every node that comes or goes: they are gathered. */
+void watch_news(struct sched *s)
+{
+    if (s->news_timer.link.at == 0 && !list_empty(&s->watches)) {
+        timer_arm(s, &s->news_timer, TIMER_NEWS, after_ms(s, MS_NEWS_MS));
+    }
+}
+
+static void tell_if_new(struct sched *s, struct watch *watch)
+{
+    const struct job *job = watch->job;
+    if (watch->told != table_hash_text((uint64_t)job->state, job_reason(s, job))) {
+        tell(s, watch);
+    }
+}
+
+void watch_tell_news(struct sched *s)
+{
+    for (struct list *at = s->watches.next; at != &s->watches; at = at->next) {
+        tell_if_new(s, list_item(at, struct watch, all));
+    }
+}
+
+void on_watch(struct sched *s, struct conn *conn, const struct sched_event *event)
+{
+    const Ms__Watch *msg = (const Ms__Watch *)event->msg;
+    struct job *job = job_find(s, msg->job);
+    if (job == NULL) {
+        emit_error(s, conn->id, event->id, MS_E_NOT_FOUND,
+                   "job %llu does not exist: msctl jobs --all lists them",
+                   (unsigned long long)msg->job);
+        return;
+    }
+    if (conn->n_watches >= MS_WATCHES_MAX) {
+        emit_error(s, conn->id, event->id, MS_E_FULL,
+                   "this connection watches %d jobs already, which is the limit: open another one",
+                   MS_WATCHES_MAX);
+        return;
+    }
+    struct watch *watch = must(calloc(1, sizeof(*watch)));
+    watch->conn = conn;
+    watch->job = job;
+    watch->frame_id = event->id;
+    list_add_tail(&job->watches, &watch->by_job);
+    list_add_tail(&conn->watches, &watch->by_conn);
+    list_add_tail(&s->watches, &watch->all);
+    conn->n_watches++;
+    tell(s, watch);
+    if (job_is_ended(job)) {
+        watch_drop(watch);
+    }
+}

@@ -1,0 +1,73 @@
+/* states.h - which states nodes, topologies and jobs have, and which events lead from one to
+ * another
+ *
+ * docs/states.md is the prose; a test compares the two. Nothing else in the core writes a state. */
+#ifndef STATES_H
+#define STATES_H
+
+#include "daemon/sched.h"
+
+#include <stddef.h>
+
+enum node_state {
+    NODE_NEW, /* known from the database, not heard of since the scheduler started */
+    NODE_REGISTERED,
+    NODE_LOST,
+    NODE_LEFT,
+    NODE_STATES
+};
+
+enum node_event {
+    NODE_ON_REGISTER, /* Register was accepted, first or again */
+    NODE_ON_LOSS,     /* its connection closed, its lease ended, another process took its id over */
+    NODE_ON_LEAVE,    /* it said Leave */
+    NODE_EVENTS
+};
+
+enum topo_state { /* of the dynamic cluster */
+                  TOPO_INITIALIZING,
+                  TOPO_INITIALIZED,
+                  TOPO_FINISHED,
+                  TOPO_FAILED,
+                  TOPO_STATES
+};
+
+enum topo_event {
+    TOPO_ON_COMPLETE, /* all workers are registered */
+    TOPO_ON_TIMEOUT,  /* they were not in time */
+    TOPO_ON_SUCCESS,  /* its job SUCCEEDED */
+    TOPO_ON_FAILURE,  /* its job FAILED or was CANCELLED */
+    TOPO_EVENTS
+};
+
+enum job_event {
+    JOB_ON_PLACE,   /* enough nodes are idle; generation + 1 */
+    JOB_ON_READY,   /* every rank said RankReady */
+    JOB_ON_REQUEUE, /* the scheduler restarted while ranks were getting ready */
+    JOB_ON_SUCCESS, /* every rank said RankDone with code 0 */
+    JOB_ON_FAILURE, /* a rank failed or was lost */
+    JOB_ON_CANCEL,
+    JOB_EVENTS
+};
+
+struct state_rule {
+    int from;
+    int event;
+    int to;
+};
+
+struct state_machine {
+    const char *name; /* "job" */
+    const char *const *states;
+    const char *const *events;
+    int n_states, n_events;
+    const struct state_rule *rules;
+    size_t n_rules;
+};
+
+extern const struct state_machine states_of_nodes, states_of_topologies, states_of_jobs;
+
+/* The state after event, or -1: the table has no such rule. Any thread. */
+int states_next(const struct state_machine *machine, int from, int event);
+
+#endif
