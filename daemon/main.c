@@ -1,0 +1,206 @@
+/* main.c - msschedd: options, database, core, server, exit status */
+#include "config.h"
+#include "daemon/options.h"
+#include "daemon/sched.h"
+#include "daemon/server.h"
+#include "daemon/store.h"
+#include "proto/notify.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+enum {
+    EXIT_MAY_PASS = 75, /* sysexits' EX_TEMPFAIL: systemd tries again */
+    EXIT_CONFIG = 78,   /* EX_CONFIG: systemd does not */
+    LINE_MAX_BYTES = 1800,
+};
+
+/* What the reload needs: the command line again, and who owns the options now. */
+struct program {
+    int argc;
+    char *const *argv;
+    struct options *options;
+};
+
+/* Trouble that waiting may mend, or trouble that somebody must mend. */
+static int exit_status_of(int code)
+{
+    switch (code) {
+    case MS_E_INVALID:
+    case MS_E_CONFIG:
+    case MS_E_TLS:
+    case MS_E_UNSUPPORTED:
+    case MS_E_NOT_FOUND:
+    case MS_E_REFUSED:
+        return EXIT_CONFIG;
+    default:
+        return EXIT_MAY_PASS;
+    }
+}
+
+static int fail(const struct ms_err *err)
+{
+    char quoted[2 * MS_ERR_TEXT_MAX];
+    char state[2 * MS_ERR_TEXT_MAX];
+    int status = exit_status_of(err->code);
+    ms_log(MS_LOG_ERR, "scheduler.failed code=%s exit=%d text=%s", ms_code_name(err->code), status,
+           ms_log_quote(quoted, sizeof(quoted), err->text));
+    snprintf(state, sizeof(state), "STATUS=%s\nERRNO=%d", err->text,
+             status == EXIT_CONFIG ? EINVAL : EAGAIN);
+    ms_notify(state);
+    return status;
+}
+
+static struct sched_time now(void)
+{
+    struct timespec mono;
+    struct timespec wall;
+    clock_gettime(CLOCK_MONOTONIC, &mono);
+    clock_gettime(CLOCK_REALTIME, &wall);
+    return (struct sched_time){.mono_ms = (int64_t)mono.tv_sec * 1000 + mono.tv_nsec / 1000000,
+                               .wall_ms = (int64_t)wall.tv_sec * 1000 + wall.tv_nsec / 1000000};
+}
+
+static void start_log(const struct options *options)
+{
+    ms_log_init(STDERR_FILENO, options->log_level, getenv("JOURNAL_STREAM") != NULL);
+}
+
+static int reload(void *arg, struct server *server, struct ms_err *err)
+{
+    struct program *program = arg;
+    struct options *options = NULL;
+    int rc = options_load(program->argc, program->argv, &options, err);
+    if (rc == 0) {
+        rc = server_take_options(server, options, err);
+    }
+    if (rc < 0) {
+        options_destroy(options);
+        return rc;
+    }
+    char names[256];
+    char line[LINE_MAX_BYTES];
+    options_fixed_changes(program->options, options, names, sizeof(names));
+    start_log(options);
+    ms_log(MS_LOG_NOTICE, "scheduler.reload %s", options_format(options, line, sizeof(line)));
+    if (names[0] != '\0') {
+        ms_log(MS_LOG_WARNING,
+               "scheduler.reload_incomplete settings=\"%s\" text=\"these change "
+               "with a restart only, ignoring\"",
+               names);
+    }
+    options_destroy(program->options);
+    program->options = options;
+    return 0;
+}
+
+static void warn_mistyped(void)
+{
+    size_t next = 0;
+    const char *nearest = NULL;
+    const char *name;
+    while ((name = ms_env_mistyped(next, &next, &nearest)) != NULL) {
+        ms_log(MS_LOG_WARNING, "env.unknown variable=%s nearest=%s text=\"mistyped? ignoring\"",
+               name, nearest);
+    }
+}
+
+/* Database and core; both stay the caller's, whatever comes out. */
+static int load_state(const struct options *options, struct store **ret_store,
+                      struct sched **ret_sched, struct ms_err *err)
+{
+    struct sched_time start = now();
+    int rc = 0;
+    if (options->database[0] != '\0') {
+        rc = store_open(options->database, ret_store, err);
+    }
+    if (rc == 0 && (*ret_sched = sched_create(&options->sched, start)) == NULL) {
+        rc = ms_fail(err, MS_E_NOMEM, "no memory for the scheduler");
+    }
+    if (rc == 0 && *ret_store != NULL) {
+        if (store_warning(*ret_store)[0] != '\0') {
+            ms_log(MS_LOG_WARNING, "store.warning text=\"%s\"", store_warning(*ret_store));
+        }
+        rc = store_load(*ret_store, *ret_sched, err);
+    }
+    if (rc == 0) {
+        rc = sched_load_done(*ret_sched, now(), err);
+    }
+    if (rc == 0) {
+        struct sched_counts counts;
+        sched_count(*ret_sched, &counts);
+        ms_log(MS_LOG_INFO,
+               "scheduler.loaded jobs_queued=%u jobs_placed=%u jobs_ended=%llu generation=%llu "
+               "ms=%lld",
+               counts.jobs_queued, counts.jobs_placed, (unsigned long long)counts.jobs_ended,
+               (unsigned long long)counts.generation, (long long)(now().mono_ms - start.mono_ms));
+    }
+    return rc;
+}
+
+static int serve(struct program *program)
+{
+    struct ms_err err = {0, ""};
+    struct store *store = NULL;
+    struct sched *sched = NULL;
+    struct server *server = NULL;
+    char line[LINE_MAX_BYTES];
+    start_log(program->options);
+    ms_log(MS_LOG_NOTICE, "scheduler.start version=%s pid=%ld %s", MSCHED_VERSION, (long)getpid(),
+           options_format(program->options, line, sizeof(line)));
+    if (program->options->env != NULL) {
+        warn_mistyped();
+    }
+    int rc = load_state(program->options, &store, &sched, &err);
+    if (rc == 0) {
+        struct server_setup setup = {.options = program->options,
+                                     .sched = sched,
+                                     .store = store,
+                                     .reload = reload,
+                                     .reload_arg = program};
+        rc = server_open(&setup, &server, &err);
+    }
+    if (rc == 0) {
+        rc = server_run(server, &err);
+    }
+    int status = rc < 0 ? fail(&err) : rc;
+    server_close(server);
+    sched_destroy(sched);
+    store_close(store);
+    if (rc >= 0) {
+        ms_log(MS_LOG_NOTICE, "scheduler.end status=%d", status);
+    }
+    return status;
+}
+
+int main(int argc, char **argv)
+{
+    struct ms_err err = {0, ""};
+    struct program program = {.argc = argc, .argv = argv};
+    umask(0077); /* the database, the lock, a run directory's socket: ours alone */
+    if (options_load(argc, argv, &program.options, &err) < 0) {
+        return fail(&err);
+    }
+    int status = 0;
+    switch (program.options->action) {
+    case OPTIONS_HELP:
+        options_help(stdout);
+        break;
+    case OPTIONS_VERSION:
+        printf("msschedd %s\n", MSCHED_VERSION);
+        break;
+    case OPTIONS_CHECK:
+        options_print(program.options, stdout);
+        break;
+    case OPTIONS_RUN:
+        status = serve(&program);
+        break;
+    }
+    options_destroy(program.options);
+    return status;
+}

@@ -1,0 +1,52 @@
+/* server_tls.c - the daemon's certificates: load, load again, warn before they expire */
+#include "daemon/server_state.h"
+
+int server_load_tls(const struct options *options, SSL_CTX **ret, struct ms_err *err)
+{
+    struct ms_tls_config cfg;
+    char warning[MS_TEXT_MAX + 1] = "";
+    ms_tls_files_config(&options->files, &cfg);
+    int rc = ms_tls_context(&cfg, ret, warning, err);
+    if (rc == 0 && warning[0] != '\0') {
+        char quoted[2 * MS_TEXT_MAX];
+        ms_log(MS_LOG_WARNING, "tls.warning text=%s",
+               ms_log_quote(quoted, sizeof(quoted), warning));
+    }
+    return rc;
+}
+
+/* Once a day. The context is thrown away: only a SIGHUP changes certificates, so that the operator
+ * decides when. What it warns about is in the log by then. */
+void server_check_expiry(struct server *server)
+{
+    SSL_CTX *context = NULL;
+    struct ms_err err = {0, ""};
+    if (server->tls == NULL) {
+        return;
+    }
+    if (server_load_tls(server->options, &context, &err) < 0) {
+        char quoted[2 * MS_TEXT_MAX];
+        ms_log(MS_LOG_ERR, "tls.unusable text=%s", ms_log_quote(quoted, sizeof(quoted), err.text));
+        return;
+    }
+    SSL_CTX_free(context);
+}
+
+int server_take_options(struct server *server, const struct options *options, struct ms_err *err)
+{
+    SSL_CTX *context = NULL;
+    if (server->needs_tls) {
+        if (options->files.p12_path[0] == '\0') {
+            return ms_fail(err, MS_E_CONFIG,
+                           "TLS cannot be switched off by a reload: restart for that");
+        }
+        int rc = server_load_tls(options, &context, err);
+        if (rc < 0) {
+            return rc;
+        }
+        SSL_CTX_free(server->tls); /* live connections hold it by reference */
+        server->tls = context;
+    }
+    server->options = options;
+    return 0;
+}
