@@ -86,12 +86,11 @@ static void arm(struct event *timer, int64_t ms)
     evtimer_add(timer, &tv);
 }
 
-/* ---- orders
- * ---------------------------------------------------------------------------------------- */
+/* ---- orders ---- */
 
 static void give_order(struct agent *agent, struct agent_order *order)
 {
-    if (order->kind == AGENT_STOP || order->kind == AGENT_LOST) {
+    if (order->kind == AGENT_STOP || order->kind == AGENT_LOST || order->kind == AGENT_LEAVE) {
         if (agent->cfg.on_stop != NULL) {
             agent->cfg.on_stop(agent->cfg.arg, order);
         }
@@ -118,8 +117,7 @@ static void drop_sticky(struct agent *agent)
     pthread_mutex_unlock(&agent->lock);
 }
 
-/* ---- sending
- * ---------------------------------------------------------------------------------------- */
+/* ---- sending ---- */
 
 static void send_parcel(struct agent *agent, const struct parcel *parcel)
 {
@@ -178,8 +176,7 @@ static void send_heartbeat(struct agent *agent)
     }
 }
 
-/* ---- the line
- * ---------------------------------------------------------------------------------------- */
+/* ---- the line ---- */
 
 static void connect_now(struct agent *agent);
 
@@ -297,8 +294,7 @@ static void line_up(struct agent *agent, const Ms__Registered *msg)
     }
 }
 
-/* ---- messages
- * ----------------------------------------------------------------------------------------- */
+/* ---- messages ---- */
 
 static void take_assign(struct agent *agent, ProtobufCMessage *msg)
 {
@@ -410,8 +406,7 @@ static void connect_now(struct agent *agent)
     }
 }
 
-/* ---- timers and wake-ups
- * ------------------------------------------------------------------------------- */
+/* ---- timers and wake-ups ---- */
 
 static void on_retry(evutil_socket_t fd, short what, void *arg)
 {
@@ -482,8 +477,7 @@ static void *agent_main(void *arg)
     return NULL;
 }
 
-/* ---- what the trainer calls
- * ------------------------------------------------------------------------------ */
+/* ---- what the trainer calls ---- */
 
 static void wake(struct agent *agent)
 {

@@ -52,8 +52,7 @@ struct agent_config {           /* strings are copied */
     const Ms__Register *node;   /* who we are; copied */
     int64_t connect_timeout_ms; /* for the first registration; < 0: for ever */
     int64_t lease_ms;           /* until the scheduler says another */
-    /* On the agent's thread, at once: a Stop (also at_step), or the loss of the scheduler. Must not
-     * block. */
+    /* On the agent's thread, at once: STOP (also at_step), LOST or LEAVE. Must not block. */
     void (*on_stop)(void *arg, const struct agent_order *order);
     /* Path of the log of (job, rank) into buf; 0 or negative when this node has none. Agent thread.
      */

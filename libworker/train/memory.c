@@ -1,0 +1,132 @@
+/* memory.c - large buffers, and how much memory a job may take */
+#include "libworker/train/memory.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+enum { HUGE_PAGE = 2 << 20 };
+
+static size_t round_up(size_t bytes)
+{
+    size_t unit = bytes >= HUGE_PAGE ? HUGE_PAGE : 4096;
+    return (bytes + unit - 1) / unit * unit;
+}
+
+int memory_alloc(size_t bytes, const char *what, void **ret, struct ms_err *err)
+{
+    size_t size = round_up(bytes > 0 ? bytes : 1);
+    size_t slack = size >= HUGE_PAGE ? HUGE_PAGE : 0;
+    uint8_t *map = mmap(NULL, size + slack, PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (map == MAP_FAILED) {
+        char text[32];
+        return ms_fail_errno(err, MS_E_NOMEM, "cannot map %s for %s",
+                             memory_format(size, text, sizeof(text)), what);
+    }
+    size_t head = slack != 0 ? (HUGE_PAGE - (uintptr_t)map % HUGE_PAGE) % HUGE_PAGE : 0;
+    if (head > 0) {
+        munmap(map, head);
+    }
+    if (slack > head) {
+        munmap(map + head + size, slack - head);
+    }
+    if (slack != 0) {
+        (void)madvise(map + head, size, MADV_HUGEPAGE); /* a hint */
+    }
+    *ret = map + head;
+    return 0;
+}
+
+void memory_free(void *memory, size_t bytes)
+{
+    if (memory != NULL) {
+        munmap(memory, round_up(bytes > 0 ? bytes : 1));
+    }
+}
+
+static int read_number(const char *path, const char *key, uint64_t *ret)
+{
+    FILE *file = fopen(path, "re");
+    if (file == NULL) {
+        return -1;
+    }
+    char line[256];
+    int found = -1;
+    while (found < 0 && fgets(line, sizeof(line), file) != NULL) {
+        const char *at = line;
+        if (key[0] != '\0') {
+            if (strncmp(line, key, strlen(key)) != 0) {
+                continue;
+            }
+            at += strlen(key);
+        }
+        char *end = NULL;
+        errno = 0;
+        unsigned long long value = strtoull(at, &end, 10);
+        if (errno == 0 && end != at) { /* "max" is no number: no limit */
+            *ret = value;
+            found = 0;
+        }
+    }
+    fclose(file);
+    return found;
+}
+
+/* Folder of this process in the unified hierarchy: the line "0::/path" of /proc/self/cgroup. */
+static int cgroup_folder(char *buf, size_t size)
+{
+    FILE *file = fopen("/proc/self/cgroup", "re");
+    if (file == NULL) {
+        return -1;
+    }
+    char line[512];
+    int found = -1;
+    while (found < 0 && fgets(line, sizeof(line), file) != NULL) {
+        if (strncmp(line, "0::", 3) == 0) {
+            line[strcspn(line, "\n")] = '\0';
+            snprintf(buf, size, "/sys/fs/cgroup%s", line + 3);
+            found = 0;
+        }
+    }
+    fclose(file);
+    return found;
+}
+
+uint64_t memory_available(void)
+{
+    uint64_t kib = 0;
+    uint64_t best = 0;
+    if (read_number("/proc/meminfo", "MemAvailable:", &kib) == 0) {
+        best = kib * 1024;
+    }
+    char folder[600];
+    char path[640];
+    uint64_t limit = 0;
+    uint64_t used = 0;
+    if (cgroup_folder(folder, sizeof(folder)) == 0) {
+        snprintf(path, sizeof(path), "%s/memory.max", folder);
+        int has_limit = read_number(path, "", &limit) == 0;
+        snprintf(path, sizeof(path), "%s/memory.current", folder);
+        if (has_limit && read_number(path, "", &used) == 0) {
+            uint64_t left = limit > used ? limit - used : 0;
+            best = best == 0 || left < best ? left : best;
+        }
+    }
+    return best;
+}
+
+const char *memory_format(uint64_t bytes, char *buf, size_t size)
+{
+    static const char *const units[] = {"B", "kB", "MB", "GB", "TB"};
+    double value = (double)bytes;
+    size_t unit = 0;
+    while (value >= 1000 && unit + 1 < MS_ARRAY_SIZE(units)) {
+        value /= 1000;
+        unit++;
+    }
+    snprintf(buf, size, unit == 0 ? "%.0f %s" : "%.2f %s", value, units[unit]);
+    return buf;
+}

@@ -1,0 +1,22 @@
+/* memory.h - large buffers, and how much memory a job may take */
+#ifndef MEMORY_H
+#define MEMORY_H
+
+#include "proto/err.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* Zeroed, 2 MiB aligned where it is that large, huge pages asked for. Returns owned: memory_free
+ * with the same size. what names the buffer in the error. */
+int memory_alloc(size_t bytes, const char *what, void **ret, struct ms_err *err);
+void memory_free(void *memory, size_t bytes); /* NULL allowed */
+
+/* Bytes that this host can still give: MemAvailable, or what is left below the cgroup's limit where
+ * that is less. 0 where neither can be read. */
+uint64_t memory_available(void);
+
+/* "2.61 GB" into buf; returns buf. Decimal units. */
+const char *memory_format(uint64_t bytes, char *buf, size_t size);
+
+#endif

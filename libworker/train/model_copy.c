@@ -1,0 +1,142 @@
+/* model_copy.c - parameters and moving statistics outside of a replica: plain arrays in name order
+ */
+#include "libworker/train/model_copy.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int by_name(const void *a, const void *b, void *graph)
+{
+    return strcmp(graph_tensor(graph, *(const int *)a)->name,
+                  graph_tensor(graph, *(const int *)b)->name);
+}
+
+/* Graph indices of parameters and states, sorted by name; owned by the caller. */
+static int *sorted_tensors(const struct graph *graph, int n)
+{
+    int *index = malloc((size_t)(n > 0 ? n : 1) * sizeof(*index));
+    if (index == NULL) {
+        return NULL;
+    }
+    int n_params = graph_n_params(graph);
+    for (int i = 0; i < n; i++) {
+        index[i] = i < n_params ? graph_param_at(graph, i) : graph_state_at(graph, i - n_params);
+    }
+    union {
+        const struct graph *in;
+        void *out;
+    } arg = {.in = graph}; /* qsort_r takes no pointer to const */
+    qsort_r(index, (size_t)n, sizeof(*index), by_name, arg.out);
+    return index;
+}
+
+static int copy_one(struct model_copy *copy, size_t i, struct replica *replica, int tensor_index,
+                    struct ms_err *err)
+{
+    const struct tensor *tensor = graph_tensor(replica_graph(replica), tensor_index);
+    struct safetensors_entry *entry = &copy->entries[i];
+    snprintf(entry->name, sizeof(entry->name), "%s", tensor->name);
+    snprintf(entry->dtype, sizeof(entry->dtype), "F32");
+    entry->n_dims = tensor->shape.n_dims;
+    memcpy(entry->dim, tensor->shape.dim, (size_t)tensor->shape.n_dims * sizeof(int64_t));
+    copy->counts[i] = (size_t)shape_count(&tensor->shape);
+    copy->values[i] = malloc(copy->counts[i] * sizeof(float));
+    if (copy->values[i] == NULL) {
+        return ms_fail(err, MS_E_NOMEM, "no memory for a copy of %s", tensor->name);
+    }
+    return replica_get(replica, tensor_index, copy->values[i], err);
+}
+
+static int digest(struct model_copy *copy, struct ms_err *err)
+{
+    struct ms_sha256 *sha = ms_sha256_create();
+    if (sha == NULL) {
+        return ms_fail(err, MS_E_NOMEM, "no memory for the digest of the weights");
+    }
+    for (size_t i = 0; i < copy->n; i++) {
+        ms_sha256_add(sha, copy->values[i], copy->counts[i] * sizeof(float));
+    }
+    uint8_t bytes[MS_SHA256_BYTES];
+    ms_sha256_finish(sha, bytes);
+    ms_sha256_hex(bytes, copy->sha256);
+    return 0;
+}
+
+int model_copy_make(struct replica *replica, uint64_t steps, struct model_copy **ret,
+                    struct ms_err *err)
+{
+    const struct graph *graph = replica_graph(replica);
+    int n = graph_n_params(graph) + graph_n_states(graph);
+    int *index = sorted_tensors(graph, n);
+    struct model_copy *copy = calloc(1, sizeof(*copy));
+    int rc = 0;
+    if (copy != NULL) {
+        copy->entries = calloc((size_t)n, sizeof(*copy->entries));
+        copy->counts = calloc((size_t)n, sizeof(*copy->counts));
+        copy->values = calloc((size_t)n, sizeof(*copy->values));
+    }
+    if (index == NULL || copy == NULL || copy->entries == NULL || copy->counts == NULL ||
+        copy->values == NULL) {
+        rc = ms_fail(err, MS_E_NOMEM, "no memory for a copy of %d tensors", n);
+    } else {
+        copy->n = (size_t)n;
+        copy->steps = steps;
+        snprintf(copy->network, sizeof(copy->network), "%s", graph_name(graph));
+    }
+    for (int i = 0; rc == 0 && i < n; i++) {
+        rc = copy_one(copy, (size_t)i, replica, index[i], err);
+    }
+    if (rc == 0) {
+        rc = digest(copy, err);
+    }
+    free(index);
+    if (rc < 0) {
+        model_copy_destroy(copy);
+        return rc;
+    }
+    *ret = copy;
+    return 0;
+}
+
+void model_copy_destroy(struct model_copy *copy)
+{
+    if (copy == NULL) {
+        return;
+    }
+    for (size_t i = 0; i < copy->n; i++) {
+        free(copy->values[i]);
+    }
+    free(copy->values);
+    free(copy->counts);
+    free(copy->entries);
+    free(copy);
+}
+
+int model_copy_find(const struct model_copy *copy, const char *name)
+{
+    for (size_t i = 0; i < copy->n; i++) {
+        if (strcmp(copy->entries[i].name, name) == 0) {
+            return (int)i;
+        }
+    }
+    return -1;
+}
+
+int model_copy_save(const struct model_copy *copy, const char *path, struct ms_err *err)
+{
+    struct safetensors_writer *writer = NULL;
+    char steps[24];
+    snprintf(steps, sizeof(steps), "%" PRIu64, copy->steps);
+    const char *meta[] = {"format", "msched", "network", copy->network, "steps", steps};
+    int rc = safetensors_create(path, copy->entries, copy->n, meta, 3, &writer, err);
+    for (size_t i = 0; rc == 0 && i < copy->n; i++) {
+        rc = safetensors_put(writer, copy->entries[i].name, copy->values[i], copy->counts[i], err);
+    }
+    if (rc == 0) {
+        return safetensors_finish(writer, err);
+    }
+    safetensors_abandon(writer);
+    return rc;
+}

@@ -1,0 +1,30 @@
+/* model_copy.h - parameters and moving statistics outside of a replica: plain arrays in name order
+ *
+ * What is saved, digested and given to programs is this copy, so that file, digest and API agree.
+ */
+#ifndef MODEL_COPY_H
+#define MODEL_COPY_H
+
+#include "libworker/data/safetensors.h"
+#include "libworker/train/replica.h"
+
+struct model_copy {
+    size_t n;
+    struct safetensors_entry *entries; /* sorted by name */
+    size_t *counts;                    /* floats */
+    float **values;
+    uint64_t steps;
+    char network[GRAPH_NAME_MAX];
+    char sha256[MS_SHA256_HEX]; /* over all values, fp32 little endian, C order, in name order */
+};
+
+/* Copies everything out of the replica. Returns owned. */
+int model_copy_make(struct replica *replica, uint64_t steps, struct model_copy **ret,
+                    struct ms_err *err);
+void model_copy_destroy(struct model_copy *copy); /* NULL allowed */
+/* Index of a name, -1: none. */
+int model_copy_find(const struct model_copy *copy, const char *name);
+/* Writes a safetensors file through a temporary name. */
+int model_copy_save(const struct model_copy *copy, const char *path, struct ms_err *err);
+
+#endif

@@ -1,0 +1,357 @@
+/* msworker.c - the worker program: settings, certificates, signals; the rest is worker_run */
+#include "config.h"
+#include "libworker/train/dynamic.h"
+#include "libworker/train/worker.h"
+#include "proto/addr.h"
+#include "proto/log.h"
+#include "proto/ms_env.h"
+#include "proto/notify.h"
+#include "proto/settings.h"
+
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { EXIT_USAGE = 2, EXIT_TEMPORARY = 75, EXIT_CONFIG = 78 };
+
+#define SOFTWARE "msworker " MSCHED_VERSION
+
+static const struct ms_setting settings_table[] = {
+    {"server", "--server", NULL, MS_SET_STRING, 0, 0, NULL, NULL, 0,
+     "scheduler, host:port (MS_SCHED_HOST and MS_SCHED_PORT beat the file)"},
+    {"node_id", "--node-id", "MS_NODE_ID", MS_SET_STRING, 0, 0, NULL, NULL, 0,
+     "unique name of this node; default: <host name>-<slot> in a standing cluster, else made up"},
+    {"slot", "--slot", NULL, MS_SET_INT, 0, 4095, NULL, "0", 0,
+     "number of this worker on its host (the instance of msworker@.service)"},
+    {"worker_ip", "--worker-ip", "MS_WORKER_IP", MS_SET_STRING, 0, 0, NULL, NULL, 0,
+     "address of the data plane; default: the one from which the scheduler is reached"},
+    {"data_port_min", "--data-port-min", NULL, MS_SET_INT, 0, 65535, NULL, "8200", 0,
+     "first port of the data plane; 0: any"},
+    {"data_port_max", "--data-port-max", NULL, MS_SET_INT, 0, 65535, NULL, "8455", 0,
+     "last port of the data plane"},
+    {"run_dir", "--run-dir", NULL, MS_SET_STRING, 0, 0, NULL, NULL, 0,
+     "folder of the one job that `msctl run` started this worker for"},
+    {"jobs_dir", "--jobs-dir", NULL, MS_SET_STRING, 0, 0, NULL, "/var/lib/msched/jobs", 0,
+     "standing cluster: folder with one folder a job"},
+    {"tls", "--tls", NULL, MS_SET_ENUM, 0, 0, "on|off", "on", 0,
+     "off: plain connections, in so many words (MS_ENABLE_SSL=0 does the same)"},
+    {"tls_dir", "--tls-dir", NULL, MS_SET_STRING, 0, 0, NULL, MSCHED_SYSCONFDIR "/tls", 0,
+     "folder with ca.crt, node.p12 and, if there, crl.pem"},
+    {"tls_password_file", "--tls-password-file", NULL, MS_SET_STRING, 0, 0, NULL, NULL, 0,
+     "file with the password of node.p12; default: the systemd credential p12-password, else none"},
+    {"lease_ms", "--lease-ms", NULL, MS_SET_INT, MS_LEASE_MIN_MS, MS_LEASE_MAX_MS, NULL, "10000", 0,
+     "until the scheduler says another"},
+    {"peer_timeout_ms", "--peer-timeout-ms", NULL, MS_SET_INT, 1000, 3600000, NULL, "600000", 0,
+     "a peer that makes no progress for so long is given up"},
+    {"log_level", "--log-level", NULL, MS_SET_ENUM, 0, 0, "error|warning|notice|info|debug", "info",
+     0, "what goes to standard error"},
+    {"transport", "--transport", NULL, MS_SET_ENUM, 0, 0, "auto|remote", "auto", 0,
+     "remote: treat peers of this host as remote ones (for tests and measurements)"},
+    {NULL, NULL, NULL, MS_SET_STRING, 0, 0, NULL, NULL, 0, NULL},
+};
+
+struct program {
+    struct ms_settings *settings;
+    struct dynamic dynamic;
+    SSL_CTX *tls;
+    struct job job;
+    char server[MS_ADDR_MAX + 1];
+    char node_id[MS_NAME_MAX + 1];
+    struct worker_config worker;
+};
+
+static void on_signal(int signal_number)
+{
+    (void)signal_number;
+    worker_leave();
+}
+
+static void catch_signals(void)
+{
+    struct sigaction leave = {.sa_handler = on_signal};
+    struct sigaction ignore = {.sa_handler = SIG_IGN};
+    sigemptyset(&leave.sa_mask);
+    sigaction(SIGTERM, &leave, NULL);
+    sigaction(SIGINT, &leave, NULL);
+    sigaction(SIGPIPE, &ignore, NULL);
+}
+
+static int log_level(const struct ms_settings *settings)
+{
+    static const struct {
+        const char *name;
+        int level;
+    } levels[] = {{"error", MS_LOG_ERR},
+                  {"warning", MS_LOG_WARNING},
+                  {"notice", MS_LOG_NOTICE},
+                  {"info", MS_LOG_INFO},
+                  {"debug", MS_LOG_DEBUG}};
+    const char *name = ms_settings_string(settings, "log_level");
+    for (size_t i = 0; i < MS_ARRAY_SIZE(levels); i++) {
+        if (strcmp(levels[i].name, name) == 0) {
+            return levels[i].level;
+        }
+    }
+    return MS_LOG_INFO;
+}
+
+/* ---- certificates ---- */
+
+static void warn_tls(const char *warning)
+{
+    if (warning[0] != '\0') {
+        ms_log(MS_LOG_WARNING, "tls.certificate warning=\"%s\", ignoring", warning);
+    }
+}
+
+static int tls_from_folder(struct program *program, const char *folder, const char *p12,
+                           struct ms_err *err)
+{
+    struct ms_tls_files room = {.expire_warning_days = 0};
+    struct ms_tls_files *files = &room;
+    char warning[MS_TEXT_MAX] = "";
+    snprintf(files->p12_path, sizeof(files->p12_path), "%s/%s", folder, p12);
+    snprintf(files->ca_path, sizeof(files->ca_path), "%s/ca.crt", folder);
+    snprintf(files->crl_path, sizeof(files->crl_path), "%s/crl.pem", folder);
+    if (access(files->crl_path, F_OK) != 0) {
+        files->crl_path[0] = '\0';
+    }
+    const char *password = ms_settings_string(program->settings, "tls_password_file");
+    int rc = ms_tls_files_password(password, files, err);
+    if (rc == 0) {
+        rc = dynamic_tls(files, &program->tls, warning, err);
+        warn_tls(warning);
+    }
+    return rc;
+}
+
+static int tls_standing(struct program *program, struct ms_err *err)
+{
+    const char *off = getenv("MS_ENABLE_SSL");
+    if (strcmp(ms_settings_string(program->settings, "tls"), "off") == 0 ||
+        (off != NULL && strcmp(off, "0") == 0)) {
+        return 0;
+    }
+    return tls_from_folder(program, ms_settings_string(program->settings, "tls_dir"), "node.p12",
+                           err);
+}
+
+/* ---- the three ways to be a worker ---- */
+
+static int setup_dynamic(struct program *program, const char *job_path, struct ms_err *err)
+{
+    struct worker_config *worker = &program->worker;
+    char line[1024];
+    int rc = dynamic_load(&program->dynamic, err);
+    if (rc < 0) {
+        return rc;
+    }
+    warn_tls(program->dynamic.warning);
+    ms_log(MS_LOG_INFO, "worker.settings %s",
+           ms_env_format(&program->dynamic.env, line, sizeof(line)));
+    int worker_num = (int)ms_env_int(&program->dynamic.env, MS_ENV_WORKER_NUM);
+    rc = job_load(job_path, NULL, 0, worker_num, &program->job, err);
+    if (rc < 0) {
+        return rc;
+    }
+    dynamic_fill(&program->dynamic, &program->job, worker);
+    const char *run_dir = ms_settings_string(program->settings, "run_dir");
+    worker->run_dir = run_dir != NULL ? run_dir : ".";
+    worker->log_to_file = run_dir != NULL;
+    return 0;
+}
+
+static int find_server(struct program *program, struct ms_err *err)
+{
+    const char *server = ms_settings_string(program->settings, "server");
+    const char *host = getenv("MS_SCHED_HOST");
+    const char *port = getenv("MS_SCHED_PORT");
+    int from_flag = ms_settings_source(program->settings, "server") == MS_FROM_FLAG;
+    if (!from_flag && host != NULL && host[0] != '\0') {
+        struct ms_addr addr;
+        char text[MS_ADDR_MAX + 16];
+        snprintf(text, sizeof(text), strchr(host, ':') != NULL ? "[%s]:%s" : "%s:%s", host,
+                 port != NULL && port[0] != '\0' ? port : "8118");
+        int rc = ms_addr_parse(text, 0, &addr, err);
+        if (rc < 0) {
+            ms_err_prefix(err, "MS_SCHED_HOST and MS_SCHED_PORT");
+            return MS_E_CONFIG;
+        }
+        ms_addr_format(&addr, program->server);
+        return 0;
+    }
+    if (server == NULL) {
+        return ms_fail(err, MS_E_CONFIG,
+                       "no scheduler: say where it is with --server HOST:PORT, MS_SCHED_HOST and "
+                       "MS_SCHED_PORT, or `server = HOST:PORT` in " MSCHED_SYSCONFDIR
+                       "/msworker.conf");
+    }
+    struct ms_addr addr;
+    int rc = ms_addr_parse(server, MS_SCHED_PORT, &addr, err);
+    if (rc < 0) {
+        ms_err_prefix(err, "server");
+        return MS_E_CONFIG;
+    }
+    ms_addr_format(&addr, program->server);
+    return 0;
+}
+
+static int setup_standing(struct program *program, struct ms_err *err)
+{
+    const struct ms_settings *settings = program->settings;
+    struct worker_config *worker = &program->worker;
+    const char *run_dir = ms_settings_string(settings, "run_dir");
+    const char *node_id = ms_settings_string(settings, "node_id");
+    int rc = find_server(program, err);
+    if (rc < 0) {
+        return rc;
+    }
+    if (node_id != NULL) {
+        snprintf(program->node_id, sizeof(program->node_id), "%s", node_id);
+    } else {
+        char host[MS_NAME_MAX / 2] = "";
+        gethostname(host, sizeof(host) - 1);
+        snprintf(program->node_id, sizeof(program->node_id), "%s-%" PRId64, host,
+                 ms_settings_int(settings, "slot"));
+    }
+    worker->worker_ip = ms_settings_string(settings, "worker_ip");
+    worker->lease_ms = ms_settings_int(settings, "lease_ms");
+    worker->connect_timeout_ms = -1;
+    if (run_dir != NULL) {
+        char folder[MS_PATH_MAX + 8];
+        snprintf(folder, sizeof(folder), "%s/tls", run_dir);
+        worker->mode = WORKER_RUN;
+        worker->run_dir = run_dir;
+        worker->connect_timeout_ms = MS_TOPO_TIMEOUT_S * 1000LL;
+        worker->port_min = worker->port_max = 0;
+        return tls_from_folder(program, folder, "worker.p12", err);
+    }
+    worker->mode = WORKER_STANDING;
+    worker->run_dir = ms_settings_string(settings, "jobs_dir");
+    worker->log_to_file = 1;
+    return tls_standing(program, err);
+}
+
+static int setup(struct program *program, int argc, char **argv, struct ms_err *err)
+{
+    struct worker_config *worker = &program->worker;
+    const struct ms_settings *settings = program->settings;
+    worker->software = SOFTWARE;
+    worker->port_min = (int)ms_settings_int(settings, "data_port_min");
+    worker->port_max = (int)ms_settings_int(settings, "data_port_max");
+    worker->peer_timeout_ms = ms_settings_int(settings, "peer_timeout_ms");
+    worker->force_remote = strcmp(ms_settings_string(settings, "transport"), "remote") == 0;
+    int rc;
+    if (argc > 2) {
+        return ms_fail(err, MS_E_INVALID, "one job file at the most, but there is also %s",
+                       argv[2]);
+    }
+    if (argc == 2) {
+        rc = setup_dynamic(program, argv[1], err);
+    } else if (ms_settings_string(settings, "run_dir") == NULL && ms_env_is_dynamic()) {
+        rc = ms_fail(err, MS_E_INVALID,
+                     "MS_ROLE is set, so this is a worker of a dynamic cluster, which brings its "
+                     "job: msworker JOB.yaml; unset MS_ROLE for a worker of a standing cluster");
+    } else {
+        rc = setup_standing(program, err);
+    }
+    if (worker->mode != WORKER_DYNAMIC) {
+        worker->scheduler = program->server;
+        worker->node_id = program->node_id;
+        worker->tls = program->tls;
+    }
+    return rc;
+}
+
+static int usage(void)
+{
+    printf(
+        "Usage: msworker [OPTION]... [JOB.yaml]\n\n"
+        "The worker of a training cluster. With a job file it is a worker of MindSpore's dynamic\n"
+        "cluster (MS_ROLE=MS_WORKER, MS_SCHED_HOST, MS_SCHED_PORT, MS_WORKER_NUM); without one it\n"
+        "registers with a standing cluster and waits for jobs.\n\n");
+    ms_settings_usage(settings_table, stdout);
+    printf("  --check-config          print every setting and where it came from\n"
+           "  --version, --help\n");
+    return 0;
+}
+
+static int exit_status(const struct program *program, int rc)
+{
+    if (rc == 0) {
+        return 0;
+    }
+    if (rc == MS_E_CONFIG) {
+        return EXIT_CONFIG;
+    }
+    if (program->worker.mode == WORKER_STANDING) { /* for systemd: what passes, and what does not */
+        return rc == MS_E_TLS || rc == MS_E_REFUSED || rc == MS_E_INVALID ? EXIT_CONFIG
+                                                                          : EXIT_TEMPORARY;
+    }
+    return ms_code_exit_status(rc);
+}
+
+/* --help, --version, --check-config; true when there is nothing else to do. */
+static int take_words(int *argc, char **argv, int *ret_check)
+{
+    for (int i = 1; i < *argc; i++) {
+        if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) {
+            usage();
+            return 1;
+        }
+        if (strcmp(argv[i], "--version") == 0) {
+            printf(SOFTWARE "\n");
+            return 1;
+        }
+        if (strcmp(argv[i], "--check-config") == 0) {
+            *ret_check = 1;
+            memmove(&argv[i], &argv[i + 1], (size_t)(*argc - i) * sizeof(*argv));
+            (*argc)--;
+            i--;
+        }
+    }
+    return 0;
+}
+
+int main(int argc, char **argv)
+{
+    static struct program program;
+    struct ms_err err = {0, ""};
+    int check = 0;
+    if (take_words(&argc, argv, &check)) {
+        return 0;
+    }
+    int rc = ms_settings_load(settings_table, MSCHED_SYSCONFDIR "/msworker.conf", 0, &argc, argv,
+                              &program.settings, &err);
+    if (rc < 0) {
+        fprintf(stderr, "msworker: %s\n", err.text);
+        return rc == MS_E_CONFIG ? EXIT_CONFIG : EXIT_USAGE;
+    }
+    if (check) {
+        ms_settings_print(program.settings, stdout);
+        ms_settings_destroy(program.settings);
+        return 0;
+    }
+    ms_log_init(STDERR_FILENO, log_level(program.settings), getenv("JOURNAL_STREAM") != NULL);
+    catch_signals();
+    rc = setup(&program, argc, argv, &err);
+    if (rc == 0) {
+        ms_notify("READY=1\nSTATUS=registering");
+        rc = worker_run(&program.worker, &err);
+    }
+    if (rc < 0) {
+        if (getenv("JOURNAL_STREAM") != NULL) {
+            ms_log(MS_LOG_ERR, "worker.ended reason=\"%s\"", err.text);
+        } else {
+            fprintf(stderr, "msworker: %s\n", err.text);
+        }
+    }
+    int status = exit_status(&program, rc);
+    SSL_CTX_free(program.tls);
+    dynamic_fini(&program.dynamic);
+    ms_settings_destroy(program.settings);
+    return status;
+}

@@ -1,0 +1,57 @@
+/* optimizer.c - SGD, Momentum, Adam over the flat buffers of a plan */
+#include "libworker/train/optimizer.h"
+
+#include "libworker/kernel/kernel.h"
+
+#include <math.h>
+
+static void apply_sgd(const struct job_optimizer *o, uint64_t step, float scale,
+                      const struct optimizer_range *r)
+{
+    (void)step;
+    kernel_sgd(r->weights, r->grads, r->count, scale, (float)o->learning_rate);
+}
+
+static void apply_momentum(const struct job_optimizer *o, uint64_t step, float scale,
+                           const struct optimizer_range *r)
+{
+    (void)step;
+    kernel_momentum(r->weights, r->slots[0], r->grads, r->count, scale, (float)o->learning_rate,
+                    (float)o->momentum);
+}
+
+static void apply_adam(const struct job_optimizer *o, uint64_t step, float scale,
+                       const struct optimizer_range *r)
+{
+    double t = (double)step;
+    double rate = o->learning_rate * sqrt(1.0 - pow(o->beta2, t)) / (1.0 - pow(o->beta1, t));
+    kernel_adam(r->weights, r->slots[0], r->slots[1], r->grads, r->count, scale, (float)rate,
+                (float)o->beta1, (float)o->beta2, (float)o->epsilon);
+}
+
+static const struct {
+    int n_slots;
+    const char *slot_names[OPTIMIZER_SLOTS_MAX];
+    void (*apply)(const struct job_optimizer *o, uint64_t step, float scale,
+                  const struct optimizer_range *range);
+} kinds[] = {
+    [JOB_SGD] = {0, {"", ""}, apply_sgd},
+    [JOB_MOMENTUM] = {1, {"moments", ""}, apply_momentum},
+    [JOB_ADAM] = {2, {"moment1", "moment2"}, apply_adam},
+};
+
+int optimizer_slots(const struct job_optimizer *optimizer)
+{
+    return kinds[optimizer->kind].n_slots;
+}
+
+const char *optimizer_slot_name(const struct job_optimizer *optimizer, int slot)
+{
+    return slot >= 0 && slot < OPTIMIZER_SLOTS_MAX ? kinds[optimizer->kind].slot_names[slot] : "";
+}
+
+void optimizer_apply(const struct job_optimizer *optimizer, uint64_t step, float scale,
+                     const struct optimizer_range *range)
+{
+    kinds[optimizer->kind].apply(optimizer, step, scale, range);
+}

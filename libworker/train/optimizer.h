@@ -1,0 +1,31 @@
+/* optimizer.h - SGD, Momentum, Adam over the flat buffers of a plan
+ *
+ * One pass over ranges of weights, slots and summed gradients; communicates nothing and cannot fail
+ * half-way. Formulas: kernel/kernel.h. */
+#ifndef OPTIMIZER_H
+#define OPTIMIZER_H
+
+#include "libworker/train/job.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum { OPTIMIZER_SLOTS_MAX = 2 };
+
+/* Buffers as large as the weights that the optimizer keeps between steps. */
+int optimizer_slots(const struct job_optimizer *optimizer);
+/* Name of slot i as files show it ("moments", "moment1"); "" beyond. */
+const char *optimizer_slot_name(const struct job_optimizer *optimizer, int slot);
+
+struct optimizer_range {
+    float *weights;
+    float *slots[OPTIMIZER_SLOTS_MAX];
+    const float *grads; /* sums over ranks */
+    size_t count;
+};
+
+/* step: 1 for the first; scale: what turns a sum over ranks into the gradient. */
+void optimizer_apply(const struct job_optimizer *optimizer, uint64_t step, float scale,
+                     const struct optimizer_range *range);
+
+#endif

@@ -1,0 +1,353 @@
+/* prepare.c - everything before step 0: data, plan, memory check, mesh, weights */
+#include "libworker/train/memory.h"
+#include "libworker/train/train_impl.h"
+
+#include <inttypes.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* libdnnl, libc, stacks, the JIT's code: measured with `linear`, whose own buffers are nothing. */
+#define BASE_BYTES (70U << 20)
+
+enum { LOADER_DEPTH = 2 };
+
+static int process_cores(void)
+{
+    cpu_set_t set;
+    return sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set) : 1;
+}
+
+static int local_ranks(const struct train_config *cfg)
+{
+    int n = 0;
+    for (int i = 0; i < cfg->world; i++) {
+        n += cfg->members == NULL ||
+             strcmp(cfg->members[i].host_id, cfg->members[cfg->rank].host_id) == 0;
+    }
+    return n > 0 ? n : 1;
+}
+
+static int threads_for(const struct train_config *cfg)
+{
+    if (cfg->job->threads > 0) {
+        return cfg->job->threads;
+    }
+    int cores = cfg->cores > 0 ? cfg->cores : process_cores();
+    int threads = cores / local_ranks(cfg);
+    return threads > 0 ? threads : 1;
+}
+
+/* ---- data ---- */
+
+static int open_source(const struct data_spec *spec, struct data_source **ret, struct ms_err *err)
+{
+    struct data_spec expanded = *spec;
+    int rc = job_expand_path(spec->path, expanded.path, sizeof(expanded.path), err);
+    return rc < 0 ? rc : data_open(&expanded, ret, err);
+}
+
+static int check_classes(const struct train *train, struct ms_err *err)
+{
+    const struct job *job = train->cfg.job;
+    int wants_classes = job->loss == JOB_LOSS_SOFTMAX_CE;
+    if (wants_classes != (train->info.classes > 0)) {
+        return ms_fail(err, MS_E_INVALID, "loss: %s does not fit the data set, whose labels are %s",
+                       wants_classes ? "softmax_cross_entropy" : "mse",
+                       wants_classes ? "numbers; use mse" : "classes; use softmax_cross_entropy");
+    }
+    if (wants_classes && job->classes > 0 && job->classes < train->info.classes) {
+        return ms_fail(err, MS_E_INVALID,
+                       "classes: %d is fewer than the %" PRId64 " classes of the data set",
+                       job->classes, train->info.classes);
+    }
+    return 0;
+}
+
+static int start_loader(struct train *train, struct ms_err *err)
+{
+    const struct job *job = train->cfg.job;
+    struct loader_config cfg = {.source = train->source,
+                                .transforms = job->transforms,
+                                .n_transforms = job->n_transforms,
+                                .batch = job->batch_size,
+                                .drop_remainder = job->drop_remainder,
+                                .rank = train->data_rank,
+                                .world = train->data_world,
+                                .shuffle = job->dataset.shuffle,
+                                .seed = job->seed,
+                                .epochs = job->epochs,
+                                .depth = LOADER_DEPTH};
+    struct loader *loader = NULL;
+    int rc = loader_create(&cfg, &loader, err);
+    if (rc < 0) {
+        return rc;
+    }
+    pthread_mutex_lock(&train->lock);
+    train->loader = loader;
+    pthread_mutex_unlock(&train->lock);
+    loader_get_info(loader, &train->info);
+    return check_classes(train, err);
+}
+
+int train_eval_loader(struct train *train, struct loader **ret, struct ms_err *err)
+{
+    const struct job *job = train->cfg.job;
+    struct transform fixed[MS_TRANSFORMS_MAX]; /* those of training without the random ones */
+    int n = 0;
+    for (int i = 0; i < job->n_transforms; i++) {
+        if (job->transforms[i].kind != TRANSFORM_RANDOM_CROP &&
+            job->transforms[i].kind != TRANSFORM_RANDOM_HORIZONTAL_FLIP) {
+            fixed[n++] = job->transforms[i];
+        }
+    }
+    struct loader_config cfg = {.source = train->eval_source,
+                                .transforms = fixed,
+                                .n_transforms = n,
+                                .batch = train->eval_batch,
+                                .rank = train->data_rank,
+                                .world = train->data_world,
+                                .evaluation = 1,
+                                .seed = job->seed,
+                                .epochs = 1,
+                                .depth = LOADER_DEPTH};
+    return loader_create(&cfg, ret, err);
+}
+
+static int prepare_eval(struct train *train, struct ms_err *err)
+{
+    const struct job *job = train->cfg.job;
+    if (!job->has_evaluate) {
+        return 0;
+    }
+    train->eval_batch = job->evaluate_batch_size > 0 ? job->evaluate_batch_size : job->batch_size;
+    int rc = open_source(&job->evaluate_dataset, &train->eval_source, err);
+    struct loader *loader = NULL;
+    if (rc == 0) {
+        rc = train_eval_loader(train, &loader, err);
+    }
+    if (rc < 0) {
+        ms_err_prefix(err, "evaluate");
+        return rc;
+    }
+    loader_get_info(loader, &train->eval_info);
+    loader_destroy(loader);
+    const struct loader_info *a = &train->info;
+    const struct loader_info *b = &train->eval_info;
+    if (a->channels != b->channels || a->height != b->height || a->width != b->width ||
+        a->target_width != b->target_width || b->classes > a->classes) {
+        return ms_fail(err, MS_E_INVALID,
+                       "evaluate: its samples are %" PRId64 "x%" PRId64 "x%" PRId64 " with %" PRId64
+                       " classes, those of training %" PRId64 "x%" PRId64 "x%" PRId64
+                       " with %" PRId64,
+                       b->channels, b->height, b->width, b->classes, a->channels, a->height,
+                       a->width, a->classes);
+    }
+    return 0;
+}
+
+/* ---- plan and memory ---- */
+
+static uint64_t loader_bytes(const struct train *train)
+{
+    const struct loader_info *info = &train->info;
+    uint64_t image = (uint64_t)(info->channels * info->height * info->width) * sizeof(float);
+    return image * (uint64_t)(LOADER_DEPTH + 1) *
+           (uint64_t)(train->cfg.job->batch_size + train->eval_batch);
+}
+
+/* What this rank will have touched at its peak: its own buffers, and of each local peer's exchange
+ * buffer the slice that it sums. */
+static uint64_t fixed_bytes(const struct train *train, int locals)
+{
+    uint64_t exchange = (uint64_t)train->sizes.exchange * sizeof(float);
+    return exchange + exchange * (uint64_t)(locals - 1) / (uint64_t)locals + loader_bytes(train) +
+           BASE_BYTES;
+}
+
+static int refuse_memory(const struct train *train, uint64_t peak, uint64_t free_bytes, int locals,
+                         struct ms_err *err)
+{
+    char a[32];
+    char b[32];
+    char c[32];
+    uint64_t arena = train->sizes.arena_bytes;
+    uint64_t rest = peak - arena;
+    uint64_t share = free_bytes / (uint64_t)locals;
+    int64_t batch =
+        share > rest
+            ? (int64_t)((double)train->cfg.job->batch_size * (double)(share - rest) / (double)arena)
+            : 0;
+    uint64_t ranks = free_bytes / peak;
+    char fits[96];
+    if (batch >= 1 && ranks >= 1) {
+        snprintf(fits, sizeof(fits), "batch_size %" PRId64 " or %" PRIu64 " ranks on this host fit",
+                 batch, ranks);
+    } else if (batch >= 1) {
+        snprintf(fits, sizeof(fits), "batch_size %" PRId64 " fits", batch);
+    } else if (ranks >= 1) {
+        snprintf(fits, sizeof(fits), "%" PRIu64 " ranks on this host fit", ranks);
+    } else {
+        snprintf(fits, sizeof(fits), "no batch size fits on this host");
+    }
+    return ms_fail(err, MS_E_FULL,
+                   "the job does not fit into memory: a rank needs %s at its peak, the %d ranks of "
+                   "this host %s, and %s are free; %s",
+                   memory_format(peak, a, sizeof(a)), locals,
+                   memory_format(peak * (uint64_t)locals, b, sizeof(b)),
+                   memory_format(free_bytes, c, sizeof(c)), fits);
+}
+
+static int make_replica(struct train *train, struct ms_err *err)
+{
+    const struct train_config *cfg = &train->cfg;
+    int locals = local_ranks(cfg);
+    uint64_t free_bytes = memory_available();
+    uint64_t share = free_bytes / (uint64_t)locals;
+    train->known.threads = threads_for(cfg);
+    struct replica_config rc_cfg = {.job = cfg->job,
+                                    .train = train->info,
+                                    .has_evaluate = cfg->job->has_evaluate,
+                                    .evaluate_batch = train->eval_batch,
+                                    .threads = train->known.threads,
+                                    .isa = cfg->isa,
+                                    .memory_max = share};
+    int rc = replica_create(&rc_cfg, &train->replica, err);
+    if (rc < 0) {
+        return rc;
+    }
+    replica_sizes(train->replica, &train->sizes);
+    train->known.reorders = train->sizes.reorders;
+    uint64_t peak = replica_bytes(train->replica) + fixed_bytes(train, locals);
+    train->known.peak_bytes = peak;
+    if (free_bytes > 0 && peak > share) {
+        return refuse_memory(train, peak, free_bytes, locals, err);
+    }
+    return replica_plan_sha256(train->replica, train->data_world, train->known.plan_sha256, err);
+}
+
+/* ---- peers ---- */
+
+static int make_reducer(struct train *train, struct ms_err *err)
+{
+    int n = train->sizes.n_buckets;
+    struct reducer_bucket *buckets = calloc((size_t)n, sizeof(*buckets));
+    train->results = calloc((size_t)n, sizeof(*train->results));
+    if (buckets == NULL || train->results == NULL) {
+        free(buckets);
+        return ms_fail(err, MS_E_NOMEM, "no memory for %d buckets", n);
+    }
+    for (int i = 0; i < n; i++) {
+        struct plan_bucket bucket = replica_bucket(train->replica, i);
+        buckets[i].begin = bucket.begin;
+        buckets[i].count = bucket.count;
+    }
+    buckets[n - 1].count = train->sizes.exchange + TAIL_FLOATS - buckets[n - 1].begin;
+    int rc = reducer_create(train->mesh, buckets, n, &train->reducer, err);
+    free(buckets);
+    return rc;
+}
+
+static int make_mesh(struct train *train, struct ms_err *err)
+{
+    const struct train_config *cfg = &train->cfg;
+    int locals = local_ranks(cfg);
+    int cores = cfg->cores > 0 ? cfg->cores : process_cores();
+    struct mesh_config mesh_cfg = {.job = cfg->job_id,
+                                   .generation = cfg->generation,
+                                   .rank = train->data_world > 1 ? cfg->rank : 0,
+                                   .world = train->data_world,
+                                   .members = cfg->members,
+                                   .listener = cfg->listener,
+                                   .tls = cfg->tls,
+                                   .exchange_floats = train->sizes.exchange + TAIL_FLOATS,
+                                   .timeout_ms = cfg->peer_timeout_ms,
+                                   .force_remote = cfg->force_remote,
+                                   .spin = locals * train->known.threads <= cores};
+    memcpy(mesh_cfg.token, cfg->token, sizeof(mesh_cfg.token));
+    struct mesh *mesh = NULL;
+    int rc = mesh_create(&mesh_cfg, &mesh, err);
+    if (rc < 0) {
+        return rc;
+    }
+    pthread_mutex_lock(&train->lock);
+    train->mesh = mesh;
+    if (train->aborted) {
+        mesh_abort(mesh, train->abort_text);
+    }
+    pthread_mutex_unlock(&train->lock);
+    return make_reducer(train, err);
+}
+
+/* ---- weights ---- */
+
+static int make_weights(struct train *train, struct ms_err *err)
+{
+    const struct job *job = train->cfg.job;
+    int rc = replica_bind(train->replica, mesh_exchange(train->mesh), err);
+    if (rc == 0 && job->initial_weights[0] != '\0') {
+        char path[MS_PATH_MAX + 1];
+        rc = job_expand_path(job->initial_weights, path, sizeof(path), err);
+        if (rc == 0) {
+            rc = replica_load_weights(train->replica, path, err);
+        }
+    }
+    float *state = NULL;
+    size_t count = 0;
+    for (int i = 0; rc == 0 && job->parameter_broadcast && i < 2; i++) {
+        if (replica_state(train->replica, i, &state, &count) && count > 0) {
+            rc = mesh_broadcast(train->mesh, state, count * sizeof(float), 0, err);
+        }
+    }
+    return rc;
+}
+
+static int open_metrics(struct train *train, struct ms_err *err)
+{
+    if (train->cfg.rank != 0 || train->cfg.run_dir == NULL || train->cfg.run_dir[0] == '\0') {
+        return 0;
+    }
+    char path[MS_PATH_MAX + 32];
+    snprintf(path, sizeof(path), "%s/metrics.jsonl", train->cfg.run_dir);
+    return metrics_open(path, &train->metrics, err);
+}
+
+static void count_steps(struct train *train)
+{
+    const struct job *job = train->cfg.job;
+    uint64_t total = (uint64_t)train->info.steps_per_epoch * (uint64_t)job->epochs;
+    if (job->steps > 0 && (uint64_t)job->steps < total) {
+        total = (uint64_t)job->steps;
+    }
+    train->known.steps_total = total;
+    train->known.steps_per_epoch = train->info.steps_per_epoch;
+    train->known.epochs = job->epochs;
+}
+
+int train_prepare(struct train *train, struct train_info *ret, struct ms_err *err)
+{
+    static int (*const steps[])(struct train * train, struct ms_err * err) = {
+        train_check_abort, start_loader, prepare_eval, make_replica,
+        train_check_abort, open_metrics, make_mesh,
+    };
+    int rc = open_source(&train->cfg.job->dataset, &train->source, err);
+    if (rc < 0) {
+        return ms_err_prefix(err, "dataset");
+    }
+    for (size_t i = 0; rc == 0 && i < MS_ARRAY_SIZE(steps); i++) {
+        rc = steps[i](train, err);
+    }
+    if (rc == 0) {
+        rc = replica_allocate(train->replica, err);
+    }
+    if (rc == 0) {
+        rc = make_weights(train, err);
+    }
+    if (rc < 0) {
+        return train_check_abort(train, err) < 0 ? MS_E_ABORTED : rc;
+    }
+    count_steps(train);
+    *ret = train->known;
+    return 0;
+}

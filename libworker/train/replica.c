@@ -1,0 +1,327 @@
+/* replica.c - one rank's copy of the network: graphs, plans, weights, optimizer state */
+#include "libworker/train/replica.h"
+
+#include "libworker/model/model.h"
+#include "libworker/train/memory.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum plan_use { USE_TRAIN, USE_TAIL, USE_EVAL, USES }; /* full batch, last batch, evaluation */
+
+struct use {
+    struct graph *graph;
+    struct plan *plan;
+    int64_t batch;
+};
+
+struct replica {
+    const struct job *job;
+    struct use uses[USES];
+    struct plan_sizes sizes;
+    size_t arena_bytes; /* the largest of the plans' */
+    int n_slots;
+    void *arena;
+    float *weights;
+    float *slots[OPTIMIZER_SLOTS_MAX];
+    float *moving;
+};
+
+static int make_graph(const struct replica_config *cfg, int64_t batch, int training,
+                      struct graph **ret, struct ms_err *err)
+{
+    int64_t classes = cfg->train.target_width;
+    if (cfg->train.target_width == 0) {
+        classes = cfg->job->classes > 0 ? cfg->job->classes : cfg->train.classes;
+    }
+    struct model_input input = {.batch = batch,
+                                .channels = cfg->train.channels,
+                                .height = cfg->train.height,
+                                .width = cfg->train.width,
+                                .classes = classes};
+    enum model_loss loss = cfg->job->loss == JOB_LOSS_MSE ? MODEL_LOSS_MSE : MODEL_LOSS_SOFTMAX_CE;
+    struct graph *graph = NULL;
+    int rc = model_build(cfg->job->network, &input, loss, &graph, err);
+    if (rc < 0) {
+        return rc;
+    }
+    if (training) {
+        rc = graph_differentiate(graph, err);
+        if (rc < 0) {
+            graph_destroy(graph);
+            return rc;
+        }
+    }
+    *ret = graph;
+    return 0;
+}
+
+static int make_use(struct replica *replica, const struct replica_config *cfg, enum plan_use which,
+                    int64_t batch, struct ms_err *err)
+{
+    struct use *use = &replica->uses[which];
+    int training = which != USE_EVAL;
+    int rc = make_graph(cfg, batch, training, &use->graph, err);
+    if (rc < 0) {
+        return rc;
+    }
+    struct plan_options options = {.training = training,
+                                   .threads = cfg->threads,
+                                   .isa = cfg->isa,
+                                   .recompute = PLAN_RECOMPUTE_AUTO,
+                                   .memory_max = cfg->memory_max,
+                                   .primary =
+                                       which == USE_TRAIN ? NULL : replica->uses[USE_TRAIN].plan};
+    rc = plan_create(use->graph, &options, &use->plan, err);
+    if (rc < 0) {
+        return rc;
+    }
+    use->batch = batch;
+    struct plan_sizes sizes;
+    plan_get_sizes(use->plan, &sizes);
+    if (sizes.arena_bytes > replica->arena_bytes) {
+        replica->arena_bytes = sizes.arena_bytes;
+    }
+    if (which == USE_TRAIN) {
+        replica->sizes = sizes;
+    } else if (training) {
+        assert(sizes.exchange == replica->sizes.exchange &&
+               sizes.n_buckets == replica->sizes.n_buckets);
+    }
+    return 0;
+}
+
+int replica_create(const struct replica_config *cfg, struct replica **ret, struct ms_err *err)
+{
+    struct replica *replica = calloc(1, sizeof(*replica));
+    if (replica == NULL) {
+        return ms_fail(err, MS_E_NOMEM, "no memory for the network");
+    }
+    replica->job = cfg->job;
+    replica->n_slots = optimizer_slots(&cfg->job->optimizer);
+    int rc = make_use(replica, cfg, USE_TRAIN, cfg->job->batch_size, err);
+    if (rc == 0 && cfg->train.last_rows != cfg->job->batch_size) {
+        rc = make_use(replica, cfg, USE_TAIL, cfg->train.last_rows, err);
+    }
+    if (rc == 0 && cfg->has_evaluate) {
+        rc = make_use(replica, cfg, USE_EVAL, cfg->evaluate_batch, err);
+    }
+    if (rc < 0) {
+        replica_destroy(replica);
+        return rc;
+    }
+    *ret = replica;
+    return 0;
+}
+
+void replica_destroy(struct replica *replica)
+{
+    if (replica == NULL) {
+        return;
+    }
+    for (int i = USES - 1; i >= 0; i--) { /* the primary last */
+        plan_destroy(replica->uses[i].plan);
+    }
+    for (int i = 0; i < USES; i++) {
+        graph_destroy(replica->uses[i].graph);
+    }
+    size_t bytes = replica->sizes.weights * sizeof(float);
+    memory_free(replica->arena, replica->arena_bytes);
+    memory_free(replica->weights, bytes);
+    memory_free(replica->moving, replica->sizes.stats * sizeof(float));
+    for (int i = 0; i < replica->n_slots; i++) {
+        memory_free(replica->slots[i], bytes);
+    }
+    free(replica);
+}
+
+void replica_sizes(const struct replica *replica, struct plan_sizes *ret)
+{
+    *ret = replica->sizes;
+}
+
+struct plan_bucket replica_bucket(const struct replica *replica, int bucket)
+{
+    return plan_get_bucket(replica->uses[USE_TRAIN].plan, bucket);
+}
+
+uint64_t replica_bytes(const struct replica *replica)
+{
+    return (uint64_t)replica->arena_bytes +
+           (uint64_t)replica->sizes.weights * sizeof(float) * (uint64_t)(1 + replica->n_slots) +
+           (uint64_t)replica->sizes.stats * sizeof(float);
+}
+
+const struct graph *replica_graph(const struct replica *replica)
+{
+    return replica->uses[USE_TRAIN].graph;
+}
+
+int replica_plan_sha256(const struct replica *replica, int world, char ret_hex[MS_SHA256_HEX],
+                        struct ms_err *err)
+{
+    char *text = plan_describe(replica->uses[USE_TRAIN].plan, world);
+    if (text == NULL) {
+        return ms_fail(err, MS_E_NOMEM, "no memory to describe the plan");
+    }
+    uint8_t digest[MS_SHA256_BYTES];
+    ms_sha256(text, strlen(text), digest);
+    ms_sha256_hex(digest, ret_hex);
+    free(text);
+    return 0;
+}
+
+static int alloc_floats(size_t count, const char *what, float **ret, struct ms_err *err)
+{
+    void *memory = NULL;
+    int rc = memory_alloc(count * sizeof(float), what, &memory, err);
+    if (rc == 0) {
+        *ret = memory;
+    }
+    return rc;
+}
+
+int replica_allocate(struct replica *replica, struct ms_err *err)
+{
+    int rc = memory_alloc(replica->arena_bytes, "activations", &replica->arena, err);
+    if (rc == 0) {
+        rc = alloc_floats(replica->sizes.weights, "weights", &replica->weights, err);
+    }
+    if (rc == 0) {
+        rc = alloc_floats(replica->sizes.stats, "moving statistics", &replica->moving, err);
+    }
+    for (int i = 0; rc == 0 && i < replica->n_slots; i++) {
+        rc = alloc_floats(replica->sizes.weights, optimizer_slot_name(&replica->job->optimizer, i),
+                          &replica->slots[i], err);
+    }
+    return rc;
+}
+
+static int init_tensor(struct replica *replica, int index, float *scratch, struct ms_err *err)
+{
+    const struct tensor *tensor = graph_tensor(replica_graph(replica), index);
+    graph_init_values(tensor, replica->job->seed, scratch);
+    return replica_set(replica, index, scratch, err);
+}
+
+static int init_values(struct replica *replica, struct ms_err *err)
+{
+    const struct graph *graph = replica_graph(replica);
+    int n_params = graph_n_params(graph);
+    int n = n_params + graph_n_states(graph);
+    size_t largest = 1;
+    for (int i = 0; i < n; i++) {
+        int index = i < n_params ? graph_param_at(graph, i) : graph_state_at(graph, i - n_params);
+        size_t count = (size_t)shape_count(&graph_tensor(graph, index)->shape);
+        largest = count > largest ? count : largest;
+    }
+    float *scratch = malloc(largest * sizeof(float));
+    if (scratch == NULL) {
+        return ms_fail(err, MS_E_NOMEM, "no memory for initial values");
+    }
+    int rc = 0;
+    for (int i = 0; rc == 0 && i < n; i++) {
+        int index = i < n_params ? graph_param_at(graph, i) : graph_state_at(graph, i - n_params);
+        rc = init_tensor(replica, index, scratch, err);
+    }
+    free(scratch);
+    return rc;
+}
+
+int replica_bind(struct replica *replica, float *exchange, struct ms_err *err)
+{
+    for (int i = 0; i < USES; i++) {
+        if (replica->uses[i].plan == NULL) {
+            continue;
+        }
+        struct plan_buffers buffers = {.weights = replica->weights,
+                                       .moving = replica->sizes.stats > 0 ? replica->moving : NULL,
+                                       .exchange = i == USE_EVAL ? NULL : exchange,
+                                       .arena = replica->arena};
+        int rc = plan_bind(replica->uses[i].plan, &buffers, err);
+        if (rc < 0) {
+            return rc;
+        }
+    }
+    return init_values(replica, err);
+}
+
+int replica_state(struct replica *replica, int i, float **ret, size_t *ret_count)
+{
+    if (i == 0) {
+        *ret = replica->weights;
+        *ret_count = replica->sizes.weights;
+        return 1;
+    }
+    if (i == 1) {
+        *ret = replica->moving;
+        *ret_count = replica->sizes.stats;
+        return 1;
+    }
+    if (i - 2 < replica->n_slots) {
+        *ret = replica->slots[i - 2];
+        *ret_count = replica->sizes.weights;
+        return 1;
+    }
+    return 0;
+}
+
+static struct use *use_for(struct replica *replica, int64_t rows)
+{
+    struct use *tail = &replica->uses[USE_TAIL];
+    return tail->plan != NULL && rows == tail->batch ? tail : &replica->uses[USE_TRAIN];
+}
+
+static const void *batch_labels(const struct batch *batch)
+{
+    return batch->labels != NULL ? (const void *)batch->labels : (const void *)batch->targets;
+}
+
+int replica_step(struct replica *replica, const struct batch *batch, plan_bucket_fn *on_bucket,
+                 void *arg, float *ret_loss, struct ms_err *err)
+{
+    struct use *use = use_for(replica, batch->rows);
+    assert(use->batch == batch->rows);
+    return plan_train_step(use->plan, batch->images, batch_labels(batch), on_bucket, arg, ret_loss,
+                           err);
+}
+
+void replica_commit(struct replica *replica, uint64_t step, int world, const struct batch *batch,
+                    const float *const *results)
+{
+    const struct plan_sizes *sizes = &replica->sizes;
+    float mean = 1.0F / (float)world;
+    int first = sizes->stats > 0 ? 1 : 0;
+    if (first == 1) {
+        plan_commit_stats(use_for(replica, batch->rows)->plan, results[0], mean, replica->moving);
+    }
+    float scale = replica->job->gradients_mean ? mean : 1.0F;
+    for (int b = first; b < sizes->n_buckets; b++) {
+        struct plan_bucket bucket = replica_bucket(replica, b);
+        size_t at = bucket.begin - sizes->stats;
+        struct optimizer_range range = {
+            .weights = replica->weights + at, .grads = results[b], .count = bucket.count};
+        for (int s = 0; s < replica->n_slots; s++) {
+            range.slots[s] = replica->slots[s] + at;
+        }
+        optimizer_apply(&replica->job->optimizer, step, scale, &range);
+    }
+}
+
+int replica_evaluate(struct replica *replica, const struct batch *batch, double *ret_loss_sum,
+                     int64_t *ret_correct, struct ms_err *err)
+{
+    return plan_evaluate(replica->uses[USE_EVAL].plan, batch->images, batch_labels(batch),
+                         batch->rows, ret_loss_sum, ret_correct, err);
+}
+
+int replica_get(struct replica *replica, int tensor, float *ret, struct ms_err *err)
+{
+    return plan_get_logical(replica->uses[USE_TRAIN].plan, tensor, ret, err);
+}
+
+int replica_set(struct replica *replica, int tensor, const float *values, struct ms_err *err)
+{
+    return plan_set_logical(replica->uses[USE_TRAIN].plan, tensor, values, err);
+}

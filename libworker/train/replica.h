@@ -1,0 +1,70 @@
+/* replica.h - one rank's copy of the network: graphs, plans, weights, optimizer state
+ *
+ *     replica_create    graphs and plans: nothing large yet, so that the peak is known first
+ *     replica_allocate  weights, slots, moving statistics, one arena for all plans
+ *     replica_bind      the exchange buffer that comm owns
+ *     replica_step / replica_commit / replica_evaluate
+ *
+ * Everything here after step k is a function of (job, plan, seed, k). One thread. */
+#ifndef REPLICA_H
+#define REPLICA_H
+
+#include "libworker/data/data.h"
+#include "libworker/plan/plan.h"
+#include "libworker/train/job.h"
+#include "libworker/train/optimizer.h"
+#include "proto/digest.h"
+
+#include <stdint.h>
+
+struct replica;
+
+struct replica_config {
+    const struct job *job;    /* borrowed for the replica's life */
+    struct loader_info train; /* what batches look like */
+    int has_evaluate;
+    int64_t evaluate_batch;
+    int threads;
+    const char *isa;
+    uint64_t memory_max; /* bytes a rank may use, 0: no limit: decides recomputation */
+};
+
+int replica_create(const struct replica_config *cfg, struct replica **ret, struct ms_err *err);
+void replica_destroy(struct replica *replica); /* NULL allowed */
+
+void replica_sizes(const struct replica *replica, struct plan_sizes *ret);
+struct plan_bucket replica_bucket(const struct replica *replica, int bucket);
+/* Bytes that replica_allocate takes, the exchange buffer not included. */
+uint64_t replica_bytes(const struct replica *replica);
+const struct graph *replica_graph(const struct replica *replica);
+/* SHA-256 of what fixes the bits beside job and seed, hex. */
+int replica_plan_sha256(const struct replica *replica, int world, char ret_hex[MS_SHA256_HEX],
+                        struct ms_err *err);
+
+int replica_allocate(struct replica *replica, struct ms_err *err);
+/* exchange: sizes.exchange floats, borrowed until the next bind. Initialises the parameters from
+ * the seed. */
+int replica_bind(struct replica *replica, float *exchange, struct ms_err *err);
+
+/* The flat buffers, for broadcast: n buffers of ret_count floats each; borrowed. */
+int replica_state(struct replica *replica, int i, float **ret, size_t *ret_count);
+
+/* Forward and backward of a batch of any of the planned sizes. */
+int replica_step(struct replica *replica, const struct batch *batch, plan_bucket_fn *on_bucket,
+                 void *arg, float *ret_loss, struct ms_err *err);
+/* The commit of step (1-based): results[b] is bucket b summed over `world` ranks. Communicates
+ * nothing, cannot fail. */
+void replica_commit(struct replica *replica, uint64_t step, int world, const struct batch *batch,
+                    const float *const *results);
+int replica_evaluate(struct replica *replica, const struct batch *batch, double *ret_loss_sum,
+                     int64_t *ret_correct, struct ms_err *err);
+
+/* Logical values of a parameter or state (graph index), C order. */
+int replica_get(struct replica *replica, int tensor, float *ret, struct ms_err *err);
+int replica_set(struct replica *replica, int tensor, const float *values, struct ms_err *err);
+
+/* weights.c: reads initial weights: every parameter must be there with its shape; moving statistics
+ * may be missing; tensors that the network has not are refused by name. */
+int replica_load_weights(struct replica *replica, const char *path, struct ms_err *err);
+
+#endif

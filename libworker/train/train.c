@@ -1,0 +1,371 @@
+/* train.c - the step loop of one rank, evaluation, the end */
+#include "libworker/train/train.h"
+
+#include "libworker/train/model_copy.h"
+#include "libworker/train/train_impl.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+static double now_s(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
+}
+
+struct train *train_create(const struct train_config *cfg)
+{
+    struct train *train = calloc(1, sizeof(*train));
+    if (train == NULL) {
+        return NULL;
+    }
+    train->cfg = *cfg;
+    int alone = cfg->job->mode == JOB_STAND_ALONE;
+    train->data_rank = alone ? 0 : cfg->rank;
+    train->data_world = alone ? 1 : cfg->world;
+    pthread_mutex_init(&train->lock, NULL);
+    return train;
+}
+
+void train_destroy(struct train *train)
+{
+    if (train == NULL) {
+        return;
+    }
+    reducer_destroy(train->reducer);
+    loader_destroy(train->loader);
+    data_close(train->source);
+    data_close(train->eval_source);
+    mesh_destroy(train->mesh);
+    replica_destroy(train->replica);
+    metrics_close(train->metrics);
+    free(train->results);
+    pthread_mutex_destroy(&train->lock);
+    free(train);
+}
+
+void train_stop_at_step(struct train *train)
+{
+    atomic_store(&train->stop_asked, 1);
+}
+
+void train_abort(struct train *train, const char *text)
+{
+    pthread_mutex_lock(&train->lock);
+    if (!train->aborted) {
+        train->aborted = 1;
+        snprintf(train->abort_text, sizeof(train->abort_text), "%s", text);
+    }
+    if (train->cfg.listener != NULL) {
+        comm_listener_abort(train->cfg.listener);
+    }
+    if (train->loader != NULL) {
+        loader_abort(train->loader);
+    }
+    if (train->mesh != NULL) {
+        mesh_abort(train->mesh, text);
+    }
+    pthread_mutex_unlock(&train->lock);
+}
+
+int train_check_abort(struct train *train, struct ms_err *err)
+{
+    pthread_mutex_lock(&train->lock);
+    int aborted = train->aborted;
+    if (aborted) {
+        ms_fail(err, MS_E_ABORTED, "%s", train->abort_text);
+    }
+    pthread_mutex_unlock(&train->lock);
+    return aborted ? MS_E_ABORTED : 0;
+}
+
+/* ---- one step ---- */
+
+struct step_numbers {
+    float loss_here, loss_mean;
+    int stop;
+    double wait_s;
+};
+
+static void post_bucket(void *arg, int bucket)
+{
+    struct train *train = arg;
+    if (bucket < train->sizes.n_buckets - 1) {
+        reducer_post(train->reducer, bucket);
+    } /* the last one waits for the tail */
+}
+
+static int run_step(struct train *train, uint64_t step, const struct batch *batch,
+                    struct step_numbers *ret, struct ms_err *err)
+{
+    double waited = 0;
+    double before = now_s();
+    int rc = reducer_begin(train->reducer, step, err);
+    waited += now_s() - before;
+    float loss = 0;
+    if (rc == 0) {
+        rc = replica_step(train->replica, batch, post_bucket, train, &loss, err);
+    }
+    if (rc < 0) {
+        return rc;
+    }
+    float *tail = mesh_exchange(train->mesh) + train->sizes.exchange;
+    memset(tail, 0, TAIL_FLOATS * sizeof(float));
+    tail[TAIL_LOSS] = loss;
+    tail[TAIL_STOP] = atomic_load(&train->stop_asked) ? 1.0F : 0.0F;
+    int last = train->sizes.n_buckets - 1;
+    before = now_s();
+    reducer_post(train->reducer, last);
+    rc = reducer_wait(train->reducer, train->results, err);
+    waited += now_s() - before;
+    if (rc < 0) {
+        return rc;
+    }
+    const float *sum =
+        train->results[last] + train->sizes.exchange - replica_bucket(train->replica, last).begin;
+    ret->loss_here = loss;
+    ret->loss_mean = sum[TAIL_LOSS] / (float)train->data_world;
+    ret->stop = sum[TAIL_STOP] > 0.0F;
+    ret->wait_s = waited;
+    return 0;
+}
+
+static void log_loss(const struct train *train, const struct batch *batch, float loss)
+{
+    if (train->cfg.log_fd < 0) {
+        return;
+    }
+    char number[32];
+    char line[128];
+    int n = snprintf(line, sizeof(line), "epoch: %" PRId64 " step: %" PRId64 ", loss is %s\n",
+                     batch->epoch + 1, batch->step + 1,
+                     metrics_format_loss(loss, number, sizeof(number)));
+    ssize_t written = write(train->cfg.log_fd, line, (size_t)n);
+    (void)written; /* a full disk under the log does not stop the training */
+}
+
+static void note_phase(struct train *train, struct train_progress *progress, enum train_phase phase)
+{
+    progress->phase = phase;
+    if (train->cfg.on_progress != NULL) {
+        train->cfg.on_progress(train->cfg.arg, progress);
+    }
+}
+
+static int note_step(struct train *train, const struct batch *batch,
+                     const struct step_numbers *numbers, double step_s,
+                     struct train_progress *progress, struct ms_err *err)
+{
+    double rate = (double)(batch->rows * train->data_world) / step_s;
+    progress->step++;
+    progress->epoch = batch->epoch + 1;
+    progress->step_in_epoch = batch->step + 1;
+    progress->loss = numbers->loss_mean;
+    progress->loss_here = numbers->loss_here;
+    /* smoothed over about twenty steps: people read it */
+    progress->samples_per_s =
+        progress->step == 1 ? rate : 0.95 * progress->samples_per_s + 0.05 * rate;
+    progress->step_ms = step_s * 1e3;
+    progress->comm_wait_ms = numbers->wait_s * 1e3;
+    progress->has_eval = 0;
+    log_loss(train, batch, numbers->loss_here);
+    note_phase(train, progress, TRAIN_TRAINING);
+    if (train->metrics == NULL) {
+        return 0;
+    }
+    struct metrics_step line = {.generation = train->cfg.generation,
+                                .epoch = progress->epoch,
+                                .step = progress->step,
+                                .loss = progress->loss,
+                                .samples_per_s = rate,
+                                .step_ms = progress->step_ms,
+                                .comm_wait_ms = progress->comm_wait_ms};
+    return metrics_put_step(train->metrics, &line, err);
+}
+
+/* ---- evaluation ---- */
+
+enum { EVAL_LOSS, EVAL_CORRECT, EVAL_ROWS, EVAL_SUMS };
+
+static int evaluate_here(struct train *train, struct loader *loader, double sums[EVAL_SUMS],
+                         struct ms_err *err)
+{
+    struct batch batch;
+    int rc;
+    while ((rc = loader_next(loader, &batch, err)) == 1) {
+        double loss = 0;
+        int64_t correct = 0;
+        rc = replica_evaluate(train->replica, &batch, &loss, &correct, err);
+        loader_release(loader);
+        if (rc == 0) {
+            rc = train_check_abort(train, err);
+        }
+        if (rc < 0) {
+            return rc;
+        }
+        sums[EVAL_LOSS] += loss;
+        sums[EVAL_CORRECT] += (double)correct;
+        sums[EVAL_ROWS] += (double)batch.rows;
+    }
+    return rc;
+}
+
+static int evaluate(struct train *train, struct train_progress *progress, struct ms_err *err)
+{
+    double sums[EVAL_SUMS] = {0};
+    struct loader *loader = NULL;
+    note_phase(train, progress, TRAIN_EVALUATING);
+    int rc = train_eval_loader(train, &loader, err);
+    if (rc == 0) {
+        rc = evaluate_here(train, loader, sums, err);
+    }
+    loader_destroy(loader);
+    if (rc == 0) {
+        rc = mesh_all_reduce_sum_f64(train->mesh, sums, EVAL_SUMS, err);
+    }
+    if (rc < 0) {
+        return rc;
+    }
+    progress->has_eval = 1;
+    progress->eval_loss = sums[EVAL_LOSS] / sums[EVAL_ROWS];
+    progress->accuracy = sums[EVAL_CORRECT] / sums[EVAL_ROWS];
+    note_phase(train, progress, TRAIN_EVALUATING);
+    return train->metrics == NULL ? 0
+                                  : metrics_put_eval(train->metrics, progress->epoch,
+                                                     progress->eval_loss, progress->accuracy, err);
+}
+
+static int evaluation_due(const struct train *train, const struct train_progress *progress,
+                          const struct batch *batch, int ends)
+{
+    const struct job *job = train->cfg.job;
+    if (!job->has_evaluate) {
+        return 0;
+    }
+    return ends || (batch->last_of_epoch && progress->epoch % job->evaluate_every_epochs == 0);
+}
+
+/* ---- the loop ---- */
+
+static int check_finite(const struct batch *batch, float loss, struct ms_err *err)
+{
+    if (isfinite(loss)) {
+        return 0;
+    }
+    return ms_fail(err, MS_E_FAILED,
+                   "In epoch: %" PRId64 " step: %" PRId64
+                   ", loss is NAN or INF, training process cannot continue, terminating training. "
+                   "A smaller learning rate is the usual cure",
+                   batch->epoch + 1, batch->step + 1);
+}
+
+static int train_loop(struct train *train, struct train_progress *progress, int *ret_stopped,
+                      struct ms_err *err)
+{
+    struct batch batch;
+    double begun = now_s();
+    int rc = 0;
+    int stopped = 0;
+    while (progress->step < train->known.steps_total && !stopped &&
+           (rc = loader_next(train->loader, &batch, err)) == 1) {
+        struct step_numbers numbers;
+        rc = run_step(train, progress->step + 1, &batch, &numbers, err);
+        if (rc == 0) {
+            rc = check_finite(&batch, numbers.loss_mean, err);
+        }
+        if (rc < 0) {
+            return rc;
+        }
+        replica_commit(train->replica, progress->step + 1, train->data_world, &batch,
+                       train->results);
+        loader_release(train->loader);
+        double now = now_s();
+        rc = note_step(train, &batch, &numbers, now - begun, progress, err);
+        begun = now;
+        stopped = numbers.stop;
+        int ends = progress->step == train->known.steps_total;
+        if (rc == 0 && !stopped && evaluation_due(train, progress, &batch, ends)) {
+            rc = evaluate(train, progress, err);
+            begun = now_s();
+        }
+        if (rc < 0) {
+            return rc;
+        }
+    }
+    *ret_stopped = stopped && progress->step < train->known.steps_total;
+    return rc < 0 ? rc : 0;
+}
+
+static int save(const struct train *train, const struct model_copy *copy, struct ms_err *err)
+{
+    const char *dir = train->cfg.run_dir;
+    if (train->cfg.rank != 0 || dir == NULL || dir[0] == '\0') {
+        return 0;
+    }
+    char path[MS_PATH_MAX + 32];
+    snprintf(path, sizeof(path), "%s/weights.safetensors", dir);
+    return model_copy_save(copy, path, err);
+}
+
+static int finish(struct train *train, const struct train_progress *progress,
+                  struct train_result *ret, struct ms_err *err)
+{
+    struct model_copy *copy = NULL;
+    int rc = model_copy_make(train->replica, progress->step, &copy, err);
+    if (rc < 0) {
+        return rc;
+    }
+    memcpy(ret->weights_sha256, copy->sha256, sizeof(ret->weights_sha256));
+    memcpy(ret->plan_sha256, train->known.plan_sha256, sizeof(ret->plan_sha256));
+    ret->steps = progress->step;
+    ret->loss = progress->loss;
+    ret->has_eval = progress->has_eval;
+    ret->eval_loss = progress->eval_loss;
+    ret->accuracy = progress->accuracy;
+    rc = save(train, copy, err);
+    model_copy_destroy(copy);
+    if (rc == 0 && train->metrics != NULL) {
+        struct metrics_done done = {.steps = ret->steps,
+                                    .weights_sha256 = ret->weights_sha256,
+                                    .plan_sha256 = ret->plan_sha256,
+                                    .seconds = ret->seconds};
+        rc = metrics_put_done(train->metrics, &done, err);
+    }
+    return rc;
+}
+
+struct replica *train_replica(struct train *train)
+{
+    return train->replica;
+}
+
+int train_run(struct train *train, struct train_result *ret, struct ms_err *err)
+{
+    struct train_progress progress = {.phase = TRAIN_TRAINING,
+                                      .steps_total = train->known.steps_total,
+                                      .epoch = 1,
+                                      .epochs = train->known.epochs,
+                                      .steps_per_epoch = train->known.steps_per_epoch};
+    struct train_result result = {0};
+    double begun = now_s();
+    note_phase(train, &progress, TRAIN_TRAINING);
+    int rc = train_loop(train, &progress, &result.stopped, err);
+    result.seconds = now_s() - begun;
+    if (rc == 0) {
+        struct train_progress saving = progress;
+        saving.has_eval = 0;
+        note_phase(train, &saving, TRAIN_SAVING);
+        rc = finish(train, &progress, &result, err);
+    }
+    if (rc < 0) {
+        return train_check_abort(train, err) < 0 ? MS_E_ABORTED : rc;
+    }
+    *ret = result;
+    return 0;
+}

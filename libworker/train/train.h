@@ -1,0 +1,93 @@
+/* train.h - one rank of a job: prepare, the step loop, evaluation, the end
+ *
+ *     train_create -> train_prepare (data, plan, memory, mesh, weights) -> train_run ->
+ * train_destroy
+ *
+ * A step: load batch, forward, backward with bucketed all-reduce, then the commit, which begins
+ * only when every bucket is complete on this rank. An abort throws the step away; nothing was
+ * changed. */
+#ifndef TRAIN_H
+#define TRAIN_H
+
+#include "libworker/comm/comm.h"
+#include "libworker/train/job.h"
+#include "proto/digest.h"
+#include "proto/err.h"
+
+#include <stdint.h>
+
+struct train;
+
+enum train_phase { TRAIN_PREPARING, TRAIN_TRAINING, TRAIN_EVALUATING, TRAIN_SAVING };
+
+struct train_progress { /* what people watch */
+    enum train_phase phase;
+    uint64_t step, steps_total; /* committed, over all epochs */
+    int64_t epoch, epochs;      /* 1-based */
+    int64_t step_in_epoch, steps_per_epoch;
+    float loss;      /* mean over ranks */
+    float loss_here; /* this rank's own */
+    double samples_per_s, step_ms, comm_wait_ms;
+    int has_eval;
+    double eval_loss, accuracy;
+};
+
+struct train_config {
+    const struct job *job; /* borrowed for the life */
+    uint64_t job_id, generation;
+    int rank, world;
+    const struct mesh_member *members; /* world of them; borrowed during train_prepare */
+    uint8_t token[MS_TOKEN_LEN];
+    struct comm_listener *listener; /* NULL where world is 1 */
+    SSL_CTX *tls;
+    int peer_timeout_ms;
+    int force_remote;    /* same-host peers over TLS: tests and benchmarks */
+    int cores;           /* that the ranks of this host share; 0: what this process may use */
+    const char *isa;     /* cap; "" none */
+    const char *run_dir; /* metrics.jsonl and weights.safetensors of rank 0; "" : neither */
+    int log_fd;          /* loss lines; -1: none */
+    /* Called on the training thread after every committed step and evaluation. NULL allowed. */
+    void (*on_progress)(void *arg, const struct train_progress *progress);
+    void *arg;
+};
+
+struct train_result {
+    uint64_t steps;
+    double seconds;
+    char weights_sha256[MS_SHA256_HEX];
+    char plan_sha256[MS_SHA256_HEX];
+    int stopped; /* ended early at a step boundary because it was asked to */
+    float loss;  /* of the last step, mean over ranks */
+    int has_eval;
+    double eval_loss, accuracy;
+};
+
+struct train_info { /* known after train_prepare */
+    uint64_t steps_total;
+    int64_t steps_per_epoch, epochs;
+    uint64_t peak_bytes; /* of this rank */
+    char plan_sha256[MS_SHA256_HEX];
+    int threads;
+    uint64_t reorders;
+};
+
+/* cfg is copied (not what it points to). Returns owned; NULL without memory. */
+struct train *train_create(const struct train_config *cfg);
+void train_destroy(struct train *train); /* NULL allowed */
+
+/* Everything before step 0: blocks until all peers are there. Changes nothing outside the process.
+ */
+int train_prepare(struct train *train, struct train_info *ret, struct ms_err *err);
+/* Trains to the end, saves, digests. */
+int train_run(struct train *train, struct train_result *ret, struct ms_err *err);
+
+/* All ranks stop after the same step, soon: rank-wide agreement travels with the gradients. Any
+ * thread. */
+void train_stop_at_step(struct train *train);
+/* Wakes whatever waits; train_prepare or train_run ends with MS_E_ABORTED and text. Any thread. */
+void train_abort(struct train *train, const char *text);
+
+/* The network, after train_run: for model_copy.h. Borrowed until train_destroy. */
+struct replica *train_replica(struct train *train);
+
+#endif

@@ -1,0 +1,52 @@
+/* worker.h - the life of a node: register, take a rank, train, give it back
+ *
+ *     idle -> Assign -> prepare -> RankReady -> Start -> train -> RankDone -> Stop -> idle or exit
+ */
+#ifndef WORKER_H
+#define WORKER_H
+
+#include "libworker/train/job.h"
+#include "libworker/train/train.h"
+#include "proto/err.h"
+
+#include <openssl/ssl.h>
+#include <stdint.h>
+
+enum worker_mode {
+    WORKER_STANDING, /* a service: idle between jobs */
+    WORKER_RUN,      /* of `msctl run`: one job, which the scheduler sends */
+    WORKER_DYNAMIC,  /* MindSpore's dynamic cluster: one job, which every worker brings */
+};
+
+struct worker_config { /* strings are borrowed for the call of worker_run */
+    enum worker_mode mode;
+    const char *software;
+    const char *scheduler; /* "host:port" */
+    const char *node_id;   /* "": made up */
+    const char
+        *worker_ip; /* of the data plane; "": the address from which the scheduler is reached */
+    int port_min, port_max; /* of the data plane; 0, 0: any */
+    SSL_CTX *tls;           /* NULL: plain; borrowed */
+    const char *run_dir; /* RUN, DYNAMIC: of the job; "": none. STANDING: parent of job folders */
+    int log_to_file;     /* loss lines go to <run dir>/worker_<rank>.log instead of stdout */
+    int64_t connect_timeout_ms; /* < 0: for ever */
+    int64_t lease_ms;
+    int64_t peer_timeout_ms;
+    const struct job *job; /* DYNAMIC */
+    uint32_t worker_num;   /* DYNAMIC: MS_WORKER_NUM */
+    int force_remote;      /* tests: same-host peers over TLS */
+    /* For programs that train in place: after every step; result of a job that went well. NULL:
+     * none. */
+    void (*on_progress)(void *arg, const struct train_progress *progress);
+    void (*on_result)(void *arg, struct train *train, const struct train_result *result);
+    void *arg;
+};
+
+/* Until the job ended (RUN, DYNAMIC), TERM (worker_leave), or the scheduler refused for good. 0:
+ * the job succeeded or a standing worker was asked to leave; else why, naming who failed. */
+int worker_run(const struct worker_config *cfg, struct ms_err *err);
+
+/* Makes worker_run return after the step; async-signal-safe; nothing when none runs. */
+void worker_leave(void);
+
+#endif
