@@ -41,7 +41,7 @@ static const struct ms_setting rows[] = {
     {"tls_expire_warning_days", "--tls-expire-warning-days", NULL, MS_SET_INT, 7, 180, NULL, "90",
      1, "warn so long before a certificate expires"},
     {"log_level", "--log-level", "MSCHED_LOG_LEVEL", MS_SET_ENUM, 0, 0,
-     "err|warning|notice|info|debug", "info", 1, "lines above this level are dropped"},
+     "error|warning|notice|info|debug", "info", 1, "lines above this level are dropped"},
     {NULL, NULL, NULL, MS_SET_STRING, 0, 0, NULL, NULL, 0, NULL},
 };
 enum { ROWS = MS_ARRAY_SIZE(rows) };

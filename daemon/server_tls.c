@@ -1,12 +1,23 @@
 /* server_tls.c - the daemon's certificates: load, load again, warn before they expire */
 #include "daemon/server_state.h"
 
+#include <stdio.h>
+
 int server_load_tls(const struct options *options, SSL_CTX **ret, struct ms_err *err)
 {
     struct ms_tls_config cfg;
     char warning[MS_TEXT_MAX + 1] = "";
     ms_tls_files_config(&options->files, &cfg);
     int rc = ms_tls_context(&cfg, ret, warning, err);
+    if (rc == MS_E_NOT_FOUND && err != NULL) {
+        char why[MS_ERR_TEXT_MAX];
+        snprintf(why, sizeof(why), "%s", err->text);
+        rc = ms_fail(err, MS_E_CONFIG,
+                     "%s; make certificates with `msctl certs`, name them with "
+                     "MS_TLS_CONFIG=/path/to/tls.json, or switch TLS off on both sides with "
+                     "MS_ENABLE_SSL=0",
+                     why);
+    }
     if (rc == 0 && warning[0] != '\0') {
         char quoted[2 * MS_TEXT_MAX];
         ms_log(MS_LOG_WARNING, "tls.warning text=%s",
