@@ -1,0 +1,28 @@
+/* idx.h - one IDX file of unsigned bytes (MNIST's format), plain or gzip, read from the front
+ *
+ * Bytes 0-1 zero, 2 the type (8: unsigned byte), 3 the number of dimensions, then each dimension as
+ * u32 big endian, then the data: http://yann.lecun.com/exdb/mnist, "IDX file format".
+ *
+ * A plain file is read where it is asked for. A gzip file is inflated as far as somebody asked for,
+ * so that the first batch of 47 MB does not wait for the last. One thread. */
+#ifndef DATA_IDX_H
+#define DATA_IDX_H
+
+#include "proto/err.h"
+
+#include <stdint.h>
+
+enum { IDX_DIMS_MAX = 3 };
+
+struct idx;
+
+/* Opens, checks magic (0x0801 for n_dims 1, 0x0803 for 3), dimensions and the size. Returns owned.
+ */
+int idx_open(const char *path, int n_dims, struct idx **ret, struct ms_err *err);
+void idx_close(struct idx *idx); /* NULL allowed */
+int64_t idx_dim(const struct idx *idx, int i);
+const char *idx_path(const struct idx *idx); /* borrowed */
+/* Record i of the first dimension: the product of the others, in bytes, into dst. */
+int idx_read(struct idx *idx, int64_t i, uint8_t *dst, struct ms_err *err);
+
+#endif

@@ -1,0 +1,412 @@
+/* loader.c - a thread that reads, transforms and batches ahead of the trainer
+ *
+ * A ring of depth + 1 batches: one is the trainer's, the others are ready or being filled. Nothing
+ * is allocated after the start. Which record enters which batch is order.c's pure function, so the
+ * thread's timing decides nothing. */
+#include "libworker/data/data.h"
+
+#include <assert.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { DEPTH_DEFAULT = 2, DEPTH_MAX = 64, ALIGNMENT = 64 };
+
+/* 64 Ki samples of 224 x 224 x 3 are 39 GB: what is beyond was never meant. */
+#define LOADER_BATCH_BYTES_MAX (INT64_C(16) << 30)
+
+struct slot {
+    float *images;
+    int32_t *labels;
+    float *targets;
+    struct batch batch;
+};
+
+struct loader {
+    struct loader_config cfg; /* transforms: ours */
+    struct transform transforms[MS_TRANSFORMS_MAX];
+    struct data_info data;
+    struct data_shard shard;
+    struct loader_info info;
+
+    int64_t *perm;  /* of the epoch, where it shuffles */
+    float *record;  /* one record as read */
+    float *scratch; /* of the transforms */
+
+    struct slot *slots;
+    int n_slots;
+
+    pthread_t thread;
+    int has_thread;
+    atomic_int stop; /* looked at between records, so that a join is quick */
+
+    pthread_mutex_t lock; /* all below */
+    pthread_cond_t filled, freed;
+    int64_t n_filled, n_taken, n_released; /* batches so far; slot = number % n_slots */
+    int is_done, is_aborted;
+    struct ms_err error; /* code 0: none */
+};
+
+/* ---- the thread ---- */
+
+static int fill_row(struct loader *l, struct slot *slot, int64_t k, int64_t row, int64_t epoch,
+                    struct ms_err *err)
+{
+    const struct data_info *data = &l->data;
+    int32_t label = -1;
+    float *target = slot->targets != NULL ? slot->targets + k * data->target_width : NULL;
+    int rc = data_read(l->cfg.source, row, l->record, &label, target, err);
+    if (rc < 0) {
+        return rc;
+    }
+    if (slot->labels != NULL) {
+        slot->labels[k] = label;
+    }
+    int64_t size = l->info.channels * l->info.height * l->info.width;
+    transform_apply(l->transforms, l->cfg.n_transforms, l->record, data->channels, data->height,
+                    data->width, l->cfg.seed, (uint64_t)epoch, row, l->scratch,
+                    slot->images + k * size);
+    return MS_OK;
+}
+
+/* Rows of a short batch beyond its last are zero: the plan computes them and weighs them by 0. */
+static void clear_rest(const struct loader *l, struct slot *slot, int64_t rows)
+{
+    int64_t size = l->info.channels * l->info.height * l->info.width;
+    size_t rest = (size_t)(l->cfg.batch - rows);
+    memset(slot->images + rows * size, 0, rest * (size_t)size * sizeof(*slot->images));
+    if (slot->labels != NULL) {
+        memset(slot->labels + rows, 0, rest * sizeof(*slot->labels));
+    }
+    if (slot->targets != NULL) {
+        size_t width = (size_t)l->data.target_width;
+        memset(slot->targets + (size_t)rows * width, 0, rest * width * sizeof(*slot->targets));
+    }
+}
+
+static int fill(struct loader *l, struct slot *slot, int64_t epoch, int64_t step,
+                struct ms_err *err)
+{
+    int is_last = step == l->info.steps_per_epoch - 1;
+    int64_t rows = is_last ? l->info.last_rows : l->cfg.batch;
+    for (int64_t k = 0; k < rows; k++) {
+        if (atomic_load_explicit(&l->stop, memory_order_relaxed)) {
+            return ms_fail(err, MS_E_ABORTED, "the loader was stopped");
+        }
+        int64_t row = data_shard_row(&l->shard, l->perm, step * l->cfg.batch + k);
+        int rc = fill_row(l, slot, k, row, epoch, err);
+        if (rc < 0) {
+            return rc;
+        }
+    }
+    clear_rest(l, slot, rows);
+    slot->batch = (struct batch){.images = slot->images,
+                                 .labels = slot->labels,
+                                 .targets = slot->targets,
+                                 .rows = rows,
+                                 .epoch = epoch,
+                                 .step = step,
+                                 .last_of_epoch = is_last};
+    return MS_OK;
+}
+
+/* The slot to fill next, once the trainer has let go of it; NULL: stop. */
+static struct slot *wait_for_slot(struct loader *l)
+{
+    struct slot *slot = NULL;
+    pthread_mutex_lock(&l->lock);
+    while (!atomic_load(&l->stop) && l->n_filled - l->n_released == l->n_slots) {
+        pthread_cond_wait(&l->freed, &l->lock);
+    }
+    if (!atomic_load(&l->stop)) {
+        slot = &l->slots[l->n_filled % l->n_slots];
+    }
+    pthread_mutex_unlock(&l->lock);
+    return slot;
+}
+
+static void publish(struct loader *l)
+{
+    pthread_mutex_lock(&l->lock);
+    l->n_filled++;
+    pthread_cond_signal(&l->filled);
+    pthread_mutex_unlock(&l->lock);
+}
+
+static int run_epoch(struct loader *l, int64_t epoch, int64_t first_step, struct ms_err *err)
+{
+    if (l->perm != NULL) {
+        data_permute(&l->shard, (uint64_t)epoch, l->perm);
+    }
+    for (int64_t step = first_step; step < l->info.steps_per_epoch; step++) {
+        struct slot *slot = wait_for_slot(l);
+        if (slot == NULL) {
+            return ms_fail(err, MS_E_ABORTED, "the loader was stopped");
+        }
+        int rc = fill(l, slot, epoch, step, err);
+        if (rc < 0) {
+            return rc;
+        }
+        publish(l);
+    }
+    return MS_OK;
+}
+
+static void *loader_main(void *arg)
+{
+    struct loader *l = arg;
+    struct ms_err err = {0, ""};
+    int64_t first_step = l->cfg.first_step;
+    int rc = MS_OK;
+    for (int64_t epoch = l->cfg.first_epoch; rc == MS_OK && epoch < l->cfg.epochs; epoch++) {
+        rc = run_epoch(l, epoch, first_step, &err);
+        first_step = 0;
+    }
+    pthread_mutex_lock(&l->lock);
+    l->is_done = 1;
+    l->error = err;
+    pthread_cond_signal(&l->filled);
+    pthread_mutex_unlock(&l->lock);
+    return NULL;
+}
+
+/* ---- creation ---- */
+
+/* Everything that loader_info tells, and what cannot work. */
+static int measure(struct loader *l, struct ms_err *err)
+{
+    const struct loader_config *cfg = &l->cfg;
+    l->shard = (struct data_shard){.rows = l->data.rows,
+                                   .rank = cfg->rank,
+                                   .world = cfg->world,
+                                   .shuffle = cfg->shuffle && !cfg->evaluation,
+                                   .seed = cfg->seed,
+                                   .wrap = !cfg->evaluation};
+    struct loader_info *info = &l->info;
+    *info = (struct loader_info){.channels = l->data.channels,
+                                 .height = l->data.height,
+                                 .width = l->data.width,
+                                 .classes = l->data.classes,
+                                 .target_width = l->data.target_width,
+                                 .rows = data_shard_rows(&l->shard)};
+    int rc = transform_check(l->transforms, cfg->n_transforms, info->channels, &info->height,
+                             &info->width, err);
+    if (rc < 0) {
+        return rc;
+    }
+    int drops = cfg->drop_remainder && !cfg->evaluation;
+    info->steps_per_epoch =
+        drops ? info->rows / cfg->batch : (info->rows + cfg->batch - 1) / cfg->batch;
+    info->last_rows = drops || info->rows == 0
+                          ? cfg->batch
+                          : info->rows - (info->steps_per_epoch - 1) * cfg->batch;
+    if (info->steps_per_epoch == 0 && !cfg->evaluation) {
+        return ms_fail(err, MS_E_INVALID,
+                       "batch_size %lld with drop_remainder leaves nothing: each of %d workers has "
+                       "%lld of the %lld samples; make the batch smaller",
+                       (long long)cfg->batch, cfg->world, (long long)info->rows,
+                       (long long)l->data.rows);
+    }
+    int64_t size = info->channels * info->height * info->width; /* below 2^28 by the limits */
+    if (size * (int64_t)sizeof(float) > LOADER_BATCH_BYTES_MAX / cfg->batch) {
+        return ms_fail(err, MS_E_INVALID,
+                       "a batch of %lld images of %lldx%lldx%lld has more than 16 GiB; make "
+                       "batch_size or the resize smaller",
+                       (long long)cfg->batch, (long long)info->channels, (long long)info->height,
+                       (long long)info->width);
+    }
+    return MS_OK;
+}
+
+static int check_config(const struct loader_config *cfg, struct ms_err *err)
+{
+    assert(cfg->source != NULL && cfg->world > 0 && cfg->rank >= 0 && cfg->rank < cfg->world);
+    assert(cfg->first_epoch >= 0 && cfg->first_step >= 0);
+    if (cfg->batch < 1 || cfg->batch > MS_BATCH_MAX) {
+        return ms_fail(err, MS_E_INVALID, "batch_size %lld: give a whole number from 1 to %d",
+                       (long long)cfg->batch, MS_BATCH_MAX);
+    }
+    if (cfg->n_transforms < 0 || cfg->n_transforms > MS_TRANSFORMS_MAX) {
+        return ms_fail(err, MS_E_INVALID, "%d transforms: at most %d", cfg->n_transforms,
+                       MS_TRANSFORMS_MAX);
+    }
+    if (cfg->depth < 0 || cfg->depth > DEPTH_MAX) {
+        return ms_fail(err, MS_E_INVALID, "%d batches ahead: from 1 to %d", cfg->depth, DEPTH_MAX);
+    }
+    return MS_OK;
+}
+
+static void *allocate(size_t n, size_t size)
+{
+    size_t bytes = (n * size + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+    return aligned_alloc(ALIGNMENT, bytes > 0 ? bytes : ALIGNMENT);
+}
+
+static int allocate_slots(struct loader *l)
+{
+    size_t batch = (size_t)l->cfg.batch;
+    size_t size = (size_t)(l->info.channels * l->info.height * l->info.width);
+    int is_complete = 1;
+    for (int i = 0; i < l->n_slots; i++) {
+        struct slot *slot = &l->slots[i];
+        slot->images = allocate(batch * size, sizeof(*slot->images));
+        is_complete &= slot->images != NULL;
+        if (l->data.classes > 0) {
+            slot->labels = allocate(batch, sizeof(*slot->labels));
+            is_complete &= slot->labels != NULL;
+        } else {
+            slot->targets = allocate(batch * (size_t)l->data.target_width, sizeof(float));
+            is_complete &= slot->targets != NULL;
+        }
+    }
+    return is_complete;
+}
+
+static int allocate_all(struct loader *l, struct ms_err *err)
+{
+    const struct data_info *data = &l->data;
+    size_t scratch = transform_scratch(l->transforms, l->cfg.n_transforms, data->channels,
+                                       data->height, data->width);
+    l->slots = calloc((size_t)l->n_slots, sizeof(*l->slots));
+    l->record = allocate((size_t)(data->channels * data->height * data->width), sizeof(float));
+    l->scratch = allocate(scratch, sizeof(float));
+    l->perm = l->shard.shuffle ? malloc((size_t)data->rows * sizeof(*l->perm)) : NULL;
+    if (l->slots == NULL || l->record == NULL || l->scratch == NULL ||
+        (l->shard.shuffle && l->perm == NULL) || !allocate_slots(l)) {
+        return ms_fail(err, MS_E_NOMEM,
+                       "no memory for %d batches of %lld images of %lldx%lldx%lld; make batch_size "
+                       "smaller",
+                       l->n_slots, (long long)l->cfg.batch, (long long)l->info.channels,
+                       (long long)l->info.height, (long long)l->info.width);
+    }
+    return MS_OK;
+}
+
+/* Signals are the main thread's business. */
+static int start_thread(struct loader *l, struct ms_err *err)
+{
+    sigset_t all;
+    sigset_t old;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &old);
+    int rc = pthread_create(&l->thread, NULL, loader_main, l);
+    pthread_sigmask(SIG_SETMASK, &old, NULL);
+    if (rc != 0) {
+        return ms_fail(err, MS_E_NOMEM, "the loader's thread cannot be started: %s", strerror(rc));
+    }
+    l->has_thread = 1;
+    return MS_OK;
+}
+
+int loader_create(const struct loader_config *cfg, struct loader **ret, struct ms_err *err)
+{
+    int rc = check_config(cfg, err);
+    if (rc < 0) {
+        return rc;
+    }
+    struct loader *l = calloc(1, sizeof(*l));
+    if (l == NULL) {
+        return ms_fail(err, MS_E_NOMEM, "no memory for the loader");
+    }
+    pthread_mutex_init(&l->lock, NULL);
+    pthread_cond_init(&l->filled, NULL);
+    pthread_cond_init(&l->freed, NULL);
+    atomic_init(&l->stop, 0);
+    l->cfg = *cfg;
+    memcpy(l->transforms, cfg->transforms != NULL ? cfg->transforms : l->transforms,
+           (size_t)cfg->n_transforms * sizeof(l->transforms[0]));
+    l->cfg.transforms = l->transforms;
+    if (cfg->evaluation) {
+        l->cfg.epochs = 1;
+        l->cfg.first_epoch = 0;
+        l->cfg.first_step = 0;
+    }
+    l->n_slots = (cfg->depth > 0 ? cfg->depth : DEPTH_DEFAULT) + 1;
+    l->data = *data_get_info(cfg->source);
+    rc = measure(l, err);
+    if (rc == MS_OK) {
+        rc = allocate_all(l, err);
+    }
+    if (rc == MS_OK) {
+        rc = start_thread(l, err);
+    }
+    if (rc < 0) {
+        loader_destroy(l);
+        return rc;
+    }
+    *ret = l;
+    return MS_OK;
+}
+
+void loader_destroy(struct loader *loader)
+{
+    if (loader == NULL) {
+        return;
+    }
+    if (loader->has_thread) {
+        loader_abort(loader);
+        pthread_join(loader->thread, NULL);
+    }
+    for (int i = 0; loader->slots != NULL && i < loader->n_slots; i++) {
+        free(loader->slots[i].images);
+        free(loader->slots[i].labels);
+        free(loader->slots[i].targets);
+    }
+    free(loader->slots);
+    free(loader->record);
+    free(loader->scratch);
+    free(loader->perm);
+    pthread_cond_destroy(&loader->freed);
+    pthread_cond_destroy(&loader->filled);
+    pthread_mutex_destroy(&loader->lock);
+    free(loader);
+}
+
+void loader_get_info(const struct loader *loader, struct loader_info *ret)
+{
+    *ret = loader->info;
+}
+
+/* ---- the trainer's side ---- */
+
+int loader_next(struct loader *loader, struct batch *ret, struct ms_err *err)
+{
+    int rc = 0;
+    pthread_mutex_lock(&loader->lock);
+    assert(loader->n_taken == loader->n_released); /* the last batch was released */
+    while (!loader->is_aborted && !loader->is_done && loader->n_filled == loader->n_taken) {
+        pthread_cond_wait(&loader->filled, &loader->lock);
+    }
+    if (loader->is_aborted) {
+        rc = ms_fail(err, MS_E_ABORTED, "the loader was stopped");
+    } else if (loader->n_filled > loader->n_taken) { /* what was read well before an error counts */
+        *ret = loader->slots[loader->n_taken % loader->n_slots].batch;
+        loader->n_taken++;
+        rc = 1;
+    } else if (loader->error.code < 0) {
+        rc = ms_fail(err, loader->error.code, "%s", loader->error.text);
+    }
+    pthread_mutex_unlock(&loader->lock);
+    return rc;
+}
+
+void loader_release(struct loader *loader)
+{
+    pthread_mutex_lock(&loader->lock);
+    assert(loader->n_taken == loader->n_released + 1);
+    loader->n_released++;
+    pthread_cond_signal(&loader->freed);
+    pthread_mutex_unlock(&loader->lock);
+}
+
+void loader_abort(struct loader *loader)
+{
+    pthread_mutex_lock(&loader->lock);
+    loader->is_aborted = 1;
+    atomic_store(&loader->stop, 1);
+    pthread_cond_broadcast(&loader->filled);
+    pthread_cond_broadcast(&loader->freed);
+    pthread_mutex_unlock(&loader->lock);
+}

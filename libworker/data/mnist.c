@@ -1,0 +1,163 @@
+/* mnist.c - MNIST: pairs of IDX files with images (28 x 28) and labels, plain or .gz */
+#include "libworker/data/idx.h"
+#include "libworker/data/source.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { MNIST_SIDE = 28, MNIST_PIXELS = MNIST_SIDE * MNIST_SIDE, MNIST_CLASSES = 10, PARTS_MAX = 2 };
+
+struct mnist_part {
+    struct idx *images;
+    uint8_t *labels;
+    int64_t first, rows;
+};
+
+struct mnist {
+    struct data_source base;
+    struct mnist_part part[PARTS_MAX];
+    int n_parts;
+};
+
+static void mnist_close(struct data_source *source)
+{
+    struct mnist *set = (struct mnist *)source;
+    for (int i = 0; i < PARTS_MAX; i++) {
+        idx_close(set->part[i].images);
+        free(set->part[i].labels);
+    }
+    free(set);
+}
+
+static int mnist_read(struct data_source *source, int64_t row, float *ret_image, int32_t *ret_label,
+                      float *ret_target, struct ms_err *err)
+{
+    (void)ret_target; /* the data have classes */
+    struct mnist *set = (struct mnist *)source;
+    struct mnist_part *part = &set->part[0];
+    if (row >= part->first + part->rows) {
+        part = &set->part[1];
+    }
+    uint8_t bytes[MNIST_PIXELS];
+    int rc = idx_read(part->images, row - part->first, bytes, err);
+    if (rc < 0) {
+        return rc;
+    }
+    for (int p = 0; p < MNIST_PIXELS; p++) {
+        ret_image[p] = (float)bytes[p];
+    }
+    *ret_label = part->labels[row - part->first];
+    return MS_OK;
+}
+
+/* Names as published, and as some archives spell them. */
+static int find_file(const char *directory, const char *prefix, const char *what, int n_dims,
+                     struct idx **ret, struct ms_err *err)
+{
+    for (int i = 0; i < 4; i++) {
+        char path[MS_PATH_MAX + 64];
+        snprintf(path, sizeof(path), "%s/%s-%s%cidx%d-ubyte%s", directory, prefix, what,
+                 i < 2 ? '-' : '.', n_dims, i % 2 == 1 ? ".gz" : "");
+        if (access(path, F_OK) == 0) {
+            return idx_open(path, n_dims, ret, err);
+        }
+    }
+    return ms_fail(
+        err, MS_E_NOT_FOUND,
+        "data set %.160s has no %s-%s-idx%d-ubyte, neither plain nor .gz; put MNIST's four "
+        "files there or give their folder as dataset.path",
+        directory, prefix, what, n_dims);
+}
+
+static int read_labels(struct mnist_part *part, struct idx *labels, struct ms_err *err)
+{
+    part->labels = malloc((size_t)part->rows);
+    if (part->labels == NULL) {
+        return ms_fail(err, MS_E_NOMEM, "%.200s: no memory for its labels", idx_path(labels));
+    }
+    for (int64_t i = 0; i < part->rows; i++) {
+        int rc = idx_read(labels, i, &part->labels[i], err);
+        if (rc < 0) {
+            return rc;
+        }
+        if (part->labels[i] >= MNIST_CLASSES) {
+            return ms_fail(
+                err, MS_E_INVALID,
+                "%.200s: record %lld has label %d, MNIST has 0 to 9: the file is damaged "
+                "or of another data set; get it again",
+                idx_path(labels), (long long)i, part->labels[i]);
+        }
+    }
+    return MS_OK;
+}
+
+static int open_part(struct mnist_part *part, const char *directory, const char *prefix,
+                     struct ms_err *err)
+{
+    struct idx *labels = NULL;
+    int rc = find_file(directory, prefix, "images", 3, &part->images, err);
+    if (rc == MS_OK) {
+        rc = find_file(directory, prefix, "labels", 1, &labels, err);
+    }
+    if (rc < 0) {
+        goto out;
+    }
+    part->rows = idx_dim(part->images, 0);
+    if (idx_dim(part->images, 1) != MNIST_SIDE || idx_dim(part->images, 2) != MNIST_SIDE) {
+        rc = ms_fail(err, MS_E_INVALID, "%.200s has images of %lldx%lld; MNIST has 28x28",
+                     idx_path(part->images), (long long)idx_dim(part->images, 1),
+                     (long long)idx_dim(part->images, 2));
+    } else if (idx_dim(labels, 0) != part->rows) {
+        rc =
+            ms_fail(err, MS_E_INVALID,
+                    "%.160s has %lld labels for the %lld images beside it: the files do not belong "
+                    "together",
+                    idx_path(labels), (long long)idx_dim(labels, 0), (long long)part->rows);
+    } else {
+        rc = read_labels(part, labels, err);
+    }
+out:
+    idx_close(labels);
+    return rc;
+}
+
+int mnist_open(const struct data_spec *spec, const char *path, struct data_source **ret,
+               struct ms_err *err)
+{
+    struct mnist *set = calloc(1, sizeof(*set));
+    if (set == NULL) {
+        return ms_fail(err, MS_E_NOMEM, "data set %.200s: no memory", path);
+    }
+    set->base = (struct data_source){
+        .info = {.channels = 1,
+                 .height = MNIST_SIDE,
+                 .width = MNIST_SIDE,
+                 .classes = MNIST_CLASSES},
+        .read = mnist_read,
+        .close = mnist_close,
+    };
+    static const struct {
+        enum data_usage usage;
+        const char *prefix;
+    } parts[] = {{DATA_TEST, "t10k"},
+                 {DATA_TRAIN, "train"}}; /* sorted by name, as MindSpore does */
+    int rc = MS_OK;
+    for (size_t i = 0; i < MS_ARRAY_SIZE(parts) && rc == MS_OK; i++) {
+        if (spec->usage != DATA_ALL && spec->usage != parts[i].usage) {
+            continue;
+        }
+        struct mnist_part *part = &set->part[set->n_parts];
+        rc = open_part(part, path, parts[i].prefix, err);
+        part->first = set->base.info.rows;
+        set->base.info.rows += part->rows;
+        set->n_parts++;
+    }
+    if (rc < 0) {
+        mnist_close(&set->base);
+        return rc;
+    }
+    *ret = &set->base;
+    return MS_OK;
+}

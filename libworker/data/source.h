@@ -1,0 +1,38 @@
+/* source.h - what the kinds of data sets share: one object with two functions behind it */
+#ifndef DATA_SOURCE_H
+#define DATA_SOURCE_H
+
+#include "libworker/data/data.h"
+
+struct data_source { /* the first member of each kind's own struct */
+    struct data_info info;
+    int (*read)(struct data_source *source, int64_t row, float *ret_image, int32_t *ret_label,
+                float *ret_target, struct ms_err *err);
+    void (*close)(
+        struct data_source *source); /* frees the whole object; copes with a half-built one */
+};
+
+/* path is expanded already. Return owned. */
+int cifar10_open(const struct data_spec *spec, const char *path, struct data_source **ret,
+                 struct ms_err *err);
+int mnist_open(const struct data_spec *spec, const char *path, struct data_source **ret,
+               struct ms_err *err);
+int nonlinear_open(const struct data_spec *spec, const char *path, struct data_source **ret,
+                   struct ms_err *err);
+int shapes_open(const struct data_spec *spec, const char *path, struct data_source **ret,
+                struct ms_err *err);
+
+/* Draws record `row` of a part (train or test) as CIFAR-10 stores it: label, red, green, blue. */
+enum {
+    CIFAR_SIDE = 32,
+    CIFAR_PIXELS = 3 * CIFAR_SIDE * CIFAR_SIDE,
+    CIFAR_RECORD = 1 + CIFAR_PIXELS
+};
+void shapes_draw(uint64_t seed, int is_test, int64_t row, uint8_t record[CIFAR_RECORD]);
+const char *shapes_class_name(int label); /* NULL past the last */
+
+/* Reads exactly size bytes at offset; name is for the error. */
+int source_pread(int fd, void *dst, size_t size, int64_t offset, const char *name,
+                 struct ms_err *err);
+
+#endif
