@@ -15,7 +15,7 @@
 #include "proto/err.h"
 #include "proto/limits.h"
 
-#include <openssl/ssl.h>
+#include "proto/tls.h"
 #include <stdint.h>
 
 struct agent;

@@ -9,7 +9,7 @@
 #include "libworker/train/train.h"
 #include "proto/err.h"
 
-#include <openssl/ssl.h>
+#include "proto/tls.h"
 #include <stdint.h>
 
 enum worker_mode {

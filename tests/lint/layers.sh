@@ -1,0 +1,86 @@
+#!/usr/bin/env bash
+# layers.sh - who may include whom (docs/design.md, "The house"): every #include of the tree is held
+# against one table. Fails with file and line of each arrow that points the wrong way.
+set -u
+cd "${MSCHED_SOURCE_ROOT:?}" || exit 2
+
+# room            may include headers of these rooms (its own always; proto/... by file where listed)
+base="proto/err.h proto/limits.h proto/macros.h proto/rng.h proto/exact.h"
+declare -A may=(
+    [proto]="proto"
+    [daemon]="proto daemon"
+    [cli]="proto cli libworker/train/job.h libworker/data/data.h"
+    [libworker/kernel]="libworker/kernel $base"
+    [libworker/graph]="libworker/graph $base"
+    [libworker/model]="libworker/model libworker/graph $base"
+    [libworker/data]="libworker/data $base"
+    [libworker/comm]="libworker/comm libworker/kernel proto"
+    [libworker/plan]="libworker/plan libworker/graph libworker/kernel libworker/comm proto"
+    [libworker/agent]="libworker/agent proto"
+    [libworker/train]="libworker proto"
+)
+# library header (a pattern)   the only places that may see it
+only=(
+    'oneapi/dnnl|^libworker/plan/'
+    'sqlite3\.h|^daemon/store\.c$'
+    'openssl/|^(proto|libworker/comm)/'
+    'event2/|^(proto|daemon|cli|libworker/agent)/'
+    'yaml\.h|^libworker/train/'
+    'zlib\.h|^libworker/data/'
+)
+bad=0
+arrows=0
+
+allowed() { # header, list
+    local item
+    for item in $2; do
+        [[ "$1" == "$item" || "$1" == "$item"/* ]] && return 0
+    done
+    return 1
+}
+
+for room in "${!may[@]}"; do
+    [ -d "$room" ] || continue
+    while IFS=: read -r file line text; do
+        header=$(sed -E 's/.*"([^"]+)".*/\1/' <<<"$text")
+        arrows=$((arrows + 1))
+        [ "$header" = config.h ] && continue
+        if ! allowed "$header" "${may[$room]}" && [[ "$header" != libworker/msworker.h ]]; then
+            echo "$file:$line: $room may not include $header"
+            bad=$((bad + 1))
+        fi
+    done < <(grep -rnE '^#include "' --include='*.c' --include='*.h' "$room")
+done
+
+for row in "${only[@]}"; do
+    header=${row%%|*}
+    places=${row#*|}
+    while IFS=: read -r file line _; do
+        arrows=$((arrows + 1))
+        if ! grep -qE "$places" <<<"$file"; then
+            echo "$file:$line: only $places may include $header"
+            bad=$((bad + 1))
+        fi
+    done < <(grep -rnE "^#include <$header" --include='*.c' --include='*.h' proto daemon cli libworker)
+done
+
+# a library never prints and never exits
+while IFS=: read -r file line text; do
+    echo "$file:$line: a library neither prints nor exits: $text"
+    bad=$((bad + 1))
+done < <(grep -rnE '^[^*/]*\b(printf|puts|exit|_exit|abort)\(' --include='*.c' proto libworker |
+    grep -vE '^libworker/train/msworker\.c:')
+
+# banned functions
+while IFS=: read -r file line text; do
+    echo "$file:$line: banned function: $text"
+    bad=$((bad + 1))
+done < <(grep -rnE '^[^*/"]*\b(strcpy|sprintf|strcat|gets|atoi|rand|strtok|system)\(' \
+    --include='*.c' --include='*.h' proto daemon cli libworker)
+
+if [ "$arrows" -lt 100 ]; then
+    echo "only $arrows includes seen: the test looks at the wrong place"
+    bad=$((bad + 1))
+fi
+echo "$arrows includes checked, $bad wrong"
+[ "$bad" -eq 0 ]
