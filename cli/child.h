@@ -1,0 +1,48 @@
+/* child.h - processes of `msctl run`: they never outlive it, and every end is known */
+#ifndef CLI_CHILD_H
+#define CLI_CHILD_H
+
+#include "proto/err.h"
+#include "proto/limits.h"
+
+#include <stddef.h>
+#include <sys/types.h>
+
+struct child {
+    pid_t pid;                  /* 0: never started */
+    int is_over;                /* reaped */
+    int status;                 /* of waitpid */
+    char name[32];              /* "scheduler", "worker 3" */
+    char log[MS_PATH_MAX + 32]; /* where its output goes, appended */
+};
+
+enum { CHILD_ENV_MAX = 8, CHILD_FDS_MAX = 2 };
+
+struct child_spec {
+    const char *program;
+    const char *const *argv; /* NULL-terminated */
+    const char *const *env;  /* NAME=VALUE on top of the cleaned environment; NULL-terminated */
+    const int *fds;          /* become 3, 4, ... with LISTEN_FDS */
+    size_t n_fds;
+};
+
+/* Path of a program: variable (MSCHED_MSWORKER) > beside msctl in a build tree (../libworker) >
+ * beside msctl > PATH. MS_E_NOT_FOUND names all of them. */
+int child_find_program(const char *name, const char *variable, const char *build_dir, char *ret,
+                       size_t size, struct ms_err *err);
+
+/* Starts spec with output to child->log (name and log are filled in by the caller). It is in a
+ * session of its own, so that a terminal's Ctrl-C reaches msctl alone, and dies with msctl. */
+int child_start(struct child *child, const struct child_spec *spec, struct ms_err *err);
+
+/* Reaps it if it has ended: 1 the first time, else 0. */
+int child_reap(struct child *child);
+int child_is_alive(const struct child *child);
+void child_signal(const struct child *child, int number);
+
+/* "exited with status 1", "was killed by signal 9 (Killed)". */
+const char *child_status_text(const struct child *child, char *buf, size_t size);
+/* The last lines of its log, each behind "    | ", or "" where there are none. */
+const char *child_log_tail(const struct child *child, char *buf, size_t size, size_t lines);
+
+#endif

@@ -1,0 +1,304 @@
+/* client.c - a connection to the scheduler with an inbox: ask, wait for the answer */
+#include "cli/client.h"
+
+#include "cli/finder.h"
+#include "config.h"
+#include "proto/cluster.pb-c.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+struct frame {
+    struct frame *next;
+    uint16_t type;
+    uint32_t id;
+    ProtobufCMessage *msg; /* owned */
+};
+
+struct client {
+    struct event_base *base;
+    SSL_CTX *tls;
+    char *address;
+    char *tls_host; /* NULL: none */
+    struct ms_conn *conn;
+    enum client_state state;
+    struct ms_err reason;
+    uint32_t last_id;
+    struct frame *first, **last;
+    size_t n_frames;
+};
+
+int64_t cli_now_ms(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+struct client *client_create(struct event_base *base, const char *address, SSL_CTX *tls,
+                             const char *tls_host)
+{
+    struct client *client = (struct client *)calloc(1, sizeof(*client));
+    if (client == NULL) {
+        return NULL;
+    }
+    client->base = base;
+    client->tls = tls;
+    client->last = &client->first;
+    client->address = strdup(address);
+    client->tls_host = tls_host != NULL && tls_host[0] != '\0' ? strdup(tls_host) : NULL;
+    if (client->address == NULL) {
+        client_destroy(client);
+        return NULL;
+    }
+    return client;
+}
+
+static void drop_frames(struct client *client)
+{
+    while (client->first != NULL) {
+        struct frame *frame = client->first;
+        client->first = frame->next;
+        ms_wire_free(frame->msg);
+        free(frame);
+    }
+    client->last = &client->first;
+    client->n_frames = 0;
+}
+
+void client_destroy(struct client *client)
+{
+    if (client == NULL) {
+        return;
+    }
+    ms_conn_destroy(client->conn);
+    drop_frames(client);
+    free(client->address);
+    free(client->tls_host);
+    free(client);
+}
+
+/* ---- what the connection tells ---- */
+
+static void on_open(struct ms_conn *conn, void *arg)
+{
+    struct client *client = (struct client *)arg;
+    (void)conn;
+    client->state = CLIENT_OPEN;
+}
+
+static void on_close(struct ms_conn *conn, int code, const char *reason, void *arg)
+{
+    struct client *client = (struct client *)arg;
+    (void)conn;
+    client->conn = NULL;
+    if (client->state != CLIENT_CLOSED) { /* else close_with knew more */
+        client->state = CLIENT_CLOSED;
+        ms_fail(&client->reason, code < 0 ? code : MS_E_CLOSED, "%s", reason);
+    }
+}
+
+static void close_with(struct client *client, const struct ms_err *why)
+{
+    ms_conn_close(client->conn);
+    client->state = CLIENT_CLOSED;
+    client->reason = *why;
+}
+
+static void on_frame(struct ms_conn *conn, const struct ms_wire_header *head, const uint8_t *bytes,
+                     void *arg)
+{
+    struct client *client = (struct client *)arg;
+    struct ms_err err = {0, ""};
+    struct frame *frame = (struct frame *)calloc(1, sizeof(*frame));
+    (void)conn;
+    int rc = frame != NULL ? ms_wire_unpack(head->type, bytes, head->length, &frame->msg, &err)
+                           : ms_fail(&err, MS_E_NOMEM, "no memory for an answer");
+    if (rc == MS_OK && client->n_frames >= CLIENT_INBOX_MAX) {
+        ms_wire_free(frame->msg);
+        rc = ms_fail(&err, MS_E_PROTOCOL, "the scheduler sent %d frames that nobody asked for",
+                     CLIENT_INBOX_MAX);
+    }
+    if (rc != MS_OK) {
+        free(frame);
+        close_with(client, &err);
+        return;
+    }
+    frame->type = head->type;
+    frame->id = head->id;
+    *client->last = frame;
+    client->last = &frame->next;
+    client->n_frames++;
+}
+
+static const struct ms_conn_handler handler = {on_open, on_frame, on_close};
+
+/* ---- connecting ---- */
+
+int client_connect(struct client *client, struct ms_err *err)
+{
+    char address[MS_PATH_MAX + 8];
+    int dir_fd = -1;
+    int rc = finder_short_path(client->address, address, sizeof(address), &dir_fd, err);
+    if (rc != MS_OK) {
+        return rc;
+    }
+    struct ms_conn_options options;
+    memset(&options, 0, sizeof(options));
+    options.tls = client->tls;
+    options.tls_host = client->tls_host;
+    options.software = "msctl " MSCHED_VERSION;
+    options.require_scheduler = 1;
+    ms_conn_destroy(client->conn);
+    client->conn = NULL;
+    drop_frames(client);
+    client->state = CLIENT_CONNECTING;
+    rc = ms_conn_connect(client->base, address, &options, &handler, client, &client->conn, err);
+    if (dir_fd >= 0) {
+        close(dir_fd); /* a Unix socket connects at once or not at all */
+    }
+    if (rc != MS_OK) {
+        client->state = CLIENT_CLOSED;
+        client->conn = NULL;
+    }
+    return rc;
+}
+
+int client_wait_open(struct client *client, struct ms_err *err)
+{
+    while (client->state == CLIENT_CONNECTING) {
+        if (event_base_loop(client->base, EVLOOP_ONCE) != 0) {
+            return ms_fail(err, MS_E_IO, "the event loop has nothing to wait for");
+        }
+    }
+    return client->state == CLIENT_OPEN ? MS_OK : client_reason(client, err);
+}
+
+enum client_state client_get_state(const struct client *client)
+{
+    return client->state;
+}
+
+int client_reason(const struct client *client, struct ms_err *err)
+{
+    return ms_fail(err, client->reason.code < 0 ? client->reason.code : MS_E_CLOSED, "%s",
+                   client->reason.text);
+}
+
+/* ---- asking ---- */
+
+int client_send(struct client *client, uint16_t type, const ProtobufCMessage *msg, uint32_t *ret_id,
+                struct ms_err *err)
+{
+    if (client->state != CLIENT_OPEN) {
+        return client_reason(client, err);
+    }
+    uint32_t id = ++client->last_id;
+    int rc = ms_conn_send(client->conn, type, id, msg, err);
+    if (rc == MS_OK && ret_id != NULL) {
+        *ret_id = id;
+    }
+    return rc;
+}
+
+int client_take(struct client *client, uint32_t id, uint16_t *ret_type, ProtobufCMessage **ret_msg)
+{
+    struct frame **link = &client->first;
+    while (*link != NULL && id != 0 && (*link)->id != id) {
+        link = &(*link)->next;
+    }
+    struct frame *frame = *link;
+    if (frame == NULL) {
+        return 0;
+    }
+    *link = frame->next;
+    if (client->last == &frame->next) {
+        client->last = link;
+    }
+    client->n_frames--;
+    *ret_type = frame->type;
+    *ret_msg = frame->msg;
+    free(frame);
+    return 1;
+}
+
+int client_error(const ProtobufCMessage *msg, struct ms_err *err)
+{
+    const Ms__Error *error = (const Ms__Error *)msg;
+    int code = error->code < 0 ? error->code : MS_E_PROTOCOL;
+    return ms_fail(err, code, "%s", error->text);
+}
+
+static void on_deadline(evutil_socket_t fd, short what, void *arg)
+{
+    (void)fd;
+    (void)what;
+    *(int *)arg = 1;
+}
+
+/* One turn of the loop, at most until the deadline. 0 or MS_E_TIMEOUT. */
+static int turn(struct client *client, int64_t deadline_ms, struct ms_err *err)
+{
+    int passed = 0;
+    struct event *timer = NULL;
+    int64_t left_ms = deadline_ms - cli_now_ms();
+    if (deadline_ms >= 0) {
+        if (left_ms <= 0) {
+            return ms_fail(err, MS_E_TIMEOUT, "the time is over");
+        }
+        timer = evtimer_new(client->base, on_deadline, &passed);
+        struct timeval tv = {left_ms / 1000, left_ms % 1000 * 1000};
+        if (timer == NULL || evtimer_add(timer, &tv) != 0) {
+            return ms_fail(err, MS_E_NOMEM, "no memory for a timer");
+        }
+    }
+    int rc = event_base_loop(client->base, EVLOOP_ONCE) == 0
+                 ? MS_OK
+                 : ms_fail(err, MS_E_IO, "the event loop has nothing to wait for");
+    if (timer != NULL) {
+        event_free(timer);
+    }
+    return rc;
+}
+
+int client_await(struct client *client, uint32_t id, uint16_t want, int64_t deadline_ms,
+                 ProtobufCMessage **ret_msg, struct ms_err *err)
+{
+    uint16_t type = 0;
+    ProtobufCMessage *msg = NULL;
+    while (!client_take(client, id, &type, &msg)) {
+        int rc = client->state == CLIENT_OPEN ? turn(client, deadline_ms, err)
+                                              : client_reason(client, err);
+        if (rc != MS_OK) {
+            return rc;
+        }
+    }
+    if (type == want) {
+        *ret_msg = msg;
+        return MS_OK;
+    }
+    const struct ms_wire_type *row = ms_wire_find(type);
+    int rc = type == MS_MSG_ERROR
+                 ? client_error(msg, err)
+                 : ms_fail(err, MS_E_PROTOCOL, "the scheduler answered with a %s frame",
+                           row != NULL ? row->name : "strange");
+    ms_wire_free(msg);
+    return rc;
+}
+
+int client_call(struct client *client, uint16_t type, const ProtobufCMessage *msg, uint16_t want,
+                ProtobufCMessage **ret_msg, struct ms_err *err)
+{
+    uint32_t id = 0;
+    int rc = client_send(client, type, msg, &id, err);
+    if (rc == MS_OK) {
+        rc = client_await(client, id, want, cli_now_ms() + CLIENT_ANSWER_MS, ret_msg, err);
+    }
+    if (rc == MS_E_TIMEOUT) { /* 124 is for waits that the user bounded */
+        return ms_fail(err, MS_E_UNREACHABLE, "the scheduler at %.200s did not answer within %d s",
+                       client->address, CLIENT_ANSWER_MS / 1000);
+    }
+    return rc;
+}

@@ -1,0 +1,267 @@
+/* cmd_jobs.c - msctl jobs, msctl show */
+#include "cli/cli.h"
+#include "cli/format.h"
+#include "cli/json.h"
+#include "cli/metrics.h"
+#include "cli/progress.h"
+#include "cli/table.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+const struct cli_option cmd_jobs_options[] = {
+    {"all", 'a', NULL, "jobs that have ended too", NULL},
+    {NULL, 0, NULL, NULL, NULL},
+};
+
+static const struct cli_column job_columns[] = {
+    {"JOB", CLI_RIGHT},     {"NAME", CLI_LEFT},   {"OWNER", CLI_LEFT}, {"STATE", CLI_STATE},
+    {"WORKERS", CLI_RIGHT}, {"STEP", CLI_RIGHT},  {"LOSS", CLI_RIGHT}, {"SUBMITTED", CLI_LEFT},
+    {"TIME", CLI_RIGHT},    {"REASON", CLI_TAIL},
+};
+
+static int64_t wall_ms(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+/* How long it runs or ran; -1 before it started. */
+static double run_seconds(const Ms__JobInfo *job)
+{
+    if (job->started_ms <= 0) {
+        return -1;
+    }
+    int64_t end_ms = job->ended_ms > 0 ? job->ended_ms : wall_ms();
+    return (double)(end_ms - job->started_ms) / 1000;
+}
+
+static int add_job_row(struct cli_table *table, const Ms__JobInfo *job, struct ms_err *err)
+{
+    char id[24];
+    char workers[16];
+    char step[64] = "";
+    char loss[CLI_FORMAT_MAX] = "";
+    char submitted[CLI_FORMAT_MAX];
+    char seconds[CLI_FORMAT_MAX];
+    const Ms__Progress *p = job->progress;
+    snprintf(id, sizeof(id), "%llu", (unsigned long long)job->id);
+    snprintf(workers, sizeof(workers), "%u", job->workers);
+    if (p != NULL && p->step > 0) {
+        snprintf(step, sizeof(step), "%llu/%llu", (unsigned long long)p->step,
+                 (unsigned long long)p->steps_total);
+        cli_format_real(loss, p->loss);
+    } else if (job->steps > 0) {
+        snprintf(step, sizeof(step), "%llu", (unsigned long long)job->steps);
+    }
+    const char *const cells[MS_ARRAY_SIZE(job_columns)] = {
+        id,
+        job->name,
+        job->owner,
+        job->state,
+        workers,
+        step,
+        loss,
+        cli_format_time(submitted, job->submitted_ms),
+        cli_format_duration(seconds, run_seconds(job)),
+        job->reason,
+    };
+    return cli_table_add(table, cells, err);
+}
+
+/* Asks page by page and hands each job to one of the two outputs. */
+static int list_jobs(struct cli *cli, int all, struct cli_table *table, json_t *list,
+                     struct ms_err *err)
+{
+    Ms__JobQuery query = MS__JOB_QUERY__INIT;
+    query.all = all;
+    for (int more = 1; more;) {
+        ProtobufCMessage *msg = NULL;
+        int rc =
+            client_call(cli->client, MS_MSG_JOB_QUERY, &query.base, MS_MSG_JOB_LIST, &msg, err);
+        if (rc != MS_OK) {
+            return rc;
+        }
+        const Ms__JobList *page = (const Ms__JobList *)msg;
+        for (size_t i = 0; rc == MS_OK && i < page->n_jobs; i++) {
+            if (list != NULL) {
+                json_array_append_new(list, cli_json_job(page->jobs[i]));
+            } else {
+                rc = add_job_row(table, page->jobs[i], err);
+            }
+            query.after = page->jobs[i]->id;
+        }
+        more = page->more && page->n_jobs > 0;
+        ms_wire_free(msg);
+        if (rc != MS_OK) {
+            return rc;
+        }
+    }
+    return MS_OK;
+}
+
+int cmd_jobs(struct cli *cli, const struct cli_args *args, struct ms_err *err)
+{
+    int rc = cli_need_words(args, 0, 0, "", err);
+    if (rc == MS_OK) {
+        rc = cli_connect(cli, args, err);
+    }
+    if (rc != MS_OK) {
+        return rc;
+    }
+    if (cli->json) {
+        json_t *list = json_array();
+        rc = list_jobs(cli, cli_has(args, "all"), NULL, list, err);
+        if (rc == MS_OK) {
+            cli_json_print(cli->out, list);
+        } else {
+            json_decref(list);
+        }
+        return rc;
+    }
+    struct cli_table *table = cli_table_create(job_columns, MS_ARRAY_SIZE(job_columns));
+    if (table == NULL) {
+        return ms_fail(err, MS_E_NOMEM, "no memory for the list of jobs");
+    }
+    rc = list_jobs(cli, cli_has(args, "all"), table, NULL, err);
+    if (rc == MS_OK) {
+        cli_table_print(table, cli->out, cli->width, cli->colour);
+    }
+    cli_table_destroy(table);
+    return rc;
+}
+
+/* ---- show ---- */
+
+static void line(FILE *out, const char *name, const char *text)
+{
+    if (text[0] != '\0') {
+        fprintf(out, "%-12s %s\n", name, text);
+    }
+}
+
+static void show_progress(struct cli *cli, const Ms__JobInfo *job)
+{
+    char text[CLI_LINE_MAX];
+    if (job->progress != NULL && job->progress->step > 0) {
+        line(cli->out, "progress", cli_progress_plain(text, sizeof(text), job, -1));
+    }
+    for (size_t i = 0; i < job->n_evals; i++) {
+        line(cli->out, i == 0 ? "evaluations" : "",
+             cli_progress_eval(text, sizeof(text), job->evals[i], NULL));
+    }
+}
+
+static int show_ranks(struct cli *cli, const Ms__JobInfo *job, struct ms_err *err)
+{
+    static const struct cli_column columns[] = {
+        {"RANK", CLI_RIGHT}, {"NODE", CLI_LEFT}, {"HOST", CLI_LEFT}, {"STATE", CLI_STATE},
+        {"STEP", CLI_RIGHT}, {"PID", CLI_RIGHT}, {"LOG", CLI_TAIL},
+    };
+    struct cli_table *table = cli_table_create(columns, MS_ARRAY_SIZE(columns));
+    int rc = table != NULL ? MS_OK : ms_fail(err, MS_E_NOMEM, "no memory for the list of ranks");
+    for (size_t i = 0; rc == MS_OK && i < job->n_ranks; i++) {
+        const Ms__RankInfo *r = job->ranks[i];
+        char rank[16];
+        char step[24];
+        char pid[16];
+        snprintf(rank, sizeof(rank), "%u", r->rank);
+        snprintf(step, sizeof(step), "%llu", (unsigned long long)r->step);
+        snprintf(pid, sizeof(pid), "%u", r->pid);
+        const char *const cells[MS_ARRAY_SIZE(columns)] = {rank, r->node_id, r->host_name, r->state,
+                                                           step, pid,        r->log_path};
+        rc = cli_table_add(table, cells, err);
+    }
+    if (rc == MS_OK && job->n_ranks > 0) {
+        fputc('\n', cli->out);
+        cli_table_print(table, cli->out, cli->width, cli->colour);
+    }
+    cli_table_destroy(table);
+    return rc;
+}
+
+/* The losses of a run lie beside the log of rank 0, where this host can read them. */
+static void show_losses(struct cli *cli, const Ms__JobInfo *job)
+{
+    char path[MS_PATH_MAX + 32];
+    struct cli_metrics metrics;
+    const char *log = job->n_ranks > 0 ? job->ranks[0]->log_path : "";
+    const char *slash = strrchr(log, '/');
+    if (slash == NULL) {
+        return;
+    }
+    snprintf(path, sizeof(path), "%.*s/metrics.jsonl", (int)(slash - log), log);
+    if (cli_metrics_read(path, &metrics, NULL) != MS_OK) {
+        return;
+    }
+    if (metrics.n > 1) {
+        char plot[512];
+        char first[CLI_FORMAT_MAX];
+        char last[CLI_FORMAT_MAX];
+        cli_sparkline(plot, sizeof(plot), metrics.loss, metrics.n, 60, cli_is_utf8());
+        fprintf(cli->out, "%-12s %s %s %s\n", "losses", cli_format_real(first, metrics.loss[0]),
+                plot, cli_format_real(last, metrics.loss[metrics.n - 1]));
+    }
+    cli_metrics_free(&metrics);
+}
+
+static int show_job(struct cli *cli, const Ms__JobInfo *job, struct ms_err *err)
+{
+    char text[256];
+    char buf[CLI_FORMAT_MAX];
+    FILE *out = cli->out;
+    const char *colour = cli->colour ? cli_state_colour(job->state) : "";
+    fprintf(out, "%-12s %llu\n", "job", (unsigned long long)job->id);
+    line(out, "name", job->name);
+    line(out, "owner", job->owner);
+    fprintf(out, "%-12s %s%s%s\n", "state", colour, job->state,
+            colour[0] != '\0' ? CLI_COLOUR_OFF : "");
+    line(out, "reason", job->reason);
+    snprintf(text, sizeof(text), "%u", job->workers);
+    line(out, "workers", text);
+    snprintf(text, sizeof(text), "%d", job->priority);
+    line(out, "priority", job->priority != 0 ? text : "");
+    line(out, "submitted", cli_format_time(buf, job->submitted_ms));
+    line(out, "started", job->started_ms > 0 ? cli_format_time(buf, job->started_ms) : "");
+    line(out, "ended", job->ended_ms > 0 ? cli_format_time(buf, job->ended_ms) : "");
+    line(out, "time", job->started_ms > 0 ? cli_format_duration(buf, run_seconds(job)) : "");
+    snprintf(text, sizeof(text), "%llu", (unsigned long long)job->steps);
+    line(out, "steps", job->steps > 0 ? text : "");
+    show_progress(cli, job);
+    show_losses(cli, job);
+    line(out, "weights", job->weights_sha256);
+    line(out, "plan", job->plan_sha256);
+    return show_ranks(cli, job, err);
+}
+
+int cmd_show(struct cli *cli, const struct cli_args *args, struct ms_err *err)
+{
+    Ms__JobQuery query = MS__JOB_QUERY__INIT;
+    ProtobufCMessage *msg = NULL;
+    int rc = cli_need_words(args, 1, 1, "JOB", err);
+    if (rc == MS_OK) {
+        rc = cli_parse_job(args->words[0], &query.job, err);
+    }
+    if (rc == MS_OK) {
+        rc = cli_connect(cli, args, err);
+    }
+    if (rc == MS_OK) {
+        rc = client_call(cli->client, MS_MSG_JOB_QUERY, &query.base, MS_MSG_JOB_LIST, &msg, err);
+    }
+    if (rc != MS_OK) {
+        return rc;
+    }
+    const Ms__JobList *list = (const Ms__JobList *)msg;
+    if (list->n_jobs != 1) {
+        rc = ms_fail(err, MS_E_NOT_FOUND, "there is no job %llu; see: msctl jobs --all",
+                     (unsigned long long)query.job);
+    } else if (cli->json) {
+        cli_json_print(cli->out, cli_json_job(list->jobs[0]));
+    } else {
+        rc = show_job(cli, list->jobs[0], err);
+    }
+    ms_wire_free(msg);
+    return rc;
+}

@@ -1,0 +1,142 @@
+/* cmd_nodes.c - msctl nodes, msctl status */
+#include "cli/cli.h"
+#include "cli/format.h"
+#include "cli/json.h"
+#include "cli/table.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static const struct cli_column columns[] = {
+    {"HOST", CLI_LEFT},  {"CORES", CLI_RIGHT}, {"MEMORY", CLI_RIGHT},
+    {"NODE", CLI_LEFT},  {"STATE", CLI_STATE}, {"ACTIVITY", CLI_LEFT},
+    {"SEEN", CLI_RIGHT}, {"ISA", CLI_LEFT},    {"ADDRESS", CLI_TAIL},
+};
+
+static int by_host(const void *a, const void *b)
+{
+    const Ms__NodeInfo *x = *(Ms__NodeInfo *const *)a;
+    const Ms__NodeInfo *y = *(Ms__NodeInfo *const *)b;
+    int order = strcmp(x->host_name, y->host_name);
+    return order != 0 ? order : strverscmp(x->node_id, y->node_id);
+}
+
+/* The host's facts stand in the first row of its nodes only. */
+static int add_node(struct cli_table *table, const Ms__NodeInfo *node, int first_of_host,
+                    struct ms_err *err)
+{
+    char cores[16] = "";
+    char memory[CLI_FORMAT_MAX] = "";
+    char seen[CLI_FORMAT_MAX];
+    if (first_of_host) {
+        snprintf(cores, sizeof(cores), "%u", node->cores);
+        cli_format_bytes(memory, node->memory_bytes);
+    }
+    const char *activity = node->activity[0] != '\0' ? node->activity : node->reason;
+    const char *const cells[MS_ARRAY_SIZE(columns)] = {
+        first_of_host ? node->host_name : "",
+        cores,
+        memory,
+        node->node_id,
+        node->state,
+        activity,
+        cli_format_duration(seen, (double)node->last_seen_ms / 1000),
+        node->isa,
+        node->address,
+    };
+    return cli_table_add(table, cells, err);
+}
+
+static int print_nodes(struct cli *cli, const Ms__NodeList *list, struct ms_err *err)
+{
+    struct cli_table *table = cli_table_create(columns, MS_ARRAY_SIZE(columns));
+    int rc = table != NULL ? MS_OK : ms_fail(err, MS_E_NOMEM, "no memory for the list of nodes");
+    for (size_t i = 0; rc == MS_OK && i < list->n_nodes; i++) {
+        int first = i == 0 || strcmp(list->nodes[i - 1]->host_name, list->nodes[i]->host_name) != 0;
+        rc = add_node(table, list->nodes[i], first, err);
+    }
+    if (rc == MS_OK) {
+        cli_table_print(table, cli->out, cli->width, cli->colour);
+    }
+    cli_table_destroy(table);
+    return rc;
+}
+
+int cmd_nodes(struct cli *cli, const struct cli_args *args, struct ms_err *err)
+{
+    Ms__NodeQuery query = MS__NODE_QUERY__INIT;
+    ProtobufCMessage *msg = NULL;
+    int rc = cli_need_words(args, 0, 0, "", err);
+    if (rc == MS_OK) {
+        rc = cli_connect(cli, args, err);
+    }
+    if (rc == MS_OK) {
+        rc = client_call(cli->client, MS_MSG_NODE_QUERY, &query.base, MS_MSG_NODE_LIST, &msg, err);
+    }
+    if (rc != MS_OK) {
+        return rc;
+    }
+    const Ms__NodeList *list = (const Ms__NodeList *)msg;
+    if (list->n_nodes > 0) {
+        qsort(list->nodes, list->n_nodes, sizeof(list->nodes[0]), by_host);
+    }
+    if (cli->json) {
+        json_t *array = json_array();
+        for (size_t i = 0; i < list->n_nodes; i++) {
+            json_array_append_new(array, cli_json_node(list->nodes[i]));
+        }
+        cli_json_print(cli->out, array);
+    } else {
+        rc = print_nodes(cli, list, err);
+    }
+    ms_wire_free(msg);
+    return rc;
+}
+
+static void print_status(struct cli *cli, const Ms__StatusInfo *s)
+{
+    char buf[CLI_FORMAT_MAX];
+    FILE *out = cli->out;
+    fprintf(out, "%-12s %s at %s%s\n", "scheduler", s->software, cli->target.address,
+            s->draining ? ", ending" : "");
+    fprintf(out, "%-12s %s, generation %llu, up %s\n", "cluster", s->cluster,
+            (unsigned long long)s->generation,
+            cli_format_duration(buf, (double)s->uptime_ms / 1000));
+    if (s->waiting_for[0] != '\0') {
+        fprintf(out, "%-12s %s\n", "waits for", s->waiting_for);
+    }
+    fprintf(out, "%-12s %u registered, %u idle, %u lost\n", "nodes", s->nodes_registered,
+            s->nodes_idle, s->nodes_lost);
+    fprintf(out, "%-12s %u queued, %u running, %llu ended\n", "jobs", s->jobs_queued,
+            s->jobs_running, (unsigned long long)s->jobs_ended);
+    fprintf(out, "%-12s %u\n", "clients", s->clients);
+    if (s->database[0] != '\0') {
+        fprintf(out, "%-12s %s, last commit %.1f ms\n", "database", s->database,
+                (double)s->commit_last_us / 1000);
+    }
+    fprintf(out, "%-12s %.1f ms\n", "longest tick", (double)s->tick_max_us / 1000);
+}
+
+int cmd_status(struct cli *cli, const struct cli_args *args, struct ms_err *err)
+{
+    Ms__StatusQuery query = MS__STATUS_QUERY__INIT;
+    ProtobufCMessage *msg = NULL;
+    int rc = cli_need_words(args, 0, 0, "", err);
+    if (rc == MS_OK) {
+        rc = cli_connect(cli, args, err);
+    }
+    if (rc == MS_OK) {
+        rc = client_call(cli->client, MS_MSG_STATUS_QUERY, &query.base, MS_MSG_STATUS_INFO, &msg,
+                         err);
+    }
+    if (rc != MS_OK) {
+        return rc;
+    }
+    if (cli->json) {
+        cli_json_print(cli->out, cli_json_status((const Ms__StatusInfo *)msg));
+    } else {
+        print_status(cli, (const Ms__StatusInfo *)msg);
+    }
+    ms_wire_free(msg);
+    return MS_OK;
+}

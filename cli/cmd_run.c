@@ -1,0 +1,116 @@
+/* cmd_run.c - msctl run: a private cluster on this host, from nothing to the job's end */
+#include "cli/json.h"
+#include "cli/run.h"
+#include "cli/summary.h"
+
+#include <string.h>
+
+const struct cli_option cmd_run_options[] = {
+    {"workers", 'n', "N", "workers on this host, instead of the file's", NULL},
+    {"run-dir", 0, "DIR", "for logs and results; ./<job name>-<date>-<time> unless given", NULL},
+    {"set", 0, "KEY=VALUE", "override a key of the file; may be given again", NULL},
+    {"resume", 0, NULL, "", "checkpoints, from which a run could be resumed, are not built yet"},
+    {"plan", 0, "FILE", "", "plans are not written to files yet"},
+    {NULL, 0, NULL, NULL, NULL},
+};
+
+static const char *usage_name(const struct job *job)
+{
+    static const char *const names[] = {
+        [DATA_TRAIN] = "train", [DATA_TEST] = "test", [DATA_ALL] = NULL};
+    return job->has_evaluate ? names[job->evaluate_dataset.usage] : NULL;
+}
+
+/* What a run without a verdict of the scheduler leaves for programs. */
+static void print_failure(struct run *run)
+{
+    json_t *object = json_object();
+    json_object_set_new(object, "state", json_string(run->signal != 0 ? "CANCELLED" : "FAILED"));
+    json_object_set_new(object, "reason", json_string(run->err.text));
+    json_object_set_new(object, "run_dir", json_string(run->dir.shown));
+    cli_json_print(run->cli->out, object);
+}
+
+static void print_end(struct run *run)
+{
+    struct cli *cli = run->cli;
+    double seconds = (double)(cli_now_ms() - run->started_ms) / 1000;
+    const struct cli_run_facts facts = {&run->job, run->dir.shown, seconds};
+    int has_verdict = run->last != NULL && run->last->ended;
+    if (cli->json && has_verdict) {
+        cli_json_print(cli->out, cli_summary_json(run->last->job, &facts));
+    } else if (cli->json) {
+        print_failure(run);
+    } else if (has_verdict) {
+        cli_summary_print(cli->out, cli->colour, run->last->job, &facts);
+    }
+}
+
+static int exit_status(const struct run *run, struct ms_err *err)
+{
+    if (run->signal != 0) {
+        return 128 + run->signal;
+    }
+    if (run->failed) {
+        return ms_fail(err, run->err.code, "%s", run->err.text);
+    }
+    return cli_job_status(run->last->job);
+}
+
+static void greet(struct run *run)
+{
+    char text[MS_PATH_MAX + 160];
+    const struct job *job = &run->job;
+    snprintf(text, sizeof(text), "%s: %d worker%s on this host, run directory %s", job->name,
+             job->workers, job->workers == 1 ? "" : "s", run->dir.shown);
+    cli_display_note(&run->display, text);
+}
+
+/* A regression has no accuracy, whatever number stands in its place. */
+static int prepare(struct run *run, const struct cli_args *args, struct ms_err *err)
+{
+    struct cli *cli = run->cli;
+    FILE *out = cli->json ? cli->err : cli->out;
+    run->started_ms = cli_now_ms();
+    cli_display_init(&run->display, out, cli->live, cli_terminal_width(out), NULL);
+    int rc = cli_need_words(args, 1, 1, "JOB.yaml", err);
+    if (rc == MS_OK) {
+        rc = cli_load_job(args, args->words[0], &run->job, err);
+    }
+    if (rc == MS_OK) {
+        rc = cli_submit_key(run->key, err);
+    }
+    if (rc == MS_OK) {
+        run->display.what = usage_name(&run->job);
+        rc = run_dir_make(cli_value(args, "run-dir"), run->job.name, &run->dir, err);
+    }
+    return rc;
+}
+
+int cmd_run(struct cli *cli, const struct cli_args *args, struct ms_err *err)
+{
+    static struct run run; /* a job has 20 KiB */
+    memset(&run, 0, sizeof(run));
+    run.cli = cli;
+    int rc = prepare(&run, args, err);
+    if (rc != MS_OK) {
+        return rc;
+    }
+    rc = run_dir_make_tls(&run.dir, err);
+    if (rc == MS_OK) {
+        rc = run_dir_listen(&run.dir, err);
+    }
+    if (rc == MS_OK) {
+        greet(&run);
+        rc = run_start(&run, err);
+    }
+    if (rc == MS_OK) {
+        run_loop(&run);
+        cli_display_end(&run.display);
+        print_end(&run);
+        rc = exit_status(&run, err);
+    }
+    run_end(&run);
+    run_dir_clean(&run.dir);
+    return rc;
+}

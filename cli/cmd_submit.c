@@ -1,0 +1,177 @@
+/* cmd_submit.c - msctl submit, msctl cancel */
+#include "cli/cli.h"
+#include "cli/json.h"
+#include "cli/submit.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+const struct cli_option cmd_submit_options[] = {
+    {"workers", 'n', "N", "workers, instead of the file's", NULL},
+    {"set", 0, "KEY=VALUE", "override a key of the file; may be given again", NULL},
+    {"plan", 0, "FILE", "", "plans are not written to files yet"},
+    {NULL, 0, NULL, NULL, NULL},
+};
+
+const struct cli_option cmd_cancel_options[] = {
+    {"now", 0, NULL, "do not finish the step first", NULL},
+    {"reason", 0, "TEXT", "goes into the job's reason", NULL},
+    {NULL, 0, NULL, NULL, NULL},
+};
+
+int cli_load_job(const struct cli_args *args, const char *path, struct job *ret, struct ms_err *err)
+{
+    const char *values[CLI_GIVEN_MAX];
+    struct job_override overrides[CLI_GIVEN_MAX];
+    int64_t workers = 0;
+    size_t n = cli_values(args, "set", values, CLI_GIVEN_MAX);
+    for (size_t i = 0; i < n; i++) {
+        overrides[i].key_value = values[i];
+    }
+    int rc = cli_number(args, "workers", 1, MS_WORKERS_MAX, 0, &workers, err);
+    return rc == MS_OK ? job_load(path, overrides, n, (int)workers, ret, err) : rc;
+}
+
+int cli_submit_key(char *ret, struct ms_err *err)
+{
+    uint8_t bytes[(CLI_KEY_BYTES - 1) / 2];
+    if (getrandom(bytes, sizeof(bytes), 0) != (ssize_t)sizeof(bytes)) {
+        return ms_fail_errno(err, MS_E_IO, "cannot get random bytes");
+    }
+    for (size_t i = 0; i < sizeof(bytes); i++) {
+        snprintf(ret + 2 * i, 3, "%02x", bytes[i]);
+    }
+    return MS_OK;
+}
+
+/* The answer may be lost with the connection after the job was stored: the same key again gets the
+ * same id. */
+static int submit(struct cli *cli, const Ms__Submit *submit, uint64_t *ret_id, struct ms_err *err)
+{
+    int64_t give_up_ms = cli_now_ms() + CLIENT_ANSWER_MS;
+    ProtobufCMessage *msg = NULL;
+    for (;;) {
+        int rc =
+            client_call(cli->client, MS_MSG_SUBMIT, &submit->base, MS_MSG_SUBMITTED, &msg, err);
+        if (rc == MS_OK) {
+            *ret_id = ((const Ms__Submitted *)msg)->job;
+            ms_wire_free(msg);
+            return MS_OK;
+        }
+        if (cli_is_lost(rc)) {
+            rc = cli_reconnect(cli, give_up_ms, err);
+        }
+        if (rc != MS_OK) {
+            return rc;
+        }
+    }
+}
+
+int cmd_submit(struct cli *cli, const struct cli_args *args, struct ms_err *err)
+{
+    struct job job;
+    char key[CLI_KEY_BYTES];
+    Ms__Submit request = MS__SUBMIT__INIT;
+    uint64_t id = 0;
+    int rc = cli_need_words(args, 1, 1, "JOB.yaml", err);
+    if (rc == MS_OK) {
+        rc = cli_load_job(args, args->words[0], &job, err);
+    }
+    if (rc == MS_OK) {
+        rc = cli_submit_key(key, err);
+    }
+    if (rc == MS_OK) {
+        rc = cli_connect(cli, args, err);
+    }
+    if (rc != MS_OK) {
+        return rc;
+    }
+    request.job_json.data = (uint8_t *)job_format(&job, &request.job_json.len);
+    if (request.job_json.data == NULL) {
+        return ms_fail(err, MS_E_NOMEM, "no memory for the job");
+    }
+    request.name = job.name;
+    request.workers = (uint32_t)job.workers;
+    request.priority = job.priority;
+    request.key = key;
+    rc = submit(cli, &request, &id, err);
+    if (rc == MS_OK && cli->json) {
+        json_t *object = json_object();
+        json_object_set_new(object, "id", json_integer((json_int_t)id));
+        json_object_set_new(object, "name", json_string(job.name));
+        cli_json_print(cli->out, object);
+    } else if (rc == MS_OK) {
+        fprintf(cli->out, "%llu\n", (unsigned long long)id);
+    }
+    free(request.job_json.data);
+    return rc;
+}
+
+/* ---- cancel ---- */
+
+static int cancel_one(struct cli *cli, const struct cli_args *args, uint64_t job, json_t *list,
+                      struct ms_err *err)
+{
+    Ms__Cancel request = MS__CANCEL__INIT;
+    ProtobufCMessage *msg = NULL;
+    uint32_t id = 0;
+    const char *reason = cli_value(args, "reason");
+    request.job = job;
+    request.at_step = !cli_has(args, "now");
+    request.reason = (char *)(reason != NULL ? reason : "");
+    /* the answer comes when the job has ended, which has its own time limit in the scheduler */
+    int rc = client_send(cli->client, MS_MSG_CANCEL, &request.base, &id, err);
+    if (rc == MS_OK) {
+        rc = client_await(cli->client, id, MS_MSG_OK, -1, &msg, err);
+    }
+    if (rc != MS_OK) {
+        return rc;
+    }
+    const char *text = ((const Ms__Ok *)msg)->text;
+    if (list != NULL) {
+        json_t *object = json_object();
+        json_object_set_new(object, "id", json_integer((json_int_t)job));
+        json_object_set_new(object, "text", json_string(text));
+        json_array_append_new(list, object);
+    } else {
+        fprintf(cli->out, "job %llu: %s\n", (unsigned long long)job,
+                text[0] != '\0' ? text : "cancelled");
+    }
+    ms_wire_free(msg);
+    return MS_OK;
+}
+
+/* All of them are tried; the first failure decides the exit status. */
+int cmd_cancel(struct cli *cli, const struct cli_args *args, struct ms_err *err)
+{
+    uint64_t ids[CLI_WORDS_MAX];
+    int rc = cli_need_words(args, 1, CLI_WORDS_MAX, "JOB", err);
+    for (size_t i = 0; rc == MS_OK && i < args->n_words; i++) {
+        rc = cli_parse_job(args->words[i], &ids[i], err);
+    }
+    if (rc == MS_OK) {
+        rc = cli_connect(cli, args, err);
+    }
+    if (rc != MS_OK) {
+        return rc;
+    }
+    json_t *list = cli->json ? json_array() : NULL;
+    for (size_t i = 0; i < args->n_words; i++) {
+        struct ms_err one = {0, ""};
+        int one_rc = cancel_one(cli, args, ids[i], list, &one);
+        if (one_rc != MS_OK && rc == MS_OK) {
+            rc = one_rc;
+            *err = one;
+        } else if (one_rc != MS_OK) {
+            fprintf(cli->err, "msctl: %s\n", one.text);
+        }
+        if (cli_is_lost(one_rc)) {
+            break;
+        }
+    }
+    if (list != NULL) {
+        cli_json_print(cli->out, list);
+    }
+    return rc;
+}

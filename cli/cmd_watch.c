@@ -1,0 +1,129 @@
+/* cmd_watch.c - msctl watch, msctl wait */
+#include "cli/cli.h"
+#include "cli/display.h"
+#include "cli/json.h"
+#include "cli/summary.h"
+#include "cli/watch.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+const struct cli_option cmd_wait_options[] = {
+    {"timeout", 't', "TIME", "give up after TIME (seconds, or 5m, 2h); exit status 124", NULL},
+    {NULL, 0, NULL, NULL, NULL},
+};
+
+struct watching {
+    struct cli *cli;
+    struct cli_display display;
+    uint64_t job;
+};
+
+static void on_update(const Ms__JobUpdate *update, void *arg)
+{
+    struct watching *w = (struct watching *)arg;
+    w->display.width = cli_terminal_width(w->display.out); /* it may have changed */
+    cli_display_update(&w->display, update->job, (double)cli_now_ms() / 1000);
+}
+
+static void on_leave(void *arg)
+{
+    struct watching *w = (struct watching *)arg;
+    char text[128];
+    snprintf(text, sizeof(text), "detached; job %llu goes on: msctl watch %llu, msctl cancel %llu",
+             (unsigned long long)w->job, (unsigned long long)w->job, (unsigned long long)w->job);
+    cli_display_note(&w->display, text);
+}
+
+int cmd_watch(struct cli *cli, const struct cli_args *args, struct ms_err *err)
+{
+    struct watching w = {.cli = cli};
+    struct cli_watch watch = {on_update, &w, -1};
+    Ms__JobUpdate *last = NULL;
+    FILE *out = cli->json ? cli->err : cli->out;
+    cli_display_init(&w.display, out, cli->live, cli_terminal_width(out), NULL);
+    int rc = cli_need_words(args, 1, 1, "JOB", err);
+    if (rc == MS_OK) {
+        rc = cli_parse_job(args->words[0], &w.job, err);
+    }
+    if (rc == MS_OK) {
+        rc = cli_connect(cli, args, err);
+    }
+    if (rc == MS_OK) {
+        rc = cli_on_detach(cli, on_leave, &w, err);
+    }
+    if (rc == MS_OK) {
+        rc = cli_watch(cli, w.job, &watch, &last, err);
+    }
+    cli_display_end(&w.display);
+    if (rc != MS_OK) {
+        return rc;
+    }
+    if (cli->json) {
+        cli_json_print(cli->out, cli_summary_json(last->job, NULL));
+    } else {
+        cli_summary_print(cli->out, cli->colour, last->job, NULL);
+    }
+    int status = cli_job_status(last->job);
+    ms_wire_free(&last->base);
+    return status;
+}
+
+/* ---- wait ---- */
+
+static int wait_one(struct cli *cli, uint64_t job, int64_t deadline_ms, json_t *list, int *status,
+                    struct ms_err *err)
+{
+    struct cli_watch watch = {NULL, NULL, deadline_ms};
+    Ms__JobUpdate *last = NULL;
+    int rc = cli_watch(cli, job, &watch, &last, err);
+    if (rc == MS_E_TIMEOUT) {
+        return ms_fail(err, rc, "job %llu has not ended within the time of --timeout; it goes on",
+                       (unsigned long long)job);
+    }
+    if (rc != MS_OK) {
+        return rc;
+    }
+    int one = cli_job_status(last->job);
+    if (one != 0 && list == NULL) {
+        fprintf(cli->err, "msctl: job %llu %s: %s\n", (unsigned long long)job, last->job->state,
+                last->job->reason);
+    }
+    /* a failure says more than a cancellation */
+    if (*status != 1 && one != 0) {
+        *status = one;
+    }
+    if (list != NULL) {
+        json_array_append_new(list, cli_json_job(last->job));
+    }
+    ms_wire_free(&last->base);
+    return MS_OK;
+}
+
+int cmd_wait(struct cli *cli, const struct cli_args *args, struct ms_err *err)
+{
+    uint64_t ids[CLI_WORDS_MAX];
+    int64_t timeout_ms = -1;
+    int status = 0;
+    int rc = cli_need_words(args, 1, CLI_WORDS_MAX, "JOB", err);
+    for (size_t i = 0; rc == MS_OK && i < args->n_words; i++) {
+        rc = cli_parse_job(args->words[i], &ids[i], err);
+    }
+    if (rc == MS_OK) {
+        rc = cli_duration_ms(args, "timeout", &timeout_ms, err);
+    }
+    int64_t deadline_ms = timeout_ms >= 0 ? cli_now_ms() + timeout_ms : -1;
+    if (rc == MS_OK) {
+        rc = cli_connect(cli, args, err);
+    }
+    json_t *list = cli->json ? json_array() : NULL;
+    for (size_t i = 0; rc == MS_OK && i < args->n_words; i++) {
+        rc = wait_one(cli, ids[i], deadline_ms, list, &status, err);
+    }
+    if (rc == MS_OK && list != NULL) {
+        cli_json_print(cli->out, list);
+    } else {
+        json_decref(list);
+    }
+    return rc == MS_OK ? status : rc;
+}

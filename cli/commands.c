@@ -1,0 +1,237 @@
+/* commands.c - the table of commands, help, and how a command line becomes a call */
+#include "cli/cli.h"
+
+#include "config.h"
+#include "proto/settings.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+const struct cli_option cli_common_options[] = {
+    {"server", 's', "ADDRESS", "scheduler: host:port or unix:/path", NULL},
+    {"config", 0, "FILE", "settings instead of the two msctl.conf", NULL},
+    {"json", 0, NULL, "print JSON for programs", NULL},
+    {"help", 'h', NULL, "print what the command does and takes", NULL},
+    {"version", 0, NULL, "print the version", NULL},
+    {NULL, 0, NULL, NULL, NULL},
+};
+
+#define LATER_DRAIN                                                                                \
+    "taking nodes out of service is not built yet; stop the node's msworker to empty it"
+
+const struct cli_command cli_commands[] = {
+    {"run", "JOB.yaml", "train on this host with a private scheduler and workers", cmd_run_options,
+     cmd_run,
+     "Makes ./<job name>-<date>-<time>/ with logs, metrics.jsonl and weights.safetensors. The "
+     "first\n"
+     "Ctrl-C ends the job after its step, the second at once. Exit status: that of the job.\n",
+     NULL},
+    {"submit", "JOB.yaml", "queue a job; prints its id alone", cmd_submit_options, cmd_submit, NULL,
+     NULL},
+    {"jobs", "", "list jobs that wait or run", cmd_jobs_options, cmd_jobs, NULL, NULL},
+    {"show", "JOB", "everything about one job", NULL, cmd_show, NULL, NULL},
+    {"logs", "JOB", "print the log of a rank", cmd_logs_options, cmd_logs, NULL, NULL},
+    {"watch", "JOB", "live progress until the job has ended", NULL, cmd_watch,
+     "Ctrl-C only detaches: the job goes on. Exit status: that of the job.\n", NULL},
+    {"wait", "JOB...", "wait for the end of jobs, silently", cmd_wait_options, cmd_wait,
+     "Exit status: 0 all succeeded, 1 one failed, 5 one was cancelled, 124 the time ran out.\n",
+     NULL},
+    {"cancel", "JOB...", "end jobs", cmd_cancel_options, cmd_cancel, NULL, NULL},
+    {"nodes", "", "list nodes by host", NULL, cmd_nodes, NULL, NULL},
+    {"status", "", "the scheduler in a few lines", NULL, cmd_status, NULL, NULL},
+    {"certs", "init | issue ROLE NAME | revoke FILE | show FILE",
+     "the cluster's certificate authority", cmd_certs_options, cmd_certs,
+     "ROLE is worker, user, admin or scheduler. Passwords come from files, never from the command\n"
+     "line. A new node: msctl certs issue worker HOST, and copy HOST.p12 and ca.crt to it.\n",
+     NULL},
+    {"dataset", "shapes DIR", "write a data set of drawn images in CIFAR-10's layout",
+     cmd_dataset_options, cmd_dataset, NULL, NULL},
+    {"help", "[COMMAND]", "what a command does and takes", NULL, cmd_help, NULL, NULL},
+    {"drain", "", NULL, NULL, NULL, NULL, LATER_DRAIN},
+    {"resume", "", NULL, NULL, NULL, NULL,
+     "checkpoints, from which a job could be resumed, are not built yet; submit it again"},
+    {"events", "", NULL, NULL, NULL, NULL,
+     "the scheduler keeps no list of events yet; read its log: journalctl -u msschedd"},
+    {NULL, NULL, NULL, NULL, NULL, NULL, NULL},
+};
+
+const struct cli_command *cli_command_find(const char *name)
+{
+    for (const struct cli_command *c = cli_commands; c->name != NULL; c++) {
+        if (strcmp(c->name, name) == 0) {
+            return c;
+        }
+    }
+    return NULL;
+}
+
+static int unknown_command(const char *name, struct ms_err *err)
+{
+    const char *names[32];
+    size_t n = 0;
+    for (const struct cli_command *c = cli_commands; c->name != NULL; c++) {
+        if (c->later == NULL && n < MS_ARRAY_SIZE(names)) {
+            names[n++] = c->name;
+        }
+    }
+    const char *near = ms_nearest(name, names, n);
+    return ms_fail(err, MS_E_INVALID, "unknown command '%.80s'%s%s%s; all of them: msctl --help",
+                   name, near != NULL ? ", did you mean '" : "", near != NULL ? near : "",
+                   near != NULL ? "'?" : "");
+}
+
+static void print_usage(FILE *out)
+{
+    fprintf(out, "usage: msctl [OPTION]... COMMAND [ARGUMENT]...\n\nTrains neural networks on a "
+                 "cluster of CPU machines.\n\n");
+    for (const struct cli_command *c = cli_commands; c->name != NULL; c++) {
+        if (c->later == NULL) {
+            fprintf(out, "  %-9s %s\n", c->name, c->summary);
+        }
+    }
+    fprintf(out, "\nOptions of every command:\n");
+    cli_options_print(cli_common_options, out);
+    fprintf(out,
+            "\nThe scheduler: --server, else MS_SCHED_HOST and MS_SCHED_PORT, else\n"
+            "~/.config/msched/msctl.conf, else %s/msctl.conf, else\n%s.\n"
+            "Exit status: 0 success, 1 the job failed, 2 usage or an invalid job, 3 no\n"
+            "scheduler, 4 refused, 5 cancelled, 124 the time of wait ran out. See msctl(1).\n",
+            MSCHED_SYSCONFDIR, CLI_SOCKET_DEFAULT);
+}
+
+static void print_command_help(const struct cli_command *c, FILE *out)
+{
+    fprintf(out, "usage: msctl %s%s%s%s\n\n%s\n", c->name, c->options != NULL ? " [OPTION]..." : "",
+            c->words[0] != '\0' ? " " : "", c->words, c->summary);
+    if (c->notes != NULL) {
+        fprintf(out, "\n%s", c->notes);
+    }
+    fputc('\n', out);
+    cli_options_print(c->options, out);
+    cli_options_print(cli_common_options, out);
+}
+
+static int find_or_refuse(const char *name, const struct cli_command **ret, struct ms_err *err)
+{
+    const struct cli_command *command = cli_command_find(name);
+    if (command == NULL) {
+        return unknown_command(name, err);
+    }
+    if (command->later != NULL) {
+        return ms_fail(err, MS_E_UNSUPPORTED, "msctl %s comes later: %s", name, command->later);
+    }
+    *ret = command;
+    return MS_OK;
+}
+
+int cmd_help(struct cli *cli, const struct cli_args *args, struct ms_err *err)
+{
+    const struct cli_command *command = NULL;
+    int rc = cli_need_words(args, 0, 1, "COMMAND", err);
+    if (rc == MS_OK && args->n_words == 1) {
+        rc = find_or_refuse(args->words[0], &command, err);
+    }
+    if (rc != MS_OK) {
+        return rc;
+    }
+    if (command != NULL) {
+        print_command_help(command, cli->out);
+    } else {
+        print_usage(cli->out);
+    }
+    return 0;
+}
+
+/* ---- the command line ---- */
+
+/* Common options may stand before the command, all of them behind it. */
+static int parse(int argc, char **argv, const struct cli_command **ret_command,
+                 struct cli_args *args, struct ms_err *err)
+{
+    const struct cli_option *const common[] = {cli_common_options};
+    int next = 0;
+    int rc = cli_options_parse(common, 1, argc - 1, argv + 1, 1, &next, args, err);
+    if (rc != MS_OK || next >= argc - 1) {
+        return rc;
+    }
+    rc = find_or_refuse(argv[1 + next], ret_command, err);
+    if (rc != MS_OK) {
+        return rc;
+    }
+    static char name[64];
+    snprintf(name, sizeof(name), "msctl %s", (*ret_command)->name);
+    args->command = name;
+    const struct cli_option *const both[] = {(*ret_command)->options, cli_common_options};
+    return cli_options_parse(both, MS_ARRAY_SIZE(both), argc - next - 2, argv + next + 2, 0, NULL,
+                             args, err);
+}
+
+/* Texts about the command line begin with the command already. */
+static void print_error(const struct ms_err *err)
+{
+    int named = strncmp(err->text, "msctl:", 6) == 0 || strncmp(err->text, "msctl ", 6) == 0;
+    fprintf(stderr, "%s%s\n", named ? "" : "msctl: ", err->text);
+}
+
+static int run_command(const struct cli_command *command, const struct cli_args *args)
+{
+    struct cli cli;
+    struct ms_err err = {0, ""};
+    int rc = cli_init(&cli, args, &err);
+    if (rc == MS_OK) {
+        rc = command->run(&cli, args, &err);
+    }
+    int status = rc;
+    if (rc < 0) {
+        status = rc == MS_E_CONFIG ? 2 : ms_code_exit_status(rc); /* 78 is for daemons */
+        print_error(&err);
+        if (status == 3 && cli.target.tried[0] != '\0') {
+            fprintf(stderr, "  the scheduler was looked for, in this order:\n%s", cli.target.tried);
+        }
+    }
+    cli_fini(&cli);
+    return status;
+}
+
+/* Output that could not be written is a failure, even where the command went well. */
+static int flush_all(int status)
+{
+    if ((fflush(stdout) != 0 || ferror(stdout)) && status == 0) {
+        perror("msctl: cannot write the output");
+        return 1;
+    }
+    return status;
+}
+
+int cli_main(int argc, char **argv)
+{
+    static struct cli_args args; /* 20 KiB: not for the stack */
+    const struct cli_command *command = NULL;
+    struct ms_err err = {0, ""};
+    signal(SIGPIPE, SIG_IGN); /* a closed connection or pipe is an error, not an end */
+    memset(&args, 0, sizeof(args));
+    args.command = "msctl";
+    int rc = parse(argc, argv, &command, &args, &err);
+    if (rc != MS_OK) {
+        print_error(&err);
+        return ms_code_exit_status(rc);
+    }
+    if (cli_has(&args, "version")) {
+        printf("msctl %s\n", MSCHED_VERSION);
+        return flush_all(0);
+    }
+    if (cli_has(&args, "help")) {
+        if (command != NULL) {
+            print_command_help(command, stdout);
+        } else {
+            print_usage(stdout);
+        }
+        return flush_all(0);
+    }
+    if (command == NULL) {
+        print_usage(stderr);
+        return 2;
+    }
+    return flush_all(run_command(command, &args));
+}

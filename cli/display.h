@@ -1,0 +1,37 @@
+/* display.h - a job that runs, on a terminal (lines drawn again) or in a log (lines now and then)
+ *
+ * On a terminal two lines are kept at the bottom: progress, and the workers' states. Whatever stays
+ * (evaluations, notes) is printed above them. Elsewhere never a carriage return: one line at a
+ * change of state, at the end of an epoch and every five seconds. The clock is an argument. */
+#ifndef CLI_DISPLAY_H
+#define CLI_DISPLAY_H
+
+#include "cli/progress.h"
+
+#include <stdint.h>
+#include <stdio.h>
+
+struct cli_display {
+    FILE *out;        /* borrowed */
+    int live;         /* a terminal */
+    size_t width;     /* of the terminal */
+    const char *what; /* name of the evaluation's data ("test"), or NULL; borrowed */
+    int lines;        /* drawn and to be erased */
+    struct cli_eta eta;
+    uint32_t evals_to; /* epoch of the last evaluation printed */
+    uint32_t epoch;    /* whose end was printed last */
+    uint64_t step;     /* last one printed */
+    double printed_s;
+    char state[32];
+    char reason[160];
+};
+
+void cli_display_init(struct cli_display *display, FILE *out, int live, size_t width,
+                      const char *what);
+void cli_display_update(struct cli_display *display, const Ms__JobInfo *job, double now_s);
+/* A line that stays, without a newline in text. */
+void cli_display_note(struct cli_display *display, const char *text);
+/* Takes the drawn lines away: the next output starts on a clean line. */
+void cli_display_end(struct cli_display *display);
+
+#endif

@@ -1,0 +1,117 @@
+/* metrics.c - what metrics.jsonl of a run says, for the summary and the plot of losses */
+#include "cli/metrics.h"
+
+#include <jansson.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int reserve(struct cli_metrics *m, size_t *max)
+{
+    double **const columns[] = {&m->loss, &m->samples_per_s, &m->step_ms};
+    if (m->n < *max) {
+        return 1;
+    }
+    size_t more = *max == 0 ? 1024 : *max * 2;
+    for (size_t i = 0; i < MS_ARRAY_SIZE(columns); i++) {
+        double *grown = (double *)realloc(*columns[i], more * sizeof(double));
+        if (grown == NULL) {
+            return 0;
+        }
+        *columns[i] = grown;
+    }
+    *max = more;
+    return 1;
+}
+
+static double number(const json_t *object, const char *key)
+{
+    const json_t *value = json_object_get(object, key);
+    return json_is_number(value) ? json_number_value(value) : NAN;
+}
+
+/* The first half makes room for the newest when the limit is reached. */
+static void forget_half(struct cli_metrics *m)
+{
+    size_t half = m->n / 2;
+    memmove(m->loss, m->loss + half, (m->n - half) * sizeof(double));
+    memmove(m->samples_per_s, m->samples_per_s + half, (m->n - half) * sizeof(double));
+    memmove(m->step_ms, m->step_ms + half, (m->n - half) * sizeof(double));
+    m->n -= half;
+}
+
+static int add_line(struct cli_metrics *m, size_t *max, const char *text, size_t length)
+{
+    json_t *object = json_loadb(text, length, 0, NULL);
+    int good = 1;
+    if (object != NULL && json_object_get(object, "loss") != NULL) {
+        if (m->n == CLI_METRICS_MAX) {
+            forget_half(m);
+        }
+        good = reserve(m, max);
+        if (good) {
+            m->loss[m->n] = number(object, "loss");
+            m->samples_per_s[m->n] = number(object, "samples_per_s");
+            m->step_ms[m->n] = number(object, "step_ms");
+            m->n++;
+        }
+    }
+    json_decref(object);
+    return good;
+}
+
+int cli_metrics_read(const char *path, struct cli_metrics *ret, struct ms_err *err)
+{
+    FILE *file = fopen(path, "re");
+    if (file == NULL) {
+        return ms_fail_errno(err, MS_E_IO, "cannot read %s", path);
+    }
+    struct cli_metrics metrics;
+    memset(&metrics, 0, sizeof(metrics));
+    size_t max = 0;
+    int good = 1;
+    char *text = NULL;
+    size_t size = 0;
+    ssize_t length = 0;
+    while (good && (length = getline(&text, &size, file)) > 0) {
+        good = add_line(&metrics, &max, text, (size_t)length);
+    }
+    free(text);
+    fclose(file);
+    if (!good) {
+        cli_metrics_free(&metrics);
+        return ms_fail(err, MS_E_NOMEM, "no memory for the steps of %s", path);
+    }
+    *ret = metrics;
+    return MS_OK;
+}
+
+void cli_metrics_free(struct cli_metrics *metrics)
+{
+    free(metrics->loss);
+    free(metrics->samples_per_s);
+    free(metrics->step_ms);
+    memset(metrics, 0, sizeof(*metrics));
+}
+
+static int by_value(const void *a, const void *b)
+{
+    double x = *(const double *)a;
+    double y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+double cli_median(const double *values, size_t n)
+{
+    double *sorted = (double *)malloc(n * sizeof(double));
+    if (sorted == NULL || n == 0) {
+        free(sorted);
+        return NAN;
+    }
+    memcpy(sorted, values, n * sizeof(double));
+    qsort(sorted, n, sizeof(double), by_value);
+    double median = n % 2 == 1 ? sorted[n / 2] : (sorted[n / 2 - 1] + sorted[n / 2]) / 2;
+    free(sorted);
+    return median;
+}

@@ -1,0 +1,27 @@
+/* metrics.h - what metrics.jsonl of a run says, for the summary and the plot of losses */
+#ifndef CLI_METRICS_H
+#define CLI_METRICS_H
+
+#include "proto/err.h"
+
+#include <stddef.h>
+
+enum { CLI_METRICS_MAX = 1000000 }; /* steps kept: 24 MB; a longer run shows its last million */
+
+struct cli_metrics {
+    size_t n; /* steps */
+    double *loss;
+    double *samples_per_s;
+    double *step_ms;
+};
+
+/* Reads the steps of a file; lines that are no step (evaluations, the last line, a torn one) are
+ * passed over. Free with cli_metrics_free. */
+int cli_metrics_read(const char *path, struct cli_metrics *ret, struct ms_err *err);
+void cli_metrics_free(struct cli_metrics *metrics);
+
+/* Median of n values (n > 0), which one slow first step does not move. Sorts a copy; NaN without
+ * memory. */
+double cli_median(const double *values, size_t n);
+
+#endif

@@ -1,0 +1,168 @@
+/* progress.c - what a job does right now, as lines for people */
+#include "cli/progress.h"
+
+#include "cli/format.h"
+#include "proto/macros.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { BAR_MIN = 8, BAR_MAX = 40, STATES_MAX = 8 };
+
+void cli_eta_update(struct cli_eta *eta, const Ms__Progress *progress, double now_s)
+{
+    uint64_t left =
+        progress->steps_total > progress->step ? progress->steps_total - progress->step : 0;
+    if (!eta->seen || progress->step < eta->first_step) {
+        *eta = (struct cli_eta){1, progress->step, now_s, -1};
+    }
+    uint64_t done = progress->step - eta->first_step;
+    if (progress->steps_total == 0) {
+        eta->seconds = -1;
+    } else if (done > 0 && now_s > eta->first_s) {
+        eta->seconds = (double)left * (now_s - eta->first_s) / (double)done;
+    } else if (progress->step_ms > 0) {
+        eta->seconds = (double)left * progress->step_ms / 1000;
+    }
+}
+
+int cli_has_accuracy(double accuracy)
+{
+    return accuracy >= 0 && accuracy <= 1;
+}
+
+int cli_progress_is_forming(const Ms__JobInfo *job)
+{
+    return job->progress == NULL || job->progress->step == 0 || strcmp(job->state, "QUEUED") == 0 ||
+           strcmp(job->state, "PLACING") == 0;
+}
+
+/* "QUEUED: waits for 3 of 8 workers"; a running job without a first step says what its ranks do. */
+static const char *forming_line(char *dst, size_t size, const Ms__JobInfo *job)
+{
+    if (job->reason[0] != '\0') {
+        snprintf(dst, size, "%s: %s", job->state, job->reason);
+    } else if (job->progress != NULL && job->progress->phase[0] != '\0') {
+        snprintf(dst, size, "%s: %s, before the first step", job->state, job->progress->phase);
+    } else {
+        snprintf(dst, size, "%s: before the first step", job->state);
+    }
+    return dst;
+}
+
+static void put_head(char *dst, size_t size, const Ms__Progress *p)
+{
+    snprintf(dst, size, "epoch %u/%u  step %u/%u", p->epoch, p->epochs, p->step_in_epoch,
+             p->steps_per_epoch);
+}
+
+static void put_tail(char *dst, size_t size, const Ms__JobInfo *job, double eta_s)
+{
+    const Ms__Progress *p = job->progress;
+    char loss[CLI_FORMAT_MAX];
+    char rate[CLI_FORMAT_MAX];
+    char step[CLI_FORMAT_MAX];
+    char eta[CLI_FORMAT_MAX];
+    cli_format_real(loss, p->loss);
+    cli_format_count(rate, p->samples_per_s >= 0 && p->samples_per_s < 1e15
+                               ? (uint64_t)(p->samples_per_s + 0.5)
+                               : 0);
+    cli_format_real(step, p->step_ms);
+    int evaluates = strcmp(p->phase, "evaluating") == 0;
+    int used = snprintf(dst, size, "loss %s  %s samples/s  %s ms/step", loss, rate, step);
+    if (eta_s >= 0 && used >= 0 && (size_t)used < size) {
+        used += snprintf(dst + used, size - (size_t)used, "  ETA %s", cli_format_eta(eta, eta_s));
+    }
+    const char *also = evaluates                               ? "  evaluating"
+                       : strcmp(job->state, "RUNNING") == 0    ? ""
+                       : strcmp(job->state, "RECOVERING") == 0 ? "  recovering"
+                                                               : "";
+    if (used >= 0 && (size_t)used < size) {
+        snprintf(dst + used, size - (size_t)used, "%s", also);
+    }
+}
+
+static double part_done(const Ms__Progress *p)
+{
+    return p->steps_total > 0 ? (double)p->step / (double)p->steps_total : 0;
+}
+
+const char *cli_progress_line(char *dst, size_t size, size_t width, const Ms__JobInfo *job,
+                              double eta_s)
+{
+    char text[CLI_LINE_MAX];
+    if (cli_progress_is_forming(job)) {
+        return cli_text_fit(dst, size, forming_line(text, sizeof(text), job), width);
+    }
+    char head[128];
+    char tail[256];
+    put_head(head, sizeof(head), job->progress);
+    put_tail(tail, sizeof(tail), job, eta_s);
+    size_t taken = strlen(head) + strlen(tail) + 4;
+    if (width >= taken + BAR_MIN) {
+        char bar[BAR_MAX + 1];
+        size_t room = width - taken;
+        cli_bar(bar, sizeof(bar), room < BAR_MAX ? room : BAR_MAX, part_done(job->progress));
+        snprintf(text, sizeof(text), "%s  %s  %s", head, bar, tail);
+    } else {
+        snprintf(text, sizeof(text), "%s  %s", head, tail);
+    }
+    return cli_text_fit(dst, size, text, width);
+}
+
+const char *cli_progress_workers(char *dst, size_t size, size_t width, const Ms__JobInfo *job)
+{
+    struct {
+        const char *state;
+        unsigned n;
+    } count[STATES_MAX];
+    size_t n_states = 0;
+    for (size_t r = 0; r < job->n_ranks; r++) {
+        size_t s = 0;
+        while (s < n_states && strcmp(count[s].state, job->ranks[r]->state) != 0) {
+            s++;
+        }
+        if (s == n_states && n_states < STATES_MAX) {
+            count[n_states].state = job->ranks[r]->state;
+            count[n_states++].n = 0;
+        }
+        if (s < n_states) {
+            count[s].n++;
+        }
+    }
+    char text[CLI_LINE_MAX];
+    int used = snprintf(text, sizeof(text), "workers %u%s", job->workers, n_states > 0 ? ":" : "");
+    for (size_t s = 0; s < n_states && used >= 0 && (size_t)used < sizeof(text); s++) {
+        used += snprintf(text + used, sizeof(text) - (size_t)used, "%s %u %s", s > 0 ? "," : "",
+                         count[s].n, count[s].state);
+    }
+    return cli_text_fit(dst, size, text, width);
+}
+
+const char *cli_progress_plain(char *dst, size_t size, const Ms__JobInfo *job, double eta_s)
+{
+    char text[CLI_LINE_MAX];
+    if (cli_progress_is_forming(job)) {
+        return cli_text_fit(dst, size, forming_line(text, sizeof(text), job), CLI_LINE_MAX);
+    }
+    char head[128];
+    char tail[256];
+    put_head(head, sizeof(head), job->progress);
+    put_tail(tail, sizeof(tail), job, eta_s);
+    snprintf(dst, size, "%s  %s", head, tail);
+    return dst;
+}
+
+const char *cli_progress_eval(char *dst, size_t size, const Ms__Progress *eval, const char *what)
+{
+    char loss[CLI_FORMAT_MAX];
+    cli_format_real(loss, eval->eval_loss);
+    const char *name = what != NULL ? what : "evaluation";
+    if (cli_has_accuracy(eval->accuracy)) {
+        snprintf(dst, size, "epoch %u: %s accuracy %.1f %%, loss %s", eval->epoch, name,
+                 eval->accuracy * 100, loss);
+    } else {
+        snprintf(dst, size, "epoch %u: %s loss %s", eval->epoch, name, loss);
+    }
+    return dst;
+}

@@ -1,0 +1,40 @@
+/* progress.h - what a job does right now, as lines for people; pure */
+#ifndef CLI_PROGRESS_H
+#define CLI_PROGRESS_H
+
+#include "proto/cluster.pb-c.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum { CLI_LINE_MAX = 1024 };
+
+/* How long it still takes, from the steps since the first sight of the job (evaluations and pauses
+ * included), and from the worker's own step time before there is a second sight. Zeroed to begin.
+ */
+struct cli_eta {
+    int seen;
+    uint64_t first_step;
+    double first_s;
+    double seconds; /* the answer; negative: unknown */
+};
+void cli_eta_update(struct cli_eta *eta, const Ms__Progress *progress, double now_s);
+
+/* Nothing is known but that the job waits: QUEUED, PLACING or RUNNING without a first step. */
+int cli_progress_is_forming(const Ms__JobInfo *job);
+
+/* One line of at most width columns: epoch, step, bar, loss, samples/s, step time, ETA; while the
+ * cluster forms its reason. The bar gets what is left over, and goes first where it is narrow. */
+const char *cli_progress_line(char *dst, size_t size, size_t width, const Ms__JobInfo *job,
+                              double eta_s);
+/* "workers 8: 6 training, 2 preparing" */
+const char *cli_progress_workers(char *dst, size_t size, size_t width, const Ms__JobInfo *job);
+/* The same facts without a bar and without a limit, for logs. */
+const char *cli_progress_plain(char *dst, size_t size, const Ms__JobInfo *job, double eta_s);
+/* "epoch 1: test accuracy 88.8 %, loss 0.41". what: "test", or NULL where it is unknown. */
+const char *cli_progress_eval(char *dst, size_t size, const Ms__Progress *eval, const char *what);
+
+/* Accuracies are 0 to 1; a regression has none and says so with a negative number or NaN. */
+int cli_has_accuracy(double accuracy);
+
+#endif

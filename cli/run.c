@@ -1,0 +1,300 @@
+/* run.c - the private cluster of one `msctl run`: events, and what follows from them */
+#include "cli/run.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+
+enum { RECONNECT_MS = 50, MS_PER_S = 1000 };
+
+/* ---- noting ---- */
+
+static void on_timer(evutil_socket_t fd, short what, void *arg)
+{
+    (void)fd;
+    (void)what;
+    *(int *)arg = 1;
+}
+
+static void on_signal(evutil_socket_t number, short what, void *arg)
+{
+    struct run *run = (struct run *)arg;
+    (void)what;
+    if (number == SIGCHLD) {
+        return; /* it woke the loop: run_turn reaps */
+    }
+    run->signal = run->signal != 0 ? run->signal : (int)number;
+    run->n_signals++;
+}
+
+void run_timer_set(struct run *run, enum run_timer timer, int64_t ms)
+{
+    struct timeval tv = {ms / MS_PER_S, ms % MS_PER_S * 1000};
+    run->fired[timer] = 0;
+    evtimer_add(run->timers[timer], &tv);
+}
+
+static int watch_events(struct run *run, struct ms_err *err)
+{
+    static const int numbers[RUN_SIGNALS + 1] = {SIGINT, SIGTERM, SIGHUP, SIGCHLD};
+    for (size_t i = 0; i < RUN_TIMERS; i++) {
+        run->timers[i] = evtimer_new(run->cli->base, on_timer, &run->fired[i]);
+        if (run->timers[i] == NULL) {
+            return ms_fail(err, MS_E_NOMEM, "no memory for a timer");
+        }
+    }
+    for (size_t i = 0; i < MS_ARRAY_SIZE(numbers); i++) {
+        run->signals[i] = evsignal_new(run->cli->base, numbers[i], on_signal, run);
+        if (run->signals[i] == NULL || event_add(run->signals[i], NULL) != 0) {
+            return ms_fail(err, MS_E_NOMEM, "cannot watch signals");
+        }
+    }
+    return MS_OK;
+}
+
+/* ---- starting ---- */
+
+int run_start(struct run *run, struct ms_err *err)
+{
+    char address[MS_PATH_MAX + 64];
+    run->first_dead = -1;
+    snprintf(address, sizeof(address), "unix:%s/scheduler.sock", run->dir.path);
+    int rc = watch_events(run, err);
+    if (rc == MS_OK) {
+        rc = run_start_children(run, err);
+    }
+    if (rc == MS_OK) {
+        run->cli->client = client_create(run->cli->base, address, NULL, NULL);
+        rc = run->cli->client != NULL ? client_connect(run->cli->client, err)
+                                      : ms_fail(err, MS_E_NOMEM, "no memory for a connection");
+    }
+    return rc;
+}
+
+void run_fail(struct run *run, const struct ms_err *err)
+{
+    if (!run->failed) {
+        run->failed = 1;
+        run->err = *err;
+    }
+    run_stop(run, 0);
+}
+
+/* ---- the conversation with the scheduler ---- */
+
+static int send_submit(struct run *run, struct ms_err *err)
+{
+    Ms__Submit request = MS__SUBMIT__INIT;
+    request.job_json.data = (uint8_t *)job_format(&run->job, &request.job_json.len);
+    if (request.job_json.data == NULL) {
+        return ms_fail(err, MS_E_NOMEM, "no memory for the job");
+    }
+    request.name = run->job.name;
+    request.workers = (uint32_t)run->job.workers;
+    request.priority = run->job.priority;
+    request.run_dir = run->dir.path;
+    request.key = run->key;
+    int rc = client_send(run->cli->client, MS_MSG_SUBMIT, &request.base, &run->submit_id, err);
+    free(request.job_json.data);
+    return rc;
+}
+
+static int send_watch(struct run *run, struct ms_err *err)
+{
+    Ms__Watch request = MS__WATCH__INIT;
+    request.job = run->job_id;
+    return client_send(run->cli->client, MS_MSG_WATCH, &request.base, &run->watch_id, err);
+}
+
+static int send_cancel(struct run *run, struct ms_err *err)
+{
+    Ms__Cancel request = MS__CANCEL__INIT;
+    char reason[64];
+    snprintf(reason, sizeof(reason), "msctl run got signal %d (%s)", run->signal,
+             strsignal(run->signal));
+    request.job = run->job_id;
+    request.at_step = 1;
+    request.reason = reason;
+    return client_send(run->cli->client, MS_MSG_CANCEL, &request.base, &run->cancel_id, err);
+}
+
+static int take_update(struct run *run, ProtobufCMessage *msg, struct ms_err *err)
+{
+    Ms__JobUpdate *update = (Ms__JobUpdate *)msg;
+    if (update->job == NULL) {
+        ms_wire_free(msg);
+        return ms_fail(err, MS_E_PROTOCOL, "the scheduler sent an update without a job");
+    }
+    if (run->last != NULL) {
+        ms_wire_free(&run->last->base);
+    }
+    run->last = update;
+    if (run->stage == RUN_FORMING && strcmp(update->job->state, "RUNNING") == 0) {
+        run->stage = RUN_TRAINING;
+    }
+    run->display.width = cli_terminal_width(run->display.out);
+    cli_display_update(&run->display, update->job, (double)cli_now_ms() / MS_PER_S);
+    return MS_OK;
+}
+
+/* One frame; takes msg. */
+static int take_frame(struct run *run, uint32_t id, uint16_t type, ProtobufCMessage *msg,
+                      struct ms_err *err)
+{
+    int rc = MS_OK;
+    if (type == MS_MSG_JOB_UPDATE && id == run->watch_id) {
+        return take_update(run, msg, err);
+    }
+    if (type == MS_MSG_SUBMITTED && id == run->submit_id) {
+        run->job_id = ((const Ms__Submitted *)msg)->job;
+        rc = send_watch(run, err);
+        if (rc == MS_OK && run->signal != 0) {
+            rc = send_cancel(run, err);
+        }
+    } else if (type == MS_MSG_ERROR && id != run->cancel_id) {
+        /* a cancel may come too late, which the update says better */
+        rc = client_error(msg, err);
+    }
+    ms_wire_free(msg);
+    return rc;
+}
+
+static int take_frames(struct run *run, struct ms_err *err)
+{
+    uint32_t *const ids[] = {&run->submit_id, &run->watch_id, &run->cancel_id};
+    for (size_t i = 0; i < MS_ARRAY_SIZE(ids); i++) {
+        uint16_t type = 0;
+        ProtobufCMessage *msg = NULL;
+        while (*ids[i] != 0 && client_take(run->cli->client, *ids[i], &type, &msg)) {
+            int rc = take_frame(run, *ids[i], type, msg, err);
+            if (rc != MS_OK) {
+                return rc;
+            }
+        }
+    }
+    return MS_OK;
+}
+
+/* Connected: the first word of this connection. Lost: again, as long as the scheduler lives. */
+static int talk(struct run *run, struct ms_err *err)
+{
+    struct client *client = run->cli->client;
+    int rc = take_frames(run, err);
+    if (rc != MS_OK) {
+        return rc;
+    }
+    switch (client_get_state(client)) {
+    case CLIENT_OPEN:
+        if (run->submit_id == 0 && run->watch_id == 0) {
+            return run->job_id == 0 ? send_submit(run, err) : send_watch(run, err);
+        }
+        break;
+    case CLIENT_CLOSED:
+        if (run->fired[RUN_TIMER_RECONNECT]) {
+            run->fired[RUN_TIMER_RECONNECT] = 0;
+            run->submit_id = run->watch_id = run->cancel_id = 0;
+            (void)client_connect(client, NULL); /* its state says how it went */
+        } else if (!evtimer_pending(run->timers[RUN_TIMER_RECONNECT], NULL)) {
+            run_timer_set(run, RUN_TIMER_RECONNECT, RECONNECT_MS);
+        }
+        break;
+    default:
+        break;
+    }
+    return MS_OK;
+}
+
+/* ---- acting ---- */
+
+static void on_first_signal(struct run *run)
+{
+    char text[128];
+    struct ms_err err = {0, ""};
+    snprintf(text, sizeof(text), "got %s: the job ends after its step; once more kills it",
+             run->signal == SIGINT ? "Ctrl-C" : strsignal(run->signal));
+    cli_display_note(&run->display, text);
+    if (run->job_id == 0) {
+        run_stop(run, 0); /* there is no job yet that could lose anything */
+        return;
+    }
+    run_timer_set(run, RUN_TIMER_CANCEL, MS_CANCEL_GRACE_MS);
+    if (client_get_state(run->cli->client) != CLIENT_OPEN || send_cancel(run, &err) != MS_OK) {
+        run_stop(run, 0);
+    }
+}
+
+static void check_signals(struct run *run, int *seen)
+{
+    if (run->n_signals == *seen) {
+        return;
+    }
+    if (*seen == 0 && run->stage < RUN_STOPPING) {
+        on_first_signal(run);
+    }
+    if (run->n_signals > 1) {
+        run_kill(run);
+    }
+    *seen = run->n_signals;
+}
+
+static void check_job(struct run *run)
+{
+    struct ms_err err = {0, ""};
+    int rc = run->stage < RUN_STOPPING ? talk(run, &err) : MS_OK;
+    if (rc != MS_OK && client_get_state(run->cli->client) == CLIENT_OPEN) {
+        run_fail(run, &err);
+        return;
+    }
+    if (run->stage < RUN_STOPPING && run->last != NULL && run->last->ended) {
+        int good = strcmp(run->last->job->state, "SUCCEEDED") == 0;
+        int at_step = run->n_signals == 1; /* they end by themselves, too */
+        run_stop(run, good || at_step ? RUN_LEAVE_MS : 0);
+    } else if (run->fired[RUN_TIMER_VERDICT] && run->stage < RUN_STOPPING) {
+        run_fail_dead(run);
+    }
+}
+
+void run_loop(struct run *run)
+{
+    int signals_seen = 0;
+    while (run->stage != RUN_OVER) {
+        if (event_base_loop(run->cli->base, EVLOOP_ONCE) != 0) {
+            run_kill(run); /* cannot happen while signals are watched; never hang because of it */
+        }
+        run_reap(run);
+        check_signals(run, &signals_seen);
+        check_job(run);
+        if (run->fired[RUN_TIMER_CANCEL]) {
+            run_kill(run);
+        }
+        if (run->stage == RUN_STOPPING) {
+            run_stop_next(run);
+        }
+    }
+}
+
+void run_end(struct run *run)
+{
+    run_kill(run);
+    for (size_t i = 0; i < run->n_children; i++) {
+        if (child_is_alive(&run->children[i])) {
+            waitpid(run->children[i].pid, &run->children[i].status, 0);
+        }
+    }
+    client_destroy(run->cli->client);
+    run->cli->client = NULL;
+    for (size_t i = 0; i < RUN_TIMERS; i++) {
+        if (run->timers[i] != NULL) {
+            event_free(run->timers[i]);
+        }
+    }
+    for (size_t i = 0; i < MS_ARRAY_SIZE(run->signals); i++) {
+        if (run->signals[i] != NULL) {
+            event_free(run->signals[i]);
+        }
+    }
+    if (run->last != NULL) {
+        ms_wire_free(&run->last->base);
+    }
+    free(run->children);
+}

@@ -1,0 +1,96 @@
+/* run.h - the private cluster of one `msctl run`: what it is made of and where it stands
+ *
+ *     FORMING -> TRAINING -> STOPPING -> over
+ *        |  a child ended, a signal came, the job failed |
+ *        +-----------------------------------------------^
+ *
+ * Handlers of signals, timers and children only note what happened; run_turn acts on it, outside of
+ * the event loop. */
+#ifndef CLI_RUN_H
+#define CLI_RUN_H
+
+#include "cli/child.h"
+#include "cli/cli.h"
+#include "cli/display.h"
+#include "cli/run_dir.h"
+#include "cli/submit.h"
+
+#include <signal.h>
+
+enum run_stage {
+    RUN_FORMING,  /* until the job is RUNNING for the first time */
+    RUN_TRAINING, /* until the job has ended */
+    RUN_STOPPING, /* workers, then the scheduler */
+    RUN_OVER,     /* all reaped */
+};
+
+enum run_timer {
+    RUN_TIMER_RECONNECT, /* to the scheduler */
+    RUN_TIMER_VERDICT,   /* a child died: the scheduler may say more until then */
+    RUN_TIMER_STOP,      /* a polite stop took too long */
+    RUN_TIMER_CANCEL,    /* the step that a signal lets finish took too long */
+    RUN_TIMERS
+};
+
+enum {
+    RUN_VERDICT_FORMING_MS = 250, /* nothing was lost yet: short */
+    RUN_VERDICT_MS = 1200,        /* below the two seconds within which all is over */
+    RUN_LEAVE_MS = 5000,          /* after a success workers end by themselves */
+    RUN_TERM_MS = 500,            /* after a failure they may be in the middle of a long step */
+    RUN_SCHEDULER_TERM_MS = 5000, /* closes its database */
+    RUN_SIGNALS = 3,
+};
+
+struct run {
+    struct cli *cli;
+    struct job job;
+    struct run_dir dir;
+    struct child *children; /* the scheduler, then the workers; owned */
+    size_t n_children;
+    enum run_stage stage;
+
+    char key[CLI_KEY_BYTES];
+    uint64_t job_id; /* 0: not acknowledged yet */
+    uint32_t submit_id, watch_id, cancel_id;
+    Ms__JobUpdate *last; /* owned; NULL: none yet */
+    struct cli_display display;
+    int64_t started_ms;
+
+    int first_dead;     /* index of the child whose end was noticed first while needed; -1 */
+    int stop_step;      /* run_stop.c */
+    int stop_scheduler; /* workers are gone, its turn */
+    int signal;         /* first one that came; 0: none */
+    int n_signals;
+    int failed; /* err says why: not the job's end but ours */
+    struct ms_err err;
+
+    struct event *timers[RUN_TIMERS];
+    int fired[RUN_TIMERS];
+    struct event *signals[RUN_SIGNALS + 1]; /* INT, TERM, HUP; CHLD */
+};
+
+/* Watches signals and children, starts scheduler and workers, begins to connect. */
+int run_start(struct run *run, struct ms_err *err);
+/* Until all is over. */
+void run_loop(struct run *run);
+/* Kills and reaps whatever is left, frees events. */
+void run_end(struct run *run);
+
+/* run_stop.c: begins to stop everything: grace_ms for workers to end by themselves (0: TERM now).
+ */
+void run_stop(struct run *run, int64_t grace_ms);
+/* Goes on with it after a child ended or a time passed. */
+void run_stop_next(struct run *run);
+void run_kill(struct run *run);
+
+/* run_children.c */
+int run_start_children(struct run *run, struct ms_err *err);
+/* Reaps; notes the first that ended too early. */
+void run_reap(struct run *run);
+/* Fails the run because of first_dead: its name, status and last lines. */
+void run_fail_dead(struct run *run);
+
+void run_timer_set(struct run *run, enum run_timer timer, int64_t ms);
+void run_fail(struct run *run, const struct ms_err *err);
+
+#endif

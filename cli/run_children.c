@@ -1,0 +1,109 @@
+/* run_children.c - the scheduler and the workers of `msctl run` as processes */
+#include "cli/run.h"
+
+#include "proto/limits.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { TAIL_LINES = 8 };
+
+static int start_scheduler(struct run *run, const char *program, struct ms_err *err)
+{
+    struct child *child = &run->children[0];
+    const int fds[] = {run->dir.tcp_fd, run->dir.unix_fd};
+    const char *const argv[] = {"msschedd", "--run-dir", run->dir.path, NULL};
+    const struct child_spec spec = {program, argv, NULL, fds, MS_ARRAY_SIZE(fds)};
+    snprintf(child->name, sizeof(child->name), "scheduler");
+    snprintf(child->log, sizeof(child->log), "%s/scheduler.log", run->dir.path);
+    return child_start(child, &spec, err);
+}
+
+static int start_worker(struct run *run, const char *program, int index, struct ms_err *err)
+{
+    struct child *child = &run->children[1 + index];
+    char node[32];
+    char port[40];
+    char workers[40];
+    const char *const argv[] = {"msworker", "--run-dir", run->dir.path, NULL};
+    const char *const env[] = {
+        "MS_ROLE=MS_WORKER", "MS_SCHED_HOST=127.0.0.1", node, port, workers, NULL};
+    const struct child_spec spec = {program, argv, env, NULL, 0};
+    snprintf(node, sizeof(node), "MS_NODE_ID=%d", index);
+    snprintf(port, sizeof(port), "MS_SCHED_PORT=%d", run->dir.port);
+    snprintf(workers, sizeof(workers), "MS_WORKER_NUM=%d", run->job.workers);
+    snprintf(child->name, sizeof(child->name), "worker %d", index);
+    snprintf(child->log, sizeof(child->log), "%s/worker_%d.log", run->dir.path, index);
+    return child_start(child, &spec, err);
+}
+
+int run_start_children(struct run *run, struct ms_err *err)
+{
+    char scheduler[MS_PATH_MAX + 1];
+    char worker[MS_PATH_MAX + 1];
+    int rc = child_find_program("msschedd", "MSCHED_MSSCHEDD", "daemon", scheduler,
+                                sizeof(scheduler), err);
+    if (rc == MS_OK) {
+        rc = child_find_program("msworker", "MSCHED_MSWORKER", "libworker", worker, sizeof(worker),
+                                err);
+    }
+    run->n_children = 1 + (size_t)run->job.workers;
+    run->children = (struct child *)calloc(run->n_children, sizeof(*run->children));
+    if (rc == MS_OK && run->children == NULL) {
+        rc = ms_fail(err, MS_E_NOMEM, "no memory for %d workers", run->job.workers);
+    }
+    if (run->children == NULL) {
+        run->n_children = 0;
+    }
+    if (rc == MS_OK) {
+        rc = start_scheduler(run, scheduler, err);
+    }
+    for (int i = 0; rc == MS_OK && i < run->job.workers; i++) {
+        rc = start_worker(run, worker, i, err);
+    }
+    return rc;
+}
+
+static int job_ended(const struct run *run)
+{
+    return run->last != NULL && run->last->ended;
+}
+
+void run_reap(struct run *run)
+{
+    for (size_t i = 0; i < run->n_children; i++) {
+        if (!child_reap(&run->children[i]) || run->stage >= RUN_STOPPING || job_ended(run)) {
+            continue;
+        }
+        if (run->first_dead >= 0 && i != 0) {
+            continue; /* what died first is the cause */
+        }
+        int had_one = run->first_dead >= 0;
+        run->first_dead = had_one ? run->first_dead : (int)i;
+        if (i == 0) {
+            run_timer_set(run, RUN_TIMER_VERDICT, 0); /* nobody is left who could say more */
+        } else if (!had_one) {
+            run_timer_set(run, RUN_TIMER_VERDICT,
+                          run->stage == RUN_FORMING ? RUN_VERDICT_FORMING_MS : RUN_VERDICT_MS);
+        }
+    }
+}
+
+void run_fail_dead(struct run *run)
+{
+    const struct child *child = &run->children[run->first_dead];
+    char status[96];
+    char tail[4096];
+    struct ms_err err = {0, ""};
+    ms_fail(&err, MS_E_FAILED, "%s %s %s; its log: %s/%s", child->name,
+            child_status_text(child, status, sizeof(status)),
+            run->stage == RUN_FORMING ? "while the cluster formed" : "before the job had ended",
+            run->dir.shown, strrchr(child->log, '/') + 1);
+    child_log_tail(child, tail, sizeof(tail), TAIL_LINES);
+    if (tail[0] != '\0') {
+        cli_display_end(&run->display);
+        fprintf(run->cli->err, "  last lines of %s/%s:\n%s", run->dir.shown,
+                strrchr(child->log, '/') + 1, tail);
+    }
+    run_fail(run, &err);
+}

@@ -1,0 +1,17 @@
+/* submit.h - what `msctl submit` and `msctl run` share: the job file and the idempotence key */
+#ifndef CLI_SUBMIT_H
+#define CLI_SUBMIT_H
+
+#include "cli/option.h"
+#include "libworker/train/job.h"
+
+enum { CLI_KEY_BYTES = 33 }; /* 128 random bits as hex, and NUL */
+
+/* Reads the file with the options --workers and --set. */
+int cli_load_job(const struct cli_args *args, const char *path, struct job *ret,
+                 struct ms_err *err);
+
+/* A key that nobody else has, into CLI_KEY_BYTES bytes. */
+int cli_submit_key(char *ret, struct ms_err *err);
+
+#endif

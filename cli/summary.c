@@ -1,0 +1,165 @@
+/* summary.c - how a job ended, for people and for programs */
+#include "cli/summary.h"
+
+#include "cli/format.h"
+#include "cli/json.h"
+#include "cli/metrics.h"
+#include "cli/progress.h"
+#include "cli/table.h"
+
+#include <math.h>
+#include <string.h>
+#include <unistd.h>
+
+struct rates {
+    double samples_per_s, step_ms; /* NaN: unknown */
+    double *loss;
+    size_t n;
+};
+
+/* Medians over all steps where metrics.jsonl can be read, else what rank 0 said last. */
+static void read_rates(const Ms__JobInfo *job, const struct cli_run_facts *facts,
+                       struct cli_metrics *metrics, double *samples_per_s, double *step_ms)
+{
+    memset(metrics, 0, sizeof(*metrics));
+    *samples_per_s = *step_ms = NAN;
+    if (facts != NULL) {
+        char path[MS_PATH_MAX + 32];
+        snprintf(path, sizeof(path), "%s/metrics.jsonl", facts->run_dir);
+        (void)cli_metrics_read(path, metrics, NULL); /* a job that never stepped has none */
+    }
+    if (metrics->n > 0) {
+        *samples_per_s = cli_median(metrics->samples_per_s, metrics->n);
+        *step_ms = cli_median(metrics->step_ms, metrics->n);
+    } else if (job->progress != NULL && job->progress->step > 0) {
+        *samples_per_s = job->progress->samples_per_s;
+        *step_ms = job->progress->step_ms;
+    }
+}
+
+static const Ms__Progress *last_eval(const Ms__JobInfo *job)
+{
+    return job->n_evals > 0 ? job->evals[job->n_evals - 1] : NULL;
+}
+
+static const char *eval_name(const struct cli_run_facts *facts)
+{
+    if (facts == NULL || facts->job == NULL) {
+        return NULL;
+    }
+    static const char *const names[] = {
+        [DATA_TRAIN] = "train", [DATA_TEST] = "test", [DATA_ALL] = NULL};
+    return names[facts->job->evaluate_dataset.usage];
+}
+
+static void print_result(FILE *out, int colour, const Ms__JobInfo *job)
+{
+    char buf[CLI_FORMAT_MAX];
+    const char *on = colour ? cli_state_colour(job->state) : "";
+    fprintf(out, "job %llu (%s) %s%s%s", (unsigned long long)job->id, job->name, on, job->state,
+            on[0] != '\0' ? CLI_COLOUR_OFF : "");
+    if (job->seconds > 0) {
+        fprintf(out, " after %s of training", cli_format_duration(buf, job->seconds));
+    }
+    fputc('\n', out);
+    if (cli_job_status(job) != 0 && job->reason[0] != '\0') {
+        fprintf(out, "  reason      %s\n", job->reason);
+    }
+}
+
+static void print_numbers(FILE *out, const Ms__JobInfo *job, const struct cli_run_facts *facts)
+{
+    struct cli_metrics metrics;
+    char a[CLI_FORMAT_MAX];
+    char b[CLI_FORMAT_MAX];
+    double samples_per_s = NAN;
+    double step_ms = NAN;
+    const Ms__Progress *eval = last_eval(job);
+    read_rates(job, facts, &metrics, &samples_per_s, &step_ms);
+    if (eval != NULL && cli_has_accuracy(eval->accuracy)) {
+        const char *name = eval_name(facts);
+        fprintf(out, "  accuracy    %.2f %%%s%s%s, loss %s\n", eval->accuracy * 100,
+                name != NULL ? " on the " : "", name != NULL ? name : "",
+                name != NULL ? " set" : "", cli_format_real(a, eval->eval_loss));
+    } else if (eval != NULL) {
+        fprintf(out, "  evaluation  loss %s\n", cli_format_real(a, eval->eval_loss));
+    }
+    if (isfinite(samples_per_s) && isfinite(step_ms)) {
+        fprintf(out, "  throughput  %s samples/s, %s ms a step (median)\n",
+                cli_format_count(a, (uint64_t)(samples_per_s + 0.5)), cli_format_real(b, step_ms));
+    }
+    if (job->steps > 0) {
+        fprintf(out, "  steps       %s\n", cli_format_count(a, job->steps));
+    }
+    if (metrics.n > 1) {
+        char plot[512];
+        cli_sparkline(plot, sizeof(plot), metrics.loss, metrics.n, 50, cli_is_utf8());
+        fprintf(out, "  loss        %s %s %s\n", cli_format_real(a, metrics.loss[0]), plot,
+                cli_format_real(b, metrics.loss[metrics.n - 1]));
+    }
+    cli_metrics_free(&metrics);
+}
+
+static int exists(char *path, size_t size, const char *dir, const char *file)
+{
+    snprintf(path, size, "%s/%s", dir, file);
+    return access(path, F_OK) == 0;
+}
+
+void cli_summary_print(FILE *out, int colour, const Ms__JobInfo *job,
+                       const struct cli_run_facts *facts)
+{
+    char path[MS_PATH_MAX + 32];
+    print_result(out, colour, job);
+    print_numbers(out, job, facts);
+    if (job->weights_sha256[0] != '\0') {
+        fprintf(out, "  weights     sha256 %s\n", job->weights_sha256);
+    }
+    if (job->plan_sha256[0] != '\0') {
+        fprintf(out, "  plan        sha256 %s\n", job->plan_sha256);
+    }
+    if (facts == NULL) {
+        return;
+    }
+    if (exists(path, sizeof(path), facts->run_dir, "weights.safetensors")) {
+        fprintf(out, "  weights     %s\n", path);
+    }
+    if (exists(path, sizeof(path), facts->run_dir, "metrics.jsonl")) {
+        fprintf(out, "  metrics     %s\n", path);
+    }
+    fprintf(out, "  logs        %s/worker_<rank>.log and scheduler.log\n", facts->run_dir);
+}
+
+static void put_path(json_t *object, const char *key, const char *dir, const char *file)
+{
+    char path[MS_PATH_MAX + 32];
+    json_object_set_new(object, key,
+                        exists(path, sizeof(path), dir, file) ? json_string(path) : json_null());
+}
+
+json_t *cli_summary_json(const Ms__JobInfo *job, const struct cli_run_facts *facts)
+{
+    struct cli_metrics metrics;
+    double samples_per_s = NAN;
+    double step_ms = NAN;
+    json_t *object = cli_json_job(job);
+    const Ms__Progress *eval = last_eval(job);
+    read_rates(job, facts, &metrics, &samples_per_s, &step_ms);
+    cli_metrics_free(&metrics);
+    json_object_set_new(object, "exit_status", json_integer(cli_job_status(job)));
+    json_object_set_new(object, "samples_per_s", cli_json_real(samples_per_s));
+    json_object_set_new(object, "step_ms", cli_json_real(step_ms));
+    json_object_set_new(object, "accuracy",
+                        eval != NULL && cli_has_accuracy(eval->accuracy)
+                            ? cli_json_real(eval->accuracy)
+                            : json_null());
+    json_object_set_new(object, "eval_loss",
+                        eval != NULL ? cli_json_real(eval->eval_loss) : json_null());
+    if (facts != NULL) {
+        json_object_set_new(object, "run_dir", json_string(facts->run_dir));
+        json_object_set_new(object, "wall_seconds", cli_json_real(facts->seconds));
+        put_path(object, "weights", facts->run_dir, "weights.safetensors");
+        put_path(object, "metrics", facts->run_dir, "metrics.jsonl");
+    }
+    return object;
+}

@@ -1,0 +1,168 @@
+/* table.c - rows of text as aligned columns that fit the terminal */
+#include "cli/table.h"
+
+#include "cli/format.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { GAP = 2, TAIL_MIN = 8, CELL_MAX = 1024 };
+
+struct cli_table {
+    const struct cli_column *columns;
+    size_t n_columns;
+    char **cells; /* rows * n_columns, owned */
+    size_t n_rows, rows_max;
+};
+
+struct cli_table *cli_table_create(const struct cli_column *columns, size_t n)
+{
+    struct cli_table *table = (struct cli_table *)calloc(1, sizeof(*table));
+    if (table != NULL) {
+        table->columns = columns;
+        table->n_columns = n;
+    }
+    return table;
+}
+
+void cli_table_destroy(struct cli_table *table)
+{
+    if (table == NULL) {
+        return;
+    }
+    for (size_t i = 0; i < table->n_rows * table->n_columns; i++) {
+        free(table->cells[i]);
+    }
+    free(table->cells);
+    free(table);
+}
+
+static int grow(struct cli_table *table, struct ms_err *err)
+{
+    if (table->n_rows < table->rows_max) {
+        return MS_OK;
+    }
+    size_t rows_max = table->rows_max == 0 ? 16 : table->rows_max * 2;
+    char **cells =
+        (char **)realloc(table->cells, rows_max * table->n_columns * sizeof(*table->cells));
+    if (cells == NULL) {
+        return ms_fail(err, MS_E_NOMEM, "no memory for a table of %zu rows", rows_max);
+    }
+    table->cells = cells;
+    table->rows_max = rows_max;
+    return MS_OK;
+}
+
+int cli_table_add(struct cli_table *table, const char *const *cells, struct ms_err *err)
+{
+    int rc = grow(table, err);
+    if (rc != MS_OK) {
+        return rc;
+    }
+    char **row = table->cells + table->n_rows * table->n_columns;
+    for (size_t c = 0; c < table->n_columns; c++) {
+        row[c] = strdup(cells[c] != NULL ? cells[c] : "");
+        if (row[c] == NULL) {
+            while (c > 0) {
+                free(row[--c]);
+            }
+            return ms_fail(err, MS_E_NOMEM, "no memory for a row of a table");
+        }
+    }
+    table->n_rows++;
+    return MS_OK;
+}
+
+static const struct {
+    const char *word;
+    const char *colour;
+} state_colours[] = {
+    {"RUNNING", "\x1b[36m"},    {"training", "\x1b[36m"},   {"SUCCEEDED", "\x1b[32m"},
+    {"done", "\x1b[32m"},       {"REGISTERED", "\x1b[32m"}, {"FAILED", "\x1b[31m"},
+    {"LOST", "\x1b[31m"},       {"lost", "\x1b[31m"},       {"failed", "\x1b[31m"},
+    {"RECOVERING", "\x1b[33m"}, {"CANCELLED", "\x1b[33m"},  {"QUEUED", "\x1b[33m"},
+    {"PLACING", "\x1b[33m"},    {"preparing", "\x1b[33m"},  {"waiting", "\x1b[33m"},
+    {"LEFT", "\x1b[2m"},
+};
+
+const char *cli_state_colour(const char *state)
+{
+    for (size_t i = 0; i < MS_ARRAY_SIZE(state_colours); i++) {
+        if (strcmp(state_colours[i].word, state) == 0) {
+            return state_colours[i].colour;
+        }
+    }
+    return "";
+}
+
+static size_t column_width(const struct cli_table *table, size_t c)
+{
+    size_t width = cli_text_columns(table->columns[c].title);
+    for (size_t r = 0; r < table->n_rows; r++) {
+        size_t n = cli_text_columns(table->cells[r * table->n_columns + c]);
+        width = n > width ? n : width;
+    }
+    return width;
+}
+
+/* Takes what is too much from the TAIL column, down to TAIL_MIN; other columns are never cut, for
+ * half an id is worse than a wrapped line. */
+static void fit(const struct cli_table *table, size_t *widths, size_t limit)
+{
+    size_t total = 0;
+    for (size_t c = 0; c < table->n_columns; c++) {
+        total += widths[c] + (c > 0 ? GAP : 0);
+    }
+    for (size_t c = 0; limit > 0 && c < table->n_columns && total > limit; c++) {
+        if (table->columns[c].kind == CLI_TAIL && widths[c] > TAIL_MIN) {
+            size_t too_much = total - limit;
+            size_t room = widths[c] - TAIL_MIN;
+            widths[c] -= too_much < room ? too_much : room;
+            return;
+        }
+    }
+}
+
+static void print_cell(FILE *out, const struct cli_column *column, const char *text, size_t width,
+                       int last, const char *colour)
+{
+    char cell[CELL_MAX];
+    cli_text_fit(cell, sizeof(cell), text, width);
+    size_t columns = cli_text_columns(cell);
+    int pad = columns < width ? (int)(width - columns) : 0;
+    if (column->kind == CLI_RIGHT) {
+        fprintf(out, "%*s", pad, "");
+        pad = 0;
+    }
+    fprintf(out, "%s%s%s", colour, cell, colour[0] != '\0' ? CLI_COLOUR_OFF : "");
+    if (!last) {
+        fprintf(out, "%*s", pad + GAP, "");
+    }
+}
+
+void cli_table_print(const struct cli_table *table, FILE *out, size_t width, int colour)
+{
+    size_t *widths = (size_t *)calloc(table->n_columns, sizeof(*widths));
+    if (widths == NULL) {
+        return;
+    }
+    for (size_t c = 0; c < table->n_columns; c++) {
+        widths[c] = column_width(table, c);
+    }
+    fit(table, widths, width);
+    for (size_t c = 0; c < table->n_columns; c++) {
+        print_cell(out, &table->columns[c], table->columns[c].title, widths[c],
+                   c + 1 == table->n_columns, colour ? CLI_COLOUR_BOLD : "");
+    }
+    fputc('\n', out);
+    for (size_t r = 0; r < table->n_rows; r++) {
+        for (size_t c = 0; c < table->n_columns; c++) {
+            const char *text = table->cells[r * table->n_columns + c];
+            int state = colour && table->columns[c].kind == CLI_STATE;
+            print_cell(out, &table->columns[c], text, widths[c], c + 1 == table->n_columns,
+                       state ? cli_state_colour(text) : "");
+        }
+        fputc('\n', out);
+    }
+    free(widths);
+}

@@ -1,0 +1,90 @@
+/* watch.c - follow one job over a connection that may be lost and found again */
+#include "cli/watch.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+/* One connection's worth: until the job ended, or the connection did. */
+static int follow(struct cli *cli, uint64_t job, const struct cli_watch *watch, Ms__JobUpdate **ret,
+                  struct ms_err *err)
+{
+    Ms__Watch request = MS__WATCH__INIT;
+    uint32_t id = 0;
+    request.job = job;
+    int rc = client_send(cli->client, MS_MSG_WATCH, &request.base, &id, err);
+    while (rc == MS_OK) {
+        ProtobufCMessage *msg = NULL;
+        rc = client_await(cli->client, id, MS_MSG_JOB_UPDATE, watch->deadline_ms, &msg, err);
+        if (rc != MS_OK) {
+            return rc;
+        }
+        Ms__JobUpdate *update = (Ms__JobUpdate *)msg;
+        if (update->job == NULL) {
+            ms_wire_free(msg);
+            return ms_fail(err, MS_E_PROTOCOL, "the scheduler sent an update without a job");
+        }
+        if (watch->on_update != NULL) {
+            watch->on_update(update, watch->arg);
+        }
+        if (update->ended) {
+            *ret = update;
+            return MS_OK;
+        }
+        ms_wire_free(msg);
+    }
+    return rc;
+}
+
+int cli_watch(struct cli *cli, uint64_t job, const struct cli_watch *watch, Ms__JobUpdate **ret,
+              struct ms_err *err)
+{
+    for (;;) {
+        int rc = follow(cli, job, watch, ret, err);
+        if (!cli_is_lost(rc)) {
+            return rc;
+        }
+        int64_t give_up_ms = cli_now_ms() + CLI_COMEBACK_MS;
+        int bounded = watch->deadline_ms >= 0 && watch->deadline_ms < give_up_ms;
+        rc = cli_reconnect(cli, bounded ? watch->deadline_ms : give_up_ms, err);
+        if (rc != MS_OK) {
+            return bounded && cli_is_lost(rc)
+                       ? ms_fail(err, MS_E_TIMEOUT, "the time is over, and the scheduler gone")
+                       : rc;
+        }
+    }
+}
+
+/* ---- Ctrl-C ---- */
+
+static struct {
+    void (*before_exit)(void *arg);
+    void *arg;
+} detach;
+
+/* A client owes nobody anything: the job lives in the scheduler. */
+static void on_signal(evutil_socket_t number, short what, void *arg)
+{
+    (void)what;
+    (void)arg;
+    if (detach.before_exit != NULL) {
+        detach.before_exit(detach.arg);
+    }
+    fflush(NULL);
+    _exit(128 + (int)number);
+}
+
+int cli_on_detach(struct cli *cli, void (*before_exit)(void *arg), void *arg, struct ms_err *err)
+{
+    static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};
+    static struct event *events[MS_ARRAY_SIZE(numbers)]; /* live as long as the process */
+    detach.before_exit = before_exit;
+    detach.arg = arg;
+    for (size_t i = 0; i < MS_ARRAY_SIZE(numbers); i++) {
+        events[i] = evsignal_new(cli->base, numbers[i], on_signal, NULL);
+        if (events[i] == NULL || event_add(events[i], NULL) != 0) {
+            return ms_fail(err, MS_E_NOMEM, "cannot watch signals");
+        }
+    }
+    return MS_OK;
+}

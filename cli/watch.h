@@ -1,0 +1,25 @@
+/* watch.h - follow one job over a connection that may be lost and found again */
+#ifndef CLI_WATCH_H
+#define CLI_WATCH_H
+
+#include "cli/cli.h"
+
+struct cli_watch {
+    /* After each update; borrowed. NULL allowed. */
+    void (*on_update)(const Ms__JobUpdate *update, void *arg);
+    void *arg;
+    int64_t deadline_ms; /* monotonic; < 0: none. Passed: MS_E_TIMEOUT */
+};
+
+/* How long a scheduler that went away may take to come back. */
+enum { CLI_COMEBACK_MS = 60000 };
+
+/* Follows job until it has ended; *ret (owned, ms_wire_free) is the last update. */
+int cli_watch(struct cli *cli, uint64_t job, const struct cli_watch *watch, Ms__JobUpdate **ret,
+              struct ms_err *err);
+
+/* Ctrl-C, TERM and HUP end msctl with 128 + signal, after before_exit(arg) has said that the job
+ * goes on. */
+int cli_on_detach(struct cli *cli, void (*before_exit)(void *arg), void *arg, struct ms_err *err);
+
+#endif
