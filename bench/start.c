@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
+#include <getopt.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -180,16 +181,13 @@ int main(int argc, char **argv)
     int n = 0;
     int quick = 0;
     int opt;
-    for (int i = 1; i < argc; i++) { /* the one long option */
-        if (strcmp(argv[i], "--quick") == 0) {
-            quick = 1;
-            argv[i] = "-q";
-        }
-    }
-    while ((opt = getopt(argc, argv, "n:q")) != -1) {
+    static const struct option options[] = {{"quick", no_argument, NULL, 'q'}, {NULL, 0, NULL, 0}};
+    while ((opt = getopt_long(argc, argv, "n:q", options, NULL)) != -1) {
         if (opt == 'n' && n < 8) {
             ranks[n++] = (int)strtol(optarg, NULL, 10);
-        } else if (opt != 'q') {
+        } else if (opt == 'q') {
+            quick = 1;
+        } else {
             fprintf(stderr, "usage: start [--quick] [-n N]... [-- MSCTL JOB.yaml]\n");
             return 2;
         }
