@@ -18,7 +18,7 @@ enum { SIDE_PATH_MAX = MS_PATH_MAX + 16 };
 
 static const char *side_path(const char *database, const char *suffix, char buf[SIDE_PATH_MAX])
 {
-    snprintf(buf, SIDE_PATH_MAX, "%s-%s", database, suffix);
+    snprintf(buf, SIDE_PATH_MAX, "%s.%s", database, suffix);
     return buf;
 }
 

@@ -1,6 +1,6 @@
 /* store_files.h - the files beside the database: a lock against a second daemon, a reserve of disk
  *
- *     state.db   state.db-wal   state.db-lock   state.db-reserve
+ *     state.db   state.db-wal (SQLite)   state.db.lock   state.db.reserve
  */
 #ifndef STORE_FILES_H
 #define STORE_FILES_H

@@ -552,7 +552,7 @@ END_TEST
 START_TEST(the_reserve_is_given_up_once_and_made_again_when_idle)
 {
     char reserve[160];
-    snprintf(reserve, sizeof(reserve), "%s-reserve", path);
+    snprintf(reserve, sizeof(reserve), "%s.reserve", path);
     struct stat st;
     ck_assert_int_eq(stat(reserve, &st), 0);
     ck_assert_int_ge(st.st_blocks * 512, MS_STORE_RESERVE);

@@ -1,0 +1,227 @@
+# lib.sh - what every end-to-end test shares: real programs, a folder of its own, TAP
+#
+# A test is a bash script that sources this file, calls `ok "what must hold" command...` and ends with
+# `finish`. Nothing sleeps to wait for something: wait_for polls a condition, with a bound far above
+# what a slow machine needs. Programs get ports from the kernel. At the end everything that was started
+# is killed, and a process that is left over fails the test.
+# shellcheck shell=bash
+
+set -u
+umask 022
+
+ROOT=${MSCHED_SOURCE_ROOT:?set MSCHED_SOURCE_ROOT}
+BUILD=${MSCHED_BUILD_ROOT:?set MSCHED_BUILD_ROOT}
+MSSCHEDD=$BUILD/daemon/msschedd
+MSWORKER=$BUILD/libworker/msworker
+MSCTL=$BUILD/cli/msctl
+export ROOT MSSCHEDD MSWORKER MSCTL
+
+T=$(mktemp -d "${TMPDIR:-/tmp}/msched-e2e-XXXXXX") || exit 99
+export MSCHED_E2E_TAG=$T # marks every process that we start, and their children
+# the surroundings must not decide what is tested
+for variable in $(compgen -e); do
+    case $variable in
+    MS_* | MSCHED_LISTEN | MSCHED_SOCKET | MSCHED_DATABASE | MSCHED_TLS* | MSCHED_L* | NOTIFY_SOCKET | \
+        LISTEN_FDS | LISTEN_PID | WATCHDOG_USEC | JOURNAL_STREAM | CREDENTIALS_DIRECTORY)
+        unset "$variable"
+        ;;
+    esac
+done
+export HOME=$T/home # no msctl.conf of a user
+mkdir -p "$HOME"
+
+test_count=0
+test_failed=0
+declare -A pid_of=()
+
+diag() { sed 's/^/# /' >&2; }
+
+# Processes of this test that are alive (no zombies), one pid a line.
+alive() {
+    local environ pid state
+    for environ in /proc/[0-9]*/environ; do
+        pid=${environ#/proc/}
+        pid=${pid%/environ}
+        [ "$pid" = $$ ] || [ "$pid" = "$BASHPID" ] && continue
+        grep -qsaz "^MSCHED_E2E_TAG=$T\$" "$environ" 2>/dev/null || continue
+        # children of this shell that only run this function's pipeline
+        case $(readlink "/proc/$pid/exe" 2>/dev/null) in
+        "$MSSCHEDD" | "$MSWORKER" | "$MSCTL" | "$BUILD"/*) ;;
+        *) continue ;;
+        esac
+        state=$(sed 's/.*) //; s/ .*//' "/proc/$pid/stat" 2>/dev/null) || continue
+        [ "$state" = Z ] || echo "$pid"
+    done
+}
+
+cleanup() {
+    local name pid left
+    trap - EXIT
+    for name in "${!pid_of[@]}"; do
+        kill -KILL "${pid_of[$name]}" 2>/dev/null
+        wait "${pid_of[$name]}" 2>/dev/null
+    done
+    left=$(alive)
+    for pid in $left; do
+        kill -KILL "$pid" 2>/dev/null
+    done
+    for name in ${MOUNTS:-}; do
+        umount "$name" 2>/dev/null
+    done
+    if [ -n "${KEEP:-}" ]; then
+        echo "# kept: $T" >&2
+    else
+        rm -rf "$T"
+    fi
+}
+trap cleanup EXIT
+trap 'exit 1' INT TERM HUP
+
+# ok "sentence" command...: one test
+ok() {
+    local what=$1
+    shift
+    test_count=$((test_count + 1))
+    if "$@" >"$T/ok.out" 2>&1; then
+        echo "ok $test_count - $what"
+    else
+        echo "not ok $test_count - $what"
+        test_failed=$((test_failed + 1))
+        {
+            echo "failed: $*"
+            tail -n 20 "$T/ok.out"
+            for log in "$T"/*.log; do
+                [ -f "$log" ] && echo "--- $log" && tail -n 12 "$log"
+            done
+        } | diag
+    fi
+}
+
+# For what the bound cannot be met here at all.
+skip_all() {
+    echo "1..0 # SKIP $1"
+    exit 0
+}
+
+# The last test of all: nothing is left over. Then the plan.
+finish() {
+    local name left
+    for name in "${!pid_of[@]}"; do
+        stop "$name" TERM >/dev/null
+    done
+    left=$(alive)
+    ok "no process is left over" [ -z "$left" ]
+    [ -n "$left" ] && ps -o pid,ppid,stat,args -p "$(echo "$left" | paste -sd,)" | diag
+    echo "1..$test_count"
+    [ $test_failed -eq 0 ]
+    exit
+}
+
+# wait_for SECONDS command...: polls until the command succeeds
+wait_for() {
+    local bound=$1 end
+    shift
+    end=$((SECONDS + bound))
+    until "$@" >/dev/null 2>&1; do
+        if [ $SECONDS -ge $end ]; then
+            echo "waited $bound s for: $*"
+            return 1
+        fi
+        sleep 0.02
+    done
+}
+
+# start NAME command...: in the background, output to $T/NAME.log
+start() {
+    local name=$1
+    shift
+    "$@" >>"$T/$name.log" 2>&1 &
+    pid_of[$name]=$!
+}
+
+has_ended() {
+    local state
+    state=$(sed 's/.*) //; s/ .*//' "/proc/$1/stat" 2>/dev/null) || return 0
+    [ "$state" = Z ]
+}
+
+# stop NAME [SIGNAL]: sends it and waits for the end; prints the exit status
+stop() {
+    local name=$1 signal=${2:-TERM} pid=${pid_of[$1]:-} status
+    [ -n "$pid" ] || return 1
+    kill "-$signal" "$pid" 2>/dev/null
+    reap "$name"
+    status=$?
+    echo $status
+}
+
+# reap NAME: waits for its end and returns its exit status; kills it after two minutes
+reap() {
+    local name=$1 pid=${pid_of[$1]:-} status
+    [ -n "$pid" ] || return 1
+    wait_for 120 has_ended "$pid" || kill -KILL "$pid"
+    wait "$pid"
+    status=$?
+    unset "pid_of[$name]"
+    return $status
+}
+
+# status WANT command...: the command must end with exit status WANT
+status() {
+    local want=$1 got
+    shift
+    "$@"
+    got=$?
+    [ $got -eq "$want" ] || {
+        echo "exit status $got, expected $want: $*"
+        return 1
+    }
+}
+
+# says "text" command...: the command's output must contain the text
+says() {
+    local text=$1 output
+    shift
+    output=$("$@" 2>&1)
+    case $output in
+    *"$text"*) return 0 ;;
+    esac
+    printf '%s\nlacks: %s\n' "$output" "$text"
+    return 1
+}
+
+logged() { grep -qF -- "$2" "$T/$1.log"; }
+
+# Address of the TCP listener of a daemon whose log is NAME.log: the last one that it announced.
+address_of() {
+    sed -n 's/.*scheduler\.listen address=\([^ ]*\) tls=o[nf]f*$/\1/p' "$T/$1.log" | tail -n 1
+}
+port_of() { address_of "$1" | sed 's/.*://'; }
+
+ready() { [ "$(grep -c 'scheduler\.listen address=unix:' "$T/$1.log" 2>/dev/null)" -ge "${2:-1}" ]; }
+
+# start_sched NAME [option]...: a standing scheduler in $T, plain TCP on a loopback port of the
+# kernel's choice, Unix socket $T/NAME.sock, database $T/NAME.db
+start_sched() {
+    local name=$1 before
+    shift
+    before=$(grep -c 'scheduler\.listen address=unix:' "$T/$name.log" 2>/dev/null)
+    start "$name" "$MSSCHEDD" --config "$T/empty.conf" --listen 127.0.0.1:0 \
+        --socket "$T/$name.sock" --database "$T/$name.db" --tls off "$@"
+    wait_for 60 ready "$name" $((${before:-0} + 1))
+}
+: >"$T/empty.conf"
+
+# ctl NAME word...: msctl for the scheduler NAME, over its Unix socket
+ctl() {
+    local name=$1
+    shift
+    "$MSCTL" --config "$T/empty.conf" --server "unix:$T/$name.sock" "$@"
+}
+
+need() {
+    local program
+    for program in "$@"; do
+        [ -x "$program" ] || command -v "$program" >/dev/null || skip_all "$program is not there"
+    done
+}

@@ -1,0 +1,66 @@
+#!/usr/bin/env bash
+# t0002-configuration.sh - where settings come from, and what is said about wrong ones
+. "$(dirname "$0")/lib.sh"
+need "$MSSCHEDD"
+
+check() { "$MSSCHEDD" --config "$T/c.conf" "$@" --check-config; }
+dynamic() { env MS_ROLE=MS_SCHED MS_SCHED_HOST=127.0.0.1 MS_SCHED_PORT=18118 MS_WORKER_NUM=2 "$@"; }
+plain() { "$MSSCHEDD" --config "$T/c.conf" --socket none --database "$T/x.db" "$@"; }
+
+: >"$T/c.conf"
+ok "a built-in value says so" says "lease_ms = 10000   # from: built-in" check
+echo "lease_ms = 2000" >"$T/c.conf"
+ok "the file beats what is built in" says "lease_ms = 2000   # from: file $T/c.conf, line 1" check
+ok "the environment beats the file" says "lease_ms = 3000   # from: environment MSCHED_LEASE_MS" \
+    env MSCHED_LEASE_MS=3000 "$MSSCHEDD" --config "$T/c.conf" --check-config
+ok "a flag beats them all" says "lease_ms = 4000   # from: flag --lease-ms" \
+    env MSCHED_LEASE_MS=3000 "$MSSCHEDD" --config "$T/c.conf" --lease-ms 4000 --check-config
+echo "lease_sm = 2000" >"$T/c.conf"
+ok "an unknown key is refused with the nearest" says "did you mean 'lease_ms'" check
+ok "with status 78" status 78 check
+: >"$T/c.conf"
+ok "a missing file that was named is refused" status 78 "$MSSCHEDD" --config "$T/none.conf" --check-config
+ok "a value out of range is refused with the range" says "1000 to 3600000" check --lease-ms 5
+ok "an unknown flag is refused with the nearest" says "did you mean '--listen'" check --listne x
+ok "a stray word is refused" status 78 check stray
+
+ok "the sample file is legal and changes nothing" bash -c '
+    sed -n "s/^#\([a-z_]* = .*\)/\1/p" "$ROOT/systemd/msschedd.conf" |
+        grep -v "^tls_config\|^tls_password_file\|^tls_c" >"$1/sample.conf" &&
+    [ "$(wc -l <"$1/sample.conf")" -ge 7 ] &&
+    diff <("$MSSCHEDD" --config "$1/sample.conf" --check-config | sed "s/ *#.*//") \
+         <("$MSSCHEDD" --config "$1/c.conf" --check-config | sed "s/ *#.*//")' - "$T"
+
+ok "a public address without certificates is refused" status 78 plain --listen 0.0.0.0:0
+ok "and both ways out are named" says "MS_TLS_CONFIG=/path/to/tls.json" plain --listen 0.0.0.0:0
+ok "the other one" says "MS_ENABLE_SSL=0" plain --listen 0.0.0.0:0
+ok "--tls on without certificates is refused on loopback too" status 78 plain --listen 127.0.0.1:0 --tls on
+
+ok "the dynamic cluster prints its environment" says "MS_WORKER_NUM = 2   # from: environment" \
+    dynamic "$MSSCHEDD" --check-config
+ok "and the built-in timeouts" says "MS_TOPO_TIMEOUT = 1800   # from: built-in" \
+    dynamic "$MSSCHEDD" --check-config
+ok "a missing variable is named" says "MS_WORKER_NUM is not set" \
+    env MS_ROLE=MS_SCHED MS_SCHED_HOST=127.0.0.1 MS_SCHED_PORT=8118 "$MSSCHEDD"
+while read -r variable value part; do
+    ok "$variable=$value is refused with 78" status 78 dynamic env "$variable=$value" "$MSSCHEDD"
+    ok "... and says: $part" says "$part" dynamic env "$variable=$value" "$MSSCHEDD"
+done <<'LIST'
+MS_WORKER_NUM 0 1 to 1024
+MS_WORKER_NUM 1000000 1 to 1024
+MS_WORKER_NUM eight 1 to 1024
+MS_SCHED_PORT 80 1024 to 65535
+MS_SCHED_PORT 8118x 1024 to 65535
+MS_NODE_TIMEOUT 0 1 to 3600 seconds
+MS_TOPO_TIMEOUT soon 1 to 604800 seconds
+MS_ENABLE_RECOVERY 1 cannot recover a job yet
+MS_ENABLE_RECOVERY 2 0 or 1
+MS_DISABLE_HEARTBEAT yes 0 or 1
+MS_ROLE MS_WORKER this program is the scheduler
+MS_ROLE MS_PSERVER no parameter servers
+MS_SERVER_NUM 1 no parameter servers
+MS_ENABLE_SSL 1 MS_TLS_CONFIG=/path/to/tls.json
+MS_TLS_CONFIG /nonexistent.json /nonexistent.json
+MS_SCHED_HOST 192.0.2.1 no interface of this host
+LIST
+finish
