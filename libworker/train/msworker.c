@@ -48,7 +48,7 @@ static const struct ms_setting settings_table[] = {
      "a peer that makes no progress for so long is given up"},
     {"log_level", "--log-level", NULL, MS_SET_ENUM, 0, 0, "error|warning|notice|info|debug", "info",
      0, "what goes to standard error"},
-    {"transport", "--transport", NULL, MS_SET_ENUM, 0, 0, "auto|remote", "auto", 0,
+    {"transport", "--transport", "MSCHED_TRANSPORT", MS_SET_ENUM, 0, 0, "auto|remote", "auto", 0,
      "remote: treat peers of this host as remote ones (for tests and measurements)"},
     {NULL, NULL, NULL, MS_SET_STRING, 0, 0, NULL, NULL, 0, NULL},
 };

@@ -1,0 +1,72 @@
+# train.sh - what the tests that train share: reference weights, runs, losses, digests
+# shellcheck shell=bash
+
+SHARED=${MSCHED_TEST_SHARED:-}
+MAKE_WEIGHTS=$BUILD/tests/tools/make-weights
+export SHARED MAKE_WEIGHTS
+
+need_shared() {
+    [ -n "$SHARED" ] && [ -d "$SHARED/$1" ] || skip_all "no folder $1 in MSCHED_TEST_SHARED"
+}
+
+# run NAME [option]... JOB: msctl run into $T/NAME, output to $T/NAME.out; its exit status
+run() {
+    local name=$1
+    shift
+    timeout -k 10 900 "$MSCTL" run --run-dir "$T/$name" "$@" >"$T/$name.out" 2>&1
+    local status=$?
+    [ $status -eq 0 ] || tail -n 25 "$T/$name.out"
+    return $status
+}
+
+# field NAME KEY: a value of the last line of the run's metrics
+field() {
+    tail -n 1 "$T/$1/metrics.jsonl" | python3 -c 'import json, sys; print(json.load(sys.stdin)[sys.argv[1]])' "$2"
+}
+
+digest() { field "$1" weights_sha256; }
+
+same() {
+    [ -n "$1" ] && [ "$1" = "$2" ] || {
+        echo "$1"
+        echo "$2"
+        return 1
+    }
+}
+
+# digest_of_file PATH: the weights' digest as docs/design.md defines it, by other means
+digest_of_file() {
+    python3 - "$1" <<'PY'
+import hashlib, json, struct, sys
+raw = open(sys.argv[1], "rb").read()
+n = struct.unpack("<Q", raw[:8])[0]
+head = json.loads(raw[8:8 + n])
+sha = hashlib.sha256()
+for name in sorted(k for k in head if k != "__metadata__"):
+    begin, end = head[name]["data_offsets"]
+    sha.update(raw[8 + n + begin:8 + n + end])
+print(sha.hexdigest())
+PY
+}
+
+# losses_match REFERENCE RUN RANKS TOLERANCE: every loss line of every rank against loss[step][rank]
+losses_match() {
+    python3 - "$1" "$T/$2" "$3" "$4" <<'PY'
+import json, re, sys
+want = json.load(open(sys.argv[1]))["loss"]
+ranks, tolerance = int(sys.argv[3]), float(sys.argv[4])
+worst = 0.0
+for rank in range(ranks):
+    text = open(f"{sys.argv[2]}/worker_{rank}.log").read()
+    have = [float(m) for m in re.findall(r"^epoch: \d+ step: \d+, loss is (\S+)$", text, re.M)]
+    if len(have) != len(want):
+        sys.exit(f"rank {rank}: {len(have)} loss lines, {len(want)} expected")
+    for step, loss in enumerate(have):
+        row = want[step]
+        ref = row[rank] if isinstance(row, list) else row
+        worst = max(worst, abs(loss - ref))
+        if not abs(loss - ref) <= tolerance:
+            sys.exit(f"rank {rank} step {step + 1}: loss {loss}, reference {ref}")
+print(f"worst difference {worst:.2e}")
+PY
+}
