@@ -1,0 +1,461 @@
+/* dnnl.c - engine, interned memory descriptors and primitives */
+#include "libworker/plan/dnnl.h"
+
+#include "libworker/plan/dnnl_raw.h"
+#include "proto/macros.h"
+
+#include <oneapi/dnnl/dnnl_debug.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct dn {
+    dnnl_engine_t engine;
+    dnnl_stream_t stream;
+    struct dn_md *mds;
+};
+
+struct dn_pd {
+    dnnl_primitive_desc_t pd;
+    enum dn_kind kind;
+};
+
+struct dn_prim {
+    dnnl_primitive_t prim;
+    int n_args;
+    dnnl_exec_arg_t args[DN_ROLES];
+    enum dn_role roles[DN_ROLES];
+    const struct dn_md *mds[DN_ROLES];
+};
+
+#define BIT(role) (1U << (role))
+
+/* Which arguments a primitive of a kind has; those that its descriptor leaves empty drop out. */
+static const struct kind_row {
+    const char *name;
+    unsigned roles;
+} kinds[DN_KINDS] = {
+    [DN_CONV_FWD] = {"convolution", BIT(DN_SRC) | BIT(DN_WEIGHTS) | BIT(DN_DST)},
+    [DN_CONV_BWD_DATA] = {"convolution backward data",
+                          BIT(DN_DIFF_SRC) | BIT(DN_WEIGHTS) | BIT(DN_DIFF_DST)},
+    [DN_CONV_BWD_WEIGHTS] = {"convolution backward weights",
+                             BIT(DN_SRC) | BIT(DN_DIFF_WEIGHTS) | BIT(DN_DIFF_DST)},
+    [DN_DENSE_FWD] = {"inner product", BIT(DN_SRC) | BIT(DN_WEIGHTS) | BIT(DN_BIAS) | BIT(DN_DST)},
+    [DN_DENSE_BWD_DATA] = {"inner product backward data",
+                           BIT(DN_DIFF_SRC) | BIT(DN_WEIGHTS) | BIT(DN_DIFF_DST)},
+    [DN_DENSE_BWD_WEIGHTS] = {"inner product backward weights", BIT(DN_SRC) | BIT(DN_DIFF_WEIGHTS) |
+                                                                    BIT(DN_DIFF_BIAS) |
+                                                                    BIT(DN_DIFF_DST)},
+    [DN_MAX_POOL_FWD] = {"max pooling", BIT(DN_SRC) | BIT(DN_DST) | BIT(DN_WORKSPACE)},
+    [DN_MAX_POOL_BWD] = {"max pooling backward",
+                         BIT(DN_DIFF_SRC) | BIT(DN_DIFF_DST) | BIT(DN_WORKSPACE)},
+    [DN_AVG_POOL_FWD] = {"average pooling", BIT(DN_SRC) | BIT(DN_DST)},
+    [DN_AVG_POOL_BWD] = {"average pooling backward", BIT(DN_DIFF_SRC) | BIT(DN_DIFF_DST)},
+    [DN_REORDER] = {"reorder", BIT(DN_SRC) | BIT(DN_DST)},
+    [DN_BATCH_NORM_FWD] = {"batch normalisation", BIT(DN_SRC) | BIT(DN_DST) | BIT(DN_MEAN) |
+                                                      BIT(DN_VARIANCE) | BIT(DN_SCALE) |
+                                                      BIT(DN_SHIFT) | BIT(DN_WORKSPACE)},
+    [DN_BATCH_NORM_BWD] = {"batch normalisation backward",
+                           BIT(DN_SRC) | BIT(DN_DIFF_SRC) | BIT(DN_DIFF_DST) | BIT(DN_MEAN) |
+                               BIT(DN_VARIANCE) | BIT(DN_SCALE) | BIT(DN_DIFF_SCALE) |
+                               BIT(DN_DIFF_SHIFT) | BIT(DN_WORKSPACE)},
+    [DN_RELU_FWD] = {"relu", BIT(DN_SRC) | BIT(DN_DST)},
+    [DN_RELU_BWD] = {"relu backward", BIT(DN_SRC) | BIT(DN_DIFF_SRC) | BIT(DN_DIFF_DST)},
+    [DN_ADD] = {"add", BIT(DN_SRC) | BIT(DN_SRC1) | BIT(DN_DST)},
+};
+
+/* How an argument is called in a primitive and where its descriptor is asked for. */
+static const struct role_row {
+    int arg;
+    dnnl_query_t what;
+    int index;
+} roles[DN_ROLES] = {
+    [DN_SRC] = {DNNL_ARG_SRC_0, dnnl_query_src_md, 0},
+    [DN_SRC1] = {DNNL_ARG_SRC_1, dnnl_query_src_md, 1},
+    [DN_WEIGHTS] = {DNNL_ARG_WEIGHTS, dnnl_query_weights_md, 0},
+    [DN_BIAS] = {DNNL_ARG_BIAS, dnnl_query_weights_md, 1},
+    [DN_DST] = {DNNL_ARG_DST, dnnl_query_dst_md, 0},
+    [DN_DIFF_SRC] = {DNNL_ARG_DIFF_SRC, dnnl_query_diff_src_md, 0},
+    [DN_DIFF_WEIGHTS] = {DNNL_ARG_DIFF_WEIGHTS, dnnl_query_diff_weights_md, 0},
+    [DN_DIFF_BIAS] = {DNNL_ARG_DIFF_BIAS, dnnl_query_diff_weights_md, 1},
+    [DN_DIFF_DST] = {DNNL_ARG_DIFF_DST, dnnl_query_diff_dst_md, 0},
+    [DN_WORKSPACE] = {DNNL_ARG_WORKSPACE, dnnl_query_workspace_md, 0},
+    [DN_SCRATCHPAD] = {DNNL_ARG_SCRATCHPAD, dnnl_query_scratchpad_md, 0},
+    /* the vectors of batch norm have no query of one name in both versions: dn_pd_md makes them */
+    [DN_MEAN] = {DNNL_ARG_MEAN, dnnl_query_undef, 0},
+    [DN_VARIANCE] = {DNNL_ARG_VARIANCE, dnnl_query_undef, 0},
+    [DN_SCALE] = {DNNL_ARG_SCALE, dnnl_query_undef, 0},
+    [DN_SHIFT] = {DNNL_ARG_SHIFT, dnnl_query_undef, 0},
+    [DN_DIFF_SCALE] = {DNNL_ARG_DIFF_SCALE, dnnl_query_undef, 0},
+    [DN_DIFF_SHIFT] = {DNNL_ARG_DIFF_SHIFT, dnnl_query_undef, 0},
+};
+
+int dn_create(struct dn **ret, struct ms_err *err)
+{
+    struct dn *dn = calloc(1, sizeof(*dn));
+    if (dn == NULL) {
+        return ms_fail(err, MS_E_NOMEM, "no memory for oneDNN's engine");
+    }
+    dnnl_status_t status = dnnl_engine_create(&dn->engine, dnnl_cpu, 0);
+    if (status == dnnl_success) {
+        status = dnnl_stream_create(&dn->stream, dn->engine, dnnl_stream_default_flags);
+    }
+    if (status != dnnl_success) {
+        dn_destroy(dn);
+        return ms_fail(err, MS_E_UNSUPPORTED, "oneDNN %s: no CPU engine: %s", dn_version(),
+                       dnnl_status2str(status));
+    }
+    *ret = dn;
+    return 0;
+}
+
+void dn_destroy(struct dn *dn)
+{
+    if (dn == NULL) {
+        return;
+    }
+    while (dn->mds != NULL) {
+        struct dn_md *md = dn->mds;
+        dn->mds = md->next;
+        raw_md_free(&md->desc);
+        free(md);
+    }
+    if (dn->stream != NULL) {
+        (void)dnnl_stream_destroy(dn->stream);
+    }
+    if (dn->engine != NULL) {
+        (void)dnnl_engine_destroy(dn->engine);
+    }
+    free(dn);
+}
+
+/* ---- memory descriptors -------------------------------------------------------------------------
+ */
+
+static dnnl_format_tag_t format_tag(int n_dims, enum dn_tag tag)
+{
+    static const dnnl_format_tag_t plain[DN_DIMS_MAX + 1] = {dnnl_format_tag_undef, dnnl_a, dnnl_ab,
+                                                             dnnl_abc, dnnl_abcd};
+    switch (tag) {
+    case DN_ANY:
+        return dnnl_format_tag_any;
+    case DN_PLAIN:
+        return plain[n_dims];
+    case DN_NCHW8C:
+        return n_dims == 4 ? dnnl_nChw8c : dnnl_format_tag_undef;
+    case DN_NCHW16C:
+        return n_dims == 4 ? dnnl_nChw16c : dnnl_format_tag_undef;
+    case DN_NHWC:
+        return n_dims == 4 ? dnnl_nhwc : dnnl_format_tag_undef;
+    case DN_OTHER:
+        break;
+    }
+    return dnnl_format_tag_undef;
+}
+
+/* The first of our layouts that the descriptor is. */
+static enum dn_tag recognise(RAW_VIEW view, int n_dims, const int64_t *dims)
+{
+    static const enum dn_tag tags[] = {DN_PLAIN, DN_NCHW16C, DN_NCHW8C, DN_NHWC};
+    enum dn_tag found = DN_OTHER;
+    for (size_t i = 0; i < MS_ARRAY_SIZE(tags) && found == DN_OTHER; i++) {
+        dnnl_format_tag_t format = format_tag(n_dims, tags[i]);
+        dnnl_memory_desc_t desc;
+        if (format == dnnl_format_tag_undef ||
+            raw_md_by_tag(&desc, n_dims, dims, format) != dnnl_success) {
+            continue;
+        }
+        struct dn_md probe = {.desc = desc};
+        if (dnnl_memory_desc_equal(raw_view(&probe), view)) {
+            found = tags[i];
+        }
+        raw_md_free(&desc);
+    }
+    return found;
+}
+
+static const struct dn_md *find_any(const struct dn *dn, int n_dims, const int64_t *dims)
+{
+    for (const struct dn_md *md = dn->mds; md != NULL; md = md->next) {
+        if (md->tag == DN_ANY && md->n_dims == n_dims &&
+            memcmp(md->dims, dims, (size_t)n_dims * sizeof(*dims)) == 0) {
+            return md;
+        }
+    }
+    return NULL;
+}
+
+static const struct dn_md *find_equal(const struct dn *dn, RAW_VIEW view, size_t bytes)
+{
+    for (const struct dn_md *md = dn->mds; md != NULL; md = md->next) {
+        if (md->tag != DN_ANY && md->bytes == bytes && dnnl_memory_desc_equal(raw_view(md), view)) {
+            return md;
+        }
+    }
+    return NULL;
+}
+
+static const struct dn_md *intern(struct dn *dn, RAW_VIEW view, int any)
+{
+    int64_t dims[DN_DIMS_MAX] = {0};
+    int n_dims = raw_md_dims(view, dims);
+    if (n_dims < 1 || n_dims > DN_DIMS_MAX) {
+        return NULL;
+    }
+    size_t bytes = any ? 0 : dnnl_memory_desc_get_size(view);
+    const struct dn_md *found = any ? find_any(dn, n_dims, dims) : find_equal(dn, view, bytes);
+    if (found != NULL) {
+        return found;
+    }
+    struct dn_md *md = calloc(1, sizeof(*md));
+    if (md == NULL || raw_md_copy(&md->desc, view) != dnnl_success) {
+        free(md);
+        return NULL;
+    }
+    md->bytes = bytes;
+    md->n_dims = n_dims;
+    memcpy(md->dims, dims, sizeof(dims));
+    md->tag = any ? DN_ANY : recognise(view, n_dims, dims);
+    md->next = dn->mds;
+    dn->mds = md;
+    return md;
+}
+
+const struct dn_md *dn_md(struct dn *dn, int n_dims, const int64_t *dims, enum dn_tag tag)
+{
+    if (n_dims < 1 || n_dims > DN_DIMS_MAX) {
+        return NULL;
+    }
+    struct dn_md probe = {0};
+    dnnl_format_tag_t format = format_tag(n_dims, tag);
+    if (format == dnnl_format_tag_undef ||
+        raw_md_by_tag(&probe.desc, n_dims, dims, format) != dnnl_success) {
+        return NULL;
+    }
+    const struct dn_md *md = intern(dn, raw_view(&probe), tag == DN_ANY);
+    raw_md_free(&probe.desc);
+    return md;
+}
+
+const struct dn_md *dn_md_import(struct dn *dn, const struct dn_md *other)
+{
+    return intern(dn, raw_view(other), other->tag == DN_ANY);
+}
+
+size_t dn_md_bytes(const struct dn_md *md)
+{
+    return md->bytes;
+}
+
+int dn_md_n_dims(const struct dn_md *md)
+{
+    return md->n_dims;
+}
+
+const int64_t *dn_md_dims(const struct dn_md *md)
+{
+    return md->dims;
+}
+
+enum dn_tag dn_md_tag(const struct dn_md *md)
+{
+    return md->tag;
+}
+
+const char *dn_md_name(const struct dn_md *md, char *buf, size_t size)
+{
+    snprintf(buf, size, "%s", "other");
+    for (int tag = dnnl_format_tag_any + 1; tag < dnnl_format_tag_last; tag++) {
+        struct dn_md probe = {0};
+        if (raw_md_by_tag(&probe.desc, md->n_dims, md->dims, (dnnl_format_tag_t)tag) !=
+            dnnl_success) {
+            continue;
+        }
+        int equal = dnnl_memory_desc_equal(raw_view(&probe), raw_view(md));
+        raw_md_free(&probe.desc);
+        if (equal) {
+            snprintf(buf, size, "%s", dnnl_fmt_tag2str((dnnl_format_tag_t)tag));
+            break;
+        }
+    }
+    return buf;
+}
+
+/* ---- primitive descriptors ----------------------------------------------------------------------
+ */
+
+static dnnl_status_t make_attr(const struct dn_spec *spec, dnnl_primitive_attr_t *ret)
+{
+    dnnl_primitive_attr_t attr = NULL;
+    dnnl_post_ops_t post_ops = NULL;
+    dnnl_status_t status = dnnl_primitive_attr_create(&attr);
+    if (status == dnnl_success) {
+        status = dnnl_primitive_attr_set_scratchpad_mode(attr, dnnl_scratchpad_mode_user);
+    }
+    if (status == dnnl_success && spec->relu &&
+        (spec->kind == DN_CONV_FWD || spec->kind == DN_DENSE_FWD)) {
+        status = dnnl_post_ops_create(&post_ops);
+        if (status == dnnl_success) {
+            status = raw_append_relu(post_ops);
+        }
+        if (status == dnnl_success) {
+            status = dnnl_primitive_attr_set_post_ops(attr, post_ops);
+        }
+    }
+    if (post_ops != NULL) {
+        (void)dnnl_post_ops_destroy(post_ops);
+    }
+    if (status != dnnl_success && attr != NULL) {
+        (void)dnnl_primitive_attr_destroy(attr);
+        attr = NULL;
+    }
+    *ret = attr;
+    return status;
+}
+
+int dn_pd_create(struct dn *dn, const struct dn_spec *spec, struct dn_pd **ret, struct ms_err *err)
+{
+    struct dn_pd *pd = calloc(1, sizeof(*pd));
+    if (pd == NULL) {
+        return ms_fail(err, MS_E_NOMEM, "no memory for a oneDNN primitive");
+    }
+    pd->kind = spec->kind;
+    dnnl_primitive_attr_t attr = NULL;
+    dnnl_status_t status = make_attr(spec, &attr);
+    if (status == dnnl_success) {
+        status = raw_pd_create(&pd->pd, dn->engine, spec, spec->hint ? spec->hint->pd : NULL, attr);
+        (void)dnnl_primitive_attr_destroy(attr);
+    }
+    if (status != dnnl_success) {
+        free(pd);
+        return ms_fail(err, status == dnnl_out_of_memory ? MS_E_NOMEM : MS_E_UNSUPPORTED,
+                       "oneDNN %s cannot do this %s: %s", dn_version(), kinds[spec->kind].name,
+                       dnnl_status2str(status));
+    }
+    *ret = pd;
+    return 0;
+}
+
+void dn_pd_destroy(struct dn_pd *pd)
+{
+    if (pd != NULL) {
+        (void)dnnl_primitive_desc_destroy(pd->pd);
+        free(pd);
+    }
+}
+
+const struct dn_md *dn_pd_md(struct dn *dn, const struct dn_pd *pd, enum dn_role role)
+{
+    if (roles[role].what == dnnl_query_undef) {
+        RAW_VIEW src = raw_pd_md(pd->pd, dnnl_query_src_md, 0);
+        int64_t dims[DN_DIMS_MAX];
+        return src == NULL || raw_md_dims(src, dims) < 2 ? NULL : dn_md(dn, 1, &dims[1], DN_PLAIN);
+    }
+    RAW_VIEW view = raw_pd_md(pd->pd, roles[role].what, roles[role].index);
+    return view == NULL ? NULL : intern(dn, view, 0);
+}
+
+const char *dn_pd_impl(const struct dn_pd *pd)
+{
+    const char *name = NULL;
+    if (dnnl_primitive_desc_query(pd->pd, dnnl_query_impl_info_str, 0, &name) != dnnl_success) {
+        return "unknown";
+    }
+    return name;
+}
+
+int dn_pd_rank(const struct dn_pd *pd)
+{
+    const char *name = dn_pd_impl(pd);
+    if (strstr(name, "ref") != NULL || strstr(name, "simple") != NULL) {
+        return 0;
+    }
+    int dense = pd->kind == DN_DENSE_FWD || pd->kind == DN_DENSE_BWD_DATA ||
+                pd->kind == DN_DENSE_BWD_WEIGHTS;
+    return strstr(name, "gemm") != NULL && strstr(name, "brgemm") == NULL && !dense ? 1 : 2;
+}
+
+/* ---- primitives ---------------------------------------------------------------------------------
+ */
+
+static int add_args(struct dn *dn, const struct dn_pd *pd, struct dn_prim *prim)
+{
+    for (int role = 0; role < DN_ROLES; role++) {
+        if (((kinds[pd->kind].roles | BIT(DN_SCRATCHPAD)) & BIT(role)) == 0) {
+            continue;
+        }
+        const struct dn_md *md = dn_pd_md(dn, pd, (enum dn_role)role);
+        if (md == NULL || md->bytes == 0) {
+            continue;
+        }
+        int i = prim->n_args;
+        prim->args[i].arg = roles[role].arg;
+        prim->roles[i] = (enum dn_role)role;
+        prim->mds[i] = md;
+        if (dnnl_memory_create(&prim->args[i].memory, raw_view(md), dn->engine, DNNL_MEMORY_NONE) !=
+            dnnl_success) {
+            return MS_E_NOMEM;
+        }
+        prim->n_args++;
+    }
+    return 0;
+}
+
+int dn_prim_create(struct dn *dn, const struct dn_pd *pd, struct dn_prim **ret, struct ms_err *err)
+{
+    struct dn_prim *prim = calloc(1, sizeof(*prim));
+    if (prim == NULL || add_args(dn, pd, prim) != 0) {
+        dn_prim_destroy(prim);
+        return ms_fail(err, MS_E_NOMEM, "no memory for a oneDNN %s", kinds[pd->kind].name);
+    }
+    dnnl_status_t status = dnnl_primitive_create(&prim->prim, pd->pd);
+    if (status != dnnl_success) {
+        dn_prim_destroy(prim);
+        return ms_fail(err, status == dnnl_out_of_memory ? MS_E_NOMEM : MS_E_UNSUPPORTED,
+                       "oneDNN %s cannot create its %s (%s): %s", dn_version(),
+                       kinds[pd->kind].name, dn_pd_impl(pd), dnnl_status2str(status));
+    }
+    *ret = prim;
+    return 0;
+}
+
+void dn_prim_destroy(struct dn_prim *prim)
+{
+    if (prim == NULL) {
+        return;
+    }
+    for (int i = 0; i < prim->n_args; i++) {
+        (void)dnnl_memory_destroy(prim->args[i].memory);
+    }
+    if (prim->prim != NULL) {
+        (void)dnnl_primitive_destroy(prim->prim);
+    }
+    free(prim);
+}
+
+int dn_prim_n_args(const struct dn_prim *prim)
+{
+    return prim->n_args;
+}
+
+enum dn_role dn_prim_role(const struct dn_prim *prim, int arg)
+{
+    return prim->roles[arg];
+}
+
+const struct dn_md *dn_prim_md(const struct dn_prim *prim, int arg)
+{
+    return prim->mds[arg];
+}
+
+int dn_prim_set(struct dn_prim *prim, int arg, void *data)
+{
+    return dnnl_memory_set_data_handle(prim->args[arg].memory, data) == dnnl_success ? 0
+                                                                                     : MS_E_INVALID;
+}
+
+int dn_prim_run(struct dn *dn, struct dn_prim *prim)
+{
+    dnnl_status_t status = dnnl_primitive_execute(prim->prim, dn->stream, prim->n_args, prim->args);
+    return status == dnnl_success ? 0 : MS_E_FAILED;
+}

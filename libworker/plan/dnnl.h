@@ -1,0 +1,128 @@
+/* dnnl.h - oneDNN behind one small interface: the only place that knows 2.x from 3.x
+ *
+ *     dn (engine, stream, memory descriptors) -> dn_pd (what oneDNN would do) -> dn_prim (runs)
+ *
+ * Memory descriptors are interned: two descriptors of one dn are equal if and only if the pointers
+ * are. They belong to the dn and live as long. fp32 throughout. One thread at a time. */
+#ifndef PLAN_DNNL_H
+#define PLAN_DNNL_H
+
+#include "proto/err.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct dn;
+struct dn_md;
+struct dn_pd;
+struct dn_prim;
+
+enum { DN_DIMS_MAX = 4, DN_WINDOW_DIMS = 12 /* the length of oneDNN's own arrays */ };
+
+enum dn_tag {             /* layouts that our own kernels understand */
+              DN_ANY,     /* oneDNN may choose */
+              DN_PLAIN,   /* C order: a, ab, abc, abcd */
+              DN_NCHW8C,  /* channels in blocks of 8, the last one padded with zeros */
+              DN_NCHW16C, /* ... of 16 */
+              DN_NHWC,    /* channels last */
+              DN_OTHER,   /* something else that oneDNN chose */
+};
+
+enum dn_kind {
+    DN_CONV_FWD,
+    DN_CONV_BWD_DATA,
+    DN_CONV_BWD_WEIGHTS,
+    DN_DENSE_FWD,
+    DN_DENSE_BWD_DATA,
+    DN_DENSE_BWD_WEIGHTS,
+    DN_MAX_POOL_FWD,
+    DN_MAX_POOL_BWD,
+    DN_AVG_POOL_FWD,
+    DN_AVG_POOL_BWD,
+    DN_REORDER,
+    /* used by the yardstick of bench/step only: a plan runs kernel_* for these */
+    DN_BATCH_NORM_FWD,
+    DN_BATCH_NORM_BWD,
+    DN_RELU_FWD,
+    DN_RELU_BWD,
+    DN_ADD,
+    DN_KINDS
+};
+
+enum dn_role { /* an argument of a primitive */
+               DN_SRC,
+               DN_SRC1,
+               DN_WEIGHTS,
+               DN_BIAS,
+               DN_DST,
+               DN_DIFF_SRC,
+               DN_DIFF_WEIGHTS,
+               DN_DIFF_BIAS,
+               DN_DIFF_DST,
+               DN_WORKSPACE,
+               DN_SCRATCHPAD,
+               DN_MEAN,
+               DN_VARIANCE,
+               DN_SCALE,
+               DN_SHIFT,
+               DN_DIFF_SCALE,
+               DN_DIFF_SHIFT,
+               DN_ROLES
+};
+
+struct dn_spec {
+    enum dn_kind kind;
+    /* The tensors or, in backward, the gradients in their places: BWD_DATA has src = diff_src and
+     * dst = diff_dst, BWD_WEIGHTS has weights = diff_weights, ... REORDER goes from src to dst. */
+    const struct dn_md *src, *weights, *bias, *dst; /* bias NULL: none */
+    int64_t kernel[DN_WINDOW_DIMS], stride[DN_WINDOW_DIMS];
+    int64_t pad_begin[DN_WINDOW_DIMS], pad_end[DN_WINDOW_DIMS];
+    int relu;      /* forward convolution or dense: ReLU on the way out; batch norm: fused */
+    int inference; /* forward without a backward: no workspace */
+    float epsilon;
+    const struct dn_pd *hint; /* backward: the forward's */
+};
+
+/* Caps the instruction set by oneDNN's name, once in a process; NULL or "" fixes the machine's own.
+ * MS_E_INVALID: no such name; MS_E_UNSUPPORTED: the machine has less; MS_E_REFUSED: another cap
+ * holds already. */
+int dn_isa_set(const char *name, struct ms_err *err);
+/* In effect; before the first plan what this machine has, without fixing it. */
+const char *dn_isa(void);
+const char *dn_version(void);
+
+/* Returns owned. */
+int dn_create(struct dn **ret, struct ms_err *err);
+void dn_destroy(struct dn *dn); /* after its pds and prims; NULL allowed */
+
+/* Borrowed; NULL: no memory or no such layout for these dimensions (blocks need four). */
+const struct dn_md *dn_md(struct dn *dn, int n_dims, const int64_t *dims, enum dn_tag tag);
+/* The same descriptor of another dn. */
+const struct dn_md *dn_md_import(struct dn *dn, const struct dn_md *other);
+size_t dn_md_bytes(const struct dn_md *md); /* padding included */
+int dn_md_n_dims(const struct dn_md *md);
+const int64_t *dn_md_dims(const struct dn_md *md);
+enum dn_tag dn_md_tag(const struct dn_md *md);
+/* oneDNN's name of the layout ("ABcd16b16a") into buf, "other" where it has none; returns buf.
+ * Slow: for descriptions. */
+const char *dn_md_name(const struct dn_md *md, char *buf, size_t size);
+
+/* Returns owned. MS_E_UNSUPPORTED: oneDNN has no implementation for it. */
+int dn_pd_create(struct dn *dn, const struct dn_spec *spec, struct dn_pd **ret, struct ms_err *err);
+void dn_pd_destroy(struct dn_pd *pd); /* NULL allowed */
+/* The descriptor that the implementation wants; NULL where it has no such argument. */
+const struct dn_md *dn_pd_md(struct dn *dn, const struct dn_pd *pd, enum dn_role role);
+const char *dn_pd_impl(const struct dn_pd *pd); /* "jit_1x1:avx512_core"; pd's life */
+/* 0 reference code, 1 matrix product around which a convolution was built, 2 a real one. */
+int dn_pd_rank(const struct dn_pd *pd);
+
+/* Generates the code. Returns owned; independent of pd afterwards. */
+int dn_prim_create(struct dn *dn, const struct dn_pd *pd, struct dn_prim **ret, struct ms_err *err);
+void dn_prim_destroy(struct dn_prim *prim); /* NULL allowed */
+int dn_prim_n_args(const struct dn_prim *prim);
+enum dn_role dn_prim_role(const struct dn_prim *prim, int arg);
+const struct dn_md *dn_prim_md(const struct dn_prim *prim, int arg);
+int dn_prim_set(struct dn_prim *prim, int arg, void *data); /* 0 or MS_E_INVALID */
+int dn_prim_run(struct dn *dn, struct dn_prim *prim);       /* 0 or MS_E_FAILED */
+
+#endif

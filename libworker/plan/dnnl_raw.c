@@ -1,0 +1,255 @@
+/* dnnl_raw.c - the one file with two versions: oneDNN 2.x and 3.x */
+#include "libworker/plan/dnnl_raw.h"
+
+enum { BN_FLAGS = dnnl_use_scale | dnnl_use_shift };
+
+static unsigned bn_flags(const struct dn_spec *s)
+{
+    return s->relu ? (unsigned)BN_FLAGS | (unsigned)dnnl_fuse_norm_relu : (unsigned)BN_FLAGS;
+}
+
+static dnnl_prop_kind_t forward_prop(const struct dn_spec *s)
+{
+    return s->inference ? dnnl_forward_inference : dnnl_forward_training;
+}
+
+static dnnl_alg_kind_t pool_alg(const struct dn_spec *s)
+{
+    int max = s->kind == DN_MAX_POOL_FWD || s->kind == DN_MAX_POOL_BWD;
+    return max ? dnnl_pooling_max : dnnl_pooling_avg_exclude_padding;
+}
+
+#if DNNL_VERSION_MAJOR >= 3
+
+RAW_VIEW raw_view(const struct dn_md *md)
+{
+    return md == NULL ? NULL : md->desc;
+}
+
+dnnl_status_t raw_md_by_tag(dnnl_memory_desc_t *ret, int n_dims, const int64_t *dims,
+                            dnnl_format_tag_t tag)
+{
+    return dnnl_memory_desc_create_with_tag(ret, n_dims, dims, dnnl_f32, tag);
+}
+
+dnnl_status_t raw_md_copy(dnnl_memory_desc_t *ret, RAW_VIEW from)
+{
+    return dnnl_memory_desc_clone(ret, from);
+}
+
+void raw_md_free(dnnl_memory_desc_t *desc)
+{
+    (void)dnnl_memory_desc_destroy(*desc);
+}
+
+int raw_md_dims(RAW_VIEW view, int64_t *dims)
+{
+    int n_dims = 0;
+    const dnnl_dims_t *from = NULL;
+    if (dnnl_memory_desc_query(view, dnnl_query_ndims_s32, &n_dims) != dnnl_success ||
+        dnnl_memory_desc_query(view, dnnl_query_dims, &from) != dnnl_success) {
+        return 0;
+    }
+    for (int d = 0; d < n_dims && d < DN_DIMS_MAX; d++) {
+        dims[d] = (*from)[d];
+    }
+    return n_dims;
+}
+
+RAW_VIEW raw_pd_md(const_dnnl_primitive_desc_t pd, dnnl_query_t what, int index)
+{
+    RAW_VIEW view = dnnl_primitive_desc_query_md(pd, what, index);
+    int64_t dims[DN_DIMS_MAX];
+    return view == NULL || raw_md_dims(view, dims) == 0 ? NULL : view;
+}
+
+dnnl_status_t raw_append_relu(dnnl_post_ops_t post_ops)
+{
+    return dnnl_post_ops_append_eltwise(post_ops, dnnl_eltwise_relu, 0.0F, 0.0F);
+}
+
+dnnl_status_t raw_pd_create(dnnl_primitive_desc_t *ret, dnnl_engine_t engine,
+                            const struct dn_spec *s, const_dnnl_primitive_desc_t hint,
+                            const_dnnl_primitive_attr_t attr)
+{
+    static const dnnl_dims_t zero = {0};
+    RAW_VIEW src = raw_view(s->src);
+    RAW_VIEW weights = raw_view(s->weights);
+    RAW_VIEW bias = raw_view(s->bias);
+    RAW_VIEW dst = raw_view(s->dst);
+    dnnl_alg_kind_t conv = dnnl_convolution_direct;
+    switch (s->kind) {
+    case DN_CONV_FWD:
+        return dnnl_convolution_forward_primitive_desc_create(ret, engine, forward_prop(s), conv,
+                                                              src, weights, bias, dst, s->stride,
+                                                              zero, s->pad_begin, s->pad_end, attr);
+    case DN_CONV_BWD_DATA:
+        return dnnl_convolution_backward_data_primitive_desc_create(
+            ret, engine, conv, src, weights, dst, s->stride, zero, s->pad_begin, s->pad_end, hint,
+            attr);
+    case DN_CONV_BWD_WEIGHTS:
+        return dnnl_convolution_backward_weights_primitive_desc_create(
+            ret, engine, conv, src, weights, bias, dst, s->stride, zero, s->pad_begin, s->pad_end,
+            hint, attr);
+    case DN_DENSE_FWD:
+        return dnnl_inner_product_forward_primitive_desc_create(ret, engine, forward_prop(s), src,
+                                                                weights, bias, dst, attr);
+    case DN_DENSE_BWD_DATA:
+        return dnnl_inner_product_backward_data_primitive_desc_create(ret, engine, src, weights,
+                                                                      dst, hint, attr);
+    case DN_DENSE_BWD_WEIGHTS:
+        return dnnl_inner_product_backward_weights_primitive_desc_create(ret, engine, src, weights,
+                                                                         bias, dst, hint, attr);
+    case DN_MAX_POOL_FWD:
+    case DN_AVG_POOL_FWD:
+        return dnnl_pooling_forward_primitive_desc_create(ret, engine, forward_prop(s), pool_alg(s),
+                                                          src, dst, s->stride, s->kernel, zero,
+                                                          s->pad_begin, s->pad_end, attr);
+    case DN_MAX_POOL_BWD:
+    case DN_AVG_POOL_BWD:
+        return dnnl_pooling_backward_primitive_desc_create(ret, engine, pool_alg(s), src, dst,
+                                                           s->stride, s->kernel, zero, s->pad_begin,
+                                                           s->pad_end, hint, attr);
+    case DN_REORDER:
+        return dnnl_reorder_primitive_desc_create(ret, src, engine, dst, engine, attr);
+    case DN_BATCH_NORM_FWD:
+        return dnnl_batch_normalization_forward_primitive_desc_create(
+            ret, engine, forward_prop(s), src, dst, s->epsilon, bn_flags(s), attr);
+    case DN_BATCH_NORM_BWD:
+        return dnnl_batch_normalization_backward_primitive_desc_create(
+            ret, engine, dnnl_backward, src, dst, src, s->epsilon, bn_flags(s), hint, attr);
+    case DN_RELU_FWD:
+        return dnnl_eltwise_forward_primitive_desc_create(
+            ret, engine, forward_prop(s), dnnl_eltwise_relu, src, dst, 0.0F, 0.0F, attr);
+    case DN_RELU_BWD:
+        return dnnl_eltwise_backward_primitive_desc_create(ret, engine, dnnl_eltwise_relu, src, dst,
+                                                           src, 0.0F, 0.0F, hint, attr);
+    case DN_ADD:
+        return dnnl_binary_primitive_desc_create(ret, engine, dnnl_binary_add, src, src, dst, attr);
+    case DN_KINDS:
+        break;
+    }
+    return dnnl_invalid_arguments;
+}
+
+#else /* 2.x */
+
+RAW_VIEW raw_view(const struct dn_md *md)
+{
+    return md == NULL ? NULL : &md->desc;
+}
+
+dnnl_status_t raw_md_by_tag(dnnl_memory_desc_t *ret, int n_dims, const int64_t *dims,
+                            dnnl_format_tag_t tag)
+{
+    return dnnl_memory_desc_init_by_tag(ret, n_dims, dims, dnnl_f32, tag);
+}
+
+dnnl_status_t raw_md_copy(dnnl_memory_desc_t *ret, RAW_VIEW from)
+{
+    *ret = *from;
+    return dnnl_success;
+}
+
+void raw_md_free(dnnl_memory_desc_t *desc)
+{
+    (void)desc;
+}
+
+int raw_md_dims(RAW_VIEW view, int64_t *dims)
+{
+    for (int d = 0; d < view->ndims && d < DN_DIMS_MAX; d++) {
+        dims[d] = view->dims[d];
+    }
+    return view->ndims;
+}
+
+RAW_VIEW raw_pd_md(const_dnnl_primitive_desc_t pd, dnnl_query_t what, int index)
+{
+    RAW_VIEW view = dnnl_primitive_desc_query_md(pd, what, index);
+    return view == NULL || view->ndims == 0 ? NULL : view;
+}
+
+dnnl_status_t raw_append_relu(dnnl_post_ops_t post_ops)
+{
+    return dnnl_post_ops_append_eltwise(post_ops, 1.0F, dnnl_eltwise_relu, 0.0F, 0.0F);
+}
+
+/* 2.x first fills a descriptor of the operation; its descriptors have no common type. */
+union raw_op {
+    dnnl_convolution_desc_t conv;
+    dnnl_inner_product_desc_t dense;
+    dnnl_pooling_desc_t pool;
+    dnnl_batch_normalization_desc_t norm;
+    dnnl_eltwise_desc_t eltwise;
+    dnnl_binary_desc_t binary;
+};
+
+static dnnl_status_t init_op(union raw_op *op, const struct dn_spec *s)
+{
+    RAW_VIEW src = raw_view(s->src);
+    RAW_VIEW weights = raw_view(s->weights);
+    RAW_VIEW bias = raw_view(s->bias);
+    RAW_VIEW dst = raw_view(s->dst);
+    dnnl_alg_kind_t conv = dnnl_convolution_direct;
+    switch (s->kind) {
+    case DN_CONV_FWD:
+        return dnnl_convolution_forward_desc_init(&op->conv, forward_prop(s), conv, src, weights,
+                                                  bias, dst, s->stride, s->pad_begin, s->pad_end);
+    case DN_CONV_BWD_DATA:
+        return dnnl_convolution_backward_data_desc_init(&op->conv, conv, src, weights, dst,
+                                                        s->stride, s->pad_begin, s->pad_end);
+    case DN_CONV_BWD_WEIGHTS:
+        return dnnl_convolution_backward_weights_desc_init(&op->conv, conv, src, weights, bias, dst,
+                                                           s->stride, s->pad_begin, s->pad_end);
+    case DN_DENSE_FWD:
+        return dnnl_inner_product_forward_desc_init(&op->dense, forward_prop(s), src, weights, bias,
+                                                    dst);
+    case DN_DENSE_BWD_DATA:
+        return dnnl_inner_product_backward_data_desc_init(&op->dense, src, weights, dst);
+    case DN_DENSE_BWD_WEIGHTS:
+        return dnnl_inner_product_backward_weights_desc_init(&op->dense, src, weights, bias, dst);
+    case DN_MAX_POOL_FWD:
+    case DN_AVG_POOL_FWD:
+        return dnnl_pooling_forward_desc_init(&op->pool, forward_prop(s), pool_alg(s), src, dst,
+                                              s->stride, s->kernel, s->pad_begin, s->pad_end);
+    case DN_MAX_POOL_BWD:
+    case DN_AVG_POOL_BWD:
+        return dnnl_pooling_backward_desc_init(&op->pool, pool_alg(s), src, dst, s->stride,
+                                               s->kernel, s->pad_begin, s->pad_end);
+    case DN_BATCH_NORM_FWD:
+        return dnnl_batch_normalization_forward_desc_init(&op->norm, forward_prop(s), src,
+                                                          s->epsilon, bn_flags(s));
+    case DN_BATCH_NORM_BWD:
+        return dnnl_batch_normalization_backward_desc_init(&op->norm, dnnl_backward, dst, src,
+                                                           s->epsilon, bn_flags(s));
+    case DN_RELU_FWD:
+        return dnnl_eltwise_forward_desc_init(&op->eltwise, forward_prop(s), dnnl_eltwise_relu, src,
+                                              0.0F, 0.0F);
+    case DN_RELU_BWD:
+        return dnnl_eltwise_backward_desc_init(&op->eltwise, dnnl_eltwise_relu, dst, src, 0.0F,
+                                               0.0F);
+    case DN_ADD:
+        return dnnl_binary_desc_init(&op->binary, dnnl_binary_add, src, src, dst);
+    case DN_REORDER:
+    case DN_KINDS:
+        break;
+    }
+    return dnnl_invalid_arguments;
+}
+
+dnnl_status_t raw_pd_create(dnnl_primitive_desc_t *ret, dnnl_engine_t engine,
+                            const struct dn_spec *spec, const_dnnl_primitive_desc_t hint,
+                            const_dnnl_primitive_attr_t attr)
+{
+    if (spec->kind == DN_REORDER) {
+        return dnnl_reorder_primitive_desc_create(ret, raw_view(spec->src), engine,
+                                                  raw_view(spec->dst), engine, attr);
+    }
+    union raw_op op;
+    dnnl_status_t status = init_op(&op, spec);
+    return status != dnnl_success ? status
+                                  : dnnl_primitive_desc_create(ret, &op, attr, engine, hint);
+}
+
+#endif

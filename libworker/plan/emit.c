@@ -1,0 +1,184 @@
+/* emit.c - steps, buffers and layout changes: what lowering writes down */
+#include "libworker/plan/internal.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Room for one more in a growing array; NULL: no memory (the array is as it was). */
+static void *grow(void *items, int count, int *cap, size_t size)
+{
+    if (count < *cap) {
+        return items;
+    }
+    int wanted = *cap == 0 ? 64 : *cap * 2;
+    void *more = realloc(items, (size_t)wanted * size);
+    *cap = more == NULL ? *cap : wanted;
+    return more;
+}
+
+int emit_buffer(struct plan *plan, size_t bytes, struct ms_err *err)
+{
+    void *more = grow(plan->buffers, plan->n_buffers, &plan->cap_buffers, sizeof(*plan->buffers));
+    if (more == NULL) {
+        return ms_fail(err, MS_E_NOMEM, "plan: no memory for buffer %d", plan->n_buffers);
+    }
+    plan->buffers = more;
+    plan->buffers[plan->n_buffers] = (struct buffer){.bytes = bytes};
+    return plan->n_buffers++;
+}
+
+struct step *emit_step(struct plan *plan, enum step_kind kind, int op, int n_operands,
+                       struct ms_err *err)
+{
+    void *more = grow(plan->steps, plan->n_steps, &plan->cap_steps, sizeof(*plan->steps));
+    if (more == NULL) {
+        (void)ms_fail(err, MS_E_NOMEM, "plan: no memory for step %d", plan->n_steps);
+        return NULL;
+    }
+    plan->steps = more;
+    struct step *step = &plan->steps[plan->n_steps++];
+    *step = (struct step){.kind = kind, .op = op, .n_operands = n_operands};
+    return step;
+}
+
+int emit_primitive(struct plan *plan, int op, const struct dn_spec *spec, const struct dn_pd *pd,
+                   const struct operand args[DN_ROLES], struct ms_err *err)
+{
+    struct dn_prim *prim = NULL;
+    int rc = dn_prim_create(plan->dn, pd, &prim, err);
+    if (rc < 0) {
+        return rc;
+    }
+    int n_args = dn_prim_n_args(prim);
+    int scratch = -1;
+    for (int i = 0; i < n_args; i++) {
+        if (dn_prim_role(prim, i) == DN_SCRATCHPAD) {
+            scratch = emit_buffer(plan, dn_md_bytes(dn_prim_md(prim, i)), err);
+            rc = scratch < 0 ? scratch : rc;
+        }
+    }
+    struct step *step = rc < 0 ? NULL : emit_step(plan, STEP_PRIMITIVE, op, n_args, err);
+    if (step == NULL) {
+        dn_prim_destroy(prim);
+        return rc < 0 ? rc : MS_E_NOMEM;
+    }
+    for (int i = 0; i < n_args; i++) {
+        enum dn_role role = dn_prim_role(prim, i);
+        step->operands[i] =
+            role == DN_SCRATCHPAD ? (struct operand){PLACE_ARENA, scratch} : args[role];
+    }
+    step->prim = prim;
+    step->prim_kind = spec->kind;
+    snprintf(step->impl, sizeof(step->impl), "%s", dn_pd_impl(pd));
+    return 0;
+}
+
+int emit_reorder(struct plan *plan, int op, struct operand from, const struct dn_md *from_md,
+                 struct operand to, const struct dn_md *to_md, struct ms_err *err)
+{
+    struct dn_spec spec = {.kind = DN_REORDER, .src = from_md, .dst = to_md};
+    struct dn_pd *pd = NULL;
+    int rc = dn_pd_create(plan->dn, &spec, &pd, err);
+    if (rc < 0) {
+        return rc;
+    }
+    struct operand args[DN_ROLES] = {[DN_SRC] = from, [DN_DST] = to};
+    rc = emit_primitive(plan, op, &spec, pd, args, err);
+    dn_pd_destroy(pd);
+    plan->reorders += rc == 0;
+    return rc;
+}
+
+/* A flattened image is held as an image still; a layer of rows holds rows. Where the two meet, both
+ * are taken in C order, in which they are the same bytes. */
+static int as_rows(struct plan *plan, int op, struct operand *at, const struct dn_md **md,
+                   struct ms_err *err)
+{
+    const struct dn_md *plain = dn_md(plan->dn, dn_md_n_dims(*md), dn_md_dims(*md), DN_PLAIN);
+    int rc = plain == NULL ? ms_fail(err, MS_E_NOMEM, "plan: no memory for a layout")
+                           : emit_as(plan, op, *at, *md, plain, at, err);
+    *md = rc == 0 ? plain : *md;
+    return rc;
+}
+
+int emit_as(struct plan *plan, int op, struct operand at, const struct dn_md *md,
+            const struct dn_md *to, struct operand *ret, struct ms_err *err)
+{
+    int rc = 0;
+    if (dn_md_n_dims(md) != dn_md_n_dims(to)) {
+        rc = as_rows(plan, op, &at, &md, err);
+        md = dn_md(plan->dn, dn_md_n_dims(to), dn_md_dims(to), DN_PLAIN);
+        if (rc < 0 || md == NULL) {
+            return rc < 0 ? rc : ms_fail(err, MS_E_NOMEM, "plan: no memory for a layout");
+        }
+    }
+    if (md == to || emit_padded(plan, md) == emit_padded(plan, to)) {
+        *ret = at;
+        return 0;
+    }
+    int buffer = emit_buffer(plan, dn_md_bytes(to), err);
+    if (buffer < 0) {
+        return buffer;
+    }
+    struct operand copy = {PLACE_ARENA, buffer};
+    rc = emit_reorder(plan, op, at, md, copy, to, err);
+    if (rc == 0) {
+        *ret = copy;
+    }
+    return rc;
+}
+
+int emit_value(struct plan *plan, int tensor, const struct dn_md *md, struct ms_err *err)
+{
+    int buffer = emit_buffer(plan, dn_md_bytes(md), err);
+    if (buffer < 0) {
+        return buffer;
+    }
+    plan->values[tensor] = (struct plan_value){{PLACE_ARENA, buffer}, md};
+    return 0;
+}
+
+int64_t emit_md_floats(const struct dn_md *md)
+{
+    return (int64_t)(dn_md_bytes(md) / sizeof(float));
+}
+
+static int64_t block_of(enum dn_tag tag)
+{
+    return tag == DN_NCHW16C ? 16 : tag == DN_NCHW8C ? 8 : 1;
+}
+
+const struct dn_md *emit_padded(struct plan *plan, const struct dn_md *md)
+{
+    int64_t block = block_of(dn_md_tag(md));
+    const int64_t *from = dn_md_dims(md);
+    if (block == 1 || from[1] % block == 0) {
+        return md;
+    }
+    int64_t dims[DN_DIMS_MAX] = {from[0], (from[1] + block - 1) / block * block, from[2], from[3]};
+    const struct dn_md *padded = dn_md(plan->dn, 4, dims, dn_md_tag(md));
+    return padded != NULL && dn_md_bytes(padded) == dn_md_bytes(md) ? padded : md;
+}
+
+const struct dn_md *emit_rows(struct plan *plan, const struct dn_md *md)
+{
+    const int64_t *dims = dn_md_dims(md);
+    int64_t rows[2] = {dims[0], emit_md_floats(md) / dims[0]};
+    return dn_md(plan->dn, 2, rows, DN_PLAIN);
+}
+
+struct kernel_layout emit_bn_layout(const struct dn_md *md)
+{
+    const int64_t *dims = dn_md_dims(md);
+    struct kernel_layout layout = {.n = dims[0], .spatial = 1, .channels = dims[1]};
+    for (int d = 2; d < dn_md_n_dims(md); d++) {
+        layout.spatial *= dims[d];
+    }
+    int64_t block = block_of(dn_md_tag(md));
+    /* With one position a channel, nchw is nhwc, whose rows are long. */
+    int channels_last = dn_md_tag(md) == DN_NHWC || (block == 1 && layout.spatial == 1);
+    layout.block = channels_last ? dims[1] : block;
+    layout.n_blocks = channels_last ? 1 : (dims[1] + block - 1) / block;
+    return layout;
+}

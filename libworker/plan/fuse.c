@@ -1,0 +1,145 @@
+/* fuse.c - which ops run in one step
+ *
+ *     forward    conv | dense -> relu           post-op of the primitive
+ *                bn -> relu                     one pass
+ *                bn -> add -> relu, bn -> add   one pass, the other summand is its residual
+ *                add -> relu                    one pass
+ *     backward   relu_bwd -> bn_bwd             the mask is applied inside
+ *     loss       loss, its gradient             one pass
+ *
+ * An op joins its producer only where nobody else reads the tensor between them. */
+#include "libworker/plan/internal.h"
+
+#include <stdlib.h>
+
+struct readers { /* of one tensor */
+    int count, first;
+};
+
+static void count_readers(const struct plan *plan, int n_ops, struct readers *readers)
+{
+    for (int i = 0; i < graph_n_tensors(plan->graph); i++) {
+        readers[i] = (struct readers){0, -1};
+    }
+    for (int i = 0; i < n_ops; i++) {
+        const struct op *op = graph_op(plan->graph, i);
+        for (int k = 0; k < op->n_in; k++) {
+            struct readers *r = &readers[op->in[k]];
+            r->first = r->count == 0 ? i : r->first;
+            r->count++;
+        }
+    }
+}
+
+/* The op of this kind that alone reads the tensor, or -1. */
+static int only_reader(const struct plan *plan, const struct readers *readers, int tensor,
+                       enum op_kind kind)
+{
+    const struct readers *r = &readers[tensor];
+    return r->count == 1 && graph_op(plan->graph, r->first)->kind == kind ? r->first : -1;
+}
+
+static void join_relu(struct plan *plan, const struct readers *readers, struct fusion *fusion)
+{
+    fusion->relu = only_reader(plan, readers, fusion->out, OP_RELU);
+    if (fusion->relu >= 0) {
+        plan->fusions[fusion->relu].skip = 1;
+        fusion->out = graph_op(plan->graph, fusion->relu)->out[0];
+    }
+}
+
+static void join_add(struct plan *plan, const struct readers *readers, int op_index)
+{
+    struct fusion *fusion = &plan->fusions[op_index];
+    int index = only_reader(plan, readers, fusion->out, OP_ADD);
+    if (index < 0 || plan->fusions[index].skip) {
+        return;
+    }
+    const struct op *add = graph_op(plan->graph, index);
+    int other = add->in[0] == fusion->out ? add->in[1] : add->in[0];
+    if (graph_tensor(plan->graph, other)->producer > op_index) {
+        return; /* not there yet when this op runs: the other summand may take the add */
+    }
+    fusion->add = index;
+    fusion->residual = other;
+    fusion->out = add->out[0];
+    plan->fusions[index].skip = 1;
+}
+
+static void join_mask(struct plan *plan, const struct readers *readers, int op_index)
+{
+    const struct op *relu_bwd = graph_op(plan->graph, op_index);
+    const struct readers *r = &readers[relu_bwd->out[0]];
+    if (r->count == 0) {
+        return;
+    }
+    const struct op *bn_bwd = graph_op(plan->graph, r->first);
+    if (bn_bwd->kind != OP_BATCH_NORM_BWD || bn_bwd->in[1] != relu_bwd->out[0]) {
+        return;
+    }
+    const struct fusion *forward = &plan->fusions[bn_bwd->forward];
+    struct fusion *fusion = &plan->fusions[r->first];
+    int own = forward->relu == relu_bwd->forward && forward->add < 0;
+    fusion->relu_bwd = op_index;
+    fusion->mask = own && r->count == 1 ? 1 : 2;
+    fusion->keep_dz = r->count > 1;
+    plan->fusions[op_index].skip = 1;
+}
+
+static void join_loss(struct plan *plan, int op_index)
+{
+    const struct op *op = graph_op(plan->graph, op_index);
+    plan->fusions[op->forward].gradient = op->out[0];
+    plan->fusions[op_index].skip = 1;
+}
+
+static void join(struct plan *plan, const struct readers *readers, int i)
+{
+    struct fusion *fusion = &plan->fusions[i];
+    if (fusion->skip) {
+        return;
+    }
+    switch (graph_op(plan->graph, i)->kind) {
+    case OP_BATCH_NORM:
+        join_add(plan, readers, i);
+        join_relu(plan, readers, fusion);
+        break;
+    case OP_CONV2D:
+    case OP_DENSE:
+    case OP_ADD:
+        join_relu(plan, readers, fusion);
+        break;
+    case OP_RELU_BWD:
+        join_mask(plan, readers, i);
+        break;
+    case OP_SOFTMAX_CE_BWD:
+    case OP_MSE_BWD:
+        join_loss(plan, i);
+        break;
+    default:
+        break;
+    }
+}
+
+int plan_fuse(struct plan *plan, struct ms_err *err)
+{
+    int n_all = graph_n_ops(plan->graph);
+    int n_ops = plan->options.training ? n_all : plan->n_forward_ops;
+    struct readers *readers = malloc(((size_t)graph_n_tensors(plan->graph) + 1) * sizeof(*readers));
+    plan->fusions = calloc((size_t)n_all + 1, sizeof(*plan->fusions));
+    if (readers == NULL || plan->fusions == NULL) {
+        free(readers);
+        return ms_fail(err, MS_E_NOMEM, "plan: no memory for %d ops", n_all);
+    }
+    count_readers(plan, n_ops, readers);
+    for (int i = 0; i < n_all; i++) {
+        plan->fusions[i] = (struct fusion){.relu = -1, .add = -1, .residual = -1, .relu_bwd = -1};
+        plan->fusions[i].gradient = -1;
+        plan->fusions[i].out = graph_op(plan->graph, i)->out[0];
+    }
+    for (int i = 0; i < n_ops; i++) {
+        join(plan, readers, i);
+    }
+    free(readers);
+    return 0;
+}

@@ -1,0 +1,226 @@
+/* internal.h - the inside of a plan, for the files of this room (and the tests of its memory)
+ *
+ *     fuse.c      graph            -> which ops run together
+ *     lower.c     ops              -> steps, with operands that name a place, not an address
+ *     params.c    parameters       -> places in the flat buffers, buckets, logical layout
+ *     memory.c    steps            -> recompute, lifetimes, offsets in the arena
+ *     step.c      steps + pointers -> a run
+ */
+#ifndef PLAN_INTERNAL_H
+#define PLAN_INTERNAL_H
+
+#include "libworker/kernel/kernel.h"
+#include "libworker/plan/dnnl.h"
+#include "libworker/plan/plan.h"
+
+enum {
+    PLAN_ALIGN = 64,   /* bytes: a cache line and a vector of AVX-512 */
+    PLAN_LANES = 16,   /* ... in floats */
+    PLAN_OPERANDS = 12 /* kernel_bn_backward has eleven */
+};
+
+enum place { /* where the bytes of an operand are; index says which */
+             PLACE_NONE,
+             PLACE_DATA,     /* the caller's batch */
+             PLACE_LABEL,    /* ... and its labels */
+             PLACE_WEIGHTS,  /* index: parameter */
+             PLACE_EXCHANGE, /* index: parameter; its gradient */
+             PLACE_MOVING,   /* index: statistic; its moving state */
+             PLACE_STATS,    /* index: statistic; the copy that backward reads, because the exchange
+                                buffer's is summed over ranks while backward runs */
+             PLACE_ARENA,    /* index: buffer */
+};
+
+struct operand {
+    enum place place;
+    int index;
+};
+
+struct plan_value { /* a graph tensor as the plan holds it */
+    struct operand at;
+    const struct dn_md *md; /* NULL: vectors (gamma, a gradient of beta, a statistic) */
+};
+
+struct plan_param {
+    int tensor; /* of this plan's graph */
+    size_t offset, count;
+    /* NULL until an op has fixed the layout; vectors never get one. */
+    const struct dn_md *md;
+    int n_dims;
+    int64_t dims[DN_DIMS_MAX]; /* as the kernels see them: input channels may be padded */
+    /* A dense layer reads an image's bytes as they lie, as one long row: its weight's columns are
+     * permuted alike, by way of this layout of (out, c, h, w). DN_ANY: not an image. */
+    enum dn_tag via;
+    int64_t via_dims[DN_DIMS_MAX];
+};
+
+struct plan_stat {
+    int state, stat; /* tensors */
+    size_t offset, count;
+};
+
+enum step_kind {
+    STEP_PRIMITIVE,
+    STEP_CLEAR_STATS,
+    STEP_PUBLISH_STATS,
+    STEP_BN_TRAIN,
+    STEP_BN_APPLY,
+    STEP_BN_BACKWARD,
+    STEP_RELU,
+    STEP_RELU_BACKWARD,
+    STEP_ADD,
+    STEP_ADD_RELU,
+    STEP_SOFTMAX_CE,
+    STEP_MSE,
+    STEP_KINDS
+};
+
+/* Operands by position. */
+enum { BN_X, BN_GAMMA, BN_BETA, BN_MEAN, BN_VARIANCE, BN_RESIDUAL, BN_Y };
+enum { /* BN_X .. BN_VARIANCE as above */
+       BNB_Y = 5,
+       BNB_DY,
+       BNB_DX,
+       BNB_DZ,
+       BNB_DGAMMA,
+       BNB_DBETA,
+};
+enum { ELT_A, ELT_B, ELT_Y }; /* relu: A, Y; relu backward: A = y, B = dy, Y = dx */
+enum { LOSS_LOGITS, LOSS_LABELS, LOSS_GRADIENT };
+
+struct step {
+    enum step_kind kind;
+    int op;      /* graph op, -1: the plan's own */
+    int is_copy; /* a batch norm that is made again for backward */
+    struct operand operands[PLAN_OPERANDS];
+    void *ptr[PLAN_OPERANDS]; /* after bind; the batch's are set a step */
+    int n_operands;
+    /* primitives */
+    struct dn_prim *prim;
+    enum dn_kind prim_kind;
+    char impl[40];
+    /* batch norm */
+    struct kernel_layout layout;
+    double epsilon;
+    int relu;
+    /* elementwise: floats; losses: rows and columns */
+    size_t count;
+    int64_t rows, columns;
+};
+
+struct buffer { /* a piece of the arena */
+    size_t bytes;
+    int first, last; /* steps; last < first: unused */
+    int root;        /* shares the bytes of this buffer; itself if it has its own */
+    size_t offset;
+};
+
+struct fusion { /* an op's part in a fused step */
+    int skip;   /* runs inside another op's step */
+    int relu;   /* forward: ReLU op that runs inside this one, -1 */
+    int add;    /* batch norm: the add, -1 */
+    int residual;
+    int out;      /* tensor that the step writes in the end */
+    int relu_bwd; /* batch norm backward: the RELU_BWD inside, -1 */
+    int mask;     /* ... 1: from the recomputed pre-activation, 2: from y */
+    int keep_dz;  /* ... somebody else reads the masked gradient */
+    int gradient; /* loss: tensor of its gradient, -1 */
+};
+
+struct plan {
+    const struct graph *graph;
+    struct plan_options options;
+    struct dn *dn;
+    int n_forward_ops;
+
+    struct fusion *fusions;       /* per op; while lowering */
+    struct plan_value *values;    /* per tensor; while lowering */
+    struct dn_pd **hints;         /* per op: forward descriptors; while lowering */
+    int *workspaces;              /* per op: buffer; while lowering */
+    const struct dn_md **sources; /* per op: what a dense layer read; while lowering */
+    int *share_of; /* per tensor: the parameter whose gradient it is a part of; while lowering */
+
+    struct plan_param *params; /* in the order of offsets */
+    int n_params;
+    int *param_of; /* per tensor: index into params, -1 */
+    struct plan_stat *stats;
+    int n_stats;
+    int *stat_of; /* per tensor (stat or state) */
+    size_t stats_count, weights_count;
+
+    struct step *steps;
+    int n_steps, cap_steps;
+    int n_forward_steps;
+    struct buffer *buffers;
+    int n_buffers, cap_buffers;
+    int stats_buffer; /* -1: none */
+    size_t arena_bytes;
+    int n_copies;
+    uint64_t reorders;
+
+    struct plan_bucket *buckets;
+    int *bucket_step; /* the bucket is complete after this step */
+    int n_buckets;
+
+    int *batch_steps; /* those that touch the caller's batch */
+    int n_batch_steps;
+    struct plan_buffers bound;
+    int is_bound;
+    int64_t rows;    /* evaluation: rows that count */
+    double loss;     /* of the last run: mean over the rows that count */
+    int64_t correct; /* evaluation */
+    double *seconds; /* a step's time is added here; NULL (default): not measured */
+};
+
+/* fuse.c: fills plan->fusions. */
+int plan_fuse(struct plan *plan, struct ms_err *err);
+
+/* lower.c, lower_conv.c, lower_bwd.c: the steps of an op. */
+int lower_forward(struct plan *plan, int op, struct ms_err *err);
+int lower_conv(struct plan *plan, int op, struct ms_err *err);
+int lower_dense(struct plan *plan, int op, struct ms_err *err);
+int lower_backward(struct plan *plan, int op, struct ms_err *err);
+void lower_window(const struct op *op, struct dn_spec *spec);
+/* NULL where oneDNN has nothing. */
+struct dn_pd *lower_try(struct plan *plan, const struct dn_spec *spec);
+/* The weights of a parameter in the layout that a primitive wants. */
+int lower_weights(struct plan *plan, int op, int param, const struct dn_md *want,
+                  struct operand *ret, struct ms_err *err);
+/* Makes a tensor's value be in layout `to` from here on. */
+int lower_relayout(struct plan *plan, int op, int tensor, const struct dn_md *to,
+                   struct ms_err *err);
+
+/* emit.c: what both use. Each returns 0 (or an index) or fails. */
+int emit_buffer(struct plan *plan, size_t bytes, struct ms_err *err);
+struct step *emit_step(struct plan *plan, enum step_kind kind, int op, int n_operands,
+                       struct ms_err *err); /* NULL: no memory; valid until the next emit */
+/* Fills everything but scratch from args, by role. */
+int emit_primitive(struct plan *plan, int op, const struct dn_spec *spec, const struct dn_pd *pd,
+                   const struct operand args[DN_ROLES], struct ms_err *err);
+/* The operand in layout `to`: itself, or a reordered copy. */
+int emit_as(struct plan *plan, int op, struct operand at, const struct dn_md *md,
+            const struct dn_md *to, struct operand *ret, struct ms_err *err);
+int emit_reorder(struct plan *plan, int op, struct operand from, const struct dn_md *from_md,
+                 struct operand to, const struct dn_md *to_md, struct ms_err *err);
+/* A tensor's value in a fresh buffer. */
+int emit_value(struct plan *plan, int tensor, const struct dn_md *md, struct ms_err *err);
+struct kernel_layout emit_bn_layout(const struct dn_md *md);
+int64_t emit_md_floats(const struct dn_md *md);
+/* md with its channels rounded up to whole blocks: the same bytes. */
+const struct dn_md *emit_padded(struct plan *plan, const struct dn_md *md);
+/* A dense layer's view of a tensor: (n, everything else). */
+const struct dn_md *emit_rows(struct plan *plan, const struct dn_md *md);
+
+/* params.c */
+int params_create(struct plan *plan, struct ms_err *err);  /* before lowering */
+void params_place(struct plan *plan);                      /* after the forward ops */
+int params_buckets(struct plan *plan, struct ms_err *err); /* after scheduling */
+
+/* memory.c: inserts recomputation where recompute is set, plans the arena. */
+int memory_plan(struct plan *plan, int recompute, struct ms_err *err);
+
+/* step.c: one step; its operands' ptr are set. 0 or MS_E_FAILED. */
+int step_run(struct plan *plan, struct step *step);
+const char *step_name(const struct plan *plan, const struct step *step);
+
+#endif

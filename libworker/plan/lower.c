@@ -1,0 +1,206 @@
+/* lower.c - forward ops to steps, except those with weights
+ *
+ * Layouts travel with the values: nothing is reordered unless an op cannot read what is there. */
+#include "libworker/plan/internal.h"
+
+#include <stdlib.h>
+
+void lower_window(const struct op *op, struct dn_spec *spec)
+{
+    const struct op_window *w = &op->window;
+    spec->kernel[0] = w->kernel_h;
+    spec->kernel[1] = w->kernel_w;
+    spec->stride[0] = w->stride_h;
+    spec->stride[1] = w->stride_w;
+    spec->pad_begin[0] = w->pad_top;
+    spec->pad_begin[1] = w->pad_left;
+    spec->pad_end[0] = w->pad_bottom;
+    spec->pad_end[1] = w->pad_right;
+}
+
+struct dn_pd *lower_try(struct plan *plan, const struct dn_spec *spec)
+{
+    struct dn_pd *pd = NULL;
+    return dn_pd_create(plan->dn, spec, &pd, NULL) == 0 ? pd : NULL;
+}
+
+int lower_relayout(struct plan *plan, int op, int tensor, const struct dn_md *to,
+                   struct ms_err *err)
+{
+    struct plan_value *value = &plan->values[tensor];
+    struct operand at;
+    int rc = emit_as(plan, op, value->at, value->md, to, &at, err);
+    if (rc == 0 && emit_padded(plan, value->md) != emit_padded(plan, to)) {
+        *value = (struct plan_value){at, to};
+    }
+    return rc;
+}
+
+/* Batch norm's kernels know four layouts; oneDNN may have left the value in a fifth. */
+static int known_layout(struct plan *plan, int op, int tensor, struct ms_err *err)
+{
+    const struct dn_md *md = plan->values[tensor].md;
+    if (dn_md_tag(md) != DN_OTHER) {
+        return 0;
+    }
+    const struct dn_md *to = dn_md(plan->dn, dn_md_n_dims(md), dn_md_dims(md), DN_NCHW16C);
+    to = to != NULL ? to : dn_md(plan->dn, dn_md_n_dims(md), dn_md_dims(md), DN_PLAIN);
+    return to == NULL ? ms_fail(err, MS_E_NOMEM, "plan: no memory for a layout")
+                      : lower_relayout(plan, op, tensor, to, err);
+}
+
+static struct operand vector_of(const struct plan *plan, enum place place, int tensor)
+{
+    return (struct operand){place, plan->param_of[tensor]};
+}
+
+static int lower_batch_norm(struct plan *plan, int index, struct ms_err *err)
+{
+    const struct op *op = graph_op(plan->graph, index);
+    const struct fusion *fusion = &plan->fusions[index];
+    int rc = known_layout(plan, index, op->in[0], err);
+    if (rc < 0) {
+        return rc;
+    }
+    const struct dn_md *md = plan->values[op->in[0]].md;
+    struct operand residual = {PLACE_NONE, 0};
+    if (fusion->residual >= 0) {
+        const struct plan_value *other = &plan->values[fusion->residual];
+        rc = emit_as(plan, index, other->at, other->md, md, &residual, err);
+    }
+    rc = rc < 0 ? rc : emit_value(plan, fusion->out, md, err);
+    int training = plan->options.training;
+    struct step *step =
+        rc < 0 ? NULL
+               : emit_step(plan, training ? STEP_BN_TRAIN : STEP_BN_APPLY, index, BN_Y + 1, err);
+    if (step == NULL) {
+        return rc < 0 ? rc : MS_E_NOMEM;
+    }
+    enum place stats = training ? PLACE_STATS : PLACE_MOVING;
+    step->operands[BN_X] = plan->values[op->in[0]].at;
+    step->operands[BN_GAMMA] = vector_of(plan, PLACE_WEIGHTS, op->in[1]);
+    step->operands[BN_BETA] = vector_of(plan, PLACE_WEIGHTS, op->in[2]);
+    step->operands[BN_MEAN] = (struct operand){stats, plan->stat_of[op->out[1]]};
+    step->operands[BN_VARIANCE] = (struct operand){stats, plan->stat_of[op->out[2]]};
+    step->operands[BN_RESIDUAL] = residual;
+    step->operands[BN_Y] = plan->values[fusion->out].at;
+    step->layout = emit_bn_layout(md);
+    step->epsilon = op->epsilon;
+    step->relu = fusion->relu >= 0;
+    return 0;
+}
+
+static int lower_elementwise(struct plan *plan, int index, struct ms_err *err)
+{
+    const struct op *op = graph_op(plan->graph, index);
+    const struct fusion *fusion = &plan->fusions[index];
+    const struct plan_value a = plan->values[op->in[0]];
+    struct operand b = {PLACE_NONE, 0};
+    int rc = 0;
+    if (op->n_in == 2) {
+        const struct plan_value *other = &plan->values[op->in[1]];
+        rc = emit_as(plan, index, other->at, other->md, a.md, &b, err);
+    }
+    rc = rc < 0 ? rc : emit_value(plan, fusion->out, a.md, err);
+    enum step_kind kind = op->kind == OP_RELU ? STEP_RELU
+                          : fusion->relu >= 0 ? STEP_ADD_RELU
+                                              : STEP_ADD;
+    struct step *step = rc < 0 ? NULL : emit_step(plan, kind, index, ELT_Y + 1, err);
+    if (step == NULL) {
+        return rc < 0 ? rc : MS_E_NOMEM;
+    }
+    step->operands[ELT_A] = a.at;
+    step->operands[ELT_B] = b;
+    step->operands[ELT_Y] = plan->values[fusion->out].at;
+    step->count = (size_t)emit_md_floats(a.md);
+    return 0;
+}
+
+static int lower_pool(struct plan *plan, int index, struct ms_err *err)
+{
+    const struct op *op = graph_op(plan->graph, index);
+    const struct plan_value x = plan->values[op->in[0]];
+    const struct shape *shape = &graph_tensor(plan->graph, op->out[0])->shape;
+    struct dn_spec spec = {.kind = op->kind == OP_MAX_POOL ? DN_MAX_POOL_FWD : DN_AVG_POOL_FWD,
+                           .src = x.md,
+                           .dst = dn_md(plan->dn, shape->n_dims, shape->dim, DN_ANY),
+                           .inference = !plan->options.training};
+    lower_window(op, &spec);
+    struct dn_pd *pd = NULL;
+    int rc = spec.dst == NULL ? ms_fail(err, MS_E_NOMEM, "plan: no memory for a layout")
+                              : dn_pd_create(plan->dn, &spec, &pd, err);
+    if (rc < 0) {
+        return rc;
+    }
+    plan->hints[index] = pd;
+    struct operand args[DN_ROLES] = {[DN_SRC] = x.at};
+    const struct dn_md *workspace = dn_pd_md(plan->dn, pd, DN_WORKSPACE);
+    if (workspace != NULL) {
+        int buffer = emit_buffer(plan, dn_md_bytes(workspace), err);
+        args[DN_WORKSPACE] = (struct operand){PLACE_ARENA, buffer};
+        plan->workspaces[index] = buffer;
+        rc = buffer < 0 ? buffer : 0;
+    }
+    rc = rc < 0 ? rc : emit_value(plan, op->out[0], dn_pd_md(plan->dn, pd, DN_DST), err);
+    args[DN_DST] = plan->values[op->out[0]].at;
+    return rc < 0 ? rc : emit_primitive(plan, index, &spec, pd, args, err);
+}
+
+static int lower_loss(struct plan *plan, int index, struct ms_err *err)
+{
+    const struct op *op = graph_op(plan->graph, index);
+    int gradient = plan->fusions[index].gradient;
+    const struct shape *shape = &graph_tensor(plan->graph, op->in[0])->shape;
+    const struct plan_value *logits = &plan->values[op->in[0]];
+    int64_t dims[2] = {shape->dim[0], shape_count(shape) / shape->dim[0]};
+    const struct dn_md *rows = dn_md(plan->dn, 2, dims, DN_PLAIN);
+    if (rows == NULL) {
+        return ms_fail(err, MS_E_NOMEM, "plan: no memory for a layout");
+    }
+    struct operand at;
+    int rc = emit_as(plan, index, logits->at, logits->md, rows, &at, err);
+    if (rc == 0 && gradient >= 0) {
+        rc = emit_value(plan, gradient, rows, err);
+    }
+    enum step_kind kind = op->kind == OP_MSE ? STEP_MSE : STEP_SOFTMAX_CE;
+    struct step *step = rc < 0 ? NULL : emit_step(plan, kind, index, LOSS_GRADIENT + 1, err);
+    if (step == NULL) {
+        return rc < 0 ? rc : MS_E_NOMEM;
+    }
+    step->operands[LOSS_LOGITS] = at;
+    step->operands[LOSS_LABELS] = plan->values[op->in[1]].at;
+    if (gradient >= 0) {
+        step->operands[LOSS_GRADIENT] = plan->values[gradient].at;
+    }
+    step->rows = dims[0];
+    step->columns = dims[1];
+    return 0;
+}
+
+int lower_forward(struct plan *plan, int index, struct ms_err *err)
+{
+    const struct op *op = graph_op(plan->graph, index);
+    switch (op->kind) {
+    case OP_CONV2D:
+        return lower_conv(plan, index, err);
+    case OP_DENSE:
+        return lower_dense(plan, index, err);
+    case OP_BATCH_NORM:
+        return lower_batch_norm(plan, index, err);
+    case OP_RELU:
+    case OP_ADD:
+        return lower_elementwise(plan, index, err);
+    case OP_MAX_POOL:
+    case OP_AVG_POOL:
+        return lower_pool(plan, index, err);
+    case OP_FLATTEN: /* the same bytes under another shape: see lower_dense */
+        plan->values[op->out[0]] = plan->values[op->in[0]];
+        return 0;
+    case OP_SOFTMAX_CE:
+    case OP_MSE:
+        return lower_loss(plan, index, err);
+    default:
+        return ms_fail(err, MS_E_UNSUPPORTED, "plan: no forward step for op %s",
+                       op_traits(op->kind)->name);
+    }
+}

@@ -1,0 +1,423 @@
+/* lower_bwd.c - backward ops to steps */
+#include "libworker/plan/internal.h"
+
+#include <string.h>
+
+/* A gradient in the layout of the forward tensor that it belongs to. */
+static int gradient_as(struct plan *plan, int index, int dy, const struct dn_md *md,
+                       struct operand *ret, struct ms_err *err)
+{
+    const struct plan_value *value = &plan->values[dy];
+    return emit_as(plan, index, value->at, value->md, md, ret, err);
+}
+
+/* Where a parameter's gradient goes: the exchange buffer, or, where it is one share of several, the
+ * arena until OP_SUM. bytes: of the share. */
+static int param_gradient(struct plan *plan, int tensor, int param, struct operand *ret,
+                          struct ms_err *err)
+{
+    if (tensor >= 0 && graph_tensor(plan->graph, tensor)->role == TENSOR_GRAD) {
+        *ret = (struct operand){PLACE_EXCHANGE, param};
+        return 0;
+    }
+    const struct shape *shape = &graph_tensor(plan->graph, plan->params[param].tensor)->shape;
+    const struct dn_md *md = plan->params[param].md;
+    size_t floats = md != NULL ? (size_t)emit_md_floats(md) : (size_t)shape_count(shape);
+    floats = (floats + PLAN_LANES - 1) / PLAN_LANES * PLAN_LANES;
+    int buffer = emit_buffer(plan, floats * sizeof(float), err);
+    if (buffer < 0) {
+        return buffer;
+    }
+    *ret = (struct operand){PLACE_ARENA, buffer};
+    if (tensor >= 0) {
+        plan->values[tensor] = (struct plan_value){*ret, md};
+        plan->share_of[tensor] = param;
+    }
+    return 0;
+}
+
+/* ---- convolution -------------------------------------------------------------------------------
+ */
+
+static int all_any(struct plan *plan, struct dn_spec *spec, struct ms_err *err)
+{
+    const struct dn_md **mds[] = {&spec->src, &spec->weights, &spec->dst};
+    for (int i = 0; i < 3; i++) {
+        *mds[i] = dn_md(plan->dn, dn_md_n_dims(*mds[i]), dn_md_dims(*mds[i]), DN_ANY);
+        if (*mds[i] == NULL) {
+            return ms_fail(err, MS_E_NOMEM, "plan: no memory for a layout");
+        }
+    }
+    return 0;
+}
+
+/* The first of given layouts, given with free weights, and all free that is as fast as all free.
+ * weights_too: a layout of the weights is kept only for the very implementation of the free choice.
+ */
+static int pick(struct plan *plan, const struct dn_spec *given, int free_weights,
+                struct dn_pd **ret, struct ms_err *err)
+{
+    struct dn_spec any = *given;
+    struct dn_spec half = *given;
+    int rc = all_any(plan, &any, err);
+    if (rc < 0) {
+        return rc;
+    }
+    half.weights = any.weights;
+    struct dn_pd *free_choice = lower_try(plan, &any);
+    const struct dn_spec *kept[2] = {given, &half};
+    for (int i = 0; i < (free_weights ? 2 : 1); i++) {
+        struct dn_pd *pd = lower_try(plan, kept[i]);
+        int same = pd != NULL && free_choice != NULL &&
+                   strcmp(dn_pd_impl(pd), dn_pd_impl(free_choice)) == 0;
+        int better = pd != NULL &&
+                     (free_choice == NULL || dn_pd_rank(pd) > dn_pd_rank(free_choice) ||
+                      (dn_pd_rank(pd) == dn_pd_rank(free_choice) && (i == 1 || !free_weights)));
+        if (same || better) {
+            dn_pd_destroy(free_choice);
+            *ret = pd;
+            return 0;
+        }
+        dn_pd_destroy(pd);
+    }
+    *ret = free_choice;
+    return free_choice != NULL ? 0 : dn_pd_create(plan->dn, &any, ret, err);
+}
+
+static int lower_conv_bwd_data(struct plan *plan, int index, struct ms_err *err)
+{
+    const struct op *op = graph_op(plan->graph, index);
+    const struct op *forward = graph_op(plan->graph, op->forward);
+    struct dn_pd *hint = plan->hints[op->forward];
+    int param = plan->param_of[op->in[1]];
+    struct dn_spec spec = {.kind = DN_CONV_BWD_DATA,
+                           .src = dn_pd_md(plan->dn, hint, DN_SRC),
+                           .weights = plan->params[param].md,
+                           .dst = dn_pd_md(plan->dn, hint, DN_DST),
+                           .hint = hint};
+    lower_window(forward, &spec);
+    struct dn_pd *pd = NULL;
+    int rc = pick(plan, &spec, 1, &pd, err);
+    if (rc < 0) {
+        return rc;
+    }
+    const struct dn_md *dx = dn_pd_md(plan->dn, pd, DN_DIFF_SRC);
+    const struct dn_md *x = plan->values[forward->in[0]].md;
+    dx = emit_padded(plan, x) == dx ? x : dx; /* the name without padding of the same bytes */
+    struct operand args[DN_ROLES] = {{PLACE_NONE, 0}};
+    rc = gradient_as(plan, index, op->in[0], dn_pd_md(plan->dn, pd, DN_DIFF_DST),
+                     &args[DN_DIFF_DST], err);
+    rc = rc < 0 ? rc
+                : lower_weights(plan, index, param, dn_pd_md(plan->dn, pd, DN_WEIGHTS),
+                                &args[DN_WEIGHTS], err);
+    rc = rc < 0 ? rc : emit_value(plan, op->out[0], dx, err);
+    args[DN_DIFF_SRC] = plan->values[op->out[0]].at;
+    rc = rc < 0 ? rc : emit_primitive(plan, index, &spec, pd, args, err);
+    dn_pd_destroy(pd);
+    return rc;
+}
+
+/* Runs the primitive and brings its gradient of the weights into the parameter's layout. */
+static int weights_gradient(struct plan *plan, int index, const struct dn_spec *spec,
+                            const struct dn_pd *pd, int param, int dw,
+                            struct operand args[DN_ROLES], struct ms_err *err)
+{
+    struct operand target;
+    const struct dn_md *want = plan->params[param].md;
+    const struct dn_md *made = dn_pd_md(plan->dn, pd, DN_DIFF_WEIGHTS);
+    int rc = param_gradient(plan, dw, param, &target, err);
+    if (rc < 0) {
+        return rc;
+    }
+    args[DN_DIFF_WEIGHTS] = target;
+    if (made != want) {
+        int buffer = emit_buffer(plan, dn_md_bytes(made), err);
+        args[DN_DIFF_WEIGHTS] = (struct operand){PLACE_ARENA, buffer};
+        rc = buffer < 0 ? buffer : 0;
+    }
+    rc = rc < 0 ? rc : emit_primitive(plan, index, spec, pd, args, err);
+    return rc < 0 || made == want
+               ? rc
+               : emit_reorder(plan, index, args[DN_DIFF_WEIGHTS], made, target, want, err);
+}
+
+static int lower_conv_bwd_weights(struct plan *plan, int index, struct ms_err *err)
+{
+    const struct op *op = graph_op(plan->graph, index);
+    const struct op *forward = graph_op(plan->graph, op->forward);
+    struct dn_pd *hint = plan->hints[op->forward];
+    int param = plan->param_of[forward->in[1]];
+    struct dn_spec spec = {.kind = DN_CONV_BWD_WEIGHTS,
+                           .src = dn_pd_md(plan->dn, hint, DN_SRC),
+                           .weights = plan->params[param].md,
+                           .dst = dn_pd_md(plan->dn, hint, DN_DST),
+                           .hint = hint};
+    lower_window(forward, &spec);
+    struct dn_pd *pd = NULL;
+    int rc = pick(plan, &spec, 0, &pd, err);
+    if (rc < 0) {
+        return rc;
+    }
+    struct operand args[DN_ROLES] = {{PLACE_NONE, 0}};
+    const struct plan_value *x = &plan->values[op->in[0]];
+    rc = emit_as(plan, index, x->at, x->md, dn_pd_md(plan->dn, pd, DN_SRC), &args[DN_SRC], err);
+    rc = rc < 0 ? rc
+                : gradient_as(plan, index, op->in[1], dn_pd_md(plan->dn, pd, DN_DIFF_DST),
+                              &args[DN_DIFF_DST], err);
+    rc = rc < 0 ? rc : weights_gradient(plan, index, &spec, pd, param, op->out[0], args, err);
+    dn_pd_destroy(pd);
+    return rc;
+}
+
+/* ---- dense --------------------------------------------------------------------------------------
+ */
+
+static int dense_pd(struct plan *plan, struct dn_spec *spec, int param, struct dn_pd **ret,
+                    struct ms_err *err)
+{
+    const struct dn_md *any = dn_md(plan->dn, 2, plan->params[param].dims, DN_ANY);
+    spec->weights = plan->params[param].md;
+    struct dn_pd *pd = lower_try(plan, spec);
+    if (pd != NULL && dn_pd_rank(pd) == 2) {
+        *ret = pd;
+        return 0;
+    }
+    dn_pd_destroy(pd);
+    spec->weights = any;
+    return any == NULL ? ms_fail(err, MS_E_NOMEM, "plan: no memory for a layout")
+                       : dn_pd_create(plan->dn, spec, ret, err);
+}
+
+static int lower_dense_bwd_data(struct plan *plan, int index, struct ms_err *err)
+{
+    const struct op *op = graph_op(plan->graph, index);
+    struct dn_pd *hint = plan->hints[op->forward];
+    int param = plan->param_of[op->in[1]];
+    struct dn_spec spec = {.kind = DN_DENSE_BWD_DATA,
+                           .src = dn_pd_md(plan->dn, hint, DN_SRC),
+                           .dst = dn_pd_md(plan->dn, hint, DN_DST),
+                           .hint = hint};
+    struct dn_pd *pd = NULL;
+    int rc = dense_pd(plan, &spec, param, &pd, err);
+    if (rc < 0) {
+        return rc;
+    }
+    struct operand args[DN_ROLES] = {{PLACE_NONE, 0}};
+    rc = gradient_as(plan, index, op->in[0], spec.dst, &args[DN_DIFF_DST], err);
+    rc = rc < 0 ? rc
+                : lower_weights(plan, index, param, dn_pd_md(plan->dn, pd, DN_WEIGHTS),
+                                &args[DN_WEIGHTS], err);
+    /* rows of bytes in the layout of the source: an image stays one */
+    rc = rc < 0 ? rc : emit_value(plan, op->out[0], plan->sources[op->forward], err);
+    args[DN_DIFF_SRC] = plan->values[op->out[0]].at;
+    rc = rc < 0 ? rc : emit_primitive(plan, index, &spec, pd, args, err);
+    dn_pd_destroy(pd);
+    return rc;
+}
+
+static int lower_dense_bwd_weights(struct plan *plan, int index, struct ms_err *err)
+{
+    const struct op *op = graph_op(plan->graph, index);
+    const struct op *forward = graph_op(plan->graph, op->forward);
+    struct dn_pd *hint = plan->hints[op->forward];
+    int param = plan->param_of[forward->in[1]];
+    struct dn_spec spec = {.kind = DN_DENSE_BWD_WEIGHTS,
+                           .src = dn_pd_md(plan->dn, hint, DN_SRC),
+                           .bias = dn_pd_md(plan->dn, hint, DN_BIAS),
+                           .dst = dn_pd_md(plan->dn, hint, DN_DST),
+                           .hint = hint};
+    struct dn_pd *pd = NULL;
+    int rc = dense_pd(plan, &spec, param, &pd, err);
+    if (rc < 0) {
+        return rc;
+    }
+    struct operand args[DN_ROLES] = {{PLACE_NONE, 0}};
+    const struct plan_value *x = &plan->values[op->in[0]];
+    rc = emit_as(plan, index, x->at, x->md, plan->sources[op->forward], &args[DN_SRC], err);
+    rc = rc < 0 ? rc : gradient_as(plan, index, op->in[1], spec.dst, &args[DN_DIFF_DST], err);
+    rc = rc < 0 ? rc
+                : param_gradient(plan, op->out[1], plan->param_of[forward->in[2]],
+                                 &args[DN_DIFF_BIAS], err);
+    rc = rc < 0 ? rc : weights_gradient(plan, index, &spec, pd, param, op->out[0], args, err);
+    dn_pd_destroy(pd);
+    return rc;
+}
+
+/* ---- the rest -----------------------------------------------------------------------------------
+ */
+
+static int lower_pool_bwd(struct plan *plan, int index, struct ms_err *err)
+{
+    const struct op *op = graph_op(plan->graph, index);
+    const struct op *forward = graph_op(plan->graph, op->forward);
+    struct dn_pd *hint = plan->hints[op->forward];
+    int is_max = op->kind == OP_MAX_POOL_BWD;
+    struct dn_spec spec = {.kind = is_max ? DN_MAX_POOL_BWD : DN_AVG_POOL_BWD,
+                           .src = dn_pd_md(plan->dn, hint, DN_SRC),
+                           .dst = dn_pd_md(plan->dn, hint, DN_DST),
+                           .hint = hint};
+    lower_window(forward, &spec);
+    struct dn_pd *pd = NULL;
+    int rc = dn_pd_create(plan->dn, &spec, &pd, err);
+    if (rc < 0) {
+        return rc;
+    }
+    struct operand args[DN_ROLES] = {[DN_WORKSPACE] = {PLACE_ARENA, plan->workspaces[op->forward]}};
+    rc = gradient_as(plan, index, op->in[is_max ? 2 : 0], spec.dst, &args[DN_DIFF_DST], err);
+    rc = rc < 0 ? rc : emit_value(plan, op->out[0], spec.src, err);
+    args[DN_DIFF_SRC] = plan->values[op->out[0]].at;
+    rc = rc < 0 ? rc : emit_primitive(plan, index, &spec, pd, args, err);
+    dn_pd_destroy(pd);
+    return rc;
+}
+
+/* dx and, where somebody else reads it, the masked gradient. */
+static int bn_outputs(struct plan *plan, int index, const struct dn_md *md, struct operand *dx,
+                      struct operand *dz, struct ms_err *err)
+{
+    const struct op *op = graph_op(plan->graph, index);
+    const struct fusion *fusion = &plan->fusions[index];
+    int rc = 0;
+    if (op->out[0] >= 0) {
+        rc = emit_value(plan, op->out[0], md, err);
+        *dx = plan->values[op->out[0]].at;
+    } else {
+        rc = emit_buffer(plan, dn_md_bytes(md), err);
+        *dx = (struct operand){PLACE_ARENA, rc};
+    }
+    if (rc >= 0 && fusion->keep_dz) {
+        int masked = graph_op(plan->graph, fusion->relu_bwd)->out[0];
+        rc = emit_value(plan, masked, md, err);
+        *dz = plan->values[masked].at;
+    }
+    return rc < 0 ? rc : 0;
+}
+
+static int lower_batch_norm_bwd(struct plan *plan, int index, struct ms_err *err)
+{
+    const struct op *op = graph_op(plan->graph, index);
+    const struct fusion *fusion = &plan->fusions[index];
+    const struct op *mask = fusion->relu_bwd >= 0 ? graph_op(plan->graph, fusion->relu_bwd) : NULL;
+    const struct dn_md *md = plan->values[op->in[0]].md;
+    struct operand dy, dx, dgamma, dbeta;
+    struct operand y = {PLACE_NONE, 0};
+    struct operand dz = {PLACE_NONE, 0};
+    int rc = gradient_as(plan, index, mask != NULL ? mask->in[1] : op->in[1], md, &dy, err);
+    if (rc == 0 && fusion->mask == 2) {
+        const struct plan_value *kept = &plan->values[mask->in[0]];
+        rc = emit_as(plan, index, kept->at, kept->md, md, &y, err);
+    }
+    int gamma = plan->param_of[op->in[2]];
+    int beta = plan->param_of[op->in[5]];
+    rc = rc < 0 ? rc : bn_outputs(plan, index, md, &dx, &dz, err);
+    rc = rc < 0 ? rc : param_gradient(plan, op->out[1], gamma, &dgamma, err);
+    rc = rc < 0 ? rc : param_gradient(plan, op->out[2], beta, &dbeta, err);
+    struct step *step =
+        rc < 0 ? NULL : emit_step(plan, STEP_BN_BACKWARD, index, BNB_DBETA + 1, err);
+    if (step == NULL) {
+        return rc < 0 ? rc : MS_E_NOMEM;
+    }
+    step->operands[BN_X] = plan->values[op->in[0]].at;
+    step->operands[BN_GAMMA] = (struct operand){PLACE_WEIGHTS, gamma};
+    step->operands[BN_BETA] = (struct operand){PLACE_WEIGHTS, beta};
+    step->operands[BN_MEAN] = (struct operand){PLACE_STATS, plan->stat_of[op->in[3]]};
+    step->operands[BN_VARIANCE] = (struct operand){PLACE_STATS, plan->stat_of[op->in[4]]};
+    step->operands[BNB_Y] = y;
+    step->operands[BNB_DY] = dy;
+    step->operands[BNB_DX] = dx;
+    step->operands[BNB_DZ] = dz;
+    step->operands[BNB_DGAMMA] = dgamma;
+    step->operands[BNB_DBETA] = dbeta;
+    step->layout = emit_bn_layout(md);
+    step->epsilon = op->epsilon;
+    step->relu = fusion->mask;
+    return 0;
+}
+
+static int lower_relu_bwd(struct plan *plan, int index, struct ms_err *err)
+{
+    const struct op *op = graph_op(plan->graph, index);
+    const struct plan_value y = plan->values[op->in[0]];
+    struct operand dy;
+    int rc = gradient_as(plan, index, op->in[1], y.md, &dy, err);
+    rc = rc < 0 ? rc : emit_value(plan, op->out[0], y.md, err);
+    struct step *step = rc < 0 ? NULL : emit_step(plan, STEP_RELU_BACKWARD, index, ELT_Y + 1, err);
+    if (step == NULL) {
+        return rc < 0 ? rc : MS_E_NOMEM;
+    }
+    step->operands[ELT_A] = y.at;
+    step->operands[ELT_B] = dy;
+    step->operands[ELT_Y] = plan->values[op->out[0]].at;
+    step->count = (size_t)emit_md_floats(y.md);
+    return 0;
+}
+
+/* Shares of a parameter's gradient lie in its own layout, vectors have none. */
+static int sum_shares(struct plan *plan, int index, int param, struct ms_err *err)
+{
+    const struct op *op = graph_op(plan->graph, index);
+    struct operand target;
+    int rc = param_gradient(plan, op->out[0], param, &target, err);
+    struct step *step = rc < 0 ? NULL : emit_step(plan, STEP_ADD, index, ELT_Y + 1, err);
+    if (step == NULL) {
+        return rc < 0 ? rc : MS_E_NOMEM;
+    }
+    const struct dn_md *md = plan->params[param].md;
+    const struct shape *shape = &graph_tensor(plan->graph, plan->params[param].tensor)->shape;
+    step->operands[ELT_A] = plan->values[op->in[0]].at;
+    step->operands[ELT_B] = plan->values[op->in[1]].at;
+    step->operands[ELT_Y] = target;
+    step->count = md != NULL ? (size_t)emit_md_floats(md) : (size_t)shape_count(shape);
+    return 0;
+}
+
+static int lower_sum(struct plan *plan, int index, struct ms_err *err)
+{
+    const struct op *op = graph_op(plan->graph, index);
+    if (plan->share_of[op->in[0]] >= 0) {
+        return sum_shares(plan, index, plan->share_of[op->in[0]], err);
+    }
+    const struct plan_value a = plan->values[op->in[0]];
+    struct operand b;
+    int rc = gradient_as(plan, index, op->in[1], a.md, &b, err);
+    rc = rc < 0 ? rc : emit_value(plan, op->out[0], a.md, err);
+    struct step *step = rc < 0 ? NULL : emit_step(plan, STEP_ADD, index, ELT_Y + 1, err);
+    if (step == NULL) {
+        return rc < 0 ? rc : MS_E_NOMEM;
+    }
+    step->operands[ELT_A] = a.at;
+    step->operands[ELT_B] = b;
+    step->operands[ELT_Y] = plan->values[op->out[0]].at;
+    step->count = (size_t)emit_md_floats(a.md);
+    return 0;
+}
+
+int lower_backward(struct plan *plan, int index, struct ms_err *err)
+{
+    const struct op *op = graph_op(plan->graph, index);
+    switch (op->kind) {
+    case OP_CONV2D_BWD_DATA:
+        return lower_conv_bwd_data(plan, index, err);
+    case OP_CONV2D_BWD_WEIGHTS:
+        return lower_conv_bwd_weights(plan, index, err);
+    case OP_DENSE_BWD_DATA:
+        return lower_dense_bwd_data(plan, index, err);
+    case OP_DENSE_BWD_WEIGHTS:
+        return lower_dense_bwd_weights(plan, index, err);
+    case OP_BATCH_NORM_BWD:
+        return lower_batch_norm_bwd(plan, index, err);
+    case OP_RELU_BWD:
+        return lower_relu_bwd(plan, index, err);
+    case OP_MAX_POOL_BWD:
+    case OP_AVG_POOL_BWD:
+        return lower_pool_bwd(plan, index, err);
+    case OP_FLATTEN_BWD:
+        plan->values[op->out[0]] = plan->values[op->in[0]];
+        return 0;
+    case OP_SUM:
+        return lower_sum(plan, index, err);
+    default:
+        return ms_fail(err, MS_E_UNSUPPORTED, "plan: no backward step for op %s",
+                       op_traits(op->kind)->name);
+    }
+}

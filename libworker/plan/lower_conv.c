@@ -1,0 +1,252 @@
+/* lower_conv.c - forward convolution and dense layers: where the layouts are decided
+ *
+ * The primary plan's forward primitive fixes the layout of its weight; backward-weights is made to
+ * write the gradient in the same one. Other plans are given that layout. */
+#include "libworker/plan/internal.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+int lower_weights(struct plan *plan, int op, int param, const struct dn_md *want,
+                  struct operand *ret, struct ms_err *err)
+{
+    return emit_as(plan, op, (struct operand){PLACE_WEIGHTS, param}, plan->params[param].md, want,
+                   ret, err);
+}
+
+/* `keep` spares a reorder: it wins unless the free choice has a better class of code. */
+static int is_as_good(const struct dn_pd *keep, const struct dn_pd *any)
+{
+    return keep != NULL && (any == NULL || dn_pd_rank(keep) >= dn_pd_rank(any) ||
+                            strcmp(dn_pd_impl(keep), dn_pd_impl(any)) == 0);
+}
+
+struct conv {
+    const struct op *op;
+    struct plan_param *param;
+    const struct dn_md *x; /* the source as it lies */
+    int64_t out_dims[DN_DIMS_MAX];
+    struct dn_spec spec;
+};
+
+/* Sets source and weights of the spec: channels as the source has them. 0: cannot be. */
+static int set_source(struct plan *plan, struct conv *conv, const struct dn_md *src)
+{
+    const struct shape *w = &graph_tensor(plan->graph, conv->op->in[1])->shape;
+    int64_t dims[DN_DIMS_MAX] = {w->dim[0], dn_md_dims(src)[1], w->dim[2], w->dim[3]};
+    conv->spec.src = src;
+    conv->spec.weights =
+        conv->param->md != NULL ? conv->param->md : dn_md(plan->dn, 4, dims, DN_ANY);
+    return conv->spec.weights != NULL && dn_md_dims(conv->spec.weights)[1] == dims[1];
+}
+
+/* In the order of preference: the source as it lies; the same bytes with the padding taken for
+ * channels (oneDNN has fast code for 16 channels and none for 6 padded to 16: the additional
+ * weights are zero and stay zero); whatever oneDNN likes best. */
+static struct dn_pd *pick(struct plan *plan, struct conv *conv)
+{
+    int64_t any_dims[DN_DIMS_MAX];
+    memcpy(any_dims, dn_md_dims(conv->x), sizeof(any_dims));
+    any_dims[1] = conv->param->md != NULL ? conv->param->dims[1] : any_dims[1];
+    const struct dn_md *any_src = dn_md(plan->dn, 4, any_dims, DN_ANY);
+    const struct dn_md *padded = emit_padded(plan, conv->x);
+    struct dn_pd *any = NULL;
+    if (any_src != NULL && set_source(plan, conv, any_src)) {
+        any = lower_try(plan, &conv->spec);
+    }
+    const struct dn_md *kept[2] = {conv->x, padded};
+    for (int i = 0; i < 2; i++) {
+        if ((i == 1 && padded == conv->x) || !set_source(plan, conv, kept[i])) {
+            continue;
+        }
+        struct dn_pd *pd = lower_try(plan, &conv->spec);
+        if (is_as_good(pd, any)) {
+            dn_pd_destroy(any);
+            return pd;
+        }
+        dn_pd_destroy(pd);
+    }
+    if (any != NULL) {
+        (void)set_source(plan, conv, any_src);
+    }
+    return any;
+}
+
+/* The result must be in a layout that our kernels know. */
+static struct dn_pd *pick_known(struct plan *plan, struct conv *conv)
+{
+    static const enum dn_tag tags[] = {DN_ANY, DN_NCHW16C, DN_NHWC, DN_PLAIN};
+    for (size_t i = 0; i < sizeof(tags) / sizeof(tags[0]); i++) {
+        conv->spec.dst = dn_md(plan->dn, 4, conv->out_dims, tags[i]);
+        struct dn_pd *pd = conv->spec.dst == NULL ? NULL : pick(plan, conv);
+        if (pd != NULL && dn_md_tag(dn_pd_md(plan->dn, pd, DN_DST)) != DN_OTHER) {
+            return pd;
+        }
+        dn_pd_destroy(pd);
+    }
+    return NULL;
+}
+
+/* A layout that another plan fixed may be one for which this batch has only reference code: then
+ * the weights are reordered. */
+static struct dn_pd *pick_weights(struct plan *plan, struct conv *conv)
+{
+    struct dn_pd *pd = pick_known(plan, conv);
+    if (conv->param->md == NULL || (pd != NULL && dn_pd_rank(pd) == 2)) {
+        return pd;
+    }
+    struct plan_param *fixed = conv->param;
+    struct plan_param free_choice = *fixed;
+    free_choice.md = NULL;
+    conv->param = &free_choice;
+    struct dn_pd *other = pick_known(plan, conv);
+    conv->param = fixed;
+    int fits =
+        other != NULL && dn_md_dims(dn_pd_md(plan->dn, other, DN_WEIGHTS))[1] == fixed->dims[1];
+    if (fits && !is_as_good(pd, other)) {
+        dn_pd_destroy(pd);
+        return other;
+    }
+    dn_pd_destroy(other);
+    return pd;
+}
+
+static void fix_param(struct plan_param *param, const struct dn_md *md)
+{
+    if (param->md == NULL) {
+        param->md = md;
+        param->n_dims = dn_md_n_dims(md);
+        memcpy(param->dims, dn_md_dims(md), (size_t)param->n_dims * sizeof(int64_t));
+    }
+}
+
+/* Padded input channels that another plan fixed: the source must have them too. */
+static int match_padding(struct plan *plan, int index, const struct plan_param *param, int x,
+                         struct ms_err *err)
+{
+    const struct dn_md *md = plan->values[x].md;
+    if (param->md == NULL || dn_md_dims(emit_padded(plan, md))[1] == param->dims[1] ||
+        dn_md_dims(md)[1] == param->dims[1]) {
+        return 0;
+    }
+    enum dn_tag tag = param->dims[1] % 16 == 0 ? DN_NCHW16C : DN_NCHW8C;
+    const struct dn_md *to = dn_md(plan->dn, 4, dn_md_dims(md), tag);
+    return to == NULL ? ms_fail(err, MS_E_NOMEM, "plan: no memory for a layout")
+                      : lower_relayout(plan, index, x, to, err);
+}
+
+int lower_conv(struct plan *plan, int index, struct ms_err *err)
+{
+    const struct op *op = graph_op(plan->graph, index);
+    const struct fusion *fusion = &plan->fusions[index];
+    int param = plan->param_of[op->in[1]];
+    int rc = match_padding(plan, index, &plan->params[param], op->in[0], err);
+    if (rc < 0) {
+        return rc;
+    }
+    struct conv conv = {.op = op, .param = &plan->params[param], .x = plan->values[op->in[0]].md};
+    conv.spec.kind = DN_CONV_FWD;
+    conv.spec.inference = !plan->options.training;
+    conv.spec.relu = fusion->relu >= 0;
+    lower_window(op, &conv.spec);
+    const struct shape *y = &graph_tensor(plan->graph, op->out[0])->shape;
+    memcpy(conv.out_dims, y->dim, sizeof(conv.out_dims));
+    struct dn_pd *pd = pick_weights(plan, &conv);
+    if (pd == NULL) {
+        return ms_fail(err, MS_E_UNSUPPORTED,
+                       "oneDNN %s has no convolution for weight %s; change its window or channels",
+                       dn_version(), graph_tensor(plan->graph, op->in[1])->name);
+    }
+    plan->hints[index] = pd;
+    const struct dn_md *weights = dn_pd_md(plan->dn, pd, DN_WEIGHTS);
+    fix_param(&plan->params[param], weights);
+    struct operand args[DN_ROLES] = {{PLACE_NONE, 0}};
+    rc = lower_relayout(plan, index, op->in[0], dn_pd_md(plan->dn, pd, DN_SRC), err);
+    args[DN_SRC] = plan->values[op->in[0]].at;
+    rc = rc < 0 ? rc : lower_weights(plan, index, param, weights, &args[DN_WEIGHTS], err);
+    rc = rc < 0 ? rc : emit_value(plan, fusion->out, dn_pd_md(plan->dn, pd, DN_DST), err);
+    args[DN_DST] = plan->values[fusion->out].at;
+    return rc < 0 ? rc : emit_primitive(plan, index, &conv.spec, pd, args, err);
+}
+
+/* The permutation of a dense weight's columns that goes with a source: DN_ANY for none. */
+static enum dn_tag columns_of(struct plan *plan, const struct dn_md *md)
+{
+    const int64_t *dims = dn_md_dims(md);
+    enum dn_tag tag = dn_md_tag(md);
+    if (dn_md_n_dims(md) < 4 || tag == DN_PLAIN) {
+        return DN_ANY;
+    }
+    int one_pixel = dims[2] * dims[3] == 1 && emit_padded(plan, md) == md;
+    return one_pixel ? DN_ANY : tag;
+}
+
+/* Brings the source into a layout whose bytes can be read as rows, the one that the weight has. */
+static int dense_source(struct plan *plan, int index, struct plan_param *param, int x,
+                        struct ms_err *err)
+{
+    const struct dn_md *md = plan->values[x].md;
+    enum dn_tag tag = columns_of(plan, md);
+    enum dn_tag want = param->md != NULL ? param->via : tag == DN_OTHER ? DN_ANY : tag;
+    if (tag != want) {
+        const struct dn_md *to =
+            dn_md(plan->dn, dn_md_n_dims(md), dn_md_dims(md), want == DN_ANY ? DN_PLAIN : want);
+        int rc = to == NULL ? ms_fail(err, MS_E_NOMEM, "plan: no memory for a layout")
+                            : lower_relayout(plan, index, x, to, err);
+        if (rc < 0) {
+            return rc;
+        }
+    }
+    if (param->md == NULL) {
+        param->via = want;
+        memcpy(param->via_dims, dn_md_dims(md), sizeof(param->via_dims));
+        param->via_dims[0] = graph_tensor(plan->graph, param->tensor)->shape.dim[0];
+    }
+    return 0;
+}
+
+int lower_dense(struct plan *plan, int index, struct ms_err *err)
+{
+    const struct op *op = graph_op(plan->graph, index);
+    const struct fusion *fusion = &plan->fusions[index];
+    int param = plan->param_of[op->in[1]];
+    struct plan_param *p = &plan->params[param];
+    int rc = dense_source(plan, index, p, op->in[0], err);
+    if (rc < 0) {
+        return rc;
+    }
+    plan->sources[index] = plan->values[op->in[0]].md;
+    const struct shape *y = &graph_tensor(plan->graph, op->out[0])->shape;
+    const struct dn_md *src = emit_rows(plan, plan->sources[index]);
+    int64_t dims[2] = {y->dim[1], src == NULL ? 0 : dn_md_dims(src)[1]};
+    struct dn_spec spec = {.kind = DN_DENSE_FWD,
+                           .src = src,
+                           .weights = dn_md(plan->dn, 2, dims, DN_ANY),
+                           .bias = dn_md(plan->dn, 1, dims, DN_PLAIN),
+                           .dst = dn_md(plan->dn, 2, y->dim, DN_PLAIN),
+                           .relu = fusion->relu >= 0,
+                           .inference = !plan->options.training};
+    if (src == NULL || spec.weights == NULL || spec.bias == NULL || spec.dst == NULL) {
+        return ms_fail(err, MS_E_NOMEM, "plan: no memory for a layout");
+    }
+    struct dn_spec given = spec;
+    given.weights = p->md;
+    struct dn_pd *keep = p->md == NULL ? NULL : lower_try(plan, &given);
+    struct dn_pd *pd = keep;
+    if (keep == NULL || dn_pd_rank(keep) < 2) {
+        rc = dn_pd_create(plan->dn, &spec, &pd, err);
+        dn_pd_destroy(keep);
+    }
+    if (rc < 0) {
+        return rc;
+    }
+    plan->hints[index] = pd;
+    const struct dn_md *weights = dn_pd_md(plan->dn, pd, DN_WEIGHTS);
+    fix_param(p, weights);
+    struct operand args[DN_ROLES] = {[DN_SRC] = plan->values[op->in[0]].at,
+                                     [DN_BIAS] = {PLACE_WEIGHTS, plan->param_of[op->in[2]]}};
+    rc = lower_weights(plan, index, param, weights, &args[DN_WEIGHTS], err);
+    rc = rc < 0 ? rc : emit_value(plan, fusion->out, spec.dst, err);
+    args[DN_DST] = plan->values[fusion->out].at;
+    return rc < 0 ? rc : emit_primitive(plan, index, &spec, pd, args, err);
+}

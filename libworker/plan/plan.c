@@ -1,0 +1,493 @@
+/* plan.c - the life of a plan: create, bind, run */
+#include "libworker/plan/internal.h"
+
+#include <omp.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#if defined(__SSE2__)
+#include <immintrin.h>
+#endif
+
+int plan_set_isa(const char *isa, struct ms_err *err)
+{
+    return dn_isa_set(isa, err);
+}
+
+const char *plan_isa(void)
+{
+    return dn_isa();
+}
+
+const char *plan_library(void)
+{
+    return dn_version();
+}
+
+/* ---- create -------------------------------------------------------------------------------------
+ */
+
+static int check_options(const struct graph *graph, const struct plan_options *options,
+                         struct ms_err *err)
+{
+    if (options->threads < 1) {
+        return ms_fail(err, MS_E_INVALID, "plan: threads is %d, must be at least 1",
+                       options->threads);
+    }
+    if (graph_loss(graph) < 0 || graph_data_index(graph) < 0 || graph_label_index(graph) < 0) {
+        return ms_fail(err, MS_E_INVALID, "plan: graph %s lacks data, labels or a loss",
+                       graph_name(graph));
+    }
+    return 0;
+}
+
+static int alloc_lowering(struct plan *plan, struct ms_err *err)
+{
+    size_t n_ops = (size_t)graph_n_ops(plan->graph) + 1;
+    size_t n_tensors = (size_t)graph_n_tensors(plan->graph) + 1;
+    plan->values = calloc(n_tensors, sizeof(*plan->values));
+    plan->hints = calloc(n_ops, sizeof(*plan->hints));
+    plan->workspaces = calloc(n_ops, sizeof(*plan->workspaces));
+    plan->sources = calloc(n_ops, sizeof(*plan->sources));
+    plan->share_of = malloc(n_tensors * sizeof(*plan->share_of));
+    if (plan->values == NULL || plan->hints == NULL || plan->workspaces == NULL ||
+        plan->sources == NULL || plan->share_of == NULL) {
+        return ms_fail(err, MS_E_NOMEM, "plan: no memory for graph %s", graph_name(plan->graph));
+    }
+    for (size_t i = 0; i < n_tensors; i++) {
+        plan->share_of[i] = -1;
+    }
+    return 0;
+}
+
+static void free_lowering(struct plan *plan)
+{
+    for (int i = 0; plan->hints != NULL && i < graph_n_ops(plan->graph); i++) {
+        dn_pd_destroy(plan->hints[i]);
+    }
+    free(plan->hints);
+    free(plan->values);
+    free(plan->workspaces);
+    free(plan->sources);
+    free(plan->share_of);
+    free(plan->fusions);
+    plan->hints = NULL;
+    plan->values = NULL;
+    plan->workspaces = NULL;
+    plan->sources = NULL;
+    plan->share_of = NULL;
+    plan->fusions = NULL;
+}
+
+static int set_batch_values(struct plan *plan, struct ms_err *err)
+{
+    int data = graph_data_index(plan->graph);
+    const struct shape *shape = &graph_tensor(plan->graph, data)->shape;
+    const struct dn_md *md = dn_md(plan->dn, shape->n_dims, shape->dim, DN_PLAIN);
+    if (md == NULL) {
+        return ms_fail(err, MS_E_INVALID, "plan: data of graph %s has %d dimensions, must have 1-4",
+                       graph_name(plan->graph), shape->n_dims);
+    }
+    plan->values[data] = (struct plan_value){{PLACE_DATA, 0}, md};
+    plan->values[graph_label_index(plan->graph)].at = (struct operand){PLACE_LABEL, 0};
+    return 0;
+}
+
+static int emit_stats_step(struct plan *plan, enum step_kind kind, struct ms_err *err)
+{
+    if (!plan->options.training || plan->stats_count == 0) {
+        return 0;
+    }
+    struct step *step = emit_step(plan, kind, -1, 1, err);
+    if (step == NULL) {
+        return MS_E_NOMEM;
+    }
+    step->operands[0] = (struct operand){PLACE_STATS, 0};
+    return 0;
+}
+
+static int lower_ops(struct plan *plan, int begin, int end, struct ms_err *err)
+{
+    int rc = 0;
+    for (int i = begin; i < end && rc == 0; i++) {
+        if (plan->fusions[i].skip) {
+            continue;
+        }
+        rc = i < plan->n_forward_ops ? lower_forward(plan, i, err) : lower_backward(plan, i, err);
+        if (rc < 0) {
+            (void)ms_err_prefix(err, "graph %s, op %d %s", graph_name(plan->graph), i,
+                                op_traits(graph_op(plan->graph, i)->kind)->name);
+        }
+    }
+    return rc;
+}
+
+static int lower(struct plan *plan, struct ms_err *err)
+{
+    int rc = alloc_lowering(plan, err);
+    rc = rc < 0 ? rc : params_create(plan, err);
+    rc = rc < 0 ? rc : plan_fuse(plan, err);
+    rc = rc < 0 ? rc : set_batch_values(plan, err);
+    if (rc == 0 && plan->options.training && plan->stats_count > 0) {
+        plan->stats_buffer = emit_buffer(plan, plan->stats_count * sizeof(float), err);
+        rc = plan->stats_buffer < 0 ? plan->stats_buffer : 0;
+    }
+    rc = rc < 0 ? rc : emit_stats_step(plan, STEP_CLEAR_STATS, err);
+    rc = rc < 0 ? rc : lower_ops(plan, 0, plan->n_forward_ops, err);
+    rc = rc < 0 ? rc : emit_stats_step(plan, STEP_PUBLISH_STATS, err);
+    if (rc == 0) {
+        params_place(plan);
+        plan->n_forward_steps = plan->n_steps;
+    }
+    return rc < 0 || !plan->options.training
+               ? rc
+               : lower_ops(plan, plan->n_forward_ops, graph_n_ops(plan->graph), err);
+}
+
+static int schedule(struct plan *plan, struct ms_err *err)
+{
+    enum plan_recompute mode = plan->options.recompute;
+    int rc = memory_plan(plan, mode == PLAN_RECOMPUTE_ON, err);
+    if (rc == 0 && mode == PLAN_RECOMPUTE_AUTO && plan->options.memory_max > 0 &&
+        plan->arena_bytes > plan->options.memory_max) {
+        rc = memory_plan(plan, 1, err);
+    }
+    return rc < 0 ? rc : params_buckets(plan, err);
+}
+
+static int touches_batch(const struct step *step)
+{
+    for (int k = 0; k < step->n_operands; k++) {
+        enum place place = step->operands[k].place;
+        if (place == PLACE_DATA || place == PLACE_LABEL) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
+static int list_batch_steps(struct plan *plan, struct ms_err *err)
+{
+    plan->batch_steps = malloc(((size_t)plan->n_steps + 1) * sizeof(int));
+    if (plan->batch_steps == NULL) {
+        return ms_fail(err, MS_E_NOMEM, "plan: no memory for %d steps", plan->n_steps);
+    }
+    for (int s = 0; s < plan->n_steps; s++) {
+        if (touches_batch(&plan->steps[s])) {
+            plan->batch_steps[plan->n_batch_steps++] = s;
+        }
+    }
+    return 0;
+}
+
+int plan_create(const struct graph *graph, const struct plan_options *options, struct plan **ret,
+                struct ms_err *err)
+{
+    int rc = check_options(graph, options, err);
+    rc = rc < 0 ? rc : dn_isa_set(options->isa, err);
+    if (rc < 0) {
+        return rc;
+    }
+    struct plan *plan = calloc(1, sizeof(*plan));
+    if (plan == NULL) {
+        return ms_fail(err, MS_E_NOMEM, "plan: no memory for graph %s", graph_name(graph));
+    }
+    plan->graph = graph;
+    plan->options = *options;
+    plan->options.isa = NULL;
+    plan->stats_buffer = -1;
+    plan->n_forward_ops = graph_n_forward_ops(graph);
+    if (plan->options.bucket_bytes_max == 0) {
+        plan->options.bucket_bytes_max = PLAN_BUCKET_BYTES;
+    }
+    omp_set_num_threads(options->threads);
+    rc = dn_create(&plan->dn, err);
+    rc = rc < 0 ? rc : lower(plan, err);
+    rc = rc < 0 ? rc : schedule(plan, err);
+    rc = rc < 0 ? rc : list_batch_steps(plan, err);
+    free_lowering(plan);
+    if (rc < 0) {
+        plan_destroy(plan);
+        return rc;
+    }
+    *ret = plan;
+    return 0;
+}
+
+void plan_destroy(struct plan *plan)
+{
+    if (plan == NULL) {
+        return;
+    }
+    for (int s = 0; s < plan->n_steps; s++) {
+        dn_prim_destroy(plan->steps[s].prim);
+    }
+    free(plan->steps);
+    free(plan->buffers);
+    free(plan->params);
+    free(plan->stats);
+    free(plan->param_of);
+    free(plan->stat_of);
+    free(plan->buckets);
+    free(plan->bucket_step);
+    free(plan->batch_steps);
+    dn_destroy(plan->dn);
+    free(plan);
+}
+
+void plan_get_sizes(const struct plan *plan, struct plan_sizes *ret)
+{
+    *ret = (struct plan_sizes){.weights = plan->weights_count,
+                               .stats = plan->stats_count,
+                               .exchange = plan->stats_count + plan->weights_count,
+                               .arena_bytes = plan->arena_bytes,
+                               .n_buckets = plan->n_buckets,
+                               .reorders = plan->reorders};
+}
+
+struct plan_bucket plan_get_bucket(const struct plan *plan, int bucket)
+{
+    return plan->buckets[bucket];
+}
+
+/* ---- bind ---------------------------------------------------------------------------------------
+ */
+
+static void *address(const struct plan *plan, struct operand at)
+{
+    const struct plan_buffers *b = &plan->bound;
+    char *arena = b->arena;
+    switch (at.place) {
+    case PLACE_WEIGHTS:
+        return b->weights + plan->params[at.index].offset;
+    case PLACE_EXCHANGE:
+        return b->exchange + plan->stats_count + plan->params[at.index].offset;
+    case PLACE_MOVING:
+        return b->moving + plan->stats[at.index].offset;
+    case PLACE_STATS:
+        return arena + plan->buffers[plan->stats_buffer].offset +
+               plan->stats[at.index].offset * sizeof(float);
+    case PLACE_ARENA:
+        return arena + plan->buffers[at.index].offset;
+    case PLACE_NONE:
+    case PLACE_DATA:
+    case PLACE_LABEL:
+        break;
+    }
+    return NULL;
+}
+
+static int check_buffers(const struct plan *plan, const struct plan_buffers *buffers,
+                         struct ms_err *err)
+{
+    const struct {
+        const char *name;
+        const void *data;
+        int is_needed;
+    } rows[] = {
+        {"weights", buffers->weights, plan->weights_count > 0},
+        {"moving", buffers->moving, plan->stats_count > 0 && !plan->options.training},
+        {"exchange", buffers->exchange, plan->options.training},
+        {"arena", buffers->arena, plan->arena_bytes > 0},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        if (rows[i].data == NULL && rows[i].is_needed) {
+            return ms_fail(err, MS_E_INVALID, "plan_bind: %s is NULL", rows[i].name);
+        }
+        if ((uintptr_t)rows[i].data % PLAN_ALIGN != 0) {
+            return ms_fail(err, MS_E_INVALID, "plan_bind: %s is not aligned to %d bytes",
+                           rows[i].name, PLAN_ALIGN);
+        }
+    }
+    return 0;
+}
+
+static int bind_step(const struct plan *plan, struct step *step)
+{
+    int rc = 0;
+    for (int k = 0; k < step->n_operands && rc == 0; k++) {
+        step->ptr[k] = address(plan, step->operands[k]);
+        if (step->prim != NULL && step->ptr[k] != NULL) {
+            rc = dn_prim_set(step->prim, k, step->ptr[k]);
+        }
+    }
+    return rc;
+}
+
+/* What no primitive writes: the rest of a gradient's last cache line. Optimizers run over it. */
+static void clear_gaps(const struct plan *plan)
+{
+    for (int i = 0; i < plan->n_params; i++) {
+        const struct plan_param *p = &plan->params[i];
+        const struct shape *shape = &graph_tensor(plan->graph, p->tensor)->shape;
+        size_t used = (size_t)(p->md != NULL ? emit_md_floats(p->md) : shape_count(shape));
+        float *gradient = plan->bound.exchange + plan->stats_count + p->offset;
+        memset(gradient + used, 0, (p->count - used) * sizeof(float));
+    }
+}
+
+int plan_bind(struct plan *plan, const struct plan_buffers *buffers, struct ms_err *err)
+{
+    int rc = check_buffers(plan, buffers, err);
+    if (rc < 0) {
+        return rc;
+    }
+    plan->bound = *buffers;
+    for (int s = 0; s < plan->n_steps && rc == 0; s++) {
+        rc = bind_step(plan, &plan->steps[s]);
+    }
+    if (rc < 0) {
+        return ms_fail(err, rc, "plan_bind: oneDNN refuses an address");
+    }
+    if (buffers->exchange != NULL) {
+        clear_gaps(plan);
+    }
+    plan->is_bound = 1;
+    return 0;
+}
+
+/* ---- run ----------------------------------------------------------------------------------------
+ */
+
+#if defined(__SSE2__)
+enum { FLUSH_DENORMALS = 0x8040 }; /* FTZ and DAZ of MXCSR */
+
+/* Denormal numbers cost a hundred cycles each. The team keeps the mode for its life; the calling
+ * thread gets its own back when the run ends. */
+static unsigned enter_float_mode(int threads)
+{
+    static _Thread_local int team;
+    unsigned old = _mm_getcsr();
+    _mm_setcsr(old | FLUSH_DENORMALS);
+    if (team < threads) {
+#pragma omp parallel num_threads(threads)
+        _mm_setcsr(_mm_getcsr() | FLUSH_DENORMALS);
+        team = threads;
+    }
+    return old;
+}
+
+static void leave_float_mode(unsigned old)
+{
+    _mm_setcsr(old);
+}
+#else
+static unsigned enter_float_mode(int threads)
+{
+    (void)threads;
+    return 0;
+}
+
+static void leave_float_mode(unsigned old)
+{
+    (void)old;
+}
+#endif
+
+static int set_batch(struct plan *plan, const float *data, const void *labels)
+{
+    union { /* steps hold operands that are read and operands that are written alike */
+        const void *in;
+        void *out;
+    } batch[2] = {{data}, {labels}};
+    int rc = 0;
+    for (int i = 0; i < plan->n_batch_steps && rc == 0; i++) {
+        struct step *step = &plan->steps[plan->batch_steps[i]];
+        for (int k = 0; k < step->n_operands && rc == 0; k++) {
+            enum place place = step->operands[k].place;
+            void *ptr = batch[place == PLACE_LABEL].out;
+            if ((place == PLACE_DATA || place == PLACE_LABEL) && step->ptr[k] != ptr) {
+                step->ptr[k] = ptr;
+                rc = step->prim != NULL ? dn_prim_set(step->prim, k, ptr) : 0;
+            }
+        }
+    }
+    return rc;
+}
+
+static double seconds_now(void)
+{
+    struct timespec now;
+    (void)clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+static int run_steps(struct plan *plan, plan_bucket_fn *on_bucket, void *arg)
+{
+    int bucket = 0;
+    int rc = 0;
+    for (int s = 0; s < plan->n_steps && rc == 0; s++) {
+        if (plan->seconds != NULL) {
+            double begin = seconds_now();
+            rc = step_run(plan, &plan->steps[s]);
+            plan->seconds[s] += seconds_now() - begin;
+        } else {
+            rc = step_run(plan, &plan->steps[s]);
+        }
+        while (rc == 0 && bucket < plan->n_buckets && plan->bucket_step[bucket] <= s) {
+            if (on_bucket != NULL) {
+                on_bucket(arg, bucket);
+            }
+            bucket++;
+        }
+    }
+    return rc;
+}
+
+static int run(struct plan *plan, const float *data, const void *labels, plan_bucket_fn *on_bucket,
+               void *arg, struct ms_err *err)
+{
+    if (!plan->is_bound) {
+        return ms_fail(err, MS_E_INVALID, "plan of graph %s: call plan_bind first",
+                       graph_name(plan->graph));
+    }
+    if (data == NULL || labels == NULL) {
+        return ms_fail(err, MS_E_INVALID, "plan of graph %s: no data or no labels",
+                       graph_name(plan->graph));
+    }
+    if (omp_get_max_threads() != plan->options.threads) {
+        omp_set_num_threads(plan->options.threads); /* a setting of the calling thread */
+    }
+    unsigned mode = enter_float_mode(plan->options.threads);
+    int rc = set_batch(plan, data, labels);
+    rc = rc < 0 ? rc : run_steps(plan, on_bucket, arg);
+    leave_float_mode(mode);
+    return rc < 0 ? ms_fail(err, MS_E_FAILED, "plan of graph %s: a oneDNN primitive failed",
+                            graph_name(plan->graph))
+                  : 0;
+}
+
+int plan_train_step(struct plan *plan, const float *data, const void *labels,
+                    plan_bucket_fn *on_bucket, void *arg, float *ret_loss, struct ms_err *err)
+{
+    if (!plan->options.training) {
+        return ms_fail(err, MS_E_INVALID, "plan of graph %s was made for evaluation",
+                       graph_name(plan->graph));
+    }
+    int rc = run(plan, data, labels, on_bucket, arg, err);
+    if (rc == 0) {
+        *ret_loss = (float)plan->loss;
+    }
+    return rc;
+}
+
+int plan_evaluate(struct plan *plan, const float *data, const void *labels, int64_t rows,
+                  double *ret_loss_sum, int64_t *ret_correct, struct ms_err *err)
+{
+    int64_t batch = graph_tensor(plan->graph, graph_data_index(plan->graph))->shape.dim[0];
+    if (plan->options.training) {
+        return ms_fail(err, MS_E_INVALID, "plan of graph %s was made for training",
+                       graph_name(plan->graph));
+    }
+    if (rows < 1 || rows > batch) {
+        return ms_fail(err, MS_E_INVALID, "plan of graph %s: %lld rows in a batch of %lld",
+                       graph_name(plan->graph), (long long)rows, (long long)batch);
+    }
+    plan->rows = rows;
+    int rc = run(plan, data, labels, NULL, NULL, err);
+    if (rc == 0) {
+        *ret_loss_sum = plan->loss * (double)rows;
+        *ret_correct = plan->correct;
+    }
+    return rc;
+}

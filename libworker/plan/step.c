@@ -1,0 +1,147 @@
+/* step.c - runs one step: a oneDNN primitive or one of our kernels */
+#include "libworker/plan/internal.h"
+
+#include <omp.h>
+#include <string.h>
+
+enum {
+    PART_FLOATS =
+        16384, /* 64 KiB: below it a second thread costs more (about 2 us) than it saves */
+};
+
+static int threads_for(const struct plan *plan, size_t floats)
+{
+    size_t parts = (floats + PART_FLOATS - 1) / PART_FLOATS;
+    size_t threads = (size_t)plan->options.threads;
+    return (int)(parts < threads ? (parts > 0 ? parts : 1) : threads);
+}
+
+static void elementwise_part(const struct step *step, size_t begin, size_t count)
+{
+    const float *a = (const float *)step->ptr[ELT_A] + begin;
+    const float *b = step->ptr[ELT_B] != NULL ? (const float *)step->ptr[ELT_B] + begin : NULL;
+    float *y = (float *)step->ptr[ELT_Y] + begin;
+    switch (step->kind) {
+    case STEP_RELU:
+        kernel_relu(y, a, count);
+        break;
+    case STEP_RELU_BACKWARD:
+        kernel_relu_backward(y, a, b, count);
+        break;
+    case STEP_ADD:
+        kernel_add(y, a, b, count);
+        break;
+    default:
+        kernel_add_relu(y, a, b, count);
+        break;
+    }
+}
+
+static void run_elementwise(const struct plan *plan, const struct step *step)
+{
+    int threads = threads_for(plan, step->count);
+    if (threads == 1) {
+        elementwise_part(step, 0, step->count);
+        return;
+    }
+#pragma omp parallel num_threads(threads)
+    {
+        size_t n = (size_t)omp_get_num_threads();
+        size_t i = (size_t)omp_get_thread_num();
+        size_t lines = (step->count + PLAN_LANES - 1) / PLAN_LANES;
+        size_t begin = lines * i / n * PLAN_LANES;
+        size_t end = lines * (i + 1) / n * PLAN_LANES;
+        end = end < step->count ? end : step->count;
+        if (begin < end) {
+            elementwise_part(step, begin, end - begin);
+        }
+    }
+}
+
+static int bn_threads(const struct plan *plan, const struct step *step)
+{
+    const struct kernel_layout *l = &step->layout;
+    return threads_for(plan, (size_t)(l->n * l->n_blocks * l->spatial * l->block));
+}
+
+static void run_bn_forward(const struct plan *plan, const struct step *step)
+{
+    int threads = bn_threads(plan, step);
+    const float *x = step->ptr[BN_X];
+    float *mean = step->ptr[BN_MEAN];
+    float *variance = step->ptr[BN_VARIANCE];
+    if (step->kind == STEP_BN_TRAIN) {
+        kernel_bn_stats(&step->layout, x, mean, variance, threads);
+    }
+    kernel_bn_apply(&step->layout, x, mean, variance, step->ptr[BN_GAMMA], step->ptr[BN_BETA],
+                    step->epsilon, step->ptr[BN_RESIDUAL], step->relu, step->ptr[BN_Y], threads);
+}
+
+static void run_bn_backward(const struct plan *plan, const struct step *step)
+{
+    kernel_bn_backward(&step->layout, step->ptr[BN_X], step->ptr[BNB_Y], step->ptr[BNB_DY],
+                       step->ptr[BN_MEAN], step->ptr[BN_VARIANCE], step->ptr[BN_GAMMA],
+                       step->ptr[BN_BETA], step->epsilon, step->relu, step->ptr[BNB_DX],
+                       step->ptr[BNB_DZ], step->ptr[BNB_DGAMMA], step->ptr[BNB_DBETA],
+                       bn_threads(plan, step));
+}
+
+static void run_loss(struct plan *plan, const struct step *step)
+{
+    const float *logits = step->ptr[LOSS_LOGITS];
+    float *gradient = step->ptr[LOSS_GRADIENT];
+    int64_t rows = plan->options.training ? step->rows : plan->rows;
+    if (step->kind == STEP_MSE) {
+        plan->loss = kernel_mse(logits, step->ptr[LOSS_LABELS], rows, step->columns, gradient);
+        plan->correct = 0;
+        return;
+    }
+    const int32_t *labels = step->ptr[LOSS_LABELS];
+    plan->loss = kernel_softmax_ce(logits, labels, rows, step->columns, gradient);
+    if (!plan->options.training) {
+        plan->correct = kernel_count_correct(logits, labels, rows, step->columns);
+    }
+}
+
+/* Operand 0 of both is the first statistic, operand 1 its place in the exchange buffer. */
+static void run_stats(const struct plan *plan, const struct step *step)
+{
+    size_t bytes = plan->stats_count * sizeof(float);
+    if (step->kind == STEP_CLEAR_STATS) {
+        memset(step->ptr[0], 0, bytes); /* the padding between statistics is nobody's to write */
+    } else {
+        memcpy(plan->bound.exchange, step->ptr[0], bytes);
+    }
+}
+
+int step_run(struct plan *plan, struct step *step)
+{
+    switch (step->kind) {
+    case STEP_PRIMITIVE:
+        return dn_prim_run(plan->dn, step->prim);
+    case STEP_CLEAR_STATS:
+    case STEP_PUBLISH_STATS:
+        run_stats(plan, step);
+        break;
+    case STEP_BN_TRAIN:
+    case STEP_BN_APPLY:
+        run_bn_forward(plan, step);
+        break;
+    case STEP_BN_BACKWARD:
+        run_bn_backward(plan, step);
+        break;
+    case STEP_RELU:
+    case STEP_RELU_BACKWARD:
+    case STEP_ADD:
+    case STEP_ADD_RELU:
+        run_elementwise(plan, step);
+        break;
+    case STEP_SOFTMAX_CE:
+    case STEP_MSE:
+        run_loss(plan, step);
+        break;
+    case STEP_KINDS:
+        break;
+    }
+    return 0;
+}

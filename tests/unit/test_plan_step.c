@@ -1,0 +1,303 @@
+/* test_plan_step.c - every op and every network: a step of the plan against the oracle in double */
+#include "tests/unit/plan_case.h"
+
+/* ---- small graphs, one pattern each -------------------------------------------------------------
+ */
+
+struct build { /* a graph in the making */
+    struct graph *graph;
+    struct ms_err err;
+    int n;
+};
+
+static struct shape shape4(int64_t a, int64_t b, int64_t c, int64_t d)
+{
+    return (struct shape){4, {a, b, c, d}};
+}
+
+static int channels(const struct build *b, int x)
+{
+    return (int)graph_tensor(b->graph, x)->shape.dim[1];
+}
+
+static int param(struct build *b, struct shape shape, double scale)
+{
+    char name[32];
+    snprintf(name, sizeof(name), "p%d", b->n++);
+    return graph_param(b->graph, name, &shape, (struct init){INIT_UNIFORM, scale}, &b->err);
+}
+
+static int begin(struct build *b, int64_t n, int64_t c, int64_t side)
+{
+    memset(b, 0, sizeof(*b));
+    b->graph = graph_create("pattern");
+    struct shape shape = shape4(n, c, side, side);
+    return graph_data(b->graph, "data", &shape, &b->err);
+}
+
+static int conv(struct build *b, int x, int64_t out, int64_t kernel, int64_t stride)
+{
+    int w = param(b, shape4(out, channels(b, x), kernel, kernel), 0.4);
+    struct op_window window = graph_window_same(b->graph, x, kernel, stride);
+    return graph_conv2d(b->graph, x, w, &window, &b->err);
+}
+
+static int norm(struct build *b, int x)
+{
+    struct shape c = {1, {channels(b, x)}};
+    char mean[32], variance[32];
+    snprintf(mean, sizeof(mean), "m%d", b->n);
+    snprintf(variance, sizeof(variance), "v%d", b->n++);
+    struct init one = {INIT_CONSTANT, 1};
+    int m = graph_state(b->graph, mean, &c, one, 0.9, &b->err);
+    int v = graph_state(b->graph, variance, &c, one, 0.9, &b->err);
+    int gamma = param(b, c, 1);
+    int beta = param(b, c, 1);
+    return graph_batch_norm(b->graph, x, gamma, beta, m, v, 1e-5, &b->err);
+}
+
+static int relu(struct build *b, int x)
+{
+    return graph_relu(b->graph, x, &b->err);
+}
+
+static int add(struct build *b, int x, int y)
+{
+    return graph_add(b->graph, x, y, &b->err);
+}
+
+static int dense(struct build *b, int x, int64_t out)
+{
+    int64_t in = graph_tensor(b->graph, x)->shape.dim[1];
+    int w = param(b, (struct shape){2, {out, in}}, 0.3);
+    int bias = param(b, (struct shape){1, {out}}, 0.3);
+    return graph_dense(b->graph, x, w, bias, &b->err);
+}
+
+static int flatten(struct build *b, int x)
+{
+    return graph_flatten(b->graph, x, &b->err);
+}
+
+static int pool(struct build *b, int x, int is_max, struct op_window window)
+{
+    return is_max ? graph_max_pool(b->graph, x, &window, &b->err)
+                  : graph_avg_pool(b->graph, x, &window, &b->err);
+}
+
+static struct graph *end(struct build *b, int logits, int is_mse)
+{
+    ck_assert_msg(logits >= 0, "%s", b->err.text);
+    const struct shape *out = &graph_tensor(b->graph, logits)->shape;
+    struct shape rows = {1, {out->dim[0]}};
+    int label = graph_label(b->graph, "label", is_mse ? out : &rows, is_mse ? DTYPE_F32 : DTYPE_I32,
+                            &b->err);
+    int loss = is_mse ? graph_mse(b->graph, logits, label, &b->err)
+                      : graph_softmax_ce(b->graph, logits, label, &b->err);
+    ck_assert_msg(loss >= 0, "%s", b->err.text);
+    ck_ms_ok(graph_set_loss(b->graph, loss, err));
+    ck_ms_ok(graph_set_output(b->graph, logits, err));
+    return b->graph;
+}
+
+static struct graph *plain_convolutions(void)
+{
+    struct build b;
+    int x = begin(&b, 3, 3, 9);
+    x = conv(&b, x, 7, 3, 2);
+    x = conv(&b, x, 20, 3, 1);
+    x = conv(&b, x, 33, 1, 1);
+    x = conv(&b, x, 16, 5, 1);
+    return end(&b, dense(&b, flatten(&b, x), 4), 0);
+}
+
+static struct graph *few_input_channels(void) /* oneDNN has no fast code for 6 padded to 16 */
+{
+    struct build b;
+    int x = relu(&b, conv(&b, begin(&b, 4, 1, 12), 6, 5, 1));
+    x = pool(&b, x, 1, graph_window_valid(2, 2));
+    x = relu(&b, conv(&b, x, 16, 5, 1));
+    x = conv(&b, x, 9, 3, 1);
+    x = conv(&b, x, 5, 3, 2);
+    return end(&b, dense(&b, flatten(&b, x), 3), 0);
+}
+
+static struct graph *data_with_many_channels(void) /* the batch itself must be reordered */
+{
+    struct build b;
+    int x = begin(&b, 2, 16, 8);
+    x = add(&b, conv(&b, x, 32, 3, 1), conv(&b, x, 32, 1, 1));
+    return end(&b, dense(&b, flatten(&b, relu(&b, x)), 5), 0);
+}
+
+static struct graph *norm_and_relu(void)
+{
+    struct build b;
+    int x = relu(&b, norm(&b, conv(&b, begin(&b, 4, 3, 8), 32, 3, 1)));
+    x = relu(&b, norm(&b, conv(&b, x, 20, 3, 1)));
+    x = norm(&b, conv(&b, x, 16, 1, 2));
+    return end(&b, dense(&b, flatten(&b, x), 6), 0);
+}
+
+static struct graph *residual_blocks(void) /* projection, identity, and a sum without ReLU */
+{
+    struct build b;
+    int x = relu(&b, norm(&b, conv(&b, begin(&b, 4, 3, 8), 16, 3, 1)));
+    int y = norm(&b, conv(&b, relu(&b, norm(&b, conv(&b, x, 16, 1, 2))), 32, 3, 1));
+    x = relu(&b, add(&b, y, norm(&b, conv(&b, x, 32, 1, 2))));
+    y = norm(&b, conv(&b, relu(&b, norm(&b, conv(&b, x, 16, 1, 1))), 32, 3, 1));
+    x = relu(&b, add(&b, x, y));
+    x = add(&b, norm(&b, conv(&b, x, 32, 3, 1)), x);
+    x = add(&b, x, conv(&b, x, 32, 1, 1));
+    x = pool(&b, x, 0, graph_window_valid(4, 4));
+    return end(&b, dense(&b, flatten(&b, x), 6), 0);
+}
+
+static struct graph *norm_read_twice(void) /* nothing may be fused over a tensor with two readers */
+{
+    struct build b;
+    int x = norm(&b, conv(&b, begin(&b, 3, 3, 6), 16, 3, 1));
+    int y = relu(&b, x);
+    x = add(&b, x, conv(&b, y, 16, 3, 1));
+    x = relu(&b, x);
+    x = add(&b, x, x);
+    return end(&b, dense(&b, flatten(&b, x), 3), 0);
+}
+
+static struct graph *pools(void)
+{
+    struct build b;
+    int x = conv(&b, begin(&b, 2, 3, 13), 16, 3, 1);
+    x = pool(&b, x, 1, graph_window_same(b.graph, x, 3, 2));
+    x = pool(&b, x, 0, graph_window_same(b.graph, x, 3, 2));
+    x = pool(&b, conv(&b, x, 10, 3, 1), 1, graph_window_valid(2, 1));
+    x = pool(&b, x, 0, graph_window_valid(3, 3));
+    return end(&b, dense(&b, flatten(&b, x), 3), 0);
+}
+
+static struct graph *dense_layers(void)
+{
+    struct build b;
+    int x = relu(&b, dense(&b, flatten(&b, begin(&b, 5, 2, 3)), 37));
+    x = relu(&b, dense(&b, x, 16));
+    return end(&b, dense(&b, x, 2), 1);
+}
+
+static struct graph *flatten_of_padded_channels(void)
+{
+    struct build b;
+    int x = relu(&b, flatten(&b, conv(&b, begin(&b, 4, 3, 5), 5, 3, 1)));
+    return end(&b, relu(&b, dense(&b, x, 7)), 1);
+}
+
+static struct graph *norm_of_one_pixel(void)
+{
+    struct build b;
+    int x = conv(&b, begin(&b, 8, 3, 4), 24, 3, 1);
+    x = pool(&b, x, 0, graph_window_valid(4, 4));
+    x = relu(&b, norm(&b, conv(&b, x, 40, 1, 1)));
+    return end(&b, dense(&b, flatten(&b, x), 3), 0);
+}
+
+static struct graph *norm_of_the_data(void)
+{
+    struct build b;
+    int x = norm(&b, begin(&b, 4, 3, 7));
+    return end(&b, dense(&b, flatten(&b, conv(&b, x, 16, 3, 1)), 3), 0);
+}
+
+static const struct pattern {
+    const char *name;
+    struct graph *(*build)(void);
+} patterns[] = {
+    {"plain_convolutions", plain_convolutions},
+    {"few_input_channels", few_input_channels},
+    {"data_with_many_channels", data_with_many_channels},
+    {"norm_and_relu", norm_and_relu},
+    {"residual_blocks", residual_blocks},
+    {"norm_read_twice", norm_read_twice},
+    {"pools", pools},
+    {"dense_layers", dense_layers},
+    {"flatten_of_padded_channels", flatten_of_padded_channels},
+    {"norm_of_one_pixel", norm_of_one_pixel},
+    {"norm_of_the_data", norm_of_the_data},
+};
+
+/* fp32 against double: rounding of at most a few thousand summed terms, relative to the norm. */
+static void check_step(struct plan_case *c, double loss_tol, double stat_tol, double grad_tol)
+{
+    const char *which = NULL;
+    case_reference_batch(c);
+    ref_graph_run(c->ref);
+
+    float loss = case_step(c);
+
+    double want = ref_graph_loss(c->ref);
+    ck_assert_msg(fabs((double)loss - want) <= loss_tol * (1 + fabs(want)), "loss %.9g, want %.9g",
+                  (double)loss, want);
+    double d = case_worst_statistic(c, &which);
+    ck_assert_msg(d <= stat_tol, "statistic %s is %.3g off", which, d);
+    d = case_worst_gradient(c, &which);
+    ck_assert_msg(d <= grad_tol, "gradient %s is %.3g off", which, d);
+}
+
+START_TEST(pattern_gives_the_gradients_of_the_oracle)
+{
+    for (int recompute = PLAN_RECOMPUTE_OFF; recompute <= PLAN_RECOMPUTE_ON; recompute++) {
+        struct plan_options options = {.training = 1, .threads = 1};
+        options.recompute = (enum plan_recompute)recompute;
+        struct plan_case c;
+        case_init(&c, patterns[_i].build(), &options);
+        case_reference(&c, 5);
+
+        check_step(&c, 1e-5, 1e-5, 1e-4);
+
+        case_fini(&c);
+    }
+}
+END_TEST
+
+/* ---- networks -----------------------------------------------------------------------------------
+ */
+
+static const struct network {
+    const char *name;
+    int64_t batch, channels, side, classes;
+    enum model_loss loss;
+    double loss_tol, stat_tol, grad_tol;
+} networks[] = {
+    {"mnist", 32, 1, 28, 10, MODEL_LOSS_SOFTMAX_CE, 1e-6, 0, 1e-5},
+    {"linear", 16, 2, 1, 1, MODEL_LOSS_MSE, 1e-6, 0, 1e-5},
+    {"lenet5", 8, 1, 32, 10, MODEL_LOSS_SOFTMAX_CE, 1e-6, 0, 1e-4},
+    {"lenet5", 3, 3, 32, 10, MODEL_LOSS_SOFTMAX_CE, 1e-6, 0, 1e-4},
+    {"cifar_small", 8, 3, 32, 10, MODEL_LOSS_SOFTMAX_CE, 1e-5, 1e-5, 1e-4},
+    /* 53 batch norms amplify rounding: see the README of the reference run */
+    {"resnet50", 2, 3, 64, 10, MODEL_LOSS_SOFTMAX_CE, 1e-4, 1e-3, 2e-2},
+};
+
+START_TEST(network_gives_the_gradients_of_the_oracle)
+{
+    const struct network *n = &networks[_i];
+    struct plan_options options = {.training = 1, .threads = 1};
+    struct plan_case c;
+    case_init(&c, case_model(n->name, n->batch, n->channels, n->side, n->classes, n->loss),
+              &options);
+    case_reference(&c, 7);
+
+    check_step(&c, n->loss_tol, n->stat_tol, n->grad_tol);
+
+    case_fini(&c);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("plan_step");
+    TCase *tc = tcase_create("oracle");
+    tcase_add_loop_test(tc, pattern_gives_the_gradients_of_the_oracle, 0,
+                        sizeof(patterns) / sizeof(patterns[0]));
+    tcase_add_loop_test(tc, network_gives_the_gradients_of_the_oracle, 0,
+                        sizeof(networks) / sizeof(networks[0]));
+    suite_add_tcase(suite, tc);
+    return test_run(suite);
+}
