@@ -1,0 +1,344 @@
+/* test_model.c - the named networks: parameters, order, shapes, initialisers, and refusals */
+#include "libworker/model/model.h"
+#include "proto/rng.h"
+#include "tests/ref_graph.h"
+#include "tests/test.h"
+
+#include <math.h>
+
+static struct graph *build(const char *name, struct model_input input, enum model_loss loss)
+{
+    struct graph *net = NULL;
+    ck_ms_ok(model_build(name, &input, loss, &net, err));
+    ck_assert_ptr_nonnull(net);
+    return net;
+}
+
+static int64_t count_elements(const struct graph *net)
+{
+    int64_t count = 0;
+    for (int i = 0; i < graph_n_params(net); i++) {
+        count += shape_count(&graph_tensor(net, graph_param_at(net, i))->shape);
+    }
+    return count;
+}
+
+static const struct tensor *named(const struct graph *net, const char *name)
+{
+    int index = graph_find(net, name);
+    ck_assert_msg(index >= 0, "no %s", name);
+    return graph_tensor(net, index);
+}
+
+static void ck_param(const struct graph *net, const char *name, const char *shape,
+                     enum init_kind kind, double a)
+{
+    char buf[96];
+    const struct tensor *tensor = named(net, name);
+    ck_assert_str_eq(shape_format(&tensor->shape, buf, sizeof(buf)), shape);
+    ck_assert_msg(tensor->init.kind == kind, "%s: init kind %d", name, (int)tensor->init.kind);
+    ck_assert_double_eq_tol(tensor->init.a, a, 1e-12);
+}
+
+/* The definition order of the MindSpore sample, which the reference runs use as stream numbers. */
+static int expected_names(char names[][GRAPH_NAME_MAX])
+{
+    static const int blocks[] = {3, 4, 6, 3};
+    static const char *const parts[] = {"conv1.weight",
+                                        "bn1.gamma",
+                                        "bn1.beta",
+                                        "conv2.weight",
+                                        "bn2.gamma",
+                                        "bn2.beta",
+                                        "conv3.weight",
+                                        "bn3.gamma",
+                                        "bn3.beta",
+                                        "conv_down_sample.weight",
+                                        "bn_down_sample.gamma",
+                                        "bn_down_sample.beta"};
+    int n = 0;
+    for (int i = 0; i < 3; i++) {
+        snprintf(names[n++], GRAPH_NAME_MAX, "head.%s", parts[i]);
+    }
+    for (int layer = 0; layer < 4; layer++) {
+        for (int b = 0; b < blocks[layer]; b++) {
+            for (int i = 0; i < (b == 0 ? 12 : 9); i++) {
+                snprintf(names[n++], GRAPH_NAME_MAX, "layer%d.%c.%s", layer + 1, 'a' + b, parts[i]);
+            }
+        }
+    }
+    snprintf(names[n++], GRAPH_NAME_MAX, "fc.weight");
+    snprintf(names[n++], GRAPH_NAME_MAX, "fc.bias");
+    return n;
+}
+
+START_TEST(resnet50_has_the_parameters_of_the_sample_in_its_order)
+{
+    static char names[200][GRAPH_NAME_MAX];
+    int n = expected_names(names);
+    struct graph *net =
+        build("resnet50", (struct model_input){2, 3, 224, 224, 10}, MODEL_LOSS_SOFTMAX_CE);
+
+    ck_assert_int_eq(n, 161);
+    ck_assert_int_eq(graph_n_params(net), 161);
+    for (int i = 0; i < n; i++) {
+        ck_assert_str_eq(graph_tensor(net, graph_param_at(net, i))->name, names[i]);
+    }
+    ck_assert_int_eq(count_elements(net), 23528522);
+    ck_assert_int_eq(graph_n_states(net), 106);
+    graph_destroy(net);
+}
+END_TEST
+
+START_TEST(resnet50_names_are_those_of_the_reference_run)
+{
+    if (test_shared() == NULL) {
+        test_skip_note("resnet50_64.json");
+        return;
+    }
+    char path[1024];
+    snprintf(path, sizeof(path), "%s/reference/resnet50_64.json", test_shared());
+    FILE *file = fopen(path, "r");
+    if (file == NULL) {
+        test_skip_note("resnet50_64.json");
+        return;
+    }
+    struct graph *net =
+        build("resnet50", (struct model_input){16, 3, 64, 64, 10}, MODEL_LOSS_SOFTMAX_CE);
+    char line[256];
+    char want[GRAPH_NAME_MAX + 8];
+    int at = -1;
+    while (fgets(line, sizeof(line), file) != NULL) {
+        if (strstr(line, "grad_l2_step0") != NULL) {
+            at = 0;
+        } else if (at >= 0 && at < graph_n_params(net)) {
+            snprintf(want, sizeof(want),
+                     "\"%s\":", graph_tensor(net, graph_param_at(net, at))->name);
+            ck_assert_msg(strstr(line, want) != NULL, "parameter %d is %s, not %s", at, want, line);
+            at++;
+        }
+    }
+    fclose(file);
+    ck_assert_int_eq(at, 161);
+    graph_destroy(net);
+}
+END_TEST
+
+START_TEST(resnet50_has_the_shapes_and_initialisers_of_the_sample)
+{
+    struct graph *net =
+        build("resnet50", (struct model_input){4, 3, 224, 224, 10}, MODEL_LOSS_SOFTMAX_CE);
+
+    ck_param(net, "head.conv1.weight", "(64, 3, 7, 7)", INIT_XAVIER_UNIFORM, 0);
+    ck_param(net, "head.bn1.gamma", "(64)", INIT_UNIFORM, 0.07);
+    ck_param(net, "head.bn1.beta", "(64)", INIT_CONSTANT, 0);
+    ck_param(net, "head.bn1.moving_mean", "(64)", INIT_CONSTANT, 0);
+    ck_param(net, "head.bn1.moving_variance", "(64)", INIT_CONSTANT, 1);
+    ck_param(net, "layer1.a.conv_down_sample.weight", "(256, 64, 1, 1)", INIT_XAVIER_UNIFORM, 0);
+    ck_param(net, "layer2.a.conv1.weight", "(128, 256, 1, 1)", INIT_XAVIER_UNIFORM, 0);
+    ck_param(net, "layer3.f.conv2.weight", "(256, 256, 3, 3)", INIT_XAVIER_UNIFORM, 0);
+    ck_param(net, "layer4.c.bn3.gamma", "(2048)", INIT_UNIFORM, 0.07);
+    ck_param(net, "fc.weight", "(10, 2048)", INIT_XAVIER_UNIFORM, 0);
+    ck_param(net, "fc.bias", "(10)", INIT_UNIFORM, 0.07);
+    ck_assert_double_eq(named(net, "layer4.a.bn_down_sample.moving_mean")->momentum, 0.99);
+    graph_destroy(net);
+}
+END_TEST
+
+START_TEST(resnet50_puts_the_stride_into_the_first_1x1_convolution)
+{
+    struct graph *net =
+        build("resnet50", (struct model_input){1, 3, 224, 224, 10}, MODEL_LOSS_SOFTMAX_CE);
+    int convs = 0, strided_1x1 = 0, strided_other = 0;
+    for (int i = 0; i < graph_n_ops(net); i++) {
+        const struct op *op = graph_op(net, i);
+        if (op->kind == OP_CONV2D) {
+            convs++;
+            strided_1x1 += op->window.stride_h == 2 && op->window.kernel_h == 1;
+            strided_other += op->window.stride_h == 2 && op->window.kernel_h != 1;
+        } else if (op->kind == OP_BATCH_NORM) {
+            ck_assert_double_eq(op->epsilon, 1e-5);
+        } else if (op->kind == OP_AVG_POOL) {
+            char buf[96];
+            const struct tensor *in = graph_tensor(net, op->in[0]);
+            ck_assert_str_eq(shape_format(&in->shape, buf, sizeof(buf)), "(1, 2048, 7, 7)");
+        }
+    }
+    ck_assert_int_eq(convs, 53);
+    ck_assert_int_eq(strided_1x1, 6); /* conv1 and the projection of layers 2 to 4 */
+    ck_assert_int_eq(strided_other, 1);
+    graph_destroy(net);
+}
+END_TEST
+
+START_TEST(lenet5_is_the_sample)
+{
+    struct graph *net =
+        build("lenet5", (struct model_input){32, 1, 32, 32, 10}, MODEL_LOSS_SOFTMAX_CE);
+
+    ck_assert_int_eq(graph_n_params(net), 8);
+    ck_param(net, "conv1.weight", "(6, 1, 5, 5)", INIT_NORMAL, 0.02);
+    ck_param(net, "conv2.weight", "(16, 6, 5, 5)", INIT_NORMAL, 0.02);
+    ck_param(net, "fc1.weight", "(120, 400)", INIT_NORMAL, 0.02);
+    ck_param(net, "fc1.bias", "(120)", INIT_CONSTANT, 0);
+    ck_param(net, "fc2.weight", "(84, 120)", INIT_NORMAL, 0.02);
+    ck_param(net, "fc3.weight", "(10, 84)", INIT_NORMAL, 0.02);
+    ck_param(net, "fc3.bias", "(10)", INIT_CONSTANT, 0);
+    ck_assert_int_eq(count_elements(net), 150 + 2400 + 48120 + 10164 + 850);
+    graph_destroy(net);
+}
+END_TEST
+
+START_TEST(mnist_has_relu_on_its_logits)
+{
+    struct graph *net =
+        build("mnist", (struct model_input){32, 1, 28, 28, 10}, MODEL_LOSS_SOFTMAX_CE);
+
+    ck_param(net, "fc.weight", "(10, 784)", INIT_NORMAL, 0.01);
+    ck_param(net, "fc.bias", "(10)", INIT_CONSTANT, 0);
+    const struct tensor *output = graph_tensor(net, graph_output(net));
+    ck_assert_int_eq(graph_op(net, output->producer)->kind, OP_RELU);
+    graph_destroy(net);
+}
+END_TEST
+
+START_TEST(linear_takes_features_and_a_float_target)
+{
+    struct graph *net = build("linear", (struct model_input){16, 2, 1, 1, 1}, MODEL_LOSS_MSE);
+
+    ck_param(net, "fc.weight", "(1, 2)", INIT_NORMAL, 0.02);
+    ck_param(net, "fc.bias", "(1)", INIT_NORMAL, 0.02);
+    const struct tensor *target = graph_tensor(net, graph_label_index(net));
+    ck_assert_int_eq(target->dtype, DTYPE_F32);
+    ck_assert_int_eq(shape_count(&target->shape), 16);
+    graph_destroy(net);
+}
+END_TEST
+
+START_TEST(cifar_small_takes_any_image_with_sides_of_eight)
+{
+    static const int64_t sides[][2] = {{8, 8}, {32, 32}, {24, 40}};
+    for (size_t i = 0; i < MS_ARRAY_SIZE(sides); i++) {
+        struct graph *net =
+            build("cifar_small", (struct model_input){2, 3, sides[i][0], sides[i][1], 10},
+                  MODEL_LOSS_SOFTMAX_CE);
+        ck_param(net, "conv1.weight", "(16, 3, 3, 3)", INIT_NORMAL, sqrt(2.0 / 27));
+        ck_param(net, "bn3.gamma", "(64)", INIT_CONSTANT, 1);
+        ck_assert_int_eq(named(net, "fc.weight")->shape.dim[1], sides[i][0] * sides[i][1]);
+        graph_destroy(net);
+    }
+}
+END_TEST
+
+START_TEST(every_network_in_the_table_builds_and_differentiates)
+{
+    size_t n = 0;
+    for (const struct model_info *info = NULL; (info = model_at(n)) != NULL; n++) {
+        int mnist = strcmp(info->name, "mnist") == 0;
+        int64_t side = mnist ? 28 : 32;
+        for (int loss = 0; loss < 2; loss++) {
+            struct graph *net =
+                build(info->name, (struct model_input){2, mnist ? 1 : 3, side, side, 7},
+                      loss ? MODEL_LOSS_MSE : MODEL_LOSS_SOFTMAX_CE);
+            ck_assert_str_eq(graph_name(net), info->name);
+            ck_assert_int_gt((int)strlen(info->summary), 10);
+            ck_ms_ok(graph_differentiate(net, err));
+            ck_assert_int_eq(graph_n_gradients(net), graph_n_params(net));
+            graph_destroy(net);
+        }
+    }
+    ck_assert_uint_eq(n, 5);
+}
+END_TEST
+
+START_TEST(refusals_name_network_wish_and_input)
+{
+    struct graph *net = NULL;
+    struct model_input in = {32, 3, 224, 224, 10};
+
+    ck_ms_fails(model_build("resnet5", &in, MODEL_LOSS_SOFTMAX_CE, &net, err), MS_E_INVALID,
+                "no network resnet5; known: resnet50, lenet5, mnist, linear, cifar_small");
+    ck_ms_fails(model_build("lenet5", &in, MODEL_LOSS_SOFTMAX_CE, &net, err), MS_E_INVALID,
+                "network lenet5 wants Cx32x32 and gets 3x224x224");
+    ck_ms_fails(model_build("mnist", &in, MODEL_LOSS_SOFTMAX_CE, &net, err), MS_E_INVALID,
+                "784 features");
+    in.width = 220;
+    ck_ms_fails(model_build("cifar_small", &in, MODEL_LOSS_SOFTMAX_CE, &net, err), MS_E_INVALID,
+                "multiples of 8 and gets 3x224x220");
+    in.classes = 0;
+    ck_ms_fails(model_build("resnet50", &in, MODEL_LOSS_SOFTMAX_CE, &net, err), MS_E_INVALID,
+                "classes 0");
+    in = (struct model_input){0, 3, 32, 32, 10};
+    ck_ms_fails(model_build("resnet50", &in, MODEL_LOSS_SOFTMAX_CE, &net, err), MS_E_INVALID,
+                "batch 0");
+    in = (struct model_input){1, 3, 0, 32, 10};
+    ck_ms_fails(model_build("linear", &in, MODEL_LOSS_SOFTMAX_CE, &net, err), MS_E_INVALID,
+                "gets 3x0x32");
+    ck_assert_ptr_null(net);
+}
+END_TEST
+
+/* The samples' reference run (reference/README.md): first losses of `mnist` need its data, but
+ * `linear` makes its own: z = 2 x^2 + 3 y^3 + 5 + noise, 200 steps of momentum. */
+START_TEST(linear_reproduces_the_reference_run)
+{
+    struct graph *net = build("linear", (struct model_input){16, 2, 1, 1, 1}, MODEL_LOSS_MSE);
+    ck_ms_ok(graph_differentiate(net, err));
+    struct ref_graph *run = ref_graph_create(net);
+    double *w = ref_graph_values(run, graph_find(net, "fc.weight"));
+    double *b = ref_graph_values(run, graph_find(net, "fc.bias"));
+    double velocity[3] = {0};
+    double first = 0;
+    w[0] = w[1] = b[0] = (double)0.02F;
+
+    for (int step = 0; step < 200; step++) {
+        for (uint64_t i = 0; i < 16; i++) {
+            uint64_t at = (uint64_t)step * 16 + i;
+            double px = 2 * ms_rng_unit(7, at) - 1;
+            double py = 2 * ms_rng_unit(8, at) - 1;
+            double *features = ref_graph_values(run, graph_data_index(net));
+            features[2 * i] = px * px;
+            features[2 * i + 1] = py * py * py;
+            ref_graph_values(run, graph_label_index(net))[i] =
+                2 * px * px + 3 * py * py * py + 5 + 0.03 * (2 * ms_rng_unit(9, at) - 1);
+        }
+        ref_graph_run(run);
+        first = step == 0 ? ref_graph_loss(run) : first;
+        for (int i = 0; i < graph_n_gradients(net); i++) {
+            const struct tensor *grad = graph_tensor(net, graph_gradient(net, i));
+            double *value = ref_graph_values(run, grad->of);
+            double *v = value == b ? &velocity[2] : velocity;
+            for (int64_t k = 0; k < shape_count(&grad->shape); k++) {
+                v[k] = 0.6 * v[k] + ref_graph_values(run, graph_gradient(net, i))[k];
+                value[k] -= 0.01 * v[k];
+            }
+        }
+    }
+
+    ck_assert_double_eq_tol(first, 40.155354133, 1e-4);
+    ck_assert_double_eq_tol(w[0], 1.9449763, 1e-4);
+    ck_assert_double_eq_tol(w[1], 2.3131910, 1e-4);
+    ck_assert_double_eq_tol(b[0], 5.0182312, 1e-4);
+    ref_graph_destroy(run);
+    graph_destroy(net);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("model");
+    TCase *tc = tcase_create("networks");
+    tcase_add_test(tc, resnet50_has_the_parameters_of_the_sample_in_its_order);
+    tcase_add_test(tc, resnet50_names_are_those_of_the_reference_run);
+    tcase_add_test(tc, resnet50_has_the_shapes_and_initialisers_of_the_sample);
+    tcase_add_test(tc, resnet50_puts_the_stride_into_the_first_1x1_convolution);
+    tcase_add_test(tc, lenet5_is_the_sample);
+    tcase_add_test(tc, mnist_has_relu_on_its_logits);
+    tcase_add_test(tc, linear_takes_features_and_a_float_target);
+    tcase_add_test(tc, cifar_small_takes_any_image_with_sides_of_eight);
+    tcase_add_test(tc, every_network_in_the_table_builds_and_differentiates);
+    tcase_add_test(tc, refusals_name_network_wish_and_input);
+    tcase_add_test(tc, linear_reproduces_the_reference_run);
+    suite_add_tcase(suite, tc);
+    return test_run(suite);
+}
