@@ -21,8 +21,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* ---- the listener of a worker process: one for its life
- * --------------------------------------------- */
+/* ---- the listener of a worker process: one for its life ---- */
 
 struct comm_listener;
 
@@ -41,8 +40,7 @@ const char *comm_listener_unix(const struct comm_listener *listener); /* name wi
 /* boot id + network namespace of this process, MS_NAME_MAX + 1 bytes. */
 int comm_host_id(char *ret, size_t size, struct ms_err *err);
 
-/* ---- mesh
- * --------------------------------------------------------------------------------------------- */
+/* ---- mesh ---- */
 
 struct mesh;
 
@@ -87,8 +85,8 @@ int mesh_local_ranks(const struct mesh *mesh); /* on this host, itself included 
 /* Every collective from now on ends with MS_E_ABORTED and text. Any thread, at once, for good. */
 void mesh_abort(struct mesh *mesh, const char *text);
 
-/* ---- collectives: all ranks call the same ones in the same order, from one thread at a time
- * ---------- */
+/* ---- collectives: all ranks call the same ones in the same order, from one thread at a time ----
+ */
 
 /* Sums exchange[begin, begin + count) over ranks. The result is at *ret_result (count floats):
  * inside the exchange buffer or beside it, borrowed until the same range is reduced again. After
@@ -114,8 +112,7 @@ int mesh_barrier(struct mesh *mesh, struct ms_err *err);
 /* Nanoseconds that this rank spent waiting for peers since the last call. */
 uint64_t mesh_take_wait_ns(struct mesh *mesh);
 
-/* ---- reducer: all-reduce of buckets on a communication thread while backward goes on
- * ----------------- */
+/* ---- reducer: all-reduce of buckets on a communication thread while backward goes on ---- */
 
 struct reducer;
 

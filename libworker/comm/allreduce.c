@@ -1,0 +1,194 @@
+/* allreduce.c - sums of the exchange buffer: which algorithm, and the small ones over doubles */
+#include "libworker/comm/mesh.h"
+
+#include <assert.h>
+#include <string.h>
+
+enum { DOUBLES_MAX = 1024, PAGE_FLOATS = 1024, LINE_FLOATS = 16 };
+
+struct slice slice_of(size_t begin, size_t count, int rank, int world)
+{
+    /* Pages, so that a rank maps little of its peers' memory; lines, so that no two ranks write the
+     * same. Counted from the buffer's begin, which lies on both. */
+    size_t unit = count / (size_t)world >= 16 * (size_t)PAGE_FLOATS ? PAGE_FLOATS : LINE_FLOATS;
+    size_t first = begin / unit;
+    size_t units = (begin + count + unit - 1) / unit - first;
+    size_t end = begin + count;
+    size_t lo = (first + units * (size_t)rank / (size_t)world) * unit;
+    size_t hi = (first + units * ((size_t)rank + 1) / (size_t)world) * unit;
+    lo = lo < begin ? begin : lo;
+    hi = hi > end ? end : hi;
+    return (struct slice){.begin = lo, .count = hi > lo ? hi - lo : 0};
+}
+
+/* ---- the choice: the first row that fits
+ * ---------------------------------------------------------- */
+
+static int is_alone(const struct mesh *mesh, size_t bytes)
+{
+    return mesh->world == 1 || bytes == 0;
+}
+
+static int allreduce_none(struct mesh *mesh, size_t begin, size_t count, struct ms_err *err)
+{
+    (void)mesh;
+    (void)begin;
+    (void)count;
+    (void)err;
+    return 0;
+}
+
+/* All read all: world * bytes a rank, one sync. Slices: 2 * bytes a rank, two syncs. */
+static int is_flat(const struct mesh *mesh, size_t bytes)
+{
+    return bytes <= MESH_SMALL_MAX && (mesh->n_remotes == 0 || !allreduce_tree_is_better(mesh)) &&
+           bytes * (size_t)mesh->world <= ALLREDUCE_FLAT_MAX;
+}
+
+static int is_tree(const struct mesh *mesh, size_t bytes)
+{
+    return mesh->n_remotes > 0 && bytes <= MESH_SMALL_MAX && allreduce_tree_is_better(mesh);
+}
+
+static int is_slice(const struct mesh *mesh, size_t bytes)
+{
+    (void)bytes;
+    return mesh->n_remotes == 0;
+}
+
+static int is_any(const struct mesh *mesh, size_t bytes)
+{
+    (void)mesh;
+    (void)bytes;
+    return 1;
+}
+
+static const struct {
+    const char *name;
+    int (*fits)(const struct mesh *mesh, size_t bytes);
+    int (*run)(struct mesh *mesh, size_t begin, size_t count, struct ms_err *err);
+} algorithms[] = {
+    {"none", is_alone, allreduce_none},       /* one rank, or nothing to sum */
+    {"flat", is_flat, allreduce_flat},        /* latency: one sync, or one message each way */
+    {"tree", is_tree, allreduce_tree_floats}, /* latency in large worlds: log2(world) messages */
+    {"slice", is_slice, allreduce_slice},     /* throughput on one host: one pass over memory */
+    {"direct", is_any, allreduce_direct},     /* throughput: as few bytes as a ring */
+};
+
+const char *allreduce_name(const struct mesh *mesh, size_t bytes)
+{
+    size_t i = 0;
+    while (!algorithms[i].fits(mesh, bytes)) {
+        i++;
+    }
+    return algorithms[i].name;
+}
+
+int mesh_all_reduce_sum(struct mesh *mesh, size_t begin, size_t count, const float **ret_result,
+                        struct ms_err *err)
+{
+    struct ms_err own;
+    err = err != NULL ? err : &own;
+    if (begin > mesh->exchange_floats || count > mesh->exchange_floats - begin) {
+        return ms_fail(err, MS_E_INVALID,
+                       "all_reduce of %zu floats from %zu: the exchange buffer has %zu", count,
+                       begin, mesh->exchange_floats);
+    }
+    int rc = mesh_enter(mesh, MESH_ALL_REDUCE, begin, count, err);
+    if (rc == 0) {
+        size_t i = 0;
+        while (!algorithms[i].fits(mesh, count * sizeof(float))) {
+            i++;
+        }
+        rc = algorithms[i].run(mesh, begin, count, err);
+    }
+    if (rc == 0) {
+        *ret_result = mesh_exchange(mesh) + begin;
+    }
+    return mesh_leave(mesh, rc, err);
+}
+
+/* ---- doubles
+ * -------------------------------------------------------------------------------------- */
+
+static void add(void *a, const void *b, size_t count)
+{
+    double *x = a;
+    const double *y = b;
+    for (size_t i = 0; i < count; i++) {
+        x[i] += y[i];
+    }
+}
+
+/* A NaN anywhere stays one: it would be hidden by the comparison alone. */
+static void larger(void *a, const void *b, size_t count)
+{
+    double *x = a;
+    const double *y = b;
+    for (size_t i = 0; i < count; i++) {
+        if (y[i] > x[i] || y[i] != y[i]) {
+            x[i] = y[i];
+        }
+    }
+}
+
+/* T(lo, hi) of element i of all, as kernel_sum_tree brackets it. */
+static double tree_sum(const void *const *all, int lo, int hi, size_t i)
+{
+    if (hi - lo == 1) {
+        return ((const double *)all[lo])[i];
+    }
+    int mid = lo + (hi - lo + 1) / 2;
+    return tree_sum(all, lo, mid, i) + tree_sum(all, mid, hi, i);
+}
+
+static void combine_all(const struct mesh *mesh, enum mesh_kind kind, const void *const *all,
+                        double *values, size_t count)
+{
+    double result[DOUBLES_MAX]; /* values is one of all */
+    if (kind == MESH_ALL_REDUCE_F64) {
+        for (size_t i = 0; i < count; i++) {
+            result[i] = tree_sum(all, 0, mesh->world, i);
+        }
+    } else {
+        memcpy(result, all[0], count * sizeof(*result));
+        for (int r = 1; r < mesh->world; r++) {
+            larger(result, all[r], count);
+        }
+    }
+    memcpy(values, result, count * sizeof(*result));
+}
+
+static int reduce_f64(struct mesh *mesh, enum mesh_kind kind, tree_combine_fn *combine,
+                      double *values, size_t count, struct ms_err *err)
+{
+    const void *all[MS_WORKERS_MAX];
+    struct ms_err own;
+    err = err != NULL ? err : &own;
+    if (count > DOUBLES_MAX) {
+        return ms_fail(err, MS_E_INVALID, "a reduction of %zu doubles: at most %d", count,
+                       DOUBLES_MAX);
+    }
+    int rc = mesh_enter(mesh, kind, 0, count, err);
+    if (rc == 0 && mesh->world > 1 && count > 0) {
+        if (mesh->n_remotes > 0 && allreduce_tree_is_better(mesh)) {
+            rc = allreduce_tree(mesh, values, count, sizeof(*values), combine, err);
+        } else {
+            rc = gather_small(mesh, values, count * sizeof(*values), all, err);
+            if (rc == 0) {
+                combine_all(mesh, kind, all, values, count);
+            }
+        }
+    }
+    return mesh_leave(mesh, rc, err);
+}
+
+int mesh_all_reduce_max(struct mesh *mesh, double *values, size_t count, struct ms_err *err)
+{
+    return reduce_f64(mesh, MESH_ALL_REDUCE_MAX, larger, values, count, err);
+}
+
+int mesh_all_reduce_sum_f64(struct mesh *mesh, double *values, size_t count, struct ms_err *err)
+{
+    return reduce_f64(mesh, MESH_ALL_REDUCE_F64, add, values, count, err);
+}

@@ -1,0 +1,120 @@
+/* join_socket.c - system calls of the handshake: connect, credentials, descriptors passed along */
+#include "libworker/comm/join.h"
+
+#include "proto/addr.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <string.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+static int dial_unix(const char *name, struct ms_err *err)
+{
+    struct sockaddr_un sa = {.sun_family = AF_UNIX};
+    size_t len = strlen(name);
+    if (len > sizeof(sa.sun_path) - 1) {
+        return ms_fail(err, MS_E_INVALID, "the name of the socket @%s is too long", name);
+    }
+    memcpy(sa.sun_path + 1, name, len);
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (fd < 0) {
+        return ms_fail_errno(err, MS_E_IO, "cannot make a Unix socket");
+    }
+    socklen_t size = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + len);
+    if (connect(fd, (struct sockaddr *)&sa, size) < 0) { /* EAGAIN: the backlog is full */
+        int rc = ms_fail_errno(err, MS_E_UNREACHABLE, "cannot connect to the socket @%s", name);
+        close(fd);
+        return rc;
+    }
+    return fd;
+}
+
+static int dial_tcp(const char *address, struct ms_err *err)
+{
+    struct ms_addr addr;
+    struct sockaddr_storage sa = {0};
+    socklen_t len = 0;
+    int on = 1;
+    int rc = ms_addr_parse(address, 0, &addr, err);
+    if (rc == 0) {
+        rc = ms_addr_resolve(&addr, &sa, &len, err);
+    }
+    if (rc < 0) {
+        return rc;
+    }
+    int fd = socket(sa.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (fd < 0) {
+        return ms_fail_errno(err, MS_E_IO, "cannot make a socket");
+    }
+    (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+    if (connect(fd, (struct sockaddr *)&sa, len) < 0 && errno != EINPROGRESS) {
+        rc = ms_fail_errno(err, MS_E_UNREACHABLE, "cannot connect to %s", address);
+        close(fd);
+        return rc;
+    }
+    return fd;
+}
+
+int join_dial(const struct mesh_member *member, int is_unix, struct ms_err *err)
+{
+    return is_unix ? dial_unix(member->data_unix, err) : dial_tcp(member->data_address, err);
+}
+
+int join_uid_is(int fd, uint32_t uid)
+{
+    struct ucred cred;
+    socklen_t len = sizeof(cred);
+    return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) == 0 && cred.uid == uid;
+}
+
+int join_send_memory(int fd, const void *bytes, size_t size, int memory)
+{
+    _Alignas(struct cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {0};
+    struct iovec part = {.iov_base = (void *)(uintptr_t)bytes, .iov_len = size};
+    struct msghdr msg = {.msg_iov = &part,
+                         .msg_iovlen = 1,
+                         .msg_control = control,
+                         .msg_controllen = sizeof(control)};
+    struct cmsghdr *cmsg = CMSG_FIRSTHDR(&msg);
+    cmsg->cmsg_level = SOL_SOCKET;
+    cmsg->cmsg_type = SCM_RIGHTS;
+    cmsg->cmsg_len = CMSG_LEN(sizeof(int));
+    memcpy(CMSG_DATA(cmsg), &memory, sizeof(int));
+    return sendmsg(fd, &msg, MSG_NOSIGNAL) == (ssize_t)size ? 1 : -1;
+}
+
+static void take_descriptors(struct msghdr *msg, int *memory)
+{
+    for (struct cmsghdr *cmsg = CMSG_FIRSTHDR(msg); cmsg != NULL; cmsg = CMSG_NXTHDR(msg, cmsg)) {
+        if (cmsg->cmsg_level != SOL_SOCKET || cmsg->cmsg_type != SCM_RIGHTS) {
+            continue;
+        }
+        size_t n = (cmsg->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+        for (size_t i = 0; i < n; i++) { /* more than one is nobody we know: close them all */
+            int fd;
+            memcpy(&fd, CMSG_DATA(cmsg) + i * sizeof(int), sizeof(int));
+            if (*memory >= 0) {
+                close(*memory);
+            }
+            *memory = fd;
+        }
+    }
+}
+
+ssize_t join_receive_memory(int fd, void *bytes, size_t size, int *memory)
+{
+    _Alignas(struct cmsghdr) char control[CMSG_SPACE(4 * sizeof(int))];
+    struct iovec part = {.iov_base = bytes, .iov_len = size};
+    struct msghdr msg = {.msg_iov = &part,
+                         .msg_iovlen = 1,
+                         .msg_control = control,
+                         .msg_controllen = sizeof(control)};
+    ssize_t n = recvmsg(fd, &msg, MSG_CMSG_CLOEXEC);
+    if (n < 0) {
+        return errno == EAGAIN || errno == EINTR ? LINK_AGAIN : LINK_BROKEN;
+    }
+    take_descriptors(&msg, memory);
+    return n == 0 ? LINK_EOF : n;
+}

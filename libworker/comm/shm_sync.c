@@ -1,0 +1,206 @@
+/* shm_sync.c - waiting for the ranks of this host
+ *
+ * Each rank counts its arrivals in its own segment. Who finds everybody there goes on; the last one
+ * to arrive rings the bell, and only if somebody sleeps: a sync costs at most one wake-up call, and
+ * none where all are awake. A sleeper announces itself, reads the bell, looks once more and then
+ * sleeps on the bell's value, so a ring in between is never lost (all of this is sequentially
+ * consistent). A tick of 50 ms looks for dead peers and covers whoever died before it could ring.
+ */
+#include "libworker/comm/mesh.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <linux/futex.h>
+#include <sched.h>
+#include <stdio.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+enum {
+    SPIN_NS = 30000, /* about two context switches: more would only warm the room */
+    SPIN_LOOKS = 32, /* looks between two readings of the clock */
+    YIELDS = 1,      /* with more ranks than cores, the one we wait for may just need this core */
+};
+
+static inline void cpu_relax(void)
+{
+#if defined(__x86_64__) || defined(__i386__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    __asm__ volatile("yield");
+#endif
+}
+
+static long futex(_Atomic uint32_t *word, int op, uint32_t value, const struct timespec *timeout)
+{
+    return syscall(SYS_futex, word, op, value, timeout, NULL, 0);
+}
+
+static int missing_at_sync(struct mesh *mesh, uint64_t target)
+{
+    while (mesh->scan < mesh->n_locals &&
+           atomic_load(&mesh->counters[mesh->scan]->sequence) >= target) {
+        mesh->scan++;
+    }
+    return mesh->scan < mesh->n_locals ? mesh->scan : -1;
+}
+
+void shm_wake_all(struct mesh *mesh)
+{
+    struct shm_counters *first = mesh->counters[0];
+    atomic_fetch_add(&first->bell, 1);
+    (void)futex(&first->bell, FUTEX_WAKE, INT_MAX, NULL);
+}
+
+void shm_ring(struct mesh *mesh)
+{
+    if (atomic_load(&mesh->counters[0]->sleepers) > 0) {
+        shm_wake_all(mesh);
+    }
+}
+
+uint8_t *shm_slot(struct mesh *mesh, int local)
+{
+    return mesh->segments[local].base + SHM_SLOTS_AT +
+           (mesh->slots % SHM_SLOTS) * (size_t)SHM_SLOT_BYTES;
+}
+
+static uint64_t op_word(const struct mesh *mesh)
+{
+    return ((uint64_t)mesh->op.kind << 32) | (mesh->op.begin & UINT32_MAX);
+}
+
+void shm_arrive(struct mesh *mesh)
+{
+    struct shm_counters *own = mesh->counters[mesh->self];
+    uint64_t sequence = ++mesh->syncs;
+    struct shm_stamp *stamp = &own->stamps[sequence & 1];
+    atomic_store_explicit(&stamp->step, mesh->step, memory_order_relaxed);
+    atomic_store_explicit(&stamp->what, op_word(mesh), memory_order_relaxed);
+    atomic_store_explicit(&stamp->size, mesh->op.size, memory_order_relaxed);
+    mesh->scan = 0;
+    atomic_store(&own->sequence, sequence);
+}
+
+/* Everybody is at the same sync of the generation: is it the same collective? */
+static int check_stamps(struct mesh *mesh, struct ms_err *err)
+{
+    for (int i = 0; i < mesh->n_locals; i++) {
+        struct shm_stamp *stamp = &mesh->counters[i]->stamps[mesh->syncs & 1];
+        uint64_t what = atomic_load_explicit(&stamp->what, memory_order_relaxed);
+        uint64_t size = atomic_load_explicit(&stamp->size, memory_order_relaxed);
+        if (what != op_word(mesh) || size != mesh->op.size) {
+            return mesh_disagree(mesh, mesh->locals[i], what >> 32, what & UINT32_MAX, size,
+                                 atomic_load_explicit(&stamp->step, memory_order_relaxed), err);
+        }
+    }
+    return 0;
+}
+
+int shm_await(struct mesh *mesh, struct ms_err *err)
+{
+    if (missing_at_sync(mesh, mesh->syncs) < 0) {
+        shm_ring(mesh);
+    } else {
+        int rc = shm_wait(mesh, missing_at_sync, mesh->syncs, err);
+        if (rc < 0) {
+            return rc;
+        }
+    }
+    return check_stamps(mesh, err);
+}
+
+static int timed_out(struct mesh *mesh, int rank, uint64_t waited_ms, struct ms_err *err)
+{
+    char who[MESH_WHO_MAX];
+    char what[128];
+    return mesh_blame(mesh, rank, err, MS_E_TIMEOUT,
+                      "waited %.1f s for %s to come to %s; it hangs or was stopped: see the log of "
+                      "that rank",
+                      (double)waited_ms / 1e3, mesh_who(mesh, rank, who),
+                      mesh_what(mesh, what, sizeof(what)));
+}
+
+/* Awake for a moment: 1 when nobody is missing any more. */
+static int watch(struct mesh *mesh, shm_missing_fn *missing, uint64_t target)
+{
+    if (mesh->spin) {
+        uint64_t start = mesh_now_ns();
+        while (mesh_now_ns() - start < SPIN_NS) {
+            for (int i = 0; i < SPIN_LOOKS; i++) {
+                if (missing(mesh, target) < 0) {
+                    return 1;
+                }
+                cpu_relax();
+            }
+        }
+        return 0;
+    }
+    for (int i = 0; i < YIELDS; i++) {
+        sched_yield();
+        if (missing(mesh, target) < 0) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
+/* Sleeps until the bell rings, at most a tick. Returns 1 after a tick. */
+static int sleep_once(struct mesh *mesh, shm_missing_fn *missing, uint64_t target)
+{
+    struct shm_counters *first = mesh->counters[0];
+    const struct timespec tick = {.tv_nsec = MESH_TICK_MS * 1000000L};
+    int ticked = 0;
+    atomic_fetch_add(&first->sleepers, 1);
+    uint32_t bell = atomic_load(&first->bell);
+    if (missing(mesh, target) >= 0 && atomic_load(&mesh->status) == 0) {
+        ticked = futex(&first->bell, FUTEX_WAIT, bell, &tick) < 0 && errno == ETIMEDOUT;
+    }
+    atomic_fetch_sub(&first->sleepers, 1);
+    return ticked;
+}
+
+static int wait_asleep(struct mesh *mesh, shm_missing_fn *missing, uint64_t target,
+                       struct ms_err *err)
+{
+    uint64_t start_ms = mesh->clock_ns / 1000000U;
+    int last = -1;
+    for (;;) {
+        int ticked = sleep_once(mesh, missing, target);
+        int rc = mesh_check(mesh, err);
+        if (rc < 0) {
+            return rc;
+        }
+        if (ticked) { /* first who is dead, then who is missing: who went on may leave meanwhile */
+            rc = mesh_check_peers(mesh, err);
+        }
+        uint64_t now_ms = mesh_clock(mesh);
+        int local = missing(mesh, target);
+        if (local < 0) {
+            return 0;
+        }
+        if (rc < 0) {
+            return rc;
+        }
+        if (local != last) { /* others came: progress */
+            last = local;
+            start_ms = now_ms;
+        }
+        if (now_ms - start_ms > (uint64_t)mesh->timeout_ms) {
+            return timed_out(mesh, mesh->locals[local], now_ms - start_ms, err);
+        }
+    }
+}
+
+int shm_wait(struct mesh *mesh, shm_missing_fn *missing, uint64_t target, struct ms_err *err)
+{
+    if (missing(mesh, target) < 0) {
+        return 0;
+    }
+    mesh_clock_start(mesh);
+    uint64_t start = mesh->looked_ns;
+    int rc = watch(mesh, missing, target) ? 0 : wait_asleep(mesh, missing, target, err);
+    atomic_fetch_add(&mesh->wait_ns, mesh_now_ns() - start);
+    return rc;
+}

@@ -1,0 +1,436 @@
+/* stream.c - frames to and from peers over their connections, all of them at once
+ *
+ * Collectives say what goes out and what comes in (spans); this file moves it straight from and
+ * into that memory. Every connection is progressed whenever it can move, so two ranks that send to
+ * each other never wait for each other. What arrives for a later collective stays in the socket:
+ * a frame's header is read only where a span is expected. */
+#include "libworker/comm/mesh.h"
+
+#include <assert.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A peer that is always ready must not keep the others waiting. */
+enum { PULL_BUDGET = MS_DATA_FRAME_MAX };
+
+void stream_init(struct stream *stream, const struct link *link)
+{
+    *stream = (struct stream){.link = *link};
+}
+
+void stream_fini(struct stream *stream)
+{
+    free(stream->stage);
+    stream->stage = NULL;
+    link_close(&stream->link);
+}
+
+static void append(struct span *spans, int *n, struct span span)
+{
+    struct span *last = *n > 0 ? &spans[*n - 1] : NULL;
+    if (last != NULL && last->phase == span.phase && last->begin == span.begin &&
+        last->data + last->size == span.data) {
+        last->size += span.size;
+        return;
+    }
+    assert(*n < STREAM_SPANS && span.size > 0);
+    spans[(*n)++] = span;
+}
+
+void stream_send(struct stream *stream, const void *data, size_t size, uint16_t phase,
+                 uint64_t begin, uint64_t offset)
+{
+    struct span span = {.data = (uint8_t *)(uintptr_t)data,
+                        .size = size,
+                        .begin = begin,
+                        .offset = offset,
+                        .phase = phase};
+    append(stream->tx, &stream->n_tx, span);
+}
+
+void stream_receive(struct stream *stream, void *data, size_t size, uint16_t phase, uint64_t begin)
+{
+    append(stream->rx, &stream->n_rx,
+           (struct span){.data = data, .size = size, .begin = begin, .phase = phase});
+}
+
+size_t stream_received(const struct stream *stream, uint16_t phase, uint64_t begin, size_t size)
+{
+    for (int i = 0; i < stream->n_rx; i++) {
+        if (stream->rx[i].phase == phase && stream->rx[i].begin == begin) {
+            return stream->rx[i].done;
+        }
+    }
+    return size;
+}
+
+static void pop(struct span *spans, int *n)
+{
+    memmove(spans, spans + 1, (size_t)(*n - 1) * sizeof(*spans));
+    (*n)--;
+}
+
+static int is_sending(const struct stream *stream)
+{
+    return stream->n_tx > 0 || stream->stage_done < stream->stage_size;
+}
+
+int streams_are_done(const struct mesh *mesh)
+{
+    for (int i = 0; i < mesh->world; i++) {
+        const struct stream *stream = &mesh->peers[i].stream;
+        if (stream->n_rx > 0 || is_sending(stream)) {
+            return 0;
+        }
+    }
+    return 1;
+}
+
+/* The connection has ended: the cause may be somebody else's death. */
+static int gone(struct mesh *mesh, struct peer *peer, struct ms_err *err)
+{
+    char who[MESH_WHO_MAX];
+    char what[128];
+    peer->stream.eof = 1;
+    int rc = mesh_check(mesh, err);
+    if (rc == 0) {
+        rc = mesh_check_peers(mesh, err);
+    }
+    if (rc < 0) {
+        return rc;
+    }
+    return mesh_blame(mesh, peer->rank, err, MS_E_CLOSED,
+                      "%s has died or was cut off: its connection ended during %s; see the log of "
+                      "that rank",
+                      mesh_who(mesh, peer->rank, who), mesh_what(mesh, what, sizeof(what)));
+}
+
+/* ---- out
+ * -------------------------------------------------------------------------------------------- */
+
+/* The next frame of the first span. With TLS the header shares its record with the first payload
+ * bytes: a record costs a system call at either end. */
+static int begin_frame(struct mesh *mesh, struct stream *stream, struct ms_err *err)
+{
+    if (stream->stage == NULL && (stream->stage = malloc(STREAM_STAGE)) == NULL) {
+        return ms_fail(err, MS_E_NOMEM, "out of memory for a frame");
+    }
+    struct span *span = &stream->tx[0];
+    size_t length = span->size - span->done;
+    length = length < MS_DATA_FRAME_MAX ? length : MS_DATA_FRAME_MAX;
+    struct frame frame = {
+        .type = FRAME_DATA,
+        .phase = span->phase,
+        .generation = mesh->generation,
+        .step = mesh->step,
+        .sequence = mesh->op.sequence,
+        .begin = span->begin,
+        .offset = span->offset + span->done,
+        .length = (uint32_t)length,
+    };
+    frame_encode(&frame, stream->stage);
+    size_t staged = 0;
+    if (stream->link.ssl != NULL) {
+        staged = STREAM_STAGE - FRAME_HEADER;
+        staged = length < staged ? length : staged;
+        memcpy(stream->stage + FRAME_HEADER, span->data + span->done, staged);
+    }
+    span->done += staged;
+    stream->stage_size = FRAME_HEADER + staged;
+    stream->stage_done = 0;
+    stream->tx_left = length - staged;
+    if (span->done == span->size) {
+        pop(stream->tx, &stream->n_tx);
+    }
+    return 0;
+}
+
+static int push(struct mesh *mesh, struct peer *peer, struct ms_err *err)
+{
+    struct stream *stream = &peer->stream;
+    int moved = 0;
+    while (is_sending(stream)) {
+        if (stream->stage_done == stream->stage_size && stream->tx_left == 0) {
+            int rc = begin_frame(mesh, stream, err);
+            if (rc < 0) {
+                return rc;
+            }
+        }
+        struct span *span = &stream->tx[0];
+        size_t head = stream->stage_size - stream->stage_done;
+        const uint8_t *body = stream->tx_left > 0 ? span->data + span->done : NULL;
+        ssize_t n = link_write(&stream->link, stream->stage + stream->stage_done, head, body,
+                               stream->tx_left);
+        if (n == LINK_AGAIN) {
+            break;
+        }
+        if (n < 0) {
+            return gone(mesh, peer, err);
+        }
+        moved = 1;
+        size_t of_head = (size_t)n < head ? (size_t)n : head;
+        stream->stage_done += of_head;
+        if ((size_t)n > of_head) {
+            stream->tx_left -= (size_t)n - of_head;
+            span->done += (size_t)n - of_head;
+            if (span->done == span->size) {
+                pop(stream->tx, &stream->n_tx);
+            }
+        }
+    }
+    return moved;
+}
+
+/* ---- in
+ * --------------------------------------------------------------------------------------------- */
+
+/* A header that was read: what to do with the payload. */
+static int take_header(struct mesh *mesh, struct peer *peer, struct ms_err *err)
+{
+    struct stream *stream = &peer->stream;
+    struct frame frame;
+    char who[MESH_WHO_MAX];
+    int rc = frame_decode(stream->head, &frame, err);
+    if (rc < 0) {
+        (void)ms_err_prefix(err, "%s sent", mesh_who(mesh, peer->rank, who));
+        return mesh_blame(mesh, peer->rank, err, rc, "%s", err->text);
+    }
+    stream->head_have = 0;
+    if (frame.generation < mesh->generation) {
+        stream->skip_left = frame.length;
+        stream->skipped_frames++;
+        stream->skipped_generation = frame.generation;
+        return 0;
+    }
+    if (frame.generation > mesh->generation) {
+        return mesh_blame(mesh, peer->rank, err, MS_E_ABORTED,
+                          "%s is at generation %llu of the job, this rank at %llu",
+                          mesh_who(mesh, peer->rank, who), (unsigned long long)frame.generation,
+                          (unsigned long long)mesh->generation);
+    }
+    if (frame.type == FRAME_BYE) {
+        stream->has_left = 1;
+        stream->bye = frame;
+        return gone(mesh, peer, err);
+    }
+    const struct span *span = &stream->rx[0];
+    if (frame.sequence != mesh->op.sequence || frame.phase != span->phase ||
+        frame.begin != span->begin || frame.offset != span->offset + span->done ||
+        frame.length > span->size - span->done) {
+        char what[128];
+        return mesh_blame(
+            mesh, peer->rank, err, MS_E_PROTOCOL,
+            "%s sent a frame of collective %llu (step %llu, phase %u, begin %llu, offset %llu, "
+            "length %u) while this rank does collective %llu, %s: their plans differ",
+            mesh_who(mesh, peer->rank, who), (unsigned long long)frame.sequence,
+            (unsigned long long)frame.step, frame.phase, (unsigned long long)frame.begin,
+            (unsigned long long)frame.offset, frame.length, (unsigned long long)mesh->op.sequence,
+            mesh_what(mesh, what, sizeof(what)));
+    }
+    stream->rx_left = frame.length;
+    return 0;
+}
+
+/* Where the next bytes go. */
+static uint8_t *next_target(struct stream *stream, uint8_t *junk, size_t junk_size, size_t *ret)
+{
+    if (stream->skip_left > 0) {
+        *ret = stream->skip_left < junk_size ? stream->skip_left : junk_size;
+        return junk;
+    }
+    if (stream->rx_left > 0) {
+        *ret = stream->rx_left;
+        return stream->rx[0].data + stream->rx[0].done;
+    }
+    *ret = FRAME_HEADER - stream->head_have;
+    return stream->head + stream->head_have;
+}
+
+static void account(struct stream *stream, size_t n)
+{
+    if (stream->skip_left > 0) {
+        stream->skip_left -= n;
+    } else if (stream->rx_left > 0) {
+        stream->rx_left -= n;
+        stream->rx[0].done += n;
+        if (stream->rx[0].done == stream->rx[0].size) {
+            pop(stream->rx, &stream->n_rx);
+        }
+    } else {
+        stream->head_have += n;
+    }
+}
+
+static int pull(struct mesh *mesh, struct peer *peer, struct ms_err *err)
+{
+    struct stream *stream = &peer->stream;
+    uint8_t junk[4096];
+    size_t moved = 0;
+    while (stream->n_rx > 0 && moved < PULL_BUDGET) {
+        if (stream->head_have == FRAME_HEADER) {
+            int rc = take_header(mesh, peer, err);
+            if (rc < 0) {
+                return rc;
+            }
+            continue;
+        }
+        size_t room = 0;
+        uint8_t *target = next_target(stream, junk, sizeof(junk), &room);
+        ssize_t n = link_read(&stream->link, target, room);
+        if (n == LINK_AGAIN) {
+            break;
+        }
+        if (n < 0) {
+            return gone(mesh, peer, err);
+        }
+        account(stream, (size_t)n);
+        moved += (size_t)n;
+    }
+    return moved > 0;
+}
+
+int streams_progress(struct mesh *mesh, struct ms_err *err)
+{
+    int moved = 0;
+    for (int i = 0; i < mesh->world; i++) {
+        struct peer *peer = &mesh->peers[i];
+        int out = is_sending(&peer->stream) ? push(mesh, peer, err) : 0;
+        if (out < 0) {
+            return out;
+        }
+        int in = peer->stream.n_rx > 0 ? pull(mesh, peer, err) : 0;
+        if (in < 0) {
+            return in;
+        }
+        if (out || in) {
+            moved = 1;
+            peer->stream.moved_ms = mesh->clock_ns / 1000000U;
+        }
+    }
+    return moved;
+}
+
+/* ---- waiting
+ * ---------------------------------------------------------------------------------------- */
+
+static int timed_out(struct mesh *mesh, struct peer *peer, uint64_t waited_ms, struct ms_err *err)
+{
+    const struct stream *stream = &peer->stream;
+    char who[MESH_WHO_MAX];
+    char what[128];
+    char skipped[96] = "";
+    if (stream->skipped_frames > 0) {
+        snprintf(skipped, sizeof(skipped), " (%llu frames of the older generation %llu skipped)",
+                 (unsigned long long)stream->skipped_frames,
+                 (unsigned long long)stream->skipped_generation);
+    }
+    return mesh_blame(mesh, peer->rank, err, MS_E_TIMEOUT,
+                      "waited %.1f s for %s to %s data of %s%s; it hangs, was stopped, or the "
+                      "network between the two is cut",
+                      (double)waited_ms / 1e3, mesh_who(mesh, peer->rank, who),
+                      stream->n_rx > 0 ? "send" : "take", mesh_what(mesh, what, sizeof(what)),
+                      skipped);
+}
+
+static int check_stalls(struct mesh *mesh, struct ms_err *err)
+{
+    uint64_t now = mesh_clock(mesh);
+    for (int i = 0; i < mesh->world; i++) {
+        struct peer *peer = &mesh->peers[i];
+        if (peer->stream.n_rx == 0 && !is_sending(&peer->stream)) {
+            continue;
+        }
+        uint64_t since =
+            peer->stream.moved_ms > mesh->op.start_ms ? peer->stream.moved_ms : mesh->op.start_ms;
+        if (now - since > (uint64_t)mesh->timeout_ms) {
+            return timed_out(mesh, peer, now - since, err);
+        }
+    }
+    return 0;
+}
+
+int streams_wait(struct mesh *mesh, struct ms_err *err)
+{
+    struct pollfd *fds = mesh->polls;
+    nfds_t n = 0;
+    fds[n++] = (struct pollfd){.fd = mesh->wake_fd, .events = POLLIN};
+    for (int i = 0; i < mesh->world; i++) {
+        const struct stream *stream = &mesh->peers[i].stream;
+        int events = (stream->n_rx > 0 ? stream->link.read_wants : 0) |
+                     (is_sending(stream) ? stream->link.write_wants : 0);
+        if (events != 0) {
+            fds[n++] = (struct pollfd){.fd = stream->link.fd, .events = (short)events};
+        }
+    }
+    mesh_clock_start(mesh);
+    uint64_t start = mesh->looked_ns;
+    int ready = poll(fds, n, MESH_TICK_MS);
+    int rc = mesh_check(mesh, err);
+    if (rc == 0 && ready == 0) {
+        rc = mesh_check_peers(mesh, err);
+    }
+    if (rc == 0) {
+        rc = check_stalls(mesh, err);
+    }
+    atomic_fetch_add(&mesh->wait_ns, mesh_now_ns() - start);
+    return rc;
+}
+
+int streams_finish(struct mesh *mesh, struct ms_err *err)
+{
+    while (!streams_are_done(mesh)) {
+        int rc = streams_progress(mesh, err);
+        if (rc == 0) {
+            rc = streams_wait(mesh, err);
+        }
+        if (rc < 0) {
+            return rc;
+        }
+    }
+    return 0;
+}
+
+/* ---- the end
+ * ---------------------------------------------------------------------------------------- */
+
+void stream_say_bye(struct mesh *mesh, struct stream *stream, int aborted)
+{
+    if (is_sending(stream) || stream->eof) {
+        return; /* in the middle of a frame: the end of the connection says it */
+    }
+    uint8_t bytes[FRAME_HEADER];
+    struct frame bye = {
+        .type = FRAME_BYE,
+        .phase = aborted ? FRAME_BYE_ABORTED : FRAME_BYE_DONE,
+        .generation = mesh->generation,
+        .step = mesh->step,
+        .sequence = mesh->op.sequence,
+        .begin = aborted ? atomic_load(&mesh->culprit) : FRAME_NOBODY,
+    };
+    frame_encode(&bye, bytes);
+    (void)link_write(&stream->link, bytes, sizeof(bytes), NULL, 0);
+}
+
+int stream_has_left(struct mesh *mesh, struct stream *stream)
+{
+    if (stream->has_left || stream->rx_left > 0 || stream->skip_left > 0) {
+        return stream->has_left;
+    }
+    while (stream->head_have < FRAME_HEADER) {
+        ssize_t n = link_read(&stream->link, stream->head + stream->head_have,
+                              FRAME_HEADER - stream->head_have);
+        if (n <= 0) {
+            return 0;
+        }
+        stream->head_have += (size_t)n;
+    }
+    struct frame frame; /* data stays for pull() */
+    if (frame_decode(stream->head, &frame, NULL) == 0 && frame.type == FRAME_BYE &&
+        frame.generation == mesh->generation) {
+        stream->has_left = 1;
+        stream->bye = frame;
+    }
+    return stream->has_left;
+}
