@@ -116,7 +116,7 @@ static int load_crl(X509_STORE *store, const char *path, char *warning, struct m
             rc = ssl_fail(err, "cannot use the revocation list", path);
         } else if (days < CRL_WARNING_DAYS) {
             warn(warning, "the revocation list %s must be renewed within %d days", path,
-                 (int)days + 1);
+                 (int)(days + 0.999));
         }
         X509_CRL_free(crl);
         n++;
