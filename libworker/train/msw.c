@@ -137,6 +137,7 @@ static int train_alone(struct session *session, const struct job *job, struct ms
     struct train_config cfg = {.job = job,
                                .generation = 1,
                                .world = 1,
+                               .peer_timeout_ms = MS_RECV_TIMEOUT_S * 1000,
                                .isa = "",
                                .run_dir =
                                    session->options != NULL ? session->options->run_dir : NULL,

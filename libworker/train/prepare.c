@@ -254,11 +254,17 @@ static int make_mesh(struct train *train, struct ms_err *err)
     const struct train_config *cfg = &train->cfg;
     int locals = local_ranks(cfg);
     int cores = cfg->cores > 0 ? cfg->cores : process_cores();
+    static const struct mesh_member alone = {.node_id = "",
+                                             .host_name = "",
+                                             .host_id = "",
+                                             .data_address = "",
+                                             .data_unix = "",
+                                             .cert_name = ""};
     struct mesh_config mesh_cfg = {.job = cfg->job_id,
                                    .generation = cfg->generation,
                                    .rank = train->data_world > 1 ? cfg->rank : 0,
                                    .world = train->data_world,
-                                   .members = cfg->members,
+                                   .members = cfg->members != NULL ? cfg->members : &alone,
                                    .listener = cfg->listener,
                                    .tls = cfg->tls,
                                    .exchange_floats = train->sizes.exchange + TAIL_FLOATS,
