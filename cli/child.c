@@ -83,14 +83,19 @@ int child_find_program(const char *name, const char *variable, const char *build
  * script set up, sockets and watchdogs of a service manager. */
 static int is_passed_on(const char *entry)
 {
-    static const char *const kept[] = {"MSCHED_LOG_LEVEL="};
-    static const char *const dropped[] = {"MS_", "MSCHED_", "LISTEN_",
-                                          "NOTIFY_SOCKET=", "WATCHDOG_"};
-    for (size_t i = 0; i < MS_ARRAY_SIZE(kept); i++) {
-        if (strncmp(entry, kept[i], strlen(kept[i])) == 0) {
-            return 1;
-        }
-    }
+    static const char *const dropped[] = {
+        "MS_",
+        "MSCHED_LISTEN=",
+        "MSCHED_SOCKET=",
+        "MSCHED_DATABASE=",
+        "MSCHED_TLS",
+        "MSCHED_LEASE_",
+        "LISTEN_",
+        "NOTIFY_SOCKET=",
+        "WATCHDOG_",
+        "JOURNAL_STREAM=",
+        "CREDENTIALS_DIRECTORY=",
+    };
     for (size_t i = 0; i < MS_ARRAY_SIZE(dropped); i++) {
         if (strncmp(entry, dropped[i], strlen(dropped[i])) == 0) {
             return 0;

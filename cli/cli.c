@@ -107,7 +107,7 @@ int cli_connect(struct cli *cli, const struct cli_args *args, struct ms_err *err
     if (rc == MS_OK) {
         rc = client_wait_open(cli->client, err);
     }
-    return rc != MS_OK ? ms_err_prefix(err, "%s", address) : MS_OK;
+    return rc;
 }
 
 int cli_is_lost(int code)

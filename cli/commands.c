@@ -77,8 +77,8 @@ static int unknown_command(const char *name, struct ms_err *err)
     }
     const char *near = ms_nearest(name, names, n);
     return ms_fail(err, MS_E_INVALID, "unknown command '%.80s'%s%s%s; all of them: msctl --help",
-                   name, near != NULL ? ", did you mean '" : "", near != NULL ? near : "",
-                   near != NULL ? "'?" : "");
+                   name, near != NULL ? " (did you mean " : "", near != NULL ? near : "",
+                   near != NULL ? "?)" : "");
 }
 
 static void print_usage(FILE *out)

@@ -54,10 +54,10 @@ static int unknown(const struct cli_option *const *tables, size_t n_tables, cons
         memcpy(word, arg + 2, length - 2);
     }
     const char *near = ms_nearest(word, names, n);
-    return ms_fail(err, MS_E_INVALID, "%s: unknown option %.*s%s%s; all of them: %s --help",
+    return ms_fail(err, MS_E_INVALID, "%s: unknown option %.*s%s%s%s; all of them: %s --help",
                    args->command, (int)(length < 80 ? length : 80), arg,
-                   near != NULL ? ", did you mean --" : "", near != NULL ? near : "",
-                   args->command);
+                   near != NULL ? " (did you mean --" : "", near != NULL ? near : "",
+                   near != NULL ? "?)" : "", args->command);
 }
 
 static int add(const struct cli_option *option, const char *value, struct cli_args *args,

@@ -1,0 +1,205 @@
+/* test_cli_format.c - numbers, times, texts and tables as people read them */
+#include "cli/format.h"
+#include "cli/table.h"
+#include "tests/test.h"
+
+#include <math.h>
+
+static char buf[CLI_FORMAT_MAX];
+
+START_TEST(durations_read_as_clocks_from_a_minute_on)
+{
+    ck_assert_str_eq(cli_format_duration(buf, 0), "0.00 s");
+    ck_assert_str_eq(cli_format_duration(buf, 0.4249), "0.42 s");
+    ck_assert_str_eq(cli_format_duration(buf, 9.996), "10.0 s");
+    ck_assert_str_eq(cli_format_duration(buf, 59.96), "1:00");
+    ck_assert_str_eq(cli_format_duration(buf, 83), "1:23");
+    ck_assert_str_eq(cli_format_duration(buf, 7384), "2:03:04");
+    ck_assert_str_eq(cli_format_duration(buf, 3 * 86400 + 7384), "3d 02:03:04");
+    ck_assert_str_eq(cli_format_duration(buf, -1), "-");
+    ck_assert_str_eq(cli_format_duration(buf, NAN), "-");
+    ck_assert_str_eq(cli_format_eta(buf, 12.4), "12 s");
+    ck_assert_str_eq(cli_format_eta(buf, 59.5), "1:00");
+    ck_assert_str_eq(cli_format_eta(buf, INFINITY), "-");
+}
+END_TEST
+
+START_TEST(counts_and_bytes_have_groups_and_units)
+{
+    ck_assert_str_eq(cli_format_count(buf, 0), "0");
+    ck_assert_str_eq(cli_format_count(buf, 999), "999");
+    ck_assert_str_eq(cli_format_count(buf, 1000), "1,000");
+    ck_assert_str_eq(cli_format_count(buf, 1234567), "1,234,567");
+    ck_assert_str_eq(cli_format_count(buf, UINT64_MAX), "18,446,744,073,709,551,615");
+    ck_assert_str_eq(cli_format_bytes(buf, 512), "512 B");
+    ck_assert_str_eq(cli_format_bytes(buf, 1536), "1.5 KiB");
+    ck_assert_str_eq(cli_format_bytes(buf, (1ULL << 30) - 1), "1.0 GiB");
+    ck_assert_str_eq(cli_format_bytes(buf, UINT64_MAX), "16.0 EiB");
+}
+END_TEST
+
+START_TEST(reals_keep_three_digits_and_say_when_they_are_none)
+{
+    ck_assert_str_eq(cli_format_real(buf, 2.3026), "2.3026");
+    ck_assert_str_eq(cli_format_real(buf, 39.44), "39.4");
+    ck_assert_str_eq(cli_format_real(buf, 812.4), "812");
+    ck_assert_str_eq(cli_format_real(buf, 0.0000123), "1.23e-05");
+    ck_assert_str_eq(cli_format_real(buf, 0), "0.0000");
+    ck_assert_str_eq(cli_format_real(buf, NAN), "nan");
+    ck_assert_str_eq(cli_format_real(buf, -INFINITY), "-inf");
+}
+END_TEST
+
+START_TEST(times_that_never_were_are_dashes)
+{
+    setenv("TZ", "UTC", 1);
+    ck_assert_str_eq(cli_format_time(buf, 1795247932708), "2026-11-21 07:58:52");
+    ck_assert_str_eq(cli_format_time(buf, 0), "-");
+}
+END_TEST
+
+START_TEST(texts_are_cut_between_characters)
+{
+    char dst[32];
+    ck_assert_uint_eq(cli_text_columns("Gr\xc3\xb6\xc3\x9f"
+                                       "e"),
+                      5);
+    ck_assert_str_eq(cli_text_fit(dst, sizeof(dst),
+                                  "Gr\xc3\xb6\xc3\x9f"
+                                  "e",
+                                  5),
+                     "Gr\xc3\xb6\xc3\x9f"
+                     "e");
+    ck_assert_str_eq(cli_text_fit(dst, sizeof(dst), "abcdefghij", 8), "abcde...");
+    ck_assert_str_eq(cli_text_fit(dst, sizeof(dst), "\xc3\xb6\xc3\xb6\xc3\xb6\xc3\xb6", 3),
+                     "\xc3\xb6\xc3\xb6.");
+    ck_assert_str_eq(cli_text_fit(dst, sizeof(dst), "abc", 0), "");
+    ck_assert_str_eq(cli_text_fit(dst, 6, "ab\xc3\xb6\xc3\xb6", 9), "ab\xc3\xb6");
+    ck_assert_str_eq(cli_text_fit(dst, sizeof(dst), "a\x1b[31mb\n", 20), "a?[31mb?");
+}
+END_TEST
+
+START_TEST(bars_grow_with_the_part_that_is_done)
+{
+    char dst[64];
+    ck_assert_str_eq(cli_bar(dst, sizeof(dst), 12, 0), "[          ]");
+    ck_assert_str_eq(cli_bar(dst, sizeof(dst), 12, 0.5), "[=====>    ]");
+    ck_assert_str_eq(cli_bar(dst, sizeof(dst), 12, 1), "[==========]");
+    ck_assert_str_eq(cli_bar(dst, sizeof(dst), 12, 7), "[==========]");
+    ck_assert_str_eq(cli_bar(dst, sizeof(dst), 12, NAN), "[          ]");
+    ck_assert_uint_eq(strlen(cli_bar(dst, sizeof(dst), 1, 0.5)), 4);
+    ck_assert_uint_eq(strlen(cli_bar(dst, 10, 50, 0.5)), 9);
+}
+END_TEST
+
+START_TEST(sparklines_fall_where_the_values_fall)
+{
+    char dst[256];
+    const double falling[] = {8, 7, 6, 5, 4, 3, 2, 1};
+    const double broken[] = {1, NAN, 2};
+    const double flat[] = {3, 3, 3};
+    ck_assert_str_eq(cli_sparkline(dst, sizeof(dst), falling, 8, 8, 0), "#*+=:-._");
+    ck_assert_str_eq(cli_sparkline(dst, sizeof(dst), falling, 8, 4, 0), "#+-_");
+    ck_assert_str_eq(cli_sparkline(dst, sizeof(dst), falling, 2, 8, 1), "█▁");
+    ck_assert_str_eq(cli_sparkline(dst, sizeof(dst), broken, 3, 8, 0), "_!#");
+    ck_assert_str_eq(cli_sparkline(dst, sizeof(dst), flat, 3, 8, 0), "___");
+    ck_assert_str_eq(cli_sparkline(dst, sizeof(dst), flat, 0, 8, 0), "");
+}
+END_TEST
+
+/* ---- tables ---- */
+
+static const struct cli_column columns[] = {
+    {"JOB", CLI_RIGHT}, {"STATE", CLI_STATE}, {"REASON", CLI_TAIL}};
+
+static char *print_table(size_t width, int colour)
+{
+    char *text = NULL;
+    size_t size = 0;
+    FILE *out = open_memstream(&text, &size);
+    struct cli_table *table = cli_table_create(columns, 3);
+    ck_ms_ok(cli_table_add(table, (const char *const[]){"7", "RUNNING", NULL}, err));
+    ck_ms_ok(cli_table_add(
+        table, (const char *const[]){"12345", "FAILED", "rank 3 was lost because of a fire"}, err));
+    cli_table_print(table, out, width, colour);
+    cli_table_destroy(table);
+    fclose(out);
+    return text;
+}
+
+START_TEST(a_table_aligns_and_cuts_nothing_in_a_pipe)
+{
+    char *text = print_table(0, 0);
+
+    ck_assert_str_eq(text, "  JOB  STATE    REASON\n"
+                           "    7  RUNNING  \n"
+                           "12345  FAILED   rank 3 was lost because of a fire\n");
+    free(text);
+}
+END_TEST
+
+START_TEST(a_narrow_terminal_cuts_the_tail_only)
+{
+    char *text = print_table(30, 0);
+
+    ck_assert_str_eq(text, "  JOB  STATE    REASON\n"
+                           "    7  RUNNING  \n"
+                           "12345  FAILED   rank 3 was ...\n");
+    free(text);
+    text = print_table(5, 0);
+    ck_assert_ptr_nonnull(strstr(text, "12345  FAILED   rank ...\n"));
+    free(text);
+}
+END_TEST
+
+START_TEST(colours_stand_around_states_and_do_not_move_columns)
+{
+    char *text = print_table(0, 1);
+
+    ck_assert_ptr_nonnull(strstr(text, "\x1b[31mFAILED\x1b[0m   rank"));
+    ck_assert_ptr_nonnull(strstr(text, "\x1b[36mRUNNING\x1b[0m  "));
+    free(text);
+    ck_assert_str_eq(cli_state_colour("something"), "");
+}
+END_TEST
+
+START_TEST(a_table_grows_beyond_its_first_room)
+{
+    char *text = NULL;
+    size_t size = 0;
+    FILE *out = open_memstream(&text, &size);
+    struct cli_table *table = cli_table_create(columns, 3);
+    for (int i = 0; i < 100; i++) {
+        ck_ms_ok(cli_table_add(table, (const char *const[]){"1", "2", "3"}, err));
+    }
+    cli_table_print(table, out, 0, 0);
+    cli_table_destroy(table);
+    fclose(out);
+
+    size_t lines = 0;
+    for (const char *p = text; *p != '\0'; p++) {
+        lines += *p == '\n';
+    }
+    ck_assert_uint_eq(lines, 101);
+    free(text);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("cli_format");
+    TCase *tc = tcase_create("format");
+    tcase_add_test(tc, durations_read_as_clocks_from_a_minute_on);
+    tcase_add_test(tc, counts_and_bytes_have_groups_and_units);
+    tcase_add_test(tc, reals_keep_three_digits_and_say_when_they_are_none);
+    tcase_add_test(tc, times_that_never_were_are_dashes);
+    tcase_add_test(tc, texts_are_cut_between_characters);
+    tcase_add_test(tc, bars_grow_with_the_part_that_is_done);
+    tcase_add_test(tc, sparklines_fall_where_the_values_fall);
+    tcase_add_test(tc, a_table_aligns_and_cuts_nothing_in_a_pipe);
+    tcase_add_test(tc, a_narrow_terminal_cuts_the_tail_only);
+    tcase_add_test(tc, colours_stand_around_states_and_do_not_move_columns);
+    tcase_add_test(tc, a_table_grows_beyond_its_first_room);
+    suite_add_tcase(suite, tc);
+    return test_run(suite);
+}

@@ -1,0 +1,371 @@
+/* test_cli_run.c - run directories, children and metrics of `msctl run` */
+#include "cli/child.h"
+#include "cli/metrics.h"
+#include "cli/run_dir.h"
+#include "tests/test.h"
+
+#include <fcntl.h>
+#include <math.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+
+static char root[64];
+
+static void setup(void)
+{
+    snprintf(root, sizeof(root), "%s", test_dir_make());
+}
+
+static void teardown(void)
+{
+    test_dir_remove(root);
+}
+
+static void write_file(const char *name, const char *text)
+{
+    char path[128];
+    snprintf(path, sizeof(path), "%s/%s", root, name);
+    FILE *file = fopen(path, "w");
+    ck_assert_ptr_nonnull(file);
+    fputs(text, file);
+    fclose(file);
+}
+
+static unsigned mode_of(const char *dir, const char *name)
+{
+    struct stat st;
+    char path[MS_PATH_MAX + 64];
+    snprintf(path, sizeof(path), "%s/%s", dir, name);
+    return lstat(path, &st) == 0 ? st.st_mode & 0777U : 0;
+}
+
+/* ---- directories ---- */
+
+START_TEST(a_directory_is_named_after_job_and_time)
+{
+    struct tm tm = {
+        .tm_year = 126, .tm_mon = 10, .tm_mday = 21, .tm_hour = 7, .tm_min = 34, .tm_sec = 9};
+    char name[MS_PATH_MAX];
+
+    run_dir_name(name, sizeof(name), "resnet50", &tm, 1);
+    ck_assert_str_eq(name, "./resnet50-20261121-073409");
+    run_dir_name(name, sizeof(name), "a/../b c", &tm, 3);
+    ck_assert_str_eq(name, "./a-..-b-c-20261121-073409-3");
+}
+END_TEST
+
+START_TEST(runs_of_the_same_second_get_different_directories)
+{
+    struct run_dir a;
+    struct run_dir b;
+    ck_assert_int_eq(chdir(root), 0);
+
+    ck_ms_ok(run_dir_make(NULL, "job", &a, err));
+    ck_ms_ok(run_dir_make(NULL, "job", &b, err));
+
+    ck_assert_str_ne(a.path, b.path);
+    ck_assert_int_eq(strncmp(a.path, root, strlen(root)), 0);
+    ck_assert_int_eq(chdir("/"), 0);
+}
+END_TEST
+
+START_TEST(a_directory_that_is_not_empty_is_refused)
+{
+    struct run_dir dir;
+    ck_ms_ok(run_dir_make(root, "job", &dir, err)); /* empty: taken */
+    write_file("precious", "x");
+
+    ck_ms_fails(run_dir_make(root, "job", &dir, err), MS_E_EXISTS, "not empty");
+}
+END_TEST
+
+START_TEST(missing_parents_are_made)
+{
+    struct run_dir dir;
+    char path[128];
+    snprintf(path, sizeof(path), "%s/a/b/c", root);
+
+    ck_ms_ok(run_dir_make(path, "job", &dir, err));
+
+    ck_assert_str_eq(dir.path, path);
+}
+END_TEST
+
+START_TEST(keys_and_sockets_are_private_and_go_at_the_end)
+{
+    struct run_dir dir;
+    ck_ms_ok(run_dir_make(root, "job", &dir, err));
+
+    ck_ms_ok(run_dir_make_tls(&dir, err));
+    ck_ms_ok(run_dir_listen(&dir, err));
+
+    ck_assert_uint_eq(mode_of(root, "tls"), 0700);
+    ck_assert_uint_eq(mode_of(root, "tls/scheduler.p12"), 0600);
+    ck_assert_uint_eq(mode_of(root, "tls/worker.p12"), 0600);
+    ck_assert_uint_eq(mode_of(root, "scheduler.sock"), 0600);
+    ck_assert_uint_eq(mode_of(root, "tls/ca.key"), 0); /* never on disk */
+    ck_assert_int_gt(dir.port, 0);
+    write_file("worker_0.log", "stays");
+    run_dir_clean(&dir);
+    ck_assert_uint_eq(mode_of(root, "tls"), 0);
+    ck_assert_uint_eq(mode_of(root, "scheduler.sock"), 0);
+    ck_assert_uint_ne(mode_of(root, "worker_0.log"), 0);
+    ck_assert_int_eq(dir.tcp_fd, -1);
+}
+END_TEST
+
+START_TEST(a_directory_with_a_long_path_has_its_socket_too)
+{
+    struct run_dir dir;
+    char path[300];
+    int n = snprintf(path, sizeof(path), "%s/", root);
+    memset(path + n, 'd', 150);
+    path[n + 150] = '\0';
+    ck_ms_ok(run_dir_make(path, "job", &dir, err));
+
+    ck_ms_ok(run_dir_listen(&dir, err));
+
+    ck_assert_uint_eq(mode_of(path, "scheduler.sock"), 0600);
+    run_dir_clean(&dir);
+    ck_assert_uint_eq(mode_of(path, "scheduler.sock"), 0);
+}
+END_TEST
+
+/* ---- children ---- */
+
+static struct child start_shell(const char *script, const int *fds, size_t n_fds)
+{
+    static const char *const env[] = {"CHILD_TEST=yes", NULL};
+    const char *const argv[] = {"sh", "-c", script, NULL};
+    const struct child_spec spec = {"/bin/sh", argv, env, fds, n_fds};
+    struct child child;
+    memset(&child, 0, sizeof(child));
+    snprintf(child.name, sizeof(child.name), "worker 3");
+    snprintf(child.log, sizeof(child.log), "%s/child.log", root);
+    ck_ms_ok(child_start(&child, &spec, err));
+    return child;
+}
+
+static void await_child(struct child *child)
+{
+    siginfo_t info;
+    ck_assert_int_eq(waitid(P_PID, (id_t)child->pid, &info, WEXITED | WNOWAIT), 0);
+    ck_assert_int_eq(child_reap(child), 1);
+    ck_assert_int_eq(child_reap(child), 0);
+    ck_assert_int_eq(child_is_alive(child), 0);
+}
+
+START_TEST(a_childs_end_is_told_in_words)
+{
+    char text[96];
+    struct child child = start_shell("exit 3", NULL, 0);
+    await_child(&child);
+    ck_assert_str_eq(child_status_text(&child, text, sizeof(text)), "exited with status 3");
+
+    child = start_shell("kill -9 $$", NULL, 0);
+    await_child(&child);
+    ck_assert_str_eq(child_status_text(&child, text, sizeof(text)),
+                     "was killed by signal 9 (Killed)");
+}
+END_TEST
+
+START_TEST(a_childs_output_is_appended_and_its_tail_is_shown)
+{
+    char tail[4096];
+    struct child child = start_shell("echo one; echo two >&2", NULL, 0);
+    await_child(&child);
+    child = start_shell("echo; echo three; echo; echo; ", NULL, 0);
+    await_child(&child);
+
+    ck_assert_str_eq(child_log_tail(&child, tail, sizeof(tail), 9),
+                     "    | one\n    | two\n    | \n    | three\n");
+    ck_assert_str_eq(child_log_tail(&child, tail, sizeof(tail), 1), "    | three\n");
+    snprintf(child.log, sizeof(child.log), "%s/none.log", root);
+    ck_assert_str_eq(child_log_tail(&child, tail, sizeof(tail), 9), "");
+}
+END_TEST
+
+START_TEST(a_tail_of_a_long_log_is_bounded)
+{
+    char tail[4096];
+    struct child child =
+        start_shell("i=0; while [ $i -lt 2000 ]; do echo line $i; i=$((i+1)); done", NULL, 0);
+    await_child(&child);
+
+    child_log_tail(&child, tail, sizeof(tail), 2);
+
+    ck_assert_str_eq(tail, "    | line 1998\n    | line 1999\n");
+}
+END_TEST
+
+START_TEST(a_child_sees_its_own_settings_and_not_the_surroundings)
+{
+    char tail[4096];
+    setenv("MS_ROLE", "MS_SCHED", 1);
+    setenv("MSCHED_LISTEN", "x", 1);
+    setenv("NOTIFY_SOCKET", "/x", 1);
+    setenv("OMP_NUM_THREADS", "1", 1);
+    struct child child = start_shell(
+        "echo $CHILD_TEST.$MS_ROLE.$MSCHED_LISTEN.$NOTIFY_SOCKET.$OMP_NUM_THREADS", NULL, 0);
+    await_child(&child);
+
+    child_log_tail(&child, tail, sizeof(tail), 9);
+
+    ck_assert_str_eq(tail, "    | yes....1\n");
+}
+END_TEST
+
+START_TEST(sockets_are_passed_by_activation_in_order)
+{
+    char tail[4096];
+    char want[64];
+    int fds[2];
+    ck_assert_int_eq(pipe2(fds, O_CLOEXEC), 0);
+    const int swapped[] = {fds[1], fds[0]}; /* whatever numbers they have now */
+    struct child child =
+        start_shell("echo to-3 >&3; read x <&4; echo $x $LISTEN_FDS $LISTEN_PID $$", swapped, 2);
+    await_child(&child);
+
+    child_log_tail(&child, tail, sizeof(tail), 9);
+
+    snprintf(want, sizeof(want), "    | to-3 2 %d %d\n", (int)child.pid, (int)child.pid);
+    ck_assert_str_eq(tail, want);
+    close(fds[0]);
+    close(fds[1]);
+}
+END_TEST
+
+START_TEST(a_child_dies_with_its_parent_even_by_kill_9)
+{
+    /* parent -> child: the child holds the write end, whose closing tells of its death */
+    int fds[2];
+    struct pollfd poll_fd;
+    char byte = 0;
+    ck_assert_int_eq(pipe(fds), 0);
+    pid_t parent = fork();
+    if (parent == 0) {
+        struct child child = start_shell("echo x >&3; exec sleep 1000", &fds[1], 1);
+        (void)child;
+        pause();
+        _exit(0);
+    }
+    close(fds[1]);
+    ck_assert_int_eq(read(fds[0], &byte, 1), 1); /* it runs */
+    ck_assert_int_eq(read(fds[0], &byte, 1), 1);
+
+    kill(parent, SIGKILL);
+    waitpid(parent, NULL, 0);
+
+    poll_fd = (struct pollfd){fds[0], POLLIN, 0};
+    ck_assert_int_eq(poll(&poll_fd, 1, 60000), 1);
+    ck_assert_int_eq(read(fds[0], &byte, 1), 0);
+    close(fds[0]);
+}
+END_TEST
+
+START_TEST(a_childs_terminal_signals_stay_away)
+{
+    char tail[4096];
+    struct child child = start_shell("ps -o sid= -p $$ | tr -d ' '", NULL, 0);
+    await_child(&child);
+
+    child_log_tail(&child, tail, sizeof(tail), 9);
+
+    ck_assert_int_eq(atol(tail + strlen("    | ")), child.pid);
+}
+END_TEST
+
+START_TEST(a_program_that_cannot_run_says_so_in_its_log)
+{
+    char tail[4096];
+    write_file("script", "no program\n");
+    char path[128];
+    snprintf(path, sizeof(path), "%s/script", root);
+    const char *const argv[] = {"script", NULL};
+    const struct child_spec spec = {path, argv, NULL, NULL, 0};
+    struct child child;
+    memset(&child, 0, sizeof(child));
+    snprintf(child.log, sizeof(child.log), "%s/child.log", root);
+    ck_ms_ok(child_start(&child, &spec, err));
+    await_child(&child);
+
+    child_log_tail(&child, tail, sizeof(tail), 9);
+
+    ck_assert_int_eq(WEXITSTATUS(child.status), 127);
+    ck_assert_ptr_nonnull(strstr(tail, "cannot execute"));
+}
+END_TEST
+
+START_TEST(programs_are_found_by_variable_and_missing_ones_are_named)
+{
+    char path[MS_PATH_MAX];
+    unsetenv("MSCHED_TEST_PROGRAM");
+    ck_ms_ok(child_find_program("sh", "MSCHED_TEST_PROGRAM", "x", path, sizeof(path), err));
+    ck_assert_int_eq(access(path, X_OK), 0); /* from PATH */
+    setenv("MSCHED_TEST_PROGRAM", "/bin/sh", 1);
+    ck_ms_ok(child_find_program("nothing", "MSCHED_TEST_PROGRAM", "x", path, sizeof(path), err));
+    ck_assert_str_eq(path, "/bin/sh");
+    setenv("MSCHED_TEST_PROGRAM", "/nonexistent", 1);
+    ck_ms_fails(child_find_program("sh", "MSCHED_TEST_PROGRAM", "x", path, sizeof(path), err),
+                MS_E_NOT_FOUND, "MSCHED_TEST_PROGRAM=/nonexistent");
+    unsetenv("MSCHED_TEST_PROGRAM");
+    ck_ms_fails(
+        child_find_program("msno-such", "MSCHED_TEST_PROGRAM", "x", path, sizeof(path), err),
+        MS_E_NOT_FOUND, "MSCHED_TEST_PROGRAM=/path/to/msno-such");
+}
+END_TEST
+
+/* ---- metrics ---- */
+
+START_TEST(metrics_are_steps_and_nothing_else)
+{
+    char path[128];
+    struct cli_metrics metrics;
+    write_file("metrics.jsonl", "{\"step\":1,\"loss\":2.5,\"samples_per_s\":100,\"step_ms\":10}\n"
+                                "{\"epoch\":1,\"eval_loss\":0.4,\"accuracy\":0.9}\n"
+                                "{\"step\":2,\"loss\":null,\"samples_per_s\":300,\"step_ms\":30}\n"
+                                "{\"step\":3,\"loss\":1.5,\"samples_per_s\":200,\"step_ms\":20}\n"
+                                "{\"done\":true,\"steps\":3}\n"
+                                "{\"step\":4,\"lo");
+    snprintf(path, sizeof(path), "%s/metrics.jsonl", root);
+
+    ck_ms_ok(cli_metrics_read(path, &metrics, err));
+
+    ck_assert_uint_eq(metrics.n, 3);
+    ck_assert_double_eq(metrics.loss[0], 2.5);
+    ck_assert(isnan(metrics.loss[1]));
+    ck_assert_double_eq(cli_median(metrics.samples_per_s, 3), 200);
+    ck_assert_double_eq(cli_median(metrics.step_ms, 2), 20);
+    cli_metrics_free(&metrics);
+    ck_ms_fails(cli_metrics_read("/nonexistent", &metrics, err), MS_E_IO, "/nonexistent");
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("cli_run");
+    TCase *tc = tcase_create("run");
+    tcase_add_checked_fixture(tc, setup, teardown);
+    tcase_add_test(tc, a_directory_is_named_after_job_and_time);
+    tcase_add_test(tc, runs_of_the_same_second_get_different_directories);
+    tcase_add_test(tc, a_directory_that_is_not_empty_is_refused);
+    tcase_add_test(tc, missing_parents_are_made);
+    tcase_add_test(tc, keys_and_sockets_are_private_and_go_at_the_end);
+    tcase_add_test(tc, a_directory_with_a_long_path_has_its_socket_too);
+    tcase_add_test(tc, a_childs_end_is_told_in_words);
+    tcase_add_test(tc, a_childs_output_is_appended_and_its_tail_is_shown);
+    tcase_add_test(tc, a_tail_of_a_long_log_is_bounded);
+    tcase_add_test(tc, a_child_sees_its_own_settings_and_not_the_surroundings);
+    tcase_add_test(tc, sockets_are_passed_by_activation_in_order);
+    tcase_add_test(tc, a_child_dies_with_its_parent_even_by_kill_9);
+    tcase_add_test(tc, a_childs_terminal_signals_stay_away);
+    tcase_add_test(tc, a_program_that_cannot_run_says_so_in_its_log);
+    tcase_add_test(tc, programs_are_found_by_variable_and_missing_ones_are_named);
+    tcase_add_test(tc, metrics_are_steps_and_nothing_else);
+    suite_add_tcase(suite, tc);
+    return test_run(suite);
+}
