@@ -57,8 +57,8 @@ static const struct kind_row {
                                                       BIT(DN_SHIFT) | BIT(DN_WORKSPACE)},
     [DN_BATCH_NORM_BWD] = {"batch normalisation backward",
                            BIT(DN_SRC) | BIT(DN_DIFF_SRC) | BIT(DN_DIFF_DST) | BIT(DN_MEAN) |
-                               BIT(DN_VARIANCE) | BIT(DN_SCALE) | BIT(DN_DIFF_SCALE) |
-                               BIT(DN_DIFF_SHIFT) | BIT(DN_WORKSPACE)},
+                               BIT(DN_VARIANCE) | BIT(DN_SCALE) | BIT(DN_SHIFT) |
+                               BIT(DN_DIFF_SCALE) | BIT(DN_DIFF_SHIFT) | BIT(DN_WORKSPACE)},
     [DN_RELU_FWD] = {"relu", BIT(DN_SRC) | BIT(DN_DST)},
     [DN_RELU_BWD] = {"relu backward", BIT(DN_SRC) | BIT(DN_DIFF_SRC) | BIT(DN_DIFF_DST)},
     [DN_ADD] = {"add", BIT(DN_SRC) | BIT(DN_SRC1) | BIT(DN_DST)},
@@ -283,6 +283,11 @@ const char *dn_md_name(const struct dn_md *md, char *buf, size_t size)
 
 /* ---- primitive descriptors ----------------------------------------------------------------------
  */
+
+const char *dn_kind_name(enum dn_kind kind)
+{
+    return kinds[kind].name;
+}
 
 static dnnl_status_t make_attr(const struct dn_spec *spec, dnnl_primitive_attr_t *ret)
 {

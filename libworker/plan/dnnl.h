@@ -107,6 +107,8 @@ enum dn_tag dn_md_tag(const struct dn_md *md);
  * Slow: for descriptions. */
 const char *dn_md_name(const struct dn_md *md, char *buf, size_t size);
 
+const char *dn_kind_name(enum dn_kind kind); /* "convolution backward data" */
+
 /* Returns owned. MS_E_UNSUPPORTED: oneDNN has no implementation for it. */
 int dn_pd_create(struct dn *dn, const struct dn_spec *spec, struct dn_pd **ret, struct ms_err *err);
 void dn_pd_destroy(struct dn_pd *pd); /* NULL allowed */
