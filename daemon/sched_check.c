@@ -136,7 +136,8 @@ static int check_run(const struct job *job, struct ms_err *err)
     HOLDS(counts[RANK_FAILED] == 0 || armed(&run->blame),
           "job %llu: a rank failed, and no one judges", (ull)job->id);
     if (job->state == JOB_PLACING && !run->cancelling && !armed(&run->blame)) {
-        HOLDS(counts[RANK_PREPARING] > 0 && counts[RANK_READY] == run->n_ready,
+        HOLDS(counts[RANK_PREPARING] + counts[RANK_MISSING] > 0 &&
+                  counts[RANK_READY] == run->n_ready,
               "job %llu: all ranks are ready and it was not started", (ull)job->id);
     }
     return 0;

@@ -206,9 +206,12 @@ void on_cancel(struct sched *s, struct conn *conn, const struct sched_event *eve
     const char *text = msg->reason[0] != '\0'
                            ? emit_text(s, "cancelled by %s: %s", conn->peer.name, msg->reason)
                            : emit_text(s, "cancelled by %s", conn->peer.name);
-    if (!job_is_placed(job) || !msg->at_step) {
+    if (job->state != JOB_RUNNING || !msg->at_step) { /* before Start there is no step to finish */
         job_end(s, job, JOB_ON_CANCEL, MS_E_CANCELLED, text);
         emit_ok(s, conn->id, event->id, text);
+    } else if (PLANTED("cancel_answered_early")) {
+        emit_ok(s, conn->id, event->id, text);
+        run_stop_at_step(s, job, text);
     } else if (cancel_wait(s, conn, event->id, job) && !job->run->cancelling) {
         run_stop_at_step(s, job, text);
     }

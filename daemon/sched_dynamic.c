@@ -321,6 +321,14 @@ void dynamic_job_ended(struct sched *s, const struct job *job)
     begin_ending(s, job->state == JOB_SUCCEEDED ? 0 : 1, job->reason);
 }
 
+void dynamic_found_ended(struct sched *s, const struct job *job)
+{
+    if (s->cfg.mode == SCHED_DYNAMIC && s->topo == TOPO_INITIALIZING) {
+        topo_set(s, TOPO_ON_COMPLETE);
+        dynamic_job_ended(s, job);
+    }
+}
+
 void dynamic_exit(struct sched *s)
 {
     if (s->exited) {

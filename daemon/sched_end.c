@@ -52,7 +52,9 @@ static void ranks_stop(struct sched *s, struct job *job)
             node_gone(s, node, NODE_ON_LOSS, "it did not come back after the scheduler's restart");
             continue;
         }
-        send_stop(s, node, job->id, job->generation, job->code, job->reason, false);
+        if (!PLANTED("survivor_not_stopped") || rank + 1 < job->workers) {
+            send_stop(s, node, job->id, job->generation, job->code, job->reason, false);
+        }
         if (rank_is_over(member)) {
             node_release(s, node);
         }

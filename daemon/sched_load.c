@@ -60,7 +60,15 @@ int sched_load_job(struct sched *s, const struct sched_job_row *row, struct ms_e
 /* ---- members ------------------------------------------------------------------------------------
  */
 
-static int member_take(struct job *job, const struct sched_member_row *row, struct ms_err *err)
+/* A job whose ranks were getting ready goes back into the queue, where there is one. The workers of
+ * a dynamic cluster end with their job: there it goes on with those that had heard of it. */
+static bool is_requeued(const struct sched *s, const struct job *job)
+{
+    return job->state == JOB_PLACING && s->cfg.mode != SCHED_DYNAMIC;
+}
+
+static int member_take(const struct sched *s, struct job *job, const struct sched_member_row *row,
+                       struct ms_err *err)
 {
     if (row->rank >= job->workers || row->node_id[0] == '\0') {
         return ms_fail(
@@ -68,7 +76,7 @@ static int member_take(struct job *job, const struct sched_member_row *row, stru
             "job %llu of the database has %u workers and a member of rank %u (node '%s')",
             (ull)job->id, job->workers, row->rank, row->node_id);
     }
-    if (job->state == JOB_PLACING || job->state == JOB_QUEUED) {
+    if (is_requeued(s, job) || job->state == JOB_QUEUED) {
         return 0; /* it will be placed anew */
     }
     if (job->run == NULL && run_create(job) == NULL) {
@@ -93,7 +101,7 @@ int sched_load_member(struct sched *s, const struct sched_member_row *row, struc
     if (s->n_jobs > 0 && s->jobs[s->n_jobs - 1].id >= row->job) {
         struct job *job = job_find(s, row->job); /* wrong only if jobs came out of order */
         if (job != NULL && job->id == row->job) {
-            return member_take(job, row, err);
+            return member_take(s, job, row, err);
         }
     }
     if (s->n_orphans == s->orphans_room) {
@@ -152,11 +160,10 @@ static int expect_members(struct sched *s, struct job *job, struct ms_err *err)
 {
     for (uint32_t rank = 0; rank < job->workers; rank++) {
         if (job->run == NULL || job->run->members[rank].node_id[0] == '\0') {
-            return ms_fail(
-                err, MS_E_CONFIG,
-                "job %llu of the database is RUNNING and its rank %u has no node: restore "
-                "the database from a copy",
-                (ull)job->id, rank);
+            return ms_fail(err, MS_E_CONFIG,
+                           "job %llu of the database is %s and its rank %u has no node: restore "
+                           "the database from a copy",
+                           (ull)job->id, sched_job_state_name(job->state), rank);
         }
         struct member *member = &job->run->members[rank];
         struct node *node = node_find(s, member->node_id);
@@ -175,7 +182,7 @@ static int expect_members(struct sched *s, struct job *job, struct ms_err *err)
         member->node = node;
     }
     job->run->n_missing = job->workers;
-    job->run->n_ready = job->workers;
+    job->run->n_ready = job->state == JOB_RUNNING ? job->workers : 0;
     timer_arm(s, &job->run->adopt, TIMER_ADOPT, after_ms(s, s->cfg.lease_ms));
     list_add_tail(&s->placed, &job->lane);
     s->n_placed++;
@@ -184,7 +191,7 @@ static int expect_members(struct sched *s, struct job *job, struct ms_err *err)
 
 static int job_take_up(struct sched *s, struct job *job, struct ms_err *err)
 {
-    if (job->state == JOB_RUNNING) {
+    if (job_is_placed(job) && !is_requeued(s, job)) {
         return expect_members(s, job, err);
     }
     if (job->state == JOB_PLACING) {
@@ -224,7 +231,7 @@ int sched_load_done(struct sched *s, struct sched_time now, struct ms_err *err)
     int rc = index_sort(s, err);
     for (size_t i = 0; rc == 0 && i < s->n_orphans; i++) {
         struct job *job = job_find(s, s->orphans[i].job);
-        rc = job != NULL ? member_take(job, &s->orphans[i], err)
+        rc = job != NULL ? member_take(s, job, &s->orphans[i], err)
                          : ms_fail(err, MS_E_CONFIG,
                                    "the database holds a member of job %llu, "
                                    "which it does not hold",

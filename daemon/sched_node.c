@@ -163,7 +163,7 @@ void node_gone(struct sched *s, struct node *node, enum node_event event, const 
 
 int64_t node_lease_deadline(const struct sched *s)
 {
-    if (s->cfg.disable_heartbeat || list_empty(&s->beating)) {
+    if (s->cfg.disable_heartbeat || list_empty(&s->beating) || PLANTED("lease_never_judged")) {
         return INT64_MAX;
     }
     int64_t seen = list_item(s->beating.next, struct node, beating)->seen_ms;
@@ -174,10 +174,6 @@ void node_judge_leases(struct sched *s)
 {
     while (node_lease_deadline(s) <= s->now.mono_ms) {
         struct node *node = list_item(s->beating.next, struct node, beating);
-        if (PLANTED("lease_never_judged")) {
-            node_touch(s, node);
-            continue;
-        }
         struct conn *conn = node->conn;
         long long silent_ms = (long long)(s->now.mono_ms - node->seen_ms);
         node_gone(s, node, NODE_ON_LOSS,

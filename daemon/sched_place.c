@@ -85,11 +85,14 @@ static void send_assigns(struct sched *s, struct job *job, struct node **nodes)
 void place_job(struct sched *s, struct job *job, struct node **nodes)
 {
     heap_remove(&s->queue, &job->queue);
-    job->generation = ++s->generation;
+    job->generation =
+        PLANTED("generation_not_raised") && s->generation > 0 ? s->generation : ++s->generation;
     must(run_create(job));
     job_set(s, job, JOB_ON_PLACE);
     members_fill(job, nodes);
-    emit_put_meta(s, "generation", s->generation);
+    if (!PLANTED("generation_not_durable")) {
+        emit_put_meta(s, "generation", s->generation);
+    }
     emit_put_job(s, job, false);
     for (uint32_t rank = 0; rank < job->workers; rank++) {
         emit_put_member(s, job, rank);

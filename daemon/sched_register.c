@@ -108,7 +108,10 @@ static void probe(struct sched *s, struct conn *conn, const struct sched_event *
     node->newcomer = newcomer;
     conn->newcomer = newcomer;
     timer_arm(s, &newcomer->timer, TIMER_PROBE, after_ms(s, MS_PROBE_MS));
-    send_heartbeat_ack(s, node->conn, 0); /* a living process answers it with a heartbeat */
+    send_heartbeat_ack(s, node->conn, 0);
+    Ms__LogRead ping = MS__LOG_READ__INIT; /* of no job: a living process answers it at once */
+    ping.bytes_max = 1;
+    emit_send(s, node->conn->id, MS_MSG_LOG_READ, 0, &ping.base);
     emit_log(s, MS_LOG_NOTICE, "node.probed node=%s old_pid=%u new_pid=%u",
              emit_quote(s, info->node_id), node->info.pid, info->pid);
 }
@@ -162,7 +165,7 @@ void newcomer_timeout(struct sched *s, struct newcomer *newcomer)
 
 static void raise_generation(struct sched *s, uint64_t generation)
 {
-    if (generation > s->generation && !PLANTED("generation_not_raised")) {
+    if (generation > s->generation) {
         s->generation = generation;
         emit_put_meta(s, "generation", generation);
         emit_log(s, MS_LOG_WARNING,
@@ -206,6 +209,12 @@ static void stop_claim(struct sched *s, struct node *node, const struct claim *c
                          claim->rank, (unsigned long long)claim->generation);
     }
     node_hold(s, node, claim->job, claim->generation, claim->rank);
+    if (job != NULL && job_is_ended(job)) {
+        dynamic_found_ended(s, job);
+    }
+    if (PLANTED("forget_rank_on_requeue") && job != NULL && job->state == JOB_QUEUED) {
+        return;
+    }
     send_stop(s, node, claim->job, claim->generation, code, text, false);
 }
 

@@ -152,7 +152,8 @@ void on_rank_ready(struct sched *s, struct conn *conn, const struct sched_event 
     }
     member->state = RANK_READY;
     job->run->n_ready++;
-    if (job->run->n_ready == job->workers) {
+    bool all = job->run->n_ready + PLANTED("start_before_all_ready") >= job->workers;
+    if (all && job->run->blame.link.at == 0) { /* else one of them is failing already */
         all_ready(s, job);
     } else {
         watch_news(s);
@@ -209,7 +210,10 @@ static void all_done(struct sched *s, struct job *job)
         job_end(s, job, JOB_ON_CANCEL, MS_E_CANCELLED, run->cancel_text);
         return;
     }
-    const char *differ = digests_differ(s, job, offsetof(struct member, weights_sha256), "weights");
+    const char *differ =
+        PLANTED("digests_not_compared")
+            ? NULL
+            : digests_differ(s, job, offsetof(struct member, weights_sha256), "weights");
     if (differ == NULL) {
         differ = digests_differ(s, job, offsetof(struct member, plan_sha256), "plans");
     }
@@ -353,7 +357,7 @@ void run_came_back(struct sched *s, struct node *node, const struct claim *claim
     member->step = claim->step;
     node->step = claim->step;
     if (member->state == RANK_MISSING) {
-        member->state = RANK_TRAINING;
+        member->state = job->state == JOB_RUNNING ? RANK_TRAINING : RANK_PREPARING;
         run->n_missing--;
         if (run->n_missing == 0) {
             timer_stop(s, &run->adopt);

@@ -346,6 +346,8 @@ void dynamic_take_spec(struct sched *s, const struct node_info *info, const Ms__
 void dynamic_settle(struct sched *s);
 void dynamic_timeout(struct sched *s);
 void dynamic_job_ended(struct sched *s, const struct job *job);
+/* A worker came back for a job whose end is stored: this run is the one that ended with it. */
+void dynamic_found_ended(struct sched *s, const struct job *job);
 void dynamic_exit(struct sched *s);
 const char *dynamic_waiting_for(struct sched *s); /* "" nobody */
 bool id_is_rank(const char *node_id, uint64_t *ret_rank);

@@ -1,0 +1,256 @@
+/* sim.h - whole clusters in one process: the real core, everything else made up from one seed
+ *
+ *     sim_nodes.c, sim_clients.c  ->  sim_net.c  ->  sim_sched.c (the driver)  ->  sched_apply
+ *                                                         |
+ *                                                    sim_disk.c
+ *
+ * The clock is virtual: the world is a heap of events in order of time, then of creation.
+ * Everything random comes from the seed, so a failed cluster is run again with tracing on, and says
+ * why. */
+#ifndef SIM_H
+#define SIM_H
+
+#include "daemon/heap.h"
+#include "daemon/sched.h"
+#include "proto/macros.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum {
+    SIM_NODES_MAX = 16,
+    SIM_JOBS_MAX = 6,
+    SIM_OPS_MAX = 40,
+    SIM_LINKS_MAX = 2000,
+    SIM_GENERATIONS_MAX = 200,
+    SIM_TRACE = 100, /* events shown of a failed cluster */
+    SIM_NEVER = -1,
+    SIM_WATCH_AGAIN_MS = 6000, /* a watch may have died silently: it is asked for again */
+};
+#define SIM_FOREVER INT64_MAX
+
+struct world;
+
+/* ---- events ---------------------------------------------------------------------------------- */
+
+enum sim_kind {
+    SIM_OPENED,     /* the scheduler accepts link */
+    SIM_TO_SCHED,   /* a frame arrives there */
+    SIM_TO_ACTOR,   /* ... or here */
+    SIM_CLOSED,     /* the scheduler learns that link is closed */
+    SIM_HUNG_UP,    /* the actor learns it */
+    SIM_TICK_END,   /* the driver carries out what a tick decided */
+    SIM_TIMER,      /* sched_deadline */
+    SIM_RESTART,    /* the scheduler starts again */
+    SIM_NODE,       /* node: something is due */
+    SIM_OP,         /* op: something is due */
+    SIM_DISK_FREED, /* the disk has space again */
+};
+
+struct sim_event {
+    struct heap_link heap;
+    int64_t at;
+    uint64_t order;
+    enum sim_kind kind;
+    uint32_t target; /* link, node or op */
+    uint64_t stamp;  /* overtaken if it is not the target's current one */
+    size_t size;     /* of the frame behind the event */
+};
+
+/* ---- links ------------------------------------------------------------------------------------
+ */
+
+struct sim_link {
+    bool is_node;
+    uint32_t actor;
+    uint64_t epoch;                      /* of the actor's process */
+    bool open_here, open_there;          /* actor's end, scheduler's end */
+    bool known;                          /* the core was told that it opened */
+    int64_t last_up, last_down;          /* arrival of the last frame each way: links keep order */
+    int64_t stalled_from, stalled_until; /* frames sent meanwhile arrive at the end, or never */
+};
+
+/* ---- nodes ------------------------------------------------------------------------------------
+ */
+
+enum sim_phase {
+    PHASE_IDLE,
+    PHASE_PREPARING,
+    PHASE_READY,
+    PHASE_TRAINING,
+    PHASE_DONE,
+    PHASE_STOPPING
+};
+
+struct sim_node {
+    char id[16];
+    char host[16];
+    uint32_t worker_num;
+    bool other_job; /* brings another job file */
+    bool twin;      /* a second process with the id of node 0 */
+    int64_t start_at, die_at, stall_at, stall_ms, hang_at; /* the script */
+    int64_t die_before;                                    /* no more deaths after this */
+    uint32_t deaths_left;
+
+    bool alive, gone_for_good, hung;
+    uint64_t incarnation, epoch, stamp;
+    uint32_t link; /* index + 1; 0 none */
+    bool registered;
+    int64_t heard_at, beat_at, retry_at, register_at;
+
+    enum sim_phase phase;
+    int64_t phase_at;
+    uint64_t job, generation, generation_max;
+    uint32_t rank, workers;
+    bool started, stopped, leaving;
+    int32_t code;
+    uint32_t digest;
+};
+
+/* ---- clients ----------------------------------------------------------------------------------
+ */
+
+enum sim_op_kind { OP_SUBMIT, OP_CANCEL, OP_WATCH, OP_LIST, OP_LOGS, OP_STRANGER, OP_KINDS };
+
+struct sim_op {
+    enum sim_op_kind kind;
+    uint32_t submit; /* index of the OP_SUBMIT that it is about */
+    int64_t at;
+    bool at_step;
+    bool done, sent;
+    uint32_t link;
+    uint64_t stamp, epoch;
+    int64_t deadline;
+    char last_state[16];
+    char last_reason[MS_TEXT_MAX + 1];
+    /* OP_SUBMIT */
+    uint32_t workers;
+    int32_t priority;
+    uint64_t job;           /* acknowledged id, 0 none */
+    uint32_t bad_rank_code; /* 0: it trains well; else what rank 0 does */
+    bool digests_differ;
+    bool cancel_acked;
+};
+
+/* ---- disk -------------------------------------------------------------------------------------
+ */
+
+struct sim_disk {
+    struct sched_job_row jobs[SIM_JOBS_MAX + 2];
+    size_t n_jobs;
+    struct sched_member_row members[(SIM_JOBS_MAX + 2) * SIM_NODES_MAX];
+    size_t n_members;
+    uint64_t generation, next_job;
+    bool has_generation, has_next_job;
+    bool full;
+};
+
+/* ---- the world --------------------------------------------------------------------------------
+ */
+
+struct sim_generation { /* what nodes were told about it */
+    uint64_t generation, job;
+    uint32_t workers;
+    uint8_t token[MS_TOKEN_LEN];
+    uint64_t holders[SIM_NODES_MAX]; /* incarnation of the process that got each rank */
+};
+
+struct world {
+    uint64_t seed, rng, order;
+    int64_t now;
+    struct heap events;
+    uint8_t *memory; /* of events: given back all at once */
+    size_t memory_used, memory_size;
+    uint64_t n_events;
+
+    enum sched_mode mode;
+    int64_t lease_ms, topo_ms, faults_end, end_at;
+    uint32_t worker_num;
+    int chaos; /* 0: nothing goes wrong */
+
+    struct sched *sched; /* NULL: down */
+    bool tick_open, over;
+    int exit_status;
+    uint32_t crashes_left;
+    uint64_t timer_stamp, boot;
+    int64_t frozen_until;
+    uint32_t refusals_left;
+
+    struct sim_disk disk;
+    struct sim_link links[SIM_LINKS_MAX];
+    uint32_t n_links;
+    struct sim_node nodes[SIM_NODES_MAX];
+    uint32_t n_nodes;
+    struct sim_op ops[SIM_OPS_MAX];
+    uint32_t n_ops;
+
+    struct sim_generation generations[SIM_GENERATIONS_MAX];
+    uint32_t n_generations;
+    uint64_t generation_sent;
+    uint64_t generation_sent_job;
+
+    bool failed, tracing;
+    char failure[600];
+    char trace[SIM_TRACE][240];
+    uint64_t n_trace;
+};
+
+/* sim_world.c */
+void world_run(struct world *w, uint64_t seed, int mode, bool tracing); /* mode < 0: mixed */
+void world_fini(struct world *w);
+void world_print_trace(const struct world *w);
+void sim_fail(struct world *w, const char *fmt, ...) MS_PRINTF(2, 3); /* keeps the first */
+void sim_trace(struct world *w, const char *fmt, ...) MS_PRINTF(2, 3);
+uint64_t sim_random(struct world *w);
+uint64_t sim_below(struct world *w, uint64_t n);
+bool sim_chance(struct world *w, unsigned percent);
+struct sim_event *sim_at(struct world *w, int64_t at, enum sim_kind kind, uint32_t target,
+                         uint64_t stamp, size_t extra);
+static inline uint8_t *sim_event_bytes(struct sim_event *event)
+{
+    return (uint8_t *)(event + 1);
+}
+
+/* sim_net.c */
+uint32_t net_open(struct world *w, bool is_node, uint32_t actor, uint64_t epoch); /* 0: refused */
+void net_up(struct world *w, uint32_t link, uint16_t type, uint32_t id,
+            const ProtobufCMessage *msg);
+void net_down(struct world *w, uint32_t link, const uint8_t *frame, size_t size);
+void net_close_here(struct world *w, uint32_t link);  /* the actor closes, or died */
+void net_close_there(struct world *w, uint32_t link); /* the scheduler does */
+void net_scheduler_died(struct world *w);
+bool net_is_healthy(const struct world *w, uint32_t link, int64_t since);
+
+/* sim_disk.c */
+void disk_write(struct world *w, const struct sched_effect *effects, size_t n);
+int disk_load(struct world *w, struct sched *sched, struct ms_err *err);
+const struct sched_job_row *disk_job(const struct world *w, uint64_t id);
+
+/* sim_sched.c */
+void driver_start(struct world *w);
+void driver_on(struct world *w, struct sim_event *event); /* anything that the core hears */
+void driver_tick_end(struct world *w);
+void driver_arm(struct world *w);
+extern const char *sim_driver_bug; /* "reply_before_commit", or NULL */
+
+/* sim_nodes.c */
+void node_wake(struct world *w, uint32_t i);
+void node_frame(struct world *w, uint32_t i, uint16_t type, uint32_t id,
+                const ProtobufCMessage *msg);
+void node_hung_up(struct world *w, uint32_t i);
+void node_schedule(struct world *w, uint32_t i, int64_t at);
+void node_kill(struct world *w, uint32_t i, bool for_good);
+
+/* sim_clients.c */
+void op_wake(struct world *w, uint32_t i);
+void op_frame(struct world *w, uint32_t i, uint16_t type, uint32_t id, const ProtobufCMessage *msg);
+void op_hung_up(struct world *w, uint32_t i);
+struct sim_op *op_of_job(struct world *w, uint64_t job); /* its OP_SUBMIT, or NULL */
+
+/* sim_check.c */
+void check_sent(struct world *w, const struct sched_effect *effect);
+void check_assign(struct world *w, const struct sim_node *node, const Ms__Assign *msg);
+void check_disk(struct world *w);
+void check_end(struct world *w);
+
+#endif

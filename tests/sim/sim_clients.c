@@ -1,0 +1,257 @@
+/* sim_clients.c - msctl, many times: each op asks until it has its answer */
+#include "tests/sim/sim.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { OP_FRAME = 7 };
+
+static const char *const specs[] = {"{\"network\":\"linear\"}", "{\"network\":\"lenet5\"}"};
+
+struct sim_op *op_of_job(struct world *w, uint64_t job)
+{
+    const struct sched_job_row *row = disk_job(w, job);
+    return row != NULL && strncmp(row->key, "key-", 4) == 0
+               ? &w->ops[strtoul(row->key + 4, NULL, 10) % SIM_OPS_MAX]
+               : NULL;
+}
+
+/* The submit that was told this id. */
+static struct sim_op *op_told(struct world *w, uint64_t job)
+{
+    for (uint32_t i = 0; i < w->n_ops; i++) {
+        if (w->ops[i].kind == OP_SUBMIT && w->ops[i].job == job && job != 0) {
+            return &w->ops[i];
+        }
+    }
+    return NULL;
+}
+
+static void op_at(struct world *w, uint32_t i, int64_t at)
+{
+    sim_at(w, at, SIM_OP, i, ++w->ops[i].stamp, 0);
+}
+
+static void hang_up(struct world *w, struct sim_op *op)
+{
+    if (op->link != 0) {
+        net_close_here(w, op->link);
+        op->link = 0;
+    }
+    op->sent = false;
+    op->epoch++;
+}
+
+static void op_end(struct world *w, struct sim_op *op)
+{
+    op->done = true;
+    hang_up(w, op);
+}
+
+/* ---- questions ----------------------------------------------------------------------------------
+ */
+
+static void ask_submit(struct world *w, const struct sim_op *op, uint32_t i)
+{
+    Ms__Submit msg = MS__SUBMIT__INIT;
+    char key[24];
+    char name[24];
+    snprintf(key, sizeof(key), "key-%u", i);
+    snprintf(name, sizeof(name), "job-%u", i);
+    msg.job_json.data = (uint8_t *)specs[i % 2];
+    msg.job_json.len = strlen(specs[i % 2]);
+    msg.name = name;
+    msg.key = key;
+    msg.workers = op->workers;
+    msg.priority = op->priority;
+    net_up(w, op->link, MS_MSG_SUBMIT, OP_FRAME, &msg.base);
+}
+
+static void ask(struct world *w, struct sim_op *op, uint32_t i)
+{
+    uint64_t job = w->ops[op->submit].job;
+    Ms__Cancel cancel = MS__CANCEL__INIT;
+    Ms__Watch watch = MS__WATCH__INIT;
+    Ms__JobQuery query = MS__JOB_QUERY__INIT;
+    Ms__LogQuery logs = MS__LOG_QUERY__INIT;
+    switch (op->kind) {
+    case OP_SUBMIT:
+        ask_submit(w, op, i);
+        break;
+    case OP_CANCEL:
+    case OP_STRANGER:
+        cancel.job = job;
+        cancel.at_step = op->at_step;
+        net_up(w, op->link, MS_MSG_CANCEL, OP_FRAME, &cancel.base);
+        break;
+    case OP_WATCH:
+        watch.job = job;
+        net_up(w, op->link, MS_MSG_WATCH, OP_FRAME, &watch.base);
+        break;
+    case OP_LIST:
+        query.all = true;
+        query.limit = 2;
+        query.after = job > 1 ? job - 1 : 0;
+        net_up(w, op->link, MS_MSG_JOB_QUERY, OP_FRAME, &query.base);
+        break;
+    case OP_LOGS:
+        logs.job = job;
+        net_up(w, op->link, MS_MSG_LOG_QUERY, OP_FRAME, &logs.base);
+        break;
+    case OP_KINDS:
+    default:
+        break;
+    }
+    op->sent = true;
+    op->deadline = op->kind == OP_WATCH ? SIM_FOREVER : w->now + 2 * MS_CANCEL_GRACE_MS;
+}
+
+/* A watch has no deadline of its own: msctl asks for a sign of life now and then, by asking again.
+ */
+void op_wake(struct world *w, uint32_t i)
+{
+    struct sim_op *op = &w->ops[i];
+    if (op->done) {
+        return;
+    }
+    if (op->sent && (op->kind == OP_WATCH || w->now >= op->deadline)) {
+        if (op->kind != OP_WATCH && net_is_healthy(w, op->link, w->now)) {
+            sim_fail(w, "op %u (kind %d) had no answer in time", i, (int)op->kind);
+        }
+        hang_up(w, op);
+    }
+    if (op->kind != OP_SUBMIT && w->ops[op->submit].job == 0) { /* nothing to ask about yet */
+        op_at(w, i, w->now + 500);
+        return;
+    }
+    if (op->link == 0) {
+        op->link = net_open(w, false, i, op->epoch);
+        if (op->link == 0) {
+            op_at(w, i, w->now + 100 + (int64_t)sim_below(w, 500));
+            return;
+        }
+        if (w->chaos > 1 && w->now < w->faults_end && sim_chance(w, 5)) {
+            w->links[op->link - 1].stalled_from = w->now + (int64_t)sim_below(w, 20);
+        }
+        ask(w, op, i);
+        if (w->chaos > 0 && w->now < w->faults_end && sim_chance(w, 10)) {
+            hang_up(w, op); /* Ctrl-C at once, and again */
+            op_at(w, i, w->now + 300);
+            return;
+        }
+    }
+    op_at(w, i, op->kind == OP_WATCH ? w->now + SIM_WATCH_AGAIN_MS : op->deadline);
+}
+
+void op_hung_up(struct world *w, uint32_t i)
+{
+    struct sim_op *op = &w->ops[i];
+    if (!op->done) {
+        op->link = 0;
+        op->sent = false;
+        op->epoch++;
+        op_at(w, i, w->now + 50 + (int64_t)sim_below(w, 300));
+    }
+}
+
+/* ---- answers ------------------------------------------------------------------------------------
+ */
+
+static void on_submitted(struct world *w, struct sim_op *op, const Ms__Submitted *msg)
+{
+    const struct sched_job_row *row = disk_job(w, msg->job);
+    const struct sim_op *other = op_told(w, msg->job);
+    if (row == NULL) {
+        sim_fail(w, "job %llu was acknowledged and is not stored", (unsigned long long)msg->job);
+    } else if (other != NULL && other != op) {
+        sim_fail(w, "job id %llu was given twice", (unsigned long long)msg->job);
+    } else if (op->job != 0 && op->job != msg->job) {
+        sim_fail(w, "one key got two jobs: %llu and %llu", (unsigned long long)op->job,
+                 (unsigned long long)msg->job);
+    }
+    op->job = msg->job;
+    if (w->chaos > 0 && sim_chance(w, 10)) { /* the answer was lost on the way to the user */
+        hang_up(w, op);
+        op_at(w, (uint32_t)(op - w->ops), w->now + 100);
+    } else {
+        op_end(w, op);
+    }
+}
+
+static void on_update(struct world *w, struct sim_op *op, const Ms__JobUpdate *msg)
+{
+    const Ms__JobInfo *job = msg->job;
+    snprintf(op->last_state, sizeof(op->last_state), "%s", job->state);
+    snprintf(op->last_reason, sizeof(op->last_reason), "%s", job->reason);
+    if (job->reason[0] == '\0' && strcmp(job->state, "RUNNING") != 0) {
+        sim_fail(w, "job %llu is %s without a reason", (unsigned long long)job->id, job->state);
+    }
+    if (msg->ended) {
+        const struct sched_job_row *row = disk_job(w, job->id);
+        if (row == NULL || strcmp(sched_job_state_name(row->state), job->state) != 0) {
+            sim_fail(w, "watchers heard that job %llu is %s before it was stored",
+                     (unsigned long long)job->id, job->state);
+        }
+        op_end(w, op);
+    }
+}
+
+static void on_error(struct world *w, struct sim_op *op, const Ms__Error *msg)
+{
+    sim_trace(w, "op %d hears: %s", (int)op->kind, msg->text);
+    bool later = msg->code == MS_E_FULL || (op->kind == OP_SUBMIT && msg->code == MS_E_REFUSED);
+    if (msg->text[0] == '\0') {
+        sim_fail(w, "op kind %d was refused without words", (int)op->kind);
+    } else if (msg->code == MS_E_NOT_FOUND && op->kind != OP_LOGS) {
+        sim_fail(w, "job %llu was acknowledged and is gone: %s",
+                 (unsigned long long)w->ops[op->submit].job, msg->text);
+    } else if (later) { /* the disk is full: again when it is not */
+        hang_up(w, op);
+        op_at(w, (uint32_t)(op - w->ops), w->now + 1000);
+    } else {
+        op_end(w, op);
+    }
+}
+
+static void on_ok(struct world *w, struct sim_op *op)
+{
+    uint64_t job = w->ops[op->submit].job;
+    const struct sched_job_row *row = disk_job(w, job);
+    if (op->kind == OP_STRANGER) {
+        sim_fail(w, "a stranger cancelled job %llu", (unsigned long long)job);
+    } else if (row == NULL || row->state != JOB_CANCELLED) {
+        sim_fail(w, "job %llu was said to be cancelled and is stored as %s",
+                 (unsigned long long)job,
+                 row != NULL ? sched_job_state_name(row->state) : "nothing");
+    }
+    op_end(w, op);
+}
+
+void op_frame(struct world *w, uint32_t i, uint16_t type, uint32_t id, const ProtobufCMessage *msg)
+{
+    struct sim_op *op = &w->ops[i];
+    if (op->done || id != OP_FRAME) {
+        return;
+    }
+    switch (type) {
+    case MS_MSG_SUBMITTED:
+        on_submitted(w, op, (const Ms__Submitted *)msg);
+        break;
+    case MS_MSG_JOB_UPDATE:
+        on_update(w, op, (const Ms__JobUpdate *)msg);
+        break;
+    case MS_MSG_ERROR:
+        on_error(w, op, (const Ms__Error *)msg);
+        break;
+    case MS_MSG_OK:
+        on_ok(w, op);
+        break;
+    case MS_MSG_JOB_LIST:
+    case MS_MSG_LOG_CHUNK:
+        op_end(w, op);
+        break;
+    default:
+        sim_fail(w, "op %u was answered with message type %u", i, type);
+    }
+}

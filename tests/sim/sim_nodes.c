@@ -1,0 +1,464 @@
+/* sim_nodes.c - fake workers: they speak the real messages, and live badly */
+#include "tests/sim/sim.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { REGISTER_ID = 1, BEAT_ID = 2 };
+
+static const char *const job_text = "{\"network\":\"linear\"}";
+static const char *const other_text = "{\"network\":\"mnist\"}";
+
+void node_schedule(struct world *w, uint32_t i, int64_t at)
+{
+    if (at != SIM_FOREVER) {
+        sim_at(w, at > w->now ? at : w->now, SIM_NODE, i, ++w->nodes[i].stamp, 0);
+    }
+}
+
+static int64_t beat_ms(const struct world *w)
+{
+    return w->lease_ms / 3;
+}
+
+static void rank_drop(struct sim_node *node)
+{
+    node->phase = PHASE_IDLE;
+    node->phase_at = SIM_FOREVER;
+    node->job = 0;
+    node->generation = 0;
+    node->started = false;
+    node->stopped = false;
+    node->code = 0;
+}
+
+static void link_drop(struct world *w, struct sim_node *node)
+{
+    if (node->link != 0) {
+        net_close_here(w, node->link);
+        node->link = 0;
+    }
+    node->registered = false;
+    node->retry_at = w->now + 50 + (int64_t)sim_below(w, (uint64_t)w->lease_ms / 8);
+}
+
+void node_kill(struct world *w, uint32_t i, bool for_good)
+{
+    struct sim_node *node = &w->nodes[i];
+    sim_trace(w, "node %s %s%s", node->id, for_good ? "ends" : "dies", node->twin ? " (twin)" : "");
+    node->alive = false;
+    node->hung = false;
+    node->gone_for_good = for_good || node->twin; /* or the two would fight for ever */
+    link_drop(w, node);
+    rank_drop(node);
+    node->epoch++;
+    node->start_at = w->now + 100 + (int64_t)sim_below(w, (uint64_t)w->lease_ms);
+}
+
+static void node_start(struct world *w, struct sim_node *node)
+{
+    node->alive = true;
+    node->incarnation = sim_random(w) | 1;
+    node->epoch++;
+    node->generation_max = 0;
+    node->retry_at = w->now;
+    node->start_at = SIM_FOREVER;
+    node->leaving = false;
+    rank_drop(node);
+    sim_trace(w, "node %s starts%s", node->id, node->twin ? " (twin)" : "");
+}
+
+/* ---- to the scheduler ---------------------------------------------------------------------------
+ */
+
+static void send_register(struct world *w, struct sim_node *node, uint32_t i)
+{
+    Ms__Register msg = MS__REGISTER__INIT;
+    char address[32];
+    snprintf(address, sizeof(address), "10.0.0.%c:8200", node->host[1]);
+    msg.node_id = node->id;
+    msg.incarnation = node->incarnation;
+    msg.host_name = node->host;
+    msg.host_id = node->host;
+    msg.data_address = address;
+    msg.cores = 2;
+    msg.isa = (char *)(i % 3 == 0 ? "avx2" : "avx512_core");
+    msg.pid = 100 + i;
+    if (w->mode == SCHED_DYNAMIC) {
+        msg.worker_num = node->worker_num;
+        msg.job_json.data = (uint8_t *)(node->other_job ? other_text : job_text);
+        msg.job_json.len = strlen((char *)msg.job_json.data);
+    }
+    msg.job = node->job;
+    msg.generation = node->generation;
+    msg.rank = node->rank;
+    msg.running = node->started;
+    node->register_at = w->now;
+    net_up(w, node->link, MS_MSG_REGISTER, REGISTER_ID, &msg.base);
+}
+
+static void send_beat(struct world *w, struct sim_node *node)
+{
+    Ms__Heartbeat msg = MS__HEARTBEAT__INIT;
+    msg.job = node->job;
+    msg.generation = node->generation;
+    node->beat_at = w->now + beat_ms(w);
+    net_up(w, node->link, MS_MSG_HEARTBEAT, BEAT_ID, &msg.base);
+}
+
+static void send_ready(struct world *w, struct sim_node *node)
+{
+    Ms__RankReady msg = MS__RANK_READY__INIT;
+    char path[64];
+    snprintf(path, sizeof(path), "/run/worker_%u.log", node->rank);
+    msg.job = node->job;
+    msg.generation = node->generation;
+    msg.rank = node->rank;
+    msg.log_path = path;
+    msg.plan_sha256 = (char *)"0123456789abcdef";
+    net_up(w, node->link, MS_MSG_RANK_READY, 0, &msg.base);
+}
+
+static void send_done(struct world *w, struct sim_node *node)
+{
+    static const char *const digests[] = {"aaaa", "bbbb"};
+    Ms__RankDone msg = MS__RANK_DONE__INIT;
+    msg.job = node->job;
+    msg.generation = node->generation;
+    msg.rank = node->rank;
+    msg.code = node->code;
+    msg.text = (char *)(node->code != 0 ? "it went wrong" : "");
+    msg.steps = 10;
+    msg.stopped = node->stopped;
+    msg.plan_sha256 = (char *)"0123456789abcdef";
+    msg.weights_sha256 = (char *)digests[node->digest];
+    net_up(w, node->link, MS_MSG_RANK_DONE, 0, &msg.base);
+}
+
+static void send_progress(struct world *w, struct sim_node *node)
+{
+    Ms__Progress msg = MS__PROGRESS__INIT;
+    msg.job = node->job;
+    msg.generation = node->generation;
+    msg.rank = node->rank;
+    msg.step = 5;
+    msg.steps_total = 10;
+    msg.epoch = 1;
+    msg.has_eval = sim_chance(w, 30);
+    msg.phase = (char *)"training";
+    net_up(w, node->link, MS_MSG_PROGRESS, 0, &msg.base);
+}
+
+static void send_peer_report(struct world *w, struct sim_node *node)
+{
+    Ms__PeerReport msg = MS__PEER_REPORT__INIT;
+    msg.job = node->job;
+    msg.generation = node->generation;
+    msg.rank = node->rank;
+    msg.peer = (node->rank + 1) % node->workers;
+    msg.text = (char *)"no bytes for 5 s";
+    net_up(w, node->link, MS_MSG_PEER_REPORT, 0, &msg.base);
+}
+
+static void send_leave(struct world *w, struct sim_node *node)
+{
+    Ms__Leave msg = MS__LEAVE__INIT;
+    msg.reason = (char *)"the job is over";
+    net_up(w, node->link, MS_MSG_LEAVE, 0, &msg.base);
+}
+
+/* ---- a rank's life ------------------------------------------------------------------------------
+ */
+
+static void done(struct world *w, struct sim_node *node, int32_t code, bool stopped)
+{
+    node->phase = PHASE_DONE;
+    node->phase_at = SIM_FOREVER;
+    node->code = code;
+    node->stopped = stopped;
+    if (node->registered) {
+        send_done(w, node);
+    }
+}
+
+static void phase_due(struct world *w, struct sim_node *node)
+{
+    const struct sim_op *op = op_of_job(w, node->job);
+    uint32_t bad = op != NULL && node->rank == 0 ? op->bad_rank_code : 0;
+    node->phase_at = SIM_FOREVER;
+    switch (node->phase) {
+    case PHASE_PREPARING:
+        if (bad == 1) {
+            done(w, node, MS_E_INVALID, false);
+            return;
+        }
+        node->phase = PHASE_READY;
+        if (node->registered) {
+            send_ready(w, node);
+        }
+        break;
+    case PHASE_TRAINING:
+        if (bad == 2 && node->workers > 1 && node->registered) {
+            send_peer_report(w, node);
+            node->phase_at = w->now + 1000;
+            return; /* it waits for its peer: the reports must end the job */
+        }
+        node->digest = op != NULL && op->digests_differ && node->rank == 1;
+        done(w, node, bad == 3 ? MS_E_CLOSED : bad == 4 ? MS_E_FAILED : 0, false);
+        break;
+    case PHASE_STOPPING:
+        if (node->registered) {
+            node->stopped = true;
+            node->code = MS_E_ABORTED;
+            send_done(w, node);
+        }
+        rank_drop(node);
+        if (w->mode == SCHED_DYNAMIC) {
+            node->leaving = true;
+        }
+        break;
+    case PHASE_IDLE:
+    case PHASE_READY:
+    case PHASE_DONE:
+    default:
+        break;
+    }
+}
+
+static void on_assign(struct world *w, struct sim_node *node, const Ms__Assign *msg)
+{
+    check_assign(w, node, msg);
+    node->job = msg->job;
+    node->generation = msg->generation;
+    node->generation_max = msg->generation;
+    node->rank = msg->rank;
+    node->workers = msg->world_size;
+    node->phase = PHASE_PREPARING;
+    node->phase_at = w->now + 10 + (int64_t)sim_below(w, 400);
+    node->started = false;
+    node->stopped = false;
+    node->digest = 0;
+}
+
+static void on_start(struct world *w, struct sim_node *node, const Ms__Start *msg)
+{
+    if (msg->generation != node->generation) {
+        return;
+    }
+    if (node->phase != PHASE_READY && node->phase != PHASE_STOPPING) {
+        sim_fail(w, "node %s: Start of job %llu, and it is not ready for it (phase %d)", node->id,
+                 (unsigned long long)msg->job, (int)node->phase);
+        return;
+    }
+    if (node->phase == PHASE_READY) {
+        node->started = true;
+        node->phase = PHASE_TRAINING;
+        node->phase_at = w->now + 50 + (int64_t)sim_below(w, 3000);
+        if (node->rank == 0 && node->registered) {
+            send_progress(w, node);
+        }
+    }
+}
+
+static void on_stop(struct world *w, struct sim_node *node, const Ms__Stop *msg)
+{
+    bool about_us = node->job != 0 && (msg->generation == 0 || msg->generation == node->generation);
+    if (w->mode == SCHED_DYNAMIC && (about_us || msg->job == 0) && !msg->at_step) {
+        node->leaving = true;
+    }
+    if (!about_us) {
+        return;
+    }
+    if (msg->at_step) {
+        if (node->phase == PHASE_TRAINING || node->phase == PHASE_READY ||
+            node->phase == PHASE_PREPARING) {
+            done(w, node, 0, true);
+        }
+        return;
+    }
+    if (node->phase == PHASE_DONE || node->leaving) { /* nobody waits for an answer */
+        rank_drop(node);
+    } else if (node->phase != PHASE_STOPPING) {
+        node->phase = PHASE_STOPPING;
+        node->phase_at = w->now + (int64_t)sim_below(w, 300);
+    }
+}
+
+static void on_log_read(struct world *w, struct sim_node *node, const Ms__LogRead *msg)
+{
+    Ms__LogChunk chunk = MS__LOG_CHUNK__INIT;
+    chunk.route = msg->route;
+    chunk.data.data = (uint8_t *)"log";
+    chunk.data.len = 3;
+    chunk.at_end = true;
+    net_up(w, node->link, MS_MSG_LOG_CHUNK, 0, &chunk.base);
+}
+
+static void on_registered(struct world *w, struct sim_node *node)
+{
+    node->registered = true;
+    node->beat_at = w->now + beat_ms(w);
+    if (node->phase == PHASE_READY) { /* what had no answer yet is said again */
+        send_ready(w, node);
+    } else if (node->phase == PHASE_DONE) {
+        send_done(w, node);
+    }
+}
+
+static void on_error(struct world *w, struct sim_node *node, uint32_t i, uint32_t id,
+                     const Ms__Error *msg)
+{
+    sim_trace(w, "node %s hears: %s", node->id, msg->text);
+    if (msg->text[0] == '\0') {
+        sim_fail(w, "node %s was refused without words", node->id);
+    }
+    if (id == REGISTER_ID && msg->code != MS_E_FULL) {
+        node_kill(w, i, w->mode == SCHED_DYNAMIC || node->twin);
+    }
+}
+
+void node_frame(struct world *w, uint32_t i, uint16_t type, uint32_t id,
+                const ProtobufCMessage *msg)
+{
+    struct sim_node *node = &w->nodes[i];
+    if (!node->alive || node->hung) {
+        return;
+    }
+    node->heard_at = w->now;
+    switch (type) {
+    case MS_MSG_REGISTERED:
+        on_registered(w, node);
+        break;
+    case MS_MSG_ASSIGN:
+        on_assign(w, node, (const Ms__Assign *)msg);
+        break;
+    case MS_MSG_START:
+        on_start(w, node, (const Ms__Start *)msg);
+        break;
+    case MS_MSG_STOP:
+        on_stop(w, node, (const Ms__Stop *)msg);
+        break;
+    case MS_MSG_LOG_READ:
+        on_log_read(w, node, (const Ms__LogRead *)msg);
+        break;
+    case MS_MSG_ERROR:
+        on_error(w, node, i, id, (const Ms__Error *)msg);
+        break;
+    default:
+        break;
+    }
+    node_wake(w, i);
+}
+
+void node_hung_up(struct world *w, uint32_t i)
+{
+    if (w->nodes[i].alive && !w->nodes[i].hung) {
+        link_drop(w, &w->nodes[i]);
+        node_wake(w, i);
+    }
+}
+
+/* ---- time passes --------------------------------------------------------------------------------
+ */
+
+static void script_due(struct world *w, struct sim_node *node, uint32_t i)
+{
+    if (!node->alive && !node->gone_for_good && w->now >= node->start_at) {
+        node_start(w, node);
+    }
+    if (node->alive && w->now >= node->die_at) {
+        node->die_at = SIM_FOREVER;
+        node_kill(w, i, w->mode == SCHED_DYNAMIC ? sim_chance(w, 50) : sim_chance(w, 20));
+        if (node->deaths_left > 0) {
+            node->deaths_left--;
+            node->die_at = w->now + (int64_t)sim_below(w, 10000);
+        }
+        if (node->die_at > w->faults_end) {
+            node->die_at = SIM_FOREVER;
+        }
+    }
+    if (node->alive && node->link != 0 && w->now >= node->stall_at) {
+        struct sim_link *link = &w->links[node->link - 1];
+        link->stalled_from = w->now;
+        link->stalled_until = node->stall_ms == SIM_FOREVER ? SIM_FOREVER : w->now + node->stall_ms;
+        sim_trace(w, "node %s falls silent for %lld ms", node->id, (long long)node->stall_ms);
+        node->stall_at = SIM_FOREVER;
+    }
+    if (node->alive && w->now >= node->hang_at) {
+        node->hang_at = SIM_FOREVER;
+        node->hung = true;
+        node->die_at = w->now + (int64_t)sim_below(w, 3 * (uint64_t)w->lease_ms);
+        sim_trace(w, "node %s hangs", node->id);
+    }
+}
+
+static void line_due(struct world *w, struct sim_node *node, uint32_t i)
+{
+    if (node->link != 0 && w->now - node->heard_at > w->lease_ms) {
+        link_drop(w, node); /* open, and nobody answers */
+    }
+    if (node->link == 0 && node->job != 0 && w->now - node->heard_at > w->lease_ms) {
+        sim_trace(w, "node %s gives up its rank: no scheduler", node->id);
+        if (w->mode == SCHED_DYNAMIC || sim_chance(w, 50)) {
+            node_kill(w, i, w->mode == SCHED_DYNAMIC);
+            return;
+        }
+        rank_drop(node);
+    }
+    if (node->link == 0 && w->now >= node->retry_at) {
+        node->link = net_open(w, true, i, node->epoch);
+        node->retry_at = w->now + 100 + (int64_t)sim_below(w, 400);
+        if (node->link != 0) {
+            node->heard_at = node->job != 0 ? node->heard_at : w->now;
+            send_register(w, node, i);
+        }
+    }
+    if (node->link != 0 && !node->registered && w->now - node->register_at > w->lease_ms / 2) {
+        link_drop(w, node);
+    }
+    if (node->registered && w->now >= node->beat_at) {
+        send_beat(w, node);
+    }
+}
+
+static int64_t next_due(const struct world *w, const struct sim_node *node)
+{
+    int64_t at = SIM_FOREVER;
+    int64_t times[] = {node->alive || node->gone_for_good ? SIM_FOREVER : node->start_at,
+                       node->alive ? node->die_at : SIM_FOREVER,
+                       node->alive && node->link != 0 ? node->stall_at : SIM_FOREVER,
+                       node->alive ? node->hang_at : SIM_FOREVER,
+                       node->alive && !node->hung ? node->phase_at : SIM_FOREVER,
+                       node->alive && !node->hung && node->link == 0 ? node->retry_at : SIM_FOREVER,
+                       node->alive && !node->hung && node->registered ? node->beat_at : SIM_FOREVER,
+                       node->alive && !node->hung && node->link != 0 && !node->registered
+                           ? node->register_at + w->lease_ms / 2 + 1
+                           : SIM_FOREVER};
+    for (size_t i = 0; i < MS_ARRAY_SIZE(times); i++) {
+        at = times[i] < at ? times[i] : at;
+    }
+    return at;
+}
+
+void node_wake(struct world *w, uint32_t i)
+{
+    struct sim_node *node = &w->nodes[i];
+    script_due(w, node, i);
+    if (node->alive && !node->hung && w->now >= node->phase_at) {
+        phase_due(w, node);
+    }
+    if (node->alive && !node->hung && node->leaving) {
+        if (node->registered) {
+            send_leave(w, node);
+        }
+        node_kill(w, i, true);
+    }
+    if (node->alive && !node->hung) {
+        line_due(w, node, i);
+    }
+    int64_t at = next_due(w, node);
+    node_schedule(w, i, at > w->now ? at : w->now + 1);
+    if (at == SIM_FOREVER) {
+        node->stamp++;
+    }
+}

@@ -1,0 +1,379 @@
+/* sim_world.c - one cluster's script, drawn from its seed, and the run of its events */
+#include "tests/sim/sim.h"
+
+#include "proto/rng.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MEMORY = 8 << 20, EVENTS_MAX = 60000, QUIET_MS = 400000 };
+
+/* ---- randomness, trace, events ------------------------------------------------------------------
+ */
+
+uint64_t sim_random(struct world *w)
+{
+    return ms_rng_mix(w->rng++);
+}
+
+uint64_t sim_below(struct world *w, uint64_t n)
+{
+    return n > 0 ? sim_random(w) % n : 0;
+}
+
+bool sim_chance(struct world *w, unsigned percent)
+{
+    return sim_below(w, 100) < percent;
+}
+
+void sim_fail(struct world *w, const char *fmt, ...)
+{
+    if (!w->failed) {
+        va_list args;
+        va_start(args, fmt);
+        vsnprintf(w->failure, sizeof(w->failure), fmt, args);
+        va_end(args);
+        w->failed = true;
+    }
+}
+
+void sim_trace(struct world *w, const char *fmt, ...)
+{
+    if (!w->tracing) {
+        return;
+    }
+    char *line = w->trace[w->n_trace++ % SIM_TRACE];
+    int used = snprintf(line, sizeof(w->trace[0]), "%8lld ms  ", (long long)w->now);
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(line + used, sizeof(w->trace[0]) - (size_t)used, fmt, args);
+    va_end(args);
+}
+
+void world_print_trace(const struct world *w)
+{
+    uint64_t from = w->n_trace > SIM_TRACE ? w->n_trace - SIM_TRACE : 0;
+    for (uint64_t i = from; i < w->n_trace; i++) {
+        printf("  %s\n", w->trace[i % SIM_TRACE]);
+    }
+}
+
+static int event_before(const struct heap_link *a, const struct heap_link *b)
+{
+    const struct sim_event *x = (const struct sim_event *)(const void *)a;
+    const struct sim_event *y = (const struct sim_event *)(const void *)b;
+    return x->at != y->at ? x->at < y->at : x->order < y->order;
+}
+
+struct sim_event *sim_at(struct world *w, int64_t at, enum sim_kind kind, uint32_t target,
+                         uint64_t stamp, size_t extra)
+{
+    size_t bytes = (sizeof(struct sim_event) + extra + 15) & ~(size_t)15;
+    if (w->memory_used + bytes > w->memory_size || ++w->n_events > EVENTS_MAX) {
+        sim_fail(w, "too many events: somebody talks without end");
+        w->memory_used = 0; /* the run ends before the next event */
+    }
+    struct sim_event *event = (struct sim_event *)(void *)(w->memory + w->memory_used);
+    w->memory_used += bytes;
+    *event = (struct sim_event){.at = at,
+                                .order = w->order++,
+                                .kind = kind,
+                                .target = target,
+                                .stamp = stamp,
+                                .size = extra};
+    if (!w->failed) {
+        heap_add(&w->events, &event->heap);
+    }
+    return event;
+}
+
+/* ---- the script ---------------------------------------------------------------------------------
+ */
+
+static int64_t sometime(struct world *w, int64_t until)
+{
+    return (int64_t)sim_below(w, (uint64_t)until);
+}
+
+static void draw_node(struct world *w, uint32_t i)
+{
+    struct sim_node *node = &w->nodes[i];
+    bool numeric = w->mode == SCHED_RUN || (w->mode == SCHED_DYNAMIC && w->seed % 3 == 0);
+    snprintf(node->id, sizeof(node->id), numeric ? "%u" : "w%u", i);
+    snprintf(node->host, sizeof(node->host), "h%u", (unsigned)sim_below(w, 4));
+    node->worker_num = w->worker_num;
+    node->start_at = sometime(w, sim_chance(w, 20) ? 8000 : 300);
+    node->die_at = node->stall_at = node->hang_at = SIM_FOREVER;
+    node->phase_at = SIM_FOREVER;
+    if (w->chaos == 0 || sim_chance(w, 50)) {
+        return;
+    }
+    switch (sim_below(w, 8)) {
+    case 0:
+        node->start_at = SIM_FOREVER; /* never comes */
+        node->gone_for_good = true;
+        break;
+    case 1:
+        node->worker_num++; /* only a dynamic cluster looks at it */
+        break;
+    case 2:
+        node->other_job = true;
+        break;
+    case 3:
+        node->stall_at = sometime(w, w->faults_end);
+        node->stall_ms = sim_chance(w, 30) ? SIM_FOREVER : sometime(w, 3 * w->lease_ms);
+        break;
+    case 4:
+        node->hang_at = sometime(w, w->faults_end);
+        break;
+    default:
+        node->die_at = sometime(w, w->faults_end);
+        node->deaths_left = (uint32_t)sim_below(w, 3);
+    }
+}
+
+/* Another process with the id of node 0. */
+static void draw_twin(struct world *w)
+{
+    struct sim_node *twin = &w->nodes[w->n_nodes];
+    draw_node(w, w->n_nodes);
+    memcpy(twin->id, w->nodes[0].id, sizeof(twin->id));
+    memcpy(twin->host, w->nodes[0].host, sizeof(twin->host));
+    twin->start_at = sometime(w, w->faults_end);
+    twin->gone_for_good = false;
+    twin->twin = true;
+    twin->die_at = twin->start_at + sometime(w, 10000);
+    w->n_nodes++;
+}
+
+static void draw_op(struct world *w, enum sim_op_kind kind, uint32_t submit, int64_t at)
+{
+    if (w->n_ops == SIM_OPS_MAX) {
+        return;
+    }
+    struct sim_op *op = &w->ops[w->n_ops];
+    op->kind = kind;
+    op->submit = submit;
+    op->at = at;
+    op->at_step = sim_chance(w, 50);
+    op->deadline = SIM_FOREVER;
+    sim_at(w, at, SIM_OP, w->n_ops, 0, 0);
+    w->n_ops++;
+}
+
+static void draw_job(struct world *w)
+{
+    uint32_t submit = w->n_ops;
+    int64_t at = sometime(w, w->faults_end / 2);
+    draw_op(w, OP_SUBMIT, submit, at);
+    struct sim_op *op = &w->ops[submit];
+    op->workers = 1 + (uint32_t)sim_below(w, sim_chance(w, 90) ? w->worker_num : 12);
+    op->priority = (int32_t)sim_below(w, 3) - 1;
+    if (w->chaos > 0 && sim_chance(w, 25)) {
+        op->bad_rank_code = 1 + (uint32_t)sim_below(w, 4);
+    }
+    op->digests_differ = w->chaos > 0 && sim_chance(w, 8);
+    for (int i = 0; i < 3; i++) {
+        if (sim_chance(w, 40)) {
+            static const enum sim_op_kind kinds[] = {OP_CANCEL, OP_WATCH, OP_WATCH,
+                                                     OP_LIST,   OP_LOGS,  OP_STRANGER};
+            draw_op(w, kinds[sim_below(w, MS_ARRAY_SIZE(kinds))], submit, at + sometime(w, 6000));
+        }
+    }
+}
+
+static void draw(struct world *w, int mode)
+{
+    static const int64_t leases[] = {2000, 5000, 10000};
+    static const enum sched_mode modes[] = {SCHED_STANDING, SCHED_STANDING, SCHED_DYNAMIC,
+                                            SCHED_RUN};
+    w->mode = mode >= 0 ? (enum sched_mode)mode : modes[sim_below(w, MS_ARRAY_SIZE(modes))];
+    w->chaos = (int)sim_below(w, 4);
+    w->lease_ms = leases[sim_below(w, MS_ARRAY_SIZE(leases))];
+    w->topo_ms = w->mode == SCHED_DYNAMIC ? 15000 + sometime(w, 20000) : SIM_NEVER;
+    w->faults_end = 4000 + sometime(w, 16000);
+    w->end_at = QUIET_MS;
+    w->worker_num = 2 + (uint32_t)sim_below(w, sim_chance(w, 70) ? 4 : 11);
+    w->crashes_left = w->chaos > 0 ? (uint32_t)sim_below(w, 4) : 0;
+    w->refusals_left = w->chaos > 1 ? (uint32_t)sim_below(w, 3) : 0;
+    w->n_nodes = w->worker_num + (w->chaos > 0 && sim_chance(w, 30));
+    for (uint32_t i = 0; i < w->n_nodes; i++) {
+        draw_node(w, i);
+    }
+    if (w->chaos > 0 && sim_chance(w, 25)) {
+        draw_twin(w);
+    }
+    for (uint32_t i = 0; i < w->n_nodes; i++) {
+        node_schedule(w, i, w->nodes[i].start_at);
+    }
+    uint32_t n_jobs = w->mode == SCHED_DYNAMIC ? 0 : 1 + (uint32_t)sim_below(w, SIM_JOBS_MAX);
+    for (uint32_t i = 0; i < n_jobs; i++) {
+        draw_job(w);
+    }
+}
+
+/* ---- the run ------------------------------------------------------------------------------------
+ */
+
+static void to_actor(struct world *w, struct sim_event *event)
+{
+    struct sim_link *link = &w->links[event->target - 1];
+    struct ms_wire_header header;
+    struct ms_err err = {0, ""};
+    ProtobufCMessage *msg = NULL;
+    uint64_t epoch = link->is_node ? w->nodes[link->actor].epoch : w->ops[link->actor].epoch;
+    uint32_t current = link->is_node ? w->nodes[link->actor].link : w->ops[link->actor].link;
+    if (!link->open_here || epoch != event->stamp || current != event->target) {
+        return;
+    }
+    if (ms_wire_parse_header(sim_event_bytes(event), &header, &err) < 0 ||
+        ms_wire_unpack(header.type, sim_event_bytes(event) + MS_WIRE_HEADER, header.length, &msg,
+                       &err) < 0) {
+        sim_fail(w, "a frame of the scheduler does not arrive: %s", err.text);
+        return;
+    }
+    if (w->tracing && header.type != MS_MSG_HEARTBEAT_ACK) {
+        sim_trace(w, "%s %u <- %s", link->is_node ? "node" : "op", link->actor,
+                  ms_wire_find(header.type)->name);
+    }
+    if (link->is_node) {
+        node_frame(w, link->actor, header.type, header.id, msg);
+    } else {
+        op_frame(w, link->actor, header.type, header.id, msg);
+    }
+    ms_wire_free(msg);
+}
+
+static void hung_up(struct world *w, const struct sim_event *event)
+{
+    struct sim_link *link = &w->links[event->target - 1];
+    uint64_t epoch = link->is_node ? w->nodes[link->actor].epoch : w->ops[link->actor].epoch;
+    if (!link->open_here || epoch != event->stamp) {
+        return;
+    }
+    link->open_here = false;
+    if (link->is_node && w->nodes[link->actor].link == event->target) {
+        node_hung_up(w, link->actor);
+    } else if (!link->is_node && w->ops[link->actor].link == event->target) {
+        op_hung_up(w, link->actor);
+    }
+}
+
+static void run_event(struct world *w, struct sim_event *event)
+{
+    switch (event->kind) {
+    case SIM_OPENED:
+    case SIM_TO_SCHED:
+    case SIM_CLOSED:
+    case SIM_TIMER:
+        driver_on(w, event);
+        break;
+    case SIM_TO_ACTOR:
+        to_actor(w, event);
+        break;
+    case SIM_HUNG_UP:
+        hung_up(w, event);
+        break;
+    case SIM_TICK_END:
+        if (w->sched != NULL && event->stamp == w->boot) {
+            driver_tick_end(w);
+        }
+        break;
+    case SIM_RESTART:
+        driver_start(w);
+        break;
+    case SIM_NODE:
+        if (event->stamp == w->nodes[event->target].stamp) {
+            node_wake(w, event->target);
+        }
+        break;
+    case SIM_OP:
+        if (event->stamp == w->ops[event->target].stamp) {
+            op_wake(w, event->target);
+        }
+        break;
+    case SIM_DISK_FREED:
+        w->disk.full = false;
+        if (w->sched != NULL) {
+            sched_refuse_writes(w->sched, "");
+            driver_arm(w);
+        }
+        break;
+    default:
+        break;
+    }
+}
+
+/* Everything that can end has ended: a job is queued or over, and nobody asks for anything. */
+static bool settled(const struct world *w)
+{
+    if (w->now < w->faults_end + 4 * w->lease_ms || w->sched == NULL || w->disk.full) {
+        return false;
+    }
+    struct sched_counts counts;
+    sched_count(w->sched, &counts);
+    if (counts.jobs_placed > 0 || counts.nodes_idle != counts.nodes_registered) {
+        return false;
+    }
+    for (uint32_t i = 0; i < w->n_ops; i++) {
+        if (!w->ops[i].done &&
+            (w->ops[i].kind != OP_WATCH || strcmp(w->ops[i].last_state, "QUEUED") != 0)) {
+            return false;
+        }
+    }
+    for (uint32_t i = 0; i < w->n_nodes; i++) {
+        const struct sim_node *node = &w->nodes[i];
+        if (node->alive ? node->hung || !node->registered : !node->gone_for_good) {
+            return false;
+        }
+    }
+    return true;
+}
+
+void world_run(struct world *w, uint64_t seed, int mode, bool tracing)
+{
+    uint8_t *memory = w->memory;
+    struct heap events = w->events;
+    memset(w, 0, offsetof(struct world, trace));
+    w->n_trace = 0;
+    w->memory = memory != NULL ? memory : malloc(MEMORY);
+    w->memory_size = MEMORY;
+    w->events = events;
+    w->events.n = 0;
+    w->events.before = event_before;
+    w->seed = seed;
+    w->rng = ms_rng_mix(seed ^ 0x5eedU);
+    w->tracing = tracing;
+    draw(w, mode);
+    driver_start(w);
+    int64_t quiet_since = SIM_FOREVER;
+    while (!w->failed && !w->over && w->events.n > 0) {
+        struct sim_event *event = (struct sim_event *)(void *)heap_first(&w->events);
+        heap_remove(&w->events, &event->heap);
+        w->now = event->at;
+        if (w->now > w->end_at) {
+            break;
+        }
+        run_event(w, event);
+        bool quiet = w->mode != SCHED_DYNAMIC && settled(w);
+        quiet_since = !quiet ? SIM_FOREVER : w->now < quiet_since ? w->now : quiet_since;
+        if (quiet && w->now - quiet_since > SIM_WATCH_AGAIN_MS + MS_NEWS_MS) {
+            break;
+        }
+    }
+    if (!w->failed) {
+        check_end(w);
+    }
+}
+
+void world_fini(struct world *w)
+{
+    sched_destroy(w->sched);
+    w->sched = NULL;
+    for (size_t i = 0; i < w->disk.n_jobs; i++) {
+        free((void *)w->disk.jobs[i].spec);
+    }
+    w->disk.n_jobs = 0;
+}
