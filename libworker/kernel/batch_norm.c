@@ -19,7 +19,8 @@
 enum {
     WIDTH_MAX = BN_WIDTH_MAX, /* lanes of a slice */
     PLAIN_WIDTH = 16,         /* lanes along a plane of nchw */
-    CHUNK_FLOATS = 4096, /* 16 KiB: the second pass over a chunk finds it in the nearest cache */
+    CHUNK_FLOATS = 2048,      /* 8 KiB, in the nearest cache for the second pass; at most 128 rows,
+ so that sums in float stay short */
 };
 
 struct slice {
@@ -81,7 +82,7 @@ struct chunk {
 static int next_chunk(const struct slice *slice, int64_t *n, int64_t *at, struct chunk *ret)
 {
     const struct kernel_layout *layout = slice->layout;
-    int64_t rows_max = CHUNK_FLOATS / slice->width;
+    int64_t rows_max = CHUNK_FLOATS / (slice->width > PLAIN_WIDTH ? slice->width : PLAIN_WIDTH);
     if (*at >= slice->rows + (slice->tail > 0)) {
         *at = 0;
         (*n)++;

@@ -1,4 +1,6 @@
-/* elementwise.c - ReLU, its gradient, and sums of two tensors */
+/* elementwise.c - ReLU, its gradient, and sums of two tensors
+ *
+ * ReLU is written as x < 0 ? 0 : x, so that a NaN stays one and shows in the loss. */
 #include "libworker/kernel/kernel.h"
 
 KERNEL_CLONES
@@ -6,7 +8,7 @@ void kernel_relu(float *y, const float *x, size_t count)
 {
 #pragma omp simd
     for (size_t i = 0; i < count; i++) {
-        y[i] = x[i] > 0.0F ? x[i] : 0.0F;
+        y[i] = x[i] < 0.0F ? 0.0F : x[i];
     }
 }
 
@@ -35,6 +37,6 @@ void kernel_add_relu(float *y, const float *a, const float *b, size_t count)
 #pragma omp simd
     for (size_t i = 0; i < count; i++) {
         float sum = a[i] + b[i];
-        y[i] = sum > 0.0F ? sum : 0.0F;
+        y[i] = sum < 0.0F ? 0.0F : sum;
     }
 }

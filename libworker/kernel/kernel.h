@@ -30,8 +30,7 @@ void kernel_sum_tree_to(float *const *dsts, int n_dst, const float *const *srcs,
                         size_t count);
 void kernel_max_tree(float *dst, const float *const *srcs, int n, size_t count);
 
-/* ---- optimizers: one pass over flat buffers
- * ------------------------------------------------------ */
+/* ---- optimizers: one pass over flat buffers ---- */
 /* g = grads[i] * scale. Formulas: MindSpore's SGD, Momentum and Adam. */
 
 /* w -= lr g */
@@ -45,8 +44,7 @@ void kernel_momentum(float *weights, float *velocity, const float *grads, size_t
 void kernel_adam(float *weights, float *m, float *v, const float *grads, size_t count, float scale,
                  float lr_t, float beta1, float beta2, float epsilon);
 
-/* ---- batch normalisation on blocked layouts
- * ------------------------------------------------------ */
+/* ---- batch normalisation on blocked layouts ---- */
 
 /* A tensor (n, c, h, w) in one of the layouts nchw (block 1), nChw8c/nChw16c (block 8/16), nhwc
  * (n_blocks 1, block c): element (n, c, s) is at ((n * n_blocks + c / block) * spatial + s) * block
@@ -82,16 +80,14 @@ void kernel_bn_backward(const struct kernel_layout *layout, const float *x, cons
                         const float *gamma, const float *beta, double epsilon, int relu, float *dx,
                         float *dz_out, float *dgamma, float *dbeta, int threads);
 
-/* ---- elementwise
- * --------------------------------------------------------------------------------- */
+/* ---- elementwise ---- */
 void kernel_relu(float *y, const float *x, size_t count); /* y may be x */
 void kernel_relu_backward(float *dx, const float *y, const float *dy,
                           size_t count);                                 /* dx may be dy */
 void kernel_add(float *y, const float *a, const float *b, size_t count); /* y may be a or b */
 void kernel_add_relu(float *y, const float *a, const float *b, size_t count);
 
-/* ---- losses: rows of n x k, C order
- * ---------------------------------------------------------------- */
+/* ---- losses: rows of n x k, C order ---- */
 /* Mean cross entropy and (dlogits not NULL) its gradient (p - onehot) / n. log-sum-exp with the
  * row's maximum subtracted; sums in double. labels in [0, k) are the caller's duty. */
 double kernel_softmax_ce(const float *logits, const int32_t *labels, int64_t n, int64_t k,
