@@ -85,8 +85,10 @@ static void print_plain(struct cli_display *display, const Ms__JobInfo *job, dou
 {
     const Ms__Progress *p = job->progress;
     int forming = cli_progress_is_forming(job);
-    int changed = strcmp(display->state, job->state) != 0 ||
-                  (forming && strncmp(display->reason, job->reason, sizeof(display->reason) - 1));
+    int new_state = strcmp(display->state, job->state) != 0;
+    int new_reason = strncmp(display->reason, job->reason, sizeof(display->reason) - 1) != 0;
+    /* the state that a job ends in is the summary's to tell */
+    int changed = forming ? new_state || new_reason : new_state && p->step != display->step;
     int ended = !forming && is_epoch_end(display, p);
     int first = !forming && display->step == 0;
     int due = !forming && p->step != display->step && now_s >= display->printed_s + plain_every_s;

@@ -106,23 +106,26 @@ static int exists(char *path, size_t size, const char *dir, const char *file)
     return access(path, F_OK) == 0;
 }
 
+static void print_digest(FILE *out, const char *name, const char *sha256)
+{
+    if (sha256[0] != '\0') {
+        fprintf(out, "  %-11s sha256 %s\n", name, sha256);
+    }
+}
+
 void cli_summary_print(FILE *out, int colour, const Ms__JobInfo *job,
                        const struct cli_run_facts *facts)
 {
     char path[MS_PATH_MAX + 32];
     print_result(out, colour, job);
     print_numbers(out, job, facts);
-    if (job->weights_sha256[0] != '\0') {
-        fprintf(out, "  weights     sha256 %s\n", job->weights_sha256);
-    }
-    if (job->plan_sha256[0] != '\0') {
-        fprintf(out, "  plan        sha256 %s\n", job->plan_sha256);
-    }
+    print_digest(out, "weights", job->weights_sha256);
+    print_digest(out, "plan", job->plan_sha256);
     if (facts == NULL) {
         return;
     }
     if (exists(path, sizeof(path), facts->run_dir, "weights.safetensors")) {
-        fprintf(out, "  weights     %s\n", path);
+        fprintf(out, "  saved       %s\n", path);
     }
     if (exists(path, sizeof(path), facts->run_dir, "metrics.jsonl")) {
         fprintf(out, "  metrics     %s\n", path);
