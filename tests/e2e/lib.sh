@@ -107,7 +107,7 @@ skip_all() {
 finish() {
     local name left
     for name in "${!pid_of[@]}"; do
-        stop "$name" TERM >/dev/null
+        stop "$name"
     done
     left=$(alive)
     ok "no process is left over" [ -z "$left" ]
@@ -145,14 +145,12 @@ has_ended() {
     [ "$state" = Z ]
 }
 
-# stop NAME [SIGNAL]: sends it and waits for the end; prints the exit status
+# stop NAME [SIGNAL]: sends it, waits for the end and returns the exit status
 stop() {
-    local name=$1 signal=${2:-TERM} pid=${pid_of[$1]:-} status
+    local pid=${pid_of[$1]:-}
     [ -n "$pid" ] || return 1
-    kill "-$signal" "$pid" 2>/dev/null
-    reap "$name"
-    status=$?
-    echo $status
+    kill "-${2:-TERM}" "$pid" 2>/dev/null
+    reap "$1"
 }
 
 # reap NAME: waits for its end and returns its exit status; kills it after two minutes
@@ -160,7 +158,7 @@ reap() {
     local name=$1 pid=${pid_of[$1]:-} status
     [ -n "$pid" ] || return 1
     wait_for 120 has_ended "$pid" || kill -KILL "$pid"
-    wait "$pid"
+    wait "$pid" 2>/dev/null
     status=$?
     unset "pid_of[$name]"
     return $status

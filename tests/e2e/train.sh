@@ -2,7 +2,7 @@
 # shellcheck shell=bash
 
 SHARED=${MSCHED_TEST_SHARED:-}
-MAKE_WEIGHTS=$BUILD/tests/tools/make-weights
+MAKE_WEIGHTS=${MAKE_WEIGHTS:-$BUILD/tests/tools/make-weights}
 export SHARED MAKE_WEIGHTS
 
 need_shared() {

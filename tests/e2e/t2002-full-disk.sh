@@ -1,0 +1,56 @@
+#!/usr/bin/env bash
+# t2002-full-disk.sh - a full disk under the database: announced in time, nothing lost, over when freed
+. "$(dirname "$0")/lib.sh"
+need "$MSSCHEDD" "$MSCTL"
+
+mkdir "$T/disk"
+mount -t tmpfs -o size=6m,mode=700 msched-e2e "$T/disk" 2>/dev/null ||
+    skip_all "mounting a small tmpfs takes root; test_store covers it with a disk of its own making"
+MOUNTS=$T/disk
+
+cat >"$T/job.yaml" <<'YAML'
+name: queued
+workers: 2
+network: linear
+dataset: {kind: nonlinear}
+batch_size: 16
+epochs: 1
+loss: mse
+optimizer: {kind: momentum, learning_rate: 0.005, momentum: 0.9}
+YAML
+
+start_on_disk() { start_sched a --database "$T/disk/state.db"; }
+submit() { ctl a submit "$T/job.yaml"; }
+# Submits until one is refused; prints nothing but the refusal.
+fill() {
+    local i
+    for i in $(seq 1 2000); do
+        submit >>"$T/ids" 2>"$T/refusal" || return 0
+    done
+    return 1
+}
+count() { ctl a jobs --json | grep -o '"id":' | wc -l; }
+
+ok "it starts on a small disk" start_on_disk
+ok "it takes a job" bash -c 'cat >>"$1" </dev/stdin; [ -s "$1" ]' - "$T/ids" < <(submit)
+ok "the reserve lies beside the database" [ "$(stat -c %s "$T/disk/state.db.reserve")" -ge 4194304 ]
+dd if=/dev/zero of="$T/disk/filler" bs=4096 2>/dev/null # until it is full
+ok "new work is refused once the disk is full" fill
+ok "with exit status 4" status 4 submit
+ok "the refusal names the database" grep -qF "$T/disk/state.db" "$T/refusal"
+ok "and what is left" grep -q "KiB free" "$T/refusal"
+ok "the log says so once" [ "$(grep -c 'store.full' "$T/a.log")" = 1 ]
+ok "everything else goes on: jobs are listed" [ "$(count)" = "$(wc -l <"$T/ids")" ]
+ok "a cancel is refused, for its end could not be stored" status 4 ctl a cancel 1
+
+stop a KILL
+ok "it starts again on the full disk" start_on_disk
+ok "nothing that was acknowledged is lost" [ "$(ctl a jobs --all --json | grep -o '"id":' | wc -l)" = "$(wc -l <"$T/ids")" ]
+ok "it still refuses" status 4 submit
+
+rm "$T/disk/filler"
+ok "once there is space, it takes work again by itself" wait_for 60 submit
+ok "and says so" logged a "store.space"
+ok "the reserve is back" [ "$(stat -c %s "$T/disk/state.db.reserve")" -ge 4194304 ]
+ok "TERM ends it cleanly" stop a
+finish

@@ -1,0 +1,117 @@
+#!/usr/bin/env bash
+# t4001-certificates.sh - nobody gets in without a certificate, and everybody hears why
+. "$(dirname "$0")/lib.sh"
+need "$MSSCHEDD" "$MSCTL" python3
+
+CA=$T/ca
+tls=$T/tls
+mkdir "$tls"
+issue() { "$MSCTL" certs --dir "$CA" issue "$@"; }
+ok "a certificate authority is made" "$MSCTL" certs --dir "$CA" init
+cp "$CA/ca.crt" "$tls/ca.crt"
+ok "a scheduler's certificate" issue scheduler head --host 127.0.0.1 --out "$tls/node.p12"
+ok "a user's" issue user alice --out "$tls/alice.p12"
+ok "an admin's" issue admin root --out "$tls/root.p12"
+ok "a worker's" issue worker w1 --host 127.0.0.1 --out "$tls/w1.p12"
+"$MSCTL" certs --dir "$T/ca2" init >/dev/null
+"$MSCTL" certs --dir "$T/ca2" issue user mallory --out "$tls/mallory.p12" >/dev/null
+"$MSCTL" certs --dir "$T/ca2" issue scheduler fake --host 127.0.0.1 --out "$tls/fake.p12" >/dev/null
+
+start_tls() {
+    local name=$1
+    shift
+    start_sched "$name" --tls on --tls-ca "$tls/ca.crt" --tls-cert "$tls/node.p12" --tls-crl none "$@"
+}
+# as NAME [CA]: msctl with that certificate over TCP
+as() {
+    local who=$1 ca=${2:-$tls/ca.crt}
+    printf 'server = %s\ntls = on\ncertificate = %s\nca = %s\n' "$(address_of a)" "$tls/$who.p12" "$ca" \
+        >"$T/$who.conf"
+    shift $(($# < 2 ? $# : 2))
+    "$MSCTL" --config "$T/$who.conf" "$@"
+}
+
+ok "it starts with certificates" start_tls a
+ok "its log says that TLS is on" logged a "tls=on"
+ok "a user gets in" says "standing" as alice "$tls/ca.crt" status
+ok "an admin gets in" as root "$tls/ca.crt" nodes
+ok "a certificate of another CA is refused" status 3 as mallory "$tls/ca.crt" status
+ok "and the client hears why" says "certificate" as mallory "$tls/ca.crt" status
+ok "a client that trusts another CA refuses the scheduler" status 3 as alice "$T/ca2/ca.crt" status
+cat >"$T/plain.conf" <<CONF
+server = $(address_of a)
+tls = off
+CONF
+ok "a plain client is refused" status 4 "$MSCTL" --config "$T/plain.conf" status
+cat >"$T/bare.py" <<'PY'
+import socket, ssl, sys
+host, port = sys.argv[1].rsplit(":", 1)
+context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+if len(sys.argv) > 2:
+    context.maximum_version = ssl.TLSVersion.TLSv1_2
+try:
+    with context.wrap_socket(socket.create_connection((host, int(port)))) as s:
+        data = s.recv(100)  # TLS 1.3: the verdict comes with the first read
+        print("got", data)
+except ssl.SSLError as error:
+    print("refused:", error)
+PY
+ok "a TLS client without any certificate is refused" says "refused:" python3 "$T/bare.py" "$(address_of a)"
+ok "TLS 1.2 is refused" says "refused:" python3 "$T/bare.py" "$(address_of a)" 1.2
+ok "the log says who was refused and why" logged a "conn.refused"
+ok "a worker's certificate may not submit" says "may not send" as w1 "$tls/ca.crt" status
+ok "the Unix socket needs no certificate" ctl a status
+
+# reload: a revoked certificate stays out, a broken one changes nothing
+ok "the user's certificate is revoked" "$MSCTL" certs --dir "$CA" --out "$tls/crl.pem" revoke "$tls/alice.p12"
+stop a
+ok "it starts with the list of revoked certificates" start_tls a --tls-crl "$tls/crl.pem"
+ok "the revoked user stays out" status 4 as alice "$tls/ca.crt" status
+ok "others get in" as root "$tls/ca.crt" status
+cp "$tls/node.p12" "$T/good.p12"
+echo garbage >"$tls/node.p12"
+kill -HUP "${pid_of[a]}"
+ok "a broken certificate on reload is named" wait_for 60 logged a "keeping the old settings"
+ok "and the old one goes on" as root "$tls/ca.crt" status
+cp "$T/good.p12" "$tls/node.p12"
+"$MSCTL" certs --dir "$CA" --out "$tls/crl.pem" revoke "$tls/root.p12" >/dev/null
+kill -HUP "${pid_of[a]}"
+ok "a reload is logged" wait_for 60 logged a "scheduler.reload mode"
+ok "what a reload revoked stays out" wait_for 60 status 4 as root "$tls/ca.crt" status
+stop a
+
+# starting with what cannot work: 78, and what to do
+again() {
+    "$MSSCHEDD" --config "$T/empty.conf" --listen 127.0.0.1:0 --socket none --database "$T/c.db" "$@"
+}
+with() { again --tls on --tls-ca "$tls/ca.crt" --tls-cert "$@" --tls-crl none; }
+ok "a missing certificate is 78" status 78 with "$tls/none.p12"
+ok "and says how to make one" says "msctl certs" with "$tls/none.p12"
+ok "a certificate of another CA than ours is 78" status 78 with "$tls/fake.p12"
+chmod 644 "$tls/node.p12"
+ok "a key that others can read is 78" status 78 with "$tls/node.p12"
+ok "and names the mode" says "chmod" with "$tls/node.p12"
+chmod 600 "$tls/node.p12"
+"$MSCTL" certs --dir "$CA" issue scheduler locked --password-file <(echo secret) \
+    --out "$tls/locked.p12" >/dev/null 2>&1 || {
+    echo secret >"$T/password"
+    chmod 600 "$T/password"
+    "$MSCTL" certs --dir "$CA" issue scheduler locked --password-file "$T/password" \
+        --out "$tls/locked.p12" >/dev/null
+}
+ok "a wrong password is 78" status 78 with "$tls/locked.p12"
+ok "a readable password file is refused" bash -c 'echo secret >"$1/open" && chmod 644 "$1/open"' - "$T"
+ok "with the command that mends it" says "chmod 0600" with "$tls/locked.p12" --tls-password-file "$T/open"
+cat >"$T/tls.json" <<'JSON'
+{"server_cert_path": "tls/node.p12", "client_cert_path": "tls/root.p12",
+ "ca_cert_path": "tls/ca.crt", "crl_path": "",
+ "cipher_list": "ECDHE-R SA-AES128-GCM-SHA256:DHE-DSS-AES128-GCM-SHA256",
+ "cert_expire_warning_time_in_day": 90}
+JSON
+ok "the seed's JSON works, its cipher list is only warned about" start_sched j --tls on --tls-config "$T/tls.json"
+stop j
+sed -i 's/crl_path/crl_pth/' "$T/tls.json"
+ok "a wrong key in it is refused with the nearest" says 'did you mean \"crl_path' \
+    again --tls-config "$T/tls.json"
+finish

@@ -1,0 +1,57 @@
+#!/usr/bin/env bash
+# t5001-units.sh - the systemd units are legal, complete and sandboxed
+. "$(dirname "$0")/lib.sh"
+need systemd-analyze
+
+root=$T/root
+units=$root/usr/lib/systemd/system
+mkdir -p "$units" "$root/bin"
+cp "$BUILD"/systemd/msschedd.service "$BUILD"/systemd/msworker@.service "$ROOT"/systemd/mscluster.target "$units"
+cp "$units/msworker@.service" "$units/msworker@0.service"
+# what a host has, so that verify complains about ours alone
+for unit in sysinit.target basic.target shutdown.target network-online.target multi-user.target; do
+    printf '[Unit]\nDescription=%s\nDefaultDependencies=no\n' "$unit" >"$units/$unit"
+done
+sed -n 's/^Exec[A-Za-z]*=\([^ ]*\).*/\1/p' "$units"/ms*.service | sort -u | while read -r program; do
+    mkdir -p "$root/$(dirname "$program")"
+    printf '#!/bin/sh\n' >"$root/$program"
+    chmod 755 "$root/$program"
+done
+
+verify() { systemd-analyze verify --man=no --recursive-errors=no --root="$root" "$@" 2>&1; }
+for unit in msschedd.service msworker@0.service mscluster.target; do
+    ok "$unit verifies without a word" bash -c '[ -z "$1" ] || { echo "$1"; exit 1; }' - "$(verify "$unit")"
+done
+ok "a wrong line would be noticed" bash -c '
+    sed "s/^Restart=.*/Restart=perhaps/" "$1/msschedd.service" >"$1/wrong.service"
+    [ -n "$(systemd-analyze verify --man=no --recursive-errors=no --root="$2" wrong.service 2>&1)" ]' - "$units" "$root"
+
+exposure() {
+    systemd-analyze security --offline=true --no-pager "$units/$1" 2>/dev/null |
+        sed -n 's/.*exposure level for .*: \([0-9.]*\) .*/\1/p'
+}
+below() { awk -v got="$1" -v want="$2" 'BEGIN { exit !(got != "" && got + 0 <= want) }'; }
+if systemd-analyze security --offline=true "$units/msschedd.service" >/dev/null 2>&1; then
+    score=$(exposure msschedd.service)
+    ok "msschedd.service is exposed by $score, at most 2.0" below "$score" 2.0
+    score=$(exposure msworker@0.service)
+    ok "msworker@.service is exposed by $score, at most 2.5" below "$score" 2.5
+fi
+for unit in msschedd.service msworker@.service; do
+    ok "$unit: status 78 is not restarted" grep -q '^RestartPreventExitStatus=78$' "$units/$unit"
+    ok "$unit runs as its own user" grep -q '^User=msched$' "$units/$unit"
+done
+ok "oneDNN may compile its kernels" bash -c '! grep -q "^MemoryDenyWriteExecute" "$1"' - "$units/msworker@.service"
+ok "the user is declared" grep -q '^u msched ' "$ROOT/systemd/msched.sysusers.conf"
+if command -v systemd-sysusers >/dev/null; then
+    mkdir -p "$root/etc" "$root/usr/lib/sysusers.d"
+    cp "$ROOT/systemd/msched.sysusers.conf" "$root/usr/lib/sysusers.d/msched.conf"
+    ok "systemd-sysusers makes the user" bash -c 'systemd-sysusers --root="$1" && grep -q "^msched:" "$1/etc/passwd"' - "$root"
+fi
+if command -v systemd-tmpfiles >/dev/null; then
+    mkdir -p "$root/usr/lib/tmpfiles.d"
+    cp "$BUILD/systemd/msched.conf" "$root/usr/lib/tmpfiles.d/msched.conf"
+    ok "systemd-tmpfiles makes the folders" bash -c '
+        systemd-tmpfiles --root="$1" --create msched.conf; [ -d "$1/var/lib/msched" ]' - "$root"
+fi
+finish
