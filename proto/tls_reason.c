@@ -26,7 +26,7 @@ static const struct words alerts[] = {
     {SSL_R_SSLV3_ALERT_CERTIFICATE_UNKNOWN, "certificate unknown",
      "look at it: msctl certs show; the peer's log says more"},
     {SSL_R_TLSV13_ALERT_CERTIFICATE_REQUIRED, "none was shown",
-     "give one: msctl certs issue, then --cert"},
+     "give one, a PKCS#12 file: msctl certs issue makes it"},
     {SSL_R_TLSV1_ALERT_ACCESS_DENIED, "access denied", "the peer's log says why"},
     {SSL_R_TLSV1_ALERT_DECRYPT_ERROR, "decrypt error",
      "two CAs of the same name? take ca.crt from the head node again"},

@@ -25,7 +25,7 @@ static const struct field_limit field_limits[] = {
     {"data_address", MS_ADDR_MAX, 0, 0},
     {"data_unix", MS_ADDR_MAX, 0, 0},
     {"database", MS_PATH_MAX, 0, 0},
-    {"evals", 100, 0, 0}, /* the last of each epoch: what a screen can show */
+    {"evals", MS_EVALS_MAX, 0, 0},
     {"host_id", MS_HOST_MAX, 0, 0},
     {"host_name", MS_HOST_MAX, 0, 0},
     {"isa", MS_NAME_MAX, 0, 0},

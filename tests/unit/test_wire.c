@@ -105,6 +105,48 @@ START_TEST(the_table_is_consistent)
 }
 END_TEST
 
+static int has_line(const char *path, const char *start)
+{
+    char line[1024];
+    int found = 0;
+    FILE *file = fopen(path, "r");
+    ck_assert_msg(file != NULL, "cannot read %s", path);
+    while (!found && fgets(line, sizeof(line), file) != NULL) {
+        found = strncmp(line, start, strlen(start)) == 0;
+    }
+    fclose(file);
+    return found;
+}
+
+START_TEST(the_document_has_the_table_as_it_is)
+{
+    static const unsigned roles[] = {MS_ROLE_WORKER, MS_ROLE_USER, MS_ROLE_ADMIN,
+                                     MS_ROLE_SCHEDULER};
+    const char *root = getenv("MSCHED_SOURCE_ROOT");
+    char path[512];
+    if (root == NULL) {
+        return;
+    }
+    snprintf(path, sizeof(path), "%s/docs/protocol.md", root);
+    for (size_t i = 0; ms_wire_at(i) != NULL; i++) {
+        const struct ms_wire_type *row = ms_wire_at(i);
+        char senders[64] = "";
+        char want[256];
+        for (size_t k = 0; k < MS_ARRAY_SIZE(roles); k++) {
+            size_t used = strlen(senders);
+            if ((row->senders & roles[k]) != 0) {
+                snprintf(senders + used, sizeof(senders) - used, "%s%s", used > 0 ? ", " : "",
+                         ms_role_name(roles[k]));
+            }
+        }
+        snprintf(want, sizeof(want), "| %u | %s | %s | %u |", row->type, row->name,
+                 strcmp(senders, "worker, user, admin, scheduler") == 0 ? "all" : senders,
+                 row->bytes_max);
+        ck_assert_msg(has_line(path, want), "docs/protocol.md lacks: %s", want);
+    }
+}
+END_TEST
+
 static void check_schema(const ProtobufCMessageDescriptor *desc, int depth)
 {
     ck_assert_msg(depth < 8, "%s: recursive?", desc->short_name);
@@ -550,6 +592,7 @@ int main(void)
 
     tcase_add_test(table, every_message_of_the_schema_is_a_type_or_a_part_of_one);
     tcase_add_test(table, the_table_is_consistent);
+    tcase_add_test(table, the_document_has_the_table_as_it_is);
     tcase_add_test(table, every_string_and_repeated_field_of_the_schema_has_a_limit);
     tcase_add_test(table, roles_send_what_the_protocol_gives_them);
     tcase_add_test(header, a_header_comes_back_as_it_was_packed);
