@@ -257,6 +257,44 @@ START_TEST(pattern_gives_the_gradients_of_the_oracle)
 }
 END_TEST
 
+/* A process has one cap: Check forks for every case, unless a debugger's user forbids it. */
+static const char *const isas[] = {"sse41", "avx2", "avx512_core", "avx512_core_amx"};
+enum { N_PATTERNS = sizeof(patterns) / sizeof(patterns[0]), N_ISAS = 4 };
+
+START_TEST(pattern_gives_the_same_on_older_machines)
+{
+    const char *fork_mode = getenv("CK_FORK");
+    if (fork_mode != NULL && strcmp(fork_mode, "no") == 0) {
+        return;
+    }
+    const char *isa = isas[_i % N_ISAS];
+    struct ms_err refused = {0, ""};
+    if (plan_set_isa(isa, &refused) < 0) {
+        ck_assert_int_eq(refused.code, MS_E_UNSUPPORTED);
+        ck_assert_ptr_nonnull(strstr(refused.text, "this machine"));
+        printf("skip: %s\n", refused.text);
+        return;
+    }
+    ck_assert_str_eq(plan_isa(), isa);
+    struct plan_options options = {.training = 1, .threads = 1, .isa = isa};
+    struct plan_case c;
+    case_init(&c, patterns[_i / N_ISAS].build(), &options);
+    case_reference(&c, 5);
+
+    check_step(&c, 1e-5, 1e-5, 1e-4);
+
+    case_fini(&c);
+    struct plan *plan = NULL;
+    struct graph *graph = patterns[0].build();
+    ck_ms_ok(graph_differentiate(graph, err));
+    options.isa = strcmp(isa, "avx2") == 0 ? "sse41" : "avx2";
+    ck_ms_fails(plan_create(graph, &options, &plan, err), MS_E_REFUSED, "start a new process");
+    options.isa = "mmx";
+    ck_ms_fails(plan_create(graph, &options, &plan, err), MS_E_INVALID, "mmx");
+    graph_destroy(graph);
+}
+END_TEST
+
 /* ---- networks -----------------------------------------------------------------------------------
  */
 
@@ -294,8 +332,8 @@ int main(void)
 {
     Suite *suite = suite_create("plan_step");
     TCase *tc = tcase_create("oracle");
-    tcase_add_loop_test(tc, pattern_gives_the_gradients_of_the_oracle, 0,
-                        sizeof(patterns) / sizeof(patterns[0]));
+    tcase_add_loop_test(tc, pattern_gives_the_gradients_of_the_oracle, 0, N_PATTERNS);
+    tcase_add_loop_test(tc, pattern_gives_the_same_on_older_machines, 0, N_PATTERNS * N_ISAS);
     tcase_add_loop_test(tc, network_gives_the_gradients_of_the_oracle, 0,
                         sizeof(networks) / sizeof(networks[0]));
     suite_add_tcase(suite, tc);
