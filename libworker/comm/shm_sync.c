@@ -18,8 +18,8 @@
 #include <unistd.h>
 
 enum {
-    SPIN_NS = 30000, /* about two context switches: more would only warm the room */
-    SPIN_LOOKS = 32, /* looks between two readings of the clock */
+    SPIN_NS = 30000, /* about ten context switches: more would only warm the room */
+    SPIN_LOOKS = 32, /* looks, about a microsecond, between two offers of the core */
     YIELDS = 1,      /* with more ranks than cores, the one we wait for may just need this core */
 };
 
@@ -134,6 +134,7 @@ static int watch(struct mesh *mesh, shm_missing_fn *missing, uint64_t target)
                 }
                 cpu_relax();
             }
+            sched_yield(); /* the kernel may have put the other one on this very core */
         }
         return 0;
     }
