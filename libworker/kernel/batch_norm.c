@@ -19,8 +19,12 @@
 enum {
     WIDTH_MAX = BN_WIDTH_MAX, /* lanes of a slice */
     PLAIN_WIDTH = 16,         /* lanes along a plane of nchw */
-    CHUNK_FLOATS = 2048,      /* 8 KiB, in the nearest cache for the second pass; at most 128 rows,
- so that sums in float stay short */
+    /* Rows of a chunk. 128 rows of 16 lanes are 8 KiB, which the second pass finds in the nearest
+     * cache, and keep sums in float short; 32 rows of many lanes (32 KiB) are worth the double
+     * arithmetic after each chunk. */
+    ROWS_MAX = 128,
+    ROWS_WIDE = 32,
+    CHUNK_FLOATS = 2048,
 };
 
 struct slice {
@@ -73,6 +77,12 @@ static int64_t lane_channel(const struct slice *slice, int64_t lane)
     return slice->layout->block == 1 ? 0 : lane;
 }
 
+static int64_t chunk_rows(int64_t width)
+{
+    int64_t rows = CHUNK_FLOATS / width;
+    return rows > ROWS_MAX ? ROWS_MAX : rows < ROWS_WIDE ? ROWS_WIDE : rows;
+}
+
 struct chunk {
     int64_t offset, rows, width;
     int is_tail;
@@ -82,7 +92,7 @@ struct chunk {
 static int next_chunk(const struct slice *slice, int64_t *n, int64_t *at, struct chunk *ret)
 {
     const struct kernel_layout *layout = slice->layout;
-    int64_t rows_max = CHUNK_FLOATS / (slice->width > PLAIN_WIDTH ? slice->width : PLAIN_WIDTH);
+    int64_t rows_max = chunk_rows(slice->width);
     if (*at >= slice->rows + (slice->tail > 0)) {
         *at = 0;
         (*n)++;
