@@ -91,7 +91,7 @@ ok() {
             echo "failed: $*"
             tail -n 20 "$T/ok.out"
             for log in "$T"/*.log; do
-                [ -f "$log" ] && echo "--- $log" && tail -n 12 "$log"
+                [ -f "$log" ] && echo "--- $log" && tail -n 5 "$log"
             done
         } | diag
     fi

@@ -25,15 +25,15 @@ worker_pid() {
         fi
     done
 }
+nobody() { [ -z "$(alive)" ]; }
 nothing_left() {
-    [ -z "$(alive)" ] && ! ls "$T/$1"/*.sock 2>/dev/null
+    nobody && ! ls "$T/$1"/*.sock 2>/dev/null
 }
-sockets() { grep -c msched /proc/net/unix; }
-before=$(sockets)
 
 start killed "$MSCTL" run -n 4 --run-dir "$T/killed" "$T/long.yaml"
 ok "a job of four workers trains" wait_for 120 trains killed
 victim=$(worker_pid 2)
+ok "its third worker is known" [ -n "$victim" ]
 began=$(date +%s%N)
 kill -KILL "$victim"
 wait_for 60 has_ended "${pid_of[killed]}"
@@ -51,14 +51,16 @@ ok "nothing is left" wait_for 20 nothing_left killed
 
 start cut "$MSCTL" run -n 2 --run-dir "$T/cut" "$T/long.yaml"
 ok "another job trains" wait_for 120 trains cut
-ok "INT ends it after a step with 130" [ "$(stop cut INT)" = 130 ]
+kill -INT "${pid_of[cut]}"
+reap cut
+ok "INT ends it after a step with 130" [ $? -eq 130 ]
 ok "nothing is left" wait_for 20 nothing_left cut
 ok "no torn metrics" python3 -c "import json, sys; [json.loads(l) for l in open(sys.argv[1])]" "$T/cut/metrics.jsonl"
 
 start dead "$MSCTL" run -n 2 --run-dir "$T/dead" "$T/long.yaml"
 ok "a third job trains" wait_for 120 trains dead
 stop dead KILL >/dev/null
-ok "kill -9 of msctl takes its children along" wait_for 20 [ -z "$(sleep 0.2; alive)" ]
+ok "kill -9 of msctl takes its children along" wait_for 20 nobody
 
 start lost "$MSCTL" run -n 2 --run-dir "$T/lost" "$T/long.yaml"
 ok "a fourth job trains" wait_for 120 trains lost
@@ -71,6 +73,5 @@ ok "and is said" logged lost "scheduler"
 ok "nothing is left" wait_for 20 nothing_left lost
 
 ok "a NaN ends the job with epoch and step" says "loss is NAN or INF" "$MSCTL" run -n 2 \
-    --run-dir "$T/nan" --set optimizer.learning_rate=1e30 "$T/long.yaml"
-ok "no socket is left" [ "$(sockets)" -le "$before" ]
+    --run-dir "$T/nan" --set optimizer.learning_rate=1000 "$T/long.yaml"
 finish
