@@ -163,7 +163,7 @@ void node_gone(struct sched *s, struct node *node, enum node_event event, const 
 
 int64_t node_lease_deadline(const struct sched *s)
 {
-    if (s->cfg.disable_heartbeat || list_empty(&s->beating) || PLANTED("lease_never_judged")) {
+    if (s->cfg.disable_heartbeat || list_empty(&s->beating)) {
         return INT64_MAX;
     }
     int64_t seen = list_item(s->beating.next, struct node, beating)->seen_ms;
@@ -174,6 +174,10 @@ void node_judge_leases(struct sched *s)
 {
     while (node_lease_deadline(s) <= s->now.mono_ms) {
         struct node *node = list_item(s->beating.next, struct node, beating);
+        if (PLANTED("lease_never_judged")) {
+            node_touch(s, node);
+            continue;
+        }
         struct conn *conn = node->conn;
         long long silent_ms = (long long)(s->now.mono_ms - node->seen_ms);
         node_gone(s, node, NODE_ON_LOSS,
@@ -214,10 +218,6 @@ void on_heartbeat(struct sched *s, struct conn *conn, const struct sched_event *
         emit_error(s, conn->id, event->id, MS_E_NOT_FOUND,
                    "Heartbeat of a process that is not registered here: send Register first");
         return;
-    }
-    if (msg->job == 0 && node->held_job != 0 && node->job == NULL &&
-        s->now.mono_ms > node->stopped_ms + 2 * (int64_t)heartbeat_ms(s)) {
-        node_release(s, node); /* it let go, and this was not sent before the Stop arrived */
     }
     if (node->held_job != 0 && msg->job == node->held_job &&
         msg->generation == node->held_generation) {

@@ -12,8 +12,8 @@ void send_start(struct sched *s, const struct node *node)
     emit_send(s, node->conn->id, MS_MSG_START, 0, &msg.base);
 }
 
-void send_stop(struct sched *s, struct node *node, uint64_t job, uint64_t generation, int code,
-               const char *text, bool at_step)
+void send_stop(struct sched *s, const struct node *node, uint64_t job, uint64_t generation,
+               int code, const char *text, bool at_step)
 {
     if (node->conn == NULL) {
         return;
@@ -24,7 +24,6 @@ void send_stop(struct sched *s, struct node *node, uint64_t job, uint64_t genera
     msg.code = code;
     msg.text = (char *)text;
     msg.at_step = at_step;
-    node->stopped_ms = s->now.mono_ms;
     emit_send(s, node->conn->id, MS_MSG_STOP, 0, &msg.base);
 }
 

@@ -96,7 +96,6 @@ struct node {
     struct job *job; /* placed, and this node is members[held_rank] */
     uint64_t held_job, held_generation;
     uint32_t held_rank;
-    int64_t stopped_ms; /* when Stop went out */
     uint64_t step;
     struct newcomer *newcomer; /* another process wants this id; the probe is out */
     char reason[MS_TEXT_MAX + 1];
@@ -398,8 +397,8 @@ void run_grace_timeout(struct sched *s, struct run *run);
 void run_blame_timeout(struct sched *s, struct run *run);
 void run_stop_at_step(struct sched *s, struct job *job, const char *text);
 void send_start(struct sched *s, const struct node *node);
-void send_stop(struct sched *s, struct node *node, uint64_t job, uint64_t generation, int code,
-               const char *text, bool at_step);
+void send_stop(struct sched *s, const struct node *node, uint64_t job, uint64_t generation,
+               int code, const char *text, bool at_step);
 const char *rank_words(struct sched *s, const struct job *job, uint32_t rank);
 const char *log_words(struct sched *s, const struct job *job, uint32_t rank);
 void job_end(struct sched *s, struct job *job, enum job_event event, int code, const char *text);

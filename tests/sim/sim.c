@@ -1,7 +1,9 @@
 /* sim.c - runs simulated clusters, and finds bugs that were planted on purpose
  *
- *     sim [--seed S] [--clusters N] [--mode standing|dynamic|run|mixed] [--plant NAME|all] [-v]
+ *     sim [--seed S] [--clusters N] [--mode standing|dynamic|run|mixed] [--plant NAME|all]
+ * [--blind] [-v]
  *
+ * --blind: only the world outside the core is judged, not its own state.
  * Exit status 0: all clusters hold; with --plant: the bug was found. 1: not so. */
 #include "tests/sim/sim.h"
 
@@ -90,7 +92,7 @@ static void plant(const char *name)
     sched_planted = name;
 }
 
-static int plant_one(const char *name, uint64_t seed, uint64_t clusters)
+static int plant_one(const char *name, uint64_t seed, uint64_t clusters, int verbose)
 {
     plant(name);
     uint64_t held = run(seed, clusters, 0);
@@ -100,6 +102,9 @@ static int plant_one(const char *name, uint64_t seed, uint64_t clusters)
     }
     printf("sim: %s found in cluster %llu: %s\n", name, (unsigned long long)held + 1,
            world.failure);
+    if (verbose > 0) {
+        report_failure(held);
+    }
     world_fini(&world);
     return 0;
 }
@@ -112,7 +117,7 @@ static int plant_all(uint64_t seed, uint64_t clusters)
         fflush(stdout);
         pid_t child = fork();
         if (child == 0) {
-            int rc = plant_one(planted[i], seed, clusters);
+            int rc = plant_one(planted[i], seed, clusters, 0);
             fflush(stdout);
             _exit(rc);
         }
@@ -140,7 +145,7 @@ static int parse_mode(const char *text)
 static int usage(void)
 {
     fprintf(stderr, "usage: sim [--seed S] [--clusters N] [--mode standing|dynamic|run|mixed] "
-                    "[--plant NAME|all] [-v]\n");
+                    "[--plant NAME|all] [--blind] [-v]\n");
     return 2;
 }
 
@@ -152,7 +157,9 @@ int main(int argc, char **argv)
     int verbose = 0;
     for (int i = 1; i < argc; i++) {
         const char *value = i + 1 < argc ? argv[i + 1] : NULL;
-        if (strcmp(argv[i], "-v") == 0) {
+        if (strcmp(argv[i], "--blind") == 0) {
+            sim_blind = true;
+        } else if (strcmp(argv[i], "-v") == 0) {
             verbose++;
         } else if (value == NULL) {
             return usage();
@@ -171,7 +178,8 @@ int main(int argc, char **argv)
     signal(SIGABRT, on_abort);
     int rc = 0;
     if (bug != NULL) {
-        rc = strcmp(bug, "all") == 0 ? plant_all(seed, clusters) : plant_one(bug, seed, clusters);
+        rc = strcmp(bug, "all") == 0 ? plant_all(seed, clusters)
+                                     : plant_one(bug, seed, clusters, verbose);
     } else {
         struct timespec t0, t1;
         clock_gettime(CLOCK_MONOTONIC, &t0);

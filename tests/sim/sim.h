@@ -93,6 +93,8 @@ struct sim_node {
     uint32_t deaths_left;
 
     bool alive, gone_for_good, hung;
+    int64_t hung_at;
+    uint64_t hung_boot; /* of the scheduler; and its stand-stills: a lease may be stretched */
     uint64_t incarnation, epoch, stamp;
     uint32_t link; /* index + 1; 0 none */
     bool registered;
@@ -105,6 +107,8 @@ struct sim_node {
     bool started, stopped, leaving;
     int32_t code;
     uint32_t digest;
+    uint64_t owed_job, owed_generation; /* a RankDone that has had no answer, of a rank let go */
+    uint32_t owed_rank;
 };
 
 /* ---- clients ----------------------------------------------------------------------------------
@@ -172,7 +176,7 @@ struct world {
     bool tick_open, over;
     int exit_status;
     uint32_t crashes_left;
-    uint64_t timer_stamp, boot;
+    uint64_t timer_stamp, boot, freezes;
     int64_t frozen_until;
     uint32_t refusals_left;
 
@@ -232,6 +236,7 @@ void driver_on(struct world *w, struct sim_event *event); /* anything that the c
 void driver_tick_end(struct world *w);
 void driver_arm(struct world *w);
 extern const char *sim_driver_bug; /* "reply_before_commit", or NULL */
+extern bool sim_blind;             /* do not ask sched_check: only the world judges */
 
 /* sim_nodes.c */
 void node_wake(struct world *w, uint32_t i);

@@ -42,9 +42,21 @@ static void link_drop(struct world *w, struct sim_node *node)
     node->retry_at = w->now + 50 + (int64_t)sim_below(w, (uint64_t)w->lease_ms / 8);
 }
 
+/* A process that hangs says nothing: the scheduler must have dropped it when the lease was over. */
+static void check_lost(struct world *w, const struct sim_node *node)
+{
+    if (node->hung && node->registered && w->sched != NULL &&
+        w->boot + w->freezes == node->hung_boot && w->now - node->hung_at > w->lease_ms + 1000 &&
+        w->links[node->link - 1].open_there) {
+        sim_fail(w, "node %s was silent for %lld ms and is not lost", node->id,
+                 (long long)(w->now - node->hung_at));
+    }
+}
+
 void node_kill(struct world *w, uint32_t i, bool for_good)
 {
     struct sim_node *node = &w->nodes[i];
+    check_lost(w, node);
     sim_trace(w, "node %s %s%s", node->id, for_good ? "ends" : "dies", node->twin ? " (twin)" : "");
     node->alive = false;
     node->hung = false;
@@ -61,6 +73,7 @@ static void node_start(struct world *w, struct sim_node *node)
     node->incarnation = sim_random(w) | 1;
     node->epoch++;
     node->generation_max = 0;
+    node->owed_job = 0;
     node->retry_at = w->now;
     node->start_at = SIM_FOREVER;
     node->leaving = false;
@@ -207,9 +220,12 @@ static void phase_due(struct world *w, struct sim_node *node)
         done(w, node, bad == 3 ? MS_E_CLOSED : bad == 4 ? MS_E_FAILED : 0, false);
         break;
     case PHASE_STOPPING:
+        node->stopped = true;
+        node->code = MS_E_ABORTED;
+        node->owed_job = node->job;
+        node->owed_generation = node->generation;
+        node->owed_rank = node->rank;
         if (node->registered) {
-            node->stopped = true;
-            node->code = MS_E_ABORTED;
             send_done(w, node);
         }
         rank_drop(node);
@@ -302,6 +318,14 @@ static void on_registered(struct world *w, struct sim_node *node)
         send_ready(w, node);
     } else if (node->phase == PHASE_DONE) {
         send_done(w, node);
+    } else if (node->owed_job != 0) {
+        struct sim_node owed = *node;
+        owed.job = node->owed_job;
+        owed.generation = node->owed_generation;
+        owed.rank = node->owed_rank;
+        owed.stopped = true;
+        owed.code = MS_E_ABORTED;
+        send_done(w, &owed);
     }
 }
 
@@ -325,6 +349,9 @@ void node_frame(struct world *w, uint32_t i, uint16_t type, uint32_t id,
         return;
     }
     node->heard_at = w->now;
+    if (type == MS_MSG_ASSIGN || type == MS_MSG_STOP) {
+        node->owed_job = 0;
+    }
     switch (type) {
     case MS_MSG_REGISTERED:
         on_registered(w, node);
@@ -387,6 +414,8 @@ static void script_due(struct world *w, struct sim_node *node, uint32_t i)
     if (node->alive && w->now >= node->hang_at) {
         node->hang_at = SIM_FOREVER;
         node->hung = true;
+        node->hung_at = w->frozen_until > w->now ? w->frozen_until : w->now;
+        node->hung_boot = w->boot + w->freezes;
         node->die_at = w->now + (int64_t)sim_below(w, 3 * (uint64_t)w->lease_ms);
         sim_trace(w, "node %s hangs", node->id);
     }

@@ -6,6 +6,7 @@
 #include <string.h>
 
 const char *sim_driver_bug;
+bool sim_blind;
 
 static struct sched_time driver_time(const struct world *w)
 {
@@ -31,7 +32,7 @@ void driver_arm(struct world *w)
 static void check_core(struct world *w, const char *after)
 {
     struct ms_err err = {0, ""};
-    if (sched_check(w->sched, &err) < 0) {
+    if (!sim_blind && sched_check(w->sched, &err) < 0) {
         sim_fail(w, "after %s: %s", after, err.text);
     }
 }
@@ -143,6 +144,7 @@ static bool freeze(struct world *w, struct sim_event *event)
         sim_chance(w, 15)) {
         int64_t ms = (int64_t)sim_below(w, 2 * (uint64_t)w->lease_ms);
         w->frozen_until = w->now + ms;
+        w->freezes++;
         sim_trace(w, "scheduler stands still for %lld ms", (long long)ms);
         sched_stood_still(w->sched, ms); /* told when it wakes; nothing is applied before that */
         return freeze(w, event);
