@@ -179,9 +179,12 @@ static int read_header(struct idx *idx, int n_dims, int64_t file_size, struct ms
         return fail_magic(idx, bytes, n_dims, err);
     }
     rc = read_front(idx, bytes + 4, size - 4, 4, err);
+    if (rc < 0) {
+        return rc;
+    }
     idx->header = (int64_t)size;
     idx->data = 1;
-    for (int i = 0; i < n_dims && rc == MS_OK; i++) {
+    for (int i = 0; i < n_dims; i++) {
         const uint8_t *at = bytes + 4 + 4 * i;
         idx->dim[i] = (int64_t)at[0] << 24 | (int64_t)at[1] << 16 | (int64_t)at[2] << 8 | at[3];
         if (idx->dim[i] == 0 || idx->dim[i] > IDX_BYTES_MAX / idx->data) {
@@ -194,7 +197,7 @@ static int read_header(struct idx *idx, int n_dims, int64_t file_size, struct ms
         idx->data *= idx->dim[i];
     }
     idx->record = idx->data / idx->dim[0];
-    return rc;
+    return MS_OK;
 }
 
 /* Magic decides about gzip, not the name. */

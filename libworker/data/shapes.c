@@ -102,7 +102,7 @@ const char *shapes_class_name(int label)
 
 /* ---- one picture ---- */
 
-enum { CHANNELS = 3, LINES_MAX = 3 };
+enum { CHANNELS = 3, LINES_MAX = 2 };
 
 struct draws {
     uint64_t stream, next;
@@ -167,15 +167,15 @@ static void draw_lines(struct draws *draws, struct picture *p)
 static void draw_picture(struct draws *draws, struct picture *p)
 {
     p->label = (int)ms_rng_below(draws->stream, draws->next++, MS_ARRAY_SIZE(classes));
-    p->radius = draw_between(draws, 6.0F, 12.5F);
-    float margin = 0.85F * p->radius;
+    p->radius = draw_between(draws, 8.0F, 13.0F);
+    float margin = p->radius;
     p->centre.x = draw_between(draws, margin, CIFAR_SIDE - margin);
     p->centre.y = draw_between(draws, margin, CIFAR_SIDE - margin);
-    float turn = draw_between(draws, -0.5F, 0.5F); /* about 30 degrees either way */
+    float turn = draw_between(draws, -0.3F, 0.3F); /* 17 degrees either way */
     p->turn.x = cosf(turn);
     p->turn.y = sinf(turn);
-    p->noise = draw_between(draws, 0.03F, 0.14F);
-    draw_colours(draws, p, 0.3F);
+    p->noise = draw_between(draws, 0.02F, 0.09F);
+    draw_colours(draws, p, 0.4F);
     draw_lines(draws, p);
 }
 

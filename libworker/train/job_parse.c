@@ -355,7 +355,9 @@ int job_parse(const char *text, size_t size, const char *origin, const char *bas
         goto out;
     }
     rc = tree_parse(text, size, origin, 1, &root, err);
-    if (rc == MS_OK && root->kind != TREE_MAP) {
+    if (rc == MS_OK && tree_is_null(root)) {
+        rc = tree_fail(root, err, "the file is empty; examples/ has jobs to start from");
+    } else if (rc == MS_OK && root->kind != TREE_MAP) {
         rc = tree_fail(root, err, "a job is a list of lines \"key: value\"; this is %s",
                        root->kind == TREE_LIST ? "a list of values" : "a single value");
     }

@@ -360,7 +360,7 @@ int tree_parse(const char *text, size_t size, const char *origin, int with_lines
     for (size_t i = 0; i < MS_JOB_DEPTH_MAX; i++) {
         free(b.key[i]);
     }
-    if (rc == MS_OK && (b.root == NULL || tree_is_null(b.root))) {
+    if (rc == MS_OK && b.root == NULL) {
         rc = tree_fail_at(origin, 0, 0, err, "the file is empty; examples/ has jobs to start from");
     }
     if (rc < 0) {

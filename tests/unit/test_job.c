@@ -1,0 +1,652 @@
+/* test_job.c - job files: defaults, every refusal with its place, overrides, canonical JSON */
+#include "libworker/train/job.h"
+#include "libworker/train/job_schema.h"
+#include "tests/test.h"
+
+static const char minimal[] = "network: mnist\n"
+                              "dataset: {kind: mnist, path: /data/mnist}\n"
+                              "optimizer: {kind: sgd, learning_rate: 0.01}\n";
+static const char with_images[] = "network: resnet50\n"
+                                  "dataset: {kind: cifar10, path: /data/cifar}\n"
+                                  "optimizer: {kind: momentum, learning_rate: 0.01}\n";
+
+static int parse(const char *text, struct job *ret, struct ms_err *err)
+{
+    return job_parse(text, strlen(text), "job.yaml", "/base", NULL, 0, 0, ret, err);
+}
+
+static int parse_set(const char *text, const char *key_value, struct job *ret, struct ms_err *err)
+{
+    struct job_override override = {key_value};
+    return job_parse(text, strlen(text), "job.yaml", "/base", &override, 1, 0, ret, err);
+}
+
+/* minimal plus lines of one's own. */
+static int parse_more(const char *more, struct job *ret, struct ms_err *err)
+{
+    char text[4096];
+    snprintf(text, sizeof(text), "%s%s", minimal, more);
+    return parse(text, ret, err);
+}
+
+/* ---- good files ---- */
+
+START_TEST(defaults_are_those_of_the_manual)
+{
+    struct job job;
+
+    ck_ms_ok(parse(minimal, &job, err));
+
+    ck_assert_str_eq(job.name, "mnist");
+    ck_assert_int_eq(job.workers, 1);
+    ck_assert_int_eq(job.priority, 0);
+    ck_assert_int_eq(job.classes, 0);
+    ck_assert_int_eq(job.dataset.kind, DATA_MNIST);
+    ck_assert_int_eq(job.dataset.usage, DATA_TRAIN);
+    ck_assert_int_eq(job.dataset.shuffle, 1);
+    ck_assert_int_eq(job.n_transforms, 0);
+    ck_assert_int_eq(job.batch_size, 32);
+    ck_assert_int_eq(job.drop_remainder, 0);
+    ck_assert_int_eq(job.epochs, 1);
+    ck_assert_int_eq(job.steps, 0);
+    ck_assert_int_eq(job.loss, JOB_LOSS_SOFTMAX_CE);
+    ck_assert_int_eq(job.mode, JOB_DATA_PARALLEL);
+    ck_assert_int_eq(job.gradients_mean, 1);
+    ck_assert_int_eq(job.parameter_broadcast, 1);
+    ck_assert_int_eq(job.precision, JOB_FP32);
+    ck_assert_int_eq(job.seed, 1);
+    ck_assert_int_eq(job.threads, 0);
+    ck_assert_str_eq(job.initial_weights, "");
+    ck_assert_int_eq(job.recovery, 0);
+    ck_assert_int_eq(job.has_evaluate, 0);
+}
+END_TEST
+
+START_TEST(evaluation_follows_the_job_where_it_says_nothing)
+{
+    struct job job;
+
+    ck_ms_ok(parse_more("batch_size: 7\nevaluate: {dataset: {kind: mnist, path: m}}\n", &job, err));
+
+    ck_assert_int_eq(job.has_evaluate, 1);
+    ck_assert_int_eq(job.evaluate_dataset.usage, DATA_TEST);
+    ck_assert_int_eq(job.evaluate_batch_size, 7);
+    ck_assert_int_eq(job.evaluate_every_epochs, 1);
+    ck_assert_str_eq(job.evaluate_dataset.path, "/base/m");
+}
+END_TEST
+
+START_TEST(numbers_as_targets_mean_mse)
+{
+    struct job job;
+
+    ck_ms_ok(parse("network: linear\ndataset: {kind: nonlinear}\n"
+                   "optimizer: {kind: adam, learning_rate: 1e-3}\n",
+                   &job, err));
+
+    ck_assert_int_eq(job.loss, JOB_LOSS_MSE);
+    ck_assert_int_eq(job.optimizer.kind, JOB_ADAM);
+    ck_assert_double_eq(job.optimizer.beta1, 0.9);
+    ck_assert_double_eq(job.optimizer.beta2, 0.999);
+    ck_assert_double_eq(job.optimizer.epsilon, 1e-8);
+}
+END_TEST
+
+START_TEST(transforms_are_read_in_order_with_mindspore_s_short_forms)
+{
+    struct job job;
+
+    ck_ms_ok(parse_set(with_images,
+                       "transforms=[{random_crop: {size: 28, padding: [1, 2]}}, "
+                       "{random_horizontal_flip: }, {resize: {size: [64, 48], interpolation: "
+                       "nearest}}, {rescale: {scale: 0.5}}, {normalize: {mean: [1, 2, 3], std: "
+                       "[4, 5, 6]}}]",
+                       &job, err));
+
+    ck_assert_int_eq(job.n_transforms, 5);
+    ck_assert_int_eq(job.transforms[0].height, 28);
+    ck_assert_int_eq(job.transforms[0].width, 28);
+    ck_assert_int_eq(job.transforms[0].pad_left, 1);
+    ck_assert_int_eq(job.transforms[0].pad_top, 2);
+    ck_assert_int_eq(job.transforms[0].pad_right, 1);
+    ck_assert_int_eq(job.transforms[0].pad_bottom, 2);
+    ck_assert_double_eq(job.transforms[1].probability, 0.5);
+    ck_assert_int_eq(job.transforms[2].height, 64);
+    ck_assert_int_eq(job.transforms[2].width, 48);
+    ck_assert_int_eq(job.transforms[2].interpolation, INTERPOLATION_NEAREST);
+    ck_assert_double_eq(job.transforms[3].shift, 0);
+    ck_assert_int_eq(job.transforms[4].n_channels, 3);
+    ck_assert_double_eq(job.transforms[4].std[2], 6);
+}
+END_TEST
+
+START_TEST(relative_paths_start_at_the_job_s_folder)
+{
+    struct job job;
+
+    ck_ms_ok(parse_set(minimal, "dataset.path=./mnist", &job, err));
+    ck_assert_str_eq(job.dataset.path, "/base/mnist");
+    ck_ms_ok(parse_set(minimal, "dataset.path=${DATA_PATH}/mnist", &job, err));
+    ck_assert_str_eq(job.dataset.path, "${DATA_PATH}/mnist");
+    ck_ms_ok(parse_set(minimal, "dataset.path=sub/${DATA_PATH}", &job, err));
+    ck_assert_str_eq(job.dataset.path, "/base/sub/${DATA_PATH}");
+    ck_ms_ok(parse_set(minimal, "initial_weights=w.safetensors", &job, err));
+    ck_assert_str_eq(job.initial_weights, "/base/w.safetensors");
+}
+END_TEST
+
+START_TEST(workers_of_the_command_line_beat_the_file)
+{
+    struct job job;
+
+    ck_ms_ok(job_parse(minimal, strlen(minimal), "job.yaml", "/base", NULL, 0, 5, &job, err));
+    ck_assert_int_eq(job.workers, 5);
+    ck_ms_fails(job_parse(minimal, strlen(minimal), "job.yaml", "/base", NULL, 0, 2000, &job, err),
+                MS_E_INVALID, "-n 2000: give a whole number from 1 to 1024");
+}
+END_TEST
+
+START_TEST(every_example_is_valid)
+{
+    static const struct {
+        const char *file;
+        int workers;
+    } examples[] = {{"mnist.yaml", 8},
+                    {"nonlinear.yaml", 1},
+                    {"resnet50-cifar10.yaml", 8},
+                    {"lenet5-mnist.yaml", 1},
+                    {"shapes.yaml", 4}};
+    const char *root = getenv("MSCHED_SOURCE_ROOT");
+    ck_assert_ptr_nonnull(root);
+    char path[1024];
+    struct job job;
+
+    snprintf(path, sizeof(path), "%s/examples/%s", root, examples[_i].file);
+
+    ck_ms_ok(job_load(path, NULL, 0, 0, &job, err));
+    ck_assert_int_eq(job.workers, examples[_i].workers);
+}
+END_TEST
+
+/* ---- canonical JSON ---- */
+
+static const char *const round_trips[] = {
+    "",
+    "name: a.b-c_9\nworkers: 1024\npriority: -5\nclasses: 12\nsteps: 7\nthreads: 3\nseed: "
+    "9007199254740992\n",
+    "initial_weights: w.safetensors\nevaluate: {dataset: {kind: mnist, path: x}, every_epochs: 4, "
+    "batch_size: 100}\n",
+    "transforms:\n  - random_crop: {size: [20, 22], padding: [1, 2, 3, 4]}\n  - "
+    "random_horizontal_flip: {prob: 0.1}\n  - resize: {size: [32, 31]}\n  - rescale: {scale: "
+    "0.00392156862745098, shift: -0.1}\n  - normalize: {mean: [0.1307], std: [0.3081]}\n",
+    "parallel: {mode: stand_alone, gradients_mean: false, parameter_broadcast: false}\n"
+    "drop_remainder: true\n",
+};
+
+static void check_round_trip(const struct job *job)
+{
+    struct job again;
+    size_t size = 0;
+    char *text = job_format(job, &size);
+    ck_assert_ptr_nonnull(text);
+    ck_assert_uint_eq(size, strlen(text));
+    ck_assert_ptr_null(strchr(text, '\n'));
+
+    ck_ms_ok(job_parse(text, size, "canonical", NULL, NULL, 0, 0, &again, err));
+
+    ck_assert_mem_eq(job, &again, sizeof(again));
+    char *second = job_format(&again, NULL);
+    ck_assert_str_eq(text, second);
+    free(text);
+    free(second);
+}
+
+START_TEST(what_was_formatted_reads_back_equal)
+{
+    struct job job;
+    ck_ms_ok(parse_more(round_trips[_i], &job, err));
+    check_round_trip(&job);
+}
+END_TEST
+
+START_TEST(generators_and_adam_read_back_equal)
+{
+    struct job job;
+
+    ck_ms_ok(parse("network: cifar_small\ndataset: {kind: shapes, samples: 123, seed: 77}\n"
+                   "optimizer: {kind: adam, learning_rate: 3.3e-4, beta1: 0.85, epsilon: 1e-7}\n",
+                   &job, err));
+
+    check_round_trip(&job);
+}
+END_TEST
+
+START_TEST(canonical_json_is_sorted_and_whole)
+{
+    struct job job;
+    ck_ms_ok(parse(minimal, &job, err));
+
+    char *text = job_format(&job, NULL);
+
+    ck_assert_str_eq(
+        text,
+        "{\"batch_size\":32,\"classes\":0,\"dataset\":{\"kind\":\"mnist\",\"path\":\"/data/mnist\","
+        "\"shuffle\":true,\"usage\":\"train\"},\"drop_remainder\":false,\"epochs\":1,\"evaluate\":"
+        "null,\"initial_weights\":null,\"loss\":\"softmax_cross_entropy\",\"name\":\"mnist\","
+        "\"network\":\"mnist\",\"optimizer\":{\"kind\":\"sgd\",\"learning_rate\":0.01},"
+        "\"parallel\":"
+        "{\"gradients_mean\":true,\"mode\":\"data_parallel\",\"parameter_broadcast\":true},"
+        "\"precision\":\"fp32\",\"priority\":0,\"recovery\":false,\"seed\":1,\"steps\":0,"
+        "\"threads\":0,\"transforms\":[],\"workers\":1}");
+    free(text);
+}
+END_TEST
+
+/* ---- overrides ---- */
+
+START_TEST(an_override_replaces_a_value_or_makes_its_section)
+{
+    struct job job;
+
+    ck_ms_ok(parse_set(minimal, "optimizer.learning_rate=0.5", &job, err));
+    ck_assert_double_eq(job.optimizer.learning_rate, 0.5);
+    ck_ms_ok(parse_set(minimal, "parallel.gradients_mean=false", &job, err));
+    ck_assert_int_eq(job.gradients_mean, 0);
+    ck_ms_ok(parse_set(minimal, "evaluate.dataset={kind: mnist, path: /t}", &job, err));
+    ck_assert_int_eq(job.has_evaluate, 1);
+    ck_ms_ok(parse_set(minimal, "evaluate=null", &job, err));
+    ck_assert_int_eq(job.has_evaluate, 0);
+}
+END_TEST
+
+START_TEST(later_overrides_win)
+{
+    const struct job_override list[] = {{"epochs=3"}, {"epochs=4"}};
+    struct job job;
+
+    ck_ms_ok(job_parse(minimal, strlen(minimal), "job.yaml", "/base", list, 2, 0, &job, err));
+
+    ck_assert_int_eq(job.epochs, 4);
+}
+END_TEST
+
+static const struct {
+    const char *set, *part;
+} bad_sets[] = {
+    {"epochs", "write --set KEY=VALUE"},
+    {"=3", "write --set KEY=VALUE"},
+    {"epochs=", "--set epochs: no value after the ="},
+    {"epochs=many", "--set epochs: epochs: 'many' is no whole number"},
+    {"optimizer.learning_rate=-1", "--set optimizer.learning_rate: optimizer.learning_rate: '-1' "},
+    {"optimizer.lr=1", "--set optimizer.lr: optimizer.lr is no key of a job"},
+    {"optmizer.kind=sgd", "did you mean optimizer?"},
+    {"network.more=1", "--set network.more: network is a value"},
+    {"transforms.0=1", "nothing can be set below it"},
+    {"epochs..x=1", "no dotted path"},
+    {".epochs=1", "no dotted path"},
+    {"epochs.=1", "no dotted path"},
+    {"transforms=[{resize: {size: [1, 2}}]", "--set transforms: no valid YAML"},
+    {"a.b.c.d.e.f.g.h.i.j.k.l.m.n.o.p.q.r=1", "no dotted path"},
+};
+
+START_TEST(a_bad_override_is_named)
+{
+    struct job job;
+    const char *base = strncmp(bad_sets[_i].set, "transforms.0", 12) == 0
+                           ? "network: mnist\ntransforms: [1]\n"
+                           : minimal;
+    ck_ms_fails(parse_set(base, bad_sets[_i].set, &job, err), MS_E_INVALID, bad_sets[_i].part);
+}
+END_TEST
+
+/* ---- refusals: lines added to the minimal job, which has three ---- */
+
+static const struct {
+    const char *more, *part;
+} refused[] = {
+    {"workers: 0\n",
+     "job.yaml:4:10: workers: '0' is out of range; give a whole number from 1 to 1024"},
+    {"workers: 1000000\n", "'1000000' is out of range"},
+    {"workers: -1\n", "'-1' is out of range"},
+    {"workers: 99999999999999999999\n", "is out of range"},
+    {"workers: two\n", "workers: 'two' is no whole number"},
+    {"workers: 2.0\n", "'2.0' is no whole number"},
+    {"workers: \"2\"\n", "'2' is no whole number"},
+    {"workers: [2]\n", "workers: a list is no whole number"},
+    {"workers:\n", "workers has no value"},
+    {"workers: {}\n", "workers: a section is no whole number"},
+    {"wrokers: 2\n", "job.yaml:4:1: wrokers is no key of a job; did you mean workers?"},
+    {"learning_rate: 2\n", "did you mean optimizer.learning_rate?"},
+    {"qqqqqqqqqqqq: 2\n", "known here: name workers"},
+    {"name: a/b\n", "would be no good folder name"},
+    {"name: .hidden\n", "would be no good folder name"},
+    {"name: \"\"\n", "is no name"},
+    {"name: aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\n", "is too long"},
+    {"drop_remainder: yes\n", "'yes' is neither true nor false; give true or false"},
+    {"drop_remainder: 1\n", "neither true nor false"},
+    {"batch_size: 65537\n", "from 1 to 65536"},
+    {"epochs: 0\n", "from 1 to 1000000"},
+    {"seed: -1\n", "is out of range"},
+    {"seed: 9007199254740993000\n", "is out of range"},
+    {"loss: softmax\n", "'softmax' is not known"},
+    {"loss: mse\n", "loss: mse wants numbers as targets, and dataset kind mnist has classes"},
+    {"classes: 3\n", "classes: 3, but dataset kind mnist has labels 0 to 9"},
+    {"precision: bf16\n", "precision: bf16 comes later; this version has fp32"},
+    {"checkpoint: {directory: ckpt}\n", "checkpoint comes with a later version (checkpoints)"},
+    {"recovery: true\n", "job.yaml:4:11: recovery: true comes with a later version"},
+    {"profile: true\n", "profile comes with a later version"},
+    {"gradient_accumulation: 4\n", "comes with a later version"},
+    {"parallel: {mode: auto_parallel}\n", "parallel.mode: auto_parallel comes later"},
+    {"parallel: {mode: semi_auto_parallel}\n", "comes later"},
+    {"parallel: {grad_accumulation_step: 4}\n", "comes with a later version"},
+    {"parallel: 3\n", "parallel must be a section"},
+    {"parallel:\n", "parallel must be a section"},
+    {"initial_weights: x.ckpt\n", "reading .ckpt comes later"},
+    {"initial_weights: \"~/x\"\n", "write ${HOME}"},
+    {"initial_weights: \"${X\"\n", "has a ${ that no name and } follow"},
+    {"initial_weights: \"${}\"\n", "has a ${ that no name and } follow"},
+    {"initial_weights: \"a\\nb\"\n", "has a control character in it"},
+    {"initial_weights: [x]\n", "initial_weights: a list is no path"},
+    {"evaluate: {every_epochs: 2}\n", "evaluate.dataset is missing"},
+    {"evaluate: {dataset: {kind: mnist}}\n", "evaluate.dataset.path is missing"},
+    {"evaluate: {dataset: {kind: cifar10, path: x}}\n", "does not fit training on kind mnist"},
+    {"evaluate: {dataset: {kind: mnist, path: x, shuffle: true}}\n", "is no key of a job"},
+    {"transforms: {resize: {size: [1, 1]}}\n", "transforms must be a list"},
+    {"transforms: [resize]\n", "transforms[0] must have exactly one name"},
+    {"transforms: [{resize: {size: [1, 1]}, rescale: {scale: 1}}]\n", "exactly one name"},
+    {"transforms: [{resze: {size: [1, 1]}}]\n", "resze is no transform; did you mean resize?"},
+    {"transforms: [{resize: 3}]\n", "transforms[0].resize must hold keys"},
+    {"transforms: [{resize: }]\n", "transforms[0].resize.size is missing"},
+    {"transforms: [{resize: {size: 32}}]\n", "'32' does not fit; give [height, width], each"},
+    {"transforms: [{resize: {size: [0, 5]}}]\n", "'0' is out of range"},
+    {"transforms: [{resize: {size: [5, 5000]}}]\n", "'5000' is out of range"},
+    {"transforms: [{resize: {size: [5, 5], interpolation: cubic}}]\n", "'cubic' is not known"},
+    {"transforms: [{resize: {size: [5, 5], iterpolation: nearest}}]\n",
+     "did you mean interpolation?"},
+    {"transforms: [{normalize: {mean: [1, 2], std: [1]}}]\n",
+     "transforms[0].normalize.std has 1 numbers where the list before it has 2"},
+    {"transforms: [{normalize: {mean: [0], std: [0]}}]\n", "'0' is out of range"},
+    {"transforms: [{normalize: {mean: [.inf], std: [1]}}]\n", "'.inf' is not finite"},
+    {"transforms: [{normalize: {mean: [], std: []}}]\n", "is no list of numbers"},
+    {"transforms: [{normalize: {mean: [1, 2, 3], std: [1, 2, 3]}}]\n",
+     "normalize: mean and std have 3 numbers, the images have 1 channels"},
+    {"transforms: [{random_crop: {size: 99, padding: 4}}]\n",
+     "random_crop: size [99, 99] is larger than the padded image, 36x36"},
+    {"transforms: [{random_crop: {size: 9, padding: [1, 2, 3]}}]\n", "a list does not fit"},
+    {"transforms: [{random_crop: {size: 9, padding: 85}}]\n", "more than three times the image"},
+    {"transforms: [{random_horizontal_flip: {prob: 1.5}}]\n", "from 0 to 1"},
+    {"a: &x 1\n", "job.yaml:4:4: anchors (&x)"},
+    {"a: *x\n", "job.yaml:4:4: aliases (*x)"},
+    {"a: !!int 3\n", "tags (tag:yaml.org,2002:int)"},
+    {"? [a]\n: 3\n", "a key must be a word"},
+    {"network: mnist\n", "job.yaml:4:1: network stands twice: first on line 1"},
+    {"---\nnetwork: mnist\n", "a second document begins"},
+    {"\tworkers: 2\n", "job.yaml:4:1: a tab cannot indent YAML"},
+    {"name: \"\\0\"\n", "a NUL byte"},
+    {"name: [unclosed\n", "no valid YAML"},
+    {"name: a\x01z\n", "a control character (0x01)"},
+    {"name: \xff\xfe\n", "not UTF-8"},
+    {"a: [[[[[[[[[[[[[[[[[[[[[1]]]]]]]]]]]]]]]]]]]]]\n", "nested deeper than 16 levels"},
+};
+
+START_TEST(what_is_wrong_is_refused_with_its_place)
+{
+    struct job job;
+    ck_ms_fails(parse_more(refused[_i].more, &job, err), MS_E_INVALID, refused[_i].part);
+    ck_ms_fails(parse_more(refused[_i].more, &job, err), MS_E_INVALID, "job.yaml:");
+}
+END_TEST
+
+static const struct {
+    const char *text, *part;
+} refused_whole[] = {
+    {"", "the file is empty"},
+    {"# a comment\n", "the file is empty"},
+    {"---\n...\n", "the file is empty"},
+    {"mnist\n", "this is a single value"},
+    {"- mnist\n", "this is a list of values"},
+    {"dataset: {kind: nonlinear}\noptimizer: {kind: sgd, learning_rate: 1}\n",
+     "job.yaml:1:1: network is missing"},
+    {"network: mnist\noptimizer: {kind: sgd, learning_rate: 1}\n", "dataset is missing"},
+    {"network: mnist\ndataset: {}\noptimizer: {kind: sgd, learning_rate: 1}\n",
+     "job.yaml:2:10: dataset.kind is missing"},
+    {"network: mnist\ndataset: {kind: mnist}\noptimizer: {kind: sgd, learning_rate: 1}\n",
+     "dataset.path is missing"},
+    {"network: linear\ndataset: {kind: nonlinear, path: x}\noptimizer: {kind: sgd, learning_rate: "
+     "1}\n",
+     "dataset.path has no meaning with dataset.kind: nonlinear"},
+    {"network: linear\ndataset: {kind: nonlinear, usage: all}\noptimizer: {kind: sgd, "
+     "learning_rate: 1}\n",
+     "all has no meaning with kind: nonlinear"},
+    {"network: linear\ndataset: {kind: nonlinear}\nloss: softmax_cross_entropy\noptimizer: {kind: "
+     "sgd, learning_rate: 1}\n",
+     "job.yaml:3:7: loss: softmax_cross_entropy wants classes"},
+    {"network: linear\nclasses: 2\ndataset: {kind: nonlinear}\noptimizer: {kind: sgd, "
+     "learning_rate: 1}\n",
+     "has no classes; leave it out"},
+    {"network: linear\ndataset: {kind: nonlinear}\ntransforms: [{resize: {size: [2, 2]}}]\n"
+     "optimizer: {kind: sgd, learning_rate: 1}\n",
+     "has no images; leave them out"},
+    {"network: net.onnx\ndataset: {kind: nonlinear}\noptimizer: {kind: sgd, learning_rate: 1}\n",
+     "a network from a graph file comes later"},
+    {"network: resnet\ndataset: {kind: nonlinear}\noptimizer: {kind: sgd, learning_rate: 1}\n",
+     "'resnet' is not known, did you mean resnet50?"},
+    {"network: linear\ndataset: {kind: nonlinear}\noptimizer: {kind: sgd}\n",
+     "job.yaml:3:12: optimizer.learning_rate is missing"},
+    {"network: linear\ndataset: {kind: nonlinear}\noptimizer: {kind: sgd, learning_rate: -0.1}\n",
+     "optimizer.learning_rate: '-0.1' is out of range; give a number from 0 to 1000"},
+    {"network: linear\ndataset: {kind: nonlinear}\noptimizer: {kind: sgd, learning_rate: .nan}\n",
+     "'.nan' is not finite"},
+    {"network: linear\ndataset: {kind: nonlinear}\noptimizer: {kind: sgd, learning_rate: NaN}\n",
+     "'NaN' is not finite"},
+    {"network: linear\ndataset: {kind: nonlinear}\noptimizer: {kind: sgd, learning_rate: 1e999}\n",
+     "'1e999' is out of range"},
+    {"network: linear\ndataset: {kind: nonlinear}\noptimizer: {kind: sgd, learning_rate: 0x1p3}\n",
+     "'0x1p3' is no number"},
+    {"network: linear\ndataset: {kind: nonlinear}\noptimizer: {kind: sgd, learning_rate: 1, "
+     "momentum: 0.9}\n",
+     "optimizer.momentum has no meaning with optimizer.kind: sgd"},
+    {"network: linear\ndataset: {kind: nonlinear}\noptimizer: {kind: sgd, learning_rate: 1, beta1: "
+     "0.9}\n",
+     "optimizer.beta1 has no meaning"},
+};
+
+START_TEST(a_file_that_is_no_job_is_refused)
+{
+    struct job job;
+    ck_ms_fails(parse(refused_whole[_i].text, &job, err), MS_E_INVALID, refused_whole[_i].part);
+}
+END_TEST
+
+START_TEST(a_failure_writes_nothing)
+{
+    struct job job;
+    struct job before;
+    memset(&job, 0x5A, sizeof(job));
+    memcpy(&before, &job, sizeof(job));
+
+    ck_ms_fails(parse_more("loss: mse\n", &job, err), MS_E_INVALID, "loss");
+
+    ck_assert_mem_eq(&job, &before, sizeof(job));
+}
+END_TEST
+
+START_TEST(a_bomb_of_many_values_is_refused)
+{
+    size_t size = 200000;
+    char *text = malloc(size);
+    ck_assert_ptr_nonnull(text);
+    memset(text, ',', size);
+    for (size_t i = 0; i < size; i += 2) {
+        text[i] = '1';
+    }
+    memcpy(text, "a: [", 4);
+    struct job job;
+
+    ck_ms_fails(job_parse(text, size, "job.yaml", NULL, NULL, 0, 0, &job, err), MS_E_INVALID,
+                "more than 4096 values");
+    free(text);
+}
+END_TEST
+
+START_TEST(a_file_that_is_too_long_is_refused)
+{
+    size_t size = MS_JOB_FILE_MAX + 1;
+    char *text = malloc(size);
+    ck_assert_ptr_nonnull(text);
+    memset(text, '#', size);
+    struct job job;
+
+    ck_ms_fails(job_parse(text, size, "job.yaml", NULL, NULL, 0, 0, &job, err), MS_E_INVALID,
+                "a job has at most 1048576");
+    free(text);
+}
+END_TEST
+
+START_TEST(seventeen_transforms_are_one_too_many)
+{
+    char text[1024] = "transforms=[{rescale: {scale: 1}}";
+    for (int i = 0; i < MS_TRANSFORMS_MAX; i++) {
+        strncat(text, ", {rescale: {scale: 1}}", sizeof(text) - strlen(text) - 1);
+    }
+    strncat(text, "]", sizeof(text) - strlen(text) - 1);
+    struct job job;
+
+    ck_ms_fails(parse_set(minimal, text, &job, err), MS_E_INVALID, "17 entries; at most 16");
+}
+END_TEST
+
+START_TEST(a_path_without_a_folder_must_be_absolute)
+{
+    static const char text[] = "network: mnist\ndataset: {kind: mnist, path: mnist}\n"
+                               "optimizer: {kind: sgd, learning_rate: 1}\n";
+    struct job job;
+    ck_ms_fails(job_parse(text, strlen(text), "submit", NULL, NULL, 0, 0, &job, err), MS_E_INVALID,
+                "is relative");
+}
+END_TEST
+
+START_TEST(a_path_that_is_too_long_is_refused)
+{
+    char text[2048];
+    char path[MS_PATH_MAX + 2];
+    memset(path, 'a', sizeof(path));
+    path[0] = '/';
+    path[sizeof(path) - 1] = '\0';
+    snprintf(text, sizeof(text), "dataset.path=%s", path);
+    struct job job;
+
+    ck_ms_fails(parse_set(minimal, text, &job, err), MS_E_INVALID, "is too long a path");
+}
+END_TEST
+
+/* ---- files and the environment ---- */
+
+START_TEST(a_file_is_loaded_with_paths_against_its_folder)
+{
+    const char *dir = test_dir_make();
+    char path[128];
+    char want[256];
+    snprintf(path, sizeof(path), "%s/job.yaml", dir);
+    FILE *file = fopen(path, "w");
+    ck_assert_ptr_nonnull(file);
+    fputs("network: mnist\ndataset: {kind: mnist, path: m}\n"
+          "optimizer: {kind: sgd, learning_rate: 1}\n",
+          file);
+    fclose(file);
+    struct job job;
+
+    ck_ms_ok(job_load(path, NULL, 0, 0, &job, err));
+
+    snprintf(want, sizeof(want), "%s/m", dir);
+    ck_assert_str_eq(job.dataset.path, want);
+    test_dir_remove(dir);
+}
+END_TEST
+
+START_TEST(what_cannot_be_read_is_named)
+{
+    struct job job;
+    ck_ms_fails(job_load("/nowhere/job.yaml", NULL, 0, 0, &job, err), MS_E_INVALID,
+                "job file /nowhere/job.yaml cannot be opened: No such file");
+    ck_ms_fails(job_load("/tmp", NULL, 0, 0, &job, err), MS_E_INVALID, "is no regular file");
+    ck_ms_fails(job_load("/dev/zero", NULL, 0, 0, &job, err), MS_E_INVALID, "is no regular file");
+}
+END_TEST
+
+START_TEST(variables_expand_where_the_worker_runs)
+{
+    char path[64];
+    setenv("MSCHED_TEST_DATA", "/d", 1);
+    unsetenv("MSCHED_TEST_NONE");
+
+    ck_ms_ok(job_expand_path("${MSCHED_TEST_DATA}/x/${MSCHED_TEST_DATA}", path, sizeof(path), err));
+    ck_assert_str_eq(path, "/d/x//d");
+    ck_ms_ok(job_expand_path("/a/$b", path, sizeof(path), err));
+    ck_assert_str_eq(path, "/a/$b");
+    ck_ms_fails(job_expand_path("${MSCHED_TEST_NONE}/x", path, sizeof(path), err), MS_E_INVALID,
+                "the environment has no MSCHED_TEST_NONE here");
+    ck_ms_fails(job_expand_path("${MSCHED_TEST_DATA", path, sizeof(path), err), MS_E_INVALID,
+                "no name and } follow");
+    ck_ms_fails(job_expand_path("/01234567890123456789", path, 10, err), MS_E_INVALID,
+                "more than 9 bytes");
+}
+END_TEST
+
+/* ---- the table itself ---- */
+
+START_TEST(every_row_has_help_and_stands_below_its_section)
+{
+    for (size_t i = 0; i < job_table.n; i++) {
+        const struct job_field *row = &job_table.rows[i];
+        ck_assert_msg(row->help != NULL && *row->help != '\0', "%s has no help", row->key);
+        int has_choices = row->type == JOB_ENUM || row->type == JOB_NETWORK;
+        ck_assert_int_eq(row->choices != NULL, has_choices);
+        ck_assert_msg(row->when_mask == 0 || row->when_key != NULL, "%s", row->key);
+        const char *dot = strrchr(row->key, '.');
+        int found = dot == NULL;
+        for (size_t s = 0; s < i; s++) {
+            const char *section = job_table.rows[s].key;
+            found |= dot != NULL && strlen(section) == (size_t)(dot - row->key) &&
+                     strncmp(section, row->key, strlen(section)) == 0 &&
+                     job_table.rows[s].type == JOB_SECTION;
+        }
+        ck_assert_msg(found, "%s has no section before it", row->key);
+    }
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("job");
+    TCase *tc = tcase_create("job");
+    tcase_add_test(tc, defaults_are_those_of_the_manual);
+    tcase_add_test(tc, evaluation_follows_the_job_where_it_says_nothing);
+    tcase_add_test(tc, numbers_as_targets_mean_mse);
+    tcase_add_test(tc, transforms_are_read_in_order_with_mindspore_s_short_forms);
+    tcase_add_test(tc, relative_paths_start_at_the_job_s_folder);
+    tcase_add_test(tc, workers_of_the_command_line_beat_the_file);
+    tcase_add_loop_test(tc, every_example_is_valid, 0, 5);
+    tcase_add_loop_test(tc, what_was_formatted_reads_back_equal, 0,
+                        (int)MS_ARRAY_SIZE(round_trips));
+    tcase_add_test(tc, generators_and_adam_read_back_equal);
+    tcase_add_test(tc, canonical_json_is_sorted_and_whole);
+    tcase_add_test(tc, an_override_replaces_a_value_or_makes_its_section);
+    tcase_add_test(tc, later_overrides_win);
+    tcase_add_loop_test(tc, a_bad_override_is_named, 0, (int)MS_ARRAY_SIZE(bad_sets));
+    tcase_add_loop_test(tc, what_is_wrong_is_refused_with_its_place, 0,
+                        (int)MS_ARRAY_SIZE(refused));
+    tcase_add_loop_test(tc, a_file_that_is_no_job_is_refused, 0, (int)MS_ARRAY_SIZE(refused_whole));
+    tcase_add_test(tc, a_failure_writes_nothing);
+    tcase_add_test(tc, a_bomb_of_many_values_is_refused);
+    tcase_add_test(tc, a_file_that_is_too_long_is_refused);
+    tcase_add_test(tc, seventeen_transforms_are_one_too_many);
+    tcase_add_test(tc, a_path_without_a_folder_must_be_absolute);
+    tcase_add_test(tc, a_path_that_is_too_long_is_refused);
+    tcase_add_test(tc, a_file_is_loaded_with_paths_against_its_folder);
+    tcase_add_test(tc, what_cannot_be_read_is_named);
+    tcase_add_test(tc, variables_expand_where_the_worker_runs);
+    tcase_add_test(tc, every_row_has_help_and_stands_below_its_section);
+    suite_add_tcase(suite, tc);
+    return test_run(suite);
+}

@@ -1,0 +1,288 @@
+/* test_mnist.c - MNIST's IDX files: plain and gzip, read from the front, every damage named */
+#include "libworker/data/data.h"
+#include "libworker/data/idx.h"
+#include "tests/unit/data_files.h"
+
+enum { PIXELS = 784 };
+
+static int open_at(const char *path, enum data_usage usage, struct data_source **ret,
+                   struct ms_err *err)
+{
+    struct data_spec spec = {.kind = DATA_MNIST, .usage = usage};
+    snprintf(spec.path, sizeof(spec.path), "%s", path);
+    return data_open(&spec, ret, err);
+}
+
+/* A pair of files with n images; gz: packed. Pixel p of image i is (784 i + p) % 251. */
+static void write_pair(const char *dir, const char *prefix, uint32_t n, int gz)
+{
+    char name[64];
+    size_t size = 0;
+    for (int labels = 0; labels < 2; labels++) {
+        uint8_t *bytes = idx_make(labels ? 2049 : 2051, n, 28, 28, labels ? 10 : 251, &size);
+        snprintf(name, sizeof(name), "%s-%s-idx%d-ubyte%s", prefix, labels ? "labels" : "images",
+                 labels ? 1 : 3, gz ? ".gz" : "");
+        if (gz) {
+            file_write_gz(dir, name, bytes, size, 0);
+        } else {
+            file_write(dir, name, bytes, size);
+        }
+        free(bytes);
+    }
+}
+
+static void check_row(struct data_source *source, int64_t row, int64_t i)
+{
+    float image[PIXELS];
+    int32_t label = -1;
+    ck_ms_ok(data_read(source, row, image, &label, NULL, err));
+    ck_assert_int_eq(label, i % 10);
+    for (int64_t p = 0; p < PIXELS; p++) {
+        ck_assert_float_eq(image[p], (float)((i * PIXELS + p) % 251));
+    }
+}
+
+START_TEST(plain_and_packed_files_read_the_same)
+{
+    const char *dir = test_dir_make();
+    struct data_source *source = NULL;
+    write_pair(dir, "train", 300, _i);
+
+    ck_ms_ok(open_at(dir, DATA_TRAIN, &source, err));
+
+    const struct data_info *info = data_get_info(source);
+    ck_assert_int_eq(info->rows, 300);
+    ck_assert_int_eq(info->channels, 1);
+    ck_assert_int_eq(info->height, 28);
+    ck_assert_int_eq(info->width, 28);
+    ck_assert_int_eq(info->classes, 10);
+    static const int64_t order[] = {5, 299, 0, 150, 298, 299}; /* forwards, backwards, again */
+    for (size_t i = 0; i < MS_ARRAY_SIZE(order); i++) {
+        check_row(source, order[i], order[i]);
+    }
+    data_close(source);
+    test_dir_remove(dir);
+}
+END_TEST
+
+START_TEST(usage_all_has_the_test_part_first_as_names_sort)
+{
+    const char *dir = test_dir_make();
+    struct data_source *source = NULL;
+    write_pair(dir, "train", 30, 0);
+    write_pair(dir, "t10k", 7, 1);
+
+    ck_ms_ok(open_at(dir, DATA_ALL, &source, err));
+    ck_assert_int_eq(data_get_info(source)->rows, 37);
+    check_row(source, 6, 6);
+    check_row(source, 7, 0);
+    check_row(source, 36, 29);
+    data_close(source);
+    ck_ms_ok(open_at(dir, DATA_TEST, &source, err));
+    ck_assert_int_eq(data_get_info(source)->rows, 7);
+    data_close(source);
+    test_dir_remove(dir);
+}
+END_TEST
+
+START_TEST(a_missing_file_is_named)
+{
+    const char *dir = test_dir_make();
+    struct data_source *source = NULL;
+    char path[128];
+    ck_ms_fails(open_at(dir, DATA_TRAIN, &source, err), MS_E_NOT_FOUND,
+                "has no train-images-idx3-ubyte, neither plain nor .gz");
+    write_pair(dir, "train", 3, 0);
+    snprintf(path, sizeof(path), "%s/train-labels-idx1-ubyte", dir);
+    unlink(path);
+    ck_ms_fails(open_at(dir, DATA_TRAIN, &source, err), MS_E_NOT_FOUND, "train-labels-idx1-ubyte");
+    test_dir_remove(dir);
+}
+END_TEST
+
+static const struct {
+    const char *bytes;
+    size_t size;
+    const char *part;
+} wrong[] = {
+    {"<!DOCTYPE html><html></html>", 28, "(a web page)"},
+    {"\x89PNG\r\n\x1a\n0123456789", 18, "(a PNG image)"},
+    {"PK\x03\x04zip0123456789", 17, "(a zip archive)"},
+    {"\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0", 18, "(zero bytes, an interrupted download)"},
+    {"\0\0\x08\x01\0\0\0\x03\0\0\0\0\0\0\0\0", 16,
+     "should be 2051 and are 2049 (an IDX file of labels)"},
+    {"\0\0\x0d\x03\0\0\0\x03\0\0\0\0\0\0\0\0", 16, "(an IDX file of floats)"},
+    {"hello, what is this?", 20, "(something else)"},
+    {"\0\0\x08\x03\0\0", 6, "has 6 bytes, less than an IDX header"},
+    {"", 0, "has 0 bytes"},
+    {"\0\0\x08\x03\0\0\0\0\0\0\0\x1c\0\0\0\x1c", 16, "dimension 0 is 0 in its header"},
+    {"\0\0\x08\x03\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff", 16,
+     "in its header: the file is damaged"},
+    {"\0\0\x08\x03\0\0\0\x01\0\0\0\x02\0\0\0\x02\x01\x02\x03", 19,
+     "has 19 bytes where its header promises 20: it is truncated"},
+    {"\0\0\x08\x03\0\0\0\x01\0\0\0\x02\0\0\0\x02\x01\x02\x03\x04\x05", 21,
+     "it is longer than it should be"},
+    {"\0\0\x08\x03\0\0\0\x01\0\0\0\x02\0\0\0\x02\x01\x02\x03\x04", 20,
+     "has images of 2x2; MNIST has 28x28"},
+};
+
+START_TEST(what_is_no_idx_file_is_told_what_it_looks_like)
+{
+    const char *dir = test_dir_make();
+    struct data_source *source = NULL;
+    write_pair(dir, "train", 3, 0);
+    file_write(dir, "train-images-idx3-ubyte", wrong[_i].bytes, wrong[_i].size);
+
+    ck_ms_fails(open_at(dir, DATA_TRAIN, &source, err), MS_E_INVALID, wrong[_i].part);
+    ck_ms_fails(open_at(dir, DATA_TRAIN, &source, err), MS_E_INVALID, "train-images-idx3-ubyte");
+
+    /* the same inside gzip; sizes then show in other words */
+    file_write_gz(dir, "train-images-idx3-ubyte", wrong[_i].bytes, wrong[_i].size, 0);
+    struct ms_err err = {0, ""};
+    ck_assert_int_lt(open_at(dir, DATA_TRAIN, &source, &err), 0);
+    ck_assert_ptr_nonnull(strstr(err.text, "train-images-idx3-ubyte"));
+    test_dir_remove(dir);
+}
+END_TEST
+
+START_TEST(labels_must_be_as_many_as_images)
+{
+    const char *dir = test_dir_make();
+    struct data_source *source = NULL;
+    size_t size = 0;
+    write_pair(dir, "train", 5, 0);
+    uint8_t *bytes = idx_make(2049, 4, 0, 0, 10, &size);
+    file_write(dir, "train-labels-idx1-ubyte", bytes, size);
+    free(bytes);
+    ck_ms_fails(open_at(dir, DATA_TRAIN, &source, err), MS_E_INVALID,
+                "has 4 labels for the 5 images");
+    test_dir_remove(dir);
+}
+END_TEST
+
+START_TEST(a_label_out_of_range_is_refused_at_once)
+{
+    const char *dir = test_dir_make();
+    struct data_source *source = NULL;
+    size_t size = 0;
+    write_pair(dir, "train", 11, 0);
+    uint8_t *bytes = idx_make(2049, 11, 0, 0, 11, &size);
+    file_write(dir, "train-labels-idx1-ubyte", bytes, size);
+    free(bytes);
+    ck_ms_fails(open_at(dir, DATA_TRAIN, &source, err), MS_E_INVALID, "record 10 has label 10");
+    test_dir_remove(dir);
+}
+END_TEST
+
+START_TEST(a_truncated_gz_is_named_when_it_is_opened)
+{
+    static const long cuts[] = {1, 5, 8, 9, 100};
+    const char *dir = test_dir_make();
+    struct data_source *source = NULL;
+    size_t size = 0;
+    write_pair(dir, "train", 300, 1);
+    uint8_t *bytes = idx_make(2051, 300, 28, 28, 251, &size);
+    file_write_gz(dir, "train-images-idx3-ubyte.gz", bytes, size, cuts[_i]);
+    free(bytes);
+
+    ck_ms_fails(open_at(dir, DATA_TRAIN, &source, err), MS_E_INVALID, "is truncated or damaged");
+    ck_ms_fails(open_at(dir, DATA_TRAIN, &source, err), MS_E_INVALID, "train-images-idx3-ubyte.gz");
+    test_dir_remove(dir);
+}
+END_TEST
+
+/* Damage in the middle leaves the size at the end as it was. */
+START_TEST(a_damaged_gz_is_named_when_it_is_read)
+{
+    const char *dir = test_dir_make();
+    struct data_source *source = NULL;
+    char path[128];
+    float image[PIXELS];
+    int32_t label = -1;
+    write_pair(dir, "train", 300, 1);
+    snprintf(path, sizeof(path), "%s/train-images-idx3-ubyte.gz", dir);
+    FILE *file = fopen(path, "r+b");
+    ck_assert_ptr_nonnull(file);
+    fseek(file, -8, SEEK_END); /* the CRC */
+    fputs("????", file);
+    fclose(file);
+    ck_ms_ok(open_at(dir, DATA_TRAIN, &source, err));
+
+    ck_ms_fails(data_read(source, 299, image, &label, NULL, err), MS_E_INVALID,
+                "is truncated or damaged: unpacking stops near byte");
+    data_close(source);
+    test_dir_remove(dir);
+}
+END_TEST
+
+START_TEST(a_plain_file_named_gz_is_read_all_the_same)
+{
+    const char *dir = test_dir_make();
+    struct data_source *source = NULL;
+    size_t size = 0;
+    write_pair(dir, "train", 5, 1);
+    uint8_t *bytes = idx_make(2051, 5, 28, 28, 251, &size);
+    file_write(dir, "train-images-idx3-ubyte.gz", bytes, size);
+    free(bytes);
+
+    ck_ms_ok(open_at(dir, DATA_TRAIN, &source, err));
+    check_row(source, 4, 4);
+    data_close(source);
+    test_dir_remove(dir);
+}
+END_TEST
+
+START_TEST(the_real_data_have_their_published_figures)
+{
+    static const int want[10] = {5923, 6742, 5958, 6131, 5842, 5421, 5918, 6265, 5851, 5949};
+    char path[512];
+    struct data_source *source = NULL;
+    int count[10] = {0};
+    double sum = 0;
+    double squares = 0;
+    if (test_shared() == NULL) {
+        test_skip_note("the_real_data_have_their_published_figures");
+        return;
+    }
+    snprintf(path, sizeof(path), "%s/data/mnist", test_shared());
+    ck_ms_ok(open_at(path, DATA_TRAIN, &source, err));
+    ck_assert_int_eq(data_get_info(source)->rows, 60000);
+    for (int64_t i = 0; i < 60000; i++) {
+        float image[PIXELS];
+        int32_t label = -1;
+        ck_ms_ok(data_read(source, i, image, &label, NULL, err));
+        count[label]++;
+        for (int p = 0; p < PIXELS; p++) {
+            sum += image[p];
+            squares += image[p] * image[p];
+        }
+    }
+    double mean = sum / (60000.0 * PIXELS);
+    ck_assert_double_eq_tol(mean / 255, 0.1307, 1e-4);
+    ck_assert_double_eq_tol((squares / (60000.0 * PIXELS) - mean * mean) / (255.0 * 255.0),
+                            0.3081 * 0.3081, 1e-4);
+    for (int k = 0; k < 10; k++) {
+        ck_assert_int_eq(count[k], want[k]);
+    }
+    data_close(source);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("mnist");
+    TCase *tc = tcase_create("mnist");
+    tcase_add_loop_test(tc, plain_and_packed_files_read_the_same, 0, 2);
+    tcase_add_test(tc, usage_all_has_the_test_part_first_as_names_sort);
+    tcase_add_test(tc, a_missing_file_is_named);
+    tcase_add_loop_test(tc, what_is_no_idx_file_is_told_what_it_looks_like, 0,
+                        (int)MS_ARRAY_SIZE(wrong));
+    tcase_add_test(tc, labels_must_be_as_many_as_images);
+    tcase_add_test(tc, a_label_out_of_range_is_refused_at_once);
+    tcase_add_loop_test(tc, a_truncated_gz_is_named_when_it_is_opened, 0, 5);
+    tcase_add_test(tc, a_damaged_gz_is_named_when_it_is_read);
+    tcase_add_test(tc, a_plain_file_named_gz_is_read_all_the_same);
+    tcase_add_test(tc, the_real_data_have_their_published_figures);
+    suite_add_tcase(suite, tc);
+    return test_run(suite);
+}

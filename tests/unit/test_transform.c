@@ -1,0 +1,406 @@
+/* test_transform.c - crop, flip, resize, rescale, normalize: geometry, numbers, randomness */
+#include "libworker/data/data.h"
+#include "tests/test.h"
+
+#include <math.h>
+
+enum { PIXELS_MAX = 3 * 256 * 256 };
+
+static float out[PIXELS_MAX];
+static float scratch[4 * PIXELS_MAX];
+
+static void apply(const struct transform *list, int n, const float *src, int64_t channels,
+                  int64_t height, int64_t width, int64_t row)
+{
+    ck_assert_uint_le(transform_scratch(list, n, channels, height, width), 4 * PIXELS_MAX);
+    for (size_t i = 0; i < MS_ARRAY_SIZE(out); i++) {
+        out[i] = -12345; /* whatever is not written shows */
+    }
+    transform_apply(list, n, src, channels, height, width, 1, 0, row, scratch, out);
+}
+
+START_TEST(no_transform_is_a_copy)
+{
+    const float src[4] = {1, 2, 3, 4};
+    apply(NULL, 0, src, 1, 2, 2, 0);
+    ck_assert_mem_eq(out, src, sizeof(src));
+}
+END_TEST
+
+START_TEST(bilinear_has_half_pixel_centres)
+{
+    /* 2 -> 4: centres at -0.25, 0.25, 0.75, 1.25 of the source, clamped at the borders */
+    const float src[2] = {10, 20};
+    const struct transform resize = {.kind = TRANSFORM_RESIZE, .height = 1, .width = 4};
+
+    apply(&resize, 1, src, 1, 1, 2, 0);
+
+    const float want[4] = {10, 12.5F, 17.5F, 20};
+    for (int i = 0; i < 4; i++) {
+        ck_assert_float_eq_tol(out[i], want[i], 1e-5F);
+    }
+}
+END_TEST
+
+/* The definition, one output at a time, in double. */
+static double bilinear_at(const float *src, int64_t in_h, int64_t in_w, int64_t out_h,
+                          int64_t out_w, int64_t y, int64_t x)
+{
+    double sy = fmax(((double)y + 0.5) * (double)in_h / (double)out_h - 0.5, 0);
+    double sx = fmax(((double)x + 0.5) * (double)in_w / (double)out_w - 0.5, 0);
+    int64_t y0 = (int64_t)sy;
+    int64_t x0 = (int64_t)sx;
+    int64_t y1 = y0 + 1 < in_h ? y0 + 1 : y0;
+    int64_t x1 = x0 + 1 < in_w ? x0 + 1 : x0;
+    double fy = sy - (double)y0;
+    double fx = sx - (double)x0;
+    return (1 - fy) * ((1 - fx) * src[y0 * in_w + x0] + fx * src[y0 * in_w + x1]) +
+           fy * ((1 - fx) * src[y1 * in_w + x0] + fx * src[y1 * in_w + x1]);
+}
+
+static const int64_t sizes[][4] = {{32, 32, 224, 224}, {32, 32, 17, 45}, {28, 28, 32, 32},
+                                   {7, 5, 3, 11},      {1, 1, 4, 4},     {9, 9, 9, 9},
+                                   {5, 6, 1, 1}};
+
+START_TEST(resize_equals_its_definition)
+{
+    const int64_t *s = sizes[_i];
+    float src[32 * 32];
+    for (int i = 0; i < 32 * 32; i++) {
+        src[i] = (float)((i * 7919) % 256);
+    }
+    const struct transform resize = {.kind = TRANSFORM_RESIZE, .height = s[2], .width = s[3]};
+
+    apply(&resize, 1, src, 1, s[0], s[1], 0);
+
+    for (int64_t y = 0; y < s[2]; y++) {
+        for (int64_t x = 0; x < s[3]; x++) {
+            ck_assert_float_eq_tol(out[y * s[3] + x],
+                                   (float)bilinear_at(src, s[0], s[1], s[2], s[3], y, x), 1e-3F);
+        }
+    }
+    ck_assert_float_eq(out[s[2] * s[3]], -12345);
+}
+END_TEST
+
+START_TEST(nearest_takes_the_floor)
+{
+    const int64_t *s = sizes[_i];
+    float src[32 * 32];
+    for (int i = 0; i < 32 * 32; i++) {
+        src[i] = (float)i;
+    }
+    const struct transform resize = {.kind = TRANSFORM_RESIZE,
+                                     .height = s[2],
+                                     .width = s[3],
+                                     .interpolation = INTERPOLATION_NEAREST};
+
+    apply(&resize, 1, src, 1, s[0], s[1], 0);
+
+    for (int64_t y = 0; y < s[2]; y++) {
+        for (int64_t x = 0; x < s[3]; x++) {
+            ck_assert_float_eq(out[y * s[3] + x], src[y * s[0] / s[2] * s[1] + x * s[1] / s[3]]);
+        }
+    }
+}
+END_TEST
+
+/* Image 0 of data_batch_1.bin, as the reference README gives it: resize_cifar.json. */
+START_TEST(the_first_cifar_image_resizes_as_the_reference)
+{
+    static const struct {
+        int y, x;
+        float rgb[3];
+    } want[] = {{0, 0, {59, 62, 63}},
+                {3, 3, {59, 62, 63}},
+                {4, 4, {50.5714F, 53.6327F, 54.2449F}},
+                {10, 100, {109.5714F, 70.5714F, 33.2857F}},
+                {111, 112, {248.3878F, 239.4694F, 221.2245F}},
+                {200, 17, {187.7143F, 149.8571F, 24.2857F}},
+                {223, 223, {123, 92, 72}}};
+    static const double mean[3] = {141.205078, 105.099609, 64.037109};
+    if (test_shared() == NULL) {
+        test_skip_note("the_first_cifar_image_resizes_as_the_reference");
+        return;
+    }
+    struct data_spec spec = {.kind = DATA_CIFAR10};
+    snprintf(spec.path, sizeof(spec.path), "%s/data/cifar-10-batches-bin", test_shared());
+    struct data_source *source = NULL;
+    float image[3072];
+    int32_t label = -1;
+    ck_ms_ok(data_open(&spec, &source, err));
+    ck_ms_ok(data_read(source, 0, image, &label, NULL, err));
+    const struct transform resize = {.kind = TRANSFORM_RESIZE, .height = 224, .width = 224};
+
+    apply(&resize, 1, image, 3, 32, 32, 0);
+
+    ck_assert_int_eq(label, 6);
+    for (size_t i = 0; i < MS_ARRAY_SIZE(want); i++) {
+        for (int c = 0; c < 3; c++) {
+            ck_assert_float_eq_tol(out[(c * 224 + want[i].y) * 224 + want[i].x], want[i].rgb[c],
+                                   1e-3F);
+        }
+    }
+    for (int c = 0; c < 3; c++) {
+        double sum = 0;
+        for (int i = 0; i < 224 * 224; i++) {
+            sum += out[c * 224 * 224 + i];
+        }
+        ck_assert_double_eq_tol(sum / (224 * 224), mean[c], 1e-3);
+    }
+    data_close(source);
+}
+END_TEST
+
+START_TEST(rescale_and_normalize_are_per_channel)
+{
+    const float src[4] = {0, 255, 51, 102}; /* two channels of two pixels */
+    const struct transform list[] = {
+        {.kind = TRANSFORM_RESCALE, .scale = 1.0 / 255, .shift = 0.5},
+        {.kind = TRANSFORM_NORMALIZE, .n_channels = 2, .mean = {0.1, 0.2}, .std = {0.5, 0.25}}};
+
+    apply(list, 2, src, 2, 1, 2, 0);
+
+    for (int i = 0; i < 4; i++) {
+        double mean = i < 2 ? 0.1 : 0.2;
+        double std = i < 2 ? 0.5 : 0.25;
+        ck_assert_float_eq_tol(out[i], (float)((src[i] / 255 + 0.5 - mean) / std), 1e-5F);
+    }
+}
+END_TEST
+
+START_TEST(what_goes_before_an_enlarging_resize_gives_the_same)
+{
+    float src[3 * 8 * 8];
+    for (int i = 0; i < 3 * 8 * 8; i++) {
+        src[i] = (float)((i * 37) % 256);
+    }
+    const struct transform after[] = {{.kind = TRANSFORM_RESIZE, .height = 20, .width = 20},
+                                      {.kind = TRANSFORM_RESCALE, .scale = 1.0 / 255},
+                                      {.kind = TRANSFORM_NORMALIZE,
+                                       .n_channels = 3,
+                                       .mean = {0.4, 0.5, 0.6},
+                                       .std = {0.2, 0.3, 1}}};
+    float plain[3 * 20 * 20];
+    apply(after, 1, src, 3, 8, 8, 0);
+    memcpy(plain, out, sizeof(plain));
+
+    apply(after, 3, src, 3, 8, 8, 0);
+
+    for (int i = 0; i < 3 * 20 * 20; i++) {
+        int c = i / 400;
+        double want = ((double)plain[i] / 255 - after[2].mean[c]) / after[2].std[c];
+        ck_assert_float_eq_tol(out[i], (float)want, 1e-5F);
+    }
+}
+END_TEST
+
+START_TEST(a_shrinking_resize_with_normalize_is_exact_too)
+{
+    const float src[4] = {0, 10, 20, 30};
+    const struct transform list[] = {
+        {.kind = TRANSFORM_RESCALE, .scale = 2},
+        {.kind = TRANSFORM_RESIZE, .height = 1, .width = 1},
+        {.kind = TRANSFORM_RESCALE, .scale = 1, .shift = 1},
+    };
+    apply(list, 3, src, 1, 2, 2, 0);
+    ck_assert_float_eq_tol(out[0], 31, 1e-5F); /* the middle of the four, doubled, plus one */
+}
+END_TEST
+
+/* Where in the padded image a crop of a numbered image lies: from its pixels. */
+static int matches_at(const struct transform *t, int64_t side, int64_t y0, int64_t x0)
+{
+    for (int64_t y = 0; y < t->height; y++) {
+        for (int64_t x = 0; x < t->width; x++) {
+            int64_t sy = y + y0 - t->pad_top;
+            int64_t sx = x + x0 - t->pad_left;
+            int is_inside = sy >= 0 && sx >= 0 && sy < side && sx < side;
+            float want = is_inside ? (float)(1 + sy * side + sx) : 0;
+            if (out[y * t->width + x] != want) {
+                return 0;
+            }
+        }
+    }
+    return 1;
+}
+
+START_TEST(random_crop_reaches_every_offset_and_no_other)
+{
+    enum { SIDE = 5 };
+    const struct transform crop = {.kind = TRANSFORM_RANDOM_CROP,
+                                   .height = 4,
+                                   .width = 3,
+                                   .pad_left = 1,
+                                   .pad_top = 2,
+                                   .pad_right = 0,
+                                   .pad_bottom = 1};
+    float src[SIDE * SIDE];
+    for (int i = 0; i < SIDE * SIDE; i++) {
+        src[i] = (float)(i + 1);
+    }
+    int seen[5][4] = {{0}}; /* padded 8 x 6: offsets 0..4, 0..3 */
+
+    for (int row = 0; row < 2000; row++) {
+        apply(&crop, 1, src, 1, SIDE, SIDE, row);
+        int found = 0;
+        for (int y0 = 0; y0 < 5 && !found; y0++) {
+            for (int x0 = 0; x0 < 4 && !found; x0++) {
+                found = matches_at(&crop, SIDE, y0, x0);
+                seen[y0][x0] += found;
+            }
+        }
+        ck_assert_msg(found, "row %d is no crop of the image", row);
+    }
+
+    for (int y0 = 0; y0 < 5; y0++) {
+        for (int x0 = 0; x0 < 4; x0++) { /* 100 expected, standard deviation 10 */
+            ck_assert_int_gt(seen[y0][x0], 50);
+            ck_assert_int_lt(seen[y0][x0], 150);
+        }
+    }
+}
+END_TEST
+
+START_TEST(padding_may_be_wider_than_the_crop)
+{
+    const float src[1] = {7};
+    const struct transform crop = {.kind = TRANSFORM_RANDOM_CROP,
+                                   .height = 1,
+                                   .width = 1,
+                                   .pad_left = 3,
+                                   .pad_top = 3,
+                                   .pad_right = 3,
+                                   .pad_bottom = 3};
+    int zero = 0;
+    int seven = 0;
+    for (int row = 0; row < 1000; row++) {
+        apply(&crop, 1, src, 1, 1, 1, row);
+        zero += out[0] == 0;
+        seven += out[0] == 7;
+    }
+    ck_assert_int_eq(zero + seven, 1000);
+    ck_assert_int_gt(seven, 5); /* about 1000 / 49 */
+    ck_assert_int_lt(seven, 50);
+}
+END_TEST
+
+START_TEST(flip_mirrors_with_its_probability)
+{
+    const float src[3] = {1, 2, 3};
+    struct transform flip = {.kind = TRANSFORM_RANDOM_HORIZONTAL_FLIP, .probability = 0.5};
+    int mirrored = 0;
+    for (int row = 0; row < 1000; row++) {
+        apply(&flip, 1, src, 1, 1, 3, row);
+        ck_assert_float_eq(out[1], 2);
+        ck_assert_float_eq(out[0] + out[2], 4);
+        mirrored += out[0] == 3;
+    }
+    ck_assert_int_gt(mirrored, 400);
+    ck_assert_int_lt(mirrored, 600);
+
+    flip.probability = 0;
+    apply(&flip, 1, src, 1, 1, 3, 0);
+    ck_assert_float_eq(out[0], 1);
+    flip.probability = 1;
+    apply(&flip, 1, src, 1, 1, 3, 0);
+    ck_assert_float_eq(out[0], 3);
+}
+END_TEST
+
+START_TEST(randomness_is_a_function_of_seed_epoch_and_row)
+{
+    float src[64];
+    float first[64];
+    for (int i = 0; i < 64; i++) {
+        src[i] = (float)i;
+    }
+    const struct transform list[] = {
+        {.kind = TRANSFORM_RANDOM_CROP,
+         .height = 8,
+         .width = 8,
+         .pad_left = 4,
+         .pad_top = 4,
+         .pad_right = 4,
+         .pad_bottom = 4},
+        {.kind = TRANSFORM_RANDOM_HORIZONTAL_FLIP, .probability = 0.5}};
+    int differ[3] = {0, 0, 0};
+    for (int64_t row = 0; row < 50; row++) {
+        transform_apply(list, 2, src, 1, 8, 8, 1, 0, row, scratch, first);
+        transform_apply(list, 2, src, 1, 8, 8, 1, 0, row, scratch, out);
+        ck_assert_mem_eq(first, out, sizeof(first));
+        transform_apply(list, 2, src, 1, 8, 8, 2, 0, row, scratch, out);
+        differ[0] += memcmp(first, out, sizeof(first)) != 0;
+        transform_apply(list, 2, src, 1, 8, 8, 1, 1, row, scratch, out);
+        differ[1] += memcmp(first, out, sizeof(first)) != 0;
+        transform_apply(list, 2, src, 1, 8, 8, 1, 0, row + 50, scratch, out);
+        differ[2] += memcmp(first, out, sizeof(first)) != 0;
+    }
+    for (int i = 0; i < 3; i++) { /* 162 outcomes: hardly ever the same */
+        ck_assert_int_gt(differ[i], 40);
+    }
+}
+END_TEST
+
+START_TEST(the_source_image_stays_as_it_is)
+{
+    float src[4] = {1, 2, 3, 4};
+    const float before[4] = {1, 2, 3, 4};
+    const struct transform list[] = {
+        {.kind = TRANSFORM_RESCALE, .scale = 3},
+        {.kind = TRANSFORM_RESIZE, .height = 9, .width = 9},
+        {.kind = TRANSFORM_RESCALE, .scale = 5},
+    };
+    apply(list, 3, src, 1, 2, 2, 0);
+    ck_assert_mem_eq(src, before, sizeof(src));
+}
+END_TEST
+
+START_TEST(check_gives_the_final_shape_or_a_reason)
+{
+    struct transform list[2] = {
+        {.kind = TRANSFORM_RANDOM_CROP, .height = 20, .width = 24},
+        {.kind = TRANSFORM_RESIZE, .height = 40, .width = 50},
+    };
+    int64_t height = 32;
+    int64_t width = 32;
+    ck_ms_ok(transform_check(list, 1, 3, &height, &width, err));
+    ck_assert_int_eq(height, 20);
+    ck_assert_int_eq(width, 24);
+    ck_ms_ok(transform_check(list, 2, 3, &height, &width, err));
+    ck_assert_int_eq(height, 40);
+    ck_assert_int_eq(width, 50);
+
+    height = width = 16;
+    ck_ms_fails(transform_check(list, 2, 3, &height, &width, err), MS_E_INVALID,
+                "random_crop: size [20, 24] is larger than the padded image, 16x16");
+    ck_assert_int_eq(height, 16);
+    list[0].pad_left = 49;
+    ck_ms_fails(transform_check(list, 2, 3, &height, &width, err), MS_E_INVALID, "padding [49, 0");
+    const struct transform normalize = {.kind = TRANSFORM_NORMALIZE, .n_channels = 3};
+    ck_ms_fails(transform_check(&normalize, 1, 1, &height, &width, err), MS_E_INVALID,
+                "mean and std have 3 numbers, the images have 1 channels");
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("transform");
+    TCase *tc = tcase_create("transform");
+    tcase_add_test(tc, no_transform_is_a_copy);
+    tcase_add_test(tc, bilinear_has_half_pixel_centres);
+    tcase_add_loop_test(tc, resize_equals_its_definition, 0, (int)MS_ARRAY_SIZE(sizes));
+    tcase_add_loop_test(tc, nearest_takes_the_floor, 0, (int)MS_ARRAY_SIZE(sizes));
+    tcase_add_test(tc, the_first_cifar_image_resizes_as_the_reference);
+    tcase_add_test(tc, rescale_and_normalize_are_per_channel);
+    tcase_add_test(tc, what_goes_before_an_enlarging_resize_gives_the_same);
+    tcase_add_test(tc, a_shrinking_resize_with_normalize_is_exact_too);
+    tcase_add_test(tc, random_crop_reaches_every_offset_and_no_other);
+    tcase_add_test(tc, padding_may_be_wider_than_the_crop);
+    tcase_add_test(tc, flip_mirrors_with_its_probability);
+    tcase_add_test(tc, randomness_is_a_function_of_seed_epoch_and_row);
+    tcase_add_test(tc, the_source_image_stays_as_it_is);
+    tcase_add_test(tc, check_gives_the_final_shape_or_a_reason);
+    suite_add_tcase(suite, tc);
+    return test_run(suite);
+}
