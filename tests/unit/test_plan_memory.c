@@ -47,7 +47,7 @@ static const struct network {
     const char *name;
     int64_t batch, channels, side;
 } networks[] = {
-    {"resnet50", 2, 3, 64}, {"cifar_small", 4, 3, 32}, {"lenet5", 4, 1, 32}, {"mnist", 4, 1, 28}};
+    {"resnet50", 2, 3, 32}, {"cifar_small", 4, 3, 32}, {"lenet5", 4, 1, 32}, {"mnist", 4, 1, 28}};
 enum { N_NETWORKS = sizeof(networks) / sizeof(networks[0]) };
 
 static struct graph *network(int i)

@@ -9,7 +9,7 @@ static const struct network {
     enum model_loss loss;
     double tol; /* of gradients */
 } networks[] = {
-    {"resnet50", 3, 64, 10, MODEL_LOSS_SOFTMAX_CE, 2e-2},
+    {"resnet50", 3, 32, 10, MODEL_LOSS_SOFTMAX_CE, 2e-2},
     {"cifar_small", 3, 32, 10, MODEL_LOSS_SOFTMAX_CE, 1e-4},
     {"lenet5", 1, 32, 10, MODEL_LOSS_SOFTMAX_CE, 1e-4}, /* padded channels, permuted columns */
     {"mnist", 1, 28, 10, MODEL_LOSS_SOFTMAX_CE, 1e-5},
@@ -44,9 +44,11 @@ static void init_secondary(struct plan_case *c, const struct plan_case *primary,
 START_TEST(a_smaller_batch_trains_on_the_weights_of_the_primary)
 {
     struct plan_case primary, tail;
-    init_primary(&primary, _i, 5);
+    /* batch norm over five numbers is no base for a comparison with the oracle */
+    int64_t batch = _i == 0 ? 11 : 5;
+    init_primary(&primary, _i, batch);
     case_init_values(&primary, 9);
-    init_secondary(&tail, &primary, _i, 3, 1);
+    init_secondary(&tail, &primary, _i, batch - 2, 1);
     tail.ref = ref_graph_create(tail.graph);
     float *weights = case_floats(tail.sizes.weights);
     memcpy(weights, tail.buffers.weights, tail.sizes.weights * sizeof(float));
