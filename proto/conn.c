@@ -1,4 +1,4 @@
-/* conn.c - one connection type for TCP, TLS and Unix sockets: life, frames, back-pressure */
+/* conn.c - one connection type for TCP, TLS and Unix sockets: its beginning, and frames out */
 #include "proto/conn.h"
 
 #include "proto/cluster.pb-c.h"
@@ -11,287 +11,23 @@
 #include <event2/bufferevent_ssl.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
-#include <openssl/err.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
 
 enum {
     READ_BYTES = 16384, /* one TLS record: a peer that floods gets its turn, not all turns */
-    STALL_MS = 500,     /* a deadline that comes so much later found this process asleep */
     KEEPALIVE_IDLE_S = 30,
     KEEPALIVE_EVERY_S = 10,
     KEEPALIVE_PROBES = 3,
 };
-
-static int64_t now_ms(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
-
-/* ---- the end ---- */
-
-static void conn_free(struct ms_conn *conn)
-{
-    ms_dial_destroy(conn->dial);
-    if (conn->bev != NULL) {
-        bufferevent_free(conn->bev); /* and fd and SSL with it */
-    }
-    if (conn->deadline != NULL) {
-        event_free(conn->deadline);
-    }
-    if (conn->end != NULL) {
-        event_free(conn->end);
-    }
-    SSL_CTX_free(conn->tls);
-    ERR_clear_error();
-    free(conn);
-}
-
-static void on_end(evutil_socket_t fd, short what, void *arg)
-{
-    (void)fd;
-    (void)what;
-    struct ms_conn *conn = (struct ms_conn *)arg;
-    if (!conn->is_silent && conn->handler.on_close != NULL) {
-        conn->depth++; /* ms_conn_destroy from on_close is harmless */
-        conn->handler.on_close(conn, conn->code, conn->reason, conn->arg);
-    }
-    conn_free(conn);
-}
-
-static void set_reason(struct ms_conn *conn, int code, const char *fmt, va_list args)
-    MS_PRINTF(3, 0);
-
-static void set_reason(struct ms_conn *conn, int code, const char *fmt, va_list args)
-{
-    char text[sizeof(conn->reason)]; /* arguments may point into conn */
-    vsnprintf(text, sizeof(text), fmt, args);
-    memcpy(conn->reason, text, sizeof(text));
-    conn->code = code;
-}
-
-/* From here on nothing but the end event touches the handler. */
-static void go_over(struct ms_conn *conn)
-{
-    conn->state = MS_CONN_OVER;
-    ms_dial_destroy(conn->dial);
-    conn->dial = NULL;
-    if (conn->bev != NULL) {
-        bufferevent_disable(conn->bev, EV_READ | EV_WRITE);
-        bufferevent_setcb(conn->bev, NULL, NULL, NULL, NULL);
-    }
-    event_del(conn->deadline);
-    event_active(conn->end, EV_TIMEOUT, 0);
-}
-
-void ms_conn_end(struct ms_conn *conn, int code, const char *fmt, ...)
-{
-    if (conn->state == MS_CONN_OVER) {
-        return;
-    }
-    if (conn->state != MS_CONN_CLOSING) { /* the reason to close stays the reason */
-        va_list args;
-        va_start(args, fmt);
-        set_reason(conn, code, fmt, args);
-        va_end(args);
-    }
-    go_over(conn);
-}
-
-/* Says good-bye on the socket. Unread bytes would turn our close into a reset, which can overtake
- * the last frame or alert on its way: read them away. */
-static void say_bye(struct ms_conn *conn)
-{
-    char scratch[4096];
-    int fd = bufferevent_getfd(conn->bev);
-    if (conn->ssl != NULL && SSL_is_init_finished(conn->ssl)) {
-        ERR_clear_error();
-        SSL_set_shutdown(conn->ssl, SSL_RECEIVED_SHUTDOWN); /* nobody waits for the peer's */
-        SSL_shutdown(conn->ssl);
-        ERR_clear_error();
-    }
-    shutdown(fd, SHUT_WR);
-    for (int i = 0; i < 64 && recv(fd, scratch, sizeof(scratch), MSG_DONTWAIT) > 0; i++) {
-    }
-}
-
-static void arm_deadline(struct ms_conn *conn, int ms)
-{
-    struct timeval tv = {ms / 1000, (ms % 1000) * 1000};
-    conn->deadline_at_ms = now_ms() + ms;
-    event_add(conn->deadline, &tv);
-}
-
-static void finish_close(struct ms_conn *conn)
-{
-    say_bye(conn);
-    go_over(conn);
-}
-
-void ms_conn_end_orderly(struct ms_conn *conn, int code, const char *fmt, ...)
-{
-    if (conn->state >= MS_CONN_CLOSING) {
-        return;
-    }
-    va_list args;
-    va_start(args, fmt);
-    set_reason(conn, code, fmt, args);
-    va_end(args);
-    if (conn->bev == NULL || conn->state == MS_CONN_HANDSHAKE) {
-        go_over(conn); /* nothing could be sent yet */
-        return;
-    }
-    conn->state = MS_CONN_CLOSING;
-    bufferevent_disable(conn->bev, EV_READ);
-    if (evbuffer_get_length(bufferevent_get_output(conn->bev)) == 0) {
-        finish_close(conn);
-        return;
-    }
-    bufferevent_setwatermark(conn->bev, EV_WRITE, 0, 0);
-    arm_deadline(conn, MS_HANDSHAKE_MS);
-}
-
-static void on_deadline(evutil_socket_t fd, short what, void *arg)
-{
-    (void)fd;
-    (void)what;
-    struct ms_conn *conn = (struct ms_conn *)arg;
-    if (now_ms() - conn->deadline_at_ms > STALL_MS) {
-        /* we slept, so the answer may be here already: judge nobody by our own sleep */
-        arm_deadline(conn, conn->handshake_ms);
-        return;
-    }
-    int seconds = (conn->handshake_ms + 999) / 1000;
-    switch (conn->state) {
-    case MS_CONN_DIALING:
-    case MS_CONN_HANDSHAKE:
-        ms_conn_end(conn, conn->is_server ? MS_E_TIMEOUT : MS_E_UNREACHABLE,
-                    "%s did not finish the TLS handshake within %d s", conn->who, seconds);
-        break;
-    case MS_CONN_HELLO:
-        ms_conn_end(conn, conn->is_server ? MS_E_TIMEOUT : MS_E_UNREACHABLE,
-                    conn->is_server ? "%s sent no Hello within %d s"
-                                    : "%s answered no Welcome within %d s: is it a scheduler?",
-                    conn->who, seconds);
-        break;
-    default:
-        ms_conn_end(conn, MS_E_TIMEOUT, "%s did not take our last words", conn->who);
-        break;
-    }
-}
-
-/* ---- frames in ---- */
-
-/* Refuses what a peer's role may not send; the connection lives on. */
-static int may_send(struct ms_conn *conn, const struct ms_wire_header *head)
-{
-    const struct ms_wire_type *type = ms_wire_find(head->type);
-    unsigned role = conn->is_server ? (unsigned)conn->peer.role & ~(unsigned)MS_ROLE_SCHEDULER
-                                    : (unsigned)conn->peer.role | MS_ROLE_SCHEDULER;
-    if ((type->senders & role) != 0) {
-        return 1;
-    }
-    char text[MS_ERR_TEXT_MAX];
-    snprintf(text, sizeof(text),
-             "%s may not send %s: it takes the certificate of a%s (msctl certs issue)", conn->who,
-             type->name,
-             (type->senders & MS_ROLE_WORKER) != 0      ? " worker"
-             : (type->senders & MS_ROLE_SCHEDULER) != 0 ? " scheduler"
-                                                        : " user or an admin");
-    Ms__Error error = MS__ERROR__INIT;
-    error.code = MS_E_REFUSED;
-    error.text = text;
-    ms_conn_put(conn, MS_MSG_ERROR, head->id, &error.base, NULL);
-    return 0;
-}
-
-static void take_frame(struct ms_conn *conn, const struct ms_wire_header *head,
-                       const uint8_t *bytes)
-{
-    if (conn->state == MS_CONN_HELLO) {
-        ms_conn_take_hello(conn, head, bytes);
-        return;
-    }
-    conn->refusal_code = 0;
-    if (head->type == MS_MSG_ERROR && head->id == 0) {
-        ms_conn_note_refusal(conn, head, bytes);
-    }
-    if (head->type == MS_MSG_HELLO || head->type == MS_MSG_WELCOME) {
-        ms_conn_refuse(conn, head->id, MS_E_PROTOCOL, "a second Hello or Welcome");
-    } else if (may_send(conn, head) && conn->state == MS_CONN_OPEN) {
-        conn->depth++;
-        conn->handler.on_frame(conn, head, bytes, conn->arg);
-        conn->depth--;
-    }
-}
-
-/* The next whole frame of the input: 1, or 0 when more bytes are needed or the bytes are wrong. */
-static int next_frame(struct ms_conn *conn, struct evbuffer *input, struct ms_wire_header *ret_head,
-                      const uint8_t **ret_bytes)
-{
-    uint8_t start[MS_WIRE_HEADER];
-    struct ms_err err = {0, ""};
-    ev_ssize_t n = evbuffer_copyout(input, start, sizeof(start));
-    int rc = n >= 4 ? ms_wire_check_magic(start, &err) : MS_OK;
-    if (rc == MS_OK && n < MS_WIRE_HEADER) {
-        return 0;
-    }
-    if (rc == MS_OK) {
-        rc = ms_wire_parse_header(start, ret_head, &err);
-    }
-    if (rc != MS_OK) {
-        ms_conn_refuse(conn, 0, rc, err.text);
-        return 0;
-    }
-    size_t size = MS_WIRE_HEADER + (size_t)ret_head->length;
-    if (evbuffer_get_length(input) < size) {
-        return 0;
-    }
-    const uint8_t *bytes = evbuffer_pullup(input, (ev_ssize_t)size);
-    if (bytes == NULL) {
-        ms_conn_end(conn, MS_E_NOMEM, "no memory for a frame of %zu bytes from %s", size,
-                    conn->who);
-        return 0;
-    }
-    *ret_bytes = bytes + MS_WIRE_HEADER;
-    return 1;
-}
-
-static void read_frames(struct ms_conn *conn)
-{
-    struct evbuffer *input = bufferevent_get_input(conn->bev);
-    struct evbuffer *output = bufferevent_get_output(conn->bev);
-    struct ms_wire_header head;
-    const uint8_t *bytes = NULL;
-    while (conn->state == MS_CONN_HELLO || conn->state == MS_CONN_OPEN) {
-        if (evbuffer_get_length(output) > MS_OUTPUT_SOFT) {
-            /* whoever asks without reading the answers waits until he has read them */
-            conn->is_paused = 1;
-            bufferevent_disable(conn->bev, EV_READ);
-            return;
-        }
-        if (!next_frame(conn, input, &head, &bytes)) {
-            return;
-        }
-        take_frame(conn, &head, bytes);
-        if (conn->state != MS_CONN_OVER) {
-            evbuffer_drain(input, MS_WIRE_HEADER + (size_t)head.length);
-        }
-    }
-}
-
 static void on_read(struct bufferevent *bev, void *arg)
 {
     (void)bev;
-    read_frames((struct ms_conn *)arg);
+    ms_conn_read_frames((struct ms_conn *)arg);
 }
 
 static void on_write(struct bufferevent *bev, void *arg)
@@ -299,11 +35,11 @@ static void on_write(struct bufferevent *bev, void *arg)
     struct ms_conn *conn = (struct ms_conn *)arg;
     size_t unsent = evbuffer_get_length(bufferevent_get_output(bev));
     if (conn->state == MS_CONN_CLOSING && unsent == 0) {
-        finish_close(conn);
+        ms_conn_finish_close(conn);
     } else if (conn->is_paused && unsent <= MS_OUTPUT_SOFT / 2) {
         conn->is_paused = 0;
         bufferevent_enable(bev, EV_READ);
-        read_frames(conn); /* no event will come for what is in the buffer already */
+        ms_conn_read_frames(conn); /* no event will come for what is in the buffer already */
     }
 }
 
@@ -322,7 +58,7 @@ static void on_event(struct bufferevent *bev, short what, void *arg)
     }
     ms_conn_lost(conn, what, error);
     if (conn->is_server && conn->state == MS_CONN_OVER) {
-        say_bye(conn); /* the alert or the refusal should arrive */
+        ms_conn_say_bye(conn); /* the alert or the refusal should arrive */
     }
 }
 
@@ -419,7 +155,7 @@ void ms_conn_destroy(struct ms_conn *conn)
         ms_conn_end(conn, MS_OK, "destroyed");
         return;
     }
-    conn_free(conn);
+    ms_conn_free(conn);
 }
 
 /* ---- the beginning ---- */
@@ -483,7 +219,7 @@ static void on_dialed(int fd, int code, const char *text, void *arg)
         ms_conn_end(conn, err.code, "%s", err.text);
         return;
     }
-    arm_deadline(conn, conn->handshake_ms);
+    ms_conn_arm_deadline(conn, conn->handshake_ms);
     if (conn->ssl == NULL) {
         ms_conn_begin(conn);
     }
@@ -521,10 +257,10 @@ static struct ms_conn *conn_create(struct event_base *base, const struct ms_conn
     if (opt->tls != NULL && SSL_CTX_up_ref(opt->tls) == 1) {
         conn->tls = opt->tls;
     }
-    conn->deadline = event_new(base, -1, 0, on_deadline, conn);
-    conn->end = event_new(base, -1, 0, on_end, conn);
+    conn->deadline = event_new(base, -1, 0, ms_conn_on_deadline, conn);
+    conn->end = event_new(base, -1, 0, ms_conn_on_end, conn);
     if (conn->deadline == NULL || conn->end == NULL) {
-        conn_free(conn);
+        ms_conn_free(conn);
         return NULL;
     }
     return conn;
@@ -548,7 +284,7 @@ int ms_conn_connect(struct event_base *base, const char *address, const struct m
     snprintf(conn->who, sizeof(conn->who), "the scheduler at %s", conn->peer.address);
     rc = ms_dial_start(base, &addr, conn->handshake_ms, on_dialed, conn, &conn->dial, err);
     if (rc != MS_OK) {
-        conn_free(conn);
+        ms_conn_free(conn);
         return rc;
     }
     *ret = conn;
@@ -570,10 +306,10 @@ int ms_conn_accept(struct event_base *base, int fd, const struct ms_conn_options
     int rc = open_stream(conn, fd, err);
     if (rc != MS_OK) {
         close(fd);
-        conn_free(conn);
+        ms_conn_free(conn);
         return rc;
     }
-    arm_deadline(conn, conn->handshake_ms);
+    ms_conn_arm_deadline(conn, conn->handshake_ms);
     if (conn->ssl == NULL) {
         ms_conn_begin(conn);
     }

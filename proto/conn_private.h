@@ -1,4 +1,4 @@
-/* conn_private.h - the inside of a connection, shared by conn.c and conn_hello.c
+/* conn_private.h - the inside of a connection, shared by the files conn*.c
  *
  *     DIALING -> HANDSHAKE -> HELLO -> OPEN -> CLOSING -> OVER
  *                (TLS only)                  (flushing)  (on_close, then gone)
@@ -56,13 +56,31 @@ struct ms_conn {
     char refusal[MS_ERR_TEXT_MAX];
 };
 
-/* ---- conn.c ---- */
+/* ---- conn_end.c ---- */
 
 /* Ends at once: what is unsent is dropped, on_close follows from the loop. The first call counts.
  */
 void ms_conn_end(struct ms_conn *conn, int code, const char *fmt, ...) MS_PRINTF(3, 4);
 /* Ends after the output has gone out. */
 void ms_conn_end_orderly(struct ms_conn *conn, int code, const char *fmt, ...) MS_PRINTF(3, 4);
+/* Says good-bye on the socket: TLS close_notify, FIN. */
+void ms_conn_say_bye(struct ms_conn *conn);
+/* The output of a closing connection is out. */
+void ms_conn_finish_close(struct ms_conn *conn);
+void ms_conn_arm_deadline(struct ms_conn *conn, int ms);
+/* Callbacks of the events `deadline` and `end`. */
+void ms_conn_on_deadline(evutil_socket_t fd, short what, void *arg);
+void ms_conn_on_end(evutil_socket_t fd, short what, void *arg);
+/* Frees all, also of a half-built connection. */
+void ms_conn_free(struct ms_conn *conn);
+
+/* ---- conn_read.c ---- */
+
+/* Hands on the whole frames of the input, until it is empty or the output too full. */
+void ms_conn_read_frames(struct ms_conn *conn);
+
+/* ---- conn.c ---- */
+
 /* As ms_conn_send, in any state that has a stream. */
 int ms_conn_put(struct ms_conn *conn, uint16_t type, uint32_t id, const ProtobufCMessage *msg,
                 struct ms_err *err);

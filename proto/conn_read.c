@@ -1,0 +1,105 @@
+/* conn_read.c - frames in: whole, within the limit of their type, from a role that may send them */
+#include "proto/cluster.pb-c.h"
+#include "proto/conn_private.h"
+#include "proto/limits.h"
+
+#include <event2/buffer.h>
+#include <stdio.h>
+
+/* Refuses what a peer's role may not send; the connection lives on. */
+static int may_send(struct ms_conn *conn, const struct ms_wire_header *head)
+{
+    const struct ms_wire_type *type = ms_wire_find(head->type);
+    unsigned role = conn->is_server ? (unsigned)conn->peer.role & ~(unsigned)MS_ROLE_SCHEDULER
+                                    : (unsigned)conn->peer.role | MS_ROLE_SCHEDULER;
+    if ((type->senders & role) != 0) {
+        return 1;
+    }
+    char text[MS_ERR_TEXT_MAX];
+    snprintf(text, sizeof(text),
+             "%s may not send %s: it takes the certificate of a%s (msctl certs issue)", conn->who,
+             type->name,
+             (type->senders & MS_ROLE_WORKER) != 0      ? " worker"
+             : (type->senders & MS_ROLE_SCHEDULER) != 0 ? " scheduler"
+                                                        : " user or an admin");
+    Ms__Error error = MS__ERROR__INIT;
+    error.code = MS_E_REFUSED;
+    error.text = text;
+    ms_conn_put(conn, MS_MSG_ERROR, head->id, &error.base, NULL);
+    return 0;
+}
+
+static void take_frame(struct ms_conn *conn, const struct ms_wire_header *head,
+                       const uint8_t *bytes)
+{
+    if (conn->state == MS_CONN_HELLO) {
+        ms_conn_take_hello(conn, head, bytes);
+        return;
+    }
+    conn->refusal_code = 0;
+    if (head->type == MS_MSG_ERROR && head->id == 0) {
+        ms_conn_note_refusal(conn, head, bytes);
+    }
+    if (head->type == MS_MSG_HELLO || head->type == MS_MSG_WELCOME) {
+        ms_conn_refuse(conn, head->id, MS_E_PROTOCOL, "a second Hello or Welcome");
+    } else if (may_send(conn, head) && conn->state == MS_CONN_OPEN) {
+        conn->depth++;
+        conn->handler.on_frame(conn, head, bytes, conn->arg);
+        conn->depth--;
+    }
+}
+
+/* The next whole frame of the input: 1, or 0 when more bytes are needed or the bytes are wrong. */
+static int next_frame(struct ms_conn *conn, struct evbuffer *input, struct ms_wire_header *ret_head,
+                      const uint8_t **ret_bytes)
+{
+    uint8_t start[MS_WIRE_HEADER];
+    struct ms_err err = {0, ""};
+    ev_ssize_t n = evbuffer_copyout(input, start, sizeof(start));
+    int rc = n >= 4 ? ms_wire_check_magic(start, &err) : MS_OK;
+    if (rc == MS_OK && n < MS_WIRE_HEADER) {
+        return 0;
+    }
+    if (rc == MS_OK) {
+        rc = ms_wire_parse_header(start, ret_head, &err);
+    }
+    if (rc != MS_OK) {
+        ms_conn_refuse(conn, 0, rc, err.text);
+        return 0;
+    }
+    size_t size = MS_WIRE_HEADER + (size_t)ret_head->length;
+    if (evbuffer_get_length(input) < size) {
+        return 0;
+    }
+    const uint8_t *bytes = evbuffer_pullup(input, (ev_ssize_t)size);
+    if (bytes == NULL) {
+        ms_conn_end(conn, MS_E_NOMEM, "no memory for a frame of %zu bytes from %s", size,
+                    conn->who);
+        return 0;
+    }
+    *ret_bytes = bytes + MS_WIRE_HEADER;
+    return 1;
+}
+
+void ms_conn_read_frames(struct ms_conn *conn)
+{
+    struct evbuffer *input = bufferevent_get_input(conn->bev);
+    struct evbuffer *output = bufferevent_get_output(conn->bev);
+    struct ms_wire_header head;
+    const uint8_t *bytes = NULL;
+    while (conn->state == MS_CONN_HELLO || conn->state == MS_CONN_OPEN) {
+        if (evbuffer_get_length(output) > MS_OUTPUT_SOFT) {
+            /* whoever asks without reading the answers waits until he has read them */
+            conn->is_paused = 1;
+            bufferevent_disable(conn->bev, EV_READ);
+            return;
+        }
+        if (!next_frame(conn, input, &head, &bytes)) {
+            return;
+        }
+        take_frame(conn, &head, bytes);
+        if (conn->state != MS_CONN_OVER) {
+            evbuffer_drain(input, MS_WIRE_HEADER + (size_t)head.length);
+        }
+    }
+}
