@@ -1,0 +1,268 @@
+/* test_options.c - the three modes, where values come from, and when TLS may be left out */
+#include "daemon/options.h"
+#include "tests/test.h"
+
+static const char *dir;
+static char conf[128];
+static struct options *options;
+
+static void clear(void)
+{
+    static const char *const others[] = {"MSCHED_LISTEN",   "MSCHED_SOCKET",   "MSCHED_DATABASE",
+                                         "MSCHED_LEASE_MS", "MSCHED_TLS_CA",   "MSCHED_TLS_CERT",
+                                         "MSCHED_TLS_CRL",  "MSCHED_LOG_LEVEL"};
+    for (size_t i = 0; i < MS_ENV_COUNT; i++) {
+        unsetenv(ms_env_var((enum ms_env_id)i)->name);
+    }
+    for (size_t i = 0; i < MS_ARRAY_SIZE(others); i++) {
+        unsetenv(others[i]);
+    }
+}
+
+static void setup(void)
+{
+    clear();
+    dir = test_dir_make();
+    snprintf(conf, sizeof(conf), "%s/msschedd.conf", dir);
+    FILE *file = fopen(conf, "w");
+    fputs("lease_ms = 2000\n", file);
+    fclose(file);
+}
+
+static void teardown(void)
+{
+    options_destroy(options);
+    options = NULL;
+    clear();
+    test_dir_remove(dir);
+}
+
+enum { WORDS_MAX = 16 };
+
+/* Loads with `--config FILE` in front of words ("a b c"), split at blanks. */
+static int load_words(const char *words, int with_config, struct ms_err *err)
+{
+    static char copy[512];
+    static char program[] = "msschedd";
+    static char flag[] = "--config";
+    char *argv[WORDS_MAX] = {program};
+    int argc = 1;
+    char *state = NULL;
+    if (with_config) {
+        argv[argc++] = flag;
+        argv[argc++] = conf;
+    }
+    snprintf(copy, sizeof(copy), "%s", words);
+    for (char *word = strtok_r(copy, " ", &state); word != NULL;
+         word = strtok_r(NULL, " ", &state)) {
+        argv[argc++] = word;
+    }
+    options_destroy(options);
+    options = NULL;
+    return options_load(argc, argv, &options, err);
+}
+
+#define load(words)         ck_ms_ok(load_words(words, 1, err))
+#define fails(words, says)  ck_ms_fails(load_words(words, 1, err), MS_E_INVALID, says)
+#define fails2(words, says) ck_ms_fails(load_words(words, 1, err), MS_E_CONFIG, says)
+
+START_TEST(a_standing_cluster_has_the_documented_defaults)
+{
+    load("");
+    ck_assert_int_eq(options->sched.mode, SCHED_STANDING);
+    ck_assert_str_eq(options->listen, "[::]:8118");
+    ck_assert_str_eq(options->socket, "/run/msched/msschedd.sock");
+    ck_assert_uint_eq(options->socket_mode, 0660);
+    ck_assert_str_eq(options->database, "/var/lib/msched/state.db");
+    ck_assert_int_eq(options->sched.lease_ms, 2000); /* the file */
+    ck_assert_int_eq(options->sched.topo_timeout_ms, 1800000);
+    ck_assert_int_eq(options->tls, OPTIONS_TLS_AUTO);
+    ck_assert_int_eq(options->log_level, MS_LOG_INFO);
+    ck_assert_int_eq(options->action, OPTIONS_RUN);
+}
+END_TEST
+
+START_TEST(a_flag_beats_the_environment_and_that_the_file)
+{
+    setenv("MSCHED_LEASE_MS", "3000", 1);
+    load("");
+    ck_assert_int_eq(options->sched.lease_ms, 3000);
+    load("--lease-ms 4000");
+    ck_assert_int_eq(options->sched.lease_ms, 4000);
+    load("--lease-ms=5000 --topo-timeout-s=-1");
+    ck_assert_int_eq(options->sched.lease_ms, 5000);
+    ck_assert_int_eq(options->sched.topo_timeout_ms, -1);
+}
+END_TEST
+
+START_TEST(wrong_words_are_usage)
+{
+    fails("--listne x", "did you mean '--listen'");
+    fails("stray", "unexpected word 'stray'");
+    fails("--lease-ms 1", "1000 to 3600000");
+    fails("--config", "--config needs a value");
+    fails("--run-dir", "--run-dir needs a value");
+    fails("--run-dir /tmp", "exclude each other");
+    fails("--listen nowhere:port", "port");
+    fails2("--topo-timeout-s 0", "or -1 for ever");
+    fails2("--listen none --socket none", "nobody could connect");
+    fails2("--database none", "database is empty");
+}
+END_TEST
+
+START_TEST(every_word_of_tls_has_its_meaning)
+{
+    load("--tls off");
+    ck_assert_int_eq(options->tls, OPTIONS_TLS_OFF);
+    load("--tls 0");
+    ck_assert_int_eq(options->tls, OPTIONS_TLS_OFF);
+    setenv("MS_ENABLE_SSL", "0", 1);
+    load("");
+    ck_assert_int_eq(options->tls, OPTIONS_TLS_OFF);
+    setenv("MS_ENABLE_SSL", "1", 1);
+    load("");
+    ck_assert_int_eq(options->tls, OPTIONS_TLS_ON);
+}
+END_TEST
+
+START_TEST(plain_is_for_loopback_or_said_in_so_many_words)
+{
+    load("--tls-cert none");
+    ck_assert_int_eq(options_use_tls(options, "127.0.0.1:1", 1, NULL), 0);
+    ck_ms_fails(options_use_tls(options, "0.0.0.0:1", 0, err), MS_E_CONFIG, "MS_TLS_CONFIG=");
+    ck_ms_fails(options_use_tls(options, "0.0.0.0:1", 0, err), MS_E_CONFIG, "MS_ENABLE_SSL=0");
+    ck_ms_fails(options_use_tls(options, "0.0.0.0:1", 0, err), MS_E_CONFIG, "0.0.0.0:1");
+
+    load("--tls off");
+    ck_assert_int_eq(options_use_tls(options, "0.0.0.0:1", 0, NULL), 0);
+
+    load("--tls on"); /* then the certificate must be there */
+    ck_assert_int_eq(options_use_tls(options, "127.0.0.1:1", 1, NULL), 1);
+
+    load("--tls-cert /some/node.p12"); /* named: used, found or not */
+    ck_assert_int_eq(options_use_tls(options, "127.0.0.1:1", 1, NULL), 1);
+    ck_assert_str_eq(options->files.p12_path, "/some/node.p12");
+}
+END_TEST
+
+START_TEST(a_private_scheduler_lives_below_its_folder)
+{
+    char words[256];
+    char want[256];
+    setenv("MS_ROLE", "MS_WORKER", 1); /* msctl run inside a job's script */
+    snprintf(words, sizeof(words), "--run-dir %s", dir);
+
+    ck_ms_ok(load_words(words, 0, err));
+
+    ck_assert_int_eq(options->sched.mode, SCHED_RUN);
+    ck_assert_str_eq(options->listen, "127.0.0.1:0");
+    snprintf(want, sizeof(want), "%s/scheduler.sock", dir);
+    ck_assert_str_eq(options->socket, want);
+    ck_assert_uint_eq(options->socket_mode, 0600);
+    snprintf(want, sizeof(want), "%s/scheduler.db", dir);
+    ck_assert_str_eq(options->database, want);
+    ck_assert_int_eq(options->tls, OPTIONS_TLS_ON);
+    snprintf(want, sizeof(want), "%s/tls/scheduler.p12", dir);
+    ck_assert_str_eq(options->files.p12_path, want);
+    ck_assert_str_eq(options->files.crl_path, ""); /* not there, so not wanted */
+}
+END_TEST
+
+START_TEST(a_dynamic_cluster_is_what_its_environment_says)
+{
+    setenv("MS_ROLE", "MS_SCHED", 1);
+    setenv("MS_SCHED_HOST", "::1", 1);
+    setenv("MS_SCHED_PORT", "18118", 1);
+    setenv("MS_WORKER_NUM", "8", 1);
+    setenv("MS_TOPO_TIMEOUT", "-1", 1);
+
+    ck_ms_ok(load_words("", 0, err));
+
+    ck_assert_int_eq(options->sched.mode, SCHED_DYNAMIC);
+    ck_assert_str_eq(options->listen, "[::1]:18118");
+    ck_assert_str_eq(options->socket, "");
+    ck_assert_str_eq(options->database, ""); /* nothing to recover, nothing to keep */
+    ck_assert_uint_eq(options->sched.worker_num, 8);
+    ck_assert_int_eq(options->sched.topo_timeout_ms, -1);
+    ck_assert_int_eq(options->sched.lease_ms, 600000);
+    ck_assert_int_eq(options->sched.disable_heartbeat, 0);
+    ck_assert_int_eq(options->tls, OPTIONS_TLS_AUTO);
+
+    setenv("MS_NODE_TIMEOUT", "-1", 1); /* for ever: heartbeats go on, nobody is judged */
+    ck_ms_ok(load_words("", 0, err));
+    ck_assert_int_eq(options->sched.disable_heartbeat, 1);
+    ck_assert_int_eq(options->sched.lease_ms, MS_LEASE_MAX_MS);
+
+    ck_ms_fails(load_words("", 1, err), MS_E_INVALID, "unset MS_ROLE");
+    ck_ms_fails(load_words("--lease-ms 2000", 0, err), MS_E_INVALID, "unknown option");
+    ck_ms_ok(load_words("--log-level debug", 0, err));
+    ck_assert_int_eq(options->log_level, MS_LOG_DEBUG);
+}
+END_TEST
+
+START_TEST(the_token_secret_is_random)
+{
+    uint8_t first[MS_TOKEN_LEN];
+    load("");
+    memcpy(first, options->sched.secret, sizeof(first));
+    load("");
+    ck_assert_mem_ne(first, options->sched.secret, sizeof(first));
+}
+END_TEST
+
+START_TEST(help_and_version_need_no_legal_settings)
+{
+    setenv("MSCHED_LEASE_MS", "nonsense", 1);
+    load("--help");
+    ck_assert_int_eq(options->action, OPTIONS_HELP);
+    load("--version");
+    ck_assert_int_eq(options->action, OPTIONS_VERSION);
+    fails2("--check-config", "MSCHED_LEASE_MS");
+}
+END_TEST
+
+START_TEST(a_reload_knows_what_it_cannot_change)
+{
+    char names[128];
+    struct options *before = NULL;
+    load("");
+    before = options;
+    options = NULL;
+    load("--log-level debug --tls-crl /x");
+    ck_assert_str_eq(options_fixed_changes(before, options, names, sizeof(names)), "");
+    load("--lease-ms 9000 --listen none");
+    ck_assert_str_eq(options_fixed_changes(before, options, names, sizeof(names)),
+                     "listen lease_ms");
+    options_destroy(before);
+}
+END_TEST
+
+START_TEST(the_start_line_holds_what_decides)
+{
+    char line[1024];
+    load("--listen 127.0.0.1:0");
+    options_format(options, line, sizeof(line));
+    ck_assert_ptr_nonnull(strstr(line, "mode=standing listen=\"127.0.0.1:0\""));
+    ck_assert_ptr_nonnull(strstr(line, "lease_ms=2000"));
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("options");
+    TCase *tcase = tcase_create("options");
+    tcase_add_checked_fixture(tcase, setup, teardown);
+    tcase_add_test(tcase, a_standing_cluster_has_the_documented_defaults);
+    tcase_add_test(tcase, a_flag_beats_the_environment_and_that_the_file);
+    tcase_add_test(tcase, wrong_words_are_usage);
+    tcase_add_test(tcase, every_word_of_tls_has_its_meaning);
+    tcase_add_test(tcase, plain_is_for_loopback_or_said_in_so_many_words);
+    tcase_add_test(tcase, a_private_scheduler_lives_below_its_folder);
+    tcase_add_test(tcase, a_dynamic_cluster_is_what_its_environment_says);
+    tcase_add_test(tcase, the_token_secret_is_random);
+    tcase_add_test(tcase, help_and_version_need_no_legal_settings);
+    tcase_add_test(tcase, a_reload_knows_what_it_cannot_change);
+    tcase_add_test(tcase, the_start_line_holds_what_decides);
+    suite_add_tcase(suite, tcase);
+    return test_run(suite);
+}

@@ -1,0 +1,70 @@
+/* test_standstill.c - lateness against an appointment, and a machine that slept */
+#include "daemon/standstill.h"
+#include "tests/test.h"
+
+static struct standstill still;
+
+static void setup(void)
+{
+    standstill_init(&still, 1000, 5000);
+}
+
+START_TEST(without_an_appointment_nothing_is_late)
+{
+    ck_assert_int_eq(standstill_check(&still, 1000000, 1004000, 10000), 0);
+    standstill_expect(&still, 1000, INT64_MAX);
+    ck_assert_int_eq(standstill_check(&still, 9000000, 9004000, 10000), 0);
+}
+END_TEST
+
+START_TEST(an_ordinary_delay_is_none)
+{
+    standstill_expect(&still, 1000, 500);
+    ck_assert_int_eq(standstill_check(&still, 1500, 5500, 10000), 0);
+    ck_assert_int_eq(standstill_check(&still, 2500, 6500, 10000), 0);
+}
+END_TEST
+
+START_TEST(a_standstill_is_told_once_with_its_length)
+{
+    standstill_expect(&still, 1000, 500);
+    ck_assert_int_eq(standstill_check(&still, 61500, 65500, 10000), 60000);
+    ck_assert_int_eq(standstill_check(&still, 61500, 65500, 10000), 0);
+    ck_assert_int_eq(standstill_check(&still, 62000, 66000, 10000), 0);
+    /* and a second one in the same iteration: a slow commit */
+    ck_assert_int_eq(standstill_check(&still, 65000, 69000, 10000), 3500);
+}
+END_TEST
+
+START_TEST(a_suspended_machine_grants_at_most_one_lease)
+{
+    /* CLOCK_MONOTONIC stood still for an hour */
+    standstill_expect(&still, 1000, 500);
+    ck_assert_int_eq(standstill_check(&still, 1500, 5500 + 3600000, 10000), 10000);
+    ck_assert_int_eq(standstill_check(&still, 1600, 5600 + 3600000, 10000), 0);
+    ck_assert_int_eq(standstill_check(&still, 1700, 5700 + 3603000, 10000), 3000);
+}
+END_TEST
+
+START_TEST(a_wait_for_ever_does_not_overflow)
+{
+    standstill_expect(&still, INT64_MAX - 10, INT64_MAX - 5);
+    ck_assert_int_eq(still.due_ms, INT64_MAX);
+    standstill_expect(&still, INT64_MAX - 10, 100);
+    ck_assert_int_eq(still.due_ms, INT64_MAX);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("standstill");
+    TCase *tcase = tcase_create("standstill");
+    tcase_add_checked_fixture(tcase, setup, NULL);
+    tcase_add_test(tcase, without_an_appointment_nothing_is_late);
+    tcase_add_test(tcase, an_ordinary_delay_is_none);
+    tcase_add_test(tcase, a_standstill_is_told_once_with_its_length);
+    tcase_add_test(tcase, a_suspended_machine_grants_at_most_one_lease);
+    tcase_add_test(tcase, a_wait_for_ever_does_not_overflow);
+    suite_add_tcase(suite, tcase);
+    return test_run(suite);
+}
