@@ -39,7 +39,7 @@ static int brackets_of(int rank, int world, struct bracket *ret)
 }
 
 static int swap_level(struct mesh *mesh, const struct bracket *b, void *values, uint8_t *theirs,
-                      size_t bytes, uint16_t level, struct ms_err *err)
+                      size_t bytes, uint8_t level, struct ms_err *err)
 {
     int right = b->hi - b->mid;
     int is_left = mesh->rank < b->mid;
@@ -62,7 +62,7 @@ int allreduce_tree(struct mesh *mesh, void *values, size_t count, size_t size,
     size_t bytes = count * size;
     int rc = mesh_scratch(mesh, bytes, err);
     for (int l = brackets_of(mesh->rank, mesh->world, brackets) - 1; rc == 0 && l >= 0; l--) {
-        rc = swap_level(mesh, &brackets[l], values, mesh->scratch, bytes, (uint16_t)l, err);
+        rc = swap_level(mesh, &brackets[l], values, mesh->scratch, bytes, (uint8_t)l, err);
         if (rc == 0 && mesh->rank < brackets[l].mid) {
             combine(values, mesh->scratch, count);
         } else if (rc == 0) { /* left op right, in this order on both sides */

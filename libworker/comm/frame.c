@@ -11,7 +11,8 @@ void frame_encode(const struct frame *frame, uint8_t bytes[FRAME_HEADER])
 {
     memcpy(bytes, magic, sizeof(magic));
     put_u16(bytes + 4, frame->type);
-    put_u16(bytes + 6, frame->phase);
+    bytes[6] = frame->kind;
+    bytes[7] = frame->phase;
     put_u64(bytes + 8, frame->generation);
     put_u64(bytes + 16, frame->step);
     put_u64(bytes + 24, frame->sequence);
@@ -29,7 +30,8 @@ int frame_decode(const uint8_t bytes[FRAME_HEADER], struct frame *ret, struct ms
     }
     struct frame frame = {
         .type = get_u16(bytes + 4),
-        .phase = get_u16(bytes + 6),
+        .kind = bytes[6],
+        .phase = bytes[7],
         .generation = get_u64(bytes + 8),
         .step = get_u64(bytes + 16),
         .sequence = get_u64(bytes + 24),

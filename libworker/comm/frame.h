@@ -1,7 +1,9 @@
 /* frame.h - frames of the data plane after the hello: a 56-byte header, then the payload
  *
- *     0      4      6       8            16     24         32      40       48       52     56
- *     | MSD1 | type | phase | generation | step | sequence | begin | offset | length | zero | ...
+ *     0      4      6      7       8            16     24         32      40       48       52
+ *     | MSD1 | type | kind | phase | generation | step | sequence | begin | offset | length |
+ *     52     56
+ *     | zero | payload ...
  *
  * Integers are big-endian, floats in the payload little-endian as they lie in memory. */
 #ifndef FRAME_H
@@ -25,7 +27,8 @@ enum { FRAME_BYE_DONE = 0, FRAME_BYE_ABORTED = 1 };
 
 struct frame {
     uint16_t type;
-    uint16_t phase; /* DATA: which part of the collective; BYE: why */
+    uint8_t kind;  /* DATA: enum mesh_kind, so that ranks which disagree are told */
+    uint8_t phase; /* DATA: which part of the collective; BYE: why */
     uint64_t generation;
     uint64_t step;     /* for people; sequence decides */
     uint64_t sequence; /* collectives of this generation are counted from 1 */

@@ -53,10 +53,15 @@ const char *mesh_who(const struct mesh *mesh, int rank, char *buf)
     return buf;
 }
 
+const char *mesh_kind_name(uint64_t kind)
+{
+    return kind < MESH_KINDS ? kind_names[kind] : "an unknown collective";
+}
+
 static void print_what(char *buf, size_t size, uint64_t kind, uint64_t begin, uint64_t amount,
                        uint64_t step)
 {
-    const char *name = kind < MESH_KINDS ? kind_names[kind] : "an unknown collective";
+    const char *name = mesh_kind_name(kind);
     unsigned long long n = amount;
     switch (kind) {
     case MESH_ALL_REDUCE:

@@ -23,15 +23,15 @@ enum {
     MESH_WHO_MAX = 384,        /* "rank 3 (node w3 on host h)" */
 };
 
-enum mesh_kind {
-    MESH_NOTHING,
-    MESH_ALL_REDUCE,
-    MESH_ALL_REDUCE_MAX,
-    MESH_ALL_REDUCE_F64,
-    MESH_BROADCAST,
-    MESH_ALL_GATHER,
-    MESH_BARRIER,
-    MESH_KINDS
+enum mesh_kind { /* goes on the wire: never renumber */
+                 MESH_NOTHING,
+                 MESH_ALL_REDUCE,
+                 MESH_ALL_REDUCE_MAX,
+                 MESH_ALL_REDUCE_F64,
+                 MESH_BROADCAST,
+                 MESH_ALL_GATHER,
+                 MESH_BARRIER,
+                 MESH_KINDS
 };
 
 struct mesh_op { /* the collective in progress */
@@ -49,7 +49,7 @@ struct span {
     size_t done; /* bytes moved, headers not counted */
     uint64_t begin;
     uint64_t offset; /* of data within what (phase, begin) names */
-    uint16_t phase;
+    uint8_t phase;
 };
 
 enum { STREAM_SPANS = 4, STREAM_STAGE = 16384 };
@@ -130,6 +130,8 @@ struct mesh {
 const char *mesh_who(const struct mesh *mesh, int rank, char *buf);
 /* "all_reduce of 7850 floats at step 12". */
 const char *mesh_what(const struct mesh *mesh, char *buf, size_t size);
+/* "all_reduce" */
+const char *mesh_kind_name(uint64_t kind);
 /* Members share memory: same host, same user, and nobody forbade it. */
 int mesh_are_local(const struct mesh_config *cfg, int a, int b);
 /* Begins a collective: fails where the mesh has ended. */
@@ -180,11 +182,11 @@ void stream_init(struct stream *stream, const struct link *link);
 void stream_fini(struct stream *stream);
 /* Appends to what is sent or received, size > 0. A span that goes on where the last one (same phase
  * and begin) ends makes that one longer. data stays the caller's until the span is done. */
-void stream_send(struct stream *stream, const void *data, size_t size, uint16_t phase,
+void stream_send(struct stream *stream, const void *data, size_t size, uint8_t phase,
                  uint64_t begin, uint64_t offset);
-void stream_receive(struct stream *stream, void *data, size_t size, uint16_t phase, uint64_t begin);
+void stream_receive(struct stream *stream, void *data, size_t size, uint8_t phase, uint64_t begin);
 /* Bytes that have come of a span of size bytes asked for in this collective. */
-size_t stream_received(const struct stream *stream, uint16_t phase, uint64_t begin, size_t size);
+size_t stream_received(const struct stream *stream, uint8_t phase, uint64_t begin, size_t size);
 /* Moves what can be moved without waiting, for all peers. 1: something moved; 0: nothing; or an
  * error. */
 int streams_progress(struct mesh *mesh, struct ms_err *err);

@@ -39,7 +39,7 @@ static void append(struct span *spans, int *n, struct span span)
     spans[(*n)++] = span;
 }
 
-void stream_send(struct stream *stream, const void *data, size_t size, uint16_t phase,
+void stream_send(struct stream *stream, const void *data, size_t size, uint8_t phase,
                  uint64_t begin, uint64_t offset)
 {
     struct span span = {.data = (uint8_t *)(uintptr_t)data,
@@ -50,13 +50,13 @@ void stream_send(struct stream *stream, const void *data, size_t size, uint16_t 
     append(stream->tx, &stream->n_tx, span);
 }
 
-void stream_receive(struct stream *stream, void *data, size_t size, uint16_t phase, uint64_t begin)
+void stream_receive(struct stream *stream, void *data, size_t size, uint8_t phase, uint64_t begin)
 {
     append(stream->rx, &stream->n_rx,
            (struct span){.data = data, .size = size, .begin = begin, .phase = phase});
 }
 
-size_t stream_received(const struct stream *stream, uint16_t phase, uint64_t begin, size_t size)
+size_t stream_received(const struct stream *stream, uint8_t phase, uint64_t begin, size_t size)
 {
     for (int i = 0; i < stream->n_rx; i++) {
         if (stream->rx[i].phase == phase && stream->rx[i].begin == begin) {
@@ -122,7 +122,8 @@ static int begin_frame(struct mesh *mesh, struct stream *stream, struct ms_err *
     length = length < MS_DATA_FRAME_MAX ? length : MS_DATA_FRAME_MAX;
     struct frame frame = {
         .type = FRAME_DATA,
-        .phase = span->phase,
+        .kind = (uint8_t)mesh->op.kind,
+        .phase = (uint8_t)span->phase,
         .generation = mesh->generation,
         .step = mesh->step,
         .sequence = mesh->op.sequence,
@@ -216,18 +217,18 @@ static int take_header(struct mesh *mesh, struct peer *peer, struct ms_err *err)
         return gone(mesh, peer, err);
     }
     const struct span *span = &stream->rx[0];
-    if (frame.sequence != mesh->op.sequence || frame.phase != span->phase ||
-        frame.begin != span->begin || frame.offset != span->offset + span->done ||
-        frame.length > span->size - span->done) {
+    if (frame.sequence != mesh->op.sequence || frame.kind != mesh->op.kind ||
+        frame.phase != span->phase || frame.begin != span->begin ||
+        frame.offset != span->offset + span->done || frame.length > span->size - span->done) {
         char what[128];
         return mesh_blame(
             mesh, peer->rank, err, MS_E_PROTOCOL,
-            "%s sent a frame of collective %llu (step %llu, phase %u, begin %llu, offset %llu, "
-            "length %u) while this rank does collective %llu, %s: their plans differ",
-            mesh_who(mesh, peer->rank, who), (unsigned long long)frame.sequence,
-            (unsigned long long)frame.step, frame.phase, (unsigned long long)frame.begin,
-            (unsigned long long)frame.offset, frame.length, (unsigned long long)mesh->op.sequence,
-            mesh_what(mesh, what, sizeof(what)));
+            "%s sent a frame of %s, number %llu (step %llu, phase %u, begin %llu, offset %llu, "
+            "length %u), while this rank does %s, number %llu: their plans differ",
+            mesh_who(mesh, peer->rank, who), mesh_kind_name(frame.kind),
+            (unsigned long long)frame.sequence, (unsigned long long)frame.step, frame.phase,
+            (unsigned long long)frame.begin, (unsigned long long)frame.offset, frame.length,
+            mesh_what(mesh, what, sizeof(what)), (unsigned long long)mesh->op.sequence);
     }
     stream->rx_left = frame.length;
     return 0;

@@ -1,0 +1,335 @@
+/* test_comm_collectives.c - every collective on every transport against a serial sum, bit for bit
+ */
+#include "libworker/comm/mesh.h"
+#include "libworker/kernel/kernel.h"
+#include "tests/unit/comm_case.h"
+
+enum { FLOATS = 300007 };
+
+static const size_t counts[] = {0, 1, 15, 16, 17, 1000, 4096, 7850, 16384, 16385, 100003, 250000};
+static const size_t begins[] = {0, 1, 16, 31, 50000};
+
+/* The sum that every rank must have, made from all ranks' data in one place. */
+static int check_sum(int rank, int world, uint64_t step, size_t begin, size_t count,
+                     const float *result, float *const *all)
+{
+    const float *srcs[RANKS_MAX];
+    for (int r = 0; r < world; r++) {
+        for (size_t i = 0; i < count; i++) {
+            all[r][i] = comm_value(r, step, begin + i);
+        }
+        srcs[r] = all[r];
+    }
+    kernel_sum_tree(all[world], srcs, world, count);
+    CHILD_TRUE(memcmp(all[world], result, count * sizeof(float)) == 0,
+               "sum of %zu floats from %zu at step %llu differs", count, begin,
+               (unsigned long long)step);
+    return 0;
+}
+
+static int sums_body(int rank, struct mesh *mesh, int world)
+{
+    float *all[RANKS_MAX + 1];
+    uint64_t step = 0;
+    for (int r = 0; r <= world; r++) {
+        all[r] = aligned_alloc(64, (FLOATS * sizeof(float) + 63) / 64 * 64);
+        CHILD_TRUE(all[r] != NULL, "memory");
+    }
+    for (size_t i = 0; i < FLOATS; i++) {
+        CHILD_TRUE(mesh_exchange(mesh)[i] == 0.0F, "the exchange buffer is not zero at %zu", i);
+    }
+    for (size_t c = 0; c < MS_ARRAY_SIZE(counts); c++) {
+        for (size_t b = 0; b < MS_ARRAY_SIZE(begins); b++) {
+            size_t begin = begins[b];
+            float *mine = mesh_exchange(mesh) + begin;
+            const float *result = NULL;
+            step++;
+            comm_noise(rank, step);
+            CHILD_OK(mesh_step_begin(mesh, step, err));
+            for (size_t i = 0; i < counts[c]; i++) {
+                mine[i] = comm_value(rank, step, begin + i);
+            }
+            CHILD_OK(mesh_all_reduce_sum(mesh, begin, counts[c], &result, err));
+            if (check_sum(rank, world, step, begin, counts[c], result, all) != 0) {
+                return 1;
+            }
+        }
+    }
+    for (int r = 0; r <= world; r++) {
+        free(all[r]);
+    }
+    return 0;
+}
+
+static int sums(int rank, void *arg)
+{
+    struct comm_case *c = arg;
+    struct mesh_config cfg = comm_case_config(c, rank, FLOATS);
+    struct mesh *mesh = NULL;
+    CHILD_OK(mesh_create(&cfg, &mesh, err));
+    int rc = sums_body(rank, mesh, c->ranks.world);
+    mesh_destroy(mesh);
+    return rc;
+}
+
+/* Small ones back to back on the same range: who is a step ahead must not spoil a slower reader. */
+static int repeats(int rank, void *arg)
+{
+    struct comm_case *c = arg;
+    struct mesh_config cfg = comm_case_config(c, rank, 4096);
+    struct mesh *mesh = NULL;
+    CHILD_OK(mesh_create(&cfg, &mesh, err));
+    for (uint64_t step = 1; step <= 300; step++) {
+        size_t count = 1 + (size_t)ms_rng_below(3, step, 4000);
+        const float *result = NULL;
+        comm_noise(rank, step);
+        CHILD_OK(mesh_step_begin(mesh, step, err));
+        for (size_t i = 0; i < count; i++) {
+            mesh_exchange(mesh)[i] = (float)((uint64_t)rank + step + i);
+        }
+        CHILD_OK(mesh_all_reduce_sum(mesh, 0, count, &result, err));
+        float ranks = (float)(c->ranks.world * (c->ranks.world - 1) / 2);
+        for (size_t i = 0; i < count; i++) {
+            CHILD_TRUE(result[i] == ranks + (float)c->ranks.world * (float)(step + i),
+                       "float %zu of step %llu", i, (unsigned long long)step);
+        }
+    }
+    CHILD_TRUE(mesh_take_wait_ns(mesh) > 0 || c->ranks.world == 1, "nobody ever waited");
+    mesh_destroy(mesh);
+    return 0;
+}
+
+static int small_body(int rank, struct mesh *mesh, int world)
+{
+    double values[1024];
+    double want[1024];
+    for (size_t count = 0; count <= 1024; count = count * 3 + 1) {
+        for (size_t i = 0; i < count; i++) {
+            values[i] = (double)((rank * 31 + (int)i * 7) % 13) - 6.5;
+            want[i] = -100.0;
+            for (int r = 0; r < world; r++) {
+                want[i] = fmax(want[i], (double)((r * 31 + (int)i * 7) % 13) - 6.5);
+            }
+        }
+        CHILD_OK(mesh_all_reduce_max(mesh, values, count, err));
+        CHILD_TRUE(memcmp(values, want, count * sizeof(double)) == 0, "max of %zu", count);
+    }
+    for (size_t i = 0; i < 1024; i++) {
+        values[i] = ldexp(1.0 + rank, (int)(i % 60) * (rank % 2 == 0 ? 1 : -1));
+    }
+    CHILD_OK(mesh_all_reduce_sum_f64(mesh, values, 1024, err));
+    uint8_t mine[sizeof(values)];
+    static uint8_t all[RANKS_MAX][sizeof(values)];
+    memcpy(mine, values, sizeof(values));
+    CHILD_OK(mesh_all_gather(mesh, mine, sizeof(mine), all, err));
+    for (int r = 0; r < world; r++) {
+        CHILD_TRUE(memcmp(all[r], values, sizeof(values)) == 0, "f64 sum of rank %d differs", r);
+    }
+    values[0] = rank == world - 1 ? NAN : 1.0;
+    CHILD_OK(mesh_all_reduce_max(mesh, values, 1, err));
+    CHILD_TRUE(isnan(values[0]), "a NaN got lost");
+    return 0;
+}
+
+/* T(lo, hi) in double, from the definition. */
+static double serial_tree(const double *v, int lo, int hi)
+{
+    int mid = lo + (hi - lo + 1) / 2;
+    return hi - lo == 1 ? v[lo] : serial_tree(v, lo, mid) + serial_tree(v, mid, hi);
+}
+
+static int small(int rank, void *arg)
+{
+    struct comm_case *c = arg;
+    struct mesh_config cfg = comm_case_config(c, rank, 0);
+    struct mesh *mesh = NULL;
+    double each[RANKS_MAX];
+    CHILD_OK(mesh_create(&cfg, &mesh, err));
+    for (uint64_t step = 0; step < 20; step++) {
+        comm_noise(rank, step);
+        CHILD_OK(mesh_barrier(mesh, err));
+        for (int r = 0; r < c->ranks.world; r++) {
+            each[r] = (double)comm_value(r, step, 0) * 1e-3;
+        }
+        double sum = each[rank];
+        CHILD_OK(mesh_all_reduce_sum_f64(mesh, &sum, 1, err));
+        CHILD_TRUE(sum == serial_tree(each, 0, c->ranks.world), "sum of doubles: %a", sum);
+    }
+    int rc = small_body(rank, mesh, c->ranks.world);
+    mesh_destroy(mesh);
+    return rc;
+}
+
+static int broadcasts(int rank, void *arg)
+{
+    static const size_t sizes[] = {0, 1, 1000, 256 << 10, (256 << 10) + 1, 3000001};
+    struct comm_case *c = arg;
+    struct mesh_config cfg = comm_case_config(c, rank, 16);
+    struct mesh *mesh = NULL;
+    uint8_t *data = malloc(3000001 + 1);
+    CHILD_TRUE(data != NULL, "memory");
+    CHILD_OK(mesh_create(&cfg, &mesh, err));
+    for (size_t s = 0; s < MS_ARRAY_SIZE(sizes); s++) {
+        for (int root = 0; root < c->ranks.world; root++) {
+            comm_noise(rank, s * 10 + (size_t)root);
+            for (size_t i = 0; i <= sizes[s]; i++) {
+                data[i] = rank == root ? (uint8_t)(i * 7 + (size_t)root + s) : 0xEE;
+            }
+            data[sizes[s]] = 0xDD;
+            CHILD_OK(mesh_broadcast(mesh, data, sizes[s], root, err));
+            for (size_t i = 0; i < sizes[s]; i++) {
+                CHILD_TRUE(data[i] == (uint8_t)(i * 7 + (size_t)root + s),
+                           "byte %zu of %zu from %d", i, sizes[s], root);
+            }
+            CHILD_TRUE(data[sizes[s]] == 0xDD, "wrote behind the end");
+        }
+    }
+    mesh_destroy(mesh);
+    free(data);
+    return 0;
+}
+
+static int gathers(int rank, void *arg)
+{
+    static const size_t sizes[] = {0, 1, 63, 4096, 64 << 10};
+    struct comm_case *c = arg;
+    struct mesh_config cfg = comm_case_config(c, rank, 16);
+    struct mesh *mesh = NULL;
+    size_t world = (size_t)c->ranks.world;
+    uint8_t *mine = malloc(64 << 10);
+    uint8_t *all = malloc(world * (64 << 10));
+    CHILD_TRUE(mine != NULL && all != NULL, "memory");
+    CHILD_OK(mesh_create(&cfg, &mesh, err));
+    for (size_t s = 0; s < MS_ARRAY_SIZE(sizes); s++) {
+        memset(mine, rank + (int)s, sizes[s]);
+        CHILD_OK(mesh_all_gather(mesh, mine, sizes[s], all, err));
+        for (size_t i = 0; i < world * sizes[s]; i++) {
+            CHILD_TRUE(all[i] == (uint8_t)(i / sizes[s] + s), "byte %zu of %zu", i, sizes[s]);
+        }
+    }
+    mesh_destroy(mesh);
+    free(mine);
+    free(all);
+    return 0;
+}
+
+static const int worlds[] = {1, 2, 3, 5, 8, 12};
+
+static void run_all(int (*fn)(int rank, void *arg))
+{
+    for (int mode = 0; mode < MODES; mode++) {
+        for (size_t w = 0; w < MS_ARRAY_SIZE(worlds); w++) {
+            if (worlds[w] == 12 && comm_mode_has_tls((enum comm_mode)mode)) {
+                continue; /* 12 makes the tree, which MODE_TCP and MODE_MIXED have already seen */
+            }
+            struct comm_case *c = comm_case_open((enum comm_mode)mode, worlds[w]);
+            int failed = ranks_run(&c->ranks, fn, c);
+            ck_assert_msg(failed == 0, "mode %d, world %d: %d ranks failed", mode, worlds[w],
+                          failed);
+            comm_case_close(c);
+        }
+    }
+}
+
+START_TEST(sums_are_those_of_the_tree_bit_for_bit)
+{
+    run_all(sums);
+}
+END_TEST
+
+START_TEST(small_sums_back_to_back_do_not_overtake_each_other)
+{
+    run_all(repeats);
+}
+END_TEST
+
+START_TEST(doubles_are_combined_alike_on_all_ranks)
+{
+    run_all(small);
+}
+END_TEST
+
+START_TEST(a_broadcast_reaches_everybody_from_any_root)
+{
+    run_all(broadcasts);
+}
+END_TEST
+
+START_TEST(gathered_parts_come_in_rank_order)
+{
+    run_all(gathers);
+}
+END_TEST
+
+START_TEST(slices_cover_a_range_once_and_share_no_line)
+{
+    for (size_t c = 0; c < 400; c++) {
+        size_t begin = (size_t)ms_rng_below(1, c, 5000);
+        size_t count = (size_t)ms_rng_below(2, c, c % 2 == 0 ? 3000 : 2000000);
+        int world = 1 + (int)ms_rng_below(3, c, 20);
+        size_t at = begin;
+        for (int r = 0; r < world; r++) {
+            struct slice slice = slice_of(begin, count, r, world);
+            if (slice.count > 0) {
+                ck_assert_uint_eq(slice.begin, at);
+                ck_assert(at == begin || at % 16 == 0);
+                at += slice.count;
+            }
+        }
+        ck_assert_uint_eq(at, begin + count);
+    }
+}
+END_TEST
+
+START_TEST(a_range_beyond_the_exchange_buffer_is_refused)
+{
+    struct comm_case *c = comm_case_open(MODE_SHM, 1);
+    struct mesh_config cfg = comm_case_config(c, 0, 100);
+    struct mesh *mesh = NULL;
+    const float *result = NULL;
+    double many[1] = {0};
+    ck_ms_ok(mesh_create(&cfg, &mesh, err));
+
+    ck_ms_fails(mesh_all_reduce_sum(mesh, 50, 51, &result, err), MS_E_INVALID, "100");
+    ck_ms_fails(mesh_all_reduce_sum(mesh, SIZE_MAX, 2, &result, err), MS_E_INVALID, "100");
+    ck_ms_fails(mesh_all_reduce_max(mesh, many, 1025, err), MS_E_INVALID, "1024");
+    ck_ms_fails(mesh_broadcast(mesh, many, 8, 1, err), MS_E_INVALID, "rank 1");
+    ck_ms_fails(mesh_all_gather(mesh, many, 65537, many, err), MS_E_INVALID, "65536");
+    ck_ms_ok(mesh_barrier(mesh, err));
+
+    mesh_destroy(mesh);
+    comm_case_close(c);
+}
+END_TEST
+
+START_TEST(the_algorithm_follows_size_and_place)
+{
+    struct mesh here = {.world = 8, .n_locals = 8};
+    struct mesh there = {.world = 8, .n_locals = 1, .n_remotes = 7};
+    struct mesh many = {.world = 64, .n_locals = 1, .n_remotes = 63};
+    struct mesh one = {.world = 1, .n_locals = 1};
+    ck_assert_str_eq(allreduce_name(&one, 1 << 20), "none");
+    ck_assert_str_eq(allreduce_name(&here, 1000), "flat");
+    ck_assert_str_eq(allreduce_name(&here, 1 << 20), "slice");
+    ck_assert_str_eq(allreduce_name(&there, 1000), "flat");
+    ck_assert_str_eq(allreduce_name(&there, 1 << 20), "direct");
+    ck_assert_str_eq(allreduce_name(&many, 1000), "tree");
+    ck_assert_str_eq(allreduce_name(&many, 1 << 20), "direct");
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("comm_collectives");
+    TCase *tc = tcase_create("collectives");
+    tcase_add_test(tc, sums_are_those_of_the_tree_bit_for_bit);
+    tcase_add_test(tc, small_sums_back_to_back_do_not_overtake_each_other);
+    tcase_add_test(tc, doubles_are_combined_alike_on_all_ranks);
+    tcase_add_test(tc, a_broadcast_reaches_everybody_from_any_root);
+    tcase_add_test(tc, gathered_parts_come_in_rank_order);
+    tcase_add_test(tc, slices_cover_a_range_once_and_share_no_line);
+    tcase_add_test(tc, a_range_beyond_the_exchange_buffer_is_refused);
+    tcase_add_test(tc, the_algorithm_follows_size_and_place);
+    suite_add_tcase(suite, tc);
+    return test_run(suite);
+}
