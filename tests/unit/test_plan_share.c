@@ -81,6 +81,7 @@ static void reference_rows(struct plan_case *c, int64_t rows, double *loss, int6
 {
     int output = graph_output(c->graph);
     int64_t k = shape_count(&graph_tensor(c->graph, output)->shape) / c->batch;
+    int is_class = graph_tensor(c->graph, graph_label_index(c->graph))->dtype == DTYPE_I32;
     const double *y = ref_graph_values(c->ref, output);
     *loss = 0;
     *correct = 0;
@@ -91,10 +92,9 @@ static void reference_rows(struct plan_case *c, int64_t rows, double *loss, int6
         for (int64_t i = 0; i < k; i++) {
             best = y[i] > y[best] ? i : best;
             sum += exp(y[i]);
-            double d = y[i] - (double)c->targets[r * k + i];
+            double d = is_class ? 0 : y[i] - (double)c->targets[r * k + i];
             squares += d * d;
         }
-        int is_class = graph_tensor(c->graph, graph_label_index(c->graph))->dtype == DTYPE_I32;
         *loss += is_class ? log(sum) - y[c->classes[r]] : squares / (double)k;
         *correct += is_class && best == c->classes[r];
     }
