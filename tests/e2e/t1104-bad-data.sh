@@ -16,7 +16,7 @@ refuses() {
     rm -rf "$T/run_$name"
     timeout 120 "$MSCTL" run --run-dir "$T/run_$name" "$@" "$T/$name.yaml" >"$T/$name.out" 2>&1
     local got=$?
-    [ $got -eq "$want" ] && grep -qF -- "$text" "$T/$name.out" && return 0
+    [ "$got" -eq "$want" ] && grep -qF -- "$text" "$T/$name.out" && return 0
     echo "exit status $got, expected $want; text: $text"
     cat "$T/$name.out"
     return 1

@@ -6,7 +6,7 @@ MAKE_WEIGHTS=${MAKE_WEIGHTS:-$BUILD/tests/tools/make-weights}
 export SHARED MAKE_WEIGHTS
 
 need_shared() {
-    [ -n "$SHARED" ] && [ -d "$SHARED/$1" ] || skip_all "no folder $1 in MSCHED_TEST_SHARED"
+    [ -d "${SHARED:-/nowhere}/$1" ] || skip_all "no folder $1 in MSCHED_TEST_SHARED"
 }
 
 # run NAME [option]... JOB: msctl run into $T/NAME, output to $T/NAME.out; its exit status
@@ -27,11 +27,11 @@ field() {
 digest() { field "$1" weights_sha256; }
 
 same() {
-    [ -n "$1" ] && [ "$1" = "$2" ] || {
+    if [ -z "$1" ] || [ "$1" != "$2" ]; then
         echo "$1"
         echo "$2"
         return 1
-    }
+    fi
 }
 
 # digest_of_file PATH: the weights' digest as docs/design.md defines it, by other means

@@ -1,0 +1,23 @@
+#!/usr/bin/env bash
+# run_dynamic_cluster.sh - MindSpore's single-machine start script, with our programs in Python's place
+#
+#     DATA_PATH=/data/mnist examples/run_dynamic_cluster.sh [JOB.yaml] [WORKERS]
+#
+# One scheduler and eight workers on this host; logs in ./device. On loopback it needs no certificates.
+set -eu
+bin=${MSCHED_BIN:-$(dirname "$0")/../build}
+job=${1:-$(dirname "$0")/mnist.yaml}
+export MS_WORKER_NUM=${2:-8}     # number of workers in the cluster
+export MS_SCHED_HOST=127.0.0.1   # scheduler's address
+export MS_SCHED_PORT=${MS_SCHED_PORT:-8118}
+
+rm -rf device
+mkdir device
+MS_ROLE=MS_SCHED "$bin/daemon/msschedd" >device/scheduler.log 2>&1 &
+scheduler=$!
+echo "scheduler start success!"
+for ((i = 0; i < MS_WORKER_NUM; i++)); do
+    MS_ROLE=MS_WORKER MS_NODE_ID=$i "$bin/libworker/msworker" --run-dir device "$job" >device/worker_$i.out 2>&1 &
+    echo "worker $i start success with pid $!"
+done
+wait "$scheduler" # it ends with the job, with the job's status

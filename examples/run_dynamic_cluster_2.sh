@@ -1,0 +1,16 @@
+#!/usr/bin/env bash
+# run_dynamic_cluster_2.sh - the second machine of run_dynamic_cluster_1.sh: workers 4-7, no scheduler
+#
+#     DATA_PATH=... MS_TLS_CONFIG=tls.json run_dynamic_cluster_2.sh ADDRESS_OF_THE_FIRST_HOST [JOB.yaml]
+set -eu
+bin=${MSCHED_BIN:-$(dirname "$0")/../build}
+export MS_SCHED_HOST=${1:?the address of the first host}
+export MS_SCHED_PORT=${MS_SCHED_PORT:-8118}
+export MS_WORKER_NUM=${MS_WORKER_NUM:-8} # over both machines
+job=${2:-$(dirname "$0")/mnist.yaml}
+
+mkdir -p device
+for ((i = MS_WORKER_NUM / 2; i < MS_WORKER_NUM; i++)); do
+    MS_ROLE=MS_WORKER MS_NODE_ID=$i "$bin/libworker/msworker" --run-dir device "$job" >device/worker_$i.out 2>&1 &
+done
+wait

@@ -1,0 +1,109 @@
+#!/usr/bin/env bash
+# t1105-dynamic-cluster.sh - MindSpore's way to start a cluster: roles and numbers in the environment
+. "$(dirname "$0")/lib.sh"
+. "$(dirname "$0")/train.sh"
+need "$MSCTL" "$MSSCHEDD" "$MSWORKER" python3
+
+cat >"$T/job.yaml" <<'YAML'
+network: linear
+dataset: {kind: nonlinear, shuffle: false}
+batch_size: 16
+steps: 50
+loss: mse
+optimizer: {kind: momentum, learning_rate: 0.01, momentum: 0.6}
+YAML
+sed 's/0.01/0.02/' "$T/job.yaml" >"$T/other.yaml"
+export MS_SCHED_HOST=127.0.0.1 MS_WORKER_NUM=3
+
+free_port() { # one that nobody listens on just now
+    python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])'
+}
+sched() { # NAME [VARIABLE=VALUE]...
+    local name=$1
+    shift
+    MS_SCHED_PORT=$(free_port)
+    export MS_SCHED_PORT
+    start "$name" env MS_ROLE=MS_SCHED "$@" "$MSSCHEDD"
+}
+worker() { # NAME NODE_ID [VARIABLE=VALUE]... ; job in $JOB
+    local name=$1 id=$2
+    shift 2
+    mkdir -p "$T/$name.d"
+    start "$name" env MS_ROLE=MS_WORKER MS_NODE_ID="$id" "$@" "$MSWORKER" --run-dir "$T/run_${name%_*}" "${JOB:-$T/job.yaml}"
+}
+ends_with() { # STATUS NAME
+    reap "$2"
+    local got=$?
+    [ $got -eq "$1" ] || {
+        echo "$2 ended with $got, expected $1"
+        return 1
+    }
+}
+
+sched a
+mkdir "$T/run_a"
+for i in 2 0 1; do worker "a_$i" $i; done
+ok "the scheduler ends by itself with 0" ends_with 0 a
+for i in 0 1 2; do
+    ok "worker $i ends with 0" ends_with 0 "a_$i"
+    ok "and left the losses of its rank" [ "$(grep -c '^epoch: 1 step: ' "$T/run_a/worker_$i.log")" -eq 50 ]
+done
+ok "rank 0 left metrics and weights" [ -s "$T/run_a/weights.safetensors" ]
+ok "no line is an error or a warning" bash -c '! grep -hE " (error|warning) " "$1"/a*.log' - "$T"
+ok "msctl run gives the same weights" run b -n 3 "$T/job.yaml"
+ok "to the bit" same "$(digest run_a)" "$(digest b)"
+
+mkdir "$T/run_m"
+sched m
+worker m_0 0
+ok "a worker registers" wait_for 60 logged m_0 "agent.registered"
+worker m_1 1 MS_WORKER_NUM=4
+ok "another MS_WORKER_NUM is refused" ends_with 4 m_1
+ok "with both values" bash -c 'grep -q 4 "$1" && grep -q "MS_WORKER_NUM" "$1" && grep -q 3 "$1"' - "$T/m_1.log"
+JOB=$T/other.yaml worker m_2 1
+ok "another job is refused" ends_with 4 m_2
+worker m_3 0
+ok "a node id that is taken is refused" ends_with 4 m_3
+ok "and named" logged m_3 "node 0"
+worker m_4 7
+ok "a rank beyond the number is refused" ends_with 4 m_4
+worker m_5 1
+worker m_6 2
+ok "the cluster forms all the same, and ends well" ends_with 0 m
+for i in 0 5 6; do ends_with 0 m_$i; done
+
+mkdir "$T/run_t"
+sched t MS_TOPO_TIMEOUT=1
+worker t_0 0
+ok "too few workers: the scheduler gives up with 1" ends_with 1 t
+ok "the worker too, with a message" ends_with 124 t_0
+ok "that says how many came" logged t_0 "1 of 3"
+
+ok "MS_WORKER_NUM must be a number above 0" says "MS_WORKER_NUM" env MS_ROLE=MS_SCHED MS_SCHED_PORT=1024 \
+    MS_WORKER_NUM=0 "$MSSCHEDD"
+ok "an unknown role is refused" says "MS_ROLE" env MS_ROLE=MS_BOSS MS_SCHED_PORT=1024 "$MSSCHEDD"
+ok "recovery is refused by name" says "MS_ENABLE_RECOVERY" env MS_ROLE=MS_SCHED MS_SCHED_PORT=1024 \
+    MS_ENABLE_RECOVERY=1 "$MSSCHEDD"
+for name in MS_TLS_CONFIG MS_ENABLE_SSL=0; do
+    ok "beyond loopback it wants certificates or a clear word: $name" says "$name" \
+        env MS_ROLE=MS_SCHED MS_SCHED_HOST=0.0.0.0 MS_SCHED_PORT=1024 "$MSSCHEDD"
+done
+
+# the seed's TLS JSON, with the cipher list of the seed's document
+ok "a CA" "$MSCTL" certs init --dir "$T/ca"
+ok "the scheduler's certificate" "$MSCTL" certs issue scheduler head --dir "$T/ca" --host 127.0.0.1 --out "$T/server.p12"
+ok "the workers' certificate" "$MSCTL" certs issue worker node --dir "$T/ca" --out "$T/client.p12"
+cat >"$T/tls.json" <<JSON
+{"server_cert_path": "server.p12", "client_cert_path": "client.p12", "ca_cert_path": "ca/ca.crt",
+ "crl_path": "", "cert_expire_warning_time_in_day": 90,
+ "cipher_list": "ECDHE-R SA-AES128-GCM-SHA256:ECDHE-ECDSA-AES128-GCM-SHA256:DHE-DSS-AES128-GCM-SHA256"}
+JSON
+mkdir "$T/run_s"
+export MS_TLS_CONFIG=$T/tls.json
+sched s
+for i in 0 1 2; do worker "s_$i" $i MSCHED_TRANSPORT=remote; done
+ok "over TLS the job ends well" ends_with 0 s
+for i in 0 1 2; do ok "worker $i too" ends_with 0 s_$i; done
+ok "the weights are the same to the bit" same "$(digest run_s)" "$(digest b)"
+unset MS_TLS_CONFIG
+finish
