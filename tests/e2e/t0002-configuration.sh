@@ -31,6 +31,18 @@ ok "the sample file is legal and changes nothing" bash -c '
     diff <("$MSSCHEDD" --config "$1/sample.conf" --check-config | sed "s/ *#.*//") \
          <("$MSSCHEDD" --config "$1/c.conf" --check-config | sed "s/ *#.*//")' - "$T"
 
+for flag in $("$MSSCHEDD" --help | grep -o '^  --[a-z-]*'); do
+    ok "the man page has $flag" grep -q -- "Fl $(echo "$flag" | sed 's/^-//')\b" "$ROOT/docs/man/msschedd.8"
+done
+for variable in $(env MS_ROLE=MS_SCHED MS_SCHED_HOST=::1 MS_SCHED_PORT=8118 MS_WORKER_NUM=1 \
+    "$MSSCHEDD" --check-config | grep -o '^MS_[A-Z_]*'); do
+    case $variable in MS_NODE_ID | MS_WORKER_IP) continue ;; esac # of workers
+    ok "the man page has $variable" grep -q "$variable" "$ROOT/docs/man/msschedd.8"
+done
+if command -v mandoc >/dev/null; then
+    ok "the man page is legal" mandoc -Tlint -W warning "$ROOT/docs/man/msschedd.8"
+fi
+
 ok "a public address without certificates is refused" status 78 plain --listen 0.0.0.0:0
 ok "and both ways out are named" says "MS_TLS_CONFIG=/path/to/tls.json" plain --listen 0.0.0.0:0
 ok "the other one" says "MS_ENABLE_SSL=0" plain --listen 0.0.0.0:0
