@@ -70,7 +70,8 @@ int job_parse(const char *text, size_t size, const char *origin, const char *bas
               const struct job_override *overrides, size_t n, int workers, struct job *ret,
               struct ms_err *err);
 
-/* Canonical JSON: every key, sorted, one line. Returns owned (malloc), *ret_size without the NUL.
+/* Canonical JSON: every key, sorted, one line. Returns owned (malloc) or NULL without
+ * memory; *ret_size without the NUL.
  */
 char *job_format(const struct job *job, size_t *ret_size);
 

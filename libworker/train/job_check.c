@@ -104,6 +104,40 @@ static int check_transforms(const struct job *job, const struct tree_node *tree,
     return MS_OK;
 }
 
+static int is_random(const struct transform *t)
+{
+    return t->kind == TRANSFORM_RANDOM_CROP || t->kind == TRANSFORM_RANDOM_HORIZONTAL_FLIP;
+}
+
+/* Evaluation leaves the random transforms out; what is left must make images of the same size. */
+static int check_evaluate_shape(const struct job *job, const struct tree_node *tree,
+                                struct ms_err *err)
+{
+    const struct record *record = &records[job->dataset.kind];
+    int64_t train_h = record->height;
+    int64_t train_w = record->width;
+    int64_t test_h = record->height;
+    int64_t test_w = record->width;
+    struct transform fixed[MS_TRANSFORMS_MAX];
+    int n = 0;
+    for (int i = 0; i < job->n_transforms; i++) {
+        if (!is_random(&job->transforms[i])) {
+            fixed[n++] = job->transforms[i];
+        }
+    }
+    (void)transform_check(job->transforms, job->n_transforms, record->channels, &train_h, &train_w,
+                          NULL);
+    (void)transform_check(fixed, n, record->channels, &test_h, &test_w, NULL);
+    if (test_h != train_h || test_w != train_w) {
+        return tree_fail(node_at(tree, "evaluate"), err,
+                         "evaluate: without random_crop, which evaluation leaves out, images are "
+                         "%lldx%lld, but training has %lldx%lld; add resize: {size: [%lld, %lld]}",
+                         (long long)test_h, (long long)test_w, (long long)train_h,
+                         (long long)train_w, (long long)train_h, (long long)train_w);
+    }
+    return MS_OK;
+}
+
 static int check_evaluate(const struct job *job, const struct tree_node *tree, struct ms_err *err)
 {
     static const char section[] = "evaluate.dataset";
@@ -116,7 +150,8 @@ static int check_evaluate(const struct job *job, const struct tree_node *tree, s
                          job_data_kind_name(job->evaluate_dataset.kind),
                          job_data_kind_name(job->dataset.kind));
     }
-    return check_dataset(&job->evaluate_dataset, tree, section, err);
+    int rc = check_dataset(&job->evaluate_dataset, tree, section, err);
+    return rc < 0 ? rc : check_evaluate_shape(job, tree, err);
 }
 
 static int check_files(const struct job *job, const struct tree_node *tree, struct ms_err *err)

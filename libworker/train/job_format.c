@@ -6,11 +6,21 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Takes both; NULL once anything failed. */
+static json_t *append(json_t *list, json_t *value)
+{
+    if (json_array_append_new(list, value) == 0) {
+        return list;
+    }
+    json_decref(list);
+    return NULL;
+}
+
 static json_t *whole_list(const int64_t *values, size_t n)
 {
     json_t *list = json_array();
     for (size_t i = 0; i < n; i++) {
-        json_array_append_new(list, json_integer(values[i]));
+        list = append(list, json_integer(values[i]));
     }
     return list;
 }
@@ -19,7 +29,7 @@ static json_t *real_list(const double *values, int n)
 {
     json_t *list = json_array();
     for (int i = 0; i < n; i++) {
-        json_array_append_new(list, json_real(values[i]));
+        list = append(list, json_real(values[i]));
     }
     return list;
 }
@@ -39,10 +49,8 @@ static json_t *format_transforms(const struct job *job)
         for (size_t k = 0; k < job_n_transform_kinds; k++) {
             const struct job_transform_kind *kind = &job_transform_kinds[k];
             if (kind->kind == job->transforms[i].kind) {
-                json_t *entry = json_object();
-                json_object_set_new(entry, kind->name,
-                                    format_table(&kind->table, &job->transforms[i]));
-                json_array_append_new(list, entry);
+                list = append(list, json_pack("{s:o}", kind->name,
+                                              format_table(&kind->table, &job->transforms[i])));
             }
         }
     }
@@ -104,10 +112,11 @@ static json_t *object_of(json_t *root, const char *key, const char **ret_word)
     return object;
 }
 
+/* NULL without memory: half a job must not look like a whole one. */
 static json_t *format_table(const struct job_table *table, const void *base)
 {
     json_t *root = json_object();
-    for (size_t i = 0; i < table->n; i++) {
+    for (size_t i = 0; root != NULL && i < table->n; i++) {
         const struct job_field *row = &table->rows[i];
         const char *word = NULL;
         json_t *object = object_of(root, row->key, &word);
@@ -122,7 +131,10 @@ static json_t *format_table(const struct job_table *table, const void *base)
         } else {
             value = format_value(row, base);
         }
-        json_object_set_new(object, word, value);
+        if (json_object_set_new(object, word, value) != 0) {
+            json_decref(root);
+            root = NULL;
+        }
     }
     return root;
 }
@@ -130,7 +142,9 @@ static json_t *format_table(const struct job_table *table, const void *base)
 char *job_format(const struct job *job, size_t *ret_size)
 {
     json_t *root = format_table(&job_table, job);
-    char *text = json_dumps(root, JSON_SORT_KEYS | JSON_COMPACT | JSON_REAL_PRECISION(17));
+    char *text = root == NULL
+                     ? NULL
+                     : json_dumps(root, JSON_SORT_KEYS | JSON_COMPACT | JSON_REAL_PRECISION(17));
     json_decref(root);
     if (text != NULL && ret_size != NULL) {
         *ret_size = strlen(text);

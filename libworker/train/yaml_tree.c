@@ -373,42 +373,36 @@ int tree_parse(const char *text, size_t size, const char *origin, int with_lines
 
 /* ---- overrides ---- */
 
-/* The map below parent at key, made when missing or null; NULL: something else is there. */
-static struct tree_node *descend(struct tree_node *parent, const char *key, size_t length,
-                                 const char *origin, struct ms_err *err)
+/* The map below parent at key, made when missing or null. */
+static int descend(struct tree_node *parent, const char *key, size_t length, const char *origin,
+                   struct tree_node **ret, struct ms_err *err)
 {
     char *name = strndup(key, length);
-    if (name == NULL) {
-        ms_fail(err, MS_E_NOMEM, "%.120s: no memory", origin);
-        return NULL;
-    }
-    struct tree_item *item = tree_find(parent, name);
-    if (item != NULL && item->value->kind == TREE_MAP) {
-        free(name);
-        return item->value;
-    }
-    if (item != NULL && !tree_is_null(item->value)) {
-        tree_fail_at(origin, 0, 0, err, "%.60s is %s, so nothing can be set below it", name,
-                     item->value->kind == TREE_LIST ? "a list (give it whole: KEY=[...])"
-                                                    : "a value");
-        free(name);
-        return NULL;
-    }
     struct tree_node *map = node_create(TREE_MAP, origin);
-    if (map == NULL || (item == NULL && append(parent, name, 0, 0, map, err) < 0)) {
-        if (map == NULL) {
-            free(name);
-            ms_fail(err, MS_E_NOMEM, "%.120s: no memory", origin);
-        }
-        return NULL;
-    }
-    if (item != NULL) {
-        free(name);
+    struct tree_item *item = name != NULL ? tree_find(parent, name) : NULL;
+    int rc = MS_OK;
+    if (name == NULL || map == NULL) {
+        rc = ms_fail(err, MS_E_NOMEM, "%.120s: no memory", origin);
+    } else if (item == NULL) {
+        rc = append(parent, name, 0, 0, map, err); /* takes both */
+        *ret = rc == MS_OK ? map : *ret;
+        return rc;
+    } else if (item->value->kind == TREE_MAP) {
+        *ret = item->value;
+    } else if (tree_is_null(item->value)) {
         tree_destroy(item->value);
         item->value = map;
-        item->line = 0;
+        item->line = 0; /* errors now point at the override */
+        *ret = map;
+        map = NULL;
+    } else {
+        rc = tree_fail_at(origin, 0, 0, err, "%.60s is %s, so nothing can be set below it", name,
+                          item->value->kind == TREE_LIST ? "a list (give it whole: KEY=[...])"
+                                                         : "a value");
     }
-    return map;
+    free(name);
+    tree_destroy(map);
+    return rc;
 }
 
 int tree_set(struct tree_node *root, const char *path, struct tree_node *value, struct ms_err *err)
@@ -421,14 +415,14 @@ int tree_set(struct tree_node *root, const char *path, struct tree_node *value, 
             tree_destroy(value);
             return tree_fail_at(origin, 0, 0, err, "the key is no dotted path of names");
         }
-        map = descend(map, path, (size_t)(dot - path), origin, err);
-        if (map == NULL) {
+        int rc = descend(map, path, (size_t)(dot - path), origin, &map, err);
+        if (rc < 0) {
             tree_destroy(value);
-            return MS_E_INVALID;
+            return rc;
         }
         path = dot + 1;
     }
-    if (*path == '\0' || map->kind != TREE_MAP) {
+    if (*path == '\0') {
         tree_destroy(value);
         return tree_fail_at(origin, 0, 0, err, "the key is no dotted path of names");
     }
@@ -436,7 +430,7 @@ int tree_set(struct tree_node *root, const char *path, struct tree_node *value, 
     if (item != NULL) {
         tree_destroy(item->value);
         item->value = value;
-        item->line = 0; /* errors now point at the override */
+        item->line = 0;
         return MS_OK;
     }
     char *name = strdup(path);

@@ -351,6 +351,8 @@ static const struct {
     {"evaluate: {dataset: {kind: mnist}}\n", "evaluate.dataset.path is missing"},
     {"evaluate: {dataset: {kind: cifar10, path: x}}\n", "does not fit training on kind mnist"},
     {"evaluate: {dataset: {kind: mnist, path: x, shuffle: true}}\n", "is no key of a job"},
+    {"evaluate: {dataset: {kind: mnist, path: x}}\ntransforms: [{random_crop: {size: 24}}]\n",
+     "images are 28x28, but training has 24x24"},
     {"transforms: {resize: {size: [1, 1]}}\n", "transforms must be a list"},
     {"transforms: [resize]\n", "transforms[0] must have exactly one name"},
     {"transforms: [{resize: {size: [1, 1]}, rescale: {scale: 1}}]\n", "exactly one name"},
