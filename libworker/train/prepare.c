@@ -199,30 +199,46 @@ static int refuse_memory(const struct train *train, uint64_t peak, uint64_t free
                    memory_format(free_bytes, c, sizeof(c)), fits);
 }
 
-static int make_replica(struct train *train, struct ms_err *err)
+/* Plans the replica with room for memory_max bytes of activations and measures the rank's peak. */
+static int plan_replica(struct train *train, uint64_t memory_max, struct ms_err *err)
 {
     const struct train_config *cfg = &train->cfg;
-    int locals = local_ranks(cfg);
+    struct replica_config plan = {.job = cfg->job,
+                                  .train = train->info,
+                                  .has_evaluate = cfg->job->has_evaluate,
+                                  .evaluate_batch = train->eval_batch,
+                                  .threads = train->known.threads,
+                                  .isa = cfg->isa,
+                                  .memory_max = memory_max};
+    replica_destroy(train->replica);
+    train->replica = NULL;
+    int rc = replica_create(&plan, &train->replica, err);
+    if (rc == 0) {
+        replica_sizes(train->replica, &train->sizes);
+        train->known.reorders = train->sizes.reorders;
+        train->known.peak_bytes =
+            replica_bytes(train->replica) + fixed_bytes(train, local_ranks(cfg));
+    }
+    return rc;
+}
+
+static int make_replica(struct train *train, struct ms_err *err)
+{
+    int locals = local_ranks(&train->cfg);
     uint64_t free_bytes = memory_available();
     uint64_t share = free_bytes / (uint64_t)locals;
-    train->known.threads = threads_for(cfg);
-    struct replica_config rc_cfg = {.job = cfg->job,
-                                    .train = train->info,
-                                    .has_evaluate = cfg->job->has_evaluate,
-                                    .evaluate_batch = train->eval_batch,
-                                    .threads = train->known.threads,
-                                    .isa = cfg->isa,
-                                    .memory_max = share};
-    int rc = replica_create(&rc_cfg, &train->replica, err);
+    train->known.threads = threads_for(&train->cfg);
+    int rc = plan_replica(train, share, err);
+    if (rc == 0 && share > 0 && train->known.peak_bytes > share) {
+        /* what is beside the activations is known now: once more, with the room that is left */
+        uint64_t rest = train->known.peak_bytes - train->sizes.arena_bytes;
+        rc = plan_replica(train, share > rest ? share - rest : 1, err);
+    }
     if (rc < 0) {
         return rc;
     }
-    replica_sizes(train->replica, &train->sizes);
-    train->known.reorders = train->sizes.reorders;
-    uint64_t peak = replica_bytes(train->replica) + fixed_bytes(train, locals);
-    train->known.peak_bytes = peak;
-    if (free_bytes > 0 && peak > share) {
-        return refuse_memory(train, peak, free_bytes, locals, err);
+    if (share > 0 && train->known.peak_bytes > share) {
+        return refuse_memory(train, train->known.peak_bytes, free_bytes, locals, err);
     }
     return replica_plan_sha256(train->replica, train->data_world, train->known.plan_sha256, err);
 }
