@@ -43,6 +43,18 @@ if command -v mandoc >/dev/null; then
     ok "the man page is legal" mandoc -Tlint -W warning "$ROOT/docs/man/msschedd.8"
 fi
 
+if [ -x "$MSWORKER" ]; then
+    ok "every key of msworker.conf is one of msworker's" bash -c '
+        help=$("$MSWORKER" --help)
+        for key in $(sed -n "s/^#\([a-z_]*\) = .*/\1/p" "$ROOT/systemd/msworker.conf"); do
+            case $help in *"--${key//_/-}"*) ;; *) echo "$key"; exit 1 ;; esac
+        done'
+fi
+if [ -x "$MSCTL" ]; then
+    sed -n 's/^#\([a-z_]* = .*\)/\1/p' "$ROOT/systemd/msctl.conf" | sed 's/^server = .*/server = 127.0.0.1:1/; s/^tls = .*/tls = off/' >"$T/msctl.conf"
+    ok "msctl takes every key of msctl.conf, and finds nobody" status 3 "$MSCTL" --config "$T/msctl.conf" status
+fi
+
 ok "a public address without certificates is refused" status 78 plain --listen 0.0.0.0:0
 ok "and both ways out are named" says "MS_TLS_CONFIG=/path/to/tls.json" plain --listen 0.0.0.0:0
 ok "the other one" says "MS_ENABLE_SSL=0" plain --listen 0.0.0.0:0

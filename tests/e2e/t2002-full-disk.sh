@@ -23,8 +23,8 @@ start_on_disk() { start_sched a --database "$T/disk/state.db"; }
 submit() { ctl a submit "$T/job.yaml"; }
 # Submits until one is refused; prints nothing but the refusal.
 fill() {
-    local i
-    for i in $(seq 1 2000); do
+    local n=0
+    while [ $((n += 1)) -le 2000 ]; do
         submit >>"$T/ids" 2>"$T/refusal" || return 0
     done
     return 1
