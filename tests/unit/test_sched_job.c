@@ -1,0 +1,843 @@
+/* test_sched_job.c - submit, queue, placement, a job's life and its ends */
+#include "tests/unit/sched_fixture.h"
+
+/* ---- submit and queue ---------------------------------------------------------------------------
+ */
+
+START_TEST(submit_is_stored_before_it_is_acknowledged)
+{
+    fix_standing();
+    fix.now.wall_ms = 1700000000123;
+
+    ck_assert_uint_eq(fix_submit(2, 5), 1);
+
+    const struct sched_job_row *row = fix_stored(1);
+    ck_assert_ptr_nonnull(row);
+    ck_assert_int_eq(row->state, JOB_QUEUED);
+    ck_assert_str_eq(row->name, "mnist");
+    ck_assert_str_eq(row->owner, "alice");
+    ck_assert_uint_eq(row->workers, 2);
+    ck_assert_int_eq(row->priority, 5);
+    ck_assert_int_eq(row->submitted_ms, 1700000000123);
+    ck_assert_uint_eq(row->spec_bytes, 2);
+    ck_assert_mem_eq(row->spec, "{}", 2);
+    ck_assert_str_eq(fix_effect(SCHED_DO_PUT_META)->meta_key, "next_job");
+}
+END_TEST
+
+START_TEST(same_key_gives_the_same_job)
+{
+    fix_standing();
+    uint64_t conn = fix_open(MS_ROLE_USER, "alice");
+    Ms__Submit msg = fix_job(1);
+    msg.key = (char *)"k";
+    fix_say(conn, MS_MSG_SUBMIT, &msg.base);
+
+    fix_say(conn, MS_MSG_SUBMIT, &msg.base);
+
+    ck_assert_uint_eq(((const Ms__Submitted *)fix_heard(conn, MS_MSG_SUBMITTED))->job, 1);
+    ck_assert_ptr_null(fix_stored(1));
+}
+END_TEST
+
+START_TEST(key_of_another_job_is_refused)
+{
+    fix_standing();
+    uint64_t conn = fix_open(MS_ROLE_USER, "alice");
+    Ms__Submit msg = fix_job(1);
+    msg.key = (char *)"k";
+    fix_say(conn, MS_MSG_SUBMIT, &msg.base);
+    msg.workers = 2;
+
+    fix_say(conn, MS_MSG_SUBMIT, &msg.base);
+
+    fix_refused(conn, MS_E_EXISTS, "key k was used for job 1");
+}
+END_TEST
+
+START_TEST(keys_of_two_owners_are_two_keys)
+{
+    fix_standing();
+    uint64_t alice = fix_open(MS_ROLE_USER, "alice");
+    uint64_t bob = fix_open(MS_ROLE_USER, "bob");
+    Ms__Submit msg = fix_job(1);
+    msg.key = (char *)"k";
+    fix_say(alice, MS_MSG_SUBMIT, &msg.base);
+
+    fix_say(bob, MS_MSG_SUBMIT, &msg.base);
+
+    ck_assert_uint_eq(((const Ms__Submitted *)fix_heard(bob, MS_MSG_SUBMITTED))->job, 2);
+}
+END_TEST
+
+START_TEST(no_workers_and_too_many_are_refused)
+{
+    fix_standing();
+    uint64_t conn = fix_open(MS_ROLE_USER, "alice");
+    Ms__Submit msg = fix_job(0);
+
+    fix_say(conn, MS_MSG_SUBMIT, &msg.base);
+    fix_refused(conn, MS_E_INVALID, "job mnist asks for 0 workers: from 1 to 1024");
+    msg.workers = 1000000;
+    fix_say(conn, MS_MSG_SUBMIT, &msg.base);
+    fix_refused(conn, MS_E_INVALID, "asks for 1000000 workers");
+}
+END_TEST
+
+START_TEST(empty_job_is_refused)
+{
+    fix_standing();
+    uint64_t conn = fix_open(MS_ROLE_USER, "alice");
+    Ms__Submit msg = fix_job(1);
+    msg.job_json.len = 0;
+
+    fix_say(conn, MS_MSG_SUBMIT, &msg.base);
+
+    fix_refused(conn, MS_E_INVALID, "described by 0 bytes");
+}
+END_TEST
+
+START_TEST(run_directory_is_for_private_schedulers)
+{
+    fix_standing();
+    uint64_t conn = fix_open(MS_ROLE_USER, "alice");
+    Ms__Submit msg = fix_job(1);
+    msg.run_dir = (char *)"/tmp/x";
+    fix_say(conn, MS_MSG_SUBMIT, &msg.base);
+    fix_refused(conn, MS_E_INVALID, "only `msctl run` may choose one");
+
+    fix_start(SCHED_RUN, 0);
+    uint64_t worker = fix_register("0", 1);
+    conn = fix_open(MS_ROLE_USER, "uid 0");
+    fix_say(conn, MS_MSG_SUBMIT, &msg.base);
+
+    ck_assert_str_eq(((const Ms__Assign *)fix_heard(worker, MS_MSG_ASSIGN))->run_dir, "/tmp/x");
+}
+END_TEST
+
+START_TEST(submit_while_draining_is_refused_and_nothing_is_placed)
+{
+    fix_standing();
+    uint64_t job = fix_submit(1, 0);
+    fix_drain();
+    uint64_t conn = fix_open(MS_ROLE_USER, "alice");
+    Ms__Submit msg = fix_job(1);
+
+    fix_say(conn, MS_MSG_SUBMIT, &msg.base);
+    fix_refused(conn, MS_E_REFUSED, "shutting down");
+    fix_register("w0", 1);
+
+    ck_assert_uint_eq(fix_count(MS_MSG_ASSIGN), 0);
+    fix_job_is(job, "QUEUED", "waits for the scheduler's next start");
+}
+END_TEST
+
+START_TEST(full_disk_refuses_new_work_and_lets_the_rest_go_on)
+{
+    uint64_t conns[2];
+    fix_running(conns);
+    uint64_t queued = fix_submit(1, 0);
+    uint64_t alice = fix_open(MS_ROLE_USER, "alice");
+    Ms__Submit msg = fix_job(1);
+
+    sched_refuse_writes(fix.s, "no space left under /var/lib/msched");
+    fix_say(alice, MS_MSG_SUBMIT, &msg.base);
+    fix_refused(alice, MS_E_FULL, "no space left under /var/lib/msched");
+    fix_cancel(alice, queued, 0);
+    fix_refused(alice, MS_E_FULL, "the end of job 2 cannot be stored");
+    fix_done(conns[0], 1, 1, 0, 0, "");
+    fix_done(conns[1], 1, 1, 1, 0, "");
+
+    fix_job_is(1, "SUCCEEDED", "all 2 ranks finished 120 steps");
+    fix_job_is(queued, "QUEUED", "waits for disk space: no space left");
+    sched_refuse_writes(fix.s, "");
+    ck_assert_int_le(sched_deadline(fix.s), fix.now.mono_ms);
+    fix_time();
+    ck_assert_uint_eq(fix_count(MS_MSG_ASSIGN), 1);
+}
+END_TEST
+
+START_TEST(queued_job_says_what_it_waits_for)
+{
+    fix_standing();
+    fix_register("w0", 1);
+    fix_submit(8, 0);
+    fix_submit(1, 0);
+
+    fix_job_is(1, "QUEUED", "waits for 8 idle nodes: 1 registered, 1 idle");
+    fix_job_is(2, "QUEUED", "waits behind job 1, which waits for 8 idle nodes");
+}
+END_TEST
+
+START_TEST(nobody_overtakes_within_a_priority)
+{
+    fix_standing();
+    fix_submit(2, 0);
+    fix_submit(1, 0);
+
+    fix_register("w0", 1);
+    ck_assert_uint_eq(fix_count(MS_MSG_ASSIGN), 0);
+    fix_register("w1", 2);
+
+    ck_assert_uint_eq(fix_count(MS_MSG_ASSIGN), 2);
+    fix_job_is(1, "PLACING", "waits for ranks 0 1 to load data and connect");
+}
+END_TEST
+
+START_TEST(higher_priority_goes_first)
+{
+    fix_standing();
+    fix_submit(1, -1);
+    fix_submit(1, 7);
+    fix_submit(1, 7);
+
+    uint64_t conn = fix_register("w0", 1);
+
+    ck_assert_uint_eq(((const Ms__Assign *)fix_heard(conn, MS_MSG_ASSIGN))->job, 2);
+}
+END_TEST
+
+START_TEST(cancel_of_the_first_lets_the_next_go)
+{
+    fix_standing();
+    fix_register("w0", 1);
+    fix_submit(2, 0);
+    fix_submit(1, 0);
+    uint64_t alice = fix_open(MS_ROLE_USER, "alice");
+
+    fix_cancel(alice, 1, 0);
+
+    ck_assert_ptr_nonnull(fix_heard(alice, MS_MSG_OK));
+    ck_assert_int_eq(fix_stored(1)->state, JOB_CANCELLED);
+    ck_assert_uint_eq(fix_count(MS_MSG_ASSIGN), 1);
+}
+END_TEST
+
+/* ---- placement ----------------------------------------------------------------------------------
+ */
+
+START_TEST(assign_carries_everything_and_is_stored_first)
+{
+    fix_standing();
+    uint64_t w10 = fix_register("w10", 1);
+    uint64_t w2 = fix_register("w2", 2);
+
+    fix_submit(2, 0);
+
+    const Ms__Assign *first = fix_heard(w2, MS_MSG_ASSIGN);
+    const Ms__Assign *second = fix_heard(w10, MS_MSG_ASSIGN);
+    ck_assert_ptr_nonnull(first);
+    ck_assert_ptr_nonnull(second);
+    ck_assert_uint_eq(first->rank, 0); /* natural order: w2 before w10 */
+    ck_assert_uint_eq(second->rank, 1);
+    ck_assert_uint_eq(first->world_size, 2);
+    ck_assert_uint_eq(first->generation, 1);
+    ck_assert_uint_eq(first->n_members, 2);
+    ck_assert_str_eq(first->members[1]->node_id, "w10");
+    ck_assert_uint_eq(first->members[1]->incarnation, 1);
+    ck_assert_str_eq(first->members[1]->data_address, "10.0.0.1:8200");
+    ck_assert_str_eq(first->members[0]->cert_name, "host-certificate");
+    ck_assert_uint_eq(first->token.len, MS_TOKEN_LEN);
+    ck_assert_mem_eq(first->token.data, second->token.data, MS_TOKEN_LEN);
+    ck_assert_str_eq(first->isa, "avx2");
+    ck_assert_int_eq(fix_stored(1)->state, JOB_PLACING);
+    ck_assert_uint_eq(fix_stored(1)->generation, 1);
+    ck_assert_uint_eq(fix_effect(SCHED_DO_PUT_MEMBER)->member->rank, 1);
+    ck_assert_str_eq(fix_effect(SCHED_DO_PUT_MEMBER)->member->node_id, "w10");
+}
+END_TEST
+
+START_TEST(tokens_of_two_generations_differ)
+{
+    uint8_t token[MS_TOKEN_LEN];
+    fix_standing();
+    uint64_t conn = fix_register("w0", 1);
+    fix_submit(1, 0);
+    memcpy(token, ((const Ms__Assign *)fix_heard(conn, MS_MSG_ASSIGN))->token.data, MS_TOKEN_LEN);
+    fix_done(conn, 1, 1, 0, MS_E_INVALID, "no data");
+
+    fix_submit(1, 0);
+
+    const Ms__Assign *again = fix_heard(conn, MS_MSG_ASSIGN);
+    ck_assert_uint_eq(again->generation, 2);
+    ck_assert_int_ne(memcmp(token, again->token.data, MS_TOKEN_LEN), 0);
+}
+END_TEST
+
+static void register_on(const char *id, const char *host, const char *isa)
+{
+    uint64_t conn = fix_open(MS_ROLE_WORKER, host);
+    Ms__Register msg = fix_node(id, fix.conns);
+    msg.host_name = (char *)host;
+    msg.host_id = (char *)host;
+    msg.isa = (char *)isa;
+    fix_say(conn, MS_MSG_REGISTER, &msg.base);
+}
+
+static const Ms__Assign *any_assign(void)
+{
+    for (size_t i = 0; i < fix.n_answers; i++) {
+        if (fix.answers[i].type == MS_MSG_ASSIGN) {
+            return (const Ms__Assign *)(void *)fix.answers[i].msg;
+        }
+    }
+    return NULL;
+}
+
+START_TEST(ranks_of_a_host_are_side_by_side)
+{
+    fix_standing();
+    register_on("a", "h2", "avx2");
+    register_on("b", "h1", "avx2");
+    register_on("c", "h2", "avx2");
+    register_on("d", "h1", "avx2");
+
+    fix_submit(4, 0);
+
+    const Ms__Assign *assign = any_assign();
+    ck_assert_str_eq(assign->members[0]->node_id, "b");
+    ck_assert_str_eq(assign->members[1]->node_id, "d");
+    ck_assert_str_eq(assign->members[2]->node_id, "a");
+    ck_assert_str_eq(assign->members[3]->node_id, "c");
+}
+END_TEST
+
+START_TEST(job_goes_to_the_smallest_host_that_holds_it)
+{
+    fix_standing();
+    register_on("a0", "big", "avx2");
+    register_on("a1", "big", "avx2");
+    register_on("a2", "big", "avx2");
+    register_on("b0", "small", "avx2");
+    register_on("b1", "small", "avx2");
+    register_on("c0", "tiny", "avx2");
+
+    fix_submit(2, 0);
+
+    const Ms__Assign *assign = any_assign();
+    ck_assert_str_eq(assign->members[0]->host_name, "small");
+    ck_assert_str_eq(assign->members[1]->host_name, "small");
+}
+END_TEST
+
+START_TEST(isa_is_the_least_of_all_members)
+{
+    static const struct {
+        const char *a, *b, *least;
+    } rows[] = {
+        {"avx512_core_amx", "avx512_core_amx", "avx512_core_amx"},
+        {"avx512_core_amx", "avx512_core", "avx512_core"},
+        {"avx512_core_vnni", "avx2_vnni", "avx2"},
+        {"avx512_core_fp16", "avx512_core_amx", "avx512_core_bf16"},
+        {"avx512_core_fp16", "avx2_vnni", "avx2_vnni"},
+        {"avx2", "sse41", "sse41"},
+        {"avx9000", "avx2", "sse41"},
+        {"avx9000", "avx9000", "avx9000"},
+    };
+    for (size_t i = 0; i < MS_ARRAY_SIZE(rows); i++) {
+        fix_standing();
+        register_on("a", "h", rows[i].a);
+        register_on("b", "h", rows[i].b);
+        fix_submit(2, 0);
+        ck_assert_str_eq(any_assign()->isa, rows[i].least);
+    }
+}
+END_TEST
+
+START_TEST(numeric_ids_are_ranks_in_a_private_cluster)
+{
+    fix_start(SCHED_RUN, 0);
+    register_on("1", "h1", "avx2");
+    register_on("2", "h0", "avx2");
+    register_on("0", "h2", "avx2");
+
+    fix_submit(3, 0);
+
+    const Ms__Assign *assign = any_assign();
+    ck_assert_str_eq(assign->members[0]->node_id, "0");
+    ck_assert_str_eq(assign->members[1]->node_id, "1");
+    ck_assert_str_eq(assign->members[2]->node_id, "2");
+}
+END_TEST
+
+/* ---- life ---------------------------------------------------------------------------------------
+ */
+
+START_TEST(job_starts_when_every_rank_is_ready)
+{
+    uint64_t conns[2];
+    fix_placed(conns);
+
+    fix_ready(conns[1], 1, 1, 1);
+    ck_assert_uint_eq(fix_count(MS_MSG_START), 0);
+    fix_job_is(1, "PLACING", "waits for rank 0 to load data and connect");
+    fix_ready(conns[0], 1, 1, 0);
+
+    ck_assert_uint_eq(fix_count(MS_MSG_START), 2);
+    ck_assert_int_eq(fix_stored(1)->state, JOB_RUNNING);
+    ck_assert_str_eq(fix_stored(1)->plan_sha256, "p1");
+    ck_assert_str_eq(fix_effect(SCHED_DO_PUT_MEMBER)->member->log_path, "/run/worker_1.log");
+    fix_job_is(1, "RUNNING", "");
+}
+END_TEST
+
+START_TEST(ready_of_another_generation_or_rank_is_ignored)
+{
+    uint64_t conns[2];
+    fix_placed(conns);
+    fix_ready(conns[0], 1, 1, 0);
+
+    fix_ready(conns[1], 1, 2, 1);
+    fix_ready(conns[1], 1, 1, 0);
+    fix_ready(conns[1], 2, 1, 1);
+    fix_ready(conns[0], 1, 1, 0);
+
+    fix_job_is(1, "PLACING", "waits for rank 1");
+}
+END_TEST
+
+START_TEST(ranks_with_different_plans_do_not_start)
+{
+    uint64_t conns[2];
+    fix_placed(conns);
+    fix_ready(conns[0], 1, 1, 0);
+    Ms__RankReady msg = MS__RANK_READY__INIT;
+    msg.job = 1;
+    msg.generation = 1;
+    msg.rank = 1;
+    msg.plan_sha256 = (char *)"other";
+
+    fix_say(conns[1], MS_MSG_RANK_READY, &msg.base);
+
+    ck_assert_uint_eq(fix_count(MS_MSG_START), 0);
+    fix_job_is(1, "FAILED", "the ranks' plans differ: rank 0 (node w0) has p1");
+}
+END_TEST
+
+START_TEST(job_succeeds_when_all_ranks_are_done)
+{
+    uint64_t conns[2];
+    fix_running(conns);
+
+    fix_done(conns[0], 1, 1, 0, 0, "");
+    ck_assert_uint_eq(fix_count(MS_MSG_STOP), 0);
+    fix_done(conns[1], 1, 1, 1, 0, "");
+
+    const Ms__Stop *stop = fix_heard(conns[0], MS_MSG_STOP);
+    ck_assert_ptr_nonnull(stop);
+    ck_assert_int_eq(stop->code, 0);
+    ck_assert_ptr_nonnull(fix_heard(conns[1], MS_MSG_STOP));
+    const struct sched_job_row *row = fix_stored(1);
+    ck_assert_int_eq(row->state, JOB_SUCCEEDED);
+    ck_assert_uint_eq(row->steps, 120);
+    ck_assert_str_eq(row->weights_sha256, "w1");
+    ck_assert_int_eq(row->code, 0);
+    ck_assert_str_eq(fix_show_node("w0")->activity, "idle");
+}
+END_TEST
+
+START_TEST(different_weights_fail_the_job_and_are_named)
+{
+    uint64_t conns[2];
+    fix_running(conns);
+    fix_done(conns[0], 1, 1, 0, 0, "");
+    Ms__RankDone msg = MS__RANK_DONE__INIT;
+    msg.job = 1;
+    msg.generation = 1;
+    msg.rank = 1;
+    msg.weights_sha256 = (char *)"w2";
+
+    fix_say(conns[1], MS_MSG_RANK_DONE, &msg.base);
+
+    fix_job_is(1, "FAILED", "weights differ: rank 0 (node w0) has w1..., rank 1 (node w1) has w2");
+}
+END_TEST
+
+START_TEST(failed_rank_fails_the_job_and_names_its_log)
+{
+    uint64_t conns[2];
+    fix_running(conns);
+
+    fix_done(conns[1], 1, 1, 1, MS_E_INVALID, "label 11 of sample 3 is out of range");
+
+    const Ms__Stop *stop = fix_heard(conns[0], MS_MSG_STOP);
+    ck_assert_ptr_nonnull(stop);
+    ck_assert_int_eq(stop->code, MS_E_INVALID);
+    ck_assert_ptr_nonnull(strstr(stop->text, "rank 1"));
+    ck_assert_ptr_nonnull(fix_heard(conns[1], MS_MSG_STOP)); /* it waits for the last word too */
+    ck_assert_int_eq(fix_logged("job.failed job=1"), 1);
+    fix_job_is(1, "FAILED",
+               "rank 1 (node w1 on host h) failed: label 11 of sample 3 is out of range; its log: "
+               "/run/worker_1.log");
+    ck_assert_str_eq(fix_show_node("w1")->activity, "idle");
+    ck_assert_str_eq(fix_show_node("w0")->activity, "stopping job 1 rank 0");
+}
+END_TEST
+
+START_TEST(lost_rank_fails_the_job_at_once)
+{
+    uint64_t conns[2];
+    fix_running(conns);
+
+    fix_close(conns[1]);
+
+    const Ms__Stop *stop = fix_heard(conns[0], MS_MSG_STOP);
+    ck_assert_ptr_nonnull(stop);
+    ck_assert_int_eq(stop->code, MS_E_CLOSED);
+    fix_job_is(1, "FAILED",
+               "rank 1 (node w1 on host h) was lost: connection closed by peer; its log: "
+               "/run/worker_1.log");
+}
+END_TEST
+
+START_TEST(rank_lost_while_placing_fails_the_job)
+{
+    uint64_t conns[2];
+    fix_placed(conns);
+
+    fix_close(conns[0]);
+
+    fix_job_is(1, "FAILED",
+               "rank 0 (node w0 on host h) was lost: connection closed by peer; it "
+               "had opened no log yet");
+}
+END_TEST
+
+START_TEST(complaint_waits_for_the_one_it_is_about)
+{
+    uint64_t conns[2];
+    fix_running(conns);
+
+    fix_done(conns[0], 1, 1, 0, MS_E_CLOSED, "rank 1 closed its connection");
+    fix_job_is(1, "RUNNING", "waits 300 ms for a first-hand report");
+    fix_done(conns[1], 1, 1, 1, MS_E_INVALID, "no such file");
+
+    fix_job_is(1, "FAILED", "rank 1 (node w1 on host h) failed: no such file");
+}
+END_TEST
+
+START_TEST(complaint_alone_fails_the_job_after_a_while)
+{
+    uint64_t conns[2];
+    fix_running(conns);
+    fix_done(conns[0], 1, 1, 0, MS_E_TIMEOUT, "rank 1 sent nothing for 5 s");
+
+    fix_pass(MS_BLAME_MS);
+
+    ck_assert_ptr_nonnull(fix_heard(conns[1], MS_MSG_STOP));
+    fix_job_is(1, "FAILED", "rank 0 (node w0 on host h) failed: rank 1 sent nothing for 5 s");
+}
+END_TEST
+
+START_TEST(complaints_of_all_end_the_job_at_once)
+{
+    uint64_t conns[2];
+    fix_running(conns);
+    fix_done(conns[0], 1, 1, 0, MS_E_CLOSED, "rank 1 is gone");
+
+    fix_done(conns[1], 1, 1, 1, MS_E_CLOSED, "rank 0 is gone");
+
+    fix_job_is(1, "FAILED", "rank 0 (node w0 on host h) failed: rank 1 is gone");
+}
+END_TEST
+
+START_TEST(peer_report_blames_the_peer)
+{
+    uint64_t conns[2];
+    fix_running(conns);
+    Ms__PeerReport msg = MS__PEER_REPORT__INIT;
+    msg.job = 1;
+    msg.generation = 1;
+    msg.peer = 1;
+    msg.text = (char *)"no bytes for 5 s";
+
+    fix_say(conns[0], MS_MSG_PEER_REPORT, &msg.base);
+    fix_pass(MS_BLAME_MS);
+
+    fix_job_is(1, "FAILED",
+               "rank 1 (node w1 on host h) was lost: rank 0 (node w0) reports: no "
+               "bytes for 5 s; its log: /run/worker_1.log");
+}
+END_TEST
+
+START_TEST(peer_report_about_nobody_is_refused)
+{
+    uint64_t conns[2];
+    fix_running(conns);
+    Ms__PeerReport msg = MS__PEER_REPORT__INIT;
+    msg.job = 1;
+    msg.generation = 1;
+    msg.peer = 2;
+
+    fix_say(conns[0], MS_MSG_PEER_REPORT, &msg.base);
+
+    fix_refused(conns[0], MS_E_INVALID, "rank 2 of job 1, which has ranks 0 to 1");
+}
+END_TEST
+
+START_TEST(done_before_start_fails_the_job)
+{
+    uint64_t conns[2];
+    fix_placed(conns);
+
+    fix_done(conns[0], 1, 1, 0, 0, "");
+
+    fix_job_is(1, "FAILED", "never was started");
+}
+END_TEST
+
+START_TEST(stopped_without_being_asked_fails_the_job)
+{
+    uint64_t conns[2];
+    fix_running(conns);
+
+    fix_stopped(conns[0], 1, 1, 0);
+
+    fix_job_is(1, "FAILED", "nobody had asked it to");
+}
+END_TEST
+
+/* ---- cancel -------------------------------------------------------------------------------------
+ */
+
+START_TEST(stranger_may_not_cancel)
+{
+    fix_standing();
+    fix_submit(1, 0);
+    uint64_t mallory = fix_open(MS_ROLE_USER, "mallory");
+
+    fix_cancel(mallory, 1, 0);
+
+    fix_refused(mallory, MS_E_REFUSED, "job 1 belongs to alice and you are mallory");
+    fix_job_is(1, "QUEUED", "waits for 1 idle node: 0 registered, 0 idle");
+}
+END_TEST
+
+START_TEST(admin_may_cancel)
+{
+    fix_standing();
+    fix_submit(1, 0);
+    uint64_t root = fix_open(MS_ROLE_ADMIN, "root");
+
+    fix_cancel(root, 1, 0);
+
+    ck_assert_str_eq(((const Ms__Ok *)fix_heard(root, MS_MSG_OK))->text, "cancelled by root");
+    fix_job_is(1, "CANCELLED", "cancelled by root");
+}
+END_TEST
+
+START_TEST(cancel_of_nothing_is_refused)
+{
+    fix_standing();
+    uint64_t alice = fix_open(MS_ROLE_USER, "alice");
+
+    fix_cancel(alice, 99, 0);
+
+    fix_refused(alice, MS_E_NOT_FOUND, "job 99 does not exist");
+}
+END_TEST
+
+START_TEST(cancel_of_an_ended_job_is_refused_and_of_a_cancelled_one_is_not)
+{
+    uint64_t conns[2];
+    fix_running(conns);
+    fix_close(conns[0]);
+    uint64_t alice = fix_open(MS_ROLE_USER, "alice");
+    fix_cancel(alice, 1, 0);
+    fix_refused(alice, MS_E_REFUSED, "job 1 is FAILED already");
+
+    uint64_t job = fix_submit(3, 0);
+    fix_cancel(alice, job, 0);
+    fix_cancel(alice, job, 0);
+
+    ck_assert_ptr_nonnull(fix_heard(alice, MS_MSG_OK));
+}
+END_TEST
+
+START_TEST(cancel_while_placing_stops_every_rank)
+{
+    uint64_t conns[2];
+    fix_placed(conns);
+    uint64_t alice = fix_open(MS_ROLE_USER, "alice");
+
+    fix_cancel(alice, 1, 1); /* there is no step to finish yet */
+
+    ck_assert_ptr_nonnull(fix_heard(alice, MS_MSG_OK));
+    ck_assert_ptr_nonnull(fix_heard(conns[0], MS_MSG_STOP));
+    ck_assert_ptr_nonnull(fix_heard(conns[1], MS_MSG_STOP));
+    ck_assert_int_eq(fix_stored(1)->state, JOB_CANCELLED);
+    fix_done(conns[0], 1, 1, 0, MS_E_CANCELLED, "");
+    fix_done(conns[1], 1, 1, 1, MS_E_CANCELLED, "");
+    ck_assert_str_eq(fix_show_node("w0")->activity, "idle");
+    ck_assert_str_eq(fix_show_node("w1")->activity, "idle");
+}
+END_TEST
+
+START_TEST(cancel_at_step_is_answered_when_the_step_is_over)
+{
+    uint64_t conns[2];
+    fix_running(conns);
+    uint64_t alice = fix_open(MS_ROLE_USER, "alice");
+
+    fix_cancel(alice, 1, 1);
+    uint32_t frame = fix.frame;
+    ck_assert_ptr_null(fix_heard(alice, MS_MSG_OK));
+    ck_assert_int_eq(((const Ms__Stop *)fix_heard(conns[0], MS_MSG_STOP))->at_step, 1);
+    fix_stopped(conns[0], 1, 1, 0);
+    fix_job_is(1, "RUNNING", "cancelled by alice; waits for 1 of 2 ranks to finish the step");
+    fix_stopped(conns[1], 1, 1, 1);
+
+    ck_assert_ptr_nonnull(fix_heard(alice, MS_MSG_OK));
+    ck_assert_uint_eq(fix_find(alice, MS_MSG_OK)->id, frame);
+    ck_assert_int_eq(fix_stored(1)->state, JOB_CANCELLED);
+    ck_assert_int_eq(fix_stored(1)->code, MS_E_CANCELLED);
+}
+END_TEST
+
+START_TEST(cancel_at_step_becomes_hard_after_the_grace_time)
+{
+    uint64_t conns[2];
+    fix_running(conns);
+    uint64_t alice = fix_open(MS_ROLE_USER, "alice");
+    fix_cancel(alice, 1, 1);
+    for (int i = 0; i < MS_CANCEL_GRACE_MS / 5000 - 1; i++) {
+        fix_pass(5000);
+        fix_beat(conns[0]);
+        fix_beat(conns[1]);
+    }
+    ck_assert_ptr_null(fix_heard(alice, MS_MSG_OK));
+
+    fix_pass(5000);
+
+    ck_assert_ptr_nonnull(fix_heard(alice, MS_MSG_OK));
+    ck_assert_int_eq(((const Ms__Stop *)fix_heard(conns[0], MS_MSG_STOP))->at_step, 0);
+    fix_job_is(1, "CANCELLED", "the step did not end within 30 s");
+}
+END_TEST
+
+START_TEST(job_that_finished_first_is_not_cancelled)
+{
+    uint64_t conns[2];
+    fix_running(conns);
+    uint64_t alice = fix_open(MS_ROLE_USER, "alice");
+    fix_cancel(alice, 1, 1);
+
+    fix_done(conns[0], 1, 1, 0, 0, "");
+    fix_done(conns[1], 1, 1, 1, 0, "");
+
+    const Ms__Error *answer = fix_heard(alice, MS_MSG_ERROR);
+    ck_assert_ptr_nonnull(answer);
+    ck_assert_ptr_nonnull(strstr(answer->text, "job 1 SUCCEEDED before it could be cancelled"));
+}
+END_TEST
+
+START_TEST(loss_during_a_cancel_ends_in_cancelled)
+{
+    uint64_t conns[2];
+    fix_running(conns);
+    uint64_t alice = fix_open(MS_ROLE_USER, "alice");
+    fix_cancel(alice, 1, 1);
+
+    fix_close(conns[1]);
+
+    ck_assert_ptr_nonnull(fix_heard(alice, MS_MSG_OK));
+    fix_job_is(1, "CANCELLED", "cancelled by alice; meanwhile rank 1 (node w1 on host h) was lost");
+}
+END_TEST
+
+START_TEST(hard_cancel_overtakes_one_at_step)
+{
+    uint64_t conns[2];
+    fix_running(conns);
+    uint64_t alice = fix_open(MS_ROLE_USER, "alice");
+    uint64_t root = fix_open(MS_ROLE_ADMIN, "root");
+    fix_cancel(alice, 1, 1);
+
+    fix_cancel(root, 1, 0);
+
+    ck_assert_ptr_nonnull(fix_heard(alice, MS_MSG_OK));
+    ck_assert_ptr_nonnull(fix_heard(root, MS_MSG_OK));
+}
+END_TEST
+
+static TCase *queue_cases(void)
+{
+    TCase *t = tcase_create("queue");
+    tcase_add_checked_fixture(t, NULL, fix_end);
+    tcase_add_test(t, submit_is_stored_before_it_is_acknowledged);
+    tcase_add_test(t, same_key_gives_the_same_job);
+    tcase_add_test(t, key_of_another_job_is_refused);
+    tcase_add_test(t, keys_of_two_owners_are_two_keys);
+    tcase_add_test(t, no_workers_and_too_many_are_refused);
+    tcase_add_test(t, empty_job_is_refused);
+    tcase_add_test(t, run_directory_is_for_private_schedulers);
+    tcase_add_test(t, submit_while_draining_is_refused_and_nothing_is_placed);
+    tcase_add_test(t, full_disk_refuses_new_work_and_lets_the_rest_go_on);
+    tcase_add_test(t, queued_job_says_what_it_waits_for);
+    tcase_add_test(t, nobody_overtakes_within_a_priority);
+    tcase_add_test(t, higher_priority_goes_first);
+    tcase_add_test(t, cancel_of_the_first_lets_the_next_go);
+    return t;
+}
+
+static TCase *place_cases(void)
+{
+    TCase *t = tcase_create("placement");
+    tcase_add_checked_fixture(t, NULL, fix_end);
+    tcase_add_test(t, assign_carries_everything_and_is_stored_first);
+    tcase_add_test(t, tokens_of_two_generations_differ);
+    tcase_add_test(t, ranks_of_a_host_are_side_by_side);
+    tcase_add_test(t, job_goes_to_the_smallest_host_that_holds_it);
+    tcase_add_test(t, isa_is_the_least_of_all_members);
+    tcase_add_test(t, numeric_ids_are_ranks_in_a_private_cluster);
+    return t;
+}
+
+static TCase *life_cases(void)
+{
+    TCase *t = tcase_create("life");
+    tcase_add_checked_fixture(t, NULL, fix_end);
+    tcase_add_test(t, job_starts_when_every_rank_is_ready);
+    tcase_add_test(t, ready_of_another_generation_or_rank_is_ignored);
+    tcase_add_test(t, ranks_with_different_plans_do_not_start);
+    tcase_add_test(t, job_succeeds_when_all_ranks_are_done);
+    tcase_add_test(t, different_weights_fail_the_job_and_are_named);
+    tcase_add_test(t, failed_rank_fails_the_job_and_names_its_log);
+    tcase_add_test(t, lost_rank_fails_the_job_at_once);
+    tcase_add_test(t, rank_lost_while_placing_fails_the_job);
+    tcase_add_test(t, complaint_waits_for_the_one_it_is_about);
+    tcase_add_test(t, complaint_alone_fails_the_job_after_a_while);
+    tcase_add_test(t, complaints_of_all_end_the_job_at_once);
+    tcase_add_test(t, peer_report_blames_the_peer);
+    tcase_add_test(t, peer_report_about_nobody_is_refused);
+    tcase_add_test(t, done_before_start_fails_the_job);
+    tcase_add_test(t, stopped_without_being_asked_fails_the_job);
+    return t;
+}
+
+static TCase *cancel_cases(void)
+{
+    TCase *t = tcase_create("cancel");
+    tcase_add_checked_fixture(t, NULL, fix_end);
+    tcase_add_test(t, stranger_may_not_cancel);
+    tcase_add_test(t, admin_may_cancel);
+    tcase_add_test(t, cancel_of_nothing_is_refused);
+    tcase_add_test(t, cancel_of_an_ended_job_is_refused_and_of_a_cancelled_one_is_not);
+    tcase_add_test(t, cancel_while_placing_stops_every_rank);
+    tcase_add_test(t, cancel_at_step_is_answered_when_the_step_is_over);
+    tcase_add_test(t, cancel_at_step_becomes_hard_after_the_grace_time);
+    tcase_add_test(t, job_that_finished_first_is_not_cancelled);
+    tcase_add_test(t, loss_during_a_cancel_ends_in_cancelled);
+    tcase_add_test(t, hard_cancel_overtakes_one_at_step);
+    return t;
+}
+
+int main(void)
+{
+    Suite *s = suite_create("sched_job");
+    suite_add_tcase(s, queue_cases());
+    suite_add_tcase(s, place_cases());
+    suite_add_tcase(s, life_cases());
+    suite_add_tcase(s, cancel_cases());
+    return test_run(s);
+}

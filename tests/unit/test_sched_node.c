@@ -1,0 +1,499 @@
+/* test_sched_node.c - registration, leases, losses, two processes with one id */
+#include "tests/unit/sched_fixture.h"
+
+START_TEST(register_is_answered_with_lease_and_heartbeat)
+{
+    fix_standing();
+
+    uint64_t conn = fix_register("w0", 1);
+
+    const Ms__Registered *answer = fix_heard(conn, MS_MSG_REGISTERED);
+    ck_assert_ptr_nonnull(answer);
+    ck_assert_str_eq(answer->node_id, "w0");
+    ck_assert_uint_eq(answer->lease_ms, FIX_LEASE_MS);
+    ck_assert_uint_eq(answer->heartbeat_ms, FIX_LEASE_MS / 5);
+    ck_assert_uint_eq(fix_find(conn, MS_MSG_REGISTERED)->id, fix.frame);
+}
+END_TEST
+
+START_TEST(register_without_a_node_id_is_refused)
+{
+    fix_standing();
+
+    uint64_t conn = fix_register("", 1);
+
+    fix_refused(conn, MS_E_INVALID, "set MS_NODE_ID");
+}
+END_TEST
+
+START_TEST(register_without_an_incarnation_is_refused)
+{
+    fix_standing();
+
+    uint64_t conn = fix_register("w0", 0);
+
+    fix_refused(conn, MS_E_INVALID, "incarnation");
+}
+END_TEST
+
+START_TEST(absurd_generation_is_refused)
+{
+    fix_standing();
+    uint64_t conn = fix_open(MS_ROLE_WORKER, "c");
+    Ms__Register msg = fix_node("w0", 1);
+    msg.generation = UINT64_MAX;
+
+    fix_say(conn, MS_MSG_REGISTER, &msg.base);
+
+    fix_refused(conn, MS_E_INVALID, "which no cluster ever reached");
+}
+END_TEST
+
+START_TEST(generation_above_ours_raises_ours_durably)
+{
+    fix_standing();
+    uint64_t conn = fix_open(MS_ROLE_WORKER, "c");
+    Ms__Register msg = fix_node("w0", 1);
+    msg.job = 5;
+    msg.generation = 41;
+
+    fix_say(conn, MS_MSG_REGISTER, &msg.base);
+
+    const struct sched_effect *meta = fix_effect(SCHED_DO_PUT_META);
+    ck_assert_ptr_nonnull(meta);
+    ck_assert_str_eq(meta->meta_key, "generation");
+    ck_assert_uint_eq(meta->meta_value, 41);
+    fix_register("w1", 2);
+    fix_submit(1, 0);
+    const struct sched_effect *placed = fix_effect(SCHED_DO_PUT_JOB);
+    ck_assert_uint_eq(placed->job->generation, 42);
+}
+END_TEST
+
+START_TEST(one_connection_registers_one_node)
+{
+    fix_standing();
+    uint64_t conn = fix_register("w0", 1);
+    Ms__Register msg = fix_node("w1", 2);
+
+    fix_say(conn, MS_MSG_REGISTER, &msg.base);
+
+    fix_refused(conn, MS_E_INVALID, "belongs to node w0 already");
+}
+END_TEST
+
+START_TEST(heartbeat_before_register_is_refused)
+{
+    fix_standing();
+    uint64_t conn = fix_open(MS_ROLE_WORKER, "c");
+
+    fix_beat(conn);
+
+    fix_refused(conn, MS_E_NOT_FOUND, "send Register first");
+}
+END_TEST
+
+START_TEST(heartbeat_is_answered_and_never_stored)
+{
+    fix_standing();
+    uint64_t conn = fix_register("w0", 1);
+
+    fix_beat(conn);
+
+    const Ms__HeartbeatAck *ack = fix_heard(conn, MS_MSG_HEARTBEAT_ACK);
+    ck_assert_ptr_nonnull(ack);
+    ck_assert_uint_eq(ack->lease_ms, FIX_LEASE_MS);
+    size_t n = 0;
+    sched_effects(fix.s, &n);
+    ck_assert_uint_eq(n, 1);
+}
+END_TEST
+
+START_TEST(silent_node_is_lost_when_its_lease_is_over)
+{
+    fix_standing();
+    uint64_t conn = fix_register("w0", 1);
+
+    ck_assert_int_eq(sched_deadline(fix.s), fix.now.mono_ms + FIX_LEASE_MS);
+    fix_pass(FIX_LEASE_MS - 1);
+    ck_assert_str_eq(fix_show_node("w0")->state, "REGISTERED");
+    fix_pass(1);
+
+    ck_assert_int_eq(fix_closed(conn), 1);
+    ck_assert_int_eq(fix_logged("node.lost node=\"w0\""), 1);
+    const Ms__NodeInfo *info = fix_show_node("w0");
+    ck_assert_str_eq(info->state, "LOST");
+    ck_assert_ptr_nonnull(strstr(info->reason, "silent for 10000 ms"));
+}
+END_TEST
+
+START_TEST(heartbeat_renews_the_lease)
+{
+    fix_standing();
+    uint64_t conn = fix_register("w0", 1);
+    fix_pass(FIX_LEASE_MS - 1);
+
+    fix_beat(conn);
+    fix_pass(FIX_LEASE_MS - 1);
+
+    ck_assert_str_eq(fix_show_node("w0")->state, "REGISTERED");
+}
+END_TEST
+
+START_TEST(standing_still_stretches_leases)
+{
+    fix_standing();
+    uint64_t conn = fix_register("w0", 1);
+
+    sched_stood_still(fix.s, 5000);
+    fix_pass(FIX_LEASE_MS + 4999);
+    ck_assert_int_eq(fix_closed(conn), 0);
+    fix_pass(1);
+
+    ck_assert_int_eq(fix_closed(conn), 1);
+}
+END_TEST
+
+START_TEST(disabled_heartbeat_judges_nobody)
+{
+    struct sched_config cfg = fix_config(SCHED_STANDING, 0);
+    cfg.disable_heartbeat = 1;
+    fix_create(&cfg);
+    ck_ms_ok(sched_load_done(fix.s, fix.now, err));
+    fix_register("w0", 1);
+
+    ck_assert_int_eq(sched_deadline(fix.s), INT64_MAX);
+    fix_pass(100 * FIX_LEASE_MS);
+
+    ck_assert_str_eq(fix_show_node("w0")->state, "REGISTERED");
+}
+END_TEST
+
+START_TEST(closed_connection_loses_an_idle_node_at_once)
+{
+    fix_standing();
+    uint64_t conn = fix_register("w0", 1);
+
+    fix_close(conn);
+
+    const Ms__NodeInfo *info = fix_show_node("w0");
+    ck_assert_str_eq(info->state, "LOST");
+    ck_assert_str_eq(info->reason, "connection closed by peer");
+}
+END_TEST
+
+START_TEST(leave_says_why)
+{
+    fix_standing();
+    uint64_t conn = fix_register("w0", 1);
+    Ms__Leave msg = MS__LEAVE__INIT;
+    msg.reason = (char *)"SIGTERM";
+
+    fix_say(conn, MS_MSG_LEAVE, &msg.base);
+
+    const Ms__NodeInfo *info = fix_show_node("w0");
+    ck_assert_str_eq(info->state, "LEFT");
+    ck_assert_str_eq(info->reason, "it left: SIGTERM");
+}
+END_TEST
+
+START_TEST(lost_nodes_are_forgotten_after_an_hour)
+{
+    fix_standing();
+    fix_close(fix_register("w0", 1));
+
+    fix_pass(MS_LOST_KEEP_MS - 1);
+    ck_assert_ptr_nonnull(fix_show_node("w0"));
+    fix_pass(1);
+
+    ck_assert_ptr_null(fix_show_node("w0"));
+}
+END_TEST
+
+START_TEST(lost_nodes_are_bounded)
+{
+    fix_standing();
+
+    for (int i = 0; i <= MS_LOST_NODES_MAX; i++) {
+        char id[16];
+        snprintf(id, sizeof(id), "w%d", i);
+        fix_close(fix_register(id, 1));
+    }
+
+    ck_assert_ptr_null(fix_show_node("w0"));
+    ck_assert_ptr_nonnull(fix_show_node("w1"));
+}
+END_TEST
+
+START_TEST(lost_node_may_register_again)
+{
+    fix_standing();
+    fix_close(fix_register("w0", 1));
+
+    uint64_t conn = fix_register("w0", 2);
+
+    ck_assert_ptr_nonnull(fix_heard(conn, MS_MSG_REGISTERED));
+    ck_assert_str_eq(fix_show_node("w0")->activity, "idle");
+}
+END_TEST
+
+/* ---- one id, two processes ----------------------------------------------------------------------
+ */
+
+START_TEST(same_process_on_a_new_connection_replaces_the_old_one)
+{
+    fix_standing();
+    uint64_t old = fix_register("w0", 1);
+
+    uint64_t conn = fix_register("w0", 1);
+
+    ck_assert_int_eq(fix_closed(old), 1);
+    ck_assert_ptr_nonnull(fix_heard(conn, MS_MSG_REGISTERED));
+}
+END_TEST
+
+START_TEST(duplicate_is_refused_when_the_old_process_answers)
+{
+    fix_standing();
+    uint64_t old = fix_register("w0", 1);
+
+    uint64_t conn = fix_register("w0", 2);
+    uint32_t frame = fix.frame;
+    ck_assert_ptr_nonnull(fix_heard(old, MS_MSG_HEARTBEAT_ACK));
+    ck_assert_ptr_nonnull(fix_heard(old, MS_MSG_LOG_READ));
+    ck_assert_ptr_null(fix_heard(conn, MS_MSG_REGISTERED));
+    fix_beat(old);
+
+    const Ms__Error *refusal = fix_heard(conn, MS_MSG_ERROR);
+    ck_assert_ptr_nonnull(refusal);
+    ck_assert_int_eq(refusal->code, MS_E_EXISTS);
+    ck_assert_uint_eq(fix_find(conn, MS_MSG_ERROR)->id, frame);
+    ck_assert_ptr_nonnull(strstr(refusal->text, "node w0"));
+    ck_assert_ptr_nonnull(strstr(refusal->text, "pid 1001"));
+    ck_assert_ptr_nonnull(strstr(refusal->text, "pid 1002"));
+    ck_assert_ptr_nonnull(strstr(refusal->text, "another MS_NODE_ID"));
+}
+END_TEST
+
+START_TEST(answer_to_the_ping_counts_as_life)
+{
+    fix_standing();
+    uint64_t old = fix_register("w0", 1);
+    uint64_t conn = fix_register("w0", 2);
+    const Ms__LogRead *ping = fix_heard(old, MS_MSG_LOG_READ);
+    Ms__LogChunk chunk = MS__LOG_CHUNK__INIT;
+    chunk.route = ping->route;
+    chunk.code = MS_E_NOT_FOUND;
+
+    fix_say(old, MS_MSG_LOG_CHUNK, &chunk.base);
+
+    ck_assert_ptr_nonnull(fix_heard(conn, MS_MSG_ERROR));
+}
+END_TEST
+
+START_TEST(duplicate_takes_over_when_the_old_process_is_silent)
+{
+    fix_standing();
+    uint64_t old = fix_register("w0", 1);
+    uint64_t conn = fix_register("w0", 2);
+
+    fix_pass(MS_PROBE_MS - 1);
+    ck_assert_ptr_null(fix_heard(conn, MS_MSG_REGISTERED));
+    fix_pass(1);
+
+    ck_assert_ptr_nonnull(fix_heard(conn, MS_MSG_REGISTERED));
+    ck_assert_int_eq(fix_closed(old), 1);
+}
+END_TEST
+
+START_TEST(duplicate_takes_over_when_the_old_connection_closes)
+{
+    fix_standing();
+    uint64_t old = fix_register("w0", 1);
+    uint64_t conn = fix_register("w0", 2);
+
+    fix_close(old);
+
+    ck_assert_ptr_nonnull(fix_heard(conn, MS_MSG_REGISTERED));
+}
+END_TEST
+
+START_TEST(third_process_with_the_id_is_refused_at_once)
+{
+    fix_standing();
+    fix_register("w0", 1);
+    fix_register("w0", 2);
+
+    uint64_t conn = fix_register("w0", 3);
+
+    fix_refused(conn, MS_E_EXISTS, "two more processes want this id");
+}
+END_TEST
+
+START_TEST(newcomer_that_hangs_up_ends_the_probe)
+{
+    fix_standing();
+    uint64_t old = fix_register("w0", 1);
+    uint64_t conn = fix_register("w0", 2);
+
+    fix_close(conn);
+    fix_pass(MS_PROBE_MS);
+
+    ck_assert_int_eq(fix_closed(old), 0);
+    ck_assert_str_eq(fix_show_node("w0")->state, "REGISTERED");
+}
+END_TEST
+
+START_TEST(another_certificate_cannot_take_a_node_id)
+{
+    fix_standing();
+    fix_register("w0", 1);
+    uint64_t conn = fix_open(MS_ROLE_WORKER, "another-certificate");
+    Ms__Register msg = fix_node("w0", 1);
+
+    fix_say(conn, MS_MSG_REGISTER, &msg.base);
+
+    fix_refused(conn, MS_E_EXISTS, "registered already by host-certificate");
+}
+END_TEST
+
+START_TEST(takeover_of_a_node_with_a_rank_fails_its_job)
+{
+    uint64_t conns[2];
+    fix_running(conns);
+    fix_register("w1", 9);
+
+    fix_pass(MS_PROBE_MS);
+
+    fix_job_is(1, "FAILED", "rank 1 (node w1 on host h) was lost: pid 1002 did not answer");
+}
+END_TEST
+
+START_TEST(process_that_reconnects_with_its_rank_keeps_it)
+{
+    uint64_t conns[2];
+    fix_running(conns);
+    uint64_t conn = fix_open(MS_ROLE_WORKER, "host-certificate");
+    Ms__Register msg = fix_node("w1", 2);
+    msg.job = 1;
+    msg.generation = 1;
+    msg.rank = 1;
+    msg.running = 1;
+
+    fix_say(conn, MS_MSG_REGISTER, &msg.base);
+
+    ck_assert_int_eq(fix_closed(conns[1]), 1);
+    ck_assert_ptr_null(fix_heard(conn, MS_MSG_STOP));
+    ck_assert_ptr_null(fix_heard(conn, MS_MSG_START));
+    fix_job_is(1, "RUNNING", "");
+}
+END_TEST
+
+START_TEST(process_that_missed_start_gets_it_again)
+{
+    uint64_t conns[2];
+    fix_running(conns);
+    uint64_t conn = fix_open(MS_ROLE_WORKER, "host-certificate");
+    Ms__Register msg = fix_node("w1", 2);
+    msg.job = 1;
+    msg.generation = 1;
+    msg.rank = 1;
+
+    fix_say(conn, MS_MSG_REGISTER, &msg.base);
+
+    ck_assert_ptr_nonnull(fix_heard(conn, MS_MSG_START));
+}
+END_TEST
+
+START_TEST(process_that_reconnects_without_its_rank_fails_the_job)
+{
+    uint64_t conns[2];
+    fix_running(conns);
+
+    uint64_t conn = fix_register("w1", 2);
+
+    ck_assert_ptr_null(fix_heard(conn, MS_MSG_STOP));
+    ck_assert_ptr_nonnull(fix_heard(conns[0], MS_MSG_STOP));
+    fix_job_is(1, "FAILED", "its process reconnected without the rank");
+    ck_assert_str_eq(fix_show_node("w1")->activity, "idle");
+}
+END_TEST
+
+START_TEST(rank_of_an_unknown_job_is_stopped)
+{
+    fix_standing();
+    uint64_t conn = fix_open(MS_ROLE_WORKER, "c");
+    Ms__Register msg = fix_node("w0", 1);
+    msg.job = 77;
+    msg.generation = 3;
+
+    fix_say(conn, MS_MSG_REGISTER, &msg.base);
+
+    const Ms__Stop *stop = fix_heard(conn, MS_MSG_STOP);
+    ck_assert_ptr_nonnull(stop);
+    ck_assert_uint_eq(stop->job, 77);
+    ck_assert_int_eq(stop->code, MS_E_ABORTED);
+    ck_assert_ptr_nonnull(strstr(stop->text, "job 77 is not known"));
+    ck_assert_str_eq(fix_show_node("w0")->activity, "stopping job 77 rank 0");
+}
+END_TEST
+
+START_TEST(node_that_was_stopped_is_busy_until_it_answers)
+{
+    uint64_t conns[2];
+    fix_running(conns);
+    fix_close(conns[0]);
+    ck_assert_ptr_nonnull(fix_heard(conns[1], MS_MSG_STOP));
+
+    uint64_t next = fix_submit(1, 0);
+    fix_job_is(next, "QUEUED", "waits for 1 idle node: 1 registered, 0 idle");
+    fix_done(conns[1], 1, 1, 1, MS_E_ABORTED, "stopped");
+
+    ck_assert_ptr_nonnull(fix_heard(conns[1], MS_MSG_ASSIGN));
+}
+END_TEST
+
+static Suite *suite(void)
+{
+    Suite *s = suite_create("sched_node");
+    TCase *t = tcase_create("nodes");
+    tcase_add_checked_fixture(t, NULL, fix_end);
+    tcase_add_test(t, register_is_answered_with_lease_and_heartbeat);
+    tcase_add_test(t, register_without_a_node_id_is_refused);
+    tcase_add_test(t, register_without_an_incarnation_is_refused);
+    tcase_add_test(t, absurd_generation_is_refused);
+    tcase_add_test(t, generation_above_ours_raises_ours_durably);
+    tcase_add_test(t, one_connection_registers_one_node);
+    tcase_add_test(t, heartbeat_before_register_is_refused);
+    tcase_add_test(t, heartbeat_is_answered_and_never_stored);
+    tcase_add_test(t, silent_node_is_lost_when_its_lease_is_over);
+    tcase_add_test(t, heartbeat_renews_the_lease);
+    tcase_add_test(t, standing_still_stretches_leases);
+    tcase_add_test(t, disabled_heartbeat_judges_nobody);
+    tcase_add_test(t, closed_connection_loses_an_idle_node_at_once);
+    tcase_add_test(t, leave_says_why);
+    tcase_add_test(t, lost_nodes_are_forgotten_after_an_hour);
+    tcase_add_test(t, lost_nodes_are_bounded);
+    tcase_add_test(t, lost_node_may_register_again);
+    tcase_add_test(t, same_process_on_a_new_connection_replaces_the_old_one);
+    tcase_add_test(t, duplicate_is_refused_when_the_old_process_answers);
+    tcase_add_test(t, answer_to_the_ping_counts_as_life);
+    tcase_add_test(t, duplicate_takes_over_when_the_old_process_is_silent);
+    tcase_add_test(t, duplicate_takes_over_when_the_old_connection_closes);
+    tcase_add_test(t, third_process_with_the_id_is_refused_at_once);
+    tcase_add_test(t, newcomer_that_hangs_up_ends_the_probe);
+    tcase_add_test(t, another_certificate_cannot_take_a_node_id);
+    tcase_add_test(t, takeover_of_a_node_with_a_rank_fails_its_job);
+    tcase_add_test(t, process_that_reconnects_with_its_rank_keeps_it);
+    tcase_add_test(t, process_that_missed_start_gets_it_again);
+    tcase_add_test(t, process_that_reconnects_without_its_rank_fails_the_job);
+    tcase_add_test(t, rank_of_an_unknown_job_is_stopped);
+    tcase_add_test(t, node_that_was_stopped_is_busy_until_it_answers);
+    suite_add_tcase(s, t);
+    return s;
+}
+
+int main(void)
+{
+    return test_run(suite());
+}
