@@ -224,11 +224,17 @@ int child_reap(struct child *child)
     return 1;
 }
 
-void child_signal(const struct child *child, int number)
+void child_signal(struct child *child, int number)
 {
     if (child_is_alive(child)) { /* not reaped: the pid is still ours */
         kill(child->pid, number);
+        child->sent = number;
     }
+}
+
+int child_was_killed(const struct child *child)
+{
+    return child->is_over && WIFSIGNALED(child->status) && WTERMSIG(child->status) != child->sent;
 }
 
 const char *child_status_text(const struct child *child, char *buf, size_t size)

@@ -12,6 +12,7 @@ struct child {
     pid_t pid;                  /* 0: never started */
     int is_over;                /* reaped */
     int status;                 /* of waitpid */
+    int sent;                   /* last signal that we sent it, 0: none */
     char name[32];              /* "scheduler", "worker 3" */
     char log[MS_PATH_MAX + 32]; /* where its output goes, appended */
 };
@@ -38,7 +39,9 @@ int child_start(struct child *child, const struct child_spec *spec, struct ms_er
 /* Reaps it if it has ended: 1 the first time, else 0. */
 int child_reap(struct child *child);
 int child_is_alive(const struct child *child);
-void child_signal(const struct child *child, int number);
+void child_signal(struct child *child, int number);
+/* 1 where a signal ended it that we did not send: somebody killed it, or it crashed. */
+int child_was_killed(const struct child *child);
 
 /* "exited with status 1", "was killed by signal 9 (Killed)". */
 const char *child_status_text(const struct child *child, char *buf, size_t size);

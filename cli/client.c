@@ -23,6 +23,7 @@ struct client {
     char *address;
     char *tls_host; /* NULL: none */
     struct ms_conn *conn;
+    int dir_fd; /* of a Unix socket with a long path, until connected; -1: none */
     enum client_state state;
     struct ms_err reason;
     uint32_t last_id;
@@ -46,6 +47,7 @@ struct client *client_create(struct event_base *base, const char *address, SSL_C
     }
     client->base = base;
     client->tls = tls;
+    client->dir_fd = -1;
     client->last = &client->first;
     client->address = strdup(address);
     client->tls_host = tls_host != NULL && tls_host[0] != '\0' ? strdup(tls_host) : NULL;
@@ -68,12 +70,21 @@ static void drop_frames(struct client *client)
     client->n_frames = 0;
 }
 
+static void close_dir(struct client *client)
+{
+    if (client->dir_fd >= 0) {
+        close(client->dir_fd);
+        client->dir_fd = -1;
+    }
+}
+
 void client_destroy(struct client *client)
 {
     if (client == NULL) {
         return;
     }
     ms_conn_destroy(client->conn);
+    close_dir(client);
     drop_frames(client);
     free(client->address);
     free(client->tls_host);
@@ -86,6 +97,7 @@ static void on_open(struct ms_conn *conn, void *arg)
 {
     struct client *client = (struct client *)arg;
     (void)conn;
+    close_dir(client);
     client->state = CLIENT_OPEN;
 }
 
@@ -140,8 +152,8 @@ static const struct ms_conn_handler handler = {on_open, on_frame, on_close};
 int client_connect(struct client *client, struct ms_err *err)
 {
     char address[MS_PATH_MAX + 8];
-    int dir_fd = -1;
-    int rc = finder_short_path(client->address, address, sizeof(address), &dir_fd, err);
+    close_dir(client);
+    int rc = finder_short_path(client->address, address, sizeof(address), &client->dir_fd, err);
     if (rc != MS_OK) {
         return rc;
     }
@@ -156,12 +168,12 @@ int client_connect(struct client *client, struct ms_err *err)
     drop_frames(client);
     client->state = CLIENT_CONNECTING;
     rc = ms_conn_connect(client->base, address, &options, &handler, client, &client->conn, err);
-    if (dir_fd >= 0) {
-        close(dir_fd); /* a Unix socket connects at once or not at all */
-    }
     if (rc != MS_OK) {
         client->state = CLIENT_CLOSED;
         client->conn = NULL;
+        if (err != NULL) {
+            client->reason = *err;
+        }
     }
     return rc;
 }

@@ -31,6 +31,19 @@ static void print_failure(struct run *run)
     cli_json_print(run->cli->out, object);
 }
 
+/* The scheduler only sees that a connection ended; how the process did is known here. */
+static void print_killed(struct run *run)
+{
+    for (size_t i = 0; i < run->n_children; i++) {
+        char status[96];
+        const struct child *child = &run->children[i];
+        if (child_was_killed(child)) {
+            fprintf(run->cli->err, "msctl: %s %s\n", child->name,
+                    child_status_text(child, status, sizeof(status)));
+        }
+    }
+}
+
 static void print_end(struct run *run)
 {
     struct cli *cli = run->cli;
@@ -43,6 +56,9 @@ static void print_end(struct run *run)
         print_failure(run);
     } else if (has_verdict) {
         cli_summary_print(cli->out, cli->colour, run->last->job, &facts);
+    }
+    if (has_verdict && !run->failed) {
+        print_killed(run);
     }
 }
 

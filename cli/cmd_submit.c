@@ -20,6 +20,10 @@ const struct cli_option cmd_cancel_options[] = {
     {NULL, 0, NULL, NULL, NULL},
 };
 
+enum {
+    RESTART_MS = 10000
+}; /* a scheduler that its service manager starts again is there by then */
+
 int cli_load_job(const struct cli_args *args, const char *path, struct job *ret, struct ms_err *err)
 {
     const char *values[CLI_GIVEN_MAX];
@@ -49,7 +53,7 @@ int cli_submit_key(char *ret, struct ms_err *err)
  * same id. */
 static int submit(struct cli *cli, const Ms__Submit *submit, uint64_t *ret_id, struct ms_err *err)
 {
-    int64_t give_up_ms = cli_now_ms() + CLIENT_ANSWER_MS;
+    int64_t give_up_ms = cli_now_ms() + RESTART_MS;
     ProtobufCMessage *msg = NULL;
     for (;;) {
         int rc =

@@ -6,6 +6,7 @@
 #include <string.h>
 
 static const double plain_every_s = 5;
+static const double epoch_every_s = 1; /* epochs may be shorter than a line takes to read */
 
 void cli_display_init(struct cli_display *display, FILE *out, int live, size_t width,
                       const char *what)
@@ -89,7 +90,8 @@ static void print_plain(struct cli_display *display, const Ms__JobInfo *job, dou
     int new_reason = strncmp(display->reason, job->reason, sizeof(display->reason) - 1) != 0;
     /* the state that a job ends in is the summary's to tell */
     int changed = forming ? new_state || new_reason : new_state && p->step != display->step;
-    int ended = !forming && is_epoch_end(display, p);
+    int ended = !forming && is_epoch_end(display, p) &&
+                (display->epoch == 0 || now_s >= display->printed_s + epoch_every_s);
     int first = !forming && display->step == 0;
     int due = !forming && p->step != display->step && now_s >= display->printed_s + plain_every_s;
     if (!changed && !ended && !first && !due) {
@@ -110,6 +112,12 @@ static void print_plain(struct cli_display *display, const Ms__JobInfo *job, dou
     }
 }
 
+static int is_ended(const Ms__JobInfo *job)
+{
+    return strcmp(job->state, "SUCCEEDED") == 0 || strcmp(job->state, "FAILED") == 0 ||
+           strcmp(job->state, "CANCELLED") == 0;
+}
+
 void cli_display_update(struct cli_display *display, const Ms__JobInfo *job, double now_s)
 {
     if (job->progress != NULL && job->progress->step > 0) {
@@ -119,7 +127,10 @@ void cli_display_update(struct cli_display *display, const Ms__JobInfo *job, dou
         print_evals(display, job);
         draw(display, job);
     } else {
-        print_plain(display, job, now_s);
+        /* an end without a last step is the summary's to tell */
+        if (!is_ended(job) || !cli_progress_is_forming(job)) {
+            print_plain(display, job, now_s);
+        }
         print_evals(display, job);
     }
 }

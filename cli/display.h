@@ -2,7 +2,8 @@
  *
  * On a terminal two lines are kept at the bottom: progress, and the workers' states. Whatever stays
  * (evaluations, notes) is printed above them. Elsewhere never a carriage return: one line at a
- * change of state, at the end of an epoch and every five seconds. The clock is an argument. */
+ * change of state, at the end of an epoch (once a second) and every five seconds. The clock is an
+ * argument. */
 #ifndef CLI_DISPLAY_H
 #define CLI_DISPLAY_H
 

@@ -175,33 +175,45 @@ static int take_frames(struct run *run, struct ms_err *err)
     return MS_OK;
 }
 
-/* Connected: the first word of this connection. Lost: again, as long as the scheduler lives. */
-static int talk(struct run *run, struct ms_err *err)
+/* Again, as long as the scheduler lives; but not for ever. */
+static int reconnect(struct run *run, struct ms_err *err)
 {
     struct client *client = run->cli->client;
+    run->lost_ms = run->lost_ms != 0 ? run->lost_ms : cli_now_ms();
+    if (cli_now_ms() - run->lost_ms > CLIENT_ANSWER_MS) {
+        client_reason(client, err);
+        return ms_err_prefix(err, "the scheduler of this run lives but cannot be reached");
+    }
+    if (run->fired[RUN_TIMER_RECONNECT]) {
+        struct ms_err why = {0, ""};
+        run->fired[RUN_TIMER_RECONNECT] = 0;
+        run->submit_id = run->watch_id = run->cancel_id = 0;
+        (void)client_connect(client, &why); /* the client keeps why */
+    } else if (!evtimer_pending(run->timers[RUN_TIMER_RECONNECT], NULL)) {
+        run_timer_set(run, RUN_TIMER_RECONNECT, RECONNECT_MS);
+    }
+    return MS_OK;
+}
+
+/* Connected: the first word of this connection. Lost: connect again. */
+static int talk(struct run *run, struct ms_err *err)
+{
     int rc = take_frames(run, err);
     if (rc != MS_OK) {
         return rc;
     }
-    switch (client_get_state(client)) {
+    switch (client_get_state(run->cli->client)) {
     case CLIENT_OPEN:
+        run->lost_ms = 0;
         if (run->submit_id == 0 && run->watch_id == 0) {
             return run->job_id == 0 ? send_submit(run, err) : send_watch(run, err);
         }
-        break;
+        return MS_OK;
     case CLIENT_CLOSED:
-        if (run->fired[RUN_TIMER_RECONNECT]) {
-            run->fired[RUN_TIMER_RECONNECT] = 0;
-            run->submit_id = run->watch_id = run->cancel_id = 0;
-            (void)client_connect(client, NULL); /* its state says how it went */
-        } else if (!evtimer_pending(run->timers[RUN_TIMER_RECONNECT], NULL)) {
-            run_timer_set(run, RUN_TIMER_RECONNECT, RECONNECT_MS);
-        }
-        break;
+        return reconnect(run, err);
     default:
-        break;
+        return MS_OK;
     }
-    return MS_OK;
 }
 
 /* ---- acting ---- */
@@ -237,11 +249,17 @@ static void check_signals(struct run *run, int *seen)
     *seen = run->n_signals;
 }
 
+/* A send may find the connection closed: that is talk's business at the next turn. */
+static int is_lost_meanwhile(const struct run *run)
+{
+    return client_get_state(run->cli->client) == CLIENT_CLOSED && run->lost_ms == 0;
+}
+
 static void check_job(struct run *run)
 {
     struct ms_err err = {0, ""};
     int rc = run->stage < RUN_STOPPING ? talk(run, &err) : MS_OK;
-    if (rc != MS_OK && client_get_state(run->cli->client) == CLIENT_OPEN) {
+    if (rc != MS_OK && !is_lost_meanwhile(run)) {
         run_fail(run, &err);
         return;
     }

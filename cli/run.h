@@ -55,6 +55,7 @@ struct run {
     Ms__JobUpdate *last; /* owned; NULL: none yet */
     struct cli_display display;
     int64_t started_ms;
+    int64_t lost_ms; /* since when there is no connection to the scheduler; 0: there is one */
 
     int first_dead;     /* index of the child whose end was noticed first while needed; -1 */
     int stop_step;      /* run_stop.c */

@@ -201,11 +201,27 @@ START_TEST(a_log_gets_each_epochs_end_once)
         progress.epoch = epoch;
         progress.step = epoch * 100;
         progress.step_in_epoch = 100;
-        cli_display_update(&display, &job, 1000);
-        cli_display_update(&display, &job, 1000.1);
+        cli_display_update(&display, &job, 1000 + epoch);
+        cli_display_update(&display, &job, 1000.1 + epoch);
     }
 
     ck_assert_uint_eq(lines_of("step 100/100"), 3);
+    display_teardown();
+}
+END_TEST
+
+START_TEST(short_epochs_do_not_flood_a_log)
+{
+    display_setup(0);
+
+    for (uint32_t epoch = 1; epoch <= 1000; epoch++) { /* a millisecond each */
+        progress.epoch = epoch;
+        progress.step = epoch * 100;
+        progress.step_in_epoch = 100;
+        cli_display_update(&display, &job, 1000 + epoch * 0.001);
+    }
+
+    ck_assert_uint_le(lines_of("\n"), 2);
     display_teardown();
 }
 END_TEST
@@ -280,6 +296,7 @@ int main(void)
     tcase_add_test(tc, the_eta_comes_from_what_was_seen);
     tcase_add_test(tc, a_log_gets_a_line_every_five_seconds_and_no_escapes);
     tcase_add_test(tc, a_log_gets_each_epochs_end_once);
+    tcase_add_test(tc, short_epochs_do_not_flood_a_log);
     tcase_add_test(tc, a_log_gets_each_reason_to_wait_once);
     tcase_add_test(tc, evaluations_stay_and_are_printed_once);
     tcase_add_test(tc, a_terminal_gets_two_lines_that_are_drawn_again);

@@ -1,0 +1,134 @@
+#!/usr/bin/env bash
+# t1010-run.sh - msctl run from nothing to the end: what it prints, keeps, refuses and leaves behind
+# shellcheck disable=SC2016 # the texts for bash -c expand there
+. "$(dirname "$0")/lib.sh"
+. "$(dirname "$0")/train.sh"
+need "$MSCTL" "$MSSCHEDD" "$MSWORKER" python3
+
+cat >"$T/job.yaml" <<'YAML'
+name: short
+workers: 2
+network: linear
+dataset: {kind: nonlinear, shuffle: false}
+batch_size: 16
+epochs: 2
+loss: mse
+optimizer: {kind: sgd, learning_rate: 0.0001}
+YAML
+cat >"$T/long.yaml" <<'YAML'
+name: long
+workers: 2
+network: cifar_small
+dataset: {kind: shapes, usage: train, samples: 1000}
+transforms:
+  - rescale: {scale: 0.00392156862745098, shift: 0}
+batch_size: 16
+epochs: 100000
+loss: softmax_cross_entropy
+optimizer: {kind: sgd, learning_rate: 0.001}
+YAML
+
+trains() { [ "$(grep -c '"step":' "$T/$1/metrics.jsonl" 2>/dev/null)" -ge 2 ]; }
+# value KEY: of the JSON object in $T/json.out
+value() { python3 -c 'import json, sys; print(json.load(open(sys.argv[1]))[sys.argv[2]])' "$T/json.out" "$1"; }
+
+# ---- success
+ok "a job of two workers succeeds" run good "$T/job.yaml"
+ok "the run directory keeps logs, metrics and weights and nothing else" \
+    same "$(cd "$T/good" && echo *)" "metrics.jsonl scheduler.log weights.safetensors worker_0.log worker_1.log"
+ok "the summary names the weights' digest" grep -qF "$(digest good)" "$T/good.out"
+ok "and where they lie" grep -qF "$T/good/weights.safetensors" "$T/good.out"
+ok "a log gets no carriage return and no escape" bash -c '! grep -q "[[:cntrl:]]" "$1"' - "$T/good.out"
+ok "each worker has its loss lines" [ "$(grep -c '^epoch: 2 step: [0-9]*, loss is ' "$T/good/worker_1.log")" -eq 200 ]
+
+"$MSCTL" run --json --run-dir "$T/json" "$T/job.yaml" >"$T/json.out" 2>"$T/json.err"
+ok "--json prints one object" [ "$(wc -l <"$T/json.out")" -eq 1 ]
+ok "with the state" [ "$(value state)" = SUCCEEDED ]
+ok "and the digest, the same for the same job" [ "$(value weights_sha256)" = "$(digest good)" ]
+ok "progress goes to standard error then" grep -q "run directory" "$T/json.err"
+
+ok "without --run-dir it makes ./<job>-<time>" bash -c \
+    'cd "$1" && "$MSCTL" run job.yaml >named.out 2>&1 && ls -d short-20[0-9][0-9][0-9][0-9][0-9][0-9]-[0-9][0-9][0-9][0-9][0-9][0-9]' - "$T"
+
+long=$T/$(printf 'd%.0s' {1..120})
+ok "a long path is no obstacle" "$MSCTL" run --run-dir "$long" "$T/job.yaml"
+
+# ---- a terminal
+cat >"$T/terminal.py" <<'PY'
+import os, pty, sys
+def read(fd):
+    data = os.read(fd, 65536)
+    out.write(data)
+    return data
+out = open(sys.argv[1], "wb")
+os.environ["TERM"] = "xterm"
+status = pty.spawn(sys.argv[2:], read)
+sys.exit(os.waitstatus_to_exitcode(status))
+PY
+ok "on a terminal it succeeds, too" python3 "$T/terminal.py" "$T/tty.out" \
+    "$MSCTL" run --run-dir "$T/tty" "$T/job.yaml"
+ok "there the lines are drawn again" grep -qP '\r\x1b\[1A' "$T/tty.out"
+ok "and the workers' states shown" grep -q "workers 2: 2 " "$T/tty.out"
+ok "NO_COLOR is honoured" bash -c 'NO_COLOR=1 python3 "$1/terminal.py" "$1/plain.out" "$MSCTL" run \
+    --run-dir "$1/plain" "$1/job.yaml" && ! grep -qP "\x1b\[3[0-9]m" "$1/plain.out"' - "$T"
+
+# ---- refusals
+ok "a run directory that is not empty is refused with 4" status 4 "$MSCTL" run --run-dir "$T/good" "$T/job.yaml"
+ok "and left as it is" [ -s "$T/good/weights.safetensors" ]
+echo 'batch_sise: 16' >>"$T/job.yaml"
+ok "an invalid job is refused with 2" status 2 "$MSCTL" run --run-dir "$T/invalid" "$T/job.yaml"
+ok "with its line and the nearest key" says "batch_size" "$MSCTL" run --run-dir "$T/invalid" "$T/job.yaml"
+ok "before anything is made" [ ! -e "$T/invalid" ]
+sed -i '$d' "$T/job.yaml"
+ok "zero workers are refused" status 2 "$MSCTL" run -n 0 "$T/job.yaml"
+ok "a million workers are refused" says "1 to 1024" "$MSCTL" run -n 1000000 "$T/job.yaml"
+ok "--resume is refused by name" says "--resume comes later" "$MSCTL" run --resume "$T/job.yaml"
+ok "a mistyped option comes with the nearest" says "--run-dir" "$MSCTL" run --rundir x "$T/job.yaml"
+ok "a missing program is named" bash -c 'MSCHED_MSWORKER=/nonexistent "$MSCTL" run --run-dir "$1/noprog" "$1/job.yaml" 2>&1 |
+    grep -q "MSCHED_MSWORKER=/nonexistent"' - "$T"
+ok "and leaves no key behind" [ ! -e "$T/noprog/tls" ]
+
+# ---- children that end
+cat >"$T/bad-worker" <<'SH'
+#!/bin/sh
+echo "cannot load: the moon is full" >&2
+exit 7
+SH
+chmod +x "$T/bad-worker"
+MSCHED_MSWORKER=$T/bad-worker timeout 60 "$MSCTL" run --run-dir "$T/bad" "$T/job.yaml" >"$T/bad.out" 2>&1
+ok "a worker that exits while the cluster forms fails the run" [ $? -eq 1 ]
+ok "which is named with its status" grep -q "worker [01] exited with status 7 while the cluster formed" "$T/bad.out"
+ok "and its last words" grep -q "the moon is full" "$T/bad.out"
+MSCHED_MSSCHEDD=$T/bad-worker timeout 60 "$MSCTL" run --run-dir "$T/bad2" "$T/job.yaml" >"$T/bad2.out" 2>&1
+ok "so does the scheduler" grep -q "scheduler exited with status 7" "$T/bad2.out"
+
+# ---- signals
+for signal in INT TERM HUP; do
+    number=$(kill -l $signal)
+    start "s$signal" "$MSCTL" run --run-dir "$T/r$signal" "$T/long.yaml"
+    ok "$signal: a long job trains" wait_for 120 trains "r$signal"
+    kill -$signal "${pid_of[s$signal]}"
+    ok "$signal ends it with $((128 + number))" status $((128 + number)) reap "s$signal"
+    ok "$signal: no socket, key or database is left" bash -c \
+        '! ls "$1"/scheduler.sock "$1"/scheduler.db* "$1"/tls 2>/dev/null' - "$T/r$signal"
+done
+
+start before "$MSCTL" run --run-dir "$T/before" -n 8 "$T/long.yaml"
+kill -INT "${pid_of[before]}"
+ok "INT before there is a job ends it, too" status 130 reap before
+
+cat >"$T/deaf-worker" <<'SH'
+#!/bin/sh
+trap '' TERM INT HUP
+touch "$2/deaf"
+while :; do sleep 1; done
+SH
+chmod +x "$T/deaf-worker"
+MSCHED_MSWORKER=$T/deaf-worker start deaf "$MSCTL" run --run-dir "$T/deaf" "$T/long.yaml"
+wait_for 60 [ -e "$T/deaf/deaf" ]
+kill -INT "${pid_of[deaf]}"
+wait_for 60 logged deaf "once more kills it"
+kill -INT "${pid_of[deaf]}"
+ok "the second signal kills what does not listen" status 130 reap deaf
+
+finish
