@@ -223,9 +223,9 @@ static void warn_expiry(const struct ms_tls_config *cfg, X509 *cert, char *warni
     double left = difftime(end, time(NULL));
     double life = difftime(end, ms_x509_time(X509_get0_notBefore(cert)));
     int days = cfg->expire_warning_days != 0 ? cfg->expire_warning_days : EXPIRE_WARNING_DAYS;
+    double ahead = (double)days * DAY_S;
     /* a certificate that was made for a week is no news on its first day */
-    int is_young = cfg->expire_warning_days == 0 && left > life / 3;
-    if (left < (double)days * DAY_S && !is_young) {
+    if (left <= (life < ahead ? life / 3 : ahead)) {
         warn(warning, "the certificate %s expires in %d days: issue a new one: msctl certs issue",
              cfg->p12_path, (int)(left / DAY_S));
     }

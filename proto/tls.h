@@ -18,7 +18,7 @@ struct ms_tls_config {
     const char *ca_path;      /* PEM */
     const char *crl_path;     /* PEM; NULL or "": no revocation check */
     const char *cipher_list; /* NULL: ours. TLS 1.2 names are accepted and dropped with a warning */
-    int expire_warning_days; /* 0: 90, once two thirds of its life are over */
+    int expire_warning_days; /* 0: 90; where it lives shorter, its last third */
 };
 
 /* Who a connection's other end is. */

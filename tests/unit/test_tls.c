@@ -128,11 +128,14 @@ START_TEST(a_certificate_that_ends_soon_warns)
     issue(ca, MS_ROLE_WORKER, "w1", 30, "", "w.p12");
     struct ms_tls_config cfg = config("w.p12");
 
-    cfg.expire_warning_days = 40;
+    cfg.expire_warning_days = 30; /* it began an hour ago: hosts differ */
     ck_ms_ok(make(&cfg, warning, err));
     ck_assert(strstr(warning, "expires in 29 days") != NULL ||
               strstr(warning, "expires in 30 days") != NULL);
-    cfg.expire_warning_days = 10;
+    cfg.expire_warning_days = 29;
+    ck_ms_ok(make(&cfg, warning, err));
+    ck_assert_str_eq(warning, "");
+    cfg.expire_warning_days = 90; /* longer than it lives: then its last third */
     ck_ms_ok(make(&cfg, warning, err));
     ck_assert_str_eq(warning, "");
 }
