@@ -1,0 +1,560 @@
+/* test_sched_client.c - who may send what, lists, watches, progress, logs, status */
+#include "tests/unit/sched_fixture.h"
+
+/* ---- roles --------------------------------------------------------------------------------------
+ */
+
+START_TEST(every_type_is_refused_from_roles_that_may_not_send_it)
+{
+    static const enum ms_role roles[] = {MS_ROLE_NONE, MS_ROLE_WORKER, MS_ROLE_USER, MS_ROLE_ADMIN,
+                                         MS_ROLE_SCHEDULER};
+    fix_standing();
+    for (size_t i = 0; ms_wire_at(i) != NULL; i++) {
+        const struct ms_wire_type *type = ms_wire_at(i);
+        ProtobufCMessage *msg = malloc(type->descriptor->sizeof_message);
+        protobuf_c_message_init(type->descriptor, msg);
+        for (size_t j = 0; j < MS_ARRAY_SIZE(roles); j++) {
+            uint64_t conn = fix_open(roles[j], "somebody");
+            fix_say(conn, type->type, msg);
+            const Ms__Error *refusal = fix_heard(conn, MS_MSG_ERROR);
+            int by_role = refusal != NULL && strstr(refusal->text, "is not for a") != NULL;
+            ck_assert_msg(by_role == ((type->senders & (unsigned)roles[j]) == 0),
+                          "%s from role %d: %s", type->name, (int)roles[j],
+                          refusal != NULL ? refusal->text : "not refused");
+        }
+        free(msg);
+    }
+}
+END_TEST
+
+START_TEST(refusal_names_type_role_and_peer)
+{
+    fix_standing();
+    uint64_t conn = fix_open(MS_ROLE_USER, "alice");
+    Ms__Register msg = fix_node("w0", 1);
+
+    fix_say(conn, MS_MSG_REGISTER, &msg.base);
+
+    fix_refused(conn, MS_E_REFUSED,
+                "Register is not for a user to send (this connection is user "
+                "alice)");
+}
+END_TEST
+
+START_TEST(messages_of_closed_connections_are_ignored)
+{
+    fix_standing();
+    uint64_t conn = fix_register("w0", 1);
+    fix_close(conn);
+
+    fix_beat(conn);
+
+    size_t n = 0;
+    sched_effects(fix.s, &n);
+    ck_assert_uint_eq(n, 0);
+}
+END_TEST
+
+/* ---- lists --------------------------------------------------------------------------------------
+ */
+
+static const Ms__JobList *list_jobs(uint64_t after, uint32_t limit, int all)
+{
+    uint64_t conn = fix_open(MS_ROLE_USER, "bob");
+    Ms__JobQuery msg = MS__JOB_QUERY__INIT;
+    msg.after = after;
+    msg.limit = limit;
+    msg.all = all;
+    fix_say(conn, MS_MSG_JOB_QUERY, &msg.base);
+    return fix_heard(conn, MS_MSG_JOB_LIST);
+}
+
+START_TEST(jobs_are_listed_page_by_page)
+{
+    fix_standing();
+    for (int i = 0; i < 5; i++) {
+        fix_submit(1, 0);
+    }
+
+    const Ms__JobList *page = list_jobs(0, 2, 0);
+    ck_assert_uint_eq(page->n_jobs, 2);
+    ck_assert_uint_eq(page->jobs[1]->id, 2);
+    ck_assert_int_eq(page->more, 1);
+    page = list_jobs(4, 2, 0);
+
+    ck_assert_uint_eq(page->n_jobs, 1);
+    ck_assert_uint_eq(page->jobs[0]->id, 5);
+    ck_assert_int_eq(page->more, 0);
+}
+END_TEST
+
+START_TEST(ended_jobs_are_listed_on_request)
+{
+    fix_standing();
+    fix_submit(1, 0);
+    fix_submit(1, 0);
+    fix_cancel(fix_open(MS_ROLE_ADMIN, "root"), 1, 0);
+
+    const Ms__JobList *some = list_jobs(0, 0, 0);
+    ck_assert_uint_eq(some->n_jobs, 1);
+    ck_assert_uint_eq(some->jobs[0]->id, 2);
+    const Ms__JobList *all = list_jobs(0, 0, 1);
+
+    ck_assert_uint_eq(all->n_jobs, 2);
+    ck_assert_str_eq(all->jobs[0]->state, "CANCELLED");
+}
+END_TEST
+
+START_TEST(page_of_the_longest_jobs_fits_a_frame)
+{
+    fix_standing();
+    char text[MS_TEXT_MAX + 1];
+    memset(text, 'x', MS_TEXT_MAX);
+    text[MS_TEXT_MAX] = '\0';
+    uint64_t root = fix_open(MS_ROLE_ADMIN, "root");
+    for (int i = 0; i < MS_LIST_PAGE_MAX; i++) {
+        Ms__Cancel cancel = MS__CANCEL__INIT;
+        cancel.job = fix_submit(1, 0);
+        cancel.reason = text;
+        fix_say(root, MS_MSG_CANCEL, &cancel.base);
+    }
+
+    ck_assert_uint_eq(list_jobs(0, 0, 1)->n_jobs, MS_LIST_PAGE_MAX);
+}
+END_TEST
+
+START_TEST(one_job_is_shown_with_everything)
+{
+    uint64_t conns[2];
+    fix_running(conns);
+
+    const Ms__JobInfo *info = fix_show(1);
+
+    ck_assert_str_eq(info->name, "mnist");
+    ck_assert_str_eq(info->owner, "alice");
+    ck_assert_uint_eq(info->job_json.len, 2);
+    ck_assert_uint_eq(info->n_ranks, 2);
+    ck_assert_str_eq(info->ranks[1]->node_id, "w1");
+    ck_assert_str_eq(info->ranks[1]->state, "training");
+    ck_assert_str_eq(info->ranks[1]->log_path, "/run/worker_1.log");
+    ck_assert_uint_eq(info->ranks[1]->pid, 1002);
+}
+END_TEST
+
+START_TEST(unknown_job_and_node_are_refused)
+{
+    fix_standing();
+    uint64_t conn = fix_open(MS_ROLE_USER, "bob");
+    Ms__JobQuery job = MS__JOB_QUERY__INIT;
+    job.job = 7;
+    fix_say(conn, MS_MSG_JOB_QUERY, &job.base);
+    fix_refused(conn, MS_E_NOT_FOUND, "job 7 does not exist: msctl jobs --all");
+    Ms__NodeQuery node = MS__NODE_QUERY__INIT;
+    node.node_id = (char *)"w7";
+
+    fix_say(conn, MS_MSG_NODE_QUERY, &node.base);
+
+    fix_refused(conn, MS_E_NOT_FOUND, "node w7 is not known");
+}
+END_TEST
+
+START_TEST(nodes_are_listed_in_natural_order)
+{
+    fix_standing();
+    fix_register("w10", 1);
+    fix_register("w9", 2);
+    fix_submit(1, 0);
+    uint64_t conn = fix_open(MS_ROLE_USER, "bob");
+    Ms__NodeQuery msg = MS__NODE_QUERY__INIT;
+
+    fix_say(conn, MS_MSG_NODE_QUERY, &msg.base);
+
+    const Ms__NodeList *list = fix_heard(conn, MS_MSG_NODE_LIST);
+    ck_assert_uint_eq(list->n_nodes, 2);
+    ck_assert_str_eq(list->nodes[0]->node_id, "w9");
+    ck_assert_str_eq(list->nodes[0]->activity, "job 1 rank 0");
+    ck_assert_str_eq(list->nodes[1]->activity, "idle");
+    ck_assert_str_eq(list->nodes[1]->isa, "avx2");
+}
+END_TEST
+
+START_TEST(status_counts)
+{
+    uint64_t conns[2];
+    fix_running(conns);
+    fix_register("w2", 3);
+    fix_submit(9, 0);
+    sched_set_driver_stats(fix.s, 11, 22, 33);
+    fix.now.mono_ms += 500;
+    uint64_t conn = fix_open(MS_ROLE_USER, "bob");
+    Ms__StatusQuery msg = MS__STATUS_QUERY__INIT;
+
+    fix_say(conn, MS_MSG_STATUS_QUERY, &msg.base);
+
+    const Ms__StatusInfo *info = fix_heard(conn, MS_MSG_STATUS_INFO);
+    ck_assert_str_eq(info->software, "msschedd 0.1.0");
+    ck_assert_str_eq(info->cluster, "standing");
+    ck_assert_uint_eq(info->nodes_registered, 3);
+    ck_assert_uint_eq(info->nodes_idle, 1);
+    ck_assert_uint_eq(info->jobs_queued, 1);
+    ck_assert_uint_eq(info->jobs_running, 1);
+    ck_assert_uint_eq(info->generation, 1);
+    ck_assert_uint_eq(info->uptime_ms, 500);
+    ck_assert_uint_eq(info->tick_max_us, 11);
+    ck_assert_uint_eq(info->commit_last_us, 22);
+    ck_assert_uint_eq(info->clients, 33);
+}
+END_TEST
+
+/* ---- watches ------------------------------------------------------------------------------------
+ */
+
+static uint64_t watch(uint64_t job)
+{
+    uint64_t conn = fix_open(MS_ROLE_USER, "bob");
+    Ms__Watch msg = MS__WATCH__INIT;
+    msg.job = job;
+    fix_say(conn, MS_MSG_WATCH, &msg.base);
+    return conn;
+}
+
+static const Ms__JobUpdate *update(uint64_t conn)
+{
+    return fix_heard(conn, MS_MSG_JOB_UPDATE);
+}
+
+START_TEST(watch_tells_now_and_at_every_change_until_the_end)
+{
+    uint64_t conns[2];
+    fix_placed(conns);
+
+    uint64_t conn = watch(1);
+    uint32_t frame = fix.frame;
+    ck_assert_str_eq(update(conn)->job->state, "PLACING");
+    fix_ready(conns[0], 1, 1, 0);
+    fix_ready(conns[1], 1, 1, 1);
+    ck_assert_str_eq(update(conn)->job->state, "RUNNING");
+    ck_assert_uint_eq(fix_find(conn, MS_MSG_JOB_UPDATE)->id, frame);
+    fix_close(conns[0]);
+    ck_assert_str_eq(update(conn)->job->state, "FAILED");
+    ck_assert_int_eq(update(conn)->ended, 1);
+    fix_done(conns[1], 1, 1, 1, MS_E_ABORTED, "");
+
+    ck_assert_ptr_null(update(conn));
+}
+END_TEST
+
+START_TEST(watch_of_an_ended_job_is_told_once)
+{
+    fix_standing();
+    fix_submit(1, 0);
+    fix_cancel(fix_open(MS_ROLE_ADMIN, "root"), 1, 0);
+
+    uint64_t conn = watch(1);
+
+    ck_assert_int_eq(update(conn)->ended, 1);
+    ck_assert_str_eq(update(conn)->job->reason, "cancelled by root");
+}
+END_TEST
+
+START_TEST(watchers_of_waiting_jobs_hear_new_reasons)
+{
+    fix_standing();
+    fix_submit(3, 0);
+    uint64_t conn = watch(1);
+    ck_assert_str_eq(update(conn)->job->reason, "waits for 3 idle nodes: 0 registered, 0 idle");
+
+    fix_register("w0", 1);
+    ck_assert_ptr_null(update(conn)); /* gathered: nodes come in crowds */
+    fix_register("w1", 2);
+    fix_pass(MS_NEWS_MS);
+
+    ck_assert_str_eq(update(conn)->job->reason, "waits for 3 idle nodes: 2 registered, 2 idle");
+}
+END_TEST
+
+START_TEST(watch_of_nothing_is_refused)
+{
+    fix_standing();
+
+    uint64_t conn = watch(5);
+
+    fix_refused(conn, MS_E_NOT_FOUND, "job 5 does not exist");
+}
+END_TEST
+
+START_TEST(watches_of_a_connection_are_limited)
+{
+    fix_standing();
+    fix_submit(1, 0);
+    uint64_t conn = fix_open(MS_ROLE_USER, "bob");
+    Ms__Watch msg = MS__WATCH__INIT;
+    msg.job = 1;
+
+    for (int i = 0; i < MS_WATCHES_MAX; i++) {
+        fix_say(conn, MS_MSG_WATCH, &msg.base);
+        ck_assert_ptr_nonnull(update(conn));
+    }
+    fix_say(conn, MS_MSG_WATCH, &msg.base);
+
+    fix_refused(conn, MS_E_FULL, "watches 64 jobs already");
+}
+END_TEST
+
+static void progress(uint64_t conn, uint32_t epoch, int has_eval)
+{
+    Ms__Progress msg = MS__PROGRESS__INIT;
+    msg.job = 1;
+    msg.generation = 1;
+    msg.step = 10 * (uint64_t)epoch;
+    msg.steps_total = 100;
+    msg.epoch = epoch;
+    msg.loss = 2.3;
+    msg.phase = (char *)"training";
+    msg.has_eval = has_eval;
+    msg.accuracy = 0.01 * epoch;
+    fix_say(conn, MS_MSG_PROGRESS, &msg.base);
+}
+
+START_TEST(progress_reaches_watchers)
+{
+    uint64_t conns[2];
+    fix_running(conns);
+    uint64_t conn = watch(1);
+
+    progress(conns[0], 2, 0);
+
+    const Ms__Progress *got = update(conn)->job->progress;
+    ck_assert_uint_eq(got->step, 20);
+    ck_assert_double_eq(got->loss, 2.3);
+    ck_assert_str_eq(got->phase, "training");
+    ck_assert_uint_eq(update(conn)->job->ranks[0]->step, 20);
+}
+END_TEST
+
+START_TEST(evaluations_are_kept_one_an_epoch_and_a_hundred_at_most)
+{
+    uint64_t conns[2];
+    fix_running(conns);
+
+    progress(conns[0], 1, 1);
+    progress(conns[0], 1, 1);
+    progress(conns[0], 2, 0);
+    ck_assert_uint_eq(fix_show(1)->n_evals, 1);
+    for (uint32_t epoch = 3; epoch < 150; epoch++) {
+        progress(conns[0], epoch, 1);
+    }
+
+    const Ms__JobInfo *info = fix_show(1);
+    ck_assert_uint_eq(info->n_evals, MS_EVALS_MAX);
+    ck_assert_uint_eq(info->evals[MS_EVALS_MAX - 1]->epoch, 149);
+    ck_assert_uint_eq(info->evals[0]->epoch, 50);
+}
+END_TEST
+
+/* ---- logs ---------------------------------------------------------------------------------------
+ */
+
+static void ask_log(uint64_t conn, uint64_t job, uint32_t rank)
+{
+    Ms__LogQuery msg = MS__LOG_QUERY__INIT;
+    msg.job = job;
+    msg.rank = rank;
+    msg.offset = 5;
+    msg.bytes_max = 1 << 30;
+    fix_say(conn, MS_MSG_LOG_QUERY, &msg.base);
+}
+
+static void answer_log(uint64_t worker, uint64_t route)
+{
+    Ms__LogChunk msg = MS__LOG_CHUNK__INIT;
+    msg.route = route;
+    msg.offset = 5;
+    msg.data.data = (uint8_t *)"loss";
+    msg.data.len = 4;
+    msg.at_end = 1;
+    fix_say(worker, MS_MSG_LOG_CHUNK, &msg.base);
+}
+
+START_TEST(log_is_read_through_the_node_that_has_it)
+{
+    uint64_t conns[2];
+    fix_running(conns);
+    uint64_t conn = fix_open(MS_ROLE_USER, "bob");
+
+    ask_log(conn, 1, 1);
+    uint32_t frame = fix.frame;
+    const Ms__LogRead *read = fix_heard(conns[1], MS_MSG_LOG_READ);
+    ck_assert_ptr_nonnull(read);
+    ck_assert_uint_eq(read->rank, 1);
+    ck_assert_uint_eq(read->offset, 5);
+    ck_assert_uint_le(read->bytes_max, MS_LOG_CHUNK_MAX);
+    answer_log(conns[1], read->route);
+
+    const Ms__LogChunk *chunk = fix_heard(conn, MS_MSG_LOG_CHUNK);
+    ck_assert_ptr_nonnull(chunk);
+    ck_assert_mem_eq(chunk->data.data, "loss", 4);
+    ck_assert_uint_eq(fix_find(conn, MS_MSG_LOG_CHUNK)->id, frame);
+}
+END_TEST
+
+START_TEST(log_of_an_ended_job_can_be_read)
+{
+    uint64_t conns[2];
+    fix_running(conns);
+    fix_done(conns[0], 1, 1, 0, 0, "");
+    fix_done(conns[1], 1, 1, 1, 0, "");
+    uint64_t conn = fix_open(MS_ROLE_USER, "bob");
+
+    ask_log(conn, 1, 0);
+
+    ck_assert_ptr_nonnull(fix_heard(conns[0], MS_MSG_LOG_READ));
+}
+END_TEST
+
+START_TEST(log_that_no_node_can_read_is_refused_in_words)
+{
+    uint64_t conns[2];
+    fix_running(conns);
+    uint64_t queued = fix_submit(4, 0);
+    uint64_t conn = fix_open(MS_ROLE_USER, "bob");
+
+    ask_log(conn, 9, 0);
+    fix_refused(conn, MS_E_NOT_FOUND, "job 9 does not exist");
+    ask_log(conn, 1, 2);
+    fix_refused(conn, MS_E_INVALID, "job 1 has no rank 2: its ranks are 0 to 1");
+    ask_log(conn, queued, 0);
+    fix_refused(conn, MS_E_NOT_FOUND, "job 2 has no log yet: it waits for 4 idle nodes");
+    fix_cancel(fix_open(MS_ROLE_ADMIN, "root"), queued, 0);
+    ask_log(conn, queued, 0);
+    fix_refused(conn, MS_E_NOT_FOUND, "it never started");
+    fix_close(conns[1]);
+    ask_log(conn, 1, 1);
+
+    fix_refused(conn, MS_E_UNREACHABLE,
+                "node w1 on host h is not connected; its log: /run/worker_1.log");
+}
+END_TEST
+
+START_TEST(log_read_that_is_not_answered_ends)
+{
+    uint64_t conns[2];
+    fix_running(conns);
+    uint64_t conn = fix_open(MS_ROLE_USER, "bob");
+    ask_log(conn, 1, 1);
+    fix_pass(MS_LOG_READ_MS / 2);
+    fix_beat(conns[0]);
+    fix_beat(conns[1]);
+
+    fix_pass(MS_LOG_READ_MS / 2);
+
+    const Ms__Error *answer = fix_heard(conn, MS_MSG_ERROR);
+    ck_assert_ptr_nonnull(answer);
+    ck_assert_int_eq(answer->code, MS_E_TIMEOUT);
+    ck_assert_ptr_nonnull(strstr(answer->text, "node w1 did not answer within 10 s"));
+}
+END_TEST
+
+START_TEST(log_read_ends_with_its_node)
+{
+    uint64_t conns[2];
+    fix_running(conns);
+    uint64_t conn = fix_open(MS_ROLE_USER, "bob");
+    ask_log(conn, 1, 1);
+
+    fix_close(conns[1]);
+
+    const Ms__Error *answer = fix_heard(conn, MS_MSG_ERROR);
+    ck_assert_ptr_nonnull(answer);
+    ck_assert_ptr_nonnull(strstr(answer->text, "was lost: connection closed by peer"));
+}
+END_TEST
+
+START_TEST(chunk_of_another_node_is_not_forwarded)
+{
+    uint64_t conns[2];
+    fix_running(conns);
+    uint64_t conn = fix_open(MS_ROLE_USER, "bob");
+    ask_log(conn, 1, 1);
+    uint64_t route = ((const Ms__LogRead *)fix_heard(conns[1], MS_MSG_LOG_READ))->route;
+
+    answer_log(conns[0], route);
+
+    ck_assert_ptr_null(fix_heard(conn, MS_MSG_LOG_CHUNK));
+}
+END_TEST
+
+START_TEST(client_that_hangs_up_is_forgotten)
+{
+    uint64_t conns[2];
+    fix_running(conns);
+    uint64_t conn = watch(1);
+    ask_log(conn, 1, 1);
+    uint64_t route = ((const Ms__LogRead *)fix_heard(conns[1], MS_MSG_LOG_READ))->route;
+    uint64_t alice = fix_open(MS_ROLE_USER, "alice");
+    fix_cancel(alice, 1, 1);
+
+    fix_close(conn);
+    fix_close(alice);
+    answer_log(conns[1], route);
+    fix_close(conns[0]);
+
+    for (size_t i = 0; i < fix.n_answers; i++) {
+        ck_assert_uint_eq(fix.answers[i].conn, conns[1]);
+    }
+}
+END_TEST
+
+static TCase *list_cases(void)
+{
+    TCase *t = tcase_create("roles and lists");
+    tcase_add_checked_fixture(t, NULL, fix_end);
+    tcase_add_test(t, every_type_is_refused_from_roles_that_may_not_send_it);
+    tcase_add_test(t, refusal_names_type_role_and_peer);
+    tcase_add_test(t, messages_of_closed_connections_are_ignored);
+    tcase_add_test(t, jobs_are_listed_page_by_page);
+    tcase_add_test(t, ended_jobs_are_listed_on_request);
+    tcase_add_test(t, page_of_the_longest_jobs_fits_a_frame);
+    tcase_add_test(t, one_job_is_shown_with_everything);
+    tcase_add_test(t, unknown_job_and_node_are_refused);
+    tcase_add_test(t, nodes_are_listed_in_natural_order);
+    tcase_add_test(t, status_counts);
+    return t;
+}
+
+static TCase *watch_cases(void)
+{
+    TCase *t = tcase_create("watches");
+    tcase_add_checked_fixture(t, NULL, fix_end);
+    tcase_add_test(t, watch_tells_now_and_at_every_change_until_the_end);
+    tcase_add_test(t, watch_of_an_ended_job_is_told_once);
+    tcase_add_test(t, watchers_of_waiting_jobs_hear_new_reasons);
+    tcase_add_test(t, watch_of_nothing_is_refused);
+    tcase_add_test(t, watches_of_a_connection_are_limited);
+    tcase_add_test(t, progress_reaches_watchers);
+    tcase_add_test(t, evaluations_are_kept_one_an_epoch_and_a_hundred_at_most);
+    return t;
+}
+
+static TCase *log_cases(void)
+{
+    TCase *t = tcase_create("logs");
+    tcase_add_checked_fixture(t, NULL, fix_end);
+    tcase_add_test(t, log_is_read_through_the_node_that_has_it);
+    tcase_add_test(t, log_of_an_ended_job_can_be_read);
+    tcase_add_test(t, log_that_no_node_can_read_is_refused_in_words);
+    tcase_add_test(t, log_read_that_is_not_answered_ends);
+    tcase_add_test(t, log_read_ends_with_its_node);
+    tcase_add_test(t, chunk_of_another_node_is_not_forwarded);
+    tcase_add_test(t, client_that_hangs_up_is_forgotten);
+    return t;
+}
+
+int main(void)
+{
+    Suite *s = suite_create("sched_client");
+    suite_add_tcase(s, list_cases());
+    suite_add_tcase(s, watch_cases());
+    suite_add_tcase(s, log_cases());
+    return test_run(s);
+}

@@ -1,0 +1,341 @@
+/* test_sched_dynamic.c - the dynamic cluster: MindSpore's rules, with names and reasons */
+#include "tests/unit/sched_fixture.h"
+
+static const char *const job_text = "{\"network\":\"mnist\"}";
+
+static Ms__Register worker(const char *id, uint64_t incarnation, uint32_t worker_num)
+{
+    Ms__Register msg = fix_node(id, incarnation);
+    msg.worker_num = worker_num;
+    msg.job_json.data = (uint8_t *)job_text;
+    msg.job_json.len = strlen(job_text);
+    return msg;
+}
+
+static uint64_t join(const char *id, uint64_t incarnation, uint32_t worker_num)
+{
+    uint64_t conn = fix_open(MS_ROLE_WORKER, "host-certificate");
+    Ms__Register msg = worker(id, incarnation, worker_num);
+    fix_say(conn, MS_MSG_REGISTER, &msg.base);
+    return conn;
+}
+
+START_TEST(job_begins_when_all_workers_are_here)
+{
+    fix_start(SCHED_DYNAMIC, 2);
+
+    uint64_t first = join("b", 1, 2);
+    const Ms__Registered *answer = fix_heard(first, MS_MSG_REGISTERED);
+    ck_assert_uint_eq(answer->present, 1);
+    ck_assert_uint_eq(answer->expected, 2);
+    uint64_t second = join("a", 2, 2);
+
+    const Ms__Assign *assign = fix_heard(first, MS_MSG_ASSIGN);
+    ck_assert_ptr_nonnull(assign);
+    ck_assert_uint_eq(assign->job, 1);
+    ck_assert_uint_eq(assign->rank, 1);
+    ck_assert_uint_eq(assign->job_json.len, strlen(job_text));
+    ck_assert_ptr_nonnull(fix_heard(second, MS_MSG_ASSIGN));
+    ck_assert_uint_eq(fix_stored(1)->workers, 2);
+}
+END_TEST
+
+START_TEST(heartbeats_carry_present_and_expected)
+{
+    fix_start(SCHED_DYNAMIC, 3);
+    uint64_t conn = join("a", 1, 3);
+
+    fix_beat(conn);
+
+    const Ms__HeartbeatAck *ack = fix_heard(conn, MS_MSG_HEARTBEAT_ACK);
+    ck_assert_uint_eq(ack->present, 1);
+    ck_assert_uint_eq(ack->expected, 3);
+}
+END_TEST
+
+START_TEST(another_worker_num_is_refused_with_both_values)
+{
+    fix_start(SCHED_DYNAMIC, 8);
+
+    uint64_t conn = join("w1", 1, 4);
+
+    fix_refused(conn, MS_E_REFUSED, "MS_WORKER_NUM is 4 on worker w1");
+    fix_refused(conn, MS_E_REFUSED, "and 8 on the scheduler");
+}
+END_TEST
+
+START_TEST(another_job_is_refused_with_both_digests)
+{
+    fix_start(SCHED_DYNAMIC, 2);
+    join("w0", 1, 2);
+    uint64_t conn = fix_open(MS_ROLE_WORKER, "c");
+    Ms__Register msg = worker("w1", 2, 2);
+    msg.job_json.data = (uint8_t *)"{}";
+    msg.job_json.len = 2;
+
+    fix_say(conn, MS_MSG_REGISTER, &msg.base);
+
+    /* printf '{}' | sha256sum; printf '{"network":"mnist"}' | sha256sum */
+    fix_refused(conn, MS_E_REFUSED, "the job of worker w1 (digest 44136fa355b3)");
+    fix_refused(conn, MS_E_REFUSED, "that of worker w0, which came first (digest ");
+}
+END_TEST
+
+START_TEST(worker_without_a_job_is_refused)
+{
+    fix_start(SCHED_DYNAMIC, 2);
+
+    uint64_t conn = fix_open(MS_ROLE_WORKER, "c");
+    Ms__Register msg = worker("w1", 2, 2);
+    msg.job_json.len = 0;
+    fix_say(conn, MS_MSG_REGISTER, &msg.base);
+
+    fix_refused(conn, MS_E_REFUSED, "worker w1 brought no job");
+}
+END_TEST
+
+START_TEST(first_worker_that_leaves_takes_its_job_along)
+{
+    fix_start(SCHED_DYNAMIC, 2);
+    fix_close(join("w0", 1, 2));
+    uint64_t conn = fix_open(MS_ROLE_WORKER, "c");
+    Ms__Register msg = worker("w1", 2, 2);
+    msg.job_json.data = (uint8_t *)"{}";
+    msg.job_json.len = 2;
+
+    fix_say(conn, MS_MSG_REGISTER, &msg.base);
+
+    ck_assert_ptr_nonnull(fix_heard(conn, MS_MSG_REGISTERED));
+}
+END_TEST
+
+START_TEST(numeric_id_that_is_no_rank_is_refused)
+{
+    fix_start(SCHED_DYNAMIC, 2);
+
+    uint64_t conn = join("2", 1, 2);
+
+    fix_refused(conn, MS_E_REFUSED, "MS_NODE_ID is 2, and numeric ids are ranks from 0 to 1");
+}
+END_TEST
+
+START_TEST(numeric_ids_are_the_ranks)
+{
+    fix_start(SCHED_DYNAMIC, 2);
+    uint64_t one = join("1", 1, 2);
+
+    uint64_t zero = join("0", 2, 2);
+
+    ck_assert_uint_eq(((const Ms__Assign *)fix_heard(one, MS_MSG_ASSIGN))->rank, 1);
+    ck_assert_uint_eq(((const Ms__Assign *)fix_heard(zero, MS_MSG_ASSIGN))->rank, 0);
+}
+END_TEST
+
+START_TEST(mixed_ids_are_sorted_by_address_then_naturally)
+{
+    fix_start(SCHED_DYNAMIC, 3);
+    uint64_t conns[3];
+    static const struct {
+        const char *id, *host, *address;
+    } rows[] = {{"w10", "a", "10.0.0.9:1"}, {"0", "b", "10.0.0.10:1"}, {"w9", "a", "10.0.0.9:2"}};
+    for (uint64_t i = 0; i < 3; i++) {
+        conns[i] = fix_open(MS_ROLE_WORKER, "c");
+        Ms__Register msg = worker(rows[i].id, i + 1, 3);
+        msg.host_id = (char *)rows[i].host;
+        msg.data_address = (char *)rows[i].address;
+        fix_say(conns[i], MS_MSG_REGISTER, &msg.base);
+    }
+
+    ck_assert_uint_eq(((const Ms__Assign *)fix_heard(conns[2], MS_MSG_ASSIGN))->rank, 0);
+    ck_assert_uint_eq(((const Ms__Assign *)fix_heard(conns[0], MS_MSG_ASSIGN))->rank, 1);
+    ck_assert_uint_eq(((const Ms__Assign *)fix_heard(conns[1], MS_MSG_ASSIGN))->rank, 2);
+}
+END_TEST
+
+START_TEST(extra_worker_is_refused)
+{
+    fix_start(SCHED_DYNAMIC, 1);
+    uint64_t first = join("w0", 1, 1);
+    ck_assert_ptr_nonnull(fix_heard(first, MS_MSG_ASSIGN));
+
+    uint64_t conn = join("w1", 2, 1);
+
+    fix_refused(conn, MS_E_REFUSED, "worker w1 is extra: all 1 ranks are taken");
+}
+END_TEST
+
+START_TEST(submit_is_refused)
+{
+    fix_start(SCHED_DYNAMIC, 1);
+    uint64_t conn = fix_open(MS_ROLE_USER, "alice");
+    Ms__Submit msg = fix_job(1);
+
+    fix_say(conn, MS_MSG_SUBMIT, &msg.base);
+
+    fix_refused(conn, MS_E_REFUSED, "this is a dynamic cluster");
+}
+END_TEST
+
+static const Ms__StatusInfo *status(void)
+{
+    uint64_t conn = fix_open(MS_ROLE_USER, "bob");
+    Ms__StatusQuery msg = MS__STATUS_QUERY__INIT;
+    fix_say(conn, MS_MSG_STATUS_QUERY, &msg.base);
+    return fix_heard(conn, MS_MSG_STATUS_INFO);
+}
+
+START_TEST(status_names_who_is_missing)
+{
+    fix_start(SCHED_DYNAMIC, 4);
+    join("3", 1, 4);
+    join("1", 2, 4);
+    ck_assert_str_eq(status()->waiting_for, "2 of 4 workers; present: 1 3; missing ranks: 0 2");
+
+    join("x", 3, 4);
+
+    ck_assert_str_eq(status()->waiting_for, "1 of 4 workers; present: 1 3 x; missing: 1");
+}
+END_TEST
+
+static void pass_with_beats(int64_t ms, const uint64_t *conns, size_t n)
+{
+    for (int64_t at = 0; at < ms; at += FIX_LEASE_MS / 2) {
+        fix_pass(FIX_LEASE_MS / 2);
+        if (fix_effect(SCHED_DO_EXIT) != NULL || fix_heard(conns[0], MS_MSG_STOP) != NULL) {
+            return;
+        }
+        for (size_t i = 0; i < n; i++) {
+            fix_beat(conns[i]);
+        }
+    }
+}
+
+START_TEST(missing_workers_end_the_cluster_after_the_topology_timeout)
+{
+    fix_start(SCHED_DYNAMIC, 8);
+    uint64_t conns[3] = {join("0", 1, 8), join("1", 2, 8), join("3", 3, 8)};
+
+    pass_with_beats(1900000, conns, 3);
+
+    const Ms__Stop *stop = fix_heard(conns[2], MS_MSG_STOP);
+    ck_assert_ptr_nonnull(stop);
+    ck_assert_int_eq(stop->code, MS_E_TIMEOUT);
+    ck_assert_ptr_nonnull(strstr(stop->text, "3 of 8 workers registered after 1800 s; present: 0 1 "
+                                             "3; missing ranks: 2 4 5 6 7"));
+    ck_assert_ptr_null(fix_effect(SCHED_DO_EXIT));
+    for (int i = 0; i < 3; i++) {
+        fix_close(conns[i]);
+    }
+    const struct sched_effect *end = fix_effect(SCHED_DO_EXIT);
+    ck_assert_ptr_nonnull(end);
+    ck_assert_int_eq(end->status, 1);
+    ck_assert_ptr_nonnull(strstr(end->text, "missing ranks: 2 4 5 6 7"));
+}
+END_TEST
+
+START_TEST(negative_topology_timeout_waits_for_ever)
+{
+    struct sched_config cfg = fix_config(SCHED_DYNAMIC, 2);
+    cfg.topo_timeout_ms = -1;
+    fix_create(&cfg);
+    ck_ms_ok(sched_load_done(fix.s, fix.now, err));
+
+    ck_assert_int_eq(sched_deadline(fix.s), INT64_MAX);
+}
+END_TEST
+
+static uint64_t run_alone(void)
+{
+    fix_start(SCHED_DYNAMIC, 1);
+    uint64_t conn = join("w0", 1, 1);
+    fix_ready(conn, 1, 1, 0);
+    return conn;
+}
+
+START_TEST(success_ends_the_scheduler_when_the_workers_have_left)
+{
+    uint64_t conn = run_alone();
+
+    fix_done(conn, 1, 1, 0, 0, "");
+    ck_assert_int_eq(((const Ms__Stop *)fix_heard(conn, MS_MSG_STOP))->code, 0);
+    ck_assert_ptr_null(fix_effect(SCHED_DO_EXIT));
+    Ms__Leave leave = MS__LEAVE__INIT;
+    fix_say(conn, MS_MSG_LEAVE, &leave.base);
+
+    ck_assert_ptr_nonnull(fix_effect(SCHED_DO_EXIT));
+    ck_assert_int_eq(fix_effect(SCHED_DO_EXIT)->status, 0);
+}
+END_TEST
+
+START_TEST(failure_ends_the_scheduler_with_status_1)
+{
+    fix_start(SCHED_DYNAMIC, 2);
+    uint64_t a = join("a", 1, 2);
+    uint64_t b = join("b", 2, 2);
+
+    fix_close(a);
+    const Ms__Stop *stop = fix_heard(b, MS_MSG_STOP);
+    ck_assert_ptr_nonnull(strstr(stop->text, "rank 0 (node a on host h) was lost"));
+    fix_close(b);
+
+    ck_assert_int_eq(fix_effect(SCHED_DO_EXIT)->status, 1);
+    ck_assert_ptr_nonnull(strstr(fix_effect(SCHED_DO_EXIT)->text, "rank 0"));
+}
+END_TEST
+
+START_TEST(workers_that_do_not_leave_are_waited_for_one_lease_only)
+{
+    uint64_t conn = run_alone();
+    fix_done(conn, 1, 1, 0, 0, "");
+    fix_pass(FIX_LEASE_MS / 2);
+    fix_beat(conn);
+
+    fix_pass(FIX_LEASE_MS / 2);
+
+    ck_assert_ptr_nonnull(fix_effect(SCHED_DO_EXIT));
+    ck_assert_int_eq(fix_logged("topology.left_behind nodes=1"), 1);
+}
+END_TEST
+
+START_TEST(late_worker_hears_that_the_cluster_has_ended)
+{
+    uint64_t conn = run_alone();
+    fix_done(conn, 1, 1, 0, 0, "");
+
+    uint64_t late = join("w9", 9, 1);
+
+    fix_refused(late, MS_E_REFUSED, "comes too late: the cluster has ended: the rank finished");
+}
+END_TEST
+
+static Suite *suite(void)
+{
+    Suite *s = suite_create("sched_dynamic");
+    TCase *t = tcase_create("dynamic cluster");
+    tcase_add_checked_fixture(t, NULL, fix_end);
+    tcase_add_test(t, job_begins_when_all_workers_are_here);
+    tcase_add_test(t, heartbeats_carry_present_and_expected);
+    tcase_add_test(t, another_worker_num_is_refused_with_both_values);
+    tcase_add_test(t, another_job_is_refused_with_both_digests);
+    tcase_add_test(t, worker_without_a_job_is_refused);
+    tcase_add_test(t, first_worker_that_leaves_takes_its_job_along);
+    tcase_add_test(t, numeric_id_that_is_no_rank_is_refused);
+    tcase_add_test(t, numeric_ids_are_the_ranks);
+    tcase_add_test(t, mixed_ids_are_sorted_by_address_then_naturally);
+    tcase_add_test(t, extra_worker_is_refused);
+    tcase_add_test(t, submit_is_refused);
+    tcase_add_test(t, status_names_who_is_missing);
+    tcase_add_test(t, missing_workers_end_the_cluster_after_the_topology_timeout);
+    tcase_add_test(t, negative_topology_timeout_waits_for_ever);
+    tcase_add_test(t, success_ends_the_scheduler_when_the_workers_have_left);
+    tcase_add_test(t, failure_ends_the_scheduler_with_status_1);
+    tcase_add_test(t, workers_that_do_not_leave_are_waited_for_one_lease_only);
+    tcase_add_test(t, late_worker_hears_that_the_cluster_has_ended);
+    suite_add_tcase(s, t);
+    return s;
+}
+
+int main(void)
+{
+    return test_run(suite());
+}

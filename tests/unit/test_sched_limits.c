@@ -1,0 +1,204 @@
+/* test_sched_limits.c - limits are refused in words; history and its ranks stay bounded */
+#include "tests/unit/sched_fixture.h"
+
+/* Without sched_check after each: it looks at everything. */
+static void say_quietly(uint64_t conn, uint16_t type, const ProtobufCMessage *msg)
+{
+    struct sched_event event = {
+        .kind = SCHED_EV_MESSAGE, .conn = conn, .type = type, .id = ++fix.frame, .msg = msg};
+    sched_begin_tick(fix.s);
+    fix_drop_answers();
+    sched_apply(fix.s, &event, fix.now);
+    fix_collect();
+}
+
+static uint64_t open_quietly(enum ms_role role)
+{
+    struct ms_peer peer;
+    memset(&peer, 0, sizeof(peer));
+    peer.role = role;
+    struct sched_event event = {.kind = SCHED_EV_OPENED, .conn = ++fix.conns, .peer = &peer};
+    sched_begin_tick(fix.s);
+    sched_apply(fix.s, &event, fix.now);
+    return fix.conns;
+}
+
+START_TEST(nodes_are_limited)
+{
+    uint64_t conn = 0;
+    fix_standing();
+
+    for (int i = 0; i <= MS_NODES_MAX; i++) {
+        char id[16];
+        snprintf(id, sizeof(id), "w%d", i);
+        conn = open_quietly(MS_ROLE_WORKER);
+        Ms__Register msg = fix_node(id, 1);
+        say_quietly(conn, MS_MSG_REGISTER, &msg.base);
+    }
+
+    fix_refused(conn, MS_E_FULL, "node w16384: 16384 nodes are registered, which is the limit");
+    ck_ms_ok(sched_check(fix.s, err));
+}
+END_TEST
+
+START_TEST(queue_is_limited)
+{
+    fix_standing();
+    uint64_t conn = open_quietly(MS_ROLE_USER);
+    Ms__Submit msg = fix_job(1);
+
+    for (int i = 0; i < MS_JOBS_QUEUED_MAX; i++) {
+        say_quietly(conn, MS_MSG_SUBMIT, &msg.base);
+    }
+    ck_assert_ptr_nonnull(fix_heard(conn, MS_MSG_SUBMITTED));
+    say_quietly(conn, MS_MSG_SUBMIT, &msg.base);
+
+    fix_refused(conn, MS_E_FULL, "100000 jobs are queued, which is the limit");
+    ck_ms_ok(sched_check(fix.s, err));
+}
+END_TEST
+
+static void load_ended(uint64_t n, uint32_t workers, int with_members)
+{
+    struct sched_config cfg = fix_config(SCHED_STANDING, 0);
+    struct sched_job_row row;
+    struct sched_member_row member;
+    memset(&row, 0, sizeof(row));
+    memset(&member, 0, sizeof(member));
+    row.state = JOB_SUCCEEDED;
+    row.workers = workers;
+    row.spec = (const uint8_t *)"{}";
+    row.spec_bytes = 2;
+    row.reason[0] = '.';
+    member.node_id[0] = 'w';
+    fix_create(&cfg);
+    for (row.id = 1; row.id <= n; row.id++) {
+        row.generation = row.id;
+        row.ended_ms = (int64_t)row.id;
+        ck_ms_ok(sched_load_job(fix.s, &row, err));
+        member.job = row.id;
+        for (member.rank = 0; with_members && member.rank < workers; member.rank++) {
+            ck_ms_ok(sched_load_member(fix.s, &member, err));
+        }
+    }
+    ck_ms_ok(sched_load_done(fix.s, fix.now, err));
+}
+
+START_TEST(oldest_ended_job_is_dropped_beyond_the_limit)
+{
+    load_ended(MS_JOBS_KEPT_MAX, 1, 0);
+    uint64_t job = fix_submit(1, 0);
+
+    fix_cancel(fix_open(MS_ROLE_ADMIN, "root"), job, 0);
+
+    ck_assert_ptr_nonnull(fix_effect(SCHED_DO_DROP_JOB));
+    ck_assert_uint_eq(fix_effect(SCHED_DO_DROP_JOB)->job_id, 1);
+    uint64_t conn = fix_open(MS_ROLE_USER, "bob");
+    Ms__JobQuery msg = MS__JOB_QUERY__INIT;
+    msg.job = 1;
+    fix_say(conn, MS_MSG_JOB_QUERY, &msg.base);
+    fix_refused(conn, MS_E_NOT_FOUND, "job 1 does not exist");
+    fix_job_is(2, "SUCCEEDED", ".");
+}
+END_TEST
+
+START_TEST(ranks_of_the_oldest_jobs_are_dropped_first)
+{
+    load_ended(MS_MEMBERS_KEPT_MAX / 1000, 1000, 1);
+    uint64_t conns[1] = {fix_register("w0", 1)};
+    uint64_t job = fix_submit(1, 0);
+
+    fix_done(conns[0], job, MS_MEMBERS_KEPT_MAX / 1000 + 1, 0, MS_E_INVALID, "no data");
+
+    ck_assert_ptr_nonnull(fix_effect(SCHED_DO_DROP_MEMBERS));
+    ck_assert_uint_eq(fix_effect(SCHED_DO_DROP_MEMBERS)->job_id, 1);
+    ck_assert_ptr_null(fix_effect(SCHED_DO_DROP_JOB));
+    uint64_t conn = fix_open(MS_ROLE_USER, "bob");
+    Ms__LogQuery msg = MS__LOG_QUERY__INIT;
+    msg.job = 1;
+    fix_say(conn, MS_MSG_LOG_QUERY, &msg.base);
+    fix_refused(conn, MS_E_NOT_FOUND, "job 1 ended too long ago");
+}
+END_TEST
+
+START_TEST(log_reads_under_way_are_limited)
+{
+    uint64_t conns[2];
+    fix_running(conns);
+    uint64_t conn = fix_open(MS_ROLE_USER, "bob");
+    Ms__LogQuery msg = MS__LOG_QUERY__INIT;
+    msg.job = 1;
+
+    for (int i = 0; i < MS_LOG_ROUTES_MAX; i++) {
+        say_quietly(conn, MS_MSG_LOG_QUERY, &msg.base);
+    }
+    ck_assert_ptr_null(fix_heard(conn, MS_MSG_ERROR));
+    fix_say(conn, MS_MSG_LOG_QUERY, &msg.base);
+
+    fix_refused(conn, MS_E_FULL, "1024 logs are being read already");
+    fix_close(conn);
+}
+END_TEST
+
+START_TEST(waiting_cancels_are_limited)
+{
+    uint64_t conns[2];
+    fix_running(conns);
+    uint64_t conn = fix_open(MS_ROLE_USER, "alice");
+
+    for (int i = 0; i < MS_CANCEL_WAITERS_MAX; i++) {
+        fix_cancel(conn, 1, 1);
+        ck_assert_ptr_null(fix_heard(conn, MS_MSG_ERROR));
+    }
+    fix_cancel(conn, 1, 1);
+    fix_refused(conn, MS_E_FULL, "64 clients wait for the end of job 1 already");
+    fix_cancel(conn, 1, 0);
+
+    ck_assert_uint_eq(fix_count(MS_MSG_OK), MS_CANCEL_WAITERS_MAX + 1);
+}
+END_TEST
+
+START_TEST(largest_job_is_placed_in_one_tick)
+{
+    fix_standing();
+    for (int i = 0; i < MS_WORKERS_MAX; i++) {
+        char id[16];
+        snprintf(id, sizeof(id), "w%d", i);
+        uint64_t worker = open_quietly(MS_ROLE_WORKER);
+        Ms__Register msg = fix_node(id, (uint64_t)i + 1);
+        say_quietly(worker, MS_MSG_REGISTER, &msg.base);
+    }
+    uint64_t conn = open_quietly(MS_ROLE_USER);
+    Ms__Submit msg = fix_job(MS_WORKERS_MAX);
+    struct sched_event event = {
+        .kind = SCHED_EV_MESSAGE, .conn = conn, .type = MS_MSG_SUBMIT, .id = 1, .msg = &msg.base};
+
+    sched_begin_tick(fix.s);
+    sched_apply(fix.s, &event, fix.now);
+
+    size_t n = 0;
+    size_t assigns = 0;
+    const struct sched_effect *effects = sched_effects(fix.s, &n);
+    for (size_t i = 0; i < n; i++) {
+        assigns += effects[i].kind == SCHED_DO_SEND && effects[i].frame[5] == MS_MSG_ASSIGN;
+    }
+    ck_assert_uint_eq(assigns, MS_WORKERS_MAX);
+    ck_ms_ok(sched_check(fix.s, err));
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("sched_limits");
+    TCase *t = tcase_create("limits");
+    tcase_add_checked_fixture(t, NULL, fix_end);
+    tcase_add_test(t, nodes_are_limited);
+    tcase_add_test(t, queue_is_limited);
+    tcase_add_test(t, oldest_ended_job_is_dropped_beyond_the_limit);
+    tcase_add_test(t, ranks_of_the_oldest_jobs_are_dropped_first);
+    tcase_add_test(t, log_reads_under_way_are_limited);
+    tcase_add_test(t, waiting_cancels_are_limited);
+    tcase_add_test(t, largest_job_is_placed_in_one_tick);
+    suite_add_tcase(s, t);
+    return test_run(s);
+}

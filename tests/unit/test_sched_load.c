@@ -1,0 +1,498 @@
+/* test_sched_load.c - a restarted scheduler: what it takes up, adopts, requeues and refuses */
+#include "tests/unit/sched_fixture.h"
+
+#include <time.h>
+
+static struct sched_job_row job_row(uint64_t id, enum sched_job_state state)
+{
+    struct sched_job_row row;
+    memset(&row, 0, sizeof(row));
+    row.id = id;
+    row.state = state;
+    snprintf(row.name, sizeof(row.name), "%s", "mnist");
+    snprintf(row.owner, sizeof(row.owner), "%s", "alice");
+    row.workers = 2;
+    row.spec = (const uint8_t *)"{}";
+    row.spec_bytes = 2;
+    if (state != JOB_QUEUED) {
+        row.generation = id + 10;
+        snprintf(row.reason, sizeof(row.reason), "%s", state > JOB_RECOVERING ? "stored" : "");
+    }
+    if (state > JOB_RECOVERING) {
+        row.ended_ms = (int64_t)(1000 - id);
+        row.code = state == JOB_FAILED ? MS_E_FAILED : 0;
+    }
+    return row;
+}
+
+static struct sched_member_row member_row(uint64_t job, uint32_t rank)
+{
+    struct sched_member_row row;
+    memset(&row, 0, sizeof(row));
+    row.job = job;
+    row.rank = rank;
+    row.incarnation = 100 + rank;
+    snprintf(row.node_id, sizeof(row.node_id), "w%u", rank);
+    snprintf(row.host_name, sizeof(row.host_name), "%s", "h");
+    snprintf(row.log_path, sizeof(row.log_path), "/run/worker_%u.log", rank);
+    return row;
+}
+
+static void begin(void)
+{
+    struct sched_config cfg = fix_config(SCHED_STANDING, 0);
+    fix_create(&cfg);
+}
+
+static void load_job(uint64_t id, enum sched_job_state state)
+{
+    struct sched_job_row row = job_row(id, state);
+    ck_ms_ok(sched_load_job(fix.s, &row, err));
+}
+
+static void load_members(uint64_t job)
+{
+    for (uint32_t rank = 0; rank < 2; rank++) {
+        struct sched_member_row row = member_row(job, rank);
+        ck_ms_ok(sched_load_member(fix.s, &row, err));
+    }
+}
+
+static void loaded(void)
+{
+    ck_ms_ok(sched_load_done(fix.s, fix.now, err));
+    ck_ms_ok(sched_check(fix.s, err));
+}
+
+static uint64_t come_back(uint32_t rank, uint64_t incarnation, uint64_t job, uint64_t generation,
+                          int running)
+{
+    char id[8];
+    snprintf(id, sizeof(id), "w%u", rank);
+    uint64_t conn = fix_open(MS_ROLE_WORKER, "host-certificate");
+    Ms__Register msg = fix_node(id, incarnation);
+    msg.job = job;
+    msg.generation = generation;
+    msg.rank = rank;
+    msg.running = running;
+    fix_say(conn, MS_MSG_REGISTER, &msg.base);
+    return conn;
+}
+
+/* ---- adoption -----------------------------------------------------------------------------------
+ */
+
+static void running_job(void)
+{
+    begin();
+    load_job(3, JOB_RUNNING);
+    load_members(3);
+    loaded();
+}
+
+START_TEST(running_job_waits_for_its_nodes)
+{
+    running_job();
+
+    fix_job_is(3, "RUNNING", "waits for the nodes of ranks 0 1 to come back");
+    ck_assert_int_eq(sched_deadline(fix.s), fix.now.mono_ms + FIX_LEASE_MS);
+    ck_assert_str_eq(fix_show_node("w0")->state, "NEW");
+}
+END_TEST
+
+START_TEST(running_job_is_adopted_when_all_are_back)
+{
+    running_job();
+    uint64_t first = come_back(0, 100, 3, 13, 1);
+    ck_assert_ptr_null(fix_heard(first, MS_MSG_STOP));
+    ck_assert_ptr_null(fix_heard(first, MS_MSG_START));
+
+    uint64_t second = come_back(1, 101, 3, 13, 1);
+    ck_assert_int_eq(fix_logged("job.adopted job=3"), 1);
+    fix_job_is(3, "RUNNING", "");
+    fix_done(first, 3, 13, 0, 0, "");
+    fix_done(second, 3, 13, 1, 0, "");
+
+    fix_job_is(3, "SUCCEEDED", "all 2 ranks");
+}
+END_TEST
+
+START_TEST(rank_that_missed_start_gets_it_from_the_new_scheduler)
+{
+    running_job();
+
+    uint64_t conn = come_back(0, 100, 3, 13, 0);
+
+    ck_assert_ptr_nonnull(fix_heard(conn, MS_MSG_START));
+}
+END_TEST
+
+START_TEST(nodes_that_do_not_come_back_fail_the_job_by_name)
+{
+    running_job();
+    fix_pass(FIX_LEASE_MS / 2);
+    uint64_t conn = come_back(0, 100, 3, 13, 1);
+
+    fix_pass(FIX_LEASE_MS / 2);
+
+    ck_assert_ptr_nonnull(fix_heard(conn, MS_MSG_STOP));
+    fix_job_is(3, "FAILED",
+               "rank 1 (node w1 on host h) did not come back within 10000 ms after the scheduler's "
+               "restart; its log: /run/worker_1.log");
+    ck_assert_str_eq(fix_show_node("w1")->state, "LOST");
+}
+END_TEST
+
+START_TEST(node_that_comes_back_as_another_process_fails_the_job)
+{
+    running_job();
+
+    come_back(0, 999, 0, 0, 0);
+
+    fix_job_is(3, "FAILED", "rank 0 (node w0 on host h) was lost: its process ended and another");
+}
+END_TEST
+
+START_TEST(node_that_comes_back_without_its_rank_fails_the_job)
+{
+    running_job();
+
+    come_back(0, 100, 0, 0, 0);
+
+    fix_job_is(3, "FAILED", "its process reconnected without the rank");
+}
+END_TEST
+
+START_TEST(adoption_waits_longer_when_the_scheduler_stood_still)
+{
+    running_job();
+
+    sched_stood_still(fix.s, 3000);
+    fix_pass(FIX_LEASE_MS);
+    fix_job_is(3, "RUNNING", "waits for the nodes");
+    fix_pass(3000);
+
+    fix_job_is(3, "FAILED", "did not come back");
+}
+END_TEST
+
+/* ---- requeue, queue, history --------------------------------------------------------------------
+ */
+
+START_TEST(placing_job_goes_back_into_the_queue)
+{
+    begin();
+    load_job(1, JOB_QUEUED);
+    load_job(3, JOB_PLACING);
+    load_members(3);
+    loaded();
+
+    ck_assert_int_le(sched_deadline(fix.s), fix.now.mono_ms);
+    fix_time();
+
+    ck_assert_int_eq(fix_stored(3)->state, JOB_QUEUED);
+    ck_assert_uint_eq(fix_effect(SCHED_DO_DROP_MEMBERS)->job_id, 3);
+    fix_job_is(3, "QUEUED", "waits behind job 1");
+    uint64_t conn = come_back(0, 100, 3, 13, 0);
+    const Ms__Stop *stop = fix_heard(conn, MS_MSG_STOP);
+    ck_assert_uint_eq(stop->generation, 13);
+    ck_assert_ptr_nonnull(strstr(stop->text, "waits in the queue again"));
+}
+END_TEST
+
+START_TEST(queue_keeps_its_order_over_a_restart)
+{
+    begin();
+    for (uint64_t id = 1; id <= 100; id++) {
+        struct sched_job_row row = job_row(id, JOB_QUEUED);
+        row.workers = 1;
+        row.priority = id % 2 == 0 ? 1 : 0;
+        ck_ms_ok(sched_load_job(fix.s, &row, err));
+    }
+    loaded();
+    uint64_t conn = fix_register("w0", 1);
+
+    uint64_t want = 2;
+    for (uint64_t generation = 1; generation <= 100; generation++) {
+        const Ms__Assign *assign = fix_heard(conn, MS_MSG_ASSIGN);
+        ck_assert_ptr_nonnull(assign);
+        ck_assert_uint_eq(assign->job, want);
+        want = want == 100 ? 1 : want + 2;
+        fix_done(conn, assign->job, generation, 0, MS_E_INVALID, "next");
+    }
+}
+END_TEST
+
+START_TEST(ids_and_generations_go_on_above_what_is_stored)
+{
+    begin();
+    ck_ms_ok(sched_load_meta(fix.s, "next_job", 50, err));
+    ck_ms_ok(sched_load_meta(fix.s, "generation", 70, err));
+    ck_ms_ok(sched_load_meta(fix.s, "something newer", 1, err));
+    load_job(3, JOB_FAILED);
+    loaded();
+    uint64_t conn = fix_register("w0", 1);
+
+    ck_assert_uint_eq(fix_submit(1, 0), 50);
+
+    ck_assert_uint_eq(((const Ms__Assign *)fix_heard(conn, MS_MSG_ASSIGN))->generation, 71);
+}
+END_TEST
+
+START_TEST(rows_alone_raise_ids_and_generations)
+{
+    begin();
+    load_job(9, JOB_FAILED);
+    loaded();
+    uint64_t conn = fix_register("w0", 1);
+
+    ck_assert_uint_eq(fix_submit(1, 0), 10);
+
+    ck_assert_uint_eq(((const Ms__Assign *)fix_heard(conn, MS_MSG_ASSIGN))->generation, 20);
+}
+END_TEST
+
+START_TEST(idempotence_keys_survive)
+{
+    begin();
+    struct sched_job_row row = job_row(4, JOB_SUCCEEDED);
+    snprintf(row.key, sizeof(row.key), "%s", "k");
+    ck_ms_ok(sched_load_job(fix.s, &row, err));
+    loaded();
+    uint64_t conn = fix_open(MS_ROLE_USER, "alice");
+    Ms__Submit msg = fix_job(2);
+    msg.key = (char *)"k";
+
+    fix_say(conn, MS_MSG_SUBMIT, &msg.base);
+
+    ck_assert_uint_eq(((const Ms__Submitted *)fix_heard(conn, MS_MSG_SUBMITTED))->job, 4);
+}
+END_TEST
+
+START_TEST(rank_of_an_ended_job_hears_its_stored_result)
+{
+    begin();
+    load_job(4, JOB_SUCCEEDED);
+    load_members(4);
+    loaded();
+
+    uint64_t conn = come_back(0, 100, 4, 14, 1);
+
+    const Ms__Stop *stop = fix_heard(conn, MS_MSG_STOP);
+    ck_assert_int_eq(stop->code, 0);
+    ck_assert_str_eq(stop->text, "stored");
+}
+END_TEST
+
+START_TEST(rows_may_come_in_any_order)
+{
+    begin();
+    load_members(3);
+    load_job(5, JOB_SUCCEEDED);
+    load_job(3, JOB_RUNNING);
+    load_job(1, JOB_QUEUED);
+    loaded();
+
+    fix_job_is(3, "RUNNING", "waits for the nodes of ranks 0 1");
+    fix_job_is(5, "SUCCEEDED", "stored");
+}
+END_TEST
+
+/* ---- damage -------------------------------------------------------------------------------------
+ */
+
+START_TEST(running_job_without_a_member_is_refused)
+{
+    begin();
+    load_job(3, JOB_RUNNING);
+    struct sched_member_row row = member_row(3, 0);
+    ck_ms_ok(sched_load_member(fix.s, &row, err));
+
+    ck_ms_fails(sched_load_done(fix.s, fix.now, err), MS_E_CONFIG,
+                "job 3 of the database is RUNNING and its rank 1 has no node");
+}
+END_TEST
+
+START_TEST(node_with_two_ranks_is_refused)
+{
+    begin();
+    load_job(3, JOB_RUNNING);
+    load_members(3);
+    load_job(4, JOB_RUNNING);
+    load_members(4);
+
+    ck_ms_fails(sched_load_done(fix.s, fix.now, err), MS_E_CONFIG,
+                "node w0 of the database holds rank 0 of job 4 and rank 0 of job 3");
+}
+END_TEST
+
+START_TEST(member_of_no_job_is_refused)
+{
+    begin();
+    load_members(3);
+
+    ck_ms_fails(sched_load_done(fix.s, fix.now, err), MS_E_CONFIG, "a member of job 3");
+}
+END_TEST
+
+START_TEST(member_beyond_the_workers_is_refused)
+{
+    begin();
+    load_job(3, JOB_RUNNING);
+    struct sched_member_row row = member_row(3, 2);
+
+    ck_ms_fails(sched_load_member(fix.s, &row, err), MS_E_CONFIG,
+                "job 3 of the database has 2 workers and a member of rank 2");
+}
+END_TEST
+
+START_TEST(job_twice_is_refused)
+{
+    begin();
+    load_job(3, JOB_QUEUED);
+    load_job(3, JOB_QUEUED);
+
+    ck_ms_fails(sched_load_done(fix.s, fix.now, err), MS_E_CONFIG, "holds job 3 twice");
+}
+END_TEST
+
+START_TEST(states_of_another_release_are_refused)
+{
+    begin();
+    struct sched_job_row row = job_row(3, JOB_RECOVERING);
+    ck_ms_fails(sched_load_job(fix.s, &row, err), MS_E_CONFIG, "job 3 of the database is in state");
+    row.state = (enum sched_job_state)99;
+    ck_ms_fails(sched_load_job(fix.s, &row, err), MS_E_CONFIG, "state 99");
+    row = job_row(0, JOB_QUEUED);
+    ck_ms_fails(sched_load_job(fix.s, &row, err), MS_E_CONFIG, "id 0");
+    row = job_row(3, JOB_QUEUED);
+    row.workers = 0;
+    ck_ms_fails(sched_load_job(fix.s, &row, err), MS_E_CONFIG, "0 workers");
+    ck_ms_fails(sched_load_meta(fix.s, "generation", UINT64_MAX, err), MS_E_CONFIG, "generation");
+}
+END_TEST
+
+START_TEST(dynamic_cluster_refuses_another_worker_num_than_its_job_has)
+{
+    struct sched_config cfg = fix_config(SCHED_DYNAMIC, 3);
+    fix_create(&cfg);
+    load_job(1, JOB_RUNNING);
+    load_members(1);
+
+    ck_ms_fails(sched_load_done(fix.s, fix.now, err), MS_E_CONFIG, "MS_WORKER_NUM is 3");
+}
+END_TEST
+
+START_TEST(dynamic_cluster_adopts_its_job)
+{
+    struct sched_config cfg = fix_config(SCHED_DYNAMIC, 2);
+    fix_create(&cfg);
+    load_job(1, JOB_PLACING);
+    load_members(1);
+    loaded();
+    uint64_t conns[2];
+
+    for (uint32_t rank = 0; rank < 2; rank++) {
+        char id[8];
+        snprintf(id, sizeof(id), "w%u", rank);
+        conns[rank] = fix_open(MS_ROLE_WORKER, "host-certificate");
+        Ms__Register msg = fix_node(id, 100 + rank);
+        msg.worker_num = 2;
+        msg.job_json.data = (uint8_t *)"{}";
+        msg.job_json.len = 2;
+        msg.job = 1;
+        msg.generation = 11;
+        msg.rank = rank;
+        fix_say(conns[rank], MS_MSG_REGISTER, &msg.base);
+        fix_ready(conns[rank], 1, 11, rank);
+    }
+
+    ck_assert_uint_eq(fix_count(MS_MSG_START), 2);
+    fix_job_is(1, "RUNNING", "");
+}
+END_TEST
+
+/* ---- size ---------------------------------------------------------------------------------------
+ */
+
+/* The limit is generous because machines stand still; the figure is printed for people. */
+START_TEST(hundred_thousand_queued_jobs_load_fast)
+{
+    enum { JOBS = 100000, SPEC = 2048 };
+    static uint8_t spec[SPEC];
+    struct timespec t0, t1;
+    begin();
+    struct sched_job_row row = job_row(1, JOB_QUEUED);
+    row.spec = spec;
+    row.spec_bytes = SPEC;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t0);
+
+    for (uint64_t id = 1; id <= JOBS; id++) {
+        row.id = id;
+        snprintf(row.key, sizeof(row.key), "key-%u", (unsigned)id);
+        ck_ms_ok(sched_load_job(fix.s, &row, err));
+    }
+    ck_ms_ok(sched_load_done(fix.s, fix.now, err));
+
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t1);
+    double seconds = (double)(t1.tv_sec - t0.tv_sec) + 1e-9 * (double)(t1.tv_nsec - t0.tv_nsec);
+    printf("%d queued jobs of %d bytes loaded in %.3f s\n", JOBS, SPEC, seconds);
+    ck_assert_double_lt(seconds, 5.0);
+    struct sched_counts counts;
+    sched_count(fix.s, &counts);
+    ck_assert_uint_eq(counts.jobs_queued, JOBS);
+}
+END_TEST
+
+static TCase *adopt_cases(void)
+{
+    TCase *t = tcase_create("adoption");
+    tcase_add_checked_fixture(t, NULL, fix_end);
+    tcase_add_test(t, running_job_waits_for_its_nodes);
+    tcase_add_test(t, running_job_is_adopted_when_all_are_back);
+    tcase_add_test(t, rank_that_missed_start_gets_it_from_the_new_scheduler);
+    tcase_add_test(t, nodes_that_do_not_come_back_fail_the_job_by_name);
+    tcase_add_test(t, node_that_comes_back_as_another_process_fails_the_job);
+    tcase_add_test(t, node_that_comes_back_without_its_rank_fails_the_job);
+    tcase_add_test(t, adoption_waits_longer_when_the_scheduler_stood_still);
+    tcase_add_test(t, dynamic_cluster_adopts_its_job);
+    return t;
+}
+
+static TCase *queue_cases(void)
+{
+    TCase *t = tcase_create("queue and history");
+    tcase_add_checked_fixture(t, NULL, fix_end);
+    tcase_add_test(t, placing_job_goes_back_into_the_queue);
+    tcase_add_test(t, queue_keeps_its_order_over_a_restart);
+    tcase_add_test(t, ids_and_generations_go_on_above_what_is_stored);
+    tcase_add_test(t, rows_alone_raise_ids_and_generations);
+    tcase_add_test(t, idempotence_keys_survive);
+    tcase_add_test(t, rank_of_an_ended_job_hears_its_stored_result);
+    tcase_add_test(t, rows_may_come_in_any_order);
+    tcase_add_test(t, hundred_thousand_queued_jobs_load_fast);
+    return t;
+}
+
+static TCase *damage_cases(void)
+{
+    TCase *t = tcase_create("damage");
+    tcase_add_checked_fixture(t, NULL, fix_end);
+    tcase_add_test(t, running_job_without_a_member_is_refused);
+    tcase_add_test(t, node_with_two_ranks_is_refused);
+    tcase_add_test(t, member_of_no_job_is_refused);
+    tcase_add_test(t, member_beyond_the_workers_is_refused);
+    tcase_add_test(t, job_twice_is_refused);
+    tcase_add_test(t, states_of_another_release_are_refused);
+    tcase_add_test(t, dynamic_cluster_refuses_another_worker_num_than_its_job_has);
+    return t;
+}
+
+int main(void)
+{
+    Suite *s = suite_create("sched_load");
+    suite_add_tcase(s, adopt_cases());
+    suite_add_tcase(s, queue_cases());
+    suite_add_tcase(s, damage_cases());
+    return test_run(s);
+}
