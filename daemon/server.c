@@ -14,7 +14,6 @@
 #include <time.h>
 
 enum {
-    PULSE_MS = 1000,      /* while leases run: how exactly a standstill is measured */
     IDLE_MS = 100,        /* this long without a commit is idle */
     FULL_RETRY_MS = 1000, /* look for free disk again */
     FULL_SAY_MS = 300000, /* and say so every five minutes */
@@ -58,7 +57,7 @@ static void judge_standstill(struct server *server, int64_t mono_ms)
     int64_t stretch = standstill_check(&server->still, mono_ms, clock_us(CLOCK_BOOTTIME) / 1000,
                                        server->options->sched.lease_ms);
     if (stretch > 0) {
-        ms_log(MS_LOG_WARNING,
+        ms_log(stretch > STANDSTILL_MIN_MS ? MS_LOG_WARNING : MS_LOG_INFO,
                "scheduler.stood_still ms=%lld text=\"stretching every lease by it\"",
                (long long)stretch);
         sched_stood_still(server->sched, stretch);
@@ -432,7 +431,8 @@ static void prepare_wait(struct server *server)
     int64_t until = server->is_stopping ? server->stop_by_ms : sched_deadline(server->sched);
     int64_t wait = until == INT64_MAX ? INT64_MAX : until - now;
     if (wait != INT64_MAX) {
-        wait = wait < 1 ? 1 : wait > PULSE_MS ? PULSE_MS : wait;
+        int64_t pulse = standstill_pulse_ms(server->options->sched.lease_ms);
+        wait = wait < 1 ? 1 : wait > pulse ? pulse : wait;
         arm(server->wake, wait);
     } else {
         evtimer_del(server->wake);

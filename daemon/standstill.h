@@ -11,7 +11,10 @@
 
 #include <stdint.h>
 
-enum { STANDSTILL_MIN_MS = 1000 }; /* an ordinary busy machine is late by less */
+enum {
+    STANDSTILL_MIN_MS = 1000
+}; /* an ordinary busy machine is late by less; lease / 4 if that is
+      less: a short lease must not end by a short standstill */
 
 struct standstill {
     int64_t due_ms;  /* INT64_MAX: no appointment */
@@ -19,6 +22,9 @@ struct standstill {
 };
 
 void standstill_init(struct standstill *still, int64_t mono_ms, int64_t boot_ms);
+/* How long the loop may wait at most while leases run: what was granted before the standstill began
+ * and not used up is lost with it, so that must be a small part of a lease. */
+int64_t standstill_pulse_ms(int64_t lease_ms);
 /* The loop will be back within wait_ms; INT64_MAX: it may wait for ever. */
 void standstill_expect(struct standstill *still, int64_t mono_ms, int64_t wait_ms);
 /* Milliseconds by which leases are to be stretched, mostly 0. Each standstill is told once. */

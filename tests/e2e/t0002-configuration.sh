@@ -32,7 +32,7 @@ ok "the sample file is legal and changes nothing" bash -c '
          <("$MSSCHEDD" --config "$1/c.conf" --check-config | sed "s/ *#.*//")' - "$T"
 
 for flag in $("$MSSCHEDD" --help | grep -o '^  --[a-z-]*'); do
-    ok "the man page has $flag" grep -q -- "Fl $(echo "$flag" | sed 's/^-//')\b" "$ROOT/docs/man/msschedd.8"
+    ok "the man page has $flag" grep -q -- "Fl ${flag#-}\b" "$ROOT/docs/man/msschedd.8"
 done
 for variable in $(env MS_ROLE=MS_SCHED MS_SCHED_HOST=::1 MS_SCHED_PORT=8118 MS_WORKER_NUM=1 \
     "$MSSCHEDD" --check-config | grep -o '^MS_[A-Z_]*'); do
