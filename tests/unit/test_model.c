@@ -223,7 +223,8 @@ START_TEST(cifar_small_takes_any_image_with_sides_of_eight)
             build("cifar_small", (struct model_input){2, 3, sides[i][0], sides[i][1], 10},
                   MODEL_LOSS_SOFTMAX_CE);
         ck_param(net, "conv1.weight", "(16, 3, 3, 3)", INIT_NORMAL, sqrt(2.0 / 27));
-        ck_param(net, "bn3.gamma", "(64)", INIT_CONSTANT, 1);
+        ck_param(net, "bn1.gamma", "(16)", INIT_CONSTANT, 1);
+        ck_param(net, "bn3.gamma", "(64)", INIT_CONSTANT, 0.25);
         ck_assert_int_eq(named(net, "fc.weight")->shape.dim[1], sides[i][0] * sides[i][1]);
         graph_destroy(net);
     }
