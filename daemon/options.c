@@ -23,7 +23,7 @@ static const struct ms_setting rows[] = {
     {"database", "--database", "MSCHED_DATABASE", MS_SET_STRING, 0, 0, NULL,
      "/var/lib/msched/state.db", 0, "file that keeps the jobs"},
     {"lease_ms", "--lease-ms", "MSCHED_LEASE_MS", MS_SET_INT, MS_LEASE_MIN_MS, MS_LEASE_MAX_MS,
-     NULL, "10000", 0, "a node that is silent for longer is lost"},
+     NULL, "10000", 1, "a node that is silent for longer is lost"},
     {"topo_timeout_s", "--topo-timeout-s", "MS_TOPO_TIMEOUT", MS_SET_INT, -1, 604800, NULL, "1800",
      0, "time for a job's nodes to come together; -1: for ever"},
     {"tls", "--tls", "MS_ENABLE_SSL", MS_SET_ENUM, 0, 0, "auto|off|on|0|1", "auto", 0,

@@ -133,6 +133,12 @@ void sched_stood_still(struct sched *s, int64_t ms)
     heap_fini(&old);
 }
 
+void sched_set_lease(struct sched *s, int64_t lease_ms)
+{
+    sched_stood_still(s, s->cfg.lease_ms - lease_ms); /* a longer one needs no grace */
+    s->cfg.lease_ms = lease_ms;
+}
+
 /* ---- events -------------------------------------------------------------------------------------
  */
 

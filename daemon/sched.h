@@ -182,6 +182,10 @@ void sched_refuse_writes(struct sched *sched, const char *text);
 /* The driver itself stood still for ms (suspend, a stopped VM): stretches every lease by it. */
 void sched_stood_still(struct sched *sched, int64_t ms);
 
+/* A reload changed the lease. Nodes hear of it with their next HeartbeatAck; until then nobody is
+ * judged earlier than by the old one. */
+void sched_set_lease(struct sched *sched, int64_t lease_ms);
+
 /* Numbers of the driver that StatusInfo shows. */
 void sched_set_driver_stats(struct sched *sched, uint64_t tick_max_us, uint64_t commit_last_us,
                             uint32_t clients);

@@ -58,6 +58,9 @@ int server_take_options(struct server *server, const struct options *options, st
         SSL_CTX_free(server->tls); /* live connections hold it by reference */
         server->tls = context;
     }
+    if (options->sched.lease_ms != server->options->sched.lease_ms) {
+        sched_set_lease(server->sched, options->sched.lease_ms);
+    }
     server->options = options;
     return 0;
 }

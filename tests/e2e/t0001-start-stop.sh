@@ -38,9 +38,9 @@ kill -HUP "${pid_of[a]}"
 ok "a bad value on reload keeps the old settings" \
     wait_for 60 logged a "keeping the old settings"
 ok "and names the legal range" logged a "1000 to 3600000"
-echo "lease_ms = 5000" >"$T/empty.conf"
+echo "topo_timeout_s = 5000" >"$T/empty.conf"
 kill -HUP "${pid_of[a]}"
-ok "what needs a restart is named" wait_for 60 logged a 'settings="lease_ms"'
+ok "what needs a restart is named" wait_for 60 logged a 'settings="topo_timeout_s"'
 : >"$T/empty.conf"
 
 kill -TERM "${pid_of[a]}"

@@ -228,11 +228,11 @@ START_TEST(a_reload_knows_what_it_cannot_change)
     load("");
     before = options;
     options = NULL;
-    load("--log-level debug --tls-crl /x");
+    load("--log-level debug --tls-crl /x --lease-ms 9000");
     ck_assert_str_eq(options_fixed_changes(before, options, names, sizeof(names)), "");
-    load("--lease-ms 9000 --listen none");
+    load("--listen none --topo-timeout-s 9");
     ck_assert_str_eq(options_fixed_changes(before, options, names, sizeof(names)),
-                     "listen lease_ms");
+                     "listen topo_timeout_s");
     options_destroy(before);
 }
 END_TEST

@@ -154,6 +154,41 @@ START_TEST(standing_still_stretches_leases)
 }
 END_TEST
 
+START_TEST(a_shorter_lease_judges_nobody_before_the_old_one)
+{
+    fix_standing();
+    uint64_t conn = fix_register("w0", 1);
+
+    sched_set_lease(fix.s, FIX_LEASE_MS / 2);
+    fix_pass(FIX_LEASE_MS - 1);
+    ck_assert_int_eq(fix_closed(conn), 0);
+
+    Ms__Heartbeat beat = MS__HEARTBEAT__INIT;
+    fix_say(conn, MS_MSG_HEARTBEAT, &beat.base);
+    const Ms__HeartbeatAck *ack = fix_heard(conn, MS_MSG_HEARTBEAT_ACK);
+    ck_assert_ptr_nonnull(ack);
+    ck_assert_uint_eq(ack->lease_ms, FIX_LEASE_MS / 2);
+    fix_pass(FIX_LEASE_MS / 2 - 1);
+    ck_assert_int_eq(fix_closed(conn), 0);
+    fix_pass(1);
+    ck_assert_int_eq(fix_closed(conn), 1);
+}
+END_TEST
+
+START_TEST(a_longer_lease_holds_at_once)
+{
+    fix_standing();
+    uint64_t conn = fix_register("w0", 1);
+
+    sched_set_lease(fix.s, FIX_LEASE_MS * 2);
+    fix_pass(FIX_LEASE_MS * 2 - 1);
+    ck_assert_int_eq(fix_closed(conn), 0);
+    fix_pass(1);
+
+    ck_assert_int_eq(fix_closed(conn), 1);
+}
+END_TEST
+
 START_TEST(disabled_heartbeat_judges_nobody)
 {
     struct sched_config cfg = fix_config(SCHED_STANDING, 0);
