@@ -504,6 +504,8 @@ static Suite *suite(void)
     tcase_add_test(t, silent_node_is_lost_when_its_lease_is_over);
     tcase_add_test(t, heartbeat_renews_the_lease);
     tcase_add_test(t, standing_still_stretches_leases);
+    tcase_add_test(t, a_shorter_lease_judges_nobody_before_the_old_one);
+    tcase_add_test(t, a_longer_lease_holds_at_once);
     tcase_add_test(t, disabled_heartbeat_judges_nobody);
     tcase_add_test(t, closed_connection_loses_an_idle_node_at_once);
     tcase_add_test(t, leave_says_why);
