@@ -174,18 +174,10 @@ void ms_conn_note_refusal(struct ms_conn *conn, const struct ms_wire_header *hea
 void ms_conn_take_hello(struct ms_conn *conn, const struct ms_wire_header *head,
                         const uint8_t *bytes)
 {
-    uint16_t want = conn->is_server ? MS_MSG_HELLO : MS_MSG_WELCOME;
     if (!conn->is_server && head->type == MS_MSG_ERROR) {
         ms_conn_note_refusal(conn, head, bytes);
         ms_conn_end(conn, conn->refusal_code != 0 ? conn->refusal_code : MS_E_REFUSED,
                     "%s refused: %s", conn->who, conn->refusal);
-        return;
-    }
-    if (head->type != want) {
-        char text[128];
-        snprintf(text, sizeof(text), "the first frame is %s, not %s",
-                 ms_wire_find(head->type)->name, ms_wire_find(want)->name);
-        ms_conn_refuse(conn, head->id, MS_E_PROTOCOL, text);
         return;
     }
     ProtobufCMessage *msg = NULL;

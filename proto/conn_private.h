@@ -91,7 +91,7 @@ int ms_conn_put(struct ms_conn *conn, uint16_t type, uint32_t id, const Protobuf
 void ms_conn_identify_socket(struct ms_conn *conn, int fd);
 /* The stream is up (TLS: the handshake is over): judges the certificate, says Hello. */
 void ms_conn_begin(struct ms_conn *conn);
-/* The first frame of the other end. Opens the connection or ends it. */
+/* The first frame of the other end: Hello, Welcome or Error. Opens the connection or ends it. */
 void ms_conn_take_hello(struct ms_conn *conn, const struct ms_wire_header *head,
                         const uint8_t *bytes);
 /* Remembers an Error frame as the likely reason of a close that follows. */

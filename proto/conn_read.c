@@ -6,22 +6,56 @@
 #include <event2/buffer.h>
 #include <stdio.h>
 
+static int role_may_send(const struct ms_conn *conn, const struct ms_wire_type *type)
+{
+    unsigned role = conn->is_server ? (unsigned)conn->peer.role & ~(unsigned)MS_ROLE_SCHEDULER
+                                    : (unsigned)conn->peer.role | MS_ROLE_SCHEDULER;
+    return (type->senders & role) != 0;
+}
+
+static void role_text(const struct ms_conn *conn, const struct ms_wire_type *type, char *buf,
+                      size_t size)
+{
+    snprintf(buf, size, "%s may not send %s: it takes the certificate of a%s (msctl certs issue)",
+             conn->who, type->name,
+             (type->senders & MS_ROLE_WORKER) != 0      ? " worker"
+             : (type->senders & MS_ROLE_SCHEDULER) != 0 ? " scheduler"
+                                                        : " user or an admin");
+}
+
+/* Judges a header before the bytes behind it are waited for; 0: refused, the connection ends. */
+static int may_come(struct ms_conn *conn, const struct ms_wire_header *head)
+{
+    const struct ms_wire_type *type = ms_wire_find(head->type);
+    char text[MS_ERR_TEXT_MAX];
+    if (conn->state == MS_CONN_HELLO) {
+        uint16_t want = conn->is_server ? MS_MSG_HELLO : MS_MSG_WELCOME;
+        if (head->type == want || (!conn->is_server && head->type == MS_MSG_ERROR)) {
+            return 1;
+        }
+        snprintf(text, sizeof(text), "the first frame is %s, not %s", type->name,
+                 ms_wire_find(want)->name);
+        ms_conn_refuse(conn, head->id, MS_E_PROTOCOL, text);
+        return 0;
+    }
+    if (head->length <= MS_FRAME_SMALL || role_may_send(conn, type)) {
+        return 1;
+    }
+    /* not worth the memory of being read and answered in peace */
+    role_text(conn, type, text, sizeof(text));
+    ms_conn_refuse(conn, head->id, MS_E_REFUSED, text);
+    return 0;
+}
+
 /* Refuses what a peer's role may not send; the connection lives on. */
 static int may_send(struct ms_conn *conn, const struct ms_wire_header *head)
 {
     const struct ms_wire_type *type = ms_wire_find(head->type);
-    unsigned role = conn->is_server ? (unsigned)conn->peer.role & ~(unsigned)MS_ROLE_SCHEDULER
-                                    : (unsigned)conn->peer.role | MS_ROLE_SCHEDULER;
-    if ((type->senders & role) != 0) {
+    if (role_may_send(conn, type)) {
         return 1;
     }
     char text[MS_ERR_TEXT_MAX];
-    snprintf(text, sizeof(text),
-             "%s may not send %s: it takes the certificate of a%s (msctl certs issue)", conn->who,
-             type->name,
-             (type->senders & MS_ROLE_WORKER) != 0      ? " worker"
-             : (type->senders & MS_ROLE_SCHEDULER) != 0 ? " scheduler"
-                                                        : " user or an admin");
+    role_text(conn, type, text, sizeof(text));
     Ms__Error error = MS__ERROR__INIT;
     error.code = MS_E_REFUSED;
     error.text = text;
@@ -65,6 +99,9 @@ static int next_frame(struct ms_conn *conn, struct evbuffer *input, struct ms_wi
     }
     if (rc != MS_OK) {
         ms_conn_refuse(conn, 0, rc, err.text);
+        return 0;
+    }
+    if (!may_come(conn, ret_head)) {
         return 0;
     }
     size_t size = MS_WIRE_HEADER + (size_t)ret_head->length;

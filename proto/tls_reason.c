@@ -106,7 +106,7 @@ static void verify_words(SSL *ssl, const char *who, char *buf, size_t size)
         return;
     }
     const struct words *row = find(verdicts, MS_ARRAY_SIZE(verdicts), verdict);
-    snprintf(buf, size, "refused the certificate of %s: %s; %s", who,
+    snprintf(buf, size, "we refused the certificate of %s: %s; %s", who,
              row != NULL ? row->cause : X509_verify_cert_error_string(verdict),
              row != NULL ? row->next : "look at it there: msctl certs show");
 }

@@ -307,6 +307,27 @@ START_TEST(a_first_frame_that_is_no_hello_is_refused)
 }
 END_TEST
 
+START_TEST(a_large_frame_of_the_wrong_role_is_refused_before_its_bytes_come)
+{
+    static const uint8_t jobs[16] = {'M', 'S', 'C', '1', 0, 71, 0, 0, 0, 0, 0, 9, 0, 0x40, 0, 0};
+    struct world w;
+    check_raw(jobs, sizeof(jobs), 0, MS_E_PROTOCOL, "JobList, not Hello");
+
+    world_init(&w, "127.0.0.1:0");
+    w.server.plain_role = MS_ROLE_WORKER;
+    int fd = raw_connect(&w);
+    raw_hello(fd);
+    run_until(&w, &w.ends[0].opened);
+    ck_assert_int_eq(write(fd, jobs, sizeof(jobs)), sizeof(jobs));
+    run_until(&w, &w.ends[0].closed);
+
+    ck_assert_int_eq(w.ends[0].code, MS_E_REFUSED);
+    ck_contains(w.ends[0].reason, "may not send JobList");
+    close(fd);
+    world_fini(&w);
+}
+END_TEST
+
 START_TEST(a_peer_that_says_nothing_is_cut_off)
 {
     struct world w;
@@ -401,6 +422,7 @@ int main(void)
     tcase_add_test(wrong, garbage_on_the_port_is_described);
     tcase_add_test(wrong, a_frame_above_its_limit_is_refused_before_its_bytes_come);
     tcase_add_test(wrong, a_first_frame_that_is_no_hello_is_refused);
+    tcase_add_test(wrong, a_large_frame_of_the_wrong_role_is_refused_before_its_bytes_come);
     tcase_add_test(wrong, a_peer_that_says_nothing_is_cut_off);
     tcase_add_test(wrong, another_protocol_version_is_refused_with_both_ranges);
     tcase_add_test(wrong, a_type_that_the_role_may_not_send_is_answered_and_not_handed_on);
