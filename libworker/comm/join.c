@@ -116,7 +116,8 @@ static void look_for_leavers(struct join *join)
     for (int r = 0; r < join->mesh->world; r++) {
         struct stream *stream = &join->mesh->peers[r].stream;
         if (r != join->mesh->rank && stream->link.fd >= 0 && link_is_hung_up(&stream->link) &&
-            !stream_has_left(join->mesh, stream)) { /* the first collective will name who left */
+            stream_fate(join->mesh, &join->mesh->peers[r]) !=
+                FATE_LEFT) { /* the first collective will name who left */
             struct caller *caller = &join->callers[r];
             stream_fini(stream);
             snprintf(caller->note, sizeof(caller->note), "it had come, and has gone again");

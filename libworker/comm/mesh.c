@@ -164,58 +164,56 @@ int mesh_blame(struct mesh *mesh, int rank, struct ms_err *err, int code, const 
     return ms_fail(err, code, "%s", text);
 }
 
-/* What a rank whose connection has ended means for the collective in progress: 0 where it is not
- * needed any more. heard: only what other ranks have told. */
-static int judge_gone(struct mesh *mesh, struct peer *peer, int heard, struct ms_err *err)
-{
-    char who[MESH_WHO_MAX];
-    char other[MESH_WHO_MAX];
-    char what[128];
-    mesh_who(mesh, peer->rank, who);
-    mesh_what(mesh, what, sizeof(what));
-    if (!stream_has_left(mesh, &peer->stream)) {
-        return heard ? 0
-                     : mesh_blame(mesh, peer->rank, err, MS_E_CLOSED,
-                                  "%s has died or was cut off: its connection ended during %s; see "
-                                  "the log of that rank",
-                                  who, what);
-    }
-    const struct frame *bye = &peer->stream.bye;
-    if (bye->sequence >= mesh->op.sequence) {
-        return 0;
-    }
-    if (bye->phase == FRAME_BYE_ABORTED && bye->begin < (uint64_t)mesh->world &&
-        bye->begin != (uint64_t)mesh->rank) {
-        return mesh_blame(mesh, (int)bye->begin, err, MS_E_CLOSED,
-                          "%s is lost, as rank %d reports, during %s; see the log of that rank",
-                          mesh_who(mesh, (int)bye->begin, other), peer->rank, what);
-    }
-    return mesh_blame(mesh, peer->rank, err, MS_E_CLOSED,
-                      "%s left the job on purpose during %s; see the log of that rank", who, what);
-}
-
 static int has_ended(const struct stream *stream)
 {
     return stream->eof || stream->has_left || link_is_hung_up(&stream->link);
 }
 
+/* A rank that said BYE and will not come to this collective. */
+static int blame_leaver(struct mesh *mesh, const struct peer *peer, struct ms_err *err)
+{
+    const struct frame *bye = &peer->stream.bye;
+    char who[MESH_WHO_MAX];
+    char what[128];
+    mesh_what(mesh, what, sizeof(what));
+    if (bye->phase == FRAME_BYE_ABORTED && bye->begin < (uint64_t)mesh->world &&
+        bye->begin != (uint64_t)mesh->rank) {
+        return mesh_blame(mesh, (int)bye->begin, err, MS_E_CLOSED,
+                          "%s is lost, as rank %d reports, during %s; see the log of that rank",
+                          mesh_who(mesh, (int)bye->begin, who), peer->rank, what);
+    }
+    return mesh_blame(mesh, peer->rank, err, MS_E_CLOSED,
+                      "%s left the job on purpose during %s; see the log of that rank",
+                      mesh_who(mesh, peer->rank, who), what);
+}
+
 int mesh_check_peers(struct mesh *mesh, struct ms_err *err)
 {
-    /* Who died is the cause, who gave up because of it only tells. */
-    for (int heard = 0; heard <= 1; heard++) {
-        for (int i = 0; i < mesh->world; i++) {
-            struct peer *peer = &mesh->peers[i];
-            if (i == mesh->rank || !has_ended(&peer->stream) ||
-                (heard == 0 && stream_has_left(mesh, &peer->stream))) {
-                continue;
+    char who[MESH_WHO_MAX];
+    char what[128];
+    int leaver = -1;
+    for (int i = 0; i < mesh->world; i++) {
+        struct peer *peer = &mesh->peers[i];
+        if (i == mesh->rank || !has_ended(&peer->stream)) {
+            continue;
+        }
+        switch (stream_fate(mesh, peer)) {
+        case FATE_DEAD: /* the cause, while those who gave up because of it only tell */
+            return mesh_blame(mesh, i, err, MS_E_CLOSED,
+                              "%s has died or was cut off: its connection ended during %s; see the "
+                              "log of that rank",
+                              mesh_who(mesh, i, who), mesh_what(mesh, what, sizeof(what)));
+        case FATE_LEFT: /* fine where it has completed this collective */
+            if (peer->stream.bye.sequence < mesh->op.sequence &&
+                (leaver < 0 || peer->stream.bye.phase == FRAME_BYE_ABORTED)) {
+                leaver = i;
             }
-            int rc = judge_gone(mesh, peer, heard, err);
-            if (rc < 0) {
-                return rc;
-            }
+            break;
+        case FATE_UNKNOWN:
+            break;
         }
     }
-    return 0;
+    return leaver < 0 ? 0 : blame_leaver(mesh, &mesh->peers[leaver], err);
 }
 
 int mesh_scratch(struct mesh *mesh, size_t bytes, struct ms_err *err)
@@ -375,12 +373,11 @@ void mesh_destroy(struct mesh *mesh)
     if (mesh == NULL) {
         return;
     }
+    if (mesh->peers != NULL && mesh->polls != NULL) {
+        streams_leave(mesh);
+    }
     for (int i = 0; mesh->peers != NULL && i < mesh->world; i++) {
-        struct stream *stream = &mesh->peers[i].stream;
-        if (stream->link.fd >= 0) {
-            stream_say_bye(mesh, stream, atomic_load(&mesh->status) != 0);
-        }
-        stream_fini(stream);
+        stream_fini(&mesh->peers[i].stream);
     }
     for (int i = 0; mesh->segments != NULL && i < mesh->world; i++) {
         segment_fini(&mesh->segments[i]);

@@ -74,6 +74,7 @@ struct stream {
     int has_left;      /* BYE came */
     struct frame bye;
     int eof;
+    int said_bye;
 };
 
 struct peer {
@@ -195,10 +196,17 @@ int streams_are_done(const struct mesh *mesh);
 int streams_wait(struct mesh *mesh, struct ms_err *err);
 /* Until all spans are done. */
 int streams_finish(struct mesh *mesh, struct ms_err *err);
-/* Best effort, without waiting. */
-void stream_say_bye(struct mesh *mesh, struct stream *stream, int aborted);
-/* Looks for BYE at a frame boundary; 1 where the peer has left on purpose. */
-int stream_has_left(struct mesh *mesh, struct stream *stream);
+/* Sends what the peer takes: 1 if any, 0, or an error. */
+int stream_push(struct mesh *mesh, struct peer *peer, struct ms_err *err);
+/* What became of a peer whose connection has ended, as far as its bytes tell: reads those for this
+ * collective, and looks at the next header. UNKNOWN: bytes for a later collective come first. */
+enum stream_fate { FATE_UNKNOWN, FATE_LEFT, FATE_DEAD };
+enum stream_fate stream_fate(struct mesh *mesh, struct peer *peer);
+
+/* ---- leave.c ---- */
+
+/* Says BYE to all; nothing can be sent afterwards. Takes at most a quarter of a second. */
+void streams_leave(struct mesh *mesh);
 
 /* ---- gather.c ---- */
 

@@ -93,7 +93,6 @@ static int gone(struct mesh *mesh, struct peer *peer, struct ms_err *err)
 {
     char who[MESH_WHO_MAX];
     char what[128];
-    peer->stream.eof = 1;
     int rc = mesh_check(mesh, err);
     if (rc == 0) {
         rc = mesh_check_peers(mesh, err);
@@ -148,7 +147,7 @@ static int begin_frame(struct mesh *mesh, struct stream *stream, struct ms_err *
     return 0;
 }
 
-static int push(struct mesh *mesh, struct peer *peer, struct ms_err *err)
+int stream_push(struct mesh *mesh, struct peer *peer, struct ms_err *err)
 {
     struct stream *stream = &peer->stream;
     int moved = 0;
@@ -214,7 +213,7 @@ static int take_header(struct mesh *mesh, struct peer *peer, struct ms_err *err)
     if (frame.type == FRAME_BYE) {
         stream->has_left = 1;
         stream->bye = frame;
-        return gone(mesh, peer, err);
+        return 0;
     }
     const struct span *span = &stream->rx[0];
     if (frame.sequence != mesh->op.sequence || frame.kind != mesh->op.kind ||
@@ -264,12 +263,13 @@ static void account(struct stream *stream, size_t n)
     }
 }
 
-static int pull(struct mesh *mesh, struct peer *peer, struct ms_err *err)
+/* Reads what is there for the spans, until BYE or the end. */
+static int pull(struct mesh *mesh, struct peer *peer, size_t *ret_moved, struct ms_err *err)
 {
     struct stream *stream = &peer->stream;
     uint8_t junk[4096];
-    size_t moved = 0;
-    while (stream->n_rx > 0 && moved < PULL_BUDGET) {
+    *ret_moved = 0;
+    while (stream->n_rx > 0 && *ret_moved < PULL_BUDGET && !stream->has_left && !stream->eof) {
         if (stream->head_have == FRAME_HEADER) {
             int rc = take_header(mesh, peer, err);
             if (rc < 0) {
@@ -284,12 +284,13 @@ static int pull(struct mesh *mesh, struct peer *peer, struct ms_err *err)
             break;
         }
         if (n < 0) {
-            return gone(mesh, peer, err);
+            stream->eof = 1;
+            break;
         }
         account(stream, (size_t)n);
-        moved += (size_t)n;
+        *ret_moved += (size_t)n;
     }
-    return moved > 0;
+    return 0;
 }
 
 int streams_progress(struct mesh *mesh, struct ms_err *err)
@@ -297,15 +298,19 @@ int streams_progress(struct mesh *mesh, struct ms_err *err)
     int moved = 0;
     for (int i = 0; i < mesh->world; i++) {
         struct peer *peer = &mesh->peers[i];
-        int out = is_sending(&peer->stream) ? push(mesh, peer, err) : 0;
+        int out = is_sending(&peer->stream) ? stream_push(mesh, peer, err) : 0;
         if (out < 0) {
             return out;
         }
-        int in = peer->stream.n_rx > 0 ? pull(mesh, peer, err) : 0;
-        if (in < 0) {
-            return in;
+        size_t in = 0;
+        int rc = peer->stream.n_rx > 0 ? pull(mesh, peer, &in, err) : 0;
+        if (rc == 0 && peer->stream.n_rx > 0 && (peer->stream.has_left || peer->stream.eof)) {
+            rc = gone(mesh, peer, err);
         }
-        if (out || in) {
+        if (rc < 0) {
+            return rc;
+        }
+        if (out || in > 0) {
             moved = 1;
             peer->stream.moved_ms = mesh->clock_ns / 1000000U;
         }
@@ -396,42 +401,30 @@ int streams_finish(struct mesh *mesh, struct ms_err *err)
 /* ---- the end
  * ---------------------------------------------------------------------------------------- */
 
-void stream_say_bye(struct mesh *mesh, struct stream *stream, int aborted)
+enum stream_fate stream_fate(struct mesh *mesh, struct peer *peer)
 {
-    if (is_sending(stream) || stream->eof) {
-        return; /* in the middle of a frame: the end of the connection says it */
-    }
-    uint8_t bytes[FRAME_HEADER];
-    struct frame bye = {
-        .type = FRAME_BYE,
-        .phase = aborted ? FRAME_BYE_ABORTED : FRAME_BYE_DONE,
-        .generation = mesh->generation,
-        .step = mesh->step,
-        .sequence = mesh->op.sequence,
-        .begin = aborted ? atomic_load(&mesh->culprit) : FRAME_NOBODY,
-    };
-    frame_encode(&bye, bytes);
-    (void)link_write(&stream->link, bytes, sizeof(bytes), NULL, 0);
-}
-
-int stream_has_left(struct mesh *mesh, struct stream *stream)
-{
-    if (stream->has_left || stream->rx_left > 0 || stream->skip_left > 0) {
-        return stream->has_left;
-    }
-    while (stream->head_have < FRAME_HEADER) {
+    struct stream *stream = &peer->stream;
+    size_t moved = 0;
+    do { /* what it sent for this collective lies before BYE */
+        if (pull(mesh, peer, &moved, NULL) < 0) {
+            return FATE_UNKNOWN;
+        }
+    } while (moved > 0);
+    while (!stream->has_left && !stream->eof && stream->n_rx == 0 &&
+           stream->head_have < FRAME_HEADER) {
         ssize_t n = link_read(&stream->link, stream->head + stream->head_have,
                               FRAME_HEADER - stream->head_have);
-        if (n <= 0) {
-            return 0;
+        if (n == LINK_AGAIN) {
+            break;
         }
-        stream->head_have += (size_t)n;
+        stream->eof = n < 0;
+        stream->head_have += n > 0 ? (size_t)n : 0;
     }
-    struct frame frame; /* data stays for pull() */
-    if (frame_decode(stream->head, &frame, NULL) == 0 && frame.type == FRAME_BYE &&
-        frame.generation == mesh->generation) {
+    struct frame frame; /* of a later collective: stays for pull() */
+    if (stream->head_have == FRAME_HEADER && frame_decode(stream->head, &frame, NULL) == 0 &&
+        frame.type == FRAME_BYE && frame.generation == mesh->generation) {
         stream->has_left = 1;
         stream->bye = frame;
     }
-    return stream->has_left;
+    return stream->has_left ? FATE_LEFT : stream->eof ? FATE_DEAD : FATE_UNKNOWN;
 }
