@@ -118,39 +118,39 @@ void graph_truncate(struct graph *graph, int n_tensors, int n_ops, int n_gradien
     graph->n_gradients = n_gradients;
 }
 
-/* Makes room for one more element; ret_array is the address of the array's pointer. */
-static int grow(void *ret_array, int count, int *cap, size_t size)
+/* The array with room for one more element, or NULL without memory (the old one stays). */
+static void *grow(void *array, int count, int *cap, size_t size)
 {
     if (count < *cap) {
-        return MS_OK;
+        return array;
     }
     int cap_new = *cap > 0 ? *cap * 2 : 64;
-    void *array = NULL;
-    memcpy(&array, ret_array, sizeof(array));
-    array = realloc(array, (size_t)cap_new * size);
-    if (array == NULL) {
-        return MS_E_NOMEM;
+    void *larger = realloc(array, (size_t)cap_new * size);
+    if (larger != NULL) {
+        *cap = cap_new;
     }
-    memcpy(ret_array, &array, sizeof(array));
-    *cap = cap_new;
-    return MS_OK;
+    return larger;
 }
 
 static int append_index(int **list, int *count, int *cap, int index)
 {
-    if (grow(list, *count, cap, sizeof(**list)) < 0) {
+    int *larger = grow(*list, *count, cap, sizeof(**list));
+    if (larger == NULL) {
         return MS_E_NOMEM;
     }
-    (*list)[(*count)++] = index;
+    *list = larger;
+    larger[(*count)++] = index;
     return MS_OK;
 }
 
 int graph_append_tensor(struct graph *graph, const char *name, enum tensor_role role,
                         const struct shape *shape, struct ms_err *err)
 {
-    struct tensor *tensor = NULL;
-    if (grow(&graph->tensors, graph->n_tensors, &graph->cap_tensors, sizeof(*graph->tensors)) < 0 ||
-        (tensor = calloc(1, sizeof(*tensor))) == NULL) {
+    struct tensor **tensors =
+        grow(graph->tensors, graph->n_tensors, &graph->cap_tensors, sizeof(*tensors));
+    graph->tensors = tensors != NULL ? tensors : graph->tensors;
+    struct tensor *tensor = tensors != NULL ? calloc(1, sizeof(*tensor)) : NULL;
+    if (tensor == NULL) {
         return ms_fail(err, MS_E_NOMEM, "graph %s: no memory for tensor %s", graph->name, name);
     }
     snprintf(tensor->name, sizeof(tensor->name), "%s", name);
@@ -176,9 +176,10 @@ int graph_append_tensor(struct graph *graph, const char *name, enum tensor_role 
 
 int graph_append_op(struct graph *graph, enum op_kind kind, const int *in, struct ms_err *err)
 {
-    struct op *op = NULL;
-    if (grow(&graph->ops, graph->n_ops, &graph->cap_ops, sizeof(*graph->ops)) < 0 ||
-        (op = calloc(1, sizeof(*op))) == NULL) {
+    struct op **ops = grow(graph->ops, graph->n_ops, &graph->cap_ops, sizeof(*ops));
+    graph->ops = ops != NULL ? ops : graph->ops;
+    struct op *op = ops != NULL ? calloc(1, sizeof(*op)) : NULL;
+    if (op == NULL) {
         return ms_fail(err, MS_E_NOMEM, "graph %s: no memory for a %s op", graph->name,
                        op_traits(kind)->name);
     }
