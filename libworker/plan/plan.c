@@ -414,9 +414,13 @@ static double seconds_now(void)
 
 static int run_steps(struct plan *plan, plan_bucket_fn *on_bucket, void *arg)
 {
+    const atomic_int *cancel = plan->options.cancel;
     int bucket = 0;
     int rc = 0;
     for (int s = 0; s < plan->n_steps && rc == 0; s++) {
+        if (cancel != NULL && atomic_load_explicit(cancel, memory_order_relaxed) != 0) {
+            return MS_E_ABORTED;
+        }
         if (plan->seconds != NULL) {
             double begin = seconds_now();
             rc = step_run(plan, &plan->steps[s]);
@@ -452,6 +456,9 @@ static int run(struct plan *plan, const float *data, const void *labels, plan_bu
     int rc = set_batch(plan, data, labels);
     rc = rc < 0 ? rc : run_steps(plan, on_bucket, arg);
     leave_float_mode(mode);
+    if (rc == MS_E_ABORTED) {
+        return ms_fail(err, rc, "plan of graph %s: the step was given up", graph_name(plan->graph));
+    }
     return rc < 0 ? ms_fail(err, MS_E_FAILED, "plan of graph %s: a oneDNN primitive failed",
                             graph_name(plan->graph))
                   : 0;

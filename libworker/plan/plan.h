@@ -25,6 +25,7 @@
 #include "libworker/graph/graph.h"
 #include "proto/err.h"
 
+#include <stdatomic.h>
 #include <stdint.h>
 
 struct plan;
@@ -43,7 +44,9 @@ struct plan_options {
     enum plan_recompute recompute;
     uint64_t memory_max;        /* bytes for PLAN_RECOMPUTE_AUTO; 0: no limit */
     const struct plan *primary; /* NULL: this one is; borrowed for the plan's life */
-    int loss_only_rows; /* unused rows at the end of the batch are masked: see plan_evaluate */
+    /* Looked at between two primitives; non-zero ends a run with MS_E_ABORTED. NULL: never.
+     * Borrowed for the plan's life. */
+    const atomic_int *cancel;
 };
 
 /* 8 MiB: large enough that a bucket's barrier (about 10 us) is noise beside its memory traffic

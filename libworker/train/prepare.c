@@ -209,7 +209,8 @@ static int plan_replica(struct train *train, uint64_t memory_max, struct ms_err 
                                   .evaluate_batch = train->eval_batch,
                                   .threads = train->known.threads,
                                   .isa = cfg->isa,
-                                  .memory_max = memory_max};
+                                  .memory_max = memory_max,
+                                  .cancel = &train->cancelled};
     replica_destroy(train->replica);
     train->replica = NULL;
     int rc = replica_create(&plan, &train->replica, err);

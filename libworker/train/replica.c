@@ -71,6 +71,7 @@ static int make_use(struct replica *replica, const struct replica_config *cfg, e
                                    .isa = cfg->isa,
                                    .recompute = PLAN_RECOMPUTE_AUTO,
                                    .memory_max = cfg->memory_max,
+                                   .cancel = cfg->cancel,
                                    .primary =
                                        which == USE_TRAIN ? NULL : replica->uses[USE_TRAIN].plan};
     rc = plan_create(use->graph, &options, &use->plan, err);

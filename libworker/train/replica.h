@@ -15,6 +15,7 @@
 #include "libworker/train/optimizer.h"
 #include "proto/digest.h"
 
+#include <stdatomic.h>
 #include <stdint.h>
 
 struct replica;
@@ -26,7 +27,8 @@ struct replica_config {
     int64_t evaluate_batch;
     int threads;
     const char *isa;
-    uint64_t memory_max; /* bytes a rank may use, 0: no limit: decides recomputation */
+    uint64_t memory_max;      /* bytes a rank may use, 0: no limit: decides recomputation */
+    const atomic_int *cancel; /* non-zero gives a step up, between two primitives; borrowed */
 };
 
 int replica_create(const struct replica_config *cfg, struct replica **ret, struct ms_err *err);

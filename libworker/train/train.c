@@ -57,6 +57,7 @@ void train_stop_at_step(struct train *train)
 
 void train_abort(struct train *train, const char *text)
 {
+    atomic_store(&train->cancelled, 1);
     pthread_mutex_lock(&train->lock);
     if (!train->aborted) {
         train->aborted = 1;
@@ -191,7 +192,7 @@ static int note_step(struct train *train, const struct batch *batch,
 
 /* ---- evaluation ---- */
 
-enum { EVAL_LOSS, EVAL_CORRECT, EVAL_ROWS, EVAL_SUMS };
+enum { EVAL_LOSS, EVAL_CORRECT, EVAL_ROWS, EVAL_STOP, EVAL_SUMS };
 
 static int evaluate_here(struct train *train, struct loader *loader, double sums[EVAL_SUMS],
                          struct ms_err *err)
@@ -199,13 +200,15 @@ static int evaluate_here(struct train *train, struct loader *loader, double sums
     struct batch batch;
     int rc;
     while ((rc = loader_next(loader, &batch, err)) == 1) {
+        if (atomic_load(&train->stop_asked)) { /* an evaluation may take long: give it up */
+            sums[EVAL_STOP] = 1;
+            loader_release(loader);
+            return 0;
+        }
         double loss = 0;
         int64_t correct = 0;
         rc = replica_evaluate(train->replica, &batch, &loss, &correct, err);
         loader_release(loader);
-        if (rc == 0) {
-            rc = train_check_abort(train, err);
-        }
         if (rc < 0) {
             return rc;
         }
@@ -216,7 +219,9 @@ static int evaluate_here(struct train *train, struct loader *loader, double sums
     return rc;
 }
 
-static int evaluate(struct train *train, struct train_progress *progress, struct ms_err *err)
+/* ret_stopped: some rank was asked to stop, and all gave the evaluation up. */
+static int evaluate(struct train *train, struct train_progress *progress, int *ret_stopped,
+                    struct ms_err *err)
 {
     double sums[EVAL_SUMS] = {0};
     struct loader *loader = NULL;
@@ -232,6 +237,10 @@ static int evaluate(struct train *train, struct train_progress *progress, struct
     if (rc < 0) {
         return rc;
     }
+    *ret_stopped = sums[EVAL_STOP] > 0;
+    if (*ret_stopped) {
+        return 0;
+    }
     progress->has_eval = 1;
     progress->eval_loss = sums[EVAL_LOSS] / sums[EVAL_ROWS];
     progress->accuracy = sums[EVAL_CORRECT] / sums[EVAL_ROWS];
@@ -242,13 +251,11 @@ static int evaluate(struct train *train, struct train_progress *progress, struct
 }
 
 static int evaluation_due(const struct train *train, const struct train_progress *progress,
-                          const struct batch *batch, int ends)
+                          const struct batch *batch)
 {
     const struct job *job = train->cfg.job;
-    if (!job->has_evaluate) {
-        return 0;
-    }
-    return ends || (batch->last_of_epoch && progress->epoch % job->evaluate_every_epochs == 0);
+    return job->has_evaluate && batch->last_of_epoch &&
+           progress->epoch % job->evaluate_every_epochs == 0;
 }
 
 /* ---- the loop ---- */
@@ -289,9 +296,8 @@ static int train_loop(struct train *train, struct train_progress *progress, int 
         rc = note_step(train, &batch, &numbers, now - begun, progress, err);
         begun = now;
         stopped = numbers.stop;
-        int ends = progress->step == train->known.steps_total;
-        if (rc == 0 && !stopped && evaluation_due(train, progress, &batch, ends)) {
-            rc = evaluate(train, progress, err);
+        if (rc == 0 && !stopped && evaluation_due(train, progress, &batch)) {
+            rc = evaluate(train, progress, &stopped, err);
             begun = now_s();
         }
         if (rc < 0) {

@@ -28,8 +28,9 @@ struct train {
     struct train_info known;
     int64_t eval_batch;
 
-    atomic_int stop_asked;
-    pthread_mutex_t lock; /* guards the handles below against train_abort */
+    atomic_int stop_asked; /* end after this step */
+    atomic_int cancelled;  /* give this step up */
+    pthread_mutex_t lock;  /* guards the handles below against train_abort */
     int aborted;
     char abort_text[MS_TEXT_MAX + 1];
 };
