@@ -61,12 +61,11 @@ struct tensor {
     enum tensor_role role;
     enum dtype dtype;
     struct shape shape;
-    int producer;    /* op index, -1: nobody */
-    int of;          /* GRAD: the parameter; STAT: the moving state it enters; else -1 */
-    int is_variance; /* STAT: a batch variance (enters unbiased), else a mean */
-    int64_t
-        stat_count;  /* STAT: n elements a channel: unbiased = biased n / (n - 1); n = 1: as is */
-    double momentum; /* STATE: moving = momentum * moving + (1 - momentum) * batch */
+    int producer;       /* op index, -1: nobody */
+    int of;             /* GRAD: the parameter; STAT: the moving state it enters; else -1 */
+    int is_variance;    /* STAT: a batch variance (enters unbiased), else a mean */
+    int64_t stat_count; /* STAT: n elements a channel; unbiased: biased n / (n - 1), n > 1 */
+    double momentum;    /* STATE: moving = momentum * moving + (1 - momentum) * batch */
     struct init init;
 };
 

@@ -37,6 +37,7 @@ struct slice {
     int64_t stride;    /* floats between rows */
     int64_t channel;   /* first channel */
     int64_t n_channel; /* channels that are no padding, <= width */
+    int64_t n_end;     /* images before this one */
 };
 
 static int64_t slices_a_block(const struct kernel_layout *layout)
@@ -51,7 +52,7 @@ static int64_t n_slices(const struct kernel_layout *layout)
 
 static struct slice slice_at(const struct kernel_layout *layout, int64_t index)
 {
-    struct slice slice = {.layout = layout};
+    struct slice slice = {.layout = layout, .n_end = layout->n};
     slice.block = index / slices_a_block(layout);
     slice.first = index % slices_a_block(layout) * WIDTH_MAX;
     slice.channel = slice.block * layout->block + slice.first;
@@ -97,7 +98,7 @@ static int next_chunk(const struct slice *slice, int64_t *n, int64_t *at, struct
         *at = 0;
         (*n)++;
     }
-    if (*n >= layout->n) {
+    if (*n >= slice->n_end) {
         return 0;
     }
     int64_t plane = (*n * layout->n_blocks + slice->block) * layout->spatial * layout->block;
@@ -227,15 +228,17 @@ void kernel_bn_apply(const struct kernel_layout *layout, const float *x, const f
                      const float *variance, const float *gamma, const float *beta, double epsilon,
                      const float *residual, int relu, float *y, int threads)
 {
-    int64_t n_all = n_slices(layout);
+    int64_t units = n_slices(layout) * layout->n; /* elementwise: images can be split, too */
     (void)threads;
 #pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1)
-    for (int64_t i = 0; i < n_all; i++) {
-        struct slice slice = slice_at(layout, i);
+    for (int64_t i = 0; i < units; i++) {
+        struct slice slice = slice_at(layout, i / layout->n);
         struct constants c;
         struct chunk chunk;
+        int64_t first = i % layout->n;
+        slice.n_end = first + 1;
         constants_set(&slice, &c, mean, variance, gamma, beta, epsilon);
-        for (int64_t n = 0, at = 0; next_chunk(&slice, &n, &at, &chunk);) {
+        for (int64_t n = first, at = 0; next_chunk(&slice, &n, &at, &chunk);) {
             const struct bn_rows rows = {chunk.rows, chunk.width, slice.stride,
                                          c.mean,     c.scale,     c.shift};
             bn_rows_apply(&rows, x + chunk.offset,
