@@ -99,6 +99,15 @@ static int reload(void *arg, struct server *server, struct ms_err *err)
     return 0;
 }
 
+/* Prints what holds, and judges what a start would: the certificates too. */
+static int check_config(const struct options *options)
+{
+    struct ms_err err = {0, ""};
+    options_print(options, stdout);
+    fflush(stdout);
+    return server_check_options(options, &err) < 0 ? fail(&err) : 0;
+}
+
 static void warn_mistyped(void)
 {
     size_t next = 0;
@@ -195,7 +204,7 @@ int main(int argc, char **argv)
         printf("msschedd %s\n", MSCHED_VERSION);
         break;
     case OPTIONS_CHECK:
-        options_print(program.options, stdout);
+        status = check_config(program.options);
         break;
     case OPTIONS_RUN:
         status = serve(&program);

@@ -38,6 +38,9 @@ void server_close(struct server *server); /* NULL allowed */
  * certificates). On failure the old ones stay. */
 int server_take_options(struct server *server, const struct options *options, struct ms_err *err);
 
+/* What a start would say about the address and the certificates, without opening anything. */
+int server_check_options(const struct options *options, struct ms_err *err);
+
 /* Address as bound of the first TCP listener ("" without one): tests, log. */
 const char *server_address(const struct server *server);
 

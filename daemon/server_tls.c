@@ -1,7 +1,10 @@
 /* server_tls.c - the daemon's certificates: load, load again, warn before they expire */
 #include "daemon/server_state.h"
 
+#include "proto/addr.h"
+
 #include <stdio.h>
+#include <sys/socket.h>
 
 int server_load_tls(const struct options *options, SSL_CTX **ret, struct ms_err *err)
 {
@@ -63,4 +66,28 @@ int server_take_options(struct server *server, const struct options *options, st
     }
     server->options = options;
     return 0;
+}
+
+int server_check_options(const struct options *options, struct ms_err *err)
+{
+    struct ms_addr addr;
+    struct sockaddr_storage sa;
+    socklen_t length = 0;
+    SSL_CTX *context = NULL;
+    if (options->listen[0] == '\0') {
+        return 0; /* a Unix socket needs no certificate */
+    }
+    int rc = ms_addr_parse(options->listen, MS_SCHED_PORT, &addr, err);
+    if (rc == 0) {
+        rc = ms_addr_resolve(&addr, &sa, &length, err);
+    }
+    if (rc == 0) {
+        rc = options_use_tls(options, options->listen, ms_addr_is_loopback((struct sockaddr *)&sa),
+                             err);
+    }
+    if (rc > 0) {
+        rc = server_load_tls(options, &context, err);
+        SSL_CTX_free(context);
+    }
+    return rc;
 }

@@ -50,5 +50,9 @@ ok "its socket is gone" [ ! -e "$T/a.sock" ]
 ok "its log of writes is folded in" bash -c '[ ! -s "$1" ]' - "$T/a.db-wal"
 ok "it starts again on the same database" start_sched a
 
-unset NOTIFY_SOCKET
+stop a
+export WATCHDOG_USEC=100000
+start_sched a
+ok "the watchdog is fed from the loop" wait_for 60 logged notified WATCHDOG=1
+unset NOTIFY_SOCKET WATCHDOG_USEC
 finish
