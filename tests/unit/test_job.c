@@ -1,4 +1,5 @@
 /* test_job.c - job files: defaults, every refusal with its place, overrides, canonical JSON */
+#include "libworker/model/model.h"
 #include "libworker/train/job.h"
 #include "libworker/train/job_schema.h"
 #include "tests/test.h"
@@ -618,6 +619,85 @@ START_TEST(every_row_has_help_and_stands_below_its_section)
 }
 END_TEST
 
+/* The schema has names of its own, so that msctl need not link the models. */
+START_TEST(networks_are_those_that_the_models_have)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < job_table.n; i++) {
+        const struct job_field *row = &job_table.rows[i];
+        for (size_t k = 0; row->type == JOB_NETWORK && row->choices[k] != NULL; k++) {
+            int found = 0;
+            for (size_t m = 0; model_at(m) != NULL; m++) {
+                found |= strcmp(model_at(m)->name, row->choices[k]) == 0;
+            }
+            ck_assert_msg(found, "no model %s", row->choices[k]);
+            n++;
+        }
+    }
+    ck_assert_ptr_nonnull(model_at(n - 1));
+    ck_assert_ptr_null(model_at(n));
+}
+END_TEST
+
+/* ".Sy key" in mdoc; keys inside a transform stand there by their own name. */
+static void check_manual(const char *manual, const struct job_table *table)
+{
+    for (size_t i = 0; i < table->n; i++) {
+        const struct job_field *row = &table->rows[i];
+        char want[128];
+        snprintf(want, sizeof(want), "Sy %s", row->key);
+        if (row->type == JOB_SECTION || row->type == JOB_TRANSFORMS) {
+            snprintf(want, sizeof(want), "%s",
+                     strcmp(row->key, "evaluate.dataset") == 0 ? "Sy evaluate.dataset.kind"
+                                                               : row->key);
+        }
+        int is_there = strstr(manual, want) != NULL;
+        ck_assert_msg(is_there == (row->type != JOB_LATER), "%s: in the manual: %d", row->key,
+                      is_there);
+    }
+}
+
+START_TEST(every_key_stands_in_the_manual)
+{
+    static char manual[32768];
+    char path[1024];
+    const char *root = getenv("MSCHED_SOURCE_ROOT");
+    ck_assert_ptr_nonnull(root);
+    snprintf(path, sizeof(path), "%s/docs/man/msched-job.5", root);
+    FILE *file = fopen(path, "r");
+    ck_assert_ptr_nonnull(file);
+    ck_assert_uint_lt(fread(manual, 1, sizeof(manual) - 1, file), sizeof(manual) - 1);
+    fclose(file);
+
+    check_manual(manual, &job_table);
+    for (size_t k = 0; k < job_n_transform_kinds; k++) {
+        ck_assert_ptr_nonnull(strstr(manual, job_transform_kinds[k].name));
+        check_manual(manual, &job_transform_kinds[k].table);
+    }
+}
+END_TEST
+
+/* The example is that of the manual; it must not rot. */
+START_TEST(the_example_of_the_manual_is_valid)
+{
+    static char manual[32768];
+    char path[1024];
+    struct job job;
+    snprintf(path, sizeof(path), "%s/docs/man/msched-job.5", getenv("MSCHED_SOURCE_ROOT"));
+    FILE *file = fopen(path, "r");
+    ck_assert_ptr_nonnull(file);
+    ck_assert_uint_gt(fread(manual, 1, sizeof(manual) - 1, file), 0);
+    fclose(file);
+    char *begin = strstr(manual, "network: lenet5");
+    ck_assert_ptr_nonnull(begin);
+    char *end = strstr(begin, ".Ed");
+    ck_assert_ptr_nonnull(end);
+
+    ck_ms_ok(job_parse(begin, (size_t)(end - begin), "manual", NULL, NULL, 0, 0, &job, err));
+    ck_assert_int_eq(job.n_transforms, 3);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("job");
@@ -649,6 +729,9 @@ int main(void)
     tcase_add_test(tc, what_cannot_be_read_is_named);
     tcase_add_test(tc, variables_expand_where_the_worker_runs);
     tcase_add_test(tc, every_row_has_help_and_stands_below_its_section);
+    tcase_add_test(tc, networks_are_those_that_the_models_have);
+    tcase_add_test(tc, every_key_stands_in_the_manual);
+    tcase_add_test(tc, the_example_of_the_manual_is_valid);
     suite_add_tcase(suite, tc);
     return test_run(suite);
 }
