@@ -2,6 +2,7 @@
 #include "daemon/server_state.h"
 
 #include "proto/addr.h"
+#include "proto/conn_recheck.h"
 #include "proto/notify.h"
 
 #include <stdio.h>
@@ -120,6 +121,23 @@ void server_close_clients(struct server *server)
         if (client != NULL && client->conn != NULL) {
             ms_conn_close(client->conn);
         }
+    }
+}
+
+/* After a reload: who would not get in today does not stay either. */
+void server_recheck(struct server *server)
+{
+    for (size_t i = 0; i < server->clients.size; i++) {
+        struct client *client = server->clients.slots[i];
+        struct ms_err err = {0, ""};
+        if (client == NULL || client->conn == NULL ||
+            ms_conn_recheck(client->conn, server->tls, &err) == 0) {
+            continue;
+        }
+        char quoted[2 * MS_TEXT_MAX];
+        ms_log(MS_LOG_NOTICE, "conn.revoked peer=%s text=%s", ms_conn_peer(client->conn)->address,
+               ms_log_quote(quoted, sizeof(quoted), err.text));
+        ms_conn_refuse(client->conn, 0, err.code, err.text);
     }
 }
 

@@ -65,6 +65,7 @@ void server_adjust_listeners(struct server *server);
 void server_close_listeners(struct server *server);
 void server_close_clients(struct server *server);
 void server_reap(struct server *server);
+void server_recheck(struct server *server);
 
 /* server_tls.c: certificates. */
 int server_load_tls(const struct options *options, SSL_CTX **ret, struct ms_err *err);

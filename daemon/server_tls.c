@@ -60,6 +60,7 @@ int server_take_options(struct server *server, const struct options *options, st
         }
         SSL_CTX_free(server->tls); /* live connections hold it by reference */
         server->tls = context;
+        server_recheck(server);
     }
     if (options->sched.lease_ms != server->options->sched.lease_ms) {
         sched_set_lease(server->sched, options->sched.lease_ms);

@@ -63,6 +63,16 @@ ok "the log says who was refused and why" logged a "conn.refused"
 ok "a worker's certificate may not submit" says "may not send" as w1 "$tls/ca.crt" status
 ok "the Unix socket needs no certificate" ctl a status
 
+cat >"$T/job.yaml" <<'YAML'
+name: waits
+workers: 1
+network: linear
+dataset: {kind: nonlinear}
+batch_size: 16
+epochs: 1
+loss: mse
+optimizer: {kind: momentum, learning_rate: 0.005, momentum: 0.9}
+YAML
 # reload: a revoked certificate stays out, a broken one changes nothing
 ok "the user's certificate is revoked" "$MSCTL" certs --dir "$CA" --out "$tls/crl.pem" revoke "$tls/alice.p12"
 stop a
@@ -75,10 +85,15 @@ kill -HUP "${pid_of[a]}"
 ok "a broken certificate on reload is named" wait_for 60 logged a "keeping the old settings"
 ok "and the old one goes on" as root "$tls/ca.crt" status
 cp "$T/good.p12" "$tls/node.p12"
+as root "$tls/ca.crt" submit "$T/job.yaml" >/dev/null
+start watcher as root "$tls/ca.crt" watch 1
+ok "an admin watches a job" wait_for 60 bash -c '"$MSCTL" --config "$1/empty.conf" --server "unix:$1/a.sock" --json status | grep -q "\"clients\":2"' - "$T"
 "$MSCTL" certs --dir "$CA" --out "$tls/crl.pem" revoke "$tls/root.p12" >/dev/null
 kill -HUP "${pid_of[a]}"
 ok "a reload is logged" wait_for 60 logged a "scheduler.reload mode"
-ok "what a reload revoked stays out" wait_for 60 status 4 as root "$tls/ca.crt" status
+ok "what it revoked is thrown out" wait_for 60 logged a "conn.revoked"
+ok "and stays out" wait_for 60 status 4 as root "$tls/ca.crt" status
+stop watcher
 stop a
 
 # starting with what cannot work: 78, and what to do
