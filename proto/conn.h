@@ -38,7 +38,8 @@ struct ms_conn_options {
     unsigned plain_role;   /* server: role of a peer without TLS on TCP (enum ms_role, or-ed) */
     unsigned owner_uid;    /* server: Unix peers with this uid or 0 are admins, others users */
     int require_scheduler; /* client: the server's certificate must be a scheduler's */
-    int handshake_ms;      /* 0: MS_HANDSHAKE_MS, for dialling, and for TLS and Hello */
+    int handshake_ms;      /* 0: MS_HANDSHAKE_MS; each for dialling, for TLS and Hello, for the last
+                              words */
 };
 
 /* On Unix sockets tls is not used: the kernel says who the peer is (SO_PEERCRED). Frames that the
@@ -65,7 +66,7 @@ int ms_conn_send_bytes(struct ms_conn *conn, const uint8_t *frame, size_t size, 
 
 /* Refuses in words and closes after the text has gone out: an Error frame, then an orderly end. */
 void ms_conn_refuse(struct ms_conn *conn, uint32_t id, int code, const char *text);
-/* Orderly end after the output is flushed (bounded by MS_HANDSHAKE_MS). on_close follows. */
+/* Orderly end after the output is flushed (bounded by handshake_ms). on_close follows. */
 void ms_conn_close(struct ms_conn *conn);
 /* At once, no on_close. NULL allowed. */
 void ms_conn_destroy(struct ms_conn *conn);

@@ -1,6 +1,5 @@
 /* conn_end.c - how a connection ends: at once, in order, or because its time is over */
 #include "proto/conn_private.h"
-#include "proto/limits.h"
 
 #include <event2/buffer.h>
 #include <openssl/err.h>
@@ -138,7 +137,7 @@ void ms_conn_end_orderly(struct ms_conn *conn, int code, const char *fmt, ...)
         return;
     }
     bufferevent_setwatermark(conn->bev, EV_WRITE, 0, 0);
-    ms_conn_arm_deadline(conn, MS_HANDSHAKE_MS);
+    ms_conn_arm_deadline(conn, conn->handshake_ms);
 }
 
 void ms_conn_on_deadline(evutil_socket_t fd, short what, void *arg)

@@ -424,6 +424,155 @@ START_TEST(a_peer_that_dies_in_the_middle_of_a_frame_delivers_none)
 }
 END_TEST
 
+START_TEST(closing_before_the_welcome_is_an_end_like_any_other)
+{
+    struct world w;
+    world_init(&w, "127.0.0.1:0");
+    dial(&w);
+
+    ms_conn_close(w.self.conn);
+    run_until(&w, &w.self.closed);
+
+    ck_assert_int_eq(w.self.opened, 0);
+    ck_assert_int_eq(w.self.code, MS_OK);
+    world_fini(&w);
+}
+END_TEST
+
+START_TEST(last_words_that_nobody_takes_are_given_up)
+{
+    static uint8_t data[MS_LOG_CHUNK_MAX];
+    struct world w;
+    Ms__LogChunk chunk = MS__LOG_CHUNK__INIT;
+    chunk.data.data = data;
+    chunk.data.len = sizeof(data);
+    world_init(&w, "127.0.0.1:0");
+    w.server.handshake_ms = 300;
+    int fd = raw_connect(&w);
+    raw_hello(fd);
+    run_until(&w, &w.ends[0].opened);
+
+    for (int i = 0; i < 200; i++) { /* 12.5 MiB: more than the kernel takes */
+        ck_ms_ok(ms_conn_send(w.ends[0].conn, MS_MSG_LOG_CHUNK, 1, &chunk.base, err));
+    }
+    ms_conn_close(w.ends[0].conn);
+    run_until(&w, &w.ends[0].closed);
+
+    ck_assert_int_eq(w.ends[0].closed, 1);
+    ck_assert_int_eq(w.ends[0].code, MS_OK); /* we wanted it to end */
+    close(fd);
+    world_fini(&w);
+}
+END_TEST
+
+START_TEST(one_packed_frame_can_go_to_many)
+{
+    struct world w;
+    struct end other;
+    uint8_t frame[64];
+    Ms__Ok ok = MS__OK__INIT;
+    ok.text = (char *)"to all";
+    size_t size = ms_wire_size(&ok.base);
+    world_init_tls(&w, MS_ROLE_USER);
+    dial(&w);
+    run_until(&w, &w.self.opened);
+    run_until(&w, &w.ends[0].opened);
+    ck_ms_ok(ms_wire_pack(MS_MSG_OK, 3, &ok.base, frame, size, err));
+
+    ck_ms_ok(ms_conn_send_bytes(w.ends[0].conn, frame, size, err));
+    ck_ms_ok(ms_conn_send_bytes(w.ends[0].conn, frame, size, err));
+    run_until(&w, &w.self.frames);
+    ck_assert_str_eq(w.self.last_text, "to all");
+
+    other = w.self; /* from here on another object hears */
+    ms_conn_set_arg(w.self.conn, &other);
+    w.self.conn = NULL;
+    ms_conn_close(w.ends[0].conn);
+    run_until(&w, &other.closed);
+    ck_assert_int_eq(other.frames, 2);
+    world_fini(&w);
+}
+END_TEST
+
+START_TEST(a_host_name_with_several_addresses_is_tried_to_the_end)
+{
+    struct world w;
+    world_init(&w, "127.0.0.1:0"); /* localhost is often [::1] first, where nobody listens */
+    snprintf(w.address, sizeof(w.address), "localhost:%d", w.port);
+
+    dial(&w);
+    run_until(&w, &w.self.opened);
+
+    ck_assert_int_eq(w.self.opened, 1);
+    world_fini(&w);
+}
+END_TEST
+
+/* A Unix listener with connections in its queue until it takes no more. Returns how many. */
+static int fill_backlog(struct world *w, int fds[8])
+{
+    struct ms_addr addr;
+    struct sockaddr_un un = {.sun_family = AF_UNIX};
+    int n = 0;
+    snprintf(w->address, sizeof(w->address), "unix:%s/sock", w->dir);
+    ck_ms_ok(ms_addr_parse(w->address, 0, &addr, err));
+    ck_ms_ok(w->listen_fd = ms_addr_listen(&addr, 1, err));
+    w->listener = event_new(w->base, w->listen_fd, EV_READ | EV_PERSIST, on_accept, w);
+    snprintf(un.sun_path, sizeof(un.sun_path), "%s", addr.host);
+    for (; n < 8; n++) {
+        fds[n] = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0);
+        if (connect(fds[n], (struct sockaddr *)&un, sizeof(un)) != 0) {
+            ck_assert_int_eq(errno, EAGAIN);
+            close(fds[n]);
+            break;
+        }
+    }
+    ck_assert_int_lt(n, 8);
+    return n;
+}
+
+START_TEST(a_full_queue_of_a_unix_socket_is_waited_for)
+{
+    struct world w;
+    int fds[8];
+    world_init(&w, NULL);
+    int n = fill_backlog(&w, fds);
+
+    dial(&w);
+    for (int i = 0; i < 3; i++) {
+        event_base_loop(w.base, EVLOOP_ONCE);
+    }
+    ck_assert_int_eq(w.self.closed + w.self.opened, 0);
+    event_add(w.listener, NULL); /* the server wakes up */
+    run_until(&w, &w.self.opened);
+
+    while (n > 0) {
+        close(fds[--n]);
+    }
+    world_fini(&w);
+}
+END_TEST
+
+START_TEST(a_full_queue_is_not_waited_for_without_end)
+{
+    struct world w;
+    int fds[8];
+    world_init(&w, NULL);
+    int n = fill_backlog(&w, fds);
+    w.client.handshake_ms = 100;
+
+    dial(&w);
+    run_until(&w, &w.self.closed);
+
+    ck_assert_int_eq(w.self.code, MS_E_UNREACHABLE);
+    ck_contains(w.self.reason, "does not answer within 1 s");
+    while (n > 0) {
+        close(fds[--n]);
+    }
+    world_fini(&w);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("conn");
@@ -442,6 +591,12 @@ int main(void)
     tcase_add_test(ends, sending_before_the_welcome_is_an_error);
     tcase_add_test(ends, a_slow_reader_is_dropped_at_the_hard_limit);
     tcase_add_test(ends, above_the_soft_limit_requests_wait_until_their_answers_are_read);
+    tcase_add_test(good, one_packed_frame_can_go_to_many);
+    tcase_add_test(good, a_host_name_with_several_addresses_is_tried_to_the_end);
+    tcase_add_test(good, a_full_queue_of_a_unix_socket_is_waited_for);
+    tcase_add_test(ends, a_full_queue_is_not_waited_for_without_end);
+    tcase_add_test(ends, closing_before_the_welcome_is_an_end_like_any_other);
+    tcase_add_test(ends, last_words_that_nobody_takes_are_given_up);
     tcase_add_test(ends, a_killed_peer_is_noticed_at_once);
     tcase_add_test(ends, a_peer_that_dies_in_the_middle_of_a_frame_delivers_none);
     suite_add_tcase(suite, good);

@@ -1,6 +1,9 @@
 /* test_conn_refused.c - connections that must not be: nobody there, certificates, the wrong kind */
 #include "tests/unit/conn_world.h"
 
+#include <openssl/pem.h>
+#include <openssl/x509v3.h>
+
 /* ---- nobody there ---- */
 
 static void check_dial_fails(struct world *w, int code, const char *part)
@@ -399,6 +402,95 @@ START_TEST(a_type_that_the_role_may_not_send_is_answered_and_not_handed_on)
 }
 END_TEST
 
+START_TEST(a_second_hello_ends_the_connection)
+{
+    struct world w;
+    world_init(&w, "127.0.0.1:0");
+    int fd = raw_connect(&w);
+    raw_hello(fd);
+    raw_hello(fd);
+
+    run_until(&w, &w.ends[0].closed);
+
+    ck_assert_int_eq(w.ends[0].code, MS_E_PROTOCOL);
+    ck_contains(w.ends[0].reason, "a second Hello");
+    close(fd);
+    world_fini(&w);
+}
+END_TEST
+
+START_TEST(a_server_that_chose_another_version_is_refused)
+{
+    struct world w;
+    uint8_t frame[64];
+    Ms__Welcome welcome = MS__WELCOME__INIT;
+    welcome.protocol = 9;
+    welcome.software = (char *)"msschedd 9.0";
+    size_t size = ms_wire_size(&welcome.base);
+    world_init(&w, "127.0.0.1:0");
+    event_del(w.listener); /* the server is this function */
+    dial(&w);
+    event_base_loop(w.base, EVLOOP_ONCE);
+    int fd = -1;
+    while ((fd = accept(w.listen_fd, NULL, NULL)) < 0) {
+        event_base_loop(w.base, EVLOOP_ONCE | EVLOOP_NONBLOCK);
+    }
+    ck_ms_ok(ms_wire_pack(MS_MSG_WELCOME, 0, &welcome.base, frame, size, err));
+    ck_assert_int_eq(write(fd, frame, size), (ssize_t)size);
+
+    run_until(&w, &w.self.closed);
+
+    ck_assert_int_eq(w.self.opened, 0);
+    ck_assert_int_eq(w.self.code, MS_E_REFUSED);
+    ck_contains(w.self.reason, "('msschedd 9.0') chose the protocol version 9");
+    close(fd);
+    world_fini(&w);
+}
+END_TEST
+
+/* Signs a certificate that verifies but does not say who it belongs to. */
+static SSL_CTX *nameless_context(const struct world *w)
+{
+    char path[256];
+    struct ms_p12 p12;
+    SSL_CTX *ctx = bare_context(w);
+    snprintf(path, sizeof(path), "%s/ca/ca.key", w->dir);
+    FILE *file = fopen(path, "r");
+    ck_assert_ptr_nonnull(file);
+    EVP_PKEY *key = PEM_read_PrivateKey(file, NULL, NULL, NULL);
+    fclose(file);
+    snprintf(path, sizeof(path), "%s/w3.p12", w->dir);
+    ck_ms_ok(ms_p12_read(path, "", &p12, err));
+    int at = X509_get_ext_by_NID(p12.cert, NID_subject_alt_name, -1);
+    ck_assert_int_ge(at, 0);
+    X509_EXTENSION_free(X509_delete_ext(p12.cert, at));
+    ck_assert_int_ne(X509_sign(p12.cert, key, EVP_sha256()), 0);
+    ck_assert_int_eq(SSL_CTX_use_certificate(ctx, p12.cert), 1);
+    ck_assert_int_eq(SSL_CTX_use_PrivateKey(ctx, p12.key), 1);
+    ms_p12_fini(&p12);
+    EVP_PKEY_free(key);
+    return ctx;
+}
+
+START_TEST(a_certificate_that_says_no_role_is_refused_in_words)
+{
+    struct world w;
+    world_init_tls(&w, MS_ROLE_WORKER);
+    SSL_CTX_free(w.client.tls);
+    w.client.tls = nameless_context(&w);
+
+    dial(&w);
+    run_until(&w, &w.self.closed);
+    run_until(&w, &w.ends[0].closed);
+
+    ck_assert_int_eq(w.self.opened, 0);
+    ck_assert_int_eq(w.self.code, MS_E_REFUSED);
+    ck_contains(w.self.reason, "CN = w3) has no URI ms://ROLE/NAME");
+    ck_contains(w.ends[0].reason, "has no URI");
+    world_fini(&w);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("conn_refused");
@@ -417,6 +509,9 @@ int main(void)
     tcase_add_test(cert,
                    a_certificate_for_another_host_is_refused_with_the_name_that_was_asked_for);
     tcase_add_test(cert, a_worker_that_poses_as_scheduler_is_refused);
+    tcase_add_test(cert, a_certificate_that_says_no_role_is_refused_in_words);
+    tcase_add_test(wrong, a_second_hello_ends_the_connection);
+    tcase_add_test(wrong, a_server_that_chose_another_version_is_refused);
     tcase_add_test(wrong, a_plain_client_on_a_tls_port_is_told_so);
     tcase_add_test(wrong, a_tls_client_on_a_plain_port_is_told_so);
     tcase_add_test(wrong, garbage_on_the_port_is_described);
