@@ -57,7 +57,10 @@ static int read_updates(struct reading *r, struct ms_err *err)
 
 static void put_chunk(struct reading *r, const Ms__LogChunk *chunk)
 {
-    if (r->cli->json && chunk->data.len > 0) {
+    if (chunk->data.len == 0) {
+        return;
+    }
+    if (r->cli->json) {
         json_t *object = json_object();
         json_t *text = json_stringn((const char *)chunk->data.data, chunk->data.len);
         json_object_set_new(object, "offset", json_integer((json_int_t)chunk->offset));
