@@ -195,7 +195,7 @@ static int answer(struct join *join, struct guest *guest, struct ms_err *err)
     struct hello mine = own_hello(join, fits ? rank : mesh->rank, HELLO_REFUSED);
     mine.peer = theirs.rank;
     enum hello_reason reason = hello_judge(&mine, &theirs);
-    if (reason == HELLO_OK && !fits) {
+    if (!fits && (reason == HELLO_OK || reason == HELLO_BAD_TRANSPORT)) {
         reason = HELLO_BAD_RANK;
     }
     if (reason == HELLO_OK && (mesh->peers[rank].local >= 0) != guest->is_unix) {
@@ -447,10 +447,10 @@ static int name_the_missing(struct join *join, uint64_t waited_ms, struct ms_err
         used += (size_t)n;
     }
     if (missing > 3) {
-        return ms_fail(err, MS_E_TIMEOUT, "waited %.0f s for %d ranks: %s ...",
+        return ms_fail(err, MS_E_TIMEOUT, "waited %.1f s for %d ranks: %s ...",
                        (double)waited_ms / 1e3, missing, text);
     }
-    return ms_fail(err, MS_E_TIMEOUT, "waited %.0f s for %s", (double)waited_ms / 1e3, text);
+    return ms_fail(err, MS_E_TIMEOUT, "waited %.1f s for %s", (double)waited_ms / 1e3, text);
 }
 
 static nfds_t list_fds(struct join *join)

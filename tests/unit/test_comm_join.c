@@ -1,0 +1,691 @@
+/* test_comm_join.c - who is let into a mesh: strangers, liars, latecomers, other generations */
+#include "libworker/comm/frame.h"
+#include "libworker/comm/hello.h"
+#include "libworker/comm/join.h"
+#include "tests/unit/comm_case.h"
+
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stddef.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+
+/* ---- a real rank in a thread
+ * ------------------------------------------------------------------------- */
+
+struct maker {
+    struct mesh_config cfg;
+    int barriers;
+    int rc;
+    struct ms_err err;
+    pthread_t thread;
+};
+
+static void *maker_main(void *arg)
+{
+    struct maker *maker = arg;
+    struct mesh *mesh = NULL;
+    maker->rc = mesh_create(&maker->cfg, &mesh, &maker->err);
+    for (int i = 0; maker->rc == 0 && i < maker->barriers; i++) {
+        maker->rc = mesh_barrier(mesh, &maker->err);
+    }
+    mesh_destroy(mesh);
+    return NULL;
+}
+
+static void maker_start(struct maker *maker, const struct comm_case *c, int rank)
+{
+    if (maker->cfg.world == 0) {
+        maker->cfg = comm_case_config(c, rank, 100);
+    }
+    ck_assert_int_eq(pthread_create(&maker->thread, NULL, maker_main, maker), 0);
+}
+
+static void maker_join(struct maker *maker)
+{
+    ck_assert_int_eq(pthread_join(maker->thread, NULL), 0);
+}
+
+static void check_failed(const struct maker *maker, int code, const char *part)
+{
+    ck_assert_msg(maker->rc == code && strstr(maker->err.text, part) != NULL, "%s: %s",
+                  ms_code_name(maker->rc), maker->err.text);
+}
+
+/* ---- a peer made of bytes
+ * ----------------------------------------------------------------------------- */
+
+static int fake_dial_tcp(const struct comm_case *c, int rank)
+{
+    struct sockaddr_in sa = {.sin_family = AF_INET,
+                             .sin_port =
+                                 htons((uint16_t)comm_listener_port(c->ranks.listeners[rank])),
+                             .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    ck_assert_int_ge(fd, 0);
+    ck_assert_int_eq(connect(fd, (struct sockaddr *)&sa, sizeof(sa)), 0);
+    return fd;
+}
+
+static int fake_dial_unix(const struct comm_case *c, int rank)
+{
+    struct sockaddr_un sa = {.sun_family = AF_UNIX};
+    const char *name = comm_listener_unix(c->ranks.listeners[rank]);
+    memcpy(sa.sun_path + 1, name, strlen(name));
+    socklen_t len = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + strlen(name));
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    ck_assert_int_ge(fd, 0);
+    ck_assert_int_eq(connect(fd, (struct sockaddr *)&sa, len), 0);
+    return fd;
+}
+
+/* The hello that rank 1 owes to rank 0. */
+static struct hello fake_hello(const struct comm_case *c)
+{
+    struct mesh_config cfg = comm_case_config(c, 1, 100);
+    struct hello hello = {
+        .version = HELLO_VERSION,
+        .type = HELLO_ASK,
+        .job = cfg.job,
+        .generation = cfg.generation,
+        .rank = 1,
+        .peer = 0,
+        .world = (uint32_t)cfg.world,
+        .exchange_floats = 100,
+        .segment_bytes = cfg.force_remote ? 0 : segment_bytes(100),
+    };
+    memcpy(hello.token, cfg.token, MS_TOKEN_LEN);
+    return hello;
+}
+
+static void fake_send(int fd, const struct hello *hello)
+{
+    uint8_t bytes[HELLO_BYTES];
+    hello_encode(hello, bytes);
+    ck_assert_int_eq(send(fd, bytes, sizeof(bytes), MSG_NOSIGNAL), HELLO_BYTES);
+}
+
+/* The answer's type; 0: the connection was closed without one. */
+static int fake_answer(int fd, struct hello *ret)
+{
+    uint8_t bytes[HELLO_BYTES];
+    if (recv(fd, bytes, sizeof(bytes), MSG_WAITALL) != HELLO_BYTES) {
+        return 0;
+    }
+    ck_ms_ok(hello_decode(bytes, ret, err));
+    return ret->type;
+}
+
+static int fake_join(const struct comm_case *c)
+{
+    struct hello hello = fake_hello(c);
+    struct hello answer;
+    int fd = fake_dial_tcp(c, 0);
+    fake_send(fd, &hello);
+    ck_assert_int_eq(fake_answer(fd, &answer), HELLO_WELCOME);
+    ck_assert_uint_eq(answer.rank, 0);
+    ck_assert_uint_eq(answer.peer, 1);
+    ck_assert_int_eq(memcmp(answer.token, hello.token, MS_TOKEN_LEN), 0);
+    return fd;
+}
+
+/* ---- cases
+ * -------------------------------------------------------------------------------------------- */
+
+START_TEST(strangers_do_not_hold_up_the_ranks)
+{
+    enum { STRANGERS = 150 };
+    static const enum comm_mode modes[] = {MODE_SHM, MODE_TCP, MODE_TLS};
+    for (size_t m = 0; m < MS_ARRAY_SIZE(modes); m++) {
+        struct comm_case *c = comm_case_open(modes[m], 3);
+        struct maker makers[3] = {0};
+        int fds[2 * STRANGERS];
+        makers[0].barriers = makers[1].barriers = makers[2].barriers = 3;
+        maker_start(&makers[0], c, 0);
+        for (int i = 0; i < STRANGERS; i++) { /* silent, half a hello, garbage, an odd hello */
+            uint8_t bytes[HELLO_BYTES];
+            struct hello hello = fake_hello(c);
+            hello.type = HELLO_WELCOME;
+            hello_encode(&hello, bytes);
+            bytes[0] = i % 4 == 2 ? 'X' : bytes[0];
+            size_t size = i % 4 == 0 ? 0 : i % 4 == 1 ? 50 : sizeof(bytes);
+            fds[2 * i] = fake_dial_tcp(c, 0);
+            fds[2 * i + 1] = fake_dial_unix(c, 0);
+            (void)send(fds[2 * i], bytes, size, MSG_NOSIGNAL);
+            (void)send(fds[2 * i + 1], bytes, size, MSG_NOSIGNAL);
+        }
+        maker_start(&makers[1], c, 1);
+        maker_start(&makers[2], c, 2);
+
+        for (int i = 0; i < 3; i++) {
+            maker_join(&makers[i]);
+            ck_assert_msg(makers[i].rc == 0, "rank %d: %s", i, makers[i].err.text);
+        }
+        for (int i = 0; i < 2 * STRANGERS; i++) {
+            close(fds[i]);
+        }
+        comm_case_close(c);
+    }
+}
+END_TEST
+
+START_TEST(a_hello_that_does_not_fit_is_refused_with_the_reason)
+{
+    struct comm_case *c = comm_case_open(MODE_TCP, 2);
+    struct maker maker = {0};
+    struct hello answer;
+    maker_start(&maker, c, 0);
+    for (int i = 0; i < 8; i++) {
+        struct hello hello = fake_hello(c);
+        enum hello_reason want = HELLO_OK;
+        switch (i) {
+        case 0:
+            hello.version = 2;
+            want = HELLO_BAD_VERSION;
+            break;
+        case 1:
+            hello.job = 18;
+            want = HELLO_BAD_JOB;
+            break;
+        case 2:
+            hello.generation = 4;
+            want = HELLO_OLD_GENERATION;
+            break;
+        case 3:
+            hello.generation = 6;
+            want = HELLO_NEW_GENERATION;
+            break;
+        case 4:
+            hello.token[MS_TOKEN_LEN - 1] ^= 1;
+            want = HELLO_BAD_TOKEN;
+            break;
+        case 5:
+            hello.peer = 1;
+            want = HELLO_BAD_RANK;
+            break;
+        case 6:
+            hello.rank = 7;
+            want = HELLO_BAD_RANK;
+            break;
+        default:
+            hello.segment_bytes = 4096;
+            want = HELLO_BAD_TRANSPORT;
+        }
+        int fd = fake_dial_tcp(c, 0);
+
+        fake_send(fd, &hello);
+
+        ck_assert_msg(fake_answer(fd, &answer) == HELLO_REFUSED, "case %d", i);
+        ck_assert_msg(answer.reason == want, "case %d: reason %u", i, answer.reason);
+        for (int k = 0; k < MS_TOKEN_LEN; k++) {
+            ck_assert_msg(answer.token[k] == 0, "a refusal gives the token away");
+        }
+        close(fd);
+    }
+    close(fake_join(c)); /* and who fits is let in afterwards */
+    maker_join(&maker);
+    ck_assert_msg(maker.rc == 0, "%s", maker.err.text);
+    comm_case_close(c);
+}
+END_TEST
+
+START_TEST(ranks_with_different_plans_fail_at_once_on_both_sides)
+{
+    for (int what = 0; what < 2; what++) {
+        struct comm_case *c = comm_case_open(what == 0 ? MODE_SHM : MODE_TCP, 2);
+        struct maker makers[2] = {0};
+        for (int i = 0; i < 2; i++) {
+            makers[i].cfg = comm_case_config(c, i, i == 0 ? 100 : 100 + 50000);
+            maker_start(&makers[i], c, i);
+        }
+        maker_join(&makers[0]);
+        maker_join(&makers[1]);
+
+        check_failed(&makers[0], MS_E_REFUSED, "rank 1 (node w1 on host localhost)");
+        check_failed(&makers[0], MS_E_REFUSED, "50100 there, 100 here");
+        ck_assert_int_eq(makers[1].rc, MS_E_REFUSED);
+        ck_assert_msg(strstr(makers[1].err.text, "100 there, 50100 here") != NULL, "%s",
+                      makers[1].err.text);
+        comm_case_close(c);
+    }
+}
+END_TEST
+
+START_TEST(a_rank_of_an_older_generation_is_told_so)
+{
+    struct comm_case *c = comm_case_open(MODE_SHM, 2);
+    struct maker makers[2] = {0};
+    makers[1].cfg = comm_case_config(c, 1, 100);
+    makers[1].cfg.generation = 4;
+    maker_start(&makers[0], c, 0);
+    maker_start(&makers[1], c, 1);
+
+    maker_join(&makers[1]);
+    check_failed(&makers[1], MS_E_REFUSED, "generation");
+    comm_listener_abort(c->ranks.listeners[0]);
+    maker_join(&makers[0]);
+
+    check_failed(&makers[0], MS_E_ABORTED, "cancelled");
+    comm_case_close(c);
+}
+END_TEST
+
+START_TEST(a_rank_of_a_newer_generation_waits_for_the_others)
+{
+    struct comm_case *c = comm_case_open(MODE_SHM, 2);
+    struct maker old = {0};
+    struct maker makers[2] = {{.barriers = 1}, {.barriers = 1}};
+    for (int i = 0; i < 2; i++) {
+        makers[i].cfg = comm_case_config(c, i, 100);
+        makers[i].cfg.generation = 6;
+    }
+    maker_start(&old, c, 0);
+    maker_start(&makers[1], c, 1);
+    comm_listener_abort(c->ranks.listeners[0]);
+    maker_join(&old);
+    check_failed(&old, MS_E_ABORTED, "cancelled");
+
+    comm_listener_resume(c->ranks.listeners[0]);
+    maker_start(&makers[0], c, 0);
+
+    for (int i = 0; i < 2; i++) {
+        maker_join(&makers[i]);
+        ck_assert_msg(makers[i].rc == 0, "rank %d: %s", i, makers[i].err.text);
+    }
+    comm_case_close(c);
+}
+END_TEST
+
+START_TEST(an_early_rank_waits_in_the_backlog)
+{
+    static const enum comm_mode modes[] = {MODE_SHM, MODE_TCP, MODE_TLS};
+    for (size_t m = 0; m < MS_ARRAY_SIZE(modes); m++) {
+        struct comm_case *c = comm_case_open(modes[m], 2);
+        struct maker makers[2] = {{.barriers = 1}, {.barriers = 1}};
+        const struct comm_listener *listener = c->ranks.listeners[0];
+        struct pollfd fd = {.fd = modes[m] == MODE_SHM ? listener->unix_fd : listener->tcp_fd,
+                            .events = POLLIN};
+
+        maker_start(&makers[1], c, 1);
+        ck_assert_int_eq(poll(&fd, 1, 60000), 1); /* it has connected */
+        maker_start(&makers[0], c, 0);
+
+        for (int i = 0; i < 2; i++) {
+            maker_join(&makers[i]);
+            ck_assert_msg(makers[i].rc == 0, "rank %d: %s", i, makers[i].err.text);
+        }
+        comm_case_close(c);
+    }
+}
+END_TEST
+
+START_TEST(ranks_that_do_not_come_are_named)
+{
+    struct comm_case *c = comm_case_open(MODE_SHM, 6);
+    struct maker makers[2] = {0};
+    for (int i = 0; i < 2; i++) {
+        makers[i].cfg = comm_case_config(c, i + 1, 100);
+        makers[i].cfg.timeout_ms = 300;
+    }
+    maker_start(&makers[0], c, 1);
+    maker_start(&makers[1], c, 2);
+    maker_join(&makers[0]);
+    maker_join(&makers[1]);
+
+    check_failed(&makers[0], MS_E_TIMEOUT, "rank 0 (node w0 on host localhost) to answer");
+    check_failed(&makers[0], MS_E_TIMEOUT, "rank 3 (node w3 on host localhost) to connect");
+    check_failed(&makers[0], MS_E_TIMEOUT, "for 4 ranks");
+    check_failed(&makers[0], MS_E_TIMEOUT, "waited 0.");
+    comm_case_close(c);
+}
+END_TEST
+
+START_TEST(a_rank_that_is_connected_is_not_replaced_while_it_lives)
+{
+    struct comm_case *c = comm_case_open(MODE_TCP, 3);
+    struct maker maker = {0};
+    struct hello hello = fake_hello(c);
+    struct hello answer;
+    maker_start(&maker, c, 0);
+    int first = fake_join(c);
+
+    int second = fake_dial_tcp(c, 0);
+    fake_send(second, &hello);
+    ck_assert_int_eq(fake_answer(second, &answer), HELLO_REFUSED);
+    ck_assert_uint_eq(answer.reason, HELLO_DUPLICATE);
+    close(second);
+    close(first);
+    second = fake_join(c);
+
+    comm_listener_abort(c->ranks.listeners[0]);
+    maker_join(&maker);
+    close(second);
+    comm_case_close(c);
+}
+END_TEST
+
+START_TEST(only_the_registered_certificate_opens_the_door)
+{
+    for (int wrong = 0; wrong < 4; wrong++) { /* the other's name, a user's, another CA's, none */
+        struct comm_case *c = comm_case_open(MODE_TLS, 2);
+        struct comm_case *other = comm_case_open(MODE_TLS, 1);
+        struct maker makers[2] = {0};
+        SSL_CTX *ctx = wrong == 0   ? comm_case_issue(c, "w9", MS_ROLE_WORKER)
+                       : wrong == 1 ? comm_case_issue(c, "w1", MS_ROLE_USER)
+                       : wrong == 2 ? comm_case_issue(other, "w1", MS_ROLE_WORKER)
+                                    : SSL_CTX_new(TLS_method());
+        for (int i = 0; i < 2; i++) {
+            makers[i].cfg = comm_case_config(c, i, 100);
+            makers[i].cfg.timeout_ms = 700;
+        }
+        makers[1].cfg.tls = ctx;
+        maker_start(&makers[0], c, 0);
+        maker_start(&makers[1], c, 1);
+        maker_join(&makers[0]);
+        maker_join(&makers[1]);
+
+        check_failed(&makers[0], MS_E_TIMEOUT, "rank 1 (node w1 on host localhost) to connect");
+        if (wrong < 2) {
+            check_failed(&makers[0], MS_E_TIMEOUT, "certificate");
+        }
+        ck_assert_int_lt(makers[1].rc, 0);
+        SSL_CTX_free(ctx);
+        comm_case_close(other);
+        comm_case_close(c);
+    }
+}
+END_TEST
+
+START_TEST(a_listener_with_a_foreign_certificate_gets_no_token)
+{
+    struct comm_case *c = comm_case_open(MODE_TLS, 2);
+    struct maker makers[2] = {0};
+    for (int i = 0; i < 2; i++) {
+        makers[i].cfg = comm_case_config(c, i, 100);
+        makers[i].cfg.timeout_ms = 1000;
+    }
+    c->ranks.members[0].cert_name = "w7"; /* what the scheduler says; it shows w0 */
+    maker_start(&makers[0], c, 0);
+    maker_start(&makers[1], c, 1);
+    maker_join(&makers[0]);
+    maker_join(&makers[1]);
+
+    check_failed(&makers[1], MS_E_TIMEOUT, "the certificate of rank 0");
+    check_failed(&makers[1], MS_E_TIMEOUT, "\"w0\"");
+    check_failed(&makers[0], MS_E_TIMEOUT, "rank 1");
+    comm_case_close(c);
+}
+END_TEST
+
+/* As rank 1 on a Unix socket, with a descriptor beside the hello. */
+static int fake_pass(const struct comm_case *c, int memory)
+{
+    uint8_t bytes[HELLO_BYTES];
+    struct hello hello = fake_hello(c);
+    hello_encode(&hello, bytes);
+    int fd = fake_dial_unix(c, 0);
+    if (memory < 0) {
+        ck_assert_int_eq(send(fd, bytes, sizeof(bytes), 0), HELLO_BYTES);
+    } else {
+        ck_assert_int_eq(join_send_memory(fd, bytes, sizeof(bytes), memory), 1);
+    }
+    return fd;
+}
+
+static void expect_dropped(int fd)
+{
+    uint8_t bytes[HELLO_BYTES + 1];
+    ssize_t n = recv(fd, bytes, sizeof(bytes), MSG_WAITALL); /* WELCOME at the most, then the end */
+    ck_assert_int_le(n, HELLO_BYTES);
+    close(fd);
+}
+
+START_TEST(memory_that_could_shrink_or_does_not_fit_is_not_mapped)
+{
+    enum { ALL = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL };
+    struct comm_case *c = comm_case_open(MODE_SHM, 2);
+    struct maker maker = {0};
+    maker.cfg = comm_case_config(c, 0, 100);
+    maker.cfg.timeout_ms = 2000;
+    maker_start(&maker, c, 0);
+    off_t right = (off_t)segment_bytes(100);
+    for (int i = 0; i < 4; i++) {
+        int memory = memfd_create("test", MFD_ALLOW_SEALING | MFD_CLOEXEC);
+        ck_assert_int_eq(ftruncate(memory, i == 1 ? right - 4096 : right), 0);
+        if (i != 0) { /* 0: no seals; 1: too small; 2: zeros inside; 3: a plain file */
+            ck_assert_int_eq(fcntl(memory, F_ADD_SEALS, ALL), 0);
+        }
+        int plain = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+        expect_dropped(fake_pass(c, i == 3 ? plain : memory));
+        close(plain);
+        close(memory);
+    }
+    expect_dropped(fake_pass(c, -1));
+    maker_join(&maker);
+
+    check_failed(&maker, MS_E_TIMEOUT, "passed no memory");
+    comm_case_close(c);
+}
+END_TEST
+
+static int connect_as_nobody(int rank, void *arg)
+{
+    struct comm_case *c = arg;
+    struct hello answer;
+    CHILD_TRUE(setgid(65534) == 0 && setuid(65534) == 0, "cannot become nobody");
+    int memory = memfd_create("test", MFD_CLOEXEC);
+    CHILD_TRUE(memory >= 0, "memfd");
+    int fd = fake_pass(c, memory);
+    CHILD_TRUE(fake_answer(fd, &answer) == 0, "another user got an answer");
+    return 0;
+}
+
+START_TEST(another_user_of_the_host_is_not_let_in)
+{
+    struct comm_case *c = comm_case_open(MODE_SHM, 2);
+    struct maker maker = {0};
+    if (getuid() != 0) {
+        printf("skip: becoming another user needs root\n");
+        comm_case_close(c);
+        return;
+    }
+    maker_start(&maker, c, 0);
+    int status = 0;
+    pid_t pid = ranks_fork(connect_as_nobody, 1, c);
+    ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+    ck_assert_int_eq(status, 0);
+    comm_listener_abort(c->ranks.listeners[0]);
+    maker_join(&maker);
+    comm_case_close(c);
+}
+END_TEST
+
+START_TEST(a_socket_that_another_user_listens_at_gets_no_token)
+{
+    struct comm_case *c = comm_case_open(MODE_SHM, 2);
+    struct maker maker = {0};
+    c->ranks.members[0].uid = c->ranks.members[1].uid = 4242; /* but we own both */
+    maker.cfg = comm_case_config(c, 1, 100);
+    maker.cfg.timeout_ms = 300;
+    maker_start(&maker, c, 1);
+    maker_join(&maker);
+
+    check_failed(&maker, MS_E_TIMEOUT, "somebody else's process");
+    comm_case_close(c);
+}
+END_TEST
+
+/* ---- frames of a peer that is made of bytes
+ * ------------------------------------------------------------ */
+
+static struct frame fake_frame(void)
+{
+    return (struct frame){
+        .type = FRAME_DATA, .kind = MESH_BARRIER, .generation = 5, .sequence = 1, .length = 8};
+}
+
+static void fake_send_frame(int fd, const struct frame *frame, const char *magic)
+{
+    uint8_t bytes[FRAME_HEADER + 4096] = {0};
+    frame_encode(frame, bytes);
+    memcpy(bytes, magic, 4);
+    size_t size = FRAME_HEADER + (frame->length < 4096 ? frame->length : 4096);
+    ck_assert_int_eq(send(fd, bytes, size, MSG_NOSIGNAL), (ssize_t)size);
+}
+
+/* Joins, sends one frame, and lets the barrier of rank 0 end. */
+static struct maker barrier_against(struct comm_case *c, const struct frame *frame,
+                                    const char *magic)
+{
+    struct maker maker = {.barriers = 1};
+    maker.cfg = comm_case_config(c, 0, 100);
+    maker.cfg.timeout_ms = 1000;
+    maker_start(&maker, c, 0);
+    int fd = fake_join(c);
+    fake_send_frame(fd, frame, magic);
+    maker_join(&maker);
+    close(fd);
+    return maker;
+}
+
+START_TEST(frames_that_do_not_belong_are_refused_and_named)
+{
+    struct comm_case *c = comm_case_open(MODE_TCP, 2);
+    struct frame frame = fake_frame();
+    struct maker maker = barrier_against(c, &frame, "MSD1");
+    ck_assert_msg(maker.rc == 0, "%s", maker.err.text);
+
+    maker = barrier_against(c, &frame, "HTTP");
+    check_failed(&maker, MS_E_PROTOCOL, "rank 1 (node w1 on host localhost) sent");
+    frame.length = MS_DATA_FRAME_MAX + 1;
+    maker = barrier_against(c, &frame, "MSD1");
+    check_failed(&maker, MS_E_PROTOCOL, "1048577");
+    frame = fake_frame();
+    frame.generation = 6;
+    maker = barrier_against(c, &frame, "MSD1");
+    check_failed(&maker, MS_E_ABORTED, "generation 6");
+    frame = fake_frame();
+    frame.kind = MESH_ALL_REDUCE;
+    maker = barrier_against(c, &frame, "MSD1");
+    check_failed(&maker, MS_E_PROTOCOL, "all_reduce");
+    frame = fake_frame();
+    frame.offset = 4;
+    maker = barrier_against(c, &frame, "MSD1");
+    check_failed(&maker, MS_E_PROTOCOL, "offset 4");
+    frame = fake_frame();
+    frame.length = 9;
+    maker = barrier_against(c, &frame, "MSD1");
+    check_failed(&maker, MS_E_PROTOCOL, "length 9");
+    frame = fake_frame();
+    frame.sequence = 2;
+    maker = barrier_against(c, &frame, "MSD1");
+    check_failed(&maker, MS_E_PROTOCOL, "number 2");
+    comm_case_close(c);
+}
+END_TEST
+
+START_TEST(frames_of_an_older_generation_are_skipped_and_named)
+{
+    struct comm_case *c = comm_case_open(MODE_TCP, 2);
+    struct maker maker = {.barriers = 1};
+    struct frame old = fake_frame();
+    struct frame frame = fake_frame();
+    old.generation = 4;
+    old.length = 3000;
+    maker_start(&maker, c, 0);
+    int fd = fake_join(c);
+    fake_send_frame(fd, &old, "MSD1");
+    fake_send_frame(fd, &old, "MSD1");
+    fake_send_frame(fd, &frame, "MSD1");
+    maker_join(&maker);
+    close(fd);
+    ck_assert_msg(maker.rc == 0, "%s", maker.err.text);
+
+    maker = barrier_against(c, &old, "MSD1");
+    check_failed(&maker, MS_E_TIMEOUT, "1 frames of the older generation 4 skipped");
+    comm_case_close(c);
+}
+END_TEST
+
+/* ---- the listener
+ * -------------------------------------------------------------------------------------- */
+
+START_TEST(the_listener_takes_the_first_free_port)
+{
+    struct comm_listener *first = NULL;
+    struct comm_listener *second = NULL;
+    struct comm_listener_config cfg = {.bind_ip = "127.0.0.1"};
+    ck_ms_ok(comm_listener_create(&cfg, &first, err));
+    cfg.port_min = cfg.port_max = comm_listener_port(first);
+    ck_ms_fails(comm_listener_create(&cfg, &second, err), MS_E_EXISTS, "ss -ltnp");
+    cfg.port_max = cfg.port_min < 65000 ? cfg.port_min + 500 : 65535;
+    ck_ms_ok(comm_listener_create(&cfg, &second, err));
+    ck_assert_int_gt(comm_listener_port(second), comm_listener_port(first));
+    ck_assert_str_ne(comm_listener_unix(first), comm_listener_unix(second));
+    comm_listener_destroy(second);
+    comm_listener_destroy(first);
+    cfg.port_min = 70000;
+    cfg.port_max = 70001;
+    ck_ms_fails(comm_listener_create(&cfg, &second, err), MS_E_INVALID, "70000-70001");
+}
+END_TEST
+
+START_TEST(the_host_id_names_boot_and_network_namespace)
+{
+    char first[MS_NAME_MAX + 1];
+    char second[MS_NAME_MAX + 1];
+    ck_ms_ok(comm_host_id(first, sizeof(first), err));
+    ck_ms_ok(comm_host_id(second, sizeof(second), err));
+    ck_assert_str_eq(first, second);
+    ck_assert_int_eq((int)strcspn(first, "/"), 36); /* a UUID */
+    ck_assert_int_gt((int)strlen(first), 38);
+}
+END_TEST
+
+START_TEST(a_mesh_that_cannot_be_is_refused)
+{
+    struct comm_case *c = comm_case_open(MODE_SHM, 2);
+    struct mesh *mesh = NULL;
+    struct mesh_config cfg = comm_case_config(c, 0, 100);
+    cfg.rank = 2;
+    ck_ms_fails(mesh_create(&cfg, &mesh, err), MS_E_INVALID, "rank 2 of 2");
+    cfg.rank = 0;
+    cfg.timeout_ms = 0;
+    ck_ms_fails(mesh_create(&cfg, &mesh, err), MS_E_INVALID, "timeout");
+    cfg = comm_case_config(c, 0, 100);
+    cfg.tls = SSL_CTX_new(TLS_method());
+    ck_ms_fails(mesh_create(&cfg, &mesh, err), MS_E_INVALID, "TLS");
+    SSL_CTX_free(cfg.tls);
+    cfg = comm_case_config(c, 0, SIZE_MAX / 4);
+    ck_ms_fails(mesh_create(&cfg, &mesh, err), MS_E_INVALID, "beyond memory");
+    comm_case_close(c);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("comm_join");
+    TCase *tc = tcase_create("join");
+    tcase_add_test(tc, strangers_do_not_hold_up_the_ranks);
+    tcase_add_test(tc, a_hello_that_does_not_fit_is_refused_with_the_reason);
+    tcase_add_test(tc, ranks_with_different_plans_fail_at_once_on_both_sides);
+    tcase_add_test(tc, a_rank_of_an_older_generation_is_told_so);
+    tcase_add_test(tc, a_rank_of_a_newer_generation_waits_for_the_others);
+    tcase_add_test(tc, an_early_rank_waits_in_the_backlog);
+    tcase_add_test(tc, ranks_that_do_not_come_are_named);
+    tcase_add_test(tc, a_rank_that_is_connected_is_not_replaced_while_it_lives);
+    tcase_add_test(tc, only_the_registered_certificate_opens_the_door);
+    tcase_add_test(tc, a_listener_with_a_foreign_certificate_gets_no_token);
+    tcase_add_test(tc, memory_that_could_shrink_or_does_not_fit_is_not_mapped);
+    tcase_add_test(tc, another_user_of_the_host_is_not_let_in);
+    tcase_add_test(tc, a_socket_that_another_user_listens_at_gets_no_token);
+    tcase_add_test(tc, frames_that_do_not_belong_are_refused_and_named);
+    tcase_add_test(tc, frames_of_an_older_generation_are_skipped_and_named);
+    tcase_add_test(tc, the_listener_takes_the_first_free_port);
+    tcase_add_test(tc, the_host_id_names_boot_and_network_namespace);
+    tcase_add_test(tc, a_mesh_that_cannot_be_is_refused);
+    suite_add_tcase(suite, tc);
+    return test_run(suite);
+}
