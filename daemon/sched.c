@@ -46,8 +46,6 @@ void timer_stop(struct sched *s, struct timer *timer)
     heap_remove(&s->timers, &timer->link);
 }
 
-static void start_timeout(struct sched *s);
-
 static void timer_fire(struct sched *s, struct timer *timer)
 {
     switch (timer->kind) {
@@ -56,9 +54,6 @@ static void timer_fire(struct sched *s, struct timer *timer)
         break;
     case TIMER_ENDING:
         dynamic_exit(s);
-        break;
-    case TIMER_START:
-        start_timeout(s);
         break;
     case TIMER_NEWS:
         watch_tell_news(s);
@@ -81,6 +76,7 @@ static void timer_fire(struct sched *s, struct timer *timer)
     case TIMER_ROUTE:
         route_timeout(s, list_item(timer, struct route, timer));
         break;
+    case TIMER_START: /* sched_apply has taken it already */
     case TIMER_KINDS:
     default:
         assert(0);
@@ -138,6 +134,8 @@ void sched_set_lease(struct sched *s, int64_t lease_ms)
     sched_stood_still(s, s->cfg.lease_ms - lease_ms); /* a longer one needs no grace */
     s->cfg.lease_ms = lease_ms;
 }
+
+static void start_timeout(struct sched *s);
 
 /* ---- events -------------------------------------------------------------------------------------
  */

@@ -230,7 +230,7 @@ static void job_drop(struct sched *s, struct job *job)
     list_remove(&job->lane);
     s->n_ended--;
     job_free(job);
-    if (2 * s->n_holes > s->n_jobs) {
+    if (4 * s->n_holes > s->n_jobs) {
         jobs_compact(s);
     }
 }

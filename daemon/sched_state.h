@@ -206,7 +206,7 @@ struct route {
     uint32_t rank;
 };
 
-/* Jobs in id order. A dropped one leaves a hole until half of them are holes. */
+/* Jobs in id order. A dropped one leaves a hole until a quarter of them are holes. */
 struct job_slot {
     uint64_t id;
     struct job *job; /* NULL: dropped */

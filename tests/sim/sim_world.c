@@ -179,7 +179,8 @@ static void draw_job(struct world *w)
         if (sim_chance(w, 40)) {
             static const enum sim_op_kind kinds[] = {OP_CANCEL, OP_WATCH, OP_WATCH,
                                                      OP_LIST,   OP_LOGS,  OP_STRANGER};
-            draw_op(w, kinds[sim_below(w, MS_ARRAY_SIZE(kinds))], submit, at + sometime(w, 6000));
+            enum sim_op_kind kind = kinds[sim_below(w, MS_ARRAY_SIZE(kinds))]; /* in this order */
+            draw_op(w, kind, submit, at + sometime(w, 6000));
         }
     }
 }

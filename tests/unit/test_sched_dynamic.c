@@ -164,6 +164,22 @@ START_TEST(extra_worker_is_refused)
 }
 END_TEST
 
+START_TEST(full_disk_keeps_the_job_from_beginning)
+{
+    fix_start(SCHED_DYNAMIC, 1);
+    sched_refuse_writes(fix.s, "no space left");
+
+    uint64_t first = join("w0", 1, 1);
+    ck_assert_ptr_null(fix_heard(first, MS_MSG_ASSIGN));
+    uint64_t conn = join("w1", 2, 1);
+    fix_refused(conn, MS_E_REFUSED, "worker w1 is extra: all 1 ranks are taken");
+    sched_refuse_writes(fix.s, "");
+    fix_time();
+
+    ck_assert_ptr_nonnull(fix_heard(first, MS_MSG_ASSIGN));
+}
+END_TEST
+
 START_TEST(submit_is_refused)
 {
     fix_start(SCHED_DYNAMIC, 1);
@@ -209,6 +225,39 @@ static void pass_with_beats(int64_t ms, const uint64_t *conns, size_t n)
         }
     }
 }
+
+START_TEST(status_names_what_else_it_waits_for)
+{
+    fix_start(SCHED_DYNAMIC, 2);
+    ck_assert_str_eq(status()->waiting_for, "2 of 2 workers; present: none; missing: 2");
+    sched_refuse_writes(fix.s, "no space left");
+    ck_assert_str_eq(status()->waiting_for, "disk space: no space left");
+    sched_refuse_writes(fix.s, "");
+    uint64_t a = join("a", 1, 2);
+    uint64_t b = join("b", 2, 2);
+    ck_assert_str_eq(status()->waiting_for, "");
+
+    fix_close(a);
+
+    ck_assert_str_eq(status()->waiting_for, "1 workers to leave");
+    fix_close(b);
+    ck_assert_ptr_nonnull(fix_effect(SCHED_DO_EXIT));
+}
+END_TEST
+
+START_TEST(long_lists_of_workers_are_cut)
+{
+    fix_start(SCHED_DYNAMIC, 200);
+    for (uint64_t i = 0; i < 100; i++) {
+        char id[8];
+        snprintf(id, sizeof(id), "%u", (unsigned)i);
+        join(id, i + 1, 200);
+    }
+
+    ck_assert_ptr_nonnull(strstr(status()->waiting_for, "present: 0 1 2 3 4"));
+    ck_assert_ptr_nonnull(strstr(status()->waiting_for, " ...; missing ranks: 100 101"));
+}
+END_TEST
 
 START_TEST(missing_workers_end_the_cluster_after_the_topology_timeout)
 {
@@ -323,8 +372,11 @@ static Suite *suite(void)
     tcase_add_test(t, numeric_ids_are_the_ranks);
     tcase_add_test(t, mixed_ids_are_sorted_by_address_then_naturally);
     tcase_add_test(t, extra_worker_is_refused);
+    tcase_add_test(t, full_disk_keeps_the_job_from_beginning);
     tcase_add_test(t, submit_is_refused);
     tcase_add_test(t, status_names_who_is_missing);
+    tcase_add_test(t, status_names_what_else_it_waits_for);
+    tcase_add_test(t, long_lists_of_workers_are_cut);
     tcase_add_test(t, missing_workers_end_the_cluster_after_the_topology_timeout);
     tcase_add_test(t, negative_topology_timeout_waits_for_ever);
     tcase_add_test(t, success_ends_the_scheduler_when_the_workers_have_left);

@@ -102,6 +102,29 @@ START_TEST(oldest_ended_job_is_dropped_beyond_the_limit)
 }
 END_TEST
 
+START_TEST(history_stays_in_order_while_it_is_dropped)
+{
+    load_ended(MS_JOBS_KEPT_MAX, 1, 0);
+    uint64_t conn = open_quietly(MS_ROLE_ADMIN);
+    Ms__Submit submit = fix_job(1);
+    submit.key = (char *)"";
+
+    for (uint64_t i = 1; i <= 70000; i++) { /* a quarter of all: the index is packed once */
+        Ms__Cancel cancel = MS__CANCEL__INIT;
+        cancel.job = MS_JOBS_KEPT_MAX + i;
+        say_quietly(conn, MS_MSG_SUBMIT, &submit.base);
+        say_quietly(conn, MS_MSG_CANCEL, &cancel.base);
+    }
+
+    ck_ms_ok(sched_check(fix.s, err));
+    fix_job_is(70001, "SUCCEEDED", ".");
+    fix_job_is(MS_JOBS_KEPT_MAX + 70000, "CANCELLED", "cancelled by");
+    struct sched_counts counts;
+    sched_count(fix.s, &counts);
+    ck_assert_uint_eq(counts.jobs_ended, MS_JOBS_KEPT_MAX);
+}
+END_TEST
+
 START_TEST(ranks_of_the_oldest_jobs_are_dropped_first)
 {
     load_ended(MS_MEMBERS_KEPT_MAX / 1000, 1000, 1);
@@ -195,6 +218,7 @@ int main(void)
     tcase_add_test(t, nodes_are_limited);
     tcase_add_test(t, queue_is_limited);
     tcase_add_test(t, oldest_ended_job_is_dropped_beyond_the_limit);
+    tcase_add_test(t, history_stays_in_order_while_it_is_dropped);
     tcase_add_test(t, ranks_of_the_oldest_jobs_are_dropped_first);
     tcase_add_test(t, log_reads_under_way_are_limited);
     tcase_add_test(t, waiting_cancels_are_limited);

@@ -488,6 +488,82 @@ START_TEST(node_that_was_stopped_is_busy_until_it_answers)
 }
 END_TEST
 
+START_TEST(rank_of_another_generation_is_stopped)
+{
+    uint64_t conns[2];
+    fix_running(conns);
+    uint64_t conn = fix_open(MS_ROLE_WORKER, "host-certificate");
+    Ms__Register msg = fix_node("w7", 7);
+    msg.job = 1;
+    msg.generation = 0;
+    msg.rank = 1;
+
+    fix_say(conn, MS_MSG_REGISTER, &msg.base);
+
+    const Ms__Stop *stop = fix_heard(conn, MS_MSG_STOP);
+    ck_assert_ptr_nonnull(strstr(stop->text, "job 1 runs in generation 1 without this process"));
+    ck_assert_ptr_null(fix_heard(conns[1], MS_MSG_STOP));
+}
+END_TEST
+
+START_TEST(step_of_a_heartbeat_is_shown)
+{
+    uint64_t conns[2];
+    fix_running(conns);
+    Ms__Heartbeat msg = MS__HEARTBEAT__INIT;
+    msg.job = 1;
+    msg.generation = 1;
+    msg.step = 17;
+
+    fix_say(conns[1], MS_MSG_HEARTBEAT, &msg.base);
+
+    ck_assert_uint_eq(fix_show(1)->ranks[1]->step, 17);
+    ck_assert_uint_eq(fix_show(1)->ranks[0]->step, 0);
+}
+END_TEST
+
+START_TEST(one_connection_waits_for_one_probe)
+{
+    fix_standing();
+    fix_register("w0", 1);
+    fix_register("w1", 2);
+    uint64_t conn = fix_register("w0", 3);
+    Ms__Register msg = fix_node("w1", 4);
+
+    fix_say(conn, MS_MSG_REGISTER, &msg.base);
+
+    fix_refused(conn, MS_E_EXISTS, "has a Register under way already");
+}
+END_TEST
+
+START_TEST(reconnect_of_the_old_process_refuses_the_newcomer)
+{
+    fix_standing();
+    fix_register("w0", 1);
+    uint64_t newcomer = fix_register("w0", 2);
+
+    uint64_t again = fix_register("w0", 1);
+
+    ck_assert_ptr_nonnull(fix_heard(newcomer, MS_MSG_ERROR));
+    ck_assert_ptr_nonnull(fix_heard(again, MS_MSG_REGISTERED));
+}
+END_TEST
+
+START_TEST(words_of_others_cannot_make_a_stop_unsendable)
+{
+    uint64_t conns[2];
+    fix_running(conns);
+    struct sched_event event = {
+        .kind = SCHED_EV_CLOSED, .conn = conns[0], .reason = "tls: \x01 \x7f \xc3\xa4 \xe2\x82"};
+
+    fix_apply(&event);
+
+    const Ms__Stop *stop = fix_heard(conns[1], MS_MSG_STOP);
+    ck_assert_ptr_nonnull(stop);
+    ck_assert_ptr_nonnull(strstr(stop->text, "tls: ? ? \xc3\xa4 ??;"));
+}
+END_TEST
+
 static Suite *suite(void)
 {
     Suite *s = suite_create("sched_node");
@@ -526,6 +602,11 @@ static Suite *suite(void)
     tcase_add_test(t, process_that_reconnects_without_its_rank_fails_the_job);
     tcase_add_test(t, rank_of_an_unknown_job_is_stopped);
     tcase_add_test(t, node_that_was_stopped_is_busy_until_it_answers);
+    tcase_add_test(t, rank_of_another_generation_is_stopped);
+    tcase_add_test(t, step_of_a_heartbeat_is_shown);
+    tcase_add_test(t, one_connection_waits_for_one_probe);
+    tcase_add_test(t, reconnect_of_the_old_process_refuses_the_newcomer);
+    tcase_add_test(t, words_of_others_cannot_make_a_stop_unsendable);
     suite_add_tcase(s, t);
     return s;
 }
