@@ -54,8 +54,16 @@ static json_t *layouts(const struct plan *plan)
         if (p->md != NULL) {
             (void)dn_md_name(p->md, name, sizeof(name));
         }
+        static const char *const columns[] = {
+            [DN_ANY] = "",
+            [DN_PLAIN] = "",
+            [DN_NCHW8C] = " columns of nChw8c",
+            [DN_NCHW16C] = " columns of nChw16c",
+            [DN_NHWC] = " columns of nhwc",
+            [DN_OTHER] = "",
+        };
         char text[128];
-        snprintf(text, sizeof(text), "%zu+%zu %s via %d", p->offset, p->count, name, (int)p->via);
+        snprintf(text, sizeof(text), "%zu+%zu %s%s", p->offset, p->count, name, columns[p->via]);
         (void)json_object_set_new(object, graph_tensor(plan->graph, p->tensor)->name,
                                   json_string(text));
     }

@@ -70,6 +70,7 @@ int emit_primitive(struct plan *plan, int op, const struct dn_spec *spec, const 
     }
     step->prim = prim;
     step->prim_kind = spec->kind;
+    step->relu = spec->relu;
     snprintf(step->impl, sizeof(step->impl), "%s", dn_pd_impl(pd));
     return 0;
 }

@@ -17,8 +17,13 @@
  *     moving:   | states in the places of their statistics |
  *
  * i.e. weights[i] belongs to gradient exchange[n_stats + i], and moving[i] to statistic
- * exchange[i]. Padding that a kernel layout needs is zero and stays zero. One thread at a time (its
- * OpenMP team inside). */
+ * exchange[i]. Padding that a kernel layout needs is zero and stays zero. The statistics in the
+ * exchange buffer are a copy: backward reads its own, so the sum over ranks may run beside it.
+ *
+ * One thread at a time; its OpenMP team inside: a run sets the calling thread's number of OpenMP
+ * threads to the plan's. Denormal numbers are flushed to zero during a run. Results depend on the
+ * number of threads (oneDNN splits its sums by it), not on timing: the same plan, weights and batch
+ * give the same bits. */
 #ifndef PLAN_H
 #define PLAN_H
 
@@ -42,7 +47,7 @@ struct plan_options {
     const char *isa;         /* cap: oneDNN's name, "avx512_core_amx"; NULL or "": this machine's */
     size_t bucket_bytes_max; /* 0: PLAN_BUCKET_BYTES */
     enum plan_recompute recompute;
-    uint64_t memory_max;        /* bytes for PLAN_RECOMPUTE_AUTO; 0: no limit */
+    uint64_t memory_max;        /* arena bytes for PLAN_RECOMPUTE_AUTO; 0: no limit */
     const struct plan *primary; /* NULL: this one is; borrowed for the plan's life */
     /* Looked at between two primitives; non-zero ends a run with MS_E_ABORTED. NULL: never.
      * Borrowed for the plan's life. */
@@ -54,10 +59,12 @@ struct plan_options {
  * bench/step. */
 #define PLAN_BUCKET_BYTES (8U << 20)
 
-/* Caps oneDNN's instruction set for this process, before the first plan. MS_E_UNSUPPORTED if this
- * machine has less. */
+/* Caps oneDNN's instruction set for this process, before the first plan. MS_E_INVALID: no such
+ * name; MS_E_UNSUPPORTED: this machine has less; MS_E_REFUSED: another cap holds already. NULL or
+ * "": this machine's own. */
 int plan_set_isa(const char *isa, struct ms_err *err);
-const char *plan_isa(void);     /* effective, e.g. "avx512_core_amx" */
+/* Effective, e.g. "avx512_core_amx"; before the first plan or cap what this machine has. */
+const char *plan_isa(void);
 const char *plan_library(void); /* oneDNN's version, "2.6.3" */
 
 /* graph must be differentiated when options->training; it is borrowed for the plan's life. Returns
@@ -87,6 +94,9 @@ struct plan_buffers { /* borrowed until the next bind; 64-byte aligned */
     float *exchange; /* NULL for evaluation */
     void *arena;     /* at least arena_bytes; plans of a job may share one: scratch between steps */
 };
+/* Writes zeros where no step writes (the ends of cache lines in exchange). Large arenas want
+ * madvise(MADV_HUGEPAGE): half a million page faults fewer in the first step of ResNet-50.
+ * MS_E_INVALID: a buffer is missing or not aligned. */
 int plan_bind(struct plan *plan, const struct plan_buffers *buffers, struct ms_err *err);
 
 /* Called on the training thread as soon as a bucket of the exchange buffer is complete; in index
@@ -122,8 +132,8 @@ int plan_get_logical_from(struct plan *plan, int tensor, const float *from, floa
 void plan_commit_stats(const struct plan *plan, const float *reduced, float scale, float *moving);
 
 /* What fixes the bits of a run beside job and seed: threads, isa, library, formulations, layouts,
- * buckets; as JSON text (malloc'ed, sorted keys) and its SHA-256. world and tree describe the sum.
- */
+ * buckets, world and the tree that sums over it; as JSON text with sorted keys, malloc'ed. Batch
+ * norms that are made again do not show: they change no bit. NULL: no memory. */
 char *plan_describe(const struct plan *plan, int world);
 
 #endif

@@ -398,6 +398,48 @@ START_TEST(misuse_is_named)
 }
 END_TEST
 
+struct stop { /* raises the flag when a bucket is complete */
+    atomic_int flag;
+    int at, seen;
+};
+
+static void stop_at(void *arg, int bucket)
+{
+    struct stop *stop = arg;
+    stop->seen = bucket;
+    if (bucket == stop->at) {
+        atomic_store(&stop->flag, 1);
+    }
+}
+
+START_TEST(a_step_that_is_given_up_can_run_again)
+{
+    struct stop stop = {0};
+    stop.at = 1;
+    struct plan_options options = {
+        .training = 1, .threads = 1, .bucket_bytes_max = 1 << 16, .cancel = &stop.flag};
+    struct plan_case c;
+    case_init(&c, network(1, 4), &options);
+    case_init_values(&c, 2);
+    float want = case_step(&c);
+    float *first = case_floats(c.sizes.exchange);
+    memcpy(first, c.buffers.exchange, c.sizes.exchange * sizeof(float));
+    float loss = -1;
+
+    ck_ms_fails(plan_train_step(c.plan, c.data, c.classes, stop_at, &stop, &loss, err),
+                MS_E_ABORTED, "given up");
+    ck_assert_int_eq(stop.seen, 1);
+    ck_assert_float_eq(loss, -1);
+    atomic_store(&stop.flag, 0);
+    loss = case_step(&c);
+
+    ck_assert_float_eq(loss, want);
+    ck_assert_int_eq(memcmp(first, c.buffers.exchange, c.sizes.exchange * sizeof(float)), 0);
+    free(first);
+    case_fini(&c);
+}
+END_TEST
+
 /* ---- the plan as text ---------------------------------------------------------------------------
  */
 
@@ -456,6 +498,7 @@ int main(void)
                         N_NETWORKS);
     tcase_add_test(tc, a_plan_of_another_network_is_refused);
     tcase_add_test(tc, misuse_is_named);
+    tcase_add_test(tc, a_step_that_is_given_up_can_run_again);
     tcase_add_test(tc, a_description_is_the_same_for_the_same_bits_only);
     suite_add_tcase(suite, tc);
     return test_run(suite);
