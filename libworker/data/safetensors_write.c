@@ -1,10 +1,10 @@
 /* safetensors_write.c - named tensors into a file that is whole or not there */
+#include "libworker/data/json_text.h"
 #include "libworker/data/safetensors.h"
 
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -84,11 +84,15 @@ static int lay_out(struct safetensors_writer *w, const struct safetensors_entry 
     return MS_OK;
 }
 
+/* NULL without memory. */
 static json_t *describe(const struct safetensors_entry *entry)
 {
     json_t *shape = json_array();
     for (int d = 0; d < entry->n_dims; d++) {
-        json_array_append_new(shape, json_integer(entry->dim[d]));
+        if (json_array_append_new(shape, json_integer(entry->dim[d])) != 0) {
+            json_decref(shape);
+            return NULL;
+        }
     }
     return json_pack("{s:s, s:o, s:[I, I]}", "dtype", entry->dtype, "shape", shape, "data_offsets",
                      (json_int_t)entry->begin, (json_int_t)entry->end);
@@ -111,10 +115,10 @@ static char *format_header(const struct safetensors_writer *w, const char *const
     for (size_t i = 0; i < w->n; i++) {
         is_complete &= json_object_set_new(root, w->entries[i].name, describe(&w->entries[i])) == 0;
     }
-    char *json = is_complete ? json_dumps(root, JSON_COMPACT) : NULL;
+    size_t length = 0;
+    char *json = is_complete ? json_text(root, JSON_COMPACT, &length) : NULL;
     json_decref(meta);
     json_decref(root);
-    size_t length = json != NULL ? strlen(json) : 0;
     uint64_t padded = (length + ALIGN - 1) / ALIGN * ALIGN;
     char *header = json != NULL ? malloc(sizeof(padded) + padded) : NULL;
     if (header != NULL) {

@@ -1,8 +1,8 @@
 /* job_format.c - a job as canonical JSON: every key that applies, sorted, one line */
+#include "libworker/data/json_text.h"
 #include "libworker/train/job_schema.h"
 
 #include <assert.h>
-#include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -142,12 +142,7 @@ static json_t *format_table(const struct job_table *table, const void *base)
 char *job_format(const struct job *job, size_t *ret_size)
 {
     json_t *root = format_table(&job_table, job);
-    char *text = root == NULL
-                     ? NULL
-                     : json_dumps(root, JSON_SORT_KEYS | JSON_COMPACT | JSON_REAL_PRECISION(17));
+    char *text = json_text(root, JSON_SORT_KEYS | JSON_COMPACT | JSON_REAL_PRECISION(17), ret_size);
     json_decref(root);
-    if (text != NULL && ret_size != NULL) {
-        *ret_size = strlen(text);
-    }
     return text;
 }

@@ -1,0 +1,248 @@
+/* test_data_nomem.c - every allocation of job files, tensors, sources and the loader fails once
+ *
+ * As test_nomem.c: the linker redirects our calls (--wrap), and jansson gets the same functions.
+ * Nothing may crash, leak (AddressSanitizer watches) or look like a success. */
+#include "libworker/data/data.h"
+#include "libworker/data/safetensors.h"
+#include "libworker/train/job.h"
+#include "tests/unit/data_files.h"
+
+#include <jansson.h>
+
+static long countdown = -1; /* -1: nothing fails; 0: the next one does; main thread only */
+static int has_failed;
+
+void *__real_malloc(size_t size);
+void *__real_calloc(size_t n, size_t size);
+void *__real_realloc(void *old, size_t size);
+void *__real_aligned_alloc(size_t alignment, size_t size);
+char *__real_strdup(const char *text);
+char *__real_strndup(const char *text, size_t size);
+void *__wrap_malloc(size_t size);
+void *__wrap_calloc(size_t n, size_t size);
+void *__wrap_realloc(void *old, size_t size);
+void *__wrap_aligned_alloc(size_t alignment, size_t size);
+char *__wrap_strdup(const char *text);
+char *__wrap_strndup(const char *text, size_t size);
+
+static int fails_now(void)
+{
+    if (countdown < 0 || countdown-- > 0) {
+        return 0;
+    }
+    has_failed = 1;
+    return 1;
+}
+
+void *__wrap_malloc(size_t size)
+{
+    return fails_now() ? NULL : __real_malloc(size);
+}
+
+void *__wrap_calloc(size_t n, size_t size)
+{
+    return fails_now() ? NULL : __real_calloc(n, size);
+}
+
+void *__wrap_realloc(void *old, size_t size)
+{
+    return fails_now() ? NULL : __real_realloc(old, size);
+}
+
+void *__wrap_aligned_alloc(size_t alignment, size_t size)
+{
+    return fails_now() ? NULL : __real_aligned_alloc(alignment, size);
+}
+
+char *__wrap_strdup(const char *text)
+{
+    return fails_now() ? NULL : __real_strdup(text);
+}
+
+char *__wrap_strndup(const char *text, size_t size)
+{
+    return fails_now() ? NULL : __real_strndup(text, size);
+}
+
+static void arm(long n)
+{
+    has_failed = 0;
+    countdown = n;
+}
+
+/* 1 when the failure was reached: there may be more behind it. */
+static int disarm(void)
+{
+    countdown = -1;
+    return has_failed;
+}
+
+static const char text[] = "network: lenet5\n"
+                           "dataset: {kind: mnist, path: /data/mnist}\n"
+                           "transforms: [{resize: {size: [32, 32]}}, {rescale: {scale: 0.5}}, "
+                           "{normalize: {mean: [0.1], std: [0.3]}}]\n"
+                           "optimizer: {kind: momentum, learning_rate: 0.01}\n"
+                           "evaluate: {dataset: {kind: mnist, path: test}}\n";
+
+START_TEST(jobs_are_refused_or_read_whole)
+{
+    const struct job_override sets[] = {{"parallel.mode=stand_alone"}, {"steps=7"}};
+    struct job job;
+    int more = 1;
+    for (long n = 0; more; n++) {
+        memset(&job, 0, sizeof(job));
+        arm(n);
+        int rc = job_parse(text, strlen(text), "job.yaml", "/base", sets, 2, 0, &job, NULL);
+        more = disarm();
+        ck_assert_int_eq(rc, more ? MS_E_NOMEM : MS_OK);
+        ck_assert_int_eq(job.workers, more ? 0 : 1);
+    }
+    ck_assert_int_eq(job.steps, 7);
+}
+END_TEST
+
+START_TEST(canonical_json_is_whole_or_not_there)
+{
+    struct job job;
+    int more = 1;
+    int n_null = 0;
+    json_set_alloc_funcs(__wrap_malloc, free);
+    ck_ms_ok(job_parse(text, strlen(text), "job.yaml", "/base", NULL, 0, 0, &job, err));
+    char *want = job_format(&job, NULL);
+    ck_assert_ptr_nonnull(want);
+    for (long n = 0; more; n++) {
+        arm(n);
+        char *json = job_format(&job, NULL);
+        more = disarm();
+        ck_assert_msg(json == NULL || strcmp(json, want) == 0, "%ld: %s", n, json);
+        ck_assert(more || json != NULL);
+        n_null += json == NULL;
+        free(json);
+    }
+    ck_assert_int_gt(n_null, 50); /* jansson survives a few failures by itself */
+    free(want);
+    json_set_alloc_funcs(malloc, free);
+}
+END_TEST
+
+static int write_tensors(const char *path)
+{
+    const struct safetensors_entry entries[] = {{.name = "b", .n_dims = 1, .dim = {2}},
+                                                {.name = "a", .n_dims = 0}};
+    const char *const metadata[] = {"k", "v"};
+    const float values[2] = {1, 2};
+    struct safetensors_writer *writer = NULL;
+    int rc = safetensors_create(path, entries, 2, metadata, 1, &writer, NULL);
+    if (rc < 0) {
+        return rc;
+    }
+    rc = safetensors_put(writer, "a", values, 1, NULL);
+    if (rc == MS_OK) {
+        rc = safetensors_put(writer, "b", values, 2, NULL);
+    }
+    if (rc < 0) {
+        safetensors_abandon(writer);
+        return rc;
+    }
+    return safetensors_finish(writer, NULL);
+}
+
+START_TEST(tensors_are_written_and_read_whole_or_not_at_all)
+{
+    const char *dir = test_dir_make();
+    char path[128];
+    int more = 1;
+    snprintf(path, sizeof(path), "%s/w.safetensors", dir);
+    json_set_alloc_funcs(__wrap_malloc, free);
+    for (long n = 0; more; n++) {
+        unlink(path);
+        arm(n);
+        int rc = write_tensors(path);
+        more = disarm();
+        ck_assert(more || rc == MS_OK);
+        int is_there = access(path, F_OK) == 0;
+        ck_assert(is_there || rc < 0);
+        if (is_there) { /* jansson survives a few failures, and a file may only lack its sync */
+            struct safetensors *file = NULL;
+            ck_ms_ok(safetensors_open(path, &file, err));
+            ck_assert_uint_eq(safetensors_count(file), 2);
+            safetensors_close(file);
+        }
+    }
+    more = 1;
+    for (long n = 0; more; n++) {
+        struct safetensors *file = NULL;
+        arm(n);
+        int rc = safetensors_open(path, &file, NULL);
+        more = disarm();
+        ck_assert(more || rc == MS_OK);
+        ck_assert_int_eq(file != NULL, rc == MS_OK);
+        ck_assert_uint_eq(file != NULL ? safetensors_count(file) : 2, 2);
+        safetensors_close(file);
+    }
+    json_set_alloc_funcs(malloc, free);
+    test_dir_remove(dir);
+}
+END_TEST
+
+/* Only the opening and the creation allocate, so the loader's thread never fails here. */
+static int open_and_load(const struct data_spec *spec)
+{
+    struct data_source *source = NULL;
+    struct loader *loader = NULL;
+    int rc = data_open(spec, &source, NULL);
+    if (rc == MS_OK) {
+        const struct transform resize = {.kind = TRANSFORM_RESIZE, .height = 9, .width = 9};
+        const struct loader_config cfg = {.source = source,
+                                          .transforms = &resize,
+                                          .n_transforms = spec->kind != DATA_NONLINEAR,
+                                          .batch = 2,
+                                          .world = 1,
+                                          .epochs = 1,
+                                          .shuffle = 1};
+        rc = loader_create(&cfg, &loader, NULL);
+    }
+    loader_destroy(loader);
+    data_close(source);
+    return rc;
+}
+
+START_TEST(sources_and_loaders_are_refused_or_made_whole)
+{
+    const char *dir = test_dir_make();
+    struct data_spec spec = {.kind = (enum data_kind)_i, .samples = _i >= DATA_NONLINEAR ? 4 : 0};
+    if (_i < DATA_NONLINEAR) {
+        snprintf(spec.path, sizeof(spec.path), "%s", dir);
+    }
+    size_t size = 0;
+    cifar_write(dir, "data_batch_1.bin", 3, 0);
+    uint8_t *images = idx_make(2051, 3, 28, 28, 251, &size);
+    file_write(dir, "train-images-idx3-ubyte", images, size);
+    uint8_t *labels = idx_make(2049, 3, 0, 0, 10, &size);
+    file_write_gz(dir, "train-labels-idx1-ubyte.gz", labels, size, 0);
+    free(images);
+    free(labels);
+    int more = 1;
+    long n = 0;
+    for (; more; n++) {
+        arm(n);
+        int rc = open_and_load(&spec);
+        more = disarm();
+        ck_assert_int_eq(rc, more ? MS_E_NOMEM : MS_OK);
+    }
+    ck_assert_int_gt(n, 8);
+    test_dir_remove(dir);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("data_nomem");
+    TCase *tc = tcase_create("data_nomem");
+    tcase_add_test(tc, jobs_are_refused_or_read_whole);
+    tcase_add_test(tc, canonical_json_is_whole_or_not_there);
+    tcase_add_test(tc, tensors_are_written_and_read_whole_or_not_at_all);
+    tcase_add_loop_test(tc, sources_and_loaders_are_refused_or_made_whole, 0, DATA_SHAPES + 1);
+    suite_add_tcase(suite, tc);
+    return test_run(suite);
+}
