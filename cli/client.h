@@ -10,8 +10,8 @@
 #include "proto/conn.h"
 #include "proto/err.h"
 
+#include "proto/tls.h"
 #include <event2/event.h>
-#include <openssl/ssl.h>
 #include <stdint.h>
 
 enum client_state { CLIENT_IDLE, CLIENT_CONNECTING, CLIENT_OPEN, CLIENT_CLOSED };

@@ -12,7 +12,7 @@
 #include "proto/limits.h"
 #include "proto/tls_files.h"
 
-#include <openssl/ssl.h>
+#include "proto/tls.h"
 
 #define CLI_SOCKET_DEFAULT "/run/msched/msschedd.sock"
 
