@@ -159,10 +159,10 @@ int safetensors_create(const char *path, const struct safetensors_entry *entries
         return ms_fail(err, MS_E_FULL, "%.160s: %zu tensors; at most %d", path, n, SAFETENSORS_MAX);
     }
     struct safetensors_writer *w = calloc(1, sizeof(*w));
-    int rc = w != NULL ? MS_OK : ms_fail(err, MS_E_NOMEM, "%.200s: no memory to write it", path);
-    if (rc < 0) {
-        return rc;
+    if (w == NULL) {
+        return ms_fail(err, MS_E_NOMEM, "%.200s: no memory to write it", path);
     }
+    int rc = MS_OK;
     size_t size = strlen(path) + sizeof(".part");
     w->fd = -1;
     w->n = n;

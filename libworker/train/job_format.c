@@ -87,7 +87,7 @@ static json_t *format_value(const struct job_field *row, const void *base)
     case JOB_TRANSFORMS:
         return format_transforms(base);
     default:
-        assert(!"sections are made by format_table");
+        assert(0 && "sections are made by format_table");
         return NULL;
     }
 }

@@ -165,7 +165,7 @@ static int fail_not_applicable(const struct binding *b, const struct job_field *
                              b->prefix, row->key, other->key, other->choices[value]);
         }
     }
-    assert(!"when_key names a row");
+    assert(0 && "when_key names a row");
     return MS_E_INVALID;
 }
 

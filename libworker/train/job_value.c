@@ -431,7 +431,7 @@ int job_value_read(const struct job_field *field, const struct tree_node *node, 
     case JOB_REALS:
         return read_reals(&r, node, dst, (int *)((char *)base + field->count_offset));
     default:
-        assert(!"sections and transforms are read by job_parse.c");
+        assert(0 && "sections and transforms are read by job_parse.c");
         return MS_E_INVALID;
     }
 }

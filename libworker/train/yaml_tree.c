@@ -27,6 +27,8 @@ struct builder {
 /* ---- errors ---- */
 
 static int fail_va(const char *origin, size_t line, size_t column, struct ms_err *err,
+                   const char *fmt, va_list args) MS_PRINTF(5, 0);
+static int fail_va(const char *origin, size_t line, size_t column, struct ms_err *err,
                    const char *fmt, va_list args)
 {
     char text[MS_ERR_TEXT_MAX];
@@ -59,6 +61,8 @@ int tree_fail_at(const char *origin, size_t line, size_t column, struct ms_err *
     return rc;
 }
 
+static int fail_mark(const struct builder *b, yaml_mark_t mark, struct ms_err *err, const char *fmt,
+                     ...) MS_PRINTF(4, 5);
 static int fail_mark(const struct builder *b, yaml_mark_t mark, struct ms_err *err, const char *fmt,
                      ...)
 {
