@@ -15,6 +15,7 @@
 
 enum {
     IDLE_MS = 100,        /* this long without a commit is idle */
+    STATUS_MS = 1000,     /* a change shows in systemctl status after this */
     FULL_RETRY_MS = 1000, /* look for free disk again */
     FULL_SAY_MS = 300000, /* and say so every five minutes */
     DRAIN_MS = 5000,      /* SIGTERM: outputs have this long to get out */
@@ -185,6 +186,9 @@ static int tick(struct server *server, struct ms_err *err)
         carry_out(server, &effects[i]);
     }
     sched_begin_tick(server->sched);
+    if (n > 0 && !evtimer_pending(server->idle, NULL)) {
+        arm(server->idle, STATUS_MS);
+    }
     if (server->is_stopping && !server->closing_sent) {
         server->closing_sent = 1;
         server_close_clients(server);

@@ -16,10 +16,24 @@ print(sum(node["state"] == sys.argv[1] for node in json.load(sys.stdin)))' "$1"
 nodes_are() { [ "$(nodes "$1")" = "$2" ]; }
 
 mkdir "$T/jobs"
+cat >"$T/notified.py" <<'PY'
+import socket, sys
+s = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+s.bind(sys.argv[1])
+print("bound", flush=True)
+while True:
+    print(s.recv(4096).decode().replace("\n", " "), flush=True)
+PY
+start notified python3 "$T/notified.py" "$T/notify.sock"
+wait_for 60 logged notified bound
+export NOTIFY_SOCKET=$T/notify.sock
 ok "a scheduler with a lease of one second" start_sched a --lease-ms 1000
+unset NOTIFY_SOCKET
 port=$(port_of a)
 for i in 0 1 2; do worker $i; done
 ok "three nodes register" wait_for 60 nodes_are REGISTERED 3
+
+ok "systemctl status shows them" wait_for 60 logged notified "3 nodes (3 idle, 0 lost)"
 
 # Five leases: without the stretch all three would be judged silent. Standing still is what is tested;
 # the nodes call again meanwhile, for to them it is the scheduler that is silent.

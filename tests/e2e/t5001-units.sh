@@ -54,4 +54,23 @@ if command -v systemd-tmpfiles >/dev/null; then
     ok "systemd-tmpfiles makes the folders" bash -c '
         systemd-tmpfiles --root="$1" --create msched.conf; [ -d "$1/var/lib/msched" ]' - "$root"
 fi
+# what `meson install` puts where; only a whole build can be installed
+if meson install -C "$BUILD" --no-rebuild --quiet --destdir "$T/dest" >"$T/install.log" 2>&1; then
+    prefix=$(find "$T/dest" -name msschedd -path '*/bin/*' -printf '%h\n' | head -n 1)
+    prefix=${prefix%/bin}
+    for file in bin/msschedd bin/msworker bin/msctl lib/systemd/system/msschedd.service \
+        lib/systemd/system/msworker@.service lib/systemd/system/mscluster.target lib/sysusers.d/msched.conf \
+        lib/tmpfiles.d/msched.conf share/man/man8/msschedd.8 include/msworker.h; do
+        ok "$file is installed" [ -f "$prefix/$file" ]
+    done
+    for file in msschedd.conf msworker.conf msctl.conf; do
+        ok "$file is installed" bash -c '[ -n "$(find "$1" -path "*/etc/msched/$2")" ]' - "$T/dest" $file
+    done
+    # where it was built for: the units start what was installed
+    program=$(sed -n 's/^ExecStart=\([^ ]*\).*/\1/p' "$prefix/lib/systemd/system/msschedd.service")
+    ok "the unit starts the installed program" [ -x "$T/dest$program" ]
+    ok "it runs without the build folder's libraries" "$prefix/bin/msschedd" --version
+else
+    echo "# this build is not whole, so nothing was installed: $(tail -n 1 "$T/install.log")"
+fi
 finish
