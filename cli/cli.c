@@ -115,6 +115,11 @@ int cli_is_lost(int code)
     return code == MS_E_CLOSED || code == MS_E_UNREACHABLE;
 }
 
+int cli_check_output(FILE *out, struct ms_err *err)
+{
+    return ferror(out) ? ms_fail(err, MS_E_IO, "cannot write the output") : MS_OK;
+}
+
 static void on_pause_end(evutil_socket_t fd, short what, void *arg)
 {
     (void)fd;

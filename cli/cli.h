@@ -60,6 +60,8 @@ int cli_is_lost(int code);
 size_t cli_terminal_width(FILE *stream);
 /* 1 where the locale shows block characters. */
 int cli_is_utf8(void);
+/* MS_E_IO when out cannot be written any more: nobody reads what a command goes on to print. */
+int cli_check_output(FILE *out, struct ms_err *err);
 /* Runs the loop of base for ms or until something happens there. */
 void cli_pause(struct cli *cli, int64_t ms);
 

@@ -93,7 +93,8 @@ static int read_chunk(struct reading *r, struct ms_err *err)
         rc = ms_fail(err, chunk->code, "%s", chunk->text);
     } else {
         put_chunk(r, chunk);
-        rc = !chunk->at_end && chunk->data.len > 0;
+        rc = cli_check_output(r->cli->out, err);
+        rc = rc == MS_OK ? !chunk->at_end && chunk->data.len > 0 : rc;
     }
     ms_wire_free(msg);
     return rc;

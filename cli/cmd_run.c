@@ -70,6 +70,10 @@ static int exit_status(const struct run *run, struct ms_err *err)
     if (run->failed) {
         return ms_fail(err, run->err.code, "%s", run->err.text);
     }
+    if (run->last == NULL) {
+        return ms_fail(err, MS_E_FAILED, "the run ended without a verdict of its scheduler; see %s",
+                       run->dir.shown);
+    }
     return cli_job_status(run->last->job);
 }
 

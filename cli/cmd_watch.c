@@ -19,11 +19,12 @@ struct watching {
     uint64_t job;
 };
 
-static void on_update(const Ms__JobUpdate *update, void *arg)
+static int on_update(const Ms__JobUpdate *update, void *arg, struct ms_err *err)
 {
     struct watching *w = (struct watching *)arg;
     w->display.width = cli_terminal_width(w->display.out); /* it may have changed */
     cli_display_update(&w->display, update->job, (double)cli_now_ms() / 1000);
+    return cli_check_output(w->display.out, err);
 }
 
 static void on_leave(void *arg)

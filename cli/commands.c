@@ -198,7 +198,7 @@ static int run_command(const struct cli_command *command, const struct cli_args 
 static int flush_all(int status)
 {
     if ((fflush(stdout) != 0 || ferror(stdout)) && status == 0) {
-        perror("msctl: cannot write the output");
+        fprintf(stderr, "msctl: cannot write the output\n");
         return 1;
     }
     return status;

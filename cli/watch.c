@@ -24,10 +24,8 @@ static int follow(struct cli *cli, uint64_t job, const struct cli_watch *watch, 
             ms_wire_free(msg);
             return ms_fail(err, MS_E_PROTOCOL, "the scheduler sent an update without a job");
         }
-        if (watch->on_update != NULL) {
-            watch->on_update(update, watch->arg);
-        }
-        if (update->ended) {
+        rc = watch->on_update != NULL ? watch->on_update(update, watch->arg, err) : MS_OK;
+        if (rc == MS_OK && update->ended) {
             *ret = update;
             return MS_OK;
         }

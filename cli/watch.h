@@ -5,8 +5,8 @@
 #include "cli/cli.h"
 
 struct cli_watch {
-    /* After each update; borrowed. NULL allowed. */
-    void (*on_update)(const Ms__JobUpdate *update, void *arg);
+    /* After each update; borrowed. Below 0: ends the watch with it, err filled in. NULL allowed. */
+    int (*on_update)(const Ms__JobUpdate *update, void *arg, struct ms_err *err);
     void *arg;
     int64_t deadline_ms; /* monotonic; < 0: none. Passed: MS_E_TIMEOUT */
 };

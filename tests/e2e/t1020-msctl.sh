@@ -93,6 +93,9 @@ kill -INT "${pid_of[watch]}"
 ok "INT only detaches" status 130 reap watch
 ok "and says so" logged watch "job 2 goes on"
 ok "for it does" in_state 2 RUNNING
+leaves() { timeout 100 "$MSCTL" --config "$T/empty.conf" --server "unix:$T/a.sock" "$@" | head -n 1; }
+ok "a reader that leaves ends logs -f" leaves logs -f 2
+ok "and watch" leaves watch 2
 start_ctl waiting wait 2 1
 ok "cancel says what it did" says "job 2: cancelled" ctl a cancel 2
 ok "wait of a cancelled job is exit 5" status 5 reap waiting
