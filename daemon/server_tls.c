@@ -62,6 +62,13 @@ int server_take_options(struct server *server, const struct options *options, st
         server->tls = context;
         server_recheck(server);
     }
+    if (!server->needs_tls && options->files.p12_path[0] != '\0' &&
+        server_address(server)[0] != '\0') {
+        return ms_fail(err, MS_E_CONFIG,
+                       "there is a certificate now, %s, but TLS cannot be switched on by a reload: "
+                       "restart for that",
+                       options->files.p12_path);
+    }
     if (options->sched.lease_ms != server->options->sched.lease_ms) {
         sched_set_lease(server->sched, options->sched.lease_ms);
     }

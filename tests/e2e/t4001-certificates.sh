@@ -96,6 +96,20 @@ ok "and stays out" wait_for 60 status 4 as root "$tls/ca.crt" status
 stop watcher
 stop a
 
+# TLS is not switched by a reload: who connected plain would be left behind
+printf 'listen = 127.0.0.1:0\nsocket = %s\ndatabase = %s\ntls_cert = none\ntls_ca = %s\ntls_crl = none\n' \
+    "$T/p.sock" "$T/p.db" "$tls/ca.crt" >"$T/p.conf"
+start p "$MSSCHEDD" --config "$T/p.conf"
+wait_for 60 logged p scheduler.start
+kill -HUP "${pid_of[p]}" # before it listens or after: harmless
+wait_for 60 ready p
+ok "without a certificate it serves loopback plain" [ -n "$(address_of p)" ]
+sed -i "s|^tls_cert = .*|tls_cert = $tls/node.p12|" "$T/p.conf"
+kill -HUP "${pid_of[p]}"
+ok "a certificate that appears takes a restart, and that is said" \
+    wait_for 60 logged p "TLS cannot be switched on by a reload"
+stop p
+
 # starting with what cannot work: 78, and what to do
 again() {
     "$MSSCHEDD" --config "$T/empty.conf" --listen 127.0.0.1:0 --socket none --database "$T/c.db" "$@"
