@@ -200,7 +200,7 @@ struct sched_counts {
 };
 void sched_count(const struct sched *sched, struct sched_counts *ret);
 
-/* Checks every invariant of the state (docs/design.md, "what the simulator checks"); 0, or
+/* Checks every invariant of the state (docs/states.md, "what the simulator checks"); 0, or
  * MS_E_FAILED with the first one that does not hold. O(state): for tests. */
 int sched_check(const struct sched *sched, struct ms_err *err);
 

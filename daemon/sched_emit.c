@@ -228,10 +228,11 @@ void emit_put_job(struct sched *s, const struct job *job, bool with_spec)
     emit(s, SCHED_DO_PUT_JOB)->job = row;
 }
 
-void emit_put_member(struct sched *s, const struct job *job, uint32_t rank)
+void emit_put_member(struct sched *s, struct job *job, uint32_t rank)
 {
-    const struct member *member = &job->run->members[rank];
+    struct member *member = &job->run->members[rank];
     struct sched_member_row *row = emit_alloc(s, sizeof(*row));
+    member->unstored = false;
     row->job = job->id;
     row->rank = rank;
     row->incarnation = member->incarnation;

@@ -90,7 +90,9 @@ void job_end(struct sched *s, struct job *job, enum job_event event, int code, c
         timer_stop(s, &job->run->grace);
         timer_stop(s, &job->run->blame);
         for (uint32_t rank = 0; rank < job->workers; rank++) {
-            emit_put_member(s, job, rank); /* where its log is */
+            if (job->run->members[rank].unstored) {
+                emit_put_member(s, job, rank);
+            }
         }
         ranks_stop(s, job);
     }

@@ -258,9 +258,6 @@ void register_accept(struct sched *s, struct conn *conn, uint32_t frame_id,
         struct conn *old = node->conn;
         old->node = NULL;
         node->conn = NULL;
-        if (node->newcomer != NULL) {
-            newcomer_refuse(s, node);
-        }
         conn_drop(s, old);
     }
     raise_generation(s, claim->generation);
@@ -273,7 +270,7 @@ void register_accept(struct sched *s, struct conn *conn, uint32_t frame_id,
         node->held_job = claim->job;
     }
     node_set(s, node, NODE_ON_REGISTER);
-    node_touch(s, node);
+    node_touch(s, node); /* a newcomer that waits for its silence is refused here */
     send_registered(s, node, frame_id);
     if (ours) {
         run_came_back(s, node, claim);

@@ -79,9 +79,10 @@ static struct member *member_of(const struct conn *conn, uint64_t job, uint64_t 
 
 static void member_log(struct member *member, const char *path)
 {
-    if (path[0] != '\0') {
+    if (path[0] != '\0' && strcmp(path, member->log_path) != 0) {
         free(member->log_path);
         member->log_path = dup_text(path);
+        member->unstored = true;
     }
 }
 
@@ -127,7 +128,9 @@ static void all_ready(struct sched *s, struct job *job)
     emit_put_job(s, job, false);
     for (uint32_t rank = 0; rank < job->workers; rank++) {
         struct member *member = &job->run->members[rank];
-        emit_put_member(s, job, rank);
+        if (member->unstored) {
+            emit_put_member(s, job, rank);
+        }
         member->state = RANK_TRAINING;
         send_start(s, member->node);
     }

@@ -131,6 +131,7 @@ struct member {
     uint64_t incarnation;
     char *host_name;   /* owned; never NULL */
     char *log_path;    /* owned; never NULL */
+    bool unstored;     /* log_path is newer than its row */
     struct node *node; /* while the rank is held; also MISSING: the node that is expected */
     uint32_t pid;
     uint64_t step, steps;
@@ -273,7 +274,7 @@ void emit_error(struct sched *s, uint64_t conn, uint32_t id, int code, const cha
 void emit_ok(struct sched *s, uint64_t conn, uint32_t id, const char *text);
 void emit_close(struct sched *s, uint64_t conn);
 void emit_put_job(struct sched *s, const struct job *job, bool with_spec);
-void emit_put_member(struct sched *s, const struct job *job, uint32_t rank);
+void emit_put_member(struct sched *s, struct job *job, uint32_t rank);
 void emit_drop_members(struct sched *s, uint64_t job);
 void emit_drop_job(struct sched *s, uint64_t job);
 void emit_put_meta(struct sched *s, const char *key, uint64_t value);

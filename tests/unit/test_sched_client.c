@@ -134,6 +134,7 @@ START_TEST(one_job_is_shown_with_everything)
     ck_assert_str_eq(info->owner, "alice");
     ck_assert_uint_eq(info->job_json.len, 2);
     ck_assert_uint_eq(info->n_ranks, 2);
+    ck_assert_uint_eq(info->ranks[1]->rank, 1);
     ck_assert_str_eq(info->ranks[1]->node_id, "w1");
     ck_assert_str_eq(info->ranks[1]->state, "training");
     ck_assert_str_eq(info->ranks[1]->log_path, "/run/worker_1.log");

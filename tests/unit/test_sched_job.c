@@ -419,6 +419,7 @@ START_TEST(job_succeeds_when_all_ranks_are_done)
     uint64_t conns[2];
     fix_running(conns);
 
+    fix_pass(7);
     fix_done(conns[0], 1, 1, 0, 0, "");
     ck_assert_uint_eq(fix_count(MS_MSG_STOP), 0);
     fix_done(conns[1], 1, 1, 1, 0, "");
@@ -430,6 +431,9 @@ START_TEST(job_succeeds_when_all_ranks_are_done)
     const struct sched_job_row *row = fix_stored(1);
     ck_assert_int_eq(row->state, JOB_SUCCEEDED);
     ck_assert_uint_eq(row->steps, 120);
+    ck_assert_double_eq(row->seconds, 1.5);
+    ck_assert_int_eq(row->started_ms, fix.now.wall_ms - 7);
+    ck_assert_int_eq(row->ended_ms, fix.now.wall_ms);
     ck_assert_str_eq(row->weights_sha256, "w1");
     ck_assert_int_eq(row->code, 0);
     ck_assert_str_eq(fix_show_node("w0")->activity, "idle");
@@ -487,6 +491,24 @@ START_TEST(lost_rank_fails_the_job_at_once)
     fix_job_is(1, "FAILED",
                "rank 1 (node w1 on host h) was lost: connection closed by peer; its log: "
                "/run/worker_1.log");
+}
+END_TEST
+
+START_TEST(log_of_a_rank_is_stored_once)
+{
+    uint64_t conns[2];
+    fix_running(conns);
+
+    fix_done(conns[0], 1, 1, 0, MS_E_INVALID, "no data");
+    ck_assert_ptr_null(fix_effect(SCHED_DO_PUT_MEMBER)); /* Start had stored all paths */
+
+    fix_placed(conns);
+    fix_ready(conns[1], 1, 1, 1);
+    ck_assert_ptr_null(fix_effect(SCHED_DO_PUT_MEMBER));
+    fix_done(conns[0], 1, 1, 0, MS_E_INVALID, "no data");
+    ck_assert_ptr_nonnull(fix_effect(SCHED_DO_PUT_MEMBER));
+    ck_assert_uint_eq(fix_effect(SCHED_DO_PUT_MEMBER)->member->rank, 1);
+    ck_assert_str_eq(fix_effect(SCHED_DO_PUT_MEMBER)->member->log_path, "/run/worker_1.log");
 }
 END_TEST
 
@@ -804,6 +826,7 @@ static TCase *life_cases(void)
     tcase_add_test(t, different_weights_fail_the_job_and_are_named);
     tcase_add_test(t, failed_rank_fails_the_job_and_names_its_log);
     tcase_add_test(t, lost_rank_fails_the_job_at_once);
+    tcase_add_test(t, log_of_a_rank_is_stored_once);
     tcase_add_test(t, rank_lost_while_placing_fails_the_job);
     tcase_add_test(t, complaint_waits_for_the_one_it_is_about);
     tcase_add_test(t, complaint_alone_fails_the_job_after_a_while);

@@ -353,6 +353,26 @@ START_TEST(duplicate_takes_over_when_the_old_connection_closes)
 }
 END_TEST
 
+START_TEST(newcomer_with_a_rank_is_told_to_let_go_of_it)
+{
+    fix_standing();
+    uint64_t old = fix_register("w0", 1);
+    uint64_t conn = fix_open(MS_ROLE_WORKER, "host-certificate");
+    Ms__Register msg = fix_node("w0", 2);
+    msg.job = 8;
+    msg.generation = 3;
+    msg.rank = 5;
+    fix_say(conn, MS_MSG_REGISTER, &msg.base);
+
+    fix_close(old);
+
+    const Ms__Stop *stop = fix_heard(conn, MS_MSG_STOP);
+    ck_assert_ptr_nonnull(stop);
+    ck_assert_uint_eq(stop->job, 8);
+    ck_assert_uint_eq(stop->generation, 3);
+}
+END_TEST
+
 START_TEST(third_process_with_the_id_is_refused_at_once)
 {
     fix_standing();
@@ -593,6 +613,7 @@ static Suite *suite(void)
     tcase_add_test(t, answer_to_the_ping_counts_as_life);
     tcase_add_test(t, duplicate_takes_over_when_the_old_process_is_silent);
     tcase_add_test(t, duplicate_takes_over_when_the_old_connection_closes);
+    tcase_add_test(t, newcomer_with_a_rank_is_told_to_let_go_of_it);
     tcase_add_test(t, third_process_with_the_id_is_refused_at_once);
     tcase_add_test(t, newcomer_that_hangs_up_ends_the_probe);
     tcase_add_test(t, another_certificate_cannot_take_a_node_id);
