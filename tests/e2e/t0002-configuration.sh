@@ -43,8 +43,13 @@ for variable in $(env MS_ROLE=MS_SCHED MS_SCHED_HOST=::1 MS_SCHED_PORT=8118 MS_W
     case $variable in MS_NODE_ID | MS_WORKER_IP) continue ;; esac # of workers
     ok "the man page has $variable" grep -q "$variable" "$ROOT/docs/man/msschedd.8"
 done
+if [ -x "$MSWORKER" ]; then
+    for flag in $("$MSWORKER" --help | grep -o '^  --[a-z-]*'); do
+        ok "msworker's man page has $flag" grep -q -- "Fl ${flag#-}\b" "$ROOT/docs/man/msworker.8"
+    done
+fi
 if command -v mandoc >/dev/null; then
-    ok "the man page is legal" mandoc -Tlint -W warning "$ROOT/docs/man/msschedd.8"
+    ok "the man pages are legal" mandoc -Tlint -W warning "$ROOT/docs/man/msschedd.8" "$ROOT/docs/man/msworker.8"
 fi
 
 if [ -x "$MSWORKER" ]; then

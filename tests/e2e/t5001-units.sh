@@ -60,7 +60,7 @@ if meson install -C "$BUILD" --no-rebuild --quiet --destdir "$T/dest" >"$T/insta
     prefix=${prefix%/bin}
     for file in bin/msschedd bin/msworker bin/msctl lib/systemd/system/msschedd.service \
         lib/systemd/system/msworker@.service lib/systemd/system/mscluster.target lib/sysusers.d/msched.conf \
-        lib/tmpfiles.d/msched.conf share/man/man8/msschedd.8 include/msworker.h; do
+        lib/tmpfiles.d/msched.conf share/man/man8/msschedd.8 share/man/man8/msworker.8 include/msworker.h; do
         ok "$file is installed" [ -f "$prefix/$file" ]
     done
     for file in msschedd.conf msworker.conf msctl.conf; do
