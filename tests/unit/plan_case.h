@@ -156,6 +156,25 @@ static inline void case_reference_batch(struct plan_case *c)
     }
 }
 
+/* NaN into everything that is scratch: whoever reads what he did not write will show it. */
+static inline void case_poison(struct plan_case *c)
+{
+    memset(c->buffers.arena, 0xff, c->sizes.arena_bytes);
+    memset(c->buffers.exchange, 0xff, c->sizes.exchange * sizeof(float));
+    case_bind(c);
+}
+
+/* Gradients and statistics, padding included. */
+static inline int case_exchange_is_finite(const struct plan_case *c)
+{
+    for (size_t i = 0; i < c->sizes.exchange; i++) {
+        if (!isfinite(c->buffers.exchange[i])) {
+            return 0;
+        }
+    }
+    return 1;
+}
+
 static inline float case_step(struct plan_case *c)
 {
     float loss = NAN;

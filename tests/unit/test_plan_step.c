@@ -230,8 +230,10 @@ static void check_step(struct plan_case *c, double loss_tol, double stat_tol, do
     case_reference_batch(c);
     ref_graph_run(c->ref);
 
+    case_poison(c);
     float loss = case_step(c);
 
+    ck_assert_msg(case_exchange_is_finite(c), "something of the exchange buffer was not written");
     double want = ref_graph_loss(c->ref);
     ck_assert_msg(fabs((double)loss - want) <= loss_tol * (1 + fabs(want)), "loss %.9g, want %.9g",
                   (double)loss, want);
