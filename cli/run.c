@@ -266,7 +266,7 @@ static void check_job(struct run *run)
     if (run->stage < RUN_STOPPING && run->last != NULL && run->last->ended) {
         int good = strcmp(run->last->job->state, "SUCCEEDED") == 0;
         int at_step = run->n_signals == 1; /* they end by themselves, too */
-        run_stop(run, good || at_step ? RUN_LEAVE_MS : 0);
+        run_stop(run, good || at_step ? RUN_LEAVE_MS : RUN_WORDS_MS);
     } else if (run->fired[RUN_TIMER_VERDICT] && run->stage < RUN_STOPPING) {
         run_fail_dead(run);
     }

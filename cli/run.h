@@ -36,7 +36,8 @@ enum {
     RUN_VERDICT_FORMING_MS = 250, /* nothing was lost yet: short */
     RUN_VERDICT_MS = 1200,        /* below the two seconds within which all is over */
     RUN_LEAVE_MS = 5000,          /* after a success workers end by themselves */
-    RUN_TERM_MS = 500,            /* after a failure they may be in the middle of a long step */
+    RUN_WORDS_MS = 300,           /* after a failure survivors still write down why they end */
+    RUN_TERM_MS = 500,            /* and may be in the middle of a long step */
     RUN_SCHEDULER_TERM_MS = 5000, /* closes its database */
     RUN_SIGNALS = 3,
 };

@@ -65,12 +65,16 @@ os.environ["TERM"] = "xterm"
 status = pty.spawn(sys.argv[2:], read)
 sys.exit(os.waitstatus_to_exitcode(status))
 PY
-ok "on a terminal it succeeds, too" python3 "$T/terminal.py" "$T/tty.out" \
-    "$MSCTL" run --run-dir "$T/tty" "$T/job.yaml"
-ok "there the lines are drawn again" grep -qP '\r\x1b\[1A' "$T/tty.out"
-ok "and the workers' states shown" grep -q "workers 2: 2 " "$T/tty.out"
-ok "NO_COLOR is honoured" bash -c 'NO_COLOR=1 python3 "$1/terminal.py" "$1/plain.out" "$MSCTL" run \
-    --run-dir "$1/plain" "$1/job.yaml" && ! grep -qP "\x1b\[3[0-9]m" "$1/plain.out"' - "$T"
+if python3 -c 'import pty; pty.openpty()' 2>/dev/null; then # a chroot may have no /dev/pts
+    ok "on a terminal it succeeds, too" python3 "$T/terminal.py" "$T/tty.out" \
+        "$MSCTL" run --run-dir "$T/tty" "$T/job.yaml"
+    ok "there the lines are drawn again" grep -qP '\r\x1b\[1A' "$T/tty.out"
+    ok "and the workers' states shown" grep -q "workers 2: 2 " "$T/tty.out"
+    ok "NO_COLOR is honoured" bash -c 'NO_COLOR=1 python3 "$1/terminal.py" "$1/plain.out" "$MSCTL" run \
+        --run-dir "$1/plain" "$1/job.yaml" && ! grep -qP "\x1b\[3[0-9]m" "$1/plain.out"' - "$T"
+else
+    echo "# no terminals here: the live lines are not looked at"
+fi
 
 # ---- refusals
 ok "a run directory that is not empty is refused with 4" status 4 "$MSCTL" run --run-dir "$T/good" "$T/job.yaml"
