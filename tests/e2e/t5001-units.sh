@@ -54,6 +54,36 @@ if command -v systemd-tmpfiles >/dev/null; then
     ok "systemd-tmpfiles makes the folders" bash -c '
         systemd-tmpfiles --root="$1" --create msched.conf; [ -d "$1/var/lib/msched" ]' - "$root"
 fi
+# The filter of system calls is only believed until the daemon has run under it: every call that it
+# makes must be in the unit's list.
+calls() { # of a group, one a line
+    systemd-analyze syscall-filter "$1" | sed 's/#.*//' | awk 'NR > 1 { print $1 }' | while read -r name; do
+        case $name in
+        @*) calls "$name" ;;
+        ?*) echo "$name" ;;
+        esac
+    done
+}
+if command -v strace >/dev/null && strace -o "$T/trace" true 2>/dev/null; then
+    start a strace -f -o "$T/trace" "$MSSCHEDD" --config "$T/empty.conf" --listen 127.0.0.1:0 \
+        --socket "$T/a.sock" --database "$T/a.db" --tls off
+    wait_for 60 ready a
+    ctl a status >/dev/null
+    daemon=$(sed -n 's/.*scheduler\.start .*pid=\([0-9]*\) .*/\1/p' "$T/a.log")
+    kill -HUP "$daemon"
+    wait_for 60 logged a scheduler.reload
+    kill -TERM "$daemon"
+    reap a
+    # fchown: SQLite gives its files to the database's owner, but only as root
+    sed -n 's/^[0-9]* *\([a-z_0-9]*\)(.*/\1/p' "$T/trace" | grep -vx fchown | sort -u >"$T/used"
+    {
+        comm -23 <(calls @system-service | sort -u) <({ calls @privileged && calls @resources; } | sort -u)
+        printf 'prlimit64\nsetrlimit\n'
+    } | sort -u >"$T/allowed"
+    ok "$(wc -l <"$T/used") system calls are used" [ "$(wc -l <"$T/used")" -gt 20 ]
+    ok "the unit allows them all" bash -c '[ -z "$(comm -23 "$1/used" "$1/allowed" | tee /dev/stderr)" ]' - "$T"
+fi
+
 # what `meson install` puts where; only a whole build can be installed
 if meson install -C "$BUILD" --no-rebuild --quiet --destdir "$T/dest" >"$T/install.log" 2>&1; then
     prefix=$(find "$T/dest" -name msschedd -path '*/bin/*' -printf '%h\n' | head -n 1)
