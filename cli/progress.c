@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { BAR_MIN = 8, BAR_MAX = 40, STATES_MAX = 8 };
+enum { BAR_MIN = 8, BAR_MAX = 30, STATES_MAX = 8, DIGITS_MAX = 24 };
 
 void cli_eta_update(struct cli_eta *eta, const Ms__Progress *progress, double now_s)
 {
@@ -50,13 +50,18 @@ static const char *forming_line(char *dst, size_t size, const Ms__JobInfo *job)
     return dst;
 }
 
+/* Numbers keep their width while they count, so that what stands behind them stays in its place. */
 static void put_head(char *dst, size_t size, const Ms__Progress *p)
 {
-    snprintf(dst, size, "epoch %u/%u  step %u/%u", p->epoch, p->epochs, p->step_in_epoch,
-             p->steps_per_epoch);
+    char epochs[DIGITS_MAX];
+    char steps[DIGITS_MAX];
+    int epoch_width = snprintf(epochs, sizeof(epochs), "%u", p->epochs);
+    int step_width = snprintf(steps, sizeof(steps), "%u", p->steps_per_epoch);
+    snprintf(dst, size, "epoch %*u/%s  step %*u/%s", epoch_width, p->epoch, epochs, step_width,
+             p->step_in_epoch, steps);
 }
 
-static void put_tail(char *dst, size_t size, const Ms__JobInfo *job, double eta_s)
+static void put_tail(char *dst, size_t size, const Ms__JobInfo *job, double eta_s, int compact)
 {
     const Ms__Progress *p = job->progress;
     char loss[CLI_FORMAT_MAX];
@@ -69,7 +74,9 @@ static void put_tail(char *dst, size_t size, const Ms__JobInfo *job, double eta_
                                : 0);
     cli_format_real(step, p->step_ms);
     int evaluates = strcmp(p->phase, "evaluating") == 0;
-    int used = snprintf(dst, size, "loss %s  %s samples/s  %s ms/step", loss, rate, step);
+    int used =
+        snprintf(dst, size, compact ? "loss %s  %s/s  %s ms" : "loss %s  %s samples/s  %s ms/step",
+                 loss, rate, step);
     if (eta_s >= 0 && used >= 0 && (size_t)used < size) {
         used += snprintf(dst + used, size - (size_t)used, "  ETA %s", cli_format_eta(eta, eta_s));
     }
@@ -96,9 +103,15 @@ const char *cli_progress_line(char *dst, size_t size, size_t width, const Ms__Jo
     }
     char head[128];
     char tail[256];
+    size_t taken = 0;
     put_head(head, sizeof(head), job->progress);
-    put_tail(tail, sizeof(tail), job, eta_s);
-    size_t taken = strlen(head) + strlen(tail) + 4;
+    for (int compact = 0; compact <= 1; compact++) { /* shorter words before no bar */
+        put_tail(tail, sizeof(tail), job, eta_s, compact);
+        taken = strlen(head) + strlen(tail) + 4;
+        if (width >= taken + BAR_MIN) {
+            break;
+        }
+    }
     if (width >= taken + BAR_MIN) {
         char bar[BAR_MAX + 1];
         size_t room = width - taken;
@@ -148,7 +161,7 @@ const char *cli_progress_plain(char *dst, size_t size, const Ms__JobInfo *job, d
     char head[128];
     char tail[256];
     put_head(head, sizeof(head), job->progress);
-    put_tail(tail, sizeof(tail), job, eta_s);
+    put_tail(tail, sizeof(tail), job, eta_s, 0);
     snprintf(dst, size, "%s  %s", head, tail);
     return dst;
 }

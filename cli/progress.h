@@ -24,7 +24,8 @@ void cli_eta_update(struct cli_eta *eta, const Ms__Progress *progress, double no
 int cli_progress_is_forming(const Ms__JobInfo *job);
 
 /* One line of at most width columns: epoch, step, bar, loss, samples/s, step time, ETA; while the
- * cluster forms its reason. The bar gets what is left over, and goes first where it is narrow. */
+ * cluster forms its reason. Where it is narrow, first words get shorter, then the bar
+ * goes, then the end is cut. */
 const char *cli_progress_line(char *dst, size_t size, size_t width, const Ms__JobInfo *job,
                               double eta_s);
 /* "workers 8: 6 training, 2 preparing" */
