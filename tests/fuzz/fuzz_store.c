@@ -1,0 +1,142 @@
+/* fuzz_store.c - a database out of any bytes: it opens and loads, or is refused in words
+ *
+ * Whatever it is, the bytes of a file that was refused stay as they were. */
+#include "daemon/store.h"
+#include "tests/fuzz/fuzz.h"
+
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { INPUT_MAX = 1 << 20 };
+
+/* In place of the core: what is loaded must be what sched.h promises. */
+static size_t rows;
+
+static void check_text(const char *text, size_t size)
+{
+    FUZZ_CHECK(memchr(text, 0, size) != NULL);
+}
+
+int sched_load_job(struct sched *sched, const struct sched_job_row *row, struct ms_err *err)
+{
+    (void)sched;
+    (void)err;
+    rows++;
+    FUZZ_CHECK(row->state >= JOB_QUEUED && row->state < JOB_STATES);
+    FUZZ_CHECK(row->spec != NULL || row->spec_bytes == 0);
+    check_text(row->name, sizeof(row->name));
+    check_text(row->owner, sizeof(row->owner));
+    check_text(row->reason, sizeof(row->reason));
+    check_text(row->key, sizeof(row->key));
+    check_text(row->run_dir, sizeof(row->run_dir));
+    check_text(row->weights_sha256, sizeof(row->weights_sha256));
+    check_text(row->plan_sha256, sizeof(row->plan_sha256));
+    uint8_t *copy = (uint8_t *)malloc(row->spec_bytes + 1); /* readable to its last byte */
+    FUZZ_CHECK(copy != NULL);
+    if (row->spec_bytes > 0) {
+        memcpy(copy, row->spec, row->spec_bytes);
+    }
+    free(copy);
+    return 0;
+}
+
+int sched_load_member(struct sched *sched, const struct sched_member_row *row, struct ms_err *err)
+{
+    (void)sched;
+    (void)err;
+    rows++;
+    check_text(row->node_id, sizeof(row->node_id));
+    check_text(row->host_name, sizeof(row->host_name));
+    check_text(row->log_path, sizeof(row->log_path));
+    return 0;
+}
+
+int sched_load_meta(struct sched *sched, const char *key, uint64_t value, struct ms_err *err)
+{
+    (void)sched;
+    (void)value;
+    (void)err;
+    check_text(key, MS_NAME_MAX + 1);
+    return 0;
+}
+
+int sched_effect_is_durable(enum sched_effect_kind kind)
+{
+    return kind >= SCHED_DO_PUT_JOB && kind <= SCHED_DO_PUT_META;
+}
+
+static char path[128];
+
+static void remove_all(void)
+{
+    static const char *const suffixes[] = {"", "-wal", "-shm", "-journal", ".lock", ".reserve"};
+    char one[160];
+    for (size_t i = 0; i < MS_ARRAY_SIZE(suffixes); i++) {
+        snprintf(one, sizeof(one), "%s%s", path, suffixes[i]);
+        unlink(one);
+    }
+    *strrchr(path, '/') = '\0';
+    rmdir(path);
+}
+
+static void make_folder(void)
+{
+    if (path[0] == '\0') { /* memory, where there is some: thousands of files are written */
+        snprintf(path, sizeof(path), "%s/msched-fuzz-XXXXXX",
+                 access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp");
+        FUZZ_CHECK(mkdtemp(path) != NULL);
+        memcpy(path + strlen(path), "/state.db", sizeof("/state.db"));
+        atexit(remove_all);
+    }
+}
+
+static void write_database(const uint8_t *data, size_t size)
+{
+    char wal[160];
+    snprintf(wal, sizeof(wal), "%s-wal", path);
+    unlink(wal);
+    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    FUZZ_CHECK(fd >= 0 && write(fd, data, size) == (ssize_t)size);
+    close(fd);
+}
+
+static int is_unchanged(const uint8_t *data, size_t size)
+{
+    static uint8_t now[INPUT_MAX];
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t n = read(fd, now, sizeof(now));
+    close(fd);
+    return n == (ssize_t)size && memcmp(now, data, size) == 0;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    struct store *store = NULL;
+    struct ms_err err = {0, ""};
+    if (size > INPUT_MAX) {
+        return 0;
+    }
+    make_folder();
+    write_database(data, size);
+    int rc = store_open(path, &store, &err);
+    if (rc < 0) {
+        FUZZ_CHECK(err.text[0] != '\0' && store == NULL);
+        /* a legal header in WAL mode may be written by the opening; a foreign file never is */
+        FUZZ_CHECK(rc == MS_E_CONFIG || rc == MS_E_IO || rc == MS_E_NOMEM || rc == MS_E_EXISTS);
+        FUZZ_CHECK(size < 16 || memcmp(data, "SQLite format 3", 16) == 0 ||
+                   is_unchanged(data, size));
+        return 0;
+    }
+    rc = store_load(store, NULL, &err);
+    FUZZ_CHECK(rc == 0 || err.text[0] != '\0');
+    static const char spec[] = "{}";
+    struct sched_job_row job = {
+        .id = 1, .workers = 1, .spec = (const uint8_t *)spec, .spec_bytes = 2};
+    struct sched_effect effect = {.kind = SCHED_DO_PUT_JOB, .job = &job};
+    rc = store_commit(store, &effect, 1, &err);
+    FUZZ_CHECK(rc >= 0 || err.text[0] != '\0');
+    store_close(store);
+    return 0;
+}
