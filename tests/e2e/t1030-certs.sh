@@ -53,4 +53,16 @@ ok "quickstart names the file that is missing" says "d has no data_batch_2.bin" 
 ok "and a folder that is missing" says "nowhere is no directory" "$ROOT/scripts/quickstart" nowhere
 ok "test refuses what it does not know" status 2 "$ROOT/scripts/test" --everything
 
+# ---- completion
+completes() {
+    bash -c '. "$ROOT/cli/msctl.bash"
+        COMP_WORDS=("$MSCTL" "${@:2}") COMP_CWORD=$(($# - 1))
+        _msctl
+        printf "%s\n" "${COMPREPLY[@]}" | tee /dev/stderr | grep -qxe "$1"' - "$@"
+}
+ok "bash completes commands" completes submit sub
+ok "options of all commands" completes --server --ser
+ok "options of a command" completes --run-dir run --ru
+ok "files" completes ca run c
+
 finish

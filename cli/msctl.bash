@@ -1,0 +1,34 @@
+# msctl.bash - completion for bash: commands and options as msctl itself lists them, ids as the
+# scheduler does
+# shellcheck shell=bash
+
+_msctl_options() { "${COMP_WORDS[0]}" "$@" --help 2>/dev/null | grep -oE -- '(^|[ ,])--[a-z-]+' | tr -d ' ,'; }
+_msctl_commands() { "${COMP_WORDS[0]}" --help 2>/dev/null | sed -n 's/^  \([a-z]\{2,\}\)  *[a-z].*/\1/p'; }
+_msctl_jobs() { timeout 2 "${COMP_WORDS[0]}" jobs "$@" 2>/dev/null | awk 'NR > 1 { print $1 }'; }
+
+_msctl() {
+    local current=${COMP_WORDS[COMP_CWORD]} command='' word
+    for word in "${COMP_WORDS[@]:1:COMP_CWORD-1}"; do
+        case $word in
+        -*) ;;
+        *)
+            command=$word
+            break
+            ;;
+        esac
+    done
+    COMPREPLY=()
+    case $command:$current in
+    :-*) mapfile -t COMPREPLY < <(compgen -W "$(_msctl_options)" -- "$current") ;;
+    :*) mapfile -t COMPREPLY < <(compgen -W "$(_msctl_commands)" -- "$current") ;;
+    *:-*) mapfile -t COMPREPLY < <(compgen -W "$(_msctl_options "$command")" -- "$current") ;;
+    help:*) mapfile -t COMPREPLY < <(compgen -W "$(_msctl_commands)" -- "$current") ;;
+    certs:*) mapfile -t COMPREPLY < <(compgen -f -W "init issue revoke show worker user admin scheduler" -- "$current") ;;
+    dataset:*) mapfile -t COMPREPLY < <(compgen -d -W "shapes" -- "$current") ;;
+    watch:* | cancel:* | wait:*) mapfile -t COMPREPLY < <(compgen -W "$(_msctl_jobs)" -- "$current") ;;
+    show:* | logs:*) mapfile -t COMPREPLY < <(compgen -W "$(_msctl_jobs --all)" -- "$current") ;;
+    *) mapfile -t COMPREPLY < <(compgen -f -- "$current") ;;
+    esac
+}
+
+complete -o filenames -F _msctl msctl
