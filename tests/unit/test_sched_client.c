@@ -176,6 +176,9 @@ START_TEST(nodes_are_listed_in_natural_order)
     ck_assert_str_eq(list->nodes[0]->activity, "job 1 rank 0");
     ck_assert_str_eq(list->nodes[1]->activity, "idle");
     ck_assert_str_eq(list->nodes[1]->isa, "avx2");
+    ck_assert_str_eq(list->nodes[1]->cert_name, "host-certificate");
+    ck_assert_uint_eq(list->nodes[1]->cores, 4);
+    ck_assert_str_eq(list->nodes[1]->address, "10.0.0.1:8200");
 }
 END_TEST
 
@@ -236,6 +239,8 @@ START_TEST(watch_tells_now_and_at_every_change_until_the_end)
     fix_ready(conns[1], 1, 1, 1);
     ck_assert_str_eq(update(conn)->job->state, "RUNNING");
     ck_assert_uint_eq(fix_find(conn, MS_MSG_JOB_UPDATE)->id, frame);
+    fix_done(conns[1], 1, 1, 1, 0, "");
+    ck_assert_str_eq(update(conn)->job->ranks[1]->state, "done");
     fix_close(conns[0]);
     ck_assert_str_eq(update(conn)->job->state, "FAILED");
     ck_assert_int_eq(update(conn)->ended, 1);

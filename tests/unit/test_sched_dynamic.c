@@ -35,6 +35,7 @@ START_TEST(job_begins_when_all_workers_are_here)
     ck_assert_uint_eq(assign->job, 1);
     ck_assert_uint_eq(assign->rank, 1);
     ck_assert_uint_eq(assign->job_json.len, strlen(job_text));
+    ck_assert_mem_eq(assign->job_json.data, job_text, strlen(job_text));
     ck_assert_ptr_nonnull(fix_heard(second, MS_MSG_ASSIGN));
     ck_assert_uint_eq(fix_stored(1)->workers, 2);
 }

@@ -237,6 +237,9 @@ START_TEST(assign_carries_everything_and_is_stored_first)
     ck_assert_uint_eq(first->members[1]->incarnation, 1);
     ck_assert_str_eq(first->members[1]->data_address, "10.0.0.1:8200");
     ck_assert_str_eq(first->members[0]->cert_name, "host-certificate");
+    ck_assert_uint_eq(first->job, 1);
+    ck_assert_uint_eq(first->job_json.len, 2);
+    ck_assert_mem_eq(first->job_json.data, "{}", 2);
     ck_assert_uint_eq(first->token.len, MS_TOKEN_LEN);
     ck_assert_mem_eq(first->token.data, second->token.data, MS_TOKEN_LEN);
     ck_assert_str_eq(first->isa, "avx2");
@@ -270,6 +273,7 @@ static void register_on(const char *id, const char *host, const char *isa)
     Ms__Register msg = fix_node(id, fix.conns);
     msg.host_name = (char *)host;
     msg.host_id = (char *)host;
+    msg.data_address = (char *)(strcmp(host, "h1") == 0 ? "10.0.0.9:1" : "10.0.0.1:1");
     msg.isa = (char *)isa;
     fix_say(conn, MS_MSG_REGISTER, &msg.base);
 }
@@ -374,6 +378,9 @@ START_TEST(job_starts_when_every_rank_is_ready)
     fix_ready(conns[0], 1, 1, 0);
 
     ck_assert_uint_eq(fix_count(MS_MSG_START), 2);
+    const Ms__Start *start = fix_heard(conns[1], MS_MSG_START);
+    ck_assert_uint_eq(start->job, 1);
+    ck_assert_uint_eq(start->generation, 1);
     ck_assert_int_eq(fix_stored(1)->state, JOB_RUNNING);
     ck_assert_str_eq(fix_stored(1)->plan_sha256, "p1");
     ck_assert_str_eq(fix_effect(SCHED_DO_PUT_MEMBER)->member->log_path, "/run/worker_1.log");

@@ -103,6 +103,7 @@ START_TEST(heartbeat_is_answered_and_never_stored)
     const Ms__HeartbeatAck *ack = fix_heard(conn, MS_MSG_HEARTBEAT_ACK);
     ck_assert_ptr_nonnull(ack);
     ck_assert_uint_eq(ack->lease_ms, FIX_LEASE_MS);
+    ck_assert_uint_eq(ack->heartbeat_ms, FIX_LEASE_MS / 5);
     size_t n = 0;
     sched_effects(fix.s, &n);
     ck_assert_uint_eq(n, 1);
