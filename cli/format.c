@@ -100,6 +100,24 @@ const char *cli_format_real(char *buf, double x)
     return buf;
 }
 
+const char *cli_format_rate(char *buf, double per_second)
+{
+    int is_count = per_second >= 99.95 && per_second < 1e15;
+    return is_count ? cli_format_count(buf, (uint64_t)(per_second + 0.5))
+                    : cli_format_real(buf, per_second);
+}
+
+const char *cli_format_ms(char *buf, double ms)
+{
+    if (ms >= 9999.5) {
+        return cli_format_duration(buf, ms / 1000);
+    }
+    cli_format_real(buf, ms);
+    size_t n = strlen(buf);
+    snprintf(buf + n, CLI_FORMAT_MAX - n, " ms");
+    return buf;
+}
+
 const char *cli_format_time(char *buf, int64_t unix_ms)
 {
     time_t t = (time_t)(unix_ms / 1000);

@@ -17,6 +17,10 @@ const char *cli_format_count(char *buf, uint64_t n);
 const char *cli_format_bytes(char *buf, uint64_t bytes);
 /* Three significant digits at least, never an exponent where it can be helped: "0.0123", "812". */
 const char *cli_format_real(char *buf, double x);
+/* Of samples a second: "0.1361", "3.42", "81.4", "1,812" */
+const char *cli_format_rate(char *buf, double per_second);
+/* Of milliseconds: "39.4 ms", "14.7 s", "2:03" */
+const char *cli_format_ms(char *buf, double ms);
 /* Local time "2026-11-21 07:34:09" of Unix milliseconds; "-" for 0. */
 const char *cli_format_time(char *buf, int64_t unix_ms);
 

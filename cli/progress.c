@@ -69,14 +69,11 @@ static void put_tail(char *dst, size_t size, const Ms__JobInfo *job, double eta_
     char step[CLI_FORMAT_MAX];
     char eta[CLI_FORMAT_MAX];
     cli_format_real(loss, p->loss);
-    cli_format_count(rate, p->samples_per_s >= 0 && p->samples_per_s < 1e15
-                               ? (uint64_t)(p->samples_per_s + 0.5)
-                               : 0);
-    cli_format_real(step, p->step_ms);
+    cli_format_rate(rate, p->samples_per_s);
+    cli_format_ms(step, p->step_ms);
     int evaluates = strcmp(p->phase, "evaluating") == 0;
-    int used =
-        snprintf(dst, size, compact ? "loss %s  %s/s  %s ms" : "loss %s  %s samples/s  %s ms/step",
-                 loss, rate, step);
+    int used = snprintf(dst, size, compact ? "loss %s  %s/s  %s" : "loss %s  %s samples/s  %s/step",
+                        loss, rate, step);
     if (eta_s >= 0 && used >= 0 && (size_t)used < size) {
         used += snprintf(dst + used, size - (size_t)used, "  ETA %s", cli_format_eta(eta, eta_s));
     }

@@ -85,8 +85,8 @@ static void print_numbers(FILE *out, const Ms__JobInfo *job, const struct cli_ru
         fprintf(out, "  evaluation  loss %s\n", cli_format_real(a, eval->eval_loss));
     }
     if (isfinite(samples_per_s) && isfinite(step_ms)) {
-        fprintf(out, "  throughput  %s samples/s, %s ms a step (median)\n",
-                cli_format_count(a, (uint64_t)(samples_per_s + 0.5)), cli_format_real(b, step_ms));
+        fprintf(out, "  throughput  %s samples/s, %s a step (median)\n",
+                cli_format_rate(a, samples_per_s), cli_format_ms(b, step_ms));
     }
     if (job->steps > 0) {
         fprintf(out, "  steps       %s\n", cli_format_count(a, job->steps));

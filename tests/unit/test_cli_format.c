@@ -47,6 +47,15 @@ START_TEST(reals_keep_three_digits_and_say_when_they_are_none)
     ck_assert_str_eq(cli_format_real(buf, 0), "0.0000");
     ck_assert_str_eq(cli_format_real(buf, NAN), "nan");
     ck_assert_str_eq(cli_format_real(buf, -INFINITY), "-inf");
+    ck_assert_str_eq(cli_format_rate(buf, 0.13612), "0.1361");
+    ck_assert_str_eq(cli_format_rate(buf, 81.44), "81.4");
+    ck_assert_str_eq(cli_format_rate(buf, 99.96), "100");
+    ck_assert_str_eq(cli_format_rate(buf, 1812.3), "1,812");
+    ck_assert_str_eq(cli_format_rate(buf, NAN), "nan");
+    ck_assert_str_eq(cli_format_ms(buf, 39.44), "39.4 ms");
+    ck_assert_str_eq(cli_format_ms(buf, 9999), "9999 ms");
+    ck_assert_str_eq(cli_format_ms(buf, 14694), "14.7 s");
+    ck_assert_str_eq(cli_format_ms(buf, 123000), "2:03");
 }
 END_TEST
 
