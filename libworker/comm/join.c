@@ -217,6 +217,7 @@ static int answer(struct join *join, struct guest *guest, struct ms_err *err)
         mine.reason = reason;
         memset(mine.token, 0, sizeof(mine.token));
         (void)say(join, guest, &mine);
+        atomic_fetch_add(&join->cfg->listener->refused, 1);
         if (fits) {
             (void)hello_fail(reason, &mine, &theirs, mesh_who(mesh, rank, who), &why);
             note(join, rank, &why);

@@ -14,7 +14,8 @@ struct comm_listener {
     int port;
     char unix_name[LISTENER_UNIX_MAX];
     SSL_CTX *tls;
-    atomic_int busy; /* a mesh is being made on it */
+    atomic_int busy;    /* a mesh is being made on it */
+    atomic_int refused; /* hellos answered with REFUSED so far */
 };
 
 #endif

@@ -225,8 +225,9 @@ int allreduce_tree(struct mesh *mesh, void *values, size_t count, size_t size,
 /* Messages of everybody to everybody would be more than those of the tree. */
 int allreduce_tree_is_better(const struct mesh *mesh);
 
-/* bytes * world up to which everybody sums everything; see bench/README.md for how it was found. */
-enum { ALLREDUCE_FLAT_MAX = 256 << 10 };
+/* bytes * world up to which everybody sums everything. Measured (bench/allreduce, two cores): the
+ * two ways meet at 62 KiB with 2 ranks, 80 with 4, 112 with 8. */
+enum { ALLREDUCE_FLAT_MAX = 80 << 10 };
 /* Name of the algorithm that a sum of so many bytes takes. */
 const char *allreduce_name(const struct mesh *mesh, size_t bytes);
 int allreduce_flat(struct mesh *mesh, size_t begin, size_t count, struct ms_err *err);

@@ -20,7 +20,7 @@
 enum {
     SPIN_NS = 30000, /* about ten context switches: more would only warm the room */
     SPIN_LOOKS = 32, /* looks, about a microsecond, between two offers of the core */
-    YIELDS = 1,      /* with more ranks than cores, the one we wait for may just need this core */
+    YIELDS = 2,      /* with more ranks than cores, the one we wait for may just need this core */
 };
 
 static inline void cpu_relax(void)

@@ -122,15 +122,15 @@ static inline struct mesh_config comm_case_config(const struct comm_case *c, int
 /* Values of many magnitudes: another order of summation gives other bits. */
 static inline float comm_value(int rank, uint64_t step, size_t i)
 {
-    uint64_t bits = ms_rng_u64(ms_rng_stream((uint64_t)rank, step, 77), i);
+    uint64_t bits = ms_rng_mix(((uint64_t)rank << 56) + (step << 40) + i);
     float v = (float)((int64_t)(bits >> 40) - (1 << 23));
-    return ldexpf(v, (int)(bits & 31) - 16);
+    return v * (float)(1U << (bits & 31));
 }
 
 static inline void comm_noise(int rank, uint64_t step)
 {
-    uint64_t n = ms_rng_below(ms_rng_stream((uint64_t)rank, step, 5), 0, 4);
-    for (uint64_t i = 0; i < n * n * n; i++) {
+    uint64_t n = ms_rng_below(ms_rng_stream((uint64_t)rank, step, 5), 0, 16);
+    for (uint64_t i = 8; i < n; i++) { /* in half of the cases up to seven turns late */
         sched_yield();
     }
 }

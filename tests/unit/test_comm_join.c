@@ -283,6 +283,9 @@ START_TEST(a_rank_of_a_newer_generation_waits_for_the_others)
     }
     maker_start(&old, c, 0);
     maker_start(&makers[1], c, 1);
+    while (atomic_load(&c->ranks.listeners[0]->refused) == 0) {
+        sched_yield();
+    }
     comm_listener_abort(c->ranks.listeners[0]);
     maker_join(&old);
     check_failed(&old, MS_E_ABORTED, "cancelled");
