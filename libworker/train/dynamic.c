@@ -75,6 +75,7 @@ void dynamic_fill(const struct dynamic *dynamic, const struct job *job,
 {
     const struct ms_env *env = &dynamic->env;
     int64_t lease_ms = ms_env_ms(env, MS_ENV_NODE_TIMEOUT);
+    int64_t peer_ms = ms_env_ms(env, MS_ENV_RECEIVE_MSG_TIMEOUT);
     worker->mode = WORKER_DYNAMIC;
     worker->scheduler = dynamic->server;
     worker->node_id = dynamic->node_id;
@@ -82,6 +83,7 @@ void dynamic_fill(const struct dynamic *dynamic, const struct job *job,
     worker->tls = dynamic->tls;
     worker->connect_timeout_ms = ms_env_ms(env, MS_ENV_TOPO_TIMEOUT);
     worker->lease_ms = lease_ms < 0 ? INT32_MAX : lease_ms;
+    worker->peer_timeout_ms = peer_ms < 0 ? INT32_MAX : peer_ms;
     worker->worker_num = (uint32_t)ms_env_int(env, MS_ENV_WORKER_NUM);
     worker->job = job;
 }
