@@ -271,10 +271,10 @@ void ms_conn_lost(struct ms_conn *conn, short what, int error)
     } else if (ERR_GET_LIB(tls_error) == ERR_LIB_SSL) {
         lost_with_tls_error(conn, tls_error);
     } else if (conn->state == MS_CONN_HANDSHAKE) {
-        ms_conn_end(conn, conn->is_server ? MS_E_CLOSED : MS_E_TLS,
+        ms_conn_end(conn, MS_E_CLOSED,
                     conn->is_server ? "%s closed the connection in the TLS handshake"
-                                    : "%s closed the connection in the TLS handshake: TLS must be "
-                                      "on, or off, on both ends",
+                                    : "%s closed the connection in the TLS handshake: it may be "
+                                      "shutting down, or TLS must be on, or off, on both ends",
                     conn->who);
     } else if (conn->state == MS_CONN_HELLO && !conn->is_server) {
         ms_conn_end(conn, MS_E_CLOSED,

@@ -53,7 +53,8 @@
 #define MS_TOPO_TIMEOUT_S       1800 /* dynamic cluster: MindSpore's documented defaults */
 #define MS_NODE_TIMEOUT_S       600
 #define MS_RECV_TIMEOUT_S       600
-#define MS_PROBE_MS             1000 /* a half-open duplicate may answer within this */
+#define MS_PROBE_MS             1000  /* a half-open duplicate may answer within this */
+#define MS_REGISTER_MS          10000 /* Register is answered after a probe and a commit at most */
 #define MS_CANCEL_GRACE_MS      30000
 #define MS_BLAME_MS             300   /* between "my peer is gone" and the peer's own last word */
 #define MS_LOG_READ_MS          10000 /* a node answers a log read within this */

@@ -131,7 +131,8 @@ int ms_tls_describe(SSL *ssl, unsigned long error, const char *who, char *buf, s
     row = find(others, MS_ARRAY_SIZE(others), reason);
     if (row != NULL) {
         snprintf(buf, size, "%s %s: %s", who, row->cause, row->next);
-        return MS_E_TLS;
+        /* nothing was refused: a peer that ended or had no room may take the next attempt */
+        return reason == SSL_R_UNEXPECTED_EOF_WHILE_READING ? MS_E_CLOSED : MS_E_TLS;
     }
     const char *text = ERR_reason_error_string(error);
     snprintf(buf, size, "TLS with %s failed: %s", who, text != NULL ? text : "no reason given");

@@ -180,6 +180,14 @@ static void send_heartbeat(struct agent *agent)
 
 static void connect_now(struct agent *agent);
 
+static int holds_rank(struct agent *agent)
+{
+    pthread_mutex_lock(&agent->lock);
+    int holds = agent->job != 0;
+    pthread_mutex_unlock(&agent->lock);
+    return holds;
+}
+
 static void schedule_retry(struct agent *agent)
 {
     /* full jitter: a restarted scheduler is not met by everybody at once */
@@ -187,9 +195,12 @@ static void schedule_retry(struct agent *agent)
     for (uint32_t i = 0; i < agent->attempts && ceiling < MS_RECONNECT_MAX_MS; i++) {
         ceiling *= 2;
     }
-    if (ceiling > MS_RECONNECT_MAX_MS) {
-        ceiling = MS_RECONNECT_MAX_MS;
+    int64_t most = MS_RECONNECT_MAX_MS;
+    if (holds_rank(agent) && agent->lease_ms / MS_HEARTBEATS_PER_LEASE < most) {
+        /* a restarted scheduler waits for us one lease; and the end of ours must be noticed */
+        most = agent->lease_ms / MS_HEARTBEATS_PER_LEASE;
     }
+    ceiling = ceiling < most ? ceiling : most;
     agent->attempts++;
     uint64_t wait = ms_rng_below(agent->jitter & 0xffffffffU, agent->attempts, (uint64_t)ceiling);
     arm(agent->retry, (int64_t)wait + MS_RECONNECT_MIN_MS / 2);
@@ -199,14 +210,6 @@ static int fatal_code(int code)
 {
     return code == MS_E_TLS || code == MS_E_REFUSED || code == MS_E_EXISTS ||
            code == MS_E_INVALID || code == MS_E_CONFIG || code == MS_E_UNSUPPORTED;
-}
-
-static int holds_rank(struct agent *agent)
-{
-    pthread_mutex_lock(&agent->lock);
-    int holds = agent->job != 0;
-    pthread_mutex_unlock(&agent->lock);
-    return holds;
 }
 
 static void line_down(struct agent *agent, int code, const char *reason)
@@ -264,6 +267,7 @@ static void on_open(struct ms_conn *conn, void *arg)
     agent->conn = conn;
     agent->state = LINE_REGISTERING;
     send_register(agent);
+    arm(agent->beat, agent->cfg.register_ms > 0 ? agent->cfg.register_ms : MS_REGISTER_MS);
 }
 
 static void line_up(struct agent *agent, const Ms__Registered *msg)
@@ -420,6 +424,11 @@ static void on_beat(evutil_socket_t fd, short what, void *arg)
     (void)fd;
     (void)what;
     struct agent *agent = arg;
+    if (agent->state == LINE_REGISTERING) {
+        ms_conn_destroy(agent->conn);
+        line_down(agent, MS_E_TIMEOUT, "the scheduler does not answer the registration");
+        return;
+    }
     if (agent->state != LINE_UP) {
         return;
     }
@@ -511,15 +520,17 @@ void agent_set_phase(struct agent *agent, enum agent_phase phase, uint64_t step)
     pthread_mutex_unlock(&agent->lock);
 }
 
-void agent_release(struct agent *agent)
+void agent_release(struct agent *agent, uint64_t generation)
 {
     pthread_mutex_lock(&agent->lock);
-    agent->job = 0;
-    agent->generation = 0;
-    agent->rank = 0;
-    agent->step = 0;
-    agent->started = 0;
-    agent->phase = AGENT_IDLE;
+    if (agent->generation == generation) {
+        agent->job = 0;
+        agent->generation = 0;
+        agent->rank = 0;
+        agent->step = 0;
+        agent->started = 0;
+        agent->phase = AGENT_IDLE;
+    }
     pthread_mutex_unlock(&agent->lock);
 }
 

@@ -52,6 +52,7 @@ struct agent_config {           /* strings are copied */
     const Ms__Register *node;   /* who we are; copied */
     int64_t connect_timeout_ms; /* for the first registration; < 0: for ever */
     int64_t lease_ms;           /* until the scheduler says another */
+    int64_t register_ms;        /* a scheduler answers Register within this; 0: MS_REGISTER_MS */
     /* On the agent's thread, at once: STOP (also at_step), LOST or LEAVE. Must not block. */
     void (*on_stop)(void *arg, const struct agent_order *order);
     /* Path of the log of (job, rank) into buf; 0 or negative when this node has none. Agent thread.
@@ -72,7 +73,8 @@ int agent_next(struct agent *agent, struct agent_order *ret, int64_t timeout_ms)
 /* What the heartbeats say from now on. Any thread. */
 void agent_hold(struct agent *agent, uint64_t job, uint64_t generation, uint32_t rank);
 void agent_set_phase(struct agent *agent, enum agent_phase phase, uint64_t step);
-void agent_release(struct agent *agent); /* the rank is free: idle again */
+/* The rank of that generation is free: idle again, unless the next Assign has come already. */
+void agent_release(struct agent *agent, uint64_t generation);
 
 /* Queues a message for the scheduler; RankReady and RankDone are sent again after a reconnect until
  * the scheduler has answered with an order. Any thread. */

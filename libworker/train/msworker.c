@@ -9,6 +9,7 @@
 #include "proto/settings.h"
 
 #include <inttypes.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -63,20 +64,32 @@ struct program {
     struct worker_config worker;
 };
 
-static void on_signal(int signal_number)
+static void *wait_for_signals(void *arg)
 {
-    (void)signal_number;
-    worker_leave();
+    const sigset_t *signals = arg;
+    int number = 0;
+    while (sigwait(signals, &number) == 0) {
+        worker_leave();
+    }
+    return NULL;
 }
 
-static void catch_signals(void)
+/* A thread of its own takes the signals: no handler can meet a lock or an agent that ends. */
+static int catch_signals(struct ms_err *err)
 {
-    struct sigaction leave = {.sa_handler = on_signal};
+    static sigset_t signals; /* lives as long as the thread */
     struct sigaction ignore = {.sa_handler = SIG_IGN};
-    sigemptyset(&leave.sa_mask);
-    sigaction(SIGTERM, &leave, NULL);
-    sigaction(SIGINT, &leave, NULL);
+    pthread_t thread;
     sigaction(SIGPIPE, &ignore, NULL);
+    sigemptyset(&signals);
+    sigaddset(&signals, SIGTERM);
+    sigaddset(&signals, SIGINT);
+    if (pthread_sigmask(SIG_BLOCK, &signals, NULL) != 0 || /* in all threads that follow */
+        pthread_create(&thread, NULL, wait_for_signals, &signals) != 0) {
+        return ms_fail(err, MS_E_NOMEM, "cannot start the thread that waits for signals");
+    }
+    pthread_detach(thread);
+    return 0;
 }
 
 static int log_level(const struct ms_settings *settings)
@@ -336,8 +349,10 @@ int main(int argc, char **argv)
         return 0;
     }
     ms_log_init(STDERR_FILENO, log_level(program.settings), getenv("JOURNAL_STREAM") != NULL);
-    catch_signals();
-    rc = setup(&program, argc, argv, &err);
+    rc = catch_signals(&err);
+    if (rc == 0) {
+        rc = setup(&program, argc, argv, &err);
+    }
     if (rc == 0) {
         ms_notify("READY=1\nSTATUS=registering");
         rc = worker_run(&program.worker, &err);

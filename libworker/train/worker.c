@@ -13,7 +13,6 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <pthread.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -38,7 +37,8 @@ struct worker {
     uint64_t generation;
     struct agent_order stop; /* the hard stop, leave or loss that came, once stopped is set */
     int stopped;
-    int leaving; /* the stop was no Stop: the node ends after this job */
+    struct agent_order end; /* TERM, or lost, once ending is set: whatever Stop follows, this */
+    int ending;             /* node ends after the job in hand */
 
     /* of the job in hand */
     uint64_t job_id;
@@ -50,14 +50,29 @@ struct worker {
     enum train_phase last_phase;
 };
 
-static _Atomic(struct agent *) signal_agent; /* for worker_leave */
+static pthread_mutex_t leave_lock = PTHREAD_MUTEX_INITIALIZER; /* guards the next two */
+static struct agent *leave_agent;                              /* of the worker_run that runs */
+static int leave_asked;
 
 void worker_leave(void)
 {
-    struct agent *agent = atomic_load(&signal_agent);
-    if (agent != NULL) {
+    pthread_mutex_lock(&leave_lock);
+    leave_asked = 1;
+    if (leave_agent != NULL) {
+        agent_leave(leave_agent);
+    }
+    pthread_mutex_unlock(&leave_lock);
+}
+
+static void heed_leave(struct agent *agent)
+{
+    pthread_mutex_lock(&leave_lock);
+    leave_agent = agent;
+    if (agent != NULL && leave_asked) { /* a TERM that was faster than we */
         agent_leave(agent);
     }
+    leave_asked = leave_asked && agent != NULL;
+    pthread_mutex_unlock(&leave_lock);
 }
 
 static int64_t now_ms(void)
@@ -97,6 +112,10 @@ static void on_stop(void *arg, const struct agent_order *order)
     } else {
         worker->stop = *order;
         worker->stopped = 1;
+        if (order->kind != AGENT_STOP && !worker->ending) {
+            worker->end = *order;
+            worker->ending = 1;
+        }
         abort_train(worker);
     }
     pthread_mutex_unlock(&worker->lock);
@@ -430,7 +449,8 @@ static int end_rank(struct worker *worker, int rc, const struct train_result *re
     if (order.kind == AGENT_STOP && order.code == 0) {
         return rc;
     }
-    return rc < 0 ? rc : order_error(worker, &order, err);
+    /* without a scheduler, a peer that is gone is only the first who noticed */
+    return rc < 0 && order.kind != AGENT_LOST ? rc : order_error(worker, &order, err);
 }
 
 static int serve(struct worker *worker, const Ms__Assign *assign, struct ms_err *err)
@@ -497,15 +517,27 @@ static int take_assign(struct worker *worker, struct agent_order *order, struct 
            assign->job, assign->generation, assign->rank, assign->world_size);
     int rc = serve(worker, assign, err);
     ms_wire_free(&order->assign->base);
-    agent_release(worker->agent);
+    agent_release(worker->agent, worker->generation);
     pthread_mutex_lock(&worker->lock);
-    worker->leaving = worker->stopped && worker->stop.kind != AGENT_STOP;
     worker->stopped = 0;
     pthread_mutex_unlock(&worker->lock);
     return rc;
 }
 
 /* ---- the node ---- */
+
+/* After a job: true when TERM, or the loss of the scheduler, ended more than the job. */
+static int node_ends(struct worker *worker, int *ret_rc, struct ms_err *err)
+{
+    pthread_mutex_lock(&worker->lock);
+    int ending = worker->ending;
+    struct agent_order end = worker->end;
+    pthread_mutex_unlock(&worker->lock);
+    if (ending) { /* to leave when asked to is a success, whatever became of the job */
+        *ret_rc = end.kind == AGENT_LEAVE ? 0 : ms_fail(err, end.code, "%s", end.text);
+    }
+    return ending;
+}
 
 /* True when the node is done for good; *ret_rc is then the result. */
 static int handle_order(struct worker *worker, struct agent_order *order, int *ret_rc,
@@ -515,7 +547,7 @@ static int handle_order(struct worker *worker, struct agent_order *order, int *r
     switch (order->kind) {
     case AGENT_ASSIGN:
         *ret_rc = take_assign(worker, order, err);
-        return one_job || worker->leaving;
+        return one_job || node_ends(worker, ret_rc, err);
     case AGENT_LEAVE:
         *ret_rc = 0;
         return 1;
@@ -594,9 +626,9 @@ int worker_run(const struct worker_config *cfg, struct ms_err *err)
         rc = start_agent(&worker, err);
     }
     if (rc == 0) {
-        atomic_store(&signal_agent, worker.agent);
+        heed_leave(worker.agent);
         rc = live(&worker, err);
-        atomic_store(&signal_agent, (struct agent *)NULL);
+        heed_leave(NULL);
     }
     agent_destroy(worker.agent);
     comm_listener_destroy(worker.listener);

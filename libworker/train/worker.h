@@ -46,7 +46,8 @@ struct worker_config { /* strings are borrowed for the call of worker_run */
  * the job succeeded or a standing worker was asked to leave; else why, naming who failed. */
 int worker_run(const struct worker_config *cfg, struct ms_err *err);
 
-/* Makes worker_run return after the step; async-signal-safe; nothing when none runs. */
+/* Makes the worker_run that runs, or the next one, return soon: the step in hand is given up. Any
+ * thread; takes a lock, so not from a signal handler. */
 void worker_leave(void);
 
 #endif

@@ -5,8 +5,10 @@
 #include "tests/test.h"
 
 #include <arpa/inet.h>
+#include <errno.h>
 #include <event2/event.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <stdatomic.h>
 #include <sys/socket.h>
 
@@ -20,7 +22,7 @@ struct desk {
     int n_registers, n_beats, n_ready, n_leaves, n_closed;
     uint64_t last_job, last_generation, last_step;
     int last_running;
-    int refuse;
+    int refuse, mute;
     char chunk[128];
 };
 
@@ -38,6 +40,9 @@ static void take_register(struct desk *desk, uint32_t id, const Ms__Register *ms
     desk->last_job = msg->job;
     desk->last_generation = msg->generation;
     desk->last_running = msg->running;
+    if (desk->mute) {
+        return;
+    }
     if (desk->refuse) {
         char text[] = "node w1 is registered already by pid 7";
         Ms__Error refusal = MS__ERROR__INIT;
@@ -155,23 +160,30 @@ static int find_log(void *arg, uint64_t job, uint32_t rank, char *buf, size_t si
     return job == 7 && rank == 0;
 }
 
-static struct agent *start(const char *address, int64_t connect_timeout_ms)
+static struct agent *start_tls(const char *address, int64_t connect_timeout_ms, SSL_CTX *tls)
 {
     static char id[] = "w1";
     Ms__Register node = MS__REGISTER__INIT;
     node.node_id = id;
     node.incarnation = 5;
     struct agent_config cfg = {.address = address,
+                               .tls = tls,
                                .software = "msworker test",
                                .node = &node,
                                .connect_timeout_ms = connect_timeout_ms,
                                .lease_ms = 500,
+                               .register_ms = 200,
                                .on_stop = on_stop,
                                .log_path = find_log};
     struct agent *agent = NULL;
     atomic_store(&stops, 0);
     ck_ms_ok(agent_create(&cfg, &agent, err));
     return agent;
+}
+
+static struct agent *start(const char *address, int64_t connect_timeout_ms)
+{
+    return start_tls(address, connect_timeout_ms, NULL);
 }
 
 static void send_assign(struct desk *desk)
@@ -257,6 +269,75 @@ START_TEST(after_a_cut_it_registers_again_with_the_rank_it_holds_and_repeats_rea
     ms_conn_destroy(desk.conn);
     desk.conn = NULL;
     agent_destroy(agent);
+    desk_shut(&desk);
+}
+END_TEST
+
+START_TEST(the_end_of_a_job_does_not_release_the_rank_of_the_next_one)
+{
+    struct desk desk;
+    desk_open(&desk);
+    struct agent *agent = start(desk.address, -1);
+    until(&desk, desk.n_registers == 1);
+    send_assign(&desk); /* generation 3, while the trainer still cleans up after generation 2 */
+    struct agent_order order = next(&desk, agent);
+    ms_wire_free(&order.assign->base);
+
+    agent_release(agent, 2);
+    until(&desk, desk.n_beats >= 3);
+    ck_assert_uint_eq(desk.last_job, 7);
+    agent_release(agent, 3);
+
+    until(&desk, desk.last_job == 0);
+    ms_conn_destroy(desk.conn);
+    desk.conn = NULL;
+    agent_destroy(agent);
+    desk_shut(&desk);
+}
+END_TEST
+
+START_TEST(a_scheduler_that_does_not_answer_register_is_tried_again)
+{
+    struct desk desk;
+    desk_open(&desk);
+    desk.mute = 1;
+    struct agent *agent = start(desk.address, -1);
+    until(&desk, desk.n_registers == 1);
+
+    until(&desk, desk.n_closed == 1);
+    desk.mute = 0;
+
+    until(&desk, desk.n_beats >= 1);
+    ck_assert_int_ge(desk.n_registers, 2);
+    ms_conn_destroy(desk.conn);
+    desk.conn = NULL;
+    agent_destroy(agent);
+    desk_shut(&desk);
+}
+END_TEST
+
+START_TEST(a_scheduler_that_dies_in_the_handshake_is_tried_again)
+{
+    struct desk desk;
+    desk_open(&desk);
+    event_del(desk.listen_event);
+    SSL_CTX *tls = SSL_CTX_new(TLS_client_method());
+    struct agent *agent = start_tls(desk.address, -1, tls);
+    for (int i = 0; i < 3; i++) { /* each attempt meets a process that ends at once */
+        int peer = -1;
+        while ((peer = accept4(desk.listen_fd, NULL, NULL, SOCK_CLOEXEC)) < 0) {
+            ck_assert_int_eq(errno, EAGAIN);
+            struct pollfd wait = {.fd = desk.listen_fd, .events = POLLIN};
+            ck_assert_int_ge(poll(&wait, 1, -1), 0);
+        }
+        close(peer);
+    }
+    struct agent_order order;
+
+    ck_assert_int_eq(agent_next(agent, &order, 0), 0);
+
+    agent_destroy(agent);
+    SSL_CTX_free(tls);
     desk_shut(&desk);
 }
 END_TEST
@@ -380,6 +461,9 @@ int main(void)
     tcase_add_test(tc, registers_beats_and_leaves);
     tcase_add_test(tc, an_assign_becomes_an_order_and_heartbeats_carry_the_step);
     tcase_add_test(tc, after_a_cut_it_registers_again_with_the_rank_it_holds_and_repeats_ready);
+    tcase_add_test(tc, the_end_of_a_job_does_not_release_the_rank_of_the_next_one);
+    tcase_add_test(tc, a_scheduler_that_does_not_answer_register_is_tried_again);
+    tcase_add_test(tc, a_scheduler_that_dies_in_the_handshake_is_tried_again);
     tcase_add_test(tc, a_refusal_is_final_and_its_text_arrives);
     tcase_add_test(tc, a_scheduler_that_never_comes_is_named);
     tcase_add_test(tc, a_scheduler_gone_longer_than_the_lease_ends_the_job);
