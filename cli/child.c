@@ -194,10 +194,17 @@ int child_start(struct child *child, const struct child_spec *spec, struct ms_er
     if (start.log_fd < 0) {
         return ms_fail_errno(err, MS_E_IO, "cannot write the log %.200s", child->log);
     }
+    /* a signal that comes between fork and the reset of handlers would run ours in the child, and
+     * tell the event loop of msctl, through the pipe that both have, that msctl got it */
+    sigset_t all;
+    sigset_t before;
+    sigfillset(&all);
+    sigprocmask(SIG_SETMASK, &all, &before);
     pid_t pid = fork();
     if (pid == 0) {
         in_child(&start);
     }
+    sigprocmask(SIG_SETMASK, &before, NULL);
     if (pid < 0) {
         rc = ms_fail_errno(err, MS_E_FULL, "cannot start the %s: fork", child->name);
     } else {

@@ -8,6 +8,8 @@
 #include <math.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdint.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -279,6 +281,32 @@ START_TEST(a_childs_terminal_signals_stay_away)
 }
 END_TEST
 
+static volatile int *handled; /* shared with children */
+
+static void on_term(int number)
+{
+    (void)number;
+    *handled += 1;
+}
+
+START_TEST(a_signal_right_after_the_start_is_the_childs_alone)
+{
+    handled = (volatile int *)mmap(NULL, sizeof(*handled), PROT_READ | PROT_WRITE,
+                                   MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    ck_assert_ptr_ne((void *)(uintptr_t)handled, MAP_FAILED);
+    signal(SIGTERM, on_term);
+
+    for (int i = 0; i < 200; i++) {
+        struct child child = start_shell("exit 0", NULL, 0);
+        child_signal(&child, SIGTERM);
+        await_child(&child);
+    }
+
+    ck_assert_int_eq(*handled, 0); /* our handler never ran between fork and exec */
+    signal(SIGTERM, SIG_DFL);
+}
+END_TEST
+
 START_TEST(a_program_that_cannot_run_says_so_in_its_log)
 {
     char tail[4096];
@@ -363,6 +391,7 @@ int main(void)
     tcase_add_test(tc, sockets_are_passed_by_activation_in_order);
     tcase_add_test(tc, a_child_dies_with_its_parent_even_by_kill_9);
     tcase_add_test(tc, a_childs_terminal_signals_stay_away);
+    tcase_add_test(tc, a_signal_right_after_the_start_is_the_childs_alone);
     tcase_add_test(tc, a_program_that_cannot_run_says_so_in_its_log);
     tcase_add_test(tc, programs_are_found_by_variable_and_missing_ones_are_named);
     tcase_add_test(tc, metrics_are_steps_and_nothing_else);
