@@ -82,6 +82,9 @@ int mesh_rank(const struct mesh *mesh);
 int mesh_world(const struct mesh *mesh);
 int mesh_local_ranks(const struct mesh *mesh); /* on this host, itself included */
 
+/* The rank that the first failed collective blamed, -1: none. Any thread. */
+int mesh_culprit(const struct mesh *mesh);
+
 /* Every collective from now on ends with MS_E_ABORTED and text. Any thread, at once, for good. */
 void mesh_abort(struct mesh *mesh, const char *text);
 

@@ -9,15 +9,12 @@
  */
 #include "libworker/comm/join.h"
 
-#include "proto/addr.h"
-#include "proto/tls.h"
-
 #include <errno.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 enum {
@@ -31,7 +28,7 @@ static uint64_t now_ms(const struct join *join)
     return join->mesh->clock_ns / 1000000U;
 }
 
-static void drop(struct guest *guest)
+void join_drop(struct guest *guest)
 {
     link_close(&guest->link);
     if (guest->memory >= 0) {
@@ -41,83 +38,30 @@ static void drop(struct guest *guest)
     link_init(&guest->link, -1);
 }
 
-/* An outgoing attempt that failed, and may be made again. */
-static void redial(struct join *join, struct guest *guest)
+void join_redial(struct join *join, struct guest *guest)
 {
     struct caller *caller = &join->callers[guest->rank];
     uint64_t wait = caller->wait_ms == 0 ? RETRY_MIN_MS : 2 * (uint64_t)caller->wait_ms;
     caller->wait_ms = wait < RETRY_MAX_MS ? (int)wait : RETRY_MAX_MS;
     caller->next_ms = now_ms(join) + (uint64_t)caller->wait_ms;
     caller->busy = 0;
-    drop(guest);
+    join_drop(guest);
 }
 
-/* Keeps the reason for the error of the timeout. */
-static void note(struct join *join, int rank, const struct ms_err *err)
+void join_note(struct join *join, int rank, const struct ms_err *err)
 {
     snprintf(join->callers[rank].note, sizeof(join->callers[rank].note), "%s", err->text);
 }
 
-static struct hello own_hello(const struct join *join, int peer, enum hello_type type)
-{
-    const struct mesh *mesh = join->mesh;
-    struct hello hello = {
-        .version = HELLO_VERSION,
-        .type = (uint16_t)type,
-        .job = mesh->job,
-        .generation = mesh->generation,
-        .rank = (uint32_t)mesh->rank,
-        .peer = (uint32_t)peer,
-        .world = (uint32_t)mesh->world,
-        .exchange_floats = mesh->exchange_floats,
-        .segment_bytes = mesh->peers[peer].local >= 0 ? mesh->segments[mesh->self].size : 0,
-    };
-    memcpy(hello.token, join->cfg->token, MS_TOKEN_LEN);
-    return hello;
-}
-
-/* ---- joined
- * ------------------------------------------------------------------------------------------ */
-
-static int adopt(struct join *join, struct guest *guest, int rank, struct ms_err *err)
-{
-    struct mesh *mesh = join->mesh;
-    struct peer *peer = &mesh->peers[rank];
-    if (peer->local >= 0) {
-        char who[MESH_WHO_MAX];
-        struct shm_head want = {
-            .job = mesh->job,
-            .generation = mesh->generation,
-            .rank = (uint64_t)rank,
-            .world = (uint64_t)mesh->world,
-            .exchange_floats = mesh->exchange_floats,
-        };
-        if (guest->memory < 0) {
-            return ms_fail(err, MS_E_REFUSED, "%s passed no memory", mesh_who(mesh, rank, who));
-        }
-        int memory = guest->memory;
-        guest->memory = -1;
-        segment_fini(&mesh->segments[peer->local]);
-        int rc = segment_map(&mesh->segments[peer->local], memory, &want, mesh_who(mesh, rank, who),
-                             err);
-        if (rc < 0) {
-            return rc;
-        }
-    }
-    stream_init(&peer->stream, &guest->link);
-    link_init(&guest->link, -1); /* moved */
-    join->joined++;
-    return 0;
-}
-
-/* A peer that joined and went again while others are awaited: it may come back. */
-static void look_for_leavers(struct join *join)
+void join_look_for_leavers(struct join *join)
 {
     for (int r = 0; r < join->mesh->world; r++) {
         struct stream *stream = &join->mesh->peers[r].stream;
-        if (r != join->mesh->rank && stream->link.fd >= 0 && link_is_hung_up(&stream->link) &&
-            stream_fate(join->mesh, &join->mesh->peers[r]) !=
-                FATE_LEFT) { /* the first collective will name who left */
+        if (r == join->mesh->rank || stream->link.fd < 0 || !link_is_hung_up(&stream->link)) {
+            continue;
+        }
+        /* the first collective will name who left in good order */
+        if (stream_fate(join->mesh, &join->mesh->peers[r]) != FATE_LEFT) {
             struct caller *caller = &join->callers[r];
             stream_fini(stream);
             snprintf(caller->note, sizeof(caller->note), "it had come, and has gone again");
@@ -126,144 +70,6 @@ static void look_for_leavers(struct join *join)
             join->joined--;
         }
     }
-}
-
-/* ---- hello
- * -------------------------------------------------------------------------------------------- */
-
-/* 1: sent; else the connection is useless. 96 bytes always fit an empty socket. */
-static int say(struct join *join, struct guest *guest, const struct hello *hello)
-{
-    uint8_t bytes[HELLO_BYTES];
-    hello_encode(hello, bytes);
-    if (guest->is_unix && hello->type != HELLO_REFUSED) {
-        return join_send_memory(guest->link.fd, bytes, sizeof(bytes),
-                                join->mesh->segments[join->mesh->self].fd);
-    }
-    return link_write(&guest->link, bytes, sizeof(bytes), NULL, 0) == (ssize_t)sizeof(bytes);
-}
-
-/* 1: all 96 bytes are there; 0: not yet; < 0: over. Reads no byte more. */
-static int hear(struct guest *guest)
-{
-    while (guest->have < HELLO_BYTES) {
-        ssize_t n = guest->is_unix ? join_receive_memory(guest->link.fd, guest->bytes + guest->have,
-                                                         HELLO_BYTES - guest->have, &guest->memory)
-                                   : link_read(&guest->link, guest->bytes + guest->have,
-                                               HELLO_BYTES - guest->have);
-        if (n <= 0) {
-            return n == LINK_AGAIN ? 0 : -1;
-        }
-        guest->have += (size_t)n;
-    }
-    return 1;
-}
-
-static int check_certificate(struct join *join, struct guest *guest, int rank, struct ms_err *err)
-{
-    const char *want = join->cfg->members[rank].cert_name;
-    struct ms_peer who = {0};
-    char name[MESH_WHO_MAX];
-    if (guest->link.ssl == NULL) {
-        return 0;
-    }
-    int rc = ms_tls_peer(guest->link.ssl, &who, err);
-    if (rc < 0) {
-        return rc;
-    }
-    if (who.role != MS_ROLE_WORKER || strcmp(who.cert_name, want) != 0) {
-        return ms_fail(err, MS_E_REFUSED,
-                       "the certificate of %s is that of \"%s\", but \"%s\" was registered; issue "
-                       "one with: msctl certs issue worker %s",
-                       mesh_who(join->mesh, rank, name), who.cert_name, want, want);
-    }
-    return 0;
-}
-
-/* ASK came in on an accepted connection. */
-static int answer(struct join *join, struct guest *guest, struct ms_err *err)
-{
-    struct mesh *mesh = join->mesh;
-    struct hello theirs;
-    struct ms_err why;
-    char who[MESH_WHO_MAX];
-    if (hello_decode(guest->bytes, &theirs, &why) < 0 || theirs.type != HELLO_ASK) {
-        return 0; /* a stranger gets no answer */
-    }
-    int rank = (int)theirs.rank;
-    int fits = theirs.rank > (uint32_t)mesh->rank && theirs.rank < (uint32_t)mesh->world;
-    struct hello mine = own_hello(join, fits ? rank : mesh->rank, HELLO_REFUSED);
-    mine.peer = theirs.rank;
-    enum hello_reason reason = hello_judge(&mine, &theirs);
-    if (!fits && (reason == HELLO_OK || reason == HELLO_BAD_TRANSPORT)) {
-        reason = HELLO_BAD_RANK;
-    }
-    if (reason == HELLO_OK && (mesh->peers[rank].local >= 0) != guest->is_unix) {
-        reason = HELLO_BAD_TRANSPORT;
-    }
-    if (reason == HELLO_OK && guest->is_unix &&
-        !join_uid_is(guest->link.fd, join->cfg->members[rank].uid)) {
-        return 0;
-    }
-    if (reason == HELLO_OK && check_certificate(join, guest, rank, &why) < 0) {
-        note(join, rank, &why);
-        return 0;
-    }
-    if (reason == HELLO_OK && mesh->peers[rank].stream.link.fd >= 0) {
-        look_for_leavers(join);
-        reason = mesh->peers[rank].stream.link.fd >= 0 ? HELLO_DUPLICATE : HELLO_OK;
-    }
-    if (reason != HELLO_OK) {
-        mine.reason = reason;
-        memset(mine.token, 0, sizeof(mine.token));
-        (void)say(join, guest, &mine);
-        atomic_fetch_add(&join->cfg->listener->refused, 1);
-        if (fits) {
-            (void)hello_fail(reason, &mine, &theirs, mesh_who(mesh, rank, who), &why);
-            note(join, rank, &why);
-        }
-        /* The token was right, and it can never fit: nobody should wait for the timeout. */
-        int hopeless = reason == HELLO_BAD_WORLD || reason == HELLO_BAD_EXCHANGE;
-        return hopeless && fits ? ms_fail(err, MS_E_REFUSED, "%s", why.text) : 0;
-    }
-    mine = own_hello(join, rank, HELLO_WELCOME);
-    if (say(join, guest, &mine) != 1) {
-        return 0;
-    }
-    if (adopt(join, guest, rank, &why) < 0) {
-        note(join, rank, &why);
-    }
-    return 0;
-}
-
-/* WELCOME or REFUSED came in on a connection that this rank made. */
-static int take_answer(struct join *join, struct guest *guest, struct ms_err *err)
-{
-    struct mesh *mesh = join->mesh;
-    int rank = guest->rank;
-    struct hello mine = own_hello(join, rank, HELLO_ASK);
-    struct hello theirs;
-    struct ms_err why;
-    char who[MESH_WHO_MAX];
-    mesh_who(mesh, rank, who);
-    int rc = hello_decode(guest->bytes, &theirs, &why);
-    if (rc < 0 || theirs.type == HELLO_ASK) {
-        note(join, rank, &why);
-        redial(join, guest);
-        return 0;
-    }
-    enum hello_reason reason = theirs.type == HELLO_REFUSED ? (enum hello_reason)theirs.reason
-                                                            : hello_judge(&mine, &theirs);
-    if (reason != HELLO_OK) {
-        rc = hello_fail(reason, &mine, &theirs, who, &why);
-        note(join, rank, &why);
-        int again = theirs.type == HELLO_REFUSED && hello_may_retry(reason);
-        redial(join, guest);
-        return again ? 0 : ms_fail(err, rc, "%s", why.text);
-    }
-    rc = adopt(join, guest, rank, err);
-    drop(guest);
-    return rc;
 }
 
 /* ---- connections
@@ -282,7 +88,7 @@ static struct guest *free_guest(struct join *join)
         }
     }
     if (oldest != NULL) { /* a flood: who is honest needs a few milliseconds only */
-        drop(oldest);
+        join_drop(oldest);
     }
     return oldest;
 }
@@ -310,7 +116,7 @@ static void accept_from(struct join *join, int fd, int is_unix)
         if (!is_unix && join->cfg->tls != NULL) {
             guest->stage = GUEST_TLS;
             if (link_use_tls(&guest->link, join->cfg->listener->tls, 1, NULL) < 0) {
-                drop(guest);
+                join_drop(guest);
             }
         }
     }
@@ -329,21 +135,13 @@ static void dial(struct join *join, int rank)
     join->callers[rank].busy = 1;
     int fd = join_dial(&join->cfg->members[rank], guest->is_unix, &why);
     if (fd < 0) {
-        note(join, rank, &why);
-        redial(join, guest);
+        join_note(join, rank, &why);
+        join_redial(join, guest);
         return;
     }
     link_init(&guest->link, fd);
     guest->link.read_wants = POLLOUT; /* until it is connected */
     guest->stage = GUEST_DIAL;
-}
-
-static int ask(struct join *join, struct guest *guest)
-{
-    struct hello hello = own_hello(join, guest->rank, HELLO_ASK);
-    guest->stage = GUEST_ASK;
-    guest->link.read_wants = POLLIN;
-    return say(join, guest, &hello) == 1 ? 0 : -1;
 }
 
 static int is_connected(struct join *join, struct guest *guest)
@@ -356,70 +154,90 @@ static int is_connected(struct join *join, struct guest *guest)
         (void)ms_fail_errno(&why, MS_E_UNREACHABLE, "cannot connect to %s",
                             guest->is_unix ? join->cfg->members[guest->rank].data_unix
                                            : join->cfg->members[guest->rank].data_address);
-        note(join, guest->rank, &why);
+        join_note(join, guest->rank, &why);
         return 0;
     }
     return 1;
 }
 
-/* One step of a connection; its guest is dropped, joined or waits again. Fails where the whole mesh
- * can never be. */
-static int advance(struct join *join, struct guest *guest, struct ms_err *err)
+/* The system has connected: TLS next, or the hello. 0, or < 0 with the reason. */
+static int begin(struct join *join, struct guest *guest, const char *who, struct ms_err *why)
 {
-    struct ms_err why = {0};
+    if (!is_connected(join, guest)) {
+        return MS_E_UNREACHABLE;
+    }
+    if (guest->is_unix && !join_uid_is(guest->link.fd, join->cfg->members[guest->rank].uid)) {
+        return ms_fail(why, MS_E_REFUSED, "somebody else's process listens at the socket of %s",
+                       who);
+    }
+    if (!guest->is_unix && join->cfg->tls != NULL) {
+        guest->stage = GUEST_TLS;
+        return link_use_tls(&guest->link, join->cfg->tls, 0, why);
+    }
+    return join_ask(join, guest);
+}
+
+/* 1: done, the hello is next; 0: not yet; < 0 with the reason. */
+static int shake_hands(struct join *join, struct guest *guest, const char *who, struct ms_err *why)
+{
+    int rc = link_handshake(&guest->link, who, why);
+    if (rc != 1) {
+        return rc;
+    }
+    if (guest->rank < 0) {
+        guest->stage = GUEST_HEAR;
+        return 1;
+    }
+    rc = join_check_certificate(join, guest, guest->rank, why); /* before the token is shown */
+    rc = rc == 0 ? join_ask(join, guest) : rc;
+    return rc == 0 ? 1 : rc;
+}
+
+/* As far as a connection gets: 1: the other's hello is there; 0: not yet; < 0: over. */
+static int go_on(struct join *join, struct guest *guest, struct ms_err *why)
+{
     char who[MESH_WHO_MAX] = "a peer";
     int rc = 0;
     if (guest->rank >= 0) {
         mesh_who(join->mesh, guest->rank, who);
     }
     if (guest->stage == GUEST_DIAL) {
-        rc = is_connected(join, guest) ? 0 : -1;
-        if (rc == 0 && guest->is_unix &&
-            !join_uid_is(guest->link.fd, join->cfg->members[guest->rank].uid)) {
-            rc = ms_fail(&why, MS_E_REFUSED, "somebody else's process listens at the socket of %s",
-                         who);
-        } else if (rc == 0 && !guest->is_unix && join->cfg->tls != NULL) {
-            rc = link_use_tls(&guest->link, join->cfg->tls, 0, &why);
-            guest->stage = GUEST_TLS;
-        } else if (rc == 0) {
-            rc = ask(join, guest);
-        }
+        rc = begin(join, guest, who, why);
     }
     if (rc == 0 && guest->stage == GUEST_TLS) {
-        rc = link_handshake(&guest->link, who, &why);
+        rc = shake_hands(join, guest, who, why);
         if (rc == 0) {
             return 0;
-        }
-        if (rc == 1 && guest->rank >= 0) {
-            rc = check_certificate(join, guest, guest->rank, &why);
-            rc = rc == 0 ? ask(join, guest) : rc;
-        } else if (rc == 1) {
-            guest->stage = GUEST_HEAR;
-            rc = 0;
         }
     }
+    return rc < 0 ? rc : join_hear(guest);
+}
+
+/* One step of a connection: its guest is dropped, joins or waits again. Fails where the whole mesh
+ * can never be. */
+static int advance(struct join *join, struct guest *guest, struct ms_err *err)
+{
+    struct ms_err why = {0};
+    int rc = go_on(join, guest, &why);
     if (rc == 0) {
-        rc = hear(guest);
-        if (rc == 0) {
-            return 0;
-        }
+        return 0;
     }
     if (rc == 1 && guest->rank >= 0) {
-        return take_answer(join, guest, err);
+        return join_take_answer(join, guest, err);
     }
     if (rc == 1) {
-        rc = answer(join, guest, err);
-        drop(guest);
+        rc = join_answer(join, guest, err);
+        join_drop(guest);
         return rc;
     }
-    if (why.text[0] != '\0' && guest->rank >= 0) {
-        note(join, guest->rank, &why);
+    if (guest->rank < 0) {
+        join_drop(guest);
+        return 0;
     }
-    if (guest->rank >= 0) {
-        redial(join, guest);
-    } else {
-        drop(guest);
+    if (why.text[0] != '\0') {
+        join_note(join, guest->rank, &why);
     }
+    join_redial(join, guest);
     return 0;
 }
 
@@ -487,6 +305,17 @@ static int dial_who_is_due(struct join *join)
     return waits;
 }
 
+static void drop_the_silent(struct join *join)
+{
+    for (int i = 0; i < join->n_guests; i++) {
+        struct guest *guest = &join->guests[i];
+        if (guest->stage != GUEST_NONE && guest->rank < 0 &&
+            now_ms(join) - guest->since_ms > MS_HANDSHAKE_MS) {
+            join_drop(guest);
+        }
+    }
+}
+
 static int turn(struct join *join, struct ms_err *err)
 {
     int soon = dial_who_is_due(join);
@@ -510,15 +339,9 @@ static int turn(struct join *join, struct ms_err *err)
     if (ready > 0 && (join->fds[2].revents & POLLIN) != 0) {
         accept_from(join, join->cfg->listener->unix_fd, 1);
     }
-    for (int i = 0; i < join->n_guests; i++) { /* strangers that say nothing */
-        struct guest *guest = &join->guests[i];
-        if (guest->stage != GUEST_NONE && guest->rank < 0 &&
-            now_ms(join) - guest->since_ms > MS_HANDSHAKE_MS) {
-            drop(guest);
-        }
-    }
+    drop_the_silent(join);
     if (ready == 0) {
-        look_for_leavers(join);
+        join_look_for_leavers(join);
     }
     return 0;
 }
@@ -565,7 +388,7 @@ int mesh_join(struct mesh *mesh, const struct mesh_config *cfg, struct ms_err *e
 out:
     for (int i = 0; join.guests != NULL && i < join.n_guests; i++) {
         if (join.guests[i].stage != GUEST_NONE) {
-            drop(&join.guests[i]);
+            join_drop(&join.guests[i]);
         }
     }
     free(join.guests);

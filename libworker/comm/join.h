@@ -36,6 +36,29 @@ struct join {
     uint64_t accept_ms; /* no accept before */
 };
 
+/* ---- join.c ---- */
+
+void join_drop(struct guest *guest);
+/* An outgoing attempt has failed, and may be made again. */
+void join_redial(struct join *join, struct guest *guest);
+/* Keeps the reason for the error of the timeout. */
+void join_note(struct join *join, int rank, const struct ms_err *err);
+/* Finds peers that joined and went again while others are awaited: they may come back. */
+void join_look_for_leavers(struct join *join);
+
+/* ---- join_hello.c ---- */
+
+/* Sends ASK: 0, or -1 where the connection is useless. */
+int join_ask(struct join *join, struct guest *guest);
+/* 1: all 96 bytes are there; 0: not yet; < 0: over. Reads no byte more. */
+int join_hear(struct guest *guest);
+/* With TLS: is the peer's certificate the one that was registered for the rank? */
+int join_check_certificate(struct join *join, struct guest *guest, int rank, struct ms_err *err);
+/* ASK came in on an accepted connection. Fails where the whole mesh can never be. */
+int join_answer(struct join *join, struct guest *guest, struct ms_err *err);
+/* WELCOME or REFUSED came in on a connection that this rank made. Fails likewise. */
+int join_take_answer(struct join *join, struct guest *guest, struct ms_err *err);
+
 /* ---- join_socket.c ---- */
 
 /* Begins to connect; returns the descriptor or a negative ms_code. */

@@ -164,6 +164,12 @@ int mesh_blame(struct mesh *mesh, int rank, struct ms_err *err, int code, const 
     return ms_fail(err, code, "%s", text);
 }
 
+int mesh_culprit(const struct mesh *mesh)
+{
+    uint64_t rank = atomic_load(&mesh->culprit);
+    return rank < (uint64_t)mesh->world ? (int)rank : -1;
+}
+
 static int has_ended(const struct stream *stream)
 {
     return stream->eof || stream->has_left || link_is_hung_up(&stream->link);

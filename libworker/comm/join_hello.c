@@ -1,0 +1,213 @@
+/* join_hello.c - what the two sides of a new connection say to each other, and who is let in */
+#include "libworker/comm/join.h"
+
+#include "proto/tls.h"
+
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+
+static struct hello own_hello(const struct join *join, int peer, enum hello_type type)
+{
+    const struct mesh *mesh = join->mesh;
+    struct hello hello = {
+        .version = HELLO_VERSION,
+        .type = (uint16_t)type,
+        .job = mesh->job,
+        .generation = mesh->generation,
+        .rank = (uint32_t)mesh->rank,
+        .peer = (uint32_t)peer,
+        .world = (uint32_t)mesh->world,
+        .exchange_floats = mesh->exchange_floats,
+        .segment_bytes = mesh->peers[peer].local >= 0 ? mesh->segments[mesh->self].size : 0,
+    };
+    memcpy(hello.token, join->cfg->token, MS_TOKEN_LEN);
+    return hello;
+}
+
+static int adopt(struct join *join, struct guest *guest, int rank, struct ms_err *err)
+{
+    struct mesh *mesh = join->mesh;
+    struct peer *peer = &mesh->peers[rank];
+    if (peer->local >= 0) {
+        char who[MESH_WHO_MAX];
+        struct shm_head want = {
+            .job = mesh->job,
+            .generation = mesh->generation,
+            .rank = (uint64_t)rank,
+            .world = (uint64_t)mesh->world,
+            .exchange_floats = mesh->exchange_floats,
+        };
+        if (guest->memory < 0) {
+            return ms_fail(err, MS_E_REFUSED, "%s passed no memory", mesh_who(mesh, rank, who));
+        }
+        int memory = guest->memory;
+        guest->memory = -1;
+        segment_fini(&mesh->segments[peer->local]);
+        int rc = segment_map(&mesh->segments[peer->local], memory, &want, mesh_who(mesh, rank, who),
+                             err);
+        if (rc < 0) {
+            return rc;
+        }
+    }
+    stream_init(&peer->stream, &guest->link);
+    link_init(&guest->link, -1); /* moved */
+    join->joined++;
+    return 0;
+}
+
+/* 1: sent; else the connection is useless. 96 bytes always fit an empty socket. */
+static int say(struct join *join, struct guest *guest, const struct hello *hello)
+{
+    uint8_t bytes[HELLO_BYTES];
+    hello_encode(hello, bytes);
+    if (guest->is_unix && hello->type != HELLO_REFUSED) {
+        return join_send_memory(guest->link.fd, bytes, sizeof(bytes),
+                                join->mesh->segments[join->mesh->self].fd);
+    }
+    return link_write(&guest->link, bytes, sizeof(bytes), NULL, 0) == (ssize_t)sizeof(bytes);
+}
+
+int join_ask(struct join *join, struct guest *guest)
+{
+    struct hello hello = own_hello(join, guest->rank, HELLO_ASK);
+    guest->stage = GUEST_ASK;
+    guest->link.read_wants = POLLIN;
+    return say(join, guest, &hello) == 1 ? 0 : -1;
+}
+
+int join_hear(struct guest *guest)
+{
+    while (guest->have < HELLO_BYTES) {
+        ssize_t n = guest->is_unix ? join_receive_memory(guest->link.fd, guest->bytes + guest->have,
+                                                         HELLO_BYTES - guest->have, &guest->memory)
+                                   : link_read(&guest->link, guest->bytes + guest->have,
+                                               HELLO_BYTES - guest->have);
+        if (n <= 0) {
+            return n == LINK_AGAIN ? 0 : -1;
+        }
+        guest->have += (size_t)n;
+    }
+    return 1;
+}
+
+int join_check_certificate(struct join *join, struct guest *guest, int rank, struct ms_err *err)
+{
+    const char *want = join->cfg->members[rank].cert_name;
+    struct ms_peer who = {0};
+    char name[MESH_WHO_MAX];
+    if (guest->link.ssl == NULL) {
+        return 0;
+    }
+    int rc = ms_tls_peer(guest->link.ssl, &who, err);
+    if (rc < 0) {
+        return rc;
+    }
+    if (who.role != MS_ROLE_WORKER || strcmp(who.cert_name, want) != 0) {
+        return ms_fail(err, MS_E_REFUSED,
+                       "the certificate of %s is that of \"%s\", but \"%s\" was registered; issue "
+                       "one with: msctl certs issue worker %s",
+                       mesh_who(join->mesh, rank, name), who.cert_name, want, want);
+    }
+    return 0;
+}
+
+/* What ASK deserves; guest's certificate and uid are looked at once the token was right. Strangers
+ * that pass neither get no answer: -1, with the reason. */
+static int judge(struct join *join, struct guest *guest, const struct hello *mine,
+                 const struct hello *theirs, struct ms_err *why)
+{
+    struct mesh *mesh = join->mesh;
+    int rank = (int)theirs->rank;
+    int fits = theirs->rank > (uint32_t)mesh->rank && theirs->rank < (uint32_t)mesh->world;
+    enum hello_reason reason = hello_judge(mine, theirs);
+    if (!fits && (reason == HELLO_OK || reason == HELLO_BAD_TRANSPORT)) {
+        return HELLO_BAD_RANK;
+    }
+    if (reason != HELLO_OK) {
+        return (int)reason;
+    }
+    if ((mesh->peers[rank].local >= 0) != guest->is_unix) {
+        return HELLO_BAD_TRANSPORT;
+    }
+    if (guest->is_unix && !join_uid_is(guest->link.fd, join->cfg->members[rank].uid)) {
+        (void)ms_fail(why, MS_E_REFUSED, "another user's process came in its place");
+        return -1;
+    }
+    if (join_check_certificate(join, guest, rank, why) < 0) {
+        return -1;
+    }
+    if (mesh->peers[rank].stream.link.fd >= 0) {
+        join_look_for_leavers(join);
+    }
+    return mesh->peers[rank].stream.link.fd >= 0 ? HELLO_DUPLICATE : HELLO_OK;
+}
+
+int join_answer(struct join *join, struct guest *guest, struct ms_err *err)
+{
+    struct mesh *mesh = join->mesh;
+    struct hello theirs;
+    struct ms_err why = {0};
+    char who[MESH_WHO_MAX];
+    if (hello_decode(guest->bytes, &theirs, &why) < 0 || theirs.type != HELLO_ASK) {
+        return 0; /* a stranger gets no answer */
+    }
+    int rank = (int)theirs.rank;
+    int fits = theirs.rank > (uint32_t)mesh->rank && theirs.rank < (uint32_t)mesh->world;
+    struct hello mine = own_hello(join, fits ? rank : mesh->rank, HELLO_REFUSED);
+    mine.peer = theirs.rank;
+    int reason = judge(join, guest, &mine, &theirs, &why);
+    if (reason > HELLO_OK) {
+        mine.reason = (uint32_t)reason;
+        memset(mine.token, 0, sizeof(mine.token));
+        (void)say(join, guest, &mine);
+        atomic_fetch_add(&join->cfg->listener->refused, 1);
+        mesh_who(mesh, fits ? rank : mesh->rank, who);
+        (void)hello_fail((enum hello_reason)reason, &mine, &theirs, who, &why);
+        /* The token was right, and it can never fit: nobody should wait for the timeout. */
+        if (fits && (reason == HELLO_BAD_WORLD || reason == HELLO_BAD_EXCHANGE)) {
+            return ms_fail(err, MS_E_REFUSED, "%s", why.text);
+        }
+    } else if (reason == HELLO_OK) {
+        mine = own_hello(join, rank, HELLO_WELCOME);
+        if (say(join, guest, &mine) == 1) {
+            (void)adopt(join, guest, rank, &why);
+        }
+    }
+    if (fits && why.text[0] != '\0') {
+        join_note(join, rank, &why);
+    }
+    return 0;
+}
+
+int join_take_answer(struct join *join, struct guest *guest, struct ms_err *err)
+{
+    struct mesh *mesh = join->mesh;
+    int rank = guest->rank;
+    struct hello mine = own_hello(join, rank, HELLO_ASK);
+    struct hello theirs;
+    struct ms_err why;
+    char who[MESH_WHO_MAX];
+    mesh_who(mesh, rank, who);
+    int rc = hello_decode(guest->bytes, &theirs, &why);
+    if (rc == 0 && theirs.type == HELLO_ASK) {
+        rc = ms_fail(&why, MS_E_PROTOCOL, "it answered with a question");
+    }
+    if (rc < 0) {
+        join_note(join, rank, &why);
+        join_redial(join, guest);
+        return 0;
+    }
+    enum hello_reason reason = theirs.type == HELLO_REFUSED ? (enum hello_reason)theirs.reason
+                                                            : hello_judge(&mine, &theirs);
+    if (reason != HELLO_OK) {
+        rc = hello_fail(reason, &mine, &theirs, who, &why);
+        join_note(join, rank, &why);
+        int again = theirs.type == HELLO_REFUSED && hello_may_retry(reason);
+        join_redial(join, guest);
+        return again ? 0 : ms_fail(err, rc, "%s", why.text);
+    }
+    rc = adopt(join, guest, rank, err);
+    join_drop(guest);
+    return rc;
+}
