@@ -346,6 +346,11 @@ static int finish(struct train *train, const struct train_progress *progress,
     return rc;
 }
 
+int train_culprit(const struct train *train)
+{
+    return train->mesh != NULL ? mesh_culprit(train->mesh) : -1;
+}
+
 struct replica *train_replica(struct train *train)
 {
     return train->replica;

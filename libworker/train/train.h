@@ -87,6 +87,9 @@ void train_stop_at_step(struct train *train);
 /* Wakes whatever waits; train_prepare or train_run ends with MS_E_ABORTED and text. Any thread. */
 void train_abort(struct train *train, const char *text);
 
+/* The rank that a failed collective blamed, -1: none. After train_run has failed. */
+int train_culprit(const struct train *train);
+
 /* The network, after train_run: for model_copy.h. Borrowed until train_destroy. */
 struct replica *train_replica(struct train *train);
 

@@ -410,7 +410,11 @@ static int hear_verdict(struct worker *worker, int code, struct ms_err *err)
     report.generation = worker->generation;
     report.rank = worker->rank;
     report.text = text;
-    (void)agent_send(worker->agent, MS_MSG_PEER_REPORT, &report.base, NULL); /* RankDone follows */
+    int peer = worker->train != NULL ? train_culprit(worker->train) : -1;
+    if (peer >= 0) {
+        report.peer = (uint32_t)peer;
+        (void)agent_send(worker->agent, MS_MSG_PEER_REPORT, &report.base, NULL); /* Done follows */
+    }
     if (wait_order(worker, AGENT_STOP, PEER_VERDICT_MS, &order)) {
         pthread_mutex_lock(&worker->lock);
         worker->stop = order;
