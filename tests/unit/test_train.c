@@ -1,0 +1,368 @@
+/* test_train.c - one rank alone, from a job to trained weights: losses, ends, refusals */
+#include "libworker/train/train.h"
+
+#include "libworker/train/memory.h"
+#include "libworker/train/model_copy.h"
+#include "tests/unit/train_case.h"
+
+#include <fcntl.h>
+#include <math.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <sys/stat.h>
+
+static const char *dir;
+static struct job job;
+static struct train_info info;
+static struct train_result result;
+
+static void setup(void)
+{
+    dir = test_dir_make();
+    memset(&result, 0, sizeof(result));
+}
+
+static void teardown(void)
+{
+    test_dir_remove(dir);
+}
+
+/* What on_progress saw, and what it is to do. */
+struct seen {
+    struct train *train;
+    float first, last;
+    uint64_t steps;
+    int evaluations, preparing_again;
+    double accuracy, eval_loss;
+    uint64_t stop_at, abort_at;
+};
+
+static void watch(void *arg, const struct train_progress *progress)
+{
+    struct seen *seen = arg;
+    if (progress->phase == TRAIN_TRAINING && progress->step > 0) {
+        seen->first = progress->step == 1 ? progress->loss : seen->first;
+        seen->last = progress->loss;
+        ck_assert_uint_eq(progress->step, seen->steps + 1);
+        seen->steps = progress->step;
+        if (progress->step == seen->stop_at) {
+            train_stop_at_step(seen->train);
+        }
+        if (progress->step == seen->abort_at) {
+            train_abort(seen->train, "somebody said so");
+        }
+    }
+    if (progress->phase == TRAIN_EVALUATING && progress->has_eval) {
+        seen->evaluations++;
+        seen->eval_loss = progress->eval_loss;
+        seen->accuracy = progress->accuracy;
+    }
+}
+
+/* Prepares and runs the job as rank 0 of 1. */
+static int run(struct seen *seen, const char *run_dir, struct ms_err *err)
+{
+    struct train_config cfg = train_case_config(&job, run_dir);
+    cfg.on_progress = watch;
+    cfg.arg = seen;
+    struct train *train = train_create(&cfg);
+    ck_assert_ptr_nonnull(train);
+    seen->train = train;
+    int rc = train_prepare(train, &info, err);
+    if (rc == 0) {
+        rc = train_run(train, &result, err);
+    }
+    train_destroy(train);
+    return rc;
+}
+
+static const char *slurp(const char *name)
+{
+    static char text[65536];
+    char path[160];
+    snprintf(path, sizeof(path), "%s/%s", dir, name);
+    FILE *file = fopen(path, "r");
+    ck_assert_msg(file != NULL, "%s is missing", path);
+    text[fread(text, 1, sizeof(text) - 1, file)] = '\0';
+    fclose(file);
+    return text;
+}
+
+static int count(const char *text, const char *part)
+{
+    int n = 0;
+    for (const char *at = strstr(text, part); at != NULL; at = strstr(at + 1, part)) {
+        n++;
+    }
+    return n;
+}
+
+START_TEST(a_job_trains_and_its_loss_falls)
+{
+    struct seen seen = {.train = NULL};
+    train_case_job(&job, NULL, 0);
+
+    ck_ms_ok(run(&seen, dir, err));
+
+    ck_assert_uint_eq(result.steps, 20);
+    ck_assert_uint_eq(info.steps_total, 20);
+    ck_assert_int_eq(info.steps_per_epoch, 10);
+    ck_assert_int_eq(result.stopped, 0);
+    ck_assert_msg(seen.last < seen.first / 2, "loss %g became %g", (double)seen.first,
+                  (double)seen.last);
+    ck_assert_uint_eq(strlen(result.weights_sha256), 64);
+    ck_assert_str_eq(result.plan_sha256, info.plan_sha256);
+    const char *metrics = slurp("metrics.jsonl");
+    ck_assert_int_eq(count(metrics, "\"loss_hex\""), 20);
+    ck_assert_int_eq(count(metrics, result.weights_sha256), 1);
+}
+END_TEST
+
+START_TEST(the_same_seed_gives_the_same_weights_and_another_one_others)
+{
+    struct seen seen = {.train = NULL};
+    char first[MS_SHA256_HEX];
+    train_case_job(&job, NULL, 0);
+    ck_ms_ok(run(&seen, "", err));
+    memcpy(first, result.weights_sha256, sizeof(first));
+
+    seen = (struct seen){.train = NULL};
+    ck_ms_ok(run(&seen, "", err));
+    ck_assert_str_eq(result.weights_sha256, first);
+    static const char *const sets[] = {"seed=2"};
+    train_case_job(&job, sets, 1);
+    seen = (struct seen){.train = NULL};
+    ck_ms_ok(run(&seen, "", err));
+
+    ck_assert_str_ne(result.weights_sha256, first);
+}
+END_TEST
+
+START_TEST(loss_lines_are_those_of_MindSpore)
+{
+    char path[160];
+    snprintf(path, sizeof(path), "%s/worker_0.log", dir);
+    train_case_job(&job, NULL, 0);
+    struct train_config cfg = train_case_config(&job, "");
+    cfg.log_fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+    struct train *train = train_create(&cfg);
+
+    ck_ms_ok(train_prepare(train, &info, err));
+    ck_ms_ok(train_run(train, &result, err));
+    train_destroy(train);
+    close(cfg.log_fd);
+
+    const char *log = slurp("worker_0.log");
+    ck_assert_int_eq(strncmp(log, "epoch: 1 step: 1, loss is ", 26), 0);
+    ck_assert_int_eq(count(log, "epoch: 2 step: "), 10);
+}
+END_TEST
+
+START_TEST(steps_cap_the_epochs)
+{
+    static const char *const sets[] = {"steps=13"};
+    struct seen seen = {.train = NULL};
+    train_case_job(&job, sets, 1);
+
+    ck_ms_ok(run(&seen, "", err));
+
+    ck_assert_uint_eq(result.steps, 13);
+    ck_assert_int_eq(result.stopped, 0);
+}
+END_TEST
+
+START_TEST(a_last_batch_that_is_smaller_trains_too)
+{
+    static const char *const sets[] = {"dataset.samples=165"};
+    struct seen seen = {.train = NULL};
+    train_case_job(&job, sets, 1);
+
+    ck_ms_ok(run(&seen, "", err));
+
+    ck_assert_uint_eq(result.steps, 22);
+    ck_assert(isfinite(seen.last));
+}
+END_TEST
+
+START_TEST(a_stop_ends_after_the_step_and_still_saves)
+{
+    struct seen seen = {.stop_at = 7};
+    train_case_job(&job, NULL, 0);
+
+    ck_ms_ok(run(&seen, dir, err));
+
+    ck_assert_int_eq(result.stopped, 1);
+    ck_assert_uint_ge(result.steps, 7);
+    ck_assert_uint_le(result.steps, 8); /* the step that was begun, and no more */
+    ck_assert_int_eq(count(slurp("metrics.jsonl"), "\"done\":true"), 1);
+    ck_assert_int_gt((int)strlen(slurp("weights.safetensors")), 0);
+}
+END_TEST
+
+START_TEST(an_abort_ends_with_its_text_and_saves_nothing)
+{
+    struct seen seen = {.abort_at = 7};
+    char path[160];
+    struct stat st;
+    train_case_job(&job, NULL, 0);
+
+    ck_ms_fails(run(&seen, dir, err), MS_E_ABORTED, "somebody said so");
+
+    ck_assert_uint_eq(seen.steps, 7);
+    snprintf(path, sizeof(path), "%s/weights.safetensors", dir);
+    ck_assert_int_ne(stat(path, &st), 0);
+}
+END_TEST
+
+START_TEST(an_abort_before_prepare_is_heeded)
+{
+    train_case_job(&job, NULL, 0);
+    struct train_config cfg = train_case_config(&job, "");
+    struct train *train = train_create(&cfg);
+
+    train_abort(train, "too late");
+
+    ck_ms_fails(train_prepare(train, &info, err), MS_E_ABORTED, "too late");
+    train_destroy(train);
+}
+END_TEST
+
+static void *abort_soon(void *arg)
+{
+    struct seen *seen = arg;
+    train_abort(seen->train, "from another thread");
+    return NULL;
+}
+
+START_TEST(an_abort_may_come_from_another_thread_at_any_moment)
+{
+    static const char *const sets[] = {"epochs=100000"};
+    train_case_job(&job, sets, 1);
+    for (int i = 0; i < 30; i++) {
+        struct train_config cfg = train_case_config(&job, "");
+        struct seen seen = {.train = train_create(&cfg)};
+        struct ms_err err = {0, ""};
+        pthread_t thread;
+        ck_assert_int_eq(pthread_create(&thread, NULL, abort_soon, &seen), 0);
+
+        int rc = train_prepare(seen.train, &info, &err);
+        rc = rc == 0 ? train_run(seen.train, &result, &err) : rc;
+        pthread_join(thread, NULL);
+
+        ck_assert_msg(rc == MS_E_ABORTED, "%s: %s", ms_code_name(rc), err.text);
+        ck_assert_ptr_nonnull(strstr(err.text, "another thread"));
+        train_destroy(seen.train);
+    }
+}
+END_TEST
+
+START_TEST(evaluation_comes_when_it_is_due)
+{
+    static const char *const sets[] = {
+        "epochs=4", "evaluate={dataset: {kind: nonlinear, samples: 50}, every_epochs: 2}"};
+    struct seen seen = {.train = NULL};
+    train_case_job(&job, sets, 2);
+
+    ck_ms_ok(run(&seen, dir, err));
+
+    ck_assert_int_eq(seen.evaluations, 2);
+    ck_assert_int_eq(result.has_eval, 1);
+    ck_assert(isfinite(seen.eval_loss) && seen.eval_loss > 0);
+    ck_assert(result.eval_loss == seen.eval_loss);
+    ck_assert_int_eq(count(slurp("metrics.jsonl"), "\"eval_loss\""), 2);
+}
+END_TEST
+
+START_TEST(a_loss_that_is_no_number_is_named_with_its_step)
+{
+    static const char *const sets[] = {"optimizer.learning_rate=1000", "epochs=100"};
+    struct seen seen = {.train = NULL};
+    train_case_job(&job, sets, 2);
+
+    ck_ms_fails(run(&seen, "", err), MS_E_FAILED, "loss is NAN or INF");
+}
+END_TEST
+
+START_TEST(a_missing_data_set_is_named)
+{
+    static const char *const sets[] = {"dataset={kind: mnist, path: /nonexistent/mnist}",
+                                       "network=mnist", "loss=softmax_cross_entropy"};
+    struct seen seen = {.train = NULL};
+    struct ms_err err = {0, ""};
+    train_case_job(&job, sets, 3);
+
+    ck_assert_int_lt(run(&seen, "", &err), 0);
+
+    ck_assert_ptr_nonnull(strstr(err.text, "dataset: "));
+    ck_assert_ptr_nonnull(strstr(err.text, "/nonexistent/mnist"));
+}
+END_TEST
+
+START_TEST(a_job_that_does_not_fit_into_memory_is_refused_with_what_would)
+{
+    /* ResNet-50 keeps about 1 MB of activations for an image of 32x32, whatever it makes again */
+    uint64_t batch = memory_available() / 400000;
+    if (batch > MS_BATCH_MAX) {
+        printf("skip: this machine has room for the largest batch\n");
+        return;
+    }
+    char size[32];
+    snprintf(size, sizeof(size), "batch_size=%d", (int)batch);
+    const char *const sets[] = {"network=resnet50", "loss=softmax_cross_entropy",
+                                "dataset={kind: shapes, samples: 70000}", size};
+    struct seen seen = {.train = NULL};
+    struct ms_err err = {0, ""};
+    train_case_job(&job, sets, MS_ARRAY_SIZE(sets));
+
+    int rc = run(&seen, "", &err);
+
+    ck_assert_msg(rc == MS_E_FULL, "%s: %s", ms_code_name(rc), err.text);
+    ck_assert_ptr_nonnull(strstr(err.text, "does not fit into memory"));
+    ck_assert_ptr_nonnull(strstr(err.text, "fits"));
+}
+END_TEST
+
+START_TEST(the_trained_network_can_be_copied_in_name_order)
+{
+    struct model_copy *copy = NULL;
+    train_case_job(&job, NULL, 0);
+    struct train_config cfg = train_case_config(&job, "");
+    struct train *train = train_create(&cfg);
+    ck_ms_ok(train_prepare(train, &info, err));
+    ck_ms_ok(train_run(train, &result, err));
+
+    ck_ms_ok(model_copy_make(train_replica(train), result.steps, &copy, err));
+
+    ck_assert_uint_eq(copy->n, 2);
+    ck_assert_str_eq(copy->entries[0].name, "fc.bias");
+    ck_assert_str_eq(copy->entries[1].name, "fc.weight");
+    ck_assert_str_eq(copy->sha256, result.weights_sha256);
+    ck_assert_int_eq(model_copy_find(copy, "fc.weight"), 1);
+    ck_assert_int_eq(model_copy_find(copy, "fc.wait"), -1);
+    model_copy_destroy(copy);
+    train_destroy(train);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("train");
+    TCase *tc = tcase_create("train");
+    tcase_add_checked_fixture(tc, setup, teardown);
+    tcase_add_test(tc, a_job_trains_and_its_loss_falls);
+    tcase_add_test(tc, the_same_seed_gives_the_same_weights_and_another_one_others);
+    tcase_add_test(tc, loss_lines_are_those_of_MindSpore);
+    tcase_add_test(tc, steps_cap_the_epochs);
+    tcase_add_test(tc, a_last_batch_that_is_smaller_trains_too);
+    tcase_add_test(tc, a_stop_ends_after_the_step_and_still_saves);
+    tcase_add_test(tc, an_abort_ends_with_its_text_and_saves_nothing);
+    tcase_add_test(tc, an_abort_before_prepare_is_heeded);
+    tcase_add_test(tc, an_abort_may_come_from_another_thread_at_any_moment);
+    tcase_add_test(tc, evaluation_comes_when_it_is_due);
+    tcase_add_test(tc, a_loss_that_is_no_number_is_named_with_its_step);
+    tcase_add_test(tc, a_missing_data_set_is_named);
+    tcase_add_test(tc, a_job_that_does_not_fit_into_memory_is_refused_with_what_would);
+    tcase_add_test(tc, the_trained_network_can_be_copied_in_name_order);
+    suite_add_tcase(suite, tc);
+    return test_run(suite);
+}

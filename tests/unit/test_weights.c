@@ -1,0 +1,173 @@
+/* test_weights.c - initial weights from a file, checked name by name and shape by shape */
+#include "libworker/data/safetensors.h"
+#include "libworker/train/model_copy.h"
+#include "tests/unit/train_case.h"
+
+static const char *dir;
+static char path[128];
+static struct job job;
+
+static void setup(void)
+{
+    dir = test_dir_make();
+    snprintf(path, sizeof(path), "%s/w.safetensors", dir);
+}
+
+static void teardown(void)
+{
+    test_dir_remove(dir);
+}
+
+struct tensor_spec {
+    const char *name;
+    int n_dims;
+    int64_t dim[4];
+};
+
+static void write_file(const struct tensor_spec *specs, size_t n)
+{
+    static const float values[8] = {0.5F, -0.25F, 3, 4, 5, 6, 7, 8};
+    struct safetensors_entry entries[4];
+    struct safetensors_writer *writer = NULL;
+    memset(entries, 0, sizeof(entries));
+    for (size_t i = 0; i < n; i++) {
+        snprintf(entries[i].name, sizeof(entries[i].name), "%s", specs[i].name);
+        snprintf(entries[i].dtype, sizeof(entries[i].dtype), "%s", "F32");
+        entries[i].n_dims = specs[i].n_dims;
+        memcpy(entries[i].dim, specs[i].dim, sizeof(specs[i].dim));
+    }
+    ck_ms_ok(safetensors_create(path, entries, n, NULL, 0, &writer, err));
+    for (size_t i = 0; i < n; i++) {
+        size_t count = 1;
+        for (int d = 0; d < specs[i].n_dims; d++) {
+            count *= (size_t)specs[i].dim[d];
+        }
+        ck_ms_ok(safetensors_put(writer, specs[i].name, values, count, err));
+    }
+    ck_ms_ok(safetensors_finish(writer, err));
+}
+
+/* Prepares a rank with the file as its initial weights. */
+static int prepare(struct train **ret, struct ms_err *err)
+{
+    char set[192];
+    snprintf(set, sizeof(set), "initial_weights=%s", path);
+    const char *sets[] = {set};
+    struct train_info info;
+    train_case_job(&job, sets, 1);
+    struct train_config cfg = train_case_config(&job, "");
+    struct train *train = train_create(&cfg);
+    int rc = train_prepare(train, &info, err);
+    if (rc < 0 || ret == NULL) {
+        train_destroy(train);
+        return rc;
+    }
+    *ret = train;
+    return 0;
+}
+
+static const struct tensor_spec right[] = {{"fc.weight", 2, {1, 2, 0, 0}},
+                                           {"fc.bias", 1, {1, 0, 0, 0}}};
+
+START_TEST(every_value_arrives_where_its_name_says)
+{
+    struct train *train = NULL;
+    struct model_copy *copy = NULL;
+    write_file(right, 2);
+
+    ck_ms_ok(prepare(&train, err));
+
+    ck_ms_ok(model_copy_make(train_replica(train), 0, &copy, err));
+    ck_assert(copy->values[0][0] == 0.5F);
+    ck_assert(copy->values[1][0] == 0.5F && copy->values[1][1] == -0.25F);
+    model_copy_destroy(copy);
+    train_destroy(train);
+}
+END_TEST
+
+START_TEST(what_was_saved_reads_back_bit_by_bit)
+{
+    struct train *train = NULL;
+    struct model_copy *copy = NULL;
+    char digest[MS_SHA256_HEX];
+    write_file(right, 2);
+    ck_ms_ok(prepare(&train, err));
+    ck_ms_ok(model_copy_make(train_replica(train), 0, &copy, err));
+    memcpy(digest, copy->sha256, sizeof(digest));
+    ck_ms_ok(model_copy_save(copy, path, err));
+    model_copy_destroy(copy);
+    train_destroy(train);
+
+    ck_ms_ok(prepare(&train, err));
+
+    ck_ms_ok(model_copy_make(train_replica(train), 0, &copy, err));
+    ck_assert_str_eq(copy->sha256, digest);
+    model_copy_destroy(copy);
+    train_destroy(train);
+}
+END_TEST
+
+START_TEST(a_missing_parameter_is_named)
+{
+    write_file(right, 1);
+
+    ck_ms_fails(prepare(NULL, err), MS_E_INVALID, "parameter fc.bias of the network is missing");
+}
+END_TEST
+
+START_TEST(a_parameter_that_the_network_does_not_have_is_named)
+{
+    const struct tensor_spec specs[] = {right[0], right[1], {"fc2.bias", 1, {1, 0, 0, 0}}};
+    write_file(specs, 3);
+
+    ck_ms_fails(prepare(NULL, err), MS_E_INVALID, "tensor fc2.bias is not in the network linear");
+}
+END_TEST
+
+START_TEST(a_wrong_shape_is_told_with_the_right_one)
+{
+    const struct tensor_spec specs[] = {{"fc.weight", 2, {2, 1, 0, 0}}, right[1]};
+    write_file(specs, 2);
+
+    ck_ms_fails(prepare(NULL, err), MS_E_INVALID, "has shape (2, 1), the network wants (1, 2)");
+}
+END_TEST
+
+START_TEST(a_missing_file_is_named)
+{
+    struct ms_err err = {0, ""};
+
+    ck_assert_int_lt(prepare(NULL, &err), 0);
+
+    ck_assert_ptr_nonnull(strstr(err.text, path));
+}
+END_TEST
+
+START_TEST(a_file_that_is_none_is_refused)
+{
+    struct ms_err err = {0, ""};
+    FILE *file = fopen(path, "w");
+    fputs("no tensors in here", file);
+    fclose(file);
+
+    ck_assert_int_lt(prepare(NULL, &err), 0);
+
+    ck_assert_ptr_nonnull(strstr(err.text, path));
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("weights");
+    TCase *tc = tcase_create("weights");
+    tcase_add_checked_fixture(tc, setup, teardown);
+    tcase_add_test(tc, every_value_arrives_where_its_name_says);
+    tcase_add_test(tc, what_was_saved_reads_back_bit_by_bit);
+    tcase_add_test(tc, a_missing_parameter_is_named);
+    tcase_add_test(tc, a_parameter_that_the_network_does_not_have_is_named);
+    tcase_add_test(tc, a_wrong_shape_is_told_with_the_right_one);
+    tcase_add_test(tc, a_missing_file_is_named);
+    tcase_add_test(tc, a_file_that_is_none_is_refused);
+    suite_add_tcase(suite, tc);
+    return test_run(suite);
+}
