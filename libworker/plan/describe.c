@@ -16,6 +16,8 @@ static const char *const step_names[STEP_KINDS] = {
     [STEP_RELU_BACKWARD] = "kernel:relu_backward",
     [STEP_ADD] = "kernel:add",
     [STEP_ADD_RELU] = "kernel:add_relu",
+    [STEP_MAX_POOL] = "kernel:max_pool",
+    [STEP_MAX_POOL_BACKWARD] = "kernel:max_pool_backward",
     [STEP_SOFTMAX_CE] = "kernel:softmax_ce",
     [STEP_MSE] = "kernel:mse",
 };

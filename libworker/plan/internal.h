@@ -12,6 +12,7 @@
 #include "libworker/kernel/kernel.h"
 #include "libworker/plan/dnnl.h"
 #include "libworker/plan/plan.h"
+#include "libworker/plan/pool.h"
 
 enum {
     PLAN_ALIGN = 64,   /* bytes: a cache line and a vector of AVX-512 */
@@ -70,6 +71,8 @@ enum step_kind {
     STEP_RELU_BACKWARD,
     STEP_ADD,
     STEP_ADD_RELU,
+    STEP_MAX_POOL,
+    STEP_MAX_POOL_BACKWARD,
     STEP_SOFTMAX_CE,
     STEP_MSE,
     STEP_KINDS
@@ -85,7 +88,8 @@ enum { /* BN_X .. BN_VARIANCE as above */
        BNB_DGAMMA,
        BNB_DBETA,
 };
-enum { ELT_A, ELT_B, ELT_Y }; /* relu: A, Y; relu backward: A = y, B = dy, Y = dx */
+enum { ELT_A, ELT_B, ELT_Y };            /* relu: A, Y; relu backward: A = y, B = dy, Y = dx */
+enum { POOL_PLACES, POOL_IN, POOL_OUT }; /* forward: x, y; backward: dy, dx */
 enum { LOSS_LOGITS, LOSS_LABELS, LOSS_GRADIENT };
 
 struct step {
@@ -103,6 +107,7 @@ struct step {
     struct kernel_layout layout;
     double epsilon;
     int relu;
+    struct pool_shape pool;
     /* elementwise: floats; losses: rows and columns */
     size_t count;
     int64_t rows, columns;
@@ -133,11 +138,12 @@ struct plan {
     struct dn *dn;
     int n_forward_ops;
 
-    struct fusion *fusions;       /* per op; while lowering */
-    struct plan_value *values;    /* per tensor; while lowering */
-    struct dn_pd **hints;         /* per op: forward descriptors; while lowering */
-    int *workspaces;              /* per op: buffer; while lowering */
-    const struct dn_md **sources; /* per op: what a dense layer read; while lowering */
+    struct fusion *fusions;    /* per op; while lowering */
+    struct plan_value *values; /* per tensor; while lowering */
+    struct dn_pd **hints;      /* per op: forward descriptors; while lowering */
+    int *workspaces;           /* per op: buffer; while lowering */
+    const struct dn_md *
+        *sources;  /* per op: what a dense layer or our pooling read; while lowering */
     int *share_of; /* per tensor: the parameter whose gradient it is a part of; while lowering */
 
     struct plan_param *params; /* in the order of offsets */
@@ -179,6 +185,9 @@ int plan_fuse(struct plan *plan, struct ms_err *err);
 int lower_forward(struct plan *plan, int op, struct ms_err *err);
 int lower_conv(struct plan *plan, int op, struct ms_err *err);
 int lower_dense(struct plan *plan, int op, struct ms_err *err);
+/* 1: lowered to our own loops, 0: they do not apply. */
+int lower_own_pool(struct plan *plan, int op, struct ms_err *err);
+int lower_own_pool_bwd(struct plan *plan, int op, struct ms_err *err);
 int lower_backward(struct plan *plan, int op, struct ms_err *err);
 void lower_window(const struct op *op, struct dn_spec *spec);
 /* NULL where oneDNN has nothing. */

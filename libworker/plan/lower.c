@@ -120,6 +120,10 @@ static int lower_pool(struct plan *plan, int index, struct ms_err *err)
 {
     const struct op *op = graph_op(plan->graph, index);
     const struct plan_value x = plan->values[op->in[0]];
+    int own = lower_own_pool(plan, index, err);
+    if (own != 0) {
+        return own < 0 ? own : 0;
+    }
     const struct shape *shape = &graph_tensor(plan->graph, op->out[0])->shape;
     struct dn_spec spec = {.kind = op->kind == OP_MAX_POOL ? DN_MAX_POOL_FWD : DN_AVG_POOL_FWD,
                            .src = x.md,

@@ -250,6 +250,10 @@ static int lower_pool_bwd(struct plan *plan, int index, struct ms_err *err)
 {
     const struct op *op = graph_op(plan->graph, index);
     const struct op *forward = graph_op(plan->graph, op->forward);
+    int own = lower_own_pool_bwd(plan, index, err);
+    if (own != 0) {
+        return own < 0 ? own : 0;
+    }
     struct dn_pd *hint = plan->hints[op->forward];
     int is_max = op->kind == OP_MAX_POOL_BWD;
     struct dn_spec spec = {.kind = is_max ? DN_MAX_POOL_BWD : DN_AVG_POOL_BWD,

@@ -86,6 +86,18 @@ static void run_bn_backward(const struct plan *plan, const struct step *step)
                        bn_threads(plan, step));
 }
 
+static void run_pool(const struct plan *plan, const struct step *step)
+{
+    const struct pool_shape *s = &step->pool;
+    int threads = threads_for(plan, (size_t)(s->planes * s->h * s->w * s->block));
+    if (step->kind == STEP_MAX_POOL) {
+        pool_max(s, step->ptr[POOL_IN], step->ptr[POOL_OUT], step->ptr[POOL_PLACES], threads);
+    } else {
+        pool_max_backward(s, step->ptr[POOL_PLACES], step->ptr[POOL_IN], step->ptr[POOL_OUT],
+                          threads);
+    }
+}
+
 static void run_loss(struct plan *plan, const struct step *step)
 {
     const float *logits = step->ptr[LOSS_LOGITS];
@@ -135,6 +147,10 @@ int step_run(struct plan *plan, struct step *step)
     case STEP_ADD:
     case STEP_ADD_RELU:
         run_elementwise(plan, step);
+        break;
+    case STEP_MAX_POOL:
+    case STEP_MAX_POOL_BACKWARD:
+        run_pool(plan, step);
         break;
     case STEP_SOFTMAX_CE:
     case STEP_MSE:

@@ -12,7 +12,7 @@ enum { PEERS = 3 }; /* batch norm, add, ReLU */
 struct peer {
     struct dn_prim *prims[PEERS];
     int n_prims;
-    void *workspace;  /* forward batch norm with ReLU: what its backward reads */
+    void *workspace;  /* forward: what its backward reads */
     struct dn_pd *pd; /* ... and its descriptor */
 };
 
@@ -126,12 +126,12 @@ static int peer_bn(struct yardstick *y, const struct step *step, struct peer *pe
     return rc < 0 || !step->relu ? rc : add_simple(y, peer, DN_RELU_FWD, flat, relu, err);
 }
 
-/* The forward batch norm's peer: found by the tensor that it normalised. */
+/* The peer of the forward op that a backward step belongs to. */
 static const struct peer *forward_peer(const struct yardstick *y, const struct step *step)
 {
     int forward = graph_op(y->plan->graph, step->op)->forward;
     for (int s = 0; s < y->plan->n_forward_steps; s++) {
-        if (y->plan->steps[s].kind == STEP_BN_TRAIN && y->plan->steps[s].op == forward) {
+        if (y->peers[s].pd != NULL && y->plan->steps[s].op == forward) {
             return &y->peers[s];
         }
     }
@@ -168,6 +168,55 @@ static int peer_bn_backward(struct yardstick *y, const struct step *step, struct
                                   [DN_SHIFT] = step->ptr[BN_BETA],
                                   [DN_DIFF_SCALE] = step->ptr[BNB_DGAMMA],
                                   [DN_DIFF_SHIFT] = step->ptr[BNB_DBETA],
+                                  [DN_WORKSPACE] = forward->workspace};
+    rc = rc < 0 ? rc : add(y, peer, pd, args, err);
+    dn_pd_destroy(pd);
+    return rc;
+}
+
+static struct dn_spec pool_spec(struct plan *plan, const struct step *step, enum dn_kind kind)
+{
+    const struct pool_shape *p = &step->pool;
+    int64_t in[4] = {1, p->planes * p->block, p->h, p->w};
+    int64_t out[4] = {1, in[1], p->h / p->kernel, p->w / p->kernel};
+    enum dn_tag tag = p->block == 16 ? DN_NCHW16C : p->block == 8 ? DN_NCHW8C : DN_NHWC;
+    if (tag == DN_NHWC) { /* planes are images */
+        in[0] = out[0] = p->planes;
+        in[1] = out[1] = p->block;
+    }
+    return (struct dn_spec){.kind = kind,
+                            .src = dn_md(plan->dn, 4, in, tag),
+                            .dst = dn_md(plan->dn, 4, out, tag),
+                            .kernel = {p->kernel, p->kernel},
+                            .stride = {p->kernel, p->kernel}};
+}
+
+static int peer_pool(struct yardstick *y, const struct step *step, struct peer *peer,
+                     struct ms_err *err)
+{
+    struct dn_spec spec = pool_spec(y->plan, step, DN_MAX_POOL_FWD);
+    int rc = dn_pd_create(y->plan->dn, &spec, &peer->pd, err);
+    if (rc < 0) {
+        return rc;
+    }
+    const struct dn_md *workspace = dn_pd_md(y->plan->dn, peer->pd, DN_WORKSPACE);
+    peer->workspace = workspace == NULL ? NULL : allocate(dn_md_bytes(workspace));
+    void *const args[DN_ROLES] = {[DN_SRC] = step->ptr[POOL_IN],
+                                  [DN_DST] = step->ptr[POOL_OUT],
+                                  [DN_WORKSPACE] = peer->workspace};
+    return add(y, peer, peer->pd, args, err);
+}
+
+static int peer_pool_backward(struct yardstick *y, const struct step *step, struct peer *peer,
+                              struct ms_err *err)
+{
+    const struct peer *forward = forward_peer(y, step);
+    struct dn_spec spec = pool_spec(y->plan, step, DN_MAX_POOL_BWD);
+    spec.hint = forward->pd;
+    struct dn_pd *pd = NULL;
+    int rc = dn_pd_create(y->plan->dn, &spec, &pd, err);
+    void *const args[DN_ROLES] = {[DN_DIFF_DST] = step->ptr[POOL_IN],
+                                  [DN_DIFF_SRC] = step->ptr[POOL_OUT],
                                   [DN_WORKSPACE] = forward->workspace};
     rc = rc < 0 ? rc : add(y, peer, pd, args, err);
     dn_pd_destroy(pd);
@@ -213,6 +262,10 @@ static int make_peer(struct yardstick *y, const struct step *step, struct peer *
     case STEP_ADD:
     case STEP_ADD_RELU:
         return peer_elementwise(y, step, peer, err);
+    case STEP_MAX_POOL:
+        return peer_pool(y, step, peer, err);
+    case STEP_MAX_POOL_BACKWARD:
+        return peer_pool_backward(y, step, peer, err);
     default:
         return 0;
     }
@@ -290,6 +343,8 @@ const char *yardstick_group(const struct yardstick *y, int s)
         [STEP_RELU_BACKWARD] = "elementwise",
         [STEP_ADD] = "elementwise",
         [STEP_ADD_RELU] = "elementwise",
+        [STEP_MAX_POOL] = "max pooling",
+        [STEP_MAX_POOL_BACKWARD] = "max pooling backward",
         [STEP_SOFTMAX_CE] = "loss",
         [STEP_MSE] = "loss",
     };

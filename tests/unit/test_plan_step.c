@@ -175,6 +175,16 @@ static struct graph *pools(void)
     return end(&b, dense(&b, flatten(&b, x), 3), 0);
 }
 
+static struct graph *pools_that_tile(void) /* and do not fill the image */
+{
+    struct build b;
+    int x = conv(&b, begin(&b, 2, 3, 27), 24, 3, 1);
+    x = pool(&b, x, 1, graph_window_valid(2, 2));
+    x = pool(&b, conv(&b, x, 10, 3, 1), 1, graph_window_valid(3, 3));
+    x = pool(&b, relu(&b, x), 1, graph_window_valid(4, 4));
+    return end(&b, dense(&b, flatten(&b, x), 3), 0);
+}
+
 static struct graph *dense_layers(void)
 {
     struct build b;
@@ -217,6 +227,7 @@ static const struct pattern {
     {"residual_blocks", residual_blocks},
     {"norm_read_twice", norm_read_twice},
     {"pools", pools},
+    {"pools_that_tile", pools_that_tile},
     {"dense_layers", dense_layers},
     {"flatten_of_padded_channels", flatten_of_padded_channels},
     {"norm_of_one_pixel", norm_of_one_pixel},
