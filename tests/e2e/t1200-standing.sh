@@ -127,7 +127,8 @@ ok "twenty more succeed" status 0 as alice wait --timeout 900 "${ids[@]}"
 wait_for 60 idle 3
 for node in n1 n2 n3; do
     grown=$(($(memory_of $node) - before[$node]))
-    ok "$node has grown by $grown kB in them, at most 4000" [ $grown -le 4000 ]
+    # a sanitizer keeps what was freed
+    grep -q __asan_init "$MSWORKER" || ok "$node has grown by $grown kB in them, at most 4000" [ $grown -le 4000 ]
 done
 ok "status has counted all" json status -- 'j["jobs_ended"] == 31'
 for node in n1 n2 n3; do

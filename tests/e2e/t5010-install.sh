@@ -1,0 +1,90 @@
+#!/usr/bin/env bash
+# t5010-install.sh - meson install puts everything where a distribution would, and it works from there
+. "$(dirname "$0")/lib.sh"
+need meson pkg-config "${CC:=cc}" readelf nm
+
+D=$T/dest
+install() { DESTDIR=$D meson install -C "$BUILD" --no-rebuild; }
+ok "everything is installed" install
+pc=$(find "$D" -name msworker.pc)
+prefix=$(sed -n 's/^prefix=//p' "$pc")
+config=/etc/msched
+[ "$prefix" = /usr ] || config=$prefix/etc/msched
+lib=$(dirname "$(find "$D" -name 'libmsworker.so')")
+
+for path in bin/msctl bin/msschedd bin/msworker include/msworker.h share/man/man1/msctl.1 \
+    share/man/man8/msschedd.8 share/man/man8/msworker.8 share/man/man5/msched-job.5 \
+    share/bash-completion/completions/msctl lib/systemd/system/msschedd.service \
+    lib/systemd/system/msworker@.service lib/systemd/system/mscluster.target lib/sysusers.d/msched.conf \
+    lib/tmpfiles.d/msched.conf share/doc/msched/samples/msworker.conf share/doc/msched/README.md \
+    share/doc/msched/operations.md share/doc/msched/examples/mnist.yaml share/doc/msched/examples/train.c; do
+    ok "$path" [ -s "$D$prefix/$path" ]
+done
+for name in msctl msschedd msworker; do
+    ok "$config/$name.conf" [ -s "$D$config/$name.conf" ]
+done
+
+# ---- what the units name is there
+units=$D$prefix/lib/systemd/system
+while read -r program; do
+    ok "$program, which a unit starts" [ -x "$D$program" ]
+done < <(sed -n 's/^Exec[A-Za-z]*=\(\/[^ ]*bin\/ms[^ ]*\).*/\1/p' "$units"/*.service | sort -u)
+while read -r page section; do
+    ok "$page($section), which a unit names" [ -s "$D$prefix/share/man/man$section/$page.$section" ]
+done < <(sed -n 's/^Documentation=//p' "$units"/* | tr ' ' '\n' | sed -n 's/^man:\(ms.*\)(\(.\))$/\1 \2/p' | sort -u)
+ok "the folders of the certificates are those of the programs" \
+    grep -q " $config/tls " "$D$prefix/lib/tmpfiles.d/msched.conf"
+ok "msworker looks there" says "$config/tls" "$D$prefix/bin/msworker" --check-config
+ok "msschedd, too" says "$config/tls/node.p12" "$D$prefix/bin/msschedd" --help
+ok "no unit has a placeholder left" bash -c '! grep -n "@[a-z]*@" "$1"/*.service' - "$units"
+ok "no file tells where it was built" bash -c '! grep -rlF "$1" "$2" --include="*.pc" --include="*.service" \
+    --include="*.conf" --include="*.h"' - "$BUILD" "$D"
+for file in "$D$prefix"/bin/* "$lib"/libmsworker.so; do
+    ok "$(basename "$file") looks for libraries only where the system does" bash -c '
+        ! readelf -d "$1" | grep -E "RUNPATH|RPATH"' - "$file"
+done
+
+# ---- the library
+ok "only msw_ is visible" bash -c '! nm -D --defined-only "$1" | awk "{ print \$3 }" | grep -v "^msw_"' - "$lib/libmsworker.so"
+ok "every function of the header is" bash -c '
+    grep -oE "\bmsw_[a-z0-9_]+\(" "$1" | tr -d "(" | sort -u >"$3/wanted"
+    nm -D --defined-only "$2" | awk "{ print \$3 }" | sort -u >"$3/there"
+    [ -s "$3/wanted" ] && [ -z "$(comm -23 "$3/wanted" "$3/there")" ]' - \
+    "$D$prefix/include/msworker.h" "$lib/libmsworker.so" "$T"
+if ! grep -q __asan_init "$lib/libmsworker.so" && ! grep -q __tsan_init "$lib/libmsworker.so"; then
+    export PKG_CONFIG_SYSROOT_DIR=$D PKG_CONFIG_PATH=${pc%/*}
+    compile() {
+        # shellcheck disable=SC2046 # flags are words
+        "$@" $(pkg-config --cflags msworker) "$ROOT/examples/train.c" -o "$T/train" $(pkg-config --libs msworker)
+    }
+    ok "a C program compiles against it" compile "$CC" -std=c11 -Wall -Wextra -Werror
+    ok "and trains" says "step 200 of 200: loss" env LD_LIBRARY_PATH="$lib" "$T/train"
+    ok "and prints the digest" says "weights_sha256" env LD_LIBRARY_PATH="$lib" "$T/train"
+    ok "the version is the project's" says "$("$MSCTL" --version | sed 's/msctl //')" pkg-config --modversion msworker
+    if command -v c++ >/dev/null; then
+        printf '#include <msworker.h>\nint main() { return msw_version() == nullptr; }\n' >"$T/version.cc"
+        # shellcheck disable=SC2046
+        ok "so does a C++ program" c++ $(pkg-config --cflags msworker) "$T/version.cc" -o "$T/version" \
+            $(pkg-config --libs msworker)
+        ok "and runs" env LD_LIBRARY_PATH="$lib" "$T/version"
+    fi
+    unset PKG_CONFIG_SYSROOT_DIR PKG_CONFIG_PATH
+fi
+
+# ---- the programs, from there
+cat >"$T/job.yaml" <<'YAML'
+network: linear
+dataset: {kind: nonlinear, shuffle: false}
+batch_size: 16
+epochs: 1
+loss: mse
+optimizer: {kind: sgd, learning_rate: 0.01}
+YAML
+ok "msctl run finds its scheduler and workers beside itself" "$D$prefix/bin/msctl" run -n 2 --run-dir "$T/run" "$T/job.yaml"
+ok "which train" [ -s "$T/run/weights.safetensors" ]
+
+# ---- an upgrade
+echo '# by hand' >>"$D$config/msworker.conf"
+ok "a second install works" install
+ok "and keeps what the operator wrote" grep -q '^# by hand$' "$D$config/msworker.conf"
+finish
