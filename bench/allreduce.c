@@ -1,6 +1,6 @@
 /* allreduce.c - time of mesh_all_reduce_sum over ranks of this host: size, min, median, bus rate
  *
- * allreduce [-n RANKS] [-t shm|tcp|tls] [-s BYTES] [-i ITERATIONS] [--spin] [--quick]
+ * allreduce [-n RANKS] [-t shm|tcp|tls] [-s BYTES] [-i ITERATIONS] [--spin] [--bind] [--quick]
  *
  * A line each: transport ranks bytes iterations min_us median_us bus_GB/s algorithm. Bus rate is
  * 2 (n - 1) / n * bytes / min, as NCCL's tests count it: what a ring would have to move. The
@@ -32,6 +32,7 @@ struct bench {
     size_t bytes, iterations;
     size_t repeat; /* calls in a row that a sample is the mean of: one is over too soon to time */
     int spin;
+    int bind;      /* rank r to core r, as mpirun does with two ranks */
     double *times; /* shared: us of rank 0 */
 };
 
@@ -69,10 +70,21 @@ static int is_right(const float *data, size_t count, int world)
     return 1;
 }
 
+static void bind_to_core(int core)
+{
+    cpu_set_t cpus;
+    CPU_ZERO(&cpus);
+    CPU_SET(core, &cpus);
+    (void)sched_setaffinity(0, sizeof(cpus), &cpus); /* fewer cores: the kernel places it */
+}
+
 static int run_rank(int rank, void *arg)
 {
     struct bench *bench = arg;
     struct ms_err err;
+    if (bench->bind) {
+        bind_to_core(rank);
+    }
     struct mesh *mesh = NULL;
     size_t count = bench->bytes / sizeof(float);
     struct mesh_config cfg = ranks_config(&bench->ranks, rank, count);
@@ -213,15 +225,17 @@ static size_t iterations_for(size_t bytes, double seconds)
 }
 
 struct options {
-    int world, spin, quick;
+    int world, spin, quick, bind;
     int transport; /* -1: all */
     size_t bytes, iterations;
 };
 
 static int parse(int argc, char **argv, struct options *opt)
 {
-    static const struct option longs[] = {
-        {"quick", no_argument, NULL, 'q'}, {"spin", no_argument, NULL, 'p'}, {NULL, 0, NULL, 0}};
+    static const struct option longs[] = {{"quick", no_argument, NULL, 'q'},
+                                          {"bind", no_argument, NULL, 'b'},
+                                          {"spin", no_argument, NULL, 'p'},
+                                          {NULL, 0, NULL, 0}};
     *opt = (struct options){.world = 2, .spin = -1, .transport = -1};
     for (int c; (c = getopt_long(argc, argv, "n:t:s:i:", longs, NULL)) != -1;) {
         switch (c) {
@@ -245,6 +259,9 @@ static int parse(int argc, char **argv, struct options *opt)
         case 'q':
             opt->quick = 1;
             break;
+        case 'b':
+            opt->bind = 1;
+            break;
         default:
             return -1;
         }
@@ -259,12 +276,13 @@ int main(int argc, char **argv)
     struct ms_err err;
     if (parse(argc, argv, &opt) < 0) {
         fprintf(stderr, "usage: allreduce [-n RANKS] [-t shm|tcp|tls] [-s BYTES] [-i ITERATIONS] "
-                        "[--spin] [--quick]\n");
+                        "[--spin] [--bind] [--quick]\n");
         return 2;
     }
     cpu_set_t cpus;
     int cores = sched_getaffinity(0, sizeof(cpus), &cpus) == 0 ? CPU_COUNT(&cpus) : 1;
     bench.spin = opt.spin >= 0 ? opt.spin : opt.world <= cores;
+    bench.bind = opt.bind;
     bench.times = mmap(NULL, TIMES_MAX * sizeof(double), PROT_READ | PROT_WRITE,
                        MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (bench.times == MAP_FAILED) {
