@@ -5,8 +5,9 @@
  * lowest place that is free for its whole life (greedy by size; Pisarchyk and Lee, Efficient Memory
  * Management for Deep Neural Net Inference, 2020).
  *
- * Recomputation: y = relu(bn(x)) that backward reads once, for the gradient of the next
- * convolution's weights, is made again from x right before that. x is kept anyway. */
+ * Recomputation: y = relu(bn(x)) that backward reads is made again from x, which is kept anyway,
+ * right before its first reader there. y = relu(bn(x) + z) is made again where z is kept: in a
+ * chain of residual blocks every second one. */
 #include "libworker/plan/internal.h"
 
 #include <limits.h>
@@ -25,79 +26,128 @@ static int has_buffer(const struct step *step, int buffer)
     return n;
 }
 
-/* The one step of backward that reads the step's result, if that is all backward does with it. */
-static int copy_reader(const struct plan *plan, const struct step *step)
+/* The first step of backward that reads the buffer, -1: none. */
+static int first_reader(const struct plan *plan, int buffer)
 {
-    if (step->kind != STEP_BN_TRAIN || !step->relu ||
-        step->operands[BN_RESIDUAL].place != PLACE_NONE) {
-        return -1;
+    int s = plan->n_forward_steps;
+    while (s < plan->n_steps && !has_buffer(&plan->steps[s], buffer)) {
+        s++;
     }
-    int reader = -1;
-    int n = 0;
-    for (int s = plan->n_forward_steps; s < plan->n_steps; s++) {
-        if (has_buffer(&plan->steps[s], step->operands[BN_Y].index) > 0) {
-            reader = s;
-            n++;
-        }
-    }
-    return n == 1 && plan->steps[reader].kind == STEP_PRIMITIVE &&
-                   plan->steps[reader].prim_kind == DN_CONV_BWD_WEIGHTS
-               ? reader
-               : -1;
+    return s < plan->n_steps ? s : -1;
 }
 
-static void insert_copy(struct plan *plan, const struct step *from, struct step *reader, int buffer,
-                        struct step *copy)
+static int is_read_later(const struct plan *plan, int buffer, int step)
 {
-    int old = from->operands[BN_Y].index;
-    *copy = *from;
-    copy->kind = STEP_BN_APPLY;
-    copy->is_copy = 1;
-    copy->operands[BN_Y].index = buffer;
-    for (int k = 0; k < reader->n_operands; k++) {
-        if (reader->operands[k].place == PLACE_ARENA && reader->operands[k].index == old) {
-            reader->operands[k].index = buffer;
+    int s = step;
+    while (s < plan->n_steps && !has_buffer(&plan->steps[s], buffer)) {
+        s++;
+    }
+    return s < plan->n_steps;
+}
+
+struct copies {
+    unsigned char *is_copied; /* per buffer: the result of forward is not kept for backward */
+    int *source;              /* per step: the forward step that is made again before it, -1 */
+    int *target;              /* ... into this buffer */
+};
+
+/* The step of backward before which the result is made again; -1: it is kept. */
+static int copy_reader(const struct plan *plan, const struct copies *copies,
+                       const struct step *step)
+{
+    if (step->kind != STEP_BN_TRAIN || !step->relu) {
+        return -1;
+    }
+    int reader = first_reader(plan, step->operands[BN_Y].index);
+    struct operand residual = step->operands[BN_RESIDUAL];
+    if (reader < 0 || copies->source[reader] >= 0) {
+        return -1;
+    }
+    if (residual.place == PLACE_ARENA &&
+        (copies->is_copied[residual.index] || !is_read_later(plan, residual.index, reader))) {
+        return -1; /* it would have to be kept, or made again, for this alone */
+    }
+    return reader;
+}
+
+/* Lets backward read `to` instead of `from`. */
+static void redirect(struct plan *plan, int from, int to)
+{
+    for (int s = plan->n_forward_steps; s < plan->n_steps; s++) {
+        struct step *step = &plan->steps[s];
+        for (int k = 0; k < step->n_operands; k++) {
+            if (step->operands[k].place == PLACE_ARENA && step->operands[k].index == from) {
+                step->operands[k].index = to;
+            }
         }
     }
-    plan->n_copies++;
+}
+
+static int find_copies(struct plan *plan, struct copies *copies, struct ms_err *err)
+{
+    for (int s = 0; s < plan->n_steps; s++) {
+        copies->source[s] = -1;
+    }
+    for (int s = 0; s < plan->n_forward_steps; s++) {
+        int reader = copy_reader(plan, copies, &plan->steps[s]);
+        if (reader < 0) {
+            continue;
+        }
+        int kept = plan->steps[s].operands[BN_Y].index;
+        int buffer = emit_buffer(plan, plan->buffers[kept].bytes, err);
+        if (buffer < 0) {
+            return buffer;
+        }
+        copies->is_copied[kept] = 1;
+        copies->source[reader] = s;
+        copies->target[reader] = buffer;
+        redirect(plan, kept, buffer);
+        plan->n_copies++;
+    }
+    return 0;
+}
+
+/* Writes the steps with the copies in between into a larger array. */
+static int interleave(struct plan *plan, const struct copies *copies, struct ms_err *err)
+{
+    struct step *steps = malloc(((size_t)plan->n_steps * 2 + 1) * sizeof(*steps));
+    if (steps == NULL) {
+        return ms_fail(err, MS_E_NOMEM, "plan: no memory for %d steps", 2 * plan->n_steps);
+    }
+    int n = 0;
+    for (int s = 0; s < plan->n_steps; s++) {
+        if (copies->source[s] >= 0) {
+            struct step *copy = &steps[n++];
+            *copy = plan->steps[copies->source[s]];
+            copy->kind = STEP_BN_APPLY;
+            copy->is_copy = 1;
+            copy->operands[BN_Y].index = copies->target[s];
+        }
+        steps[n++] = plan->steps[s];
+    }
+    free(plan->steps);
+    plan->cap_steps = plan->n_steps * 2 + 1;
+    plan->steps = steps;
+    plan->n_steps = n;
+    return 0;
 }
 
 static int insert_copies(struct plan *plan, struct ms_err *err)
 {
-    int *source = malloc(((size_t)plan->n_steps + 1) * sizeof(int)); /* of the copy before a step */
-    struct step *steps = malloc((size_t)plan->n_steps * 2 * sizeof(*steps));
-    int rc = source == NULL || steps == NULL ? ms_fail(err, MS_E_NOMEM, "plan: no memory") : 0;
-    for (int s = 0; s < plan->n_steps && rc == 0; s++) {
-        source[s] = -1;
+    size_t n_steps = (size_t)plan->n_steps + 1;
+    struct copies copies = {.is_copied = calloc((size_t)plan->n_buffers * 2 + 1, 1),
+                            .source = malloc(n_steps * sizeof(int)),
+                            .target = malloc(n_steps * sizeof(int))};
+    int rc = 0;
+    if (copies.is_copied == NULL || copies.source == NULL || copies.target == NULL) {
+        rc = ms_fail(err, MS_E_NOMEM, "plan: no memory for %d steps", plan->n_steps);
     }
-    for (int s = 0; s < plan->n_forward_steps && rc == 0; s++) {
-        int reader = copy_reader(plan, &plan->steps[s]);
-        if (reader >= 0) {
-            source[reader] = s;
-        }
-    }
-    int n = 0;
-    for (int s = 0; s < plan->n_steps && rc >= 0; s++) {
-        if (source[s] >= 0) {
-            const struct step *from = &plan->steps[source[s]];
-            size_t bytes = plan->buffers[from->operands[BN_Y].index].bytes;
-            rc = emit_buffer(plan, bytes, err);
-            if (rc >= 0) {
-                insert_copy(plan, from, &plan->steps[s], rc, &steps[n++]);
-            }
-        }
-        steps[n++] = plan->steps[s];
-    }
-    if (rc >= 0) {
-        free(plan->steps);
-        plan->steps = steps;
-        plan->cap_steps = plan->n_steps * 2;
-        plan->n_steps = n;
-        steps = NULL;
-    }
-    free(source);
-    free(steps);
-    return rc < 0 ? rc : 0;
+    rc = rc < 0 ? rc : find_copies(plan, &copies, err);
+    rc = rc < 0 ? rc : interleave(plan, &copies, err);
+    free(copies.is_copied);
+    free(copies.source);
+    free(copies.target);
+    return rc;
 }
 
 /* ---- lifetimes ----------------------------------------------------------------------------------

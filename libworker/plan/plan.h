@@ -35,7 +35,7 @@
 
 struct plan;
 
-enum plan_recompute { /* batch norm + ReLU made again in backward from the convolution's output */
+enum plan_recompute { /* batch norm + ReLU made again in backward from what is kept */
                       PLAN_RECOMPUTE_AUTO, /* only where the plan's peak is above memory_max */
                       PLAN_RECOMPUTE_OFF,
                       PLAN_RECOMPUTE_ON,
