@@ -280,6 +280,7 @@ static void rank_done(struct sched *s, struct job *job, struct member *member,
     const bool stopped = run->cancelling && (msg->stopped || msg->code != MS_OK);
     member_log(member, msg->log_path);
     member->steps = msg->steps;
+    member->step = msg->steps > member->step ? msg->steps : member->step; /* sooner than a beat */
     member->seconds = msg->seconds;
     copy_text(member->weights_sha256, sizeof(member->weights_sha256), msg->weights_sha256);
     copy_text(member->plan_sha256, sizeof(member->plan_sha256), msg->plan_sha256);

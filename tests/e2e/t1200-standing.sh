@@ -23,6 +23,7 @@ ok "wait returns its success" status 0 as alice wait --timeout 300 1
 ok "every node is idle again" wait_for 60 idle 3
 ok "show says who has submitted" says "alice" as alice show 1
 ok "and how it ended" says "SUCCEEDED" as alice show 1
+ok "each rank's last step" json show 1 -- '[r["step"] for r in j["ranks"]] == [200, 200]'
 ok "the job's folder has the weights" [ -s "$T/jobs/1/weights.safetensors" ]
 ok "the metrics end with the digests" bash -c 'tail -n 1 "$1/1/metrics.jsonl" | grep -q weights_sha256' - "$T/jobs"
 ok "each rank has its loss lines" [ "$(grep -c '^epoch: 1 step: ' "$T/jobs/1/worker_1.log")" -eq 200 ]
