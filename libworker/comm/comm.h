@@ -70,7 +70,9 @@ struct mesh_config {
 /* Connects to every peer, exchanges memfds. Blocks until all are there, timeout, or mesh_cancel of
  * the listener (comm_listener_abort). Peers that have not come are named. Returns owned. */
 int mesh_create(const struct mesh_config *cfg, struct mesh **ret, struct ms_err *err);
-void mesh_destroy(struct mesh *mesh); /* NULL allowed; no thread may be inside */
+/* Tells the peers (at most a quarter of a second after a failure, at once else), closes and unmaps.
+ * NULL allowed; no thread may be inside. */
+void mesh_destroy(struct mesh *mesh);
 /* Wakes a mesh_create that waits; any thread; stays set until comm_listener_resume. */
 void comm_listener_abort(struct comm_listener *listener);
 void comm_listener_resume(struct comm_listener *listener);
@@ -97,8 +99,9 @@ void mesh_abort(struct mesh *mesh, const char *text);
  * again is allowed only after mesh_step_begin. */
 int mesh_all_reduce_sum(struct mesh *mesh, size_t begin, size_t count, const float **ret_result,
                         struct ms_err *err);
-/* Waits until no peer reads what this rank exposed in the last step; call before the first write
- * into the exchange buffer of a step. Costs nothing when everybody is there. */
+/* Begins a step: call before the first write into the exchange buffer, which no peer reads any more
+ * then. Never waits (small ranges are read from slots, large ones end with a sync); fails where the
+ * mesh has ended. step is for errors and stamps. */
 int mesh_step_begin(struct mesh *mesh, uint64_t step, struct ms_err *err);
 
 /* Elementwise maximum of count doubles (small: metrics, digests); in place. count <= 1024. */
@@ -126,6 +129,7 @@ struct reducer_bucket {
  * reducer_wait. Borrows mesh. Returns owned. */
 int reducer_create(struct mesh *mesh, const struct reducer_bucket *buckets, int n,
                    struct reducer **ret, struct ms_err *err);
+/* Within a step that nobody waits for any more it aborts the mesh. NULL allowed. */
 void reducer_destroy(struct reducer *reducer);
 /* Begins a step: mesh_step_begin included. */
 int reducer_begin(struct reducer *reducer, uint64_t step, struct ms_err *err);
