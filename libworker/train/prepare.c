@@ -229,11 +229,14 @@ static int make_replica(struct train *train, struct ms_err *err)
     uint64_t free_bytes = memory_available();
     uint64_t share = free_bytes / (uint64_t)locals;
     train->known.threads = threads_for(&train->cfg);
-    int rc = plan_replica(train, share, err);
-    if (rc == 0 && share > 0 && train->known.peak_bytes > share) {
+    /* A tenth stays free where making activations again can do it (it costs 2 % of a step): page
+     * cache, other programs, and a measure that was taken a moment ago. */
+    uint64_t room = share / 10 * 9;
+    int rc = plan_replica(train, room, err);
+    if (rc == 0 && share > 0 && train->known.peak_bytes > room) {
         /* what is beside the activations is known now: once more, with the room that is left */
         uint64_t rest = train->known.peak_bytes - train->sizes.arena_bytes;
-        rc = plan_replica(train, share > rest ? share - rest : 1, err);
+        rc = plan_replica(train, room > rest ? room - rest : 1, err);
     }
     if (rc < 0) {
         return rc;
