@@ -17,6 +17,7 @@ drop_hosts() {
     cleanup
 }
 trap drop_hosts EXIT
+ip netns exec "$A" true 2>/dev/null || skip_all "ip netns exec cannot enter a namespace here" # a chroot
 ip link add "v$A" netns "$A" type veth peer name "v$B" netns "$B"
 ip -n "$A" addr add 10.77.0.1/24 dev "v$A"
 ip -n "$B" addr add 10.77.0.2/24 dev "v$B"
