@@ -1,6 +1,8 @@
 /* test_conn.c - connections over real sockets: TCP, TLS and Unix, their life and their ends */
 #include "tests/unit/conn_world.h"
 
+#include <netdb.h>
+
 /* ---- the good path ---- */
 
 static void echo(struct end *end, const struct ms_wire_header *head)
@@ -497,6 +499,12 @@ END_TEST
 START_TEST(a_host_name_with_several_addresses_is_tried_to_the_end)
 {
     struct world w;
+    struct addrinfo *found = NULL;
+    if (getaddrinfo("localhost", NULL, NULL, &found) != 0) { /* a bare chroot */
+        printf("skip: this machine has no localhost\n");
+        return;
+    }
+    freeaddrinfo(found);
     world_init(&w, "127.0.0.1:0"); /* localhost is often [::1] first, where nobody listens */
     snprintf(w.address, sizeof(w.address), "localhost:%d", w.port);
 
