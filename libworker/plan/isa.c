@@ -120,8 +120,10 @@ static int fix_isa(const char *name, struct ms_err *err)
         return strcmp(fixed, name) == 0
                    ? 0
                    : ms_fail(err, MS_E_REFUSED,
-                             "isa %s: this process runs with %s already; start a new process", name,
-                             fixed);
+                             "isa %s: this process runs with %s already, and oneDNN changes it "
+                             "only at a start; where machines differ, set isa = %s for every "
+                             "msworker and restart it",
+                             name, fixed, name);
     }
     if ((int)i > machine) {
         return ms_fail(err, MS_E_UNSUPPORTED, "isa %s: this machine has only %s", name,

@@ -1,5 +1,6 @@
 /* msworker.c - the worker program: settings, certificates, signals; the rest is worker_run */
 #include "config.h"
+#include "libworker/plan/plan.h"
 #include "libworker/train/dynamic.h"
 #include "libworker/train/worker.h"
 #include "proto/addr.h"
@@ -49,6 +50,9 @@ static const struct ms_setting settings_table[] = {
      "a peer that makes no progress for so long is given up"},
     {"log_level", "--log-level", NULL, MS_SET_ENUM, 0, 0, "error|warning|notice|info|debug", "info",
      0, "what goes to standard error"},
+    {"isa", "--isa", NULL, MS_SET_ENUM, 0, 0,
+     "best|sse41|avx|avx2|avx512_core|avx512_core_vnni|avx512_core_bf16|avx512_core_amx", "best", 0,
+     "instruction set at the most; in a cluster of mixed machines the least of all, on all nodes"},
     {"transport", "--transport", "MSCHED_TRANSPORT", MS_SET_ENUM, 0, 0, "auto|remote", "auto", 0,
      "remote: treat peers of this host as remote ones (for tests and measurements)"},
     {NULL, NULL, NULL, MS_SET_STRING, 0, 0, NULL, NULL, 0, NULL},
@@ -258,6 +262,12 @@ static int setup(struct program *program, int argc, char **argv, struct ms_err *
     worker->peer_timeout_ms = ms_settings_int(settings, "peer_timeout_ms");
     worker->force_remote = strcmp(ms_settings_string(settings, "transport"), "remote") == 0;
     int rc;
+    const char *isa = ms_settings_string(settings, "isa");
+    rc = strcmp(isa, "best") != 0 ? plan_set_isa(isa, err) : 0;
+    if (rc < 0) {
+        ms_err_prefix(err, "isa");
+        return MS_E_CONFIG;
+    }
     if (argc > 2) {
         return ms_fail(err, MS_E_INVALID, "one job file at the most, but there is also %s",
                        argv[2]);
