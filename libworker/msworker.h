@@ -44,7 +44,7 @@ struct msw_error {
 
 struct msw_job;
 
-/* Reads a YAML or JSON job file (docs: msctl(1), "JOB FILES"); sets: n texts "key=value" that win
+/* Reads a YAML or JSON job file (its keys: msched-job(5)); sets: n texts "key=value" that win
  * over the file. Returns owned in *ret; msw_job_destroy. */
 MSW_API int msw_job_load(const char *path, const char *const *sets, size_t n, struct msw_job **ret,
                          struct msw_error *error);
@@ -83,7 +83,9 @@ MSW_API int msw_train(const struct msw_job *job, const struct msw_options *optio
 
 /* Joins the dynamic cluster that the environment names (MS_ROLE=MS_WORKER, MS_SCHED_HOST,
  * MS_SCHED_PORT, MS_WORKER_NUM, ...), trains as the rank it is given, returns when the job has
- * ended everywhere. TLS as msworker(8) says, MS_TLS_CONFIG or MS_ENABLE_SSL=0. */
+ * ended everywhere. TLS as msworker(8) says, MS_TLS_CONFIG or MS_ENABLE_SSL=0. No rank can train
+ * without the others: non-zero from on_progress ends the job everywhere, and here with
+ * MSW_CANCELLED. */
 MSW_API int msw_join(const struct msw_job *job, const struct msw_options *options,
                      struct msw_model **ret_model, struct msw_error *error);
 
