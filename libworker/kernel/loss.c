@@ -4,9 +4,12 @@
 
 #include <stddef.h>
 
+enum { EXPS_MAX = 256 }; /* classes whose exponentials are kept between the two passes: 2 KiB */
+
 double kernel_softmax_ce(const float *logits, const int32_t *labels, int64_t n, int64_t k,
                          float *dlogits)
 {
+    double exps[EXPS_MAX];
     double loss = 0;
     for (int64_t i = 0; i < n; i++) {
         const float *row = logits + i * k;
@@ -16,12 +19,16 @@ double kernel_softmax_ce(const float *logits, const int32_t *labels, int64_t n, 
         }
         double sum = 0;
         for (int64_t j = 0; j < k; j++) {
-            sum += ms_exact_exp((double)row[j] - max);
+            double e = ms_exact_exp((double)row[j] - max);
+            sum += e;
+            if (j < EXPS_MAX) {
+                exps[j] = e;
+            }
         }
         loss += ms_exact_log(sum) - ((double)row[labels[i]] - max);
         for (int64_t j = 0; dlogits != NULL && j < k; j++) {
-            double p = ms_exact_exp((double)row[j] - max) / sum;
-            dlogits[i * k + j] = (float)((p - (j == labels[i] ? 1.0 : 0.0)) / (double)n);
+            double e = j < EXPS_MAX ? exps[j] : ms_exact_exp((double)row[j] - max);
+            dlogits[i * k + j] = (float)((e / sum - (j == labels[i] ? 1.0 : 0.0)) / (double)n);
         }
     }
     return loss / (double)n;

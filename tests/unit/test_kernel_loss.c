@@ -43,6 +43,16 @@ START_TEST(cross_entropy_agrees_with_the_reference)
 }
 END_TEST
 
+START_TEST(cross_entropy_agrees_beyond_the_exponentials_that_are_kept)
+{
+    ck_assert_int_gt(N * K, 256); /* one row of so many classes */
+    double loss = ref_softmax_ce(da, labels, 1, N * K, want);
+
+    ck_assert_double_eq_tol(kernel_softmax_ce(a, labels, 1, N * K, grad), loss, 1e-13);
+    ck_grad();
+}
+END_TEST
+
 START_TEST(cross_entropy_survives_huge_logits_and_one_class)
 {
     const float huge[] = {3e38F, -3e38F, 0};
@@ -94,6 +104,7 @@ int main(void)
     TCase *tc = tcase_create("loss");
     tcase_add_checked_fixture(tc, setup, NULL);
     tcase_add_test(tc, cross_entropy_agrees_with_the_reference);
+    tcase_add_test(tc, cross_entropy_agrees_beyond_the_exponentials_that_are_kept);
     tcase_add_test(tc, cross_entropy_survives_huge_logits_and_one_class);
     tcase_add_test(tc, a_nan_in_the_logits_shows_in_the_loss);
     tcase_add_test(tc, mean_squared_error_agrees_with_the_reference);
