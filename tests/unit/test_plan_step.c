@@ -302,7 +302,7 @@ START_TEST(pattern_gives_the_same_on_older_machines)
     struct graph *graph = patterns[0].build();
     ck_ms_ok(graph_differentiate(graph, err));
     options.isa = strcmp(isa, "avx2") == 0 ? "sse41" : "avx2";
-    ck_ms_fails(plan_create(graph, &options, &plan, err), MS_E_REFUSED, "start a new process");
+    ck_ms_fails(plan_create(graph, &options, &plan, err), MS_E_REFUSED, "restart it");
     options.isa = "mmx";
     ck_ms_fails(plan_create(graph, &options, &plan, err), MS_E_INVALID, "mmx");
     graph_destroy(graph);
