@@ -1,0 +1,59 @@
+/* worker_impl.h - what worker.c, worker_rank.c and worker_report.c share: a node and the rank it
+ * holds */
+#ifndef WORKER_IMPL_H
+#define WORKER_IMPL_H
+
+#include "libworker/agent/agent.h"
+#include "libworker/train/node.h"
+#include "libworker/train/worker.h"
+
+#include <pthread.h>
+
+struct worker {
+    const struct worker_config *cfg;
+    struct agent *agent;
+    struct comm_listener *listener;
+    struct node_identity identity;
+
+    pthread_mutex_t lock; /* guards train against on_stop */
+    struct train *train;
+    uint64_t generation;
+    struct agent_order stop; /* the hard stop, leave or loss that came, once stopped is set */
+    int stopped;
+    struct agent_order end; /* TERM, or lost, once ending is set: whatever Stop follows, this */
+    int ending;             /* node ends after the job in hand */
+
+    /* of the job in hand */
+    uint64_t job_id;
+    uint32_t rank, world;
+    char run_dir[MS_PATH_MAX + 1];
+    char log_path[MS_PATH_MAX + 32];
+    int log_fd;
+    int64_t progress_ms;
+    enum train_phase last_phase;
+};
+
+/* Monotonic milliseconds. */
+int64_t worker_now_ms(void);
+
+/* ---- worker.c ---- */
+
+/* The hard stop that came concerns the generation in hand. Under the lock. */
+int worker_stop_applies(const struct worker *worker);
+/* Aborts the training in hand if a hard stop came for it. Under the lock. */
+void worker_abort_train(struct worker *worker);
+/* Folder of a job on this node; "" where the node keeps none. */
+void worker_job_folder(const struct worker *worker, uint64_t job, char *buf, size_t size);
+
+/* ---- worker_rank.c: one rank, from Assign to the scheduler's last word ---- */
+int worker_serve(struct worker *worker, const Ms__Assign *assign, struct ms_err *err);
+
+/* ---- worker_report.c: what the scheduler hears of the rank ---- */
+
+/* For train_config.on_progress; arg is the worker. */
+void worker_on_progress(void *arg, const struct train_progress *progress);
+void worker_send_ready(struct worker *worker, const struct train_info *info);
+void worker_send_done(struct worker *worker, int code, const char *text,
+                      const struct train_result *result);
+
+#endif

@@ -1,0 +1,274 @@
+/* worker_rank.c - one rank on this node: its log, training, and the scheduler's last word */
+#include "libworker/train/worker_impl.h"
+
+#include "libworker/plan/plan.h"
+#include "libworker/train/memory.h"
+#include "proto/log.h"
+#include "proto/wire.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum {
+    PEER_VERDICT_MS = 1000
+}; /* a peer is gone: the scheduler's word on who and why comes before ours */
+
+static int open_log(struct worker *worker, struct ms_err *err)
+{
+    const struct worker_config *cfg = worker->cfg;
+    worker_job_folder(worker, worker->job_id, worker->run_dir, sizeof(worker->run_dir));
+    worker->log_fd = STDOUT_FILENO;
+    worker->log_path[0] = '\0';
+    if (worker->run_dir[0] == '\0') {
+        return 0;
+    }
+    if (mkdir(worker->run_dir, 0755) != 0 && errno != EEXIST) {
+        return ms_fail_errno(err, MS_E_IO, "cannot make the run directory %s", worker->run_dir);
+    }
+    snprintf(worker->log_path, sizeof(worker->log_path), "%s/worker_%u.log", worker->run_dir,
+             worker->rank);
+    if (!cfg->log_to_file) {
+        return 0;
+    }
+    worker->log_fd = open(worker->log_path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+    if (worker->log_fd < 0) {
+        worker->log_fd = STDOUT_FILENO;
+        return ms_fail_errno(err, MS_E_IO, "cannot open the log %s", worker->log_path);
+    }
+    return 0;
+}
+
+static void close_log(struct worker *worker, const char *last_words)
+{
+    if (worker->log_fd != STDOUT_FILENO && last_words[0] != '\0') {
+        dprintf(worker->log_fd, "%s\n", last_words);
+    }
+    if (worker->log_fd != STDOUT_FILENO) {
+        close(worker->log_fd);
+    }
+    worker->log_fd = STDOUT_FILENO;
+}
+
+static struct mesh_member *make_members(const Ms__Assign *assign)
+{
+    struct mesh_member *members = calloc(assign->n_members, sizeof(*members));
+    for (size_t i = 0; members != NULL && i < assign->n_members; i++) {
+        const Ms__Member *from = assign->members[i];
+        members[i] = (struct mesh_member){.node_id = from->node_id,
+                                          .host_name = from->host_name,
+                                          .host_id = from->host_id,
+                                          .data_address = from->data_address,
+                                          .data_unix = from->data_unix,
+                                          .cert_name = from->cert_name,
+                                          .uid = from->uid};
+    }
+    return members;
+}
+
+static void set_train(struct worker *worker, struct train *train)
+{
+    pthread_mutex_lock(&worker->lock);
+    worker->train = train;
+    worker_abort_train(worker); /* a Stop that was faster than we */
+    pthread_mutex_unlock(&worker->lock);
+}
+
+/* The hard stop that interrupted us, if one did: its code (never 0) and text. */
+static int stop_verdict(struct worker *worker, struct ms_err *err)
+{
+    pthread_mutex_lock(&worker->lock);
+    int applies = worker_stop_applies(worker);
+    struct agent_order stop = worker->stop;
+    pthread_mutex_unlock(&worker->lock);
+    if (!applies) {
+        return 0;
+    }
+    if (stop.kind == AGENT_LEAVE) {
+        return ms_fail(err, MS_E_CANCELLED, "rank %u left: its worker was asked to end",
+                       worker->rank);
+    }
+    return ms_fail(err, stop.code != 0 ? stop.code : MS_E_ABORTED, "%s", stop.text);
+}
+
+/* Waits for Start (want START) or the final Stop (want STOP). Orders of other generations are old.
+ */
+static int wait_order(struct worker *worker, enum agent_order_kind want, int64_t timeout_ms,
+                      struct agent_order *ret)
+{
+    int64_t until = worker_now_ms() + timeout_ms;
+    for (;;) {
+        int64_t left = timeout_ms < 0 ? -1 : until - worker_now_ms();
+        struct agent_order order;
+        if ((timeout_ms >= 0 && left <= 0) || !agent_next(worker->agent, &order, left)) {
+            return 0;
+        }
+        if (order.kind == AGENT_ASSIGN) {
+            ms_log(MS_LOG_WARNING, "worker.assign_while_busy job=%" PRIu64 ", ignoring", order.job);
+            ms_wire_free(&order.assign->base);
+            continue;
+        }
+        int general = order.kind == AGENT_LOST || order.kind == AGENT_LEAVE;
+        int current = order.generation == 0 || order.generation == worker->generation;
+        int hard_stop = order.kind == AGENT_STOP && !order.at_step;
+        if (general || (current && (order.kind == want || hard_stop))) {
+            if (order.kind == AGENT_STOP && order.at_step) {
+                continue;
+            }
+            *ret = order;
+            return 1;
+        }
+    }
+}
+
+/* Turns an order that is not the wished one into an error. */
+static int order_error(const struct worker *worker, const struct agent_order *order,
+                       struct ms_err *err)
+{
+    if (order->kind == AGENT_LEAVE) {
+        return ms_fail(err, MS_E_CANCELLED, "rank %u left: its worker was asked to end",
+                       worker->rank);
+    }
+    return ms_fail(err, order->code != 0 ? order->code : MS_E_ABORTED, "%s", order->text);
+}
+
+static int run_rank(struct worker *worker, struct train *train, struct train_result *result,
+                    struct ms_err *err)
+{
+    struct train_info info;
+    struct agent_order order;
+    int64_t begun = worker_now_ms();
+    int rc = train_prepare(train, &info, err);
+    if (rc < 0) {
+        return rc;
+    }
+    char peak[32];
+    ms_log(MS_LOG_INFO,
+           "rank.ready job=%" PRIu64 " generation=%" PRIu64 " rank=%u/%u steps=%" PRIu64
+           " threads=%d peak=\"%s\" reorders=%" PRIu64 " plan=%.12s prepared_ms=%" PRId64,
+           worker->job_id, worker->generation, worker->rank, worker->world, info.steps_total,
+           info.threads, memory_format(info.peak_bytes, peak, sizeof(peak)), info.reorders,
+           info.plan_sha256, worker_now_ms() - begun);
+    worker_send_ready(worker, &info);
+    wait_order(worker, AGENT_START, -1, &order);
+    if (order.kind != AGENT_START) {
+        return order_error(worker, &order, err);
+    }
+    rc = train_run(train, result, err);
+    if (rc == 0 && worker->cfg->on_result != NULL) {
+        worker->cfg->on_result(worker->cfg->arg, train, result);
+    }
+    return rc;
+}
+
+/* A peer is gone: report it and let the scheduler, who knows why, speak first. */
+static int hear_verdict(struct worker *worker, int code, struct ms_err *err)
+{
+    Ms__PeerReport report = MS__PEER_REPORT__INIT;
+    struct agent_order order;
+    char text[MS_TEXT_MAX];
+    snprintf(text, sizeof(text), "%s", err->text);
+    report.job = worker->job_id;
+    report.generation = worker->generation;
+    report.rank = worker->rank;
+    report.text = text;
+    int peer = worker->train != NULL ? train_culprit(worker->train) : -1;
+    if (peer >= 0) {
+        report.peer = (uint32_t)peer;
+        (void)agent_send(worker->agent, MS_MSG_PEER_REPORT, &report.base, NULL); /* Done follows */
+    }
+    if (wait_order(worker, AGENT_STOP, PEER_VERDICT_MS, &order)) {
+        pthread_mutex_lock(&worker->lock);
+        worker->stop = order;
+        worker->stopped = 1;
+        pthread_mutex_unlock(&worker->lock);
+        return order_error(worker, &order, err);
+    }
+    return code;
+}
+
+/* After the own end: RankDone, then the scheduler's last word. */
+static int end_rank(struct worker *worker, int rc, const struct train_result *result,
+                    struct ms_err *err)
+{
+    struct agent_order order;
+    struct ms_err verdict;
+    if (rc == MS_E_CLOSED || rc == MS_E_TIMEOUT) {
+        rc = hear_verdict(worker, rc, err);
+    }
+    if (stop_verdict(worker, &verdict) < 0) {
+        *err = verdict; /* stopped from outside: its reason, and an acknowledgement */
+        worker_send_done(worker, verdict.code, verdict.text, result);
+        return verdict.code;
+    }
+    worker_send_done(worker, rc, rc < 0 ? err->text : "", result);
+    if (rc == 0) {
+        ms_log(MS_LOG_INFO,
+               "rank.done job=%" PRIu64 " rank=%u steps=%" PRIu64 " seconds=%.1f weights_sha256=%s",
+               worker->job_id, worker->rank, result->steps, result->seconds,
+               result->weights_sha256);
+    } else {
+        ms_log(MS_LOG_ERR, "rank.failed job=%" PRIu64 " rank=%u reason=\"%s\"", worker->job_id,
+               worker->rank, err->text);
+    }
+    wait_order(worker, AGENT_STOP, -1, &order);
+    if (order.kind == AGENT_STOP && order.code == 0) {
+        return rc;
+    }
+    /* without a scheduler, a peer that is gone is only the first who noticed */
+    return rc < 0 && order.kind != AGENT_LOST ? rc : order_error(worker, &order, err);
+}
+
+int worker_serve(struct worker *worker, const Ms__Assign *assign, struct ms_err *err)
+{
+    struct train_result result = {0};
+    struct job *job = malloc(sizeof(*job));
+    struct mesh_member *members = make_members(assign);
+    struct train *train = NULL;
+    int rc = open_log(worker, err);
+    if (rc == 0 && (job == NULL || members == NULL)) {
+        rc = ms_fail(err, MS_E_NOMEM, "no memory for job %" PRIu64, assign->job);
+    }
+    if (rc == 0) {
+        rc = job_parse((const char *)assign->job_json.data, assign->job_json.len, "the job", NULL,
+                       NULL, 0, 0, job, err);
+    }
+    if (rc == 0) {
+        rc = plan_set_isa(assign->isa, err);
+    }
+    if (rc == 0) {
+        struct train_config cfg = {.job = job,
+                                   .job_id = assign->job,
+                                   .generation = assign->generation,
+                                   .rank = (int)assign->rank,
+                                   .world = (int)assign->world_size,
+                                   .members = members,
+                                   .listener = worker->listener,
+                                   .tls = worker->cfg->tls,
+                                   .peer_timeout_ms = (int)worker->cfg->peer_timeout_ms,
+                                   .force_remote = worker->cfg->force_remote,
+                                   .isa = assign->isa,
+                                   .run_dir = worker->run_dir,
+                                   .log_fd = worker->log_fd,
+                                   .on_progress = worker_on_progress,
+                                   .arg = worker};
+        memcpy(cfg.token, assign->token.data, sizeof(cfg.token));
+        comm_listener_resume(worker->listener);
+        train = train_create(&cfg);
+        set_train(worker, train);
+        rc = train != NULL ? run_rank(worker, train, &result, err)
+                           : ms_fail(err, MS_E_NOMEM, "no memory for job %" PRIu64, assign->job);
+    }
+    rc = end_rank(worker, rc, &result, err);
+    set_train(worker, NULL);
+    train_destroy(train);
+    close_log(worker, rc < 0 ? err->text : "");
+    free(members);
+    free(job);
+    return rc;
+}
