@@ -193,7 +193,7 @@ int main(int argc, char **argv)
     struct ms_err err = {0, ""};
     struct program program = {.argc = argc, .argv = argv};
     signal(SIGHUP, SIG_IGN); /* a reload while we start: the settings are read just now */
-    umask(0077); /* the database, the lock, a run directory's socket: ours alone */
+    umask(0077);             /* the database, the lock, a run directory's socket: ours alone */
     if (options_load(argc, argv, &program.options, &err) < 0) {
         return fail(&err);
     }
