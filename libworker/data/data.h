@@ -151,7 +151,10 @@ struct loader_info {
     int64_t last_rows;       /* rows of an epoch's last batch: == batch, or fewer */
 };
 
-/* Checks everything (shapes, batch against rows), starts the thread. Returns owned. */
+/* Checks everything (shapes, batch against rows) and says what a loader would give; reads no
+ * record. */
+int loader_measure(const struct loader_config *cfg, struct loader_info *ret, struct ms_err *err);
+/* The same checks, then starts the thread. Returns owned. */
 int loader_create(const struct loader_config *cfg, struct loader **ret, struct ms_err *err);
 void loader_destroy(struct loader *loader); /* joins the thread; NULL allowed */
 void loader_get_info(const struct loader *loader, struct loader_info *ret);

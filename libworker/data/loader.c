@@ -300,7 +300,8 @@ static int start_thread(struct loader *l, struct ms_err *err)
     return MS_OK;
 }
 
-int loader_create(const struct loader_config *cfg, struct loader **ret, struct ms_err *err)
+/* A loader that knows its shapes and counts, without buffers and thread. */
+static int make(const struct loader_config *cfg, struct loader **ret, struct ms_err *err)
 {
     int rc = check_config(cfg, err);
     if (rc < 0) {
@@ -326,9 +327,33 @@ int loader_create(const struct loader_config *cfg, struct loader **ret, struct m
     l->n_slots = (cfg->depth > 0 ? cfg->depth : DEPTH_DEFAULT) + 1;
     l->data = *data_get_info(cfg->source);
     rc = measure(l, err);
-    if (rc == MS_OK) {
-        rc = allocate_all(l, err);
+    if (rc < 0) {
+        loader_destroy(l);
+        return rc;
     }
+    *ret = l;
+    return MS_OK;
+}
+
+int loader_measure(const struct loader_config *cfg, struct loader_info *ret, struct ms_err *err)
+{
+    struct loader *l = NULL;
+    int rc = make(cfg, &l, err);
+    if (rc == MS_OK) {
+        *ret = l->info;
+        loader_destroy(l);
+    }
+    return rc;
+}
+
+int loader_create(const struct loader_config *cfg, struct loader **ret, struct ms_err *err)
+{
+    struct loader *l = NULL;
+    int rc = make(cfg, &l, err);
+    if (rc < 0) {
+        return rc;
+    }
+    rc = allocate_all(l, err);
     if (rc == MS_OK) {
         rc = start_thread(l, err);
     }

@@ -78,10 +78,10 @@ int node_identify(const char *scheduler, const char *node_id, const char *worker
     return 0;
 }
 
-static uint32_t usable_cores(void)
+int node_cores(void)
 {
     cpu_set_t set;
-    return sched_getaffinity(0, sizeof(set), &set) == 0 ? (uint32_t)CPU_COUNT(&set) : 1;
+    return sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set) : 1;
 }
 
 int node_describe(struct node_identity *identity, const struct comm_listener *listener,
@@ -104,7 +104,7 @@ int node_describe(struct node_identity *identity, const struct comm_listener *li
     ret->data_address = identity->data_address;
     ret->data_unix = identity->data_unix;
     ret->uid = (uint32_t)geteuid();
-    ret->cores = usable_cores();
+    ret->cores = (uint32_t)node_cores();
     ret->memory_bytes = memory_available();
     ret->isa = identity->isa;
     ret->onednn = identity->onednn;

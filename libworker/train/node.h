@@ -18,6 +18,9 @@ struct node_identity {
     char onednn[32];
 };
 
+/* Cores that this process may use. */
+int node_cores(void);
+
 /* Finds host name, host id and the data plane's IP: worker_ip, or where it is empty the local
  * address from which the scheduler ("host:port") is reached; a loopback address only when the
  * scheduler is on loopback too. An empty node_id is made up: host name, process id and time, so

@@ -1,9 +1,9 @@
 /* prepare.c - everything before step 0: data, plan, memory check, mesh, weights */
 #include "libworker/train/memory.h"
+#include "libworker/train/node.h"
 #include "libworker/train/train_impl.h"
 
 #include <inttypes.h>
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,10 +13,10 @@
 
 enum { LOADER_DEPTH = 2 };
 
-static int process_cores(void)
+/* Cores that the ranks of this host share. */
+static int shared_cores(const struct train_config *cfg)
 {
-    cpu_set_t set;
-    return sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set) : 1;
+    return cfg->cores > 0 ? cfg->cores : node_cores();
 }
 
 static int local_ranks(const struct train_config *cfg)
@@ -34,8 +34,7 @@ static int threads_for(const struct train_config *cfg)
     if (cfg->job->threads > 0) {
         return cfg->job->threads;
     }
-    int cores = cfg->cores > 0 ? cfg->cores : process_cores();
-    int threads = cores / local_ranks(cfg);
+    int threads = shared_cores(cfg) / local_ranks(cfg);
     return threads > 0 ? threads : 1;
 }
 
@@ -91,10 +90,12 @@ static int start_loader(struct train *train, struct ms_err *err)
     return check_classes(train, err);
 }
 
-int train_eval_loader(struct train *train, struct loader **ret, struct ms_err *err)
+/* One pass over the evaluation data; fixed: room for the transforms of training without the random
+ * ones. */
+static struct loader_config eval_config(const struct train *train,
+                                        struct transform fixed[MS_TRANSFORMS_MAX])
 {
     const struct job *job = train->cfg.job;
-    struct transform fixed[MS_TRANSFORMS_MAX]; /* those of training without the random ones */
     int n = 0;
     for (int i = 0; i < job->n_transforms; i++) {
         if (job->transforms[i].kind != TRANSFORM_RANDOM_CROP &&
@@ -102,16 +103,22 @@ int train_eval_loader(struct train *train, struct loader **ret, struct ms_err *e
             fixed[n++] = job->transforms[i];
         }
     }
-    struct loader_config cfg = {.source = train->eval_source,
-                                .transforms = fixed,
-                                .n_transforms = n,
-                                .batch = train->eval_batch,
-                                .rank = train->data_rank,
-                                .world = train->data_world,
-                                .evaluation = 1,
-                                .seed = job->seed,
-                                .epochs = 1,
-                                .depth = LOADER_DEPTH};
+    return (struct loader_config){.source = train->eval_source,
+                                  .transforms = fixed,
+                                  .n_transforms = n,
+                                  .batch = train->eval_batch,
+                                  .rank = train->data_rank,
+                                  .world = train->data_world,
+                                  .evaluation = 1,
+                                  .seed = job->seed,
+                                  .epochs = 1,
+                                  .depth = LOADER_DEPTH};
+}
+
+int train_eval_loader(struct train *train, struct loader **ret, struct ms_err *err)
+{
+    struct transform fixed[MS_TRANSFORMS_MAX];
+    struct loader_config cfg = eval_config(train, fixed);
     return loader_create(&cfg, ret, err);
 }
 
@@ -123,16 +130,15 @@ static int prepare_eval(struct train *train, struct ms_err *err)
     }
     train->eval_batch = job->evaluate_batch_size > 0 ? job->evaluate_batch_size : job->batch_size;
     int rc = open_source(&job->evaluate_dataset, &train->eval_source, err);
-    struct loader *loader = NULL;
+    struct transform fixed[MS_TRANSFORMS_MAX];
+    struct loader_config cfg = eval_config(train, fixed);
     if (rc == 0) {
-        rc = train_eval_loader(train, &loader, err);
+        rc = loader_measure(&cfg, &train->eval_info, err);
     }
     if (rc < 0) {
         ms_err_prefix(err, "evaluate");
         return rc;
     }
-    loader_get_info(loader, &train->eval_info);
-    loader_destroy(loader);
     const struct loader_info *a = &train->info;
     const struct loader_info *b = &train->eval_info;
     if (a->channels != b->channels || a->height != b->height || a->width != b->width ||
@@ -273,7 +279,6 @@ static int make_mesh(struct train *train, struct ms_err *err)
 {
     const struct train_config *cfg = &train->cfg;
     int locals = local_ranks(cfg);
-    int cores = cfg->cores > 0 ? cfg->cores : process_cores();
     static const struct mesh_member alone = {.node_id = "",
                                              .host_name = "",
                                              .host_id = "",
@@ -290,7 +295,7 @@ static int make_mesh(struct train *train, struct ms_err *err)
                                    .exchange_floats = train->sizes.exchange + TAIL_FLOATS,
                                    .timeout_ms = cfg->peer_timeout_ms,
                                    .force_remote = cfg->force_remote,
-                                   .spin = locals * train->known.threads <= cores};
+                                   .spin = locals * train->known.threads <= shared_cores(cfg)};
     memcpy(mesh_cfg.token, cfg->token, sizeof(mesh_cfg.token));
     struct mesh *mesh = NULL;
     int rc = mesh_create(&mesh_cfg, &mesh, err);

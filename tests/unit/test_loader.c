@@ -98,6 +98,28 @@ START_TEST(batches_come_in_file_order_without_shuffle)
 }
 END_TEST
 
+START_TEST(measuring_says_what_a_loader_would_give_and_refuses_what_it_would_refuse)
+{
+    struct fixture f = fixture_make(10);
+    struct loader_config cfg = {.source = f.source, .batch = 4, .world = 1, .epochs = 1};
+    struct loader *loader = NULL;
+    struct loader_info measured;
+    struct loader_info real;
+    memset(&measured, 0, sizeof(measured));
+    memset(&real, 0, sizeof(real));
+
+    ck_ms_ok(loader_measure(&cfg, &measured, err));
+    ck_ms_ok(loader_create(&cfg, &loader, err));
+
+    loader_get_info(loader, &real);
+    ck_assert_mem_eq(&measured, &real, sizeof(real));
+    loader_destroy(loader);
+    cfg.batch = 0;
+    ck_ms_fails(loader_measure(&cfg, &measured, err), MS_E_INVALID, "batch_size 0");
+    fixture_remove(&f);
+}
+END_TEST
+
 START_TEST(shuffled_epochs_differ_and_each_has_every_row)
 {
     struct fixture f = fixture_make(50);
@@ -440,6 +462,7 @@ int main(void)
     Suite *suite = suite_create("loader");
     TCase *tc = tcase_create("loader");
     tcase_add_test(tc, batches_come_in_file_order_without_shuffle);
+    tcase_add_test(tc, measuring_says_what_a_loader_would_give_and_refuses_what_it_would_refuse);
     tcase_add_test(tc, shuffled_epochs_differ_and_each_has_every_row);
     tcase_add_test(tc, four_workers_read_together_what_one_reads);
     tcase_add_test(tc, drop_remainder_leaves_the_short_batch_out);
