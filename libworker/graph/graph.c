@@ -301,6 +301,17 @@ int graph_state_at(const struct graph *graph, int i)
     return graph->states[i];
 }
 
+int graph_n_stored(const struct graph *graph)
+{
+    return graph_n_params(graph) + graph_n_states(graph);
+}
+
+int graph_stored_at(const struct graph *graph, int i)
+{
+    int n_params = graph_n_params(graph);
+    return i < n_params ? graph_param_at(graph, i) : graph_state_at(graph, i - n_params);
+}
+
 int graph_find(const struct graph *graph, const char *name)
 {
     for (int i = 0; i < graph->n_tensors; i++) {

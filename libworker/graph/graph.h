@@ -187,6 +187,9 @@ int graph_n_params(const struct graph *graph);
 int graph_param_at(const struct graph *graph, int i);
 int graph_n_states(const struct graph *graph);
 int graph_state_at(const struct graph *graph, int i);
+/* Both, parameters first: all that a file of weights holds. */
+int graph_n_stored(const struct graph *graph);
+int graph_stored_at(const struct graph *graph, int i);
 /* Index of the parameter or state with this name, -1: none. */
 int graph_find(const struct graph *graph, const char *name);
 

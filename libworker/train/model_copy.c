@@ -20,9 +20,8 @@ static int *sorted_tensors(const struct graph *graph, int n)
     if (index == NULL) {
         return NULL;
     }
-    int n_params = graph_n_params(graph);
     for (int i = 0; i < n; i++) {
-        index[i] = i < n_params ? graph_param_at(graph, i) : graph_state_at(graph, i - n_params);
+        index[i] = graph_stored_at(graph, i);
     }
     union {
         const struct graph *in;
@@ -68,7 +67,7 @@ int model_copy_make(struct replica *replica, uint64_t steps, struct model_copy *
                     struct ms_err *err)
 {
     const struct graph *graph = replica_graph(replica);
-    int n = graph_n_params(graph) + graph_n_states(graph);
+    int n = graph_n_stored(graph);
     int *index = sorted_tensors(graph, n);
     struct model_copy *copy = calloc(1, sizeof(*copy));
     int rc = 0;

@@ -209,11 +209,10 @@ static int init_tensor(struct replica *replica, int index, float *scratch, struc
 static int init_values(struct replica *replica, struct ms_err *err)
 {
     const struct graph *graph = replica_graph(replica);
-    int n_params = graph_n_params(graph);
-    int n = n_params + graph_n_states(graph);
+    int n = graph_n_stored(graph);
     size_t largest = 1;
     for (int i = 0; i < n; i++) {
-        int index = i < n_params ? graph_param_at(graph, i) : graph_state_at(graph, i - n_params);
+        int index = graph_stored_at(graph, i);
         size_t count = (size_t)shape_count(&graph_tensor(graph, index)->shape);
         largest = count > largest ? count : largest;
     }
@@ -223,7 +222,7 @@ static int init_values(struct replica *replica, struct ms_err *err)
     }
     int rc = 0;
     for (int i = 0; rc == 0 && i < n; i++) {
-        int index = i < n_params ? graph_param_at(graph, i) : graph_state_at(graph, i - n_params);
+        int index = graph_stored_at(graph, i);
         rc = init_tensor(replica, index, scratch, err);
     }
     free(scratch);

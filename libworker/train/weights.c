@@ -84,14 +84,13 @@ int replica_load_weights(struct replica *replica, const char *path, struct ms_er
 {
     const struct graph *graph = replica_graph(replica);
     struct safetensors *file = NULL;
-    int n_params = graph_n_params(graph);
-    int n = n_params + graph_n_states(graph);
+    int n = graph_n_stored(graph);
     int rc = safetensors_open(path, &file, err);
     if (rc == 0) {
         rc = check_names(file, path, graph, err);
     }
     for (int i = 0; rc == 0 && i < n; i++) {
-        int index = i < n_params ? graph_param_at(graph, i) : graph_state_at(graph, i - n_params);
+        int index = graph_stored_at(graph, i);
         rc = load_one(replica, file, path, index, err);
     }
     safetensors_close(file);

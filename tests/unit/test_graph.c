@@ -188,6 +188,10 @@ START_TEST(lists_and_lookups_follow_definition_order)
     ck_assert_str_eq(graph_tensor(g, graph_param_at(g, 1))->name, "a.gamma");
     ck_assert_str_eq(graph_tensor(g, graph_param_at(g, 2))->name, "a.beta");
     ck_assert_str_eq(graph_tensor(g, graph_state_at(g, 1))->name, "a.moving_variance");
+    ck_assert_int_eq(graph_n_stored(g), graph_n_params(g) + graph_n_states(g));
+    ck_assert_int_eq(graph_stored_at(g, 0), graph_param_at(g, 0));
+    ck_assert_int_eq(graph_stored_at(g, graph_n_stored(g) - 1),
+                     graph_state_at(g, graph_n_states(g) - 1));
     ck_assert_int_eq(graph_find(g, "a.gamma"), graph_param_at(g, 1));
     ck_assert_int_eq(graph_find(g, "a"), -1);
     ck_assert_int_eq(graph_find(g, "image"), -1);
