@@ -2,6 +2,7 @@
 #include "cli/cli.h"
 
 #include "config.h"
+#include "proto/clock.h"
 #include "proto/rng.h"
 
 #include <langinfo.h>
@@ -151,12 +152,12 @@ int cli_reconnect(struct cli *cli, int64_t deadline_ms, struct ms_err *err)
         if (rc == MS_OK || !cli_is_lost(rc)) {
             return rc;
         }
-        int64_t left_ms = deadline_ms - cli_now_ms();
+        int64_t left_ms = deadline_ms - ms_mono_ms();
         if (left_ms <= 0) {
             return rc;
         }
         /* jitter, so that many that lost the same scheduler do not come back as one */
-        int64_t ms = pause_ms / 2 + (cli_now_ms() ^ getpid()) % (pause_ms / 2 + 1);
+        int64_t ms = pause_ms / 2 + (ms_mono_ms() ^ getpid()) % (pause_ms / 2 + 1);
         cli_pause(cli, ms < left_ms ? ms : left_ms);
         pause_ms = pause_ms * 2 < 5000 ? pause_ms * 2 : 5000;
     }

@@ -3,6 +3,7 @@
 
 #include "cli/finder.h"
 #include "config.h"
+#include "proto/clock.h"
 #include "proto/cluster.pb-c.h"
 
 #include <stdlib.h>
@@ -30,13 +31,6 @@ struct client {
     struct frame *first, **last;
     size_t n_frames;
 };
-
-int64_t cli_now_ms(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
 
 struct client *client_create(struct event_base *base, const char *address, SSL_CTX *tls,
                              const char *tls_host)
@@ -255,7 +249,7 @@ static int turn(struct client *client, int64_t deadline_ms, struct ms_err *err)
 {
     int passed = 0;
     struct event *timer = NULL;
-    int64_t left_ms = deadline_ms - cli_now_ms();
+    int64_t left_ms = deadline_ms - ms_mono_ms();
     if (deadline_ms >= 0) {
         if (left_ms <= 0) {
             return ms_fail(err, MS_E_TIMEOUT, "the time is over");
@@ -306,7 +300,7 @@ int client_call(struct client *client, uint16_t type, const ProtobufCMessage *ms
     uint32_t id = 0;
     int rc = client_send(client, type, msg, &id, err);
     if (rc == MS_OK) {
-        rc = client_await(client, id, want, cli_now_ms() + CLIENT_ANSWER_MS, ret_msg, err);
+        rc = client_await(client, id, want, ms_mono_ms() + CLIENT_ANSWER_MS, ret_msg, err);
     }
     if (rc == MS_E_TIMEOUT) { /* 124 is for waits that the user bounded */
         return ms_fail(err, MS_E_UNREACHABLE, "the scheduler at %.200s did not answer within %d s",

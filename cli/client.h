@@ -56,6 +56,4 @@ int client_call(struct client *client, uint16_t type, const ProtobufCMessage *ms
 /* Turns an Error message into code and text. */
 int client_error(const ProtobufCMessage *msg, struct ms_err *err);
 
-int64_t cli_now_ms(void); /* monotonic */
-
 #endif

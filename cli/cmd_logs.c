@@ -2,6 +2,7 @@
 #include "cli/cli.h"
 #include "cli/json.h"
 #include "cli/watch.h"
+#include "proto/clock.h"
 
 #include <string.h>
 
@@ -116,7 +117,7 @@ static int read_log(struct reading *r, struct ms_err *err)
         int was_ended = r->ended; /* before the chunk: what is read now is complete then */
         rc = read_chunk(r, err);
         if (rc < 0 && client_get_state(r->cli->client) != CLIENT_OPEN && r->follow) {
-            rc = cli_reconnect(r->cli, cli_now_ms() + CLI_COMEBACK_MS, err);
+            rc = cli_reconnect(r->cli, ms_mono_ms() + CLI_COMEBACK_MS, err);
             rc = rc == MS_OK ? begin_watch(r, err) : rc;
         } else if (rc < 0 && may_come(r, rc)) {
             rc = 0;

@@ -2,6 +2,7 @@
 #include "cli/json.h"
 #include "cli/run.h"
 #include "cli/summary.h"
+#include "proto/clock.h"
 
 #include <string.h>
 
@@ -47,7 +48,7 @@ static void print_killed(struct run *run)
 static void print_end(struct run *run)
 {
     struct cli *cli = run->cli;
-    double seconds = (double)(cli_now_ms() - run->started_ms) / 1000;
+    double seconds = (double)(ms_mono_ms() - run->started_ms) / 1000;
     const struct cli_run_facts facts = {&run->job, run->dir.shown, seconds};
     int has_verdict = run->last != NULL && run->last->ended;
     if (cli->json && has_verdict) {
@@ -91,7 +92,7 @@ static int prepare(struct run *run, const struct cli_args *args, struct ms_err *
 {
     struct cli *cli = run->cli;
     FILE *out = cli->json ? cli->err : cli->out;
-    run->started_ms = cli_now_ms();
+    run->started_ms = ms_mono_ms();
     cli_display_init(&run->display, out, cli->live, cli_terminal_width(out), NULL);
     int rc = cli_need_words(args, 1, 1, "JOB.yaml", err);
     if (rc == MS_OK) {

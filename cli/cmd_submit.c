@@ -2,6 +2,7 @@
 #include "cli/cli.h"
 #include "cli/json.h"
 #include "cli/submit.h"
+#include "proto/clock.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -53,7 +54,7 @@ int cli_submit_key(char *ret, struct ms_err *err)
  * same id. */
 static int submit(struct cli *cli, const Ms__Submit *submit, uint64_t *ret_id, struct ms_err *err)
 {
-    int64_t give_up_ms = cli_now_ms() + RESTART_MS;
+    int64_t give_up_ms = ms_mono_ms() + RESTART_MS;
     ProtobufCMessage *msg = NULL;
     for (;;) {
         int rc =

@@ -4,6 +4,7 @@
 #include "cli/json.h"
 #include "cli/summary.h"
 #include "cli/watch.h"
+#include "proto/clock.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -23,7 +24,7 @@ static int on_update(const Ms__JobUpdate *update, void *arg, struct ms_err *err)
 {
     struct watching *w = (struct watching *)arg;
     w->display.width = cli_terminal_width(w->display.out); /* it may have changed */
-    cli_display_update(&w->display, update->job, (double)cli_now_ms() / 1000);
+    cli_display_update(&w->display, update->job, (double)ms_mono_ms() / 1000);
     return cli_check_output(w->display.out, err);
 }
 
@@ -113,7 +114,7 @@ int cmd_wait(struct cli *cli, const struct cli_args *args, struct ms_err *err)
     if (rc == MS_OK) {
         rc = cli_duration_ms(args, "timeout", &timeout_ms, err);
     }
-    int64_t deadline_ms = timeout_ms >= 0 ? cli_now_ms() + timeout_ms : -1;
+    int64_t deadline_ms = timeout_ms >= 0 ? ms_mono_ms() + timeout_ms : -1;
     if (rc == MS_OK) {
         rc = cli_connect(cli, args, err);
     }

@@ -1,5 +1,6 @@
 /* run.c - the private cluster of one `msctl run`: events, and what follows from them */
 #include "cli/run.h"
+#include "proto/clock.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -133,7 +134,7 @@ static int take_update(struct run *run, ProtobufCMessage *msg, struct ms_err *er
         run->stage = RUN_TRAINING;
     }
     run->display.width = cli_terminal_width(run->display.out);
-    cli_display_update(&run->display, update->job, (double)cli_now_ms() / MS_PER_S);
+    cli_display_update(&run->display, update->job, (double)ms_mono_ms() / MS_PER_S);
     return MS_OK;
 }
 
@@ -179,8 +180,8 @@ static int take_frames(struct run *run, struct ms_err *err)
 static int reconnect(struct run *run, struct ms_err *err)
 {
     struct client *client = run->cli->client;
-    run->lost_ms = run->lost_ms != 0 ? run->lost_ms : cli_now_ms();
-    if (cli_now_ms() - run->lost_ms > CLIENT_ANSWER_MS) {
+    run->lost_ms = run->lost_ms != 0 ? run->lost_ms : ms_mono_ms();
+    if (ms_mono_ms() - run->lost_ms > CLIENT_ANSWER_MS) {
         client_reason(client, err);
         return ms_err_prefix(err, "the scheduler of this run lives but cannot be reached");
     }

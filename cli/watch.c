@@ -1,5 +1,6 @@
 /* watch.c - follow one job over a connection that may be lost and found again */
 #include "cli/watch.h"
+#include "proto/clock.h"
 
 #include <signal.h>
 #include <stdlib.h>
@@ -42,7 +43,7 @@ int cli_watch(struct cli *cli, uint64_t job, const struct cli_watch *watch, Ms__
         if (!cli_is_lost(rc)) {
             return rc;
         }
-        int64_t give_up_ms = cli_now_ms() + CLI_COMEBACK_MS;
+        int64_t give_up_ms = ms_mono_ms() + CLI_COMEBACK_MS;
         int bounded = watch->deadline_ms >= 0 && watch->deadline_ms < give_up_ms;
         rc = cli_reconnect(cli, bounded ? watch->deadline_ms : give_up_ms, err);
         if (rc != MS_OK) {

@@ -1,4 +1,5 @@
 /* conn_end.c - how a connection ends: at once, in order, or because its time is over */
+#include "proto/clock.h"
 #include "proto/conn_private.h"
 
 #include <event2/buffer.h>
@@ -11,13 +12,6 @@
 #include <time.h>
 
 enum { STALL_MS = 500 }; /* a deadline that comes so much later found this process asleep */
-
-static int64_t now_ms(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
 
 void ms_conn_free(struct ms_conn *conn)
 {
@@ -107,7 +101,7 @@ void ms_conn_say_bye(struct ms_conn *conn)
 void ms_conn_arm_deadline(struct ms_conn *conn, int ms)
 {
     struct timeval tv = {ms / 1000, (ms % 1000) * 1000};
-    conn->deadline_at_ms = now_ms() + ms;
+    conn->deadline_at_ms = ms_mono_ms() + ms;
     event_add(conn->deadline, &tv);
 }
 
@@ -145,7 +139,7 @@ void ms_conn_on_deadline(evutil_socket_t fd, short what, void *arg)
     (void)fd;
     (void)what;
     struct ms_conn *conn = (struct ms_conn *)arg;
-    if (now_ms() - conn->deadline_at_ms > STALL_MS) {
+    if (ms_mono_ms() - conn->deadline_at_ms > STALL_MS) {
         /* we slept, so the answer may be here already: judge nobody by our own sleep */
         ms_conn_arm_deadline(conn, conn->handshake_ms);
         return;

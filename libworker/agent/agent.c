@@ -5,6 +5,7 @@
 #include "libworker/agent/log_read.h"
 #include "libworker/agent/orders.h"
 #include "proto/addr.h"
+#include "proto/clock.h"
 #include "proto/conn.h"
 #include "proto/log.h"
 #include "proto/rng.h"
@@ -66,13 +67,6 @@ struct agent {
     uint32_t attempts;
     uint64_t jitter;
 };
-
-static int64_t now_ms(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
 
 static struct timeval to_timeval(int64_t ms)
 {
@@ -214,7 +208,7 @@ static int fatal_code(int code)
 
 static void line_down(struct agent *agent, int code, const char *reason)
 {
-    int64_t now = now_ms();
+    int64_t now = ms_mono_ms();
     agent->conn = NULL;
     if (agent->state == LINE_UP) {
         agent->down_since_ms = now;
@@ -275,7 +269,7 @@ static void line_up(struct agent *agent, const Ms__Registered *msg)
     agent->state = LINE_UP;
     agent->attempts = 0;
     agent->ever_registered = 1;
-    agent->contact_ms = now_ms();
+    agent->contact_ms = ms_mono_ms();
     agent->lease_ms = (int64_t)msg->lease_ms;
     agent->beat_ms = (int64_t)msg->heartbeat_ms;
     arm(agent->beat, agent->beat_ms);
@@ -361,7 +355,7 @@ static void on_frame(struct ms_conn *conn, const struct ms_wire_header *head, co
         ms_log(MS_LOG_WARNING, "agent.bad_message reason=\"%s\", ignoring", err.text);
         return;
     }
-    agent->contact_ms = now_ms();
+    agent->contact_ms = ms_mono_ms();
     switch (head->type) {
     case MS_MSG_REGISTERED:
         line_up(agent, (Ms__Registered *)msg);
@@ -432,7 +426,7 @@ static void on_beat(evutil_socket_t fd, short what, void *arg)
     if (agent->state != LINE_UP) {
         return;
     }
-    if (now_ms() - agent->contact_ms > agent->lease_ms) {
+    if (ms_mono_ms() - agent->contact_ms > agent->lease_ms) {
         /* the connection is open but nobody answers: begin anew, perhaps on a new scheduler */
         ms_conn_destroy(agent->conn);
         line_down(agent, MS_E_TIMEOUT, "the scheduler has not answered for a whole lease");
@@ -663,7 +657,7 @@ int agent_create(const struct agent_config *cfg, struct agent **ret, struct ms_e
     snprintf(agent->software, sizeof(agent->software), "%s", cfg->software);
     agent->lease_ms = cfg->lease_ms;
     agent->beat_ms = cfg->lease_ms / MS_HEARTBEATS_PER_LEASE;
-    agent->born_ms = agent->contact_ms = agent->down_since_ms = agent->waited_log_ms = now_ms();
+    agent->born_ms = agent->contact_ms = agent->down_since_ms = agent->waited_log_ms = ms_mono_ms();
     if (getrandom(&agent->jitter, sizeof(agent->jitter), 0) != sizeof(agent->jitter)) {
         agent->jitter = (uint64_t)agent->born_ms;
     }

@@ -2,6 +2,7 @@
 #include "libworker/train/worker_impl.h"
 
 #include "libworker/comm/comm.h"
+#include "proto/clock.h"
 #include "proto/log.h"
 #include "proto/wire.h"
 
@@ -35,13 +36,6 @@ static void heed_leave(struct agent *agent)
     }
     leave_asked = leave_asked && agent != NULL;
     pthread_mutex_unlock(&leave_lock);
-}
-
-int64_t worker_now_ms(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
 /* ---- orders that interrupt (agent's thread) ---- */

@@ -33,9 +33,6 @@ struct worker {
     enum train_phase last_phase;
 };
 
-/* Monotonic milliseconds. */
-int64_t worker_now_ms(void);
-
 /* ---- worker.c ---- */
 
 /* The hard stop that came concerns the generation in hand. Under the lock. */

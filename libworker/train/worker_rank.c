@@ -3,6 +3,7 @@
 
 #include "libworker/plan/plan.h"
 #include "libworker/train/memory.h"
+#include "proto/clock.h"
 #include "proto/log.h"
 #include "proto/wire.h"
 
@@ -101,9 +102,9 @@ static int stop_verdict(struct worker *worker, struct ms_err *err)
 static int wait_order(struct worker *worker, enum agent_order_kind want, int64_t timeout_ms,
                       struct agent_order *ret)
 {
-    int64_t until = worker_now_ms() + timeout_ms;
+    int64_t until = ms_mono_ms() + timeout_ms;
     for (;;) {
-        int64_t left = timeout_ms < 0 ? -1 : until - worker_now_ms();
+        int64_t left = timeout_ms < 0 ? -1 : until - ms_mono_ms();
         struct agent_order order;
         if ((timeout_ms >= 0 && left <= 0) || !agent_next(worker->agent, &order, left)) {
             return 0;
@@ -142,7 +143,7 @@ static int run_rank(struct worker *worker, struct train *train, struct train_res
 {
     struct train_info info;
     struct agent_order order;
-    int64_t begun = worker_now_ms();
+    int64_t begun = ms_mono_ms();
     int rc = train_prepare(train, &info, err);
     if (rc < 0) {
         return rc;
@@ -153,7 +154,7 @@ static int run_rank(struct worker *worker, struct train *train, struct train_res
            " threads=%d peak=\"%s\" reorders=%" PRIu64 " plan=%.12s prepared_ms=%" PRId64,
            worker->job_id, worker->generation, worker->rank, worker->world, info.steps_total,
            info.threads, memory_format(info.peak_bytes, peak, sizeof(peak)), info.reorders,
-           info.plan_sha256, worker_now_ms() - begun);
+           info.plan_sha256, ms_mono_ms() - begun);
     worker_send_ready(worker, &info);
     wait_order(worker, AGENT_START, -1, &order);
     if (order.kind != AGENT_START) {

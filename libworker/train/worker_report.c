@@ -1,6 +1,7 @@
 /* worker_report.c - what the scheduler hears of the rank: progress, ready, done */
 #include "libworker/train/worker_impl.h"
 
+#include "proto/clock.h"
 #include "proto/log.h"
 #include "proto/wire.h"
 
@@ -57,7 +58,7 @@ void worker_on_progress(void *arg, const struct train_progress *progress)
     if (worker->rank != 0) {
         return;
     }
-    int64_t now = worker_now_ms();
+    int64_t now = ms_mono_ms();
     int must = progress->has_eval || progress->phase != worker->last_phase ||
                progress->step == progress->steps_total ||
                progress->step_in_epoch == progress->steps_per_epoch;

@@ -1,6 +1,7 @@
 /* test_cli_client.c - questions and answers over a connection that may end at any moment */
 #include "cli/client.h"
 #include "proto/addr.h"
+#include "proto/clock.h"
 #include "proto/cluster.pb-c.h"
 #include "tests/test.h"
 
@@ -199,7 +200,7 @@ START_TEST(a_deadline_ends_a_wait_and_nothing_else)
     manner = IS_SILENT;
     ck_ms_ok(client_send(client, MS_MSG_STATUS_QUERY, &query.base, &id, err));
 
-    ck_ms_fails(client_await(client, id, MS_MSG_STATUS_INFO, cli_now_ms() + 20, &msg, err),
+    ck_ms_fails(client_await(client, id, MS_MSG_STATUS_INFO, ms_mono_ms() + 20, &msg, err),
                 MS_E_TIMEOUT, "");
 
     ck_assert_int_eq(client_get_state(client), CLIENT_OPEN);

@@ -1,0 +1,16 @@
+/* clock.h - the monotonic clock in milliseconds: for deadlines and ages, never for people */
+#ifndef MS_CLOCK_H
+#define MS_CLOCK_H
+
+#include <stdint.h>
+#include <time.h>
+
+/* Any thread. */
+static inline int64_t ms_mono_ms(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+#endif
