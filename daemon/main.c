@@ -1,9 +1,9 @@
 /* main.c - msschedd: options, database, core, server, exit status */
 #include "config.h"
 #include "daemon/options.h"
-#include "daemon/sched.h"
+#include "daemon/sched/sched.h"
 #include "daemon/server.h"
-#include "daemon/store.h"
+#include "daemon/store/store.h"
 #include "proto/notify.h"
 
 #include <errno.h>

@@ -7,7 +7,7 @@
 #ifndef OPTIONS_H
 #define OPTIONS_H
 
-#include "daemon/sched.h"
+#include "daemon/sched/sched.h"
 #include "proto/log.h"
 #include "proto/ms_env.h"
 #include "proto/settings.h"

@@ -2,7 +2,7 @@
 #include "daemon/server.h"
 
 #include "daemon/server_state.h"
-#include "daemon/store_files.h"
+#include "daemon/store/files.h"
 #include "proto/notify.h"
 
 #include <errno.h>

@@ -8,8 +8,8 @@
 #define SERVER_H
 
 #include "daemon/options.h"
-#include "daemon/sched.h"
-#include "daemon/store.h"
+#include "daemon/sched/sched.h"
+#include "daemon/store/store.h"
 #include "proto/err.h"
 
 struct server;

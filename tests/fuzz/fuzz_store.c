@@ -1,7 +1,7 @@
 /* fuzz_store.c - a database out of any bytes: it opens and loads, or is refused in words
  *
  * Whatever it is, the bytes of a file that was refused stay as they were. */
-#include "daemon/store.h"
+#include "daemon/store/store.h"
 #include "tests/fuzz/fuzz.h"
 
 #include <fcntl.h>

@@ -9,6 +9,8 @@ base="proto/err.h proto/limits.h proto/macros.h proto/rng.h proto/exact.h"
 declare -A may=(
     [proto]="proto"
     [daemon]="proto daemon"
+    [daemon/sched]="daemon/sched proto"
+    [daemon/store]="daemon/store daemon/sched proto"
     [cli]="proto cli libworker/train/job.h libworker/data/data.h"
     [libworker/kernel]="libworker/kernel $base"
     [libworker/graph]="libworker/graph $base"
@@ -22,7 +24,7 @@ declare -A may=(
 # library header (a pattern)   the only places that may see it
 only=(
     'oneapi/dnnl|^libworker/plan/'
-    'sqlite3\.h|^daemon/store\.c$'
+    'sqlite3\.h|^daemon/store/store\.c$'
     'openssl/|^(proto|libworker/comm)/'
     'event2/|^(proto|daemon|cli|libworker/agent)/'
     'yaml\.h|^libworker/train/'

@@ -7,7 +7,7 @@
  * Exit status 0: all clusters hold; with --plant: the bug was found. 1: not so. */
 #include "tests/sim/sim.h"
 
-#include "daemon/sched_state.h"
+#include "daemon/sched/state.h"
 
 #include <signal.h>
 #include <stdio.h>

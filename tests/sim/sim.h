@@ -10,8 +10,8 @@
 #ifndef SIM_H
 #define SIM_H
 
-#include "daemon/heap.h"
-#include "daemon/sched.h"
+#include "daemon/sched/heap.h"
+#include "daemon/sched/sched.h"
 #include "proto/macros.h"
 
 #include <stdbool.h>

@@ -1,7 +1,7 @@
 /* sim_check.c - what must hold in the world, whatever the core believes */
 #include "tests/sim/sim.h"
 
-#include "daemon/sched_state.h"
+#include "daemon/sched/state.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -7,7 +7,7 @@
 
 #include "tests/test.h"
 
-#include "daemon/sched.h"
+#include "daemon/sched/sched.h"
 
 #include <stdarg.h>
 #include <stdio.h>

@@ -1,8 +1,8 @@
 /* test_heap.c - the heap: least first, removal from the middle */
 #include "tests/test.h"
 
-#include "daemon/heap.h"
-#include "daemon/list.h"
+#include "daemon/sched/heap.h"
+#include "daemon/sched/list.h"
 #include "proto/rng.h"
 
 struct item {

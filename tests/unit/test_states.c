@@ -1,7 +1,7 @@
 /* test_states.c - the transition tables, and that docs/states.md says the same */
 #include "tests/test.h"
 
-#include "daemon/states.h"
+#include "daemon/sched/states.h"
 
 static const struct state_machine *const machines[] = {&states_of_nodes, &states_of_topologies,
                                                        &states_of_jobs};

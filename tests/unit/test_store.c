@@ -3,9 +3,9 @@
  * The store calls the core only to give rows back; this test stands in for the core and keeps them.
  * The system calls that write are replaced by ones that can run out of space (the executable's
  * symbols come before those of libc for libsqlite3 too). */
-#include "daemon/store.h"
+#include "daemon/store/store.h"
 
-#include "daemon/store_files.h"
+#include "daemon/store/files.h"
 #include "proto/rng.h"
 #include "tests/test.h"
 

@@ -1,8 +1,8 @@
 /* test_table.c - the intrusive hash table against a plain array */
 #include "tests/test.h"
 
-#include "daemon/list.h"
-#include "daemon/table.h"
+#include "daemon/sched/list.h"
+#include "daemon/sched/table.h"
 #include "proto/rng.h"
 
 struct item {

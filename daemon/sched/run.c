@@ -1,5 +1,5 @@
-/* sched_run.c - a placed job: ranks get ready, train, report, come back */
-#include "daemon/sched_state.h"
+/* run.c - a placed job: ranks get ready, train, report, come back */
+#include "daemon/sched/state.h"
 
 #include <stdlib.h>
 #include <string.h>

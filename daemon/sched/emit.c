@@ -1,5 +1,5 @@
-/* sched_emit.c - what an event leads to: effects, and the tick memory that they point into */
-#include "daemon/sched_state.h"
+/* emit.c - what an event leads to: effects, and the tick memory that they point into */
+#include "daemon/sched/state.h"
 
 #include <assert.h>
 #include <stdarg.h>

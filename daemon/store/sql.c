@@ -1,5 +1,5 @@
-/* store_sql.c - every SQL text of the store, as tables */
-#include "daemon/store_sql.h"
+/* sql.c - every SQL text of the store, as tables */
+#include "daemon/store/sql.h"
 
 /* The states are written out: what a database says must not change with a display name. */
 const char *const store_states[JOB_STATES] = {

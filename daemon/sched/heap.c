@@ -1,5 +1,5 @@
 /* heap.c - a binary heap of links that live inside the objects it orders */
-#include "daemon/heap.h"
+#include "daemon/sched/heap.h"
 
 #include "proto/err.h"
 

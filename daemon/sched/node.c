@@ -1,5 +1,5 @@
-/* sched_node.c - nodes: found by id, judged by their lease, gone in words */
-#include "daemon/sched_state.h"
+/* node.c - nodes: found by id, judged by their lease, gone in words */
+#include "daemon/sched/state.h"
 
 #include <assert.h>
 #include <stdlib.h>

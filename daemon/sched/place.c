@@ -1,5 +1,5 @@
-/* sched_place.c - placement: all ranks of the first job in the queue, or none */
-#include "daemon/sched_state.h"
+/* place.c - placement: all ranks of the first job in the queue, or none */
+#include "daemon/sched/state.h"
 
 #include "proto/digest.h"
 

@@ -1,5 +1,5 @@
 /* sched.c - the core's life, its timers and the way of an event */
-#include "daemon/sched_state.h"
+#include "daemon/sched/state.h"
 
 #include <assert.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
-/* sched_end.c - how a placed job is stopped, and how any job ends */
-#include "daemon/sched_state.h"
+/* end.c - how a placed job is stopped, and how any job ends */
+#include "daemon/sched/state.h"
 
 #include <assert.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* store_files.h - the files beside the database: a lock against a second daemon, a reserve of disk
+/* files.h - the files beside the database: a lock against a second daemon, a reserve of disk
  *
  *     state.db   state.db-wal (SQLite)   state.db.lock   state.db.reserve
  */

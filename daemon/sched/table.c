@@ -1,5 +1,5 @@
 /* table.c - a hash table of links that live inside the objects it finds */
-#include "daemon/table.h"
+#include "daemon/sched/table.h"
 
 #include "proto/err.h"
 #include "proto/rng.h"

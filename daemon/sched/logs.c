@@ -1,5 +1,5 @@
-/* sched_logs.c - log reads: from a client to the node that has the file, and back */
-#include "daemon/sched_state.h"
+/* logs.c - log reads: from a client to the node that has the file, and back */
+#include "daemon/sched/state.h"
 
 #include <stdlib.h>
 #include <string.h>

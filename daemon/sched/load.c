@@ -1,5 +1,5 @@
-/* sched_load.c - a restarted scheduler takes up what the database holds */
-#include "daemon/sched_state.h"
+/* load.c - a restarted scheduler takes up what the database holds */
+#include "daemon/sched/state.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,8 +1,8 @@
-/* sched_dynamic.c - the dynamic cluster: exactly one job, brought by its workers
+/* dynamic.c - the dynamic cluster: exactly one job, brought by its workers
  *
  * As MindSpore has it (MS_WORKER_NUM, MS_NODE_ID, MS_TOPO_TIMEOUT), with two differences: values
  * that must agree are compared at registration, and whoever is missing is named. */
-#include "daemon/sched_state.h"
+#include "daemon/sched/state.h"
 
 #include "proto/digest.h"
 

@@ -1,5 +1,5 @@
-/* sched_check.c - every invariant of the core's state; docs/states.md lists them in words */
-#include "daemon/sched_state.h"
+/* check.c - every invariant of the core's state; docs/states.md lists them in words */
+#include "daemon/sched/state.h"
 
 #include <string.h>
 

@@ -1,4 +1,4 @@
-/* sched_state.h - the core's objects, and the calls between its rooms; nothing outside includes it
+/* state.h - the core's objects, and the calls between its rooms; nothing outside includes it
  *
  *     conn  <- 0..1 ->  node  <- 0..1 ->  (job, rank)        a node holds at most one rank
  *     job   -> run -> member[rank] -> node                   only while placed, kept for its logs
@@ -12,11 +12,11 @@
 #ifndef SCHED_STATE_H
 #define SCHED_STATE_H
 
-#include "daemon/heap.h"
-#include "daemon/list.h"
-#include "daemon/sched.h"
-#include "daemon/states.h"
-#include "daemon/table.h"
+#include "daemon/sched/heap.h"
+#include "daemon/sched/list.h"
+#include "daemon/sched/sched.h"
+#include "daemon/sched/states.h"
+#include "daemon/sched/table.h"
 #include "proto/macros.h"
 
 #include <stdbool.h>
@@ -259,7 +259,7 @@ struct sched {
     struct tick_block *blocks; /* the first one is kept from tick to tick */
 };
 
-/* ---- sched_emit.c: tick memory and effects -----------------------------------------------------
+/* ---- emit.c: tick memory and effects -----------------------------------------------------
  */
 
 void *must(void *p); /* aborts on NULL: see the top of this file */
@@ -290,7 +290,7 @@ int64_t after_ms(const struct sched *s, int64_t delay_ms); /* now + delay, INT64
 void copy_text(char *dst, size_t size, const char *src);   /* cut to fit */
 char *dup_text(const char *text);                          /* aborts without memory */
 
-/* ---- sched_conn.c: connections and whose turn a message is --------------------------------------
+/* ---- conn.c: connections and whose turn a message is --------------------------------------
  */
 
 struct conn *conn_find(const struct sched *s, uint64_t id);
@@ -300,7 +300,7 @@ void conn_message(struct sched *s, struct conn *conn, const struct sched_event *
 /* Closes from this side and forgets it; a node on it must be detached already. */
 void conn_drop(struct sched *s, struct conn *conn);
 
-/* ---- sched_node.c: nodes, leases, losses --------------------------------------------------------
+/* ---- node.c: nodes, leases, losses --------------------------------------------------------
  */
 
 struct node *node_find(const struct sched *s, const char *node_id);
@@ -323,7 +323,7 @@ void send_heartbeat_ack(struct sched *s, const struct conn *conn, uint32_t id);
 uint64_t heartbeat_ms(const struct sched *s);
 uint32_t nodes_expected(const struct sched *s);
 
-/* ---- sched_register.c ---------------------------------------------------------------------------
+/* ---- register.c ---------------------------------------------------------------------------
  */
 
 void on_register(struct sched *s, struct conn *conn, const struct sched_event *event);
@@ -334,7 +334,7 @@ void newcomer_accept(struct sched *s, struct node *node); /* it did not; it must
 void newcomer_drop(struct sched *s, struct newcomer *newcomer); /* its connection closed */
 void newcomer_timeout(struct sched *s, struct newcomer *newcomer);
 
-/* ---- sched_dynamic.c: the dynamic cluster's own rules -------------------------------------------
+/* ---- dynamic.c: the dynamic cluster's own rules -------------------------------------------
  */
 
 void dynamic_start(struct sched *s);
@@ -352,7 +352,7 @@ void dynamic_exit(struct sched *s);
 const char *dynamic_waiting_for(struct sched *s); /* "" nobody */
 bool id_is_rank(const char *node_id, uint64_t *ret_rank);
 
-/* ---- sched_job.c: jobs, where they stand, why they wait -----------------------------------------
+/* ---- job.c: jobs, where they stand, why they wait -----------------------------------------
  */
 
 struct job *job_find(const struct sched *s, uint64_t id);
@@ -373,7 +373,7 @@ struct run *run_create(struct job *job);
 void run_free(struct run *run);
 int queue_before(const struct heap_link *a, const struct heap_link *b);
 
-/* ---- sched_place.c and sched_rank.c: who gets which rank ----------------------------------------
+/* ---- place.c and rank.c: who gets which rank ----------------------------------------
  */
 
 void place_settle(struct sched *s);
@@ -384,7 +384,7 @@ int natural_compare(const char *a, const char *b); /* "w2" before "w10" */
 void rank_choose(struct sched *s, struct node **nodes, size_t n, uint32_t want);
 const char *isa_least(struct node *const *nodes, uint32_t n);
 
-/* ---- sched_run.c and sched_end.c: a placed job's life and end -----------------------------------
+/* ---- run.c and end.c: a placed job's life and end -----------------------------------
  */
 
 void on_rank_ready(struct sched *s, struct conn *conn, const struct sched_event *event);
@@ -405,7 +405,7 @@ const char *log_words(struct sched *s, const struct job *job, uint32_t rank);
 void job_end(struct sched *s, struct job *job, enum job_event event, int code, const char *text);
 void job_fail(struct sched *s, struct job *job, int code, const char *text);
 
-/* ---- sched_client.c, sched_watch.c, sched_logs.c, sched_info.c ----------------------------------
+/* ---- client.c, watch.c, logs.c, info.c ----------------------------------
  */
 
 void on_submit(struct sched *s, struct conn *conn, const struct sched_event *event);

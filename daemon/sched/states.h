@@ -5,7 +5,7 @@
 #ifndef STATES_H
 #define STATES_H
 
-#include "daemon/sched.h"
+#include "daemon/sched/sched.h"
 
 #include <stddef.h>
 

@@ -1,8 +1,8 @@
-/* store_sql.h - every SQL text of the store, as tables; nothing is built at run time */
+/* sql.h - every SQL text of the store, as tables; nothing is built at run time */
 #ifndef STORE_SQL_H
 #define STORE_SQL_H
 
-#include "daemon/sched.h"
+#include "daemon/sched/sched.h"
 
 #include <stddef.h>
 

@@ -1,5 +1,5 @@
-/* sched_info.c - jobs and nodes as clients see them */
-#include "daemon/sched_state.h"
+/* info.c - jobs and nodes as clients see them */
+#include "daemon/sched/state.h"
 
 static Ms__Progress *info_progress(struct sched *s, const struct progress *progress)
 {

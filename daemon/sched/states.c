@@ -1,5 +1,5 @@
 /* states.c - the transition tables */
-#include "daemon/states.h"
+#include "daemon/sched/states.h"
 
 static const char *const node_states[NODE_STATES] = {"NEW", "REGISTERED", "LOST", "LEFT"};
 static const char *const node_events[NODE_EVENTS] = {"register", "loss", "leave"};

@@ -1,5 +1,5 @@
-/* sched_watch.c - clients that follow a job: every change of state, reason or progress */
-#include "daemon/sched_state.h"
+/* watch.c - clients that follow a job: every change of state, reason or progress */
+#include "daemon/sched/state.h"
 
 #include <stdlib.h>
 

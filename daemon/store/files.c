@@ -1,6 +1,6 @@
-/* store_files.c - the files beside the database: a lock against a second daemon, a reserve of disk
+/* files.c - the files beside the database: a lock against a second daemon, a reserve of disk
  */
-#include "daemon/store_files.h"
+#include "daemon/store/files.h"
 
 #include "proto/macros.h"
 

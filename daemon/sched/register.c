@@ -1,5 +1,5 @@
-/* sched_register.c - Register: new nodes, reconnects, two processes with one id */
-#include "daemon/sched_state.h"
+/* register.c - Register: new nodes, reconnects, two processes with one id */
+#include "daemon/sched/state.h"
 
 #include <assert.h>
 #include <stdlib.h>

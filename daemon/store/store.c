@@ -1,8 +1,8 @@
 /* store.c - durable state in SQLite; the only file that knows SQL */
-#include "daemon/store.h"
+#include "daemon/store/store.h"
 
-#include "daemon/store_files.h"
-#include "daemon/store_sql.h"
+#include "daemon/store/files.h"
+#include "daemon/store/sql.h"
 
 #include <sqlite3.h>
 #include <stdio.h>

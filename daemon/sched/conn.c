@@ -1,5 +1,5 @@
-/* sched_conn.c - connections: who is at the other end, and which messages that role may send */
-#include "daemon/sched_state.h"
+/* conn.c - connections: who is at the other end, and which messages that role may send */
+#include "daemon/sched/state.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -5,7 +5,7 @@
 #ifndef STORE_H
 #define STORE_H
 
-#include "daemon/sched.h"
+#include "daemon/sched/sched.h"
 
 struct store;
 

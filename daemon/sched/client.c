@@ -1,5 +1,5 @@
-/* sched_client.c - what clients ask for: submit, cancel, lists, status */
-#include "daemon/sched_state.h"
+/* client.c - what clients ask for: submit, cancel, lists, status */
+#include "daemon/sched/state.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
-/* sched_rank.c - which nodes a job gets, and which rank each of them */
-#include "daemon/sched_state.h"
+/* rank.c - which nodes a job gets, and which rank each of them */
+#include "daemon/sched/state.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
-/* sched_job.c - jobs: the index by id, the queue, the history, and why one waits */
-#include "daemon/sched_state.h"
+/* job.c - jobs: the index by id, the queue, the history, and why one waits */
+#include "daemon/sched/state.h"
 
 #include <assert.h>
 #include <stdio.h>
