@@ -114,7 +114,8 @@ static const struct ms_env_var vars[MS_ENV_COUNT] = {
                            .legal = "the path of a JSON file",
                            .meaning = "JSON file with server_cert_path, client_cert_path, "
                                       "ca_cert_path, crl_path, cipher_list, "
-                                      "cert_expire_warning_time_in_day, password_file"},
+                                      "cert_expire_warning_time_in_day, "
+                                      "cert_check_interval_in_hour, password_file"},
     [MS_ENV_CLUSTER_RETRY_NUM] = {.name = "MS_CLUSTER_RETRY_NUM",
                                   .type = MS_ENV_INT,
                                   .min = 1,

@@ -14,28 +14,33 @@
 #include <unistd.h>
 
 enum { JSON_MAX = 64 << 10 }; /* the sample has 1 KiB */
-enum { WARN_DAYS_MIN = 7, WARN_DAYS_MAX = 180 };
 
-enum json_kind { KEY_PATH, KEY_TEXT, KEY_DAYS, KEY_UNUSED };
+enum json_kind { KEY_PATH, KEY_TEXT, KEY_NUMBER, KEY_UNUSED };
 
-/* who: 1 server, 2 client, 3 both. */
+/* who: 1 server, 2 client, 3 both. least and most: of a number. */
 static const struct {
     const char *name;
     enum json_kind kind;
     unsigned who;
     int required;
     size_t offset, size;
+    int least, most;
 } keys[] = {
-    {"server_cert_path", KEY_PATH, 1, 1, offsetof(struct ms_tls_files, p12_path), MS_PATH_MAX + 1},
-    {"client_cert_path", KEY_PATH, 2, 1, offsetof(struct ms_tls_files, p12_path), MS_PATH_MAX + 1},
-    {"ca_cert_path", KEY_PATH, 3, 1, offsetof(struct ms_tls_files, ca_path), MS_PATH_MAX + 1},
-    {"crl_path", KEY_PATH, 3, 0, offsetof(struct ms_tls_files, crl_path), MS_PATH_MAX + 1},
+    {"server_cert_path", KEY_PATH, 1, 1, offsetof(struct ms_tls_files, p12_path), MS_PATH_MAX + 1,
+     0, 0},
+    {"client_cert_path", KEY_PATH, 2, 1, offsetof(struct ms_tls_files, p12_path), MS_PATH_MAX + 1,
+     0, 0},
+    {"ca_cert_path", KEY_PATH, 3, 1, offsetof(struct ms_tls_files, ca_path), MS_PATH_MAX + 1, 0, 0},
+    {"crl_path", KEY_PATH, 3, 0, offsetof(struct ms_tls_files, crl_path), MS_PATH_MAX + 1, 0, 0},
     {"cipher_list", KEY_TEXT, 3, 0, offsetof(struct ms_tls_files, cipher_list),
-     MS_TLS_CIPHERS_MAX + 1},
-    {"cert_expire_warning_time_in_day", KEY_DAYS, 3, 0, 0, 0},
-    {"password_file", KEY_UNUSED, 3, 0, 0, 0},               /* read on its own, see below */
-    {"cert_check_interval_in_hour", KEY_UNUSED, 3, 0, 0, 0}, /* read daily here, whatever it says */
-    {"connection_num", KEY_UNUSED, 3, 0, 0, 0},              /* MS_CONNS_MAX instead */
+     MS_TLS_CIPHERS_MAX + 1, 0, 0},
+    {"cert_expire_warning_time_in_day", KEY_NUMBER, 3, 0,
+     offsetof(struct ms_tls_files, expire_warning_days), 0, 7, 180},
+    /* a month at the most: whoever looks more rarely misses the end of a certificate */
+    {"cert_check_interval_in_hour", KEY_NUMBER, 3, 0,
+     offsetof(struct ms_tls_files, check_interval_hours), 0, 1, 720},
+    {"password_file", KEY_UNUSED, 3, 0, 0, 0, 0, 0},  /* read on its own, see below */
+    {"connection_num", KEY_UNUSED, 3, 0, 0, 0, 0, 0}, /* MS_CONNS_MAX instead */
 };
 
 static int check_keys(const json_t *root, const char *path, struct ms_err *err)
@@ -85,13 +90,13 @@ static int put_key(const json_t *root, size_t i, const char *path, struct ms_tls
     if (value == NULL && !keys[i].required) {
         return 0;
     }
-    if (keys[i].kind == KEY_DAYS) {
-        json_int_t days = json_is_integer(value) ? json_integer_value(value) : -1;
-        if (days < WARN_DAYS_MIN || days > WARN_DAYS_MAX) {
+    if (keys[i].kind == KEY_NUMBER) {
+        json_int_t number = json_is_integer(value) ? json_integer_value(value) : -1;
+        if (number < keys[i].least || number > keys[i].most) {
             return ms_fail(err, MS_E_CONFIG, "%s: %s must be a whole number, %d to %d", path, name,
-                           WARN_DAYS_MIN, WARN_DAYS_MAX);
+                           keys[i].least, keys[i].most);
         }
-        files->expire_warning_days = (int)days;
+        memcpy(target, &(int){(int)number}, sizeof(int));
         return 0;
     }
     const char *text = json_string_value(value);

@@ -2,7 +2,8 @@
  *
  *     {"server_cert_path": "server.p12", "client_cert_path": "client.p12",
  *      "ca_cert_path": "ca.crt", "crl_path": "", "cipher_list": "...",
- *      "cert_expire_warning_time_in_day": 90, "password_file": "tls.password"}
+ *      "cert_expire_warning_time_in_day": 90, "cert_check_interval_in_hour": 24,
+ *      "password_file": "tls.password"}
  *
  * password_file is ours: MindSpore takes the password as a literal of the user's script. */
 #ifndef MS_TLS_FILES_H
@@ -21,7 +22,8 @@ struct ms_tls_files {
     char crl_path[MS_PATH_MAX + 1]; /* "": no revocation check */
     char cipher_list[MS_TLS_CIPHERS_MAX + 1];
     char password[MS_TLS_PASSWORD_MAX + 1];
-    int expire_warning_days; /* 0: default */
+    int expire_warning_days;  /* 0: default */
+    int check_interval_hours; /* between two looks at how long they last; 0: default, a day */
 };
 
 /* Reads the JSON. server: take server_cert_path, else client_cert_path. Relative paths are relative

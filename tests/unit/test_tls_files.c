@@ -58,6 +58,21 @@ START_TEST(the_seeds_file_is_read_for_a_server)
 }
 END_TEST
 
+START_TEST(the_interval_between_two_looks_at_the_certificates_is_heeded)
+{
+    write_file("tls.json", seed, 0644);
+    ck_ms_ok(ms_tls_files_parse(json, 1, &files, err));
+    ck_assert_int_eq(files.check_interval_hours, 0); /* not said: the default */
+
+    write_file("tls.json",
+               "{\"server_cert_path\":\"a\",\"client_cert_path\":\"b\",\"ca_cert_path\":\"c\","
+               "\"cert_check_interval_in_hour\":168}",
+               0644);
+    ck_ms_ok(ms_tls_files_parse(json, 0, &files, err));
+    ck_assert_int_eq(files.check_interval_hours, 168);
+}
+END_TEST
+
 START_TEST(a_client_takes_its_own_certificate)
 {
     write_file("tls.json", seed, 0644);
@@ -166,6 +181,10 @@ static const struct {
     {START ",\"cert_expire_warning_time_in_day\":6}", "7 to 180"},
     {START ",\"cert_expire_warning_time_in_day\":181}", "7 to 180"},
     {START ",\"cert_expire_warning_time_in_day\":\"90\"}", "whole number"},
+    {START ",\"cert_check_interval_in_hour\":0}",
+     "cert_check_interval_in_hour must be a whole number, 1 to 720"},
+    {START ",\"cert_check_interval_in_hour\":721}", "1 to 720"},
+    {START ",\"cert_check_interval_in_hour\":24.0}", "1 to 720"},
     {START ",\"ca_cert_path\":\"again\"}", "duplicate"},
     {"{\"server_cert_path\":\"a\",\"client_cert_path\":\"b\"}", "ca_cert_path must be"},
     {"{\"ca_cert_path\":\"a\",\"server_cert_path\":\"\"}", "server_cert_path must be"},
@@ -197,6 +216,7 @@ int main(void)
     TCase *tcase = tcase_create("tls_files");
     tcase_add_checked_fixture(tcase, setup, teardown);
     tcase_add_test(tcase, the_seeds_file_is_read_for_a_server);
+    tcase_add_test(tcase, the_interval_between_two_looks_at_the_certificates_is_heeded);
     tcase_add_test(tcase, a_client_takes_its_own_certificate);
     tcase_add_test(tcase, the_config_borrows_and_leaves_out_what_is_empty);
     tcase_add_test(tcase, the_password_comes_from_a_file_without_its_newline);
