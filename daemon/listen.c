@@ -158,7 +158,20 @@ int listener_adopt(struct event_base *base, int fd, const struct listener_handle
     return make(base, fd, handler, ret, err);
 }
 
-int listener_open(struct event_base *base, const char *address, unsigned mode,
+/* The group before the mode: until then it is open to its owner alone. */
+static int give_socket(const char *path, unsigned mode, gid_t group, struct ms_err *err)
+{
+    if (group != (gid_t)-1 && chown(path, (uid_t)-1, group) != 0) {
+        return ms_fail_errno(err, MS_E_CONFIG, "socket %s: cannot give it to group %u", path,
+                             (unsigned)group);
+    }
+    if (chmod(path, (mode_t)mode) != 0) {
+        return ms_fail_errno(err, MS_E_CONFIG, "socket %s: chmod %o", path, mode);
+    }
+    return 0;
+}
+
+int listener_open(struct event_base *base, const char *address, unsigned mode, gid_t group,
                   const struct listener_handler *handler, struct listener **ret, struct ms_err *err)
 {
     struct ms_addr addr;
@@ -166,7 +179,7 @@ int listener_open(struct event_base *base, const char *address, unsigned mode,
     if (rc < 0) {
         return rc;
     }
-    mode_t before = umask(0777 & ~mode); /* nobody gets in between bind and chmod */
+    mode_t before = umask(0177); /* nobody gets in between bind and chmod */
     int fd = ms_addr_listen(&addr, BACKLOG, err);
     umask(before);
     if (fd < 0) {
@@ -175,8 +188,8 @@ int listener_open(struct event_base *base, const char *address, unsigned mode,
     rc = make(base, fd, handler, ret, err);
     if (rc == 0 && addr.is_unix) {
         snprintf((*ret)->made_path, sizeof((*ret)->made_path), "%s", addr.host);
-        if (chmod(addr.host, (mode_t)mode) != 0) {
-            rc = ms_fail_errno(err, MS_E_CONFIG, "socket %s: chmod %o", addr.host, mode);
+        rc = give_socket(addr.host, mode, group, err);
+        if (rc < 0) {
             listener_close(*ret);
             *ret = NULL;
         }

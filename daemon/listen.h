@@ -9,6 +9,7 @@
 #include "proto/limits.h"
 
 #include <event2/event.h>
+#include <sys/types.h>
 
 struct listener;
 
@@ -23,8 +24,9 @@ struct listener_handler {
     void *arg;
 };
 
-/* Binds address ("host:port", "unix:/path"). Unix sockets get mode. Returns owned, off. */
-int listener_open(struct event_base *base, const char *address, unsigned mode,
+/* Binds address ("host:port", "unix:/path"). Unix sockets get mode, and group unless it is
+ * (gid_t)-1. Returns owned, off. */
+int listener_open(struct event_base *base, const char *address, unsigned mode, gid_t group,
                   const struct listener_handler *handler, struct listener **ret,
                   struct ms_err *err);
 /* Takes fd, which must be a listening TCP or Unix stream socket (socket activation). */

@@ -3,6 +3,7 @@
 #include "daemon/options.h"
 
 #include "config.h"
+#include "daemon/socket_group.h"
 #include "proto/addr.h"
 #include "proto/macros.h"
 
@@ -20,6 +21,8 @@ static const struct ms_setting rows[] = {
      "TCP address for workers and remote clients; none: only the Unix socket"},
     {"socket", "--socket", "MSCHED_SOCKET", MS_SET_STRING, 0, 0, NULL, "/run/msched/msschedd.sock",
      0, "Unix socket for clients on this host; none: only TCP"},
+    {"socket_group", "--socket-group", "MSCHED_SOCKET_GROUP", MS_SET_STRING, 0, 0, NULL,
+     "msched-users", 0, "group that may use the socket; the built-in one may be missing"},
     {"database", "--database", "MSCHED_DATABASE", MS_SET_STRING, 0, 0, NULL,
      "/var/lib/msched/state.db", 0, "file that keeps the jobs"},
     {"lease_ms", "--lease-ms", "MSCHED_LEASE_MS", MS_SET_INT, MS_LEASE_MIN_MS, MS_LEASE_MAX_MS,
@@ -238,13 +241,28 @@ static int from_settings(struct options *options, struct ms_err *err)
     return read_files(options, err);
 }
 
+/* A group that somebody wrote must be there; without the built-in one the socket is ours alone. */
+static int settle_socket(struct options *options, struct ms_err *err)
+{
+    int is_builtin = ms_settings_source(options->settings, "socket_group") == MS_FROM_BUILTIN;
+    int rc = socket_group_find(ms_settings_string(options->settings, "socket_group"),
+                               &options->socket_gid, is_builtin ? NULL : err);
+    if (rc < 0) {
+        options->socket_gid = SOCKET_GROUP_NONE;
+    }
+    options->socket_mode = options->socket_gid != SOCKET_GROUP_NONE ? 0660 : 0600;
+    return is_builtin ? 0 : rc;
+}
+
 static int load_standing(struct options *options, const struct control *control, int *argc,
                          char **argv, struct ms_err *err)
 {
     options->sched.mode = SCHED_STANDING;
-    options->socket_mode = 0660; /* the group is the service's: its members are users */
     int rc = ms_settings_load(rows, control->config != NULL ? control->config : CONFIG_FILE,
                               control->config != NULL, argc, argv, &options->settings, err);
+    if (rc == 0) {
+        rc = settle_socket(options, err);
+    }
     return rc < 0 ? rc : from_settings(options, err);
 }
 
@@ -279,6 +297,9 @@ static int make_private_rows(const char *run_dir, struct private_rows *private, 
         if (strcmp(row->key, "listen") == 0) {
             row->builtin = "127.0.0.1:0";
         }
+        if (strcmp(row->key, "socket_group") == 0) {
+            row->builtin = "none"; /* whoever runs it, nobody else */
+        }
         if (strcmp(row->key, "tls") == 0) {
             row->builtin = "on";
         }
@@ -297,11 +318,13 @@ static int load_private(struct options *options, const struct control *control, 
         return ms_fail(err, MS_E_NOMEM, "no memory for the settings");
     }
     options->sched.mode = SCHED_RUN;
-    options->socket_mode = 0600;
     options->private_rows = private;
     int rc = make_private_rows(control->run_dir, private, err);
     if (rc == 0) {
         rc = ms_settings_load(private->rows, NULL, 0, argc, argv, &options->settings, err);
+    }
+    if (rc == 0) {
+        rc = settle_socket(options, err);
     }
     return rc < 0 ? rc : from_settings(options, err);
 }

@@ -29,6 +29,7 @@ struct options {
     char listen[MS_ADDR_MAX + 1]; /* "" none */
     char socket[MS_PATH_MAX + 1]; /* path of the Unix socket; "" none */
     unsigned socket_mode;
+    gid_t socket_gid;               /* of the socket's file; SOCKET_GROUP_NONE: as it was made */
     char database[MS_PATH_MAX + 1]; /* "" none: dynamic cluster without recovery */
     enum options_tls tls;
     struct ms_tls_files files; /* p12_path "": no certificate is named or found */

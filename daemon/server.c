@@ -2,6 +2,7 @@
 #include "daemon/server.h"
 
 #include "daemon/server_state.h"
+#include "daemon/socket_group.h"
 #include "daemon/store/files.h"
 #include "proto/notify.h"
 
@@ -452,6 +453,14 @@ static void announce(struct server *server)
                listener_is_unix(listener) ? "unix"
                : server->needs_tls        ? "on"
                                           : "off");
+    }
+    const struct options *options = server->options;
+    if (options->sched.mode == SCHED_STANDING && options->socket[0] != '\0' &&
+        options->socket_gid == SOCKET_GROUP_NONE) {
+        ms_log(MS_LOG_NOTICE,
+               "socket.private path=%s reason=\"no group may use it: only root and "
+               "the daemon's user can, see socket_group in msschedd(8)\"",
+               options->socket);
     }
     ms_notify("READY=1");
     say_status(server);

@@ -258,11 +258,11 @@ static int adopt_passed(struct server *server, const struct listener_handler *ha
     return 0;
 }
 
-static int open_one(struct server *server, const char *address, unsigned mode,
+static int open_one(struct server *server, const char *address, unsigned mode, gid_t group,
                     const struct listener_handler *handler, struct ms_err *err)
 {
     struct listener **slot = &server->listeners[server->listeners_n];
-    int rc = listener_open(server->base, address, mode, handler, slot, err);
+    int rc = listener_open(server->base, address, mode, group, handler, slot, err);
     server->listeners_n += rc == 0;
     return rc;
 }
@@ -293,12 +293,12 @@ int server_listen(struct server *server, struct ms_err *err)
     int passed_unix = 0;
     int rc = adopt_passed(server, &handler, &passed_tcp, &passed_unix, err);
     if (rc == 0 && passed_tcp == 0 && options->listen[0] != '\0') {
-        rc = open_one(server, options->listen, 0, &handler, err);
+        rc = open_one(server, options->listen, 0, (gid_t)-1, &handler, err);
     }
     if (rc == 0 && passed_unix == 0 && options->socket[0] != '\0') {
         char address[MS_PATH_MAX + 8];
         snprintf(address, sizeof(address), "unix:%s", options->socket);
-        rc = open_one(server, address, options->socket_mode, &handler, err);
+        rc = open_one(server, address, options->socket_mode, options->socket_gid, &handler, err);
     }
     return rc == 0 ? settle_tls(server, err) : rc;
 }

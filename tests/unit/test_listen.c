@@ -55,7 +55,7 @@ static void teardown(void)
 
 static void open_it(const char *address)
 {
-    ck_ms_ok(listener_open(base, address, 0660, &handler, &listener, err));
+    ck_ms_ok(listener_open(base, address, 0660, (gid_t)-1, &handler, &listener, err));
 }
 
 static int dial(void)
@@ -110,12 +110,27 @@ START_TEST(a_unix_socket_has_its_mode_and_goes_with_its_listener)
 }
 END_TEST
 
+START_TEST(a_unix_socket_belongs_to_the_group_that_may_use_it)
+{
+    struct stat st;
+    if (geteuid() != 0) {
+        return; /* only root can give a file to any group */
+    }
+    ck_ms_ok(listener_open(base, socket_address, 0660, 4711, &handler, &listener, err));
+    ck_assert_int_eq(stat(socket_address + 5, &st), 0);
+    ck_assert_uint_eq(st.st_gid, 4711);
+    ck_assert_uint_eq(st.st_uid, 0);
+    ck_assert_uint_eq(st.st_mode & 0777, 0660);
+}
+END_TEST
+
 START_TEST(an_occupied_port_names_the_command_that_finds_who)
 {
     struct listener *second = NULL;
     open_it("127.0.0.1:0");
-    ck_ms_fails(listener_open(base, listener_address(listener), 0, &handler, &second, err),
-                MS_E_EXISTS, "ss -ltnp 'sport = :");
+    ck_ms_fails(
+        listener_open(base, listener_address(listener), 0, (gid_t)-1, &handler, &second, err),
+        MS_E_EXISTS, "ss -ltnp 'sport = :");
     ck_assert_ptr_null(second);
 }
 END_TEST
@@ -212,6 +227,7 @@ int main(void)
     tcase_add_checked_fixture(tcase, setup, teardown);
     tcase_add_test(tcase, the_port_that_the_kernel_chose_is_told);
     tcase_add_test(tcase, a_unix_socket_has_its_mode_and_goes_with_its_listener);
+    tcase_add_test(tcase, a_unix_socket_belongs_to_the_group_that_may_use_it);
     tcase_add_test(tcase, an_occupied_port_names_the_command_that_finds_who);
     tcase_add_test(tcase, an_adopted_socket_keeps_its_file);
     tcase_add_test(tcase, what_is_no_listening_stream_socket_is_refused_and_closed);

@@ -1,6 +1,9 @@
 /* test_options.c - the three modes, where values come from, and when TLS may be left out */
 #include "daemon/options.h"
+#include "daemon/socket_group.h"
 #include "tests/test.h"
+
+#include <grp.h>
 
 static const char *dir;
 static char conf[128];
@@ -72,13 +75,46 @@ START_TEST(a_standing_cluster_has_the_documented_defaults)
     ck_assert_int_eq(options->sched.mode, SCHED_STANDING);
     ck_assert_str_eq(options->listen, "[::]:8118");
     ck_assert_str_eq(options->socket, "/run/msched/msschedd.sock");
-    ck_assert_uint_eq(options->socket_mode, 0660);
+    ck_assert_str_eq(ms_settings_string(options->settings, "socket_group"), "msched-users");
     ck_assert_str_eq(options->database, "/var/lib/msched/state.db");
     ck_assert_int_eq(options->sched.lease_ms, 2000); /* the file */
     ck_assert_int_eq(options->sched.topo_timeout_ms, 1800000);
     ck_assert_int_eq(options->tls, OPTIONS_TLS_AUTO);
     ck_assert_int_eq(options->log_level, MS_LOG_INFO);
     ck_assert_int_eq(options->action, OPTIONS_RUN);
+}
+END_TEST
+
+START_TEST(only_the_group_that_is_named_may_use_the_socket)
+{
+    const struct group *mine = getgrgid(getegid());
+    char words[128];
+    ck_assert_ptr_nonnull(mine);
+    snprintf(words, sizeof(words), "--socket-group %s", mine->gr_name);
+    load(words);
+    ck_assert_uint_eq(options->socket_gid, getegid());
+    ck_assert_uint_eq(options->socket_mode, 0660);
+
+    load("--socket-group none");
+    ck_assert_uint_eq(options->socket_gid, SOCKET_GROUP_NONE);
+    ck_assert_uint_eq(options->socket_mode, 0600);
+
+    fails2("--socket-group no-such-group", "there is no group 'no-such-group'");
+    ck_ms_fails(load_words("--run-dir x --socket-group no-such-group", 0, err), MS_E_CONFIG,
+                "no group");
+}
+END_TEST
+
+START_TEST(without_the_built_in_group_the_socket_is_the_daemons_alone)
+{
+    load("");
+    if (getgrnam("msched-users") == NULL) { /* a host where msched is not installed */
+        ck_assert_uint_eq(options->socket_gid, SOCKET_GROUP_NONE);
+        ck_assert_uint_eq(options->socket_mode, 0600);
+    } else if (geteuid() == 0) {
+        ck_assert_uint_eq(options->socket_gid, getgrnam("msched-users")->gr_gid);
+        ck_assert_uint_eq(options->socket_mode, 0660);
+    }
 }
 END_TEST
 
@@ -253,6 +289,8 @@ int main(void)
     TCase *tcase = tcase_create("options");
     tcase_add_checked_fixture(tcase, setup, teardown);
     tcase_add_test(tcase, a_standing_cluster_has_the_documented_defaults);
+    tcase_add_test(tcase, only_the_group_that_is_named_may_use_the_socket);
+    tcase_add_test(tcase, without_the_built_in_group_the_socket_is_the_daemons_alone);
     tcase_add_test(tcase, a_flag_beats_the_environment_and_that_the_file);
     tcase_add_test(tcase, wrong_words_are_usage);
     tcase_add_test(tcase, every_word_of_tls_has_its_meaning);
