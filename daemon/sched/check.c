@@ -87,7 +87,7 @@ static int check_nodes(const struct sched *s, struct ms_err *err)
     HOLDS(registered == s->n_registered && idle == s->n_idle && gone == s->n_gone,
           "%u registered, %u idle, %u gone nodes, and the counts say %u, %u, %u", registered, idle,
           gone, s->n_registered, s->n_idle, s->n_gone);
-    HOLDS(registered <= MS_NODES_MAX && gone <= MS_LOST_NODES_MAX, "too many nodes");
+    HOLDS(registered <= MS_NODES_MAX && gone <= s->cfg.lost_nodes_max, "too many nodes");
     int64_t seen = INT64_MIN;
     for (const struct list *at = s->beating.next; at != &s->beating; at = at->next) {
         const struct node *node = list_item(at, struct node, beating);

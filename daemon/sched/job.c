@@ -328,7 +328,7 @@ const char *job_reason(struct sched *s, const struct job *job)
 /* Ranks of old jobs go first, then old jobs: memory and database stay bounded. */
 static void history_trim(struct sched *s)
 {
-    while (s->n_members_kept > MS_MEMBERS_KEPT_MAX && !list_empty(&s->ended)) {
+    while (s->n_members_kept > s->cfg.members_kept_max && !list_empty(&s->ended)) {
         struct job *job = list_item(s->ended.next, struct job, lane);
         if (job->run != NULL) {
             s->n_members_kept -= job->workers;
@@ -339,7 +339,7 @@ static void history_trim(struct sched *s)
         list_remove(&job->lane);
         list_add_tail(&s->ended_bare, &job->lane);
     }
-    while (s->n_ended > MS_JOBS_KEPT_MAX) {
+    while (s->n_ended > s->cfg.jobs_kept_max) {
         struct list *from = list_empty(&s->ended_bare) ? &s->ended : &s->ended_bare;
         struct job *job = list_item(from->next, struct job, lane);
         if (job->run != NULL) {

@@ -124,7 +124,7 @@ static void gone_keep(struct sched *s, struct node *node, const char *reason)
     list_add_tail(&s->gone, &node->gone);
     s->n_gone++;
     timer_arm(s, &node->forget, TIMER_FORGET, after_ms(s, MS_LOST_KEEP_MS));
-    if (s->n_gone > MS_LOST_NODES_MAX) {
+    if (s->n_gone > s->cfg.lost_nodes_max) {
         node_forget(s, list_item(s->gone.next, struct node, gone));
     }
 }

@@ -241,6 +241,13 @@ static int tables_init(struct sched *s)
                : 0;
 }
 
+static void history_limits(struct sched_config *cfg)
+{
+    cfg->jobs_kept_max = cfg->jobs_kept_max > 0 ? cfg->jobs_kept_max : MS_JOBS_KEPT_MAX;
+    cfg->members_kept_max = cfg->members_kept_max > 0 ? cfg->members_kept_max : MS_MEMBERS_KEPT_MAX;
+    cfg->lost_nodes_max = cfg->lost_nodes_max > 0 ? cfg->lost_nodes_max : MS_LOST_NODES_MAX;
+}
+
 struct sched *sched_create(const struct sched_config *cfg, struct sched_time now)
 {
     struct sched *s = calloc(1, sizeof(*s));
@@ -248,6 +255,7 @@ struct sched *sched_create(const struct sched_config *cfg, struct sched_time now
         return NULL;
     }
     s->cfg = *cfg;
+    history_limits(&s->cfg);
     copy_text(s->software, sizeof(s->software), cfg->software != NULL ? cfg->software : "");
     copy_text(s->database, sizeof(s->database), cfg->database != NULL ? cfg->database : "");
     s->now = now;

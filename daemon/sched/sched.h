@@ -35,11 +35,13 @@ enum sched_mode {
 
 struct sched_config {
     enum sched_mode mode;
-    int64_t lease_ms;             /* a node that is silent longer is lost */
-    int64_t topo_timeout_ms;      /* < 0: for ever */
-    uint32_t worker_num;          /* SCHED_DYNAMIC */
-    int recovery;                 /* SCHED_DYNAMIC: MS_ENABLE_RECOVERY (refused until it exists) */
-    int disable_heartbeat;        /* MS_DISABLE_HEARTBEAT: no lease ever ends */
+    int64_t lease_ms;        /* a node that is silent longer is lost */
+    int64_t topo_timeout_ms; /* < 0: for ever */
+    uint32_t worker_num;     /* SCHED_DYNAMIC */
+    int recovery;            /* SCHED_DYNAMIC: MS_ENABLE_RECOVERY (refused until it exists) */
+    int disable_heartbeat;   /* MS_DISABLE_HEARTBEAT: no lease ever ends */
+    /* What is kept of the past; 0: MS_JOBS_KEPT_MAX, MS_MEMBERS_KEPT_MAX, MS_LOST_NODES_MAX. */
+    uint32_t jobs_kept_max, members_kept_max, lost_nodes_max;
     uint8_t secret[MS_TOKEN_LEN]; /* group tokens are SHA-256(secret, job, generation) */
     const char *software;         /* for StatusInfo */
     const char *database;         /* for StatusInfo */
