@@ -39,6 +39,7 @@
 #define MS_WATCHES_MAX        64      /* of one connection: a shell loop's worth */
 #define MS_CANCEL_WAITERS_MAX 64      /* clients that wait for the same cancel */
 #define MS_LOG_ROUTES_MAX     1024    /* log reads under way: 64 KiB each in flight at the worst */
+#define MS_FETCH_GRANTS_MAX   64  /* files that a node holds ready or serves: a descriptor each */
 #define MS_EVALS_MAX          100 /* evaluations of a job that are kept: what a screen can show */
 #define MS_GENERATION_MAX     (1ULL << 53) /* a worker that reports more is not one of ours */
 
@@ -58,6 +59,7 @@
 #define MS_CANCEL_GRACE_MS      30000
 #define MS_BLAME_MS             300   /* between "my peer is gone" and the peer's own last word */
 #define MS_LOG_READ_MS          10000 /* a node answers a log read within this */
+#define MS_FETCH_CLAIM_MS       30000 /* from a ticket to the connection that shows it */
 #define MS_NEWS_MS              200   /* watchers of waiting jobs hear of new reasons this often */
 #define MS_RECONNECT_MIN_MS     100   /* exponential with full jitter between the two */
 #define MS_RECONNECT_MAX_MS     30000

@@ -37,12 +37,14 @@ static const struct ms_wire_type types[] = {
     {MS_MSG_LOG_CHUNK, "LogChunk", &ms__log_chunk__descriptor, LOG,
      MS_ROLE_WORKER | MS_ROLE_SCHEDULER},
     {MS_MSG_LEAVE, "Leave", &ms__leave__descriptor, FLAT, MS_ROLE_WORKER},
+    {MS_MSG_FETCH_READY, "FetchReady", &ms__fetch_ready__descriptor, FLAT, MS_ROLE_WORKER},
     {MS_MSG_REGISTERED, "Registered", &ms__registered__descriptor, FLAT, MS_ROLE_SCHEDULER},
     {MS_MSG_HEARTBEAT_ACK, "HeartbeatAck", &ms__heartbeat_ack__descriptor, FLAT, MS_ROLE_SCHEDULER},
     {MS_MSG_ASSIGN, "Assign", &ms__assign__descriptor, MEMBERS, MS_ROLE_SCHEDULER},
     {MS_MSG_START, "Start", &ms__start__descriptor, FLAT, MS_ROLE_SCHEDULER},
     {MS_MSG_STOP, "Stop", &ms__stop__descriptor, FLAT, MS_ROLE_SCHEDULER},
     {MS_MSG_LOG_READ, "LogRead", &ms__log_read__descriptor, FLAT, MS_ROLE_SCHEDULER},
+    {MS_MSG_FETCH_GRANT, "FetchGrant", &ms__fetch_grant__descriptor, FLAT, MS_ROLE_SCHEDULER},
     {MS_MSG_SUBMIT, "Submit", &ms__submit__descriptor, SPEC, CLIENT},
     {MS_MSG_JOB_QUERY, "JobQuery", &ms__job_query__descriptor, FLAT, CLIENT},
     {MS_MSG_CANCEL, "Cancel", &ms__cancel__descriptor, FLAT, CLIENT},
@@ -50,11 +52,16 @@ static const struct ms_wire_type types[] = {
     {MS_MSG_NODE_QUERY, "NodeQuery", &ms__node_query__descriptor, FLAT, CLIENT},
     {MS_MSG_STATUS_QUERY, "StatusQuery", &ms__status_query__descriptor, FLAT, CLIENT},
     {MS_MSG_LOG_QUERY, "LogQuery", &ms__log_query__descriptor, FLAT, CLIENT},
+    {MS_MSG_FETCH, "Fetch", &ms__fetch__descriptor, FLAT, CLIENT},
     {MS_MSG_SUBMITTED, "Submitted", &ms__submitted__descriptor, FLAT, MS_ROLE_SCHEDULER},
     {MS_MSG_JOB_LIST, "JobList", &ms__job_list__descriptor, LIST, MS_ROLE_SCHEDULER},
     {MS_MSG_JOB_UPDATE, "JobUpdate", &ms__job_update__descriptor, LIST, MS_ROLE_SCHEDULER},
     {MS_MSG_NODE_LIST, "NodeList", &ms__node_list__descriptor, LIST, MS_ROLE_SCHEDULER},
     {MS_MSG_STATUS_INFO, "StatusInfo", &ms__status_info__descriptor, PATHS, MS_ROLE_SCHEDULER},
+    {MS_MSG_FETCH_TICKET, "FetchTicket", &ms__fetch_ticket__descriptor, FLAT, MS_ROLE_SCHEDULER},
+    {MS_MSG_FETCH_READ, "FetchRead", &ms__fetch_read__descriptor, FLAT, CLIENT},
+    {MS_MSG_FETCH_CHUNK, "FetchChunk", &ms__fetch_chunk__descriptor, LOG,
+     MS_ROLE_WORKER | MS_ROLE_SCHEDULER}, /* where nobody vouches, a client sees a scheduler */
 };
 
 const struct ms_wire_type *ms_wire_find(uint16_t type)

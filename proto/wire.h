@@ -33,12 +33,14 @@ enum ms_msg {
     MS_MSG_PEER_REPORT = 15,
     MS_MSG_LOG_CHUNK = 16, /* worker -> scheduler, and scheduler -> client */
     MS_MSG_LEAVE = 17,
+    MS_MSG_FETCH_READY = 19,
     MS_MSG_REGISTERED = 30,
     MS_MSG_HEARTBEAT_ACK = 31,
     MS_MSG_ASSIGN = 32,
     MS_MSG_START = 33,
     MS_MSG_STOP = 34,
     MS_MSG_LOG_READ = 35,
+    MS_MSG_FETCH_GRANT = 37,
     MS_MSG_SUBMIT = 50,
     MS_MSG_JOB_QUERY = 51,
     MS_MSG_CANCEL = 52,
@@ -46,12 +48,19 @@ enum ms_msg {
     MS_MSG_NODE_QUERY = 54,
     MS_MSG_STATUS_QUERY = 55,
     MS_MSG_LOG_QUERY = 56,
+    MS_MSG_FETCH = 58,
     MS_MSG_SUBMITTED = 70,
     MS_MSG_JOB_LIST = 71,
     MS_MSG_JOB_UPDATE = 72,
     MS_MSG_NODE_LIST = 73,
     MS_MSG_STATUS_INFO = 74,
+    MS_MSG_FETCH_TICKET = 76,
+    MS_MSG_FETCH_READ = 80,  /* client -> node */
+    MS_MSG_FETCH_CHUNK = 81, /* node -> client */
 };
+
+/* Fetch.what: a result of a job. Never renumber. */
+enum ms_fetch { MS_FETCH_WEIGHTS = 1, MS_FETCH_METRICS = 2, MS_FETCH_LOG = 3 };
 
 /* Who may send a type; a bit each. A peer's role comes from its certificate or socket (tls.h). */
 enum ms_role {
