@@ -4,6 +4,7 @@
 #include "proto/ca.h"
 #include "proto/certfile.h"
 #include "proto/limits.h"
+#include "proto/principal.h"
 #include "proto/tls.h"
 
 #include <arpa/inet.h>
@@ -85,10 +86,7 @@ static int add_extension(X509 *cert, X509 *issuer, int nid, const char *value)
 
 static int check_name(const char *what, const char *name, struct ms_err *err)
 {
-    static const char legal[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-                                "0123456789.-_@+";
-    size_t n = name != NULL ? strlen(name) : 0;
-    if (n == 0 || n > MS_NAME_MAX || strspn(name, legal) != n) {
+    if (name == NULL || !ms_principal_is_name(name)) {
         return ms_fail(err, MS_E_INVALID,
                        "%s '%.80s': must be 1 to %d letters, digits and . - _ @ +", what,
                        name != NULL ? name : "", MS_NAME_MAX);

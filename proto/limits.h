@@ -5,12 +5,13 @@
 #define MS_LIMITS_H
 
 /* Names and texts */
-#define MS_NAME_MAX  64   /* node ids, job names, user names: fits a column, a file name and a CN */
-#define MS_HOST_MAX  256  /* a DNS name (253) or an address literal */
-#define MS_PATH_MAX  1024 /* paths in jobs and messages */
-#define MS_ADDR_MAX  320  /* "[host]:port" or "unix:path" */
-#define MS_TEXT_MAX  384  /* a reason that a person reads (MS_ERR_TEXT_MAX) */
-#define MS_TOKEN_LEN 32   /* SHA-256 size: group token, digests */
+#define MS_NAME_MAX      64 /* node ids, job names, user names: fits a column, a file name and a CN */
+#define MS_PRINCIPAL_MAX 80   /* "scheduler:" and a name, with a little room: who owns what */
+#define MS_HOST_MAX      256  /* a DNS name (253) or an address literal */
+#define MS_PATH_MAX      1024 /* paths in jobs and messages */
+#define MS_ADDR_MAX      320  /* "[host]:port" or "unix:path" */
+#define MS_TEXT_MAX      384  /* a reason that a person reads (MS_ERR_TEXT_MAX) */
+#define MS_TOKEN_LEN     32   /* SHA-256 size: group token, digests */
 
 /* Control plane frames */
 #define MS_FRAME_MAX      (4U << 20) /* hard cap of one frame; each type has its own below this */
