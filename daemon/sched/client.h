@@ -1,0 +1,63 @@
+/* client.h - what clients ask for: jobs, lists, watches, waiting cancels, logs */
+#ifndef SCHED_CLIENT_H
+#define SCHED_CLIENT_H
+
+#include "daemon/sched/list.h"
+#include "daemon/sched/sched.h"
+#include "daemon/sched/table.h"
+#include "daemon/sched/timer.h"
+
+struct conn;
+struct job;
+struct node;
+
+struct watch {
+    struct list by_job, by_conn, all;
+    struct conn *conn;
+    struct job *job;
+    uint32_t frame_id;
+    uint64_t told; /* hash of the state and reason that were sent last */
+};
+
+struct waiter {
+    struct list by_job;
+    uint64_t conn;
+    uint32_t frame_id;
+};
+
+struct route {
+    struct table_link link;
+    struct timer timer;
+    uint64_t number;
+    uint64_t client; /* conn */
+    uint32_t frame_id;
+    struct node *node;
+    uint64_t job;
+    uint32_t rank;
+};
+
+void on_submit(struct sched *s, struct conn *conn, const struct sched_event *event);
+void on_cancel(struct sched *s, struct conn *conn, const struct sched_event *event);
+void on_job_query(struct sched *s, struct conn *conn, const struct sched_event *event);
+void on_node_query(struct sched *s, struct conn *conn, const struct sched_event *event);
+void on_status_query(struct sched *s, struct conn *conn, const struct sched_event *event);
+void on_watch(struct sched *s, struct conn *conn, const struct sched_event *event);
+void on_log_query(struct sched *s, struct conn *conn, const struct sched_event *event);
+void on_log_chunk(struct sched *s, struct conn *conn, const struct sched_event *event);
+
+void waiters_answer(struct sched *s, struct job *job);
+void watch_stir(struct sched *s, struct job *job); /* sends it to its watchers */
+void watch_news(struct sched *s);                  /* reasons of waiting jobs may have changed */
+void watch_tell_news(struct sched *s);             /* TIMER_NEWS */
+void watch_end(struct sched *s, struct job *job);  /* the last update */
+void watch_drop(struct watch *watch);
+void route_timeout(struct sched *s, struct route *route);
+void routes_drop_conn(struct sched *s, uint64_t client);
+void routes_drop_node(struct sched *s, const struct node *node, const char *reason);
+
+enum info_part { INFO_ROW, INFO_WATCH, INFO_ALL };
+/* In tick memory; points into the job, so pack it at once. */
+Ms__JobInfo *info_job(struct sched *s, const struct job *job, enum info_part part);
+Ms__NodeInfo *info_node(struct sched *s, const struct node *node);
+
+#endif

@@ -1,0 +1,40 @@
+/* emit.h - effects, and the tick memory that they point into */
+#ifndef SCHED_EMIT_H
+#define SCHED_EMIT_H
+
+#include "daemon/sched/sched.h"
+#include "proto/macros.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct job;
+struct sched;
+
+struct tick_block {
+    struct tick_block *next;
+    size_t size, used;
+};
+
+void *must(void *p); /* aborts on NULL: see the top of this file */
+void *emit_alloc(struct sched *s, size_t bytes);
+const char *emit_text(struct sched *s, const char *fmt, ...) MS_PRINTF(2, 3); /* <= MS_TEXT_MAX */
+const char *emit_quote(struct sched *s, const char *text);
+void emit_log(struct sched *s, enum ms_log_level level, const char *fmt, ...) MS_PRINTF(3, 4);
+void emit_send(struct sched *s, uint64_t conn, uint16_t type, uint32_t id,
+               const ProtobufCMessage *msg);
+void emit_error(struct sched *s, uint64_t conn, uint32_t id, int code, const char *fmt, ...)
+    MS_PRINTF(5, 6);
+void emit_ok(struct sched *s, uint64_t conn, uint32_t id, const char *text);
+void emit_close(struct sched *s, uint64_t conn);
+void emit_put_job(struct sched *s, const struct job *job, bool with_spec);
+void emit_put_member(struct sched *s, struct job *job, uint32_t rank);
+void emit_drop_members(struct sched *s, uint64_t job);
+void emit_drop_job(struct sched *s, uint64_t job);
+void emit_put_meta(struct sched *s, const char *key, uint64_t value);
+void emit_exit(struct sched *s, int status, const char *text);
+void emit_fini(struct sched *s);
+void copy_text(char *dst, size_t size, const char *src); /* cut to fit */
+char *dup_text(const char *text);                        /* aborts without memory */
+
+#endif

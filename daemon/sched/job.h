@@ -1,0 +1,62 @@
+/* job.h - a job: what was asked for, where it stands, why it waits */
+#ifndef SCHED_JOB_H
+#define SCHED_JOB_H
+
+#include "daemon/sched/heap.h"
+#include "daemon/sched/list.h"
+#include "daemon/sched/sched.h"
+#include "daemon/sched/states.h"
+#include "daemon/sched/table.h"
+
+#include <stdbool.h>
+
+struct run;
+
+struct job {
+    struct list lane;       /* placed, ended with members, or ended without: sched.placed ... */
+    struct heap_link queue; /* QUEUED */
+    struct table_link by_key;
+    uint64_t id;
+    enum sched_job_state state;
+    const char *name, *owner, *key, *run_dir; /* behind the struct */
+    const uint8_t *spec;                      /* behind the struct */
+    size_t spec_bytes;
+    char *reason; /* owned, never NULL; of an ended job */
+    uint32_t workers;
+    int32_t priority, code;
+    uint64_t generation;
+    int64_t submitted_ms, started_ms, ended_ms;
+    uint64_t steps;
+    double seconds;
+    char weights_sha256[65];
+    char plan_sha256[65];
+    struct run *run;
+    struct list watches;
+    struct list waiters; /* struct waiter: replies of Cancel that are due at the end */
+    uint32_t n_waiters;
+};
+
+/* Jobs in id order. A dropped one leaves a hole until a quarter of them are holes. */
+struct job_slot {
+    uint64_t id;
+    struct job *job; /* NULL: dropped */
+    bool ended;
+};
+
+struct job *job_find(const struct sched *s, uint64_t id);
+struct job *job_find_key(const struct sched *s, const char *owner, const char *key);
+size_t job_slot_after(const struct sched *s, uint64_t id); /* index of the first id above */
+/* Copies the row; NULL without memory. The job is in no list yet. */
+struct job *job_create(struct sched *s, const struct sched_job_row *row);
+void job_free(struct job *job);
+int job_index(struct sched *s, struct job *job); /* 0 or MS_E_NOMEM */
+void job_enqueue(struct sched *s, struct job *job);
+void job_set(struct sched *s, struct job *job, enum job_event event);
+bool job_is_ended(const struct job *job);
+bool job_is_placed(const struct job *job);
+const char *job_reason(struct sched *s, const struct job *job); /* "" only while it runs well */
+void job_set_reason(struct job *job, const char *text);
+void job_keep(struct sched *s, struct job *job); /* it ended: history, and its limits */
+int queue_before(const struct heap_link *a, const struct heap_link *b);
+
+#endif

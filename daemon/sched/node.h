@@ -1,0 +1,98 @@
+/* node.h - a node: one worker process with a node id, its lease, the ranks it holds, its twins */
+#ifndef SCHED_NODE_H
+#define SCHED_NODE_H
+
+#include "daemon/sched/list.h"
+#include "daemon/sched/sched.h"
+#include "daemon/sched/states.h"
+#include "daemon/sched/table.h"
+#include "daemon/sched/timer.h"
+
+#include <stdbool.h>
+
+struct conn;
+struct job;
+
+struct node_info {
+    char node_id[MS_NAME_MAX + 1];
+    uint64_t incarnation;
+    char host_name[MS_HOST_MAX + 1];
+    char host_id[MS_HOST_MAX + 1];
+    char data_address[MS_ADDR_MAX + 1];
+    char data_unix[MS_ADDR_MAX + 1];
+    char isa[MS_NAME_MAX + 1];
+    char onednn[MS_NAME_MAX + 1];
+    char peer_name[MS_NAME_MAX + 1];
+    char cert_name[MS_NAME_MAX + 1];
+    uint32_t uid, cores, pid;
+    uint64_t memory_bytes;
+};
+
+/* What a Register says about the rank that the process holds; job 0: none. */
+struct claim {
+    uint64_t job, generation, step;
+    uint32_t rank;
+    bool running;
+};
+
+struct node {
+    struct table_link link;
+    struct list beating; /* in sched.beating while REGISTERED, least recently seen first */
+    struct list idle;    /* in sched.idle while idle */
+    struct list gone;    /* in sched.gone while LOST or LEFT */
+    struct timer forget;
+    struct node_info info;
+    enum node_state state;
+    struct conn *conn; /* REGISTERED only */
+    int64_t seen_ms;
+    struct job *job; /* placed, and this node is members[held_rank] */
+    uint64_t held_job, held_generation;
+    uint32_t held_rank;
+    uint64_t step;
+    struct newcomer *newcomer; /* another process wants this id; the probe is out */
+    char reason[MS_TEXT_MAX + 1];
+};
+
+/* A Register that waits until the node of the same id has shown whether it lives. */
+struct newcomer {
+    struct timer timer;
+    struct node *node;
+    struct conn *conn;
+    uint32_t frame_id;
+    struct node_info info;
+    struct claim claim;
+};
+
+/* node.c: found by id, judged by lease */
+
+struct node *node_find(const struct sched *s, const char *node_id);
+struct node *node_add(struct sched *s, const char *node_id); /* NEW; must not exist */
+void node_forget(struct sched *s, struct node *node);        /* frees it */
+void node_set(struct sched *s, struct node *node, enum node_event event);
+void node_touch(struct sched *s, struct node *node); /* heard of just now */
+/* Its connection is gone or no longer believed: LOST or LEFT, its rank with it, and whoever waits
+ * for its id takes over. The caller closes the connection if it is still open. */
+void node_gone(struct sched *s, struct node *node, enum node_event event, const char *reason);
+void node_hold(struct sched *s, struct node *node, uint64_t job, uint64_t generation,
+               uint32_t rank);
+void node_release(struct sched *s, struct node *node); /* idle, if REGISTERED */
+bool node_is_idle(const struct node *node);
+void node_judge_leases(struct sched *s);
+int64_t node_lease_deadline(const struct sched *s);
+void on_heartbeat(struct sched *s, struct conn *conn, const struct sched_event *event);
+void on_leave(struct sched *s, struct conn *conn, const struct sched_event *event);
+void send_heartbeat_ack(struct sched *s, const struct conn *conn, uint32_t id);
+uint64_t heartbeat_ms(const struct sched *s);
+uint32_t nodes_expected(const struct sched *s);
+
+/* register.c: Register, and two processes with one id */
+
+void on_register(struct sched *s, struct conn *conn, const struct sched_event *event);
+void register_accept(struct sched *s, struct conn *conn, uint32_t frame_id,
+                     const struct node_info *info, const struct claim *claim);
+void newcomer_refuse(struct sched *s, struct node *node); /* the old process answered */
+void newcomer_accept(struct sched *s, struct node *node); /* it did not; it must be gone already */
+void newcomer_drop(struct sched *s, struct newcomer *newcomer); /* its connection closed */
+void newcomer_timeout(struct sched *s, struct newcomer *newcomer);
+
+#endif
