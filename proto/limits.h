@@ -23,13 +23,15 @@
 #define MS_UNKNOWN_FIELDS 16 /* a newer peer may add a few */
 
 /* Cluster */
-#define MS_WORKERS_MAX     1024   /* ranks of one job: 1024 * 200 bytes of members fit an Assign */
-#define MS_NODES_MAX       16384  /* registered nodes: one heartbeat a second is 16k frames/s */
-#define MS_JOBS_QUEUED_MAX 100000 /* 100k * ~3 KiB of spec is 300 MB of memory at the worst */
-#define MS_JOBS_KEPT_MAX   200000 /* finished jobs that `msctl jobs --all` still knows */
-#define MS_CONNS_MAX       20000  /* nodes, and 3.6k clients beside them */
-#define MS_HALF_OPEN_MAX   256    /* connections inside the TLS handshake, all together */
-#define MS_LIST_PAGE_MAX   1000   /* rows of one list reply */
+#define MS_WORKERS_MAX 1024  /* ranks of one job: 1024 * 200 bytes of members fit an Assign */
+#define MS_NODES_MAX   16384 /* registered nodes: one heartbeat a second is 16k frames/s */
+#define MS_PLACE_TRIES_MAX                                                                         \
+    3 /* a job whose nodes die before it starts: the third time is no chance */
+#define MS_JOBS_QUEUED_MAX 100000      /* 100k * ~3 KiB of spec is 300 MB of memory at the worst */
+#define MS_JOBS_KEPT_MAX   200000      /* finished jobs that `msctl jobs --all` still knows */
+#define MS_CONNS_MAX       20000       /* nodes, and 3.6k clients beside them */
+#define MS_HALF_OPEN_MAX   256         /* connections inside the TLS handshake, all together */
+#define MS_LIST_PAGE_MAX   1000        /* rows of one list reply */
 #define MS_OUTPUT_SOFT     (1U << 20)  /* unsent bytes to one peer: stop reading from it */
 #define MS_OUTPUT_HARD     (16U << 20) /* ... drop it */
 

@@ -12,11 +12,6 @@ typedef unsigned long long ull;
         }                                                                                          \
     } while (0)
 
-static bool armed(const struct timer *timer)
-{
-    return timer->link.at != 0;
-}
-
 /* ---- nodes --------------------------------------------------------------------------------------
  */
 
@@ -33,33 +28,50 @@ static int check_node_lists(const struct sched *s, const struct node *node, stru
     HOLDS(node_is_idle(node) == !list_empty(&node->idle), "node %s: wrongly %s the idle list", id,
           node_is_idle(node) ? "off" : "on");
     HOLDS(gone == !list_empty(&node->gone), "node %s: gone and not listed, or listed", id);
-    HOLDS(gone == armed(&node->forget), "node %s: nothing will forget it", id);
-    HOLDS(!gone || (node->held_job == 0 && node->reason[0] != '\0'),
+    HOLDS(gone == timer_is_armed(&node->forget), "node %s: nothing will forget it", id);
+    HOLDS(!gone || (list_empty(&node->holds) && node->reason[0] != '\0'),
           "node %s: gone, and holds a rank or names no reason", id);
     return 0;
 }
 
-static int check_node_rank(const struct sched *s, const struct node *node, struct ms_err *err)
+static int check_hold(const struct sched *s, const struct hold *hold, struct ms_err *err)
 {
-    const char *id = node->info.node_id;
-    HOLDS(node->held_generation <= s->generation, "node %s holds generation %llu above %llu", id,
-          (ull)node->held_generation, (ull)s->generation);
-    HOLDS(node->state != NODE_NEW || node->job != NULL, "node %s is expected for nothing", id);
-    if (node->job != NULL) {
-        const struct job *job = node->job;
+    const char *id = hold->node->info.node_id;
+    HOLDS(hold->generation <= s->generation, "node %s holds generation %llu above %llu", id,
+          (ull)hold->generation, (ull)s->generation);
+    const struct job *job = hold->job;
+    if (job != NULL) {
         HOLDS(job_is_placed(job), "node %s serves job %llu, which is not placed", id, (ull)job->id);
-        HOLDS(node->held_job == job->id && node->held_generation == job->generation &&
-                  node->held_rank < job->workers,
+        HOLDS(hold->job_id == job->id && hold->generation == job->generation &&
+                  hold->rank < job->workers,
               "node %s: what it holds is not what it serves", id);
-        const struct member *member = &job->run->members[node->held_rank];
-        HOLDS(member->node == node && strcmp(member->node_id, id) == 0,
-              "node %s: rank %u of job %llu is another's", id, node->held_rank, (ull)job->id);
-        HOLDS(member->incarnation == node->info.incarnation,
-              "node %s: rank %u of job %llu was given to another process", id, node->held_rank,
+        const struct member *member = &job->run->members[hold->rank];
+        HOLDS(member->hold == hold && strcmp(member->node_id, id) == 0,
+              "node %s: rank %u of job %llu is another's", id, hold->rank, (ull)job->id);
+        HOLDS(member->incarnation == hold->node->info.incarnation,
+              "node %s: rank %u of job %llu was given to another process", id, hold->rank,
               (ull)job->id);
     }
+    return 0;
+}
+
+static int check_node_holds(const struct sched *s, const struct node *node, struct ms_err *err)
+{
+    const char *id = node->info.node_id;
+    const struct hold *first = hold_first(node);
+    HOLDS(node->state != NODE_NEW || (first != NULL && first->job != NULL),
+          "node %s is expected for nothing", id);
+    HOLDS(first == NULL || first->by_node.next == &node->holds, "node %s holds two ranks", id);
+    for (const struct list *at = node->holds.next; at != &node->holds; at = at->next) {
+        const struct hold *hold = list_item(at, struct hold, by_node);
+        HOLDS(hold->node == node, "node %s: a hold is another's", id);
+        int rc = check_hold(s, hold, err);
+        if (rc < 0) {
+            return rc;
+        }
+    }
     if (node->newcomer != NULL) {
-        HOLDS(armed(&node->newcomer->timer) && node->newcomer->node == node &&
+        HOLDS(timer_is_armed(&node->newcomer->timer) && node->newcomer->node == node &&
                   node->newcomer->conn->newcomer == node->newcomer && node->conn != NULL,
               "node %s: a newcomer waits for nothing", id);
     }
@@ -76,7 +88,7 @@ static int check_nodes(const struct sched *s, struct ms_err *err)
     for (; link != NULL; link = table_walk(&s->nodes, &slot, link)) {
         const struct node *node = list_item(link, struct node, link);
         int rc = check_node_lists(s, node, err);
-        rc = rc == 0 ? check_node_rank(s, node, err) : rc;
+        rc = rc == 0 ? check_node_holds(s, node, err) : rc;
         if (rc < 0) {
             return rc;
         }
@@ -105,12 +117,13 @@ static int check_nodes(const struct sched *s, struct ms_err *err)
 static int check_member(const struct job *job, uint32_t rank, struct ms_err *err)
 {
     const struct member *member = &job->run->members[rank];
-    HOLDS(member->node != NULL && member->node->job == job && member->node->held_rank == rank,
+    const struct hold *hold = member->hold;
+    HOLDS(hold != NULL && hold->job == job && hold->rank == rank,
           "job %llu: rank %u is held by nobody", (ull)job->id, rank);
-    HOLDS((member->state == RANK_MISSING) == (member->node->state == NODE_NEW),
+    HOLDS((member->state == RANK_MISSING) == (hold->node->state == NODE_NEW),
           "job %llu: rank %u is missing and its node is not, or the reverse", (ull)job->id, rank);
     HOLDS(member->state != RANK_LOST, "job %llu goes on without rank %u", (ull)job->id, rank);
-    return 0; /* two ranks on one node: its held_rank could equal only one of them */
+    return 0; /* two ranks on one node: that node's hold could be only one of them */
 }
 
 static int check_run(const struct job *job, struct ms_err *err)
@@ -125,20 +138,36 @@ static int check_run(const struct job *job, struct ms_err *err)
         }
         counts[run->members[rank].state]++;
     }
-    uint32_t done = counts[RANK_DONE] + counts[RANK_STOPPED] + counts[RANK_FAILED];
-    HOLDS(run->n_missing == counts[RANK_MISSING] && run->n_done == done &&
-              run->n_stopped == counts[RANK_STOPPED],
+    HOLDS(memcmp(counts, run->n_in, sizeof(counts)) == 0,
           "job %llu: the counts of its ranks are wrong", (ull)job->id);
-    HOLDS(done < job->workers, "job %llu: all ranks are done and it has not ended", (ull)job->id);
-    HOLDS(armed(&run->adopt) == (run->n_missing > 0), "job %llu: nobody waits for missing ranks",
+    HOLDS(run_n_over(run) < job->workers, "job %llu: all ranks are done and it has not ended",
           (ull)job->id);
-    HOLDS(armed(&run->grace) == run->cancelling, "job %llu: its cancel has no end", (ull)job->id);
-    HOLDS(counts[RANK_FAILED] == 0 || armed(&run->blame),
+    HOLDS(timer_is_armed(&run->adopt) == (counts[RANK_MISSING] > 0),
+          "job %llu: nobody waits for missing ranks", (ull)job->id);
+    HOLDS(timer_is_armed(&run->grace) == run->cancelling, "job %llu: its cancel has no end",
+          (ull)job->id);
+    HOLDS(timer_is_armed(&run->complaint.timer) == run->complaint.made,
+          "job %llu: nobody judges a complaint", (ull)job->id);
+    HOLDS(counts[RANK_FAILED] == 0 || run->complaint.made,
           "job %llu: a rank failed, and no one judges", (ull)job->id);
-    if (job->state == JOB_PLACING && !run->cancelling && !armed(&run->blame)) {
-        HOLDS(counts[RANK_PREPARING] + counts[RANK_MISSING] > 0 &&
-                  counts[RANK_READY] == run->n_ready,
+    if (job->state == JOB_PLACING && !run->cancelling && !run->complaint.made) {
+        HOLDS(counts[RANK_PREPARING] + counts[RANK_MISSING] > 0,
               "job %llu: all ranks are ready and it was not started", (ull)job->id);
+    }
+    return 0;
+}
+
+static int check_ended_run(const struct job *job, struct ms_err *err)
+{
+    const struct run *run = job->run;
+    HOLDS(job_is_ended(job), "job %llu: queued, with members", (ull)job->id);
+    HOLDS(!timer_is_armed(&run->adopt) && !timer_is_armed(&run->grace) &&
+              !timer_is_armed(&run->complaint.timer),
+          "job %llu: ended, with a deadline", (ull)job->id);
+    for (uint32_t rank = 0; rank < job->workers; rank++) {
+        HOLDS(run->members[rank].hold == NULL, "job %llu: ended, with a node", (ull)job->id);
+        HOLDS(rank_is_over(&run->members[rank]), "job %llu ended, and rank %u is %s", (ull)job->id,
+              rank, rank_state_name(run->members[rank].state));
     }
     return 0;
 }
@@ -163,15 +192,7 @@ static int check_job(const struct sched *s, const struct job *job, struct ms_err
         HOLDS(job->generation > 0, "job %llu: placed without a generation", id);
         return check_run(job, err);
     }
-    if (job->run != NULL) {
-        HOLDS(job_is_ended(job), "job %llu: queued, with members", id);
-        HOLDS(!armed(&job->run->adopt) && !armed(&job->run->grace) && !armed(&job->run->blame),
-              "job %llu: ended, with a deadline", id);
-        for (uint32_t rank = 0; rank < job->workers; rank++) {
-            HOLDS(job->run->members[rank].node == NULL, "job %llu: ended, with a node", id);
-        }
-    }
-    return 0;
+    return job->run != NULL ? check_ended_run(job, err) : 0;
 }
 
 static int check_jobs(const struct sched *s, struct ms_err *err)
@@ -213,7 +234,7 @@ static int check_reasons(struct sched *s, struct ms_err *err)
         const struct job *head = list_item(first, struct job, queue);
         HOLDS(job_reason(s, head)[0] != '\0', "job %llu waits for no reason", (ull)head->id);
         HOLDS(s->loading || s->draining || s->refusal[0] != '\0' || head->workers > s->n_idle ||
-                  s->place_due,
+                  (s->due & DUE_PLACE) != 0,
               "job %llu waits for %u nodes, and %u are idle", (ull)head->id, head->workers,
               s->n_idle);
     }
@@ -249,7 +270,7 @@ static int check_routes(const struct sched *s, struct ms_err *err)
     struct table_link *link = table_walk(&s->routes, &slot, NULL);
     for (; link != NULL; link = table_walk(&s->routes, &slot, link)) {
         const struct route *route = list_item(link, struct route, link);
-        HOLDS(armed(&route->timer) && route->node->conn != NULL &&
+        HOLDS(timer_is_armed(&route->timer) && route->node->conn != NULL &&
                   conn_find(s, route->client) != NULL,
               "log read %llu can never be answered", (ull)route->number);
     }
@@ -263,11 +284,12 @@ static int check_dynamic(const struct sched *s, struct ms_err *err)
     }
     bool forming = s->topo == TOPO_INITIALIZING;
     HOLDS(!forming || s->n_placed == 0, "a job is placed and the topology is not complete");
-    HOLDS(armed(&s->topo_timer) == (forming && s->cfg.topo_timeout_ms >= 0),
+    HOLDS(timer_is_armed(&s->topo_timer) == (forming && s->cfg.topo_timeout_ms >= 0),
           "nothing will end the wait for workers");
     HOLDS(s->ending == (s->topo == TOPO_FINISHED || s->topo == TOPO_FAILED),
           "the topology has ended and the scheduler goes on");
-    HOLDS(armed(&s->ending_timer) == (s->ending && !s->exited), "nothing will end the scheduler");
+    HOLDS(timer_is_armed(&s->ending_timer) == (s->ending && !s->exited),
+          "nothing will end the scheduler");
     HOLDS(s->n_registered <= s->cfg.worker_num, "more workers than MS_WORKER_NUM");
     return 0;
 }

@@ -48,8 +48,8 @@ void on_log_chunk(struct sched *s, struct conn *conn, const struct sched_event *
 void waiters_answer(struct sched *s, struct job *job);
 void watch_stir(struct sched *s, struct job *job); /* sends it to its watchers */
 void watch_news(struct sched *s);                  /* reasons of waiting jobs may have changed */
-void watch_tell_news(struct sched *s);             /* TIMER_NEWS */
-void watch_end(struct sched *s, struct job *job);  /* the last update */
+void watch_tell_news(struct sched *s, struct timer *timer); /* TIMER_NEWS */
+void watch_end(struct sched *s, struct job *job);           /* the last update */
 void watch_drop(struct watch *watch);
 void route_timeout(struct sched *s, struct route *route);
 void routes_drop_conn(struct sched *s, uint64_t client);

@@ -85,7 +85,7 @@ const char *dynamic_refusal(struct sched *s, const struct node_info *info, const
                          info->node_id, s->cfg.worker_num - 1, s->cfg.worker_num);
     }
     const struct node *node = node_find(s, info->node_id);
-    bool known = node != NULL && (node->state == NODE_REGISTERED || node->job != NULL);
+    bool known = node != NULL && (node->state == NODE_REGISTERED || hold_first(node) != NULL);
     if (!known && s->ending) {
         return emit_text(s, "worker %s comes too late: the cluster has ended: %.200s",
                          info->node_id, s->exit_text);
@@ -202,7 +202,7 @@ void dynamic_settle(struct sched *s)
         }
     }
     if (s->ending && s->n_registered == 0) {
-        dynamic_exit(s);
+        dynamic_exit(s, NULL);
     }
 }
 
@@ -299,8 +299,9 @@ static void begin_ending(struct sched *s, int status, const char *text)
     timer_arm(s, &s->ending_timer, TIMER_ENDING, after_ms(s, s->cfg.lease_ms));
 }
 
-void dynamic_timeout(struct sched *s)
+void dynamic_timeout(struct sched *s, struct timer *timer)
 {
+    (void)timer;
     const char *text = emit_text(
         s,
         "%u of %u workers registered after %lld s; %s; %s; start the missing ones sooner, or "
@@ -332,8 +333,9 @@ void dynamic_found_ended(struct sched *s, const struct job *job)
     }
 }
 
-void dynamic_exit(struct sched *s)
+void dynamic_exit(struct sched *s, struct timer *timer)
 {
+    (void)timer;
     if (s->exited) {
         return;
     }

@@ -8,6 +8,7 @@
 
 struct job;
 struct node_info;
+struct timer;
 
 void dynamic_start(struct sched *s);
 int dynamic_load(struct sched *s, struct ms_err *err); /* what the loaded jobs mean for it */
@@ -16,12 +17,12 @@ const char *dynamic_refusal(struct sched *s, const struct node_info *info, const
                             int *ret_code);
 void dynamic_take_spec(struct sched *s, const struct node_info *info, const Ms__Register *msg);
 void dynamic_settle(struct sched *s);
-void dynamic_timeout(struct sched *s);
+void dynamic_timeout(struct sched *s, struct timer *timer);
 void dynamic_job_ended(struct sched *s, const struct job *job);
 /* A worker came back for a job whose end is stored: this run is the one that ended with it. */
 void dynamic_found_ended(struct sched *s, const struct job *job);
-void dynamic_exit(struct sched *s);
-const char *dynamic_waiting_for(struct sched *s); /* "" nobody */
+void dynamic_exit(struct sched *s, struct timer *timer); /* timer: unused */
+const char *dynamic_waiting_for(struct sched *s);        /* "" nobody */
 bool id_is_rank(const char *node_id, uint64_t *ret_rank);
 
 #endif

@@ -11,9 +11,9 @@ void run_stop_at_step(struct sched *s, struct job *job, const char *text)
     copy_text(run->cancel_text, sizeof(run->cancel_text), text);
     timer_arm(s, &run->grace, TIMER_GRACE, after_ms(s, MS_CANCEL_GRACE_MS));
     for (uint32_t rank = 0; rank < job->workers; rank++) {
-        struct node *node = run->members[rank].node;
-        if (node != NULL) {
-            send_stop(s, node, job->id, job->generation, MS_E_CANCELLED, text, true);
+        const struct hold *hold = run->members[rank].hold;
+        if (hold != NULL) {
+            send_stop(s, hold->node, job->id, job->generation, MS_E_CANCELLED, text, true);
         }
     }
     emit_log(s, MS_LOG_NOTICE, "job.stopping job=%llu reason=%s", (unsigned long long)job->id,
@@ -28,37 +28,42 @@ void run_grace_timeout(struct sched *s, struct run *run)
                       MS_CANCEL_GRACE_MS / 1000));
 }
 
-static bool rank_is_over(const struct member *member)
-{
-    return member->state == RANK_DONE || member->state == RANK_STOPPED ||
-           member->state == RANK_FAILED;
-}
-
 /* Every rank hears Stop. Those that had said RankDone are free with it, the others when they
  * answer; one that never came back after a restart is lost. */
-static void ranks_stop(struct sched *s, struct job *job)
+static void ranks_stop(struct sched *s, struct job *job, int code, const char *text)
 {
     for (uint32_t rank = 0; rank < job->workers; rank++) {
         struct member *member = &job->run->members[rank];
-        struct node *node = member->node;
-        if (node == NULL) {
+        struct hold *hold = member->hold;
+        bool over = rank_is_over(member);
+        if (!over) {
+            rank_set(job->run, rank, RANK_ON_STOP);
+        }
+        if (hold == NULL) {
             continue;
         }
-        assert(node->job == job);
-        member->node = NULL;
-        node->job = NULL;
-        if (node->state == NODE_NEW) {
-            member->state = RANK_LOST;
-            node_gone(s, node, NODE_ON_LOSS, "it did not come back after the scheduler's restart");
+        hold_unbind(hold);
+        if (hold->node->state == NODE_NEW) {
+            node_gone(s, hold->node, NODE_ON_LOSS,
+                      "it did not come back after the scheduler's restart");
             continue;
         }
         if (!PLANTED("survivor_not_stopped") || rank + 1 < job->workers) {
-            send_stop(s, node, job->id, job->generation, job->code, job->reason, false);
+            send_stop(s, hold->node, job->id, job->generation, code, text, false);
         }
-        if (rank_is_over(member)) {
-            node_release(s, node);
+        if (over) {
+            hold_drop(s, hold);
         }
     }
+}
+
+/* Nobody waits for its ranks any more. */
+static void run_close(struct sched *s, struct job *job, int code, const char *text)
+{
+    timer_stop(s, &job->run->adopt);
+    timer_stop(s, &job->run->grace);
+    timer_stop(s, &job->run->complaint.timer);
+    ranks_stop(s, job, code, text);
 }
 
 static void log_end(struct sched *s, const struct job *job)
@@ -76,7 +81,7 @@ void job_end(struct sched *s, struct job *job, enum job_event event, int code, c
     bool was_placed = job_is_placed(job);
     if (job->state == JOB_QUEUED) {
         heap_remove(&s->queue, &job->queue);
-        s->place_due = true; /* it may have stood before a smaller one */
+        s->due |= DUE_PLACE; /* it may have stood before a smaller one */
         watch_news(s);
     }
     job_set(s, job, event);
@@ -86,15 +91,12 @@ void job_end(struct sched *s, struct job *job, enum job_event event, int code, c
     emit_put_job(s, job, false);
     log_end(s, job);
     if (was_placed) {
-        timer_stop(s, &job->run->adopt);
-        timer_stop(s, &job->run->grace);
-        timer_stop(s, &job->run->blame);
         for (uint32_t rank = 0; rank < job->workers; rank++) {
             if (job->run->members[rank].unstored) {
                 emit_put_member(s, job, rank);
             }
         }
-        ranks_stop(s, job);
+        run_close(s, job, job->code, job->reason);
     }
     waiters_answer(s, job);
     watch_end(s, job);
@@ -102,7 +104,21 @@ void job_end(struct sched *s, struct job *job, enum job_event event, int code, c
     job_keep(s, job); /* last: it may drop the job */
 }
 
-void job_fail(struct sched *s, struct job *job, int code, const char *text)
+void job_requeue(struct sched *s, struct job *job, const char *text)
 {
-    job_end(s, job, JOB_ON_FAILURE, code != MS_OK ? code : MS_E_FAILED, text);
+    run_close(s, job, MS_E_ABORTED,
+              emit_text(s, "job %llu goes back into the queue: %.300s", (unsigned long long)job->id,
+                        text));
+    job_set(s, job, JOB_ON_REQUEUE);
+    emit_log(s, MS_LOG_WARNING, "job.requeued job=%llu generation=%llu tries=%u reason=%s",
+             (unsigned long long)job->id, (unsigned long long)job->generation, job->n_tries,
+             emit_quote(s, text));
+    job_set_reason(job, text); /* why it had to: it is part of what the queue says */
+    job->generation = 0;
+    run_free(job->run);
+    job->run = NULL;
+    emit_put_job(s, job, false);
+    emit_drop_members(s, job->id);
+    job_enqueue(s, job);
+    watch_stir(s, job);
 }

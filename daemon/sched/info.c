@@ -11,11 +11,6 @@ static Ms__Progress *info_progress(struct sched *s, const struct progress *progr
 
 static void info_ranks(struct sched *s, const struct job *job, Ms__JobInfo *info)
 {
-    static const char *const names[RANK_STATES] = {
-        [RANK_MISSING] = "missing",   [RANK_PREPARING] = "preparing", [RANK_READY] = "ready",
-        [RANK_TRAINING] = "training", [RANK_DONE] = "done",           [RANK_STOPPED] = "stopped",
-        [RANK_FAILED] = "failed",     [RANK_LOST] = "lost",
-    };
     Ms__RankInfo *ranks = emit_alloc(s, job->workers * sizeof(*ranks));
     info->ranks = emit_alloc(s, job->workers * sizeof(Ms__RankInfo *));
     info->n_ranks = job->workers;
@@ -25,7 +20,7 @@ static void info_ranks(struct sched *s, const struct job *job, Ms__JobInfo *info
         ranks[rank].rank = rank;
         ranks[rank].node_id = (char *)member->node_id;
         ranks[rank].host_name = member->host_name;
-        ranks[rank].state = (char *)names[member->state];
+        ranks[rank].state = (char *)rank_state_name(member->state);
         ranks[rank].log_path = member->log_path;
         ranks[rank].step = member->step;
         ranks[rank].pid = member->pid;
@@ -79,11 +74,12 @@ Ms__JobInfo *info_job(struct sched *s, const struct job *job, enum info_part par
 
 static const char *node_activity(struct sched *s, const struct node *node)
 {
-    if (node->held_job == 0) {
+    const struct hold *hold = hold_first(node);
+    if (hold == NULL) {
         return node->state == NODE_REGISTERED ? "idle" : "";
     }
-    return emit_text(s, node->job != NULL ? "job %llu rank %u" : "stopping job %llu rank %u",
-                     (unsigned long long)node->held_job, node->held_rank);
+    return emit_text(s, hold->job != NULL ? "job %llu rank %u" : "stopping job %llu rank %u",
+                     (unsigned long long)hold->job_id, hold->rank);
 }
 
 Ms__NodeInfo *info_node(struct sched *s, const struct node *node)

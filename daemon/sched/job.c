@@ -60,40 +60,6 @@ struct job *job_create(struct sched *s, const struct sched_job_row *row)
     return job;
 }
 
-struct run *run_create(struct job *job)
-{
-    struct run *run = calloc(1, sizeof(*run));
-    if (run == NULL) {
-        return NULL;
-    }
-    run->members = calloc(job->workers, sizeof(struct member));
-    if (run->members == NULL) {
-        free(run);
-        return NULL;
-    }
-    for (uint32_t rank = 0; rank < job->workers; rank++) {
-        run->members[rank].host_name = dup_text("");
-        run->members[rank].log_path = dup_text("");
-    }
-    run->job = job;
-    job->run = run;
-    return run;
-}
-
-void run_free(struct run *run)
-{
-    if (run == NULL) {
-        return;
-    }
-    for (uint32_t rank = 0; rank < run->job->workers; rank++) {
-        free(run->members[rank].host_name);
-        free(run->members[rank].log_path);
-    }
-    free(run->members);
-    free(run->evals);
-    free(run);
-}
-
 void job_free(struct job *job)
 {
     while (!list_empty(&job->watches)) {
@@ -250,11 +216,11 @@ void job_enqueue(struct sched *s, struct job *job)
     if (heap_add(&s->queue, &job->queue) < 0) {
         abort();
     }
-    s->place_due = true;
+    s->due |= DUE_PLACE;
     watch_news(s);
 }
 
-static const char *queue_reason(struct sched *s, const struct job *job)
+static const char *queue_place(struct sched *s, const struct job *job)
 {
     const struct job *head = list_item(heap_first(&s->queue), struct job, queue);
     if (s->draining) {
@@ -269,6 +235,14 @@ static const char *queue_reason(struct sched *s, const struct job *job)
     return job == head ? nodes
                        : emit_text(s, "waits behind job %llu, which %s",
                                    (unsigned long long)head->id, nodes);
+}
+
+static const char *queue_reason(struct sched *s, const struct job *job)
+{
+    const char *place = queue_place(s, job);
+    return job->n_tries == 0 ? place
+                             : emit_text(s, "%s; it was placed %u time%s before: %s", place,
+                                         job->n_tries, job->n_tries == 1 ? "" : "s", job->reason);
 }
 
 /* ---- why it waits -------------------------------------------------------------------------------
@@ -295,17 +269,17 @@ static const char *ranks_in(struct sched *s, const struct job *job, enum rank_st
 static const char *run_reason(struct sched *s, const struct job *job)
 {
     const struct run *run = job->run;
-    if (run->blame.link.at != 0) {
+    if (run->complaint.made) {
         return emit_text(s, "waits %d ms for a first-hand report: %.250s", MS_BLAME_MS,
-                         run->blame_text);
+                         run->complaint.text);
     }
-    if (run->n_missing > 0) {
+    if (run->n_in[RANK_MISSING] > 0) {
         return emit_text(s, "waits for the nodes of %s to come back after the scheduler's restart",
                          ranks_in(s, job, RANK_MISSING));
     }
     if (run->cancelling) {
         return emit_text(s, "%.200s; waits for %u of %u ranks to finish the step", run->cancel_text,
-                         job->workers - run->n_done, job->workers);
+                         job->workers - run_n_over(run), job->workers);
     }
     if (job->state == JOB_PLACING) {
         return emit_text(s, "waits for %s to load data and connect",

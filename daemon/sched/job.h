@@ -21,8 +21,9 @@ struct job {
     const char *name, *owner, *key, *run_dir; /* behind the struct */
     const uint8_t *spec;                      /* behind the struct */
     size_t spec_bytes;
-    char *reason; /* owned, never NULL; of an ended job */
+    char *reason; /* owned, never NULL; of an ended job, or why it was placed in vain */
     uint32_t workers;
+    uint32_t n_tries; /* placed and never started, since the scheduler did */
     int32_t priority, code;
     uint64_t generation;
     int64_t submitted_ms, started_ms, ended_ms;
@@ -42,6 +43,9 @@ struct job_slot {
     struct job *job; /* NULL: dropped */
     bool ended;
 };
+
+/* load.c: what loading decided and could not write */
+void load_settle(struct sched *s);
 
 struct job *job_find(const struct sched *s, uint64_t id);
 struct job *job_find_key(const struct sched *s, const char *owner, const char *key);

@@ -89,10 +89,11 @@ static int member_take(const struct sched *s, struct job *job, const struct sche
     free(member->log_path);
     member->host_name = dup_text(row->host_name);
     member->log_path = dup_text(row->log_path);
-    member->state = job->state == JOB_SUCCEEDED   ? RANK_DONE
-                    : job->state == JOB_FAILED    ? RANK_FAILED
-                    : job->state == JOB_CANCELLED ? RANK_STOPPED
-                                                  : RANK_MISSING;
+    rank_begin(job->run, row->rank,
+               job->state == JOB_SUCCEEDED   ? RANK_DONE
+               : job->state == JOB_FAILED    ? RANK_FAILED
+               : job->state == JOB_CANCELLED ? RANK_STOPPED
+                                             : RANK_MISSING);
     return 0;
 }
 
@@ -171,18 +172,14 @@ static int expect_members(struct sched *s, struct job *job, struct ms_err *err)
             return ms_fail(err, MS_E_CONFIG,
                            "node %s of the database holds rank %u of job %llu and rank %u of job "
                            "%llu: restore the database from a copy",
-                           member->node_id, rank, (ull)job->id, node->held_rank,
-                           (ull)node->held_job);
+                           member->node_id, rank, (ull)job->id, hold_first(node)->rank,
+                           (ull)hold_first(node)->job_id);
         }
         node = node_add(s, member->node_id);
         node->info.incarnation = member->incarnation;
         copy_text(node->info.host_name, sizeof(node->info.host_name), member->host_name);
-        node_hold(s, node, job->id, job->generation, rank);
-        node->job = job;
-        member->node = node;
+        hold_bind(hold_add(s, node, job->id, job->generation, rank), job);
     }
-    job->run->n_missing = job->workers;
-    job->run->n_ready = job->state == JOB_RUNNING ? job->workers : 0;
     timer_arm(s, &job->run->adopt, TIMER_ADOPT, after_ms(s, s->cfg.lease_ms));
     list_add_tail(&s->placed, &job->lane);
     s->n_placed++;
@@ -197,10 +194,15 @@ static int job_take_up(struct sched *s, struct job *job, struct ms_err *err)
     if (job->state == JOB_PLACING) {
         job->state =
             (enum sched_job_state)states_next(&states_of_jobs, JOB_PLACING, JOB_ON_REQUEUE);
-        timer_arm(s, &s->start_timer, TIMER_START, s->now.mono_ms);
+        s->due |= DUE_REQUEUES;
     }
     if (job->state == JOB_QUEUED) {
         job_enqueue(s, job);
+    }
+    for (uint32_t rank = 0; job->run != NULL && rank < job->workers; rank++) {
+        if (job->run->members[rank].state == RANK_MISSING) { /* over, and has no row */
+            rank_set(job->run, rank, RANK_ON_LOSS);
+        }
     }
     return 0;
 }
@@ -251,4 +253,20 @@ int sched_load_done(struct sched *s, struct sched_time now, struct ms_err *err)
     }
     s->loading = false;
     return rc;
+}
+
+/* Requeues were decided by loading; this is the first event that can carry them out. */
+void load_settle(struct sched *s)
+{
+    s->due = (s->due & ~(unsigned)DUE_REQUEUES) | DUE_PLACE;
+    for (size_t i = 0; i < s->queue.n; i++) {
+        struct job *job = list_item(s->queue.items[i], struct job, queue);
+        if (job->generation != 0) {
+            emit_log(s, MS_LOG_NOTICE, "job.requeued job=%llu generation=%llu", (ull)job->id,
+                     (ull)job->generation);
+            job->generation = 0;
+            emit_put_job(s, job, false);
+            emit_drop_members(s, job->id);
+        }
+    }
 }

@@ -22,13 +22,14 @@ struct node *node_add(struct sched *s, const char *node_id)
     list_init(&node->beating);
     list_init(&node->idle);
     list_init(&node->gone);
+    list_init(&node->holds);
     table_add(&s->nodes, &node->link, table_hash_text(s->seed, node->info.node_id));
     return node;
 }
 
 void node_forget(struct sched *s, struct node *node)
 {
-    assert(node->state != NODE_REGISTERED && node->job == NULL && node->newcomer == NULL);
+    assert(node->state != NODE_REGISTERED && list_empty(&node->holds) && node->newcomer == NULL);
     routes_drop_node(s, node, "it is gone");
     timer_stop(s, &node->forget);
     if (!list_empty(&node->gone)) {
@@ -41,26 +42,7 @@ void node_forget(struct sched *s, struct node *node)
 
 bool node_is_idle(const struct node *node)
 {
-    return node->state == NODE_REGISTERED && node->held_job == 0;
-}
-
-/* Keeps the list of idle nodes in step with node_is_idle. */
-static void idle_update(struct sched *s, struct node *node)
-{
-    bool listed = !list_empty(&node->idle);
-    bool idle =
-        node_is_idle(node) || (PLANTED("place_busy_node") && node->state == NODE_REGISTERED);
-    if (idle != listed) {
-        if (idle) {
-            list_add_tail(&s->idle, &node->idle);
-            s->n_idle++;
-            s->place_due = true;
-        } else {
-            list_remove(&node->idle);
-            s->n_idle--;
-        }
-        watch_news(s);
-    }
+    return node->state == NODE_REGISTERED && list_empty(&node->holds);
 }
 
 void node_set(struct sched *s, struct node *node, enum node_event event)
@@ -84,7 +66,7 @@ void node_set(struct sched *s, struct node *node, enum node_event event)
         list_remove(&node->beating);
         watch_news(s);
     }
-    idle_update(s, node);
+    node_idle_update(s, node);
 }
 
 void node_touch(struct sched *s, struct node *node)
@@ -102,21 +84,6 @@ void node_touch(struct sched *s, struct node *node)
     }
 }
 
-void node_hold(struct sched *s, struct node *node, uint64_t job, uint64_t generation, uint32_t rank)
-{
-    node->held_job = job;
-    node->held_generation = generation;
-    node->held_rank = rank;
-    node->step = 0;
-    idle_update(s, node);
-}
-
-void node_release(struct sched *s, struct node *node)
-{
-    assert(node->job == NULL);
-    node_hold(s, node, 0, 0, 0);
-}
-
 /* Room for lost nodes is bounded: the oldest is forgotten first. */
 static void gone_keep(struct sched *s, struct node *node, const char *reason)
 {
@@ -129,30 +96,40 @@ static void gone_keep(struct sched *s, struct node *node, const char *reason)
     }
 }
 
+/* Ranks that the node had are lost with it. */
+static void holds_lose(struct sched *s, struct node *node, const char *reason)
+{
+    struct hold *hold = hold_first(node);
+    for (; hold != NULL; hold = hold_first(node)) {
+        struct job *job = hold->job;
+        uint32_t rank = hold->rank;
+        hold_drop(s, hold);
+        if (job != NULL) {
+            run_lost(s, job, rank, FAULT_LOST, MS_E_CLOSED,
+                     rank_text(s, job, rank, "was lost", reason));
+        }
+    }
+}
+
 void node_gone(struct sched *s, struct node *node, enum node_event event, const char *reason)
 {
-    struct job *job = node->job;
-    uint32_t rank = node->held_rank;
+    const struct hold *hold = hold_first(node);
     if (node->conn != NULL) {
         node->conn->node = NULL;
         node->conn = NULL;
     }
     reason = emit_text(s, "%s", reason); /* it may live in the node */
     node_set(s, node, event);
-    emit_log(s, job != NULL ? MS_LOG_WARNING : MS_LOG_NOTICE, "node.%s node=%s host=%s reason=%s",
-             node->state == NODE_LEFT ? "left" : "lost", emit_quote(s, node->info.node_id),
-             emit_quote(s, node->info.host_name), emit_quote(s, reason));
-    node->job = NULL;
-    node_hold(s, node, 0, 0, 0);
+    emit_log(s, hold != NULL && hold->job != NULL ? MS_LOG_WARNING : MS_LOG_NOTICE,
+             "node.%s node=%s host=%s reason=%s", node->state == NODE_LEFT ? "left" : "lost",
+             emit_quote(s, node->info.node_id), emit_quote(s, node->info.host_name),
+             emit_quote(s, reason));
     routes_drop_node(s, node, reason);
     struct newcomer *newcomer = node->newcomer;
     if (newcomer == NULL) {
         gone_keep(s, node, reason);
     }
-    if (job != NULL) {
-        job->run->members[rank].node = NULL;
-        run_rank_lost(s, job, rank, MS_E_CLOSED, reason);
-    }
+    holds_lose(s, node, reason);
     if (newcomer != NULL) {
         newcomer_accept(s, node);
     }
@@ -219,11 +196,13 @@ void on_heartbeat(struct sched *s, struct conn *conn, const struct sched_event *
                    "Heartbeat of a process that is not registered here: send Register first");
         return;
     }
-    if (node->held_job != 0 && msg->job == node->held_job &&
-        msg->generation == node->held_generation) {
-        node->step = msg->step;
-        if (node->job != NULL) {
-            node->job->run->members[node->held_rank].step = msg->step;
+    for (struct list *at = node->holds.next; at != &node->holds; at = at->next) {
+        struct hold *hold = list_item(at, struct hold, by_node);
+        if (hold->job_id == msg->job && hold->generation == msg->generation) {
+            hold->step = msg->step;
+            if (hold->job != NULL) {
+                hold->job->run->members[hold->rank].step = msg->step;
+            }
         }
     }
     send_heartbeat_ack(s, conn, event->id);

@@ -35,6 +35,15 @@ struct claim {
     bool running;
 };
 
+/* A rank that a node's process has, or was told to let go of and has not answered yet. */
+struct hold {
+    struct list by_node; /* node->holds */
+    struct node *node;
+    struct job *job; /* placed, and this is members[rank].hold; NULL: told to let go */
+    uint64_t job_id, generation, step;
+    uint32_t rank;
+};
+
 struct node {
     struct table_link link;
     struct list beating; /* in sched.beating while REGISTERED, least recently seen first */
@@ -45,10 +54,7 @@ struct node {
     enum node_state state;
     struct conn *conn; /* REGISTERED only */
     int64_t seen_ms;
-    struct job *job; /* placed, and this node is members[held_rank] */
-    uint64_t held_job, held_generation;
-    uint32_t held_rank;
-    uint64_t step;
+    struct list holds;         /* struct hold; today one at the most */
     struct newcomer *newcomer; /* another process wants this id; the probe is out */
     char reason[MS_TEXT_MAX + 1];
 };
@@ -73,9 +79,6 @@ void node_touch(struct sched *s, struct node *node); /* heard of just now */
 /* Its connection is gone or no longer believed: LOST or LEFT, its rank with it, and whoever waits
  * for its id takes over. The caller closes the connection if it is still open. */
 void node_gone(struct sched *s, struct node *node, enum node_event event, const char *reason);
-void node_hold(struct sched *s, struct node *node, uint64_t job, uint64_t generation,
-               uint32_t rank);
-void node_release(struct sched *s, struct node *node); /* idle, if REGISTERED */
 bool node_is_idle(const struct node *node);
 void node_judge_leases(struct sched *s);
 int64_t node_lease_deadline(const struct sched *s);
@@ -84,6 +87,18 @@ void on_leave(struct sched *s, struct conn *conn, const struct sched_event *even
 void send_heartbeat_ack(struct sched *s, const struct conn *conn, uint32_t id);
 uint64_t heartbeat_ms(const struct sched *s);
 uint32_t nodes_expected(const struct sched *s);
+
+/* hold.c: which ranks a node has; a node with any is not idle */
+
+struct hold *hold_add(struct sched *s, struct node *node, uint64_t job, uint64_t generation,
+                      uint32_t rank);
+void hold_bind(struct hold *hold, struct job *job); /* it is that job's rank */
+void hold_unbind(struct hold *hold);                /* ... no longer; never bound: nothing */
+void hold_drop(struct sched *s, struct hold *hold); /* unbinds and frees it: the node is idle */
+/* NULL: the node does not hold that rank. */
+struct hold *hold_find(const struct node *node, uint64_t job, uint64_t generation, uint32_t rank);
+struct hold *hold_first(const struct node *node); /* NULL: none */
+void node_idle_update(struct sched *s, struct node *node);
 
 /* register.c: Register, and two processes with one id */
 

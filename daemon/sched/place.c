@@ -34,8 +34,7 @@ static void members_fill(struct job *job, struct node **nodes)
         member->pid = node->info.pid;
         free(member->host_name);
         member->host_name = dup_text(node->info.host_name);
-        member->state = RANK_PREPARING;
-        member->node = nodes[rank];
+        rank_begin(job->run, rank, RANK_PREPARING);
     }
 }
 
@@ -88,6 +87,7 @@ void place_job(struct sched *s, struct job *job, struct node **nodes)
     job->generation =
         PLANTED("generation_not_raised") && s->generation > 0 ? s->generation : ++s->generation;
     must(run_create(job));
+    job->n_tries++;
     job_set(s, job, JOB_ON_PLACE);
     members_fill(job, nodes);
     if (!PLANTED("generation_not_durable")) {
@@ -96,8 +96,7 @@ void place_job(struct sched *s, struct job *job, struct node **nodes)
     emit_put_job(s, job, false);
     for (uint32_t rank = 0; rank < job->workers; rank++) {
         emit_put_member(s, job, rank);
-        nodes[rank]->job = job;
-        node_hold(s, nodes[rank], job->id, job->generation, rank);
+        hold_bind(hold_add(s, nodes[rank], job->id, job->generation, rank), job);
     }
     emit_log(s, MS_LOG_NOTICE, "job.placed job=%llu generation=%llu workers=%u name=%s",
              (unsigned long long)job->id, (unsigned long long)job->generation, job->workers,
@@ -135,7 +134,8 @@ static bool place_first(struct sched *s)
 
 void place_settle(struct sched *s)
 {
-    while (s->place_due) {
-        s->place_due = place_first(s);
+    while ((s->due & DUE_PLACE) != 0) {
+        s->due &= ~(unsigned)DUE_PLACE;
+        s->due |= place_first(s) ? DUE_PLACE : 0;
     }
 }

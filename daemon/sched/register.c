@@ -175,13 +175,15 @@ static void raise_generation(struct sched *s, uint64_t generation)
     }
 }
 
-/* The process says that it holds a rank; is it one that we gave to exactly this process? */
-static bool claim_is_ours(const struct node *node, const struct job *job,
-                          const struct node_info *info, const struct claim *claim)
+/* The rank that the process says it holds, if it is one that we gave to exactly this process. */
+static struct hold *claim_find(const struct node *node, const struct node_info *info,
+                               const struct claim *claim)
 {
-    return job != NULL && claim->job == job->id && job_is_placed(job) &&
-           claim->generation == job->generation && claim->rank == node->held_rank &&
-           job->run->members[node->held_rank].incarnation == info->incarnation;
+    struct hold *hold = hold_find(node, claim->job, claim->generation, claim->rank);
+    return hold != NULL && hold->job != NULL &&
+                   hold->job->run->members[hold->rank].incarnation == info->incarnation
+               ? hold
+               : NULL;
 }
 
 /* A rank of a job that is over, or that never was: the process has to let go of it. */
@@ -198,8 +200,8 @@ static void stop_claim(struct sched *s, struct node *node, const struct claim *c
         text = job->reason;
     } else if (job->state == JOB_QUEUED) {
         text = emit_text(s,
-                         "job %llu waits in the queue again: the scheduler restarted while its "
-                         "ranks were getting ready",
+                         "job %llu waits in the queue again: while its ranks were getting ready "
+                         "one was lost, or the scheduler restarted",
                          (unsigned long long)claim->job);
     } else {
         text = emit_text(s,
@@ -208,7 +210,9 @@ static void stop_claim(struct sched *s, struct node *node, const struct claim *c
                          (unsigned long long)claim->job, (unsigned long long)job->generation,
                          claim->rank, (unsigned long long)claim->generation);
     }
-    node_hold(s, node, claim->job, claim->generation, claim->rank);
+    if (hold_find(node, claim->job, claim->generation, claim->rank) == NULL) {
+        hold_add(s, node, claim->job, claim->generation, claim->rank);
+    }
     if (job != NULL && job_is_ended(job)) {
         dynamic_found_ended(s, job);
     }
@@ -235,16 +239,31 @@ static void send_registered(struct sched *s, const struct node *node, uint32_t f
              s->cfg.mode == SCHED_DYNAMIC ? emit_text(s, " expected=%u", s->cfg.worker_num) : "");
 }
 
-/* The rank that we gave to this node id is not what its process holds now. */
-static void lose_old_rank(struct sched *s, struct node *node, bool same_process)
+/* Ranks that we gave to this node id and that its process does not have now. Of those it was told
+ * to let go of, the claimed one stays: it has yet to. */
+static void lose_old_ranks(struct sched *s, struct node *node, const struct hold *ours,
+                           const struct claim *claim, bool same_process)
 {
-    struct job *job = node->job;
-    uint32_t rank = node->held_rank;
-    node->job = NULL;
-    job->run->members[rank].node = NULL;
-    run_rank_lost(s, job, rank, MS_E_CLOSED,
-                  same_process ? "its process reconnected without the rank"
-                               : "its process ended and another one registered in its place");
+    struct list *at = node->holds.next;
+    while (at != &node->holds) {
+        struct hold *hold = list_item(at, struct hold, by_node);
+        struct job *job = hold->job;
+        uint32_t rank = hold->rank;
+        at = at->next;
+        if (hold == ours || (job == NULL && hold->job_id == claim->job &&
+                             hold->generation == claim->generation && rank == claim->rank)) {
+            continue;
+        }
+        hold_drop(s, hold);
+        if (job != NULL) {
+            run_lost(s, job, rank, FAULT_LOST, MS_E_CLOSED,
+                     rank_text(s, job, rank, "was lost",
+                               same_process
+                                   ? "its process reconnected without the rank"
+                                   : "its process ended and another one registered in its place"));
+            at = node->holds.next; /* the end of a job may have changed the others */
+        }
+    }
 }
 
 void register_accept(struct sched *s, struct conn *conn, uint32_t frame_id,
@@ -262,27 +281,18 @@ void register_accept(struct sched *s, struct conn *conn, uint32_t frame_id,
     }
     raise_generation(s, claim->generation);
     bool same_process = node->info.incarnation == info->incarnation;
-    bool ours = node->job != NULL && claim_is_ours(node, node->job, info, claim);
+    struct hold *ours = claim_find(node, info, claim);
     node->info = *info;
     node->conn = conn;
     conn->node = node;
-    if (claim->job != 0) { /* before it could look idle */
-        node->held_job = claim->job;
-    }
     node_set(s, node, NODE_ON_REGISTER);
     node_touch(s, node); /* a newcomer that waits for its silence is refused here */
     send_registered(s, node, frame_id);
-    if (ours) {
-        run_came_back(s, node, claim);
-        return;
-    }
-    if (node->job != NULL) {
-        lose_old_rank(s, node, same_process);
-    }
-    if (claim->job != 0) {
+    lose_old_ranks(s, node, ours, claim, same_process);
+    if (ours != NULL) {
+        run_came_back(s, ours, claim);
+    } else if (claim->job != 0) {
         stop_claim(s, node, claim);
-    } else {
-        node_release(s, node);
     }
 }
 

@@ -10,20 +10,9 @@
 
 struct claim;
 struct conn;
+struct hold;
 struct job;
 struct node;
-
-enum rank_state {
-    RANK_MISSING, /* adopted job: its node is not back yet */
-    RANK_PREPARING,
-    RANK_READY,
-    RANK_TRAINING,
-    RANK_DONE,
-    RANK_STOPPED,
-    RANK_FAILED,
-    RANK_LOST,
-    RANK_STATES
-};
 
 struct member {
     char node_id[MS_NAME_MAX + 1];
@@ -34,7 +23,7 @@ struct member {
     char *host_name;   /* owned; never NULL */
     char *log_path;    /* owned; never NULL */
     bool unstored;     /* log_path is newer than its row */
-    struct node *node; /* while the rank is held; also MISSING: the node that is expected */
+    struct hold *hold; /* while a node has the rank; also MISSING: the node that is expected */
     uint32_t pid;
     uint64_t step, steps;
     double seconds;
@@ -45,23 +34,39 @@ struct progress {
     char phase[24];
 };
 
+/* What a rank says about another one; it waits for a first-hand report. */
+struct complaint {
+    bool made;
+    uint32_t rank; /* it is about */
+    int32_t code;
+    char text[MS_TEXT_MAX + 1];
+    struct timer timer;
+};
+
+/* What befalls a rank; lost.c says what becomes of its job. */
+enum fault {
+    FAULT_LOST,      /* its node is gone, or holds it no more */
+    FAULT_MISSING,   /* its node did not come back after the scheduler's restart */
+    FAULT_FAILED,    /* it said so itself */
+    FAULT_COMPLAINT, /* another rank said so, and nobody knew better */
+    FAULT_DISAGREE,  /* its digest is not that of the others */
+    FAULTS
+};
+
 struct run {
     struct job *job;
-    struct member *members; /* job->workers of them */
-    uint32_t n_missing, n_ready, n_done, n_stopped;
-    struct timer adopt, grace, blame;
-    bool cancelling; /* Stop{at_step} is out */
+    struct member *members;     /* job->workers of them */
+    uint32_t n_in[RANK_STATES]; /* ranks by state: rank_set counts, nobody else */
+    struct timer adopt;
+    struct timer grace; /* of a cancel at the step */
+    bool cancelling;    /* Stop{at_step} is out */
     char cancel_text[MS_TEXT_MAX + 1];
-    int32_t blame_code;
-    char blame_text[MS_TEXT_MAX + 1];
+    struct complaint complaint;
     bool has_progress;
     struct progress progress;
     struct progress *evals;
     size_t n_evals;
 };
-
-struct run *run_create(struct job *job);
-void run_free(struct run *run);
 
 /* place.c and rank.c: who gets which rank */
 
@@ -73,24 +78,46 @@ int natural_compare(const char *a, const char *b); /* "w2" before "w10" */
 void rank_choose(struct sched *s, struct node **nodes, size_t n, uint32_t want);
 const char *isa_least(struct node *const *nodes, uint32_t n);
 
-/* run.c and end.c: its life and end */
+/* run.c: the object, its ranks' states, its words */
+
+struct run *run_create(struct job *job); /* ranks are MISSING until rank_begin; NULL: no memory */
+void run_free(struct run *run);
+void rank_begin(struct run *run, uint32_t rank, enum rank_state state); /* its first state */
+void rank_set(struct run *run, uint32_t rank, enum rank_event event);
+bool rank_is_over(const struct member *member);
+uint32_t run_n_over(const struct run *run);
+const char *rank_state_name(enum rank_state state); /* in lower case, for people */
+const char *rank_words(struct sched *s, const struct job *job, uint32_t rank);
+const char *log_words(struct sched *s, const struct job *job, uint32_t rank);
+/* "<rank> <what>: <cause>; <log>", where the cause gives way if all does not fit. */
+const char *rank_text(struct sched *s, const struct job *job, uint32_t rank, const char *what,
+                      const char *cause);
+void send_start(struct sched *s, const struct hold *hold);
+void send_stop(struct sched *s, const struct node *node, uint64_t job, uint64_t generation,
+               int code, const char *text, bool at_step);
+
+/* report.c: what its ranks say */
 
 void on_rank_ready(struct sched *s, struct conn *conn, const struct sched_event *event);
 void on_rank_done(struct sched *s, struct conn *conn, const struct sched_event *event);
 void on_peer_report(struct sched *s, struct conn *conn, const struct sched_event *event);
 void on_progress(struct sched *s, struct conn *conn, const struct sched_event *event);
-void run_came_back(struct sched *s, struct node *node, const struct claim *claim);
-void run_rank_lost(struct sched *s, struct job *job, uint32_t rank, int code, const char *cause);
+void run_came_back(struct sched *s, struct hold *hold, const struct claim *claim);
+
+/* lost.c: the policy. The job ends, or is placed anew: run may be gone afterwards. */
+
+void run_lost(struct sched *s, struct job *job, uint32_t rank, enum fault fault, int code,
+              const char *text);
+/* Keeps the first complaint and gives the rank that it is about the time to speak for itself. */
+void run_complain(struct sched *s, struct run *run, uint32_t rank, int code, const char *text);
+void run_complaint_timeout(struct sched *s, struct run *run);
 void run_adopt_timeout(struct sched *s, struct run *run);
+
+/* end.c: how a placed job is stopped, and how any job ends */
+
 void run_grace_timeout(struct sched *s, struct run *run);
-void run_blame_timeout(struct sched *s, struct run *run);
 void run_stop_at_step(struct sched *s, struct job *job, const char *text);
-void send_start(struct sched *s, const struct node *node);
-void send_stop(struct sched *s, const struct node *node, uint64_t job, uint64_t generation,
-               int code, const char *text, bool at_step);
-const char *rank_words(struct sched *s, const struct job *job, uint32_t rank);
-const char *log_words(struct sched *s, const struct job *job, uint32_t rank);
 void job_end(struct sched *s, struct job *job, enum job_event event, int code, const char *text);
-void job_fail(struct sched *s, struct job *job, int code, const char *text);
+void job_requeue(struct sched *s, struct job *job, const char *text); /* PLACING only */
 
 #endif

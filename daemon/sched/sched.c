@@ -1,4 +1,4 @@
-/* sched.c - the core's life, its timers and the way of an event */
+/* sched.c - the core's life and the way of an event */
 #include "daemon/sched/state.h"
 
 #include <assert.h>
@@ -18,96 +18,11 @@ char *dup_text(const char *text)
     return memcpy(must(malloc(size)), text, size);
 }
 
-int64_t after_ms(const struct sched *s, int64_t delay_ms)
-{
-    return delay_ms > INT64_MAX - s->now.mono_ms ? INT64_MAX : s->now.mono_ms + delay_ms;
-}
-
-/* ---- timers -------------------------------------------------------------------------------------
- */
-
-static int timer_before(const struct heap_link *a, const struct heap_link *b)
-{
-    return list_item(a, struct timer, link)->at_ms < list_item(b, struct timer, link)->at_ms;
-}
-
-void timer_arm(struct sched *s, struct timer *timer, enum timer_kind kind, int64_t at_ms)
-{
-    heap_remove(&s->timers, &timer->link);
-    timer->kind = kind;
-    timer->at_ms = at_ms;
-    if (heap_add(&s->timers, &timer->link) < 0) {
-        abort();
-    }
-}
-
-void timer_stop(struct sched *s, struct timer *timer)
-{
-    heap_remove(&s->timers, &timer->link);
-}
-
-static void timer_fire(struct sched *s, struct timer *timer)
-{
-    switch (timer->kind) {
-    case TIMER_TOPOLOGY:
-        dynamic_timeout(s);
-        break;
-    case TIMER_ENDING:
-        dynamic_exit(s);
-        break;
-    case TIMER_NEWS:
-        watch_tell_news(s);
-        break;
-    case TIMER_FORGET:
-        node_forget(s, list_item(timer, struct node, forget));
-        break;
-    case TIMER_PROBE:
-        newcomer_timeout(s, list_item(timer, struct newcomer, timer));
-        break;
-    case TIMER_ADOPT:
-        run_adopt_timeout(s, list_item(timer, struct run, adopt));
-        break;
-    case TIMER_GRACE:
-        run_grace_timeout(s, list_item(timer, struct run, grace));
-        break;
-    case TIMER_BLAME:
-        run_blame_timeout(s, list_item(timer, struct run, blame));
-        break;
-    case TIMER_ROUTE:
-        route_timeout(s, list_item(timer, struct route, timer));
-        break;
-    case TIMER_START: /* sched_apply has taken it already */
-    case TIMER_KINDS:
-    default:
-        assert(0);
-    }
-}
-
-static void timers_fire(struct sched *s)
-{
-    struct heap_link *first = heap_first(&s->timers);
-    while (first != NULL && list_item(first, struct timer, link)->at_ms <= s->now.mono_ms) {
-        heap_remove(&s->timers, first);
-        timer_fire(s, list_item(first, struct timer, link));
-        first = heap_first(&s->timers);
-    }
-}
-
 int64_t sched_deadline(const struct sched *s)
 {
-    int64_t at = node_lease_deadline(s);
-    const struct heap_link *first = heap_first(&s->timers);
-    if (first != NULL && list_item(first, struct timer, link)->at_ms < at) {
-        at = list_item(first, struct timer, link)->at_ms;
-    }
-    return at;
-}
-
-/* Waits for somebody who may have stood still with us. */
-static bool timer_stretches(enum timer_kind kind)
-{
-    return kind == TIMER_PROBE || kind == TIMER_ADOPT || kind == TIMER_GRACE ||
-           kind == TIMER_BLAME || kind == TIMER_ROUTE || kind == TIMER_ENDING;
+    int64_t lease = node_lease_deadline(s);
+    int64_t timer = timers_next(s);
+    return s->due != 0 ? s->now.mono_ms : lease < timer ? lease : timer;
 }
 
 void sched_stood_still(struct sched *s, int64_t ms)
@@ -118,15 +33,7 @@ void sched_stood_still(struct sched *s, int64_t ms)
     for (struct list *at = s->beating.next; at != &s->beating; at = at->next) {
         list_item(at, struct node, beating)->seen_ms += ms;
     }
-    struct heap old = s->timers;
-    heap_init(&s->timers, timer_before);
-    for (size_t i = 0; i < old.n; i++) {
-        struct timer *timer = list_item(old.items[i], struct timer, link);
-        timer->link.at = 0;
-        timer_arm(s, timer, timer->kind,
-                  timer_stretches(timer->kind) ? timer->at_ms + ms : timer->at_ms);
-    }
-    heap_fini(&old);
+    timers_stretch(s, ms);
 }
 
 void sched_set_lease(struct sched *s, int64_t lease_ms)
@@ -134,8 +41,6 @@ void sched_set_lease(struct sched *s, int64_t lease_ms)
     sched_stood_still(s, s->cfg.lease_ms - lease_ms); /* a longer one needs no grace */
     s->cfg.lease_ms = lease_ms;
 }
-
-static void start_timeout(struct sched *s);
 
 /* ---- events -------------------------------------------------------------------------------------
  */
@@ -146,9 +51,8 @@ void sched_apply(struct sched *s, const struct sched_event *event, struct sched_
         s->now.mono_ms = now.mono_ms;
     }
     s->now.wall_ms = now.wall_ms;
-    if (s->start_timer.link.at != 0) { /* before anything else may touch those jobs */
-        timer_stop(s, &s->start_timer);
-        start_timeout(s);
+    if ((s->due & DUE_REQUEUES) != 0) { /* before anything else may touch those jobs */
+        load_settle(s);
     }
     struct conn *conn = event->kind == SCHED_EV_OPENED ? NULL : conn_find(s, event->conn);
     switch (event->kind) {
@@ -183,10 +87,7 @@ void sched_apply(struct sched *s, const struct sched_event *event, struct sched_
 void sched_refuse_writes(struct sched *s, const char *text)
 {
     copy_text(s->refusal, sizeof(s->refusal), text);
-    s->place_due = true;
-    if (text[0] == '\0') { /* what was held back may go on at the next event: make one */
-        timer_arm(s, &s->start_timer, TIMER_START, s->now.mono_ms);
-    }
+    s->due |= DUE_PLACE;
     watch_news(s);
 }
 
@@ -216,22 +117,6 @@ const char *sched_job_state_name(enum sched_job_state state)
 
 /* ---- life ---------------------------------------------------------------------------------------
  */
-
-/* Requeues were decided by loading; this is the first event that can carry them out. */
-static void start_timeout(struct sched *s)
-{
-    for (size_t i = 0; i < s->queue.n; i++) {
-        struct job *job = list_item(s->queue.items[i], struct job, queue);
-        if (job->generation != 0) {
-            emit_log(s, MS_LOG_NOTICE, "job.requeued job=%llu generation=%llu",
-                     (unsigned long long)job->id, (unsigned long long)job->generation);
-            job->generation = 0;
-            emit_put_job(s, job, false);
-            emit_drop_members(s, job->id);
-        }
-    }
-    s->place_due = true;
-}
 
 static int tables_init(struct sched *s)
 {
@@ -270,7 +155,7 @@ struct sched *sched_create(const struct sched_config *cfg, struct sched_time now
     list_init(&s->ended);
     list_init(&s->ended_bare);
     list_init(&s->watches);
-    heap_init(&s->timers, timer_before);
+    timers_init(s);
     heap_init(&s->queue, queue_before);
     if (tables_init(s) < 0) {
         sched_destroy(s);
@@ -299,7 +184,13 @@ static void nodes_free(struct sched *s)
     struct table_link *link = s->nodes.slots != NULL ? table_walk(&s->nodes, &slot, NULL) : NULL;
     while (link != NULL) {
         struct table_link *next = table_walk(&s->nodes, &slot, link);
-        free(list_item(link, struct node, link));
+        struct node *node = list_item(link, struct node, link);
+        while (!list_empty(&node->holds)) {
+            struct list *hold = node->holds.next;
+            list_remove(hold);
+            free(list_item(hold, struct hold, by_node));
+        }
+        free(node);
         link = next;
     }
 }

@@ -39,6 +39,12 @@ int sched_is_planted(const char *name);
 #define PLANTED(name) 0
 #endif
 
+/* Work that an event leaves to its end; outside of one sched_deadline makes an event of it. */
+enum {
+    DUE_PLACE = 1,    /* a node became idle, or the queue changed */
+    DUE_REQUEUES = 2, /* loading put jobs back into the queue and could not write that yet */
+};
+
 struct sched {
     struct sched_config cfg;
     char software[MS_NAME_MAX + 1], database[MS_PATH_MAX + 1];
@@ -56,11 +62,12 @@ struct sched {
     size_t n_jobs, jobs_room, n_holes;
 
     struct list watches; /* of all jobs */
-    bool loading, draining, place_due;
+    bool loading, draining;
+    unsigned due; /* DUE_*: work for the end of this event, or for the next one */
     struct sched_member_row *orphans; /* while loading: members whose job is not there yet */
     size_t n_orphans, orphans_room;
     char refusal[MS_TEXT_MAX + 1]; /* of durable requests; "" none */
-    struct timer start_timer, news_timer;
+    struct timer news_timer;
     uint64_t tick_max_us, commit_last_us;
     uint32_t clients;
 

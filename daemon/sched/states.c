@@ -13,6 +13,24 @@ static const struct state_rule node_rules[] = {
     {NODE_LEFT, NODE_ON_REGISTER, NODE_REGISTERED},
 };
 
+/* A rank that is over can still be lost while its job goes on: its node is. */
+static const char *const rank_states[RANK_STATES] = {"MISSING", "PREPARING", "READY",  "TRAINING",
+                                                     "DONE",    "STOPPED",   "FAILED", "LOST"};
+static const char *const rank_events[RANK_EVENTS] = {"return", "resume", "ready",   "start",
+                                                     "done",   "stop",   "failure", "loss"};
+static const struct state_rule rank_rules[] = {
+    {RANK_MISSING, RANK_ON_RETURN, RANK_PREPARING}, {RANK_MISSING, RANK_ON_RESUME, RANK_TRAINING},
+    {RANK_MISSING, RANK_ON_STOP, RANK_LOST},        {RANK_MISSING, RANK_ON_LOSS, RANK_LOST},
+    {RANK_PREPARING, RANK_ON_READY, RANK_READY},    {RANK_PREPARING, RANK_ON_STOP, RANK_STOPPED},
+    {RANK_PREPARING, RANK_ON_FAILURE, RANK_FAILED}, {RANK_PREPARING, RANK_ON_LOSS, RANK_LOST},
+    {RANK_READY, RANK_ON_START, RANK_TRAINING},     {RANK_READY, RANK_ON_STOP, RANK_STOPPED},
+    {RANK_READY, RANK_ON_FAILURE, RANK_FAILED},     {RANK_READY, RANK_ON_LOSS, RANK_LOST},
+    {RANK_TRAINING, RANK_ON_DONE, RANK_DONE},       {RANK_TRAINING, RANK_ON_STOP, RANK_STOPPED},
+    {RANK_TRAINING, RANK_ON_FAILURE, RANK_FAILED},  {RANK_TRAINING, RANK_ON_LOSS, RANK_LOST},
+    {RANK_DONE, RANK_ON_LOSS, RANK_LOST},           {RANK_STOPPED, RANK_ON_LOSS, RANK_LOST},
+    {RANK_FAILED, RANK_ON_LOSS, RANK_LOST},
+};
+
 static const char *const topo_states[TOPO_STATES] = {"INITIALIZING", "INITIALIZED", "FINISHED",
                                                      "FAILED"};
 static const char *const topo_events[TOPO_EVENTS] = {"complete", "timeout", "success", "failure"};
@@ -43,6 +61,13 @@ const struct state_machine states_of_nodes = {"node",
                                               NODE_EVENTS,
                                               node_rules,
                                               MS_ARRAY_SIZE(node_rules)};
+const struct state_machine states_of_ranks = {"rank",
+                                              rank_states,
+                                              rank_events,
+                                              RANK_STATES,
+                                              RANK_EVENTS,
+                                              rank_rules,
+                                              MS_ARRAY_SIZE(rank_rules)};
 const struct state_machine states_of_topologies = {"topology",
                                                    topo_states,
                                                    topo_events,

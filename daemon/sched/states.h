@@ -1,4 +1,4 @@
-/* states.h - which states nodes, topologies and jobs have, and which events lead from one to
+/* states.h - which states nodes, ranks, topologies and jobs have, and which events lead from one to
  * another
  *
  * docs/states.md is the prose; a test compares the two. Nothing else in the core writes a state. */
@@ -24,6 +24,30 @@ enum node_event {
     NODE_EVENTS
 };
 
+enum rank_state {
+    RANK_MISSING, /* adopted job: its node is not back yet */
+    RANK_PREPARING,
+    RANK_READY,
+    RANK_TRAINING,
+    RANK_DONE, /* this and what follows: over */
+    RANK_STOPPED,
+    RANK_FAILED,
+    RANK_LOST,
+    RANK_STATES
+};
+
+enum rank_event {
+    RANK_ON_RETURN,  /* its node came back after the scheduler's restart, not started yet */
+    RANK_ON_RESUME,  /* ... and its job runs */
+    RANK_ON_READY,   /* RankReady */
+    RANK_ON_START,   /* every rank of the job is ready */
+    RANK_ON_DONE,    /* RankDone with code 0 */
+    RANK_ON_STOP,    /* it let go as it was asked to, or its job ended or was placed anew */
+    RANK_ON_FAILURE, /* RankDone with another code */
+    RANK_ON_LOSS,    /* its node is gone, or holds the rank no more */
+    RANK_EVENTS
+};
+
 enum topo_state { /* of the dynamic cluster */
                   TOPO_INITIALIZING,
                   TOPO_INITIALIZED,
@@ -43,7 +67,7 @@ enum topo_event {
 enum job_event {
     JOB_ON_PLACE,   /* enough nodes are idle; generation + 1 */
     JOB_ON_READY,   /* every rank said RankReady */
-    JOB_ON_REQUEUE, /* the scheduler restarted while ranks were getting ready */
+    JOB_ON_REQUEUE, /* while ranks were getting ready one was lost, or the scheduler restarted */
     JOB_ON_SUCCESS, /* every rank said RankDone with code 0 */
     JOB_ON_FAILURE, /* a rank failed or was lost */
     JOB_ON_CANCEL,
@@ -65,7 +89,8 @@ struct state_machine {
     size_t n_rules;
 };
 
-extern const struct state_machine states_of_nodes, states_of_topologies, states_of_jobs;
+extern const struct state_machine states_of_nodes, states_of_ranks, states_of_topologies,
+    states_of_jobs;
 
 /* The state after event, or -1: the table has no such rule. Any thread. */
 int states_next(const struct state_machine *machine, int from, int event);

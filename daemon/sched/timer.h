@@ -1,4 +1,6 @@
-/* timer.h - the core's deadlines: one heap of timers that live inside what they end */
+/* timer.h - the core's deadlines: one heap of timers that live inside what they end
+ *
+ * A timer says only when; whether its owner waits for something is the owner's own to know. */
 #ifndef SCHED_TIMER_H
 #define SCHED_TIMER_H
 
@@ -10,16 +12,15 @@
 struct sched;
 
 enum timer_kind {
-    TIMER_TOPOLOGY, /* dynamic cluster: workers are missing */
-    TIMER_ENDING,   /* dynamic cluster: members still have to leave */
-    TIMER_START,    /* what loading left to write */
-    TIMER_NEWS,     /* watchers of waiting jobs */
-    TIMER_FORGET,   /* struct node: lost an hour ago */
-    TIMER_PROBE,    /* struct newcomer */
-    TIMER_ADOPT,    /* struct run: nodes have to come back */
-    TIMER_GRACE,    /* struct run: ranks have to finish their step */
-    TIMER_BLAME,    /* struct run: a rank complained about another */
-    TIMER_ROUTE,    /* struct route */
+    TIMER_TOPOLOGY,  /* dynamic cluster: workers are missing */
+    TIMER_ENDING,    /* dynamic cluster: members still have to leave */
+    TIMER_NEWS,      /* watchers of waiting jobs */
+    TIMER_FORGET,    /* struct node: lost an hour ago */
+    TIMER_PROBE,     /* struct newcomer */
+    TIMER_ADOPT,     /* struct run: nodes have to come back */
+    TIMER_GRACE,     /* struct run: ranks have to finish their step */
+    TIMER_COMPLAINT, /* struct run: a rank complained about another */
+    TIMER_ROUTE,     /* struct route */
     TIMER_KINDS
 };
 
@@ -29,8 +30,14 @@ struct timer {
     enum timer_kind kind;
 };
 
+void timers_init(struct sched *s);
 void timer_arm(struct sched *s, struct timer *timer, enum timer_kind kind, int64_t at_ms);
-void timer_stop(struct sched *s, struct timer *timer);
+void timer_stop(struct sched *s, struct timer *timer); /* one that is not armed: nothing happens */
+bool timer_is_armed(const struct timer *timer);
+void timers_fire(struct sched *s);
+/* Whoever waits for somebody who may have stood still with us waits longer. */
+void timers_stretch(struct sched *s, int64_t ms);
+int64_t timers_next(const struct sched *s);                /* INT64_MAX: none */
 int64_t after_ms(const struct sched *s, int64_t delay_ms); /* now + delay, INT64_MAX at the most */
 
 #endif

@@ -40,7 +40,7 @@ void watch_end(struct sched *s, struct job *job)
 /* Reasons of waiting jobs change with every node that comes or goes: they are gathered. */
 void watch_news(struct sched *s)
 {
-    if (s->news_timer.link.at == 0 && !list_empty(&s->watches)) {
+    if (!timer_is_armed(&s->news_timer) && !list_empty(&s->watches)) {
         timer_arm(s, &s->news_timer, TIMER_NEWS, after_ms(s, MS_NEWS_MS));
     }
 }
@@ -53,8 +53,9 @@ static void tell_if_new(struct sched *s, struct watch *watch)
     }
 }
 
-void watch_tell_news(struct sched *s)
+void watch_tell_news(struct sched *s, struct timer *timer)
 {
+    (void)timer;
     for (struct list *at = s->watches.next; at != &s->watches; at = at->next) {
         tell_if_new(s, list_item(at, struct watch, all));
     }

@@ -38,7 +38,8 @@ void check_sent(struct world *w, const struct sched_effect *effect)
                  (ull)w->generation_sent_job);
     }
     const struct sched_job_row *row = disk_job(w, assign->job);
-    if (row == NULL || row->generation < assign->generation) {
+    if (row == NULL || w->disk.generation < assign->generation ||
+        (row->generation < assign->generation && row->state != JOB_QUEUED)) { /* queued again */
         sim_fail(w, "job %llu: generation %llu was told before it was stored", (ull)assign->job,
                  (ull)assign->generation);
     }
@@ -136,7 +137,7 @@ void check_assign(struct world *w, const struct sim_node *node, const Ms__Assign
 void check_disk(struct world *w)
 {
     const struct sched *s = w->sched;
-    if (s->start_timer.link.at != 0) {
+    if ((s->due & DUE_REQUEUES) != 0) {
         return; /* what loading decided is not written yet */
     }
     for (size_t i = 0; i < s->n_jobs; i++) {

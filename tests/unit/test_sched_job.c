@@ -519,16 +519,97 @@ START_TEST(log_of_a_rank_is_stored_once)
 }
 END_TEST
 
-START_TEST(rank_lost_while_placing_fails_the_job)
+START_TEST(rank_lost_while_placing_puts_the_job_back_into_the_queue)
 {
     uint64_t conns[2];
     fix_placed(conns);
 
-    fix_close(conns[0]);
+    fix_close(conns[1]);
 
-    fix_job_is(1, "FAILED",
-               "rank 0 (node w0 on host h) was lost: connection closed by peer; it "
-               "had opened no log yet");
+    const struct sched_job_row *row = fix_stored(1);
+    ck_assert_ptr_nonnull(row);
+    ck_assert_int_eq(row->state, JOB_QUEUED);
+    ck_assert_uint_eq(row->generation, 0);
+    ck_assert_ptr_nonnull(fix_effect(SCHED_DO_DROP_MEMBERS));
+    const Ms__Stop *stop = fix_heard(conns[0], MS_MSG_STOP);
+    ck_assert_ptr_nonnull(stop);
+    ck_assert_int_eq(stop->code, MS_E_ABORTED);
+    ck_assert_ptr_nonnull(strstr(stop->text, "job 1 goes back into the queue: rank 1"));
+    fix_job_is(1, "QUEUED", "it was placed 1 time before: rank 1 (node w1 on host h) was lost");
+}
+END_TEST
+
+START_TEST(job_that_went_back_starts_on_other_nodes)
+{
+    uint64_t conns[2];
+    fix_placed(conns);
+    fix_close(conns[1]);
+    fix_done(conns[0], 1, 1, 0, MS_E_ABORTED, "stopped");
+
+    conns[1] = fix_register("w2", 3);
+
+    const Ms__Assign *assign = fix_heard(conns[0], MS_MSG_ASSIGN);
+    ck_assert_ptr_nonnull(assign);
+    ck_assert_uint_eq(assign->job, 1);
+    ck_assert_uint_eq(assign->generation, 2);
+    fix_ready(conns[0], 1, 2, 0);
+    fix_ready(conns[1], 1, 2, 1);
+    fix_job_is(1, "RUNNING", "");
+}
+END_TEST
+
+/* A job that kills its nodes while it loads must not kill the whole cluster. */
+START_TEST(job_that_loses_nodes_three_times_before_it_starts_fails)
+{
+    fix_standing();
+    fix_submit(1, 0);
+
+    fix_close(fix_register("w0", 1));
+    fix_job_is(1, "QUEUED", "it was placed 1 time before");
+    fix_close(fix_register("w1", 2));
+    fix_job_is(1, "QUEUED", "it was placed 2 times before");
+    fix_close(fix_register("w2", 3));
+
+    fix_job_is(1, "FAILED", "it was placed 3 times and never started");
+}
+END_TEST
+
+START_TEST(complaint_while_placing_puts_the_job_back_too)
+{
+    uint64_t conns[2];
+    fix_placed(conns);
+    fix_done(conns[0], 1, 1, 0, MS_E_UNREACHABLE, "rank 1 does not answer");
+
+    fix_pass(MS_BLAME_MS);
+
+    fix_job_is(1, "QUEUED", "rank 1 does not answer");
+    fix_close(conns[1]);
+    ck_assert_str_eq(fix_show_node("w0")->activity, "idle");
+}
+END_TEST
+
+START_TEST(rank_that_fails_while_placing_fails_the_job)
+{
+    uint64_t conns[2];
+    fix_placed(conns);
+
+    fix_done(conns[0], 1, 1, 0, MS_E_NOT_FOUND, "no data set");
+
+    fix_job_is(1, "FAILED", "no data set");
+}
+END_TEST
+
+START_TEST(ranks_of_an_ended_job_are_over)
+{
+    uint64_t conns[2];
+    fix_running(conns);
+
+    fix_close(conns[1]);
+
+    const Ms__JobInfo *info = fix_show(1);
+    ck_assert_str_eq(info->state, "FAILED");
+    ck_assert_str_eq(info->ranks[0]->state, "stopped");
+    ck_assert_str_eq(info->ranks[1]->state, "lost");
 }
 END_TEST
 
@@ -834,7 +915,12 @@ static TCase *life_cases(void)
     tcase_add_test(t, failed_rank_fails_the_job_and_names_its_log);
     tcase_add_test(t, lost_rank_fails_the_job_at_once);
     tcase_add_test(t, log_of_a_rank_is_stored_once);
-    tcase_add_test(t, rank_lost_while_placing_fails_the_job);
+    tcase_add_test(t, rank_lost_while_placing_puts_the_job_back_into_the_queue);
+    tcase_add_test(t, job_that_went_back_starts_on_other_nodes);
+    tcase_add_test(t, job_that_loses_nodes_three_times_before_it_starts_fails);
+    tcase_add_test(t, complaint_while_placing_puts_the_job_back_too);
+    tcase_add_test(t, rank_that_fails_while_placing_fails_the_job);
+    tcase_add_test(t, ranks_of_an_ended_job_are_over);
     tcase_add_test(t, complaint_waits_for_the_one_it_is_about);
     tcase_add_test(t, complaint_alone_fails_the_job_after_a_while);
     tcase_add_test(t, complaints_of_all_end_the_job_at_once);

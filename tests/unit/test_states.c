@@ -3,8 +3,8 @@
 
 #include "daemon/sched/states.h"
 
-static const struct state_machine *const machines[] = {&states_of_nodes, &states_of_topologies,
-                                                       &states_of_jobs};
+static const struct state_machine *const machines[] = {&states_of_nodes, &states_of_ranks,
+                                                       &states_of_topologies, &states_of_jobs};
 
 START_TEST(names_of_job_states_are_those_of_the_interface)
 {
@@ -97,7 +97,8 @@ START_TEST(docs_have_every_rule_and_no_other)
         rules += m->n_rules;
     }
     size_t lines = 0;
-    static const char *const starts[] = {"\n| node | ", "\n| topology | ", "\n| job | "};
+    static const char *const starts[] = {"\n| node | ", "\n| rank | ", "\n| topology | ",
+                                         "\n| job | "};
     for (size_t i = 0; i < MS_ARRAY_SIZE(starts); i++) {
         for (const char *at = strstr(text, starts[i]); at != NULL; at = strstr(at + 1, starts[i])) {
             lines++;

@@ -1,0 +1,77 @@
+/* hold.c - which ranks a node has, bound to a placed job or waiting to be let go of */
+#include "daemon/sched/state.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+struct hold *hold_add(struct sched *s, struct node *node, uint64_t job, uint64_t generation,
+                      uint32_t rank)
+{
+    struct hold *hold = must(calloc(1, sizeof(*hold)));
+    hold->node = node;
+    hold->job_id = job;
+    hold->generation = generation;
+    hold->rank = rank;
+    list_add_tail(&node->holds, &hold->by_node);
+    node_idle_update(s, node);
+    return hold;
+}
+
+void hold_bind(struct hold *hold, struct job *job)
+{
+    assert(hold->job == NULL && job->run->members[hold->rank].hold == NULL);
+    hold->job = job;
+    job->run->members[hold->rank].hold = hold;
+}
+
+void hold_unbind(struct hold *hold)
+{
+    if (hold->job != NULL) {
+        hold->job->run->members[hold->rank].hold = NULL;
+        hold->job = NULL;
+    }
+}
+
+void hold_drop(struct sched *s, struct hold *hold)
+{
+    struct node *node = hold->node;
+    hold_unbind(hold);
+    list_remove(&hold->by_node);
+    free(hold);
+    node_idle_update(s, node);
+}
+
+struct hold *hold_first(const struct node *node)
+{
+    return list_empty(&node->holds) ? NULL : list_item(node->holds.next, struct hold, by_node);
+}
+
+struct hold *hold_find(const struct node *node, uint64_t job, uint64_t generation, uint32_t rank)
+{
+    for (struct list *at = node->holds.next; at != &node->holds; at = at->next) {
+        struct hold *hold = list_item(at, struct hold, by_node);
+        if (hold->job_id == job && hold->generation == generation && hold->rank == rank) {
+            return hold;
+        }
+    }
+    return NULL;
+}
+
+/* Keeps the list of idle nodes in step with node_is_idle. */
+void node_idle_update(struct sched *s, struct node *node)
+{
+    bool listed = !list_empty(&node->idle);
+    bool idle =
+        node_is_idle(node) || (PLANTED("place_busy_node") && node->state == NODE_REGISTERED);
+    if (idle != listed) {
+        if (idle) {
+            list_add_tail(&s->idle, &node->idle);
+            s->n_idle++;
+            s->due |= DUE_PLACE;
+        } else {
+            list_remove(&node->idle);
+            s->n_idle--;
+        }
+        watch_news(s);
+    }
+}

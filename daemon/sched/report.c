@@ -1,0 +1,308 @@
+/* report.c - what ranks say: ready, progress, done, a peer is gone, back again */
+#include "daemon/sched/state.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* The rank that this connection speaks for, if the message is about one that its node holds in a
+ * job that is placed; else NULL. Crossing messages of a job that has ended are normal. */
+static struct hold *speaker(const struct conn *conn, uint64_t job, uint64_t generation,
+                            uint32_t rank)
+{
+    struct hold *hold = conn->node != NULL ? hold_find(conn->node, job, generation, rank) : NULL;
+    return hold != NULL && hold->job != NULL ? hold : NULL;
+}
+
+static struct member *member_of(const struct hold *hold)
+{
+    return &hold->job->run->members[hold->rank];
+}
+
+static void member_log(struct member *member, const char *path)
+{
+    if (path[0] != '\0' && strcmp(path, member->log_path) != 0) {
+        free(member->log_path);
+        member->log_path = dup_text(path);
+        member->unstored = true;
+    }
+}
+
+/* ---- ready, started -----------------------------------------------------------------------------
+ */
+
+/* NULL, or the two ranks whose digests differ; *ret_rank is the second. Ranks without one
+ * (independent trainings) differ from nobody. */
+static const char *digests_differ(struct sched *s, const struct job *job, size_t offset,
+                                  const char *what, uint32_t *ret_rank)
+{
+    const char *first = NULL;
+    uint32_t first_rank = 0;
+    for (uint32_t rank = 0; rank < job->workers; rank++) {
+        const char *digest = (const char *)&job->run->members[rank] + offset;
+        if (digest[0] == '\0') {
+            continue;
+        }
+        if (first == NULL) {
+            first = digest;
+            first_rank = rank;
+        } else if (strcmp(first, digest) != 0) {
+            *ret_rank = rank;
+            return emit_text(s,
+                             "the ranks' %s differ: rank %u (node %s) has %.16s..., rank %u "
+                             "(node %s) has %.16s...",
+                             what, first_rank, job->run->members[first_rank].node_id, first, rank,
+                             job->run->members[rank].node_id, digest);
+        }
+    }
+    return NULL;
+}
+
+static void all_ready(struct sched *s, struct job *job)
+{
+    uint32_t rank = 0;
+    const char *differ =
+        digests_differ(s, job, offsetof(struct member, plan_sha256), "plans", &rank);
+    if (differ != NULL) {
+        run_lost(s, job, rank, FAULT_DISAGREE, MS_E_FAILED, differ);
+        return;
+    }
+    copy_text(job->plan_sha256, sizeof(job->plan_sha256), job->run->members[0].plan_sha256);
+    job->started_ms = s->now.wall_ms;
+    job->n_tries = 0;
+    job_set_reason(job, "");
+    job_set(s, job, JOB_ON_READY);
+    emit_put_job(s, job, false);
+    for (rank = 0; rank < job->workers; rank++) {
+        struct member *member = &job->run->members[rank];
+        if (member->unstored) {
+            emit_put_member(s, job, rank);
+        }
+        if (PLANTED("start_before_all_ready") && member->state == RANK_PREPARING) {
+            rank_set(job->run, rank, RANK_ON_READY);
+        }
+        rank_set(job->run, rank, RANK_ON_START);
+        send_start(s, member->hold);
+    }
+    emit_log(s, MS_LOG_NOTICE, "job.started job=%llu generation=%llu plan=%.16s",
+             (unsigned long long)job->id, (unsigned long long)job->generation, job->plan_sha256);
+    watch_stir(s, job);
+}
+
+void on_rank_ready(struct sched *s, struct conn *conn, const struct sched_event *event)
+{
+    const Ms__RankReady *msg = (const Ms__RankReady *)event->msg;
+    struct hold *hold = speaker(conn, msg->job, msg->generation, msg->rank);
+    if (hold == NULL) {
+        return;
+    }
+    struct job *job = hold->job;
+    struct run *run = job->run;
+    struct member *member = member_of(hold);
+    member_log(member, msg->log_path);
+    copy_text(member->plan_sha256, sizeof(member->plan_sha256), msg->plan_sha256);
+    if (job->state != JOB_PLACING || member->state != RANK_PREPARING) {
+        return; /* said again after a reconnect */
+    }
+    rank_set(run, hold->rank, RANK_ON_READY);
+    bool all = run->n_in[RANK_READY] + PLANTED("start_before_all_ready") >= job->workers;
+    if (all && !run->complaint.made) { /* else one of them is failing already */
+        all_ready(s, job);
+    } else {
+        watch_news(s);
+    }
+}
+
+/* ---- progress -----------------------------------------------------------------------------------
+ */
+
+static void eval_keep(struct run *run, const struct progress *progress)
+{
+    if (run->n_evals > 0 && run->evals[run->n_evals - 1].msg.epoch == progress->msg.epoch) {
+        run->evals[run->n_evals - 1] = *progress;
+        return;
+    }
+    if (run->evals == NULL) {
+        run->evals = must(calloc(MS_EVALS_MAX, sizeof(*run->evals)));
+    }
+    if (run->n_evals == MS_EVALS_MAX) {
+        memmove(run->evals, run->evals + 1, (MS_EVALS_MAX - 1) * sizeof(*run->evals));
+        run->n_evals--;
+    }
+    run->evals[run->n_evals++] = *progress;
+}
+
+void on_progress(struct sched *s, struct conn *conn, const struct sched_event *event)
+{
+    const Ms__Progress *msg = (const Ms__Progress *)event->msg;
+    struct hold *hold = speaker(conn, msg->job, msg->generation, msg->rank);
+    if (hold == NULL || hold->job->state != JOB_RUNNING) {
+        return;
+    }
+    struct run *run = hold->job->run;
+    member_of(hold)->step = msg->step;
+    run->has_progress = true;
+    run->progress.msg = *msg;
+    run->progress.msg.base.n_unknown_fields = 0;
+    run->progress.msg.base.unknown_fields = NULL;
+    run->progress.msg.phase = NULL;
+    copy_text(run->progress.phase, sizeof(run->progress.phase), msg->phase);
+    if (msg->has_eval) {
+        eval_keep(run, &run->progress);
+    }
+    watch_stir(s, run->job);
+}
+
+/* ---- done ---------------------------------------------------------------------------------------
+ */
+
+static void all_done(struct sched *s, struct job *job)
+{
+    const struct run *run = job->run;
+    if (run->cancelling && run->n_in[RANK_STOPPED] > 0) {
+        job_end(s, job, JOB_ON_CANCEL, MS_E_CANCELLED, run->cancel_text);
+        return;
+    }
+    uint32_t rank = 0;
+    const char *differ =
+        PLANTED("digests_not_compared")
+            ? NULL
+            : digests_differ(s, job, offsetof(struct member, weights_sha256), "weights", &rank);
+    if (differ == NULL) {
+        differ = digests_differ(s, job, offsetof(struct member, plan_sha256), "plans", &rank);
+    }
+    if (differ != NULL) {
+        run_lost(s, job, rank, FAULT_DISAGREE, MS_E_FAILED, differ);
+        return;
+    }
+    const struct member *first = &run->members[0];
+    job->steps = first->steps;
+    job->seconds = first->seconds;
+    copy_text(job->weights_sha256, sizeof(job->weights_sha256), first->weights_sha256);
+    copy_text(job->plan_sha256, sizeof(job->plan_sha256), first->plan_sha256);
+    job_end(s, job, JOB_ON_SUCCESS, MS_OK,
+            emit_text(s, "%s finished %llu steps",
+                      job->workers == 1 ? "the rank" : emit_text(s, "all %u ranks", job->workers),
+                      (unsigned long long)job->steps));
+}
+
+/* Codes with which a rank complains about others: they are news of somebody else's death. */
+static bool is_second_hand(int code)
+{
+    return code == MS_E_CLOSED || code == MS_E_ABORTED || code == MS_E_TIMEOUT ||
+           code == MS_E_UNREACHABLE;
+}
+
+static void rank_failed(struct sched *s, struct job *job, uint32_t rank, int code,
+                        const char *cause)
+{
+    struct run *run = job->run;
+    const char *text = rank_text(s, job, rank, "failed", cause);
+    if (!is_second_hand(code)) {
+        run_lost(s, job, rank, FAULT_FAILED, code, text);
+        return;
+    }
+    rank_set(run, rank, RANK_ON_FAILURE);
+    run_complain(s, run, rank, code, text);
+    if (run_n_over(run) == job->workers) { /* nobody is left who could know more */
+        run_complaint_timeout(s, run);
+    }
+}
+
+static void rank_done(struct sched *s, struct hold *hold, const Ms__RankDone *msg)
+{
+    struct job *job = hold->job;
+    struct run *run = job->run;
+    struct member *member = member_of(hold);
+    const bool stopped = run->cancelling && (msg->stopped || msg->code != MS_OK);
+    member_log(member, msg->log_path);
+    member->steps = msg->steps;
+    member->step = msg->steps > member->step ? msg->steps : member->step; /* sooner than a beat */
+    member->seconds = msg->seconds;
+    copy_text(member->weights_sha256, sizeof(member->weights_sha256), msg->weights_sha256);
+    copy_text(member->plan_sha256, sizeof(member->plan_sha256), msg->plan_sha256);
+    if (!stopped && msg->code != MS_OK) {
+        rank_failed(s, job, hold->rank, msg->code, msg->text);
+        return;
+    }
+    if (!stopped && (msg->stopped || job->state != JOB_RUNNING)) {
+        rank_failed(s, job, hold->rank, MS_E_FAILED,
+                    msg->stopped ? "it stopped and nobody had asked it to"
+                                 : "it says that it is done and never was started");
+        return;
+    }
+    rank_set(run, hold->rank, stopped ? RANK_ON_STOP : RANK_ON_DONE);
+    if (run_n_over(run) < job->workers) {
+        watch_stir(s, job);
+    } else if (run->complaint.made) {
+        run_complaint_timeout(s, run);
+    } else {
+        all_done(s, job);
+    }
+}
+
+void on_rank_done(struct sched *s, struct conn *conn, const struct sched_event *event)
+{
+    const Ms__RankDone *msg = (const Ms__RankDone *)event->msg;
+    struct hold *hold =
+        conn->node != NULL ? hold_find(conn->node, msg->job, msg->generation, msg->rank) : NULL;
+    if (hold == NULL) {
+        return;
+    }
+    if (hold->job == NULL) {
+        hold_drop(s, hold); /* the answer to Stop */
+    } else if (!rank_is_over(member_of(hold)) && member_of(hold)->state != RANK_MISSING) {
+        rank_done(s, hold, msg);
+    } /* else said again after a reconnect */
+}
+
+void on_peer_report(struct sched *s, struct conn *conn, const struct sched_event *event)
+{
+    const Ms__PeerReport *msg = (const Ms__PeerReport *)event->msg;
+    const struct hold *hold = speaker(conn, msg->job, msg->generation, msg->rank);
+    if (hold == NULL) {
+        return;
+    }
+    struct job *job = hold->job;
+    if (msg->peer >= job->workers || msg->peer == msg->rank) {
+        emit_error(s, conn->id, event->id, MS_E_INVALID,
+                   "PeerReport about rank %u of job %llu, which has ranks 0 to %u and this is %u",
+                   msg->peer, (unsigned long long)job->id, job->workers - 1, msg->rank);
+        return;
+    }
+    emit_log(s, MS_LOG_WARNING, "job.peer_reported job=%llu rank=%u peer=%u reason=%s",
+             (unsigned long long)job->id, msg->rank, msg->peer, emit_quote(s, msg->text));
+    if (!job->run->cancelling) { /* ranks that stop do not stop at the same moment */
+        run_complain(s, job->run, msg->peer, MS_E_CLOSED,
+                     rank_text(s, job, msg->peer, "was lost",
+                               emit_text(s, "rank %u (node %s) reports: %s", msg->rank,
+                                         conn->node->info.node_id, msg->text)));
+    }
+}
+
+/* ---- coming back --------------------------------------------------------------------------------
+ */
+
+void run_came_back(struct sched *s, struct hold *hold, const struct claim *claim)
+{
+    struct job *job = hold->job;
+    struct run *run = job->run;
+    struct member *member = member_of(hold);
+    member->pid = hold->node->info.pid;
+    member->step = claim->step;
+    hold->step = claim->step;
+    if (member->state == RANK_MISSING) {
+        rank_set(run, hold->rank, job->state == JOB_RUNNING ? RANK_ON_RESUME : RANK_ON_RETURN);
+        if (run->n_in[RANK_MISSING] == 0) {
+            timer_stop(s, &run->adopt);
+            emit_log(s, MS_LOG_NOTICE, "job.adopted job=%llu generation=%llu",
+                     (unsigned long long)job->id, (unsigned long long)job->generation);
+        }
+        watch_stir(s, job);
+    }
+    if (job->state == JOB_RUNNING && !claim->running) {
+        send_start(s, hold); /* ours was lost with the connection */
+    }
+    if (run->cancelling) {
+        send_stop(s, hold->node, job->id, job->generation, MS_E_CANCELLED, run->cancel_text, true);
+    }
+}
