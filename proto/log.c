@@ -1,6 +1,8 @@
 /* log.c - one event, one line, on standard error */
 #include "proto/log.h"
 
+#include "proto/text.h"
+
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -64,6 +66,27 @@ void ms_log(enum ms_log_level level, const char *fmt, ...)
     (void)written; /* a full disk must not stop the program that logs */
 }
 
+/* One character of text as it stands in a quoted value; *ret_used bytes of text are done. */
+static size_t quote_one(const uint8_t *text, size_t left, char out[20], size_t *ret_used)
+{
+    uint32_t code = 0;
+    size_t n = ms_utf8_take(text, left, &code);
+    *ret_used = n > 0 ? n : 1;
+    if (n > 0 && !ms_text_is_control(code, MS_TEXT_LINE)) {
+        size_t at = 0;
+        if (code == '"' || code == '\\') {
+            out[at++] = '\\';
+        }
+        memcpy(out + at, text, n);
+        return at + n;
+    }
+    size_t at = 0;
+    for (size_t i = 0; i < *ret_used; i++) { /* byte by byte, so that it can be told back */
+        at += (size_t)snprintf(out + at, 20 - at, "\\x%02x", text[i]);
+    }
+    return at;
+}
+
 const char *ms_log_quote(char *buf, size_t size, const char *text)
 {
     size_t used = 0;
@@ -74,21 +97,18 @@ const char *ms_log_quote(char *buf, size_t size, const char *text)
         return buf;
     }
     buf[used++] = '"';
-    for (const unsigned char *p = (const unsigned char *)text; *p != '\0'; p++) {
-        char one[5];
-        if (*p == '"' || *p == '\\') {
-            snprintf(one, sizeof(one), "\\%c", *p);
-        } else if (*p < 0x20 || *p == 0x7f) {
-            snprintf(one, sizeof(one), "\\x%02x", *p);
-        } else {
-            snprintf(one, sizeof(one), "%c", *p);
-        }
-        size_t n = strlen(one);
+    const uint8_t *p = (const uint8_t *)text;
+    for (size_t left = strlen(text); left > 0;) {
+        char one[20];
+        size_t taken = 0;
+        size_t n = quote_one(p, left, one, &taken);
         if (used + n + 2 > size) {
             break;
         }
         memcpy(buf + used, one, n);
         used += n;
+        p += taken;
+        left -= taken;
     }
     buf[used++] = '"';
     buf[used] = '\0';

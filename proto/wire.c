@@ -66,9 +66,18 @@ static const struct ms_wire_type types[] = {
 
 const struct ms_wire_type *ms_wire_find(uint16_t type)
 {
-    for (size_t i = 0; i < MS_ARRAY_SIZE(types); i++) {
-        if (types[i].type == type) {
-            return &types[i];
+    /* in the order of their numbers; asked for several times a frame */
+    size_t low = 0;
+    size_t high = MS_ARRAY_SIZE(types);
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+        if (types[middle].type == type) {
+            return &types[middle];
+        }
+        if (types[middle].type < type) {
+            low = middle + 1;
+        } else {
+            high = middle;
         }
     }
     return NULL;
@@ -196,6 +205,7 @@ int ms_wire_pack(uint16_t type, uint32_t id, const ProtobufCMessage *msg, uint8_
     size_t packed = protobuf_c_message_pack(msg, buf + MS_WIRE_HEADER);
     assert(packed == length);
     (void)packed;
+    ms_wire_mend(row->descriptor, buf + MS_WIRE_HEADER, length);
     /* what the other end would refuse is better refused here, where the cause is */
     int rc = ms_wire_check(row->descriptor, buf + MS_WIRE_HEADER, length, err);
     if (rc != MS_OK) {

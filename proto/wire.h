@@ -106,13 +106,14 @@ int ms_wire_parse_header(const uint8_t bytes[MS_WIRE_HEADER], struct ms_wire_hea
 size_t ms_wire_size(const ProtobufCMessage *msg);
 /* Packs header and message into buf of exactly ms_wire_size bytes. msg's descriptor must be that of
  * type; a message above its limit is MS_E_FULL, one that ms_wire_unpack would refuse (a string too
- * long or with control bytes) MS_E_INVALID with the field's name. */
+ * long, a name with control bytes) MS_E_INVALID with the field's name. Prose is mended
+ * (ms_wire_mend). */
 int ms_wire_pack(uint16_t type, uint32_t id, const ProtobufCMessage *msg, uint8_t *buf, size_t size,
                  struct ms_err *err);
 
 /* Unpacks and validates the length bytes behind a header. Memory comes from one capped arena:
- * destroy the result with ms_wire_free only. Refuses too many unknown fields, strings with control
- * bytes or over their limit, repeated fields over theirs. Returns owned. */
+ * destroy the result with ms_wire_free only. Refuses too many unknown fields, strings that
+ * are no text (text.h) or over their limit, repeated fields over theirs. Returns owned. */
 int ms_wire_unpack(uint16_t type, const uint8_t *bytes, size_t length, ProtobufCMessage **ret,
                    struct ms_err *err);
 void ms_wire_free(ProtobufCMessage *msg); /* NULL allowed */

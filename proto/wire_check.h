@@ -9,12 +9,18 @@
 #include <stdint.h>
 
 /* Walks length packed bytes along a descriptor: every tag, length and varint in bounds, strings
- * within the limit of their field and without control bytes (a NUL would cut a string silently;
- * only the fields that carry prose may hold newlines and tabs), byte fields and repeated fields
- * within theirs, a singular field at most once, at most MS_UNKNOWN_FIELDS unknown ones in a
- * message. MS_E_PROTOCOL names message and field. Allocates nothing. Any thread. */
+ * within the limit of their field and text as text.h says (a NUL would cut a string silently, a
+ * newline forges lines of logs and tables, invalid UTF-8 is refused by other clients), byte fields
+ * and repeated fields within their limits, a singular field at most once, at most MS_UNKNOWN_FIELDS
+ * unknown ones in a message. MS_E_PROTOCOL names message and field. desc is that of a frame or of a
+ * part of one. Allocates nothing. Any thread. */
 int ms_wire_check(const ProtobufCMessageDescriptor *desc, const uint8_t *bytes, size_t length,
                   struct ms_err *err);
+
+/* For the sender: puts '?' over what is no text in the fields that people read (reasons, texts,
+ * paths that are shown). A message that was cut in the middle of a character, or that quotes a file
+ * name of another century, must still arrive; names are left as they are and refused. */
+void ms_wire_mend(const ProtobufCMessageDescriptor *desc, uint8_t *bytes, size_t length);
 
 /* 1 where the table of limits has a row for a field of this name: for the test that none is
  * missing. */

@@ -1,5 +1,6 @@
 /* emit.c - what an event leads to: effects, and the tick memory that they point into */
 #include "daemon/sched/state.h"
+#include "proto/text.h"
 
 #include <assert.h>
 #include <stdarg.h>
@@ -80,37 +81,6 @@ int sched_effect_is_durable(enum sched_effect_kind kind)
            kind == SCHED_DO_DROP_MEMBERS || kind == SCHED_DO_DROP_JOB || kind == SCHED_DO_PUT_META;
 }
 
-/* Length of the UTF-8 sequence at p, 0 if it is none: the table 3-7 of the Unicode standard, less
- * its finer points (surrogates and overlong forms pass; they harm nobody here). */
-static size_t utf8_length(const unsigned char *p)
-{
-    size_t n = p[0] < 0x80 ? 1 : p[0] < 0xc2 ? 0 : p[0] < 0xe0 ? 2 : p[0] < 0xf0 ? 3 : 4;
-    if (p[0] > 0xf4) {
-        return 0;
-    }
-    for (size_t i = 1; i < n; i++) {
-        if ((p[i] & 0xc0) != 0x80) { /* also at the NUL */
-            return 0;
-        }
-    }
-    return n;
-}
-
-/* Texts quote what others said, and cut it. A control byte would make the frame unsendable (and a
- * Stop that is not sent leaves a rank behind); half a character makes bad JSON. */
-static void scrub(char *text)
-{
-    while (*text != '\0') {
-        unsigned char c = (unsigned char)*text;
-        size_t n = utf8_length((const unsigned char *)text);
-        if (n == 0 || c == 0x7f || (c < 0x20 && c != '\n' && c != '\t')) {
-            *text = '?';
-            n = 1;
-        }
-        text += n;
-    }
-}
-
 MS_PRINTF(3, 0)
 static const char *emit_vtext(struct sched *s, size_t max, const char *fmt, va_list args)
 {
@@ -118,8 +88,9 @@ static const char *emit_vtext(struct sched *s, size_t max, const char *fmt, va_l
     if (vsnprintf(buf, max + 1 < sizeof(buf) ? max + 1 : sizeof(buf), fmt, args) < 0) {
         return "";
     }
-    scrub(buf);
+    /* texts quote what others said, and cut it */
     size_t size = strlen(buf) + 1;
+    ms_text_mend((uint8_t *)buf, size - 1, MS_TEXT_LINE);
     return memcpy(emit_alloc(s, size), buf, size);
 }
 

@@ -3,6 +3,7 @@
 #include "libworker/train/yaml_tree.h"
 
 #include "proto/settings.h"
+#include "proto/text.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -279,10 +280,8 @@ static int read_path(const struct reader *r, const struct tree_node *node, char 
         return fail_value(r, node, "is no path");
     }
     const char *text = node->text;
-    for (const char *c = text; *c != '\0'; c++) {
-        if ((unsigned char)*c < 0x20 || *c == 0x7F) {
-            return fail_value(r, node, "has a control character in it");
-        }
+    if (!ms_text_is_valid(text, MS_TEXT_LINE)) {
+        return fail_value(r, node, "has a control character in it");
     }
     if (!references_are_closed(text)) {
         return fail_value(r, node, "has a ${ that no name and } follow");

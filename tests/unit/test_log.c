@@ -59,9 +59,11 @@ END_TEST
 
 START_TEST(quote_escapes_and_cuts)
 {
-    char buf[16];
+    char buf[32];
 
     ck_assert_str_eq(ms_log_quote(buf, sizeof(buf), "a\"b\\c\n"), "\"a\\\"b\\\\c\\x0a\"");
+    ck_assert_str_eq(ms_log_quote(buf, sizeof(buf), "\xc3\xa9\xff\xc2\x9b"),
+                     "\"\xc3\xa9\\xff\\xc2\\x9b\"");
     ck_assert_str_eq(ms_log_quote(buf, 6, "abcdefgh"), "\"abc\"");
     ck_assert_str_eq(ms_log_quote(buf, 2, "abc"), "");
 }

@@ -303,6 +303,7 @@ START_TEST(control_bytes_are_refused_outside_of_prose)
 {
     Ms__Leave leave = MS__LEAVE__INIT;
     Ms__NodeQuery query = MS__NODE_QUERY__INIT;
+    Ms__Ok ok = MS__OK__INIT;
 
     query.node_id = (char *)"w\n3";
     ck_ms_fails(unpack_raw(MS_MSG_NODE_QUERY, &query.base, err), MS_E_PROTOCOL, "0x0a");
@@ -310,10 +311,67 @@ START_TEST(control_bytes_are_refused_outside_of_prose)
     ck_ms_fails(unpack_raw(MS_MSG_NODE_QUERY, &query.base, err), MS_E_PROTOCOL, "0x7f");
     query.node_id = (char *)"w\xc3\xa9"; /* letters of other languages are fine */
     ck_ms_ok(unpack_raw(MS_MSG_NODE_QUERY, &query.base, err));
-    leave.reason = (char *)"line one\n\tline two";
-    ck_ms_ok(unpack_raw(MS_MSG_LEAVE, &leave.base, err));
+    ok.text = (char *)"line one\n\tline two";
+    ck_ms_ok(unpack_raw(MS_MSG_OK, &ok.base, err));
     leave.reason = (char *)"\x1b[2J"; /* would clear the reader's screen */
     ck_ms_fails(unpack_raw(MS_MSG_LEAVE, &leave.base, err), MS_E_PROTOCOL, "0x1b");
+}
+END_TEST
+
+START_TEST(a_reason_with_a_newline_forges_no_line)
+{
+    Ms__Cancel cancel = MS__CANCEL__INIT;
+    Ms__Leave leave = MS__LEAVE__INIT;
+    cancel.reason = (char *)"done\n<3>job.lost job=1";
+    leave.reason = cancel.reason;
+    ck_ms_fails(unpack_raw(MS_MSG_CANCEL, &cancel.base, err), MS_E_PROTOCOL, "Cancel.reason");
+    ck_ms_fails(unpack_raw(MS_MSG_LEAVE, &leave.base, err), MS_E_PROTOCOL, "Leave.reason");
+}
+END_TEST
+
+START_TEST(strings_that_are_no_text_are_refused)
+{
+    static const struct {
+        const char *text, *word;
+    } cases[] = {
+        {"w\xff", "NodeQuery.node_id is not UTF-8 at byte 1"},
+        {"w\xed\xa0\x80", "not UTF-8"}, /* a surrogate */
+        {"w\xc0\xaf", "not UTF-8"},     /* an overlong slash */
+        {"w\xc3", "not UTF-8"},         /* cut */
+        {"w\xc2\x9b", "U+009B"},        /* CSI of C1 */
+        {"w\xe2\x80\xae", "U+202E"},    /* right-to-left override */
+        {"w\xe2\x81\xa6", "U+2066"},    /* isolate */
+        {"w\xd8\x9c", "U+061C"},        /* Arabic letter mark */
+        {"w\xe2\x80\x8f", "U+200F"},    /* right-to-left mark */
+    };
+    for (size_t i = 0; i < MS_ARRAY_SIZE(cases); i++) {
+        Ms__NodeQuery query = MS__NODE_QUERY__INIT;
+        query.node_id = (char *)cases[i].text;
+        ck_ms_fails(unpack_raw(MS_MSG_NODE_QUERY, &query.base, err), MS_E_PROTOCOL, cases[i].word);
+    }
+}
+END_TEST
+
+START_TEST(prose_is_mended_by_its_sender_and_names_are_not)
+{
+    Ms__RankDone done = MS__RANK_DONE__INIT;
+    ProtobufCMessage *got = NULL;
+    done.text = (char *)"cannot open /data/caf\xe9\nline two \xc3"; /* Latin-1, and cut */
+    done.log_path = (char *)"/run/caf\xe9/w.log";
+    struct frame frame = pack(MS_MSG_RANK_DONE, &done.base);
+    ck_ms_ok(ms_wire_unpack(MS_MSG_RANK_DONE, frame.bytes + MS_WIRE_HEADER,
+                            frame.size - MS_WIRE_HEADER, &got, err));
+    ck_assert_str_eq(((Ms__RankDone *)got)->text, "cannot open /data/caf? line two ?");
+    ck_assert_str_eq(((Ms__RankDone *)got)->log_path, "/run/caf?/w.log");
+    ms_wire_free(got);
+    free(frame.bytes);
+
+    Ms__NodeQuery query = MS__NODE_QUERY__INIT;
+    uint8_t buf[64];
+    query.node_id = (char *)"w\xe9";
+    ck_ms_fails(
+        ms_wire_pack(MS_MSG_NODE_QUERY, 1, &query.base, buf, ms_wire_size(&query.base), err),
+        MS_E_INVALID, "NodeQuery.node_id");
 }
 END_TEST
 
@@ -602,6 +660,9 @@ int main(void)
     tcase_add_test(header, a_message_that_the_peer_would_refuse_is_not_packed);
     tcase_add_test(hostile, strings_over_their_limit_are_refused);
     tcase_add_test(hostile, control_bytes_are_refused_outside_of_prose);
+    tcase_add_test(hostile, a_reason_with_a_newline_forges_no_line);
+    tcase_add_test(hostile, strings_that_are_no_text_are_refused);
+    tcase_add_test(hostile, prose_is_mended_by_its_sender_and_names_are_not);
     tcase_add_test(hostile, a_nul_inside_a_string_is_refused_although_c_would_hide_it);
     tcase_add_test(hostile, a_token_has_32_bytes_or_none);
     tcase_add_test(hostile, repeated_fields_are_counted);

@@ -1,0 +1,87 @@
+/* text.c - what text is: valid UTF-8 without controls */
+#include "proto/text.h"
+
+#include <string.h>
+
+size_t ms_utf8_take(const uint8_t *p, size_t size, uint32_t *ret_code)
+{
+    /* Table 3-7 of the Unicode standard: the second byte's range depends on the first, which is
+     * what keeps out overlong forms (E0, F0), surrogates (ED) and what is above U+10FFFF (F4) */
+    if (size == 0) {
+        return 0;
+    }
+    uint8_t first = p[0];
+    size_t n = first < 0x80 ? 1 : first < 0xc2 ? 0 : first < 0xe0 ? 2 : first < 0xf0 ? 3 : 4;
+    if (n == 0 || n > size || first > 0xf4) {
+        return 0;
+    }
+    uint32_t code = n == 1 ? first : first & (0xffU >> (n + 1));
+    uint8_t low = first == 0xe0 ? 0xa0 : first == 0xf0 ? 0x90 : 0x80;
+    uint8_t high = first == 0xed ? 0x9f : first == 0xf4 ? 0x8f : 0xbf;
+    for (size_t i = 1; i < n; i++) {
+        if (p[i] < low || p[i] > high) {
+            return 0;
+        }
+        code = code << 6 | (p[i] & 0x3fU);
+        low = 0x80;
+        high = 0xbf;
+    }
+    if (ret_code != NULL) {
+        *ret_code = code;
+    }
+    return n;
+}
+
+int ms_text_is_control(uint32_t code, enum ms_text_kind kind)
+{
+    static const struct {
+        uint32_t first, last;
+    } controls[] = {
+        {0x00, 0x1f},     {0x7f, 0x9f},     {0x061c, 0x061c},
+        {0x200e, 0x200f}, {0x2028, 0x202e}, {0x2066, 0x2069},
+    };
+    if (kind == MS_TEXT_LINES && (code == '\n' || code == '\t')) {
+        return 0;
+    }
+    for (size_t i = 0; i < sizeof(controls) / sizeof(controls[0]); i++) {
+        if (code >= controls[i].first && code <= controls[i].last) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
+size_t ms_text_check(const uint8_t *bytes, size_t size, enum ms_text_kind kind, uint32_t *ret_code)
+{
+    size_t at = 0;
+    while (at < size) {
+        uint32_t code = UINT32_MAX;
+        size_t n = 1;
+        if (bytes[at] < 0x20 || bytes[at] > 0x7e) { /* the rest is plain ASCII: most bytes */
+            n = ms_utf8_take(bytes + at, size - at, &code);
+            if (n == 0 || ms_text_is_control(code, kind)) {
+                if (ret_code != NULL) {
+                    *ret_code = code;
+                }
+                return at;
+            }
+        }
+        at += n;
+    }
+    return size;
+}
+
+int ms_text_is_valid(const char *text, enum ms_text_kind kind)
+{
+    size_t size = strlen(text);
+    return ms_text_check((const uint8_t *)text, size, kind, NULL) == size;
+}
+
+void ms_text_mend(uint8_t *bytes, size_t size, enum ms_text_kind kind)
+{
+    for (size_t at = ms_text_check(bytes, size, kind, NULL); at < size;
+         at += ms_text_check(bytes + at, size - at, kind, NULL)) {
+        size_t n = ms_utf8_take(bytes + at, size - at, NULL);
+        memset(bytes + at, bytes[at] == '\n' || bytes[at] == '\t' ? ' ' : '?', n > 0 ? n : 1);
+    }
+}
