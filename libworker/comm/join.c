@@ -9,6 +9,8 @@
  */
 #include "libworker/comm/join.h"
 
+#include "libworker/comm/discard.h"
+
 #include <errno.h>
 #include <poll.h>
 #include <stdio.h>
@@ -30,9 +32,18 @@ static uint64_t now_ms(const struct join *join)
 
 void join_drop(struct guest *guest)
 {
-    link_close(&guest->link);
-    if (guest->memory >= 0) {
-        close(guest->memory);
+    if (guest->is_unix) { /* what lies in its queue, and what came out, may linger */
+        int fds[2];
+        size_t n = 0;
+        if (guest->link.fd >= 0) {
+            fds[n++] = guest->link.fd;
+        }
+        if (guest->memory >= 0) {
+            fds[n++] = guest->memory;
+        }
+        discard_fds(fds, n);
+    } else {
+        link_close(&guest->link);
     }
     *guest = (struct guest){.stage = GUEST_NONE, .memory = -1};
     link_init(&guest->link, -1);
@@ -93,31 +104,64 @@ static struct guest *free_guest(struct join *join)
     return oldest;
 }
 
-static void accept_from(struct join *join, int fd, int is_unix)
+/* The next connection; -1: none. */
+static int take_connection(struct join *join, int fd)
 {
+    int conn = accept4(fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    if (conn < 0 && (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)) {
+        join->accept_ms = now_ms(join) + ACCEPT_PAUSE_MS;
+    }
+    return conn;
+}
+
+static struct guest *seat(struct join *join, int conn, enum guest_stage stage)
+{
+    struct guest *guest = free_guest(join);
+    if (guest != NULL) {
+        link_init(&guest->link, conn);
+        guest->rank = -1;
+        guest->since_ms = now_ms(join);
+        guest->stage = stage;
+    }
+    return guest;
+}
+
+/* A stranger is turned away before a byte, or a descriptor, of his is received. */
+static void accept_unix(struct join *join)
+{
+    int strangers[MS_HALF_OPEN_MAX];
+    size_t n = 0;
     for (int i = 0; i < MS_HALF_OPEN_MAX; i++) {
-        int conn = accept4(fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+        int conn = take_connection(join, join->cfg->listener->unix_fd);
         if (conn < 0) {
-            if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
-                join->accept_ms = now_ms(join) + ACCEPT_PAUSE_MS;
-            }
+            break;
+        }
+        struct guest *guest = join_knows_uid(join, conn) ? seat(join, conn, GUEST_HEAR) : NULL;
+        if (guest != NULL) {
+            guest->is_unix = 1;
+        } else {
+            strangers[n++] = conn;
+        }
+    }
+    discard_fds(strangers, n);
+}
+
+static void accept_tcp(struct join *join)
+{
+    enum guest_stage first = join->cfg->tls != NULL ? GUEST_TLS : GUEST_HEAR;
+    for (int i = 0; i < MS_HALF_OPEN_MAX; i++) {
+        int conn = take_connection(join, join->cfg->listener->tcp_fd);
+        if (conn < 0) {
             return;
         }
-        struct guest *guest = free_guest(join);
+        struct guest *guest = seat(join, conn, first);
         if (guest == NULL) {
             close(conn);
             return;
         }
-        link_init(&guest->link, conn);
-        guest->rank = -1;
-        guest->is_unix = is_unix;
-        guest->since_ms = now_ms(join);
-        guest->stage = GUEST_HEAR;
-        if (!is_unix && join->cfg->tls != NULL) {
-            guest->stage = GUEST_TLS;
-            if (link_use_tls(&guest->link, join->cfg->listener->tls, 1, NULL) < 0) {
-                join_drop(guest);
-            }
+        if (first == GUEST_TLS &&
+            link_use_tls(&guest->link, join->cfg->listener->tls, 1, NULL) < 0) {
+            join_drop(guest);
         }
     }
 }
@@ -186,7 +230,7 @@ static int shake_hands(struct join *join, struct guest *guest, const char *who, 
     }
     if (guest->rank < 0) {
         guest->stage = GUEST_HEAR;
-        return 1;
+        return join_knows_certificate(join, guest) ? 1 : MS_E_REFUSED;
     }
     rc = join_check_certificate(join, guest, guest->rank, why); /* before the token is shown */
     rc = rc == 0 ? join_ask(join, guest) : rc;
@@ -334,10 +378,10 @@ static int turn(struct join *join, struct ms_err *err)
         }
     }
     if (ready > 0 && (join->fds[1].revents & POLLIN) != 0) {
-        accept_from(join, join->cfg->listener->tcp_fd, 0);
+        accept_tcp(join);
     }
     if (ready > 0 && (join->fds[2].revents & POLLIN) != 0) {
-        accept_from(join, join->cfg->listener->unix_fd, 1);
+        accept_unix(join);
     }
     drop_the_silent(join);
     if (ready == 0) {

@@ -52,6 +52,10 @@ void join_look_for_leavers(struct join *join);
 int join_ask(struct join *join, struct guest *guest);
 /* 1: all 96 bytes are there; 0: not yet; < 0: over. Reads no byte more. */
 int join_hear(struct guest *guest);
+/* Somebody came in: may he be one of the ranks that connect to this one? Else he hears nothing.
+ * A certificate that is nobody's goes into the notes of the ranks that are missing. */
+int join_knows_uid(const struct join *join, int fd);
+int join_knows_certificate(struct join *join, const struct guest *guest);
 /* With TLS: is the peer's certificate the one that was registered for the rank? */
 int join_check_certificate(struct join *join, struct guest *guest, int rank, struct ms_err *err);
 /* ASK came in on an accepted connection. Fails where the whole mesh can never be. */
@@ -63,11 +67,13 @@ int join_take_answer(struct join *join, struct guest *guest, struct ms_err *err)
 
 /* Begins to connect; returns the descriptor or a negative ms_code. */
 int join_dial(const struct mesh_member *member, int is_unix, struct ms_err *err);
-/* Does the process at the other end of a Unix socket belong to uid? */
+/* Uid of the process at the other end of a Unix socket: 0, or -1 where the kernel does not say. */
+int join_uid(int fd, uint32_t *ret);
 int join_uid_is(int fd, uint32_t uid);
 /* Bytes with a descriptor beside them: 1 sent, or -1. */
 int join_send_memory(int fd, const void *bytes, size_t size, int memory);
-/* As link_read; a descriptor that comes along replaces *memory. */
+/* As link_read; the descriptor that comes along goes into *memory. More than one, or a second time:
+ * LINK_BROKEN. */
 ssize_t join_receive_memory(int fd, void *bytes, size_t size, int *memory);
 
 #endif

@@ -112,15 +112,72 @@ int join_check_certificate(struct join *join, struct guest *guest, int rank, str
     return 0;
 }
 
-/* What ASK deserves; guest's certificate and uid are looked at once the token was right. Strangers
- * that pass neither get no answer: -1, with the reason. */
+int join_knows_uid(const struct join *join, int fd)
+{
+    const struct mesh *mesh = join->mesh;
+    uint32_t uid = 0;
+    if (join_uid(fd, &uid) < 0) {
+        return 0;
+    }
+    int known = 0;
+    for (int r = mesh->rank + 1; r < mesh->world && !known; r++) {
+        known = mesh->peers[r].local >= 0 && join->cfg->members[r].uid == uid;
+    }
+    return known;
+}
+
+int join_knows_certificate(struct join *join, const struct guest *guest)
+{
+    const struct mesh *mesh = join->mesh;
+    struct ms_peer who = {0};
+    struct ms_err why = {0};
+    int rc = ms_tls_peer(guest->link.ssl, &who, &why);
+    for (int r = mesh->rank + 1; rc == 0 && who.role == MS_ROLE_WORKER && r < mesh->world; r++) {
+        if (strcmp(who.cert_name, join->cfg->members[r].cert_name) == 0) {
+            return 1;
+        }
+    }
+    if (rc == 0) {
+        (void)ms_fail(&why, MS_E_REFUSED,
+                      "somebody with the certificate of \"%s\", which none of the ranks has, was "
+                      "turned away",
+                      who.cert_name);
+    }
+    for (int r = mesh->rank + 1; r < mesh->world; r++) {
+        if (mesh->peers[r].stream.link.fd < 0) {
+            join_note(join, r, &why);
+        }
+    }
+    return 0;
+}
+
+/* Is the one who speaks the one who was registered for the rank that he names? */
+static int is_the_registered(struct join *join, struct guest *guest, int rank, struct ms_err *why)
+{
+    if (guest->is_unix && !join_uid_is(guest->link.fd, join->cfg->members[rank].uid)) {
+        (void)ms_fail(why, MS_E_REFUSED, "another user's process came in its place");
+        return 0;
+    }
+    return join_check_certificate(join, guest, rank, why) == 0;
+}
+
+/* What ASK deserves. First who it is, then what he says: -1, with the reason, for those who get no
+ * answer. Without TLS only the token says who somebody is: wrong numbers are a stranger's there. */
 static int judge(struct join *join, struct guest *guest, const struct hello *mine,
                  const struct hello *theirs, struct ms_err *why)
 {
     struct mesh *mesh = join->mesh;
     int rank = (int)theirs->rank;
     int fits = theirs->rank > (uint32_t)mesh->rank && theirs->rank < (uint32_t)mesh->world;
+    if (fits && !is_the_registered(join, guest, rank, why)) {
+        return -1;
+    }
     enum hello_reason reason = hello_judge(mine, theirs);
+    int is_known = guest->is_unix || guest->link.ssl != NULL;
+    if (!is_known && reason >= HELLO_BAD_JOB && reason <= HELLO_BAD_TOKEN) {
+        (void)ms_fail(why, MS_E_REFUSED, "somebody without the token was turned away");
+        return -1;
+    }
     if (!fits && (reason == HELLO_OK || reason == HELLO_BAD_TRANSPORT)) {
         return HELLO_BAD_RANK;
     }
@@ -130,17 +187,23 @@ static int judge(struct join *join, struct guest *guest, const struct hello *min
     if ((mesh->peers[rank].local >= 0) != guest->is_unix) {
         return HELLO_BAD_TRANSPORT;
     }
-    if (guest->is_unix && !join_uid_is(guest->link.fd, join->cfg->members[rank].uid)) {
-        (void)ms_fail(why, MS_E_REFUSED, "another user's process came in its place");
-        return -1;
-    }
-    if (join_check_certificate(join, guest, rank, why) < 0) {
-        return -1;
-    }
     if (mesh->peers[rank].stream.link.fd >= 0) {
         join_look_for_leavers(join);
     }
     return mesh->peers[rank].stream.link.fd >= 0 ? HELLO_DUPLICATE : HELLO_OK;
+}
+
+/* The refusal with our numbers; a version says nothing about the job, so it is told alone. */
+static void refuse(struct join *join, struct guest *guest, const struct hello *mine, int reason)
+{
+    struct hello answer = *mine;
+    if (reason == HELLO_BAD_VERSION) {
+        answer = (struct hello){.version = mine->version, .type = HELLO_REFUSED};
+    }
+    answer.reason = (uint32_t)reason;
+    memset(answer.token, 0, sizeof(answer.token));
+    (void)say(join, guest, &answer);
+    atomic_fetch_add(&join->cfg->listener->refused, 1);
 }
 
 int join_answer(struct join *join, struct guest *guest, struct ms_err *err)
@@ -158,10 +221,7 @@ int join_answer(struct join *join, struct guest *guest, struct ms_err *err)
     mine.peer = theirs.rank;
     int reason = judge(join, guest, &mine, &theirs, &why);
     if (reason > HELLO_OK) {
-        mine.reason = (uint32_t)reason;
-        memset(mine.token, 0, sizeof(mine.token));
-        (void)say(join, guest, &mine);
-        atomic_fetch_add(&join->cfg->listener->refused, 1);
+        refuse(join, guest, &mine, reason);
         mesh_who(mesh, fits ? rank : mesh->rank, who);
         (void)hello_fail((enum hello_reason)reason, &mine, &theirs, who, &why);
         /* The token was right, and it can never fit: nobody should wait for the timeout. */

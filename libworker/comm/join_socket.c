@@ -1,6 +1,7 @@
 /* join_socket.c - system calls of the handshake: connect, credentials, descriptors passed along */
 #include "libworker/comm/join.h"
 
+#include "libworker/comm/discard.h"
 #include "proto/addr.h"
 
 #include <errno.h>
@@ -9,6 +10,9 @@
 #include <string.h>
 #include <sys/un.h>
 #include <unistd.h>
+
+/* Room for more than the one that is wanted: what does not fit the kernel closes, in our time. */
+enum { DESCRIPTORS_MAX = 253 }; /* SCM_MAX_FD of the kernel: it never passes more at once */
 
 static int dial_unix(const char *name, struct ms_err *err)
 {
@@ -62,11 +66,21 @@ int join_dial(const struct mesh_member *member, int is_unix, struct ms_err *err)
     return is_unix ? dial_unix(member->data_unix, err) : dial_tcp(member->data_address, err);
 }
 
-int join_uid_is(int fd, uint32_t uid)
+int join_uid(int fd, uint32_t *ret)
 {
     struct ucred cred;
     socklen_t len = sizeof(cred);
-    return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) == 0 && cred.uid == uid;
+    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) < 0) {
+        return -1;
+    }
+    *ret = cred.uid;
+    return 0;
+}
+
+int join_uid_is(int fd, uint32_t uid)
+{
+    uint32_t theirs = 0;
+    return join_uid(fd, &theirs) == 0 && theirs == uid;
 }
 
 int join_send_memory(int fd, const void *bytes, size_t size, int memory)
@@ -85,27 +99,31 @@ int join_send_memory(int fd, const void *bytes, size_t size, int memory)
     return sendmsg(fd, &msg, MSG_NOSIGNAL) == (ssize_t)size ? 1 : -1;
 }
 
-static void take_descriptors(struct msghdr *msg, int *memory)
+/* At most one descriptor on a connection: more is nobody we know, and none of them is kept. */
+static int take_descriptors(struct msghdr *msg, int *memory)
 {
+    int fds[DESCRIPTORS_MAX];
+    size_t n = 0;
     for (struct cmsghdr *cmsg = CMSG_FIRSTHDR(msg); cmsg != NULL; cmsg = CMSG_NXTHDR(msg, cmsg)) {
         if (cmsg->cmsg_level != SOL_SOCKET || cmsg->cmsg_type != SCM_RIGHTS) {
             continue;
         }
-        size_t n = (cmsg->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-        for (size_t i = 0; i < n; i++) { /* more than one is nobody we know: close them all */
-            int fd;
-            memcpy(&fd, CMSG_DATA(cmsg) + i * sizeof(int), sizeof(int));
-            if (*memory >= 0) {
-                close(*memory);
-            }
-            *memory = fd;
+        size_t came = (cmsg->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+        for (size_t i = 0; i < came && n < DESCRIPTORS_MAX; i++) {
+            memcpy(&fds[n++], CMSG_DATA(cmsg) + i * sizeof(int), sizeof(int));
         }
     }
+    if (n == 1 && *memory < 0 && (msg->msg_flags & MSG_CTRUNC) == 0) {
+        *memory = fds[0];
+        return 0;
+    }
+    discard_fds(fds, n);
+    return n == 0 && (msg->msg_flags & MSG_CTRUNC) == 0 ? 0 : -1;
 }
 
 ssize_t join_receive_memory(int fd, void *bytes, size_t size, int *memory)
 {
-    _Alignas(struct cmsghdr) char control[CMSG_SPACE(4 * sizeof(int))];
+    _Alignas(struct cmsghdr) char control[CMSG_SPACE(DESCRIPTORS_MAX * sizeof(int))];
     struct iovec part = {.iov_base = bytes, .iov_len = size};
     struct msghdr msg = {.msg_iov = &part,
                          .msg_iovlen = 1,
@@ -115,6 +133,8 @@ ssize_t join_receive_memory(int fd, void *bytes, size_t size, int *memory)
     if (n < 0) {
         return errno == EAGAIN || errno == EINTR ? LINK_AGAIN : LINK_BROKEN;
     }
-    take_descriptors(&msg, memory);
+    if (take_descriptors(&msg, memory) < 0) {
+        return LINK_BROKEN;
+    }
     return n == 0 ? LINK_EOF : n;
 }

@@ -4,6 +4,7 @@
  * early, mesh_create takes them. */
 #include "libworker/comm/listener.h"
 
+#include "libworker/comm/discard.h"
 #include "proto/addr.h"
 
 #include <errno.h>
@@ -146,11 +147,14 @@ void comm_listener_destroy(struct comm_listener *listener)
     if (listener == NULL) {
         return;
     }
-    int fds[] = {listener->tcp_fd, listener->unix_fd, listener->wake_fd};
+    int fds[] = {listener->tcp_fd, listener->wake_fd};
     for (size_t i = 0; i < sizeof(fds) / sizeof(fds[0]); i++) {
         if (fds[i] >= 0) {
             close(fds[i]);
         }
+    }
+    if (listener->unix_fd >= 0) { /* strangers may wait in its backlog */
+        discard_fds(&listener->unix_fd, 1);
     }
     free(listener);
 }

@@ -2,7 +2,13 @@
 #include "tests/unit/comm_fake.h"
 
 #include <fcntl.h>
+#include <openssl/err.h>
 #include <poll.h>
+#include <signal.h>
+#include <time.h>
+
+/* In a child that makes its tools: no tool, no test. */
+#define CHECKED(condition) ((condition) ? (void)0 : _exit(9))
 
 START_TEST(strangers_do_not_hold_up_the_ranks)
 {
@@ -41,63 +47,73 @@ START_TEST(strangers_do_not_hold_up_the_ranks)
 }
 END_TEST
 
+/* Spoils a hello in one of eight ways; returns what the other side ought to say to it. */
+static enum hello_reason spoil(struct hello *hello, int way)
+{
+    switch (way) {
+    case 0:
+        hello->version = 2;
+        return HELLO_BAD_VERSION;
+    case 1:
+        hello->job = 18;
+        return HELLO_BAD_JOB;
+    case 2:
+        hello->generation = 4;
+        return HELLO_OLD_GENERATION;
+    case 3:
+        hello->generation = 6;
+        return HELLO_NEW_GENERATION;
+    case 4:
+        hello->token[MS_TOKEN_LEN - 1] ^= 1;
+        return HELLO_BAD_TOKEN;
+    case 5:
+        hello->peer = 1;
+        return HELLO_BAD_RANK;
+    case 6:
+        hello->rank = 7;
+        return HELLO_BAD_RANK;
+    default:
+        hello->segment_bytes = 4242;
+        return HELLO_BAD_TRANSPORT;
+    }
+}
+
 START_TEST(a_hello_that_does_not_fit_is_refused_with_the_reason)
 {
-    struct comm_case *c = comm_case_open(MODE_TCP, 2);
-    struct maker maker = {0};
-    struct hello answer;
-    maker_start(&maker, c, 0);
-    for (int i = 0; i < 8; i++) {
-        struct hello hello = fake_hello(c);
-        enum hello_reason want = HELLO_OK;
-        switch (i) {
-        case 0:
-            hello.version = 2;
-            want = HELLO_BAD_VERSION;
-            break;
-        case 1:
-            hello.job = 18;
-            want = HELLO_BAD_JOB;
-            break;
-        case 2:
-            hello.generation = 4;
-            want = HELLO_OLD_GENERATION;
-            break;
-        case 3:
-            hello.generation = 6;
-            want = HELLO_NEW_GENERATION;
-            break;
-        case 4:
-            hello.token[MS_TOKEN_LEN - 1] ^= 1;
-            want = HELLO_BAD_TOKEN;
-            break;
-        case 5:
-            hello.peer = 1;
-            want = HELLO_BAD_RANK;
-            break;
-        case 6:
-            hello.rank = 7;
-            want = HELLO_BAD_RANK;
-            break;
-        default:
-            hello.segment_bytes = 4096;
-            want = HELLO_BAD_TRANSPORT;
-        }
-        int fd = fake_dial_tcp(c, 0);
+    static const enum comm_mode modes[] = {MODE_SHM, MODE_TCP}; /* known by its uid; unknown */
+    for (size_t m = 0; m < MS_ARRAY_SIZE(modes); m++) {
+        struct comm_case *c = comm_case_open(modes[m], 2);
+        struct maker makers[2] = {{.barriers = 1}, {.barriers = 1}};
+        struct hello answer;
+        maker_start(&makers[0], c, 0);
+        for (int i = 0; i < 8; i++) {
+            struct hello hello = fake_hello(c);
+            enum hello_reason want = spoil(&hello, i);
+            int fd = modes[m] == MODE_SHM ? fake_dial_unix(c, 0) : fake_dial_tcp(c, 0);
 
-        fake_send(fd, &hello);
+            fake_send(fd, &hello);
+            int type = fake_answer(fd, &answer);
 
-        ck_assert_msg(fake_answer(fd, &answer) == HELLO_REFUSED, "case %d", i);
-        ck_assert_msg(answer.reason == want, "case %d: reason %u", i, answer.reason);
-        for (int k = 0; k < MS_TOKEN_LEN; k++) {
-            ck_assert_msg(answer.token[k] == 0, "a refusal gives the token away");
+            if (modes[m] == MODE_TCP && want >= HELLO_BAD_JOB && want <= HELLO_BAD_TOKEN) {
+                ck_assert_msg(type == 0, "case %d: who lacks the token is told something", i);
+                close(fd);
+                continue;
+            }
+            ck_assert_msg(type == HELLO_REFUSED, "case %d", i);
+            ck_assert_msg(answer.reason == want, "case %d: reason %u", i, answer.reason);
+            ck_assert_uint_eq(answer.job, want == HELLO_BAD_VERSION ? 0 : 17);
+            for (int k = 0; k < MS_TOKEN_LEN; k++) {
+                ck_assert_msg(answer.token[k] == 0, "a refusal gives the token away");
+            }
+            close(fd);
         }
-        close(fd);
+        maker_start(&makers[1], c, 1); /* and who fits is let in afterwards */
+        for (int i = 0; i < 2; i++) {
+            maker_join(&makers[i]);
+            ck_assert_msg(makers[i].rc == 0, "rank %d: %s", i, makers[i].err.text);
+        }
+        comm_case_close(c);
     }
-    close(fake_join(c)); /* and who fits is let in afterwards */
-    maker_join(&maker);
-    ck_assert_msg(maker.rc == 0, "%s", maker.err.text);
-    comm_case_close(c);
 }
 END_TEST
 
@@ -271,6 +287,55 @@ START_TEST(only_the_registered_certificate_opens_the_door)
 }
 END_TEST
 
+/* The hello over TLS; returns how many bytes came back before the end. */
+static int answer_over_tls(const struct comm_case *c, SSL_CTX *ctx, const struct hello *hello)
+{
+    uint8_t bytes[HELLO_BYTES];
+    int fd = fake_dial_tcp(c, 0);
+    SSL *ssl = ms_tls_new(ctx, 0, NULL);
+    signal(SIGPIPE, SIG_IGN);
+    hello_encode(hello, bytes);
+    SSL_set_fd(ssl, fd);
+    int n = 0;
+    if (SSL_connect(ssl) == 1 && SSL_write(ssl, bytes, sizeof(bytes)) == HELLO_BYTES) {
+        int got = SSL_read(ssl, bytes, sizeof(bytes));
+        n = got > 0 ? got : 0;
+    }
+    ERR_clear_error();
+    SSL_free(ssl);
+    close(fd);
+    return n;
+}
+
+START_TEST(a_certificate_that_is_no_ranks_is_told_nothing_and_ends_nothing)
+{
+    struct comm_case *c = comm_case_open(MODE_TLS, 2);
+    SSL_CTX *user = comm_case_issue(c, "w1", MS_ROLE_USER);
+    SSL_CTX *other = comm_case_issue(c, "w9", MS_ROLE_WORKER);
+    struct maker makers[2] = {{.barriers = 1}, {.barriers = 1}};
+    maker_start(&makers[0], c, 0);
+    for (int i = 0; i < 8; i++) {
+        struct hello hello = fake_hello(c); /* with the token, even */
+        spoil(&hello, i);
+        ck_assert_int_eq(answer_over_tls(c, user, &hello), 0);
+        ck_assert_int_eq(answer_over_tls(c, other, &hello), 0);
+    }
+    struct hello hello = fake_hello(c);
+    hello.exchange_floats = 101; /* of a rank it would be the end of the mesh */
+    ck_assert_int_eq(answer_over_tls(c, user, &hello), 0);
+    ck_assert_int_eq(answer_over_tls(c, other, &hello), 0);
+
+    maker_start(&makers[1], c, 1);
+    for (int i = 0; i < 2; i++) {
+        maker_join(&makers[i]);
+        ck_assert_msg(makers[i].rc == 0, "rank %d: %s", i, makers[i].err.text);
+    }
+    SSL_CTX_free(user);
+    SSL_CTX_free(other);
+    comm_case_close(c);
+}
+END_TEST
+
 START_TEST(a_listener_with_a_foreign_certificate_gets_no_token)
 {
     struct comm_case *c = comm_case_open(MODE_TLS, 2);
@@ -375,6 +440,136 @@ START_TEST(another_user_of_the_host_is_not_let_in)
 }
 END_TEST
 
+/* A TCP socket that makes who closes it last wait for ten minutes: unsent bytes, SO_LINGER, and an
+ * other end that never reads. */
+static int lingering_socket(void)
+{
+    struct sockaddr_in sa = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t len = sizeof(sa);
+    struct linger linger = {.l_onoff = 1, .l_linger = 600};
+    static char bytes[65536];
+    int listener = socket(AF_INET, SOCK_STREAM, 0);
+    int fd = socket(AF_INET, SOCK_STREAM, 0);
+    CHECKED(bind(listener, (struct sockaddr *)&sa, len) == 0 && listen(listener, 1) == 0);
+    CHECKED(getsockname(listener, (struct sockaddr *)&sa, &len) == 0);
+    CHECKED(connect(fd, (struct sockaddr *)&sa, len) == 0 && accept(listener, NULL, NULL) >= 0);
+    while (send(fd, bytes, sizeof(bytes), MSG_DONTWAIT) > 0) {
+    }
+    CHECKED(setsockopt(fd, SOL_SOCKET, SO_LINGER, &linger, sizeof(linger)) == 0);
+    return fd;
+}
+
+/* As somebody: connects, passes n such sockets beside a hello, says so on the pipe and stays. */
+struct freezer {
+    struct comm_case *c;
+    unsigned uid;
+    int n, ready[2];
+};
+
+static int freeze(int rank, void *arg)
+{
+    const struct freezer *freezer = arg;
+    struct hello hello = fake_hello(freezer->c);
+    uint8_t bytes[HELLO_BYTES];
+    _Alignas(struct cmsghdr) char control[CMSG_SPACE(64 * sizeof(int))] = {0};
+    struct iovec part = {.iov_base = bytes, .iov_len = sizeof(bytes)};
+    struct msghdr msg = {.msg_iov = &part, .msg_iovlen = 1, .msg_control = control};
+    hello_encode(&hello, bytes);
+    for (int i = 0; i < freezer->c->ranks.world; i++) { /* or ours would be the last reference */
+        close(freezer->c->ranks.listeners[i]->unix_fd);
+    }
+    CHILD_TRUE(setuid(freezer->uid) == 0, "cannot become the user");
+    prctl(PR_SET_PDEATHSIG, SIGKILL); /* setuid has cleared it */
+    msg.msg_controllen = CMSG_SPACE((size_t)freezer->n * sizeof(int));
+    struct cmsghdr *cmsg = CMSG_FIRSTHDR(&msg);
+    cmsg->cmsg_level = SOL_SOCKET;
+    cmsg->cmsg_type = SCM_RIGHTS;
+    cmsg->cmsg_len = CMSG_LEN((size_t)freezer->n * sizeof(int));
+    for (int i = 0; i < freezer->n; i++) {
+        int fd = lingering_socket();
+        memcpy(CMSG_DATA(cmsg) + (size_t)i * sizeof(int), &fd, sizeof(int));
+    }
+    int fd = fake_dial_unix(freezer->c, 0);
+    CHILD_TRUE(sendmsg(fd, &msg, 0) == HELLO_BYTES, "cannot pass the sockets");
+    for (int i = 0; i < freezer->n; i++) { /* the last reference is the receiver's now */
+        int mine = -1;
+        memcpy(&mine, CMSG_DATA(cmsg) + (size_t)i * sizeof(int), sizeof(int));
+        close(mine);
+    }
+    CHILD_TRUE(write(freezer->ready[1], "x", 1) == 1, "pipe");
+    (void)pause();
+    return 0;
+}
+
+static int count_fds(void)
+{
+    int n = 0;
+    for (int fd = 0; fd < 1024; fd++) {
+        n += fcntl(fd, F_GETFD) >= 0;
+    }
+    return n;
+}
+
+/* Freezers come, then the ranks join: within seconds, and nothing of theirs stays open. */
+static void join_among_freezers(unsigned uid, int n)
+{
+    struct comm_case *c = comm_case_open(MODE_SHM, 2);
+    struct freezer freezer = {.c = c, .uid = uid, .n = n};
+    struct maker makers[2] = {{.barriers = 1}, {.barriers = 1}};
+    pid_t pids[4];
+    char x;
+    ck_assert_int_eq(pipe(freezer.ready), 0);
+    for (size_t i = 0; i < MS_ARRAY_SIZE(pids); i++) {
+        pids[i] = ranks_fork(freeze, 1, &freezer);
+        if (i < 3) {
+            ck_assert_int_eq(read(freezer.ready[0], &x, 1), 1);
+        }
+    }
+    int before = count_fds();
+    time_t begun = time(NULL);
+    for (int i = 0; i < 2; i++) {
+        maker_start(&makers[i], c, i);
+    }
+    for (int i = 0; i < 2; i++) {
+        maker_join(&makers[i]);
+        ck_assert_msg(makers[i].rc == 0, "rank %d: %s", i, makers[i].err.text);
+    }
+    ck_assert_int_eq(count_fds(), before);
+    ck_assert_int_eq(read(freezer.ready[0], &x, 1), 1);
+    pid_t late = ranks_fork(freeze, 1, &freezer); /* lies in the backlog of a listener that ends */
+    ck_assert_int_eq(read(freezer.ready[0], &x, 1), 1);
+    comm_listener_destroy(c->ranks.listeners[0]);
+    c->ranks.listeners[0] = NULL;
+    ck_assert_int_lt(time(NULL) - begun, 60);
+
+    for (size_t i = 0; i < MS_ARRAY_SIZE(pids); i++) {
+        kill(pids[i], SIGKILL);
+        waitpid(pids[i], NULL, 0);
+    }
+    kill(late, SIGKILL);
+    waitpid(late, NULL, 0);
+    close(freezer.ready[0]);
+    close(freezer.ready[1]);
+    comm_case_close(c);
+}
+
+START_TEST(descriptors_of_another_user_cannot_freeze_a_rank)
+{
+    if (getuid() != 0) {
+        printf("skip: becoming another user needs root\n");
+        return;
+    }
+    join_among_freezers(65534, 1);
+    join_among_freezers(65534, 64);
+}
+END_TEST
+
+START_TEST(too_many_descriptors_are_closed_without_waiting)
+{
+    join_among_freezers(getuid(), 64);
+}
+END_TEST
+
 START_TEST(a_socket_that_another_user_listens_at_gets_no_token)
 {
     struct comm_case *c = comm_case_open(MODE_SHM, 2);
@@ -458,9 +653,12 @@ int main(void)
     tcase_add_test(tc, ranks_that_do_not_come_are_named);
     tcase_add_test(tc, a_rank_that_is_connected_is_not_replaced_while_it_lives);
     tcase_add_test(tc, only_the_registered_certificate_opens_the_door);
+    tcase_add_test(tc, a_certificate_that_is_no_ranks_is_told_nothing_and_ends_nothing);
     tcase_add_test(tc, a_listener_with_a_foreign_certificate_gets_no_token);
     tcase_add_test(tc, memory_that_could_shrink_or_does_not_fit_is_not_mapped);
     tcase_add_test(tc, another_user_of_the_host_is_not_let_in);
+    tcase_add_test(tc, descriptors_of_another_user_cannot_freeze_a_rank);
+    tcase_add_test(tc, too_many_descriptors_are_closed_without_waiting);
     tcase_add_test(tc, a_socket_that_another_user_listens_at_gets_no_token);
     tcase_add_test(tc, the_listener_takes_the_first_free_port);
     tcase_add_test(tc, the_host_id_names_boot_and_network_namespace);
