@@ -170,6 +170,7 @@ void emit_close(struct sched *s, uint64_t conn)
 void emit_put_job(struct sched *s, const struct job *job, bool with_spec)
 {
     struct sched_job_row *row = emit_alloc(s, sizeof(*row));
+    memset(row, 0, sizeof(*row));
     row->id = job->id;
     row->state = job->state;
     copy_text(row->name, sizeof(row->name), job->name);
@@ -188,8 +189,10 @@ void emit_put_job(struct sched *s, const struct job *job, bool with_spec)
     row->seconds = job->seconds;
     copy_text(row->weights_sha256, sizeof(row->weights_sha256), job->weights_sha256);
     copy_text(row->plan_sha256, sizeof(row->plan_sha256), job->plan_sha256);
-    row->spec = NULL;
-    row->spec_bytes = 0;
+    if (job->run != NULL && job->run->cancelling) {
+        row->cancel_at_step = true;
+        copy_text(row->cancel_text, sizeof(row->cancel_text), job->run->cancel_text);
+    }
     if (with_spec) { /* in tick memory: the job may be dropped before the tick is carried out */
         uint8_t *spec = emit_alloc(s, job->spec_bytes);
         memcpy(spec, job->spec, job->spec_bytes);
@@ -203,6 +206,7 @@ void emit_put_member(struct sched *s, struct job *job, uint32_t rank)
 {
     struct member *member = &job->run->members[rank];
     struct sched_member_row *row = emit_alloc(s, sizeof(*row));
+    memset(row, 0, sizeof(*row));
     member->unstored = false;
     row->job = job->id;
     row->rank = rank;

@@ -32,7 +32,7 @@ struct job *job_create(struct sched *s, const struct sched_job_row *row)
     }
     char *at = (char *)(job + 1);
     job->name = pack_text(&at, row->name, MS_NAME_MAX);
-    job->owner = pack_text(&at, row->owner, MS_NAME_MAX);
+    job->owner = pack_text(&at, row->owner, MS_PRINCIPAL_MAX);
     job->key = pack_text(&at, row->key, MS_NAME_MAX);
     job->run_dir = pack_text(&at, row->run_dir, MS_PATH_MAX);
     job->spec = (uint8_t *)at;

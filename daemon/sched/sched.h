@@ -22,6 +22,7 @@
 #include "proto/tls.h"
 #include "proto/wire.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -71,7 +72,7 @@ struct sched_job_row {
     uint64_t id;
     enum sched_job_state state;
     char name[MS_NAME_MAX + 1];
-    char owner[MS_NAME_MAX + 1];
+    char owner[MS_PRINCIPAL_MAX + 1]; /* principal.h */
     char reason[MS_TEXT_MAX + 1];
     char key[MS_NAME_MAX + 1]; /* idempotence key of the submit; "" none */
     char run_dir[MS_PATH_MAX + 1];
@@ -84,11 +85,18 @@ struct sched_job_row {
     double seconds;
     char weights_sha256[65];
     char plan_sha256[65];
+    bool recovery;                     /* a lost rank is replaced; false: it ends the job */
+    bool cancel_at_step;               /* with cancel_text: ranks finish their step first */
+    char cancel_text[MS_TEXT_MAX + 1]; /* somebody asked for its end, in these words; "" nobody */
+    const uint8_t
+        *results; /* ended: a JobResults of cluster.proto, what it last showed; borrowed */
+    size_t results_bytes;
     const uint8_t *spec; /* job_json; borrowed; NULL in an update that leaves it as it is */
     size_t spec_bytes;
 };
 
-/* A rank of a placed job: what a restarted scheduler needs to adopt it. */
+/* A rank of a placed job: what a restarted scheduler needs to adopt it; of an ended job: what it
+ * last showed. */
 struct sched_member_row {
     uint64_t job;
     uint32_t rank;
@@ -96,6 +104,12 @@ struct sched_member_row {
     uint64_t incarnation;
     char host_name[MS_HOST_MAX + 1];
     char log_path[MS_PATH_MAX + 1];
+    char principal[MS_PRINCIPAL_MAX +
+                   1];   /* who registered the node: nobody else takes the rank up */
+    uint64_t generation; /* in which it was given this rank */
+    char state[16];      /* as people see it; "" in rows of 0.1 */
+    uint64_t step;
+    uint32_t pid;
 };
 
 /* ---- events -------------------------------------------------------------------------------------

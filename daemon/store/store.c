@@ -3,6 +3,7 @@
 
 #include "daemon/store/files.h"
 #include "daemon/store/sql.h"
+#include "proto/principal.h"
 
 #include <sqlite3.h>
 #include <stdio.h>
@@ -187,6 +188,16 @@ static int on_wal(void *arg, sqlite3 *db, const char *name, int pages)
     return SQLITE_OK;
 }
 
+/* principal_from_0_1(owner), for migration 2 alone. */
+static void sql_principal(sqlite3_context *context, int n, sqlite3_value **values)
+{
+    char out[MS_PRINCIPAL_MAX + 1] = "";
+    const char *owner = (const char *)sqlite3_value_text(values[0]);
+    (void)n;
+    ms_principal_from_0_1(owner != NULL ? owner : "", out);
+    sqlite3_result_text(context, out, -1, SQLITE_TRANSIENT);
+}
+
 static int open_database(struct store *store, struct ms_err *err)
 {
     /* what is only defence and cannot be refused; the lock mode before the first access */
@@ -198,6 +209,10 @@ static int open_database(struct store *store, struct ms_err *err)
                              NULL);
     if (rc == SQLITE_OK) {
         rc = sqlite3_exec(store->db, first, NULL, NULL, NULL);
+    }
+    if (rc == SQLITE_OK) {
+        rc = sqlite3_create_function(store->db, "principal_from_0_1", 1, SQLITE_UTF8, NULL,
+                                     sql_principal, NULL, NULL);
     }
     if (rc != SQLITE_OK) {
         return fail_open(store, rc, "opening", err);
@@ -309,6 +324,15 @@ static void bind_real(struct binder *binder, double value)
     }
 }
 
+static void bind_blob(struct binder *binder, const uint8_t *bytes, size_t size)
+{
+    if (binder->rc == SQLITE_OK) { /* a NULL pointer would be a NULL */
+        binder->rc =
+            sqlite3_bind_blob64(binder->statement, ++binder->index,
+                                size > 0 ? bytes : (const uint8_t *)"", size, SQLITE_STATIC);
+    }
+}
+
 static struct binder bind_begin(struct store *store, int which)
 {
     return (struct binder){.statement = store->statements[which], .rc = SQLITE_OK};
@@ -354,9 +378,12 @@ static int put_job(struct store *store, const struct sched_job_row *job)
     bind_real(&binder, job->seconds > 0 ? job->seconds : 0); /* a NaN would be NULL */
     bind_text(&binder, job->weights_sha256);
     bind_text(&binder, job->plan_sha256);
-    if (job->spec != NULL && binder.rc == SQLITE_OK) {
-        binder.rc = sqlite3_bind_blob64(binder.statement, ++binder.index, job->spec,
-                                        job->spec_bytes, SQLITE_STATIC);
+    bind_int(&binder, job->recovery);
+    bind_int(&binder, job->cancel_at_step);
+    bind_text(&binder, job->cancel_text);
+    bind_blob(&binder, job->results, job->results_bytes);
+    if (job->spec != NULL) {
+        bind_blob(&binder, job->spec, job->spec_bytes);
     }
     int rc = bind_run(&binder);
     if (rc == SQLITE_OK && sqlite3_changes(store->db) != 1) {
@@ -374,6 +401,11 @@ static int put_member(struct store *store, const struct sched_member_row *member
     bind_int(&binder, (int64_t)member->incarnation);
     bind_text(&binder, member->host_name);
     bind_text(&binder, member->log_path);
+    bind_text(&binder, member->principal);
+    bind_count(&binder, member->generation);
+    bind_text(&binder, member->state);
+    bind_count(&binder, member->step);
+    bind_int(&binder, member->pid);
     return bind_run(&binder);
 }
 
@@ -521,6 +553,14 @@ static int64_t read_int(struct reader *reader)
     return sqlite3_column_int64(reader->statement, reader->index++);
 }
 
+/* Borrowed until the next step; NULL where it is empty. */
+static const uint8_t *read_blob(struct reader *reader, size_t *ret_size)
+{
+    const uint8_t *bytes = sqlite3_column_blob(reader->statement, reader->index);
+    *ret_size = (size_t)sqlite3_column_bytes(reader->statement, reader->index++);
+    return bytes;
+}
+
 static enum sched_job_state read_state(struct reader *reader)
 {
     char name[16] = "";
@@ -555,8 +595,11 @@ static int load_job(sqlite3_stmt *statement, struct sched *sched, struct ms_err 
     row.seconds = sqlite3_column_double(statement, reader.index++);
     read_text(&reader, row.weights_sha256, sizeof(row.weights_sha256));
     read_text(&reader, row.plan_sha256, sizeof(row.plan_sha256));
-    row.spec = sqlite3_column_blob(statement, reader.index);
-    row.spec_bytes = (size_t)sqlite3_column_bytes(statement, reader.index);
+    row.recovery = read_int(&reader) != 0;
+    row.cancel_at_step = read_int(&reader) != 0;
+    read_text(&reader, row.cancel_text, sizeof(row.cancel_text));
+    row.results = read_blob(&reader, &row.results_bytes);
+    row.spec = read_blob(&reader, &row.spec_bytes);
     if (reader.bad) {
         return ms_fail(err, MS_E_CONFIG, "job %llu has a column that is no legal text",
                        (unsigned long long)row.id);
@@ -573,6 +616,11 @@ static int load_member(sqlite3_stmt *statement, struct sched *sched, struct ms_e
     row.incarnation = (uint64_t)read_int(&reader);
     read_text(&reader, row.host_name, sizeof(row.host_name));
     read_text(&reader, row.log_path, sizeof(row.log_path));
+    read_text(&reader, row.principal, sizeof(row.principal));
+    row.generation = (uint64_t)read_int(&reader);
+    read_text(&reader, row.state, sizeof(row.state));
+    row.step = (uint64_t)read_int(&reader);
+    row.pid = (uint32_t)read_int(&reader);
     if (reader.bad) {
         return ms_fail(err, MS_E_CONFIG, "rank %u of job %llu has a column that is no legal text",
                        row.rank, (unsigned long long)row.job);

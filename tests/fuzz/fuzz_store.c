@@ -31,6 +31,8 @@ int sched_load_job(struct sched *sched, const struct sched_job_row *row, struct 
     check_text(row->reason, sizeof(row->reason));
     check_text(row->key, sizeof(row->key));
     check_text(row->run_dir, sizeof(row->run_dir));
+    check_text(row->cancel_text, sizeof(row->cancel_text));
+    FUZZ_CHECK(row->results != NULL || row->results_bytes == 0);
     check_text(row->weights_sha256, sizeof(row->weights_sha256));
     check_text(row->plan_sha256, sizeof(row->plan_sha256));
     uint8_t *copy = (uint8_t *)malloc(row->spec_bytes + 1); /* readable to its last byte */
@@ -50,6 +52,8 @@ int sched_load_member(struct sched *sched, const struct sched_member_row *row, s
     check_text(row->node_id, sizeof(row->node_id));
     check_text(row->host_name, sizeof(row->host_name));
     check_text(row->log_path, sizeof(row->log_path));
+    check_text(row->principal, sizeof(row->principal));
+    check_text(row->state, sizeof(row->state));
     return 0;
 }
 

@@ -19,6 +19,8 @@ static void put_job(struct world *w, const struct sched_job_row *row)
     const uint8_t *spec = i < disk->n_jobs ? to->spec : NULL;
     size_t spec_bytes = i < disk->n_jobs ? to->spec_bytes : 0;
     *to = *row;
+    to->results = NULL; /* nothing here shows them */
+    to->results_bytes = 0;
     if (row->spec == NULL) {
         to->spec = spec;
         to->spec_bytes = spec_bytes;

@@ -202,6 +202,7 @@ struct sched {
     size_t jobs_n, members_n, metas_n;
     struct sched_job_row jobs[8];
     char spec[64];
+    char results[64];
     struct sched_member_row members[8];
     uint64_t generation;
     uint64_t sum; /* of ids */
@@ -218,6 +219,8 @@ int sched_load_job(struct sched *sched, const struct sched_job_row *row, struct 
         sched->jobs[sched->jobs_n] = *row;
         snprintf(sched->spec, sizeof(sched->spec), "%.*s", (int)row->spec_bytes,
                  (const char *)row->spec);
+        snprintf(sched->results, sizeof(sched->results), "%.*s", (int)row->results_bytes,
+                 (const char *)row->results);
     }
     sched->jobs_n++;
     return 0;
@@ -340,10 +343,22 @@ START_TEST(every_column_comes_back_as_it_was_put)
     job.ended_ms = 1700000000002;
     job.steps = 1875;
     job.seconds = 2.5;
+    job.recovery = true;
+    job.cancel_at_step = true;
+    job.results = (const uint8_t *)"results";
+    job.results_bytes = 7;
+    snprintf(job.cancel_text, sizeof(job.cancel_text), "cancelled by alice");
     snprintf(job.run_dir, sizeof(job.run_dir), "/tmp/run");
     memset(job.weights_sha256, 'a', 64);
     memset(job.plan_sha256, 'b', 64);
-    struct sched_member_row member = {.job = 7, .rank = 1, .incarnation = UINT64_MAX - 5};
+    struct sched_member_row member = {.job = 7,
+                                      .rank = 1,
+                                      .incarnation = UINT64_MAX - 5,
+                                      .generation = 41,
+                                      .step = 1875,
+                                      .pid = UINT32_MAX};
+    snprintf(member.principal, sizeof(member.principal), "worker:host");
+    snprintf(member.state, sizeof(member.state), "training");
     snprintf(member.node_id, sizeof(member.node_id), "w1");
     snprintf(member.host_name, sizeof(member.host_name), "host");
     snprintf(member.log_path, sizeof(member.log_path), "/tmp/worker_1.log");
@@ -377,7 +392,15 @@ START_TEST(every_column_comes_back_as_it_was_put)
     ck_assert_str_eq(got->weights_sha256, job.weights_sha256);
     ck_assert_str_eq(got->plan_sha256, job.plan_sha256);
     ck_assert_str_eq(loaded.spec, "{\"workers\":2}");
+    ck_assert(got->recovery && got->cancel_at_step);
+    ck_assert_str_eq(got->cancel_text, "cancelled by alice");
+    ck_assert_str_eq(loaded.results, "results");
     ck_assert_uint_eq(loaded.members_n, 1);
+    ck_assert_str_eq(loaded.members[0].principal, "worker:host");
+    ck_assert_uint_eq(loaded.members[0].generation, 41);
+    ck_assert_str_eq(loaded.members[0].state, "training");
+    ck_assert_uint_eq(loaded.members[0].step, 1875);
+    ck_assert_uint_eq(loaded.members[0].pid, UINT32_MAX);
     ck_assert_uint_eq(loaded.members[0].incarnation, UINT64_MAX - 5);
     ck_assert_str_eq(loaded.members[0].node_id, "w1");
     ck_assert_str_eq(loaded.members[0].host_name, "host");
@@ -556,7 +579,8 @@ START_TEST(a_member_without_a_job_is_noticed_before_the_start)
 {
     store_close(store);
     store = NULL;
-    sql("PRAGMA foreign_keys=OFF; INSERT INTO member VALUES (5, 0, 'w', 1, 'h', '')");
+    sql("PRAGMA foreign_keys=OFF;"
+        "INSERT INTO member VALUES (5, 0, 'w', 1, 'h', '', '', 1, '', 0, 0)");
 
     ck_ms_fails(store_open(path, &store, err), MS_E_CONFIG, "damaged");
 }
@@ -837,6 +861,13 @@ START_TEST(the_frozen_database_of_version_1_still_loads)
     ck_assert_str_eq(loaded.spec, "{\"workers\":2}");
     ck_assert_uint_eq(loaded.members_n, 2);
     ck_assert_uint_eq(loaded.members[1].incarnation, UINT64_MAX - 1);
+    char owner[32];
+    snprintf(owner, sizeof(owner), "%s", loaded.jobs[2].owner); /* it was "uid 1000" */
+    ck_assert(strncmp(owner, "uid:1000", 8) == 0 || strncmp(owner, "user:", 5) == 0);
+    ck_assert_str_eq(loaded.jobs[2].cancel_text, ""); /* what 0.1 did not know */
+    ck_assert_uint_eq(loaded.jobs[2].results_bytes, 0);
+    ck_assert_str_eq(loaded.members[1].principal, "");
+    ck_assert_uint_eq(loaded.members[1].generation, loaded.jobs[2].generation);
     ck_assert_uint_eq(loaded.generation, 12);
 }
 END_TEST
