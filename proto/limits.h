@@ -44,7 +44,10 @@
 #define MS_LOG_ROUTES_MAX     1024    /* log reads under way: 64 KiB each in flight at the worst */
 #define MS_FETCH_GRANTS_MAX   64  /* files that a node holds ready or serves: a descriptor each */
 #define MS_EVALS_MAX          100 /* evaluations of a job that are kept: what a screen can show */
-#define MS_GENERATION_MAX     (1ULL << 53) /* a worker that reports more is not one of ours */
+#define MS_GENERATION_MAX     (1ULL << 53) /* what a double of JSON still holds exactly */
+/* A database that was restored knows less than its nodes: by at most this many placements since its
+ * copy, one a second for twelve days. A worker that claims more is not one of ours. */
+#define MS_GENERATION_STEP_MAX (1ULL << 20)
 
 /* Disk */
 #define MS_STORE_RESERVE (4U << 20) /* 1000 job rows of 3 KiB and the WAL frames around them */

@@ -233,8 +233,8 @@ static int check_reasons(struct sched *s, struct ms_err *err)
     if (first != NULL) {
         const struct job *head = list_item(first, struct job, queue);
         HOLDS(job_reason(s, head)[0] != '\0', "job %llu waits for no reason", (ull)head->id);
-        HOLDS(s->loading || s->draining || s->refusal[0] != '\0' || head->workers > s->n_idle ||
-                  (s->due & DUE_PLACE) != 0,
+        HOLDS(s->loading || s->draining || !generations_left(s) || s->refusal[0] != '\0' ||
+                  head->workers > s->n_idle || (s->due & DUE_PLACE) != 0,
               "job %llu waits for %u nodes, and %u are idle", (ull)head->id, head->workers,
               s->n_idle);
     }

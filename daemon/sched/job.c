@@ -229,6 +229,9 @@ static const char *queue_place(struct sched *s, const struct job *job)
     if (s->refusal[0] != '\0') {
         return emit_text(s, "waits for disk space: %s", s->refusal);
     }
+    if (!generations_left(s)) {
+        return "waits for ever: the cluster's generations have run out; start it on a new database";
+    }
     const char *nodes =
         emit_text(s, "waits for %u idle node%s: %u registered, %u idle", head->workers,
                   head->workers == 1 ? "" : "s", s->n_registered, s->n_idle);

@@ -110,10 +110,16 @@ void place_job(struct sched *s, struct job *job, struct node **nodes)
  * wants are choice enough. */
 enum { SPARE_CANDIDATES = 1000 };
 
+/* Loading refuses a database that holds the limit. */
+bool generations_left(const struct sched *s)
+{
+    return s->generation + 1 < MS_GENERATION_MAX;
+}
+
 static bool place_first(struct sched *s)
 {
     struct heap_link *first = heap_first(&s->queue);
-    if (first == NULL || s->draining || s->refusal[0] != '\0') {
+    if (first == NULL || s->draining || s->refusal[0] != '\0' || !generations_left(s)) {
         return false;
     }
     struct job *job = list_item(first, struct job, queue);

@@ -24,10 +24,26 @@ static void info_read(struct node_info *info, const struct conn *conn, const Ms_
     info->memory_bytes = msg->memory_bytes;
 }
 
+/* The highest generation that a node may report: all claims since the start together raise ours by
+ * one step at the most, and never to where the next start would refuse it. */
+static uint64_t generation_highest(const struct sched *s)
+{
+    uint64_t step = MS_GENERATION_STEP_MAX - s->generation_raised;
+    uint64_t room = MS_GENERATION_MAX - 1 - s->generation;
+    return s->generation + (step < room ? step : room);
+}
+
 /* NULL, or why the message cannot be believed. */
 static const char *message_refusal(struct sched *s, const struct conn *conn,
                                    const Ms__Register *msg, int *ret_code)
 {
+    if (conn->newcomer != NULL) { /* whose turn it is to take the connection is not decided yet */
+        *ret_code = MS_E_EXISTS;
+        return emit_text(s,
+                         "node %.80s: this connection has a Register under way already (of node "
+                         "%s): wait for its answer",
+                         msg->node_id, conn->newcomer->info.node_id);
+    }
     *ret_code = MS_E_INVALID;
     if (msg->node_id[0] == '\0') {
         return "Register without a node id: set MS_NODE_ID, or let the worker make one up";
@@ -40,13 +56,22 @@ static const char *message_refusal(struct sched *s, const struct conn *conn,
         return emit_text(s, "node %s: Register without an incarnation: the worker must draw one",
                          msg->node_id);
     }
-    if (msg->generation >= MS_GENERATION_MAX) {
-        return emit_text(s, "node %s reports generation %llu, which no cluster ever reached",
-                         msg->node_id, (unsigned long long)msg->generation);
+    if (msg->generation > generation_highest(s)) {
+        return emit_text(s,
+                         "node %s reports generation %llu, and this cluster is at %llu: it is of "
+                         "another cluster, or lies; restart that worker",
+                         msg->node_id, (unsigned long long)msg->generation,
+                         (unsigned long long)s->generation);
     }
     if (conn->node != NULL && strcmp(conn->node->info.node_id, msg->node_id) != 0) {
         return emit_text(s, "node %s: this connection belongs to node %s already: open another one",
                          msg->node_id, conn->node->info.node_id);
+    }
+    if (conn->node != NULL && conn->node->info.incarnation != msg->incarnation) {
+        return emit_text(s,
+                         "node %s: this connection belongs to another process of it (pid %u): open "
+                         "another connection",
+                         msg->node_id, conn->node->info.pid);
     }
     return NULL;
 }
@@ -90,12 +115,6 @@ static void probe(struct sched *s, struct conn *conn, const struct sched_event *
                          "node %s: two more processes want this id at once (pids %u and %u): give "
                          "each its own MS_NODE_ID",
                          info->node_id, node->newcomer->info.pid, info->pid),
-               info->node_id);
-        return;
-    }
-    if (conn->newcomer != NULL) {
-        refuse(s, conn, event->id, MS_E_EXISTS,
-               "this connection has a Register under way already: wait for its answer",
                info->node_id);
         return;
     }
@@ -165,7 +184,8 @@ void newcomer_timeout(struct sched *s, struct newcomer *newcomer)
 
 static void raise_generation(struct sched *s, uint64_t generation)
 {
-    if (generation > s->generation) {
+    if (generation > s->generation && generation <= generation_highest(s)) {
+        s->generation_raised += generation - s->generation;
         s->generation = generation;
         emit_put_meta(s, "generation", generation);
         emit_log(s, MS_LOG_WARNING,

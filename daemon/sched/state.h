@@ -50,7 +50,8 @@ struct sched {
     char software[MS_NAME_MAX + 1], database[MS_PATH_MAX + 1];
     struct sched_time now, started;
     uint64_t generation, next_job, next_route;
-    uint64_t seed; /* of hashes */
+    uint64_t generation_raised; /* by claims of nodes, since the start */
+    uint64_t seed;              /* of hashes */
 
     struct table conns, nodes, keys, routes;
     struct list beating, idle, gone;

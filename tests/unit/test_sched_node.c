@@ -45,7 +45,7 @@ START_TEST(absurd_generation_is_refused)
 
     fix_say(conn, MS_MSG_REGISTER, &msg.base);
 
-    fix_refused(conn, MS_E_INVALID, "which no cluster ever reached");
+    fix_refused(conn, MS_E_INVALID, "it is of another cluster, or lies");
 }
 END_TEST
 
