@@ -1,16 +1,10 @@
 /* check.c - every invariant of the core's state; docs/states.md lists them in words */
+#include "daemon/sched/check.h"
 #include "daemon/sched/state.h"
 
 #include <string.h>
 
 typedef unsigned long long ull;
-
-#define HOLDS(cond, ...)                                                                           \
-    do {                                                                                           \
-        if (!(cond)) {                                                                             \
-            return ms_fail(err, MS_E_FAILED, __VA_ARGS__);                                         \
-        }                                                                                          \
-    } while (0)
 
 /* ---- nodes --------------------------------------------------------------------------------------
  */
@@ -277,23 +271,6 @@ static int check_routes(const struct sched *s, struct ms_err *err)
     return 0;
 }
 
-static int check_dynamic(const struct sched *s, struct ms_err *err)
-{
-    if (s->cfg.mode != SCHED_DYNAMIC) {
-        return 0;
-    }
-    bool forming = s->topo == TOPO_INITIALIZING;
-    HOLDS(!forming || s->n_placed == 0, "a job is placed and the topology is not complete");
-    HOLDS(timer_is_armed(&s->topo_timer) == (forming && s->cfg.topo_timeout_ms >= 0),
-          "nothing will end the wait for workers");
-    HOLDS(s->ending == (s->topo == TOPO_FINISHED || s->topo == TOPO_FAILED),
-          "the topology has ended and the scheduler goes on");
-    HOLDS(timer_is_armed(&s->ending_timer) == (s->ending && !s->exited),
-          "nothing will end the scheduler");
-    HOLDS(s->n_registered <= s->cfg.worker_num, "more workers than MS_WORKER_NUM");
-    return 0;
-}
-
 int sched_check(const struct sched *sched, struct ms_err *err)
 {
     struct sched *s = (struct sched *)sched; /* reasons need tick memory; nothing else is touched */
@@ -303,6 +280,6 @@ int sched_check(const struct sched *sched, struct ms_err *err)
     rc = rc == 0 ? check_heap(&s->timers, "timers", err) : rc;
     rc = rc == 0 ? check_heap(&s->queue, "queue", err) : rc;
     rc = rc == 0 ? check_routes(s, err) : rc;
-    rc = rc == 0 ? check_dynamic(s, err) : rc;
+    rc = rc == 0 ? s->mode->check(s, err) : rc;
     return rc;
 }

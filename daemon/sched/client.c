@@ -20,7 +20,7 @@ static const char *submit_invalid(struct sched *s, const Ms__Submit *msg)
         return emit_text(s, "job %s is described by %zu bytes: from 1 to %u are possible",
                          msg->name, msg->job_json.len, MS_SPEC_MAX);
     }
-    if (msg->run_dir[0] != '\0' && s->cfg.mode != SCHED_RUN) {
+    if (msg->run_dir[0] != '\0' && !s->mode->names_run_dir) {
         return emit_text(s, "job %s names run directory %.200s: only `msctl run` may choose one",
                          msg->name, msg->run_dir);
     }
@@ -30,10 +30,9 @@ static const char *submit_invalid(struct sched *s, const Ms__Submit *msg)
 /* NULL, or why no job is accepted now. */
 static const char *submit_refused(struct sched *s, const Ms__Submit *msg, int *ret_code)
 {
-    if (s->cfg.mode == SCHED_DYNAMIC) {
+    if (s->mode->no_submit != NULL) {
         *ret_code = MS_E_REFUSED;
-        return "this is a dynamic cluster, which runs the one job that its workers brought: submit "
-               "to a standing cluster, or use msctl run";
+        return s->mode->no_submit;
     }
     if (s->draining) {
         *ret_code = MS_E_REFUSED;
@@ -314,12 +313,11 @@ void on_node_query(struct sched *s, struct conn *conn, const struct sched_event 
 
 void on_status_query(struct sched *s, struct conn *conn, const struct sched_event *event)
 {
-    static const char *const clusters[] = {"standing", "dynamic", "run"};
     struct sched_counts counts;
     sched_count(s, &counts);
     Ms__StatusInfo msg = MS__STATUS_INFO__INIT;
     msg.software = s->software;
-    msg.cluster = (char *)clusters[s->cfg.mode];
+    msg.cluster = (char *)s->mode->name;
     msg.uptime_ms = (uint64_t)(s->now.mono_ms - s->started.mono_ms);
     msg.nodes_registered = counts.nodes_registered;
     msg.nodes_idle = counts.nodes_idle;
@@ -330,7 +328,7 @@ void on_status_query(struct sched *s, struct conn *conn, const struct sched_even
     msg.generation = counts.generation;
     msg.database = s->database;
     msg.clients = s->clients;
-    msg.waiting_for = (char *)dynamic_waiting_for(s);
+    msg.waiting_for = (char *)s->mode->waiting_for(s);
     msg.tick_max_us = s->tick_max_us;
     msg.commit_last_us = s->commit_last_us;
     msg.draining = s->draining;

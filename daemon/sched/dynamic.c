@@ -2,6 +2,7 @@
  *
  * As MindSpore has it (MS_WORKER_NUM, MS_NODE_ID, MS_TOPO_TIMEOUT), with two differences: values
  * that must agree are compared at registration, and whoever is missing is named. */
+#include "daemon/sched/check.h"
 #include "daemon/sched/state.h"
 
 #include "proto/digest.h"
@@ -15,9 +16,14 @@ enum { DIGEST_SHOWN = 12 };
 
 void dynamic_start(struct sched *s)
 {
-    if (s->cfg.mode == SCHED_DYNAMIC && s->cfg.topo_timeout_ms >= 0) {
+    if (s->cfg.topo_timeout_ms >= 0) {
         timer_arm(s, &s->topo_timer, TIMER_TOPOLOGY, after_ms(s, s->cfg.topo_timeout_ms));
     }
+}
+
+uint32_t dynamic_expected(const struct sched *s)
+{
+    return s->cfg.worker_num;
 }
 
 bool id_is_rank(const char *node_id, uint64_t *ret_rank)
@@ -126,9 +132,6 @@ static void topo_set(struct sched *s, enum topo_event event)
 int dynamic_load(struct sched *s, struct ms_err *err)
 {
     const struct job *job = NULL;
-    if (s->cfg.mode != SCHED_DYNAMIC) {
-        return 0;
-    }
     if (!list_empty(&s->placed)) {
         job = list_item(s->placed.next, struct job, lane);
         topo_set(s, TOPO_ON_COMPLETE);
@@ -187,9 +190,6 @@ static void complete(struct sched *s)
 
 void dynamic_settle(struct sched *s)
 {
-    if (s->cfg.mode != SCHED_DYNAMIC) {
-        return;
-    }
     if (s->topo == TOPO_INITIALIZING) {
         if (s->n_registered == 0 && s->queue.n == 0 &&
             s->spec != NULL) { /* the next first one brings the job */
@@ -272,9 +272,6 @@ static const char *present_words(struct sched *s)
 
 const char *dynamic_waiting_for(struct sched *s)
 {
-    if (s->cfg.mode != SCHED_DYNAMIC) {
-        return "";
-    }
     if (s->ending) {
         return emit_text(s, "%u workers to leave", s->n_registered);
     }
@@ -318,7 +315,7 @@ void dynamic_timeout(struct sched *s, struct timer *timer)
 
 void dynamic_job_ended(struct sched *s, const struct job *job)
 {
-    if (s->cfg.mode != SCHED_DYNAMIC || s->ending) {
+    if (s->ending) {
         return;
     }
     topo_set(s, job->state == JOB_SUCCEEDED ? TOPO_ON_SUCCESS : TOPO_ON_FAILURE);
@@ -327,7 +324,7 @@ void dynamic_job_ended(struct sched *s, const struct job *job)
 
 void dynamic_found_ended(struct sched *s, const struct job *job)
 {
-    if (s->cfg.mode == SCHED_DYNAMIC && s->topo == TOPO_INITIALIZING) {
+    if (s->topo == TOPO_INITIALIZING) {
         topo_set(s, TOPO_ON_COMPLETE);
         dynamic_job_ended(s, job);
     }
@@ -348,4 +345,18 @@ void dynamic_exit(struct sched *s, struct timer *timer)
                  s->n_registered, (long long)s->cfg.lease_ms);
     }
     emit_exit(s, s->exit_status, s->exit_text);
+}
+
+int dynamic_check(const struct sched *s, struct ms_err *err)
+{
+    bool forming = s->topo == TOPO_INITIALIZING;
+    HOLDS(!forming || s->n_placed == 0, "a job is placed and the topology is not complete");
+    HOLDS(timer_is_armed(&s->topo_timer) == (forming && s->cfg.topo_timeout_ms >= 0),
+          "nothing will end the wait for workers");
+    HOLDS(s->ending == (s->topo == TOPO_FINISHED || s->topo == TOPO_FAILED),
+          "the topology has ended and the scheduler goes on");
+    HOLDS(timer_is_armed(&s->ending_timer) == (s->ending && !s->exited),
+          "nothing will end the scheduler");
+    HOLDS(s->n_registered <= s->cfg.worker_num, "more workers than MS_WORKER_NUM");
+    return 0;
 }

@@ -10,6 +10,7 @@ struct job;
 struct node_info;
 struct timer;
 
+uint32_t dynamic_expected(const struct sched *s);
 void dynamic_start(struct sched *s);
 int dynamic_load(struct sched *s, struct ms_err *err); /* what the loaded jobs mean for it */
 /* NULL, or why this worker is refused. */
@@ -24,5 +25,6 @@ void dynamic_found_ended(struct sched *s, const struct job *job);
 void dynamic_exit(struct sched *s, struct timer *timer); /* timer: unused */
 const char *dynamic_waiting_for(struct sched *s);        /* "" nobody */
 bool id_is_rank(const char *node_id, uint64_t *ret_rank);
+int dynamic_check(const struct sched *s, struct ms_err *err);
 
 #endif

@@ -100,7 +100,7 @@ void job_end(struct sched *s, struct job *job, enum job_event event, int code, c
     }
     waiters_answer(s, job);
     watch_end(s, job);
-    dynamic_job_ended(s, job);
+    s->mode->job_ended(s, job);
     job_keep(s, job); /* last: it may drop the job */
 }
 

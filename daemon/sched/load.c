@@ -64,7 +64,7 @@ int sched_load_job(struct sched *s, const struct sched_job_row *row, struct ms_e
  * a dynamic cluster end with their job: there it goes on with those that had heard of it. */
 static bool is_requeued(const struct sched *s, const struct job *job)
 {
-    return job->state == JOB_PLACING && s->cfg.mode != SCHED_DYNAMIC;
+    return job->state == JOB_PLACING && s->mode->requeues_on_restart;
 }
 
 static int member_take(const struct sched *s, struct job *job, const struct sched_member_row *row,
@@ -249,7 +249,7 @@ int sched_load_done(struct sched *s, struct sched_time now, struct ms_err *err)
         rc = history_build(s, err);
     }
     if (rc == 0) {
-        rc = dynamic_load(s, err);
+        rc = s->mode->load(s, err);
     }
     s->loading = false;
     return rc;

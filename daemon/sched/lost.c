@@ -24,8 +24,8 @@ void run_lost(struct sched *s, struct job *job, uint32_t rank, enum fault fault,
     if (run->cancelling && policies[fault].yields) {
         job_end(s, job, JOB_ON_CANCEL, MS_E_CANCELLED,
                 emit_text(s, "%.120s; meanwhile %s", run->cancel_text, text));
-    } else if (job->state == JOB_PLACING && policies[fault].places_anew &&
-               s->cfg.mode == SCHED_STANDING && job->n_tries < MS_PLACE_TRIES_MAX) {
+    } else if (job->state == JOB_PLACING && policies[fault].places_anew && s->mode->places_anew &&
+               job->n_tries < MS_PLACE_TRIES_MAX) {
         job_requeue(s, job, text);
     } else {
         job_end(s, job, JOB_ON_FAILURE, code != MS_OK ? code : MS_E_FAILED,

@@ -172,18 +172,13 @@ uint64_t heartbeat_ms(const struct sched *s)
     return ms > 0 ? ms : 1;
 }
 
-uint32_t nodes_expected(const struct sched *s)
-{
-    return s->cfg.mode == SCHED_DYNAMIC ? s->cfg.worker_num : 0;
-}
-
 void send_heartbeat_ack(struct sched *s, const struct conn *conn, uint32_t id)
 {
     Ms__HeartbeatAck msg = MS__HEARTBEAT_ACK__INIT;
     msg.lease_ms = (uint64_t)s->cfg.lease_ms;
     msg.heartbeat_ms = heartbeat_ms(s);
     msg.present = s->n_registered;
-    msg.expected = nodes_expected(s);
+    msg.expected = s->mode->expected(s);
     emit_send(s, conn->id, MS_MSG_HEARTBEAT_ACK, id, &msg.base);
 }
 

@@ -86,7 +86,6 @@ void on_heartbeat(struct sched *s, struct conn *conn, const struct sched_event *
 void on_leave(struct sched *s, struct conn *conn, const struct sched_event *event);
 void send_heartbeat_ack(struct sched *s, const struct conn *conn, uint32_t id);
 uint64_t heartbeat_ms(const struct sched *s);
-uint32_t nodes_expected(const struct sched *s);
 
 /* hold.c: which ranks a node has; a node with any is not idle */
 

@@ -87,7 +87,7 @@ static const char *host_of(struct sched *s, const struct node *node)
 {
     const struct node_info *info = &node->info;
     const char *colon = strrchr(info->data_address, ':');
-    if (s->cfg.mode == SCHED_DYNAMIC && colon != NULL) {
+    if (s->mode->orders_by_address && colon != NULL) {
         return emit_text(s, "%.*s", (int)(colon - info->data_address), info->data_address);
     }
     return info->host_name;
@@ -159,7 +159,7 @@ void rank_choose(struct sched *s, struct node **nodes, size_t n, uint32_t want)
     for (uint32_t i = 0; i < want; i++) {
         nodes[i] = candidates[i].node;
     }
-    if (s->cfg.mode != SCHED_STANDING) {
+    if (s->mode->ids_are_ranks) {
         order_by_numbers(nodes, want, emit_alloc(s, want * sizeof(struct node *)));
     }
 }

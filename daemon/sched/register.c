@@ -234,7 +234,7 @@ static void stop_claim(struct sched *s, struct node *node, const struct claim *c
         hold_add(s, node, claim->job, claim->generation, claim->rank);
     }
     if (job != NULL && job_is_ended(job)) {
-        dynamic_found_ended(s, job);
+        s->mode->found_ended(s, job);
     }
     if (PLANTED("forget_rank_on_requeue") && job != NULL && job->state == JOB_QUEUED) {
         return;
@@ -249,14 +249,14 @@ static void send_registered(struct sched *s, const struct node *node, uint32_t f
     msg.lease_ms = (uint64_t)s->cfg.lease_ms;
     msg.heartbeat_ms = heartbeat_ms(s);
     msg.present = s->n_registered;
-    msg.expected = nodes_expected(s);
+    msg.expected = s->mode->expected(s);
     emit_send(s, node->conn->id, MS_MSG_REGISTERED, frame_id, &msg.base);
     emit_log(s, MS_LOG_NOTICE,
              "node.registered node=%s host=%s address=%s pid=%u cores=%u isa=%s nodes=%u%s",
              emit_quote(s, node->info.node_id), emit_quote(s, node->info.host_name),
              emit_quote(s, node->info.data_address), node->info.pid, node->info.cores,
              emit_quote(s, node->info.isa), s->n_registered,
-             s->cfg.mode == SCHED_DYNAMIC ? emit_text(s, " expected=%u", s->cfg.worker_num) : "");
+             s->mode->expected(s) > 0 ? emit_text(s, " expected=%u", s->mode->expected(s)) : "");
 }
 
 /* Ranks that we gave to this node id and that its process does not have now. Of those it was told
@@ -330,8 +330,8 @@ void on_register(struct sched *s, struct conn *conn, const struct sched_event *e
     struct claim claim = {msg->job, msg->generation, msg->step, msg->rank, msg->running != 0};
     struct node *node = node_find(s, info.node_id);
     text = capacity_refusal(s, node, &info, &code);
-    if (text == NULL && s->cfg.mode == SCHED_DYNAMIC) {
-        text = dynamic_refusal(s, &info, msg, &code);
+    if (text == NULL) {
+        text = s->mode->refusal(s, &info, msg, &code);
     }
     if (text != NULL) {
         refuse(s, conn, event->id, code, text, info.node_id);
@@ -342,8 +342,6 @@ void on_register(struct sched *s, struct conn *conn, const struct sched_event *e
         probe(s, conn, event, node, &info, &claim);
         return;
     }
-    if (s->cfg.mode == SCHED_DYNAMIC) {
-        dynamic_take_spec(s, &info, msg);
-    }
+    s->mode->registered(s, &info, msg);
     register_accept(s, conn, event->id, &info, &claim);
 }

@@ -80,7 +80,7 @@ void sched_apply(struct sched *s, const struct sched_event *event, struct sched_
     default:
         assert(0);
     }
-    dynamic_settle(s);
+    s->mode->settle(s);
     place_settle(s);
 }
 
@@ -140,6 +140,7 @@ struct sched *sched_create(const struct sched_config *cfg, struct sched_time now
         return NULL;
     }
     s->cfg = *cfg;
+    s->mode = &modes[cfg->mode];
     history_limits(&s->cfg);
     copy_text(s->software, sizeof(s->software), cfg->software != NULL ? cfg->software : "");
     copy_text(s->database, sizeof(s->database), cfg->database != NULL ? cfg->database : "");
@@ -161,7 +162,7 @@ struct sched *sched_create(const struct sched_config *cfg, struct sched_time now
         sched_destroy(s);
         return NULL;
     }
-    dynamic_start(s);
+    s->mode->start(s);
     return s;
 }
 

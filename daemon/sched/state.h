@@ -19,6 +19,7 @@
 #include "daemon/sched/heap.h"
 #include "daemon/sched/job.h"
 #include "daemon/sched/list.h"
+#include "daemon/sched/mode.h"
 #include "daemon/sched/node.h"
 #include "daemon/sched/run.h"
 #include "daemon/sched/sched.h"
@@ -47,6 +48,7 @@ enum {
 
 struct sched {
     struct sched_config cfg;
+    const struct mode *mode;
     char software[MS_NAME_MAX + 1], database[MS_PATH_MAX + 1];
     struct sched_time now, started;
     uint64_t generation, next_job, next_route;

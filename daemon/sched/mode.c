@@ -1,0 +1,111 @@
+/* mode.c - the three modes as a table; a cluster with a queue has nothing of its own to do */
+#include "daemon/sched/state.h"
+
+static uint32_t any_number(const struct sched *s)
+{
+    (void)s;
+    return 0;
+}
+
+static void nothing(struct sched *s)
+{
+    (void)s;
+}
+
+static int nothing_loaded(struct sched *s, struct ms_err *err)
+{
+    (void)s;
+    (void)err;
+    return 0;
+}
+
+static const char *not_refused(struct sched *s, const struct node_info *info,
+                               const Ms__Register *msg, int *ret_code)
+{
+    (void)s;
+    (void)info;
+    (void)msg;
+    (void)ret_code;
+    return NULL;
+}
+
+static void nothing_registered(struct sched *s, const struct node_info *info,
+                               const Ms__Register *msg)
+{
+    (void)s;
+    (void)info;
+    (void)msg;
+}
+
+static void nothing_of(struct sched *s, const struct job *job)
+{
+    (void)s;
+    (void)job;
+}
+
+static const char *nobody(struct sched *s)
+{
+    (void)s;
+    return "";
+}
+
+static int holds(const struct sched *s, struct ms_err *err)
+{
+    (void)s;
+    (void)err;
+    return 0;
+}
+
+const struct mode modes[] = {
+    [SCHED_STANDING] =
+        {
+            .name = "standing",
+            .requeues_on_restart = true,
+            .places_anew = true,
+            .expected = any_number,
+            .start = nothing,
+            .load = nothing_loaded,
+            .refusal = not_refused,
+            .registered = nothing_registered,
+            .settle = nothing,
+            .job_ended = nothing_of,
+            .found_ended = nothing_of,
+            .waiting_for = nobody,
+            .check = holds,
+        },
+    [SCHED_DYNAMIC] =
+        {
+            .name = "dynamic",
+            .no_submit = "this is a dynamic cluster, which runs the one job that its workers "
+                         "brought: submit to a standing cluster, or use msctl run",
+            .ids_are_ranks = true,
+            .orders_by_address = true,
+            .expected = dynamic_expected,
+            .start = dynamic_start,
+            .load = dynamic_load,
+            .refusal = dynamic_refusal,
+            .registered = dynamic_take_spec,
+            .settle = dynamic_settle,
+            .job_ended = dynamic_job_ended,
+            .found_ended = dynamic_found_ended,
+            .waiting_for = dynamic_waiting_for,
+            .check = dynamic_check,
+        },
+    [SCHED_RUN] =
+        {
+            .name = "run",
+            .names_run_dir = true,
+            .requeues_on_restart = true,
+            .ids_are_ranks = true,
+            .expected = any_number,
+            .start = nothing,
+            .load = nothing_loaded,
+            .refusal = not_refused,
+            .registered = nothing_registered,
+            .settle = nothing,
+            .job_ended = nothing_of,
+            .found_ended = nothing_of,
+            .waiting_for = nobody,
+            .check = holds,
+        },
+};

@@ -1,0 +1,39 @@
+/* mode.h - what differs between a standing cluster, a dynamic one and that of `msctl run`
+ *
+ * The rest of the core asks the table and never which mode it is. */
+#ifndef SCHED_MODE_H
+#define SCHED_MODE_H
+
+#include "daemon/sched/sched.h"
+
+#include <stdbool.h>
+
+struct job;
+struct node_info;
+
+struct mode {
+    const char *name;         /* StatusInfo */
+    const char *no_submit;    /* NULL, or why clients cannot submit jobs */
+    bool names_run_dir;       /* a submit may name the run directory */
+    bool requeues_on_restart; /* of jobs whose ranks were getting ready; else they go on */
+    bool places_anew;         /* other nodes may come for a job that lost one before it started */
+    bool ids_are_ranks;       /* numeric node ids are ranks, where they can be */
+    bool orders_by_address;   /* hosts; else by name */
+    uint32_t (*expected)(const struct sched *s); /* nodes; 0: no certain number */
+    void (*start)(struct sched *s);
+    int (*load)(struct sched *s, struct ms_err *err); /* what the loaded jobs mean for it */
+    /* NULL, or why this worker is refused. */
+    const char *(*refusal)(struct sched *s, const struct node_info *info, const Ms__Register *msg,
+                           int *ret_code);
+    void (*registered)(struct sched *s, const struct node_info *info, const Ms__Register *msg);
+    void (*settle)(struct sched *s); /* at the end of each event */
+    void (*job_ended)(struct sched *s, const struct job *job);
+    /* A worker came back for a job whose end is stored already. */
+    void (*found_ended)(struct sched *s, const struct job *job);
+    const char *(*waiting_for)(struct sched *s); /* "" nobody */
+    int (*check)(const struct sched *s, struct ms_err *err);
+};
+
+extern const struct mode modes[]; /* by enum sched_mode */
+
+#endif
