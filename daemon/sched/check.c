@@ -72,6 +72,25 @@ static int check_node_holds(const struct sched *s, const struct node *node, stru
     return 0;
 }
 
+static int check_hosts(const struct sched *s, struct ms_err *err)
+{
+    size_t slot = 0;
+    size_t nodes = 0;
+    struct table_link *link = table_walk(&s->hosts, &slot, NULL);
+    for (; link != NULL; link = table_walk(&s->hosts, &slot, link)) {
+        const struct host *host = list_item(link, struct host, link);
+        HOLDS(host->drained || !list_empty(&host->nodes), "host %s is known for nothing",
+              host->key);
+        for (const struct list *at = host->nodes.next; at != &host->nodes; at = at->next) {
+            HOLDS(list_item(at, struct node, on_host)->host == host, "host %s: a node is another's",
+                  host->key);
+            nodes++;
+        }
+    }
+    HOLDS(nodes == s->nodes.n, "%zu nodes are on hosts, of %zu", nodes, s->nodes.n);
+    return 0;
+}
+
 static int check_nodes(const struct sched *s, struct ms_err *err)
 {
     uint32_t registered = 0;
@@ -275,6 +294,7 @@ int sched_check(const struct sched *sched, struct ms_err *err)
 {
     struct sched *s = (struct sched *)sched; /* reasons need tick memory; nothing else is touched */
     int rc = check_nodes(s, err);
+    rc = rc == 0 ? check_hosts(s, err) : rc;
     rc = rc == 0 ? check_jobs(s, err) : rc;
     rc = rc == 0 ? check_reasons(s, err) : rc;
     rc = rc == 0 ? check_heap(&s->timers, "timers", err) : rc;

@@ -76,7 +76,10 @@ static const char *node_activity(struct sched *s, const struct node *node)
 {
     const struct hold *hold = hold_first(node);
     if (hold == NULL) {
-        return node->state == NODE_REGISTERED ? "idle" : "";
+        return node->state != NODE_REGISTERED ? ""
+               : node->host->drained ? emit_text(s, "drained by %s: %s", node->host->drained_by,
+                                                 node->host->drained_why)
+                                     : "idle";
     }
     return emit_text(s, hold->job != NULL ? "job %llu rank %u" : "stopping job %llu rank %u",
                      (unsigned long long)hold->job_id, hold->rank);

@@ -178,6 +178,7 @@ static int expect_members(struct sched *s, struct job *job, struct ms_err *err)
         node = node_add(s, member->node_id);
         node->info.incarnation = member->incarnation;
         copy_text(node->info.host_name, sizeof(node->info.host_name), member->host_name);
+        host_join(s, node);
         hold_bind(hold_add(s, node, job->id, job->generation, rank), job);
     }
     timer_arm(s, &job->run->adopt, TIMER_ADOPT, after_ms(s, s->cfg.lease_ms));

@@ -23,6 +23,7 @@ struct node *node_add(struct sched *s, const char *node_id)
     list_init(&node->idle);
     list_init(&node->gone);
     list_init(&node->holds);
+    list_init(&node->on_host);
     table_add(&s->nodes, &node->link, table_hash_text(s->seed, node->info.node_id));
     return node;
 }
@@ -36,13 +37,14 @@ void node_forget(struct sched *s, struct node *node)
         list_remove(&node->gone);
         s->n_gone--;
     }
+    host_leave(s, node);
     table_remove(&s->nodes, &node->link);
     free(node);
 }
 
 bool node_is_idle(const struct node *node)
 {
-    return node->state == NODE_REGISTERED && list_empty(&node->holds);
+    return node->state == NODE_REGISTERED && list_empty(&node->holds) && !node->host->drained;
 }
 
 void node_set(struct sched *s, struct node *node, enum node_event event)

@@ -11,6 +11,7 @@
 #include <stdbool.h>
 
 struct conn;
+struct host;
 struct job;
 
 struct node_info {
@@ -54,6 +55,8 @@ struct node {
     enum node_state state;
     struct conn *conn; /* REGISTERED only */
     int64_t seen_ms;
+    struct host *host;         /* never NULL but before the first Register */
+    struct list on_host;       /* in host->nodes */
     struct list holds;         /* struct hold; today one at the most */
     struct newcomer *newcomer; /* another process wants this id; the probe is out */
     char reason[MS_TEXT_MAX + 1];

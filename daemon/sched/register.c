@@ -303,6 +303,7 @@ void register_accept(struct sched *s, struct conn *conn, uint32_t frame_id,
     bool same_process = node->info.incarnation == info->incarnation;
     struct hold *ours = claim_find(node, info, claim);
     node->info = *info;
+    host_join(s, node);
     node->conn = conn;
     conn->node = node;
     node_set(s, node, NODE_ON_REGISTER);

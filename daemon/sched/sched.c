@@ -121,7 +121,8 @@ const char *sched_job_state_name(enum sched_job_state state)
 static int tables_init(struct sched *s)
 {
     return table_init(&s->conns, 64) < 0 || table_init(&s->nodes, 64) < 0 ||
-                   table_init(&s->keys, 64) < 0 || table_init(&s->routes, 16) < 0
+                   table_init(&s->hosts, 64) < 0 || table_init(&s->keys, 64) < 0 ||
+                   table_init(&s->routes, 16) < 0
                ? MS_E_NOMEM
                : 0;
 }
@@ -196,6 +197,17 @@ static void nodes_free(struct sched *s)
     }
 }
 
+static void hosts_free(struct sched *s)
+{
+    size_t slot = 0;
+    struct table_link *link = s->hosts.slots != NULL ? table_walk(&s->hosts, &slot, NULL) : NULL;
+    while (link != NULL) {
+        struct table_link *next = table_walk(&s->hosts, &slot, link);
+        free(list_item(link, struct host, link));
+        link = next;
+    }
+}
+
 static void routes_free(struct sched *s)
 {
     size_t slot = 0;
@@ -219,9 +231,11 @@ void sched_destroy(struct sched *s)
     }
     conns_free(s);
     nodes_free(s);
+    hosts_free(s);
     routes_free(s);
     table_fini(&s->conns);
     table_fini(&s->nodes);
+    table_fini(&s->hosts);
     table_fini(&s->keys);
     table_fini(&s->routes);
     heap_fini(&s->timers);

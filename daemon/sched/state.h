@@ -1,10 +1,13 @@
 /* state.h - the core's objects, and the calls between its rooms; nothing outside includes it
  *
- *     conn  <- 0..1 ->  node  <- 0..1 ->  (job, rank)        a node holds at most one rank
- *     job   -> run -> member[rank] -> node                   only while placed, kept for its logs
+ *     conn <- 0..1 -> node -> host            a host has many nodes
+ *                      |
+ *                    hold*                    a rank that the node's process has: none or one
+ *                      |
+ *     job -> run -> member[rank]              only while placed, kept for its logs
  *
- * A node is idle when it is REGISTERED and held_job is 0. held_job outlives node->job: a job may
- * have ended while the node has not yet said that it let go of its rank.
+ * A node is idle when it is REGISTERED, holds nothing and its host is not drained. A hold outlives
+ * its job: the job may have ended while the node has not yet said that it let go of its rank.
  *
  * Memory: struct sched owns all. Tick memory (emit_alloc) lives until the next tick begins. Without
  * memory for a decision the core aborts: nothing was acknowledged yet, and a restart loses nothing.
@@ -17,6 +20,7 @@
 #include "daemon/sched/dynamic.h"
 #include "daemon/sched/emit.h"
 #include "daemon/sched/heap.h"
+#include "daemon/sched/host.h"
 #include "daemon/sched/job.h"
 #include "daemon/sched/list.h"
 #include "daemon/sched/mode.h"
@@ -55,7 +59,7 @@ struct sched {
     uint64_t generation_raised; /* by claims of nodes, since the start */
     uint64_t seed;              /* of hashes */
 
-    struct table conns, nodes, keys, routes;
+    struct table conns, nodes, hosts, keys, routes;
     struct list beating, idle, gone;
     uint32_t n_registered, n_idle, n_gone;
     struct heap timers, queue;

@@ -1,0 +1,103 @@
+/* host.c - machines, made of what their nodes report */
+#include "daemon/sched/state.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void key_of(char ret[MS_HOST_MAX + 2], const char *host_id, const char *host_name)
+{
+    snprintf(ret, MS_HOST_MAX + 2, "%s%s", host_id[0] != '\0' ? "#" : "@",
+             host_id[0] != '\0' ? host_id : host_name);
+}
+
+static struct host *find_key(const struct sched *s, const char *key)
+{
+    struct table_link *link = table_first(&s->hosts, table_hash_text(s->seed, key));
+    while (link != NULL && strcmp(list_item(link, struct host, link)->key, key) != 0) {
+        link = table_next(link);
+    }
+    return link != NULL ? list_item(link, struct host, link) : NULL;
+}
+
+struct host *host_find(const struct sched *s, const char *host_id, const char *host_name)
+{
+    char key[MS_HOST_MAX + 2];
+    key_of(key, host_id, host_name);
+    return find_key(s, key);
+}
+
+static void free_if_unused(struct sched *s, struct host *host)
+{
+    if (list_empty(&host->nodes) && !host->drained) {
+        table_remove(&s->hosts, &host->link);
+        free(host);
+    }
+}
+
+void host_leave(struct sched *s, struct node *node)
+{
+    struct host *host = node->host;
+    if (host != NULL) {
+        node->host = NULL;
+        list_remove(&node->on_host);
+        free_if_unused(s, host);
+    }
+}
+
+void host_join(struct sched *s, struct node *node)
+{
+    char key[MS_HOST_MAX + 2];
+    key_of(key, node->info.host_id, node->info.host_name);
+    if (node->host != NULL && strcmp(node->host->key, key) == 0) {
+        return;
+    }
+    host_leave(s, node);
+    struct host *host = find_key(s, key);
+    if (host == NULL) {
+        host = must(calloc(1, sizeof(*host)));
+        copy_text(host->key, sizeof(host->key), key);
+        copy_text(host->name, sizeof(host->name), node->info.host_name);
+        list_init(&host->nodes);
+        table_add(&s->hosts, &host->link, table_hash_text(s->seed, host->key));
+    }
+    node->host = host;
+    list_add_tail(&host->nodes, &node->on_host);
+    node_idle_update(s, node);
+}
+
+uint32_t host_cores(const struct host *host)
+{
+    uint32_t cores = 0; /* processes of one machine may each use all: the most, not the sum */
+    for (const struct list *at = host->nodes.next; at != &host->nodes; at = at->next) {
+        const struct node *node = list_item(at, struct node, on_host);
+        if (node->state == NODE_REGISTERED && node->info.cores > cores) {
+            cores = node->info.cores;
+        }
+    }
+    return cores;
+}
+
+static void nodes_update(struct sched *s, struct host *host)
+{
+    for (struct list *at = host->nodes.next; at != &host->nodes; at = at->next) {
+        node_idle_update(s, list_item(at, struct node, on_host));
+    }
+    watch_news(s);
+}
+
+void host_drain(struct sched *s, struct host *host, const char *by, const char *why)
+{
+    host->drained = true;
+    host->drained_ms = s->now.wall_ms;
+    copy_text(host->drained_by, sizeof(host->drained_by), by);
+    copy_text(host->drained_why, sizeof(host->drained_why), why);
+    nodes_update(s, host);
+}
+
+void host_resume(struct sched *s, struct host *host)
+{
+    host->drained = false;
+    nodes_update(s, host);
+    free_if_unused(s, host);
+}
