@@ -60,11 +60,24 @@ void cli_fini(struct cli *cli)
     memset(cli, 0, sizeof(*cli));
 }
 
-static void fill_places(const struct cli_args *args, char *user_dir, size_t size,
-                        struct finder_places *ret)
+const char *cli_user_dir(char *buf, size_t size)
 {
     const char *config_home = getenv("XDG_CONFIG_HOME");
     const char *home = getenv("HOME");
+    if (config_home != NULL && config_home[0] == '/') {
+        snprintf(buf, size, "%s/msched", config_home);
+        return buf;
+    }
+    if (home != NULL && home[0] == '/') {
+        snprintf(buf, size, "%s/.config/msched", home);
+        return buf;
+    }
+    return NULL;
+}
+
+static void fill_places(const struct cli_args *args, char *user_dir, size_t size,
+                        struct finder_places *ret)
+{
     memset(ret, 0, sizeof(*ret));
     ret->flag = cli_value(args, "server");
     ret->config = cli_value(args, "config");
@@ -74,13 +87,7 @@ static void fill_places(const struct cli_args *args, char *user_dir, size_t size
     ret->env_ssl = getenv("MS_ENABLE_SSL");
     ret->system_dir = MSCHED_SYSCONFDIR;
     ret->socket_path = CLI_SOCKET_DEFAULT;
-    if (config_home != NULL && config_home[0] == '/') {
-        snprintf(user_dir, size, "%s/msched", config_home);
-        ret->user_dir = user_dir;
-    } else if (home != NULL && home[0] == '/') {
-        snprintf(user_dir, size, "%s/.config/msched", home);
-        ret->user_dir = user_dir;
-    }
+    ret->user_dir = cli_user_dir(user_dir, size);
 }
 
 int cli_connect(struct cli *cli, const struct cli_args *args, struct ms_err *err)

@@ -56,6 +56,8 @@ int cli_reconnect(struct cli *cli, int64_t deadline_ms, struct ms_err *err);
 /* 1 for codes after which cli_reconnect makes sense. */
 int cli_is_lost(int code);
 
+/* The folder of a user's own settings and certificate; NULL: there is no home. Returns buf. */
+const char *cli_user_dir(char *buf, size_t size);
 /* Columns of the terminal behind a stream, 0 where it is none. */
 size_t cli_terminal_width(FILE *stream);
 /* 1 where the locale shows block characters. */

@@ -1,83 +1,88 @@
 /* cmd_certs.c - msctl certs: the cluster's certificate authority, in files */
-#include "cli/cli.h"
 #include "cli/format.h"
 #include "cli/json.h"
 
+#include "cli/certs.h"
 #include "config.h"
-#include "proto/cert.h"
+#include "proto/authority.h"
 #include "proto/settings.h"
-#include "proto/tls_files.h"
 
-#include <ctype.h>
-#include <fcntl.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 const struct cli_option cmd_certs_options[] = {
     {"dir", 'd', "DIR", "of the authority; " MSCHED_SYSCONFDIR "/ca unless given", NULL},
     {"host", 0, "HOST", "issue: name or address of the machine; may be given again", NULL},
-    {"out", 'o', "FILE", "issue: the PKCS#12 file; NAME.p12 unless given. revoke: the CRL", NULL},
-    {"days", 0, "N", "how long it is valid: CA 3650, certificates 365, CRL 30", NULL},
+    {"out", 'o', "FILE",
+     "issue, renew: the PKCS#12 file; NAME.p12 unless given. revoke, crl: another copy of the "
+     "list, "
+     "relative to the authority",
+     NULL},
+    {"to", 0, "DIR", "install: the folder; that of the programs unless given", NULL},
+    {"days", 0, "N", "how long it is valid: CA 3650, certificates 365, list of revoked ones 30",
+     NULL},
     {"password-file", 0, "FILE", "its first line protects the PKCS#12 file", NULL},
-    {"force", 0, NULL, "issue: replace the file if it exists", NULL},
+    {"force", 0, NULL, "issue, renew, install: replace what exists", NULL},
     {NULL, 0, NULL, NULL, NULL},
 };
 
-enum { HOSTS_MAX = 16, DAYS_MAX = 36500 };
+enum { HOSTS_MAX = 16 };
 
-static const char *ca_dir(const struct cli_args *args)
+const char *certs_dir(const struct cli_args *args)
 {
     const char *dir = cli_value(args, "dir");
     return dir != NULL ? dir : MSCHED_SYSCONFDIR "/ca";
 }
 
-static int read_password(const struct cli_args *args, struct ms_tls_files *files,
-                         struct ms_err *err)
+int certs_password(const struct cli_args *args, struct ms_tls_files *files, struct ms_err *err)
 {
     const char *path = cli_value(args, "password-file");
     memset(files, 0, sizeof(*files));
     return path != NULL ? ms_tls_files_password(path, files, err) : MS_OK;
 }
 
-/* Parents of the authority's folder, for a host where nothing of ours was installed. */
-static int make_parents(const char *dir, struct ms_err *err)
+int certs_make_folder(const char *path, mode_t parents, mode_t last, struct ms_err *err)
 {
-    char path[MS_PATH_MAX + 1];
-    if (strlen(dir) >= sizeof(path)) {
-        return ms_fail(err, MS_E_INVALID, "the path of the directory has more than %d bytes",
+    char part[MS_PATH_MAX + 2];
+    size_t n = strlen(path);
+    if (n == 0 || n > MS_PATH_MAX) {
+        return ms_fail(err, MS_E_INVALID, "the path of a folder must have 1 to %d bytes",
                        MS_PATH_MAX);
     }
-    memcpy(path, dir, strlen(dir) + 1);
-    for (char *slash = strchr(path + 1, '/'); slash != NULL; slash = strchr(slash + 1, '/')) {
+    snprintf(part, sizeof(part), "%s/", path);
+    mode_t before = umask(0); /* root's umask of 077 would lock the daemons out */
+    int rc = MS_OK;
+    for (char *slash = strchr(part + 1, '/'); slash != NULL && rc == MS_OK;
+         slash = strchr(slash + 1, '/')) {
         *slash = '\0';
-        if (mkdir(path, 0755) != 0 && access(path, F_OK) != 0) {
-            return ms_fail_errno(err, MS_E_IO, "cannot make the directory %.200s", path);
+        if (mkdir(part, slash[1] == '\0' ? last : parents) != 0 && access(part, F_OK) != 0) {
+            rc = ms_fail_errno(err, MS_E_IO, "cannot make the folder %.200s", part);
         }
         *slash = '/';
     }
-    return MS_OK;
+    umask(before);
+    return rc;
 }
 
 static int certs_init(struct cli *cli, const struct cli_args *args, struct ms_err *err)
 {
     struct ms_ca *ca = NULL;
+    struct ms_authority *authority = NULL;
     int64_t days = 0;
     char name[MS_NAME_MAX + 1];
     char host[MS_NAME_MAX - 16] = "";
     int rc = cli_need_words(args, 1, 2, "init", err);
     if (rc == MS_OK) {
-        rc = cli_number(args, "days", 1, DAYS_MAX, 3650, &days, err);
+        rc = cli_number(args, "days", 1, CERTS_DAYS_MAX, 3650, &days, err);
     }
     if (rc != MS_OK) {
         return rc;
     }
-    const char *dir = args->n_words == 2 ? args->words[1] : ca_dir(args);
+    const char *dir = args->n_words == 2 ? args->words[1] : certs_dir(args);
     (void)gethostname(host, sizeof(host) - 1); /* it only helps people to tell authorities apart */
     snprintf(name, sizeof(name), "msched CA %s", host);
-    rc = make_parents(dir, err);
+    rc = certs_make_folder(dir, 0755, 0700, err);
     if (rc == MS_OK) {
         rc = ms_ca_create(name, (int)days, &ca, err);
     }
@@ -85,6 +90,10 @@ static int certs_init(struct cli *cli, const struct cli_args *args, struct ms_er
         rc = ms_ca_save(ca, dir, err);
     }
     ms_ca_destroy(ca);
+    if (rc == MS_OK) { /* its index is begun */
+        rc = ms_authority_open(dir, &authority, err);
+        ms_authority_close(authority);
+    }
     if (rc != MS_OK) {
         return rc;
     }
@@ -92,9 +101,11 @@ static int certs_init(struct cli *cli, const struct cli_args *args, struct ms_er
         cli_json_print(cli->out, json_pack("{s:s}", "directory", dir));
     } else {
         fprintf(cli->out,
-                "made the authority in %s; keep ca.key there\n"
-                "next: msctl certs issue scheduler NAME --host THIS-HOST, then one for each node:\n"
-                "      msctl certs issue worker HOST; ca.crt goes beside each of them\n",
+                "made the authority in %s; ca.key stays there, and a copy in a safe\n"
+                "next, here:      msctl certs issue scheduler THIS-HOST && msctl certs install "
+                "THIS-HOST.p12\n"
+                "for each node:   msctl certs issue worker HOST; copy HOST.p12 to it; there: msctl "
+                "certs install HOST.p12\n",
                 dir);
     }
     return MS_OK;
@@ -127,48 +138,62 @@ static int parse_role(const char *text, enum ms_role *ret, struct ms_err *err)
                    near != NULL ? "'?" : "");
 }
 
-/* The name is a part of a URI and of a file name: ms://worker/NAME. */
-static int check_name(const char *name, struct ms_err *err)
+static void say_issued(struct cli *cli, const char *path, const struct ms_ca_entry *entry)
 {
-    size_t n = strlen(name);
-    int good = n > 0 && n <= MS_NAME_MAX && name[0] != '.' && name[0] != '-';
-    for (size_t i = 0; good && i < n; i++) {
-        good = isalnum((unsigned char)name[i]) || strchr("._-", name[i]) != NULL;
+    char until[CLI_FORMAT_MAX];
+    if (cli->json) {
+        json_t *row = certs_json(entry);
+        json_object_set_new(row, "file", json_string(path));
+        cli_json_print(cli->out, row);
+        return;
     }
-    return good ? MS_OK
-                : ms_fail(err, MS_E_INVALID,
-                          "'%.80s' is no name for a certificate: 1 to %d letters, digits, dots, "
-                          "dashes and underscores, not beginning with a dot or a dash",
-                          name, MS_NAME_MAX);
+    fprintf(cli->out, "%s: %s %s, valid until %s, serial %s\n", path, entry->role, entry->name,
+            cli_format_time(until, (int64_t)entry->to * 1000), entry->serial);
+    fprintf(cli->out, "next: copy it to where it is used, and there: msctl certs install %s\n",
+            path);
+}
+
+/* Days, and the password into files; the request borrows it. */
+static int fill_request(const struct cli_args *args, int64_t days_default,
+                        struct ms_tls_files *files, struct ms_cert_request *req, struct ms_err *err)
+{
+    int64_t days = 0;
+    memset(req, 0, sizeof(*req));
+    int rc = cli_number(args, "days", 1, CERTS_DAYS_MAX, days_default, &days, err);
+    if (rc == MS_OK) {
+        rc = certs_password(args, files, err);
+    }
+    req->days = (int)days;
+    req->password = files->password;
+    return rc;
 }
 
 static int certs_issue(struct cli *cli, const struct cli_args *args, struct ms_err *err)
 {
     struct ms_cert_request request;
     struct ms_tls_files files;
-    struct ms_ca *ca = NULL;
+    struct ms_authority *authority = NULL;
+    const struct ms_ca_entry *entry = NULL;
     const char *hosts[HOSTS_MAX + 2];
     char path[MS_PATH_MAX + 8];
-    char serial[64] = "";
-    int64_t days = 0;
-    memset(&request, 0, sizeof(request));
+    enum ms_role role = MS_ROLE_WORKER;
     int rc = cli_need_words(args, 3, 3, "ROLE NAME", err);
     if (rc == MS_OK) {
-        rc = parse_role(args->words[1], &request.role, err);
+        rc = parse_role(args->words[1], &role, err);
     }
     if (rc == MS_OK) {
-        rc = check_name(args->words[2], err);
+        rc = ms_cert_name_check(args->words[2], err);
     }
     if (rc == MS_OK) {
-        rc = cli_number(args, "days", 1, DAYS_MAX, 365, &days, err);
+        rc = fill_request(args, 365, &files, &request, err);
     }
     if (rc != MS_OK) {
         return rc;
     }
+    request.role = role;
     request.name = args->words[2];
-    request.days = (int)days;
     size_t n = cli_values(args, "host", hosts, HOSTS_MAX);
-    if (n == 0 && (request.role == MS_ROLE_WORKER || request.role == MS_ROLE_SCHEDULER)) {
+    if (n == 0 && (role == MS_ROLE_WORKER || role == MS_ROLE_SCHEDULER)) {
         hosts[n++] = request.name; /* `issue worker HOST` is the common case */
     }
     hosts[n] = NULL;
@@ -177,123 +202,69 @@ static int certs_issue(struct cli *cli, const struct cli_args *args, struct ms_e
     snprintf(path, sizeof(path), "%s%s", out != NULL ? out : request.name,
              out != NULL ? "" : ".p12");
     if (!cli_has(args, "force") && access(path, F_OK) == 0) {
-        return ms_fail(err, MS_E_EXISTS,
-                       "%.200s exists already: remove it, name another with "
-                       "--out, or replace it with --force",
-                       path);
-    }
-    rc = read_password(args, &files, err);
-    if (rc == MS_OK) {
-        rc = ms_ca_load(ca_dir(args), &ca, err);
+        rc = ms_fail(err, MS_E_EXISTS,
+                     "%.200s exists already: remove it, name another with "
+                     "--out, or replace it with --force",
+                     path);
     }
     if (rc == MS_OK) {
-        request.password = files.password;
-        rc = ms_ca_issue(ca, &request, path, serial, err);
+        rc = ms_authority_open(certs_dir(args), &authority, err);
     }
-    ms_ca_destroy(ca);
+    if (rc == MS_OK) {
+        rc = ms_authority_issue(authority, &request, path, &entry, err);
+    }
+    if (rc == MS_OK) {
+        say_issued(cli, path, entry);
+    }
+    ms_authority_close(authority);
     ms_tls_files_wipe(&files);
-    if (rc != MS_OK) {
-        return rc;
-    }
-    if (cli->json) {
-        cli_json_print(cli->out, json_pack("{s:s,s:s,s:s,s:s}", "file", path, "role",
-                                           args->words[1], "name", request.name, "serial", serial));
-    } else {
-        fprintf(cli->out, "%s: %s %s, valid for %d days, serial %s\n", path, args->words[1],
-                request.name, request.days, serial);
-    }
-    return MS_OK;
+    return rc;
 }
 
-static int certs_revoke(struct cli *cli, const struct cli_args *args, struct ms_err *err)
+static int certs_renew(struct cli *cli, const struct cli_args *args, struct ms_err *err)
 {
+    struct ms_cert_request request;
     struct ms_tls_files files;
-    struct ms_ca *ca = NULL;
-    char path[MS_PATH_MAX + 16];
-    int64_t days = 0;
-    int rc = cli_need_words(args, 2, 2, "FILE", err);
+    struct ms_authority *authority = NULL;
+    const struct ms_ca_entry *entry = NULL;
+    char path[MS_NAME_MAX + 8];
+    int rc = cli_need_words(args, 2, 2, "NAME, SERIAL or FILE", err);
     if (rc == MS_OK) {
-        rc = cli_number(args, "days", 1, DAYS_MAX, 30, &days, err);
-    }
-    if (rc == MS_OK) {
-        rc = read_password(args, &files, err);
+        rc = fill_request(args, 0, &files, &request, err);
     }
     if (rc != MS_OK) {
         return rc;
     }
+    const struct ms_authority_who who = {args->words[1], files.password};
     const char *out = cli_value(args, "out");
-    snprintf(path, sizeof(path), "%s%s", out != NULL ? out : ca_dir(args),
-             out != NULL ? "" : "/crl.pem");
-    rc = ms_ca_load(ca_dir(args), &ca, err);
+    rc = ms_authority_open(certs_dir(args), &authority, err);
     if (rc == MS_OK) {
-        rc = ms_ca_revoke(ca, args->words[1], files.password, path, (int)days, err);
+        rc =
+            ms_authority_renew(authority, &who, &request, out, cli_has(args, "force"), &entry, err);
     }
-    ms_ca_destroy(ca);
+    if (rc == MS_OK) {
+        snprintf(path, sizeof(path), "%s.p12", entry->name);
+        say_issued(cli, out != NULL ? out : path, entry);
+    }
+    ms_authority_close(authority);
     ms_tls_files_wipe(&files);
-    if (rc != MS_OK) {
-        return rc;
-    }
-    if (cli->json) {
-        cli_json_print(cli->out, json_pack("{s:s}", "crl", path));
-    } else {
-        fprintf(cli->out,
-                "%s is revoked in %s, which is valid for %lld days\n"
-                "copy it to every node as tls/crl.pem and reload: systemctl reload msschedd\n",
-                args->words[1], path, (long long)days);
-    }
-    return MS_OK;
-}
-
-static int certs_show(struct cli *cli, const struct cli_args *args, struct ms_err *err)
-{
-    struct ms_cert_info info;
-    struct ms_tls_files files;
-    char from[CLI_FORMAT_MAX];
-    char to[CLI_FORMAT_MAX];
-    int rc = cli_need_words(args, 2, 2, "FILE", err);
-    if (rc == MS_OK) {
-        rc = read_password(args, &files, err);
-    }
-    if (rc == MS_OK) {
-        rc = ms_cert_inspect(args->words[1], files.password, &info, err);
-        ms_tls_files_wipe(&files);
-    }
-    if (rc != MS_OK) {
-        return rc;
-    }
-    if (cli->json) {
-        cli_json_print(cli->out,
-                       json_pack("{s:s,s:s,s:s,s:s,s:s,s:I,s:I}", "subject", info.subject, "uri",
-                                 info.uri, "issuer", info.issuer, "serial", info.serial, "hosts",
-                                 info.hosts, "not_before", (json_int_t)info.not_before, "not_after",
-                                 (json_int_t)info.not_after));
-        return MS_OK;
-    }
-    double days = difftime(info.not_after, time(NULL)) / 86400;
-    fprintf(cli->out, "subject     %s\nidentity    %s\nissuer      %s\nserial      %s\n",
-            info.subject, info.uri[0] != '\0' ? info.uri : "-", info.issuer, info.serial);
-    fprintf(cli->out, "hosts       %s\nvalid       %s to %s (%s%.0f days)\n",
-            info.hosts[0] != '\0' ? info.hosts : "-",
-            cli_format_time(from, (int64_t)info.not_before * 1000),
-            cli_format_time(to, (int64_t)info.not_after * 1000), days < 0 ? "over since " : "",
-            days < 0 ? -days : days);
-    return MS_OK;
+    return rc;
 }
 
 static const struct {
     const char *name;
     cli_command_fn *run;
 } actions[] = {
-    {"init", certs_init},
-    {"issue", certs_issue},
-    {"revoke", certs_revoke},
-    {"show", certs_show},
+    {"init", certs_init}, {"issue", certs_issue}, {"install", certs_install},
+    {"list", certs_list}, {"renew", certs_renew}, {"revoke", certs_revoke},
+    {"crl", certs_crl},   {"show", certs_show},
 };
 
 int cmd_certs(struct cli *cli, const struct cli_args *args, struct ms_err *err)
 {
+    static const char all[] = "init, issue, install, list, renew, revoke, crl or show";
     const char *names[MS_ARRAY_SIZE(actions)];
-    int rc = cli_need_words(args, 1, CLI_WORDS_MAX, "init, issue, revoke or show", err);
+    int rc = cli_need_words(args, 1, CLI_WORDS_MAX, all, err);
     if (rc != MS_OK) {
         return rc;
     }
@@ -304,9 +275,7 @@ int cmd_certs(struct cli *cli, const struct cli_args *args, struct ms_err *err)
         }
     }
     const char *near = ms_nearest(args->words[0], names, MS_ARRAY_SIZE(actions));
-    return ms_fail(err, MS_E_INVALID,
-                   "msctl certs: unknown action '%.80s'%s%s%s; it must be init, issue, revoke or "
-                   "show",
+    return ms_fail(err, MS_E_INVALID, "msctl certs: unknown action '%.80s'%s%s%s; it must be %s",
                    args->words[0], near != NULL ? ", did you mean '" : "", near != NULL ? near : "",
-                   near != NULL ? "'?" : "");
+                   near != NULL ? "'?" : "", all);
 }

@@ -40,10 +40,14 @@ const struct cli_command cli_commands[] = {
     {"cancel", "JOB...", "end jobs", cmd_cancel_options, cmd_cancel, NULL, NULL},
     {"nodes", "", "list nodes by host", NULL, cmd_nodes, NULL, NULL},
     {"status", "", "the scheduler in a few lines", NULL, cmd_status, NULL, NULL},
-    {"certs", "init | issue ROLE NAME | revoke FILE | show FILE",
+    {"certs",
+     "init | issue ROLE NAME | install FILE | list | renew WHO | revoke WHO | crl | show FILE",
      "the cluster's certificate authority", cmd_certs_options, cmd_certs,
-     "ROLE is worker, user, admin or scheduler. Passwords come from files, never from the command\n"
-     "line. A new node: msctl certs issue worker HOST, and copy HOST.p12 and ca.crt to it.\n",
+     "ROLE is worker, user, admin or scheduler. WHO is a name, ROLE:NAME, a serial number or a "
+     "file.\n"
+     "Passwords come from files, never from the command line. A new node: on the head node msctl "
+     "certs\n"
+     "issue worker HOST; copy HOST.p12 to it; there msctl certs install HOST.p12.\n",
      NULL},
     {"dataset", "shapes DIR", "write a data set of drawn images in CIFAR-10's layout",
      cmd_dataset_options, cmd_dataset, NULL, NULL},

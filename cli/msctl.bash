@@ -6,6 +6,8 @@ _msctl_options() { "${COMP_WORDS[0]}" "$@" --help 2>/dev/null | grep -oE -- '(^|
 _msctl_commands() { "${COMP_WORDS[0]}" --help 2>/dev/null | sed -n 's/^  \([a-z]\{2,\}\)  *[a-z].*/\1/p'; }
 _msctl_jobs() { timeout 2 "${COMP_WORDS[0]}" jobs "$@" 2>/dev/null | awk 'NR > 1 { print $1 }'; }
 
+_msctl_certs() { timeout 2 "${COMP_WORDS[0]}" certs list 2>/dev/null | awk 'NR > 1 && $1 != "-" { print $1 }' | sort -u; }
+
 _msctl() {
     local current=${COMP_WORDS[COMP_CWORD]} command='' word
     for word in "${COMP_WORDS[@]:1:COMP_CWORD-1}"; do
@@ -23,7 +25,14 @@ _msctl() {
     :*) mapfile -t COMPREPLY < <(compgen -W "$(_msctl_commands)" -- "$current") ;;
     *:-*) mapfile -t COMPREPLY < <(compgen -W "$(_msctl_options "$command")" -- "$current") ;;
     help:*) mapfile -t COMPREPLY < <(compgen -W "$(_msctl_commands)" -- "$current") ;;
-    certs:*) mapfile -t COMPREPLY < <(compgen -f -W "init issue revoke show worker user admin scheduler" -- "$current") ;;
+    certs:*)
+        case ${COMP_WORDS[COMP_CWORD - 1]} in
+        certs) mapfile -t COMPREPLY < <(compgen -W "init issue install list renew revoke crl show" -- "$current") ;;
+        issue) mapfile -t COMPREPLY < <(compgen -W "worker user admin scheduler" -- "$current") ;;
+        list | renew | revoke) mapfile -t COMPREPLY < <(compgen -f -W "$(_msctl_certs)" -- "$current") ;;
+        *) mapfile -t COMPREPLY < <(compgen -f -- "$current") ;;
+        esac
+        ;;
     dataset:*) mapfile -t COMPREPLY < <(compgen -d -W "shapes" -- "$current") ;;
     watch:* | cancel:* | wait:*) mapfile -t COMPREPLY < <(compgen -W "$(_msctl_jobs)" -- "$current") ;;
     show:* | logs:*) mapfile -t COMPREPLY < <(compgen -W "$(_msctl_jobs --all)" -- "$current") ;;

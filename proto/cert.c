@@ -8,6 +8,7 @@
 #include "proto/tls.h"
 
 #include <arpa/inet.h>
+#include <ctype.h>
 #include <errno.h>
 #include <openssl/err.h>
 #include <openssl/evp.h>
@@ -25,7 +26,6 @@ enum {
     SKEW_S = 3600,              /* clocks of hosts differ: certificates begin in the past */
     KDF_ROUNDS = 2048,          /* of a PKCS#12 with a password: a few milliseconds */
     KDF_ROUNDS_NO_PASSWORD = 1, /* nothing to protect by rounds: the file's mode does it */
-    HOSTS_MAX = 64,
 };
 
 static int ssl_fail(struct ms_err *err, const char *what)
@@ -84,11 +84,13 @@ static int add_extension(X509 *cert, X509 *issuer, int nid, const char *value)
     return ok;
 }
 
-static int check_name(const char *what, const char *name, struct ms_err *err)
+int ms_cert_name_check(const char *name, struct ms_err *err)
 {
-    if (name == NULL || !ms_principal_is_name(name)) {
+    /* the first one: no option, no hidden file, and a node id that may begin so */
+    if (name == NULL || !ms_principal_is_name(name) || !isalnum((unsigned char)name[0])) {
         return ms_fail(err, MS_E_INVALID,
-                       "%s '%.80s': must be 1 to %d letters, digits and . - _ @ +", what,
+                       "certificate name '%.80s': must be 1 to %d letters, digits and . - _ @ +, "
+                       "and begin with a letter or a digit",
                        name != NULL ? name : "", MS_NAME_MAX);
     }
     return MS_OK;
@@ -102,9 +104,13 @@ static EVP_PKEY *make_key(void)
 int ms_ca_create(const char *common_name, int days, struct ms_ca **ret, struct ms_err *err)
 {
     size_t n = strlen(common_name);
-    if (n == 0 || n > MS_NAME_MAX) {
-        return ms_fail(err, MS_E_INVALID, "the name of the CA must have 1 to %d bytes",
-                       MS_NAME_MAX);
+    int is_clean = 1;
+    for (size_t i = 0; i < n; i++) {
+        is_clean &= (unsigned char)common_name[i] >= ' ' && common_name[i] != 0x7f;
+    }
+    if (n == 0 || n > MS_NAME_MAX || !is_clean) {
+        return ms_fail(err, MS_E_INVALID,
+                       "the name of the CA must have 1 to 64 bytes and no control characters");
     }
     int rc = check_days(days, err);
     if (rc != MS_OK) {
@@ -301,9 +307,10 @@ static int add_alt_names(X509 *cert, const struct ms_cert_request *req, struct m
     int ok = names != NULL && push_name(names, GEN_URI, uri);
     int rc = MS_OK;
     for (size_t i = 0; ok && rc == MS_OK && req->hosts != NULL && req->hosts[i] != NULL; i++) {
-        rc = i < HOSTS_MAX
+        rc = i < MS_CERT_HOSTS_MAX
                  ? check_host(req->hosts[i], err)
-                 : ms_fail(err, MS_E_INVALID, "more than %d hosts in one certificate", HOSTS_MAX);
+                 : ms_fail(err, MS_E_INVALID, "more than %d hosts in one certificate",
+                           MS_CERT_HOSTS_MAX);
         if (rc == MS_OK) {
             ok = push_name(names, is_ip(req->hosts[i]) ? GEN_IPADD : GEN_DNS, req->hosts[i]);
         }
@@ -338,16 +345,22 @@ static int build(const struct ms_ca *ca, const struct ms_cert_request *req, EVP_
     return rc;
 }
 
-static int write_p12(const char *path, const struct ms_cert_request *req, EVP_PKEY *key, X509 *cert,
-                     struct ms_err *err)
+int ms_ca_deliver(const struct ms_ca *ca, const struct ms_cert_request *req,
+                  const struct ms_p12 *p12, const char *path, struct ms_err *err)
 {
     const char *password = req->password != NULL ? req->password : "";
     int rounds = password[0] != '\0' ? KDF_ROUNDS : KDF_ROUNDS_NO_PASSWORD;
     uint8_t *bytes = NULL;
-    PKCS12 *bag = PKCS12_create(password, req->name, key, cert, NULL, NID_aes_256_cbc,
-                                NID_aes_256_cbc, rounds, rounds, 0);
+    /* whoever gets the file gets what to trust with it */
+    STACK_OF(X509) *chain = sk_X509_new_null();
+    PKCS12 *bag = NULL;
+    if (chain != NULL && sk_X509_push(chain, ca->cert) > 0) {
+        bag = PKCS12_create(password, req->name, p12->key, p12->cert, chain, NID_aes_256_cbc,
+                            NID_aes_256_cbc, rounds, rounds, 0);
+    }
     int size = bag != NULL ? i2d_PKCS12(bag, &bytes) : -1;
     PKCS12_free(bag);
+    sk_X509_free(chain);
     if (size < 0) {
         return ssl_fail(err, "cannot make a PKCS#12");
     }
@@ -357,40 +370,77 @@ static int write_p12(const char *path, const struct ms_cert_request *req, EVP_PK
     return rc;
 }
 
-void ms_serial_hex(const X509 *cert, char *buf, size_t size)
+void ms_serial_text(const ASN1_INTEGER *serial, char *buf, size_t size)
 {
-    BIGNUM *number = ASN1_INTEGER_to_BN(X509_get0_serialNumber(cert), NULL);
+    BIGNUM *number = ASN1_INTEGER_to_BN(serial, NULL);
     char *hex = number != NULL ? BN_bn2hex(number) : NULL;
     snprintf(buf, size, "%s", hex != NULL ? hex : "?");
     OPENSSL_free(hex);
     BN_free(number);
 }
 
-int ms_ca_issue(const struct ms_ca *ca, const struct ms_cert_request *req, const char *p12_path,
-                char *ret_serial, struct ms_err *err)
+void ms_serial_hex(const X509 *cert, char *buf, size_t size)
+{
+    ms_serial_text(X509_get0_serialNumber(cert), buf, size);
+}
+
+int ms_ca_sign(const struct ms_ca *ca, const struct ms_cert_request *req, struct ms_p12 *ret,
+               struct ms_err *err)
 {
     if (ms_role_name(req->role) == NULL) {
         return ms_fail(err, MS_E_INVALID,
                        "a certificate is for one role: worker, user, admin or scheduler");
     }
-    int rc = check_name("certificate name", req->name, err);
+    int rc = ms_cert_name_check(req->name, err);
     if (rc != MS_OK || (rc = check_days(req->days, err)) != MS_OK) {
         return rc;
     }
-    EVP_PKEY *key = make_key();
-    X509 *cert = X509_new();
-    if (key == NULL || cert == NULL) {
+    struct ms_p12 p12 = {.key = make_key(), .cert = X509_new()};
+    if (p12.key == NULL || p12.cert == NULL) {
         rc = ssl_fail(err, "cannot make a key");
     } else {
-        rc = build(ca, req, key, cert, err);
+        rc = build(ca, req, p12.key, p12.cert, err);
     }
-    if (rc == MS_OK) {
-        rc = write_p12(p12_path, req, key, cert, err);
+    if (rc != MS_OK) {
+        ms_p12_fini(&p12);
+        return rc;
     }
+    *ret = p12;
+    return MS_OK;
+}
+
+int ms_ca_issue(const struct ms_ca *ca, const struct ms_cert_request *req, const char *p12_path,
+                char *ret_serial, struct ms_err *err)
+{
+    struct ms_p12 p12;
+    int rc = ms_ca_sign(ca, req, &p12, err);
+    if (rc != MS_OK) {
+        return rc;
+    }
+    rc = ms_ca_deliver(ca, req, &p12, p12_path, err);
     if (rc == MS_OK && ret_serial != NULL) {
-        ms_serial_hex(cert, ret_serial, MS_SERIAL_HEX);
+        ms_serial_hex(p12.cert, ret_serial, MS_SERIAL_HEX);
     }
-    X509_free(cert);
-    EVP_PKEY_free(key);
+    ms_p12_fini(&p12);
     return rc;
+}
+
+void ms_ca_describe(const X509 *cert, struct ms_ca_entry *ret)
+{
+    char uri[MS_NAME_MAX + 32];
+    struct ms_ca_entry entry = {
+        .from = ms_x509_time(X509_get0_notBefore(cert)),
+        .to = ms_x509_time(X509_get0_notAfter(cert)),
+        .hosts = ms_x509_hosts(cert),
+    };
+    ms_serial_hex(cert, entry.serial, sizeof(entry.serial));
+    if (ms_x509_uri(cert, uri, sizeof(uri))) {
+        const char *role = uri + strlen("ms://");
+        const char *slash = strchr(role, '/');
+        if (slash != NULL && slash - role <= MS_CA_ROLE_MAX && strlen(slash + 1) <= MS_NAME_MAX) {
+            snprintf(entry.role, sizeof(entry.role), "%.*s", (int)(slash - role), role);
+            snprintf(entry.name, sizeof(entry.name), "%s", slash + 1);
+        }
+    }
+    *ret = entry;
 }

@@ -11,6 +11,8 @@
 #include <stdint.h>
 #include <time.h>
 
+enum { MS_CRL_DAYS_MAX = 3650, MS_CERT_HOSTS_MAX = 64 };
+
 struct ms_ca; /* key and certificate of a CA in memory */
 
 /* Makes a new CA that lives days (1 to 36500; negative: expired that long ago, for tests). Returns
@@ -32,8 +34,12 @@ struct ms_cert_request {
     const char *password; /* of the PKCS#12; "" allowed */
 };
 
-/* Issues key + certificate and writes them as PKCS#12 (0600). ret_serial: hex, 41 bytes, NULL ok.
- */
+/* MS_E_INVALID where a certificate may not hold the name: 1 to 64 letters, digits and . - _ @ +, a
+ * letter or a digit first (names of nodes and of files begin with it). */
+int ms_cert_name_check(const char *name, struct ms_err *err);
+
+/* Issues key + certificate and writes them as PKCS#12 (0600), the CA's certificate in it.
+ * ret_serial: hex, 41 bytes, NULL ok. No index is kept: proto/authority.h does that. */
 int ms_ca_issue(const struct ms_ca *ca, const struct ms_cert_request *req, const char *p12_path,
                 char *ret_serial, struct ms_err *err);
 

@@ -3,6 +3,7 @@
 
 #include "proto/limits.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <openssl/err.h>
@@ -201,6 +202,21 @@ int ms_file_write(const char *path, const void *bytes, size_t size, mode_t mode,
     return rc;
 }
 
+int ms_folder_sync(const char *path, struct ms_err *err)
+{
+    char folder[MS_PATH_MAX + 1];
+    const char *slash = strrchr(path, '/');
+    snprintf(folder, sizeof(folder), "%.*s", slash != NULL ? (int)(slash - path) + 1 : 1,
+             slash != NULL ? path : ".");
+    int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int failed = fd < 0 || (fsync(fd) != 0 && errno != EINVAL); /* EINVAL: it has no such thing */
+    int rc = failed ? ms_fail_errno(err, MS_E_IO, "cannot sync the folder %s", folder) : MS_OK;
+    if (fd >= 0) {
+        close(fd);
+    }
+    return rc;
+}
+
 const char *ms_x509_name(const X509_NAME *name, char *buf, size_t size)
 {
     BIO *bio = BIO_new(BIO_s_mem());
@@ -223,6 +239,17 @@ time_t ms_x509_time(const ASN1_TIME *at)
     return timegm(&tm);
 }
 
+/* A NUL inside would make one name look like another, a control would forge lines of logs. */
+static int is_printable(const char *text, size_t length)
+{
+    for (size_t i = 0; i < length; i++) {
+        if ((unsigned char)text[i] <= ' ' || (unsigned char)text[i] >= 0x7f) {
+            return 0;
+        }
+    }
+    return 1;
+}
+
 int ms_x509_uri(const X509 *cert, char *buf, size_t size)
 {
     GENERAL_NAMES *names =
@@ -234,9 +261,8 @@ int ms_x509_uri(const X509 *cert, char *buf, size_t size)
             const char *text =
                 (const char *)ASN1_STRING_get0_data(name->d.uniformResourceIdentifier);
             size_t length = (size_t)ASN1_STRING_length(name->d.uniformResourceIdentifier);
-            /* a NUL inside would make one name look like another */
             if (length > 5 && length < size && memcmp(text, "ms://", 5) == 0 &&
-                memchr(text, '\0', length) == NULL) {
+                is_printable(text, length)) {
                 memcpy(buf, text, length);
                 buf[length] = '\0';
                 found = 1;
@@ -245,4 +271,41 @@ int ms_x509_uri(const X509 *cert, char *buf, size_t size)
     }
     GENERAL_NAMES_free(names);
     return found;
+}
+
+static void host_text(const GENERAL_NAME *name, char buf[MS_HOST_MAX + 1])
+{
+    buf[0] = '\0';
+    if (name->type == GEN_DNS) {
+        snprintf(buf, MS_HOST_MAX + 1, "%.*s", ASN1_STRING_length(name->d.dNSName),
+                 (const char *)ASN1_STRING_get0_data(name->d.dNSName));
+    } else if (name->type == GEN_IPADD) {
+        int size = ASN1_STRING_length(name->d.iPAddress);
+        const uint8_t *bytes = ASN1_STRING_get0_data(name->d.iPAddress);
+        if (size == 4 || size == 16) {
+            inet_ntop(size == 4 ? AF_INET : AF_INET6, bytes, buf, MS_HOST_MAX);
+        }
+    }
+}
+
+char *ms_x509_hosts(const X509 *cert)
+{
+    GENERAL_NAMES *names =
+        (GENERAL_NAMES *)X509_get_ext_d2i(cert, NID_subject_alt_name, NULL, NULL);
+    char *text = NULL;
+    size_t size = 0;
+    FILE *file = open_memstream(&text, &size);
+    for (int i = 0; file != NULL && i < sk_GENERAL_NAME_num(names); i++) {
+        char one[MS_HOST_MAX + 1];
+        host_text(sk_GENERAL_NAME_value(names, i), one);
+        if (one[0] != '\0' && is_printable(one, strlen(one))) {
+            fprintf(file, "%s%s", ftell(file) > 0 ? "," : "", one);
+        }
+    }
+    GENERAL_NAMES_free(names);
+    if (file != NULL && (fclose(file) != 0 || size == 0)) {
+        free(text);
+        text = NULL;
+    }
+    return text;
 }

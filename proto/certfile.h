@@ -34,12 +34,20 @@ int ms_secret_check(const char *path, unsigned forbidden, struct ms_err *err);
 int ms_file_write(const char *path, const void *bytes, size_t size, mode_t mode, int exclusive,
                   struct ms_err *err);
 
+/* Syncs the folder that path lies in, so that a name written or replaced there survives a power
+ * cut. */
+int ms_folder_sync(const char *path, struct ms_err *err);
+
 /* Subject or issuer on one line ("CN = x"), into buf of size; returns buf. */
 const char *ms_x509_name(const X509_NAME *name, char *buf, size_t size);
 /* Unix time of an ASN.1 time; (time_t)-1 where it is no time. */
 time_t ms_x509_time(const ASN1_TIME *at);
-/* First ms:// URI of subjectAltName into buf; 1 when there is one. */
+/* First ms:// URI of subjectAltName into buf; 1 when there is one. One with anything but printable
+ * ASCII is none. */
 int ms_x509_uri(const X509 *cert, char *buf, size_t size);
+/* Host names and addresses of subjectAltName, comma separated. Returns owned; NULL: none, or no
+ * memory. */
+char *ms_x509_hosts(const X509 *cert);
 /* Text of the oldest error in OpenSSL's queue; empties the queue. Returns buf. */
 const char *ms_ssl_error(char *buf, size_t size);
 

@@ -3,16 +3,16 @@
 #include "proto/certfile.h"
 #include "proto/limits.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
 #include <openssl/err.h>
 #include <openssl/pem.h>
 #include <openssl/x509v3.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
-enum { SKEW_S = 3600, CRL_DAYS_MAX = 3650 };
+enum { SKEW_S = 3600 };
 
 int ms_cert_read(const char *path, const char *password, X509 **ret, struct ms_err *err)
 {
@@ -38,38 +38,6 @@ int ms_cert_read(const char *path, const char *password, X509 **ret, struct ms_e
     return rc;
 }
 
-static void host_text(const GENERAL_NAME *name, char buf[MS_HOST_MAX + 1])
-{
-    buf[0] = '\0';
-    if (name->type == GEN_DNS) {
-        snprintf(buf, MS_HOST_MAX + 1, "%.*s", ASN1_STRING_length(name->d.dNSName),
-                 (const char *)ASN1_STRING_get0_data(name->d.dNSName));
-    } else if (name->type == GEN_IPADD) {
-        int size = ASN1_STRING_length(name->d.iPAddress);
-        const uint8_t *bytes = ASN1_STRING_get0_data(name->d.iPAddress);
-        if (size == 4 || size == 16) {
-            inet_ntop(size == 4 ? AF_INET : AF_INET6, bytes, buf, MS_HOST_MAX);
-        }
-    }
-}
-
-static void list_hosts(const X509 *cert, char *buf, size_t size)
-{
-    GENERAL_NAMES *names =
-        (GENERAL_NAMES *)X509_get_ext_d2i(cert, NID_subject_alt_name, NULL, NULL);
-    size_t used = 0;
-    buf[0] = '\0';
-    for (int i = 0; i < sk_GENERAL_NAME_num(names) && used < size; i++) {
-        char one[MS_HOST_MAX + 1];
-        host_text(sk_GENERAL_NAME_value(names, i), one);
-        if (one[0] != '\0') {
-            int n = snprintf(buf + used, size - used, "%s%s", used > 0 ? "," : "", one);
-            used += n > 0 ? (size_t)n : 0;
-        }
-    }
-    GENERAL_NAMES_free(names);
-}
-
 int ms_cert_inspect(const char *path, const char *password, struct ms_cert_info *ret,
                     struct ms_err *err)
 {
@@ -83,7 +51,9 @@ int ms_cert_inspect(const char *path, const char *password, struct ms_cert_info 
     ms_x509_name(X509_get_issuer_name(cert), ret->issuer, sizeof(ret->issuer));
     ms_x509_uri(cert, ret->uri, sizeof(ret->uri));
     ms_serial_hex(cert, ret->serial, sizeof(ret->serial));
-    list_hosts(cert, ret->hosts, sizeof(ret->hosts));
+    char *hosts = ms_x509_hosts(cert);
+    snprintf(ret->hosts, sizeof(ret->hosts), "%s", hosts != NULL ? hosts : "");
+    free(hosts);
     ret->not_before = ms_x509_time(X509_get0_notBefore(cert));
     ret->not_after = ms_x509_time(X509_get0_notAfter(cert));
     X509_free(cert);
@@ -99,7 +69,7 @@ static int ssl_fail(struct ms_err *err, const char *what)
     return ms_fail(err, MS_E_TLS, "%s: %s", what, reason);
 }
 
-static int is_ours(const struct ms_ca *ca, X509 *cert)
+int ms_ca_owns(const struct ms_ca *ca, X509 *cert)
 {
     int ours = X509_NAME_cmp(X509_get_issuer_name(cert), X509_get_subject_name(ca->cert)) == 0 &&
                X509_verify(cert, ca->key) == 1;
@@ -131,45 +101,101 @@ static int read_crl(const struct ms_ca *ca, const char *path, X509_CRL **ret, st
     return MS_OK;
 }
 
-static int push_revoked(X509_CRL *crl, const ASN1_INTEGER *serial)
+/* Puts what is not in the list yet into it, and frees the batch. The list is sorted by OpenSSL when
+ * it is searched, so all is looked up before anything is added. */
+static int merge(X509_CRL *crl, STACK_OF(X509_REVOKED) * batch)
+{
+    int n = sk_X509_REVOKED_num(batch);
+    int ok = batch != NULL;
+    for (int i = 0; i < n; i++) {
+        X509_REVOKED *one = sk_X509_REVOKED_value(batch, i);
+        X509_REVOKED *known = NULL;
+        ASN1_INTEGER *serial = (ASN1_INTEGER *)(uintptr_t)X509_REVOKED_get0_serialNumber(one);
+        if (X509_CRL_get0_by_serial(crl, &known, serial) != 0) {
+            X509_REVOKED_free(one);
+            sk_X509_REVOKED_set(batch, i, NULL);
+        }
+    }
+    for (int i = 0; i < n; i++) {
+        X509_REVOKED *one = sk_X509_REVOKED_value(batch, i);
+        if (one != NULL && (!ok || X509_CRL_add0_revoked(crl, one) != 1)) {
+            X509_REVOKED_free(one);
+            ok = 0;
+        }
+    }
+    sk_X509_REVOKED_free(batch);
+    return ok;
+}
+
+/* Adds one to a batch; at: Unix time. */
+static int push_revoked(STACK_OF(X509_REVOKED) * batch, const ASN1_INTEGER *serial, time_t at)
 {
     X509_REVOKED *one = X509_REVOKED_new();
-    ASN1_TIME *now = X509_gmtime_adj(NULL, 0);
-    int ok = one != NULL && now != NULL &&
-             X509_REVOKED_set_serialNumber(one, (ASN1_INTEGER *)serial) == 1 &&
-             X509_REVOKED_set_revocationDate(one, now) == 1 && X509_CRL_add0_revoked(crl, one) == 1;
-    ASN1_TIME_free(now);
+    ASN1_TIME *when = ASN1_TIME_set(NULL, at);
+    int ok = batch != NULL && serial != NULL && one != NULL && when != NULL &&
+             X509_REVOKED_set_serialNumber(one, (ASN1_INTEGER *)(uintptr_t)serial) == 1 &&
+             X509_REVOKED_set_revocationDate(one, when) == 1 &&
+             sk_X509_REVOKED_push(batch, one) > 0;
+    ASN1_TIME_free(when);
     if (!ok) {
         X509_REVOKED_free(one);
     }
     return ok;
 }
 
-/* Copies the entries of old, all but serial's, and returns the number after old's, or -1. */
-static int64_t copy_revoked(X509_CRL *crl, X509_CRL *old, const ASN1_INTEGER *serial)
+/* Entries of another list. *number becomes its number, where that is higher. */
+static int merge_list(X509_CRL *crl, X509_CRL *old, int64_t *number)
 {
-    int64_t number = 0;
-    if (old == NULL) {
-        return 1;
-    }
-    const STACK_OF(X509_REVOKED) *list = X509_CRL_get_REVOKED(old);
-    for (int i = 0; i < sk_X509_REVOKED_num(list); i++) {
-        X509_REVOKED *one = sk_X509_REVOKED_value(list, i);
-        if (serial != NULL && ASN1_INTEGER_cmp(X509_REVOKED_get0_serialNumber(one), serial) == 0) {
-            continue;
-        }
-        X509_REVOKED *copy = X509_REVOKED_dup(one);
-        if (copy == NULL || X509_CRL_add0_revoked(crl, copy) != 1) {
+    STACK_OF(X509_REVOKED) *list = X509_CRL_get_REVOKED(old);
+    STACK_OF(X509_REVOKED) *batch = sk_X509_REVOKED_new_null();
+    for (int i = 0; batch != NULL && i < sk_X509_REVOKED_num(list); i++) {
+        X509_REVOKED *copy = X509_REVOKED_dup(sk_X509_REVOKED_value(list, i));
+        if (copy == NULL || sk_X509_REVOKED_push(batch, copy) <= 0) {
             X509_REVOKED_free(copy);
-            return -1;
+            sk_X509_REVOKED_pop_free(batch, X509_REVOKED_free);
+            return 0;
         }
     }
+    int64_t its = 0;
     ASN1_INTEGER *was = (ASN1_INTEGER *)X509_CRL_get_ext_d2i(old, NID_crl_number, NULL, NULL);
-    if (was != NULL && ASN1_INTEGER_get_int64(&number, was) != 1) {
-        number = 0;
+    if (was != NULL && ASN1_INTEGER_get_int64(&its, was) == 1 && its > *number) {
+        *number = its;
     }
     ASN1_INTEGER_free(was);
-    return number + 1;
+    return merge(crl, batch);
+}
+
+static int merge_index(X509_CRL *crl, const struct ms_ca_index *index)
+{
+    STACK_OF(X509_REVOKED) *batch = sk_X509_REVOKED_new_null();
+    int ok = batch != NULL;
+    for (size_t i = 0; ok && index != NULL && i < index->n; i++) {
+        const struct ms_ca_entry *entry = &index->entries[i];
+        if (entry->revoked == 0) {
+            continue;
+        }
+        BIGNUM *number = NULL;
+        BN_hex2bn(&number, entry->serial);
+        ASN1_INTEGER *serial = number != NULL ? BN_to_ASN1_INTEGER(number, NULL) : NULL;
+        ok = push_revoked(batch, serial, entry->revoked);
+        ASN1_INTEGER_free(serial);
+        BN_free(number);
+    }
+    if (!ok) {
+        sk_X509_REVOKED_pop_free(batch, X509_REVOKED_free);
+        return 0;
+    }
+    return merge(crl, batch);
+}
+
+static int merge_victim(X509_CRL *crl, const X509 *victim)
+{
+    STACK_OF(X509_REVOKED) *batch = sk_X509_REVOKED_new_null();
+    if (!push_revoked(batch, X509_get0_serialNumber(victim), time(NULL))) {
+        sk_X509_REVOKED_free(batch);
+        return 0;
+    }
+    return merge(crl, batch);
 }
 
 static int finish_crl(const struct ms_ca *ca, X509_CRL *crl, int64_t number, int days)
@@ -201,21 +227,75 @@ static int write_crl(const char *path, X509_CRL *crl, struct ms_err *err)
     } else {
         size_t size = (size_t)BIO_get_mem_data(bio, &bytes);
         rc = ms_file_write(path, bytes, size, 0644, 0, err);
+        rc = rc == MS_OK ? ms_folder_sync(path, err) : rc;
     }
     BIO_free(bio);
     return rc;
 }
 
-/* Reads the certificate to revoke and makes sure that it is one of ours. */
-static int read_victim(const struct ms_ca *ca, const char *path, const char *password, X509 **ret,
-                       struct ms_err *err)
+int ms_crl_make(const struct ms_ca *ca, const struct ms_crl_plan *plan, struct ms_err *err)
+{
+    if (plan->days < 1 || plan->days > MS_CRL_DAYS_MAX) {
+        return ms_fail(err, MS_E_INVALID, "revocation list for %d days: must be 1 to %d",
+                       plan->days, MS_CRL_DAYS_MAX);
+    }
+    X509_CRL *crl = X509_CRL_new();
+    int64_t number = -1;
+    int ok = crl != NULL;
+    int rc = MS_OK;
+    for (size_t i = 0; ok && rc == MS_OK && i < MS_ARRAY_SIZE(plan->sources); i++) {
+        X509_CRL *old = NULL;
+        if (plan->sources[i] != NULL) {
+            rc = read_crl(ca, plan->sources[i], &old, err);
+        }
+        if (old != NULL) {
+            ok = merge_list(crl, old, &number);
+            X509_CRL_free(old);
+        }
+    }
+    if (rc != MS_OK) {
+        goto out;
+    }
+    if (!ok || !merge_index(crl, plan->index) ||
+        (plan->victim != NULL && !merge_victim(crl, plan->victim)) ||
+        !finish_crl(ca, crl, number + 1, plan->days)) {
+        rc = ssl_fail(err, "cannot make the revocation list");
+        goto out;
+    }
+    rc = write_crl(plan->path, crl, err);
+out:
+    X509_CRL_free(crl);
+    return rc;
+}
+
+int ms_crl_import(const struct ms_ca *ca, const char *path, struct ms_ca_index *index,
+                  struct ms_err *err)
+{
+    X509_CRL *crl = NULL;
+    int rc = read_crl(ca, path, &crl, err);
+    const STACK_OF(X509_REVOKED) *list = crl != NULL ? X509_CRL_get_REVOKED(crl) : NULL;
+    for (int i = 0; rc == MS_OK && i < sk_X509_REVOKED_num(list); i++) {
+        const X509_REVOKED *one = sk_X509_REVOKED_value(list, i);
+        struct ms_ca_entry entry = {
+            .revoked = ms_x509_time(X509_REVOKED_get0_revocationDate(one)),
+        };
+        ms_serial_text(X509_REVOKED_get0_serialNumber(one), entry.serial, sizeof(entry.serial));
+        rc = ms_ca_index_add(index, &entry, err);
+        rc = rc == MS_E_EXISTS ? MS_OK : rc;
+    }
+    X509_CRL_free(crl);
+    return rc;
+}
+
+int ms_ca_read_own(const struct ms_ca *ca, const char *path, const char *password, X509 **ret,
+                   struct ms_err *err)
 {
     X509 *cert = NULL;
     int rc = ms_cert_read(path, password, &cert, err);
-    if (rc == MS_OK && !is_ours(ca, cert)) {
+    if (rc == MS_OK && !ms_ca_owns(ca, cert)) {
         X509_free(cert);
         return ms_fail(err, MS_E_REFUSED,
-                       "%s was issued by another CA: only its own CA can revoke it", path);
+                       "%s was issued by another CA: only its own CA can revoke or renew it", path);
     }
     if (rc == MS_OK) {
         *ret = cert;
@@ -226,32 +306,13 @@ static int read_victim(const struct ms_ca *ca, const char *path, const char *pas
 int ms_ca_revoke(const struct ms_ca *ca, const char *cert_path, const char *password,
                  const char *crl_path, int days, struct ms_err *err)
 {
-    if (days < 1 || days > CRL_DAYS_MAX) {
-        return ms_fail(err, MS_E_INVALID, "revocation list for %d days: must be 1 to %d", days,
-                       CRL_DAYS_MAX);
-    }
     X509 *cert = NULL;
-    X509_CRL *old = NULL;
-    X509_CRL *crl = NULL;
-    int rc = cert_path != NULL ? read_victim(ca, cert_path, password, &cert, err) : MS_OK;
+    int rc = cert_path != NULL ? ms_ca_read_own(ca, cert_path, password, &cert, err) : MS_OK;
     if (rc == MS_OK) {
-        rc = read_crl(ca, crl_path, &old, err);
+        const struct ms_crl_plan plan = {
+            .sources = {crl_path}, .victim = cert, .path = crl_path, .days = days};
+        rc = ms_crl_make(ca, &plan, err);
     }
-    if (rc != MS_OK) {
-        goto out;
-    }
-    const ASN1_INTEGER *serial = cert != NULL ? X509_get0_serialNumber(cert) : NULL;
-    crl = X509_CRL_new();
-    int64_t number = crl != NULL ? copy_revoked(crl, old, serial) : -1;
-    if (number < 0 || (serial != NULL && !push_revoked(crl, serial)) ||
-        !finish_crl(ca, crl, number, days)) {
-        rc = ssl_fail(err, "cannot make the revocation list");
-        goto out;
-    }
-    rc = write_crl(crl_path, crl, err);
-out:
-    X509_CRL_free(crl);
-    X509_CRL_free(old);
     X509_free(cert);
     return rc;
 }

@@ -21,7 +21,7 @@ export MSCHED_E2E_TAG=$T # marks every process that we start, and their children
 # the surroundings must not decide what is tested
 for variable in $(compgen -e); do
     case $variable in
-    MS_* | MSCHED_LISTEN | MSCHED_SOCKET | MSCHED_DATABASE | MSCHED_TLS* | MSCHED_L* | NOTIFY_SOCKET | \
+    MS_* | MSCHED_LISTEN | MSCHED_SOCKET* | MSCHED_DATABASE | MSCHED_TLS* | MSCHED_L* | NOTIFY_SOCKET | \
         LISTEN_FDS | LISTEN_PID | WATCHDOG_USEC | JOURNAL_STREAM | CREDENTIALS_DIRECTORY)
         unset "$variable"
         ;;

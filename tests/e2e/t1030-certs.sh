@@ -33,10 +33,50 @@ ok "a password file that others can read is refused" bash -c '! "$MSCTL" certs -
 ok "the chain verifies" bash -c '
     openssl pkcs12 -in node7.p12 -passin pass: -nodes -clcerts -nokeys 2>/dev/null | openssl x509 >node7.crt &&
     openssl verify -CAfile ca/ca.crt node7.crt'
-ok "revoke makes a CRL" certs revoke node7.p12 --out crl.pem
-ok "that openssl heeds" bash -c '! openssl verify -CAfile ca/ca.crt -crl_check -CRLfile crl.pem node7.crt 2>/dev/null'
+ok "list has what was issued" says "node7  worker  valid" certs list node7
+ok "and the first one, whose file was replaced, too" [ "$(certs list node7 | grep -c valid)" = 2 ]
+ok "as JSON" bash -c '"$MSCTL" certs --dir ca --json list | python3 -c "
+import json, sys
+rows = json.load(sys.stdin)
+assert [r[\"name\"] for r in rows] == [\"ann\", \"head\", \"node7\", \"node7\"], rows
+assert rows[1][\"hosts\"] == \"head.example,10.0.0.1\" and rows[1][\"state\"] == \"valid\""'
+ok "a name that nobody has is said" status 4 certs list nobody
+ok "renew makes another like it" says "worker node7" certs renew node7 --out node7b.p12
+ok "with its hosts" says "node7" certs show node7b.p12
+ok "renew replaces no file unless told to" status 4 certs renew node7 --out node7b.p12
+ok "revoke by file makes a list where the authority is" certs revoke node7.p12 --out lists.pem
+ok "which is a copy, not in whatever folder we are" bash -c '[ -s ca/lists.pem ] && [ ! -e lists.pem ]'
+ok "that openssl heeds" bash -c '! openssl verify -CAfile ca/ca.crt -crl_check -CRLfile ca/lists.pem node7.crt 2>/dev/null'
+ok "and of the authority's own" bash -c '! openssl verify -CAfile ca/ca.crt -crl_check -CRLfile ca/crl.pem node7.crt 2>/dev/null'
+ok "revoke by name takes the others" says "node7: 2 certificates revoked" certs revoke node7
+ok "all of them" [ "$(certs list node7 | grep -c revoked)" = 3 ]
+serial=$(certs list head | awk 'NR == 2 { print $5 }')
+ok "revoke by serial number" says "1 certificate revoked" certs revoke "$(tr "[:upper:]" "[:lower:]" <<<"$serial")"
+ok "again only makes the list anew" says "was revoked already" certs revoke "$serial"
+ok "what is revoked is not renewed" says "is revoked" certs renew node7 --out x.p12
+ok "what nobody has is not revoked" says "msctl certs list" certs revoke nobody
+ok "crl makes the list anew" says "crl.pem" certs crl --days 7
+ok "which holds all that was revoked" [ "$(openssl crl -in ca/crl.pem -noout -text | grep -c 'Serial Number')" = 4 ]
+rm ca/index.txt
+ok "an authority of an older msctl gets an index" says "revoked" certs list
+ok "and still revokes by file" says "1 certificate revoked" certs revoke ann.p12 --password-file <(cat password)
+cert_of() { openssl pkcs12 -in "$1" -passin pass: -nodes -clcerts -nokeys 2>/dev/null | openssl x509 -noout "${@:2}"; }
+
+# ---- install: one file travels
+certs issue user bob >/dev/null
+ok "install puts a user's into his folder" env XDG_CONFIG_HOME="$T/home" "$MSCTL" certs install bob.p12
+ok "his alone" [ "$(stat -c %a home/msched home/msched/client.p12 | paste -sd' ')" = "700 600" ]
+ok "with its CA" cmp ca/ca.crt home/msched/ca.crt
+ok "the same certificate" [ "$(cert_of bob.p12 -serial)" = "$(cert_of home/msched/client.p12 -serial)" ]
+certs issue user carol >/dev/null
+ok "somebody else's is not replaced" status 4 env XDG_CONFIG_HOME="$T/home" "$MSCTL" certs install carol.p12
+ok "unless --force says so" env XDG_CONFIG_HOME="$T/home" "$MSCTL" certs install carol.p12 --force
+ok "ca.crt is readable under any umask" bash -c 'umask 077; XDG_CONFIG_HOME=$1/strict "$MSCTL" certs install bob.p12 &&
+    [ "$(stat -c %a "$1/strict/msched/ca.crt")" = 644 ]' - "$T"
 ok "a role that is none comes with the nearest" says "did you mean 'worker'" certs issue worke x
 ok "a name with a slash is refused with 2" status 2 certs issue worker a/b
+ok "one with a control character, too" status 2 certs issue user "$(printf 'a\033[2J')"
+ok "and one that looks like an option" status 2 certs issue user .x
 ok "an action that is none comes with the nearest" says "did you mean 'issue'" certs isue worker x
 ok "no authority there is said" says "$T/nowhere" "$MSCTL" certs --dir "$T/nowhere" issue worker x
 ok "days have a range" says "1 to 36500" certs issue worker x --days 0
@@ -64,5 +104,7 @@ ok "bash completes commands" completes submit sub
 ok "options of all commands" completes --server --ser
 ok "options of a command" completes --run-dir run --ru
 ok "files" completes ca run c
+ok "actions of certs" completes renew certs ren
+ok "roles" completes scheduler certs issue sch
 
 finish

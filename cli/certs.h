@@ -1,0 +1,28 @@
+/* certs.h - inside of `msctl certs`: what its files share */
+#ifndef CLI_CERTS_H
+#define CLI_CERTS_H
+
+#include "cli/cli.h"
+#include "proto/ca_index.h"
+#include "proto/tls_files.h"
+
+#include <jansson.h>
+#include <sys/types.h>
+#include <time.h>
+
+enum { CERTS_DAYS_MAX = 36500 };
+
+/* The authority's folder: --dir or the system's. */
+const char *certs_dir(const struct cli_args *args);
+/* Password of --password-file into files, "" without it; to be wiped with ms_tls_files_wipe. */
+int certs_password(const struct cli_args *args, struct ms_tls_files *files, struct ms_err *err);
+/* mkdir -p of all but the last part of path, which gets `last` where it is made. */
+int certs_make_folder(const char *path, mode_t parents, mode_t last, struct ms_err *err);
+/* "valid", "expired", "revoked". */
+const char *certs_state(const struct ms_ca_entry *entry, time_t now);
+/* A row of the index as a JSON object; returns owned. */
+json_t *certs_json(const struct ms_ca_entry *entry);
+
+cli_command_fn certs_list, certs_show, certs_install, certs_revoke, certs_crl;
+
+#endif

@@ -1,0 +1,105 @@
+/* cmd_certs_install.c - msctl certs install: a certificate put where the programs look for it */
+#include "cli/certs.h"
+#include "cli/json.h"
+
+#include "config.h"
+#include "proto/cert_install.h"
+
+#include <errno.h>
+#include <grp.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define DAEMON_GROUP "msched"
+
+/* A daemon's: root's, and readable for the group of the daemons. */
+static int place_daemon(struct ms_cert_place *place, struct ms_err *err)
+{
+    place->name = "node.p12";
+    if (geteuid() != 0) { /* a folder of one's own, for daemons that one starts oneself */
+        return certs_make_folder(place->folder, 0755, 0700, err);
+    }
+    const struct group *group = getgrnam(DAEMON_GROUP);
+    if (group == NULL) {
+        return ms_fail(err, MS_E_CONFIG,
+                       "there is no group " DAEMON_GROUP ", as which the daemons read their key: "
+                       "systemd-sysusers makes it");
+    }
+    place->group = group->gr_gid;
+    place->mode = 0640;
+    struct stat before;
+    int is_new = stat(place->folder, &before) != 0;
+    int rc = certs_make_folder(place->folder, 0755, 0750, err);
+    if (rc == MS_OK && is_new && chown(place->folder, (uid_t)-1, place->group) != 0) {
+        rc = ms_fail_errno(err, MS_E_IO, "cannot give %s to its group", place->folder);
+    }
+    return rc;
+}
+
+static int place_person(struct ms_cert_place *place, struct ms_err *err)
+{
+    place->name = "client.p12";
+    return certs_make_folder(place->folder, 0700, 0700, err);
+}
+
+/* The folder where nothing says another. */
+static int find_folder(const struct cli_args *args, int is_daemon, char *buf, size_t size,
+                       const char **ret, struct ms_err *err)
+{
+    const char *to = cli_value(args, "to");
+    const char *folder = to != NULL  ? to
+                         : is_daemon ? MSCHED_SYSCONFDIR "/tls"
+                                     : cli_user_dir(buf, size);
+    if (folder == NULL) {
+        return ms_fail(err, MS_E_CONFIG, "HOME is not set: name the folder with --to");
+    }
+    *ret = folder;
+    return MS_OK;
+}
+
+static void say_installed(struct cli *cli, const struct ms_cert_place *place, const char *uri)
+{
+    if (cli->json) {
+        cli_json_print(cli->out, json_pack("{s:s,s:s,s:s}", "folder", place->folder, "file",
+                                           place->name, "identity", uri));
+        return;
+    }
+    fprintf(cli->out,
+            "%s is in %s/%s, its CA in ca.crt beside it; the copy that travelled can be "
+            "removed\n",
+            uri, place->folder, place->name);
+}
+
+int certs_install(struct cli *cli, const struct cli_args *args, struct ms_err *err)
+{
+    struct ms_cert_info info;
+    struct ms_tls_files files;
+    char user_dir[MS_PATH_MAX + 1];
+    struct ms_cert_place place = {
+        .mode = 0600, .group = (gid_t)-1, .force = cli_has(args, "force")};
+    int rc = cli_need_words(args, 2, 2, "FILE", err);
+    if (rc == MS_OK) {
+        rc = certs_password(args, &files, err);
+    }
+    if (rc != MS_OK) {
+        return rc;
+    }
+    rc = ms_cert_inspect(args->words[1], files.password, &info, err);
+    int is_daemon = rc == MS_OK && (strncmp(info.uri, "ms://worker/", 12) == 0 ||
+                                    strncmp(info.uri, "ms://scheduler/", 15) == 0);
+    if (rc == MS_OK) {
+        rc = find_folder(args, is_daemon, user_dir, sizeof(user_dir), &place.folder, err);
+    }
+    if (rc == MS_OK) {
+        rc = is_daemon ? place_daemon(&place, err) : place_person(&place, err);
+    }
+    if (rc == MS_OK) {
+        rc = ms_cert_install(args->words[1], files.password, &place, err);
+    }
+    ms_tls_files_wipe(&files);
+    if (rc == MS_OK) {
+        say_installed(cli, &place, info.uri);
+    }
+    return rc;
+}

@@ -1,0 +1,286 @@
+/* ca_index.c - what a certificate authority has issued: a text file, one certificate a line */
+#include "proto/ca_index.h"
+
+#include "proto/certfile.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define HEAD "# msched CA index 1"
+
+enum { COLUMNS = 7, TIME_TEXT = 24 };
+
+/* ---- times ---- */
+
+static const char *format_time(char buf[TIME_TEXT], time_t at)
+{
+    struct tm tm;
+    if (at == 0 || gmtime_r(&at, &tm) == NULL ||
+        strftime(buf, TIME_TEXT, "%Y-%m-%dT%H:%M:%SZ", &tm) == 0) {
+        return "-";
+    }
+    return buf;
+}
+
+static int parse_time(const char *text, time_t *ret)
+{
+    struct tm tm = {.tm_isdst = 0};
+    if (strcmp(text, "-") == 0) {
+        *ret = 0;
+        return 1;
+    }
+    const char *end = strptime(text, "%Y-%m-%dT%H:%M:%SZ", &tm);
+    if (end == NULL || *end != '\0') {
+        return 0;
+    }
+    *ret = timegm(&tm);
+    return 1;
+}
+
+/* ---- entries ---- */
+
+void ms_ca_index_fini(struct ms_ca_index *index)
+{
+    while (index->n > 0) {
+        ms_ca_index_drop_last(index);
+    }
+    free(index->entries);
+    memset(index, 0, sizeof(*index));
+}
+
+void ms_ca_index_drop_last(struct ms_ca_index *index)
+{
+    if (index->n > 0) {
+        free(index->entries[--index->n].hosts);
+    }
+}
+
+static int grow(struct ms_ca_index *index, struct ms_err *err)
+{
+    if (index->n < index->capacity) {
+        return MS_OK;
+    }
+    if (index->n >= MS_CA_ISSUED_MAX) {
+        return ms_fail(err, MS_E_FULL,
+                       "this CA has issued %d certificates: make a new one with msctl certs init",
+                       MS_CA_ISSUED_MAX);
+    }
+    size_t capacity = index->capacity == 0 ? 64 : index->capacity * 2;
+    struct ms_ca_entry *entries =
+        (struct ms_ca_entry *)realloc(index->entries, capacity * sizeof(*entries));
+    if (entries == NULL) {
+        return ms_fail(err, MS_E_NOMEM, "no memory for %zu certificates", capacity);
+    }
+    index->entries = entries;
+    index->capacity = capacity;
+    return MS_OK;
+}
+
+static int append(struct ms_ca_index *index, const struct ms_ca_entry *entry, struct ms_err *err)
+{
+    int rc = grow(index, err);
+    if (rc != MS_OK) {
+        return rc;
+    }
+    struct ms_ca_entry copy = *entry;
+    if (entry->hosts != NULL && (copy.hosts = strdup(entry->hosts)) == NULL) {
+        return ms_fail(err, MS_E_NOMEM, "no memory for the hosts of a certificate");
+    }
+    index->entries[index->n++] = copy;
+    return MS_OK;
+}
+
+int ms_ca_index_add(struct ms_ca_index *index, const struct ms_ca_entry *entry, struct ms_err *err)
+{
+    if (ms_ca_index_serial(index, entry->serial) != NULL) {
+        return ms_fail(err, MS_E_EXISTS, "the serial number %s was issued already", entry->serial);
+    }
+    return append(index, entry, err);
+}
+
+/* Upper-case hex without colons and leading zeros; 0 where it is no number. */
+static int canonical_serial(const char *text, char buf[MS_SERIAL_HEX])
+{
+    size_t n = 0;
+    for (; *text != '\0'; text++) {
+        if (*text == ':' || (n == 0 && *text == '0' && text[1] != '\0')) {
+            continue;
+        }
+        if (!isxdigit((unsigned char)*text) || n + 1 >= MS_SERIAL_HEX) {
+            return 0;
+        }
+        buf[n++] = (char)toupper((unsigned char)*text);
+    }
+    buf[n] = '\0';
+    return n > 0;
+}
+
+struct ms_ca_entry *ms_ca_index_serial(const struct ms_ca_index *index, const char *text)
+{
+    char serial[MS_SERIAL_HEX];
+    if (!canonical_serial(text, serial)) {
+        return NULL;
+    }
+    for (size_t i = 0; i < index->n; i++) {
+        char other[MS_SERIAL_HEX];
+        if (canonical_serial(index->entries[i].serial, other) && strcmp(serial, other) == 0) {
+            return &index->entries[i];
+        }
+    }
+    return NULL;
+}
+
+int ms_ca_entry_is(const struct ms_ca_entry *entry, const char *who)
+{
+    const char *colon = strchr(who, ':');
+    if (entry->name[0] == '\0') {
+        return 0;
+    }
+    if (colon == NULL) {
+        return strcmp(entry->name, who) == 0;
+    }
+    size_t n = (size_t)(colon - who);
+    return strlen(entry->role) == n && strncmp(entry->role, who, n) == 0 &&
+           strcmp(entry->name, colon + 1) == 0;
+}
+
+/* ---- the file ---- */
+
+/* A column into a buffer, "-" as "". No control bytes: the list is printed on terminals. */
+static int take(char *dst, size_t size, const char *text)
+{
+    size_t n = strlen(text);
+    if (n == 0 || n >= size) {
+        return 0;
+    }
+    for (size_t i = 0; i < n; i++) {
+        if ((unsigned char)text[i] <= ' ' || (unsigned char)text[i] >= 0x7f) {
+            return 0;
+        }
+    }
+    memcpy(dst, text, n + 1);
+    if (strcmp(dst, "-") == 0) {
+        dst[0] = '\0';
+    }
+    return 1;
+}
+
+/* What is wrong with the line, or NULL. Changes line. */
+static const char *parse_line(char *line, char *hosts, size_t size, struct ms_ca_entry *ret)
+{
+    char *columns[COLUMNS];
+    char *rest = line;
+    for (int i = 0; i < COLUMNS; i++) {
+        columns[i] = strsep(&rest, "\t");
+        if (columns[i] == NULL) {
+            return "fewer than seven columns";
+        }
+    }
+    char serial[MS_SERIAL_HEX];
+    if (rest != NULL) {
+        return "more than seven columns";
+    }
+    if (!canonical_serial(columns[0], serial) || strlen(columns[0]) >= sizeof(ret->serial)) {
+        return "the serial number is no hex number of 20 bytes at the most";
+    }
+    memcpy(ret->serial, columns[0], strlen(columns[0]) + 1); /* as openssl prints it */
+    if (!take(ret->role, sizeof(ret->role), columns[1]) ||
+        !take(ret->name, sizeof(ret->name), columns[2]) || !take(hosts, size, columns[3])) {
+        return "role, name or hosts are empty, too long or hold what cannot be printed";
+    }
+    if (!parse_time(columns[4], &ret->from) || !parse_time(columns[5], &ret->to) ||
+        !parse_time(columns[6], &ret->revoked)) {
+        return "a time is not like 2026-11-21T17:40:00Z";
+    }
+    ret->hosts = hosts[0] != '\0' ? hosts : NULL;
+    return NULL;
+}
+
+static int read_lines(const char *path, FILE *file, struct ms_ca_index *index, struct ms_err *err)
+{
+    char *line = NULL;
+    size_t capacity = 0;
+    ssize_t n = 0;
+    size_t number = 0;
+    int rc = MS_OK;
+    while (rc == MS_OK && (n = getline(&line, &capacity, file)) > 0) {
+        number++;
+        int is_whole = line[n - 1] == '\n';
+        line[n - is_whole] = '\0';
+        if (number == 1 && strcmp(line, HEAD) != 0) {
+            rc = ms_fail(err, MS_E_INVALID,
+                         "%s does not begin with \"" HEAD "\": it is not ours, or of a newer "
+                         "version; move it away and a new one is begun",
+                         path);
+        }
+        if (line[0] == '#' || rc != MS_OK) {
+            continue;
+        }
+        struct ms_ca_entry entry = {.hosts = NULL};
+        char *hosts = (char *)malloc((size_t)n + 1);
+        const char *wrong = !is_whole       ? "the line has no end"
+                            : hosts == NULL ? "no memory for it"
+                                            : parse_line(line, hosts, (size_t)n + 1, &entry);
+        rc = wrong == NULL ? append(index, &entry, err)
+                           : ms_fail(err, MS_E_INVALID,
+                                     "%s, line %zu: %s; put back a copy, or take the line out",
+                                     path, number, wrong);
+        free(hosts);
+    }
+    if (rc == MS_OK && ferror(file)) {
+        rc = ms_fail_errno(err, MS_E_IO, "cannot read %s", path);
+    }
+    free(line);
+    if (rc == MS_OK && number == 0) { /* we never write an empty one */
+        rc = ms_fail(err, MS_E_INVALID, "%s is empty: put back a copy, or remove it", path);
+    }
+    return rc;
+}
+
+int ms_ca_index_read(const char *path, struct ms_ca_index *ret, struct ms_err *err)
+{
+    struct ms_ca_index index = {.n = 0};
+    FILE *file = fopen(path, "re");
+    if (file == NULL) {
+        return ms_fail_errno(err, errno == ENOENT ? MS_E_NOT_FOUND : MS_E_IO, "cannot read %s",
+                             path);
+    }
+    int rc = read_lines(path, file, &index, err);
+    fclose(file);
+    if (rc != MS_OK) {
+        ms_ca_index_fini(&index);
+        return rc;
+    }
+    *ret = index;
+    return MS_OK;
+}
+
+static const char *or_dash(const char *text)
+{
+    return text != NULL && text[0] != '\0' ? text : "-";
+}
+
+int ms_ca_index_write(const char *path, const struct ms_ca_index *index, struct ms_err *err)
+{
+    char *bytes = NULL;
+    size_t size = 0;
+    FILE *file = open_memstream(&bytes, &size);
+    if (file == NULL) {
+        return ms_fail(err, MS_E_NOMEM, "no memory for %s", path);
+    }
+    fputs(HEAD "\n# serial\trole\tname\thosts\tfrom\tto\trevoked\n", file);
+    for (size_t i = 0; i < index->n; i++) {
+        const struct ms_ca_entry *entry = &index->entries[i];
+        char times[3][TIME_TEXT];
+        fprintf(file, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", entry->serial, or_dash(entry->role),
+                or_dash(entry->name), or_dash(entry->hosts), format_time(times[0], entry->from),
+                format_time(times[1], entry->to), format_time(times[2], entry->revoked));
+    }
+    int rc = fclose(file) == 0 ? ms_file_write(path, bytes, size, 0600, 0, err)
+                               : ms_fail(err, MS_E_NOMEM, "no memory for %s", path);
+    free(bytes);
+    return rc == MS_OK ? ms_folder_sync(path, err) : rc;
+}

@@ -1,0 +1,26 @@
+/* cert_install.h - a certificate put where the programs look for it, with what they trust beside it
+ *
+ * The PKCS#12 files of our CA hold the CA's certificate: one file is all that travels. Not thread
+ * safe. */
+#ifndef MS_CERT_INSTALL_H
+#define MS_CERT_INSTALL_H
+
+#include "proto/cert.h"
+
+#include <sys/types.h>
+
+struct ms_cert_place {
+    const char *folder; /* there already */
+    const char *name;   /* of the PKCS#12 file in it; ca.crt lies beside it */
+    mode_t mode;        /* of the PKCS#12 file */
+    gid_t group;        /* of the PKCS#12 file; (gid_t)-1: as it is made */
+    int force;          /* replace what is of somebody else, or of another CA */
+};
+
+/* Copies a PKCS#12 file and writes ca.crt (0644, whatever the umask) beside it. A renewed
+ * certificate replaces the one before; MS_E_EXISTS where the one that is there is of somebody else
+ * or of another CA. MS_E_NOT_FOUND: the file does not hold its CA's certificate. */
+int ms_cert_install(const char *path, const char *password, const struct ms_cert_place *place,
+                    struct ms_err *err);
+
+#endif

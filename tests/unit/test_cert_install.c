@@ -1,0 +1,126 @@
+/* test_cert_install.c - one file travels, two lie where the programs look */
+#include "proto/cert_install.h"
+#include "tests/test.h"
+
+#include <sys/stat.h>
+
+static char dir[64];
+static struct ms_ca *ca;
+static struct ms_cert_place place;
+
+static const char *in_dir(const char *name)
+{
+    static char paths[4][160];
+    static int at;
+    at = (at + 1) % 4;
+    snprintf(paths[at], sizeof(paths[at]), "%s/%s", dir, name);
+    return paths[at];
+}
+
+static void issue(const char *name, const char *file)
+{
+    struct ms_cert_request req = {MS_ROLE_WORKER, name, NULL, 30, ""};
+    ck_ms_ok(ms_ca_issue(ca, &req, in_dir(file), NULL, err));
+}
+
+static void setup(void)
+{
+    static char folder[160];
+    snprintf(dir, sizeof(dir), "%s", test_dir_make());
+    snprintf(folder, sizeof(folder), "%s/tls", dir);
+    ck_assert_int_eq(mkdir(folder, 0700), 0);
+    ck_ms_ok(ms_ca_create("lab ca", 365, &ca, err));
+    place = (struct ms_cert_place){folder, "node.p12", 0640, (gid_t)-1, 0};
+    issue("node7", "n.p12");
+}
+
+static void teardown(void)
+{
+    ms_ca_destroy(ca);
+    ca = NULL;
+    test_dir_remove(dir);
+}
+
+static mode_t mode_of(const char *path)
+{
+    struct stat st;
+    ck_assert_int_eq(stat(path, &st), 0);
+    return st.st_mode & 07777;
+}
+
+START_TEST(the_file_brings_its_ca_with_it_whatever_the_umask)
+{
+    struct ms_cert_info info;
+    mode_t before = umask(0077);
+    ck_ms_ok(ms_cert_install(in_dir("n.p12"), "", &place, err));
+    umask(before);
+
+    ck_assert_uint_eq(mode_of(in_dir("tls/ca.crt")), 0644);
+    ck_assert_uint_eq(mode_of(in_dir("tls/node.p12")), 0640);
+    ck_ms_ok(ms_cert_inspect(in_dir("tls/ca.crt"), "", &info, err));
+    ck_assert_str_eq(info.subject, "CN = lab ca");
+    ck_ms_ok(ms_cert_inspect(in_dir("tls/node.p12"), "", &info, err));
+    ck_assert_str_eq(info.uri, "ms://worker/node7");
+}
+END_TEST
+
+START_TEST(a_renewed_one_replaces_its_own_and_nobody_elses)
+{
+    struct ms_cert_info one;
+    struct ms_cert_info two;
+    ck_ms_ok(ms_cert_install(in_dir("n.p12"), "", &place, err));
+    ck_ms_ok(ms_cert_inspect(in_dir("tls/node.p12"), "", &one, err));
+    issue("node7", "renewed.p12");
+    issue("node8", "other.p12");
+
+    ck_ms_ok(ms_cert_install(in_dir("renewed.p12"), "", &place, err));
+    ck_ms_fails(ms_cert_install(in_dir("other.p12"), "", &place, err), MS_E_EXISTS,
+                "is of ms://worker/node7, not of ms://worker/node8");
+
+    ck_ms_ok(ms_cert_inspect(in_dir("tls/node.p12"), "", &two, err));
+    ck_assert_str_ne(one.serial, two.serial);
+    ck_assert_str_eq(two.uri, "ms://worker/node7");
+    place.force = 1;
+    ck_ms_ok(ms_cert_install(in_dir("other.p12"), "", &place, err));
+}
+END_TEST
+
+START_TEST(another_cas_certificate_does_not_change_whom_we_trust)
+{
+    struct ms_ca *ours = ca;
+    struct ms_cert_info info;
+    ck_ms_ok(ms_cert_install(in_dir("n.p12"), "", &place, err));
+    ck_ms_ok(ms_ca_create("evil ca", 365, &ca, err));
+    issue("node7", "evil.p12");
+    ms_ca_destroy(ca);
+    ca = ours;
+
+    ck_ms_fails(ms_cert_install(in_dir("evil.p12"), "", &place, err), MS_E_EXISTS, "another CA's");
+
+    ck_ms_ok(ms_cert_inspect(in_dir("tls/ca.crt"), "", &info, err));
+    ck_assert_str_eq(info.subject, "CN = lab ca");
+    ck_ms_ok(ms_cert_inspect(in_dir("tls/node.p12"), "", &info, err));
+    ck_assert_str_eq(info.issuer, "CN = lab ca");
+}
+END_TEST
+
+START_TEST(a_key_that_others_may_read_is_not_installed)
+{
+    chmod(in_dir("n.p12"), 0644);
+    ck_ms_fails(ms_cert_install(in_dir("n.p12"), "", &place, err), MS_E_REFUSED, "chmod");
+    ck_assert_int_ne(access(in_dir("tls/ca.crt"), F_OK), 0);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("cert_install");
+    TCase *tcase = tcase_create("cert_install");
+    tcase_add_checked_fixture(tcase, setup, teardown);
+    tcase_add_test(tcase, the_file_brings_its_ca_with_it_whatever_the_umask);
+    tcase_add_test(tcase, a_renewed_one_replaces_its_own_and_nobody_elses);
+    tcase_add_test(tcase, another_cas_certificate_does_not_change_whom_we_trust);
+    tcase_add_test(tcase, a_key_that_others_may_read_is_not_installed);
+    suite_add_tcase(suite, tcase);
+    return test_run(suite);
+}
