@@ -96,6 +96,7 @@ static int check_nodes(const struct sched *s, struct ms_err *err)
     uint32_t registered = 0;
     uint32_t idle = 0;
     uint32_t gone = 0;
+    uint32_t usable = 0;
     size_t slot = 0;
     struct table_link *link = table_walk(&s->nodes, &slot, NULL);
     for (; link != NULL; link = table_walk(&s->nodes, &slot, link)) {
@@ -107,11 +108,13 @@ static int check_nodes(const struct sched *s, struct ms_err *err)
         }
         registered += node->state == NODE_REGISTERED;
         idle += node_is_idle(node);
+        usable += node_is_usable(node);
         gone += node->state == NODE_LOST || node->state == NODE_LEFT;
     }
     HOLDS(registered == s->n_registered && idle == s->n_idle && gone == s->n_gone,
           "%u registered, %u idle, %u gone nodes, and the counts say %u, %u, %u", registered, idle,
           gone, s->n_registered, s->n_idle, s->n_gone);
+    HOLDS(usable == s->n_usable, "%u nodes are usable, and the count says %u", usable, s->n_usable);
     HOLDS(registered <= MS_NODES_MAX && gone <= s->cfg.lost_nodes_max, "too many nodes");
     int64_t seen = INT64_MIN;
     for (const struct list *at = s->beating.next; at != &s->beating; at = at->next) {
@@ -233,23 +236,32 @@ static int check_jobs(const struct sched *s, struct ms_err *err)
     }
     HOLDS(before < s->next_job, "job id %llu was given, and the next is %llu", (ull)before,
           (ull)s->next_job);
-    HOLDS(queued == s->queue.n && placed == s->n_placed && ended == s->n_ended,
-          "%u queued, %u placed, %u ended jobs, and the counts say %zu, %u, %u", queued, placed,
-          ended, s->queue.n, s->n_placed, s->n_ended);
+    HOLDS(queued == queue_n(s) && placed == s->n_placed && ended == s->n_ended,
+          "%u queued, %u placed, %u ended jobs, and the counts say %u, %u, %u", queued, placed,
+          ended, queue_n(s), s->n_placed, s->n_ended);
     return 0;
 }
 
 /* Reasons are asked for only where somebody waits: QUEUED and PLACING. */
 static int check_reasons(struct sched *s, struct ms_err *err)
 {
-    const struct heap_link *first = heap_first(&s->queue);
-    if (first != NULL) {
-        const struct job *head = list_item(first, struct job, queue);
+    const struct job *head = queue_first(s);
+    if (head != NULL) {
         HOLDS(job_reason(s, head)[0] != '\0', "job %llu waits for no reason", (ull)head->id);
         HOLDS(s->loading || s->draining || !generations_left(s) || s->refusal[0] != '\0' ||
                   head->workers > s->n_idle || (s->due & DUE_PLACE) != 0,
               "job %llu waits for %u nodes, and %u are idle", (ull)head->id, head->workers,
               s->n_idle);
+        HOLDS(s->loading || head->workers <= s->n_usable || (s->due & DUE_PLACE) != 0 ||
+                  timer_is_armed(&s->queue.doubt),
+              "job %llu is larger than the cluster and lets nobody pass", (ull)head->id);
+    }
+    for (size_t i = 0; i < s->queue.aside.n; i++) {
+        const struct job *job = list_item(s->queue.aside.items[i], struct job, queue);
+        HOLDS(job->workers > s->queue.n_nodes && s->queue.n_nodes >= s->n_usable,
+              "job %llu stepped aside, and %u nodes are there", (ull)job->id, s->n_usable);
+        HOLDS(job->state == JOB_QUEUED && job->aside && job_reason(s, job)[0] != '\0',
+              "job %llu stepped aside for no reason", (ull)job->id);
     }
     uint64_t generation = 0;
     for (const struct list *at = s->placed.next; at != &s->placed; at = at->next) {
@@ -298,7 +310,8 @@ int sched_check(const struct sched *sched, struct ms_err *err)
     rc = rc == 0 ? check_jobs(s, err) : rc;
     rc = rc == 0 ? check_reasons(s, err) : rc;
     rc = rc == 0 ? check_heap(&s->timers, "timers", err) : rc;
-    rc = rc == 0 ? check_heap(&s->queue, "queue", err) : rc;
+    rc = rc == 0 ? check_heap(&s->queue.line, "queue", err) : rc;
+    rc = rc == 0 ? check_heap(&s->queue.aside, "large jobs", err) : rc;
     rc = rc == 0 ? check_routes(s, err) : rc;
     rc = rc == 0 ? s->mode->check(s, err) : rc;
     return rc;

@@ -42,7 +42,7 @@ static const char *submit_refused(struct sched *s, const Ms__Submit *msg, int *r
         *ret_code = MS_E_FULL;
         return emit_text(s, "job %s cannot be stored: %.250s", msg->name, s->refusal);
     }
-    if (s->queue.n >= MS_JOBS_QUEUED_MAX) {
+    if (queue_n(s) >= MS_JOBS_QUEUED_MAX) {
         *ret_code = MS_E_FULL;
         return emit_text(s, "%d jobs are queued, which is the limit: wait, or cancel some",
                          MS_JOBS_QUEUED_MAX);
@@ -123,7 +123,7 @@ void on_submit(struct sched *s, struct conn *conn, const struct sched_event *eve
     s->next_job++;
     emit_put_meta(s, "next_job", s->next_job);
     emit_put_job(s, job, true);
-    job_enqueue(s, job);
+    queue_add(s, job);
     reply_submitted(s, conn, event->id, job);
     emit_log(s, MS_LOG_INFO, "job.submitted job=%llu name=%s owner=%s workers=%u priority=%d",
              (ull)job->id, emit_quote(s, job->name), emit_quote(s, job->owner), job->workers,

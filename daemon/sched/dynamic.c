@@ -135,8 +135,8 @@ int dynamic_load(struct sched *s, struct ms_err *err)
     if (!list_empty(&s->placed)) {
         job = list_item(s->placed.next, struct job, lane);
         topo_set(s, TOPO_ON_COMPLETE);
-    } else if (s->queue.n > 0) {
-        job = list_item(heap_first(&s->queue), struct job, queue);
+    } else if (queue_n(s) > 0) {
+        job = queue_first(s);
     } else {
         return 0;
     }
@@ -163,7 +163,7 @@ int dynamic_load(struct sched *s, struct ms_err *err)
 /* All are here: their job begins. */
 static void complete(struct sched *s)
 {
-    if (s->queue.n > 0) { /* it waits there since the scheduler's restart */
+    if (queue_n(s) > 0) { /* it waits there since the scheduler's restart */
         topo_set(s, TOPO_ON_COMPLETE);
         return;
     }
@@ -185,13 +185,13 @@ static void complete(struct sched *s)
     topo_set(s, TOPO_ON_COMPLETE);
     emit_put_meta(s, "next_job", s->next_job);
     emit_put_job(s, job, true);
-    job_enqueue(s, job);
+    queue_add(s, job);
 }
 
 void dynamic_settle(struct sched *s)
 {
     if (s->topo == TOPO_INITIALIZING) {
-        if (s->n_registered == 0 && s->queue.n == 0 &&
+        if (s->n_registered == 0 && queue_n(s) == 0 &&
             s->spec != NULL) { /* the next first one brings the job */
             free(s->spec);
             s->spec = NULL;

@@ -80,9 +80,7 @@ void job_end(struct sched *s, struct job *job, enum job_event event, int code, c
 {
     bool was_placed = job_is_placed(job);
     if (job->state == JOB_QUEUED) {
-        heap_remove(&s->queue, &job->queue);
-        s->due |= DUE_PLACE; /* it may have stood before a smaller one */
-        watch_news(s);
+        queue_remove(s, job);
     }
     job_set(s, job, event);
     job_set_reason(job, text);
@@ -119,6 +117,6 @@ void job_requeue(struct sched *s, struct job *job, const char *text)
     job->run = NULL;
     emit_put_job(s, job, false);
     emit_drop_members(s, job->id);
-    job_enqueue(s, job);
+    queue_add(s, job);
     watch_stir(s, job);
 }

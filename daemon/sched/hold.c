@@ -56,22 +56,3 @@ struct hold *hold_find(const struct node *node, uint64_t job, uint64_t generatio
     }
     return NULL;
 }
-
-/* Keeps the list of idle nodes in step with node_is_idle. */
-void node_idle_update(struct sched *s, struct node *node)
-{
-    bool listed = !list_empty(&node->idle);
-    bool idle =
-        node_is_idle(node) || (PLANTED("place_busy_node") && node->state == NODE_REGISTERED);
-    if (idle != listed) {
-        if (idle) {
-            list_add_tail(&s->idle, &node->idle);
-            s->n_idle++;
-            s->due |= DUE_PLACE;
-        } else {
-            list_remove(&node->idle);
-            s->n_idle--;
-        }
-        watch_news(s);
-    }
-}

@@ -201,53 +201,6 @@ static void job_drop(struct sched *s, struct job *job)
     }
 }
 
-/* ---- the queue ----------------------------------------------------------------------------------
- */
-
-int queue_before(const struct heap_link *a, const struct heap_link *b)
-{
-    const struct job *x = list_item(a, struct job, queue);
-    const struct job *y = list_item(b, struct job, queue);
-    return x->priority != y->priority ? x->priority > y->priority : x->id < y->id;
-}
-
-void job_enqueue(struct sched *s, struct job *job)
-{
-    if (heap_add(&s->queue, &job->queue) < 0) {
-        abort();
-    }
-    s->due |= DUE_PLACE;
-    watch_news(s);
-}
-
-static const char *queue_place(struct sched *s, const struct job *job)
-{
-    const struct job *head = list_item(heap_first(&s->queue), struct job, queue);
-    if (s->draining) {
-        return "waits for the scheduler's next start: it is shutting down";
-    }
-    if (s->refusal[0] != '\0') {
-        return emit_text(s, "waits for disk space: %s", s->refusal);
-    }
-    if (!generations_left(s)) {
-        return "waits for ever: the cluster's generations have run out; start it on a new database";
-    }
-    const char *nodes =
-        emit_text(s, "waits for %u idle node%s: %u registered, %u idle", head->workers,
-                  head->workers == 1 ? "" : "s", s->n_registered, s->n_idle);
-    return job == head ? nodes
-                       : emit_text(s, "waits behind job %llu, which %s",
-                                   (unsigned long long)head->id, nodes);
-}
-
-static const char *queue_reason(struct sched *s, const struct job *job)
-{
-    const char *place = queue_place(s, job);
-    return job->n_tries == 0 ? place
-                             : emit_text(s, "%s; it was placed %u time%s before: %s", place,
-                                         job->n_tries, job->n_tries == 1 ? "" : "s", job->reason);
-}
-
 /* ---- why it waits -------------------------------------------------------------------------------
  */
 

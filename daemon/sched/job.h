@@ -15,6 +15,7 @@ struct run;
 struct job {
     struct list lane;       /* placed, ended with members, or ended without: sched.placed ... */
     struct heap_link queue; /* QUEUED */
+    bool aside;             /* ... in queue.aside */
     struct table_link by_key;
     uint64_t id;
     enum sched_job_state state;
@@ -54,13 +55,11 @@ size_t job_slot_after(const struct sched *s, uint64_t id); /* index of the first
 struct job *job_create(struct sched *s, const struct sched_job_row *row);
 void job_free(struct job *job);
 int job_index(struct sched *s, struct job *job); /* 0 or MS_E_NOMEM */
-void job_enqueue(struct sched *s, struct job *job);
 void job_set(struct sched *s, struct job *job, enum job_event event);
 bool job_is_ended(const struct job *job);
 bool job_is_placed(const struct job *job);
 const char *job_reason(struct sched *s, const struct job *job); /* "" only while it runs well */
 void job_set_reason(struct job *job, const char *text);
 void job_keep(struct sched *s, struct job *job); /* it ended: history, and its limits */
-int queue_before(const struct heap_link *a, const struct heap_link *b);
 
 #endif

@@ -198,7 +198,7 @@ static int job_take_up(struct sched *s, struct job *job, struct ms_err *err)
         s->due |= DUE_REQUEUES;
     }
     if (job->state == JOB_QUEUED) {
-        job_enqueue(s, job);
+        queue_add(s, job);
     }
     for (uint32_t rank = 0; job->run != NULL && rank < job->workers; rank++) {
         if (job->run->members[rank].state == RANK_MISSING) { /* over, and has no row */
@@ -260,8 +260,8 @@ int sched_load_done(struct sched *s, struct sched_time now, struct ms_err *err)
 void load_settle(struct sched *s)
 {
     s->due = (s->due & ~(unsigned)DUE_REQUEUES) | DUE_PLACE;
-    for (size_t i = 0; i < s->queue.n; i++) {
-        struct job *job = list_item(s->queue.items[i], struct job, queue);
+    for (size_t i = 0; i < s->queue.line.n; i++) {
+        struct job *job = list_item(s->queue.line.items[i], struct job, queue);
         if (job->generation != 0) {
             emit_log(s, MS_LOG_NOTICE, "job.requeued job=%llu generation=%llu", (ull)job->id,
                      (ull)job->generation);

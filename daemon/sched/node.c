@@ -42,9 +42,38 @@ void node_forget(struct sched *s, struct node *node)
     free(node);
 }
 
+bool node_is_usable(const struct node *node)
+{
+    return node->state == NODE_REGISTERED && !node->host->drained;
+}
+
 bool node_is_idle(const struct node *node)
 {
-    return node->state == NODE_REGISTERED && list_empty(&node->holds) && !node->host->drained;
+    return node_is_usable(node) && list_empty(&node->holds);
+}
+
+void node_idle_update(struct sched *s, struct node *node)
+{
+    bool usable = node_is_usable(node);
+    if (usable != node->counted) {
+        node->counted = usable;
+        s->n_usable += usable ? 1 : (uint32_t)-1;
+        queue_nodes_changed(s);
+    }
+    bool listed = !list_empty(&node->idle);
+    bool idle =
+        node_is_idle(node) || (PLANTED("place_busy_node") && node->state == NODE_REGISTERED);
+    if (idle != listed) {
+        if (idle) {
+            list_add_tail(&s->idle, &node->idle);
+            s->n_idle++;
+            s->due |= DUE_PLACE;
+        } else {
+            list_remove(&node->idle);
+            s->n_idle--;
+        }
+        watch_news(s);
+    }
 }
 
 void node_set(struct sched *s, struct node *node, enum node_event event)

@@ -57,6 +57,7 @@ struct node {
     int64_t seen_ms;
     struct host *host;         /* never NULL but before the first Register */
     struct list on_host;       /* in host->nodes */
+    bool counted;              /* in s->n_usable */
     struct list holds;         /* struct hold; today one at the most */
     struct newcomer *newcomer; /* another process wants this id; the probe is out */
     char reason[MS_TEXT_MAX + 1];
@@ -82,6 +83,7 @@ void node_touch(struct sched *s, struct node *node); /* heard of just now */
 /* Its connection is gone or no longer believed: LOST or LEFT, its rank with it, and whoever waits
  * for its id takes over. The caller closes the connection if it is still open. */
 void node_gone(struct sched *s, struct node *node, enum node_event event, const char *reason);
+bool node_is_usable(const struct node *node); /* for jobs: now, or when it is idle */
 bool node_is_idle(const struct node *node);
 void node_judge_leases(struct sched *s);
 int64_t node_lease_deadline(const struct sched *s);
@@ -100,6 +102,7 @@ void hold_drop(struct sched *s, struct hold *hold); /* unbinds and frees it: the
 /* NULL: the node does not hold that rank. */
 struct hold *hold_find(const struct node *node, uint64_t job, uint64_t generation, uint32_t rank);
 struct hold *hold_first(const struct node *node); /* NULL: none */
+/* Keeps counts and lists in step with the two. */
 void node_idle_update(struct sched *s, struct node *node);
 
 /* register.c: Register, and two processes with one id */

@@ -83,7 +83,7 @@ static void send_assigns(struct sched *s, struct job *job, struct node **nodes)
 
 void place_job(struct sched *s, struct job *job, struct node **nodes)
 {
-    heap_remove(&s->queue, &job->queue);
+    queue_remove(s, job);
     job->generation =
         PLANTED("generation_not_raised") && s->generation > 0 ? s->generation : ++s->generation;
     must(run_create(job));
@@ -118,11 +118,10 @@ bool generations_left(const struct sched *s)
 
 static bool place_first(struct sched *s)
 {
-    struct heap_link *first = heap_first(&s->queue);
-    if (first == NULL || s->draining || s->refusal[0] != '\0' || !generations_left(s)) {
+    struct job *job = queue_next(s);
+    if (job == NULL || s->draining || s->refusal[0] != '\0' || !generations_left(s)) {
         return false;
     }
-    struct job *job = list_item(first, struct job, queue);
     if (job->workers > s->n_idle) {
         return false; /* nobody overtakes: a large job would never start */
     }

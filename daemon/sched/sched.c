@@ -104,7 +104,7 @@ void sched_count(const struct sched *s, struct sched_counts *ret)
     ret->nodes_registered = s->n_registered;
     ret->nodes_idle = s->n_idle;
     ret->nodes_lost = s->n_gone;
-    ret->jobs_queued = (uint32_t)s->queue.n;
+    ret->jobs_queued = queue_n(s);
     ret->jobs_placed = s->n_placed;
     ret->jobs_ended = s->n_ended;
     ret->generation = s->generation;
@@ -158,7 +158,7 @@ struct sched *sched_create(const struct sched_config *cfg, struct sched_time now
     list_init(&s->ended_bare);
     list_init(&s->watches);
     timers_init(s);
-    heap_init(&s->queue, queue_before);
+    queue_init(s);
     if (tables_init(s) < 0) {
         sched_destroy(s);
         return NULL;
@@ -239,7 +239,7 @@ void sched_destroy(struct sched *s)
     table_fini(&s->keys);
     table_fini(&s->routes);
     heap_fini(&s->timers);
-    heap_fini(&s->queue);
+    queue_fini(s);
     emit_fini(s);
     free(s->jobs);
     free(s->orphans);

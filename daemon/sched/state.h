@@ -25,6 +25,7 @@
 #include "daemon/sched/list.h"
 #include "daemon/sched/mode.h"
 #include "daemon/sched/node.h"
+#include "daemon/sched/queue.h"
 #include "daemon/sched/run.h"
 #include "daemon/sched/sched.h"
 #include "daemon/sched/states.h"
@@ -61,8 +62,9 @@ struct sched {
 
     struct table conns, nodes, hosts, keys, routes;
     struct list beating, idle, gone;
-    uint32_t n_registered, n_idle, n_gone;
-    struct heap timers, queue;
+    uint32_t n_registered, n_usable, n_idle, n_gone; /* usable: registered, on no drained host */
+    struct heap timers;
+    struct queue queue;
     struct list placed, ended, ended_bare;
     uint32_t n_placed, n_ended, n_members_kept;
     struct job_slot *jobs;

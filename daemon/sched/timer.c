@@ -39,6 +39,7 @@ static const struct {
 } kinds[TIMER_KINDS] = {
     [TIMER_TOPOLOGY] = {dynamic_timeout, false},
     [TIMER_ENDING] = {dynamic_exit, true},
+    [TIMER_DOUBT] = {queue_doubt, true},
     [TIMER_NEWS] = {watch_tell_news, false},
     [TIMER_FORGET] = {forget, false},
     [TIMER_PROBE] = {probe, true},

@@ -14,6 +14,7 @@ struct sched;
 enum timer_kind {
     TIMER_TOPOLOGY,  /* dynamic cluster: workers are missing */
     TIMER_ENDING,    /* dynamic cluster: members still have to leave */
+    TIMER_DOUBT,     /* struct queue: the next job needs more nodes than are there */
     TIMER_NEWS,      /* watchers of waiting jobs */
     TIMER_FORGET,    /* struct node: lost an hour ago */
     TIMER_PROBE,     /* struct newcomer */

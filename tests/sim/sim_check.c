@@ -191,14 +191,19 @@ static void check_nodes_free(struct world *w)
 static void check_waiting(struct world *w, struct job *job)
 {
     struct sched *s = w->sched;
-    const struct job *head = list_item(heap_first(&s->queue), struct job, queue);
+    const struct job *head = job->aside ? job : queue_first(s);
     char want[MS_TEXT_MAX + 1];
     unsigned registered = 0;
     for (uint32_t i = 0; i < w->n_nodes; i++) {
         registered += w->nodes[i].alive && w->nodes[i].registered;
     }
-    snprintf(want, sizeof(want), "waits for %u idle node%s: %u registered, %u idle", head->workers,
-             head->workers == 1 ? "" : "s", registered, registered);
+    if (job->aside) {
+        snprintf(want, sizeof(want), "needs %u nodes, the cluster has %u: waits", job->workers,
+                 registered);
+    } else {
+        snprintf(want, sizeof(want), "waits for %u idle node%s: %u registered, %u idle",
+                 head->workers, head->workers == 1 ? "" : "s", registered, registered);
+    }
     const char *reason = job_reason(s, job);
     if (head->workers <= registered || strstr(reason, want) == NULL) {
         sim_fail(w, "job %llu waits with reason '%s', and the truth is '%s'", (ull)job->id, reason,

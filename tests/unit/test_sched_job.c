@@ -184,6 +184,93 @@ START_TEST(nobody_overtakes_within_a_priority)
 }
 END_TEST
 
+/* Any number of nodes is believed in for a lease, then the cluster has what it has. */
+START_TEST(job_larger_than_the_cluster_lets_others_pass)
+{
+    fix_standing();
+    uint64_t conn = fix_register("w0", 1);
+    uint64_t large = fix_submit(64, 9);
+    uint64_t small = fix_submit(1, 0);
+    fix_job_is(large, "QUEUED", "waits for 64 idle nodes: 1 registered, 1 idle");
+    fix_job_is(small, "QUEUED", "waits behind job 1");
+
+    fix_beat(conn);
+    fix_pass(FIX_LEASE_MS - 1);
+    fix_beat(conn);
+    fix_job_is(small, "QUEUED", "waits behind job 1");
+    fix_pass(1);
+
+    fix_job_is(small, "PLACING", "to load data");
+    fix_job_is(large, "QUEUED", "needs 64 nodes, the cluster has 1: waits until there are more");
+}
+END_TEST
+
+START_TEST(large_job_is_first_again_when_it_can_fit)
+{
+    uint64_t conns[3];
+    fix_standing();
+    conns[0] = fix_register("w0", 1);
+    uint64_t large = fix_submit(2, 0);
+    fix_beat(conns[0]);
+    fix_pass(FIX_LEASE_MS - 1);
+    fix_beat(conns[0]);
+    fix_pass(1);
+    uint64_t small = fix_submit(1, 0);
+    uint64_t next = fix_submit(1, 0);
+    fix_job_is(small, "PLACING", "to load data");
+    fix_job_is(next, "QUEUED", "waits for 1 idle node");
+
+    conns[1] = fix_register("w1", 2);
+
+    fix_job_is(large, "QUEUED", "waits for 2 idle nodes: 2 registered, 1 idle");
+    fix_job_is(next, "QUEUED", "waits behind job 1");
+    fix_ready(conns[0], small, 1, 0);
+    fix_done(conns[0], small, 1, 0, 0, "");
+    ck_assert_ptr_nonnull(fix_heard(conns[1], MS_MSG_ASSIGN));
+    fix_job_is(large, "PLACING", "to load data");
+}
+END_TEST
+
+START_TEST(worker_that_restarts_lets_nobody_pass)
+{
+    fix_standing();
+    uint64_t conn = fix_register("w0", 1);
+    uint64_t gone = fix_register("w1", 2);
+    uint64_t busy = fix_submit(1, 0);
+    fix_job_is(busy, "PLACING", "to load data");
+    uint64_t large = fix_submit(2, 0);
+    uint64_t small = fix_submit(1, 0);
+
+    fix_close(gone);
+    fix_beat(conn);
+    fix_pass(FIX_LEASE_MS / 2);
+    fix_register("w1", 3);
+    fix_beat(conn);
+    fix_pass(FIX_LEASE_MS / 2);
+
+    fix_job_is(large, "QUEUED", "waits for 2 idle nodes: 2 registered, 1 idle");
+    fix_job_is(small, "QUEUED", "waits behind");
+}
+END_TEST
+
+START_TEST(large_job_that_stepped_aside_can_be_cancelled)
+{
+    fix_standing();
+    uint64_t conn = fix_register("w0", 1);
+    uint64_t large = fix_submit(64, 0);
+    fix_pass(FIX_LEASE_MS - 1);
+    fix_beat(conn);
+    fix_pass(1);
+    fix_job_is(large, "QUEUED", "needs 64 nodes");
+
+    uint64_t client = fix_open(MS_ROLE_USER, "alice");
+    fix_cancel(client, large, 0);
+
+    ck_assert_ptr_nonnull(fix_heard(client, MS_MSG_OK));
+    fix_job_is(large, "CANCELLED", "cancelled by alice");
+}
+END_TEST
+
 START_TEST(higher_priority_goes_first)
 {
     fix_standing();
@@ -885,6 +972,10 @@ static TCase *queue_cases(void)
     tcase_add_test(t, full_disk_refuses_new_work_and_lets_the_rest_go_on);
     tcase_add_test(t, queued_job_says_what_it_waits_for);
     tcase_add_test(t, nobody_overtakes_within_a_priority);
+    tcase_add_test(t, job_larger_than_the_cluster_lets_others_pass);
+    tcase_add_test(t, large_job_is_first_again_when_it_can_fit);
+    tcase_add_test(t, worker_that_restarts_lets_nobody_pass);
+    tcase_add_test(t, large_job_that_stepped_aside_can_be_cancelled);
     tcase_add_test(t, higher_priority_goes_first);
     tcase_add_test(t, cancel_of_the_first_lets_the_next_go);
     return t;
