@@ -5,6 +5,7 @@
 #include "cli/metrics.h"
 #include "cli/progress.h"
 #include "cli/table.h"
+#include "proto/principal.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -59,7 +60,7 @@ static int add_job_row(struct cli_table *table, const Ms__JobInfo *job, struct m
     const char *const cells[MS_ARRAY_SIZE(job_columns)] = {
         id,
         job->name,
-        job->owner,
+        ms_principal_show(job->owner),
         job->state,
         workers,
         step,
@@ -215,7 +216,7 @@ static int show_job(struct cli *cli, const Ms__JobInfo *job, struct ms_err *err)
     const char *colour = cli->colour ? cli_state_colour(job->state) : "";
     fprintf(out, "%-12s %llu\n", "job", (unsigned long long)job->id);
     line(out, "name", job->name);
-    line(out, "owner", job->owner);
+    line(out, "owner", ms_principal_show(job->owner));
     fprintf(out, "%-12s %s%s%s\n", "state", colour, job->state,
             colour[0] != '\0' ? CLI_COLOUR_OFF : "");
     line(out, "reason", job->reason);

@@ -248,6 +248,8 @@ static struct ms_conn *conn_create(struct event_base *base, const struct ms_conn
     conn->arg = arg;
     conn->plain_role = opt->plain_role;
     conn->owner_uid = opt->owner_uid;
+    snprintf(conn->uid_name, sizeof(conn->uid_name), "%s",
+             opt->uid_name != NULL ? opt->uid_name : "");
     conn->require_scheduler = opt->require_scheduler;
     conn->handshake_ms = opt->handshake_ms > 0 ? opt->handshake_ms : MS_HANDSHAKE_MS;
     snprintf(conn->host, sizeof(conn->host), "%s", opt->tls_host != NULL ? opt->tls_host : "");

@@ -35,8 +35,9 @@ struct ms_conn_options {
     const char *tls_host;  /* client: name or IP to verify; NULL: skip (Unix sockets) */
     const char *software;  /* "msctl 0.1.0": goes into Hello or Welcome */
     const char *cluster;   /* server: goes into Welcome */
-    unsigned plain_role;   /* server: role of a peer without TLS on TCP (enum ms_role, or-ed) */
+    unsigned plain_role;   /* server: roles of anyone: a peer without TLS on TCP (or-ed) */
     unsigned owner_uid;    /* server: Unix peers with this uid or 0 are admins, others users */
+    const char *uid_name;  /* server: name of the Unix peer's uid; NULL or "": it has none */
     int require_scheduler; /* client: the server's certificate must be a scheduler's */
     int handshake_ms;      /* 0: MS_HANDSHAKE_MS; each for dialling, for TLS and Hello, for the last
                               words */

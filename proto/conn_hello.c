@@ -17,18 +17,12 @@ static void identify_unix(struct ms_conn *conn, int fd)
     struct ucred cred;
     socklen_t size = sizeof(cred);
     if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &size) != 0) {
-        conn->peer.role = MS_ROLE_NONE;
-        snprintf(conn->peer.name, sizeof(conn->peer.name), "unknown uid");
-        return;
+        return; /* nobody: no role, no name */
     }
     conn->peer.uid = cred.uid;
-    snprintf(conn->peer.name, sizeof(conn->peer.name), "uid %u", (unsigned)cred.uid);
     if (conn->is_server) {
-        unsigned role = MS_ROLE_USER;
-        if (cred.uid == 0 || cred.uid == conn->owner_uid) {
-            role = MS_ROLE_ADMIN | (conn->plain_role & MS_ROLE_WORKER);
-        }
-        conn->peer.role = (enum ms_role)role;
+        ms_principal_from_uid(cred.uid, conn->uid_name, conn->owner_uid,
+                              conn->plain_role & MS_ROLE_WORKER, &conn->peer.who);
     }
 }
 
@@ -52,14 +46,14 @@ void ms_conn_identify_socket(struct ms_conn *conn, int fd)
     if (conn->is_unix) {
         identify_unix(conn, fd);
         if (conn->is_server) {
-            snprintf(conn->who, sizeof(conn->who), "%s", conn->peer.name);
+            snprintf(conn->who, sizeof(conn->who), "%s (uid %u)", conn->peer.who.id,
+                     conn->peer.uid);
         }
     } else if (conn->is_server && conn->tls == NULL) {
-        conn->peer.role = (enum ms_role)conn->plain_role;
-        snprintf(conn->peer.name, sizeof(conn->peer.name), "%.*s", MS_NAME_MAX, conn->peer.address);
+        ms_principal_anyone(conn->plain_role, &conn->peer.who);
     }
     if (!conn->is_server && (conn->is_unix || conn->tls == NULL)) {
-        conn->peer.role = MS_ROLE_SCHEDULER; /* nobody vouches; plain is what was asked for */
+        conn->peer.who.roles = MS_ROLE_SCHEDULER; /* nobody vouches; plain is what was asked for */
     }
 }
 
@@ -71,16 +65,17 @@ static int identify_tls(struct ms_conn *conn)
         ms_conn_refuse(conn, 0, err.code, err.text);
         return 0;
     }
-    const char *role = ms_role_name(conn->peer.role);
-    if (!conn->is_server && conn->require_scheduler && conn->peer.role != MS_ROLE_SCHEDULER) {
+    const char *role = ms_role_name(conn->peer.who.roles);
+    if (!conn->is_server && conn->require_scheduler &&
+        (conn->peer.who.roles & MS_ROLE_SCHEDULER) == 0) {
         ms_conn_end_orderly(conn, MS_E_REFUSED,
                             "%s shows the certificate of a %s (%s), not of a scheduler: check the "
                             "address",
-                            conn->who, role, conn->peer.name);
+                            conn->who, role, conn->peer.cert_name);
         return 0;
     }
     if (conn->is_server) {
-        snprintf(conn->who, sizeof(conn->who), "%s %s at %s", role, conn->peer.name,
+        snprintf(conn->who, sizeof(conn->who), "%s %s at %s", role, conn->peer.cert_name,
                  conn->peer.address);
     }
     return 1;

@@ -34,6 +34,7 @@ struct ms_conn {
     char cluster[MS_NAME_MAX + 1];
     unsigned plain_role;
     unsigned owner_uid;
+    char uid_name[MS_NAME_MAX + 1];
     int require_scheduler;
     int handshake_ms;
 

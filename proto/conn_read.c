@@ -8,8 +8,8 @@
 
 static int role_may_send(const struct ms_conn *conn, const struct ms_wire_type *type)
 {
-    unsigned role = conn->is_server ? (unsigned)conn->peer.role & ~(unsigned)MS_ROLE_SCHEDULER
-                                    : (unsigned)conn->peer.role | MS_ROLE_SCHEDULER;
+    unsigned role = conn->is_server ? conn->peer.who.roles & ~(unsigned)MS_ROLE_SCHEDULER
+                                    : conn->peer.who.roles | MS_ROLE_SCHEDULER;
     return (type->senders & role) != 0;
 }
 

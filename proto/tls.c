@@ -231,46 +231,16 @@ static void warn_expiry(const struct ms_tls_config *cfg, X509 *cert, char *warni
     }
 }
 
-struct identity {
-    enum ms_role role;
-    char name[MS_NAME_MAX + 1];
-};
-
-/* Takes "ms://worker/w3" apart. */
-static int parse_uri(const char *uri, struct identity *ret)
-{
-    static const char legal[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-                                "0123456789.-_@+";
-    static const enum ms_role roles[] = {MS_ROLE_WORKER, MS_ROLE_USER, MS_ROLE_ADMIN,
-                                         MS_ROLE_SCHEDULER};
-    const char *rest = uri + strlen("ms://");
-    for (size_t i = 0; i < MS_ARRAY_SIZE(roles); i++) {
-        const char *word = ms_role_name(roles[i]);
-        size_t n = strlen(word);
-        if (strncmp(rest, word, n) == 0 && rest[n] == '/') {
-            const char *name = rest + n + 1;
-            size_t length = strlen(name);
-            if (length == 0 || length > MS_NAME_MAX || strspn(name, legal) != length) {
-                return 0;
-            }
-            ret->role = roles[i];
-            memcpy(ret->name, name, length + 1);
-            return 1;
-        }
-    }
-    return 0;
-}
-
-static int find_identity(const X509 *cert, struct identity *ret)
+static int find_identity(const X509 *cert, struct ms_principal *ret)
 {
     char uri[MS_NAME_MAX + 32];
-    return ms_x509_uri(cert, uri, sizeof(uri)) && parse_uri(uri, ret);
+    return ms_x509_uri(cert, uri, sizeof(uri)) && ms_principal_from_uri(uri, ret);
 }
 
 static int use_own(SSL_CTX *ctx, const struct ms_tls_config *cfg, char *warning, struct ms_err *err)
 {
     struct ms_p12 p12;
-    struct identity identity;
+    struct ms_principal identity;
     int rc = ms_p12_read(cfg->p12_path, cfg->p12_password, &p12, err);
     if (rc != MS_OK) {
         return rc;
@@ -365,7 +335,7 @@ SSL *ms_tls_new(SSL_CTX *ctx, int server, const char *host)
 
 int ms_tls_peer(SSL *ssl, struct ms_peer *peer, struct ms_err *err)
 {
-    struct identity identity;
+    struct ms_principal identity;
     X509 *cert = SSL_get1_peer_certificate(ssl);
     if (cert == NULL) {
         return ms_fail(err, MS_E_REFUSED,
@@ -382,9 +352,9 @@ int ms_tls_peer(SSL *ssl, struct ms_peer *peer, struct ms_err *err)
                      "issue one: msctl certs issue",
                      ms_x509_name(X509_get_subject_name(cert), subject, sizeof(subject)));
     } else {
-        peer->role = identity.role;
-        memcpy(peer->name, identity.name, sizeof(peer->name));
-        memcpy(peer->cert_name, identity.name, sizeof(peer->cert_name));
+        const char *name = strchr(identity.id, ':') + 1;
+        peer->who = identity;
+        memcpy(peer->cert_name, name, strlen(name) + 1);
     }
     X509_free(cert);
     return rc;

@@ -8,6 +8,7 @@
 
 #include "proto/err.h"
 #include "proto/limits.h"
+#include "proto/principal.h"
 #include "proto/wire.h"
 
 #include <openssl/ssl.h>
@@ -23,8 +24,7 @@ struct ms_tls_config {
 
 /* Who a connection's other end is. */
 struct ms_peer {
-    enum ms_role role;               /* NONE until Welcome */
-    char name[MS_NAME_MAX + 1];      /* certificate's name, or "uid 1000" on a Unix socket */
+    struct ms_principal who;         /* no roles until Welcome */
     char address[MS_ADDR_MAX + 1];   /* for people */
     char cert_name[MS_NAME_MAX + 1]; /* NAME of the URI; "" without TLS */
     unsigned uid;                    /* Unix sockets: SO_PEERCRED; else (unsigned)-1 */
@@ -41,7 +41,7 @@ int ms_tls_context(const struct ms_tls_config *cfg, SSL_CTX **ret, char *ret_war
  * the server's SAN dns/ip entries. Returns owned or NULL. */
 SSL *ms_tls_new(SSL_CTX *ctx, int server, const char *host);
 
-/* After the handshake: fills role, name and cert_name of peer. MS_E_REFUSED without a certificate
+/* After the handshake: fills who and cert_name of peer. MS_E_REFUSED without a certificate
  * or with one whose URI is not ours. */
 int ms_tls_peer(SSL *ssl, struct ms_peer *peer, struct ms_err *err);
 

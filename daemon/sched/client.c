@@ -79,7 +79,7 @@ static struct job *submit_create(struct sched *s, const struct conn *conn, const
     row->id = s->next_job;
     row->state = JOB_QUEUED;
     copy_text(row->name, sizeof(row->name), msg->name);
-    copy_text(row->owner, sizeof(row->owner), conn->peer.name);
+    copy_text(row->owner, sizeof(row->owner), conn->peer.who.id);
     copy_text(row->key, sizeof(row->key), msg->key);
     copy_text(row->run_dir, sizeof(row->run_dir), msg->run_dir);
     row->workers = msg->workers;
@@ -99,7 +99,7 @@ void on_submit(struct sched *s, struct conn *conn, const struct sched_event *eve
 {
     const Ms__Submit *msg = (const Ms__Submit *)event->msg;
     if (msg->key[0] != '\0') {
-        const struct job *job = job_find_key(s, conn->peer.name, msg->key);
+        const struct job *job = job_find_key(s, conn->peer.who.id, msg->key);
         if (job != NULL) {
             submit_again(s, conn, event->id, msg, job);
             return;
@@ -176,11 +176,11 @@ static bool cancel_refused(struct sched *s, const struct conn *conn, uint32_t fr
     if (job == NULL) {
         emit_error(s, conn->id, frame_id, MS_E_NOT_FOUND,
                    "job %llu does not exist: msctl jobs --all lists them", (ull)id);
-    } else if (conn->peer.role != MS_ROLE_ADMIN && strcmp(job->owner, conn->peer.name) != 0) {
+    } else if (!may(&conn->peer.who, MAY_CANCEL, job->owner)) {
         emit_error(
             s, conn->id, frame_id, MS_E_REFUSED,
             "job %llu belongs to %s and you are %s: only its owner or an admin may cancel it",
-            (ull)id, job->owner, conn->peer.name);
+            (ull)id, job->owner, conn->peer.who.id);
     } else if (job->state == JOB_CANCELLED) {
         emit_ok(s, conn->id, frame_id, job->reason);
     } else if (job_is_ended(job)) {
@@ -202,9 +202,9 @@ void on_cancel(struct sched *s, struct conn *conn, const struct sched_event *eve
     if (cancel_refused(s, conn, event->id, job, msg->job)) {
         return;
     }
-    const char *text = msg->reason[0] != '\0'
-                           ? emit_text(s, "cancelled by %s: %s", conn->peer.name, msg->reason)
-                           : emit_text(s, "cancelled by %s", conn->peer.name);
+    const char *by = ms_principal_show(conn->peer.who.id);
+    const char *text = msg->reason[0] != '\0' ? emit_text(s, "cancelled by %s: %s", by, msg->reason)
+                                              : emit_text(s, "cancelled by %s", by);
     if (job->state != JOB_RUNNING || !msg->at_step) { /* before Start there is no step to finish */
         job_end(s, job, JOB_ON_CANCEL, MS_E_CANCELLED, text);
         emit_ok(s, conn->id, event->id, text);

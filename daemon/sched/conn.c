@@ -73,33 +73,35 @@ void conn_closed(struct sched *s, struct conn *conn, const char *reason)
     }
 }
 
-static const char *role_name(enum ms_role role)
+static const char *roles_text(struct sched *s, unsigned roles)
 {
-    return role == MS_ROLE_WORKER      ? "worker"
-           : role == MS_ROLE_USER      ? "user"
-           : role == MS_ROLE_ADMIN     ? "admin"
-           : role == MS_ROLE_SCHEDULER ? "scheduler"
-                                       : "nobody";
+    static const unsigned each[] = {MS_ROLE_WORKER, MS_ROLE_USER, MS_ROLE_ADMIN, MS_ROLE_SCHEDULER};
+    const char *text = "";
+    for (size_t i = 0; i < MS_ARRAY_SIZE(each); i++) {
+        if ((roles & each[i]) != 0) {
+            text = emit_text(s, "%s%s%s", text, text[0] != '\0' ? "+" : "", ms_role_name(each[i]));
+        }
+    }
+    return text[0] != '\0' ? text : "nobody";
 }
 
-static void refuse_role(struct sched *s, const struct conn *conn, const struct sched_event *event,
-                        const struct ms_wire_type *type)
+static void refuse_role(struct sched *s, const struct conn *conn, const struct sched_event *event)
 {
-    emit_log(s, MS_LOG_WARNING, "message.refused type=%s role=%s name=%s address=%s",
-             type != NULL ? type->name : "?", role_name(conn->peer.role),
-             emit_quote(s, conn->peer.name), emit_quote(s, conn->peer.address));
+    const struct ms_wire_type *type = ms_wire_find(event->type);
+    const char *name = type != NULL ? type->name : "this message";
+    const char *roles = roles_text(s, conn->peer.who.roles);
+    emit_log(s, MS_LOG_WARNING, "message.refused type=%s role=%s who=%s address=%s", name, roles,
+             emit_quote(s, conn->peer.who.id), emit_quote(s, conn->peer.address));
     emit_error(s, conn->id, event->id, MS_E_REFUSED,
-               "%s is not for a %s to send (this connection is %s %s): use a certificate that was "
+               "%s is not for a %s to send (this connection is %s): use a certificate that was "
                "issued for it",
-               type != NULL ? type->name : "this message", role_name(conn->peer.role),
-               role_name(conn->peer.role), conn->peer.name);
+               name, roles, conn->peer.who.id);
 }
 
 void conn_message(struct sched *s, struct conn *conn, const struct sched_event *event)
 {
-    const struct ms_wire_type *type = ms_wire_find(event->type);
-    if (type == NULL || (type->senders & (unsigned)conn->peer.role) == 0) {
-        refuse_role(s, conn, event, type);
+    if (!may(&conn->peer.who, may_action_of(event->type), NULL)) {
+        refuse_role(s, conn, event);
         return;
     }
     if (conn->node != NULL) {

@@ -173,7 +173,7 @@ static void complete(struct sched *s)
     row->state = JOB_QUEUED;
     copy_text(row->name, sizeof(row->name), "dynamic");
     copy_text(row->owner, sizeof(row->owner),
-              list_item(s->beating.next, struct node, beating)->info.peer_name);
+              list_item(s->beating.next, struct node, beating)->info.principal);
     row->workers = s->cfg.worker_num;
     row->submitted_ms = s->now.wall_ms;
     row->spec = s->spec;

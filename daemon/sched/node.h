@@ -23,7 +23,7 @@ struct node_info {
     char data_unix[MS_ADDR_MAX + 1];
     char isa[MS_NAME_MAX + 1];
     char onednn[MS_NAME_MAX + 1];
-    char peer_name[MS_NAME_MAX + 1];
+    char principal[MS_PRINCIPAL_MAX + 1]; /* who registered it, canonical */
     char cert_name[MS_NAME_MAX + 1];
     uint32_t uid, cores, pid;
     uint64_t memory_bytes;

@@ -16,7 +16,7 @@ static void info_read(struct node_info *info, const struct conn *conn, const Ms_
     copy_text(info->data_unix, sizeof(info->data_unix), msg->data_unix);
     copy_text(info->isa, sizeof(info->isa), msg->isa);
     copy_text(info->onednn, sizeof(info->onednn), msg->onednn);
-    copy_text(info->peer_name, sizeof(info->peer_name), conn->peer.name);
+    copy_text(info->principal, sizeof(info->principal), conn->peer.who.id);
     copy_text(info->cert_name, sizeof(info->cert_name), conn->peer.cert_name);
     info->uid = msg->uid;
     info->cores = msg->cores;
@@ -76,6 +76,27 @@ static const char *message_refusal(struct sched *s, const struct conn *conn,
     return NULL;
 }
 
+/* A node id belongs to whoever registered it, as long as it is REGISTERED or holds a rank; a rank
+ * that the database names counts too. "": to nobody. */
+static const char *holder_of(const struct node *node)
+{
+    bool in_use = node != NULL && (node->state == NODE_REGISTERED || hold_first(node) != NULL);
+    return in_use ? node->info.principal : "";
+}
+
+static const char *holder_refusal(struct sched *s, const struct conn *conn, const struct node *node,
+                                  const struct node_info *info, int *ret_code)
+{
+    if (may(&conn->peer.who, MAY_REGISTER, holder_of(node))) {
+        return NULL;
+    }
+    *ret_code = MS_E_EXISTS;
+    return emit_text(s,
+                     "node %s is registered already by %s, and this connection is %s: choose "
+                     "another MS_NODE_ID",
+                     info->node_id, node->info.principal, info->principal);
+}
+
 static const char *capacity_refusal(struct sched *s, const struct node *node,
                                     const struct node_info *info, int *ret_code)
 {
@@ -83,14 +104,6 @@ static const char *capacity_refusal(struct sched *s, const struct node *node,
         *ret_code = MS_E_FULL;
         return emit_text(s, "node %s: %d nodes are registered, which is the limit", info->node_id,
                          MS_NODES_MAX);
-    }
-    if (node != NULL && node->state == NODE_REGISTERED &&
-        strcmp(node->info.peer_name, info->peer_name) != 0) {
-        *ret_code = MS_E_EXISTS;
-        return emit_text(s,
-                         "node %s is registered already by %s, and this connection is %s: choose "
-                         "another MS_NODE_ID",
-                         info->node_id, node->info.peer_name, info->peer_name);
     }
     return NULL;
 }
@@ -330,7 +343,10 @@ void on_register(struct sched *s, struct conn *conn, const struct sched_event *e
     info_read(&info, conn, msg);
     struct claim claim = {msg->job, msg->generation, msg->step, msg->rank, msg->running != 0};
     struct node *node = node_find(s, info.node_id);
-    text = capacity_refusal(s, node, &info, &code);
+    text = holder_refusal(s, conn, node, &info, &code);
+    if (text == NULL) {
+        text = capacity_refusal(s, node, &info, &code);
+    }
     if (text == NULL) {
         text = s->mode->refusal(s, &info, msg, &code);
     }

@@ -23,6 +23,7 @@
 #include "daemon/sched/host.h"
 #include "daemon/sched/job.h"
 #include "daemon/sched/list.h"
+#include "daemon/sched/may.h"
 #include "daemon/sched/mode.h"
 #include "daemon/sched/node.h"
 #include "daemon/sched/queue.h"

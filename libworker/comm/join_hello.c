@@ -103,7 +103,7 @@ int join_check_certificate(struct join *join, struct guest *guest, int rank, str
     if (rc < 0) {
         return rc;
     }
-    if (who.role != MS_ROLE_WORKER || strcmp(who.cert_name, want) != 0) {
+    if ((who.who.roles & MS_ROLE_WORKER) == 0 || strcmp(who.cert_name, want) != 0) {
         return ms_fail(err, MS_E_REFUSED,
                        "the certificate of %s is that of \"%s\", but \"%s\" was registered; issue "
                        "one with: msctl certs issue worker %s",
@@ -132,7 +132,8 @@ int join_knows_certificate(struct join *join, const struct guest *guest)
     struct ms_peer who = {0};
     struct ms_err why = {0};
     int rc = ms_tls_peer(guest->link.ssl, &who, &why);
-    for (int r = mesh->rank + 1; rc == 0 && who.role == MS_ROLE_WORKER && r < mesh->world; r++) {
+    for (int r = mesh->rank + 1;
+         rc == 0 && (who.who.roles & MS_ROLE_WORKER) != 0 && r < mesh->world; r++) {
         if (strcmp(who.cert_name, join->cfg->members[r].cert_name) == 0) {
             return 1;
         }

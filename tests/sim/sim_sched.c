@@ -98,14 +98,13 @@ static void on_opened(struct world *w, uint32_t number)
     memset(&peer, 0, sizeof(peer));
     if (link->is_node) {
         const struct sim_node *node = &w->nodes[link->actor];
-        peer.role = MS_ROLE_WORKER;
-        memcpy(peer.name, node->host, sizeof(node->host));
+        ms_principal_from_certificate(MS_ROLE_WORKER, node->host, &peer.who);
         memcpy(peer.cert_name, node->host, sizeof(node->host));
     } else {
         const struct sim_op *op = &w->ops[link->actor];
         bool admin = op->kind == OP_CANCEL && op->submit % 3 == 0;
-        peer.role = admin ? MS_ROLE_ADMIN : MS_ROLE_USER;
-        snprintf(peer.name, sizeof(peer.name), "%s", op->kind == OP_STRANGER ? "mallory" : "alice");
+        ms_principal_from_certificate(admin ? MS_ROLE_ADMIN : MS_ROLE_USER,
+                                      op->kind == OP_STRANGER ? "mallory" : "alice", &peer.who);
     }
     link->known = true;
     struct sched_event event = {.kind = SCHED_EV_OPENED, .conn = number, .peer = &peer};

@@ -124,8 +124,7 @@ static inline uint64_t fix_open(enum ms_role role, const char *name)
 {
     struct ms_peer peer;
     memset(&peer, 0, sizeof(peer));
-    peer.role = role;
-    snprintf(peer.name, sizeof(peer.name), "%s", name);
+    ck_assert(ms_principal_from_certificate(role, name, &peer.who) || role == MS_ROLE_NONE);
     snprintf(peer.cert_name, sizeof(peer.cert_name), "%s", name);
     struct sched_event event = {.kind = SCHED_EV_OPENED, .conn = ++fix.conns, .peer = &peer};
     fix_apply(&event);

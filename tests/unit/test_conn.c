@@ -45,11 +45,11 @@ START_TEST(plain_tcp_carries_frames_and_takes_its_role_from_the_options)
 
     check_echo(&w);
 
-    ck_assert_uint_eq(w.ends[0].peer.role, MS_ROLE_WORKER | MS_ROLE_ADMIN);
+    ck_assert_uint_eq(w.ends[0].peer.who.roles, MS_ROLE_WORKER | MS_ROLE_ADMIN);
     ck_assert_str_eq(w.ends[0].peer.cert_name, "");
     ck_assert_uint_eq(w.ends[0].peer.uid, (unsigned)-1);
     ck_assert_str_eq(w.ends[0].peer.address, w.self.local);
-    ck_assert_uint_eq(w.self.peer.role, MS_ROLE_SCHEDULER);
+    ck_assert_uint_eq(w.self.peer.who.roles, MS_ROLE_SCHEDULER);
     ck_assert_str_eq(w.self.peer.address, w.address);
     check_close_by_client(&w);
     world_fini(&w);
@@ -63,10 +63,10 @@ START_TEST(tls_tells_each_end_the_name_and_role_of_the_other)
 
     check_echo(&w);
 
-    ck_assert_uint_eq(w.ends[0].peer.role, MS_ROLE_WORKER);
-    ck_assert_str_eq(w.ends[0].peer.name, "w3");
+    ck_assert_uint_eq(w.ends[0].peer.who.roles, MS_ROLE_WORKER);
+    ck_assert_str_eq(w.ends[0].peer.who.id, "worker:w3");
     ck_assert_str_eq(w.ends[0].peer.cert_name, "w3");
-    ck_assert_uint_eq(w.self.peer.role, MS_ROLE_SCHEDULER);
+    ck_assert_uint_eq(w.self.peer.who.roles, MS_ROLE_SCHEDULER);
     ck_assert_str_eq(w.self.peer.cert_name, "head");
     check_close_by_client(&w);
     ck_contains(w.ends[0].reason, "worker w3 at 127.0.0.1:");
@@ -88,8 +88,8 @@ START_TEST(a_unix_socket_tells_the_uid_and_speaks_no_tls)
     check_echo(&w);
 
     ck_assert_uint_eq(w.ends[0].peer.uid, geteuid());
-    ck_assert_uint_eq(w.ends[0].peer.role, MS_ROLE_ADMIN | MS_ROLE_WORKER);
-    ck_assert_int_eq(strncmp(w.ends[0].peer.name, "uid ", 4), 0);
+    ck_assert_uint_eq(w.ends[0].peer.who.roles, MS_ROLE_ADMIN | MS_ROLE_WORKER);
+    ck_assert_int_eq(strncmp(w.ends[0].peer.who.id, "admin:", 6), 0);
     ck_assert_str_eq(w.ends[0].peer.cert_name, "");
     ck_assert_str_eq(w.self.peer.address, address);
     check_close_by_client(&w);
@@ -111,7 +111,7 @@ START_TEST(on_a_unix_socket_only_the_owner_and_root_are_admins)
 
     dial(&w);
     run_until(&w, &w.ends[0].opened);
-    ck_assert_uint_eq(w.ends[0].peer.role, want);
+    ck_assert_uint_eq(w.ends[0].peer.who.roles, want);
 
     if (geteuid() == 0) { /* another uid can only be had by root */
         pid_t child = fork();
@@ -127,8 +127,8 @@ START_TEST(on_a_unix_socket_only_the_owner_and_root_are_admins)
             _exit(read(fd, &byte, 1) == 1 ? 0 : 1);
         }
         run_until(&w, &w.ends[1].opened);
-        ck_assert_uint_eq(w.ends[1].peer.role, MS_ROLE_USER);
-        ck_assert_str_eq(w.ends[1].peer.name, "uid 12345");
+        ck_assert_uint_eq(w.ends[1].peer.who.roles, MS_ROLE_USER);
+        ck_assert_str_eq(w.ends[1].peer.who.id, "uid:12345");
         run_until(&w, &w.ends[1].closed);
         int status = 0;
         waitpid(child, &status, 0);

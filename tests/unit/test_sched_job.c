@@ -15,7 +15,7 @@ START_TEST(submit_is_stored_before_it_is_acknowledged)
     ck_assert_ptr_nonnull(row);
     ck_assert_int_eq(row->state, JOB_QUEUED);
     ck_assert_str_eq(row->name, "mnist");
-    ck_assert_str_eq(row->owner, "alice");
+    ck_assert_str_eq(row->owner, "user:alice");
     ck_assert_uint_eq(row->workers, 2);
     ck_assert_int_eq(row->priority, 5);
     ck_assert_int_eq(row->submitted_ms, 1700000000123);
@@ -108,7 +108,7 @@ START_TEST(run_directory_is_for_private_schedulers)
 
     fix_start(SCHED_RUN, 0);
     uint64_t worker = fix_register("0", 1);
-    conn = fix_open(MS_ROLE_USER, "uid 0");
+    conn = fix_open(MS_ROLE_USER, "uid0");
     fix_say(conn, MS_MSG_SUBMIT, &msg.base);
 
     ck_assert_str_eq(((const Ms__Assign *)fix_heard(worker, MS_MSG_ASSIGN))->run_dir, "/tmp/x");
@@ -805,7 +805,7 @@ START_TEST(stranger_may_not_cancel)
 
     fix_cancel(mallory, 1, 0);
 
-    fix_refused(mallory, MS_E_REFUSED, "job 1 belongs to alice and you are mallory");
+    fix_refused(mallory, MS_E_REFUSED, "job 1 belongs to user:alice and you are user:mallory");
     fix_job_is(1, "QUEUED", "waits for 1 idle node: 0 registered, 0 idle");
 }
 END_TEST

@@ -10,7 +10,7 @@ static struct sched_job_row job_row(uint64_t id, enum sched_job_state state)
     row.id = id;
     row.state = state;
     snprintf(row.name, sizeof(row.name), "%s", "mnist");
-    snprintf(row.owner, sizeof(row.owner), "%s", "alice");
+    snprintf(row.owner, sizeof(row.owner), "%s", "user:alice");
     row.workers = 2;
     row.spec = (const uint8_t *)"{}";
     row.spec_bytes = 2;

@@ -409,7 +409,7 @@ START_TEST(another_certificate_cannot_take_a_node_id)
 
     fix_say(conn, MS_MSG_REGISTER, &msg.base);
 
-    fix_refused(conn, MS_E_EXISTS, "registered already by host-certificate");
+    fix_refused(conn, MS_E_EXISTS, "registered already by worker:host-certificate");
 }
 END_TEST
 

@@ -387,11 +387,11 @@ START_TEST(both_ends_verify_and_know_each_other)
 
     memset(&peer, 0, sizeof(peer));
     ck_ms_ok(ms_tls_peer(pair.server, &peer, err));
-    ck_assert_uint_eq(peer.role, MS_ROLE_ADMIN);
-    ck_assert_str_eq(peer.name, "root@lab");
+    ck_assert_uint_eq(peer.who.roles, MS_ROLE_ADMIN);
+    ck_assert_str_eq(peer.who.id, "admin:root@lab");
     ck_assert_str_eq(peer.cert_name, "root@lab");
     ck_ms_ok(ms_tls_peer(pair.client, &peer, err));
-    ck_assert_uint_eq(peer.role, MS_ROLE_SCHEDULER);
+    ck_assert_uint_eq(peer.who.roles, MS_ROLE_SCHEDULER);
     ck_assert_str_eq(SSL_get_version(pair.client), "TLSv1.3");
     pair_fini(&pair);
 }
