@@ -34,6 +34,8 @@ static int check_hold(const struct sched *s, const struct hold *hold, struct ms_
     HOLDS(hold->generation <= s->generation, "node %s holds generation %llu above %llu", id,
           (ull)hold->generation, (ull)s->generation);
     const struct job *job = hold->job;
+    HOLDS((job == NULL) == (timer_is_armed(&hold->answer) || hold->overdue),
+          "node %s: nobody waits for it to let go of job %llu", id, (ull)hold->job_id);
     if (job != NULL) {
         HOLDS(job_is_placed(job), "node %s serves job %llu, which is not placed", id, (ull)job->id);
         HOLDS(hold->job_id == job->id && hold->generation == job->generation &&
@@ -136,8 +138,10 @@ static int check_member(const struct job *job, uint32_t rank, struct ms_err *err
     const struct hold *hold = member->hold;
     HOLDS(hold != NULL && hold->job == job && hold->rank == rank,
           "job %llu: rank %u is held by nobody", (ull)job->id, rank);
-    HOLDS((member->state == RANK_MISSING) == (hold->node->state == NODE_NEW),
-          "job %llu: rank %u is missing and its node is not, or the reverse", (ull)job->id, rank);
+    HOLDS(member->state == RANK_MISSING || rank_is_over(member) || hold->node->state != NODE_NEW,
+          "job %llu: rank %u is not missing and its node is", (ull)job->id, rank);
+    HOLDS(member->state != RANK_MISSING || hold->node->state == NODE_NEW,
+          "job %llu: rank %u is missing and its node is not", (ull)job->id, rank);
     HOLDS(member->state != RANK_LOST, "job %llu goes on without rank %u", (ull)job->id, rank);
     return 0; /* two ranks on one node: that node's hold could be only one of them */
 }

@@ -69,7 +69,11 @@ void conn_closed(struct sched *s, struct conn *conn, const char *reason)
     conn_forget(s, conn);
     if (node != NULL) {
         node->conn = NULL;
-        node_gone(s, node, NODE_ON_LOSS, reason);
+        if (node_may_be_away(s, node)) {
+            node_away(s, node);
+        } else {
+            node_gone(s, node, NODE_ON_LOSS, reason);
+        }
     }
 }
 

@@ -10,6 +10,7 @@ void run_stop_at_step(struct sched *s, struct job *job, const char *text)
     run->cancelling = true;
     copy_text(run->cancel_text, sizeof(run->cancel_text), text);
     timer_arm(s, &run->grace, TIMER_GRACE, after_ms(s, MS_CANCEL_GRACE_MS));
+    emit_put_job(s, job, false); /* a restart must still know that somebody asked for it */
     for (uint32_t rank = 0; rank < job->workers; rank++) {
         const struct hold *hold = run->members[rank].hold;
         if (hold != NULL) {
@@ -42,10 +43,10 @@ static void ranks_stop(struct sched *s, struct job *job, int code, const char *t
         if (hold == NULL) {
             continue;
         }
-        hold_unbind(hold);
+        hold_let_go(s, hold);
         if (hold->node->state == NODE_NEW) {
             node_gone(s, hold->node, NODE_ON_LOSS,
-                      "it did not come back after the scheduler's restart");
+                      emit_text(s, "it did not come back after %s", hold->node->expected));
             continue;
         }
         if (!PLANTED("survivor_not_stopped") || rank + 1 < job->workers) {

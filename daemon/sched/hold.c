@@ -32,10 +32,30 @@ void hold_unbind(struct hold *hold)
     }
 }
 
+void hold_let_go(struct sched *s, struct hold *hold)
+{
+    hold_unbind(hold);
+    hold->stopping_ms = s->now.mono_ms;
+    timer_arm(s, &hold->answer, TIMER_STOP_ANSWER, after_ms(s, MS_STOP_ANSWER_MS));
+}
+
+void hold_overdue(struct sched *s, struct timer *timer)
+{
+    struct hold *hold = list_item(timer, struct hold, answer);
+    const struct node_info *info = &hold->node->info;
+    hold->overdue = true;
+    emit_log(s, MS_LOG_WARNING,
+             "node.stuck node=%s host=%s pid=%u job=%llu rank=%u since_ms=%d: it was told to let "
+             "go of the rank and does not answer; it gets no work until it does",
+             emit_quote(s, info->node_id), emit_quote(s, info->host_name), info->pid,
+             (unsigned long long)hold->job_id, hold->rank, MS_STOP_ANSWER_MS);
+}
+
 void hold_drop(struct sched *s, struct hold *hold)
 {
     struct node *node = hold->node;
     hold_unbind(hold);
+    timer_stop(s, &hold->answer);
     list_remove(&hold->by_node);
     free(hold);
     node_idle_update(s, node);

@@ -81,8 +81,28 @@ static const char *node_activity(struct sched *s, const struct node *node)
                                                  node->host->drained_why)
                                      : "idle";
     }
-    return emit_text(s, hold->job != NULL ? "job %llu rank %u" : "stopping job %llu rank %u",
-                     (unsigned long long)hold->job_id, hold->rank);
+    if (hold->job != NULL) {
+        return emit_text(s, "job %llu rank %u", (unsigned long long)hold->job_id, hold->rank);
+    }
+    return emit_text(s, "stopping job %llu rank %u since %lld s", (unsigned long long)hold->job_id,
+                     hold->rank, (long long)(s->now.mono_ms - hold->stopping_ms) / 1000);
+}
+
+/* What is wrong with it. */
+static const char *node_reason(struct sched *s, const struct node *node)
+{
+    const struct hold *hold = hold_first(node);
+    if (node->state == NODE_NEW) {
+        return emit_text(s, "not heard of since %s", node->expected);
+    }
+    if (hold != NULL && hold->overdue) {
+        return emit_text(s,
+                         "it does not let go of job %llu rank %u, and gets no work until it does: "
+                         "end process %u on host %.100s",
+                         (unsigned long long)hold->job_id, hold->rank, node->info.pid,
+                         node->info.host_name);
+    }
+    return node->reason;
 }
 
 Ms__NodeInfo *info_node(struct sched *s, const struct node *node)
@@ -102,8 +122,7 @@ Ms__NodeInfo *info_node(struct sched *s, const struct node *node)
     info->isa = (char *)node->info.isa;
     info->onednn = (char *)node->info.onednn;
     info->pid = node->info.pid;
-    info->reason = (char *)(node->state == NODE_NEW ? "not heard of since the scheduler's restart"
-                                                    : node->reason);
+    info->reason = (char *)node_reason(s, node);
     info->cert_name = (char *)node->info.cert_name;
     return info;
 }

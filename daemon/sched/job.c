@@ -230,8 +230,8 @@ static const char *run_reason(struct sched *s, const struct job *job)
                          run->complaint.text);
     }
     if (run->n_in[RANK_MISSING] > 0) {
-        return emit_text(s, "waits for the nodes of %s to come back after the scheduler's restart",
-                         ranks_in(s, job, RANK_MISSING));
+        return emit_text(s, "waits for the nodes of %s to come back after %s",
+                         ranks_in(s, job, RANK_MISSING), run->expected);
     }
     if (run->cancelling) {
         return emit_text(s, "%.200s; waits for %u of %u ranks to finish the step", run->cancel_text,

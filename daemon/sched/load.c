@@ -52,6 +52,13 @@ int sched_load_job(struct sched *s, const struct sched_job_row *row, struct ms_e
         }
         return ms_fail(err, MS_E_NOMEM, "no memory for job %llu", (ull)row->id);
     }
+    if (row->cancel_text[0] != '\0' && row->state == JOB_RUNNING) { /* goes on where it was */
+        if (run_create(job) == NULL) {
+            return ms_fail(err, MS_E_NOMEM, "no memory for the members of job %llu", (ull)row->id);
+        }
+        job->run->cancelling = true;
+        copy_text(job->run->cancel_text, sizeof(job->run->cancel_text), row->cancel_text);
+    }
     s->next_job = row->id >= s->next_job ? row->id + 1 : s->next_job;
     s->generation = row->generation > s->generation ? row->generation : s->generation;
     return 0;
@@ -179,9 +186,10 @@ static int expect_members(struct sched *s, struct job *job, struct ms_err *err)
         node->info.incarnation = member->incarnation;
         copy_text(node->info.host_name, sizeof(node->info.host_name), member->host_name);
         host_join(s, node);
+        node->expected = "the scheduler's restart";
         hold_bind(hold_add(s, node, job->id, job->generation, rank), job);
     }
-    timer_arm(s, &job->run->adopt, TIMER_ADOPT, after_ms(s, s->cfg.lease_ms));
+    s->n_expected += job->workers;
     list_add_tail(&s->placed, &job->lane);
     s->n_placed++;
     return 0;
@@ -206,6 +214,20 @@ static int job_take_up(struct sched *s, struct job *job, struct ms_err *err)
         }
     }
     return 0;
+}
+
+/* A node that comes back costs a handshake, and all come at once. */
+static void adoptions_begin(struct sched *s)
+{
+    for (struct list *at = s->placed.next; at != &s->placed; at = at->next) {
+        struct run *run = list_item(at, struct job, lane)->run;
+        run_expect(s, run, s->cfg.lease_ms + (int64_t)s->n_expected * MS_ADOPT_NODE_MS,
+                   "the scheduler's restart");
+        if (run->cancelling) {
+            timer_arm(s, &run->grace, TIMER_GRACE,
+                      after_ms(s, run->expect_ms + MS_CANCEL_GRACE_MS));
+        }
+    }
 }
 
 static int history_build(struct sched *s, struct ms_err *err)
@@ -246,6 +268,7 @@ int sched_load_done(struct sched *s, struct sched_time now, struct ms_err *err)
     for (size_t i = 0; rc == 0 && i < s->n_jobs; i++) {
         rc = job_take_up(s, s->jobs[i].job, err);
     }
+    adoptions_begin(s);
     if (rc == 0) {
         rc = history_build(s, err);
     }

@@ -56,6 +56,31 @@ void run_complaint_timeout(struct sched *s, struct run *run)
              emit_text(s, "%s", complaint->text));
 }
 
+static void expect(struct sched *s, struct run *run, int64_t ms)
+{
+    run->window_ms = ms;
+    run->registers_seen = s->n_registers;
+    timer_arm(s, &run->adopt, TIMER_ADOPT, after_ms(s, ms));
+}
+
+void run_expect(struct sched *s, struct run *run, int64_t ms, const char *after)
+{
+    if (!timer_is_armed(&run->adopt)) {
+        run->expect_ms = ms;
+        run->expected = after;
+        expect(s, run, ms);
+    }
+}
+
+/* While others come back one after another, the ones that we miss may stand in line behind them: at
+ * least ten a second, or it is no wave but a node that comes and goes. */
+static bool wave_goes_on(const struct sched *s, const struct run *run)
+{
+    int64_t longest = s->cfg.lease_ms + (int64_t)MS_NODES_MAX * MS_ADOPT_NODE_MS;
+    int64_t came = (int64_t)(s->n_registers - run->registers_seen);
+    return came * 10 * MS_ADOPT_NODE_MS >= run->window_ms && run->expect_ms < longest;
+}
+
 void run_adopt_timeout(struct sched *s, struct run *run)
 {
     struct job *job = run->job;
@@ -63,11 +88,17 @@ void run_adopt_timeout(struct sched *s, struct run *run)
     while (run->members[first].state != RANK_MISSING) {
         first++;
     }
+    if (wave_goes_on(s, run)) {
+        int64_t more_ms = (int64_t)heartbeat_ms(s);
+        run->expect_ms += more_ms;
+        expect(s, run, more_ms);
+        return;
+    }
     const char *who = rank_words(s, job, first);
     if (run->n_in[RANK_MISSING] > 1) {
         who = emit_text(s, "%s and %u more", who, run->n_in[RANK_MISSING] - 1);
     }
     run_lost(s, job, first, FAULT_MISSING, MS_E_TIMEOUT,
-             emit_text(s, "%s did not come back within %lld ms after the scheduler's restart; %s",
-                       who, (long long)s->cfg.lease_ms, log_words(s, job, first)));
+             emit_text(s, "%s did not come back within %lld ms after %s; %s", who,
+                       (long long)run->expect_ms, run->expected, log_words(s, job, first)));
 }

@@ -142,6 +142,41 @@ static void holds_lose(struct sched *s, struct node *node, const char *reason)
     }
 }
 
+void node_away(struct sched *s, struct node *node)
+{
+    assert(node->conn == NULL && node->newcomer == NULL);
+    node->expected = "the scheduler stood still";
+    emit_log(s, MS_LOG_WARNING,
+             "node.away node=%s host=%s: its connection closed, and the scheduler had stood still; "
+             "waiting for it to come back",
+             emit_quote(s, node->info.node_id), emit_quote(s, node->info.host_name));
+    node_set(s, node, NODE_ON_AWAY);
+    routes_drop_node(s, node, "its connection closed");
+    struct list *at = node->holds.next;
+    while (at != &node->holds) {
+        struct hold *hold = list_item(at, struct hold, by_node);
+        at = at->next;
+        if (hold->job == NULL) {
+            hold_drop(s, hold);
+            continue;
+        }
+        struct run *run = hold->job->run;
+        if (!rank_is_over(&run->members[hold->rank])) {
+            rank_set(run, hold->rank, RANK_ON_AWAY);
+            run_expect(s, run, s->cfg.lease_ms, node->expected);
+            watch_stir(s, hold->job);
+        }
+    }
+}
+
+/* It waits for its rank's job, and its silence may be ours. */
+bool node_may_be_away(const struct sched *s, const struct node *node)
+{
+    const struct hold *hold = hold_first(node);
+    return s->now.mono_ms < s->stood_still_until_ms && hold != NULL && hold->job != NULL &&
+           node->newcomer == NULL;
+}
+
 void node_gone(struct sched *s, struct node *node, enum node_event event, const char *reason)
 {
     const struct hold *hold = hold_first(node);

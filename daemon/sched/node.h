@@ -43,6 +43,9 @@ struct hold {
     struct job *job; /* placed, and this is members[rank].hold; NULL: told to let go */
     uint64_t job_id, generation, step;
     uint32_t rank;
+    int64_t stopping_ms; /* when it was told to let go */
+    struct timer answer; /* ... and has to, by then */
+    bool overdue;        /* ... and did not */
 };
 
 struct node {
@@ -53,7 +56,8 @@ struct node {
     struct timer forget;
     struct node_info info;
     enum node_state state;
-    struct conn *conn; /* REGISTERED only */
+    struct conn *conn;    /* REGISTERED only */
+    const char *expected; /* NEW: after what it has to come back; a literal */
     int64_t seen_ms;
     struct host *host;         /* never NULL but before the first Register */
     struct list on_host;       /* in host->nodes */
@@ -80,6 +84,9 @@ struct node *node_add(struct sched *s, const char *node_id); /* NEW; must not ex
 void node_forget(struct sched *s, struct node *node);        /* frees it */
 void node_set(struct sched *s, struct node *node, enum node_event event);
 void node_touch(struct sched *s, struct node *node); /* heard of just now */
+/* Its connection closed, perhaps because we were silent ourselves: it has a lease to come back. */
+void node_away(struct sched *s, struct node *node);
+bool node_may_be_away(const struct sched *s, const struct node *node);
 /* Its connection is gone or no longer believed: LOST or LEFT, its rank with it, and whoever waits
  * for its id takes over. The caller closes the connection if it is still open. */
 void node_gone(struct sched *s, struct node *node, enum node_event event, const char *reason);
@@ -96,8 +103,10 @@ uint64_t heartbeat_ms(const struct sched *s);
 
 struct hold *hold_add(struct sched *s, struct node *node, uint64_t job, uint64_t generation,
                       uint32_t rank);
-void hold_bind(struct hold *hold, struct job *job); /* it is that job's rank */
-void hold_unbind(struct hold *hold);                /* ... no longer; never bound: nothing */
+void hold_bind(struct hold *hold, struct job *job);   /* it is that job's rank */
+void hold_unbind(struct hold *hold);                  /* ... no longer; never bound: nothing */
+void hold_let_go(struct sched *s, struct hold *hold); /* unbinds it; Stop goes out to its node */
+void hold_overdue(struct sched *s, struct timer *timer);
 void hold_drop(struct sched *s, struct hold *hold); /* unbinds and frees it: the node is idle */
 /* NULL: the node does not hold that rank. */
 struct hold *hold_find(const struct node *node, uint64_t job, uint64_t generation, uint32_t rank);

@@ -244,7 +244,7 @@ static void stop_claim(struct sched *s, struct node *node, const struct claim *c
                          claim->rank, (unsigned long long)claim->generation);
     }
     if (hold_find(node, claim->job, claim->generation, claim->rank) == NULL) {
-        hold_add(s, node, claim->job, claim->generation, claim->rank);
+        hold_let_go(s, hold_add(s, node, claim->job, claim->generation, claim->rank));
     }
     if (job != NULL && job_is_ended(job)) {
         s->mode->found_ended(s, job);
@@ -319,6 +319,7 @@ void register_accept(struct sched *s, struct conn *conn, uint32_t frame_id,
     host_join(s, node);
     node->conn = conn;
     conn->node = node;
+    s->n_registers++;
     node_set(s, node, NODE_ON_REGISTER);
     node_touch(s, node); /* a newcomer that waits for its silence is refused here */
     send_registered(s, node, frame_id);

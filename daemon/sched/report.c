@@ -197,6 +197,10 @@ static void rank_failed(struct sched *s, struct job *job, uint32_t rank, int cod
 {
     struct run *run = job->run;
     const char *text = rank_text(s, job, rank, "failed", cause);
+    if (code == MS_E_UNREACHABLE && s->now.mono_ms < s->stood_still_until_ms) {
+        text = emit_text(s, "the scheduler stood still for %lld ms, and ranks gave up on it: %s",
+                         (long long)s->stood_still_ms, text);
+    }
     if (!is_second_hand(code)) {
         run_lost(s, job, rank, FAULT_FAILED, code, text);
         return;

@@ -25,20 +25,31 @@ int64_t sched_deadline(const struct sched *s)
     return s->due != 0 ? s->now.mono_ms : lease < timer ? lease : timer;
 }
 
-void sched_stood_still(struct sched *s, int64_t ms)
+static void leases_stretch(struct sched *s, int64_t ms)
 {
-    if (ms <= 0) {
-        return;
-    }
     for (struct list *at = s->beating.next; at != &s->beating; at = at->next) {
         list_item(at, struct node, beating)->seen_ms += ms;
     }
     timers_stretch(s, ms);
 }
 
+void sched_stood_still(struct sched *s, int64_t ms)
+{
+    if (ms <= 0) {
+        return;
+    }
+    leases_stretch(s, ms);
+    if (ms >= s->cfg.lease_ms / 2) { /* now is when it began */
+        s->stood_still_ms = ms;
+        s->stood_still_until_ms = after_ms(s, ms + s->cfg.lease_ms);
+    }
+}
+
 void sched_set_lease(struct sched *s, int64_t lease_ms)
 {
-    sched_stood_still(s, s->cfg.lease_ms - lease_ms); /* a longer one needs no grace */
+    if (lease_ms < s->cfg.lease_ms) { /* a longer one needs no grace */
+        leases_stretch(s, s->cfg.lease_ms - lease_ms);
+    }
     s->cfg.lease_ms = lease_ms;
 }
 
@@ -147,6 +158,7 @@ struct sched *sched_create(const struct sched_config *cfg, struct sched_time now
     copy_text(s->database, sizeof(s->database), cfg->database != NULL ? cfg->database : "");
     s->now = now;
     s->started = now;
+    s->stood_still_until_ms = INT64_MIN;
     s->next_job = 1;
     memcpy(&s->seed, cfg->secret, sizeof(s->seed));
     s->loading = true;

@@ -58,8 +58,12 @@ struct sched {
     char software[MS_NAME_MAX + 1], database[MS_PATH_MAX + 1];
     struct sched_time now, started;
     uint64_t generation, next_job, next_route;
-    uint64_t generation_raised; /* by claims of nodes, since the start */
-    uint64_t seed;              /* of hashes */
+    int64_t stood_still_until_ms; /* nodes may have given up on us, and come back until then */
+    int64_t stood_still_ms;       /* ... after such a time */
+    uint64_t n_registers;         /* accepted since the start */
+    uint32_t n_expected;          /* nodes, by loading */
+    uint64_t generation_raised;   /* by claims of nodes, since the start */
+    uint64_t seed;                /* of hashes */
 
     struct table conns, nodes, hosts, keys, routes;
     struct list beating, idle, gone;

@@ -2,13 +2,14 @@
 #include "daemon/sched/states.h"
 
 static const char *const node_states[NODE_STATES] = {"NEW", "REGISTERED", "LOST", "LEFT"};
-static const char *const node_events[NODE_EVENTS] = {"register", "loss", "leave"};
+static const char *const node_events[NODE_EVENTS] = {"register", "loss", "leave", "away"};
 static const struct state_rule node_rules[] = {
     {NODE_NEW, NODE_ON_REGISTER, NODE_REGISTERED},
     {NODE_NEW, NODE_ON_LOSS, NODE_LOST},
     {NODE_REGISTERED, NODE_ON_REGISTER, NODE_REGISTERED},
     {NODE_REGISTERED, NODE_ON_LOSS, NODE_LOST},
     {NODE_REGISTERED, NODE_ON_LEAVE, NODE_LEFT},
+    {NODE_REGISTERED, NODE_ON_AWAY, NODE_NEW},
     {NODE_LOST, NODE_ON_REGISTER, NODE_REGISTERED},
     {NODE_LEFT, NODE_ON_REGISTER, NODE_REGISTERED},
 };
@@ -16,19 +17,20 @@ static const struct state_rule node_rules[] = {
 /* A rank that is over can still be lost while its job goes on: its node is. */
 static const char *const rank_states[RANK_STATES] = {"MISSING", "PREPARING", "READY",  "TRAINING",
                                                      "DONE",    "STOPPED",   "FAILED", "LOST"};
-static const char *const rank_events[RANK_EVENTS] = {"return", "resume", "ready",   "start",
-                                                     "done",   "stop",   "failure", "loss"};
+static const char *const rank_events[RANK_EVENTS] = {"return", "resume",  "ready", "start", "done",
+                                                     "stop",   "failure", "away",  "loss"};
 static const struct state_rule rank_rules[] = {
     {RANK_MISSING, RANK_ON_RETURN, RANK_PREPARING}, {RANK_MISSING, RANK_ON_RESUME, RANK_TRAINING},
     {RANK_MISSING, RANK_ON_STOP, RANK_LOST},        {RANK_MISSING, RANK_ON_LOSS, RANK_LOST},
     {RANK_PREPARING, RANK_ON_READY, RANK_READY},    {RANK_PREPARING, RANK_ON_STOP, RANK_STOPPED},
-    {RANK_PREPARING, RANK_ON_FAILURE, RANK_FAILED}, {RANK_PREPARING, RANK_ON_LOSS, RANK_LOST},
-    {RANK_READY, RANK_ON_START, RANK_TRAINING},     {RANK_READY, RANK_ON_STOP, RANK_STOPPED},
-    {RANK_READY, RANK_ON_FAILURE, RANK_FAILED},     {RANK_READY, RANK_ON_LOSS, RANK_LOST},
+    {RANK_PREPARING, RANK_ON_FAILURE, RANK_FAILED}, {RANK_PREPARING, RANK_ON_AWAY, RANK_MISSING},
+    {RANK_PREPARING, RANK_ON_LOSS, RANK_LOST},      {RANK_READY, RANK_ON_START, RANK_TRAINING},
+    {RANK_READY, RANK_ON_STOP, RANK_STOPPED},       {RANK_READY, RANK_ON_FAILURE, RANK_FAILED},
+    {RANK_READY, RANK_ON_AWAY, RANK_MISSING},       {RANK_READY, RANK_ON_LOSS, RANK_LOST},
     {RANK_TRAINING, RANK_ON_DONE, RANK_DONE},       {RANK_TRAINING, RANK_ON_STOP, RANK_STOPPED},
-    {RANK_TRAINING, RANK_ON_FAILURE, RANK_FAILED},  {RANK_TRAINING, RANK_ON_LOSS, RANK_LOST},
-    {RANK_DONE, RANK_ON_LOSS, RANK_LOST},           {RANK_STOPPED, RANK_ON_LOSS, RANK_LOST},
-    {RANK_FAILED, RANK_ON_LOSS, RANK_LOST},
+    {RANK_TRAINING, RANK_ON_FAILURE, RANK_FAILED},  {RANK_TRAINING, RANK_ON_AWAY, RANK_MISSING},
+    {RANK_TRAINING, RANK_ON_LOSS, RANK_LOST},       {RANK_DONE, RANK_ON_LOSS, RANK_LOST},
+    {RANK_STOPPED, RANK_ON_LOSS, RANK_LOST},        {RANK_FAILED, RANK_ON_LOSS, RANK_LOST},
 };
 
 static const char *const topo_states[TOPO_STATES] = {"INITIALIZING", "INITIALIZED", "FINISHED",

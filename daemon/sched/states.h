@@ -10,7 +10,7 @@
 #include <stddef.h>
 
 enum node_state {
-    NODE_NEW, /* known from the database, not heard of since the scheduler started */
+    NODE_NEW, /* expected: not heard of since the scheduler started, or stood still */
     NODE_REGISTERED,
     NODE_LOST,
     NODE_LEFT,
@@ -21,11 +21,12 @@ enum node_event {
     NODE_ON_REGISTER, /* Register was accepted, first or again */
     NODE_ON_LOSS,     /* its connection closed, its lease ended, another process took its id over */
     NODE_ON_LEAVE,    /* it said Leave */
+    NODE_ON_AWAY,     /* its connection closed after the scheduler had stood still */
     NODE_EVENTS
 };
 
 enum rank_state {
-    RANK_MISSING, /* adopted job: its node is not back yet */
+    RANK_MISSING, /* its node has to come back: the scheduler restarted, or stood still */
     RANK_PREPARING,
     RANK_READY,
     RANK_TRAINING,
@@ -37,13 +38,14 @@ enum rank_state {
 };
 
 enum rank_event {
-    RANK_ON_RETURN,  /* its node came back after the scheduler's restart, not started yet */
+    RANK_ON_RETURN,  /* its node came back; not started yet */
     RANK_ON_RESUME,  /* ... and its job runs */
     RANK_ON_READY,   /* RankReady */
     RANK_ON_START,   /* every rank of the job is ready */
     RANK_ON_DONE,    /* RankDone with code 0 */
     RANK_ON_STOP,    /* it let go as it was asked to, or its job ended or was placed anew */
     RANK_ON_FAILURE, /* RankDone with another code */
+    RANK_ON_AWAY,    /* its node may have given up on a scheduler that stood still */
     RANK_ON_LOSS,    /* its node is gone, or holds the rank no more */
     RANK_EVENTS
 };

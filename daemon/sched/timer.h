@@ -12,16 +12,17 @@
 struct sched;
 
 enum timer_kind {
-    TIMER_TOPOLOGY,  /* dynamic cluster: workers are missing */
-    TIMER_ENDING,    /* dynamic cluster: members still have to leave */
-    TIMER_DOUBT,     /* struct queue: the next job needs more nodes than are there */
-    TIMER_NEWS,      /* watchers of waiting jobs */
-    TIMER_FORGET,    /* struct node: lost an hour ago */
-    TIMER_PROBE,     /* struct newcomer */
-    TIMER_ADOPT,     /* struct run: nodes have to come back */
-    TIMER_GRACE,     /* struct run: ranks have to finish their step */
-    TIMER_COMPLAINT, /* struct run: a rank complained about another */
-    TIMER_ROUTE,     /* struct route */
+    TIMER_TOPOLOGY,    /* dynamic cluster: workers are missing */
+    TIMER_ENDING,      /* dynamic cluster: members still have to leave */
+    TIMER_DOUBT,       /* struct queue: the next job needs more nodes than are there */
+    TIMER_STOP_ANSWER, /* struct hold: it has to let go */
+    TIMER_NEWS,        /* watchers of waiting jobs */
+    TIMER_FORGET,      /* struct node: lost an hour ago */
+    TIMER_PROBE,       /* struct newcomer */
+    TIMER_ADOPT,       /* struct run: nodes have to come back */
+    TIMER_GRACE,       /* struct run: ranks have to finish their step */
+    TIMER_COMPLAINT,   /* struct run: a rank complained about another */
+    TIMER_ROUTE,       /* struct route */
     TIMER_KINDS
 };
 

@@ -568,7 +568,7 @@ START_TEST(failed_rank_fails_the_job_and_names_its_log)
                "rank 1 (node w1 on host h) failed: label 11 of sample 3 is out of range; its log: "
                "/run/worker_1.log");
     ck_assert_str_eq(fix_show_node("w1")->activity, "idle");
-    ck_assert_str_eq(fix_show_node("w0")->activity, "stopping job 1 rank 0");
+    ck_assert_str_eq(fix_show_node("w0")->activity, "stopping job 1 rank 0 since 0 s");
 }
 END_TEST
 
@@ -891,6 +891,21 @@ START_TEST(cancel_at_step_is_answered_when_the_step_is_over)
 }
 END_TEST
 
+START_TEST(cancel_at_step_is_stored_before_anybody_hears_of_it)
+{
+    uint64_t conns[2];
+    fix_running(conns);
+
+    fix_cancel(fix_open(MS_ROLE_USER, "alice"), 1, 1);
+
+    const struct sched_job_row *row = fix_stored(1);
+    ck_assert_ptr_nonnull(row);
+    ck_assert_int_eq(row->state, JOB_RUNNING);
+    ck_assert_int_eq(row->cancel_at_step, 1);
+    ck_assert_str_eq(row->cancel_text, "cancelled by alice");
+}
+END_TEST
+
 START_TEST(cancel_at_step_becomes_hard_after_the_grace_time)
 {
     uint64_t conns[2];
@@ -1032,6 +1047,7 @@ static TCase *cancel_cases(void)
     tcase_add_test(t, cancel_of_an_ended_job_is_refused_and_of_a_cancelled_one_is_not);
     tcase_add_test(t, cancel_while_placing_stops_every_rank);
     tcase_add_test(t, cancel_at_step_is_answered_when_the_step_is_over);
+    tcase_add_test(t, cancel_at_step_is_stored_before_anybody_hears_of_it);
     tcase_add_test(t, cancel_at_step_becomes_hard_after_the_grace_time);
     tcase_add_test(t, job_that_finished_first_is_not_cancelled);
     tcase_add_test(t, loss_during_a_cancel_ends_in_cancelled);

@@ -95,7 +95,7 @@ START_TEST(running_job_waits_for_its_nodes)
     running_job();
 
     fix_job_is(3, "RUNNING", "waits for the nodes of ranks 0 1 to come back");
-    ck_assert_int_eq(sched_deadline(fix.s), fix.now.mono_ms + FIX_LEASE_MS);
+    ck_assert_int_eq(sched_deadline(fix.s), fix.now.mono_ms + FIX_LEASE_MS + 2 * MS_ADOPT_NODE_MS);
     ck_assert_str_eq(fix_show_node("w0")->state, "NEW");
 }
 END_TEST
@@ -133,11 +133,11 @@ START_TEST(nodes_that_do_not_come_back_fail_the_job_by_name)
     fix_pass(FIX_LEASE_MS / 2);
     uint64_t conn = come_back(0, 100, 3, 13, 1);
 
-    fix_pass(FIX_LEASE_MS / 2);
+    fix_pass(FIX_LEASE_MS / 2 + 2 * MS_ADOPT_NODE_MS);
 
     ck_assert_ptr_nonnull(fix_heard(conn, MS_MSG_STOP));
     fix_job_is(3, "FAILED",
-               "rank 1 (node w1 on host h) did not come back within 10000 ms after the scheduler's "
+               "rank 1 (node w1 on host h) did not come back within 10020 ms after the scheduler's "
                "restart; its log: /run/worker_1.log");
     ck_assert_str_eq(fix_show_node("w1")->state, "LOST");
 }
@@ -170,9 +170,120 @@ START_TEST(adoption_waits_longer_when_the_scheduler_stood_still)
     sched_stood_still(fix.s, 3000);
     fix_pass(FIX_LEASE_MS);
     fix_job_is(3, "RUNNING", "waits for the nodes");
-    fix_pass(3000);
+    fix_pass(3000 + 2 * MS_ADOPT_NODE_MS);
 
     fix_job_is(3, "FAILED", "did not come back");
+}
+END_TEST
+
+START_TEST(adoption_waits_longer_for_many_nodes)
+{
+    begin();
+    for (uint64_t job = 1; job <= 20; job++) {
+        struct sched_job_row row = job_row(job, JOB_RUNNING);
+        row.workers = 100;
+        ck_ms_ok(sched_load_job(fix.s, &row, err));
+        for (uint32_t rank = 0; rank < 100; rank++) {
+            struct sched_member_row member = member_row(job, rank);
+            snprintf(member.node_id, sizeof(member.node_id), "w%u", 100 * (unsigned)job + rank);
+            ck_ms_ok(sched_load_member(fix.s, &member, err));
+        }
+    }
+    loaded();
+
+    fix_pass(FIX_LEASE_MS + 2000 * MS_ADOPT_NODE_MS - 1);
+    fix_job_is(20, "RUNNING", "waits for the nodes");
+    fix_pass(1);
+
+    fix_job_is(20, "FAILED", "did not come back within 30000 ms after the scheduler's restart");
+}
+END_TEST
+
+/* Ten thousand idle nodes that nobody expected take the scheduler's time as well. */
+START_TEST(adoption_goes_on_while_a_wave_of_nodes_comes_back)
+{
+    running_job();
+    char id[16];
+    for (int i = 0; i < 400; i++) {
+        fix_pass(50);
+        snprintf(id, sizeof(id), "idle%d", i);
+        fix_register(id, 1);
+    }
+
+    fix_job_is(3, "RUNNING", "waits for the nodes");
+    come_back(0, 100, 3, 13, 1);
+    come_back(1, 101, 3, 13, 1);
+
+    fix_job_is(3, "RUNNING", "");
+}
+END_TEST
+
+START_TEST(node_that_comes_and_goes_does_not_stretch_an_adoption)
+{
+    running_job();
+    for (int i = 0; i < 13; i++) {
+        fix_pass(1000);
+        fix_close(fix_register("flapping", (uint64_t)i + 1));
+    }
+
+    fix_job_is(3, "FAILED", "did not come back");
+}
+END_TEST
+
+/* ---- cancel at the step -------------------------------------------------------------------------
+ */
+
+static void cancelled_job(void)
+{
+    begin();
+    struct sched_job_row row = job_row(3, JOB_RUNNING);
+    row.cancel_at_step = 1;
+    snprintf(row.cancel_text, sizeof(row.cancel_text), "%s", "cancelled by alice");
+    ck_ms_ok(sched_load_job(fix.s, &row, err));
+    load_members(3);
+    loaded();
+}
+
+START_TEST(cancel_at_step_goes_on_after_a_restart)
+{
+    cancelled_job();
+    uint64_t first = come_back(0, 100, 3, 13, 1);
+    const Ms__Stop *stop = fix_heard(first, MS_MSG_STOP);
+    ck_assert_ptr_nonnull(stop);
+    ck_assert_int_eq(stop->at_step, 1);
+    uint64_t second = come_back(1, 101, 3, 13, 1);
+
+    fix_stopped(first, 3, 13, 0);
+    fix_stopped(second, 3, 13, 1);
+
+    fix_job_is(3, "CANCELLED", "cancelled by alice");
+}
+END_TEST
+
+START_TEST(cancelled_job_whose_node_is_not_back_is_cancelled)
+{
+    cancelled_job();
+    uint64_t conn = come_back(0, 100, 3, 13, 1);
+
+    fix_pass(FIX_LEASE_MS / 2);
+    fix_beat(conn);
+    fix_pass(FIX_LEASE_MS / 2 + 2 * MS_ADOPT_NODE_MS);
+
+    fix_job_is(3, "CANCELLED", "cancelled by alice; meanwhile rank 1");
+}
+END_TEST
+
+START_TEST(cancel_at_step_becomes_hard_after_a_restart_too)
+{
+    cancelled_job();
+    uint64_t conns[2] = {come_back(0, 100, 3, 13, 1), come_back(1, 101, 3, 13, 1)};
+    for (int64_t ms = 0; ms < MS_CANCEL_GRACE_MS + FIX_LEASE_MS + 20; ms += 5000) {
+        fix_pass(5000);
+        fix_beat(conns[0]);
+        fix_beat(conns[1]);
+    }
+
+    fix_job_is(3, "CANCELLED", "the step did not end within");
 }
 END_TEST
 
@@ -455,6 +566,12 @@ static TCase *adopt_cases(void)
     tcase_add_test(t, node_that_comes_back_as_another_process_fails_the_job);
     tcase_add_test(t, node_that_comes_back_without_its_rank_fails_the_job);
     tcase_add_test(t, adoption_waits_longer_when_the_scheduler_stood_still);
+    tcase_add_test(t, adoption_waits_longer_for_many_nodes);
+    tcase_add_test(t, adoption_goes_on_while_a_wave_of_nodes_comes_back);
+    tcase_add_test(t, node_that_comes_and_goes_does_not_stretch_an_adoption);
+    tcase_add_test(t, cancel_at_step_goes_on_after_a_restart);
+    tcase_add_test(t, cancelled_job_whose_node_is_not_back_is_cancelled);
+    tcase_add_test(t, cancel_at_step_becomes_hard_after_a_restart_too);
     tcase_add_test(t, dynamic_cluster_adopts_its_job);
     return t;
 }

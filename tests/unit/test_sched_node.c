@@ -490,7 +490,7 @@ START_TEST(rank_of_an_unknown_job_is_stopped)
     ck_assert_uint_eq(stop->job, 77);
     ck_assert_int_eq(stop->code, MS_E_ABORTED);
     ck_assert_ptr_nonnull(strstr(stop->text, "job 77 is not known"));
-    ck_assert_str_eq(fix_show_node("w0")->activity, "stopping job 77 rank 0");
+    ck_assert_str_eq(fix_show_node("w0")->activity, "stopping job 77 rank 0 since 0 s");
 }
 END_TEST
 
@@ -506,6 +506,136 @@ START_TEST(node_that_was_stopped_is_busy_until_it_answers)
     fix_done(conns[1], 1, 1, 1, MS_E_ABORTED, "stopped");
 
     ck_assert_ptr_nonnull(fix_heard(conns[1], MS_MSG_ASSIGN));
+}
+END_TEST
+
+START_TEST(node_that_does_not_answer_stop_is_named_and_gets_no_work)
+{
+    uint64_t conns[2];
+    fix_running(conns);
+    fix_close(conns[0]);
+    ck_assert_ptr_nonnull(fix_heard(conns[1], MS_MSG_STOP));
+
+    for (int i = 0; i < 8; i++) {
+        fix_pass(5000);
+        fix_beat(conns[1]);
+    }
+    const Ms__NodeInfo *info = fix_show_node("w1");
+    ck_assert_str_eq(info->activity, "stopping job 1 rank 1 since 40 s");
+    ck_assert_str_eq(info->reason, "");
+    for (int i = 0; i < 4; i++) {
+        fix_pass(5000);
+        fix_beat(conns[1]);
+    }
+    fix_pass(5000);
+
+    ck_assert_int_eq(fix_logged("node.stuck node=\"w1\""), 1);
+    info = fix_show_node("w1");
+    ck_assert_ptr_nonnull(strstr(info->reason, "it does not let go of job 1 rank 1"));
+    ck_assert_ptr_nonnull(strstr(info->reason, "end process 1002 on host h"));
+    fix_job_is(fix_submit(1, 0), "QUEUED", "1 registered, 0 idle");
+    fix_done(conns[1], 1, 1, 1, MS_E_ABORTED, "at last");
+    ck_assert_ptr_nonnull(fix_heard(conns[1], MS_MSG_ASSIGN));
+    ck_assert_str_eq(fix_show_node("w1")->reason, "");
+}
+END_TEST
+
+/* ---- a scheduler that stood still ---------------------------------------------------------------
+ */
+
+static uint64_t reconnect(const char *node_id, uint64_t incarnation, uint32_t rank)
+{
+    uint64_t conn = fix_open(MS_ROLE_WORKER, "host-certificate");
+    Ms__Register msg = fix_node(node_id, incarnation);
+    msg.job = 1;
+    msg.generation = 1;
+    msg.rank = rank;
+    msg.running = 1;
+    fix_say(conn, MS_MSG_REGISTER, &msg.base);
+    return conn;
+}
+
+START_TEST(worker_that_gave_its_connection_up_meanwhile_keeps_its_rank)
+{
+    uint64_t conns[2];
+    fix_running(conns);
+
+    sched_stood_still(fix.s, 15000);
+    fix.now.mono_ms += 15000;
+    fix_close(conns[1]);
+    fix_close(conns[0]);
+    fix_job_is(1, "RUNNING",
+               "waits for the nodes of ranks 0 1 to come back after the scheduler stood still");
+    ck_assert_str_eq(fix_show_node("w1")->reason, "not heard of since the scheduler stood still");
+    uint64_t again = reconnect("w1", 2, 1);
+    ck_assert_ptr_null(fix_heard(again, MS_MSG_STOP));
+    reconnect("w0", 1, 0);
+
+    fix_job_is(1, "RUNNING", "");
+}
+END_TEST
+
+START_TEST(worker_that_does_not_come_back_after_a_standstill_fails_the_job)
+{
+    uint64_t conns[2];
+    fix_running(conns);
+    sched_stood_still(fix.s, 15000);
+    fix.now.mono_ms += 15000;
+    fix_close(conns[1]);
+
+    fix_pass(FIX_LEASE_MS - 1);
+    fix_beat(conns[0]);
+    fix_pass(1);
+
+    fix_job_is(1, "FAILED", "did not come back within 10000 ms after the scheduler stood still");
+    ck_assert_str_eq(fix_show_node("w1")->state, "LOST");
+}
+END_TEST
+
+START_TEST(another_process_after_a_standstill_fails_the_job)
+{
+    uint64_t conns[2];
+    fix_running(conns);
+    sched_stood_still(fix.s, 15000);
+    fix.now.mono_ms += 15000;
+    fix_close(conns[1]);
+
+    fix_register("w1", 9);
+
+    fix_job_is(1, "FAILED", "its process ended and another one registered in its place");
+}
+END_TEST
+
+START_TEST(connection_that_closes_later_is_a_loss_again)
+{
+    uint64_t conns[2];
+    fix_running(conns);
+    sched_stood_still(fix.s, 15000);
+    fix_pass(15000);
+    fix_beat(conns[0]);
+    fix_beat(conns[1]);
+    fix_pass(FIX_LEASE_MS - 1);
+    fix_beat(conns[0]);
+    fix_beat(conns[1]);
+    fix_pass(1);
+
+    fix_close(conns[1]);
+
+    fix_job_is(1, "FAILED", "was lost: connection closed by peer");
+}
+END_TEST
+
+START_TEST(ranks_that_gave_up_blame_the_scheduler)
+{
+    uint64_t conns[2];
+    fix_running(conns);
+    sched_stood_still(fix.s, 45000);
+    fix_pass(45000);
+
+    fix_done(conns[1], 1, 1, 1, MS_E_UNREACHABLE, "the scheduler has been gone for 30000 ms");
+    fix_pass(MS_BLAME_MS);
+
+    fix_job_is(1, "FAILED", "the scheduler stood still for 45000 ms, and ranks gave up on it: ");
 }
 END_TEST
 
@@ -624,6 +754,12 @@ static Suite *suite(void)
     tcase_add_test(t, process_that_reconnects_without_its_rank_fails_the_job);
     tcase_add_test(t, rank_of_an_unknown_job_is_stopped);
     tcase_add_test(t, node_that_was_stopped_is_busy_until_it_answers);
+    tcase_add_test(t, node_that_does_not_answer_stop_is_named_and_gets_no_work);
+    tcase_add_test(t, worker_that_gave_its_connection_up_meanwhile_keeps_its_rank);
+    tcase_add_test(t, worker_that_does_not_come_back_after_a_standstill_fails_the_job);
+    tcase_add_test(t, another_process_after_a_standstill_fails_the_job);
+    tcase_add_test(t, connection_that_closes_later_is_a_loss_again);
+    tcase_add_test(t, ranks_that_gave_up_blame_the_scheduler);
     tcase_add_test(t, rank_of_another_generation_is_stopped);
     tcase_add_test(t, step_of_a_heartbeat_is_shown);
     tcase_add_test(t, one_connection_waits_for_one_probe);
