@@ -182,6 +182,9 @@ static int open_stream(struct ms_conn *conn, int fd, struct ms_err *err)
         if (ssl == NULL) {
             return ms_fail(err, MS_E_TLS, "cannot begin TLS with %s", conn->who);
         }
+        if (conn->let_guests_in) {
+            SSL_set_verify(ssl, SSL_VERIFY_PEER, NULL); /* a certificate that is shown is judged */
+        }
         /* the socket variant: the filter loops (libevent#952). On failure it frees ssl, not fd */
         conn->bev = bufferevent_openssl_socket_new(conn->base, fd, ssl,
                                                    conn->is_server ? BUFFEREVENT_SSL_ACCEPTING
@@ -251,6 +254,9 @@ static struct ms_conn *conn_create(struct event_base *base, const struct ms_conn
     snprintf(conn->uid_name, sizeof(conn->uid_name), "%s",
              opt->uid_name != NULL ? opt->uid_name : "");
     conn->require_scheduler = opt->require_scheduler;
+    conn->let_guests_in = opt->let_guests_in;
+    snprintf(conn->require_worker, sizeof(conn->require_worker), "%s",
+             opt->require_worker != NULL ? opt->require_worker : "");
     conn->handshake_ms = opt->handshake_ms > 0 ? opt->handshake_ms : MS_HANDSHAKE_MS;
     snprintf(conn->host, sizeof(conn->host), "%s", opt->tls_host != NULL ? opt->tls_host : "");
     snprintf(conn->software, sizeof(conn->software), "%s",
@@ -283,7 +289,8 @@ int ms_conn_connect(struct event_base *base, const char *address, const struct m
     }
     conn->is_unix = addr.is_unix;
     ms_addr_format(&addr, conn->peer.address);
-    snprintf(conn->who, sizeof(conn->who), "the scheduler at %s", conn->peer.address);
+    snprintf(conn->who, sizeof(conn->who), "%.*s at %s", MS_NAME_MAX,
+             opt->what != NULL ? opt->what : "the scheduler", conn->peer.address);
     rc = ms_dial_start(base, &addr, conn->handshake_ms, on_dialed, conn, &conn->dial, err);
     if (rc != MS_OK) {
         ms_conn_free(conn);

@@ -31,16 +31,20 @@ struct ms_conn_handler {
 };
 
 struct ms_conn_options {
-    SSL_CTX *tls;          /* NULL: plain. Referenced, not owned */
-    const char *tls_host;  /* client: name or IP to verify; NULL: skip (Unix sockets) */
-    const char *software;  /* "msctl 0.1.0": goes into Hello or Welcome */
-    const char *cluster;   /* server: goes into Welcome */
-    unsigned plain_role;   /* server: roles of anyone: a peer without TLS on TCP (or-ed) */
-    unsigned owner_uid;    /* server: Unix peers with this uid or 0 are admins, others users */
-    const char *uid_name;  /* server: name of the Unix peer's uid; NULL or "": it has none */
-    int require_scheduler; /* client: the server's certificate must be a scheduler's */
-    int handshake_ms;      /* 0: MS_HANDSHAKE_MS; each for dialling, for TLS and Hello, for the last
-                              words */
+    SSL_CTX *tls;               /* NULL: plain. Referenced, not owned */
+    const char *tls_host;       /* client: name or IP to verify; NULL: skip (Unix sockets) */
+    const char *software;       /* "msctl 0.1.0": goes into Hello or Welcome */
+    const char *cluster;        /* server: goes into Welcome */
+    unsigned plain_role;        /* server: roles of anyone: a peer without TLS on TCP (or-ed) */
+    unsigned owner_uid;         /* server: Unix peers with this uid or 0 are admins, others users */
+    const char *uid_name;       /* server: name of the Unix peer's uid; NULL or "": it has none */
+    int require_scheduler;      /* client: the server's certificate must be a scheduler's */
+    const char *require_worker; /* client: ... must be this worker's; NULL: no matter */
+    const char *what;           /* client: the other end for people; NULL: "the scheduler" */
+    int let_guests_in; /* server: a peer without a certificate has plain_role; what it may do is
+                          then the handler's business (a one-time token) */
+    int handshake_ms;  /* 0: MS_HANDSHAKE_MS; each for dialling, for TLS and Hello, for the last
+                          words */
 };
 
 /* On Unix sockets tls is not used: the kernel says who the peer is (SO_PEERCRED). Frames that the

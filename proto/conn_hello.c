@@ -61,6 +61,10 @@ void ms_conn_identify_socket(struct ms_conn *conn, int fd)
 static int identify_tls(struct ms_conn *conn)
 {
     struct ms_err err = {0, ""};
+    if (conn->let_guests_in && SSL_get0_peer_certificate(conn->ssl) == NULL) {
+        ms_principal_anyone(conn->plain_role, &conn->peer.who);
+        return 1;
+    }
     if (ms_tls_peer(conn->ssl, &conn->peer, &err) != MS_OK) {
         ms_conn_refuse(conn, 0, err.code, err.text);
         return 0;
@@ -72,6 +76,15 @@ static int identify_tls(struct ms_conn *conn)
                             "%s shows the certificate of a %s (%s), not of a scheduler: check the "
                             "address",
                             conn->who, role, conn->peer.cert_name);
+        return 0;
+    }
+    if (conn->require_worker[0] != '\0' &&
+        ((conn->peer.who.roles & MS_ROLE_WORKER) == 0 ||
+         strcmp(conn->peer.cert_name, conn->require_worker) != 0)) {
+        ms_conn_end_orderly(conn, MS_E_REFUSED,
+                            "%s shows the certificate of %s %s, not of worker %s: is the address "
+                            "still the node's?",
+                            conn->who, role, conn->peer.cert_name, conn->require_worker);
         return 0;
     }
     if (conn->is_server) {

@@ -36,6 +36,8 @@ struct ms_conn {
     unsigned owner_uid;
     char uid_name[MS_NAME_MAX + 1];
     int require_scheduler;
+    char require_worker[MS_NAME_MAX + 1]; /* "": no matter */
+    int let_guests_in;
     int handshake_ms;
 
     struct ms_dial *dial;

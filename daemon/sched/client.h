@@ -34,6 +34,7 @@ struct route {
     struct node *node;
     uint64_t job;
     uint32_t rank;
+    unsigned fetch; /* enum ms_fetch: a FetchGrant is out; 0: a LogRead */
 };
 
 void on_submit(struct sched *s, struct conn *conn, const struct sched_event *event);
@@ -44,6 +45,8 @@ void on_status_query(struct sched *s, struct conn *conn, const struct sched_even
 void on_watch(struct sched *s, struct conn *conn, const struct sched_event *event);
 void on_log_query(struct sched *s, struct conn *conn, const struct sched_event *event);
 void on_log_chunk(struct sched *s, struct conn *conn, const struct sched_event *event);
+void on_fetch(struct sched *s, struct conn *conn, const struct sched_event *event);
+void on_fetch_ready(struct sched *s, struct conn *conn, const struct sched_event *event);
 
 void waiters_answer(struct sched *s, struct job *job);
 void watch_stir(struct sched *s, struct job *job); /* sends it to its watchers */
@@ -53,6 +56,17 @@ void watch_end(struct sched *s, struct job *job);           /* the last update *
 void watch_drop(struct watch *watch);
 void route_timeout(struct sched *s, struct route *route);
 void routes_drop_conn(struct sched *s, uint64_t client);
+struct route *route_find(const struct sched *s, uint64_t number);
+/* A question to node for the client on conn; NULL, and refused, where too many are out. */
+struct route *route_open(struct sched *s, const struct conn *conn, uint32_t frame_id,
+                         struct node *node, uint64_t job, uint32_t rank);
+void route_drop(struct sched *s, struct route *route);
+void route_fail(struct sched *s, struct route *route, int code, const char *cause);
+/* The node whose process had the rank (what: enum ms_fetch); NULL: *ret_code and *ret_text say why
+ * there is none. */
+struct node *result_holder(struct sched *s, uint64_t job, uint32_t rank, unsigned what,
+                           int *ret_code, const char **ret_text);
+const char *result_name(unsigned what); /* "log", "weights", "metrics" */
 void routes_drop_node(struct sched *s, const struct node *node, const char *reason);
 
 enum info_part { INFO_ROW, INFO_WATCH, INFO_ALL };

@@ -11,14 +11,15 @@ static const struct {
     uint16_t type;
     handler_fn *on;
 } handlers[] = {
-    {MS_MSG_HEARTBEAT, on_heartbeat},   {MS_MSG_PROGRESS, on_progress},
-    {MS_MSG_REGISTER, on_register},     {MS_MSG_RANK_READY, on_rank_ready},
-    {MS_MSG_RANK_DONE, on_rank_done},   {MS_MSG_PEER_REPORT, on_peer_report},
-    {MS_MSG_LOG_CHUNK, on_log_chunk},   {MS_MSG_LEAVE, on_leave},
-    {MS_MSG_SUBMIT, on_submit},         {MS_MSG_JOB_QUERY, on_job_query},
-    {MS_MSG_CANCEL, on_cancel},         {MS_MSG_WATCH, on_watch},
-    {MS_MSG_NODE_QUERY, on_node_query}, {MS_MSG_STATUS_QUERY, on_status_query},
-    {MS_MSG_LOG_QUERY, on_log_query},
+    {MS_MSG_HEARTBEAT, on_heartbeat},     {MS_MSG_PROGRESS, on_progress},
+    {MS_MSG_REGISTER, on_register},       {MS_MSG_RANK_READY, on_rank_ready},
+    {MS_MSG_RANK_DONE, on_rank_done},     {MS_MSG_PEER_REPORT, on_peer_report},
+    {MS_MSG_LOG_CHUNK, on_log_chunk},     {MS_MSG_LEAVE, on_leave},
+    {MS_MSG_SUBMIT, on_submit},           {MS_MSG_JOB_QUERY, on_job_query},
+    {MS_MSG_CANCEL, on_cancel},           {MS_MSG_WATCH, on_watch},
+    {MS_MSG_NODE_QUERY, on_node_query},   {MS_MSG_STATUS_QUERY, on_status_query},
+    {MS_MSG_LOG_QUERY, on_log_query},     {MS_MSG_FETCH, on_fetch},
+    {MS_MSG_FETCH_READY, on_fetch_ready},
 };
 
 struct conn *conn_find(const struct sched *s, uint64_t id)

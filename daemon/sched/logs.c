@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static struct route *route_find(const struct sched *s, uint64_t number)
+struct route *route_find(const struct sched *s, uint64_t number)
 {
     struct table_link *link = table_first(&s->routes, table_hash_u64(number));
     while (link != NULL && list_item(link, struct route, link)->number != number) {
@@ -13,17 +13,18 @@ static struct route *route_find(const struct sched *s, uint64_t number)
     return link != NULL ? list_item(link, struct route, link) : NULL;
 }
 
-static void route_drop(struct sched *s, struct route *route)
+void route_drop(struct sched *s, struct route *route)
 {
     timer_stop(s, &route->timer);
     table_remove(&s->routes, &route->link);
     free(route);
 }
 
-static void route_fail(struct sched *s, struct route *route, int code, const char *cause)
+void route_fail(struct sched *s, struct route *route, int code, const char *cause)
 {
-    emit_error(s, route->client, route->frame_id, code, "log of job %llu rank %u: node %s %.200s",
-               (unsigned long long)route->job, route->rank, route->node->info.node_id, cause);
+    emit_error(s, route->client, route->frame_id, code, "%s of job %llu rank %u: node %s %.200s",
+               result_name(route->fetch), (unsigned long long)route->job, route->rank,
+               route->node->info.node_id, cause);
     route_drop(s, route);
 }
 
@@ -63,46 +64,85 @@ void routes_drop_node(struct sched *s, const struct node *node, const char *reas
     }
 }
 
-/* NULL, or the node whose process had the rank; *ret_text says why there is none. */
-static struct node *log_holder(struct sched *s, const Ms__LogQuery *msg, int *ret_code,
-                               const char **ret_text)
+const char *result_name(unsigned what)
 {
-    const struct job *job = job_find(s, msg->job);
-    unsigned long long id = msg->job;
+    return what == MS_FETCH_WEIGHTS ? "weights" : what == MS_FETCH_METRICS ? "metrics" : "log";
+}
+
+/* Where it lies on the node: the rank's log, or a file beside it. */
+static const char *result_words(struct sched *s, const struct job *job, uint32_t rank,
+                                unsigned what)
+{
+    const char *path = job->run->members[rank].log_path;
+    const char *slash = strrchr(path, '/');
+    if (slash == NULL || (what != MS_FETCH_WEIGHTS && what != MS_FETCH_METRICS)) {
+        return log_words(s, job, rank);
+    }
+    return emit_text(s, "its %s: %.*s/%s", result_name(what),
+                     (int)(slash - path < 160 ? slash - path : 160), path,
+                     what == MS_FETCH_WEIGHTS ? "weights.safetensors" : "metrics.jsonl");
+}
+
+struct node *result_holder(struct sched *s, uint64_t number, uint32_t rank, unsigned what,
+                           int *ret_code, const char **ret_text)
+{
+    const struct job *job = job_find(s, number);
+    const char *name = result_name(what);
+    unsigned long long id = number;
     *ret_code = MS_E_NOT_FOUND;
     if (job == NULL) {
         *ret_text = emit_text(s, "job %llu does not exist: msctl jobs --all lists them", id);
         return NULL;
     }
-    if (msg->rank >= job->workers) {
+    if (rank >= job->workers) {
         *ret_code = MS_E_INVALID;
-        *ret_text = emit_text(s, "job %llu has no rank %u: its ranks are 0 to %u", id, msg->rank,
+        *ret_text = emit_text(s, "job %llu has no rank %u: its ranks are 0 to %u", id, rank,
                               job->workers - 1);
         return NULL;
     }
     if (job->run == NULL) {
-        *ret_text = job->state == JOB_QUEUED
-                        ? emit_text(s, "job %llu has no log yet: it %s", id, job_reason(s, job))
+        *ret_text = job->state == JOB_QUEUED ? emit_text(s, "job %llu has no %s yet: it %s", id,
+                                                         name, job_reason(s, job))
                     : job->generation == 0
-                        ? emit_text(s, "job %llu has no log: it never started", id)
+                        ? emit_text(s, "job %llu has no %s: it never started", id, name)
                         : emit_text(s,
-                                    "job %llu ended too long ago: its log lies in its run "
+                                    "job %llu ended too long ago: its %s lies in its run "
                                     "directory on the nodes",
-                                    id);
+                                    id, name);
         return NULL;
     }
-    const struct member *member = &job->run->members[msg->rank];
+    const struct member *member = &job->run->members[rank];
     struct node *node = node_find(s, member->node_id);
     if (node == NULL || node->conn == NULL) {
         *ret_code = MS_E_UNREACHABLE;
         *ret_text = emit_text(s,
-                              "log of job %llu rank %u: node %s on host %.64s is not connected; "
+                              "%s of job %llu rank %u: node %s on host %.64s is not connected; "
                               "%s",
-                              id, msg->rank, member->node_id, member->host_name,
-                              log_words(s, job, msg->rank));
+                              name, id, rank, member->node_id, member->host_name,
+                              result_words(s, job, rank, what));
         return NULL;
     }
     return node;
+}
+
+struct route *route_open(struct sched *s, const struct conn *conn, uint32_t frame_id,
+                         struct node *node, uint64_t job, uint32_t rank)
+{
+    if (s->routes.n >= MS_LOG_ROUTES_MAX) {
+        emit_error(s, conn->id, frame_id, MS_E_FULL, "%d logs are being read already: try again",
+                   MS_LOG_ROUTES_MAX);
+        return NULL;
+    }
+    struct route *route = must(calloc(1, sizeof(*route)));
+    route->number = ++s->next_route;
+    route->client = conn->id;
+    route->frame_id = frame_id;
+    route->node = node;
+    route->job = job;
+    route->rank = rank;
+    table_add(&s->routes, &route->link, table_hash_u64(route->number));
+    timer_arm(s, &route->timer, TIMER_ROUTE, after_ms(s, MS_LOG_READ_MS));
+    return route;
 }
 
 void on_log_query(struct sched *s, struct conn *conn, const struct sched_event *event)
@@ -110,25 +150,15 @@ void on_log_query(struct sched *s, struct conn *conn, const struct sched_event *
     const Ms__LogQuery *msg = (const Ms__LogQuery *)event->msg;
     int code = 0;
     const char *text = NULL;
-    struct node *node = log_holder(s, msg, &code, &text);
+    struct node *node = result_holder(s, msg->job, msg->rank, MS_FETCH_LOG, &code, &text);
     if (node == NULL) {
         emit_error(s, conn->id, event->id, code, "%s", text);
         return;
     }
-    if (s->routes.n >= MS_LOG_ROUTES_MAX) {
-        emit_error(s, conn->id, event->id, MS_E_FULL, "%d logs are being read already: try again",
-                   MS_LOG_ROUTES_MAX);
+    struct route *route = route_open(s, conn, event->id, node, msg->job, msg->rank);
+    if (route == NULL) {
         return;
     }
-    struct route *route = must(calloc(1, sizeof(*route)));
-    route->number = ++s->next_route;
-    route->client = conn->id;
-    route->frame_id = event->id;
-    route->node = node;
-    route->job = msg->job;
-    route->rank = msg->rank;
-    table_add(&s->routes, &route->link, table_hash_u64(route->number));
-    timer_arm(s, &route->timer, TIMER_ROUTE, after_ms(s, MS_LOG_READ_MS));
     Ms__LogRead read = MS__LOG_READ__INIT;
     read.route = route->number;
     read.job = msg->job;
@@ -143,7 +173,7 @@ void on_log_chunk(struct sched *s, struct conn *conn, const struct sched_event *
 {
     const Ms__LogChunk *msg = (const Ms__LogChunk *)event->msg;
     struct route *route = route_find(s, msg->route);
-    if (route == NULL || route->node != conn->node) {
+    if (route == NULL || route->node != conn->node || route->fetch != 0) {
         return; /* the asker is gone, or had to be told that it takes too long */
     }
     emit_send(s, route->client, MS_MSG_LOG_CHUNK, route->frame_id, &msg->base);

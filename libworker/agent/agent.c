@@ -375,6 +375,11 @@ static void on_frame(struct ms_conn *conn, const struct ms_wire_header *head, co
     case MS_MSG_LOG_READ:
         log_read_answer(conn, (Ms__LogRead *)msg, agent->cfg.log_path, agent->cfg.arg);
         break;
+    case MS_MSG_FETCH_GRANT:
+        if (agent->cfg.on_fetch != NULL) {
+            agent->cfg.on_fetch(agent->cfg.arg, (const Ms__FetchGrant *)msg);
+        }
+        break;
     case MS_MSG_HEARTBEAT_ACK: {
         const Ms__HeartbeatAck *ack = (Ms__HeartbeatAck *)msg;
         agent->lease_ms = (int64_t)ack->lease_ms;

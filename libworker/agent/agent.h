@@ -58,6 +58,10 @@ struct agent_config {           /* strings are copied */
     /* Path of the log of (job, rank) into buf; 0 or negative when this node has none. Agent thread.
      */
     int (*log_path)(void *arg, uint64_t job, uint32_t rank, char *buf, size_t size);
+    /* A client was sent for a result of a job; answered with FetchReady. Agent thread, must not
+     * block.
+     */
+    void (*on_fetch)(void *arg, const Ms__FetchGrant *grant);
     void *arg;
 };
 

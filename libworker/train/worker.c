@@ -201,6 +201,7 @@ static int start_agent(struct worker *worker, struct ms_err *err)
                                  .lease_ms = cfg->lease_ms,
                                  .on_stop = on_stop,
                                  .log_path = find_log,
+                                 .on_fetch = worker_on_fetch,
                                  .arg = worker};
     if (rc == 0) {
         rc = agent_create(&agent, &worker->agent, err);
@@ -221,10 +222,14 @@ int worker_run(const struct worker_config *cfg, struct ms_err *err)
         rc = start_agent(&worker, err);
     }
     if (rc == 0) {
+        rc = worker_start_serving(&worker, err);
+    }
+    if (rc == 0) {
         heed_leave(worker.agent);
         rc = live(&worker, err);
         heed_leave(NULL);
     }
+    worker_stop_serving(&worker);
     agent_destroy(worker.agent);
     comm_listener_destroy(worker.listener);
     pthread_mutex_destroy(&worker.lock);

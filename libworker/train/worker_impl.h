@@ -4,6 +4,7 @@
 #define WORKER_IMPL_H
 
 #include "libworker/agent/agent.h"
+#include "libworker/agent/fetch_serve.h"
 #include "libworker/train/node.h"
 #include "libworker/train/worker.h"
 
@@ -13,6 +14,7 @@ struct worker {
     const struct worker_config *cfg;
     struct agent *agent;
     struct comm_listener *listener;
+    struct fetch_serve *serve; /* under lock */
     struct node_identity identity;
 
     pthread_mutex_t lock; /* guards train against on_stop */
@@ -52,5 +54,12 @@ void worker_on_progress(void *arg, const struct train_progress *progress);
 void worker_send_ready(struct worker *worker, const struct train_info *info);
 void worker_send_done(struct worker *worker, int code, const char *text,
                       const struct train_result *result);
+
+/* ---- worker_fetch.c: results of jobs, for those whom the scheduler sends ---- */
+
+int worker_start_serving(struct worker *worker, struct ms_err *err); /* the agent stands */
+void worker_stop_serving(struct worker *worker);                     /* before the agent goes */
+/* For agent_config.on_fetch; arg is the worker. */
+void worker_on_fetch(void *arg, const Ms__FetchGrant *grant);
 
 #endif
