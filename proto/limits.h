@@ -69,9 +69,16 @@
 #define MS_LOG_READ_MS          10000 /* a node answers a log read within this */
 #define MS_FETCH_CLAIM_MS       30000 /* from a ticket to the connection that shows it */
 #define MS_NEWS_MS              200   /* watchers of waiting jobs hear of new reasons this often */
-#define MS_RECONNECT_MIN_MS     100   /* exponential with full jitter between the two */
-#define MS_RECONNECT_MAX_MS     30000
-#define MS_HEARTBEATS_PER_LEASE 5 /* four may be lost */
+#define MS_HEARTBEATS_PER_LEASE 5     /* four may be lost */
+
+/* A worker's line to the scheduler, milliseconds */
+#define MS_RECONNECT_MIN_MS   100   /* after a cut: about the time of a restart */
+#define MS_RECONNECT_SOON_MS  1000  /* a late scheduler costs a worker no more than this ... */
+#define MS_RECONNECT_EAGER_MS 60000 /* ... in the first minute, ... */
+#define MS_RECONNECT_LATER_MS 5000  /* ... then this: 10,000 nodes, 2,000 refused SYNs a second */
+#define MS_RECONNECT_MAX_MS   30000 /* one that is there and overloaded: full jitter below this */
+#define MS_PATIENCE_MS        30000 /* a silent scheduler is borne so long with a rank in hand ... */
+#define MS_PATIENCE_LEASES    3     /* ... and so many leases */
 
 /* Data plane */
 #define MS_DATA_FRAME_MAX (1U << 20) /* an abort waits for at most this much */

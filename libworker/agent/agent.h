@@ -1,12 +1,15 @@
 /* agent.h - a node's line to the scheduler: registration, heartbeats, orders, in a thread of its
  * own
  *
- * The thread does nothing else, so that a busy trainer never looks like a dead node. It reconnects
- * with jittered back-off; while a rank is held and the scheduler stays away longer than the lease,
- * it tells the trainer to stop (recovery off).
+ * The thread does nothing else, so that a busy trainer never looks like a dead node. It knocks
+ * again for ever; while a rank is held and the scheduler stays away longer than its patience, it
+ * tells the trainer to stop (recovery off). A trainer that does not stop when told to ends the
+ * process.
  *
- *     agent thread: connect -> Register -> heartbeats ... orders -> queue -> agent_next (trainer)
- *                                                    Stop -> on_stop, at once
+ *     line.c       connect -> Register -> heartbeats           retry.c  when to knock again
+ *     handlers.c   what the scheduler says -> orders.c -> agent_next (trainer)
+ *                  Stop -> on_stop, at once -> grace.c -> on_hang
+ *     mailbox.c    agent_send (trainer) -> the line
  */
 #ifndef AGENT_H
 #define AGENT_H
@@ -47,14 +50,24 @@ struct agent_order {
 
 struct agent_config {           /* strings are copied */
     const char *address;        /* of the scheduler, "host:port" */
-    SSL_CTX *tls;               /* NULL: plain; borrowed for the agent's life */
+    SSL_CTX *tls;               /* NULL: plain; the agent takes a reference */
     const char *software;       /* "msworker 0.1.0" */
     const Ms__Register *node;   /* who we are; copied */
     int64_t connect_timeout_ms; /* for the first registration; < 0: for ever */
     int64_t lease_ms;           /* until the scheduler says another */
     int64_t register_ms;        /* a scheduler answers Register within this; 0: MS_REGISTER_MS */
+    /* With a rank in hand a silent or absent scheduler is waited for so long, and for
+     * MS_PATIENCE_LEASES leases at least; 0: one lease. */
+    int64_t patience_ms;
+    int64_t grace_ms; /* for a trainer that was told to end; 0: MS_CANCEL_GRACE_MS */
+    /* A service: what TLS refuses while the line is made, on either side, is tried again, for the
+     * operator mends it while we wait. Else it is final. */
+    int is_standing;
     /* On the agent's thread, at once: STOP (also at_step), LOST or LEAVE. Must not block. */
     void (*on_stop)(void *arg, const struct agent_order *order);
+    /* On the agent's thread: the rank was not released within grace_ms of such an order. Only the
+     * end of the process helps; may not return. NULL: nothing happens. */
+    void (*on_hang)(void *arg, const char *text);
     /* Path of the log of (job, rank) into buf; 0 or negative when this node has none. Agent thread.
      */
     int (*log_path)(void *arg, uint64_t job, uint32_t rank, char *buf, size_t size);
@@ -67,12 +80,16 @@ struct agent_config {           /* strings are copied */
 
 /* Starts the thread. Returns owned. */
 int agent_create(const struct agent_config *cfg, struct agent **ret, struct ms_err *err);
-/* Says Leave if connected, joins the thread. NULL allowed. */
+/* Says Leave if connected, waits until that is out (a few seconds at most), joins the thread. NULL
+ * allowed. */
 void agent_destroy(struct agent *agent);
 
 /* Waits for the next order. Trainer's thread. timeout_ms < 0: for ever. Returns 1 with an order, 0
  * when the time is over. */
 int agent_next(struct agent *agent, struct agent_order *ret, int64_t timeout_ms);
+
+/* Puts an order back: the next one is this. Trainer's thread, at most one at a time. */
+void agent_unget(struct agent *agent, const struct agent_order *order);
 
 /* What the heartbeats say from now on. Any thread. */
 void agent_hold(struct agent *agent, uint64_t job, uint64_t generation, uint32_t rank);
@@ -83,6 +100,10 @@ void agent_release(struct agent *agent, uint64_t generation);
 /* Queues a message for the scheduler; RankReady and RankDone are sent again after a reconnect until
  * the scheduler has answered with an order. Any thread. */
 int agent_send(struct agent *agent, uint16_t type, const ProtobufCMessage *msg, struct ms_err *err);
+
+/* Connects with tls (a reference is taken) from the next time on; at once where it waits. Not to be
+ * called where TLS was off. Any thread. */
+void agent_set_tls(struct agent *agent, SSL_CTX *tls);
 
 /* Makes agent_next return AGENT_LEAVE. Async-signal-safe. */
 void agent_leave(struct agent *agent);

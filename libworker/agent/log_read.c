@@ -9,14 +9,21 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static int read_piece(const char *path, const Ms__LogRead *request, uint8_t *buf, size_t size,
                       size_t *ret_n, struct ms_err *err)
 {
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    struct stat st;
+    int fd =
+        open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK); /* a FIFO must not hold us */
     if (fd < 0) {
         return ms_fail_errno(err, MS_E_NOT_FOUND, "cannot open the log %s", path);
+    }
+    if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode)) {
+        close(fd);
+        return ms_fail(err, MS_E_NOT_FOUND, "the log %s is no regular file", path);
     }
     ssize_t n = pread(fd, buf, size, (off_t)request->offset);
     if (n < 0) {

@@ -28,12 +28,14 @@ struct comm_listener;
 struct comm_listener_config {
     const char *bind_ip;    /* "127.0.0.1", "0.0.0.0", "::" ... */
     int port_min, port_max; /* first free one; 0, 0: any */
-    SSL_CTX *tls;           /* NULL: plain (loopback, or TLS is off) ; borrowed for the life */
+    SSL_CTX *tls;           /* NULL: plain (loopback, or TLS is off); a reference is taken */
 };
 /* Opens a TCP listener and an abstract Unix socket. Returns owned. */
 int comm_listener_create(const struct comm_listener_config *cfg, struct comm_listener **ret,
                          struct ms_err *err);
 void comm_listener_destroy(struct comm_listener *listener);
+/* Other certificates for the meshes that follow; none may be in the making. */
+void comm_listener_set_tls(struct comm_listener *listener, SSL_CTX *tls);
 int comm_listener_port(const struct comm_listener *listener);
 const char *comm_listener_unix(const struct comm_listener *listener); /* name without leading NUL */
 

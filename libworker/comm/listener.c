@@ -122,7 +122,7 @@ int comm_listener_create(const struct comm_listener_config *cfg, struct comm_lis
     }
     listener->tcp_fd = -1;
     listener->unix_fd = -1;
-    listener->tls = cfg->tls;
+    comm_listener_set_tls(listener, cfg->tls);
     listener->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
     int rc = 0;
     if (listener->wake_fd < 0) {
@@ -156,7 +156,17 @@ void comm_listener_destroy(struct comm_listener *listener)
     if (listener->unix_fd >= 0) { /* strangers may wait in its backlog */
         discard_fds(&listener->unix_fd, 1);
     }
+    SSL_CTX_free(listener->tls);
     free(listener);
+}
+
+void comm_listener_set_tls(struct comm_listener *listener, SSL_CTX *tls)
+{
+    if (tls != NULL) {
+        SSL_CTX_up_ref(tls);
+    }
+    SSL_CTX_free(listener->tls);
+    listener->tls = tls;
 }
 
 int comm_listener_port(const struct comm_listener *listener)

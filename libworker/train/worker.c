@@ -13,29 +13,55 @@
 #include <time.h>
 #include <unistd.h>
 
-static pthread_mutex_t leave_lock = PTHREAD_MUTEX_INITIALIZER; /* guards the next two */
-static struct agent *leave_agent;                              /* of the worker_run that runs */
+static pthread_mutex_t life_lock = PTHREAD_MUTEX_INITIALIZER; /* guards the next two */
+static struct worker *living;                                 /* of the worker_run that runs */
 static int leave_asked;
 
 void worker_leave(void)
 {
-    pthread_mutex_lock(&leave_lock);
+    pthread_mutex_lock(&life_lock);
     leave_asked = 1;
-    if (leave_agent != NULL) {
-        agent_leave(leave_agent);
+    if (living != NULL) {
+        agent_leave(living->agent);
     }
-    pthread_mutex_unlock(&leave_lock);
+    pthread_mutex_unlock(&life_lock);
 }
 
-static void heed_leave(struct agent *agent)
+void worker_set_tls(SSL_CTX *tls)
 {
-    pthread_mutex_lock(&leave_lock);
-    leave_agent = agent;
-    if (agent != NULL && leave_asked) { /* a TERM that was faster than we */
-        agent_leave(agent);
+    pthread_mutex_lock(&life_lock);
+    if (living != NULL && living->tls != NULL) {
+        SSL_CTX_up_ref(tls);
+        pthread_mutex_lock(&living->lock);
+        SSL_CTX_free(living->tls);
+        living->tls = tls;
+        pthread_mutex_unlock(&living->lock);
+        agent_set_tls(living->agent, tls);
     }
-    leave_asked = leave_asked && agent != NULL;
-    pthread_mutex_unlock(&leave_lock);
+    pthread_mutex_unlock(&life_lock);
+}
+
+/* From here on, or no longer (NULL), TERM and new certificates reach the worker. */
+static void live_as(struct worker *worker)
+{
+    pthread_mutex_lock(&life_lock);
+    living = worker;
+    if (worker != NULL && leave_asked) { /* a TERM that was faster than we */
+        agent_leave(worker->agent);
+    }
+    leave_asked = leave_asked && worker != NULL;
+    pthread_mutex_unlock(&life_lock);
+}
+
+SSL_CTX *worker_tls(struct worker *worker)
+{
+    pthread_mutex_lock(&worker->lock);
+    SSL_CTX *tls = worker->tls;
+    if (tls != NULL) {
+        SSL_CTX_up_ref(tls);
+    }
+    pthread_mutex_unlock(&worker->lock);
+    return tls;
 }
 
 /* ---- orders that interrupt (agent's thread) ---- */
@@ -74,6 +100,14 @@ static void on_stop(void *arg, const struct agent_order *order)
         worker_abort_train(worker);
     }
     pthread_mutex_unlock(&worker->lock);
+}
+
+static void on_hang(void *arg, const char *text)
+{
+    const struct worker *worker = arg;
+    if (worker->cfg->on_hang != NULL) {
+        worker->cfg->on_hang(text);
+    }
 }
 
 void worker_job_folder(const struct worker *worker, uint64_t job, char *buf, size_t size)
@@ -134,6 +168,26 @@ static int node_ends(struct worker *worker, int *ret_rc, struct ms_err *err)
     return ending;
 }
 
+/* The result of a worker of one job: who lost a peer, or was left alone by one, has a job that
+ * failed. A scheduler that is gone is told apart. */
+static int one_job_result(struct worker *worker, int rc, struct ms_err *err)
+{
+    static const int echoes[] = {MS_E_CLOSED,      MS_E_TIMEOUT,  MS_E_ABORTED,
+                                 MS_E_UNREACHABLE, MS_E_PROTOCOL, MS_E_TLS};
+    pthread_mutex_lock(&worker->lock);
+    int is_scheduler_gone = worker->ending && worker->end.kind == AGENT_LOST;
+    pthread_mutex_unlock(&worker->lock);
+    for (size_t i = 0; i < MS_ARRAY_SIZE(echoes) && !is_scheduler_gone; i++) {
+        if (rc == echoes[i]) {
+            rc = MS_E_FAILED;
+            if (err != NULL) {
+                err->code = rc;
+            }
+        }
+    }
+    return rc;
+}
+
 /* True when the node is done for good; *ret_rc is then the result. */
 static int handle_order(struct worker *worker, struct agent_order *order, int *ret_rc,
                         struct ms_err *err)
@@ -142,7 +196,11 @@ static int handle_order(struct worker *worker, struct agent_order *order, int *r
     switch (order->kind) {
     case AGENT_ASSIGN:
         *ret_rc = take_assign(worker, order, err);
-        return one_job || node_ends(worker, ret_rc, err);
+        if (!one_job) {
+            return node_ends(worker, ret_rc, err);
+        }
+        *ret_rc = one_job_result(worker, *ret_rc, err);
+        return 1;
     case AGENT_LEAVE:
         *ret_rc = 0;
         return 1;
@@ -155,6 +213,7 @@ static int handle_order(struct worker *worker, struct agent_order *order, int *r
             return 0;
         }
         *ret_rc = order->code == 0 ? 0 : ms_fail(err, order->code, "%s", order->text);
+        *ret_rc = one_job_result(worker, *ret_rc, err);
         return 1;
     case AGENT_START:
         break;
@@ -199,7 +258,10 @@ static int start_agent(struct worker *worker, struct ms_err *err)
                                  .node = &node,
                                  .connect_timeout_ms = cfg->connect_timeout_ms,
                                  .lease_ms = cfg->lease_ms,
+                                 .patience_ms = cfg->patience_ms,
+                                 .is_standing = cfg->mode == WORKER_STANDING,
                                  .on_stop = on_stop,
+                                 .on_hang = on_hang,
                                  .log_path = find_log,
                                  .on_fetch = worker_on_fetch,
                                  .arg = worker};
@@ -212,8 +274,11 @@ static int start_agent(struct worker *worker, struct ms_err *err)
 
 int worker_run(const struct worker_config *cfg, struct ms_err *err)
 {
-    struct worker worker = {.cfg = cfg, .log_fd = STDOUT_FILENO};
+    struct worker worker = {.cfg = cfg, .tls = cfg->tls, .log_fd = STDOUT_FILENO};
     pthread_mutex_init(&worker.lock, NULL);
+    if (worker.tls != NULL) {
+        SSL_CTX_up_ref(worker.tls);
+    }
     int rc = node_identify(cfg->scheduler, cfg->node_id, cfg->worker_ip, &worker.identity, err);
     if (rc == 0) {
         rc = start_listener(&worker, err);
@@ -225,13 +290,14 @@ int worker_run(const struct worker_config *cfg, struct ms_err *err)
         rc = worker_start_serving(&worker, err);
     }
     if (rc == 0) {
-        heed_leave(worker.agent);
+        live_as(&worker);
         rc = live(&worker, err);
-        heed_leave(NULL);
+        live_as(NULL);
     }
     worker_stop_serving(&worker);
     agent_destroy(worker.agent);
     comm_listener_destroy(worker.listener);
+    SSL_CTX_free(worker.tls);
     pthread_mutex_destroy(&worker.lock);
     return rc;
 }

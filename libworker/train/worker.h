@@ -26,11 +26,12 @@ struct worker_config { /* strings are borrowed for the call of worker_run */
     const char
         *worker_ip; /* of the data plane; "": the address from which the scheduler is reached */
     int port_min, port_max; /* of the data plane; 0, 0: any */
-    SSL_CTX *tls;           /* NULL: plain; borrowed */
+    SSL_CTX *tls;           /* NULL: plain; the worker takes a reference */
     const char *run_dir; /* RUN, DYNAMIC: of the job; "": none. STANDING: parent of job folders */
     int log_to_file;     /* loss lines go to <run dir>/worker_<rank>.log instead of stdout */
     int64_t connect_timeout_ms; /* < 0: for ever */
     int64_t lease_ms;
+    int64_t patience_ms; /* with a silent scheduler, with a rank in hand: see agent.h; 0: a lease */
     int64_t peer_timeout_ms;
     const struct job *job; /* DYNAMIC */
     uint32_t worker_num;   /* DYNAMIC: MS_WORKER_NUM */
@@ -39,6 +40,9 @@ struct worker_config { /* strings are borrowed for the call of worker_run */
      * none. */
     void (*on_progress)(void *arg, const struct train_progress *progress);
     void (*on_result)(void *arg, struct train *train, const struct train_result *result);
+    /* A trainer that was told to end and has not for MS_CANCEL_GRACE_MS; on the agent's thread:
+     * only the end of the process helps. NULL: nothing happens. */
+    void (*on_hang)(const char *text);
     void *arg;
 };
 
@@ -49,5 +53,10 @@ int worker_run(const struct worker_config *cfg, struct ms_err *err);
 /* Makes the worker_run that runs, or the next one, return soon: the step in hand is given up. Any
  * thread; takes a lock, so not from a signal handler. */
 void worker_leave(void);
+
+/* New certificates for the worker_run that runs: the connection to the scheduler takes them when it
+ * is made again, at once where it waits; meshes take them from the next rank on. What stands goes
+ * on. tls is borrowed for the call. Any thread; takes a lock. */
+void worker_set_tls(SSL_CTX *tls);
 
 #endif

@@ -19,6 +19,7 @@ struct worker {
 
     pthread_mutex_t lock; /* guards train against on_stop */
     struct train *train;
+    SSL_CTX *tls; /* of the next rank; a reference; NULL: plain */
     uint64_t generation;
     struct agent_order stop; /* the hard stop, leave or loss that came, once stopped is set */
     int stopped;
@@ -41,6 +42,8 @@ struct worker {
 int worker_stop_applies(const struct worker *worker);
 /* Aborts the training in hand if a hard stop came for it. Under the lock. */
 void worker_abort_train(struct worker *worker);
+/* The certificates of today, as a reference that the caller frees; NULL: plain. */
+SSL_CTX *worker_tls(struct worker *worker);
 /* Folder of a job on this node; "" where the node keeps none. */
 void worker_job_folder(const struct worker *worker, uint64_t job, char *buf, size_t size);
 

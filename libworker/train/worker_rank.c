@@ -32,11 +32,11 @@ static int open_log(struct worker *worker, struct ms_err *err)
     if (mkdir(worker->run_dir, 0755) != 0 && errno != EEXIST) {
         return ms_fail_errno(err, MS_E_IO, "cannot make the run directory %s", worker->run_dir);
     }
+    if (!cfg->log_to_file) {
+        return 0; /* and no path: nobody should look for a file that is not there */
+    }
     snprintf(worker->log_path, sizeof(worker->log_path), "%s/worker_%u.log", worker->run_dir,
              worker->rank);
-    if (!cfg->log_to_file) {
-        return 0;
-    }
     worker->log_fd = open(worker->log_path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
     if (worker->log_fd < 0) {
         worker->log_fd = STDOUT_FILENO;
@@ -97,8 +97,8 @@ static int stop_verdict(struct worker *worker, struct ms_err *err)
     return ms_fail(err, stop.code != 0 ? stop.code : MS_E_ABORTED, "%s", stop.text);
 }
 
-/* Waits for Start (want START) or the final Stop (want STOP). Orders of other generations are old.
- */
+/* Waits for Start (want START) or the final Stop (want STOP). Orders of other generations are old;
+ * the next Assign, which says that this one is over, is left for who comes after us. */
 static int wait_order(struct worker *worker, enum agent_order_kind want, int64_t timeout_ms,
                       struct agent_order *ret)
 {
@@ -110,9 +110,12 @@ static int wait_order(struct worker *worker, enum agent_order_kind want, int64_t
             return 0;
         }
         if (order.kind == AGENT_ASSIGN) {
-            ms_log(MS_LOG_WARNING, "worker.assign_while_busy job=%" PRIu64 ", ignoring", order.job);
-            ms_wire_free(&order.assign->base);
-            continue;
+            ms_log(MS_LOG_WARNING, "rank.superseded job=%" PRIu64 " by_job=%" PRIu64 ", ignoring",
+                   worker->job_id, order.job);
+            agent_unget(worker->agent, &order);
+            order.assign = NULL;
+            *ret = order;
+            return 1;
         }
         int general = order.kind == AGENT_LOST || order.kind == AGENT_LEAVE;
         int current = order.generation == 0 || order.generation == worker->generation;
@@ -134,6 +137,12 @@ static int order_error(const struct worker *worker, const struct agent_order *or
     if (order->kind == AGENT_LEAVE) {
         return ms_fail(err, MS_E_CANCELLED, "rank %u left: its worker was asked to end",
                        worker->rank);
+    }
+    if (order->kind == AGENT_ASSIGN) {
+        return ms_fail(err, MS_E_ABORTED,
+                       "the scheduler gave this node a rank of job %" PRIu64
+                       " before it had let go of rank %u",
+                       order->job, worker->rank);
     }
     return ms_fail(err, order->code != 0 ? order->code : MS_E_ABORTED, "%s", order->text);
 }
@@ -231,6 +240,7 @@ int worker_serve(struct worker *worker, const Ms__Assign *assign, struct ms_err 
     struct job *job = malloc(sizeof(*job));
     struct mesh_member *members = make_members(assign);
     struct train *train = NULL;
+    SSL_CTX *tls = worker_tls(worker); /* one set of certificates for the life of a rank */
     int rc = open_log(worker, err);
     if (rc == 0 && (job == NULL || members == NULL)) {
         rc = ms_fail(err, MS_E_NOMEM, "no memory for job %" PRIu64, assign->job);
@@ -250,7 +260,7 @@ int worker_serve(struct worker *worker, const Ms__Assign *assign, struct ms_err 
                                    .world = (int)assign->world_size,
                                    .members = members,
                                    .listener = worker->listener,
-                                   .tls = worker->cfg->tls,
+                                   .tls = tls,
                                    .peer_timeout_ms = (int)worker->cfg->peer_timeout_ms,
                                    .force_remote = worker->cfg->force_remote,
                                    .isa = assign->isa,
@@ -260,6 +270,7 @@ int worker_serve(struct worker *worker, const Ms__Assign *assign, struct ms_err 
                                    .arg = worker};
         memcpy(cfg.token, assign->token.data, sizeof(cfg.token));
         comm_listener_resume(worker->listener);
+        comm_listener_set_tls(worker->listener, tls);
         train = train_create(&cfg);
         set_train(worker, train);
         rc = train != NULL ? run_rank(worker, train, &result, err)
@@ -269,6 +280,7 @@ int worker_serve(struct worker *worker, const Ms__Assign *assign, struct ms_err 
     set_train(worker, NULL);
     train_destroy(train);
     close_log(worker, rc < 0 ? err->text : "");
+    SSL_CTX_free(tls);
     free(members);
     free(job);
     return rc;

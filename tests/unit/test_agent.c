@@ -1,5 +1,6 @@
 /* test_agent.c - the agent against a scheduler's end of a real connection on loopback */
 #include "libworker/agent/agent.h"
+#include "proto/cert.h"
 #include "proto/conn.h"
 #include "proto/wire.h"
 #include "tests/test.h"
@@ -11,6 +12,7 @@
 #include <poll.h>
 #include <stdatomic.h>
 #include <sys/socket.h>
+#include <time.h>
 
 /* A listener and the connection that the agent opened; the loop runs on the test's thread. */
 struct desk {
@@ -19,10 +21,13 @@ struct desk {
     int listen_fd;
     char address[64];
     struct ms_conn *conn;
-    int n_registers, n_beats, n_ready, n_leaves, n_closed;
+    int n_registers, n_beats, n_ready, n_leaves, n_closed, n_progress, n_done;
+    SSL_CTX *tls;
+    int32_t done_code;
+    char done_text[MS_TEXT_MAX + 1];
     uint64_t last_job, last_generation, last_step;
     int last_running;
-    int refuse, mute;
+    int refuse, mute, silent; /* silent: heartbeats are not answered */
     char chunk[128];
 };
 
@@ -32,6 +37,14 @@ static void send_registered(struct desk *desk, uint32_t id)
     msg.lease_ms = 500;
     msg.heartbeat_ms = 20;
     ck_ms_ok(ms_conn_send(desk->conn, MS_MSG_REGISTERED, id, &msg.base, err));
+}
+
+static void send_ack(struct desk *desk)
+{
+    Ms__HeartbeatAck ack = MS__HEARTBEAT_ACK__INIT;
+    ack.lease_ms = 500;
+    ack.heartbeat_ms = 20;
+    ck_ms_ok(ms_conn_send(desk->conn, MS_MSG_HEARTBEAT_ACK, 0, &ack.base, err));
 }
 
 static void take_register(struct desk *desk, uint32_t id, const Ms__Register *msg)
@@ -69,12 +82,24 @@ static void desk_frame(struct ms_conn *conn, const struct ms_wire_header *head,
         desk->n_beats++;
         desk->last_job = ((Ms__Heartbeat *)msg)->job;
         desk->last_step = ((Ms__Heartbeat *)msg)->step;
+        if (!desk->silent) {
+            send_ack(desk);
+        }
         break;
     case MS_MSG_RANK_READY:
         desk->n_ready++;
         break;
     case MS_MSG_LEAVE:
         desk->n_leaves++;
+        break;
+    case MS_MSG_PROGRESS:
+        desk->n_progress++;
+        ck_assert_int_eq(desk->n_done, 0); /* what was said first comes first */
+        break;
+    case MS_MSG_RANK_DONE:
+        desk->n_done++;
+        desk->done_code = ((Ms__RankDone *)msg)->code;
+        snprintf(desk->done_text, sizeof(desk->done_text), "%s", ((Ms__RankDone *)msg)->text);
         break;
     case MS_MSG_LOG_CHUNK: {
         const Ms__LogChunk *chunk = (Ms__LogChunk *)msg;
@@ -106,7 +131,7 @@ static void desk_accept(evutil_socket_t fd, short what, void *arg)
     int peer = accept4(fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
     ck_assert_int_ge(peer, 0);
     struct ms_conn_options options = {
-        .software = "test", .cluster = "standing", .plain_role = MS_ROLE_WORKER};
+        .tls = desk->tls, .software = "test", .cluster = "standing", .plain_role = MS_ROLE_WORKER};
     ck_ms_ok(ms_conn_accept(desk->base, peer, &options, &handler, desk, &desk->conn, err));
 }
 
@@ -129,6 +154,7 @@ static void desk_open(struct desk *desk)
 static void desk_shut(struct desk *desk)
 {
     ms_conn_destroy(desk->conn);
+    SSL_CTX_free(desk->tls);
     event_free(desk->listen_event);
     close(desk->listen_fd);
     event_base_free(desk->base);
@@ -142,13 +168,21 @@ static void desk_shut(struct desk *desk)
         event_base_loop((desk)->base, EVLOOP_NO_EXIT_ON_EMPTY);                                    \
     }
 
-static atomic_int stops;
+static atomic_int stops, hangs;
+static char hang_text[MS_TEXT_MAX + 1];
 
 static void on_stop(void *arg, const struct agent_order *order)
 {
     (void)arg;
     (void)order;
     atomic_fetch_add(&stops, 1);
+}
+
+static void on_hang(void *arg, const char *text)
+{
+    (void)arg;
+    snprintf(hang_text, sizeof(hang_text), "%s", text);
+    atomic_fetch_add(&hangs, 1);
 }
 
 static char log_file[128];
@@ -160,25 +194,40 @@ static int find_log(void *arg, uint64_t job, uint32_t rank, char *buf, size_t si
     return job == 7 && rank == 0;
 }
 
-static struct agent *start_tls(const char *address, int64_t connect_timeout_ms, SSL_CTX *tls)
+/* What most cases want; the case changes the rest. */
+static struct agent_config config_for(const char *address)
+{
+    return (struct agent_config){.address = address,
+                                 .software = "msworker test",
+                                 .connect_timeout_ms = -1,
+                                 .lease_ms = 500,
+                                 .register_ms = 200,
+                                 .on_stop = on_stop,
+                                 .on_hang = on_hang,
+                                 .log_path = find_log};
+}
+
+static struct agent *start_with(const struct agent_config *cfg)
 {
     static char id[] = "w1";
     Ms__Register node = MS__REGISTER__INIT;
+    struct agent_config with = *cfg;
+    struct agent *agent = NULL;
     node.node_id = id;
     node.incarnation = 5;
-    struct agent_config cfg = {.address = address,
-                               .tls = tls,
-                               .software = "msworker test",
-                               .node = &node,
-                               .connect_timeout_ms = connect_timeout_ms,
-                               .lease_ms = 500,
-                               .register_ms = 200,
-                               .on_stop = on_stop,
-                               .log_path = find_log};
-    struct agent *agent = NULL;
+    with.node = &node;
     atomic_store(&stops, 0);
-    ck_ms_ok(agent_create(&cfg, &agent, err));
+    atomic_store(&hangs, 0);
+    ck_ms_ok(agent_create(&with, &agent, err));
     return agent;
+}
+
+static struct agent *start_tls(const char *address, int64_t connect_timeout_ms, SSL_CTX *tls)
+{
+    struct agent_config cfg = config_for(address);
+    cfg.connect_timeout_ms = connect_timeout_ms;
+    cfg.tls = tls;
+    return start_with(&cfg);
 }
 
 static struct agent *start(const char *address, int64_t connect_timeout_ms)
@@ -186,13 +235,30 @@ static struct agent *start(const char *address, int64_t connect_timeout_ms)
     return start_tls(address, connect_timeout_ms, NULL);
 }
 
-static void send_assign(struct desk *desk)
+static void send_assign_of(struct desk *desk, uint64_t generation)
 {
     Ms__Assign assign = MS__ASSIGN__INIT;
     assign.job = 7;
-    assign.generation = 3;
+    assign.generation = generation;
     assign.world_size = 1;
     ck_ms_ok(ms_conn_send(desk->conn, MS_MSG_ASSIGN, 0, &assign.base, err));
+}
+
+static void send_assign(struct desk *desk)
+{
+    send_assign_of(desk, 3);
+}
+
+static void send_stop(struct desk *desk, uint64_t generation, int at_step)
+{
+    char text[] = "alice cancelled it";
+    Ms__Stop stop = MS__STOP__INIT;
+    stop.job = 7;
+    stop.generation = generation;
+    stop.code = MS_E_CANCELLED;
+    stop.at_step = at_step;
+    stop.text = text;
+    ck_ms_ok(ms_conn_send(desk->conn, MS_MSG_STOP, 0, &stop.base, err));
 }
 
 /* Runs the desk's loop until the agent has an order. */
@@ -422,6 +488,342 @@ START_TEST(leave_is_an_order_too)
 }
 END_TEST
 
+static void *leave_as_a_trainer(void *arg)
+{
+    struct agent *agent = arg;
+    struct agent_order order;
+    do {
+        (void)agent_next(agent, &order, -1);
+    } while (order.kind != AGENT_LEAVE);
+    agent_destroy(agent);
+    return NULL;
+}
+
+START_TEST(who_is_asked_to_leave_says_so_before_the_line_ends)
+{
+    for (int i = 1; i <= 60; i++) { /* the order and the end meet in one turn of the loop */
+        struct desk desk;
+        pthread_t thread;
+        desk_open(&desk);
+        struct agent *agent = start(desk.address, -1);
+        until(&desk, desk.n_beats >= 1);
+        ck_assert_int_eq(pthread_create(&thread, NULL, leave_as_a_trainer, agent), 0);
+
+        agent_leave(agent);
+        until(&desk, desk.n_closed == 1);
+        pthread_join(thread, NULL);
+
+        ck_assert_msg(desk.n_leaves == 1, "round %d: %d Leaves", i, desk.n_leaves);
+        desk_shut(&desk);
+    }
+}
+END_TEST
+
+START_TEST(who_leaves_while_it_registers_waits_for_the_answer)
+{
+    struct desk desk;
+    pthread_t thread;
+    desk_open(&desk);
+    desk.mute = 1;
+    struct agent_config cfg = config_for(desk.address);
+    cfg.register_ms = 60000;
+    struct agent *agent = start_with(&cfg);
+    until(&desk, desk.n_registers == 1);
+    ck_assert_int_eq(pthread_create(&thread, NULL, leave_as_a_trainer, agent), 0);
+    agent_leave(agent);
+    until(&desk, atomic_load(&stops) == 1);
+
+    send_registered(&desk, 1);
+    until(&desk, desk.n_closed == 1);
+    pthread_join(thread, NULL);
+
+    ck_assert_int_eq(desk.n_leaves, 1);
+    desk_shut(&desk);
+}
+END_TEST
+
+/* A desk with an agent that holds rank 0 of generation 3. */
+static struct agent *hold(struct desk *desk, struct agent_config *cfg)
+{
+    desk_open(desk);
+    cfg->address = desk->address;
+    struct agent *agent = start_with(cfg);
+    until(desk, desk->n_registers == 1);
+    send_assign(desk);
+    struct agent_order order = next(desk, agent);
+    ck_assert_int_eq(order.kind, AGENT_ASSIGN);
+    ms_wire_free(&order.assign->base);
+    return agent;
+}
+
+static void let_go(struct desk *desk, struct agent *agent)
+{
+    ms_conn_destroy(desk->conn);
+    desk->conn = NULL;
+    agent_destroy(agent);
+    desk_shut(desk);
+}
+
+START_TEST(a_trainer_that_hangs_after_stop_is_reported_once)
+{
+    struct desk desk;
+    struct agent_config cfg = config_for("");
+    cfg.grace_ms = 300;
+    struct agent *agent = hold(&desk, &cfg);
+
+    send_stop(&desk, 3, 0);
+    until(&desk, atomic_load(&hangs) == 1);
+
+    ck_assert_ptr_nonnull(strstr(hang_text, "rank 0 of job 7 hangs"));
+    ck_assert_ptr_nonnull(strstr(hang_text, "alice cancelled it"));
+    let_go(&desk, agent);
+    ck_assert_int_eq(atomic_load(&hangs), 1);
+}
+END_TEST
+
+START_TEST(a_stop_after_the_step_becomes_a_hard_one_and_then_the_end)
+{
+    struct desk desk;
+    struct agent_config cfg = config_for("");
+    cfg.grace_ms = 300;
+    struct agent *agent = hold(&desk, &cfg);
+
+    send_stop(&desk, 3, 1);
+    struct agent_order order = next(&desk, agent);
+    ck_assert_int_eq(order.at_step, 1);
+    order = next(&desk, agent);
+    ck_assert_int_eq(order.kind, AGENT_STOP);
+    ck_assert_int_eq(order.at_step, 0);
+    ck_assert_ptr_nonnull(strstr(order.text, "did not end within"));
+    ck_assert_int_eq(atomic_load(&hangs), 0);
+
+    until(&desk, atomic_load(&hangs) == 1);
+    let_go(&desk, agent);
+}
+END_TEST
+
+START_TEST(a_rank_that_is_released_in_time_ends_nobody)
+{
+    struct desk desk;
+    struct agent_config cfg = config_for("");
+    cfg.grace_ms = 300;
+    struct agent *agent = hold(&desk, &cfg);
+
+    send_stop(&desk, 3, 0);
+    struct agent_order order = next(&desk, agent);
+    ck_assert_int_eq(order.kind, AGENT_STOP);
+    agent_release(agent, 3);
+    int beats = desk.n_beats;
+    until(&desk, desk.n_beats >= beats + 30); /* twice the grace */
+
+    ck_assert_int_eq(atomic_load(&hangs), 0);
+    send_stop(&desk, 2, 0); /* of another generation: concerns nobody */
+    send_assign_of(&desk, 4);
+    order = next(&desk, agent);
+    while (order.kind != AGENT_ASSIGN) {
+        order = next(&desk, agent);
+    }
+    ms_wire_free(&order.assign->base);
+    beats = desk.n_beats;
+    until(&desk, desk.n_beats >= beats + 30);
+    ck_assert_int_eq(atomic_load(&hangs), 0);
+    let_go(&desk, agent);
+}
+END_TEST
+
+START_TEST(with_a_rank_in_hand_a_silent_scheduler_keeps_its_connection)
+{
+    struct desk desk;
+    struct agent_order order;
+    struct agent_config cfg = config_for("");
+    cfg.patience_ms = 60000;
+    struct agent *agent = hold(&desk, &cfg);
+    desk.silent = 1;
+
+    /* the desk answers no heartbeat: a scheduler that stands still looks like this. Its lease is
+     * 500 ms, a heartbeat comes every 20. */
+    until(&desk, desk.n_beats >= 60);
+
+    ck_assert_int_eq(desk.n_closed, 0);
+    ck_assert_int_eq(desk.n_registers, 1);
+    ck_assert_int_eq(agent_next(agent, &order, 0), 0);
+    let_go(&desk, agent);
+}
+END_TEST
+
+START_TEST(an_idle_node_begins_anew_with_a_silent_scheduler)
+{
+    struct desk desk;
+    desk_open(&desk);
+    struct agent_config cfg = config_for(desk.address);
+    cfg.patience_ms = 60000;
+    desk.silent = 1;
+    struct agent *agent = start_with(&cfg);
+
+    until(&desk, desk.n_registers == 2);
+
+    ck_assert_int_eq(desk.n_closed, 1);
+    let_go(&desk, agent);
+}
+END_TEST
+
+START_TEST(a_third_assign_is_declined_in_words)
+{
+    struct desk desk;
+    desk_open(&desk);
+    struct agent *agent = start(desk.address, -1);
+    until(&desk, desk.n_registers == 1);
+
+    for (uint64_t generation = 3; generation <= 5; generation++) {
+        send_assign_of(&desk, generation);
+    }
+    until(&desk, desk.n_done == 1);
+
+    ck_assert_int_eq(desk.done_code, MS_E_FULL);
+    ck_assert_ptr_nonnull(strstr(desk.done_text, "declined"));
+    for (uint64_t generation = 3; generation <= 4; generation++) {
+        struct agent_order order = next(&desk, agent);
+        ck_assert_uint_eq(order.generation, generation);
+        ms_wire_free(&order.assign->base);
+    }
+    let_go(&desk, agent);
+}
+END_TEST
+
+START_TEST(a_flood_of_orders_and_absurd_times_costs_nothing)
+{
+    struct desk desk;
+    struct agent_config cfg = config_for("");
+    cfg.grace_ms = 60000;
+    struct agent *agent = hold(&desk, &cfg);
+    Ms__HeartbeatAck ack =
+        MS__HEARTBEAT_ACK__INIT; /* a lease of nothing: a timer that never rests */
+    for (int i = 0; i < 2000; i++) {
+        send_stop(&desk, 1000 + (uint64_t)i, 0);
+        ck_ms_ok(ms_conn_send(desk.conn, MS_MSG_HEARTBEAT_ACK, 0, &ack.base, err));
+        until(&desk, ms_conn_unsent(desk.conn) < 4096);
+    }
+    struct agent_order order;
+    int beats = desk.n_beats;
+    until(&desk, desk.n_beats > beats + 1); /* all has arrived */
+    int n = 0;
+    while (agent_next(agent, &order, 0)) {
+        n++;
+    }
+    ck_assert_int_le(n, 16);
+    int64_t begun = (int64_t)time(NULL);
+    beats = desk.n_beats;
+    until(&desk, desk.n_beats >= beats + 60);
+    ck_assert_int_ge((int64_t)time(NULL) - begun, 1); /* 60 beats of 20 ms */
+    let_go(&desk, agent);
+}
+END_TEST
+
+START_TEST(what_is_said_to_an_absent_scheduler_is_bounded_and_the_end_is_kept)
+{
+    struct desk desk;
+    desk_open(&desk);
+    event_del(desk.listen_event);
+    struct agent *agent = start(desk.address, -1);
+    Ms__Progress progress = MS__PROGRESS__INIT;
+    Ms__RankDone done = MS__RANK_DONE__INIT;
+    progress.job = done.job = 7;
+    for (int i = 0; i < 5000; i++) {
+        ck_ms_ok(agent_send(agent, MS_MSG_PROGRESS, &progress.base, err));
+    }
+    ck_ms_ok(agent_send(agent, MS_MSG_RANK_DONE, &done.base, err));
+
+    event_add(desk.listen_event, NULL);
+    until(&desk, desk.n_done == 1);
+
+    ck_assert_int_gt(desk.n_progress, 0);
+    ck_assert_int_le(desk.n_progress, 150);
+    let_go(&desk, agent);
+}
+END_TEST
+
+/* A context with a certificate of the CA. */
+static SSL_CTX *issue(struct ms_ca *ca, const char *dir, enum ms_role role, const char *name)
+{
+    char p12[128];
+    char pem[128];
+    char host[] = "127.0.0.1";
+    const char *hosts[] = {host, NULL};
+    SSL_CTX *ctx = NULL;
+    snprintf(p12, sizeof(p12), "%s/%s-%p.p12", dir, name, (void *)ca);
+    snprintf(pem, sizeof(pem), "%s/ca-%p.crt", dir, (void *)ca);
+    ck_ms_ok(ms_ca_export(ca, pem, err));
+    struct ms_cert_request req = {
+        .role = role, .name = name, .hosts = hosts, .days = 1, .password = ""};
+    struct ms_tls_config cfg = {.p12_path = p12, .p12_password = "", .ca_path = pem};
+    ck_ms_ok(ms_ca_issue(ca, &req, p12, NULL, err));
+    ck_ms_ok(ms_tls_context(&cfg, &ctx, NULL, err));
+    return ctx;
+}
+
+START_TEST(a_service_waits_for_certificates_that_fit_and_takes_new_ones)
+{
+    struct desk desk;
+    struct ms_ca *ours = NULL;
+    struct ms_ca *foreign = NULL;
+    struct agent_order order;
+    const char *dir = test_dir_make();
+    desk_open(&desk);
+    ck_ms_ok(ms_ca_create("ours", 1, &ours, err));
+    ck_ms_ok(ms_ca_create("foreign", 1, &foreign, err));
+    desk.tls = issue(ours, dir, MS_ROLE_SCHEDULER, "head");
+    SSL_CTX *bad = issue(foreign, dir, MS_ROLE_WORKER, "w1");
+    SSL_CTX *good = issue(ours, dir, MS_ROLE_WORKER, "w1");
+    struct agent_config cfg = config_for(desk.address);
+    cfg.tls = bad;
+    cfg.is_standing = 1;
+    struct agent *agent = start_with(&cfg);
+
+    until(&desk, desk.n_closed >= 2); /* it refuses us, and comes again */
+    ck_assert_int_eq(agent_next(agent, &order, 0), 0);
+    agent_set_tls(agent, good);
+    until(&desk, desk.n_beats >= 1);
+    let_go(&desk, agent);
+
+    desk_open(&desk); /* of one job: nobody mends it, and nobody should wait */
+    desk.tls = issue(ours, dir, MS_ROLE_SCHEDULER, "second");
+    cfg.address = desk.address;
+    cfg.is_standing = 0;
+    agent = start_with(&cfg);
+    order = next(&desk, agent);
+    ck_assert_int_eq(order.kind, AGENT_LOST);
+    ck_assert_int_eq(order.code, MS_E_REFUSED);
+    agent_destroy(agent);
+    desk_shut(&desk);
+    SSL_CTX_free(bad);
+    SSL_CTX_free(good);
+    ms_ca_destroy(ours);
+    ms_ca_destroy(foreign);
+    test_dir_remove(dir);
+}
+END_TEST
+
+START_TEST(the_time_for_the_first_registration_is_kept_to_the_second)
+{
+    struct desk desk;
+    struct agent_order order;
+    desk_open(&desk);
+    event_del(desk.listen_event); /* the kernel accepts, nobody answers: a handshake has 5 s */
+    SSL_CTX *tls = SSL_CTX_new(TLS_client_method());
+    int64_t begun = (int64_t)time(NULL);
+    struct agent *agent = start_tls(desk.address, 300, tls);
+
+    ck_assert_int_eq(agent_next(agent, &order, -1), 1);
+
+    ck_assert_int_eq(order.kind, AGENT_LOST);
+    ck_assert_int_eq(order.code, MS_E_UNREACHABLE);
+    ck_assert_int_lt((int64_t)time(NULL) - begun, 4);
+    agent_destroy(agent);
+    SSL_CTX_free(tls);
+    desk_shut(&desk);
+}
+END_TEST
+
 START_TEST(a_piece_of_a_log_is_read_and_a_missing_log_is_said)
 {
     struct desk desk;
@@ -468,6 +870,18 @@ int main(void)
     tcase_add_test(tc, a_scheduler_that_never_comes_is_named);
     tcase_add_test(tc, a_scheduler_gone_longer_than_the_lease_ends_the_job);
     tcase_add_test(tc, leave_is_an_order_too);
+    tcase_add_test(tc, who_is_asked_to_leave_says_so_before_the_line_ends);
+    tcase_add_test(tc, who_leaves_while_it_registers_waits_for_the_answer);
+    tcase_add_test(tc, a_trainer_that_hangs_after_stop_is_reported_once);
+    tcase_add_test(tc, a_stop_after_the_step_becomes_a_hard_one_and_then_the_end);
+    tcase_add_test(tc, a_rank_that_is_released_in_time_ends_nobody);
+    tcase_add_test(tc, with_a_rank_in_hand_a_silent_scheduler_keeps_its_connection);
+    tcase_add_test(tc, an_idle_node_begins_anew_with_a_silent_scheduler);
+    tcase_add_test(tc, a_third_assign_is_declined_in_words);
+    tcase_add_test(tc, a_flood_of_orders_and_absurd_times_costs_nothing);
+    tcase_add_test(tc, what_is_said_to_an_absent_scheduler_is_bounded_and_the_end_is_kept);
+    tcase_add_test(tc, a_service_waits_for_certificates_that_fit_and_takes_new_ones);
+    tcase_add_test(tc, the_time_for_the_first_registration_is_kept_to_the_second);
     tcase_add_test(tc, a_piece_of_a_log_is_read_and_a_missing_log_is_said);
     suite_add_tcase(suite, tc);
     return test_run(suite);

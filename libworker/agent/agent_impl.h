@@ -1,0 +1,54 @@
+/* agent_impl.h - inside of the agent: its parts, and the two calls that they share */
+#ifndef AGENT_IMPL_H
+#define AGENT_IMPL_H
+
+#include "libworker/agent/agent.h"
+#include "libworker/agent/grace.h"
+#include "libworker/agent/line.h"
+#include "libworker/agent/mailbox.h"
+#include "libworker/agent/orders.h"
+
+#include <event2/event.h>
+#include <stdatomic.h>
+
+struct agent {
+    struct agent_config cfg;
+    char address[MS_ADDR_MAX + 1];
+    char host[MS_HOST_MAX + 1];
+    char software[MS_NAME_MAX + 1];
+    Ms__Register *node;
+    pthread_t thread;
+    int thread_runs;
+    struct event_base *base;
+    int wake_fd;
+    struct event *wake;
+
+    /* any thread */
+    struct mailbox mailbox;
+    struct orders orders;
+    atomic_int leaving, ending, hurry;
+    pthread_mutex_t tls_lock; /* guards cfg.tls, of which we hold a reference */
+
+    /* the agent's thread only */
+    struct line line;
+    struct grace grace;
+    int64_t noise_log_ms; /* handlers.c: last line about a frame that we do not want */
+    unsigned noise;
+};
+
+/* ---- agent.c ---- */
+
+void agent_arm(struct event *timer, int64_t ms);
+/* To the trainer: interrupts him where the order does that, then queues it. MS_E_FULL: an Assign
+ * that found no room; it stays the caller's. */
+int agent_give(struct agent *agent, struct agent_order *order);
+/* The end of all: once. */
+void agent_give_lost(struct agent *agent, int code, const char *text);
+
+/* ---- handlers.c ---- */
+
+/* For ms_conn_handler.on_frame; arg is the agent. */
+void agent_on_frame(struct ms_conn *conn, const struct ms_wire_header *head, const uint8_t *bytes,
+                    void *arg);
+
+#endif

@@ -1,0 +1,177 @@
+/* handlers.c - what the scheduler says to a node, one function a message */
+#include "libworker/agent/agent_impl.h"
+
+#include "libworker/agent/log_read.h"
+#include "proto/clock.h"
+#include "proto/log.h"
+#include "proto/wire.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+enum { NOISE_MS = 10000 }; /* a line about frames that we do not want */
+
+/* Frames that nobody asked for: one line of log in a while, with how many there were. */
+static void note_noise(struct agent *agent, const char *event, const char *reason)
+{
+    int64_t now = ms_mono_ms();
+    agent->noise++;
+    if (agent->noise_log_ms == 0 || now - agent->noise_log_ms >= NOISE_MS) {
+        char quoted[2 * MS_TEXT_MAX];
+        ms_log(MS_LOG_WARNING, "%s reason=%s times=%u, ignoring", event,
+               ms_log_quote(quoted, sizeof(quoted), reason), agent->noise);
+        agent->noise_log_ms = now;
+        agent->noise = 0;
+    }
+}
+
+static void on_registered(struct agent *agent, const struct ms_wire_header *head,
+                          const ProtobufCMessage *msg)
+{
+    (void)head;
+    line_up(agent, (const Ms__Registered *)msg);
+}
+
+static void on_start(struct agent *agent, const struct ms_wire_header *head,
+                     const ProtobufCMessage *msg)
+{
+    const Ms__Start *start = (const Ms__Start *)msg;
+    struct agent_order order = {
+        .kind = AGENT_START, .job = start->job, .generation = start->generation};
+    (void)head;
+    mailbox_answered(&agent->mailbox);
+    mailbox_started(&agent->mailbox);
+    agent_give(agent, &order);
+}
+
+static void on_stop(struct agent *agent, const struct ms_wire_header *head,
+                    const ProtobufCMessage *msg)
+{
+    const Ms__Stop *stop = (const Ms__Stop *)msg;
+    struct agent_order order = {.kind = AGENT_STOP,
+                                .job = stop->job,
+                                .generation = stop->generation,
+                                .code = stop->code,
+                                .at_step = stop->at_step};
+    (void)head;
+    snprintf(order.text, sizeof(order.text), "%s", stop->text);
+    if (!stop->at_step) {
+        mailbox_answered(&agent->mailbox);
+    }
+    agent_give(agent, &order);
+}
+
+static void on_error(struct agent *agent, const struct ms_wire_header *head,
+                     const ProtobufCMessage *msg)
+{
+    const Ms__Error *error = (const Ms__Error *)msg;
+    if (head->id == LINE_REGISTER_ID && agent->line.state == LINE_REGISTERING) {
+        line_refused(agent, error);
+        return;
+    }
+    note_noise(agent, "agent.refused", error->text);
+}
+
+static void on_log_read(struct agent *agent, const struct ms_wire_header *head,
+                        const ProtobufCMessage *msg)
+{
+    (void)head;
+    log_read_answer(agent->line.conn, (const Ms__LogRead *)msg, agent->cfg.log_path,
+                    agent->cfg.arg);
+}
+
+static void on_fetch_grant(struct agent *agent, const struct ms_wire_header *head,
+                           const ProtobufCMessage *msg)
+{
+    (void)head;
+    if (agent->cfg.on_fetch != NULL) {
+        agent->cfg.on_fetch(agent->cfg.arg, (const Ms__FetchGrant *)msg);
+    }
+}
+
+static void on_heartbeat_ack(struct agent *agent, const struct ms_wire_header *head,
+                             const ProtobufCMessage *msg)
+{
+    const Ms__HeartbeatAck *ack = (const Ms__HeartbeatAck *)msg;
+    (void)head;
+    line_set_times(&agent->line, ack->lease_ms, ack->heartbeat_ms);
+}
+
+static const struct {
+    uint16_t type;
+    void (*handle)(struct agent *agent, const struct ms_wire_header *head,
+                   const ProtobufCMessage *msg);
+} handlers[] = {
+    {MS_MSG_REGISTERED, on_registered},
+    {MS_MSG_START, on_start},
+    {MS_MSG_STOP, on_stop},
+    {MS_MSG_ERROR, on_error},
+    {MS_MSG_HEARTBEAT_ACK, on_heartbeat_ack},
+    {MS_MSG_LOG_READ, on_log_read},
+    {MS_MSG_FETCH_GRANT, on_fetch_grant},
+};
+
+/* A node that cannot take a rank says so: the scheduler would wait for it otherwise. */
+static void decline(struct agent *agent, const Ms__Assign *assign)
+{
+    char text[MS_TEXT_MAX];
+    char weights[] = "";
+    Ms__RankDone done = MS__RANK_DONE__INIT;
+    struct ms_err err;
+    snprintf(text, sizeof(text),
+             "rank %u of job %" PRIu64 " was declined: %d ranks wait already on this node",
+             assign->rank, assign->job, ORDERS_ASSIGNS_MAX);
+    done.job = assign->job;
+    done.generation = assign->generation;
+    done.rank = assign->rank;
+    done.code = MS_E_FULL;
+    done.text = text;
+    done.weights_sha256 = done.plan_sha256 = done.log_path = weights;
+    note_noise(agent, "agent.assign_declined", text);
+    if (ms_conn_send(agent->line.conn, MS_MSG_RANK_DONE, 0, &done.base, &err) < 0) {
+        note_noise(agent, "agent.send_failed", err.text);
+    }
+}
+
+/* The order owns the message once it is taken. */
+static void take_assign(struct agent *agent, ProtobufCMessage *msg)
+{
+    Ms__Assign *assign = (Ms__Assign *)msg;
+    struct agent_order order = {.kind = AGENT_ASSIGN,
+                                .job = assign->job,
+                                .generation = assign->generation,
+                                .assign = assign};
+    struct holding before = mailbox_holding(&agent->mailbox);
+    mailbox_hold(&agent->mailbox, assign->job, assign->generation, assign->rank);
+    if (agent_give(agent, &order) < 0) { /* held first: the trainer is fast */
+        mailbox_hold_again(&agent->mailbox, &before);
+        decline(agent, assign);
+        ms_wire_free(msg);
+        return;
+    }
+    mailbox_answered(&agent->mailbox);
+}
+
+void agent_on_frame(struct ms_conn *conn, const struct ms_wire_header *head, const uint8_t *bytes,
+                    void *arg)
+{
+    struct agent *agent = arg;
+    struct ms_err err;
+    ProtobufCMessage *msg = NULL;
+    (void)conn;
+    if (ms_wire_unpack(head->type, bytes, head->length, &msg, &err) < 0) {
+        note_noise(agent, "agent.bad_message", err.text);
+        return;
+    }
+    line_heard(&agent->line);
+    if (head->type == MS_MSG_ASSIGN) {
+        take_assign(agent, msg);
+        return;
+    }
+    for (size_t i = 0; i < MS_ARRAY_SIZE(handlers); i++) {
+        if (handlers[i].type == head->type) {
+            handlers[i].handle(agent, head, msg);
+        }
+    } /* else: Ok, and what newer schedulers say */
+    ms_wire_free(msg);
+}

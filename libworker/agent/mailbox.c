@@ -1,0 +1,192 @@
+/* mailbox.c - what the trainer leaves for the scheduler: messages, and the rank that it holds */
+#include "libworker/agent/mailbox.h"
+
+#include "proto/log.h"
+#include "proto/wire.h"
+
+#include <stdlib.h>
+
+struct parcel { /* a packed frame */
+    struct parcel *next;
+    uint16_t type;
+    size_t size;
+    uint8_t bytes[];
+};
+
+void mailbox_init(struct mailbox *box)
+{
+    *box = (struct mailbox){.first = NULL};
+    pthread_mutex_init(&box->lock, NULL);
+}
+
+void mailbox_fini(struct mailbox *box)
+{
+    while (box->first != NULL) {
+        struct parcel *next = box->first->next;
+        free(box->first);
+        box->first = next;
+    }
+    free(box->sticky);
+    box->sticky = NULL;
+    pthread_mutex_destroy(&box->lock);
+}
+
+static int is_sticky(uint16_t type)
+{
+    return type == MS_MSG_RANK_READY || type == MS_MSG_RANK_DONE;
+}
+
+static struct parcel *pack(uint16_t type, const ProtobufCMessage *msg, struct ms_err *err)
+{
+    size_t size = ms_wire_size(msg);
+    struct parcel *parcel = malloc(sizeof(*parcel) + size);
+    if (parcel == NULL) {
+        ms_fail(err, MS_E_NOMEM, "no memory for a message of %zu bytes", size);
+        return NULL;
+    }
+    parcel->next = NULL;
+    parcel->type = type;
+    parcel->size = size;
+    if (ms_wire_pack(type, 0, msg, parcel->bytes, size, err) < 0) {
+        free(parcel);
+        return NULL;
+    }
+    return parcel;
+}
+
+/* The oldest Progress, else the oldest of all. Under the lock. */
+static void make_room(struct mailbox *box)
+{
+    struct parcel **victim = &box->first;
+    for (struct parcel **at = &box->first; *at != NULL; at = &(*at)->next) {
+        if ((*at)->type == MS_MSG_PROGRESS) {
+            victim = at;
+            break;
+        }
+    }
+    struct parcel *gone = *victim;
+    *victim = gone->next;
+    free(gone);
+    box->count--;
+    box->dropped++;
+}
+
+int mailbox_put(struct mailbox *box, uint16_t type, const ProtobufCMessage *msg, struct ms_err *err)
+{
+    struct ms_err local;
+    err = err != NULL ? err : &local;
+    struct parcel *parcel = pack(type, msg, err);
+    if (parcel == NULL) {
+        return err->code;
+    }
+    pthread_mutex_lock(&box->lock);
+    if (is_sticky(type)) {
+        free(box->sticky);
+        box->sticky = parcel;
+        box->sticky_sent = 0;
+    } else {
+        if (box->count == MAILBOX_MAX) {
+            make_room(box);
+        }
+        struct parcel **tail = &box->first;
+        while (*tail != NULL) {
+            tail = &(*tail)->next;
+        }
+        *tail = parcel;
+        box->count++;
+    }
+    pthread_mutex_unlock(&box->lock);
+    return 0;
+}
+
+static void send_one(struct ms_conn *conn, const struct parcel *parcel)
+{
+    struct ms_err err;
+    if (ms_conn_send_bytes(conn, parcel->bytes, parcel->size, &err) < 0) {
+        ms_log(MS_LOG_WARNING, "agent.send_failed reason=\"%s\", retrying", err.text);
+    }
+}
+
+unsigned mailbox_flush(struct mailbox *box, struct ms_conn *conn)
+{
+    pthread_mutex_lock(&box->lock);
+    while (box->first != NULL) {
+        struct parcel *parcel = box->first;
+        box->first = parcel->next;
+        send_one(conn, parcel);
+        free(parcel);
+    }
+    box->count = 0;
+    if (box->sticky != NULL && !box->sticky_sent) {
+        send_one(conn, box->sticky);
+        box->sticky_sent = 1;
+    }
+    unsigned dropped = box->dropped;
+    box->dropped = 0;
+    pthread_mutex_unlock(&box->lock);
+    return dropped;
+}
+
+void mailbox_reconnected(struct mailbox *box)
+{
+    pthread_mutex_lock(&box->lock);
+    box->sticky_sent = 0;
+    pthread_mutex_unlock(&box->lock);
+}
+
+void mailbox_answered(struct mailbox *box)
+{
+    pthread_mutex_lock(&box->lock);
+    free(box->sticky);
+    box->sticky = NULL;
+    pthread_mutex_unlock(&box->lock);
+}
+
+/* ---- the rank in hand ---- */
+
+struct holding mailbox_holding(struct mailbox *box)
+{
+    pthread_mutex_lock(&box->lock);
+    struct holding holding = box->holding;
+    pthread_mutex_unlock(&box->lock);
+    return holding;
+}
+
+void mailbox_hold(struct mailbox *box, uint64_t job, uint64_t generation, uint32_t rank)
+{
+    pthread_mutex_lock(&box->lock);
+    box->holding = (struct holding){
+        .job = job, .generation = generation, .rank = rank, .phase = AGENT_PREPARING};
+    pthread_mutex_unlock(&box->lock);
+}
+
+void mailbox_hold_again(struct mailbox *box, const struct holding *holding)
+{
+    pthread_mutex_lock(&box->lock);
+    box->holding = *holding;
+    pthread_mutex_unlock(&box->lock);
+}
+
+void mailbox_started(struct mailbox *box)
+{
+    pthread_mutex_lock(&box->lock);
+    box->holding.started = 1;
+    pthread_mutex_unlock(&box->lock);
+}
+
+void mailbox_set_phase(struct mailbox *box, enum agent_phase phase, uint64_t step)
+{
+    pthread_mutex_lock(&box->lock);
+    box->holding.phase = phase;
+    box->holding.step = step;
+    pthread_mutex_unlock(&box->lock);
+}
+
+void mailbox_release(struct mailbox *box, uint64_t generation)
+{
+    pthread_mutex_lock(&box->lock);
+    if (box->holding.generation == generation) {
+        box->holding = (struct holding){.phase = AGENT_IDLE};
+    }
+    pthread_mutex_unlock(&box->lock);
+}

@@ -1,0 +1,60 @@
+/* mailbox.h - what the trainer leaves for the scheduler: messages, and the rank that it holds
+ *
+ *     trainer: mailbox_put ----> [ordinary, at most MAILBOX_MAX]  [sticky: RankReady or RankDone]
+ *     agent:   mailbox_flush <---'                                 '--> again after a reconnect,
+ *                                                                       until an order answers it
+ *
+ * Bounded: a scheduler that is away for hours costs a few kilobytes. All functions: any thread. */
+#ifndef MAILBOX_H
+#define MAILBOX_H
+
+#include "libworker/agent/agent.h"
+#include "proto/conn.h"
+
+#include <pthread.h>
+
+/* Rank 0 reports five times a second: half a minute. Older Progress gives way, for the next one
+ * tells more. */
+enum { MAILBOX_MAX = 150 };
+
+struct holding { /* what heartbeats and Register say; job 0: idle */
+    uint64_t job, generation, step;
+    uint32_t rank;
+    enum agent_phase phase;
+    int started;
+};
+
+struct parcel;
+
+struct mailbox {
+    pthread_mutex_t lock;
+    struct parcel *first;
+    unsigned count, dropped; /* dropped: since the last flush */
+    struct parcel *sticky;
+    int sticky_sent; /* on this connection */
+    struct holding holding;
+};
+
+void mailbox_init(struct mailbox *box);
+void mailbox_fini(struct mailbox *box);
+
+/* Packs and keeps a message. MS_E_NOMEM. */
+int mailbox_put(struct mailbox *box, uint16_t type, const ProtobufCMessage *msg,
+                struct ms_err *err);
+/* Hands everything that waits to conn; returns how many messages had been dropped before. */
+unsigned mailbox_flush(struct mailbox *box, struct ms_conn *conn);
+/* A new connection: the sticky one goes out again. */
+void mailbox_reconnected(struct mailbox *box);
+/* An order has answered the sticky one. */
+void mailbox_answered(struct mailbox *box);
+
+struct holding mailbox_holding(struct mailbox *box);
+void mailbox_hold(struct mailbox *box, uint64_t job, uint64_t generation, uint32_t rank);
+void mailbox_hold_again(struct mailbox *box, const struct holding *holding);
+/* Start has come for what is held. */
+void mailbox_started(struct mailbox *box);
+void mailbox_set_phase(struct mailbox *box, enum agent_phase phase, uint64_t step);
+/* Idle again, unless another generation is held by now. */
+void mailbox_release(struct mailbox *box, uint64_t generation);
+
+#endif
