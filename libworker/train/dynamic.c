@@ -16,13 +16,23 @@ static int is_loopback(const char *server)
            ms_addr_is_loopback((struct sockaddr *)&sa);
 }
 
-int dynamic_tls(struct ms_tls_files *files, SSL_CTX **ret, char *warning, struct ms_err *err)
+/* A context from the JSON's files; the password is wiped. */
+static int load_json(struct dynamic *dynamic, const char *path, struct ms_err *err)
 {
+    struct ms_tls_files files;
     struct ms_tls_config cfg;
-    ms_tls_files_config(files, &cfg);
-    int rc = ms_tls_context(&cfg, ret, warning, err);
-    ms_tls_files_wipe(files);
-    return rc;
+    int rc = ms_tls_files_parse(path, 0, &files, err);
+    if (rc < 0) {
+        return rc;
+    }
+    dynamic->check_hours = files.check_interval_hours;
+    ms_tls_files_config(&files, &cfg);
+    rc = ms_tls_context(&cfg, &dynamic->tls, dynamic->warning, err);
+    ms_tls_files_wipe(&files);
+    if (rc < 0 && rc != MS_E_NOMEM && err != NULL) {
+        err->code = MS_E_CONFIG; /* our own files: no waiting mends them */
+    }
+    return rc < 0 && rc != MS_E_NOMEM ? MS_E_CONFIG : rc;
 }
 
 static int load_certificates(struct dynamic *dynamic, struct ms_err *err)
@@ -35,9 +45,7 @@ static int load_certificates(struct dynamic *dynamic, struct ms_err *err)
         return 0;
     }
     if (config[0] != '\0') {
-        struct ms_tls_files files;
-        int rc = ms_tls_files_parse(config, 0, &files, err);
-        return rc < 0 ? rc : dynamic_tls(&files, &dynamic->tls, dynamic->warning, err);
+        return load_json(dynamic, config, err);
     }
     if (is_loopback(dynamic->server)) {
         return 0;

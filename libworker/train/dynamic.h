@@ -12,6 +12,7 @@ struct dynamic {
     char server[MS_ADDR_MAX + 1];
     char node_id[MS_NAME_MAX + 1];
     char warning[MS_TEXT_MAX]; /* about the certificate, or "" */
+    int check_hours;           /* between two looks at it; 0: a day */
 };
 
 /* Reads and checks the environment and loads the certificates: MS_TLS_CONFIG, or plain where
@@ -22,8 +23,5 @@ void dynamic_fini(struct dynamic *dynamic);
 /* Sets everything in worker that the environment decides; job is borrowed like the rest. */
 void dynamic_fill(const struct dynamic *dynamic, const struct job *job,
                   struct worker_config *worker);
-
-/* Makes a context from files and wipes the password. warning: MS_TEXT_MAX bytes. */
-int dynamic_tls(struct ms_tls_files *files, SSL_CTX **ret, char *warning, struct ms_err *err);
 
 #endif

@@ -1,6 +1,7 @@
 /* msworker.c - the worker program: settings, certificates, signals; the rest is worker_run */
 #include "config.h"
 #include "libworker/plan/plan.h"
+#include "libworker/train/certs.h"
 #include "libworker/train/dynamic.h"
 #include "libworker/train/worker.h"
 #include "proto/addr.h"
@@ -9,12 +10,15 @@
 #include "proto/notify.h"
 #include "proto/settings.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 enum { EXIT_USAGE = 2, EXIT_TEMPORARY = 75, EXIT_CONFIG = 78 };
@@ -41,7 +45,7 @@ static const struct ms_setting settings_table[] = {
     {"tls", "--tls", NULL, MS_SET_ENUM, 0, 0, "on|off", "on", 0,
      "off: plain connections, in so many words (MS_ENABLE_SSL=0 does the same)"},
     {"tls_dir", "--tls-dir", NULL, MS_SET_STRING, 0, 0, NULL, MSCHED_SYSCONFDIR "/tls", 0,
-     "folder with ca.crt, node.p12 and, if there, crl.pem"},
+     "folder with ca.crt, node.p12 and, if there, crl.pem; their content is read again on SIGHUP"},
     {"tls_password_file", "--tls-password-file", NULL, MS_SET_STRING, 0, 0, NULL, NULL, 0,
      "file with the password of node.p12; default: the systemd credential p12-password, else none"},
     {"lease_ms", "--lease-ms", NULL, MS_SET_INT, MS_LEASE_MIN_MS, MS_LEASE_MAX_MS, NULL, "10000", 0,
@@ -61,35 +65,77 @@ static const struct ms_setting settings_table[] = {
 struct program {
     struct ms_settings *settings;
     struct dynamic dynamic;
+    struct certs certs;
     SSL_CTX *tls;
     struct job job;
     char server[MS_ADDR_MAX + 1];
     char node_id[MS_NAME_MAX + 1];
     struct worker_config worker;
+    atomic_int is_set_up; /* certs may be read by the thread of the signals */
+    sigset_t signals;     /* that it waits for */
 };
+
+/* ---- signals ---- */
+
+static void reload(struct program *program)
+{
+    struct ms_err err = {0, ""};
+    SSL_CTX *tls = NULL;
+    if (certs_load(&program->certs, &tls, &err) < 0) {
+        char quoted[2 * MS_TEXT_MAX];
+        ms_log(MS_LOG_ERR, "worker.reload_failed reason=%s text=\"the old certificates stay\"",
+               ms_log_quote(quoted, sizeof(quoted), err.text));
+        return;
+    }
+    if (tls != NULL) {
+        worker_set_tls(tls);
+    }
+    SSL_CTX_free(tls);
+    ms_log(MS_LOG_NOTICE, "worker.reload certificates=%s", tls != NULL ? "read again" : "none");
+}
+
+/* HUP is the end of a terminal, unless a service hears it. */
+static void on_signal(struct program *program, int number)
+{
+    int is_service = atomic_load(&program->is_set_up) && program->worker.mode == WORKER_STANDING;
+    if (number == SIGHUP && is_service) {
+        reload(program);
+    } else if (number != SIGHUP || atomic_load(&program->is_set_up)) {
+        worker_leave();
+    } /* else a reload while we start: the files are read just now */
+}
 
 static void *wait_for_signals(void *arg)
 {
-    const sigset_t *signals = arg;
-    int number = 0;
-    while (sigwait(signals, &number) == 0) {
-        worker_leave();
+    struct program *program = arg;
+    for (;;) {
+        int64_t ms = certs_check_ms(&program->certs);
+        struct timespec wait = {.tv_sec = (time_t)(ms / 1000)};
+        int number = sigtimedwait(&program->signals, NULL, &wait);
+        if (number > 0) {
+            on_signal(program, number);
+        } else if (errno == EAGAIN && atomic_load(&program->is_set_up)) {
+            certs_check(&program->certs);
+        }
     }
     return NULL;
 }
 
 /* A thread of its own takes the signals: no handler can meet a lock or an agent that ends. */
-static int catch_signals(struct ms_err *err)
+static int catch_signals(struct program *program, struct ms_err *err)
 {
-    static sigset_t signals; /* lives as long as the thread */
     struct sigaction ignore = {.sa_handler = SIG_IGN};
+    struct sigaction hup;
     pthread_t thread;
     sigaction(SIGPIPE, &ignore, NULL);
-    sigemptyset(&signals);
-    sigaddset(&signals, SIGTERM);
-    sigaddset(&signals, SIGINT);
-    if (pthread_sigmask(SIG_BLOCK, &signals, NULL) != 0 || /* in all threads that follow */
-        pthread_create(&thread, NULL, wait_for_signals, &signals) != 0) {
+    sigemptyset(&program->signals);
+    sigaddset(&program->signals, SIGTERM);
+    sigaddset(&program->signals, SIGINT);
+    if (sigaction(SIGHUP, NULL, &hup) == 0 && hup.sa_handler != SIG_IGN) { /* nohup stays nohup */
+        sigaddset(&program->signals, SIGHUP);
+    }
+    if (pthread_sigmask(SIG_BLOCK, &program->signals, NULL) != 0 || /* in all threads that follow */
+        pthread_create(&thread, NULL, wait_for_signals, program) != 0) {
         return ms_fail(err, MS_E_NOMEM, "cannot start the thread that waits for signals");
     }
     pthread_detach(thread);
@@ -117,32 +163,14 @@ static int log_level(const struct ms_settings *settings)
 
 /* ---- certificates ---- */
 
-static void warn_tls(const char *warning)
+static int load_certs(struct program *program, const char *folder, const char *p12,
+                      struct ms_err *err)
 {
-    if (warning[0] != '\0') {
-        ms_log(MS_LOG_WARNING, "tls.certificate warning=\"%s\", ignoring", warning);
-    }
-}
-
-static int tls_from_folder(struct program *program, const char *folder, const char *p12,
-                           struct ms_err *err)
-{
-    struct ms_tls_files room = {.expire_warning_days = 0};
-    struct ms_tls_files *files = &room;
-    char warning[MS_TEXT_MAX] = "";
-    snprintf(files->p12_path, sizeof(files->p12_path), "%s/%s", folder, p12);
-    snprintf(files->ca_path, sizeof(files->ca_path), "%s/ca.crt", folder);
-    snprintf(files->crl_path, sizeof(files->crl_path), "%s/crl.pem", folder);
-    if (access(files->crl_path, F_OK) != 0) {
-        files->crl_path[0] = '\0';
-    }
-    const char *password = ms_settings_string(program->settings, "tls_password_file");
-    int rc = ms_tls_files_password(password, files, err);
-    if (rc == 0) {
-        rc = dynamic_tls(files, &program->tls, warning, err);
-        warn_tls(warning);
-    }
-    return rc;
+    program->certs.kind = CERTS_FOLDER;
+    program->certs.folder = folder;
+    program->certs.p12 = p12;
+    program->certs.password_file = ms_settings_string(program->settings, "tls_password_file");
+    return certs_load(&program->certs, &program->tls, err);
 }
 
 static int tls_standing(struct program *program, struct ms_err *err)
@@ -152,8 +180,7 @@ static int tls_standing(struct program *program, struct ms_err *err)
         (off != NULL && strcmp(off, "0") == 0)) {
         return 0;
     }
-    return tls_from_folder(program, ms_settings_string(program->settings, "tls_dir"), "node.p12",
-                           err);
+    return load_certs(program, ms_settings_string(program->settings, "tls_dir"), "node.p12", err);
 }
 
 /* ---- the three ways to be a worker ---- */
@@ -166,7 +193,15 @@ static int setup_dynamic(struct program *program, const char *job_path, struct m
     if (rc < 0) {
         return rc;
     }
-    warn_tls(program->dynamic.warning);
+    if (program->dynamic.tls != NULL) { /* loaded already; looked at once a day */
+        program->certs.kind = CERTS_JSON;
+        program->certs.json = ms_env_text(&program->dynamic.env, MS_ENV_TLS_CONFIG);
+        program->certs.check_hours = program->dynamic.check_hours;
+    }
+    if (program->dynamic.warning[0] != '\0') {
+        ms_log(MS_LOG_WARNING, "tls.certificate warning=\"%s\", ignoring",
+               program->dynamic.warning);
+    }
     ms_log(MS_LOG_INFO, "worker.settings %s",
            ms_env_format(&program->dynamic.env, line, sizeof(line)));
     int worker_num = (int)ms_env_int(&program->dynamic.env, MS_ENV_WORKER_NUM);
@@ -236,15 +271,16 @@ static int setup_standing(struct program *program, struct ms_err *err)
     }
     worker->worker_ip = ms_settings_string(settings, "worker_ip");
     worker->lease_ms = ms_settings_int(settings, "lease_ms");
+    worker->patience_ms = MS_PATIENCE_MS;
     worker->connect_timeout_ms = -1;
     if (run_dir != NULL) {
-        char folder[MS_PATH_MAX + 8];
+        static char folder[MS_PATH_MAX + 8]; /* certs borrows it */
         snprintf(folder, sizeof(folder), "%s/tls", run_dir);
         worker->mode = WORKER_RUN;
         worker->run_dir = run_dir;
         worker->connect_timeout_ms = MS_TOPO_TIMEOUT_S * 1000LL;
         worker->port_min = worker->port_max = 0;
-        return tls_from_folder(program, folder, "worker.p12", err);
+        return load_certs(program, folder, "worker.p12", err);
     }
     worker->mode = WORKER_STANDING;
     worker->run_dir = ms_settings_string(settings, "jobs_dir");
@@ -297,7 +333,7 @@ static int usage(void)
         "cluster (MS_ROLE=MS_WORKER, MS_SCHED_HOST, MS_SCHED_PORT, MS_WORKER_NUM); without one it\n"
         "registers with a standing cluster and waits for jobs.\n\n");
     ms_settings_usage(settings_table, stdout);
-    printf("  --check-config          print every setting and where it came from\n"
+    printf("  --check-config          print every setting and where it came from, read the files\n"
            "  --version, --help\n");
     return 0;
 }
@@ -315,6 +351,26 @@ static int exit_status(const struct program *program, int rc)
                                                                           : EXIT_TEMPORARY;
     }
     return ms_code_exit_status(rc);
+}
+
+static void say_error(const char *text)
+{
+    if (getenv("JOURNAL_STREAM") != NULL) {
+        char quoted[2 * MS_TEXT_MAX];
+        ms_log(MS_LOG_ERR, "worker.ended reason=%s", ms_log_quote(quoted, sizeof(quoted), text));
+    } else {
+        fprintf(stderr, "msworker: %s\n", text);
+    }
+}
+
+static enum worker_mode mode_at_hang; /* written before the worker runs */
+
+/* On the agent's thread. The trainer's cannot be ended from outside: the process goes, systemd or a
+ * person starts it again, and the scheduler hears of it by the end of the connection. */
+static void on_hang(const char *text)
+{
+    say_error(text);
+    _exit(mode_at_hang == WORKER_STANDING ? EXIT_TEMPORARY : 1);
 }
 
 /* --help, --version, --check-config; true when there is nothing else to do. */
@@ -339,9 +395,42 @@ static int take_words(int *argc, char **argv, int *ret_check)
     return 0;
 }
 
+/* Prints what holds, and reads what a start would read. */
+static int check_config(struct program *program, int argc, char **argv)
+{
+    struct ms_err err = {0, ""};
+    ms_settings_print(program->settings, stdout);
+    fflush(stdout);
+    int rc = setup(program, argc, argv, &err);
+    if (rc < 0) {
+        say_error(err.text);
+    }
+    return exit_status(program, rc);
+}
+
+static int run(struct program *program, int argc, char **argv)
+{
+    struct ms_err err = {0, ""};
+    int rc = catch_signals(program, &err);
+    if (rc == 0) {
+        rc = setup(program, argc, argv, &err);
+    }
+    if (rc == 0) {
+        mode_at_hang = program->worker.mode;
+        program->worker.on_hang = on_hang;
+        atomic_store(&program->is_set_up, 1);
+        ms_notify("READY=1\nSTATUS=registering");
+        rc = worker_run(&program->worker, &err);
+    }
+    if (rc < 0) {
+        say_error(err.text);
+    }
+    return exit_status(program, rc);
+}
+
 int main(int argc, char **argv)
 {
-    static struct program program;
+    static struct program program; /* as long as the thread of the signals */
     struct ms_err err = {0, ""};
     int check = 0;
     if (take_words(&argc, argv, &check)) {
@@ -353,30 +442,12 @@ int main(int argc, char **argv)
         fprintf(stderr, "msworker: %s\n", err.text);
         return rc == MS_E_CONFIG ? EXIT_CONFIG : EXIT_USAGE;
     }
-    if (check) {
-        ms_settings_print(program.settings, stdout);
-        ms_settings_destroy(program.settings);
-        return 0;
-    }
     ms_log_init(STDERR_FILENO, log_level(program.settings), getenv("JOURNAL_STREAM") != NULL);
-    rc = catch_signals(&err);
-    if (rc == 0) {
-        rc = setup(&program, argc, argv, &err);
+    if (check) {
+        return check_config(&program, argc, argv);
     }
-    if (rc == 0) {
-        ms_notify("READY=1\nSTATUS=registering");
-        rc = worker_run(&program.worker, &err);
-    }
-    if (rc < 0) {
-        if (getenv("JOURNAL_STREAM") != NULL) {
-            ms_log(MS_LOG_ERR, "worker.ended reason=\"%s\"", err.text);
-        } else {
-            fprintf(stderr, "msworker: %s\n", err.text);
-        }
-    }
-    int status = exit_status(&program, rc);
+    int status = run(&program, argc, argv);
     SSL_CTX_free(program.tls);
     dynamic_fini(&program.dynamic);
-    ms_settings_destroy(program.settings);
-    return status;
+    return status; /* settings stay: a signal may be on its way to them */
 }

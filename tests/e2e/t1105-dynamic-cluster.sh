@@ -76,7 +76,7 @@ mkdir "$T/run_t"
 sched t MS_TOPO_TIMEOUT=1
 worker t_0 0
 ok "too few workers: the scheduler gives up with 1" ends_with 1 t
-ok "the worker too, with a message" ends_with 124 t_0
+ok "the worker too, with a message" ends_with 1 t_0
 ok "that says how many came" logged t_0 "1 of 3"
 
 ok "MS_WORKER_NUM must be a number above 0" says "MS_WORKER_NUM" env MS_ROLE=MS_SCHED MS_SCHED_PORT=1024 \

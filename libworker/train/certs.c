@@ -1,0 +1,97 @@
+/* certs.c - the worker program's certificates: where they lie, loaded, loaded again, about to
+ * expire
+ */
+#include "libworker/train/certs.h"
+
+#include "proto/cert.h"
+#include "proto/log.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { CHECK_HOURS = 24, MS_AN_HOUR = 3600000 };
+
+static int find_files(const struct certs *certs, struct ms_tls_files *files, struct ms_err *err)
+{
+    if (certs->kind == CERTS_JSON) {
+        return ms_tls_files_parse(certs->json, 0, files, err);
+    }
+    memset(files, 0, sizeof(*files));
+    if (strlen(certs->folder) + strlen(certs->p12) + 10 > MS_PATH_MAX) {
+        return ms_fail(err, MS_E_CONFIG, "tls_dir is longer than %d bytes", MS_PATH_MAX - 32);
+    }
+    snprintf(files->p12_path, sizeof(files->p12_path), "%s/%s", certs->folder, certs->p12);
+    snprintf(files->ca_path, sizeof(files->ca_path), "%s/ca.crt", certs->folder);
+    snprintf(files->crl_path, sizeof(files->crl_path), "%s/crl.pem", certs->folder);
+    if (access(files->crl_path, F_OK) != 0) {
+        files->crl_path[0] = '\0';
+    }
+    return ms_tls_files_password(certs->password_file, files, err);
+}
+
+/* A head node that trains too has the scheduler's certificate at the same place. */
+static int check_role(const struct ms_tls_files *files, struct ms_err *err)
+{
+    static const char want[] = "ms://worker/";
+    struct ms_cert_info info;
+    int rc = ms_cert_inspect(files->p12_path, files->password, &info, err);
+    if (rc == 0 && strncmp(info.uri, want, strlen(want)) != 0) {
+        rc = ms_fail(err, MS_E_CONFIG,
+                     "the certificate %.160s is no worker's but %.80s; issue one with: msctl certs "
+                     "issue worker HOST, and name its folder with tls_dir",
+                     files->p12_path, info.uri[0] != '\0' ? info.uri : "of no role");
+    }
+    return rc;
+}
+
+int certs_load(struct certs *certs, SSL_CTX **ret, struct ms_err *err)
+{
+    struct ms_tls_files files;
+    struct ms_tls_config cfg;
+    struct ms_err why = {0, ""};
+    char warning[MS_TEXT_MAX] = "";
+    if (certs->kind == CERTS_NONE) {
+        *ret = NULL;
+        return 0;
+    }
+    int rc = find_files(certs, &files, &why);
+    if (rc == 0) {
+        certs->check_hours = files.check_interval_hours;
+        ms_tls_files_config(&files, &cfg);
+        rc = check_role(&files, &why);
+        rc = rc == 0 ? ms_tls_context(&cfg, ret, warning, &why) : rc;
+        ms_tls_files_wipe(&files);
+    }
+    if (rc == MS_E_NOT_FOUND) {
+        return ms_fail(err, MS_E_CONFIG,
+                       "%.230s; make one with `msctl certs issue worker`, or switch TLS off on "
+                       "both sides with MS_ENABLE_SSL=0",
+                       why.text);
+    }
+    if (rc < 0) {
+        return ms_fail(err, rc == MS_E_NOMEM ? rc : MS_E_CONFIG, "%s", why.text);
+    }
+    if (warning[0] != '\0') {
+        char quoted[2 * MS_TEXT_MAX];
+        ms_log(MS_LOG_WARNING, "tls.certificate warning=%s, ignoring",
+               ms_log_quote(quoted, sizeof(quoted), warning));
+    }
+    return 0;
+}
+
+void certs_check(struct certs *certs)
+{
+    SSL_CTX *unused = NULL;
+    struct ms_err err = {0, ""};
+    if (certs_load(certs, &unused, &err) < 0) {
+        char quoted[2 * MS_TEXT_MAX];
+        ms_log(MS_LOG_ERR, "tls.unusable text=%s", ms_log_quote(quoted, sizeof(quoted), err.text));
+    }
+    SSL_CTX_free(unused);
+}
+
+int64_t certs_check_ms(const struct certs *certs)
+{
+    return (int64_t)(certs->check_hours > 0 ? certs->check_hours : CHECK_HOURS) * MS_AN_HOUR;
+}
