@@ -65,7 +65,7 @@ static void expect(struct sched *s, struct run *run, int64_t ms)
 
 void run_expect(struct sched *s, struct run *run, int64_t ms, const char *after)
 {
-    if (!timer_is_armed(&run->adopt)) {
+    if (!timer_is_armed(&run->adopt) || run->adopt.at_ms < after_ms(s, ms)) {
         run->expect_ms = ms;
         run->expected = after;
         expect(s, run, ms);

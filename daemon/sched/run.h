@@ -117,7 +117,7 @@ void run_lost(struct sched *s, struct job *job, uint32_t rank, enum fault fault,
 /* Keeps the first complaint and gives the rank that it is about the time to speak for itself. */
 void run_complain(struct sched *s, struct run *run, uint32_t rank, int code, const char *text);
 void run_complaint_timeout(struct sched *s, struct run *run);
-/* Its MISSING ranks have so long to come back; no more if they have already. */
+/* Its MISSING ranks have so long to come back; more if that is later. */
 void run_expect(struct sched *s, struct run *run, int64_t ms, const char *after);
 void run_adopt_timeout(struct sched *s, struct run *run);
 

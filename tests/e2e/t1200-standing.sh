@@ -47,23 +47,29 @@ ok "the nodes are idle again" wait_for 60 idle 3
 # ---- a job that is larger than the cluster; the queue's order
 ok "a job of nine ranks is accepted" [ "$(as alice submit -n 9 "$T/short.yaml")" = 5 ]
 ok "it stays QUEUED" in_state 5 QUEUED
-ok "with a reason that is true" says "waits for 9 idle nodes: 3 registered, 3 idle" as alice jobs
-ok "as JSON" json jobs -- 'len(j) == 1 and j[0]["state"] == "QUEUED" and "9 idle nodes" in j[0]["reason"]'
+ok "and says that the cluster is too small for it" \
+    wait_for 120 says "needs 9 nodes, the cluster has 3: waits until there are more" as alice jobs
+ok "as JSON" json jobs -- 'len(j) == 1 and j[0]["state"] == "QUEUED" and "needs 9 nodes" in j[0]["reason"]'
 ok "wait --timeout gives up with 124" status 124 as alice wait --timeout 0.3 5
 ok "logs of a queued job are refused with 4" status 4 as alice logs 5
-ok "a later, small job does not overtake" [ "$(as alice submit "$T/long.yaml")" = 6 ]
-ok "but waits behind it" says "job 5" as alice show 6
-ok "one of a higher priority does" [ "$(as alice submit --set priority=5 "$T/short.yaml")" = 7 ]
-ok "and ends" status 0 as alice wait --timeout 300 7
-ok "while the two still wait" json jobs -- '[x["state"] for x in j] == ["QUEUED", "QUEUED"]'
+ok "a later, smaller job passes it" [ "$(as alice submit "$T/long.yaml")" = 6 ]
+ok "and runs" wait_for 120 in_state 6 RUNNING
+ok "a job for all nodes waits" [ "$(as alice submit -n 3 "$T/short.yaml")" = 7 ]
+ok "with a reason that is true" says "waits for 3 idle nodes: 3 registered, 1 idle" as alice show 7
+ok "a later, small one does not overtake" [ "$(as alice submit -n 1 "$T/short.yaml")" = 8 ]
+ok "but waits behind it" says "job 7" as alice show 8
+ok "one of a higher priority does" [ "$(as alice submit -n 1 --set priority=5 "$T/short.yaml")" = 9 ]
+ok "and ends" status 0 as alice wait --timeout 300 9
+ok "while the others still wait" json jobs -- '[x["state"] for x in j if x["id"] != 6] == ["QUEUED"] * 3'
 ok "another user may not cancel" status 4 as bob cancel 5
 ok "and hears who may" says "only its owner or an admin" as bob cancel 5
-ok "its owner may" status 0 as alice cancel 5
+for id in 8 7 5; do
+    ok "the owner of job $id may" status 0 as alice cancel $id
+done
 ok "a queued job that was cancelled is exit 5" status 5 as alice wait 5
 
 # ---- follow and cancel a running one
-ok "the next one runs" wait_for 120 in_state 6 RUNNING
-ok "and trains" wait_for 120 trains 6
+ok "the running one trains" wait_for 120 trains 6
 start_as follow alice logs -f 6
 start_as watch alice watch 6
 start_as watch_json alice --json watch 6
@@ -131,7 +137,7 @@ for node in n1 n2 n3; do
     # a sanitizer keeps what was freed
     grep -q __asan_init "$MSWORKER" || ok "$node has grown by $grown kB in them, at most 4000" [ $grown -le 4000 ]
 done
-ok "status has counted all" json status -- 'j["jobs_ended"] == 31'
+ok "status has counted all" json status -- 'j["jobs_ended"] == 33'
 for node in n1 n2 n3; do
     ok "TERM ends $node with 0" status 0 stop $node
 done

@@ -575,6 +575,24 @@ START_TEST(worker_that_gave_its_connection_up_meanwhile_keeps_its_rank)
 }
 END_TEST
 
+START_TEST(each_worker_has_a_whole_lease_to_come_back)
+{
+    uint64_t conns[2];
+    fix_running(conns);
+    sched_stood_still(fix.s, 15000);
+    fix.now.mono_ms += 15000;
+    fix_close(conns[1]);
+    fix_beat(conns[0]);
+    fix_pass(FIX_LEASE_MS - 1);
+    fix_close(conns[0]);
+
+    reconnect("w1", 2, 1);
+    fix_pass(FIX_LEASE_MS - 1);
+
+    fix_job_is(1, "RUNNING", "waits for the nodes of rank 0 to come back");
+}
+END_TEST
+
 START_TEST(worker_that_does_not_come_back_after_a_standstill_fails_the_job)
 {
     uint64_t conns[2];
@@ -756,6 +774,7 @@ static Suite *suite(void)
     tcase_add_test(t, node_that_was_stopped_is_busy_until_it_answers);
     tcase_add_test(t, node_that_does_not_answer_stop_is_named_and_gets_no_work);
     tcase_add_test(t, worker_that_gave_its_connection_up_meanwhile_keeps_its_rank);
+    tcase_add_test(t, each_worker_has_a_whole_lease_to_come_back);
     tcase_add_test(t, worker_that_does_not_come_back_after_a_standstill_fails_the_job);
     tcase_add_test(t, another_process_after_a_standstill_fails_the_job);
     tcase_add_test(t, connection_that_closes_later_is_a_loss_again);
