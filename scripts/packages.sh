@@ -3,17 +3,23 @@
 # Sourced by quickstart and test: the one place where packages are named.
 # shellcheck shell=bash disable=SC2034 # the lists are for those who source this
 
-# to build: compiler, generators, and the libraries that the programs link
+# to build anything: compiler, generators, and the libraries that all programs link
 packages_build=(
     gcc libc6-dev meson ninja-build pkg-config protobuf-c-compiler
-    libevent-dev libprotobuf-c-dev libssl-dev libsqlite3-dev libdnnl-dev libyaml-dev libjansson-dev
-    zlib1g-dev check
+    libevent-dev libprotobuf-c-dev libssl-dev libyaml-dev libjansson-dev zlib1g-dev
 )
 
-# to test, on top: formatters, checkers, the peers that figures are compared with
+# for msschedd, on top; left out with -Dscheduler=false
+packages_scheduler=(libsqlite3-dev)
+
+# for msworker, on top; left out with -Dworker=false
+packages_worker=(libdnnl-dev)
+
+# to test, on top of all: check, formatters, checkers, the peers that figures are compared with; left out with
+# -Dtests=false
 packages_test=(
-    clang clang-format shellcheck cppcheck man-db openmpi-bin libopenmpi-dev
-    openssl sqlite3 python3 python3-numpy jq procps iproute2 util-linux systemd
+    check clang clang-format shellcheck cppcheck man-db openmpi-bin libopenmpi-dev
+    openssl sqlite3 python3 python3-numpy jq procps iproute2 util-linux systemd passwd
 )
 
 # Prints those of the given packages that are not installed.

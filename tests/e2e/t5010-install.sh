@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # t5010-install.sh - meson install puts everything where a distribution would, and it works from there
 . "$(dirname "$0")/lib.sh"
-need meson pkg-config "${CC:=cc}" readelf nm
+need meson ninja pkg-config "${CC:=cc}" readelf nm
 
 D=$T/dest
 install() { DESTDIR=$D meson install -C "$BUILD" --no-rebuild; }
@@ -82,6 +82,20 @@ optimizer: {kind: sgd, learning_rate: 0.01}
 YAML
 ok "msctl run finds its scheduler and workers beside itself" "$D$prefix/bin/msctl" run -n 2 --run-dir "$T/run" "$T/job.yaml"
 ok "which train" [ -s "$T/run/weights.safetensors" ]
+
+# ---- a host builds only what it runs: a node without check and SQLite, a head node without oneDNN's room
+mkdir "$T/pkgconfig"
+pkg-config --variable pc_path pkg-config | tr : '\n' | while read -r folder; do
+    find "$folder" -maxdepth 1 -name '*.pc' ! -name check.pc ! -name sqlite3.pc -exec ln -sf -t "$T/pkgconfig" {} + 2>/dev/null
+done
+without() { PKG_CONFIG_LIBDIR=$T/pkgconfig meson setup "$1" "$ROOT" "${@:2}"; }
+programs() { ninja -C "$1" -t targets all | sed -n 's/: .*LINKER.*//p' | grep -vE '\.(a|so)' | xargs -n1 basename | sort | paste -sd' '; }
+ok "without check the tests cannot be built" bash -c '! "$@"' - env PKG_CONFIG_LIBDIR="$T/pkgconfig" meson setup "$T/whole" "$ROOT"
+ok "a node needs neither check nor SQLite" without "$T/node" -Dtests=false -Dscheduler=false
+ok "and builds two programs and the example" [ "$(programs "$T/node" | sed 's/libmsworker[^ ]* //g')" = "msctl msworker train" ]
+ok "a head node that does not train" meson setup "$T/head" "$ROOT" -Dtests=false -Dworker=false
+ok "builds two" [ "$(programs "$T/head")" = "msctl msschedd" ]
+ok "the tests want both" says "say -Dtests=false, too" meson setup "$T/none" "$ROOT" -Dworker=false
 
 # ---- an upgrade
 echo '# by hand' >>"$D$config/msworker.conf"
