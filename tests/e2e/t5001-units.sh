@@ -38,10 +38,13 @@ if systemd-analyze security --offline=true "$units/msschedd.service" >/dev/null 
     ok "msworker@.service is exposed by $score, at most 2.5" below "$score" 2.5
 fi
 for unit in msschedd.service msworker@.service; do
-    ok "$unit: status 78 is not restarted" grep -q '^RestartPreventExitStatus=78$' "$units/$unit"
+    ok "$unit: status 78 is not restarted" grep -qE '^RestartPreventExitStatus=(2 )?78$' "$units/$unit"
+    ok "$unit: no core with a key in it is written" grep -q '^LimitCORE=0$' "$units/$unit"
     ok "$unit runs as its own user" grep -q '^User=msched$' "$units/$unit"
 done
 ok "oneDNN may compile its kernels" bash -c '! grep -q "^MemoryDenyWriteExecute" "$1"' - "$units/msworker@.service"
+ok "the group that may use the socket owns nothing" bash -c '! grep -n "msched-users" "$1"' - \
+    "$BUILD/systemd/msched.conf"
 ok "the user is declared" grep -q '^u msched ' "$ROOT/systemd/msched.sysusers.conf"
 if command -v systemd-sysusers >/dev/null; then
     mkdir -p "$root/etc" "$root/usr/lib/sysusers.d"
@@ -51,8 +54,21 @@ fi
 if command -v systemd-tmpfiles >/dev/null; then
     mkdir -p "$root/usr/lib/tmpfiles.d"
     cp "$BUILD/systemd/msched.conf" "$root/usr/lib/tmpfiles.d/msched.conf"
+    config=$(sed -n 's/^d \(.*\)\/tls 0.*/\1/p' "$BUILD/systemd/msched.conf")
+    install -D -m 600 "$ROOT/README.md" "$root$config/tls/ca.crt" # copied under a umask of 077
     ok "systemd-tmpfiles makes the folders" bash -c '
         systemd-tmpfiles --root="$1" --create msched.conf; [ -d "$1/var/lib/msched" ]' - "$root"
+    ok "and a ca.crt that everybody can read" [ "$(stat -c %a "$root$config/tls/ca.crt")" = 644 ]
+fi
+if command -v systemctl >/dev/null; then
+    links() { find "$root/etc/systemd/system" -type l -printf '%P\n' | sort | paste -sd' '; }
+    ok "enable msworker@0" systemctl --root="$root" enable msworker@0.service
+    ok "starts it at boot, and with the target of all workers" \
+        [ "$(links)" = "mscluster.target.wants/msworker@0.service multi-user.target.wants/msworker@0.service" ]
+    ok "a second slot" systemctl --root="$root" enable msworker@1.service
+    ok "disabled again" systemctl --root="$root" disable msworker@1.service
+    ok "leaves the first as it was" \
+        [ "$(links)" = "mscluster.target.wants/msworker@0.service multi-user.target.wants/msworker@0.service" ]
 fi
 # The filter of system calls is only believed until the daemon has run under it: every call that it
 # makes must be in the unit's list.

@@ -1,0 +1,206 @@
+#!/usr/bin/env bash
+# t5020-new-host.sh - docs/operations.md word by word on two fresh hosts with systemd's layout: the lines of its
+# code blocks are run as they stand, as root with a umask of 077 and as the users that they speak of; then who
+# can read what. A host is a root folder in a mount namespace; both share a network namespace of their own.
+if [ -z "${MSCHED_NEW_HOST:-}" ]; then
+    unshare --mount --net --uts --pid --fork --kill-child --mount-proc true 2>/dev/null || {
+        echo "1..0 # SKIP no namespaces here: this needs root"
+        exit 0
+    }
+    MSCHED_NEW_HOST=1 exec unshare --mount --net --uts --pid --fork --kill-child --mount-proc bash "$0"
+fi
+. "$(dirname "$0")/lib.sh"
+need "$MSSCHEDD" "$MSWORKER" "$MSCTL" systemctl systemd-sysusers systemd-tmpfiles setpriv usermod useradd meson
+
+prefix=$(sed -n 's/^prefix=//p' "$BUILD"/meson-private/msworker.pc)
+[ "$prefix" = /usr/local ] || skip_all "this build is for $prefix; only /usr/local can be laid over a host"
+config=$prefix/etc/msched
+ip link set lo up
+hostname head
+
+ok "meson install" env DESTDIR="$T/dest" meson install -C "$BUILD" --no-rebuild
+drop_mounts() { # the folders in which a host's own are mounted must be empty when they are removed
+    cut -d' ' -f5 /proc/self/mountinfo | grep "^$T/" | sort -r | xargs -r umount -l 2>/dev/null
+    cleanup
+}
+trap drop_mounts EXIT
+
+# new_host NAME: /usr of this machine, our files in /usr/local, and an /etc and a /var where nothing was
+new_host() {
+    local root=$T/$1 folder
+    mkdir -p "$root"/{usr,proc,dev,etc,run,tmp,var/lib,root,home}
+    chmod 1777 "$root/tmp"
+    for folder in bin sbin lib lib64; do
+        ln -s "usr/$folder" "$root/$folder"
+    done
+    mount --rbind /usr "$root/usr"
+    mkdir "$T/$1.local"
+    cp -a "$T/dest/usr/local/." "$T/$1.local"
+    mount --bind "$T/$1.local" "$root/usr/local"
+    mount --rbind /proc "$root/proc"
+    mount --rbind /dev "$root/dev"
+    printf 'root:x:0:0:root:/root:/bin/bash\n' >"$root/etc/passwd"
+    printf 'root:x:0:\n' >"$root/etc/group"
+    printf 'passwd: files\ngroup: files\nhosts: files\n' >"$root/etc/nsswitch.conf"
+    printf '127.0.0.1 head.example head node7.example node7 localhost\n' >"$root/etc/hosts"
+    : >"$root/etc/shadow"
+    tr -d - </proc/sys/kernel/random/uuid >"$root/etc/machine-id"
+    # of what else is installed on this machine nothing concerns a fresh host
+    mkdir "$T/$1.tmpfiles" "$T/$1.sysusers"
+    cp /usr/lib/tmpfiles.d/{systemd.conf,var.conf,tmp.conf} "$T/$1.tmpfiles"
+    cp /usr/lib/sysusers.d/systemd*.conf "$T/$1.sysusers"
+    [ ! -f /usr/lib/sysusers.d/basic.conf ] || cp /usr/lib/sysusers.d/basic.conf "$T/$1.sysusers"
+    mount --bind "$T/$1.tmpfiles" "$root/usr/lib/tmpfiles.d"
+    mount --bind "$T/$1.sysusers" "$root/usr/lib/sysusers.d"
+    # a service manager starts nothing here; `sudo` is what root says anyway
+    mkdir "$root/shims"
+    printf '#!/bin/sh\nexec "$@"\n' >"$root/shims/sudo"
+    chmod 755 "$root/shims/sudo"
+}
+
+# on HOST USER command...: with that user's groups, as after a login; HOME and umask are his
+on() {
+    local host=$1 user=$2 home
+    shift 2
+    home=$(awk -F: -v user="$user" '$1 == user { print $6 }' "$T/$host/etc/passwd")
+    env -i PATH="/shims:$prefix/bin:/usr/sbin:/usr/bin" HOME="$home" LC_ALL=C.UTF-8 ${ASAN_OPTIONS:+"ASAN_OPTIONS=$ASAN_OPTIONS"} \
+        MSCHED_E2E_TAG="$T" chroot "$T/$host" setpriv --reuid "$user" --regid "$(id_of "$host" "$user")" --init-groups \
+        bash -c 'cd; umask 077; "$@"' - "$@"
+}
+id_of() { awk -F: -v user="$2" '$1 == user { print $4 }' "$T/$1/etc/passwd"; }
+
+# of a unit: the last value of a key
+unit_value() { sed -n "s/^$2=//p" "$T/head.local/lib/systemd/system/$1" | tail -n 1; }
+
+# start_unit HOST UNIT: what systemd would do with it: user, groups, folders, command, umask
+start_unit() {
+    local host=$1 unit=$2 file=${2/@*/@.service} instance name mode key
+    instance=${unit#*@}
+    instance=${instance%.service}
+    for key in RuntimeDirectory StateDirectory; do
+        name=$(unit_value "$file" $key)
+        mode=$(unit_value "$file" ${key}Mode)
+        name=${name//%i/$instance}
+        [ "$key" = RuntimeDirectory ] && name=/run/$name || name=/var/lib/$name
+        install -d -m "$mode" -o "$(stat -c %u "$T/$host/var/lib/msched")" -g "$(stat -c %g "$T/$host/var/lib/msched")" "$T/$host$name"
+    done
+    # shellcheck disable=SC2046 # words
+    start "$host-${unit%.service}" on "$host" "$(unit_value "$file" User)" $(unit_value "$file" ExecStart | sed "s/%i/$instance/g")
+}
+
+# run_line HOST USER "words for the test" LINE: a line of the document
+run_line() {
+    local host=$1 user=$2 what=$3 line=$4 unit
+    line=${line%%  \#*}
+    line=${line%"${line##*[! ]}"}
+    line=${line//\/etc\/msched/$config}
+    case $line in
+    "meson "*) return ;; # done above, into another folder
+    "sudo systemctl enable --now "*)
+        unit=${line##* }
+        [[ $unit == *.* ]] || unit=$unit.service
+        ok "$what: $line" on "$host" "$user" systemctl enable "$unit"
+        start_unit "$host" "$unit"
+        ;;
+    *) ok "$what: $line" on "$host" "$user" bash -c "$line" ;;
+    esac
+}
+
+# block N M: the lines of the M-th code block of section N of operations.md
+block() {
+    awk -v section="## $1. " -v want="$2" '
+        /^## / { here = index($0, section) == 1; n = 0 }
+        /^```/ { inside = !inside; n += inside; next }
+        here && inside && n == want && !/^#/ { print }' "$ROOT/docs/operations.md"
+}
+# run_block N M HOST USER
+run_block() {
+    local line n=0
+    while read -r line; do
+        n=$((n + 1))
+        run_line "$3" "$4" "section $1" "$line"
+        case $line in *"enable --now msschedd"*) wait_for 60 served ;; esac
+    done < <(block "$1" "$2")
+    ok "section $1 has its block $2" [ $n -gt 0 ]
+}
+
+new_host head
+new_host node7
+served() { grep -qs 'scheduler.listen address=unix' "$T/head-msschedd.log"; }
+run_line node7 root "section 2" "$(block 2 1 | grep systemd-sysusers)" # "after the first two lines of section 2"
+
+# ---- 2. a head node
+run_block 2 1 head root
+ok "the scheduler is there" served
+ok "with TLS" logged head-msschedd "tls=on"
+ok "the socket is of the persons' group" [ "$(on head root stat -c '%a %U %G' /run/msched/msschedd.sock)" = "660 msched msched-users" ]
+ok "ca.crt is readable, whatever the umask" [ "$(stat -c %a "$T/head$config/tls/ca.crt")" = 644 ]
+ok "the key is of the daemons' group" [ "$(on head root stat -c '%a %U %G' "$config/tls/node.p12")" = "640 root msched" ]
+
+# ---- 3. a node: the certificate is made on the head node, and travels
+run_block 3 1 head root
+cp -p "$T/head/root/node7.p12" "$T/node7/root/"
+run_block 3 2 node7 root
+ok "the node comes in" wait_for 60 says "idle" on head root msctl nodes
+
+# ---- 4. a user
+for host in head node7; do
+    for name in alice bob; do
+        on $host root useradd -m -s /bin/bash $name
+    done
+done
+cat >"$T/job.yaml" <<'YAML'
+name: first
+network: linear
+dataset: {kind: nonlinear, shuffle: false}
+batch_size: 16
+epochs: 1
+loss: mse
+optimizer: {kind: sgd, learning_rate: 0.01}
+YAML
+for host in head node7; do
+    install -m 644 "$T/job.yaml" "$T/$host/home/alice/job.yaml"
+done
+ok "nobody who is not in the group may use the socket" bash -c '! "$@"' - on head bob msctl status
+run_block 4 1 head root
+run_block 4 2 head alice
+run_block 4 3 head root
+install -m 600 -o "$(awk -F: '$1 == "alice" { print $3 }' "$T/node7/etc/passwd")" "$T/head/root/alice.p12" "$T/node7/home/alice/"
+run_block 4 4 node7 alice
+ok "who submits with a certificate is the same somebody" says '"owner":"user:alice"' on head alice msctl --json show 2
+ok "both jobs end well" on node7 alice msctl wait --timeout 120 1 2
+ok "her file of settings is hers alone" [ "$(stat -c %a "$T/node7/home/alice/.config/msched/client.p12")" = 600 ]
+
+# ---- who can read what
+keys() { find "$T/$1$config" "$T/$1/var/lib/msched" "$T/$1/run/msched" -type f \( -name '*.p12' -o -name 'ca.key' -o -name 'state.db*' -o -name 'index.txt' \); }
+ok "there are keys to protect" [ "$(keys head | wc -l)" -ge 4 ]
+while read -r file; do
+    file=${file#"$T/head"}
+    ok "alice, of msched-users, cannot read $file" bash -c '! "$@"' - on head alice cat "$file"
+    ok "nor write it" bash -c '! "$@"' - on head alice bash -c "exec 3>>'$file'"
+done < <(keys head)
+ok "nor can bob" bash -c '! "$@"' - on head bob cat "$config/tls/node.p12"
+ok "the daemon's user can read the key" on head msched cat "$config/tls/node.p12"
+ok "and not that of the CA" bash -c '! "$@"' - on head msched cat "$config/ca/ca.key"
+ok "no person is in the group of the keys" bash -c 'grep -q "^msched:[^:]*:[^:]*:$" "$1/etc/group"' - "$T/head"
+ok "alice may use the socket" on head alice msctl status
+ok "and is no admin there" bash -c '! "$@"' - on head alice cat /var/lib/msched/state.db
+
+# ---- what a reboot would start
+wants() { find "$T/$1/etc/systemd/system/$2.wants" -name "$3" -type l 2>/dev/null | grep -q .; }
+ok "the scheduler comes back after a reboot" wants head multi-user.target msschedd.service
+ok "so does the worker" wants node7 multi-user.target msworker@0.service
+ok "and the target of all workers has it" wants node7 mscluster.target msworker@0.service
+ok "a second slot is enabled" on node7 root systemctl enable msworker@1.service
+ok "and disabled" on node7 root systemctl disable msworker@1.service
+ok "the first comes back all the same" wants node7 multi-user.target msworker@0.service
+
+# ---- 9. certificates: by name
+run_block 9 1 head root
+install -m 644 "$T/head$config/ca/crl.pem" "$T/head$config/tls/crl.pem"
+kill -HUP "$(sed -n 's/.*scheduler\.start .* pid=\([0-9]*\) .*/\1/p' "$T/head-msschedd.log")"
+ok "the list is taken over" wait_for 60 logged head-msschedd "scheduler.reload"
+ok "who was revoked stays out" wait_for 60 bash -c '! "$@"' - on node7 alice msctl status
+stop head-msschedd
+stop node7-msworker@0
+finish
