@@ -43,14 +43,24 @@ static const struct ms_setting rows[] = {
      NULL, NULL, 1, "file with the password of tls_cert; else the credential p12-password"},
     {"tls_expire_warning_days", "--tls-expire-warning-days", NULL, MS_SET_INT, 7, 180, NULL, "90",
      1, "warn so long before a certificate expires"},
+    {"anyone", "--anyone", "MSCHED_ANYONE", MS_SET_STRING, 0, 0, NULL, "worker user admin", 1,
+     "what anyone without TLS may be: worker, user, admin, or none"},
+    {"user_map", "--user-map", "MSCHED_USER_MAP", MS_SET_STRING, 0, 0, NULL, "", 1,
+     "NAME=UID ...: names of uids on the Unix socket; others have the system's (NSS)"},
+    {"priority_users", "--priority-users", "MSCHED_PRIORITY_USERS", MS_SET_STRING, 0, 0, NULL,
+     "-100..100", 1, "priorities that users may give to jobs; admins may -1000..1000"},
+    {"node_ids", "--node-ids", "MSCHED_NODE_IDS", MS_SET_ENUM, 0, 0, "certificate|free",
+     "certificate", 1, "certificate: a node id begins with its certificate's name; free: any"},
+    {"nodes_per_certificate", "--nodes-per-certificate", "MSCHED_NODES_PER_CERTIFICATE", MS_SET_INT,
+     1, MS_NODES_MAX, NULL, "64", 1, "nodes that one certificate may register"},
     {"log_level", "--log-level", "MSCHED_LOG_LEVEL", MS_SET_ENUM, 0, 0,
      "error|warning|notice|info|debug", "info", 1, "lines above this level are dropped"},
     {NULL, NULL, NULL, MS_SET_STRING, 0, 0, NULL, NULL, 0, NULL},
 };
 enum { ROWS = MS_ARRAY_SIZE(rows) };
 
-/* A dynamic cluster is set up by MS_*; only the log is not MindSpore's business. */
-static const char *const dynamic_keys[] = {"log_level"};
+/* A dynamic cluster is set up by MS_*; only what it has no word for is set here. */
+static const char *const dynamic_keys[] = {"anyone", "log_level"};
 
 /* Control words: no settings, for no file may hold them. */
 struct control {
@@ -204,6 +214,27 @@ int options_use_tls(const struct options *options, const char *address, int is_l
 /* ---- the three modes ----------------------------------------------------------------------------
  */
 
+/* Who is who, and who may what. Nodes of `msctl run` share a certificate and have numbers for ids.
+ */
+static int read_who(struct options *options, struct ms_err *err)
+{
+    const struct ms_settings *settings = options->settings;
+    struct sched_config *sched = &options->sched;
+    int rc = who_parse_roles(ms_settings_string(settings, "anyone"), &options->anyone_roles, err);
+    if (rc == 0) {
+        rc = who_parse_map(ms_settings_string(settings, "user_map"), &options->user_map, err);
+    }
+    if (rc == 0) {
+        rc = who_parse_range(ms_settings_string(settings, "priority_users"),
+                             &sched->priority_users_min, &sched->priority_users_max, err);
+    }
+    if (sched->mode == SCHED_STANDING) {
+        sched->certificate_ids = ms_settings_int(settings, "node_ids") == 0;
+        sched->nodes_per_certificate = (uint32_t)ms_settings_int(settings, "nodes_per_certificate");
+    }
+    return rc;
+}
+
 static int from_settings(struct options *options, struct ms_err *err)
 {
     const struct ms_settings *settings = options->settings;
@@ -238,7 +269,8 @@ static int from_settings(struct options *options, struct ms_err *err)
     options->sched.topo_timeout_ms = topo_s < 0 ? -1 : topo_s * 1000;
     options->sched.lease_ms = ms_settings_int(settings, "lease_ms");
     options->tls = tls_of(ms_settings_string(settings, "tls"));
-    return read_files(options, err);
+    rc = read_who(options, err);
+    return rc < 0 ? rc : read_files(options, err);
 }
 
 /* A group that somebody wrote must be there; without the built-in one the socket is ours alone. */
@@ -383,7 +415,11 @@ static int load_dynamic(struct options *options, const struct control *control, 
     if (options->env == NULL) {
         return ms_fail(err, MS_E_NOMEM, "no memory for the environment");
     }
-    rc = ms_env_load(MS_ENV_SCHEDULER, options->env, err);
+    rc = who_parse_roles(ms_settings_string(options->settings, "anyone"), &options->anyone_roles,
+                         err);
+    if (rc == 0) {
+        rc = ms_env_load(MS_ENV_SCHEDULER, options->env, err);
+    }
     return rc < 0 ? rc : from_environment(options, err);
 }
 

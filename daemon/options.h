@@ -8,6 +8,7 @@
 #define OPTIONS_H
 
 #include "daemon/sched/sched.h"
+#include "daemon/who.h"
 #include "proto/log.h"
 #include "proto/ms_env.h"
 #include "proto/settings.h"
@@ -29,6 +30,8 @@ struct options {
     char listen[MS_ADDR_MAX + 1]; /* "" none */
     char socket[MS_PATH_MAX + 1]; /* path of the Unix socket; "" none */
     unsigned socket_mode;
+    unsigned anyone_roles;          /* of peers on a plain port: enum ms_role, or-ed */
+    struct who_map user_map;        /* names of uids, before NSS */
     gid_t socket_gid;               /* of the socket's file; SOCKET_GROUP_NONE: as it was made */
     char database[MS_PATH_MAX + 1]; /* "" none: dynamic cluster without recovery */
     enum options_tls tls;

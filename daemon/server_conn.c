@@ -193,8 +193,7 @@ static void on_accept(struct listener *listener, int fd, void *arg)
         .tls = listener_is_unix(listener) ? NULL : server->tls,
         .software = server->options->sched.software,
         .cluster = options_mode_name(server->options->sched.mode),
-        /* no certificate says who is who, so nobody can be kept from anything */
-        .plain_role = MS_ROLE_WORKER | MS_ROLE_USER | MS_ROLE_ADMIN,
+        .plain_role = server->options->anyone_roles,
         .owner_uid = (unsigned)geteuid(),
     };
     struct ms_err err = {0, ""};

@@ -72,6 +72,7 @@ int server_take_options(struct server *server, const struct options *options, st
     if (options->sched.lease_ms != server->options->sched.lease_ms) {
         sched_set_lease(server->sched, options->sched.lease_ms);
     }
+    sched_set_policy(server->sched, &options->sched);
     server->options = options;
     return 0;
 }

@@ -27,6 +27,9 @@
 #define MS_NODES_MAX   16384 /* registered nodes: one heartbeat a second is 16k frames/s */
 #define MS_PLACE_TRIES_MAX                                                                         \
     3 /* a job whose nodes die before it starts: the third time is no chance */
+#define MS_NODES_PER_CERT  64   /* a certificate is a host's: more slots than any has NUMA nodes */
+#define MS_PRIORITY_MAX    1000 /* of a job, up and down: room for every site's classes */
+#define MS_PRIORITY_USERS  100  /* ... of users, unless priority_users says otherwise */
 #define MS_JOBS_QUEUED_MAX 100000      /* 100k * ~3 KiB of spec is 300 MB of memory at the worst */
 #define MS_JOBS_KEPT_MAX   200000      /* finished jobs that `msctl jobs --all` still knows */
 #define MS_CONNS_MAX       20000       /* nodes, and 3.6k clients beside them */

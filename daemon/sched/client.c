@@ -20,11 +20,29 @@ static const char *submit_invalid(struct sched *s, const Ms__Submit *msg)
         return emit_text(s, "job %s is described by %zu bytes: from 1 to %u are possible",
                          msg->name, msg->job_json.len, MS_SPEC_MAX);
     }
+    if (msg->priority < -MS_PRIORITY_MAX || msg->priority > MS_PRIORITY_MAX) {
+        return emit_text(s, "job %s asks for priority %d: from %d to %d are possible", msg->name,
+                         msg->priority, -MS_PRIORITY_MAX, MS_PRIORITY_MAX);
+    }
     if (msg->run_dir[0] != '\0' && !s->mode->names_run_dir) {
         return emit_text(s, "job %s names run directory %.200s: only `msctl run` may choose one",
                          msg->name, msg->run_dir);
     }
     return NULL;
+}
+
+/* NULL, or why the job is not this principal's to submit. */
+static const char *submit_forbidden(struct sched *s, const struct conn *conn, const Ms__Submit *msg)
+{
+    int32_t min = s->cfg.priority_users_min;
+    int32_t max = s->cfg.priority_users_max;
+    if ((msg->priority >= min && msg->priority <= max) || may(&conn->peer.who, MAY_PRIORITY, "")) {
+        return NULL;
+    }
+    return emit_text(s,
+                     "job %s asks for priority %d and you are %s: users have %d to %d here "
+                     "(priority_users of the scheduler), admins all",
+                     msg->name, msg->priority, conn->peer.who.id, min, max);
 }
 
 /* NULL, or why no job is accepted now. */
@@ -107,6 +125,9 @@ void on_submit(struct sched *s, struct conn *conn, const struct sched_event *eve
     }
     int code = MS_E_INVALID;
     const char *text = submit_invalid(s, msg);
+    if (text == NULL && (text = submit_forbidden(s, conn, msg)) != NULL) {
+        code = MS_E_REFUSED;
+    }
     if (text == NULL) {
         text = submit_refused(s, msg, &code);
     }

@@ -100,7 +100,7 @@ const char *dynamic_refusal(struct sched *s, const struct node_info *info, const
         return emit_text(s, "worker %s is extra: all %u ranks are taken", info->node_id,
                          s->cfg.worker_num);
     }
-    if (!known && s->topo != TOPO_INITIALIZING && msg->job == 0) {
+    if (!known && s->topo != TOPO_INITIALIZING) { /* whatever rank it claims: ours are known */
         return emit_text(s, "worker %s is extra: all %u ranks are taken, and the job has started",
                          info->node_id, s->cfg.worker_num);
     }

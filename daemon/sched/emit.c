@@ -214,6 +214,7 @@ void emit_put_member(struct sched *s, struct job *job, uint32_t rank)
     copy_text(row->node_id, sizeof(row->node_id), member->node_id);
     copy_text(row->host_name, sizeof(row->host_name), member->host_name);
     copy_text(row->log_path, sizeof(row->log_path), member->log_path);
+    copy_text(row->principal, sizeof(row->principal), member->principal);
     emit(s, SCHED_DO_PUT_MEMBER)->member = row;
 }
 

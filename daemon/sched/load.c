@@ -93,8 +93,10 @@ static int member_take(const struct sched *s, struct job *job, const struct sche
     copy_text(member->node_id, sizeof(member->node_id), row->node_id);
     member->incarnation = row->incarnation;
     free(member->host_name);
+    free(member->principal);
     free(member->log_path);
     member->host_name = dup_text(row->host_name);
+    member->principal = dup_text(row->principal);
     member->log_path = dup_text(row->log_path);
     rank_begin(job->run, row->rank,
                job->state == JOB_SUCCEEDED   ? RANK_DONE
@@ -185,6 +187,7 @@ static int expect_members(struct sched *s, struct job *job, struct ms_err *err)
         node = node_add(s, member->node_id);
         node->info.incarnation = member->incarnation;
         copy_text(node->info.host_name, sizeof(node->info.host_name), member->host_name);
+        copy_text(node->info.principal, sizeof(node->info.principal), member->principal);
         host_join(s, node);
         node->expected = "the scheduler's restart";
         hold_bind(hold_add(s, node, job->id, job->generation, rank), job);

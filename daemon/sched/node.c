@@ -85,6 +85,7 @@ void node_set(struct sched *s, struct node *node, enum node_event event)
     node->state = (enum node_state)to;
     if (is && !was) {
         s->n_registered++;
+        holder_add(s, node->info.principal);
         timer_stop(s, &node->forget);
         if (!list_empty(&node->gone)) {
             list_remove(&node->gone);
@@ -94,6 +95,7 @@ void node_set(struct sched *s, struct node *node, enum node_event event)
         watch_news(s);
     } else if (was && !is) {
         s->n_registered--;
+        holder_remove(s, node->info.principal);
         list_remove(&node->beating);
         watch_news(s);
     }

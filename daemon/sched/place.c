@@ -33,7 +33,9 @@ static void members_fill(struct job *job, struct node **nodes)
         member->incarnation = node->info.incarnation;
         member->pid = node->info.pid;
         free(member->host_name);
+        free(member->principal);
         member->host_name = dup_text(node->info.host_name);
+        member->principal = dup_text(node->info.principal);
         rank_begin(job->run, rank, RANK_PREPARING);
     }
 }

@@ -108,6 +108,43 @@ static const char *capacity_refusal(struct sched *s, const struct node *node,
     return NULL;
 }
 
+/* "node7" and "node7-0" are of the certificate node7, "node70" is not. */
+static bool begins_with_name(const char *node_id, const char *name)
+{
+    size_t n = strlen(name);
+    return strncmp(node_id, name, n) == 0 &&
+           (node_id[n] == '\0' || strchr("-./:_@", node_id[n]) != NULL);
+}
+
+/* What one certificate may register; who came by socket or without TLS has none. */
+static const char *certificate_refusal(struct sched *s, const struct conn *conn,
+                                       const struct node *node, const struct node_info *info,
+                                       int *ret_code)
+{
+    const char *name = conn->peer.cert_name;
+    if (name[0] == '\0') {
+        return NULL;
+    }
+    *ret_code = MS_E_REFUSED;
+    if (s->cfg.certificate_ids && !begins_with_name(info->node_id, name)) {
+        return emit_text(s,
+                         "node id %s does not begin with the name of its certificate: set "
+                         "MS_NODE_ID to %s, or %s and one of -./:_@ and more; or issue a "
+                         "certificate for that node",
+                         info->node_id, name, name);
+    }
+    *ret_code = MS_E_FULL;
+    bool is_new = node == NULL || node->state != NODE_REGISTERED;
+    if (is_new && s->cfg.nodes_per_certificate > 0 &&
+        holder_count(s, info->principal) >= s->cfg.nodes_per_certificate) {
+        return emit_text(s,
+                         "node %s: %u nodes are registered with the certificate %s, which is the "
+                         "limit (nodes_per_certificate): issue one for each host",
+                         info->node_id, s->cfg.nodes_per_certificate, name);
+    }
+    return NULL;
+}
+
 static void refuse(struct sched *s, const struct conn *conn, uint32_t frame_id, int code,
                    const char *text, const char *node_id)
 {
@@ -345,6 +382,9 @@ void on_register(struct sched *s, struct conn *conn, const struct sched_event *e
     struct claim claim = {msg->job, msg->generation, msg->step, msg->rank, msg->running != 0};
     struct node *node = node_find(s, info.node_id);
     text = holder_refusal(s, conn, node, &info, &code);
+    if (text == NULL) {
+        text = certificate_refusal(s, conn, node, &info, &code);
+    }
     if (text == NULL) {
         text = capacity_refusal(s, node, &info, &code);
     }

@@ -18,6 +18,7 @@ struct run *run_create(struct job *job)
     }
     for (uint32_t rank = 0; rank < job->workers; rank++) {
         run->members[rank].host_name = dup_text("");
+        run->members[rank].principal = dup_text("");
         run->members[rank].log_path = dup_text("");
     }
     run->job = job;
@@ -33,6 +34,7 @@ void run_free(struct run *run)
     }
     for (uint32_t rank = 0; rank < run->job->workers; rank++) {
         free(run->members[rank].host_name);
+        free(run->members[rank].principal);
         free(run->members[rank].log_path);
     }
     free(run->members);

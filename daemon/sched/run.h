@@ -21,6 +21,7 @@ struct member {
     enum rank_state state;
     uint64_t incarnation;
     char *host_name;   /* owned; never NULL */
+    char *principal;   /* owned; never NULL: who registered the node */
     char *log_path;    /* owned; never NULL */
     bool unstored;     /* log_path is newer than its row */
     struct hold *hold; /* while a node has the rank; also MISSING: the node that is expected */

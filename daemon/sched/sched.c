@@ -45,6 +45,14 @@ void sched_stood_still(struct sched *s, int64_t ms)
     }
 }
 
+void sched_set_policy(struct sched *s, const struct sched_config *cfg)
+{
+    s->cfg.certificate_ids = cfg->certificate_ids;
+    s->cfg.nodes_per_certificate = cfg->nodes_per_certificate;
+    s->cfg.priority_users_min = cfg->priority_users_min;
+    s->cfg.priority_users_max = cfg->priority_users_max;
+}
+
 void sched_set_lease(struct sched *s, int64_t lease_ms)
 {
     if (lease_ms < s->cfg.lease_ms) { /* a longer one needs no grace */
@@ -132,8 +140,8 @@ const char *sched_job_state_name(enum sched_job_state state)
 static int tables_init(struct sched *s)
 {
     return table_init(&s->conns, 64) < 0 || table_init(&s->nodes, 64) < 0 ||
-                   table_init(&s->hosts, 64) < 0 || table_init(&s->keys, 64) < 0 ||
-                   table_init(&s->routes, 16) < 0
+                   table_init(&s->hosts, 64) < 0 || table_init(&s->holders, 64) < 0 ||
+                   table_init(&s->keys, 64) < 0 || table_init(&s->routes, 16) < 0
                ? MS_E_NOMEM
                : 0;
 }
@@ -244,6 +252,7 @@ void sched_destroy(struct sched *s)
     conns_free(s);
     nodes_free(s);
     hosts_free(s);
+    holders_fini(s);
     routes_free(s);
     table_fini(&s->conns);
     table_fini(&s->nodes);

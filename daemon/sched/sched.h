@@ -41,6 +41,9 @@ struct sched_config {
     uint32_t worker_num;     /* SCHED_DYNAMIC */
     int recovery;            /* SCHED_DYNAMIC: MS_ENABLE_RECOVERY (refused until it exists) */
     int disable_heartbeat;   /* MS_DISABLE_HEARTBEAT: no lease ever ends */
+    int certificate_ids;     /* a node id begins with the name of its certificate */
+    uint32_t nodes_per_certificate;                 /* 0: no limit but MS_NODES_MAX */
+    int32_t priority_users_min, priority_users_max; /* what a submit without MAY_PRIORITY takes */
     /* What is kept of the past; 0: MS_JOBS_KEPT_MAX, MS_MEMBERS_KEPT_MAX, MS_LOST_NODES_MAX. */
     uint32_t jobs_kept_max, members_kept_max, lost_nodes_max;
     uint8_t secret[MS_TOKEN_LEN]; /* group tokens are SHA-256(secret, job, generation) */
@@ -201,6 +204,10 @@ void sched_stood_still(struct sched *sched, int64_t ms);
 /* A reload changed the lease. Nodes hear of it with their next HeartbeatAck; until then nobody is
  * judged earlier than by the old one. */
 void sched_set_lease(struct sched *sched, int64_t lease_ms);
+
+/* A reload changed what priorities and node ids are allowed; takes those fields of cfg only. What
+ * is queued or registered stays. */
+void sched_set_policy(struct sched *sched, const struct sched_config *cfg);
 
 /* Numbers of the driver that StatusInfo shows. */
 void sched_set_driver_stats(struct sched *sched, uint64_t tick_max_us, uint64_t commit_last_us,

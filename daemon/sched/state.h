@@ -20,6 +20,7 @@
 #include "daemon/sched/dynamic.h"
 #include "daemon/sched/emit.h"
 #include "daemon/sched/heap.h"
+#include "daemon/sched/holder.h"
 #include "daemon/sched/host.h"
 #include "daemon/sched/job.h"
 #include "daemon/sched/list.h"
@@ -65,7 +66,7 @@ struct sched {
     uint64_t generation_raised;   /* by claims of nodes, since the start */
     uint64_t seed;                /* of hashes */
 
-    struct table conns, nodes, hosts, keys, routes;
+    struct table conns, nodes, hosts, holders, keys, routes;
     struct list beating, idle, gone;
     uint32_t n_registered, n_usable, n_idle, n_gone; /* usable: registered, on no drained host */
     struct heap timers;

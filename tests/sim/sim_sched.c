@@ -45,6 +45,8 @@ void driver_start(struct world *w)
     cfg.lease_ms = w->lease_ms;
     cfg.topo_timeout_ms = w->topo_ms;
     cfg.worker_num = w->worker_num;
+    cfg.priority_users_min = -MS_PRIORITY_USERS;
+    cfg.priority_users_max = MS_PRIORITY_USERS;
     cfg.software = "sim";
     cfg.database = "memory";
     memcpy(cfg.secret, &w->seed, sizeof(w->seed));

@@ -45,6 +45,8 @@ static inline struct sched_config fix_config(enum sched_mode mode, uint32_t work
     cfg.lease_ms = FIX_LEASE_MS;
     cfg.topo_timeout_ms = mode == SCHED_DYNAMIC ? 1800000 : -1;
     cfg.worker_num = worker_num;
+    cfg.priority_users_min = -MS_PRIORITY_USERS;
+    cfg.priority_users_max = MS_PRIORITY_USERS;
     cfg.software = "msschedd 0.1.0";
     cfg.database = "/var/lib/msched/state.db";
     memset(cfg.secret, 7, sizeof(cfg.secret));

@@ -141,6 +141,197 @@ START_TEST(without_tls_a_worker_comes_back_under_its_node_id)
 }
 END_TEST
 
+/* A node of the certificate, or what it got for an answer. */
+static uint64_t register_as(const char *certificate, const char *node_id, uint64_t incarnation)
+{
+    uint64_t conn = fix_open(MS_ROLE_WORKER, certificate);
+    Ms__Register msg = fix_node(node_id, incarnation);
+    fix_say(conn, MS_MSG_REGISTER, &msg.base);
+    return conn;
+}
+
+static void start_strict(uint32_t nodes_per_certificate)
+{
+    struct sched_config cfg = fix_config(SCHED_STANDING, 0);
+    cfg.certificate_ids = 1;
+    cfg.nodes_per_certificate = nodes_per_certificate;
+    fix_create(&cfg);
+    ck_ms_ok(sched_load_done(fix.s, fix.now, err));
+}
+
+START_TEST(a_node_id_begins_with_the_name_of_its_certificate)
+{
+    static const struct {
+        const char *id;
+        int is_taken;
+    } rows[] = {
+        {"node7", 1},   {"node7-0", 1}, {"node7.1", 1},    {"node7:1", 1}, {"node7_gpu", 1},
+        {"node7/1", 1}, {"node7@b", 1}, {"node70", 0},     {"node", 0},    {"0", 0},
+        {"xnode7", 0},  {"node8-0", 0}, {"node7+more", 0}, {"Node7", 0},
+    };
+    for (size_t i = 0; i < MS_ARRAY_SIZE(rows); i++) {
+        start_strict(0);
+        uint64_t conn = register_as("node7", rows[i].id, 1);
+        ck_assert_msg((fix_heard(conn, MS_MSG_REGISTERED) != NULL) == rows[i].is_taken, "%s",
+                      rows[i].id);
+        if (!rows[i].is_taken) {
+            fix_refused(conn, MS_E_REFUSED, "does not begin with the name of its certificate");
+        }
+    }
+    start_strict(0); /* who has no certificate has no name to begin with */
+    uint64_t local = open_socket(990, "msched");
+    Ms__Register msg = fix_node("0", 1);
+    fix_say(local, MS_MSG_REGISTER, &msg.base);
+    ck_assert_ptr_nonnull(fix_heard(local, MS_MSG_REGISTERED));
+}
+END_TEST
+
+START_TEST(one_certificate_registers_only_so_many_nodes)
+{
+    start_strict(2);
+    uint64_t first = register_as("node7", "node7-0", 1);
+    register_as("node7", "node7-1", 2);
+
+    uint64_t third = register_as("node7", "node7-2", 3);
+    fix_refused(third, MS_E_FULL,
+                "2 nodes are registered with the certificate node7, which is "
+                "the limit (nodes_per_certificate)");
+    ck_assert_ptr_nonnull(fix_heard(register_as("node8", "node8-0", 4), MS_MSG_REGISTERED));
+    /* a reconnect is none more */
+    uint64_t again = register_as("node7", "node7-0", 1);
+    ck_assert_ptr_nonnull(fix_heard(again, MS_MSG_REGISTERED));
+    (void)first;
+
+    fix_close(again);
+    ck_assert_ptr_nonnull(fix_heard(register_as("node7", "node7-2", 3), MS_MSG_REGISTERED));
+}
+END_TEST
+
+static void load_running_job(void)
+{
+    struct sched_config cfg = fix_config(SCHED_STANDING, 0);
+    struct sched_job_row job;
+    struct sched_member_row member;
+    memset(&job, 0, sizeof(job));
+    memset(&member, 0, sizeof(member));
+    fix_create(&cfg);
+    job.id = 3;
+    job.state = JOB_RUNNING;
+    snprintf(job.name, sizeof(job.name), "mnist");
+    snprintf(job.owner, sizeof(job.owner), "user:alice");
+    job.workers = 1;
+    job.generation = 13;
+    job.spec = (const uint8_t *)"{}";
+    job.spec_bytes = 2;
+    ck_ms_ok(sched_load_job(fix.s, &job, err));
+    member.job = 3;
+    member.incarnation = 100;
+    snprintf(member.node_id, sizeof(member.node_id), "node7-0");
+    snprintf(member.host_name, sizeof(member.host_name), "h");
+    snprintf(member.principal, sizeof(member.principal), "worker:node7");
+    ck_ms_ok(sched_load_member(fix.s, &member, err));
+    ck_ms_ok(sched_load_done(fix.s, fix.now, err));
+}
+
+START_TEST(another_certificate_that_claims_a_rank_after_a_restart_ends_nothing)
+{
+    load_running_job();
+    uint64_t thief = register_as("node8", "node7-0", 666);
+    fix_refused(thief, MS_E_EXISTS,
+                "node7-0 is registered already by worker:node7, and this "
+                "connection is worker:node8");
+    fix_job_is(3, "RUNNING", "waits for the nodes of rank 0 to come back");
+
+    uint64_t conn = fix_open(MS_ROLE_WORKER, "node7");
+    Ms__Register msg = fix_node("node7-0", 100);
+    msg.job = 3;
+    msg.generation = 13;
+    msg.running = 1;
+    fix_say(conn, MS_MSG_REGISTER, &msg.base);
+
+    ck_assert_ptr_nonnull(fix_heard(conn, MS_MSG_REGISTERED));
+    fix_job_is(3, "RUNNING", "");
+}
+END_TEST
+
+START_TEST(the_row_of_a_rank_names_the_certificate_of_its_node)
+{
+    fix_standing();
+    register_as("node7", "node7-0", 1);
+    uint64_t conn = fix_open(MS_ROLE_USER, "alice");
+    Ms__Submit msg = fix_job(1);
+
+    fix_say(conn, MS_MSG_SUBMIT, &msg.base);
+
+    const struct sched_effect *effect = fix_effect(SCHED_DO_PUT_MEMBER);
+    ck_assert_ptr_nonnull(effect);
+    ck_assert_str_eq(effect->member->principal, "worker:node7");
+}
+END_TEST
+
+START_TEST(an_extra_worker_of_a_dynamic_cluster_is_refused_whatever_it_claims)
+{
+    struct sched_config cfg = fix_config(SCHED_DYNAMIC, 1);
+    fix_create(&cfg);
+    ck_ms_ok(sched_load_done(fix.s, fix.now, err));
+    for (uint64_t claimed = 0; claimed < 3; claimed++) {
+        uint64_t conn = fix_open(MS_ROLE_WORKER, "c");
+        Ms__Register msg = fix_node(claimed == 0 ? "w0" : "w1", 1 + claimed);
+        msg.worker_num = 1;
+        msg.job_json.data = (uint8_t *)"{}";
+        msg.job_json.len = 2;
+        msg.job = claimed; /* 1 is the one that runs, 2 was never heard of */
+        msg.generation = claimed > 0;
+        fix_say(conn, MS_MSG_REGISTER, &msg.base);
+        if (claimed == 0) {
+            ck_assert_ptr_nonnull(fix_heard(conn, MS_MSG_ASSIGN));
+        } else {
+            fix_refused(conn, MS_E_REFUSED, "worker w1 is extra: all 1 ranks are taken");
+        }
+    }
+}
+END_TEST
+
+/* ---- priorities ---------------------------------------------------------------------------------
+ */
+
+START_TEST(priorities_of_users_are_the_operators)
+{
+    static const struct {
+        int32_t priority;
+        int by_user, by_admin;
+    } rows[] = {
+        {0, 1, 1},
+        {-100, 1, 1},
+        {100, 1, 1},
+        {101, MS_E_REFUSED, 1},
+        {-101, MS_E_REFUSED, 1},
+        {1000, MS_E_REFUSED, 1},
+        {1001, MS_E_INVALID, MS_E_INVALID},
+        {-1001, MS_E_INVALID, MS_E_INVALID},
+        {INT32_MAX, MS_E_INVALID, MS_E_INVALID},
+        {INT32_MIN, MS_E_INVALID, MS_E_INVALID},
+    };
+    fix_standing();
+    for (size_t i = 0; i < MS_ARRAY_SIZE(rows); i++) {
+        for (int is_admin = 0; is_admin < 2; is_admin++) {
+            uint64_t conn = fix_open(is_admin ? MS_ROLE_ADMIN : MS_ROLE_USER, "alice");
+            int want = is_admin ? rows[i].by_admin : rows[i].by_user;
+            Ms__Submit msg = fix_job(1);
+            msg.priority = rows[i].priority;
+            fix_say(conn, MS_MSG_SUBMIT, &msg.base);
+            if (want == 1) {
+                ck_assert_ptr_nonnull(fix_heard(conn, MS_MSG_SUBMITTED));
+            } else {
+                fix_refused(conn, want,
+                            want == MS_E_REFUSED ? "users have -100 to 100 here"
+                                                 : "from -1000 to 1000 are possible");
+            }
+        }
+    }
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("sched_identity");
@@ -152,6 +343,12 @@ int main(void)
     tcase_add_test(tc, without_tls_the_same_key_is_the_same_job);
     tcase_add_test(tc, anyone_may_what_the_operator_gives_and_no_more);
     tcase_add_test(tc, without_tls_a_worker_comes_back_under_its_node_id);
+    tcase_add_test(tc, a_node_id_begins_with_the_name_of_its_certificate);
+    tcase_add_test(tc, one_certificate_registers_only_so_many_nodes);
+    tcase_add_test(tc, another_certificate_that_claims_a_rank_after_a_restart_ends_nothing);
+    tcase_add_test(tc, the_row_of_a_rank_names_the_certificate_of_its_node);
+    tcase_add_test(tc, an_extra_worker_of_a_dynamic_cluster_is_refused_whatever_it_claims);
+    tcase_add_test(tc, priorities_of_users_are_the_operators);
     suite_add_tcase(suite, tc);
     return test_run(suite);
 }

@@ -1,0 +1,78 @@
+/* holder.c - how many nodes each principal has registered just now
+ *
+ * Counted, not walked: ten thousand nodes that come back after a restart ask ten thousand times. */
+#include "daemon/sched/state.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct holder {
+    struct table_link link;
+    uint32_t n;
+    char principal[MS_PRINCIPAL_MAX + 1];
+};
+
+static struct holder *find(const struct sched *s, const char *principal)
+{
+    struct table_link *link = table_first(&s->holders, table_hash_text(s->seed, principal));
+    while (link != NULL &&
+           strcmp(list_item(link, struct holder, link)->principal, principal) != 0) {
+        link = table_next(link);
+    }
+    return link != NULL ? list_item(link, struct holder, link) : NULL;
+}
+
+uint32_t holder_count(const struct sched *s, const char *principal)
+{
+    const struct holder *holder = find(s, principal);
+    return holder != NULL ? holder->n : 0;
+}
+
+void holder_add(struct sched *s, const char *principal)
+{
+    struct holder *holder = find(s, principal);
+    if (holder == NULL) {
+        holder = must(calloc(1, sizeof(*holder)));
+        copy_text(holder->principal, sizeof(holder->principal), principal);
+        table_add(&s->holders, &holder->link, table_hash_text(s->seed, holder->principal));
+    }
+    holder->n++;
+}
+
+void holder_remove(struct sched *s, const char *principal)
+{
+    struct holder *holder = find(s, principal);
+    assert(holder != NULL && holder->n > 0);
+    if (--holder->n == 0) {
+        table_remove(&s->holders, &holder->link);
+        free(holder);
+    }
+}
+
+void holders_fini(struct sched *s)
+{
+    size_t slot = 0;
+    struct table_link *link =
+        s->holders.slots != NULL ? table_walk(&s->holders, &slot, NULL) : NULL;
+    while (link != NULL) {
+        struct table_link *next = table_walk(&s->holders, &slot, link);
+        free(list_item(link, struct holder, link));
+        link = next;
+    }
+    table_fini(&s->holders);
+}
+
+int holders_check(const struct sched *s, struct ms_err *err)
+{
+    size_t slot = 0;
+    uint32_t n = 0;
+    struct table_link *link = table_walk(&s->holders, &slot, NULL);
+    for (; link != NULL; link = table_walk(&s->holders, &slot, link)) {
+        n += list_item(link, struct holder, link)->n;
+    }
+    return n == s->n_registered
+               ? 0
+               : ms_fail(err, MS_E_FAILED, "%u nodes are counted by principal, and %u registered",
+                         n, s->n_registered);
+}
