@@ -133,10 +133,12 @@ static int load_state(const struct options *options, struct store **ret_store,
         rc = ms_fail(err, MS_E_NOMEM, "no memory for the scheduler");
     }
     if (rc == 0 && *ret_store != NULL) {
-        if (store_warning(*ret_store)[0] != '\0') {
-            ms_log(MS_LOG_WARNING, "store.warning text=\"%s\"", store_warning(*ret_store));
-        }
         rc = store_load(*ret_store, *ret_sched, err);
+        for (size_t i = 0; store_note(*ret_store, i) != NULL; i++) {
+            char quoted[2 * MS_TEXT_MAX];
+            ms_log(MS_LOG_WARNING, "store.warning text=%s",
+                   ms_log_quote(quoted, sizeof(quoted), store_note(*ret_store, i)));
+        }
     }
     if (rc == 0) {
         rc = sched_load_done(*ret_sched, now(), err);

@@ -53,7 +53,8 @@
 #define MS_GENERATION_STEP_MAX (1ULL << 20)
 
 /* Disk */
-#define MS_STORE_RESERVE (4U << 20) /* 1000 job rows of 3 KiB and the WAL frames around them */
+#define MS_STORE_RESERVE  (4U << 20) /* 1000 job rows of 3 KiB and the WAL frames around them */
+#define MS_STORE_LOST_MAX 4          /* copies of logs of writes that could not be taken whole */
 
 /* Times, milliseconds */
 #define MS_HANDSHAKE_MS         5000  /* TLS handshake and Hello */

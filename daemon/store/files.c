@@ -2,6 +2,7 @@
  */
 #include "daemon/store/files.h"
 
+#include "daemon/store/sql.h"
 #include "proto/macros.h"
 
 #include <errno.h>
@@ -22,49 +23,131 @@ static const char *side_path(const char *database, const char *suffix, char buf[
     return buf;
 }
 
-/* The pid in a lock file that another process holds, or 0. */
-static long lock_holder(int fd)
+/* ---- whose file it is ---------------------------------------------------------------------------
+ */
+
+int store_look(const char *database, struct ms_err *err)
 {
-    char text[32];
-    ssize_t n = pread(fd, text, sizeof(text) - 1, 0);
-    if (n <= 0) {
+    enum { HEADER = 100, APPLICATION_AT = 68 };
+    static const char magic[16] = "SQLite format 3";
+    uint8_t header[HEADER];
+    struct stat st;
+    int fd = open(database, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    if (fd < 0) {
+        return errno == ENOENT ? 0 : ms_fail_errno(err, MS_E_CONFIG, "database %s", database);
+    }
+    ssize_t n = fstat(fd, &st) == 0 && S_ISREG(st.st_mode) ? pread(fd, header, HEADER, 0) : -1;
+    close(fd);
+    if (n < 0) {
+        return ms_fail(err, MS_E_CONFIG,
+                       "database %s is no regular file: name another one with `database`",
+                       database);
+    }
+    if (n == 0) {
         return 0;
     }
-    text[n] = '\0';
-    return strtol(text, NULL, 10);
+    uint32_t application = 0;
+    for (int i = 0; n == HEADER && i < 4; i++) {
+        application = application << 8 | header[APPLICATION_AT + i];
+    }
+    if (n < HEADER || memcmp(header, magic, sizeof(magic)) != 0) {
+        return ms_fail(err, MS_E_CONFIG,
+                       "%s is no database: name another file with `database`; if it was one, put a "
+                       "copy back (docs: operations, Backup)",
+                       database);
+    }
+    if (application != 0 && application != STORE_APPLICATION_ID) {
+        return ms_fail(err, MS_E_CONFIG,
+                       "%s is a database of another program (application id %u): name another file "
+                       "with `database`",
+                       database, application);
+    }
+    return 0; /* 0: one whose first transaction is still in its log of writes */
 }
 
-int store_lock(const char *database, int *ret_fd, struct ms_err *err)
+int store_home(const char *database, struct store_home *ret)
+{
+    struct statx st;
+    if (statx(AT_FDCWD, database, 0, STATX_INO | STATX_BTIME, &st) != 0) {
+        return MS_E_IO;
+    }
+    ret->ino = st.stx_ino & INT64_MAX;
+    ret->born_ns = 0;
+    if ((st.stx_mask & STATX_BTIME) != 0) {
+        ret->born_ns =
+            ((uint64_t)st.stx_btime.tv_sec * 1000000000U + st.stx_btime.tv_nsec) & INT64_MAX;
+    }
+    return 0;
+}
+
+/* ---- the lock -----------------------------------------------------------------------------------
+ */
+
+enum { LOCK_PID_LINE = 24, LOCK_TEXT_MAX = 96 };
+
+/* Half of a number that was torn must not look like another number. */
+static uint64_t witness_check(uint64_t ticks)
+{
+    return (ticks ^ 0x6d73636865646462U) * 0x9e3779b97f4a7c15U;
+}
+
+/* "<pid>\nticks <n> <check>\n", the first line padded so that the second has its place. */
+static void lock_read(int fd, long *ret_pid, uint64_t *ret_ticks)
+{
+    char text[LOCK_TEXT_MAX + 1];
+    unsigned long long ticks = 0;
+    unsigned long long check = 0;
+    ssize_t n = pread(fd, text, LOCK_TEXT_MAX, 0);
+    text[n > 0 ? n : 0] = '\0';
+    *ret_pid = strtol(text, NULL, 10);
+    const char *line = strchr(text, '\n');
+    int got = line != NULL ? sscanf(line, "\nticks %llu %llx", &ticks, &check) : 0;
+    *ret_ticks = got == 2 && check == witness_check(ticks) ? ticks : 0;
+}
+
+void store_witness(int fd, uint64_t ticks)
+{
+    char text[LOCK_TEXT_MAX];
+    int n = snprintf(text, sizeof(text), "ticks %020llu %016llx\n", (unsigned long long)ticks,
+                     (unsigned long long)witness_check(ticks));
+    if (pwrite(fd, text, (size_t)n, LOCK_PID_LINE) != n) {
+        errno = 0; /* a witness less: the database itself does not depend on it */
+    }
+}
+
+int store_lock(const char *database, int *ret_fd, uint64_t *ret_witness, struct ms_err *err)
 {
     char path[SIDE_PATH_MAX];
     side_path(database, "lock", path);
-    int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    long pid = 0;
+    int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (fd < 0) {
         return ms_fail_errno(err, MS_E_CONFIG, "lock file %s", path);
     }
+    lock_read(fd, &pid, ret_witness);
     if (flock(fd, LOCK_EX | LOCK_NB) != 0) {
-        int rc;
-        if (errno == EWOULDBLOCK) {
-            long pid = lock_holder(fd);
-            rc = ms_fail(err, MS_E_EXISTS,
-                         "database %s is in use by another msschedd (pid %ld): only one may serve "
-                         "it; stop that one first (systemctl stop msschedd, or kill %ld)",
-                         database, pid, pid);
-        } else {
-            rc = ms_fail_errno(err, MS_E_IO, "lock file %s", path);
-        }
+        int rc = errno == EWOULDBLOCK
+                     ? ms_fail(err, MS_E_EXISTS,
+                               "database %s is in use by another msschedd (pid %ld): only one may "
+                               "serve it; stop that one first (systemctl stop msschedd, or kill "
+                               "%ld)",
+                               database, pid, pid)
+                     : ms_fail_errno(err, MS_E_IO, "lock file %s", path);
         close(fd);
         return rc;
     }
-    char text[32];
-    int n = snprintf(text, sizeof(text), "%ld\n", (long)getpid());
+    char text[LOCK_PID_LINE + 1];
+    snprintf(text, sizeof(text), "%-*ld\n", LOCK_PID_LINE - 1, (long)getpid());
     /* the pid is for people; on a full disk the lock holds without it */
-    if (ftruncate(fd, 0) == 0 && pwrite(fd, text, (size_t)n, 0) != n) {
+    if (pwrite(fd, text, LOCK_PID_LINE, 0) != LOCK_PID_LINE) {
         errno = 0;
     }
     *ret_fd = fd;
     return 0;
 }
+
+/* ---- the disk -----------------------------------------------------------------------------------
+ */
 
 uint64_t store_free_bytes(const char *database)
 {

@@ -10,10 +10,25 @@
 
 #include <stdint.h>
 
+/* Looks at what lies at the path before anything is made beside it: nothing, an empty file or a
+ * database of SQLite that is ours or nobody's yet. All else is MS_E_CONFIG. */
+int store_look(const char *database, struct ms_err *err);
+
+/* Which file it is: a copy has another number or another time of birth. */
+struct store_home {
+    uint64_t ino, born_ns; /* born_ns 0: the file system does not tell */
+};
+int store_home(const char *database, struct store_home *ret);
+
 /* Takes the lock file of a database and writes our pid into it. The lock ends with the process or
  * with close(*ret_fd); the file stays, for removing it would race with the next daemon. MS_E_EXISTS
- * names the daemon that holds it. */
-int store_lock(const char *database, int *ret_fd, struct ms_err *err);
+ * names the daemon that holds it. *ret_witness: the last that store_witness wrote there, 0 nothing.
+ */
+int store_lock(const char *database, int *ret_fd, uint64_t *ret_witness, struct ms_err *err);
+
+/* Notes in the lock file that so many ticks are durable. It is not synced and so is never ahead of
+ * the database, unless that was put back or lost what it had promised to keep. */
+void store_witness(int fd, uint64_t ticks);
 
 /* Makes sure that the reserve file exists with MS_STORE_RESERVE bytes of real disk. spare_bytes:
  * that much must be free beside it, else the next commit would take it away again. 0, or MS_E_FULL

@@ -18,9 +18,19 @@ enum store_statement {
     ST_DROP_MEMBERS,
     ST_DROP_JOB,
     ST_PUT_META,
+    ST_PUT_SECRET,
+    ST_PUT_EVENT,
+    ST_DROP_EVENTS_BEFORE,
+    ST_OLD_EVENTS,
     ST_LOAD_JOBS,
     ST_LOAD_MEMBERS,
     ST_LOAD_META,
+    ST_LOAD_SECRETS,
+    ST_LOAD_EVENTS,
+    ST_LEDGER,
+    ST_SCHEMA,
+    ST_READ_SPEC,
+    ST_READ_EVENTS,
     ST_COUNT
 };
 
@@ -29,7 +39,10 @@ extern const char *const store_statements[ST_COUNT];
 
 /* Step i brings schema i to i + 1, in one transaction with its version number. Steps that were
  * released never change. */
-extern const char *const store_migrations[];
+struct store_migration {
+    const char *texts[6]; /* run one after the other; NULL: no more. C limits the length of one */
+};
+extern const struct store_migration store_migrations[];
 extern const size_t store_migrations_n;
 
 /* Settings of the connection, and what SQLite must answer when it is asked back. */

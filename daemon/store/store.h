@@ -9,16 +9,33 @@
 
 struct store;
 
-/* Opens or creates the database; checks application id, schema version and integrity; takes a lock
- * file against a second daemon. Never deletes or recreates: what is unreadable is MS_E_CONFIG with
- * the command that restores it. Returns owned. */
+struct store_setup {
+    const char *path;
+    const char *vfs; /* NULL: the system's files. Else a VFS of SQLite by name, which then holds all
+                      * that there is: no lock, no reserve, no witness beside the database */
+    int accepts_loss; /* the operator knows that acknowledged transactions are missing */
+};
+
+/* Opens or creates the database; looks at what lies there before it makes anything; checks
+ * application id, schema version and integrity; takes a lock file against a second daemon; keeps a
+ * copy of a log of writes that SQLite cannot take whole. Never deletes or recreates: what is
+ * unreadable is MS_E_CONFIG with the commands that restore it. Returns owned. */
+int store_open_with(const struct store_setup *setup, struct store **ret, struct ms_err *err);
 int store_open(const char *path, struct store **ret, struct ms_err *err);
-/* What an operator should know about a database that opened (a file system that cannot be trusted),
- * or "". Borrowed until store_close. */
-const char *store_warning(const struct store *store);
+/* What an operator should know about a database that opened: text i, NULL behind the last one (a
+ * file system that cannot be trusted, writes that were dropped). Borrowed until store_close. */
+const char *store_note(const struct store *store, size_t i);
+/* MS_TOKEN_LEN bytes, drawn when the database was made. Borrowed until store_close. */
+const uint8_t *store_secret(const struct store *store);
+/* The file is a copy of the one that the last commit went to: a backup that was put back, a
+ * database that moved. Ids and generations must go on far above what it holds. */
+int store_is_copy(const struct store *store);
 void store_close(struct store *store); /* checkpoints the WAL; NULL allowed */
 
-/* Gives every row to the core (sched_load_*), jobs in id order, then members, then meta. */
+/* Gives every row to the core (sched_load_*), jobs in id order, then members, then meta; then folds
+ * the log of writes into the database. MS_E_CONFIG: a row does not match its checksum, rows are
+ * missing, or fewer ticks are there than were acknowledged (unless that is accepted); nothing was
+ * written then. */
 int store_load(struct store *store, struct sched *sched, struct ms_err *err);
 
 /* Writes the durable ones of n effects in one transaction; nothing to write costs nothing.
@@ -29,8 +46,9 @@ int store_load(struct store *store, struct sched *sched, struct ms_err *err);
 int store_commit(struct store *store, const struct sched_effect *effects, size_t n,
                  struct ms_err *err);
 
-/* Call when idle: PASSIVE checkpoint once the WAL is large, and the reserve made again if it was
- * given up. Returns 1 while the reserve is missing, else 0. */
+/* Call when idle: folds the WAL into the database and empties it (what is not there cannot be
+ * damaged), and makes the reserve again if it was given up. Returns 1 while the reserve is missing,
+ * else 0. */
 int store_idle(struct store *store);
 
 #endif

@@ -24,7 +24,7 @@ declare -A may=(
 # library header (a pattern)   the only places that may see it
 only=(
     'oneapi/dnnl|^libworker/plan/'
-    'sqlite3\.h|^daemon/store/store\.c$'
+    'sqlite3\.h|^daemon/store/'
     'openssl/|^(proto|libworker/comm)/'
     'event2/|^(proto|daemon|cli|libworker/agent)/'
     'yaml\.h|^libworker/train/'

@@ -47,10 +47,11 @@ void store_close(struct store *store)
     (void)store;
 }
 
-const char *store_warning(const struct store *store)
+const char *store_note(const struct store *store, size_t i)
 {
     (void)store;
-    return "";
+    (void)i;
+    return NULL;
 }
 
 int store_load(struct store *store, struct sched *sched, struct ms_err *err)

@@ -205,8 +205,61 @@ struct sched {
     char results[64];
     struct sched_member_row members[8];
     uint64_t generation;
-    uint64_t sum; /* of ids */
+    uint64_t sum;    /* of ids */
+    uint64_t digest; /* of all that was given back, in its order */
 };
+
+static void digest_bytes(struct sched *sched, const void *bytes, size_t size)
+{
+    for (size_t i = 0; i < size; i++) {
+        sched->digest = (sched->digest ^ ((const uint8_t *)bytes)[i]) * 1099511628211U;
+    }
+}
+
+#define digest_value(sched, value) digest_bytes((sched), &(value), sizeof(value))
+#define digest_text(sched, text)   digest_bytes((sched), (text), strlen(text) + 1)
+
+static void digest_job(struct sched *sched, const struct sched_job_row *row)
+{
+    digest_value(sched, row->id);
+    digest_value(sched, row->state);
+    digest_text(sched, row->name);
+    digest_text(sched, row->owner);
+    digest_text(sched, row->reason);
+    digest_text(sched, row->key);
+    digest_text(sched, row->run_dir);
+    digest_value(sched, row->workers);
+    digest_value(sched, row->priority);
+    digest_value(sched, row->code);
+    digest_value(sched, row->generation);
+    digest_value(sched, row->submitted_ms);
+    digest_value(sched, row->started_ms);
+    digest_value(sched, row->ended_ms);
+    digest_value(sched, row->steps);
+    digest_value(sched, row->seconds);
+    digest_text(sched, row->weights_sha256);
+    digest_text(sched, row->plan_sha256);
+    digest_value(sched, row->recovery);
+    digest_value(sched, row->cancel_at_step);
+    digest_text(sched, row->cancel_text);
+    digest_bytes(sched, row->results, row->results_bytes);
+    digest_bytes(sched, row->spec, row->spec_bytes);
+}
+
+static void digest_member(struct sched *sched, const struct sched_member_row *row)
+{
+    digest_value(sched, row->job);
+    digest_value(sched, row->rank);
+    digest_text(sched, row->node_id);
+    digest_value(sched, row->incarnation);
+    digest_text(sched, row->host_name);
+    digest_text(sched, row->log_path);
+    digest_text(sched, row->principal);
+    digest_value(sched, row->generation);
+    digest_text(sched, row->state);
+    digest_value(sched, row->step);
+    digest_value(sched, row->pid);
+}
 
 int sched_load_job(struct sched *sched, const struct sched_job_row *row, struct ms_err *err)
 {
@@ -215,6 +268,7 @@ int sched_load_job(struct sched *sched, const struct sched_job_row *row, struct 
                        (unsigned long long)row->id);
     }
     sched->sum += row->id;
+    digest_job(sched, row);
     if (sched->jobs_n < 8) {
         sched->jobs[sched->jobs_n] = *row;
         snprintf(sched->spec, sizeof(sched->spec), "%.*s", (int)row->spec_bytes,
@@ -229,7 +283,11 @@ int sched_load_job(struct sched *sched, const struct sched_job_row *row, struct 
 int sched_load_member(struct sched *sched, const struct sched_member_row *row, struct ms_err *err)
 {
     (void)err;
-    sched->members[sched->members_n++] = *row;
+    if (sched->members_n < 8) {
+        sched->members[sched->members_n] = *row;
+    }
+    sched->members_n++;
+    digest_member(sched, row);
     return 0;
 }
 
@@ -237,6 +295,8 @@ int sched_load_meta(struct sched *sched, const char *key, uint64_t value, struct
 {
     (void)err;
     sched->metas_n++;
+    digest_text(sched, key);
+    digest_value(sched, value);
     if (strcmp(key, "generation") == 0) {
         sched->generation = value;
     }
@@ -297,8 +357,9 @@ static int put(const struct sched_job_row *job)
         {.kind = SCHED_DO_LOG, .text = "not durable"},
         {.kind = SCHED_DO_PUT_JOB, .job = job},
         {.kind = SCHED_DO_PUT_META, .meta_key = "next_job", .meta_value = job->id + 1},
+        {.kind = SCHED_DO_PUT_META, .meta_key = "ticks", .meta_value = job->id},
     };
-    return store_commit(store, effects, 3, NULL);
+    return store_commit(store, effects, 4, NULL);
 }
 
 static void load(void)
@@ -580,7 +641,7 @@ START_TEST(a_member_without_a_job_is_noticed_before_the_start)
     store_close(store);
     store = NULL;
     sql("PRAGMA foreign_keys=OFF;"
-        "INSERT INTO member VALUES (5, 0, 'w', 1, 'h', '', '', 1, '', 0, 0)");
+        "INSERT INTO member VALUES (5, 0, 'w', 1, 'h', '', '', 1, '', 0, 0, 0)");
 
     ck_ms_fails(store_open(path, &store, err), MS_E_CONFIG, "damaged");
 }
@@ -829,6 +890,360 @@ START_TEST(a_hundred_thousand_jobs_load_in_a_second)
 }
 END_TEST
 
+/* ---- damage: never silent -----------------------------------------------------------------------
+ */
+
+struct bytes {
+    uint8_t *data;
+    size_t size;
+};
+
+static struct bytes slurp(const char *suffix)
+{
+    char name[160];
+    snprintf(name, sizeof(name), "%s%s", path, suffix);
+    struct bytes bytes = {NULL, 0};
+    FILE *file = fopen(name, "rb");
+    if (file != NULL) {
+        bytes.data = malloc(16 << 20);
+        bytes.size = fread(bytes.data, 1, 16 << 20, file);
+        fclose(file);
+    }
+    return bytes;
+}
+
+static void spill(const char *suffix, const struct bytes *bytes)
+{
+    char name[160];
+    snprintf(name, sizeof(name), "%s%s", path, suffix);
+    if (bytes->data == NULL) {
+        unlink(name);
+        return;
+    }
+    FILE *file = fopen(name, "wb");
+    ck_assert_uint_eq(fwrite(bytes->data, 1, bytes->size, file), bytes->size);
+    fclose(file);
+}
+
+/* A database of 120 jobs as a scheduler that was killed leaves it behind. */
+struct remains {
+    struct bytes db, wal, lock;
+    uint64_t digest;
+};
+
+static struct remains leave_remains(int checkpointed)
+{
+    struct remains remains;
+    for (uint64_t id = 1; id <= 120; id++) {
+        struct sched_job_row job = make_job(id);
+        ck_assert_int_eq(put(&job), 0);
+        if (id % 10 == 0) {
+            struct sched_member_row member = {.job = id, .incarnation = id, .node_id = "w1"};
+            struct sched_effect effect = {.kind = SCHED_DO_PUT_MEMBER, .member = &member};
+            ck_ms_ok(store_commit(store, &effect, 1, err));
+        }
+    }
+    if (checkpointed) {
+        ck_assert_int_eq(store_idle(store), 0);
+    }
+    remains.db = slurp("");
+    remains.wal = slurp("-wal");
+    remains.lock = slurp(".lock");
+    load();
+    remains.digest = loaded.digest;
+    store_close(store);
+    store = NULL;
+    return remains;
+}
+
+struct verdicts {
+    int same, refused, said, silent;
+};
+
+static void start_on(const struct remains *remains, struct verdicts *verdicts)
+{
+    struct ms_err why = {0, ""};
+    spill("", &remains->db);
+    spill("-wal", &remains->wal);
+    spill(".lock", &remains->lock);
+    loaded = (struct sched){.jobs_n = 0};
+    int rc = store_open(path, &store, &why);
+    rc = rc == 0 ? store_load(store, &loaded, &why) : rc;
+    if (rc < 0) {
+        ck_assert_msg(rc == MS_E_CONFIG, "%s", why.text);
+        ck_assert_msg(strstr(why.text, "cp COPY") != NULL ||
+                          strstr(why.text, "--accept-loss") != NULL ||
+                          strstr(why.text, "put a copy back") != NULL ||
+                          strstr(why.text, "name another file") != NULL ||
+                          strstr(why.text, "newer version") != NULL,
+                      "no command that restores: %s", why.text);
+        verdicts->refused++;
+    } else if (loaded.digest == remains->digest) {
+        verdicts->same++;
+    } else if (store_note(store, 0) != NULL && strstr(store_note(store, 0), "dropped") != NULL) {
+        verdicts->said++;
+    } else {
+        verdicts->silent++;
+    }
+    store_close(store);
+    store = NULL;
+}
+
+static void flip_all(struct remains *remains, struct bytes *target, size_t step, uint8_t with,
+                     struct verdicts *verdicts)
+{
+    for (size_t at = 0; at < target->size; at += step) {
+        target->data[at] ^= with;
+        start_on(remains, verdicts);
+        target->data[at] ^= with;
+    }
+}
+
+static void free_remains(struct remains *remains)
+{
+    free(remains->db.data);
+    free(remains->wal.data);
+    free(remains->lock.data);
+}
+
+START_TEST(no_flipped_byte_of_the_database_changes_what_is_loaded)
+{
+    struct verdicts verdicts = {0};
+    struct remains remains = leave_remains(1);
+
+    flip_all(&remains, &remains.db, 193, (uint8_t)(_i == 0 ? 0xff : 0x01), &verdicts);
+
+    printf("store: flips in the database: %d loaded the same, %d refused\n", verdicts.same,
+           verdicts.refused);
+    ck_assert_int_eq(verdicts.silent + verdicts.said, 0);
+    ck_assert_int_gt(verdicts.refused, 100);
+    free_remains(&remains);
+}
+END_TEST
+
+START_TEST(a_damaged_log_of_writes_is_refused_where_a_witness_is_left)
+{
+    struct verdicts verdicts = {0};
+    struct remains remains = leave_remains(0);
+
+    flip_all(&remains, &remains.wal, 9973, 0xff, &verdicts);
+
+    printf("store: flips in the log: %d loaded the same, %d refused\n", verdicts.same,
+           verdicts.refused);
+    ck_assert_int_eq(verdicts.silent, 0);
+    ck_assert_int_le(verdicts.said, 2); /* the last transaction was a rank's, without a tick */
+    ck_assert_int_gt(verdicts.refused, 100);
+    free_remains(&remains);
+}
+END_TEST
+
+START_TEST(what_a_damaged_log_of_writes_loses_is_said_and_a_copy_kept)
+{
+    struct verdicts verdicts = {0};
+    struct remains remains = leave_remains(0);
+    free(remains.lock.data);
+    remains.lock.data = NULL; /* as after a power cut */
+
+    flip_all(&remains, &remains.wal, 9973, 0xff, &verdicts);
+
+    printf("store: flips in the log, no witness: %d loaded the same, %d refused, %d said\n",
+           verdicts.same, verdicts.refused, verdicts.said);
+    ck_assert_int_eq(verdicts.silent, 0);
+    ck_assert_int_gt(verdicts.said, 50);
+    for (int i = 1; i <= MS_STORE_LOST_MAX + 1; i++) {
+        char copy[160];
+        struct stat st;
+        snprintf(copy, sizeof(copy), "%s.wal-lost.%d", path, i);
+        ck_assert_int_eq(stat(copy, &st) == 0, i <= MS_STORE_LOST_MAX);
+        if (i <= MS_STORE_LOST_MAX) {
+            ck_assert_uint_eq((size_t)st.st_size, remains.wal.size);
+        }
+    }
+    free_remains(&remains);
+}
+END_TEST
+
+START_TEST(a_log_of_writes_that_is_cut_short_is_taken_as_far_as_it_goes)
+{
+    struct verdicts verdicts = {0};
+    struct remains remains = leave_remains(0);
+    free(remains.lock.data);
+    remains.lock.data = NULL;
+    remains.wal.size -= 1000; /* inside the last frame */
+
+    start_on(&remains, &verdicts);
+
+    ck_assert_int_eq(verdicts.refused, 0); /* legal after a power cut */
+    ck_assert_uint_ge(loaded.jobs_n, 119);
+    free_remains(&remains);
+}
+END_TEST
+
+START_TEST(a_row_that_is_gone_is_noticed)
+{
+    struct remains remains = leave_remains(1);
+    sql("DROP TRIGGER job_out; DELETE FROM job WHERE id = 17;"
+        "CREATE TRIGGER job_out AFTER DELETE ON job BEGIN UPDATE ledger SET rows=rows-1,"
+        " sum=(sum-old.sum)&4611686018427387903 WHERE name='job'; END");
+
+    ck_ms_ok(store_open(path, &store, err));
+    ck_ms_fails(store_load(store, &loaded, err), MS_E_CONFIG, "119 rows and its ledger says 120");
+    free_remains(&remains);
+}
+END_TEST
+
+START_TEST(a_schema_that_was_changed_is_refused)
+{
+    store_close(store);
+    store = NULL;
+    sql("DROP TRIGGER job_out");
+
+    ck_ms_fails(store_open(path, &store, err), MS_E_CONFIG, "schema does not match");
+}
+END_TEST
+
+START_TEST(an_older_copy_is_refused_until_the_loss_is_accepted)
+{
+    struct remains remains = leave_remains(1); /* at tick 120 */
+    reopen();
+    struct sched_job_row job = make_job(121);
+    ck_assert_int_eq(put(&job), 0);
+    ck_ms_ok(store_load(store, &loaded, err));
+    store_close(store);
+    store = NULL;
+    unlink(path);
+    spill("", &remains.db);
+
+    ck_ms_ok(store_open(path, &store, err));
+    ck_ms_fails(store_load(store, &loaded, err), MS_E_CONFIG, "--accept-loss");
+    store_close(store);
+    store = NULL;
+    struct store_setup setup = {.path = path, .accepts_loss = 1};
+    ck_ms_ok(store_open_with(&setup, &store, err));
+    load();
+
+    ck_assert_uint_eq(loaded.jobs_n, 120);
+    ck_assert_ptr_nonnull(strstr(store_note(store, 0), "lacks 1 of 121"));
+    ck_assert_int_eq(store_is_copy(store), 1);
+    free_remains(&remains);
+}
+END_TEST
+
+START_TEST(a_copy_knows_that_it_is_one_and_a_moved_file_does_not)
+{
+    struct sched_job_row job = make_job(1);
+    ck_assert_int_eq(put(&job), 0);
+    reopen();
+    ck_assert_int_eq(store_is_copy(store), 0);
+    store_close(store);
+    store = NULL;
+    struct bytes copy = slurp("");
+    char aside[160];
+    snprintf(aside, sizeof(aside), "%s.aside", path);
+    ck_assert_int_eq(rename(path, aside), 0);
+    ck_assert_int_eq(rename(aside, path), 0);
+    ck_ms_ok(store_open(path, &store, err));
+    ck_assert_int_eq(store_is_copy(store), 0);
+    store_close(store);
+    store = NULL;
+    ck_assert_int_eq(rename(path, aside), 0);
+    spill("", &copy);
+
+    ck_ms_ok(store_open(path, &store, err));
+
+    ck_assert_int_eq(store_is_copy(store), 1);
+    load();
+    ck_assert_int_eq(put(&job), 0); /* the commit that carries the skip makes it the original */
+    reopen();
+    ck_assert_int_eq(store_is_copy(store), 0);
+    free(copy.data);
+}
+END_TEST
+
+START_TEST(a_database_that_is_refused_keeps_its_log_of_writes)
+{
+    struct remains remains = leave_remains(0);
+    spill("", &remains.db);
+    spill("-wal", &remains.wal);
+    struct ms_err why = {0, ""};
+    remains.wal.data[remains.wal.size / 2] ^= 0xff;
+    spill(".lock", &remains.lock);
+    spill("-wal", &remains.wal);
+
+    ck_ms_ok(store_open(path, &store, err));
+    ck_assert_int_eq(store_load(store, &loaded, &why), MS_E_CONFIG);
+    store_close(store);
+    store = NULL;
+
+    struct bytes after = slurp("-wal");
+    ck_assert_uint_eq(after.size, remains.wal.size);
+    ck_assert_mem_eq(after.data, remains.wal.data, after.size);
+    free(after.data);
+    free_remains(&remains);
+}
+END_TEST
+
+START_TEST(what_is_no_database_is_left_as_it_was_with_nothing_beside_it)
+{
+    char other[160];
+    char side[160];
+    struct store *none = NULL;
+    snprintf(other, sizeof(other), "%s/passwd", dir);
+    FILE *file = fopen(other, "w");
+    fputs("root:x:0:0:root:/root:/bin/bash\n", file);
+    fclose(file);
+
+    ck_ms_fails(store_open(other, &none, err), MS_E_CONFIG, "is no database");
+    ck_ms_fails(store_open(dir, &none, err), MS_E_CONFIG, "no regular file");
+
+    static const char *const suffixes[] = {".lock", ".reserve", "-wal", "-shm", "-journal"};
+    for (size_t i = 0; i < MS_ARRAY_SIZE(suffixes); i++) {
+        snprintf(side, sizeof(side), "%s%s", other, suffixes[i]);
+        ck_assert_int_eq(access(side, F_OK), -1);
+    }
+}
+END_TEST
+
+/* After a failed sync the pages of the log may be in memory only, and look written. Before anybody
+ * is served they are written again, elsewhere, and synced. */
+START_TEST(a_start_folds_the_log_of_writes_in_before_it_serves)
+{
+    struct remains remains = leave_remains(0);
+    spill("", &remains.db);
+    spill("-wal", &remains.wal);
+
+    ck_ms_ok(store_open(path, &store, err));
+    load();
+
+    struct bytes wal = slurp("-wal");
+    ck_assert_uint_eq(wal.size, 0);
+    ck_assert_uint_eq(loaded.jobs_n, 120);
+    free(wal.data);
+    store_close(store);
+    store = NULL;
+    spill("", &remains.db);
+    spill("-wal", &remains.wal);
+    ck_ms_ok(store_open(path, &store, err));
+    calls_left = 0; /* and a start that cannot do so does not serve */
+    ck_ms_fails(store_load(store, &loaded, err), MS_E_IO, "cannot be folded in");
+    calls_left = INT64_MAX;
+    free_remains(&remains);
+}
+END_TEST
+
+START_TEST(an_idle_scheduler_leaves_an_empty_log_of_writes)
+{
+    struct sched_job_row job = make_job(1);
+    ck_assert_int_eq(put(&job), 0);
+
+    ck_assert_int_eq(store_idle(store), 0);
+
+    struct bytes wal = slurp("-wal");
+    ck_assert_uint_eq(wal.size, 0);
+    free(wal.data);
+}
+END_TEST
+
 START_TEST(the_frozen_database_of_version_1_still_loads)
 {
     const char *root = getenv("MSCHED_SOURCE_ROOT");
@@ -929,6 +1344,18 @@ int main(int argc, char **argv)
     tcase_add_test(tcase, a_commit_is_synced_before_it_returns);
     tcase_add_test(tcase, the_log_of_writes_stays_bounded);
     tcase_add_test(tcase, a_hundred_thousand_jobs_load_in_a_second);
+    tcase_add_loop_test(tcase, no_flipped_byte_of_the_database_changes_what_is_loaded, 0, 2);
+    tcase_add_test(tcase, a_damaged_log_of_writes_is_refused_where_a_witness_is_left);
+    tcase_add_test(tcase, what_a_damaged_log_of_writes_loses_is_said_and_a_copy_kept);
+    tcase_add_test(tcase, a_log_of_writes_that_is_cut_short_is_taken_as_far_as_it_goes);
+    tcase_add_test(tcase, a_row_that_is_gone_is_noticed);
+    tcase_add_test(tcase, a_schema_that_was_changed_is_refused);
+    tcase_add_test(tcase, an_older_copy_is_refused_until_the_loss_is_accepted);
+    tcase_add_test(tcase, a_copy_knows_that_it_is_one_and_a_moved_file_does_not);
+    tcase_add_test(tcase, a_database_that_is_refused_keeps_its_log_of_writes);
+    tcase_add_test(tcase, what_is_no_database_is_left_as_it_was_with_nothing_beside_it);
+    tcase_add_test(tcase, a_start_folds_the_log_of_writes_in_before_it_serves);
+    tcase_add_test(tcase, an_idle_scheduler_leaves_an_empty_log_of_writes);
     tcase_add_test(tcase, the_frozen_database_of_version_1_still_loads);
     suite_add_tcase(suite, tcase);
     return test_run(suite);

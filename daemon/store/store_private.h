@@ -1,0 +1,82 @@
+/* store_private.h - what the files of the store share; nothing outside includes it */
+#ifndef STORE_PRIVATE_H
+#define STORE_PRIVATE_H
+
+#include "daemon/store/files.h"
+#include "daemon/store/sql.h"
+#include "daemon/store/store.h"
+#include "daemon/store/wal.h"
+
+#include <sqlite3.h>
+
+enum { STORE_NOTES_MAX = 4 };
+
+struct store {
+    sqlite3 *db;
+    sqlite3_stmt *statements[ST_COUNT];
+    int lock_fd;
+    int has_files; /* on a real file system: lock, reserve and the judging of the WAL */
+    int has_reserve;
+    int wal_pages;
+    int broken;      /* a checkpoint failed: what the disk holds is unknown */
+    int is_believed; /* loaded whole, or written to: from now on its log may be folded in */
+    int accepts_loss;
+    int is_copy;        /* the file is not the one that the rows were written to */
+    int home_unstored;  /* goes with the next commit */
+    uint64_t ticks;     /* of the last commit, or as loaded */
+    uint64_t ticks_due; /* of the transaction that is being written */
+    uint64_t witness;   /* ticks that the lock file has seen committed; 0 none */
+    struct store_home home;
+    uint8_t secret[MS_TOKEN_LEN];
+    char path[MS_PATH_MAX + 1];
+    char notes[STORE_NOTES_MAX][MS_TEXT_MAX + 1];
+    size_t notes_n;
+};
+
+/* Maps a result of SQLite that stops the opening; doing says during what. Returns the code. */
+int store_fail(struct store *store, int rc, const char *doing, struct ms_err *err);
+/* A row, or the lack of one, that was not written by us: the text ends with what restores. */
+int store_fail_damage(struct store *store, struct ms_err *err, const char *fmt, ...)
+    MS_PRINTF(3, 4);
+/* Keeps a text for store_note; the oldest ones stay. */
+void store_add_note(struct store *store, const char *fmt, ...) MS_PRINTF(2, 3);
+
+/* open.c: the connection, the schema, the checks that need no row. */
+int store_open_database(struct store *store, const char *vfs, struct ms_err *err);
+
+/* store.c: what was loaded is whole. Folds the log of writes in, so that what a failed sync left in
+ * doubt is on the disk before anybody is served: MS_E_IO if that fails; a full disk is no failure.
+ */
+int store_settle(struct store *store, struct ms_err *err);
+
+/* Binds parameters from left to right; the first failure sticks. */
+struct binder {
+    sqlite3_stmt *statement;
+    int index;
+    int rc;
+};
+
+/* Rows and sum of a table as the ledger has them. A result of SQLite; SQLITE_CORRUPT: no entry. */
+int store_ledger(struct store *store, const char *table, int64_t ret[2]);
+
+struct binder bind_begin(struct store *store, int which);
+void bind_int(struct binder *binder, int64_t value);
+void bind_count(struct binder *binder, uint64_t value); /* above SQLite's range: the largest */
+void bind_text(struct binder *binder, const char *text);
+void bind_real(struct binder *binder, double value);
+void bind_blob(struct binder *binder, const uint8_t *bytes, size_t size);
+int bind_run(struct binder *binder); /* one step; bound memory is let go */
+
+/* Reads columns from left to right; the first that does not fit sticks. */
+struct reader {
+    sqlite3_stmt *statement;
+    int index;
+    int bad;
+};
+
+void read_text(struct reader *reader, char *buf, size_t size);
+int64_t read_int(struct reader *reader);
+const uint8_t *read_blob(struct reader *reader,
+                         size_t *ret_size); /* borrowed until the next step */
+
+#endif

@@ -1,0 +1,26 @@
+/* wal.h - judges the log of writes (state.db-wal) before SQLite recovers it
+ *
+ * SQLite's recovery takes the frames of the log up to the first whose checksum does not hold, and
+ * overwrites the rest without a word. After a power cut a torn end is legal: nothing in it was
+ * acknowledged. After a damaged byte it is not. The bytes cannot tell the two apart, so what would
+ * be dropped is counted, and a copy of the log kept; the counter of ticks judges. */
+#ifndef STORE_WAL_H
+#define STORE_WAL_H
+
+#include "proto/err.h"
+#include "proto/limits.h"
+
+#include <stdint.h>
+
+struct wal_loss {
+    uint64_t frames;  /* that belong to this log and will not be taken; 0: nothing is dropped */
+    uint64_t commits; /* ends of transactions among them */
+    int header;       /* the log's own header is damaged, so that all of it is dropped */
+    char copy[MS_PATH_MAX + 32]; /* where the log was copied to; "" that failed */
+};
+
+/* Looks at the log beside a database; with a loss it is copied to state.db.wal-lost.N, of which
+ * MS_STORE_LOST_MAX are kept. Reads only. 0 (no log: no loss), or MS_E_IO, MS_E_NOMEM. */
+int wal_judge(const char *database, struct wal_loss *ret, struct ms_err *err);
+
+#endif
