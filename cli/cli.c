@@ -4,9 +4,13 @@
 #include "config.h"
 #include "proto/clock.h"
 #include "proto/rng.h"
+#include "proto/text.h"
 
+#include <errno.h>
 #include <langinfo.h>
 #include <locale.h>
+#include <poll.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -123,9 +127,34 @@ int cli_is_lost(int code)
     return code == MS_E_CLOSED || code == MS_E_UNREACHABLE;
 }
 
+static int pipe_closed;
+
+int cli_is_pipe_closed(void)
+{
+    return pipe_closed;
+}
+
 int cli_check_output(FILE *out, struct ms_err *err)
 {
-    return ferror(out) ? ms_fail(err, MS_E_IO, "cannot write the output") : MS_OK;
+    if (fflush(out) == 0 && !ferror(out)) {
+        return MS_OK;
+    }
+    int error = errno;
+    struct pollfd pipe = {fileno(out), POLLOUT, 0}; /* an earlier write may have been the first */
+    pipe_closed = error == EPIPE || (poll(&pipe, 1, 0) == 1 && (pipe.revents & POLLERR) != 0);
+    errno = error;
+    return ms_fail_errno(err, MS_E_IO, "cannot write the output");
+}
+
+void cli_say(const struct cli *cli, const char *fmt, ...)
+{
+    char text[2 * MS_TEXT_MAX];
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(text, sizeof(text), fmt, args);
+    va_end(args);
+    ms_text_mend((uint8_t *)text, strlen(text), MS_TEXT_LINE);
+    fprintf(cli->err, "msctl: %s\n", text);
 }
 
 static void on_pause_end(evutil_socket_t fd, short what, void *arg)

@@ -64,6 +64,12 @@ size_t cli_terminal_width(FILE *stream);
 int cli_is_utf8(void);
 /* MS_E_IO when out cannot be written any more: nobody reads what a command goes on to print. */
 int cli_check_output(FILE *out, struct ms_err *err);
+/* 1 once that was because the reader has gone (`msctl logs 7 | head`): not worth a word. The exit
+ * status is then that of a program that SIGPIPE ended. */
+int cli_is_pipe_closed(void);
+enum { CLI_PIPE_STATUS = 128 + 13 };
+/* "msctl: text" on cli->err, as a line. */
+void cli_say(const struct cli *cli, const char *fmt, ...) MS_PRINTF(2, 3);
 /* Runs the loop of base for ms or until something happens there. */
 void cli_pause(struct cli *cli, int64_t ms);
 
@@ -76,7 +82,7 @@ int cli_job_status(const Ms__JobInfo *job);
 cli_command_fn cmd_run, cmd_submit, cmd_jobs, cmd_show, cmd_logs, cmd_watch, cmd_wait, cmd_cancel,
     cmd_nodes, cmd_status, cmd_certs, cmd_dataset, cmd_help;
 extern const struct cli_option cmd_run_options[], cmd_submit_options[], cmd_jobs_options[],
-    cmd_logs_options[], cmd_wait_options[], cmd_cancel_options[], cmd_certs_options[],
-    cmd_dataset_options[];
+    cmd_logs_options[], cmd_wait_options[], cmd_cancel_options[],
+    cmd_certs_options[], cmd_dataset_options[];
 
 #endif

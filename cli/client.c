@@ -1,6 +1,7 @@
-/* client.c - a connection to the scheduler with an inbox: ask, wait for the answer */
+/* client.c - a connection to the scheduler, or to a node, with an inbox */
 #include "cli/client.h"
 
+#include "cli/clean.h"
 #include "cli/finder.h"
 #include "config.h"
 #include "proto/clock.h"
@@ -22,7 +23,10 @@ struct client {
     struct event_base *base;
     SSL_CTX *tls;
     char *address;
-    char *tls_host; /* NULL: none */
+    char *tls_host;                  /* NULL: none */
+    int is_node;                     /* not a scheduler */
+    char cert_name[MS_NAME_MAX + 1]; /* that a node must show */
+    char what[MS_NAME_MAX + 8];      /* "the scheduler", "node n3": for people */
     struct ms_conn *conn;
     int dir_fd; /* of a Unix socket with a long path, until connected; -1: none */
     enum client_state state;
@@ -42,12 +46,25 @@ struct client *client_create(struct event_base *base, const char *address, SSL_C
     client->base = base;
     client->tls = tls;
     client->dir_fd = -1;
+    snprintf(client->what, sizeof(client->what), "the scheduler");
     client->last = &client->first;
     client->address = strdup(address);
     client->tls_host = tls_host != NULL && tls_host[0] != '\0' ? strdup(tls_host) : NULL;
     if (client->address == NULL) {
         client_destroy(client);
         return NULL;
+    }
+    return client;
+}
+
+struct client *client_create_node(struct event_base *base, const char *address, SSL_CTX *tls,
+                                  const char *cert_name, const char *node_id)
+{
+    struct client *client = client_create(base, address, tls, NULL);
+    if (client != NULL) {
+        client->is_node = 1;
+        snprintf(client->cert_name, sizeof(client->cert_name), "%s", cert_name);
+        snprintf(client->what, sizeof(client->what), "node %s", node_id);
     }
     return client;
 }
@@ -124,7 +141,7 @@ static void on_frame(struct ms_conn *conn, const struct ms_wire_header *head, co
                            : ms_fail(&err, MS_E_NOMEM, "no memory for an answer");
     if (rc == MS_OK && client->n_frames >= CLIENT_INBOX_MAX) {
         ms_wire_free(frame->msg);
-        rc = ms_fail(&err, MS_E_PROTOCOL, "the scheduler sent %d frames that nobody asked for",
+        rc = ms_fail(&err, MS_E_PROTOCOL, "%s sent %d frames that nobody asked for", client->what,
                      CLIENT_INBOX_MAX);
     }
     if (rc != MS_OK) {
@@ -132,6 +149,7 @@ static void on_frame(struct ms_conn *conn, const struct ms_wire_header *head, co
         close_with(client, &err);
         return;
     }
+    cli_clean_message(frame->msg);
     frame->type = head->type;
     frame->id = head->id;
     *client->last = frame;
@@ -156,7 +174,9 @@ int client_connect(struct client *client, struct ms_err *err)
     options.tls = client->tls;
     options.tls_host = client->tls_host;
     options.software = "msctl " MSCHED_VERSION;
-    options.require_scheduler = 1;
+    options.require_scheduler = !client->is_node;
+    options.require_worker = client->cert_name;
+    options.what = client->what;
     ms_conn_destroy(client->conn);
     client->conn = NULL;
     drop_frames(client);
@@ -286,10 +306,9 @@ int client_await(struct client *client, uint32_t id, uint16_t want, int64_t dead
         return MS_OK;
     }
     const struct ms_wire_type *row = ms_wire_find(type);
-    int rc = type == MS_MSG_ERROR
-                 ? client_error(msg, err)
-                 : ms_fail(err, MS_E_PROTOCOL, "the scheduler answered with a %s frame",
-                           row != NULL ? row->name : "strange");
+    int rc = type == MS_MSG_ERROR ? client_error(msg, err)
+                                  : ms_fail(err, MS_E_PROTOCOL, "%s answered with a %s frame",
+                                            client->what, row != NULL ? row->name : "strange");
     ms_wire_free(msg);
     return rc;
 }

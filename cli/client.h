@@ -1,4 +1,4 @@
-/* client.h - a connection to the scheduler with an inbox: ask, wait for the answer
+/* client.h - a connection to the scheduler, or to a node, with an inbox: ask, wait for the answer
  *
  *     CONNECTING -> OPEN -> CLOSED (reason)        client_connect begins again
  *
@@ -27,6 +27,10 @@ struct client;
  * Returns owned, NULL without memory. */
 struct client *client_create(struct event_base *base, const char *address, SSL_CTX *tls,
                              const char *tls_host);
+/* The same to a node, for a result of a job. With TLS its certificate must be worker cert_name's
+ * ("": tls knows by itself which one it is). */
+struct client *client_create_node(struct event_base *base, const char *address, SSL_CTX *tls,
+                                  const char *cert_name, const char *node_id);
 void client_destroy(struct client *client); /* NULL allowed */
 
 /* Begins to connect, from IDLE or CLOSED; frames of an older connection are dropped. */
@@ -42,7 +46,8 @@ int client_reason(const struct client *client, struct ms_err *err);
 int client_send(struct client *client, uint16_t type, const ProtobufCMessage *msg, uint32_t *ret_id,
                 struct ms_err *err);
 /* Takes the oldest frame of id (0: of any) out of the inbox: 1 and *ret_type, *ret_msg (owned; free
- * with ms_wire_free), 0 where there is none. An Error frame is one too. */
+ * with ms_wire_free; its strings are lines, see clean.h), 0 where there is none. An Error frame is
+ * one too. */
 int client_take(struct client *client, uint32_t id, uint16_t *ret_type, ProtobufCMessage **ret_msg);
 /* Runs the loop until a frame of id is there or deadline_ms (monotonic, < 0: none) has passed:
  * MS_E_TIMEOUT. An Error frame fails with its code and text; another type than want is

@@ -12,8 +12,8 @@
 #include <time.h>
 
 static const struct cli_column columns[] = {
-    {"NAME", CLI_LEFT},  {"ROLE", CLI_LEFT},   {"STATE", CLI_LEFT},
-    {"UNTIL", CLI_LEFT}, {"SERIAL", CLI_LEFT}, {"HOSTS", CLI_TAIL},
+    {"NAME", CLI_LEFT, 2, 12}, {"ROLE", CLI_LEFT, 0, 0},   {"STATE", CLI_LEFT, 0, 0},
+    {"UNTIL", CLI_LEFT, 0, 0}, {"SERIAL", CLI_LEFT, 3, 0}, {"HOSTS", CLI_LEFT, 1, 8},
 };
 
 const char *certs_state(const struct ms_ca_entry *entry, time_t now)

@@ -12,6 +12,7 @@ const struct cli_option cmd_dataset_options[] = {
     {"train", 0, "N", "images to train on; 10000 unless given", NULL},
     {"test", 0, "N", "images to test on; 2000 unless given", NULL},
     {"seed", 0, "N", "of the drawing; 1 unless given", NULL},
+    {"force", 0, NULL, "replace a data set that is there", NULL},
     {NULL, 0, NULL, NULL, NULL},
 };
 
@@ -28,6 +29,23 @@ static void on_progress(void *arg, int64_t done, int64_t total)
                 cli_format_count(count, (uint64_t)done), done >= total ? "\r\x1b[K" : "");
         fflush(cli->err);
     }
+}
+
+/* CIFAR-10's names are those of the real one, too, which took an hour to download. */
+static int check_free(const char *dir, int force, struct ms_err *err)
+{
+    static const char *const names[] = {"data_batch_1.bin", "test_batch.bin", "batches.meta.txt"};
+    char path[MS_PATH_MAX + 32];
+    for (size_t i = 0; i < MS_ARRAY_SIZE(names) && !force; i++) {
+        snprintf(path, sizeof(path), "%.*s/%s", MS_PATH_MAX, dir, names[i]);
+        if (access(path, F_OK) == 0) {
+            return ms_fail(err, MS_E_EXISTS,
+                           "%.200s holds a data set already (%s): name another folder, or replace "
+                           "it with --force",
+                           dir, names[i]);
+        }
+    }
+    return MS_OK;
 }
 
 int cmd_dataset(struct cli *cli, const struct cli_args *args, struct ms_err *err)
@@ -48,6 +66,9 @@ int cmd_dataset(struct cli *cli, const struct cli_args *args, struct ms_err *err
     }
     if (rc == MS_OK) {
         rc = cli_number(args, "seed", 0, INT64_MAX, 1, &seed, err);
+    }
+    if (rc == MS_OK) {
+        rc = check_free(args->words[1], cli_has(args, "force"), err);
     }
     if (rc == MS_OK) {
         rc = data_write_shapes(args->words[1], train, test, (uint64_t)seed, on_progress, cli, err);

@@ -1,5 +1,6 @@
 /* cmd_jobs.c - msctl jobs, msctl show */
 #include "cli/cli.h"
+#include "cli/eval_name.h"
 #include "cli/format.h"
 #include "cli/json.h"
 #include "cli/metrics.h"
@@ -10,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 const struct cli_option cmd_jobs_options[] = {
     {"all", 'a', NULL, "jobs that have ended too", NULL},
@@ -17,9 +19,10 @@ const struct cli_option cmd_jobs_options[] = {
 };
 
 static const struct cli_column job_columns[] = {
-    {"JOB", CLI_RIGHT},     {"NAME", CLI_LEFT},   {"OWNER", CLI_LEFT}, {"STATE", CLI_STATE},
-    {"WORKERS", CLI_RIGHT}, {"STEP", CLI_RIGHT},  {"LOSS", CLI_RIGHT}, {"SUBMITTED", CLI_LEFT},
-    {"TIME", CLI_RIGHT},    {"REASON", CLI_TAIL},
+    {"JOB", CLI_RIGHT, 0, 0},  {"NAME", CLI_LEFT, 3, 12},   {"OWNER", CLI_LEFT, 4, 8},
+    {"PRIO", CLI_RIGHT, 8, 0}, {"STATE", CLI_STATE, 0, 0},  {"WORKERS", CLI_RIGHT, 0, 0},
+    {"STEP", CLI_RIGHT, 7, 0}, {"LOSS", CLI_RIGHT, 5, 0},   {"SUBMITTED", CLI_LEFT, 1, 0},
+    {"TIME", CLI_RIGHT, 6, 0}, {"REASON", CLI_LEFT, 2, 20},
 };
 
 static int64_t wall_ms(void)
@@ -43,6 +46,7 @@ static int add_job_row(struct cli_table *table, const Ms__JobInfo *job, struct m
 {
     char id[24];
     char workers[16];
+    char priority[16];
     char step[64] = "";
     char loss[CLI_FORMAT_MAX] = "";
     char submitted[CLI_FORMAT_MAX];
@@ -50,6 +54,7 @@ static int add_job_row(struct cli_table *table, const Ms__JobInfo *job, struct m
     const Ms__Progress *p = job->progress;
     snprintf(id, sizeof(id), "%llu", (unsigned long long)job->id);
     snprintf(workers, sizeof(workers), "%u", job->workers);
+    snprintf(priority, sizeof(priority), "%d", job->priority);
     if (p != NULL && p->step > 0) {
         snprintf(step, sizeof(step), "%llu/%llu", (unsigned long long)p->step,
                  (unsigned long long)p->steps_total);
@@ -61,6 +66,7 @@ static int add_job_row(struct cli_table *table, const Ms__JobInfo *job, struct m
         id,
         job->name,
         ms_principal_show(job->owner),
+        priority,
         job->state,
         workers,
         step,
@@ -146,20 +152,23 @@ static void line(FILE *out, const char *name, const char *text)
 static void show_progress(struct cli *cli, const Ms__JobInfo *job)
 {
     char text[CLI_LINE_MAX];
+    char name[CLI_EVAL_NAME_MAX];
+    cli_eval_name(name, job->job_json.data, job->job_json.len);
     if (job->progress != NULL && job->progress->step > 0) {
         line(cli->out, "progress", cli_progress_plain(text, sizeof(text), job, -1));
     }
     for (size_t i = 0; i < job->n_evals; i++) {
         line(cli->out, i == 0 ? "evaluations" : "",
-             cli_progress_eval(text, sizeof(text), job->evals[i], NULL));
+             cli_progress_eval(text, sizeof(text), job->evals[i], name));
     }
 }
 
 static int show_ranks(struct cli *cli, const Ms__JobInfo *job, struct ms_err *err)
 {
     static const struct cli_column columns[] = {
-        {"RANK", CLI_RIGHT}, {"NODE", CLI_LEFT}, {"HOST", CLI_LEFT}, {"STATE", CLI_STATE},
-        {"STEP", CLI_RIGHT}, {"PID", CLI_RIGHT}, {"LOG", CLI_TAIL},
+        {"RANK", CLI_RIGHT, 0, 0},  {"NODE", CLI_LEFT, 3, 12}, {"HOST", CLI_LEFT, 2, 12},
+        {"STATE", CLI_STATE, 0, 0}, {"STEP", CLI_RIGHT, 0, 0}, {"PID", CLI_RIGHT, 4, 0},
+        {"LOG", CLI_LEFT, 1, 16},
     };
     struct cli_table *table = cli_table_create(columns, MS_ARRAY_SIZE(columns));
     int rc = table != NULL ? MS_OK : ms_fail(err, MS_E_NOMEM, "no memory for the list of ranks");
@@ -183,14 +192,17 @@ static int show_ranks(struct cli *cli, const Ms__JobInfo *job, struct ms_err *er
     return rc;
 }
 
-/* The losses of a run lie beside the log of rank 0, where this host can read them. */
+/* The losses of a run lie beside the log of rank 0, where that ran on this host. The path is a
+ * worker's word: what it names is read only if it is a plain file. */
 static void show_losses(struct cli *cli, const Ms__JobInfo *job)
 {
     char path[MS_PATH_MAX + 32];
+    char host[MS_HOST_MAX + 1] = "";
     struct cli_metrics metrics;
     const char *log = job->n_ranks > 0 ? job->ranks[0]->log_path : "";
     const char *slash = strrchr(log, '/');
-    if (slash == NULL) {
+    if (slash == NULL || log[0] != '/' || gethostname(host, sizeof(host) - 1) != 0 ||
+        strcmp(host, job->ranks[0]->host_name) != 0) {
         return;
     }
     snprintf(path, sizeof(path), "%.*s/metrics.jsonl", (int)(slash - log), log);
@@ -223,7 +235,7 @@ static int show_job(struct cli *cli, const Ms__JobInfo *job, struct ms_err *err)
     snprintf(text, sizeof(text), "%u", job->workers);
     line(out, "workers", text);
     snprintf(text, sizeof(text), "%d", job->priority);
-    line(out, "priority", job->priority != 0 ? text : "");
+    line(out, "priority", text);
     line(out, "submitted", cli_format_time(buf, job->submitted_ms));
     line(out, "started", job->started_ms > 0 ? cli_format_time(buf, job->started_ms) : "");
     line(out, "ended", job->ended_ms > 0 ? cli_format_time(buf, job->ended_ms) : "");

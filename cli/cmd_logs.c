@@ -1,4 +1,5 @@
 /* cmd_logs.c - msctl logs: the log of a rank, pulled through the scheduler */
+#include "cli/clean.h"
 #include "cli/cli.h"
 #include "cli/json.h"
 #include "cli/watch.h"
@@ -9,6 +10,7 @@
 const struct cli_option cmd_logs_options[] = {
     {"follow", 'f', NULL, "go on until the job has ended", NULL},
     {"rank", 'r', "R", "of which rank; 0 unless given", NULL},
+    {"raw", 0, NULL, "every byte as it is, on a terminal too", NULL},
     {NULL, 0, NULL, NULL, NULL},
 };
 
@@ -23,6 +25,8 @@ struct reading {
     int follow;
     uint32_t watch_id;
     int ended; /* the job: what is in the log now is all */
+    int is_raw;
+    struct cli_filter filter;
 };
 
 static void on_leave(void *arg)
@@ -68,9 +72,11 @@ static void put_chunk(struct reading *r, const Ms__LogChunk *chunk)
         json_object_set_new(object, "rank", json_integer(r->rank));
         json_object_set_new(object, "data", text != NULL ? text : json_string("?"));
         cli_json_print(r->cli->out, object);
-    } else {
+    } else if (r->is_raw) {
         fwrite(chunk->data.data, 1, chunk->data.len, r->cli->out);
-        fflush(r->cli->out);
+    } else {
+        cli_filter_write(&r->filter, r->cli->out, chunk->data.data, chunk->data.len,
+                         chunk->at_end && !r->follow);
     }
     r->offset = chunk->offset + chunk->data.len;
 }
@@ -154,5 +160,6 @@ int cmd_logs(struct cli *cli, const struct cli_args *args, struct ms_err *err)
         rc = begin_watch(&r, err);
     }
     r.rank = (uint32_t)rank;
+    r.is_raw = cli->width == 0 || cli_has(args, "raw"); /* a file or a pipe gets what there is */
     return rc == MS_OK ? read_log(&r, err) : rc;
 }

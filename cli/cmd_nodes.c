@@ -8,9 +8,9 @@
 #include <string.h>
 
 static const struct cli_column columns[] = {
-    {"HOST", CLI_LEFT},  {"CORES", CLI_RIGHT}, {"MEMORY", CLI_RIGHT},
-    {"NODE", CLI_LEFT},  {"STATE", CLI_STATE}, {"ACTIVITY", CLI_LEFT},
-    {"SEEN", CLI_RIGHT}, {"ISA", CLI_LEFT},    {"ADDRESS", CLI_TAIL},
+    {"HOST", CLI_LEFT, 6, 12}, {"CORES", CLI_RIGHT, 4, 0}, {"MEMORY", CLI_RIGHT, 3, 0},
+    {"NODE", CLI_LEFT, 7, 12}, {"STATE", CLI_STATE, 0, 0}, {"ACTIVITY", CLI_LEFT, 5, 16},
+    {"SEEN", CLI_RIGHT, 8, 0}, {"ISA", CLI_LEFT, 2, 0},    {"ADDRESS", CLI_LEFT, 1, 0},
 };
 
 static int by_host(const void *a, const void *b)

@@ -1,9 +1,11 @@
 /* cmd_run.c - msctl run: a private cluster on this host, from nothing to the job's end */
+#include "cli/eval_name.h"
 #include "cli/json.h"
 #include "cli/run.h"
 #include "cli/summary.h"
 #include "proto/clock.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 const struct cli_option cmd_run_options[] = {
@@ -15,11 +17,13 @@ const struct cli_option cmd_run_options[] = {
     {NULL, 0, NULL, NULL, NULL},
 };
 
-static const char *usage_name(const struct job *job)
+static const char *eval_name(struct run *run)
 {
-    static const char *const names[] = {
-        [DATA_TRAIN] = "train", [DATA_TEST] = "test", [DATA_ALL] = NULL};
-    return job->has_evaluate ? names[job->evaluate_dataset.usage] : NULL;
+    size_t n = 0;
+    char *json = job_format(&run->job, &n);
+    cli_eval_name(run->eval_name, json, json != NULL ? n : 0);
+    free(json);
+    return run->eval_name;
 }
 
 /* What a run without a verdict of the scheduler leaves for programs. */
@@ -49,14 +53,14 @@ static void print_end(struct run *run)
 {
     struct cli *cli = run->cli;
     double seconds = (double)(ms_mono_ms() - run->started_ms) / 1000;
-    const struct cli_run_facts facts = {&run->job, run->dir.shown, seconds};
+    const struct cli_run_facts facts = {run->dir.shown, seconds};
     int has_verdict = run->last != NULL && run->last->ended;
     if (cli->json && has_verdict) {
-        cli_json_print(cli->out, cli_summary_json(run->last->job, &facts));
+        cli_json_print(cli->out, cli_summary_json(run->last->job, run->eval_name, &facts));
     } else if (cli->json) {
         print_failure(run);
     } else if (has_verdict) {
-        cli_summary_print(cli->out, cli->colour, run->last->job, &facts);
+        cli_summary_print(cli->out, cli->colour, run->last->job, run->eval_name, &facts);
     }
     if (has_verdict && !run->failed) {
         print_killed(run);
@@ -102,7 +106,7 @@ static int prepare(struct run *run, const struct cli_args *args, struct ms_err *
         rc = cli_submit_key(run->key, err);
     }
     if (rc == MS_OK) {
-        run->display.what = usage_name(&run->job);
+        run->display.what = eval_name(run);
         rc = run_dir_make(cli_value(args, "run-dir"), run->job.name, &run->dir, err);
     }
     return rc;

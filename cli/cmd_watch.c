@@ -1,6 +1,7 @@
 /* cmd_watch.c - msctl watch, msctl wait */
 #include "cli/cli.h"
 #include "cli/display.h"
+#include "cli/eval_name.h"
 #include "cli/json.h"
 #include "cli/summary.h"
 #include "cli/watch.h"
@@ -18,6 +19,7 @@ struct watching {
     struct cli *cli;
     struct cli_display display;
     uint64_t job;
+    char eval_name[CLI_EVAL_NAME_MAX];
 };
 
 static int on_update(const Ms__JobUpdate *update, void *arg, struct ms_err *err)
@@ -35,6 +37,25 @@ static void on_leave(void *arg)
     snprintf(text, sizeof(text), "detached; job %llu goes on: msctl watch %llu, msctl cancel %llu",
              (unsigned long long)w->job, (unsigned long long)w->job, (unsigned long long)w->job);
     cli_display_note(&w->display, text);
+}
+
+/* On which data accuracies are measured stands in the job itself. */
+static int ask_eval_name(struct watching *w, struct ms_err *err)
+{
+    Ms__JobQuery query = MS__JOB_QUERY__INIT;
+    ProtobufCMessage *msg = NULL;
+    query.job = w->job;
+    int rc = client_call(w->cli->client, MS_MSG_JOB_QUERY, &query.base, MS_MSG_JOB_LIST, &msg, err);
+    if (rc != MS_OK) {
+        return rc;
+    }
+    const Ms__JobList *list = (const Ms__JobList *)msg;
+    if (list->n_jobs == 1) {
+        const ProtobufCBinaryData *json = &list->jobs[0]->job_json;
+        w->display.what = cli_eval_name(w->eval_name, json->data, json->len);
+    }
+    ms_wire_free(msg);
+    return MS_OK;
 }
 
 int cmd_watch(struct cli *cli, const struct cli_args *args, struct ms_err *err)
@@ -55,6 +76,9 @@ int cmd_watch(struct cli *cli, const struct cli_args *args, struct ms_err *err)
         rc = cli_on_detach(cli, on_leave, &w, err);
     }
     if (rc == MS_OK) {
+        rc = ask_eval_name(&w, err);
+    }
+    if (rc == MS_OK) {
         rc = cli_watch(cli, w.job, &watch, &last, err);
     }
     cli_display_end(&w.display);
@@ -62,9 +86,9 @@ int cmd_watch(struct cli *cli, const struct cli_args *args, struct ms_err *err)
         return rc;
     }
     if (cli->json) {
-        cli_json_print(cli->out, cli_summary_json(last->job, NULL));
+        cli_json_print(cli->out, cli_summary_json(last->job, w.display.what, NULL));
     } else {
-        cli_summary_print(cli->out, cli->colour, last->job, NULL);
+        cli_summary_print(cli->out, cli->colour, last->job, w.display.what, NULL);
     }
     int status = cli_job_status(last->job);
     ms_wire_free(&last->base);

@@ -3,6 +3,7 @@
 
 #include "config.h"
 #include "proto/settings.h"
+#include "proto/text.h"
 
 #include <signal.h>
 #include <stdlib.h>
@@ -17,21 +18,29 @@ const struct cli_option cli_common_options[] = {
     {NULL, 0, NULL, NULL, NULL},
 };
 
+/* Stopping the worker of a busy node would fail its job. */
 #define LATER_DRAIN                                                                                \
-    "taking nodes out of service is not built yet; stop the node's msworker to empty it"
+    "taking nodes out of service is not built yet. Wait until msctl nodes shows the node idle, "   \
+    "then stop its msworker (systemctl stop msworker@0): a job that runs there would fail"
 
 const struct cli_command cli_commands[] = {
     {"run", "JOB.yaml", "train on this host with a private scheduler and workers", cmd_run_options,
      cmd_run,
      "Makes ./<job name>-<date>-<time>/ with logs, metrics.jsonl and weights.safetensors. The "
      "first\n"
-     "Ctrl-C ends the job after its step, the second at once. Exit status: that of the job.\n",
+     "Ctrl-C ends the job after its step, the second at once. Exit status: that of the job.\n"
+     "The plan of a run is what fixes its bits beside job and seed: threads, instruction set,\n"
+     "kernels, layouts, the order of sums. Runs with equal plan digests give equal weights.\n",
      NULL},
-    {"submit", "JOB.yaml", "queue a job; prints its id alone", cmd_submit_options, cmd_submit, NULL,
+    {"submit", "JOB.yaml", "queue a job; prints its id alone", cmd_submit_options, cmd_submit,
+     "${NAME} in paths becomes your environment's value where you have one; what you have not is\n"
+     "left to the nodes, each of which uses its own where its operator allows that name.\n",
      NULL},
     {"jobs", "", "list jobs that wait or run", cmd_jobs_options, cmd_jobs, NULL, NULL},
     {"show", "JOB", "everything about one job", NULL, cmd_show, NULL, NULL},
-    {"logs", "JOB", "print the log of a rank", cmd_logs_options, cmd_logs, NULL, NULL},
+    {"logs", "JOB", "print the log of a rank", cmd_logs_options, cmd_logs,
+     "On a terminal escape sequences and other controls are shown as '?'; --raw passes them on.\n",
+     NULL},
     {"watch", "JOB", "live progress until the job has ended", NULL, cmd_watch,
      "Ctrl-C only detaches: the job goes on. Exit status: that of the job.\n", NULL},
     {"wait", "JOB...", "wait for the end of jobs, silently", cmd_wait_options, cmd_wait,
@@ -100,7 +109,8 @@ static void print_usage(FILE *out)
             "\nThe scheduler: --server, else MS_SCHED_HOST and MS_SCHED_PORT, else\n"
             "~/.config/msched/msctl.conf, else %s/msctl.conf, else\n%s.\n"
             "Exit status: 0 success, 1 the job failed, 2 usage or an invalid job, 3 no\n"
-            "scheduler, 4 refused, 5 cancelled, 124 the time of wait ran out. See msctl(1).\n",
+            "scheduler, 4 refused, 5 cancelled, 124 the time of wait ran out, 141 the reader of\n"
+            "the output has gone. See msctl(1).\n",
             MSCHED_SYSCONFDIR, CLI_SOCKET_DEFAULT);
 }
 
@@ -174,8 +184,11 @@ static int parse(int argc, char **argv, const struct cli_command **ret_command,
 /* Texts about the command line begin with the command already. */
 static void print_error(const struct ms_err *err)
 {
+    char text[MS_ERR_TEXT_MAX];
     int named = strncmp(err->text, "msctl:", 6) == 0 || strncmp(err->text, "msctl ", 6) == 0;
-    fprintf(stderr, "%s%s\n", named ? "" : "msctl: ", err->text);
+    snprintf(text, sizeof(text), "%s", err->text);
+    ms_text_mend((uint8_t *)text, strlen(text), MS_TEXT_LINES); /* names of files may be anything */
+    fprintf(stderr, "%s%s\n", named ? "" : "msctl: ", text);
 }
 
 static int run_command(const struct cli_command *command, const struct cli_args *args)
@@ -187,7 +200,9 @@ static int run_command(const struct cli_command *command, const struct cli_args 
         rc = command->run(&cli, args, &err);
     }
     int status = rc;
-    if (rc < 0) {
+    if (rc < 0 && cli_is_pipe_closed()) {
+        status = CLI_PIPE_STATUS;
+    } else if (rc < 0) {
         status = rc == MS_E_CONFIG ? 2 : ms_code_exit_status(rc); /* 78 is for daemons */
         print_error(&err);
         if (status == 3 && cli.target.tried[0] != '\0') {
@@ -201,11 +216,15 @@ static int run_command(const struct cli_command *command, const struct cli_args 
 /* Output that could not be written is a failure, even where the command went well. */
 static int flush_all(int status)
 {
-    if ((fflush(stdout) != 0 || ferror(stdout)) && status == 0) {
-        fprintf(stderr, "msctl: cannot write the output\n");
-        return 1;
+    struct ms_err err = {0, ""};
+    if (status != 0 || cli_check_output(stdout, &err) == MS_OK) {
+        return status;
     }
-    return status;
+    if (cli_is_pipe_closed()) {
+        return CLI_PIPE_STATUS;
+    }
+    print_error(&err);
+    return 1;
 }
 
 int cli_main(int argc, char **argv)

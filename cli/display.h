@@ -16,7 +16,7 @@ struct cli_display {
     FILE *out;        /* borrowed */
     int live;         /* a terminal */
     size_t width;     /* of the terminal */
-    const char *what; /* name of the evaluation's data ("test"), or NULL; borrowed */
+    const char *what; /* name of the evaluation's data (cli_eval_name), or NULL; borrowed */
     int lines;        /* drawn and to be erased */
     struct cli_eta eta;
     uint32_t evals_to; /* epoch of the last evaluation printed */

@@ -2,6 +2,7 @@
 #include "cli/format.h"
 
 #include "proto/macros.h"
+#include "proto/text.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -134,26 +135,6 @@ static int is_continuation(char c)
     return ((unsigned char)c & 0xC0U) == 0x80U;
 }
 
-size_t cli_text_columns(const char *text)
-{
-    size_t n = 0;
-    for (const char *p = text; *p != '\0'; p++) {
-        n += !is_continuation(*p);
-    }
-    return n;
-}
-
-size_t cli_text_bytes_of(const char *text, size_t columns)
-{
-    size_t at = 0;
-    for (size_t n = 0; n < columns && text[at] != '\0'; n++) {
-        do {
-            at++;
-        } while (is_continuation(text[at]));
-    }
-    return at;
-}
-
 const char *cli_text_fit(char *dst, size_t size, const char *text, size_t columns)
 {
     int cut = cli_text_columns(text) > columns;
@@ -168,10 +149,8 @@ const char *cli_text_fit(char *dst, size_t size, const char *text, size_t column
             bytes--;
         }
     }
-    for (size_t i = 0; i < bytes; i++) {
-        unsigned char c = (unsigned char)text[i];
-        dst[i] = c < 0x20 || c == 0x7F ? '?' : text[i];
-    }
+    memcpy(dst, text, bytes);
+    ms_text_mend((uint8_t *)dst, bytes, MS_TEXT_LINE);
     memset(dst + bytes, '.', dots);
     dst[bytes + dots] = '\0';
     return dst;

@@ -2,6 +2,8 @@
 #ifndef CLI_FORMAT_H
 #define CLI_FORMAT_H
 
+#include "cli/width.h"
+
 #include <stddef.h>
 #include <stdint.h>
 
@@ -24,12 +26,8 @@ const char *cli_format_ms(char *buf, double ms);
 /* Local time "2026-11-21 07:34:09" of Unix milliseconds; "-" for 0. */
 const char *cli_format_time(char *buf, int64_t unix_ms);
 
-/* Columns that a UTF-8 text takes (every character one), and how many bytes of it fit into
- * columns. */
-size_t cli_text_columns(const char *text);
-size_t cli_text_bytes_of(const char *text, size_t columns);
-/* Copies text with control bytes shown as '?', cut to columns with "..." at the end where it had to
- * be cut (plain "." where there is no room). Returns dst. */
+/* Copies text as one line (what is none is shown as '?'), cut to columns of the terminal with "..."
+ * at the end where it had to be cut (plain "." where there is no room). Returns dst. */
 const char *cli_text_fit(char *dst, size_t size, const char *text, size_t columns);
 
 /* "[=====>    ]" of width columns in all (at least 4) into dst; part is clamped to 0..1. */

@@ -1,11 +1,19 @@
 /* metrics.c - what metrics.jsonl of a run says, for the summary and the plot of losses */
 #include "cli/metrics.h"
 
+#include <fcntl.h>
 #include <jansson.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum {
+    LINE_MAX_BYTES = 4096,    /* ours have 300 */
+    FILE_MAX_BYTES = 1 << 30, /* three million steps; a sparse file may claim more */
+};
 
 static int reserve(struct cli_metrics *m, size_t *max)
 {
@@ -61,23 +69,51 @@ static int add_line(struct cli_metrics *m, size_t *max, const char *text, size_t
     return good;
 }
 
+/* A FIFO must not hold us, a device not feed us, nor a link lead elsewhere. */
+static FILE *open_plain(const char *path, struct ms_err *err)
+{
+    struct stat st;
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW | O_NOCTTY);
+    if (fd < 0) {
+        ms_fail_errno(err, MS_E_IO, "cannot read %s", path);
+        return NULL;
+    }
+    FILE *file = fstat(fd, &st) == 0 && S_ISREG(st.st_mode) ? fdopen(fd, "r") : NULL;
+    if (file == NULL) {
+        ms_fail(err, MS_E_IO, "%s is no regular file", path);
+        close(fd);
+    }
+    return file;
+}
+
+/* Of a line that is longer than any of ours nothing is taken. */
+static void skip_line(FILE *file)
+{
+    int c = 0;
+    while (c != '\n' && c != EOF) {
+        c = getc(file);
+    }
+}
+
 int cli_metrics_read(const char *path, struct cli_metrics *ret, struct ms_err *err)
 {
-    FILE *file = fopen(path, "re");
+    FILE *file = open_plain(path, err);
     if (file == NULL) {
-        return ms_fail_errno(err, MS_E_IO, "cannot read %s", path);
+        return MS_E_IO;
     }
     struct cli_metrics metrics;
     memset(&metrics, 0, sizeof(metrics));
     size_t max = 0;
     int good = 1;
-    char *text = NULL;
-    size_t size = 0;
-    ssize_t length = 0;
-    while (good && (length = getline(&text, &size, file)) > 0) {
-        good = add_line(&metrics, &max, text, (size_t)length);
+    char text[LINE_MAX_BYTES];
+    while (good && fgets(text, sizeof(text), file) != NULL && ftello(file) < FILE_MAX_BYTES) {
+        size_t length = strlen(text);
+        if (length > 0 && text[length - 1] != '\n') {
+            skip_line(file);
+        } else {
+            good = add_line(&metrics, &max, text, length);
+        }
     }
-    free(text);
     fclose(file);
     if (!good) {
         cli_metrics_free(&metrics);

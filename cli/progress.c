@@ -167,12 +167,12 @@ const char *cli_progress_eval(char *dst, size_t size, const Ms__Progress *eval, 
 {
     char loss[CLI_FORMAT_MAX];
     cli_format_real(loss, eval->eval_loss);
-    const char *name = what != NULL ? what : "evaluation";
+    const char *name = what != NULL ? what : "the evaluation data";
     if (cli_has_accuracy(eval->accuracy)) {
-        snprintf(dst, size, "epoch %u: %s accuracy %.1f %%, loss %s", eval->epoch, name,
-                 eval->accuracy * 100, loss);
+        snprintf(dst, size, "epoch %u: accuracy %.1f %% on %s, loss %s", eval->epoch,
+                 eval->accuracy * 100, name, loss);
     } else {
-        snprintf(dst, size, "epoch %u: %s loss %s", eval->epoch, name, loss);
+        snprintf(dst, size, "epoch %u: loss %s on %s", eval->epoch, loss, name);
     }
     return dst;
 }

@@ -245,6 +245,10 @@ static void check_signals(struct run *run, int *seen)
         on_first_signal(run);
     }
     if (run->n_signals > 1) {
+        if (*seen < 2) {
+            cli_display_note(&run->display, "once more: everything is killed now; weights are not "
+                                            "saved, logs and metrics stay");
+        }
         run_kill(run);
     }
     *seen = run->n_signals;

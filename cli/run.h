@@ -12,6 +12,7 @@
 #include "cli/child.h"
 #include "cli/cli.h"
 #include "cli/display.h"
+#include "cli/eval_name.h"
 #include "cli/run_dir.h"
 #include "cli/submit.h"
 
@@ -55,6 +56,7 @@ struct run {
     uint32_t submit_id, watch_id, cancel_id;
     Ms__JobUpdate *last; /* owned; NULL: none yet */
     struct cli_display display;
+    char eval_name[CLI_EVAL_NAME_MAX];
     int64_t started_ms;
     int64_t lost_ms; /* since when there is no connection to the scheduler; 0: there is one */
 

@@ -11,45 +11,37 @@
 #include <string.h>
 #include <unistd.h>
 
-struct rates {
-    double samples_per_s, step_ms; /* NaN: unknown */
-    double *loss;
-    size_t n;
-};
-
-/* Medians over all steps where metrics.jsonl can be read, else what rank 0 said last. */
-static void read_rates(const Ms__JobInfo *job, const struct cli_run_facts *facts,
-                       struct cli_metrics *metrics, double *samples_per_s, double *step_ms)
+struct cli_speed cli_summary_speed(const Ms__JobInfo *job, const struct cli_metrics *metrics)
 {
-    memset(metrics, 0, sizeof(*metrics));
-    *samples_per_s = *step_ms = NAN;
+    const Ms__Progress *p = job->progress;
+    struct cli_speed speed = {NAN, NAN, "median"};
+    if (metrics->n > 0) {
+        speed.samples_per_s = cli_median(metrics->samples_per_s, metrics->n);
+        speed.step_ms = cli_median(metrics->step_ms, metrics->n);
+    } else if (job->steps > 0 && job->seconds > 0) {
+        speed.how = "average";
+        speed.step_ms = job->seconds * 1000 / (double)job->steps;
+        if (p != NULL && p->step_ms > 0) { /* samples of a step, from what rank 0 said last */
+            speed.samples_per_s = p->samples_per_s * p->step_ms / speed.step_ms;
+        }
+    }
+    return speed;
+}
+
+/* The metrics of a run lie in its folder; other jobs' are on their nodes. */
+static void read_metrics(const struct cli_run_facts *facts, struct cli_metrics *ret)
+{
+    memset(ret, 0, sizeof(*ret));
     if (facts != NULL) {
         char path[MS_PATH_MAX + 32];
         snprintf(path, sizeof(path), "%s/metrics.jsonl", facts->run_dir);
-        (void)cli_metrics_read(path, metrics, NULL); /* a job that never stepped has none */
-    }
-    if (metrics->n > 0) {
-        *samples_per_s = cli_median(metrics->samples_per_s, metrics->n);
-        *step_ms = cli_median(metrics->step_ms, metrics->n);
-    } else if (job->progress != NULL && job->progress->step > 0) {
-        *samples_per_s = job->progress->samples_per_s;
-        *step_ms = job->progress->step_ms;
+        (void)cli_metrics_read(path, ret, NULL); /* a job that never stepped has none */
     }
 }
 
 static const Ms__Progress *last_eval(const Ms__JobInfo *job)
 {
     return job->n_evals > 0 ? job->evals[job->n_evals - 1] : NULL;
-}
-
-static const char *eval_name(const struct cli_run_facts *facts)
-{
-    if (facts == NULL || facts->job == NULL) {
-        return NULL;
-    }
-    static const char *const names[] = {
-        [DATA_TRAIN] = "train", [DATA_TEST] = "test", [DATA_ALL] = NULL};
-    return names[facts->job->evaluate_dataset.usage];
 }
 
 static void print_result(FILE *out, int colour, const Ms__JobInfo *job)
@@ -67,26 +59,26 @@ static void print_result(FILE *out, int colour, const Ms__JobInfo *job)
     }
 }
 
-static void print_numbers(FILE *out, const Ms__JobInfo *job, const struct cli_run_facts *facts)
+static void print_numbers(FILE *out, const Ms__JobInfo *job, const char *eval_name,
+                          const struct cli_run_facts *facts)
 {
     struct cli_metrics metrics;
     char a[CLI_FORMAT_MAX];
     char b[CLI_FORMAT_MAX];
-    double samples_per_s = NAN;
-    double step_ms = NAN;
     const Ms__Progress *eval = last_eval(job);
-    read_rates(job, facts, &metrics, &samples_per_s, &step_ms);
+    const char *data = eval_name != NULL ? eval_name : "the evaluation data";
+    read_metrics(facts, &metrics);
+    struct cli_speed speed = cli_summary_speed(job, &metrics);
     if (eval != NULL && cli_has_accuracy(eval->accuracy)) {
-        const char *name = eval_name(facts);
-        fprintf(out, "  accuracy    %.2f %%%s%s%s, loss %s\n", eval->accuracy * 100,
-                name != NULL ? " on the " : "", name != NULL ? name : "",
-                name != NULL ? " set" : "", cli_format_real(a, eval->eval_loss));
+        fprintf(out, "  accuracy    %.2f %% on %s, loss %s\n", eval->accuracy * 100, data,
+                cli_format_real(a, eval->eval_loss));
     } else if (eval != NULL) {
-        fprintf(out, "  evaluation  loss %s\n", cli_format_real(a, eval->eval_loss));
+        fprintf(out, "  evaluation  loss %s on %s\n", cli_format_real(a, eval->eval_loss), data);
     }
-    if (isfinite(samples_per_s) && isfinite(step_ms)) {
-        fprintf(out, "  throughput  %s samples/s, %s a step (median)\n",
-                cli_format_rate(a, samples_per_s), cli_format_ms(b, step_ms));
+    if (isfinite(speed.samples_per_s) && isfinite(speed.step_ms)) {
+        fprintf(out, "  throughput  %s samples/s, %s a step (%s of the job)\n",
+                cli_format_rate(a, speed.samples_per_s), cli_format_ms(b, speed.step_ms),
+                speed.how);
     }
     if (job->steps > 0) {
         fprintf(out, "  steps       %s\n", cli_format_count(a, job->steps));
@@ -113,12 +105,12 @@ static void print_digest(FILE *out, const char *name, const char *sha256)
     }
 }
 
-void cli_summary_print(FILE *out, int colour, const Ms__JobInfo *job,
+void cli_summary_print(FILE *out, int colour, const Ms__JobInfo *job, const char *eval_name,
                        const struct cli_run_facts *facts)
 {
     char path[MS_PATH_MAX + 32];
     print_result(out, colour, job);
-    print_numbers(out, job, facts);
+    print_numbers(out, job, eval_name, facts);
     print_digest(out, "weights", job->weights_sha256);
     print_digest(out, "plan", job->plan_sha256);
     if (facts == NULL) {
@@ -140,22 +132,24 @@ static void put_path(json_t *object, const char *key, const char *dir, const cha
                         exists(path, sizeof(path), dir, file) ? json_string(path) : json_null());
 }
 
-json_t *cli_summary_json(const Ms__JobInfo *job, const struct cli_run_facts *facts)
+json_t *cli_summary_json(const Ms__JobInfo *job, const char *eval_name,
+                         const struct cli_run_facts *facts)
 {
     struct cli_metrics metrics;
-    double samples_per_s = NAN;
-    double step_ms = NAN;
     json_t *object = cli_json_job(job);
     const Ms__Progress *eval = last_eval(job);
-    read_rates(job, facts, &metrics, &samples_per_s, &step_ms);
+    read_metrics(facts, &metrics);
+    struct cli_speed speed = cli_summary_speed(job, &metrics);
     cli_metrics_free(&metrics);
     json_object_set_new(object, "exit_status", json_integer(cli_job_status(job)));
-    json_object_set_new(object, "samples_per_s", cli_json_real(samples_per_s));
-    json_object_set_new(object, "step_ms", cli_json_real(step_ms));
+    json_object_set_new(object, "samples_per_s", cli_json_real(speed.samples_per_s));
+    json_object_set_new(object, "step_ms", cli_json_real(speed.step_ms));
     json_object_set_new(object, "accuracy",
                         eval != NULL && cli_has_accuracy(eval->accuracy)
                             ? cli_json_real(eval->accuracy)
                             : json_null());
+    json_object_set_new(object, "eval_data",
+                        eval != NULL && eval_name != NULL ? json_string(eval_name) : json_null());
     json_object_set_new(object, "eval_loss",
                         eval != NULL ? cli_json_real(eval->eval_loss) : json_null());
     if (facts != NULL) {

@@ -3,21 +3,30 @@
 #define CLI_SUMMARY_H
 
 #include "cli/cli.h"
-#include "libworker/train/job.h"
+#include "cli/metrics.h"
 
 #include <jansson.h>
 
 /* What msctl run knows beyond the JobInfo; NULL for jobs of others. */
 struct cli_run_facts {
-    const struct job *job;
     const char *run_dir; /* as the user sees it */
     double seconds;      /* from the start of msctl */
 };
 
-/* A block of lines: result, accuracy, throughput, time, digests, and where things lie. */
-void cli_summary_print(FILE *out, int colour, const Ms__JobInfo *job,
+/* Speed over the whole job: medians of its steps where metrics can be read, else its steps divided
+ * by its time of training; NaN where it ended without either. */
+struct cli_speed {
+    double samples_per_s, step_ms;
+    const char *how; /* "median", "average" */
+};
+struct cli_speed cli_summary_speed(const Ms__JobInfo *job, const struct cli_metrics *metrics);
+
+/* A block of lines: result, accuracy (on eval_name, see eval_name.h), throughput, time, digests,
+ * and where things lie. */
+void cli_summary_print(FILE *out, int colour, const Ms__JobInfo *job, const char *eval_name,
                        const struct cli_run_facts *facts);
 /* The same as one object; returns owned. */
-json_t *cli_summary_json(const Ms__JobInfo *job, const struct cli_run_facts *facts);
+json_t *cli_summary_json(const Ms__JobInfo *job, const char *eval_name,
+                         const struct cli_run_facts *facts);
 
 #endif

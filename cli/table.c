@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { GAP = 2, TAIL_MIN = 8, CELL_MAX = 1024 };
+enum { GAP = 2, CELL_MAX = 1024 };
 
 struct cli_table {
     const struct cli_column *columns;
@@ -105,21 +105,53 @@ static size_t column_width(const struct cli_table *table, size_t c)
     return width;
 }
 
-/* Takes what is too much from the TAIL column, down to TAIL_MIN; other columns are never cut, for
- * half an id is worse than a wrapped line. */
-static void fit(const struct cli_table *table, size_t *widths, size_t limit)
+static size_t total_width(const size_t *widths, size_t n)
 {
     size_t total = 0;
-    for (size_t c = 0; c < table->n_columns; c++) {
-        total += widths[c] + (c > 0 ? GAP : 0);
+    for (size_t c = 0; c < n; c++) {
+        total += widths[c] + (widths[c] > 0 && total > 0 ? GAP : 0);
     }
-    for (size_t c = 0; limit > 0 && c < table->n_columns && total > limit; c++) {
-        if (table->columns[c].kind == CLI_TAIL && widths[c] > TAIL_MIN) {
-            size_t too_much = total - limit;
-            size_t room = widths[c] - TAIL_MIN;
-            widths[c] -= too_much < room ? too_much : room;
-            return;
+    return total;
+}
+
+/* Index of the column that gives way at this turn, n_columns where there is none. */
+static size_t giver(const struct cli_table *table, unsigned turn)
+{
+    size_t c = 0;
+    while (c < table->n_columns && table->columns[c].gives != turn) {
+        c++;
+    }
+    return c;
+}
+
+static void give_back(const struct cli_table *table, size_t *widths, const size_t *wanted,
+                      size_t limit, unsigned turns)
+{
+    for (unsigned turn = turns; turn >= 1; turn--) {
+        size_t total = total_width(widths, table->n_columns);
+        size_t c = giver(table, turn);
+        size_t lacks = c < table->n_columns && widths[c] > 0 ? wanted[c] - widths[c] : 0;
+        size_t free = limit > total ? limit - total : 0;
+        widths[c < table->n_columns ? c : 0] += lacks < free ? lacks : free;
+    }
+}
+
+static void fit(const struct cli_table *table, size_t *widths, const size_t *wanted, size_t limit)
+{
+    size_t n = table->n_columns;
+    unsigned turns = 0;
+    size_t total = total_width(widths, n);
+    while (limit > 0 && total > limit && giver(table, turns + 1) < n) {
+        size_t c = giver(table, ++turns);
+        size_t min = table->columns[c].min;
+        size_t over = total - limit;
+        if (widths[c] > min) {
+            widths[c] = min > 0 && widths[c] - min > over ? widths[c] - over : min;
         }
+        total = total_width(widths, n);
+    }
+    if (limit > 0) {
+        give_back(table, widths, wanted, limit, turns);
     }
 }
 
@@ -140,29 +172,44 @@ static void print_cell(FILE *out, const struct cli_column *column, const char *t
     }
 }
 
-void cli_table_print(const struct cli_table *table, FILE *out, size_t width, int colour)
+/* One line; cells are texts of all columns. */
+static void print_row(const struct cli_table *table, FILE *out, const size_t *widths,
+                      const char *const *cells, int head, int colour)
 {
-    size_t *widths = (size_t *)calloc(table->n_columns, sizeof(*widths));
-    if (widths == NULL) {
-        return;
-    }
+    size_t last = 0;
     for (size_t c = 0; c < table->n_columns; c++) {
-        widths[c] = column_width(table, c);
+        last = widths[c] > 0 ? c : last;
     }
-    fit(table, widths, width);
-    for (size_t c = 0; c < table->n_columns; c++) {
-        print_cell(out, &table->columns[c], table->columns[c].title, widths[c],
-                   c + 1 == table->n_columns, colour ? CLI_COLOUR_BOLD : "");
+    for (size_t c = 0; c <= last; c++) {
+        const char *on = "";
+        if (colour && head) {
+            on = CLI_COLOUR_BOLD;
+        } else if (colour && table->columns[c].kind == CLI_STATE) {
+            on = cli_state_colour(cells[c]);
+        }
+        if (widths[c] > 0) {
+            print_cell(out, &table->columns[c], cells[c], widths[c], c == last, on);
+        }
     }
     fputc('\n', out);
-    for (size_t r = 0; r < table->n_rows; r++) {
-        for (size_t c = 0; c < table->n_columns; c++) {
-            const char *text = table->cells[r * table->n_columns + c];
-            int state = colour && table->columns[c].kind == CLI_STATE;
-            print_cell(out, &table->columns[c], text, widths[c], c + 1 == table->n_columns,
-                       state ? cli_state_colour(text) : "");
+}
+
+void cli_table_print(const struct cli_table *table, FILE *out, size_t width, int colour)
+{
+    size_t n = table->n_columns;
+    size_t *widths = (size_t *)calloc(2 * n, sizeof(*widths));
+    const char **titles = (const char **)calloc(n, sizeof(*titles));
+    for (size_t c = 0; widths != NULL && titles != NULL && c < n; c++) {
+        widths[c] = widths[n + c] = column_width(table, c);
+        titles[c] = table->columns[c].title;
+    }
+    if (widths != NULL && titles != NULL) {
+        fit(table, widths, widths + n, width);
+        print_row(table, out, widths, titles, 1, colour);
+        for (size_t r = 0; r < table->n_rows; r++) {
+            print_row(table, out, widths, (const char *const *)table->cells + r * n, 0, colour);
         }
-        fputc('\n', out);
     }
     free(widths);
+    free((void *)titles);
 }

@@ -11,12 +11,16 @@ enum cli_column_kind {
     CLI_LEFT,
     CLI_RIGHT, /* numbers */
     CLI_STATE, /* left, coloured by its word */
-    CLI_TAIL,  /* the one that shrinks where the terminal is too narrow */
 };
 
+/* Where the terminal is too narrow columns give way in the order of `gives`: to min columns, or
+ * wholly where min is 0 (a number is shown as it is or not at all). What is free then goes back to
+ * those that were cut, the last one first. */
 struct cli_column {
     const char *title;
     enum cli_column_kind kind;
+    unsigned gives; /* 1: first; 0: never */
+    size_t min;
 };
 
 struct cli_table;

@@ -84,7 +84,7 @@ START_TEST(texts_are_cut_between_characters)
                      "\xc3\xb6\xc3\xb6.");
     ck_assert_str_eq(cli_text_fit(dst, sizeof(dst), "abc", 0), "");
     ck_assert_str_eq(cli_text_fit(dst, 6, "ab\xc3\xb6\xc3\xb6", 9), "ab\xc3\xb6");
-    ck_assert_str_eq(cli_text_fit(dst, sizeof(dst), "a\x1b[31mb\n", 20), "a?[31mb?");
+    ck_assert_str_eq(cli_text_fit(dst, sizeof(dst), "a\x1b[31mb\n", 20), "a?[31mb ");
 }
 END_TEST
 
@@ -119,7 +119,7 @@ END_TEST
 /* ---- tables ---- */
 
 static const struct cli_column columns[] = {
-    {"JOB", CLI_RIGHT}, {"STATE", CLI_STATE}, {"REASON", CLI_TAIL}};
+    {"JOB", CLI_RIGHT, 0, 0}, {"STATE", CLI_STATE, 0, 0}, {"REASON", CLI_LEFT, 1, 8}};
 
 static char *print_table(size_t width, int colour)
 {
@@ -147,7 +147,7 @@ START_TEST(a_table_aligns_and_cuts_nothing_in_a_pipe)
 }
 END_TEST
 
-START_TEST(a_narrow_terminal_cuts_the_tail_only)
+START_TEST(a_narrow_terminal_cuts_what_gives_way_and_no_more)
 {
     char *text = print_table(30, 0);
 
@@ -158,6 +158,83 @@ START_TEST(a_narrow_terminal_cuts_the_tail_only)
     text = print_table(5, 0);
     ck_assert_ptr_nonnull(strstr(text, "12345  FAILED   rank ...\n"));
     free(text);
+}
+END_TEST
+
+/* Widest line of a table, in columns. */
+static size_t widest(const char *text)
+{
+    size_t most = 0;
+    char line[256];
+    while (*text != '\0') {
+        size_t n = strcspn(text, "\n");
+        snprintf(line, sizeof(line), "%.*s", (int)n, text);
+        most = cli_text_columns(line) > most ? cli_text_columns(line) : most;
+        text += n + (text[n] == '\n');
+    }
+    return most;
+}
+
+START_TEST(columns_give_way_in_their_order_until_all_fits)
+{
+    static const struct cli_column many[] = {
+        {"ID", CLI_RIGHT, 0, 0},
+        {"NAME", CLI_LEFT, 2, 6},
+        {"WHEN", CLI_LEFT, 1, 0},
+        {"WHY", CLI_LEFT, 3, 8},
+    };
+    for (size_t width = 24; width <= 90; width++) {
+        char *text = NULL;
+        size_t size = 0;
+        FILE *out = open_memstream(&text, &size);
+        struct cli_table *table = cli_table_create(many, 4);
+        ck_ms_ok(
+            cli_table_add(table,
+                          (const char *const[]){"17", "a-rather-long-name", "2026-11-21 07:58:52",
+                                                "waits for 9 idle nodes: 3 registered"},
+                          err));
+        cli_table_print(table, out, width, 0);
+        cli_table_destroy(table);
+        fclose(out);
+        ck_assert_msg(widest(text) <= width, "width %zu:\n%s", width, text);
+        ck_assert_msg(strstr(text, "17") != NULL, "%s", text);
+        if (width == 62) { /* without the date all the rest has its room */
+            ck_assert_ptr_null(strstr(text, "WHEN"));
+            ck_assert_ptr_nonnull(
+                strstr(text, "a-rather-long-name  waits for 9 idle nodes: 3 reg"));
+        }
+        if (width == 90) {
+            ck_assert_ptr_nonnull(strstr(text, "2026-11-21 07:58:52"));
+        }
+        free(text);
+    }
+}
+END_TEST
+
+START_TEST(wide_characters_take_two_columns_and_accents_none)
+{
+    char dst[32];
+    ck_assert_uint_eq(cli_text_columns("日本"), 4);
+    ck_assert_uint_eq(cli_text_columns("e\xcc\x81"), 1);        /* e and a combining acute */
+    ck_assert_uint_eq(cli_text_columns("\xf0\x9f\x9a\x80"), 2); /* a rocket */
+    ck_assert_uint_eq(cli_text_columns("\xff\xfe"), 2);         /* no UTF-8: a '?' each */
+    ck_assert_uint_eq(cli_text_bytes_of("日本", 3), 3);
+    ck_assert_str_eq(cli_text_fit(dst, sizeof(dst), "日本語日本語", 8), "日本...");
+    ck_assert_str_eq(cli_text_fit(dst, sizeof(dst), "日本語", 6), "日本語");
+}
+END_TEST
+
+START_TEST(controls_of_every_kind_are_shown_and_not_obeyed)
+{
+    char dst[64];
+    ck_assert_str_eq(cli_text_fit(dst, sizeof(dst), "a\x1b[31mb", 20), "a?[31mb");
+    ck_assert_ptr_null(strstr(cli_text_fit(dst, sizeof(dst),
+                                           "a\xc2\x9b"
+                                           "31m",
+                                           20),
+                              "\xc2\x9b"));
+    ck_assert_ptr_null(
+        strstr(cli_text_fit(dst, sizeof(dst), "a\xe2\x80\xaegnp.exe", 20), "\xe2\x80\xae"));
 }
 END_TEST
 
@@ -206,7 +283,10 @@ int main(void)
     tcase_add_test(tc, bars_grow_with_the_part_that_is_done);
     tcase_add_test(tc, sparklines_fall_where_the_values_fall);
     tcase_add_test(tc, a_table_aligns_and_cuts_nothing_in_a_pipe);
-    tcase_add_test(tc, a_narrow_terminal_cuts_the_tail_only);
+    tcase_add_test(tc, a_narrow_terminal_cuts_what_gives_way_and_no_more);
+    tcase_add_test(tc, columns_give_way_in_their_order_until_all_fits);
+    tcase_add_test(tc, wide_characters_take_two_columns_and_accents_none);
+    tcase_add_test(tc, controls_of_every_kind_are_shown_and_not_obeyed);
     tcase_add_test(tc, colours_stand_around_states_and_do_not_move_columns);
     tcase_add_test(tc, a_table_grows_beyond_its_first_room);
     suite_add_tcase(suite, tc);

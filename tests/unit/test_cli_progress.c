@@ -116,14 +116,14 @@ START_TEST(an_evaluation_without_accuracy_shows_its_loss)
 {
     char line[CLI_LINE_MAX];
 
-    ck_assert_str_eq(cli_progress_eval(line, sizeof(line), &evals[0], "test"),
-                     "epoch 1: test accuracy 88.8 %, loss 0.4100");
+    ck_assert_str_eq(cli_progress_eval(line, sizeof(line), &evals[0], "the test set of mnist"),
+                     "epoch 1: accuracy 88.8 % on the test set of mnist, loss 0.4100");
     evals[0].accuracy = NAN;
     ck_assert_str_eq(cli_progress_eval(line, sizeof(line), &evals[0], NULL),
-                     "epoch 1: evaluation loss 0.4100");
+                     "epoch 1: loss 0.4100 on the evaluation data");
     evals[0].accuracy = -1;
-    ck_assert_str_eq(cli_progress_eval(line, sizeof(line), &evals[0], "test"),
-                     "epoch 1: test loss 0.4100");
+    ck_assert_str_eq(cli_progress_eval(line, sizeof(line), &evals[0], "all of nonlinear"),
+                     "epoch 1: loss 0.4100 on all of nonlinear");
 }
 END_TEST
 
@@ -158,7 +158,7 @@ static struct cli_display display;
 static void display_setup(int live)
 {
     out = open_memstream(&text, &text_size);
-    cli_display_init(&display, out, live, 120, "test");
+    cli_display_init(&display, out, live, 120, "the test set of mnist");
 }
 
 static void display_teardown(void)
@@ -259,8 +259,10 @@ START_TEST(evaluations_stay_and_are_printed_once)
     cli_display_update(&display, &job, 1002);
     cli_display_end(&display);
 
-    ck_assert_uint_eq(lines_of("epoch 1: test accuracy 88.8 %, loss 0.4100\n"), 1);
-    ck_assert_uint_eq(lines_of("epoch 3: test accuracy 88.8 %, loss 0.4100\n"), 1);
+    ck_assert_uint_eq(lines_of("epoch 1: accuracy 88.8 % on the test set of mnist, loss 0.4100\n"),
+                      1);
+    ck_assert_uint_eq(lines_of("epoch 3: accuracy 88.8 % on the test set of mnist, loss 0.4100\n"),
+                      1);
     display_teardown();
 }
 END_TEST

@@ -1,0 +1,13 @@
+/* eval_name.h - on which data an accuracy was measured: a number without it says little */
+#ifndef CLI_EVAL_NAME_H
+#define CLI_EVAL_NAME_H
+
+#include <stddef.h>
+
+enum { CLI_EVAL_NAME_MAX = 64 };
+
+/* "the test set of cifar10" of a job as canonical JSON, into CLI_EVAL_NAME_MAX bytes; where it
+ * cannot be known "the evaluation data". Returns buf. */
+const char *cli_eval_name(char *buf, const void *job_json, size_t n);
+
+#endif
