@@ -41,6 +41,11 @@ const struct cli_command cli_commands[] = {
     {"logs", "JOB", "print the log of a rank", cmd_logs_options, cmd_logs,
      "On a terminal escape sequences and other controls are shown as '?'; --raw passes them on.\n",
      NULL},
+    {"fetch", "JOB", "bring weights, metrics and logs of a job here", cmd_fetch_options, cmd_fetch,
+     "For the job's owner and admins. The files come from the nodes that have them, over TLS, and\n"
+     "their SHA-256 is checked. What tears goes on where it tore when the same command is given\n"
+     "again. A node keeps the folder of a job for 30 days, unless its operator says otherwise.\n",
+     NULL},
     {"watch", "JOB", "live progress until the job has ended", NULL, cmd_watch,
      "Ctrl-C only detaches: the job goes on. Exit status: that of the job.\n", NULL},
     {"wait", "JOB...", "wait for the end of jobs, silently", cmd_wait_options, cmd_wait,

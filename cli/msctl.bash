@@ -35,7 +35,7 @@ _msctl() {
         ;;
     dataset:*) mapfile -t COMPREPLY < <(compgen -d -W "shapes" -- "$current") ;;
     watch:* | cancel:* | wait:*) mapfile -t COMPREPLY < <(compgen -W "$(_msctl_jobs)" -- "$current") ;;
-    show:* | logs:*) mapfile -t COMPREPLY < <(compgen -W "$(_msctl_jobs --all)" -- "$current") ;;
+    show:* | logs:* | fetch:*) mapfile -t COMPREPLY < <(compgen -W "$(_msctl_jobs --all)" -- "$current") ;;
     *) mapfile -t COMPREPLY < <(compgen -f -- "$current") ;;
     esac
 }

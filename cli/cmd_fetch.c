@@ -1,0 +1,265 @@
+/* cmd_fetch.c - msctl fetch: weights, metrics and logs of a job into a folder here */
+#include "cli/fetch.h"
+#include "cli/format.h"
+#include "cli/json.h"
+#include "proto/clock.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+const struct cli_option cmd_fetch_options[] = {
+    {"output", 'o', "DIR", "folder for the files; ./job-<id> unless given", NULL},
+    {"only", 0, "WHAT", "weights, metrics or logs; all unless given", NULL},
+    {"force", 0, NULL, "replace files that are there already", NULL},
+    {NULL, 0, NULL, NULL, NULL},
+};
+
+enum { DRAW_MS = 100 }; /* ten times a second is smooth */
+
+struct fetch_run {
+    struct cli *cli;
+    uint64_t job;
+    char dir[MS_PATH_MAX + 1];
+    int dir_fd;
+    int force;
+    json_t *files, *missing; /* NULL: for people */
+    int64_t drawn_ms;
+    char name[DOWNLOAD_NAME_MAX]; /* in hand */
+    int rc;                       /* of the first failure */
+    struct ms_err err;
+    unsigned n_good;
+};
+
+/* ---- progress ---- */
+
+static void clear_line(const struct fetch_run *run)
+{
+    if (run->cli->live && run->drawn_ms != 0) {
+        fprintf(run->cli->err, "\r\x1b[K");
+        fflush(run->cli->err);
+    }
+}
+
+static void on_progress(void *arg, uint64_t have, uint64_t size)
+{
+    struct fetch_run *run = (struct fetch_run *)arg;
+    char bar[32];
+    char a[CLI_FORMAT_MAX];
+    char b[CLI_FORMAT_MAX];
+    int64_t now = ms_mono_ms();
+    if (!run->cli->live || now - run->drawn_ms < DRAW_MS) {
+        return;
+    }
+    run->drawn_ms = now;
+    fprintf(run->cli->err, "\r%s %s %s of %s\x1b[K", run->name,
+            cli_bar(bar, sizeof(bar), 24, size > 0 ? (double)have / (double)size : 1),
+            cli_format_bytes(a, have), cli_format_bytes(b, size));
+    fflush(run->cli->err);
+}
+
+/* ---- one file ---- */
+
+static void tell_good(struct fetch_run *run, const struct fetch_result *got)
+{
+    char bytes[CLI_FORMAT_MAX];
+    char earlier[CLI_FORMAT_MAX];
+    run->n_good++;
+    if (run->files != NULL) {
+        json_t *object = json_object();
+        json_object_set_new(object, "name", json_string(run->name));
+        json_object_set_new(object, "bytes", json_integer((json_int_t)got->bytes));
+        json_object_set_new(object, "resumed_from", json_integer((json_int_t)got->resumed));
+        json_object_set_new(object, "sha256", json_string(got->sha256));
+        json_object_set_new(object, "node", json_string(got->node_id));
+        json_array_append_new(run->files, object);
+        return;
+    }
+    fprintf(run->cli->out, "%s/%s  %s%s%s%s  sha256 %s\n", run->dir, run->name,
+            cli_format_bytes(bytes, got->bytes), got->resumed > 0 ? " (went on at " : "",
+            got->resumed > 0 ? cli_format_bytes(earlier, got->resumed) : "",
+            got->resumed > 0 ? ")" : "", got->sha256);
+    fflush(run->cli->out);
+}
+
+static void tell_bad(struct fetch_run *run, int code, const char *text, int counts)
+{
+    if (run->missing != NULL) {
+        json_t *object = json_object();
+        json_object_set_new(object, "name", json_string(run->name));
+        json_object_set_new(object, "reason", json_string(text));
+        json_array_append_new(run->missing, object);
+    }
+    if (counts && run->rc == MS_OK) { /* main prints the first one */
+        run->rc = code;
+        ms_fail(&run->err, code, "%s", text);
+    } else if (run->missing == NULL) {
+        cli_say(run->cli, "%s", text);
+    }
+}
+
+/* counts: that it is missing is a failure. Returns below 0 where nothing more can come. */
+static int fetch_file(struct fetch_run *run, unsigned what, uint32_t rank, int counts)
+{
+    const struct fetch_wish wish = {run->job, rank, what};
+    struct fetch_result got;
+    struct ms_err err = {0, ""};
+    memset(&got, 0, sizeof(got));
+    fetch_name(&wish, run->name, sizeof(run->name));
+    run->drawn_ms = 0;
+    int rc = fetch_one(run->cli, &wish, run->dir_fd, run->force, on_progress, run, &got, &err);
+    clear_line(run);
+    if (rc == MS_OK) {
+        tell_good(run, &got);
+        return cli_check_output(run->cli->out, &run->err);
+    }
+    tell_bad(run, rc, err.text, counts || rc != MS_E_NOT_FOUND);
+    int is_end =
+        rc == MS_E_REFUSED || rc == MS_E_FULL || client_get_state(run->cli->client) != CLIENT_OPEN;
+    return is_end ? rc : MS_OK;
+}
+
+/* ---- all of them ---- */
+
+/* Made for its owner alone; one that is there is taken as it is. */
+static int open_folder(struct fetch_run *run, const char *wanted, struct ms_err *err)
+{
+    if (wanted != NULL) {
+        snprintf(run->dir, sizeof(run->dir), "%s", wanted);
+    } else {
+        snprintf(run->dir, sizeof(run->dir), "job-%llu", (unsigned long long)run->job);
+    }
+    if (mkdir(run->dir, 0700) != 0 && errno != EEXIST) {
+        return ms_fail_errno(err, MS_E_IO, "cannot make the folder %.200s", run->dir);
+    }
+    run->dir_fd = open(run->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    return run->dir_fd >= 0
+               ? MS_OK
+               : ms_fail_errno(err, MS_E_IO, "cannot open the folder %.200s", run->dir);
+}
+
+/* How many ranks it has, and whether it saved weights for certain. */
+static int ask_job(struct fetch_run *run, uint32_t *ret_workers, int *ret_good, struct ms_err *err)
+{
+    Ms__JobQuery query = MS__JOB_QUERY__INIT;
+    ProtobufCMessage *msg = NULL;
+    query.job = run->job;
+    int rc =
+        client_call(run->cli->client, MS_MSG_JOB_QUERY, &query.base, MS_MSG_JOB_LIST, &msg, err);
+    if (rc != MS_OK) {
+        return rc;
+    }
+    const Ms__JobList *list = (const Ms__JobList *)msg;
+    if (list->n_jobs != 1) {
+        rc = ms_fail(err, MS_E_NOT_FOUND, "there is no job %llu; see: msctl jobs --all",
+                     (unsigned long long)run->job);
+    } else {
+        *ret_workers = list->jobs[0]->workers;
+        *ret_good = cli_job_status(list->jobs[0]) == 0;
+    }
+    ms_wire_free(msg);
+    return rc;
+}
+
+static int parse_only(const char *only, int ret_wanted[MS_FETCH_LOG + 1], struct ms_err *err)
+{
+    static const char *const words[] = {
+        [MS_FETCH_WEIGHTS] = "weights", [MS_FETCH_METRICS] = "metrics", [MS_FETCH_LOG] = "logs"};
+    int known = only == NULL;
+    for (int what = MS_FETCH_WEIGHTS; what <= MS_FETCH_LOG; what++) {
+        ret_wanted[what] = only == NULL || strcmp(only, words[what]) == 0;
+        known |= ret_wanted[what];
+    }
+    return known
+               ? MS_OK
+               : ms_fail(err, MS_E_INVALID,
+                         "msctl fetch: --only %.40s is unknown; there are: weights, metrics, logs",
+                         only);
+}
+
+static int fetch_all(struct fetch_run *run, const int *wanted, uint32_t workers, int good)
+{
+    int rc = MS_OK;
+    if (wanted[MS_FETCH_WEIGHTS]) {
+        rc = fetch_file(run, MS_FETCH_WEIGHTS, 0, good);
+    }
+    if (rc == MS_OK && wanted[MS_FETCH_METRICS]) {
+        rc = fetch_file(run, MS_FETCH_METRICS, 0, good);
+    }
+    for (uint32_t rank = 0; rc == MS_OK && wanted[MS_FETCH_LOG] && rank < workers; rank++) {
+        rc = fetch_file(run, MS_FETCH_LOG, rank, good);
+    }
+    return rc;
+}
+
+static void print_json(struct fetch_run *run)
+{
+    json_t *object = json_object();
+    json_object_set_new(object, "id", json_integer((json_int_t)run->job));
+    json_object_set_new(object, "directory", json_string(run->dir));
+    json_object_set(object, "files", run->files);
+    json_object_set(object, "missing", run->missing);
+    cli_json_print(run->cli->out, object);
+}
+
+static int fetch_job(struct fetch_run *run, const struct cli_args *args, const int *wanted,
+                     struct ms_err *err)
+{
+    uint32_t workers = 0;
+    int good = 0;
+    int rc = ask_job(run, &workers, &good, err);
+    if (rc == MS_OK) {
+        rc = open_folder(run, cli_value(args, "output"), err);
+    }
+    if (rc != MS_OK) {
+        return rc;
+    }
+    rc = fetch_all(run, wanted, workers, good);
+    if (run->rc == MS_OK && rc == MS_OK && run->n_good == 0) {
+        run->rc = ms_fail(&run->err, MS_E_NOT_FOUND, "job %llu has nothing to fetch yet",
+                          (unsigned long long)run->job);
+    }
+    rc = run->rc != MS_OK ? run->rc : rc;
+    if (run->cli->json) {
+        print_json(run);
+    }
+    if (rc != MS_OK) {
+        *err = run->err;
+    }
+    if (run->n_good == 0) {
+        (void)rmdir(run->dir); /* made for nothing: goes, if nothing is in it */
+    }
+    return rc;
+}
+
+int cmd_fetch(struct cli *cli, const struct cli_args *args, struct ms_err *err)
+{
+    struct fetch_run run = {.cli = cli, .dir_fd = -1, .force = cli_has(args, "force")};
+    int wanted[MS_FETCH_LOG + 1] = {0};
+    int rc = cli_need_words(args, 1, 1, "JOB", err);
+    if (rc == MS_OK) {
+        rc = cli_parse_job(args->words[0], &run.job, err);
+    }
+    if (rc == MS_OK) {
+        rc = parse_only(cli_value(args, "only"), wanted, err);
+    }
+    if (rc == MS_OK) {
+        rc = cli_connect(cli, args, err);
+    }
+    if (rc != MS_OK) {
+        return rc;
+    }
+    if (cli->json) {
+        run.files = json_array();
+        run.missing = json_array();
+    }
+    rc = fetch_job(&run, args, wanted, err);
+    json_decref(run.files);
+    json_decref(run.missing);
+    if (run.dir_fd >= 0) {
+        close(run.dir_fd);
+    }
+    return rc;
+}

@@ -1,0 +1,184 @@
+/* download.c - one file that comes in pieces: beside its place until it is whole and right */
+#include "cli/download.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* ---- the part ---- */
+
+static int check_part(const struct download *d, struct stat *ret, struct ms_err *err)
+{
+    if (fstat(d->fd, ret) != 0) {
+        return ms_fail_errno(err, MS_E_IO, "cannot look at %s", d->part);
+    }
+    if (!S_ISREG(ret->st_mode) || ret->st_uid != geteuid() || ret->st_nlink != 1) {
+        return ms_fail(err, MS_E_REFUSED,
+                       "%s is not a file of yours alone: take it away, or name another folder with "
+                       "-o",
+                       d->part);
+    }
+    return MS_OK;
+}
+
+/* The digest has to go over what came earlier, too. */
+static int read_part(struct download *d, uint64_t size, struct ms_err *err)
+{
+    uint8_t buf[32768];
+    while (d->have < size) {
+        ssize_t n = pread(d->fd, buf, sizeof(buf), (off_t)d->have);
+        if (n < 0 && errno == EINTR) {
+            continue;
+        }
+        if (n <= 0) {
+            return ms_fail_errno(err, MS_E_IO, "cannot read %s", d->part);
+        }
+        ms_sha256_add(d->sha, buf, (size_t)n);
+        d->have += (uint64_t)n;
+    }
+    d->resumed = d->have;
+    return MS_OK;
+}
+
+static int new_digest(struct download *d, struct ms_err *err)
+{
+    uint8_t unused[MS_SHA256_BYTES];
+    if (d->sha != NULL) {
+        ms_sha256_finish(d->sha, unused);
+    }
+    d->sha = ms_sha256_create();
+    return d->sha != NULL ? MS_OK : ms_fail(err, MS_E_NOMEM, "no memory for a digest");
+}
+
+static int is_there(const struct download *d)
+{
+    struct stat st;
+    return fstatat(d->dir_fd, d->name, &st, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
+static int fail_exists(const struct download *d, struct ms_err *err)
+{
+    return ms_fail(err, MS_E_EXISTS,
+                   "%s is there already: name another folder with -o, or replace it with --force",
+                   d->name);
+}
+
+int download_open(int dir_fd, const char *name, int force, struct download *ret, struct ms_err *err)
+{
+    struct stat st;
+    struct download d = {.dir_fd = dir_fd, .fd = -1, .force = force};
+    snprintf(d.name, sizeof(d.name), "%s", name);
+    snprintf(d.part, sizeof(d.part), ".%s.part", d.name);
+    if (!force && is_there(&d)) {
+        return fail_exists(&d, err);
+    }
+    d.fd = openat(dir_fd, d.part, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);
+    if (d.fd < 0) {
+        return ms_fail_errno(err, MS_E_IO, "cannot make %s", d.part);
+    }
+    int rc = check_part(&d, &st, err);
+    if (rc == MS_OK) {
+        rc = new_digest(&d, err);
+    }
+    if (rc == MS_OK) {
+        rc = read_part(&d, (uint64_t)st.st_size, err);
+    }
+    if (rc != MS_OK) {
+        download_close(&d);
+        return rc;
+    }
+    *ret = d;
+    return MS_OK;
+}
+
+/* ---- what comes ---- */
+
+int download_add(struct download *d, const void *bytes, size_t n, struct ms_err *err)
+{
+    const uint8_t *at = (const uint8_t *)bytes;
+    size_t done = 0;
+    while (done < n) {
+        ssize_t put = pwrite(d->fd, at + done, n - done, (off_t)(d->have + done));
+        if (put < 0 && errno == EINTR) {
+            continue;
+        }
+        if (put < 0) {
+            int full = errno == ENOSPC || errno == EDQUOT;
+            return ms_fail_errno(err, full ? MS_E_FULL : MS_E_IO, "cannot write %s", d->part);
+        }
+        done += (size_t)put;
+    }
+    ms_sha256_add(d->sha, bytes, n);
+    d->have += n;
+    return MS_OK;
+}
+
+int download_restart(struct download *d, struct ms_err *err)
+{
+    if (ftruncate(d->fd, 0) != 0) {
+        return ms_fail_errno(err, MS_E_IO, "cannot empty %s", d->part);
+    }
+    d->have = d->resumed = 0;
+    return new_digest(d, err);
+}
+
+/* NAME must not have come meanwhile, unless it is to be replaced. */
+static int give_name(const struct download *d, struct ms_err *err)
+{
+    unsigned flags = d->force ? 0 : RENAME_NOREPLACE;
+    int rc = renameat2(d->dir_fd, d->part, d->dir_fd, d->name, flags);
+    if (rc != 0 && errno == EINVAL && !is_there(d)) { /* a file system without that flag */
+        rc = renameat(d->dir_fd, d->part, d->dir_fd, d->name);
+    }
+    if (rc != 0 && errno == EEXIST) {
+        return fail_exists(d, err);
+    }
+    return rc == 0 ? MS_OK
+                   : ms_fail_errno(err, MS_E_IO, "cannot rename %s to %s", d->part, d->name);
+}
+
+int download_finish(struct download *d, const char *sha256, struct ms_err *err)
+{
+    uint8_t digest[MS_SHA256_BYTES];
+    char hex[MS_SHA256_HEX];
+    ms_sha256_finish(d->sha, digest);
+    d->sha = NULL;
+    ms_sha256_hex(digest, hex);
+    if (strcmp(hex, sha256) != 0) {
+        return ms_fail(err, MS_E_PROTOCOL,
+                       "%s came damaged: its SHA-256 is %.12s... and the node says %.12s...",
+                       d->name, hex, sha256);
+    }
+    if (fsync(d->fd) != 0) {
+        return ms_fail_errno(err, errno == ENOSPC || errno == EDQUOT ? MS_E_FULL : MS_E_IO,
+                             "cannot write %s", d->part);
+    }
+    int rc = give_name(d, err);
+    if (rc == MS_OK) {
+        (void)fsync(d->dir_fd); /* not every file system can, and the content is safe */
+        close(d->fd);
+        d->fd = -1;
+    }
+    return rc;
+}
+
+void download_close(struct download *d)
+{
+    uint8_t unused[MS_SHA256_BYTES];
+    if (d->sha != NULL) {
+        ms_sha256_finish(d->sha, unused);
+        d->sha = NULL;
+    }
+    if (d->fd >= 0) {
+        struct stat st;
+        if (fstat(d->fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_size == 0 &&
+            st.st_uid == geteuid()) {
+            (void)unlinkat(d->dir_fd, d->part, 0);
+        }
+        close(d->fd);
+        d->fd = -1;
+    }
+}

@@ -1,0 +1,42 @@
+/* download.h - one file that comes in pieces: beside its place until it is whole and right
+ *
+ *     .NAME.part  (0600, grows, survives a torn connection)  -- digest fits -->  NAME
+ *
+ * Names are ours, never the peer's. Links are not followed. */
+#ifndef CLI_DOWNLOAD_H
+#define CLI_DOWNLOAD_H
+
+#include "proto/digest.h"
+#include "proto/err.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum { DOWNLOAD_NAME_MAX = 64 };
+
+struct download {
+    int dir_fd; /* borrowed */
+    int fd;     /* owned; -1: closed */
+    int force;  /* what has the name already is replaced */
+    char name[DOWNLOAD_NAME_MAX];
+    char part[DOWNLOAD_NAME_MAX + 8];
+    uint64_t have;    /* bytes in the part */
+    uint64_t resumed; /* of them from an earlier time */
+    struct ms_sha256 *sha;
+};
+
+/* Opens the part, and reads what is there of it. MS_E_EXISTS: the file is there already and force
+ * is not given. MS_E_REFUSED: the part is no regular file of our own. */
+int download_open(int dir_fd, const char *name, int force, struct download *ret,
+                  struct ms_err *err);
+/* Appends bytes. MS_E_FULL: the disk is. */
+int download_add(struct download *download, const void *bytes, size_t n, struct ms_err *err);
+/* Forgets what is there: from the start. */
+int download_restart(struct download *download, struct ms_err *err);
+/* All is there: MS_E_PROTOCOL where the digest is another than sha256 (hex), else the file gets its
+ * name, durably. Closes on success. */
+int download_finish(struct download *download, const char *sha256, struct ms_err *err);
+/* Leaves the part for the next time, or takes it away where it is empty. */
+void download_close(struct download *download);
+
+#endif

@@ -1,0 +1,297 @@
+/* fetch.c - one result of a job: a ticket from the scheduler, the bytes from the node */
+#include "cli/fetch.h"
+
+#include "proto/addr.h"
+#include "proto/clock.h"
+#include "proto/tls_pin.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+enum {
+    WINDOW = 4,     /* reads under way: hides the way there and back */
+    TRIES_MAX = 5,  /* connections without a byte of progress */
+    PAUSE_MS = 300, /* between two of them; grows */
+};
+
+struct fetching {
+    struct cli *cli;
+    const struct fetch_wish *wish;
+    struct download *download;
+    Ms__FetchTicket *ticket; /* owned; of the connection in hand */
+    struct client *client;   /* to the node; owned */
+    uint64_t size;           /* of the whole file, as the node said last */
+    char sha256[MS_SHA256_HEX];
+    void (*on_progress)(void *arg, uint64_t have, uint64_t size);
+    void *arg;
+};
+
+const char *fetch_name(const struct fetch_wish *wish, char *buf, size_t size)
+{
+    switch (wish->what) {
+    case MS_FETCH_WEIGHTS:
+        snprintf(buf, size, "weights.safetensors");
+        break;
+    case MS_FETCH_METRICS:
+        snprintf(buf, size, "metrics.jsonl");
+        break;
+    default:
+        snprintf(buf, size, "worker_%u.log", wish->rank);
+        break;
+    }
+    return buf;
+}
+
+/* ---- the ticket ---- */
+
+static void drop_ticket(struct fetching *f)
+{
+    if (f->ticket != NULL) {
+        ms_wire_free(&f->ticket->base);
+        f->ticket = NULL;
+    }
+}
+
+static int get_ticket(struct fetching *f, struct ms_err *err)
+{
+    Ms__Fetch request = MS__FETCH__INIT;
+    ProtobufCMessage *msg = NULL;
+    struct ms_addr addr;
+    drop_ticket(f);
+    request.job = f->wish->job;
+    request.rank = f->wish->rank;
+    request.what = f->wish->what;
+    int rc =
+        client_call(f->cli->client, MS_MSG_FETCH, &request.base, MS_MSG_FETCH_TICKET, &msg, err);
+    if (rc != MS_OK) {
+        return rc;
+    }
+    f->ticket = (Ms__FetchTicket *)msg;
+    /* an address comes from a node: it may send us to another machine, not to sockets of this one
+     */
+    rc = ms_addr_parse(f->ticket->address, 0, &addr, err);
+    if (rc == MS_OK && addr.is_unix) {
+        rc = ms_fail(err, MS_E_PROTOCOL, "node %s names no address of a network: %.100s",
+                     f->ticket->node_id, f->ticket->address);
+    }
+    return rc;
+}
+
+/* ---- the connection ---- */
+
+/* Where the scheduler was reached with a certificate, the node must show one of the same CA and of
+ * its name; else the ticket says which certificate it has. Plain only where the cluster is. */
+static int make_context(const struct fetching *f, SSL_CTX **ret, struct ms_err *err)
+{
+    const Ms__FetchTicket *ticket = f->ticket;
+    if (f->cli->tls != NULL) {
+        if (ticket->cert_name[0] == '\0') {
+            return ms_fail(err, MS_E_REFUSED,
+                           "node %s has no certificate, and this cluster uses TLS",
+                           ticket->node_id);
+        }
+        SSL_CTX_up_ref(f->cli->tls);
+        *ret = f->cli->tls;
+        return MS_OK;
+    }
+    *ret = NULL;
+    return ticket->cert_sha256[0] != '\0' ? ms_tls_pin_context(ticket->cert_sha256, ret, err)
+                                          : MS_OK;
+}
+
+static int connect_node(struct fetching *f, struct ms_err *err)
+{
+    SSL_CTX *tls = NULL;
+    int rc = make_context(f, &tls, err);
+    if (rc != MS_OK) {
+        return rc;
+    }
+    const char *cert_name = tls != NULL ? f->ticket->cert_name : "";
+    f->client =
+        client_create_node(f->cli->base, f->ticket->address, tls, cert_name, f->ticket->node_id);
+    rc = f->client != NULL ? client_connect(f->client, err)
+                           : ms_fail(err, MS_E_NOMEM, "no memory for a connection");
+    if (rc == MS_OK) {
+        rc = client_wait_open(f->client, err);
+    }
+    SSL_CTX_free(tls); /* the connection has its own reference */
+    return rc;
+}
+
+/* ---- the bytes ---- */
+
+static int ask(struct fetching *f, uint64_t offset, int with_token, uint32_t *ret_id,
+               struct ms_err *err)
+{
+    Ms__FetchRead request = MS__FETCH_READ__INIT;
+    if (with_token) {
+        request.token = f->ticket->token;
+    }
+    request.offset = offset;
+    return client_send(f->client, MS_MSG_FETCH_READ, &request.base, ret_id, err);
+}
+
+/* Takes the piece at the end of what we have; *ret_n its length. */
+static int take(struct fetching *f, uint32_t id, size_t *ret_n, struct ms_err *err)
+{
+    ProtobufCMessage *msg = NULL;
+    int rc =
+        client_await(f->client, id, MS_MSG_FETCH_CHUNK, ms_mono_ms() + CLIENT_ANSWER_MS, &msg, err);
+    if (rc != MS_OK) {
+        return rc == MS_E_TIMEOUT ? ms_fail(err, rc, "node %s sends nothing for %d s",
+                                            f->ticket->node_id, CLIENT_ANSWER_MS / 1000)
+                                  : rc;
+    }
+    const Ms__FetchChunk *chunk = (const Ms__FetchChunk *)msg;
+    size_t n = chunk->data.len;
+    uint64_t left = chunk->size > f->download->have ? chunk->size - f->download->have : 0;
+    if (chunk->offset != f->download->have || n > left || (n == 0 && left > 0)) {
+        rc = ms_fail(err, MS_E_PROTOCOL, "node %s sent bytes that were not asked for",
+                     f->ticket->node_id);
+    } else {
+        f->size = chunk->size;
+        snprintf(f->sha256, sizeof(f->sha256), "%s", chunk->sha256);
+        rc = download_add(f->download, chunk->data.data, n, err);
+        *ret_n = n;
+    }
+    ms_wire_free(msg);
+    if (rc == MS_OK && f->on_progress != NULL) {
+        f->on_progress(f->arg, f->download->have, f->size);
+    }
+    return rc;
+}
+
+/* The first piece tells how long pieces are; from then on several are under way. */
+static int pump(struct fetching *f, struct ms_err *err)
+{
+    uint32_t ids[WINDOW];
+    unsigned first = 0;
+    unsigned n_ids = 0;
+    size_t piece = 0;
+    uint32_t id = 0;
+    int rc = ask(f, f->download->have, 1, &id, err);
+    if (rc == MS_OK) {
+        rc = take(f, id, &piece, err);
+    }
+    uint64_t asked = f->download->have;
+    while (rc == MS_OK && f->download->have < f->size) {
+        while (rc == MS_OK && n_ids < WINDOW && asked < f->size) {
+            rc = ask(f, asked, 0, &ids[(first + n_ids) % WINDOW], err);
+            n_ids += rc == MS_OK;
+            asked += piece;
+        }
+        size_t n = 0;
+        if (rc == MS_OK) {
+            rc = take(f, ids[first], &n, err);
+            first = (first + 1) % WINDOW;
+            n_ids--;
+        }
+    }
+    return rc;
+}
+
+/* One connection's worth. *ret_stage says how far it came, for only the way to the node is tried
+ * again. */
+static int attempt(struct fetching *f, int *ret_with_node, struct ms_err *err)
+{
+    *ret_with_node = 0;
+    int rc = get_ticket(f, err);
+    if (rc != MS_OK) {
+        return rc;
+    }
+    if (f->download->have > f->ticket->size) { /* not the same file any more */
+        rc = download_restart(f->download, err);
+    }
+    if (rc == MS_OK) {
+        *ret_with_node = 1;
+        rc = connect_node(f, err);
+    }
+    if (rc == MS_OK) {
+        rc = pump(f, err);
+    }
+    client_destroy(f->client);
+    f->client = NULL;
+    return rc;
+}
+
+static int may_try_again(int code)
+{
+    return cli_is_lost(code) || code == MS_E_TIMEOUT;
+}
+
+/* Names host and path: who is cut off from the node can still ask for the file there. */
+static int explain(const struct fetching *f, struct ms_err *err)
+{
+    struct ms_err why = *err;
+    char name[DOWNLOAD_NAME_MAX];
+    const char *path = f->ticket->log_path;
+    const char *slash = strrchr(path, '/');
+    int dir = slash != NULL ? (int)(slash - path) : 0;
+    return ms_fail(err, why.code, "%.180s; the file is on host %.64s: %.*s/%s%s", why.text,
+                   f->ticket->host_name, dir < 120 ? dir : 120, path,
+                   fetch_name(f->wish, name, sizeof(name)),
+                   f->download->have > 0 ? "; the same command goes on where it tore" : "");
+}
+
+static int get_all(struct fetching *f, struct ms_err *err)
+{
+    int tries = 0;
+    for (;;) {
+        uint64_t before = f->download->have;
+        int with_node = 0;
+        int rc = attempt(f, &with_node, err);
+        if (rc == MS_OK || !with_node || !may_try_again(rc)) {
+            return rc;
+        }
+        tries = f->download->have > before ? 1 : tries + 1;
+        if (tries >= TRIES_MAX) {
+            return explain(f, err);
+        }
+        cli_pause(f->cli, (int64_t)PAUSE_MS * tries);
+    }
+}
+
+static int run(struct fetching *f, struct ms_err *err)
+{
+    int rc = get_all(f, err);
+    if (rc != MS_OK) {
+        return rc;
+    }
+    int went_on = f->download->resumed > 0;
+    rc = download_finish(f->download, f->sha256, err);
+    if (rc != MS_E_PROTOCOL) {
+        return rc;
+    }
+    struct ms_err why = *err;
+    rc = download_restart(f->download, err);
+    if (rc == MS_OK && went_on) { /* what was there may be of another file: once from the start */
+        rc = get_all(f, err);
+        return rc == MS_OK ? download_finish(f->download, f->sha256, err) : rc;
+    }
+    *err = why;
+    return rc == MS_OK ? ms_err_prefix(err, "the download was thrown away") : rc;
+}
+
+int fetch_one(struct cli *cli, const struct fetch_wish *wish, int dir_fd, int force,
+              void (*on_progress)(void *arg, uint64_t have, uint64_t size), void *arg,
+              struct fetch_result *ret, struct ms_err *err)
+{
+    char name[DOWNLOAD_NAME_MAX];
+    struct download download;
+    int rc = download_open(dir_fd, fetch_name(wish, name, sizeof(name)), force, &download, err);
+    if (rc != MS_OK) {
+        return rc;
+    }
+    struct fetching f = {
+        .cli = cli, .wish = wish, .download = &download, .on_progress = on_progress, .arg = arg};
+    rc = run(&f, err);
+    if (rc == MS_OK) {
+        ret->bytes = f.size;
+        ret->resumed = download.resumed;
+        snprintf(ret->sha256, sizeof(ret->sha256), "%s", f.sha256);
+        snprintf(ret->node_id, sizeof(ret->node_id), "%s", f.ticket->node_id);
+    }
+    drop_ticket(&f);
+    download_close(&download);
+    return rc;
+}

@@ -1,0 +1,91 @@
+#!/usr/bin/env bash
+# t1210-fetch.sh - a job's results come to its owner, whole, and to nobody else
+. "$(dirname "$0")/lib.sh"
+. "$(dirname "$0")/train.sh"
+. "$(dirname "$0")/standing.sh"
+need "$MSCTL" "$MSSCHEDD" "$MSWORKER" python3
+
+# The scheduler with a Unix socket too, for those without a certificate.
+SOCKET=$T/sched.sock
+start_both() {
+    start_sched a --listen 127.0.0.1:0 --socket "$SOCKET" --lease-ms "$LEASE_MS" --tls on --tls-crl none \
+        --tls-ca "$T/tls/sched/ca.crt" --tls-cert "$T/tls/sched/node.p12" || return 1
+    HEAD=$(address_of a)
+}
+ok "certificates are made" make_certificates
+ok "the scheduler starts" start_both
+# nodes with folders of their own, as on hosts of their own
+for node in n1 n2; do
+    mkdir -p "$T/jobs-$node"
+    start_node $node --jobs-dir "$T/jobs-$node"
+done
+ok "two nodes are idle" wait_for 120 idle 2
+ok "alice submits" [ "$(as alice submit "$T/short.yaml")" = 1 ]
+ok "and her job succeeds" status 0 as alice wait --timeout 300 1
+node_of() { as alice --json show 1 | python3 -c 'import json, sys; print(json.load(sys.stdin)["ranks"][int(sys.argv[1])]["node"])' "$1"; }
+DIR0=$T/jobs-$(node_of 0)/1
+DIR1=$T/jobs-$(node_of 1)/1
+# at DIR COMMAND...: there
+at() { (cd "$1" && shift && "$@"); }
+
+# ---- the owner
+mkdir "$T/home/alice"
+ok "fetch brings what there is" status 0 at "$T/home/alice" as alice fetch 1
+GOT=$T/home/alice/job-1
+ok "weights as on the node" cmp "$DIR0/weights.safetensors" "$GOT/weights.safetensors"
+ok "metrics" cmp "$DIR0/metrics.jsonl" "$GOT/metrics.jsonl"
+ok "the log of rank 0 from its node" cmp "$DIR0/worker_0.log" "$GOT/worker_0.log"
+ok "the log of rank 1 from its own" cmp "$DIR1/worker_1.log" "$GOT/worker_1.log"
+ok "for the owner's eyes only" same "600 600 600 600" "$(stat -c %a "$GOT"/* | tr '\n' ' ' | sed 's/ $//')"
+ok "in a folder that only he enters" same 700 "$(stat -c %a "$GOT")"
+ok "nothing else is left" same 4 "$(find "$GOT" -type f | wc -l)"
+ok "a second time nothing is overwritten" status 4 at "$T/home/alice" as alice fetch 1
+ok "which is said, with the way out" says "is there already" at "$T/home/alice" as alice fetch 1
+ok "--force replaces" status 0 at "$T/home/alice" as alice fetch --force 1
+sums() { as alice --json fetch --only weights -o "$T/json" 1 | python3 -c 'import json, sys
+j = json.load(sys.stdin); print(j["files"][0]["sha256"], j["missing"])'; }
+ok "--json names the digest" same "$(sha256sum <"$DIR0/weights.safetensors" | cut -c -64) []" "$(sums)"
+ok "--only brought the weights alone" same weights.safetensors "$(ls "$T/json")"
+
+# ---- everybody else
+ok "another user is refused" status 4 as bob fetch -o "$T/bob" 1
+ok "and hears who may" says "only its owner or an admin" as bob fetch -o "$T/bob" 1
+ok "nothing came" [ ! -e "$T/bob" ]
+ok "the scheduler wrote it down" logged a "fetch.refused job=1"
+ok "an admin may" status 0 as root fetch -o "$T/root" 1
+ok "and gets the same" cmp "$DIR0/weights.safetensors" "$T/root/weights.safetensors"
+cp "$T/tls/n1/node.p12" "$T/tls/n1.p12"
+ok "a worker's certificate may not" status 4 as n1 fetch -o "$T/n1" 1
+ok "who is on the head node needs no certificate" status 0 "$MSCTL" --server "unix:$SOCKET" fetch -o "$T/socket" 1
+ok "and gets the same bytes" cmp "$DIR0/weights.safetensors" "$T/socket/weights.safetensors"
+
+# ---- torn, and damaged on the way
+mkdir -m 700 "$T/torn"
+head -c 1000 "$DIR0/metrics.jsonl" >"$T/torn/.metrics.jsonl.part"
+ok "a torn download goes on" says "went on at 1000 B" as alice fetch --only metrics -o "$T/torn" 1
+ok "and is whole" cmp "$DIR0/metrics.jsonl" "$T/torn/metrics.jsonl"
+head -c 1000 /dev/zero >"$T/torn/.weights.safetensors.part"
+ok "what does not fit is fetched from the start" status 0 as alice fetch --only weights -o "$T/torn" 1
+ok "and is whole" cmp "$DIR0/weights.safetensors" "$T/torn/weights.safetensors"
+mkdir -m 700 "$T/links"
+: >"$T/links/victim"
+ln -s victim "$T/links/.weights.safetensors.part"
+ok "a link in the way is not followed" status 1 as alice fetch --only weights -o "$T/links" 1
+ok "and its target stays empty" [ ! -s "$T/links/victim" ]
+rm "$T/links/.weights.safetensors.part"
+mkfifo "$T/links/.weights.safetensors.part"
+ok "nor is a FIFO waited for" status 4 timeout 60 "$MSCTL" --config "$T/alice.conf" fetch --only weights -o "$T/links" 1
+
+# ---- what there is not
+ok "a job that never was" status 4 as alice fetch -o "$T/none" 99
+ok "a queued one has nothing yet" says "waits for" as alice fetch -o "$T/none" "$(as alice submit -n 9 "$T/short.yaml")"
+ok "it leaves no folder" [ ! -e "$T/none" ]
+mv "$DIR1/worker_1.log" "$DIR1/kept"
+ok "a log that is gone is a failure" status 4 as alice fetch --only logs -o "$T/partly" 1
+ok "the other one came" cmp "$DIR0/worker_0.log" "$T/partly/worker_0.log"
+mv "$DIR1/kept" "$DIR1/worker_1.log"
+ok "rank 0's node ends" status 0 stop "$(node_of 0)"
+ok "a node that is gone is exit 3" status 3 as alice fetch --only weights -o "$T/gone" 1
+ok "with its host" says "on host $(hostname)" as alice fetch --only weights -o "$T/gone" 1
+ok "and the path there" says "$DIR0/weights.safetensors" as alice fetch --only weights -o "$T/gone" 1
+finish

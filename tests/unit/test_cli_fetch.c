@@ -1,0 +1,340 @@
+/* test_cli_fetch.c - results from nodes of every manner: torn, damaged, lying */
+#include "cli/fetch.h"
+#include "proto/addr.h"
+#include "proto/cluster.pb-c.h"
+#include "tests/test.h"
+
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { FILE_BYTES = 50000, PIECE = 1000 };
+
+static struct {
+    struct event_base *base;
+    int fds[2]; /* of the scheduler, of the node */
+    struct event *accepts[2];
+    char scheduler[128], node[64];
+    const char *root;
+    int dir_fd;
+    struct cli cli;
+    uint8_t file[FILE_BYTES];
+    char sha256[MS_SHA256_HEX];
+    /* what the two do */
+    const char *address; /* in tickets; NULL: the node's */
+    int refuse;          /* the scheduler says no */
+    int tear_after;      /* pieces a connection; 0: never */
+    int tears_left;      /* connections that tear */
+    int damage;          /* pieces that are flipped, counted down */
+    int overrun, moved;  /* more bytes than the file has; at another offset */
+    /* what was seen */
+    int tickets, visits, pieces;
+    uint64_t first_offset; /* of the last visit */
+} w;
+
+static void send_ticket(struct ms_conn *conn, uint32_t id)
+{
+    static uint8_t token[MS_TOKEN_LEN] = {7};
+    Ms__FetchTicket ticket = MS__FETCH_TICKET__INIT;
+    ticket.node_id = (char *)"n1";
+    ticket.host_name = (char *)"h1";
+    ticket.address = (char *)(w.address != NULL ? w.address : w.node);
+    ticket.log_path = (char *)"/jobs/7/worker_0.log";
+    ticket.size = FILE_BYTES;
+    ticket.token.data = token;
+    ticket.token.len = sizeof(token);
+    w.tickets++;
+    w.pieces = 0;
+    ck_ms_ok(ms_conn_send(conn, MS_MSG_FETCH_TICKET, id, &ticket.base, err));
+}
+
+static void refuse(struct ms_conn *conn, uint32_t id)
+{
+    Ms__Error error = MS__ERROR__INIT;
+    error.code = MS_E_REFUSED;
+    error.text = (char *)"not yours";
+    ck_ms_ok(ms_conn_send(conn, MS_MSG_ERROR, id, &error.base, err));
+}
+
+static void send_piece(struct ms_conn *conn, uint32_t id, uint64_t offset)
+{
+    uint8_t bytes[PIECE];
+    Ms__FetchChunk chunk = MS__FETCH_CHUNK__INIT;
+    size_t left = offset < FILE_BYTES ? FILE_BYTES - offset : 0;
+    size_t n = left < PIECE ? left : PIECE;
+    memcpy(bytes, w.file + (offset < FILE_BYTES ? offset : 0), n);
+    if (w.damage > 0) {
+        w.damage--;
+        bytes[0] ^= 1;
+    }
+    chunk.offset = offset + (w.moved ? 1 : 0);
+    chunk.size = w.overrun ? offset + 1 : FILE_BYTES;
+    chunk.data.data = bytes;
+    chunk.data.len = n;
+    chunk.sha256 = offset + n == FILE_BYTES ? w.sha256 : (char *)"";
+    ck_ms_ok(ms_conn_send(conn, MS_MSG_FETCH_CHUNK, id, &chunk.base, err));
+}
+
+static void on_frame(struct ms_conn *conn, const struct ms_wire_header *head, const uint8_t *bytes,
+                     void *arg)
+{
+    ProtobufCMessage *msg = NULL;
+    (void)arg;
+    ck_ms_ok(ms_wire_unpack(head->type, bytes, head->length, &msg, err));
+    if (head->type == MS_MSG_FETCH) {
+        if (w.refuse) {
+            refuse(conn, head->id);
+        } else {
+            send_ticket(conn, head->id);
+        }
+    } else if (head->type == MS_MSG_FETCH_READ) {
+        const Ms__FetchRead *read = (const Ms__FetchRead *)msg;
+        if (read->token.len > 0) {
+            w.visits++;
+            w.first_offset = read->offset;
+        }
+        if (w.tears_left > 0 && w.pieces++ == w.tear_after) {
+            w.tears_left--;
+            ms_conn_destroy(conn);
+        } else {
+            send_piece(conn, head->id, read->offset);
+        }
+    }
+    ms_wire_free(msg);
+}
+
+static void on_close(struct ms_conn *conn, int code, const char *reason, void *arg)
+{
+    (void)conn;
+    (void)code;
+    (void)reason;
+    (void)arg;
+}
+
+static void on_accept(evutil_socket_t fd, short what, void *arg)
+{
+    static const struct ms_conn_handler handler = {NULL, on_frame, on_close};
+    struct ms_conn *conn = NULL;
+    struct ms_conn_options options = {.software = "test",
+                                      .cluster = "standing",
+                                      .plain_role = MS_ROLE_USER,
+                                      .owner_uid = (unsigned)getuid()};
+    (void)what;
+    (void)arg;
+    int got = accept4(fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    ck_assert_int_ge(got, 0);
+    ck_ms_ok(ms_conn_accept(w.base, got, &options, &handler, NULL, &conn, err));
+}
+
+static void listen_at(int which, const char *text)
+{
+    struct ms_addr addr;
+    ck_ms_ok(ms_addr_parse(text, 0, &addr, err));
+    ck_ms_ok(w.fds[which] = ms_addr_listen(&addr, 16, err));
+    w.accepts[which] = event_new(w.base, w.fds[which], EV_READ | EV_PERSIST, on_accept, NULL);
+    event_add(w.accepts[which], NULL);
+}
+
+static void begin(void)
+{
+    struct sockaddr_in in;
+    socklen_t size = sizeof(in);
+    uint8_t digest[MS_SHA256_BYTES];
+    memset(&w, 0, sizeof(w));
+    w.root = test_dir_make();
+    w.dir_fd = open(w.root, O_RDONLY | O_DIRECTORY);
+    w.base = event_base_new();
+    for (size_t i = 0; i < FILE_BYTES; i++) {
+        w.file[i] = (uint8_t)(i * 2654435761U >> 11);
+    }
+    ms_sha256(w.file, FILE_BYTES, digest);
+    ms_sha256_hex(digest, w.sha256);
+    snprintf(w.scheduler, sizeof(w.scheduler), "unix:%s/s.sock", w.root);
+    listen_at(0, w.scheduler);
+    listen_at(1, "127.0.0.1:0");
+    ck_assert_int_eq(getsockname(w.fds[1], (struct sockaddr *)&in, &size), 0);
+    snprintf(w.node, sizeof(w.node), "127.0.0.1:%d", ntohs(in.sin_port));
+    w.cli.base = w.base;
+    w.cli.out = stdout;
+    w.cli.err = stderr;
+    w.cli.client = client_create(w.base, w.scheduler, NULL, NULL);
+    ck_ms_ok(client_connect(w.cli.client, err));
+    ck_ms_ok(client_wait_open(w.cli.client, err));
+}
+
+static void end(void)
+{
+    client_destroy(w.cli.client);
+    for (int i = 0; i < 2; i++) {
+        event_free(w.accepts[i]);
+        close(w.fds[i]);
+    }
+    event_base_loop(w.base, EVLOOP_NONBLOCK);
+    event_base_free(w.base);
+    close(w.dir_fd);
+    test_dir_remove(w.root);
+}
+
+static int fetch(struct fetch_result *ret, struct ms_err *err)
+{
+    static const struct fetch_wish wish = {7, 0, MS_FETCH_WEIGHTS};
+    memset(ret, 0, sizeof(*ret));
+    return fetch_one(&w.cli, &wish, w.dir_fd, 0, NULL, NULL, ret, err);
+}
+
+/* 1 where the file is there and right. */
+static int is_whole(void)
+{
+    static uint8_t bytes[FILE_BYTES + 1];
+    int fd = openat(w.dir_fd, "weights.safetensors", O_RDONLY);
+    ssize_t n = fd >= 0 ? read(fd, bytes, sizeof(bytes)) : -1;
+    if (fd >= 0) {
+        close(fd);
+    }
+    return n == FILE_BYTES && memcmp(bytes, w.file, FILE_BYTES) == 0;
+}
+
+static int is_there(const char *name)
+{
+    struct stat st;
+    return fstatat(w.dir_fd, name, &st, 0) == 0;
+}
+
+START_TEST(file_comes_whole_over_one_connection)
+{
+    struct fetch_result got;
+
+    ck_ms_ok(fetch(&got, err));
+
+    ck_assert(is_whole());
+    ck_assert_uint_eq(got.bytes, FILE_BYTES);
+    ck_assert_str_eq(got.sha256, w.sha256);
+    ck_assert_str_eq(got.node_id, "n1");
+    ck_assert_int_eq(w.visits, 1);
+    ck_assert(!is_there(".weights.safetensors.part"));
+}
+END_TEST
+
+START_TEST(torn_connections_are_made_again_where_they_tore)
+{
+    struct fetch_result got;
+    w.tear_after = 7;
+    w.tears_left = 3;
+
+    ck_ms_ok(fetch(&got, err));
+
+    ck_assert(is_whole());
+    ck_assert_int_eq(w.visits, 4);
+    ck_assert_int_eq(w.tickets, 4); /* a token opens once */
+    ck_assert_uint_gt(w.first_offset, 0);
+}
+END_TEST
+
+START_TEST(node_that_always_tears_is_given_up_with_host_and_path_and_what_came_stays)
+{
+    struct fetch_result got;
+    struct ms_err why = {0, ""};
+    w.tear_after = 0;
+    w.tears_left = 1000;
+
+    ck_assert_int_eq(fetch(&got, &why), MS_E_CLOSED);
+    ck_assert_msg(strstr(why.text, "node n1") != NULL, "%s", why.text);
+    ck_assert_msg(strstr(why.text, "on host h1: /jobs/7/weights.safetensors") != NULL, "%s",
+                  why.text);
+    ck_assert_int_le(w.tickets, 5);
+    w.tear_after = 3;
+    w.tears_left = 1;
+    ck_ms_ok(fetch(&got, err));
+
+    ck_assert(is_whole());
+}
+END_TEST
+
+START_TEST(damaged_bytes_give_no_file)
+{
+    struct fetch_result got;
+    struct ms_err why = {0, ""};
+    w.damage = 1;
+
+    ck_assert_int_eq(fetch(&got, &why), MS_E_PROTOCOL);
+
+    ck_assert_msg(strstr(why.text, "came damaged") != NULL, "%s", why.text);
+    ck_assert(!is_there("weights.safetensors"));
+    ck_assert(!is_there(".weights.safetensors.part"));
+}
+END_TEST
+
+START_TEST(part_of_another_file_is_thrown_away_and_all_is_fetched)
+{
+    struct fetch_result got;
+    int fd = openat(w.dir_fd, ".weights.safetensors.part", O_WRONLY | O_CREAT, 0600);
+    ck_assert_int_eq(write(fd, "something else", 14), 14);
+    close(fd);
+
+    ck_ms_ok(fetch(&got, err));
+
+    ck_assert(is_whole());
+    ck_assert_int_eq(w.visits, 2);
+    ck_assert_uint_eq(got.resumed, 0);
+}
+END_TEST
+
+START_TEST(node_that_sends_what_was_not_asked_for_is_not_believed)
+{
+    struct fetch_result got;
+
+    w.overrun = 1;
+    ck_assert_int_eq(fetch(&got, NULL), MS_E_PROTOCOL);
+    w.overrun = 0;
+    w.moved = 1;
+    ck_assert_int_eq(fetch(&got, NULL), MS_E_PROTOCOL);
+
+    ck_assert(!is_there("weights.safetensors"));
+}
+END_TEST
+
+START_TEST(node_cannot_send_us_to_a_socket_of_this_machine)
+{
+    struct fetch_result got;
+    struct ms_err why = {0, ""};
+    w.address = "unix:/run/docker.sock";
+
+    ck_assert_int_eq(fetch(&got, &why), MS_E_PROTOCOL);
+
+    ck_assert_msg(strstr(why.text, "names no address of a network") != NULL, "%s", why.text);
+    ck_assert_int_eq(w.tickets, 1);
+}
+END_TEST
+
+START_TEST(refusal_of_the_scheduler_is_not_tried_again)
+{
+    struct fetch_result got;
+    w.refuse = 1;
+
+    ck_ms_fails(fetch(&got, err), MS_E_REFUSED, "not yours");
+
+    ck_assert_int_eq(w.tickets, 0);
+    ck_assert(!is_there(".weights.safetensors.part"));
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("cli_fetch");
+    TCase *tc = tcase_create("fetch");
+    tcase_set_timeout(tc, 120);
+    tcase_add_checked_fixture(tc, begin, end);
+    tcase_add_test(tc, file_comes_whole_over_one_connection);
+    tcase_add_test(tc, torn_connections_are_made_again_where_they_tore);
+    tcase_add_test(tc, node_that_always_tears_is_given_up_with_host_and_path_and_what_came_stays);
+    tcase_add_test(tc, damaged_bytes_give_no_file);
+    tcase_add_test(tc, part_of_another_file_is_thrown_away_and_all_is_fetched);
+    tcase_add_test(tc, node_that_sends_what_was_not_asked_for_is_not_believed);
+    tcase_add_test(tc, node_cannot_send_us_to_a_socket_of_this_machine);
+    tcase_add_test(tc, refusal_of_the_scheduler_is_not_tried_again);
+    suite_add_tcase(suite, tc);
+    return test_run(suite);
+}
