@@ -37,7 +37,7 @@ static int parse_time(const char *text, time_t *ret)
         return 0;
     }
     *ret = timegm(&tm);
-    return 1;
+    return *ret > 0; /* 0 is "not": no certificate is as old as that */
 }
 
 /* ---- entries ---- */

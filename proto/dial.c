@@ -77,7 +77,9 @@ static void done_failed(struct ms_dial *dial)
                 where, dial->error == ENOENT ? "no such socket" : "connection refused");
         break;
     case EACCES:
-        ms_fail(&err, MS_E_REFUSED, "no permission to use the socket %s: ls -l shows who may",
+        ms_fail(&err, MS_E_REFUSED,
+                "no permission to use the socket %s: its group may (ls -l shows it), so: sudo "
+                "usermod -aG msched-users NAME, and log in again",
                 where);
         break;
     case ETIMEDOUT:

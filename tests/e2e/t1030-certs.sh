@@ -81,6 +81,30 @@ ok "an action that is none comes with the nearest" says "did you mean 'issue'" c
 ok "no authority there is said" says "$T/nowhere" "$MSCTL" certs --dir "$T/nowhere" issue worker x
 ok "days have a range" says "1 to 36500" certs issue worker x --days 0
 
+# ---- killed at any moment, a certificate that is in the world is in the index
+killed() { # MILLISECONDS NAME
+    local pid
+    "$MSCTL" certs --dir crash issue user "$2" --out "crash.$2.p12" >/dev/null 2>&1 &
+    pid=$!
+    sleep "0.00$1"
+    kill -KILL $pid 2>/dev/null
+    wait $pid 2>/dev/null
+}
+"$MSCTL" certs --dir crash init >/dev/null
+for n in 0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9; do
+    killed $n "k$((count = ${count:-0} + 1))"
+done
+indexed() {
+    local file
+    for file in crash.*.p12; do
+        [ ! -e "$file" ] || grep -q "^$("$MSCTL" certs show "$file" | awk '$1 == "serial" { print $2 }')" crash/index.txt ||
+            return 1
+    done
+}
+ok "the index can be read after that" "$MSCTL" certs --dir crash list
+ok "and has all that got out" indexed
+ok "the next one is issued as if nothing had been" "$MSCTL" certs --dir crash issue user after
+
 # ---- the data set of quickstart, and its words
 ok "dataset writes CIFAR-10's layout" "$MSCTL" dataset shapes d --train 120 --test 30
 ok "of 3073 bytes an image" [ "$(stat -c %s d/data_batch_1.bin d/test_batch.bin | paste -sd' ')" = "368760 92190" ]

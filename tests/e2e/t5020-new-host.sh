@@ -132,6 +132,8 @@ run_line node7 root "section 2" "$(block 2 1 | grep systemd-sysusers)" # "after 
 # ---- 2. a head node
 run_block 2 1 head root
 ok "the scheduler is there" served
+ok "without a certificate there would be none, and no second try" status 78 on node7 msched \
+    msschedd --listen '[::]:8119' --database /tmp/none.db
 ok "with TLS" logged head-msschedd "tls=on"
 ok "the socket is of the persons' group" [ "$(on head root stat -c '%a %U %G' /run/msched/msschedd.sock)" = "660 msched msched-users" ]
 ok "ca.crt is readable, whatever the umask" [ "$(stat -c %a "$T/head$config/tls/ca.crt")" = 644 ]
@@ -161,7 +163,8 @@ YAML
 for host in head node7; do
     install -m 644 "$T/job.yaml" "$T/$host/home/alice/job.yaml"
 done
-ok "nobody who is not in the group may use the socket" bash -c '! "$@"' - on head bob msctl status
+ok "nobody who is not in the group may use the socket" status 4 on head bob msctl status
+ok "and he hears what to do" says "usermod -aG msched-users" on head bob msctl status
 run_block 4 1 head root
 run_block 4 2 head alice
 run_block 4 3 head root

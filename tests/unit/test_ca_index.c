@@ -124,6 +124,7 @@ static const struct {
     {HEAD "AB\tuser\ta\x1b[2J\t-\t-\t-\t-\n", "cannot be printed"},
     {HEAD "AB\t\ta\t-\t-\t-\t-\n", "empty"},
     {HEAD "AB\tuser\ta\t-\t-\t-\tsoon\n", "a time is not like"},
+    {HEAD "AB\tuser\ta\t-\t-\t-\t1970-01-01T00:00:00Z\n", "a time is not like"},
     {HEAD "AB\tuser\ta\t-\t2026-11-21T16:45:50Z?\t-\t-\n", "a time is not like"},
 };
 
