@@ -134,6 +134,39 @@ static int commit(struct server *server, const struct sched_effect *effects, siz
     return 0;
 }
 
+/* Effects that share a tail follow each other: its copy lives until another one, or the tick's end.
+ */
+static struct ms_shared *tail_of(struct server *server, const struct sched_effect *effect)
+{
+    if (server->tail == NULL || server->tail_source != effect->tail) {
+        ms_shared_unref(server->tail);
+        server->tail = ms_shared_create(effect->tail, effect->tail_bytes);
+        server->tail_source = effect->tail;
+    }
+    return server->tail;
+}
+
+static void tail_drop(struct server *server)
+{
+    ms_shared_unref(server->tail);
+    server->tail = NULL;
+}
+
+static void send_frame(struct server *server, const struct client *client,
+                       const struct sched_effect *effect)
+{
+    /* above the hard limit it closes itself, and on_close says why */
+    if (effect->tail_bytes == 0) {
+        (void)ms_conn_send_bytes(client->conn, effect->frame, effect->frame_bytes, NULL);
+        return;
+    }
+    struct ms_shared *tail = tail_of(server, effect);
+    if (tail == NULL || ms_conn_send_shared(client->conn, effect->frame, effect->frame_bytes, tail,
+                                            NULL) == MS_E_NOMEM) {
+        ms_conn_close(client->conn); /* half told is worse: it registers again */
+    }
+}
+
 static void carry_out(struct server *server, const struct sched_effect *effect)
 {
     struct client *client = NULL;
@@ -141,8 +174,7 @@ static void carry_out(struct server *server, const struct sched_effect *effect)
     case SCHED_DO_SEND:
         client = clients_find(&server->clients, effect->conn);
         if (client != NULL) {
-            /* above the hard limit it closes itself, and on_close says why */
-            (void)ms_conn_send_bytes(client->conn, effect->frame, effect->frame_bytes, NULL);
+            send_frame(server, client, effect);
         }
         break;
     case SCHED_DO_CLOSE:
@@ -186,6 +218,7 @@ static int tick(struct server *server, struct ms_err *err)
     for (size_t i = 0; i < n; i++) {
         carry_out(server, &effects[i]);
     }
+    tail_drop(server);
     sched_begin_tick(server->sched);
     if (n > 0 && !evtimer_pending(server->idle, NULL)) {
         arm(server->idle, STATUS_MS);

@@ -40,6 +40,8 @@ struct server {
     int watchdog_due;
 
     struct standstill still;
+    struct ms_shared *tail; /* of the frames that are being sent */
+    const uint8_t *tail_source;
     int64_t tick_began_us; /* 0: nothing happened yet in this iteration */
     uint64_t tick_max_us, commit_last_us;
     int is_refusing; /* the disk is full */

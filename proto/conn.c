@@ -129,6 +129,63 @@ int ms_conn_send_bytes(struct ms_conn *conn, const uint8_t *frame, size_t size, 
     return rc;
 }
 
+struct ms_shared {
+    size_t size;
+    unsigned refs;
+    uint8_t bytes[];
+};
+
+struct ms_shared *ms_shared_create(const uint8_t *bytes, size_t size)
+{
+    struct ms_shared *shared = malloc(sizeof(*shared) + size);
+    if (shared != NULL) {
+        shared->size = size;
+        shared->refs = 1;
+        memcpy(shared->bytes, bytes, size);
+    }
+    return shared;
+}
+
+void ms_shared_unref(struct ms_shared *shared)
+{
+    if (shared != NULL && --shared->refs == 0) {
+        free(shared);
+    }
+}
+
+static void on_shared_sent(const void *bytes, size_t size, void *arg)
+{
+    (void)bytes;
+    (void)size;
+    ms_shared_unref(arg);
+}
+
+int ms_conn_send_shared(struct ms_conn *conn, const uint8_t *head, size_t size,
+                        struct ms_shared *shared, struct ms_err *err)
+{
+    int rc = check_open(conn, err);
+    if (rc == MS_OK) {
+        rc = check_room(conn, size + shared->size, err);
+    }
+    if (rc != MS_OK) {
+        return rc;
+    }
+    struct evbuffer *frame = evbuffer_new(); /* a head without its rest must not get out */
+    if (frame != NULL && evbuffer_add(frame, head, size) == 0 &&
+        evbuffer_add_reference(frame, shared->bytes, shared->size, on_shared_sent, shared) == 0) {
+        shared->refs++;
+        if (evbuffer_add_buffer(bufferevent_get_output(conn->bev), frame) == 0) {
+            evbuffer_free(frame);
+            return MS_OK;
+        }
+    }
+    if (frame != NULL) {
+        evbuffer_free(frame);
+    }
+    return ms_fail(err, MS_E_NOMEM, "no memory for a frame of %zu bytes to %s", size + shared->size,
+                   conn->who);
+}
+
 void ms_conn_refuse(struct ms_conn *conn, uint32_t id, int code, const char *text)
 {
     if (conn->state == MS_CONN_HELLO || conn->state == MS_CONN_OPEN) {

@@ -69,6 +69,15 @@ int ms_conn_send(struct ms_conn *conn, uint16_t type, uint32_t id, const Protobu
                  struct ms_err *err);
 int ms_conn_send_bytes(struct ms_conn *conn, const uint8_t *frame, size_t size, struct ms_err *err);
 
+/* Bytes that many connections send: each holds a reference until they are out, none a copy. One
+ * thread (the loop's). */
+struct ms_shared;
+struct ms_shared *ms_shared_create(const uint8_t *bytes, size_t size); /* copies; NULL: no memory */
+void ms_shared_unref(struct ms_shared *shared);                        /* NULL allowed */
+/* Queues a frame of ms_wire_pack_head and what follows it. */
+int ms_conn_send_shared(struct ms_conn *conn, const uint8_t *head, size_t size,
+                        struct ms_shared *shared, struct ms_err *err);
+
 /* Refuses in words and closes after the text has gone out: an Error frame, then an orderly end. */
 void ms_conn_refuse(struct ms_conn *conn, uint32_t id, int code, const char *text);
 /* Orderly end after the output is flushed (bounded by handshake_ms). on_close follows. */

@@ -192,17 +192,17 @@ size_t ms_wire_size(const ProtobufCMessage *msg)
     return MS_WIRE_HEADER + protobuf_c_message_get_packed_size(msg);
 }
 
-int ms_wire_pack(uint16_t type, uint32_t id, const ProtobufCMessage *msg, uint8_t *buf, size_t size,
-                 struct ms_err *err)
+int ms_wire_pack_head(uint16_t type, uint32_t id, const ProtobufCMessage *own, size_t shared_bytes,
+                      uint8_t *buf, size_t size, struct ms_err *err)
 {
     const struct ms_wire_type *row = ms_wire_find(type);
-    assert(row != NULL && row->descriptor == msg->descriptor && size >= MS_WIRE_HEADER);
+    assert(row != NULL && row->descriptor == own->descriptor && size >= MS_WIRE_HEADER);
     size_t length = size - MS_WIRE_HEADER;
-    if (length > row->bytes_max) {
+    if (shared_bytes > row->bytes_max || length > row->bytes_max - shared_bytes) {
         return ms_fail(err, MS_E_FULL, "%s message of %zu bytes, the limit is %u", row->name,
-                       length, row->bytes_max);
+                       length + shared_bytes, row->bytes_max);
     }
-    size_t packed = protobuf_c_message_pack(msg, buf + MS_WIRE_HEADER);
+    size_t packed = protobuf_c_message_pack(own, buf + MS_WIRE_HEADER);
     assert(packed == length);
     (void)packed;
     ms_wire_mend(row->descriptor, buf + MS_WIRE_HEADER, length);
@@ -220,8 +220,14 @@ int ms_wire_pack(uint16_t type, uint32_t id, const ProtobufCMessage *msg, uint8_
     buf[6] = 0;
     buf[7] = 0;
     put32(buf + 8, id);
-    put32(buf + 12, (uint32_t)length);
+    put32(buf + 12, (uint32_t)(length + shared_bytes));
     return MS_OK;
+}
+
+int ms_wire_pack(uint16_t type, uint32_t id, const ProtobufCMessage *msg, uint8_t *buf, size_t size,
+                 struct ms_err *err)
+{
+    return ms_wire_pack_head(type, id, msg, 0, buf, size, err);
 }
 
 /* protobuf-c allocates up to 44 times the frame (a hostile mix of unknown fields). One block with a

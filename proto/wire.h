@@ -110,6 +110,11 @@ size_t ms_wire_size(const ProtobufCMessage *msg);
  * (ms_wire_mend). */
 int ms_wire_pack(uint16_t type, uint32_t id, const ProtobufCMessage *msg, uint8_t *buf, size_t size,
                  struct ms_err *err);
+/* The head of a frame whose payload is `own` and then shared_bytes bytes that another call of
+ * ms_wire_pack made for the same type (fields of both count, protobuf joins them): what is the same
+ * for many readers is packed and checked once. buf holds ms_wire_size(own) bytes. */
+int ms_wire_pack_head(uint16_t type, uint32_t id, const ProtobufCMessage *own, size_t shared_bytes,
+                      uint8_t *buf, size_t size, struct ms_err *err);
 
 /* Unpacks and validates the length bytes behind a header. Memory comes from one capped arena:
  * destroy the result with ms_wire_free only. Refuses too many unknown fields, strings that

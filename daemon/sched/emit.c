@@ -135,24 +135,58 @@ void emit_error(struct sched *s, uint64_t conn, uint32_t id, int code, const cha
     emit_send(s, conn, MS_MSG_ERROR, id, &msg.base);
 }
 
-void emit_send(struct sched *s, uint64_t conn, uint16_t type, uint32_t id,
-               const ProtobufCMessage *msg)
+static void send_unsent(struct sched *s, uint64_t conn, uint16_t type, uint32_t id,
+                        const struct ms_err *err)
+{
+    /* too large or not sendable: the asker learns that, instead of waiting */
+    emit_log(s, MS_LOG_ERR, "frame.unsent type=%u reason=%s", type, emit_quote(s, err->text));
+    if (type != MS_MSG_ERROR) {
+        emit_error(s, conn, id, err->code, "the answer cannot be sent: %s", err->text);
+    }
+}
+
+void emit_send_shared(struct sched *s, uint64_t conn, uint16_t type, uint32_t id,
+                      const ProtobufCMessage *own, const uint8_t *tail, size_t tail_bytes)
 {
     struct ms_err err = {0, ""};
-    size_t size = ms_wire_size(msg);
+    size_t size = ms_wire_size(own);
     uint8_t *frame = emit_alloc(s, size);
-    if (ms_wire_pack(type, id, msg, frame, size, &err) < 0) {
-        /* too large or not sendable: the asker learns that, instead of waiting */
-        emit_log(s, MS_LOG_ERR, "frame.unsent type=%u reason=%s", type, emit_quote(s, err.text));
-        if (type != MS_MSG_ERROR) {
-            emit_error(s, conn, id, err.code, "the answer cannot be sent: %s", err.text);
-        }
+    if (ms_wire_pack_head(type, id, own, tail_bytes, frame, size, &err) < 0) {
+        send_unsent(s, conn, type, id, &err);
         return;
     }
     struct sched_effect *effect = emit(s, SCHED_DO_SEND);
     effect->conn = conn;
     effect->frame = frame;
     effect->frame_bytes = size;
+    effect->tail = tail;
+    effect->tail_bytes = tail_bytes;
+}
+
+void emit_send(struct sched *s, uint64_t conn, uint16_t type, uint32_t id,
+               const ProtobufCMessage *msg)
+{
+    emit_send_shared(s, conn, type, id, msg, NULL, 0);
+}
+
+const uint8_t *emit_share(struct sched *s, uint16_t type, const ProtobufCMessage *msg,
+                          size_t *ret_bytes, struct ms_err *err)
+{
+    size_t size = ms_wire_size(msg);
+    uint8_t *frame = emit_alloc(s, size);
+    if (ms_wire_pack(type, 0, msg, frame, size, err) < 0) {
+        return NULL;
+    }
+    *ret_bytes = size - MS_WIRE_HEADER;
+    return frame + MS_WIRE_HEADER;
+}
+
+void sched_effect_join(const struct sched_effect *effect, uint8_t *ret)
+{
+    memcpy(ret, effect->frame, effect->frame_bytes);
+    if (effect->tail_bytes > 0) {
+        memcpy(ret + effect->frame_bytes, effect->tail, effect->tail_bytes);
+    }
 }
 
 void emit_ok(struct sched *s, uint64_t conn, uint32_t id, const char *text)

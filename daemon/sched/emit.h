@@ -23,6 +23,13 @@ const char *emit_quote(struct sched *s, const char *text);
 void emit_log(struct sched *s, enum ms_log_level level, const char *fmt, ...) MS_PRINTF(3, 4);
 void emit_send(struct sched *s, uint64_t conn, uint16_t type, uint32_t id,
                const ProtobufCMessage *msg);
+/* What the frames of many readers have in common, packed and checked once; NULL: it cannot be sent,
+ * err says why. */
+const uint8_t *emit_share(struct sched *s, uint16_t type, const ProtobufCMessage *msg,
+                          size_t *ret_bytes, struct ms_err *err);
+/* One of those frames: own has the fields that are different for each, the shared ones unset. */
+void emit_send_shared(struct sched *s, uint64_t conn, uint16_t type, uint32_t id,
+                      const ProtobufCMessage *own, const uint8_t *tail, size_t tail_bytes);
 void emit_error(struct sched *s, uint64_t conn, uint32_t id, int code, const char *fmt, ...)
     MS_PRINTF(5, 6);
 void emit_ok(struct sched *s, uint64_t conn, uint32_t id, const char *text);

@@ -61,9 +61,12 @@ static Ms__Member **members_message(struct sched *s, const struct job *job, stru
     return list;
 }
 
-static void send_assigns(struct sched *s, struct job *job, struct node **nodes)
+/* The members are one list for all ranks: a job of 1,024 would be a third of a gigabyte otherwise.
+ */
+static int send_assigns(struct sched *s, struct job *job, struct node **nodes, struct ms_err *err)
 {
     uint8_t token[MS_TOKEN_LEN];
+    size_t tail_bytes = 0;
     run_token(s, job, token);
     Ms__Assign msg = MS__ASSIGN__INIT;
     msg.job = job->id;
@@ -77,10 +80,16 @@ static void send_assigns(struct sched *s, struct job *job, struct node **nodes)
     msg.token.len = sizeof(token);
     msg.run_dir = (char *)job->run_dir;
     msg.isa = (char *)isa_least(nodes, job->workers);
-    for (uint32_t rank = 0; rank < job->workers; rank++) {
-        msg.rank = msg.members[rank]->rank;
-        emit_send(s, nodes[rank]->conn->id, MS_MSG_ASSIGN, 0, &msg.base);
+    const uint8_t *tail = emit_share(s, MS_MSG_ASSIGN, &msg.base, &tail_bytes, err);
+    if (tail == NULL) {
+        return err->code;
     }
+    for (uint32_t rank = 0; rank < job->workers; rank++) {
+        Ms__Assign own = MS__ASSIGN__INIT;
+        own.rank = msg.members[rank]->rank;
+        emit_send_shared(s, nodes[rank]->conn->id, MS_MSG_ASSIGN, 0, &own.base, tail, tail_bytes);
+    }
+    return 0;
 }
 
 void place_job(struct sched *s, struct job *job, struct node **nodes)
@@ -103,7 +112,12 @@ void place_job(struct sched *s, struct job *job, struct node **nodes)
     emit_log(s, MS_LOG_NOTICE, "job.placed job=%llu generation=%llu workers=%u name=%s",
              (unsigned long long)job->id, (unsigned long long)job->generation, job->workers,
              emit_quote(s, job->name));
-    send_assigns(s, job, nodes);
+    struct ms_err err = {0, ""};
+    if (send_assigns(s, job, nodes, &err) < 0) {
+        run_lost(s, job, 0, FAULT_UNTOLD, err.code,
+                 emit_text(s, "its ranks cannot be told of it: %s", err.text));
+        return;
+    }
     watch_stir(s, job);
     watch_news(s);
 }

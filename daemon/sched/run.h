@@ -50,6 +50,7 @@ enum fault {
     FAULT_MISSING,   /* its node did not come back after the scheduler's restart */
     FAULT_FAILED,    /* it said so itself */
     FAULT_COMPLAINT, /* another rank said so, and nobody knew better */
+    FAULT_UNTOLD,    /* what it has to know cannot be sent */
     FAULT_DISAGREE,  /* its digest is not that of the others */
     FAULTS
 };

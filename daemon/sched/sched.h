@@ -157,6 +157,8 @@ struct sched_effect {
     uint64_t conn;
     const uint8_t *frame; /* SEND: header and message; borrowed until the next sched_apply */
     size_t frame_bytes;
+    const uint8_t *tail; /* SEND: the rest of the frame, the same bytes for many, or NULL */
+    size_t tail_bytes;
     enum ms_log_level level;
     const char *text;                /* LOG: event name and keys; EXIT: reason; borrowed likewise */
     int status;                      /* EXIT: exit status; CLOSE: unused */
@@ -166,6 +168,9 @@ struct sched_effect {
     const char *meta_key; /* PUT_META */
     uint64_t meta_value;
 };
+
+/* A SEND's whole frame: frame_bytes + tail_bytes of them. */
+void sched_effect_join(const struct sched_effect *effect, uint8_t *ret);
 
 /* True for effects that must be durable before any other effect of the same tick is carried out. */
 int sched_effect_is_durable(enum sched_effect_kind kind);

@@ -207,16 +207,31 @@ static void close_link(struct world *w, const struct sched_effect *effect)
     net_close_there(w, number);
 }
 
+static void send_frame(struct world *w, const struct sched_effect *effect)
+{
+    struct sched_effect whole = *effect; /* a link knows nothing of shared tails */
+    whole.frame_bytes = effect->frame_bytes + effect->tail_bytes;
+    uint8_t *frame = malloc(whole.frame_bytes);
+    if (frame == NULL) {
+        abort();
+    }
+    sched_effect_join(effect, frame);
+    whole.frame = frame;
+    whole.tail_bytes = 0;
+    check_sent(w, &whole);
+    if (w->links[effect->conn - 1].open_there) {
+        net_down(w, (uint32_t)effect->conn, frame, whole.frame_bytes);
+    }
+    free(frame);
+}
+
 static void carry_out(struct world *w, const struct sched_effect *effects, size_t n)
 {
     for (size_t i = 0; i < n && !w->failed; i++) {
         const struct sched_effect *effect = &effects[i];
         switch (effect->kind) {
         case SCHED_DO_SEND:
-            check_sent(w, effect);
-            if (w->links[effect->conn - 1].open_there) {
-                net_down(w, (uint32_t)effect->conn, effect->frame, effect->frame_bytes);
-            }
+            send_frame(w, effect);
             break;
         case SCHED_DO_CLOSE:
             close_link(w, effect);

@@ -96,9 +96,14 @@ static inline void fix_collect(void)
         struct ms_wire_header header;
         ck_assert_uint_lt(fix.n_answers, FIX_ANSWERS);
         struct fix_answer *answer = &fix.answers[fix.n_answers];
-        ck_ms_ok(ms_wire_parse_header(effects[i].frame, &header, err));
-        ck_ms_ok(ms_wire_unpack(header.type, effects[i].frame + MS_WIRE_HEADER, header.length,
-                                &answer->msg, err));
+        uint8_t *frame = malloc(effects[i].frame_bytes + effects[i].tail_bytes);
+        sched_effect_join(&effects[i], frame);
+        ck_ms_ok(ms_wire_parse_header(frame, &header, err));
+        ck_assert_uint_eq(MS_WIRE_HEADER + header.length,
+                          effects[i].frame_bytes + effects[i].tail_bytes);
+        ck_ms_ok(
+            ms_wire_unpack(header.type, frame + MS_WIRE_HEADER, header.length, &answer->msg, err));
+        free(frame);
         answer->conn = effects[i].conn;
         answer->type = header.type;
         answer->id = header.id;

@@ -496,6 +496,38 @@ START_TEST(one_packed_frame_can_go_to_many)
 }
 END_TEST
 
+START_TEST(one_shared_tail_can_go_to_many)
+{
+    struct world w;
+    uint8_t frame[64];
+    uint8_t head[MS_WIRE_HEADER];
+    Ms__Ok ok = MS__OK__INIT;
+    const Ms__Ok nothing = MS__OK__INIT;
+    ok.text = (char *)"to all";
+    size_t size = ms_wire_size(&ok.base);
+    ck_ms_ok(ms_wire_pack(MS_MSG_OK, 0, &ok.base, frame, size, err));
+    size_t tail_bytes = size - MS_WIRE_HEADER;
+    ck_ms_ok(ms_wire_pack_head(MS_MSG_OK, 3, &nothing.base, tail_bytes, head, sizeof(head), err));
+    struct ms_shared *tail = ms_shared_create(frame + MS_WIRE_HEADER, tail_bytes);
+    ck_assert_ptr_nonnull(tail);
+    world_init_tls(&w, MS_ROLE_USER);
+    dial(&w);
+    run_until(&w, &w.self.opened);
+    run_until(&w, &w.ends[0].opened);
+
+    ck_ms_ok(ms_conn_send_shared(w.ends[0].conn, head, sizeof(head), tail, err));
+    ck_ms_ok(ms_conn_send_shared(w.ends[0].conn, head, sizeof(head), tail, err));
+    ms_shared_unref(tail); /* what is on its way holds its own references */
+    ms_conn_close(w.ends[0].conn);
+    run_until(&w, &w.self.closed);
+
+    ck_assert_int_eq(w.self.frames, 2);
+    ck_assert_uint_eq(w.self.last_id, 3);
+    ck_assert_str_eq(w.self.last_text, "to all");
+    world_fini(&w);
+}
+END_TEST
+
 START_TEST(a_host_name_with_several_addresses_is_tried_to_the_end)
 {
     struct world w;
@@ -600,6 +632,7 @@ int main(void)
     tcase_add_test(ends, a_slow_reader_is_dropped_at_the_hard_limit);
     tcase_add_test(ends, above_the_soft_limit_requests_wait_until_their_answers_are_read);
     tcase_add_test(good, one_packed_frame_can_go_to_many);
+    tcase_add_test(good, one_shared_tail_can_go_to_many);
     tcase_add_test(good, a_host_name_with_several_addresses_is_tried_to_the_end);
     tcase_add_test(good, a_full_queue_of_a_unix_socket_is_waited_for);
     tcase_add_test(ends, a_full_queue_is_not_waited_for_without_end);

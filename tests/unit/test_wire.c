@@ -272,6 +272,39 @@ START_TEST(a_message_above_its_limit_is_not_packed)
 }
 END_TEST
 
+START_TEST(a_head_and_what_is_shared_are_one_message)
+{
+    uint8_t frame[256];
+    uint8_t whole[256];
+    ProtobufCMessage *msg = NULL;
+    struct ms_wire_header header;
+    Ms__Assign common = MS__ASSIGN__INIT;
+    Ms__Assign own = MS__ASSIGN__INIT;
+    common.job = 7;
+    common.run_dir = (char *)"/run";
+    own.rank = 300;
+    size_t size = ms_wire_size(&common.base);
+    size_t head_size = ms_wire_size(&own.base);
+    ck_ms_ok(ms_wire_pack(MS_MSG_ASSIGN, 0, &common.base, frame, size, err));
+    size_t shared = size - MS_WIRE_HEADER;
+
+    ck_ms_ok(ms_wire_pack_head(MS_MSG_ASSIGN, 9, &own.base, shared, whole, head_size, err));
+    memcpy(whole + head_size, frame + MS_WIRE_HEADER, shared);
+
+    ck_ms_ok(ms_wire_parse_header(whole, &header, err));
+    ck_assert_uint_eq(header.id, 9);
+    ck_assert_uint_eq(header.length, head_size - MS_WIRE_HEADER + shared);
+    ck_ms_ok(ms_wire_unpack(header.type, whole + MS_WIRE_HEADER, header.length, &msg, err));
+    const Ms__Assign *assign = (const Ms__Assign *)msg;
+    ck_assert_uint_eq(assign->job, 7);
+    ck_assert_uint_eq(assign->rank, 300);
+    ck_assert_str_eq(assign->run_dir, "/run");
+    ms_wire_free(msg);
+    ck_ms_fails(ms_wire_pack_head(MS_MSG_ASSIGN, 9, &own.base, 100U << 20, whole, head_size, err),
+                MS_E_FULL, "Assign message of");
+}
+END_TEST
+
 START_TEST(a_message_that_the_peer_would_refuse_is_not_packed)
 {
     Ms__Ok ok = MS__OK__INIT;
@@ -657,6 +690,7 @@ int main(void)
     tcase_add_test(header, strangers_are_described);
     tcase_add_test(header, wrong_headers_name_what_is_wrong);
     tcase_add_test(header, a_message_above_its_limit_is_not_packed);
+    tcase_add_test(header, a_head_and_what_is_shared_are_one_message);
     tcase_add_test(header, a_message_that_the_peer_would_refuse_is_not_packed);
     tcase_add_test(hostile, strings_over_their_limit_are_refused);
     tcase_add_test(hostile, control_bytes_are_refused_outside_of_prose);
