@@ -224,7 +224,9 @@ static void serve_ask(struct fetch_serve *serve, const struct ask *ask)
     struct ms_err err = {0, ""};
     struct grant *grant = NULL;
     char pin[MS_PIN_HEX + 1] = "";
-    int rc = serve->cfg.tls != NULL ? ms_tls_pin_of(serve->cfg.tls, pin, &err) : MS_OK;
+    SSL_CTX *tls = serve->cfg.get_tls(serve->cfg.arg);
+    int rc = tls != NULL ? ms_tls_pin_of(tls, pin, &err) : MS_OK;
+    SSL_CTX_free(tls);
     if (rc == MS_OK) {
         rc = make_grant(serve, ask, &grant, &err);
     }
@@ -352,8 +354,7 @@ static void on_accept(evutil_socket_t fd, short what, void *arg)
 {
     static const struct ms_conn_handler handler = {NULL, on_frame, on_close};
     struct fetch_serve *serve = (struct fetch_serve *)arg;
-    struct ms_conn_options options = {.tls = serve->cfg.tls,
-                                      .software = serve->cfg.software,
+    struct ms_conn_options options = {.software = serve->cfg.software,
                                       .cluster = "fetch",
                                       .plain_role = MS_ROLE_USER,
                                       .let_guests_in = 1};
@@ -367,9 +368,12 @@ static void on_accept(evutil_socket_t fd, short what, void *arg)
         }
         return;
     }
+    options.tls = serve->cfg.get_tls(serve->cfg.arg);
     visit->serve = serve;
     visit->deadline_ms = ms_mono_ms() + 2 * MS_HANDSHAKE_MS;
-    if (ms_conn_accept(serve->base, got, &options, &handler, visit, &visit->conn, NULL) != MS_OK) {
+    int rc = ms_conn_accept(serve->base, got, &options, &handler, visit, &visit->conn, NULL);
+    SSL_CTX_free(options.tls); /* the connection has its own reference */
+    if (rc != MS_OK) {
         free(visit);
         return;
     }

@@ -21,7 +21,9 @@ struct fetch_serve;
 struct fetch_serve_config { /* strings are borrowed for the life of the object */
     const char *bind_ip;    /* where clients find this node, as its data plane */
     int port_min, port_max; /* 0, 0: any */
-    SSL_CTX *tls;           /* of the node; NULL: plain. Borrowed */
+    /* The node's context as it is now, a reference of the caller's; NULL: plain. This room's
+     * thread. */
+    SSL_CTX *(*get_tls)(void *arg);
     const char *software;
     /* The file's descriptor, or a negative ms_code: what is an enum ms_fetch. This room's thread.
      */

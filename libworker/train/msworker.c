@@ -42,6 +42,10 @@ static const struct ms_setting settings_table[] = {
      "folder of the one job that `msctl run` started this worker for"},
     {"jobs_dir", "--jobs-dir", NULL, MS_SET_STRING, 0, 0, NULL, "/var/lib/msched/jobs", 0,
      "standing cluster: folder with one folder a job"},
+    {"job_keep_days", "--job-keep-days", NULL, MS_SET_INT, 0, 36500, NULL, "30", 0,
+     "folders of jobs that wrote nothing for so long are taken away; 0: none for its age"},
+    {"job_keep_count", "--job-keep-count", NULL, MS_SET_INT, 0, 1000000, NULL, "1000", 0,
+     "the newest so many stay; 0: all"},
     {"tls", "--tls", NULL, MS_SET_ENUM, 0, 0, "on|off", "on", 0,
      "off: plain connections, in so many words (MS_ENABLE_SSL=0 does the same)"},
     {"tls_dir", "--tls-dir", NULL, MS_SET_STRING, 0, 0, NULL, MSCHED_SYSCONFDIR "/tls", 0,
@@ -284,6 +288,8 @@ static int setup_standing(struct program *program, struct ms_err *err)
     }
     worker->mode = WORKER_STANDING;
     worker->run_dir = ms_settings_string(settings, "jobs_dir");
+    worker->keep_days = ms_settings_int(settings, "job_keep_days");
+    worker->keep_count = ms_settings_int(settings, "job_keep_count");
     worker->log_to_file = 1;
     return tls_standing(program, err);
 }

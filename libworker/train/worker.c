@@ -2,6 +2,7 @@
 #include "libworker/train/worker_impl.h"
 
 #include "libworker/comm/comm.h"
+#include "libworker/train/job_folders.h"
 #include "proto/clock.h"
 #include "proto/log.h"
 #include "proto/wire.h"
@@ -12,6 +13,8 @@
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
+
+enum { CLEAN_EVERY_MS = 24 * 3600 * 1000 };
 
 static pthread_mutex_t life_lock = PTHREAD_MUTEX_INITIALIZER; /* guards the next two */
 static struct worker *living;                                 /* of the worker_run that runs */
@@ -221,13 +224,31 @@ static int handle_order(struct worker *worker, struct agent_order *order, int *r
     return 0;
 }
 
+static void on_folder(void *arg, uint64_t job, const char *text)
+{
+    (void)arg;
+    ms_log(MS_LOG_NOTICE, "job_folder.old job=%" PRIu64 " reason=\"%s\"", job, text);
+}
+
+static void clean_folders(const struct worker *worker)
+{
+    const struct job_folders_rule rule = {worker->cfg->keep_days, worker->cfg->keep_count};
+    if (worker->cfg->mode == WORKER_STANDING) {
+        job_folders_clean(worker->cfg->run_dir, &rule, (int64_t)time(NULL), on_folder, NULL);
+    }
+}
+
+/* Folders are looked through between jobs, and once a day where none come. */
 static int live(struct worker *worker, struct ms_err *err)
 {
     int rc = 0;
+    int over = 0;
     struct agent_order order;
-    do {
-        agent_next(worker->agent, &order, -1);
-    } while (!handle_order(worker, &order, &rc, err));
+    while (!over) {
+        clean_folders(worker);
+        over = agent_next(worker->agent, &order, CLEAN_EVERY_MS) &&
+               handle_order(worker, &order, &rc, err);
+    }
     return rc;
 }
 
@@ -274,7 +295,7 @@ static int start_agent(struct worker *worker, struct ms_err *err)
 
 int worker_run(const struct worker_config *cfg, struct ms_err *err)
 {
-    struct worker worker = {.cfg = cfg, .tls = cfg->tls, .log_fd = STDOUT_FILENO};
+    struct worker worker = {.cfg = cfg, .tls = cfg->tls, .log_fd = STDOUT_FILENO, .folder_fd = -1};
     pthread_mutex_init(&worker.lock, NULL);
     if (worker.tls != NULL) {
         SSL_CTX_up_ref(worker.tls);

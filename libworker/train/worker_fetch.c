@@ -52,6 +52,11 @@ static void answer(void *arg, const Ms__FetchReady *ready)
     }
 }
 
+static SSL_CTX *get_tls(void *arg)
+{
+    return worker_tls(arg);
+}
+
 int worker_start_serving(struct worker *worker, struct ms_err *err)
 {
     const struct worker_config *cfg = worker->cfg;
@@ -59,7 +64,7 @@ int worker_start_serving(struct worker *worker, struct ms_err *err)
     struct fetch_serve_config config = {.bind_ip = worker->identity.ip,
                                         .port_min = cfg->port_min,
                                         .port_max = cfg->port_max,
-                                        .tls = cfg->tls,
+                                        .get_tls = get_tls,
                                         .software = cfg->software,
                                         .open_file = open_file,
                                         .answer = answer,

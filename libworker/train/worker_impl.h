@@ -30,6 +30,7 @@ struct worker {
     uint64_t job_id;
     uint32_t rank, world;
     char run_dir[MS_PATH_MAX + 1];
+    int folder_fd; /* held: nobody takes the folder away meanwhile; -1: none */
     char log_path[MS_PATH_MAX + 32];
     int log_fd;
     int64_t progress_ms;

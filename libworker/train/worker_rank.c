@@ -2,6 +2,7 @@
 #include "libworker/train/worker_impl.h"
 
 #include "libworker/plan/plan.h"
+#include "libworker/train/job_folders.h"
 #include "libworker/train/memory.h"
 #include "proto/clock.h"
 #include "proto/log.h"
@@ -29,8 +30,9 @@ static int open_log(struct worker *worker, struct ms_err *err)
     if (worker->run_dir[0] == '\0') {
         return 0;
     }
-    if (mkdir(worker->run_dir, 0755) != 0 && errno != EEXIST) {
-        return ms_fail_errno(err, MS_E_IO, "cannot make the run directory %s", worker->run_dir);
+    worker->folder_fd = job_folder_hold(worker->run_dir, err);
+    if (worker->folder_fd < 0) {
+        return worker->folder_fd;
     }
     if (!cfg->log_to_file) {
         return 0; /* and no path: nobody should look for a file that is not there */
@@ -54,6 +56,10 @@ static void close_log(struct worker *worker, const char *last_words)
         close(worker->log_fd);
     }
     worker->log_fd = STDOUT_FILENO;
+    if (worker->folder_fd >= 0) {
+        close(worker->folder_fd);
+        worker->folder_fd = -1;
+    }
 }
 
 static struct mesh_member *make_members(const Ms__Assign *assign)

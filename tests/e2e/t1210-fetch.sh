@@ -88,4 +88,20 @@ ok "rank 0's node ends" status 0 stop "$(node_of 0)"
 ok "a node that is gone is exit 3" status 3 as alice fetch --only weights -o "$T/gone" 1
 ok "with its host" says "on host $(hostname)" as alice fetch --only weights -o "$T/gone" 1
 ok "and the path there" says "$DIR0/weights.safetensors" as alice fetch --only weights -o "$T/gone" 1
+
+# ---- folders do not stay for ever
+ok "the other node ends, too" status 0 stop "$([ "$(node_of 0)" = n1 ] && echo n2 || echo n1)"
+mkdir -p "$T/jobs-n3"
+start_node n3 --jobs-dir "$T/jobs-n3" --job-keep-count 1
+one() { as alice submit -n 1 "$T/short.yaml"; }
+first=$(one)
+ok "a job on a node that keeps one folder" status 0 as alice wait --timeout 300 "$first"
+ok "its folder is there" [ -s "$T/jobs-n3/$first/weights.safetensors" ]
+second=$(one)
+ok "the next job" status 0 as alice wait --timeout 300 "$second"
+gone() { [ ! -e "$T/jobs-n3/$first" ]; }
+ok "takes its place" wait_for 60 gone
+ok "and has its results" [ -s "$T/jobs-n3/$second/weights.safetensors" ]
+ok "which the log says" logged n3 "job_folder.old job=$first"
+ok "fetching what is gone says so" says "its folder was cleaned" as alice fetch --only weights -o "$T/cleaned" "$first"
 finish

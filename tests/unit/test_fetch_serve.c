@@ -49,6 +49,15 @@ static void on_answer(void *arg, const Ms__FetchReady *ready)
     pthread_mutex_unlock(&node.lock);
 }
 
+static SSL_CTX *get_tls(void *arg)
+{
+    (void)arg;
+    if (node.tls != NULL) {
+        SSL_CTX_up_ref(node.tls);
+    }
+    return node.tls;
+}
+
 static void ask(uint64_t job, const char *cert_name)
 {
     Ms__FetchGrant grant = MS__FETCH_GRANT__INIT;
@@ -87,7 +96,7 @@ static void start(struct world *w, int with_tls)
         node.tls = context(w, "ca", "n1");
     }
     cfg.bind_ip = "127.0.0.1";
-    cfg.tls = node.tls;
+    cfg.get_tls = get_tls;
     cfg.software = "msworker test";
     cfg.open_file = open_file;
     cfg.answer = on_answer;

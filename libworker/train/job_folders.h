@@ -1,0 +1,35 @@
+/* job_folders.h - the folders of a standing node's jobs: held while a rank uses them, taken away
+ * when they are old or too many
+ *
+ *     JOBS_DIR/17/{worker_0.log, metrics.jsonl, weights.safetensors}
+ *
+ * A rank holds a shared lock on its job's folder; whoever cleans wants it alone, so that several
+ * workers of one host share a JOBS_DIR, and a folder in use is never touched. Any thread. */
+#ifndef JOB_FOLDERS_H
+#define JOB_FOLDERS_H
+
+#include "proto/err.h"
+
+#include <stdint.h>
+
+enum {
+    JOB_FOLDERS_DAYS = 30,    /* somebody who was on holiday still finds his results */
+    JOB_FOLDERS_COUNT = 1000, /* a resnet50 leaves 100 MB: 100 GB at the worst */
+};
+
+/* Makes the folder if need be and holds it: a descriptor to be closed, or a negative ms_code. A
+ * link is not followed. */
+int job_folder_hold(const char *path, struct ms_err *err);
+
+struct job_folders_rule {
+    int64_t days;  /* since something in it was written last; 0: no matter */
+    int64_t count; /* the newest of them stay; 0: no matter */
+};
+
+/* Takes away what the rule does not keep; now_s is Unix time. What is no job's folder (a name that
+ * is no number, a link) stays. on_gone (NULL allowed) hears of each, with why, or with what kept it
+ * from going. */
+void job_folders_clean(const char *jobs_dir, const struct job_folders_rule *rule, int64_t now_s,
+                       void (*on_gone)(void *arg, uint64_t job, const char *text), void *arg);
+
+#endif
