@@ -5,6 +5,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/statvfs.h>
 
 enum { TAIL_LINES = 8 };
 
@@ -100,15 +101,24 @@ void run_reap(struct run *run)
     }
 }
 
+/* On a full disk not even the log can say so. */
+static int is_disk_full(const struct run *run)
+{
+    struct statvfs fs;
+    return fstatvfs(run->dir.fd, &fs) == 0 &&
+           (fs.f_bavail == 0 || (fs.f_files > 0 && fs.f_favail == 0));
+}
+
 void run_fail_dead(struct run *run)
 {
     const struct child *child = &run->children[run->first_dead];
     char status[96];
     char tail[4096];
     struct ms_err err = {0, ""};
-    ms_fail(&err, MS_E_FAILED, "%s %s %s; its log: %s/%s", child->name,
+    ms_fail(&err, MS_E_FAILED, "%s %s %s%s; its log: %s/%s", child->name,
             child_status_text(child, status, sizeof(status)),
             run->stage == RUN_FORMING ? "while the cluster formed" : "before the job had ended",
+            is_disk_full(run) ? ", and no space is left on the disk of the run directory" : "",
             run->dir.shown, strrchr(child->log, '/') + 1);
     child_log_tail(child, tail, sizeof(tail), TAIL_LINES);
     if (tail[0] != '\0') {

@@ -8,10 +8,12 @@
 #include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -38,20 +40,213 @@ void run_dir_name(char *ret, size_t size, const char *job_name, const struct tm 
     }
 }
 
-/* 1 where it holds nothing. */
-static int is_empty(const char *path, struct ms_err *err)
+/* What a run makes beside its results, with what is in it: all of it goes. */
+static const char *const litter[] = {
+    "tls",
+    "scheduler.sock",
+    "scheduler.db",
+    "scheduler.db-wal",
+    "scheduler.db-shm",
+    "scheduler.db.lock",
+    "scheduler.db.reserve",
+    "scheduler.db.wal-kept",
+};
+static const char lock_name[] = "run.lock";
+
+enum { OPEN_DIR = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC };
+
+/* ---- what lies there ---- */
+
+static int is_litter(const char *name)
 {
-    DIR *dir = opendir(path);
-    if (dir == NULL) {
-        return ms_fail_errno(err, MS_E_IO, "cannot read the run directory %.200s", path);
+    for (size_t i = 0; i < MS_ARRAY_SIZE(litter); i++) {
+        if (strcmp(name, litter[i]) == 0) {
+            return 1;
+        }
     }
-    int n = 0;
-    while (n < 3 && readdir(dir) != NULL) { /* . and .. */
-        n++;
-    }
-    closedir(dir);
-    return n < 3;
+    return 0;
 }
+
+struct contents {
+    int has_lock;
+    unsigned n_litter, n_other;
+};
+
+static int look(const struct run_dir *dir, struct contents *ret, struct ms_err *err)
+{
+    int fd = openat(dir->fd, ".", OPEN_DIR);
+    DIR *stream = fd >= 0 ? fdopendir(fd) : NULL;
+    if (stream == NULL) {
+        int rc = ms_fail_errno(err, MS_E_IO, "cannot read the run directory %.200s", dir->shown);
+        if (fd >= 0) {
+            close(fd);
+        }
+        return rc;
+    }
+    memset(ret, 0, sizeof(*ret));
+    const struct dirent *entry = NULL;
+    while ((entry = readdir(stream)) != NULL) {
+        const char *name = entry->d_name;
+        if (strcmp(name, lock_name) == 0) {
+            ret->has_lock = 1;
+        } else if (is_litter(name)) {
+            ret->n_litter++;
+        } else if (strcmp(name, ".") != 0 && strcmp(name, "..") != 0) {
+            ret->n_other++;
+        }
+    }
+    closedir(stream);
+    return MS_OK;
+}
+
+/* tls/ holds what was written, and perhaps what was being written. */
+static void empty_folder(int dir_fd, const char *name)
+{
+    int fd = openat(dir_fd, name, OPEN_DIR);
+    DIR *stream = fd >= 0 ? fdopendir(fd) : NULL;
+    const struct dirent *entry = NULL;
+    while (stream != NULL && (entry = readdir(stream)) != NULL) {
+        (void)unlinkat(fd, entry->d_name, 0); /* . and .. stay by themselves */
+    }
+    if (stream != NULL) {
+        closedir(stream);
+    } else if (fd >= 0) {
+        close(fd);
+    }
+}
+
+static void remove_litter(const struct run_dir *dir)
+{
+    for (size_t i = 0; i < MS_ARRAY_SIZE(litter); i++) {
+        if (unlinkat(dir->fd, litter[i], 0) != 0 && errno == EISDIR) {
+            empty_folder(dir->fd, litter[i]);
+            (void)unlinkat(dir->fd, litter[i], AT_REMOVEDIR);
+        }
+    }
+}
+
+/* ---- whose it is ---- */
+
+static void close_fd(int *fd)
+{
+    if (*fd >= 0) {
+        close(*fd);
+        *fd = -1;
+    }
+}
+
+static int check_owner(const struct run_dir *dir, struct ms_err *err)
+{
+    struct stat st;
+    if (fstat(dir->fd, &st) != 0) {
+        return ms_fail_errno(err, MS_E_IO, "cannot look at the run directory %.200s", dir->shown);
+    }
+    if (st.st_uid != geteuid()) {
+        return ms_fail(
+            err, MS_E_REFUSED,
+            "the run directory %.200s belongs to uid %u, and keys will lie in it: name a "
+            "folder of your own",
+            dir->shown, (unsigned)st.st_uid);
+    }
+    if ((st.st_mode & (S_IWGRP | S_IWOTH)) != 0) {
+        return ms_fail(
+            err, MS_E_REFUSED,
+            "others may write to the run directory %.200s (mode %04o), and keys will lie "
+            "in it: chmod go-w %.100s",
+            dir->shown, (unsigned)st.st_mode & 07777U, dir->shown);
+    }
+    return MS_OK;
+}
+
+static int open_dir(struct run_dir *dir, struct ms_err *err)
+{
+    char self[64];
+    dir->fd = open(dir->shown, OPEN_DIR);
+    if (dir->fd < 0 && (errno == ELOOP || errno == ENOTDIR)) {
+        return ms_fail(err, MS_E_REFUSED,
+                       "the run directory %.200s is a link or no folder: name the folder itself",
+                       dir->shown);
+    }
+    if (dir->fd < 0) {
+        return ms_fail_errno(err, MS_E_IO, "cannot open the run directory %.200s", dir->shown);
+    }
+    snprintf(self, sizeof(self), "/proc/self/fd/%d", dir->fd);
+    ssize_t n = readlink(self, dir->path, sizeof(dir->path) - 1);
+    if (n < 0) {
+        return ms_fail_errno(err, MS_E_IO, "cannot find the run directory %.200s", dir->shown);
+    }
+    dir->path[n] = '\0';
+    if (n > MS_PATH_MAX - 64) {
+        return ms_fail(err, MS_E_INVALID, "the run directory's path has %zd bytes; at most %d work",
+                       n, MS_PATH_MAX - 64);
+    }
+    snprintf(dir->tls, sizeof(dir->tls), "%s/tls", dir->path);
+    return check_owner(dir, err);
+}
+
+/* ---- one run at a time ---- */
+
+static int take_lock(struct run_dir *dir, struct ms_err *err)
+{
+    int flags = O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
+    dir->lock_fd = openat(dir->fd, lock_name, flags, 0600);
+    if (dir->lock_fd < 0) {
+        return ms_fail_errno(err, MS_E_IO, "cannot make %.200s/%s", dir->shown, lock_name);
+    }
+    if (flock(dir->lock_fd, LOCK_EX | LOCK_NB) == 0) {
+        return MS_OK;
+    }
+    int rc =
+        errno == EWOULDBLOCK
+            ? ms_fail(err, MS_E_EXISTS,
+                      "a run is under way in %.200s (msctl -s unix:%.100s/scheduler.sock jobs): "
+                      "name another directory with --run-dir",
+                      dir->shown, dir->path)
+            : ms_fail_errno(err, MS_E_IO, "cannot lock %.200s/%s", dir->shown, lock_name);
+    close_fd(&dir->lock_fd);
+    return rc;
+}
+
+static void drop_lock(struct run_dir *dir)
+{
+    if (dir->lock_fd >= 0) {
+        (void)unlinkat(dir->fd, lock_name, 0);
+        close_fd(&dir->lock_fd);
+    }
+}
+
+/* Ours from here on, and empty but for what may stay. */
+static int claim(struct run_dir *dir, struct ms_err *err)
+{
+    struct contents found;
+    int rc = look(dir, &found, err);
+    if (rc != MS_OK) {
+        return rc;
+    }
+    if (!found.has_lock && found.n_other + found.n_litter > 0) {
+        return ms_fail(err, MS_E_EXISTS,
+                       "the run directory %.200s is not empty: name another one with --run-dir "
+                       "or move its files away",
+                       dir->shown);
+    }
+    rc = take_lock(dir, err);
+    if (rc != MS_OK || !found.has_lock) {
+        return rc;
+    }
+    remove_litter(dir);
+    if (found.n_other == 0) {
+        return MS_OK;
+    }
+    drop_lock(dir);
+    return ms_fail(
+        err, MS_E_EXISTS,
+        "the run directory %.200s is that of a run that was killed: its keys, socket and "
+        "database were taken away now, its logs and results stay; name another one with "
+        "--run-dir or move its files away",
+        dir->shown);
+}
+
+/* ---- making it ---- */
 
 /* mkdir -p of everything above path. */
 static int make_parents(const char *path, struct ms_err *err)
@@ -68,31 +263,24 @@ static int make_parents(const char *path, struct ms_err *err)
     return MS_OK;
 }
 
-static int use_wanted(const char *wanted, struct ms_err *err)
+/* 0755 whatever the umask leaves: of a folder that the group may write to we would have to say no.
+ */
+static int make_dir(const char *path)
+{
+    return mkdir(path, 0755);
+}
+
+static int make_wanted(const char *wanted, struct ms_err *err)
 {
     if (wanted[0] == '\0' || strlen(wanted) > MS_PATH_MAX - 64) {
         return ms_fail(err, MS_E_INVALID, "the run directory's path must have 1 to %d bytes",
                        MS_PATH_MAX - 64);
     }
     int rc = make_parents(wanted, err);
-    if (rc != MS_OK) {
-        return rc;
+    if (rc == MS_OK && make_dir(wanted) != 0 && errno != EEXIST) {
+        rc = ms_fail_errno(err, MS_E_IO, "cannot make the run directory %.200s", wanted);
     }
-    if (mkdir(wanted, 0777) == 0) {
-        return MS_OK;
-    }
-    if (errno != EEXIST) {
-        return ms_fail_errno(err, MS_E_IO, "cannot make the run directory %.200s", wanted);
-    }
-    int empty = is_empty(wanted, err);
-    if (empty < 0) {
-        return empty;
-    }
-    return empty ? MS_OK
-                 : ms_fail(err, MS_E_EXISTS,
-                           "the run directory %.200s is not empty: name another one with --run-dir "
-                           "or move its files away",
-                           wanted);
+    return rc;
 }
 
 static int make_named(const char *job_name, char *ret, size_t size, struct ms_err *err)
@@ -102,7 +290,7 @@ static int make_named(const char *job_name, char *ret, size_t size, struct ms_er
     localtime_r(&now, &tm);
     for (int suffix = 1; suffix <= SAME_SECOND_MAX; suffix++) {
         run_dir_name(ret, size, job_name, &tm, suffix);
-        if (mkdir(ret, 0777) == 0) {
+        if (make_dir(ret) == 0) {
             return MS_OK;
         }
         if (errno != EEXIST) {
@@ -115,27 +303,28 @@ static int make_named(const char *job_name, char *ret, size_t size, struct ms_er
 
 int run_dir_make(const char *wanted, const char *job_name, struct run_dir *ret, struct ms_err *err)
 {
-    char real[PATH_MAX];
     memset(ret, 0, sizeof(*ret));
-    ret->tcp_fd = ret->unix_fd = -1;
-    int rc = wanted != NULL ? use_wanted(wanted, err)
+    ret->fd = ret->lock_fd = ret->tcp_fd = ret->unix_fd = -1;
+    int rc = wanted != NULL ? make_wanted(wanted, err)
                             : make_named(job_name, ret->shown, sizeof(ret->shown), err);
     if (rc != MS_OK) {
         return rc;
     }
     if (wanted != NULL) {
         snprintf(ret->shown, sizeof(ret->shown), "%s", wanted);
+        size_t n = strlen(ret->shown);
+        while (n > 1 && ret->shown[n - 1] == '/') { /* "link/" would be followed */
+            ret->shown[--n] = '\0';
+        }
     }
-    if (realpath(ret->shown, real) == NULL) {
-        return ms_fail_errno(err, MS_E_IO, "cannot find the run directory %.200s", ret->shown);
+    rc = open_dir(ret, err);
+    if (rc == MS_OK) {
+        rc = claim(ret, err);
     }
-    if (strlen(real) > MS_PATH_MAX - 64) {
-        return ms_fail(err, MS_E_INVALID, "the run directory's path has %zu bytes; at most %d work",
-                       strlen(real), MS_PATH_MAX - 64);
+    if (rc != MS_OK) {
+        close_fd(&ret->fd);
     }
-    snprintf(ret->path, sizeof(ret->path), "%s", real);
-    snprintf(ret->tls, sizeof(ret->tls), "%s/tls", real);
-    return MS_OK;
+    return rc;
 }
 
 /* ---- keys ---- */
@@ -221,21 +410,11 @@ int run_dir_listen(struct run_dir *dir, struct ms_err *err)
 
 void run_dir_clean(struct run_dir *dir)
 {
-    static const char *const files[] = {
-        "tls/ca.crt",        "tls/scheduler.p12",    "tls/worker.p12",   "tls",
-        "scheduler.sock",    "scheduler.db",         "scheduler.db-wal", "scheduler.db-shm",
-        "scheduler.db.lock", "scheduler.db.reserve",
-    };
-    int *const fds[] = {&dir->tcp_fd, &dir->unix_fd};
-    for (size_t i = 0; i < MS_ARRAY_SIZE(fds); i++) {
-        if (*fds[i] >= 0) {
-            close(*fds[i]);
-            *fds[i] = -1;
-        }
-    }
-    for (size_t i = 0; i < MS_ARRAY_SIZE(files); i++) {
-        char path[MS_PATH_MAX + 64];
-        snprintf(path, sizeof(path), "%s/%s", dir->path, files[i]);
-        (void)remove(path); /* some of them were never made */
+    close_fd(&dir->tcp_fd);
+    close_fd(&dir->unix_fd);
+    if (dir->fd >= 0) {
+        remove_litter(dir);
+        drop_lock(dir);
+        close_fd(&dir->fd);
     }
 }

@@ -1,6 +1,7 @@
 /* metrics.c - metrics.jsonl and the loss lines of a rank's log */
 #include "libworker/train/metrics.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <math.h>
@@ -70,6 +71,23 @@ void metrics_close(struct metrics *metrics)
     }
 }
 
+/* A disk that fills up takes a part of the line first, which is no error yet: the rest is. */
+static int write_all(const struct metrics *metrics, const char *bytes, size_t n, struct ms_err *err)
+{
+    while (n > 0) {
+        ssize_t put = write(metrics->fd, bytes, n);
+        if (put < 0 && errno == EINTR) {
+            continue;
+        }
+        if (put < 0) {
+            return ms_fail_errno(err, MS_E_IO, "cannot write %s", metrics->path);
+        }
+        bytes += put;
+        n -= (size_t)put;
+    }
+    return 0;
+}
+
 static int put(struct metrics *metrics, struct ms_err *err, const char *fmt, ...) MS_PRINTF(3, 4);
 
 static int put(struct metrics *metrics, struct ms_err *err, const char *fmt, ...)
@@ -82,10 +100,7 @@ static int put(struct metrics *metrics, struct ms_err *err, const char *fmt, ...
     if (n < 0 || (size_t)n >= sizeof(line)) {
         return ms_fail(err, MS_E_FULL, "a line for %s is too long", metrics->path);
     }
-    if (write(metrics->fd, line, (size_t)n) != n) {
-        return ms_fail_errno(err, MS_E_IO, "cannot write %s", metrics->path);
-    }
-    return 0;
+    return write_all(metrics, line, (size_t)n, err);
 }
 
 int metrics_put_step(struct metrics *metrics, const struct metrics_step *step, struct ms_err *err)

@@ -135,4 +135,24 @@ wait_for 60 logged deaf "once more kills it"
 kill -INT "${pid_of[deaf]}"
 ok "the second signal kills what does not listen" status 130 reap deaf
 
+
+# ---- killed with no chance to clean up
+start k9 "$MSCTL" run --run-dir "$T/k9" "$T/long.yaml"
+ok "a run trains" wait_for 120 grep -q '"step":' "$T/k9/metrics.jsonl"
+ok "another one in its folder is refused" status 4 "$MSCTL" run --run-dir "$T/k9" "$T/job.yaml"
+ok "because it is under way" says "a run is under way" "$MSCTL" run --run-dir "$T/k9" "$T/job.yaml"
+ok "and goes on" [ -e "$T/k9/tls/worker.p12" ]
+kill -KILL "${pid_of[k9]}"
+reap k9
+none_alive() { [ -z "$(alive)" ]; }
+ok "its children die with it" wait_for 60 none_alive
+ok "its keys are left" [ -e "$T/k9/tls/worker.p12" ]
+ok "the next run says what it found" says "a run that was killed" "$MSCTL" run --run-dir "$T/k9" "$T/job.yaml"
+ok "and has taken keys, socket and database away" same "metrics.jsonl scheduler.log worker_0.log worker_1.log" \
+    "$(cd "$T/k9" && echo *)"
+mkdir "$T/open" && chmod 777 "$T/open"
+ok "a folder that others may write to is refused" says "chmod go-w" "$MSCTL" run --run-dir "$T/open" "$T/job.yaml"
+mkdir "$T/target" && ln -s target "$T/alias"
+ok "a link is not followed" status 4 "$MSCTL" run --run-dir "$T/alias" "$T/job.yaml"
+ok "nothing lies where it leads" [ -z "$(ls -A "$T/target")" ]
 finish

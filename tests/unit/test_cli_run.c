@@ -79,9 +79,113 @@ START_TEST(a_directory_that_is_not_empty_is_refused)
 {
     struct run_dir dir;
     ck_ms_ok(run_dir_make(root, "job", &dir, err)); /* empty: taken */
+    run_dir_clean(&dir);
     write_file("precious", "x");
 
     ck_ms_fails(run_dir_make(root, "job", &dir, err), MS_E_EXISTS, "not empty");
+    ck_assert_uint_eq(mode_of(root, "run.lock"), 0); /* no mark on what is not ours */
+}
+END_TEST
+
+START_TEST(a_run_that_is_under_way_is_left_alone)
+{
+    struct run_dir first;
+    struct run_dir second;
+    ck_ms_ok(run_dir_make(root, "job", &first, err));
+    ck_ms_ok(run_dir_make_tls(&first, err));
+
+    ck_ms_fails(run_dir_make(root, "job", &second, err), MS_E_EXISTS, "a run is under way");
+
+    ck_assert_uint_ne(mode_of(root, "tls/worker.p12"), 0);
+    run_dir_clean(&first);
+    ck_assert_uint_eq(mode_of(root, "run.lock"), 0);
+}
+END_TEST
+
+/* What kill -9 leaves: all files, and a lock that nobody holds. */
+static void die_with(struct run_dir *dir)
+{
+    ck_ms_ok(run_dir_make_tls(dir, err));
+    ck_ms_ok(run_dir_listen(dir, err));
+    close(dir->tcp_fd);
+    close(dir->unix_fd);
+    close(dir->lock_fd);
+    close(dir->fd);
+    write_file("scheduler.db", "x");
+    write_file("tls/.half-written", "x");
+}
+
+START_TEST(what_a_killed_run_left_before_it_logged_is_cleaned_and_the_folder_taken)
+{
+    struct run_dir dir;
+    ck_ms_ok(run_dir_make(root, "job", &dir, err));
+    die_with(&dir);
+
+    ck_ms_ok(run_dir_make(root, "job", &dir, err));
+
+    ck_assert_uint_eq(mode_of(root, "tls"), 0);
+    ck_assert_uint_eq(mode_of(root, "scheduler.db"), 0);
+    ck_assert_uint_eq(mode_of(root, "scheduler.sock"), 0);
+    ck_ms_ok(run_dir_make_tls(&dir, err));
+    run_dir_clean(&dir);
+}
+END_TEST
+
+START_TEST(logs_of_a_killed_run_stay_its_keys_go_and_the_next_one_says_so)
+{
+    struct run_dir dir;
+    ck_ms_ok(run_dir_make(root, "job", &dir, err));
+    die_with(&dir);
+    write_file("worker_0.log", "loss");
+
+    ck_ms_fails(run_dir_make(root, "job", &dir, err), MS_E_EXISTS, "a run that was killed");
+
+    ck_assert_uint_eq(mode_of(root, "tls"), 0);
+    ck_assert_uint_ne(mode_of(root, "worker_0.log"), 0);
+    ck_ms_fails(run_dir_make(root, "job", &dir, err), MS_E_EXISTS, "not empty");
+}
+END_TEST
+
+START_TEST(a_folder_that_others_may_write_to_is_refused)
+{
+    struct run_dir dir;
+    ck_assert_int_eq(chmod(root, 0777), 0);
+    ck_ms_fails(run_dir_make(root, "job", &dir, err), MS_E_REFUSED, "chmod go-w");
+    ck_assert_int_eq(chmod(root, 0770), 0);
+    ck_ms_fails(run_dir_make(root, "job", &dir, err), MS_E_REFUSED, "others may write");
+    ck_assert_int_eq(chmod(root, 0755), 0);
+    ck_ms_ok(run_dir_make(root, "job", &dir, err));
+    run_dir_clean(&dir);
+}
+END_TEST
+
+START_TEST(a_folder_of_somebody_else_is_refused)
+{
+    struct run_dir dir;
+    if (geteuid() != 0) {
+        return; /* only root can give one away */
+    }
+    ck_assert_int_eq(chown(root, 12345, 12345), 0);
+
+    ck_ms_fails(run_dir_make(root, "job", &dir, err), MS_E_REFUSED, "belongs to uid 12345");
+
+    ck_assert_int_eq(chown(root, 0, 0), 0);
+}
+END_TEST
+
+START_TEST(a_link_to_a_folder_is_not_followed)
+{
+    struct run_dir dir;
+    char target[128];
+    char link[128];
+    snprintf(target, sizeof(target), "%s/target", root);
+    snprintf(link, sizeof(link), "%s/link", root);
+    ck_assert_int_eq(mkdir(target, 0755), 0);
+    ck_assert_int_eq(symlink(target, link), 0);
+
+    ck_ms_fails(run_dir_make(link, "job", &dir, err), MS_E_REFUSED, "is a link");
+    snprintf(link, sizeof(link), "%s/link/", root);
+    ck_ms_fails(run_dir_make(link, "job", &dir, err), MS_E_REFUSED, "is a link");
 }
 END_TEST
 
@@ -381,6 +485,12 @@ int main(void)
     tcase_add_test(tc, a_directory_is_named_after_job_and_time);
     tcase_add_test(tc, runs_of_the_same_second_get_different_directories);
     tcase_add_test(tc, a_directory_that_is_not_empty_is_refused);
+    tcase_add_test(tc, a_run_that_is_under_way_is_left_alone);
+    tcase_add_test(tc, what_a_killed_run_left_before_it_logged_is_cleaned_and_the_folder_taken);
+    tcase_add_test(tc, logs_of_a_killed_run_stay_its_keys_go_and_the_next_one_says_so);
+    tcase_add_test(tc, a_folder_that_others_may_write_to_is_refused);
+    tcase_add_test(tc, a_folder_of_somebody_else_is_refused);
+    tcase_add_test(tc, a_link_to_a_folder_is_not_followed);
     tcase_add_test(tc, missing_parents_are_made);
     tcase_add_test(tc, keys_and_sockets_are_private_and_go_at_the_end);
     tcase_add_test(tc, a_directory_with_a_long_path_has_its_socket_too);

@@ -2,7 +2,10 @@
 #include "libworker/train/metrics.h"
 #include "tests/test.h"
 
+#include <errno.h>
 #include <math.h>
+#include <signal.h>
+#include <sys/resource.h>
 
 static const char *dir;
 static char path[128];
@@ -121,6 +124,27 @@ START_TEST(a_file_that_is_one_torn_line_becomes_empty)
 }
 END_TEST
 
+START_TEST(a_disk_that_fills_up_within_a_line_is_named_and_not_an_older_error)
+{
+    struct metrics *metrics = NULL;
+    struct metrics_step step = {.generation = 1, .epoch = 1, .step = 1, .loss = 1};
+    struct ms_err why = {0, ""};
+    const struct rlimit small = {50, RLIM_INFINITY}; /* less than a line, as a last free block is */
+    ck_ms_ok(metrics_open(path, &metrics, err));
+    signal(SIGXFSZ, SIG_IGN);
+    ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &small), 0);
+    errno = EAGAIN;
+
+    int rc = metrics_put_step(metrics, &step, &why);
+
+    const struct rlimit all = {RLIM_INFINITY, RLIM_INFINITY};
+    ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &all), 0);
+    ck_assert_int_eq(rc, MS_E_IO);
+    ck_assert_msg(strstr(why.text, "File too large") != NULL, "%s", why.text);
+    metrics_close(metrics);
+}
+END_TEST
+
 START_TEST(a_folder_that_is_missing_is_named)
 {
     struct metrics *metrics = NULL;
@@ -139,6 +163,7 @@ int main(void)
     tcase_add_test(tc, a_step_an_evaluation_and_the_end_are_one_line_each);
     tcase_add_test(tc, a_torn_last_line_is_cut_off);
     tcase_add_test(tc, a_file_that_is_one_torn_line_becomes_empty);
+    tcase_add_test(tc, a_disk_that_fills_up_within_a_line_is_named_and_not_an_older_error);
     tcase_add_test(tc, a_folder_that_is_missing_is_named);
     suite_add_tcase(suite, tc);
     return test_run(suite);
