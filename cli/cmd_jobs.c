@@ -19,10 +19,10 @@ const struct cli_option cmd_jobs_options[] = {
 };
 
 static const struct cli_column job_columns[] = {
-    {"JOB", CLI_RIGHT, 0, 0},  {"NAME", CLI_LEFT, 3, 12},   {"OWNER", CLI_LEFT, 4, 8},
-    {"PRIO", CLI_RIGHT, 8, 0}, {"STATE", CLI_STATE, 0, 0},  {"WORKERS", CLI_RIGHT, 0, 0},
+    {"JOB", CLI_RIGHT, 0, 0},  {"NAME", CLI_LEFT, 2, 12},   {"OWNER", CLI_LEFT, 4, 8},
+    {"PRIO", CLI_RIGHT, 8, 0}, {"STATE", CLI_STATE, 0, 0},  {"WORKERS", CLI_RIGHT, 9, 0},
     {"STEP", CLI_RIGHT, 7, 0}, {"LOSS", CLI_RIGHT, 5, 0},   {"SUBMITTED", CLI_LEFT, 1, 0},
-    {"TIME", CLI_RIGHT, 6, 0}, {"REASON", CLI_LEFT, 2, 20},
+    {"TIME", CLI_RIGHT, 6, 0}, {"REASON", CLI_LEFT, 3, 20},
 };
 
 static int64_t wall_ms(void)
@@ -72,7 +72,7 @@ static int add_job_row(struct cli_table *table, const Ms__JobInfo *job, struct m
         step,
         loss,
         cli_format_time(submitted, job->submitted_ms),
-        cli_format_duration(seconds, run_seconds(job)),
+        job->started_ms > 0 ? cli_format_duration(seconds, run_seconds(job)) : "",
         job->reason,
     };
     return cli_table_add(table, cells, err);

@@ -1,6 +1,7 @@
 /* cmd_run.c - msctl run: a private cluster on this host, from nothing to the job's end */
 #include "cli/eval_name.h"
 #include "cli/json.h"
+#include "cli/paths.h"
 #include "cli/run.h"
 #include "cli/summary.h"
 #include "proto/clock.h"
@@ -91,6 +92,13 @@ static void greet(struct run *run)
     cli_display_note(&run->display, text);
 }
 
+/* The job is valid and will fail: nothing is started for that, and no folder is made. */
+static int check_inputs(const struct job *job, struct ms_err *err)
+{
+    struct ms_err why = {0, ""};
+    return cli_paths_check(job, &why) == MS_OK ? MS_OK : ms_fail(err, MS_E_FAILED, "%s", why.text);
+}
+
 /* A regression has no accuracy, whatever number stands in its place. */
 static int prepare(struct run *run, const struct cli_args *args, struct ms_err *err)
 {
@@ -101,6 +109,9 @@ static int prepare(struct run *run, const struct cli_args *args, struct ms_err *
     int rc = cli_need_words(args, 1, 1, "JOB.yaml", err);
     if (rc == MS_OK) {
         rc = cli_load_job(args, args->words[0], &run->job, err);
+    }
+    if (rc == MS_OK) {
+        rc = check_inputs(&run->job, err);
     }
     if (rc == MS_OK) {
         rc = cli_submit_key(run->key, err);

@@ -1,6 +1,7 @@
 /* cmd_submit.c - msctl submit, msctl cancel */
 #include "cli/cli.h"
 #include "cli/json.h"
+#include "cli/paths.h"
 #include "cli/submit.h"
 #include "proto/clock.h"
 
@@ -73,6 +74,22 @@ static int submit(struct cli *cli, const Ms__Submit *submit, uint64_t *ret_id, s
     }
 }
 
+/* On the scheduler's host there may well be a node; that it is not there proves nothing elsewhere.
+ */
+static void warn_of_missing(const struct cli *cli, const struct job *job)
+{
+    struct ms_err why = {0, ""};
+    const char *host = cli->target.tls_host;
+    int is_here = cli->target.is_unix || strcmp(host, "localhost") == 0 ||
+                  strncmp(host, "127.", 4) == 0 || strcmp(host, "::1") == 0;
+    if (is_here && cli_paths_check(job, &why) != MS_OK) {
+        cli_say(cli,
+                "on this host %s; the job is queued all the same, for nodes elsewhere may "
+                "have it",
+                why.text);
+    }
+}
+
 int cmd_submit(struct cli *cli, const struct cli_args *args, struct ms_err *err)
 {
     struct job job;
@@ -84,6 +101,9 @@ int cmd_submit(struct cli *cli, const struct cli_args *args, struct ms_err *err)
         rc = cli_load_job(args, args->words[0], &job, err);
     }
     if (rc == MS_OK) {
+        rc = cli_paths_expand(cli, &job, err);
+    }
+    if (rc == MS_OK) {
         rc = cli_submit_key(key, err);
     }
     if (rc == MS_OK) {
@@ -92,6 +112,7 @@ int cmd_submit(struct cli *cli, const struct cli_args *args, struct ms_err *err)
     if (rc != MS_OK) {
         return rc;
     }
+    warn_of_missing(cli, &job);
     request.job_json.data = (uint8_t *)job_format(&job, &request.job_json.len);
     if (request.job_json.data == NULL) {
         return ms_fail(err, MS_E_NOMEM, "no memory for the job");

@@ -136,11 +136,26 @@ static void give_back(const struct cli_table *table, size_t *widths, const size_
     }
 }
 
+/* 1 where no row has anything there. */
+static int is_bare(const struct cli_table *table, size_t c)
+{
+    for (size_t r = 0; r < table->n_rows; r++) {
+        if (table->cells[r * table->n_columns + c][0] != '\0') {
+            return 0;
+        }
+    }
+    return table->columns[c].gives != 0;
+}
+
 static void fit(const struct cli_table *table, size_t *widths, const size_t *wanted, size_t limit)
 {
     size_t n = table->n_columns;
     unsigned turns = 0;
     size_t total = total_width(widths, n);
+    for (size_t c = 0; limit > 0 && c < n && total > limit; c++) {
+        widths[c] = is_bare(table, c) ? 0 : widths[c];
+        total = total_width(widths, n);
+    }
     while (limit > 0 && total > limit && giver(table, turns + 1) < n) {
         size_t c = giver(table, ++turns);
         size_t min = table->columns[c].min;

@@ -14,8 +14,8 @@ enum cli_column_kind {
 };
 
 /* Where the terminal is too narrow columns give way in the order of `gives`: to min columns, or
- * wholly where min is 0 (a number is shown as it is or not at all). What is free then goes back to
- * those that were cut, the last one first. */
+ * wholly where min is 0 (a number is shown as it is or not at all); before them goes what has
+ * nothing but a title. What is free then goes back to those that were cut, the last one first. */
 struct cli_column {
     const char *title;
     enum cli_column_kind kind;

@@ -31,6 +31,7 @@ cp "$T/idx/train-images-idx3-ubyte" "$T/idx/train-labels-idx1-ubyte"
 
 job missing 'network: resnet50' "dataset: {kind: cifar10, path: $T/none}" "${common[@]}"
 ok "a folder that is missing" refuses missing 1 "$T/none"
+ok "before anything is started" [ ! -e "$T/run_missing" ]
 job empty 'network: resnet50' "dataset: {kind: cifar10, path: $T/empty}" "${common[@]}"
 ok "a folder without data" refuses empty 1 "$T/empty"
 job short 'network: cifar_small' "dataset: {kind: cifar10, path: $T/short}" "${common[@]}"

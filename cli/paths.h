@@ -1,0 +1,17 @@
+/* paths.h - the input paths of a job, seen from where it is submitted */
+#ifndef CLI_PATHS_H
+#define CLI_PATHS_H
+
+#include "cli/cli.h"
+#include "libworker/train/job.h"
+
+/* Replaces ${NAME} by this process's environment where it has a value, and says so on cli->err.
+ * What it has not is left to the workers. A value that is relative counts from here. MS_E_INVALID
+ * where the result is too long. */
+int cli_paths_expand(const struct cli *cli, struct job *job, struct ms_err *err);
+
+/* MS_OK, or which input of the job is not on this host: MS_E_NOT_FOUND. What still has a ${NAME}
+ * that is not set here is not looked at. */
+int cli_paths_check(const struct job *job, struct ms_err *err);
+
+#endif

@@ -1,0 +1,139 @@
+/* test_cli_paths.c - paths of a job: what the submitter's environment says, and what is there */
+#include "cli/paths.h"
+
+#include "tests/test.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+static struct job job;
+static struct cli cli;
+static char *said;
+static size_t said_size;
+
+static void begin(void)
+{
+    memset(&job, 0, sizeof(job));
+    memset(&cli, 0, sizeof(cli));
+    cli.err = open_memstream(&said, &said_size);
+    job.dataset.kind = DATA_MNIST;
+    setenv("HERE", "/data", 1);
+    unsetenv("NOT_HERE");
+    setenv("EMPTY", "", 1);
+}
+
+static void end(void)
+{
+    fclose(cli.err);
+    free(said);
+}
+
+static const char *words(void)
+{
+    fflush(cli.err);
+    return said;
+}
+
+static void set(const char *path)
+{
+    snprintf(job.dataset.path, sizeof(job.dataset.path), "%s", path);
+}
+
+START_TEST(what_is_set_here_is_expanded_and_said)
+{
+    set("${HERE}/mnist/${HERE}");
+
+    ck_ms_ok(cli_paths_expand(&cli, &job, err));
+
+    ck_assert_str_eq(job.dataset.path, "/data/mnist//data");
+    ck_assert_str_eq(words(), "msctl: dataset.path: ${HERE}/mnist/${HERE} is /data/mnist//data, "
+                              "from your environment\n");
+}
+END_TEST
+
+START_TEST(what_is_not_set_is_left_to_the_nodes)
+{
+    static const char *const paths[] = {"${NOT_HERE}/x", "${EMPTY}/x", "/a/${", "/a/${}",
+                                        "/a/$HERE"};
+    for (size_t i = 0; i < MS_ARRAY_SIZE(paths); i++) {
+        set(paths[i]);
+        ck_ms_ok(cli_paths_expand(&cli, &job, err));
+        ck_assert_str_eq(job.dataset.path, paths[i]);
+    }
+    ck_assert_str_eq(words(), "");
+    set("${NOT_HERE}/${HERE}");
+    ck_ms_ok(cli_paths_expand(&cli, &job, err));
+    ck_assert_str_eq(job.dataset.path, "${NOT_HERE}//data");
+}
+END_TEST
+
+START_TEST(every_input_path_is_expanded)
+{
+    job.has_evaluate = 1;
+    snprintf(job.evaluate_dataset.path, sizeof(job.evaluate_dataset.path), "${HERE}/test");
+    snprintf(job.initial_weights, sizeof(job.initial_weights), "${HERE}/w.safetensors");
+    set("/plain");
+
+    ck_ms_ok(cli_paths_expand(&cli, &job, err));
+
+    ck_assert_str_eq(job.evaluate_dataset.path, "/data/test");
+    ck_assert_str_eq(job.initial_weights, "/data/w.safetensors");
+    ck_assert_ptr_nonnull(strstr(words(), "evaluate.dataset.path"));
+}
+END_TEST
+
+START_TEST(relative_value_counts_from_here)
+{
+    char here[1024];
+    char want[1100];
+    setenv("HERE", "data", 1);
+    set("${HERE}/x");
+
+    ck_ms_ok(cli_paths_expand(&cli, &job, err));
+
+    snprintf(want, sizeof(want), "%s/data/x", getcwd(here, sizeof(here)));
+    ck_assert_str_eq(job.dataset.path, want);
+}
+END_TEST
+
+START_TEST(too_long_a_value_is_refused)
+{
+    char value[MS_PATH_MAX + 10];
+    memset(value, 'x', sizeof(value) - 1);
+    value[0] = '/';
+    value[sizeof(value) - 1] = '\0';
+    setenv("HERE", value, 1);
+    set("${HERE}");
+
+    ck_ms_fails(cli_paths_expand(&cli, &job, err), MS_E_INVALID, "longer than");
+}
+END_TEST
+
+START_TEST(missing_data_set_is_found_and_a_variable_of_the_nodes_is_not_looked_at)
+{
+    set("/nonexistent/mnist");
+    ck_ms_fails(cli_paths_check(&job, err), MS_E_NOT_FOUND, "/nonexistent/mnist");
+    set("${NOT_HERE}/mnist");
+    ck_ms_ok(cli_paths_check(&job, err));
+    job.dataset.kind = DATA_NONLINEAR;
+    set("");
+    ck_ms_ok(cli_paths_check(&job, err));
+    snprintf(job.initial_weights, sizeof(job.initial_weights), "/nonexistent/w");
+    ck_ms_fails(cli_paths_check(&job, err), MS_E_NOT_FOUND, "check initial_weights");
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("cli_paths");
+    TCase *tc = tcase_create("paths");
+    tcase_add_checked_fixture(tc, begin, end);
+    tcase_add_test(tc, what_is_set_here_is_expanded_and_said);
+    tcase_add_test(tc, what_is_not_set_is_left_to_the_nodes);
+    tcase_add_test(tc, every_input_path_is_expanded);
+    tcase_add_test(tc, relative_value_counts_from_here);
+    tcase_add_test(tc, too_long_a_value_is_refused);
+    tcase_add_test(tc, missing_data_set_is_found_and_a_variable_of_the_nodes_is_not_looked_at);
+    suite_add_tcase(suite, tc);
+    return test_run(suite);
+}
