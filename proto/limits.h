@@ -67,6 +67,7 @@
 #define MS_PROBE_MS             1000  /* a half-open duplicate may answer within this */
 #define MS_REGISTER_MS          10000 /* Register is answered after a probe and a commit at most */
 #define MS_CANCEL_GRACE_MS      30000
+#define MS_TOPO_LEAVE_MS        3000 /* workers of a cluster that did not form have nothing to finish */
 #define MS_STOP_ANSWER_MS       65000 /* Stop is answered: TERM, 30 s, KILL, and then some */
 #define MS_ADOPT_NODE_MS        10 /* a node that comes back after a restart: five handshakes' CPU */
 #define MS_BLAME_MS             300   /* between "my peer is gone" and the peer's own last word */

@@ -288,12 +288,14 @@ const char *dynamic_waiting_for(struct sched *s)
 /* ---- the end ------------------------------------------------------------------------------------
  */
 
-static void begin_ending(struct sched *s, int status, const char *text)
+/* Members have leave_ms to go, and never longer than a lease. */
+static void begin_ending(struct sched *s, int status, const char *text, int64_t leave_ms)
 {
     s->ending = true;
     s->exit_status = status;
     copy_text(s->exit_text, sizeof(s->exit_text), text);
-    timer_arm(s, &s->ending_timer, TIMER_ENDING, after_ms(s, s->cfg.lease_ms));
+    s->leave_ms = leave_ms < s->cfg.lease_ms ? leave_ms : s->cfg.lease_ms;
+    timer_arm(s, &s->ending_timer, TIMER_ENDING, after_ms(s, s->leave_ms));
 }
 
 void dynamic_timeout(struct sched *s, struct timer *timer)
@@ -310,7 +312,7 @@ void dynamic_timeout(struct sched *s, struct timer *timer)
     for (struct list *at = s->beating.next; at != &s->beating; at = at->next) {
         send_stop(s, list_item(at, struct node, beating), 0, 0, MS_E_TIMEOUT, text, false);
     }
-    begin_ending(s, 1, text);
+    begin_ending(s, 1, text, MS_TOPO_LEAVE_MS);
 }
 
 void dynamic_job_ended(struct sched *s, const struct job *job)
@@ -319,7 +321,7 @@ void dynamic_job_ended(struct sched *s, const struct job *job)
         return;
     }
     topo_set(s, job->state == JOB_SUCCEEDED ? TOPO_ON_SUCCESS : TOPO_ON_FAILURE);
-    begin_ending(s, job->state == JOB_SUCCEEDED ? 0 : 1, job->reason);
+    begin_ending(s, job->state == JOB_SUCCEEDED ? 0 : 1, job->reason, MS_STOP_ANSWER_MS);
 }
 
 void dynamic_found_ended(struct sched *s, const struct job *job)
@@ -342,7 +344,7 @@ void dynamic_exit(struct sched *s, struct timer *timer)
         emit_log(s, MS_LOG_WARNING,
                  "topology.left_behind nodes=%u: they did not leave within %lld "
                  "ms, ignoring",
-                 s->n_registered, (long long)s->cfg.lease_ms);
+                 s->n_registered, (long long)s->leave_ms);
     }
     emit_exit(s, s->exit_status, s->exit_text);
 }

@@ -33,6 +33,13 @@ static uint64_t generation_highest(const struct sched *s)
     return s->generation + (step < room ? step : room);
 }
 
+/* Likewise the job ids that nodes may name: a database that was restored must not give them again.
+ */
+static uint64_t job_highest(const struct sched *s)
+{
+    return s->next_job + (MS_GENERATION_STEP_MAX - s->jobs_raised) - 1;
+}
+
 /* NULL, or why the message cannot be believed. */
 static const char *message_refusal(struct sched *s, const struct conn *conn,
                                    const Ms__Register *msg, int *ret_code)
@@ -62,6 +69,13 @@ static const char *message_refusal(struct sched *s, const struct conn *conn,
                          "another cluster, or lies; restart that worker",
                          msg->node_id, (unsigned long long)msg->generation,
                          (unsigned long long)s->generation);
+    }
+    if (msg->job > job_highest(s)) {
+        return emit_text(s,
+                         "node %s says that it has job %llu, and the next one here is %llu: it is "
+                         "of another cluster, or lies; restart that worker",
+                         msg->node_id, (unsigned long long)msg->job,
+                         (unsigned long long)s->next_job);
     }
     if (conn->node != NULL && strcmp(conn->node->info.node_id, msg->node_id) != 0) {
         return emit_text(s, "node %s: this connection belongs to node %s already: open another one",
@@ -245,6 +259,19 @@ static void raise_generation(struct sched *s, uint64_t generation)
     }
 }
 
+static void raise_next_job(struct sched *s, uint64_t job)
+{
+    if (job >= s->next_job && job <= job_highest(s) && s->mode->no_submit == NULL) {
+        s->jobs_raised += job + 1 - s->next_job;
+        s->next_job = job + 1;
+        emit_put_meta(s, "next_job", s->next_job);
+        emit_log(s, MS_LOG_WARNING,
+                 "job.next_raised next=%llu: a node has a job that the database does not know, "
+                 "going on above it",
+                 (unsigned long long)s->next_job);
+    }
+}
+
 /* The rank that the process says it holds, if it is one that we gave to exactly this process. */
 static struct hold *claim_find(const struct node *node, const struct node_info *info,
                                const struct claim *claim)
@@ -349,6 +376,7 @@ void register_accept(struct sched *s, struct conn *conn, uint32_t frame_id,
         node->conn = NULL;
         conn_drop(s, old);
     }
+    raise_next_job(s, claim->job);
     raise_generation(s, claim->generation);
     bool same_process = node->info.incarnation == info->incarnation;
     struct hold *ours = claim_find(node, info, claim);

@@ -63,8 +63,8 @@ struct sched {
     int64_t stood_still_ms;       /* ... after such a time */
     uint64_t n_registers;         /* accepted since the start */
     uint32_t n_expected;          /* nodes, by loading */
-    uint64_t generation_raised;   /* by claims of nodes, since the start */
-    uint64_t seed;                /* of hashes */
+    uint64_t generation_raised, jobs_raised; /* by claims of nodes, since the start */
+    uint64_t seed;                           /* of hashes */
 
     struct table conns, nodes, hosts, holders, keys, routes;
     struct list beating, idle, gone;
@@ -89,6 +89,7 @@ struct sched {
     /* SCHED_DYNAMIC */
     enum topo_state topo;
     struct timer topo_timer, ending_timer;
+    int64_t leave_ms; /* that ending_timer was armed for */
     bool ending, exited;
     int exit_status;
     char exit_text[MS_TEXT_MAX + 1];

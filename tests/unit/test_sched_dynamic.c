@@ -283,6 +283,26 @@ START_TEST(missing_workers_end_the_cluster_after_the_topology_timeout)
 }
 END_TEST
 
+/* A lease is ten minutes in MindSpore's defaults: too long for a start that failed. */
+START_TEST(hung_worker_of_a_cluster_that_did_not_form_is_not_waited_for)
+{
+    struct sched_config cfg = fix_config(SCHED_DYNAMIC, 8);
+    cfg.lease_ms = 600000;
+    cfg.topo_timeout_ms = 3000;
+    fix_create(&cfg);
+    ck_ms_ok(sched_load_done(fix.s, fix.now, err));
+    join("0", 1, 8);
+
+    fix_pass(3000);
+    ck_assert_ptr_null(fix_effect(SCHED_DO_EXIT));
+    fix_pass(MS_TOPO_LEAVE_MS);
+
+    ck_assert_ptr_nonnull(fix_effect(SCHED_DO_EXIT));
+    ck_assert_int_eq(fix_effect(SCHED_DO_EXIT)->status, 1);
+    ck_assert_int_eq(fix_logged("topology.left_behind nodes=1"), 1);
+}
+END_TEST
+
 START_TEST(negative_topology_timeout_waits_for_ever)
 {
     struct sched_config cfg = fix_config(SCHED_DYNAMIC, 2);
@@ -379,6 +399,7 @@ static Suite *suite(void)
     tcase_add_test(t, status_names_what_else_it_waits_for);
     tcase_add_test(t, long_lists_of_workers_are_cut);
     tcase_add_test(t, missing_workers_end_the_cluster_after_the_topology_timeout);
+    tcase_add_test(t, hung_worker_of_a_cluster_that_did_not_form_is_not_waited_for);
     tcase_add_test(t, negative_topology_timeout_waits_for_ever);
     tcase_add_test(t, success_ends_the_scheduler_when_the_workers_have_left);
     tcase_add_test(t, failure_ends_the_scheduler_with_status_1);

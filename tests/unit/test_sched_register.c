@@ -176,6 +176,56 @@ START_TEST(last_generation_is_never_given_away)
 }
 END_TEST
 
+/* ---- job ids ------------------------------------------------------------------------------------
+ */
+
+static uint64_t claim_job(const char *node_id, uint64_t job)
+{
+    uint64_t conn = fix_open(MS_ROLE_WORKER, "c");
+    Ms__Register msg = fix_node(node_id, 1);
+    msg.job = job;
+    fix_say(conn, MS_MSG_REGISTER, &msg.base);
+    return conn;
+}
+
+START_TEST(job_of_a_lost_database_is_not_given_again)
+{
+    fix_standing();
+
+    uint64_t conn = claim_job("w0", 77);
+
+    ck_assert_ptr_nonnull(fix_heard(conn, MS_MSG_STOP));
+    const struct sched_effect *meta = fix_effect(SCHED_DO_PUT_META);
+    ck_assert_str_eq(meta->meta_key, "next_job");
+    ck_assert_uint_eq(meta->meta_value, 78);
+    ck_assert_uint_eq(fix_submit(1, 0), 78);
+}
+END_TEST
+
+START_TEST(absurd_job_is_refused_and_raises_nothing)
+{
+    static const uint64_t absurd[] = {MS_GENERATION_STEP_MAX + 1, UINT64_MAX / 2, UINT64_MAX};
+    fix_standing();
+
+    uint64_t conn = claim_job("w0", absurd[_i]);
+
+    fix_refused(conn, MS_E_INVALID, "the next one here is 1: it is of another cluster, or lies");
+    ck_assert_uint_eq(fix_submit(1, 0), 1);
+}
+END_TEST
+
+START_TEST(many_claims_raise_job_ids_no_further_than_one)
+{
+    fix_standing();
+    claim_job("w0", MS_GENERATION_STEP_MAX);
+
+    uint64_t conn = claim_job("w1", MS_GENERATION_STEP_MAX + 1);
+
+    fix_refused(conn, MS_E_INVALID, "it is of another cluster, or lies");
+    ck_assert_uint_eq(fix_submit(1, 0), MS_GENERATION_STEP_MAX + 1);
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("sched_register");
@@ -197,6 +247,9 @@ int main(void)
     tcase_add_loop_test(t, generation_far_above_ours_is_refused_and_logged, 0, 5);
     tcase_add_test(t, many_claims_raise_no_further_than_one);
     tcase_add_test(t, last_generation_is_never_given_away);
+    tcase_add_test(t, job_of_a_lost_database_is_not_given_again);
+    tcase_add_loop_test(t, absurd_job_is_refused_and_raises_nothing, 0, 3);
+    tcase_add_test(t, many_claims_raise_job_ids_no_further_than_one);
     suite_add_tcase(s, t);
     return test_run(s);
 }
