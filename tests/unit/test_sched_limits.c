@@ -25,6 +25,11 @@ static uint64_t open_quietly(enum ms_role role)
     return fix.conns;
 }
 
+static double ms_between(const struct timespec *from, const struct timespec *to)
+{
+    return (double)(to->tv_sec - from->tv_sec) * 1e3 + (double)(to->tv_nsec - from->tv_nsec) / 1e6;
+}
+
 START_TEST(nodes_are_limited)
 {
     uint64_t conn = 0;
@@ -220,10 +225,75 @@ START_TEST(largest_job_is_placed_in_one_tick)
     }
     ck_assert_ptr_nonnull(tail); /* packed once, whatever the number of ranks */
     ck_assert_uint_le(own_bytes, MS_WORKERS_MAX * (MS_WIRE_HEADER + 4));
-    printf("%d ranks placed in %.1f ms\n", MS_WORKERS_MAX,
-           (double)(to.tv_sec - from.tv_sec) * 1e3 + (double)(to.tv_nsec - from.tv_nsec) / 1e6);
+    printf("%d ranks placed in %.1f ms\n", MS_WORKERS_MAX, ms_between(&from, &to));
     ck_assert_uint_eq(assigns, MS_WORKERS_MAX);
     ck_ms_ok(sched_check(fix.s, err));
+}
+END_TEST
+
+/* ---- ten thousand nodes come back ---------------------------------------------------------------
+ */
+
+enum { BACK_JOBS = 100, BACK_RANKS = 100 };
+
+static void load_many(void)
+{
+    struct sched_config cfg = fix_config(SCHED_STANDING, 0);
+    fix_create(&cfg);
+    for (uint64_t id = 1; id <= BACK_JOBS; id++) {
+        struct sched_job_row row;
+        memset(&row, 0, sizeof(row));
+        row.id = id;
+        row.state = JOB_RUNNING;
+        row.workers = BACK_RANKS;
+        row.generation = id;
+        row.spec = (const uint8_t *)"{}";
+        row.spec_bytes = 2;
+        ck_ms_ok(sched_load_job(fix.s, &row, err));
+        for (uint32_t rank = 0; rank < BACK_RANKS; rank++) {
+            struct sched_member_row member;
+            memset(&member, 0, sizeof(member));
+            member.job = id;
+            member.rank = rank;
+            member.incarnation = id * BACK_RANKS + rank;
+            snprintf(member.node_id, sizeof(member.node_id), "w%llu",
+                     (unsigned long long)member.incarnation);
+            ck_ms_ok(sched_load_member(fix.s, &member, err));
+        }
+    }
+    ck_ms_ok(sched_load_done(fix.s, fix.now, err));
+}
+
+/* At 5 ms a handshake the last one is back 50 s after the first: five leases. */
+START_TEST(ten_thousand_nodes_are_adopted)
+{
+    struct timespec from;
+    struct timespec to;
+    double most_ms = 0;
+    load_many();
+
+    for (uint64_t i = 0; i < BACK_JOBS * BACK_RANKS; i++) {
+        char id[16];
+        uint64_t conn = open_quietly(MS_ROLE_WORKER);
+        snprintf(id, sizeof(id), "w%llu", (unsigned long long)(BACK_RANKS + i));
+        Ms__Register msg = fix_node(id, BACK_RANKS + i);
+        msg.job = 1 + i / BACK_RANKS;
+        msg.generation = msg.job;
+        msg.rank = (uint32_t)(i % BACK_RANKS);
+        msg.running = 1;
+        fix.now.mono_ms += 5;
+        clock_gettime(CLOCK_MONOTONIC, &from);
+        say_quietly(conn, MS_MSG_REGISTER, &msg.base);
+        clock_gettime(CLOCK_MONOTONIC, &to);
+        most_ms = ms_between(&from, &to) > most_ms ? ms_between(&from, &to) : most_ms;
+        ck_assert_ptr_nonnull(fix_heard(conn, MS_MSG_REGISTERED));
+        ck_assert_ptr_null(fix_heard(conn, MS_MSG_STOP));
+    }
+
+    printf("%d nodes adopted, the slowest in %.2f ms\n", BACK_JOBS * BACK_RANKS, most_ms);
+    ck_ms_ok(sched_check(fix.s, err));
+    fix_job_is(1, "RUNNING", "");
+    fix_job_is(BACK_JOBS, "RUNNING", "");
 }
 END_TEST
 
@@ -240,6 +310,7 @@ int main(void)
     tcase_add_test(t, log_reads_under_way_are_limited);
     tcase_add_test(t, waiting_cancels_are_limited);
     tcase_add_test(t, largest_job_is_placed_in_one_tick);
+    tcase_add_test(t, ten_thousand_nodes_are_adopted);
     suite_add_tcase(s, t);
     return test_run(s);
 }
