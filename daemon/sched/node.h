@@ -114,11 +114,31 @@ struct hold *hold_first(const struct node *node); /* NULL: none */
 /* Keeps counts and lists in step with the two. */
 void node_idle_update(struct sched *s, struct node *node);
 
-/* register.c: Register, and two processes with one id */
+/* register.c: who may, new nodes and reconnects */
 
 void on_register(struct sched *s, struct conn *conn, const struct sched_event *event);
 void register_accept(struct sched *s, struct conn *conn, uint32_t frame_id,
                      const struct node_info *info, const struct claim *claim);
+void register_refuse(struct sched *s, const struct conn *conn, uint32_t frame_id, int code,
+                     const char *text, const char *node_id);
+
+/* claim.c: what its process says that it holds */
+
+/* NULL, or why it cannot be true. */
+const char *claim_refusal(struct sched *s, const Ms__Register *msg);
+void claim_raise(struct sched *s, const struct claim *claim); /* what we give next lies above it */
+/* The rank, if it is one that we gave to exactly this process; else NULL. */
+struct hold *claim_find(const struct node *node, const struct node_info *info,
+                        const struct claim *claim);
+void claim_stop(struct sched *s, struct node *node, const struct claim *claim);
+/* All ranks of the node but ours are lost: its process does not have them. */
+void claim_lose_others(struct sched *s, struct node *node, const struct hold *ours,
+                       const struct claim *claim, bool same_process);
+
+/* twin.c: two processes with one node id */
+
+void twin_probe(struct sched *s, struct conn *conn, const struct sched_event *event,
+                struct node *node, const struct node_info *info, const struct claim *claim);
 void newcomer_refuse(struct sched *s, struct node *node); /* the old process answered */
 void newcomer_accept(struct sched *s, struct node *node); /* it did not; it must be gone already */
 void newcomer_drop(struct sched *s, struct newcomer *newcomer); /* its connection closed */

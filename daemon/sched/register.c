@@ -1,4 +1,4 @@
-/* register.c - Register: new nodes, reconnects, two processes with one id */
+/* register.c - Register: who may, new nodes and reconnects */
 #include "daemon/sched/state.h"
 
 #include <assert.h>
@@ -24,22 +24,6 @@ static void info_read(struct node_info *info, const struct conn *conn, const Ms_
     info->memory_bytes = msg->memory_bytes;
 }
 
-/* The highest generation that a node may report: all claims since the start together raise ours by
- * one step at the most, and never to where the next start would refuse it. */
-static uint64_t generation_highest(const struct sched *s)
-{
-    uint64_t step = MS_GENERATION_STEP_MAX - s->generation_raised;
-    uint64_t room = MS_GENERATION_MAX - 1 - s->generation;
-    return s->generation + (step < room ? step : room);
-}
-
-/* Likewise the job ids that nodes may name: a database that was restored must not give them again.
- */
-static uint64_t job_highest(const struct sched *s)
-{
-    return s->next_job + (MS_GENERATION_STEP_MAX - s->jobs_raised) - 1;
-}
-
 /* NULL, or why the message cannot be believed. */
 static const char *message_refusal(struct sched *s, const struct conn *conn,
                                    const Ms__Register *msg, int *ret_code)
@@ -63,20 +47,6 @@ static const char *message_refusal(struct sched *s, const struct conn *conn,
         return emit_text(s, "node %s: Register without an incarnation: the worker must draw one",
                          msg->node_id);
     }
-    if (msg->generation > generation_highest(s)) {
-        return emit_text(s,
-                         "node %s reports generation %llu, and this cluster is at %llu: it is of "
-                         "another cluster, or lies; restart that worker",
-                         msg->node_id, (unsigned long long)msg->generation,
-                         (unsigned long long)s->generation);
-    }
-    if (msg->job > job_highest(s)) {
-        return emit_text(s,
-                         "node %s says that it has job %llu, and the next one here is %llu: it is "
-                         "of another cluster, or lies; restart that worker",
-                         msg->node_id, (unsigned long long)msg->job,
-                         (unsigned long long)s->next_job);
-    }
     if (conn->node != NULL && strcmp(conn->node->info.node_id, msg->node_id) != 0) {
         return emit_text(s, "node %s: this connection belongs to node %s already: open another one",
                          msg->node_id, conn->node->info.node_id);
@@ -87,7 +57,7 @@ static const char *message_refusal(struct sched *s, const struct conn *conn,
                          "another connection",
                          msg->node_id, conn->node->info.pid);
     }
-    return NULL;
+    return claim_refusal(s, msg);
 }
 
 /* A node id belongs to whoever registered it, as long as it is REGISTERED or holds a rank; a rank
@@ -159,165 +129,16 @@ static const char *certificate_refusal(struct sched *s, const struct conn *conn,
     return NULL;
 }
 
-static void refuse(struct sched *s, const struct conn *conn, uint32_t frame_id, int code,
-                   const char *text, const char *node_id)
+void register_refuse(struct sched *s, const struct conn *conn, uint32_t frame_id, int code,
+                     const char *text, const char *node_id)
 {
     emit_log(s, MS_LOG_WARNING, "node.refused node=%s address=%s reason=%s", emit_quote(s, node_id),
              emit_quote(s, conn->peer.address), emit_quote(s, text));
     emit_error(s, conn->id, frame_id, code, "%s", text);
 }
 
-/* ---- two processes with one id ------------------------------------------------------------------
- */
-
-static void probe(struct sched *s, struct conn *conn, const struct sched_event *event,
-                  struct node *node, const struct node_info *info, const struct claim *claim)
-{
-    if (node->newcomer != NULL) {
-        refuse(s, conn, event->id, MS_E_EXISTS,
-               emit_text(s,
-                         "node %s: two more processes want this id at once (pids %u and %u): give "
-                         "each its own MS_NODE_ID",
-                         info->node_id, node->newcomer->info.pid, info->pid),
-               info->node_id);
-        return;
-    }
-    struct newcomer *newcomer = must(calloc(1, sizeof(*newcomer)));
-    newcomer->node = node;
-    newcomer->conn = conn;
-    newcomer->frame_id = event->id;
-    newcomer->info = *info;
-    newcomer->claim = *claim;
-    node->newcomer = newcomer;
-    conn->newcomer = newcomer;
-    timer_arm(s, &newcomer->timer, TIMER_PROBE, after_ms(s, MS_PROBE_MS));
-    send_heartbeat_ack(s, node->conn, 0);
-    Ms__LogRead ping = MS__LOG_READ__INIT; /* of no job: a living process answers it at once */
-    ping.bytes_max = 1;
-    emit_send(s, node->conn->id, MS_MSG_LOG_READ, 0, &ping.base);
-    emit_log(s, MS_LOG_NOTICE, "node.probed node=%s old_pid=%u new_pid=%u",
-             emit_quote(s, info->node_id), node->info.pid, info->pid);
-}
-
-void newcomer_drop(struct sched *s, struct newcomer *newcomer)
-{
-    timer_stop(s, &newcomer->timer);
-    newcomer->node->newcomer = NULL;
-    newcomer->conn->newcomer = NULL;
-    free(newcomer);
-}
-
-void newcomer_refuse(struct sched *s, struct node *node)
-{
-    struct newcomer *newcomer = node->newcomer;
-    const struct node_info *info = &newcomer->info;
-    refuse(s, newcomer->conn, newcomer->frame_id, MS_E_EXISTS,
-           emit_text(s,
-                     "node %s is registered already: by pid %u on host %.100s, and that process "
-                     "answers; this one is pid %u on host %.100s: end one of the two or set "
-                     "another MS_NODE_ID",
-                     info->node_id, node->info.pid, node->info.host_name, info->pid,
-                     info->host_name),
-           info->node_id);
-    newcomer_drop(s, newcomer);
-}
-
-void newcomer_accept(struct sched *s, struct node *node)
-{
-    struct newcomer copy = *node->newcomer;
-    newcomer_drop(s, node->newcomer);
-    register_accept(s, copy.conn, copy.frame_id, &copy.info, &copy.claim);
-}
-
-void newcomer_timeout(struct sched *s, struct newcomer *newcomer)
-{
-    struct node *node = newcomer->node;
-    struct conn *old = node->conn;
-    node_gone(s, node, NODE_ON_LOSS,
-              emit_text(s,
-                        "pid %u did not answer within %d ms when pid %u registered the same node "
-                        "id, and was fenced off",
-                        node->info.pid, MS_PROBE_MS, newcomer->info.pid));
-    if (old != NULL) {
-        conn_drop(s, old);
-    }
-}
-
 /* ---- accepting ----------------------------------------------------------------------------------
  */
-
-static void raise_generation(struct sched *s, uint64_t generation)
-{
-    if (generation > s->generation && generation <= generation_highest(s)) {
-        s->generation_raised += generation - s->generation;
-        s->generation = generation;
-        emit_put_meta(s, "generation", generation);
-        emit_log(s, MS_LOG_WARNING,
-                 "generation.raised generation=%llu: a node knows a newer one, "
-                 "going on above it",
-                 (unsigned long long)generation);
-    }
-}
-
-static void raise_next_job(struct sched *s, uint64_t job)
-{
-    if (job >= s->next_job && job <= job_highest(s) && s->mode->no_submit == NULL) {
-        s->jobs_raised += job + 1 - s->next_job;
-        s->next_job = job + 1;
-        emit_put_meta(s, "next_job", s->next_job);
-        emit_log(s, MS_LOG_WARNING,
-                 "job.next_raised next=%llu: a node has a job that the database does not know, "
-                 "going on above it",
-                 (unsigned long long)s->next_job);
-    }
-}
-
-/* The rank that the process says it holds, if it is one that we gave to exactly this process. */
-static struct hold *claim_find(const struct node *node, const struct node_info *info,
-                               const struct claim *claim)
-{
-    struct hold *hold = hold_find(node, claim->job, claim->generation, claim->rank);
-    return hold != NULL && hold->job != NULL &&
-                   hold->job->run->members[hold->rank].incarnation == info->incarnation
-               ? hold
-               : NULL;
-}
-
-/* A rank of a job that is over, or that never was: the process has to let go of it. */
-static void stop_claim(struct sched *s, struct node *node, const struct claim *claim)
-{
-    const struct job *job = job_find(s, claim->job);
-    int code = MS_E_ABORTED;
-    const char *text = NULL;
-    if (job == NULL) {
-        text =
-            emit_text(s, "job %llu is not known to this scheduler", (unsigned long long)claim->job);
-    } else if (job_is_ended(job)) {
-        code = job->code;
-        text = job->reason;
-    } else if (job->state == JOB_QUEUED) {
-        text = emit_text(s,
-                         "job %llu waits in the queue again: while its ranks were getting ready "
-                         "one was lost, or the scheduler restarted",
-                         (unsigned long long)claim->job);
-    } else {
-        text = emit_text(s,
-                         "job %llu runs in generation %llu without this process, which has "
-                         "rank %u of generation %llu",
-                         (unsigned long long)claim->job, (unsigned long long)job->generation,
-                         claim->rank, (unsigned long long)claim->generation);
-    }
-    if (hold_find(node, claim->job, claim->generation, claim->rank) == NULL) {
-        hold_let_go(s, hold_add(s, node, claim->job, claim->generation, claim->rank));
-    }
-    if (job != NULL && job_is_ended(job)) {
-        s->mode->found_ended(s, job);
-    }
-    if (PLANTED("forget_rank_on_requeue") && job != NULL && job->state == JOB_QUEUED) {
-        return;
-    }
-    send_stop(s, node, claim->job, claim->generation, code, text, false);
-}
 
 static void send_registered(struct sched *s, const struct node *node, uint32_t frame_id)
 {
@@ -336,33 +157,6 @@ static void send_registered(struct sched *s, const struct node *node, uint32_t f
              s->mode->expected(s) > 0 ? emit_text(s, " expected=%u", s->mode->expected(s)) : "");
 }
 
-/* Ranks that we gave to this node id and that its process does not have now. Of those it was told
- * to let go of, the claimed one stays: it has yet to. */
-static void lose_old_ranks(struct sched *s, struct node *node, const struct hold *ours,
-                           const struct claim *claim, bool same_process)
-{
-    struct list *at = node->holds.next;
-    while (at != &node->holds) {
-        struct hold *hold = list_item(at, struct hold, by_node);
-        struct job *job = hold->job;
-        uint32_t rank = hold->rank;
-        at = at->next;
-        if (hold == ours || (job == NULL && hold->job_id == claim->job &&
-                             hold->generation == claim->generation && rank == claim->rank)) {
-            continue;
-        }
-        hold_drop(s, hold);
-        if (job != NULL) {
-            run_lost(s, job, rank, FAULT_LOST, MS_E_CLOSED,
-                     rank_text(s, job, rank, "was lost",
-                               same_process
-                                   ? "its process reconnected without the rank"
-                                   : "its process ended and another one registered in its place"));
-            at = node->holds.next; /* the end of a job may have changed the others */
-        }
-    }
-}
-
 void register_accept(struct sched *s, struct conn *conn, uint32_t frame_id,
                      const struct node_info *info, const struct claim *claim)
 {
@@ -376,8 +170,7 @@ void register_accept(struct sched *s, struct conn *conn, uint32_t frame_id,
         node->conn = NULL;
         conn_drop(s, old);
     }
-    raise_next_job(s, claim->job);
-    raise_generation(s, claim->generation);
+    claim_raise(s, claim);
     bool same_process = node->info.incarnation == info->incarnation;
     struct hold *ours = claim_find(node, info, claim);
     node->info = *info;
@@ -388,11 +181,11 @@ void register_accept(struct sched *s, struct conn *conn, uint32_t frame_id,
     node_set(s, node, NODE_ON_REGISTER);
     node_touch(s, node); /* a newcomer that waits for its silence is refused here */
     send_registered(s, node, frame_id);
-    lose_old_ranks(s, node, ours, claim, same_process);
+    claim_lose_others(s, node, ours, claim, same_process);
     if (ours != NULL) {
         run_came_back(s, ours, claim);
     } else if (claim->job != 0) {
-        stop_claim(s, node, claim);
+        claim_stop(s, node, claim);
     }
 }
 
@@ -403,7 +196,7 @@ void on_register(struct sched *s, struct conn *conn, const struct sched_event *e
     int code = 0;
     const char *text = message_refusal(s, conn, msg, &code);
     if (text != NULL) {
-        refuse(s, conn, event->id, code, text, msg->node_id);
+        register_refuse(s, conn, event->id, code, text, msg->node_id);
         return;
     }
     info_read(&info, conn, msg);
@@ -420,12 +213,12 @@ void on_register(struct sched *s, struct conn *conn, const struct sched_event *e
         text = s->mode->refusal(s, &info, msg, &code);
     }
     if (text != NULL) {
-        refuse(s, conn, event->id, code, text, info.node_id);
+        register_refuse(s, conn, event->id, code, text, info.node_id);
         return;
     }
     if (node != NULL && node->conn != NULL && node->conn != conn &&
         node->info.incarnation != info.incarnation) {
-        probe(s, conn, event, node, &info, &claim);
+        twin_probe(s, conn, event, node, &info, &claim);
         return;
     }
     s->mode->registered(s, &info, msg);

@@ -957,6 +957,21 @@ START_TEST(loss_during_a_cancel_ends_in_cancelled)
 }
 END_TEST
 
+START_TEST(cancel_overtakes_a_complaint_that_waits)
+{
+    uint64_t conns[2];
+    fix_running(conns);
+    fix_done(conns[0], 1, 1, 0, MS_E_CLOSED, "rank 1 is gone");
+    uint64_t client = fix_open(MS_ROLE_USER, "alice");
+    fix_cancel(client, 1, 1);
+
+    fix_pass(MS_BLAME_MS);
+
+    ck_assert_ptr_nonnull(fix_heard(client, MS_MSG_OK));
+    fix_job_is(1, "CANCELLED", "cancelled by alice; meanwhile rank 0 (node w0 on host h) failed");
+}
+END_TEST
+
 START_TEST(hard_cancel_overtakes_one_at_step)
 {
     uint64_t conns[2];
@@ -1052,6 +1067,7 @@ static TCase *cancel_cases(void)
     tcase_add_test(t, job_that_finished_first_is_not_cancelled);
     tcase_add_test(t, loss_during_a_cancel_ends_in_cancelled);
     tcase_add_test(t, hard_cancel_overtakes_one_at_step);
+    tcase_add_test(t, cancel_overtakes_a_complaint_that_waits);
     return t;
 }
 

@@ -1,0 +1,145 @@
+/* claim.c - what a process says that it holds: believed so far, taken up, or told to let go */
+#include "daemon/sched/state.h"
+
+#include <assert.h>
+
+typedef unsigned long long ull;
+
+/* The highest generation that a node may report: all claims since the start together raise ours by
+ * one step at the most, and never to where the next start would refuse it. */
+static uint64_t generation_highest(const struct sched *s)
+{
+    uint64_t step = MS_GENERATION_STEP_MAX - s->generation_raised;
+    uint64_t room = MS_GENERATION_MAX - 1 - s->generation;
+    return s->generation + (step < room ? step : room);
+}
+
+/* Likewise the job ids that nodes may name: a database that was restored must not give them again.
+ */
+static uint64_t job_highest(const struct sched *s)
+{
+    return s->next_job + (MS_GENERATION_STEP_MAX - s->jobs_raised) - 1;
+}
+
+/* NULL, or why what it says of its job cannot be true. */
+const char *claim_refusal(struct sched *s, const Ms__Register *msg)
+{
+    if (msg->generation > generation_highest(s)) {
+        return emit_text(s,
+                         "node %s reports generation %llu, and this cluster is at %llu: it is of "
+                         "another cluster, or lies; restart that worker",
+                         msg->node_id, (ull)msg->generation, (ull)s->generation);
+    }
+    if (msg->job > job_highest(s)) {
+        return emit_text(s,
+                         "node %s says that it has job %llu, and the next one here is %llu: it is "
+                         "of another cluster, or lies; restart that worker",
+                         msg->node_id, (ull)msg->job, (ull)s->next_job);
+    }
+    return NULL;
+}
+
+static void raise_generation(struct sched *s, uint64_t generation)
+{
+    if (generation > s->generation && generation <= generation_highest(s)) {
+        s->generation_raised += generation - s->generation;
+        s->generation = generation;
+        emit_put_meta(s, "generation", generation);
+        emit_log(s, MS_LOG_WARNING,
+                 "generation.raised generation=%llu: a node knows a newer one, "
+                 "going on above it",
+                 (ull)generation);
+    }
+}
+
+static void raise_next_job(struct sched *s, uint64_t job)
+{
+    if (job >= s->next_job && job <= job_highest(s) && s->mode->no_submit == NULL) {
+        s->jobs_raised += job + 1 - s->next_job;
+        s->next_job = job + 1;
+        emit_put_meta(s, "next_job", s->next_job);
+        emit_log(s, MS_LOG_WARNING,
+                 "job.next_raised next=%llu: a node has a job that the database does not know, "
+                 "going on above it",
+                 (ull)s->next_job);
+    }
+}
+
+void claim_raise(struct sched *s, const struct claim *claim)
+{
+    raise_next_job(s, claim->job);
+    raise_generation(s, claim->generation);
+}
+
+/* The rank that the process says it holds, if it is one that we gave to exactly this process. */
+struct hold *claim_find(const struct node *node, const struct node_info *info,
+                        const struct claim *claim)
+{
+    struct hold *hold = hold_find(node, claim->job, claim->generation, claim->rank);
+    return hold != NULL && hold->job != NULL &&
+                   hold->job->run->members[hold->rank].incarnation == info->incarnation
+               ? hold
+               : NULL;
+}
+
+/* A rank of a job that is over, or that never was: the process has to let go of it. */
+void claim_stop(struct sched *s, struct node *node, const struct claim *claim)
+{
+    const struct job *job = job_find(s, claim->job);
+    int code = MS_E_ABORTED;
+    const char *text = NULL;
+    if (job == NULL) {
+        text = emit_text(s, "job %llu is not known to this scheduler", (ull)claim->job);
+    } else if (job_is_ended(job)) {
+        code = job->code;
+        text = job->reason;
+    } else if (job->state == JOB_QUEUED) {
+        text = emit_text(s,
+                         "job %llu waits in the queue again: while its ranks were getting ready "
+                         "one was lost, or the scheduler restarted",
+                         (ull)claim->job);
+    } else {
+        text =
+            emit_text(s,
+                      "job %llu runs in generation %llu without this process, which has "
+                      "rank %u of generation %llu",
+                      (ull)claim->job, (ull)job->generation, claim->rank, (ull)claim->generation);
+    }
+    if (hold_find(node, claim->job, claim->generation, claim->rank) == NULL) {
+        hold_let_go(s, hold_add(s, node, claim->job, claim->generation, claim->rank));
+    }
+    if (job != NULL && job_is_ended(job)) {
+        s->mode->found_ended(s, job);
+    }
+    if (PLANTED("forget_rank_on_requeue") && job != NULL && job->state == JOB_QUEUED) {
+        return;
+    }
+    send_stop(s, node, claim->job, claim->generation, code, text, false);
+}
+
+/* Ranks that we gave to this node id and that its process does not have now. Of those it was told
+ * to let go of, the claimed one stays: it has yet to. */
+void claim_lose_others(struct sched *s, struct node *node, const struct hold *ours,
+                       const struct claim *claim, bool same_process)
+{
+    struct list *at = node->holds.next;
+    while (at != &node->holds) {
+        struct hold *hold = list_item(at, struct hold, by_node);
+        struct job *job = hold->job;
+        uint32_t rank = hold->rank;
+        at = at->next;
+        if (hold == ours || (job == NULL && hold->job_id == claim->job &&
+                             hold->generation == claim->generation && rank == claim->rank)) {
+            continue;
+        }
+        hold_drop(s, hold);
+        if (job != NULL) {
+            run_lost(s, job, rank, FAULT_LOST, MS_E_CLOSED,
+                     rank_text(s, job, rank, "was lost",
+                               same_process
+                                   ? "its process reconnected without the rank"
+                                   : "its process ended and another one registered in its place"));
+            at = node->holds.next; /* the end of a job may have changed the others */
+        }
+    }
+}
