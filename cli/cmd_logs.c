@@ -5,6 +5,7 @@
 #include "cli/watch.h"
 #include "proto/clock.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 const struct cli_option cmd_logs_options[] = {
@@ -60,6 +61,23 @@ static int read_updates(struct reading *r, struct ms_err *err)
     return rc;
 }
 
+/* JSON holds text alone: what is none is shown as on a terminal. */
+static json_t *text_of(struct reading *r, const Ms__LogChunk *chunk)
+{
+    char *text = NULL;
+    size_t size = 0;
+    FILE *out = open_memstream(&text, &size);
+    if (out == NULL) {
+        return NULL;
+    }
+    cli_filter_write(&r->filter, out, chunk->data.data, chunk->data.len,
+                     chunk->at_end && !r->follow);
+    fclose(out);
+    json_t *value = text != NULL ? json_stringn(text, size) : NULL;
+    free(text);
+    return value;
+}
+
 static void put_chunk(struct reading *r, const Ms__LogChunk *chunk)
 {
     if (chunk->data.len == 0) {
@@ -67,7 +85,7 @@ static void put_chunk(struct reading *r, const Ms__LogChunk *chunk)
     }
     if (r->cli->json) {
         json_t *object = json_object();
-        json_t *text = json_stringn((const char *)chunk->data.data, chunk->data.len);
+        json_t *text = text_of(r, chunk);
         json_object_set_new(object, "offset", json_integer((json_int_t)chunk->offset));
         json_object_set_new(object, "rank", json_integer(r->rank));
         json_object_set_new(object, "data", text != NULL ? text : json_string("?"));

@@ -1,5 +1,7 @@
-/* commands.c - the table of commands, help, and how a command line becomes a call */
+/* commands.c - the table of commands, and how a command line becomes a call */
 #include "cli/cli.h"
+#include "cli/help.h"
+#include "cli/json.h"
 
 #include "config.h"
 #include "proto/settings.h"
@@ -99,38 +101,6 @@ static int unknown_command(const char *name, struct ms_err *err)
                    near != NULL ? "?)" : "");
 }
 
-static void print_usage(FILE *out)
-{
-    fprintf(out, "usage: msctl [OPTION]... COMMAND [ARGUMENT]...\n\nTrains neural networks on a "
-                 "cluster of CPU machines.\n\n");
-    for (const struct cli_command *c = cli_commands; c->name != NULL; c++) {
-        if (c->later == NULL) {
-            fprintf(out, "  %-9s %s\n", c->name, c->summary);
-        }
-    }
-    fprintf(out, "\nOptions of every command:\n");
-    cli_options_print(cli_common_options, out);
-    fprintf(out,
-            "\nThe scheduler: --server, else MS_SCHED_HOST and MS_SCHED_PORT, else\n"
-            "~/.config/msched/msctl.conf, else %s/msctl.conf, else\n%s.\n"
-            "Exit status: 0 success, 1 the job failed, 2 usage or an invalid job, 3 no\n"
-            "scheduler, 4 refused, 5 cancelled, 124 the time of wait ran out, 141 the reader of\n"
-            "the output has gone. See msctl(1).\n",
-            MSCHED_SYSCONFDIR, CLI_SOCKET_DEFAULT);
-}
-
-static void print_command_help(const struct cli_command *c, FILE *out)
-{
-    fprintf(out, "usage: msctl %s%s%s%s\n\n%s\n", c->name, c->options != NULL ? " [OPTION]..." : "",
-            c->words[0] != '\0' ? " " : "", c->words, c->summary);
-    if (c->notes != NULL) {
-        fprintf(out, "\n%s", c->notes);
-    }
-    fputc('\n', out);
-    cli_options_print(c->options, out);
-    cli_options_print(cli_common_options, out);
-}
-
 static int find_or_refuse(const char *name, const struct cli_command **ret, struct ms_err *err)
 {
     const struct cli_command *command = cli_command_find(name);
@@ -154,10 +124,10 @@ int cmd_help(struct cli *cli, const struct cli_args *args, struct ms_err *err)
     if (rc != MS_OK) {
         return rc;
     }
-    if (command != NULL) {
-        print_command_help(command, cli->out);
+    if (cli->json) {
+        cli_json_print(cli->out, cli_help_json(command));
     } else {
-        print_usage(cli->out);
+        cli_help_print(command, cli->out);
     }
     return 0;
 }
@@ -245,21 +215,20 @@ int cli_main(int argc, char **argv)
         print_error(&err);
         return ms_code_exit_status(rc);
     }
-    if (cli_has(&args, "version")) {
+    int json = cli_has(&args, "json");
+    if (cli_has(&args, "version") && json) {
+        cli_json_print(stdout, json_pack("{s:s}", "version", MSCHED_VERSION));
+    } else if (cli_has(&args, "version")) {
         printf("msctl %s\n", MSCHED_VERSION);
-        return flush_all(0);
-    }
-    if (cli_has(&args, "help")) {
-        if (command != NULL) {
-            print_command_help(command, stdout);
-        } else {
-            print_usage(stdout);
-        }
-        return flush_all(0);
-    }
-    if (command == NULL) {
-        print_usage(stderr);
+    } else if (cli_has(&args, "help") && json) {
+        cli_json_print(stdout, cli_help_json(command));
+    } else if (cli_has(&args, "help")) {
+        cli_help_print(command, stdout);
+    } else if (command == NULL) {
+        cli_help_print(NULL, stderr);
         return 2;
+    } else {
+        return flush_all(run_command(command, &args));
     }
-    return flush_all(run_command(command, &args));
+    return flush_all(0);
 }

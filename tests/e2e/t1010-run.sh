@@ -134,6 +134,7 @@ kill -INT "${pid_of[deaf]}"
 wait_for 60 logged deaf "once more kills it"
 kill -INT "${pid_of[deaf]}"
 ok "the second signal kills what does not listen" status 130 reap deaf
+ok "and says so" logged deaf "everything is killed now"
 
 
 # ---- killed with no chance to clean up

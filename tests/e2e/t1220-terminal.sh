@@ -52,6 +52,9 @@ on_tty 80 logs 1 >"$T/logs.out"
 ok "on a terminal escape sequences are shown" grep -qF 'evil ?]0;owned??[2J ?2J ?txt' "$T/logs.out"
 ok "and none arrives" bash -c '! grep -qP "\x1b" "$1"' - "$T/logs.out"
 on_tty 80 logs --raw 1 >"$T/raw.out"
+ok "nor in JSON, which is text" bash -c 'python3 -c "import json, sys
+text = \"\".join(json.loads(line)[\"data\"] for line in sys.stdin)
+assert \"evil ?]0;owned??[2J ?2J ?txt\" in text, text[-200:]" <<<"$1"' - "$(as alice --json logs 1)"
 ok "--raw passes them on" grep -qP '\x1b\]0;owned' "$T/raw.out"
 ok "a pipe gets every byte" cmp <(as alice logs 1) "$log"
 
@@ -74,6 +77,13 @@ ok "and warns of what is not on the scheduler's host" says "/nonexistent/x" \
     as alice submit --set 'dataset={kind: mnist, path: /nonexistent/x}' --set network=mnist \
     --set loss=softmax_cross_entropy -n 9 "$T/short.yaml"
 ok "what is not set is left to the nodes" json show 4 -- 'j["job"]["dataset"]["path"] == "/nonexistent/x"'
+
+# ---- JSON of what needs no scheduler
+ok "help as JSON" bash -c '"$MSCTL" --json help | python3 -c "import json, sys
+assert {\"run\", \"fetch\"} <= {c[\"name\"] for c in json.load(sys.stdin)[\"commands\"]}"'
+ok "help of a command as JSON" bash -c '"$MSCTL" fetch --help --json | python3 -c "import json, sys
+assert \"force\" in {o[\"name\"] for o in json.load(sys.stdin)[\"options\"]}"'
+ok "the version as JSON" bash -c '"$MSCTL" --version --json | python3 -c "import json, sys; json.load(sys.stdin)[\"version\"]"'
 
 # ---- words
 ok "the summary of watch has averages" says "(average of the job)" as alice watch 1

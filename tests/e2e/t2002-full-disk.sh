@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # t2002-full-disk.sh - a full disk under the database: announced in time, nothing lost, over when freed
 . "$(dirname "$0")/lib.sh"
-need "$MSSCHEDD" "$MSCTL"
+need "$MSSCHEDD" "$MSCTL" "$MSWORKER"
 
 mkdir "$T/disk"
 mount -t tmpfs -o size=6m,mode=700 msched-e2e "$T/disk" 2>/dev/null ||
@@ -53,4 +53,14 @@ ok "once there is space, it takes work again by itself" wait_for 60 submit
 ok "and says so" logged a "store.space"
 ok "the reserve is back" [ "$(stat -c %s "$T/disk/state.db.reserve")" -ge 4194304 ]
 ok "TERM ends it cleanly" stop a
+
+# ---- msctl run where there is room for some of its files: keys, then all but the logs
+for size in 4k 12k; do
+    mkdir "$T/tiny$size"
+    mount -t tmpfs -o size=$size,mode=700 msched-e2e "$T/tiny$size" || break
+    MOUNTS="$MOUNTS $T/tiny$size"
+    timeout 60 "$MSCTL" run --run-dir "$T/tiny$size/run" "$T/job.yaml" >"$T/tiny.out" 2>&1
+    ok "a run on a disk of $size fails" [ $? = 1 ]
+    ok "and says that it is full" grep -qiE "no space (is )?left" "$T/tiny.out"
+done
 finish
