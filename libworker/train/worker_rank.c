@@ -34,11 +34,14 @@ static int open_log(struct worker *worker, struct ms_err *err)
     if (worker->folder_fd < 0) {
         return worker->folder_fd;
     }
-    if (!cfg->log_to_file) {
+    if (!cfg->log_to_file && cfg->mode != WORKER_RUN) {
         return 0; /* and no path: nobody should look for a file that is not there */
     }
     snprintf(worker->log_path, sizeof(worker->log_path), "%s/worker_%u.log", worker->run_dir,
              worker->rank);
+    if (!cfg->log_to_file) {
+        return 0; /* `msctl run` has made it our standard output already */
+    }
     worker->log_fd = open(worker->log_path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
     if (worker->log_fd < 0) {
         worker->log_fd = STDOUT_FILENO;
