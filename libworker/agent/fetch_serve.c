@@ -360,6 +360,10 @@ static void on_accept(evutil_socket_t fd, short what, void *arg)
                                       .let_guests_in = 1};
     (void)what;
     int got = accept4(fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    if (got < 0 && (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)) {
+        event_del(serve->accept); /* it stays readable: the next tick listens again */
+        return;
+    }
     struct visit *visit =
         got >= 0 && serve->n_visits < MS_FETCH_GRANTS_MAX ? calloc(1, sizeof(*visit)) : NULL;
     if (visit == NULL) {
@@ -402,6 +406,9 @@ static void on_tick(evutil_socket_t fd, short what, void *arg)
             drop_grant(serve, g);
         }
         g = next;
+    }
+    if (serve->accept != NULL && !event_pending(serve->accept, EV_READ, NULL)) {
+        event_add(serve->accept, NULL);
     }
     if (serve->n_grants > 0 || serve->n_visits > 0) {
         arm_tick(serve);

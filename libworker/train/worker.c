@@ -14,7 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { CLEAN_EVERY_MS = 24 * 3600 * 1000 };
+enum { CLEAN_EVERY_MS = 24 * 3600 * 1000, CLEAN_SOON_MS = 5000 };
 
 static pthread_mutex_t life_lock = PTHREAD_MUTEX_INITIALIZER; /* guards the next two */
 static struct worker *living;                                 /* of the worker_run that runs */
@@ -238,16 +238,25 @@ static void clean_folders(const struct worker *worker)
     }
 }
 
-/* Folders are looked through between jobs, and once a day where none come. */
+/* Folders are looked through when no job has come for a moment, for the next one must not wait for
+ * that; where job follows job between two of them; and once a day. */
 static int live(struct worker *worker, struct ms_err *err)
 {
     int rc = 0;
     int over = 0;
     struct agent_order order;
+    int64_t clean_ms = ms_mono_ms() + CLEAN_SOON_MS;
     while (!over) {
-        clean_folders(worker);
-        over = agent_next(worker->agent, &order, CLEAN_EVERY_MS) &&
-               handle_order(worker, &order, &rc, err);
+        int64_t now = ms_mono_ms();
+        if (now >= clean_ms) {
+            clean_folders(worker);
+            clean_ms = now + CLEAN_EVERY_MS;
+        }
+        if (agent_next(worker->agent, &order, clean_ms - now)) {
+            over = handle_order(worker, &order, &rc, err);
+            now = ms_mono_ms();
+            clean_ms = clean_ms < now + CLEAN_SOON_MS ? clean_ms : now + CLEAN_SOON_MS;
+        }
     }
     return rc;
 }

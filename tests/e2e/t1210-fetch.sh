@@ -8,7 +8,7 @@ need "$MSCTL" "$MSSCHEDD" "$MSWORKER" python3
 # The scheduler with a Unix socket too, for those without a certificate.
 SOCKET=$T/sched.sock
 start_both() {
-    start_sched a --listen 127.0.0.1:0 --socket "$SOCKET" --lease-ms "$LEASE_MS" --tls on --tls-crl none \
+    start_sched a --listen "${1:-127.0.0.1:0}" --socket "$SOCKET" --lease-ms "$LEASE_MS" --tls on --tls-crl none \
         --tls-ca "$T/tls/sched/ca.crt" --tls-cert "$T/tls/sched/node.p12" || return 1
     HEAD=$(address_of a)
 }
@@ -76,6 +76,14 @@ rm "$T/links/.weights.safetensors.part"
 mkfifo "$T/links/.weights.safetensors.part"
 ok "nor is a FIFO waited for" status 4 timeout 60 "$MSCTL" --config "$T/alice.conf" fetch --only weights -o "$T/links" 1
 
+# ---- the scheduler starts again: it still knows who had what, and whose it is
+stop a KILL
+ok "the scheduler comes back" start_both "$HEAD"
+ok "and its nodes" wait_for 120 idle 2
+ok "a job of before can be fetched" status 0 as alice fetch -o "$T/again" 1
+ok "and is the same" cmp "$DIR0/weights.safetensors" "$T/again/weights.safetensors"
+ok "by nobody else" status 4 as bob fetch -o "$T/bob" 1
+
 # ---- what there is not
 ok "a job that never was" status 4 as alice fetch -o "$T/none" 99
 ok "a queued one has nothing yet" says "waits for" as alice fetch -o "$T/none" "$(as alice submit -n 9 "$T/short.yaml")"
@@ -88,6 +96,26 @@ ok "rank 0's node ends" status 0 stop "$(node_of 0)"
 ok "a node that is gone is exit 3" status 3 as alice fetch --only weights -o "$T/gone" 1
 ok "with its host" says "on host $(hostname)" as alice fetch --only weights -o "$T/gone" 1
 ok "and the path there" says "$DIR0/weights.safetensors" as alice fetch --only weights -o "$T/gone" 1
+
+# ---- a private cluster, from outside
+start run "$MSCTL" run --run-dir "$T/run" "$T/long.yaml"
+ok "a run trains" wait_for 120 grep -q '"step":' "$T/run/metrics.jsonl"
+ok "its metrics can be had while it does" status 0 "$MSCTL" -s "unix:$T/run/scheduler.sock" fetch --only metrics -o "$T/live" 1
+ok "as far as they were written" bash -c 'head -c "$(stat -c %s "$1")" "$2" | cmp - "$1"' - "$T/live/metrics.jsonl" "$T/run/metrics.jsonl"
+ok "weights it has none yet" says "there is no $T/run/weights.safetensors" \
+    "$MSCTL" -s "unix:$T/run/scheduler.sock" fetch --only weights -o "$T/live" 1
+ok "it ends with Ctrl-C" status 130 stop run INT
+
+# ---- TLS switched off in so many words
+ok "a scheduler without TLS starts" start_sched plain
+PLAIN=$(address_of plain)
+start p1 "$MSWORKER" --server "$PLAIN" --tls off --node-id p1 --jobs-dir "$T/jobs-plain" --data-port-min 0 --data-port-max 0
+mkdir -p "$T/jobs-plain"
+plain() { MS_ENABLE_SSL=0 "$MSCTL" --server "$PLAIN" "$@"; }
+ok "a node comes" wait_for 60 says "1 idle" plain status
+ok "a job runs" status 0 plain wait --timeout 300 "$(plain submit -n 1 "$T/short.yaml")"
+ok "fetch works there, too" status 0 plain fetch --only weights -o "$T/plain" 1
+ok "and brings the file" cmp "$T/jobs-plain/1/weights.safetensors" "$T/plain/weights.safetensors"
 
 # ---- folders do not stay for ever
 ok "the other node ends, too" status 0 stop "$([ "$(node_of 0)" = n1 ] && echo n2 || echo n1)"
