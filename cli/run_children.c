@@ -1,4 +1,5 @@
 /* run_children.c - the scheduler and the workers of `msctl run` as processes */
+#include "cli/clean.h"
 #include "cli/run.h"
 
 #include "proto/limits.h"
@@ -123,8 +124,10 @@ void run_fail_dead(struct run *run)
     child_log_tail(child, tail, sizeof(tail), TAIL_LINES);
     if (tail[0] != '\0') {
         cli_display_end(&run->display);
-        fprintf(run->cli->err, "  last lines of %s/%s:\n%s", run->dir.shown,
-                strrchr(child->log, '/') + 1, tail);
+        struct cli_filter filter = {{0}, 0}; /* a log is bytes of anybody's making */
+        fprintf(run->cli->err, "  last lines of %s/%s:\n", run->dir.shown,
+                strrchr(child->log, '/') + 1);
+        cli_filter_write(&filter, run->cli->err, tail, strlen(tail), 1);
     }
     run_fail(run, &err);
 }

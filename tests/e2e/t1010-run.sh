@@ -95,14 +95,15 @@ ok "and leaves no key behind" [ ! -e "$T/noprog/tls" ]
 # ---- children that end
 cat >"$T/bad-worker" <<'SH'
 #!/bin/sh
-echo "cannot load: the moon is full" >&2
+printf "cannot load: the \033[31mmoon is full\n" >&2
 exit 7
 SH
 chmod +x "$T/bad-worker"
 MSCHED_MSWORKER=$T/bad-worker timeout 60 "$MSCTL" run --run-dir "$T/bad" "$T/job.yaml" >"$T/bad.out" 2>&1
 ok "a worker that exits while the cluster forms fails the run" [ $? -eq 1 ]
 ok "which is named with its status" grep -q "worker [01] exited with status 7 while the cluster formed" "$T/bad.out"
-ok "and its last words" grep -q "the moon is full" "$T/bad.out"
+ok "and its last words" grep -qF "the ?[31mmoon is full" "$T/bad.out"
+ok "which command no terminal" bash -c '! grep -qP "\x1b" "$1"' - "$T/bad.out"
 MSCHED_MSSCHEDD=$T/bad-worker timeout 60 "$MSCTL" run --run-dir "$T/bad2" "$T/job.yaml" >"$T/bad2.out" 2>&1
 ok "so does the scheduler" grep -q "scheduler exited with status 7" "$T/bad2.out"
 
