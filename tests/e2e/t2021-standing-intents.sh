@@ -1,0 +1,48 @@
+#!/usr/bin/env bash
+# t2021-standing-intents.sh - what was asked for outlives a lost node and a killed scheduler
+# shellcheck disable=SC2016 # the texts for bash -c and python expand there
+. "$(dirname "$0")/lib.sh"
+. "$(dirname "$0")/train.sh"
+. "$(dirname "$0")/standing.sh"
+need "$MSCTL" "$MSSCHEDD" "$MSWORKER" python3
+
+ok "certificates are made" make_certificates
+ok "the scheduler starts" start_head
+start_node n1
+start_node n2
+ok "two nodes are idle" wait_for 120 idle 2
+
+# ---- a node dies while its ranks get ready
+kill -STOP "${pid_of[n2]}"
+ok "a job is submitted" [ "$(as alice submit "$T/short.yaml")" = 1 ]
+ok "and placed on both nodes" wait_for 60 in_state 1 PLACING
+kill -KILL "${pid_of[n2]}"
+reap n2
+ok "when one dies it goes back into the queue" wait_for 60 in_state 1 QUEUED
+ok "and says why" says "it was placed 1 time before" as alice show 1
+ok "naming the node" says "node n2" as alice show 1
+ok "the other node lets go of its rank" wait_for 60 idle 1
+start_node n3
+ok "with another node it succeeds" status 0 as alice wait --timeout 300 1
+ok "both are idle again" wait_for 60 idle 2
+
+# ---- the scheduler dies between a cancel and the end of the step
+ok "a long job is submitted" [ "$(as alice submit "$T/long.yaml")" = 2 ]
+ok "and trains" wait_for 120 trains 2
+kill -STOP "${pid_of[n1]}"
+start_as cancelling alice cancel 2
+ok "a cancel waits for the end of the step" wait_for 60 logged a "job.stopping job=2"
+stop a KILL
+head=$HEAD
+start_head "$head"
+kill -CONT "${pid_of[n1]}"
+ok "the restarted scheduler cancels it" wait_for 120 in_state 2 CANCELLED
+ok "and knows who asked for it" says "cancelled by" as alice show 2
+ok "no rank is said to have failed" bash -c '! grep -q "job.failed" "$1"' - "$T/a.log"
+ok "the nodes are idle" wait_for 60 idle 2
+stop cancelling KILL
+for node in n1 n3; do
+    ok "TERM ends $node with 0" status 0 stop $node
+done
+ok "the scheduler ends with 0" status 0 stop a
+finish
