@@ -423,6 +423,16 @@ static int load_dynamic(struct options *options, const struct control *control, 
     return rc < 0 ? rc : from_environment(options, err);
 }
 
+/* MindSpore's start scripts give all roles the same words: `msschedd ./net.yaml`. The job comes
+ * with the workers, so the file is not read; but a word that names none is a mistake. */
+static int skip_job_file(int *argc, char **argv)
+{
+    if (*argc == 2 && access(argv[1], R_OK) == 0) {
+        *argc = 1;
+    }
+    return *argc == 1;
+}
+
 static int load_mode(struct options *options, const struct control *control, int *argc, char **argv,
                      struct ms_err *err)
 {
@@ -434,7 +444,8 @@ static int load_mode(struct options *options, const struct control *control, int
     } else {
         rc = load_standing(options, control, argc, argv, err);
     }
-    if (rc == 0 && *argc > 1) {
+    int is_scripted = options->sched.mode == SCHED_DYNAMIC && skip_job_file(argc, argv);
+    if (rc == 0 && *argc > 1 && !is_scripted) {
         rc = ms_fail(err, MS_E_INVALID, "unexpected word '%.80s'; see --help", argv[1]);
     }
     return rc;

@@ -2,6 +2,7 @@
  *
  * Format: https://www.cs.toronto.edu/~kriz/cifar.html, "Binary version". Read record by record with
  * pread: eight ranks on a host share the page cache, and nobody's RSS holds 180 MB. */
+#include "libworker/data/path.h"
 #include "libworker/data/source.h"
 
 #include <dirent.h>
@@ -156,13 +157,13 @@ static int find_files(struct cifar10 *set, const char *directory, enum data_usag
 
 static int open_file(struct cifar_file *file, struct ms_err *err)
 {
-    file->fd = open(file->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     struct stat st;
-    if (file->fd < 0 || fstat(file->fd, &st) != 0) {
-        return ms_fail_errno(err, MS_E_IO, "%.200s cannot be opened", file->path);
+    int rc = data_file_open(file->path, &file->fd, err);
+    if (rc < 0) {
+        return rc;
     }
-    if (!S_ISREG(st.st_mode)) {
-        return ms_fail(err, MS_E_INVALID, "%.200s is no regular file", file->path);
+    if (fstat(file->fd, &st) != 0) {
+        return ms_fail_errno(err, MS_E_IO, "%.200s cannot be read", file->path);
     }
     if (st.st_size == 0 || st.st_size % CIFAR_RECORD != 0) {
         return ms_fail(

@@ -1,6 +1,7 @@
 /* idx.c - one IDX file of unsigned bytes (MNIST's format), plain or gzip, read from the front */
 #include "libworker/data/idx.h"
 
+#include "libworker/data/path.h"
 #include "libworker/data/source.h"
 
 #include <errno.h>
@@ -64,12 +65,9 @@ static int fail_magic(const struct idx *idx, const uint8_t magic[4], int n_dims,
         }
     }
     return ms_fail(err, MS_E_INVALID,
-                   "%.160s is no MNIST %s file: its first four bytes should be %d and are %u (%s); "
-                   "get the file again",
-                   idx->path, n_dims == 1 ? "label" : "image", 0x800 + n_dims,
-                   (unsigned)magic[0] << 24 | (unsigned)magic[1] << 16 | (unsigned)magic[2] << 8 |
-                       magic[3],
-                   what);
+                   "%.160s is no MNIST %s file: its first four bytes should be %d and are not "
+                   "(%s); get the file again",
+                   idx->path, n_dims == 1 ? "label" : "image", 0x800 + n_dims, what);
 }
 
 /* ---- gzip ---- */
@@ -188,11 +186,10 @@ static int read_header(struct idx *idx, int n_dims, int64_t file_size, struct ms
         const uint8_t *at = bytes + 4 + 4 * i;
         idx->dim[i] = (int64_t)at[0] << 24 | (int64_t)at[1] << 16 | (int64_t)at[2] << 8 | at[3];
         if (idx->dim[i] == 0 || idx->dim[i] > IDX_BYTES_MAX / idx->data) {
-            return ms_fail(
-                err, MS_E_INVALID,
-                "%.200s: dimension %d is %lld in its header: the file is damaged; get it "
-                "again",
-                idx->path, i, (long long)idx->dim[i]);
+            return ms_fail(err, MS_E_INVALID,
+                           "%.200s: dimension %d is %s in its header: the file is damaged; get it "
+                           "again",
+                           idx->path, i, idx->dim[i] == 0 ? "0" : "too large");
         }
         idx->data *= idx->dim[i];
     }
@@ -240,8 +237,8 @@ int idx_open(const char *path, int n_dims, struct idx **ret, struct ms_err *err)
         return ms_fail(err, MS_E_NOMEM, "%.200s: no memory to open it", path);
     }
     idx->n_dims = n_dims;
-    idx->fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    int rc = idx->fd >= 0 ? MS_OK : ms_fail_errno(err, MS_E_IO, "%.200s cannot be opened", path);
+    idx->fd = -1;
+    int rc = data_file_open(path, &idx->fd, err);
     if (rc == MS_OK) {
         rc = read_start(idx, n_dims, err);
     }

@@ -52,23 +52,50 @@ static int mnist_read(struct data_source *source, int64_t row, float *ret_image,
     return MS_OK;
 }
 
-/* Names as published, and as some archives spell them. */
-static int find_file(const char *directory, const char *prefix, const char *what, int n_dims,
-                     struct idx **ret, struct ms_err *err)
+struct part_name {
+    enum data_usage usage;
+    const char *prefix; /* of its files */
+    const char *folder; /* in MindSpore's MNIST_Data.zip, which keeps the parts apart */
+};
+
+/* The file's path in buf; 0 where there is none. Names as published, and as some archives spell
+ * them; in the folder itself, below it, or beside it. */
+static int find_path(const char *directory, const struct part_name *name, const char *what,
+                     int n_dims, char *buf, size_t size)
 {
-    for (int i = 0; i < 4; i++) {
-        char path[MS_PATH_MAX + 64];
-        snprintf(path, sizeof(path), "%s/%s-%s%cidx%d-ubyte%s", directory, prefix, what,
-                 i < 2 ? '-' : '.', n_dims, i % 2 == 1 ? ".gz" : "");
-        if (access(path, F_OK) == 0) {
-            return idx_open(path, n_dims, ret, err);
+    const char *const between[] = {"", "/", "/../"};
+    for (size_t place = 0; place < MS_ARRAY_SIZE(between); place++) {
+        for (int i = 0; i < 4; i++) {
+            snprintf(buf, size, "%s%s%s/%s-%s%cidx%d-ubyte%s", directory, between[place],
+                     place > 0 ? name->folder : "", name->prefix, what, i < 2 ? '-' : '.', n_dims,
+                     i % 2 == 1 ? ".gz" : "");
+            if (access(buf, F_OK) == 0) {
+                return 1;
+            }
         }
+    }
+    return 0;
+}
+
+static int find_file(const char *directory, const struct part_name *name, const char *what,
+                     int n_dims, struct idx **ret, struct ms_err *err)
+{
+    char path[MS_PATH_MAX + 64];
+    const char *prefix = name->prefix;
+    if (find_path(directory, name, what, n_dims, path, sizeof(path))) {
+        return idx_open(path, n_dims, ret, err);
     }
     return ms_fail(
         err, MS_E_NOT_FOUND,
         "data set %.160s has no %s-%s-idx%d-ubyte, neither plain nor .gz; put MNIST's four "
         "files there or give their folder as dataset.path",
         directory, prefix, what, n_dims);
+}
+
+static int is_there(const char *directory, const struct part_name *name)
+{
+    char path[MS_PATH_MAX + 64];
+    return find_path(directory, name, "images", 3, path, sizeof(path));
 }
 
 static int read_labels(struct mnist_part *part, struct idx *labels, struct ms_err *err)
@@ -93,13 +120,13 @@ static int read_labels(struct mnist_part *part, struct idx *labels, struct ms_er
     return MS_OK;
 }
 
-static int open_part(struct mnist_part *part, const char *directory, const char *prefix,
+static int open_part(struct mnist_part *part, const char *directory, const struct part_name *name,
                      struct ms_err *err)
 {
     struct idx *labels = NULL;
-    int rc = find_file(directory, prefix, "images", 3, &part->images, err);
+    int rc = find_file(directory, name, "images", 3, &part->images, err);
     if (rc == MS_OK) {
-        rc = find_file(directory, prefix, "labels", 1, &labels, err);
+        rc = find_file(directory, name, "labels", 1, &labels, err);
     }
     if (rc < 0) {
         goto out;
@@ -138,18 +165,20 @@ int mnist_open(const struct data_spec *spec, const char *path, struct data_sourc
         .read = mnist_read,
         .close = mnist_close,
     };
-    static const struct {
-        enum data_usage usage;
-        const char *prefix;
-    } parts[] = {{DATA_TEST, "t10k"},
-                 {DATA_TRAIN, "train"}}; /* sorted by name, as MindSpore does */
+    static const struct part_name parts[] = {
+        {DATA_TEST, "t10k", "test"},
+        {DATA_TRAIN, "train", "train"}}; /* sorted, as MindSpore does */
     int rc = MS_OK;
     for (size_t i = 0; i < MS_ARRAY_SIZE(parts) && rc == MS_OK; i++) {
         if (spec->usage != DATA_ALL && spec->usage != parts[i].usage) {
             continue;
         }
+        if (spec->usage == DATA_ALL && !is_there(path, &parts[i]) &&
+            is_there(path, &parts[1 - i])) {
+            continue; /* all that there is: a folder of one part has one */
+        }
         struct mnist_part *part = &set->part[set->n_parts];
-        rc = open_part(part, path, parts[i].prefix, err);
+        rc = open_part(part, path, &parts[i], err);
         part->first = set->base.info.rows;
         set->base.info.rows += part->rows;
         set->n_parts++;

@@ -1,6 +1,9 @@
 /* path.c - ${NAME} in paths: expanded where the path is used, from that machine's environment */
 #include "libworker/data/path.h"
 
+#include "libworker/data/allowed.h"
+
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -31,6 +34,12 @@ static int append_variable(char *dst, size_t size, size_t *used, const char *at,
     char name[VARIABLE_MAX + 1];
     memcpy(name, at, length);
     name[length] = '\0';
+    if (!allowed_variable(name)) { /* set or not: nobody learns which */
+        return ms_fail(err, MS_E_REFUSED,
+                       "path %.120s: jobs may not use the variable %s here, only %.120s (setting "
+                       "job_variables of the worker)",
+                       path, name, allowed_variables());
+    }
     const char *value = getenv(name);
     if (value == NULL || *value == '\0') {
         return ms_fail(err, MS_E_INVALID,
@@ -63,4 +72,31 @@ int data_path_expand(const char *path, char *dst, size_t size, struct ms_err *er
         }
     }
     return MS_OK;
+}
+
+void data_path_hide(const char *expanded, const char *path, struct ms_err *err)
+{
+    enum { SURE = 100 }; /* messages cut paths at 140 bytes and more */
+    char text[MS_ERR_TEXT_MAX];
+    size_t want = strlen(expanded);
+    if (err == NULL || want == 0 || strcmp(expanded, path) == 0 || allowed_is_open()) {
+        return;
+    }
+    char head[SURE + 1];
+    size_t sure = want < SURE ? want : SURE;
+    memcpy(head, expanded, sure);
+    head[sure] = '\0';
+    for (char *at = strstr(err->text, head); at != NULL; at = strstr(err->text, head)) {
+        size_t same = sure;
+        while (same < want && at[same] == expanded[same]) {
+            same++;
+        }
+        size_t before = (size_t)(at - err->text);
+        int n =
+            snprintf(text, sizeof(text), "%.*s%.120s%s", (int)before, err->text, path, at + same);
+        if (n < 0 || strstr(path, head) != NULL) {
+            return;
+        }
+        memcpy(err->text, text, sizeof(text));
+    }
 }

@@ -4,6 +4,7 @@
  * against offsets, offsets against each other (no holes, no overlap). */
 #include "libworker/data/safetensors.h"
 
+#include "libworker/data/path.h"
 #include "libworker/data/source.h"
 
 #include <errno.h>
@@ -50,6 +51,16 @@ static int fail_entry(const struct safetensors *file, const char *name, const ch
                    file->path, name, why);
 }
 
+/* What is no tensor yet may be anybody's file: its names are not repeated. */
+static int fail_format(const struct safetensors *file, const struct safetensors_entry *entry,
+                       const char *why, struct ms_err *err)
+{
+    return ms_fail(err, MS_E_INVALID,
+                   "%.140s: entry %td of its header: %s; the file is damaged or no safetensors "
+                   "file",
+                   file->path, entry - file->entries + 1, why);
+}
+
 static int read_dtype(const struct safetensors *file, const json_t *object, unsigned *ret_bits,
                       struct safetensors_entry *entry, struct ms_err *err)
 {
@@ -61,7 +72,7 @@ static int read_dtype(const struct safetensors *file, const json_t *object, unsi
             return MS_OK;
         }
     }
-    return fail_entry(file, entry->name, "its dtype is none of the format's", err);
+    return fail_format(file, entry, "its dtype is none of the format's", err);
 }
 
 /* Shape, and the bytes that it takes. */
@@ -70,22 +81,22 @@ static int read_shape(const struct safetensors *file, const json_t *object, unsi
 {
     const json_t *shape = json_object_get(object, "shape");
     if (!json_is_array(shape) || json_array_size(shape) > SAFETENSORS_DIMS_MAX) {
-        return fail_entry(file, entry->name, "its shape is no list of at most 8 numbers", err);
+        return fail_format(file, entry, "its shape is no list of at most 8 numbers", err);
     }
     entry->n_dims = (int)json_array_size(shape);
     uint64_t total_bits = bits;
     for (int i = 0; i < entry->n_dims; i++) {
         const json_t *dim = json_array_get(shape, (size_t)i);
         if (!json_is_integer(dim) || json_integer_value(dim) < 0) {
-            return fail_entry(file, entry->name, "its shape has something else than sizes", err);
+            return fail_format(file, entry, "its shape has something else than sizes", err);
         }
         entry->dim[i] = json_integer_value(dim);
         if (__builtin_mul_overflow(total_bits, (uint64_t)entry->dim[i], &total_bits)) {
-            return fail_entry(file, entry->name, "its shape is larger than any memory", err);
+            return fail_format(file, entry, "its shape is larger than any memory", err);
         }
     }
     if (total_bits % 8 != 0) {
-        return fail_entry(file, entry->name, "its elements do not fill whole bytes", err);
+        return fail_format(file, entry, "its elements do not fill whole bytes", err);
     }
     *ret_bytes = total_bits / 8;
     return MS_OK;
@@ -99,15 +110,15 @@ static int read_offsets(const struct safetensors *file, const json_t *object, ui
     const json_t *end = json_array_get(offsets, 1);
     if (json_array_size(offsets) != 2 || !json_is_integer(begin) || !json_is_integer(end) ||
         json_integer_value(begin) < 0 || json_integer_value(end) < json_integer_value(begin)) {
-        return fail_entry(file, entry->name, "its data_offsets are no pair [begin, end]", err);
+        return fail_format(file, entry, "its data_offsets are no pair [begin, end]", err);
     }
     entry->begin = (uint64_t)json_integer_value(begin);
     entry->end = (uint64_t)json_integer_value(end);
     if (entry->end > file->data_size) {
-        return fail_entry(file, entry->name, "its data lie behind the end of the file", err);
+        return fail_format(file, entry, "its data lie behind the end of the file", err);
     }
     if (entry->end - entry->begin != bytes) {
-        return fail_entry(file, entry->name, "its shape and its data_offsets disagree", err);
+        return fail_format(file, entry, "its shape and its data_offsets disagree", err);
     }
     return MS_OK;
 }
@@ -117,11 +128,11 @@ static int read_name(const struct safetensors *file, const char *name,
 {
     size_t length = strlen(name);
     if (length >= SAFETENSORS_NAME_MAX) {
-        return fail_entry(file, name, "its name is longer than 255 bytes", err);
+        return fail_format(file, entry, "its name is longer than 255 bytes", err);
     }
     for (size_t i = 0; i < length; i++) {
         if ((unsigned char)name[i] < 0x20 || name[i] == 0x7F) {
-            return fail_entry(file, "?", "its name has control characters", err);
+            return fail_format(file, entry, "its name has control characters", err);
         }
     }
     memcpy(entry->name, name, length + 1);
@@ -135,8 +146,7 @@ static int read_entry(const struct safetensors *file, const char *name, const js
     uint64_t bytes = 0;
     int rc = read_name(file, name, entry, err);
     if (rc == MS_OK && (!json_is_object(object) || json_object_size(object) != 3)) {
-        rc = fail_entry(file, entry->name, "it has other keys than dtype, shape and data_offsets",
-                        err);
+        rc = fail_format(file, entry, "it has other keys than dtype, shape and data_offsets", err);
     }
     if (rc == MS_OK) {
         rc = read_dtype(file, object, &bits, entry, err);
@@ -233,6 +243,17 @@ static int read_entries(struct safetensors *file, json_t *root, struct ms_err *e
     return check_cover(file, err);
 }
 
+/* jansson says what it met behind "near": that is the file's. */
+static int fail_json(const struct safetensors *file, const json_error_t *why, struct ms_err *err)
+{
+    const char *near = strstr(why->text, " near ");
+    int length = near != NULL ? (int)(near - why->text) : (int)strlen(why->text);
+    return ms_fail(err, MS_E_INVALID,
+                   "%.140s: its header is no JSON (%.*s at byte %d); no safetensors file, or a "
+                   "damaged one",
+                   file->path, length < 80 ? length : 80, why->text, why->position);
+}
+
 static int read_header(struct safetensors *file, uint64_t header_size, struct ms_err *err)
 {
     char *text = malloc(header_size);
@@ -248,11 +269,7 @@ static int read_header(struct safetensors *file, uint64_t header_size, struct ms
     }
     if (rc == MS_OK) {
         root = json_loadb(text, header_size, JSON_REJECT_DUPLICATES, &why);
-        rc = root != NULL ? read_entries(file, root, err)
-                          : ms_fail(err, MS_E_INVALID,
-                                    "%.140s: its header is no JSON (%.80s at byte %d); no "
-                                    "safetensors file, or a damaged one",
-                                    file->path, why.text, why.position);
+        rc = root != NULL ? read_entries(file, root, err) : fail_json(file, &why, err);
     }
     json_decref(root);
     free(text);
@@ -278,10 +295,11 @@ static int read_file(struct safetensors *file, struct ms_err *err)
     }
     memcpy(&header_size, bytes, sizeof(header_size));
     if (header_size < 2 || header_size > HEADER_MAX || header_size > size - 8) {
-        return ms_fail(err, MS_E_INVALID,
-                       "%.140s: a header of %llu bytes in a file of %llu: truncated, or no "
-                       "safetensors file",
-                       file->path, (unsigned long long)header_size, (unsigned long long)size);
+        return ms_fail(
+            err, MS_E_INVALID,
+            "%.140s: its first eight bytes are no size of a header within a file of %llu "
+            "bytes: truncated, or no safetensors file",
+            file->path, (unsigned long long)size);
     }
     file->data_start = 8 + header_size;
     file->data_size = size - file->data_start;
@@ -295,10 +313,9 @@ int safetensors_open(const char *path, struct safetensors **ret, struct ms_err *
         free(file);
         return ms_fail(err, MS_E_NOMEM, "%.200s: no memory to open it", path);
     }
-    file->fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    int rc = file->fd >= 0 ? read_file(file, err)
-                           : ms_fail_errno(err, errno == ENOENT ? MS_E_NOT_FOUND : MS_E_IO,
-                                           "%.200s cannot be opened", path);
+    file->fd = -1;
+    int rc = data_file_open(path, &file->fd, err);
+    rc = rc == MS_OK ? read_file(file, err) : rc;
     if (rc < 0) {
         safetensors_close(file);
         return rc;

@@ -22,6 +22,10 @@ static const struct {
 static int check_directory(const char *path, struct ms_err *err)
 {
     struct stat st;
+    int rc = data_path_check(path, err);
+    if (rc < 0) {
+        return rc;
+    }
     if (stat(path, &st) != 0) {
         return ms_fail_errno(err, errno == ENOENT ? MS_E_NOT_FOUND : MS_E_IO,
                              "data set %.200s cannot be opened; check dataset.path", path);
@@ -37,19 +41,23 @@ static int check_directory(const char *path, struct ms_err *err)
 int data_open(const struct data_spec *spec, struct data_source **ret, struct ms_err *err)
 {
     char path[MS_PATH_MAX + 1] = "";
+    int rc = MS_OK;
     if (spec->kind < DATA_CIFAR10 || spec->kind > DATA_SHAPES) {
         return ms_fail(err, MS_E_INVALID, "data set kind %d is not known", (int)spec->kind);
     }
     if (kinds[spec->kind].has_path) {
-        int rc = data_path_expand(spec->path, path, sizeof(path), err);
+        rc = data_path_expand(spec->path, path, sizeof(path), err);
         if (rc == MS_OK) {
             rc = check_directory(path, err);
         }
-        if (rc < 0) {
-            return rc;
-        }
     }
-    return kinds[spec->kind].open(spec, path, ret, err);
+    if (rc == MS_OK) {
+        rc = kinds[spec->kind].open(spec, path, ret, err);
+    }
+    if (rc < 0) {
+        data_path_hide(path, spec->path, err);
+    }
+    return rc;
 }
 
 void data_close(struct data_source *source)

@@ -75,6 +75,11 @@ int job_parse(const char *text, size_t size, const char *origin, const char *bas
  */
 char *job_format(const struct job *job, size_t *ret_size);
 
+/* Are the job's inputs here: data sets with the files that they need, initial weights? Opens each
+ * and closes it again, as a rank would. The text begins with the key ("dataset: ...", "evaluate:
+ * ...", "initial_weights: ..."). Variables are those of this process. */
+int job_check_inputs(const struct job *job, struct ms_err *err);
+
 /* Replaces ${NAME} by the environment's value in dst of size bytes. */
 int job_expand_path(const char *path, char *dst, size_t size, struct ms_err *err);
 

@@ -1,5 +1,6 @@
 /* msworker.c - the worker program: settings, certificates, signals; the rest is worker_run */
 #include "config.h"
+#include "libworker/data/path.h"
 #include "libworker/plan/plan.h"
 #include "libworker/train/certs.h"
 #include "libworker/train/dynamic.h"
@@ -25,6 +26,11 @@ enum { EXIT_USAGE = 2, EXIT_TEMPORARY = 75, EXIT_CONFIG = 78 };
 
 #define SOFTWARE "msworker " MSCHED_VERSION
 
+/* Where data lie by the customs of hosts and clusters; not /etc, not /var/lib/msched with its keys
+ * and other people's jobs, not /tmp, where anybody may put a link. */
+#define DATA_ROOTS    "/data /datasets /srv /mnt /media /scratch /opt /home /var/lib/msched/data"
+#define JOB_VARIABLES "DATA_PATH DATA_DIR DATASET_PATH MS_DATA_*"
+
 static const struct ms_setting settings_table[] = {
     {"server", "--server", NULL, MS_SET_STRING, 0, 0, NULL, NULL, 0,
      "scheduler, host:port (MS_SCHED_HOST and MS_SCHED_PORT beat the file)"},
@@ -46,6 +52,10 @@ static const struct ms_setting settings_table[] = {
      "folders of jobs that wrote nothing for so long are taken away; 0: none for its age"},
     {"job_keep_count", "--job-keep-count", NULL, MS_SET_INT, 0, 1000000, NULL, "1000", 0,
      "the newest so many stay; 0: all"},
+    {"data_roots", "--data-roots", NULL, MS_SET_STRING, 0, 0, NULL, DATA_ROOTS, 0,
+     "standing cluster: jobs read their data below these folders only; any: everywhere"},
+    {"job_variables", "--job-variables", NULL, MS_SET_STRING, 0, 0, NULL, JOB_VARIABLES, 0,
+     "standing cluster: variables of this process that jobs may name in paths; any: all"},
     {"tls", "--tls", NULL, MS_SET_ENUM, 0, 0, "on|off", "on", 0,
      "off: plain connections, in so many words (MS_ENABLE_SSL=0 does the same)"},
     {"tls_dir", "--tls-dir", NULL, MS_SET_STRING, 0, 0, NULL, MSCHED_SYSCONFDIR "/tls", 0,
@@ -291,7 +301,9 @@ static int setup_standing(struct program *program, struct ms_err *err)
     worker->keep_days = ms_settings_int(settings, "job_keep_days");
     worker->keep_count = ms_settings_int(settings, "job_keep_count");
     worker->log_to_file = 1;
-    return tls_standing(program, err);
+    rc = data_path_restrict(ms_settings_string(settings, "job_variables"),
+                            ms_settings_string(settings, "data_roots"), err);
+    return rc < 0 ? rc : tls_standing(program, err);
 }
 
 static int setup(struct program *program, int argc, char **argv, struct ms_err *err)

@@ -1,4 +1,5 @@
 /* prepare.c - everything before step 0: data, plan, memory check, mesh, weights */
+#include "libworker/data/path.h"
 #include "libworker/train/memory.h"
 #include "libworker/train/node.h"
 #include "libworker/train/train_impl.h"
@@ -39,13 +40,6 @@ static int threads_for(const struct train_config *cfg)
 }
 
 /* ---- data ---- */
-
-static int open_source(const struct data_spec *spec, struct data_source **ret, struct ms_err *err)
-{
-    struct data_spec expanded = *spec;
-    int rc = job_expand_path(spec->path, expanded.path, sizeof(expanded.path), err);
-    return rc < 0 ? rc : data_open(&expanded, ret, err);
-}
 
 static int check_classes(const struct train *train, struct ms_err *err)
 {
@@ -129,7 +123,7 @@ static int prepare_eval(struct train *train, struct ms_err *err)
         return 0;
     }
     train->eval_batch = job->evaluate_batch_size > 0 ? job->evaluate_batch_size : job->batch_size;
-    int rc = open_source(&job->evaluate_dataset, &train->eval_source, err);
+    int rc = data_open(&job->evaluate_dataset, &train->eval_source, err);
     struct transform fixed[MS_TRANSFORMS_MAX];
     struct loader_config cfg = eval_config(train, fixed);
     if (rc == 0) {
@@ -323,6 +317,9 @@ static int make_weights(struct train *train, struct ms_err *err)
         if (rc == 0) {
             rc = replica_load_weights(train->replica, path, err);
         }
+        if (rc < 0) {
+            data_path_hide(path, job->initial_weights, err);
+        }
     }
     float *state = NULL;
     size_t count = 0;
@@ -362,9 +359,9 @@ int train_prepare(struct train *train, struct train_info *ret, struct ms_err *er
         train_check_abort, start_loader, prepare_eval, make_replica,
         train_check_abort, open_metrics, make_mesh,
     };
-    int rc = open_source(&train->cfg.job->dataset, &train->source, err);
-    if (rc < 0) {
-        return ms_err_prefix(err, "dataset");
+    int rc = job_check_inputs(train->cfg.job, err); /* all of them, before the long work begins */
+    if (rc == 0) {
+        rc = data_open(&train->cfg.job->dataset, &train->source, err);
     }
     for (size_t i = 0; rc == 0 && i < MS_ARRAY_SIZE(steps); i++) {
         rc = steps[i](train, err);

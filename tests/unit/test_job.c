@@ -63,6 +63,33 @@ START_TEST(defaults_are_those_of_the_manual)
 }
 END_TEST
 
+START_TEST(inputs_that_are_not_there_are_named_with_their_key)
+{
+    struct job job;
+    char text[512];
+    static const char base[] = "network: linear\nloss: mse\ndataset: {kind: nonlinear}\n"
+                               "optimizer: {kind: sgd, learning_rate: 0.01}\n";
+    ck_ms_ok(parse(base, &job, err));
+    ck_ms_ok(job_check_inputs(&job, err)); /* needs none */
+
+    ck_ms_ok(parse("network: mnist\ndataset: {kind: mnist, path: /no/where}\n"
+                   "optimizer: {kind: sgd, learning_rate: 0.01}\n",
+                   &job, err));
+    ck_ms_fails(job_check_inputs(&job, err), MS_E_NOT_FOUND, "dataset: data set /no/where");
+
+    ck_ms_ok(parse("network: resnet50\ndataset: {kind: shapes}\n"
+                   "evaluate: {dataset: {kind: cifar10, path: /no/where}}\n"
+                   "optimizer: {kind: sgd, learning_rate: 0.01}\n",
+                   &job, err));
+    ck_ms_fails(job_check_inputs(&job, err), MS_E_NOT_FOUND, "evaluate: data set /no/where");
+
+    snprintf(text, sizeof(text), "%sinitial_weights: /no/where.safetensors\n", base);
+    ck_ms_ok(parse(text, &job, err));
+    ck_ms_fails(job_check_inputs(&job, err), MS_E_NOT_FOUND,
+                "initial_weights: /no/where.safetensors");
+}
+END_TEST
+
 START_TEST(evaluation_follows_the_job_where_it_says_nothing)
 {
     struct job job;
@@ -703,6 +730,7 @@ int main(void)
     Suite *suite = suite_create("job");
     TCase *tc = tcase_create("job");
     tcase_add_test(tc, defaults_are_those_of_the_manual);
+    tcase_add_test(tc, inputs_that_are_not_there_are_named_with_their_key);
     tcase_add_test(tc, evaluation_follows_the_job_where_it_says_nothing);
     tcase_add_test(tc, numbers_as_targets_mean_mse);
     tcase_add_test(tc, transforms_are_read_in_order_with_mindspore_s_short_forms);

@@ -85,6 +85,54 @@ START_TEST(usage_all_has_the_test_part_first_as_names_sort)
 }
 END_TEST
 
+START_TEST(parts_in_folders_of_their_own_are_found)
+{
+    char dir[64];
+    char part[96];
+    struct data_source *source = NULL;
+    snprintf(dir, sizeof(dir), "%s", test_dir_make());
+    static const char *const folders[] = {"test", "train"};
+    static const char *const prefixes[] = {"t10k", "train"};
+    for (int i = 0; i < 2; i++) { /* as MindSpore's MNIST_Data.zip has them */
+        snprintf(part, sizeof(part), "%s/%s", dir, folders[i]);
+        ck_assert_int_eq(mkdir(part, 0755), 0);
+        write_pair(part, prefixes[i], 10 + (uint32_t)i, 0);
+    }
+
+    static const struct {
+        const char *below;
+        enum data_usage usage;
+        int rows;
+    } ways[] = {{"/train", DATA_TRAIN, 11},
+                {"/train/", DATA_TEST, 10},
+                {"", DATA_ALL, 21},
+                {"/train", DATA_ALL, 21},
+                {"", DATA_TEST, 10}};
+    for (size_t i = 0; i < MS_ARRAY_SIZE(ways); i++) {
+        snprintf(part, sizeof(part), "%s%s", dir, ways[i].below);
+        ck_ms_ok(open_at(part, ways[i].usage, &source, err));
+        ck_assert_int_eq(data_get_info(source)->rows, ways[i].rows);
+        data_close(source);
+    }
+    test_dir_remove(dir);
+}
+END_TEST
+
+START_TEST(all_of_a_folder_with_one_part_is_that_part)
+{
+    const char *dir = test_dir_make();
+    struct data_source *source = NULL;
+    write_pair(dir, "train", 30, 0);
+
+    ck_ms_ok(open_at(dir, DATA_ALL, &source, err));
+
+    ck_assert_int_eq(data_get_info(source)->rows, 30);
+    data_close(source);
+    ck_ms_fails(open_at(dir, DATA_TEST, &source, err), MS_E_NOT_FOUND, "t10k-images");
+    test_dir_remove(dir);
+}
+END_TEST
+
 START_TEST(a_missing_file_is_named)
 {
     const char *dir = test_dir_make();
@@ -110,7 +158,7 @@ static const struct {
     {"PK\x03\x04zip0123456789", 17, "(a zip archive)"},
     {"\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0", 18, "(zero bytes, an interrupted download)"},
     {"\0\0\x08\x01\0\0\0\x03\0\0\0\0\0\0\0\0", 16,
-     "should be 2051 and are 2049 (an IDX file of labels)"},
+     "should be 2051 and are not (an IDX file of labels)"},
     {"\0\0\x0d\x03\0\0\0\x03\0\0\0\0\0\0\0\0", 16, "(an IDX file of floats)"},
     {"hello, what is this?", 20, "(something else)"},
     {"\0\0\x08\x03\0\0", 6, "has 6 bytes, less than an IDX header"},
@@ -274,6 +322,8 @@ int main(void)
     TCase *tc = tcase_create("mnist");
     tcase_add_loop_test(tc, plain_and_packed_files_read_the_same, 0, 2);
     tcase_add_test(tc, usage_all_has_the_test_part_first_as_names_sort);
+    tcase_add_test(tc, parts_in_folders_of_their_own_are_found);
+    tcase_add_test(tc, all_of_a_folder_with_one_part_is_that_part);
     tcase_add_test(tc, a_missing_file_is_named);
     tcase_add_loop_test(tc, what_is_no_idx_file_is_told_what_it_looks_like, 0,
                         (int)MS_ARRAY_SIZE(wrong));

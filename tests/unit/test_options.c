@@ -231,6 +231,9 @@ START_TEST(a_dynamic_cluster_is_what_its_environment_says)
 
     ck_ms_fails(load_words("", 1, err), MS_E_INVALID, "unset MS_ROLE");
     ck_ms_fails(load_words("--lease-ms 2000", 0, err), MS_E_INVALID, "unknown option");
+    ck_ms_fails(load_words("./none.yaml", 0, err), MS_E_INVALID, "unexpected word");
+    ck_ms_fails(load_words("/etc/passwd /etc/passwd", 0, err), MS_E_INVALID, "unexpected word");
+    ck_ms_ok(load_words("/etc/passwd", 0, err)); /* `msschedd ./net.yaml` of the start scripts */
     ck_ms_ok(load_words("--log-level debug", 0, err));
     ck_assert_int_eq(options->log_level, MS_LOG_DEBUG);
 }

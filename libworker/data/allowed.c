@@ -1,0 +1,195 @@
+/* allowed.c - what a standing worker reads for others: the operator's lists of variables and
+ * folders
+ */
+#include "libworker/data/allowed.h"
+
+#include "libworker/data/path.h"
+#include "proto/limits.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define BLANKS " \t,"
+
+enum { LIST_MAX = 1024 };
+
+static struct {
+    char variables[LIST_MAX + 1], roots[LIST_MAX + 1]; /* "": no limit */
+} lists;
+
+int allowed_is_open(void)
+{
+    return lists.variables[0] == '\0' && lists.roots[0] == '\0';
+}
+
+const char *allowed_variables(void)
+{
+    return lists.variables;
+}
+
+/* The next word of a list; NULL at its end. */
+static const char *next_word(const char *at, const char *blanks, size_t *ret_length)
+{
+    at += strspn(at, blanks);
+    *ret_length = strcspn(at, blanks);
+    return *ret_length > 0 ? at : NULL;
+}
+
+int allowed_variable(const char *name)
+{
+    size_t length = 0;
+    if (lists.variables[0] == '\0') {
+        return 1;
+    }
+    for (const char *word = lists.variables; (word = next_word(word, BLANKS, &length)) != NULL;
+         word += length) {
+        int is_pattern = word[length - 1] == '*';
+        size_t fixed = length - (size_t)is_pattern;
+        if (strncmp(name, word, fixed) == 0 && (is_pattern || name[fixed] == '\0')) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
+/* ---- folders ---- */
+
+static int is_below(const char *path, const char *root, size_t length)
+{
+    while (length > 1 && root[length - 1] == '/') {
+        length--;
+    }
+    if (length == 1 && root[0] == '/') {
+        return 1;
+    }
+    return strncmp(path, root, length) == 0 && (path[length] == '/' || path[length] == '\0');
+}
+
+/* real: without links. A root may be a link itself, as /data often is. */
+static int is_allowed(const char *real)
+{
+    size_t length = 0;
+    if (lists.roots[0] == '\0') {
+        return 1;
+    }
+    for (const char *word = lists.roots; (word = next_word(word, BLANKS ":", &length)) != NULL;
+         word += length) {
+        char root[LIST_MAX + 1];
+        char target[PATH_MAX];
+        memcpy(root, word, length);
+        root[length] = '\0';
+        if (is_below(real, root, length) ||
+            (realpath(root, target) != NULL && is_below(real, target, strlen(target)))) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
+static int refuse(const char *path, struct ms_err *err)
+{
+    return ms_fail(err, MS_E_REFUSED,
+                   "path %.120s: jobs read below %.120s here and nowhere else (setting data_roots "
+                   "of the worker); put the data there, or have the operator add the folder",
+                   path, lists.roots);
+}
+
+int data_path_check(const char *path, struct ms_err *err)
+{
+    char above[PATH_MAX];
+    char real[PATH_MAX];
+    if (lists.roots[0] == '\0') {
+        return 0;
+    }
+    if (path[0] != '/' || strlen(path) >= sizeof(above)) {
+        return refuse(path, err);
+    }
+    memcpy(above, path, strlen(path) + 1);
+    while (realpath(above, real) == NULL) { /* what is not there is judged by where it would be */
+        char *slash = strrchr(above, '/');
+        if ((errno != ENOENT && errno != ENOTDIR) || strcmp(slash, "/..") == 0) {
+            return refuse(path, err);
+        }
+        slash[slash == above] = '\0';
+    }
+    return is_allowed(real) ? 0 : refuse(path, err);
+}
+
+/* Where an open file lies, as the kernel sees it. */
+static int judge_open(int fd, const char *path, struct ms_err *err)
+{
+    char link[64];
+    char real[PATH_MAX];
+    if (lists.roots[0] == '\0') {
+        return 0;
+    }
+    snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+    ssize_t n = readlink(link, real, sizeof(real) - 1);
+    if (n <= 0 || n >= (ssize_t)sizeof(real) - 1) {
+        return refuse(path, err);
+    }
+    real[n] = '\0';
+    return is_allowed(real) ? 0 : refuse(path, err);
+}
+
+int data_file_open(const char *path, int *ret_fd, struct ms_err *err)
+{
+    struct stat st;
+    int rc = data_path_check(path, err);
+    if (rc < 0) {
+        return rc;
+    }
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY); /* no FIFO holds us */
+    if (fd < 0) {
+        return ms_fail_errno(err, errno == ENOENT ? MS_E_NOT_FOUND : MS_E_IO,
+                             "%.200s cannot be opened", path);
+    }
+    rc = judge_open(fd, path, err);
+    if (rc == 0 && (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode))) {
+        rc = ms_fail(err, MS_E_INVALID, "%.200s is no regular file", path);
+    }
+    if (rc < 0) {
+        close(fd);
+        return rc;
+    }
+    *ret_fd = fd;
+    return 0;
+}
+
+/* ---- the lists ---- */
+
+static int take_list(char *list, const char *key, const char *text, struct ms_err *err)
+{
+    if (text == NULL || strspn(text, BLANKS ":") == strlen(text)) {
+        return ms_fail(err, MS_E_CONFIG, "%s is empty: name what jobs may use, or `any`", key);
+    }
+    if (strlen(text) > LIST_MAX) {
+        return ms_fail(err, MS_E_CONFIG, "%s is longer than %d bytes", key, LIST_MAX);
+    }
+    memcpy(list, strcmp(text, "any") == 0 ? "" : text,
+           strcmp(text, "any") == 0 ? 1 : strlen(text) + 1);
+    return 0;
+}
+
+int data_path_restrict(const char *variables, const char *roots, struct ms_err *err)
+{
+    size_t length = 0;
+    int rc = take_list(lists.variables, "job_variables", variables, err);
+    if (rc == 0) {
+        rc = take_list(lists.roots, "data_roots", roots, err);
+    }
+    for (const char *word = lists.roots;
+         rc == 0 && (word = next_word(word, BLANKS ":", &length)) != NULL; word += length) {
+        if (word[0] != '/') {
+            rc = ms_fail(err, MS_E_CONFIG, "data_roots: %.*s is no absolute path", (int)length,
+                         word);
+        }
+    }
+    return rc;
+}

@@ -1,0 +1,108 @@
+#!/usr/bin/env bash
+# t1106-start-scripts.sh - the start script of MindSpore's document, word by word: workers first, scheduler last,
+# the same words for both, DATA_PATH at the folder of the training files
+. "$(dirname "$0")/lib.sh"
+. "$(dirname "$0")/train.sh"
+need "$MSCTL" "$MSSCHEDD" "$MSWORKER" python3
+need_shared mnist
+
+free_port() {
+    python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])'
+}
+mkdir -p "$T/place/MNIST_Data/train" "$T/place/MNIST_Data/test" "$T/bin"
+cp "$SHARED"/mnist/train-* "$T/place/MNIST_Data/train"
+cp "$SHARED"/mnist/t10k-* "$T/place/MNIST_Data/test"
+cp "$ROOT/examples/mnist.yaml" "$T/place/net.yaml"
+echo "steps: 20" >>"$T/place/net.yaml"
+sed -i '/^epochs:/d' "$T/place/net.yaml"
+# `python ./net.py` in our words
+cat >"$T/bin/python" <<'SH'
+#!/usr/bin/env bash
+case $MS_ROLE in
+MS_SCHED) exec "$MSSCHEDD" "${1%.py}.yaml" ;;
+*) exec "$MSWORKER" "${1%.py}.yaml" ;;
+esac
+SH
+chmod +x "$T/bin/python"
+port=$(free_port)
+cat >"$T/place/run_dynamic_cluster.sh" <<SH
+EXEC_PATH=\$(pwd)
+export DATA_PATH=\${EXEC_PATH}/MNIST_Data/train/
+rm -rf device
+mkdir device
+echo "start training"
+# Start 8 Worker training processes in a loop
+for((i=0;i<8;i++));
+do
+    export MS_WORKER_NUM=8              # Set the number of Worker processes in the cluster to 8
+    export MS_SCHED_HOST=127.0.0.1      # Set the Scheduler IP address to the local loop address
+    export MS_SCHED_PORT=$port             # Set Scheduler port
+    export MS_ROLE=MS_WORKER            # Set the started process to the MS_WORKER role
+    export MS_NODE_ID=\$i                # Set process id, optional
+    python ./net.py > device/worker_\$i.log 2>&1 &    # Start training script
+done
+# Start 1 Scheduler process
+export MS_WORKER_NUM=8              # Set the number of Worker processes in the cluster to 8
+export MS_SCHED_HOST=127.0.0.1      # Set the Scheduler IP address to the local loop address
+export MS_SCHED_PORT=$port             # Set Scheduler port
+export MS_ROLE=MS_SCHED             # Set the started process to the MS_SCHED role
+python ./net.py > device/scheduler.log 2>&1 &    # Start training script
+wait \$!
+SH
+script() { (cd "$T/place" && PATH="$T/bin:$PATH" OMP_NUM_THREADS=1 bash run_dynamic_cluster.sh); }
+losses() { [ "$(grep -c 'loss is' "$T/place/device/worker_$1.log")" -ge 2 ]; }
+ok "the script runs, and its scheduler ends with 0" script
+for i in 0 3 7; do ok "worker $i left its losses in worker_$i.log" wait_for 60 losses $i; done
+ok "none of them complains" bash -c '! grep -hE "^msworker:| error | warning " "$1"/place/device/*.log' - "$T"
+ok "with only the training files there, a job that evaluates says which are missing" bash -c '
+    mv "$1/place/MNIST_Data/test" "$1/place/away"' - "$T"
+ok "the scheduler ends with 1" status 1 script
+ok "naming the file" wait_for 60 grep -q "evaluate: .*t10k-images" "$T/place/device/worker_0.log"
+sed -i '/^evaluate:/d' "$T/place/net.yaml"
+ok "one that does not evaluate needs no others" script
+ok "a word that is no file is a mistake" says "unexpected word" env MS_ROLE=MS_SCHED MS_WORKER_NUM=1 \
+    MS_SCHED_HOST=127.0.0.1 MS_SCHED_PORT="$port" "$MSSCHEDD" ./none.yaml
+
+# a scheduler that is late: the lateness is what is tested
+cat >"$T/job.yaml" <<'YAML'
+network: linear
+dataset: {kind: nonlinear, shuffle: false}
+batch_size: 16
+steps: 5
+loss: mse
+optimizer: {kind: sgd, learning_rate: 0.0001}
+YAML
+export MS_WORKER_NUM=2 MS_SCHED_HOST=127.0.0.1
+MS_SCHED_PORT=$(free_port)
+export MS_SCHED_PORT
+mkdir "$T/late"
+for i in 0 1; do start "late_$i" env MS_ROLE=MS_WORKER MS_NODE_ID=$i "$MSWORKER" --run-dir "$T/late" "$T/job.yaml"; done
+ok "workers wait for a scheduler" wait_for 60 logged late_1 "agent.waiting"
+start sched env MS_ROLE=MS_SCHED "$MSSCHEDD" "$T/job.yaml"
+listening() { grep -q "scheduler.listen" "$T/sched.log"; }
+wait_for 60 listening
+begun=$(date +%s%N)
+ok "the job ends well" reap sched
+took=$((($(date +%s%N) - begun) / 1000000))
+ok "and the lateness cost two seconds at the most ($took ms)" [ $took -lt 4000 ]
+for i in 0 1; do ok "worker $i ends with 0" reap late_$i; done
+
+# a scheduler that never comes: the time is kept
+ok "MS_TOPO_TIMEOUT=3 without a scheduler ends with 3" status 3 timeout 6 env -C "$T" MS_ROLE=MS_WORKER MS_TOPO_TIMEOUT=3 \
+    "$MSWORKER" "$T/job.yaml"
+
+# a peer that dies
+cp "$T/job.yaml" "$T/long.yaml"
+sed -i 's/^steps:.*/steps: 100000000/; $ a epochs: 1000000' "$T/long.yaml"
+MS_SCHED_PORT=$(free_port)
+mkdir "$T/dies"
+start sched2 env MS_ROLE=MS_SCHED "$MSSCHEDD" "$T/long.yaml"
+for i in 0 1; do start "dies_$i" env -C "$T/dies" MS_ROLE=MS_WORKER MS_NODE_ID=$i "$MSWORKER" "$T/long.yaml"; done
+ok "two workers train" wait_for 120 logged dies_0 "step: 20,"
+kill -KILL "${pid_of[dies_1]}"
+reap dies_1
+ok "the one whose peer died ends with 1" status 1 reap dies_0
+ok "and names the rank" logged dies_0 "rank 1"
+ok "but no log that was never written" bash -c '! grep -q "worker_1.log" "$1"' - "$T/dies_0.log"
+ok "the scheduler ends with 1" status 1 reap sched2
+finish
