@@ -211,6 +211,12 @@ int options_use_tls(const struct options *options, const char *address, int is_l
                    address, place != NULL ? " at " : "", place != NULL ? place : "");
 }
 
+int options_check_s(const struct options *options)
+{
+    int hours = options->files.check_interval_hours;
+    return (hours > 0 ? hours : 24) * 3600;
+}
+
 /* ---- the three modes ----------------------------------------------------------------------------
  */
 

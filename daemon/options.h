@@ -52,6 +52,10 @@ void options_destroy(struct options *options); /* wipes the password; NULL allow
 int options_use_tls(const struct options *options, const char *address, int is_loopback,
                     struct ms_err *err);
 
+/* Seconds between two looks at how long the certificates last: cert_check_interval_in_hour of the
+ * TLS JSON, else a day. */
+int options_check_s(const struct options *options);
+
 /* "standing", "dynamic", "run": Welcome's word for the mode. */
 const char *options_mode_name(enum sched_mode mode);
 

@@ -21,7 +21,6 @@ enum {
     FULL_SAY_MS = 300000, /* and say so every five minutes */
     DRAIN_MS = 5000,      /* SIGTERM: outputs have this long to get out */
     FD_RESERVE = 64,      /* descriptors for SQLite, certificates, accept */
-    DAY_S = 86400,
 };
 
 static const int signal_numbers[] = {SIGTERM, SIGINT, SIGHUP};
@@ -319,7 +318,7 @@ static void on_watchdog(evutil_socket_t fd, short what, void *arg)
     ((struct server *)arg)->watchdog_due = 1; /* told after the tick that follows succeeded */
 }
 
-static void on_daily(evutil_socket_t fd, short what, void *arg)
+static void on_check(evutil_socket_t fd, short what, void *arg)
 {
     (void)fd;
     (void)what;
@@ -356,9 +355,9 @@ static int add_events(struct server *server, struct ms_err *err)
     server->wake = evtimer_new(base, on_wake, server);
     server->idle = evtimer_new(base, on_idle, server);
     server->watchdog = event_new(base, -1, EV_PERSIST, on_watchdog, server);
-    server->daily = event_new(base, -1, EV_PERSIST, on_daily, server);
+    server->check = event_new(base, -1, EV_PERSIST, on_check, server);
     int missing = server->wake == NULL || server->idle == NULL || server->watchdog == NULL ||
-                  server->daily == NULL;
+                  server->check == NULL;
     for (size_t i = 0; i < MS_ARRAY_SIZE(signal_numbers); i++) {
         int number = signal_numbers[i];
         server->signals[i] =
@@ -368,8 +367,7 @@ static int add_events(struct server *server, struct ms_err *err)
     if (missing) {
         return ms_fail(err, MS_E_NOMEM, "no memory for the event loop");
     }
-    struct timeval day = {.tv_sec = DAY_S};
-    event_add(server->daily, &day);
+    server_arm_check(server);
     uint64_t watchdog_us = ms_notify_watchdog_us() / 2;
     if (watchdog_us > 0) {
         struct timeval half = {.tv_sec = (time_t)(watchdog_us / 1000000),
@@ -436,7 +434,7 @@ void server_close(struct server *server)
         return;
     }
     struct event *events[] = {server->wake,       server->idle,       server->watchdog,
-                              server->daily,      server->signals[0], server->signals[1],
+                              server->check,      server->signals[0], server->signals[1],
                               server->signals[2], server->signals[3]};
     clients_fini(&server->clients);
     server_close_listeners(server);

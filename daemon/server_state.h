@@ -35,7 +35,7 @@ struct server {
     struct event *wake;     /* the next deadline, or the pulse */
     struct event *idle;     /* a moment after the last commit */
     struct event *watchdog; /* half of WATCHDOG_USEC */
-    struct event *daily;    /* certificates expire */
+    struct event *check;    /* certificates expire */
     struct event *signals[4];
     int watchdog_due;
 
@@ -72,5 +72,7 @@ void server_recheck(struct server *server);
 /* server_tls.c: certificates. */
 int server_load_tls(const struct options *options, SSL_CTX **ret, struct ms_err *err);
 void server_check_expiry(struct server *server);
+/* Looks at them from now on as often as the options say. */
+void server_arm_check(struct server *server);
 
 #endif

@@ -29,8 +29,14 @@ int server_load_tls(const struct options *options, SSL_CTX **ret, struct ms_err 
     return rc;
 }
 
-/* Once a day. The context is thrown away: only a SIGHUP changes certificates, so that the operator
- * decides when. What it warns about is in the log by then. */
+void server_arm_check(struct server *server)
+{
+    struct timeval wait = {.tv_sec = options_check_s(server->options)};
+    event_add(server->check, &wait); /* persistent: armed anew, it takes the new interval */
+}
+
+/* Once a day, or as often as the TLS JSON says. The context is thrown away: only a SIGHUP changes
+ * certificates, so that the operator decides when. What it warns about is in the log by then. */
 void server_check_expiry(struct server *server)
 {
     SSL_CTX *context = NULL;
@@ -74,6 +80,7 @@ int server_take_options(struct server *server, const struct options *options, st
     }
     sched_set_policy(server->sched, &options->sched);
     server->options = options;
+    server_arm_check(server);
     return 0;
 }
 

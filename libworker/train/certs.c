@@ -45,6 +45,25 @@ static int check_role(const struct ms_tls_files *files, struct ms_err *err)
     return rc;
 }
 
+/* Everything but the list of revoked ones is good: that comes from the CA again and again, and a
+ * worker that waits for the next one mends itself. */
+static int is_list_at_fault(const struct certs *certs)
+{
+    struct ms_tls_files files;
+    struct ms_tls_config cfg;
+    SSL_CTX *unused = NULL;
+    if (find_files(certs, &files, NULL) < 0 || files.crl_path[0] == '\0') {
+        return 0;
+    }
+    files.crl_path[0] = '\0';
+    ms_tls_files_config(&files, &cfg);
+    int rc = check_role(&files, NULL);
+    rc = rc == 0 ? ms_tls_context(&cfg, &unused, NULL, NULL) : rc;
+    ms_tls_files_wipe(&files);
+    SSL_CTX_free(unused);
+    return rc == 0;
+}
+
 int certs_load(struct certs *certs, SSL_CTX **ret, struct ms_err *err)
 {
     struct ms_tls_files files;
@@ -62,6 +81,9 @@ int certs_load(struct certs *certs, SSL_CTX **ret, struct ms_err *err)
         rc = check_role(&files, &why);
         rc = rc == 0 ? ms_tls_context(&cfg, ret, warning, &why) : rc;
         ms_tls_files_wipe(&files);
+    }
+    if (rc < 0 && is_list_at_fault(certs)) {
+        return ms_fail(err, MS_E_TIMEOUT, "%s", why.text);
     }
     if (rc == MS_E_NOT_FOUND) {
         return ms_fail(err, MS_E_CONFIG,

@@ -20,7 +20,8 @@ struct certs { /* strings are borrowed for its life */
 };
 
 /* Reads the files; a warning about them is logged. *ret is owned, NULL for NONE. Whatever is wrong
- * with our own files is MS_E_CONFIG, with the next step: no waiting mends it. */
+ * with our own files is MS_E_CONFIG, with the next step: no waiting mends it. A list of revoked
+ * ones that has expired is MS_E_TIMEOUT: the next one may be on its way. */
 int certs_load(struct certs *certs, SSL_CTX **ret, struct ms_err *err);
 
 /* Looks whether what a start would load still holds, and logs what is wrong or expires soon. */

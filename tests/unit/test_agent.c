@@ -89,6 +89,8 @@ static void desk_frame(struct ms_conn *conn, const struct ms_wire_header *head,
     case MS_MSG_RANK_READY:
         desk->n_ready++;
         break;
+    case MS_MSG_ERROR: /* why it ends the line */
+        break;
     case MS_MSG_LEAVE:
         desk->n_leaves++;
         break;
@@ -719,6 +721,44 @@ START_TEST(a_flood_of_orders_and_absurd_times_costs_nothing)
 }
 END_TEST
 
+START_TEST(garbage_from_a_scheduler_ends_the_line_and_the_node_comes_again)
+{
+    struct desk desk;
+    desk_open(&desk);
+    struct agent *agent = start(desk.address, -1);
+    for (int i = 0; i < 4; i++) {
+        uint8_t bytes[64] = {'M', 'S', 'C', '1', 0, 32, 0, 0, 0, 0, 0, 0, 0, 0, 0, 32};
+        until(&desk, desk.n_registers == i + 1 && desk.conn != NULL);
+        switch (i) {
+        case 0: /* an Assign that is none */
+            memset(bytes + 16, 0xff, 32);
+            break;
+        case 1: /* a type that nobody knows */
+            bytes[4] = 0x7f;
+            break;
+        case 2: /* more than an Assign may have */
+            memset(bytes + 12, 0x7f, 4);
+            break;
+        default: /* no frame at all */
+            memset(bytes, 0xaa, sizeof(bytes));
+            break;
+        }
+        ck_ms_ok(ms_conn_send_bytes(desk.conn, bytes, 48, err));
+        if (i == 0) { /* a whole frame: ignored, and the line stays */
+            int beats = desk.n_beats;
+            until(&desk, desk.n_beats > beats);
+            ck_assert_int_eq(desk.n_closed, 0);
+            ms_conn_destroy(desk.conn);
+            desk.conn = NULL;
+        } else {
+            until(&desk, desk.n_closed == i);
+        }
+    }
+    until(&desk, desk.n_registers == 5);
+    let_go(&desk, agent);
+}
+END_TEST
+
 START_TEST(what_is_said_to_an_absent_scheduler_is_bounded_and_the_end_is_kept)
 {
     struct desk desk;
@@ -879,6 +919,7 @@ int main(void)
     tcase_add_test(tc, an_idle_node_begins_anew_with_a_silent_scheduler);
     tcase_add_test(tc, a_third_assign_is_declined_in_words);
     tcase_add_test(tc, a_flood_of_orders_and_absurd_times_costs_nothing);
+    tcase_add_test(tc, garbage_from_a_scheduler_ends_the_line_and_the_node_comes_again);
     tcase_add_test(tc, what_is_said_to_an_absent_scheduler_is_bounded_and_the_end_is_kept);
     tcase_add_test(tc, a_service_waits_for_certificates_that_fit_and_takes_new_ones);
     tcase_add_test(tc, the_time_for_the_first_registration_is_kept_to_the_second);

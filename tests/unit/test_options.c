@@ -239,6 +239,25 @@ START_TEST(a_dynamic_cluster_is_what_its_environment_says)
 }
 END_TEST
 
+START_TEST(the_json_says_how_often_certificates_are_looked_at)
+{
+    char json[128];
+    snprintf(json, sizeof(json), "%s/tls.json", dir);
+    FILE *file = fopen(json, "w");
+    fputs("{\"server_cert_path\": \"s.p12\", \"client_cert_path\": \"c.p12\", "
+          "\"ca_cert_path\": \"ca.crt\", \"cert_check_interval_in_hour\": 2}",
+          file);
+    fclose(file);
+    ck_ms_ok(load_words("", 1, err));
+    ck_assert_int_eq(options_check_s(options), 86400);
+
+    setenv("MS_TLS_CONFIG", json, 1);
+    ck_ms_ok(load_words("", 1, err));
+
+    ck_assert_int_eq(options_check_s(options), 7200);
+}
+END_TEST
+
 START_TEST(the_token_secret_is_random)
 {
     uint8_t first[MS_TOKEN_LEN];
@@ -299,6 +318,7 @@ int main(void)
     tcase_add_test(tcase, every_word_of_tls_has_its_meaning);
     tcase_add_test(tcase, plain_is_for_loopback_or_said_in_so_many_words);
     tcase_add_test(tcase, a_private_scheduler_lives_below_its_folder);
+    tcase_add_test(tcase, the_json_says_how_often_certificates_are_looked_at);
     tcase_add_test(tcase, a_dynamic_cluster_is_what_its_environment_says);
     tcase_add_test(tcase, the_token_secret_is_random);
     tcase_add_test(tcase, help_and_version_need_no_legal_settings);

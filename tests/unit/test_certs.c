@@ -1,0 +1,126 @@
+/* test_certs.c - a worker program's certificates: whose trouble is whose, and how often it looks */
+#include "libworker/train/certs.h"
+#include "proto/cert.h"
+#include "proto/log.h"
+#include "tests/test.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+
+static char dir[64], text[4096];
+static struct ms_ca *ca;
+static struct certs certs;
+
+static const char *in(const char *name)
+{
+    static char path[128];
+    snprintf(path, sizeof(path), "%s/%s", dir, name);
+    return path;
+}
+
+static void issue(enum ms_role role, int days)
+{
+    struct ms_cert_request req = {.role = role, .name = "w1", .days = days, .password = ""};
+    unlink(in("node.p12"));
+    ck_ms_ok(ms_ca_issue(ca, &req, in("node.p12"), NULL, err));
+}
+
+static void setup(void)
+{
+    snprintf(dir, sizeof(dir), "%s", test_dir_make());
+    unsetenv("CREDENTIALS_DIRECTORY");
+    ck_ms_ok(ms_ca_create("test", 400, &ca, err));
+    ck_ms_ok(ms_ca_export(ca, in("ca.crt"), err));
+    certs = (struct certs){.kind = CERTS_FOLDER, .folder = dir, .p12 = "node.p12"};
+}
+
+static void teardown(void)
+{
+    ms_ca_destroy(ca);
+    test_dir_remove(dir);
+}
+
+/* What was logged since. */
+static const char *log_of(void (*act)(struct certs *certs))
+{
+    int fd = open(in("log"), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    ms_log_init(fd, MS_LOG_INFO, 0);
+    act(&certs);
+    ssize_t n = pread(fd, text, sizeof(text) - 1, 0);
+    text[n > 0 ? n : 0] = '\0';
+    ms_log_init(STDERR_FILENO, MS_LOG_INFO, 0);
+    close(fd);
+    return text;
+}
+
+START_TEST(our_own_files_are_configuration_with_the_next_step)
+{
+    SSL_CTX *tls = NULL;
+    ck_ms_fails(certs_load(&certs, &tls, err), MS_E_CONFIG, "msctl certs issue worker");
+    issue(MS_ROLE_USER, 100);
+    ck_ms_fails(certs_load(&certs, &tls, err), MS_E_CONFIG, "ms://user/w1");
+    issue(MS_ROLE_WORKER, 100);
+    chmod(in("node.p12"), 0644);
+    ck_ms_fails(certs_load(&certs, &tls, err), MS_E_CONFIG, "chmod");
+    chmod(in("node.p12"), 0600);
+    ck_ms_ok(certs_load(&certs, &tls, err));
+    ck_assert_ptr_nonnull(tls);
+    SSL_CTX_free(tls);
+    certs.kind = CERTS_NONE;
+    ck_ms_ok(certs_load(&certs, &tls, err));
+    ck_assert_ptr_null(tls);
+}
+END_TEST
+
+START_TEST(a_list_that_does_not_hold_may_be_mended_by_waiting)
+{
+    SSL_CTX *tls = NULL;
+    issue(MS_ROLE_WORKER, 100);
+    FILE *file = fopen(in("crl.pem"), "w");
+    fputs("half a li", file);
+    fclose(file);
+    ck_ms_fails(certs_load(&certs, &tls, err), MS_E_TIMEOUT, "crl.pem");
+    unlink(in("node.p12")); /* but where more is wrong, that is said */
+    ck_ms_fails(certs_load(&certs, &tls, err), MS_E_CONFIG, "node.p12");
+}
+END_TEST
+
+START_TEST(it_looks_daily_or_as_the_json_says_and_says_what_no_longer_holds)
+{
+    SSL_CTX *tls = NULL;
+    issue(MS_ROLE_WORKER, 100);
+    ck_assert_int_eq(certs_check_ms(&certs), 24 * 3600000LL);
+    ck_assert_str_eq(log_of(certs_check), "");
+    unlink(in("node.p12"));
+    ck_assert_ptr_nonnull(strstr(log_of(certs_check), "tls.unusable"));
+
+    FILE *file = fopen(in("tls.json"), "w");
+    fputs("{\"server_cert_path\": \"s.p12\", \"client_cert_path\": \"node.p12\", "
+          "\"ca_cert_path\": \"ca.crt\", \"cert_check_interval_in_hour\": 3, "
+          "\"cert_expire_warning_time_in_day\": 180}",
+          file);
+    fclose(file);
+    char json[128];
+    snprintf(json, sizeof(json), "%s", in("tls.json"));
+    certs = (struct certs){.kind = CERTS_JSON, .json = json};
+    issue(MS_ROLE_WORKER, 100);
+    ck_ms_ok(certs_load(&certs, &tls, err));
+    SSL_CTX_free(tls);
+    ck_assert_int_eq(certs_check_ms(&certs), 3 * 3600000LL);
+    ck_assert_str_eq(log_of(certs_check), "");
+    issue(MS_ROLE_SCHEDULER, 100);
+    ck_assert_ptr_nonnull(strstr(log_of(certs_check), "ms://scheduler/w1"));
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("certs");
+    TCase *tc = tcase_create("certs");
+    tcase_add_checked_fixture(tc, setup, teardown);
+    tcase_add_test(tc, our_own_files_are_configuration_with_the_next_step);
+    tcase_add_test(tc, a_list_that_does_not_hold_may_be_mended_by_waiting);
+    tcase_add_test(tc, it_looks_daily_or_as_the_json_says_and_says_what_no_longer_holds);
+    suite_add_tcase(suite, tc);
+    return test_run(suite);
+}
