@@ -414,8 +414,13 @@ static int connect_as_nobody(int rank, void *arg)
     struct hello answer;
     CHILD_TRUE(setgid(65534) == 0 && setuid(65534) == 0, "cannot become nobody");
     int memory = memfd_create("test", MFD_CLOEXEC);
+    struct hello hello = fake_hello(c);
+    uint8_t bytes[HELLO_BYTES];
     CHILD_TRUE(memory >= 0, "memfd");
-    int fd = fake_pass(c, memory);
+    int fd = fake_dial_unix(c, 0);
+    hello_encode(&hello, bytes);
+    (void)join_send_memory(fd, bytes, sizeof(bytes),
+                           memory); /* perhaps he is turned away already */
     CHILD_TRUE(fake_answer(fd, &answer) == 0, "another user got an answer");
     return 0;
 }
@@ -490,7 +495,7 @@ static int freeze(int rank, void *arg)
         memcpy(CMSG_DATA(cmsg) + (size_t)i * sizeof(int), &fd, sizeof(int));
     }
     int fd = fake_dial_unix(freezer->c, 0);
-    CHILD_TRUE(sendmsg(fd, &msg, 0) == HELLO_BYTES, "cannot pass the sockets");
+    (void)sendmsg(fd, &msg, MSG_NOSIGNAL); /* who comes last may be turned away already */
     for (int i = 0; i < freezer->n; i++) { /* the last reference is the receiver's now */
         int mine = -1;
         memcpy(&mine, CMSG_DATA(cmsg) + (size_t)i * sizeof(int), sizeof(int));
