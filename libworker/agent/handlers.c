@@ -142,14 +142,14 @@ static void take_assign(struct agent *agent, ProtobufCMessage *msg)
                                 .generation = assign->generation,
                                 .assign = assign};
     struct holding before = mailbox_holding(&agent->mailbox);
+    /* before the trainer hears of it: what he holds and says from then on is of the new rank */
+    mailbox_answered(&agent->mailbox);
     mailbox_hold(&agent->mailbox, assign->job, assign->generation, assign->rank);
-    if (agent_give(agent, &order) < 0) { /* held first: the trainer is fast */
+    if (agent_give(agent, &order) < 0) {
         mailbox_hold_again(&agent->mailbox, &before);
         decline(agent, assign);
         ms_wire_free(msg);
-        return;
     }
-    mailbox_answered(&agent->mailbox);
 }
 
 void agent_on_frame(struct ms_conn *conn, const struct ms_wire_header *head, const uint8_t *bytes,
