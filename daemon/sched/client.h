@@ -46,6 +46,7 @@ void on_watch(struct sched *s, struct conn *conn, const struct sched_event *even
 void on_log_query(struct sched *s, struct conn *conn, const struct sched_event *event);
 void on_log_chunk(struct sched *s, struct conn *conn, const struct sched_event *event);
 void on_fetch(struct sched *s, struct conn *conn, const struct sched_event *event);
+void on_fetch_read(struct sched *s, struct conn *conn, const struct sched_event *event);
 void on_fetch_ready(struct sched *s, struct conn *conn, const struct sched_event *event);
 
 void waiters_answer(struct sched *s, struct job *job);

@@ -19,7 +19,7 @@ static const struct {
     {MS_MSG_CANCEL, on_cancel},           {MS_MSG_WATCH, on_watch},
     {MS_MSG_NODE_QUERY, on_node_query},   {MS_MSG_STATUS_QUERY, on_status_query},
     {MS_MSG_LOG_QUERY, on_log_query},     {MS_MSG_FETCH, on_fetch},
-    {MS_MSG_FETCH_READY, on_fetch_ready},
+    {MS_MSG_FETCH_READY, on_fetch_ready}, {MS_MSG_FETCH_READ, on_fetch_read},
 };
 
 struct conn *conn_find(const struct sched *s, uint64_t id)

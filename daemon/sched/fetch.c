@@ -93,3 +93,11 @@ void on_fetch_ready(struct sched *s, struct conn *conn, const struct sched_event
     emit_send(s, route->client, MS_MSG_FETCH_TICKET, route->frame_id, &ticket.base);
     route_drop(s, route);
 }
+
+/* A node's to answer: who asks us has taken the wrong address. */
+void on_fetch_read(struct sched *s, struct conn *conn, const struct sched_event *event)
+{
+    emit_error(s, conn->id, event->id, MS_E_REFUSED,
+               "the bytes of results come from the node that a ticket names, not from the "
+               "scheduler: msctl fetch asks for the ticket first");
+}

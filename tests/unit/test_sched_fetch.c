@@ -196,6 +196,19 @@ START_TEST(log_read_is_no_ticket_and_the_other_way_round)
 }
 END_TEST
 
+START_TEST(bytes_are_not_the_schedulers_to_give)
+{
+    uint64_t conns[2];
+    fix_running(conns);
+    uint64_t alice = fix_open(MS_ROLE_USER, "alice");
+    Ms__FetchRead read = MS__FETCH_READ__INIT;
+
+    fix_say(alice, MS_MSG_FETCH_READ, &read.base);
+
+    refused(alice, MS_E_REFUSED, "come from the node that a ticket names");
+}
+END_TEST
+
 START_TEST(silent_node_ends_the_question)
 {
     uint64_t conns[2];
@@ -226,6 +239,7 @@ int main(void)
     tcase_add_test(t, node_that_has_no_such_file_says_so_to_the_client);
     tcase_add_test(t, ticket_of_another_node_is_not_forwarded);
     tcase_add_test(t, log_read_is_no_ticket_and_the_other_way_round);
+    tcase_add_test(t, bytes_are_not_the_schedulers_to_give);
     tcase_add_test(t, silent_node_ends_the_question);
     suite_add_tcase(suite, t);
     return test_run(suite);
