@@ -62,21 +62,82 @@ static int print_nodes(struct cli *cli, const Ms__NodeList *list, struct ms_err 
     return rc;
 }
 
-int cmd_nodes(struct cli *cli, const struct cli_args *args, struct ms_err *err)
+/* The pages of the list, one behind the other, and one list that borrows their rows. */
+struct pages {
+    ProtobufCMessage **msgs;
+    size_t n;
+    Ms__NodeList all;
+};
+
+static void pages_free(struct pages *pages)
+{
+    for (size_t i = 0; i < pages->n; i++) {
+        ms_wire_free(pages->msgs[i]);
+    }
+    free(pages->msgs);
+    free(pages->all.nodes);
+}
+
+static int pages_add(struct pages *pages, ProtobufCMessage *msg, struct ms_err *err)
+{
+    const Ms__NodeList *page = (const Ms__NodeList *)msg;
+    Ms__NodeList *all = &pages->all;
+    ProtobufCMessage **msgs = realloc(pages->msgs, (pages->n + 1) * sizeof(ProtobufCMessage *));
+    if (msgs != NULL) {
+        pages->msgs = msgs;
+        pages->msgs[pages->n++] = msg;
+    } else {
+        ms_wire_free(msg);
+        return ms_fail(err, MS_E_NOMEM, "no memory for the list of nodes");
+    }
+    Ms__NodeInfo **nodes =
+        realloc(all->nodes, (all->n_nodes + page->n_nodes + 1) * sizeof(Ms__NodeInfo *));
+    if (nodes == NULL) {
+        return ms_fail(err, MS_E_NOMEM, "no memory for the list of nodes");
+    }
+    all->nodes = nodes;
+    for (size_t i = 0; i < page->n_nodes; i++) {
+        all->nodes[all->n_nodes++] = page->nodes[i];
+    }
+    return MS_OK;
+}
+
+static int pages_read(struct cli *cli, struct pages *pages, struct ms_err *err)
 {
     Ms__NodeQuery query = MS__NODE_QUERY__INIT;
-    ProtobufCMessage *msg = NULL;
+    int more = 1;
+    while (more) {
+        ProtobufCMessage *msg = NULL;
+        int rc =
+            client_call(cli->client, MS_MSG_NODE_QUERY, &query.base, MS_MSG_NODE_LIST, &msg, err);
+        if (rc == MS_OK) {
+            rc = pages_add(pages, msg, err);
+        }
+        if (rc != MS_OK) {
+            return rc;
+        }
+        const Ms__NodeList *page = (const Ms__NodeList *)msg;
+        more = page->more && page->n_nodes > 0;
+        query.after = page->next; /* lives as long as its page */
+    }
+    return MS_OK;
+}
+
+int cmd_nodes(struct cli *cli, const struct cli_args *args, struct ms_err *err)
+{
+    struct pages pages = {.msgs = NULL, .all = MS__NODE_LIST__INIT};
     int rc = cli_need_words(args, 0, 0, "", err);
     if (rc == MS_OK) {
         rc = cli_connect(cli, args, err);
     }
     if (rc == MS_OK) {
-        rc = client_call(cli->client, MS_MSG_NODE_QUERY, &query.base, MS_MSG_NODE_LIST, &msg, err);
+        rc = pages_read(cli, &pages, err);
     }
     if (rc != MS_OK) {
+        pages_free(&pages);
         return rc;
     }
-    const Ms__NodeList *list = (const Ms__NodeList *)msg;
+    const Ms__NodeList *list = &pages.all;
     if (list->n_nodes > 0) {
         qsort(list->nodes, list->n_nodes, sizeof(list->nodes[0]), by_host);
     }
@@ -89,8 +150,18 @@ int cmd_nodes(struct cli *cli, const struct cli_args *args, struct ms_err *err)
     } else {
         rc = print_nodes(cli, list, err);
     }
-    ms_wire_free(msg);
+    pages_free(&pages);
     return rc;
+}
+
+static void print_times(FILE *out, const char *what, uint64_t n, uint64_t p50, uint64_t p99,
+                        uint64_t p999, uint64_t max)
+{
+    if (n > 0) {
+        fprintf(out, "%-12s %llu: half within %.1f ms, 99 %% %.1f, 99.9 %% %.1f, longest %.1f\n",
+                what, (unsigned long long)n, (double)p50 / 1000, (double)p99 / 1000,
+                (double)p999 / 1000, (double)max / 1000);
+    }
 }
 
 static void print_status(struct cli *cli, const Ms__StatusInfo *s)
@@ -114,7 +185,10 @@ static void print_status(struct cli *cli, const Ms__StatusInfo *s)
         fprintf(out, "%-12s %s, last commit %.1f ms\n", "database", s->database,
                 (double)s->commit_last_us / 1000);
     }
-    fprintf(out, "%-12s %.1f ms\n", "longest tick", (double)s->tick_max_us / 1000);
+    print_times(out, "commits", s->commits, s->commit_p50_us, s->commit_p99_us, s->commit_p999_us,
+                s->commit_max_us);
+    print_times(out, "ticks", s->ticks, s->tick_p50_us, s->tick_p99_us, s->tick_p999_us,
+                s->tick_max_us);
 }
 
 int cmd_status(struct cli *cli, const struct cli_args *args, struct ms_err *err)

@@ -149,7 +149,16 @@ json_t *cli_json_status(const Ms__StatusInfo *s)
     put_text(o, "database", s->database);
     put_int(o, "clients", s->clients);
     put_text(o, "waiting_for", s->waiting_for);
+    put_int(o, "ticks", s->ticks);
+    put_int(o, "tick_p50_us", s->tick_p50_us);
+    put_int(o, "tick_p99_us", s->tick_p99_us);
+    put_int(o, "tick_p999_us", s->tick_p999_us);
     put_int(o, "tick_max_us", s->tick_max_us);
+    put_int(o, "commits", s->commits);
+    put_int(o, "commit_p50_us", s->commit_p50_us);
+    put_int(o, "commit_p99_us", s->commit_p99_us);
+    put_int(o, "commit_p999_us", s->commit_p999_us);
+    put_int(o, "commit_max_us", s->commit_max_us);
     put_int(o, "commit_last_us", s->commit_last_us);
     json_object_set_new(o, "draining", json_boolean(s->draining));
     return o;

@@ -123,6 +123,7 @@ static int commit(struct server *server, const struct sched_effect *effects, siz
     int64_t began = server_mono_us();
     int rc = store_commit(server->store, effects, n, err);
     server->commit_last_us = (uint64_t)(server_mono_us() - began);
+    histogram_add(&server->commits, server->commit_last_us);
     if (rc < 0) {
         return rc;
     }
@@ -199,6 +200,15 @@ static void carry_out(struct server *server, const struct sched_effect *effect)
     }
 }
 
+static struct sched_times times_of(const struct histogram *histogram)
+{
+    return (struct sched_times){.n = histogram->n,
+                                .p50_us = histogram_at(histogram, 500),
+                                .p99_us = histogram_at(histogram, 990),
+                                .p999_us = histogram_at(histogram, 999),
+                                .max_us = histogram->max};
+}
+
 /* What the iteration changed: durable first, then visible. */
 static int tick(struct server *server, struct ms_err *err)
 {
@@ -228,12 +238,14 @@ static int tick(struct server *server, struct ms_err *err)
     }
     server_adjust_listeners(server);
     if (server->tick_began_us != 0) {
-        uint64_t took = (uint64_t)(server_mono_us() - server->tick_began_us);
-        server->tick_max_us = took > server->tick_max_us ? took : server->tick_max_us;
+        histogram_add(&server->ticks, (uint64_t)(server_mono_us() - server->tick_began_us));
         server->tick_began_us = 0;
     }
-    sched_set_driver_stats(server->sched, server->tick_max_us, server->commit_last_us,
-                           (uint32_t)server->opened);
+    sched_set_driver_stats(server->sched,
+                           &(struct sched_driver_stats){.ticks = times_of(&server->ticks),
+                                                        .commits = times_of(&server->commits),
+                                                        .commit_last_us = server->commit_last_us,
+                                                        .clients = (uint32_t)server->opened});
     if (server->watchdog_due) {
         server->watchdog_due = 0;
         ms_notify("WATCHDOG=1");

@@ -3,6 +3,7 @@
 #define SERVER_STATE_H
 
 #include "daemon/clients.h"
+#include "daemon/histogram.h"
 #include "daemon/listen.h"
 #include "daemon/server.h"
 #include "daemon/standstill.h"
@@ -42,8 +43,9 @@ struct server {
     struct standstill still;
     struct ms_shared *tail; /* of the frames that are being sent */
     const uint8_t *tail_source;
-    int64_t tick_began_us; /* 0: nothing happened yet in this iteration */
-    uint64_t tick_max_us, commit_last_us;
+    int64_t tick_began_us;           /* 0: nothing happened yet in this iteration */
+    struct histogram ticks, commits; /* microseconds */
+    uint64_t commit_last_us;
     int is_refusing; /* the disk is full */
     int64_t refusal_said_ms;
     char status[160]; /* the STATUS= that was sent last */

@@ -19,7 +19,8 @@
 #include <unistd.h>
 
 enum {
-    READ_BYTES = 16384, /* one TLS record: a peer that floods gets its turn, not all turns */
+    READ_BYTES = 16384,   /* one TLS record: a peer that floods gets its turn, not all turns */
+    STREAM_BYTES = 65536, /* SSL with its first buffers, bufferevent, events: 40 KiB */
     KEEPALIVE_IDLE_S = 30,
     KEEPALIVE_EVERY_S = 10,
     KEEPALIVE_PROBES = 3,
@@ -30,6 +31,18 @@ static void on_read(struct bufferevent *bev, void *arg)
     ms_conn_read_frames((struct ms_conn *)arg);
 }
 
+/* No event will come for what is in the buffer already. */
+static void go_on(struct ms_conn *conn)
+{
+    if (conn->is_paused || conn->is_held || conn->state != MS_CONN_OPEN) {
+        return;
+    }
+    ms_conn_read_frames(conn);
+    if (!conn->is_paused && !conn->is_held && conn->state == MS_CONN_OPEN) {
+        bufferevent_enable(conn->bev, EV_READ);
+    }
+}
+
 static void on_write(struct bufferevent *bev, void *arg)
 {
     struct ms_conn *conn = (struct ms_conn *)arg;
@@ -38,8 +51,15 @@ static void on_write(struct bufferevent *bev, void *arg)
         ms_conn_finish_close(conn);
     } else if (conn->is_paused && unsent <= MS_OUTPUT_SOFT / 2) {
         conn->is_paused = 0;
-        bufferevent_enable(bev, EV_READ);
-        ms_conn_read_frames(conn); /* no event will come for what is in the buffer already */
+        go_on(conn);
+    }
+}
+
+void ms_conn_resume(struct ms_conn *conn)
+{
+    if (conn->is_held) {
+        conn->is_held = 0;
+        go_on(conn);
     }
 }
 
@@ -75,6 +95,13 @@ static int check_room(struct ms_conn *conn, size_t size, struct ms_err *err)
     return MS_OK;
 }
 
+/* The peer would wait for ever for a frame that was never sent: better that it comes back. */
+static int fail_nomem(struct ms_conn *conn, size_t size, struct ms_err *err)
+{
+    ms_conn_end(conn, MS_E_NOMEM, "no memory for a frame of %zu bytes to %s", size, conn->who);
+    return ms_fail(err, MS_E_NOMEM, "%s", conn->reason);
+}
+
 int ms_conn_put(struct ms_conn *conn, uint16_t type, uint32_t id, const ProtobufCMessage *msg,
                 struct ms_err *err)
 {
@@ -87,8 +114,7 @@ int ms_conn_put(struct ms_conn *conn, uint16_t type, uint32_t id, const Protobuf
     struct evbuffer *output = bufferevent_get_output(conn->bev);
     struct evbuffer_iovec piece;
     if (evbuffer_reserve_space(output, (ev_ssize_t)size, &piece, 1) < 1) {
-        return ms_fail(err, MS_E_NOMEM, "no memory for a frame of %zu bytes to %s", size,
-                       conn->who);
+        return fail_nomem(conn, size, err);
     }
     rc = ms_wire_pack(type, id, msg, (uint8_t *)piece.iov_base, size, err);
     if (rc == MS_OK) {
@@ -124,7 +150,7 @@ int ms_conn_send_bytes(struct ms_conn *conn, const uint8_t *frame, size_t size, 
         rc = check_room(conn, size, err);
     }
     if (rc == MS_OK && evbuffer_add(bufferevent_get_output(conn->bev), frame, size) != 0) {
-        rc = ms_fail(err, MS_E_NOMEM, "no memory for a frame of %zu bytes to %s", size, conn->who);
+        rc = fail_nomem(conn, size, err);
     }
     return rc;
 }
@@ -197,6 +223,11 @@ void ms_conn_refuse(struct ms_conn *conn, uint32_t id, int code, const char *tex
     ms_conn_end_orderly(conn, code, "%s was refused: %s", conn->who, text);
 }
 
+void ms_conn_drop(struct ms_conn *conn, int code, const char *text)
+{
+    ms_conn_end(conn, code, "%s was dropped: %s", conn->who, text);
+}
+
 void ms_conn_close(struct ms_conn *conn)
 {
     ms_conn_end_orderly(conn, MS_OK, "we closed the connection to %s", conn->who);
@@ -230,9 +261,30 @@ static void set_socket_options(int fd)
     setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &probes, sizeof(probes));
 }
 
+static void on_tls_step(const SSL *ssl, int where, int ret)
+{
+    const struct ms_conn *conn = SSL_get_app_data(ssl);
+    (void)ret;
+    if ((where & SSL_CB_EXIT) != 0 && conn->state == MS_CONN_HANDSHAKE) {
+        conn->on_work(conn->arg);
+    }
+}
+
+/* libevent 2.1.12 crashes in bufferevent_openssl_socket_new when it finds no memory: what a stream
+ * takes is asked for first. */
+static int has_memory(void)
+{
+    void *probe = malloc(STREAM_BYTES);
+    free(probe);
+    return probe != NULL;
+}
+
 /* Puts a bufferevent on a connected socket; takes fd only on success. */
 static int open_stream(struct ms_conn *conn, int fd, struct ms_err *err)
 {
+    if (!has_memory()) {
+        return ms_fail(err, MS_E_NOMEM, "no memory for a connection");
+    }
     ms_conn_identify_socket(conn, fd);
     if (conn->tls != NULL && !conn->is_unix) {
         SSL *ssl = ms_tls_new(conn->tls, conn->is_server, conn->host);
@@ -241,6 +293,10 @@ static int open_stream(struct ms_conn *conn, int fd, struct ms_err *err)
         }
         if (conn->let_guests_in) {
             SSL_set_verify(ssl, SSL_VERIFY_PEER, NULL); /* a certificate that is shown is judged */
+        }
+        if (conn->is_server && conn->on_work != NULL) {
+            SSL_set_app_data(ssl, conn);
+            SSL_set_info_callback(ssl, on_tls_step);
         }
         /* the socket variant: the filter loops (libevent#952). On failure it frees ssl, not fd */
         conn->bev = bufferevent_openssl_socket_new(conn->base, fd, ssl,
@@ -319,6 +375,10 @@ static struct ms_conn *conn_create(struct event_base *base, const struct ms_conn
     snprintf(conn->software, sizeof(conn->software), "%s",
              opt->software != NULL ? opt->software : "");
     snprintf(conn->cluster, sizeof(conn->cluster), "%s", opt->cluster != NULL ? opt->cluster : "");
+    conn->may_take = opt->may_take;
+    conn->may_grow = opt->may_grow;
+    conn->has_shrunk = opt->has_shrunk;
+    conn->on_work = opt->on_work;
     if (opt->tls != NULL && SSL_CTX_up_ref(opt->tls) == 1) {
         conn->tls = opt->tls;
     }

@@ -43,8 +43,17 @@ struct ms_conn_options {
     const char *what;           /* client: the other end for people; NULL: "the scheduler" */
     int let_guests_in; /* server: a peer without a certificate has plain_role; what it may do is
                           then the handler's business (a one-time token) */
-    int handshake_ms;  /* 0: MS_HANDSHAKE_MS; each for dialling, for TLS and Hello, for the last
-                          words */
+    /* Server, NULL allowed; called with the connection's arg. may_take is asked before each frame
+     * behind Hello: 0 holds the connection, which then neither reads nor hands on frames until
+     * ms_conn_resume. may_grow is asked before room is made for a frame above MS_FRAME_SMALL: 0
+     * holds likewise; each 1 is paid back with has_shrunk. on_work: something of a handshake was
+     * computed, which takes milliseconds. */
+    int (*may_take)(void *arg);
+    int (*may_grow)(void *arg);
+    void (*has_shrunk)(void *arg);
+    void (*on_work)(void *arg);
+    int handshake_ms; /* 0: MS_HANDSHAKE_MS; each for dialling, for TLS and Hello, for the last
+                         words */
 };
 
 /* On Unix sockets tls is not used: the kernel says who the peer is (SO_PEERCRED). Frames that the
@@ -63,8 +72,9 @@ int ms_conn_accept(struct event_base *base, int fd, const struct ms_conn_options
                    const struct ms_conn_handler *handler, void *arg, struct ms_conn **ret,
                    struct ms_err *err);
 
-/* Queues one frame. MS_E_FULL when more than MS_OUTPUT_HARD is unsent: the connection is then
- * closing. ms_conn_send_bytes takes a frame that ms_wire_pack made. */
+/* Queues one frame. MS_E_FULL when more than MS_OUTPUT_HARD is unsent, MS_E_NOMEM: the connection
+ * is then closing, for a frame that is missing must not go unnoticed. ms_conn_send_bytes takes a
+ * frame that ms_wire_pack made. */
 int ms_conn_send(struct ms_conn *conn, uint16_t type, uint32_t id, const ProtobufCMessage *msg,
                  struct ms_err *err);
 int ms_conn_send_bytes(struct ms_conn *conn, const uint8_t *frame, size_t size, struct ms_err *err);
@@ -78,10 +88,15 @@ void ms_shared_unref(struct ms_shared *shared);                        /* NULL a
 int ms_conn_send_shared(struct ms_conn *conn, const uint8_t *head, size_t size,
                         struct ms_shared *shared, struct ms_err *err);
 
+/* Goes on after may_take or may_grow held it: hands on what lies there, reads again. */
+void ms_conn_resume(struct ms_conn *conn);
+
 /* Refuses in words and closes after the text has gone out: an Error frame, then an orderly end. */
 void ms_conn_refuse(struct ms_conn *conn, uint32_t id, int code, const char *text);
 /* Orderly end after the output is flushed (bounded by handshake_ms). on_close follows. */
 void ms_conn_close(struct ms_conn *conn);
+/* At once: what is unsent is dropped. on_close follows with code and text. */
+void ms_conn_drop(struct ms_conn *conn, int code, const char *text);
 /* At once, no on_close. NULL allowed. */
 void ms_conn_destroy(struct ms_conn *conn);
 

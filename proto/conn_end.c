@@ -1,6 +1,7 @@
 /* conn_end.c - how a connection ends: at once, in order, or because its time is over */
 #include "proto/clock.h"
 #include "proto/conn_private.h"
+#include "proto/limits.h"
 
 #include <event2/buffer.h>
 #include <openssl/err.h>
@@ -15,6 +16,9 @@ enum { STALL_MS = 500 }; /* a deadline that comes so much later found this proce
 
 void ms_conn_free(struct ms_conn *conn)
 {
+    if (conn->is_grown) {
+        conn->has_shrunk(conn->arg);
+    }
     ms_dial_destroy(conn->dial);
     if (conn->bev != NULL) {
         bufferevent_free(conn->bev); /* and fd and SSL with it */
@@ -57,6 +61,10 @@ static void set_reason(struct ms_conn *conn, int code, const char *fmt, va_list 
 static void go_over(struct ms_conn *conn)
 {
     conn->state = MS_CONN_OVER;
+    if (conn->is_grown) {
+        conn->is_grown = 0;
+        conn->has_shrunk(conn->arg);
+    }
     ms_dial_destroy(conn->dial);
     conn->dial = NULL;
     if (conn->bev != NULL) {
@@ -141,7 +149,7 @@ void ms_conn_on_deadline(evutil_socket_t fd, short what, void *arg)
     struct ms_conn *conn = (struct ms_conn *)arg;
     if (ms_mono_ms() - conn->deadline_at_ms > STALL_MS) {
         /* we slept, so the answer may be here already: judge nobody by our own sleep */
-        ms_conn_arm_deadline(conn, conn->handshake_ms);
+        ms_conn_arm_deadline(conn, conn->state == MS_CONN_OPEN ? MS_FRAME_MS : conn->handshake_ms);
         return;
     }
     int seconds = (conn->handshake_ms + 999) / 1000;
@@ -156,6 +164,10 @@ void ms_conn_on_deadline(evutil_socket_t fd, short what, void *arg)
                     conn->is_server ? "%s sent no Hello within %d s"
                                     : "%s answered no Welcome within %d s: is it a scheduler?",
                     conn->who, seconds);
+        break;
+    case MS_CONN_OPEN:
+        ms_conn_end(conn, MS_E_TIMEOUT, "%s sent half a frame and not the rest within %d s",
+                    conn->who, MS_FRAME_MS / 1000);
         break;
     default:
         ms_conn_end(conn, MS_E_TIMEOUT, "%s did not take our last words", conn->who);

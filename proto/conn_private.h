@@ -39,6 +39,10 @@ struct ms_conn {
     char require_worker[MS_NAME_MAX + 1]; /* "": no matter */
     int let_guests_in;
     int handshake_ms;
+    int (*may_take)(void *arg);
+    int (*may_grow)(void *arg);
+    void (*has_shrunk)(void *arg);
+    void (*on_work)(void *arg);
 
     struct ms_dial *dial;
     struct bufferevent *bev;
@@ -53,6 +57,9 @@ struct ms_conn {
     int depth;                                /* handler calls on the stack */
     int is_silent;                            /* destroyed: no on_close */
     int is_paused;                            /* too much unsent: not reading */
+    int is_held;                              /* may_take or may_grow said no: not reading */
+    int is_grown;                             /* may_grow said yes to the frame that comes in */
+    int is_partial;                           /* a frame is half in, its deadline runs */
     int code;                                 /* of on_close */
     char reason[MS_ERR_TEXT_MAX];
     int refusal_code; /* of an Error frame that was the last frame so far; 0: none */
@@ -79,7 +86,8 @@ void ms_conn_free(struct ms_conn *conn);
 
 /* ---- conn_read.c ---- */
 
-/* Hands on the whole frames of the input, until it is empty or the output too full. */
+/* Hands on the whole frames of the input, until it is empty, the output too full or the turn over.
+ */
 void ms_conn_read_frames(struct ms_conn *conn);
 
 /* ---- conn.c ---- */

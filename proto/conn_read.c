@@ -83,6 +83,26 @@ static void take_frame(struct ms_conn *conn, const struct ms_wire_header *head,
     }
 }
 
+static void hold(struct ms_conn *conn)
+{
+    conn->is_held = 1;
+    bufferevent_disable(conn->bev, EV_READ);
+}
+
+/* Large frames are few at a time, or half ones would fill the memory. */
+static int may_grow(struct ms_conn *conn, const struct ms_wire_header *head)
+{
+    if (head->length <= MS_FRAME_SMALL || conn->is_grown || conn->may_grow == NULL) {
+        return 1;
+    }
+    if (!conn->may_grow(conn->arg)) {
+        hold(conn);
+        return 0;
+    }
+    conn->is_grown = 1;
+    return 1;
+}
+
 /* The next whole frame of the input: 1, or 0 when more bytes are needed or the bytes are wrong. */
 static int next_frame(struct ms_conn *conn, struct evbuffer *input, struct ms_wire_header *ret_head,
                       const uint8_t **ret_bytes)
@@ -101,7 +121,7 @@ static int next_frame(struct ms_conn *conn, struct evbuffer *input, struct ms_wi
         ms_conn_refuse(conn, 0, rc, err.text);
         return 0;
     }
-    if (!may_come(conn, ret_head)) {
+    if (!may_come(conn, ret_head) || !may_grow(conn, ret_head)) {
         return 0;
     }
     size_t size = MS_WIRE_HEADER + (size_t)ret_head->length;
@@ -118,6 +138,29 @@ static int next_frame(struct ms_conn *conn, struct evbuffer *input, struct ms_wi
     return 1;
 }
 
+/* A frame that begins has to end: its deadline runs from the first look at it. Only what lies with
+ * the peer is held against it. */
+static void watch_partial(struct ms_conn *conn, int is_partial)
+{
+    if (!conn->is_server || conn->state != MS_CONN_OPEN || is_partial == conn->is_partial) {
+        return;
+    }
+    conn->is_partial = is_partial;
+    if (is_partial) {
+        ms_conn_arm_deadline(conn, MS_FRAME_MS);
+    } else {
+        event_del(conn->deadline);
+    }
+}
+
+static void shrink(struct ms_conn *conn)
+{
+    if (conn->is_grown) {
+        conn->is_grown = 0;
+        conn->has_shrunk(conn->arg);
+    }
+}
+
 void ms_conn_read_frames(struct ms_conn *conn)
 {
     struct evbuffer *input = bufferevent_get_input(conn->bev);
@@ -128,13 +171,24 @@ void ms_conn_read_frames(struct ms_conn *conn)
         if (evbuffer_get_length(output) > MS_OUTPUT_SOFT) {
             /* whoever asks without reading the answers waits until he has read them */
             conn->is_paused = 1;
+            watch_partial(conn, 0);
             bufferevent_disable(conn->bev, EV_READ);
             return;
         }
+        if (conn->is_held) {
+            return;
+        }
         if (!next_frame(conn, input, &head, &bytes)) {
+            watch_partial(conn, !conn->is_held && evbuffer_get_length(input) > 0);
+            return;
+        }
+        watch_partial(conn, 0);
+        if (conn->state == MS_CONN_OPEN && conn->may_take != NULL && !conn->may_take(conn->arg)) {
+            hold(conn);
             return;
         }
         take_frame(conn, &head, bytes);
+        shrink(conn);
         if (conn->state != MS_CONN_OVER) {
             evbuffer_drain(input, MS_WIRE_HEADER + (size_t)head.length);
         }

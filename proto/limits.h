@@ -10,6 +10,7 @@
 #define MS_HOST_MAX      256  /* a DNS name (253) or an address literal */
 #define MS_PATH_MAX      1024 /* paths in jobs and messages */
 #define MS_ADDR_MAX      320  /* "[host]:port" or "unix:path" */
+#define MS_CURSOR_MAX    328  /* a host's name, a node's and a length: a place in a list */
 #define MS_TEXT_MAX      384  /* a reason that a person reads (MS_ERR_TEXT_MAX) */
 #define MS_TOKEN_LEN     32   /* SHA-256 size: group token, digests */
 
@@ -30,13 +31,31 @@
 #define MS_NODES_PER_CERT  64   /* a certificate is a host's: more slots than any has NUMA nodes */
 #define MS_PRIORITY_MAX    1000 /* of a job, up and down: room for every site's classes */
 #define MS_PRIORITY_USERS  100  /* ... of users, unless priority_users says otherwise */
-#define MS_JOBS_QUEUED_MAX 100000      /* 100k * ~3 KiB of spec is 300 MB of memory at the worst */
-#define MS_JOBS_KEPT_MAX   200000      /* finished jobs that `msctl jobs --all` still knows */
-#define MS_CONNS_MAX       20000       /* nodes, and 3.6k clients beside them */
-#define MS_HALF_OPEN_MAX   256         /* connections inside the TLS handshake, all together */
-#define MS_LIST_PAGE_MAX   1000        /* rows of one list reply */
-#define MS_OUTPUT_SOFT     (1U << 20)  /* unsent bytes to one peer: stop reading from it */
-#define MS_OUTPUT_HARD     (16U << 20) /* ... drop it */
+#define MS_JOBS_QUEUED_MAX 100000 /* 100k * ~3 KiB of spec is 300 MB of memory at the worst */
+#define MS_JOBS_KEPT_MAX   200000 /* finished jobs that `msctl jobs --all` still knows */
+#define MS_CONNS_MAX       20000  /* nodes, and 3.6k clients beside them */
+#define MS_CONNS_USERS     3000   /* of these users together hold ... */
+#define MS_CONNS_USER      256    /* ... and one of them: a shell loop's worth, four times over */
+#define MS_CONNS_ADMIN     64     /* kept free of users and nodes: an admin always gets in */
+#define MS_HALF_OPEN_MAX                                                                           \
+    256                        /* before Welcome, of one TCP listener: half a second of handshakes \
+                                */
+#define MS_HALF_OPEN_UNIX 64   /* ... of a Unix listener: a Hello takes microseconds */
+#define MS_LIST_PAGE_MAX  1000 /* rows of one list reply */
+#define MS_OUTPUT_SOFT    (1U << 20)  /* unsent bytes to one peer: stop reading from it */
+#define MS_OUTPUT_HARD    (16U << 20) /* ... drop it */
+#define MS_OUTPUT_NEWS    (64U << 10) /* ... and no news of watched jobs until it has read these */
+#define MS_OUTPUT_ALL     (128U << 20) /* unsent to all that are no nodes: the worst one is dropped */
+
+/* What one turn of the scheduler's loop may cost: then the others get theirs */
+#define MS_TURN_FRAMES      32           /* requests of one connection ... */
+#define MS_TURN_FRAMES_NODE 256          /* ... or of a node, whose messages cost microseconds */
+#define MS_TURN_BYTES       (256U << 10) /* what the answers to one connection take in memory */
+#define MS_TURN_BYTES_ALL   (8U << 20)   /* ... and to all: 2 ms of packing */
+#define MS_TURN_US          15000        /* of deciding: commit and sending come on top */
+#define MS_NEWS_BYTES       (1U << 20)   /* updates to watchers in one turn; the rest waits */
+#define MS_BIG_FRAMES                                                                              \
+    64 /* frames above MS_FRAME_SMALL that clients send at the same time: 16 MiB */
 
 /* What the scheduler keeps in memory beside nodes and jobs */
 #define MS_LOST_NODES_MAX     1024    /* lost or left nodes that `msctl nodes` still names ... */
@@ -52,12 +71,18 @@
  * copy, one a second for twelve days. A worker that claims more is not one of ours. */
 #define MS_GENERATION_STEP_MAX (1ULL << 20)
 
+#define MS_MEMORY_RESERVE                                                                          \
+    (8U << 20) /* one tick's decisions: the end of a job of 1,024 ranks is 2 MiB */
+
 /* Disk */
 #define MS_STORE_RESERVE  (4U << 20) /* 1000 job rows of 3 KiB and the WAL frames around them */
 #define MS_STORE_LOST_MAX 4          /* copies of logs of writes that could not be taken whole */
 
 /* Times, milliseconds */
 #define MS_HANDSHAKE_MS         5000  /* TLS handshake and Hello */
+#define MS_FRAME_MS             30000 /* from the first byte of a frame to its last */
+#define MS_IDLE_MS              60000 /* after Welcome: register, ask or watch within this */
+#define MS_STALL_MS             30000 /* a peer that takes none of what lies there for it is dropped */
 #define MS_LEASE_MS             10000 /* standing cluster: a silent node is lost after this */
 #define MS_LEASE_MIN_MS         1000
 #define MS_LEASE_MAX_MS         3600000

@@ -29,6 +29,7 @@ enum {
 static const struct field_limit field_limits[] = {
     {"activity", MS_TEXT_MAX, 0, MENDED},
     {"address", MS_ADDR_MAX, 0, 0},
+    {"after", MS_CURSOR_MAX, 0, 0},
     {"cert_name", MS_NAME_MAX, 0, 0},
     {"cert_sha256", 64, 0, 0},
     {"cluster", MS_NAME_MAX, 0, 0},
@@ -46,6 +47,7 @@ static const struct field_limit field_limits[] = {
     {"log_path", MS_PATH_MAX, 0, MENDED},
     {"members", MS_WORKERS_MAX, 0, 0},
     {"name", MS_NAME_MAX, 0, 0},
+    {"next", MS_CURSOR_MAX, 0, 0},
     {"node_id", MS_NAME_MAX, 0, 0},
     {"nodes", MS_LIST_PAGE_MAX, 0, 0},
     {"onednn", MS_NAME_MAX, 0, 0},

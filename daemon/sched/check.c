@@ -203,8 +203,10 @@ static int check_job(const struct sched *s, const struct job *job, struct ms_err
           "job %llu: is in no list, or in two", id);
     HOLDS(job_is_placed(job) || list_empty(&job->waiters), "job %llu: a cancel was not answered",
           id);
-    HOLDS(!job_is_ended(job) || list_empty(&job->watches), "job %llu: watchers wait for its end",
-          id);
+    for (struct list *at = job->watches.next; at != &job->watches; at = at->next) {
+        HOLDS(!job_is_ended(job) || !list_empty(&list_item(at, struct watch, by_job)->stir),
+              "job %llu: a watcher waits for its end", id);
+    }
     HOLDS(list_empty(&job->waiters) || job->run->cancelling, "job %llu: a cancel waits for nothing",
           id);
     HOLDS(!job_is_ended(job) || job->reason[0] != '\0', "job %llu ended without a reason", id);

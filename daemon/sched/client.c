@@ -163,7 +163,13 @@ static bool cancel_wait(struct sched *s, struct conn *conn, uint32_t frame_id, s
                    MS_CANCEL_WAITERS_MAX, (ull)job->id);
         return false;
     }
-    struct waiter *waiter = must(calloc(1, sizeof(*waiter)));
+    struct waiter *waiter = calloc(1, sizeof(*waiter));
+    if (waiter == NULL) {
+        emit_error(s, conn->id, frame_id, MS_E_NOMEM, "no memory to wait for the end of job %llu",
+                   (ull)job->id);
+        return false;
+    }
+    conn->n_waits++;
     waiter->conn = conn->id;
     waiter->frame_id = frame_id;
     list_add_tail(&job->waiters, &waiter->by_job);
@@ -175,7 +181,9 @@ void waiters_answer(struct sched *s, struct job *job)
 {
     while (!list_empty(&job->waiters)) {
         struct waiter *waiter = list_item(job->waiters.next, struct waiter, by_job);
-        if (conn_find(s, waiter->conn) != NULL) {
+        struct conn *conn = conn_find(s, waiter->conn);
+        if (conn != NULL) {
+            conn->n_waits--;
             if (job->state == JOB_CANCELLED) {
                 emit_ok(s, waiter->conn, waiter->frame_id, job->reason);
             } else {
@@ -240,98 +248,6 @@ void on_cancel(struct sched *s, struct conn *conn, const struct sched_event *eve
 /* ---- questions ----------------------------------------------------------------------------------
  */
 
-static void reply_jobs(struct sched *s, const struct conn *conn, uint32_t frame_id,
-                       Ms__JobInfo **infos, size_t n, bool more)
-{
-    Ms__JobList msg = MS__JOB_LIST__INIT;
-    msg.jobs = infos;
-    msg.n_jobs = n;
-    msg.more = more;
-    emit_send(s, conn->id, MS_MSG_JOB_LIST, frame_id, &msg.base);
-}
-
-void on_job_query(struct sched *s, struct conn *conn, const struct sched_event *event)
-{
-    const Ms__JobQuery *msg = (const Ms__JobQuery *)event->msg;
-    if (msg->job != 0) {
-        const struct job *job = job_find(s, msg->job);
-        if (job == NULL) {
-            emit_error(s, conn->id, event->id, MS_E_NOT_FOUND,
-                       "job %llu does not exist: msctl jobs --all lists them", (ull)msg->job);
-            return;
-        }
-        Ms__JobInfo *info = info_job(s, job, INFO_ALL);
-        reply_jobs(s, conn, event->id, &info, 1, false);
-        return;
-    }
-    uint32_t limit =
-        msg->limit > 0 && msg->limit < MS_LIST_PAGE_MAX ? msg->limit : MS_LIST_PAGE_MAX;
-    Ms__JobInfo **infos = emit_alloc(s, limit * sizeof(Ms__JobInfo *));
-    uint32_t n = 0;
-    bool more = false;
-    for (size_t i = job_slot_after(s, msg->after); i < s->n_jobs && !more; i++) {
-        const struct job_slot *slot = &s->jobs[i];
-        if (slot->job == NULL || (slot->ended && !msg->all)) {
-            continue;
-        }
-        if (n == limit) {
-            more = true;
-        } else {
-            infos[n++] = info_job(s, slot->job, INFO_ROW);
-        }
-    }
-    reply_jobs(s, conn, event->id, infos, n, more);
-}
-
-static int by_host_and_id(const void *a, const void *b)
-{
-    const struct node *x = *(struct node *const *)a;
-    const struct node *y = *(struct node *const *)b;
-    int order = natural_compare(x->info.host_name, y->info.host_name);
-    return order != 0 ? order : natural_compare(x->info.node_id, y->info.node_id);
-}
-
-static struct node **nodes_sorted(struct sched *s, size_t *ret_n)
-{
-    struct node **nodes = emit_alloc(s, (s->nodes.n + 1) * sizeof(struct node *));
-    size_t n = 0;
-    size_t slot = 0;
-    struct table_link *link = table_walk(&s->nodes, &slot, NULL);
-    for (; link != NULL; link = table_walk(&s->nodes, &slot, link)) {
-        nodes[n++] = list_item(link, struct node, link);
-    }
-    qsort(nodes, n, sizeof(struct node *), by_host_and_id);
-    *ret_n = n;
-    return nodes;
-}
-
-void on_node_query(struct sched *s, struct conn *conn, const struct sched_event *event)
-{
-    const Ms__NodeQuery *msg = (const Ms__NodeQuery *)event->msg;
-    Ms__NodeList list = MS__NODE_LIST__INIT;
-    struct node *one = NULL;
-    struct node **nodes = &one;
-    size_t n = 1;
-    if (msg->node_id[0] != '\0') {
-        one = node_find(s, msg->node_id);
-        if (one == NULL) {
-            emit_error(s, conn->id, event->id, MS_E_NOT_FOUND,
-                       "node %s is not known: msctl nodes lists them", msg->node_id);
-            return;
-        }
-    } else {
-        nodes = nodes_sorted(s, &n);
-    }
-    if (n > MS_LIST_PAGE_MAX) { /* one frame holds no more; a single node can still be asked for */
-        n = MS_LIST_PAGE_MAX;
-    }
-    list.nodes = emit_alloc(s, (n + 1) * sizeof(Ms__NodeInfo *));
-    for (size_t i = 0; i < n; i++) {
-        list.nodes[list.n_nodes++] = info_node(s, nodes[i]);
-    }
-    emit_send(s, conn->id, MS_MSG_NODE_LIST, event->id, &list.base);
-}
-
 void on_status_query(struct sched *s, struct conn *conn, const struct sched_event *event)
 {
     struct sched_counts counts;
@@ -348,10 +264,19 @@ void on_status_query(struct sched *s, struct conn *conn, const struct sched_even
     msg.jobs_ended = counts.jobs_ended;
     msg.generation = counts.generation;
     msg.database = s->database;
-    msg.clients = s->clients;
+    msg.clients = s->driver.clients;
     msg.waiting_for = (char *)s->mode->waiting_for(s);
-    msg.tick_max_us = s->tick_max_us;
-    msg.commit_last_us = s->commit_last_us;
+    msg.ticks = s->driver.ticks.n;
+    msg.tick_p50_us = s->driver.ticks.p50_us;
+    msg.tick_p99_us = s->driver.ticks.p99_us;
+    msg.tick_p999_us = s->driver.ticks.p999_us;
+    msg.tick_max_us = s->driver.ticks.max_us;
+    msg.commits = s->driver.commits.n;
+    msg.commit_last_us = s->driver.commit_last_us;
+    msg.commit_p50_us = s->driver.commits.p50_us;
+    msg.commit_p99_us = s->driver.commits.p99_us;
+    msg.commit_p999_us = s->driver.commits.p999_us;
+    msg.commit_max_us = s->driver.commits.max_us;
     msg.draining = s->draining;
     emit_send(s, conn->id, MS_MSG_STATUS_INFO, event->id, &msg.base);
 }

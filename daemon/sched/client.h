@@ -7,12 +7,15 @@
 #include "daemon/sched/table.h"
 #include "daemon/sched/timer.h"
 
+#include <stdbool.h>
+
 struct conn;
 struct job;
 struct node;
 
 struct watch {
     struct list by_job, by_conn, all;
+    struct list stir; /* in sched.stirred, or in conn.muted, while there is news to tell */
     struct conn *conn;
     struct job *job;
     uint32_t frame_id;
@@ -50,10 +53,12 @@ void on_fetch_read(struct sched *s, struct conn *conn, const struct sched_event 
 void on_fetch_ready(struct sched *s, struct conn *conn, const struct sched_event *event);
 
 void waiters_answer(struct sched *s, struct job *job);
-void watch_stir(struct sched *s, struct job *job); /* sends it to its watchers */
+void watch_stir(struct sched *s, struct job *job); /* its watchers are told by watch_settle */
+void watch_settle(struct sched *s);                /* as many as a tick may tell */
+void watch_mute(struct sched *s, struct conn *conn, bool is_clogged);
+void watch_last(struct sched *s, struct job *job); /* before it is forgotten: at once, all */
 void watch_news(struct sched *s);                  /* reasons of waiting jobs may have changed */
 void watch_tell_news(struct sched *s, struct timer *timer); /* TIMER_NEWS */
-void watch_end(struct sched *s, struct job *job);           /* the last update */
 void watch_drop(struct watch *watch);
 void route_timeout(struct sched *s, struct route *route);
 void routes_drop_conn(struct sched *s, uint64_t client);
@@ -70,6 +75,8 @@ struct node *result_holder(struct sched *s, uint64_t job, uint32_t rank, unsigne
 const char *result_name(unsigned what); /* "log", "weights", "metrics" */
 void routes_drop_node(struct sched *s, const struct node *node, const char *reason);
 
+/* What info_job and its frame may take of tick memory. */
+size_t info_bytes(const struct job *job);
 enum info_part { INFO_ROW, INFO_WATCH, INFO_ALL };
 /* In tick memory; points into the job, so pack it at once. */
 Ms__JobInfo *info_job(struct sched *s, const struct job *job, enum info_part part);

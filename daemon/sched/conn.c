@@ -4,6 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* What most answers take; those that take more ask for it themselves. */
+enum { REQUEST_BYTES = 16384 };
+
 typedef void handler_fn(struct sched *s, struct conn *conn, const struct sched_event *event);
 
 /* Types without a handler are answers of ours: the wire table lets nobody send them. */
@@ -31,6 +34,19 @@ struct conn *conn_find(const struct sched *s, uint64_t id)
     return link != NULL ? list_item(link, struct conn, link) : NULL;
 }
 
+enum sched_conn_kind sched_conn_kind(const struct sched *s, uint64_t id)
+{
+    const struct conn *conn = conn_find(s, id);
+    if (conn == NULL) {
+        return SCHED_CONN_IDLE;
+    }
+    if (conn->node != NULL) {
+        return SCHED_CONN_NODE;
+    }
+    return conn->newcomer != NULL || conn->n_watches > 0 || conn->n_waits > 0 ? SCHED_CONN_BUSY
+                                                                              : SCHED_CONN_IDLE;
+}
+
 void conn_opened(struct sched *s, const struct sched_event *event)
 {
     struct conn *conn = calloc(1, sizeof(*conn));
@@ -41,6 +57,7 @@ void conn_opened(struct sched *s, const struct sched_event *event)
     conn->id = event->conn;
     conn->peer = *event->peer;
     list_init(&conn->watches);
+    list_init(&conn->muted);
     table_add(&s->conns, &conn->link, table_hash_u64(conn->id));
 }
 
@@ -111,6 +128,10 @@ void conn_message(struct sched *s, struct conn *conn, const struct sched_event *
     }
     if (conn->node != NULL) {
         node_touch(s, conn->node);
+    } else if (!emit_reserve(s, REQUEST_BYTES)) {
+        emit_error(s, conn->id, event->id, MS_E_NOMEM, "no memory for %s: try again in a moment",
+                   ms_wire_find(event->type)->name);
+        return;
     }
     for (size_t i = 0; i < MS_ARRAY_SIZE(handlers); i++) {
         if (handlers[i].type == event->type) {

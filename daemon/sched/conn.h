@@ -6,6 +6,8 @@
 #include "daemon/sched/sched.h"
 #include "daemon/sched/table.h"
 
+#include <stdbool.h>
+
 struct newcomer;
 struct node;
 
@@ -16,7 +18,10 @@ struct conn {
     struct node *node;         /* registered over this connection */
     struct newcomer *newcomer; /* its Register waits for a probe */
     struct list watches;
+    struct list muted; /* watches that wait until it has read more */
     uint32_t n_watches;
+    uint32_t n_waits; /* cancels that it waits for */
+    bool is_clogged;
 };
 
 struct conn *conn_find(const struct sched *s, uint64_t id);

@@ -112,7 +112,7 @@ void dynamic_take_spec(struct sched *s, const struct node_info *info, const Ms__
     if (s->spec != NULL) {
         return;
     }
-    s->spec = must(malloc(msg->job_json.len));
+    s->spec = memory_take(msg->job_json.len);
     memcpy(s->spec, msg->job_json.data, msg->job_json.len);
     s->spec_bytes = msg->job_json.len;
     spec_digest(msg, s->spec_digest);
@@ -178,7 +178,13 @@ static void complete(struct sched *s)
     row->submitted_ms = s->now.wall_ms;
     row->spec = s->spec;
     row->spec_bytes = s->spec_bytes;
-    struct job *job = must(job_create(s, row));
+    struct job *job = job_create(s, row);
+    if (job == NULL && memory_spend()) {
+        job = job_create(s, row);
+    }
+    if (job == NULL) {
+        abort(); /* memory.h */
+    }
     if (job_index(s, job) < 0) {
         abort();
     }

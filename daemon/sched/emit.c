@@ -8,14 +8,29 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { TICK_BLOCK = 64 << 10, LOG_MAX = 1536 };
+enum { TICK_BLOCK = 64 << 10, LOG_MAX = 1536, EFFECTS_KEPT = 4096 };
 
-void *must(void *p)
+static void add_block(struct sched *s, struct tick_block *block, size_t size)
 {
-    if (p == NULL) {
-        abort();
+    block->size = size;
+    block->used = 0;
+    block->next = s->blocks;
+    s->blocks = block;
+}
+
+bool emit_reserve(struct sched *s, size_t bytes)
+{
+    bytes = (bytes + 15) & ~(size_t)15;
+    if (s->blocks != NULL && s->blocks->size - s->blocks->used >= bytes) {
+        return true;
     }
-    return p;
+    size_t size = bytes > TICK_BLOCK ? bytes : TICK_BLOCK;
+    struct tick_block *block = memory_is_spent() ? NULL : malloc(sizeof(*block) + 16 + size);
+    if (block == NULL) {
+        return false;
+    }
+    add_block(s, block, size);
+    return true;
 }
 
 void *emit_alloc(struct sched *s, size_t bytes)
@@ -24,29 +39,56 @@ void *emit_alloc(struct sched *s, size_t bytes)
     struct tick_block *block = s->blocks;
     if (block == NULL || block->size - block->used < bytes) {
         size_t size = bytes > TICK_BLOCK ? bytes : TICK_BLOCK;
-        block = must(malloc(sizeof(*block) + 16 + size));
-        block->size = size;
-        block->used = 0;
-        block->next = s->blocks;
-        s->blocks = block;
+        add_block(s, memory_take(sizeof(*block) + 16 + size), size);
+        block = s->blocks;
     }
+    s->tick_bytes += bytes;
     uint8_t *base = (uint8_t *)(((uintptr_t)(block + 1) + 15) & ~(uintptr_t)15);
     void *p = base + block->used;
     block->used += bytes;
     return p;
 }
 
+size_t sched_tick_bytes(const struct sched *s)
+{
+    return s->tick_bytes;
+}
+
+/* The block that stays from tick to tick: not the large one of a rare list. */
+static void keep_small(struct sched *s)
+{
+    if (s->blocks != NULL && s->blocks->size > TICK_BLOCK) {
+        free(s->blocks);
+        s->blocks = NULL;
+    }
+}
+
 void sched_begin_tick(struct sched *s)
 {
     s->n_effects = 0;
+    s->tick_bytes = 0;
+    s->news_bytes = 0;
     while (s->blocks != NULL && s->blocks->next != NULL) {
         struct tick_block *next = s->blocks->next;
         free(s->blocks);
         s->blocks = next;
     }
+    keep_small(s);
     if (s->blocks != NULL) {
         s->blocks->used = 0;
     }
+    if (s->effects_room > EFFECTS_KEPT) {
+        free(s->effects);
+        s->effects = NULL;
+        s->effects_room = 0;
+    }
+    memory_reserve();
+}
+
+int sched_is_starved(const struct sched *s)
+{
+    (void)s;
+    return memory_is_spent();
 }
 
 void emit_fini(struct sched *s)
@@ -60,7 +102,7 @@ static struct sched_effect *emit(struct sched *s, enum sched_effect_kind kind)
 {
     if (s->n_effects == s->effects_room) {
         size_t room = s->effects_room == 0 ? 64 : 2 * s->effects_room;
-        s->effects = must(realloc(s->effects, room * sizeof(*s->effects)));
+        s->effects = memory_resize(s->effects, room * sizeof(*s->effects));
         s->effects_room = room;
     }
     struct sched_effect *effect = &s->effects[s->n_effects++];

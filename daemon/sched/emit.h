@@ -16,7 +16,9 @@ struct tick_block {
     size_t size, used;
 };
 
-void *must(void *p); /* aborts on NULL: see the top of this file */
+/* Room for an answer of so many bytes; false: refuse the request. Never touches the reserve of
+ * memory.h. */
+bool emit_reserve(struct sched *s, size_t bytes);
 void *emit_alloc(struct sched *s, size_t bytes);
 const char *emit_text(struct sched *s, const char *fmt, ...) MS_PRINTF(2, 3); /* <= MS_TEXT_MAX */
 const char *emit_quote(struct sched *s, const char *text);
@@ -42,6 +44,6 @@ void emit_put_meta(struct sched *s, const char *key, uint64_t value);
 void emit_exit(struct sched *s, int status, const char *text);
 void emit_fini(struct sched *s);
 void copy_text(char *dst, size_t size, const char *src); /* cut to fit */
-char *dup_text(const char *text);                        /* aborts without memory */
+char *dup_text(const char *text);                        /* from memory.h: never NULL */
 
 #endif

@@ -98,7 +98,7 @@ void job_end(struct sched *s, struct job *job, enum job_event event, int code, c
         run_close(s, job, job->code, job->reason);
     }
     waiters_answer(s, job);
-    watch_end(s, job);
+    watch_stir(s, job);
     s->mode->job_ended(s, job);
     job_keep(s, job); /* last: it may drop the job */
 }

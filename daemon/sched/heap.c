@@ -1,6 +1,8 @@
 /* heap.c - a binary heap of links that live inside the objects it orders */
 #include "daemon/sched/heap.h"
 
+#include "daemon/sched/memory.h"
+
 #include "proto/err.h"
 
 #include <stdlib.h>
@@ -60,11 +62,7 @@ int heap_add(struct heap *heap, struct heap_link *link)
 {
     if (heap->n == heap->room) {
         size_t room = heap->room == 0 ? 16 : heap->room * 2;
-        struct heap_link **items = realloc(heap->items, room * sizeof(struct heap_link *));
-        if (items == NULL) {
-            return MS_E_NOMEM;
-        }
-        heap->items = items;
+        heap->items = memory_resize(heap->items, room * sizeof(struct heap_link *));
         heap->room = room;
     }
     heap->n++;

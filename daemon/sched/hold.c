@@ -7,7 +7,7 @@
 struct hold *hold_add(struct sched *s, struct node *node, uint64_t job, uint64_t generation,
                       uint32_t rank)
 {
-    struct hold *hold = must(calloc(1, sizeof(*hold)));
+    struct hold *hold = memory_take(sizeof(*hold));
     hold->node = node;
     hold->job_id = job;
     hold->generation = generation;

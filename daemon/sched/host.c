@@ -55,7 +55,7 @@ void host_join(struct sched *s, struct node *node)
     host_leave(s, node);
     struct host *host = find_key(s, key);
     if (host == NULL) {
-        host = must(calloc(1, sizeof(*host)));
+        host = memory_take(sizeof(*host));
         copy_text(host->key, sizeof(host->key), key);
         copy_text(host->name, sizeof(host->name), node->info.host_name);
         list_init(&host->nodes);

@@ -39,6 +39,19 @@ static void info_run(struct sched *s, const struct job *job, Ms__JobInfo *info)
     }
 }
 
+/* Texts of a rank: names, host, path. */
+enum { RANK_BYTES = 2 * (MS_NAME_MAX + MS_HOST_MAX + MS_PATH_MAX) };
+
+size_t info_bytes(const struct job *job)
+{
+    size_t bytes = 16384 + 2 * job->spec_bytes;
+    if (job->run != NULL) {
+        bytes += job->workers * (sizeof(Ms__RankInfo) + RANK_BYTES);
+        bytes += job->run->n_evals * (sizeof(Ms__Progress) + 512);
+    }
+    return bytes;
+}
+
 Ms__JobInfo *info_job(struct sched *s, const struct job *job, enum info_part part)
 {
     Ms__JobInfo *info = emit_alloc(s, sizeof(*info));

@@ -272,6 +272,7 @@ static void history_trim(struct sched *s)
     while (s->n_ended > s->cfg.jobs_kept_max) {
         struct list *from = list_empty(&s->ended_bare) ? &s->ended : &s->ended_bare;
         struct job *job = list_item(from->next, struct job, lane);
+        watch_last(s, job);
         if (job->run != NULL) {
             s->n_members_kept -= job->workers;
             emit_drop_members(s, job->id);

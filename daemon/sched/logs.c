@@ -133,7 +133,12 @@ struct route *route_open(struct sched *s, const struct conn *conn, uint32_t fram
                    MS_LOG_ROUTES_MAX);
         return NULL;
     }
-    struct route *route = must(calloc(1, sizeof(*route)));
+    struct route *route = calloc(1, sizeof(*route));
+    if (route == NULL) {
+        emit_error(s, conn->id, frame_id, MS_E_NOMEM, "no memory to read from node %s: try again",
+                   node->info.node_id);
+        return NULL;
+    }
     route->number = ++s->next_route;
     route->client = conn->id;
     route->frame_id = frame_id;

@@ -16,7 +16,7 @@ struct node *node_find(const struct sched *s, const char *node_id)
 
 struct node *node_add(struct sched *s, const char *node_id)
 {
-    struct node *node = must(calloc(1, sizeof(*node)));
+    struct node *node = memory_take(sizeof(*node));
     copy_text(node->info.node_id, sizeof(node->info.node_id), node_id);
     node->state = NODE_NEW;
     list_init(&node->beating);

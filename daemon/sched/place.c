@@ -97,7 +97,7 @@ void place_job(struct sched *s, struct job *job, struct node **nodes)
     queue_remove(s, job);
     job->generation =
         PLANTED("generation_not_raised") && s->generation > 0 ? s->generation : ++s->generation;
-    must(run_create(job));
+    run_create(job);
     job->n_tries++;
     job_set(s, job, JOB_ON_PLACE);
     members_fill(job, nodes);

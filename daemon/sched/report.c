@@ -122,7 +122,7 @@ static void eval_keep(struct run *run, const struct progress *progress)
         return;
     }
     if (run->evals == NULL) {
-        run->evals = must(calloc(MS_EVALS_MAX, sizeof(*run->evals)));
+        run->evals = memory_take(MS_EVALS_MAX * sizeof(*run->evals));
     }
     if (run->n_evals == MS_EVALS_MAX) {
         memmove(run->evals, run->evals + 1, (MS_EVALS_MAX - 1) * sizeof(*run->evals));

@@ -7,15 +7,8 @@
 
 struct run *run_create(struct job *job)
 {
-    struct run *run = calloc(1, sizeof(*run));
-    if (run == NULL) {
-        return NULL;
-    }
-    run->members = calloc(job->workers, sizeof(struct member));
-    if (run->members == NULL) {
-        free(run);
-        return NULL;
-    }
+    struct run *run = memory_take(sizeof(*run));
+    run->members = memory_take(job->workers * sizeof(struct member));
     for (uint32_t rank = 0; rank < job->workers; rank++) {
         run->members[rank].host_name = dup_text("");
         run->members[rank].principal = dup_text("");

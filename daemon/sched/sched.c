@@ -15,7 +15,7 @@ void copy_text(char *dst, size_t size, const char *src)
 char *dup_text(const char *text)
 {
     size_t size = strlen(text) + 1;
-    return memcpy(must(malloc(size)), text, size);
+    return memcpy(memory_take(size), text, size);
 }
 
 int64_t sched_deadline(const struct sched *s)
@@ -92,6 +92,12 @@ void sched_apply(struct sched *s, const struct sched_event *event, struct sched_
         node_judge_leases(s);
         timers_fire(s);
         break;
+    case SCHED_EV_CLOGGED:
+    case SCHED_EV_CLEARED:
+        if (conn != NULL) {
+            watch_mute(s, conn, event->kind == SCHED_EV_CLOGGED);
+        }
+        break;
     case SCHED_EV_DRAIN:
         s->draining = true;
         watch_news(s);
@@ -101,6 +107,7 @@ void sched_apply(struct sched *s, const struct sched_event *event, struct sched_
     }
     s->mode->settle(s);
     place_settle(s);
+    watch_settle(s);
 }
 
 void sched_refuse_writes(struct sched *s, const char *text)
@@ -110,12 +117,9 @@ void sched_refuse_writes(struct sched *s, const char *text)
     watch_news(s);
 }
 
-void sched_set_driver_stats(struct sched *s, uint64_t tick_max_us, uint64_t commit_last_us,
-                            uint32_t clients)
+void sched_set_driver_stats(struct sched *s, const struct sched_driver_stats *stats)
 {
-    s->tick_max_us = tick_max_us;
-    s->commit_last_us = commit_last_us;
-    s->clients = clients;
+    s->driver = *stats;
 }
 
 void sched_count(const struct sched *s, struct sched_counts *ret)
@@ -177,9 +181,10 @@ struct sched *sched_create(const struct sched_config *cfg, struct sched_time now
     list_init(&s->ended);
     list_init(&s->ended_bare);
     list_init(&s->watches);
+    list_init(&s->stirred);
     timers_init(s);
     queue_init(s);
-    if (tables_init(s) < 0) {
+    if (tables_init(s) < 0 || !memory_reserve()) {
         sched_destroy(s);
         return NULL;
     }
@@ -262,6 +267,7 @@ void sched_destroy(struct sched *s)
     heap_fini(&s->timers);
     queue_fini(s);
     emit_fini(s);
+    memory_release();
     free(s->jobs);
     free(s->orphans);
     free(s->spec);

@@ -123,8 +123,10 @@ enum sched_event_kind {
     SCHED_EV_OPENED, /* Hello/Welcome are over */
     SCHED_EV_MESSAGE,
     SCHED_EV_CLOSED,
-    SCHED_EV_TIME,  /* sched_deadline has passed */
-    SCHED_EV_DRAIN, /* SIGTERM: refuse submits, keep jobs; the driver exits when it likes */
+    SCHED_EV_CLOGGED, /* much is unsent to conn: no news of jobs for it ... */
+    SCHED_EV_CLEARED, /* ... it has read them: the newest state follows */
+    SCHED_EV_TIME,    /* sched_deadline has passed */
+    SCHED_EV_DRAIN,   /* SIGTERM: refuse submits, keep jobs; the driver exits when it likes */
 };
 
 struct sched_event {
@@ -200,6 +202,17 @@ const struct sched_effect *sched_effects(const struct sched *sched, size_t *ret_
 /* Monotonic ms of the next deadline, INT64_MAX: none. */
 int64_t sched_deadline(const struct sched *sched);
 
+/* Bytes of tick memory that were taken since sched_begin_tick: what answers cost. */
+size_t sched_tick_bytes(const struct sched *sched);
+/* The reserve of memory for decisions was spent (memory.h) and is not full again: apply no requests
+ * of clients until a sched_begin_tick has mended that. */
+int sched_is_starved(const struct sched *sched);
+
+/* What a connection is good for. IDLE: it has not registered, watches nothing and waits for nothing
+ * that the core knows of. Unknown ones are IDLE. */
+enum sched_conn_kind { SCHED_CONN_IDLE, SCHED_CONN_BUSY, SCHED_CONN_NODE };
+enum sched_conn_kind sched_conn_kind(const struct sched *sched, uint64_t conn);
+
 /* The database cannot grow (SQLITE_FULL): from now on requests that need a durable write are
  * refused with text (cut to MS_TEXT_MAX), everything else goes on. "" ends it. */
 void sched_refuse_writes(struct sched *sched, const char *text);
@@ -216,8 +229,15 @@ void sched_set_lease(struct sched *sched, int64_t lease_ms);
 void sched_set_policy(struct sched *sched, const struct sched_config *cfg);
 
 /* Numbers of the driver that StatusInfo shows. */
-void sched_set_driver_stats(struct sched *sched, uint64_t tick_max_us, uint64_t commit_last_us,
-                            uint32_t clients);
+struct sched_times {
+    uint64_t n, p50_us, p99_us, p999_us, max_us;
+};
+struct sched_driver_stats {
+    struct sched_times ticks, commits;
+    uint64_t commit_last_us;
+    uint32_t clients;
+};
+void sched_set_driver_stats(struct sched *sched, const struct sched_driver_stats *stats);
 
 /* ---- looking in (status line, simulator) --------------------------------------------------------
  */

@@ -9,9 +9,9 @@
  * A node is idle when it is REGISTERED, holds nothing and its host is not drained. A hold outlives
  * its job: the job may have ended while the node has not yet said that it let go of its rank.
  *
- * Memory: struct sched owns all. Tick memory (emit_alloc) lives until the next tick begins. Without
- * memory for a decision the core aborts: nothing was acknowledged yet, and a restart loses nothing.
- * Only what a client asked to store is refused with MS_E_NOMEM instead. */
+ * Memory: struct sched owns all. Tick memory (emit_alloc) lives until the next tick begins. What a
+ * peer asks for is refused with MS_E_NOMEM where there is none; a decision takes it from the
+ * reserve (memory.h). */
 #ifndef SCHED_STATE_H
 #define SCHED_STATE_H
 
@@ -25,6 +25,7 @@
 #include "daemon/sched/job.h"
 #include "daemon/sched/list.h"
 #include "daemon/sched/may.h"
+#include "daemon/sched/memory.h"
 #include "daemon/sched/mode.h"
 #include "daemon/sched/node.h"
 #include "daemon/sched/queue.h"
@@ -50,6 +51,7 @@ int sched_is_planted(const char *name);
 /* Work that an event leaves to its end; outside of one sched_deadline makes an event of it. */
 enum {
     DUE_PLACE = 1,    /* a node became idle, or the queue changed */
+    DUE_NEWS = 4,     /* watchers have to be told more than one tick may send */
     DUE_REQUEUES = 2, /* loading put jobs back into the queue and could not write that yet */
 };
 
@@ -77,14 +79,14 @@ struct sched {
     size_t n_jobs, jobs_room, n_holes;
 
     struct list watches; /* of all jobs */
+    struct list stirred; /* ... of which their watchers do not know the newest state yet */
     bool loading, draining;
     unsigned due; /* DUE_*: work for the end of this event, or for the next one */
     struct sched_member_row *orphans; /* while loading: members whose job is not there yet */
     size_t n_orphans, orphans_room;
     char refusal[MS_TEXT_MAX + 1]; /* of durable requests; "" none */
     struct timer news_timer;
-    uint64_t tick_max_us, commit_last_us;
-    uint32_t clients;
+    struct sched_driver_stats driver;
 
     /* SCHED_DYNAMIC */
     enum topo_state topo;
@@ -99,7 +101,8 @@ struct sched {
 
     struct sched_effect *effects;
     size_t n_effects, effects_room;
-    struct tick_block *blocks; /* the first one is kept from tick to tick */
+    size_t tick_bytes, news_bytes; /* taken in this tick, and what watchers were told of it */
+    struct tick_block *blocks;     /* the first one is kept from tick to tick */
 };
 
 #endif

@@ -16,7 +16,7 @@ void twin_probe(struct sched *s, struct conn *conn, const struct sched_event *ev
             info->node_id);
         return;
     }
-    struct newcomer *newcomer = must(calloc(1, sizeof(*newcomer)));
+    struct newcomer *newcomer = memory_take(sizeof(*newcomer));
     newcomer->node = node;
     newcomer->conn = conn;
     newcomer->frame_id = event->id;

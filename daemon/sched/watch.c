@@ -6,15 +6,22 @@
 static void tell(struct sched *s, struct watch *watch)
 {
     const struct job *job = watch->job;
+    size_t before = s->tick_bytes;
     Ms__JobUpdate msg = MS__JOB_UPDATE__INIT;
+    list_remove(&watch->stir);
     msg.job = info_job(s, job, INFO_WATCH);
     msg.ended = job_is_ended(job);
     watch->told = table_hash_text((uint64_t)job->state, msg.job->reason);
     emit_send(s, watch->conn->id, MS_MSG_JOB_UPDATE, watch->frame_id, &msg.base);
+    s->news_bytes += s->tick_bytes - before;
+    if (msg.ended) {
+        watch_drop(watch);
+    }
 }
 
 void watch_drop(struct watch *watch)
 {
+    list_remove(&watch->stir);
     list_remove(&watch->by_job);
     list_remove(&watch->by_conn);
     list_remove(&watch->all);
@@ -22,18 +29,52 @@ void watch_drop(struct watch *watch)
     free(watch);
 }
 
-void watch_stir(struct sched *s, struct job *job)
+/* Whoever has not read the last news gets the newest when he has: many changes are one update. */
+static void stir(struct sched *s, struct watch *watch)
 {
-    for (struct list *at = job->watches.next; at != &job->watches; at = at->next) {
-        tell(s, list_item(at, struct watch, by_job));
+    if (list_empty(&watch->stir)) {
+        list_add_tail(watch->conn->is_clogged ? &watch->conn->muted : &s->stirred, &watch->stir);
     }
 }
 
-void watch_end(struct sched *s, struct job *job)
+void watch_stir(struct sched *s, struct job *job)
 {
-    watch_stir(s, job);
+    for (struct list *at = job->watches.next; at != &job->watches; at = at->next) {
+        stir(s, list_item(at, struct watch, by_job));
+    }
+}
+
+void watch_settle(struct sched *s)
+{
+    s->due &= ~(unsigned)DUE_NEWS;
+    while (!list_empty(&s->stirred)) {
+        struct watch *watch = list_item(s->stirred.next, struct watch, stir);
+        if (s->news_bytes >= MS_NEWS_BYTES || !emit_reserve(s, info_bytes(watch->job))) {
+            s->due |= DUE_NEWS; /* in their order, in the next tick */
+            return;
+        }
+        tell(s, watch);
+    }
+}
+
+void watch_mute(struct sched *s, struct conn *conn, bool is_clogged)
+{
+    struct list *from = is_clogged ? &s->stirred : &conn->muted;
+    conn->is_clogged = is_clogged;
+    for (struct list *at = from->next; at != from;) {
+        struct watch *watch = list_item(at, struct watch, stir);
+        at = at->next;
+        if (watch->conn == conn) {
+            list_remove(&watch->stir);
+            stir(s, watch);
+        }
+    }
+}
+
+void watch_last(struct sched *s, struct job *job)
+{
     while (!list_empty(&job->watches)) {
-        watch_drop(list_item(job->watches.next, struct watch, by_job));
+        tell(s, list_item(job->watches.next, struct watch, by_job));
     }
 }
 
@@ -45,11 +86,11 @@ void watch_news(struct sched *s)
     }
 }
 
-static void tell_if_new(struct sched *s, struct watch *watch)
+static void stir_if_new(struct sched *s, struct watch *watch)
 {
     const struct job *job = watch->job;
     if (watch->told != table_hash_text((uint64_t)job->state, job_reason(s, job))) {
-        tell(s, watch);
+        stir(s, watch);
     }
 }
 
@@ -57,7 +98,7 @@ void watch_tell_news(struct sched *s, struct timer *timer)
 {
     (void)timer;
     for (struct list *at = s->watches.next; at != &s->watches; at = at->next) {
-        tell_if_new(s, list_item(at, struct watch, all));
+        stir_if_new(s, list_item(at, struct watch, all));
     }
 }
 
@@ -77,16 +118,19 @@ void on_watch(struct sched *s, struct conn *conn, const struct sched_event *even
                    MS_WATCHES_MAX);
         return;
     }
-    struct watch *watch = must(calloc(1, sizeof(*watch)));
+    struct watch *watch = emit_reserve(s, info_bytes(job)) ? calloc(1, sizeof(*watch)) : NULL;
+    if (watch == NULL) {
+        emit_error(s, conn->id, event->id, MS_E_NOMEM, "no memory to watch job %llu: try again",
+                   (unsigned long long)job->id);
+        return;
+    }
     watch->conn = conn;
     watch->job = job;
     watch->frame_id = event->id;
+    list_init(&watch->stir);
     list_add_tail(&job->watches, &watch->by_job);
     list_add_tail(&conn->watches, &watch->by_conn);
     list_add_tail(&s->watches, &watch->all);
     conn->n_watches++;
     tell(s, watch);
-    if (job_is_ended(job)) {
-        watch_drop(watch);
-    }
 }

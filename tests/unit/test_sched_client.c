@@ -194,7 +194,9 @@ START_TEST(status_counts)
     fix_running(conns);
     fix_register("w2", 3);
     fix_submit(9, 0);
-    sched_set_driver_stats(fix.s, 11, 22, 33);
+    sched_set_driver_stats(
+        fix.s,
+        &(struct sched_driver_stats){.ticks = {.max_us = 11}, .commit_last_us = 22, .clients = 33});
     fix.now.mono_ms += 500;
     uint64_t conn = fix_open(MS_ROLE_USER, "bob");
     Ms__StatusQuery msg = MS__STATUS_QUERY__INIT;
@@ -213,6 +215,64 @@ START_TEST(status_counts)
     ck_assert_uint_eq(info->tick_max_us, 11);
     ck_assert_uint_eq(info->commit_last_us, 22);
     ck_assert_uint_eq(info->clients, 33);
+}
+END_TEST
+
+START_TEST(nodes_come_in_pages_each_once_and_in_order)
+{
+    enum { N = 25 };
+    char seen[N][16];
+    size_t n = 0;
+    char next[MS_CURSOR_MAX + 1] = "";
+    fix_standing();
+    for (uint64_t i = 0; i < N; i++) {
+        char id[16];
+        snprintf(id, sizeof(id), "w%llu", (unsigned long long)(i * 7 % N));
+        fix_register(id, i + 1);
+    }
+    uint64_t conn = fix_open(MS_ROLE_USER, "alice");
+    for (int more = 1; more;) {
+        Ms__NodeQuery query = MS__NODE_QUERY__INIT;
+        query.limit = 4;
+        query.after = next;
+        fix_say(conn, MS_MSG_NODE_QUERY, &query.base);
+        const Ms__NodeList *list = fix_heard(conn, MS_MSG_NODE_LIST);
+        ck_assert_ptr_nonnull(list);
+        ck_assert_uint_le(list->n_nodes, 4);
+        for (size_t i = 0; i < list->n_nodes; i++) {
+            ck_assert_uint_lt(n, N);
+            snprintf(seen[n++], sizeof(seen[0]), "%s", list->nodes[i]->node_id);
+        }
+        more = list->more;
+        snprintf(next, sizeof(next), "%s", list->next);
+    }
+    ck_assert_uint_eq(n, N);
+    for (size_t i = 0; i < N; i++) {
+        char id[16];
+        snprintf(id, sizeof(id), "w%zu", i);
+        ck_assert_str_eq(seen[i], id);
+    }
+}
+END_TEST
+
+START_TEST(a_wrong_place_in_the_list_of_nodes_is_refused)
+{
+    static const char *const wrong[] = {"x",
+                                        ":",
+                                        "3",
+                                        "99:h",
+                                        "999999999999999999999:h",
+                                        "-1:h",
+                                        "0:12345678901234567890123456789012345678901234567890"
+                                        "123456789012345"};
+    fix_standing();
+    uint64_t conn = fix_open(MS_ROLE_USER, "alice");
+    for (size_t i = 0; i < MS_ARRAY_SIZE(wrong); i++) {
+        Ms__NodeQuery query = MS__NODE_QUERY__INIT;
+        query.after = (char *)wrong[i];
+        fix_say(conn, MS_MSG_NODE_QUERY, &query.base);
+        fix_refused(conn, MS_E_INVALID, "no place in the list of nodes");
+    }
 }
 END_TEST
 
@@ -282,6 +342,96 @@ START_TEST(watchers_of_waiting_jobs_hear_new_reasons)
     fix_pass(MS_NEWS_MS);
 
     ck_assert_str_eq(update(conn)->job->reason, "waits for 3 idle nodes: 2 registered, 2 idle");
+}
+END_TEST
+
+static void set_clogged(uint64_t conn, int is_clogged)
+{
+    fix_apply(&(struct sched_event){.kind = is_clogged ? SCHED_EV_CLOGGED : SCHED_EV_CLEARED,
+                                    .conn = conn});
+}
+
+START_TEST(a_watcher_that_does_not_read_is_told_the_newest_state_when_it_has)
+{
+    uint64_t conns[2];
+    fix_placed(conns);
+    uint64_t conn = watch(1);
+    set_clogged(conn, 1);
+
+    fix_ready(conns[0], 1, 1, 0);
+    fix_ready(conns[1], 1, 1, 1);
+    ck_assert_ptr_null(fix_heard(conn, MS_MSG_JOB_UPDATE));
+    fix_done(conns[1], 1, 1, 1, MS_E_FAILED, "no more");
+    fix_pass(MS_NEWS_MS + 1000);
+    ck_assert_ptr_null(fix_heard(conn, MS_MSG_JOB_UPDATE));
+
+    set_clogged(conn, 0);
+    const Ms__JobUpdate *update = fix_heard(conn, MS_MSG_JOB_UPDATE);
+    ck_assert_ptr_nonnull(update);
+    ck_assert_uint_eq(fix_count(MS_MSG_JOB_UPDATE), 1);
+    ck_assert_str_eq(update->job->state, "FAILED");
+    ck_assert(update->ended);
+    set_clogged(conn, 1);
+    set_clogged(conn, 0);
+    ck_assert_ptr_null(fix_heard(conn, MS_MSG_JOB_UPDATE)); /* it was the last one */
+}
+END_TEST
+
+START_TEST(a_clogged_watcher_that_leaves_is_forgotten)
+{
+    uint64_t conns[2];
+    fix_placed(conns);
+    uint64_t conn = watch(1);
+    set_clogged(conn, 1);
+    fix_ready(conns[0], 1, 1, 0);
+    fix_close(conn);
+    fix_ready(conns[1], 1, 1, 1);
+    fix_job_is(1, "RUNNING", "");
+}
+END_TEST
+
+/* 200 connections with 64 watches each held 770 MiB after 33 s. */
+START_TEST(news_for_many_watchers_is_spread_over_ticks)
+{
+    enum { CONNS = 40 };
+    uint64_t conns[2];
+    size_t told = 0;
+    size_t ticks = 0;
+    fix_placed(conns);
+    for (int i = 0; i < CONNS; i++) {
+        uint64_t conn = watch(1);
+        Ms__Watch again = MS__WATCH__INIT;
+        again.job = 1;
+        for (int k = 1; k < MS_WATCHES_MAX; k++) {
+            fix_say(conn, MS_MSG_WATCH, &again.base);
+        }
+    }
+    fix_ready(conns[0], 1, 1, 0);
+    fix_drop_answers();
+    Ms__RankReady ready = MS__RANK_READY__INIT;
+    ready.job = 1;
+    ready.generation = 1;
+    ready.rank = 1;
+    ready.log_path = (char *)"/run/w.log";
+    ready.plan_sha256 = (char *)"p1";
+    struct sched_event event = {
+        .kind = SCHED_EV_MESSAGE, .conn = conns[1], .type = MS_MSG_RANK_READY, .msg = &ready.base};
+    for (; told < CONNS * MS_WATCHES_MAX && ticks < 1000; ticks++) {
+        size_t n = 0;
+        sched_begin_tick(fix.s);
+        sched_apply(fix.s, &event, fix.now);
+        const struct sched_effect *effects = sched_effects(fix.s, &n);
+        for (size_t i = 0; i < n; i++) {
+            struct ms_wire_header head = {0};
+            told += effects[i].kind == SCHED_DO_SEND &&
+                    ms_wire_parse_header(effects[i].frame, &head, NULL) == MS_OK &&
+                    head.type == MS_MSG_JOB_UPDATE;
+        }
+        ck_assert_uint_lt(sched_tick_bytes(fix.s), 2 * MS_NEWS_BYTES);
+        event = (struct sched_event){.kind = SCHED_EV_TIME};
+    }
+    ck_assert_uint_eq(told, CONNS * MS_WATCHES_MAX);
+    ck_assert_uint_gt(ticks, 1);
 }
 END_TEST
 
@@ -538,9 +688,14 @@ static TCase *watch_cases(void)
 {
     TCase *t = tcase_create("watches");
     tcase_add_checked_fixture(t, NULL, fix_end);
+    tcase_add_test(t, nodes_come_in_pages_each_once_and_in_order);
+    tcase_add_test(t, a_wrong_place_in_the_list_of_nodes_is_refused);
     tcase_add_test(t, watch_tells_now_and_at_every_change_until_the_end);
     tcase_add_test(t, watch_of_an_ended_job_is_told_once);
     tcase_add_test(t, watchers_of_waiting_jobs_hear_new_reasons);
+    tcase_add_test(t, a_watcher_that_does_not_read_is_told_the_newest_state_when_it_has);
+    tcase_add_test(t, a_clogged_watcher_that_leaves_is_forgotten);
+    tcase_add_test(t, news_for_many_watchers_is_spread_over_ticks);
     tcase_add_test(t, watch_of_nothing_is_refused);
     tcase_add_test(t, watches_of_a_connection_are_limited);
     tcase_add_test(t, progress_reaches_watchers);

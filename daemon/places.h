@@ -1,0 +1,46 @@
+/* places.h - who may hold how many of the daemon's connections
+ *
+ *     | users, each principal a share of them | nodes ...                    | admins' floor |
+ *
+ * Whatever users or nodes do, an admin still gets in; whatever users do, nodes still get in. Counts
+ * only, nothing else: the caller closes connections. */
+#ifndef PLACES_H
+#define PLACES_H
+
+#include "proto/conn.h"
+#include "proto/err.h"
+
+#include <stddef.h>
+
+enum place_class { PLACE_USER, PLACE_NODE, PLACE_ADMIN, PLACE_CLASSES };
+
+struct holder;
+
+struct place {
+    enum place_class class;
+    struct holder *holder; /* users: who */
+    int is_held;
+};
+
+enum { PLACES_SLOTS = 1024 };
+
+struct places {
+    size_t max; /* in all */
+    size_t users_max, user_max, others_max;
+    size_t n[PLACE_CLASSES];
+    struct holder *slots[PLACES_SLOTS];
+};
+
+void places_init(struct places *places, size_t max);
+void places_fini(struct places *places);
+size_t places_used(const struct places *places);
+
+/* Worker: what registers nodes, and whoever comes where nobody vouches for a name. */
+enum place_class places_class(const struct ms_peer *peer);
+
+/* MS_E_FULL says which limit was met, and what helps; MS_E_NOMEM. */
+int places_take(struct places *places, const struct ms_peer *peer, struct place *ret,
+                struct ms_err *err);
+void places_give(struct places *places, struct place *place); /* harmless when nothing is held */
+
+#endif
