@@ -62,6 +62,10 @@ struct client *clients_add(struct clients *clients, void *owner)
     clients->used++;
     client->id = ++clients->serial << SLOT_BITS | slot;
     client->owner = owner;
+    list_init(&client->guest.line);
+    list_init(&client->held);
+    list_init(&client->active);
+    list_init(&client->writing);
     return client;
 }
 
@@ -101,15 +105,4 @@ struct client *clients_take_closed(struct clients *clients)
         }
     }
     return client;
-}
-
-size_t clients_half_open_of(const struct clients *clients, const char *host)
-{
-    size_t n = 0;
-    for (size_t i = 0; i < clients->size; i++) {
-        const struct client *client = clients->slots[i];
-        n += client != NULL && client->conn != NULL && !client->is_opened &&
-             strcmp(client->host, host) == 0;
-    }
-    return n;
 }

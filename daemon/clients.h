@@ -4,22 +4,42 @@
 #ifndef CLIENTS_H
 #define CLIENTS_H
 
+#include "daemon/doorway.h"
+#include "daemon/places.h"
+#include "daemon/sched/list.h"
 #include "proto/conn.h"
 #include "proto/limits.h"
 
 #include <stddef.h>
 #include <stdint.h>
 
-enum { CLIENTS_MAX = MS_CONNS_MAX + MS_HALF_OPEN_MAX };
+enum { CLIENTS_MAX = MS_CONNS_MAX + 8 * MS_HALF_OPEN_MAX }; /* eight listeners */
 
 struct client {
     uint64_t id;
     struct ms_conn *conn; /* NULL once closed */
     void *owner;
-    int is_known;               /* the core was told that it opened */
-    int is_opened;              /* Hello and Welcome are over */
-    struct client *next;        /* in the list of the closed */
-    char host[MS_ADDR_MAX + 1]; /* address without the port; "" on Unix sockets */
+    int is_known;        /* the core was told that it opened */
+    int is_opened;       /* Hello and Welcome are over */
+    struct client *next; /* in the list of the closed */
+
+    struct doorway *door; /* before Welcome */
+    struct guest guest;
+    struct place place; /* after it */
+
+    struct list held;   /* in server.held, or in server.growing, while it waits for its turn */
+    struct list active; /* in server.active: least recently heard of first */
+    int64_t active_ms;
+    uint64_t turn; /* of the next two */
+    unsigned frames;
+    size_t bytes;
+    int is_node; /* the core knows a node behind it */
+    int has_big; /* one of MS_BIG_FRAMES */
+
+    struct list writing; /* in server.writing while something is unsent */
+    size_t unsent;       /* as counted in server.unsent */
+    int64_t moved_ms;    /* the peer took something */
+    int is_clogged;      /* the core was told */
     char reason[MS_TEXT_MAX + 1];
 };
 
@@ -45,8 +65,5 @@ struct client *clients_find(const struct clients *clients, uint64_t id); /* NULL
 void clients_put_closed(struct clients *clients, struct client *client, const char *reason);
 /* The next one that is over, in the order of the closing, or NULL. Still needs clients_remove. */
 struct client *clients_take_closed(struct clients *clients);
-
-/* How many half-open connections come from a host. O(slots). */
-size_t clients_half_open_of(const struct clients *clients, const char *host);
 
 #endif

@@ -10,7 +10,7 @@
 struct holder {
     struct holder *next;
     size_t n;
-    char who[MS_NAME_MAX + 16];
+    char who[MS_PRINCIPAL_MAX + 1];
 };
 
 void places_init(struct places *places, size_t max)
@@ -43,12 +43,11 @@ size_t places_used(const struct places *places)
 
 enum place_class places_class(const struct ms_peer *peer)
 {
-    unsigned role = (unsigned)peer->role;
     int is_vouched = peer->cert_name[0] != '\0' || peer->uid != (unsigned)-1;
-    if (is_vouched && (role & MS_ROLE_ADMIN) != 0) {
+    if (is_vouched && (peer->who.roles & MS_ROLE_ADMIN) != 0) {
         return PLACE_ADMIN;
     }
-    return (role & MS_ROLE_WORKER) != 0 ? PLACE_NODE : PLACE_USER;
+    return (peer->who.roles & MS_ROLE_WORKER) != 0 ? PLACE_NODE : PLACE_USER;
 }
 
 static struct holder **find_slot(struct places *places, const char *who)
@@ -67,8 +66,7 @@ static struct holder **find_slot(struct places *places, const char *who)
 static int take_user(struct places *places, const struct ms_peer *peer, struct holder **ret,
                      struct ms_err *err)
 {
-    char who[sizeof((*ret)->who)];
-    snprintf(who, sizeof(who), "%u:%s", (unsigned)peer->role, peer->name);
+    const char *who = peer->who.id;
     if (places->n[PLACE_USER] >= places->users_max) {
         return ms_fail(err, MS_E_FULL,
                        "users hold %zu connections, which is all that nodes and admins leave to "
@@ -80,14 +78,14 @@ static int take_user(struct places *places, const struct ms_peer *peer, struct h
         return ms_fail(err, MS_E_FULL,
                        "%s holds %zu connections already, which is the limit for one user: close "
                        "some",
-                       peer->name, places->user_max);
+                       peer->who.id, places->user_max);
     }
     if (*at == NULL) {
         *at = calloc(1, sizeof(**at));
         if (*at == NULL) {
-            return ms_fail(err, MS_E_NOMEM, "no memory for a connection of %s", peer->name);
+            return ms_fail(err, MS_E_NOMEM, "no memory for a connection of %s", peer->who.id);
         }
-        memcpy((*at)->who, who, sizeof(who));
+        snprintf((*at)->who, sizeof((*at)->who), "%s", who);
     }
     (*at)->n++;
     *ret = *at;

@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <signal.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,6 +22,8 @@ enum {
     FULL_SAY_MS = 300000, /* and say so every five minutes */
     DRAIN_MS = 5000,      /* SIGTERM: outputs have this long to get out */
     FD_RESERVE = 64,      /* descriptors for SQLite, certificates, accept */
+    SERVER_LINE_MAX = 2048,
+    HALF_OPEN = MS_HALF_OPEN_MAX + MS_HALF_OPEN_UNIX, /* one listener of each kind */
 };
 
 static const int signal_numbers[] = {SIGTERM, SIGINT, SIGHUP};
@@ -44,11 +47,8 @@ int64_t server_mono_ms(void)
 
 static struct sched_time now_of(struct server *server)
 {
-    int64_t mono_us = server_mono_us();
-    if (server->tick_began_us == 0) {
-        server->tick_began_us = mono_us;
-    }
-    return (struct sched_time){.mono_ms = mono_us / 1000,
+    server_turn_began(server);
+    return (struct sched_time){.mono_ms = server_mono_ms(),
                                .wall_ms = clock_us(CLOCK_REALTIME) / 1000};
 }
 
@@ -70,6 +70,24 @@ void server_apply(struct server *server, const struct sched_event *event)
     struct sched_time now = now_of(server);
     judge_standstill(server, now.mono_ms);
     sched_apply(server->sched, event, now);
+}
+
+void server_log(struct server *server, enum ms_log_level level, const char *fmt, ...)
+{
+    char line[SERVER_LINE_MAX];
+    unsigned long hidden = 0;
+    va_list args;
+    va_start(args, fmt);
+    int n = vsnprintf(line, sizeof(line), fmt, args);
+    va_end(args);
+    if (n < 0 || !throttle_pass(&server->throttle, line, server_mono_ms(), &hidden)) {
+        return;
+    }
+    if (hidden > 0) {
+        ms_log(MS_LOG_WARNING, "log.throttled event=%.*s lines=%lu", (int)strcspn(line, " "), line,
+               hidden);
+    }
+    ms_log(level, "%s", line);
 }
 
 /* ---- the tick -----------------------------------------------------------------------------------
@@ -175,6 +193,7 @@ static void carry_out(struct server *server, const struct sched_effect *effect)
         client = clients_find(&server->clients, effect->conn);
         if (client != NULL) {
             send_frame(server, client, effect);
+            server_sent(server, client);
         }
         break;
     case SCHED_DO_CLOSE:
@@ -184,7 +203,7 @@ static void carry_out(struct server *server, const struct sched_effect *effect)
         }
         break;
     case SCHED_DO_LOG:
-        ms_log(effect->level, "%s", effect->text);
+        server_log(server, effect->level, "%s", effect->text);
         break;
     case SCHED_DO_EXIT:
         ms_log(effect->status == 0 ? MS_LOG_NOTICE : MS_LOG_ERR, "scheduler.exit status=%d %s",
@@ -213,6 +232,7 @@ static struct sched_times times_of(const struct histogram *histogram)
 static int tick(struct server *server, struct ms_err *err)
 {
     server_reap(server);
+    server_look_at_output(server);
     int64_t now = server_mono_ms();
     judge_standstill(server, now);
     if (sched_deadline(server->sched) <= now && !server->is_stopping) {
@@ -239,13 +259,13 @@ static int tick(struct server *server, struct ms_err *err)
     server_adjust_listeners(server);
     if (server->tick_began_us != 0) {
         histogram_add(&server->ticks, (uint64_t)(server_mono_us() - server->tick_began_us));
-        server->tick_began_us = 0;
     }
-    sched_set_driver_stats(server->sched,
-                           &(struct sched_driver_stats){.ticks = times_of(&server->ticks),
-                                                        .commits = times_of(&server->commits),
-                                                        .commit_last_us = server->commit_last_us,
-                                                        .clients = (uint32_t)server->opened});
+    server_turn_end(server);
+    sched_set_driver_stats(server->sched, &(struct sched_driver_stats){
+                                              .ticks = times_of(&server->ticks),
+                                              .commits = times_of(&server->commits),
+                                              .commit_last_us = server->commit_last_us,
+                                              .clients = (uint32_t)places_used(&server->places)});
     if (server->watchdog_due) {
         server->watchdog_due = 0;
         ms_notify("WATCHDOG=1");
@@ -337,6 +357,32 @@ static void on_check(evutil_socket_t fd, short what, void *arg)
     server_check_expiry(arg);
 }
 
+static void report_hidden(struct server *server)
+{
+    unsigned long hidden = 0;
+    const char *event;
+    while ((event = throttle_next_report(&server->throttle, server_mono_ms(), &hidden)) != NULL) {
+        ms_log(MS_LOG_WARNING, "log.throttled event=%s lines=%lu", event, hidden);
+    }
+}
+
+static void on_second(evutil_socket_t fd, short what, void *arg)
+{
+    struct server *server = arg;
+    (void)fd;
+    (void)what;
+    server_end_idle(server);
+    server_drop_stalled(server);
+    report_hidden(server);
+}
+
+static void on_go_on(evutil_socket_t fd, short what, void *arg)
+{
+    (void)fd;
+    (void)what;
+    server_go_on(arg);
+}
+
 static void on_wake(evutil_socket_t fd, short what, void *arg)
 {
     (void)fd;
@@ -365,11 +411,15 @@ static int add_events(struct server *server, struct ms_err *err)
 {
     struct event_base *base = server->base;
     server->wake = evtimer_new(base, on_wake, server);
+    server->doors_on = evtimer_new(base, on_wake, server);
+    server->go_on = evtimer_new(base, on_go_on, server);
+    server->second = event_new(base, -1, EV_PERSIST, on_second, server);
     server->idle = evtimer_new(base, on_idle, server);
     server->watchdog = event_new(base, -1, EV_PERSIST, on_watchdog, server);
     server->check = event_new(base, -1, EV_PERSIST, on_check, server);
     int missing = server->wake == NULL || server->idle == NULL || server->watchdog == NULL ||
-                  server->check == NULL;
+                  server->check == NULL || server->doors_on == NULL || server->go_on == NULL ||
+                  server->second == NULL;
     for (size_t i = 0; i < MS_ARRAY_SIZE(signal_numbers); i++) {
         int number = signal_numbers[i];
         server->signals[i] =
@@ -380,6 +430,7 @@ static int add_events(struct server *server, struct ms_err *err)
         return ms_fail(err, MS_E_NOMEM, "no memory for the event loop");
     }
     server_arm_check(server);
+    event_add(server->second, &(struct timeval){.tv_sec = 1});
     uint64_t watchdog_us = ms_notify_watchdog_us() / 2;
     if (watchdog_us > 0) {
         struct timeval half = {.tv_sec = (time_t)(watchdog_us / 1000000),
@@ -403,11 +454,10 @@ static size_t raise_limits(void)
     limit.rlim_cur = limit.rlim_max;
     setrlimit(RLIMIT_NOFILE, &limit);
     getrlimit(RLIMIT_NOFILE, &limit);
-    if (limit.rlim_cur == RLIM_INFINITY ||
-        limit.rlim_cur > MS_CONNS_MAX + MS_HALF_OPEN_MAX + FD_RESERVE) {
+    if (limit.rlim_cur == RLIM_INFINITY || limit.rlim_cur > MS_CONNS_MAX + HALF_OPEN + FD_RESERVE) {
         return MS_CONNS_MAX;
     }
-    size_t kept = MS_HALF_OPEN_MAX + FD_RESERVE;
+    size_t kept = HALF_OPEN + FD_RESERVE;
     return limit.rlim_cur > 2 * kept ? limit.rlim_cur - kept : limit.rlim_cur / 2;
 }
 
@@ -423,8 +473,10 @@ int server_open(const struct server_setup *setup, struct server **ret, struct ms
     server->reload = setup->reload;
     server->reload_arg = setup->reload_arg;
     clients_init(&server->clients);
+    server_turn_init(server);
     signal(SIGPIPE, SIG_IGN);
     server->conns_max = raise_limits();
+    places_init(&server->places, server->conns_max);
     server->base = event_base_new();
     int rc = server->base == NULL ? ms_fail(err, MS_E_NOMEM, "no memory for the event loop")
                                   : add_events(server, err);
@@ -447,8 +499,10 @@ void server_close(struct server *server)
     }
     struct event *events[] = {server->wake,       server->idle,       server->watchdog,
                               server->check,      server->signals[0], server->signals[1],
-                              server->signals[2], server->signals[3]};
+                              server->signals[2], server->signals[3], server->doors_on,
+                              server->go_on,      server->second};
     clients_fini(&server->clients);
+    places_fini(&server->places);
     server_close_listeners(server);
     for (size_t i = 0; i < MS_ARRAY_SIZE(events); i++) {
         if (events[i] != NULL) {

@@ -1,59 +1,56 @@
-/* server_conn.c - who may come in, and what came: listeners and connections of the daemon */
+/* server_conn.c - what comes over a connection: its opening, its frames, its end */
 #include "daemon/server_state.h"
 
-#include "proto/addr.h"
 #include "proto/conn_recheck.h"
-#include "proto/notify.h"
 
 #include <stdio.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
-enum { THROTTLE_MS = 5000, FIRST_PASSED_FD = 3 };
-
-/* True when a line may be written now; *ret_hidden: how many were not since the last one. */
-static int may_log(struct throttle *throttle, unsigned long *ret_hidden)
+/* A connection is where its next frame is looked for: at the end of the line again. */
+static void touch(struct server *server, struct client *client)
 {
-    int64_t now = server_mono_ms();
-    if (now < throttle->next_ms) {
-        throttle->hidden++;
-        return 0;
-    }
-    *ret_hidden = throttle->hidden;
-    throttle->hidden = 0;
-    throttle->next_ms = now + THROTTLE_MS;
-    return 1;
+    client->active_ms = server_mono_ms();
+    list_remove(&client->active);
+    list_add_tail(&server->active, &client->active);
 }
-
-/* ---- connections --------------------------------------------------------------------------------
- */
 
 static void on_open(struct ms_conn *conn, void *arg)
 {
     struct client *client = arg;
     struct server *server = client->owner;
+    struct ms_err err = {0, ""};
     client->is_opened = 1;
-    server->half_open--;
-    server->opened++;
+    doorway_leave(client->door, &client->guest);
     if (server->is_stopping) {
         ms_conn_refuse(conn, 0, MS_E_REFUSED, "the scheduler is stopping: try again in a moment");
         return;
     }
-    if (server->opened > server->conns_max) {
-        char text[MS_TEXT_MAX];
-        snprintf(
-            text, sizeof(text),
-            "the scheduler holds %zu connections already, which is its limit (MS_CONNS_MAX, or "
-            "LimitNOFILE of its service)",
-            server->conns_max);
-        ms_conn_refuse(conn, 0, MS_E_FULL, text);
+    if (places_take(&server->places, ms_conn_peer(conn), &client->place, &err) < 0) {
+        char quoted[2 * MS_TEXT_MAX];
+        server_log(server, MS_LOG_WARNING, "conn.full peer=%s text=%s", ms_conn_peer(conn)->address,
+                   ms_log_quote(quoted, sizeof(quoted), err.text));
+        ms_conn_refuse(conn, 0, err.code, err.text);
         return;
     }
     client->is_known = 1;
+    touch(server, client);
     server_apply(server, &(struct sched_event){.kind = SCHED_EV_OPENED,
                                                .conn = client->id,
                                                .peer = ms_conn_peer(conn)});
+}
+
+/* The core has no memory left but for what nodes need: others are told, not waited for. */
+static int is_starved(struct server *server, const struct client *client, struct ms_conn *conn,
+                      uint32_t id)
+{
+    if (client->is_node || !sched_is_starved(server->sched)) {
+        return 0;
+    }
+    Ms__Error error = MS__ERROR__INIT;
+    error.code = MS_E_NOMEM;
+    error.text = (char *)"the scheduler has no memory for this request: try again in a moment";
+    (void)ms_conn_send(conn, MS_MSG_ERROR, id, &error.base, NULL);
+    return 1;
 }
 
 static void on_frame(struct ms_conn *conn, const struct ms_wire_header *head, const uint8_t *bytes,
@@ -61,22 +58,46 @@ static void on_frame(struct ms_conn *conn, const struct ms_wire_header *head, co
 {
     struct client *client = arg;
     struct server *server = client->owner;
-    if (!client->is_known || server->is_stopping) {
+    if (!client->is_known || server->is_stopping || is_starved(server, client, conn, head->id)) {
         return;
     }
     ProtobufCMessage *msg = NULL;
     struct ms_err err = {0, ""};
     int rc = ms_wire_unpack(head->type, bytes, head->length, &msg, &err);
+    if (rc == MS_E_NOMEM) {
+        Ms__Error error = MS__ERROR__INIT;
+        error.code = rc;
+        error.text = err.text;
+        (void)ms_conn_send(conn, MS_MSG_ERROR, head->id, &error.base, NULL);
+        return;
+    }
     if (rc < 0) {
         ms_conn_refuse(conn, head->id, rc, err.text);
         return;
     }
+    size_t before = sched_tick_bytes(server->sched);
     server_apply(server, &(struct sched_event){.kind = SCHED_EV_MESSAGE,
                                                .conn = client->id,
                                                .type = head->type,
                                                .id = head->id,
                                                .msg = msg});
     ms_wire_free(msg);
+    client->is_node = sched_conn_kind(server->sched, client->id) == SCHED_CONN_NODE;
+    touch(server, client);
+    server_spent(client, sched_tick_bytes(server->sched) - before);
+}
+
+void server_forget(struct server *server, struct client *client)
+{
+    if (client->door != NULL) {
+        doorway_leave(client->door, &client->guest);
+    }
+    places_give(&server->places, &client->place);
+    server->unsent -= client->unsent;
+    client->unsent = 0;
+    list_remove(&client->held);
+    list_remove(&client->active);
+    list_remove(&client->writing);
 }
 
 /* Only remembered: the core hears of it at the end of the iteration, for this may be called while
@@ -85,19 +106,39 @@ static void on_close(struct ms_conn *conn, int code, const char *reason, void *a
 {
     struct client *client = arg;
     struct server *server = client->owner;
-    unsigned long hidden = 0;
-    if (client->is_opened) {
-        server->opened--;
-    } else {
-        server->half_open--;
-        if (!server->is_stopping && may_log(&server->refused, &hidden)) {
-            char quoted[2 * MS_TEXT_MAX];
-            ms_log(MS_LOG_NOTICE, "conn.refused peer=%s code=%s reason=%s like_this_before=%lu",
+    int said = server->is_stopping || client->is_known;
+    if (!said || code == MS_E_PROTOCOL || code == MS_E_FULL || code == MS_E_NOMEM ||
+        (code == MS_E_TIMEOUT && !server->is_stopping)) {
+        char quoted[2 * MS_TEXT_MAX];
+        server_log(server, MS_LOG_NOTICE, "conn.refused peer=%s code=%s reason=%s",
                    ms_conn_peer(conn)->address, ms_code_name(code),
-                   ms_log_quote(quoted, sizeof(quoted), reason), hidden);
+                   ms_log_quote(quoted, sizeof(quoted), reason));
+    }
+    server_forget(server, client);
+    clients_put_closed(&server->clients, client, reason);
+}
+
+const struct ms_conn_handler server_conn_handler = {on_open, on_frame, on_close};
+
+/* Whoever neither registered, nor watches, nor waits for an answer makes room in the end. */
+void server_end_idle(struct server *server)
+{
+    int64_t now = server_mono_ms();
+    while (!list_empty(&server->active)) {
+        struct client *client = list_item(server->active.next, struct client, active);
+        if (now - client->active_ms < MS_IDLE_MS) {
+            return;
+        }
+        int is_idle = client->conn != NULL && client->unsent == 0 &&
+                      sched_conn_kind(server->sched, client->id) == SCHED_CONN_IDLE;
+        touch(server, client);
+        if (is_idle) {
+            list_remove(&client->active);
+            ms_conn_refuse(client->conn, 0, MS_E_TIMEOUT,
+                           "nothing was registered, asked or watched for a minute: connect again "
+                           "when there is something to ask");
         }
     }
-    clients_put_closed(&server->clients, client, reason);
 }
 
 void server_reap(struct server *server)
@@ -139,165 +180,4 @@ void server_recheck(struct server *server)
                ms_log_quote(quoted, sizeof(quoted), err.text));
         ms_conn_refuse(client->conn, 0, err.code, err.text);
     }
-}
-
-/* ---- accepting ----------------------------------------------------------------------------------
- */
-
-static void get_host(int fd, char host[MS_ADDR_MAX + 1])
-{
-    struct sockaddr_storage name;
-    socklen_t length = sizeof(name);
-    host[0] = '\0';
-    if (getpeername(fd, (struct sockaddr *)&name, &length) == 0 && name.ss_family != AF_UNIX &&
-        !ms_addr_is_loopback((struct sockaddr *)&name)) {
-        ms_addr_print((struct sockaddr *)&name, length, host);
-        char *colon = strrchr(host, ':');
-        if (colon != NULL) {
-            *colon = '\0';
-        }
-    }
-}
-
-/* One host may not hold all places of the handshake. */
-static int is_crowding(struct server *server, const char *host)
-{
-    unsigned long hidden = 0;
-    if (host[0] == '\0' || server->half_open < MS_HALF_OPEN_MAX / 2 ||
-        clients_half_open_of(&server->clients, host) < MS_HALF_OPEN_MAX / 2) {
-        return 0;
-    }
-    if (may_log(&server->crowded, &hidden)) {
-        ms_log(MS_LOG_WARNING,
-               "conn.crowded host=%s half_open=%d like_this_before=%lu text=\"too many unfinished "
-               "handshakes from one host, dropping\"",
-               host, MS_HALF_OPEN_MAX / 2, hidden);
-    }
-    return 1;
-}
-
-static void on_accept(struct listener *listener, int fd, void *arg)
-{
-    static const struct ms_conn_handler handler = {on_open, on_frame, on_close};
-    struct server *server = arg;
-    char host[MS_ADDR_MAX + 1];
-    get_host(fd, host);
-    struct client *client =
-        is_crowding(server, host) ? NULL : clients_add(&server->clients, server);
-    if (client == NULL) {
-        close(fd);
-        return;
-    }
-    memcpy(client->host, host, sizeof(host));
-    struct ms_conn_options opt = {
-        .tls = listener_is_unix(listener) ? NULL : server->tls,
-        .software = server->options->sched.software,
-        .cluster = options_mode_name(server->options->sched.mode),
-        .plain_role = server->options->anyone_roles,
-        .owner_uid = (unsigned)geteuid(),
-    };
-    struct ms_err err = {0, ""};
-    server->half_open++;
-    if (ms_conn_accept(server->base, fd, &opt, &handler, client, &client->conn, &err) < 0) {
-        server->half_open--;
-        clients_remove(&server->clients, client);
-        ms_log(MS_LOG_WARNING, "conn.failed text=\"%s\", ignoring", err.text);
-    }
-    server_adjust_listeners(server);
-}
-
-static void on_trouble(struct listener *listener, const char *text, void *arg)
-{
-    char quoted[2 * MS_TEXT_MAX];
-    (void)listener;
-    (void)arg;
-    ms_log(MS_LOG_WARNING, "accept.failed text=%s", ms_log_quote(quoted, sizeof(quoted), text));
-}
-
-/* Waiting in the kernel's queue is cheaper than being refused: the places become free within the
- * time limit of a handshake. */
-void server_adjust_listeners(struct server *server)
-{
-    int on = server->listening && server->half_open < MS_HALF_OPEN_MAX &&
-             server->clients.used < server->conns_max + MS_HALF_OPEN_MAX;
-    for (size_t i = 0; i < server->listeners_n; i++) {
-        listener_set(server->listeners[i], on);
-    }
-}
-
-void server_close_listeners(struct server *server)
-{
-    for (size_t i = 0; i < server->listeners_n; i++) {
-        listener_close(server->listeners[i]);
-    }
-    server->listeners_n = 0;
-    server->listening = 0;
-}
-
-/* ---- opening the listeners ----------------------------------------------------------------------
- */
-
-static int adopt_passed(struct server *server, const struct listener_handler *handler, int *ret_tcp,
-                        int *ret_unix, struct ms_err *err)
-{
-    int n = ms_notify_listen_fds();
-    if (n > SERVER_LISTENERS_MAX) {
-        return ms_fail(err, MS_E_CONFIG, "%d sockets were passed, at most %d are served", n,
-                       SERVER_LISTENERS_MAX);
-    }
-    for (int i = 0; i < n; i++) {
-        struct listener **slot = &server->listeners[server->listeners_n];
-        int rc = listener_adopt(server->base, FIRST_PASSED_FD + i, handler, slot, err);
-        if (rc < 0) {
-            return rc;
-        }
-        server->listeners_n++;
-        *(listener_is_unix(*slot) ? ret_unix : ret_tcp) += 1;
-    }
-    return 0;
-}
-
-static int open_one(struct server *server, const char *address, unsigned mode, gid_t group,
-                    const struct listener_handler *handler, struct ms_err *err)
-{
-    struct listener **slot = &server->listeners[server->listeners_n];
-    int rc = listener_open(server->base, address, mode, group, handler, slot, err);
-    server->listeners_n += rc == 0;
-    return rc;
-}
-
-/* Certificates are read where a TCP listener needs them, and judged before anybody is let in. */
-static int settle_tls(struct server *server, struct ms_err *err)
-{
-    for (size_t i = 0; i < server->listeners_n; i++) {
-        const struct listener *listener = server->listeners[i];
-        if (listener_is_unix(listener)) {
-            continue;
-        }
-        int use = options_use_tls(server->options, listener_address(listener),
-                                  listener_is_loopback(listener), err);
-        if (use < 0) {
-            return use;
-        }
-        server->needs_tls |= use;
-    }
-    return server->needs_tls ? server_load_tls(server->options, &server->tls, err) : 0;
-}
-
-int server_listen(struct server *server, struct ms_err *err)
-{
-    const struct options *options = server->options;
-    const struct listener_handler handler = {on_accept, on_trouble, server};
-    int passed_tcp = 0;
-    int passed_unix = 0;
-    int rc = adopt_passed(server, &handler, &passed_tcp, &passed_unix, err);
-    if (rc == 0 && passed_tcp == 0 && options->listen[0] != '\0') {
-        rc = open_one(server, options->listen, 0, (gid_t)-1, &handler, err);
-    }
-    if (rc == 0 && passed_unix == 0 && options->socket[0] != '\0') {
-        char address[MS_PATH_MAX + 8];
-        snprintf(address, sizeof(address), "unix:%s", options->socket);
-        rc = open_one(server, address, options->socket_mode, options->socket_gid, &handler, err);
-    }
-    return rc == 0 ? settle_tls(server, err) : rc;
 }

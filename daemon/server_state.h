@@ -7,14 +7,9 @@
 #include "daemon/listen.h"
 #include "daemon/server.h"
 #include "daemon/standstill.h"
+#include "daemon/throttle.h"
 
 enum { SERVER_LISTENERS_MAX = 8 };
-
-/* Lines that peers can provoke: one in five seconds, with the number of those left out. */
-struct throttle {
-    int64_t next_ms;
-    unsigned long hidden;
-};
 
 struct server {
     const struct options *options;
@@ -25,14 +20,26 @@ struct server {
 
     struct event_base *base;
     struct listener *listeners[SERVER_LISTENERS_MAX];
+    struct doorway doors[SERVER_LISTENERS_MAX]; /* of each listener */
     size_t listeners_n;
     int listening;
     SSL_CTX *tls; /* NULL: plain */
     int needs_tls;
     struct clients clients;
-    size_t half_open, opened, conns_max;
-    struct throttle refused, crowded;
+    size_t conns_max;
+    struct places places;
+    struct throttle throttle;
 
+    /* a turn is what happens between two commits */
+    uint64_t turn;
+    size_t turn_bytes; /* answers of this turn */
+    size_t big_frames;
+    size_t unsent; /* to all clients, as of the last look */
+    struct list held, growing, active, writing;
+
+    struct event *go_on;    /* the held have their turn */
+    struct event *doors_on; /* somebody may give way */
+    struct event *second;   /* what is idle, what does not read, what was not logged */
     struct event *wake;     /* the next deadline, or the pulse */
     struct event *idle;     /* a moment after the last commit */
     struct event *watchdog; /* half of WATCHDOG_USEC */
@@ -63,10 +70,35 @@ void server_apply(struct server *server, const struct sched_event *event);
 /* Begins the end: nobody new comes in, outputs are flushed within grace_ms. Again: at once. */
 void server_stop(struct server *server, int status, int64_t grace_ms, const char *why);
 
-/* server_conn.c: listeners and connections. */
+/* Logs a line that a peer may have provoked; its first word is the event (throttle.h). */
+void server_log(struct server *server, enum ms_log_level level, const char *fmt, ...)
+    MS_PRINTF(3, 4);
+
+/* server_accept.c: listeners, and who comes in through them. */
 int server_listen(struct server *server, struct ms_err *err);
 void server_adjust_listeners(struct server *server);
 void server_close_listeners(struct server *server);
+
+/* server_turn.c: whose turn it is, and how long. */
+void server_turn_init(struct server *server);
+void server_turn_began(struct server *server); /* something is being worked on */
+int server_may_take(void *client);             /* for ms_conn_options */
+int server_may_grow(void *client);
+void server_has_shrunk(void *client);
+void server_on_work(void *client);
+void server_spent(struct client *client, size_t bytes); /* an answer was made */
+void server_turn_end(struct server *server);
+void server_go_on(struct server *server);
+
+/* server_output.c: what peers have not read. */
+void server_sent(struct server *server, struct client *client);
+void server_look_at_output(struct server *server);
+void server_drop_stalled(struct server *server);
+
+/* server_conn.c: connections and their frames. */
+extern const struct ms_conn_handler server_conn_handler;
+void server_forget(struct server *server, struct client *client); /* out of all lists */
+void server_end_idle(struct server *server);
 void server_close_clients(struct server *server);
 void server_reap(struct server *server);
 void server_recheck(struct server *server);

@@ -93,23 +93,6 @@ START_TEST(the_table_has_a_limit_and_fills_its_gaps)
 }
 END_TEST
 
-START_TEST(half_open_ones_are_counted_by_host)
-{
-    for (int i = 0; i < 5; i++) {
-        struct client *client = add();
-        snprintf(client->host, sizeof(client->host), i < 3 ? "10.0.0.1" : "");
-    }
-    snprintf(clients.slots[0]->host, sizeof(clients.slots[0]->host), "10.0.0.2");
-    size_t all = clients_half_open_of(&clients, "10.0.0.1") +
-                 clients_half_open_of(&clients, "10.0.0.2") + clients_half_open_of(&clients, "");
-
-    ck_assert_uint_eq(all, clients.used);
-    ck_assert_uint_eq(clients_half_open_of(&clients, "10.0.0.2"), 1);
-    clients.slots[0]->is_opened = 1;
-    ck_assert_uint_eq(clients_half_open_of(&clients, "10.0.0.2"), 0);
-}
-END_TEST
-
 int main(void)
 {
     Suite *suite = suite_create("clients");
@@ -119,7 +102,6 @@ int main(void)
     tcase_add_test(tcase, an_old_number_does_not_find_the_slots_new_owner);
     tcase_add_test(tcase, the_closed_come_in_order_and_are_not_found);
     tcase_add_test(tcase, the_table_has_a_limit_and_fills_its_gaps);
-    tcase_add_test(tcase, half_open_ones_are_counted_by_host);
     suite_add_tcase(suite, tcase);
     return test_run(suite);
 }

@@ -1,0 +1,100 @@
+/* test_places.c - no user keeps others out, no user keeps nodes out, nobody keeps an admin out */
+#include "daemon/places.h"
+#include "tests/test.h"
+
+static struct places places;
+static struct place held[20000];
+static size_t n_held;
+
+static int take(unsigned roles, const char *id, const char *cert)
+{
+    struct ms_peer peer;
+    struct ms_err err = {0, ""};
+    memset(&peer, 0, sizeof(peer));
+    peer.who.roles = roles;
+    peer.uid = (unsigned)-1;
+    snprintf(peer.who.id, sizeof(peer.who.id), "%s", id);
+    snprintf(peer.cert_name, sizeof(peer.cert_name), "%s", cert);
+    int rc = places_take(&places, &peer, &held[n_held], &err);
+    n_held += rc == 0;
+    ck_assert(rc == 0 || err.text[0] != '\0');
+    return rc;
+}
+
+static void setup(void)
+{
+    n_held = 0;
+    places_init(&places, 1000);
+}
+
+static void teardown(void)
+{
+    for (size_t i = 0; i < n_held; i++) {
+        places_give(&places, &held[i]);
+        places_give(&places, &held[i]); /* harmless */
+    }
+    ck_assert_uint_eq(places_used(&places), 0);
+    places_fini(&places);
+}
+
+/* One uid held all 19,680 connections, and root was refused. */
+START_TEST(one_user_has_a_share_and_another_gets_in)
+{
+    while (take(MS_ROLE_USER, "user:mallory", "mallory") == 0) {
+    }
+    ck_assert_uint_eq(n_held, places.user_max);
+    ck_assert_int_eq(take(MS_ROLE_USER, "user:alice", "alice"), 0);
+    ck_assert_int_eq(take(MS_ROLE_USER, "user:mallory", "mallory"), MS_E_FULL);
+}
+END_TEST
+
+START_TEST(users_together_leave_room_for_nodes_and_admins)
+{
+    char id[32];
+    int rc = 0;
+    for (int i = 0; rc == 0; i++) {
+        snprintf(id, sizeof(id), "user:u%d", i);
+        rc = take(MS_ROLE_USER, id, id);
+    }
+    ck_assert_int_eq(rc, MS_E_FULL);
+    ck_assert_uint_eq(n_held, places.users_max);
+    while (take(MS_ROLE_WORKER, "worker:w", "w") == 0) {
+    }
+    ck_assert_uint_eq(n_held, places.others_max);
+    ck_assert_int_eq(take(MS_ROLE_ADMIN, "admin:root", "root"), 0);
+}
+END_TEST
+
+START_TEST(an_admin_that_nobody_vouches_for_has_no_floor)
+{
+    unsigned all = MS_ROLE_ADMIN | MS_ROLE_USER | MS_ROLE_WORKER;
+    while (take(all, "anyone", "") == 0) {
+    }
+    ck_assert_uint_eq(n_held, places.others_max);
+    ck_assert_int_eq(take(MS_ROLE_ADMIN, "admin:root", "root"), 0);
+}
+END_TEST
+
+START_TEST(a_small_limit_still_lets_each_class_in)
+{
+    places_fini(&places);
+    places_init(&places, 3);
+    ck_assert_int_eq(take(MS_ROLE_USER, "user:a", "a"), 0);
+    ck_assert_int_eq(take(MS_ROLE_WORKER, "worker:w", "w"), 0);
+    ck_assert_int_eq(take(MS_ROLE_ADMIN, "admin:root", "root"), 0);
+    ck_assert_int_eq(take(MS_ROLE_ADMIN, "admin:root", "root"), MS_E_FULL);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("places");
+    TCase *tcase = tcase_create("places");
+    tcase_add_checked_fixture(tcase, setup, teardown);
+    tcase_add_test(tcase, one_user_has_a_share_and_another_gets_in);
+    tcase_add_test(tcase, users_together_leave_room_for_nodes_and_admins);
+    tcase_add_test(tcase, an_admin_that_nobody_vouches_for_has_no_floor);
+    tcase_add_test(tcase, a_small_limit_still_lets_each_class_in);
+    suite_add_tcase(suite, tcase);
+    return test_run(suite);
+}
