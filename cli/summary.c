@@ -98,10 +98,10 @@ static int exists(char *path, size_t size, const char *dir, const char *file)
     return access(path, F_OK) == 0;
 }
 
-static void print_digest(FILE *out, const char *name, const char *sha256)
+static void print_digest(FILE *out, const char *name, const char *sha256, const char *meaning)
 {
     if (sha256[0] != '\0') {
-        fprintf(out, "  %-11s sha256 %s\n", name, sha256);
+        fprintf(out, "  %-11s sha256 %s%s\n", name, sha256, meaning);
     }
 }
 
@@ -111,8 +111,9 @@ void cli_summary_print(FILE *out, int colour, const Ms__JobInfo *job, const char
     char path[MS_PATH_MAX + 32];
     print_result(out, colour, job);
     print_numbers(out, job, eval_name, facts);
-    print_digest(out, "weights", job->weights_sha256);
-    print_digest(out, "plan", job->plan_sha256);
+    print_digest(out, "weights", job->weights_sha256, "");
+    print_digest(out, "plan", job->plan_sha256,
+                 "\n              (equal plans of a job give equal bits)");
     if (facts == NULL) {
         return;
     }
