@@ -253,6 +253,43 @@ START_TEST(worker_that_restarts_lets_nobody_pass)
 }
 END_TEST
 
+START_TEST(doubt_begins_anew_with_each_loss)
+{
+    fix_standing();
+    uint64_t conn = fix_register("w0", 1);
+    uint64_t gone = fix_register("w1", 2);
+    fix_submit(1, 0);
+    uint64_t large = fix_submit(2, 0);
+    fix_close(gone);
+    fix_pass(FIX_LEASE_MS / 2);
+    gone = fix_register("w1", 3);
+    fix_beat(conn);
+    fix_pass(FIX_LEASE_MS / 2 - 1);
+
+    fix_close(gone);
+    fix_pass(1);
+
+    fix_job_is(large, "QUEUED", "waits for 2 idle nodes: 1 registered, 0 idle");
+}
+END_TEST
+
+START_TEST(job_of_the_clusters_size_is_not_in_doubt)
+{
+    fix_standing();
+    uint64_t conn = fix_register("w0", 1);
+    uint64_t gone = fix_register("w1", 2);
+    fix_submit(1, 0);
+    uint64_t large = fix_submit(2, 0);
+    fix_pass(FIX_LEASE_MS - 1);
+    fix_beat(conn);
+
+    fix_close(gone);
+    fix_pass(1);
+
+    fix_job_is(large, "QUEUED", "waits for 2 idle nodes: 1 registered, 0 idle");
+}
+END_TEST
+
 START_TEST(large_job_that_stepped_aside_can_be_cancelled)
 {
     fix_standing();
@@ -642,6 +679,9 @@ START_TEST(job_that_went_back_starts_on_other_nodes)
     fix_ready(conns[0], 1, 2, 0);
     fix_ready(conns[1], 1, 2, 1);
     fix_job_is(1, "RUNNING", "");
+    fix_close(conns[1]);
+    fix_job_is(1, "FAILED", "was lost");
+    ck_assert_ptr_null(strstr(fix_show(1)->reason, "never started"));
 }
 END_TEST
 
@@ -1005,6 +1045,8 @@ static TCase *queue_cases(void)
     tcase_add_test(t, job_larger_than_the_cluster_lets_others_pass);
     tcase_add_test(t, large_job_is_first_again_when_it_can_fit);
     tcase_add_test(t, worker_that_restarts_lets_nobody_pass);
+    tcase_add_test(t, doubt_begins_anew_with_each_loss);
+    tcase_add_test(t, job_of_the_clusters_size_is_not_in_doubt);
     tcase_add_test(t, large_job_that_stepped_aside_can_be_cancelled);
     tcase_add_test(t, higher_priority_goes_first);
     tcase_add_test(t, cancel_of_the_first_lets_the_next_go);

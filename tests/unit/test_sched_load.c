@@ -277,11 +277,16 @@ START_TEST(cancel_at_step_becomes_hard_after_a_restart_too)
 {
     cancelled_job();
     uint64_t conns[2] = {come_back(0, 100, 3, 13, 1), come_back(1, 101, 3, 13, 1)};
-    for (int64_t ms = 0; ms < MS_CANCEL_GRACE_MS + FIX_LEASE_MS + 20; ms += 5000) {
+    const int64_t until = FIX_LEASE_MS + 2 * MS_ADOPT_NODE_MS + MS_CANCEL_GRACE_MS;
+    int64_t ms = 0;
+    for (; ms + 5000 < until; ms += 5000) {
         fix_pass(5000);
         fix_beat(conns[0]);
         fix_beat(conns[1]);
     }
+    fix_job_is(3, "RUNNING", "waits for 2 of 2 ranks to finish the step");
+
+    fix_pass(until - ms);
 
     fix_job_is(3, "CANCELLED", "the step did not end within");
 }

@@ -624,6 +624,22 @@ START_TEST(another_process_after_a_standstill_fails_the_job)
 }
 END_TEST
 
+START_TEST(newcomer_takes_over_after_a_standstill_too)
+{
+    uint64_t conns[2];
+    fix_running(conns);
+    sched_stood_still(fix.s, 15000);
+    fix.now.mono_ms += 15000;
+    uint64_t newcomer = fix_register("w1", 9);
+    ck_assert_ptr_null(fix_heard(newcomer, MS_MSG_REGISTERED));
+
+    fix_close(conns[1]);
+
+    ck_assert_ptr_nonnull(fix_heard(newcomer, MS_MSG_REGISTERED));
+    fix_job_is(1, "FAILED", "rank 1 (node w1 on host h) was lost");
+}
+END_TEST
+
 START_TEST(connection_that_closes_later_is_a_loss_again)
 {
     uint64_t conns[2];
@@ -777,6 +793,7 @@ static Suite *suite(void)
     tcase_add_test(t, each_worker_has_a_whole_lease_to_come_back);
     tcase_add_test(t, worker_that_does_not_come_back_after_a_standstill_fails_the_job);
     tcase_add_test(t, another_process_after_a_standstill_fails_the_job);
+    tcase_add_test(t, newcomer_takes_over_after_a_standstill_too);
     tcase_add_test(t, connection_that_closes_later_is_a_loss_again);
     tcase_add_test(t, ranks_that_gave_up_blame_the_scheduler);
     tcase_add_test(t, rank_of_another_generation_is_stopped);
