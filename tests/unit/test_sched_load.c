@@ -153,6 +153,31 @@ START_TEST(node_that_comes_back_as_another_process_fails_the_job)
 }
 END_TEST
 
+/* The right node id, and one thing about its claim is not what we gave it. */
+START_TEST(claim_of_another_process_generation_or_rank_is_not_adopted)
+{
+    static const struct {
+        uint64_t incarnation, generation;
+        uint32_t rank;
+    } wrong[] = {{999, 13, 0}, {100, 12, 0}, {100, 13, 1}};
+    running_job();
+    come_back(1, 101, 3, 13, 1);
+    uint64_t conn = fix_open(MS_ROLE_WORKER, "host-certificate");
+    Ms__Register msg = fix_node("w0", wrong[_i].incarnation);
+    msg.job = 3;
+    msg.generation = wrong[_i].generation;
+    msg.rank = wrong[_i].rank;
+    msg.running = 1;
+
+    fix_say(conn, MS_MSG_REGISTER, &msg.base);
+
+    const Ms__Stop *stop = fix_heard(conn, MS_MSG_STOP);
+    ck_assert_ptr_nonnull(stop);
+    ck_assert_uint_eq(stop->generation, wrong[_i].generation);
+    fix_job_is(3, "FAILED", "rank 0 (node w0 on host h) was lost");
+}
+END_TEST
+
 START_TEST(node_that_comes_back_without_its_rank_fails_the_job)
 {
     running_job();
@@ -215,6 +240,22 @@ START_TEST(adoption_goes_on_while_a_wave_of_nodes_comes_back)
     come_back(1, 101, 3, 13, 1);
 
     fix_job_is(3, "RUNNING", "");
+}
+END_TEST
+
+START_TEST(wave_of_nodes_stretches_an_adoption_only_so_far)
+{
+    running_job();
+    char id[16];
+    const int64_t most = FIX_LEASE_MS + (int64_t)MS_NODES_MAX * MS_ADOPT_NODE_MS + FIX_LEASE_MS;
+
+    for (int64_t ms = 0; ms < most; ms += 50) {
+        fix_pass(50);
+        snprintf(id, sizeof(id), "idle%d", (int)(ms / 50) % 40); /* each beats in time */
+        fix_register(id, 1);
+    }
+
+    fix_job_is(3, "FAILED", "did not come back");
 }
 END_TEST
 
@@ -569,10 +610,12 @@ static TCase *adopt_cases(void)
     tcase_add_test(t, rank_that_missed_start_gets_it_from_the_new_scheduler);
     tcase_add_test(t, nodes_that_do_not_come_back_fail_the_job_by_name);
     tcase_add_test(t, node_that_comes_back_as_another_process_fails_the_job);
+    tcase_add_loop_test(t, claim_of_another_process_generation_or_rank_is_not_adopted, 0, 3);
     tcase_add_test(t, node_that_comes_back_without_its_rank_fails_the_job);
     tcase_add_test(t, adoption_waits_longer_when_the_scheduler_stood_still);
     tcase_add_test(t, adoption_waits_longer_for_many_nodes);
     tcase_add_test(t, adoption_goes_on_while_a_wave_of_nodes_comes_back);
+    tcase_add_test(t, wave_of_nodes_stretches_an_adoption_only_so_far);
     tcase_add_test(t, node_that_comes_and_goes_does_not_stretch_an_adoption);
     tcase_add_test(t, cancel_at_step_goes_on_after_a_restart);
     tcase_add_test(t, cancelled_job_whose_node_is_not_back_is_cancelled);
