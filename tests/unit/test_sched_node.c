@@ -555,6 +555,93 @@ static uint64_t reconnect(const char *node_id, uint64_t incarnation, uint32_t ra
     return conn;
 }
 
+static void pass_with_beats(int64_t ms, const uint64_t conns[2])
+{
+    for (; ms > 0; ms -= 1000) {
+        fix_pass(ms < 1000 ? ms : 1000);
+        fix_beat(conns[0]);
+        fix_beat(conns[1]);
+    }
+}
+
+/* Whoever is waited for may have stood still with us: 3 s more for everybody. */
+enum { STILL_MS = 3000 };
+
+START_TEST(probe_waits_longer_when_the_scheduler_stood_still)
+{
+    fix_standing();
+    uint64_t old = fix_register("w0", 1);
+    fix_register("w0", 2);
+
+    sched_stood_still(fix.s, STILL_MS);
+    fix_pass(MS_PROBE_MS + STILL_MS - 1);
+    ck_assert_int_eq(fix_closed(old), 0);
+    fix_pass(1);
+
+    ck_assert_int_eq(fix_closed(old), 1);
+}
+END_TEST
+
+START_TEST(grace_waits_longer_when_the_scheduler_stood_still)
+{
+    uint64_t conns[2];
+    fix_running(conns);
+    fix_cancel(fix_open(MS_ROLE_USER, "alice"), 1, 1);
+
+    sched_stood_still(fix.s, STILL_MS);
+    pass_with_beats(MS_CANCEL_GRACE_MS + STILL_MS - 1, conns);
+    fix_job_is(1, "RUNNING", "to finish the step");
+    fix_pass(1);
+
+    fix_job_is(1, "CANCELLED", "the step did not end");
+}
+END_TEST
+
+START_TEST(complaint_waits_longer_when_the_scheduler_stood_still)
+{
+    uint64_t conns[2];
+    fix_running(conns);
+    fix_done(conns[0], 1, 1, 0, MS_E_CLOSED, "rank 1 is gone");
+
+    sched_stood_still(fix.s, STILL_MS);
+    fix_pass(MS_BLAME_MS + STILL_MS - 1);
+    fix_job_is(1, "RUNNING", "for a first-hand report");
+    fix_pass(1);
+
+    fix_job_is(1, "FAILED", "rank 1 is gone");
+}
+END_TEST
+
+START_TEST(doubt_waits_longer_when_the_scheduler_stood_still)
+{
+    fix_standing();
+    uint64_t conns[2] = {fix_register("w0", 1), fix_register("w1", 2)};
+    uint64_t large = fix_submit(3, 0);
+
+    sched_stood_still(fix.s, STILL_MS);
+    pass_with_beats(FIX_LEASE_MS + STILL_MS - 1, conns);
+    fix_job_is(large, "QUEUED", "waits for 3 idle nodes");
+    fix_pass(1);
+
+    fix_job_is(large, "QUEUED", "needs 3 nodes, the cluster has 2");
+}
+END_TEST
+
+START_TEST(stop_waits_longer_when_the_scheduler_stood_still)
+{
+    uint64_t conns[2];
+    fix_running(conns);
+    fix_cancel(fix_open(MS_ROLE_USER, "alice"), 1, 0);
+
+    sched_stood_still(fix.s, STILL_MS);
+    pass_with_beats(MS_STOP_ANSWER_MS + STILL_MS - 1, conns);
+    ck_assert_str_eq(fix_show_node("w0")->reason, "");
+    fix_pass(1);
+
+    ck_assert_ptr_nonnull(strstr(fix_show_node("w0")->reason, "does not let go"));
+}
+END_TEST
+
 START_TEST(worker_that_gave_its_connection_up_meanwhile_keeps_its_rank)
 {
     uint64_t conns[2];
@@ -789,6 +876,11 @@ static Suite *suite(void)
     tcase_add_test(t, rank_of_an_unknown_job_is_stopped);
     tcase_add_test(t, node_that_was_stopped_is_busy_until_it_answers);
     tcase_add_test(t, node_that_does_not_answer_stop_is_named_and_gets_no_work);
+    tcase_add_test(t, probe_waits_longer_when_the_scheduler_stood_still);
+    tcase_add_test(t, grace_waits_longer_when_the_scheduler_stood_still);
+    tcase_add_test(t, complaint_waits_longer_when_the_scheduler_stood_still);
+    tcase_add_test(t, doubt_waits_longer_when_the_scheduler_stood_still);
+    tcase_add_test(t, stop_waits_longer_when_the_scheduler_stood_still);
     tcase_add_test(t, worker_that_gave_its_connection_up_meanwhile_keeps_its_rank);
     tcase_add_test(t, each_worker_has_a_whole_lease_to_come_back);
     tcase_add_test(t, worker_that_does_not_come_back_after_a_standstill_fails_the_job);
