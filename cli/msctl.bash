@@ -23,6 +23,14 @@ _msctl() {
     case $command:$current in
     :-*) mapfile -t COMPREPLY < <(compgen -W "$(_msctl_options)" -- "$current") ;;
     :*) mapfile -t COMPREPLY < <(compgen -W "$(_msctl_commands)" -- "$current") ;;
+    fetch:*)
+        case ${COMP_WORDS[COMP_CWORD - 1]}:$current in
+        --only:*) mapfile -t COMPREPLY < <(compgen -W "weights metrics logs" -- "$current") ;;
+        -o:* | --output:*) mapfile -t COMPREPLY < <(compgen -d -- "$current") ;;
+        *:-*) mapfile -t COMPREPLY < <(compgen -W "$(_msctl_options fetch)" -- "$current") ;;
+        *) mapfile -t COMPREPLY < <(compgen -W "$(_msctl_jobs --all)" -- "$current") ;;
+        esac
+        ;;
     *:-*) mapfile -t COMPREPLY < <(compgen -W "$(_msctl_options "$command")" -- "$current") ;;
     help:*) mapfile -t COMPREPLY < <(compgen -W "$(_msctl_commands)" -- "$current") ;;
     certs:*)
@@ -35,7 +43,7 @@ _msctl() {
         ;;
     dataset:*) mapfile -t COMPREPLY < <(compgen -d -W "shapes" -- "$current") ;;
     watch:* | cancel:* | wait:*) mapfile -t COMPREPLY < <(compgen -W "$(_msctl_jobs)" -- "$current") ;;
-    show:* | logs:* | fetch:*) mapfile -t COMPREPLY < <(compgen -W "$(_msctl_jobs --all)" -- "$current") ;;
+    show:* | logs:*) mapfile -t COMPREPLY < <(compgen -W "$(_msctl_jobs --all)" -- "$current") ;;
     *) mapfile -t COMPREPLY < <(compgen -f -- "$current") ;;
     esac
 }

@@ -112,6 +112,10 @@ ok "of 3073 bytes an image" [ "$(stat -c %s d/data_batch_1.bin d/test_batch.bin 
 ok "twice the same" cmp d/data_batch_1.bin e/data_batch_1.bin
 ok "another seed draws others" bash -c '"$MSCTL" dataset shapes f --train 120 --test 30 --seed 2 >/dev/null &&
     ! cmp -s d/data_batch_1.bin f/data_batch_1.bin'
+ok "what is there is not replaced" status 4 "$MSCTL" dataset shapes f --train 120 --test 30
+ok "and named, with the way out" says "replace it with --force" "$MSCTL" dataset shapes f --train 120 --test 30
+ok "--force replaces it" "$MSCTL" dataset shapes f --train 120 --test 30 --force
+ok "with the drawing that was asked for" cmp d/data_batch_1.bin f/data_batch_1.bin
 ok "a data set that is none is refused with 2" status 2 "$MSCTL" dataset squares d
 ok "quickstart names the file that is missing" says "d has no data_batch_2.bin" "$ROOT/scripts/quickstart" "$T/d"
 ok "and a folder that is missing" says "nowhere is no directory" "$ROOT/scripts/quickstart" nowhere
@@ -126,6 +130,8 @@ completes() {
 }
 ok "bash completes commands" completes submit sub
 ok "options of all commands" completes --server --ser
+ok "options of fetch" completes --only fetch 1 --on
+ok "and what it brings" completes metrics fetch 1 --only m
 ok "options of a command" completes --run-dir run --ru
 ok "files" completes ca run c
 ok "actions of certs" completes renew certs ren
