@@ -2,6 +2,7 @@
 #include "cli/fetch.h"
 #include "cli/format.h"
 #include "cli/json.h"
+#include "cli/weights.h"
 #include "proto/clock.h"
 
 #include <errno.h>
@@ -31,6 +32,7 @@ struct fetch_run {
     int rc;                       /* of the first failure */
     struct ms_err err;
     unsigned n_good;
+    char weights_sha256[MS_SHA256_HEX]; /* that the job ended with; "": unknown */
 };
 
 /* ---- progress ---- */
@@ -100,6 +102,24 @@ static void tell_bad(struct fetch_run *run, int code, const char *text, int coun
     }
 }
 
+/* The bytes are those of the node's file; are they still what the job wrote? */
+static int check_weights(struct fetch_run *run, const struct fetch_result *got, struct ms_err *err)
+{
+    char path[64 + DOWNLOAD_NAME_MAX];
+    char hex[MS_SHA256_HEX];
+    snprintf(path, sizeof(path), "/proc/self/fd/%d/%s", run->dir_fd, run->name);
+    int rc = cli_weights_digest(path, hex, err);
+    if (rc == MS_OK && strcmp(hex, run->weights_sha256) == 0) {
+        return MS_OK;
+    }
+    return ms_fail(
+        err, MS_E_FAILED,
+        "%.120s/%s holds not the weights that job %llu ended with (their digest is %.12s..., "
+        "of the file %.12s...): it was changed on node %s since",
+        run->dir, run->name, (unsigned long long)run->job, run->weights_sha256,
+        rc == MS_OK ? hex : "unknown", got->node_id);
+}
+
 /* counts: that it is missing is a failure. Returns below 0 where nothing more can come. */
 static int fetch_file(struct fetch_run *run, unsigned what, uint32_t rank, int counts)
 {
@@ -113,6 +133,10 @@ static int fetch_file(struct fetch_run *run, unsigned what, uint32_t rank, int c
     clear_line(run);
     if (rc == MS_OK) {
         tell_good(run, &got);
+        if (what == MS_FETCH_WEIGHTS && run->weights_sha256[0] != '\0' &&
+            check_weights(run, &got, &err) != MS_OK) {
+            tell_bad(run, err.code, err.text, 1);
+        }
         return cli_check_output(run->cli->out, &run->err);
     }
     tell_bad(run, rc, err.text, counts || rc != MS_E_NOT_FOUND);
@@ -158,6 +182,8 @@ static int ask_job(struct fetch_run *run, uint32_t *ret_workers, int *ret_good, 
     } else {
         *ret_workers = list->jobs[0]->workers;
         *ret_good = cli_job_status(list->jobs[0]) == 0;
+        snprintf(run->weights_sha256, sizeof(run->weights_sha256), "%s",
+                 list->jobs[0]->weights_sha256);
     }
     ms_wire_free(msg);
     return rc;

@@ -85,6 +85,11 @@ int data_write_shapes(const char *directory, int64_t train, int64_t test, uint64
                       void (*progress)(void *arg, int64_t done, int64_t total), void *arg,
                       struct ms_err *err);
 
+/* Hands the values of a file of weights (safetensors, F32) over tensor by tensor, in the order of
+ * names: what the digest of a job's weights goes over. Safe for hostile files. */
+int data_walk_weights(const char *path, void (*take)(void *arg, const void *bytes, size_t size),
+                      void *arg, struct ms_err *err);
+
 /* ---- transforms ---- */
 
 /* Shape after the transforms; errors name the transform and why it cannot apply. */

@@ -47,6 +47,18 @@ j = json.load(sys.stdin); print(j["files"][0]["sha256"], j["missing"])'; }
 ok "--json names the digest" same "$(sha256sum <"$DIR0/weights.safetensors" | cut -c -64) []" "$(sums)"
 ok "--only brought the weights alone" same weights.safetensors "$(ls "$T/json")"
 
+# ---- what was changed since is not the job's
+cp "$DIR0/weights.safetensors" "$T/honest"
+python3 -c 'import sys
+with open(sys.argv[1], "r+b") as f:
+    f.seek(-1, 2); last = f.read(1); f.seek(-1, 2); f.write(bytes([last[0] ^ 1]))' "$DIR0/weights.safetensors"
+ok "weights that were changed on the node are a failure" status 1 as alice fetch --only weights -o "$T/changed" 1
+ok "which is named" says "holds not the weights that job 1 ended with" as alice fetch --force --only weights -o "$T/changed" 1
+echo 'no weights at all' >"$DIR0/weights.safetensors"
+ok "so is a file that holds none" status 1 as alice fetch --force --only weights -o "$T/changed" 1
+cp "$T/honest" "$DIR0/weights.safetensors"
+ok "the honest ones are a success" status 0 as alice fetch --force --only weights -o "$T/changed" 1
+
 # ---- everybody else
 ok "another user is refused" status 4 as bob fetch -o "$T/bob" 1
 ok "and hears who may" says "only its owner or an admin" as bob fetch -o "$T/bob" 1
