@@ -1,8 +1,9 @@
 /* sim.h - whole clusters in one process: the real core, everything else made up from one seed
  *
- *     sim_nodes.c, sim_clients.c  ->  sim_net.c  ->  sim_sched.c (the driver)  ->  sched_apply
- *                                                         |
- *                                                    sim_disk.c
+ *     sim_nodes.c, sim_clients.c, sim_evil.c  ->  sim_net.c  ->  sim_sched.c  ->  sched_apply
+ *                                                                (the driver)
+ *                                                                 |        |
+ *                                                            sim_disk.c  model.c: judges
  *
  * The clock is virtual: the world is a heap of events in order of time, then of creation.
  * Everything random comes from the seed, so a failed cluster is run again with tracing on, and says
@@ -18,11 +19,14 @@
 #include <stdint.h>
 
 enum {
-    SIM_NODES_MAX = 16,
-    SIM_JOBS_MAX = 6,
-    SIM_OPS_MAX = 40,
-    SIM_LINKS_MAX = 2000,
-    SIM_GENERATIONS_MAX = 200,
+    SIM_NODES_MAX = 1002,
+    SIM_JOBS_MAX = 12,
+    SIM_OPS_MAX = 60,
+    SIM_EVIL_MAX = 3,
+    SIM_NODES_PER_CERTIFICATE = 2,
+    SIM_LINKS_MAX = 20000,
+    SIM_GENERATIONS_MAX = 400,
+    SIM_DISK_JOBS_MAX = 48,
     SIM_TRACE = 100, /* events shown of a failed cluster */
     SIM_NEVER = -1,
     SIM_WATCH_AGAIN_MS = 6000, /* a watch may have died silently: it is asked for again */
@@ -44,8 +48,12 @@ enum sim_kind {
     SIM_RESTART,    /* the scheduler starts again */
     SIM_NODE,       /* node: something is due */
     SIM_OP,         /* op: something is due */
+    SIM_EVIL,       /* evil: the same */
+    SIM_ADMIN,      /* the operator or the clock does something: enum sim_admin */
     SIM_DISK_FREED, /* the disk has space again */
 };
+
+enum sim_admin { ADMIN_RELOAD, ADMIN_DRAIN, ADMIN_STOP, ADMIN_WALL_JUMP, ADMIN_CLOCK_STUCK };
 
 struct sim_event {
     struct heap_link heap;
@@ -61,7 +69,7 @@ struct sim_event {
  */
 
 struct sim_link {
-    bool is_node;
+    bool is_node, is_evil;
     uint32_t actor;
     uint64_t epoch;                      /* of the actor's process */
     bool open_here, open_there;          /* actor's end, scheduler's end */
@@ -107,6 +115,12 @@ struct sim_node {
     bool started, stopped, leaving;
     int32_t code;
     uint32_t digest;
+    const char *isa;
+    int64_t lease_ms;                   /* as it was told */
+    bool deaf;                          /* finishes no step when asked to */
+    uint32_t lies_left;                 /* it comes back and is wrong about its rank */
+    uint64_t last_job, last_generation; /* of the process before */
+    uint32_t last_rank;
     uint64_t owed_job, owed_generation; /* a RankDone that has had no answer, of a rank let go */
     uint32_t owed_rank;
 };
@@ -114,11 +128,27 @@ struct sim_node {
 /* ---- clients ----------------------------------------------------------------------------------
  */
 
-enum sim_op_kind { OP_SUBMIT, OP_CANCEL, OP_WATCH, OP_LIST, OP_LOGS, OP_STRANGER, OP_KINDS };
+enum sim_op_kind {
+    OP_SUBMIT,
+    OP_CANCEL,
+    OP_WATCH,
+    OP_LIST,
+    OP_LOGS,
+    OP_STRANGER,
+    OP_NODES,
+    OP_STATUS,
+    OP_KINDS
+};
+
+/* Who sits at a terminal. Two of them may share a key, never a job. */
+enum { PEOPLE = 6, PEOPLE_ADMINS = 2 /* the last ones */ };
 
 struct sim_op {
     enum sim_op_kind kind;
     uint32_t submit; /* index of the OP_SUBMIT that it is about */
+    uint32_t person;
+    uint32_t rank;
+    uint64_t offset;
     int64_t at;
     bool at_step;
     bool done, sent;
@@ -132,18 +162,32 @@ struct sim_op {
     int32_t priority;
     uint64_t job;           /* acknowledged id, 0 none */
     uint32_t bad_rank_code; /* 0: it trains well; else what rank 0 does */
-    bool digests_differ;
+    bool digests_differ, plans_differ;
+    uint32_t spec_bytes;
+    uint32_t key; /* its number among those of its person */
     bool cancel_acked;
+};
+
+/* ---- evil peers: whatever bytes allow ----------------------------------------------------------
+ */
+
+struct sim_evil {
+    struct ms_peer peer;
+    char name[16];
+    bool is_thief;
+    char ids[3][24]; /* that begin with its certificate's name */
+    uint32_t link, next_id, who;
+    uint64_t epoch, stamp;
 };
 
 /* ---- disk -------------------------------------------------------------------------------------
  */
 
 struct sim_disk {
-    struct sched_job_row jobs[SIM_JOBS_MAX + 2];
+    struct sched_job_row jobs[SIM_DISK_JOBS_MAX];
     size_t n_jobs;
-    struct sched_member_row members[(SIM_JOBS_MAX + 2) * SIM_NODES_MAX];
-    size_t n_members;
+    struct sched_member_row *members; /* kept from cluster to cluster */
+    size_t n_members, members_room;
     uint64_t generation, next_job;
     bool has_generation, has_next_job;
     bool full;
@@ -156,7 +200,7 @@ struct sim_generation { /* what nodes were told about it */
     uint64_t generation, job;
     uint32_t workers;
     uint8_t token[MS_TOKEN_LEN];
-    uint64_t holders[SIM_NODES_MAX]; /* incarnation of the process that got each rank */
+    uint64_t *holders; /* incarnation of the process that got each rank */
 };
 
 struct world {
@@ -169,7 +213,10 @@ struct world {
 
     enum sched_mode mode;
     int64_t lease_ms, topo_ms, faults_end, end_at;
-    uint32_t worker_num;
+    uint32_t worker_num, jobs_kept_max, members_kept_max;
+    bool large;      /* hundreds of nodes: looked at less often */
+    bool wall_jumps; /* the wall clock cannot order anything */
+    int64_t wall_offset, clock_stuck_at, clock_stuck_until;
     int chaos; /* 0: nothing goes wrong */
 
     struct sched *sched; /* NULL: down */
@@ -181,8 +228,14 @@ struct world {
     uint32_t refusals_left;
 
     struct sim_disk disk;
-    struct sim_link links[SIM_LINKS_MAX];
-    uint32_t n_links;
+    struct model *model;
+    size_t effects_seen;
+    uint32_t n_links, links_room;
+    uint8_t *frame; /* joined from its parts; kept likewise */
+    size_t frame_room;
+    struct sim_link *links; /* kept from cluster to cluster */
+    struct sim_evil evils[SIM_EVIL_MAX];
+    uint32_t n_evils;
     struct sim_node nodes[SIM_NODES_MAX];
     uint32_t n_nodes;
     struct sim_op ops[SIM_OPS_MAX];
@@ -208,6 +261,12 @@ void sim_trace(struct world *w, const char *fmt, ...) MS_PRINTF(2, 3);
 uint64_t sim_random(struct world *w);
 uint64_t sim_below(struct world *w, uint64_t n);
 bool sim_chance(struct world *w, unsigned percent);
+uint32_t world_who(const struct world *w, uint32_t link); /* the person at its other end */
+bool world_is_evil(const struct world *w, uint32_t link);
+bool world_token_is_new(const uint8_t *token, uint64_t seed); /* in no other cluster */
+uint32_t person_who(uint32_t person);
+void person_peer(uint32_t person, struct ms_peer *ret);
+bool person_is_refused(bool is_admin, int32_t priority);
 struct sim_event *sim_at(struct world *w, int64_t at, enum sim_kind kind, uint32_t target,
                          uint64_t stamp, size_t extra);
 static inline uint8_t *sim_event_bytes(struct sim_event *event)
@@ -216,7 +275,9 @@ static inline uint8_t *sim_event_bytes(struct sim_event *event)
 }
 
 /* sim_net.c */
-uint32_t net_open(struct world *w, bool is_node, uint32_t actor, uint64_t epoch); /* 0: refused */
+/* actor: a node, an op, or SIM_IS_EVIL and an evil one. 0: refused. */
+#define SIM_IS_EVIL (1U << 31)
+uint32_t net_open(struct world *w, bool is_node, uint32_t actor, uint64_t epoch);
 void net_up(struct world *w, uint32_t link, uint16_t type, uint32_t id,
             const ProtobufCMessage *msg);
 void net_down(struct world *w, uint32_t link, const uint8_t *frame, size_t size);
@@ -229,14 +290,17 @@ bool net_is_healthy(const struct world *w, uint32_t link, int64_t since);
 void disk_write(struct world *w, const struct sched_effect *effects, size_t n);
 int disk_load(struct world *w, struct sched *sched, struct ms_err *err);
 const struct sched_job_row *disk_job(const struct world *w, uint64_t id);
+const struct sched_member_row *disk_member(const struct world *w, uint64_t job, uint32_t rank);
 
 /* sim_sched.c */
 void driver_start(struct world *w);
 void driver_on(struct world *w, struct sim_event *event); /* anything that the core hears */
 void driver_tick_end(struct world *w);
 void driver_arm(struct world *w);
-extern const char *sim_driver_bug; /* "reply_before_commit", or NULL */
-extern bool sim_blind;             /* do not ask sched_check: only the world judges */
+void driver_admin(struct world *w, enum sim_admin what);
+/* The bytes of a SEND, until the next call. */
+const uint8_t *driver_frame(struct world *w, const struct sched_effect *effect, size_t *ret_size);
+extern bool sim_blind; /* do not ask sched_check: only the world judges */
 
 /* sim_nodes.c */
 void node_wake(struct world *w, uint32_t i);
@@ -252,10 +316,15 @@ void op_frame(struct world *w, uint32_t i, uint16_t type, uint32_t id, const Pro
 void op_hung_up(struct world *w, uint32_t i);
 struct sim_op *op_of_job(struct world *w, uint64_t job); /* its OP_SUBMIT, or NULL */
 
+/* sim_evil.c */
+void evil_draw(struct world *w);
+void evil_wake(struct world *w, uint32_t i);
+void evil_frame(struct world *w, uint32_t i, uint16_t type, const ProtobufCMessage *msg);
+void evil_hung_up(struct world *w, uint32_t i);
+
 /* sim_check.c */
 void check_sent(struct world *w, const struct sched_effect *effect);
 void check_assign(struct world *w, const struct sim_node *node, const Ms__Assign *msg);
-void check_disk(struct world *w);
 void check_end(struct world *w);
 
 #endif

@@ -7,13 +7,11 @@
 
 enum { OP_FRAME = 7 };
 
-static const char *const specs[] = {"{\"network\":\"linear\"}", "{\"network\":\"lenet5\"}"};
-
 struct sim_op *op_of_job(struct world *w, uint64_t job)
 {
     const struct sched_job_row *row = disk_job(w, job);
-    return row != NULL && strncmp(row->key, "key-", 4) == 0
-               ? &w->ops[strtoul(row->key + 4, NULL, 10) % SIM_OPS_MAX]
+    return row != NULL && strncmp(row->name, "job-", 4) == 0
+               ? &w->ops[strtoul(row->name + 4, NULL, 10) % SIM_OPS_MAX]
                : NULL;
 }
 
@@ -52,19 +50,26 @@ static void op_end(struct world *w, struct sim_op *op)
 /* ---- questions ----------------------------------------------------------------------------------
  */
 
+/* Jobs differ in their last byte at least, and are as long as they like. */
 static void ask_submit(struct world *w, const struct sim_op *op, uint32_t i)
 {
     Ms__Submit msg = MS__SUBMIT__INIT;
     char key[24];
     char name[24];
-    snprintf(key, sizeof(key), "key-%u", i);
+    char spec[4096];
+    snprintf(key, sizeof(key), "key-%u", op->key);
     snprintf(name, sizeof(name), "job-%u", i);
-    msg.job_json.data = (uint8_t *)specs[i % 2];
-    msg.job_json.len = strlen(specs[i % 2]);
+    memset(spec, ' ', sizeof(spec));
+    spec[0] = '{';
+    spec[op->spec_bytes - 2] = (char)('0' + i);
+    spec[op->spec_bytes - 1] = '}';
+    msg.job_json.data = (uint8_t *)spec;
+    msg.job_json.len = op->spec_bytes;
     msg.name = name;
     msg.key = key;
     msg.workers = op->workers;
     msg.priority = op->priority;
+    msg.run_dir = (char *)(w->mode == SCHED_RUN ? "/tmp/run" : "");
     net_up(w, op->link, MS_MSG_SUBMIT, OP_FRAME, &msg.base);
 }
 
@@ -75,6 +80,10 @@ static void ask(struct world *w, struct sim_op *op, uint32_t i)
     Ms__Watch watch = MS__WATCH__INIT;
     Ms__JobQuery query = MS__JOB_QUERY__INIT;
     Ms__LogQuery logs = MS__LOG_QUERY__INIT;
+    Ms__NodeQuery nodes = MS__NODE_QUERY__INIT;
+    Ms__StatusQuery status = MS__STATUS_QUERY__INIT;
+    char reason[32];
+    snprintf(reason, sizeof(reason), "reason %u", i);
     switch (op->kind) {
     case OP_SUBMIT:
         ask_submit(w, op, i);
@@ -83,6 +92,7 @@ static void ask(struct world *w, struct sim_op *op, uint32_t i)
     case OP_STRANGER:
         cancel.job = job;
         cancel.at_step = op->at_step;
+        cancel.reason = reason;
         net_up(w, op->link, MS_MSG_CANCEL, OP_FRAME, &cancel.base);
         break;
     case OP_WATCH:
@@ -90,14 +100,24 @@ static void ask(struct world *w, struct sim_op *op, uint32_t i)
         net_up(w, op->link, MS_MSG_WATCH, OP_FRAME, &watch.base);
         break;
     case OP_LIST:
-        query.all = true;
-        query.limit = 2;
-        query.after = job > 1 ? job - 1 : 0;
+        query.job = op->offset % 3 == 0 ? job : 0;
+        query.all = op->offset % 2;
+        query.limit = (uint32_t)(op->offset % 4);
+        query.after = op->at_step && job > 1 ? job - 1 : 0;
         net_up(w, op->link, MS_MSG_JOB_QUERY, OP_FRAME, &query.base);
         break;
     case OP_LOGS:
         logs.job = job;
+        logs.rank = op->rank;
+        logs.offset = op->offset;
+        logs.bytes_max = op->at_step ? 12 : 0;
         net_up(w, op->link, MS_MSG_LOG_QUERY, OP_FRAME, &logs.base);
+        break;
+    case OP_NODES:
+        net_up(w, op->link, MS_MSG_NODE_QUERY, OP_FRAME, &nodes.base);
+        break;
+    case OP_STATUS:
+        net_up(w, op->link, MS_MSG_STATUS_QUERY, OP_FRAME, &status.base);
         break;
     case OP_KINDS:
     default:
@@ -120,6 +140,10 @@ void op_wake(struct world *w, uint32_t i)
             sim_fail(w, "op %u (kind %d) had no answer in time", i, (int)op->kind);
         }
         hang_up(w, op);
+    }
+    if (op->kind != OP_SUBMIT && w->ops[op->submit].done && w->ops[op->submit].job == 0) {
+        op_end(w, op); /* there never was such a job */
+        return;
     }
     if (op->kind != OP_SUBMIT && w->ops[op->submit].job == 0) { /* nothing to ask about yet */
         op_at(w, i, w->now + 500);
@@ -162,11 +186,11 @@ static void on_submitted(struct world *w, struct sim_op *op, const Ms__Submitted
 {
     const struct sched_job_row *row = disk_job(w, msg->job);
     const struct sim_op *other = op_told(w, msg->job);
-    if (row == NULL) {
+    if (row == NULL && w->jobs_kept_max >= 1000) {
         sim_fail(w, "job %llu was acknowledged and is not stored", (unsigned long long)msg->job);
     } else if (other != NULL && other != op) {
         sim_fail(w, "job id %llu was given twice", (unsigned long long)msg->job);
-    } else if (op->job != 0 && op->job != msg->job) {
+    } else if (op->job != 0 && op->job != msg->job && w->jobs_kept_max >= 1000) {
         sim_fail(w, "one key got two jobs: %llu and %llu", (unsigned long long)op->job,
                  (unsigned long long)msg->job);
     }
@@ -189,7 +213,8 @@ static void on_update(struct world *w, struct sim_op *op, const Ms__JobUpdate *m
     }
     if (msg->ended) {
         const struct sched_job_row *row = disk_job(w, job->id);
-        if (row == NULL || strcmp(sched_job_state_name(row->state), job->state) != 0) {
+        if (row == NULL ? w->jobs_kept_max >= 1000
+                        : strcmp(sched_job_state_name(row->state), job->state) != 0) {
             sim_fail(w, "watchers heard that job %llu is %s before it was stored",
                      (unsigned long long)job->id, job->state);
         }
@@ -200,10 +225,12 @@ static void on_update(struct world *w, struct sim_op *op, const Ms__JobUpdate *m
 static void on_error(struct world *w, struct sim_op *op, const Ms__Error *msg)
 {
     sim_trace(w, "op %d hears: %s", (int)op->kind, msg->text);
-    bool later = msg->code == MS_E_FULL || (op->kind == OP_SUBMIT && msg->code == MS_E_REFUSED);
+    bool later = msg->code == MS_E_FULL ||
+                 (op->kind == OP_SUBMIT && msg->code == MS_E_REFUSED &&
+                  !person_is_refused(op->person >= PEOPLE - PEOPLE_ADMINS, op->priority));
     if (msg->text[0] == '\0') {
         sim_fail(w, "op kind %d was refused without words", (int)op->kind);
-    } else if (msg->code == MS_E_NOT_FOUND && op->kind != OP_LOGS) {
+    } else if (msg->code == MS_E_NOT_FOUND && op->kind != OP_LOGS && w->jobs_kept_max >= 1000) {
         sim_fail(w, "job %llu was acknowledged and is gone: %s",
                  (unsigned long long)w->ops[op->submit].job, msg->text);
     } else if (later) { /* the disk is full: again when it is not */
@@ -220,10 +247,25 @@ static void on_ok(struct world *w, struct sim_op *op)
     const struct sched_job_row *row = disk_job(w, job);
     if (op->kind == OP_STRANGER) {
         sim_fail(w, "a stranger cancelled job %llu", (unsigned long long)job);
-    } else if (row == NULL || row->state != JOB_CANCELLED) {
+    } else if (row == NULL ? w->jobs_kept_max >= 1000 : row->state != JOB_CANCELLED) {
         sim_fail(w, "job %llu was said to be cancelled and is stored as %s",
                  (unsigned long long)job,
                  row != NULL ? sched_job_state_name(row->state) : "nothing");
+    }
+    op_end(w, op);
+}
+
+static void on_log(struct world *w, struct sim_op *op, const Ms__LogChunk *msg)
+{
+    char want[96];
+    size_t n = (size_t)snprintf(want, sizeof(want), "job %llu rank %u from %llu",
+                                (unsigned long long)w->ops[op->submit].job, op->rank,
+                                (unsigned long long)op->offset);
+    n = op->at_step && n > 12 ? 12 : n;
+    bool evil = w->n_evils > 0 && msg->data.len == 4 && memcmp(msg->data.data, "evil", 4) == 0;
+    if (!evil && (msg->data.len != n || memcmp(msg->data.data, want, n) != 0)) {
+        sim_fail(w, "the log '%s' was asked for, and '%.*s' comes", want, (int)msg->data.len,
+                 (const char *)msg->data.data);
     }
     op_end(w, op);
 }
@@ -247,8 +289,12 @@ void op_frame(struct world *w, uint32_t i, uint16_t type, uint32_t id, const Pro
     case MS_MSG_OK:
         on_ok(w, op);
         break;
-    case MS_MSG_JOB_LIST:
     case MS_MSG_LOG_CHUNK:
+        on_log(w, op, (const Ms__LogChunk *)msg);
+        break;
+    case MS_MSG_JOB_LIST:
+    case MS_MSG_NODE_LIST:
+    case MS_MSG_STATUS_INFO:
         op_end(w, op);
         break;
     default:

@@ -44,9 +44,9 @@ static void put_member(struct world *w, const struct sched_member_row *row)
            (disk->members[i].job != row->job || disk->members[i].rank != row->rank)) {
         i++;
     }
-    if (i == MS_ARRAY_SIZE(disk->members)) {
-        sim_fail(w, "more members are stored than jobs have");
-        return;
+    if (i == disk->members_room) {
+        disk->members_room = disk->members_room == 0 ? 64 : 2 * disk->members_room;
+        disk->members = realloc(disk->members, disk->members_room * sizeof(*disk->members));
     }
     disk->members[i] = *row;
     disk->n_members += i == disk->n_members;
@@ -61,6 +61,19 @@ static void drop_members(struct sim_disk *disk, uint64_t job)
         }
     }
     disk->n_members = n;
+}
+
+static void drop_job(struct sim_disk *disk, uint64_t id)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < disk->n_jobs; i++) {
+        if (disk->jobs[i].id != id) {
+            disk->jobs[n++] = disk->jobs[i];
+        } else {
+            free((void *)disk->jobs[i].spec);
+        }
+    }
+    disk->n_jobs = n;
 }
 
 static void put_meta(struct sim_disk *disk, const char *key, uint64_t value)
@@ -91,7 +104,7 @@ void disk_write(struct world *w, const struct sched_effect *effects, size_t n)
             put_meta(&w->disk, effects[i].meta_key, effects[i].meta_value);
             break;
         case SCHED_DO_DROP_JOB:
-            sim_fail(w, "a job was dropped from a short history");
+            drop_job(&w->disk, effects[i].job_id);
             break;
         case SCHED_DO_SEND:
         case SCHED_DO_CLOSE:
@@ -132,6 +145,16 @@ const struct sched_job_row *disk_job(const struct world *w, uint64_t id)
     for (size_t i = 0; i < w->disk.n_jobs; i++) {
         if (w->disk.jobs[i].id == id) {
             return &w->disk.jobs[i];
+        }
+    }
+    return NULL;
+}
+
+const struct sched_member_row *disk_member(const struct world *w, uint64_t job, uint32_t rank)
+{
+    for (size_t i = 0; i < w->disk.n_members; i++) {
+        if (w->disk.members[i].job == job && w->disk.members[i].rank == rank) {
+            return &w->disk.members[i];
         }
     }
     return NULL;

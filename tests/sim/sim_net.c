@@ -1,6 +1,7 @@
 /* sim_net.c - links in memory: delays, order within a link, closes, and silence */
 #include "tests/sim/sim.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 /* When a frame sent now arrives, not before the last one; SIM_FOREVER: never. */
@@ -26,10 +27,15 @@ uint32_t net_open(struct world *w, bool is_node, uint32_t actor, uint64_t epoch)
         sim_fail(w, "too many connections: somebody reconnects without end");
         return 0;
     }
+    if (w->n_links == w->links_room) {
+        w->links_room = w->links_room == 0 ? 256 : 2 * w->links_room;
+        w->links = realloc(w->links, w->links_room * sizeof(*w->links));
+    }
     struct sim_link *link = &w->links[w->n_links++];
     memset(link, 0, sizeof(*link));
     link->is_node = is_node;
-    link->actor = actor;
+    link->is_evil = (actor & SIM_IS_EVIL) != 0;
+    link->actor = actor & ~SIM_IS_EVIL;
     link->epoch = epoch;
     link->open_here = true;
     link->open_there = true;

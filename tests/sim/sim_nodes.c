@@ -16,11 +16,6 @@ void node_schedule(struct world *w, uint32_t i, int64_t at)
     }
 }
 
-static int64_t beat_ms(const struct world *w)
-{
-    return w->lease_ms / 3;
-}
-
 static void rank_drop(struct sim_node *node)
 {
     node->phase = PHASE_IDLE;
@@ -46,7 +41,8 @@ static void link_drop(struct world *w, struct sim_node *node)
 static void check_lost(struct world *w, const struct sim_node *node)
 {
     if (node->hung && node->registered && w->sched != NULL &&
-        w->boot + w->freezes == node->hung_boot && w->now - node->hung_at > w->lease_ms + 1000 &&
+        w->boot + w->freezes == node->hung_boot &&
+        w->now - node->hung_at > w->lease_ms + 1000 + (w->freezes > 0 ? 20000 : 0) &&
         w->links[node->link - 1].open_there) {
         sim_fail(w, "node %s was silent for %lld ms and is not lost", node->id,
                  (long long)(w->now - node->hung_at));
@@ -67,17 +63,63 @@ void node_kill(struct world *w, uint32_t i, bool for_good)
     node->start_at = w->now + 100 + (int64_t)sim_below(w, (uint64_t)w->lease_ms);
 }
 
+static void believe(struct world *w, struct sim_node *node, uint64_t job, uint64_t generation,
+                    uint32_t rank)
+{
+    node->job = job;
+    node->generation = generation;
+    node->rank = rank;
+    node->phase = PHASE_TRAINING;
+    node->started = true;
+    node->phase_at = SIM_FOREVER; /* it waits to be told that it is wrong */
+    sim_trace(w, "node %s believes in rank %u of job %llu, generation %llu", node->id, rank,
+              (unsigned long long)job, (unsigned long long)generation);
+}
+
+/* Wrong in exactly one point. */
+static void lie(struct world *w, struct sim_node *node)
+{
+    uint64_t job = node->job;
+    uint64_t generation = node->generation;
+    uint32_t rank = node->rank;
+    if (node->lies_left == 0 || job == 0 || !sim_chance(w, 30)) {
+        return;
+    }
+    node->lies_left--;
+    switch (sim_below(w, 4)) {
+    case 0:
+        generation += 1 + sim_below(w, 3);
+        break;
+    case 1:
+        generation -= generation > 1;
+        break;
+    case 2:
+        rank = rank > 0 ? rank - 1 : rank + 1;
+        break;
+    default:
+        job = job > 1 ? job - 1 : job + 1;
+    }
+    if (job != node->job || generation != node->generation || rank != node->rank) {
+        believe(w, node, job, generation, rank);
+    }
+}
+
 static void node_start(struct world *w, struct sim_node *node)
 {
     node->alive = true;
     node->incarnation = sim_random(w) | 1;
     node->epoch++;
     node->generation_max = 0;
+    node->lease_ms = w->lease_ms;
     node->owed_job = 0;
     node->retry_at = w->now;
     node->start_at = SIM_FOREVER;
     node->leaving = false;
     rank_drop(node);
+    if (node->lies_left > 0 && node->last_job != 0 && sim_chance(w, 50)) {
+        node->lies_left--; /* it read its rank from the process before */
+        believe(w, node, node->last_job, node->last_generation, node->last_rank);
+    }
     sim_trace(w, "node %s starts%s", node->id, node->twin ? " (twin)" : "");
 }
 
@@ -93,9 +135,11 @@ static void send_register(struct world *w, struct sim_node *node, uint32_t i)
     msg.incarnation = node->incarnation;
     msg.host_name = node->host;
     msg.host_id = node->host;
+    msg.uid = 1000 + i;
+    msg.data_unix = (char *)(i % 2 == 0 ? "ms-data" : "");
     msg.data_address = address;
     msg.cores = 2;
-    msg.isa = (char *)(i % 3 == 0 ? "avx2" : "avx512_core");
+    msg.isa = (char *)node->isa;
     msg.pid = 100 + i;
     if (w->mode == SCHED_DYNAMIC) {
         msg.worker_num = node->worker_num;
@@ -107,6 +151,11 @@ static void send_register(struct world *w, struct sim_node *node, uint32_t i)
     msg.rank = node->rank;
     msg.running = node->started;
     node->register_at = w->now;
+    if (node->job != 0) {
+        node->last_job = node->job;
+        node->last_generation = node->generation;
+        node->last_rank = node->rank;
+    }
     net_up(w, node->link, MS_MSG_REGISTER, REGISTER_ID, &msg.base);
 }
 
@@ -115,8 +164,15 @@ static void send_beat(struct world *w, struct sim_node *node)
     Ms__Heartbeat msg = MS__HEARTBEAT__INIT;
     msg.job = node->job;
     msg.generation = node->generation;
-    node->beat_at = w->now + beat_ms(w);
+    node->beat_at = w->now + node->lease_ms / 3;
     net_up(w, node->link, MS_MSG_HEARTBEAT, BEAT_ID, &msg.base);
+}
+
+static const char *plan_of(struct world *w, const struct sim_node *node)
+{
+    const struct sim_op *op = op_of_job(w, node->job);
+    return op != NULL && op->plans_differ && node->rank == 1 ? "fedcba9876543210"
+                                                             : "0123456789abcdef";
 }
 
 static void send_ready(struct world *w, struct sim_node *node)
@@ -128,7 +184,7 @@ static void send_ready(struct world *w, struct sim_node *node)
     msg.generation = node->generation;
     msg.rank = node->rank;
     msg.log_path = path;
-    msg.plan_sha256 = (char *)"0123456789abcdef";
+    msg.plan_sha256 = (char *)plan_of(w, node);
     net_up(w, node->link, MS_MSG_RANK_READY, 0, &msg.base);
 }
 
@@ -140,10 +196,12 @@ static void send_done(struct world *w, struct sim_node *node)
     msg.generation = node->generation;
     msg.rank = node->rank;
     msg.code = node->code;
-    msg.text = (char *)(node->code != 0 ? "it went wrong" : "");
-    msg.steps = 10;
+    char text[64];
+    snprintf(text, sizeof(text), "it went wrong on %s", node->id);
+    msg.text = node->code != 0 ? text : (char *)"";
+    msg.steps = 10 + node->rank;
     msg.stopped = node->stopped;
-    msg.plan_sha256 = (char *)"0123456789abcdef";
+    msg.plan_sha256 = (char *)plan_of(w, node);
     msg.weights_sha256 = (char *)digests[node->digest];
     net_up(w, node->link, MS_MSG_RANK_DONE, 0, &msg.base);
 }
@@ -205,6 +263,9 @@ static void phase_due(struct world *w, struct sim_node *node)
             done(w, node, MS_E_INVALID, false);
             return;
         }
+        if (bad == 5 && node->workers > 1 && node->registered) {
+            send_peer_report(w, node); /* and is ready all the same */
+        }
         node->phase = PHASE_READY;
         if (node->registered) {
             send_ready(w, node);
@@ -217,7 +278,7 @@ static void phase_due(struct world *w, struct sim_node *node)
             return; /* it waits for its peer: the reports must end the job */
         }
         node->digest = op != NULL && op->digests_differ && node->rank == 1;
-        done(w, node, bad == 3 ? MS_E_CLOSED : bad == 4 ? MS_E_FAILED : 0, false);
+        done(w, node, bad == 3 ? MS_E_CLOSED : bad == 4 ? MS_E_FAILED : 0, bad == 6);
         break;
     case PHASE_STOPPING:
         node->stopped = true;
@@ -248,6 +309,9 @@ static void on_assign(struct world *w, struct sim_node *node, const Ms__Assign *
     node->generation = msg->generation;
     node->generation_max = msg->generation;
     node->rank = msg->rank;
+    node->last_job = msg->job;
+    node->last_generation = msg->generation;
+    node->last_rank = msg->rank;
     node->workers = msg->world_size;
     node->phase = PHASE_PREPARING;
     node->phase_at = w->now + 10 + (int64_t)sim_below(w, 400);
@@ -286,6 +350,9 @@ static void on_stop(struct world *w, struct sim_node *node, const Ms__Stop *msg)
         return;
     }
     if (msg->at_step) {
+        if (node->deaf) {
+            return; /* in a step without end: the grace must end it */
+        }
         if (node->phase == PHASE_TRAINING || node->phase == PHASE_READY ||
             node->phase == PHASE_PREPARING) {
             done(w, node, 0, true);
@@ -303,9 +370,13 @@ static void on_stop(struct world *w, struct sim_node *node, const Ms__Stop *msg)
 static void on_log_read(struct world *w, struct sim_node *node, const Ms__LogRead *msg)
 {
     Ms__LogChunk chunk = MS__LOG_CHUNK__INIT;
+    char text[96];
+    int n = snprintf(text, sizeof(text), "job %llu rank %u from %llu", (unsigned long long)msg->job,
+                     msg->rank, (unsigned long long)msg->offset);
     chunk.route = msg->route;
-    chunk.data.data = (uint8_t *)"log";
-    chunk.data.len = 3;
+    chunk.offset = msg->offset;
+    chunk.data.data = (uint8_t *)text;
+    chunk.data.len = (size_t)n < msg->bytes_max ? (size_t)n : msg->bytes_max;
     chunk.at_end = true;
     net_up(w, node->link, MS_MSG_LOG_CHUNK, 0, &chunk.base);
 }
@@ -313,7 +384,7 @@ static void on_log_read(struct world *w, struct sim_node *node, const Ms__LogRea
 static void on_registered(struct world *w, struct sim_node *node)
 {
     node->registered = true;
-    node->beat_at = w->now + beat_ms(w);
+    node->beat_at = w->now + node->lease_ms / 3;
     if (node->phase == PHASE_READY) { /* what had no answer yet is said again */
         send_ready(w, node);
     } else if (node->phase == PHASE_DONE) {
@@ -354,7 +425,14 @@ void node_frame(struct world *w, uint32_t i, uint16_t type, uint32_t id,
     }
     switch (type) {
     case MS_MSG_REGISTERED:
+        node->lease_ms = (int64_t)((const Ms__Registered *)msg)->lease_ms;
         on_registered(w, node);
+        break;
+    case MS_MSG_HEARTBEAT_ACK:
+        node->lease_ms = (int64_t)((const Ms__HeartbeatAck *)msg)->lease_ms;
+        if (node->beat_at > w->now + node->lease_ms / 3) {
+            node->beat_at = w->now + node->lease_ms / 3;
+        }
         break;
     case MS_MSG_ASSIGN:
         on_assign(w, node, (const Ms__Assign *)msg);
@@ -423,10 +501,10 @@ static void script_due(struct world *w, struct sim_node *node, uint32_t i)
 
 static void line_due(struct world *w, struct sim_node *node, uint32_t i)
 {
-    if (node->link != 0 && w->now - node->heard_at > w->lease_ms) {
+    if (node->link != 0 && w->now - node->heard_at > node->lease_ms) {
         link_drop(w, node); /* open, and nobody answers */
     }
-    if (node->link == 0 && node->job != 0 && w->now - node->heard_at > w->lease_ms) {
+    if (node->link == 0 && node->job != 0 && w->now - node->heard_at > node->lease_ms) {
         sim_trace(w, "node %s gives up its rank: no scheduler", node->id);
         if (w->mode == SCHED_DYNAMIC || sim_chance(w, 50)) {
             node_kill(w, i, w->mode == SCHED_DYNAMIC);
@@ -439,10 +517,11 @@ static void line_due(struct world *w, struct sim_node *node, uint32_t i)
         node->retry_at = w->now + 100 + (int64_t)sim_below(w, 400);
         if (node->link != 0) {
             node->heard_at = node->job != 0 ? node->heard_at : w->now;
+            lie(w, node);
             send_register(w, node, i);
         }
     }
-    if (node->link != 0 && !node->registered && w->now - node->register_at > w->lease_ms / 2) {
+    if (node->link != 0 && !node->registered && w->now - node->register_at > node->lease_ms / 2) {
         link_drop(w, node);
     }
     if (node->registered && w->now >= node->beat_at) {
@@ -450,7 +529,7 @@ static void line_due(struct world *w, struct sim_node *node, uint32_t i)
     }
 }
 
-static int64_t next_due(const struct world *w, const struct sim_node *node)
+static int64_t next_due(const struct sim_node *node)
 {
     int64_t at = SIM_FOREVER;
     int64_t times[] = {node->alive || node->gone_for_good ? SIM_FOREVER : node->start_at,
@@ -461,7 +540,7 @@ static int64_t next_due(const struct world *w, const struct sim_node *node)
                        node->alive && !node->hung && node->link == 0 ? node->retry_at : SIM_FOREVER,
                        node->alive && !node->hung && node->registered ? node->beat_at : SIM_FOREVER,
                        node->alive && !node->hung && node->link != 0 && !node->registered
-                           ? node->register_at + w->lease_ms / 2 + 1
+                           ? node->register_at + node->lease_ms / 2 + 1
                            : SIM_FOREVER};
     for (size_t i = 0; i < MS_ARRAY_SIZE(times); i++) {
         at = times[i] < at ? times[i] : at;
@@ -485,7 +564,7 @@ void node_wake(struct world *w, uint32_t i)
     if (node->alive && !node->hung) {
         line_due(w, node, i);
     }
-    int64_t at = next_due(w, node);
+    int64_t at = next_due(node);
     node_schedule(w, i, at > w->now ? at : w->now + 1);
     if (at == SIM_FOREVER) {
         node->stamp++;

@@ -1,17 +1,26 @@
 /* sim_sched.c - the driver: ticks, commits, replies, and crashes in between */
-#include "tests/sim/sim.h"
+#include "tests/sim/model.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-const char *sim_driver_bug;
 bool sim_blind;
+
+/* A host that was suspended, once: its monotonic clock did not count that time. */
+static int64_t clock_lag(const struct world *w, int64_t now)
+{
+    return now < w->clock_stuck_at || w->clock_stuck_until == 0 ? 0
+           : now < w->clock_stuck_until                         ? now - w->clock_stuck_at
+                                        : w->clock_stuck_until - w->clock_stuck_at;
+}
 
 static struct sched_time driver_time(const struct world *w)
 {
     /* monotonic time begins anew with each boot of the host: wall time does not */
-    return (struct sched_time){1000 + w->now - (int64_t)(w->boot * 7), 1700000000000 + w->now};
+    int64_t mono = w->now - clock_lag(w, w->now);
+    return (struct sched_time){1000 + mono - (int64_t)(w->boot * 7),
+                               1700000000000 + w->now + w->wall_offset};
 }
 
 void driver_arm(struct world *w)
@@ -25,6 +34,9 @@ void driver_arm(struct world *w)
         return;
     }
     at = at - 1000 + (int64_t)(w->boot * 7);
+    if (w->clock_stuck_until > 0 && at >= w->clock_stuck_at) {
+        at += w->clock_stuck_until - w->clock_stuck_at;
+    }
     int64_t late = sim_chance(w, 10) ? (int64_t)sim_below(w, 50) : 0;
     sim_at(w, (at > w->now ? at : w->now) + late, SIM_TIMER, 0, ++w->timer_stamp, 0);
 }
@@ -32,6 +44,9 @@ void driver_arm(struct world *w)
 static void check_core(struct world *w, const char *after)
 {
     struct ms_err err = {0, ""};
+    if (w->large && w->n_events % 64 != 0) {
+        return; /* it looks at every node */
+    }
     if (!sim_blind && sched_check(w->sched, &err) < 0) {
         sim_fail(w, "after %s: %s", after, err.text);
     }
@@ -45,10 +60,14 @@ void driver_start(struct world *w)
     cfg.lease_ms = w->lease_ms;
     cfg.topo_timeout_ms = w->topo_ms;
     cfg.worker_num = w->worker_num;
+    cfg.certificate_ids = w->mode == SCHED_STANDING;
+    cfg.nodes_per_certificate = w->mode == SCHED_STANDING ? SIM_NODES_PER_CERTIFICATE : 0;
     cfg.priority_users_min = -MS_PRIORITY_USERS;
     cfg.priority_users_max = MS_PRIORITY_USERS;
     cfg.software = "sim";
     cfg.database = "memory";
+    cfg.jobs_kept_max = w->jobs_kept_max;
+    cfg.members_kept_max = w->members_kept_max;
     memcpy(cfg.secret, &w->seed, sizeof(w->seed));
     w->boot++;
     w->sched = sched_create(&cfg, driver_time(w));
@@ -62,6 +81,7 @@ void driver_start(struct world *w)
     if (w->disk.full) {
         sched_refuse_writes(w->sched, "the disk is full");
     }
+    model_starts(w->model, driver_time(w).mono_ms);
     check_core(w, "loading");
     driver_arm(w);
 }
@@ -73,6 +93,7 @@ static void driver_crash(struct world *w, const char *when)
     w->sched = NULL;
     w->tick_open = false;
     w->frozen_until = 0;
+    w->timer_stamp++;
     net_scheduler_died(w);
     int64_t down = (int64_t)sim_below(w, sim_chance(w, 70) ? 1500 : 2 * (uint64_t)w->lease_ms);
     sim_at(w, w->now + 50 + down, SIM_RESTART, 0, 0, 0);
@@ -86,10 +107,21 @@ static void apply(struct world *w, struct sched_event *event, const char *what)
     if (!w->tick_open) {
         w->tick_open = true;
         sched_begin_tick(w->sched);
+        w->effects_seen = 0;
         sim_at(w, w->now + (sim_chance(w, 40) ? (int64_t)sim_below(w, 4) : 0), SIM_TICK_END, 0,
                w->boot, 0);
     }
+    model_hears(w->model, event, driver_time(w).mono_ms);
     sched_apply(w->sched, event, driver_time(w));
+    size_t n = 0;
+    const struct sched_effect *effects = sched_effects(w->sched, &n);
+    model_judges(w->model, effects + w->effects_seen, n - w->effects_seen);
+    for (size_t i = w->effects_seen; i < n && w->failed; i++) {
+        if (effects[i].kind == SCHED_DO_LOG) {
+            sim_trace(w, "  after %s: %s", what, effects[i].text);
+        }
+    }
+    w->effects_seen = n;
     check_core(w, what);
 }
 
@@ -100,13 +132,12 @@ static void on_opened(struct world *w, uint32_t number)
     memset(&peer, 0, sizeof(peer));
     if (link->is_node) {
         const struct sim_node *node = &w->nodes[link->actor];
-        ms_principal_from_certificate(MS_ROLE_WORKER, node->host, &peer.who);
-        memcpy(peer.cert_name, node->host, sizeof(node->host));
+        ms_principal_from_certificate(MS_ROLE_WORKER, node->id, &peer.who);
+        memcpy(peer.cert_name, node->id, sizeof(node->id));
+    } else if (link->is_evil) {
+        peer = w->evils[link->actor].peer;
     } else {
-        const struct sim_op *op = &w->ops[link->actor];
-        bool admin = op->kind == OP_CANCEL && op->submit % 3 == 0;
-        ms_principal_from_certificate(admin ? MS_ROLE_ADMIN : MS_ROLE_USER,
-                                      op->kind == OP_STRANGER ? "mallory" : "alice", &peer.who);
+        person_peer(w->ops[link->actor].person, &peer);
     }
     link->known = true;
     struct sched_event event = {.kind = SCHED_EV_OPENED, .conn = number, .peer = &peer};
@@ -127,26 +158,49 @@ static void on_frame(struct world *w, uint32_t number, const uint8_t *bytes, siz
     if (w->tracing && header.type != MS_MSG_HEARTBEAT) { /* the rest shows the story */
         sim_trace(w, "link %u -> scheduler: %s", number, ms_wire_find(header.type)->name);
     }
+    if (w->tracing && header.type == MS_MSG_REGISTER) {
+        const Ms__Register *reg = (const Ms__Register *)msg;
+        sim_trace(w, "  as %s (%llx), holds rank %u of job %llu in generation %llu", reg->node_id,
+                  (unsigned long long)(reg->incarnation & 0xffff), reg->rank,
+                  (unsigned long long)reg->job, (unsigned long long)reg->generation);
+    }
     struct sched_event event = {
         .kind = SCHED_EV_MESSAGE, .conn = number, .type = header.type, .id = header.id, .msg = msg};
     apply(w, &event, ms_wire_find(header.type)->name);
     ms_wire_free(msg);
 }
 
+/* A deadline runs: a good moment to stand still. */
+static bool somebody_waits(const struct world *w)
+{
+    for (size_t i = 0; i < w->model->jobs.n; i++) {
+        const struct m_job *job = &w->model->jobs.at[i];
+        if (m_is_placed(job) && (job->missing_since != SIM_NEVER || job->blame_at != SIM_NEVER ||
+                                 job->cancel_at_step)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static bool freeze(struct world *w, struct sim_event *event)
 {
     if (w->frozen_until > w->now) { /* the driver stands still: its events wait in the kernel */
+        uint64_t order = w->order;
+        w->order = event->order; /* it stays before what came behind it */
         struct sim_event *later =
             sim_at(w, w->frozen_until, event->kind, event->target, event->stamp, event->size);
+        w->order = order;
         memcpy(sim_event_bytes(later), sim_event_bytes(event), event->size);
         return true;
     }
-    if (w->chaos > 1 && w->now < w->faults_end && !w->tick_open && sim_chance(w, 1) &&
-        sim_chance(w, 15)) {
+    if (w->chaos > 1 && w->now < w->faults_end && !w->tick_open &&
+        sim_chance(w, somebody_waits(w) ? 20 : 1) && sim_chance(w, 15)) {
         int64_t ms = (int64_t)sim_below(w, 2 * (uint64_t)w->lease_ms);
         w->frozen_until = w->now + ms;
         w->freezes++;
         sim_trace(w, "scheduler stands still for %lld ms", (long long)ms);
+        model_stood_still(w->model, ms);
         sched_stood_still(w->sched, ms); /* told when it wakes; nothing is applied before that */
         return freeze(w, event);
     }
@@ -190,6 +244,84 @@ void driver_on(struct world *w, struct sim_event *event)
     }
 }
 
+/* ---- the operator, and the clock ----------------------------------------------------------------
+ */
+
+static void driver_reload(struct world *w)
+{
+    static const int64_t leases[] = {2000, 5000, 10000};
+    w->lease_ms = leases[sim_below(w, MS_ARRAY_SIZE(leases))];
+    w->freezes++; /* nobody is judged by the old lease */
+    sim_trace(w, "reload: the lease is %lld ms", (long long)w->lease_ms);
+    if (w->sched != NULL) {
+        model_sets_lease(w->model, w->lease_ms);
+        sched_set_lease(w->sched, w->lease_ms);
+        driver_arm(w);
+    }
+}
+
+static void driver_stop(struct world *w)
+{
+    sim_trace(w, "scheduler ends in order");
+    sched_destroy(w->sched);
+    w->sched = NULL;
+    w->frozen_until = 0;
+    w->timer_stamp++;
+    net_scheduler_died(w);
+    sim_at(w, w->now + 20 + (int64_t)sim_below(w, 1000), SIM_RESTART, 0, 0, 0);
+}
+
+void driver_admin(struct world *w, enum sim_admin what)
+{
+    struct sched_event drain = {.kind = SCHED_EV_DRAIN};
+    switch (what) {
+    case ADMIN_RELOAD:
+        driver_reload(w);
+        break;
+    case ADMIN_DRAIN:
+        if (w->sched != NULL && w->frozen_until <= w->now) {
+            sim_trace(w, "scheduler drains");
+            apply(w, &drain, "a drain");
+            sim_at(w, w->now + (int64_t)sim_below(w, 1500), SIM_ADMIN, ADMIN_STOP, w->boot, 0);
+        }
+        break;
+    case ADMIN_STOP:
+        if (w->sched != NULL && w->tick_open) {
+            sim_at(w, w->now + 5, SIM_ADMIN, ADMIN_STOP, w->boot, 0);
+        } else if (w->sched != NULL) {
+            driver_stop(w);
+        }
+        break;
+    case ADMIN_WALL_JUMP:
+        w->wall_offset = (int64_t)sim_below(w, 7200000) - 3600000;
+        sim_trace(w, "the wall clock is %lld ms off", (long long)w->wall_offset);
+        break;
+    case ADMIN_CLOCK_STUCK:
+        w->clock_stuck_at = w->now;
+        w->clock_stuck_until = w->now + (int64_t)sim_below(w, 3000);
+        w->freezes++;
+        sim_trace(w, "the monotonic clock stands still");
+        break;
+    default:
+        break;
+    }
+}
+
+/* A link knows nothing of shared tails. */
+const uint8_t *driver_frame(struct world *w, const struct sched_effect *effect, size_t *ret_size)
+{
+    *ret_size = effect->frame_bytes + effect->tail_bytes;
+    if (effect->tail_bytes == 0) {
+        return effect->frame;
+    }
+    if (*ret_size > w->frame_room) {
+        w->frame_room = 2 * *ret_size;
+        w->frame = realloc(w->frame, w->frame_room);
+    }
+    sched_effect_join(effect, w->frame);
+    return w->frame;
+}
+
 /* ---- effects out --------------------------------------------------------------------------------
  */
 
@@ -207,31 +339,18 @@ static void close_link(struct world *w, const struct sched_effect *effect)
     net_close_there(w, number);
 }
 
-static void send_frame(struct world *w, const struct sched_effect *effect)
-{
-    struct sched_effect whole = *effect; /* a link knows nothing of shared tails */
-    whole.frame_bytes = effect->frame_bytes + effect->tail_bytes;
-    uint8_t *frame = malloc(whole.frame_bytes);
-    if (frame == NULL) {
-        abort();
-    }
-    sched_effect_join(effect, frame);
-    whole.frame = frame;
-    whole.tail_bytes = 0;
-    check_sent(w, &whole);
-    if (w->links[effect->conn - 1].open_there) {
-        net_down(w, (uint32_t)effect->conn, frame, whole.frame_bytes);
-    }
-    free(frame);
-}
-
 static void carry_out(struct world *w, const struct sched_effect *effects, size_t n)
 {
     for (size_t i = 0; i < n && !w->failed; i++) {
         const struct sched_effect *effect = &effects[i];
         switch (effect->kind) {
         case SCHED_DO_SEND:
-            send_frame(w, effect);
+            check_sent(w, effect);
+            if (w->links[effect->conn - 1].open_there) {
+                size_t size = 0;
+                const uint8_t *frame = driver_frame(w, effect, &size);
+                net_down(w, (uint32_t)effect->conn, frame, size);
+            }
             break;
         case SCHED_DO_CLOSE:
             close_link(w, effect);
@@ -287,9 +406,6 @@ void driver_tick_end(struct world *w)
     w->tick_open = false;
     if (crash) {
         w->crashes_left--;
-        if (sim_driver_bug != NULL) { /* planted: replies go out first */
-            carry_out(w, effects, n);
-        }
         if (sim_chance(w, 40)) {
             driver_crash(w, "before a commit");
             return;
@@ -301,9 +417,6 @@ void driver_tick_end(struct world *w)
     if (crash) {
         driver_crash(w, "between commit and replies");
         return;
-    }
-    if (durable && !w->failed) {
-        check_disk(w);
     }
     if (durable && disk_fills_up(w)) {
         sim_trace(w, "the disk is full");

@@ -1,5 +1,5 @@
 /* sim_world.c - one cluster's script, drawn from its seed, and the run of its events */
-#include "tests/sim/sim.h"
+#include "tests/sim/model.h"
 
 #include "proto/rng.h"
 
@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MEMORY = 8 << 20, EVENTS_MAX = 60000, QUIET_MS = 400000 };
+enum { MEMORY = 1 << 30, EVENTS_MAX = 80000, EVENTS_LARGE_MAX = 3000000, QUIET_MS = 400000 };
 
 /* ---- randomness, trace, events ------------------------------------------------------------------
  */
@@ -71,7 +71,8 @@ struct sim_event *sim_at(struct world *w, int64_t at, enum sim_kind kind, uint32
                          uint64_t stamp, size_t extra)
 {
     size_t bytes = (sizeof(struct sim_event) + extra + 15) & ~(size_t)15;
-    if (w->memory_used + bytes > w->memory_size || ++w->n_events > EVENTS_MAX) {
+    if (w->memory_used + bytes > w->memory_size ||
+        ++w->n_events > (w->large ? EVENTS_LARGE_MAX : EVENTS_MAX)) {
         sim_fail(w, "too many events: somebody talks without end");
         w->memory_used = 0; /* the run ends before the next event */
     }
@@ -102,12 +103,19 @@ static void draw_node(struct world *w, uint32_t i)
     struct sim_node *node = &w->nodes[i];
     bool numeric = w->mode == SCHED_RUN || (w->mode == SCHED_DYNAMIC && w->seed % 3 == 0);
     snprintf(node->id, sizeof(node->id), numeric ? "%u" : "w%u", i);
-    snprintf(node->host, sizeof(node->host), "h%u", (unsigned)sim_below(w, 4));
+    snprintf(node->host, sizeof(node->host), "h%u",
+             (unsigned)sim_below(w, w->large ? w->worker_num / 8 + 1 : 4));
+    static const char *const isas[] = {"avx2",        "avx512_core",      "avx2_vnni",
+                                       "avx512_core", "avx512_core_vnni", "avx512_core_bf16"};
+    node->isa = isas[sim_below(w, MS_ARRAY_SIZE(isas))];
+    node->deaf = w->chaos > 0 && sim_chance(w, 20);
+    node->lies_left = w->chaos > 1 && w->mode != SCHED_DYNAMIC ? (uint32_t)sim_below(w, 3) : 0;
+    node->lease_ms = w->lease_ms;
     node->worker_num = w->worker_num;
     node->start_at = sometime(w, sim_chance(w, 20) ? 8000 : 300);
     node->die_at = node->stall_at = node->hang_at = SIM_FOREVER;
     node->phase_at = SIM_FOREVER;
-    if (w->chaos == 0 || sim_chance(w, 50)) {
+    if (w->chaos == 0 || sim_chance(w, w->large ? 95 : 50)) {
         return;
     }
     switch (sim_below(w, 8)) {
@@ -158,9 +166,39 @@ static void draw_op(struct world *w, enum sim_op_kind kind, uint32_t submit, int
     op->submit = submit;
     op->at = at;
     op->at_step = sim_chance(w, 50);
+    op->person = (uint32_t)sim_below(w, PEOPLE);
+    op->rank = (uint32_t)sim_below(w, 3);
+    op->offset = sim_below(w, 5000);
     op->deadline = SIM_FOREVER;
     sim_at(w, at, SIM_OP, w->n_ops, 0, 0);
     w->n_ops++;
+}
+
+/* Who cancels may; who is a stranger may not. */
+static void draw_person(struct world *w, struct sim_op *op, const struct sim_op *submit)
+{
+    if (op->kind == OP_CANCEL) {
+        op->person =
+            sim_chance(w, 70) ? submit->person : PEOPLE - 1 - (uint32_t)sim_below(w, PEOPLE_ADMINS);
+    } else if (op->kind == OP_STRANGER) {
+        op->person = (uint32_t)sim_below(w, PEOPLE - PEOPLE_ADMINS);
+        while (person_who(op->person) == person_who(submit->person)) {
+            op->person = (op->person + 1) % (PEOPLE - PEOPLE_ADMINS);
+        }
+    }
+}
+
+/* The job of that key looks much the same. */
+static void key_again(const struct world *w, struct sim_op *op)
+{
+    op->key--;
+    for (const struct sim_op *other = w->ops; other < op; other++) {
+        if (other->kind == OP_SUBMIT && person_who(other->person) == person_who(op->person) &&
+            other->key == op->key) {
+            op->workers = other->workers;
+            op->spec_bytes = other->spec_bytes;
+        }
+    }
 }
 
 static void draw_job(struct world *w)
@@ -169,20 +207,58 @@ static void draw_job(struct world *w)
     int64_t at = sometime(w, w->faults_end / 2);
     draw_op(w, OP_SUBMIT, submit, at);
     struct sim_op *op = &w->ops[submit];
-    op->workers = 1 + (uint32_t)sim_below(w, sim_chance(w, 90) ? w->worker_num : 12);
+    op->workers = 1 + (uint32_t)sim_below(w, w->large            ? w->worker_num / 3
+                                             : sim_chance(w, 90) ? w->worker_num
+                                                                 : 12);
     op->priority = (int32_t)sim_below(w, 3) - 1;
+    if (sim_chance(w, 5)) {
+        static const int32_t odd[] = {100, 101, -101, 1000, -1000, 1001, INT32_MAX, INT32_MIN};
+        op->priority = odd[sim_below(w, MS_ARRAY_SIZE(odd))];
+    }
     if (w->chaos > 0 && sim_chance(w, 25)) {
-        op->bad_rank_code = 1 + (uint32_t)sim_below(w, 4);
+        op->bad_rank_code = 1 + (uint32_t)sim_below(w, 6);
     }
     op->digests_differ = w->chaos > 0 && sim_chance(w, 8);
-    for (int i = 0; i < 3; i++) {
+    op->plans_differ = w->chaos > 0 && sim_chance(w, 8);
+    op->spec_bytes = 20 + (uint32_t)sim_below(w, sim_chance(w, 90) ? 400 : 4000);
+    for (uint32_t i = 0; i < submit; i++) {
+        op->key +=
+            w->ops[i].kind == OP_SUBMIT && person_who(w->ops[i].person) == person_who(op->person);
+    }
+    if (op->key > 0 && sim_chance(w, 15)) {
+        key_again(w, op); /* used already, for another job */
+    }
+    for (int i = 0; i < 4; i++) {
         if (sim_chance(w, 40)) {
-            static const enum sim_op_kind kinds[] = {OP_CANCEL, OP_WATCH, OP_WATCH,
-                                                     OP_LIST,   OP_LOGS,  OP_STRANGER};
+            static const enum sim_op_kind kinds[] = {OP_CANCEL, OP_CANCEL,   OP_WATCH, OP_WATCH,
+                                                     OP_LIST,   OP_LOGS,     OP_LOGS,  OP_STRANGER,
+                                                     OP_NODES,  OP_STRANGER, OP_STATUS};
             enum sim_op_kind kind = kinds[sim_below(w, MS_ARRAY_SIZE(kinds))]; /* in this order */
             draw_op(w, kind, submit, at + sometime(w, 6000));
+            draw_person(w, &w->ops[w->n_ops - 1], &w->ops[submit]);
         }
     }
+}
+
+/* Reloads, restarts in order, clocks that jump or stand still. */
+static void draw_admin(struct world *w)
+{
+    static const struct {
+        enum sim_admin what;
+        unsigned percent;
+    } what[] = {
+        {ADMIN_RELOAD, 15}, {ADMIN_DRAIN, 12}, {ADMIN_WALL_JUMP, 15}, {ADMIN_CLOCK_STUCK, 10}};
+    for (size_t i = 0; i < MS_ARRAY_SIZE(what) && w->chaos > 0 && w->mode != SCHED_DYNAMIC; i++) {
+        if (sim_chance(w, what[i].percent)) {
+            sim_at(w, sometime(w, w->faults_end), SIM_ADMIN, what[i].what, 0, 0);
+            w->wall_jumps = w->wall_jumps || what[i].what == ADMIN_WALL_JUMP;
+        }
+    }
+}
+
+static bool seed_is_large(uint64_t seed)
+{
+    return seed % 500 == 77;
 }
 
 static void draw(struct world *w, int mode)
@@ -197,19 +273,33 @@ static void draw(struct world *w, int mode)
     w->faults_end = 4000 + sometime(w, 16000);
     w->end_at = QUIET_MS;
     w->worker_num = 2 + (uint32_t)sim_below(w, sim_chance(w, 70) ? 4 : 11);
+    w->jobs_kept_max = 1000;
+    w->members_kept_max = 1000;
+    if (w->mode == SCHED_STANDING && seed_is_large(w->seed)) {
+        w->large = true;
+        w->worker_num = 100 + (uint32_t)sim_below(w, 900);
+        w->lease_ms = 10000;
+    } else if (w->mode != SCHED_DYNAMIC && sim_chance(w, 15)) {
+        w->jobs_kept_max = 1 + (uint32_t)sim_below(w, 3);
+        w->members_kept_max = 1 + (uint32_t)sim_below(w, 6);
+    }
     w->crashes_left = w->chaos > 0 ? (uint32_t)sim_below(w, 4) : 0;
     w->refusals_left = w->chaos > 1 ? (uint32_t)sim_below(w, 3) : 0;
     w->n_nodes = w->worker_num + (w->chaos > 0 && sim_chance(w, 30));
     for (uint32_t i = 0; i < w->n_nodes; i++) {
         draw_node(w, i);
     }
-    if (w->chaos > 0 && sim_chance(w, 25)) {
+    if (w->chaos > 0 && !w->large && sim_chance(w, 25)) {
         draw_twin(w);
     }
+    draw_admin(w);
+    evil_draw(w);
     for (uint32_t i = 0; i < w->n_nodes; i++) {
         node_schedule(w, i, w->nodes[i].start_at);
     }
-    uint32_t n_jobs = w->mode == SCHED_DYNAMIC ? 0 : 1 + (uint32_t)sim_below(w, SIM_JOBS_MAX);
+    uint32_t n_jobs = w->mode == SCHED_DYNAMIC
+                          ? 0
+                          : 1 + (uint32_t)sim_below(w, sim_chance(w, 80) ? 6 : SIM_JOBS_MAX);
     for (uint32_t i = 0; i < n_jobs; i++) {
         draw_job(w);
     }
@@ -218,14 +308,23 @@ static void draw(struct world *w, int mode)
 /* ---- the run ------------------------------------------------------------------------------------
  */
 
+static uint64_t epoch_of(const struct world *w, const struct sim_link *link)
+{
+    return link->is_node   ? w->nodes[link->actor].epoch
+           : link->is_evil ? w->evils[link->actor].epoch
+                           : w->ops[link->actor].epoch;
+}
+
 static void to_actor(struct world *w, struct sim_event *event)
 {
     struct sim_link *link = &w->links[event->target - 1];
     struct ms_wire_header header;
     struct ms_err err = {0, ""};
     ProtobufCMessage *msg = NULL;
-    uint64_t epoch = link->is_node ? w->nodes[link->actor].epoch : w->ops[link->actor].epoch;
-    uint32_t current = link->is_node ? w->nodes[link->actor].link : w->ops[link->actor].link;
+    uint64_t epoch = epoch_of(w, link);
+    uint32_t current = link->is_node   ? w->nodes[link->actor].link
+                       : link->is_evil ? w->evils[link->actor].link
+                                       : w->ops[link->actor].link;
     if (!link->open_here || epoch != event->stamp || current != event->target) {
         return;
     }
@@ -236,11 +335,16 @@ static void to_actor(struct world *w, struct sim_event *event)
         return;
     }
     if (w->tracing && header.type != MS_MSG_HEARTBEAT_ACK) {
-        sim_trace(w, "%s %u <- %s", link->is_node ? "node" : "op", link->actor,
-                  ms_wire_find(header.type)->name);
+        sim_trace(w, "%s %u <- %s",
+                  link->is_node   ? "node"
+                  : link->is_evil ? "evil"
+                                  : "op",
+                  link->actor, ms_wire_find(header.type)->name);
     }
     if (link->is_node) {
         node_frame(w, link->actor, header.type, header.id, msg);
+    } else if (link->is_evil) {
+        evil_frame(w, link->actor, header.type, msg);
     } else {
         op_frame(w, link->actor, header.type, header.id, msg);
     }
@@ -250,13 +354,14 @@ static void to_actor(struct world *w, struct sim_event *event)
 static void hung_up(struct world *w, const struct sim_event *event)
 {
     struct sim_link *link = &w->links[event->target - 1];
-    uint64_t epoch = link->is_node ? w->nodes[link->actor].epoch : w->ops[link->actor].epoch;
-    if (!link->open_here || epoch != event->stamp) {
+    if (!link->open_here || epoch_of(w, link) != event->stamp) {
         return;
     }
     link->open_here = false;
     if (link->is_node && w->nodes[link->actor].link == event->target) {
         node_hung_up(w, link->actor);
+    } else if (link->is_evil) {
+        evil_hung_up(w, link->actor);
     } else if (!link->is_node && w->ops[link->actor].link == event->target) {
         op_hung_up(w, link->actor);
     }
@@ -295,6 +400,16 @@ static void run_event(struct world *w, struct sim_event *event)
             op_wake(w, event->target);
         }
         break;
+    case SIM_EVIL:
+        if (event->stamp == w->evils[event->target].stamp) {
+            evil_wake(w, event->target);
+        }
+        break;
+    case SIM_ADMIN:
+        if (event->stamp == 0 || event->stamp == w->boot) {
+            driver_admin(w, (enum sim_admin)event->target);
+        }
+        break;
     case SIM_DISK_FREED:
         w->disk.full = false;
         if (w->sched != NULL) {
@@ -318,6 +433,12 @@ static bool settled(const struct world *w)
     if (counts.jobs_placed > 0 || counts.nodes_idle != counts.nodes_registered) {
         return false;
     }
+    for (size_t i = 0; i < w->model->jobs.n; i++) {
+        const struct m_job *job = &w->model->jobs.at[i];
+        if (!job->dropped && job->state == JOB_QUEUED && job->workers <= m_count(w->model, false)) {
+            return false; /* it will be placed, or never: then that is the end */
+        }
+    }
     for (uint32_t i = 0; i < w->n_ops; i++) {
         if (!w->ops[i].done &&
             (w->ops[i].kind != OP_WATCH || strcmp(w->ops[i].last_state, "QUEUED") != 0)) {
@@ -337,7 +458,19 @@ void world_run(struct world *w, uint64_t seed, int mode, bool tracing)
 {
     uint8_t *memory = w->memory;
     struct heap events = w->events;
+    struct sim_link *links = w->links;
+    uint32_t links_room = w->links_room;
+    struct sched_member_row *members = w->disk.members;
+    size_t members_room = w->disk.members_room;
+    uint8_t *frame = w->frame;
+    size_t frame_room = w->frame_room;
     memset(w, 0, offsetof(struct world, trace));
+    w->frame = frame;
+    w->frame_room = frame_room;
+    w->links = links;
+    w->links_room = links_room;
+    w->disk.members = members;
+    w->disk.members_room = members_room;
     w->n_trace = 0;
     w->memory = memory != NULL ? memory : malloc(MEMORY);
     w->memory_size = MEMORY;
@@ -348,6 +481,7 @@ void world_run(struct world *w, uint64_t seed, int mode, bool tracing)
     w->rng = ms_rng_mix(seed ^ 0x5eedU);
     w->tracing = tracing;
     draw(w, mode);
+    w->model = model_create(w);
     driver_start(w);
     int64_t quiet_since = SIM_FOREVER;
     while (!w->failed && !w->over && w->events.n > 0) {
@@ -373,6 +507,12 @@ void world_fini(struct world *w)
 {
     sched_destroy(w->sched);
     w->sched = NULL;
+    model_destroy(w->model);
+    w->model = NULL;
+    for (uint32_t i = 0; i < w->n_generations; i++) {
+        free(w->generations[i].holders);
+    }
+    w->n_generations = 0;
     for (size_t i = 0; i < w->disk.n_jobs; i++) {
         free((void *)w->disk.jobs[i].spec);
     }

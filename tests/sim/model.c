@@ -1,0 +1,542 @@
+/* model.c - the model's border: events in, effects judged, what every connection may hear */
+#include "tests/sim/model.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef unsigned long long ull;
+
+void *model_more(void *array, size_t size)
+{
+    M_ARRAY(uint8_t) *a = array;
+    if (a->n == a->room) {
+        a->room = a->room == 0 ? 16 : 2 * a->room;
+        a->at = realloc(a->at, a->room * size);
+        if (a->at == NULL) {
+            abort();
+        }
+    }
+    return memset(a->at + size * a->n++, 0, size);
+}
+
+struct m_conn *m_conn_find(struct model *m, uint64_t id)
+{
+    for (size_t i = 0; i < m->conns.n; i++) {
+        if (m->conns.at[i].id == id) {
+            return &m->conns.at[i];
+        }
+    }
+    return NULL;
+}
+
+struct m_node *m_node_find(struct model *m, const char *id)
+{
+    for (size_t i = 0; i < m->nodes.n; i++) {
+        if (strcmp(m->nodes.at[i].id, id) == 0) {
+            return &m->nodes.at[i];
+        }
+    }
+    return NULL;
+}
+
+struct m_node *m_node_of(struct model *m, const struct m_conn *conn)
+{
+    for (size_t i = 0; i < m->nodes.n; i++) {
+        if (m->nodes.at[i].conn == conn->id) {
+            return &m->nodes.at[i];
+        }
+    }
+    return NULL;
+}
+
+struct m_job *m_job_find(struct model *m, uint64_t id)
+{
+    for (size_t i = 0; i < m->jobs.n; i++) {
+        if (m->jobs.at[i].id == id && !m->jobs.at[i].dropped) {
+            return &m->jobs.at[i];
+        }
+    }
+    return NULL;
+}
+
+struct m_ask *m_ask_find(struct model *m, uint64_t conn, uint32_t id)
+{
+    for (size_t i = 0; i < m->asks.n; i++) {
+        if (m->asks.at[i].conn == conn && m->asks.at[i].id == id) {
+            return &m->asks.at[i];
+        }
+    }
+    return NULL;
+}
+
+void m_ask_drop(struct model *m, struct m_ask *ask)
+{
+    *ask = m->asks.at[--m->asks.n];
+}
+
+bool m_is_ended(const struct m_job *job)
+{
+    return job->state == JOB_SUCCEEDED || job->state == JOB_FAILED || job->state == JOB_CANCELLED;
+}
+
+bool m_is_placed(const struct m_job *job)
+{
+    return job->state == JOB_PLACING || job->state == JOB_RUNNING || job->state == JOB_RECOVERING;
+}
+
+/* ---- life ---------------------------------------------------------------------------------------
+ */
+
+struct model *model_create(struct world *w)
+{
+    struct model *m = calloc(1, sizeof(*m));
+    if (m == NULL) {
+        abort();
+    }
+    m->w = w;
+    m->lease_ms = w->lease_ms;
+    m->lease_most_ms = m->lease_least_ms = w->lease_ms;
+    return m;
+}
+
+void model_destroy(struct model *m)
+{
+    if (m == NULL) {
+        return;
+    }
+    for (size_t i = 0; i < m->jobs.n; i++) {
+        free(m->jobs.at[i].spec);
+        free(m->jobs.at[i].ranks);
+    }
+    free(m->nodes.at);
+    free(m->conns.at);
+    free(m->jobs.at);
+    free(m->asks.at);
+    free(m->stops.at);
+    free(m->heard.at);
+    free(m->tokens.at);
+    free(m->closed.at);
+    free(m);
+}
+
+/* Nodes that have to come back after a start. */
+static uint32_t m_expected(const struct world *w)
+{
+    uint32_t n = 0;
+    for (size_t i = 0; i < w->disk.n_jobs; i++) {
+        const struct sched_job_row *row = &w->disk.jobs[i];
+        bool placed =
+            row->state == JOB_RUNNING || (row->state == JOB_PLACING && w->mode == SCHED_DYNAMIC);
+        n += placed ? row->workers : 0;
+    }
+    return n;
+}
+
+/* What a start takes from the disk: a running job's ranks are all expected back. */
+static void job_reload(struct model *m, struct m_job *job)
+{
+    const struct sched_job_row *row = disk_job(m->w, job->id);
+    if (row == NULL) {
+        job->never_was = job->never_was || !job->dropped;
+        job->dropped = true;
+        return;
+    }
+    job->dropped = false;
+    job->members_dropped = disk_member(m->w, job->id, 0) == NULL;
+    job->state = row->state;
+    job->generation = row->generation;
+    job->code = row->code;
+    snprintf(job->reason, sizeof(job->reason), "%s", row->reason);
+    job->blame_at = SIM_NEVER;
+    job->cancelled = job->cancel_at_step = job->cancel_stored = row->cancel_text[0] != '\0';
+    job->cancel_stretch = m->stretch;
+    job->cancel_at = m->mono;
+    job->cancel_late_ms = INT32_MAX;
+    if (job->cancelled) {
+        snprintf(job->cancel_reason, sizeof(job->cancel_reason), "%s", row->cancel_text);
+    }
+    job->missing_since = SIM_NEVER;
+    job->tries = 0;
+    job->has_members = false;
+    if (!m_is_placed(job)) {
+        job->n_ranks = m_is_ended(job) ? job->n_ranks : 0;
+        return;
+    }
+    for (uint32_t rank = 0; rank < job->workers; rank++) {
+        struct m_rank *r = &job->ranks[rank];
+        const struct sched_member_row *member = disk_member(m->w, job->id, rank);
+        if (member == NULL) {
+            sim_fail(m->w, "model: job %llu is stored as placed, without rank %u", (ull)job->id,
+                     rank);
+            return;
+        }
+        char owner[sizeof(r->owner)] = "";
+        if (r->incarnation == member->incarnation && strcmp(r->node, member->node_id) == 0) {
+            memcpy(owner, r->owner, sizeof(owner)); /* the model forgets nothing */
+        }
+        memset(r, 0, sizeof(*r));
+        snprintf(r->node, sizeof(r->node), "%s", member->node_id);
+        r->incarnation = member->incarnation;
+        memcpy(r->owner, owner, sizeof(owner));
+        r->missing = true;
+        job->missing_since = m->mono;
+        job->missing_stretch = m->stretch;
+        job->missing_ms = m->lease_ms + (int64_t)m_expected(m->w) * MS_ADOPT_NODE_MS;
+        r->ready = r->started = job->state == JOB_RUNNING;
+    }
+}
+
+void model_starts(struct model *m, int64_t mono)
+{
+    m->mono = mono;
+    m->away_until = INT64_MIN;
+    m->stretch = 0;
+    m->draining = false;
+    m->believed = m->believed_low = UINT32_MAX;
+    m->doubt_began = SIM_NEVER;
+    m->fresh = true; /* requeues are carried out with the first event */
+    m->conns.n = 0;
+    m->asks.n = 0;
+    m->lease_ms = m->w->lease_ms;
+    m->lease_least_ms = m->lease_ms < m->lease_least_ms ? m->lease_ms : m->lease_least_ms;
+    m->lease_most_ms = m->lease_ms > m->lease_most_ms ? m->lease_ms : m->lease_most_ms;
+    m->generation = m->stored = m->w->disk.generation;
+    m->last_job = m->w->disk.next_job > 0 ? m->w->disk.next_job - 1 : 0;
+    for (size_t i = 0; i < m->nodes.n; i++) {
+        m->nodes.at[i].conn = 0;
+        m->nodes.at[i].hold = (struct m_hold){0};
+        m->nodes.at[i].probed = SIM_NEVER;
+    }
+    while (m->tokens.n > 0 && m->tokens.at[m->tokens.n - 1].generation > m->generation) {
+        m->tokens.n--; /* nobody heard of it */
+    }
+    for (size_t i = 0; i < m->jobs.n; i++) {
+        if (!m->jobs.at[i].never_was) {
+            job_reload(m, &m->jobs.at[i]);
+        }
+    }
+}
+
+static void stretch(struct model *m, int64_t ms)
+{
+    m->stretch += ms;
+    m->doubt_renewed += ms;
+    for (size_t i = 0; i < m->nodes.n; i++) {
+        m->nodes.at[i].heard += ms;
+        m->nodes.at[i].probed += m->nodes.at[i].probed != SIM_NEVER ? ms : 0;
+    }
+}
+
+void model_stood_still(struct model *m, int64_t ms)
+{
+    stretch(m, ms);
+    if (ms >= m->lease_ms / 2) {
+        m->away_until = m->mono + ms + m->lease_ms;
+    }
+}
+
+void model_sets_lease(struct model *m, int64_t lease_ms)
+{
+    if (lease_ms < m->lease_ms) {
+        stretch(m, m->lease_ms - lease_ms); /* nobody is judged before he heard of it */
+    }
+    m->lease_ms = lease_ms;
+    m->lease_least_ms = lease_ms < m->lease_least_ms ? lease_ms : m->lease_least_ms;
+    m->lease_most_ms = lease_ms > m->lease_most_ms ? lease_ms : m->lease_most_ms;
+}
+
+/* ---- in -----------------------------------------------------------------------------------------
+ */
+
+static void opened(struct model *m, const struct sched_event *event)
+{
+    struct m_conn *conn = M_MORE(m->conns, struct m_conn);
+    conn->id = event->conn;
+    conn->peer = *event->peer;
+    conn->who = world_who(m->w, (uint32_t)event->conn);
+    conn->is_worker = (event->peer->who.roles & MS_ROLE_WORKER) != 0;
+    conn->is_admin = (event->peer->who.roles & MS_ROLE_ADMIN) != 0;
+}
+
+static void conn_forget(struct model *m, uint64_t id, bool replaced)
+{
+    m_probe_over(m, id);
+    for (size_t i = m->asks.n; i > 0; i--) {
+        if (m->asks.at[i - 1].conn == id) {
+            m_ask_drop(m, &m->asks.at[i - 1]);
+        }
+    }
+    struct m_conn *conn = m_conn_find(m, id);
+    if (conn != NULL) {
+        struct m_node *node = m_node_of(m, conn);
+        if (node != NULL && !replaced) {
+            m_node_lost(m, node);
+        }
+        *conn = m->conns.at[--m->conns.n];
+    }
+}
+
+static void message(struct model *m, struct m_conn *conn, const struct sched_event *event)
+{
+    const struct ms_wire_type *type = ms_wire_find(event->type);
+    if ((type->senders & conn->peer.who.roles) == 0) {
+        return; /* refused by role: nothing follows from it */
+    }
+    struct m_node *node = m_node_of(m, conn);
+    if (node != NULL) {
+        node->spoke = m->mono;
+        node->heard = m->mono; /* at the earliest: a stretched lease may lie ahead */
+    }
+    switch (event->type) {
+    case MS_MSG_REGISTER:
+        m_on_register(m, conn, (const Ms__Register *)event->msg);
+        break;
+    case MS_MSG_RANK_READY:
+        m_on_ready(m, conn, (const Ms__RankReady *)event->msg);
+        break;
+    case MS_MSG_RANK_DONE:
+        m_on_done(m, conn, (const Ms__RankDone *)event->msg);
+        break;
+    case MS_MSG_PEER_REPORT:
+        m_on_peer_report(m, conn, (const Ms__PeerReport *)event->msg);
+        break;
+    case MS_MSG_LEAVE:
+        if (node != NULL) {
+            m_node_lost(m, node);
+        }
+        break;
+    default:
+        m_on_question(m, conn, event);
+    }
+}
+
+void model_hears(struct model *m, const struct sched_event *event, int64_t mono)
+{
+    m->mono = mono > m->mono ? mono : m->mono;
+    m->event = event;
+    m->stops.n = 0;
+    m->heard.n = 0;
+    m->closed.n = 0;
+    m->placing = 0;
+    for (size_t i = 0; i < m->jobs.n; i++) {
+        m->jobs.at[i].ended_now = false;
+        m->jobs.at[i].changed = false;
+        m->jobs.at[i].assigned_now = 0;
+    }
+    struct m_conn *conn = m_conn_find(m, event->conn);
+    switch (event->kind) {
+    case SCHED_EV_OPENED:
+        opened(m, event);
+        break;
+    case SCHED_EV_CLOSED:
+        conn_forget(m, event->conn, false);
+        break;
+    case SCHED_EV_MESSAGE:
+        if (conn != NULL) {
+            message(m, conn, event);
+        }
+        break;
+    case SCHED_EV_DRAIN:
+        m->draining = true;
+        break;
+    case SCHED_EV_TIME:
+    default:
+        break;
+    }
+}
+
+/* ---- out ----------------------------------------------------------------------------------------
+ */
+
+static void judge_ack(struct model *m, const struct m_conn *conn, uint32_t id,
+                      const Ms__HeartbeatAck *msg)
+{
+    bool asked = m->event->kind == SCHED_EV_MESSAGE && m->event->conn == conn->id &&
+                 m->event->type == MS_MSG_HEARTBEAT && m->event->id == id;
+    bool probe = id == 0 && m->event->kind == SCHED_EV_MESSAGE &&
+                 m->event->type == MS_MSG_REGISTER && m->event->conn != conn->id;
+    if ((!asked && !probe) || msg->lease_ms != (uint64_t)m->lease_ms || msg->heartbeat_ms == 0 ||
+        msg->heartbeat_ms > msg->lease_ms) {
+        sim_fail(m->w, "model: HeartbeatAck to connection %llu with lease %llu: asked %d",
+                 (ull)conn->id, (ull)msg->lease_ms, asked);
+    }
+}
+
+static void judge_frame(struct model *m, struct m_conn *conn, uint16_t type, uint32_t id,
+                        const ProtobufCMessage *msg)
+{
+    switch (type) {
+    case MS_MSG_ASSIGN:
+        m_judge_assign(m, conn, (const Ms__Assign *)msg);
+        break;
+    case MS_MSG_START:
+        m_judge_start(m, conn, (const Ms__Start *)msg);
+        break;
+    case MS_MSG_STOP:
+        m_judge_stop(m, conn, (const Ms__Stop *)msg);
+        break;
+    case MS_MSG_LOG_READ:
+        m_judge_log_read(m, conn, (const Ms__LogRead *)msg);
+        break;
+    case MS_MSG_REGISTERED:
+        m_judge_registered(m, conn, (const Ms__Registered *)msg, id);
+        break;
+    case MS_MSG_HEARTBEAT_ACK:
+        judge_ack(m, conn, id, (const Ms__HeartbeatAck *)msg);
+        break;
+    default:
+        m_judge_answer(m, conn, type, id, msg);
+    }
+}
+
+static void judge_send(struct model *m, const struct sched_effect *effect)
+{
+    struct ms_wire_header header;
+    struct ms_err err = {0, ""};
+    ProtobufCMessage *msg = NULL;
+    size_t size = 0;
+    const uint8_t *frame = driver_frame(m->w, effect, &size);
+    struct m_conn *conn = m_conn_find(m, effect->conn);
+    if (ms_wire_parse_header(frame, &header, &err) < 0 ||
+        ms_wire_unpack(header.type, frame + MS_WIRE_HEADER, header.length, &msg, &err) < 0) {
+        sim_fail(m->w, "model: a bad frame is sent: %s", err.text);
+        return;
+    }
+    if (conn == NULL) {
+        bool closed_now = m->event->kind == SCHED_EV_CLOSED && m->event->conn == effect->conn;
+        for (size_t i = 0; i < m->closed.n; i++) {
+            closed_now = closed_now || m->closed.at[i] == effect->conn;
+        }
+        if (!closed_now) {
+            sim_fail(m->w, "model: %s goes to connection %llu, which is closed",
+                     ms_wire_find(header.type)->name, (ull)effect->conn);
+        }
+    } else {
+        judge_frame(m, conn, header.type, header.id, msg);
+    }
+    ms_wire_free(msg);
+}
+
+static void judge_meta(struct model *m, const struct sched_effect *effect)
+{
+    if (strcmp(effect->meta_key, "generation") == 0) {
+        if (effect->meta_value < m->stored) {
+            sim_fail(m->w, "model: generation %llu is stored after %llu", (ull)effect->meta_value,
+                     (ull)m->stored);
+        }
+        m->stored = effect->meta_value;
+    } else if (strcmp(effect->meta_key, "next_job") == 0 && effect->meta_value <= m->last_job) {
+        sim_fail(m->w, "model: the next job is %llu, and job %llu exists", (ull)effect->meta_value,
+                 (ull)m->last_job);
+    }
+}
+
+/* History may go, the oldest end first, and only what is too much. */
+static void judge_drop(struct model *m, uint64_t id, bool members_only)
+{
+    struct m_job *job = m_job_find(m, id);
+    uint32_t jobs = 0;
+    uint32_t members = 0;
+    if (job == NULL) {
+        sim_fail(m->w, "model: job %llu is dropped and was not there", (ull)id);
+        return;
+    }
+    if (members_only && job->state == JOB_QUEUED) {
+        job->has_members = false;
+        return; /* it was placed, and is no longer */
+    }
+    for (size_t i = 0; i < m->jobs.n; i++) {
+        const struct m_job *other = &m->jobs.at[i];
+        if (other->dropped || !m_is_ended(other)) {
+            continue;
+        }
+        bool has_members = !other->members_dropped && other->n_ranks > 0;
+        jobs++;
+        members += has_members ? other->workers : 0;
+        if (other->ended_ms < job->ended_ms && (!members_only || has_members) &&
+            !m->w->wall_jumps) {
+            sim_fail(m->w, "model: job %llu is forgotten before job %llu, which ended first",
+                     (ull)id, (ull)other->id);
+        }
+    }
+    bool too_much =
+        jobs > m->w->jobs_kept_max || (members_only && members > m->w->members_kept_max);
+    if (!m_is_ended(job) || !too_much) {
+        sim_fail(m->w, "model: job %llu is forgotten, with %u jobs and %u ranks of history",
+                 (ull)id, jobs, members);
+    }
+    job->members_dropped = true;
+    job->dropped = !members_only;
+}
+
+/* ... and must. */
+static void judge_history(struct model *m)
+{
+    uint32_t jobs = 0;
+    uint32_t members = 0;
+    bool ended = false;
+    for (size_t i = 0; i < m->jobs.n; i++) {
+        const struct m_job *job = &m->jobs.at[i];
+        ended = ended || job->ended_now;
+        jobs += !job->dropped && m_is_ended(job);
+        members += !job->dropped && m_is_ended(job) && !job->members_dropped ? job->n_ranks : 0;
+    }
+    if (ended && (jobs > m->w->jobs_kept_max || members > m->w->members_kept_max)) {
+        sim_fail(m->w, "model: %u ended jobs and %u of their ranks are kept", jobs, members);
+    }
+}
+
+static void judge_effect(struct model *m, const struct sched_effect *effect)
+{
+    if (effect->kind != SCHED_DO_SEND && m->placing != 0) {
+        m_judge_placed(m);
+    }
+    switch (effect->kind) {
+    case SCHED_DO_SEND:
+        judge_send(m, effect);
+        break;
+    case SCHED_DO_CLOSE:
+        *M_MORE(m->closed, uint64_t) = effect->conn;
+        conn_forget(m, effect->conn, m_judge_close(m, effect->conn));
+        break;
+    case SCHED_DO_PUT_JOB:
+        m_judge_row(m, effect->job);
+        break;
+    case SCHED_DO_PUT_META:
+        judge_meta(m, effect);
+        break;
+    case SCHED_DO_DROP_JOB:
+        judge_drop(m, effect->job_id, false);
+        break;
+    case SCHED_DO_DROP_MEMBERS:
+        judge_drop(m, effect->job_id, true);
+        break;
+    default:
+        break;
+    }
+}
+
+void model_judges(struct model *m, const struct sched_effect *effects, size_t n)
+{
+    m->refusing = m->w->disk.full;
+    for (size_t i = 0; i < n && !m->w->failed; i++) {
+        judge_effect(m, &effects[i]);
+    }
+    m->fresh = false;
+    if (m->placing != 0) {
+        m_judge_placed(m);
+    }
+    if (m->stored < m->generation) {
+        sim_fail(m->w, "model: generation %llu is told and %llu is stored", (ull)m->generation,
+                 (ull)m->stored);
+    }
+    if (!m->w->failed) {
+        m_judge_ranks_after(m);
+        m_judge_clients_after(m);
+        m_judge_leases(m);
+        m_judge_queue(m);
+        judge_history(m);
+    }
+    m->event = NULL;
+}

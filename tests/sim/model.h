@@ -1,0 +1,207 @@
+/* model.h - what docs/states.md and docs/protocol.md promise, as a plain and slow machine
+ *
+ *     event  ->  model_hears  ->  sched_apply  ->  model_judges(its effects)
+ *
+ * The model sees what crosses the core's border and nothing else: who connected, each message, each
+ * row and frame that came out of it, the time. From that it keeps its own nodes, jobs, watches and
+ * open questions in unsorted arrays, and judges after every event:
+ *   - what came out was allowed: to this connection, with these bytes, now;
+ *   - what had to come out did: an answer, a Stop, a placement, an end.
+ * Where timing is free it accepts a range. A broken promise is sim_fail. */
+#ifndef SIM_MODEL_H
+#define SIM_MODEL_H
+
+#include "tests/sim/sim.h"
+
+struct m_hold { /* a rank that a process has, or says it has; job 0: none */
+    uint64_t job, generation;
+    uint32_t rank;
+};
+
+struct m_node {
+    char id[MS_NAME_MAX + 1];
+    char owner[MS_PRINCIPAL_MAX + 1]; /* who registered it */
+    char host_name[MS_HOST_MAX + 1], host_id[MS_HOST_MAX + 1];
+    char data_address[MS_ADDR_MAX + 1], data_unix[MS_ADDR_MAX + 1];
+    char isa[MS_NAME_MAX + 1], cert_name[MS_NAME_MAX + 1];
+    uint64_t incarnation;
+    uint32_t uid;
+    uint64_t conn;   /* 0: not registered */
+    int64_t heard;   /* mono; moved on while the scheduler stood still */
+    int64_t spoke;   /* mono, as it was */
+    int64_t probed;  /* when a newcomer asked for its id; SIM_NEVER */
+    uint64_t prober; /* ... over this connection */
+    struct m_hold hold;
+};
+
+struct m_conn {
+    uint64_t id;
+    struct ms_peer peer;
+    uint32_t who; /* person; workers all have their own */
+    bool is_worker, is_admin;
+    bool registering; /* Register has had no answer */
+    uint32_t register_id;
+    struct m_node asked; /* what it says that it is */
+    struct m_hold claim;
+    bool claim_runs;
+};
+
+struct m_rank {
+    char node[MS_NAME_MAX + 1];
+    char owner[MS_PRINCIPAL_MAX + 1]; /* who registered that node: nobody else takes the rank up */
+    uint64_t incarnation;
+    bool missing, lost, ready, started, done, stopped;
+    bool accused;   /* another rank cannot reach it */
+    bool complains; /* second-hand: somebody else's end is the cause */
+    int32_t code;
+    char text[MS_TEXT_MAX + 1];
+    char plan[65], weights[65];
+    uint64_t steps;
+};
+
+struct m_job {
+    uint64_t id;
+    uint32_t who;
+    char owner[MS_PRINCIPAL_MAX + 1], key[MS_NAME_MAX + 1], name[MS_NAME_MAX + 1];
+    char run_dir[MS_PATH_MAX + 1];
+    uint8_t *spec;
+    size_t spec_bytes;
+    uint32_t workers;
+    int32_t priority;
+    enum sched_job_state state;
+    uint64_t generation;
+    int32_t code;
+    char reason[MS_TEXT_MAX + 1];
+    bool cancelled; /* somebody who may asked for its end */
+    bool cancel_at_step, cancel_stored;
+    int64_t cancel_at, cancel_stretch, cancel_late_ms;  /* late: after a restart nodes come first */
+    int64_t missing_since, missing_stretch, missing_ms; /* how long, at least; SIM_NEVER */
+    char cancel_reason[MS_TEXT_MAX + 1];
+    int64_t blame_at, blame_stretch; /* first complaint; SIM_NEVER */
+    int64_t ended_ms;
+    bool has_members; /* stored, of a job that is queued */
+    bool never_was;   /* its commit failed */
+    bool dropped, members_dropped, ended_now, changed;
+    uint32_t assigned_now, n_ranks, tries;
+    struct m_rank *ranks;
+};
+
+struct m_ask { /* a question, a watch, or a log read */
+    uint64_t conn;
+    uint32_t id;
+    uint16_t type;
+    uint64_t job, offset, route;
+    uint32_t rank, bytes_max;
+    char node[MS_NAME_MAX + 1]; /* reads the log */
+    bool watching;
+    int64_t asked_at, asked_stretch;
+    enum sched_job_state told;
+};
+
+struct m_stop { /* who has to hear Stop in this event */
+    uint64_t conn, job, generation;
+    bool at_step;
+    bool any_text, claim; /* claim: what it says follows from the job as it is then */
+    int32_t code;
+    char text[MS_TEXT_MAX + 1];
+};
+
+#define M_ARRAY(type)                                                                              \
+    struct {                                                                                       \
+        type *at;                                                                                  \
+        size_t n, room;                                                                            \
+    }
+
+struct m_token {
+    uint64_t seed, generation;
+    uint8_t bytes[MS_TOKEN_LEN];
+};
+
+struct model {
+    struct world *w;
+    int64_t mono, stretch, lease_ms, lease_least_ms, lease_most_ms;
+    int64_t away_until;  /* a connection that closes before may be our own fault */
+    uint64_t generation; /* highest that anybody may know */
+    uint64_t stored;     /* ... that the disk knows */
+    uint64_t last_job;
+    bool draining, refusing, fresh;
+    /* How many nodes the cluster has, as the queue may and must know: more at once, fewer after a
+     * lease of doubt, which began and begins anew at the latest: */
+    uint32_t believed_low, believed;
+    int64_t doubt_began, doubt_renewed; /* SIM_NEVER */
+    M_ARRAY(struct m_node) nodes;
+    M_ARRAY(struct m_conn) conns;
+    M_ARRAY(struct m_job) jobs;
+    M_ARRAY(struct m_ask) asks;
+    M_ARRAY(struct m_stop) stops, heard; /* that have to be told in this event, that were */
+    M_ARRAY(struct m_token) tokens;
+    M_ARRAY(uint64_t) closed;        /* connections that this event ended */
+    const struct sched_event *event; /* the one that is judged */
+    uint64_t placing;                /* job whose Assigns come out, with */
+    uint8_t token[MS_TOKEN_LEN];
+};
+
+/* model.c: the border */
+struct model *model_create(struct world *w);
+void model_destroy(struct model *m);
+void model_starts(struct model *m, int64_t mono); /* the disk holds what it holds */
+void model_hears(struct model *m, const struct sched_event *event, int64_t mono);
+void model_judges(struct model *m, const struct sched_effect *effects, size_t n);
+void model_stood_still(struct model *m, int64_t ms);
+void model_sets_lease(struct model *m, int64_t lease_ms);
+void *model_more(void *array, size_t size); /* room for one more of size: zeroed */
+#define M_MORE(array, type) ((type *)model_more(&(array), sizeof(type)))
+
+/* ---- between the model's files -----------------------------------------------------------------
+ */
+struct m_conn *m_conn_find(struct model *m, uint64_t id);
+struct m_node *m_node_find(struct model *m, const char *id);
+struct m_node *m_node_of(struct model *m, const struct m_conn *conn); /* registered over it */
+struct m_job *m_job_find(struct model *m, uint64_t id);
+struct m_ask *m_ask_find(struct model *m, uint64_t conn, uint32_t id);
+void m_ask_drop(struct model *m, struct m_ask *ask);
+bool m_is_ended(const struct m_job *job);
+bool m_is_placed(const struct m_job *job);
+
+/* model_nodes.c */
+void m_on_register(struct model *m, struct m_conn *conn, const Ms__Register *msg);
+void m_node_lost(struct model *m, struct m_node *node);
+void m_judge_registered(struct model *m, struct m_conn *conn, const Ms__Registered *msg,
+                        uint32_t id);
+bool m_register_refusal_is_fair(struct model *m, const struct m_conn *conn, int32_t code);
+void m_probe_over(struct model *m, uint64_t prober);
+bool m_judge_close(struct model *m, uint64_t conn); /* true: replaced by another connection */
+bool m_is_overdue(const struct model *m, const struct m_node *node);
+void m_judge_leases(struct model *m);
+bool m_is_idle(const struct m_node *node);
+uint32_t m_count(const struct model *m, bool idle);
+
+/* model_ranks.c: what ranks say, and what follows */
+struct m_rank *m_rank_of(struct model *m, const struct m_conn *conn, uint64_t job,
+                         uint64_t generation, uint32_t rank);
+void m_on_ready(struct model *m, struct m_conn *conn, const Ms__RankReady *msg);
+void m_on_done(struct model *m, struct m_conn *conn, const Ms__RankDone *msg);
+void m_on_peer_report(struct model *m, struct m_conn *conn, const Ms__PeerReport *msg);
+void m_judge_end(struct model *m, struct m_job *job, const struct sched_job_row *row);
+void m_judge_start(struct model *m, const struct m_conn *conn, const Ms__Start *msg);
+void m_judge_stop(struct model *m, const struct m_conn *conn, const Ms__Stop *msg);
+void m_ranks_stop(struct model *m, struct m_job *job, const struct m_stop *stop);
+bool m_may_requeue(const struct model *m, const struct m_job *job);
+void m_stop_expect(struct model *m, uint64_t conn, const struct m_stop *stop);
+void m_judge_ranks_after(struct model *m);
+
+/* model_place.c */
+void m_judge_row(struct model *m, const struct sched_job_row *row);
+void m_judge_assign(struct model *m, struct m_conn *conn, const Ms__Assign *msg);
+void m_judge_placed(struct model *m); /* all Assigns of a placement are out */
+void m_judge_queue(struct model *m);
+bool m_queue_before(const struct m_job *a, const struct m_job *b);
+
+/* model_clients.c */
+void m_on_question(struct model *m, struct m_conn *conn, const struct sched_event *event);
+void m_judge_answer(struct model *m, struct m_conn *conn, uint16_t type, uint32_t id,
+                    const ProtobufCMessage *msg);
+void m_judge_log_read(struct model *m, const struct m_conn *conn, const Ms__LogRead *msg);
+void m_judge_clients_after(struct model *m);
+
+#endif

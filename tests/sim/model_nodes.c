@@ -1,0 +1,335 @@
+/* model_nodes.c - the model's nodes: who registers, who is lost, who is idle */
+#include "tests/sim/model.h"
+
+#include <stdio.h>
+#include <string.h>
+
+typedef unsigned long long ull;
+
+/* A claim may be above what the scheduler knows, by a little: see protocol.md. */
+enum { SLACK_MS = 5 };
+
+bool m_is_idle(const struct m_node *node)
+{
+    return node->conn != 0 && node->hold.job == 0;
+}
+
+uint32_t m_count(const struct model *m, bool idle)
+{
+    uint32_t n = 0;
+    for (size_t i = 0; i < m->nodes.n; i++) {
+        n += m->nodes.at[i].conn != 0 && (!idle || m_is_idle(&m->nodes.at[i]));
+    }
+    return n;
+}
+
+static void copy(char *dst, size_t size, const char *src)
+{
+    snprintf(dst, size, "%s", src);
+}
+
+void m_on_register(struct model *m, struct m_conn *conn, const Ms__Register *msg)
+{
+    struct m_node *asked = &conn->asked;
+    struct m_node *now = m_node_find(m, msg->node_id);
+    if (conn->registering) {
+        return; /* one at a time: the first one keeps its place */
+    }
+    memset(asked, 0, sizeof(*asked));
+    copy(asked->id, sizeof(asked->id), msg->node_id);
+    copy(asked->owner, sizeof(asked->owner), conn->peer.who.id);
+    copy(asked->host_name, sizeof(asked->host_name), msg->host_name);
+    copy(asked->host_id, sizeof(asked->host_id), msg->host_id);
+    copy(asked->data_address, sizeof(asked->data_address), msg->data_address);
+    copy(asked->data_unix, sizeof(asked->data_unix), msg->data_unix);
+    copy(asked->isa, sizeof(asked->isa), msg->isa);
+    copy(asked->cert_name, sizeof(asked->cert_name), conn->peer.cert_name);
+    asked->incarnation = msg->incarnation;
+    asked->uid = msg->uid;
+    conn->registering = true;
+    conn->register_id = m->event->id;
+    conn->claim = (struct m_hold){msg->job, msg->generation, msg->rank};
+    conn->claim_runs = msg->running;
+    if (now != NULL && now->conn != 0 && now->conn != conn->id &&
+        now->incarnation != msg->incarnation && now->probed == SIM_NEVER) {
+        now->probed = m->mono;
+        now->prober = conn->id;
+    }
+}
+
+/* Its ranks are lost with it. */
+static void ranks_lost(struct model *m, const char *node, uint64_t except_incarnation)
+{
+    for (size_t i = 0; i < m->jobs.n; i++) {
+        struct m_job *job = &m->jobs.at[i];
+        for (uint32_t rank = 0; m_is_placed(job) && rank < job->workers; rank++) {
+            struct m_rank *r = &job->ranks[rank];
+            if (strcmp(r->node, node) == 0 && r->incarnation != except_incarnation && !r->missing) {
+                r->lost = true;
+            }
+        }
+    }
+}
+
+/* Its connection closed soon after we stood still ourselves: its rank is expected back. */
+static bool goes_away(struct model *m, const struct m_node *node)
+{
+    struct m_job *job = m_job_find(m, node->hold.job);
+    if (m->event->kind != SCHED_EV_CLOSED || m->mono >= m->away_until ||
+        node->probed != SIM_NEVER || job == NULL || !m_is_placed(job) ||
+        job->generation != node->hold.generation || node->hold.rank >= job->workers) {
+        return false;
+    }
+    struct m_rank *r = &job->ranks[node->hold.rank];
+    if (strcmp(r->node, node->id) != 0 || r->incarnation != node->incarnation) {
+        return false;
+    }
+    if (!r->done) {
+        r->missing = true;
+        r->ready = job->state == JOB_RUNNING;
+        if (job->missing_since == SIM_NEVER) {
+            job->missing_since = m->mono;
+            job->missing_stretch = m->stretch;
+            job->missing_ms = m->lease_ms;
+        }
+    }
+    return true;
+}
+
+void m_node_lost(struct model *m, struct m_node *node)
+{
+    if (goes_away(m, node)) {
+        node->conn = 0;
+        node->hold = (struct m_hold){0};
+        return;
+    }
+    ranks_lost(m, node->id, 0);
+    node->conn = 0;
+    node->hold = (struct m_hold){0};
+}
+
+/* The claim is one that we gave: to this node, this process, in this generation, with this rank. */
+static struct m_rank *claim_is_ours(struct model *m, const struct m_conn *conn)
+{
+    struct m_job *job = m_job_find(m, conn->claim.job);
+    if (job == NULL || !m_is_placed(job) || job->generation != conn->claim.generation ||
+        conn->claim.rank >= job->workers) {
+        return NULL;
+    }
+    struct m_rank *r = &job->ranks[conn->claim.rank];
+    return strcmp(r->node, conn->asked.id) == 0 && r->incarnation == conn->asked.incarnation ? r
+                                                                                             : NULL;
+}
+
+/* What its scheduler gave to this node id is not what it comes with. */
+static void old_ranks_lost(struct model *m, const struct m_conn *conn, const struct m_rank *ours)
+{
+    for (size_t i = 0; i < m->jobs.n; i++) {
+        struct m_job *job = &m->jobs.at[i];
+        for (uint32_t rank = 0; m_is_placed(job) && rank < job->workers; rank++) {
+            struct m_rank *r = &job->ranks[rank];
+            if (strcmp(r->node, conn->asked.id) == 0 && r != ours) {
+                r->lost = true;
+                r->missing = false;
+            }
+        }
+    }
+}
+
+static void came_back(struct model *m, const struct m_conn *conn, struct m_rank *r)
+{
+    struct m_job *job = m_job_find(m, conn->claim.job);
+    r->missing = false;
+    bool missing = false;
+    for (uint32_t rank = 0; rank < job->workers; rank++) {
+        missing = missing || job->ranks[rank].missing;
+    }
+    job->missing_since = missing ? job->missing_since : SIM_NEVER;
+    if (job->state == JOB_RUNNING && !conn->claim_runs) {
+        r->started = false; /* our Start was lost: it is due again */
+    }
+    if (job->cancelled && job->cancel_at_step && job->state == JOB_RUNNING) {
+        struct m_stop stop = {
+            .job = job->id, .generation = job->generation, .code = MS_E_CANCELLED, .at_step = true};
+        snprintf(stop.text, sizeof(stop.text), "%s", job->cancel_reason);
+        m_stop_expect(m, conn->id, &stop);
+    }
+}
+
+static void claim_is_not_ours(struct model *m, const struct m_conn *conn)
+{
+    struct m_stop stop = {.job = conn->claim.job,
+                          .generation = conn->claim.generation,
+                          .code = MS_E_ABORTED,
+                          .any_text = true,
+                          .claim = true};
+    m_stop_expect(m, conn->id, &stop);
+}
+
+/* It has, or is expected back with, a rank that was given to somebody else. */
+static bool is_taken(const struct model *m, const struct m_node *asked)
+{
+    for (size_t i = 0; i < m->jobs.n; i++) {
+        const struct m_job *job = &m->jobs.at[i];
+        for (uint32_t rank = 0; !job->dropped && m_is_placed(job) && rank < job->workers; rank++) {
+            const struct m_rank *r = &job->ranks[rank];
+            bool known = r->owner[0] != '\0';
+            if (!r->lost && known && strcmp(r->node, asked->id) == 0 &&
+                strcmp(r->owner, asked->owner) != 0) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+/* In a standing cluster a node id is the name of its certificate, or goes on from it behind a mark;
+ * and few nodes have one certificate. */
+static bool is_named_wrongly(const struct model *m, const struct m_node *asked)
+{
+    size_t n = strlen(asked->cert_name);
+    return m->w->mode == SCHED_STANDING && n > 0 &&
+           (strncmp(asked->id, asked->cert_name, n) != 0 ||
+            (asked->id[n] != '\0' && strchr("-./:_@", asked->id[n]) == NULL));
+}
+
+static bool is_one_too_many(const struct model *m, const struct m_node *asked)
+{
+    uint32_t n = 0;
+    for (size_t i = 0; i < m->nodes.n; i++) {
+        const struct m_node *node = &m->nodes.at[i];
+        n += node->conn != 0 && strcmp(node->owner, asked->owner) == 0 &&
+             strcmp(node->id, asked->id) != 0;
+    }
+    return m->w->mode == SCHED_STANDING && asked->cert_name[0] != '\0' &&
+           n >= SIM_NODES_PER_CERTIFICATE;
+}
+
+static void judge_takeover(struct model *m, const struct m_conn *conn, const struct m_node *node)
+{
+    if (node->incarnation == conn->asked.incarnation) {
+        return; /* the same process over a new connection */
+    }
+    if (!m_is_overdue(m, node)) {
+        sim_fail(m->w, "model: node %s is given to another process, and the first one lives",
+                 node->id);
+    }
+}
+
+void m_judge_registered(struct model *m, struct m_conn *conn, const Ms__Registered *msg,
+                        uint32_t id)
+{
+    struct m_node *node = m_node_find(m, conn->asked.id);
+    if (!conn->registering || id != conn->register_id ||
+        strcmp(msg->node_id, conn->asked.id) != 0 || msg->lease_ms != (uint64_t)m->lease_ms) {
+        sim_fail(m->w, "model: Registered for node %s, which nobody asked for", msg->node_id);
+        return;
+    }
+    conn->registering = false;
+    if (is_taken(m, &conn->asked) || is_named_wrongly(m, &conn->asked) ||
+        is_one_too_many(m, &conn->asked) || conn->asked.incarnation == 0 ||
+        conn->asked.id[0] == '\0' || (m_node_of(m, conn) != NULL && m_node_of(m, conn) != node) ||
+        (node != NULL && node->conn != 0 && strcmp(node->owner, conn->asked.owner) != 0)) {
+        sim_fail(m->w, "model: node %s was accepted from %s, and must not be", conn->asked.id,
+                 conn->peer.who.id);
+    }
+    if (node == NULL) {
+        node = M_MORE(m->nodes, struct m_node);
+    } else if (node->conn != 0 && node->conn != conn->id) {
+        judge_takeover(m, conn, node);
+    }
+    *node = conn->asked;
+    node->conn = conn->id;
+    node->heard = node->spoke = m->mono;
+    node->probed = SIM_NEVER;
+    node->hold = conn->claim;
+    struct m_rank *ours = conn->claim.job != 0 ? claim_is_ours(m, conn) : NULL;
+    old_ranks_lost(m, conn, ours);
+    m->generation = conn->claim.generation > m->generation ? conn->claim.generation : m->generation;
+    if (ours != NULL) {
+        came_back(m, conn, ours);
+    } else if (conn->claim.job != 0) {
+        claim_is_not_ours(m, conn);
+    }
+}
+
+/* Why a Register may be refused; anything else is a healthy worker that is sent away. */
+bool m_register_refusal_is_fair(struct model *m, const struct m_conn *conn, int32_t code)
+{
+    const struct m_node *asked = &conn->asked;
+    const struct m_node *node = m_node_find(m, asked->id);
+    const struct m_node *mine = m_node_of(m, conn);
+    if (m->w->mode == SCHED_DYNAMIC) {
+        return true;
+    }
+    bool clash =
+        node != NULL && node->conn != 0 && node->conn != conn->id &&
+        (node->incarnation != asked->incarnation || strcmp(node->owner, asked->owner) != 0);
+    if (code == MS_E_FULL) {
+        return is_one_too_many(m, asked);
+    }
+    return is_taken(m, asked) || is_named_wrongly(m, asked) || asked->id[0] == '\0' ||
+           asked->incarnation == 0 || clash || (mine != NULL && mine != node) ||
+           conn->claim.generation > m->generation || world_is_evil(m->w, (uint32_t)conn->id);
+}
+
+void m_probe_over(struct model *m, uint64_t prober)
+{
+    for (size_t i = 0; i < m->nodes.n; i++) {
+        if (m->nodes.at[i].prober == prober) {
+            m->nodes.at[i].probed = SIM_NEVER;
+            m->nodes.at[i].prober = 0;
+        }
+    }
+}
+
+/* ---- leases -------------------------------------------------------------------------------------
+ */
+
+/* Silent for a lease, or for a second while another process wants its id. */
+bool m_is_overdue(const struct model *m, const struct m_node *node)
+{
+    return node->conn != 0 &&
+           (m->mono - node->heard >= m->lease_ms ||
+            (node->probed != SIM_NEVER && m->mono - node->probed >= MS_PROBE_MS &&
+             node->spoke <= node->probed));
+}
+
+bool m_judge_close(struct model *m, uint64_t id)
+{
+    struct m_conn *conn = m_conn_find(m, id);
+    struct m_node *node = conn != NULL ? m_node_of(m, conn) : NULL;
+    const struct m_conn *speaker = m_conn_find(m, m->event->conn);
+    bool replaced = node != NULL && m->event->kind == SCHED_EV_MESSAGE &&
+                    m->event->type == MS_MSG_REGISTER && speaker->id != id &&
+                    strcmp(speaker->asked.id, node->id) == 0 &&
+                    speaker->asked.incarnation == node->incarnation &&
+                    strcmp(speaker->asked.owner, node->owner) == 0;
+    if (node != NULL && !replaced && !m_is_overdue(m, node)) {
+        sim_fail(m->w, "model: node %s is dropped %lld ms after it was heard, the lease is %lld ms",
+                 node->id, (long long)(m->mono - node->heard), (long long)m->lease_ms);
+    }
+    return replaced;
+}
+
+/* Judged when a deadline is: whoever is silent for longer than a lease is no longer a node. */
+void m_judge_leases(struct model *m)
+{
+    if (m->event->kind != SCHED_EV_TIME) {
+        return;
+    }
+    for (size_t i = 0; i < m->nodes.n; i++) {
+        const struct m_node *node = &m->nodes.at[i];
+        int64_t silent = m->mono - node->heard;
+        if (node->conn != 0 && silent > m->lease_most_ms + m->stretch + SLACK_MS) {
+            sim_fail(m->w, "model: node %s is silent for %lld ms and is not lost", node->id,
+                     (long long)silent);
+        }
+        if (node->conn != 0 && node->probed != SIM_NEVER && node->spoke <= node->probed &&
+            m->mono - node->probed > MS_PROBE_MS + m->stretch + SLACK_MS &&
+            !world_is_evil(m->w, (uint32_t)node->conn)) {
+            sim_fail(m->w, "model: node %s did not answer its probe and was not fenced off",
+                     node->id);
+        }
+    }
+}
