@@ -111,9 +111,6 @@ void claim_stop(struct sched *s, struct node *node, const struct claim *claim)
     if (job != NULL && job_is_ended(job)) {
         s->mode->found_ended(s, job);
     }
-    if (PLANTED("forget_rank_on_requeue") && job != NULL && job->state == JOB_QUEUED) {
-        return;
-    }
     send_stop(s, node, claim->job, claim->generation, code, text, false);
 }
 

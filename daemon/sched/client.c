@@ -237,9 +237,6 @@ void on_cancel(struct sched *s, struct conn *conn, const struct sched_event *eve
     if (job->state != JOB_RUNNING || !msg->at_step) { /* before Start there is no step to finish */
         job_end(s, job, JOB_ON_CANCEL, MS_E_CANCELLED, text);
         emit_ok(s, conn->id, event->id, text);
-    } else if (PLANTED("cancel_answered_early")) {
-        emit_ok(s, conn->id, event->id, text);
-        run_stop_at_step(s, job, text);
     } else if (cancel_wait(s, conn, event->id, job) && !job->run->cancelling) {
         run_stop_at_step(s, job, text);
     }

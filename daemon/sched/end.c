@@ -49,9 +49,7 @@ static void ranks_stop(struct sched *s, struct job *job, int code, const char *t
                       emit_text(s, "it did not come back after %s", hold->node->expected));
             continue;
         }
-        if (!PLANTED("survivor_not_stopped") || rank + 1 < job->workers) {
-            send_stop(s, hold->node, job->id, job->generation, code, text, false);
-        }
+        send_stop(s, hold->node, job->id, job->generation, code, text, false);
         if (over) {
             hold_drop(s, hold);
         }

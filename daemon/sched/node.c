@@ -61,8 +61,7 @@ void node_idle_update(struct sched *s, struct node *node)
         queue_nodes_changed(s);
     }
     bool listed = !list_empty(&node->idle);
-    bool idle =
-        node_is_idle(node) || (PLANTED("place_busy_node") && node->state == NODE_REGISTERED);
+    bool idle = node_is_idle(node);
     if (idle != listed) {
         if (idle) {
             list_add_tail(&s->idle, &node->idle);
@@ -219,10 +218,6 @@ void node_judge_leases(struct sched *s)
 {
     while (node_lease_deadline(s) <= s->now.mono_ms) {
         struct node *node = list_item(s->beating.next, struct node, beating);
-        if (PLANTED("lease_never_judged")) {
-            node_touch(s, node);
-            continue;
-        }
         struct conn *conn = node->conn;
         long long silent_ms = (long long)(s->now.mono_ms - node->seen_ms);
         node_gone(s, node, NODE_ON_LOSS,

@@ -47,7 +47,7 @@ static Ms__Member **members_message(struct sched *s, const struct job *job, stru
     for (uint32_t rank = 0; rank < job->workers; rank++) {
         struct node_info *info = &nodes[rank]->info;
         ms__member__init(&msgs[rank]);
-        msgs[rank].rank = PLANTED("rank_twice") && rank + 1 == job->workers ? 0 : rank;
+        msgs[rank].rank = rank;
         msgs[rank].node_id = info->node_id;
         msgs[rank].incarnation = info->incarnation;
         msgs[rank].host_name = info->host_name;
@@ -95,15 +95,12 @@ static int send_assigns(struct sched *s, struct job *job, struct node **nodes, s
 void place_job(struct sched *s, struct job *job, struct node **nodes)
 {
     queue_remove(s, job);
-    job->generation =
-        PLANTED("generation_not_raised") && s->generation > 0 ? s->generation : ++s->generation;
+    job->generation = ++s->generation;
     run_create(job);
     job->n_tries++;
     job_set(s, job, JOB_ON_PLACE);
     members_fill(job, nodes);
-    if (!PLANTED("generation_not_durable")) {
-        emit_put_meta(s, "generation", s->generation);
-    }
+    emit_put_meta(s, "generation", s->generation);
     emit_put_job(s, job, false);
     for (uint32_t rank = 0; rank < job->workers; rank++) {
         emit_put_member(s, job, rank);

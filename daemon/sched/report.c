@@ -77,9 +77,6 @@ static void all_ready(struct sched *s, struct job *job)
         if (member->unstored) {
             emit_put_member(s, job, rank);
         }
-        if (PLANTED("start_before_all_ready") && member->state == RANK_PREPARING) {
-            rank_set(job->run, rank, RANK_ON_READY);
-        }
         rank_set(job->run, rank, RANK_ON_START);
         send_start(s, member->hold);
     }
@@ -104,7 +101,7 @@ void on_rank_ready(struct sched *s, struct conn *conn, const struct sched_event 
         return; /* said again after a reconnect */
     }
     rank_set(run, hold->rank, RANK_ON_READY);
-    bool all = run->n_in[RANK_READY] + PLANTED("start_before_all_ready") >= job->workers;
+    bool all = run->n_in[RANK_READY] == job->workers;
     if (all && !run->complaint.made) { /* else one of them is failing already */
         all_ready(s, job);
     } else {
@@ -164,9 +161,7 @@ static void all_done(struct sched *s, struct job *job)
     }
     uint32_t rank = 0;
     const char *differ =
-        PLANTED("digests_not_compared")
-            ? NULL
-            : digests_differ(s, job, offsetof(struct member, weights_sha256), "weights", &rank);
+        digests_differ(s, job, offsetof(struct member, weights_sha256), "weights", &rank);
     if (differ == NULL) {
         differ = digests_differ(s, job, offsetof(struct member, plan_sha256), "plans", &rank);
     }

@@ -38,16 +38,6 @@
 
 #include <stdbool.h>
 
-/* The simulator's copy of the core carries bugs that it can switch on, to show that it finds them.
- */
-#ifdef SCHED_PLANTED_BUGS
-extern const char *sched_planted; /* name of the bug that is switched on, or NULL */
-int sched_is_planted(const char *name);
-#define PLANTED(name) sched_is_planted(name)
-#else
-#define PLANTED(name) 0
-#endif
-
 /* Work that an event leaves to its end; outside of one sched_deadline makes an event of it. */
 enum {
     DUE_PLACE = 1,    /* a node became idle, or the queue changed */

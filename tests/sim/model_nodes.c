@@ -245,6 +245,9 @@ void m_judge_registered(struct model *m, struct m_conn *conn, const Ms__Register
     node->hold = conn->claim;
     struct m_rank *ours = conn->claim.job != 0 ? claim_is_ours(m, conn) : NULL;
     old_ranks_lost(m, conn, ours);
+    if (m->w->mode != SCHED_DYNAMIC && conn->claim.job > m->last_job) {
+        m->last_job = conn->claim.job; /* somebody knows it: it is never given again */
+    }
     m->generation = conn->claim.generation > m->generation ? conn->claim.generation : m->generation;
     if (ours != NULL) {
         came_back(m, conn, ours);
@@ -262,6 +265,7 @@ bool m_register_refusal_is_fair(struct model *m, const struct m_conn *conn, int3
     if (m->w->mode == SCHED_DYNAMIC) {
         return true;
     }
+    bool heard = node != NULL && node->prober == conn->id && node->spoke == m->mono;
     bool clash =
         node != NULL && node->conn != 0 && node->conn != conn->id &&
         (node->incarnation != asked->incarnation || strcmp(node->owner, asked->owner) != 0);
@@ -269,8 +273,9 @@ bool m_register_refusal_is_fair(struct model *m, const struct m_conn *conn, int3
         return is_one_too_many(m, asked);
     }
     return is_taken(m, asked) || is_named_wrongly(m, asked) || asked->id[0] == '\0' ||
-           asked->incarnation == 0 || clash || (mine != NULL && mine != node) ||
-           conn->claim.generation > m->generation || world_is_evil(m->w, (uint32_t)conn->id);
+           asked->incarnation == 0 || clash || heard || (mine != NULL && mine != node) ||
+           conn->claim.job > m->last_job || conn->claim.generation > m->generation ||
+           world_is_evil(m->w, (uint32_t)conn->id);
 }
 
 void m_probe_over(struct model *m, uint64_t prober)

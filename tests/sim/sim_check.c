@@ -89,7 +89,9 @@ static void check_members(struct world *w, const struct sim_node *node, const Ms
             }
         }
         unsigned long id = strtoul(member->node_id, NULL, 10);
-        numeric = numeric && strspn(member->node_id, "0123456789") == strlen(member->node_id) &&
+        bool is_name = member->node_id[0] == '0' && member->node_id[1] != '\0'; /* "01" is one */
+        numeric = numeric && !is_name &&
+                  strspn(member->node_id, "0123456789") == strlen(member->node_id) &&
                   id < msg->n_members;
         in_place = in_place && id == i;
     }
