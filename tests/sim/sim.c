@@ -121,6 +121,8 @@ int main(int argc, char **argv)
     free(world.links);
     free(world.frame);
     free(world.disk.members);
+    free(world.disk_after.members);
+    free(world.disk_found.members);
     heap_fini(&world.events);
     return rc;
 }

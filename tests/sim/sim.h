@@ -228,6 +228,10 @@ struct world {
     uint32_t refusals_left;
 
     struct sim_disk disk;
+    bool real;           /* the store keeps it all, on a disk of sim_vfs.c; disk is what it owes */
+    struct store *store; /* NULL: closed */
+    bool in_doubt;       /* nobody knows whether the last commit is there */
+    struct sim_disk disk_after, disk_found; /* with it; what was loaded */
     struct model *model;
     size_t effects_seen;
     uint32_t n_links, links_room;
@@ -287,10 +291,26 @@ void net_scheduler_died(struct world *w);
 bool net_is_healthy(const struct world *w, uint32_t link, int64_t since);
 
 /* sim_disk.c */
+void disk_put_job(struct world *w, struct sim_disk *disk, const struct sched_job_row *row);
+void disk_put_member(struct sim_disk *disk, const struct sched_member_row *row);
+void disk_put_meta(struct sim_disk *disk, const char *key, uint64_t value);
+void disk_clear(struct sim_disk *disk);
+void disk_copy(struct world *w, struct sim_disk *to, const struct sim_disk *from);
+const struct sched_job_row *disk_find_job(const struct sim_disk *disk, uint64_t id);
+const struct sched_member_row *disk_find_member(const struct sim_disk *disk, uint64_t job,
+                                                uint32_t rank);
 void disk_write(struct world *w, const struct sched_effect *effects, size_t n);
 int disk_load(struct world *w, struct sched *sched, struct ms_err *err);
 const struct sched_job_row *disk_job(const struct world *w, uint64_t id);
 const struct sched_member_row *disk_member(const struct world *w, uint64_t job, uint32_t rank);
+
+/* sim_store.c */
+void real_start(struct world *w);
+void real_end(struct world *w);
+int real_load(struct world *w, struct ms_err *err); /* 1: died of it */
+bool real_commit(struct world *w, const struct sched_effect *effects, size_t n, bool crash);
+void real_crash(struct world *w);
+void real_stop(struct world *w);
 
 /* sim_sched.c */
 void driver_start(struct world *w);

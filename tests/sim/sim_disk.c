@@ -4,9 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void put_job(struct world *w, const struct sched_job_row *row)
+void disk_put_job(struct world *w, struct sim_disk *disk, const struct sched_job_row *row)
 {
-    struct sim_disk *disk = &w->disk;
     size_t i = 0;
     while (i < disk->n_jobs && disk->jobs[i].id != row->id) {
         i++;
@@ -36,9 +35,8 @@ static void put_job(struct world *w, const struct sched_job_row *row)
     disk->n_jobs += i == disk->n_jobs;
 }
 
-static void put_member(struct world *w, const struct sched_member_row *row)
+void disk_put_member(struct sim_disk *disk, const struct sched_member_row *row)
 {
-    struct sim_disk *disk = &w->disk;
     size_t i = 0;
     while (i < disk->n_members &&
            (disk->members[i].job != row->job || disk->members[i].rank != row->rank)) {
@@ -76,12 +74,12 @@ static void drop_job(struct sim_disk *disk, uint64_t id)
     disk->n_jobs = n;
 }
 
-static void put_meta(struct sim_disk *disk, const char *key, uint64_t value)
+void disk_put_meta(struct sim_disk *disk, const char *key, uint64_t value)
 {
     if (strcmp(key, "generation") == 0) {
         disk->generation = value;
         disk->has_generation = true;
-    } else {
+    } else if (strcmp(key, "next_job") == 0) {
         disk->next_job = value;
         disk->has_next_job = true;
     }
@@ -92,16 +90,16 @@ void disk_write(struct world *w, const struct sched_effect *effects, size_t n)
     for (size_t i = 0; i < n; i++) {
         switch (effects[i].kind) {
         case SCHED_DO_PUT_JOB:
-            put_job(w, effects[i].job);
+            disk_put_job(w, &w->disk, effects[i].job);
             break;
         case SCHED_DO_PUT_MEMBER:
-            put_member(w, effects[i].member);
+            disk_put_member(&w->disk, effects[i].member);
             break;
         case SCHED_DO_DROP_MEMBERS:
             drop_members(&w->disk, effects[i].job_id);
             break;
         case SCHED_DO_PUT_META:
-            put_meta(&w->disk, effects[i].meta_key, effects[i].meta_value);
+            disk_put_meta(&w->disk, effects[i].meta_key, effects[i].meta_value);
             break;
         case SCHED_DO_DROP_JOB:
             drop_job(&w->disk, effects[i].job_id);
@@ -140,22 +138,62 @@ int disk_load(struct world *w, struct sched *sched, struct ms_err *err)
     return rc;
 }
 
-const struct sched_job_row *disk_job(const struct world *w, uint64_t id)
+void disk_clear(struct sim_disk *disk)
 {
-    for (size_t i = 0; i < w->disk.n_jobs; i++) {
-        if (w->disk.jobs[i].id == id) {
-            return &w->disk.jobs[i];
+    for (size_t i = 0; i < disk->n_jobs; i++) {
+        free((void *)disk->jobs[i].spec);
+    }
+    disk->n_jobs = 0;
+    disk->n_members = 0;
+    disk->generation = 0;
+    disk->next_job = 0;
+    disk->has_generation = false;
+    disk->has_next_job = false;
+}
+
+/* to is clear. */
+void disk_copy(struct world *w, struct sim_disk *to, const struct sim_disk *from)
+{
+    for (size_t i = 0; i < from->n_jobs; i++) {
+        disk_put_job(w, to, &from->jobs[i]);
+    }
+    for (size_t i = 0; i < from->n_members; i++) {
+        disk_put_member(to, &from->members[i]);
+    }
+    to->generation = from->generation;
+    to->next_job = from->next_job;
+    to->has_generation = from->has_generation;
+    to->has_next_job = from->has_next_job;
+    to->full = from->full;
+}
+
+const struct sched_job_row *disk_find_job(const struct sim_disk *disk, uint64_t id)
+{
+    for (size_t i = 0; i < disk->n_jobs; i++) {
+        if (disk->jobs[i].id == id) {
+            return &disk->jobs[i];
         }
     }
     return NULL;
 }
 
-const struct sched_member_row *disk_member(const struct world *w, uint64_t job, uint32_t rank)
+const struct sched_member_row *disk_find_member(const struct sim_disk *disk, uint64_t job,
+                                                uint32_t rank)
 {
-    for (size_t i = 0; i < w->disk.n_members; i++) {
-        if (w->disk.members[i].job == job && w->disk.members[i].rank == rank) {
-            return &w->disk.members[i];
+    for (size_t i = 0; i < disk->n_members; i++) {
+        if (disk->members[i].job == job && disk->members[i].rank == rank) {
+            return &disk->members[i];
         }
     }
     return NULL;
+}
+
+const struct sched_job_row *disk_job(const struct world *w, uint64_t id)
+{
+    return disk_find_job(&w->disk, id);
+}
+
+const struct sched_member_row *disk_member(const struct world *w, uint64_t job, uint32_t rank)
+{
+    return disk_find_member(&w->disk, job, rank);
 }

@@ -71,8 +71,16 @@ void driver_start(struct world *w)
     memcpy(cfg.secret, &w->seed, sizeof(w->seed));
     w->boot++;
     w->sched = sched_create(&cfg, driver_time(w));
-    if (w->sched == NULL || disk_load(w, w->sched, &err) < 0 ||
-        sched_load_done(w->sched, driver_time(w), &err) < 0) {
+    int loaded = w->sched == NULL ? MS_E_NOMEM
+                 : w->real        ? real_load(w, &err)
+                                  : disk_load(w, w->sched, &err);
+    if (loaded == 1) {
+        sched_destroy(w->sched);
+        w->sched = NULL;
+        sim_at(w, w->now + 100, SIM_RESTART, 0, 0, 0);
+        return;
+    }
+    if (loaded < 0 || sched_load_done(w->sched, driver_time(w), &err) < 0) {
         sim_fail(w, "the scheduler cannot start: %s", err.text);
         return;
     }
@@ -94,6 +102,7 @@ static void driver_crash(struct world *w, const char *when)
     w->tick_open = false;
     w->frozen_until = 0;
     w->timer_stamp++;
+    real_crash(w);
     net_scheduler_died(w);
     int64_t down = (int64_t)sim_below(w, sim_chance(w, 70) ? 1500 : 2 * (uint64_t)w->lease_ms);
     sim_at(w, w->now + 50 + down, SIM_RESTART, 0, 0, 0);
@@ -267,6 +276,7 @@ static void driver_stop(struct world *w)
     w->sched = NULL;
     w->frozen_until = 0;
     w->timer_stamp++;
+    real_stop(w);
     net_scheduler_died(w);
     sim_at(w, w->now + 20 + (int64_t)sim_below(w, 1000), SIM_RESTART, 0, 0, 0);
 }
@@ -411,6 +421,10 @@ void driver_tick_end(struct world *w)
             return;
         }
         sent = sim_chance(w, 50) ? 0 : sim_below(w, n + 1);
+    }
+    if (w->real && durable && !real_commit(w, effects, n, crash)) {
+        driver_crash(w, "in a commit");
+        return;
     }
     disk_write(w, effects, n);
     carry_out(w, effects, sent);

@@ -460,8 +460,7 @@ void world_run(struct world *w, uint64_t seed, int mode, bool tracing)
     struct heap events = w->events;
     struct sim_link *links = w->links;
     uint32_t links_room = w->links_room;
-    struct sched_member_row *members = w->disk.members;
-    size_t members_room = w->disk.members_room;
+    struct sim_disk disks[] = {w->disk, w->disk_after, w->disk_found};
     uint8_t *frame = w->frame;
     size_t frame_room = w->frame_room;
     memset(w, 0, offsetof(struct world, trace));
@@ -469,8 +468,11 @@ void world_run(struct world *w, uint64_t seed, int mode, bool tracing)
     w->frame_room = frame_room;
     w->links = links;
     w->links_room = links_room;
-    w->disk.members = members;
-    w->disk.members_room = members_room;
+    struct sim_disk *all[] = {&w->disk, &w->disk_after, &w->disk_found};
+    for (size_t i = 0; i < MS_ARRAY_SIZE(all); i++) {
+        all[i]->members = disks[i].members;
+        all[i]->members_room = disks[i].members_room;
+    }
     w->n_trace = 0;
     w->memory = memory != NULL ? memory : malloc(MEMORY);
     w->memory_size = MEMORY;
@@ -482,6 +484,11 @@ void world_run(struct world *w, uint64_t seed, int mode, bool tracing)
     w->tracing = tracing;
     draw(w, mode);
     w->model = model_create(w);
+    w->real = w->seed % 16 == 3 && !w->large;
+    w->crashes_left += w->real ? 2 : 0;
+    if (w->real) {
+        real_start(w);
+    }
     driver_start(w);
     int64_t quiet_since = SIM_FOREVER;
     while (!w->failed && !w->over && w->events.n > 0) {
@@ -513,8 +520,6 @@ void world_fini(struct world *w)
         free(w->generations[i].holders);
     }
     w->n_generations = 0;
-    for (size_t i = 0; i < w->disk.n_jobs; i++) {
-        free((void *)w->disk.jobs[i].spec);
-    }
-    w->disk.n_jobs = 0;
+    real_end(w);
+    disk_clear(&w->disk);
 }
