@@ -136,10 +136,26 @@ void store_close(struct store *store)
     free(store);
 }
 
+/* SQLite empties the log without a sync. After a sync that failed the disk may hold an older log
+ * than the one that was folded in: if the power went now, that one would be played over what is
+ * newer. */
+static void sync_log(struct store *store)
+{
+    sqlite3_file *log = NULL;
+    int rc = sqlite3_file_control(store->db, "main", SQLITE_FCNTL_JOURNAL_POINTER, &log);
+    if (rc == SQLITE_OK && log != NULL && log->pMethods != NULL &&
+        log->pMethods->xSync(log, SQLITE_SYNC_FULL) != SQLITE_OK) {
+        store->broken = 1;
+    }
+}
+
 int store_settle(struct store *store, struct ms_err *err)
 {
     store->is_believed = 1;
     checkpoint(store, SQLITE_CHECKPOINT_TRUNCATE);
+    if (!store->broken) {
+        sync_log(store);
+    }
     return store->broken
                ? ms_fail(err, MS_E_IO, "database %s: its log of writes cannot be folded in: %s",
                          store->path, sqlite3_errmsg(store->db))
