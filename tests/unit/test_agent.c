@@ -759,6 +759,44 @@ START_TEST(garbage_from_a_scheduler_ends_the_line_and_the_node_comes_again)
 }
 END_TEST
 
+/* Ready at once for whatever comes, until it is asked to leave. */
+static void *fast_trainer(void *arg)
+{
+    struct agent *agent = arg;
+    struct agent_order order;
+    for (;;) {
+        (void)agent_next(agent, &order, -1);
+        if (order.kind == AGENT_LEAVE) {
+            return NULL;
+        }
+        if (order.kind == AGENT_ASSIGN) {
+            Ms__RankReady ready = MS__RANK_READY__INIT;
+            ready.job = order.job;
+            ready.generation = order.generation;
+            ck_ms_ok(agent_send(agent, MS_MSG_RANK_READY, &ready.base, err));
+            ms_wire_free(&order.assign->base);
+        }
+    }
+}
+
+START_TEST(the_first_word_of_a_rank_is_heard_however_fast_it_comes)
+{
+    struct desk desk;
+    pthread_t thread;
+    desk_open(&desk);
+    struct agent *agent = start(desk.address, -1);
+    until(&desk, desk.n_registers == 1);
+    ck_assert_int_eq(pthread_create(&thread, NULL, fast_trainer, agent), 0);
+    for (int i = 1; i <= 500; i++) {
+        send_assign_of(&desk, (uint64_t)i);
+        until(&desk, desk.n_ready >= i);
+    }
+    agent_leave(agent);
+    pthread_join(thread, NULL);
+    let_go(&desk, agent);
+}
+END_TEST
+
 START_TEST(what_is_said_to_an_absent_scheduler_is_bounded_and_the_end_is_kept)
 {
     struct desk desk;
@@ -920,6 +958,7 @@ int main(void)
     tcase_add_test(tc, a_third_assign_is_declined_in_words);
     tcase_add_test(tc, a_flood_of_orders_and_absurd_times_costs_nothing);
     tcase_add_test(tc, garbage_from_a_scheduler_ends_the_line_and_the_node_comes_again);
+    tcase_add_test(tc, the_first_word_of_a_rank_is_heard_however_fast_it_comes);
     tcase_add_test(tc, what_is_said_to_an_absent_scheduler_is_bounded_and_the_end_is_kept);
     tcase_add_test(tc, a_service_waits_for_certificates_that_fit_and_takes_new_ones);
     tcase_add_test(tc, the_time_for_the_first_registration_is_kept_to_the_second);
