@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# t1210-worker-reads.sh - what a standing worker reads for others: no variable and no file but the operator's
+# t1230-worker-reads.sh - what a standing worker reads for others: no variable and no file but the operator's
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/standing.sh"
 need "$MSCTL" "$MSSCHEDD" "$MSWORKER" python3
