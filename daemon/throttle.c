@@ -3,6 +3,11 @@
 
 #include <string.h>
 
+static int64_t burst_of(const struct throttle_slot *slot)
+{
+    return 1000LL * (slot->is_strangers ? THROTTLE_STRANGERS : THROTTLE_BURST);
+}
+
 static struct throttle_slot *find(struct throttle *throttle, const char *line, int64_t now_ms)
 {
     size_t length = strcspn(line, " ");
@@ -20,7 +25,8 @@ static struct throttle_slot *find(struct throttle *throttle, const char *line, i
     struct throttle_slot *slot = &throttle->slots[throttle->n++];
     memcpy(slot->event, line, length);
     slot->event[length] = '\0';
-    slot->level = THROTTLE_BURST * 1000LL;
+    slot->is_strangers = strncmp(slot->event, "conn.", 5) == 0;
+    slot->level = burst_of(slot);
     slot->at_ms = now_ms;
     return slot;
 }
@@ -32,10 +38,8 @@ int throttle_pass(struct throttle *throttle, const char *line, int64_t now_ms,
     int64_t passed = now_ms > slot->at_ms ? now_ms - slot->at_ms : 0;
     passed = passed < 3600000 ? passed : 3600000;
     slot->at_ms = now_ms;
-    slot->level += passed * THROTTLE_PER_S;
-    if (slot->level > THROTTLE_BURST * 1000LL) {
-        slot->level = THROTTLE_BURST * 1000LL;
-    }
+    slot->level += passed * (slot->is_strangers ? 1 : THROTTLE_PER_S);
+    slot->level = slot->level < burst_of(slot) ? slot->level : burst_of(slot);
     if (slot->level < 1000) {
         slot->hidden_since_ms = slot->hidden == 0 ? now_ms : slot->hidden_since_ms;
         slot->hidden++;

@@ -12,11 +12,14 @@ enum {
     THROTTLE_SLOTS = 64,  /* events: about forty exist; beyond, they share the last slot */
     THROTTLE_BURST = 500, /* a cluster of 500 nodes that starts is told line by line */
     THROTTLE_PER_S = 20,  /* 20 lines of 300 bytes: 6 KiB/s for an event */
+    THROTTLE_STRANGERS =
+        20, /* burst of what anybody can provoke: conn.*, a line each second then */
     THROTTLE_REPORT_MS = 5000,
 };
 
 struct throttle_slot {
     char event[40];
+    int is_strangers;
     int64_t at_ms; /* when level was computed */
     int64_t level; /* thousandths of a line */
     int64_t hidden_since_ms;

@@ -41,6 +41,19 @@ START_TEST(other_events_are_not_cut_with_it)
 }
 END_TEST
 
+START_TEST(what_strangers_provoke_is_cut_sooner)
+{
+    unsigned long hidden = 0;
+    int passed = 0;
+    while (throttle_pass(&t, "conn.refused peer=10.0.0.1:1", 1000, &hidden)) {
+        passed++;
+    }
+    ck_assert_int_eq(passed, THROTTLE_STRANGERS);
+    ck_assert(!throttle_pass(&t, "conn.refused peer=10.0.0.1:1", 1900, &hidden));
+    ck_assert(throttle_pass(&t, "conn.refused peer=10.0.0.1:1", 2000, &hidden));
+}
+END_TEST
+
 START_TEST(events_beyond_the_table_share_a_slot)
 {
     unsigned long hidden = 0;
@@ -61,6 +74,7 @@ int main(void)
     tcase_add_checked_fixture(tcase, setup, NULL);
     tcase_add_test(tcase, a_flood_of_one_event_is_cut_and_counted);
     tcase_add_test(tcase, other_events_are_not_cut_with_it);
+    tcase_add_test(tcase, what_strangers_provoke_is_cut_sooner);
     tcase_add_test(tcase, events_beyond_the_table_share_a_slot);
     suite_add_tcase(suite, tcase);
     return test_run(suite);
