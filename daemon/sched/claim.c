@@ -114,6 +114,17 @@ void claim_stop(struct sched *s, struct node *node, const struct claim *claim)
     send_stop(s, node, claim->job, claim->generation, code, text, false);
 }
 
+/* If we had been away ourselves, that is part of the cause. */
+static const char *why_lost(struct sched *s, const struct job *job, uint32_t rank,
+                            bool same_process)
+{
+    const char *why = same_process ? "its process reconnected without the rank"
+                                   : "its process ended and another one registered in its place";
+    return job->run->members[rank].state == RANK_MISSING
+               ? emit_text(s, "%s after %s", why, job->run->expected)
+               : why;
+}
+
 /* Ranks that we gave to this node id and that its process does not have now. Of those it was told
  * to let go of, the claimed one stays: it has yet to. */
 void claim_lose_others(struct sched *s, struct node *node, const struct hold *ours,
@@ -132,10 +143,7 @@ void claim_lose_others(struct sched *s, struct node *node, const struct hold *ou
         hold_drop(s, hold);
         if (job != NULL) {
             run_lost(s, job, rank, FAULT_LOST, MS_E_CLOSED,
-                     rank_text(s, job, rank, "was lost",
-                               same_process
-                                   ? "its process reconnected without the rank"
-                                   : "its process ended and another one registered in its place"));
+                     rank_text(s, job, rank, "was lost", why_lost(s, job, rank, same_process)));
             at = node->holds.next; /* the end of a job may have changed the others */
         }
     }

@@ -184,7 +184,8 @@ START_TEST(node_that_comes_back_without_its_rank_fails_the_job)
 
     come_back(0, 100, 0, 0, 0);
 
-    fix_job_is(3, "FAILED", "its process reconnected without the rank");
+    fix_job_is(3, "FAILED",
+               "its process reconnected without the rank after the scheduler's restart");
 }
 END_TEST
 

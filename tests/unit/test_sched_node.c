@@ -707,7 +707,7 @@ START_TEST(another_process_after_a_standstill_fails_the_job)
 
     fix_register("w1", 9);
 
-    fix_job_is(1, "FAILED", "its process ended and another one registered in its place");
+    fix_job_is(1, "FAILED", "another one registered in its place after the scheduler stood still");
 }
 END_TEST
 
