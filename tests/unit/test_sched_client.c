@@ -617,6 +617,22 @@ START_TEST(log_read_that_is_not_answered_ends)
 }
 END_TEST
 
+START_TEST(log_read_waits_longer_when_the_scheduler_stood_still)
+{
+    uint64_t conns[2];
+    fix_running(conns);
+    uint64_t conn = fix_open(MS_ROLE_USER, "bob");
+    ask_log(conn, 1, 1);
+
+    sched_stood_still(fix.s, 3000);
+    fix_pass(MS_LOG_READ_MS + 2999);
+    ck_assert_ptr_null(fix_heard(conn, MS_MSG_ERROR));
+    fix_pass(1);
+
+    ck_assert_ptr_nonnull(fix_heard(conn, MS_MSG_ERROR));
+}
+END_TEST
+
 START_TEST(log_read_ends_with_its_node)
 {
     uint64_t conns[2];
@@ -711,6 +727,7 @@ static TCase *log_cases(void)
     tcase_add_test(t, log_of_an_ended_job_can_be_read);
     tcase_add_test(t, log_that_no_node_can_read_is_refused_in_words);
     tcase_add_test(t, log_read_that_is_not_answered_ends);
+    tcase_add_test(t, log_read_waits_longer_when_the_scheduler_stood_still);
     tcase_add_test(t, log_read_ends_with_its_node);
     tcase_add_test(t, chunk_of_another_node_is_not_forwarded);
     tcase_add_test(t, client_that_hangs_up_is_forgotten);

@@ -231,6 +231,43 @@ START_TEST(largest_job_is_placed_in_one_tick)
 }
 END_TEST
 
+/* Names and addresses of the greatest length, a thousand times: more than a frame holds. */
+START_TEST(job_whose_members_do_not_fit_a_frame_fails_in_words)
+{
+    char host[MS_HOST_MAX + 1];
+    char address[MS_ADDR_MAX + 1];
+    memset(host, 'h', sizeof(host));
+    memset(address, 'a', sizeof(address));
+    host[MS_HOST_MAX] = address[MS_ADDR_MAX] = '\0';
+    fix_standing();
+    for (int i = 0; i < MS_WORKERS_MAX; i++) {
+        char id[16];
+        snprintf(id, sizeof(id), "w%d", i);
+        uint64_t worker = open_quietly(MS_ROLE_WORKER);
+        Ms__Register msg = fix_node(id, (uint64_t)i + 1);
+        msg.host_name = msg.host_id = host;
+        msg.data_address = msg.data_unix = address;
+        say_quietly(worker, MS_MSG_REGISTER, &msg.base);
+    }
+    static uint8_t spec[MS_SPEC_MAX];
+    memset(spec, ' ', sizeof(spec));
+    uint64_t conn = open_quietly(MS_ROLE_USER);
+    Ms__Submit msg = fix_job(MS_WORKERS_MAX);
+    msg.job_json.data = spec;
+    msg.job_json.len = sizeof(spec);
+    struct sched_event event = {
+        .kind = SCHED_EV_MESSAGE, .conn = conn, .type = MS_MSG_SUBMIT, .id = 1, .msg = &msg.base};
+
+    sched_begin_tick(fix.s);
+    sched_apply(fix.s, &event, fix.now);
+
+    ck_ms_ok(sched_check(fix.s, err));
+    const struct sched_job_row *row = fix_stored(1);
+    ck_assert_int_eq(row->state, JOB_FAILED);
+    ck_assert_ptr_nonnull(strstr(row->reason, "its ranks cannot be told of it: Assign message of"));
+}
+END_TEST
+
 /* ---- ten thousand nodes come back ---------------------------------------------------------------
  */
 
@@ -310,6 +347,7 @@ int main(void)
     tcase_add_test(t, log_reads_under_way_are_limited);
     tcase_add_test(t, waiting_cancels_are_limited);
     tcase_add_test(t, largest_job_is_placed_in_one_tick);
+    tcase_add_test(t, job_whose_members_do_not_fit_a_frame_fails_in_words);
     tcase_add_test(t, ten_thousand_nodes_are_adopted);
     suite_add_tcase(s, t);
     return test_run(s);
