@@ -39,7 +39,6 @@ while not os.WIFEXITED(os.waitpid(pid, WALL)[1]):
 print("ended", flush=True)
 PY
 start hold python3 "$T/hold.py" "${pid_of[n2]}"
-sleep 0
 if ! wait_for 20 logged hold held; then
     diag <"$T/hold.log"
     finish # nobody may hold threads here

@@ -1,10 +1,15 @@
 /* test_comm_join.c - who is let into a mesh: strangers, liars, latecomers, other generations */
+#include "libworker/comm/discard.h"
 #include "tests/unit/comm_fake.h"
 
 #include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <openssl/err.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <time.h>
 
 /* In a child that makes its tools: no tool, no test. */
@@ -569,6 +574,32 @@ START_TEST(descriptors_of_another_user_cannot_freeze_a_rank)
 }
 END_TEST
 
+/* From here on unshare fails in this process, as in containers that know it not. */
+static void deny_unshare(void)
+{
+    struct sock_filter code[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_unshare, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    struct sock_fprog program = {.len = MS_ARRAY_SIZE(code), .filter = code};
+    ck_assert_int_eq(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
+    ck_assert_int_eq(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program), 0);
+}
+
+START_TEST(where_unshare_is_denied_another_thread_waits)
+{
+    int fds[2] = {lingering_socket(), lingering_socket()};
+    time_t begun = time(NULL);
+    deny_unshare();
+
+    discard_fds(fds, 2);
+
+    ck_assert_int_lt(time(NULL) - begun, 60);
+}
+END_TEST
+
 START_TEST(too_many_descriptors_are_closed_without_waiting)
 {
     join_among_freezers(getuid(), 64);
@@ -663,6 +694,7 @@ int main(void)
     tcase_add_test(tc, memory_that_could_shrink_or_does_not_fit_is_not_mapped);
     tcase_add_test(tc, another_user_of_the_host_is_not_let_in);
     tcase_add_test(tc, descriptors_of_another_user_cannot_freeze_a_rank);
+    tcase_add_test(tc, where_unshare_is_denied_another_thread_waits);
     tcase_add_test(tc, too_many_descriptors_are_closed_without_waiting);
     tcase_add_test(tc, a_socket_that_another_user_listens_at_gets_no_token);
     tcase_add_test(tc, the_listener_takes_the_first_free_port);
