@@ -16,7 +16,7 @@ start notified python3 "$T/notified.py" "$T/notify.sock"
 wait_for 60 logged notified bound
 export NOTIFY_SOCKET=$T/notify.sock
 
-ok "it starts" start_sched a
+ok "it starts" start_sched a --socket-group "$(id -gn)"
 ok "READY comes after the listeners" wait_for 60 logged notified READY=1
 ok "STATUS says what goes on" wait_for 60 logged notified "0 jobs placed, 0 queued"
 ok "the first line names version and settings" logged a 'scheduler.start version='

@@ -28,9 +28,13 @@ ok "a certificate that is not there" \
 ok "an unknown flag is refused with the nearest" says "did you mean '--listen'" check --listne x
 ok "a stray word is refused" status 78 check stray
 
+# a group that is named must be there, and on a host without an installation it is not
+ok "the sample file names the built-in group of the socket" bash -c '
+    group=$(sed -n "s/^#\(socket_group = .*\)/\1/p" "$ROOT/systemd/msschedd.conf") &&
+    "$MSSCHEDD" --config "$1/c.conf" --check-config 2>/dev/null | grep -q "^$group "' - "$T"
 ok "the sample file is legal and changes nothing" bash -c '
     sed -n "s/^#\([a-z_]* = .*\)/\1/p" "$ROOT/systemd/msschedd.conf" |
-        grep -v "^tls_config\|^tls_password_file\|^tls_c" >"$1/sample.conf" &&
+        grep -v "^tls_config\|^tls_password_file\|^tls_c\|^socket_group" >"$1/sample.conf" &&
     [ "$(wc -l <"$1/sample.conf")" -ge 7 ] &&
     diff <("$MSSCHEDD" --config "$1/sample.conf" --check-config 2>/dev/null | sed "s/ *#.*//") \
          <("$MSSCHEDD" --config "$1/c.conf" --check-config 2>/dev/null | sed "s/ *#.*//")' - "$T"
