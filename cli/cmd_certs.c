@@ -15,10 +15,7 @@ const struct cli_option cmd_certs_options[] = {
     {"dir", 'd', "DIR", "of the authority; " MSCHED_SYSCONFDIR "/ca unless given", NULL},
     {"host", 0, "HOST", "issue: name or address of the machine; may be given again", NULL},
     {"out", 'o', "FILE",
-     "issue, renew: the PKCS#12 file; NAME.p12 unless given. revoke, crl: another copy of the "
-     "list, "
-     "relative to the authority",
-     NULL},
+     "the PKCS#12 file, NAME.p12 unless given; of revoke and crl: one more copy of the list", NULL},
     {"to", 0, "DIR", "install: the folder; that of the programs unless given", NULL},
     {"days", 0, "N", "how long it is valid: CA 3650, certificates 365, list of revoked ones 30",
      NULL},

@@ -206,11 +206,12 @@ static int decide_tls(const struct finder_places *places, struct config *config,
     target->use_tls = target->files.p12_path[0] != '\0';
     if (!target->use_tls && (mode == TLS_ON || !is_loopback_name(addr->host))) {
         const char *dir = places->user_dir != NULL ? places->user_dir : "~/.config/msched";
-        return ms_fail(err, MS_E_TLS,
-                       "no certificate to show to %.80s: put client.p12 and ca.crt into %.100s; on "
-                       "the head node: msctl certs issue user $USER --out client.p12; or switch "
-                       "TLS off on both sides with MS_ENABLE_SSL=0",
-                       config->server, dir);
+        return ms_fail(
+            err, MS_E_TLS,
+            "no certificate to show to %.80s (client.p12 in %.60s): on the head node msctl certs "
+            "issue user $USER, here msctl certs install $USER.p12; or TLS off on both "
+            "sides: MS_ENABLE_SSL=0",
+            config->server, dir);
     }
     return MS_OK;
 }

@@ -110,7 +110,7 @@ static int load_crl(X509_STORE *store, const char *path, char *warning, struct m
         double days = next == (time_t)-1 ? 1e9 : difftime(next, time(NULL)) / DAY_S;
         if (days < 0) {
             rc = ms_fail(err, MS_E_TLS,
-                         "the revocation list %s is out of date: renew it: msctl certs revoke",
+                         "the revocation list %s is out of date: make it anew: msctl certs crl",
                          path);
         } else if (X509_STORE_add_crl(store, crl) != 1) {
             rc = ssl_fail(err, "cannot use the revocation list", path);
@@ -226,7 +226,7 @@ static void warn_expiry(const struct ms_tls_config *cfg, X509 *cert, char *warni
     double ahead = (double)days * DAY_S;
     /* a certificate that was made for a week is no news on its first day */
     if (left <= (life < ahead ? life / 3 : ahead)) {
-        warn(warning, "the certificate %s expires in %d days: issue a new one: msctl certs issue",
+        warn(warning, "the certificate %s expires in %d days: renew it: msctl certs renew",
              cfg->p12_path, (int)(left / DAY_S));
     }
 }

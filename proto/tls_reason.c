@@ -17,7 +17,7 @@ struct words {
 static const struct words alerts[] = {
     {SSL_R_TLSV1_ALERT_UNKNOWN_CA, "unknown ca",
      "it was issued by another CA than the peer's; issue one there: msctl certs issue"},
-    {SSL_R_SSLV3_ALERT_CERTIFICATE_EXPIRED, "expired", "issue a new one: msctl certs issue"},
+    {SSL_R_SSLV3_ALERT_CERTIFICATE_EXPIRED, "expired", "renew it: msctl certs renew"},
     {SSL_R_SSLV3_ALERT_CERTIFICATE_REVOKED, "revoked", "issue a new one: msctl certs issue"},
     {SSL_R_SSLV3_ALERT_BAD_CERTIFICATE, "bad certificate",
      "look at it: msctl certs show; compare the clocks of both hosts"},
@@ -34,11 +34,11 @@ static const struct words alerts[] = {
 
 /* Our own verdict on the peer's certificate (X509_STORE_CTX_get_error(3)). */
 static const struct words verdicts[] = {
-    {X509_V_ERR_CERT_HAS_EXPIRED, "it has expired", "issue a new one there: msctl certs issue"},
+    {X509_V_ERR_CERT_HAS_EXPIRED, "it has expired", "renew it there: msctl certs renew"},
     {X509_V_ERR_CERT_NOT_YET_VALID, "it is not valid yet", "compare the clocks of both hosts"},
     {X509_V_ERR_CERT_REVOKED, "it is revoked", "issue a new one there: msctl certs issue"},
     {X509_V_ERR_CRL_HAS_EXPIRED, "our revocation list is out of date",
-     "renew it: msctl certs revoke"},
+     "make it anew: msctl certs crl"},
     {X509_V_ERR_UNABLE_TO_GET_CRL, "our revocation list is not of its CA",
      "take crl.pem and ca.crt from one CA"},
     {X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT, "it was issued by a CA that we do not know",

@@ -124,6 +124,15 @@ run_block() {
     ok "section $1 has its block $2" [ $n -gt 0 ]
 }
 
+# README's way is the one that is walked here
+commands_of() { # FILE [HEADING]: commands of the code blocks, one a line, without their comments
+    awk -v section="${2:-}" '/^## / { here = section == "" || $0 == section }
+        /^```/ { inside = !inside; next } here && inside && !/^#/ { sub(/ +#.*/, ""); print }' "$ROOT/$1"
+}
+while read -r line; do
+    ok "README's line is in operations.md: $line" bash -c 'grep -qxF -- "$1" <<<"$2"' - "$line" "$(commands_of docs/operations.md)"
+done < <(commands_of README.md "## A standing cluster")
+
 new_host head
 new_host node7
 served() { grep -qs 'scheduler.listen address=unix' "$T/head-msschedd.log"; }
