@@ -181,6 +181,9 @@ install -m 600 -o "$(awk -F: '$1 == "alice" { print $3 }' "$T/node7/etc/passwd")
 run_block 4 4 node7 alice
 ok "who submits with a certificate is the same somebody" says '"owner":"user:alice"' on head alice msctl --json show 2
 ok "both jobs end well" on node7 alice msctl wait --timeout 120 1 2
+run_block 4 5 node7 alice
+ok "she has her weights" [ -s "$T/node7/home/alice/results/weights.safetensors" ]
+ok "nobody else does" bash -c '! "$@"' - on head bob msctl fetch 1 -o theirs
 ok "her file of settings is hers alone" [ "$(stat -c %a "$T/node7/home/alice/.config/msched/client.p12")" = 600 ]
 
 # ---- who can read what
