@@ -157,7 +157,8 @@ static void on_frame(struct ms_conn *conn, const struct ms_wire_header *head, co
     client->n_frames++;
 }
 
-static const struct ms_conn_handler handler = {on_open, on_frame, on_close};
+static const struct ms_conn_handler handler = {
+    .on_open = on_open, .on_frame = on_frame, .on_close = on_close};
 
 /* ---- connecting ---- */
 

@@ -280,6 +280,7 @@ int finder_tls(const struct finder_target *target, SSL_CTX **ret, char *ret_warn
     struct ms_tls_config cfg;
     memset(&cfg, 0, sizeof(cfg));
     ms_tls_files_config(&target->files, &cfg);
+    cfg.roles = MS_ROLE_USER | MS_ROLE_ADMIN;
     return ms_tls_context(&cfg, ret, ret_warning, err);
 }
 

@@ -14,6 +14,14 @@ static void touch(struct server *server, struct client *client)
     list_add_tail(&server->active, &client->active);
 }
 
+/* A reload may have come between the handshake and this: the rules of now count, not of then. */
+static int on_hello(struct ms_conn *conn, void *arg, struct ms_err *err)
+{
+    struct client *client = arg;
+    const struct server *server = client->owner;
+    return server->tls != NULL ? ms_conn_recheck(conn, server->tls, err) : 0;
+}
+
 static void on_open(struct ms_conn *conn, void *arg)
 {
     struct client *client = arg;
@@ -118,7 +126,8 @@ static void on_close(struct ms_conn *conn, int code, const char *reason, void *a
     clients_put_closed(&server->clients, client, reason);
 }
 
-const struct ms_conn_handler server_conn_handler = {on_open, on_frame, on_close};
+const struct ms_conn_handler server_conn_handler = {
+    .on_open = on_open, .on_frame = on_frame, .on_close = on_close, .on_hello = on_hello};
 
 /* Whoever neither registered, nor watches, nor waits for an answer makes room in the end. */
 void server_end_idle(struct server *server)

@@ -11,6 +11,7 @@ int server_load_tls(const struct options *options, SSL_CTX **ret, struct ms_err 
     struct ms_tls_config cfg;
     char warning[MS_TEXT_MAX + 1] = "";
     ms_tls_files_config(&options->files, &cfg);
+    cfg.roles = MS_ROLE_SCHEDULER;
     int rc = ms_tls_context(&cfg, ret, warning, err);
     if (rc == MS_E_NOT_FOUND && err != NULL) {
         char why[MS_ERR_TEXT_MAX];

@@ -28,6 +28,9 @@ struct ms_conn_handler {
     /* Over: reason says who closed and why, in words; code is an enum ms_code. The connection is
      * gone after this returns. */
     void (*on_close)(struct ms_conn *conn, int code, const char *reason, void *arg);
+    /* Server: a Hello has come, and this is the last word on its sender before the Welcome. Below 0
+     * refuses it with err's text. It may not close the connection itself. NULL: all are welcome. */
+    int (*on_hello)(struct ms_conn *conn, void *arg, struct ms_err *err);
 };
 
 struct ms_conn_options {

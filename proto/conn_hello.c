@@ -142,6 +142,10 @@ static void take_client_hello(struct ms_conn *conn, const Ms__Hello *hello)
     }
     Ms__Welcome welcome = MS__WELCOME__INIT;
     struct ms_err err = {0, ""};
+    if (conn->handler.on_hello != NULL && conn->handler.on_hello(conn, conn->arg, &err) < 0) {
+        ms_conn_refuse(conn, 0, err.code, err.text);
+        return;
+    }
     welcome.protocol = MS_PROTOCOL_VERSION;
     welcome.software = conn->software;
     welcome.cluster = conn->cluster;

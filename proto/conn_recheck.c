@@ -11,7 +11,7 @@ int ms_conn_recheck(const struct ms_conn *conn, SSL_CTX *ctx, struct ms_err *err
     X509 *cert = conn->ssl != NULL && SSL_is_init_finished(conn->ssl)
                      ? SSL_get0_peer_certificate(conn->ssl)
                      : NULL;
-    if (cert == NULL) {
+    if (cert == NULL || SSL_get_SSL_CTX(conn->ssl) == ctx) {
         return MS_OK;
     }
     int rc = MS_OK;

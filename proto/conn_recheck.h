@@ -7,9 +7,9 @@
 
 #include "proto/conn.h"
 
-/* Would the peer's certificate pass a handshake with ctx? 0 also for connections without TLS and
- * for those still inside the handshake. MS_E_REFUSED names certificate and cause. Thread of the
- * event base. */
+/* Would the peer's certificate pass a handshake with ctx? 0 also for connections without TLS, for
+ * those still inside the handshake, and for those whose handshake was with this very ctx.
+ * MS_E_REFUSED names certificate and cause. Thread of the event base. */
 int ms_conn_recheck(const struct ms_conn *conn, SSL_CTX *ctx, struct ms_err *err);
 
 #endif

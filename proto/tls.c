@@ -237,6 +237,25 @@ static int find_identity(const X509 *cert, struct ms_principal *ret)
     return ms_x509_uri(cert, uri, sizeof(uri)) && ms_principal_from_uri(uri, ret);
 }
 
+/* Each program needs a certificate of its own kind: peers would refuse it anyway, one by one. */
+static int check_role(const struct ms_tls_config *cfg, const struct ms_principal *own,
+                      struct ms_err *err)
+{
+    static const unsigned each[] = {MS_ROLE_SCHEDULER, MS_ROLE_WORKER, MS_ROLE_USER};
+    if (cfg->roles == 0 || (own->roles & cfg->roles) != 0) {
+        return MS_OK;
+    }
+    const char *want = "";
+    for (size_t i = 0; i < MS_ARRAY_SIZE(each) && want[0] == '\0'; i++) {
+        want = (cfg->roles & each[i]) != 0 ? ms_role_name(each[i]) : "";
+    }
+    return ms_fail(
+        err, MS_E_REFUSED,
+        "the certificate %s is no %s's but that of %s: issue one with: msctl certs issue "
+        "%s NAME",
+        cfg->p12_path, want, own->id, want);
+}
+
 static int use_own(SSL_CTX *ctx, const struct ms_tls_config *cfg, char *warning, struct ms_err *err)
 {
     struct ms_p12 p12;
@@ -262,6 +281,9 @@ static int use_own(SSL_CTX *ctx, const struct ms_tls_config *cfg, char *warning,
                      "the certificate %s has no URI ms://ROLE/NAME in subjectAltName, which says "
                      "who we are: issue one: msctl certs issue",
                      cfg->p12_path);
+    }
+    if (rc == MS_OK) {
+        rc = check_role(cfg, &identity, err);
     }
     if (rc == MS_OK) {
         warn_expiry(cfg, p12.cert, warning);
@@ -331,6 +353,12 @@ SSL *ms_tls_new(SSL_CTX *ctx, int server, const char *host)
         }
     }
     return ssl;
+}
+
+int ms_tls_own(SSL_CTX *ctx, struct ms_principal *ret)
+{
+    const X509 *cert = SSL_CTX_get0_certificate(ctx);
+    return cert != NULL && find_identity(cert, ret);
 }
 
 int ms_tls_peer(SSL *ssl, struct ms_peer *peer, struct ms_err *err)

@@ -18,6 +18,7 @@ struct ms_tls_config {
     const char *p12_password; /* "" where there is none; never logged */
     const char *ca_path;      /* PEM */
     const char *crl_path;     /* PEM; NULL or "": no revocation check */
+    unsigned roles;           /* enum ms_role, or-ed: what our certificate must be for; 0: any */
     const char *cipher_list; /* NULL: ours. TLS 1.2 names are accepted and dropped with a warning */
     int expire_warning_days; /* 0: 90; where it lives shorter, its last third */
 };
@@ -31,15 +32,18 @@ struct ms_peer {
 };
 
 /* Both sides verify. Checks at once that the key matches, the chain verifies, nothing is expired; a
- * key file that others can read is refused; old RC2/3DES PKCS#12 is answered with the conversion
- * command. ret_warning (NULL allowed, MS_TEXT_MAX) gets e.g. the expiry in days, or "". Returns
- * owned; free with SSL_CTX_free. */
+ * key file that others can read is refused, and a certificate for another role; old RC2/3DES
+ * PKCS#12 is answered with the conversion command. ret_warning (NULL allowed, MS_TEXT_MAX) gets
+ * e.g. the expiry in days, or "". Returns owned; free with SSL_CTX_free. */
 int ms_tls_context(const struct ms_tls_config *cfg, SSL_CTX **ret, char *ret_warning,
                    struct ms_err *err);
 
 /* A server-side or client-side SSL on the context. host (clients; NULL: skip) is checked against
  * the server's SAN dns/ip entries. Returns owned or NULL. */
 SSL *ms_tls_new(SSL_CTX *ctx, int server, const char *host);
+
+/* Who our own certificate says we are. 0: it says nothing of ours. */
+int ms_tls_own(SSL_CTX *ctx, struct ms_principal *ret);
 
 /* After the handshake: fills who and cert_name of peer. MS_E_REFUSED without a certificate
  * or with one whose URI is not ours. */

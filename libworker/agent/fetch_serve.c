@@ -352,7 +352,7 @@ static void on_close(struct ms_conn *conn, int code, const char *reason, void *a
 
 static void on_accept(evutil_socket_t fd, short what, void *arg)
 {
-    static const struct ms_conn_handler handler = {NULL, on_frame, on_close};
+    static const struct ms_conn_handler handler = {.on_frame = on_frame, .on_close = on_close};
     struct fetch_serve *serve = (struct fetch_serve *)arg;
     struct ms_conn_options options = {.software = serve->cfg.software,
                                       .cluster = "fetch",

@@ -3,7 +3,6 @@
  */
 #include "libworker/train/certs.h"
 
-#include "proto/cert.h"
 #include "proto/log.h"
 
 #include <stdio.h>
@@ -30,24 +29,9 @@ static int find_files(const struct certs *certs, struct ms_tls_files *files, str
     return ms_tls_files_password(certs->password_file, files, err);
 }
 
-/* A head node that trains too has the scheduler's certificate at the same place. */
-static int check_role(const struct ms_tls_files *files, struct ms_err *err)
-{
-    static const char want[] = "ms://worker/";
-    struct ms_cert_info info;
-    int rc = ms_cert_inspect(files->p12_path, files->password, &info, err);
-    if (rc == 0 && strncmp(info.uri, want, strlen(want)) != 0) {
-        rc = ms_fail(err, MS_E_CONFIG,
-                     "the certificate %.160s is no worker's but %.80s; issue one with: msctl certs "
-                     "issue worker HOST, and name its folder with tls_dir",
-                     files->p12_path, info.uri[0] != '\0' ? info.uri : "of no role");
-    }
-    return rc;
-}
-
 /* Everything but the list of revoked ones is good: that comes from the CA again and again, and a
- * worker that waits for the next one mends itself. */
-static int is_list_at_fault(const struct certs *certs)
+ * worker that waits for the next one mends itself. If not, *why becomes what is wrong beside it. */
+static int is_list_at_fault(const struct certs *certs, struct ms_err *why)
 {
     struct ms_tls_files files;
     struct ms_tls_config cfg;
@@ -57,8 +41,8 @@ static int is_list_at_fault(const struct certs *certs)
     }
     files.crl_path[0] = '\0';
     ms_tls_files_config(&files, &cfg);
-    int rc = check_role(&files, NULL);
-    rc = rc == 0 ? ms_tls_context(&cfg, &unused, NULL, NULL) : rc;
+    cfg.roles = MS_ROLE_WORKER;
+    int rc = ms_tls_context(&cfg, &unused, NULL, why);
     ms_tls_files_wipe(&files);
     SSL_CTX_free(unused);
     return rc == 0;
@@ -78,12 +62,17 @@ int certs_load(struct certs *certs, SSL_CTX **ret, struct ms_err *err)
     if (rc == 0) {
         certs->check_hours = files.check_interval_hours;
         ms_tls_files_config(&files, &cfg);
-        rc = check_role(&files, &why);
-        rc = rc == 0 ? ms_tls_context(&cfg, ret, warning, &why) : rc;
+        cfg.roles = MS_ROLE_WORKER; /* a head node that trains too has the scheduler's there */
+        rc = ms_tls_context(&cfg, ret, warning, &why);
         ms_tls_files_wipe(&files);
     }
-    if (rc < 0 && is_list_at_fault(certs)) {
-        return ms_fail(err, MS_E_TIMEOUT, "%s", why.text);
+    if (rc < 0) {
+        struct ms_err beside = why;
+        if (is_list_at_fault(certs, &beside)) {
+            return ms_fail(err, MS_E_TIMEOUT, "%s", why.text);
+        }
+        why = beside;
+        rc = beside.code;
     }
     if (rc == MS_E_NOT_FOUND) {
         return ms_fail(err, MS_E_CONFIG,

@@ -27,6 +27,7 @@ static int load_json(struct dynamic *dynamic, const char *path, struct ms_err *e
     }
     dynamic->check_hours = files.check_interval_hours;
     ms_tls_files_config(&files, &cfg);
+    cfg.roles = MS_ROLE_WORKER;
     rc = ms_tls_context(&cfg, &dynamic->tls, dynamic->warning, err);
     ms_tls_files_wipe(&files);
     if (rc < 0 && rc != MS_E_NOMEM && err != NULL) {

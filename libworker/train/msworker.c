@@ -265,23 +265,36 @@ static int find_server(struct program *program, struct ms_err *err)
     return 0;
 }
 
+/* The scheduler wants ids that begin with the name of their certificate; without one the host's. */
+static int name_node(struct program *program, struct ms_err *err)
+{
+    const char *node_id = ms_settings_string(program->settings, "node_id");
+    int64_t slot = ms_settings_int(program->settings, "slot");
+    char host[MS_NAME_MAX / 2] = "";
+    struct ms_principal own;
+    const char *name = host;
+    gethostname(host, sizeof(host) - 1);
+    if (program->tls != NULL && ms_tls_own(program->tls, &own)) {
+        name = strchr(own.id, ':') + 1;
+    }
+    int n = node_id != NULL
+                ? snprintf(program->node_id, sizeof(program->node_id), "%s", node_id)
+                : snprintf(program->node_id, sizeof(program->node_id), "%s-%" PRId64, name, slot);
+    if (n < 0 || (size_t)n >= sizeof(program->node_id)) {
+        return ms_fail(err, MS_E_CONFIG, "the node id %s... is longer than %d bytes: set --node-id",
+                       program->node_id, MS_NAME_MAX);
+    }
+    return 0;
+}
+
 static int setup_standing(struct program *program, struct ms_err *err)
 {
     const struct ms_settings *settings = program->settings;
     struct worker_config *worker = &program->worker;
     const char *run_dir = ms_settings_string(settings, "run_dir");
-    const char *node_id = ms_settings_string(settings, "node_id");
     int rc = find_server(program, err);
     if (rc < 0) {
         return rc;
-    }
-    if (node_id != NULL) {
-        snprintf(program->node_id, sizeof(program->node_id), "%s", node_id);
-    } else {
-        char host[MS_NAME_MAX / 2] = "";
-        gethostname(host, sizeof(host) - 1);
-        snprintf(program->node_id, sizeof(program->node_id), "%s-%" PRId64, host,
-                 ms_settings_int(settings, "slot"));
     }
     worker->worker_ip = ms_settings_string(settings, "worker_ip");
     worker->lease_ms = ms_settings_int(settings, "lease_ms");
@@ -294,7 +307,8 @@ static int setup_standing(struct program *program, struct ms_err *err)
         worker->run_dir = run_dir;
         worker->connect_timeout_ms = MS_TOPO_TIMEOUT_S * 1000LL;
         worker->port_min = worker->port_max = 0;
-        return load_certs(program, folder, "worker.p12", err);
+        rc = load_certs(program, folder, "worker.p12", err);
+        return rc < 0 ? rc : name_node(program, err);
     }
     worker->mode = WORKER_STANDING;
     worker->run_dir = ms_settings_string(settings, "jobs_dir");
@@ -303,7 +317,8 @@ static int setup_standing(struct program *program, struct ms_err *err)
     worker->log_to_file = 1;
     rc = data_path_restrict(ms_settings_string(settings, "job_variables"),
                             ms_settings_string(settings, "data_roots"), err);
-    return rc < 0 ? rc : tls_standing(program, err);
+    rc = rc < 0 ? rc : tls_standing(program, err);
+    return rc < 0 ? rc : name_node(program, err);
 }
 
 static int setup(struct program *program, int argc, char **argv, struct ms_err *err)

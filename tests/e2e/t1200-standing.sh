@@ -98,7 +98,7 @@ cp "$CA/ca.crt" "$T/tls/spy/"
 cp "$T/tls/bob.p12" "$T/tls/spy/node.p12"
 start_node spy
 ok "a user's certificate is no worker's" status 78 reap spy
-ok "which it says itself, before it knocks" logged spy "is no worker's but ms://user/bob"
+ok "which it says itself, before it knocks" logged spy "is no worker's but that of user:bob"
 start_node n4
 ok "a fourth node comes" wait_for 60 idle 4
 start n4b "$MSWORKER" --server "$HEAD" --tls-dir "$T/tls/n4" --node-id n4 --jobs-dir "$T/jobs" \

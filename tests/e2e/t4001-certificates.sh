@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # t4001-certificates.sh - nobody gets in without a certificate, and everybody hears why
 . "$(dirname "$0")/lib.sh"
-need "$MSSCHEDD" "$MSCTL" python3
+need "$MSSCHEDD" "$MSWORKER" "$MSCTL" python3 openssl
 
 CA=$T/ca
 tls=$T/tls
@@ -60,7 +60,7 @@ PY
 ok "a TLS client without any certificate is refused" says "refused:" python3 "$T/bare.py" "$(address_of a)"
 ok "TLS 1.2 is refused" says "refused:" python3 "$T/bare.py" "$(address_of a)" 1.2
 ok "the log says who was refused and why" logged a "conn.refused"
-ok "a worker's certificate may not submit" says "may not send" as w1 "$tls/ca.crt" status
+ok "msctl says that a worker's certificate is not for it" says "is no user's but that of worker:w1" as w1 "$tls/ca.crt" status
 ok "the Unix socket needs no certificate" ctl a status
 
 cat >"$T/job.yaml" <<'YAML'
@@ -94,6 +94,45 @@ ok "a reload is logged" wait_for 60 logged a "scheduler.reload mode"
 ok "what it revoked is thrown out" wait_for 60 logged a "conn.revoked"
 ok "and stays out" wait_for 60 status 4 as root "$tls/ca.crt" status
 stop watcher
+
+# a handshake that began before a reload ends after it: its Hello is judged by what holds then
+issue user carol --out "$tls/carol.p12" >/dev/null
+openssl pkcs12 -in "$tls/carol.p12" -passin pass: -nodes -out "$T/carol.pem" 2>/dev/null
+cat >"$T/slow.py" <<'PY'
+import socket, ssl, struct, sys
+host, port = sys.argv[1].rsplit(":", 1)
+context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+context.load_cert_chain(sys.argv[2])
+with context.wrap_socket(socket.create_connection((host, int(port)))) as s:
+    print("shaken", flush=True)
+    open(sys.argv[3]).read()  # until somebody has opened and closed it
+    hello = b"\x08\x01\x10\x01\x1a\x04slow"  # protocol 1 to 1, software "slow"
+    s.sendall(struct.pack(">4sHHII", b"MSC1", 1, 0, 0, len(hello)) + hello)
+    head = s.recv(16)
+    print("type", head[5], s.recv(4096))
+PY
+mkfifo "$T/go"
+slow() { start "$1" python3 "$T/slow.py" "$(address_of a)" "$T/carol.pem" "$T/go"; }
+slow early
+ok "a user shakes hands" wait_for 60 grep -q shaken "$T/early.log"
+: >"$T/go"
+ok "and is welcome" wait_for 60 grep -q "type 2" "$T/early.log"
+slow late
+ok "and does so again" wait_for 60 grep -q shaken "$T/late.log"
+"$MSCTL" certs --dir "$CA" --out "$tls/crl.pem" revoke "$tls/carol.p12" >/dev/null
+reloads=$(grep -c "scheduler.reload mode" "$T/a.log")
+kill -HUP "${pid_of[a]}"
+more_reloads() { [ "$(grep -c "scheduler.reload mode" "$T/a.log")" -gt "$reloads" ]; }
+ok "a reload revokes the certificate meanwhile" wait_for 60 more_reloads
+: >"$T/go"
+ok "and the Hello that comes after it is refused" wait_for 60 grep -q "type 3.*revoked" "$T/late.log"
+
+# each program has a certificate of its own kind
+cp "$tls/w1.p12" "$tls/node.p12"
+kill -HUP "${pid_of[a]}"
+ok "a worker's certificate is refused at a reload" wait_for 60 logged a "is no scheduler's but that of worker:w1"
+cp "$T/good.p12" "$tls/node.p12"
 stop a
 
 # TLS is not switched by a reload: who connected plain would be left behind
@@ -117,6 +156,16 @@ again() {
 with() { again --tls on --tls-ca "$tls/ca.crt" --tls-cert "$@" --tls-crl none; }
 ok "a missing certificate is 78" status 78 with "$tls/none.p12"
 ok "and says how to make one" says "msctl certs" with "$tls/none.p12"
+ok "a worker's certificate is 78" status 78 with "$tls/w1.p12"
+ok "and says what is needed" says "is no scheduler's but that of worker:w1: issue one with: msctl certs issue scheduler" with "$tls/w1.p12"
+ok "a user's, too" status 78 with "$tls/alice.p12"
+ok "--check-config says the same" says "is no scheduler's" with "$tls/w1.p12" --check-config
+ok "and ends with 78" status 78 with "$tls/w1.p12" --check-config
+mkdir -p "$T/worker" && cp "$tls/ca.crt" "$T/worker/" && cp "$tls/node.p12" "$T/worker/node.p12"
+as_worker() { "$MSWORKER" --server 127.0.0.1:1 --tls-dir "$T/worker" "$@"; }
+ok "a worker with the scheduler's certificate is 78" status 78 as_worker
+ok "and says what it needs" says "is no worker's but that of scheduler:head" as_worker
+ok "its --check-config, too" status 78 as_worker --check-config
 ok "a certificate of another CA than ours is 78" status 78 with "$tls/fake.p12"
 chmod 644 "$tls/node.p12"
 ok "a key that others can read is 78" status 78 with "$tls/node.p12"

@@ -34,7 +34,7 @@ ok "--check-config says the same" status 78 node "$T/tls/none" --check-config
 cp "$CA/ca.crt" "$T/tls/user/ca.crt"
 cp "$T/tls/alice.p12" "$T/tls/user/node.p12"
 ok "somebody else's certificate is 78" status 78 node "$T/tls/user"
-ok "and says whose it is" says "ms://user/alice" node "$T/tls/user" --check-config
+ok "and says whose it is" says "that of user:alice" node "$T/tls/user" --check-config
 cp "$CA/ca.crt" "$T/tls/n1/ca.crt"
 issue worker n1 --host 127.0.0.1 --out "$T/tls/n1/node.p12"
 chmod 0644 "$T/tls/n1/node.p12"

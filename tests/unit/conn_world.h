@@ -96,7 +96,8 @@ static inline void on_close(struct ms_conn *conn, int code, const char *reason, 
     snprintf(end->reason, sizeof(end->reason), "%s", reason);
 }
 
-static const struct ms_conn_handler handler = {on_open, on_frame, on_close};
+static const struct ms_conn_handler handler = {
+    .on_open = on_open, .on_frame = on_frame, .on_close = on_close};
 
 static inline void on_accept(evutil_socket_t fd, short what, void *arg)
 {

@@ -58,7 +58,7 @@ START_TEST(our_own_files_are_configuration_with_the_next_step)
     SSL_CTX *tls = NULL;
     ck_ms_fails(certs_load(&certs, &tls, err), MS_E_CONFIG, "msctl certs issue worker");
     issue(MS_ROLE_USER, 100);
-    ck_ms_fails(certs_load(&certs, &tls, err), MS_E_CONFIG, "ms://user/w1");
+    ck_ms_fails(certs_load(&certs, &tls, err), MS_E_CONFIG, "that of user:w1");
     issue(MS_ROLE_WORKER, 100);
     chmod(in("node.p12"), 0644);
     ck_ms_fails(certs_load(&certs, &tls, err), MS_E_CONFIG, "chmod");
@@ -109,7 +109,7 @@ START_TEST(it_looks_daily_or_as_the_json_says_and_says_what_no_longer_holds)
     ck_assert_int_eq(certs_check_ms(&certs), 3 * 3600000LL);
     ck_assert_str_eq(log_of(certs_check), "");
     issue(MS_ROLE_SCHEDULER, 100);
-    ck_assert_ptr_nonnull(strstr(log_of(certs_check), "ms://scheduler/w1"));
+    ck_assert_ptr_nonnull(strstr(log_of(certs_check), "that of scheduler:w1"));
 }
 END_TEST
 

@@ -64,7 +64,7 @@ static void on_frame(struct ms_conn *conn, const struct ms_wire_header *head, co
     }
 }
 
-static const struct ms_conn_handler server_handler = {NULL, on_frame, NULL};
+static const struct ms_conn_handler server_handler = {.on_frame = on_frame};
 
 static void on_accept(evutil_socket_t fd, short what, void *arg)
 {

@@ -116,7 +116,8 @@ static void on_close(struct ms_conn *conn, int code, const char *reason, void *a
 
 static void on_accept(evutil_socket_t fd, short what, void *arg)
 {
-    static const struct ms_conn_handler handler = {NULL, on_frame, on_close};
+    static const struct ms_conn_handler handler = {
+        .on_open = NULL, .on_frame = on_frame, .on_close = on_close};
     struct ms_conn *conn = NULL;
     struct ms_conn_options options = {.software = "test",
                                       .cluster = "standing",

@@ -181,7 +181,8 @@ static void client_close(struct ms_conn *conn, int code, const char *reason, voi
 /* Reads from offset with the token as it is; tls NULL: plain. */
 static void read_file(struct world *w, SSL_CTX *tls, const char *require_worker, uint64_t offset)
 {
-    static const struct ms_conn_handler client = {client_open, client_frame, client_close};
+    static const struct ms_conn_handler client = {
+        .on_open = client_open, .on_frame = client_frame, .on_close = client_close};
     struct ms_conn_options options = {
         .tls = tls, .software = "msctl test", .require_worker = require_worker, .what = "node n1"};
     struct ms_conn *conn = NULL;

@@ -154,7 +154,8 @@ static void note_close(struct ms_conn *conn, int code, const char *reason, void 
     snprintf(end->reason, sizeof(end->reason), "%s", reason);
 }
 
-static const struct ms_conn_handler noting = {note_open, note_frame, note_close};
+static const struct ms_conn_handler noting = {
+    .on_open = note_open, .on_frame = note_frame, .on_close = note_close};
 
 static void on_accept_or_not(evutil_socket_t fd, short what, void *arg)
 {

@@ -67,6 +67,21 @@ static int make(const struct ms_tls_config *cfg, char *warning, struct ms_err *e
 
 /* ---- contexts ---- */
 
+START_TEST(a_certificate_of_another_role_is_no_programs_own)
+{
+    issue(ca, MS_ROLE_WORKER, "w1", 400, "", "w.p12");
+    struct ms_tls_config cfg = config("w.p12");
+    cfg.roles = MS_ROLE_SCHEDULER;
+    ck_ms_fails(make(&cfg, NULL, err), MS_E_REFUSED,
+                "is no scheduler's but that of worker:w1: issue one with: msctl certs issue "
+                "scheduler NAME");
+    cfg.roles = MS_ROLE_USER | MS_ROLE_ADMIN;
+    ck_ms_fails(make(&cfg, NULL, err), MS_E_REFUSED, "is no user's but that of worker:w1");
+    cfg.roles = MS_ROLE_WORKER | MS_ROLE_USER;
+    ck_ms_ok(make(&cfg, NULL, err));
+}
+END_TEST
+
 START_TEST(a_good_certificate_makes_a_context_without_a_warning)
 {
     char warning[MS_TEXT_MAX] = "x";
@@ -486,6 +501,7 @@ int main(void)
     TCase *peer = tcase_create("peer");
     tcase_add_checked_fixture(context, setup, teardown);
     tcase_add_checked_fixture(peer, setup, teardown);
+    tcase_add_test(context, a_certificate_of_another_role_is_no_programs_own);
     tcase_add_test(context, a_good_certificate_makes_a_context_without_a_warning);
     tcase_add_test(context, a_password_is_needed_and_must_be_right);
     tcase_add_test(context, a_key_that_others_can_read_is_refused);
