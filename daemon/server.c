@@ -504,6 +504,7 @@ void server_close(struct server *server)
     clients_fini(&server->clients);
     places_fini(&server->places);
     server_close_listeners(server);
+    server_names_close(server);
     for (size_t i = 0; i < MS_ARRAY_SIZE(events); i++) {
         if (events[i] != NULL) {
             event_free(events[i]);

@@ -51,7 +51,8 @@ static socklen_t get_peer(int fd, struct sockaddr_storage *ret)
                : 0;
 }
 
-static void take(struct server *server, struct listener *listener, struct doorway *door, int fd)
+static void take(struct server *server, struct listener *listener, struct doorway *door, int fd,
+                 const char *uid_name)
 {
     struct sockaddr_storage peer;
     socklen_t known = get_peer(fd, &peer);
@@ -67,6 +68,7 @@ static void take(struct server *server, struct listener *listener, struct doorwa
         .cluster = options_mode_name(server->options->sched.mode),
         .plain_role = server->options->anyone_roles,
         .owner_uid = (unsigned)geteuid(),
+        .uid_name = uid_name,
         .may_take = server_may_take,
         .may_grow = server_may_grow,
         .has_shrunk = server_has_shrunk,
@@ -74,6 +76,7 @@ static void take(struct server *server, struct listener *listener, struct doorwa
     };
     struct ms_err err = {0, ""};
     client->door = door;
+    client->is_nameless = uid_name == NULL;
     doorway_enter(door, &client->guest, known > 0 ? (struct sockaddr *)&peer : NULL,
                   server_mono_ms());
     if (ms_conn_accept(server->base, fd, &opt, &server_conn_handler, client, &client->conn, &err) <
@@ -84,16 +87,21 @@ static void take(struct server *server, struct listener *listener, struct doorwa
     }
 }
 
-static void on_accept(struct listener *listener, int fd, void *arg)
+void server_accept(struct listener *listener, int fd, void *arg)
 {
     struct server *server = arg;
     struct doorway *door = door_of(server, listener);
+    char uid_name[MS_NAME_MAX + 1];
     server_turn_began(server);
+    enum server_name answer = server_name_of(server, listener, fd, uid_name);
+    if (answer == SERVER_NAME_LATER) {
+        return;
+    }
     if (door == NULL || (doorway_is_full(door) && make_room(server, door) == NULL)) {
         close(fd); /* cannot be: full listeners are off until somebody may give way */
         return;
     }
-    take(server, listener, door, fd);
+    take(server, listener, door, fd, answer == SERVER_NAME_FAILED ? NULL : uid_name);
     server_adjust_listeners(server);
 }
 
@@ -131,6 +139,7 @@ void server_close_listeners(struct server *server)
     for (size_t i = 0; i < server->listeners_n; i++) {
         listener_close(server->listeners[i]);
     }
+    server_names_drop(server);
     server->listeners_n = 0;
     server->listening = 0;
 }
@@ -196,8 +205,9 @@ static int settle_tls(struct server *server, struct ms_err *err)
 
 int server_listen(struct server *server, struct ms_err *err)
 {
+    server_names_open(server);
     const struct options *options = server->options;
-    const struct listener_handler handler = {on_accept, on_trouble, server};
+    const struct listener_handler handler = {server_accept, on_trouble, server};
     int passed_tcp = 0;
     int passed_unix = 0;
     int rc = adopt_passed(server, &handler, &passed_tcp, &passed_unix, err);

@@ -19,6 +19,12 @@ static int on_hello(struct ms_conn *conn, void *arg, struct ms_err *err)
 {
     struct client *client = arg;
     const struct server *server = client->owner;
+    if (client->is_nameless) {
+        return ms_fail(err, MS_E_TIMEOUT,
+                       "the name of uid %u could not be looked up in the system's user database: "
+                       "try again in a moment, or name it in user_map of the scheduler",
+                       ms_conn_peer(conn)->uid);
+    }
     return server->tls != NULL ? ms_conn_recheck(conn, server->tls, err) : 0;
 }
 

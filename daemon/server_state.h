@@ -11,6 +11,9 @@
 
 enum { SERVER_LISTENERS_MAX = 8 };
 
+struct names;
+struct server_parked;
+
 struct server {
     const struct options *options;
     struct sched *sched;
@@ -57,6 +60,12 @@ struct server {
     int64_t refusal_said_ms;
     char status[160]; /* the STATUS= that was sent last */
 
+    /* server_names.c */
+    struct names *names; /* NULL until somebody has to be asked */
+    struct server_parked *parked;
+    size_t parked_n;
+    char own_name[MS_NAME_MAX + 1]; /* of the daemon's own user */
+
     int is_stopping, closing_sent;
     int exit_status;
     int64_t stop_by_ms;
@@ -102,6 +111,22 @@ void server_end_idle(struct server *server);
 void server_close_clients(struct server *server);
 void server_reap(struct server *server);
 void server_recheck(struct server *server);
+
+/* Takes a connection: the listeners' callback, and again once the name of its uid is known. */
+void server_accept(struct listener *listener, int fd, void *server);
+
+/* server_names.c: whose connection on a Unix socket this is. */
+enum server_name {
+    SERVER_NAME_KNOWN,  /* name is filled, "" for a uid without one, and for TCP */
+    SERVER_NAME_LATER,  /* fd was taken; server_accept follows */
+    SERVER_NAME_FAILED, /* nobody could tell */
+};
+void server_names_open(struct server *server);
+enum server_name server_name_of(struct server *server, struct listener *listener, int fd,
+                                char name[MS_NAME_MAX + 1]);
+void server_names_drop(struct server *server);   /* who waits: with the listeners */
+void server_names_forget(struct server *server); /* a reload */
+void server_names_close(struct server *server);
 
 /* server_tls.c: certificates. */
 int server_load_tls(const struct options *options, SSL_CTX **ret, struct ms_err *err);

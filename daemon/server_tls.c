@@ -80,6 +80,7 @@ int server_take_options(struct server *server, const struct options *options, st
         sched_set_lease(server->sched, options->sched.lease_ms);
     }
     sched_set_policy(server->sched, &options->sched);
+    server_names_forget(server);
     server->options = options;
     server_arm_check(server);
     return 0;

@@ -21,7 +21,8 @@ export MSCHED_E2E_TAG=$T # marks every process that we start, and their children
 # the surroundings must not decide what is tested
 for variable in $(compgen -e); do
     case $variable in
-    MS_* | MSCHED_LISTEN | MSCHED_SOCKET* | MSCHED_DATABASE | MSCHED_TLS* | MSCHED_L* | NOTIFY_SOCKET | \
+    MS_* | MSCHED_LISTEN | MSCHED_SOCKET* | MSCHED_DATABASE | MSCHED_TLS* | MSCHED_L* | MSCHED_ANYONE | \
+        MSCHED_USER_MAP | MSCHED_PRIORITY_USERS | MSCHED_NODE* | NOTIFY_SOCKET | \
         LISTEN_FDS | LISTEN_PID | WATCHDOG_USEC | JOURNAL_STREAM | CREDENTIALS_DIRECTORY)
         unset "$variable"
         ;;

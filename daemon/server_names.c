@@ -1,0 +1,111 @@
+/* server_names.c - whose connection on a Unix socket this is, before it is taken
+ *
+ * Root and the daemon's own user are known without asking, so that an admin gets in while a
+ * directory hangs. All others wait here, not yet a connection, until their name is known. */
+#include "daemon/server_state.h"
+
+#include "daemon/names.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+enum { PARKED_MAX = 64 };
+
+struct server_parked {
+    struct listener *listener; /* not owned; dropped with the listeners */
+    int fd;
+    struct server_parked *next;
+};
+
+void server_names_open(struct server *server)
+{
+    if (names_from_nss((unsigned)geteuid(), server->own_name) < 0) {
+        server->own_name[0] = '\0'; /* admin:NUMBER then */
+    }
+}
+
+/* All of them come back through the door they came in by. */
+static void on_answer(void *arg)
+{
+    struct server *server = arg;
+    struct server_parked *parked = server->parked;
+    server->parked = NULL;
+    server->parked_n = 0;
+    while (parked != NULL) {
+        struct server_parked *next = parked->next;
+        server_accept(parked->listener, parked->fd, server);
+        free(parked);
+        parked = next;
+    }
+}
+
+static int park(struct server *server, struct listener *listener, int fd)
+{
+    struct server_parked *parked =
+        server->parked_n < PARKED_MAX ? calloc(1, sizeof(*parked)) : NULL;
+    if (parked == NULL) {
+        return 0;
+    }
+    *parked = (struct server_parked){listener, fd, server->parked};
+    server->parked = parked;
+    server->parked_n++;
+    return 1;
+}
+
+enum server_name server_name_of(struct server *server, struct listener *listener, int fd,
+                                char name[MS_NAME_MAX + 1])
+{
+    struct ucred cred;
+    struct ms_err err = {0, ""};
+    socklen_t size = sizeof(cred);
+    name[0] = '\0';
+    if (!listener_is_unix(listener) || getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &size) != 0) {
+        return SERVER_NAME_KNOWN; /* nothing to ask for */
+    }
+    const char *known = who_map_find(&server->options->user_map, cred.uid);
+    known = known == NULL && cred.uid == 0 ? "root" : known;
+    known = known == NULL && cred.uid == geteuid() ? server->own_name : known;
+    if (known != NULL) {
+        memcpy(name, known, strlen(known) + 1);
+        return SERVER_NAME_KNOWN;
+    }
+    if (server->names == NULL &&
+        names_create(server->base, names_from_nss, on_answer, server, &server->names, &err) < 0) {
+        return SERVER_NAME_FAILED;
+    }
+    switch (names_find(server->names, cred.uid, name)) {
+    case NAMES_KNOWN:
+        return SERVER_NAME_KNOWN;
+    case NAMES_PENDING:
+        return park(server, listener, fd) ? SERVER_NAME_LATER : SERVER_NAME_FAILED;
+    default:
+        return SERVER_NAME_FAILED;
+    }
+}
+
+void server_names_drop(struct server *server)
+{
+    while (server->parked != NULL) {
+        struct server_parked *next = server->parked->next;
+        close(server->parked->fd);
+        free(server->parked);
+        server->parked = next;
+    }
+    server->parked_n = 0;
+}
+
+void server_names_forget(struct server *server)
+{
+    if (server->names != NULL) {
+        names_forget(server->names);
+    }
+}
+
+void server_names_close(struct server *server)
+{
+    server_names_drop(server);
+    names_destroy(server->names);
+    server->names = NULL;
+}
