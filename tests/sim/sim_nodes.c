@@ -274,8 +274,8 @@ static void phase_due(struct world *w, struct sim_node *node)
     case PHASE_TRAINING:
         if (bad == 2 && node->workers > 1 && node->registered) {
             send_peer_report(w, node);
-            node->phase_at = w->now + 1000;
-            return; /* it waits for its peer: the reports must end the job */
+            node->phase_at = w->now + 150; /* again and again */
+            return;                        /* it waits for its peer: the reports must end the job */
         }
         node->digest = op != NULL && op->digests_differ && node->rank == 1;
         done(w, node, bad == 3 ? MS_E_CLOSED : bad == 4 ? MS_E_FAILED : 0, bad == 6);
