@@ -271,6 +271,19 @@ static void judge_error(struct model *m, struct m_conn *conn, uint32_t id, const
     }
 }
 
+/* The job of the next id, or NULL. */
+static const struct m_job *job_after(const struct model *m, uint64_t id)
+{
+    const struct m_job *next = NULL;
+    for (size_t i = 0; i < m->jobs.n; i++) {
+        const struct m_job *job = &m->jobs.at[i];
+        if (!job->dropped && job->id > id && (next == NULL || job->id < next->id)) {
+            next = job;
+        }
+    }
+    return next;
+}
+
 static void judge_list(struct model *m, const Ms__JobList *msg)
 {
     const Ms__JobQuery *asked = (const Ms__JobQuery *)m->event->msg;
@@ -280,9 +293,10 @@ static void judge_list(struct model *m, const Ms__JobList *msg)
     size_t n = 0;
     bool more = false;
     limit = asked->job != 0 ? 1 : limit;
-    for (uint64_t id = after + 1; id <= m->last_job && n <= limit; id++) {
-        const struct m_job *job = m_job_find(m, id);
-        if (job == NULL || (asked->job == 0 && !asked->all && m_is_ended(job))) {
+    const struct m_job *job = job_after(m, after);
+    for (; job != NULL && n <= limit; job = job_after(m, job->id)) {
+        uint64_t id = job->id;
+        if (asked->job != 0 ? id != asked->job : !asked->all && m_is_ended(job)) {
             continue;
         }
         if (n == limit) {

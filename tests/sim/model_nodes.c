@@ -245,6 +245,12 @@ void m_judge_registered(struct model *m, struct m_conn *conn, const Ms__Register
     node->hold = conn->claim;
     struct m_rank *ours = conn->claim.job != 0 ? claim_is_ours(m, conn) : NULL;
     old_ranks_lost(m, conn, ours);
+    if (conn->claim.generation > m->generation + MS_GENERATION_STEP_MAX ||
+        (m->w->mode != SCHED_DYNAMIC &&
+         conn->claim.job > m->last_job + MS_GENERATION_STEP_MAX + 1)) {
+        sim_fail(m->w, "model: node %s was believed that it has job %llu, generation %llu",
+                 node->id, (ull)conn->claim.job, (ull)conn->claim.generation);
+    }
     if (m->w->mode != SCHED_DYNAMIC && conn->claim.job > m->last_job) {
         m->last_job = conn->claim.job; /* somebody knows it: it is never given again */
     }

@@ -53,7 +53,14 @@ enum sim_kind {
     SIM_DISK_FREED, /* the disk has space again */
 };
 
-enum sim_admin { ADMIN_RELOAD, ADMIN_DRAIN, ADMIN_STOP, ADMIN_WALL_JUMP, ADMIN_CLOCK_STUCK };
+enum sim_admin {
+    ADMIN_RELOAD,
+    ADMIN_DRAIN,
+    ADMIN_STOP,
+    ADMIN_WALL_JUMP,
+    ADMIN_CLOCK_STUCK,
+    ADMIN_CRASH
+};
 
 struct sim_event {
     struct heap_link heap;

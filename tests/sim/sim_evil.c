@@ -75,7 +75,7 @@ static void draw_lie(struct world *w, const struct sim_evil *evil, struct lie *l
         lie->generation = MS_GENERATION_MAX - 1;
         break;
     case 2:
-        lie->job = 1 + sim_below(w, sim_chance(w, 90) ? 20 : INT64_MAX);
+        lie->job = 1 + sim_below(w, sim_chance(w, 60) ? 20 : INT64_MAX);
         break;
     case 3:
         lie->rank = (uint32_t)sim_below(w, MS_WORKERS_MAX);

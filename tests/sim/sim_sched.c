@@ -306,6 +306,11 @@ void driver_admin(struct world *w, enum sim_admin what)
         w->wall_offset = (int64_t)sim_below(w, 7200000) - 3600000;
         sim_trace(w, "the wall clock is %lld ms off", (long long)w->wall_offset);
         break;
+    case ADMIN_CRASH:
+        if (w->sched != NULL) {
+            driver_crash(w, "soon after its start");
+        }
+        break;
     case ADMIN_CLOCK_STUCK:
         w->clock_stuck_at = w->now;
         w->clock_stuck_until = w->now + (int64_t)sim_below(w, 3000);

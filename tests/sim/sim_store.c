@@ -165,6 +165,10 @@ static void take_found(struct world *w)
         w->disk.full = swap.full;
     }
     disk_clear(&w->disk_after);
+    if (w->in_doubt && w->crashes_left > 0 && sim_chance(w, 40)) {
+        w->crashes_left--; /* what it has found must stay, also where nothing was written since */
+        sim_at(w, w->now + (int64_t)sim_below(w, 30), SIM_ADMIN, ADMIN_CRASH, w->boot, 0);
+    }
     w->in_doubt = false;
 }
 
@@ -201,7 +205,7 @@ bool real_commit(struct world *w, const struct sched_effect *effects, size_t n, 
     struct ms_err err = {0, ""};
     if (crash && sim_chance(w, 60)) {
         vfs_die_after(1 + (uint32_t)sim_below(w, 12));
-    } else if (w->crashes_left > 0 && sim_chance(w, 2)) {
+    } else if (w->crashes_left > 0 && sim_chance(w, 8)) {
         w->crashes_left--;
         vfs_fail_sync();
     }
