@@ -17,6 +17,13 @@ void agent_arm(struct event *timer, int64_t ms)
     evtimer_add(timer, &tv);
 }
 
+void agent_wake(struct agent *agent)
+{
+    uint64_t one = 1;
+    ssize_t n = write(agent->wake_fd, &one, sizeof(one));
+    (void)n; /* a full counter wakes as well */
+}
+
 /* ---- orders ---- */
 
 int agent_give(struct agent *agent, struct agent_order *order)
@@ -59,6 +66,9 @@ static void on_wake(evutil_socket_t fd, short what, void *arg)
     if (agent->line.state == LINE_UP) {
         mailbox_flush(&agent->mailbox, agent->line.conn);
     }
+    if (atomic_exchange(&agent->harden, 0)) {
+        grace_harden(agent);
+    }
     if (atomic_exchange(&agent->hurry, 0)) {
         line_hurry(agent);
     }
@@ -77,13 +87,6 @@ static void *agent_main(void *arg)
 }
 
 /* ---- what the trainer calls ---- */
-
-static void wake(struct agent *agent)
-{
-    uint64_t one = 1;
-    ssize_t n = write(agent->wake_fd, &one, sizeof(one));
-    (void)n; /* a full counter wakes as well */
-}
 
 int agent_next(struct agent *agent, struct agent_order *ret, int64_t timeout_ms)
 {
@@ -114,7 +117,7 @@ int agent_send(struct agent *agent, uint16_t type, const ProtobufCMessage *msg, 
 {
     int rc = mailbox_put(&agent->mailbox, type, msg, err);
     if (rc == 0) {
-        wake(agent);
+        agent_wake(agent);
     }
     return rc;
 }
@@ -122,7 +125,7 @@ int agent_send(struct agent *agent, uint16_t type, const ProtobufCMessage *msg, 
 void agent_leave(struct agent *agent)
 {
     atomic_store(&agent->leaving, 1);
-    wake(agent);
+    agent_wake(agent);
 }
 
 void agent_set_tls(struct agent *agent, SSL_CTX *tls)
@@ -134,7 +137,7 @@ void agent_set_tls(struct agent *agent, SSL_CTX *tls)
     pthread_mutex_unlock(&agent->tls_lock);
     SSL_CTX_free(old); /* a connection that stands holds it by a reference of its own */
     atomic_store(&agent->hurry, 1);
-    wake(agent);
+    agent_wake(agent);
 }
 
 /* ---- its life ---- */
@@ -153,8 +156,8 @@ static int copy_node(struct agent *agent, const Ms__Register *node, struct ms_er
 
 static void agent_free(struct agent *agent)
 {
+    grace_fini(&agent->grace);
     line_fini(&agent->line);
-    grace_fini(agent);
     if (agent->wake != NULL) {
         event_free(agent->wake);
     }
@@ -185,8 +188,7 @@ static int make_loop(struct agent *agent, struct ms_err *err)
     if (agent->wake == NULL || event_add(agent->wake, NULL) != 0) {
         return ms_fail(err, MS_E_NOMEM, "no memory for the agent's timers");
     }
-    int rc = line_init(&agent->line, agent, err);
-    return rc == 0 ? grace_init(agent, err) : rc;
+    return line_init(&agent->line, agent, err);
 }
 
 int agent_create(const struct agent_config *cfg, struct agent **ret, struct ms_err *err)
@@ -208,6 +210,7 @@ int agent_create(const struct agent_config *cfg, struct agent **ret, struct ms_e
     pthread_mutex_init(&agent->tls_lock, NULL);
     mailbox_init(&agent->mailbox);
     orders_init(&agent->orders);
+    grace_init(&agent->grace);
     snprintf(agent->address, sizeof(agent->address), "%s", cfg->address);
     snprintf(agent->host, sizeof(agent->host), "%s", addr.host);
     snprintf(agent->software, sizeof(agent->software), "%s", cfg->software);
@@ -234,7 +237,7 @@ void agent_destroy(struct agent *agent)
     }
     if (agent->thread_runs) {
         atomic_store(&agent->ending, 1);
-        wake(agent);
+        agent_wake(agent);
         pthread_join(agent->thread, NULL);
     }
     agent_free(agent);

@@ -65,7 +65,7 @@ struct agent_config {           /* strings are copied */
     int is_standing;
     /* On the agent's thread, at once: STOP (also at_step), LOST or LEAVE. Must not block. */
     void (*on_stop)(void *arg, const struct agent_order *order);
-    /* On the agent's thread: the rank was not released within grace_ms of such an order. Only the
+    /* On a thread of its own: the rank was not released within grace_ms of such an order. Only the
      * end of the process helps; may not return. NULL: nothing happens. */
     void (*on_hang)(void *arg, const char *text);
     /* Path of the log of (job, rank) into buf; 0 or negative when this node has none. Agent thread.

@@ -26,12 +26,13 @@ struct agent {
     /* any thread */
     struct mailbox mailbox;
     struct orders orders;
-    atomic_int leaving, ending, hurry;
+    atomic_int leaving, ending, hurry, harden;
     pthread_mutex_t tls_lock; /* guards cfg.tls, of which we hold a reference */
+
+    struct grace grace; /* locks itself */
 
     /* the agent's thread only */
     struct line line;
-    struct grace grace;
     int64_t noise_log_ms; /* handlers.c: last line about a frame that we do not want */
     unsigned noise;
 };
@@ -39,6 +40,8 @@ struct agent {
 /* ---- agent.c ---- */
 
 void agent_arm(struct event *timer, int64_t ms);
+/* Makes the agent's thread look around. Any thread, async-signal-safe. */
+void agent_wake(struct agent *agent);
 /* To the trainer: interrupts him where the order does that, then queues it. MS_E_FULL: an Assign
  * that found no room; it stays the caller's. */
 int agent_give(struct agent *agent, struct agent_order *order);

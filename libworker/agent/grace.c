@@ -1,34 +1,21 @@
 /* grace.c - the bound on a trainer that was told to end and does not */
 #include "libworker/agent/agent_impl.h"
 
+#include "proto/log.h"
+
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <time.h>
 
 static int64_t grace_ms(const struct agent *agent)
 {
     return agent->cfg.grace_ms > 0 ? agent->cfg.grace_ms : MS_CANCEL_GRACE_MS;
 }
 
-static void next_tick(struct agent *agent)
+static void give_up(struct agent *agent, const struct agent_order *order,
+                    const struct holding *holding)
 {
-    agent_arm(agent->grace.tick, grace_ms(agent) / GRACE_TICKS);
-}
-
-static void harden(struct agent *agent)
-{
-    const struct grace *grace = &agent->grace;
-    struct agent_order hard = grace->order;
-    hard.at_step = 0;
-    hard.code = MS_E_CANCELLED;
-    snprintf(hard.text, sizeof(hard.text),
-             "the step did not end within %" PRId64 " s of the request to stop after it",
-             grace_ms(agent) / 1000);
-    agent_give(agent, &hard);
-}
-
-static void give_up(struct agent *agent, const struct holding *holding)
-{
-    const struct agent_order *order = &agent->grace.order;
     char text[MS_TEXT_MAX + 1];
     snprintf(text, sizeof(text),
              "rank %u of job %" PRIu64 " hangs: it was told to end %" PRId64
@@ -40,11 +27,25 @@ static void give_up(struct agent *agent, const struct holding *holding)
     }
 }
 
-static void on_tick(evutil_socket_t fd, short what, void *arg)
+/* One tick, or until something changed. True after a whole tick. Under the lock. */
+static int wait_tick(struct agent *agent)
 {
-    (void)fd;
-    (void)what;
-    struct agent *agent = arg;
+    struct grace *grace = &agent->grace;
+    struct timespec until;
+    int64_t ms = grace_ms(agent) / GRACE_TICKS;
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_sec += (time_t)(ms / 1000);
+    until.tv_nsec += (long)(ms % 1000) * 1000000L;
+    if (until.tv_nsec >= 1000000000L) {
+        until.tv_nsec -= 1000000000L;
+        until.tv_sec++;
+    }
+    return pthread_cond_timedwait(&grace->changed, &grace->lock, &until) == ETIMEDOUT;
+}
+
+/* A tick is over. Under the lock, which give_up is called without. */
+static void count_tick(struct agent *agent)
+{
     struct grace *grace = &agent->grace;
     struct holding holding = mailbox_holding(&agent->mailbox);
     if (holding.job == 0 || holding.generation != grace->generation) {
@@ -52,28 +53,72 @@ static void on_tick(evutil_socket_t fd, short what, void *arg)
         return;
     }
     if (--grace->left > 0) {
-        next_tick(agent);
         return;
     }
     if (grace->is_soft) {
-        harden(agent);
+        grace->is_soft = 0;
+        grace->left = GRACE_TICKS;
+        atomic_store(&agent->harden, 1);
+        agent_wake(agent);
         return;
     }
-    give_up(agent, &holding);
+    struct agent_order order = grace->order;
+    pthread_mutex_unlock(&grace->lock);
+    give_up(agent, &order, &holding);
+    pthread_mutex_lock(&grace->lock);
 }
 
-int grace_init(struct agent *agent, struct ms_err *err)
+static void *grace_main(void *arg)
 {
-    agent->grace.tick = evtimer_new(agent->base, on_tick, agent);
-    return agent->grace.tick != NULL ? 0
-                                     : ms_fail(err, MS_E_NOMEM, "no memory for the agent's timers");
-}
-
-void grace_fini(struct agent *agent)
-{
-    if (agent->grace.tick != NULL) {
-        event_free(agent->grace.tick);
+    struct agent *agent = arg;
+    struct grace *grace = &agent->grace;
+    pthread_mutex_lock(&grace->lock);
+    while (!grace->ending) {
+        if (grace->left == 0) {
+            pthread_cond_wait(&grace->changed, &grace->lock);
+        } else if (wait_tick(agent) && !grace->ending && grace->left > 0) {
+            count_tick(agent);
+        }
     }
+    pthread_mutex_unlock(&grace->lock);
+    return NULL;
+}
+
+void grace_harden(struct agent *agent)
+{
+    struct grace *grace = &agent->grace;
+    pthread_mutex_lock(&grace->lock);
+    struct agent_order hard = grace->order;
+    pthread_mutex_unlock(&grace->lock);
+    hard.at_step = 0;
+    hard.code = MS_E_CANCELLED;
+    snprintf(hard.text, sizeof(hard.text),
+             "the step did not end within %" PRId64 " s of the request to stop after it",
+             grace_ms(agent) / 1000);
+    agent_give(agent, &hard);
+}
+
+void grace_init(struct grace *grace)
+{
+    pthread_condattr_t attr;
+    pthread_condattr_init(&attr);
+    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+    pthread_cond_init(&grace->changed, &attr);
+    pthread_condattr_destroy(&attr);
+    pthread_mutex_init(&grace->lock, NULL);
+}
+
+void grace_fini(struct grace *grace)
+{
+    if (grace->runs) {
+        pthread_mutex_lock(&grace->lock);
+        grace->ending = 1;
+        pthread_cond_signal(&grace->changed);
+        pthread_mutex_unlock(&grace->lock);
+        pthread_join(grace->thread, NULL);
+    }
+    pthread_mutex_destroy(&grace->lock);
+    pthread_cond_destroy(&grace->changed);
 }
 
 void grace_begin(struct agent *agent, const struct agent_order *order)
@@ -86,13 +131,21 @@ void grace_begin(struct agent *agent, const struct agent_order *order)
     if (holding.job == 0 || !concerns) {
         return;
     }
-    if (grace->left > 0 && grace->generation == holding.generation &&
-        (is_soft || !grace->is_soft)) {
-        return; /* the first request counts: repeating it gives no more time */
+    pthread_mutex_lock(&grace->lock);
+    int is_repeated = grace->left > 0 && grace->generation == holding.generation &&
+                      (is_soft || !grace->is_soft); /* the first request counts */
+    if (!is_repeated) {
+        grace->left = GRACE_TICKS;
+        grace->is_soft = is_soft;
+        grace->generation = holding.generation;
+        grace->order = *order;
+        pthread_cond_signal(&grace->changed);
     }
-    grace->left = GRACE_TICKS;
-    grace->is_soft = is_soft;
-    grace->generation = holding.generation;
-    grace->order = *order;
-    next_tick(agent);
+    if (!grace->runs) {
+        grace->runs = pthread_create(&grace->thread, NULL, grace_main, agent) == 0;
+        if (!grace->runs) {
+            ms_log(MS_LOG_WARNING, "agent.no_grace reason=\"no thread for it\", ignoring");
+        }
+    }
+    pthread_mutex_unlock(&grace->lock);
 }

@@ -5,27 +5,35 @@
  * agent_config.on_hang is called, once: no thread can be ended from outside, only the process.
  *
  * The time is counted in ticks and not read from a clock, so that a process that itself stood still
- * is not judged by its own sleep. The agent's thread only. */
+ * is not judged by its own sleep. It runs in a thread of its own: a trainer that hangs may hold a
+ * lock that on_stop wants, and then the agent's thread hangs with it. */
 #ifndef GRACE_H
 #define GRACE_H
 
 #include "libworker/agent/agent.h"
 
-#include <event2/event.h>
+#include <pthread.h>
 
 enum { GRACE_TICKS = 30 };
 
 struct grace {
-    struct event *tick;
+    pthread_mutex_t lock; /* of the agent's thread and ours; nobody waits inside */
+    pthread_cond_t changed;
+    pthread_t thread;
+    int runs, ending;
     int left; /* ticks; 0: no time runs */
     int is_soft;
     uint64_t generation;
     struct agent_order order; /* that began it */
 };
 
-int grace_init(struct agent *agent, struct ms_err *err);
-void grace_fini(struct agent *agent);
-/* STOP, LOST or LEAVE goes to the trainer. */
+void grace_init(struct grace *grace);
+/* Ends the thread. */
+void grace_fini(struct grace *grace);
+/* STOP, LOST or LEAVE goes to the trainer. Agent's thread, before on_stop. */
 void grace_begin(struct agent *agent, const struct agent_order *order);
+/* The time to stop after the step is over: the hard order. Agent's thread, once agent->harden is
+ * set. */
+void grace_harden(struct agent *agent);
 
 #endif

@@ -398,8 +398,8 @@ static void say_error(const char *text)
 
 static enum worker_mode mode_at_hang; /* written before the worker runs */
 
-/* On the agent's thread. The trainer's cannot be ended from outside: the process goes, systemd or a
- * person starts it again, and the scheduler hears of it by the end of the connection. */
+/* On a thread of its own. The trainer's cannot be ended from outside: the process goes, systemd or
+ * a person starts it again, and the scheduler hears of it by the end of the connection. */
 static void on_hang(const char *text)
 {
     say_error(text);

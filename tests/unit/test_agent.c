@@ -583,6 +583,33 @@ START_TEST(a_trainer_that_hangs_after_stop_is_reported_once)
 }
 END_TEST
 
+static pthread_mutex_t trainers_lock = PTHREAD_MUTEX_INITIALIZER;
+
+static void on_stop_that_waits(void *arg, const struct agent_order *order)
+{
+    (void)arg;
+    (void)order;
+    pthread_mutex_lock(&trainers_lock);
+    pthread_mutex_unlock(&trainers_lock);
+}
+
+START_TEST(a_trainer_that_hangs_with_a_lock_in_its_hands_is_reported_too)
+{
+    struct desk desk;
+    struct agent_config cfg = config_for("");
+    cfg.grace_ms = 300;
+    cfg.on_stop = on_stop_that_waits;
+    struct agent *agent = hold(&desk, &cfg);
+    pthread_mutex_lock(&trainers_lock); /* the agent's thread hangs with it */
+
+    send_stop(&desk, 3, 0);
+    until(&desk, atomic_load(&hangs) == 1);
+
+    pthread_mutex_unlock(&trainers_lock);
+    let_go(&desk, agent);
+}
+END_TEST
+
 START_TEST(a_stop_after_the_step_becomes_a_hard_one_and_then_the_end)
 {
     struct desk desk;
@@ -951,6 +978,7 @@ int main(void)
     tcase_add_test(tc, who_is_asked_to_leave_says_so_before_the_line_ends);
     tcase_add_test(tc, who_leaves_while_it_registers_waits_for_the_answer);
     tcase_add_test(tc, a_trainer_that_hangs_after_stop_is_reported_once);
+    tcase_add_test(tc, a_trainer_that_hangs_with_a_lock_in_its_hands_is_reported_too);
     tcase_add_test(tc, a_stop_after_the_step_becomes_a_hard_one_and_then_the_end);
     tcase_add_test(tc, a_rank_that_is_released_in_time_ends_nobody);
     tcase_add_test(tc, with_a_rank_in_hand_a_silent_scheduler_keeps_its_connection);
