@@ -69,6 +69,28 @@ static int load_words(const char *words, int with_config, struct ms_err *err)
 #define fails(words, says)  ck_ms_fails(load_words(words, 1, err), MS_E_INVALID, says)
 #define fails2(words, says) ck_ms_fails(load_words(words, 1, err), MS_E_CONFIG, says)
 
+START_TEST(who_may_what_is_the_operators)
+{
+    ck_ms_ok(load_words("", 1, err));
+    ck_assert_uint_eq(options->anyone_roles, MS_ROLE_WORKER | MS_ROLE_USER | MS_ROLE_ADMIN);
+    ck_assert_int_eq(options->sched.priority_users_min, -100);
+    ck_assert_int_eq(options->sched.priority_users_max, 100);
+    ck_assert_int_eq(options->sched.certificate_ids, 1);
+    ck_assert_uint_eq(options->sched.nodes_per_certificate, MS_NODES_PER_CERT);
+    options_destroy(options);
+    options = NULL;
+
+    ck_ms_ok(load_words("--anyone user --user-map alice=1000 --priority-users 0..5 --node-ids free "
+                        "--nodes-per-certificate 9",
+                        1, err));
+    ck_assert_uint_eq(options->anyone_roles, MS_ROLE_USER);
+    ck_assert_str_eq(who_map_find(&options->user_map, 1000), "alice");
+    ck_assert_int_eq(options->sched.priority_users_max, 5);
+    ck_assert_int_eq(options->sched.certificate_ids, 0);
+    ck_assert_uint_eq(options->sched.nodes_per_certificate, 9);
+}
+END_TEST
+
 START_TEST(a_standing_cluster_has_the_documented_defaults)
 {
     load("");
@@ -310,6 +332,7 @@ int main(void)
     Suite *suite = suite_create("options");
     TCase *tcase = tcase_create("options");
     tcase_add_checked_fixture(tcase, setup, teardown);
+    tcase_add_test(tcase, who_may_what_is_the_operators);
     tcase_add_test(tcase, a_standing_cluster_has_the_documented_defaults);
     tcase_add_test(tcase, only_the_group_that_is_named_may_use_the_socket);
     tcase_add_test(tcase, without_the_built_in_group_the_socket_is_the_daemons_alone);
