@@ -29,6 +29,7 @@ void doorway_enter(struct doorway *door, struct guest *guest, const struct socka
 {
     set_net(guest->net, addr);
     guest->since_ms = now_ms;
+    guest->has_spoken = 0;
     guest->is_in = 1;
     list_add_tail(&door->line, &guest->line);
     door->n++;
@@ -48,20 +49,47 @@ int doorway_is_full(const struct doorway *door)
     return door->n >= door->max;
 }
 
-static struct guest *oldest(const struct doorway *door)
+void doorway_touch(struct doorway *door, struct guest *guest, int64_t now_ms)
 {
-    return list_item(door->line.next, struct guest, line);
+    if (guest->is_in) {
+        guest->has_spoken = 1;
+        guest->since_ms = now_ms;
+        list_remove(&guest->line);
+        list_add_tail(&door->line, &guest->line);
+    }
 }
 
-/* The oldest guest of the network that holds the most places. */
-static struct guest *oldest_of_crowd(const struct doorway *door)
+/* How long it may stay as it is; 0: it may be sent away. */
+static int64_t patience_ms(const struct guest *guest, int64_t now_ms)
+{
+    int64_t grace = guest->has_spoken ? DOORWAY_SPOKEN_MS : DOORWAY_GRACE_MS;
+    int64_t age = now_ms - guest->since_ms;
+    return age < grace ? grace - age : 0;
+}
+
+int64_t doorway_wait_ms(const struct doorway *door, int64_t now_ms)
+{
+    int64_t least = doorway_is_full(door) ? DOORWAY_SPOKEN_MS : 0;
+    for (struct list *at = door->line.next; at != &door->line && least > 0; at = at->next) {
+        int64_t wait = patience_ms(list_item(at, struct guest, line), now_ms);
+        least = wait < least ? wait : least;
+    }
+    return least;
+}
+
+/* Of those that may be sent away, the oldest of the network that holds the most places. */
+struct guest *doorway_victim(const struct doorway *door, int64_t now_ms)
 {
     struct guest *found = NULL;
     size_t most = 0;
-    for (struct list *at = door->line.next; at != &door->line; at = at->next) {
+    for (struct list *at = door->line.next; at != &door->line && doorway_is_full(door);
+         at = at->next) {
         struct guest *guest = list_item(at, struct guest, line);
-        size_t n = 0; /* of its network, from here on: the oldest one counts them all */
-        for (struct list *other = at; other != &door->line; other = other->next) {
+        size_t n = 0;
+        if (patience_ms(guest, now_ms) > 0) {
+            continue;
+        }
+        for (struct list *other = door->line.next; other != &door->line; other = other->next) {
             n += memcmp(list_item(other, struct guest, line)->net, guest->net,
                         sizeof(guest->net)) == 0;
         }
@@ -71,19 +99,4 @@ static struct guest *oldest_of_crowd(const struct doorway *door)
         }
     }
     return found;
-}
-
-int64_t doorway_wait_ms(const struct doorway *door, int64_t now_ms)
-{
-    int64_t age = doorway_is_full(door) ? now_ms - oldest(door)->since_ms : DOORWAY_GRACE_MS;
-    return age < DOORWAY_GRACE_MS ? DOORWAY_GRACE_MS - age : 0;
-}
-
-struct guest *doorway_victim(const struct doorway *door, int64_t now_ms)
-{
-    if (!doorway_is_full(door) || doorway_wait_ms(door, now_ms) > 0) {
-        return NULL;
-    }
-    struct guest *guest = oldest_of_crowd(door);
-    return now_ms - guest->since_ms >= DOORWAY_GRACE_MS ? guest : oldest(door);
 }

@@ -27,11 +27,18 @@ static struct doorway *door_of(struct server *server, const struct listener *lis
 /* NULL: nobody stands in the door long enough to give way. */
 static struct client *make_room(struct server *server, struct doorway *door)
 {
-    struct guest *guest = doorway_victim(door, server_mono_ms());
-    if (guest == NULL) {
+    struct client *client = NULL;
+    struct guest *guest;
+    while (client == NULL && (guest = doorway_victim(door, server_mono_ms())) != NULL) {
+        client = list_item(guest, struct client, guest);
+        if (ms_conn_has_unread(client->conn)) { /* it is we who are slow */
+            doorway_touch(door, guest, server_mono_ms());
+            client = NULL;
+        }
+    }
+    if (client == NULL) {
         return NULL;
     }
-    struct client *client = list_item(guest, struct client, guest);
     server_log(server, MS_LOG_NOTICE,
                "conn.gave_way peer=%s text=\"no Hello yet, and all places are taken\"",
                ms_conn_peer(client->conn)->address);
@@ -98,7 +105,8 @@ void server_accept(struct listener *listener, int fd, void *arg)
         return;
     }
     if (door == NULL || (doorway_is_full(door) && make_room(server, door) == NULL)) {
-        close(fd); /* cannot be: full listeners are off until somebody may give way */
+        close(fd); /* whoever may give way has just spoken: rare, and it comes again */
+        server_adjust_listeners(server);
         return;
     }
     take(server, listener, door, fd, answer == SERVER_NAME_FAILED ? NULL : uid_name);

@@ -44,6 +44,7 @@ void server_on_work(void *arg)
 {
     struct client *client = arg;
     server_turn_began(client->owner);
+    doorway_touch(client->door, &client->guest, server_mono_ms());
     end_if_over(client->owner);
 }
 

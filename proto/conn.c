@@ -265,7 +265,8 @@ static void on_tls_step(const SSL *ssl, int where, int ret)
 {
     const struct ms_conn *conn = SSL_get_app_data(ssl);
     (void)ret;
-    if ((where & SSL_CB_EXIT) != 0 && conn->state == MS_CONN_HANDSHAKE) {
+    if ((where & SSL_CB_EXIT) != 0 && conn->state == MS_CONN_HANDSHAKE &&
+        BIO_number_read(SSL_get_rbio((SSL *)(uintptr_t)ssl)) > 0) {
         conn->on_work(conn->arg);
     }
 }
@@ -456,6 +457,13 @@ void ms_conn_set_arg(struct ms_conn *conn, void *arg)
 const char *ms_conn_local(const struct ms_conn *conn)
 {
     return conn->local;
+}
+
+int ms_conn_has_unread(const struct ms_conn *conn)
+{
+    char byte;
+    return conn->bev != NULL &&
+           recv(bufferevent_getfd(conn->bev), &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 1;
 }
 
 size_t ms_conn_unsent(const struct ms_conn *conn)

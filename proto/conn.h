@@ -50,7 +50,7 @@ struct ms_conn_options {
      * behind Hello: 0 holds the connection, which then neither reads nor hands on frames until
      * ms_conn_resume. may_grow is asked before room is made for a frame above MS_FRAME_SMALL: 0
      * holds likewise; each 1 is paid back with has_shrunk. on_work: something of a handshake was
-     * computed, which takes milliseconds. */
+     * computed from what the peer said, which takes milliseconds. */
     int (*may_take)(void *arg);
     int (*may_grow)(void *arg);
     void (*has_shrunk)(void *arg);
@@ -109,5 +109,7 @@ void ms_conn_set_arg(struct ms_conn *conn, void *arg);
  * which the scheduler is reached"; "" before the connection stands. */
 const char *ms_conn_local(const struct ms_conn *conn);
 size_t ms_conn_unsent(const struct ms_conn *conn);
+/* 1: the peer sent something that this side has not come to yet. */
+int ms_conn_has_unread(const struct ms_conn *conn);
 
 #endif

@@ -74,6 +74,23 @@ START_TEST(a_crowd_that_just_came_does_not_shield_who_stands_there_for_long)
 }
 END_TEST
 
+START_TEST(who_has_spoken_has_longer)
+{
+    doorway_init(&door, 2);
+    enter(0, "10.0.0.1", 0);
+    enter(1, "10.0.0.2", 500);
+    doorway_touch(&door, &guests[0], 600);
+    ck_assert_int_eq(doorway_wait_ms(&door, 1000), 500);
+    ck_assert_ptr_eq(doorway_victim(&door, 1500), &guests[1]);
+    doorway_leave(&door, &guests[1]);
+    doorway_touch(&door, &guests[1], 1500); /* harmless */
+    enter(2, "10.0.0.3", 1600);
+    doorway_touch(&door, &guests[2], 1600);
+    ck_assert_ptr_null(doorway_victim(&door, 600 + DOORWAY_SPOKEN_MS - 1));
+    ck_assert_ptr_eq(doorway_victim(&door, 600 + DOORWAY_SPOKEN_MS), &guests[0]);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("doorway");
@@ -82,6 +99,7 @@ int main(void)
     tcase_add_test(tcase, a_full_door_waits_for_the_grace_and_then_the_oldest_gives_way);
     tcase_add_test(tcase, the_network_with_the_most_places_gives_way_first);
     tcase_add_test(tcase, a_crowd_that_just_came_does_not_shield_who_stands_there_for_long);
+    tcase_add_test(tcase, who_has_spoken_has_longer);
     suite_add_tcase(suite, tcase);
     return test_run(suite);
 }
