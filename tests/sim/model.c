@@ -202,6 +202,7 @@ void model_starts(struct model *m, int64_t mono)
     m->lease_least_ms = m->lease_ms < m->lease_least_ms ? m->lease_ms : m->lease_least_ms;
     m->lease_most_ms = m->lease_ms > m->lease_most_ms ? m->lease_ms : m->lease_most_ms;
     m->generation = m->stored = m->w->disk.generation;
+    m->next_job = m->w->disk.next_job;
     m->last_job = m->w->disk.next_job > 0 ? m->w->disk.next_job - 1 : 0;
     for (size_t i = 0; i < m->nodes.n; i++) {
         m->nodes.at[i].conn = 0;
@@ -426,9 +427,12 @@ static void judge_meta(struct model *m, const struct sched_effect *effect)
                      (ull)m->stored);
         }
         m->stored = effect->meta_value;
-    } else if (strcmp(effect->meta_key, "next_job") == 0 && effect->meta_value <= m->last_job) {
-        sim_fail(m->w, "model: the next job is %llu, and job %llu exists", (ull)effect->meta_value,
-                 (ull)m->last_job);
+    } else if (strcmp(effect->meta_key, "next_job") == 0) {
+        if (effect->meta_value < m->next_job) {
+            sim_fail(m->w, "model: the next job is %llu, and was %llu", (ull)effect->meta_value,
+                     (ull)m->next_job);
+        }
+        m->next_job = effect->meta_value;
     }
 }
 
@@ -526,6 +530,10 @@ void model_judges(struct model *m, const struct sched_effect *effects, size_t n)
     m->fresh = false;
     if (m->placing != 0) {
         m_judge_placed(m);
+    }
+    if (m->next_job <= m->last_job && m->last_job > 0) {
+        sim_fail(m->w, "model: job %llu exists, and the next one that is stored is %llu",
+                 (ull)m->last_job, (ull)m->next_job);
     }
     if (m->stored < m->generation) {
         sim_fail(m->w, "model: generation %llu is told and %llu is stored", (ull)m->generation,

@@ -120,10 +120,10 @@ struct m_token {
 struct model {
     struct world *w;
     int64_t mono, stretch, lease_ms, lease_least_ms, lease_most_ms;
-    int64_t away_until;  /* a connection that closes before may be our own fault */
-    uint64_t generation; /* highest that anybody may know */
-    uint64_t stored;     /* ... that the disk knows */
-    uint64_t last_job;
+    int64_t away_until;          /* a connection that closes before may be our own fault */
+    uint64_t generation;         /* highest that anybody may know */
+    uint64_t stored;             /* ... that the disk knows */
+    uint64_t last_job, next_job; /* the highest id; the next one that the disk knows */
     bool draining, refusing, fresh;
     /* How many nodes the cluster has, as the queue may and must know: more at once, fewer after a
      * lease of doubt, which began and begins anew at the latest: */
