@@ -127,9 +127,17 @@ static int load_state(const struct options *options, struct store **ret_store,
     struct sched_time start = now();
     int rc = 0;
     if (options->database[0] != '\0') {
-        rc = store_open(options->database, ret_store, err);
+        struct store_setup setup = {.path = options->database,
+                                    .accepts_loss = options->accepts_loss};
+        rc = store_open_with(&setup, ret_store, err);
     }
-    if (rc == 0 && (*ret_sched = sched_create(&options->sched, start)) == NULL) {
+    struct sched_config config = options->sched;
+    if (rc == 0 && *ret_store != NULL) {
+        config.has_database = 1;
+        config.skip_ahead = options->accepts_loss || store_is_copy(*ret_store);
+        memcpy(config.stamp_secret, store_secret(*ret_store), sizeof(config.stamp_secret));
+    }
+    if (rc == 0 && (*ret_sched = sched_create(&config, start)) == NULL) {
         rc = ms_fail(err, MS_E_NOMEM, "no memory for the scheduler");
     }
     if (rc == 0 && *ret_store != NULL) {

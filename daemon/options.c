@@ -66,6 +66,7 @@ static const char *const dynamic_keys[] = {"anyone", "log_level"};
 struct control {
     const char *config, *run_dir;
     enum options_action action;
+    int accepts_loss;
 };
 
 static const struct {
@@ -77,6 +78,7 @@ static const struct {
     {"--run-dir", 1, "DIR  private scheduler of `msctl run`: everything below DIR"},
     {"--check-config", 0, "print every setting and where it came from, and end"},
     {"--version", 0, "print the version, and end"},
+    {"--accept-loss", 0, "for one start: serve although acknowledged writes are missing"},
     {"--help", 0, "print this, and end"},
 };
 
@@ -116,6 +118,9 @@ static int take_controls(int *argc, char **argv, struct control *ret, struct ms_
             break;
         case 3:
             ret->action = OPTIONS_VERSION;
+            break;
+        case 4:
+            ret->accepts_loss = 1;
             break;
         default:
             ret->action = OPTIONS_HELP;
@@ -493,6 +498,7 @@ int options_load(int argc, char *const *argv, struct options **ret, struct ms_er
         return rc;
     }
     options->action = control.action;
+    options->accepts_loss = control.accepts_loss;
     *ret = options;
     return 0;
 }

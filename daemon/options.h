@@ -39,7 +39,8 @@ struct options {
     enum ms_log_level log_level;
     struct ms_settings *settings; /* owned; what --check-config prints */
     struct ms_env *env;           /* owned; dynamic cluster only */
-    void *private_rows;           /* owned; the settings' table in private mode */
+    int accepts_loss;   /* --accept-loss: start although acknowledged writes are missing */
+    void *private_rows; /* owned; the settings' table in private mode */
 };
 
 /* Reads everything. argv is not changed and may be used again for a reload. MS_E_INVALID: usage;

@@ -12,6 +12,7 @@
 #define MS_ADDR_MAX      320  /* "[host]:port" or "unix:path" */
 #define MS_CURSOR_MAX    328  /* a host's name, a node's and a length: a place in a list */
 #define MS_TEXT_MAX      384  /* a reason that a person reads (MS_ERR_TEXT_MAX) */
+#define MS_STAMP_LEN     24   /* a tick's number and 16 bytes of its seal */
 #define MS_TOKEN_LEN     32   /* SHA-256 size: group token, digests */
 
 /* Control plane frames */
@@ -66,6 +67,9 @@
 #define MS_LOG_ROUTES_MAX     1024    /* log reads under way: 64 KiB each in flight at the worst */
 #define MS_FETCH_GRANTS_MAX   64  /* files that a node holds ready or serves: a descriptor each */
 #define MS_EVALS_MAX          100 /* evaluations of a job that are kept: what a screen can show */
+#define MS_JOB_ID_GAP         1000000 /* after a loss ids go on at the next multiple */
+#define MS_GENERATION_GAP     (1ULL << 20)
+#define MS_TICKS_GAP          (1ULL << 32)
 #define MS_GENERATION_MAX     (1ULL << 53) /* what a double of JSON still holds exactly */
 /* A database that was restored knows less than its nodes: by at most this many placements since its
  * copy, one a second for twelve days. A worker that claims more is not one of ours. */

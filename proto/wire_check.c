@@ -60,6 +60,7 @@ static const struct field_limit field_limits[] = {
     {"sha256", 64, 0, 0},
     {"software", MS_NAME_MAX, 0, MENDED},
     {"state", MS_NAME_MAX, 0, 0},
+    {"stamp", MS_STAMP_LEN, MS_STAMP_LEN, 0},
     {"text", MS_TEXT_MAX, 0, MENDED},
     {"token", MS_TOKEN_LEN, MS_TOKEN_LEN, 0},
     {"waiting_for", MS_TEXT_MAX, 0, MENDED},

@@ -73,6 +73,7 @@ static void reply_submitted(struct sched *s, const struct conn *conn, uint32_t f
 {
     Ms__Submitted msg = MS__SUBMITTED__INIT;
     msg.job = job->id;
+    msg.stamp = stamp_now(s);
     emit_send(s, conn->id, MS_MSG_SUBMITTED, frame_id, &msg.base);
 }
 
@@ -116,6 +117,9 @@ static struct job *submit_create(struct sched *s, const struct conn *conn, const
 void on_submit(struct sched *s, struct conn *conn, const struct sched_event *event)
 {
     const Ms__Submit *msg = (const Ms__Submit *)event->msg;
+    if (stamp_refused(s, conn, event->id, &msg->stamp)) {
+        return;
+    }
     if (msg->key[0] != '\0') {
         const struct job *job = job_find_key(s, conn->peer.who.id, msg->key);
         if (job != NULL) {

@@ -68,6 +68,7 @@ void sched_begin_tick(struct sched *s)
     s->n_effects = 0;
     s->tick_bytes = 0;
     s->news_bytes = 0;
+    s->tick_writes = false;
     while (s->blocks != NULL && s->blocks->next != NULL) {
         struct tick_block *next = s->blocks->next;
         free(s->blocks);
@@ -100,6 +101,9 @@ void emit_fini(struct sched *s)
 
 static struct sched_effect *emit(struct sched *s, enum sched_effect_kind kind)
 {
+    if (sched_effect_is_durable(kind)) {
+        stamp_count(s);
+    }
     if (s->n_effects == s->effects_room) {
         size_t room = s->effects_room == 0 ? 64 : 2 * s->effects_room;
         s->effects = memory_resize(s->effects, room * sizeof(*s->effects));
@@ -265,6 +269,9 @@ void emit_put_job(struct sched *s, const struct job *job, bool with_spec)
     row->seconds = job->seconds;
     copy_text(row->weights_sha256, sizeof(row->weights_sha256), job->weights_sha256);
     copy_text(row->plan_sha256, sizeof(row->plan_sha256), job->plan_sha256);
+    if (job_is_ended(job) && job->run != NULL) {
+        results_pack(s, job->run, row);
+    }
     if (job->run != NULL && job->run->cancelling) {
         row->cancel_at_step = true;
         copy_text(row->cancel_text, sizeof(row->cancel_text), job->run->cancel_text);
@@ -291,6 +298,10 @@ void emit_put_member(struct sched *s, struct job *job, uint32_t rank)
     copy_text(row->host_name, sizeof(row->host_name), member->host_name);
     copy_text(row->log_path, sizeof(row->log_path), member->log_path);
     copy_text(row->principal, sizeof(row->principal), member->principal);
+    copy_text(row->state, sizeof(row->state), rank_state_name(member->state));
+    row->generation = job->generation;
+    row->step = member->step;
+    row->pid = member->pid;
     emit(s, SCHED_DO_PUT_MEMBER)->member = row;
 }
 

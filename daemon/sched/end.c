@@ -88,12 +88,10 @@ void job_end(struct sched *s, struct job *job, enum job_event event, int code, c
     emit_put_job(s, job, false);
     log_end(s, job);
     if (was_placed) {
-        for (uint32_t rank = 0; rank < job->workers; rank++) {
-            if (job->run->members[rank].unstored) {
-                emit_put_member(s, job, rank);
-            }
-        }
         run_close(s, job, job->code, job->reason);
+        for (uint32_t rank = 0; rank < job->workers; rank++) {
+            emit_put_member(s, job, rank); /* what it shows now it shows after a restart, too */
+        }
     }
     waiters_answer(s, job);
     watch_stir(s, job);

@@ -47,6 +47,7 @@ struct job_slot {
 
 /* load.c: what loading decided and could not write */
 void load_settle(struct sched *s);
+void load_skip(struct sched *s);
 
 struct job *job_find(const struct sched *s, uint64_t id);
 struct job *job_find_key(const struct sched *s, const char *owner, const char *key);

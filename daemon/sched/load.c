@@ -16,6 +16,8 @@ int sched_load_meta(struct sched *s, const char *key, uint64_t value, struct ms_
         s->generation = value > s->generation ? value : s->generation;
     } else if (strcmp(key, "next_job") == 0) {
         s->next_job = value > s->next_job ? value : s->next_job;
+    } else if (strcmp(key, "ticks") == 0) {
+        s->ticks = value;
     }
     return 0; /* other keys are the store's own, or a newer release's */
 }
@@ -59,6 +61,9 @@ int sched_load_job(struct sched *s, const struct sched_job_row *row, struct ms_e
         job->run->cancelling = true;
         copy_text(job->run->cancel_text, sizeof(job->run->cancel_text), row->cancel_text);
     }
+    if (job_is_ended(job) && row->results_bytes > 0 && (rc = results_unpack(job, row, err)) < 0) {
+        return rc;
+    }
     s->next_job = row->id >= s->next_job ? row->id + 1 : s->next_job;
     s->generation = row->generation > s->generation ? row->generation : s->generation;
     return 0;
@@ -98,11 +103,19 @@ static int member_take(const struct sched *s, struct job *job, const struct sche
     member->host_name = dup_text(row->host_name);
     member->principal = dup_text(row->principal);
     member->log_path = dup_text(row->log_path);
-    rank_begin(job->run, row->rank,
-               job->state == JOB_SUCCEEDED   ? RANK_DONE
-               : job->state == JOB_FAILED    ? RANK_FAILED
-               : job->state == JOB_CANCELLED ? RANK_STOPPED
-                                             : RANK_MISSING);
+    enum rank_state state = job->state == JOB_SUCCEEDED   ? RANK_DONE
+                            : job->state == JOB_FAILED    ? RANK_FAILED
+                            : job->state == JOB_CANCELLED ? RANK_STOPPED
+                                                          : RANK_MISSING;
+    if (job_is_ended(job)) {
+        member->step = row->step;
+        member->pid = row->pid;
+        if (row->state[0] != '\0' && !rank_state_parse(row->state, &state)) {
+            return ms_fail(err, MS_E_CONFIG, "rank %u of job %llu of the database is in state %s",
+                           row->rank, (ull)job->id, row->state);
+        }
+    }
+    rank_begin(job->run, row->rank, state);
     return 0;
 }
 
@@ -211,6 +224,15 @@ static int job_take_up(struct sched *s, struct job *job, struct ms_err *err)
     if (job->state == JOB_QUEUED) {
         queue_add(s, job);
     }
+    bool named = false;
+    for (uint32_t rank = 0; job->run != NULL && rank < job->workers && !named; rank++) {
+        named = job->run->members[rank].node_id[0] != '\0';
+    }
+    if (job->run != NULL &&
+        !named) { /* its ranks were trimmed, and with them what they had shown */
+        run_free(job->run);
+        job->run = NULL;
+    }
     for (uint32_t rank = 0; job->run != NULL && rank < job->workers; rank++) {
         if (job->run->members[rank].state == RANK_MISSING) { /* over, and has no row */
             rank_set(job->run, rank, RANK_ON_LOSS);
@@ -278,6 +300,12 @@ int sched_load_done(struct sched *s, struct sched_time now, struct ms_err *err)
     if (rc == 0) {
         rc = s->mode->load(s, err);
     }
+    if (s->cfg.skip_ahead) {
+        s->next_job = (s->next_job / MS_JOB_ID_GAP + 1) * MS_JOB_ID_GAP;
+        s->generation += MS_GENERATION_GAP;
+        s->ticks += MS_TICKS_GAP;
+        s->due |= DUE_SKIP;
+    }
     s->loading = false;
     return rc;
 }
@@ -296,4 +324,17 @@ void load_settle(struct sched *s)
             emit_drop_members(s, job->id);
         }
     }
+}
+
+/* The writes that are missing may have given away ids and generations: none is given a second time,
+ * for fewer than a gap of each lie between a copy and its loss. The same tick stores all three. */
+void load_skip(struct sched *s)
+{
+    s->due &= ~(unsigned)DUE_SKIP;
+    emit_put_meta(s, "next_job", s->next_job);
+    emit_put_meta(s, "generation", s->generation);
+    emit_log(s, MS_LOG_WARNING,
+             "scheduler.skipped_ahead next_job=%llu generation=%llu ticks=%llu text=\"the database "
+             "is a copy, or lacks writes: what they gave away is not given again\"",
+             (ull)s->next_job, (ull)s->generation, (ull)s->ticks);
 }

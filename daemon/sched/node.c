@@ -242,6 +242,7 @@ void send_heartbeat_ack(struct sched *s, const struct conn *conn, uint32_t id)
     msg.heartbeat_ms = heartbeat_ms(s);
     msg.present = s->n_registered;
     msg.expected = s->mode->expected(s);
+    msg.stamp = stamp_now(s);
     emit_send(s, conn->id, MS_MSG_HEARTBEAT_ACK, id, &msg.base);
 }
 

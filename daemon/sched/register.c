@@ -148,6 +148,7 @@ static void send_registered(struct sched *s, const struct node *node, uint32_t f
     msg.heartbeat_ms = heartbeat_ms(s);
     msg.present = s->n_registered;
     msg.expected = s->mode->expected(s);
+    msg.stamp = stamp_now(s);
     emit_send(s, node->conn->id, MS_MSG_REGISTERED, frame_id, &msg.base);
     emit_log(s, MS_LOG_NOTICE,
              "node.registered node=%s host=%s address=%s pid=%u cores=%u isa=%s nodes=%u%s",
@@ -194,6 +195,9 @@ void on_register(struct sched *s, struct conn *conn, const struct sched_event *e
     const Ms__Register *msg = (const Ms__Register *)event->msg;
     struct node_info info;
     int code = 0;
+    if (stamp_refused(s, conn, event->id, &msg->stamp)) {
+        return;
+    }
     const char *text = message_refusal(s, conn, msg, &code);
     if (text != NULL) {
         register_refuse(s, conn, event->id, code, text, msg->node_id);

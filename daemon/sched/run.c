@@ -69,14 +69,26 @@ uint32_t run_n_over(const struct run *run)
            run->n_in[RANK_LOST];
 }
 
+static const char *const names[RANK_STATES] = {
+    [RANK_MISSING] = "missing",   [RANK_PREPARING] = "preparing", [RANK_READY] = "ready",
+    [RANK_TRAINING] = "training", [RANK_DONE] = "done",           [RANK_STOPPED] = "stopped",
+    [RANK_FAILED] = "failed",     [RANK_LOST] = "lost",
+};
+
 const char *rank_state_name(enum rank_state state)
 {
-    static const char *const names[RANK_STATES] = {
-        [RANK_MISSING] = "missing",   [RANK_PREPARING] = "preparing", [RANK_READY] = "ready",
-        [RANK_TRAINING] = "training", [RANK_DONE] = "done",           [RANK_STOPPED] = "stopped",
-        [RANK_FAILED] = "failed",     [RANK_LOST] = "lost",
-    };
     return names[state];
+}
+
+bool rank_state_parse(const char *name, enum rank_state *ret)
+{
+    for (int state = 0; state < RANK_STATES; state++) {
+        if (strcmp(name, names[state]) == 0) {
+            *ret = (enum rank_state)state;
+            return true;
+        }
+    }
+    return false;
 }
 
 /* ---- words and messages -------------------------------------------------------------------------

@@ -122,6 +122,12 @@ void run_complaint_timeout(struct sched *s, struct run *run);
 void run_expect(struct sched *s, struct run *run, int64_t ms, const char *after);
 void run_adopt_timeout(struct sched *s, struct run *run);
 
+/* results.c: what an ended job showed, as its row keeps it */
+
+void results_pack(struct sched *s, const struct run *run, struct sched_job_row *row);
+int results_unpack(struct job *job, const struct sched_job_row *row, struct ms_err *err);
+bool rank_state_parse(const char *name, enum rank_state *ret);
+
 /* end.c: how a placed job is stopped, and how any job ends */
 
 void run_grace_timeout(struct sched *s, struct run *run);

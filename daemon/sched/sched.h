@@ -47,8 +47,11 @@ struct sched_config {
     /* What is kept of the past; 0: MS_JOBS_KEPT_MAX, MS_MEMBERS_KEPT_MAX, MS_LOST_NODES_MAX. */
     uint32_t jobs_kept_max, members_kept_max, lost_nodes_max;
     uint8_t secret[MS_TOKEN_LEN]; /* group tokens are SHA-256(secret, job, generation) */
-    const char *software;         /* for StatusInfo */
-    const char *database;         /* for StatusInfo */
+    int has_database;             /* PERSIST effects are durable: stamps are told and judged */
+    int skip_ahead;               /* writes may be missing: ids and generations go on far above */
+    uint8_t stamp_secret[MS_TOKEN_LEN]; /* of the database, drawn when it was made */
+    const char *software;               /* for StatusInfo */
+    const char *database;               /* for StatusInfo */
 };
 
 /* Monotonic time decides; wall time is only stored for people. */

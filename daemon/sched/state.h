@@ -31,6 +31,7 @@
 #include "daemon/sched/queue.h"
 #include "daemon/sched/run.h"
 #include "daemon/sched/sched.h"
+#include "daemon/sched/stamp.h"
 #include "daemon/sched/states.h"
 #include "daemon/sched/table.h"
 #include "daemon/sched/timer.h"
@@ -43,6 +44,7 @@ enum {
     DUE_PLACE = 1,    /* a node became idle, or the queue changed */
     DUE_NEWS = 4,     /* watchers have to be told more than one tick may send */
     DUE_REQUEUES = 2, /* loading put jobs back into the queue and could not write that yet */
+    DUE_SKIP = 4,     /* loading raised ids and generations likewise */
 };
 
 struct sched {
@@ -51,6 +53,10 @@ struct sched {
     char software[MS_NAME_MAX + 1], database[MS_PATH_MAX + 1];
     struct sched_time now, started;
     uint64_t generation, next_job, next_route;
+    uint64_t ticks; /* that wrote, the one under way included */
+    bool tick_writes, loss_proved, stamp_made;
+    uint64_t stamp_ticks;         /* of stamp */
+    uint8_t stamp[MS_STAMP_LEN];  /* the last that was made */
     int64_t stood_still_until_ms; /* nodes may have given up on us, and come back until then */
     int64_t stood_still_ms;       /* ... after such a time */
     uint64_t n_registers;         /* accepted since the start */

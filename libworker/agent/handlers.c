@@ -95,6 +95,7 @@ static void on_heartbeat_ack(struct agent *agent, const struct ms_wire_header *h
     const Ms__HeartbeatAck *ack = (const Ms__HeartbeatAck *)msg;
     (void)head;
     line_set_times(&agent->line, ack->lease_ms, ack->heartbeat_ms);
+    line_take_stamp(&agent->line, &ack->stamp);
 }
 
 static const struct {

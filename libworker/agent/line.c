@@ -148,10 +148,12 @@ static void send_register(struct agent *agent)
     node->rank = holding.rank;
     node->step = holding.step;
     node->running = holding.started;
+    node->stamp = (ProtobufCBinaryData){agent->line.stamp_bytes, agent->line.stamp};
     struct ms_err err;
     if (ms_conn_send(agent->line.conn, MS_MSG_REGISTER, LINE_REGISTER_ID, &node->base, &err) < 0) {
         ms_log(MS_LOG_WARNING, "agent.register_failed reason=\"%s\", retrying", err.text);
     }
+    node->stamp = (ProtobufCBinaryData){0, NULL}; /* borrowed for the call */
 }
 
 static void send_heartbeat(struct agent *agent)
@@ -205,6 +207,14 @@ void line_set_times(struct line *line, uint64_t lease_ms, uint64_t beat_ms)
     }
 }
 
+void line_take_stamp(struct line *line, const ProtobufCBinaryData *stamp)
+{
+    if (stamp->len == sizeof(line->stamp)) {
+        memcpy(line->stamp, stamp->data, stamp->len);
+        line->stamp_bytes = stamp->len;
+    }
+}
+
 void line_up(struct agent *agent, const Ms__Registered *msg)
 {
     struct line *line = &agent->line;
@@ -216,6 +226,7 @@ void line_up(struct agent *agent, const Ms__Registered *msg)
     line->ever_registered = 1;
     evtimer_del(line->deadline);
     line_set_times(line, msg->lease_ms, msg->heartbeat_ms);
+    line_take_stamp(line, &msg->stamp);
     arm_beat(line, line->beat_ms);
     ms_log(MS_LOG_INFO, "agent.registered node=%s scheduler=%s lease_ms=%" PRId64 " present=%u/%u",
            msg->node_id, agent->address, line->lease_ms, msg->present, msg->expected);

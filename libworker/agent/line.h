@@ -27,7 +27,9 @@ struct line {
     int ever_registered, lost_told, silence_told;
     struct retry tries;
     uint64_t jitter, draws;
-    char last[MS_TEXT_MAX + 1]; /* why the last attempt failed */
+    uint8_t stamp[MS_STAMP_LEN]; /* the last one that a scheduler told, to be brought back */
+    size_t stamp_bytes;          /* 0: none yet */
+    char last[MS_TEXT_MAX + 1];  /* why the last attempt failed */
 };
 
 int line_init(struct line *line, struct agent *agent, struct ms_err *err);
@@ -41,6 +43,8 @@ void line_heard(struct line *line);
 void line_up(struct agent *agent, const Ms__Registered *msg);
 /* The times of a heartbeat's answer; what no scheduler of ours says is ignored. */
 void line_set_times(struct line *line, uint64_t lease_ms, uint64_t beat_ms);
+/* Proof of what the scheduler has acknowledged. */
+void line_take_stamp(struct line *line, const ProtobufCBinaryData *stamp);
 /* Register was answered with an Error. */
 void line_refused(struct agent *agent, const Ms__Error *msg);
 /* Another certificate: a line that is down tries it at once. */

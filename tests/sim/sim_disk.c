@@ -79,6 +79,8 @@ void disk_put_meta(struct sim_disk *disk, const char *key, uint64_t value)
     if (strcmp(key, "generation") == 0) {
         disk->generation = value;
         disk->has_generation = true;
+    } else if (strcmp(key, "ticks") == 0) {
+        disk->ticks = value;
     } else if (strcmp(key, "next_job") == 0) {
         disk->next_job = value;
         disk->has_next_job = true;
@@ -131,6 +133,9 @@ int disk_load(struct world *w, struct sched *sched, struct ms_err *err)
     }
     if (rc == 0 && disk->has_generation) {
         rc = sched_load_meta(sched, "generation", disk->generation, err);
+    }
+    if (rc == 0) {
+        rc = sched_load_meta(sched, "ticks", disk->ticks, err);
     }
     if (rc == 0 && disk->has_next_job) {
         rc = sched_load_meta(sched, "next_job", disk->next_job, err);

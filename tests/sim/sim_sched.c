@@ -64,6 +64,7 @@ void driver_start(struct world *w)
     cfg.nodes_per_certificate = w->mode == SCHED_STANDING ? SIM_NODES_PER_CERTIFICATE : 0;
     cfg.priority_users_min = -MS_PRIORITY_USERS;
     cfg.priority_users_max = MS_PRIORITY_USERS;
+    cfg.has_database = 1;
     cfg.software = "sim";
     cfg.database = "memory";
     cfg.jobs_kept_max = w->jobs_kept_max;

@@ -35,9 +35,9 @@ static void pause_ms(long ms)
     nanosleep(&(struct timespec){.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000}, NULL);
 }
 
-int store_open(const char *path, struct store **ret, struct ms_err *err)
+int store_open_with(const struct store_setup *setup, struct store **ret, struct ms_err *err)
 {
-    (void)path;
+    (void)setup;
     (void)ret;
     return ms_fail(err, MS_E_UNSUPPORTED, "not in this test");
 }
@@ -45,6 +45,18 @@ int store_open(const char *path, struct store **ret, struct ms_err *err)
 void store_close(struct store *store)
 {
     (void)store;
+}
+
+const uint8_t *store_secret(const struct store *store)
+{
+    (void)store;
+    return NULL;
+}
+
+int store_is_copy(const struct store *store)
+{
+    (void)store;
+    return 0;
 }
 
 const char *store_note(const struct store *store, size_t i)

@@ -1244,18 +1244,16 @@ START_TEST(an_idle_scheduler_leaves_an_empty_log_of_writes)
 }
 END_TEST
 
-START_TEST(the_frozen_database_of_version_1_still_loads)
+static void take_golden(const char *name)
 {
     const char *root = getenv("MSCHED_SOURCE_ROOT");
-    if (root == NULL) {
-        root = ".";
-    }
     char golden[512];
-    snprintf(golden, sizeof(golden), "%s/tests/golden/store-v1.db", root);
+    snprintf(golden, sizeof(golden), "%s/tests/golden/%s", root != NULL ? root : ".", name);
     FILE *from = fopen(golden, "rb");
     ck_assert_msg(from != NULL, "%s is missing", golden);
     store_close(store);
     store = NULL;
+    unlink(path);
     FILE *to = fopen(path, "wb");
     int c;
     while ((c = getc(from)) != EOF) {
@@ -1263,10 +1261,12 @@ START_TEST(the_frozen_database_of_version_1_still_loads)
     }
     fclose(from);
     fclose(to);
-
     ck_ms_ok(store_open(path, &store, err));
     load();
+}
 
+static void check_golden(void)
+{
     ck_assert_uint_eq(loaded.jobs_n, 7); /* one in each state */
     for (size_t i = 0; i < 7; i++) {
         ck_assert_uint_eq(loaded.jobs[i].id, i + 1);
@@ -1276,6 +1276,14 @@ START_TEST(the_frozen_database_of_version_1_still_loads)
     ck_assert_str_eq(loaded.spec, "{\"workers\":2}");
     ck_assert_uint_eq(loaded.members_n, 2);
     ck_assert_uint_eq(loaded.members[1].incarnation, UINT64_MAX - 1);
+    ck_assert_uint_eq(loaded.generation, 12);
+}
+
+START_TEST(the_frozen_database_of_version_1_still_loads)
+{
+    take_golden("store-v1.db");
+
+    check_golden();
     char owner[32];
     snprintf(owner, sizeof(owner), "%s", loaded.jobs[2].owner); /* it was "uid 1000" */
     ck_assert(strncmp(owner, "uid:1000", 8) == 0 || strncmp(owner, "user:", 5) == 0);
@@ -1283,7 +1291,21 @@ START_TEST(the_frozen_database_of_version_1_still_loads)
     ck_assert_uint_eq(loaded.jobs[2].results_bytes, 0);
     ck_assert_str_eq(loaded.members[1].principal, "");
     ck_assert_uint_eq(loaded.members[1].generation, loaded.jobs[2].generation);
-    ck_assert_uint_eq(loaded.generation, 12);
+}
+END_TEST
+
+START_TEST(the_frozen_database_of_version_2_still_loads)
+{
+    take_golden("store-v2.db");
+
+    check_golden();
+    ck_assert_int_eq(store_is_copy(store), 1);
+    ck_assert_str_eq(loaded.jobs[2].owner, "user:alice");
+    ck_assert_str_eq(loaded.jobs[2].cancel_text, "cancelled by alice");
+    ck_assert_str_eq(loaded.results, "results");
+    ck_assert_str_eq(loaded.members[1].principal, "worker:b");
+    ck_assert_str_eq(loaded.members[1].state, "training");
+    ck_assert_uint_eq(store_secret(store)[0], 0x65); /* as it was drawn that day */
 }
 END_TEST
 
@@ -1297,13 +1319,31 @@ static int freeze(const char *target)
     for (uint64_t id = 1; id <= JOB_STATES; id++) {
         struct sched_job_row job = make_job(id);
         job.state = (enum sched_job_state)(id - 1);
+        snprintf(job.owner, sizeof(job.owner), "user:alice");
+        snprintf(job.cancel_text, sizeof(job.cancel_text), "cancelled by alice");
+        job.results = (const uint8_t *)"results";
+        job.results_bytes = 7;
         if (put(&job) != 0) {
             return 1;
         }
     }
-    struct sched_member_row members[] = {
-        {.job = 3, .rank = 0, .node_id = "w0", .incarnation = 1, .host_name = "a"},
-        {.job = 3, .rank = 1, .node_id = "w1", .incarnation = UINT64_MAX - 1, .host_name = "b"}};
+    struct sched_member_row members[] = {{.job = 3,
+                                          .rank = 0,
+                                          .node_id = "w0",
+                                          .incarnation = 1,
+                                          .host_name = "a",
+                                          .principal = "worker:a",
+                                          .state = "training"},
+                                         {.job = 3,
+                                          .rank = 1,
+                                          .node_id = "w1",
+                                          .incarnation = UINT64_MAX - 1,
+                                          .host_name = "b",
+                                          .principal = "worker:b",
+                                          .state = "training",
+                                          .generation = 12,
+                                          .step = 5,
+                                          .pid = 77}};
     struct sched_effect effects[] = {
         {.kind = SCHED_DO_PUT_MEMBER, .member = &members[0]},
         {.kind = SCHED_DO_PUT_MEMBER, .member = &members[1]},
@@ -1357,6 +1397,7 @@ int main(int argc, char **argv)
     tcase_add_test(tcase, a_start_folds_the_log_of_writes_in_before_it_serves);
     tcase_add_test(tcase, an_idle_scheduler_leaves_an_empty_log_of_writes);
     tcase_add_test(tcase, the_frozen_database_of_version_1_still_loads);
+    tcase_add_test(tcase, the_frozen_database_of_version_2_still_loads);
     suite_add_tcase(suite, tcase);
     return test_run(suite);
 }

@@ -1,0 +1,64 @@
+/* results.c - what an ended job showed, as its row keeps it: a JobResults of cluster.proto */
+#include "daemon/sched/state.h"
+
+#include <stdlib.h>
+
+static Ms__Progress *progress_of(struct sched *s, const struct progress *progress)
+{
+    Ms__Progress *msg = emit_alloc(s, sizeof(*msg));
+    *msg = progress->msg;
+    msg->phase = (char *)progress->phase;
+    return msg;
+}
+
+void results_pack(struct sched *s, const struct run *run, struct sched_job_row *row)
+{
+    Ms__JobResults msg = MS__JOB_RESULTS__INIT;
+    if (run->has_progress) {
+        msg.progress = progress_of(s, &run->progress);
+    }
+    msg.evals = emit_alloc(s, (run->n_evals + 1) * sizeof(Ms__Progress *));
+    for (size_t i = 0; i < run->n_evals; i++) {
+        msg.evals[msg.n_evals++] = progress_of(s, &run->evals[i]);
+    }
+    row->results_bytes = ms__job_results__get_packed_size(&msg);
+    uint8_t *bytes = emit_alloc(s, row->results_bytes + 1);
+    ms__job_results__pack(&msg, bytes);
+    row->results = bytes;
+}
+
+static void take(struct progress *progress, const Ms__Progress *msg)
+{
+    progress->msg = *msg;
+    progress->msg.base.n_unknown_fields = 0;
+    progress->msg.base.unknown_fields = NULL;
+    progress->msg.phase = NULL;
+    copy_text(progress->phase, sizeof(progress->phase), msg->phase);
+}
+
+int results_unpack(struct job *job, const struct sched_job_row *row, struct ms_err *err)
+{
+    Ms__JobResults *msg = ms__job_results__unpack(NULL, row->results_bytes, row->results);
+    if (msg == NULL || msg->n_evals > MS_EVALS_MAX) {
+        ms__job_results__free_unpacked(msg, NULL);
+        return ms_fail(err, MS_E_CONFIG, "the results of job %llu of the database cannot be read",
+                       (unsigned long long)row->id);
+    }
+    struct run *run = job->run != NULL ? job->run : run_create(job);
+    int rc = run == NULL ? MS_E_NOMEM : 0;
+    if (rc == 0 && msg->n_evals > 0) {
+        run->evals = calloc(MS_EVALS_MAX, sizeof(*run->evals));
+        rc = run->evals == NULL ? MS_E_NOMEM : 0;
+    }
+    for (size_t i = 0; rc == 0 && i < msg->n_evals; i++) {
+        take(&run->evals[run->n_evals++], msg->evals[i]);
+    }
+    if (rc == 0 && msg->progress != NULL) {
+        run->has_progress = true;
+        take(&run->progress, msg->progress);
+    }
+    ms__job_results__free_unpacked(msg, NULL);
+    return rc == 0 ? 0
+                   : ms_fail(err, MS_E_NOMEM, "no memory for the results of job %llu",
+                             (unsigned long long)row->id);
+}

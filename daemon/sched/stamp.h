@@ -1,0 +1,27 @@
+/* stamp.h - proof that the database still holds what was acknowledged
+ *
+ * Each tick that writes has a number, stored with it. Whoever is answered is told the number of the
+ * last one that is durable with the answer, sealed with a secret of the database (a stamp), and
+ * brings it when he comes again. A stamp above our own number proves that acknowledged writes are
+ * missing: the scheduler says so and ends with 78. Nobody can make a stamp up.
+ *
+ *     bytes 0-7    number of the tick, big-endian
+ *     bytes 8-23   the first 16 of HMAC-SHA256(secret, "msched stamp" and bytes 0-7) */
+#ifndef SCHED_STAMP_H
+#define SCHED_STAMP_H
+
+#include "daemon/sched/sched.h"
+
+#include <stdbool.h>
+
+struct conn;
+
+/* emit.c: the tick that is under way writes. */
+void stamp_count(struct sched *s);
+/* For the answer that is being made; tick memory. Empty without a database. */
+ProtobufCBinaryData stamp_now(struct sched *s);
+/* True if the stamp cannot be let pass and the request was answered here. */
+bool stamp_refused(struct sched *s, const struct conn *conn, uint32_t frame_id,
+                   const ProtobufCBinaryData *stamp);
+
+#endif

@@ -1,0 +1,396 @@
+/* test_sched_durable.c - what the core tells others about the database, and what outlives a restart
+ *
+ * Rows that a tick puts are kept here and loaded into a second core, as the store would. */
+#include "tests/unit/sched_fixture.h"
+
+enum { ROWS_MAX = 16 };
+
+static struct {
+    struct sched_job_row jobs[ROWS_MAX];
+    uint8_t results[ROWS_MAX][4096];
+    uint8_t specs[ROWS_MAX][64];
+    struct sched_member_row members[ROWS_MAX];
+    size_t n_jobs, n_members;
+    uint64_t ticks, generation, next_job;
+} disk;
+
+static void keep_job(const struct sched_job_row *row)
+{
+    size_t at = 0;
+    while (at < disk.n_jobs && disk.jobs[at].id != row->id) {
+        at++;
+    }
+    ck_assert_uint_lt(at, ROWS_MAX);
+    size_t spec_bytes = at < disk.n_jobs ? disk.jobs[at].spec_bytes : 0;
+    disk.jobs[at] = *row;
+    memcpy(disk.results[at], row->results != NULL ? row->results : (const uint8_t *)"",
+           row->results_bytes);
+    disk.jobs[at].results = disk.results[at];
+    if (row->spec != NULL) {
+        memcpy(disk.specs[at], row->spec, row->spec_bytes);
+        spec_bytes = row->spec_bytes;
+    }
+    disk.jobs[at].spec = disk.specs[at];
+    disk.jobs[at].spec_bytes = spec_bytes;
+    disk.n_jobs += at == disk.n_jobs;
+}
+
+static void keep_member(const struct sched_member_row *row)
+{
+    size_t at = 0;
+    while (at < disk.n_members &&
+           (disk.members[at].job != row->job || disk.members[at].rank != row->rank)) {
+        at++;
+    }
+    ck_assert_uint_lt(at, ROWS_MAX);
+    disk.members[at] = *row;
+    disk.n_members += at == disk.n_members;
+}
+
+static void keep(void)
+{
+    size_t n = 0;
+    const struct sched_effect *effects = sched_effects(fix.s, &n);
+    for (size_t i = 0; i < n; i++) {
+        if (effects[i].kind == SCHED_DO_PUT_JOB) {
+            keep_job(effects[i].job);
+        } else if (effects[i].kind == SCHED_DO_PUT_MEMBER) {
+            keep_member(effects[i].member);
+        } else if (effects[i].kind == SCHED_DO_PUT_META) {
+            uint64_t *to = strcmp(effects[i].meta_key, "ticks") == 0        ? &disk.ticks
+                           : strcmp(effects[i].meta_key, "generation") == 0 ? &disk.generation
+                                                                            : &disk.next_job;
+            *to = effects[i].meta_value;
+        }
+    }
+}
+
+static struct sched_config durable(void)
+{
+    struct sched_config cfg = fix_config(SCHED_STANDING, 0);
+    cfg.has_database = 1;
+    memset(cfg.stamp_secret, 9, sizeof(cfg.stamp_secret));
+    return cfg;
+}
+
+static void begin(void)
+{
+    memset(&disk, 0, sizeof(disk));
+    struct sched_config cfg = durable();
+    fix_create(&cfg);
+    ck_ms_ok(sched_load_done(fix.s, fix.now, err));
+}
+
+static void restart_with(const struct sched_config *cfg)
+{
+    fix_create(cfg);
+    for (size_t i = 0; i < disk.n_jobs; i++) {
+        ck_ms_ok(sched_load_job(fix.s, &disk.jobs[i], err));
+    }
+    for (size_t i = 0; i < disk.n_members; i++) {
+        ck_ms_ok(sched_load_member(fix.s, &disk.members[i], err));
+    }
+    ck_ms_ok(sched_load_meta(fix.s, "ticks", disk.ticks, err));
+    ck_ms_ok(sched_load_meta(fix.s, "generation", disk.generation, err));
+    ck_ms_ok(sched_load_meta(fix.s, "next_job", disk.next_job, err));
+    ck_ms_ok(sched_load_done(fix.s, fix.now, err));
+    ck_ms_ok(sched_check(fix.s, err));
+}
+
+static void restart(void)
+{
+    struct sched_config cfg = durable();
+    restart_with(&cfg);
+}
+
+/* ---- stamps -------------------------------------------------------------------------------------
+ */
+
+static uint8_t stamp[MS_STAMP_LEN];
+
+static void take_stamp(const ProtobufCBinaryData *from)
+{
+    ck_assert_uint_eq(from->len, MS_STAMP_LEN);
+    memcpy(stamp, from->data, MS_STAMP_LEN);
+}
+
+/* Submits, and takes what the answer tells. */
+static uint64_t submit(void)
+{
+    uint64_t conn = fix_open(MS_ROLE_USER, "alice");
+    Ms__Submit msg = fix_job(2);
+    fix_say(conn, MS_MSG_SUBMIT, &msg.base);
+    keep();
+    const Ms__Submitted *answer = fix_heard(conn, MS_MSG_SUBMITTED);
+    ck_assert_ptr_nonnull(answer);
+    take_stamp(&answer->stamp);
+    return answer->job;
+}
+
+static uint64_t register_with(const char *id, const uint8_t *bytes)
+{
+    uint64_t conn = fix_open(MS_ROLE_WORKER, "host-certificate");
+    Ms__Register msg = fix_node(id, 7);
+    msg.stamp = (ProtobufCBinaryData){bytes != NULL ? MS_STAMP_LEN : 0, (uint8_t *)bytes};
+    fix_say(conn, MS_MSG_REGISTER, &msg.base);
+    return conn;
+}
+
+START_TEST(each_tick_that_writes_has_the_next_number)
+{
+    begin();
+    submit();
+    ck_assert_uint_eq(disk.ticks, 1);
+    submit();
+    ck_assert_uint_eq(disk.ticks, 2);
+    register_with("w9", NULL); /* writes nothing */
+    ck_assert_ptr_null(fix_effect(SCHED_DO_PUT_META));
+}
+END_TEST
+
+START_TEST(a_stamp_of_what_is_there_is_let_pass)
+{
+    begin();
+    submit();
+    restart();
+
+    uint64_t conn = register_with("w9", stamp);
+
+    const Ms__Registered *answer = fix_heard(conn, MS_MSG_REGISTERED);
+    ck_assert_ptr_nonnull(answer);
+    ck_assert_mem_eq(answer->stamp.data, stamp, MS_STAMP_LEN); /* the same number, told again */
+}
+END_TEST
+
+START_TEST(a_node_that_knows_more_than_the_database_stops_the_scheduler)
+{
+    begin();
+    submit();
+    uint64_t before = disk.ticks;
+    submit();
+    disk.ticks = before; /* the second one was rolled back */
+    disk.n_jobs = 1;
+    restart();
+
+    uint64_t conn = register_with("w9", stamp);
+
+    fix_refused(conn, MS_E_CLOSED, "--accept-loss");
+    const struct sched_effect *end = fix_effect(SCHED_DO_EXIT);
+    ck_assert_ptr_nonnull(end);
+    ck_assert_int_eq(end->status, 78);
+    ck_assert_ptr_nonnull(strstr(end->text, "lacks writes that were acknowledged"));
+    uint64_t client = fix_open(MS_ROLE_USER, "alice"); /* and nothing new is taken meanwhile */
+    Ms__Submit msg = fix_job(1);
+    fix_say(client, MS_MSG_SUBMIT, &msg.base);
+    ck_assert_ptr_nonnull(fix_heard(client, MS_MSG_ERROR));
+}
+END_TEST
+
+START_TEST(a_client_that_knows_more_stops_it_too)
+{
+    begin();
+    submit();
+    disk.ticks = 0;
+    disk.n_jobs = 0;
+    restart();
+    uint64_t conn = fix_open(MS_ROLE_USER, "alice");
+    Ms__Submit msg = fix_job(1);
+    msg.stamp = (ProtobufCBinaryData){MS_STAMP_LEN, stamp};
+
+    fix_say(conn, MS_MSG_SUBMIT, &msg.base);
+
+    fix_refused(conn, MS_E_CLOSED, "alice was told 1");
+    ck_assert_ptr_nonnull(fix_effect(SCHED_DO_EXIT));
+}
+END_TEST
+
+START_TEST(a_made_up_stamp_is_refused_and_stops_nothing)
+{
+    begin();
+    submit();
+    for (size_t at = 0; at < MS_STAMP_LEN; at++) {
+        uint8_t forged[MS_STAMP_LEN];
+        memcpy(forged, stamp, sizeof(forged));
+        forged[at] ^= 0x40; /* a number far ahead, or another seal */
+
+        uint64_t conn = register_with("w9", forged);
+
+        fix_refused(conn, MS_E_REFUSED, "not sealed by its database");
+        ck_assert_int_eq(fix_logged("conn.foreign_stamp"), 1);
+        ck_assert_ptr_null(fix_effect(SCHED_DO_EXIT));
+        fix_close(conn);
+    }
+    ck_assert_uint_eq(submit(), 2);
+}
+END_TEST
+
+START_TEST(without_a_database_nothing_is_told_or_judged)
+{
+    fix_standing();
+    uint8_t any[MS_STAMP_LEN] = {1};
+
+    uint64_t conn = register_with("w9", any);
+
+    const Ms__Registered *answer = fix_heard(conn, MS_MSG_REGISTERED);
+    ck_assert_ptr_nonnull(answer);
+    ck_assert_uint_eq(answer->stamp.len, 0);
+}
+END_TEST
+
+START_TEST(a_copy_gives_no_id_and_no_generation_a_second_time)
+{
+    begin();
+    uint8_t old[MS_STAMP_LEN];
+    uint64_t first = submit();
+    memcpy(old, stamp, sizeof(old));
+    disk.generation = 5;
+    disk.ticks--; /* older than what was told, and the operator has accepted that */
+    struct sched_config cfg = durable();
+    cfg.skip_ahead = 1;
+    restart_with(&cfg);
+
+    fix_time();
+    keep();
+
+    ck_assert_uint_eq(disk.next_job, MS_JOB_ID_GAP); /* stored by the very first tick */
+    ck_assert_uint_eq(disk.generation, 5 + MS_GENERATION_GAP);
+    ck_assert_uint_gt(disk.ticks, MS_TICKS_GAP);
+    ck_assert_ptr_nonnull(fix_heard(register_with("w9", old), MS_MSG_REGISTERED));
+    ck_assert_uint_eq(first, 1);
+    ck_assert_uint_eq(submit(), MS_JOB_ID_GAP);
+    restart(); /* the next start goes on from there */
+    ck_assert_uint_eq(submit(), MS_JOB_ID_GAP + 1);
+}
+END_TEST
+
+/* ---- what an ended job shows --------------------------------------------------------------------
+ */
+
+static void progress(uint64_t conn, uint64_t step, uint32_t epoch, double accuracy)
+{
+    Ms__Progress msg = MS__PROGRESS__INIT;
+    msg.job = 1;
+    msg.generation = 1;
+    msg.step = step;
+    msg.steps_total = 120;
+    msg.epoch = epoch;
+    msg.epochs = 3;
+    msg.loss = 0.1 + 1.0 / (double)step;
+    msg.samples_per_s = 1234.5;
+    msg.phase = (char *)"evaluating";
+    msg.has_eval = 1;
+    msg.eval_loss = 0.3;
+    msg.accuracy = accuracy;
+    fix_say(conn, MS_MSG_PROGRESS, &msg.base);
+    keep();
+}
+
+static size_t pack_shown(uint8_t *bytes, size_t size)
+{
+    const Ms__JobInfo *info = fix_show(1);
+    size_t n = ms__job_info__get_packed_size(info);
+    ck_assert_uint_le(n, size);
+    return ms__job_info__pack(info, bytes);
+}
+
+/* Ends job 1 in one of the ways that there are. */
+static void end_it(uint64_t conns[2], int how)
+{
+    uint64_t alice = 0;
+    switch (how) {
+    case 0: /* well */
+        fix_done(conns[0], 1, 1, 0, MS_OK, "");
+        keep();
+        fix_done(conns[1], 1, 1, 1, MS_OK, "");
+        break;
+    case 1: /* a rank fails */
+        fix_done(conns[1], 1, 1, 1, MS_E_IO, "no space");
+        break;
+    case 2: /* a node is lost */
+        fix_close(conns[0]);
+        break;
+    default:
+        alice = fix_open(MS_ROLE_USER, "alice");
+        fix_cancel(alice, 1, 0);
+        break;
+    }
+    keep();
+}
+
+START_TEST(what_an_ended_job_shows_it_shows_after_a_restart)
+{
+    static uint8_t before[16384];
+    static uint8_t after[16384];
+    uint64_t conns[2];
+    begin();
+    conns[0] = fix_register("w0", 1);
+    conns[1] = fix_register("w1", 2);
+    submit();
+    fix_ready(conns[0], 1, 1, 0);
+    keep();
+    fix_ready(conns[1], 1, 1, 1);
+    keep();
+    progress(conns[0], 40, 1, 0.5);
+    progress(conns[0], 80, 2, 0.75);
+    end_it(conns, _i);
+    size_t n = pack_shown(before, sizeof(before));
+    ck_assert_uint_eq(fix_show(1)->n_evals, 2);
+    ck_assert_uint_eq(fix_show(1)->n_ranks, 2);
+
+    restart();
+
+    ck_assert_uint_eq(pack_shown(after, sizeof(after)), n);
+    ck_assert_mem_eq(before, after, n);
+    ck_assert(fix_show(1)->progress->accuracy == 0.75);
+}
+END_TEST
+
+START_TEST(a_job_that_ended_in_the_queue_shows_no_ranks_before_and_after)
+{
+    static uint8_t before[4096];
+    static uint8_t after[4096];
+    begin();
+    submit();
+    fix_cancel(fix_open(MS_ROLE_USER, "alice"), 1, 0);
+    keep();
+    size_t n = pack_shown(before, sizeof(before));
+
+    restart();
+
+    ck_assert_uint_eq(pack_shown(after, sizeof(after)), n);
+    ck_assert_mem_eq(before, after, n);
+}
+END_TEST
+
+START_TEST(results_that_cannot_be_read_are_refused)
+{
+    struct sched_config cfg = durable();
+    fix_create(&cfg);
+    struct sched_job_row row = {.id = 1,
+                                .state = JOB_FAILED,
+                                .workers = 1,
+                                .results = (const uint8_t *)"\xff\xff\xff",
+                                .results_bytes = 3};
+
+    ck_ms_fails(sched_load_job(fix.s, &row, err), MS_E_CONFIG, "results of job 1");
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("sched_durable");
+    TCase *t = tcase_create("durable");
+    tcase_add_checked_fixture(t, NULL, fix_end);
+    tcase_add_test(t, each_tick_that_writes_has_the_next_number);
+    tcase_add_test(t, a_stamp_of_what_is_there_is_let_pass);
+    tcase_add_test(t, a_node_that_knows_more_than_the_database_stops_the_scheduler);
+    tcase_add_test(t, a_client_that_knows_more_stops_it_too);
+    tcase_add_test(t, a_made_up_stamp_is_refused_and_stops_nothing);
+    tcase_add_test(t, without_a_database_nothing_is_told_or_judged);
+    tcase_add_test(t, a_copy_gives_no_id_and_no_generation_a_second_time);
+    tcase_add_loop_test(t, what_an_ended_job_shows_it_shows_after_a_restart, 0, 4);
+    tcase_add_test(t, a_job_that_ended_in_the_queue_shows_no_ranks_before_and_after);
+    tcase_add_test(t, results_that_cannot_be_read_are_refused);
+    suite_add_tcase(s, t);
+    return test_run(s);
+}
