@@ -1,7 +1,9 @@
 /* main.c - msctl */
 #include "cli/cli.h"
+#include "proto/process.h"
 
 int main(int argc, char **argv)
 {
+    ms_process_hide();
     return cli_main(argc, argv);
 }

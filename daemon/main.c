@@ -5,6 +5,7 @@
 #include "daemon/server.h"
 #include "daemon/store/store.h"
 #include "proto/notify.h"
+#include "proto/process.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -202,6 +203,7 @@ int main(int argc, char **argv)
 {
     struct ms_err err = {0, ""};
     struct program program = {.argc = argc, .argv = argv};
+    ms_process_hide();
     signal(SIGHUP, SIG_IGN); /* a reload while we start: the settings are read just now */
     umask(0077);             /* the database, the lock, a run directory's socket: ours alone */
     if (options_load(argc, argv, &program.options, &err) < 0) {

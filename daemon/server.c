@@ -185,6 +185,21 @@ static void send_frame(struct server *server, const struct client *client,
     }
 }
 
+static void send_answer(struct server *server, const struct sched_effect *effect)
+{
+    struct client *client = clients_find(&server->clients, effect->conn);
+    size_t size = 0;
+    uint8_t *frame = client != NULL && server->store != NULL
+                         ? store_answer(server->store, effect->read, &size)
+                         : NULL;
+    if (frame != NULL) {
+        (void)ms_conn_send_bytes(client->conn, frame, size, NULL);
+    } else if (client != NULL) {
+        ms_conn_close(client->conn); /* no memory even to say so */
+    }
+    free(frame);
+}
+
 static void carry_out(struct server *server, const struct sched_effect *effect)
 {
     struct client *client = NULL;
@@ -204,6 +219,9 @@ static void carry_out(struct server *server, const struct sched_effect *effect)
         break;
     case SCHED_DO_LOG:
         server_log(server, effect->level, "%s", effect->text);
+        break;
+    case SCHED_DO_READ:
+        send_answer(server, effect);
         break;
     case SCHED_DO_EXIT:
         ms_log(effect->status == 0 ? MS_LOG_NOTICE : MS_LOG_ERR, "scheduler.exit status=%d %s",

@@ -81,8 +81,7 @@ static void reply_submitted(struct sched *s, const struct conn *conn, uint32_t f
 static void submit_again(struct sched *s, const struct conn *conn, uint32_t frame_id,
                          const Ms__Submit *msg, const struct job *job)
 {
-    if (job->spec_bytes == msg->job_json.len && job->workers == msg->workers &&
-        memcmp(job->spec, msg->job_json.data, job->spec_bytes) == 0) {
+    if (job->workers == msg->workers && spec_is(job, msg->job_json.data, msg->job_json.len)) {
         reply_submitted(s, conn, frame_id, job);
         return;
     }
@@ -134,6 +133,10 @@ void on_submit(struct sched *s, struct conn *conn, const struct sched_event *eve
     }
     if (text == NULL) {
         text = submit_refused(s, msg, &code);
+    }
+    if (text == NULL &&
+        (text = spec_over_budget(s, conn->peer.who.id, msg->job_json.len)) != NULL) {
+        code = MS_E_FULL;
     }
     if (text != NULL) {
         emit_error(s, conn->id, event->id, code, "%s", text);

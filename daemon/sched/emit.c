@@ -276,6 +276,7 @@ void emit_put_job(struct sched *s, const struct job *job, bool with_spec)
         row->cancel_at_step = true;
         copy_text(row->cancel_text, sizeof(row->cancel_text), job->run->cancel_text);
     }
+    copy_text(row->spec_sha256, sizeof(row->spec_sha256), job->spec_sha256);
     if (with_spec) { /* in tick memory: the job may be dropped before the tick is carried out */
         uint8_t *spec = emit_alloc(s, job->spec_bytes);
         memcpy(spec, job->spec, job->spec_bytes);
@@ -320,6 +321,15 @@ void emit_put_meta(struct sched *s, const char *key, uint64_t value)
     struct sched_effect *effect = emit(s, SCHED_DO_PUT_META);
     effect->meta_key = key;
     effect->meta_value = value;
+}
+
+void emit_read_spec(struct sched *s, uint64_t conn, uint32_t id, Ms__JobList *list)
+{
+    struct sched_read *read = emit_alloc(s, sizeof(*read));
+    *read = (struct sched_read){.frame_id = id, .job = list->jobs[0]->id, .list = list};
+    struct sched_effect *effect = emit(s, SCHED_DO_READ);
+    effect->conn = conn;
+    effect->read = read;
 }
 
 void emit_exit(struct sched *s, int status, const char *text)

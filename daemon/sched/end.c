@@ -83,6 +83,7 @@ void job_end(struct sched *s, struct job *job, enum job_event event, int code, c
     }
     job_set(s, job, event);
     job_set_reason(job, text);
+    spec_settle(s, job);
     job->code = code;
     job->ended_ms = s->now.wall_ms;
     emit_put_job(s, job, false);

@@ -78,7 +78,7 @@ Ms__JobInfo *info_job(struct sched *s, const struct job *job, enum info_part par
     if (job->run != NULL && part != INFO_ROW) {
         info_run(s, job, info);
     }
-    if (part == INFO_ALL) {
+    if (part == INFO_ALL && job->spec != NULL) {
         info->job_json.data = (uint8_t *)job->spec;
         info->job_json.len = job->spec_bytes;
     }

@@ -21,10 +21,9 @@ static const char *pack_text(char **at, const char *text, size_t max)
 
 struct job *job_create(struct sched *s, const struct sched_job_row *row)
 {
-    (void)s;
     size_t names =
         strlen(row->name) + strlen(row->owner) + strlen(row->key) + strlen(row->run_dir) + 4;
-    struct job *job = calloc(1, sizeof(*job) + names + row->spec_bytes);
+    struct job *job = calloc(1, sizeof(*job) + names);
     char *reason = job != NULL ? strdup(row->reason) : NULL;
     if (reason == NULL) {
         free(job);
@@ -35,14 +34,14 @@ struct job *job_create(struct sched *s, const struct sched_job_row *row)
     job->owner = pack_text(&at, row->owner, MS_PRINCIPAL_MAX);
     job->key = pack_text(&at, row->key, MS_NAME_MAX);
     job->run_dir = pack_text(&at, row->run_dir, MS_PATH_MAX);
-    job->spec = (uint8_t *)at;
-    job->spec_bytes = row->spec_bytes;
-    if (row->spec_bytes > 0) {
-        memcpy(at, row->spec, row->spec_bytes);
-    }
     job->reason = reason;
     job->id = row->id;
     job->state = row->state;
+    if (spec_take(s, job, row) < 0) {
+        free(reason);
+        free(job);
+        return NULL;
+    }
     job->workers = row->workers;
     job->priority = row->priority;
     job->code = row->code;
@@ -71,6 +70,7 @@ void job_free(struct job *job)
         free(waiter);
     }
     run_free(job->run);
+    free(job->spec);
     free(job->reason);
     free(job);
 }
@@ -165,6 +165,9 @@ int job_index(struct sched *s, struct job *job)
         }
         s->jobs = jobs;
         s->jobs_room = room;
+    }
+    if (!job_is_ended(job)) {
+        spec_count(s, job);
     }
     s->jobs[s->n_jobs++] = (struct job_slot){job->id, job, job_is_ended(job)};
     if (job->key[0] != '\0') {

@@ -20,8 +20,9 @@ struct job {
     uint64_t id;
     enum sched_job_state state;
     const char *name, *owner, *key, *run_dir; /* behind the struct */
-    const uint8_t *spec;                      /* behind the struct */
+    uint8_t *spec;                            /* owned; NULL: in the database only (spec.h) */
     size_t spec_bytes;
+    char spec_sha256[65];
     char *reason; /* owned, never NULL; of an ended job, or why it was placed in vain */
     uint32_t workers;
     uint32_t n_tries; /* placed and never started, since the scheduler did */

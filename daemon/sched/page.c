@@ -32,6 +32,24 @@ static void reply_jobs(struct sched *s, const struct conn *conn, uint32_t frame_
     emit_send(s, conn->id, MS_MSG_JOB_LIST, frame_id, &msg.base);
 }
 
+/* With its description: of a job that has ended the database adds it. */
+static void show_job(struct sched *s, const struct conn *conn, uint32_t frame_id,
+                     const struct job *job)
+{
+    Ms__JobInfo **infos = emit_alloc(s, sizeof(Ms__JobInfo *));
+    infos[0] = info_job(s, job, INFO_ALL);
+    if (job->spec != NULL || job->spec_bytes == 0) {
+        reply_jobs(s, conn, frame_id, infos, 1, false);
+        return;
+    }
+    Ms__JobList *list = emit_alloc(s, sizeof(*list));
+    ms__job_list__init(list);
+    list->jobs = infos;
+    list->n_jobs = 1;
+    s->tick_bytes += job->spec_bytes; /* the driver packs it: it counts all the same */
+    emit_read_spec(s, conn->id, frame_id, list);
+}
+
 static void reply_job(struct sched *s, const struct conn *conn, uint32_t frame_id, uint64_t id)
 {
     const struct job *job = job_find(s, id);
@@ -41,8 +59,7 @@ static void reply_job(struct sched *s, const struct conn *conn, uint32_t frame_i
     } else if (!emit_reserve(s, info_bytes(job))) {
         refuse_nomem(s, conn, frame_id);
     } else {
-        Ms__JobInfo *info = info_job(s, job, INFO_ALL);
-        reply_jobs(s, conn, frame_id, &info, 1, false);
+        show_job(s, conn, frame_id, job);
     }
 }
 

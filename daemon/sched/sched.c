@@ -148,7 +148,8 @@ static int tables_init(struct sched *s)
 {
     return table_init(&s->conns, 64) < 0 || table_init(&s->nodes, 64) < 0 ||
                    table_init(&s->hosts, 64) < 0 || table_init(&s->holders, 64) < 0 ||
-                   table_init(&s->keys, 64) < 0 || table_init(&s->routes, 16) < 0
+                   table_init(&s->purses, 64) < 0 || table_init(&s->keys, 64) < 0 ||
+                   table_init(&s->routes, 16) < 0
                ? MS_E_NOMEM
                : 0;
 }
@@ -261,6 +262,7 @@ void sched_destroy(struct sched *s)
     nodes_free(s);
     hosts_free(s);
     holders_fini(s);
+    specs_fini(s);
     routes_free(s);
     table_fini(&s->conns);
     table_fini(&s->nodes);

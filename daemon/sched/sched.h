@@ -154,7 +154,15 @@ enum sched_effect_kind {
     SCHED_DO_DROP_MEMBERS, /* of a job */
     SCHED_DO_DROP_JOB,     /* history beyond MS_JOBS_KEPT_MAX */
     SCHED_DO_PUT_META,     /* named number: "generation", "next_job" */
+    SCHED_DO_READ,         /* answer with what only the database has: in its turn, like SEND */
     SCHED_DO_EXIT,         /* dynamic cluster: the job is over, all acknowledged */
+};
+
+/* An answer that the driver completes from the database (store_answer) and sends to conn. */
+struct sched_read {
+    uint32_t frame_id;
+    uint64_t job; /* its spec belongs into list->jobs[0]->job_json */
+    Ms__JobList *list;
 };
 
 struct sched_effect {
@@ -169,8 +177,9 @@ struct sched_effect {
     int status;                      /* EXIT: exit status; CLOSE: unused */
     const struct sched_job_row *job; /* PUT_JOB; borrowed likewise */
     const struct sched_member_row *member;
-    uint64_t job_id;      /* DROP_* */
-    const char *meta_key; /* PUT_META */
+    const struct sched_read *read; /* READ; borrowed likewise */
+    uint64_t job_id;               /* DROP_* */
+    const char *meta_key;          /* PUT_META */
     uint64_t meta_value;
 };
 

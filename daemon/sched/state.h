@@ -31,6 +31,7 @@
 #include "daemon/sched/queue.h"
 #include "daemon/sched/run.h"
 #include "daemon/sched/sched.h"
+#include "daemon/sched/spec.h"
 #include "daemon/sched/stamp.h"
 #include "daemon/sched/states.h"
 #include "daemon/sched/table.h"
@@ -64,7 +65,8 @@ struct sched {
     uint64_t generation_raised, jobs_raised; /* by claims of nodes, since the start */
     uint64_t seed;                           /* of hashes */
 
-    struct table conns, nodes, hosts, holders, keys, routes;
+    struct table conns, nodes, hosts, holders, purses, keys, routes;
+    uint64_t specs_bytes; /* of jobs that wait or run */
     struct list beating, idle, gone;
     uint32_t n_registered, n_usable, n_idle, n_gone; /* usable: registered, on no drained host */
     struct heap timers;

@@ -332,6 +332,7 @@ static int put_effect(struct store *store, const struct sched_effect *effect)
     case SCHED_DO_SEND:
     case SCHED_DO_CLOSE:
     case SCHED_DO_LOG:
+    case SCHED_DO_READ:
     case SCHED_DO_EXIT:
         break;
     }

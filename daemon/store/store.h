@@ -46,6 +46,10 @@ int store_load(struct store *store, struct sched *sched, struct ms_err *err);
 int store_commit(struct store *store, const struct sched_effect *effects, size_t n,
                  struct ms_err *err);
 
+/* The frame that a READ asks for, or an Error frame with why there is none. Returns owned (free);
+ * NULL without memory. */
+uint8_t *store_answer(struct store *store, const struct sched_read *read, size_t *ret_bytes);
+
 /* Call when idle: folds the WAL into the database and empties it (what is not there cannot be
  * damaged), and makes the reserve again if it was given up. Returns 1 while the reserve is missing,
  * else 0. */

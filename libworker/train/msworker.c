@@ -9,6 +9,7 @@
 #include "proto/log.h"
 #include "proto/ms_env.h"
 #include "proto/notify.h"
+#include "proto/process.h"
 #include "proto/settings.h"
 
 #include <errno.h>
@@ -466,6 +467,7 @@ int main(int argc, char **argv)
     static struct program program; /* as long as the thread of the signals */
     struct ms_err err = {0, ""};
     int check = 0;
+    ms_process_hide();
     if (take_words(&argc, argv, &check)) {
         return 0;
     }

@@ -491,6 +491,26 @@ static void judge_history(struct model *m)
     }
 }
 
+/* An answer that the database completes: all but the description is there. */
+static void judge_read(struct model *m, const struct sched_effect *effect)
+{
+    const ProtobufCMessage *msg = &effect->read->list->base;
+    size_t size = ms_wire_size(msg);
+    uint8_t *frame = malloc(size);
+    struct ms_err err = {0, ""};
+    if (frame == NULL) {
+        abort();
+    }
+    if (ms_wire_pack(MS_MSG_JOB_LIST, effect->read->frame_id, msg, frame, size, &err) < 0) {
+        sim_fail(m->w, "an answer cannot be packed: %s", err.text);
+    } else {
+        struct sched_effect sent = {
+            .kind = SCHED_DO_SEND, .conn = effect->conn, .frame = frame, .frame_bytes = size};
+        judge_send(m, &sent);
+    }
+    free(frame);
+}
+
 static void judge_effect(struct model *m, const struct sched_effect *effect)
 {
     if (effect->kind != SCHED_DO_SEND && m->placing != 0) {
@@ -499,6 +519,9 @@ static void judge_effect(struct model *m, const struct sched_effect *effect)
     switch (effect->kind) {
     case SCHED_DO_SEND:
         judge_send(m, effect);
+        break;
+    case SCHED_DO_READ:
+        judge_read(m, effect);
         break;
     case SCHED_DO_CLOSE:
         *M_MORE(m->closed, uint64_t) = effect->conn;

@@ -109,6 +109,7 @@ void disk_write(struct world *w, const struct sched_effect *effects, size_t n)
         case SCHED_DO_SEND:
         case SCHED_DO_CLOSE:
         case SCHED_DO_LOG:
+        case SCHED_DO_READ:
         case SCHED_DO_EXIT:
         default:
             break;
@@ -152,6 +153,7 @@ void disk_clear(struct sim_disk *disk)
     disk->n_members = 0;
     disk->generation = 0;
     disk->next_job = 0;
+    disk->ticks = 0;
     disk->has_generation = false;
     disk->has_next_job = false;
 }
@@ -167,6 +169,7 @@ void disk_copy(struct world *w, struct sim_disk *to, const struct sim_disk *from
     }
     to->generation = from->generation;
     to->next_job = from->next_job;
+    to->ticks = from->ticks;
     to->has_generation = from->has_generation;
     to->has_next_job = from->has_next_job;
     to->full = from->full;

@@ -355,24 +355,59 @@ static void close_link(struct world *w, const struct sched_effect *effect)
     net_close_there(w, number);
 }
 
+static void send_frame(struct world *w, const struct sched_effect *effect)
+{
+    check_sent(w, effect);
+    if (w->links[effect->conn - 1].open_there) {
+        size_t size = 0;
+        const uint8_t *frame = driver_frame(w, effect, &size);
+        net_down(w, (uint32_t)effect->conn, frame, size);
+    }
+}
+
+/* What the daemon's store does: the description of an ended job comes from the disk. */
+static void send_answer(struct world *w, const struct sched_effect *effect)
+{
+    const struct sched_job_row *row = disk_job(w, effect->read->job);
+    struct ms_err err = {0, ""};
+    Ms__JobList *list = effect->read->list;
+    if (row == NULL) {
+        sim_fail(w, "the description of job %llu is asked for and not stored",
+                 (unsigned long long)effect->read->job);
+        return;
+    }
+    list->jobs[0]->job_json = (ProtobufCBinaryData){row->spec_bytes, (uint8_t *)row->spec};
+    size_t size = ms_wire_size(&list->base);
+    uint8_t *frame = malloc(size);
+    if (frame == NULL) {
+        abort();
+    }
+    if (ms_wire_pack(MS_MSG_JOB_LIST, effect->read->frame_id, &list->base, frame, size, &err) < 0) {
+        sim_fail(w, "an answer cannot be packed: %s", err.text);
+    } else {
+        struct sched_effect sent = {
+            .kind = SCHED_DO_SEND, .conn = effect->conn, .frame = frame, .frame_bytes = size};
+        send_frame(w, &sent);
+    }
+    free(frame);
+}
+
 static void carry_out(struct world *w, const struct sched_effect *effects, size_t n)
 {
     for (size_t i = 0; i < n && !w->failed; i++) {
         const struct sched_effect *effect = &effects[i];
         switch (effect->kind) {
         case SCHED_DO_SEND:
-            check_sent(w, effect);
-            if (w->links[effect->conn - 1].open_there) {
-                size_t size = 0;
-                const uint8_t *frame = driver_frame(w, effect, &size);
-                net_down(w, (uint32_t)effect->conn, frame, size);
-            }
+            send_frame(w, effect);
             break;
         case SCHED_DO_CLOSE:
             close_link(w, effect);
             break;
         case SCHED_DO_LOG:
             sim_trace(w, "  %s", effect->text);
+            break;
+        case SCHED_DO_READ:
+            send_answer(w, effect);
             break;
         case SCHED_DO_EXIT:
             sim_trace(w, "scheduler exits with status %d: %s", effect->status, effect->text);

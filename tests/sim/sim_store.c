@@ -98,7 +98,8 @@ static const char *disk_differs(const struct sim_disk *want, const struct sim_di
     if (want->n_members != found->n_members) {
         return "the number of ranks";
     }
-    if (want->generation != found->generation || want->next_job != found->next_job) {
+    if (want->generation != found->generation || want->next_job != found->next_job ||
+        want->ticks != found->ticks) {
         return "a named number";
     }
     for (size_t i = 0; i < want->n_jobs && what == NULL; i++) {

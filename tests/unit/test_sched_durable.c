@@ -285,9 +285,21 @@ static void progress(uint64_t conn, uint64_t step, uint32_t epoch, double accura
     keep();
 }
 
+/* What `msctl show` gets, but for the spec, which the driver adds. */
+static const Ms__JobInfo *shown(void)
+{
+    Ms__JobQuery msg = MS__JOB_QUERY__INIT;
+    msg.job = 1;
+    fix_say(fix_open(MS_ROLE_USER, "bob"), MS_MSG_JOB_QUERY, &msg.base);
+    const struct sched_effect *effect = fix_effect(SCHED_DO_READ);
+    ck_assert_ptr_nonnull(effect);
+    ck_assert_uint_eq(effect->read->job, 1);
+    return effect->read->list->jobs[0];
+}
+
 static size_t pack_shown(uint8_t *bytes, size_t size)
 {
-    const Ms__JobInfo *info = fix_show(1);
+    const Ms__JobInfo *info = shown();
     size_t n = ms__job_info__get_packed_size(info);
     ck_assert_uint_le(n, size);
     return ms__job_info__pack(info, bytes);
@@ -334,14 +346,14 @@ START_TEST(what_an_ended_job_shows_it_shows_after_a_restart)
     progress(conns[0], 80, 2, 0.75);
     end_it(conns, _i);
     size_t n = pack_shown(before, sizeof(before));
-    ck_assert_uint_eq(fix_show(1)->n_evals, 2);
-    ck_assert_uint_eq(fix_show(1)->n_ranks, 2);
+    ck_assert_uint_eq(shown()->n_evals, 2);
+    ck_assert_uint_eq(shown()->n_ranks, 2);
 
     restart();
 
     ck_assert_uint_eq(pack_shown(after, sizeof(after)), n);
     ck_assert_mem_eq(before, after, n);
-    ck_assert(fix_show(1)->progress->accuracy == 0.75);
+    ck_assert(shown()->progress->accuracy == 0.75);
 }
 END_TEST
 
@@ -359,6 +371,71 @@ START_TEST(a_job_that_ended_in_the_queue_shows_no_ranks_before_and_after)
 
     ck_assert_uint_eq(pack_shown(after, sizeof(after)), n);
     ck_assert_mem_eq(before, after, n);
+}
+END_TEST
+
+/* ---- descriptions -------------------------------------------------------------------------------
+ */
+
+START_TEST(descriptions_of_one_owner_have_a_budget_and_of_all_another)
+{
+    static uint8_t spec[MS_SPEC_MAX];
+    memset(spec, ' ', sizeof(spec));
+    begin();
+    static const char *const owners[] = {"alice", "bob", "carol", "dave", "erin"};
+    size_t taken = 0;
+    for (size_t owner = 0; owner < MS_ARRAY_SIZE(owners); owner++) {
+        uint64_t conn = fix_open(MS_ROLE_USER, owners[owner]);
+        for (size_t i = 0; i <= MS_SPECS_OWNER_MAX / MS_SPEC_MAX; i++) {
+            Ms__Submit msg = fix_job(2);
+            msg.job_json = (ProtobufCBinaryData){sizeof(spec), spec};
+            sched_begin_tick(fix.s);
+            fix_drop_answers();
+            struct sched_event event = {.kind = SCHED_EV_MESSAGE,
+                                        .conn = conn,
+                                        .type = MS_MSG_SUBMIT,
+                                        .id = ++fix.frame,
+                                        .msg = &msg.base};
+            sched_apply(fix.s, &event, fix.now);
+            fix_collect();
+            taken += fix_heard(conn, MS_MSG_SUBMITTED) != NULL;
+        }
+        fix_refused(conn, MS_E_FULL,
+                    owner < 4 ? "65536 KiB are the limit of one" : "262144 KiB are the limit");
+    }
+    ck_assert_uint_eq(taken, MS_SPECS_MAX / MS_SPEC_MAX);
+
+    uint64_t alice = fix_open(MS_ROLE_USER, "alice");
+    fix_cancel(alice, 1, 0); /* what has ended makes room */
+    Ms__Submit msg = fix_job(2);
+    msg.job_json = (ProtobufCBinaryData){sizeof(spec), spec};
+    fix_say(alice, MS_MSG_SUBMIT, &msg.base);
+    ck_assert_ptr_nonnull(fix_heard(alice, MS_MSG_SUBMITTED));
+}
+END_TEST
+
+START_TEST(a_key_of_an_ended_job_is_still_compared_with_its_description)
+{
+    begin();
+    uint64_t conn = fix_open(MS_ROLE_USER, "alice");
+    Ms__Submit msg = fix_job(2);
+    msg.key = (char *)"k";
+    fix_say(conn, MS_MSG_SUBMIT, &msg.base);
+    keep();
+    fix_cancel(conn, 1, 0);
+    keep();
+    for (int round = 0; round < 2; round++) { /* and after a restart, which loads no description */
+        fix_say(conn, MS_MSG_SUBMIT, &msg.base);
+        const Ms__Submitted *again = fix_heard(conn, MS_MSG_SUBMITTED);
+        ck_assert_ptr_nonnull(again);
+        ck_assert_uint_eq(again->job, 1);
+        Ms__Submit other = msg;
+        other.job_json = (ProtobufCBinaryData){2, (uint8_t *)"[]"};
+        fix_say(conn, MS_MSG_SUBMIT, &other.base);
+        fix_refused(conn, MS_E_EXISTS, "another job");
+        restart();
+        conn = fix_open(MS_ROLE_USER, "alice");
+    }
 }
 END_TEST
 
@@ -390,6 +467,8 @@ int main(void)
     tcase_add_test(t, a_copy_gives_no_id_and_no_generation_a_second_time);
     tcase_add_loop_test(t, what_an_ended_job_shows_it_shows_after_a_restart, 0, 4);
     tcase_add_test(t, a_job_that_ended_in_the_queue_shows_no_ranks_before_and_after);
+    tcase_add_test(t, descriptions_of_one_owner_have_a_budget_and_of_all_another);
+    tcase_add_test(t, a_key_of_an_ended_job_is_still_compared_with_its_description);
     tcase_add_test(t, results_that_cannot_be_read_are_refused);
     suite_add_tcase(s, t);
     return test_run(s);

@@ -486,6 +486,42 @@ START_TEST(an_update_without_a_spec_keeps_the_spec)
 }
 END_TEST
 
+START_TEST(the_description_of_a_job_is_read_back_as_an_answer)
+{
+    struct sched_job_row job = make_job(1);
+    ck_assert_int_eq(put(&job), 0);
+    Ms__JobInfo info = MS__JOB_INFO__INIT;
+    Ms__JobInfo *infos[] = {&info};
+    Ms__JobList list = MS__JOB_LIST__INIT;
+    struct sched_read read = {.frame_id = 5, .job = 1, .list = &list};
+    info.id = 1;
+    list.jobs = infos;
+    list.n_jobs = 1;
+    for (uint64_t id = 1; id <= 2; id++) { /* the second is not there */
+        struct ms_wire_header header;
+        ProtobufCMessage *msg = NULL;
+        size_t size = 0;
+        read.job = id;
+
+        uint8_t *frame = store_answer(store, &read, &size);
+
+        ck_assert_ptr_nonnull(frame);
+        ck_ms_ok(ms_wire_parse_header(frame, &header, err));
+        ck_ms_ok(ms_wire_unpack(header.type, frame + MS_WIRE_HEADER, header.length, &msg, err));
+        ck_assert_uint_eq(header.id, 5);
+        if (id == 1) {
+            const Ms__JobInfo *got = ((const Ms__JobList *)msg)->jobs[0];
+            ck_assert_uint_eq(got->job_json.len, job.spec_bytes);
+            ck_assert_mem_eq(got->job_json.data, job.spec, job.spec_bytes);
+        } else {
+            ck_assert_ptr_nonnull(strstr(((const Ms__Error *)msg)->text, "job 2 cannot be read"));
+        }
+        ms_wire_free(msg);
+        free(frame);
+    }
+}
+END_TEST
+
 START_TEST(an_update_of_a_job_that_is_not_there_is_an_error)
 {
     struct sched_job_row job = make_job(9);
@@ -1363,6 +1399,7 @@ int main(int argc, char **argv)
     tcase_add_checked_fixture(tcase, setup, teardown);
     tcase_add_test(tcase, every_column_comes_back_as_it_was_put);
     tcase_add_test(tcase, an_update_without_a_spec_keeps_the_spec);
+    tcase_add_test(tcase, the_description_of_a_job_is_read_back_as_an_answer);
     tcase_add_test(tcase, an_update_of_a_job_that_is_not_there_is_an_error);
     tcase_add_test(tcase, dropping_a_job_drops_its_members);
     tcase_add_test(tcase, members_of_one_job_are_dropped_and_of_another_kept);

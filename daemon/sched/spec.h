@@ -1,0 +1,26 @@
+/* spec.h - the descriptions of jobs: what is kept in memory, whose it is, and how much may be
+ *
+ * A job that waits or runs has its description in memory; of one that has ended only the digest
+ * stays there (a key that is used again is compared by it), the bytes are in the database. */
+#ifndef SCHED_SPEC_H
+#define SCHED_SPEC_H
+
+#include "daemon/sched/sched.h"
+
+#include <stdbool.h>
+
+struct job;
+
+/* Copies it and its digest into the job. MS_E_NOMEM. */
+int spec_take(const struct sched *s, struct job *job, const struct sched_job_row *row);
+/* Is this the description that the job has? */
+bool spec_is(const struct job *job, const uint8_t *bytes, size_t size);
+/* NULL, or why size more bytes of this owner are too many. */
+const char *spec_over_budget(struct sched *s, const char *owner, size_t size);
+/* It counts against its owner's budget until spec_settle. */
+void spec_count(struct sched *s, const struct job *job);
+/* The job has ended and is stored: no longer counted, and in the database only. */
+void spec_settle(struct sched *s, struct job *job);
+void specs_fini(struct sched *s);
+
+#endif
