@@ -1,0 +1,70 @@
+#!/usr/bin/env bash
+# t2006-lost-writes.sh - damaged and older databases: refused in words, never believed, never made anew
+. "$(dirname "$0")/lib.sh"
+need "$MSSCHEDD" "$MSCTL" python3
+
+cat >"$T/job.yaml" <<'YAML'
+name: queued
+workers: 2
+network: linear
+dataset: {kind: nonlinear}
+batch_size: 16
+epochs: 1
+loss: mse
+optimizer: {kind: momentum, learning_rate: 0.005, momentum: 0.9}
+YAML
+DB=$T/a.db
+
+start_on() { start_sched a --database "$DB" "$@"; }
+submit() { ctl a submit "$T/job.yaml"; }
+ids() { ctl a jobs --all --json | python3 -c 'import json, sys; print(*[j["id"] for j in json.load(sys.stdin)])'; }
+# The scheduler must end by itself with 78; what it says is in $T/refused.log.
+refused() {
+    : >"$T/refused.log"
+    start refused "$MSSCHEDD" --listen none --socket "$T/refused.sock" --database "$DB"
+    reap refused
+    [ $? -eq 78 ]
+}
+says() { grep -qF -- "$1" "$T/refused.log"; }
+# Turns one byte of a file around.
+flip() { python3 -c 'import sys
+with open(sys.argv[1], "r+b") as f:
+    f.seek(int(sys.argv[2])); b = f.read(1); f.seek(-1, 1); f.write(bytes([b[0] ^ 255]))' "$1" "$2"; }
+
+ok "a scheduler runs" start_on
+for _ in 1 2 3; do submit >>"$T/ids" || break; done
+ok "three jobs are queued" [ "$(ids)" = "1 2 3" ]
+ok "TERM ends it" stop a
+cp "$DB" "$T/copy.db"
+
+ok "it starts again" start_on
+ok "a fourth job" [ "$(submit)" = 4 ]
+stop a KILL
+mkdir "$T/newest"
+mv "$DB" "$DB-wal" "$T/newest" 2>/dev/null
+cp "$T/copy.db" "$DB"
+ok "an older copy in its place is refused with 78" refused
+ok "it says what is missing" says "is older than what was acknowledged"
+ok "and what to do" says "--accept-loss"
+ok "with the loss accepted it starts" start_on --accept-loss
+ok "what the copy held is there" [ "$(ids)" = "1 2 3" ]
+ok "no id is given twice: they go on at the next million" [ "$(submit)" = 1000000 ]
+ok "the log says so" logged a "scheduler.skipped_ahead"
+ok "TERM ends it" stop a
+ok "the next start needs no flag" start_on
+ok "and goes on from there" [ "$(submit)" = 1000001 ]
+ok "TERM ends it" stop a
+
+offset=$(grep -obaF 'queued' "$DB" | tail -n 1 | cut -d: -f1)
+flip "$DB" "$offset"
+sum=$(sha256sum <"$DB")
+ok "one damaged byte of a row is refused with 78" refused
+ok "it names the checksum" says "does not match its checksum"
+ok "and the commands that put a copy back" says "cp COPY"
+ok "the damaged file stays as it was" [ "$(sha256sum <"$DB")" = "$sum" ]
+
+printf 'root:x:0:0:root:/root:/bin/bash\n' >"$T/passwd"
+DB=$T/passwd
+ok "a file that is no database is refused with 78" refused
+ok "nothing is made beside it" [ "$(ls "$T"/passwd*)" = "$T/passwd" ]
+finish
