@@ -13,27 +13,56 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { DAY_S = 86400, OPEN = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC };
+enum {
+    DAY_S = 86400,
+    HOLD_TRIES = 100,
+    OPEN = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC,
+};
 
 struct folder {
     uint64_t job;
     int64_t written_s; /* the newest of it */
 };
 
-int job_folder_hold(const char *path, struct ms_err *err)
+/* Is it still the folder of that name? A lock on one that was taken away holds nothing. */
+static int is_named(int fd, const char *path)
 {
+    struct stat held;
+    struct stat named;
+    return fstat(fd, &held) == 0 && lstat(path, &named) == 0 && held.st_dev == named.st_dev &&
+           held.st_ino == named.st_ino;
+}
+
+/* One try; *ret_gone: somebody cleaned it away between two of our steps. */
+static int hold(const char *path, int *ret_gone, struct ms_err *err)
+{
+    *ret_gone = 0;
     if (mkdir(path, 0755) != 0 && errno != EEXIST) {
         return ms_fail_errno(err, MS_E_IO, "cannot make the run directory %s", path);
     }
     int fd = open(path, OPEN);
     if (fd < 0) {
+        *ret_gone = errno == ENOENT;
         return ms_fail_errno(err, MS_E_IO, "cannot open the run directory %s", path);
     }
-    if (flock(fd, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
+    while (flock(fd, LOCK_SH) != 0 && errno == EINTR) { /* who cleans is through in a moment */
+    }                                                   /* a file system without locks: as before */
+    if (!is_named(fd, path)) {
         close(fd);
-        return ms_fail(err, MS_E_IO, "the run directory %s is being taken away: it was old", path);
+        *ret_gone = 1;
+        return ms_fail(err, MS_E_IO, "the run directory %s is taken away again and again", path);
     }
-    return fd; /* a file system without locks: as before */
+    return fd;
+}
+
+int job_folder_hold(const char *path, struct ms_err *err)
+{
+    int rc = MS_E_IO;
+    int gone = 1;
+    for (int i = 0; gone && i < HOLD_TRIES; i++) { /* a new one is young, and stays */
+        rc = hold(path, &gone, err);
+    }
+    return rc;
 }
 
 /* ---- what is there ---- */

@@ -18,7 +18,7 @@ enum {
 };
 
 /* Makes the folder if need be and holds it: a descriptor to be closed, or a negative ms_code. A
- * link is not followed. */
+ * link is not followed. Waits for one who cleans it away just now, and makes it anew. */
 int job_folder_hold(const char *path, struct ms_err *err);
 
 struct job_folders_rule {

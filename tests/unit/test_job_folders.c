@@ -4,7 +4,10 @@
 #include "tests/test.h"
 
 #include <fcntl.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 enum { DAY = 86400, NOW = 2000000000 };
@@ -183,6 +186,48 @@ START_TEST(link_is_no_folder_to_hold)
 }
 END_TEST
 
+static atomic_int over;
+
+static void *clean_all_the_time(void *arg)
+{
+    const struct job_folders_rule rule = {30, 0};
+    (void)arg;
+    while (!atomic_load(&over)) {
+        job_folders_clean(root, &rule, (int64_t)time(NULL) + 31 * DAY, NULL, NULL);
+    }
+    return NULL;
+}
+
+START_TEST(folder_that_is_held_is_there_whoever_cleans_meanwhile)
+{
+    enum { TIMES = 20000 };
+    pthread_t cleaner;
+    char path[300];
+    int lost = 0;
+    int refused = 0;
+    snprintf(path, sizeof(path), "%s", path_of("7"));
+    atomic_store(&over, 0);
+    ck_assert_int_eq(pthread_create(&cleaner, NULL, clean_all_the_time, NULL), 0);
+
+    for (int i = 0; i < TIMES; i++) {
+        struct stat held;
+        struct stat named;
+        int fd = job_folder_hold(path, NULL);
+        refused += fd < 0;
+        lost += fd >= 0 &&
+                (fstat(fd, &held) != 0 || stat(path, &named) != 0 || held.st_ino != named.st_ino);
+        if (fd >= 0) {
+            close(fd);
+        }
+    }
+
+    atomic_store(&over, 1);
+    pthread_join(cleaner, NULL);
+    ck_assert_int_eq(lost, 0);
+    ck_assert_int_eq(refused, 0);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("job_folders");
@@ -196,6 +241,7 @@ int main(void)
     tcase_add_test(t, a_file_that_is_written_keeps_a_folder_young);
     tcase_add_test(t, what_is_no_jobs_folder_stays);
     tcase_add_test(t, link_is_no_folder_to_hold);
+    tcase_add_test(t, folder_that_is_held_is_there_whoever_cleans_meanwhile);
     suite_add_tcase(suite, t);
     return test_run(suite);
 }
