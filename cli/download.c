@@ -5,12 +5,31 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 /* ---- the part ---- */
 
-static int check_part(const struct download *d, struct stat *ret, struct ms_err *err)
+/* One at a time. Who had it may have finished, or thrown it away, since we opened it. */
+static int lock_part(const struct download *d, struct ms_err *err)
+{
+    struct stat ours;
+    struct stat named;
+    int is_taken = flock(d->fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+    if (!is_taken) { /* a file system without locks keeps nobody out */
+        is_taken = fstat(d->fd, &ours) != 0 ||
+                   fstatat(d->dir_fd, d->part, &named, AT_SYMLINK_NOFOLLOW) != 0 ||
+                   ours.st_ino != named.st_ino;
+    }
+    return is_taken ? ms_fail(err, MS_E_EXISTS,
+                              "%s is being fetched into this folder by another msctl: wait for "
+                              "that, or name another folder with -o",
+                              d->name)
+                    : MS_OK;
+}
+
+static int check_part(struct download *d, struct stat *ret, struct ms_err *err)
 {
     if (fstat(d->fd, ret) != 0) {
         return ms_fail_errno(err, MS_E_IO, "cannot look at %s", d->part);
@@ -79,10 +98,15 @@ int download_open(int dir_fd, const char *name, int force, struct download *ret,
     if (d.fd < 0) {
         return ms_fail_errno(err, MS_E_IO, "cannot make %s", d.part);
     }
-    int rc = check_part(&d, &st, err);
+    int rc = lock_part(&d, err);
     if (rc == MS_OK) {
-        rc = new_digest(&d, err);
+        rc = check_part(&d, &st, err);
     }
+    if (rc != MS_OK) {
+        close(d.fd); /* and no more: it is somebody else's */
+        return rc;
+    }
+    rc = new_digest(&d, err);
     if (rc == MS_OK) {
         rc = read_part(&d, (uint64_t)st.st_size, err);
     }

@@ -26,7 +26,8 @@ struct download {
 };
 
 /* Opens the part, and reads what is there of it. MS_E_EXISTS: the file is there already and force
- * is not given. MS_E_REFUSED: the part is no regular file of our own. */
+ * is not given, or another process is at it. MS_E_REFUSED: the part is no regular file of our own.
+ */
 int download_open(int dir_fd, const char *name, int force, struct download *ret,
                   struct ms_err *err);
 /* Appends bytes. MS_E_FULL: the disk is. */

@@ -178,6 +178,23 @@ START_TEST(full_disk_is_said_in_words)
 }
 END_TEST
 
+START_TEST(two_at_once_do_not_write_into_one_file)
+{
+    struct download first;
+    struct download second;
+    ck_ms_ok(download_open(dir_fd, "w", 0, &first, err));
+    ck_ms_fails(download_open(dir_fd, "w", 0, &second, err), MS_E_EXISTS, "is being fetched");
+    ck_ms_fails(download_open(dir_fd, "w", 1, &second, err), MS_E_EXISTS, "is being fetched");
+
+    ck_ms_ok(download_add(&first, "abc", 3, err)); /* its part was left alone */
+    ck_ms_ok(download_finish(&first, sha_of("abc"), err));
+    ck_assert_str_eq(content("w"), "abc");
+    download_close(&first);
+    ck_ms_ok(download_open(dir_fd, "w", 1, &second, err));
+    download_close(&second);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("cli_download");
@@ -191,6 +208,7 @@ int main(void)
     tcase_add_test(tc, links_and_other_files_in_the_way_are_refused);
     tcase_add_test(tc, nothing_is_left_of_what_never_began);
     tcase_add_test(tc, full_disk_is_said_in_words);
+    tcase_add_test(tc, two_at_once_do_not_write_into_one_file);
     suite_add_tcase(suite, tc);
     return test_run(suite);
 }
