@@ -350,6 +350,25 @@ static void on_close(struct ms_conn *conn, int code, const char *reason, void *a
     forget_visit(visit);
 }
 
+/* Room for one more. Who holds a place and has shown no token yields it to who comes, the oldest
+ * first: silence must not keep out those whom the scheduler sent. */
+static int make_place(struct fetch_serve *serve)
+{
+    struct visit *oldest = NULL;
+    if (serve->n_visits < MS_FETCH_GRANTS_MAX) {
+        return 1;
+    }
+    for (struct visit *v = serve->visits; v != NULL; v = v->next) { /* the newest is first */
+        oldest = v->grant == NULL ? v : oldest;
+    }
+    if (oldest == NULL) {
+        return 0;
+    }
+    ms_conn_destroy(oldest->conn);
+    forget_visit(oldest);
+    return 1;
+}
+
 static void on_accept(evutil_socket_t fd, short what, void *arg)
 {
     static const struct ms_conn_handler handler = {.on_frame = on_frame, .on_close = on_close};
@@ -364,12 +383,12 @@ static void on_accept(evutil_socket_t fd, short what, void *arg)
         event_del(serve->accept); /* it stays readable: the next tick listens again */
         return;
     }
-    struct visit *visit =
-        got >= 0 && serve->n_visits < MS_FETCH_GRANTS_MAX ? calloc(1, sizeof(*visit)) : NULL;
+    if (got < 0) {
+        return;
+    }
+    struct visit *visit = make_place(serve) ? calloc(1, sizeof(*visit)) : NULL;
     if (visit == NULL) {
-        if (got >= 0) {
-            close(got);
-        }
+        close(got);
         return;
     }
     options.tls = serve->cfg.get_tls(serve->cfg.arg);

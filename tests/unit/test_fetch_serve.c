@@ -2,6 +2,7 @@
 #include "libworker/agent/fetch_serve.h"
 
 #include "libworker/agent/fetch_file.h"
+#include "proto/addr.h"
 #include "proto/tls_pin.h"
 #include "tests/unit/conn_world.h"
 
@@ -208,6 +209,18 @@ static void ck_whole(uint64_t from)
     ck_assert_str_eq(got.sha256, node.sha256);
 }
 
+/* A connection that never says anything. */
+static int dial_plain(const struct ms_addr *addr)
+{
+    struct sockaddr_storage sa;
+    socklen_t size = 0;
+    ck_ms_ok(ms_addr_resolve(addr, &sa, &size, err));
+    int fd = socket(sa.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    ck_assert_int_ge(fd, 0);
+    ck_assert_int_eq(connect(fd, (const struct sockaddr *)&sa, size), 0);
+    return fd;
+}
+
 /* ---- the tests ---- */
 
 START_TEST(owner_with_his_certificate_gets_the_file_and_its_digest)
@@ -399,6 +412,28 @@ START_TEST(places_are_bounded)
 }
 END_TEST
 
+START_TEST(strangers_who_hold_every_place_keep_nobody_out)
+{
+    struct world w;
+    struct ms_addr addr;
+    int idle[MS_FETCH_GRANTS_MAX];
+    start(&w, 1);
+    ask(7, "alice");
+    ck_ms_ok(ms_addr_parse(node.address, 0, &addr, err));
+    for (int i = 0; i < MS_FETCH_GRANTS_MAX; i++) {
+        idle[i] = dial_plain(&addr);
+    }
+
+    read_as(&w, "alice", 0);
+
+    ck_whole(0);
+    for (int i = 0; i < MS_FETCH_GRANTS_MAX; i++) {
+        close(idle[i]);
+    }
+    stop(&w);
+}
+END_TEST
+
 START_TEST(only_regular_files_are_opened)
 {
     struct world w;
@@ -453,6 +488,7 @@ int main(void)
     tcase_add_test(t, where_tls_is_off_the_token_is_what_counts);
     tcase_add_test(t, missing_file_is_said_and_nobody_listens);
     tcase_add_test(t, places_are_bounded);
+    tcase_add_test(t, strangers_who_hold_every_place_keep_nobody_out);
     tcase_add_test(t, only_regular_files_are_opened);
     tcase_add_test(t, file_that_becomes_shorter_is_an_error);
     suite_add_tcase(suite, t);
