@@ -100,6 +100,19 @@ static int refuse(const char *path, struct ms_err *err)
                    path, lists.roots);
 }
 
+/* Most often a home folder. Said only of what lies below a root by its name alone. */
+static int refuse_entry(const char *path, struct ms_err *err)
+{
+    if (strstr(path, "/..") != NULL || !is_allowed(path)) {
+        return refuse(path, err);
+    }
+    return ms_fail(
+        err, MS_E_REFUSED,
+        "path %.140s: the worker's user (uid %u) may not enter a folder on the way: open "
+        "it (chmod o+x, or setfacl), or put the data below another of data_roots",
+        path, (unsigned)geteuid());
+}
+
 int data_path_check(const char *path, struct ms_err *err)
 {
     char above[PATH_MAX];
@@ -113,6 +126,9 @@ int data_path_check(const char *path, struct ms_err *err)
     memcpy(above, path, strlen(path) + 1);
     while (realpath(above, real) == NULL) { /* what is not there is judged by where it would be */
         char *slash = strrchr(above, '/');
+        if (errno == EACCES) {
+            return refuse_entry(path, err);
+        }
         if ((errno != ENOENT && errno != ENOTDIR) || strcmp(slash, "/..") == 0) {
             return refuse(path, err);
         }

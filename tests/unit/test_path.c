@@ -6,6 +6,7 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 static char dir[64], root[96], outside[96], buf[1100];
 
@@ -140,6 +141,32 @@ START_TEST(a_root_may_be_a_link_itself)
 }
 END_TEST
 
+/* Somebody's home folder, as distributions make it. */
+START_TEST(folder_that_may_not_be_entered_is_called_that)
+{
+    int fd = -1;
+    char path[160];
+    restrict_to_root();
+    ck_assert_int_eq(chmod(dir, 0755), 0);
+    ck_assert_int_eq(chmod(root, 0755), 0);
+    ck_assert_int_eq(mkdir(in(root, "alice"), 0700), 0);
+    snprintf(path, sizeof(path), "%s/alice/mnist", root);
+    uid_t us = geteuid();
+    if (us == 0) {
+        ck_assert_int_eq(seteuid(65534), 0);
+    } else {
+        ck_assert_int_eq(chmod(in(root, "alice"), 0), 0);
+    }
+
+    ck_ms_fails(data_file_open(path, &fd, err), MS_E_REFUSED, "may not enter");
+    ck_ms_fails(data_file_open(in(root, "alice/../../outside"), &fd, err), MS_E_REFUSED,
+                "data_roots");
+
+    ck_assert_int_eq(seteuid(us), 0);
+    ck_assert_int_eq(chmod(in(root, "alice"), 0700), 0);
+}
+END_TEST
+
 START_TEST(what_is_no_regular_file_is_not_waited_for)
 {
     int fd = -1;
@@ -230,6 +257,7 @@ int main(void)
     tcase_add_test(tc, links_and_dots_are_followed_before_judging);
     tcase_add_test(tc, a_root_may_be_a_link_itself);
     tcase_add_test(tc, what_is_no_regular_file_is_not_waited_for);
+    tcase_add_test(tc, folder_that_may_not_be_entered_is_called_that);
     tcase_add_test(tc, a_data_set_outside_is_refused_and_one_inside_names_no_value);
     tcase_add_test(tc, no_byte_of_a_wrong_file_is_repeated);
     tcase_add_test(tc, a_list_that_is_none_is_configuration);
