@@ -53,7 +53,10 @@ static const char *const litter[] = {
 };
 static const char lock_name[] = "run.lock";
 
-enum { OPEN_DIR = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC };
+enum {
+    OPEN_DIR = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC,
+    LOCK_TRIES = 100, /* runs that end just while we come */
+};
 
 /* ---- what lies there ---- */
 
@@ -186,16 +189,8 @@ static int open_dir(struct run_dir *dir, struct ms_err *err)
 
 /* ---- one run at a time ---- */
 
-static int take_lock(struct run_dir *dir, struct ms_err *err)
+static int fail_lock(struct run_dir *dir, struct ms_err *err)
 {
-    int flags = O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
-    dir->lock_fd = openat(dir->fd, lock_name, flags, 0600);
-    if (dir->lock_fd < 0) {
-        return ms_fail_errno(err, MS_E_IO, "cannot make %.200s/%s", dir->shown, lock_name);
-    }
-    if (flock(dir->lock_fd, LOCK_EX | LOCK_NB) == 0) {
-        return MS_OK;
-    }
     int rc =
         errno == EWOULDBLOCK
             ? ms_fail(err, MS_E_EXISTS,
@@ -207,6 +202,36 @@ static int take_lock(struct run_dir *dir, struct ms_err *err)
     return rc;
 }
 
+/* A run that ended since we opened its lock took the name away: that lock keeps nobody out. */
+static int lock_is_named(const struct run_dir *dir)
+{
+    struct stat held;
+    struct stat named;
+    return fstat(dir->lock_fd, &held) == 0 &&
+           fstatat(dir->fd, lock_name, &named, AT_SYMLINK_NOFOLLOW) == 0 &&
+           held.st_ino == named.st_ino;
+}
+
+static int take_lock(struct run_dir *dir, struct ms_err *err)
+{
+    const int flags = O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
+    for (int i = 0; i < LOCK_TRIES; i++) {
+        dir->lock_fd = openat(dir->fd, lock_name, flags, 0600);
+        if (dir->lock_fd < 0) {
+            return ms_fail_errno(err, MS_E_IO, "cannot make %.200s/%s", dir->shown, lock_name);
+        }
+        if (flock(dir->lock_fd, LOCK_EX | LOCK_NB) != 0) {
+            return fail_lock(dir, err);
+        }
+        if (lock_is_named(dir)) {
+            return MS_OK;
+        }
+        close_fd(&dir->lock_fd);
+    }
+    errno = EWOULDBLOCK;
+    return fail_lock(dir, err);
+}
+
 static void drop_lock(struct run_dir *dir)
 {
     if (dir->lock_fd >= 0) {
@@ -215,35 +240,46 @@ static void drop_lock(struct run_dir *dir)
     }
 }
 
-/* Ours from here on, and empty but for what may stay. */
+static int fail_not_empty(const struct run_dir *dir, struct ms_err *err)
+{
+    return ms_fail(err, MS_E_EXISTS,
+                   "the run directory %.200s is not empty: name another one with --run-dir "
+                   "or move its files away",
+                   dir->shown);
+}
+
+/* Ours from here on, and empty but for what may stay. Looked at twice: what is not ours gets no
+ * mark, and only what is seen under the lock holds. */
 static int claim(struct run_dir *dir, struct ms_err *err)
 {
+    struct contents before;
     struct contents found;
-    int rc = look(dir, &found, err);
+    int rc = look(dir, &before, err);
+    if (rc == MS_OK && !before.has_lock && before.n_other + before.n_litter > 0) {
+        rc = fail_not_empty(dir, err);
+    }
+    rc = rc == MS_OK ? take_lock(dir, err) : rc;
     if (rc != MS_OK) {
         return rc;
     }
-    if (!found.has_lock && found.n_other + found.n_litter > 0) {
-        return ms_fail(err, MS_E_EXISTS,
-                       "the run directory %.200s is not empty: name another one with --run-dir "
-                       "or move its files away",
-                       dir->shown);
+    rc = look(dir, &found, err);
+    if (rc == MS_OK && before.has_lock) {
+        remove_litter(dir);
+    } else if (rc == MS_OK && found.n_other + found.n_litter > 0) { /* it came since we looked */
+        rc = fail_not_empty(dir, err);
     }
-    rc = take_lock(dir, err);
-    if (rc != MS_OK || !found.has_lock) {
-        return rc;
+    if (rc == MS_OK && found.n_other > 0) {
+        rc = ms_fail(
+            err, MS_E_EXISTS,
+            "the run directory %.200s is that of a run that was killed: its keys, socket and "
+            "database were taken away now, its logs and results stay; name another one with "
+            "--run-dir or move its files away",
+            dir->shown);
     }
-    remove_litter(dir);
-    if (found.n_other == 0) {
-        return MS_OK;
+    if (rc != MS_OK) {
+        drop_lock(dir);
     }
-    drop_lock(dir);
-    return ms_fail(
-        err, MS_E_EXISTS,
-        "the run directory %.200s is that of a run that was killed: its keys, socket and "
-        "database were taken away now, its logs and results stay; name another one with "
-        "--run-dir or move its files away",
-        dir->shown);
+    return rc;
 }
 
 /* ---- making it ---- */

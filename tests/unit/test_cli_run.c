@@ -102,6 +102,46 @@ START_TEST(a_run_that_is_under_way_is_left_alone)
 }
 END_TEST
 
+/* Takes the folder and gives it back, again and again; how often somebody else was in it, too. */
+static int come_and_go(int times)
+{
+    int met = 0;
+    for (int i = 0; i < times; i++) {
+        struct run_dir dir;
+        if (run_dir_make(root, "job", &dir, NULL) != MS_OK) {
+            continue;
+        }
+        int mark = openat(dir.fd, "mark", O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+        met += mark < 0 || mode_of(root, "run.lock") == 0;
+        if (mark >= 0) {
+            close(mark);
+            unlinkat(dir.fd, "mark", 0);
+        }
+        run_dir_clean(&dir);
+    }
+    return met;
+}
+
+START_TEST(two_runs_are_never_in_one_folder_however_close_one_follows_the_other)
+{
+    enum { RUNNERS = 3, TIMES = 10000 };
+    pid_t pids[RUNNERS];
+    for (int i = 0; i < RUNNERS; i++) {
+        pids[i] = fork();
+        ck_assert_int_ge(pids[i], 0);
+        if (pids[i] == 0) {
+            _exit(come_and_go(TIMES) > 0);
+        }
+    }
+
+    for (int i = 0; i < RUNNERS; i++) {
+        int status = -1;
+        ck_assert_int_eq(waitpid(pids[i], &status, 0), pids[i]);
+        ck_assert_int_eq(status, 0);
+    }
+}
+END_TEST
+
 /* What kill -9 leaves: all files, and a lock that nobody holds. */
 static void die_with(struct run_dir *dir)
 {
@@ -486,6 +526,7 @@ int main(void)
     tcase_add_test(tc, runs_of_the_same_second_get_different_directories);
     tcase_add_test(tc, a_directory_that_is_not_empty_is_refused);
     tcase_add_test(tc, a_run_that_is_under_way_is_left_alone);
+    tcase_add_test(tc, two_runs_are_never_in_one_folder_however_close_one_follows_the_other);
     tcase_add_test(tc, what_a_killed_run_left_before_it_logged_is_cleaned_and_the_folder_taken);
     tcase_add_test(tc, logs_of_a_killed_run_stay_its_keys_go_and_the_next_one_says_so);
     tcase_add_test(tc, a_folder_that_others_may_write_to_is_refused);
