@@ -261,12 +261,15 @@ static void set_socket_options(int fd)
     setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &probes, sizeof(probes));
 }
 
+/* A message of the handshake is a step, a byte of it is none: it costs its sender nothing. */
 static void on_tls_step(const SSL *ssl, int where, int ret)
 {
-    const struct ms_conn *conn = SSL_get_app_data(ssl);
+    struct ms_conn *conn = SSL_get_app_data(ssl);
+    int step = (int)SSL_get_state(ssl);
     (void)ret;
-    if ((where & SSL_CB_EXIT) != 0 && conn->state == MS_CONN_HANDSHAKE &&
+    if ((where & SSL_CB_EXIT) != 0 && conn->state == MS_CONN_HANDSHAKE && step != conn->tls_step &&
         BIO_number_read(SSL_get_rbio((SSL *)(uintptr_t)ssl)) > 0) {
+        conn->tls_step = step;
         conn->on_work(conn->arg);
     }
 }

@@ -49,8 +49,8 @@ struct ms_conn_options {
     /* Server, NULL allowed; called with the connection's arg. may_take is asked before each frame
      * behind Hello: 0 holds the connection, which then neither reads nor hands on frames until
      * ms_conn_resume. may_grow is asked before room is made for a frame above MS_FRAME_SMALL: 0
-     * holds likewise; each 1 is paid back with has_shrunk. on_work: something of a handshake was
-     * computed from what the peer said, which takes milliseconds. */
+     * holds likewise; each 1 is paid back with has_shrunk. on_work: a message of the
+     * handshake was computed from what the peer said, which takes milliseconds. */
     int (*may_take)(void *arg);
     int (*may_grow)(void *arg);
     void (*has_shrunk)(void *arg);

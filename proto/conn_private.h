@@ -46,7 +46,8 @@ struct ms_conn {
 
     struct ms_dial *dial;
     struct bufferevent *bev;
-    SSL *ssl; /* lives in bev; NULL: plain */
+    SSL *ssl;     /* lives in bev; NULL: plain */
+    int tls_step; /* OSSL_HANDSHAKE_STATE when on_work was called last */
     struct event *deadline;
     int64_t deadline_at_ms;
     struct event *end; /* runs on_close after the callback chain */
