@@ -169,9 +169,10 @@ void ms_conn_read_frames(struct ms_conn *conn)
     const uint8_t *bytes = NULL;
     while (conn->state == MS_CONN_HELLO || conn->state == MS_CONN_OPEN) {
         if (evbuffer_get_length(output) > MS_OUTPUT_SOFT) {
-            /* whoever asks without reading the answers waits until he has read them */
+            /* whoever asks without reading the answers waits until he has read them; half a large
+             * frame does not wait with him, for others want its place */
             conn->is_paused = 1;
-            watch_partial(conn, 0);
+            watch_partial(conn, conn->is_grown);
             bufferevent_disable(conn->bev, EV_READ);
             return;
         }
