@@ -16,7 +16,6 @@
 #include <inttypes.h>
 #include <pthread.h>
 #include <signal.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -86,8 +85,7 @@ struct program {
     char server[MS_ADDR_MAX + 1];
     char node_id[MS_NAME_MAX + 1];
     struct worker_config worker;
-    atomic_int is_set_up; /* certs may be read by the thread of the signals */
-    sigset_t signals;     /* that it waits for */
+    sigset_t signals; /* that the thread of the signals waits for */
 };
 
 /* ---- signals ---- */
@@ -112,12 +110,11 @@ static void reload(struct program *program)
 /* HUP is the end of a terminal, unless a service hears it. */
 static void on_signal(struct program *program, int number)
 {
-    int is_service = atomic_load(&program->is_set_up) && program->worker.mode == WORKER_STANDING;
-    if (number == SIGHUP && is_service) {
+    if (number == SIGHUP && program->worker.mode == WORKER_STANDING) {
         reload(program);
-    } else if (number != SIGHUP || atomic_load(&program->is_set_up)) {
+    } else {
         worker_leave();
-    } /* else a reload while we start: the files are read just now */
+    }
 }
 
 static void *wait_for_signals(void *arg)
@@ -125,23 +122,23 @@ static void *wait_for_signals(void *arg)
     struct program *program = arg;
     for (;;) {
         int64_t ms = certs_check_ms(&program->certs);
+        ms_log(MS_LOG_DEBUG, "tls.next_look in_s=%" PRId64, ms / 1000);
         struct timespec wait = {.tv_sec = (time_t)(ms / 1000)};
         int number = sigtimedwait(&program->signals, NULL, &wait);
         if (number > 0) {
             on_signal(program, number);
-        } else if (errno == EAGAIN && atomic_load(&program->is_set_up)) {
+        } else if (errno == EAGAIN) {
             certs_check(&program->certs);
         }
     }
     return NULL;
 }
 
-/* A thread of its own takes the signals: no handler can meet a lock or an agent that ends. */
-static int catch_signals(struct program *program, struct ms_err *err)
+/* In all threads that follow: what comes while we start waits for the thread that takes it. */
+static void block_signals(struct program *program)
 {
     struct sigaction ignore = {.sa_handler = SIG_IGN};
     struct sigaction hup;
-    pthread_t thread;
     sigaction(SIGPIPE, &ignore, NULL);
     sigemptyset(&program->signals);
     sigaddset(&program->signals, SIGTERM);
@@ -149,8 +146,15 @@ static int catch_signals(struct program *program, struct ms_err *err)
     if (sigaction(SIGHUP, NULL, &hup) == 0 && hup.sa_handler != SIG_IGN) { /* nohup stays nohup */
         sigaddset(&program->signals, SIGHUP);
     }
-    if (pthread_sigmask(SIG_BLOCK, &program->signals, NULL) != 0 || /* in all threads that follow */
-        pthread_create(&thread, NULL, wait_for_signals, program) != 0) {
+    pthread_sigmask(SIG_BLOCK, &program->signals, NULL);
+}
+
+/* A thread of its own takes the signals: no handler can meet a lock or an agent that ends. It
+ * begins when all is set up, for it reads the certificates, and how often to look at them. */
+static int take_signals(struct program *program, struct ms_err *err)
+{
+    pthread_t thread;
+    if (pthread_create(&thread, NULL, wait_for_signals, program) != 0) {
         return ms_fail(err, MS_E_NOMEM, "cannot start the thread that waits for signals");
     }
     pthread_detach(thread);
@@ -445,14 +449,14 @@ static int check_config(struct program *program, int argc, char **argv)
 static int run(struct program *program, int argc, char **argv)
 {
     struct ms_err err = {0, ""};
-    int rc = catch_signals(program, &err);
+    block_signals(program);
+    int rc = setup(program, argc, argv, &err);
     if (rc == 0) {
-        rc = setup(program, argc, argv, &err);
+        rc = take_signals(program, &err);
     }
     if (rc == 0) {
         mode_at_hang = program->worker.mode;
         program->worker.on_hang = on_hang;
-        atomic_store(&program->is_set_up, 1);
         ms_notify("READY=1\nSTATUS=registering");
         rc = worker_run(&program->worker, &err);
     }

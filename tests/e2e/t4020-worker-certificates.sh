@@ -46,6 +46,13 @@ cat >"$T/worker.json" <<JSON
 JSON
 ok "in the dynamic cluster a missing file is 78, too" status 78 env MS_ROLE=MS_WORKER MS_SCHED_HOST=127.0.0.1 \
     MS_SCHED_PORT=1024 MS_WORKER_NUM=1 MS_TLS_CONFIG="$T/worker.json" "$MSWORKER" "$T/short.yaml"
+cat >"$T/two-hours.json" <<JSON
+{"server_cert_path": "$T/tls/n1/node.p12", "client_cert_path": "$T/tls/n1/node.p12", "ca_cert_path": "$CA/ca.crt",
+ "cert_check_interval_in_hour": 2}
+JSON
+ok "the first look at the certificates is as near as the JSON says" says "tls.next_look in_s=7200" env \
+    MS_ROLE=MS_WORKER MS_SCHED_HOST=127.0.0.1 MS_SCHED_PORT=1024 MS_WORKER_NUM=1 MS_TOPO_TIMEOUT=3 \
+    MS_TLS_CONFIG="$T/two-hours.json" "$MSWORKER" --log-level debug "$T/short.yaml"
 
 # ---- the other side's: waited for
 stop a
