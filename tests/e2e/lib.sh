@@ -9,6 +9,11 @@
 set -u
 umask 022
 
+# whoever starts the tests with nohup must not make our programs deaf to HUP; a shell cannot undo it itself
+if trap -p HUP | grep -q "trap -- ''"; then
+    exec env --default-signal=HUP bash "$0" "$@"
+fi
+
 ROOT=${MSCHED_SOURCE_ROOT:?set MSCHED_SOURCE_ROOT}
 BUILD=${MSCHED_BUILD_ROOT:?set MSCHED_BUILD_ROOT}
 MSSCHEDD=$BUILD/daemon/msschedd

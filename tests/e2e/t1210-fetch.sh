@@ -142,6 +142,6 @@ ok "the next job" status 0 as alice wait --timeout 300 "$second"
 gone() { [ ! -e "$T/jobs-n3/$first" ]; }
 ok "takes its place" wait_for 60 gone
 ok "and has its results" [ -s "$T/jobs-n3/$second/weights.safetensors" ]
-ok "which the log says" logged n3 "job_folder.old job=$first"
+ok "which the log says" wait_for 60 logged n3 "job_folder.old job=$first"
 ok "fetching what is gone says so" says "its folder was cleaned" as alice fetch --only weights -o "$T/cleaned" "$first"
 finish
