@@ -83,6 +83,16 @@ static const char *result_words(struct sched *s, const struct job *job, uint32_t
                      what == MS_FETCH_WEIGHTS ? "weights.safetensors" : "metrics.jsonl");
 }
 
+/* A node id is free once its node has gone, and may be another's now. Rows of release 0.1 name
+ * nobody, and without TLS nobody vouched for a name. */
+static bool is_anothers(const struct member *member, const struct node *node)
+{
+    struct ms_principal anyone;
+    ms_principal_anyone(0, &anyone);
+    return member->principal[0] != '\0' && strcmp(member->principal, anyone.id) != 0 &&
+           strcmp(member->principal, node->info.principal) != 0;
+}
+
 struct node *result_holder(struct sched *s, uint64_t number, uint32_t rank, unsigned what,
                            int *ret_code, const char **ret_text)
 {
@@ -120,6 +130,15 @@ struct node *result_holder(struct sched *s, uint64_t number, uint32_t rank, unsi
                               "%s",
                               name, id, rank, member->node_id, member->host_name,
                               result_words(s, job, rank, what));
+        return NULL;
+    }
+    if (is_anothers(member, node)) {
+        *ret_code = MS_E_UNREACHABLE;
+        *ret_text = emit_text(s,
+                              "%s of job %llu rank %u: node %s is %s's now, and was %s's on host "
+                              "%.64s when it had the job",
+                              name, id, rank, member->node_id, node->info.principal,
+                              member->principal, member->host_name);
         return NULL;
     }
     return node;

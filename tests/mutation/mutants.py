@@ -253,6 +253,8 @@ MUTANTS = [
      "the log of rank 0 is shown for every rank"),
     ("log_of_wrong_node", C + "logs.c", "&job->run->members[rank]; struct node *node", "&job->run->members[0]; struct node *node",
      "another node is asked for the log"),
+    ("log_of_anothers_node", C + "logs.c", "if (is_anothers(member, node)) {", "if (false) {",
+     "who takes a node id later is asked for the logs of who had it"),
     ("log_from_anybody", C + "logs.c", "route->node != conn->node ||", "false ||",
      "any worker answers a log read"),
     ("log_offset_lost", C + "logs.c", "read.offset = msg->offset;", "",

@@ -198,6 +198,12 @@ static bool submit_refusal_is_fair(const struct model *m, const struct m_conn *c
     }
 }
 
+/* A node id that somebody else has taken since: he has not run the job. */
+static bool is_anothers(const struct m_rank *r, const struct m_node *node)
+{
+    return strcmp(r->owner, "anyone") != 0 && strcmp(r->owner, node->owner) != 0;
+}
+
 static bool log_refusal_is_fair(struct model *m, const struct m_ask *ask, int32_t code)
 {
     const struct m_job *job = m_job_find(m, ask->job);
@@ -211,7 +217,7 @@ static bool log_refusal_is_fair(struct model *m, const struct m_ask *ask, int32_
         return job != NULL && ask->rank >= job->workers;
     case MS_E_UNREACHABLE:
     case MS_E_CLOSED:
-        return node == NULL || node->conn == 0 || ask->route != 0;
+        return node == NULL || node->conn == 0 || ask->route != 0 || is_anothers(r, node);
     case MS_E_TIMEOUT:
         return m->mono - ask->asked_at >= MS_LOG_READ_MS + m->stretch - ask->asked_stretch;
     default:
@@ -388,7 +394,8 @@ void m_judge_log_read(struct model *m, const struct m_conn *conn, const Ms__LogR
         if (ask->type == MS_MSG_LOG_QUERY && ask->route == 0 && ask->conn == m->event->conn &&
             ask->id == m->event->id && job != NULL && ask->rank < job->n_ranks &&
             msg->job == ask->job && msg->rank == ask->rank && msg->offset == ask->offset &&
-            msg->bytes_max == bytes && strcmp(job->ranks[ask->rank].node, node->id) == 0) {
+            msg->bytes_max == bytes && strcmp(job->ranks[ask->rank].node, node->id) == 0 &&
+            !is_anothers(&job->ranks[ask->rank], node)) {
             ask->route = msg->route;
             memcpy(ask->node, node->id, sizeof(ask->node));
             return;

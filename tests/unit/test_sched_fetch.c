@@ -147,6 +147,32 @@ START_TEST(node_that_is_gone_is_named_with_host_and_path)
 }
 END_TEST
 
+/* The id is free once its node has gone: whoever takes it has not run the job. */
+START_TEST(somebody_elses_node_with_the_same_id_is_not_asked)
+{
+    uint64_t conns[2];
+    fix_running(conns);
+    fix_done(conns[0], 1, 1, 0, 0, "");
+    fix_done(conns[1], 1, 1, 1, 0, "");
+    uint64_t alice = fix_open(MS_ROLE_USER, "alice");
+    fix_close(conns[0]);
+    uint64_t other = fix_open(MS_ROLE_WORKER, "another-certificate");
+    Ms__Register msg = fix_node("w0", 77);
+    fix_say(other, MS_MSG_REGISTER, &msg.base);
+    ck_assert_ptr_nonnull(fix_heard(other, MS_MSG_REGISTERED));
+
+    ask(alice, 1, 0, MS_FETCH_WEIGHTS);
+
+    ck_assert_ptr_null(fix_heard(other, MS_MSG_FETCH_GRANT));
+    refused(alice, MS_E_UNREACHABLE,
+            "node w0 is worker:another-certificate's now, and was worker:host-certificate's");
+    fix_close(other);
+    uint64_t back = fix_register("w0", 78);
+    ask(alice, 1, 0, MS_FETCH_WEIGHTS);
+    ck_assert_uint_ne(granted(back), 0);
+}
+END_TEST
+
 START_TEST(node_that_has_no_such_file_says_so_to_the_client)
 {
     uint64_t conns[2];
@@ -236,6 +262,7 @@ int main(void)
     tcase_add_test(t, admin_may_fetch_what_others_submitted);
     tcase_add_test(t, what_cannot_be_is_refused_in_words);
     tcase_add_test(t, node_that_is_gone_is_named_with_host_and_path);
+    tcase_add_test(t, somebody_elses_node_with_the_same_id_is_not_asked);
     tcase_add_test(t, node_that_has_no_such_file_says_so_to_the_client);
     tcase_add_test(t, ticket_of_another_node_is_not_forwarded);
     tcase_add_test(t, log_read_is_no_ticket_and_the_other_way_round);
