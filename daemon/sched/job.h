@@ -35,7 +35,8 @@ struct job {
     char plan_sha256[65];
     struct run *run;
     struct list watches;
-    struct list waiters; /* struct waiter: replies of Cancel that are due at the end */
+    uint64_t news, news_round; /* hash of state and reason, and when it was made; 0 never */
+    struct list waiters;       /* struct waiter: replies of Cancel that are due at the end */
     uint32_t n_waiters;
 };
 

@@ -84,6 +84,7 @@ struct sched {
     size_t n_orphans, orphans_room;
     char refusal[MS_TEXT_MAX + 1]; /* of durable requests; "" none */
     struct timer news_timer;
+    uint64_t news_round; /* how often it has fired */
     struct sched_driver_stats driver;
 
     /* SCHED_DYNAMIC */

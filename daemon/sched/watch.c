@@ -86,10 +86,15 @@ void watch_news(struct sched *s)
     }
 }
 
+/* The words are made once for each job, however many watch it. */
 static void stir_if_new(struct sched *s, struct watch *watch)
 {
-    const struct job *job = watch->job;
-    if (watch->told != table_hash_text((uint64_t)job->state, job_reason(s, job))) {
+    struct job *job = watch->job;
+    if (job->news_round != s->news_round) {
+        job->news_round = s->news_round;
+        job->news = table_hash_text((uint64_t)job->state, job_reason(s, job));
+    }
+    if (watch->told != job->news) {
         stir(s, watch);
     }
 }
@@ -97,6 +102,7 @@ static void stir_if_new(struct sched *s, struct watch *watch)
 void watch_tell_news(struct sched *s, struct timer *timer)
 {
     (void)timer;
+    s->news_round++;
     for (struct list *at = s->watches.next; at != &s->watches; at = at->next) {
         stir_if_new(s, list_item(at, struct watch, all));
     }

@@ -435,6 +435,27 @@ START_TEST(news_for_many_watchers_is_spread_over_ticks)
 }
 END_TEST
 
+START_TEST(unchanged_reasons_cost_a_job_once_and_not_a_watcher)
+{
+    fix_standing();
+    uint64_t job = fix_submit(1, 0);
+    for (int i = 0; i < 8; i++) {
+        uint64_t client = fix_open(MS_ROLE_USER, "bob");
+        for (int j = 0; j < MS_WATCHES_MAX; j++) {
+            Ms__Watch msg = MS__WATCH__INIT;
+            msg.job = job;
+            fix_say(client, MS_MSG_WATCH, &msg.base);
+        }
+    }
+    ck_assert_uint_eq(fix_submit(1, 0), job + 1); /* behind it: news for nobody who watches */
+
+    fix_pass(MS_NEWS_MS);
+
+    ck_assert_uint_eq(fix.n_answers, 0);
+    ck_assert_uint_le(sched_tick_bytes(fix.s), 4096);
+}
+END_TEST
+
 START_TEST(watch_of_nothing_is_refused)
 {
     fix_standing();
@@ -712,6 +733,7 @@ static TCase *watch_cases(void)
     tcase_add_test(t, a_watcher_that_does_not_read_is_told_the_newest_state_when_it_has);
     tcase_add_test(t, a_clogged_watcher_that_leaves_is_forgotten);
     tcase_add_test(t, news_for_many_watchers_is_spread_over_ticks);
+    tcase_add_test(t, unchanged_reasons_cost_a_job_once_and_not_a_watcher);
     tcase_add_test(t, watch_of_nothing_is_refused);
     tcase_add_test(t, watches_of_a_connection_are_limited);
     tcase_add_test(t, progress_reaches_watchers);
