@@ -150,7 +150,7 @@ MUTANTS = [
      "one user's key finds another's job"),
     ("keys_forgotten", C + "client.c", "if (job != NULL) { submit_again(s, conn, event->id, msg, job); return; }", "(void)job;",
      "a submit that is repeated makes a second job"),
-    ("key_of_other_spec_accepted", C + "client.c", "memcmp(job->spec, msg->job_json.data, job->spec_bytes) == 0", "true",
+    ("key_of_other_spec_accepted", C + "client.c", "spec_is(job, msg->job_json.data, msg->job_json.len)", "true",
      "a key that was used for another job returns that one"),
     ("submit_not_stored", C + "client.c", "emit_put_job(s, job, true);", "",
      "an acknowledged job is lost with the process"),
