@@ -368,6 +368,9 @@ static void print_times(const char *phase)
            (unsigned long long)b.status.ticks, (double)b.status.tick_p50_us / 1000,
            (double)b.status.tick_p99_us / 1000, (double)b.status.tick_p999_us / 1000,
            (double)b.status.tick_max_us / 1000);
+    printf("%s: computing, p50 %.1f ms, p99 %.1f ms, p99.9 %.1f ms, longest %.1f ms\n", phase,
+           (double)b.status.tick_cpu_p50_us / 1000, (double)b.status.tick_cpu_p99_us / 1000,
+           (double)b.status.tick_cpu_p999_us / 1000, (double)b.status.tick_cpu_max_us / 1000);
     printf("%s: commits %llu, p50 %.1f ms, p99.9 %.1f ms\n", phase,
            (unsigned long long)b.status.commits, (double)b.status.commit_p50_us / 1000,
            (double)b.status.commit_p999_us / 1000);

@@ -154,6 +154,10 @@ json_t *cli_json_status(const Ms__StatusInfo *s)
     put_int(o, "tick_p99_us", s->tick_p99_us);
     put_int(o, "tick_p999_us", s->tick_p999_us);
     put_int(o, "tick_max_us", s->tick_max_us);
+    put_int(o, "tick_cpu_p50_us", s->tick_cpu_p50_us);
+    put_int(o, "tick_cpu_p99_us", s->tick_cpu_p99_us);
+    put_int(o, "tick_cpu_p999_us", s->tick_cpu_p999_us);
+    put_int(o, "tick_cpu_max_us", s->tick_cpu_max_us);
     put_int(o, "commits", s->commits);
     put_int(o, "commit_p50_us", s->commit_p50_us);
     put_int(o, "commit_p99_us", s->commit_p99_us);

@@ -16,7 +16,7 @@
 
 enum {
     BACKLOG = 4096,        /* thousands of workers come back at once after a restart */
-    ACCEPT_BATCH = 64,     /* then others get their turn */
+    ACCEPT_BATCH = 16,     /* 2 ms of beginning TLS: then others get their turn */
     RETRY_MS = 250,        /* somebody may have closed a descriptor by then */
     TROUBLE_EVERY_S = 300, /* one line in five minutes */
 };

@@ -45,6 +45,11 @@ int64_t server_mono_ms(void)
     return server_mono_us() / 1000;
 }
 
+int64_t server_cpu_us(void)
+{
+    return clock_us(CLOCK_THREAD_CPUTIME_ID);
+}
+
 static struct sched_time now_of(struct server *server)
 {
     server_turn_began(server);
@@ -277,10 +282,12 @@ static int tick(struct server *server, struct ms_err *err)
     server_adjust_listeners(server);
     if (server->tick_began_us != 0) {
         histogram_add(&server->ticks, (uint64_t)(server_mono_us() - server->tick_began_us));
+        histogram_add(&server->ticks_cpu, (uint64_t)(server_cpu_us() - server->tick_cpu_us));
     }
     server_turn_end(server);
     sched_set_driver_stats(server->sched, &(struct sched_driver_stats){
                                               .ticks = times_of(&server->ticks),
+                                              .ticks_cpu = times_of(&server->ticks_cpu),
                                               .commits = times_of(&server->commits),
                                               .commit_last_us = server->commit_last_us,
                                               .clients = (uint32_t)places_used(&server->places)});

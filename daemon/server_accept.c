@@ -111,6 +111,7 @@ void server_accept(struct listener *listener, int fd, void *arg)
     }
     take(server, listener, door, fd, answer == SERVER_NAME_FAILED ? NULL : uid_name);
     server_adjust_listeners(server);
+    server_turn_check(server);
 }
 
 static void on_trouble(struct listener *listener, const char *text, void *arg)

@@ -53,8 +53,9 @@ struct server {
     struct standstill still;
     struct ms_shared *tail; /* of the frames that are being sent */
     const uint8_t *tail_source;
-    int64_t tick_began_us;           /* 0: nothing happened yet in this iteration */
-    struct histogram ticks, commits; /* microseconds */
+    int64_t tick_began_us;                      /* 0: nothing happened yet in this iteration */
+    int64_t tick_cpu_us;                        /* what this thread had computed until then */
+    struct histogram ticks, ticks_cpu, commits; /* microseconds */
     uint64_t commit_last_us;
     int is_refusing; /* the disk is full */
     int64_t refusal_said_ms;
@@ -73,6 +74,7 @@ struct server {
 
 int64_t server_mono_us(void);
 int64_t server_mono_ms(void);
+int64_t server_cpu_us(void); /* of this thread */
 
 /* server.c: one event into the core, with the time and the standstill judged first. */
 void server_apply(struct server *server, const struct sched_event *event);
@@ -91,6 +93,7 @@ void server_close_listeners(struct server *server);
 /* server_turn.c: whose turn it is, and how long. */
 void server_turn_init(struct server *server);
 void server_turn_began(struct server *server); /* something is being worked on */
+void server_turn_check(struct server *server); /* ... and may have taken the turn's time */
 int server_may_take(void *client);             /* for ms_conn_options */
 int server_may_grow(void *client);
 void server_has_shrunk(void *client);

@@ -1,6 +1,6 @@
 /* server_turn.c - whose turn it is, and how long
  *
- *     frames of all connections, in the order in which they are readable
+ *     connections taken, steps of handshakes, frames, in the order in which they are readable
  *        | a connection has spent its share     -> it is held: neither read nor handed on
  *        | all together have spent the turn's   -> the loop is left, the rest stays active
  *     end of the turn: commit, send
@@ -23,6 +23,7 @@ void server_turn_began(struct server *server)
 {
     if (server->tick_began_us == 0) {
         server->tick_began_us = server_mono_us();
+        server->tick_cpu_us = server_cpu_us();
     }
 }
 
@@ -33,7 +34,7 @@ static int is_over(const struct server *server)
 }
 
 /* What is active already stays so, and is first in the next turn. */
-static void end_if_over(struct server *server)
+void server_turn_check(struct server *server)
 {
     if (is_over(server)) {
         event_base_loopbreak(server->base);
@@ -45,7 +46,7 @@ void server_on_work(void *arg)
     struct client *client = arg;
     server_turn_began(client->owner);
     doorway_touch(client->door, &client->guest, server_mono_ms());
-    end_if_over(client->owner);
+    server_turn_check(client->owner);
 }
 
 static void renew(const struct server *server, struct client *client)
@@ -70,7 +71,7 @@ int server_may_take(void *arg)
     }
     list_remove(&client->held);
     list_add_tail(&server->held, &client->held);
-    end_if_over(server);
+    server_turn_check(server);
     return 0;
 }
 
@@ -79,7 +80,7 @@ void server_spent(struct client *client, size_t bytes)
     struct server *server = client->owner;
     client->bytes += bytes;
     server->turn_bytes += bytes;
-    end_if_over(server);
+    server_turn_check(server);
 }
 
 /* Nodes send large frames rarely (a job of the dynamic cluster, a log's chunk), and are ours. */

@@ -275,6 +275,10 @@ void on_status_query(struct sched *s, struct conn *conn, const struct sched_even
     msg.tick_p99_us = s->driver.ticks.p99_us;
     msg.tick_p999_us = s->driver.ticks.p999_us;
     msg.tick_max_us = s->driver.ticks.max_us;
+    msg.tick_cpu_p50_us = s->driver.ticks_cpu.p50_us;
+    msg.tick_cpu_p99_us = s->driver.ticks_cpu.p99_us;
+    msg.tick_cpu_p999_us = s->driver.ticks_cpu.p999_us;
+    msg.tick_cpu_max_us = s->driver.ticks_cpu.max_us;
     msg.commits = s->driver.commits.n;
     msg.commit_last_us = s->driver.commit_last_us;
     msg.commit_p50_us = s->driver.commits.p50_us;

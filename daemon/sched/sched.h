@@ -245,7 +245,7 @@ struct sched_times {
     uint64_t n, p50_us, p99_us, p999_us, max_us;
 };
 struct sched_driver_stats {
-    struct sched_times ticks, commits;
+    struct sched_times ticks, ticks_cpu, commits; /* ticks_cpu: computed, not waited */
     uint64_t commit_last_us;
     uint32_t clients;
 };

@@ -190,6 +190,27 @@ START_TEST(off_leaves_connections_in_the_queue_on_takes_them)
 }
 END_TEST
 
+START_TEST(a_crowd_is_taken_in_turns_with_others)
+{
+    enum { CROWD = 50, BATCH_MAX = 16 };
+    int fds[CROWD];
+    open_it("127.0.0.1:0");
+    for (int i = 0; i < CROWD; i++) {
+        fds[i] = dial();
+    }
+    listener_set(listener, 1);
+
+    event_base_loop(base, EVLOOP_ONCE);
+
+    ck_assert_int_gt(accepted, 0);
+    ck_assert_int_le(accepted, BATCH_MAX);
+    run_until_accepted(CROWD);
+    for (int i = 0; i < CROWD; i++) {
+        close(fds[i]);
+    }
+}
+END_TEST
+
 START_TEST(without_descriptors_it_says_so_once_and_tries_again)
 {
     enum { HELD = 4096 };
@@ -232,6 +253,7 @@ int main(void)
     tcase_add_test(tcase, an_adopted_socket_keeps_its_file);
     tcase_add_test(tcase, what_is_no_listening_stream_socket_is_refused_and_closed);
     tcase_add_test(tcase, off_leaves_connections_in_the_queue_on_takes_them);
+    tcase_add_test(tcase, a_crowd_is_taken_in_turns_with_others);
     tcase_add_test(tcase, without_descriptors_it_says_so_once_and_tries_again);
     suite_add_tcase(suite, tcase);
     return test_run(suite);

@@ -194,9 +194,12 @@ START_TEST(status_counts)
     fix_running(conns);
     fix_register("w2", 3);
     fix_submit(9, 0);
-    sched_set_driver_stats(
-        fix.s,
-        &(struct sched_driver_stats){.ticks = {.max_us = 11}, .commit_last_us = 22, .clients = 33});
+    sched_set_driver_stats(fix.s,
+                           &(struct sched_driver_stats){
+                               .ticks = {.max_us = 11},
+                               .ticks_cpu = {.p50_us = 5, .p99_us = 6, .p999_us = 7, .max_us = 8},
+                               .commit_last_us = 22,
+                               .clients = 33});
     fix.now.mono_ms += 500;
     uint64_t conn = fix_open(MS_ROLE_USER, "bob");
     Ms__StatusQuery msg = MS__STATUS_QUERY__INIT;
@@ -213,6 +216,10 @@ START_TEST(status_counts)
     ck_assert_uint_eq(info->generation, 1);
     ck_assert_uint_eq(info->uptime_ms, 500);
     ck_assert_uint_eq(info->tick_max_us, 11);
+    ck_assert_uint_eq(info->tick_cpu_p50_us, 5);
+    ck_assert_uint_eq(info->tick_cpu_p99_us, 6);
+    ck_assert_uint_eq(info->tick_cpu_p999_us, 7);
+    ck_assert_uint_eq(info->tick_cpu_max_us, 8);
     ck_assert_uint_eq(info->commit_last_us, 22);
     ck_assert_uint_eq(info->clients, 33);
 }
