@@ -1,6 +1,7 @@
 /* server.c - the daemon's one loop: read -> decide -> commit -> reply */
 #include "daemon/server.h"
 
+#include "daemon/sched/memory.h"
 #include "daemon/server_state.h"
 #include "daemon/socket_group.h"
 #include "daemon/store/files.h"
@@ -145,6 +146,9 @@ static int commit(struct server *server, const struct sched_effect *effects, siz
     }
     int64_t began = server_mono_us();
     int rc = store_commit(server->store, effects, n, err);
+    if (rc == MS_E_NOMEM && memory_spend()) { /* decided already: the reserve is for this, too */
+        rc = store_commit(server->store, effects, n, err);
+    }
     server->commit_last_us = (uint64_t)(server_mono_us() - began);
     histogram_add(&server->commits, server->commit_last_us);
     if (rc < 0) {

@@ -391,6 +391,9 @@ int store_commit(struct store *store, const struct sched_effect *effects, size_t
                        "database %s: the disk is full, the reserve is used up (%llu KiB free)",
                        store->path, (unsigned long long)store_free_bytes(store->path) / 1024);
     }
+    if (rc == SQLITE_NOMEM) { /* rolled back: the caller may have some to spare */
+        return ms_fail(err, MS_E_NOMEM, "database %s: no memory for a commit", store->path);
+    }
     if (rc != SQLITE_OK) {
         return ms_fail(err, MS_E_IO, "database %s: commit: %s (%d)", store->path,
                        sqlite3_errstr(rc), rc);

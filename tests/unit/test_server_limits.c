@@ -1,0 +1,210 @@
+/* test_server_limits.c - who says nothing, reads nothing or never ends his frame has to go in time
+ *
+ * The clock of the child is moved, for libevent too: a minute passes at once. */
+#include "tests/unit/server_world.h"
+
+enum { GONE_MS = 60000 };
+
+static int await_end(int fd)
+{
+    uint32_t id = 0;
+    ProtobufCMessage *msg = NULL;
+    struct pollfd poll_fd = {.fd = fd, .events = POLLIN};
+    uint16_t type = 0;
+    int code = 0;
+    while (poll(&poll_fd, 1, GONE_MS) > 0 && (type = get(fd, &id, &msg)) != 0) {
+        code = type == MS_MSG_ERROR ? (int)((Ms__Error *)msg)->code : code;
+        ms_wire_free(msg);
+    }
+    ck_assert_uint_eq(type, 0);
+    close(fd);
+    return code;
+}
+
+static int is_served(int fd)
+{
+    return submit(fd, 99, NULL, 0) == MS_MSG_SUBMITTED;
+}
+
+/* Everything that came before the clock moved has been seen by the server. */
+static void settle(void)
+{
+    int fd = greet();
+    ck_assert(is_served(fd));
+    stage->settled++;
+    close(fd);
+}
+
+/* In steps: a connection's deadline that comes far too late is taken for a sleep of our own. */
+static void pass(int ms)
+{
+    for (int until = stage->skew_ms + ms; stage->skew_ms < until;) {
+        stage->skew_ms += 1000;
+        settle();
+    }
+}
+
+static void ask_for_jobs(int fd, int times)
+{
+    uint8_t buf[256];
+    Ms__JobQuery query = MS__JOB_QUERY__INIT;
+    query.all = 1;
+    size_t size = pack(MS_MSG_JOB_QUERY, 3, &query.base, buf);
+    for (int i = 0; i < times; i++) {
+        put(fd, buf, size);
+    }
+}
+
+static int has_hung_up(int fd)
+{
+    struct pollfd poll_fd = {.fd = fd, .events = 0};
+    return poll(&poll_fd, 1, 0) > 0 && (poll_fd.revents & (POLLHUP | POLLERR)) != 0;
+}
+
+static void make_jobs(int n)
+{
+    int fd = greet();
+    for (int i = 0; i < n; i++) {
+        ck_assert_uint_eq(submit(fd, 1, NULL, 0), MS_MSG_SUBMITTED);
+    }
+    close(fd);
+}
+
+START_TEST(who_asks_nothing_for_a_minute_is_told_so_and_closed)
+{
+    start(-1, 0);
+    int idle = greet();
+    settle();
+
+    stage->skew_ms = MS_IDLE_MS - 30000;
+    settle();
+    ck_assert(!is_readable(idle, 0));
+    int late = greet();
+    settle();
+    stage->skew_ms = MS_IDLE_MS + 1000;
+
+    ck_assert_int_eq(await_end(idle), MS_E_TIMEOUT);
+    ck_assert(is_served(late));
+    close(late);
+}
+END_TEST
+
+START_TEST(a_frame_that_does_not_end_within_30_s_ends_its_connection)
+{
+    uint8_t buf[512];
+    start(-1, 0);
+    int half = greet();
+    int whole = greet();
+    size_t size = pack_submit(5, buf);
+    put(half, buf, size - 1);
+    settle();
+
+    pass(MS_FRAME_MS / 2);
+    ck_assert(!is_readable(half, 0));
+    pass(MS_FRAME_MS / 2 + 2000);
+
+    (void)await_end(half);
+    ck_assert(is_served(whole));
+    ck_assert_int_eq(stage->jobs, stage->settled + 1); /* half a submit is none */
+    close(whole);
+}
+END_TEST
+
+START_TEST(who_reads_nothing_for_30_s_is_dropped)
+{
+    uint8_t byte;
+    start(-1, 0);
+    make_jobs(200);
+    int deaf = greet();
+    ask_for_jobs(deaf, 60);
+    settle();
+
+    stage->skew_ms = MS_STALL_MS / 2;
+    settle();
+    ck_assert(!has_hung_up(deaf));
+    stage->skew_ms = 2 * MS_STALL_MS - 5000; /* idle it is not: something is unsent */
+
+    for (int i = 0; i < GONE_MS && !has_hung_up(deaf); i++) {
+        pause_ms(1);
+    }
+    ck_assert(has_hung_up(deaf));
+    while (recv(deaf, &byte, 1, 0) > 0) { /* what the kernel had taken before */
+    }
+    close(deaf);
+    settle();
+}
+END_TEST
+
+START_TEST(what_all_together_do_not_read_is_bounded)
+{
+    enum { DEAF = 180, ASKED = 60 }; /* 1 MiB each, then it is not read from any more */
+    int fds[DEAF];
+    int dropped = 0;
+    start(-1, 0);
+    make_jobs(400);
+
+    for (int i = 0; i < DEAF; i++) {
+        fds[i] = greet();
+        ask_for_jobs(fds[i], ASKED);
+    }
+    for (int i = 0; i < GONE_MS && dropped == 0; i++) {
+        for (int k = 0; k < DEAF; k++) {
+            dropped += has_hung_up(fds[k]);
+        }
+        pause_ms(1);
+    }
+
+    ck_assert_int_gt(dropped, 0);
+    ck_assert_int_lt(dropped, DEAF / 2); /* only as many as it takes */
+    settle();
+    for (int i = 0; i < DEAF; i++) {
+        close(fds[i]);
+    }
+}
+END_TEST
+
+static int64_t cpu_ms_of_child(void)
+{
+    struct timespec used;
+    clockid_t clock;
+    ck_assert_int_eq(clock_getcpuclockid(child, &clock), 0);
+    ck_assert_int_eq(clock_gettime(clock, &used), 0);
+    return (int64_t)used.tv_sec * 1000 + used.tv_nsec / 1000000;
+}
+
+START_TEST(out_of_descriptors_it_does_not_spin)
+{
+    enum { FDS = 40, N = 60, LOOK_MS = 2000 };
+    int held[N];
+    start(-1, FDS);
+    int fd = greet();
+    for (int i = 0; i < N; i++) {
+        held[i] = dial(); /* the kernel's queue takes what the process cannot */
+    }
+    ck_assert(is_served(fd));
+    int64_t before = cpu_ms_of_child();
+
+    pause_ms(LOOK_MS); /* not to wait for something: to see what passes meanwhile */
+
+    ck_assert_int_lt(cpu_ms_of_child() - before, LOOK_MS / 10);
+    ck_assert(is_served(fd));
+    for (int i = 0; i < N; i++) {
+        close(held[i]);
+    }
+    close(fd);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("server_limits");
+    TCase *tcase = tcase_create("server_limits");
+    tcase_add_checked_fixture(tcase, setup, teardown);
+    tcase_add_test(tcase, who_asks_nothing_for_a_minute_is_told_so_and_closed);
+    tcase_add_test(tcase, a_frame_that_does_not_end_within_30_s_ends_its_connection);
+    tcase_add_test(tcase, who_reads_nothing_for_30_s_is_dropped);
+    tcase_add_test(tcase, what_all_together_do_not_read_is_bounded);
+    tcase_add_test(tcase, out_of_descriptors_it_does_not_spin);
+    suite_add_tcase(suite, tcase);
+    return test_run(suite);
+}
