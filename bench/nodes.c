@@ -25,7 +25,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { LIMIT_S = 900, BEAT_SLICES = 20, BEAT_MS = 2000, DIALING_MAX = 128 };
+enum { LIMIT_S = 900, BEAT_SLICES = 20, BEAT_MS = 2000, DIALING_MAX = 128, NICE = -10 };
 
 struct node {
     struct ms_conn *conn;
@@ -112,6 +112,7 @@ static void start_scheduler(const char *listen)
         int fd = open(in_dir("log"), O_CREAT | O_WRONLY | O_APPEND, 0600);
         dup2(fd, STDERR_FILENO);
         prctl(PR_SET_PDEATHSIG, SIGKILL);
+        (void)setpriority(PRIO_PROCESS, 0, NICE); /* as its unit does; refused to who is not root */
         execl(MSCHED_BUILD_ROOT "/daemon/msschedd", "msschedd", "--config", in_dir("empty.conf"),
               "--listen", listen, "--socket", b.unix_address + 5, "--database", in_dir("state.db"),
               "--tls", "on", "--tls-crl", "none", "--tls-ca", in_dir("ca/ca.crt"), "--tls-cert",
