@@ -43,9 +43,9 @@
 /* Work that an event leaves to its end; outside of one sched_deadline makes an event of it. */
 enum {
     DUE_PLACE = 1,    /* a node became idle, or the queue changed */
-    DUE_NEWS = 4,     /* watchers have to be told more than one tick may send */
     DUE_REQUEUES = 2, /* loading put jobs back into the queue and could not write that yet */
     DUE_SKIP = 4,     /* loading raised ids and generations likewise */
+    DUE_NEWS = 8,     /* watchers have to be told more than one tick may send */
 };
 
 struct sched {
