@@ -49,6 +49,8 @@ static void raise_generation(struct sched *s, uint64_t generation)
                  "generation.raised generation=%llu: a node knows a newer one, "
                  "going on above it",
                  (ull)generation);
+        event_record(s, "generation.raised", 0, "",
+                     emit_text(s, "to %llu: a node knows a newer one", (ull)generation));
     }
 }
 
@@ -62,6 +64,9 @@ static void raise_next_job(struct sched *s, uint64_t job)
                  "job.next_raised next=%llu: a node has a job that the database does not know, "
                  "going on above it",
                  (ull)s->next_job);
+        event_record(s, "job.next_raised", 0, "",
+                     emit_text(s, "to %llu: a node has a job that the database does not know",
+                               (ull)s->next_job));
     }
 }
 

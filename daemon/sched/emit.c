@@ -101,7 +101,9 @@ void emit_fini(struct sched *s)
 
 static struct sched_effect *emit(struct sched *s, enum sched_effect_kind kind)
 {
-    if (sched_effect_is_durable(kind)) {
+    /* events tell nobody that something was acknowledged: a start that writes one must not hide
+     * that the database lacks a tick */
+    if (sched_effect_is_durable(kind) && kind != SCHED_DO_PUT_EVENT) {
         stamp_count(s);
     }
     if (s->n_effects == s->effects_room) {
@@ -124,7 +126,8 @@ const struct sched_effect *sched_effects(const struct sched *s, size_t *ret_n)
 int sched_effect_is_durable(enum sched_effect_kind kind)
 {
     return kind == SCHED_DO_PUT_JOB || kind == SCHED_DO_PUT_MEMBER ||
-           kind == SCHED_DO_DROP_MEMBERS || kind == SCHED_DO_DROP_JOB || kind == SCHED_DO_PUT_META;
+           kind == SCHED_DO_DROP_MEMBERS || kind == SCHED_DO_DROP_JOB ||
+           kind == SCHED_DO_PUT_EVENT || kind == SCHED_DO_PUT_META;
 }
 
 MS_PRINTF(3, 0)
@@ -314,6 +317,11 @@ void emit_drop_members(struct sched *s, uint64_t job)
 void emit_drop_job(struct sched *s, uint64_t job)
 {
     emit(s, SCHED_DO_DROP_JOB)->job_id = job;
+}
+
+void emit_put_event(struct sched *s, const struct sched_event_row *row)
+{
+    emit(s, SCHED_DO_PUT_EVENT)->event = row;
 }
 
 void emit_put_meta(struct sched *s, const char *key, uint64_t value)

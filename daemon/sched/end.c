@@ -11,6 +11,7 @@ void run_stop_at_step(struct sched *s, struct job *job, const char *text)
     copy_text(run->cancel_text, sizeof(run->cancel_text), text);
     timer_arm(s, &run->grace, TIMER_GRACE, after_ms(s, MS_CANCEL_GRACE_MS));
     emit_put_job(s, job, false); /* a restart must still know that somebody asked for it */
+    event_record(s, "job.cancel_asked", job->id, "", text);
     for (uint32_t rank = 0; rank < job->workers; rank++) {
         const struct hold *hold = run->members[rank].hold;
         if (hold != NULL) {
@@ -81,7 +82,7 @@ void job_end(struct sched *s, struct job *job, enum job_event event, int code, c
     if (job->state == JOB_QUEUED) {
         queue_remove(s, job);
     }
-    job_set(s, job, event);
+    job_set(s, job, event, text);
     job_set_reason(job, text);
     spec_settle(s, job);
     job->code = code;
@@ -105,7 +106,7 @@ void job_requeue(struct sched *s, struct job *job, const char *text)
     run_close(s, job, MS_E_ABORTED,
               emit_text(s, "job %llu goes back into the queue: %.300s", (unsigned long long)job->id,
                         text));
-    job_set(s, job, JOB_ON_REQUEUE);
+    job_set(s, job, JOB_ON_REQUEUE, text);
     emit_log(s, MS_LOG_WARNING, "job.requeued job=%llu generation=%llu tries=%u reason=%s",
              (unsigned long long)job->id, (unsigned long long)job->generation, job->n_tries,
              emit_quote(s, text));

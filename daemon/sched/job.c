@@ -92,11 +92,17 @@ void job_set_reason(struct job *job, const char *text)
     job->reason = copy;
 }
 
-void job_set(struct sched *s, struct job *job, enum job_event event)
+static const char *const event_kinds[JOB_EVENTS] = {
+    [JOB_ON_PLACE] = "job.placed",     [JOB_ON_READY] = "job.started",
+    [JOB_ON_REQUEUE] = "job.requeued", [JOB_ON_SUCCESS] = "job.succeeded",
+    [JOB_ON_FAILURE] = "job.failed",   [JOB_ON_CANCEL] = "job.cancelled"};
+
+void job_set(struct sched *s, struct job *job, enum job_event event, const char *text)
 {
     int to = states_next(&states_of_jobs, (int)job->state, (int)event);
     assert(to >= 0);
     bool was = job_is_placed(job);
+    event_record(s, event_kinds[event], job->id, "", text);
     job->state = (enum sched_job_state)to;
     if (job_is_placed(job) && !was) {
         list_remove(&job->lane);

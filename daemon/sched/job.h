@@ -50,6 +50,7 @@ struct job_slot {
 /* load.c: what loading decided and could not write */
 void load_settle(struct sched *s);
 void load_skip(struct sched *s);
+void load_started(struct sched *s);
 
 struct job *job_find(const struct sched *s, uint64_t id);
 struct job *job_find_key(const struct sched *s, const char *owner, const char *key);
@@ -58,7 +59,8 @@ size_t job_slot_after(const struct sched *s, uint64_t id); /* index of the first
 struct job *job_create(struct sched *s, const struct sched_job_row *row);
 void job_free(struct job *job);
 int job_index(struct sched *s, struct job *job); /* 0 or MS_E_NOMEM */
-void job_set(struct sched *s, struct job *job, enum job_event event);
+/* text: of the event that is recorded */
+void job_set(struct sched *s, struct job *job, enum job_event event, const char *text);
 bool job_is_ended(const struct job *job);
 bool job_is_placed(const struct job *job);
 const char *job_reason(struct sched *s, const struct job *job); /* "" only while it runs well */

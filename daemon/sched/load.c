@@ -18,6 +18,8 @@ int sched_load_meta(struct sched *s, const char *key, uint64_t value, struct ms_
         s->next_job = value > s->next_job ? value : s->next_job;
     } else if (strcmp(key, "ticks") == 0) {
         s->ticks = value;
+    } else if (strcmp(key, "next_event") == 0) {
+        s->last_event = value > 0 && value - 1 > s->last_event ? value - 1 : s->last_event;
     }
     return 0; /* other keys are the store's own, or a newer release's */
 }
@@ -306,6 +308,7 @@ int sched_load_done(struct sched *s, struct sched_time now, struct ms_err *err)
         s->ticks += MS_TICKS_GAP;
         s->due |= DUE_SKIP;
     }
+    s->due |= s->cfg.has_database ? DUE_STARTED : 0;
     s->loading = false;
     return rc;
 }
@@ -319,6 +322,7 @@ void load_settle(struct sched *s)
         if (job->generation != 0) {
             emit_log(s, MS_LOG_NOTICE, "job.requeued job=%llu generation=%llu", (ull)job->id,
                      (ull)job->generation);
+            event_record(s, "job.requeued", job->id, "", "the scheduler restarted before it ran");
             job->generation = 0;
             emit_put_job(s, job, false);
             emit_drop_members(s, job->id);
@@ -337,4 +341,16 @@ void load_skip(struct sched *s)
              "scheduler.skipped_ahead next_job=%llu generation=%llu ticks=%llu text=\"the database "
              "is a copy, or lacks writes: what they gave away is not given again\"",
              (ull)s->next_job, (ull)s->generation, (ull)s->ticks);
+    event_record(
+        s, "scheduler.skipped_ahead", 0, "",
+        emit_text(s,
+                  "the database is a copy, or lacks writes: jobs go on at %llu, generations "
+                  "above %llu",
+                  (ull)s->next_job, (ull)s->generation));
+}
+
+void load_started(struct sched *s)
+{
+    s->due &= ~(unsigned)DUE_STARTED;
+    event_record(s, "scheduler.started", 0, "", s->software);
 }

@@ -75,12 +75,20 @@ void node_idle_update(struct sched *s, struct node *node)
     }
 }
 
-void node_set(struct sched *s, struct node *node, enum node_event event)
+static const char *const event_kinds[NODE_STATES] = {[NODE_NEW] = "node.away",
+                                                     [NODE_REGISTERED] = "node.registered",
+                                                     [NODE_LOST] = "node.lost",
+                                                     [NODE_LEFT] = "node.left"};
+
+void node_set(struct sched *s, struct node *node, enum node_event event, const char *text)
 {
     int to = states_next(&states_of_nodes, (int)node->state, (int)event);
     assert(to >= 0);
     bool was = node->state == NODE_REGISTERED;
     bool is = to == NODE_REGISTERED;
+    if (to != (int)node->state) { /* not for a new connection of the same process */
+        event_record(s, event_kinds[to], 0, node->info.node_id, text);
+    }
     node->state = (enum node_state)to;
     if (is && !was) {
         s->n_registered++;
@@ -151,7 +159,7 @@ void node_away(struct sched *s, struct node *node)
              "node.away node=%s host=%s: its connection closed, and the scheduler had stood still; "
              "waiting for it to come back",
              emit_quote(s, node->info.node_id), emit_quote(s, node->info.host_name));
-    node_set(s, node, NODE_ON_AWAY);
+    node_set(s, node, NODE_ON_AWAY, "its connection closed, and the scheduler had stood still");
     routes_drop_node(s, node, "its connection closed");
     struct list *at = node->holds.next;
     while (at != &node->holds) {
@@ -186,7 +194,7 @@ void node_gone(struct sched *s, struct node *node, enum node_event event, const 
         node->conn = NULL;
     }
     reason = emit_text(s, "%s", reason); /* it may live in the node */
-    node_set(s, node, event);
+    node_set(s, node, event, reason);
     emit_log(s, hold != NULL && hold->job != NULL ? MS_LOG_WARNING : MS_LOG_NOTICE,
              "node.%s node=%s host=%s reason=%s", node->state == NODE_LEFT ? "left" : "lost",
              emit_quote(s, node->info.node_id), emit_quote(s, node->info.host_name),

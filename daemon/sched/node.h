@@ -82,7 +82,8 @@ struct newcomer {
 struct node *node_find(const struct sched *s, const char *node_id);
 struct node *node_add(struct sched *s, const char *node_id); /* NEW; must not exist */
 void node_forget(struct sched *s, struct node *node);        /* frees it */
-void node_set(struct sched *s, struct node *node, enum node_event event);
+/* text: of the event that is recorded */
+void node_set(struct sched *s, struct node *node, enum node_event event, const char *text);
 void node_touch(struct sched *s, struct node *node); /* heard of just now */
 /* Its connection closed, perhaps because we were silent ourselves: it has a lease to come back. */
 void node_away(struct sched *s, struct node *node);

@@ -98,7 +98,9 @@ void place_job(struct sched *s, struct job *job, struct node **nodes)
     job->generation = ++s->generation;
     run_create(job);
     job->n_tries++;
-    job_set(s, job, JOB_ON_PLACE);
+    job_set(s, job, JOB_ON_PLACE,
+            emit_text(s, "on %u nodes, generation %llu", job->workers,
+                      (unsigned long long)job->generation));
     members_fill(job, nodes);
     emit_put_meta(s, "generation", s->generation);
     emit_put_job(s, job, false);

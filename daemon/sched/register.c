@@ -179,7 +179,7 @@ void register_accept(struct sched *s, struct conn *conn, uint32_t frame_id,
     node->conn = conn;
     conn->node = node;
     s->n_registers++;
-    node_set(s, node, NODE_ON_REGISTER);
+    node_set(s, node, NODE_ON_REGISTER, emit_text(s, "on %s, pid %u", info->host_name, info->pid));
     node_touch(s, node); /* a newcomer that waits for its silence is refused here */
     send_registered(s, node, frame_id);
     claim_lose_others(s, node, ours, claim, same_process);

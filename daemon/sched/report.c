@@ -70,7 +70,7 @@ static void all_ready(struct sched *s, struct job *job)
     job->started_ms = s->now.wall_ms;
     job->n_tries = 0;
     job_set_reason(job, "");
-    job_set(s, job, JOB_ON_READY);
+    job_set(s, job, JOB_ON_READY, emit_text(s, "plan %.16s", job->plan_sha256));
     emit_put_job(s, job, false);
     for (rank = 0; rank < job->workers; rank++) {
         struct member *member = &job->run->members[rank];
@@ -293,6 +293,7 @@ void run_came_back(struct sched *s, struct hold *hold, const struct claim *claim
         rank_set(run, hold->rank, job->state == JOB_RUNNING ? RANK_ON_RESUME : RANK_ON_RETURN);
         if (run->n_in[RANK_MISSING] == 0) {
             timer_stop(s, &run->adopt);
+            event_record(s, "job.adopted", job->id, "", "all its nodes are back");
             emit_log(s, MS_LOG_NOTICE, "job.adopted job=%llu generation=%llu",
                      (unsigned long long)job->id, (unsigned long long)job->generation);
         }

@@ -70,6 +70,9 @@ void sched_apply(struct sched *s, const struct sched_event *event, struct sched_
         s->now.mono_ms = now.mono_ms;
     }
     s->now.wall_ms = now.wall_ms;
+    if ((s->due & DUE_STARTED) != 0) {
+        load_started(s);
+    }
     if ((s->due & DUE_SKIP) != 0) {
         load_skip(s);
     }

@@ -119,6 +119,16 @@ struct sched_member_row {
     uint32_t pid;
 };
 
+/* What happened, for people: `msctl events`. Numbers only grow; texts are borrowed like effects. */
+struct sched_event_row {
+    uint64_t seq;
+    int64_t at_ms;    /* wall clock */
+    const char *kind; /* "job.started" */
+    uint64_t job;     /* 0: none */
+    const char *node; /* "": none */
+    const char *text;
+};
+
 /* ---- events -------------------------------------------------------------------------------------
  */
 
@@ -153,6 +163,7 @@ enum sched_effect_kind {
     SCHED_DO_PUT_MEMBER,   /* insert or update by (job, rank) */
     SCHED_DO_DROP_MEMBERS, /* of a job */
     SCHED_DO_DROP_JOB,     /* history beyond MS_JOBS_KEPT_MAX */
+    SCHED_DO_PUT_EVENT,    /* append; only the newest MS_EVENTS_KEPT stay */
     SCHED_DO_PUT_META,     /* named number: "generation", "next_job" */
     SCHED_DO_READ,         /* answer with what only the database has: in its turn, like SEND */
     SCHED_DO_EXIT,         /* dynamic cluster: the job is over, all acknowledged */
@@ -177,9 +188,10 @@ struct sched_effect {
     int status;                      /* EXIT: exit status; CLOSE: unused */
     const struct sched_job_row *job; /* PUT_JOB; borrowed likewise */
     const struct sched_member_row *member;
-    const struct sched_read *read; /* READ; borrowed likewise */
-    uint64_t job_id;               /* DROP_* */
-    const char *meta_key;          /* PUT_META */
+    const struct sched_event_row *event; /* PUT_EVENT; borrowed likewise */
+    const struct sched_read *read;       /* READ; borrowed likewise */
+    uint64_t job_id;                     /* DROP_* */
+    const char *meta_key;                /* PUT_META */
     uint64_t meta_value;
 };
 

@@ -19,6 +19,7 @@
 #include "daemon/sched/conn.h"
 #include "daemon/sched/dynamic.h"
 #include "daemon/sched/emit.h"
+#include "daemon/sched/event.h"
 #include "daemon/sched/heap.h"
 #include "daemon/sched/holder.h"
 #include "daemon/sched/host.h"
@@ -46,6 +47,7 @@ enum {
     DUE_REQUEUES = 2, /* loading put jobs back into the queue and could not write that yet */
     DUE_SKIP = 4,     /* loading raised ids and generations likewise */
     DUE_NEWS = 8,     /* watchers have to be told more than one tick may send */
+    DUE_STARTED = 16, /* loading is over, and no event says so yet */
 };
 
 struct sched {
@@ -54,7 +56,8 @@ struct sched {
     char software[MS_NAME_MAX + 1], database[MS_PATH_MAX + 1];
     struct sched_time now, started;
     uint64_t generation, next_job, next_route;
-    uint64_t ticks; /* that wrote, the one under way included */
+    uint64_t last_event; /* its number */
+    uint64_t ticks;      /* that wrote, the one under way included */
     bool tick_writes, loss_proved, stamp_made;
     uint64_t stamp_ticks;         /* of stamp */
     uint8_t stamp[MS_STAMP_LEN];  /* the last that was made */

@@ -197,9 +197,7 @@ const char *const store_statements[ST_COUNT] = {
     [ST_PUT_SECRET] = "INSERT INTO secret(name, value, sum) VALUES (?1, ?2, row_sum(?1, ?2))",
     [ST_PUT_EVENT] = "INSERT INTO event(" EVENT_SUMMED ", sum) VALUES (" EVENT_VALUES
                      ", row_sum(" EVENT_VALUES "))",
-    /* from the oldest on, in bounded bites; the second stops at the first that is young enough */
     [ST_DROP_EVENTS_BEFORE] = "DELETE FROM event WHERE seq < ?1",
-    [ST_OLD_EVENTS] = "SELECT seq, at_ms FROM event ORDER BY seq LIMIT 4096",
     [ST_LOAD_JOBS] = "SELECT " JOB_COLUMNS ", spec_sha256, spec, sum, sum = row_sum(" JOB_SUMMED
                      ") AND spec_sha256 = sha256_hex(spec) FROM job ORDER BY id",
     [ST_LOAD_MEMBERS] = "SELECT " MEMBER_SUMMED ", sum, sum = row_sum(" MEMBER_SUMMED

@@ -21,7 +21,6 @@ enum store_statement {
     ST_PUT_SECRET,
     ST_PUT_EVENT,
     ST_DROP_EVENTS_BEFORE,
-    ST_OLD_EVENTS,
     ST_LOAD_JOBS,
     ST_LOAD_MEMBERS,
     ST_LOAD_META,

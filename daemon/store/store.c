@@ -9,6 +9,7 @@
 
 enum {
     WAL_BUSY_PAGES = 16384, /* 64 MiB: a checkpoint even so, for a WAL without end fills the disk */
+    EVENTS_BITE = 256,      /* the oldest events are dropped so many at a time */
     RESERVE_SPARE = 512 << 10, /* free beside a reserve that is made again */
 };
 
@@ -309,6 +310,24 @@ static int put_meta(struct store *store, const char *key, uint64_t value)
     return bind_run(&binder);
 }
 
+static int put_event(struct store *store, const struct sched_event_row *event)
+{
+    struct binder binder = bind_begin(store, ST_PUT_EVENT);
+    bind_int(&binder, (int64_t)event->seq);
+    bind_int(&binder, event->at_ms);
+    bind_text(&binder, event->kind);
+    bind_int(&binder, (int64_t)event->job);
+    bind_text(&binder, event->node);
+    bind_text(&binder, event->text);
+    int rc = bind_run(&binder);
+    if (rc == SQLITE_OK && event->seq % EVENTS_BITE == 0 && event->seq > MS_EVENTS_KEPT) {
+        binder = bind_begin(store, ST_DROP_EVENTS_BEFORE);
+        bind_int(&binder, (int64_t)(event->seq - MS_EVENTS_KEPT));
+        rc = bind_run(&binder);
+    }
+    return rc;
+}
+
 /* Which file these rows lie in, from the first commit on. */
 static int put_home(struct store *store)
 {
@@ -327,6 +346,8 @@ static int put_effect(struct store *store, const struct sched_effect *effect)
         return drop(store, ST_DROP_MEMBERS, effect->job_id);
     case SCHED_DO_DROP_JOB:
         return drop(store, ST_DROP_JOB, effect->job_id);
+    case SCHED_DO_PUT_EVENT:
+        return put_event(store, effect->event);
     case SCHED_DO_PUT_META:
         return put_meta(store, effect->meta_key, effect->meta_value);
     case SCHED_DO_SEND:

@@ -76,7 +76,7 @@ MUTANTS = [
      "ranks with different plans train together"),
     ("ready_counted_early", C + "report.c", "bool all = run->n_in[RANK_READY]", "bool all = 1 + run->n_in[RANK_READY]",
      "a job starts before its last rank is ready"),
-    ("start_not_stored", C + "report.c", "job_set(s, job, JOB_ON_READY); emit_put_job(s, job, false);", "job_set(s, job, JOB_ON_READY);",
+    ("start_not_stored", C + "report.c", "plan_sha256)); emit_put_job(s, job, false);", "plan_sha256));",
      "a restart takes a running job back into the queue"),
     ("start_despite_complaint", C + "report.c", "if (all && !run->complaint.made)", "if (all)",
      "a job starts although a rank complained"),

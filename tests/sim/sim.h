@@ -195,7 +195,7 @@ struct sim_disk {
     size_t n_jobs;
     struct sched_member_row *members; /* kept from cluster to cluster */
     size_t n_members, members_room;
-    uint64_t generation, next_job, ticks;
+    uint64_t generation, next_job, ticks, last_event;
     bool has_generation, has_next_job;
     bool full;
 };

@@ -81,10 +81,22 @@ void disk_put_meta(struct sim_disk *disk, const char *key, uint64_t value)
         disk->has_generation = true;
     } else if (strcmp(key, "ticks") == 0) {
         disk->ticks = value;
+    } else if (strcmp(key, "next_event") == 0) {
+        disk->last_event = value - 1;
     } else if (strcmp(key, "next_job") == 0) {
         disk->next_job = value;
         disk->has_next_job = true;
     }
+}
+
+/* Numbered without a gap, across restarts and crashes too. */
+static void put_event(struct world *w, const struct sched_event_row *event)
+{
+    if (event->seq != w->disk.last_event + 1) {
+        sim_fail(w, "event %s has number %llu, and the last one stored was %llu", event->kind,
+                 (unsigned long long)event->seq, (unsigned long long)w->disk.last_event);
+    }
+    w->disk.last_event = event->seq;
 }
 
 void disk_write(struct world *w, const struct sched_effect *effects, size_t n)
@@ -102,6 +114,9 @@ void disk_write(struct world *w, const struct sched_effect *effects, size_t n)
             break;
         case SCHED_DO_PUT_META:
             disk_put_meta(&w->disk, effects[i].meta_key, effects[i].meta_value);
+            break;
+        case SCHED_DO_PUT_EVENT:
+            put_event(w, effects[i].event);
             break;
         case SCHED_DO_DROP_JOB:
             drop_job(&w->disk, effects[i].job_id);
@@ -138,6 +153,9 @@ int disk_load(struct world *w, struct sched *sched, struct ms_err *err)
     if (rc == 0) {
         rc = sched_load_meta(sched, "ticks", disk->ticks, err);
     }
+    if (rc == 0) {
+        rc = sched_load_meta(sched, "next_event", disk->last_event + 1, err);
+    }
     if (rc == 0 && disk->has_next_job) {
         rc = sched_load_meta(sched, "next_job", disk->next_job, err);
     }
@@ -154,6 +172,7 @@ void disk_clear(struct sim_disk *disk)
     disk->generation = 0;
     disk->next_job = 0;
     disk->ticks = 0;
+    disk->last_event = 0;
     disk->has_generation = false;
     disk->has_next_job = false;
 }
@@ -170,6 +189,7 @@ void disk_copy(struct world *w, struct sim_disk *to, const struct sim_disk *from
     to->generation = from->generation;
     to->next_job = from->next_job;
     to->ticks = from->ticks;
+    to->last_event = from->last_event;
     to->has_generation = from->has_generation;
     to->has_next_job = from->has_next_job;
     to->full = from->full;

@@ -418,6 +418,7 @@ static void carry_out(struct world *w, const struct sched_effect *effects, size_
         case SCHED_DO_PUT_MEMBER:
         case SCHED_DO_DROP_MEMBERS:
         case SCHED_DO_DROP_JOB:
+        case SCHED_DO_PUT_EVENT:
         case SCHED_DO_PUT_META:
         default:
             break;

@@ -99,7 +99,7 @@ static const char *disk_differs(const struct sim_disk *want, const struct sim_di
         return "the number of ranks";
     }
     if (want->generation != found->generation || want->next_job != found->next_job ||
-        want->ticks != found->ticks) {
+        want->ticks != found->ticks || want->last_event != found->last_event) {
         return "a named number";
     }
     for (size_t i = 0; i < want->n_jobs && what == NULL; i++) {

@@ -204,7 +204,7 @@ struct sched {
     char spec[64];
     char results[64];
     struct sched_member_row members[8];
-    uint64_t generation;
+    uint64_t generation, next_event;
     uint64_t sum;    /* of ids */
     uint64_t digest; /* of all that was given back, in its order */
 };
@@ -299,6 +299,8 @@ int sched_load_meta(struct sched *sched, const char *key, uint64_t value, struct
     digest_value(sched, value);
     if (strcmp(key, "generation") == 0) {
         sched->generation = value;
+    } else if (strcmp(key, "next_event") == 0) {
+        sched->next_event = value;
     }
     return 0;
 }
@@ -483,6 +485,62 @@ START_TEST(an_update_without_a_spec_keeps_the_spec)
 
     ck_assert_int_eq(loaded.jobs[0].state, JOB_RUNNING);
     ck_assert_str_eq(loaded.spec, "{\"workers\":2}");
+}
+END_TEST
+
+static int put_events(uint64_t first, uint64_t last)
+{
+    int rc = 0;
+    for (uint64_t seq = first; seq <= last && rc == 0; seq++) {
+        struct sched_event_row row = {seq, 1700000000000, "job.started", seq % 3, "w1", "plan ä"};
+        struct sched_effect effect = {.kind = SCHED_DO_PUT_EVENT, .event = &row};
+        rc = store_commit(store, &effect, 1, NULL);
+    }
+    return rc;
+}
+
+static int64_t ask(const char *text)
+{
+    sqlite3 *db = NULL;
+    sqlite3_stmt *statement = NULL;
+    ck_assert_int_eq(sqlite3_open(path, &db), SQLITE_OK);
+    ck_assert_int_eq(sqlite3_prepare_v2(db, text, -1, &statement, NULL), SQLITE_OK);
+    ck_assert_int_eq(sqlite3_step(statement), SQLITE_ROW);
+    int64_t value = sqlite3_column_int64(statement, 0);
+    sqlite3_finalize(statement);
+    sqlite3_close(db);
+    return value;
+}
+
+START_TEST(events_survive_a_restart_and_their_numbers_go_on)
+{
+    ck_assert_int_eq(put_events(1, 5), 0);
+
+    reopen();
+
+    ck_assert_uint_eq(loaded.next_event, 6);
+    ck_assert_int_eq(put_events(5, 5), MS_E_IO); /* none takes the place of another */
+    store_close(store);
+    store = NULL;
+    ck_assert_int_eq(ask("SELECT count(*) FROM event WHERE text = 'plan ä' AND node = 'w1'"), 5);
+}
+END_TEST
+
+START_TEST(of_events_only_the_newest_are_kept)
+{
+    ck_assert_int_eq(put_events(1, 300), 0);
+    ck_assert_int_eq(put_events(MS_EVENTS_KEPT, MS_EVENTS_KEPT + 256), 0);
+
+    reopen(); /* the ledger agrees */
+
+    ck_assert_uint_eq(loaded.next_event, MS_EVENTS_KEPT + 257);
+    store_close(store);
+    store = NULL;
+    int64_t last = MS_EVENTS_KEPT + 256;
+    ck_assert_int_eq(ask("SELECT max(seq) FROM event"), last);
+    int64_t dropped_at = last - last % 256;
+    ck_assert_int_ge(ask("SELECT min(seq) FROM event"), dropped_at - MS_EVENTS_KEPT);
+    ck_assert_int_gt(ask("SELECT min(seq) FROM event"), 1);
 }
 END_TEST
 
@@ -1399,6 +1457,8 @@ int main(int argc, char **argv)
     tcase_add_checked_fixture(tcase, setup, teardown);
     tcase_add_test(tcase, every_column_comes_back_as_it_was_put);
     tcase_add_test(tcase, an_update_without_a_spec_keeps_the_spec);
+    tcase_add_test(tcase, events_survive_a_restart_and_their_numbers_go_on);
+    tcase_add_test(tcase, of_events_only_the_newest_are_kept);
     tcase_add_test(tcase, the_description_of_a_job_is_read_back_as_an_answer);
     tcase_add_test(tcase, an_update_of_a_job_that_is_not_there_is_an_error);
     tcase_add_test(tcase, dropping_a_job_drops_its_members);
