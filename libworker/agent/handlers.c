@@ -56,6 +56,9 @@ static void on_stop(struct agent *agent, const struct ms_wire_header *head,
     (void)head;
     snprintf(order.text, sizeof(order.text), "%s", stop->text);
     if (!stop->at_step) {
+        if (agent->line.state == LINE_UP) { /* they crossed: the node is busy until it is heard */
+            (void)mailbox_flush(&agent->mailbox, agent->line.conn);
+        }
         mailbox_answered(&agent->mailbox);
     }
     agent_give(agent, &order);

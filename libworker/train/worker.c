@@ -153,7 +153,8 @@ static int take_assign(struct worker *worker, struct agent_order *order, struct 
     ms_wire_free(&order->assign->base);
     agent_release(worker->agent, worker->generation);
     pthread_mutex_lock(&worker->lock);
-    worker->stopped = 0;
+    int is_next = worker->stop.kind == AGENT_STOP && worker->stop.generation > worker->generation;
+    worker->stopped = worker->stopped && is_next; /* that rank waits, and is stopped already */
     pthread_mutex_unlock(&worker->lock);
     return rc;
 }

@@ -824,6 +824,41 @@ START_TEST(the_first_word_of_a_rank_is_heard_however_fast_it_comes)
 }
 END_TEST
 
+static struct agent *crossing;
+
+/* In the agent's thread, between two frames: the trainer is done just now. */
+static void end_of_the_rank(void *arg, const Ms__FetchGrant *grant)
+{
+    Ms__RankDone done = MS__RANK_DONE__INIT;
+    (void)arg;
+    (void)grant;
+    done.job = 7;
+    done.generation = 3;
+    ck_assert_int_eq(agent_send(crossing, MS_MSG_RANK_DONE, &done.base, NULL), 0);
+}
+
+START_TEST(the_end_of_a_rank_that_crosses_its_stop_is_heard)
+{
+    struct desk desk;
+    Ms__FetchGrant grant = MS__FETCH_GRANT__INIT;
+    desk_open(&desk);
+    struct agent_config cfg = config_for(desk.address);
+    cfg.on_fetch = end_of_the_rank;
+    struct agent *agent = crossing = start_with(&cfg);
+    until(&desk, desk.n_registers == 1);
+    send_assign(&desk);
+    struct agent_order order = next(&desk, agent);
+    ms_wire_free(&order.assign->base);
+
+    ck_ms_ok(ms_conn_send(desk.conn, MS_MSG_FETCH_GRANT, 0, &grant.base, err));
+    send_stop(&desk, 3, 0); /* in one piece with it */
+
+    until(&desk, desk.n_done == 1);
+    agent_release(agent, 3);
+    let_go(&desk, agent);
+}
+END_TEST
+
 START_TEST(what_is_said_to_an_absent_scheduler_is_bounded_and_the_end_is_kept)
 {
     struct desk desk;
@@ -987,6 +1022,7 @@ int main(void)
     tcase_add_test(tc, a_flood_of_orders_and_absurd_times_costs_nothing);
     tcase_add_test(tc, garbage_from_a_scheduler_ends_the_line_and_the_node_comes_again);
     tcase_add_test(tc, the_first_word_of_a_rank_is_heard_however_fast_it_comes);
+    tcase_add_test(tc, the_end_of_a_rank_that_crosses_its_stop_is_heard);
     tcase_add_test(tc, what_is_said_to_an_absent_scheduler_is_bounded_and_the_end_is_kept);
     tcase_add_test(tc, a_service_waits_for_certificates_that_fit_and_takes_new_ones);
     tcase_add_test(tc, the_time_for_the_first_registration_is_kept_to_the_second);
