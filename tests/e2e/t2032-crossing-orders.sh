@@ -8,6 +8,6 @@ export ROOT
 # who crosses whom is chance: without care three of four were lost
 for i in 1 2 3 4 5 6; do
     ok "a rank that was stopped before it began ends at once ($i)" \
-        timeout 120 python3 "$ROOT/tests/e2e/hasty.py" "$MSWORKER" "$T/jobs" 20
+        timeout 120 python3 -B "$ROOT/tests/e2e/hasty.py" "$MSWORKER" "$T/jobs" 20
 done
 finish
