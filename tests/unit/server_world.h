@@ -121,7 +121,7 @@ int store_idle(struct store *store)
 /* ---- a clock that does as it is told: in place of the C library's, for libevent too -------------
  */
 
-__attribute__((visibility("default"))) int clock_gettime(clockid_t id, struct timespec *ret)
+MS_API int clock_gettime(clockid_t id, struct timespec *ret)
 {
     int rc = (int)syscall(SYS_clock_gettime, id, ret);
     int counts_up = id == CLOCK_MONOTONIC || id == CLOCK_MONOTONIC_COARSE || id == CLOCK_BOOTTIME;

@@ -820,6 +820,30 @@ START_TEST(a_full_disk_is_announced_while_the_reserve_still_takes_the_commit)
 }
 END_TEST
 
+START_TEST(a_commit_without_memory_changes_nothing_and_can_be_repeated)
+{
+    enum { ROOM_MAX = 256 << 10, STEP = 512 };
+    uint64_t id = 0;
+    int refused = 0;
+    for (int64_t room = 0; room < ROOM_MAX; room += STEP) {
+        struct sched_job_row job = make_job(++id);
+        (void)sqlite3_release_memory(INT32_MAX);
+        (void)sqlite3_hard_heap_limit64(sqlite3_memory_used() + room + 1);
+        int rc = put(&job);
+        (void)sqlite3_hard_heap_limit64(0);
+        if (rc < 0) {
+            ck_assert_int_eq(rc, MS_E_NOMEM);
+            refused++;
+            ck_assert_int_eq(put(&job), 0);
+        }
+    }
+
+    ck_assert_int_gt(refused, 0);
+    reopen();
+    ck_assert_uint_eq(loaded.jobs_n, id);
+}
+END_TEST
+
 START_TEST(the_reserve_is_given_up_once_and_made_again_when_idle)
 {
     char reserve[160];
@@ -1475,6 +1499,7 @@ int main(int argc, char **argv)
     tcase_add_test(tcase, a_row_that_the_core_refuses_names_the_database);
     tcase_add_test(tcase, what_was_committed_survives_a_kill);
     tcase_add_test(tcase, a_full_disk_is_announced_while_the_reserve_still_takes_the_commit);
+    tcase_add_test(tcase, a_commit_without_memory_changes_nothing_and_can_be_repeated);
     tcase_add_test(tcase, the_reserve_is_given_up_once_and_made_again_when_idle);
     tcase_add_test(tcase, any_write_that_fails_loses_nothing_that_was_acknowledged);
     tcase_add_loop_test(tcase, a_power_cut_at_any_call_loses_nothing_that_was_acknowledged, 0, 20);
