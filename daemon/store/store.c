@@ -150,10 +150,41 @@ static void sync_log(struct store *store)
     }
 }
 
+/* A sync that failed before a restart leaves pages of the log that this system shows and the disk
+ * does not have; it takes them for written, so another sync would not help. Folding them in and
+ * losing the power on the way would leave a database of two ages. Written once more, they are to be
+ * written. */
+static void rewrite_log(struct store *store)
+{
+    static uint8_t bytes[64 << 10];
+    sqlite3_file *log = NULL;
+    sqlite3_int64 size = 0;
+    int rc = sqlite3_file_control(store->db, "main", SQLITE_FCNTL_JOURNAL_POINTER, &log);
+    if (rc != SQLITE_OK || log == NULL || log->pMethods == NULL) {
+        return; /* there is none yet */
+    }
+    rc = log->pMethods->xFileSize(log, &size);
+    for (sqlite3_int64 at = 0; rc == SQLITE_OK && at < size; at += (int)sizeof(bytes)) {
+        sqlite3_int64 left = size - at;
+        int n = left < (int)sizeof(bytes) ? (int)left : (int)sizeof(bytes);
+        rc = log->pMethods->xRead(log, bytes, n, at);
+        rc = rc == SQLITE_OK ? log->pMethods->xWrite(log, bytes, n, at) : rc;
+    }
+    if (rc == SQLITE_OK && size > 0) {
+        rc = log->pMethods->xSync(log, SQLITE_SYNC_FULL);
+    }
+    if (rc != SQLITE_OK && (rc & 0xff) != SQLITE_FULL) {
+        store->broken = 1;
+    }
+}
+
 int store_settle(struct store *store, struct ms_err *err)
 {
     store->is_believed = 1;
-    checkpoint(store, SQLITE_CHECKPOINT_TRUNCATE);
+    rewrite_log(store);
+    if (!store->broken) {
+        checkpoint(store, SQLITE_CHECKPOINT_TRUNCATE);
+    }
     if (!store->broken) {
         sync_log(store);
     }

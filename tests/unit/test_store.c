@@ -1349,6 +1349,32 @@ START_TEST(a_start_folds_the_log_of_writes_in_before_it_serves)
 }
 END_TEST
 
+/* After a sync that failed the disk may lack pages that this system takes for written. */
+START_TEST(a_start_writes_the_log_once_more_before_it_folds_it_in)
+{
+    struct remains remains = leave_remains(0);
+    off_t rewritten = 0;
+    spill("", &remains.db);
+    spill("-wal", &remains.wal);
+    ck_ms_ok(store_open(path, &store, err));
+    keeps_undos = 1;
+    calls_left = (int64_t)(remains.wal.size + 65535) / 65536; /* and the sync behind them fails */
+
+    ck_ms_fails(store_load(store, &loaded, err), MS_E_IO, "cannot be folded in");
+
+    calls_left = INT64_MAX;
+    keeps_undos = 0;
+    for (const struct undo *undo = undos; undo != NULL; undo = undo->next) {
+        const char *end = strrchr(undo->path, '-');
+        ck_assert_msg(end != NULL && strcmp(end, "-wal") == 0, "%s was written", undo->path);
+        rewritten += undo->size;
+    }
+    ck_assert_int_eq(rewritten, (off_t)remains.wal.size);
+    forget_undos(-1);
+    free_remains(&remains);
+}
+END_TEST
+
 START_TEST(an_idle_scheduler_leaves_an_empty_log_of_writes)
 {
     struct sched_job_row job = make_job(1);
@@ -1517,6 +1543,7 @@ int main(int argc, char **argv)
     tcase_add_test(tcase, a_database_that_is_refused_keeps_its_log_of_writes);
     tcase_add_test(tcase, what_is_no_database_is_left_as_it_was_with_nothing_beside_it);
     tcase_add_test(tcase, a_start_folds_the_log_of_writes_in_before_it_serves);
+    tcase_add_test(tcase, a_start_writes_the_log_once_more_before_it_folds_it_in);
     tcase_add_test(tcase, an_idle_scheduler_leaves_an_empty_log_of_writes);
     tcase_add_test(tcase, the_frozen_database_of_version_1_still_loads);
     tcase_add_test(tcase, the_frozen_database_of_version_2_still_loads);
