@@ -177,9 +177,9 @@ static bool explains(const struct model *m, const struct m_job *job, uint32_t ra
     if (is_lost(m, r)) {
         return code == MS_E_CLOSED && names_rank(reason, rank) && strstr(reason, "lost") != NULL;
     }
-    if (r->missing) {
-        return code == MS_E_TIMEOUT && names_rank(reason, rank) && missing_is_due(m, job);
-    }
+    if (r->missing && code == MS_E_TIMEOUT) {
+        return names_rank(reason, rank) && missing_is_due(m, job);
+    } /* else its peers knew sooner that it will not come back */
     if (failed_first_hand(job, r)) {
         int32_t want = r->code != MS_OK ? r->code : MS_E_FAILED;
         return code == want && names_rank(reason, rank) &&
