@@ -331,10 +331,36 @@ void emit_put_meta(struct sched *s, const char *key, uint64_t value)
     effect->meta_value = value;
 }
 
-void emit_read_spec(struct sched *s, uint64_t conn, uint32_t id, Ms__JobList *list)
+static void *tick_alloc(void *s, size_t bytes)
+{
+    return emit_alloc(s, bytes);
+}
+
+static void tick_free(void *s, void *p)
+{
+    (void)s; /* with the tick */
+    (void)p;
+}
+
+/* A copy of a message that lies in tick memory down to its texts. */
+static ProtobufCMessage *tick_copy(struct sched *s, const ProtobufCMessage *msg)
+{
+    ProtobufCAllocator tick = {tick_alloc, tick_free, s};
+    size_t size = protobuf_c_message_get_packed_size(msg);
+    uint8_t *bytes = emit_alloc(s, size);
+    protobuf_c_message_pack(msg, bytes);
+    ProtobufCMessage *copy = protobuf_c_message_unpack(msg->descriptor, &tick, size, bytes);
+    assert(copy != NULL); /* these are the bytes that we packed */
+    return copy;
+}
+
+/* The driver packs the answer after the tick, when the job may be gone: nothing of it is borrowed.
+ */
+void emit_read_spec(struct sched *s, uint64_t conn, uint32_t id, const Ms__JobList *list)
 {
     struct sched_read *read = emit_alloc(s, sizeof(*read));
-    *read = (struct sched_read){.frame_id = id, .job = list->jobs[0]->id, .list = list};
+    *read = (struct sched_read){
+        .frame_id = id, .job = list->jobs[0]->id, .list = (Ms__JobList *)tick_copy(s, &list->base)};
     struct sched_effect *effect = emit(s, SCHED_DO_READ);
     effect->conn = conn;
     effect->read = read;

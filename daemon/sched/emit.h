@@ -43,7 +43,7 @@ void emit_drop_job(struct sched *s, uint64_t job);
 void emit_put_event(struct sched *s, const struct sched_event_row *row); /* in tick memory */
 void emit_put_meta(struct sched *s, const char *key, uint64_t value);
 /* list holds one job that lacks its spec, and is in tick memory. */
-void emit_read_spec(struct sched *s, uint64_t conn, uint32_t id, Ms__JobList *list);
+void emit_read_spec(struct sched *s, uint64_t conn, uint32_t id, const Ms__JobList *list);
 void emit_exit(struct sched *s, int status, const char *text);
 void emit_fini(struct sched *s);
 void copy_text(char *dst, size_t size, const char *src); /* cut to fit */

@@ -39,15 +39,15 @@ static void info_run(struct sched *s, const struct job *job, Ms__JobInfo *info)
     }
 }
 
-/* Texts of a rank: names, host, path. */
-enum { RANK_BYTES = 2 * (MS_NAME_MAX + MS_HOST_MAX + MS_PATH_MAX) };
+/* Texts of a rank (names, host, path) in the message's bytes, and in a copy of it, rounded up. */
+enum { RANK_BYTES = 2 * (MS_NAME_MAX + MS_HOST_MAX + MS_PATH_MAX) + 64 };
 
 size_t info_bytes(const struct job *job)
 {
     size_t bytes = 16384 + 2 * job->spec_bytes;
     if (job->run != NULL) {
-        bytes += job->workers * (sizeof(Ms__RankInfo) + RANK_BYTES);
-        bytes += job->run->n_evals * (sizeof(Ms__Progress) + 512);
+        bytes += job->workers * (2 * sizeof(Ms__RankInfo) + RANK_BYTES);
+        bytes += job->run->n_evals * (2 * sizeof(Ms__Progress) + 512);
     }
     return bytes;
 }

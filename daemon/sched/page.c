@@ -42,12 +42,11 @@ static void show_job(struct sched *s, const struct conn *conn, uint32_t frame_id
         reply_jobs(s, conn, frame_id, infos, 1, false);
         return;
     }
-    Ms__JobList *list = emit_alloc(s, sizeof(*list));
-    ms__job_list__init(list);
-    list->jobs = infos;
-    list->n_jobs = 1;
+    Ms__JobList list = MS__JOB_LIST__INIT;
+    list.jobs = infos;
+    list.n_jobs = 1;
     s->tick_bytes += job->spec_bytes; /* the driver packs it: it counts all the same */
-    emit_read_spec(s, conn->id, frame_id, list);
+    emit_read_spec(s, conn->id, frame_id, &list);
 }
 
 static void reply_job(struct sched *s, const struct conn *conn, uint32_t frame_id, uint64_t id)

@@ -305,6 +305,38 @@ static size_t pack_shown(uint8_t *bytes, size_t size)
     return ms__job_info__pack(info, bytes);
 }
 
+/* The answer is packed after the tick; what it shows must not lie in what the tick let go. */
+START_TEST(a_job_that_is_forgotten_in_the_same_tick_is_still_shown)
+{
+    struct sched_config cfg = durable();
+    cfg.jobs_kept_max = 1;
+    fix_create(&cfg);
+    ck_ms_ok(sched_load_done(fix.s, fix.now, err));
+    uint64_t node = fix_register("w0", 1);
+    ck_assert_uint_eq(fix_submit(1, 0), 1);
+    fix_ready(node, 1, 1, 0);
+    fix_done(node, 1, 1, 0, MS_OK, "");
+    ck_assert_uint_eq(fix_submit(1, 0), 2);
+    fix_ready(node, 2, 2, 0);
+    uint64_t bob = fix_open(MS_ROLE_USER, "bob");
+
+    Ms__JobQuery query = MS__JOB_QUERY__INIT;
+    query.job = 1;
+    fix_say(bob, MS_MSG_JOB_QUERY, &query.base);
+    const Ms__JobInfo *info = fix_effect(SCHED_DO_READ)->read->list->jobs[0];
+    Ms__RankDone done = MS__RANK_DONE__INIT;
+    done.job = 2;
+    done.generation = 2;
+    struct sched_event event = {
+        .kind = SCHED_EV_MESSAGE, .conn = node, .type = MS_MSG_RANK_DONE, .msg = &done.base};
+    sched_apply(fix.s, &event, fix.now); /* in the same tick */
+
+    ck_assert_str_eq(info->ranks[0]->node_id, "w0");
+    ck_assert_str_eq(info->state, "SUCCEEDED");
+    ck_assert_ptr_nonnull(strstr(info->reason, "finished"));
+}
+END_TEST
+
 /* Ends job 1 in one of the ways that there are. */
 static void end_it(uint64_t conns[2], int how)
 {
@@ -467,6 +499,7 @@ int main(void)
     tcase_add_test(t, a_copy_gives_no_id_and_no_generation_a_second_time);
     tcase_add_loop_test(t, what_an_ended_job_shows_it_shows_after_a_restart, 0, 4);
     tcase_add_test(t, a_job_that_ended_in_the_queue_shows_no_ranks_before_and_after);
+    tcase_add_test(t, a_job_that_is_forgotten_in_the_same_tick_is_still_shown);
     tcase_add_test(t, descriptions_of_one_owner_have_a_budget_and_of_all_another);
     tcase_add_test(t, a_key_of_an_ended_job_is_still_compared_with_its_description);
     tcase_add_test(t, results_that_cannot_be_read_are_refused);
