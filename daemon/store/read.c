@@ -29,17 +29,22 @@ static uint8_t *answer_spec(struct store *store, const struct sched_read *read, 
     uint8_t *frame = NULL;
     bind_int(&binder, (int64_t)read->job);
     int rc = binder.rc == SQLITE_OK ? sqlite3_step(binder.statement) : binder.rc;
-    if (rc == SQLITE_ROW) {
+    int is_whole = rc == SQLITE_ROW && sqlite3_column_int(binder.statement, 1) == 1;
+    if (is_whole) {
         struct reader reader = {.statement = binder.statement};
         size_t size = 0;
         read->list->jobs[0]->job_json.data = (uint8_t *)read_blob(&reader, &size);
         read->list->jobs[0]->job_json.len = size;
         frame = pack(read, MS_MSG_JOB_LIST, &read->list->base, ret_bytes, err);
         read->list->jobs[0]->job_json = (ProtobufCBinaryData){0, NULL};
+    } else if (rc == SQLITE_DONE) { /* the tick that asked let it go */
+        ms_fail(err, MS_E_NOT_FOUND,
+                "job %llu does not exist any more: newer ones have taken its place in the history",
+                (unsigned long long)read->job);
     } else {
         ms_fail(err, MS_E_IO, "the description of job %llu cannot be read from database %s: %s",
                 (unsigned long long)read->job, store->path,
-                rc == SQLITE_DONE ? "it does not match its digest" : sqlite3_errstr(rc));
+                rc == SQLITE_ROW ? "it does not match its digest" : sqlite3_errstr(rc));
     }
     sqlite3_reset(binder.statement);
     sqlite3_clear_bindings(binder.statement);

@@ -208,7 +208,7 @@ const char *const store_statements[ST_COUNT] = {
     [ST_LOAD_EVENTS] = "SELECT seq, sum, sum = row_sum(" EVENT_SUMMED ") FROM event ORDER BY seq",
     [ST_LEDGER] = "SELECT rows, sum FROM ledger WHERE name=?1",
     [ST_SCHEMA] = "SELECT count(*), " SCHEMA_SUM " FROM sqlite_schema",
-    [ST_READ_SPEC] = "SELECT spec FROM job WHERE id=?1 AND spec_sha256 = sha256_hex(spec)",
+    [ST_READ_SPEC] = "SELECT spec, spec_sha256 = sha256_hex(spec) FROM job WHERE id=?1",
     [ST_READ_EVENTS] = "SELECT " EVENT_SUMMED ", sum = row_sum(" EVENT_SUMMED ") FROM event "
                        "WHERE seq > ?1 AND seq <= ?2 AND (?3 = 0 OR job = ?3) ORDER BY seq "
                        "LIMIT ?4",

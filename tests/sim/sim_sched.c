@@ -365,12 +365,44 @@ static void send_frame(struct world *w, const struct sched_effect *effect)
     }
 }
 
+static bool is_dropped_now(const struct world *w, uint64_t job)
+{
+    size_t n = 0;
+    const struct sched_effect *effects = sched_effects(w->sched, &n);
+    for (size_t i = 0; i < n; i++) {
+        if (effects[i].kind == SCHED_DO_DROP_JOB && effects[i].job_id == job) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* As the daemon's store says it of a job that the tick let go. */
+static void send_gone(struct world *w, const struct sched_effect *effect)
+{
+    uint8_t frame[256];
+    Ms__Error msg = MS__ERROR__INIT;
+    msg.code = MS_E_NOT_FOUND;
+    msg.text = (char *)"it does not exist any more";
+    size_t size = ms_wire_size(&msg.base);
+    if (size > sizeof(frame) ||
+        ms_wire_pack(MS_MSG_ERROR, effect->read->frame_id, &msg.base, frame, size, NULL) < 0) {
+        sim_fail(w, "a refusal cannot be packed");
+    } else if (w->links[effect->conn - 1].open_there) {
+        net_down(w, (uint32_t)effect->conn, frame, size);
+    }
+}
+
 /* What the daemon's store does: the description of an ended job comes from the disk. */
 static void send_answer(struct world *w, const struct sched_effect *effect)
 {
     const struct sched_job_row *row = disk_job(w, effect->read->job);
     struct ms_err err = {0, ""};
     Ms__JobList *list = effect->read->list;
+    if (row == NULL && is_dropped_now(w, effect->read->job)) {
+        send_gone(w, effect);
+        return;
+    }
     if (row == NULL) {
         sim_fail(w, "the description of job %llu is asked for and not stored",
                  (unsigned long long)effect->read->job);
