@@ -9,7 +9,10 @@
 #include "daemon/standstill.h"
 #include "daemon/throttle.h"
 
-enum { SERVER_LISTENERS_MAX = 8 };
+enum {
+    SERVER_LISTENERS_MAX = 8,
+    SERVER_DRAIN_MS = 5000, /* at the end outputs have this long to get out */
+};
 
 struct names;
 struct server_parked;
@@ -76,14 +79,27 @@ int64_t server_mono_us(void);
 int64_t server_mono_ms(void);
 int64_t server_cpu_us(void); /* of this thread */
 
+/* Before the core judges anyone by the clock: did we stand still ourselves? */
+void server_judge_standstill(struct server *server, int64_t mono_ms);
 /* server.c: one event into the core, with the time and the standstill judged first. */
 void server_apply(struct server *server, const struct sched_event *event);
+void server_arm(struct event *event, int64_t ms);
 /* Begins the end: nobody new comes in, outputs are flushed within grace_ms. Again: at once. */
 void server_stop(struct server *server, int status, int64_t grace_ms, const char *why);
 
 /* Logs a line that a peer may have provoked; its first word is the event (throttle.h). */
 void server_log(struct server *server, enum ms_log_level level, const char *fmt, ...)
     MS_PRINTF(3, 4);
+
+/* server_tick.c: what an iteration changed: durable first, then visible. MS_E_: only a restart from
+ * the disk is safe. */
+int server_tick(struct server *server, struct ms_err *err);
+/* Between two commits: folds the log in; new work is refused while the disk is full. */
+void server_look_at_disk(struct server *server);
+
+/* server_events.c: timers and signals. */
+int server_add_events(struct server *server, struct ms_err *err);
+void server_say_status(struct server *server); /* STATUS= where it changed */
 
 /* server_accept.c: listeners, and who comes in through them. */
 int server_listen(struct server *server, struct ms_err *err);
