@@ -59,9 +59,14 @@ void join_redial(struct join *join, struct guest *guest)
     join_drop(guest);
 }
 
+/* Ranks give up at about the same time: that one hung up in the middle says nothing about why it
+ * was not let in before. */
 void join_note(struct join *join, int rank, const struct ms_err *err)
 {
-    snprintf(join->callers[rank].note, sizeof(join->callers[rank].note), "%s", err->text);
+    struct caller *caller = &join->callers[rank];
+    if (err->code != MS_E_CLOSED || caller->note[0] == '\0') {
+        snprintf(caller->note, sizeof(caller->note), "%s", err->text);
+    }
 }
 
 void join_look_for_leavers(struct join *join)

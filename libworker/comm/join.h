@@ -41,7 +41,8 @@ struct join {
 void join_drop(struct guest *guest);
 /* An outgoing attempt has failed, and may be made again. */
 void join_redial(struct join *join, struct guest *guest);
-/* Keeps the reason for the error of the timeout. */
+/* Keeps the reason for the error of the timeout: the last one, but no bare end of a connection in
+ * the place of a reason. */
 void join_note(struct join *join, int rank, const struct ms_err *err);
 /* Finds peers that joined and went again while others are awaited: they may come back. */
 void join_look_for_leavers(struct join *join);
