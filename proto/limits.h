@@ -76,6 +76,9 @@
 #define MS_GENERATION_GAP     (1ULL << 20)
 #define MS_TICKS_GAP          (1ULL << 32)
 #define MS_GENERATION_MAX     (1ULL << 53) /* what a double of JSON still holds exactly */
+#define MS_JOB_ID_MAX         (1ULL << 53) /* likewise: a thousand jobs a second for 285,000 years */
+#define MS_TICKS_MAX          (1ULL << 53)
+#define MS_EVENTS_NUMBER_MAX  (1ULL << 53)
 /* A database that was restored knows less than its nodes: by at most this many placements since its
  * copy, one a second for twelve days. A worker that claims more is not one of ours. */
 #define MS_GENERATION_STEP_MAX (1ULL << 20)

@@ -18,7 +18,9 @@ static uint64_t generation_highest(const struct sched *s)
  */
 static uint64_t job_highest(const struct sched *s)
 {
-    return s->next_job + (MS_GENERATION_STEP_MAX - s->jobs_raised) - 1;
+    uint64_t step = MS_GENERATION_STEP_MAX - s->jobs_raised;
+    uint64_t room = MS_JOB_ID_MAX - 1 - s->next_job;
+    return s->next_job + (step < room ? step : room) - 1;
 }
 
 /* NULL, or why what it says of its job cannot be true. */

@@ -60,6 +60,13 @@ static const char *submit_refused(struct sched *s, const Ms__Submit *msg, int *r
         *ret_code = MS_E_FULL;
         return emit_text(s, "job %s cannot be stored: %.250s", msg->name, s->refusal);
     }
+    if (!job_ids_left(s)) {
+        *ret_code = MS_E_FULL;
+        return emit_text(s,
+                         "job %s cannot get an id: the database %s has given away the last, %llu; "
+                         "the operator moves it away, and the scheduler begins with an empty one",
+                         msg->name, s->database, (ull)s->next_job - 1);
+    }
     if (queue_n(s) >= MS_JOBS_QUEUED_MAX) {
         *ret_code = MS_E_FULL;
         return emit_text(s, "%d jobs are queued, which is the limit: wait, or cancel some",

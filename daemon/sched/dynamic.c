@@ -137,8 +137,13 @@ int dynamic_load(struct sched *s, struct ms_err *err)
         topo_set(s, TOPO_ON_COMPLETE);
     } else if (queue_n(s) > 0) {
         job = queue_first(s);
-    } else {
+    } else if (job_ids_left(s) && generations_left(s)) {
         return 0;
+    } else {
+        return ms_fail(err, MS_E_CONFIG,
+                       "database %s has given away its last job id or generation: name another "
+                       "MS_RECOVERY_PATH",
+                       s->database);
     }
     if (job->workers != s->cfg.worker_num) {
         return ms_fail(err, MS_E_CONFIG,

@@ -6,27 +6,9 @@
 
 typedef unsigned long long ull;
 
-int sched_load_meta(struct sched *s, const char *key, uint64_t value, struct ms_err *err)
-{
-    if (strcmp(key, "generation") == 0) {
-        if (value >= MS_GENERATION_MAX) {
-            return ms_fail(err, MS_E_CONFIG, "the database holds generation %llu, above the limit",
-                           (ull)value);
-        }
-        s->generation = value > s->generation ? value : s->generation;
-    } else if (strcmp(key, "next_job") == 0) {
-        s->next_job = value > s->next_job ? value : s->next_job;
-    } else if (strcmp(key, "ticks") == 0) {
-        s->ticks = value;
-    } else if (strcmp(key, "next_event") == 0) {
-        s->last_event = value > 0 && value - 1 > s->last_event ? value - 1 : s->last_event;
-    }
-    return 0; /* other keys are the store's own, or a newer release's */
-}
-
 static int row_check(const struct sched_job_row *row, struct ms_err *err)
 {
-    if (row->id == 0 || row->id >= UINT64_MAX / 2) {
+    if (row->id == 0 || row->id >= MS_JOB_ID_MAX - 1) {
         return ms_fail(err, MS_E_CONFIG, "the database holds a job with id %llu", (ull)row->id);
     }
     if ((unsigned)row->state >= JOB_STATES || row->state == JOB_RECOVERING) {
@@ -302,10 +284,8 @@ int sched_load_done(struct sched *s, struct sched_time now, struct ms_err *err)
     if (rc == 0) {
         rc = s->mode->load(s, err);
     }
-    if (s->cfg.skip_ahead) {
-        s->next_job = (s->next_job / MS_JOB_ID_GAP + 1) * MS_JOB_ID_GAP;
-        s->generation += MS_GENERATION_GAP;
-        s->ticks += MS_TICKS_GAP;
+    if (rc == 0 && s->cfg.skip_ahead) {
+        rc = counters_skip(s, err);
         s->due |= DUE_SKIP;
     }
     s->due |= s->cfg.has_database ? DUE_STARTED : 0;

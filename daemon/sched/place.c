@@ -125,12 +125,6 @@ void place_job(struct sched *s, struct job *job, struct node **nodes)
  * wants are choice enough. */
 enum { SPARE_CANDIDATES = 1000 };
 
-/* Loading refuses a database that holds the limit. */
-bool generations_left(const struct sched *s)
-{
-    return s->generation + 1 < MS_GENERATION_MAX;
-}
-
 static bool place_first(struct sched *s)
 {
     struct job *job = queue_next(s);

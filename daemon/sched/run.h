@@ -77,7 +77,6 @@ struct run {
 /* place.c and rank.c: who gets which rank */
 
 void place_settle(struct sched *s);
-bool generations_left(const struct sched *s); /* else nothing is placed any more */
 void place_job(struct sched *s, struct job *job, struct node **nodes); /* in rank order */
 void run_token(const struct sched *s, const struct job *job, uint8_t ret[MS_TOKEN_LEN]);
 int natural_compare(const char *a, const char *b); /* "w2" before "w10" */

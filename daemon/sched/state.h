@@ -17,6 +17,7 @@
 
 #include "daemon/sched/client.h"
 #include "daemon/sched/conn.h"
+#include "daemon/sched/counter.h"
 #include "daemon/sched/dynamic.h"
 #include "daemon/sched/emit.h"
 #include "daemon/sched/event.h"

@@ -530,6 +530,84 @@ START_TEST(states_of_another_release_are_refused)
 }
 END_TEST
 
+START_TEST(numbers_at_their_limit_are_refused)
+{
+    static const char *const keys[] = {"generation", "next_job", "ticks", "next_event"};
+    static const uint64_t bad[] = {1ULL << 53, 1ULL << 63, UINT64_MAX};
+    begin();
+    for (size_t i = 0; i < MS_ARRAY_SIZE(keys); i++) {
+        for (size_t k = 0; k < MS_ARRAY_SIZE(bad); k++) {
+            ck_ms_fails(sched_load_meta(fix.s, keys[i], bad[k], err), MS_E_CONFIG, keys[i]);
+        }
+    }
+    struct sched_job_row row = job_row((1ULL << 53) - 1, JOB_QUEUED);
+    ck_ms_fails(sched_load_job(fix.s, &row, err), MS_E_CONFIG, "a job with id 9007199254740991");
+}
+END_TEST
+
+START_TEST(copy_near_a_limit_is_refused_and_nothing_wraps)
+{
+    static const struct {
+        const char *key;
+        uint64_t value;
+    } near[] = {{"generation", (1ULL << 53) - MS_GENERATION_GAP},
+                {"next_job", (1ULL << 53) - 1},
+                {"ticks", (1ULL << 53) - MS_TICKS_GAP}};
+    for (size_t i = 0; i < MS_ARRAY_SIZE(near); i++) {
+        struct sched_config cfg = fix_config(SCHED_STANDING, 0);
+        cfg.skip_ahead = 1;
+        fix_create(&cfg);
+        ck_ms_ok(sched_load_meta(fix.s, near[i].key, near[i].value, err));
+
+        ck_ms_fails(sched_load_done(fix.s, fix.now, err), MS_E_CONFIG, near[i].key);
+    }
+}
+END_TEST
+
+START_TEST(last_job_id_is_given_and_the_next_submit_refused_in_words)
+{
+    begin();
+    ck_ms_ok(sched_load_meta(fix.s, "next_job", MS_JOB_ID_MAX - 2, err));
+    loaded();
+
+    ck_assert_uint_eq(fix_submit(1, 0), MS_JOB_ID_MAX - 2);
+    Ms__Submit msg = fix_job(1);
+    uint64_t conn = fix_open(MS_ROLE_USER, "alice");
+    fix_say(conn, MS_MSG_SUBMIT, &msg.base);
+
+    fix_refused(conn, MS_E_FULL, "has given away the last, 9007199254740990");
+    begin(); /* and what was written can be loaded again */
+    ck_ms_ok(sched_load_meta(fix.s, "next_job", MS_JOB_ID_MAX - 1, err));
+    load_job(MS_JOB_ID_MAX - 2, JOB_QUEUED);
+    loaded();
+}
+END_TEST
+
+START_TEST(node_cannot_claim_a_job_beyond_the_last_id)
+{
+    begin();
+    ck_ms_ok(sched_load_meta(fix.s, "next_job", MS_JOB_ID_MAX - 3, err));
+    loaded();
+    static const uint64_t far[] = {MS_JOB_ID_MAX - 1, MS_JOB_ID_MAX, UINT64_MAX};
+    for (size_t i = 0; i < MS_ARRAY_SIZE(far); i++) {
+        uint64_t conn = come_back(0, 100, far[i], 1, 1);
+        ck_assert_ptr_nonnull(fix_heard(conn, MS_MSG_ERROR));
+    }
+
+    ck_assert_uint_eq(fix_submit(1, 0), MS_JOB_ID_MAX - 3);
+}
+END_TEST
+
+START_TEST(dynamic_cluster_without_numbers_is_refused_at_the_start)
+{
+    struct sched_config cfg = fix_config(SCHED_DYNAMIC, 3);
+    fix_create(&cfg);
+    ck_ms_ok(sched_load_meta(fix.s, "next_job", MS_JOB_ID_MAX - 1, err));
+
+    ck_ms_fails(sched_load_done(fix.s, fix.now, err), MS_E_CONFIG, "another MS_RECOVERY_PATH");
+}
+END_TEST
+
 START_TEST(dynamic_cluster_refuses_another_worker_num_than_its_job_has)
 {
     struct sched_config cfg = fix_config(SCHED_DYNAMIC, 3);
@@ -650,6 +728,11 @@ static TCase *damage_cases(void)
     tcase_add_test(t, member_beyond_the_workers_is_refused);
     tcase_add_test(t, job_twice_is_refused);
     tcase_add_test(t, states_of_another_release_are_refused);
+    tcase_add_test(t, numbers_at_their_limit_are_refused);
+    tcase_add_test(t, copy_near_a_limit_is_refused_and_nothing_wraps);
+    tcase_add_test(t, last_job_id_is_given_and_the_next_submit_refused_in_words);
+    tcase_add_test(t, node_cannot_claim_a_job_beyond_the_last_id);
+    tcase_add_test(t, dynamic_cluster_without_numbers_is_refused_at_the_start);
     tcase_add_test(t, dynamic_cluster_refuses_another_worker_num_than_its_job_has);
     return t;
 }

@@ -1,0 +1,91 @@
+/* counter.c - numbers that only grow: generations, job ids, ticks, events */
+#include "daemon/sched/counter.h"
+
+#include "daemon/sched/state.h"
+
+#include <string.h>
+
+typedef unsigned long long ull;
+
+enum { GENERATION, NEXT_JOB, TICKS, NEXT_EVENT };
+
+/* The number that a key of the database is, and the first that it cannot be. */
+static const struct counter {
+    const char *key;
+    uint64_t max;
+} counters[] = {
+    [GENERATION] = {"generation", MS_GENERATION_MAX},
+    [NEXT_JOB] = {"next_job", MS_JOB_ID_MAX},
+    [TICKS] = {"ticks", MS_TICKS_MAX},
+    [NEXT_EVENT] = {"next_event", MS_EVENTS_NUMBER_MAX},
+};
+
+static void raise(uint64_t *number, uint64_t value)
+{
+    *number = value > *number ? value : *number;
+}
+
+int sched_load_meta(struct sched *s, const char *key, uint64_t value, struct ms_err *err)
+{
+    size_t which = 0;
+    while (which < MS_ARRAY_SIZE(counters) && strcmp(counters[which].key, key) != 0) {
+        which++;
+    }
+    if (which == MS_ARRAY_SIZE(counters)) {
+        return 0; /* other keys are the store's own, or a newer release's */
+    }
+    if (value >= counters[which].max) {
+        return ms_fail(err, MS_E_CONFIG,
+                       "its %s is %llu, and the limit is %llu: what is written there is damaged; "
+                       "put the newest copy back (with its -wal)",
+                       key, (ull)value, (ull)counters[which].max - 1);
+    }
+    switch (which) {
+    case GENERATION:
+        raise(&s->generation, value);
+        break;
+    case NEXT_JOB:
+        raise(&s->next_job, value);
+        break;
+    case TICKS:
+        s->ticks = value;
+        break;
+    default:
+        raise(&s->last_event, value > 0 ? value - 1 : 0);
+        break;
+    }
+    return 0;
+}
+
+int counters_skip(struct sched *s, struct ms_err *err)
+{
+    /* a number is below 2^53, so that no sum can wrap */
+    const uint64_t to[] = {
+        [GENERATION] = s->generation + MS_GENERATION_GAP,
+        [NEXT_JOB] = (s->next_job / MS_JOB_ID_GAP + 1) * MS_JOB_ID_GAP,
+        [TICKS] = s->ticks + MS_TICKS_GAP,
+    };
+    for (size_t i = 0; i < MS_ARRAY_SIZE(to); i++) {
+        if (to[i] >= counters[i].max) {
+            return ms_fail(err, MS_E_CONFIG,
+                           "database %s is a copy, or lacks writes: its %s would go on at %llu, "
+                           "and the limit is %llu; put the newest copy back (with its -wal), or "
+                           "move it away to begin with an empty one",
+                           s->database, counters[i].key, (ull)to[i], (ull)counters[i].max - 1);
+        }
+    }
+    s->generation = to[GENERATION];
+    s->next_job = to[NEXT_JOB];
+    s->ticks = to[TICKS];
+    return 0;
+}
+
+bool generations_left(const struct sched *s)
+{
+    return s->generation + 1 < MS_GENERATION_MAX;
+}
+
+bool job_ids_left(const struct sched *s)
+{
+    return s->next_job + 1 < MS_JOB_ID_MAX;
+}
