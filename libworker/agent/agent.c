@@ -98,14 +98,10 @@ void agent_unget(struct agent *agent, const struct agent_order *order)
     orders_unget(&agent->orders, order);
 }
 
-void agent_hold(struct agent *agent, uint64_t job, uint64_t generation, uint32_t rank)
+void agent_set_phase(struct agent *agent, uint64_t generation, enum agent_phase phase,
+                     uint64_t step)
 {
-    mailbox_hold(&agent->mailbox, job, generation, rank);
-}
-
-void agent_set_phase(struct agent *agent, enum agent_phase phase, uint64_t step)
-{
-    mailbox_set_phase(&agent->mailbox, phase, step);
+    mailbox_set_phase(&agent->mailbox, generation, phase, step);
 }
 
 void agent_release(struct agent *agent, uint64_t generation)

@@ -91,9 +91,10 @@ int agent_next(struct agent *agent, struct agent_order *ret, int64_t timeout_ms)
 /* Puts an order back: the next one is this. Trainer's thread, at most one at a time. */
 void agent_unget(struct agent *agent, const struct agent_order *order);
 
-/* What the heartbeats say from now on. Any thread. */
-void agent_hold(struct agent *agent, uint64_t job, uint64_t generation, uint32_t rank);
-void agent_set_phase(struct agent *agent, enum agent_phase phase, uint64_t step);
+/* What the heartbeats say of the rank of that generation from now on; nothing where the next Assign
+ * has come already. Any thread. */
+void agent_set_phase(struct agent *agent, uint64_t generation, enum agent_phase phase,
+                     uint64_t step);
 /* The rank of that generation is free: idle again, unless the next Assign has come already. */
 void agent_release(struct agent *agent, uint64_t generation);
 

@@ -126,8 +126,7 @@ void grace_begin(struct agent *agent, const struct agent_order *order)
     struct grace *grace = &agent->grace;
     struct holding holding = mailbox_holding(&agent->mailbox);
     int is_soft = order->kind == AGENT_STOP && order->at_step;
-    int concerns = order->kind != AGENT_STOP || order->generation == 0 ||
-                   order->generation == holding.generation;
+    int concerns = order->kind != AGENT_STOP || order->generation == holding.generation;
     if (holding.job == 0 || !concerns) {
         return;
     }

@@ -40,8 +40,15 @@ static void on_start(struct agent *agent, const struct ms_wire_header *head,
         .kind = AGENT_START, .job = start->job, .generation = start->generation};
     (void)head;
     mailbox_answered(&agent->mailbox);
-    mailbox_started(&agent->mailbox);
+    mailbox_started(&agent->mailbox, start->generation);
     agent_give(agent, &order);
+}
+
+/* Generation 0 is whatever the node holds; that is known here, where Assign arrives too, and
+ * nowhere later. What stays 0 concerns no rank. */
+static uint64_t stopped_generation(struct agent *agent, const Ms__Stop *stop)
+{
+    return stop->generation != 0 ? stop->generation : mailbox_holding(&agent->mailbox).generation;
 }
 
 static void on_stop(struct agent *agent, const struct ms_wire_header *head,
@@ -50,7 +57,7 @@ static void on_stop(struct agent *agent, const struct ms_wire_header *head,
     const Ms__Stop *stop = (const Ms__Stop *)msg;
     struct agent_order order = {.kind = AGENT_STOP,
                                 .job = stop->job,
-                                .generation = stop->generation,
+                                .generation = stopped_generation(agent, stop),
                                 .code = stop->code,
                                 .at_step = stop->at_step};
     (void)head;

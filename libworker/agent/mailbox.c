@@ -71,6 +71,33 @@ static void make_room(struct mailbox *box)
     box->dropped++;
 }
 
+static void append(struct mailbox *box, struct parcel *parcel)
+{
+    if (box->count == MAILBOX_MAX) {
+        make_room(box);
+    }
+    struct parcel **tail = &box->first;
+    while (*tail != NULL) {
+        tail = &(*tail)->next;
+    }
+    *tail = parcel;
+    box->count++;
+}
+
+/* The end of a rank that is not out yet goes out before the first word of the next one: the
+ * scheduler waits for it. Under the lock. */
+static void replace_sticky(struct mailbox *box, struct parcel *parcel)
+{
+    struct parcel *old = box->sticky;
+    if (old != NULL && old->type == MS_MSG_RANK_DONE && !box->sticky_sent) {
+        append(box, old);
+    } else {
+        free(old);
+    }
+    box->sticky = parcel;
+    box->sticky_sent = 0;
+}
+
 int mailbox_put(struct mailbox *box, uint16_t type, const ProtobufCMessage *msg, struct ms_err *err)
 {
     struct ms_err local;
@@ -81,19 +108,9 @@ int mailbox_put(struct mailbox *box, uint16_t type, const ProtobufCMessage *msg,
     }
     pthread_mutex_lock(&box->lock);
     if (is_sticky(type)) {
-        free(box->sticky);
-        box->sticky = parcel;
-        box->sticky_sent = 0;
+        replace_sticky(box, parcel);
     } else {
-        if (box->count == MAILBOX_MAX) {
-            make_room(box);
-        }
-        struct parcel **tail = &box->first;
-        while (*tail != NULL) {
-            tail = &(*tail)->next;
-        }
-        *tail = parcel;
-        box->count++;
+        append(box, parcel);
     }
     pthread_mutex_unlock(&box->lock);
     return 0;
@@ -137,8 +154,10 @@ void mailbox_reconnected(struct mailbox *box)
 void mailbox_answered(struct mailbox *box)
 {
     pthread_mutex_lock(&box->lock);
-    free(box->sticky);
-    box->sticky = NULL;
+    if (box->sticky_sent) { /* else they crossed: it is no answer to that */
+        free(box->sticky);
+        box->sticky = NULL;
+    }
     pthread_mutex_unlock(&box->lock);
 }
 
@@ -167,18 +186,21 @@ void mailbox_hold_again(struct mailbox *box, const struct holding *holding)
     pthread_mutex_unlock(&box->lock);
 }
 
-void mailbox_started(struct mailbox *box)
+void mailbox_started(struct mailbox *box, uint64_t generation)
 {
     pthread_mutex_lock(&box->lock);
-    box->holding.started = 1;
+    box->holding.started |= box->holding.generation == generation;
     pthread_mutex_unlock(&box->lock);
 }
 
-void mailbox_set_phase(struct mailbox *box, enum agent_phase phase, uint64_t step)
+void mailbox_set_phase(struct mailbox *box, uint64_t generation, enum agent_phase phase,
+                       uint64_t step)
 {
     pthread_mutex_lock(&box->lock);
-    box->holding.phase = phase;
-    box->holding.step = step;
+    if (box->holding.generation == generation) {
+        box->holding.phase = phase;
+        box->holding.step = step;
+    }
     pthread_mutex_unlock(&box->lock);
 }
 

@@ -51,7 +51,8 @@ static void send_progress(struct worker *worker, const struct train_progress *pr
 void worker_on_progress(void *arg, const struct train_progress *progress)
 {
     struct worker *worker = arg;
-    agent_set_phase(worker->agent, agent_phases[progress->phase], progress->step);
+    agent_set_phase(worker->agent, worker->generation, agent_phases[progress->phase],
+                    progress->step);
     if (worker->cfg->on_progress != NULL) {
         worker->cfg->on_progress(worker->cfg->arg, progress);
     }

@@ -1,174 +1,11 @@
 /* test_agent.c - the agent against a scheduler's end of a real connection on loopback */
 #include "libworker/agent/agent.h"
-#include "proto/cert.h"
-#include "proto/conn.h"
-#include "proto/wire.h"
-#include "tests/test.h"
+#include "tests/unit/desk.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
-#include <event2/event.h>
-#include <netinet/in.h>
 #include <poll.h>
 #include <stdatomic.h>
-#include <sys/socket.h>
 #include <time.h>
-
-/* A listener and the connection that the agent opened; the loop runs on the test's thread. */
-struct desk {
-    struct event_base *base;
-    struct event *listen_event;
-    int listen_fd;
-    char address[64];
-    struct ms_conn *conn;
-    int n_registers, n_beats, n_ready, n_leaves, n_closed, n_progress, n_done;
-    SSL_CTX *tls;
-    int32_t done_code;
-    char done_text[MS_TEXT_MAX + 1];
-    uint64_t last_job, last_generation, last_step;
-    int last_running;
-    int refuse, mute, silent; /* silent: heartbeats are not answered */
-    char chunk[128];
-};
-
-static void send_registered(struct desk *desk, uint32_t id)
-{
-    Ms__Registered msg = MS__REGISTERED__INIT;
-    msg.lease_ms = 500;
-    msg.heartbeat_ms = 20;
-    ck_ms_ok(ms_conn_send(desk->conn, MS_MSG_REGISTERED, id, &msg.base, err));
-}
-
-static void send_ack(struct desk *desk)
-{
-    Ms__HeartbeatAck ack = MS__HEARTBEAT_ACK__INIT;
-    ack.lease_ms = 500;
-    ack.heartbeat_ms = 20;
-    ck_ms_ok(ms_conn_send(desk->conn, MS_MSG_HEARTBEAT_ACK, 0, &ack.base, err));
-}
-
-static void take_register(struct desk *desk, uint32_t id, const Ms__Register *msg)
-{
-    desk->n_registers++;
-    desk->last_job = msg->job;
-    desk->last_generation = msg->generation;
-    desk->last_running = msg->running;
-    if (desk->mute) {
-        return;
-    }
-    if (desk->refuse) {
-        char text[] = "node w1 is registered already by pid 7";
-        Ms__Error refusal = MS__ERROR__INIT;
-        refusal.code = MS_E_EXISTS;
-        refusal.text = text;
-        ck_ms_ok(ms_conn_send(desk->conn, MS_MSG_ERROR, id, &refusal.base, err));
-        return;
-    }
-    send_registered(desk, id);
-}
-
-static void desk_frame(struct ms_conn *conn, const struct ms_wire_header *head,
-                       const uint8_t *bytes, void *arg)
-{
-    struct desk *desk = arg;
-    ProtobufCMessage *msg = NULL;
-    (void)conn;
-    ck_ms_ok(ms_wire_unpack(head->type, bytes, head->length, &msg, err));
-    switch (head->type) {
-    case MS_MSG_REGISTER:
-        take_register(desk, head->id, (Ms__Register *)msg);
-        break;
-    case MS_MSG_HEARTBEAT:
-        desk->n_beats++;
-        desk->last_job = ((Ms__Heartbeat *)msg)->job;
-        desk->last_step = ((Ms__Heartbeat *)msg)->step;
-        if (!desk->silent) {
-            send_ack(desk);
-        }
-        break;
-    case MS_MSG_RANK_READY:
-        desk->n_ready++;
-        break;
-    case MS_MSG_ERROR: /* why it ends the line */
-        break;
-    case MS_MSG_LEAVE:
-        desk->n_leaves++;
-        break;
-    case MS_MSG_PROGRESS:
-        desk->n_progress++;
-        ck_assert_int_eq(desk->n_done, 0); /* what was said first comes first */
-        break;
-    case MS_MSG_RANK_DONE:
-        desk->n_done++;
-        desk->done_code = ((Ms__RankDone *)msg)->code;
-        snprintf(desk->done_text, sizeof(desk->done_text), "%s", ((Ms__RankDone *)msg)->text);
-        break;
-    case MS_MSG_LOG_CHUNK: {
-        const Ms__LogChunk *chunk = (Ms__LogChunk *)msg;
-        snprintf(desk->chunk, sizeof(desk->chunk), "%d:%.*s", chunk->code, (int)chunk->data.len,
-                 (const char *)chunk->data.data);
-        break;
-    }
-    default:
-        ck_abort_msg("unexpected message %u", head->type);
-    }
-    ms_wire_free(msg);
-}
-
-static void desk_close(struct ms_conn *conn, int code, const char *reason, void *arg)
-{
-    struct desk *desk = arg;
-    (void)conn;
-    (void)code;
-    (void)reason;
-    desk->conn = NULL;
-    desk->n_closed++;
-}
-
-static void desk_accept(evutil_socket_t fd, short what, void *arg)
-{
-    static const struct ms_conn_handler handler = {.on_frame = desk_frame, .on_close = desk_close};
-    struct desk *desk = arg;
-    (void)what;
-    int peer = accept4(fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
-    ck_assert_int_ge(peer, 0);
-    struct ms_conn_options options = {
-        .tls = desk->tls, .software = "test", .cluster = "standing", .plain_role = MS_ROLE_WORKER};
-    ck_ms_ok(ms_conn_accept(desk->base, peer, &options, &handler, desk, &desk->conn, err));
-}
-
-static void desk_open(struct desk *desk)
-{
-    struct sockaddr_in addr = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    socklen_t len = sizeof(addr);
-    memset(desk, 0, sizeof(*desk));
-    desk->base = event_base_new();
-    desk->listen_fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    ck_assert_int_eq(bind(desk->listen_fd, (struct sockaddr *)&addr, len), 0);
-    ck_assert_int_eq(listen(desk->listen_fd, 8), 0);
-    ck_assert_int_eq(getsockname(desk->listen_fd, (struct sockaddr *)&addr, &len), 0);
-    snprintf(desk->address, sizeof(desk->address), "127.0.0.1:%d", ntohs(addr.sin_port));
-    desk->listen_event =
-        event_new(desk->base, desk->listen_fd, EV_READ | EV_PERSIST, desk_accept, desk);
-    event_add(desk->listen_event, NULL);
-}
-
-static void desk_shut(struct desk *desk)
-{
-    ms_conn_destroy(desk->conn);
-    SSL_CTX_free(desk->tls);
-    event_free(desk->listen_event);
-    close(desk->listen_fd);
-    event_base_free(desk->base);
-}
-
-/* Turns the loop until the condition holds; Check's time limit bounds a wait that never ends. */
-#define until(desk, condition)                                                                     \
-    while (!(condition)) {                                                                         \
-        struct timeval turn_ = {.tv_usec = 5000};                                                  \
-        event_base_loopexit((desk)->base, &turn_);                                                 \
-        event_base_loop((desk)->base, EVLOOP_NO_EXIT_ON_EMPTY);                                    \
-    }
 
 static atomic_int stops, hangs;
 static char hang_text[MS_TEXT_MAX + 1];
@@ -251,24 +88,34 @@ static void send_assign(struct desk *desk)
     send_assign_of(desk, 3);
 }
 
-static void send_stop(struct desk *desk, uint64_t generation, int at_step)
-{
-    char text[] = "alice cancelled it";
-    Ms__Stop stop = MS__STOP__INIT;
-    stop.job = 7;
-    stop.generation = generation;
-    stop.code = MS_E_CANCELLED;
-    stop.at_step = at_step;
-    stop.text = text;
-    ck_ms_ok(ms_conn_send(desk->conn, MS_MSG_STOP, 0, &stop.base, err));
-}
-
 /* Runs the desk's loop until the agent has an order. */
 static struct agent_order next(struct desk *desk, struct agent *agent)
 {
     struct agent_order order;
     until(desk, agent_next(agent, &order, 0));
     return order;
+}
+
+/* A desk with an agent that holds rank 0 of generation 3. */
+static struct agent *hold(struct desk *desk, struct agent_config *cfg)
+{
+    desk_open(desk);
+    cfg->address = desk->address;
+    struct agent *agent = start_with(cfg);
+    until(desk, desk->n_registers == 1);
+    send_assign(desk);
+    struct agent_order order = next(desk, agent);
+    ck_assert_int_eq(order.kind, AGENT_ASSIGN);
+    ms_wire_free(&order.assign->base);
+    return agent;
+}
+
+static void let_go(struct desk *desk, struct agent *agent)
+{
+    ms_conn_destroy(desk->conn);
+    desk->conn = NULL;
+    agent_destroy(agent);
+    desk_shut(desk);
 }
 
 START_TEST(registers_beats_and_leaves)
@@ -302,7 +149,7 @@ START_TEST(an_assign_becomes_an_order_and_heartbeats_carry_the_step)
     ck_assert_int_eq(order.kind, AGENT_ASSIGN);
     ck_assert_uint_eq(order.assign->job, 7);
     ms_wire_free(&order.assign->base);
-    agent_set_phase(agent, AGENT_TRAINING, 41);
+    agent_set_phase(agent, 3, AGENT_TRAINING, 41);
 
     until(&desk, desk.last_step == 41);
     ck_assert_uint_eq(desk.last_job, 7);
@@ -310,6 +157,119 @@ START_TEST(an_assign_becomes_an_order_and_heartbeats_carry_the_step)
     desk.conn = NULL;
     agent_destroy(agent);
     desk_shut(&desk);
+}
+END_TEST
+
+START_TEST(what_is_late_about_a_rank_says_nothing_about_the_next_one)
+{
+    struct desk desk;
+    struct agent_config cfg = config_for("");
+    Ms__Start start = MS__START__INIT;
+    struct agent *agent = hold(&desk, &cfg); /* generation 3 */
+    send_assign_of(&desk, 4);
+    struct agent_order order = next(&desk, agent);
+    ms_wire_free(&order.assign->base);
+    start.job = 7;
+    start.generation = 3;
+
+    ck_ms_ok(ms_conn_send(desk.conn, MS_MSG_START, 0, &start.base, err));
+    order = next(&desk, agent);
+    ck_assert_int_eq(order.kind, AGENT_START);
+    agent_set_phase(agent, 3, AGENT_TRAINING, 41); /* the trainer is not done with it yet */
+    ms_conn_destroy(desk.conn);
+    desk.conn = NULL;
+    int beats = desk.n_beats;
+    until(&desk, desk.n_registers == 2 && desk.n_beats >= beats + 2);
+
+    ck_assert_uint_eq(desk.last_generation, 4);
+    ck_assert_int_eq(desk.last_running, 0);
+    ck_assert_uint_eq(desk.last_step, 0);
+    let_go(&desk, agent);
+}
+END_TEST
+
+START_TEST(a_stop_of_whatever_is_held_is_one_of_that_rank)
+{
+    struct desk desk;
+    struct agent_config cfg = config_for("");
+    struct agent *agent = hold(&desk, &cfg); /* generation 3 */
+
+    send_stop(&desk, 0, 0);
+    struct agent_order order = next(&desk, agent);
+    ck_assert_int_eq(order.kind, AGENT_STOP);
+    ck_assert_uint_eq(order.generation, 3);
+
+    agent_release(agent, 3);
+    send_stop(&desk, 0, 0);
+    order = next(&desk, agent);
+    ck_assert_uint_eq(order.generation, 0); /* nobody's */
+    let_go(&desk, agent);
+}
+END_TEST
+
+START_TEST(the_end_of_a_rank_goes_out_before_the_first_word_of_the_next)
+{
+    struct desk desk;
+    desk_open(&desk);
+    event_del(desk.listen_event); /* it is away when a rank ends and the next one begins */
+    struct agent *agent = start(desk.address, -1);
+    Ms__RankDone done = MS__RANK_DONE__INIT;
+    Ms__RankReady ready = MS__RANK_READY__INIT;
+    done.job = ready.job = 7;
+    done.generation = 3;
+    ready.generation = 4;
+    ck_ms_ok(agent_send(agent, MS_MSG_RANK_DONE, &done.base, err));
+    ck_ms_ok(agent_send(agent, MS_MSG_RANK_READY, &ready.base, err));
+
+    event_add(desk.listen_event, NULL);
+    until(&desk, desk.n_ready == 1);
+
+    ck_assert_int_eq(desk.n_done, 1);
+    ck_assert_uint_eq(desk.done[0].generation, 3);
+    let_go(&desk, agent);
+}
+END_TEST
+
+/* Whatever was said before has been heard. */
+static void round_trip(struct desk *desk)
+{
+    Ms__LogRead request = MS__LOG_READ__INIT;
+    desk->chunk[0] = '\0';
+    ck_ms_ok(ms_conn_send(desk->conn, MS_MSG_LOG_READ, 0, &request.base, err));
+    until(desk, desk->chunk[0] != '\0');
+}
+
+/* It registers anew, with the stamp that begins so. */
+static void expect_stamp(struct desk *desk, uint8_t first, int n_registers)
+{
+    round_trip(desk);
+    ms_conn_destroy(desk->conn);
+    desk->conn = NULL;
+    until(desk, desk->n_registers == n_registers);
+    ck_assert_uint_eq(desk->last_stamp_bytes, MS_STAMP_LEN);
+    ck_assert_uint_eq(desk->last_stamp[0], first);
+    ck_assert_uint_eq(desk->last_stamp[MS_STAMP_LEN - 1], first);
+}
+
+START_TEST(the_stamp_that_it_was_told_is_brought_back)
+{
+    struct desk desk;
+    desk_open(&desk);
+    struct agent *agent = start(desk.address, -1);
+    until(&desk, desk.n_registers == 1);
+    ck_assert_uint_eq(desk.last_stamp_bytes, 0); /* nothing was told to this process yet */
+
+    desk.tells_stamp = 1;
+    memset(desk.stamp, 'a', sizeof(desk.stamp));
+    send_ack(&desk);
+    round_trip(&desk);
+    desk.silent = 1;
+    memset(desk.stamp, 'b', sizeof(desk.stamp)); /* Registered will say that one */
+    expect_stamp(&desk, 'a', 2);
+    desk.tells_stamp = 0; /* who tells none takes none away */
+    send_ack(&desk);
+    expect_stamp(&desk, 'b', 3);
+    let_go(&desk, agent);
 }
 END_TEST
 
@@ -544,28 +504,6 @@ START_TEST(who_leaves_while_it_registers_waits_for_the_answer)
 }
 END_TEST
 
-/* A desk with an agent that holds rank 0 of generation 3. */
-static struct agent *hold(struct desk *desk, struct agent_config *cfg)
-{
-    desk_open(desk);
-    cfg->address = desk->address;
-    struct agent *agent = start_with(cfg);
-    until(desk, desk->n_registers == 1);
-    send_assign(desk);
-    struct agent_order order = next(desk, agent);
-    ck_assert_int_eq(order.kind, AGENT_ASSIGN);
-    ms_wire_free(&order.assign->base);
-    return agent;
-}
-
-static void let_go(struct desk *desk, struct agent *agent)
-{
-    ms_conn_destroy(desk->conn);
-    desk->conn = NULL;
-    agent_destroy(agent);
-    desk_shut(desk);
-}
-
 START_TEST(a_trainer_that_hangs_after_stop_is_reported_once)
 {
     struct desk desk;
@@ -708,8 +646,8 @@ START_TEST(a_third_assign_is_declined_in_words)
     }
     until(&desk, desk.n_done == 1);
 
-    ck_assert_int_eq(desk.done_code, MS_E_FULL);
-    ck_assert_ptr_nonnull(strstr(desk.done_text, "declined"));
+    ck_assert_int_eq(desk.done[0].code, MS_E_FULL);
+    ck_assert_ptr_nonnull(strstr(desk.done[0].text, "declined"));
     for (uint64_t generation = 3; generation <= 4; generation++) {
         struct agent_order order = next(&desk, agent);
         ck_assert_uint_eq(order.generation, generation);
@@ -882,25 +820,6 @@ START_TEST(what_is_said_to_an_absent_scheduler_is_bounded_and_the_end_is_kept)
 }
 END_TEST
 
-/* A context with a certificate of the CA. */
-static SSL_CTX *issue(struct ms_ca *ca, const char *dir, enum ms_role role, const char *name)
-{
-    char p12[128];
-    char pem[128];
-    char host[] = "127.0.0.1";
-    const char *hosts[] = {host, NULL};
-    SSL_CTX *ctx = NULL;
-    snprintf(p12, sizeof(p12), "%s/%s-%p.p12", dir, name, (void *)ca);
-    snprintf(pem, sizeof(pem), "%s/ca-%p.crt", dir, (void *)ca);
-    ck_ms_ok(ms_ca_export(ca, pem, err));
-    struct ms_cert_request req = {
-        .role = role, .name = name, .hosts = hosts, .days = 1, .password = ""};
-    struct ms_tls_config cfg = {.p12_path = p12, .p12_password = "", .ca_path = pem};
-    ck_ms_ok(ms_ca_issue(ca, &req, p12, NULL, err));
-    ck_ms_ok(ms_tls_context(&cfg, &ctx, NULL, err));
-    return ctx;
-}
-
 START_TEST(a_service_waits_for_certificates_that_fit_and_takes_new_ones)
 {
     struct desk desk;
@@ -911,9 +830,9 @@ START_TEST(a_service_waits_for_certificates_that_fit_and_takes_new_ones)
     desk_open(&desk);
     ck_ms_ok(ms_ca_create("ours", 1, &ours, err));
     ck_ms_ok(ms_ca_create("foreign", 1, &foreign, err));
-    desk.tls = issue(ours, dir, MS_ROLE_SCHEDULER, "head");
-    SSL_CTX *bad = issue(foreign, dir, MS_ROLE_WORKER, "w1");
-    SSL_CTX *good = issue(ours, dir, MS_ROLE_WORKER, "w1");
+    desk.tls = desk_issue(ours, dir, MS_ROLE_SCHEDULER, "head");
+    SSL_CTX *bad = desk_issue(foreign, dir, MS_ROLE_WORKER, "w1");
+    SSL_CTX *good = desk_issue(ours, dir, MS_ROLE_WORKER, "w1");
     struct agent_config cfg = config_for(desk.address);
     cfg.tls = bad;
     cfg.is_standing = 1;
@@ -926,7 +845,7 @@ START_TEST(a_service_waits_for_certificates_that_fit_and_takes_new_ones)
     let_go(&desk, agent);
 
     desk_open(&desk); /* of one job: nobody mends it, and nobody should wait */
-    desk.tls = issue(ours, dir, MS_ROLE_SCHEDULER, "second");
+    desk.tls = desk_issue(ours, dir, MS_ROLE_SCHEDULER, "second");
     cfg.address = desk.address;
     cfg.is_standing = 0;
     agent = start_with(&cfg);
@@ -1002,6 +921,10 @@ int main(void)
     TCase *tc = tcase_create("agent");
     tcase_add_test(tc, registers_beats_and_leaves);
     tcase_add_test(tc, an_assign_becomes_an_order_and_heartbeats_carry_the_step);
+    tcase_add_test(tc, what_is_late_about_a_rank_says_nothing_about_the_next_one);
+    tcase_add_test(tc, a_stop_of_whatever_is_held_is_one_of_that_rank);
+    tcase_add_test(tc, the_end_of_a_rank_goes_out_before_the_first_word_of_the_next);
+    tcase_add_test(tc, the_stamp_that_it_was_told_is_brought_back);
     tcase_add_test(tc, after_a_cut_it_registers_again_with_the_rank_it_holds_and_repeats_ready);
     tcase_add_test(tc, the_end_of_a_job_does_not_release_the_rank_of_the_next_one);
     tcase_add_test(tc, a_scheduler_that_does_not_answer_register_is_tried_again);
