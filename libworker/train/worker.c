@@ -16,9 +16,10 @@
 
 enum { CLEAN_EVERY_MS = 24 * 3600 * 1000, CLEAN_SOON_MS = 5000 };
 
-static pthread_mutex_t life_lock = PTHREAD_MUTEX_INITIALIZER; /* guards the next two */
+static pthread_mutex_t life_lock = PTHREAD_MUTEX_INITIALIZER; /* guards the next three */
 static struct worker *living;                                 /* of the worker_run that runs */
 static int leave_asked;
+static SSL_CTX *next_tls; /* came while nobody lived: of the next worker_run */
 
 void worker_leave(void)
 {
@@ -30,16 +31,32 @@ void worker_leave(void)
     pthread_mutex_unlock(&life_lock);
 }
 
+/* What was kept for it, if something was. Under life_lock. */
+static void renew(struct worker *worker)
+{
+    SSL_CTX *tls = next_tls;
+    next_tls = NULL;
+    if (tls == NULL || worker->tls == NULL) { /* nothing new, or a plain worker */
+        SSL_CTX_free(tls);
+        return;
+    }
+    pthread_mutex_lock(&worker->lock);
+    SSL_CTX_free(worker->tls);
+    worker->tls = tls;
+    pthread_mutex_unlock(&worker->lock);
+    if (worker->agent != NULL) {
+        agent_set_tls(worker->agent, tls);
+    }
+}
+
 void worker_set_tls(SSL_CTX *tls)
 {
+    SSL_CTX_up_ref(tls);
     pthread_mutex_lock(&life_lock);
-    if (living != NULL && living->tls != NULL) {
-        SSL_CTX_up_ref(tls);
-        pthread_mutex_lock(&living->lock);
-        SSL_CTX_free(living->tls);
-        living->tls = tls;
-        pthread_mutex_unlock(&living->lock);
-        agent_set_tls(living->agent, tls);
+    SSL_CTX_free(next_tls);
+    next_tls = tls;
+    if (living != NULL) {
+        renew(living);
     }
     pthread_mutex_unlock(&life_lock);
 }
@@ -49,10 +66,25 @@ static void live_as(struct worker *worker)
 {
     pthread_mutex_lock(&life_lock);
     living = worker;
-    if (worker != NULL && leave_asked) { /* a TERM that was faster than we */
-        agent_leave(worker->agent);
+    if (worker != NULL) { /* what was faster than we */
+        renew(worker);
+        if (leave_asked) {
+            agent_leave(worker->agent);
+        }
     }
     leave_asked = leave_asked && worker != NULL;
+    pthread_mutex_unlock(&life_lock);
+}
+
+/* Its certificates before it has an agent: those of its configuration, or newer ones. */
+static void take_tls(struct worker *worker)
+{
+    worker->tls = worker->cfg->tls;
+    if (worker->tls != NULL) {
+        SSL_CTX_up_ref(worker->tls);
+    }
+    pthread_mutex_lock(&life_lock);
+    renew(worker);
     pthread_mutex_unlock(&life_lock);
 }
 
@@ -72,8 +104,7 @@ SSL_CTX *worker_tls(struct worker *worker)
 int worker_stop_applies(const struct worker *worker)
 {
     const struct agent_order *stop = &worker->stop;
-    return worker->stopped && (stop->kind != AGENT_STOP || stop->generation == 0 ||
-                               stop->generation == worker->generation);
+    return worker->stopped && (stop->kind != AGENT_STOP || stop->generation == worker->generation);
 }
 
 void worker_abort_train(struct worker *worker)
@@ -268,7 +299,7 @@ static int start_listener(struct worker *worker, struct ms_err *err)
     struct comm_listener_config listener = {.bind_ip = worker->identity.ip,
                                             .port_min = cfg->port_min,
                                             .port_max = cfg->port_max,
-                                            .tls = cfg->tls};
+                                            .tls = worker->tls};
     return comm_listener_create(&listener, &worker->listener, err);
 }
 
@@ -284,7 +315,7 @@ static int start_agent(struct worker *worker, struct ms_err *err)
         node.worker_num = cfg->worker_num;
     }
     struct agent_config agent = {.address = cfg->scheduler,
-                                 .tls = cfg->tls,
+                                 .tls = worker->tls,
                                  .software = cfg->software,
                                  .node = &node,
                                  .connect_timeout_ms = cfg->connect_timeout_ms,
@@ -305,11 +336,9 @@ static int start_agent(struct worker *worker, struct ms_err *err)
 
 int worker_run(const struct worker_config *cfg, struct ms_err *err)
 {
-    struct worker worker = {.cfg = cfg, .tls = cfg->tls, .log_fd = STDOUT_FILENO, .folder_fd = -1};
+    struct worker worker = {.cfg = cfg, .log_fd = STDOUT_FILENO, .folder_fd = -1};
     pthread_mutex_init(&worker.lock, NULL);
-    if (worker.tls != NULL) {
-        SSL_CTX_up_ref(worker.tls);
-    }
+    take_tls(&worker);
     int rc = node_identify(cfg->scheduler, cfg->node_id, cfg->worker_ip, &worker.identity, err);
     if (rc == 0) {
         rc = start_listener(&worker, err);

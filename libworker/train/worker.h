@@ -55,9 +55,9 @@ int worker_run(const struct worker_config *cfg, struct ms_err *err);
  * thread; takes a lock, so not from a signal handler. */
 void worker_leave(void);
 
-/* New certificates for the worker_run that runs: the connection to the scheduler takes them when it
- * is made again, at once where it waits; meshes take them from the next rank on. What stands goes
- * on. tls is borrowed for the call. Any thread; takes a lock. */
+/* New certificates for the worker_run that runs, or the next one: the connection to the scheduler
+ * takes them when it is made again, at once where it waits; meshes take them from the next rank on.
+ * What stands goes on. tls is borrowed for the call. Any thread; takes a lock. */
 void worker_set_tls(SSL_CTX *tls);
 
 #endif

@@ -127,7 +127,7 @@ static int wait_order(struct worker *worker, enum agent_order_kind want, int64_t
             return 1;
         }
         int general = order.kind == AGENT_LOST || order.kind == AGENT_LEAVE;
-        int current = order.generation == 0 || order.generation == worker->generation;
+        int current = order.generation == worker->generation;
         int hard_stop = order.kind == AGENT_STOP && !order.at_step;
         if (general || (current && (order.kind == want || hard_stop))) {
             if (order.kind == AGENT_STOP && order.at_step) {
@@ -201,14 +201,9 @@ static int hear_verdict(struct worker *worker, int code, struct ms_err *err)
         report.peer = (uint32_t)peer;
         (void)agent_send(worker->agent, MS_MSG_PEER_REPORT, &report.base, NULL); /* Done follows */
     }
-    if (wait_order(worker, AGENT_STOP, PEER_VERDICT_MS, &order)) {
-        pthread_mutex_lock(&worker->lock);
-        worker->stop = order;
-        worker->stopped = 1;
-        pthread_mutex_unlock(&worker->lock);
-        return order_error(worker, &order, err);
-    }
-    return code;
+    int spoke = wait_order(worker, AGENT_STOP, PEER_VERDICT_MS, &order);
+    /* the next Assign in its place says nothing about why: our own reason is the best there is */
+    return spoke && order.kind != AGENT_ASSIGN ? order_error(worker, &order, err) : code;
 }
 
 /* After the own end: RankDone, then the scheduler's last word. */

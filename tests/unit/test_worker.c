@@ -1,0 +1,169 @@
+/* test_worker.c - a whole worker against a scheduler's end: orders that cross, certificates */
+#include "libworker/train/worker.h"
+#include "tests/unit/desk.h"
+
+#include <pthread.h>
+
+/* Linear regression, one step: `world` ranks. */
+#define JOB(world)                                                                                 \
+    "{\"name\": \"x\", \"workers\": " #world ", \"network\": \"linear\", \"dataset\": {\"kind\": " \
+    "\"nonlinear\", \"samples\": 64}, \"batch_size\": 16, \"epochs\": 1, \"loss\": \"mse\", "      \
+    "\"optimizer\": {\"kind\": \"sgd\", \"learning_rate\": 0.0001}}"
+
+struct life { /* of a standing worker, in a thread */
+    struct worker_config cfg;
+    pthread_t thread;
+    int rc;
+    struct ms_err err;
+};
+
+static char jobs_dir[64];
+
+static void *live(void *arg)
+{
+    struct life *life = arg;
+    life->rc = worker_run(&life->cfg, &life->err);
+    return NULL;
+}
+
+static void begin(struct life *life, const struct desk *desk)
+{
+    life->cfg.mode = WORKER_STANDING;
+    life->cfg.software = "msworker test";
+    life->cfg.scheduler = desk->address;
+    life->cfg.node_id = "w1";
+    life->cfg.run_dir = jobs_dir;
+    life->cfg.log_to_file = 1;
+    life->cfg.connect_timeout_ms = -1;
+    life->cfg.lease_ms = 60000;
+    life->cfg.peer_timeout_ms = life->cfg.peer_timeout_ms > 0 ? life->cfg.peer_timeout_ms : 60000;
+    ck_assert_int_eq(pthread_create(&life->thread, NULL, live, life), 0);
+}
+
+/* As TERM ends it: with success, whatever it did. */
+static void end(struct life *life, struct desk *desk)
+{
+    worker_leave();
+    until(desk, desk->n_leaves == 1 && desk->n_closed >= 1);
+    ck_assert_int_eq(pthread_join(life->thread, NULL), 0);
+    ck_assert_msg(life->rc == 0, "%s", life->err.text);
+    desk_shut(desk);
+}
+
+static void setup(void)
+{
+    snprintf(jobs_dir, sizeof(jobs_dir), "%s", test_dir_make());
+}
+
+static void teardown(void)
+{
+    test_dir_remove(jobs_dir);
+}
+
+/* Rank 0 of `world`; nobody listens where the others should be. */
+static void send_rank(struct desk *desk, uint64_t generation, uint32_t world, const char *json)
+{
+    static char id[] = "n", host[] = "h", address[] = "127.0.0.1:1", isa[] = "sse41";
+    static uint8_t token[MS_TOKEN_LEN] = {1, 2, 3};
+    Ms__Member members[2] = {MS__MEMBER__INIT, MS__MEMBER__INIT};
+    Ms__Member *list[2] = {&members[0], &members[1]};
+    Ms__Assign assign = MS__ASSIGN__INIT;
+    for (uint32_t i = 0; i < 2; i++) {
+        members[i].rank = i;
+        members[i].node_id = id;
+        members[i].host_name = members[i].host_id = host;
+        members[i].data_address = address;
+    }
+    assign.job = 7;
+    assign.generation = generation;
+    assign.world_size = world;
+    assign.members = list;
+    assign.n_members = world;
+    assign.isa = isa;
+    assign.token = (ProtobufCBinaryData){sizeof(token), token};
+    assign.job_json = (ProtobufCBinaryData){strlen(json), (uint8_t *)(uintptr_t)json};
+    ck_ms_ok(ms_conn_send(desk->conn, MS_MSG_ASSIGN, 0, &assign.base, err));
+}
+
+START_TEST(certificates_that_come_while_it_starts_are_its_first_ones)
+{
+    struct desk desk;
+    struct life life = {.rc = 1};
+    struct ms_ca *ours = NULL;
+    struct ms_ca *foreign = NULL;
+    const char *dir = jobs_dir;
+    desk_open(&desk);
+    ck_ms_ok(ms_ca_create("ours", 1, &ours, err));
+    ck_ms_ok(ms_ca_create("foreign", 1, &foreign, err));
+    desk.tls = desk_issue(ours, dir, MS_ROLE_SCHEDULER, "head");
+    SSL_CTX *bad = desk_issue(foreign, dir, MS_ROLE_WORKER, "w1");
+    SSL_CTX *good = desk_issue(ours, dir, MS_ROLE_WORKER, "w1");
+    life.cfg.tls = bad;
+
+    worker_set_tls(good); /* nobody lives yet */
+    begin(&life, &desk);
+    until(&desk, desk.n_registers == 1 || desk.n_closed >= 2);
+
+    ck_assert_int_eq(desk.n_closed, 0);
+    ck_assert_int_eq(desk.n_registers, 1);
+    end(&life, &desk);
+    SSL_CTX_free(bad);
+    SSL_CTX_free(good);
+    ms_ca_destroy(ours);
+    ms_ca_destroy(foreign);
+}
+END_TEST
+
+START_TEST(a_stop_for_nobody_does_not_stop_the_next_rank)
+{
+    struct desk desk;
+    struct life life = {.rc = 1};
+    desk_open(&desk);
+    begin(&life, &desk);
+    until(&desk, desk.n_registers == 1);
+
+    send_stop(&desk, 0, 0); /* whatever it holds: nothing */
+    send_rank(&desk, 3, 1, JOB(1));
+    until(&desk, desk.n_ready + desk.n_done == 1);
+
+    ck_assert_msg(desk.n_ready == 1, "the rank ended at once: %s", desk.done[0].text);
+    send_stop(&desk, 0, 0); /* and now it is that rank */
+    until(&desk, desk.n_done == 1);
+    ck_assert_int_eq(desk.done[0].code, MS_E_CANCELLED);
+    end(&life, &desk);
+}
+END_TEST
+
+START_TEST(an_assign_in_the_place_of_a_stop_does_not_hide_why_a_rank_failed)
+{
+    struct desk desk;
+    struct life life = {.rc = 1};
+    desk_open(&desk);
+    life.cfg.peer_timeout_ms = 50;
+    begin(&life, &desk);
+    until(&desk, desk.n_registers == 1);
+
+    send_rank(&desk, 3, 2, JOB(2)); /* its peer never comes */
+    send_rank(&desk, 4, 1, "{}");
+    until(&desk, desk.n_done >= 2 || desk.done[0].generation == 4);
+
+    ck_assert_uint_eq(desk.done[0].generation, 3);
+    ck_assert_int_eq(desk.done[0].code, MS_E_TIMEOUT);
+    ck_assert_msg(strstr(desk.done[0].text, "rank 1") != NULL, "says: \"%s\"", desk.done[0].text);
+    ck_assert_uint_eq(desk.done[1].generation, 4); /* and the next one is served */
+    send_stop(&desk, 4, 0);
+    end(&life, &desk);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("worker");
+    TCase *tc = tcase_create("worker");
+    tcase_add_checked_fixture(tc, setup, teardown);
+    tcase_add_test(tc, certificates_that_come_while_it_starts_are_its_first_ones);
+    tcase_add_test(tc, a_stop_for_nobody_does_not_stop_the_next_rank);
+    tcase_add_test(tc, an_assign_in_the_place_of_a_stop_does_not_hide_why_a_rank_failed);
+    suite_add_tcase(suite, tc);
+    return test_run(suite);
+}
