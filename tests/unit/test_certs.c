@@ -113,6 +113,19 @@ START_TEST(it_looks_daily_or_as_the_json_says_and_says_what_no_longer_holds)
 }
 END_TEST
 
+START_TEST(each_look_warns_of_a_certificate_that_is_about_to_expire)
+{
+    issue(MS_ROLE_WORKER,
+          90); /* of which it has lived some minutes; warned from 90 days before on */
+    for (int day = 0; day < 2; day++) {
+        log_of(certs_check);
+        ck_assert_msg(strstr(text, "warning tls.certificate warning=") != NULL, "%s", text);
+        ck_assert_msg(strstr(text, "node.p12 expires in ") != NULL, "%s", text);
+        ck_assert_ptr_eq(strchr(text, '\n'), text + strlen(text) - 1); /* one line a look */
+    }
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("certs");
@@ -121,6 +134,7 @@ int main(void)
     tcase_add_test(tc, our_own_files_are_configuration_with_the_next_step);
     tcase_add_test(tc, a_list_that_does_not_hold_may_be_mended_by_waiting);
     tcase_add_test(tc, it_looks_daily_or_as_the_json_says_and_says_what_no_longer_holds);
+    tcase_add_test(tc, each_look_warns_of_a_certificate_that_is_about_to_expire);
     suite_add_tcase(suite, tc);
     return test_run(suite);
 }
