@@ -92,12 +92,22 @@ static const char *capacity_refusal(struct sched *s, const struct node *node,
     return NULL;
 }
 
-/* "node7" and "node7-0" are of the certificate node7, "node70" is not. */
-static bool begins_with_name(const char *node_id, const char *name)
+/* How much of a node id names its certificate. A function of the id alone, so that no two
+ * certificates may take the same one: up to ':' or '/', which no certificate's name holds; else up
+ * to a last "-" and a number, which is the slot; else all of it. */
+static size_t certificate_part(const char *node_id)
 {
-    size_t n = strlen(name);
-    return strncmp(node_id, name, n) == 0 &&
-           (node_id[n] == '\0' || strchr("-./:_@", node_id[n]) != NULL);
+    static const char digits[] = "0123456789";
+    size_t n = strcspn(node_id, ":/");
+    const char *slot = node_id[n] == '\0' ? strrchr(node_id, '-') : NULL;
+    bool is_slot = slot != NULL && slot[1] != '\0' && slot[1 + strspn(slot + 1, digits)] == '\0';
+    return is_slot ? (size_t)(slot - node_id) : n;
+}
+
+static bool is_of_certificate(const char *node_id, const char *name)
+{
+    size_t n = certificate_part(node_id);
+    return strlen(name) == n && strncmp(node_id, name, n) == 0;
 }
 
 /* What one certificate may register; who came by socket or without TLS has none. */
@@ -110,12 +120,14 @@ static const char *certificate_refusal(struct sched *s, const struct conn *conn,
         return NULL;
     }
     *ret_code = MS_E_REFUSED;
-    if (s->cfg.certificate_ids && !begins_with_name(info->node_id, name)) {
+    bool is_held = strcmp(holder_of(node), info->principal) == 0; /* whatever the rule was then */
+    if (s->cfg.certificate_ids && !is_held && !is_of_certificate(info->node_id, name)) {
         return emit_text(s,
-                         "node id %s does not begin with the name of its certificate: set "
-                         "MS_NODE_ID to %s, or %s and one of -./:_@ and more; or issue a "
+                         "node id %s is for the certificate %.*s, and this one is %s: set "
+                         "MS_NODE_ID to %s-0, or another number or %s:WORD; or issue a "
                          "certificate for that node",
-                         info->node_id, name, name);
+                         info->node_id, (int)certificate_part(info->node_id), info->node_id, name,
+                         name, name);
     }
     *ret_code = MS_E_FULL;
     bool is_new = node == NULL || node->state != NODE_REGISTERED;

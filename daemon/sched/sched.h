@@ -41,7 +41,7 @@ struct sched_config {
     uint32_t worker_num;     /* SCHED_DYNAMIC */
     int recovery;            /* SCHED_DYNAMIC: MS_ENABLE_RECOVERY (refused until it exists) */
     int disable_heartbeat;   /* MS_DISABLE_HEARTBEAT: no lease ever ends */
-    int certificate_ids;     /* a node id begins with the name of its certificate */
+    int certificate_ids;     /* a node id is of one certificate */
     uint32_t nodes_per_certificate;                 /* 0: no limit but MS_NODES_MAX */
     int32_t priority_users_min, priority_users_max; /* what a submit without MAY_PRIORITY takes */
     /* What is kept of the past; 0: MS_JOBS_KEPT_MAX, MS_MEMBERS_KEPT_MAX, MS_LOST_NODES_MAX. */

@@ -270,7 +270,9 @@ static int find_server(struct program *program, struct ms_err *err)
     return 0;
 }
 
-/* The scheduler wants ids that begin with the name of their certificate; without one the host's. */
+/* The scheduler wants ids that are the name of their certificate and a slot; without one the
+ * host's.
+ */
 static int name_node(struct program *program, struct ms_err *err)
 {
     const char *node_id = ms_settings_string(program->settings, "node_id");

@@ -66,7 +66,7 @@ has_node() { json nodes -- "any(n['node'] == '$1' for n in j)"; }
 node first
 ok "the built-in node id is the certificate's name and the slot" wait_for 60 has_node node7-0
 node second --node-id node8-0
-ok "an id of another name is refused" wait_for 60 logged second "does not begin with the name of its certificate"
+ok "an id of another name is refused" wait_for 60 logged second "node id node8-0 is for the certificate node8, and this one is node7"
 ok "and the worker ends" wait_for 60 has_ended "${pid_of[second]}"
 stop second
 stop first

@@ -183,14 +183,25 @@ static bool is_taken(const struct model *m, const struct m_node *asked)
     return false;
 }
 
-/* In a standing cluster a node id is the name of its certificate, or goes on from it behind a mark;
- * and few nodes have one certificate. */
+/* In a standing cluster a node id is the name of its certificate alone, or with a slot ("-0") or a
+ * word (":a", "/a") behind it; and few nodes have one certificate. */
 static bool is_named_wrongly(const struct model *m, const struct m_node *asked)
 {
-    size_t n = strlen(asked->cert_name);
-    return m->w->mode == SCHED_STANDING && n > 0 &&
-           (strncmp(asked->id, asked->cert_name, n) != 0 ||
-            (asked->id[n] != '\0' && strchr("-./:_@", asked->id[n]) == NULL));
+    char name[sizeof(asked->id)];
+    copy(name, sizeof(name), asked->id);
+    if (strpbrk(name, ":/") != NULL) {
+        *strpbrk(name, ":/") = '\0';
+    } else {
+        size_t end = strlen(name);
+        while (end > 0 && name[end - 1] >= '0' && name[end - 1] <= '9') {
+            end--;
+        }
+        if (name[end] != '\0' && end > 0 && name[end - 1] == '-') {
+            name[end - 1] = '\0';
+        }
+    }
+    return m->w->mode == SCHED_STANDING && asked->cert_name[0] != '\0' &&
+           strcmp(name, asked->cert_name) != 0;
 }
 
 static bool is_one_too_many(const struct model *m, const struct m_node *asked)

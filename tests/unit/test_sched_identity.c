@@ -159,15 +159,44 @@ static void start_strict(uint32_t nodes_per_certificate)
     ck_ms_ok(sched_load_done(fix.s, fix.now, err));
 }
 
-START_TEST(a_node_id_begins_with_the_name_of_its_certificate)
+static void load_running_job(const char *node_id, const char *principal)
+{
+    struct sched_config cfg = fix_config(SCHED_STANDING, 0);
+    struct sched_job_row job;
+    struct sched_member_row member;
+    memset(&job, 0, sizeof(job));
+    memset(&member, 0, sizeof(member));
+    cfg.certificate_ids = 1;
+    fix_create(&cfg);
+    job.id = 3;
+    job.state = JOB_RUNNING;
+    snprintf(job.name, sizeof(job.name), "mnist");
+    snprintf(job.owner, sizeof(job.owner), "user:alice");
+    job.workers = 1;
+    job.generation = 13;
+    job.spec = (const uint8_t *)"{}";
+    job.spec_bytes = 2;
+    ck_ms_ok(sched_load_job(fix.s, &job, err));
+    member.job = 3;
+    member.incarnation = 100;
+    snprintf(member.node_id, sizeof(member.node_id), "%s", node_id);
+    snprintf(member.host_name, sizeof(member.host_name), "h");
+    snprintf(member.principal, sizeof(member.principal), "%s", principal);
+    ck_ms_ok(sched_load_member(fix.s, &member, err));
+    ck_ms_ok(sched_load_done(fix.s, fix.now, err));
+}
+
+START_TEST(a_node_id_is_the_name_of_its_certificate_and_a_slot_or_a_word)
 {
     static const struct {
         const char *id;
         int is_taken;
     } rows[] = {
-        {"node7", 1},   {"node7-0", 1}, {"node7.1", 1},    {"node7:1", 1}, {"node7_gpu", 1},
-        {"node7/1", 1}, {"node7@b", 1}, {"node70", 0},     {"node", 0},    {"0", 0},
-        {"xnode7", 0},  {"node8-0", 0}, {"node7+more", 0}, {"Node7", 0},
+        {"node7", 1},     {"node7-0", 1},   {"node7-4095", 1}, {"node7:1", 1},   {"node7/gpu", 1},
+        {"node7:a-0", 1}, {"node7:", 1},    {"node70", 0},     {"node", 0},      {"0", 0},
+        {"xnode7", 0},    {"node8-0", 0},   {"node7+more", 0}, {"Node7", 0},     {"node7-", 0},
+        {"node7-0-0", 0}, {"node7-gpu", 0}, {"node7.1", 0},    {"node7_gpu", 0}, {"node7@b", 0},
+        {"node7-0:a", 0}, {"node7-0x", 0},  {"-0", 0},         {":0", 0},
     };
     for (size_t i = 0; i < MS_ARRAY_SIZE(rows); i++) {
         start_strict(0);
@@ -175,7 +204,8 @@ START_TEST(a_node_id_begins_with_the_name_of_its_certificate)
         ck_assert_msg((fix_heard(conn, MS_MSG_REGISTERED) != NULL) == rows[i].is_taken, "%s",
                       rows[i].id);
         if (!rows[i].is_taken) {
-            fix_refused(conn, MS_E_REFUSED, "does not begin with the name of its certificate");
+            fix_refused(conn, MS_E_REFUSED,
+                        "and this one is node7: set MS_NODE_ID to node7-0, or ");
         }
     }
     start_strict(0); /* who has no certificate has no name to begin with */
@@ -183,6 +213,42 @@ START_TEST(a_node_id_begins_with_the_name_of_its_certificate)
     Ms__Register msg = fix_node("0", 1);
     fix_say(local, MS_MSG_REGISTER, &msg.base);
     ck_assert_ptr_nonnull(fix_heard(local, MS_MSG_REGISTERED));
+}
+END_TEST
+
+START_TEST(no_two_certificates_may_register_the_same_node_id)
+{
+    static const char *const names[] = {"node7",     "node7-0", "node7-0-0", "node7.0",  "node",
+                                        "node7-0.x", "7",       "node7_0",   "node7-gpu"};
+    static const char *const ids[] = {"node7",     "node7-0",   "node7-0-0", "node7-0-0-0",
+                                      "node7:0",   "node7-0:0", "node7/0-0", "node7.0",
+                                      "node7.0-1", "node-7",    "7-7",       "node7-0.x",
+                                      "node7-gpu", "node7_0",   "node7_0-0", "node7-0.x-12"};
+    for (size_t i = 0; i < MS_ARRAY_SIZE(ids); i++) {
+        int n = 0;
+        for (size_t k = 0; k < MS_ARRAY_SIZE(names); k++) {
+            start_strict(0);
+            uint64_t conn = register_as(names[k], ids[i], 1);
+            n += fix_heard(conn, MS_MSG_REGISTERED) != NULL;
+        }
+        ck_assert_msg(n == 1, "%d certificates may register %s", n, ids[i]);
+    }
+}
+END_TEST
+
+START_TEST(who_holds_a_node_id_keeps_it_whatever_the_rule_was)
+{
+    load_running_job("old.gpu", "worker:old");
+    uint64_t conn = fix_open(MS_ROLE_WORKER, "old");
+    Ms__Register msg = fix_node("old.gpu", 100);
+    msg.job = 3;
+    msg.generation = 13;
+    msg.running = 1;
+    fix_say(conn, MS_MSG_REGISTER, &msg.base);
+
+    ck_assert_ptr_nonnull(fix_heard(conn, MS_MSG_REGISTERED));
+    fix_job_is(3, "RUNNING", "");
+    fix_refused(register_as("old", "old.cpu", 101), MS_E_REFUSED, "is for the certificate old.cpu");
 }
 END_TEST
 
@@ -207,35 +273,9 @@ START_TEST(one_certificate_registers_only_so_many_nodes)
 }
 END_TEST
 
-static void load_running_job(void)
-{
-    struct sched_config cfg = fix_config(SCHED_STANDING, 0);
-    struct sched_job_row job;
-    struct sched_member_row member;
-    memset(&job, 0, sizeof(job));
-    memset(&member, 0, sizeof(member));
-    fix_create(&cfg);
-    job.id = 3;
-    job.state = JOB_RUNNING;
-    snprintf(job.name, sizeof(job.name), "mnist");
-    snprintf(job.owner, sizeof(job.owner), "user:alice");
-    job.workers = 1;
-    job.generation = 13;
-    job.spec = (const uint8_t *)"{}";
-    job.spec_bytes = 2;
-    ck_ms_ok(sched_load_job(fix.s, &job, err));
-    member.job = 3;
-    member.incarnation = 100;
-    snprintf(member.node_id, sizeof(member.node_id), "node7-0");
-    snprintf(member.host_name, sizeof(member.host_name), "h");
-    snprintf(member.principal, sizeof(member.principal), "worker:node7");
-    ck_ms_ok(sched_load_member(fix.s, &member, err));
-    ck_ms_ok(sched_load_done(fix.s, fix.now, err));
-}
-
 START_TEST(another_certificate_that_claims_a_rank_after_a_restart_ends_nothing)
 {
-    load_running_job();
+    load_running_job("node7-0", "worker:node7");
     uint64_t thief = register_as("node8", "node7-0", 666);
     fix_refused(thief, MS_E_EXISTS,
                 "node7-0 is registered already by worker:node7, and this "
@@ -343,7 +383,9 @@ int main(void)
     tcase_add_test(tc, without_tls_the_same_key_is_the_same_job);
     tcase_add_test(tc, anyone_may_what_the_operator_gives_and_no_more);
     tcase_add_test(tc, without_tls_a_worker_comes_back_under_its_node_id);
-    tcase_add_test(tc, a_node_id_begins_with_the_name_of_its_certificate);
+    tcase_add_test(tc, a_node_id_is_the_name_of_its_certificate_and_a_slot_or_a_word);
+    tcase_add_test(tc, no_two_certificates_may_register_the_same_node_id);
+    tcase_add_test(tc, who_holds_a_node_id_keeps_it_whatever_the_rule_was);
     tcase_add_test(tc, one_certificate_registers_only_so_many_nodes);
     tcase_add_test(tc, another_certificate_that_claims_a_rank_after_a_restart_ends_nothing);
     tcase_add_test(tc, the_row_of_a_rank_names_the_certificate_of_its_node);
