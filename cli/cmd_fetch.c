@@ -79,10 +79,14 @@ static void tell_good(struct fetch_run *run, const struct fetch_result *got)
         json_array_append_new(run->files, object);
         return;
     }
-    fprintf(run->cli->out, "%s/%s  %s%s%s%s  sha256 %s\n", run->dir, run->name,
-            cli_format_bytes(bytes, got->bytes), got->resumed > 0 ? " (went on at " : "",
-            got->resumed > 0 ? cli_format_bytes(earlier, got->resumed) : "",
-            got->resumed > 0 ? ")" : "", got->sha256);
+    char how[CLI_FORMAT_MAX + 32] = "";
+    if (got->was_there) {
+        snprintf(how, sizeof(how), " (was there already)");
+    } else if (got->resumed > 0) {
+        snprintf(how, sizeof(how), " (went on at %s)", cli_format_bytes(earlier, got->resumed));
+    }
+    fprintf(run->cli->out, "%s/%s  %s%s  sha256 %s\n", run->dir, run->name,
+            cli_format_bytes(bytes, got->bytes), how, got->sha256);
     fflush(run->cli->out);
 }
 

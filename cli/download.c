@@ -78,7 +78,7 @@ static int is_there(const struct download *d)
     return fstatat(d->dir_fd, d->name, &st, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
-static int fail_exists(const struct download *d, struct ms_err *err)
+int download_fail_exists(const struct download *d, struct ms_err *err)
 {
     return ms_fail(err, MS_E_EXISTS,
                    "%s is there already: name another folder with -o, or replace it with --force",
@@ -92,7 +92,7 @@ int download_open(int dir_fd, const char *name, int force, struct download *ret,
     snprintf(d.name, sizeof(d.name), "%s", name);
     snprintf(d.part, sizeof(d.part), ".%s.part", d.name);
     if (!force && is_there(&d)) {
-        return fail_exists(&d, err);
+        return download_fail_exists(&d, err);
     }
     d.fd = openat(dir_fd, d.part, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);
     if (d.fd < 0) {
@@ -107,6 +107,32 @@ int download_open(int dir_fd, const char *name, int force, struct download *ret,
         return rc;
     }
     rc = new_digest(&d, err);
+    if (rc == MS_OK) {
+        rc = read_part(&d, (uint64_t)st.st_size, err);
+    }
+    if (rc != MS_OK) {
+        download_close(&d);
+        return rc;
+    }
+    *ret = d;
+    return MS_OK;
+}
+
+int download_open_done(int dir_fd, const char *name, struct download *ret, struct ms_err *err)
+{
+    struct stat st;
+    struct download d = {.dir_fd = dir_fd, .is_done = 1};
+    snprintf(d.name, sizeof(d.name), "%s", name);
+    snprintf(d.part, sizeof(d.part), "%s", name); /* what errors name */
+    d.fd = openat(dir_fd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    if (d.fd < 0) {
+        return ms_fail_errno(err, errno == ENOENT ? MS_E_NOT_FOUND : MS_E_REFUSED, "cannot open %s",
+                             name);
+    }
+    int rc = check_part(&d, &st, err);
+    if (rc == MS_OK) {
+        rc = new_digest(&d, err);
+    }
     if (rc == MS_OK) {
         rc = read_part(&d, (uint64_t)st.st_size, err);
     }
@@ -158,19 +184,31 @@ static int give_name(const struct download *d, struct ms_err *err)
         rc = renameat(d->dir_fd, d->part, d->dir_fd, d->name);
     }
     if (rc != 0 && errno == EEXIST) {
-        return fail_exists(d, err);
+        return download_fail_exists(d, err);
     }
     return rc == 0 ? MS_OK
                    : ms_fail_errno(err, MS_E_IO, "cannot rename %s to %s", d->part, d->name);
 }
 
-int download_finish(struct download *d, const char *sha256, struct ms_err *err)
+static void end_digest(struct download *d, char hex[MS_SHA256_HEX])
 {
     uint8_t digest[MS_SHA256_BYTES];
-    char hex[MS_SHA256_HEX];
     ms_sha256_finish(d->sha, digest);
     d->sha = NULL;
     ms_sha256_hex(digest, hex);
+}
+
+int download_is_same(struct download *d, const char *sha256)
+{
+    char hex[MS_SHA256_HEX];
+    end_digest(d, hex);
+    return strcmp(hex, sha256) == 0;
+}
+
+int download_finish(struct download *d, const char *sha256, struct ms_err *err)
+{
+    char hex[MS_SHA256_HEX];
+    end_digest(d, hex);
     if (strcmp(hex, sha256) != 0) {
         return ms_fail(err, MS_E_PROTOCOL,
                        "%s came damaged: its SHA-256 is %.12s... and the node says %.12s...",
@@ -198,7 +236,7 @@ void download_close(struct download *d)
     }
     if (d->fd >= 0) {
         struct stat st;
-        if (fstat(d->fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_size == 0 &&
+        if (!d->is_done && fstat(d->fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_size == 0 &&
             st.st_uid == geteuid()) {
             (void)unlinkat(d->dir_fd, d->part, 0);
         }

@@ -15,9 +15,10 @@
 enum { DOWNLOAD_NAME_MAX = 64 };
 
 struct download {
-    int dir_fd; /* borrowed */
-    int fd;     /* owned; -1: closed */
-    int force;  /* what has the name already is replaced */
+    int dir_fd;  /* borrowed */
+    int fd;      /* owned; -1: closed */
+    int force;   /* what has the name already is replaced */
+    int is_done; /* it has its name, and is only looked at */
     char name[DOWNLOAD_NAME_MAX];
     char part[DOWNLOAD_NAME_MAX + 8];
     uint64_t have;    /* bytes in the part */
@@ -30,6 +31,13 @@ struct download {
  */
 int download_open(int dir_fd, const char *name, int force, struct download *ret,
                   struct ms_err *err);
+/* Opens what has the name already and reads it, to be compared with what the node has: nothing can
+ * be added. MS_E_NOT_FOUND; MS_E_REFUSED: it is no regular file of our own. */
+int download_open_done(int dir_fd, const char *name, struct download *ret, struct ms_err *err);
+/* 1 where that is what the digest (hex) says. Once. */
+int download_is_same(struct download *download, const char *sha256);
+/* "is there already", with the ways out: MS_E_EXISTS. */
+int download_fail_exists(const struct download *download, struct ms_err *err);
 /* Appends bytes. MS_E_FULL: the disk is. */
 int download_add(struct download *download, const void *bytes, size_t n, struct ms_err *err);
 /* Forgets what is there: from the start. */

@@ -145,7 +145,9 @@ static int take(struct fetching *f, uint32_t id, size_t *ret_n, struct ms_err *e
     const Ms__FetchChunk *chunk = (const Ms__FetchChunk *)msg;
     size_t n = chunk->data.len;
     uint64_t left = chunk->size > f->download->have ? chunk->size - f->download->have : 0;
-    if (chunk->offset != f->download->have || n > left || (n == 0 && left > 0)) {
+    if (f->download->is_done && left > 0) { /* it has grown over there */
+        rc = download_fail_exists(f->download, err);
+    } else if (chunk->offset != f->download->have || n > left || (n == 0 && left > 0)) {
         rc = ms_fail(err, MS_E_PROTOCOL, "node %s sent bytes that were not asked for",
                      f->ticket->node_id);
     } else {
@@ -199,7 +201,9 @@ static int attempt(struct fetching *f, int *ret_with_node, struct ms_err *err)
     if (rc != MS_OK) {
         return rc;
     }
-    if (f->download->have > f->ticket->size) { /* not the same file any more */
+    if (f->download->is_done && f->download->have != f->ticket->size) {
+        rc = download_fail_exists(f->download, err);
+    } else if (f->download->have > f->ticket->size) { /* not the same file any more */
         rc = download_restart(f->download, err);
     }
     if (rc == MS_OK) {
@@ -227,10 +231,11 @@ static int explain(const struct fetching *f, struct ms_err *err)
     const char *path = f->ticket->log_path;
     const char *slash = strrchr(path, '/');
     int dir = slash != NULL ? (int)(slash - path) : 0;
-    return ms_fail(err, why.code, "%.180s; the file is on host %.64s: %.*s/%s%s", why.text,
-                   f->ticket->host_name, dir < 120 ? dir : 120, path,
-                   fetch_name(f->wish, name, sizeof(name)),
-                   f->download->have > 0 ? "; the same command goes on where it tore" : "");
+    return ms_fail(
+        err, why.code, "%.180s; the file is on host %.64s: %.*s/%s%s", why.text,
+        f->ticket->host_name, dir < 120 ? dir : 120, path, fetch_name(f->wish, name, sizeof(name)),
+        f->download->have > 0 && !f->download->is_done ? "; the same command goes on where it tore"
+                                                       : "");
 }
 
 static int get_all(struct fetching *f, struct ms_err *err)
@@ -272,6 +277,20 @@ static int run(struct fetching *f, struct ms_err *err)
     return rc == MS_OK ? ms_err_prefix(err, "the download was thrown away") : rc;
 }
 
+/* Of a file that has its name already the node tells the digest without its bytes: who gives the
+ * same command again, because another file of the job tore, shall not hear of a failure. */
+static int compare(struct fetching *f, struct ms_err *err)
+{
+    int rc = get_all(f, err);
+    if (rc == MS_OK && !download_is_same(f->download, f->sha256)) {
+        return download_fail_exists(f->download, err);
+    }
+    if (rc != MS_OK && rc != MS_E_EXISTS) {
+        (void)ms_err_prefix(err, "a file of that name is there already, to be compared");
+    }
+    return rc;
+}
+
 int fetch_one(struct cli *cli, const struct fetch_wish *wish, int dir_fd, int force,
               void (*on_progress)(void *arg, uint64_t have, uint64_t size), void *arg,
               struct fetch_result *ret, struct ms_err *err)
@@ -279,15 +298,19 @@ int fetch_one(struct cli *cli, const struct fetch_wish *wish, int dir_fd, int fo
     char name[DOWNLOAD_NAME_MAX];
     struct download download;
     int rc = download_open(dir_fd, fetch_name(wish, name, sizeof(name)), force, &download, err);
+    if (rc == MS_E_EXISTS && !force && download_open_done(dir_fd, name, &download, NULL) == MS_OK) {
+        rc = MS_OK; /* else another msctl is at it, or it is no file of ours: as was said */
+    }
     if (rc != MS_OK) {
         return rc;
     }
     struct fetching f = {
         .cli = cli, .wish = wish, .download = &download, .on_progress = on_progress, .arg = arg};
-    rc = run(&f, err);
+    rc = download.is_done ? compare(&f, err) : run(&f, err);
     if (rc == MS_OK) {
         ret->bytes = f.size;
         ret->resumed = download.resumed;
+        ret->was_there = download.is_done;
         snprintf(ret->sha256, sizeof(ret->sha256), "%s", f.sha256);
         snprintf(ret->node_id, sizeof(ret->node_id), "%s", f.ticket->node_id);
     }

@@ -17,6 +17,7 @@ struct fetch_wish {
 struct fetch_result {
     uint64_t bytes;
     uint64_t resumed; /* bytes that were there from an earlier time */
+    int was_there;    /* all of them: nothing was fetched */
     char sha256[MS_SHA256_HEX];
     char node_id[MS_NAME_MAX + 1];
 };
@@ -24,9 +25,10 @@ struct fetch_result {
 /* The name that a result gets: "weights.safetensors", "metrics.jsonl", "worker_<rank>.log". */
 const char *fetch_name(const struct fetch_wish *wish, char *buf, size_t size);
 
-/* Gets one result into the folder. on_progress (NULL allowed) hears of bytes. The scheduler's
- * refusal comes as it is; MS_E_UNREACHABLE, MS_E_CLOSED: the node cannot be reached, its host and
- * the file's path there are named, and what came is kept. */
+/* Gets one result into the folder; one that is there already and the same as on the node is left
+ * as it is, a different one is MS_E_EXISTS unless forced. on_progress (NULL allowed) hears of
+ * bytes. The scheduler's refusal comes as it is; MS_E_UNREACHABLE, MS_E_CLOSED: the node cannot be
+ * reached, its host and the file's path there are named, and what came is kept. */
 int fetch_one(struct cli *cli, const struct fetch_wish *wish, int dir_fd, int force,
               void (*on_progress)(void *arg, uint64_t have, uint64_t size), void *arg,
               struct fetch_result *ret, struct ms_err *err);

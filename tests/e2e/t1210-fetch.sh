@@ -39,8 +39,15 @@ ok "the log of rank 1 from its own" cmp "$DIR1/worker_1.log" "$GOT/worker_1.log"
 ok "for the owner's eyes only" same "600 600 600 600" "$(stat -c %a "$GOT"/* | tr '\n' ' ' | sed 's/ $//')"
 ok "in a folder that only he enters" same 700 "$(stat -c %a "$GOT")"
 ok "nothing else is left" same 4 "$(find "$GOT" -type f | wc -l)"
-ok "a second time nothing is overwritten" status 4 at "$T/home/alice" as alice fetch 1
+inodes() { stat -c %i "$GOT"/* | tr '\n' ' '; }
+before=$(inodes)
+ok "a second time nothing is overwritten" status 0 at "$T/home/alice" as alice fetch 1
+ok "which is said" says "(was there already)" at "$T/home/alice" as alice fetch 1
+ok "and holds" same "$before" "$(inodes)"
+echo mine >>"$GOT/metrics.jsonl"
+ok "what is another one is kept" status 4 at "$T/home/alice" as alice fetch 1
 ok "which is said, with the way out" says "is there already" at "$T/home/alice" as alice fetch 1
+ok "and holds" same mine "$(tail -n 1 "$GOT/metrics.jsonl")"
 ok "--force replaces" status 0 at "$T/home/alice" as alice fetch --force 1
 sums() { as alice --json fetch --only weights -o "$T/json" 1 | python3 -c 'import json, sys
 j = json.load(sys.stdin); print(j["files"][0]["sha256"], j["missing"])'; }
@@ -76,6 +83,12 @@ mkdir -m 700 "$T/torn"
 head -c 1000 "$DIR0/metrics.jsonl" >"$T/torn/.metrics.jsonl.part"
 ok "a torn download goes on" says "went on at 1000 B" as alice fetch --only metrics -o "$T/torn" 1
 ok "and is whole" cmp "$DIR0/metrics.jsonl" "$T/torn/metrics.jsonl"
+rm "$T/torn/metrics.jsonl"
+ok "weights come" status 0 as alice fetch --only weights -o "$T/torn" 1
+head -c 1000 "$DIR0/metrics.jsonl" >"$T/torn/.metrics.jsonl.part"
+ok "the same command completes what tore at the second file" status 0 as alice fetch -o "$T/torn" 1
+ok "with all that there is" same 4 "$(find "$T/torn" -type f | wc -l)"
+rm "$T/torn/weights.safetensors"
 head -c 1000 /dev/zero >"$T/torn/.weights.safetensors.part"
 ok "what does not fit is fetched from the start" status 0 as alice fetch --only weights -o "$T/torn" 1
 ok "and is whole" cmp "$DIR0/weights.safetensors" "$T/torn/weights.safetensors"

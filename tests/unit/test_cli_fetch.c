@@ -283,6 +283,47 @@ START_TEST(part_of_another_file_is_thrown_away_and_all_is_fetched)
 }
 END_TEST
 
+START_TEST(file_that_is_there_and_the_same_is_no_failure_and_costs_no_bytes)
+{
+    struct fetch_result got;
+    ck_ms_ok(fetch(&got, err));
+    ck_assert_int_eq(got.was_there, 0);
+    w.tear_after = 0;
+    w.tears_left = 2; /* nor is a torn connection */
+
+    ck_ms_ok(fetch(&got, err));
+
+    ck_assert_int_eq(got.was_there, 1);
+    ck_assert_uint_eq(got.bytes, FILE_BYTES);
+    ck_assert_uint_eq(w.first_offset, FILE_BYTES);
+    ck_assert(is_whole());
+    ck_assert(!is_there(".weights.safetensors.part"));
+}
+END_TEST
+
+START_TEST(file_that_is_there_and_differs_is_kept)
+{
+    struct fetch_result got;
+    int fd = openat(w.dir_fd, "weights.safetensors", O_RDWR | O_CREAT, 0600);
+    ck_assert_int_eq(write(fd, "mine", 4), 4);
+    ck_ms_fails(fetch(&got, err), MS_E_EXISTS, "is there already");
+    ck_assert_int_eq(w.visits, 0); /* another size says it all */
+    ck_assert_int_eq(ftruncate(fd, FILE_BYTES), 0);
+    ck_ms_fails(fetch(&got, err), MS_E_EXISTS, "--force");
+    ck_assert_int_eq(w.visits, 1);
+    ck_assert_int_eq(ftruncate(fd, 0), 0);
+    ck_ms_fails(fetch(&got, err), MS_E_EXISTS, "is there already");
+
+    ck_assert(is_there("weights.safetensors"));
+    ck_assert(!is_whole());
+    ck_assert(!is_there(".weights.safetensors.part"));
+    w.address = "unix:/x";
+    ck_assert_int_eq(ftruncate(fd, FILE_BYTES), 0);
+    ck_ms_fails(fetch(&got, err), MS_E_PROTOCOL, "there already, to be compared");
+    close(fd);
+}
+END_TEST
+
 START_TEST(node_that_sends_what_was_not_asked_for_is_not_believed)
 {
     struct fetch_result got;
@@ -333,6 +374,8 @@ int main(void)
     tcase_add_test(tc, node_that_always_tears_is_given_up_with_host_and_path_and_what_came_stays);
     tcase_add_test(tc, damaged_bytes_give_no_file);
     tcase_add_test(tc, part_of_another_file_is_thrown_away_and_all_is_fetched);
+    tcase_add_test(tc, file_that_is_there_and_the_same_is_no_failure_and_costs_no_bytes);
+    tcase_add_test(tc, file_that_is_there_and_differs_is_kept);
     tcase_add_test(tc, node_that_sends_what_was_not_asked_for_is_not_believed);
     tcase_add_test(tc, node_cannot_send_us_to_a_socket_of_this_machine);
     tcase_add_test(tc, refusal_of_the_scheduler_is_not_tried_again);
