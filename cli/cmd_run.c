@@ -96,7 +96,7 @@ static void greet(struct run *run)
 static int check_inputs(const struct job *job, struct ms_err *err)
 {
     struct ms_err why = {0, ""};
-    return cli_paths_check(job, &why) == MS_OK ? MS_OK : ms_fail(err, MS_E_FAILED, "%s", why.text);
+    return job_find_inputs(job, &why) == MS_OK ? MS_OK : ms_fail(err, MS_E_FAILED, "%s", why.text);
 }
 
 /* A regression has no accuracy, whatever number stands in its place. */

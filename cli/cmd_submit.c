@@ -82,9 +82,9 @@ static void warn_of_missing(const struct cli *cli, const struct job *job)
     const char *host = cli->target.tls_host;
     int is_here = cli->target.is_unix || strcmp(host, "localhost") == 0 ||
                   strncmp(host, "127.", 4) == 0 || strcmp(host, "::1") == 0;
-    if (is_here && cli_paths_check(job, &why) != MS_OK) {
+    if (is_here && job_find_inputs(job, &why) != MS_OK) {
         cli_say(cli,
-                "on this host %s; the job is queued all the same, for nodes elsewhere may "
+                "on this host: %s; the job is queued all the same, for nodes elsewhere may "
                 "have it",
                 why.text);
     }

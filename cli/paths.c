@@ -1,7 +1,6 @@
 /* paths.c - the input paths of a job, seen from where it is submitted */
 #include "cli/paths.h"
 
-#include <errno.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
@@ -93,41 +92,4 @@ int cli_paths_expand(const struct cli *cli, struct job *job, struct ms_err *err)
         }
     }
     return MS_OK;
-}
-
-/* ---- is it there ---- */
-
-/* 1 and the path as it is here; 0 where it is none, or needs a variable that is not set here. */
-static int resolve(const char *path, char *dst)
-{
-    return path[0] != '\0' && expand(path, dst) && strstr(dst, "${") == NULL;
-}
-
-static int check_data(const struct data_spec *spec, struct ms_err *err)
-{
-    struct data_source *source = NULL;
-    struct data_spec here = *spec;
-    if (!resolve(spec->path, here.path)) {
-        return MS_OK;
-    }
-    /* what else may be wrong with it the ranks find, each on its own host */
-    int rc = data_open(&here, &source, err);
-    if (rc == MS_OK) {
-        data_close(source);
-    }
-    return rc == MS_E_NOT_FOUND ? rc : MS_OK;
-}
-
-int cli_paths_check(const struct job *job, struct ms_err *err)
-{
-    int rc = check_data(&job->dataset, err);
-    if (rc == MS_OK && job->has_evaluate) {
-        rc = check_data(&job->evaluate_dataset, err);
-    }
-    char path[MS_PATH_MAX + 1];
-    if (rc == MS_OK && resolve(job->initial_weights, path) && access(path, F_OK) != 0 &&
-        errno == ENOENT) {
-        rc = ms_fail(err, MS_E_NOT_FOUND, "there is no %.200s; check initial_weights", path);
-    }
-    return rc;
 }

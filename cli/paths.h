@@ -10,8 +10,4 @@
  * where the result is too long. */
 int cli_paths_expand(const struct cli *cli, struct job *job, struct ms_err *err);
 
-/* MS_OK, or which input of the job is not on this host: MS_E_NOT_FOUND. What still has a ${NAME}
- * that is not set here is not looked at. */
-int cli_paths_check(const struct job *job, struct ms_err *err);
-
 #endif

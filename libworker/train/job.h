@@ -79,6 +79,10 @@ char *job_format(const struct job *job, size_t *ret_size);
  * and closes it again, as a rank would. The text begins with the key ("dataset: ...", "evaluate:
  * ...", "initial_weights: ..."). Variables are those of this process. */
 int job_check_inputs(const struct job *job, struct ms_err *err);
+/* The same, seen from where the job is submitted: only that one is not on this host, as
+ * MS_E_NOT_FOUND. What needs a variable that is not set here is not looked for, and what else may
+ * be wrong the ranks find, each on its own host. */
+int job_find_inputs(const struct job *job, struct ms_err *err);
 
 /* Replaces ${NAME} by the environment's value in dst of size bytes. */
 int job_expand_path(const char *path, char *dst, size_t size, struct ms_err *err);

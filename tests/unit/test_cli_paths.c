@@ -1,4 +1,4 @@
-/* test_cli_paths.c - paths of a job: what the submitter's environment says, and what is there */
+/* test_cli_paths.c - paths of a job: what the submitter's environment says */
 #include "cli/paths.h"
 
 #include "tests/test.h"
@@ -109,20 +109,6 @@ START_TEST(too_long_a_value_is_refused)
 }
 END_TEST
 
-START_TEST(missing_data_set_is_found_and_a_variable_of_the_nodes_is_not_looked_at)
-{
-    set("/nonexistent/mnist");
-    ck_ms_fails(cli_paths_check(&job, err), MS_E_NOT_FOUND, "/nonexistent/mnist");
-    set("${NOT_HERE}/mnist");
-    ck_ms_ok(cli_paths_check(&job, err));
-    job.dataset.kind = DATA_NONLINEAR;
-    set("");
-    ck_ms_ok(cli_paths_check(&job, err));
-    snprintf(job.initial_weights, sizeof(job.initial_weights), "/nonexistent/w");
-    ck_ms_fails(cli_paths_check(&job, err), MS_E_NOT_FOUND, "check initial_weights");
-}
-END_TEST
-
 int main(void)
 {
     Suite *suite = suite_create("cli_paths");
@@ -133,7 +119,6 @@ int main(void)
     tcase_add_test(tc, every_input_path_is_expanded);
     tcase_add_test(tc, relative_value_counts_from_here);
     tcase_add_test(tc, too_long_a_value_is_refused);
-    tcase_add_test(tc, missing_data_set_is_found_and_a_variable_of_the_nodes_is_not_looked_at);
     suite_add_tcase(suite, tc);
     return test_run(suite);
 }

@@ -90,6 +90,29 @@ START_TEST(inputs_that_are_not_there_are_named_with_their_key)
 }
 END_TEST
 
+START_TEST(where_a_job_is_submitted_only_what_is_not_there_counts)
+{
+    struct job job;
+    ck_ms_ok(parse("network: mnist\ndataset: {kind: mnist, path: '${NOT_HERE}/mnist'}\n"
+                   "optimizer: {kind: sgd, learning_rate: 0.01}\n",
+                   &job, err));
+    unsetenv("NOT_HERE");
+    ck_ms_fails(job_check_inputs(&job, err), MS_E_INVALID, "NOT_HERE");
+    ck_ms_ok(job_find_inputs(&job, err)); /* the nodes may have the variable */
+
+    snprintf(job.initial_weights, sizeof(job.initial_weights), "/nonexistent/w");
+    ck_ms_fails(job_find_inputs(&job, err), MS_E_NOT_FOUND, "initial_weights: /nonexistent/w");
+    snprintf(job.initial_weights, sizeof(job.initial_weights), "/proc/self/exe");
+    ck_ms_ok(job_find_inputs(&job, err)); /* it is there: what it is worth the ranks say */
+
+    job.has_evaluate = 1;
+    job.evaluate_dataset = job.dataset;
+    snprintf(job.evaluate_dataset.path, sizeof(job.evaluate_dataset.path), "/nonexistent/mnist");
+    ck_ms_fails(job_find_inputs(&job, err), MS_E_NOT_FOUND,
+                "evaluate: data set /nonexistent/mnist");
+}
+END_TEST
+
 START_TEST(evaluation_follows_the_job_where_it_says_nothing)
 {
     struct job job;
@@ -730,6 +753,7 @@ int main(void)
     Suite *suite = suite_create("job");
     TCase *tc = tcase_create("job");
     tcase_add_test(tc, defaults_are_those_of_the_manual);
+    tcase_add_test(tc, where_a_job_is_submitted_only_what_is_not_there_counts);
     tcase_add_test(tc, inputs_that_are_not_there_are_named_with_their_key);
     tcase_add_test(tc, evaluation_follows_the_job_where_it_says_nothing);
     tcase_add_test(tc, numbers_as_targets_mean_mse);
