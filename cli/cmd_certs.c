@@ -111,20 +111,22 @@ static int certs_init(struct cli *cli, const struct cli_args *args, struct ms_er
 static const struct {
     const char *name;
     enum ms_role role;
+    int is_host; /* others connect to it, and its name is most often the host's */
 } roles[] = {
-    {"worker", MS_ROLE_WORKER},
-    {"user", MS_ROLE_USER},
-    {"admin", MS_ROLE_ADMIN},
-    {"scheduler", MS_ROLE_SCHEDULER},
+    {"worker", MS_ROLE_WORKER, 1},
+    {"user", MS_ROLE_USER, 0},
+    {"admin", MS_ROLE_ADMIN, 0},
+    {"scheduler", MS_ROLE_SCHEDULER, 1},
 };
 
-static int parse_role(const char *text, enum ms_role *ret, struct ms_err *err)
+/* *ret: its row above. */
+static int parse_role(const char *text, size_t *ret, struct ms_err *err)
 {
     const char *names[MS_ARRAY_SIZE(roles)];
     for (size_t i = 0; i < MS_ARRAY_SIZE(roles); i++) {
         names[i] = roles[i].name;
         if (strcmp(roles[i].name, text) == 0) {
-            *ret = roles[i].role;
+            *ret = i;
             return MS_OK;
         }
     }
@@ -173,7 +175,7 @@ static int certs_issue(struct cli *cli, const struct cli_args *args, struct ms_e
     const struct ms_ca_entry *entry = NULL;
     const char *hosts[HOSTS_MAX + 2];
     char path[MS_PATH_MAX + 8];
-    enum ms_role role = MS_ROLE_WORKER;
+    size_t role = 0;
     int rc = cli_need_words(args, 3, 3, "ROLE NAME", err);
     if (rc == MS_OK) {
         rc = parse_role(args->words[1], &role, err);
@@ -187,10 +189,10 @@ static int certs_issue(struct cli *cli, const struct cli_args *args, struct ms_e
     if (rc != MS_OK) {
         return rc;
     }
-    request.role = role;
+    request.role = roles[role].role;
     request.name = args->words[2];
     size_t n = cli_values(args, "host", hosts, HOSTS_MAX);
-    if (n == 0 && (role == MS_ROLE_WORKER || role == MS_ROLE_SCHEDULER)) {
+    if (n == 0 && roles[role].is_host) {
         hosts[n++] = request.name; /* `issue worker HOST` is the common case */
     }
     hosts[n] = NULL;

@@ -84,7 +84,7 @@ done < <(grep -rnE '^[^*/"]*\b(strcpy|sprintf|strcat|gets|atoi|rand|strtok|syste
 while IFS=: read -r file line text; do
     echo "$file:$line: a role compared for equality: $text"
     bad=$((bad + 1))
-done < <(grep -rnE '[=!]= *\(?MS_ROLE_|MS_ROLE_[A-Z]+ *[=!]=' --include='*.c' --include='*.h' daemon proto libworker)
+done < <(grep -rnE '[=!]= *\(?MS_ROLE_|MS_ROLE_[A-Z]+ *[=!]=' --include='*.c' --include='*.h' daemon proto libworker cli)
 
 if [ "$arrows" -lt 100 ]; then
     echo "only $arrows includes seen: the test looks at the wrong place"
