@@ -200,13 +200,11 @@ void node_gone(struct sched *s, struct node *node, enum node_event event, const 
              emit_quote(s, node->info.node_id), emit_quote(s, node->info.host_name),
              emit_quote(s, reason));
     routes_drop_node(s, node, reason);
-    struct newcomer *newcomer = node->newcomer;
-    if (newcomer == NULL) {
-        gone_keep(s, node, reason);
-    }
     holds_lose(s, node, reason);
-    if (newcomer != NULL) {
+    if (node->newcomer != NULL) {
         newcomer_accept(s, node);
+    } else {
+        gone_keep(s, node, reason); /* last: nodes that the job's end lost push out the oldest */
     }
 }
 

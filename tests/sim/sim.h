@@ -220,7 +220,7 @@ struct world {
 
     enum sched_mode mode;
     int64_t lease_ms, topo_ms, faults_end, end_at;
-    uint32_t worker_num, jobs_kept_max, members_kept_max;
+    uint32_t worker_num, jobs_kept_max, members_kept_max, lost_nodes_max;
     bool large;      /* hundreds of nodes: looked at less often */
     bool wall_jumps; /* the wall clock cannot order anything */
     int64_t wall_offset, clock_stuck_at, clock_stuck_until;

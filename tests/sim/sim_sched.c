@@ -69,6 +69,7 @@ void driver_start(struct world *w)
     cfg.database = "memory";
     cfg.jobs_kept_max = w->jobs_kept_max;
     cfg.members_kept_max = w->members_kept_max;
+    cfg.lost_nodes_max = w->lost_nodes_max;
     memcpy(cfg.secret, &w->seed, sizeof(w->seed));
     w->boot++;
     w->sched = sched_create(&cfg, driver_time(w));

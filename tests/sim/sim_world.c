@@ -283,6 +283,9 @@ static void draw(struct world *w, int mode)
         w->jobs_kept_max = 1 + (uint32_t)sim_below(w, 3);
         w->members_kept_max = 1 + (uint32_t)sim_below(w, 6);
     }
+    if (!w->large && sim_chance(w, 30)) {
+        w->lost_nodes_max = 1 + (uint32_t)sim_below(w, 3); /* one job may lose more */
+    }
     w->crashes_left = w->chaos > 0 ? (uint32_t)sim_below(w, 4) : 0;
     w->refusals_left = w->chaos > 1 ? (uint32_t)sim_below(w, 3) : 0;
     w->n_nodes = w->worker_num + (w->chaos > 0 && sim_chance(w, 30));

@@ -261,6 +261,47 @@ START_TEST(lost_nodes_are_bounded)
 }
 END_TEST
 
+/* Its end loses the nodes that had not come back yet, in the middle of the loss of the first. */
+START_TEST(a_job_may_lose_more_nodes_than_are_remembered)
+{
+    struct sched_config cfg = fix_config(SCHED_STANDING, 0);
+    cfg.lost_nodes_max = 2;
+    fix_create(&cfg);
+    struct sched_job_row row = {.id = 1, .state = JOB_RUNNING, .workers = 4, .generation = 3};
+    snprintf(row.name, sizeof(row.name), "mnist");
+    snprintf(row.owner, sizeof(row.owner), "user:alice");
+    row.spec = (const uint8_t *)"{}";
+    row.spec_bytes = 2;
+    ck_ms_ok(sched_load_job(fix.s, &row, err));
+    for (uint32_t rank = 0; rank < row.workers; rank++) {
+        struct sched_member_row member = {
+            .job = 1, .rank = rank, .incarnation = rank + 1, .generation = 3};
+        snprintf(member.node_id, sizeof(member.node_id), "w%u", rank);
+        snprintf(member.host_name, sizeof(member.host_name), "h");
+        snprintf(member.principal, sizeof(member.principal), "worker:host-certificate");
+        ck_ms_ok(sched_load_member(fix.s, &member, err));
+    }
+    ck_ms_ok(sched_load_meta(fix.s, "generation", 3, err));
+    ck_ms_ok(sched_load_meta(fix.s, "next_job", 2, err));
+    ck_ms_ok(sched_load_done(fix.s, fix.now, err));
+    uint64_t conn = fix_open(MS_ROLE_WORKER, "host-certificate");
+    Ms__Register msg = fix_node("w0", 1);
+    msg.job = 1;
+    msg.generation = 3;
+    msg.running = 1;
+    fix_say(conn, MS_MSG_REGISTER, &msg.base);
+    ck_assert_ptr_nonnull(fix_heard(conn, MS_MSG_REGISTERED));
+
+    fix_close(conn);
+
+    fix_job_is(1, "FAILED", "rank 0 (node w0 on host h) was lost");
+    ck_assert_str_eq(fix_show_node("w0")->state, "LOST");
+    ck_assert_str_eq(fix_show_node("w3")->state, "LOST");
+    ck_assert_ptr_null(fix_show_node("w1"));
+    ck_assert_ptr_null(fix_show_node("w2"));
+}
+END_TEST
+
 START_TEST(lost_node_may_register_again)
 {
     fix_standing();
@@ -859,6 +900,7 @@ static Suite *suite(void)
     tcase_add_test(t, leave_says_why);
     tcase_add_test(t, lost_nodes_are_forgotten_after_an_hour);
     tcase_add_test(t, lost_nodes_are_bounded);
+    tcase_add_test(t, a_job_may_lose_more_nodes_than_are_remembered);
     tcase_add_test(t, lost_node_may_register_again);
     tcase_add_test(t, same_process_on_a_new_connection_replaces_the_old_one);
     tcase_add_test(t, duplicate_is_refused_when_the_old_process_answers);
