@@ -91,22 +91,24 @@
 #define MS_STORE_LOST_MAX 4          /* copies of logs of writes that could not be taken whole */
 
 /* Times, milliseconds */
-#define MS_HANDSHAKE_MS         5000  /* TLS handshake and Hello */
-#define MS_FRAME_MS             30000 /* from the first byte of a frame to its last */
-#define MS_IDLE_MS              60000 /* after Welcome: register, ask or watch within this */
-#define MS_STALL_MS             30000 /* a peer that takes none of what lies there for it is dropped */
-#define MS_LEASE_MS             10000 /* standing cluster: a silent node is lost after this */
-#define MS_LEASE_MIN_MS         1000
-#define MS_LEASE_MAX_MS         3600000
-#define MS_TOPO_TIMEOUT_S       1800 /* dynamic cluster: MindSpore's documented defaults */
-#define MS_NODE_TIMEOUT_S       600
-#define MS_RECV_TIMEOUT_S       600
-#define MS_PROBE_MS             1000  /* a half-open duplicate may answer within this */
-#define MS_REGISTER_MS          10000 /* Register is answered after a probe and a commit at most */
-#define MS_CANCEL_GRACE_MS      30000
-#define MS_TOPO_LEAVE_MS        3000 /* workers of a cluster that did not form have nothing to finish */
-#define MS_STOP_ANSWER_MS       65000 /* Stop is answered: TERM, 30 s, KILL, and then some */
-#define MS_ADOPT_NODE_MS        10 /* a node that comes back after a restart: five handshakes' CPU */
+#define MS_HANDSHAKE_MS    5000  /* TLS handshake and Hello */
+#define MS_FRAME_MS        30000 /* from the first byte of a frame to its last */
+#define MS_IDLE_MS         60000 /* after Welcome: register, ask or watch within this */
+#define MS_STALL_MS        30000 /* a peer that takes none of what lies there for it is dropped */
+#define MS_LEASE_MS        10000 /* standing cluster: a silent node is lost after this */
+#define MS_LEASE_MIN_MS    1000
+#define MS_LEASE_MAX_MS    3600000
+#define MS_TOPO_TIMEOUT_S  1800 /* dynamic cluster: MindSpore's documented defaults */
+#define MS_NODE_TIMEOUT_S  600
+#define MS_RECV_TIMEOUT_S  600
+#define MS_PROBE_MS        1000  /* a half-open duplicate may answer within this */
+#define MS_REGISTER_MS     10000 /* Register is answered after a probe and a commit at most */
+#define MS_CANCEL_GRACE_MS 30000
+#define MS_TOPO_LEAVE_MS   3000  /* workers of a cluster that did not form have nothing to finish */
+#define MS_STOP_ANSWER_MS  65000 /* Stop is answered: TERM, 30 s, KILL, and then some */
+#define MS_ADOPT_NODE_MS   10    /* a node that comes back after a restart: five handshakes' CPU */
+#define MS_ADOPT_MAX_MS                                                                            \
+    600000 /* ... and all, while they still come: five times what 10,000 took on a busy machine */
 #define MS_BLAME_MS             300   /* between "my peer is gone" and the peer's own last word */
 #define MS_LOG_READ_MS          10000 /* a node answers a log read within this */
 #define MS_FETCH_CLAIM_MS       30000 /* from a ticket to the connection that shows it */

@@ -287,7 +287,7 @@ const char *dynamic_waiting_for(struct sched *s)
         return emit_text(s, "%u workers to leave", s->n_registered);
     }
     if (s->topo != TOPO_INITIALIZING) {
-        return "";
+        return awaited_words(s);
     }
     if (s->refusal[0] != '\0') {
         return emit_text(s, "disk space: %s", s->refusal);

@@ -226,12 +226,16 @@ static int job_take_up(struct sched *s, struct job *job, struct ms_err *err)
 }
 
 /* A node that comes back costs a handshake, and all come at once. */
+static int64_t adopt_ms(const struct sched *s)
+{
+    return s->cfg.lease_ms + (int64_t)s->n_expected * MS_ADOPT_NODE_MS;
+}
+
 static void adoptions_begin(struct sched *s)
 {
     for (struct list *at = s->placed.next; at != &s->placed; at = at->next) {
         struct run *run = list_item(at, struct job, lane)->run;
-        run_expect(s, run, s->cfg.lease_ms + (int64_t)s->n_expected * MS_ADOPT_NODE_MS,
-                   "the scheduler's restart");
+        run_expect(s, run, adopt_ms(s), "the scheduler's restart");
         if (run->cancelling) {
             timer_arm(s, &run->grace, TIMER_GRACE,
                       after_ms(s, run->expect_ms + MS_CANCEL_GRACE_MS));
@@ -333,4 +337,12 @@ void load_started(struct sched *s)
 {
     s->due &= ~(unsigned)DUE_STARTED;
     event_record(s, "scheduler.started", 0, "", s->software);
+    if (s->n_expected > 0) {
+        emit_log(
+            s, MS_LOG_NOTICE,
+            "scheduler.waits_for_nodes nodes=%u jobs=%u wait_ms=%lld most_ms=%lld: longer while "
+            "nodes arrive",
+            s->n_expected, s->n_placed, (long long)adopt_ms(s),
+            (long long)(s->cfg.lease_ms + MS_ADOPT_MAX_MS));
+    }
 }

@@ -43,12 +43,6 @@ static void nothing_of(struct sched *s, const struct job *job)
     (void)job;
 }
 
-static const char *nobody(struct sched *s)
-{
-    (void)s;
-    return "";
-}
-
 static int holds(const struct sched *s, struct ms_err *err)
 {
     (void)s;
@@ -70,7 +64,7 @@ const struct mode modes[] = {
             .settle = nothing,
             .job_ended = nothing_of,
             .found_ended = nothing_of,
-            .waiting_for = nobody,
+            .waiting_for = awaited_words,
             .check = holds,
         },
     [SCHED_DYNAMIC] =
@@ -105,7 +99,7 @@ const struct mode modes[] = {
             .settle = nothing,
             .job_ended = nothing_of,
             .found_ended = nothing_of,
-            .waiting_for = nobody,
+            .waiting_for = awaited_words,
             .check = holds,
         },
 };

@@ -155,6 +155,7 @@ void node_away(struct sched *s, struct node *node)
 {
     assert(node->conn == NULL && node->newcomer == NULL);
     node->expected = "the scheduler stood still";
+    node->came = false;
     emit_log(s, MS_LOG_WARNING,
              "node.away node=%s host=%s: its connection closed, and the scheduler had stood still; "
              "waiting for it to come back",

@@ -58,6 +58,7 @@ struct node {
     enum node_state state;
     struct conn *conn;    /* REGISTERED only */
     const char *expected; /* NEW: after what it has to come back; a literal */
+    bool came;            /* registered since the start, or since it went away */
     int64_t seen_ms;
     struct host *host;         /* never NULL but before the first Register */
     struct list on_host;       /* in host->nodes */

@@ -190,7 +190,7 @@ void register_accept(struct sched *s, struct conn *conn, uint32_t frame_id,
     host_join(s, node);
     node->conn = conn;
     conn->node = node;
-    s->n_registers++;
+    node_arrived(s, node);
     node_set(s, node, NODE_ON_REGISTER, emit_text(s, "on %s, pid %u", info->host_name, info->pid));
     node_touch(s, node); /* a newcomer that waits for its silence is refused here */
     send_registered(s, node, frame_id);

@@ -61,11 +61,9 @@ struct run {
     uint32_t n_in[RANK_STATES]; /* ranks by state: rank_set counts, nobody else */
     struct timer adopt;         /* while ranks are MISSING */
     int64_t expect_ms;          /* how long it was armed for, all in all */
-    int64_t window_ms;          /* ... the last time, when n_registers was registers_seen */
-    uint64_t registers_seen;
-    const char *expected; /* after what their nodes have to come back; a literal */
-    struct timer grace;   /* of a cancel at the step */
-    bool cancelling;      /* Stop{at_step} is out */
+    const char *expected;       /* after what their nodes have to come back; a literal */
+    struct timer grace;         /* of a cancel at the step */
+    bool cancelling;            /* Stop{at_step} is out */
     char cancel_text[MS_TEXT_MAX + 1];
     struct complaint complaint;
     bool has_progress;
@@ -117,9 +115,14 @@ void run_lost(struct sched *s, struct job *job, uint32_t rank, enum fault fault,
 /* Keeps the first complaint and gives the rank that it is about the time to speak for itself. */
 void run_complain(struct sched *s, struct run *run, uint32_t rank, int code, const char *text);
 void run_complaint_timeout(struct sched *s, struct run *run);
-/* Its MISSING ranks have so long to come back; more if that is later. */
+
+/* adopt.c: whose nodes have to come back */
+
+void node_arrived(struct sched *s, struct node *node); /* it registered */
+/* Its MISSING ranks have so long to come back; longer if that is later, or nodes keep coming. */
 void run_expect(struct sched *s, struct run *run, int64_t ms, const char *after);
 void run_adopt_timeout(struct sched *s, struct run *run);
+const char *awaited_words(struct sched *s); /* who is missing, for the status; "": nobody */
 
 /* results.c: what an ended job showed, as its row keeps it */
 

@@ -30,6 +30,7 @@ static void leases_stretch(struct sched *s, int64_t ms)
     for (struct list *at = s->beating.next; at != &s->beating; at = at->next) {
         list_item(at, struct node, beating)->seen_ms += ms;
     }
+    s->came_ms += ms;
     timers_stretch(s, ms);
 }
 

@@ -64,8 +64,9 @@ struct sched {
     uint8_t stamp[MS_STAMP_LEN];  /* the last that was made */
     int64_t stood_still_until_ms; /* nodes may have given up on us, and come back until then */
     int64_t stood_still_ms;       /* ... after such a time */
-    uint64_t n_registers;         /* accepted since the start */
     uint32_t n_expected;          /* nodes, by loading */
+    uint32_t n_came;              /* nodes that registered and had not since the start ... */
+    int64_t came_ms;              /* ... the last of them; moved on while we stood still */
     uint64_t generation_raised, jobs_raised; /* by claims of nodes, since the start */
     uint64_t seed;                           /* of hashes */
 

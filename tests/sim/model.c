@@ -182,7 +182,8 @@ static void job_reload(struct model *m, struct m_job *job)
         r->missing = true;
         job->missing_since = m->mono;
         job->missing_stretch = m->stretch;
-        job->missing_ms = m->lease_ms + (int64_t)m_expected(m->w) * MS_ADOPT_NODE_MS;
+        job->missing_ms = m->lease_ms + (int64_t)m->n_expected * MS_ADOPT_NODE_MS;
+        job->missing_again = false;
         r->ready = r->started = job->state == JOB_RUNNING;
     }
 }
@@ -191,6 +192,9 @@ void model_starts(struct model *m, int64_t mono)
 {
     m->mono = mono;
     m->away_until = INT64_MIN;
+    m->n_expected = m_expected(m->w);
+    m->n_came = 0;
+    m->came_at = mono;
     m->stretch = 0;
     m->draining = false;
     m->believed = m->believed_low = UINT32_MAX;
@@ -206,6 +210,7 @@ void model_starts(struct model *m, int64_t mono)
     m->last_job = m->w->disk.next_job > 0 ? m->w->disk.next_job - 1 : 0;
     for (size_t i = 0; i < m->nodes.n; i++) {
         m->nodes.at[i].conn = 0;
+        m->nodes.at[i].came = false;
         m->nodes.at[i].hold = (struct m_hold){0};
         m->nodes.at[i].probed = SIM_NEVER;
     }
@@ -222,6 +227,7 @@ void model_starts(struct model *m, int64_t mono)
 static void stretch(struct model *m, int64_t ms)
 {
     m->stretch += ms;
+    m->came_at += ms;
     m->doubt_renewed += ms;
     for (size_t i = 0; i < m->nodes.n; i++) {
         m->nodes.at[i].heard += ms;

@@ -27,6 +27,7 @@ struct m_node {
     uint64_t incarnation;
     uint32_t uid;
     uint64_t conn;   /* 0: not registered */
+    bool came;       /* registered since the start, or since it went away */
     int64_t heard;   /* mono; moved on while the scheduler stood still */
     int64_t spoke;   /* mono, as it was */
     int64_t probed;  /* when a newcomer asked for its id; SIM_NEVER */
@@ -76,6 +77,7 @@ struct m_job {
     bool cancel_at_step, cancel_stored;
     int64_t cancel_at, cancel_stretch, cancel_late_ms;  /* late: after a restart nodes come first */
     int64_t missing_since, missing_stretch, missing_ms; /* how long, at least; SIM_NEVER */
+    bool missing_again; /* more of its nodes went away meanwhile: it may be longer */
     char cancel_reason[MS_TEXT_MAX + 1];
     int64_t blame_at, blame_stretch; /* first complaint; SIM_NEVER */
     int64_t ended_ms;
@@ -121,8 +123,10 @@ struct model {
     struct world *w;
     int64_t mono, stretch, lease_ms, lease_least_ms, lease_most_ms;
     int64_t away_until;          /* a connection that closes before may be our own fault */
-    uint64_t generation;         /* highest that anybody may know */
-    uint64_t stored;             /* ... that the disk knows */
+    uint32_t n_expected, n_came; /* nodes: that a start waits for; that came since, each once ... */
+    int64_t came_at;     /* ... the last of them; moved on while the scheduler stood still */
+    uint64_t generation; /* highest that anybody may know */
+    uint64_t stored;     /* ... that the disk knows */
     uint64_t last_job, next_job; /* the highest id; the next one that the disk knows */
     bool draining, refusing, fresh;
     /* How many nodes the cluster has, as the queue may and must know: more at once, fewer after a

@@ -91,6 +91,8 @@ static bool goes_away(struct model *m, const struct m_node *node)
             job->missing_since = m->mono;
             job->missing_stretch = m->stretch;
             job->missing_ms = m->lease_ms;
+        } else {
+            job->missing_again = true;
         }
     }
     return true;
@@ -100,6 +102,7 @@ void m_node_lost(struct model *m, struct m_node *node)
 {
     if (goes_away(m, node)) {
         node->conn = 0;
+        node->came = false;
         node->hold = (struct m_hold){0};
         return;
     }
@@ -249,7 +252,13 @@ void m_judge_registered(struct model *m, struct m_conn *conn, const Ms__Register
     } else if (node->conn != 0 && node->conn != conn->id) {
         judge_takeover(m, conn, node);
     }
+    bool came = node->came;
     *node = conn->asked;
+    node->came = true;
+    if (!came) {
+        m->n_came++;
+        m->came_at = m->mono;
+    }
     node->conn = conn->id;
     node->heard = node->spoke = m->mono;
     node->probed = SIM_NEVER;

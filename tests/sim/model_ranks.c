@@ -162,10 +162,30 @@ static bool blame_is_due(const struct model *m, const struct m_job *job, int64_t
            m->mono - job->blame_at >= MS_BLAME_MS + m->stretch - job->blame_stretch + late_ms;
 }
 
+/* Nodes that did not come back: a time for all, and on while others arrive, until nobody has for so
+ * long that no one can be on his way. */
+static int64_t missing_due_at(const struct model *m, const struct m_job *job, int64_t lease_ms)
+{
+    int64_t stretch = m->stretch - job->missing_stretch;
+    int64_t at = job->missing_since + job->missing_ms + stretch;
+    int64_t last = job->missing_since + lease_ms + MS_ADOPT_MAX_MS + stretch;
+    bool crowd = m->n_expected > MS_HALF_OPEN_MAX || m->n_came > MS_HALF_OPEN_MAX;
+    int64_t pause =
+        crowd ? MS_RECONNECT_MAX_MS + MS_HANDSHAKE_MS : lease_ms / MS_HEARTBEATS_PER_LEASE;
+    int64_t quiet = m->n_came > 0 ? m->came_at + pause : at;
+    quiet = quiet < last ? quiet : last;
+    return quiet > at ? quiet : at;
+}
+
 static bool missing_is_due(const struct model *m, const struct m_job *job)
 {
-    return job->missing_since != SIM_NEVER &&
-           m->mono - job->missing_since >= job->missing_ms + m->stretch - job->missing_stretch;
+    return job->missing_since != SIM_NEVER && m->mono >= missing_due_at(m, job, m->lease_least_ms);
+}
+
+static bool missing_is_late(const struct model *m, const struct m_job *job)
+{
+    return job->missing_since != SIM_NEVER && !job->missing_again &&
+           m->mono > missing_due_at(m, job, m->lease_most_ms) + LATE_MS;
 }
 
 /* Does this cause explain a job that FAILED with code and reason? */
@@ -424,6 +444,9 @@ static const char *overdue(const struct model *m, const struct m_job *job)
     }
     if (blame_is_due(m, job, LATE_MS)) {
         return "a complaint is never judged";
+    }
+    if (m->event->kind == SCHED_EV_TIME && missing_is_late(m, job)) {
+        return "nodes that do not come back are waited for";
     }
     if (m->event->kind == SCHED_EV_TIME && stops_at_step(job) &&
         grace_is_over(m, job, SLACK_MS + job->cancel_late_ms)) {

@@ -34,7 +34,8 @@ static void link_drop(struct world *w, struct sim_node *node)
         node->link = 0;
     }
     node->registered = false;
-    node->retry_at = w->now + 50 + (int64_t)sim_below(w, (uint64_t)w->lease_ms / 8);
+    int64_t most = node->slow ? 3 * w->lease_ms / 2 : w->lease_ms / 8;
+    node->retry_at = w->now + 50 + (int64_t)sim_below(w, (uint64_t)most);
 }
 
 /* A process that hangs says nothing: the scheduler must have dropped it when the lease was over. */
@@ -157,6 +158,12 @@ static void send_register(struct world *w, struct sim_node *node, uint32_t i)
         node->last_rank = node->rank;
     }
     net_up(w, node->link, MS_MSG_REGISTER, REGISTER_ID, &msg.base);
+}
+
+/* Two leases more: what a restart began is still under way. */
+static bool flaps_now(const struct world *w, const struct sim_node *node)
+{
+    return node->flaps && node->job == 0 && w->now < w->faults_end + 2 * w->lease_ms;
 }
 
 static void send_beat(struct world *w, struct sim_node *node)
@@ -384,7 +391,7 @@ static void on_log_read(struct world *w, struct sim_node *node, const Ms__LogRea
 static void on_registered(struct world *w, struct sim_node *node)
 {
     node->registered = true;
-    node->beat_at = w->now + node->lease_ms / 3;
+    node->beat_at = w->now + node->lease_ms / (flaps_now(w, node) ? 16 : 3);
     if (node->phase == PHASE_READY) { /* what had no answer yet is said again */
         send_ready(w, node);
     } else if (node->phase == PHASE_DONE) {
@@ -504,7 +511,8 @@ static void line_due(struct world *w, struct sim_node *node, uint32_t i)
     if (node->link != 0 && w->now - node->heard_at > node->lease_ms) {
         link_drop(w, node); /* open, and nobody answers */
     }
-    if (node->link == 0 && node->job != 0 && w->now - node->heard_at > node->lease_ms) {
+    int64_t patience = node->slow ? MS_PATIENCE_LEASES * node->lease_ms : node->lease_ms;
+    if (node->link == 0 && node->job != 0 && w->now - node->heard_at > patience) {
         sim_trace(w, "node %s gives up its rank: no scheduler", node->id);
         if (w->mode == SCHED_DYNAMIC || sim_chance(w, 50)) {
             node_kill(w, i, w->mode == SCHED_DYNAMIC);
@@ -525,6 +533,10 @@ static void line_due(struct world *w, struct sim_node *node, uint32_t i)
         link_drop(w, node);
     }
     if (node->registered && w->now >= node->beat_at) {
+        if (flaps_now(w, node)) {
+            link_drop(w, node);
+            return;
+        }
         send_beat(w, node);
     }
 }

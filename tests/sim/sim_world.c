@@ -109,6 +109,8 @@ static void draw_node(struct world *w, uint32_t i)
                                        "avx512_core", "avx512_core_vnni", "avx512_core_bf16"};
     node->isa = isas[sim_below(w, MS_ARRAY_SIZE(isas))];
     node->deaf = w->chaos > 0 && sim_chance(w, 20);
+    node->slow = w->chaos > 0 && sim_chance(w, 30);
+    node->flaps = w->chaos > 1 && !node->slow && sim_chance(w, 15);
     node->lies_left = w->chaos > 1 && w->mode != SCHED_DYNAMIC ? (uint32_t)sim_below(w, 3) : 0;
     node->lease_ms = w->lease_ms;
     node->worker_num = w->worker_num;

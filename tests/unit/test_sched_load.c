@@ -202,20 +202,62 @@ START_TEST(adoption_waits_longer_when_the_scheduler_stood_still)
 }
 END_TEST
 
-START_TEST(adoption_waits_longer_for_many_nodes)
+/* Rank r of job j is node w<100 j + r>, incarnation 100 j + r, generation 10 + j. */
+static void jobs_of_a_hundred(uint64_t n)
 {
     begin();
-    for (uint64_t job = 1; job <= 20; job++) {
+    for (uint64_t job = 1; job <= n; job++) {
         struct sched_job_row row = job_row(job, JOB_RUNNING);
         row.workers = 100;
         ck_ms_ok(sched_load_job(fix.s, &row, err));
         for (uint32_t rank = 0; rank < 100; rank++) {
             struct sched_member_row member = member_row(job, rank);
+            member.incarnation = 100 * job + rank;
             snprintf(member.node_id, sizeof(member.node_id), "w%u", 100 * (unsigned)job + rank);
             ck_ms_ok(sched_load_member(fix.s, &member, err));
         }
     }
     loaded();
+}
+
+static uint64_t member_comes(uint64_t job, uint32_t rank)
+{
+    char id[16];
+    uint64_t conn = fix_open(MS_ROLE_WORKER, "host-certificate");
+    snprintf(id, sizeof(id), "w%u", 100 * (unsigned)job + rank);
+    Ms__Register msg = fix_node(id, 100 * job + rank);
+    msg.job = job;
+    msg.generation = job + 10;
+    msg.rank = rank;
+    msg.running = 1;
+    fix_say(conn, MS_MSG_REGISTER, &msg.base);
+    return conn;
+}
+
+static const char *waits_for(void)
+{
+    Ms__StatusQuery msg = MS__STATUS_QUERY__INIT;
+    uint64_t conn = fix_open(MS_ROLE_USER, "alice");
+    fix_say(conn, MS_MSG_STATUS_QUERY, &msg.base);
+    const Ms__StatusInfo *info = fix_heard(conn, MS_MSG_STATUS_INFO);
+    ck_assert_ptr_nonnull(info);
+    return info->waiting_for;
+}
+
+/* Time passes, and who has come back goes on beating. */
+static void beat_for(const uint64_t *conns, size_t n, int64_t ms)
+{
+    for (; ms > 0; ms -= FIX_LEASE_MS / 2) {
+        fix_pass(ms < FIX_LEASE_MS / 2 ? ms : FIX_LEASE_MS / 2);
+        for (size_t i = 0; i < n; i++) {
+            fix_beat(conns[i]);
+        }
+    }
+}
+
+START_TEST(adoption_waits_longer_for_many_nodes)
+{
+    jobs_of_a_hundred(20);
 
     fix_pass(FIX_LEASE_MS + 2000 * MS_ADOPT_NODE_MS - 1);
     fix_job_is(20, "RUNNING", "waits for the nodes");
@@ -248,15 +290,79 @@ START_TEST(wave_of_nodes_stretches_an_adoption_only_so_far)
 {
     running_job();
     char id[16];
-    const int64_t most = FIX_LEASE_MS + (int64_t)MS_NODES_MAX * MS_ADOPT_NODE_MS + FIX_LEASE_MS;
+    const int64_t most = FIX_LEASE_MS + MS_ADOPT_MAX_MS;
 
-    for (int64_t ms = 0; ms < most; ms += 50) {
-        fix_pass(50);
-        snprintf(id, sizeof(id), "idle%d", (int)(ms / 50) % 40); /* each beats in time */
-        fix_register(id, 1);
+    for (int64_t ms = 1000; ms < most; ms += 1000) {
+        fix_pass(1000);
+        snprintf(id, sizeof(id), "new%d", (int)(ms / 1000));
+        fix_close(fix_register(id, 1));
     }
+    fix_job_is(3, "RUNNING", "waits for the nodes of ranks 0 1");
+    fix_pass(1000);
 
-    fix_job_is(3, "FAILED", "did not come back");
+    fix_job_is(3, "FAILED", "did not come back within 610000 ms");
+}
+END_TEST
+
+/* 300 nodes: more than a door holds. The last of them was turned away, and waits for its next try
+ * as long as any does: its job goes on, and the one whose node never comes ends by name. */
+START_TEST(last_node_of_a_crowd_is_waited_for_between_two_of_its_tries)
+{
+    static uint64_t conns[300];
+    size_t n = 0;
+    jobs_of_a_hundred(3);
+    fix_pass(FIX_LEASE_MS);
+    for (uint64_t job = 1; job <= 3; job++) {
+        for (uint32_t rank = 0; rank < 100; rank++) {
+            if (!(job == 1 && rank == 7) && !(job == 2 && rank == 9)) {
+                conns[n++] = member_comes(job, rank);
+            }
+        }
+    }
+    const int64_t pause = MS_RECONNECT_MAX_MS + MS_HANDSHAKE_MS;
+    beat_for(conns, n, pause - 1);
+    fix_job_is(1, "RUNNING", "waits for the nodes of rank 7 to come back");
+    fix_job_is(2, "RUNNING", "waits for the nodes of rank 9 to come back");
+    ck_assert_str_eq(waits_for(), "2 nodes of 2 jobs to come back: w107 w209");
+    conns[n++] = member_comes(1, 7);
+    fix_job_is(1, "RUNNING", "");
+
+    beat_for(conns, n, pause - 1);
+    fix_job_is(2, "RUNNING", "waits for the nodes of rank 9 to come back");
+    ck_assert_str_eq(waits_for(), "1 node of 1 job to come back: w209");
+    fix_pass(1);
+    fix_job_is(2, "FAILED", "rank 9 (node w209 on host h) did not come back within 79999 ms");
+    ck_assert_str_eq(waits_for(), "");
+}
+END_TEST
+
+START_TEST(small_job_waits_no_longer_than_it_had_to)
+{
+    running_job();
+    fix_pass(FIX_LEASE_MS / 2);
+    uint64_t conn = come_back(0, 100, 3, 13, 1);
+    fix_pass(FIX_LEASE_MS / 2);
+    fix_beat(conn);
+    fix_pass(2 * MS_ADOPT_NODE_MS);
+
+    fix_job_is(3, "FAILED", "rank 1 (node w1 on host h) did not come back within 10020 ms");
+}
+END_TEST
+
+/* A standstill of ours is no pause of theirs. */
+START_TEST(pause_of_a_crowd_leaves_out_that_the_scheduler_stood_still)
+{
+    running_job();
+    fix_pass(FIX_LEASE_MS);
+    uint64_t conn = come_back(0, 100, 3, 13, 1);
+    sched_stood_still(fix.s, 5000);
+    fix_pass(5000);
+    fix_beat(conn);
+    fix_pass(FIX_LEASE_MS / MS_HEARTBEATS_PER_LEASE - 1);
+    fix_job_is(3, "RUNNING", "waits for the nodes of rank 1");
+    fix_pass(1);
+
+    fix_job_is(3, "FAILED", "rank 1 (node w1 on host h) did not come back");
 }
 END_TEST
 
@@ -695,6 +801,9 @@ static TCase *adopt_cases(void)
     tcase_add_test(t, adoption_waits_longer_for_many_nodes);
     tcase_add_test(t, adoption_goes_on_while_a_wave_of_nodes_comes_back);
     tcase_add_test(t, wave_of_nodes_stretches_an_adoption_only_so_far);
+    tcase_add_test(t, last_node_of_a_crowd_is_waited_for_between_two_of_its_tries);
+    tcase_add_test(t, small_job_waits_no_longer_than_it_had_to);
+    tcase_add_test(t, pause_of_a_crowd_leaves_out_that_the_scheduler_stood_still);
     tcase_add_test(t, node_that_comes_and_goes_does_not_stretch_an_adoption);
     tcase_add_test(t, cancel_at_step_goes_on_after_a_restart);
     tcase_add_test(t, cancelled_job_whose_node_is_not_back_is_cancelled);

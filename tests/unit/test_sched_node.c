@@ -623,6 +623,30 @@ START_TEST(probe_waits_longer_when_the_scheduler_stood_still)
 }
 END_TEST
 
+/* Those who come back after it are arrivals too, though they had registered before. */
+START_TEST(wave_after_a_standstill_is_waited_for)
+{
+    uint64_t conns[2];
+    fix_running(conns);
+    sched_stood_still(fix.s, FIX_LEASE_MS);
+    fix_pass(FIX_LEASE_MS);
+    fix_close(conns[0]);
+    fix_close(conns[1]);
+    fix_pass(FIX_LEASE_MS - 1);
+    Ms__Register msg = fix_node("w0", 1);
+    msg.job = 1;
+    msg.generation = 1;
+    msg.running = 1;
+    fix_say(fix_open(MS_ROLE_WORKER, "host-certificate"), MS_MSG_REGISTER, &msg.base);
+
+    fix_pass(FIX_LEASE_MS / MS_HEARTBEATS_PER_LEASE - 1);
+    fix_job_is(1, "RUNNING", "waits for the nodes of rank 1 to come back");
+    fix_pass(1);
+
+    fix_job_is(1, "FAILED", "did not come back within 11999 ms after the scheduler stood still");
+}
+END_TEST
+
 START_TEST(grace_waits_longer_when_the_scheduler_stood_still)
 {
     uint64_t conns[2];
@@ -919,6 +943,7 @@ static Suite *suite(void)
     tcase_add_test(t, node_that_was_stopped_is_busy_until_it_answers);
     tcase_add_test(t, node_that_does_not_answer_stop_is_named_and_gets_no_work);
     tcase_add_test(t, probe_waits_longer_when_the_scheduler_stood_still);
+    tcase_add_test(t, wave_after_a_standstill_is_waited_for);
     tcase_add_test(t, grace_waits_longer_when_the_scheduler_stood_still);
     tcase_add_test(t, complaint_waits_longer_when_the_scheduler_stood_still);
     tcase_add_test(t, doubt_waits_longer_when_the_scheduler_stood_still);

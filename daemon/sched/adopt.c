@@ -1,0 +1,96 @@
+/* adopt.c - ranks whose nodes have to come back: how long they are waited for, and who is missing
+ *
+ *     a lease, and 10 ms for each node that the database names
+ *       -> while nodes arrive: until none has for a while, MS_ADOPT_MAX_MS and a lease at the most
+ *
+ * The core sees only who got through the door, not who stands before it. */
+#include "daemon/sched/state.h"
+
+/* One node is one arrival, however often it registers. */
+void node_arrived(struct sched *s, struct node *node)
+{
+    if (!node->came) {
+        node->came = true;
+        s->n_came++;
+        s->came_ms = s->now.mono_ms;
+    }
+}
+
+void run_expect(struct sched *s, struct run *run, int64_t ms, const char *after)
+{
+    if (!timer_is_armed(&run->adopt) || run->adopt.at_ms < after_ms(s, ms)) {
+        run->expect_ms = ms;
+        run->expected = after;
+        timer_arm(s, &run->adopt, TIMER_ADOPT, after_ms(s, ms));
+    }
+}
+
+/* A pause that tells that nobody else is on his way. More nodes than the door holds at once turn
+ * each other away, and who was turned away comes again within his longest wait. */
+static int64_t pause_ms(const struct sched *s)
+{
+    bool crowd = s->n_expected > MS_HALF_OPEN_MAX || s->n_came > MS_HALF_OPEN_MAX;
+    return crowd ? MS_RECONNECT_MAX_MS + MS_HANDSHAKE_MS : (int64_t)heartbeat_ms(s);
+}
+
+/* While nodes arrive one after another, those that we miss may stand in line behind them, idle ones
+ * included. One that comes and goes arrives once. 0: it was long enough, or too long. Counted from
+ * the deadline that has passed, for we may look at it late. */
+static int64_t more_ms(const struct sched *s, const struct run *run)
+{
+    int64_t more = s->came_ms + pause_ms(s) - run->adopt.at_ms;
+    int64_t room = s->cfg.lease_ms + MS_ADOPT_MAX_MS - run->expect_ms;
+    more = more < room ? more : room;
+    return s->n_came > 0 && run->adopt.at_ms + more > s->now.mono_ms ? more : 0;
+}
+
+void run_adopt_timeout(struct sched *s, struct run *run)
+{
+    struct job *job = run->job;
+    uint32_t first = 0;
+    while (run->members[first].state != RANK_MISSING) {
+        first++;
+    }
+    int64_t more = more_ms(s, run);
+    if (more > 0) {
+        emit_log(s, MS_LOG_NOTICE,
+                 "job.waits_for_nodes job=%llu missing=%u node=%s more_ms=%lld: others still come "
+                 "back",
+                 (unsigned long long)job->id, run->n_in[RANK_MISSING],
+                 emit_quote(s, run->members[first].node_id), (long long)more);
+        run->expect_ms += more;
+        timer_arm(s, &run->adopt, TIMER_ADOPT, run->adopt.at_ms + more);
+        return;
+    }
+    const char *who = rank_words(s, job, first);
+    if (run->n_in[RANK_MISSING] > 1) {
+        who = emit_text(s, "%s and %u more", who, run->n_in[RANK_MISSING] - 1);
+    }
+    run_lost(s, job, first, FAULT_MISSING, MS_E_TIMEOUT,
+             emit_text(s, "%s did not come back within %lld ms after %s; %s", who,
+                       (long long)run->expect_ms, run->expected, log_words(s, job, first)));
+}
+
+const char *awaited_words(struct sched *s)
+{
+    enum { SHOWN = 8 };
+    const char *names = "";
+    uint32_t n = 0;
+    uint32_t jobs = 0;
+    for (struct list *at = s->placed.next; at != &s->placed; at = at->next) {
+        const struct job *job = list_item(at, struct job, lane);
+        uint32_t missing = job->run->n_in[RANK_MISSING];
+        for (uint32_t rank = 0; missing > 0 && rank < job->workers && n < SHOWN; rank++) {
+            if (job->run->members[rank].state == RANK_MISSING) {
+                names = emit_text(s, "%s %s", names, job->run->members[rank].node_id);
+                missing--;
+                n++;
+            }
+        }
+        n += missing;
+        jobs += job->run->n_in[RANK_MISSING] > 0;
+    }
+    return n == 0 ? ""
+                  : emit_text(s, "%u node%s of %u job%s to come back:%s%s", n, n == 1 ? "" : "s",
+                              jobs, jobs == 1 ? "" : "s", names, n > SHOWN ? " ..." : "");
+}
