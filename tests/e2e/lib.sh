@@ -9,9 +9,18 @@
 set -u
 umask 022
 
-# whoever starts the tests with nohup must not make our programs deaf to HUP; a shell cannot undo it itself
-if trap -p HUP | grep -q "trap -- ''"; then
-    exec env --default-signal=HUP bash "$0" "$@"
+# Two things that a shell cannot do to itself: who starts the tests with nohup must not make our programs deaf to
+# HUP; and processes whose parent is gone become children of this shell (PR_SET_CHILD_SUBREAPER), where alive() finds
+# them. Python ignores two signals that its children must not.
+if [ "${MSCHED_E2E_REAPER:-}" != $$ ]; then
+    export MSCHED_E2E_REAPER=$$ # stays the same through exec
+    exec python3 -c '
+import ctypes, os, signal, sys
+if ctypes.CDLL(None).prctl(36, 1, 0, 0, 0) != 0:
+    sys.exit("no PR_SET_CHILD_SUBREAPER")
+for name in signal.SIGHUP, signal.SIGPIPE, signal.SIGXFSZ:
+    signal.signal(name, signal.SIG_DFL)
+os.execvp("bash", ["bash"] + sys.argv[1:])' "$0" "$@"
 fi
 
 ROOT=${MSCHED_SOURCE_ROOT:?set MSCHED_SOURCE_ROOT}
@@ -22,7 +31,6 @@ MSCTL=$BUILD/cli/msctl
 export ROOT MSSCHEDD MSWORKER MSCTL
 
 T=$(mktemp -d "${TMPDIR:-/tmp}/msched-e2e-XXXXXX") || exit 99
-export MSCHED_E2E_TAG=$T # marks every process that we start, and their children
 # the surroundings must not decide what is tested
 for variable in $(compgen -e); do
     case $variable in
@@ -42,21 +50,27 @@ declare -A pid_of=()
 
 diag() { sed 's/^/# /' >&2; }
 
-# Processes of this test that are alive (no zombies), one pid a line.
+# Programs of ours below this shell that are alive (no zombies), one pid a line. Parents and names are for everybody
+# to read; environment, descriptors and file of our programs, which let nobody look into them, for root only.
 alive() {
-    local environ pid state
-    for environ in /proc/[0-9]*/environ; do
-        pid=${environ#/proc/}
-        pid=${pid%/environ}
-        [ "$pid" = $$ ] || [ "$pid" = "$BASHPID" ] && continue
-        grep -qsaz "^MSCHED_E2E_TAG=$T\$" "$environ" 2>/dev/null || continue
-        # children of this shell that only run this function's pipeline
-        case $(readlink "/proc/$pid/exe" 2>/dev/null) in
-        "$MSSCHEDD" | "$MSWORKER" | "$MSCTL" | "$BUILD"/*) ;;
-        *) continue ;;
+    local pid name
+    ps -e -o pid= -o ppid= -o stat= -o comm= | awk -v top="$MSCHED_E2E_REAPER" '
+        { parent[$1] = $2; state[$1] = $3; name[$1] = $4 }
+        END {
+            for (pid in parent) {
+                up = pid
+                while (up in parent && up != top) up = parent[up]
+                if (up == top && pid != top && state[pid] !~ /^Z/) print pid, name[pid]
+            }
+        }' | while read -r pid name; do
+        case $name in
+        msschedd | msworker | msctl) echo "$pid" ;;
+        *)
+            case $(readlink "/proc/$pid/exe" 2>/dev/null) in
+            "$BUILD"/*) echo "$pid" ;;
+            esac
+            ;;
         esac
-        state=$(sed 's/.*) //; s/ .*//' "/proc/$pid/stat" 2>/dev/null) || continue
-        [ "$state" = Z ] || echo "$pid"
     done
 }
 

@@ -55,4 +55,23 @@ export WATCHDOG_USEC=100000
 start_sched a
 ok "the watchdog is fed from the loop" wait_for 60 logged notified WATCHDOG=1
 unset NOTIFY_SOCKET WATCHDOG_USEC
+# ---- what these tests rest on: a program of ours is seen by whoever runs them, root or not, with a parent or without
+export BUILD
+export -f alive
+unprivileged() {
+    if [ "$(id -u)" = 0 ]; then
+        setpriv --reuid 65534 --regid 65534 --clear-groups bash -c '"$@"' - "$@"
+    else
+        "$@"
+    fi
+}
+seen() { unprivileged alive | grep -qx "$1"; }
+gone() { ! seen "$1"; }
+# shellcheck disable=SC2016 # expanded over there
+orphan=$(bash -c '"$@" >"$0" 2>&1 & echo $!' "$T/orphan.log" "$MSSCHEDD" --config "$T/empty.conf" --listen 127.0.0.1:0 \
+    --socket "$T/orphan.sock" --database "$T/orphan.db" --tls off)
+ok "a scheduler whose parent is gone runs" wait_for 60 ready orphan
+ok "and is seen" seen "$orphan"
+kill -TERM "$orphan"
+ok "until it has ended" wait_for 60 gone "$orphan"
 finish

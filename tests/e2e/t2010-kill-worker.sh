@@ -17,13 +17,9 @@ YAML
 trains() { [ "$(grep -c '"step":' "$T/$1/metrics.jsonl" 2>/dev/null)" -ge "${2:-20}" ]; }
 # pid of the worker with node id $2 of the run $1
 worker_pid() {
-    local pid
-    for pid in $(alive); do
-        if [ "$(readlink "/proc/$pid/exe")" = "$MSWORKER" ] &&
-            tr '\0' '\n' <"/proc/$pid/environ" | grep -qx "MS_NODE_ID=$1"; then
-            echo "$pid"
-        fi
-    done
+    "$MSCTL" --server "unix:$T/$1/scheduler.sock" --json nodes | python3 -c '
+import json, sys
+print(*[node["pid"] for node in json.load(sys.stdin) if node["node"] == sys.argv[1]])' "$2"
 }
 nobody() { [ -z "$(alive)" ]; }
 nothing_left() {
@@ -32,7 +28,7 @@ nothing_left() {
 
 start killed "$MSCTL" run -n 4 --run-dir "$T/killed" "$T/long.yaml"
 ok "a job of four workers trains" wait_for 120 trains killed
-victim=$(worker_pid 2)
+victim=$(worker_pid killed 2)
 ok "its third worker is known" [ -n "$victim" ]
 began=$(date +%s%N)
 kill -KILL "$victim"
@@ -65,7 +61,7 @@ ok "kill -9 of msctl takes its children along" wait_for 20 nobody
 start lost "$MSCTL" run -n 2 --run-dir "$T/lost" "$T/long.yaml"
 ok "a fourth job trains" wait_for 120 trains lost
 for pid in $(alive); do
-    [ "$(readlink "/proc/$pid/exe")" = "$MSSCHEDD" ] && kill -KILL "$pid"
+    [ "$(cat "/proc/$pid/comm")" = msschedd ] && kill -KILL "$pid"
 done
 reap lost
 ok "kill -9 of the scheduler fails the run" [ $? -ne 0 ]

@@ -64,7 +64,7 @@ on() {
     shift 2
     home=$(awk -F: -v user="$user" '$1 == user { print $6 }' "$T/$host/etc/passwd")
     env -i PATH="/shims:$prefix/bin:/usr/sbin:/usr/bin" HOME="$home" LC_ALL=C.UTF-8 ${ASAN_OPTIONS:+"ASAN_OPTIONS=$ASAN_OPTIONS"} \
-        MSCHED_E2E_TAG="$T" chroot "$T/$host" setpriv --reuid "$user" --regid "$(id_of "$host" "$user")" --init-groups \
+        chroot "$T/$host" setpriv --reuid "$user" --regid "$(id_of "$host" "$user")" --init-groups \
         bash -c 'cd; umask 077; "$@"' - "$@"
 }
 id_of() { awk -F: -v user="$2" '$1 == user { print $4 }' "$T/$1/etc/passwd"; }
