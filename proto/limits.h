@@ -71,8 +71,12 @@
 #define MS_LOG_ROUTES_MAX     1024    /* log reads under way: 64 KiB each in flight at the worst */
 #define MS_FETCH_GRANTS_MAX   64 /* files that a node holds ready or serves: a descriptor each */
 #define MS_EVENTS_KEPT        100000 /* of 20,000 jobs: 25 MB, judged in 0.3 s at a start */
+#define MS_EVENTS_PAGE        200    /* of one answer: 100 KiB of the longest texts, half a ms */
+#define MS_EVENTS_LOOK        2000   /* rows that one answer looks at for those it is asked for */
+#define MS_EVENT_READS        32     /* such answers in one turn; other askers are next */
 #define MS_EVALS_MAX          100 /* evaluations of a job that are kept: what a screen can show */
-#define MS_JOB_ID_GAP         1000000 /* after a loss ids go on at the next multiple */
+#define MS_JOB_ID_GAP         1000000      /* after a loss ids go on at the next multiple */
+#define MS_EVENT_GAP          100000000ULL /* ... a hundred events for each of those jobs */
 #define MS_GENERATION_GAP     (1ULL << 20)
 #define MS_TICKS_GAP          (1ULL << 32)
 #define MS_GENERATION_MAX     (1ULL << 53) /* what a double of JSON still holds exactly */

@@ -64,6 +64,7 @@ int counters_skip(struct sched *s, struct ms_err *err)
         [GENERATION] = s->generation + MS_GENERATION_GAP,
         [NEXT_JOB] = (s->next_job / MS_JOB_ID_GAP + 1) * MS_JOB_ID_GAP,
         [TICKS] = s->ticks + MS_TICKS_GAP,
+        [NEXT_EVENT] = (s->last_event / MS_EVENT_GAP + 1) * MS_EVENT_GAP + 1,
     };
     for (size_t i = 0; i < MS_ARRAY_SIZE(to); i++) {
         if (to[i] >= counters[i].max) {
@@ -77,6 +78,7 @@ int counters_skip(struct sched *s, struct ms_err *err)
     s->generation = to[GENERATION];
     s->next_job = to[NEXT_JOB];
     s->ticks = to[TICKS];
+    s->last_event = to[NEXT_EVENT] - 1;
     return 0;
 }
 

@@ -315,12 +315,13 @@ void load_settle(struct sched *s)
 }
 
 /* The writes that are missing may have given away ids and generations: none is given a second time,
- * for fewer than a gap of each lie between a copy and its loss. The same tick stores all three. */
+ * for fewer than a gap of each lie between a copy and its loss. The same tick stores them all. */
 void load_skip(struct sched *s)
 {
     s->due &= ~(unsigned)DUE_SKIP;
     emit_put_meta(s, "next_job", s->next_job);
     emit_put_meta(s, "generation", s->generation);
+    emit_put_meta(s, "next_event", s->last_event + 1);
     emit_log(s, MS_LOG_WARNING,
              "scheduler.skipped_ahead next_job=%llu generation=%llu ticks=%llu text=\"the database "
              "is a copy, or lacks writes: what they gave away is not given again\"",

@@ -11,7 +11,7 @@ static struct {
     uint8_t specs[ROWS_MAX][64];
     struct sched_member_row members[ROWS_MAX];
     size_t n_jobs, n_members;
-    uint64_t ticks, generation, next_job;
+    uint64_t ticks, generation, next_job, next_event;
 } disk;
 
 static void keep_job(const struct sched_job_row *row)
@@ -59,6 +59,7 @@ static void keep(void)
         } else if (effects[i].kind == SCHED_DO_PUT_META) {
             uint64_t *to = strcmp(effects[i].meta_key, "ticks") == 0        ? &disk.ticks
                            : strcmp(effects[i].meta_key, "generation") == 0 ? &disk.generation
+                           : strcmp(effects[i].meta_key, "next_event") == 0 ? &disk.next_event
                                                                             : &disk.next_job;
             *to = effects[i].meta_value;
         }
@@ -93,6 +94,7 @@ static void restart_with(const struct sched_config *cfg)
     ck_ms_ok(sched_load_meta(fix.s, "ticks", disk.ticks, err));
     ck_ms_ok(sched_load_meta(fix.s, "generation", disk.generation, err));
     ck_ms_ok(sched_load_meta(fix.s, "next_job", disk.next_job, err));
+    ck_ms_ok(sched_load_meta(fix.s, "next_event", disk.next_event, err));
     ck_ms_ok(sched_load_done(fix.s, fix.now, err));
     ck_ms_ok(sched_check(fix.s, err));
 }
@@ -255,6 +257,7 @@ START_TEST(a_copy_gives_no_id_and_no_generation_a_second_time)
     ck_assert_uint_eq(disk.next_job, MS_JOB_ID_GAP); /* stored by the very first tick */
     ck_assert_uint_eq(disk.generation, 5 + MS_GENERATION_GAP);
     ck_assert_uint_gt(disk.ticks, MS_TICKS_GAP);
+    ck_assert_uint_gt(disk.next_event, MS_EVENT_GAP);
     ck_assert_ptr_nonnull(fix_heard(register_with("w9", old), MS_MSG_REGISTERED));
     ck_assert_uint_eq(first, 1);
     ck_assert_uint_eq(submit(), MS_JOB_ID_GAP);
