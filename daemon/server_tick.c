@@ -126,6 +126,7 @@ static void send_answer(struct server *server, const struct sched_effect *effect
                          : NULL;
     if (frame != NULL) {
         (void)ms_conn_send_bytes(client->conn, frame, size, NULL);
+        server_sent(server, client);
     } else if (client != NULL) {
         ms_conn_close(client->conn); /* no memory even to say so */
     }

@@ -20,6 +20,7 @@ enum {
     SPEC = MS_SPEC_MAX + FLAT,                     /* ... and a job's JSON */
     MEMBERS = MS_SPEC_MAX + MS_WORKERS_MAX * 1024, /* a Member: at most 1 KiB of names */
     LOG = MS_LOG_CHUNK_MAX + FLAT,
+    EVENTS = MS_EVENTS_PAGE * 640 + FLAT, /* an EventInfo: its texts and numbers */
     LIST = MS_FRAME_MAX,
 };
 
@@ -52,12 +53,14 @@ static const struct ms_wire_type types[] = {
     {MS_MSG_NODE_QUERY, "NodeQuery", &ms__node_query__descriptor, FLAT, CLIENT},
     {MS_MSG_STATUS_QUERY, "StatusQuery", &ms__status_query__descriptor, FLAT, CLIENT},
     {MS_MSG_LOG_QUERY, "LogQuery", &ms__log_query__descriptor, FLAT, CLIENT},
+    {MS_MSG_EVENT_QUERY, "EventQuery", &ms__event_query__descriptor, FLAT, CLIENT},
     {MS_MSG_FETCH, "Fetch", &ms__fetch__descriptor, FLAT, CLIENT},
     {MS_MSG_SUBMITTED, "Submitted", &ms__submitted__descriptor, FLAT, MS_ROLE_SCHEDULER},
     {MS_MSG_JOB_LIST, "JobList", &ms__job_list__descriptor, LIST, MS_ROLE_SCHEDULER},
     {MS_MSG_JOB_UPDATE, "JobUpdate", &ms__job_update__descriptor, LIST, MS_ROLE_SCHEDULER},
     {MS_MSG_NODE_LIST, "NodeList", &ms__node_list__descriptor, LIST, MS_ROLE_SCHEDULER},
     {MS_MSG_STATUS_INFO, "StatusInfo", &ms__status_info__descriptor, PATHS, MS_ROLE_SCHEDULER},
+    {MS_MSG_EVENT_LIST, "EventList", &ms__event_list__descriptor, EVENTS, MS_ROLE_SCHEDULER},
     {MS_MSG_FETCH_TICKET, "FetchTicket", &ms__fetch_ticket__descriptor, FLAT, MS_ROLE_SCHEDULER},
     {MS_MSG_FETCH_READ, "FetchRead", &ms__fetch_read__descriptor, FLAT, CLIENT},
     {MS_MSG_FETCH_CHUNK, "FetchChunk", &ms__fetch_chunk__descriptor, LOG,

@@ -48,12 +48,14 @@ enum ms_msg {
     MS_MSG_NODE_QUERY = 54,
     MS_MSG_STATUS_QUERY = 55,
     MS_MSG_LOG_QUERY = 56,
+    MS_MSG_EVENT_QUERY = 57,
     MS_MSG_FETCH = 58,
     MS_MSG_SUBMITTED = 70,
     MS_MSG_JOB_LIST = 71,
     MS_MSG_JOB_UPDATE = 72,
     MS_MSG_NODE_LIST = 73,
     MS_MSG_STATUS_INFO = 74,
+    MS_MSG_EVENT_LIST = 75,
     MS_MSG_FETCH_TICKET = 76,
     MS_MSG_FETCH_READ = 80,  /* client -> node */
     MS_MSG_FETCH_CHUNK = 81, /* node -> client */

@@ -23,6 +23,7 @@ static const struct {
     {MS_MSG_NODE_QUERY, on_node_query},   {MS_MSG_STATUS_QUERY, on_status_query},
     {MS_MSG_LOG_QUERY, on_log_query},     {MS_MSG_FETCH, on_fetch},
     {MS_MSG_FETCH_READY, on_fetch_ready}, {MS_MSG_FETCH_READ, on_fetch_read},
+    {MS_MSG_EVENT_QUERY, on_event_query},
 };
 
 struct conn *conn_find(const struct sched *s, uint64_t id)
@@ -43,8 +44,8 @@ enum sched_conn_kind sched_conn_kind(const struct sched *s, uint64_t id)
     if (conn->node != NULL) {
         return SCHED_CONN_NODE;
     }
-    return conn->newcomer != NULL || conn->n_watches > 0 || conn->n_waits > 0 ? SCHED_CONN_BUSY
-                                                                              : SCHED_CONN_IDLE;
+    bool waits = conn->newcomer != NULL || conn->follower != NULL;
+    return waits || conn->n_watches > 0 || conn->n_waits > 0 ? SCHED_CONN_BUSY : SCHED_CONN_IDLE;
 }
 
 void conn_opened(struct sched *s, const struct sched_event *event)
@@ -69,6 +70,7 @@ static void conn_forget(struct sched *s, struct conn *conn)
     if (conn->newcomer != NULL) {
         newcomer_drop(s, conn->newcomer);
     }
+    follower_drop(conn);
     routes_drop_conn(s, conn->id);
     table_remove(&s->conns, &conn->link);
     free(conn);

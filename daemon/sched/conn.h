@@ -8,6 +8,7 @@
 
 #include <stdbool.h>
 
+struct follower;
 struct newcomer;
 struct node;
 
@@ -17,6 +18,7 @@ struct conn {
     struct ms_peer peer;
     struct node *node;         /* registered over this connection */
     struct newcomer *newcomer; /* its Register waits for a probe */
+    struct follower *follower; /* its EventQuery has no answer yet */
     struct list watches;
     struct list muted; /* watches that wait until it has read more */
     uint32_t n_watches;

@@ -8,7 +8,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { TICK_BLOCK = 64 << 10, LOG_MAX = 1536, EFFECTS_KEPT = 4096 };
+enum {
+    TICK_BLOCK = 64 << 10,
+    LOG_MAX = 1536,
+    EFFECTS_KEPT = 4096,
+    EVENT_ROW_BYTES = 600, /* of a frame: a long text, names, numbers */
+};
 
 static void add_block(struct sched *s, struct tick_block *block, size_t size)
 {
@@ -68,6 +73,7 @@ void sched_begin_tick(struct sched *s)
     s->n_effects = 0;
     s->tick_bytes = 0;
     s->news_bytes = 0;
+    s->event_reads = 0;
     s->tick_writes = false;
     while (s->blocks != NULL && s->blocks->next != NULL) {
         struct tick_block *next = s->blocks->next;
@@ -359,8 +365,21 @@ static ProtobufCMessage *tick_copy(struct sched *s, const ProtobufCMessage *msg)
 void emit_read_spec(struct sched *s, uint64_t conn, uint32_t id, const Ms__JobList *list)
 {
     struct sched_read *read = emit_alloc(s, sizeof(*read));
-    *read = (struct sched_read){
-        .frame_id = id, .job = list->jobs[0]->id, .list = (Ms__JobList *)tick_copy(s, &list->base)};
+    *read = (struct sched_read){.kind = SCHED_READ_SPEC,
+                                .frame_id = id,
+                                .job = list->jobs[0]->id,
+                                .list = (Ms__JobList *)tick_copy(s, &list->base)};
+    struct sched_effect *effect = emit(s, SCHED_DO_READ);
+    effect->conn = conn;
+    effect->read = read;
+}
+
+void emit_read_events(struct sched *s, uint64_t conn, const struct sched_read *from)
+{
+    struct sched_read *read = emit_alloc(s, sizeof(*read));
+    *read = *from;
+    read->node_id = emit_text(s, "%s", from->node_id);
+    s->tick_bytes += (size_t)read->limit * EVENT_ROW_BYTES;
     struct sched_effect *effect = emit(s, SCHED_DO_READ);
     effect->conn = conn;
     effect->read = read;

@@ -44,6 +44,8 @@ void emit_put_event(struct sched *s, const struct sched_event_row *row); /* in t
 void emit_put_meta(struct sched *s, const char *key, uint64_t value);
 /* list holds one job that lacks its spec, and is in tick memory. */
 void emit_read_spec(struct sched *s, uint64_t conn, uint32_t id, const Ms__JobList *list);
+/* The bytes of such an answer are not taken here, and count all the same. */
+void emit_read_events(struct sched *s, uint64_t conn, const struct sched_read *read);
 void emit_exit(struct sched *s, int status, const char *text);
 void emit_fini(struct sched *s);
 void copy_text(char *dst, size_t size, const char *src); /* cut to fit */

@@ -27,7 +27,7 @@ static const struct {
     [MAY_REPORT] = {"report", "speak for a node: heartbeats, ranks, logs, leave"},
     [MAY_SUBMIT] = {"submit", "queue a job"},
     [MAY_PRIORITY] = {"priority", "submit with a priority outside `priority_users`"},
-    [MAY_LOOK] = {"look", "list, show and watch jobs, nodes, status"},
+    [MAY_LOOK] = {"look", "list, show and watch jobs, nodes, status, events"},
     [MAY_READ_LOG] = {"read_log", "read the log of a rank"},
     [MAY_FETCH] = {"fetch", "have the results of a job"},
     [MAY_CANCEL] = {"cancel", "end a job"},
@@ -50,6 +50,7 @@ static const struct {
     {MS_MSG_STATUS_QUERY, MAY_LOOK},   {MS_MSG_LOG_QUERY, MAY_READ_LOG},
     {MS_MSG_CANCEL, MAY_CANCEL},       {MS_MSG_FETCH, MAY_FETCH},
     {MS_MSG_FETCH_READ, MAY_ASK_NODE}, {MS_MSG_FETCH_CHUNK, MAY_ANSWER},
+    {MS_MSG_EVENT_QUERY, MAY_LOOK},
 };
 
 static bool reaches(const struct ms_principal *who, enum may_of of, const char *object)

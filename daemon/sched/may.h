@@ -18,7 +18,7 @@ enum may_action {
     MAY_REPORT,   /* speak for a node; its object is who registered it */
     MAY_SUBMIT,
     MAY_PRIORITY, /* submit with a priority beyond that of users */
-    MAY_LOOK,     /* jobs, nodes, status */
+    MAY_LOOK,     /* jobs, nodes, status, events */
     MAY_READ_LOG, /* of a rank */
     MAY_FETCH,    /* results of a job; its object is the owner */
     MAY_CANCEL,   /* a job; its object is the owner */

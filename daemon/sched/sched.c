@@ -115,6 +115,7 @@ void sched_apply(struct sched *s, const struct sched_event *event, struct sched_
     s->mode->settle(s);
     place_settle(s);
     watch_settle(s);
+    event_settle(s);
 }
 
 void sched_refuse_writes(struct sched *s, const char *text)
@@ -188,6 +189,8 @@ struct sched *sched_create(const struct sched_config *cfg, struct sched_time now
     list_init(&s->placed);
     list_init(&s->ended);
     list_init(&s->ended_bare);
+    list_init(&s->askers);
+    list_init(&s->followers);
     list_init(&s->watches);
     list_init(&s->stirred);
     timers_init(s);
@@ -208,6 +211,7 @@ static void conns_free(struct sched *s)
         struct table_link *next = table_walk(&s->conns, &slot, link);
         struct conn *conn = list_item(link, struct conn, link);
         free(conn->newcomer);
+        free(conn->follower);
         free(conn);
         link = next;
     }

@@ -169,11 +169,18 @@ enum sched_effect_kind {
     SCHED_DO_EXIT,         /* dynamic cluster: the job is over, all acknowledged */
 };
 
+enum sched_read_kind { SCHED_READ_SPEC, SCHED_READ_EVENTS };
+
 /* An answer that the driver completes from the database (store_answer) and sends to conn. */
 struct sched_read {
+    enum sched_read_kind kind;
     uint32_t frame_id;
-    uint64_t job; /* its spec belongs into list->jobs[0]->job_json */
-    Ms__JobList *list;
+    uint64_t job;      /* SPEC: its spec belongs into list->jobs[0]->job_json; EVENTS: 0 of all */
+    Ms__JobList *list; /* SPEC */
+    /* EVENTS: numbers above after and up to last, or if before is not 0 below that, backwards */
+    uint64_t after, before, last;
+    const char *node_id; /* "": of all */
+    uint32_t limit;
 };
 
 struct sched_effect {

@@ -49,6 +49,7 @@ enum {
     DUE_SKIP = 4,     /* loading raised ids and generations likewise */
     DUE_NEWS = 8,     /* watchers have to be told more than one tick may send */
     DUE_STARTED = 16, /* loading is over, and no event says so yet */
+    DUE_EVENTS = 32,  /* more ask for events than one tick may answer */
 };
 
 struct sched {
@@ -80,6 +81,10 @@ struct sched {
     uint32_t n_placed, n_ended, n_members_kept;
     struct job_slot *jobs;
     size_t n_jobs, jobs_room, n_holes;
+
+    struct list askers;    /* whose EventQuery is answered by event_settle */
+    struct list followers; /* ... waits for the next event */
+    uint32_t event_reads;  /* answered in this tick */
 
     struct list watches; /* of all jobs */
     struct list stirred; /* ... of which their watchers do not know the newest state yet */

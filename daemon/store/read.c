@@ -51,10 +51,124 @@ static uint8_t *answer_spec(struct store *store, const struct sched_read *read, 
     return frame;
 }
 
+/* ---- events -------------------------------------------------------------------------------------
+ */
+
+/* A row with its texts: those of SQLite live until the next step. */
+struct event_copy {
+    Ms__EventInfo info;
+    char kind[MS_NAME_MAX + 1], node_id[MS_NAME_MAX + 1], text[MS_TEXT_MAX + 1];
+};
+
+struct page {
+    Ms__EventList list;
+    Ms__EventInfo *infos[MS_EVENTS_PAGE];
+    struct event_copy copies[MS_EVENTS_PAGE];
+};
+
+static int take_event(const struct store *store, sqlite3_stmt *statement, struct page *page,
+                      struct ms_err *err)
+{
+    struct reader reader = {.statement = statement};
+    struct event_copy *copy = &page->copies[page->list.n_events];
+    ms__event_info__init(&copy->info);
+    copy->info.number = (uint64_t)read_int(&reader);
+    copy->info.at_ms = read_int(&reader);
+    read_text(&reader, copy->kind, sizeof(copy->kind));
+    copy->info.job = (uint64_t)read_int(&reader);
+    read_text(&reader, copy->node_id, sizeof(copy->node_id));
+    read_text(&reader, copy->text, sizeof(copy->text));
+    if (reader.bad || read_int(&reader) != 1) {
+        return ms_fail(err, MS_E_IO, "event %llu of database %s does not match its checksum",
+                       (unsigned long long)copy->info.number, store->path);
+    }
+    copy->info.kind = copy->kind;
+    copy->info.node_id = copy->node_id;
+    copy->info.text = copy->text;
+    page->infos[page->list.n_events++] = &copy->info;
+    return MS_OK;
+}
+
+/* Steps over the range until the page is full or enough was looked at. */
+static int take_events(const struct store *store, const struct sched_read *read,
+                       sqlite3_stmt *statement, struct page *page, struct ms_err *err)
+{
+    int rc = MS_OK;
+    int step = SQLITE_OK;
+    unsigned looked = 0;
+    while (rc == MS_OK && (step = sqlite3_step(statement)) == SQLITE_ROW) {
+        int is_asked_for = sqlite3_column_type(statement, 6) != SQLITE_NULL;
+        if (looked == MS_EVENTS_LOOK || (is_asked_for && page->list.n_events == read->limit)) {
+            page->list.more = 1;
+            break;
+        }
+        looked++;
+        page->list.at = (uint64_t)sqlite3_column_int64(statement, 0);
+        rc = is_asked_for ? take_event(store, statement, page, err) : MS_OK;
+    }
+    if (rc == MS_OK && step != SQLITE_ROW && step != SQLITE_DONE) {
+        return ms_fail(err, MS_E_IO, "the events of database %s cannot be read: %s", store->path,
+                       sqlite3_errstr(step));
+    }
+    if (!page->list.more && read->before == 0) {
+        page->list.at = read->last;
+    }
+    return rc;
+}
+
+static uint64_t first_event(struct store *store)
+{
+    sqlite3_stmt *statement = store->statements[ST_FIRST_EVENT];
+    uint64_t first =
+        sqlite3_step(statement) == SQLITE_ROW ? (uint64_t)sqlite3_column_int64(statement, 0) : 0;
+    sqlite3_reset(statement);
+    return first;
+}
+
+static int fill_page(struct store *store, const struct sched_read *read, struct page *page,
+                     struct ms_err *err)
+{
+    uint64_t to = read->before != 0 && read->before <= read->last ? read->before - 1 : read->last;
+    struct binder binder =
+        bind_begin(store, read->before != 0 ? ST_READ_EVENTS_BACKWARDS : ST_READ_EVENTS);
+    bind_count(&binder, read->after);
+    bind_count(&binder, to);
+    bind_count(&binder, read->job);
+    bind_text(&binder, read->node_id);
+    bind_int(&binder, MS_EVENTS_LOOK + 1);
+    int rc = binder.rc == SQLITE_OK
+                 ? take_events(store, read, binder.statement, page, err)
+                 : ms_fail(err, MS_E_IO, "database %s: %s", store->path, sqlite3_errstr(binder.rc));
+    sqlite3_reset(binder.statement);
+    sqlite3_clear_bindings(binder.statement);
+    return rc;
+}
+
+static uint8_t *answer_events(struct store *store, const struct sched_read *read, size_t *ret_bytes,
+                              struct ms_err *err)
+{
+    struct page *page = malloc(sizeof(*page));
+    uint8_t *frame = NULL;
+    if (page == NULL) {
+        ms_fail(err, MS_E_NOMEM, "no memory for a list of events: try again");
+        return NULL;
+    }
+    ms__event_list__init(&page->list);
+    page->list.events = page->infos;
+    page->list.last = read->last;
+    if (fill_page(store, read, page, err) == MS_OK) {
+        page->list.first = first_event(store);
+        frame = pack(read, MS_MSG_EVENT_LIST, &page->list.base, ret_bytes, err);
+    }
+    free(page);
+    return frame;
+}
+
 uint8_t *store_answer(struct store *store, const struct sched_read *read, size_t *ret_bytes)
 {
     struct ms_err err = {0, ""};
-    uint8_t *frame = answer_spec(store, read, ret_bytes, &err);
+    uint8_t *frame = read->kind == SCHED_READ_EVENTS ? answer_events(store, read, ret_bytes, &err)
+                                                     : answer_spec(store, read, ret_bytes, &err);
     if (frame == NULL) {
         Ms__Error msg = MS__ERROR__INIT;
         msg.code = err.code;

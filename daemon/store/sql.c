@@ -28,6 +28,12 @@ const char *const store_states[JOB_STATES] = {
 #define MEMBER_VALUES "?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11"
 #define EVENT_SUMMED  "seq, at_ms, kind, job, node, text"
 #define EVENT_VALUES  "?1, ?2, ?3, ?4, ?5, ?6"
+/* Every row of the range; the last column is whether it is whole, NULL where it is not asked for:
+ * the sums of those are not made. */
+#define EVENTS_ASKED_FOR                                                                           \
+    EVENT_SUMMED ", CASE WHEN (?3 = 0 OR job = ?3) AND (?4 = '' OR node = ?4) "                    \
+                 "THEN sum = row_sum(" EVENT_SUMMED ") END "                                       \
+                 "FROM event WHERE seq > ?1 AND seq <= ?2"
 
 /* Sums have 62 bits, so that two of them add up inside SQLite's integers. */
 #define LEDGER_OF(table)                                                                           \
@@ -197,7 +203,8 @@ const char *const store_statements[ST_COUNT] = {
     [ST_PUT_SECRET] = "INSERT INTO secret(name, value, sum) VALUES (?1, ?2, row_sum(?1, ?2))",
     [ST_PUT_EVENT] = "INSERT INTO event(" EVENT_SUMMED ", sum) VALUES (" EVENT_VALUES
                      ", row_sum(" EVENT_VALUES "))",
-    [ST_DROP_EVENTS_BEFORE] = "DELETE FROM event WHERE seq < ?1",
+    [ST_DROP_OLDEST_EVENTS] = "DELETE FROM event WHERE seq <= "
+                              "(SELECT seq FROM event ORDER BY seq LIMIT 1 OFFSET ?1 - 1)",
     [ST_LOAD_JOBS] = "SELECT " JOB_COLUMNS ", spec_sha256, spec, sum, sum = row_sum(" JOB_SUMMED
                      ") AND spec_sha256 = sha256_hex(spec) FROM job ORDER BY id",
     [ST_LOAD_MEMBERS] = "SELECT " MEMBER_SUMMED ", sum, sum = row_sum(" MEMBER_SUMMED
@@ -209,9 +216,9 @@ const char *const store_statements[ST_COUNT] = {
     [ST_LEDGER] = "SELECT rows, sum FROM ledger WHERE name=?1",
     [ST_SCHEMA] = "SELECT count(*), " SCHEMA_SUM " FROM sqlite_schema",
     [ST_READ_SPEC] = "SELECT spec, spec_sha256 = sha256_hex(spec) FROM job WHERE id=?1",
-    [ST_READ_EVENTS] = "SELECT " EVENT_SUMMED ", sum = row_sum(" EVENT_SUMMED ") FROM event "
-                       "WHERE seq > ?1 AND seq <= ?2 AND (?3 = 0 OR job = ?3) ORDER BY seq "
-                       "LIMIT ?4",
+    [ST_READ_EVENTS] = "SELECT " EVENTS_ASKED_FOR " ORDER BY seq LIMIT ?5",
+    [ST_READ_EVENTS_BACKWARDS] = "SELECT " EVENTS_ASKED_FOR " ORDER BY seq DESC LIMIT ?5",
+    [ST_FIRST_EVENT] = "SELECT coalesce(min(seq), 0) FROM event",
 };
 
 /* Settings of the connection, and what SQLite must say when it is asked back: it may refuse one

@@ -341,6 +341,19 @@ static int put_meta(struct store *store, const char *key, uint64_t value)
     return bind_run(&binder);
 }
 
+/* Rows are counted, for numbers leave gaps: what is before one is history as well. */
+static int drop_oldest_events(struct store *store)
+{
+    int64_t ledger[2] = {0, 0};
+    int rc = store_ledger(store, "event", ledger);
+    if (rc != SQLITE_OK || ledger[0] <= MS_EVENTS_KEPT) {
+        return rc;
+    }
+    struct binder binder = bind_begin(store, ST_DROP_OLDEST_EVENTS);
+    bind_int(&binder, ledger[0] - MS_EVENTS_KEPT);
+    return bind_run(&binder);
+}
+
 static int put_event(struct store *store, const struct sched_event_row *event)
 {
     struct binder binder = bind_begin(store, ST_PUT_EVENT);
@@ -351,12 +364,7 @@ static int put_event(struct store *store, const struct sched_event_row *event)
     bind_text(&binder, event->node);
     bind_text(&binder, event->text);
     int rc = bind_run(&binder);
-    if (rc == SQLITE_OK && event->seq % EVENTS_BITE == 0 && event->seq > MS_EVENTS_KEPT) {
-        binder = bind_begin(store, ST_DROP_EVENTS_BEFORE);
-        bind_int(&binder, (int64_t)(event->seq - MS_EVENTS_KEPT));
-        rc = bind_run(&binder);
-    }
-    return rc;
+    return rc == SQLITE_OK && event->seq % EVENTS_BITE == 0 ? drop_oldest_events(store) : rc;
 }
 
 /* Which file these rows lie in, from the first commit on. */

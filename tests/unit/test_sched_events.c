@@ -103,6 +103,209 @@ START_TEST(nothing_is_told_without_a_database_or_while_its_disk_is_full)
 }
 END_TEST
 
+/* ---- who asks -----------------------------------------------------------------------------------
+ */
+
+static void ask(uint64_t conn, uint64_t after, uint64_t job, int wait)
+{
+    Ms__EventQuery msg = MS__EVENT_QUERY__INIT;
+    msg.after = after;
+    msg.job = job;
+    msg.wait = wait;
+    fix_say(conn, MS_MSG_EVENT_QUERY, &msg.base);
+}
+
+/* Answers of the last tick that the database completes, and the last of them. */
+static size_t reads(const struct sched_effect **ret_last)
+{
+    size_t n = 0;
+    size_t found = 0;
+    const struct sched_effect *effects = sched_effects(fix.s, &n);
+    for (size_t i = 0; i < n; i++) {
+        if (effects[i].kind == SCHED_DO_READ) {
+            *ret_last = &effects[i];
+            found++;
+        }
+    }
+    return found;
+}
+
+START_TEST(what_is_there_is_answered_from_the_database_and_what_is_not_at_once)
+{
+    const struct sched_effect *effect = NULL;
+    begin(); /* 40 were loaded, and 41 says that it started */
+    uint64_t alice = fix_open(MS_ROLE_USER, "alice");
+
+    ask(alice, 7, 3, 1);
+
+    ck_assert_uint_eq(reads(&effect), 1);
+    ck_assert_uint_eq(effect->conn, alice);
+    ck_assert_int_eq(effect->read->kind, SCHED_READ_EVENTS);
+    ck_assert_uint_eq(effect->read->frame_id, fix.frame);
+    ck_assert_uint_eq(effect->read->after, 7);
+    ck_assert_uint_eq(effect->read->last, 41);
+    ck_assert_uint_eq(effect->read->job, 3);
+    ck_assert_uint_eq(effect->read->limit, MS_EVENTS_PAGE);
+    for (uint64_t after = 41; after < 43; after++) { /* at the end, and of another database */
+        ask(alice, after, 0, after > 41);
+        const Ms__EventList *list = fix_heard(alice, MS_MSG_EVENT_LIST);
+        ck_assert_ptr_nonnull(list);
+        ck_assert_uint_eq(list->n_events, 0);
+        ck_assert_uint_eq(list->last, 41);
+        ck_assert_uint_eq(list->at, 41);
+        ck_assert_uint_eq(reads(&effect), 0);
+    }
+    ck_assert_int_eq(sched_conn_kind(fix.s, alice), SCHED_CONN_IDLE);
+}
+END_TEST
+
+START_TEST(a_follower_is_answered_with_the_first_event_that_it_asks_for)
+{
+    const struct sched_effect *effect = NULL;
+    begin();
+    fix_time();
+    uint64_t all = fix_open(MS_ROLE_USER, "alice");
+    uint64_t some = fix_open(MS_ROLE_USER, "bob");
+    ask(all, 41, 0, 1);
+    uint32_t frame = fix.frame;
+    ask(some, 41, 2, 1);
+    ck_assert_uint_eq(reads(&effect), 0);
+    ck_assert_uint_eq(fix.n_answers, 0);
+    ck_assert_int_eq(sched_conn_kind(fix.s, all), SCHED_CONN_BUSY);
+
+    fix_submit(1, 0);
+    ck_assert_uint_eq(reads(&effect), 1);
+    ck_assert_uint_eq(effect->conn, all);
+    ck_assert_uint_eq(effect->read->frame_id, frame);
+    ck_assert_uint_eq(effect->read->after, 41);
+    ck_assert_uint_eq(effect->read->last, 42);
+    ck_assert_int_eq(sched_conn_kind(fix.s, all), SCHED_CONN_IDLE);
+    ck_assert_int_eq(sched_conn_kind(fix.s, some), SCHED_CONN_BUSY);
+
+    fix_submit(1, 0);
+    ck_assert_uint_eq(reads(&effect), 1);
+    ck_assert_uint_eq(effect->conn, some);
+    ck_assert_uint_eq(effect->read->job, 2);
+    ck_assert_uint_eq(effect->read->last, 43);
+}
+END_TEST
+
+START_TEST(a_follower_of_a_node_hears_of_no_other)
+{
+    const struct sched_effect *effect = NULL;
+    Ms__EventQuery msg = MS__EVENT_QUERY__INIT;
+    begin();
+    fix_time();
+    uint64_t alice = fix_open(MS_ROLE_USER, "alice");
+    msg.after = 41;
+    msg.node_id = (char *)"w1";
+    msg.wait = 1;
+    msg.limit = 3;
+    fix_say(alice, MS_MSG_EVENT_QUERY, &msg.base);
+
+    fix_register("w0", 1);
+    ck_assert_uint_eq(reads(&effect), 0);
+    fix_register("w1", 2);
+
+    ck_assert_uint_eq(reads(&effect), 1);
+    ck_assert_str_eq(effect->read->node_id, "w1");
+    ck_assert_uint_eq(effect->read->limit, 3);
+}
+END_TEST
+
+START_TEST(a_connection_has_one_question_about_events_and_takes_it_with_it)
+{
+    const struct sched_effect *effect = NULL;
+    begin();
+    fix_time();
+    uint64_t alice = fix_open(MS_ROLE_USER, "alice");
+    ask(alice, 41, 0, 1);
+    ask(alice, 41, 0, 1);
+    fix_refused(alice, MS_E_FULL, "waits for events already");
+    fix_close(alice);
+    fix_register("w0", 1);
+    ck_assert_uint_eq(reads(&effect), 0);
+    Ms__EventQuery msg = MS__EVENT_QUERY__INIT;
+    uint64_t bob = fix_open(MS_ROLE_USER, "bob");
+    msg.before = 7;
+    msg.wait = 1;
+    fix_say(bob, MS_MSG_EVENT_QUERY, &msg.base);
+    fix_refused(bob, MS_E_INVALID, "only newer ones");
+    uint64_t worker = fix_open(MS_ROLE_WORKER, "h");
+    ask(worker, 0, 0, 0);
+    fix_refused(worker, MS_E_REFUSED, "EventQuery is not for a worker");
+    fix_standing();
+    bob = fix_open(MS_ROLE_USER, "bob");
+    ask(bob, 0, 0, 0);
+    fix_refused(bob, MS_E_UNSUPPORTED, "no database");
+}
+END_TEST
+
+START_TEST(many_followers_are_answered_over_several_turns_and_none_is_forgotten)
+{
+    const struct sched_effect *effect = NULL;
+    size_t answered = 0;
+    unsigned turns = 0;
+    begin();
+    fix_time();
+    for (int i = 0; i < 100; i++) {
+        ask(fix_open(MS_ROLE_USER, "alice"), 41, 0, 1);
+    }
+
+    fix_register("w0", 1);
+    answered = reads(&effect);
+    ck_assert_uint_eq(answered, MS_EVENT_READS);
+    while (sched_deadline(fix.s) <= fix.now.mono_ms && turns < 100) {
+        fix_time();
+        ck_assert_uint_le(reads(&effect), MS_EVENT_READS);
+        answered += reads(&effect);
+        turns++;
+    }
+
+    ck_assert_uint_eq(answered, 100);
+    ck_assert_uint_le(turns, 4);
+}
+END_TEST
+
+START_TEST(a_page_of_events_counts_as_what_its_asker_may_have_in_a_turn)
+{
+    begin();
+    fix_time();
+    ask(fix_open(MS_ROLE_USER, "alice"), 0, 0, 0);
+    ck_assert_uint_ge(sched_tick_bytes(fix.s), MS_EVENTS_PAGE * 500);
+}
+END_TEST
+
+/* Whoever follows knows numbers that a copy of the database does not: none is given again. */
+START_TEST(numbers_jump_where_a_copy_of_the_database_is_taken_up)
+{
+    struct sched_config cfg = fix_config(SCHED_STANDING, 0);
+    cfg.has_database = 1;
+    cfg.skip_ahead = 1;
+    fix_create(&cfg);
+    ck_ms_ok(sched_load_meta(fix.s, "next_event", 41, err));
+    ck_ms_ok(sched_load_done(fix.s, fix.now, err));
+    size_t n = 0;
+    uint64_t stored = 0;
+    uint64_t last = 0;
+
+    fix_time();
+
+    const struct sched_effect *effects = sched_effects(fix.s, &n);
+    for (size_t i = 0; i < n; i++) {
+        if (effects[i].kind == SCHED_DO_PUT_EVENT) {
+            ck_assert_uint_gt(effects[i].event->seq, MS_EVENT_GAP);
+            last = effects[i].event->seq;
+        } else if (effects[i].kind == SCHED_DO_PUT_META &&
+                   strcmp(effects[i].meta_key, "next_event") == 0) {
+            stored = effects[i].meta_value;
+        }
+    }
+    ck_assert_uint_eq(last, MS_EVENT_GAP + 2);
+    ck_assert_uint_eq(stored, last); /* also where the disk is full and no event can say so */
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("sched_events");
@@ -111,6 +314,13 @@ int main(void)
     tcase_add_test(t, each_change_of_a_state_is_one_event);
     tcase_add_test(t, a_job_that_loses_a_node_before_its_start_is_requeued_and_a_failure_is_told);
     tcase_add_test(t, nothing_is_told_without_a_database_or_while_its_disk_is_full);
+    tcase_add_test(t, what_is_there_is_answered_from_the_database_and_what_is_not_at_once);
+    tcase_add_test(t, a_follower_is_answered_with_the_first_event_that_it_asks_for);
+    tcase_add_test(t, a_follower_of_a_node_hears_of_no_other);
+    tcase_add_test(t, a_connection_has_one_question_about_events_and_takes_it_with_it);
+    tcase_add_test(t, many_followers_are_answered_over_several_turns_and_none_is_forgotten);
+    tcase_add_test(t, a_page_of_events_counts_as_what_its_asker_may_have_in_a_turn);
+    tcase_add_test(t, numbers_jump_where_a_copy_of_the_database_is_taken_up);
     suite_add_tcase(s, t);
     return test_run(s);
 }

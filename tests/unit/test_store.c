@@ -526,24 +526,6 @@ START_TEST(events_survive_a_restart_and_their_numbers_go_on)
 }
 END_TEST
 
-START_TEST(of_events_only_the_newest_are_kept)
-{
-    ck_assert_int_eq(put_events(1, 300), 0);
-    ck_assert_int_eq(put_events(MS_EVENTS_KEPT, MS_EVENTS_KEPT + 256), 0);
-
-    reopen(); /* the ledger agrees */
-
-    ck_assert_uint_eq(loaded.next_event, MS_EVENTS_KEPT + 257);
-    store_close(store);
-    store = NULL;
-    int64_t last = MS_EVENTS_KEPT + 256;
-    ck_assert_int_eq(ask("SELECT max(seq) FROM event"), last);
-    int64_t dropped_at = last - last % 256;
-    ck_assert_int_ge(ask("SELECT min(seq) FROM event"), dropped_at - MS_EVENTS_KEPT);
-    ck_assert_int_gt(ask("SELECT min(seq) FROM event"), 1);
-}
-END_TEST
-
 START_TEST(the_description_of_a_job_is_read_back_as_an_answer)
 {
     struct sched_job_row job = make_job(1);
@@ -1510,7 +1492,6 @@ int main(int argc, char **argv)
     tcase_add_test(tcase, every_column_comes_back_as_it_was_put);
     tcase_add_test(tcase, an_update_without_a_spec_keeps_the_spec);
     tcase_add_test(tcase, events_survive_a_restart_and_their_numbers_go_on);
-    tcase_add_test(tcase, of_events_only_the_newest_are_kept);
     tcase_add_test(tcase, the_description_of_a_job_is_read_back_as_an_answer);
     tcase_add_test(tcase, an_update_of_a_job_that_is_not_there_is_an_error);
     tcase_add_test(tcase, dropping_a_job_drops_its_members);
