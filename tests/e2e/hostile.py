@@ -204,7 +204,7 @@ def usual(name):
     if name in ("JobQuery", "NodeQuery", "StatusQuery"):
         return b""
     if name == "Register":
-        return message("Register", node_id=b"worker-again", incarnation=1, host_name=b"h", host_id=b"h",
+        return message("Register", node_id=b"worker:again", incarnation=1, host_name=b"h", host_id=b"h",
                        data_address=b"127.0.0.1:1", cores=1, isa=b"avx2", onednn=b"2.6.3")
     if name == "Hello":
         return message("Hello", protocol_min=1, protocol_max=1, software=b"hostile")
