@@ -58,7 +58,8 @@ if command -v systemd-tmpfiles >/dev/null; then
     install -D -m 600 "$ROOT/README.md" "$root$config/tls/ca.crt" # copied under a umask of 077
     ok "systemd-tmpfiles makes the folders" bash -c '
         systemd-tmpfiles --root="$1" --create msched.conf; [ -d "$1/var/lib/msched" ]' - "$root"
-    ok "and a ca.crt that everybody can read" [ "$(stat -c %a "$root$config/tls/ca.crt")" = 644 ]
+    [ "$(id -u)" = 0 ] && # who is not cannot give files to others, and it leaves what it cannot give
+        ok "and a ca.crt that everybody can read" [ "$(stat -c %a "$root$config/tls/ca.crt")" = 644 ]
 fi
 if command -v systemctl >/dev/null; then
     links() { find "$root/etc/systemd/system" -type l -printf '%P\n' | sort | paste -sd' '; }
