@@ -115,6 +115,8 @@ static int read_who(struct options *options, struct ms_err *err)
                              &sched->priority_users_min, &sched->priority_users_max, err);
     }
     if (sched->mode == SCHED_STANDING) {
+        sched->specs_mib = (uint32_t)ms_settings_int(settings, "specs_mib");
+        sched->specs_owner_mib = (uint32_t)ms_settings_int(settings, "specs_owner_mib");
         sched->certificate_ids = ms_settings_int(settings, "node_ids") == 0;
         sched->nodes_per_certificate = (uint32_t)ms_settings_int(settings, "nodes_per_certificate");
     }

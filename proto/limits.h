@@ -32,14 +32,15 @@
 #define MS_NODES_PER_CERT  64   /* a certificate is a host's: more slots than any has NUMA nodes */
 #define MS_PRIORITY_MAX    1000 /* of a job, up and down: room for every site's classes */
 #define MS_PRIORITY_USERS  100  /* ... of users, unless priority_users says otherwise */
-#define MS_JOBS_QUEUED_MAX 100000       /* 100k * 1.5 KiB of spec, as the samples have, is 150 MB */
-#define MS_SPECS_MAX       (256U << 20) /* bytes of specs of jobs that wait or run, all together */
-#define MS_SPECS_OWNER_MAX (64U << 20)  /* ... of one principal: four fill it, one cannot */
-#define MS_JOBS_KEPT_MAX   200000       /* finished jobs that `msctl jobs --all` still knows */
-#define MS_CONNS_MAX       20000        /* nodes, and 3.6k clients beside them */
-#define MS_CONNS_USERS     3000         /* of these users together hold ... */
-#define MS_CONNS_USER      256 /* ... and one of them: a shell loop's worth, four times over */
-#define MS_CONNS_ADMIN     64  /* kept free of users and nodes: an admin always gets in */
+#define MS_JOBS_QUEUED_MAX 100000 /* 100k * 1.5 KiB of spec, as the samples have, is 150 MB */
+#define MS_SPECS_MIB       256    /* of specs of jobs that wait or run, unless specs_mib ... */
+#define MS_SPECS_OWNER_MIB 64     /* ... of one principal: four fill it, one cannot */
+#define MS_SPECS_MIB_MAX   65536  /* ... what an operator can set: hosts have no more */
+#define MS_JOBS_KEPT_MAX   200000 /* finished jobs that `msctl jobs --all` still knows */
+#define MS_CONNS_MAX       20000  /* nodes, and 3.6k clients beside them */
+#define MS_CONNS_USERS     3000   /* of these users together hold ... */
+#define MS_CONNS_USER      256    /* ... and one of them: a shell loop's worth, four times over */
+#define MS_CONNS_ADMIN     64     /* kept free of users and nodes: an admin always gets in */
 #define MS_HALF_OPEN_MAX                                                                           \
     256                        /* before Welcome, of one TCP listener: half a second of handshakes \
                                 */

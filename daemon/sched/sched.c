@@ -50,6 +50,8 @@ void sched_set_policy(struct sched *s, const struct sched_config *cfg)
 {
     s->cfg.certificate_ids = cfg->certificate_ids;
     s->cfg.nodes_per_certificate = cfg->nodes_per_certificate;
+    s->cfg.specs_mib = cfg->specs_mib;
+    s->cfg.specs_owner_mib = cfg->specs_owner_mib;
     s->cfg.priority_users_min = cfg->priority_users_min;
     s->cfg.priority_users_max = cfg->priority_users_max;
 }

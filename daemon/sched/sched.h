@@ -43,6 +43,7 @@ struct sched_config {
     int disable_heartbeat;   /* MS_DISABLE_HEARTBEAT: no lease ever ends */
     int certificate_ids;     /* a node id is of one certificate */
     uint32_t nodes_per_certificate;                 /* 0: no limit but MS_NODES_MAX */
+    uint32_t specs_mib, specs_owner_mib;            /* 0: MS_SPECS_MIB, MS_SPECS_OWNER_MIB */
     int32_t priority_users_min, priority_users_max; /* what a submit without MAY_PRIORITY takes */
     /* What is kept of the past; 0: MS_JOBS_KEPT_MAX, MS_MEMBERS_KEPT_MAX, MS_LOST_NODES_MAX. */
     uint32_t jobs_kept_max, members_kept_max, lost_nodes_max;

@@ -64,22 +64,31 @@ static struct purse *find(const struct sched *s, const char *owner)
     return link != NULL ? list_item(link, struct purse, link) : NULL;
 }
 
+static uint64_t mib_or(uint32_t mib, uint32_t otherwise)
+{
+    return (uint64_t)(mib > 0 ? mib : otherwise) << 20;
+}
+
 const char *spec_over_budget(struct sched *s, const char *owner, size_t size)
 {
     const struct purse *purse = find(s, owner);
     uint64_t used = purse != NULL ? purse->bytes : 0;
-    if (used + size > MS_SPECS_OWNER_MAX) {
+    uint64_t owner_max = mib_or(s->cfg.specs_owner_mib, MS_SPECS_OWNER_MIB);
+    uint64_t all_max = mib_or(s->cfg.specs_mib, MS_SPECS_MIB);
+    if (used + size > owner_max) {
+        return emit_text(s,
+                         "the jobs of %s that wait or run are described by %llu KiB, and %llu KiB "
+                         "are the limit of one (specs_owner_mib of msschedd): wait until some have "
+                         "ended, or cancel some",
+                         owner, (unsigned long long)used / 1024,
+                         (unsigned long long)owner_max / 1024);
+    }
+    if (s->specs_bytes + size > all_max) {
         return emit_text(
             s,
-            "the jobs of %s that wait or run are described by %llu KiB, and %u KiB are "
-            "the limit of one: wait until some have ended, or cancel some",
-            owner, (unsigned long long)used / 1024, MS_SPECS_OWNER_MAX / 1024);
-    }
-    if (s->specs_bytes + size > MS_SPECS_MAX) {
-        return emit_text(s,
-                         "all jobs that wait or run are described by %llu KiB, and %u KiB are the "
-                         "limit: wait until some have ended",
-                         (unsigned long long)s->specs_bytes / 1024, MS_SPECS_MAX / 1024);
+            "all jobs that wait or run are described by %llu KiB, and %llu KiB are the "
+            "limit (specs_mib of msschedd): wait until some have ended",
+            (unsigned long long)s->specs_bytes / 1024, (unsigned long long)all_max / 1024);
     }
     return NULL;
 }

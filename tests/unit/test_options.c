@@ -77,17 +77,21 @@ START_TEST(who_may_what_is_the_operators)
     ck_assert_int_eq(options->sched.priority_users_max, 100);
     ck_assert_int_eq(options->sched.certificate_ids, 1);
     ck_assert_uint_eq(options->sched.nodes_per_certificate, MS_NODES_PER_CERT);
+    ck_assert_uint_eq(options->sched.specs_mib, MS_SPECS_MIB);
+    ck_assert_uint_eq(options->sched.specs_owner_mib, MS_SPECS_OWNER_MIB);
     options_destroy(options);
     options = NULL;
 
     ck_ms_ok(load_words("--anyone user --user-map alice=1000 --priority-users 0..5 --node-ids free "
-                        "--nodes-per-certificate 9",
+                        "--nodes-per-certificate 9 --specs-mib 5 --specs-owner-mib 4",
                         1, err));
     ck_assert_uint_eq(options->anyone_roles, MS_ROLE_USER);
     ck_assert_str_eq(who_map_find(&options->user_map, 1000), "alice");
     ck_assert_int_eq(options->sched.priority_users_max, 5);
     ck_assert_int_eq(options->sched.certificate_ids, 0);
     ck_assert_uint_eq(options->sched.nodes_per_certificate, 9);
+    ck_assert_uint_eq(options->sched.specs_mib, 5);
+    ck_assert_uint_eq(options->sched.specs_owner_mib, 4);
 }
 END_TEST
 

@@ -412,40 +412,73 @@ END_TEST
 /* ---- descriptions -------------------------------------------------------------------------------
  */
 
+static uint8_t large_spec[MS_SPEC_MAX];
+
+/* The connection submits n jobs of 256 KiB; returns how many were taken. */
+static size_t submit_large(uint64_t conn, size_t n)
+{
+    size_t taken = 0;
+    memset(large_spec, ' ', sizeof(large_spec));
+    for (size_t i = 0; i < n; i++) {
+        Ms__Submit msg = fix_job(2);
+        msg.job_json = (ProtobufCBinaryData){sizeof(large_spec), large_spec};
+        sched_begin_tick(fix.s);
+        fix_drop_answers();
+        struct sched_event event = {.kind = SCHED_EV_MESSAGE,
+                                    .conn = conn,
+                                    .type = MS_MSG_SUBMIT,
+                                    .id = ++fix.frame,
+                                    .msg = &msg.base};
+        sched_apply(fix.s, &event, fix.now);
+        fix_collect();
+        taken += fix_heard(conn, MS_MSG_SUBMITTED) != NULL;
+    }
+    return taken;
+}
+
+enum { A_MIB = (1 << 20) / MS_SPEC_MAX }; /* jobs */
+
 START_TEST(descriptions_of_one_owner_have_a_budget_and_of_all_another)
 {
-    static uint8_t spec[MS_SPEC_MAX];
-    memset(spec, ' ', sizeof(spec));
     begin();
     static const char *const owners[] = {"alice", "bob", "carol", "dave", "erin"};
     size_t taken = 0;
     for (size_t owner = 0; owner < MS_ARRAY_SIZE(owners); owner++) {
         uint64_t conn = fix_open(MS_ROLE_USER, owners[owner]);
-        for (size_t i = 0; i <= MS_SPECS_OWNER_MAX / MS_SPEC_MAX; i++) {
-            Ms__Submit msg = fix_job(2);
-            msg.job_json = (ProtobufCBinaryData){sizeof(spec), spec};
-            sched_begin_tick(fix.s);
-            fix_drop_answers();
-            struct sched_event event = {.kind = SCHED_EV_MESSAGE,
-                                        .conn = conn,
-                                        .type = MS_MSG_SUBMIT,
-                                        .id = ++fix.frame,
-                                        .msg = &msg.base};
-            sched_apply(fix.s, &event, fix.now);
-            fix_collect();
-            taken += fix_heard(conn, MS_MSG_SUBMITTED) != NULL;
-        }
+        taken += submit_large(conn, MS_SPECS_OWNER_MIB * A_MIB + 1);
         fix_refused(conn, MS_E_FULL,
                     owner < 4 ? "65536 KiB are the limit of one" : "262144 KiB are the limit");
     }
-    ck_assert_uint_eq(taken, MS_SPECS_MAX / MS_SPEC_MAX);
+    ck_assert_uint_eq(taken, MS_SPECS_MIB * A_MIB);
 
     uint64_t alice = fix_open(MS_ROLE_USER, "alice");
     fix_cancel(alice, 1, 0); /* what has ended makes room */
     Ms__Submit msg = fix_job(2);
-    msg.job_json = (ProtobufCBinaryData){sizeof(spec), spec};
+    msg.job_json = (ProtobufCBinaryData){sizeof(large_spec), large_spec};
     fix_say(alice, MS_MSG_SUBMIT, &msg.base);
     ck_assert_ptr_nonnull(fix_heard(alice, MS_MSG_SUBMITTED));
+}
+END_TEST
+
+START_TEST(the_budget_of_descriptions_is_the_operators)
+{
+    struct sched_config cfg = {.specs_mib = 5, .specs_owner_mib = 3};
+    begin();
+    sched_set_policy(fix.s, &cfg);
+    uint64_t alice = fix_open(MS_ROLE_USER, "alice");
+    uint64_t bob = fix_open(MS_ROLE_USER, "bob");
+
+    ck_assert_uint_eq(submit_large(alice, 5 * A_MIB), 3 * A_MIB);
+    fix_refused(alice, MS_E_FULL, "3072 KiB are the limit of one (specs_owner_mib");
+    ck_assert_uint_eq(submit_large(bob, 3 * A_MIB), 2 * A_MIB);
+    fix_refused(bob, MS_E_FULL, "5120 KiB are the limit (specs_mib");
+
+    cfg.specs_mib = cfg.specs_owner_mib = 6; /* a reload: what was taken stays */
+    sched_set_policy(fix.s, &cfg);
+    ck_assert_uint_eq(submit_large(alice, 2 * A_MIB), A_MIB);
+    cfg.specs_mib = 1;
+    sched_set_policy(fix.s, &cfg);
+    ck_assert_uint_eq(submit_large(bob, 1), 0);
 }
 END_TEST
 
@@ -504,6 +537,7 @@ int main(void)
     tcase_add_test(t, a_job_that_ended_in_the_queue_shows_no_ranks_before_and_after);
     tcase_add_test(t, a_job_that_is_forgotten_in_the_same_tick_is_still_shown);
     tcase_add_test(t, descriptions_of_one_owner_have_a_budget_and_of_all_another);
+    tcase_add_test(t, the_budget_of_descriptions_is_the_operators);
     tcase_add_test(t, a_key_of_an_ended_job_is_still_compared_with_its_description);
     tcase_add_test(t, results_that_cannot_be_read_are_refused);
     suite_add_tcase(s, t);
