@@ -118,6 +118,9 @@ static int prepare(struct run *run, const struct cli_args *args, struct ms_err *
     }
     if (rc == MS_OK) {
         run->display.what = eval_name(run);
+        rc = run_watch(run, err);
+    }
+    if (rc == MS_OK) {
         rc = run_dir_make(cli_value(args, "run-dir"), run->job.name, &run->dir, err);
     }
     return rc;
@@ -130,6 +133,7 @@ int cmd_run(struct cli *cli, const struct cli_args *args, struct ms_err *err)
     run.cli = cli;
     int rc = prepare(&run, args, err);
     if (rc != MS_OK) {
+        run_end(&run);
         return rc;
     }
     rc = run_dir_make_tls(&run.dir, err);

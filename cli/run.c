@@ -35,7 +35,15 @@ void run_timer_set(struct run *run, enum run_timer timer, int64_t ms)
     evtimer_add(run->timers[timer], &tv);
 }
 
-static int watch_events(struct run *run, struct ms_err *err)
+/* HUP under nohup stays ignored: who asked for that wants the run to outlive the terminal. INT of a
+ * shell's background job is heard, for that is how such a job is stopped. */
+static int is_wanted(int number)
+{
+    struct sigaction old;
+    return number != SIGHUP || sigaction(number, NULL, &old) != 0 || old.sa_handler != SIG_IGN;
+}
+
+int run_watch(struct run *run, struct ms_err *err)
 {
     static const int numbers[RUN_SIGNALS + 1] = {SIGINT, SIGTERM, SIGHUP, SIGCHLD};
     for (size_t i = 0; i < RUN_TIMERS; i++) {
@@ -45,6 +53,9 @@ static int watch_events(struct run *run, struct ms_err *err)
         }
     }
     for (size_t i = 0; i < MS_ARRAY_SIZE(numbers); i++) {
+        if (!is_wanted(numbers[i])) {
+            continue;
+        }
         run->signals[i] = evsignal_new(run->cli->base, numbers[i], on_signal, run);
         if (run->signals[i] == NULL || event_add(run->signals[i], NULL) != 0) {
             return ms_fail(err, MS_E_NOMEM, "cannot watch signals");
@@ -60,10 +71,7 @@ int run_start(struct run *run, struct ms_err *err)
     char address[MS_PATH_MAX + 64];
     run->first_dead = -1;
     snprintf(address, sizeof(address), "unix:%s/scheduler.sock", run->dir.path);
-    int rc = watch_events(run, err);
-    if (rc == MS_OK) {
-        rc = run_start_children(run, err);
-    }
+    int rc = run_start_children(run, err);
     if (rc == MS_OK) {
         run->cli->client = client_create(run->cli->base, address, NULL, NULL);
         rc = run->cli->client != NULL ? client_connect(run->cli->client, err)

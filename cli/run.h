@@ -73,7 +73,10 @@ struct run {
     struct event *signals[RUN_SIGNALS + 1]; /* INT, TERM, HUP; CHLD */
 };
 
-/* Watches signals and children, starts scheduler and workers, begins to connect. */
+/* From here on signals are noted, and acted on by run_loop; before there is anything to clean up.
+ */
+int run_watch(struct run *run, struct ms_err *err);
+/* Starts scheduler and workers, begins to connect. */
 int run_start(struct run *run, struct ms_err *err);
 /* Until all is over. */
 void run_loop(struct run *run);

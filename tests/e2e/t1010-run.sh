@@ -118,7 +118,17 @@ for signal in INT TERM HUP; do
         '! ls "$1"/scheduler.sock "$1"/scheduler.db* "$1"/tls 2>/dev/null' - "$T/r$signal"
 done
 
+start nohup env --ignore-signal=HUP "$MSCTL" run --run-dir "$T/rnohup" "$T/long.yaml"
+ok "a run under nohup trains" wait_for 120 trains rnohup
+kill -HUP "${pid_of[nohup]}"
+steps() { grep -c '"step":' "$T/rnohup/metrics.jsonl"; }
+at_hup=$(steps)
+goes_on() { [ "$(steps)" -ge $((at_hup + 50)) ]; }
+ok "and outlives its terminal" wait_for 120 goes_on
+ok "until it is told to end" status 143 stop nohup TERM
+
 start before "$MSCTL" run --run-dir "$T/before" -n 8 "$T/long.yaml"
+wait_for 60 [ -d "$T/before" ] # the first thing that has to be cleaned up: from here on it listens
 kill -INT "${pid_of[before]}"
 ok "INT before there is a job ends it, too" status 130 reap before
 
