@@ -17,12 +17,7 @@ void clients_init(struct clients *clients)
 
 void clients_fini(struct clients *clients)
 {
-    for (size_t i = 0; i < clients->size; i++) {
-        if (clients->slots[i] != NULL) {
-            ms_conn_destroy(clients->slots[i]->conn);
-            free(clients->slots[i]);
-        }
-    }
+    assert(clients->used == 0);
     free(clients->slots);
     clients_init(clients);
 }

@@ -1,6 +1,8 @@
 /* clients.h - the table of connections: number <-> connection, and those that are over
  *
- * A number is never used twice: serial << 16 | slot. Looking one up is an array access. */
+ * A number is never used twice: serial << 16 | slot. Looking one up is an array access. Only
+ * numbers are kept here: connections are never touched, and the lists that a client hangs in are
+ * the server's (server_client_destroy). */
 #ifndef CLIENTS_H
 #define CLIENTS_H
 
@@ -54,7 +56,7 @@ struct clients {
 };
 
 void clients_init(struct clients *clients);
-/* Destroys every connection that is left, without on_close. */
+/* Each client was removed before: only its owner knows what else it hangs in. */
 void clients_fini(struct clients *clients);
 
 /* Returns borrowed until clients_remove; NULL without memory or above CLIENTS_MAX. */

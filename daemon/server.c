@@ -170,6 +170,7 @@ void server_close(struct server *server)
                               server->check,      server->signals[0], server->signals[1],
                               server->signals[2], server->signals[3], server->doors_on,
                               server->go_on,      server->second};
+    server_destroy_clients(server);
     clients_fini(&server->clients);
     places_fini(&server->places);
     server_close_listeners(server);

@@ -24,8 +24,8 @@ static struct doorway *door_of(struct server *server, const struct listener *lis
     return NULL;
 }
 
-/* NULL: nobody stands in the door long enough to give way. */
-static struct client *make_room(struct server *server, struct doorway *door)
+/* 0: nobody stands in the door long enough to give way. */
+static int make_room(struct server *server, struct doorway *door)
 {
     struct client *client = NULL;
     struct guest *guest;
@@ -37,16 +37,13 @@ static struct client *make_room(struct server *server, struct doorway *door)
         }
     }
     if (client == NULL) {
-        return NULL;
+        return 0;
     }
     server_log(server, MS_LOG_NOTICE,
                "conn.gave_way peer=%s text=\"no Hello yet, and all places are taken\"",
                ms_conn_peer(client->conn)->address);
-    ms_conn_destroy(client->conn);
-    client->conn = NULL;
-    server_forget(server, client);
-    clients_remove(&server->clients, client);
-    return client;
+    server_client_destroy(server, client);
+    return 1;
 }
 
 /* "": a Unix socket. */
@@ -88,8 +85,7 @@ static void take(struct server *server, struct listener *listener, struct doorwa
                   server_mono_ms());
     if (ms_conn_accept(server->base, fd, &opt, &server_conn_handler, client, &client->conn, &err) <
         0) {
-        server_forget(server, client);
-        clients_remove(&server->clients, client);
+        server_client_destroy(server, client);
         server_log(server, MS_LOG_WARNING, "conn.failed text=\"%s\", ignoring", err.text);
     }
 }
@@ -104,7 +100,7 @@ void server_accept(struct listener *listener, int fd, void *arg)
     if (answer == SERVER_NAME_LATER) {
         return;
     }
-    if (door == NULL || (doorway_is_full(door) && make_room(server, door) == NULL)) {
+    if (door == NULL || (doorway_is_full(door) && !make_room(server, door))) {
         close(fd); /* whoever may give way has just spoken: rare, and it comes again */
         server_adjust_listeners(server);
         return;

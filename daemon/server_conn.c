@@ -101,7 +101,8 @@ static void on_frame(struct ms_conn *conn, const struct ms_wire_header *head, co
     server_spent(client, sched_tick_bytes(server->sched) - before);
 }
 
-void server_forget(struct server *server, struct client *client)
+/* Out of all that counts or lists it. */
+static void forget(struct server *server, struct client *client)
 {
     if (client->door != NULL) {
         doorway_leave(client->door, &client->guest);
@@ -112,6 +113,15 @@ void server_forget(struct server *server, struct client *client)
     list_remove(&client->held);
     list_remove(&client->active);
     list_remove(&client->writing);
+}
+
+/* In this order: the end of a connection gives its place for a large frame to one that waits, and
+ * that one must still be somebody. */
+void server_client_destroy(struct server *server, struct client *client)
+{
+    forget(server, client);
+    ms_conn_destroy(client->conn);
+    clients_remove(&server->clients, client);
 }
 
 /* Only remembered: the core hears of it at the end of the iteration, for this may be called while
@@ -128,7 +138,7 @@ static void on_close(struct ms_conn *conn, int code, const char *reason, void *a
                    ms_conn_peer(conn)->address, ms_code_name(code),
                    ms_log_quote(quoted, sizeof(quoted), reason));
     }
-    server_forget(server, client);
+    forget(server, client);
     clients_put_closed(&server->clients, client, reason);
 }
 
@@ -166,7 +176,16 @@ void server_reap(struct server *server)
                                                        .conn = client->id,
                                                        .reason = client->reason});
         }
-        clients_remove(&server->clients, client);
+        server_client_destroy(server, client);
+    }
+}
+
+void server_destroy_clients(struct server *server)
+{
+    for (size_t i = 0; i < server->clients.size; i++) {
+        if (server->clients.slots[i] != NULL) {
+            server_client_destroy(server, server->clients.slots[i]);
+        }
     }
 }
 

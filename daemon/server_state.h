@@ -125,7 +125,10 @@ void server_drop_stalled(struct server *server);
 
 /* server_conn.c: connections and their frames. */
 extern const struct ms_conn_handler server_conn_handler;
-void server_forget(struct server *server, struct client *client); /* out of all lists */
+/* The only end of a client: out of all lists first, then its connection (without on_close; NULL
+ * once closed), then itself. */
+void server_client_destroy(struct server *server, struct client *client);
+void server_destroy_clients(struct server *server); /* all at once */
 void server_end_idle(struct server *server);
 void server_close_clients(struct server *server);
 void server_reap(struct server *server);

@@ -14,7 +14,7 @@ static void teardown(void)
 {
     for (size_t i = 0; i < clients.size; i++) {
         if (clients.slots[i] != NULL) {
-            clients.slots[i]->conn = NULL;
+            clients_remove(&clients, clients.slots[i]);
         }
     }
     clients_fini(&clients);

@@ -3,6 +3,8 @@
  * The clock of the child is moved, for libevent too: a minute passes at once. */
 #include "tests/unit/server_world.h"
 
+#include <malloc.h>
+
 enum { GONE_MS = 60000 };
 
 static int await_end(int fd)
@@ -195,8 +197,56 @@ START_TEST(out_of_descriptors_it_does_not_spin)
 }
 END_TEST
 
+/* The first bytes of a frame that needs a place for large ones: 20 of them, whatever they are. */
+static void begin_large(int fd)
+{
+    enum { LENGTH_AT = 12, LARGE = 200000 };
+    uint8_t buf[512];
+    size_t size = pack_submit(7, buf);
+    ck_assert_uint_gt(size, MS_WIRE_HEADER + 20);
+    for (int i = 0; i < 4; i++) {
+        buf[LENGTH_AT + i] = (uint8_t)(LARGE >> (8 * (3 - i)));
+    }
+    put(fd, buf, MS_WIRE_HEADER + 20);
+}
+
+START_TEST(an_end_with_large_frames_under_way_gives_no_place_to_who_is_gone)
+{
+    enum { WAITING = 20 };
+    int waiting[WAITING];
+    int sending[MS_BIG_FRAMES];
+    start(-1, 0);
+    for (int i = 0; i < WAITING; i++) {
+        waiting[i] = greet(); /* before the others: these are destroyed first */
+    }
+    for (int i = 0; i < MS_BIG_FRAMES; i++) {
+        sending[i] = greet();
+        begin_large(sending[i]);
+    }
+    settle();
+    for (int i = 0; i < WAITING; i++) {
+        begin_large(waiting[i]);
+    }
+    settle();
+
+    stage->commit_rc = MS_E_IO;
+    int fd = greet();
+    (void)submit(fd, 1, NULL, 0);
+
+    ck_assert_int_eq(end_of_child(), 102); /* its own end, and neither a signal nor a sanitizer's */
+    close(fd);
+    for (int i = 0; i < WAITING; i++) {
+        close(waiting[i]);
+    }
+    for (int i = 0; i < MS_BIG_FRAMES; i++) {
+        close(sending[i]);
+    }
+}
+END_TEST
+
 int main(void)
 {
+    mallopt(M_PERTURB, 0x5a); /* what was freed looks like it, without a sanitizer too */
     Suite *suite = suite_create("server_limits");
     TCase *tcase = tcase_create("server_limits");
     tcase_add_checked_fixture(tcase, setup, teardown);
@@ -205,6 +255,7 @@ int main(void)
     tcase_add_test(tcase, who_reads_nothing_for_30_s_is_dropped);
     tcase_add_test(tcase, what_all_together_do_not_read_is_bounded);
     tcase_add_test(tcase, out_of_descriptors_it_does_not_spin);
+    tcase_add_test(tcase, an_end_with_large_frames_under_way_gives_no_place_to_who_is_gone);
     suite_add_tcase(suite, tcase);
     return test_run(suite);
 }
