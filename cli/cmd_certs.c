@@ -270,7 +270,8 @@ int cmd_certs(struct cli *cli, const struct cli_args *args, struct ms_err *err)
     for (size_t i = 0; i < MS_ARRAY_SIZE(actions); i++) {
         names[i] = actions[i].name;
         if (strcmp(actions[i].name, args->words[0]) == 0) {
-            return actions[i].run(cli, args, err);
+            rc = actions[i].run(cli, args, err);
+            return rc == MS_E_TLS ? MS_E_INVALID : rc; /* of a file: no scheduler was looked for */
         }
     }
     const char *near = ms_nearest(args->words[0], names, MS_ARRAY_SIZE(actions));

@@ -41,10 +41,14 @@ static int lock(struct ms_authority *authority, struct ms_err *err)
     return MS_OK;
 }
 
-/* An authority that is older than its index: only what was revoked is known. */
-static int begin_index(struct ms_authority *authority, struct ms_err *err)
+/* An authority that is older than its index gets one: only what was revoked is known. */
+static int read_index(struct ms_authority *authority, struct ms_err *err)
 {
-    int rc = ms_crl_import(authority->ca, authority->crl_path, &authority->index, err);
+    int rc = ms_ca_index_read(authority->index_path, &authority->index, err);
+    if (rc != MS_E_NOT_FOUND) {
+        return rc;
+    }
+    rc = ms_crl_import(authority->ca, authority->crl_path, &authority->index, err);
     return rc == MS_OK ? ms_ca_index_write(authority->index_path, &authority->index, err) : rc;
 }
 
@@ -68,10 +72,7 @@ int ms_authority_open(const char *directory, struct ms_authority **ret, struct m
         rc = lock(authority, err);
     }
     if (rc == MS_OK) {
-        rc = ms_ca_index_read(authority->index_path, &authority->index, err);
-    }
-    if (rc == MS_E_NOT_FOUND) {
-        rc = begin_index(authority, err);
+        rc = read_index(authority, err);
     }
 out:
     if (rc != MS_OK) {

@@ -16,7 +16,8 @@
 
 struct ms_authority;
 
-/* Waits for its lock, reads CA and index. Returns owned. */
+/* Waits for its lock, reads CA and index. MS_E_NOT_FOUND where there is no CA, or half of one:
+ * nothing is made there. Returns owned. */
 int ms_authority_open(const char *directory, struct ms_authority **ret, struct ms_err *err);
 void ms_authority_close(struct ms_authority *authority); /* NULL allowed */
 

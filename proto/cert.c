@@ -20,6 +20,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 enum {
     DAYS_MAX = 36500,
@@ -186,6 +187,34 @@ static int join(char *buf, size_t size, const char *directory, const char *name,
                : ms_fail(err, MS_E_INVALID, "the path %.64s... is too long", directory);
 }
 
+static int is_missing(const char *path)
+{
+    return access(path, F_OK) != 0 && errno == ENOENT;
+}
+
+/* An authority is both files. One without the other is what an init left that was killed, or has
+ * lost what only a copy can bring back: which of the two, the operator knows. */
+static int check_whole(const char *directory, const char *key_path, const char *cert_path,
+                       struct ms_err *err)
+{
+    int no_key = is_missing(key_path);
+    int no_cert = is_missing(cert_path);
+    if (no_key && no_cert) {
+        return ms_fail(err, MS_E_NOT_FOUND,
+                       "there is no authority in %s: name its folder with --dir, or make one with "
+                       "'msctl certs init'",
+                       directory);
+    }
+    if (no_key || no_cert) {
+        return ms_fail(err, MS_E_NOT_FOUND,
+                       "the authority in %s is not whole: %s is there, %s is missing; put the "
+                       "missing one back from a copy, or, where nothing was issued yet, remove the "
+                       "other one and run 'msctl certs init' again",
+                       directory, no_key ? "ca.crt" : "ca.key", no_key ? "ca.key" : "ca.crt");
+    }
+    return MS_OK;
+}
+
 int ms_ca_save(const struct ms_ca *ca, const char *directory, struct ms_err *err)
 {
     char key_path[MS_PATH_MAX + 1];
@@ -198,9 +227,12 @@ int ms_ca_save(const struct ms_ca *ca, const char *directory, struct ms_err *err
         return ms_fail_errno(err, MS_E_IO, "cannot make the directory %s", directory);
     }
     struct stat st;
-    if (lstat(cert_path, &st) == 0) {
+    if (lstat(cert_path, &st) == 0 && lstat(key_path, &st) == 0) {
         return ms_fail(err, MS_E_EXISTS, "%s exists already: there is a CA in %s", cert_path,
                        directory);
+    }
+    if (!is_missing(cert_path) || !is_missing(key_path)) {
+        return check_whole(directory, key_path, cert_path, err);
     }
     rc = write_key(key_path, ca->key, err);
     return rc != MS_OK ? rc : write_pem(cert_path, ca->cert, 1, err);
@@ -217,6 +249,7 @@ int ms_ca_load(const char *directory, struct ms_ca **ret, struct ms_err *err)
     char cert_path[MS_PATH_MAX + 1];
     int rc = join(key_path, sizeof(key_path), directory, "ca.key", err);
     if (rc != MS_OK || (rc = join(cert_path, sizeof(cert_path), directory, "ca.crt", err)) != 0 ||
+        (rc = check_whole(directory, key_path, cert_path, err)) != MS_OK ||
         (rc = ms_secret_check(key_path, 077, err)) != MS_OK) {
         return rc;
     }

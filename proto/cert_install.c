@@ -42,27 +42,68 @@ static int find_ca(const char *path, const struct ms_p12 *p12, X509 **ret, struc
         path);
 }
 
-/* Whoever is there may be replaced by himself only. */
-static int check_old(const char *path, const char *password, const struct ms_p12 *p12,
-                     struct ms_err *err)
+static const char *day_of(char buf[16], const ASN1_TIME *at)
+{
+    time_t time = ms_x509_time(at);
+    struct tm tm;
+    if (gmtime_r(&time, &tm) == NULL || strftime(buf, 16, "%Y-%m-%d", &tm) == 0) {
+        snprintf(buf, 16, "?");
+    }
+    return buf;
+}
+
+/* One that does not hold today would stop what runs with the one before. */
+static int check_life(const char *path, const X509 *cert, struct ms_err *err)
+{
+    char day[16];
+    if (X509_cmp_current_time(X509_get0_notAfter(cert)) <= 0) {
+        return ms_fail(err, MS_E_INVALID,
+                       "the certificate in %s expired on %s: where the CA is: msctl certs renew "
+                       "NAME",
+                       path, day_of(day, X509_get0_notAfter(cert)));
+    }
+    if (X509_cmp_current_time(X509_get0_notBefore(cert)) > 0) {
+        return ms_fail(err, MS_E_INVALID,
+                       "the certificate in %s is not valid before %s: is this host's clock right? "
+                       "--force installs it all the same",
+                       path, day_of(day, X509_get0_notBefore(cert)));
+    }
+    return MS_OK;
+}
+
+/* Whoever is there may be replaced by himself only, and not by one who ends sooner. */
+static int check_old(const char *path, const char *from, const char *password,
+                     const struct ms_p12 *p12, struct ms_err *err)
 {
     char uri[2][MS_NAME_MAX + 32] = {"somebody", "somebody else"};
+    char days[2][16] = {"", ""};
+    int is_older = 0;
     struct ms_p12 old;
     if (access(path, F_OK) != 0) {
         return MS_OK;
     }
     if (ms_p12_read(path, password, &old, NULL) == MS_OK) {
         ms_x509_uri(old.cert, uri[0], sizeof(uri[0]));
+        is_older =
+            ASN1_TIME_compare(X509_get0_notAfter(p12->cert), X509_get0_notAfter(old.cert)) < 0;
+        day_of(days[0], X509_get0_notAfter(old.cert));
+        day_of(days[1], X509_get0_notAfter(p12->cert));
         ms_p12_fini(&old);
     }
     ms_x509_uri(p12->cert, uri[1], sizeof(uri[1]));
-    if (strcmp(uri[0], uri[1]) == 0) {
-        return MS_OK;
+    if (strcmp(uri[0], uri[1]) != 0) {
+        return ms_fail(err, MS_E_EXISTS,
+                       "%s is of %s, not of %s: name another folder with --to, or replace it with "
+                       "--force",
+                       path, uri[0], uri[1]);
     }
-    return ms_fail(
-        err, MS_E_EXISTS,
-        "%s is of %s, not of %s: name another folder with --to, or replace it with --force", path,
-        uri[0], uri[1]);
+    if (is_older) {
+        return ms_fail(err, MS_E_EXISTS,
+                       "%s is valid until %s, %s only until %s: it looks like the one before a "
+                       "renewal; --force installs it all the same",
+                       path, days[0], from, days[1]);
+    }
+    return MS_OK;
 }
 
 static int check_old_ca(const char *path, X509 *ca, struct ms_err *err)
@@ -155,7 +196,8 @@ int ms_cert_install(const char *path, const char *password, const struct ms_cert
     }
     rc = find_ca(path, &p12, &ca, err);
     if (rc == MS_OK && !place->force) {
-        rc = check_old(key_path, password, &p12, err);
+        rc = check_life(path, p12.cert, err);
+        rc = rc == MS_OK ? check_old(key_path, path, password, &p12, err) : rc;
         rc = rc == MS_OK ? check_old_ca(ca_path, ca, err) : rc;
     }
     if (rc == MS_OK) {

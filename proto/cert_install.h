@@ -14,12 +14,13 @@ struct ms_cert_place {
     const char *name;   /* of the PKCS#12 file in it; ca.crt lies beside it */
     mode_t mode;        /* of the PKCS#12 file */
     gid_t group;        /* of the PKCS#12 file; (gid_t)-1: as it is made */
-    int force;          /* replace what is of somebody else, or of another CA */
+    int force;          /* whatever its dates; replace what is of somebody else, or of another CA */
 };
 
 /* Copies a PKCS#12 file and writes ca.crt (0644, whatever the umask) beside it. A renewed
- * certificate replaces the one before; MS_E_EXISTS where the one that is there is of somebody else
- * or of another CA. MS_E_NOT_FOUND: the file does not hold its CA's certificate. */
+ * certificate replaces the one before; MS_E_EXISTS where the one that is there is of somebody else,
+ * of another CA, or valid for longer. MS_E_INVALID for one that is not valid today. MS_E_NOT_FOUND:
+ * the file does not hold its CA's certificate. */
 int ms_cert_install(const char *path, const char *password, const struct ms_cert_place *place,
                     struct ms_err *err);
 

@@ -172,12 +172,13 @@ static int verify_fail(const struct ms_tls_config *cfg, X509_STORE_CTX *vctx, X5
     int is_own = X509_STORE_CTX_get_error_depth(vctx) == 0;
     switch (code) {
     case X509_V_ERR_CERT_HAS_EXPIRED:
-        return is_own ? ms_fail(err, MS_E_TLS,
-                                "the certificate %s (%s) expired on %s: issue a new one: msctl "
-                                "certs issue",
-                                cfg->p12_path, subject, date)
-                      : ms_fail(err, MS_E_TLS, "the CA in %s has expired: make a new one",
-                                cfg->ca_path);
+        return is_own
+                   ? ms_fail(err, MS_E_TLS,
+                             "the certificate %s (%s) expired on %s: where the CA is: msctl certs "
+                             "renew NAME; here: msctl certs install NAME.p12",
+                             cfg->p12_path, subject, date)
+                   : ms_fail(err, MS_E_TLS, "the CA in %s has expired: make a new one",
+                             cfg->ca_path);
     case X509_V_ERR_CERT_NOT_YET_VALID:
         return ms_fail(err, MS_E_TLS,
                        "the certificate %s (%s) is not valid yet: is this host's clock right?",

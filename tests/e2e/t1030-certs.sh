@@ -7,6 +7,20 @@ cd "$T" || exit 99
 
 certs() { "$MSCTL" certs --dir "$T/ca" "$@"; }
 
+# before there is one, or with a typo in --dir; and what a kill -9 of init leaves
+mkdir empty half
+cp /dev/null half/ca.key
+chmod 600 half/ca.key
+for action in "issue worker node7" "list" "crl" "revoke node7" "renew node7"; do
+    # shellcheck disable=SC2086 # words
+    ok "without an authority: $action" bash -c '"$MSCTL" certs --dir empty $1 2>&1 | grep -q "no authority in empty.*certs init"' - "$action"
+    # shellcheck disable=SC2086 # words
+    ok "with half of one: $action" bash -c '"$MSCTL" certs --dir half $1 2>&1 | grep -q "ca.crt is missing"' - "$action"
+    ok "ends with 4: $action" status 4 "$MSCTL" certs --dir empty $action
+done
+ok "nothing was made there" bash -c '[ -z "$(ls -A empty)" ] && [ "$(ls half)" = ca.key ]'
+ok "show of what is no certificate ends with 2" status 2 "$MSCTL" certs show /etc/hostname
+
 ok "init makes an authority" certs init
 ok "its key is the owner's alone" [ "$(stat -c %a ca/ca.key)" = 600 ]
 ok "in a directory that is, too" [ "$(stat -c %a ca)" = 700 ]

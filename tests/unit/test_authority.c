@@ -90,6 +90,30 @@ static int listed(const char *path, int row, int *ret_n)
     return found;
 }
 
+/* What init leaves where it was killed between its two files, or who lost one of them. */
+START_TEST(half_an_authority_is_named_and_gets_no_index)
+{
+    static const struct {
+        const char *gone[2];
+        const char *words;
+    } halves[] = {
+        {{"ca/ca.crt", NULL}, "is not whole: ca.key is there, ca.crt is missing"},
+        {{"ca/ca.key", "ca/ca.crt"}, "there is no authority in"},
+    };
+    struct ms_authority *got = NULL;
+    ms_authority_close(authority);
+    authority = NULL;
+    for (size_t i = 0; i < MS_ARRAY_SIZE(halves); i++) {
+        unlink(in_dir("ca/index.txt"));
+        for (size_t j = 0; j < 2 && halves[i].gone[j] != NULL; j++) {
+            unlink(in_dir(halves[i].gone[j]));
+        }
+        ck_ms_fails(ms_authority_open(in_dir("ca"), &got, err), MS_E_NOT_FOUND, halves[i].words);
+        ck_assert_int_ne(access(in_dir("ca/index.txt"), F_OK), 0);
+    }
+}
+END_TEST
+
 START_TEST(what_was_issued_is_in_the_index)
 {
     struct ms_cert_info info;
@@ -304,6 +328,7 @@ int main(void)
     Suite *suite = suite_create("authority");
     TCase *tcase = tcase_create("authority");
     tcase_add_checked_fixture(tcase, setup, teardown);
+    tcase_add_test(tcase, half_an_authority_is_named_and_gets_no_index);
     tcase_add_test(tcase, what_was_issued_is_in_the_index);
     tcase_add_test(tcase, a_certificate_that_nobody_got_is_not_in_the_index);
     tcase_add_test(tcase, a_name_revokes_all_its_certificates_a_serial_number_one);

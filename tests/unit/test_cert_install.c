@@ -17,10 +17,15 @@ static const char *in_dir(const char *name)
     return paths[at];
 }
 
+static void issue_for(int days, const char *name, const char *file)
+{
+    struct ms_cert_request req = {MS_ROLE_WORKER, name, NULL, days, ""};
+    ck_ms_ok(ms_ca_issue(ca, &req, in_dir(file), NULL, err));
+}
+
 static void issue(const char *name, const char *file)
 {
-    struct ms_cert_request req = {MS_ROLE_WORKER, name, NULL, 30, ""};
-    ck_ms_ok(ms_ca_issue(ca, &req, in_dir(file), NULL, err));
+    issue_for(30, name, file);
 }
 
 static void setup(void)
@@ -85,6 +90,29 @@ START_TEST(a_renewed_one_replaces_its_own_and_nobody_elses)
 }
 END_TEST
 
+/* After a renewal there are two files of one name, and the old one is easily taken for the new. */
+START_TEST(one_that_holds_is_not_replaced_by_one_that_holds_less)
+{
+    struct ms_cert_info info;
+    issue_for(-1, "node7", "expired.p12");
+    issue_for(29, "node7", "older.p12");
+    ck_ms_fails(ms_cert_install(in_dir("expired.p12"), "", &place, err), MS_E_INVALID,
+                "msctl certs renew NAME");
+    ck_ms_ok(ms_cert_install(in_dir("n.p12"), "", &place, err));
+
+    ck_ms_fails(ms_cert_install(in_dir("expired.p12"), "", &place, err), MS_E_INVALID,
+                "expired on");
+    ck_ms_fails(ms_cert_install(in_dir("older.p12"), "", &place, err), MS_E_EXISTS,
+                "the one before a renewal");
+    ck_ms_ok(ms_cert_install(in_dir("n.p12"), "", &place, err));
+
+    place.force = 1;
+    ck_ms_ok(ms_cert_install(in_dir("older.p12"), "", &place, err));
+    ck_ms_ok(ms_cert_inspect(in_dir("tls/node.p12"), "", &info, err));
+    ck_assert_int_lt(info.not_after, time(NULL) + 29 * 86400 + 60);
+}
+END_TEST
+
 START_TEST(another_cas_certificate_does_not_change_whom_we_trust)
 {
     struct ms_ca *ours = ca;
@@ -119,6 +147,7 @@ int main(void)
     tcase_add_checked_fixture(tcase, setup, teardown);
     tcase_add_test(tcase, the_file_brings_its_ca_with_it_whatever_the_umask);
     tcase_add_test(tcase, a_renewed_one_replaces_its_own_and_nobody_elses);
+    tcase_add_test(tcase, one_that_holds_is_not_replaced_by_one_that_holds_less);
     tcase_add_test(tcase, another_cas_certificate_does_not_change_whom_we_trust);
     tcase_add_test(tcase, a_key_that_others_may_read_is_not_installed);
     suite_add_tcase(suite, tcase);
