@@ -54,6 +54,8 @@ const struct cli_command cli_commands[] = {
      "Exit status: 0 all succeeded, 1 one failed, 5 one was cancelled, 124 the time ran out.\n",
      NULL},
     {"cancel", "JOB...", "end jobs", cmd_cancel_options, cmd_cancel, NULL, NULL},
+    {"events", "[JOB]", "what happened to jobs and nodes", cmd_events_options, cmd_events,
+     "The newest 100,000 are kept, across restarts of the scheduler too. Ctrl-C ends -f.\n", NULL},
     {"nodes", "", "list nodes by host", NULL, cmd_nodes, NULL, NULL},
     {"status", "", "the scheduler in a few lines", NULL, cmd_status, NULL, NULL},
     {"certs",
@@ -71,8 +73,6 @@ const struct cli_command cli_commands[] = {
     {"drain", "", NULL, NULL, NULL, NULL, LATER_DRAIN},
     {"resume", "", NULL, NULL, NULL, NULL,
      "checkpoints, from which a job could be resumed, are not built yet; submit it again"},
-    {"events", "", NULL, NULL, NULL, NULL,
-     "the scheduler keeps no list of events yet; read its log: journalctl -u msschedd"},
     {NULL, NULL, NULL, NULL, NULL, NULL, NULL},
 };
 

@@ -133,6 +133,18 @@ json_t *cli_json_node(const Ms__NodeInfo *node)
     return o;
 }
 
+json_t *cli_json_event(const Ms__EventInfo *event)
+{
+    json_t *o = json_object();
+    put_int(o, "number", event->number);
+    put_int(o, "at_ms", (uint64_t)event->at_ms);
+    put_text(o, "kind", event->kind);
+    put_int(o, "job", event->job);
+    put_text(o, "node", event->node_id);
+    put_text(o, "text", event->text);
+    return o;
+}
+
 json_t *cli_json_status(const Ms__StatusInfo *s)
 {
     json_t *o = json_object();

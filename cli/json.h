@@ -10,6 +10,7 @@
 /* All return owned references; numbers that JSON cannot hold (NaN) become null. */
 json_t *cli_json_job(const Ms__JobInfo *job);
 json_t *cli_json_node(const Ms__NodeInfo *node);
+json_t *cli_json_event(const Ms__EventInfo *event);
 json_t *cli_json_status(const Ms__StatusInfo *status);
 json_t *cli_json_progress(const Ms__Progress *progress);
 json_t *cli_json_real(double x);

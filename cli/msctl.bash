@@ -6,6 +6,8 @@ _msctl_options() { "${COMP_WORDS[0]}" "$@" --help 2>/dev/null | grep -oE -- '(^|
 _msctl_commands() { "${COMP_WORDS[0]}" --help 2>/dev/null | sed -n 's/^  \([a-z]\{2,\}\)  *[a-z].*/\1/p'; }
 _msctl_jobs() { timeout 2 "${COMP_WORDS[0]}" jobs "$@" 2>/dev/null | awk 'NR > 1 { print $1 }'; }
 
+_msctl_nodes() { timeout 2 "${COMP_WORDS[0]}" nodes --json 2>/dev/null | grep -oE '"node": *"[^"]*"' | sed 's/.*"\(.*\)"/\1/'; }
+
 _msctl_certs() { timeout 2 "${COMP_WORDS[0]}" certs list 2>/dev/null | awk 'NR > 1 && $1 != "-" { print $1 }' | sort -u; }
 
 _msctl() {
@@ -43,6 +45,13 @@ _msctl() {
         ;;
     dataset:*) mapfile -t COMPREPLY < <(compgen -d -W "shapes" -- "$current") ;;
     watch:* | cancel:* | wait:*) mapfile -t COMPREPLY < <(compgen -W "$(_msctl_jobs)" -- "$current") ;;
+    events:*)
+        case ${COMP_WORDS[COMP_CWORD - 1]} in
+        --node) mapfile -t COMPREPLY < <(compgen -W "$(_msctl_nodes)" -- "$current") ;;
+        -n | --newest) ;;
+        *) mapfile -t COMPREPLY < <(compgen -W "$(_msctl_jobs --all)" -- "$current") ;;
+        esac
+        ;;
     show:* | logs:*) mapfile -t COMPREPLY < <(compgen -W "$(_msctl_jobs --all)" -- "$current") ;;
     *) mapfile -t COMPREPLY < <(compgen -f -- "$current") ;;
     esac
