@@ -267,7 +267,7 @@ MUTANTS = [
      "a log is always read from its beginning"),
     ("log_read_never_ends", C + "logs.c", "timer_arm(s, &route->timer, TIMER_ROUTE, after_ms(s, MS_LOG_READ_MS));", "",
      "a client waits for ever for a node that does not answer"),
-    ("log_reader_not_told", C + "node.c", "routes_drop_node(s, node, reason); struct newcomer", "struct newcomer",
+    ("log_reader_not_told", C + "node.c", "routes_drop_node(s, node, reason); holds_lose", "holds_lose",
      "a client waits for the log of a node that is lost"),
     ("list_without_ended", C + "page.c", "(slot->ended && !msg->all)", "slot->ended",
      "history cannot be listed"),
@@ -305,4 +305,13 @@ MUTANTS = [
     # ---- the driver: what the rest stands on ---------------------------------------------------
     ("reply_before_commit", "tests/sim/sim_sched.c", "sent = sim_chance(w, 50) ? 0 : sim_below(w, n + 1);", "carry_out(w, effects, n); if (!w->failed) { driver_crash(w, \"before a commit\"); } return;",
      "answers go out before what they say is on disk"),
+    # ---- what happened -------------------------------------------------------------------------
+    ("follower_not_woken", C + "event.c", "wake_followers(s, job, row->node);", ";",
+     "who waits for an event is never told of it"),
+    ("events_from_the_beginning", C + "event.c", ".after = follower->after,", ".after = 0,",
+     "who follows is told everything again"),
+    ("event_number_twice", C + "event.c", ".seq = ++s->last_event,", ".seq = s->last_event,",
+     "two events have one number"),
+    ("follower_answered_with_nothing", C + "event.c", "follower->after == s->last_event && follower->wait", "false",
+     "who waits for an event is told at once that there is none"),
 ]

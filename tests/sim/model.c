@@ -113,6 +113,7 @@ void model_destroy(struct model *m)
     free(m->conns.at);
     free(m->jobs.at);
     free(m->asks.at);
+    free(m->events.at);
     free(m->stops.at);
     free(m->heard.at);
     free(m->tokens.at);
@@ -207,6 +208,7 @@ void model_starts(struct model *m, int64_t mono)
     m->lease_most_ms = m->lease_ms > m->lease_most_ms ? m->lease_ms : m->lease_most_ms;
     m->generation = m->stored = m->w->disk.generation;
     m->next_job = m->w->disk.next_job;
+    m_events_start(m);
     m->last_job = m->w->disk.next_job > 0 ? m->w->disk.next_job - 1 : 0;
     for (size_t i = 0; i < m->nodes.n; i++) {
         m->nodes.at[i].conn = 0;
@@ -527,7 +529,14 @@ static void judge_effect(struct model *m, const struct sched_effect *effect)
         judge_send(m, effect);
         break;
     case SCHED_DO_READ:
-        judge_read(m, effect);
+        if (effect->read->kind == SCHED_READ_EVENTS) {
+            m_judge_events_read(m, effect);
+        } else {
+            judge_read(m, effect);
+        }
+        break;
+    case SCHED_DO_PUT_EVENT:
+        m_event_put(m, effect->event);
         break;
     case SCHED_DO_CLOSE:
         *M_MORE(m->closed, uint64_t) = effect->conn;

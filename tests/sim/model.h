@@ -92,10 +92,11 @@ struct m_ask { /* a question, a watch, or a log read */
     uint64_t conn;
     uint32_t id;
     uint16_t type;
-    uint64_t job, offset, route;
-    uint32_t rank, bytes_max;
-    char node[MS_NAME_MAX + 1]; /* reads the log */
-    bool watching;
+    uint64_t job, offset, route; /* offset: of a log, or EventQuery.after */
+    uint64_t before;
+    uint32_t rank, bytes_max;   /* of a log, or events at most */
+    char node[MS_NAME_MAX + 1]; /* reads the log; or whose events */
+    bool watching;              /* has been told once; or waits for the next event */
     int64_t asked_at, asked_stretch;
     enum sched_job_state told;
 };
@@ -106,6 +107,12 @@ struct m_stop { /* who has to hear Stop in this event */
     bool any_text, claim; /* claim: what it says follows from the job as it is then */
     int32_t code;
     char text[MS_TEXT_MAX + 1];
+};
+
+struct m_event { /* what the disk has to hold of what happened */
+    uint64_t number, job;
+    int64_t at_ms;
+    char kind[MS_NAME_MAX + 1], node[MS_NAME_MAX + 1], text[MS_TEXT_MAX + 1];
 };
 
 #define M_ARRAY(type)                                                                              \
@@ -127,6 +134,7 @@ struct model {
     int64_t came_at;     /* ... the last of them; moved on while the scheduler stood still */
     uint64_t generation; /* highest that anybody may know */
     uint64_t stored;     /* ... that the disk knows */
+    uint64_t last_event;
     uint64_t last_job, next_job; /* the highest id; the next one that the disk knows */
     bool draining, refusing, fresh;
     /* How many nodes the cluster has, as the queue may and must know: more at once, fewer after a
@@ -137,6 +145,7 @@ struct model {
     M_ARRAY(struct m_conn) conns;
     M_ARRAY(struct m_job) jobs;
     M_ARRAY(struct m_ask) asks;
+    M_ARRAY(struct m_event) events;      /* up to last_event */
     M_ARRAY(struct m_stop) stops, heard; /* that have to be told in this event, that were */
     M_ARRAY(struct m_token) tokens;
     M_ARRAY(uint64_t) closed;        /* connections that this event ended */
@@ -207,5 +216,17 @@ void m_judge_answer(struct model *m, struct m_conn *conn, uint16_t type, uint32_
                     const ProtobufCMessage *msg);
 void m_judge_log_read(struct model *m, const struct m_conn *conn, const Ms__LogRead *msg);
 void m_judge_clients_after(struct model *m);
+
+/* model_events.c */
+void m_events_start(struct model *m);
+void m_event_put(struct model *m, const struct sched_event_row *row);
+void m_ask_events(struct m_ask *ask, const struct model *m, const Ms__EventQuery *msg);
+bool m_events_may_wait(const struct model *m, const struct m_ask *ask);
+bool m_events_refusal_is_fair(const struct model *m, const struct m_ask *ask, int32_t code);
+void m_judge_no_events(struct model *m, const struct m_ask *ask, const Ms__EventList *msg);
+void m_judge_events_read(struct model *m, const struct sched_effect *effect);
+/* The answer that a READ has to lead to: owned (free), its texts the model's until it changes. */
+Ms__EventList *m_events_page(const struct model *m, const struct sched_read *read);
+void m_judge_events(struct model *m, const struct sched_read *read, const Ms__EventList *msg);
 
 #endif

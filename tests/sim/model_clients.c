@@ -69,6 +69,9 @@ void m_on_question(struct model *m, struct m_conn *conn, const struct sched_even
         ask.offset = ((const Ms__LogQuery *)event->msg)->offset;
         ask.bytes_max = ((const Ms__LogQuery *)event->msg)->bytes_max;
         break;
+    case MS_MSG_EVENT_QUERY:
+        m_ask_events(&ask, m, (const Ms__EventQuery *)event->msg);
+        break;
     case MS_MSG_SUBMIT:
     case MS_MSG_JOB_QUERY:
     case MS_MSG_NODE_QUERY:
@@ -240,6 +243,8 @@ static bool refusal_is_fair(struct model *m, const struct m_conn *conn, const st
                    ? job != NULL && (!may_cancel(conn, job) ||
                                      (m_is_ended(job) && job->state != JOB_CANCELLED))
                    : code == MS_E_FULL && (m->w->disk.full || job != NULL);
+    case MS_MSG_EVENT_QUERY:
+        return m_events_refusal_is_fair(m, ask, code);
     case MS_MSG_WATCH:
         return code == MS_E_NOT_FOUND ? job == NULL : code == MS_E_FULL;
     case MS_MSG_JOB_QUERY:
@@ -431,7 +436,8 @@ void m_judge_answer(struct model *m, struct m_conn *conn, uint16_t type, uint32_
                  {MS_MSG_JOB_UPDATE, MS_MSG_WATCH},
                  {MS_MSG_NODE_LIST, MS_MSG_NODE_QUERY},
                  {MS_MSG_STATUS_INFO, MS_MSG_STATUS_QUERY},
-                 {MS_MSG_LOG_CHUNK, MS_MSG_LOG_QUERY}};
+                 {MS_MSG_LOG_CHUNK, MS_MSG_LOG_QUERY},
+                 {MS_MSG_EVENT_LIST, MS_MSG_EVENT_QUERY}};
     struct m_ask *ask = m_ask_find(m, conn->id, id);
     const struct m_job *job = ask != NULL ? m_job_find(m, ask->job) : NULL;
     bool fits = false;
@@ -470,6 +476,9 @@ void m_judge_answer(struct model *m, struct m_conn *conn, uint16_t type, uint32_
     case MS_MSG_LOG_CHUNK:
         judge_chunk(m, ask, (const Ms__LogChunk *)msg);
         break;
+    case MS_MSG_EVENT_LIST:
+        m_judge_no_events(m, ask, (const Ms__EventList *)msg);
+        break;
     default:
         judge_update(m, ask, (const Ms__JobUpdate *)msg);
         return; /* a watch goes on */
@@ -485,6 +494,8 @@ static bool may_wait(const struct model *m, const struct m_ask *ask, const struc
     switch (ask->type) {
     case MS_MSG_WATCH:
         return ask->watching;
+    case MS_MSG_EVENT_QUERY:
+        return m_events_may_wait(m, ask);
     case MS_MSG_CANCEL:
         return job != NULL && job->cancelled && job->cancel_at_step && job->state == JOB_RUNNING;
     case MS_MSG_LOG_QUERY:

@@ -146,6 +146,7 @@ enum sim_op_kind {
     OP_STRANGER,
     OP_NODES,
     OP_STATUS,
+    OP_EVENTS,
     OP_KINDS
 };
 
@@ -158,6 +159,7 @@ struct sim_op {
     uint32_t person;
     uint32_t rank;
     uint64_t offset;
+    uint64_t seen; /* OP_EVENTS that follows: everything up to this number */
     int64_t at;
     bool at_step;
     bool done, sent;
@@ -343,6 +345,8 @@ void node_kill(struct world *w, uint32_t i, bool for_good);
 void op_wake(struct world *w, uint32_t i);
 void op_frame(struct world *w, uint32_t i, uint16_t type, uint32_t id, const ProtobufCMessage *msg);
 void op_hung_up(struct world *w, uint32_t i);
+/* Has its answer, or follows a job that nothing happens to. */
+bool op_is_at_rest(const struct world *w, const struct sim_op *op);
 struct sim_op *op_of_job(struct world *w, uint64_t job); /* its OP_SUBMIT, or NULL */
 
 /* sim_evil.c */

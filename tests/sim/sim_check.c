@@ -224,8 +224,8 @@ static void check_jobs_over(struct world *w)
 
 static void check_ops_over(struct world *w)
 {
-    static const char *const kinds[OP_KINDS] = {"submit", "cancel",   "watch", "list",
-                                                "logs",   "stranger", "nodes", "status"};
+    static const char *const kinds[OP_KINDS] = {"submit",   "cancel", "watch",  "list",  "logs",
+                                                "stranger", "nodes",  "status", "events"};
     for (uint32_t i = 0; i < w->n_ops && !w->failed; i++) {
         const struct sim_op *op = &w->ops[i];
         const struct m_job *job = m_job_find(w->model, w->ops[op->submit].job);
@@ -234,10 +234,11 @@ static void check_ops_over(struct world *w)
             sim_fail(w, "job %llu was acknowledged and is lost", (ull)op->job);
         }
         bool waits = job != NULL && job->state == JOB_QUEUED;
-        if (!op->done && !(op->kind == OP_WATCH && waits)) {
+        bool follows = op->kind == OP_EVENTS && op->at_step;
+        if (!op->done && !((op->kind == OP_WATCH || follows) && waits)) {
             sim_fail(w, "op %u (%s, about job %llu) never got its answer", i, kinds[op->kind],
                      (ull)w->ops[op->submit].job);
-        } else if (!op->done && strcmp(op->last_state, "QUEUED") != 0) {
+        } else if (!op->done && !follows && strcmp(op->last_state, "QUEUED") != 0) {
             sim_fail(w, "a watcher of job %llu last heard %s", (ull)job->id, op->last_state);
         }
         if (op->digests_differ && row != NULL && row->state == JOB_SUCCEEDED && row->workers > 1) {

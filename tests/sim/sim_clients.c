@@ -47,6 +47,26 @@ static void op_end(struct world *w, struct sim_op *op)
     hang_up(w, op);
 }
 
+/* Msctl without a deadline of its own: it asks for a sign of life now and then, by asking again. */
+static bool is_patient(const struct sim_op *op)
+{
+    return op->kind == OP_WATCH || (op->kind == OP_EVENTS && op->at_step);
+}
+
+static bool job_is_over(const struct world *w, uint64_t job)
+{
+    const struct sched_job_row *row = disk_job(w, job);
+    return row == NULL || row->state >= JOB_SUCCEEDED;
+}
+
+bool op_is_at_rest(const struct world *w, const struct sim_op *op)
+{
+    const struct sched_job_row *row = disk_job(w, w->ops[op->submit].job);
+    bool waits = op->kind == OP_WATCH ? strcmp(op->last_state, "QUEUED") == 0
+                                      : row != NULL && row->state == JOB_QUEUED;
+    return op->done || (is_patient(op) && waits);
+}
+
 /* ---- questions ----------------------------------------------------------------------------------
  */
 
@@ -71,6 +91,20 @@ static void ask_submit(struct world *w, const struct sim_op *op, uint32_t i)
     msg.priority = op->priority;
     msg.run_dir = (char *)(w->mode == SCHED_RUN ? "/tmp/run" : "");
     net_up(w, op->link, MS_MSG_SUBMIT, OP_FRAME, &msg.base);
+}
+
+/* Follows from the last number that it has seen (at_step), or looks somewhere, up or down. */
+static void ask_events(struct world *w, const struct sim_op *op, uint64_t job)
+{
+    Ms__EventQuery msg = MS__EVENT_QUERY__INIT;
+    bool backwards = !op->at_step && op->offset % 2 == 1;
+    msg.job = op->rank % 2 == 0 ? job : 0;
+    msg.node_id = op->rank == 1 && !op->at_step ? w->nodes[0].id : (char *)"";
+    msg.after = op->at_step ? op->seen : backwards ? 0 : op->offset % 50;
+    msg.before = backwards ? 1 + op->offset % 70 : 0;
+    msg.limit = (uint32_t)(op->offset % 5);
+    msg.wait = op->at_step;
+    net_up(w, op->link, MS_MSG_EVENT_QUERY, OP_FRAME, &msg.base);
 }
 
 static void ask(struct world *w, struct sim_op *op, uint32_t i)
@@ -119,27 +153,32 @@ static void ask(struct world *w, struct sim_op *op, uint32_t i)
     case OP_STATUS:
         net_up(w, op->link, MS_MSG_STATUS_QUERY, OP_FRAME, &status.base);
         break;
+    case OP_EVENTS:
+        ask_events(w, op, job);
+        break;
     case OP_KINDS:
     default:
         break;
     }
     op->sent = true;
-    op->deadline = op->kind == OP_WATCH ? SIM_FOREVER : w->now + 2 * MS_CANCEL_GRACE_MS;
+    op->deadline = is_patient(op) ? SIM_FOREVER : w->now + 2 * MS_CANCEL_GRACE_MS;
 }
 
-/* A watch has no deadline of its own: msctl asks for a sign of life now and then, by asking again.
- */
 void op_wake(struct world *w, uint32_t i)
 {
     struct sim_op *op = &w->ops[i];
     if (op->done) {
         return;
     }
-    if (op->sent && (op->kind == OP_WATCH || w->now >= op->deadline)) {
-        if (op->kind != OP_WATCH && net_is_healthy(w, op->link, w->now)) {
+    if (op->sent && (is_patient(op) || w->now >= op->deadline)) {
+        if (!is_patient(op) && net_is_healthy(w, op->link, w->now)) {
             sim_fail(w, "op %u (kind %d) had no answer in time", i, (int)op->kind);
         }
         hang_up(w, op);
+        if (op->kind == OP_EVENTS && job_is_over(w, w->ops[op->submit].job)) {
+            op_end(w, op); /* nothing will happen to it */
+            return;
+        }
     }
     if (op->kind != OP_SUBMIT && w->ops[op->submit].done && w->ops[op->submit].job == 0) {
         op_end(w, op); /* there never was such a job */
@@ -165,7 +204,7 @@ void op_wake(struct world *w, uint32_t i)
             return;
         }
     }
-    op_at(w, i, op->kind == OP_WATCH ? w->now + SIM_WATCH_AGAIN_MS : op->deadline);
+    op_at(w, i, is_patient(op) ? w->now + SIM_WATCH_AGAIN_MS : op->deadline);
 }
 
 void op_hung_up(struct world *w, uint32_t i)
@@ -270,6 +309,28 @@ static void on_log(struct world *w, struct sim_op *op, const Ms__LogChunk *msg)
     op_end(w, op);
 }
 
+/* Whoever follows sees each number once, in order, whatever happens to the scheduler. */
+static void on_events(struct world *w, struct sim_op *op, uint32_t i, const Ms__EventList *msg)
+{
+    for (size_t k = 0; k < msg->n_events && op->at_step; k++) {
+        if (msg->events[k]->number <= op->seen) {
+            sim_fail(w, "op %u is told of event %llu after event %llu", i,
+                     (unsigned long long)msg->events[k]->number, (unsigned long long)op->seen);
+        }
+        op->seen = msg->events[k]->number;
+    }
+    if (!op->at_step || (!msg->more && job_is_over(w, w->ops[op->submit].job))) {
+        op_end(w, op);
+        return;
+    }
+    if (msg->at < op->seen) {
+        sim_fail(w, "op %u has seen event %llu, and is sent back to %llu", i,
+                 (unsigned long long)op->seen, (unsigned long long)msg->at);
+    }
+    op->seen = msg->at;
+    ask(w, op, i);
+}
+
 void op_frame(struct world *w, uint32_t i, uint16_t type, uint32_t id, const ProtobufCMessage *msg)
 {
     struct sim_op *op = &w->ops[i];
@@ -291,6 +352,9 @@ void op_frame(struct world *w, uint32_t i, uint16_t type, uint32_t id, const Pro
         break;
     case MS_MSG_LOG_CHUNK:
         on_log(w, op, (const Ms__LogChunk *)msg);
+        break;
+    case MS_MSG_EVENT_LIST:
+        on_events(w, op, i, (const Ms__EventList *)msg);
         break;
     case MS_MSG_JOB_LIST:
     case MS_MSG_NODE_LIST:

@@ -1,5 +1,8 @@
 /* sim_sched.c - the driver: ticks, commits, replies, and crashes in between */
+#include "daemon/store/store.h"
+
 #include "tests/sim/model.h"
+#include "tests/sim/sim_vfs.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -394,6 +397,39 @@ static void send_gone(struct world *w, const struct sched_effect *effect)
     }
 }
 
+/* Events come from the real store where there is one: what it says is what happened. */
+static void send_events(struct world *w, const struct sched_effect *effect)
+{
+    struct ms_err err = {0, ""};
+    struct ms_wire_header header;
+    ProtobufCMessage *msg = NULL;
+    Ms__EventList *list = m_events_page(w->model, effect->read);
+    size_t size = ms_wire_size(&list->base);
+    uint8_t *frame = w->store != NULL ? store_answer(w->store, effect->read, &size) : malloc(size);
+    if (frame == NULL) {
+        abort();
+    }
+    int rc = w->store == NULL ? ms_wire_pack(MS_MSG_EVENT_LIST, effect->read->frame_id, &list->base,
+                                             frame, size, &err)
+                              : 0;
+    rc = rc == 0 ? ms_wire_parse_header(frame, &header, &err) : rc;
+    rc = rc == 0 ? ms_wire_unpack(header.type, frame + MS_WIRE_HEADER, header.length, &msg, &err)
+                 : rc;
+    if (rc == 0 && header.type == MS_MSG_ERROR && w->store != NULL && vfs_is_dead()) {
+        sim_trace(w, "it dies while it reads events"); /* nobody hears more of it */
+    } else if (rc < 0 || header.type != MS_MSG_EVENT_LIST || header.id != effect->read->frame_id) {
+        sim_fail(w, "events cannot be told: %s", rc < 0 ? err.text : ((Ms__Error *)msg)->text);
+    } else {
+        struct sched_effect sent = {
+            .kind = SCHED_DO_SEND, .conn = effect->conn, .frame = frame, .frame_bytes = size};
+        m_judge_events(w->model, effect->read, (const Ms__EventList *)msg);
+        send_frame(w, &sent);
+    }
+    ms_wire_free(msg);
+    free(frame);
+    free(list);
+}
+
 /* What the daemon's store does: the description of an ended job comes from the disk. */
 static void send_answer(struct world *w, const struct sched_effect *effect)
 {
@@ -440,7 +476,11 @@ static void carry_out(struct world *w, const struct sched_effect *effects, size_
             sim_trace(w, "  %s", effect->text);
             break;
         case SCHED_DO_READ:
-            send_answer(w, effect);
+            if (effect->read->kind == SCHED_READ_EVENTS) {
+                send_events(w, effect);
+            } else {
+                send_answer(w, effect);
+            }
             break;
         case SCHED_DO_EXIT:
             sim_trace(w, "scheduler exits with status %d: %s", effect->status, effect->text);

@@ -232,9 +232,9 @@ static void draw_job(struct world *w)
     }
     for (int i = 0; i < 4; i++) {
         if (sim_chance(w, 40)) {
-            static const enum sim_op_kind kinds[] = {OP_CANCEL, OP_CANCEL,   OP_WATCH, OP_WATCH,
-                                                     OP_LIST,   OP_LOGS,     OP_LOGS,  OP_STRANGER,
-                                                     OP_NODES,  OP_STRANGER, OP_STATUS};
+            static const enum sim_op_kind kinds[] = {
+                OP_CANCEL,   OP_CANCEL, OP_WATCH,    OP_WATCH,  OP_LIST,   OP_LOGS,  OP_LOGS,
+                OP_STRANGER, OP_NODES,  OP_STRANGER, OP_STATUS, OP_EVENTS, OP_EVENTS};
             enum sim_op_kind kind = kinds[sim_below(w, MS_ARRAY_SIZE(kinds))]; /* in this order */
             draw_op(w, kind, submit, at + sometime(w, 6000));
             draw_person(w, &w->ops[w->n_ops - 1], &w->ops[submit]);
@@ -445,8 +445,7 @@ static bool settled(const struct world *w)
         }
     }
     for (uint32_t i = 0; i < w->n_ops; i++) {
-        if (!w->ops[i].done &&
-            (w->ops[i].kind != OP_WATCH || strcmp(w->ops[i].last_state, "QUEUED") != 0)) {
+        if (!op_is_at_rest(w, &w->ops[i])) {
             return false;
         }
     }
