@@ -201,7 +201,7 @@ def usual(name):
     if name == "Submit":  # more ranks than there are nodes: it stays in the queue
         return message("Submit", job_json=b"{}", name=b"hostile", workers=1000,
                        priority=-100)
-    if name in ("JobQuery", "NodeQuery", "StatusQuery"):
+    if name in ("JobQuery", "NodeQuery", "StatusQuery", "EventQuery"):
         return b""
     if name == "Register":
         return message("Register", node_id=b"worker:again", incarnation=1, host_name=b"h", host_id=b"h",

@@ -116,6 +116,28 @@ START_TEST(every_request_is_answered_or_refused)
 }
 END_TEST
 
+START_TEST(every_question_about_events_is_answered_or_refused)
+{
+    Ms__EventQuery events = MS__EVENT_QUERY__INIT;
+    struct sched_config cfg = fix_config(SCHED_STANDING, 0);
+    cfg.has_database = 1;
+    fix_create(&cfg);
+    ck_ms_ok(sched_load_done(fix.s, fix.now, err));
+    fix_time();
+    uint64_t conn = fix_open(MS_ROLE_USER, "alice");
+    events.after = UINT64_MAX;
+    ask_until_nothing_fails(conn, MS_MSG_EVENT_QUERY, &events.base, MS_MSG_EVENT_LIST);
+
+    events.after = 1; /* waits: nothing is said, and the next event costs nobody more memory */
+    events.wait = 1;
+    fix_say(conn, MS_MSG_EVENT_QUERY, &events.base);
+    ck_assert_uint_eq(fix.n_answers, 0);
+    fix_submit(1, 0);
+    ck_assert_ptr_nonnull(fix_effect(SCHED_DO_READ));
+    fix_end();
+}
+END_TEST
+
 START_TEST(every_submit_is_answered_or_refused)
 {
     fix_standing();
@@ -193,6 +215,7 @@ int main(void)
     Suite *suite = suite_create("sched_nomem");
     TCase *tcase = tcase_create("sched_nomem");
     tcase_add_test(tcase, every_request_is_answered_or_refused);
+    tcase_add_test(tcase, every_question_about_events_is_answered_or_refused);
     tcase_add_test(tcase, every_submit_is_answered_or_refused);
     tcase_add_test(tcase, a_large_list_without_memory_is_refused_and_a_small_answer_is_not);
     tcase_add_test(tcase, decisions_stand_whatever_allocation_fails);
