@@ -24,8 +24,6 @@ const struct cli_option cmd_certs_options[] = {
     {NULL, 0, NULL, NULL, NULL},
 };
 
-enum { HOSTS_MAX = 16 };
-
 const char *certs_dir(const struct cli_args *args)
 {
     const char *dir = cli_value(args, "dir");
@@ -173,7 +171,7 @@ static int certs_issue(struct cli *cli, const struct cli_args *args, struct ms_e
     struct ms_tls_files files;
     struct ms_authority *authority = NULL;
     const struct ms_ca_entry *entry = NULL;
-    const char *hosts[HOSTS_MAX + 2];
+    const char *hosts[MS_CERT_HOSTS_MAX + 2]; /* one too many is seen by the CA */
     char path[MS_PATH_MAX + 8];
     size_t role = 0;
     int rc = cli_need_words(args, 3, 3, "ROLE NAME", err);
@@ -191,7 +189,7 @@ static int certs_issue(struct cli *cli, const struct cli_args *args, struct ms_e
     }
     request.role = roles[role].role;
     request.name = args->words[2];
-    size_t n = cli_values(args, "host", hosts, HOSTS_MAX);
+    size_t n = cli_values(args, "host", hosts, MS_CERT_HOSTS_MAX + 1);
     if (n == 0 && roles[role].is_host) {
         hosts[n++] = request.name; /* `issue worker HOST` is the common case */
     }

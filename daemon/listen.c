@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <grp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -162,8 +163,13 @@ int listener_adopt(struct event_base *base, int fd, const struct listener_handle
 static int give_socket(const char *path, unsigned mode, gid_t group, struct ms_err *err)
 {
     if (group != (gid_t)-1 && chown(path, (uid_t)-1, group) != 0) {
-        return ms_fail_errno(err, MS_E_CONFIG, "socket %s: cannot give it to group %u", path,
-                             (unsigned)group);
+        const struct group *entry = getgrgid(group);
+        return ms_fail_errno(
+            err, MS_E_CONFIG,
+            "socket %s: cannot give it to the group %s (%u), whose members may use "
+            "it; be a member of it (systemd-sysusers), and after an upgrade tell "
+            "systemd (systemctl daemon-reload), or set socket_group = none",
+            path, entry != NULL ? entry->gr_name : "?", (unsigned)group);
     }
     if (chmod(path, (mode_t)mode) != 0) {
         return ms_fail_errno(err, MS_E_CONFIG, "socket %s: chmod %o", path, mode);

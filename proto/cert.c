@@ -326,7 +326,8 @@ static int check_host(const char *host, struct ms_err *err)
     static const char legal[] =
         "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_*";
     size_t n = strlen(host);
-    if (!is_ip(host) && (n == 0 || n > MS_HOST_MAX || strspn(host, legal) != n)) {
+    int is_word = n > 0 && (isalnum((unsigned char)host[0]) || host[0] == '*' || host[0] == '_');
+    if (!is_ip(host) && (!is_word || n > MS_HOST_MAX || strspn(host, legal) != n)) {
         return ms_fail(err, MS_E_INVALID, "'%.80s' is neither a host name nor an IP address", host);
     }
     return MS_OK;

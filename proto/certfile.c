@@ -168,37 +168,84 @@ static int write_all(int fd, const char *bytes, size_t size)
     return fsync(fd);
 }
 
+/* A file without a name in the folder of path: what is killed while it writes leaves nothing, no
+ * key above all. -1 where the file system or this root cannot do that. */
+static int open_unnamed(const char *path)
+{
+    char folder[MS_PATH_MAX + 1];
+    const char *slash = strrchr(path, '/');
+    if (access("/proc/self/fd", X_OK) != 0) {
+        return -1;
+    }
+    snprintf(folder, sizeof(folder), "%.*s", slash != NULL ? (int)(slash - path) + 1 : 1,
+             slash != NULL ? path : ".");
+    return open(folder, O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600);
+}
+
+static int give_name(int fd, const char *path)
+{
+    char from[64];
+    snprintf(from, sizeof(from), "/proc/self/fd/%d", fd);
+    return linkat(AT_FDCWD, from, AT_FDCWD, path, AT_SYMLINK_FOLLOW);
+}
+
+/* Whoever replaces passes through one more name, always the same: what a kill leaves there is
+ * whole, and goes with the next writer. Two at once take it from each other and try again. */
+static int replace_with(int fd, const char *path)
+{
+    enum { TRIES = 100 };
+    char step[MS_PATH_MAX + 8];
+    snprintf(step, sizeof(step), "%s.new", path);
+    for (int i = 0; i < TRIES; i++) {
+        if (give_name(fd, step) == 0) {
+            if (rename(step, path) == 0) {
+                return 0;
+            }
+            if (errno != ENOENT) {
+                int saved = errno;
+                unlink(step);
+                errno = saved;
+                return -1;
+            }
+        } else if (errno != EEXIST || (unlink(step) != 0 && errno != ENOENT)) {
+            return -1;
+        }
+    }
+    return -1;
+}
+
 int ms_file_write(const char *path, const void *bytes, size_t size, mode_t mode, int exclusive,
                   struct ms_err *err)
 {
-    char temporary[MS_PATH_MAX + 32];
+    char temporary[MS_PATH_MAX + 32] = "";
     if (strlen(path) > MS_PATH_MAX) {
         return ms_fail(err, MS_E_INVALID, "the path %.64s... is longer than %d bytes", path,
                        MS_PATH_MAX);
     }
-    snprintf(temporary, sizeof(temporary), "%s.XXXXXX", path);
-    int fd = mkostemp(temporary, O_CLOEXEC); /* 0600 */
+    int fd = open_unnamed(path);
+    if (fd < 0) {
+        snprintf(temporary, sizeof(temporary), "%s.XXXXXX", path);
+        fd = mkostemp(temporary, O_CLOEXEC); /* 0600 */
+    }
     if (fd < 0) {
         return ms_fail_errno(err, MS_E_IO, "cannot write %s", path);
     }
-    int rc = MS_OK;
-    if (write_all(fd, (const char *)bytes, size) != 0 || fchmod(fd, mode) != 0) {
-        rc = ms_fail_errno(err, MS_E_IO, "cannot write %s", path);
+    int failed = write_all(fd, (const char *)bytes, size) != 0 || fchmod(fd, mode) != 0;
+    if (!failed && temporary[0] == '\0') {
+        failed = (exclusive ? give_name(fd, path) : replace_with(fd, path)) != 0;
+    } else if (!failed) { /* link refuses what rename would replace */
+        failed = (exclusive ? link(temporary, path) : rename(temporary, path)) != 0;
     }
+    int rc = !failed                        ? MS_OK
+             : exclusive && errno == EEXIST ? ms_fail(err, MS_E_EXISTS,
+                                                      "%s exists already: move it away or choose "
+                                                      "another name",
+                                                      path)
+                                            : ms_fail_errno(err, MS_E_IO, "cannot write %s", path);
     close(fd);
-    if (rc == MS_OK && exclusive) { /* link refuses what rename would replace */
-        if (link(temporary, path) != 0) {
-            rc = errno == EEXIST
-                     ? ms_fail(err, MS_E_EXISTS,
-                               "%s exists already: move it away or choose another name", path)
-                     : ms_fail_errno(err, MS_E_IO, "cannot write %s", path);
-        }
-    } else if (rc == MS_OK && rename(temporary, path) == 0) {
-        return MS_OK;
-    } else if (rc == MS_OK) {
-        rc = ms_fail_errno(err, MS_E_IO, "cannot write %s", path);
+    if (temporary[0] != '\0' && (failed || exclusive)) {
+        unlink(temporary);
     }
-    unlink(temporary);
     return rc;
 }
 

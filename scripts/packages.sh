@@ -3,9 +3,10 @@
 # Sourced by quickstart and test: the one place where packages are named.
 # shellcheck shell=bash disable=SC2034 # the lists are for those who source this
 
-# to build anything: compiler, generators, and the libraries that all programs link
+# to build anything: compiler, generators, and the libraries that all programs link; dpkg-dev tells meson the folder in which
+# the loader looks for libraries (/usr/lib/x86_64-linux-gnu), without it that is lib64
 packages_build=(
-    gcc libc6-dev meson ninja-build pkg-config protobuf-c-compiler
+    gcc libc6-dev dpkg-dev meson ninja-build pkg-config protobuf-c-compiler
     libevent-dev libprotobuf-c-dev libssl-dev libyaml-dev libjansson-dev zlib1g-dev
 )
 

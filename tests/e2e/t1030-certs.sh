@@ -64,6 +64,19 @@ ok "that openssl heeds" bash -c '! openssl verify -CAfile ca/ca.crt -crl_check -
 ok "and of the authority's own" bash -c '! openssl verify -CAfile ca/ca.crt -crl_check -CRLfile ca/crl.pem node7.crt 2>/dev/null'
 ok "revoke by name takes the others" says "node7: 2 certificates revoked" certs revoke node7
 ok "all of them" [ "$(certs list node7 | grep -c revoked)" = 3 ]
+hosts=()
+for i in $(seq 20); do hosts+=(--host "h$i.example"); done
+ok "as many hosts as somebody has" certs issue worker many "${hosts[@]}"
+ok "are in it, the last one too" says "h20.example" certs show many.p12
+for i in $(seq 21 65); do hosts+=(--host "h$i.example"); done
+ok "more than a certificate holds are refused" bash -c '! "$@" && "$@" 2>&1 | grep -q "more than 64 hosts"' - "$MSCTL" certs --dir ca issue worker more "${hosts[@]}"
+ok "a dash is no host" status 2 certs issue worker dash --host -
+if command -v strace >/dev/null; then
+    ok "a kill -9 while a key is written leaves no copy of it" bash -c '
+        mkdir killed && for call in fsync linkat rename; do
+            strace -qq -o /dev/null -e trace=$call -e inject=$call:signal=KILL "$MSCTL" certs --dir ca issue user eve -o killed/eve.p12 --force
+        done; "$MSCTL" certs --dir ca issue user eve -o killed/eve.p12 --force && [ "$(ls -A killed)" = eve.p12 ]'
+fi
 serial=$(certs list head | awk 'NR == 2 { print $5 }')
 ok "revoke by serial number" says "1 certificate revoked" certs revoke "$(tr "[:upper:]" "[:lower:]" <<<"$serial")"
 ok "again only makes the list anew" says "was revoked already" certs revoke "$serial"

@@ -20,6 +20,15 @@ for path in bin/msctl bin/msschedd bin/msworker include/msworker.h share/man/man
     share/doc/msched/operations.md share/doc/msched/examples/mnist.yaml share/doc/msched/examples/train.c; do
     ok "$path" [ -s "$D$prefix/$path" ]
 done
+for document in "$ROOT"/docs/*.md; do
+    ok "${document##*/}" [ -s "$D$prefix/share/doc/msched/${document##*/}" ]
+done
+ok "the folder that README builds in is not that of the scripts, whose prefix would stay" bash -c '
+    line=$(grep -h "^meson setup .*--prefix=/usr " "$1/README.md") && [[ $line != "meson setup build "* ]] &&
+    grep -qF -- "$line" "$1/docs/operations.md"' - "$ROOT"
+if command -v dpkg-query >/dev/null; then # without it meson takes lib64, where no loader looks
+    ok "what tells meson the loader's folder is among the packages" bash -c '. "$1/scripts/packages.sh"; [[ " ${packages_build[*]} " == *" dpkg-dev "* ]]' - "$ROOT"
+fi
 for name in msctl msschedd msworker; do
     ok "$config/$name.conf" [ -s "$D$config/$name.conf" ]
 done
