@@ -4,6 +4,7 @@
 #include "daemon/socket_group.h"
 #include "proto/addr.h"
 
+#include <errno.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -30,12 +31,19 @@ static enum options_tls tls_of(const char *word)
     return strcmp(word, "auto") == 0 ? OPTIONS_TLS_AUTO : OPTIONS_TLS_ON;
 }
 
-/* A built-in path is a place to look at, a path that somebody wrote must exist. */
+/* A built-in path is a place to look at, a path that somebody wrote must exist. What is there and
+ * may not be looked at is there: its reader says so. */
+static int is_place(const struct ms_settings *settings, const char *key)
+{
+    return ms_settings_source(settings, key) == MS_FROM_BUILTIN;
+}
+
 static int is_there(const struct ms_settings *settings, const char *key)
 {
     const char *path = ms_settings_string(settings, key);
     return path != NULL && path[0] != '\0' && strcmp(path, "none") != 0 &&
-           (ms_settings_source(settings, key) != MS_FROM_BUILTIN || access(path, F_OK) == 0);
+           (!is_place(settings, key) || access(path, F_OK) == 0 ||
+            (errno != ENOENT && errno != ENOTDIR));
 }
 
 static int read_files(struct options *options, struct ms_err *err)
@@ -59,7 +67,8 @@ static int read_files(struct options *options, struct ms_err *err)
         rc = put(files->ca_path, sizeof(files->ca_path), "tls_ca",
                  ms_settings_string(settings, "tls_ca"), err);
     }
-    if (rc == 0 && is_there(settings, "tls_crl")) {
+    if (rc == 0) {
+        files->crl_may_miss = is_place(settings, "tls_crl");
         rc = put(files->crl_path, sizeof(files->crl_path), "tls_crl",
                  ms_settings_string(settings, "tls_crl"), err);
     }

@@ -6,12 +6,14 @@
 #include <stdio.h>
 #include <sys/socket.h>
 
-int server_load_tls(const struct options *options, SSL_CTX **ret, struct ms_err *err)
+/* before: the one in force, or NULL. What takes its place, or would, may not know less. */
+static int load(const struct options *options, SSL_CTX *before, SSL_CTX **ret, struct ms_err *err)
 {
     struct ms_tls_config cfg;
     char warning[MS_TEXT_MAX + 1] = "";
     ms_tls_files_config(&options->files, &cfg);
     cfg.roles = MS_ROLE_SCHEDULER;
+    cfg.crl_may_miss &= before == NULL || !ms_tls_has_list(before);
     int rc = ms_tls_context(&cfg, ret, warning, err);
     if (rc == MS_E_NOT_FOUND && err != NULL) {
         char why[MS_ERR_TEXT_MAX];
@@ -30,6 +32,11 @@ int server_load_tls(const struct options *options, SSL_CTX **ret, struct ms_err 
     return rc;
 }
 
+int server_load_tls(const struct options *options, SSL_CTX **ret, struct ms_err *err)
+{
+    return load(options, NULL, ret, err);
+}
+
 void server_arm_check(struct server *server)
 {
     struct timeval wait = {.tv_sec = options_check_s(server->options)};
@@ -45,7 +52,7 @@ void server_check_expiry(struct server *server)
     if (server->tls == NULL) {
         return;
     }
-    if (server_load_tls(server->options, &context, &err) < 0) {
+    if (load(server->options, server->tls, &context, &err) < 0) {
         char quoted[2 * MS_TEXT_MAX];
         ms_log(MS_LOG_ERR, "tls.unusable text=%s", ms_log_quote(quoted, sizeof(quoted), err.text));
         return;
@@ -61,7 +68,7 @@ int server_take_options(struct server *server, const struct options *options, st
             return ms_fail(err, MS_E_CONFIG,
                            "TLS cannot be switched off by a reload: restart for that");
         }
-        int rc = server_load_tls(options, &context, err);
+        int rc = load(options, server->tls, &context, err);
         if (rc < 0) {
             return rc;
         }

@@ -95,15 +95,32 @@ static int set_protocol(SSL_CTX *ctx, const char *cipher_list, char *warning, st
 
 /* ---- what is trusted ---- */
 
-static int load_crl(X509_STORE *store, const char *path, char *warning, struct ms_err *err)
+/* *ret NULL: there is none, and need not be. A list that exists and cannot be read is never none.
+ */
+static int open_crl(const struct ms_tls_config *cfg, FILE **ret, struct ms_err *err)
 {
-    FILE *file = fopen(path, "re");
-    if (file == NULL) {
-        return ms_fail_errno(err, errno == ENOENT ? MS_E_NOT_FOUND : MS_E_IO,
-                             "cannot read the revocation list %s", path);
+    *ret = fopen(cfg->crl_path, "re");
+    if (*ret != NULL || (errno == ENOENT && cfg->crl_may_miss)) {
+        return MS_OK;
+    }
+    return errno == ENOENT
+               ? ms_fail(err, MS_E_TLS,
+                         "the revocation list %s is missing, and without it whoever was revoked "
+                         "would get in: put it back; msctl certs crl makes it anew",
+                         cfg->crl_path)
+               : ms_fail_errno(err, MS_E_IO, "cannot read the revocation list %s", cfg->crl_path);
+}
+
+static int load_crl(X509_STORE *store, const struct ms_tls_config *cfg, char *warning,
+                    struct ms_err *err)
+{
+    const char *path = cfg->crl_path;
+    FILE *file = NULL;
+    int rc = open_crl(cfg, &file, err);
+    if (rc != MS_OK || file == NULL) {
+        return rc;
     }
     int n = 0;
-    int rc = MS_OK;
     X509_CRL *crl = NULL;
     while (rc == MS_OK && (crl = PEM_read_X509_CRL(file, NULL, NULL, NULL)) != NULL) {
         time_t next = ms_x509_time(X509_CRL_get0_nextUpdate(crl));
@@ -150,7 +167,7 @@ static int load_trust(SSL_CTX *ctx, const struct ms_tls_config *cfg, char *warni
     if (cfg->crl_path == NULL || cfg->crl_path[0] == '\0') {
         return MS_OK;
     }
-    return load_crl(SSL_CTX_get_cert_store(ctx), cfg->crl_path, warning, err);
+    return load_crl(SSL_CTX_get_cert_store(ctx), cfg, warning, err);
 }
 
 /* ---- our own certificate ---- */
@@ -321,6 +338,12 @@ int ms_tls_context(const struct ms_tls_config *cfg, SSL_CTX **ret, char *ret_war
     }
     *ret = ctx;
     return MS_OK;
+}
+
+int ms_tls_has_list(SSL_CTX *ctx)
+{
+    X509_VERIFY_PARAM *param = X509_STORE_get0_param(SSL_CTX_get_cert_store(ctx));
+    return (X509_VERIFY_PARAM_get_flags(param) & X509_V_FLAG_CRL_CHECK) != 0;
 }
 
 /* ---- one connection ---- */

@@ -18,6 +18,7 @@ struct ms_tls_config {
     const char *p12_password; /* "" where there is none; never logged */
     const char *ca_path;      /* PEM */
     const char *crl_path;     /* PEM; NULL or "": no revocation check */
+    int crl_may_miss;         /* crl_path is a place to look at: no file there, no check */
     unsigned roles;           /* enum ms_role, or-ed: what our certificate must be for; 0: any */
     const char *cipher_list; /* NULL: ours. TLS 1.2 names are accepted and dropped with a warning */
     int expire_warning_days; /* 0: 90; where it lives shorter, its last third */
@@ -37,6 +38,10 @@ struct ms_peer {
  * e.g. the expiry in days, or "". Returns owned; free with SSL_CTX_free. */
 int ms_tls_context(const struct ms_tls_config *cfg, SSL_CTX **ret, char *ret_warning,
                    struct ms_err *err);
+
+/* Does it know a list of revoked certificates? Whoever puts another in its place asks first: with
+ * crl_may_miss a list that is just being replaced would be none, and the revoked get in again. */
+int ms_tls_has_list(SSL_CTX *ctx);
 
 /* A server-side or client-side SSL on the context. host (clients; NULL: skip) is checked against
  * the server's SAN dns/ip entries. Returns owned or NULL. */

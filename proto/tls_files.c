@@ -244,6 +244,7 @@ void ms_tls_files_config(const struct ms_tls_files *files, struct ms_tls_config 
         .p12_password = files->password,
         .ca_path = files->ca_path,
         .crl_path = files->crl_path[0] != '\0' ? files->crl_path : NULL,
+        .crl_may_miss = files->crl_may_miss,
         .cipher_list = files->cipher_list[0] != '\0' ? files->cipher_list : NULL,
         .expire_warning_days = files->expire_warning_days,
     };

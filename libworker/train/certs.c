@@ -7,7 +7,6 @@
 
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 enum { CHECK_HOURS = 24, MS_AN_HOUR = 3600000 };
 
@@ -23,9 +22,7 @@ static int find_files(const struct certs *certs, struct ms_tls_files *files, str
     snprintf(files->p12_path, sizeof(files->p12_path), "%s/%s", certs->folder, certs->p12);
     snprintf(files->ca_path, sizeof(files->ca_path), "%s/ca.crt", certs->folder);
     snprintf(files->crl_path, sizeof(files->crl_path), "%s/crl.pem", certs->folder);
-    if (access(files->crl_path, F_OK) != 0) {
-        files->crl_path[0] = '\0';
-    }
+    files->crl_may_miss = !certs->has_list;
     return ms_tls_files_password(certs->password_file, files, err);
 }
 
@@ -83,6 +80,7 @@ int certs_load(struct certs *certs, SSL_CTX **ret, struct ms_err *err)
     if (rc < 0) {
         return ms_fail(err, rc == MS_E_NOMEM ? rc : MS_E_CONFIG, "%s", why.text);
     }
+    certs->has_list = ms_tls_has_list(*ret);
     if (warning[0] != '\0') {
         char quoted[2 * MS_TEXT_MAX];
         ms_log(MS_LOG_WARNING, "tls.certificate warning=%s, ignoring",

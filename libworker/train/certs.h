@@ -17,6 +17,7 @@ struct certs { /* strings are borrowed for its life */
     const char *password_file; /* FOLDER; NULL: the credential, else none */
     const char *json;          /* JSON: MindSpore's, MS_TLS_CONFIG */
     int check_hours;           /* between two looks, once loaded */
+    int has_list;              /* of revoked ones, once loaded: from then on one must be there */
 };
 
 /* Reads the files; a warning about them is logged. *ret is owned, NULL for NONE. Whatever is wrong

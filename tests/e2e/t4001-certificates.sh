@@ -135,6 +135,31 @@ ok "a worker's certificate is refused at a reload" wait_for 60 logged a "is no s
 cp "$T/good.p12" "$tls/node.p12"
 stop a
 
+# where a list may be missing, one that was in force is not lost by a reload
+mkdir -p "$T/run/tls"
+cp "$tls/ca.crt" "$tls/crl.pem" "$T/run/tls/"
+cp "$T/good.p12" "$T/run/tls/scheduler.p12"
+start r "$MSSCHEDD" --run-dir "$T/run"
+ok "a scheduler finds a list at the place where one may be" wait_for 60 ready r
+cat >"$T/carol.conf" <<CONF
+server = $(address_of r)
+tls = on
+certificate = $tls/carol.p12
+ca = $tls/ca.crt
+CONF
+revoked_stay_out() { says revoked "$MSCTL" --config "$T/carol.conf" status; }
+ok "whom it names stays out" revoked_stay_out
+mv "$T/run/tls/crl.pem" "$T/crl.away"
+kill -HUP "${pid_of[r]}"
+ok "a reload without the list fails, and says why" \
+    wait_for 60 logged r "crl.pem is missing, and without it whoever was revoked would get in"
+ok "and those that it names still stay out" revoked_stay_out
+mv "$T/crl.away" "$T/run/tls/crl.pem"
+kill -HUP "${pid_of[r]}"
+ok "with the list in its place it is a reload again" wait_for 60 logged r "scheduler.reload mode"
+ok "as before" revoked_stay_out
+stop r
+
 # TLS is not switched by a reload: who connected plain would be left behind
 printf 'listen = 127.0.0.1:0\nsocket = %s\ndatabase = %s\ntls_cert = none\ntls_ca = %s\ntls_crl = none\n' \
     "$T/p.sock" "$T/p.db" "$tls/ca.crt" >"$T/p.conf"

@@ -85,6 +85,23 @@ START_TEST(a_list_that_does_not_hold_may_be_mended_by_waiting)
 }
 END_TEST
 
+START_TEST(a_list_that_was_loaded_is_not_lost_by_a_reload)
+{
+    SSL_CTX *tls = NULL;
+    issue(MS_ROLE_WORKER, 100);
+    ck_ms_ok(certs_load(&certs, &tls, err)); /* no list yet: none is asked for */
+    SSL_CTX_free(tls);
+    ck_ms_ok(ms_ca_revoke(ca, NULL, "", in("crl.pem"), 30, err));
+    ck_ms_ok(certs_load(&certs, &tls, err));
+    SSL_CTX_free(tls);
+
+    ck_assert_int_eq(unlink(in("crl.pem")), 0);
+
+    ck_ms_fails(certs_load(&certs, &tls, err), MS_E_TIMEOUT, "crl.pem is missing");
+    ck_assert_ptr_nonnull(strstr(log_of(certs_check), "crl.pem is missing"));
+}
+END_TEST
+
 START_TEST(it_looks_daily_or_as_the_json_says_and_says_what_no_longer_holds)
 {
     SSL_CTX *tls = NULL;
@@ -133,6 +150,7 @@ int main(void)
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_test(tc, our_own_files_are_configuration_with_the_next_step);
     tcase_add_test(tc, a_list_that_does_not_hold_may_be_mended_by_waiting);
+    tcase_add_test(tc, a_list_that_was_loaded_is_not_lost_by_a_reload);
     tcase_add_test(tc, it_looks_daily_or_as_the_json_says_and_says_what_no_longer_holds);
     tcase_add_test(tc, each_look_warns_of_a_certificate_that_is_about_to_expire);
     suite_add_tcase(suite, tc);

@@ -226,7 +226,8 @@ START_TEST(a_private_scheduler_lives_below_its_folder)
     ck_assert_int_eq(options->tls, OPTIONS_TLS_ON);
     snprintf(want, sizeof(want), "%s/tls/scheduler.p12", dir);
     ck_assert_str_eq(options->files.p12_path, want);
-    ck_assert_str_eq(options->files.crl_path, ""); /* not there, so not wanted */
+    ck_assert_ptr_nonnull(strstr(options->files.crl_path, "/tls/crl.pem"));
+    ck_assert_int_eq(options->files.crl_may_miss, 1); /* a place to look at */
 }
 END_TEST
 

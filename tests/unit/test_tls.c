@@ -317,9 +317,31 @@ START_TEST(a_revoked_certificate_is_refused_by_its_owner_already)
     ck_ms_ok(make(&cfg, warning, err));
     ck_assert_ptr_nonnull(strstr(warning, "must be renewed within 3 days"));
     cfg.crl_path = in_dir("none.pem");
-    ck_ms_fails(make(&cfg, NULL, err), MS_E_NOT_FOUND, "none.pem");
+    ck_ms_fails(make(&cfg, NULL, err), MS_E_TLS, "none.pem is missing");
     cfg.crl_path = in_dir("ca.crt");
     ck_ms_fails(make(&cfg, NULL, err), MS_E_TLS, "no revocation list");
+}
+END_TEST
+
+START_TEST(a_list_that_may_be_missing_is_none_only_where_no_file_is)
+{
+    SSL_CTX *ctx = NULL;
+    issue(ca, MS_ROLE_WORKER, "w1", 30, "", "w1.p12");
+    struct ms_tls_config cfg = config("w1.p12");
+    cfg.crl_may_miss = 1;
+    cfg.crl_path = in_dir("crl.pem");
+    ck_ms_ok(ms_tls_context(&cfg, &ctx, NULL, err));
+    ck_assert(!ms_tls_has_list(ctx));
+    SSL_CTX_free(ctx);
+
+    ck_ms_ok(ms_ca_revoke(ca, NULL, "", in_dir("crl.pem"), 30, err));
+    ck_ms_ok(ms_tls_context(&cfg, &ctx, NULL, err));
+    ck_assert(ms_tls_has_list(ctx));
+    SSL_CTX_free(ctx);
+
+    ck_assert_int_eq(unlink(in_dir("crl.pem")), 0);
+    ck_assert_int_eq(symlink("crl.pem", in_dir("crl.pem")), 0); /* there, but ELOOP */
+    ck_ms_fails(make(&cfg, NULL, err), MS_E_IO, "cannot read the revocation list");
 }
 END_TEST
 
@@ -514,6 +536,7 @@ int main(void)
     tcase_add_test(context, an_old_encryption_is_answered_with_the_command_that_converts_it);
     tcase_add_test(context, ciphers_of_tls_1_2_are_dropped_with_a_warning);
     tcase_add_test(context, a_revoked_certificate_is_refused_by_its_owner_already);
+    tcase_add_test(context, a_list_that_may_be_missing_is_none_only_where_no_file_is);
     tcase_add_test(peer, both_ends_verify_and_know_each_other);
     tcase_add_test(peer, no_session_ticket_is_ever_given_out);
     tcase_add_test(peer, a_revoked_peer_is_refused_and_told);
