@@ -151,9 +151,6 @@ void ms_principal_from_0_1(const char *text, char out[MS_PRINCIPAL_MAX + 1])
         unsigned uid = (unsigned)strtoul(text + 4, NULL, 10);
         name_of_uid(uid, name);
         ms_principal_from_uid(uid, name, (unsigned)geteuid(), 0, &who);
-    } else if (ms_principal_is_canonical(text)) { /* a database that was half migrated */
-        memset(&who, 0, sizeof(who));
-        memcpy(who.id, text, strlen(text) + 1);
     } else if (!ms_principal_from_certificate(MS_ROLE_USER, text, &who)) {
         ms_principal_anyone(0, &who); /* an address with a port: nobody can prove to be that */
     }

@@ -40,7 +40,8 @@ void ms_principal_from_uid(unsigned uid, const char *name, unsigned owner_uid, u
 /* Whoever reached a plain port; roles: what the operator gives to anyone. */
 void ms_principal_anyone(unsigned roles, struct ms_principal *ret);
 
-/* Owners as release 0.1.0 stored them ("uid 1000", "alice", "127.0.0.1:4242") in today's form. Asks
+/* Owners as release 0.1.0 stored them ("uid 1000", "alice", "127.0.0.1:4242") in today's form: its
+ * texts are never taken for today's, or who was named "anyone" would share his jobs. Asks
  * NSS for the names of uids, which may block: only while a database is migrated. */
 void ms_principal_from_0_1(const char *text, char out[MS_PRINCIPAL_MAX + 1]);
 

@@ -129,7 +129,9 @@ START_TEST(owners_of_0_1_0_become_todays)
         {"[::1]:4242", "anyone"},
         {"", "anyone"},
         {"unknown uid", "anyone"},
-        {"user:alice", "user:alice"},
+        {"anyone", "user:anyone"}, /* a person of that name, not whoever comes */
+        {"user:alice", "anyone"},  /* 0.1.0 wrote no such text: nobody can prove to be that */
+        {"uid:1000", "anyone"},
     };
     for (size_t i = 0; i < MS_ARRAY_SIZE(rows); i++) {
         char now[MS_PRINCIPAL_MAX + 1];
