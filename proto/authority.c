@@ -232,6 +232,12 @@ static int role_of(const char *name, enum ms_role *ret)
     return 0;
 }
 
+/* By its own dates: the index may have learned of an old one late. */
+static int is_newer(const struct ms_ca_entry *entry, const struct ms_ca_entry *than)
+{
+    return than == NULL || entry->from >= than->from; /* the same second: issued later */
+}
+
 /* The newest that is meant and not revoked. */
 static int find_model(struct ms_authority *authority, const struct ms_authority_who *who,
                       const struct ms_ca_entry **ret, struct ms_err *err)
@@ -242,7 +248,7 @@ static int find_model(struct ms_authority *authority, const struct ms_authority_
     int rc = resolve(authority, who, &one, err);
     for (size_t i = 0; rc == MS_OK && i < authority->index.n; i++) {
         const struct ms_ca_entry *entry = &authority->index.entries[i];
-        if (entry->revoked == 0 && is_meant(entry, one, who->text)) {
+        if (entry->revoked == 0 && is_meant(entry, one, who->text) && is_newer(entry, model)) {
             model = entry;
         }
     }

@@ -6,7 +6,7 @@
  * The serial number is upper-case hex, hosts are comma separated, times are UTC as
  * 2026-11-21T17:40:00Z; "-" is what there is not: no hosts, not revoked, and role, name and times
  * of a certificate of which only a revocation list was left. Lines of '#' are comments. The order
- * is that of issuing. Not thread safe. */
+ * is that of entering: issuing, but for those that were older than the index. Not thread safe. */
 #ifndef MS_CA_INDEX_H
 #define MS_CA_INDEX_H
 

@@ -269,6 +269,37 @@ START_TEST(a_renewed_certificate_is_like_the_one_before)
 }
 END_TEST
 
+START_TEST(a_certificate_that_the_index_learned_of_late_is_not_the_newest)
+{
+    static const char *const hosts[2][2] = {{"old.lab", NULL}, {"new.lab", NULL}};
+    static const char *const files[] = {"old.p12", "new.p12"};
+    struct ms_cert_info made;
+    struct ms_ca_index half;
+    for (int i = 0; i < 2; i++) {
+        const struct ms_ca_entry *entry = NULL;
+        struct ms_cert_request req = {MS_ROLE_WORKER, "node7", hosts[i], 30, ""};
+        ck_ms_ok(ms_authority_issue(authority, &req, in_dir(files[i]), &entry, err));
+    }
+    ck_ms_ok(ms_ca_index_read(in_dir("ca/index.txt"), &half, err));
+    struct ms_ca_entry first = half.entries[0]; /* of a time without an index */
+    half.entries[0] = half.entries[1];
+    half.entries[0].from += 3600;
+    half.n = 1;
+    ck_ms_ok(ms_ca_index_write(in_dir("ca/index.txt"), &half, err));
+    half.entries[1] = first;
+    half.n = 2;
+    ms_ca_index_fini(&half);
+    again();
+    ck_ms_fails(renew(in_dir("old.p12"), "new.p12", err), MS_E_EXISTS, "--force"); /* entered */
+    ck_assert_uint_eq(ms_authority_index(authority)->n, 2);
+
+    ck_ms_ok(renew("node7", "renewed.p12", err));
+
+    ck_ms_ok(ms_cert_inspect(in_dir("renewed.p12"), "", &made, err));
+    ck_assert_str_eq(made.hosts, "new.lab");
+}
+END_TEST
+
 START_TEST(another_authoritys_certificate_is_neither_revoked_nor_entered)
 {
     struct ms_ca *other = NULL;
@@ -337,6 +368,7 @@ int main(void)
     tcase_add_test(tcase, a_copy_of_the_list_lies_where_the_authority_is_and_holds_all);
     tcase_add_test(tcase, an_authority_without_an_index_goes_on);
     tcase_add_test(tcase, a_renewed_certificate_is_like_the_one_before);
+    tcase_add_test(tcase, a_certificate_that_the_index_learned_of_late_is_not_the_newest);
     tcase_add_test(tcase, another_authoritys_certificate_is_neither_revoked_nor_entered);
     tcase_add_test(tcase, two_at_once_lose_nothing);
     tcase_add_loop_test(tcase, a_name_begins_as_a_node_id_does_and_holds_no_control, 0,
