@@ -16,7 +16,6 @@ enum {
     PAGE_MIN = 512,
     PAGE_MAX = 65536,
     PAGE_OURS = 4096,
-    COPY_CHUNK = 1 << 16,
 };
 
 struct wal {
@@ -127,51 +126,6 @@ static void judge(struct wal *wal, const uint8_t header[WAL_HEADER], struct wal_
     count_rest(wal, good, n, loss);
 }
 
-static int copy_bytes(int from, int to)
-{
-    static const size_t size = COPY_CHUNK;
-    uint8_t *bytes = malloc(size);
-    ssize_t n = bytes != NULL ? 1 : -1;
-    for (off_t at = 0; n > 0; at += n) {
-        n = pread(from, bytes, size, at);
-        if (n > 0 && write(to, bytes, (size_t)n) != n) {
-            n = -1;
-        }
-    }
-    free(bytes);
-    return n == 0 && fsync(to) == 0 ? 0 : -1;
-}
-
-/* Takes the first free place, else that of the oldest copy. */
-static void keep_copy(const struct wal *wal, const char *database, struct wal_loss *loss)
-{
-    char path[sizeof(loss->copy)];
-    time_t oldest = 0;
-    for (int i = 1; i <= MS_STORE_LOST_MAX; i++) {
-        struct stat st;
-        snprintf(path, sizeof(path), "%s.wal-lost.%d", database, i);
-        if (stat(path, &st) != 0) {
-            memcpy(loss->copy, path, sizeof(path));
-            break;
-        }
-        if (i == 1 || st.st_mtime < oldest) {
-            oldest = st.st_mtime;
-            memcpy(loss->copy, path, sizeof(path));
-        }
-    }
-    unlink(loss->copy);
-    int fd = open(loss->copy, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
-    if (fd < 0 || copy_bytes(wal->fd, fd) < 0) {
-        if (fd >= 0) {
-            unlink(loss->copy);
-        }
-        loss->copy[0] = '\0';
-    }
-    if (fd >= 0) {
-        close(fd);
-    }
-}
-
 int wal_judge(const char *database, struct wal_loss *ret, struct ms_err *err)
 {
     char path[MS_PATH_MAX + 8];
@@ -195,7 +149,7 @@ int wal_judge(const char *database, struct wal_loss *ret, struct ms_err *err)
             judge(&wal, header, &loss);
         }
         if (loss.frames > 0) {
-            keep_copy(&wal, database, &loss);
+            wal_keep(wal.fd, database, loss.copy, sizeof(loss.copy));
         }
         free(wal.frame);
     }

@@ -10,6 +10,7 @@
 #include "proto/err.h"
 #include "proto/limits.h"
 
+#include <stddef.h>
 #include <stdint.h>
 
 struct wal_loss {
@@ -19,8 +20,14 @@ struct wal_loss {
     char copy[MS_PATH_MAX + 32]; /* where the log was copied to; "" that failed */
 };
 
-/* Looks at the log beside a database; with a loss it is copied to state.db.wal-lost.N, of which
- * MS_STORE_LOST_MAX are kept. Reads only. 0 (no log: no loss), or MS_E_IO, MS_E_NOMEM. */
+/* Looks at the log beside a database; with a loss it is kept (below). Reads only. 0 (no log: no
+ * loss), or MS_E_IO, MS_E_NOMEM. */
 int wal_judge(const char *database, struct wal_loss *ret, struct ms_err *err);
+
+/* Copies the log to state.db.wal-lost.N, MS_STORE_LOST_MAX of them. A log that was kept already is
+ * not copied again; where all places are taken the second oldest gives way: the oldest shows what
+ * was first, however often a start is repeated. Fills path with where it lies, "" where it could
+ * not be copied; no older copy is lost then. */
+void wal_keep(int wal_fd, const char *database, char *path, size_t size);
 
 #endif

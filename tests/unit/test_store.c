@@ -1165,6 +1165,83 @@ START_TEST(what_a_damaged_log_of_writes_loses_is_said_and_a_copy_kept)
 }
 END_TEST
 
+static struct bytes lost_copy(int which)
+{
+    char suffix[32];
+    snprintf(suffix, sizeof(suffix), ".wal-lost.%d", which);
+    return slurp(suffix);
+}
+
+static int copies(void)
+{
+    int n = 0;
+    for (int i = 1; i <= MS_STORE_LOST_MAX + 1; i++) {
+        char name[160];
+        snprintf(name, sizeof(name), "%s.wal-lost.%d", path, i);
+        n += access(name, F_OK) == 0;
+    }
+    return n;
+}
+
+START_TEST(the_copy_of_the_first_damaged_log_survives_every_repetition)
+{
+    struct verdicts verdicts = {0};
+    struct remains remains = leave_remains(0);
+    remains.wal.data[remains.wal.size / 2] ^= 0xff;
+
+    for (int i = 0; i < 2 * MS_STORE_LOST_MAX; i++) { /* systemd, or an operator, tries again */
+        start_on(&remains, &verdicts);
+    }
+
+    ck_assert_int_eq(verdicts.refused, 2 * MS_STORE_LOST_MAX);
+    ck_assert_int_eq(copies(), 1); /* the same bytes once */
+    struct bytes first = lost_copy(1);
+    ck_assert_uint_eq(first.size, remains.wal.size);
+    ck_assert_mem_eq(first.data, remains.wal.data, first.size);
+    for (size_t i = 0; i < (size_t)2 * MS_STORE_LOST_MAX; i++) { /* and each time another damage */
+        remains.wal.data[100 + i] ^= 0xff;
+        start_on(&remains, &verdicts);
+    }
+    ck_assert_int_eq(copies(), MS_STORE_LOST_MAX);
+    struct bytes still = lost_copy(1);
+    ck_assert_uint_eq(still.size, first.size);
+    ck_assert_mem_eq(still.data, first.data, first.size);
+    int newest = 0;
+    for (int i = 2; i <= MS_STORE_LOST_MAX; i++) {
+        struct bytes copy = lost_copy(i);
+        newest +=
+            copy.size == remains.wal.size && memcmp(copy.data, remains.wal.data, copy.size) == 0;
+        free(copy.data);
+    }
+    ck_assert_int_eq(newest, 1);
+    free(first.data);
+    free(still.data);
+    free_remains(&remains);
+}
+END_TEST
+
+START_TEST(a_copy_that_cannot_be_made_pushes_none_out)
+{
+    struct verdicts verdicts = {0};
+    struct remains remains = leave_remains(0);
+    char unfinished[160];
+    snprintf(unfinished, sizeof(unfinished), "%s.wal-lost.new", path);
+    for (size_t i = 0; i < MS_STORE_LOST_MAX; i++) {
+        remains.wal.data[100 + i] ^= 0xff;
+        start_on(&remains, &verdicts);
+    }
+    ck_assert_int_eq(copies(), MS_STORE_LOST_MAX);
+    ck_assert_int_eq(mkdir(unfinished, 0700), 0); /* nothing can be written there */
+    remains.wal.data[99] ^= 0xff;
+
+    start_on(&remains, &verdicts);
+
+    ck_assert_int_eq(copies(), MS_STORE_LOST_MAX);
+    ck_assert_int_eq(rmdir(unfinished), 0);
+    free_remains(&remains);
+}
+END_TEST
+
 START_TEST(a_log_of_writes_that_is_cut_short_is_taken_as_far_as_it_goes)
 {
     struct verdicts verdicts = {0};
@@ -1519,6 +1596,8 @@ int main(int argc, char **argv)
     tcase_add_test(tcase, a_damaged_log_of_writes_is_refused_where_a_witness_is_left);
     tcase_add_test(tcase, what_a_damaged_log_of_writes_loses_is_said_and_a_copy_kept);
     tcase_add_test(tcase, a_log_of_writes_that_is_cut_short_is_taken_as_far_as_it_goes);
+    tcase_add_test(tcase, the_copy_of_the_first_damaged_log_survives_every_repetition);
+    tcase_add_test(tcase, a_copy_that_cannot_be_made_pushes_none_out);
     tcase_add_test(tcase, a_row_that_is_gone_is_noticed);
     tcase_add_test(tcase, a_schema_that_was_changed_is_refused);
     tcase_add_test(tcase, an_older_copy_is_refused_until_the_loss_is_accepted);
