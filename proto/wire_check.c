@@ -56,6 +56,7 @@ static const struct field_limit field_limits[] = {
     {"owner", MS_PRINCIPAL_MAX, 0, 0},
     {"phase", MS_NAME_MAX, 0, 0},
     {"plan_sha256", 64, 0, 0},
+    {"principal", MS_PRINCIPAL_MAX, 0, 0},
     {"ranks", MS_WORKERS_MAX, 0, 0},
     {"reason", MS_TEXT_MAX, 0, MENDED},
     {"run_dir", MS_PATH_MAX, 0, 0},

@@ -59,7 +59,7 @@ void on_fetch(struct sched *s, struct conn *conn, const struct sched_event *even
     grant.job = msg->job;
     grant.rank = msg->rank;
     grant.what = msg->what;
-    grant.cert_name = (char *)conn->peer.cert_name;
+    grant.principal = conn->peer.cert_name[0] != '\0' ? conn->peer.who.id : (char *)"";
     emit_log(s, MS_LOG_INFO, "fetch.granted job=%llu rank=%u what=%s name=%s node=%s",
              (unsigned long long)msg->job, msg->rank, result_name(msg->what),
              emit_quote(s, conn->peer.who.id), node->info.node_id);

@@ -34,15 +34,15 @@ struct ask { /* a grant between the agent's thread and ours */
     struct ask *next;
     uint64_t route, job;
     uint32_t rank, what;
-    char cert_name[MS_NAME_MAX + 1];
+    char principal[MS_PRINCIPAL_MAX + 1];
 };
 
 struct grant {
     struct grant *next;
     struct fetch_file file;
-    uint8_t token[MS_TOKEN_LEN];     /* nulls once claimed */
-    char cert_name[MS_NAME_MAX + 1]; /* who may claim it; "": whoever has the token */
-    struct visit *visit;             /* that claimed it; NULL: nobody yet */
+    uint8_t token[MS_TOKEN_LEN];          /* nulls once claimed */
+    char principal[MS_PRINCIPAL_MAX + 1]; /* who may claim it; "": whoever has the token */
+    struct visit *visit;                  /* that claimed it; NULL: nobody yet */
     int64_t deadline_ms;
 };
 
@@ -201,7 +201,7 @@ static int make_grant(struct fetch_serve *serve, const struct ask *ask, struct g
         free(grant);
         return rc;
     }
-    snprintf(grant->cert_name, sizeof(grant->cert_name), "%s", ask->cert_name);
+    snprintf(grant->principal, sizeof(grant->principal), "%s", ask->principal);
     grant->deadline_ms = ms_mono_ms() + MS_FETCH_CLAIM_MS;
     grant->next = serve->grants;
     serve->grants = grant;
@@ -258,7 +258,7 @@ static struct grant *find_grant(struct fetch_serve *serve, const struct ms_peer 
         }
     }
     int is_his = found != NULL &&
-                 (found->cert_name[0] == '\0' || strcmp(found->cert_name, peer->cert_name) == 0);
+                 (found->principal[0] == '\0' || strcmp(found->principal, peer->who.id) == 0);
     return is_his ? found : NULL;
 }
 
@@ -495,7 +495,7 @@ void fetch_serve_ask(struct fetch_serve *serve, const Ms__FetchGrant *grant)
     ask->job = grant->job;
     ask->rank = grant->rank;
     ask->what = grant->what;
-    snprintf(ask->cert_name, sizeof(ask->cert_name), "%s", grant->cert_name);
+    snprintf(ask->principal, sizeof(ask->principal), "%s", grant->principal);
     pthread_mutex_lock(&serve->lock);
     *serve->asks_tail = ask;
     serve->asks_tail = &ask->next;

@@ -59,12 +59,12 @@ static SSL_CTX *get_tls(void *arg)
     return node.tls;
 }
 
-static void ask(uint64_t job, const char *cert_name)
+static void ask(uint64_t job, const char *principal)
 {
     Ms__FetchGrant grant = MS__FETCH_GRANT__INIT;
     grant.job = job;
     grant.what = MS_FETCH_WEIGHTS;
-    grant.cert_name = (char *)cert_name;
+    grant.principal = (char *)principal;
     node.answered = 0;
     fetch_serve_ask(node.serve, &grant);
     pthread_mutex_lock(&node.lock);
@@ -94,6 +94,7 @@ static void start(struct world *w, int with_tls)
         issue(w, "ca", MS_ROLE_WORKER, "n1", 10);
         issue(w, "ca", MS_ROLE_USER, "alice", 10);
         issue(w, "ca", MS_ROLE_USER, "bob", 10);
+        issue(w, "ca", MS_ROLE_ADMIN, "root", 10);
         node.tls = context(w, "ca", "n1");
     }
     cfg.bind_ip = "127.0.0.1";
@@ -228,7 +229,7 @@ START_TEST(owner_with_his_certificate_gets_the_file_and_its_digest)
     struct world w;
     start(&w, 1);
 
-    ask(7, "alice");
+    ask(7, "user:alice");
     ck_assert_int_eq(node.code, 0);
     read_as(&w, "alice", 0);
 
@@ -242,13 +243,30 @@ START_TEST(somebody_elses_certificate_is_refused_with_the_right_token)
     struct world w;
     start(&w, 1);
 
-    ask(7, "alice");
+    ask(7, "user:alice");
     read_as(&w, "bob", 0);
 
     ck_assert(!got.whole);
     ck_assert_int_eq(got.code, MS_E_REFUSED);
     ck_contains(got.reason, "this token opens nothing here");
     read_as(&w, "alice", 0); /* whose it still is */
+    ck_whole(0);
+    stop(&w);
+}
+END_TEST
+
+START_TEST(another_role_of_the_same_name_is_somebody_else)
+{
+    struct world w;
+    start(&w, 1);
+
+    ask(7, "user:root");
+    read_as(&w, "root", 0); /* admin:root */
+
+    ck_assert(!got.whole);
+    ck_contains(got.reason, "this token opens nothing here");
+    ask(7, "admin:root");
+    read_as(&w, "root", 0);
     ck_whole(0);
     stop(&w);
 }
@@ -276,7 +294,7 @@ START_TEST(client_without_a_certificate_cannot_use_the_token_of_one_with)
     SSL_CTX *pinned = NULL;
     start(&w, 1);
 
-    ask(7, "alice");
+    ask(7, "user:alice");
     ck_ms_ok(ms_tls_pin_context(node.pin, &pinned, err));
     read_file(&w, pinned, "n1", 0);
 
@@ -309,11 +327,11 @@ START_TEST(token_opens_once)
 {
     struct world w;
     start(&w, 1);
-    ask(7, "alice");
+    ask(7, "user:alice");
     read_as(&w, "alice", 0);
     ck_whole(0);
 
-    ask(7, "bob"); /* the listener is open again */
+    ask(7, "user:bob"); /* the listener is open again */
     uint8_t fresh[MS_TOKEN_LEN];
     memcpy(fresh, node.token, sizeof(fresh));
     memset(node.token, 0, sizeof(node.token)); /* what a used token becomes */
@@ -335,14 +353,14 @@ START_TEST(torn_download_goes_on_and_gets_the_digest_of_the_whole)
     struct world w;
     start(&w, 1);
 
-    ask(7, "alice");
+    ask(7, "user:alice");
     read_as(&w, "alice", FILE_BYTES - 1000);
     ck_whole(FILE_BYTES - 1000);
-    ask(7, "alice");
+    ask(7, "user:alice");
     read_as(&w, "alice", FILE_BYTES);
 
     ck_whole(FILE_BYTES);
-    ask(7, "alice");
+    ask(7, "user:alice");
     read_as(&w, "alice", FILE_BYTES + 1);
     ck_contains(got.reason, "there is nothing at 200001");
     stop(&w);
@@ -387,7 +405,7 @@ START_TEST(missing_file_is_said_and_nobody_listens)
     struct world w;
     start(&w, 1);
 
-    ask(8, "alice");
+    ask(8, "user:alice");
 
     ck_assert_int_eq(node.code, MS_E_NOT_FOUND);
     ck_assert_str_eq(node.text, "there is no such file");
@@ -402,10 +420,10 @@ START_TEST(places_are_bounded)
     start(&w, 1);
 
     for (int i = 0; i < MS_FETCH_GRANTS_MAX; i++) {
-        ask(7, "alice");
+        ask(7, "user:alice");
         ck_assert_int_eq(node.code, 0);
     }
-    ask(7, "alice");
+    ask(7, "user:alice");
 
     ck_assert_int_eq(node.code, MS_E_FULL);
     stop(&w);
@@ -418,7 +436,7 @@ START_TEST(strangers_who_hold_every_place_keep_nobody_out)
     struct ms_addr addr;
     int idle[MS_FETCH_GRANTS_MAX];
     start(&w, 1);
-    ask(7, "alice");
+    ask(7, "user:alice");
     ck_ms_ok(ms_addr_parse(node.address, 0, &addr, err));
     for (int i = 0; i < MS_FETCH_GRANTS_MAX; i++) {
         idle[i] = dial_plain(&addr);
@@ -479,6 +497,7 @@ int main(void)
     tcase_set_timeout(t, 120);
     tcase_add_test(t, owner_with_his_certificate_gets_the_file_and_its_digest);
     tcase_add_test(t, somebody_elses_certificate_is_refused_with_the_right_token);
+    tcase_add_test(t, another_role_of_the_same_name_is_somebody_else);
     tcase_add_test(t, client_without_a_certificate_reads_with_token_and_pin);
     tcase_add_test(t, client_without_a_certificate_cannot_use_the_token_of_one_with);
     tcase_add_test(t, another_certificate_than_the_pinned_one_gets_no_token);

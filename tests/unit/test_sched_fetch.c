@@ -56,6 +56,7 @@ START_TEST(owner_is_sent_to_the_node_that_has_the_file)
     ck_assert_ptr_nonnull(grant);
     ck_assert_uint_eq(grant->job, 1);
     ck_assert_uint_eq(grant->what, MS_FETCH_WEIGHTS);
+    ck_assert_str_eq(grant->principal, "user:alice"); /* not the name alone: roles may share it */
     answer(conns[0], grant->route, 0, "");
 
     const Ms__FetchTicket *ticket = fix_heard(alice, MS_MSG_FETCH_TICKET);
