@@ -90,6 +90,25 @@ static void take(struct server *server, struct listener *listener, struct doorwa
     }
 }
 
+/* All places are taken, and whoever may give way has just spoken: rare, and it comes again. On a
+ * Unix socket it is told so; behind TLS there is nobody yet to be told. Nothing was sent to it
+ * before, so that the frame fits and the call does not wait. */
+static void turn_away(struct server *server, const struct listener *listener, int fd)
+{
+    uint8_t frame[MS_WIRE_HEADER + MS_TEXT_MAX];
+    Ms__Error error = MS__ERROR__INIT;
+    error.code = MS_E_FULL;
+    error.text = (char *)"all places for newcomers are taken at the moment: try again";
+    size_t size = ms_wire_size(&error.base);
+    if (listener_is_unix(listener) && size <= sizeof(frame) &&
+        ms_wire_pack(MS_MSG_ERROR, 0, &error.base, frame, size, NULL) == 0) {
+        (void)send(fd, frame, size, MSG_DONTWAIT | MSG_NOSIGNAL); /* or it has gone already */
+    }
+    close(fd);
+    server_log(server, MS_LOG_NOTICE, "conn.turned_away address=%s text=\"all places are taken\"",
+               listener_address(listener));
+}
+
 void server_accept(struct listener *listener, int fd, void *arg)
 {
     struct server *server = arg;
@@ -101,7 +120,7 @@ void server_accept(struct listener *listener, int fd, void *arg)
         return;
     }
     if (door == NULL || (doorway_is_full(door) && !make_room(server, door))) {
-        close(fd); /* whoever may give way has just spoken: rare, and it comes again */
+        turn_away(server, listener, fd);
         server_adjust_listeners(server);
         return;
     }

@@ -33,6 +33,7 @@ struct stage {
     atomic_int nomem;     /* so many commits find no memory first */
     atomic_int settled;   /* jobs that a test submitted only to see that all is well */
     atomic_int skew_ms;   /* the clocks of both sides are ahead by this */
+    atomic_llong stands;  /* they stand still at this nanosecond; 0: they go */
     atomic_int idle_rc;
     atomic_int jobs; /* PUT_JOB effects that were committed */
     atomic_int exit_rc;
@@ -126,6 +127,10 @@ MS_API int clock_gettime(clockid_t id, struct timespec *ret)
     int rc = (int)syscall(SYS_clock_gettime, id, ret);
     int counts_up = id == CLOCK_MONOTONIC || id == CLOCK_MONOTONIC_COARSE || id == CLOCK_BOOTTIME;
     if (rc == 0 && counts_up && stage != NULL) {
+        long long stands = stage->stands;
+        if (stands != 0) {
+            *ret = (struct timespec){stands / 1000000000, stands % 1000000000};
+        }
         ret->tv_sec += stage->skew_ms / 1000;
     }
     return rc;

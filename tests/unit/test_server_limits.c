@@ -3,9 +3,39 @@
  * The clock of the child is moved, for libevent too: a minute passes at once. */
 #include "tests/unit/server_world.h"
 
+#include <linux/sockios.h>
 #include <malloc.h>
+#include <pwd.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
 
-enum { GONE_MS = 60000 };
+enum { GONE_MS = 60000, SLOW_UID = 4000 };
+
+/* ---- a directory that answers when it is told to, in place of the C library's -------------------
+ */
+
+static struct directory {
+    atomic_int asked, hold;
+} * directory;
+
+MS_API int getpwuid_r(uid_t uid, struct passwd *entry, char *buf, size_t size,
+                      struct passwd **found)
+{
+    static char name[] = "dora";
+    (void)buf;
+    (void)size;
+    *found = NULL;
+    if (uid == SLOW_UID) {
+        directory->asked++;
+        while (directory->hold) {
+            pause_ms(1);
+        }
+        memset(entry, 0, sizeof(*entry));
+        entry->pw_name = name;
+        *found = entry;
+    }
+    return 0;
+}
 
 static int await_end(int fd)
 {
@@ -244,6 +274,73 @@ START_TEST(an_end_with_large_frames_under_way_gives_no_place_to_who_is_gone)
 }
 END_TEST
 
+static int dial_as(uid_t uid)
+{
+    ck_assert_int_eq(chmod(dir, 0711), 0);
+    ck_assert_int_eq(chmod(socket_path, 0666), 0);
+    ck_assert_int_eq(seteuid(uid), 0);
+    int fd = dial();
+    ck_assert_int_eq(seteuid(0), 0);
+    return fd;
+}
+
+/* Takes all places before Hello, and knows when the server has them all. */
+static void fill_the_door(int held[MS_HALF_OPEN_UNIX])
+{
+    int unread = 1;
+    for (int i = 0; i < MS_HALF_OPEN_UNIX; i++) {
+        held[i] = dial();
+    }
+    put(held[MS_HALF_OPEN_UNIX - 1], (const uint8_t *)"M", 1); /* they are accepted in order */
+    while (unread > 0) {
+        ck_assert_int_eq(ioctl(held[MS_HALF_OPEN_UNIX - 1], SIOCOUTQ, &unread), 0);
+        pause_ms(1);
+    }
+}
+
+START_TEST(who_waited_for_his_name_and_finds_no_place_is_told_so)
+{
+    struct timespec now;
+    int held[MS_HALF_OPEN_UNIX];
+    uint32_t id = 0;
+    ProtobufCMessage *msg = NULL;
+    if (geteuid() != 0) {
+        printf("skip: only root can come as another uid\n");
+        return;
+    }
+    directory =
+        mmap(NULL, sizeof(*directory), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    ck_assert_ptr_ne(directory, MAP_FAILED);
+    directory->hold = 1;
+    start(-1, 0);
+    close(greet());
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    stage->stands = now.tv_sec * 1000000000LL + now.tv_nsec; /* nobody stands there too long */
+    int waits = dial_as(SLOW_UID);
+    while (directory->asked == 0) {
+        pause_ms(1);
+    }
+    fill_the_door(held);
+
+    directory->hold = 0;
+
+    ck_assert_uint_eq(get(waits, &id, &msg), MS_MSG_ERROR);
+    ck_assert_int_eq(((Ms__Error *)msg)->code, MS_E_FULL);
+    ck_assert_ptr_nonnull(strstr(((Ms__Error *)msg)->text, "try again"));
+    ms_wire_free(msg);
+    ck_assert_uint_eq(get(waits, &id, &msg), 0);
+    close(waits);
+    for (int i = 0; i < MS_HALF_OPEN_UNIX; i++) {
+        close(held[i]);
+    }
+    stage->stands = 0;
+    int again = greet();
+    ck_assert(is_served(again)); /* and the door is open again */
+    close(again);
+    munmap(directory, sizeof(*directory));
+}
+END_TEST
+
 int main(void)
 {
     mallopt(M_PERTURB, 0x5a); /* what was freed looks like it, without a sanitizer too */
@@ -256,6 +353,7 @@ int main(void)
     tcase_add_test(tcase, what_all_together_do_not_read_is_bounded);
     tcase_add_test(tcase, out_of_descriptors_it_does_not_spin);
     tcase_add_test(tcase, an_end_with_large_frames_under_way_gives_no_place_to_who_is_gone);
+    tcase_add_test(tcase, who_waited_for_his_name_and_finds_no_place_is_told_so);
     suite_add_tcase(suite, tcase);
     return test_run(suite);
 }
