@@ -120,6 +120,7 @@ int cmd_submit(struct cli *cli, const struct cli_args *args, struct ms_err *err)
     request.name = job.name;
     request.workers = (uint32_t)job.workers;
     request.priority = job.priority;
+    request.recovery = job.recovery;
     request.key = key;
     rc = submit(cli, &request, &id, err);
     if (rc == MS_OK && cli->json) {

@@ -101,6 +101,7 @@ static int send_submit(struct run *run, struct ms_err *err)
     request.name = run->job.name;
     request.workers = (uint32_t)run->job.workers;
     request.priority = run->job.priority;
+    request.recovery = run->job.recovery;
     request.run_dir = run->dir.path;
     request.key = run->key;
     int rc = client_send(run->cli->client, MS_MSG_SUBMIT, &request.base, &run->submit_id, err);

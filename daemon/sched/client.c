@@ -109,6 +109,7 @@ static struct job *submit_create(struct sched *s, const struct conn *conn, const
     copy_text(row->run_dir, sizeof(row->run_dir), msg->run_dir);
     row->workers = msg->workers;
     row->priority = msg->priority;
+    row->recovery = msg->recovery;
     row->submitted_ms = s->now.wall_ms;
     row->spec = msg->job_json.data;
     row->spec_bytes = msg->job_json.len;

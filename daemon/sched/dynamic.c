@@ -180,6 +180,7 @@ static void complete(struct sched *s)
     copy_text(row->owner, sizeof(row->owner),
               list_item(s->beating.next, struct node, beating)->info.principal);
     row->workers = s->cfg.worker_num;
+    row->recovery = s->cfg.recovery != 0;
     row->submitted_ms = s->now.wall_ms;
     row->spec = s->spec;
     row->spec_bytes = s->spec_bytes;

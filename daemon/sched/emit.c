@@ -269,6 +269,7 @@ void emit_put_job(struct sched *s, const struct job *job, bool with_spec)
     copy_text(row->run_dir, sizeof(row->run_dir), job->run_dir);
     row->workers = job->workers;
     row->priority = job->priority;
+    row->recovery = job->recovery;
     row->code = job->code;
     row->generation = job->generation;
     row->submitted_ms = job->submitted_ms;

@@ -44,6 +44,7 @@ struct job *job_create(struct sched *s, const struct sched_job_row *row)
     }
     job->workers = row->workers;
     job->priority = row->priority;
+    job->recovery = row->recovery;
     job->code = row->code;
     job->generation = row->generation;
     job->submitted_ms = row->submitted_ms;

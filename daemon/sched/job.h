@@ -27,6 +27,7 @@ struct job {
     uint32_t workers;
     uint32_t n_tries; /* placed and never started, since the scheduler did */
     int32_t priority, code;
+    bool recovery; /* as its file says; nothing acts on it yet, and workers refuse such a job */
     uint64_t generation;
     int64_t submitted_ms, started_ms, ended_ms;
     uint64_t steps;

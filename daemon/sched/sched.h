@@ -92,7 +92,7 @@ struct sched_job_row {
     double seconds;
     char weights_sha256[65];
     char plan_sha256[65];
-    bool recovery;                     /* a lost rank is replaced; false: it ends the job */
+    bool recovery;                     /* its file asks that a lost rank be replaced */
     bool cancel_at_step;               /* with cancel_text: ranks finish their step first */
     char cancel_text[MS_TEXT_MAX + 1]; /* somebody asked for its end, in these words; "" nobody */
     const uint8_t

@@ -266,6 +266,27 @@ START_TEST(a_copy_gives_no_id_and_no_generation_a_second_time)
 }
 END_TEST
 
+START_TEST(what_a_job_says_of_recovery_is_stored_and_stays)
+{
+    for (int recovery = 0; recovery < 2; recovery++) {
+        begin();
+        uint64_t conn = fix_open(MS_ROLE_USER, "alice");
+        Ms__Submit msg = fix_job(1);
+        msg.recovery = recovery;
+        fix_say(conn, MS_MSG_SUBMIT, &msg.base);
+        keep();
+        ck_assert_int_eq(disk.jobs[0].recovery, recovery);
+
+        restart();
+        (void)register_with("w0", NULL);
+        keep(); /* it is placed, and its row written anew */
+
+        ck_assert_int_eq(disk.jobs[0].state, JOB_PLACING);
+        ck_assert_int_eq(disk.jobs[0].recovery, recovery);
+    }
+}
+END_TEST
+
 /* ---- what an ended job shows --------------------------------------------------------------------
  */
 
@@ -526,6 +547,7 @@ int main(void)
     Suite *s = suite_create("sched_durable");
     TCase *t = tcase_create("durable");
     tcase_add_checked_fixture(t, NULL, fix_end);
+    tcase_add_test(t, what_a_job_says_of_recovery_is_stored_and_stays);
     tcase_add_test(t, each_tick_that_writes_has_the_next_number);
     tcase_add_test(t, a_stamp_of_what_is_there_is_let_pass);
     tcase_add_test(t, a_node_that_knows_more_than_the_database_stops_the_scheduler);
