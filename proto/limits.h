@@ -70,6 +70,8 @@
 #define MS_WATCHES_MAX        64      /* of one connection: a shell loop's worth */
 #define MS_CANCEL_WAITERS_MAX 64      /* clients that wait for the same cancel */
 #define MS_LOG_ROUTES_MAX     1024    /* log reads under way: 64 KiB each in flight at the worst */
+#define MS_LOG_ROUTES_OWNER   128     /* ... for one principal: eight fill them, one cannot ... */
+#define MS_LOG_ROUTES_CONN    32 /* ... over one connection: without TLS all are one principal */
 #define MS_FETCH_GRANTS_MAX   64 /* files that a node holds ready or serves: a descriptor each */
 #define MS_EVENTS_KEPT        100000 /* of 20,000 jobs: 25 MB, judged in 0.3 s at a start */
 #define MS_EVENTS_PAGE        200    /* of one answer: 100 KiB of the longest texts, half a ms */

@@ -32,7 +32,8 @@ struct route {
     struct table_link link;
     struct timer timer;
     uint64_t number;
-    uint64_t client; /* conn */
+    uint64_t client; /* conn, and with it ... */
+    const struct conn *asker;
     uint32_t frame_id;
     struct node *node;
     uint64_t job;

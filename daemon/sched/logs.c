@@ -144,12 +144,43 @@ struct node *result_holder(struct sched *s, uint64_t number, uint32_t rank, unsi
     return node;
 }
 
+/* Who asks for a node that does not answer has his places for as long as it may take. */
+static const char *route_refusal(struct sched *s, const struct conn *conn)
+{
+    uint32_t by_conn = 0;
+    uint32_t by_owner = 0;
+    size_t slot = 0;
+    struct table_link *link = s->routes.n > 0 ? table_walk(&s->routes, &slot, NULL) : NULL;
+    for (; link != NULL; link = table_walk(&s->routes, &slot, link)) {
+        const struct route *route = list_item(link, struct route, link);
+        by_conn += route->client == conn->id;
+        by_owner += strcmp(route->asker->peer.who.id, conn->peer.who.id) == 0;
+    }
+    if (s->routes.n >= MS_LOG_ROUTES_MAX) {
+        return emit_text(s, "%d logs and results are being asked for already: try again",
+                         MS_LOG_ROUTES_MAX);
+    }
+    if (by_conn >= MS_LOG_ROUTES_CONN) {
+        return emit_text(s,
+                         "this connection waits for %u logs and results already: read its answers "
+                         "before the next question",
+                         by_conn);
+    }
+    if (by_owner >= MS_LOG_ROUTES_OWNER) {
+        return emit_text(s,
+                         "%s waits for %u logs and results already, which is one principal's "
+                         "share: try again",
+                         ms_principal_show(conn->peer.who.id), by_owner);
+    }
+    return NULL;
+}
+
 struct route *route_open(struct sched *s, const struct conn *conn, uint32_t frame_id,
                          struct node *node, uint64_t job, uint32_t rank)
 {
-    if (s->routes.n >= MS_LOG_ROUTES_MAX) {
-        emit_error(s, conn->id, frame_id, MS_E_FULL, "%d logs are being read already: try again",
-                   MS_LOG_ROUTES_MAX);
+    const char *full = route_refusal(s, conn);
+    if (full != NULL) {
+        emit_error(s, conn->id, frame_id, MS_E_FULL, "%s", full);
         return NULL;
     }
     struct route *route = calloc(1, sizeof(*route));
@@ -160,6 +191,7 @@ struct route *route_open(struct sched *s, const struct conn *conn, uint32_t fram
     }
     route->number = ++s->next_route;
     route->client = conn->id;
+    route->asker = conn;
     route->frame_id = frame_id;
     route->node = node;
     route->job = job;

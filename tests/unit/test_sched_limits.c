@@ -151,22 +151,69 @@ START_TEST(ranks_of_the_oldest_jobs_are_dropped_first)
 }
 END_TEST
 
+/* As many questions as one connection may have open, to a node that answers none. */
+static uint64_t asks_for_logs(const char *user, uint32_t n)
+{
+    uint64_t conn = fix_open(MS_ROLE_USER, user);
+    Ms__LogQuery msg = MS__LOG_QUERY__INIT;
+    msg.job = 1;
+    for (uint32_t i = 0; i < n; i++) {
+        say_quietly(conn, MS_MSG_LOG_QUERY, &msg.base);
+        ck_assert_ptr_null(fix_heard(conn, MS_MSG_ERROR));
+    }
+    return conn;
+}
+
 START_TEST(log_reads_under_way_are_limited)
 {
     uint64_t conns[2];
+    uint64_t conn = 0;
+    char user[16];
     fix_running(conns);
-    uint64_t conn = fix_open(MS_ROLE_USER, "bob");
+    for (uint32_t n = 0; n < MS_LOG_ROUTES_MAX; n += MS_LOG_ROUTES_CONN) {
+        snprintf(user, sizeof(user), "user%u", n / MS_LOG_ROUTES_OWNER);
+        conn = asks_for_logs(user, MS_LOG_ROUTES_CONN);
+    }
     Ms__LogQuery msg = MS__LOG_QUERY__INIT;
     msg.job = 1;
+    uint64_t bob = fix_open(MS_ROLE_USER, "bob");
 
-    for (int i = 0; i < MS_LOG_ROUTES_MAX; i++) {
-        say_quietly(conn, MS_MSG_LOG_QUERY, &msg.base);
+    fix_say(bob, MS_MSG_LOG_QUERY, &msg.base);
+    fix_refused(bob, MS_E_FULL, "1024 logs and results are being asked for already");
+
+    fix_close(conn); /* its places are free */
+    asks_for_logs("bob", MS_LOG_ROUTES_CONN);
+}
+END_TEST
+
+START_TEST(one_principal_does_not_keep_others_from_their_logs)
+{
+    uint64_t conns[2];
+    fix_running(conns);
+    Ms__LogQuery msg = MS__LOG_QUERY__INIT;
+    msg.job = 1;
+    uint64_t first = asks_for_logs("mallory", MS_LOG_ROUTES_CONN);
+    fix_say(first, MS_MSG_LOG_QUERY, &msg.base);
+    fix_refused(first, MS_E_FULL, "this connection waits for 32 logs and results already");
+    for (uint32_t n = MS_LOG_ROUTES_CONN; n < MS_LOG_ROUTES_OWNER; n += MS_LOG_ROUTES_CONN) {
+        asks_for_logs("mallory", MS_LOG_ROUTES_CONN);
     }
-    ck_assert_ptr_null(fix_heard(conn, MS_MSG_ERROR));
-    fix_say(conn, MS_MSG_LOG_QUERY, &msg.base);
+    uint64_t more = fix_open(MS_ROLE_USER, "mallory");
+    fix_say(more, MS_MSG_LOG_QUERY, &msg.base);
+    fix_refused(more, MS_E_FULL, "mallory waits for 128 logs and results already");
+    Ms__Fetch fetch = MS__FETCH__INIT; /* the same places */
+    fetch.job = 1;
+    fetch.what = MS_FETCH_LOG;
+    uint64_t alice = fix_open(MS_ROLE_USER, "alice"); /* whose job it is */
+    fix_say(alice, MS_MSG_FETCH, &fetch.base);
+    ck_assert_ptr_null(fix_heard(alice, MS_MSG_ERROR));
+    asks_for_logs("bob", MS_LOG_ROUTES_CONN);
 
-    fix_refused(conn, MS_E_FULL, "1024 logs are being read already");
-    fix_close(conn);
+    fix_pass(MS_LOG_READ_MS / 2);
+    fix_beat(conns[0]);
+    fix_beat(conns[1]);
+    fix_pass(MS_LOG_READ_MS / 2); /* mallory is told that the node does not answer */
+    asks_for_logs("mallory", 1);
 }
 END_TEST
 
@@ -345,6 +392,7 @@ int main(void)
     tcase_add_test(t, history_stays_in_order_while_it_is_dropped);
     tcase_add_test(t, ranks_of_the_oldest_jobs_are_dropped_first);
     tcase_add_test(t, log_reads_under_way_are_limited);
+    tcase_add_test(t, one_principal_does_not_keep_others_from_their_logs);
     tcase_add_test(t, waiting_cancels_are_limited);
     tcase_add_test(t, largest_job_is_placed_in_one_tick);
     tcase_add_test(t, job_whose_members_do_not_fit_a_frame_fails_in_words);
