@@ -24,7 +24,7 @@ const struct ms_setting options_rows[] = {
     {"lease_ms", "--lease-ms", "MSCHED_LEASE_MS", MS_SET_INT, MS_LEASE_MIN_MS, MS_LEASE_MAX_MS,
      NULL, "10000", 1, "a node that is silent for longer is lost"},
     {"topo_timeout_s", "--topo-timeout-s", "MS_TOPO_TIMEOUT", MS_SET_INT, -1, 604800, NULL, "1800",
-     0, "time for a job's nodes to come together; -1: for ever"},
+     0, "time for a job's ranks to get ready; -1: for ever"},
     {"tls", "--tls", "MS_ENABLE_SSL", MS_SET_ENUM, 0, 0, "auto|off|on|0|1", "auto", 0,
      "auto: TLS, plain only on loopback without certificates; off: plain TCP everywhere"},
     {"tls_config", "--tls-config", "MS_TLS_CONFIG", MS_SET_STRING, 0, 0, NULL, NULL, 1,

@@ -146,7 +146,7 @@ static int check_member(const struct job *job, uint32_t rank, struct ms_err *err
     return 0; /* two ranks on one node: that node's hold could be only one of them */
 }
 
-static int check_run(const struct job *job, struct ms_err *err)
+static int check_run(const struct sched *s, const struct job *job, struct ms_err *err)
 {
     const struct run *run = job->run;
     uint32_t counts[RANK_STATES] = {0};
@@ -162,6 +162,8 @@ static int check_run(const struct job *job, struct ms_err *err)
           "job %llu: the counts of its ranks are wrong", (ull)job->id);
     HOLDS(run_n_over(run) < job->workers, "job %llu: all ranks are done and it has not ended",
           (ull)job->id);
+    HOLDS(timer_is_armed(&run->ready) == (job->state == JOB_PLACING && ready_is_bounded(s)),
+          "job %llu: nobody looks whether its ranks get ready", (ull)job->id);
     HOLDS(timer_is_armed(&run->adopt) == (counts[RANK_MISSING] > 0),
           "job %llu: nobody waits for missing ranks", (ull)job->id);
     HOLDS(timer_is_armed(&run->grace) == run->cancelling, "job %llu: its cancel has no end",
@@ -181,8 +183,8 @@ static int check_ended_run(const struct job *job, struct ms_err *err)
 {
     const struct run *run = job->run;
     HOLDS(job_is_ended(job), "job %llu: queued, with members", (ull)job->id);
-    HOLDS(!timer_is_armed(&run->adopt) && !timer_is_armed(&run->grace) &&
-              !timer_is_armed(&run->complaint.timer),
+    HOLDS(!timer_is_armed(&run->ready) && !timer_is_armed(&run->adopt) &&
+              !timer_is_armed(&run->grace) && !timer_is_armed(&run->complaint.timer),
           "job %llu: ended, with a deadline", (ull)job->id);
     for (uint32_t rank = 0; rank < job->workers; rank++) {
         HOLDS(run->members[rank].hold == NULL, "job %llu: ended, with a node", (ull)job->id);
@@ -212,7 +214,7 @@ static int check_job(const struct sched *s, const struct job *job, struct ms_err
     HOLDS(!job_is_ended(job) || job->reason[0] != '\0', "job %llu ended without a reason", id);
     if (job_is_placed(job)) {
         HOLDS(job->generation > 0, "job %llu: placed without a generation", id);
-        return check_run(job, err);
+        return check_run(s, job, err);
     }
     return job->run != NULL ? check_ended_run(job, err) : 0;
 }

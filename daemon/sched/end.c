@@ -60,6 +60,7 @@ static void ranks_stop(struct sched *s, struct job *job, int code, const char *t
 /* Nobody waits for its ranks any more. */
 static void run_close(struct sched *s, struct job *job, int code, const char *text)
 {
+    timer_stop(s, &job->run->ready);
     timer_stop(s, &job->run->adopt);
     timer_stop(s, &job->run->grace);
     timer_stop(s, &job->run->complaint.timer);

@@ -236,6 +236,9 @@ static void adoptions_begin(struct sched *s)
     for (struct list *at = s->placed.next; at != &s->placed; at = at->next) {
         struct run *run = list_item(at, struct job, lane)->run;
         run_expect(s, run, adopt_ms(s), "the scheduler's restart");
+        if (run->job->state == JOB_PLACING) {
+            ready_expect(s, run);
+        }
         if (run->cancelling) {
             timer_arm(s, &run->grace, TIMER_GRACE,
                       after_ms(s, run->expect_ms + MS_CANCEL_GRACE_MS));

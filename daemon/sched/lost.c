@@ -11,7 +11,8 @@ static const struct {
 } policies[FAULTS] = {
     [FAULT_LOST] = {RANK_ON_LOSS, true, true},       [FAULT_MISSING] = {RANK_ON_LOSS, true, true},
     [FAULT_FAILED] = {RANK_ON_FAILURE, false, true}, [FAULT_COMPLAINT] = {RANK_EVENTS, true, true},
-    [FAULT_UNTOLD] = {RANK_EVENTS, false, true},     [FAULT_DISAGREE] = {RANK_EVENTS, false, false},
+    [FAULT_UNTOLD] = {RANK_EVENTS, false, true},     [FAULT_UNREADY] = {RANK_EVENTS, true, true},
+    [FAULT_DISAGREE] = {RANK_EVENTS, false, false},
 };
 
 void run_lost(struct sched *s, struct job *job, uint32_t rank, enum fault fault, int code,

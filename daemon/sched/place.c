@@ -111,6 +111,7 @@ void place_job(struct sched *s, struct job *job, struct node **nodes)
     emit_log(s, MS_LOG_NOTICE, "job.placed job=%llu generation=%llu workers=%u name=%s",
              (unsigned long long)job->id, (unsigned long long)job->generation, job->workers,
              emit_quote(s, job->name));
+    ready_expect(s, job->run);
     struct ms_err err = {0, ""};
     if (send_assigns(s, job, nodes, &err) < 0) {
         run_lost(s, job, 0, FAULT_UNTOLD, err.code,

@@ -69,6 +69,7 @@ static void all_ready(struct sched *s, struct job *job)
     copy_text(job->plan_sha256, sizeof(job->plan_sha256), job->run->members[0].plan_sha256);
     job->started_ms = s->now.wall_ms;
     job->n_tries = 0;
+    timer_stop(s, &job->run->ready);
     job_set_reason(job, "");
     job_set(s, job, JOB_ON_READY, emit_text(s, "plan %.16s", job->plan_sha256));
     emit_put_job(s, job, false);

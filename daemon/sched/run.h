@@ -51,6 +51,7 @@ enum fault {
     FAULT_FAILED,    /* it said so itself */
     FAULT_COMPLAINT, /* another rank said so, and nobody knew better */
     FAULT_UNTOLD,    /* what it has to know cannot be sent */
+    FAULT_UNREADY,   /* its node beats, and it does not get ready */
     FAULT_DISAGREE,  /* its digest is not that of the others */
     FAULTS
 };
@@ -59,6 +60,7 @@ struct run {
     struct job *job;
     struct member *members;     /* job->workers of them */
     uint32_t n_in[RANK_STATES]; /* ranks by state: rank_set counts, nobody else */
+    struct timer ready;         /* while PLACING; not armed: for ever */
     struct timer adopt;         /* while ranks are MISSING */
     int64_t expect_ms;          /* how long it was armed for, all in all */
     const char *expected;       /* after what their nodes have to come back; a literal */
@@ -115,6 +117,12 @@ void run_lost(struct sched *s, struct job *job, uint32_t rank, enum fault fault,
 /* Keeps the first complaint and gives the rank that it is about the time to speak for itself. */
 void run_complain(struct sched *s, struct run *run, uint32_t rank, int code, const char *text);
 void run_complaint_timeout(struct sched *s, struct run *run);
+
+/* ready.c: how long ranks may take to get ready */
+
+void ready_expect(struct sched *s, struct run *run); /* from now on */
+bool ready_is_bounded(const struct sched *s);
+void ready_timeout(struct sched *s, struct run *run);
 
 /* adopt.c: whose nodes have to come back */
 

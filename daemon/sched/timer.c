@@ -13,6 +13,11 @@ static void probe(struct sched *s, struct timer *timer)
     newcomer_timeout(s, list_item(timer, struct newcomer, timer));
 }
 
+static void ready(struct sched *s, struct timer *timer)
+{
+    ready_timeout(s, list_item(timer, struct run, ready));
+}
+
 static void adopt(struct sched *s, struct timer *timer)
 {
     run_adopt_timeout(s, list_item(timer, struct run, adopt));
@@ -44,6 +49,7 @@ static const struct {
     [TIMER_NEWS] = {watch_tell_news, false},
     [TIMER_FORGET] = {forget, false},
     [TIMER_PROBE] = {probe, true},
+    [TIMER_READY] = {ready, true},
     [TIMER_ADOPT] = {adopt, true},
     [TIMER_GRACE] = {grace, true},
     [TIMER_COMPLAINT] = {complaint, true},

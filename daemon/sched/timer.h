@@ -19,6 +19,7 @@ enum timer_kind {
     TIMER_NEWS,        /* watchers of waiting jobs */
     TIMER_FORGET,      /* struct node: lost an hour ago */
     TIMER_PROBE,       /* struct newcomer */
+    TIMER_READY,       /* struct run: ranks have to get ready */
     TIMER_ADOPT,       /* struct run: nodes have to come back */
     TIMER_GRACE,       /* struct run: ranks have to finish their step */
     TIMER_COMPLAINT,   /* struct run: a rank complained about another */

@@ -215,6 +215,10 @@ MUTANTS = [
      "a worker that claims job 2^63 uses all ids up"),
     ("raised_generation_not_stored", C + "claim.c", "emit_put_meta(s, \"generation\", generation);", "",
      "after a crash a generation that nodes know is given again"),
+    ("unready_rank_keeps_its_job", C + "place.c", "ready_expect(s, job->run);", "",
+     "a rank that hangs before it is ready keeps its nodes for ever"),
+    ("unready_is_free_at_once", C + "lost.c", "[FAULT_UNREADY] = {RANK_EVENTS, true, true}", "[FAULT_UNREADY] = {RANK_ON_LOSS, true, true}",
+     "a process that hangs with its rank is given another one"),
     # ---- adoption ------------------------------------------------------------------------------
     ("adoption_ignores_incarnation", C + "claim.c", "hold->job->run->members[hold->rank].incarnation == info->incarnation", "true",
      "another process is taken for the rank"),

@@ -116,6 +116,8 @@ void m_judge_row(struct model *m, const struct sched_job_row *row)
         }
         m->placing = job->id;
         job->tries++;
+        job->placed_at = m->mono;
+        job->placed_stretch = m->stretch;
         m->generation = row->generation;
     }
     bool ends =

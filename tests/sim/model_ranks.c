@@ -188,6 +188,13 @@ static bool missing_is_late(const struct model *m, const struct m_job *job)
            m->mono > missing_due_at(m, job, m->lease_most_ms) + LATE_MS;
 }
 
+/* All ranks get ready within a time; in a dynamic cluster it is longer than the world lives. */
+static bool ready_is_over(const struct model *m, const struct m_job *job, int64_t late_ms)
+{
+    return job->state == JOB_PLACING && m->w->mode != SCHED_DYNAMIC && m->w->topo_ms >= 0 &&
+           m->mono - job->placed_at >= m->w->topo_ms + m->stretch - job->placed_stretch + late_ms;
+}
+
 /* Does this cause explain a job that FAILED with code and reason? */
 static bool explains(const struct model *m, const struct m_job *job, uint32_t rank, int32_t code,
                      const char *reason)
@@ -200,6 +207,9 @@ static bool explains(const struct model *m, const struct m_job *job, uint32_t ra
     if (r->missing && code == MS_E_TIMEOUT) {
         return names_rank(reason, rank) && missing_is_due(m, job);
     } /* else its peers knew sooner that it will not come back */
+    if (code == MS_E_TIMEOUT && !r->ready && !r->done && ready_is_over(m, job, 0)) {
+        return names_rank(reason, rank) && strstr(reason, "did not get ready") != NULL;
+    }
     if (failed_first_hand(job, r)) {
         int32_t want = r->code != MS_OK ? r->code : MS_E_FAILED;
         return code == want && names_rank(reason, rank) &&
@@ -404,7 +414,7 @@ void m_ranks_stop(struct model *m, struct m_job *job, const struct m_stop *stop)
 /* A job that had no step yet may be placed anew, if a rank was lost. */
 bool m_may_requeue(const struct model *m, const struct m_job *job)
 {
-    bool lost = m->fresh;
+    bool lost = m->fresh || ready_is_over(m, job, 0);
     for (uint32_t rank = 0; rank < job->n_ranks; rank++) {
         lost = lost || is_lost(m, &job->ranks[rank]) || missing_is_due(m, job) ||
                ((job->ranks[rank].complains || job->ranks[rank].accused) &&
@@ -444,6 +454,9 @@ static const char *overdue(const struct model *m, const struct m_job *job)
     }
     if (blame_is_due(m, job, LATE_MS)) {
         return "a complaint is never judged";
+    }
+    if (m->event->kind == SCHED_EV_TIME && !blamed && ready_is_over(m, job, LATE_MS)) {
+        return "a rank never gets ready and keeps it";
     }
     if (m->event->kind == SCHED_EV_TIME && missing_is_late(m, job)) {
         return "nodes that do not come back are waited for";

@@ -103,6 +103,7 @@ struct sim_node {
     uint32_t worker_num;
     bool other_job; /* brings another job file */
     bool twin;      /* a second process with the id of node 0 */
+    uint32_t stuck; /* so often it never gets ready, and beats */
     bool flaps;     /* comes and goes while it is idle and faults happen */
     bool slow;      /* comes back late, as one does that a full door turned away, and is patient */
     int64_t start_at, die_at, stall_at, stall_ms, hang_at; /* the script */

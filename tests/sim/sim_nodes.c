@@ -322,6 +322,10 @@ static void on_assign(struct world *w, struct sim_node *node, const Ms__Assign *
     node->workers = msg->world_size;
     node->phase = PHASE_PREPARING;
     node->phase_at = w->now + 10 + (int64_t)sim_below(w, 400);
+    if (node->stuck > 0 && w->topo_ms >= 0) {
+        node->stuck--;
+        node->phase_at = SIM_FOREVER;
+    }
     node->started = false;
     node->stopped = false;
     node->digest = 0;

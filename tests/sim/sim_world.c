@@ -110,6 +110,7 @@ static void draw_node(struct world *w, uint32_t i)
     node->isa = isas[sim_below(w, MS_ARRAY_SIZE(isas))];
     node->deaf = w->chaos > 0 && sim_chance(w, 20);
     node->slow = w->chaos > 0 && sim_chance(w, 30);
+    node->stuck = w->chaos > 0 && w->mode != SCHED_DYNAMIC && sim_chance(w, 15) ? 1 : 0;
     node->flaps = w->chaos > 1 && !node->slow && sim_chance(w, 15);
     node->lies_left = w->chaos > 1 && w->mode != SCHED_DYNAMIC ? (uint32_t)sim_below(w, 3) : 0;
     node->lease_ms = w->lease_ms;
@@ -271,7 +272,8 @@ static void draw(struct world *w, int mode)
     w->mode = mode >= 0 ? (enum sched_mode)mode : modes[sim_below(w, MS_ARRAY_SIZE(modes))];
     w->chaos = (int)sim_below(w, 4);
     w->lease_ms = leases[sim_below(w, MS_ARRAY_SIZE(leases))];
-    w->topo_ms = w->mode == SCHED_DYNAMIC ? 15000 + sometime(w, 20000) : SIM_NEVER;
+    w->topo_ms =
+        w->mode == SCHED_DYNAMIC || sim_chance(w, 60) ? 15000 + sometime(w, 20000) : SIM_NEVER;
     w->faults_end = 4000 + sometime(w, 16000);
     w->end_at = QUIET_MS;
     w->worker_num = 2 + (uint32_t)sim_below(w, sim_chance(w, 70) ? 4 : 11);

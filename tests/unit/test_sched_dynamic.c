@@ -303,6 +303,29 @@ START_TEST(hung_worker_of_a_cluster_that_did_not_form_is_not_waited_for)
 }
 END_TEST
 
+/* MS_TOPO_TIMEOUT=3 is for workers that are started together; planning may take longer. */
+START_TEST(short_topology_timeout_is_none_for_getting_ready)
+{
+    struct sched_config cfg = fix_config(SCHED_DYNAMIC, 1);
+    cfg.topo_timeout_ms = 3000;
+    fix_create(&cfg);
+    ck_ms_ok(sched_load_done(fix.s, fix.now, err));
+    uint64_t conn = join("w0", 1, 1);
+
+    for (int64_t ms = 0; ms < MS_TOPO_TIMEOUT_S * 1000 - FIX_LEASE_MS; ms += FIX_LEASE_MS / 2) {
+        fix_pass(FIX_LEASE_MS / 2);
+        fix_beat(conn);
+    }
+    fix_job_is(1, "PLACING", "waits for rank 0");
+    fix_pass(FIX_LEASE_MS / 2);
+    fix_beat(conn);
+    fix_pass(FIX_LEASE_MS / 2);
+
+    fix_job_is(1, "FAILED", "rank 0 (node w0 on host h) did not get ready within 1800 s");
+    ck_assert_ptr_nonnull(strstr(fix_show(1)->reason, "raise MS_TOPO_TIMEOUT"));
+}
+END_TEST
+
 START_TEST(negative_topology_timeout_waits_for_ever)
 {
     struct sched_config cfg = fix_config(SCHED_DYNAMIC, 2);
@@ -400,6 +423,7 @@ static Suite *suite(void)
     tcase_add_test(t, long_lists_of_workers_are_cut);
     tcase_add_test(t, missing_workers_end_the_cluster_after_the_topology_timeout);
     tcase_add_test(t, hung_worker_of_a_cluster_that_did_not_form_is_not_waited_for);
+    tcase_add_test(t, short_topology_timeout_is_none_for_getting_ready);
     tcase_add_test(t, negative_topology_timeout_waits_for_ever);
     tcase_add_test(t, success_ends_the_scheduler_when_the_workers_have_left);
     tcase_add_test(t, failure_ends_the_scheduler_with_status_1);

@@ -682,6 +682,73 @@ START_TEST(job_that_went_back_starts_on_other_nodes)
 }
 END_TEST
 
+enum { READY_MS = 60000 };
+
+/* Two nodes and a job of both, which has READY_MS to get ready. */
+static void placed_with_a_bound(uint64_t conns[2])
+{
+    struct sched_config cfg = fix_config(SCHED_STANDING, 0);
+    cfg.topo_timeout_ms = READY_MS;
+    fix_create(&cfg);
+    ck_ms_ok(sched_load_done(fix.s, fix.now, err));
+    conns[0] = fix_register("w0", 1);
+    conns[1] = fix_register("w1", 2);
+    fix_submit(2, 0);
+}
+
+static void both_beat_for(const uint64_t conns[2], int64_t ms)
+{
+    for (; ms > 0; ms -= FIX_LEASE_MS / 2) {
+        fix_pass(ms < FIX_LEASE_MS / 2 ? ms : FIX_LEASE_MS / 2);
+        fix_beat(conns[0]);
+        fix_beat(conns[1]);
+    }
+}
+
+START_TEST(rank_that_never_gets_ready_does_not_keep_its_job)
+{
+    uint64_t conns[2];
+    placed_with_a_bound(conns);
+    fix_ready(conns[0], 1, 1, 0);
+    both_beat_for(conns, READY_MS - 1);
+    fix_job_is(1, "PLACING", "waits for rank 1 to load data and connect");
+    fix_pass(1);
+
+    ck_assert_ptr_nonnull(fix_heard(conns[0], MS_MSG_STOP));
+    ck_assert_ptr_nonnull(fix_heard(conns[1], MS_MSG_STOP));
+    fix_job_is(1, "QUEUED",
+               "rank 1 (node w1 on host h) did not get ready within 60 s: 1 of 2 ranks are ready, "
+               "and process 1002 there lives: look at journalctl -u 'msworker@*' on that host, or "
+               "raise topo_timeout_s");
+
+    fix_stopped(conns[0], 1, 1, 0);
+    ck_assert_ptr_null(fix_heard(conns[1], MS_MSG_ASSIGN)); /* it has the rank as yet */
+    fix_stopped(conns[1], 1, 1, 1);
+    ck_assert_ptr_nonnull(fix_heard(conns[1], MS_MSG_ASSIGN));
+    fix_ready(conns[0], 1, 2, 0);
+    fix_ready(conns[1], 1, 2, 1);
+    both_beat_for(conns, 2 * READY_MS); /* it runs: nobody looks any more */
+    fix_job_is(1, "RUNNING", "");
+}
+END_TEST
+
+START_TEST(job_whose_rank_never_gets_ready_fails_the_third_time)
+{
+    uint64_t conns[2];
+    placed_with_a_bound(conns);
+    for (uint64_t generation = 1; generation < MS_PLACE_TRIES_MAX; generation++) {
+        both_beat_for(conns, READY_MS);
+        fix_job_is(1, "QUEUED", "rank 0 (node w0 on host h) did not get ready");
+        fix_stopped(conns[0], 1, generation, 0);
+        fix_stopped(conns[1], 1, generation, 1);
+    }
+    both_beat_for(conns, READY_MS);
+
+    fix_job_is(1, "FAILED", "it was placed 3 times and never started");
+    ck_assert_int_eq(fix_show(1)->code, MS_E_TIMEOUT);
+}
+END_TEST
+
 /* A job that kills its nodes while it loads must not kill the whole cluster. */
 START_TEST(job_that_loses_nodes_three_times_before_it_starts_fails)
 {
@@ -1077,6 +1144,8 @@ static TCase *life_cases(void)
     tcase_add_test(t, log_of_a_rank_is_stored_at_start_and_end);
     tcase_add_test(t, rank_lost_while_placing_puts_the_job_back_into_the_queue);
     tcase_add_test(t, job_that_went_back_starts_on_other_nodes);
+    tcase_add_test(t, rank_that_never_gets_ready_does_not_keep_its_job);
+    tcase_add_test(t, job_whose_rank_never_gets_ready_fails_the_third_time);
     tcase_add_test(t, job_that_loses_nodes_three_times_before_it_starts_fails);
     tcase_add_test(t, complaint_while_placing_puts_the_job_back_too);
     tcase_add_test(t, rank_that_fails_while_placing_fails_the_job);

@@ -1,0 +1,51 @@
+/* ready.c - how long the ranks of a placed job may take to load, plan and connect
+ *
+ * A rank's node beats whatever its trainer does. Joining a mesh and planning a large net take
+ * minutes, so the bound is far above that; without one a rank that hangs kept its nodes for ever.
+ */
+#include "daemon/sched/state.h"
+
+/* In a dynamic cluster the setting says how long workers may take to register, and is set to
+ * seconds by who starts them together: getting ready has its built-in value at least. */
+static int64_t bound_ms(const struct sched *s)
+{
+    const int64_t least = s->cfg.mode == SCHED_DYNAMIC ? MS_TOPO_TIMEOUT_S * INT64_C(1000) : 0;
+    int64_t ms = s->cfg.topo_timeout_ms;
+    return ms < 0 || ms > least ? ms : least;
+}
+
+void ready_expect(struct sched *s, struct run *run)
+{
+    if (bound_ms(s) >= 0) {
+        timer_arm(s, &run->ready, TIMER_READY, after_ms(s, bound_ms(s)));
+    }
+}
+
+bool ready_is_bounded(const struct sched *s)
+{
+    return bound_ms(s) >= 0;
+}
+
+void ready_timeout(struct sched *s, struct run *run)
+{
+    struct job *job = run->job;
+    uint32_t rank = 0;
+    while (rank < job->workers && run->members[rank].state != RANK_PREPARING) {
+        rank++;
+    }
+    if (run->complaint.made || rank == job->workers) { /* who is missing, or to blame, has a time */
+        timer_arm(s, &run->ready, TIMER_READY, after_ms(s, (int64_t)heartbeat_ms(s)));
+        return;
+    }
+    const char *cause = emit_text(
+        s,
+        "%u of %u ranks are ready, and process %u there lives: look at journalctl -u 'msworker@*' "
+        "on that host, or raise %s",
+        run->n_in[RANK_READY], job->workers, run->members[rank].pid,
+        s->cfg.mode == SCHED_DYNAMIC ? "MS_TOPO_TIMEOUT" : "topo_timeout_s");
+    run_lost(
+        s, job, rank, FAULT_UNREADY, MS_E_TIMEOUT,
+        rank_text(s, job, rank,
+                  emit_text(s, "did not get ready within %lld s", (long long)(bound_ms(s) / 1000)),
+                  cause));
+}
