@@ -255,6 +255,10 @@ int client_error(const ProtobufCMessage *msg, struct ms_err *err)
 {
     const Ms__Error *error = (const Ms__Error *)msg;
     int code = error->code < 0 ? error->code : MS_E_PROTOCOL;
+    /* ours are about the one whom we asked, and he has answered: they are about somebody else */
+    if (code == MS_E_TIMEOUT || code == MS_E_CLOSED || code == MS_E_UNREACHABLE) {
+        code = MS_E_UNAVAILABLE;
+    }
     return ms_fail(err, code, "%s", error->text);
 }
 

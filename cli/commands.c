@@ -180,7 +180,8 @@ static int run_command(const struct cli_command *command, const struct cli_args 
     } else if (rc < 0) {
         status = rc == MS_E_CONFIG ? 2 : ms_code_exit_status(rc); /* 78 is for daemons */
         print_error(&err);
-        if (status == 3 && cli.target.tried[0] != '\0') {
+        int is_there = cli.client != NULL && client_get_state(cli.client) == CLIENT_OPEN;
+        if (status == 3 && !is_there && cli.target.tried[0] != '\0') {
             fprintf(stderr, "  the scheduler was looked for, in this order:\n%s", cli.target.tried);
         }
     }

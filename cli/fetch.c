@@ -220,7 +220,7 @@ static int attempt(struct fetching *f, int *ret_with_node, struct ms_err *err)
 
 static int may_try_again(int code)
 {
-    return cli_is_lost(code) || code == MS_E_TIMEOUT;
+    return cli_is_lost(code) || code == MS_E_TIMEOUT || code == MS_E_UNAVAILABLE;
 }
 
 /* Names host and path: who is cut off from the node can still ask for the file there. */
@@ -232,7 +232,7 @@ static int explain(const struct fetching *f, struct ms_err *err)
     const char *slash = strrchr(path, '/');
     int dir = slash != NULL ? (int)(slash - path) : 0;
     return ms_fail(
-        err, why.code, "%.180s; the file is on host %.64s: %.*s/%s%s", why.text,
+        err, MS_E_UNAVAILABLE, "%.180s; the file is on host %.64s: %.*s/%s%s", why.text,
         f->ticket->host_name, dir < 120 ? dir : 120, path, fetch_name(f->wish, name, sizeof(name)),
         f->download->have > 0 && !f->download->is_done ? "; the same command goes on where it tore"
                                                        : "");

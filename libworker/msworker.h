@@ -59,10 +59,11 @@ struct msw_progress {
     uint64_t step, steps_total; /* committed steps over all epochs */
     int64_t epoch, epochs;      /* from 1 */
     int64_t step_in_epoch, steps_per_epoch;
-    float loss; /* mean over ranks */
-    double samples_per_s, step_ms, comm_wait_ms;
-    int has_eval;               /* an evaluation ended: the next two are set */
-    double eval_loss, accuracy; /* accuracy: 0 to 1 */
+    float loss;                    /* mean over ranks */
+    double samples_per_s, step_ms; /* of about the last twenty steps; samples of all ranks */
+    double comm_wait_ms;           /* of the last step */
+    int has_eval;                  /* an evaluation ended: the next two are set */
+    double eval_loss, accuracy;    /* accuracy: 0 to 1 */
 };
 
 struct msw_options {

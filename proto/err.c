@@ -29,6 +29,7 @@ static const struct {
     {MS_E_CONFIG, "configuration", 78},
     {MS_E_UNSUPPORTED, "unsupported", 2},
     {MS_E_CANCELLED, "cancelled", 5},
+    {MS_E_UNAVAILABLE, "unavailable", 3},
 };
 
 int ms_fail(struct ms_err *err, int code, const char *fmt, ...)

@@ -27,6 +27,7 @@ enum ms_code {
     MS_E_CONFIG = -15,      /* a daemon's configuration: exit 78 */
     MS_E_UNSUPPORTED = -16, /* valid, but this build or machine cannot do it */
     MS_E_CANCELLED = -17,   /* the job was cancelled */
+    MS_E_UNAVAILABLE = -18, /* whom it is about is away, and somebody else is there and says so */
 };
 
 enum { MS_ERR_TEXT_MAX = 384 }; /* a path of 255 bytes, the cause and a command that helps */

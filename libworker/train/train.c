@@ -163,16 +163,19 @@ static int note_step(struct train *train, const struct batch *batch,
                      const struct step_numbers *numbers, double step_s,
                      struct train_progress *progress, struct ms_err *err)
 {
-    double rate = (double)(batch->rows * train->data_world) / step_s;
+    double rows = (double)(batch->rows * train->data_world);
     progress->step++;
     progress->epoch = batch->epoch + 1;
     progress->step_in_epoch = batch->step + 1;
     progress->loss = numbers->loss_mean;
     progress->loss_here = numbers->loss_here;
-    /* smoothed over about twenty steps: people read it */
-    progress->samples_per_s =
-        progress->step == 1 ? rate : 0.95 * progress->samples_per_s + 0.05 * rate;
-    progress->step_ms = step_s * 1e3;
+    /* smoothed over about twenty steps: people read it. Both from the same two sums, so that their
+     * product is the samples of a step. */
+    double keep = progress->step == 1 ? 0 : 0.95;
+    train->recent_rows = keep * train->recent_rows + (1 - keep) * rows;
+    train->recent_s = keep * train->recent_s + (1 - keep) * step_s;
+    progress->samples_per_s = train->recent_rows / train->recent_s;
+    progress->step_ms = train->recent_s * 1e3;
     progress->comm_wait_ms = numbers->wait_s * 1e3;
     progress->has_eval = 0;
     log_loss(train, batch, numbers->loss_here);
@@ -184,8 +187,8 @@ static int note_step(struct train *train, const struct batch *batch,
                                 .epoch = progress->epoch,
                                 .step = progress->step,
                                 .loss = progress->loss,
-                                .samples_per_s = rate,
-                                .step_ms = progress->step_ms,
+                                .samples_per_s = rows / step_s,
+                                .step_ms = step_s * 1e3,
                                 .comm_wait_ms = progress->comm_wait_ms};
     return metrics_put_step(train->metrics, &line, err);
 }

@@ -25,9 +25,10 @@ struct train_progress { /* what people watch */
     uint64_t step, steps_total; /* committed, over all epochs */
     int64_t epoch, epochs;      /* 1-based */
     int64_t step_in_epoch, steps_per_epoch;
-    float loss;      /* mean over ranks */
-    float loss_here; /* this rank's own */
-    double samples_per_s, step_ms, comm_wait_ms;
+    float loss;                    /* mean over ranks */
+    float loss_here;               /* this rank's own */
+    double samples_per_s, step_ms; /* of about the last twenty steps; samples of all ranks */
+    double comm_wait_ms;           /* of the last step */
     int has_eval;
     double eval_loss, accuracy;
 };

@@ -27,6 +27,7 @@ struct train {
     struct metrics *metrics;
     struct train_info known;
     int64_t eval_batch;
+    double recent_rows, recent_s; /* of about twenty steps, for who watches */
 
     atomic_int stop_asked; /* end after this step */
     atomic_int cancelled;  /* give this step up */

@@ -119,6 +119,8 @@ ok "the other one came" cmp "$DIR0/worker_0.log" "$T/partly/worker_0.log"
 mv "$DIR1/kept" "$DIR1/worker_1.log"
 ok "rank 0's node ends" status 0 stop "$(node_of 0)"
 ok "a node that is gone is exit 3" status 3 as alice fetch --only weights -o "$T/gone" 1
+ok "its log, too" status 3 as alice logs 1
+ok "which nobody takes for the scheduler's absence" bash -c '! "$MSCTL" --config "$1" logs 1 2>&1 | grep -E "the scheduler (was looked for|at .* did not answer)"' - "$T/alice.conf"
 ok "with its host" says "on host $(hostname)" as alice fetch --only weights -o "$T/gone" 1
 ok "and the path there" says "$DIR0/weights.safetensors" as alice fetch --only weights -o "$T/gone" 1
 

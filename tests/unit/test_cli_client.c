@@ -1,4 +1,5 @@
 /* test_cli_client.c - questions and answers over a connection that may end at any moment */
+#include "cli/cli.h"
 #include "cli/client.h"
 #include "proto/addr.h"
 #include "proto/clock.h"
@@ -21,6 +22,7 @@ static struct event_base *base;
 static struct event *accept_event;
 static int listen_fd;
 static enum manner manner;
+static int refusal; /* code of REFUSES */
 static unsigned asked;
 static struct client *client;
 
@@ -44,7 +46,7 @@ static void on_frame(struct ms_conn *conn, const struct ms_wire_header *head, co
         answer(conn, head->id);
         break;
     case REFUSES:
-        error.code = MS_E_REFUSED;
+        error.code = refusal;
         error.text = (char *)"not you";
         ck_ms_ok(ms_conn_send(conn, MS_MSG_ERROR, head->id, &error.base, err));
         break;
@@ -104,6 +106,7 @@ static void setup(void)
     snprintf(root, sizeof(root), "%s", test_dir_make());
     snprintf(address, sizeof(address), "unix:%s/s.sock", root);
     asked = 0;
+    refusal = MS_E_REFUSED;
     base = event_base_new();
     listen_again();
     client = client_create(base, address, NULL, NULL);
@@ -150,6 +153,21 @@ START_TEST(an_error_frame_fails_with_its_code_and_text)
 
     ck_ms_fails(ask(&msg, err), MS_E_REFUSED, "not you");
     ck_assert_int_eq(client_get_state(client), CLIENT_OPEN); /* the connection lives on */
+}
+END_TEST
+
+/* The scheduler answers, and what it says is of a node: nobody must look for the scheduler, and
+ * nothing must be asked again as if it had gone. */
+START_TEST(what_an_answer_says_of_a_node_is_not_about_the_scheduler)
+{
+    static const int codes[] = {MS_E_TIMEOUT, MS_E_CLOSED, MS_E_UNREACHABLE};
+    ProtobufCMessage *msg = NULL;
+    manner = REFUSES;
+    refusal = codes[_i];
+
+    ck_ms_fails(ask(&msg, err), MS_E_UNAVAILABLE, "not you");
+    ck_assert(!cli_is_lost(MS_E_UNAVAILABLE));
+    ck_assert_int_eq(client_get_state(client), CLIENT_OPEN);
 }
 END_TEST
 
@@ -247,6 +265,7 @@ int main(void)
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_test(tc, a_question_gets_its_answer);
     tcase_add_test(tc, an_error_frame_fails_with_its_code_and_text);
+    tcase_add_loop_test(tc, what_an_answer_says_of_a_node_is_not_about_the_scheduler, 0, 3);
     tcase_add_test(tc, another_type_than_asked_for_is_a_protocol_error);
     tcase_add_test(tc, a_connection_that_ends_ends_the_wait_and_can_be_made_again);
     tcase_add_test(tc, nobody_there_is_unreachable);

@@ -241,7 +241,7 @@ START_TEST(node_that_always_tears_is_given_up_with_host_and_path_and_what_came_s
     w.tear_after = 0;
     w.tears_left = 1000;
 
-    ck_assert_int_eq(fetch(&got, &why), MS_E_CLOSED);
+    ck_assert_int_eq(fetch(&got, &why), MS_E_UNAVAILABLE);
     ck_assert_msg(strstr(why.text, "node n1") != NULL, "%s", why.text);
     ck_assert_msg(strstr(why.text, "on host h1: /jobs/7/weights.safetensors") != NULL, "%s",
                   why.text);

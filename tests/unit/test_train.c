@@ -33,7 +33,7 @@ struct seen {
     float first, last;
     uint64_t steps;
     int evaluations, preparing_again;
-    double accuracy, eval_loss;
+    double accuracy, eval_loss, rows;
     uint64_t stop_at, abort_at;
 };
 
@@ -45,6 +45,8 @@ static void watch(void *arg, const struct train_progress *progress)
         seen->last = progress->loss;
         ck_assert_uint_eq(progress->step, seen->steps + 1);
         seen->steps = progress->step;
+        /* whoever reads the two can tell the samples of a step */
+        seen->rows = progress->samples_per_s * progress->step_ms / 1000;
         if (progress->step == seen->stop_at) {
             train_stop_at_step(seen->train);
         }
@@ -106,6 +108,7 @@ START_TEST(a_job_trains_and_its_loss_falls)
 
     ck_assert_uint_eq(result.steps, 20);
     ck_assert_uint_eq(info.steps_total, 20);
+    ck_assert_double_eq_tol(seen.rows, 16, 1e-6);
     ck_assert_int_eq(info.steps_per_epoch, 10);
     ck_assert_int_eq(result.stopped, 0);
     ck_assert_msg(seen.last < seen.first / 2, "loss %g became %g", (double)seen.first,
