@@ -104,10 +104,18 @@ ok "and says so" wait_for 60 events_are -n 5 -- '"scheduler.skipped_ahead" in k'
 ok "numbers jump over those that the copy may lack" events_are -n 1 -- "j[0]['number'] > 100000000 > $last"
 ok "a follower is told nothing twice" wait_for 120 followed late '"scheduler.skipped_ahead"'
 ok "and has missed nothing" followed late '"scheduler.started"'
-stop late INT
 stop of_job INT
 for node in n1 n2; do
     ok "TERM ends node $node" stop $node
 done
-ok "and the scheduler" stop a
+
+# ---- another database: what was shown is not in it
+ok "TERM ends the scheduler" stop a
+rm -f "$T"/a.db*
+ok "it begins anew" start_head "127.0.0.1:$port"
+ok "the follower says that the list is another one" wait_for 120 followed late "it has another database"
+ok "alice submits" [ "$(as alice submit "$T/short.yaml")" = 1 ]
+ok "and goes on with that one's next event" wait_for 60 followed late '"job.submitted"'
+ok "Ctrl-C ends it with 130" status 130 stop late INT
+ok "TERM ends the scheduler" stop a
 finish
