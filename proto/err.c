@@ -1,6 +1,8 @@
 /* err.c - status codes and the text that goes with them */
 #include "proto/err.h"
 
+#include "proto/text.h"
+
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -32,16 +34,22 @@ static const struct {
     {MS_E_UNAVAILABLE, "unavailable", 3},
 };
 
+/* text was made beside err: its arguments may point into err itself. */
+static void keep(struct ms_err *err, int code, const char *text)
+{
+    err->code = code;
+    ms_text_copy(err->text, sizeof(err->text), text);
+}
+
 int ms_fail(struct ms_err *err, int code, const char *fmt, ...)
 {
     if (err != NULL) {
-        char text[MS_ERR_TEXT_MAX]; /* the arguments may point into err itself */
+        char text[MS_ERR_TEXT_MAX + 1]; /* one more: that it was cut has to be seen */
         va_list args;
         va_start(args, fmt);
         vsnprintf(text, sizeof(text), fmt, args);
         va_end(args);
-        err->code = code;
-        memcpy(err->text, text, sizeof(text));
+        keep(err, code, text);
     }
     return code;
 }
@@ -50,7 +58,7 @@ int ms_fail_errno(struct ms_err *err, int code, const char *fmt, ...)
 {
     int saved = errno;
     if (err != NULL) {
-        char text[MS_ERR_TEXT_MAX];
+        char text[MS_ERR_TEXT_MAX + 1];
         va_list args;
         va_start(args, fmt);
         int used = vsnprintf(text, sizeof(text), fmt, args);
@@ -58,8 +66,7 @@ int ms_fail_errno(struct ms_err *err, int code, const char *fmt, ...)
         if (used >= 0 && (size_t)used < sizeof(text)) {
             snprintf(text + used, sizeof(text) - (size_t)used, ": %s", strerror(saved));
         }
-        err->code = code;
-        memcpy(err->text, text, sizeof(text));
+        keep(err, code, text);
     }
     errno = saved;
     return code;
@@ -70,7 +77,7 @@ int ms_err_prefix(struct ms_err *err, const char *fmt, ...)
     if (err == NULL) {
         return MS_E_FAILED;
     }
-    char text[MS_ERR_TEXT_MAX];
+    char text[MS_ERR_TEXT_MAX + 1];
     va_list args;
     va_start(args, fmt);
     int used = vsnprintf(text, sizeof(text), fmt, args);
@@ -78,7 +85,7 @@ int ms_err_prefix(struct ms_err *err, const char *fmt, ...)
     if (used >= 0 && (size_t)used < sizeof(text)) {
         snprintf(text + used, sizeof(text) - (size_t)used, ": %s", err->text);
     }
-    memcpy(err->text, text, sizeof(text));
+    keep(err, err->code, text);
     return err->code;
 }
 

@@ -39,7 +39,7 @@ struct ms_err {
 
 /* Fills err (NULL allowed) and returns code, so that a failure is one line:
  *     return ms_fail(err, MS_E_EXISTS, "node %s is registered already", id);
- * Text that does not fit is cut. Any thread. */
+ * Text that does not fit is cut after a whole letter. Any thread. */
 int ms_fail(struct ms_err *err, int code, const char *fmt, ...) MS_PRINTF(3, 4);
 
 /* As ms_fail, and appends ": " and the text of errno as it was on entry. */

@@ -85,3 +85,27 @@ void ms_text_mend(uint8_t *bytes, size_t size, enum ms_text_kind kind)
         memset(bytes + at, bytes[at] == '\n' || bytes[at] == '\t' ? ' ' : '?', n > 0 ? n : 1);
     }
 }
+
+size_t ms_text_whole(const char *text, size_t n)
+{
+    const uint8_t *bytes = (const uint8_t *)text;
+    for (size_t back = 1; back <= 3 && back <= n; back++) {
+        uint8_t byte = bytes[n - back];
+        if (byte >= 0xc2 && byte <= 0xf4) { /* the first byte of a letter of two to four */
+            size_t letter = byte < 0xe0 ? 2 : byte < 0xf0 ? 3 : 4;
+            return letter > back ? n - back : n;
+        }
+        if ((byte & 0xc0) != 0x80) {
+            break;
+        }
+    }
+    return n;
+}
+
+void ms_text_copy(char *dst, size_t size, const char *src)
+{
+    size_t n = strnlen(src, size);
+    n = n == size ? ms_text_whole(src, size - 1) : n;
+    memcpy(dst, src, n);
+    dst[n] = '\0';
+}

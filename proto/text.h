@@ -33,4 +33,11 @@ int ms_text_is_valid(const char *text, enum ms_text_kind kind);
  * length stays: a packed message can be mended in place. */
 void ms_text_mend(uint8_t *bytes, size_t size, enum ms_text_kind kind);
 
+/* Bytes of text without a letter that stands at its end and is not whole: n, or up to three fewer.
+ * For what was cut after n bytes. */
+size_t ms_text_whole(const char *text, size_t n);
+/* Copies what fits, up to a whole letter: half of one makes the whole message unsendable. size > 0;
+ * dst ends with a NUL. */
+void ms_text_copy(char *dst, size_t size, const char *src);
+
 #endif

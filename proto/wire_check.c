@@ -54,7 +54,7 @@ static const struct field_limit field_limits[] = {
     {"nodes", MS_LIST_PAGE_MAX, 0, 0},
     {"onednn", MS_NAME_MAX, 0, 0},
     {"owner", MS_PRINCIPAL_MAX, 0, 0},
-    {"phase", MS_NAME_MAX, 0, 0},
+    {"phase", MS_NAME_MAX, 0, MENDED},
     {"plan_sha256", 64, 0, 0},
     {"principal", MS_PRINCIPAL_MAX, 0, 0},
     {"ranks", MS_WORKERS_MAX, 0, 0},

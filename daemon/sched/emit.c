@@ -140,13 +140,16 @@ MS_PRINTF(3, 0)
 static const char *emit_vtext(struct sched *s, size_t max, const char *fmt, va_list args)
 {
     char buf[LOG_MAX];
-    if (vsnprintf(buf, max + 1 < sizeof(buf) ? max + 1 : sizeof(buf), fmt, args) < 0) {
+    int wanted = vsnprintf(buf, max + 1 < sizeof(buf) ? max + 1 : sizeof(buf), fmt, args);
+    if (wanted < 0) {
         return "";
     }
-    /* texts quote what others said, and cut it */
-    size_t size = strlen(buf) + 1;
-    ms_text_mend((uint8_t *)buf, size - 1, MS_TEXT_LINE);
-    return memcpy(emit_alloc(s, size), buf, size);
+    size_t n = strlen(buf);
+    n = (size_t)wanted > n ? ms_text_whole(buf, n) : n;
+    ms_text_mend((uint8_t *)buf, n, MS_TEXT_LINE); /* texts quote what others said, and cut it */
+    char *text = memcpy(emit_alloc(s, n + 1), buf, n);
+    text[n] = '\0';
+    return text;
 }
 
 const char *emit_text(struct sched *s, const char *fmt, ...)

@@ -22,7 +22,7 @@ struct host {
     char name[MS_HOST_MAX + 1];
     struct list nodes; /* struct node */
     bool drained;      /* its nodes keep their ranks and get no new ones */
-    char drained_by[MS_NAME_MAX + 1];
+    char drained_by[MS_PRINCIPAL_MAX + 1];
     char drained_why[MS_TEXT_MAX + 1];
     int64_t drained_ms; /* wall clock */
 };

@@ -31,8 +31,8 @@ struct member {
 };
 
 struct progress {
-    Ms__Progress msg; /* phase points nowhere: progress_text */
-    char phase[24];
+    Ms__Progress msg; /* phase points nowhere: it is the one below */
+    char phase[MS_NAME_MAX + 1];
 };
 
 /* What a rank says about another one; it waits for a first-hand report. */

@@ -1,5 +1,6 @@
 /* sched.c - the core's life and the way of an event */
 #include "daemon/sched/state.h"
+#include "proto/text.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -7,9 +8,7 @@
 
 void copy_text(char *dst, size_t size, const char *src)
 {
-    size_t n = strnlen(src, size - 1);
-    memcpy(dst, src, n);
-    dst[n] = '\0';
+    ms_text_copy(dst, size, src);
 }
 
 char *dup_text(const char *text)

@@ -223,7 +223,11 @@ static void send_progress(struct world *w, struct sim_node *node)
     msg.steps_total = 10;
     msg.epoch = 1;
     msg.has_eval = sim_chance(w, 30);
-    msg.phase = (char *)"training";
+    /* 64 bytes, all that the wire lets in, of letters of three bytes */
+    msg.phase = (char *)(sim_chance(w, 10) ? "\u8bad\u7ec3\u8bad\u7ec3\u8bad\u7ec3\u8bad\u7ec3"
+                                             "\u8bad\u7ec3\u8bad\u7ec3\u8bad\u7ec3\u8bad\u7ec3"
+                                             "\u8bad\u7ec3\u8bad\u7ec3\u8bad."
+                                           : "training");
     net_up(w, node->link, MS_MSG_PROGRESS, 0, &msg.base);
 }
 

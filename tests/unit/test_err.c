@@ -52,6 +52,12 @@ START_TEST(long_text_is_cut_not_overrun)
 
     ck_assert_uint_eq(strlen(err.text), MS_ERR_TEXT_MAX - 1);
     ck_assert_int_eq(strncmp(err.text, "context: aaa", 12), 0);
+    memcpy(big + MS_ERR_TEXT_MAX - 2, "\xc3\xa9", 2);
+    ms_fail(&err, MS_E_IO, "%s", big);
+    ck_assert_uint_eq(strlen(err.text), MS_ERR_TEXT_MAX - 2); /* half a letter is no text */
+    memcpy(big + MS_ERR_TEXT_MAX - 3, "\xc3\xa9", 3);
+    ms_fail(&err, MS_E_IO, "%s", big);
+    ck_assert_str_eq(err.text + MS_ERR_TEXT_MAX - 3, "\xc3\xa9");
 }
 END_TEST
 

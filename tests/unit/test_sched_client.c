@@ -523,6 +523,32 @@ START_TEST(progress_reaches_watchers)
 }
 END_TEST
 
+/* Half a letter in one row made every list with that job unsendable, for ever. */
+START_TEST(the_longest_phase_of_the_wire_is_shown_whole)
+{
+    char phase[MS_NAME_MAX + 1];
+    uint64_t conns[2];
+    fix_running(conns);
+    uint64_t bob = fix_open(MS_ROLE_USER, "bob");
+    Ms__JobQuery query = MS__JOB_QUERY__INIT;
+    query.all = 1;
+
+    for (size_t size = 2; size <= MS_NAME_MAX; size++) {
+        memset(phase, 'p', sizeof(phase));
+        snprintf(phase + size - 2, 3, "\xc3\xa9");
+        Ms__Progress msg = MS__PROGRESS__INIT;
+        msg.job = 1;
+        msg.generation = 1;
+        msg.phase = phase;
+        fix_say(conns[0], MS_MSG_PROGRESS, &msg.base);
+        fix_say(bob, MS_MSG_JOB_QUERY, &query.base);
+        const Ms__JobList *list = fix_heard(bob, MS_MSG_JOB_LIST);
+        ck_assert_msg(list != NULL, "no list with a phase of %zu bytes", size);
+        ck_assert_str_eq(list->jobs[0]->progress->phase, phase);
+    }
+}
+END_TEST
+
 START_TEST(evaluations_are_kept_one_an_epoch_and_a_hundred_at_most)
 {
     uint64_t conns[2];
@@ -745,6 +771,7 @@ static TCase *watch_cases(void)
     tcase_add_test(t, watch_of_nothing_is_refused);
     tcase_add_test(t, watches_of_a_connection_are_limited);
     tcase_add_test(t, progress_reaches_watchers);
+    tcase_add_test(t, the_longest_phase_of_the_wire_is_shown_whole);
     tcase_add_test(t, evaluations_are_kept_one_an_epoch_and_a_hundred_at_most);
     return t;
 }

@@ -361,6 +361,39 @@ START_TEST(a_job_that_is_forgotten_in_the_same_tick_is_still_shown)
 }
 END_TEST
 
+/* As they were stored while a phase could be cut in the middle of a letter. */
+START_TEST(results_with_half_a_letter_are_shown_all_the_same)
+{
+    Ms__Progress last = MS__PROGRESS__INIT;
+    Ms__JobResults results = MS__JOB_RESULTS__INIT;
+    uint8_t bytes[64];
+    last.phase = (char *)"evaluating \xc3";
+    results.progress = &last;
+    struct sched_job_row row = {.id = 1, .state = JOB_SUCCEEDED, .workers = 1, .generation = 1};
+    row.results_bytes = ms__job_results__pack(&results, bytes);
+    row.results = bytes;
+    snprintf(row.reason, sizeof(row.reason), "the rank finished 120 steps");
+    struct sched_member_row member = {.job = 1, .generation = 1, .state = "done"};
+    snprintf(member.node_id, sizeof(member.node_id), "w0");
+    struct sched_config cfg = durable();
+    fix_create(&cfg);
+    ck_ms_ok(sched_load_job(fix.s, &row, err));
+    ck_ms_ok(sched_load_member(fix.s, &member, err));
+    ck_ms_ok(sched_load_meta(fix.s, "generation", 1, err));
+    ck_ms_ok(sched_load_meta(fix.s, "next_job", 2, err));
+    ck_ms_ok(sched_load_done(fix.s, fix.now, err));
+    uint64_t bob = fix_open(MS_ROLE_USER, "bob");
+    Ms__JobQuery query = MS__JOB_QUERY__INIT;
+    query.all = 1;
+
+    fix_say(bob, MS_MSG_JOB_QUERY, &query.base);
+
+    const Ms__JobList *list = fix_heard(bob, MS_MSG_JOB_LIST);
+    ck_assert_ptr_nonnull(list);
+    ck_assert_str_eq(list->jobs[0]->progress->phase, "evaluating ?");
+}
+END_TEST
+
 /* Ends job 1 in one of the ways that there are. */
 static void end_it(uint64_t conns[2], int how)
 {
@@ -558,6 +591,7 @@ int main(void)
     tcase_add_loop_test(t, what_an_ended_job_shows_it_shows_after_a_restart, 0, 4);
     tcase_add_test(t, a_job_that_ended_in_the_queue_shows_no_ranks_before_and_after);
     tcase_add_test(t, a_job_that_is_forgotten_in_the_same_tick_is_still_shown);
+    tcase_add_test(t, results_with_half_a_letter_are_shown_all_the_same);
     tcase_add_test(t, descriptions_of_one_owner_have_a_budget_and_of_all_another);
     tcase_add_test(t, the_budget_of_descriptions_is_the_operators);
     tcase_add_test(t, a_key_of_an_ended_job_is_still_compared_with_its_description);

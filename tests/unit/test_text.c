@@ -109,6 +109,24 @@ START_TEST(mending_keeps_the_length_and_leaves_text)
 }
 END_TEST
 
+START_TEST(what_is_cut_ends_with_a_whole_letter)
+{
+    static const char text[] = "a\xc3\xa9\xe4\xb8\xad\xf0\x9f\x9a\x80z"; /* 1, 2, 3, 4, 1 bytes */
+    static const size_t whole[] = {0, 1, 1, 3, 3, 3, 6, 6, 6, 6, 10, 11};
+    for (size_t n = 0; n < sizeof(text); n++) {
+        char copy[sizeof(text)];
+        memset(copy, '#', sizeof(copy));
+        ms_text_copy(copy, n + 1, text);
+        ck_assert_msg(strlen(copy) == whole[n] && memcmp(copy, text, whole[n]) == 0,
+                      "%zu bytes: %s", n, copy);
+        ck_assert_uint_eq(ms_text_whole(text, n), whole[n]);
+    }
+    char copy[3] = "#";
+    ms_text_copy(copy, sizeof(copy), "\x80\x80\x80\x80"); /* no letter begins there */
+    ck_assert_str_eq(copy, "\x80\x80");
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("text");
@@ -117,6 +135,7 @@ int main(void)
     tcase_add_test(tc, wrong_sequences_are_no_text);
     tcase_add_test(tc, controls_are_no_text);
     tcase_add_test(tc, mending_keeps_the_length_and_leaves_text);
+    tcase_add_test(tc, what_is_cut_ends_with_a_whole_letter);
     suite_add_tcase(suite, tc);
     return test_run(suite);
 }
