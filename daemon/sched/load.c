@@ -327,7 +327,7 @@ void load_skip(struct sched *s)
     emit_put_meta(s, "next_event", s->last_event + 1);
     emit_log(s, MS_LOG_WARNING,
              "scheduler.skipped_ahead next_job=%llu generation=%llu ticks=%llu text=\"the database "
-             "is a copy, or lacks writes: what they gave away is not given again\"",
+             "is a copy, moved, or lacks writes: what they gave away is not given again\"",
              (ull)s->next_job, (ull)s->generation, (ull)s->ticks);
     event_record(
         s, "scheduler.skipped_ahead", 0, "",

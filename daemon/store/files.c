@@ -3,6 +3,7 @@
 #include "daemon/store/files.h"
 
 #include "daemon/store/sql.h"
+#include "proto/digest.h"
 #include "proto/macros.h"
 
 #include <errno.h>
@@ -26,13 +27,41 @@ static const char *side_path(const char *database, const char *suffix, char buf[
 /* ---- whose file it is ---------------------------------------------------------------------------
  */
 
-int store_look(const char *database, struct ms_err *err)
+int store_resolve(const char *database, char ret[MS_PATH_MAX + 1], struct ms_err *err)
+{
+    struct stat st;
+    const char *real = database;
+    char *led = NULL;
+    int rc = 0;
+    if (lstat(database, &st) == 0 && S_ISLNK(st.st_mode)) {
+        led = realpath(database, NULL);
+        real = led != NULL ? led : database;
+        rc = led != NULL ? 0
+                         : ms_fail_errno(err, MS_E_CONFIG,
+                                         "database %s is a symbolic link that leads to no file: "
+                                         "mount what it leads to, or name the file itself with "
+                                         "`database`",
+                                         database);
+    }
+    if (rc == 0 && strlen(real) > MS_PATH_MAX) {
+        rc = ms_fail(err, MS_E_CONFIG, "the path of the database is longer than %d bytes",
+                     MS_PATH_MAX);
+    }
+    if (rc == 0) {
+        memcpy(ret, real, strlen(real) + 1);
+    }
+    free(led);
+    return rc;
+}
+
+int store_look(const char *database, int *ret_absent, struct ms_err *err)
 {
     enum { HEADER = 100, APPLICATION_AT = 68 };
     static const char magic[16] = "SQLite format 3";
     uint8_t header[HEADER];
     struct stat st;
     int fd = open(database, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    *ret_absent = fd < 0;
     if (fd < 0) {
         return errno == ENOENT ? 0 : ms_fail_errno(err, MS_E_CONFIG, "database %s", database);
     }
@@ -44,6 +73,7 @@ int store_look(const char *database, struct ms_err *err)
                        database);
     }
     if (n == 0) {
+        *ret_absent = 1;
         return 0;
     }
     uint32_t application = 0;
@@ -68,9 +98,16 @@ int store_look(const char *database, struct ms_err *err)
 int store_home(const char *database, struct store_home *ret)
 {
     struct statx st;
-    if (statx(AT_FDCWD, database, 0, STATX_INO | STATX_BTIME, &st) != 0) {
+    uint8_t digest[MS_SHA256_BYTES];
+    char *path = realpath(database, NULL);
+    if (path == NULL || statx(AT_FDCWD, path, 0, STATX_INO | STATX_BTIME, &st) != 0) {
+        free(path);
         return MS_E_IO;
     }
+    ms_sha256(path, strlen(path), digest);
+    free(path);
+    memcpy(&ret->place, digest, sizeof(ret->place));
+    ret->place &= INT64_MAX;
     ret->ino = st.stx_ino & INT64_MAX;
     ret->born_ns = 0;
     if ((st.stx_mask & STATX_BTIME) != 0) {

@@ -10,13 +10,19 @@
 
 #include <stdint.h>
 
-/* Looks at what lies at the path before anything is made beside it: nothing, an empty file or a
- * database of SQLite that is ours or nobody's yet. All else is MS_E_CONFIG. */
-int store_look(const char *database, struct ms_err *err);
+/* The file that a symbolic link at the path leads to, else the path itself: SQLite keeps its log
+ * beside that one, and so belongs all else. A link that leads nowhere is MS_E_CONFIG. */
+int store_resolve(const char *database, char ret[MS_PATH_MAX + 1], struct ms_err *err);
 
-/* Which file it is: a copy has another number or another time of birth. */
+/* Looks at what lies at the path before anything is made beside it: nothing, an empty file (both:
+ * *ret_absent) or a database of SQLite that is ours or nobody's yet. All else is MS_E_CONFIG. */
+int store_look(const char *database, int *ret_absent, struct ms_err *err);
+
+/* Which file it is, and where: a copy has another number or another time of birth, and one that
+ * moved may have left its log behind. */
 struct store_home {
     uint64_t ino, born_ns; /* born_ns 0: the file system does not tell */
+    uint64_t place;        /* the first bytes of a digest of its whole path */
 };
 int store_home(const char *database, struct store_home *ret);
 

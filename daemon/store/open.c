@@ -263,8 +263,9 @@ static int take_secret(struct store *store, struct ms_err *err)
 /* Is this the file that the rows were written to? */
 static int take_home(struct store *store, struct ms_err *err)
 {
-    struct store_home stored = {0, 0};
+    struct store_home stored = {0, 0, 0};
     int found = 0;
+    int found_place = 0; /* older ones have none */
     if (store_home(store->path, &store->home) < 0) {
         return ms_fail_errno(err, MS_E_IO, "database %s", store->path);
     }
@@ -277,12 +278,16 @@ static int take_home(struct store *store, struct ms_err *err)
             found = 1;
         } else if (key != NULL && strcmp(key, "home_born_ns") == 0) {
             stored.born_ns = value;
+        } else if (key != NULL && strcmp(key, "home_place") == 0) {
+            stored.place = value;
+            found_place = 1;
         }
     }
     sqlite3_reset(statement);
     store->is_copy =
-        found && (stored.ino != store->home.ino || stored.born_ns != store->home.born_ns);
-    store->home_unstored = !found || store->is_copy;
+        (found && (stored.ino != store->home.ino || stored.born_ns != store->home.born_ns)) ||
+        (found_place && stored.place != store->home.place);
+    store->home_unstored = !found || !found_place || store->is_copy;
     return 0;
 }
 

@@ -31,16 +31,35 @@ int store_is_copy(const struct store *store)
     return store->is_copy;
 }
 
+/* Beside no database SQLite takes the log of writes away and begins with an empty one: then the
+ * file that was only late, or aside, lacks what the log held. */
+static int judge_absence(struct store *store, struct ms_err *err)
+{
+    if (store->accepts_loss || (store->witness == 0 && !wal_is_there(store->path))) {
+        return 0;
+    }
+    return ms_fail(
+        err, MS_E_CONFIG,
+        "there is no database %s, and %llu transactions had been written to it%s: put it "
+        "back (with its -wal), or begin with an empty one: start once with --accept-loss",
+        store->path, (unsigned long long)store->witness,
+        store->witness == 0 ? " or more, its log of writes is there" : "");
+}
+
 /* What lies beside the database, and what of its log will not be taken. */
 static int open_files(struct store *store, struct ms_err *err)
 {
     struct wal_loss loss = {0};
-    int rc = store_look(store->path, err);
+    int absent = 0;
+    int rc = store_look(store->path, &absent, err);
     if (rc == 0) {
         rc = store_lock(store->path, &store->lock_fd, &store->witness, err);
     }
+    if (rc == 0 && absent) {
+        rc = judge_absence(store, err);
+    }
     if (rc == 0) {
-        rc = wal_judge(store->path, &loss, err);
+        rc = wal_judge(store->path, absent, &loss, err);
     }
     if (rc == 0 && loss.frames > 0) {
         store_add_note(store,
@@ -49,7 +68,9 @@ static int open_files(struct store *store, struct ms_err *err)
                        "a power cut that is what was never acknowledged; copy: %.100s",
                        store->path, (unsigned long long)loss.frames,
                        (unsigned long long)loss.commits,
-                       loss.header ? "behind a damaged header" : "from a damaged one on",
+                       loss.absent   ? "of a database that is not there"
+                       : loss.header ? "behind a damaged header"
+                                     : "from a damaged one on",
                        loss.copy[0] != '\0' ? loss.copy : "could not be made");
     }
     return rc;
@@ -68,20 +89,18 @@ static void note_filesystem(struct store *store)
 
 int store_open_with(const struct store_setup *setup, struct store **ret, struct ms_err *err)
 {
-    if (strlen(setup->path) > MS_PATH_MAX) {
-        return ms_fail(err, MS_E_CONFIG, "the path of the database is longer than %d bytes",
-                       MS_PATH_MAX);
-    }
     struct store *store = calloc(1, sizeof(*store));
     if (store == NULL) {
         return ms_fail(err, MS_E_NOMEM, "no memory for the store");
     }
-    snprintf(store->path, sizeof(store->path), "%s", setup->path);
     store->lock_fd = -1;
     store->has_files = setup->vfs == NULL;
     store->has_reserve = 1;
     store->accepts_loss = setup->accepts_loss;
-    int rc = store->has_files ? open_files(store, err) : 0;
+    int rc = store_resolve(setup->path, store->path, err);
+    if (rc == 0 && store->has_files) {
+        rc = open_files(store, err);
+    }
     if (rc == 0) {
         rc = store_open_database(store, setup->vfs, err);
     }
@@ -371,7 +390,8 @@ static int put_event(struct store *store, const struct sched_event_row *event)
 static int put_home(struct store *store)
 {
     int rc = put_meta(store, "home_ino", store->home.ino);
-    return rc == SQLITE_OK ? put_meta(store, "home_born_ns", store->home.born_ns) : rc;
+    rc = rc == SQLITE_OK ? put_meta(store, "home_born_ns", store->home.born_ns) : rc;
+    return rc == SQLITE_OK ? put_meta(store, "home_place", store->home.place) : rc;
 }
 
 static int put_effect(struct store *store, const struct sched_effect *effect)

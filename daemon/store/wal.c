@@ -120,18 +120,27 @@ static void judge(struct wal *wal, const uint8_t header[WAL_HEADER], struct wal_
     loss->header = !take_header(wal, header);
     uint64_t n = (uint64_t)(wal->size - WAL_HEADER) / (FRAME_HEADER + wal->page);
     uint64_t good = 0;
-    while (!loss->header && good < n && frame_read(wal, good) && frame_holds(wal)) {
+    while (!loss->header && !loss->absent && good < n && frame_read(wal, good) &&
+           frame_holds(wal)) {
         good++;
     }
     count_rest(wal, good, n, loss);
 }
 
-int wal_judge(const char *database, struct wal_loss *ret, struct ms_err *err)
+int wal_is_there(const char *database)
+{
+    char path[MS_PATH_MAX + 8];
+    struct stat st;
+    snprintf(path, sizeof(path), "%s-wal", database);
+    return stat(path, &st) == 0 && st.st_size > WAL_HEADER;
+}
+
+int wal_judge(const char *database, int absent, struct wal_loss *ret, struct ms_err *err)
 {
     char path[MS_PATH_MAX + 8];
     uint8_t header[WAL_HEADER];
     struct stat st;
-    struct wal_loss loss = {0};
+    struct wal_loss loss = {.absent = absent};
     snprintf(path, sizeof(path), "%s-wal", database);
     struct wal wal = {.fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)};
     int rc = 0;

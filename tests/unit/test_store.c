@@ -1308,7 +1308,7 @@ START_TEST(an_older_copy_is_refused_until_the_loss_is_accepted)
 }
 END_TEST
 
-START_TEST(a_copy_knows_that_it_is_one_and_a_moved_file_does_not)
+START_TEST(a_copy_knows_that_it_is_one_and_a_file_that_was_aside_does_not)
 {
     struct sched_job_row job = make_job(1);
     ck_assert_int_eq(put(&job), 0);
@@ -1336,6 +1336,109 @@ START_TEST(a_copy_knows_that_it_is_one_and_a_moved_file_does_not)
     reopen();
     ck_assert_int_eq(store_is_copy(store), 0);
     free(copy.data);
+}
+END_TEST
+
+/* Its log may have stayed where it was, with what was acknowledged last. */
+START_TEST(a_database_that_was_renamed_goes_on_far_above)
+{
+    struct sched_job_row job = make_job(1);
+    char moved[160];
+    snprintf(moved, sizeof(moved), "%s.moved", path);
+    ck_assert_int_eq(put(&job), 0);
+    store_close(store);
+    ck_assert_int_eq(rename(path, moved), 0);
+
+    ck_ms_ok(store_open(moved, &store, err));
+    ck_assert_int_eq(store_is_copy(store), 1);
+    load();
+    ck_assert_int_eq(put(&job), 0); /* the commit that carries the skip says where it is now */
+    store_close(store);
+
+    ck_ms_ok(store_open(moved, &store, err));
+    ck_assert_int_eq(store_is_copy(store), 0);
+}
+END_TEST
+
+/* SQLite would have taken the log of a database that is only late (a mount, half of a restore). */
+START_TEST(without_the_database_its_log_of_writes_is_left_alone)
+{
+    struct remains remains = leave_remains(0);
+    const struct bytes none = {NULL, 0};
+    const struct bytes empty = {(uint8_t *)"", 0};
+
+    for (int i = 0; i < 4; i++) { /* no file and an empty one, with the witness and without */
+        spill("", i % 2 == 0 ? &none : &empty);
+        spill("-wal", &remains.wal);
+        spill(".lock", i / 2 == 0 ? &remains.lock : &none);
+        store = NULL;
+        ck_ms_fails(store_open(path, &store, err), MS_E_CONFIG, "put it back (with its -wal)");
+        struct bytes after = slurp("-wal");
+        ck_assert_uint_eq(after.size, remains.wal.size);
+        free(after.data);
+        ck_assert_int_eq(access(path, F_OK), i % 2 == 0 ? -1 : 0);
+    }
+
+    spill("", &remains.db);
+    spill(".lock", &remains.lock);
+    ck_ms_ok(store_open(path, &store, err));
+    load();
+    ck_assert_uint_eq(loaded.jobs_n, 120);
+    free_remains(&remains);
+}
+END_TEST
+
+START_TEST(a_lost_database_may_begin_empty_and_its_log_is_kept_aside)
+{
+    struct remains remains = leave_remains(0);
+    const struct bytes none = {NULL, 0};
+    struct store_setup setup = {.path = path, .accepts_loss = 1};
+    spill("", &none);
+    spill("-wal", &remains.wal);
+    spill(".lock", &remains.lock);
+
+    ck_ms_ok(store_open_with(&setup, &store, err));
+    load();
+
+    ck_assert_uint_eq(loaded.jobs_n, 0);
+    ck_assert_ptr_nonnull(strstr(store_note(store, 0), "of a database that is not there"));
+    struct bytes kept = slurp(".wal-lost.1");
+    ck_assert_uint_eq(kept.size, remains.wal.size);
+    ck_assert_mem_eq(kept.data, remains.wal.data, kept.size);
+    free(kept.data);
+    free_remains(&remains);
+}
+END_TEST
+
+/* SQLite keeps the log beside the file itself: a lock, a witness and a copy beside the link would
+ * miss it. */
+START_TEST(a_symbolic_link_is_followed_once_for_all_files)
+{
+    struct remains remains = leave_remains(0);
+    char link[160];
+    char side[200];
+    snprintf(link, sizeof(link), "%s/link.db", dir);
+    remains.wal.data[remains.wal.size - 1000] ^= 0xff; /* in the last transaction */
+    spill("", &remains.db);
+    spill("-wal", &remains.wal);
+    const struct bytes none = {NULL, 0};
+    spill(".lock", &none);
+    ck_assert_int_eq(symlink(path, link), 0);
+
+    ck_ms_ok(store_open(link, &store, err));
+
+    ck_assert_ptr_nonnull(strstr(store_note(store, 0), "from a damaged one on"));
+    struct bytes kept = slurp(".wal-lost.1");
+    ck_assert_uint_eq(kept.size, remains.wal.size);
+    free(kept.data);
+    snprintf(side, sizeof(side), "%s.lock", link);
+    ck_assert_int_eq(access(side, F_OK), -1);
+    struct store *other = NULL;
+    ck_ms_fails(store_open(path, &other, err), MS_E_EXISTS, "is in use");
+    unlink(link);
+    ck_assert_int_eq(symlink("/nonexistent/state.db", link), 0);
+    ck_ms_fails(store_open(link, &other, err), MS_E_CONFIG, "leads to no file");
+    free_remains(&remains);
 }
 END_TEST
 
@@ -1601,7 +1704,11 @@ int main(int argc, char **argv)
     tcase_add_test(tcase, a_row_that_is_gone_is_noticed);
     tcase_add_test(tcase, a_schema_that_was_changed_is_refused);
     tcase_add_test(tcase, an_older_copy_is_refused_until_the_loss_is_accepted);
-    tcase_add_test(tcase, a_copy_knows_that_it_is_one_and_a_moved_file_does_not);
+    tcase_add_test(tcase, a_copy_knows_that_it_is_one_and_a_file_that_was_aside_does_not);
+    tcase_add_test(tcase, a_database_that_was_renamed_goes_on_far_above);
+    tcase_add_test(tcase, without_the_database_its_log_of_writes_is_left_alone);
+    tcase_add_test(tcase, a_lost_database_may_begin_empty_and_its_log_is_kept_aside);
+    tcase_add_test(tcase, a_symbolic_link_is_followed_once_for_all_files);
     tcase_add_test(tcase, a_database_that_is_refused_keeps_its_log_of_writes);
     tcase_add_test(tcase, what_is_no_database_is_left_as_it_was_with_nothing_beside_it);
     tcase_add_test(tcase, a_start_folds_the_log_of_writes_in_before_it_serves);
