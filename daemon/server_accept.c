@@ -56,7 +56,7 @@ static socklen_t get_peer(int fd, struct sockaddr_storage *ret)
 }
 
 static void take(struct server *server, struct listener *listener, struct doorway *door, int fd,
-                 const char *uid_name)
+                 const char *uid_name, int is_mapped)
 {
     struct sockaddr_storage peer;
     socklen_t known = get_peer(fd, &peer);
@@ -81,6 +81,7 @@ static void take(struct server *server, struct listener *listener, struct doorwa
     struct ms_err err = {0, ""};
     client->door = door;
     client->is_nameless = uid_name == NULL;
+    client->is_mapped = is_mapped;
     doorway_enter(door, &client->guest, known > 0 ? (struct sockaddr *)&peer : NULL,
                   server_mono_ms());
     if (ms_conn_accept(server->base, fd, &opt, &server_conn_handler, client, &client->conn, &err) <
@@ -115,7 +116,8 @@ void server_accept(struct listener *listener, int fd, void *arg)
     struct doorway *door = door_of(server, listener);
     char uid_name[MS_NAME_MAX + 1];
     server_turn_began(server);
-    enum server_name answer = server_name_of(server, listener, fd, uid_name);
+    int is_mapped = 0;
+    enum server_name answer = server_name_of(server, listener, fd, uid_name, &is_mapped);
     if (answer == SERVER_NAME_LATER) {
         return;
     }
@@ -124,7 +126,7 @@ void server_accept(struct listener *listener, int fd, void *arg)
         server_adjust_listeners(server);
         return;
     }
-    take(server, listener, door, fd, answer == SERVER_NAME_FAILED ? NULL : uid_name);
+    take(server, listener, door, fd, answer == SERVER_NAME_FAILED ? NULL : uid_name, is_mapped);
     server_adjust_listeners(server);
     server_turn_check(server);
 }

@@ -14,6 +14,19 @@ static void touch(struct server *server, struct client *client)
     list_add_tail(&server->active, &client->active);
 }
 
+static int recheck(const struct server *server, const struct client *client,
+                   const struct ms_conn *conn, struct ms_err *err)
+{
+    struct ms_conn_rules rules = {
+        .ctx = server->tls,
+        .plain_role = server->options->anyone_roles,
+        .uid_name = who_map_find(&server->options->user_map, ms_conn_peer(conn)->uid)};
+    if (rules.uid_name == NULL && client->is_mapped) {
+        rules.uid_name = ""; /* the system may know another name: it is asked at the next accept */
+    }
+    return ms_conn_recheck(conn, &rules, err);
+}
+
 /* A reload may have come between the handshake and this: the rules of now count, not of then. */
 static int on_hello(struct ms_conn *conn, void *arg, struct ms_err *err)
 {
@@ -25,7 +38,7 @@ static int on_hello(struct ms_conn *conn, void *arg, struct ms_err *err)
                        "try again in a moment, or name it in user_map of the scheduler",
                        ms_conn_peer(conn)->uid);
     }
-    return server->tls != NULL ? ms_conn_recheck(conn, server->tls, err) : 0;
+    return recheck(server, client, conn, err);
 }
 
 static void on_open(struct ms_conn *conn, void *arg)
@@ -206,7 +219,7 @@ void server_recheck(struct server *server)
         struct client *client = server->clients.slots[i];
         struct ms_err err = {0, ""};
         if (client == NULL || client->conn == NULL ||
-            ms_conn_recheck(client->conn, server->tls, &err) == 0) {
+            recheck(server, client, client->conn, &err) == 0) {
             continue;
         }
         char quoted[2 * MS_TEXT_MAX];

@@ -55,16 +55,18 @@ static int park(struct server *server, struct listener *listener, int fd)
 }
 
 enum server_name server_name_of(struct server *server, struct listener *listener, int fd,
-                                char name[MS_NAME_MAX + 1])
+                                char name[MS_NAME_MAX + 1], int *ret_is_mapped)
 {
     struct ucred cred;
     struct ms_err err = {0, ""};
     socklen_t size = sizeof(cred);
     name[0] = '\0';
+    *ret_is_mapped = 0;
     if (!listener_is_unix(listener) || getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &size) != 0) {
         return SERVER_NAME_KNOWN; /* nothing to ask for */
     }
     const char *known = who_map_find(&server->options->user_map, cred.uid);
+    *ret_is_mapped = known != NULL;
     known = known == NULL && cred.uid == 0 ? "root" : known;
     known = known == NULL && cred.uid == geteuid() ? server->own_name : known;
     if (known != NULL) {

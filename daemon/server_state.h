@@ -145,7 +145,7 @@ enum server_name {
 };
 void server_names_open(struct server *server);
 enum server_name server_name_of(struct server *server, struct listener *listener, int fd,
-                                char name[MS_NAME_MAX + 1]);
+                                char name[MS_NAME_MAX + 1], int *ret_is_mapped);
 void server_names_drop(struct server *server);   /* who waits: with the listeners */
 void server_names_forget(struct server *server); /* a reload */
 void server_names_close(struct server *server);

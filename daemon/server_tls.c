@@ -74,7 +74,6 @@ int server_take_options(struct server *server, const struct options *options, st
         }
         SSL_CTX_free(server->tls); /* live connections hold it by reference */
         server->tls = context;
-        server_recheck(server);
     }
     if (!server->needs_tls && options->files.p12_path[0] != '\0' &&
         server_address(server)[0] != '\0') {
@@ -89,6 +88,7 @@ int server_take_options(struct server *server, const struct options *options, st
     sched_set_policy(server->sched, &options->sched);
     server_names_forget(server);
     server->options = options;
+    server_recheck(server);
     server_arm_check(server);
     return 0;
 }

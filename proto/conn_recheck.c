@@ -1,12 +1,32 @@
-/* conn_recheck.c - an open connection's certificate, judged again by the rules of today */
+/* conn_recheck.c - who is behind an open connection, judged again by the rules of today */
 #include "proto/conn_recheck.h"
 
 #include "proto/conn_private.h"
 
 #include <openssl/err.h>
 #include <openssl/x509_vfy.h>
+#include <string.h>
 
-int ms_conn_recheck(const struct ms_conn *conn, SSL_CTX *ctx, struct ms_err *err)
+/* One that a certificate names is judged by that; false: somebody else now, or with fewer rights.
+ */
+static int is_the_same(const struct ms_conn *conn, const struct ms_conn_rules *rules,
+                       struct ms_principal *ret)
+{
+    const struct ms_principal *was = &conn->peer.who;
+    if (conn->is_unix && conn->peer.uid != (unsigned)-1) {
+        ms_principal_from_uid(conn->peer.uid,
+                              rules->uid_name != NULL ? rules->uid_name : conn->uid_name,
+                              conn->owner_uid, rules->plain_role & MS_ROLE_WORKER, ret);
+    } else if (!conn->is_unix && conn->peer.cert_name[0] == '\0') {
+        ms_principal_anyone(rules->plain_role, ret);
+    } else {
+        *ret = *was;
+    }
+    /* "": still inside the handshake */
+    return was->id[0] == '\0' || (strcmp(ret->id, was->id) == 0 && (was->roles & ~ret->roles) == 0);
+}
+
+static int judge_certificate(const struct ms_conn *conn, SSL_CTX *ctx, struct ms_err *err)
 {
     X509 *cert = conn->ssl != NULL && SSL_is_init_finished(conn->ssl)
                      ? SSL_get0_peer_certificate(conn->ssl)
@@ -34,4 +54,18 @@ int ms_conn_recheck(const struct ms_conn *conn, SSL_CTX *ctx, struct ms_err *err
     X509_STORE_CTX_free(verify);
     ERR_clear_error();
     return rc;
+}
+
+int ms_conn_recheck(const struct ms_conn *conn, const struct ms_conn_rules *rules,
+                    struct ms_err *err)
+{
+    struct ms_principal now;
+    if (!is_the_same(conn, rules, &now)) {
+        return ms_fail(err, MS_E_REFUSED,
+                       "the scheduler read its settings again: who came as %s is %s now%s; connect "
+                       "again",
+                       conn->peer.who.id, now.id,
+                       (conn->peer.who.roles & ~now.roles) != 0 ? " and may do less" : "");
+    }
+    return rules->ctx != NULL ? judge_certificate(conn, rules->ctx, err) : MS_OK;
 }

@@ -11,6 +11,7 @@
 #include "tests/test.h"
 
 #include <fcntl.h>
+#include <netinet/in.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -37,6 +38,8 @@ struct stage {
     atomic_int idle_rc;
     atomic_int jobs; /* PUT_JOB effects that were committed */
     atomic_int exit_rc;
+    atomic_int may_reload;
+    atomic_int reloads; /* that took new settings */
 };
 
 static struct stage *stage;
@@ -144,11 +147,19 @@ static char socket_path[128];
 static pid_t child;
 static char config_path[128];
 
-static inline int reload_fails(void *arg, struct server *server, struct ms_err *err)
+enum { SERVE_ARGS = 9 };
+
+/* The settings that hold until then are left to the child's end. */
+static inline int reload(void *argv, struct server *server, struct ms_err *err)
 {
-    (void)arg;
-    (void)server;
-    return ms_fail(err, MS_E_CONFIG, "nothing to reload");
+    struct options *options = NULL;
+    if (!stage->may_reload) {
+        return ms_fail(err, MS_E_CONFIG, "nothing to reload");
+    }
+    int rc = options_load(SERVE_ARGS, argv, &options, err);
+    rc = rc == 0 ? server_take_options(server, options, err) : rc;
+    stage->reloads += rc == 0;
+    return rc;
 }
 
 /* lowered: soft and hard limit of descriptors, 0: as they are. passed: a listening socket becomes
@@ -175,14 +186,15 @@ static inline void serve(int passed, unsigned lowered)
         setrlimit(RLIMIT_NOFILE, &limit);
     }
     ms_log_init(open("/dev/null", O_WRONLY), MS_LOG_ERR, 0);
-    if (options_load(9, argv, &options, &err) < 0) {
+    if (options_load(SERVE_ARGS, argv, &options, &err) < 0) {
         _exit(100);
     }
     struct sched *sched = sched_create(&options->sched, (struct sched_time){.mono_ms = 1});
     struct server_setup setup = {.options = options,
                                  .sched = sched,
                                  .store = (struct store *)(void *)stage, /* never looked into */
-                                 .reload = reload_fails};
+                                 .reload = reload,
+                                 .reload_arg = argv};
     if (sched_load_done(sched, (struct sched_time){.mono_ms = 1}, &err) < 0 ||
         server_open(&setup, &server, &err) < 0) {
         _exit(101);
@@ -316,7 +328,7 @@ static inline uint16_t get(int fd, uint32_t *ret_id, ProtobufCMessage **ret)
     return head.type;
 }
 
-static inline int greet(void)
+static inline int greet_over(int fd)
 {
     uint8_t buf[256];
     uint32_t id;
@@ -324,11 +336,15 @@ static inline int greet(void)
     Ms__Hello hello = MS__HELLO__INIT;
     hello.protocol_min = hello.protocol_max = MS_PROTOCOL_VERSION;
     hello.software = (char *)(uintptr_t) "test";
-    int fd = dial();
     put(fd, buf, pack(MS_MSG_HELLO, 0, &hello.base, buf));
     ck_assert_uint_eq(get(fd, &id, &msg), MS_MSG_WELCOME);
     ms_wire_free(msg);
     return fd;
+}
+
+static inline int greet(void)
+{
+    return greet_over(dial());
 }
 
 static inline uint16_t submit(int fd, uint32_t id, char *ret_text, size_t size)
@@ -350,6 +366,39 @@ static inline int is_readable(int fd, int wait_ms)
 {
     struct pollfd poll_fd = {.fd = fd, .events = POLLIN};
     return poll(&poll_fd, 1, wait_ms) > 0;
+}
+
+/* What the next start, or a reload, reads. */
+static inline void configure(const char *text)
+{
+    FILE *file = fopen(config_path, "w");
+    ck_assert_ptr_nonnull(file);
+    fputs(text, file);
+    fclose(file);
+}
+
+static inline void order_reload(const char *text)
+{
+    int n = stage->reloads;
+    configure(text);
+    kill(child, SIGHUP);
+    for (int i = 0; i < 60000 && stage->reloads == n; i++) {
+        pause_ms(1);
+    }
+    ck_assert_int_eq(stage->reloads, n + 1);
+}
+
+/* The next frame refuses with these words, and ends the connection. */
+static inline void expect_end(int fd, const char *part)
+{
+    uint32_t id = 0;
+    ProtobufCMessage *msg = NULL;
+    ck_assert(is_readable(fd, 60000));
+    ck_assert_uint_eq(get(fd, &id, &msg), MS_MSG_ERROR);
+    ck_assert_msg(strstr(((Ms__Error *)msg)->text, part) != NULL, "%s", ((Ms__Error *)msg)->text);
+    ms_wire_free(msg);
+    ck_assert_uint_eq(get(fd, &id, &msg), 0);
+    close(fd);
 }
 
 static inline void await_commits(int n)

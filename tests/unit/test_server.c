@@ -165,6 +165,55 @@ START_TEST(a_failed_reload_changes_nothing)
 }
 END_TEST
 
+/* Who is connected kept the name and the rights of the settings that were there when he came. */
+START_TEST(a_reload_ends_whoever_would_be_somebody_else_today)
+{
+    char before[64];
+    char after[64];
+    snprintf(before, sizeof(before), "user_map = boss=%u\n", (unsigned)geteuid());
+    snprintf(after, sizeof(after), "user_map = chief=%u\n", (unsigned)geteuid());
+    configure(before);
+    stage->may_reload = 1;
+    start(-1, 0);
+    int fd = greet();
+
+    order_reload(before); /* nothing has changed */
+    ck_assert_uint_eq(submit(fd, 1, NULL, 0), MS_MSG_SUBMITTED);
+    order_reload(after);
+
+    expect_end(fd, "who came as admin:boss is admin:chief now; connect again");
+    fd = greet();
+    ck_assert_uint_eq(submit(fd, 2, NULL, 0), MS_MSG_SUBMITTED);
+    order_reload("");
+    expect_end(fd, "who came as admin:chief is ");
+}
+END_TEST
+
+START_TEST(rights_that_a_reload_takes_away_are_taken_from_who_is_connected_too)
+{
+    struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t size = sizeof(at);
+    int passed = socket(AF_INET, SOCK_STREAM, 0);
+    ck_assert_int_eq(bind(passed, (struct sockaddr *)&at, size), 0);
+    ck_assert_int_eq(listen(passed, 16), 0);
+    ck_assert_int_eq(getsockname(passed, (struct sockaddr *)&at, &size), 0);
+    configure("anyone = user worker\n");
+    stage->may_reload = 1;
+    start(passed, 0);
+    int fd = socket(AF_INET, SOCK_STREAM, 0);
+    ck_assert_int_eq(connect(fd, (struct sockaddr *)&at, size), 0);
+    greet_over(fd);
+    ck_assert_uint_eq(submit(fd, 1, NULL, 0), MS_MSG_SUBMITTED);
+
+    order_reload("anyone = user worker admin\n"); /* more rights: from the next connection on */
+    ck_assert_uint_eq(submit(fd, 2, NULL, 0), MS_MSG_SUBMITTED);
+    order_reload("anyone = none\n");
+
+    expect_end(fd, "who came as anyone is anyone now and may do less");
+    close(passed);
+}
+END_TEST
+
 START_TEST(a_passed_socket_is_served_and_its_file_left_alone)
 {
     struct sockaddr_un at = {.sun_family = AF_UNIX};
@@ -224,6 +273,8 @@ int main(void)
     tcase_add_test(tcase, a_missing_reserve_at_the_start_refuses_from_the_first_submit);
     tcase_add_test(tcase, term_ends_it_with_0_and_closes_connections_in_order);
     tcase_add_test(tcase, a_failed_reload_changes_nothing);
+    tcase_add_test(tcase, a_reload_ends_whoever_would_be_somebody_else_today);
+    tcase_add_test(tcase, rights_that_a_reload_takes_away_are_taken_from_who_is_connected_too);
     tcase_add_test(tcase, a_passed_socket_is_served_and_its_file_left_alone);
     tcase_add_test(tcase, out_of_descriptors_it_waits_and_goes_on);
     suite_add_tcase(suite, tcase);
