@@ -33,8 +33,11 @@
 #define MS_PRIORITY_MAX    1000 /* of a job, up and down: room for every site's classes */
 #define MS_PRIORITY_USERS  100  /* ... of users, unless priority_users says otherwise */
 #define MS_JOBS_QUEUED_MAX 100000 /* 100k * 1.5 KiB of spec, as the samples have, is 150 MB */
+#define MS_JOBS_OWNER_MAX  25000  /* ... and run, of one principal: four fill it, one cannot */
+#define MS_JOBS_ADMIN      1000   /* ... kept for admins: to try what keeps the others waiting */
 #define MS_SPECS_MIB       256    /* of specs of jobs that wait or run, unless specs_mib ... */
 #define MS_SPECS_OWNER_MIB 64     /* ... of one principal: four fill it, one cannot */
+#define MS_SPECS_ADMIN_MIB 8      /* ... above that for admins */
 #define MS_SPECS_MIB_MAX   65536  /* ... what an operator can set: hosts have no more */
 #define MS_JOBS_KEPT_MAX   200000 /* finished jobs that `msctl jobs --all` still knows */
 #define MS_CONNS_MAX       20000  /* nodes, and 3.6k clients beside them */

@@ -316,6 +316,7 @@ int sched_check(const struct sched *sched, struct ms_err *err)
     int rc = check_nodes(s, err);
     rc = rc == 0 ? check_hosts(s, err) : rc;
     rc = rc == 0 ? holders_check(s, err) : rc;
+    rc = rc == 0 ? purses_check(s, err) : rc;
     rc = rc == 0 ? check_jobs(s, err) : rc;
     rc = rc == 0 ? check_reasons(s, err) : rc;
     rc = rc == 0 ? check_heap(&s->timers, "timers", err) : rc;

@@ -67,11 +67,6 @@ static const char *submit_refused(struct sched *s, const Ms__Submit *msg, int *r
                          "the operator moves it away, and the scheduler begins with an empty one",
                          msg->name, s->database, (ull)s->next_job - 1);
     }
-    if (queue_n(s) >= MS_JOBS_QUEUED_MAX) {
-        *ret_code = MS_E_FULL;
-        return emit_text(s, "%d jobs are queued, which is the limit: wait, or cancel some",
-                         MS_JOBS_QUEUED_MAX);
-    }
     return NULL;
 }
 
@@ -142,8 +137,7 @@ void on_submit(struct sched *s, struct conn *conn, const struct sched_event *eve
     if (text == NULL) {
         text = submit_refused(s, msg, &code);
     }
-    if (text == NULL &&
-        (text = spec_over_budget(s, conn->peer.who.id, msg->job_json.len)) != NULL) {
+    if (text == NULL && (text = purse_refusal(s, &conn->peer.who, msg->job_json.len)) != NULL) {
         code = MS_E_FULL;
     }
     if (text != NULL) {

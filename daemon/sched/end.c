@@ -85,6 +85,7 @@ void job_end(struct sched *s, struct job *job, enum job_event event, int code, c
     }
     job_set(s, job, event, text);
     job_set_reason(job, text);
+    purse_remove(s, job);
     spec_settle(s, job);
     job->code = code;
     job->ended_ms = s->now.wall_ms;

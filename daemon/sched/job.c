@@ -174,7 +174,7 @@ int job_index(struct sched *s, struct job *job)
         s->jobs_room = room;
     }
     if (!job_is_ended(job)) {
-        spec_count(s, job);
+        purse_add(s, job);
     }
     s->jobs[s->n_jobs++] = (struct job_slot){job->id, job, job_is_ended(job)};
     if (job->key[0] != '\0') {

@@ -8,15 +8,16 @@
 enum { WORKER = MS_ROLE_WORKER, USER = MS_ROLE_USER, ADMIN = MS_ROLE_ADMIN };
 
 static const struct may_row rows[] = {
-    {MAY_TALK, WORKER, MAY_OF_ALL},   {MAY_TALK, USER, MAY_OF_ALL},
-    {MAY_TALK, ADMIN, MAY_OF_ALL},    {MAY_REGISTER, WORKER, MAY_OF_OWN_OR_FREE},
-    {MAY_REPORT, WORKER, MAY_OF_OWN}, {MAY_SUBMIT, USER, MAY_OF_ALL},
-    {MAY_SUBMIT, ADMIN, MAY_OF_ALL},  {MAY_PRIORITY, ADMIN, MAY_OF_ALL},
-    {MAY_LOOK, USER, MAY_OF_ALL},     {MAY_LOOK, ADMIN, MAY_OF_ALL},
-    {MAY_READ_LOG, USER, MAY_OF_ALL}, {MAY_READ_LOG, ADMIN, MAY_OF_ALL},
-    {MAY_FETCH, USER, MAY_OF_OWN},    {MAY_FETCH, ADMIN, MAY_OF_ALL},
-    {MAY_CANCEL, USER, MAY_OF_OWN},   {MAY_CANCEL, ADMIN, MAY_OF_ALL},
-    {MAY_ASK_NODE, USER, MAY_OF_OWN}, {MAY_ASK_NODE, ADMIN, MAY_OF_ALL},
+    {MAY_TALK, WORKER, MAY_OF_ALL},       {MAY_TALK, USER, MAY_OF_ALL},
+    {MAY_TALK, ADMIN, MAY_OF_ALL},        {MAY_REGISTER, WORKER, MAY_OF_OWN_OR_FREE},
+    {MAY_REPORT, WORKER, MAY_OF_OWN},     {MAY_SUBMIT, USER, MAY_OF_ALL},
+    {MAY_SUBMIT, ADMIN, MAY_OF_ALL},      {MAY_PRIORITY, ADMIN, MAY_OF_ALL},
+    {MAY_LAST_PLACES, ADMIN, MAY_OF_ALL}, {MAY_LOOK, USER, MAY_OF_ALL},
+    {MAY_LOOK, ADMIN, MAY_OF_ALL},        {MAY_READ_LOG, USER, MAY_OF_ALL},
+    {MAY_READ_LOG, ADMIN, MAY_OF_ALL},    {MAY_FETCH, USER, MAY_OF_OWN},
+    {MAY_FETCH, ADMIN, MAY_OF_ALL},       {MAY_CANCEL, USER, MAY_OF_OWN},
+    {MAY_CANCEL, ADMIN, MAY_OF_ALL},      {MAY_ASK_NODE, USER, MAY_OF_OWN},
+    {MAY_ASK_NODE, ADMIN, MAY_OF_ALL},
 };
 
 static const struct {
@@ -27,6 +28,7 @@ static const struct {
     [MAY_REPORT] = {"report", "speak for a node: heartbeats, ranks, logs, leave"},
     [MAY_SUBMIT] = {"submit", "queue a job"},
     [MAY_PRIORITY] = {"priority", "submit with a priority outside `priority_users`"},
+    [MAY_LAST_PLACES] = {"last_places", "submit when only what is kept for admins is left"},
     [MAY_LOOK] = {"look", "list, show and watch jobs, nodes, status, events"},
     [MAY_READ_LOG] = {"read_log", "read the log of a rank"},
     [MAY_FETCH] = {"fetch", "have the results of a job"},

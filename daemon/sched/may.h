@@ -17,13 +17,14 @@ enum may_action {
     MAY_REGISTER, /* take a node id; its object is whoever holds the id */
     MAY_REPORT,   /* speak for a node; its object is who registered it */
     MAY_SUBMIT,
-    MAY_PRIORITY, /* submit with a priority beyond that of users */
-    MAY_LOOK,     /* jobs, nodes, status, events */
-    MAY_READ_LOG, /* of a rank */
-    MAY_FETCH,    /* results of a job; its object is the owner */
-    MAY_CANCEL,   /* a job; its object is the owner */
-    MAY_ASK_NODE, /* a node, about a file: the node judges the token */
-    MAY_ANSWER,   /* what only a scheduler says: nobody may say it to one */
+    MAY_PRIORITY,    /* submit with a priority beyond that of users */
+    MAY_LAST_PLACES, /* submit where only what is kept for admins is left */
+    MAY_LOOK,        /* jobs, nodes, status, events */
+    MAY_READ_LOG,    /* of a rank */
+    MAY_FETCH,       /* results of a job; its object is the owner */
+    MAY_CANCEL,      /* a job; its object is the owner */
+    MAY_ASK_NODE,    /* a node, about a file: the node judges the token */
+    MAY_ANSWER,      /* what only a scheduler says: nobody may say it to one */
     MAY_ACTIONS
 };
 

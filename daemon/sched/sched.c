@@ -271,7 +271,7 @@ void sched_destroy(struct sched *s)
     nodes_free(s);
     hosts_free(s);
     holders_fini(s);
-    specs_fini(s);
+    purses_fini(s);
     routes_free(s);
     table_fini(&s->conns);
     table_fini(&s->nodes);

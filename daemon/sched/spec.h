@@ -1,4 +1,4 @@
-/* spec.h - the descriptions of jobs: what is kept in memory, whose it is, and how much may be
+/* spec.h - the descriptions of jobs: which are kept in memory
  *
  * A job that waits or runs has its description in memory; of one that has ended only the digest
  * stays there (a key that is used again is compared by it), the bytes are in the database. */
@@ -15,12 +15,7 @@ struct job;
 int spec_take(const struct sched *s, struct job *job, const struct sched_job_row *row);
 /* Is this the description that the job has? */
 bool spec_is(const struct job *job, const uint8_t *bytes, size_t size);
-/* NULL, or why size more bytes of this owner are too many. */
-const char *spec_over_budget(struct sched *s, const char *owner, size_t size);
-/* It counts against its owner's budget until spec_settle. */
-void spec_count(struct sched *s, const struct job *job);
-/* The job has ended and is stored: no longer counted, and in the database only. */
+/* The job has ended and is stored: in the database only. */
 void spec_settle(struct sched *s, struct job *job);
-void specs_fini(struct sched *s);
 
 #endif

@@ -30,6 +30,7 @@
 #include "daemon/sched/memory.h"
 #include "daemon/sched/mode.h"
 #include "daemon/sched/node.h"
+#include "daemon/sched/purse.h"
 #include "daemon/sched/queue.h"
 #include "daemon/sched/run.h"
 #include "daemon/sched/sched.h"

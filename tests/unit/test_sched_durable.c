@@ -511,6 +511,10 @@ START_TEST(descriptions_of_one_owner_have_a_budget_and_of_all_another)
     msg.job_json = (ProtobufCBinaryData){sizeof(large_spec), large_spec};
     fix_say(alice, MS_MSG_SUBMIT, &msg.base);
     ck_assert_ptr_nonnull(fix_heard(alice, MS_MSG_SUBMITTED));
+
+    uint64_t root = fix_open(MS_ROLE_ADMIN, "root");
+    ck_assert_uint_eq(submit_large(root, MS_SPECS_OWNER_MIB * A_MIB), MS_SPECS_ADMIN_MIB * A_MIB);
+    fix_refused(root, MS_E_FULL, "32 that wait or run are of admin:root");
 }
 END_TEST
 

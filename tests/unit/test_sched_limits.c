@@ -14,15 +14,20 @@ static void say_quietly(uint64_t conn, uint16_t type, const ProtobufCMessage *ms
     fix_collect();
 }
 
-static uint64_t open_quietly(enum ms_role role)
+static uint64_t open_quietly_as(enum ms_role role, const char *name)
 {
     struct ms_peer peer;
     memset(&peer, 0, sizeof(peer));
-    ck_assert(ms_principal_from_certificate(role, "x", &peer.who));
+    ck_assert(ms_principal_from_certificate(role, name, &peer.who));
     struct sched_event event = {.kind = SCHED_EV_OPENED, .conn = ++fix.conns, .peer = &peer};
     sched_begin_tick(fix.s);
     sched_apply(fix.s, &event, fix.now);
     return fix.conns;
+}
+
+static uint64_t open_quietly(enum ms_role role)
+{
+    return open_quietly_as(role, "x");
 }
 
 static double ms_between(const struct timespec *from, const struct timespec *to)
@@ -48,19 +53,45 @@ START_TEST(nodes_are_limited)
 }
 END_TEST
 
-START_TEST(queue_is_limited)
+/* Submits until it is refused; how many were taken. */
+static int fill_queue(uint64_t conn)
+{
+    Ms__Submit msg = fix_job(1);
+    int n = -1;
+    do {
+        say_quietly(conn, MS_MSG_SUBMIT, &msg.base);
+        n++;
+    } while (fix_heard(conn, MS_MSG_SUBMITTED) != NULL);
+    return n;
+}
+
+START_TEST(one_user_cannot_fill_the_queue_and_all_of_them_leave_places_for_admins)
 {
     fix_standing();
-    uint64_t conn = open_quietly(MS_ROLE_USER);
-    Ms__Submit msg = fix_job(1);
+    uint64_t alice = open_quietly_as(MS_ROLE_USER, "alice");
 
-    for (int i = 0; i < MS_JOBS_QUEUED_MAX; i++) {
-        say_quietly(conn, MS_MSG_SUBMIT, &msg.base);
-    }
-    ck_assert_ptr_nonnull(fix_heard(conn, MS_MSG_SUBMITTED));
-    say_quietly(conn, MS_MSG_SUBMIT, &msg.base);
+    ck_assert_int_eq(fill_queue(alice), MS_JOBS_OWNER_MAX);
+    fix_refused(alice, MS_E_FULL, "25000 jobs of user:alice wait or run, and 25000 are the limit");
+    ck_assert_int_eq(fill_queue(open_quietly_as(MS_ROLE_USER, "bob")), MS_JOBS_OWNER_MAX);
+    ck_assert_int_eq(fill_queue(open_quietly_as(MS_ROLE_USER, "carol")), MS_JOBS_OWNER_MAX);
+    uint64_t dave = open_quietly_as(MS_ROLE_USER, "dave");
+    ck_assert_int_eq(fill_queue(dave), MS_JOBS_OWNER_MAX - MS_JOBS_ADMIN);
+    fix_refused(dave, MS_E_FULL,
+                "99000 jobs are queued, which is the limit (what is left is kept "
+                "for admins); 24000 that wait or run are of user:dave");
+    uint64_t erin = open_quietly_as(MS_ROLE_USER, "erin");
+    ck_assert_int_eq(fill_queue(erin), 0);
+    fix_refused(erin, MS_E_FULL, "none is of user:erin: wait until some have ended");
+    uint64_t root = open_quietly_as(MS_ROLE_ADMIN, "root");
+    ck_assert_int_eq(fill_queue(root), MS_JOBS_ADMIN);
+    fix_refused(root, MS_E_FULL, "100000 jobs are queued, which is the limit; 1000 ");
+    ck_ms_ok(sched_check(fix.s, err));
 
-    fix_refused(conn, MS_E_FULL, "100000 jobs are queued, which is the limit");
+    Ms__Cancel cancel = MS__CANCEL__INIT;
+    cancel.job = 1;
+    say_quietly(alice, MS_MSG_CANCEL, &cancel.base);
+    ck_assert_int_eq(fill_queue(alice), 0); /* what she gave back lies in the admins' places */
+    ck_assert_int_eq(fill_queue(root), 1);
     ck_ms_ok(sched_check(fix.s, err));
 }
 END_TEST
@@ -387,7 +418,7 @@ int main(void)
     TCase *t = tcase_create("limits");
     tcase_add_checked_fixture(t, NULL, fix_end);
     tcase_add_test(t, nodes_are_limited);
-    tcase_add_test(t, queue_is_limited);
+    tcase_add_test(t, one_user_cannot_fill_the_queue_and_all_of_them_leave_places_for_admins);
     tcase_add_test(t, oldest_ended_job_is_dropped_beyond_the_limit);
     tcase_add_test(t, history_stays_in_order_while_it_is_dropped);
     tcase_add_test(t, ranks_of_the_oldest_jobs_are_dropped_first);
