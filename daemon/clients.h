@@ -37,8 +37,9 @@ struct client {
     uint64_t turn; /* of the next two */
     unsigned frames;
     size_t bytes;
-    int is_node; /* the core knows a node behind it */
-    int has_big; /* one of MS_BIG_FRAMES */
+    int is_node;    /* the core knows a node behind it */
+    int is_growing; /* held until there is a place for its large frame */
+    int has_grown;  /* ... and it was told that there is */
 
     struct list writing; /* in server.writing while something is unsent */
     size_t unsent;       /* as counted in server.unsent */

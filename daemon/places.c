@@ -1,4 +1,5 @@
-/* places.c - who may hold how many of the daemon's connections */
+/* places.c - who may hold how many of the daemon's connections, and of its room for large frames
+ */
 #include "daemon/places.h"
 
 #include "proto/limits.h"
@@ -9,7 +10,7 @@
 
 struct holder {
     struct holder *next;
-    size_t n;
+    size_t n, n_large;
     char who[MS_PRINCIPAL_MAX + 1];
 };
 
@@ -116,6 +117,7 @@ void places_give(struct places *places, struct place *place)
     if (!place->is_held) {
         return;
     }
+    places_shrink(places, place);
     place->is_held = 0;
     places->n[place->class]--;
     struct holder *holder = place->holder;
@@ -123,5 +125,55 @@ void places_give(struct places *places, struct place *place)
         struct holder **at = find_slot(places, holder->who);
         *at = holder->next;
         free(holder);
+    }
+}
+
+int places_may_grow(const struct places *places, const struct place *place)
+{
+    size_t most = MS_BIG_FRAMES - (place->class == PLACE_ADMIN ? 0 : MS_BIG_FRAMES_ADMIN);
+    return place->class == PLACE_NODE ||
+           (places->n_large < most &&
+            (place->holder == NULL || place->holder->n_large < MS_BIG_FRAMES_USER));
+}
+
+int places_grow(struct places *places, struct place *place)
+{
+    if (!places_may_grow(places, place)) {
+        return 0;
+    }
+    if (place->class != PLACE_NODE && !place->is_large) {
+        place->is_large = 1;
+        places->n_large++;
+        if (place->holder != NULL) {
+            place->holder->n_large++;
+        }
+    }
+    return 1;
+}
+
+void places_shrink(struct places *places, struct place *place)
+{
+    if (place->is_large) {
+        place->is_large = 0;
+        places->n_large--;
+        if (place->holder != NULL) {
+            place->holder->n_large--;
+        }
+    }
+}
+
+size_t places_free_large(const struct places *places)
+{
+    return MS_BIG_FRAMES - places->n_large;
+}
+
+void places_say_large(const struct places *places, const struct place *place, char *ret,
+                      size_t size)
+{
+    int n = snprintf(ret, size, "%zu of %d places for requests above %u KiB are taken",
+                     places->n_large, MS_BIG_FRAMES, MS_FRAME_SMALL / 1024);
+    if (place->holder != NULL && n > 0 && (size_t)n < size) {
+        snprintf(ret + n, size - (size_t)n, ", %zu by %s (%d are the limit of one)",
+                 place->holder->n_large, place->holder->who, MS_BIG_FRAMES_USER);
     }
 }

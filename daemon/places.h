@@ -1,9 +1,11 @@
-/* places.h - who may hold how many of the daemon's connections
+/* places.h - who may hold how many of the daemon's connections, and of its room for large frames
  *
  *     | users, each principal a share of them | nodes ...                    | admins' floor |
  *
- * Whatever users or nodes do, an admin still gets in; whatever users do, nodes still get in. Counts
- * only, nothing else: the caller closes connections. */
+ * Whatever users or nodes do, an admin still gets in; whatever users do, nodes still get in. A
+ * frame above MS_FRAME_SMALL needs one of MS_BIG_FRAMES places beside that, shared likewise; those
+ * of nodes are rare, ours, and not counted. Counts only, nothing else: the caller closes
+ * connections and lets them wait. */
 #ifndef PLACES_H
 #define PLACES_H
 
@@ -20,6 +22,7 @@ struct place {
     enum place_class class;
     struct holder *holder; /* users: who */
     int is_held;
+    int is_large; /* it has room for a large frame */
 };
 
 enum { PLACES_SLOTS = 1024 };
@@ -28,6 +31,7 @@ struct places {
     size_t max; /* in all */
     size_t users_max, user_max, others_max;
     size_t n[PLACE_CLASSES];
+    size_t n_large;
     struct holder *slots[PLACES_SLOTS];
 };
 
@@ -42,5 +46,15 @@ enum place_class places_class(const struct ms_peer *peer);
 int places_take(struct places *places, const struct ms_peer *peer, struct place *ret,
                 struct ms_err *err);
 void places_give(struct places *places, struct place *place); /* harmless when nothing is held */
+
+/* Room for a large frame: is there some for who holds the place? Taking it says so, too. */
+int places_may_grow(const struct places *places, const struct place *place);
+int places_grow(struct places *places, struct place *place);
+void places_shrink(struct places *places, struct place *place); /* harmless likewise */
+size_t places_free_large(const struct places *places);
+/* "56 of 64 places for requests above 64 KiB are taken, 8 by user:alice (8 are the limit of one)".
+ */
+void places_say_large(const struct places *places, const struct place *place, char *ret,
+                      size_t size);
 
 #endif

@@ -167,10 +167,20 @@ void server_end_idle(struct server *server)
         if (now - client->active_ms < MS_IDLE_MS) {
             return;
         }
-        int is_idle = client->conn != NULL && client->unsent == 0 &&
+        int is_idle = client->conn != NULL && client->unsent == 0 && list_empty(&client->held) &&
                       sched_conn_kind(server->sched, client->id) == SCHED_CONN_IDLE;
+        int is_growing = client->conn != NULL && client->is_growing;
         touch(server, client);
-        if (is_idle) {
+        if (is_growing) {
+            char text[MS_TEXT_MAX + 1];
+            char why[MS_TEXT_MAX / 2];
+            places_say_large(&server->places, &client->place, why, sizeof(why));
+            snprintf(text, sizeof(text),
+                     "the request waited for a minute, and nothing was done of it: %s; try again",
+                     why);
+            list_remove(&client->active);
+            ms_conn_refuse(client->conn, 0, MS_E_FULL, text);
+        } else if (is_idle) {
             list_remove(&client->active);
             ms_conn_refuse(client->conn, 0, MS_E_TIMEOUT,
                            "nothing was registered, asked or watched for a minute: connect again "

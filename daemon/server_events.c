@@ -78,6 +78,7 @@ static void on_second(evutil_socket_t fd, short what, void *arg)
     struct server *server = arg;
     (void)fd;
     (void)what;
+    server_let_grow(server); /* who was to grow may have left instead */
     server_end_idle(server);
     server_drop_stalled(server);
     report_hidden(server);

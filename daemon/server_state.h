@@ -39,8 +39,7 @@ struct server {
     /* a turn is what happens between two commits */
     uint64_t turn;
     size_t turn_bytes; /* answers of this turn */
-    size_t big_frames;
-    size_t unsent; /* to all clients, as of the last look */
+    size_t unsent;     /* to all clients, as of the last look */
     struct list held, growing, active, writing;
 
     struct event *go_on;    /* the held have their turn */
@@ -113,6 +112,7 @@ void server_turn_check(struct server *server); /* ... and may have taken the tur
 int server_may_take(void *client);             /* for ms_conn_options */
 int server_may_grow(void *client);
 void server_has_shrunk(void *client);
+void server_let_grow(struct server *server); /* those for whom there is room now */
 void server_on_work(void *client);
 void server_spent(struct client *client, size_t bytes); /* an answer was made */
 void server_turn_end(struct server *server);

@@ -88,32 +88,40 @@ int server_may_grow(void *arg)
 {
     struct client *client = arg;
     struct server *server = client->owner;
-    if (client->place.class == PLACE_NODE) {
-        return 1;
-    }
-    if (server->big_frames >= MS_BIG_FRAMES) {
+    client->has_grown = places_grow(&server->places, &client->place);
+    if (!client->has_grown) {
+        client->is_growing = 1;
         list_remove(&client->held);
         list_add_tail(&server->growing, &client->held);
-        return 0;
     }
-    server->big_frames++;
-    client->has_big = 1;
-    return 1;
+    return client->has_grown;
+}
+
+/* In the order in which they came, but nobody waits for the share of another one. */
+void server_let_grow(struct server *server)
+{
+    size_t n = places_free_large(&server->places);
+    struct list *at = server->growing.next;
+    while (n > 0 && at != &server->growing) {
+        struct client *client = list_item(at, struct client, held);
+        at = at->next;
+        if (places_may_grow(&server->places, &client->place)) {
+            client->is_growing = 0;
+            list_remove(&client->held);
+            list_add_tail(&server->held, &client->held);
+            n--;
+        }
+    }
 }
 
 void server_has_shrunk(void *arg)
 {
     struct client *client = arg;
     struct server *server = client->owner;
-    if (!client->has_big) {
-        return;
-    }
-    client->has_big = 0;
-    server->big_frames--;
-    if (!list_empty(&server->growing)) {
-        struct list *next = server->growing.next;
-        list_remove(next);
-        list_add_tail(&server->held, next);
+    if (client->has_grown) {
+        client->has_grown = 0;
+        places_shrink(&server->places, &client->place);
+        server_let_grow(server);
     }
 }
 

@@ -65,6 +65,8 @@
 #define MS_NEWS_BYTES (1U << 20) /* updates to watchers in one turn; the rest waits */
 #define MS_BIG_FRAMES                                                                              \
     64 /* frames above MS_FRAME_SMALL that clients send at the same time: 16 MiB */
+#define MS_BIG_FRAMES_USER  8 /* ... one user: half frames of his own are all that he waits for */
+#define MS_BIG_FRAMES_ADMIN 8 /* ... kept for admins */
 
 /* What the scheduler keeps in memory beside nodes and jobs */
 #define MS_LOST_NODES_MAX     1024    /* lost or left nodes that `msctl nodes` still names ... */

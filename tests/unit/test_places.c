@@ -65,6 +65,42 @@ START_TEST(users_together_leave_room_for_nodes_and_admins)
 }
 END_TEST
 
+/* One user's half frames held all the room there was for as long as he liked. */
+START_TEST(room_for_large_frames_is_shared_too)
+{
+    char id[32];
+    char text[256];
+    for (int i = 0; i < 40; i++) {
+        ck_assert_int_eq(take(MS_ROLE_USER, "user:mallory", "mallory"), 0);
+        ck_assert_int_eq(places_grow(&places, &held[i]), i < MS_BIG_FRAMES_USER);
+    }
+    places_say_large(&places, &held[0], text, sizeof(text));
+    ck_assert_str_eq(text, "8 of 64 places for requests above 64 KiB are taken, 8 by user:mallory "
+                           "(8 are the limit of one)");
+    for (int i = 0; i < MS_BIG_FRAMES; i++) {
+        snprintf(id, sizeof(id), "user:u%d", i);
+        ck_assert_int_eq(take(MS_ROLE_USER, id, id), 0);
+        const int fits = i < MS_BIG_FRAMES - MS_BIG_FRAMES_ADMIN - MS_BIG_FRAMES_USER;
+        ck_assert_int_eq(places_grow(&places, &held[n_held - 1]), fits);
+    }
+    for (int i = 0; i <= MS_BIG_FRAMES_ADMIN; i++) {
+        ck_assert_int_eq(take(MS_ROLE_ADMIN, "admin:root", "root"), 0);
+        ck_assert_int_eq(places_grow(&places, &held[n_held - 1]), i < MS_BIG_FRAMES_ADMIN);
+    }
+    ck_assert_int_eq(take(MS_ROLE_WORKER, "worker:node7", "node7"), 0);
+    ck_assert_int_eq(places_grow(&places, &held[n_held - 1]), 1); /* not counted */
+    ck_assert_uint_eq(places_free_large(&places), 0);
+
+    places_shrink(&places, &held[0]);
+    ck_assert_int_eq(places_may_grow(&places, &held[8]), 0); /* it is an admin's now */
+    places_give(&places, &held[1]);                          /* gives both */
+    for (size_t i = 40; i < 40 + MS_BIG_FRAMES_ADMIN; i++) {
+        places_shrink(&places, &held[i]);
+    }
+    ck_assert_int_eq(places_grow(&places, &held[8]), 1);
+}
+END_TEST
+
 START_TEST(an_admin_that_nobody_vouches_for_has_no_floor)
 {
     unsigned all = MS_ROLE_ADMIN | MS_ROLE_USER | MS_ROLE_WORKER;
@@ -93,6 +129,7 @@ int main(void)
     tcase_add_checked_fixture(tcase, setup, teardown);
     tcase_add_test(tcase, one_user_has_a_share_and_another_gets_in);
     tcase_add_test(tcase, users_together_leave_room_for_nodes_and_admins);
+    tcase_add_test(tcase, room_for_large_frames_is_shared_too);
     tcase_add_test(tcase, an_admin_that_nobody_vouches_for_has_no_floor);
     tcase_add_test(tcase, a_small_limit_still_lets_each_class_in);
     suite_add_tcase(suite, tcase);

@@ -142,6 +142,49 @@ START_TEST(a_frame_that_does_not_end_within_30_s_ends_its_connection)
 }
 END_TEST
 
+static int half_a_large_frame(void)
+{
+    static uint8_t spec[200000];
+    static uint8_t frame[sizeof(spec) + 1024];
+    Ms__Submit submit = MS__SUBMIT__INIT;
+    submit.job_json = (ProtobufCBinaryData){sizeof(spec), spec};
+    submit.workers = 1;
+    pack(MS_MSG_SUBMIT, 1, &submit.base, frame);
+    int fd = greet();
+    put(fd, frame, 100);
+    return fd;
+}
+
+/* It had asked, and was told that it had not. */
+START_TEST(a_large_request_that_finds_no_place_is_told_so)
+{
+    enum { HALF = 3 * MS_BIG_FRAMES };
+    int half[HALF];
+    start(-1, 0);
+    for (int i = 0; i < HALF; i++) { /* the next ones have their place when the first ones end */
+        half[i] = half_a_large_frame();
+        settle();
+    }
+    int last = half_a_large_frame();
+    settle();
+    pass(MS_FRAME_MS + 1000);
+    ck_assert(!is_readable(last, 0));
+    pass(MS_FRAME_MS + 1000);
+
+    uint32_t id = 0;
+    ProtobufCMessage *msg = NULL;
+    ck_assert(is_readable(last, 60000));
+    ck_assert_uint_eq(get(last, &id, &msg), MS_MSG_ERROR);
+    ck_assert_int_eq(((Ms__Error *)msg)->code, MS_E_FULL);
+    ck_assert_ptr_nonnull(strstr(((Ms__Error *)msg)->text, "64 of 64 places for requests above"));
+    ms_wire_free(msg);
+    close(last);
+    for (int i = 0; i < HALF; i++) {
+        close(half[i]);
+    }
+}
+END_TEST
+
 START_TEST(who_reads_nothing_for_30_s_is_dropped)
 {
     uint8_t byte;
@@ -349,6 +392,7 @@ int main(void)
     tcase_add_checked_fixture(tcase, setup, teardown);
     tcase_add_test(tcase, who_asks_nothing_for_a_minute_is_told_so_and_closed);
     tcase_add_test(tcase, a_frame_that_does_not_end_within_30_s_ends_its_connection);
+    tcase_add_test(tcase, a_large_request_that_finds_no_place_is_told_so);
     tcase_add_test(tcase, who_reads_nothing_for_30_s_is_dropped);
     tcase_add_test(tcase, what_all_together_do_not_read_is_bounded);
     tcase_add_test(tcase, out_of_descriptors_it_does_not_spin);
