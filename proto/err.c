@@ -89,6 +89,24 @@ int ms_err_prefix(struct ms_err *err, const char *fmt, ...)
     return err->code;
 }
 
+const char *ms_err_text(const struct ms_err *err)
+{
+    return err != NULL ? err->text : "";
+}
+
+int ms_err_code(const struct ms_err *err)
+{
+    return err != NULL ? err->code : MS_E_FAILED;
+}
+
+int ms_err_recode(struct ms_err *err, int code)
+{
+    if (err != NULL) {
+        err->code = code;
+    }
+    return code;
+}
+
 const char *ms_code_name(int code)
 {
     for (size_t i = 0; i < MS_ARRAY_SIZE(codes); i++) {

@@ -48,6 +48,15 @@ int ms_fail_errno(struct ms_err *err, int code, const char *fmt, ...) MS_PRINTF(
 /* Puts "<context>: " before the text already in err and returns its code. */
 int ms_err_prefix(struct ms_err *err, const char *fmt, ...) MS_PRINTF(2, 3);
 
+/* Text and code in err for whoever passes them on; err NULL: "" and MS_E_FAILED. An err that
+ * somebody else gave may be NULL: in proto and libworker nobody else looks into one (the test
+ * layers). */
+const char *ms_err_text(const struct ms_err *err);
+int ms_err_code(const struct ms_err *err);
+
+/* Gives another code to what err says already (NULL allowed); returns code. */
+int ms_err_recode(struct ms_err *err, int code);
+
 /* Short lower-case name of a code ("refused"), never NULL. */
 const char *ms_code_name(int code);
 

@@ -212,10 +212,7 @@ int ms_wire_pack_head(uint16_t type, uint32_t id, const ProtobufCMessage *own, s
     /* what the other end would refuse is better refused here, where the cause is */
     int rc = ms_wire_check(row->descriptor, buf + MS_WIRE_HEADER, length, err);
     if (rc != MS_OK) {
-        if (err != NULL) {
-            err->code = MS_E_INVALID;
-        }
-        return MS_E_INVALID;
+        return ms_err_recode(err, MS_E_INVALID);
     }
     memcpy(buf, magic, sizeof(magic));
     buf[4] = (uint8_t)(type >> 8);

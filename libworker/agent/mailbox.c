@@ -104,7 +104,7 @@ int mailbox_put(struct mailbox *box, uint16_t type, const ProtobufCMessage *msg,
     err = err != NULL ? err : &local;
     struct parcel *parcel = pack(type, msg, err);
     if (parcel == NULL) {
-        return err->code;
+        return ms_err_code(err);
     }
     pthread_mutex_lock(&box->lock);
     if (is_sticky(type)) {

@@ -64,8 +64,8 @@ void join_redial(struct join *join, struct guest *guest)
 void join_note(struct join *join, int rank, const struct ms_err *err)
 {
     struct caller *caller = &join->callers[rank];
-    if (err->code != MS_E_CLOSED || caller->note[0] == '\0') {
-        snprintf(caller->note, sizeof(caller->note), "%s", err->text);
+    if (ms_err_code(err) != MS_E_CLOSED || caller->note[0] == '\0') {
+        snprintf(caller->note, sizeof(caller->note), "%s", ms_err_text(err));
     }
 }
 
@@ -76,8 +76,10 @@ void join_look_for_leavers(struct join *join)
         if (r == join->mesh->rank || stream->link.fd < 0 || !link_is_hung_up(&stream->link)) {
             continue;
         }
-        /* the first collective will name who left in good order */
-        if (stream_fate(join->mesh, &join->mesh->peers[r]) != FATE_LEFT) {
+        /* the first collective will name who left in good order; none expects bytes yet */
+        enum stream_fate fate = FATE_UNKNOWN;
+        (void)stream_fate(join->mesh, &join->mesh->peers[r], &fate, NULL);
+        if (fate != FATE_LEFT) {
             struct caller *caller = &join->callers[r];
             stream_fini(stream);
             snprintf(caller->note, sizeof(caller->note), "it had come, and has gone again");

@@ -147,7 +147,8 @@ int mesh_leave(struct mesh *mesh, int rc, struct ms_err *err)
     if (rc >= 0) {
         return rc;
     }
-    end_with(mesh, rc, err->text);
+    const char *text = ms_err_text(err);
+    end_with(mesh, rc, text[0] != '\0' ? text : ms_code_name(rc));
     mesh->op.sequence--; /* BYE tells how many were completed */
     return rc;
 }
@@ -203,7 +204,12 @@ int mesh_check_peers(struct mesh *mesh, struct ms_err *err)
         if (i == mesh->rank || !has_ended(&peer->stream)) {
             continue;
         }
-        switch (stream_fate(mesh, peer)) {
+        enum stream_fate fate = FATE_UNKNOWN;
+        int rc = stream_fate(mesh, peer, &fate, err);
+        if (rc < 0) {
+            return rc;
+        }
+        switch (fate) {
         case FATE_DEAD: /* the cause, while those who gave up because of it only tell */
             return mesh_blame(mesh, i, err, MS_E_CLOSED,
                               "%s has died or was cut off: its connection ended during %s; see the "

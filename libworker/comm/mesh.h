@@ -199,9 +199,10 @@ int streams_finish(struct mesh *mesh, struct ms_err *err);
 /* Sends what the peer takes: 1 if any, 0, or an error. */
 int stream_push(struct mesh *mesh, struct peer *peer, struct ms_err *err);
 /* What became of a peer whose connection has ended, as far as its bytes tell: reads those for this
- * collective, and looks at the next header. UNKNOWN: bytes for a later collective come first. */
+ * collective, and looks at the next header. UNKNOWN: bytes for a later collective come first. Fails
+ * where the bytes for this collective are wrong. */
 enum stream_fate { FATE_UNKNOWN, FATE_LEFT, FATE_DEAD };
-enum stream_fate stream_fate(struct mesh *mesh, struct peer *peer);
+int stream_fate(struct mesh *mesh, struct peer *peer, enum stream_fate *ret, struct ms_err *err);
 
 /* ---- leave.c ---- */
 

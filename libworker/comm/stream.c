@@ -192,10 +192,11 @@ static int take_header(struct mesh *mesh, struct peer *peer, struct ms_err *err)
     struct stream *stream = &peer->stream;
     struct frame frame;
     char who[MESH_WHO_MAX];
-    int rc = frame_decode(stream->head, &frame, err);
+    struct ms_err why;
+    int rc = frame_decode(stream->head, &frame, &why);
     if (rc < 0) {
-        (void)ms_err_prefix(err, "%s sent", mesh_who(mesh, peer->rank, who));
-        return mesh_blame(mesh, peer->rank, err, rc, "%s", err->text);
+        return mesh_blame(mesh, peer->rank, err, rc, "%s sent: %s", mesh_who(mesh, peer->rank, who),
+                          why.text);
     }
     stream->head_have = 0;
     if (frame.generation < mesh->generation) {
@@ -401,13 +402,14 @@ int streams_finish(struct mesh *mesh, struct ms_err *err)
 /* ---- the end
  * ---------------------------------------------------------------------------------------- */
 
-enum stream_fate stream_fate(struct mesh *mesh, struct peer *peer)
+int stream_fate(struct mesh *mesh, struct peer *peer, enum stream_fate *ret, struct ms_err *err)
 {
     struct stream *stream = &peer->stream;
     size_t moved = 0;
     do { /* what it sent for this collective lies before BYE */
-        if (pull(mesh, peer, &moved, NULL) < 0) {
-            return FATE_UNKNOWN;
+        int rc = pull(mesh, peer, &moved, err);
+        if (rc < 0) {
+            return rc;
         }
     } while (moved > 0);
     while (!stream->has_left && !stream->eof && stream->n_rx == 0 &&
@@ -426,5 +428,6 @@ enum stream_fate stream_fate(struct mesh *mesh, struct peer *peer)
         stream->has_left = 1;
         stream->bye = frame;
     }
-    return stream->has_left ? FATE_LEFT : stream->eof ? FATE_DEAD : FATE_UNKNOWN;
+    *ret = stream->has_left ? FATE_LEFT : stream->eof ? FATE_DEAD : FATE_UNKNOWN;
+    return 0;
 }

@@ -86,17 +86,17 @@ void data_path_hide(const char *expanded, const char *path, struct ms_err *err)
     size_t sure = want < SURE ? want : SURE;
     memcpy(head, expanded, sure);
     head[sure] = '\0';
-    for (char *at = strstr(err->text, head); at != NULL; at = strstr(err->text, head)) {
+    const char *said = ms_err_text(err);
+    for (const char *at = strstr(said, head); at != NULL; at = strstr(said, head)) {
         size_t same = sure;
         while (same < want && at[same] == expanded[same]) {
             same++;
         }
-        size_t before = (size_t)(at - err->text);
-        int n =
-            snprintf(text, sizeof(text), "%.*s%.120s%s", (int)before, err->text, path, at + same);
+        size_t before = (size_t)(at - said);
+        int n = snprintf(text, sizeof(text), "%.*s%.120s%s", (int)before, said, path, at + same);
         if (n < 0 || strstr(path, head) != NULL) {
             return;
         }
-        memcpy(err->text, text, sizeof(text));
+        (void)ms_fail(err, ms_err_code(err), "%s", text);
     }
 }

@@ -30,10 +30,8 @@ static int load_json(struct dynamic *dynamic, const char *path, struct ms_err *e
     cfg.roles = MS_ROLE_WORKER;
     rc = ms_tls_context(&cfg, &dynamic->tls, dynamic->warning, err);
     ms_tls_files_wipe(&files);
-    if (rc < 0 && rc != MS_E_NOMEM && err != NULL) {
-        err->code = MS_E_CONFIG; /* our own files: no waiting mends them */
-    }
-    return rc < 0 && rc != MS_E_NOMEM ? MS_E_CONFIG : rc;
+    /* our own files: no waiting mends them */
+    return rc < 0 && rc != MS_E_NOMEM ? ms_err_recode(err, MS_E_CONFIG) : rc;
 }
 
 static int load_certificates(struct dynamic *dynamic, struct ms_err *err)

@@ -21,7 +21,7 @@ static int give_error(const struct ms_err *from, int rc, struct msw_error *to)
 {
     if (to != NULL && rc < 0) {
         to->code = rc;
-        memcpy(to->text, from->text, sizeof(to->text));
+        snprintf(to->text, sizeof(to->text), "%s", ms_err_text(from));
     }
     return rc;
 }

@@ -214,10 +214,7 @@ static int one_job_result(struct worker *worker, int rc, struct ms_err *err)
     pthread_mutex_unlock(&worker->lock);
     for (size_t i = 0; i < MS_ARRAY_SIZE(echoes) && !is_scheduler_gone; i++) {
         if (rc == echoes[i]) {
-            rc = MS_E_FAILED;
-            if (err != NULL) {
-                err->code = rc;
-            }
+            rc = ms_err_recode(err, MS_E_FAILED);
         }
     }
     return rc;

@@ -191,7 +191,7 @@ static int hear_verdict(struct worker *worker, int code, struct ms_err *err)
     Ms__PeerReport report = MS__PEER_REPORT__INIT;
     struct agent_order order;
     char text[MS_TEXT_MAX];
-    snprintf(text, sizeof(text), "%s", err->text);
+    snprintf(text, sizeof(text), "%s", ms_err_text(err));
     report.job = worker->job_id;
     report.generation = worker->generation;
     report.rank = worker->rank;
@@ -220,7 +220,7 @@ static int end_rank(struct worker *worker, int rc, const struct train_result *re
         worker_send_done(worker, verdict.code, verdict.text, result);
         return verdict.code;
     }
-    worker_send_done(worker, rc, rc < 0 ? err->text : "", result);
+    worker_send_done(worker, rc, rc < 0 ? ms_err_text(err) : "", result);
     if (rc == 0) {
         ms_log(MS_LOG_INFO,
                "rank.done job=%" PRIu64 " rank=%u steps=%" PRIu64 " seconds=%.1f weights_sha256=%s",
@@ -228,7 +228,7 @@ static int end_rank(struct worker *worker, int rc, const struct train_result *re
                result->weights_sha256);
     } else {
         ms_log(MS_LOG_ERR, "rank.failed job=%" PRIu64 " rank=%u reason=\"%s\"", worker->job_id,
-               worker->rank, err->text);
+               worker->rank, ms_err_text(err));
     }
     wait_order(worker, AGENT_STOP, -1, &order);
     if (order.kind == AGENT_STOP && order.code == 0) {
@@ -283,7 +283,7 @@ int worker_serve(struct worker *worker, const Ms__Assign *assign, struct ms_err 
     rc = end_rank(worker, rc, &result, err);
     set_train(worker, NULL);
     train_destroy(train);
-    close_log(worker, rc < 0 ? err->text : "");
+    close_log(worker, rc < 0 ? ms_err_text(err) : "");
     SSL_CTX_free(tls);
     free(members);
     free(job);

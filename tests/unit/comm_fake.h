@@ -19,6 +19,7 @@
 struct maker {
     struct mesh_config cfg;
     int barriers;
+    int gate_fd; /* > 0: once the mesh stands, the barriers wait for a byte */
     int rc;
     struct ms_err err;
     pthread_t thread;
@@ -28,7 +29,11 @@ static inline void *maker_main(void *arg)
 {
     struct maker *maker = arg;
     struct mesh *mesh = NULL;
+    char byte = 0;
     maker->rc = mesh_create(&maker->cfg, &mesh, &maker->err);
+    if (maker->rc == 0 && maker->gate_fd > 0 && read(maker->gate_fd, &byte, 1) != 1) {
+        maker->rc = ms_fail(&maker->err, MS_E_IO, "the test's gate is gone");
+    }
     for (int i = 0; maker->rc == 0 && i < maker->barriers; i++) {
         maker->rc = mesh_barrier(mesh, &maker->err);
     }
@@ -82,16 +87,16 @@ static inline int fake_dial_unix(const struct comm_case *c, int rank)
     return fd;
 }
 
-/* The hello that rank 1 owes to rank 0. */
-static inline struct hello fake_hello(const struct comm_case *c)
+/* The hello that a rank owes to rank 0. */
+static inline struct hello fake_hello_of(const struct comm_case *c, int rank)
 {
-    struct mesh_config cfg = comm_case_config(c, 1, 100);
+    struct mesh_config cfg = comm_case_config(c, rank, 100);
     struct hello hello = {
         .version = HELLO_VERSION,
         .type = HELLO_ASK,
         .job = cfg.job,
         .generation = cfg.generation,
-        .rank = 1,
+        .rank = (uint32_t)rank,
         .peer = 0,
         .world = (uint32_t)cfg.world,
         .exchange_floats = 100,
@@ -99,6 +104,11 @@ static inline struct hello fake_hello(const struct comm_case *c)
     };
     memcpy(hello.token, cfg.token, MS_TOKEN_LEN);
     return hello;
+}
+
+static inline struct hello fake_hello(const struct comm_case *c)
+{
+    return fake_hello_of(c, 1);
 }
 
 static inline void fake_send(int fd, const struct hello *hello)
@@ -119,17 +129,22 @@ static inline int fake_answer(int fd, struct hello *ret)
     return ret->type;
 }
 
-static inline int fake_join(const struct comm_case *c)
+static inline int fake_join_as(const struct comm_case *c, int rank)
 {
-    struct hello hello = fake_hello(c);
+    struct hello hello = fake_hello_of(c, rank);
     struct hello answer;
     int fd = fake_dial_tcp(c, 0);
     fake_send(fd, &hello);
     ck_assert_int_eq(fake_answer(fd, &answer), HELLO_WELCOME);
     ck_assert_uint_eq(answer.rank, 0);
-    ck_assert_uint_eq(answer.peer, 1);
+    ck_assert_uint_eq(answer.peer, (uint32_t)rank);
     ck_assert_int_eq(memcmp(answer.token, hello.token, MS_TOKEN_LEN), 0);
     return fd;
+}
+
+static inline int fake_join(const struct comm_case *c)
+{
+    return fake_join_as(c, 1);
 }
 
 #endif

@@ -90,12 +90,99 @@ START_TEST(frames_of_an_older_generation_are_skipped_and_named)
 }
 END_TEST
 
+/* A rank 0 that waits at the gate, so that all that its peers do comes before its barrier. */
+static void begin_gated(struct maker *maker, const struct comm_case *c, int gate[2])
+{
+    ck_assert_int_eq(pipe(gate), 0);
+    *maker = (struct maker){.barriers = 1, .gate_fd = gate[0]};
+    maker_start(maker, c, 0);
+}
+
+static void end_gated(struct maker *maker, int gate[2])
+{
+    ck_assert_int_eq(write(gate[1], "x", 1), 1);
+    maker_join(maker);
+    close(gate[0]);
+    close(gate[1]);
+}
+
+static void send_garbage(int fd)
+{
+    uint8_t garbage[FRAME_HEADER];
+    memset(garbage, 'G', sizeof(garbage));
+    ck_assert_int_eq(send(fd, garbage, sizeof(garbage), MSG_NOSIGNAL), FRAME_HEADER);
+}
+
+START_TEST(garbage_before_a_reset_is_named_by_whoever_looks_why_it_ended)
+{
+    struct comm_case *c = comm_case_open(MODE_TCP, 2);
+    struct linger at_once = {.l_onoff = 1};
+    struct maker maker;
+    int gate[2];
+    begin_gated(&maker, c, gate);
+    int fd = fake_join(c);
+    send_garbage(fd);
+    ck_assert_int_eq(setsockopt(fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once)), 0);
+    close(fd);
+
+    end_gated(&maker, gate);
+
+    check_failed(&maker, MS_E_PROTOCOL,
+                 "rank 1 (node w1 on host localhost) sent: bytes 47 47 47 47 where a frame must");
+    comm_case_close(c);
+}
+END_TEST
+
+START_TEST(garbage_of_one_peer_is_named_while_another_one_has_left)
+{
+    struct comm_case *c = comm_case_open(MODE_TCP, 3);
+    struct frame bye = {.type = FRAME_BYE, .generation = 5};
+    struct maker maker;
+    int gate[2];
+    begin_gated(&maker, c, gate);
+    int leaver = fake_join_as(c, 1);
+    int liar = fake_join_as(c, 2);
+    fake_send_frame(leaver, &bye, "MSD1");
+    send_garbage(liar);
+    ck_assert_int_eq(shutdown(liar, SHUT_WR), 0);
+
+    end_gated(&maker, gate);
+
+    check_failed(&maker, MS_E_PROTOCOL, "rank 2 (node w2 on host localhost) sent: bytes 47");
+    close(leaver);
+    close(liar);
+    comm_case_close(c);
+}
+END_TEST
+
+START_TEST(who_asks_for_no_words_gets_the_code)
+{
+    struct comm_case *c = comm_case_open(MODE_TCP, 2);
+    struct mesh_config cfg = comm_case_config(c, 0, 100);
+    struct maker other = {.barriers = 0};
+    struct mesh *mesh = NULL;
+    maker_start(&other, c, 1);
+    ck_assert_int_eq(mesh_create(&cfg, &mesh, NULL), 0);
+    maker_join(&other);
+
+    mesh_abort(mesh, "no more");
+
+    ck_assert_int_eq(mesh_barrier(mesh, NULL), MS_E_ABORTED);
+    ck_assert_int_eq(mesh_barrier(mesh, NULL), MS_E_ABORTED);
+    mesh_destroy(mesh);
+    comm_case_close(c);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("comm_frames");
     TCase *tc = tcase_create("frames");
     tcase_add_test(tc, frames_that_do_not_belong_are_refused_and_named);
     tcase_add_test(tc, frames_of_an_older_generation_are_skipped_and_named);
+    tcase_add_test(tc, garbage_before_a_reset_is_named_by_whoever_looks_why_it_ended);
+    tcase_add_test(tc, garbage_of_one_peer_is_named_while_another_one_has_left);
+    tcase_add_test(tc, who_asks_for_no_words_gets_the_code);
     suite_add_tcase(suite, tc);
     return test_run(suite);
 }

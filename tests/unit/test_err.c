@@ -61,6 +61,20 @@ START_TEST(long_text_is_cut_not_overrun)
 }
 END_TEST
 
+START_TEST(what_was_said_can_be_read_where_nobody_asked)
+{
+    struct ms_err err;
+    ms_fail(&err, MS_E_IO, "disk");
+
+    ck_assert_str_eq(ms_err_text(&err), "disk");
+    ck_assert_int_eq(ms_err_recode(&err, MS_E_CONFIG), MS_E_CONFIG);
+    ck_assert_int_eq(ms_err_code(&err), MS_E_CONFIG);
+    ck_assert_str_eq(ms_err_text(NULL), "");
+    ck_assert_int_eq(ms_err_code(NULL), MS_E_FAILED);
+    ck_assert_int_eq(ms_err_recode(NULL, MS_E_CONFIG), MS_E_CONFIG);
+}
+END_TEST
+
 START_TEST(every_code_has_a_name_and_an_exit_status)
 {
     for (int code = 0; code >= MS_E_UNAVAILABLE; code--) {
@@ -87,6 +101,7 @@ int main(void)
     tcase_add_test(tc, fail_allows_null_and_its_own_text_as_argument);
     tcase_add_test(tc, fail_errno_appends_the_system_text_and_keeps_errno);
     tcase_add_test(tc, long_text_is_cut_not_overrun);
+    tcase_add_test(tc, what_was_said_can_be_read_where_nobody_asked);
     tcase_add_test(tc, every_code_has_a_name_and_an_exit_status);
     suite_add_tcase(suite, tc);
     return test_run(suite);
