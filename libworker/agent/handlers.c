@@ -1,6 +1,7 @@
 /* handlers.c - what the scheduler says to a node, one function a message */
 #include "libworker/agent/agent_impl.h"
 
+#include "libworker/agent/assign_check.h"
 #include "libworker/agent/log_read.h"
 #include "proto/clock.h"
 #include "proto/log.h"
@@ -123,19 +124,17 @@ static const struct {
 };
 
 /* A node that cannot take a rank says so: the scheduler would wait for it otherwise. */
-static void decline(struct agent *agent, const Ms__Assign *assign)
+static void decline(struct agent *agent, const Ms__Assign *assign, const struct ms_err *why)
 {
     char text[MS_TEXT_MAX];
     char weights[] = "";
     Ms__RankDone done = MS__RANK_DONE__INIT;
     struct ms_err err;
-    snprintf(text, sizeof(text),
-             "rank %u of job %" PRIu64 " was declined: %d ranks wait already on this node",
-             assign->rank, assign->job, ORDERS_ASSIGNS_MAX);
+    snprintf(text, sizeof(text), "%s", ms_err_text(why));
     done.job = assign->job;
     done.generation = assign->generation;
     done.rank = assign->rank;
-    done.code = MS_E_FULL;
+    done.code = ms_err_code(why);
     done.text = text;
     done.weights_sha256 = done.plan_sha256 = done.log_path = weights;
     note_noise(agent, "agent.assign_declined", text);
@@ -153,12 +152,21 @@ static void take_assign(struct agent *agent, ProtobufCMessage *msg)
                                 .generation = assign->generation,
                                 .assign = assign};
     struct holding before = mailbox_holding(&agent->mailbox);
+    struct ms_err why;
+    if (assign_check(assign, &why) < 0) {
+        decline(agent, assign, &why);
+        ms_wire_free(msg);
+        return;
+    }
     /* before the trainer hears of it: what he holds and says from then on is of the new rank */
     mailbox_answered(&agent->mailbox);
     mailbox_hold(&agent->mailbox, assign->job, assign->generation, assign->rank);
     if (agent_give(agent, &order) < 0) {
         mailbox_hold_again(&agent->mailbox, &before);
-        decline(agent, assign);
+        (void)ms_fail(&why, MS_E_FULL,
+                      "rank %u of job %" PRIu64 " was declined: %d ranks wait already on this node",
+                      assign->rank, assign->job, ORDERS_ASSIGNS_MAX);
+        decline(agent, assign, &why);
         ms_wire_free(msg);
     }
 }

@@ -49,6 +49,7 @@ SSL_CTX *worker_tls(struct worker *worker);
 void worker_job_folder(const struct worker *worker, uint64_t job, char *buf, size_t size);
 
 /* ---- worker_rank.c: one rank, from Assign to the scheduler's last word ---- */
+/* assign has passed assign_check. */
 int worker_serve(struct worker *worker, const Ms__Assign *assign, struct ms_err *err);
 
 /* ---- worker_report.c: what the scheduler hears of the rank ---- */

@@ -347,7 +347,8 @@ int tree_parse(const char *text, size_t size, const char *origin, int with_lines
     if (!yaml_parser_initialize(&parser)) {
         return ms_fail(err, MS_E_NOMEM, "%.120s: no memory to read it", origin);
     }
-    yaml_parser_set_input_string(&parser, (const unsigned char *)text, size);
+    /* no bytes may come without a place for them; libyaml wants one */
+    yaml_parser_set_input_string(&parser, (const unsigned char *)(size > 0 ? text : ""), size);
     yaml_parser_set_encoding(&parser, YAML_UTF8_ENCODING);
     int rc = MS_OK;
     for (int more = 1; more && rc == MS_OK;) {

@@ -76,10 +76,17 @@ static struct agent *start(const char *address, int64_t connect_timeout_ms)
 
 static void send_assign_of(struct desk *desk, uint64_t generation)
 {
+    static uint8_t token[MS_TOKEN_LEN] = {1}, json[] = "{}";
+    Ms__Member member = MS__MEMBER__INIT;
+    Ms__Member *list[] = {&member};
     Ms__Assign assign = MS__ASSIGN__INIT;
     assign.job = 7;
     assign.generation = generation;
     assign.world_size = 1;
+    assign.members = list;
+    assign.n_members = 1;
+    assign.token = (ProtobufCBinaryData){sizeof(token), token};
+    assign.job_json = (ProtobufCBinaryData){2, json};
     ck_ms_ok(ms_conn_send(desk->conn, MS_MSG_ASSIGN, 0, &assign.base, err));
 }
 
@@ -634,6 +641,34 @@ START_TEST(an_idle_node_begins_anew_with_a_silent_scheduler)
 }
 END_TEST
 
+START_TEST(an_assign_that_contradicts_itself_is_declined_before_anything_is_taken)
+{
+    struct desk desk;
+    Ms__Assign wrong = MS__ASSIGN__INIT; /* no token, no job file, no members */
+    desk_open(&desk);
+    struct agent *agent = start(desk.address, -1);
+    until(&desk, desk.n_registers == 1);
+
+    wrong.job = 7;
+    wrong.generation = 3;
+    wrong.world_size = 4;
+    ck_ms_ok(ms_conn_send(desk.conn, MS_MSG_ASSIGN, 0, &wrong.base, err));
+    until(&desk, desk.n_done == 1);
+
+    ck_assert_int_eq(desk.done[0].code, MS_E_PROTOCOL);
+    ck_assert_uint_eq(desk.done[0].generation, 3);
+    ck_assert_ptr_nonnull(strstr(desk.done[0].text, "the scheduler sent a rank of job 7"));
+    int beats = desk.n_beats;
+    until(&desk, desk.n_beats > beats + 1);
+    ck_assert_uint_eq(desk.last_job, 0); /* it holds nothing */
+    send_assign_of(&desk, 4);            /* and takes the next one */
+    struct agent_order order = next(&desk, agent);
+    ck_assert_uint_eq(order.generation, 4);
+    ms_wire_free(&order.assign->base);
+    let_go(&desk, agent);
+}
+END_TEST
+
 START_TEST(a_third_assign_is_declined_in_words)
 {
     struct desk desk;
@@ -941,6 +976,7 @@ int main(void)
     tcase_add_test(tc, a_rank_that_is_released_in_time_ends_nobody);
     tcase_add_test(tc, with_a_rank_in_hand_a_silent_scheduler_keeps_its_connection);
     tcase_add_test(tc, an_idle_node_begins_anew_with_a_silent_scheduler);
+    tcase_add_test(tc, an_assign_that_contradicts_itself_is_declined_before_anything_is_taken);
     tcase_add_test(tc, a_third_assign_is_declined_in_words);
     tcase_add_test(tc, a_flood_of_orders_and_absurd_times_costs_nothing);
     tcase_add_test(tc, garbage_from_a_scheduler_ends_the_line_and_the_node_comes_again);

@@ -450,6 +450,14 @@ START_TEST(what_is_wrong_is_refused_with_its_place)
 }
 END_TEST
 
+START_TEST(no_bytes_at_all_are_an_empty_file)
+{
+    struct job job; /* an empty field of a message has no place either */
+    ck_ms_fails(job_parse(NULL, 0, "the job", NULL, NULL, 0, 0, &job, err), MS_E_INVALID,
+                "the file is empty");
+}
+END_TEST
+
 static const struct {
     const char *text, *part;
 } refused_whole[] = {
@@ -768,6 +776,7 @@ int main(void)
     tcase_add_test(tc, an_override_replaces_a_value_or_makes_its_section);
     tcase_add_test(tc, later_overrides_win);
     tcase_add_loop_test(tc, a_bad_override_is_named, 0, (int)MS_ARRAY_SIZE(bad_sets));
+    tcase_add_test(tc, no_bytes_at_all_are_an_empty_file);
     tcase_add_loop_test(tc, what_is_wrong_is_refused_with_its_place, 0,
                         (int)MS_ARRAY_SIZE(refused));
     tcase_add_loop_test(tc, a_file_that_is_no_job_is_refused, 0, (int)MS_ARRAY_SIZE(refused_whole));
