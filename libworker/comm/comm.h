@@ -67,6 +67,11 @@ struct mesh_config {
     int timeout_ms;   /* to connect, and without any progress of a peer in a collective */
     int force_remote; /* tests and bench: treat same-host peers as remote */
     int spin;         /* ranks of this host <= cores: short spins before sleeping */
+    /* Peers have not come for warn_ms (0: 10 s), and each minute after that: which, where they are
+     * looked for and what became of it. Within mesh_create, on its thread. NULL allowed. */
+    void (*on_wait)(void *arg, const char *text);
+    int warn_ms;
+    void *arg;
 };
 
 /* Connects to every peer, exchanges memfds. Blocks until all are there, timeout, or mesh_cancel of

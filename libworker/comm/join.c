@@ -23,6 +23,9 @@ enum {
     RETRY_MIN_MS = 10, /* a peer that is just about to listen, or to hear of the generation */
     RETRY_MAX_MS = 250,
     ACCEPT_PAUSE_MS = 100, /* out of descriptors: wait until some are free */
+    WARN_MS = 10000,       /* of waiting: somebody should look at it ... */
+    WARN_AGAIN_MS = 60000, /* ... and may have to be told again */
+    FIRST_GUEST = 3,       /* in the list for poll(); before: wake-up and listeners */
 };
 
 static uint64_t now_ms(const struct join *join)
@@ -56,6 +59,7 @@ void join_redial(struct join *join, struct guest *guest)
     caller->wait_ms = wait < RETRY_MAX_MS ? (int)wait : RETRY_MAX_MS;
     caller->next_ms = now_ms(join) + (uint64_t)caller->wait_ms;
     caller->busy = 0;
+    caller->out = 0;
     join_drop(guest);
 }
 
@@ -66,6 +70,7 @@ void join_note(struct join *join, int rank, const struct ms_err *err)
     struct caller *caller = &join->callers[rank];
     if (ms_err_code(err) != MS_E_CLOSED || caller->note[0] == '\0') {
         snprintf(caller->note, sizeof(caller->note), "%s", ms_err_text(err));
+        caller->note_code = ms_err_code(err);
     }
 }
 
@@ -84,6 +89,7 @@ void join_look_for_leavers(struct join *join)
             stream_fini(stream);
             snprintf(caller->note, sizeof(caller->note), "it had come, and has gone again");
             caller->busy = 0;
+            caller->out = 0;
             caller->next_ms = now_ms(join) + RETRY_MIN_MS;
             join->joined--;
         }
@@ -208,6 +214,7 @@ static int is_connected(struct join *join, struct guest *guest)
         join_note(join, guest->rank, &why);
         return 0;
     }
+    join->callers[guest->rank].out = 1;
     return 1;
 }
 
@@ -295,48 +302,99 @@ static int advance(struct join *join, struct guest *guest, struct ms_err *err)
 /* ---- the loop
  * ---------------------------------------------------------------------------------------- */
 
-static int name_the_missing(struct join *join, uint64_t waited_ms, struct ms_err *err)
+/* What is known of a rank that has not come: where it is looked for, and what became of that. */
+static void tell_one(const struct join *join, int r, char *buf, size_t size)
 {
     const struct mesh *mesh = join->mesh;
-    char text[MS_ERR_TEXT_MAX] = "";
+    const struct caller *caller = &join->callers[r];
+    int is_ours = r < mesh->rank; /* to dial */
+    const char *address =
+        mesh->peers[r].local >= 0 ? "" : join->cfg->members[is_ours ? r : mesh->rank].data_address;
+    const char *why = caller->note[0] != '\0'                  ? caller->note
+                      : is_ours && caller->busy && caller->out ? "connected, and it is silent yet"
+                                                               : "";
     char who[MESH_WHO_MAX];
+    snprintf(buf, size, "%s to %s%s%s%s%s%s", mesh_who(mesh, r, who),
+             is_ours ? "answer" : "connect",
+             address[0] == '\0' ? ""
+             : is_ours          ? " at "
+                                : " to ",
+             address, why[0] != '\0' ? " (" : "", why, why[0] != '\0' ? ")" : "");
+}
+
+/* Packets may have got lost on the way between two hosts: nothing else was heard. */
+static int may_be_cut_off(const struct join *join, int r)
+{
+    const struct caller *caller = &join->callers[r];
+    return join->mesh->peers[r].local < 0 && !caller->out &&
+           (caller->note[0] == '\0' || caller->note_code == MS_E_UNREACHABLE);
+}
+
+static int name_the_missing(const struct join *join, uint64_t waited_ms, struct ms_err *err)
+{
+    enum { NAMED = 3 }; /* the first few say it */
+    const struct mesh *mesh = join->mesh;
+    char text[MS_ERR_TEXT_MAX] = "";
+    char head[32] = "";
     size_t used = 0;
     int missing = 0;
+    int cut_off = 0;
     for (int r = 0; r < mesh->world; r++) {
         if (r == mesh->rank || mesh->peers[r].stream.link.fd >= 0) {
             continue;
         }
-        if (++missing > 3 || used >= sizeof(text)) { /* the first few say it */
+        cut_off |= may_be_cut_off(join, r);
+        if (++missing > NAMED || used >= sizeof(text)) {
             continue;
         }
-        const char *why = join->callers[r].note;
-        int n =
-            snprintf(text + used, sizeof(text) - used, "%s%s to %s%s%s%s", missing > 1 ? ", " : "",
-                     mesh_who(mesh, r, who), r < mesh->rank ? "answer" : "connect",
-                     why[0] != '\0' ? " (" : "", why, why[0] != '\0' ? ")" : "");
-        used += (size_t)n;
+        char one[MS_ERR_TEXT_MAX];
+        tell_one(join, r, one, sizeof(one));
+        used += (size_t)snprintf(text + used, sizeof(text) - used, "%s%s", missing > 1 ? ", " : "",
+                                 one);
     }
-    if (missing > 3) {
-        return ms_fail(err, MS_E_TIMEOUT, "waited %.1f s for %d ranks: %s ...",
-                       (double)waited_ms / 1e3, missing, text);
+    if (missing > NAMED) {
+        snprintf(head, sizeof(head), "%d ranks: ", missing);
     }
-    return ms_fail(err, MS_E_TIMEOUT, "waited %.1f s for %s", (double)waited_ms / 1e3, text);
+    return ms_fail(err, MS_E_TIMEOUT, "waited %.1f s for %s%s%s%s", (double)waited_ms / 1e3, head,
+                   text, missing > NAMED ? " ..." : "",
+                   cut_off ? "; a firewall? nodes reach each other at data_port_min to "
+                             "data_port_max"
+                           : "");
 }
 
+/* Who waits should learn for what while it can be mended, not when it is over. */
+static void tell_who_waits(struct join *join, uint64_t waited_ms)
+{
+    const struct mesh_config *cfg = join->cfg;
+    uint64_t first = cfg->warn_ms > 0 ? (uint64_t)cfg->warn_ms : WARN_MS;
+    if (cfg->on_wait == NULL || waited_ms < (join->warn_ms > 0 ? join->warn_ms : first)) {
+        return;
+    }
+    struct ms_err err;
+    (void)name_the_missing(join, waited_ms, &err);
+    cfg->on_wait(cfg->arg, err.text);
+    join->warn_ms = waited_ms + WARN_AGAIN_MS;
+}
+
+/* What can be waited for now: no more places than there are descriptors, for poll() refuses more of
+ * them than the process may have. */
 static nfds_t list_fds(struct join *join)
 {
     const struct comm_listener *listener = join->cfg->listener;
     struct pollfd *fds = join->fds;
     int open = now_ms(join) >= join->accept_ms;
+    nfds_t n = FIRST_GUEST;
     fds[0] = (struct pollfd){.fd = listener->wake_fd, .events = POLLIN};
     fds[1] = (struct pollfd){.fd = open ? listener->tcp_fd : -1, .events = POLLIN};
     fds[2] = (struct pollfd){.fd = open ? listener->unix_fd : -1, .events = POLLIN};
     for (int i = 0; i < join->n_guests; i++) {
-        const struct guest *guest = &join->guests[i];
-        fds[3 + i] = (struct pollfd){.fd = guest->stage != GUEST_NONE ? guest->link.fd : -1,
-                                     .events = guest->link.read_wants};
+        struct guest *guest = &join->guests[i];
+        if (guest->stage != GUEST_NONE) {
+            join->waiting[n - FIRST_GUEST] = guest;
+            fds[n++] = (struct pollfd){.fd = guest->link.fd, .events = guest->link.read_wants};
+        }
     }
-    return (nfds_t)(3 + join->n_guests);
+    return n;
 }
 
 /* Returns whether an attempt waits for its time. */
@@ -356,13 +414,29 @@ static int dial_who_is_due(struct join *join)
     return waits;
 }
 
+/* The system would go on for two minutes, and say nothing. */
+static void give_up_dialling(struct join *join, struct guest *guest)
+{
+    struct ms_err why;
+    (void)ms_fail(&why, MS_E_UNREACHABLE, "no answer from %s within %.1f s",
+                  guest->is_unix ? join->cfg->members[guest->rank].data_unix
+                                 : join->cfg->members[guest->rank].data_address,
+                  MS_HANDSHAKE_MS / 1e3);
+    join_note(join, guest->rank, &why);
+    join_redial(join, guest);
+}
+
 static void drop_the_silent(struct join *join)
 {
     for (int i = 0; i < join->n_guests; i++) {
         struct guest *guest = &join->guests[i];
-        if (guest->stage != GUEST_NONE && guest->rank < 0 &&
-            now_ms(join) - guest->since_ms > MS_HANDSHAKE_MS) {
+        if (guest->stage == GUEST_NONE || now_ms(join) - guest->since_ms <= MS_HANDSHAKE_MS) {
+            continue;
+        }
+        if (guest->rank < 0) {
             join_drop(guest);
+        } else if (guest->stage == GUEST_DIAL) {
+            give_up_dialling(join, guest);
         }
     }
 }
@@ -371,14 +445,17 @@ static int turn(struct join *join, struct ms_err *err)
 {
     int soon = dial_who_is_due(join);
     nfds_t n = list_fds(join);
-    int ready = poll(join->fds, n, soon ? RETRY_MIN_MS : MESH_TICK_MS);
+    int ready = mesh_poll(join->fds, n, soon ? RETRY_MIN_MS : MESH_TICK_MS, err);
     (void)mesh_clock(join->mesh);
+    if (ready < 0) {
+        return ready;
+    }
     if ((join->fds[0].revents & POLLIN) != 0) {
         return ms_fail(err, MS_E_ABORTED, "the wait for the other ranks was cancelled");
     }
-    for (int i = 0; ready > 0 && i < join->n_guests; i++) {
-        if (join->fds[3 + i].revents != 0) {
-            int rc = advance(join, &join->guests[i], err);
+    for (nfds_t i = FIRST_GUEST; ready > 0 && i < n; i++) {
+        if (join->fds[i].revents != 0) {
+            int rc = advance(join, join->waiting[i - FIRST_GUEST], err);
             if (rc < 0) {
                 return rc;
             }
@@ -411,6 +488,9 @@ static int join_all(struct join *join, struct ms_err *err)
         if (join->joined < mesh->world - 1 && waited > (uint64_t)mesh->timeout_ms) {
             return name_the_missing(join, waited, err);
         }
+        if (join->joined < mesh->world - 1) {
+            tell_who_waits(join, waited);
+        }
     }
     return 0;
 }
@@ -426,8 +506,9 @@ int mesh_join(struct mesh *mesh, const struct mesh_config *cfg, struct ms_err *e
     join.n_guests = MS_HALF_OPEN_MAX + mesh->rank;
     join.guests = calloc((size_t)join.n_guests, sizeof(*join.guests));
     join.callers = calloc((size_t)mesh->world, sizeof(*join.callers));
-    join.fds = calloc((size_t)join.n_guests + 3, sizeof(*join.fds));
-    if (join.guests == NULL || join.callers == NULL || join.fds == NULL) {
+    join.fds = calloc((size_t)join.n_guests + FIRST_GUEST, sizeof(*join.fds));
+    join.waiting = calloc((size_t)join.n_guests, sizeof(struct guest *));
+    if (join.guests == NULL || join.callers == NULL || join.fds == NULL || join.waiting == NULL) {
         rc = ms_fail(err, MS_E_NOMEM, "out of memory for the connections of %d ranks", mesh->world);
         goto out;
     }
@@ -445,6 +526,7 @@ out:
     free(join.guests);
     free(join.callers);
     free(join.fds);
+    free(join.waiting);
     atomic_store(&cfg->listener->busy, 0);
     return rc;
 }

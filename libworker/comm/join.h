@@ -19,10 +19,12 @@ struct guest { /* a connection that has not joined yet */
 };
 
 struct caller { /* a rank that has not joined yet */
-    int busy;   /* an outgoing connection is under way */
+    int busy;   /* an outgoing connection is under way ... */
+    int out;    /* ... and the other host has answered */
     int wait_ms;
     uint64_t next_ms;
     char note[MS_ERR_TEXT_MAX]; /* why the last attempt failed */
+    int note_code;
 };
 
 struct join {
@@ -33,7 +35,9 @@ struct join {
     struct guest *guests;
     struct caller *callers; /* world */
     struct pollfd *fds;
-    uint64_t accept_ms; /* no accept before */
+    struct guest **waiting; /* of fds, behind the listeners */
+    uint64_t accept_ms;     /* no accept before */
+    uint64_t warn_ms;       /* of waiting; 0: not told yet */
 };
 
 /* ---- join.c ---- */

@@ -112,6 +112,8 @@ void streams_leave(struct mesh *mesh)
         if (n == 0 || mesh_clock(mesh) - start > LINGER_MS) {
             return;
         }
-        (void)poll(mesh->polls, n, POLL_MS);
+        if (mesh_poll(mesh->polls, n, POLL_MS, NULL) < 0) {
+            return;
+        }
     }
 }

@@ -228,6 +228,16 @@ int mesh_check_peers(struct mesh *mesh, struct ms_err *err)
     return leaver < 0 ? 0 : blame_leaver(mesh, &mesh->peers[leaver], err);
 }
 
+int mesh_poll(struct pollfd *fds, nfds_t n, int timeout_ms, struct ms_err *err)
+{
+    int ready = poll(fds, n, timeout_ms);
+    if (ready >= 0 || errno == EINTR) {
+        return ready > 0 ? ready : 0;
+    }
+    return ms_fail_errno(err, MS_E_IO, "cannot wait for %lu connections of other ranks",
+                         (unsigned long)n);
+}
+
 int mesh_scratch(struct mesh *mesh, size_t bytes, struct ms_err *err)
 {
     if (bytes <= mesh->scratch_bytes) {

@@ -13,6 +13,7 @@
 #include "libworker/comm/shm.h"
 #include "proto/macros.h"
 
+#include <poll.h>
 #include <pthread.h>
 #include <stdatomic.h>
 
@@ -156,6 +157,8 @@ uint64_t mesh_clock(struct mesh *mesh);
 int mesh_check_peers(struct mesh *mesh, struct ms_err *err);
 int mesh_scratch(struct mesh *mesh, size_t bytes, struct ms_err *err);
 uint64_t mesh_now_ns(void);
+/* poll(2) that says why it cannot: how many are ready, 0 (also after a signal), or an error. */
+int mesh_poll(struct pollfd *fds, nfds_t n, int timeout_ms, struct ms_err *err);
 
 /* ---- join.c ---- */
 int mesh_join(struct mesh *mesh, const struct mesh_config *cfg, struct ms_err *err);

@@ -373,8 +373,8 @@ int streams_wait(struct mesh *mesh, struct ms_err *err)
     }
     mesh_clock_start(mesh);
     uint64_t start = mesh->looked_ns;
-    int ready = poll(fds, n, MESH_TICK_MS);
-    int rc = mesh_check(mesh, err);
+    int ready = mesh_poll(fds, n, MESH_TICK_MS, err);
+    int rc = ready < 0 ? ready : mesh_check(mesh, err);
     if (rc == 0 && ready == 0) {
         rc = mesh_check_peers(mesh, err);
     }

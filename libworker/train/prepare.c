@@ -289,7 +289,9 @@ static int make_mesh(struct train *train, struct ms_err *err)
                                    .exchange_floats = train->sizes.exchange + TAIL_FLOATS,
                                    .timeout_ms = cfg->peer_timeout_ms,
                                    .force_remote = cfg->force_remote,
-                                   .spin = locals * train->known.threads <= shared_cores(cfg)};
+                                   .spin = locals * train->known.threads <= shared_cores(cfg),
+                                   .on_wait = cfg->on_wait,
+                                   .arg = cfg->arg};
     memcpy(mesh_cfg.token, cfg->token, sizeof(mesh_cfg.token));
     struct mesh *mesh = NULL;
     int rc = mesh_create(&mesh_cfg, &mesh, err);

@@ -49,6 +49,8 @@ struct train_config {
     int log_fd;          /* loss lines; -1: none */
     /* Called on the training thread after every committed step and evaluation. NULL allowed. */
     void (*on_progress)(void *arg, const struct train_progress *progress);
+    /* From train_prepare, while peers have not come: for whom it waits, and why. NULL allowed. */
+    void (*on_wait)(void *arg, const char *text);
     void *arg;
 };
 

@@ -56,6 +56,8 @@ int worker_serve(struct worker *worker, const Ms__Assign *assign, struct ms_err 
 
 /* For train_config.on_progress; arg is the worker. */
 void worker_on_progress(void *arg, const struct train_progress *progress);
+/* For train_config.on_wait: into the node's log and the rank's own. */
+void worker_on_wait(void *arg, const char *text);
 void worker_send_ready(struct worker *worker, const struct train_info *info);
 void worker_send_done(struct worker *worker, int code, const char *text,
                       const struct train_result *result);

@@ -271,6 +271,7 @@ int worker_serve(struct worker *worker, const Ms__Assign *assign, struct ms_err 
                                    .run_dir = worker->run_dir,
                                    .log_fd = worker->log_fd,
                                    .on_progress = worker_on_progress,
+                                   .on_wait = worker_on_wait,
                                    .arg = worker};
         memcpy(cfg.token, assign->token.data, sizeof(cfg.token));
         comm_listener_resume(worker->listener);

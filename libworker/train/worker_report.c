@@ -5,8 +5,10 @@
 #include "proto/log.h"
 #include "proto/wire.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { PROGRESS_MS = 200 }; /* what people watch: five a second are enough */
 
@@ -67,6 +69,17 @@ void worker_on_progress(void *arg, const struct train_progress *progress)
         worker->progress_ms = now;
         worker->last_phase = progress->phase;
         send_progress(worker, progress);
+    }
+}
+
+void worker_on_wait(void *arg, const char *text)
+{
+    const struct worker *worker = arg;
+    char quoted[2 * MS_ERR_TEXT_MAX];
+    ms_log(MS_LOG_WARNING, "rank.waits job=%" PRIu64 " rank=%u reason=%s, waiting", worker->job_id,
+           worker->rank, ms_log_quote(quoted, sizeof(quoted), text));
+    if (worker->log_fd != STDOUT_FILENO) {
+        dprintf(worker->log_fd, "%s\n", text);
     }
 }
 

@@ -9,6 +9,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <time.h>
 
@@ -248,6 +249,107 @@ START_TEST(ranks_that_do_not_come_are_named)
     check_failed(&makers[0], MS_E_TIMEOUT, "for 4 ranks");
     check_failed(&makers[0], MS_E_TIMEOUT, "waited ");
     comm_case_close(c);
+}
+END_TEST
+
+/* Of loopback, with a queue so full that nobody's SYN is answered: as behind a firewall. */
+static int silent_listener(char *ret_address, size_t size, int callers[2])
+{
+    struct sockaddr_in sa = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t len = sizeof(sa);
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    ck_assert_int_eq(bind(fd, (struct sockaddr *)&sa, len), 0);
+    ck_assert_int_eq(listen(fd, 0), 0);
+    ck_assert_int_eq(getsockname(fd, (struct sockaddr *)&sa, &len), 0);
+    for (int i = 0; i < 2; i++) { /* one is queued; whether two are is the kernel's affair */
+        callers[i] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+        (void)connect(callers[i], (struct sockaddr *)&sa, len);
+    }
+    snprintf(ret_address, size, "127.0.0.1:%d", ntohs(sa.sin_port));
+    return fd;
+}
+
+struct heard {
+    int n;
+    char text[MS_ERR_TEXT_MAX];
+};
+
+static void hear(void *arg, const char *text)
+{
+    struct heard *heard = arg;
+    heard->n++;
+    snprintf(heard->text, sizeof(heard->text), "%s", text);
+}
+
+START_TEST(a_host_that_does_not_answer_is_named_with_address_and_next_step)
+{
+    struct comm_case *c = comm_case_open(MODE_TCP, 3);
+    struct maker maker = {.cfg = comm_case_config(c, 1, 100)};
+    struct heard heard = {0};
+    char address[64];
+    int callers[2];
+    int fd = silent_listener(address, sizeof(address), callers);
+    c->ranks.members[0].data_address = address;
+    maker.cfg.timeout_ms = MS_HANDSHAKE_MS + 1000;
+    maker.cfg.on_wait = hear;
+    maker.cfg.arg = &heard;
+    maker.cfg.warn_ms = 100;
+
+    maker_start(&maker, c, 1);
+    maker_join(&maker);
+
+    char part[160];
+    snprintf(part, sizeof(part), "to answer at %s (no answer from %s within 5.0 s)", address,
+             address);
+    check_failed(&maker, MS_E_TIMEOUT, part);
+    snprintf(part, sizeof(part), "rank 2 (node w2 on host localhost) to connect to 127.0.0.1:%d",
+             comm_listener_port(c->ranks.listeners[1]));
+    check_failed(&maker, MS_E_TIMEOUT, part);
+    check_failed(&maker, MS_E_TIMEOUT, "data_port_min");
+    ck_assert_int_eq(heard.n, 1); /* at once, and not again within a minute */
+    ck_assert_ptr_nonnull(strstr(heard.text, address));
+    for (int i = 0; i < 2; i++) {
+        close(callers[i]);
+    }
+    close(fd);
+    comm_case_close(c);
+}
+END_TEST
+
+START_TEST(few_descriptors_are_enough_for_few_ranks)
+{
+    struct comm_case *c = comm_case_open(MODE_SHM, 2);
+    struct maker makers[2] = {{.barriers = 1}, {.barriers = 1}};
+    struct rlimit few = {.rlim_cur = 48, .rlim_max = 48}; /* fewer than guests may come */
+    ck_assert_int_lt(few.rlim_cur, MS_HALF_OPEN_MAX);
+    ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &few), 0);
+
+    for (int i = 0; i < 2; i++) {
+        makers[i].cfg = comm_case_config(c, i, 100);
+        makers[i].cfg.timeout_ms = 20000;
+        maker_start(&makers[i], c, i);
+    }
+    for (int i = 0; i < 2; i++) {
+        maker_join(&makers[i]);
+        ck_assert_msg(makers[i].rc == 0, "rank %d: %s", i, makers[i].err.text);
+    }
+    comm_case_close(c);
+}
+END_TEST
+
+START_TEST(a_wait_that_the_system_refuses_is_an_error)
+{
+    struct pollfd fds[64];
+    struct ms_err err;
+    struct rlimit few = {.rlim_cur = 48, .rlim_max = 48};
+    for (size_t i = 0; i < MS_ARRAY_SIZE(fds); i++) {
+        fds[i] = (struct pollfd){.fd = -1};
+    }
+    ck_assert_int_eq(mesh_poll(fds, MS_ARRAY_SIZE(fds), 0, &err), 0);
+    ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &few), 0);
+
+    ck_assert_int_eq(mesh_poll(fds, MS_ARRAY_SIZE(fds), 0, &err), MS_E_IO);
+    ck_assert_ptr_nonnull(strstr(err.text, "cannot wait for 64 connections"));
 }
 END_TEST
 
@@ -726,6 +828,9 @@ int main(void)
     tcase_add_test(tc, a_rank_of_a_newer_generation_waits_for_the_others);
     tcase_add_test(tc, an_early_rank_waits_in_the_backlog);
     tcase_add_test(tc, ranks_that_do_not_come_are_named);
+    tcase_add_test(tc, a_host_that_does_not_answer_is_named_with_address_and_next_step);
+    tcase_add_test(tc, few_descriptors_are_enough_for_few_ranks);
+    tcase_add_test(tc, a_wait_that_the_system_refuses_is_an_error);
     tcase_add_test(tc, a_rank_that_is_connected_is_not_replaced_while_it_lives);
     tcase_add_test(tc, only_the_registered_certificate_opens_the_door);
     tcase_add_test(tc, a_certificate_that_is_no_ranks_is_told_nothing_and_ends_nothing);
