@@ -44,13 +44,9 @@ void run_dir_name(char *ret, size_t size, const char *job_name, const struct tm 
 static const char *const litter[] = {
     "tls",
     "scheduler.sock",
-    "scheduler.db",
-    "scheduler.db-wal",
-    "scheduler.db-shm",
-    "scheduler.db.lock",
-    "scheduler.db.reserve",
-    "scheduler.db.wal-kept",
 };
+/* The database, and whatever the store makes beside it now or some day. */
+static const char database_name[] = "scheduler.db";
 static const char lock_name[] = "run.lock";
 
 enum {
@@ -60,6 +56,13 @@ enum {
 
 /* ---- what lies there ---- */
 
+static int is_of_database(const char *name)
+{
+    size_t n = strlen(database_name);
+    return strncmp(name, database_name, n) == 0 &&
+           (name[n] == '\0' || name[n] == '.' || name[n] == '-');
+}
+
 static int is_litter(const char *name)
 {
     for (size_t i = 0; i < MS_ARRAY_SIZE(litter); i++) {
@@ -67,7 +70,7 @@ static int is_litter(const char *name)
             return 1;
         }
     }
-    return 0;
+    return is_of_database(name);
 }
 
 struct contents {
@@ -102,14 +105,22 @@ static int look(const struct run_dir *dir, struct contents *ret, struct ms_err *
     return MS_OK;
 }
 
-/* tls/ holds what was written, and perhaps what was being written. */
-static void empty_folder(int dir_fd, const char *name)
+static int is_any(const char *name)
+{
+    (void)name;
+    return 1;
+}
+
+/* Its files of which goes() says so. */
+static void empty_folder(int dir_fd, const char *name, int (*goes)(const char *name))
 {
     int fd = openat(dir_fd, name, OPEN_DIR);
     DIR *stream = fd >= 0 ? fdopendir(fd) : NULL;
     const struct dirent *entry = NULL;
     while (stream != NULL && (entry = readdir(stream)) != NULL) {
-        (void)unlinkat(fd, entry->d_name, 0); /* . and .. stay by themselves */
+        if (goes(entry->d_name)) {
+            (void)unlinkat(fd, entry->d_name, 0); /* . and .. stay by themselves */
+        }
     }
     if (stream != NULL) {
         closedir(stream);
@@ -122,10 +133,12 @@ static void remove_litter(const struct run_dir *dir)
 {
     for (size_t i = 0; i < MS_ARRAY_SIZE(litter); i++) {
         if (unlinkat(dir->fd, litter[i], 0) != 0 && errno == EISDIR) {
-            empty_folder(dir->fd, litter[i]);
+            /* tls/ holds what was written, and perhaps what was being written */
+            empty_folder(dir->fd, litter[i], is_any);
             (void)unlinkat(dir->fd, litter[i], AT_REMOVEDIR);
         }
     }
+    empty_folder(dir->fd, ".", is_of_database);
 }
 
 /* ---- whose it is ---- */

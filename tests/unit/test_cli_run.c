@@ -142,6 +142,11 @@ START_TEST(two_runs_are_never_in_one_folder_however_close_one_follows_the_other)
 }
 END_TEST
 
+/* daemon/store makes them; pages of the database are in some. */
+static const char *const beside_database[] = {"scheduler.db-wal",     "scheduler.db.lock",
+                                              "scheduler.db.reserve", "scheduler.db.wal-lost.1",
+                                              "scheduler.db.mark.2",  "scheduler.db.of-tomorrow"};
+
 /* What kill -9 leaves: all files, and a lock that nobody holds. */
 static void die_with(struct run_dir *dir)
 {
@@ -152,6 +157,9 @@ static void die_with(struct run_dir *dir)
     close(dir->lock_fd);
     close(dir->fd);
     write_file("scheduler.db", "x");
+    for (size_t i = 0; i < MS_ARRAY_SIZE(beside_database); i++) {
+        write_file(beside_database[i], "x");
+    }
     write_file("tls/.half-written", "x");
 }
 
@@ -165,6 +173,9 @@ START_TEST(what_a_killed_run_left_before_it_logged_is_cleaned_and_the_folder_tak
 
     ck_assert_uint_eq(mode_of(root, "tls"), 0);
     ck_assert_uint_eq(mode_of(root, "scheduler.db"), 0);
+    for (size_t i = 0; i < MS_ARRAY_SIZE(beside_database); i++) {
+        ck_assert_uint_eq(mode_of(root, beside_database[i]), 0);
+    }
     ck_assert_uint_eq(mode_of(root, "scheduler.sock"), 0);
     ck_ms_ok(run_dir_make_tls(&dir, err));
     run_dir_clean(&dir);
@@ -177,11 +188,13 @@ START_TEST(logs_of_a_killed_run_stay_its_keys_go_and_the_next_one_says_so)
     ck_ms_ok(run_dir_make(root, "job", &dir, err));
     die_with(&dir);
     write_file("worker_0.log", "loss");
+    write_file("scheduler.dbs", "somebody's own");
 
     ck_ms_fails(run_dir_make(root, "job", &dir, err), MS_E_EXISTS, "a run that was killed");
 
     ck_assert_uint_eq(mode_of(root, "tls"), 0);
     ck_assert_uint_ne(mode_of(root, "worker_0.log"), 0);
+    ck_assert_uint_ne(mode_of(root, "scheduler.dbs"), 0);
     ck_ms_fails(run_dir_make(root, "job", &dir, err), MS_E_EXISTS, "not empty");
 }
 END_TEST
