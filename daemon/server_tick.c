@@ -20,12 +20,12 @@ static void refuse_writes(struct server *server)
 {
     char text[MS_TEXT_MAX + 1];
     int64_t now = server_mono_ms();
-    uint64_t free_kib = store_free_bytes(server->options->database) / 1024;
+    uint64_t free_kib = store_free_bytes(store_path(server->store)) / 1024;
     snprintf(
         text, sizeof(text),
         "the disk of the database %s is full (%llu KiB free, %u KiB are kept in reserve): free "
         "space there; running jobs go on",
-        server->options->database, (unsigned long long)free_kib, MS_STORE_RESERVE / 1024);
+        store_path(server->store), (unsigned long long)free_kib, MS_STORE_RESERVE / 1024);
     sched_refuse_writes(server->sched, text);
     if (!server->is_refusing || now - server->refusal_said_ms > FULL_SAY_MS) {
         char quoted[2 * MS_TEXT_MAX];

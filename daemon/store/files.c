@@ -3,7 +3,6 @@
 #include "daemon/store/files.h"
 
 #include "daemon/store/sql.h"
-#include "proto/digest.h"
 #include "proto/macros.h"
 
 #include <errno.h>
@@ -93,28 +92,6 @@ int store_look(const char *database, int *ret_absent, struct ms_err *err)
                        database, application);
     }
     return 0; /* 0: one whose first transaction is still in its log of writes */
-}
-
-int store_home(const char *database, struct store_home *ret)
-{
-    struct statx st;
-    uint8_t digest[MS_SHA256_BYTES];
-    char *path = realpath(database, NULL);
-    if (path == NULL || statx(AT_FDCWD, path, 0, STATX_INO | STATX_BTIME, &st) != 0) {
-        free(path);
-        return MS_E_IO;
-    }
-    ms_sha256(path, strlen(path), digest);
-    free(path);
-    memcpy(&ret->place, digest, sizeof(ret->place));
-    ret->place &= INT64_MAX;
-    ret->ino = st.stx_ino & INT64_MAX;
-    ret->born_ns = 0;
-    if ((st.stx_mask & STATX_BTIME) != 0) {
-        ret->born_ns =
-            ((uint64_t)st.stx_btime.tv_sec * 1000000000U + st.stx_btime.tv_nsec) & INT64_MAX;
-    }
-    return 0;
 }
 
 /* ---- the lock -----------------------------------------------------------------------------------

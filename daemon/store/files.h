@@ -1,6 +1,7 @@
 /* files.h - the files beside the database: a lock against a second daemon, a reserve of disk
  *
- *     state.db   state.db-wal (SQLite)   state.db.lock   state.db.reserve
+ *     state.db   state.db-wal (SQLite)   state.db.lock   state.db.reserve   state.db.mark.N
+ * (home.h)
  */
 #ifndef STORE_FILES_H
 #define STORE_FILES_H
@@ -17,14 +18,6 @@ int store_resolve(const char *database, char ret[MS_PATH_MAX + 1], struct ms_err
 /* Looks at what lies at the path before anything is made beside it: nothing, an empty file (both:
  * *ret_absent) or a database of SQLite that is ours or nobody's yet. All else is MS_E_CONFIG. */
 int store_look(const char *database, int *ret_absent, struct ms_err *err);
-
-/* Which file it is, and where: a copy has another number or another time of birth, and one that
- * moved may have left its log behind. */
-struct store_home {
-    uint64_t ino, born_ns; /* born_ns 0: the file system does not tell */
-    uint64_t place;        /* the first bytes of a digest of its whole path */
-};
-int store_home(const char *database, struct store_home *ret);
 
 /* Takes the lock file of a database and writes our pid into it. The lock ends with the process or
  * with close(*ret_fd); the file stays, for removing it would race with the next daemon. MS_E_EXISTS

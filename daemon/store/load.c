@@ -218,6 +218,27 @@ static int judge_ticks(struct store *store, struct ms_err *err)
     return 0;
 }
 
+/* Of a database that was carried off without its log of writes no witness tells. */
+static int judge_home(struct store *store, struct ms_err *err)
+{
+    if (!store->is_copy) {
+        return 0;
+    }
+    if (store->was_open && !store->had_log && !store->accepts_loss) {
+        return ms_fail(err, MS_E_CONFIG,
+                       "database %s was copied or moved while in use, or after a kill, and without "
+                       "its log of writes: put that beside it as %s-wal, or accept that its last "
+                       "transactions are lost: start once with --accept-loss",
+                       store->path, store->path);
+    }
+    store_add_note(store,
+                   "database %s was copied, moved or put back, or what lies beside it was: what "
+                   "was acknowledged elsewhere since is not in it; ids and generations go on far "
+                   "above",
+                   store->path);
+    return 0;
+}
+
 int store_load(struct store *store, struct sched *sched, struct ms_err *err)
 {
     static const struct part parts[] = {{"job", ST_LOAD_JOBS, load_job},
@@ -230,6 +251,9 @@ int store_load(struct store *store, struct sched *sched, struct ms_err *err)
     }
     if (rc == 0) {
         rc = judge_ticks(store, err);
+    }
+    if (rc == 0) {
+        rc = judge_home(store, err);
     }
     return rc == 0 ? store_settle(store, err) : rc;
 }

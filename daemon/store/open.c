@@ -64,11 +64,11 @@ int store_fail_damage(struct store *store, struct ms_err *err, const char *fmt, 
     const char *name = slash != NULL ? slash + 1 : store->path;
     snprintf(folder, sizeof(folder), "%.*s", slash != NULL ? (int)(slash - store->path) : 1,
              slash != NULL ? store->path : ".");
-    /* without its -wal: the log of one file inside another is the end of both */
+    /* with all that lies beside it: the log of one file inside another is the end of both */
     return ms_fail(err, MS_E_CONFIG,
-                   "database %s is damaged: %.120s. Keep it and put a copy back: cd %s; mkdir bad; "
-                   "mv %s %s-wal bad; cp COPY %s; then start once with --accept-loss",
-                   store->path, what, folder, name, name, name);
+                   "database %s is damaged: %.120s. Keep it and put a copy back: sudo sh -ec "
+                   "'cd %s; mkdir bad; mv %s* bad; cp -a COPY %s'",
+                   store->path, what, folder, name, name);
 }
 
 void store_add_note(struct store *store, const char *fmt, ...)
@@ -260,34 +260,29 @@ static int take_secret(struct store *store, struct ms_err *err)
     return good ? 0 : store_fail_damage(store, err, "its secret does not match its checksum");
 }
 
-/* Is this the file that the rows were written to? */
+/* Is this the file that the rows were written to, where they were written? */
 static int take_home(struct store *store, struct ms_err *err)
 {
-    struct store_home stored = {0, 0, 0};
-    int found = 0;
-    int found_place = 0; /* older ones have none */
-    if (store_home(store->path, &store->home) < 0) {
+    struct home here;
+    if (home_look(store->path, &here) < 0) {
         return ms_fail_errno(err, MS_E_IO, "database %s", store->path);
     }
     sqlite3_stmt *statement = store->statements[ST_LOAD_META];
     while (sqlite3_step(statement) == SQLITE_ROW) {
         const char *key = (const char *)sqlite3_column_text(statement, 0);
         uint64_t value = (uint64_t)sqlite3_column_int64(statement, 1);
-        if (key != NULL && strcmp(key, "home_ino") == 0) {
-            stored.ino = value;
-            found = 1;
-        } else if (key != NULL && strcmp(key, "home_born_ns") == 0) {
-            stored.born_ns = value;
-        } else if (key != NULL && strcmp(key, "home_place") == 0) {
-            stored.place = value;
-            found_place = 1;
+        for (unsigned part = 0; key != NULL && part < HOME_PARTS; part++) {
+            if (strcmp(key, home_keys[part]) == 0) {
+                store->home.parts[part] = value;
+                store->home.known |= 1U << part;
+            }
         }
+        store->was_open |= key != NULL && strcmp(key, STORE_KEY_OPEN) == 0 && value != 0;
     }
     sqlite3_reset(statement);
-    store->is_copy =
-        (found && (stored.ino != store->home.ino || stored.born_ns != store->home.born_ns)) ||
-        (found_place && stored.place != store->home.place);
-    store->home_unstored = !found || !found_place || store->is_copy;
+    store->is_copy = !home_matches(store->path, &store->home, &here);
+    store->is_marked_open = store->was_open;
+    store->home_unstored = 1;
     return 0;
 }
 

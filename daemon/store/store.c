@@ -26,6 +26,11 @@ const uint8_t *store_secret(const struct store *store)
     return store->secret;
 }
 
+const char *store_path(const struct store *store)
+{
+    return store->path;
+}
+
 int store_is_copy(const struct store *store)
 {
     return store->is_copy;
@@ -60,6 +65,7 @@ static int open_files(struct store *store, struct ms_err *err)
     }
     if (rc == 0) {
         rc = wal_judge(store->path, absent, &loss, err);
+        store->had_log = loss.is_there;
     }
     if (rc == 0 && loss.frames > 0) {
         store_add_note(store,
@@ -130,30 +136,6 @@ static void checkpoint(struct store *store, int mode)
     if (rc == SQLITE_OK) {
         store->wal_pages = 0;
     }
-}
-
-/* A database that was refused, or whose state is unknown, stays as it is: its log too. */
-void store_close(struct store *store)
-{
-    if (store == NULL) {
-        return;
-    }
-    for (size_t i = 0; i < ST_COUNT; i++) {
-        sqlite3_finalize(store->statements[i]);
-    }
-    if (store->db != NULL) {
-        if (store->is_believed && !store->broken) {
-            checkpoint(store, SQLITE_CHECKPOINT_TRUNCATE);
-        } else {
-            sqlite3_db_config(store->db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
-        }
-    }
-    sqlite3_close(store->db);
-    if (store->lock_fd >= 0) {
-        close(store->lock_fd);
-    }
-    explicit_bzero(store->secret, sizeof(store->secret));
-    free(store);
 }
 
 /* SQLite empties the log without a sync. After a sync that failed the disk may hold an older log
@@ -349,7 +331,7 @@ static int drop(struct store *store, int which, uint64_t job)
     return bind_run(&binder);
 }
 
-static int put_meta(struct store *store, const char *key, uint64_t value)
+int store_put_meta(struct store *store, const char *key, uint64_t value)
 {
     struct binder binder = bind_begin(store, ST_PUT_META);
     bind_text(&binder, key);
@@ -386,12 +368,41 @@ static int put_event(struct store *store, const struct sched_event_row *event)
     return rc == SQLITE_OK && event->seq % EVENTS_BITE == 0 ? drop_oldest_events(store) : rc;
 }
 
-/* Which file these rows lie in, from the first commit on. */
-static int put_home(struct store *store)
+/* Where these rows lie, from the first commit on, and that their use has begun. Without a new mark
+ * the old home stays: a copy is then found to be one the next time, too. */
+static int put_home(struct store *store, struct home *ret)
 {
-    int rc = put_meta(store, "home_ino", store->home.ino);
-    rc = rc == SQLITE_OK ? put_meta(store, "home_born_ns", store->home.born_ns) : rc;
-    return rc == SQLITE_OK ? put_meta(store, "home_place", store->home.place) : rc;
+    struct home home;
+    if (home_look(store->path, &home) < 0 || home_make_mark(store->path, &store->home, &home) < 0) {
+        return SQLITE_OK;
+    }
+    int rc = store_put_meta(store, STORE_KEY_OPEN, 1);
+    for (int part = 0; rc == SQLITE_OK && part < HOME_PARTS; part++) {
+        rc = store_put_meta(store, home_keys[part], home.parts[part]);
+    }
+    *ret = home;
+    return rc;
+}
+
+/* The database knows its new home: in its own file too, for that may be carried off alone. */
+static void settle_home(struct store *store, const struct home *home)
+{
+    home_drop_mark(store->path, store->home.slot);
+    store->home = *home;
+    store->home_unstored = 0;
+    store->is_marked_open = 1;
+    checkpoint(store, SQLITE_CHECKPOINT_TRUNCATE);
+}
+
+/* From here on a file without a log of writes is whole. */
+static void put_end(struct store *store)
+{
+    int rc = run(store, ST_BEGIN);
+    rc = rc == SQLITE_OK ? store_put_meta(store, STORE_KEY_OPEN, 0) : rc;
+    rc = rc == SQLITE_OK ? run(store, ST_COMMIT) : rc;
+    if (rc != SQLITE_OK && !sqlite3_get_autocommit(store->db)) {
+        run(store, ST_ROLLBACK);
+    }
 }
 
 static int put_effect(struct store *store, const struct sched_effect *effect)
@@ -408,7 +419,7 @@ static int put_effect(struct store *store, const struct sched_effect *effect)
     case SCHED_DO_PUT_EVENT:
         return put_event(store, effect->event);
     case SCHED_DO_PUT_META:
-        return put_meta(store, effect->meta_key, effect->meta_value);
+        return store_put_meta(store, effect->meta_key, effect->meta_value);
     case SCHED_DO_SEND:
     case SCHED_DO_CLOSE:
     case SCHED_DO_LOG:
@@ -420,14 +431,15 @@ static int put_effect(struct store *store, const struct sched_effect *effect)
 }
 
 /* One transaction. After a failure nothing of it is there, unless the failure is an I/O error. */
-static int write_all(struct store *store, const struct sched_effect *effects, size_t n)
+static int write_all(struct store *store, const struct sched_effect *effects, size_t n,
+                     struct home *ret_home)
 {
     int rc = run(store, ST_BEGIN);
     for (size_t i = 0; i < n && rc == SQLITE_OK; i++) {
         rc = put_effect(store, &effects[i]);
     }
     if (rc == SQLITE_OK && store->home_unstored) {
-        rc = put_home(store);
+        rc = put_home(store, ret_home);
     }
     if (rc == SQLITE_OK) {
         rc = run(store, ST_COMMIT);
@@ -460,11 +472,12 @@ int store_commit(struct store *store, const struct sched_effect *effects, size_t
                        "unknown",
                        store->path);
     }
-    int rc = write_all(store, effects, n);
+    struct home home = {.slot = 0};
+    int rc = write_all(store, effects, n, &home);
     if ((rc & 0xff) == SQLITE_FULL && store->has_reserve && store->has_files) {
         store_reserve_drop(store->path);
         store->has_reserve = 0;
-        rc = write_all(store, effects, n);
+        rc = write_all(store, effects, n, &home);
     }
     if ((rc & 0xff) == SQLITE_FULL) {
         return ms_fail(err, MS_E_FULL,
@@ -479,14 +492,15 @@ int store_commit(struct store *store, const struct sched_effect *effects, size_t
                        sqlite3_errstr(rc), rc);
     }
     store->is_believed = 1;
-    store->home_unstored = 0;
     if (store->ticks_due > store->ticks) {
         store->ticks = store->ticks_due;
         if (store->lock_fd >= 0) {
             store_witness(store->lock_fd, store->ticks);
         }
     }
-    if (store->wal_pages > WAL_BUSY_PAGES) {
+    if (home.slot != 0) {
+        settle_home(store, &home);
+    } else if (store->wal_pages > WAL_BUSY_PAGES) {
         checkpoint(store, SQLITE_CHECKPOINT_PASSIVE);
     }
     return store->has_reserve ? 0 : 1;
@@ -501,4 +515,34 @@ int store_idle(struct store *store)
         store->has_reserve = store_reserve_make(store->path, RESERVE_SPARE, NULL) == 0;
     }
     return store->has_reserve ? 0 : 1;
+}
+
+/* ---- the end ------------------------------------------------------------------------------------
+ */
+
+/* A database that was refused, or whose state is unknown, stays as it is: its log too. */
+void store_close(struct store *store)
+{
+    if (store == NULL) {
+        return;
+    }
+    if (store->is_marked_open && store->is_believed && !store->broken) {
+        put_end(store);
+    }
+    for (size_t i = 0; i < ST_COUNT; i++) {
+        sqlite3_finalize(store->statements[i]);
+    }
+    if (store->db != NULL) {
+        if (store->is_believed && !store->broken) {
+            checkpoint(store, SQLITE_CHECKPOINT_TRUNCATE);
+        } else {
+            sqlite3_db_config(store->db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
+        }
+    }
+    sqlite3_close(store->db);
+    if (store->lock_fd >= 0) {
+        close(store->lock_fd);
+    }
+    explicit_bzero(store->secret, sizeof(store->secret));
+    free(store);
 }

@@ -27,9 +27,12 @@ int store_open(const char *path, struct store **ret, struct ms_err *err);
 const char *store_note(const struct store *store, size_t i);
 /* MS_TOKEN_LEN bytes, drawn when the database was made. Borrowed until store_close. */
 const uint8_t *store_secret(const struct store *store);
-/* The file is a copy of the one that the last commit went to: a backup that was put back, a
- * database that moved. Ids and generations must go on far above what it holds. */
+/* The file is not the one that the last commit went to, or what lay beside it is not (home.h): a
+ * backup that was put back, a database that moved. Ids and generations must go on far above what it
+ * holds. */
 int store_is_copy(const struct store *store);
+/* The file itself, where a link was configured. Borrowed until store_close. */
+const char *store_path(const struct store *store);
 void store_close(struct store *store); /* checkpoints the WAL; NULL allowed */
 
 /* Gives every row to the core (sched_load_*), jobs in id order, then members, then meta; then folds

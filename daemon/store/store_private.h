@@ -3,6 +3,7 @@
 #define STORE_PRIVATE_H
 
 #include "daemon/store/files.h"
+#include "daemon/store/home.h"
 #include "daemon/store/sql.h"
 #include "daemon/store/store.h"
 #include "daemon/store/wal.h"
@@ -10,6 +11,9 @@
 #include <sqlite3.h>
 
 enum { STORE_NOTES_MAX = 4 };
+
+/* In meta: 1 while a daemon serves the database, and after one that was killed. */
+#define STORE_KEY_OPEN "home_open"
 
 struct store {
     sqlite3 *db;
@@ -21,12 +25,15 @@ struct store {
     int broken;      /* a checkpoint failed: what the disk holds is unknown */
     int is_believed; /* loaded whole, or written to: from now on its log may be folded in */
     int accepts_loss;
-    int is_copy;        /* the file is not the one that the rows were written to */
-    int home_unstored;  /* goes with the next commit */
+    int is_copy;        /* not the file that the rows were written to, or not where they were */
+    int home_unstored;  /* goes with the next commit, and a new mark */
+    int is_marked_open; /* what the file says now */
+    int was_open;       /* as the file said: nobody ended its use in order */
+    int had_log;        /* before it was opened; an empty one counts */
     uint64_t ticks;     /* of the last commit, or as loaded */
     uint64_t ticks_due; /* of the transaction that is being written */
     uint64_t witness;   /* ticks that the lock file has seen committed; 0 none */
-    struct store_home home;
+    struct home home;   /* as the database has it; from the first commit on, where it lies */
     uint8_t secret[MS_TOKEN_LEN];
     char path[MS_PATH_MAX + 1];
     char notes[STORE_NOTES_MAX][MS_TEXT_MAX + 1];
@@ -43,6 +50,9 @@ void store_add_note(struct store *store, const char *fmt, ...) MS_PRINTF(2, 3);
 
 /* open.c: the connection, the schema, the checks that need no row. */
 int store_open_database(struct store *store, const char *vfs, struct ms_err *err);
+
+/* store.c: a named number of the store's own; in a transaction. A result of SQLite. */
+int store_put_meta(struct store *store, const char *key, uint64_t value);
 
 /* store.c: what was loaded is whole. Folds the log of writes in, so that what a failed sync left in
  * doubt is on the disk before anybody is served: MS_E_IO if that fails; a full disk is no failure.

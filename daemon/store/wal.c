@@ -144,6 +144,7 @@ int wal_judge(const char *database, int absent, struct wal_loss *ret, struct ms_
     snprintf(path, sizeof(path), "%s-wal", database);
     struct wal wal = {.fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)};
     int rc = 0;
+    loss.is_there = wal.fd >= 0;
     if (wal.fd < 0 && errno != ENOENT) {
         return ms_fail_errno(err, MS_E_CONFIG, "log of writes %s", path);
     }

@@ -14,6 +14,7 @@
 #include <stdint.h>
 
 struct wal_loss {
+    int is_there;     /* the log, if only an empty one */
     uint64_t frames;  /* that belong to this log and will not be taken; 0: nothing is dropped */
     uint64_t commits; /* ends of transactions among them */
     int header;       /* the log's own header is damaged, so that all of it is dropped */

@@ -60,8 +60,65 @@ flip "$DB" "$offset"
 sum=$(sha256sum <"$DB")
 ok "one damaged byte of a row is refused with 78" refused
 ok "it names the checksum" says "does not match its checksum"
-ok "and the commands that put a copy back" says "cp COPY"
+ok "and the commands that put a copy back" says "cp -a COPY"
 ok "the damaged file stays as it was" [ "$(sha256sum <"$DB")" = "$sum" ]
+
+mkdir "$T/c"
+DB=$T/c/state.db
+ok "a database in a folder of its own" start_on
+ok "its first job" [ "$(submit)" = 1 ]
+stop a
+cp -a "$T/c" "$T/c.backup"
+ok "a scheduler runs on it" start_on
+ok "two more" [ "$(submit) $(submit)" = "2 3" ]
+stop a
+cp -a "$T/c.backup/." "$T/c"
+ok "the folder is copied back over itself: it starts" start_on
+ok "and says so" logged a "was copied, moved or put back"
+ok "no id is given twice" [ "$(submit)" = 1000000 ]
+stop a KILL
+mv "$DB" "$T/c/aside.db"
+log=$(sha256sum <"$DB-wal")
+ok "without its database the log of writes is refused with 78" refused
+ok "in words" says "put it back (with its -wal)"
+ok "and is left alone" [ "$(sha256sum <"$DB-wal")" = "$log" ]
+ok "no database is made in its place" [ ! -e "$DB" ]
+ok "back in its place" mv "$T/c/aside.db" "$DB"
+ok "it starts" start_on
+ok "with all its jobs" [ "$(ids)" = "1 1000000" ]
+stop a KILL
+DB=$T/c/renamed.db
+mv "$T/c/state.db" "$DB"
+ok "renamed without its log it is refused with 78" refused
+ok "in words" says "without its log of writes"
+mv "$T/c/state.db-wal" "$DB-wal"
+ok "with it, it starts" start_on
+ok "and gives no id twice" [ "$(submit)" = 2000000 ]
+stop a
+
+# What operations.md says, word by word but for sudo and the folders.
+restore=$(sed -n "s/^sudo \(sh -ec '.*state\.db.*\)$/\1/p" "$(dirname "$0")/../../docs/operations.md" |
+    sed "s#/var/lib/msched#$T/o#; s#/backup/#$T/o.backup/#")
+restore() { (cd "$T/c" && sh -c "$restore"); }
+restore_stops() { ! restore; }
+mkdir "$T/o" "$T/o.backup"
+DB=$T/o/state.db
+ok "a scheduler runs on it" start_on
+ok "a job" [ "$(submit)" = 1 ]
+stop a
+cp -a "$DB" "$T/o.backup/"
+ok "a scheduler runs on it" start_on
+ok "one that the backup lacks" [ "$(submit)" = 2 ]
+stop a
+ok "the command of the documentation puts the backup back" restore
+ok "what was there is kept" [ -s "$T/o/bad/state.db" ]
+ok "it starts without a word more" start_on
+ok "with the jobs of the backup" [ "$(ids)" = 1 ]
+ok "and says that it skips ahead" logged a "scheduler.skipped_ahead"
+stop a
+rm "$DB"
+ok "a second time it stops before it copies" restore_stops
+ok "and nothing is there" [ ! -e "$DB" ]
 
 printf 'root:x:0:0:root:/root:/bin/bash\n' >"$T/passwd"
 DB=$T/passwd

@@ -1,0 +1,257 @@
+/* test_store_home.c - a database that was copied, moved, renamed or put back
+ *
+ * A scheduler that is killed is a child that ends without closing its store. */
+#include "daemon/store/store.h"
+#include "tests/test.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static const char *dir;
+static char path[300], moved[300];
+static struct store *store;
+static struct sched *sched;
+
+static void shut(void)
+{
+    store_close(store);
+    store = NULL;
+    sched_destroy(sched);
+    sched = NULL;
+}
+
+static void setup(void)
+{
+    dir = test_dir_make();
+    snprintf(path, sizeof(path), "%s/state.db", dir);
+    snprintf(moved, sizeof(moved), "%s/moved.db", dir);
+}
+
+static void teardown(void)
+{
+    shut();
+    test_dir_remove(dir);
+}
+
+static int start(const char *database, int accepts_loss, struct ms_err *err)
+{
+    struct sched_config config = {.mode = SCHED_STANDING};
+    struct store_setup how = {.path = database, .accepts_loss = accepts_loss};
+    sched = sched_create(&config, (struct sched_time){.mono_ms = 1});
+    int rc = store_open_with(&how, &store, err);
+    rc = rc == 0 ? store_load(store, sched, err) : rc;
+    if (rc < 0) {
+        shut();
+    }
+    return rc;
+}
+
+/* One transaction that was acknowledged. */
+static void put(uint64_t tick)
+{
+    struct sched_effect effects[] = {
+        {.kind = SCHED_DO_PUT_META, .meta_key = "next_job", .meta_value = tick + 1},
+        {.kind = SCHED_DO_PUT_META, .meta_key = "ticks", .meta_value = tick},
+    };
+    ck_assert_int_eq(store_commit(store, effects, 2, NULL), 0);
+}
+
+/* A scheduler's life in order. */
+static void live(const char *database, uint64_t from, uint64_t to)
+{
+    ck_ms_ok(start(database, 0, err));
+    for (uint64_t tick = from; tick <= to; tick++) {
+        put(tick);
+    }
+    shut();
+}
+
+/* ... or with a kill -9 at its end. */
+static void live_until_killed(const char *database, uint64_t from, uint64_t to)
+{
+    int status = -1;
+    pid_t child = fork();
+    ck_assert_int_ge(child, 0);
+    if (child == 0) {
+        ck_ms_ok(start(database, 0, err));
+        for (uint64_t tick = from; tick <= to; tick++) {
+            put(tick);
+        }
+        _exit(0);
+    }
+    ck_assert_int_eq(waitpid(child, &status, 0), child);
+    ck_assert_int_eq(status, 0);
+}
+
+static const char *beside(const char *database, const char *suffix)
+{
+    static char name[2][320];
+    static int which;
+    which = !which;
+    snprintf(name[which], sizeof(name[0]), "%s%s", database, suffix);
+    return name[which];
+}
+
+static off_t size_of(const char *name)
+{
+    struct stat st;
+    return stat(name, &st) == 0 ? st.st_size : -1;
+}
+
+/* cp onto a file that is there: it keeps its inode and its time of birth. */
+static void copy(const char *from, const char *to)
+{
+    static char bytes[1 << 20];
+    int in = open(from, O_RDONLY);
+    int out = open(to, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+    ck_assert(in >= 0 && out >= 0);
+    ssize_t n;
+    while ((n = read(in, bytes, sizeof(bytes))) > 0) {
+        ck_assert_int_eq(write(out, bytes, (size_t)n), n);
+    }
+    close(in);
+    close(out);
+}
+
+/* Every file of the database but its reserve, from one folder into another. */
+static void copy_all(const char *from, const char *to)
+{
+    DIR *stream = opendir(from);
+    ck_assert_ptr_nonnull(stream);
+    const struct dirent *entry;
+    while ((entry = readdir(stream)) != NULL) {
+        char a[600];
+        char b[600];
+        snprintf(a, sizeof(a), "%s/%s", from, entry->d_name);
+        snprintf(b, sizeof(b), "%s/%s", to, entry->d_name);
+        if (strncmp(entry->d_name, "state.db", 8) == 0 && strstr(entry->d_name, "res") == NULL) {
+            copy(a, b);
+        }
+    }
+    closedir(stream);
+}
+
+START_TEST(a_restart_and_a_kill_make_no_copy)
+{
+    live(path, 1, 3);
+    live_until_killed(path, 4, 6);
+
+    ck_ms_ok(start(path, 0, err));
+
+    ck_assert_int_eq(store_is_copy(store), 0);
+    ck_assert_ptr_null(store_note(store, 0));
+    shut(); /* nothing was written */
+    ck_ms_ok(start(path, 0, err));
+    ck_assert_int_eq(store_is_copy(store), 0);
+}
+END_TEST
+
+START_TEST(a_folder_that_is_copied_back_over_itself_is_a_copy)
+{
+    char backup[310];
+    struct stat before;
+    struct stat after;
+    snprintf(backup, sizeof(backup), "%s/backup", dir);
+    ck_assert_int_eq(mkdir(backup, 0700), 0);
+    live(path, 1, 1);
+    copy_all(dir, backup);
+    live(path, 2, 3);
+    ck_assert_int_eq(stat(path, &before), 0);
+
+    copy_all(backup, dir); /* the witness comes back, too */
+
+    ck_assert_int_eq(stat(path, &after), 0);
+    ck_assert_uint_eq(before.st_ino, after.st_ino);
+    ck_ms_ok(start(path, 0, err));
+    ck_assert_int_eq(store_is_copy(store), 1);
+    ck_assert_ptr_nonnull(strstr(store_note(store, 0), "was copied, moved or put back"));
+    put(1000);
+    shut();
+    ck_ms_ok(start(path, 0, err)); /* and from then on it is where it is */
+    ck_assert_int_eq(store_is_copy(store), 0);
+}
+END_TEST
+
+START_TEST(a_database_alone_that_is_put_back_is_a_copy)
+{
+    live(path, 1, 1);
+    copy(path, moved);
+    live(path, 2, 2);
+    ck_assert_int_eq(unlink(beside(path, ".lock")), 0); /* no witness speaks */
+    copy(moved, path);
+
+    ck_ms_ok(start(path, 0, err));
+
+    ck_assert_int_eq(store_is_copy(store), 1);
+}
+END_TEST
+
+START_TEST(a_database_that_is_renamed_without_its_log_of_writes_is_refused)
+{
+    live_until_killed(path, 1, 3);
+    ck_assert_int_gt(size_of(beside(path, "-wal")), 0);
+    ck_assert_int_eq(rename(path, moved), 0);
+
+    ck_ms_fails(start(moved, 0, err), MS_E_CONFIG, "without its log of writes");
+
+    ck_assert_int_eq(rename(beside(path, "-wal"), beside(moved, "-wal")), 0);
+    ck_ms_ok(start(moved, 0, err));
+    ck_assert_int_eq(store_is_copy(store), 1); /* whole, and not where it was */
+    put(4);
+    shut();
+    ck_assert_int_eq(rename(moved, path), 0); /* after an end in order it has no log */
+    ck_assert_int_eq(unlink(beside(path, ".lock")), 0);
+    ck_ms_ok(start(path, 0, err));
+    ck_assert_int_eq(store_is_copy(store), 1);
+}
+END_TEST
+
+START_TEST(the_loss_of_a_log_of_writes_can_be_accepted)
+{
+    live_until_killed(path, 1, 3);
+    ck_assert_int_eq(rename(path, moved), 0);
+
+    ck_ms_ok(start(moved, 1, err));
+
+    ck_assert_int_eq(store_is_copy(store), 1);
+}
+END_TEST
+
+START_TEST(a_start_that_ends_between_its_mark_and_its_commit_makes_no_copy)
+{
+    live(path, 1, 1);
+    live(path, 2, 2);
+    const char *here = access(beside(path, ".mark.1"), F_OK) == 0 ? ".mark.1" : ".mark.2";
+    const char *next = strcmp(here, ".mark.1") == 0 ? ".mark.2" : ".mark.1";
+    ck_assert_int_eq(access(beside(path, next), F_OK), -1);
+    copy(beside(path, here), beside(path, next));
+
+    ck_ms_ok(start(path, 0, err));
+    ck_assert_int_eq(store_is_copy(store), 0);
+    put(3);
+    shut();
+
+    ck_ms_ok(start(path, 0, err));
+    ck_assert_int_eq(store_is_copy(store), 0);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("store_home");
+    TCase *tcase = tcase_create("store_home");
+    tcase_add_checked_fixture(tcase, setup, teardown);
+    tcase_add_test(tcase, a_restart_and_a_kill_make_no_copy);
+    tcase_add_test(tcase, a_folder_that_is_copied_back_over_itself_is_a_copy);
+    tcase_add_test(tcase, a_database_alone_that_is_put_back_is_a_copy);
+    tcase_add_test(tcase, a_database_that_is_renamed_without_its_log_of_writes_is_refused);
+    tcase_add_test(tcase, the_loss_of_a_log_of_writes_can_be_accepted);
+    tcase_add_test(tcase, a_start_that_ends_between_its_mark_and_its_commit_makes_no_copy);
+    suite_add_tcase(suite, tcase);
+    return test_run(suite);
+}
