@@ -160,6 +160,9 @@ static void job_reload(struct model *m, struct m_job *job)
     job->missing_since = SIM_NEVER;
     job->tries = 0;
     job->has_members = false;
+    if (!m_is_ended(job)) {
+        m_results_forget(job);
+    }
     if (!m_is_placed(job)) {
         job->n_ranks = m_is_ended(job) ? job->n_ranks : 0;
         return;
@@ -173,10 +176,17 @@ static void job_reload(struct model *m, struct m_job *job)
             return;
         }
         char owner[sizeof(r->owner)] = "";
+        char log[sizeof(r->log)] = "";
         if (r->incarnation == member->incarnation && strcmp(r->node, member->node_id) == 0) {
             memcpy(owner, r->owner, sizeof(owner)); /* the model forgets nothing */
+            memcpy(log, r->log, sizeof(log));
+        }
+        if (job->state == JOB_RUNNING && strcmp(member->log_path, log) != 0) {
+            sim_fail(m->w, "model: job %llu was started, and the log of rank %u is stored as '%s'",
+                     (ull)job->id, rank, member->log_path);
         }
         memset(r, 0, sizeof(*r));
+        memcpy(r->log, log, sizeof(log));
         snprintf(r->node, sizeof(r->node), "%s", member->node_id);
         r->incarnation = member->incarnation;
         memcpy(r->owner, owner, sizeof(owner));
@@ -309,6 +319,9 @@ static void message(struct model *m, struct m_conn *conn, const struct sched_eve
         break;
     case MS_MSG_PEER_REPORT:
         m_on_peer_report(m, conn, (const Ms__PeerReport *)event->msg);
+        break;
+    case MS_MSG_PROGRESS:
+        m_on_progress(m, conn, (const Ms__Progress *)event->msg);
         break;
     case MS_MSG_LEAVE:
         if (node != NULL) {

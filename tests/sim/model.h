@@ -57,7 +57,14 @@ struct m_rank {
     int32_t code;
     char text[MS_TEXT_MAX + 1];
     char plan[65], weights[65];
+    char log[96]; /* as it was told with RankReady */
     uint64_t steps;
+};
+
+struct m_progress { /* what a job shows of its training */
+    uint64_t step;
+    uint32_t epoch;
+    double loss, accuracy;
 };
 
 struct m_job {
@@ -87,6 +94,9 @@ struct m_job {
     bool dropped, members_dropped, ended_now, changed;
     uint32_t assigned_now, n_ranks, tries;
     struct m_rank *ranks;
+    bool has_progress;
+    struct m_progress progress, evals[MS_EVALS_MAX]; /* the last of all, and of each epoch */
+    uint32_t n_evals;
 };
 
 struct m_ask { /* a question, a watch, or a log read */
@@ -196,6 +206,7 @@ struct m_rank *m_rank_of(struct model *m, const struct m_conn *conn, uint64_t jo
 void m_on_ready(struct model *m, struct m_conn *conn, const Ms__RankReady *msg);
 void m_on_done(struct model *m, struct m_conn *conn, const Ms__RankDone *msg);
 void m_on_peer_report(struct model *m, struct m_conn *conn, const Ms__PeerReport *msg);
+void m_on_progress(struct model *m, struct m_conn *conn, const Ms__Progress *msg);
 void m_judge_end(struct model *m, struct m_job *job, const struct sched_job_row *row);
 void m_judge_start(struct model *m, const struct m_conn *conn, const Ms__Start *msg);
 void m_judge_stop(struct model *m, const struct m_conn *conn, const Ms__Stop *msg);
@@ -203,6 +214,12 @@ void m_ranks_stop(struct model *m, struct m_job *job, const struct m_stop *stop)
 bool m_may_requeue(const struct model *m, const struct m_job *job);
 void m_stop_expect(struct model *m, uint64_t conn, const struct m_stop *stop);
 void m_judge_ranks_after(struct model *m);
+
+/* model_results.c */
+void m_judge_results(struct model *m, const struct m_job *job, const struct sched_job_row *row);
+void m_judge_shown(struct model *m, const struct m_job *job, const Ms__JobInfo *info,
+                   bool with_evals);
+void m_results_forget(struct m_job *job); /* nothing of a running job's is stored */
 
 /* model_place.c */
 void m_judge_row(struct model *m, const struct sched_job_row *row);

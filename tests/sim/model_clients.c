@@ -127,6 +127,7 @@ static void judge_info(struct model *m, const struct m_job *job, const Ms__JobIn
                  info->state, info->owner, (ull)info->generation);
     }
     judge_reason(m, job, info->reason);
+    m_judge_shown(m, job, info, with_ranks);
     if (info->job_json.len > 0 && (info->job_json.len != job->spec_bytes ||
                                    memcmp(info->job_json.data, job->spec, job->spec_bytes) != 0)) {
         sim_fail(m->w, "model: job %llu is told with another spec", (ull)job->id);
@@ -143,7 +144,8 @@ static void judge_info(struct model *m, const struct m_job *job, const Ms__JobIn
         if (strcmp(info->ranks[rank]->node_id, r->node) != 0 || info->ranks[rank]->rank != rank ||
             (r->missing != (strcmp(state, "missing") == 0)) ||
             (strcmp(state, "ready") == 0 && !r->ready) ||
-            (strcmp(state, "done") == 0 && !r->done)) {
+            (strcmp(state, "done") == 0 && !r->done) ||
+            strcmp(info->ranks[rank]->log_path, r->log) != 0) {
             sim_fail(m->w, "model: rank %zu of job %llu is told as %s on node %s", rank,
                      (ull)job->id, state, info->ranks[rank]->node_id);
         }

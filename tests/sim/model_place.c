@@ -125,6 +125,7 @@ void m_judge_row(struct model *m, const struct sched_job_row *row)
         (row->state == JOB_SUCCEEDED || row->state == JOB_FAILED || row->state == JOB_CANCELLED);
     if (ends) {
         m_judge_end(m, job, row);
+        m_judge_results(m, job, row);
         job->ended_now = true;
         job->ended_ms = row->ended_ms;
         if (row->ended_ms <= 0 || row->reason[0] == '\0') {

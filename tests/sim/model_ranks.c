@@ -33,6 +33,9 @@ void m_on_ready(struct model *m, struct m_conn *conn, const Ms__RankReady *msg)
     struct m_rank *r = m_rank_of(m, conn, msg->job, msg->generation, msg->rank);
     if (r != NULL) {
         snprintf(r->plan, sizeof(r->plan), "%s", msg->plan_sha256);
+        if (msg->log_path[0] != '\0') {
+            snprintf(r->log, sizeof(r->log), "%s", msg->log_path);
+        }
         r->ready = true;
     }
 }
@@ -219,8 +222,22 @@ static bool explains(const struct model *m, const struct m_job *job, uint32_t ra
            is_second_hand(code) && names_rank(reason, rank);
 }
 
+/* Words about placements belong to a job that never ran. */
+static void judge_tries(struct model *m, const struct m_job *job, const char *reason)
+{
+    const char *words = strstr(reason, "; it was placed ");
+    unsigned times = 0;
+    if (words != NULL &&
+        (job->state != JOB_PLACING || sscanf(words, "; it was placed %u times", &times) != 1 ||
+         times != job->tries)) {
+        sim_fail(m->w, "model: job %llu, %s, was placed %u times: %s", (ull)job->id,
+                 sched_job_state_name(job->state), job->tries, reason);
+    }
+}
+
 static void judge_failed(struct model *m, const struct m_job *job, const struct sched_job_row *row)
 {
+    judge_tries(m, job, row->reason);
     bool digests =
         (job->state == JOB_PLACING && count_ready(job) == job->workers && differ(job, false)) ||
         (count_done(job) == job->workers && (differ(job, true) || differ(job, false)));
@@ -267,8 +284,14 @@ static bool grace_is_over(const struct model *m, const struct m_job *job, int64_
 static void judge_cancelled(struct model *m, const struct m_job *job,
                             const struct sched_job_row *row)
 {
-    bool due = job->cancelled &&
-               (!stops_at_step(job) || count_done(job) == job->workers || grace_is_over(m, job, 0));
+    bool stopped =
+        false; /* ranks that all finished did what was wanted before somebody cancelled */
+    for (uint32_t rank = 0; m_is_placed(job) && rank < job->workers; rank++) {
+        stopped = stopped || job->ranks[rank].stopped || job->ranks[rank].code != MS_OK;
+    }
+    bool due =
+        job->cancelled && (!stops_at_step(job) || (count_done(job) == job->workers && stopped) ||
+                           grace_is_over(m, job, 0));
     for (uint32_t rank = 0; m_is_placed(job) && job->cancelled && rank < job->workers; rank++) {
         const struct m_rank *r = &job->ranks[rank];
         due = due || is_lost(m, r) || missing_is_due(m, job) ||

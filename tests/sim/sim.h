@@ -120,7 +120,7 @@ struct sim_node {
 
     enum sim_phase phase;
     int64_t phase_at;
-    uint64_t job, generation, generation_max;
+    uint64_t job, generation, generation_max, step;
     uint32_t rank, workers;
     bool started, stopped, leaving;
     int32_t code;

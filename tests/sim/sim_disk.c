@@ -17,9 +17,15 @@ void disk_put_job(struct world *w, struct sim_disk *disk, const struct sched_job
     struct sched_job_row *to = &disk->jobs[i];
     const uint8_t *spec = i < disk->n_jobs ? to->spec : NULL;
     size_t spec_bytes = i < disk->n_jobs ? to->spec_bytes : 0;
+    const uint8_t *results = i < disk->n_jobs ? to->results : NULL;
     *to = *row;
-    to->results = NULL; /* nothing here shows them */
-    to->results_bytes = 0;
+    free((void *)results);
+    to->results = NULL;
+    if (row->results_bytes > 0) {
+        uint8_t *copy = malloc(row->results_bytes);
+        memcpy(copy, row->results, row->results_bytes);
+        to->results = copy;
+    }
     if (row->spec == NULL) {
         to->spec = spec;
         to->spec_bytes = spec_bytes;
@@ -69,6 +75,7 @@ static void drop_job(struct sim_disk *disk, uint64_t id)
             disk->jobs[n++] = disk->jobs[i];
         } else {
             free((void *)disk->jobs[i].spec);
+            free((void *)disk->jobs[i].results);
         }
     }
     disk->n_jobs = n;
@@ -99,9 +106,15 @@ static void put_event(struct world *w, const struct sched_event_row *event)
     w->disk.last_event = event->seq;
 }
 
+/* Each commit of what was acknowledged is counted: a copy of the database is told by that number.
+ * What happened is told to nobody who relies on it. */
 void disk_write(struct world *w, const struct sched_effect *effects, size_t n)
 {
+    uint64_t ticks = w->disk.ticks;
+    bool durable = false;
     for (size_t i = 0; i < n; i++) {
+        durable = durable || (sched_effect_is_durable(effects[i].kind) &&
+                              effects[i].kind != SCHED_DO_PUT_EVENT);
         switch (effects[i].kind) {
         case SCHED_DO_PUT_JOB:
             disk_put_job(w, &w->disk, effects[i].job);
@@ -129,6 +142,10 @@ void disk_write(struct world *w, const struct sched_effect *effects, size_t n)
         default:
             break;
         }
+    }
+    if (w->disk.ticks != ticks + durable) {
+        sim_fail(w, "a commit after tick %llu is counted as %llu", (unsigned long long)ticks,
+                 (unsigned long long)w->disk.ticks);
     }
 }
 
@@ -166,6 +183,7 @@ void disk_clear(struct sim_disk *disk)
 {
     for (size_t i = 0; i < disk->n_jobs; i++) {
         free((void *)disk->jobs[i].spec);
+        free((void *)disk->jobs[i].results);
     }
     disk->n_jobs = 0;
     disk->n_members = 0;

@@ -186,7 +186,8 @@ static void send_ready(struct world *w, struct sim_node *node)
 {
     Ms__RankReady msg = MS__RANK_READY__INIT;
     char path[64];
-    snprintf(path, sizeof(path), "/run/worker_%u.log", node->rank);
+    snprintf(path, sizeof(path), "/run/%llu.%llu/worker_%u.log", (unsigned long long)node->job,
+             (unsigned long long)node->generation, node->rank);
     msg.job = node->job;
     msg.generation = node->generation;
     msg.rank = node->rank;
@@ -219,16 +220,21 @@ static void send_progress(struct world *w, struct sim_node *node)
     msg.job = node->job;
     msg.generation = node->generation;
     msg.rank = node->rank;
-    msg.step = 5;
     msg.steps_total = 10;
-    msg.epoch = 1;
-    msg.has_eval = sim_chance(w, 30);
-    /* 64 bytes, all that the wire lets in, of letters of three bytes */
-    msg.phase = (char *)(sim_chance(w, 10) ? "\u8bad\u7ec3\u8bad\u7ec3\u8bad\u7ec3\u8bad\u7ec3"
-                                             "\u8bad\u7ec3\u8bad\u7ec3\u8bad\u7ec3\u8bad\u7ec3"
-                                             "\u8bad\u7ec3\u8bad\u7ec3\u8bad."
-                                           : "training");
-    net_up(w, node->link, MS_MSG_PROGRESS, 0, &msg.base);
+    for (uint64_t n = 1 + sim_below(w, 4); n > 0; n--) { /* several of an epoch: the last counts */
+        node->step++;
+        msg.step = node->step;
+        msg.epoch = 1 + (uint32_t)node->step / 3;
+        msg.has_eval = sim_chance(w, 50);
+        msg.loss = (double)sim_below(w, 1000);
+        msg.accuracy = msg.has_eval ? (double)sim_below(w, 100) / 100 : 0;
+        /* 64 bytes, all that the wire lets in, of letters of three bytes */
+        msg.phase = (char *)(sim_chance(w, 10) ? "\u8bad\u7ec3\u8bad\u7ec3\u8bad\u7ec3\u8bad\u7ec3"
+                                                 "\u8bad\u7ec3\u8bad\u7ec3\u8bad\u7ec3\u8bad\u7ec3"
+                                                 "\u8bad\u7ec3\u8bad\u7ec3\u8bad."
+                                               : "training");
+        net_up(w, node->link, MS_MSG_PROGRESS, 0, &msg.base);
+    }
 }
 
 static void send_peer_report(struct world *w, struct sim_node *node)
@@ -333,6 +339,7 @@ static void on_assign(struct world *w, struct sim_node *node, const Ms__Assign *
     node->started = false;
     node->stopped = false;
     node->digest = 0;
+    node->step = 0;
 }
 
 static void on_start(struct world *w, struct sim_node *node, const Ms__Start *msg)
@@ -402,6 +409,8 @@ static void on_registered(struct world *w, struct sim_node *node)
     node->beat_at = w->now + node->lease_ms / (flaps_now(w, node) ? 16 : 3);
     if (node->phase == PHASE_READY) { /* what had no answer yet is said again */
         send_ready(w, node);
+    } else if (node->phase == PHASE_TRAINING && node->rank == 0) {
+        send_progress(w, node);
     } else if (node->phase == PHASE_DONE) {
         send_done(w, node);
     } else if (node->owed_job != 0) {

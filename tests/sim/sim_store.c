@@ -71,6 +71,9 @@ static const char *job_differs(const struct sched_job_row *a, const struct sched
            : strcmp(a->reason, b->reason) != 0           ? "reason"
            : strcmp(a->run_dir, b->run_dir) != 0         ? "run_dir"
            : strcmp(a->cancel_text, b->cancel_text) != 0 ? "cancel_text"
+           : a->results_bytes != b->results_bytes ||
+                   (a->results_bytes > 0 && memcmp(a->results, b->results, a->results_bytes) != 0)
+               ? "results"
            : a->spec_bytes != b->spec_bytes || memcmp(a->spec, b->spec, a->spec_bytes) != 0 ? "spec"
                                                                                             : NULL;
 }

@@ -1,0 +1,82 @@
+/* model_results.c - the model's progress: what a job shows of its training, also after a restart */
+#include "tests/sim/model.h"
+
+#include <string.h>
+
+typedef unsigned long long ull;
+
+void m_results_forget(struct m_job *job)
+{
+    job->has_progress = false;
+    job->n_evals = 0;
+}
+
+/* The last one counts, and of those with an evaluation the last of each epoch. */
+void m_on_progress(struct model *m, struct m_conn *conn, const Ms__Progress *msg)
+{
+    struct m_rank *r = m_rank_of(m, conn, msg->job, msg->generation, msg->rank);
+    struct m_job *job = m_job_find(m, msg->job);
+    if (r == NULL || job->state != JOB_RUNNING) {
+        return;
+    }
+    job->has_progress = true;
+    job->progress = (struct m_progress){msg->step, msg->epoch, msg->loss, msg->accuracy};
+    if (!msg->has_eval) {
+        return;
+    }
+    if (job->n_evals > 0 && job->evals[job->n_evals - 1].epoch == msg->epoch) {
+        job->n_evals--;
+    } else if (job->n_evals == MS_EVALS_MAX) {
+        memmove(job->evals, job->evals + 1, (MS_EVALS_MAX - 1) * sizeof(job->evals[0]));
+        job->n_evals--;
+    }
+    job->evals[job->n_evals++] = job->progress;
+}
+
+static bool is_same(const struct m_progress *want, const Ms__Progress *msg)
+{
+    return want->step == msg->step && want->epoch == msg->epoch && want->loss <= msg->loss &&
+           want->loss >= msg->loss && want->accuracy <= msg->accuracy &&
+           want->accuracy >= msg->accuracy;
+}
+
+static bool are_same(const struct m_job *job, Ms__Progress *const *evals, size_t n)
+{
+    bool same = n == job->n_evals;
+    for (size_t i = 0; same && i < n; i++) {
+        same = is_same(&job->evals[i], evals[i]);
+    }
+    return same;
+}
+
+/* What an ended job last showed is stored with its end. */
+void m_judge_results(struct model *m, const struct m_job *job, const struct sched_job_row *row)
+{
+    Ms__JobResults *msg = ms__job_results__unpack(NULL, row->results_bytes, row->results);
+    if (msg == NULL || job->has_progress != (msg->progress != NULL) ||
+        (job->has_progress && !is_same(&job->progress, msg->progress)) ||
+        !are_same(job, msg->evals, msg->n_evals)) {
+        sim_fail(m->w,
+                 "model: job %llu ends after step %llu with %u evaluations, and %zu of them "
+                 "are stored",
+                 (ull)job->id, (ull)job->progress.step, job->n_evals,
+                 msg != NULL ? msg->n_evals : 0);
+    }
+    ms__job_results__free_unpacked(msg, NULL);
+}
+
+/* ... and shown as long as its ranks are. */
+void m_judge_shown(struct model *m, const struct m_job *job, const Ms__JobInfo *info,
+                   bool with_evals)
+{
+    bool shown = job->has_progress && !job->members_dropped;
+    if (shown != (info->progress != NULL) || (shown && !is_same(&job->progress, info->progress)) ||
+        (shown && with_evals && !are_same(job, info->evals, info->n_evals))) {
+        sim_fail(m->w,
+                 "model: job %llu, %s after step %llu with %u evaluations, is told with step %llu "
+                 "and %zu",
+                 (ull)job->id, sched_job_state_name(job->state), (ull)job->progress.step,
+                 job->n_evals, info->progress != NULL ? (ull)info->progress->step : 0,
+                 info->n_evals);
+    }
+}
