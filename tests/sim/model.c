@@ -117,6 +117,7 @@ void model_destroy(struct model *m)
     free(m->stops.at);
     free(m->heard.at);
     free(m->tokens.at);
+    free(m->seals.at);
     free(m->closed.at);
     free(m);
 }
@@ -186,7 +187,7 @@ static void job_reload(struct model *m, struct m_job *job)
                      (ull)job->id, rank, member->log_path);
         }
         memset(r, 0, sizeof(*r));
-        memcpy(r->log, log, sizeof(log));
+        snprintf(r->log, sizeof(r->log), "%.*s", (int)sizeof(r->log) - 1, member->log_path);
         snprintf(r->node, sizeof(r->node), "%s", member->node_id);
         r->incarnation = member->incarnation;
         memcpy(r->owner, owner, sizeof(owner));
@@ -206,7 +207,8 @@ void model_starts(struct model *m, int64_t mono)
     m->n_expected = m_expected(m->w);
     m->n_came = 0;
     m->came_at = mono;
-    m->stretch = 0;
+    m->stretch = m->still = 0;
+    m->ticks = m->w->disk.ticks;
     m->draining = false;
     m->believed = m->believed_low = UINT32_MAX;
     m->doubt_began = SIM_NEVER;
@@ -250,6 +252,7 @@ static void stretch(struct model *m, int64_t ms)
 void model_stood_still(struct model *m, int64_t ms)
 {
     stretch(m, ms);
+    m->still += ms;
     if (ms >= m->lease_ms / 2) {
         m->away_until = m->mono + ms + m->lease_ms;
     }
@@ -359,6 +362,12 @@ void model_hears(struct model *m, const struct sched_event *event, int64_t mono)
             message(m, conn, event);
         }
         break;
+    case SCHED_EV_CLOGGED:
+    case SCHED_EV_CLEARED:
+        if (conn != NULL) {
+            conn->clogged = event->kind == SCHED_EV_CLOGGED;
+        }
+        break;
     case SCHED_EV_DRAIN:
         m->draining = true;
         break;
@@ -383,6 +392,7 @@ static void judge_ack(struct model *m, const struct m_conn *conn, uint32_t id,
         sim_fail(m->w, "model: HeartbeatAck to connection %llu with lease %llu: asked %d",
                  (ull)conn->id, (ull)msg->lease_ms, asked);
     }
+    m_judge_stamp(m, conn->peer.who.id, &msg->stamp);
 }
 
 static void judge_frame(struct model *m, struct m_conn *conn, uint16_t type, uint32_t id,
@@ -400,6 +410,9 @@ static void judge_frame(struct model *m, struct m_conn *conn, uint16_t type, uin
         break;
     case MS_MSG_LOG_READ:
         m_judge_log_read(m, conn, (const Ms__LogRead *)msg);
+        break;
+    case MS_MSG_FETCH_GRANT:
+        m_judge_fetch_grant(m, conn, (const Ms__FetchGrant *)msg);
         break;
     case MS_MSG_REGISTERED:
         m_judge_registered(m, conn, (const Ms__Registered *)msg, id);
@@ -454,6 +467,12 @@ static void judge_meta(struct model *m, const struct sched_effect *effect)
                      (ull)m->next_job);
         }
         m->next_job = effect->meta_value;
+    } else if (strcmp(effect->meta_key, "ticks") == 0) {
+        if (effect->meta_value != m->ticks + 1) {
+            sim_fail(m->w, "model: tick %llu is counted after tick %llu", (ull)effect->meta_value,
+                     (ull)m->ticks);
+        }
+        m->ticks = effect->meta_value;
     }
 }
 

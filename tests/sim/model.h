@@ -40,6 +40,8 @@ struct m_conn {
     struct ms_peer peer;
     uint32_t who; /* person; workers all have their own */
     bool is_worker, is_admin;
+    bool clogged;     /* much is unsent to it: news wait */
+    bool false_stamp; /* brought with Register: nobody was ever told it */
     bool registering; /* Register has had no answer */
     uint32_t register_id;
     struct m_node asked; /* what it says that it is */
@@ -106,9 +108,10 @@ struct m_ask { /* a question, a watch, or a log read */
     uint64_t job, offset, route; /* offset: of a log, or EventQuery.after */
     uint64_t before;
     uint32_t rank, bytes_max;   /* of a log, or events at most */
+    uint32_t what;              /* enum ms_fetch */
     char node[MS_NAME_MAX + 1]; /* reads the log; or whose events */
     bool watching;              /* has been told once; or waits for the next event */
-    int64_t asked_at, asked_stretch;
+    int64_t asked_at, asked_still;
     enum sched_job_state told;
 };
 
@@ -126,6 +129,11 @@ struct m_event { /* what the disk has to hold of what happened */
     char kind[MS_NAME_MAX + 1], node[MS_NAME_MAX + 1], text[MS_TEXT_MAX + 1];
 };
 
+struct m_seal { /* a stamp that somebody was told */
+    uint64_t number;
+    uint8_t bytes[MS_STAMP_LEN];
+};
+
 #define M_ARRAY(type)                                                                              \
     struct {                                                                                       \
         type *at;                                                                                  \
@@ -140,12 +148,13 @@ struct m_token {
 struct model {
     struct world *w;
     int64_t mono, stretch, lease_ms, lease_least_ms, lease_most_ms;
+    int64_t still;               /* the part of stretch that timers have too: no reload's */
     int64_t away_until;          /* a connection that closes before may be our own fault */
     uint32_t n_expected, n_came; /* nodes: that a start waits for; that came since, each once ... */
-    int64_t came_at;     /* ... the last of them; moved on while the scheduler stood still */
-    uint64_t generation; /* highest that anybody may know */
-    uint64_t stored;     /* ... that the disk knows */
-    uint64_t last_event;
+    int64_t came_at;            /* ... the last of them; moved on while the scheduler stood still */
+    uint64_t generation;        /* highest that anybody may know */
+    uint64_t stored;            /* ... that the disk knows */
+    uint64_t last_event, ticks; /* ticks: commits, as they are counted */
     uint64_t last_job, next_job; /* the highest id; the next one that the disk knows */
     bool draining, refusing, fresh;
     /* How many nodes the cluster has, as the queue may and must know: more at once, fewer after a
@@ -159,6 +168,7 @@ struct model {
     M_ARRAY(struct m_event) events;      /* up to last_event */
     M_ARRAY(struct m_stop) stops, heard; /* that have to be told in this event, that were */
     M_ARRAY(struct m_token) tokens;
+    M_ARRAY(struct m_seal) seals;
     M_ARRAY(uint64_t) closed;        /* connections that this event ended */
     const struct sched_event *event; /* the one that is judged */
     uint64_t placing;                /* job whose Assigns come out, with */
@@ -234,6 +244,19 @@ void m_judge_answer(struct model *m, struct m_conn *conn, uint16_t type, uint32_
                     const ProtobufCMessage *msg);
 void m_judge_log_read(struct model *m, const struct m_conn *conn, const Ms__LogRead *msg);
 void m_judge_clients_after(struct model *m);
+bool m_log_refusal_is_fair(struct model *m, const struct m_ask *ask, int32_t code);
+bool m_is_anothers(const struct m_rank *r, const struct m_node *node);
+
+/* model_fetch.c */
+void m_ask_fetch(struct m_ask *ask, const Ms__Fetch *msg);
+void m_judge_fetch_grant(struct model *m, const struct m_conn *conn, const Ms__FetchGrant *msg);
+void m_judge_ticket(struct model *m, const struct m_ask *ask, const Ms__FetchTicket *msg);
+bool m_fetch_refusal_is_fair(struct model *m, const struct m_conn *conn, const struct m_ask *ask,
+                             int32_t code);
+
+/* model_stamps.c */
+void m_judge_stamp(struct model *m, const char *who, const ProtobufCBinaryData *stamp);
+bool m_stamp_is_false(const struct model *m, const ProtobufCBinaryData *stamp);
 
 /* model_events.c */
 void m_events_start(struct model *m);

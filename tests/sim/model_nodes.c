@@ -45,6 +45,7 @@ void m_on_register(struct model *m, struct m_conn *conn, const Ms__Register *msg
     copy(asked->isa, sizeof(asked->isa), msg->isa);
     copy(asked->cert_name, sizeof(asked->cert_name), conn->peer.cert_name);
     asked->incarnation = msg->incarnation;
+    conn->false_stamp = m_stamp_is_false(m, &msg->stamp);
     asked->uid = msg->uid;
     conn->registering = true;
     conn->register_id = m->event->id;
@@ -240,7 +241,8 @@ void m_judge_registered(struct model *m, struct m_conn *conn, const Ms__Register
         return;
     }
     conn->registering = false;
-    if (is_taken(m, &conn->asked) || is_named_wrongly(m, &conn->asked) ||
+    m_judge_stamp(m, conn->asked.id, &msg->stamp);
+    if (conn->false_stamp || is_taken(m, &conn->asked) || is_named_wrongly(m, &conn->asked) ||
         is_one_too_many(m, &conn->asked) || conn->asked.incarnation == 0 ||
         conn->asked.id[0] == '\0' || (m_node_of(m, conn) != NULL && m_node_of(m, conn) != node) ||
         (node != NULL && node->conn != 0 && strcmp(node->owner, conn->asked.owner) != 0)) {
@@ -301,7 +303,7 @@ bool m_register_refusal_is_fair(struct model *m, const struct m_conn *conn, int3
     return is_taken(m, asked) || is_named_wrongly(m, asked) || asked->id[0] == '\0' ||
            asked->incarnation == 0 || clash || heard || (mine != NULL && mine != node) ||
            conn->claim.job > m->last_job || conn->claim.generation > m->generation ||
-           world_is_evil(m->w, (uint32_t)conn->id);
+           conn->false_stamp || world_is_evil(m->w, (uint32_t)conn->id);
 }
 
 void m_probe_over(struct model *m, uint64_t prober)

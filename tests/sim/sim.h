@@ -41,6 +41,8 @@ enum sim_kind {
     SIM_OPENED,     /* the scheduler accepts link */
     SIM_TO_SCHED,   /* a frame arrives there */
     SIM_TO_ACTOR,   /* ... or here */
+    SIM_CLOGGED,    /* much is unsent to link ... */
+    SIM_CLEARED,    /* ... it was read */
     SIM_CLOSED,     /* the scheduler learns that link is closed */
     SIM_HUNG_UP,    /* the actor learns it */
     SIM_TICK_END,   /* the driver carries out what a tick decided */
@@ -131,6 +133,8 @@ struct sim_node {
     uint32_t lies_left;                 /* it comes back and is wrong about its rank */
     uint64_t last_job, last_generation; /* of the process before */
     uint32_t last_rank;
+    uint8_t stamp_told[MS_STAMP_LEN]; /* the last one, to be brought back */
+    size_t stamp_bytes;
     uint64_t owed_job, owed_generation; /* a RankDone that has had no answer, of a rank let go */
     uint32_t owed_rank;
 };
@@ -148,6 +152,7 @@ enum sim_op_kind {
     OP_NODES,
     OP_STATUS,
     OP_EVENTS,
+    OP_FETCH,
     OP_KINDS
 };
 
@@ -175,9 +180,11 @@ struct sim_op {
     uint64_t job;           /* acknowledged id, 0 none */
     uint32_t bad_rank_code; /* 0: it trains well; else what rank 0 does */
     bool digests_differ, plans_differ;
+    bool last_step; /* its ranks finish whatever somebody wants of the next step */
     uint32_t spec_bytes;
     uint32_t key; /* its number among those of its person */
     bool cancel_acked;
+    char cursor[MS_CURSOR_MAX + 1]; /* OP_NODES: the next page */
 };
 
 /* ---- evil peers: whatever bytes allow ----------------------------------------------------------
@@ -259,6 +266,8 @@ struct world {
 
     struct sim_generation generations[SIM_GENERATIONS_MAX];
     uint32_t n_generations;
+    uint8_t stamp_of[PEOPLE][MS_STAMP_LEN]; /* with their last Submitted */
+    bool has_stamp_of[PEOPLE];
     uint64_t generation_sent;
     uint64_t generation_sent_job;
 
@@ -325,6 +334,7 @@ void real_crash(struct world *w);
 void real_stop(struct world *w);
 
 /* sim_sched.c */
+void driver_config(const struct world *w, struct sched_config *ret);
 void driver_start(struct world *w);
 void driver_on(struct world *w, struct sim_event *event); /* anything that the core hears */
 void driver_tick_end(struct world *w);
@@ -341,6 +351,7 @@ void node_frame(struct world *w, uint32_t i, uint16_t type, uint32_t id,
 void node_hung_up(struct world *w, uint32_t i);
 void node_schedule(struct world *w, uint32_t i, int64_t at);
 void node_kill(struct world *w, uint32_t i, bool for_good);
+void node_peer(const struct sim_node *node, struct ms_peer *ret);
 
 /* sim_clients.c */
 void op_wake(struct world *w, uint32_t i);
@@ -355,6 +366,9 @@ void evil_draw(struct world *w);
 void evil_wake(struct world *w, uint32_t i);
 void evil_frame(struct world *w, uint32_t i, uint16_t type, const ProtobufCMessage *msg);
 void evil_hung_up(struct world *w, uint32_t i);
+
+/* sim_loss.c */
+void loss_rehearse(struct world *w, struct sched_time now);
 
 /* sim_check.c */
 void check_sent(struct world *w, const struct sched_effect *effect);

@@ -224,8 +224,8 @@ static void check_jobs_over(struct world *w)
 
 static void check_ops_over(struct world *w)
 {
-    static const char *const kinds[OP_KINDS] = {"submit",   "cancel", "watch",  "list",  "logs",
-                                                "stranger", "nodes",  "status", "events"};
+    static const char *const kinds[OP_KINDS] = {"submit",   "cancel", "watch",  "list",   "logs",
+                                                "stranger", "nodes",  "status", "events", "fetch"};
     for (uint32_t i = 0; i < w->n_ops && !w->failed; i++) {
         const struct sim_op *op = &w->ops[i];
         const struct m_job *job = m_job_find(w->model, w->ops[op->submit].job);

@@ -71,7 +71,7 @@ bool op_is_at_rest(const struct world *w, const struct sim_op *op)
  */
 
 /* Jobs differ in their last byte at least, and are as long as they like. */
-static void ask_submit(struct world *w, const struct sim_op *op, uint32_t i)
+static void ask_submit(struct world *w, struct sim_op *op, uint32_t i)
 {
     Ms__Submit msg = MS__SUBMIT__INIT;
     char key[24];
@@ -90,6 +90,8 @@ static void ask_submit(struct world *w, const struct sim_op *op, uint32_t i)
     msg.workers = op->workers;
     msg.priority = op->priority;
     msg.run_dir = (char *)(w->mode == SCHED_RUN ? "/tmp/run" : "");
+    msg.stamp.data = w->stamp_of[op->person];
+    msg.stamp.len = w->has_stamp_of[op->person] ? MS_STAMP_LEN : 0;
     net_up(w, op->link, MS_MSG_SUBMIT, OP_FRAME, &msg.base);
 }
 
@@ -116,6 +118,7 @@ static void ask(struct world *w, struct sim_op *op, uint32_t i)
     Ms__LogQuery logs = MS__LOG_QUERY__INIT;
     Ms__NodeQuery nodes = MS__NODE_QUERY__INIT;
     Ms__StatusQuery status = MS__STATUS_QUERY__INIT;
+    Ms__Fetch fetch = MS__FETCH__INIT;
     char reason[32];
     snprintf(reason, sizeof(reason), "reason %u", i);
     switch (op->kind) {
@@ -148,10 +151,18 @@ static void ask(struct world *w, struct sim_op *op, uint32_t i)
         net_up(w, op->link, MS_MSG_LOG_QUERY, OP_FRAME, &logs.base);
         break;
     case OP_NODES:
+        nodes.limit = op->at_step ? 1 + (uint32_t)(op->offset % 4) : 0;
+        nodes.after = op->cursor;
         net_up(w, op->link, MS_MSG_NODE_QUERY, OP_FRAME, &nodes.base);
         break;
     case OP_STATUS:
         net_up(w, op->link, MS_MSG_STATUS_QUERY, OP_FRAME, &status.base);
+        break;
+    case OP_FETCH:
+        fetch.job = job;
+        fetch.what = 1 + (uint32_t)(op->offset % 3) + (op->offset % 20 == 0);
+        fetch.rank = fetch.what == MS_FETCH_LOG || op->offset % 20 == 1 ? op->rank : 0;
+        net_up(w, op->link, MS_MSG_FETCH, OP_FRAME, &fetch.base);
         break;
     case OP_EVENTS:
         ask_events(w, op, job);
@@ -198,6 +209,11 @@ void op_wake(struct world *w, uint32_t i)
             w->links[op->link - 1].stalled_from = w->now + (int64_t)sim_below(w, 20);
         }
         ask(w, op, i);
+        if (op->kind == OP_WATCH && sim_chance(w, 40)) { /* it reads slowly */
+            int64_t at = w->now + 15 + (int64_t)sim_below(w, 2000);
+            sim_at(w, at, SIM_CLOGGED, op->link, w->boot, 0);
+            sim_at(w, at + 1 + (int64_t)sim_below(w, 2000), SIM_CLEARED, op->link, w->boot, 0);
+        }
         if (w->chaos > 0 && w->now < w->faults_end && sim_chance(w, 10)) {
             hang_up(w, op); /* Ctrl-C at once, and again */
             op_at(w, i, w->now + 300);
@@ -234,6 +250,10 @@ static void on_submitted(struct world *w, struct sim_op *op, const Ms__Submitted
                  (unsigned long long)msg->job);
     }
     op->job = msg->job;
+    if (msg->stamp.len == MS_STAMP_LEN) {
+        memcpy(w->stamp_of[op->person], msg->stamp.data, MS_STAMP_LEN);
+        w->has_stamp_of[op->person] = true;
+    }
     if (w->chaos > 0 && sim_chance(w, 10)) { /* the answer was lost on the way to the user */
         hang_up(w, op);
         op_at(w, (uint32_t)(op - w->ops), w->now + 100);
@@ -269,7 +289,8 @@ static void on_error(struct world *w, struct sim_op *op, const Ms__Error *msg)
                   !person_is_refused(op->person >= PEOPLE - PEOPLE_ADMINS, op->priority));
     if (msg->text[0] == '\0') {
         sim_fail(w, "op kind %d was refused without words", (int)op->kind);
-    } else if (msg->code == MS_E_NOT_FOUND && op->kind != OP_LOGS && w->jobs_kept_max >= 1000) {
+    } else if (msg->code == MS_E_NOT_FOUND && op->kind != OP_LOGS && op->kind != OP_FETCH &&
+               w->jobs_kept_max >= 1000) {
         sim_fail(w, "job %llu was acknowledged and is gone: %s",
                  (unsigned long long)w->ops[op->submit].job, msg->text);
     } else if (later) { /* the disk is full: again when it is not */
@@ -356,8 +377,16 @@ void op_frame(struct world *w, uint32_t i, uint16_t type, uint32_t id, const Pro
     case MS_MSG_EVENT_LIST:
         on_events(w, op, i, (const Ms__EventList *)msg);
         break;
-    case MS_MSG_JOB_LIST:
     case MS_MSG_NODE_LIST:
+        if (((const Ms__NodeList *)msg)->more) {
+            snprintf(op->cursor, sizeof(op->cursor), "%s", ((const Ms__NodeList *)msg)->next);
+            ask(w, op, i);
+        } else {
+            op_end(w, op);
+        }
+        break;
+    case MS_MSG_FETCH_TICKET:
+    case MS_MSG_JOB_LIST:
     case MS_MSG_STATUS_INFO:
         op_end(w, op);
         break;

@@ -100,6 +100,19 @@ static void draw_lie(struct world *w, const struct sim_evil *evil, struct lie *l
     }
 }
 
+/* Of a tick to come, as it would end a scheduler that believed it. */
+static void make_stamp_up(struct world *w, uint8_t stamp[MS_STAMP_LEN], ProtobufCBinaryData *ret)
+{
+    const struct sim_node *victim = &w->nodes[sim_below(w, w->n_nodes)];
+    memset(stamp, 0, MS_STAMP_LEN);
+    if (sim_chance(w, 50)) {
+        memcpy(stamp, victim->stamp_told, MS_STAMP_LEN); /* the seal of another one */
+    }
+    stamp[sim_below(w, 8)] = (uint8_t)(1 + sim_below(w, 200));
+    ret->data = stamp;
+    ret->len = MS_STAMP_LEN;
+}
+
 static void say_register(struct world *w, const struct sim_evil *evil, uint32_t id,
                          const struct lie *lie)
 {
@@ -111,6 +124,10 @@ static void say_register(struct world *w, const struct sim_evil *evil, uint32_t 
     msg.data_address = (char *)"10.0.0.66:8200";
     msg.cores = 1;
     msg.isa = (char *)"sse41";
+    uint8_t stamp[MS_STAMP_LEN];
+    if (sim_chance(w, 10)) {
+        make_stamp_up(w, stamp, &msg.stamp);
+    }
     if (sim_chance(w, 60)) {
         msg.job = lie->job;
         msg.generation = lie->generation;
@@ -130,6 +147,8 @@ static void say_as_worker(struct world *w, const struct sim_evil *evil, uint32_t
     Ms__LogChunk chunk = MS__LOG_CHUNK__INIT;
     Ms__Leave leave = MS__LEAVE__INIT;
     Ms__Heartbeat beat = MS__HEARTBEAT__INIT;
+    Ms__FetchReady file = MS__FETCH_READY__INIT;
+    uint8_t token[MS_TOKEN_LEN] = "evil";
     ready.job = done.job = report.job = progress.job = beat.job = lie->job;
     ready.generation = done.generation = report.generation = progress.generation = beat.generation =
         lie->generation;
@@ -142,7 +161,14 @@ static void say_as_worker(struct world *w, const struct sim_evil *evil, uint32_t
     chunk.route = 1 + sim_below(w, 4);
     chunk.data.data = (uint8_t *)"evil";
     chunk.data.len = 4;
-    switch (sim_below(w, 9)) {
+    file.route = 1 + sim_below(w, 4);
+    file.address = (char *)"10.0.0.66:8300";
+    file.token.data = token;
+    file.token.len = sizeof(token);
+    switch (sim_below(w, 10)) {
+    case 8:
+        net_up(w, evil->link, MS_MSG_FETCH_READY, id, &file.base);
+        break;
     case 0:
         net_up(w, evil->link, MS_MSG_RANK_READY, id, &ready.base);
         break;
@@ -182,6 +208,10 @@ static void say_as_user(struct world *w, const struct sim_evil *evil, uint32_t i
     Ms__StatusQuery status = MS__STATUS_QUERY__INIT;
     Ms__LogQuery logs = MS__LOG_QUERY__INIT;
     Ms__Submit submit = MS__SUBMIT__INIT;
+    Ms__Fetch fetch = MS__FETCH__INIT;
+    fetch.job = lie->job;
+    fetch.rank = sim_chance(w, 70) ? 0 : lie->rank;
+    fetch.what = (uint32_t)sim_below(w, 5);
     cancel.job = watch.job = jobs.job = logs.job = lie->job;
     cancel.at_step = sim_chance(w, 50);
     cancel.reason = (char *)"evil wants it";
@@ -194,7 +224,12 @@ static void say_as_user(struct world *w, const struct sim_evil *evil, uint32_t i
     submit.name = submit.key = (char *)"evil";
     submit.job_json.data = (uint8_t *)"{}";
     submit.job_json.len = 2;
-    switch (sim_below(w, 8)) {
+    uint8_t stamp[MS_STAMP_LEN];
+    make_stamp_up(w, stamp, &submit.stamp);
+    switch (sim_below(w, 9)) {
+    case 6:
+        net_up(w, evil->link, MS_MSG_FETCH, id, &fetch.base);
+        break;
     case 0:
         net_up(w, evil->link, MS_MSG_WATCH, id, &watch.base);
         break;

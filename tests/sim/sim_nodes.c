@@ -16,6 +16,12 @@ void node_schedule(struct world *w, uint32_t i, int64_t at)
     }
 }
 
+void node_peer(const struct sim_node *node, struct ms_peer *ret)
+{
+    ms_principal_from_certificate(MS_ROLE_WORKER, node->id, &ret->who);
+    memcpy(ret->cert_name, node->id, sizeof(node->id));
+}
+
 static void rank_drop(struct sim_node *node)
 {
     node->phase = PHASE_IDLE;
@@ -113,6 +119,7 @@ static void node_start(struct world *w, struct sim_node *node)
     node->generation_max = 0;
     node->lease_ms = w->lease_ms;
     node->owed_job = 0;
+    node->stamp_bytes = 0;
     node->retry_at = w->now;
     node->start_at = SIM_FOREVER;
     node->leaving = false;
@@ -151,6 +158,8 @@ static void send_register(struct world *w, struct sim_node *node, uint32_t i)
     msg.generation = node->generation;
     msg.rank = node->rank;
     msg.running = node->started;
+    msg.stamp.data = node->stamp_told;
+    msg.stamp.len = node->stamp_bytes;
     node->register_at = w->now;
     if (node->job != 0) {
         node->last_job = node->job;
@@ -372,7 +381,8 @@ static void on_stop(struct world *w, struct sim_node *node, const Ms__Stop *msg)
         return;
     }
     if (msg->at_step) {
-        if (node->deaf) {
+        const struct sim_op *op = op_of_job(w, node->job);
+        if (node->deaf || (op != NULL && op->last_step && node->phase == PHASE_TRAINING)) {
             return; /* in a step without end: the grace must end it */
         }
         if (node->phase == PHASE_TRAINING || node->phase == PHASE_READY ||
@@ -401,6 +411,35 @@ static void on_log_read(struct world *w, struct sim_node *node, const Ms__LogRea
     chunk.data.len = (size_t)n < msg->bytes_max ? (size_t)n : msg->bytes_max;
     chunk.at_end = true;
     net_up(w, node->link, MS_MSG_LOG_CHUNK, 0, &chunk.base);
+}
+
+static void on_fetch_grant(struct world *w, const struct sim_node *node, const Ms__FetchGrant *msg)
+{
+    Ms__FetchReady ready = MS__FETCH_READY__INIT;
+    char token[MS_TOKEN_LEN + 1];
+    snprintf(token, sizeof(token), "%08llx%04x%02x%018llx", (unsigned long long)msg->job, msg->rank,
+             msg->what, (unsigned long long)(sim_random(w) >> 8));
+    ready.route = msg->route;
+    ready.address = (char *)"10.0.0.9:8300";
+    ready.cert_sha256 = (char *)node->id;
+    ready.size = 1 + sim_below(w, 100000);
+    ready.token.data = (uint8_t *)token;
+    ready.token.len = MS_TOKEN_LEN;
+    if (sim_chance(w, 10)) {
+        ready.code = MS_E_NOT_FOUND;
+        ready.text = (char *)"there is no such file";
+    } else if (w->chaos > 0 && sim_chance(w, 5)) {
+        return; /* it has more important things to do */
+    }
+    net_up(w, node->link, MS_MSG_FETCH_READY, 0, &ready.base);
+}
+
+static void take_stamp(struct sim_node *node, const ProtobufCBinaryData *stamp)
+{
+    if (stamp->len == MS_STAMP_LEN) {
+        memcpy(node->stamp_told, stamp->data, MS_STAMP_LEN);
+        node->stamp_bytes = MS_STAMP_LEN;
+    }
 }
 
 static void on_registered(struct world *w, struct sim_node *node)
@@ -450,10 +489,12 @@ void node_frame(struct world *w, uint32_t i, uint16_t type, uint32_t id,
     switch (type) {
     case MS_MSG_REGISTERED:
         node->lease_ms = (int64_t)((const Ms__Registered *)msg)->lease_ms;
+        take_stamp(node, &((const Ms__Registered *)msg)->stamp);
         on_registered(w, node);
         break;
     case MS_MSG_HEARTBEAT_ACK:
         node->lease_ms = (int64_t)((const Ms__HeartbeatAck *)msg)->lease_ms;
+        take_stamp(node, &((const Ms__HeartbeatAck *)msg)->stamp);
         if (node->beat_at > w->now + node->lease_ms / 3) {
             node->beat_at = w->now + node->lease_ms / 3;
         }
@@ -469,6 +510,9 @@ void node_frame(struct world *w, uint32_t i, uint16_t type, uint32_t id,
         break;
     case MS_MSG_LOG_READ:
         on_log_read(w, node, (const Ms__LogRead *)msg);
+        break;
+    case MS_MSG_FETCH_GRANT:
+        on_fetch_grant(w, node, (const Ms__FetchGrant *)msg);
         break;
     case MS_MSG_ERROR:
         on_error(w, node, i, id, (const Ms__Error *)msg);

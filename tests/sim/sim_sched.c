@@ -55,10 +55,9 @@ static void check_core(struct world *w, const char *after)
     }
 }
 
-void driver_start(struct world *w)
+void driver_config(const struct world *w, struct sched_config *ret)
 {
     struct sched_config cfg = {0};
-    struct ms_err err = {0, ""};
     cfg.mode = w->mode;
     cfg.lease_ms = w->lease_ms;
     cfg.topo_timeout_ms = w->topo_ms;
@@ -74,6 +73,18 @@ void driver_start(struct world *w)
     cfg.members_kept_max = w->members_kept_max;
     cfg.lost_nodes_max = w->lost_nodes_max;
     memcpy(cfg.secret, &w->seed, sizeof(w->seed));
+    memcpy(cfg.stamp_secret + 1, &w->seed, sizeof(w->seed));
+    *ret = cfg;
+}
+
+void driver_start(struct world *w)
+{
+    struct sched_config cfg;
+    struct ms_err err = {0, ""};
+    driver_config(w, &cfg);
+    if (w->boot > 0 && sim_chance(w, 30)) {
+        loss_rehearse(w, driver_time(w));
+    }
     w->boot++;
     w->sched = sched_create(&cfg, driver_time(w));
     int loaded = w->sched == NULL ? MS_E_NOMEM
@@ -146,8 +157,7 @@ static void on_opened(struct world *w, uint32_t number)
     memset(&peer, 0, sizeof(peer));
     if (link->is_node) {
         const struct sim_node *node = &w->nodes[link->actor];
-        ms_principal_from_certificate(MS_ROLE_WORKER, node->id, &peer.who);
-        memcpy(peer.cert_name, node->id, sizeof(node->id));
+        node_peer(node, &peer);
     } else if (link->is_evil) {
         peer = w->evils[link->actor].peer;
     } else {
@@ -234,6 +244,9 @@ void driver_on(struct world *w, struct sim_event *event)
     struct sched_event closed = {
         .kind = SCHED_EV_CLOSED, .conn = event->target, .reason = "connection closed by peer"};
     struct sched_event time = {.kind = SCHED_EV_TIME};
+    struct sched_event clogged = {.kind = event->kind == SIM_CLOGGED ? SCHED_EV_CLOGGED
+                                                                     : SCHED_EV_CLEARED,
+                                  .conn = event->target};
     switch (event->kind) {
     case SIM_OPENED:
         on_opened(w, event->target);
@@ -241,6 +254,12 @@ void driver_on(struct world *w, struct sim_event *event)
     case SIM_TO_SCHED:
         if (link->open_there) {
             on_frame(w, event->target, sim_event_bytes(event), event->size);
+        }
+        break;
+    case SIM_CLOGGED:
+    case SIM_CLEARED:
+        if (link->open_there && link->known) {
+            apply(w, &clogged, "a queue of frames");
         }
         break;
     case SIM_CLOSED:
@@ -484,6 +503,10 @@ static void carry_out(struct world *w, const struct sched_effect *effects, size_
             break;
         case SCHED_DO_EXIT:
             sim_trace(w, "scheduler exits with status %d: %s", effect->status, effect->text);
+            if (w->mode != SCHED_DYNAMIC || effect->status == 78) {
+                sim_fail(w, "the scheduler ends by itself, with status %d: %s", effect->status,
+                         effect->text);
+            }
             w->over = true;
             w->exit_status = effect->status;
             break;

@@ -183,6 +183,8 @@ static void draw_person(struct world *w, struct sim_op *op, const struct sim_op 
     if (op->kind == OP_CANCEL) {
         op->person =
             sim_chance(w, 70) ? submit->person : PEOPLE - 1 - (uint32_t)sim_below(w, PEOPLE_ADMINS);
+    } else if (op->kind == OP_FETCH && sim_chance(w, 60)) {
+        op->person = submit->person; /* else anybody */
     } else if (op->kind == OP_STRANGER) {
         op->person = (uint32_t)sim_below(w, PEOPLE - PEOPLE_ADMINS);
         while (person_who(op->person) == person_who(submit->person)) {
@@ -223,6 +225,7 @@ static void draw_job(struct world *w)
     }
     op->digests_differ = w->chaos > 0 && sim_chance(w, 8);
     op->plans_differ = w->chaos > 0 && sim_chance(w, 8);
+    op->last_step = w->chaos > 0 && sim_chance(w, op->digests_differ ? 60 : 10);
     op->spec_bytes = 20 + (uint32_t)sim_below(w, sim_chance(w, 90) ? 400 : 4000);
     for (uint32_t i = 0; i < submit; i++) {
         op->key +=
@@ -231,11 +234,16 @@ static void draw_job(struct world *w)
     if (op->key > 0 && sim_chance(w, 15)) {
         key_again(w, op); /* used already, for another job */
     }
+    if (op->last_step) {
+        draw_op(w, OP_CANCEL, submit, at + sometime(w, 4000));
+        w->ops[w->n_ops - 1].person = op->person;
+    }
     for (int i = 0; i < 4; i++) {
         if (sim_chance(w, 40)) {
-            static const enum sim_op_kind kinds[] = {
-                OP_CANCEL,   OP_CANCEL, OP_WATCH,    OP_WATCH,  OP_LIST,   OP_LOGS,  OP_LOGS,
-                OP_STRANGER, OP_NODES,  OP_STRANGER, OP_STATUS, OP_EVENTS, OP_EVENTS};
+            static const enum sim_op_kind kinds[] = {OP_CANCEL, OP_CANCEL,   OP_WATCH,  OP_WATCH,
+                                                     OP_LIST,   OP_LOGS,     OP_LOGS,   OP_STRANGER,
+                                                     OP_NODES,  OP_STRANGER, OP_STATUS, OP_EVENTS,
+                                                     OP_EVENTS, OP_FETCH,    OP_FETCH};
             enum sim_op_kind kind = kinds[sim_below(w, MS_ARRAY_SIZE(kinds))]; /* in this order */
             draw_op(w, kind, submit, at + sometime(w, 6000));
             draw_person(w, &w->ops[w->n_ops - 1], &w->ops[submit]);
@@ -379,6 +387,8 @@ static void run_event(struct world *w, struct sim_event *event)
     switch (event->kind) {
     case SIM_OPENED:
     case SIM_TO_SCHED:
+    case SIM_CLOGGED:
+    case SIM_CLEARED:
     case SIM_CLOSED:
     case SIM_TIMER:
         driver_on(w, event);
