@@ -12,6 +12,7 @@
 #define MS_ADDR_MAX      320  /* "[host]:port" or "unix:path" */
 #define MS_CURSOR_MAX    328  /* a host's name, a node's and a length: a place in a list */
 #define MS_TEXT_MAX      384  /* a reason that a person reads (MS_ERR_TEXT_MAX) */
+#define MS_JOB_TAG_LEN   32   /* hexadecimal: 128 bits that nobody can guess */
 #define MS_STAMP_LEN     24   /* a tick's number and 16 bytes of its seal */
 #define MS_TOKEN_LEN     32   /* SHA-256 size: group token, digests */
 

@@ -44,6 +44,7 @@ static const struct field_limit field_limits[] = {
     {"isa", MS_NAME_MAX, 0, 0},
     {"job_json", MS_SPEC_MAX, 0, 0},
     {"jobs", MS_LIST_PAGE_MAX, 0, 0},
+    {"job_tag", MS_JOB_TAG_LEN, 0, 0},
     {"key", MS_NAME_MAX, 0, 0},
     {"kind", MS_NAME_MAX, 0, 0},
     {"log_path", MS_PATH_MAX, 0, MENDED},

@@ -3,6 +3,7 @@
  * The bytes go from the node to the client; the scheduler only says who may, and what each needs to
  * know the other by. The token is the node's: it is worth nothing anywhere else. */
 #include "daemon/sched/may.h"
+#include "daemon/sched/stamp.h"
 #include "daemon/sched/state.h"
 
 /* True if the request was answered here. */
@@ -59,6 +60,7 @@ void on_fetch(struct sched *s, struct conn *conn, const struct sched_event *even
     grant.job = msg->job;
     grant.rank = msg->rank;
     grant.what = msg->what;
+    grant.job_tag = (char *)job_tag(s, job_find(s, msg->job));
     grant.principal = conn->peer.cert_name[0] != '\0' ? conn->peer.who.id : (char *)"";
     emit_log(s, MS_LOG_INFO, "fetch.granted job=%llu rank=%u what=%s name=%s node=%s",
              (unsigned long long)msg->job, msg->rank, result_name(msg->what),

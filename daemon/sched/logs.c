@@ -1,4 +1,5 @@
 /* logs.c - log reads: from a client to the node that has the file, and back */
+#include "daemon/sched/stamp.h"
 #include "daemon/sched/state.h"
 
 #include <stdlib.h>
@@ -218,6 +219,7 @@ void on_log_query(struct sched *s, struct conn *conn, const struct sched_event *
     Ms__LogRead read = MS__LOG_READ__INIT;
     read.route = route->number;
     read.job = msg->job;
+    read.job_tag = (char *)job_tag(s, job_find(s, msg->job));
     read.rank = msg->rank;
     read.offset = msg->offset;
     read.bytes_max =

@@ -1,4 +1,5 @@
 /* place.c - placement: all ranks of the first job in the queue, or none */
+#include "daemon/sched/stamp.h"
 #include "daemon/sched/state.h"
 
 #include "proto/digest.h"
@@ -80,6 +81,7 @@ static int send_assigns(struct sched *s, struct job *job, struct node **nodes, s
     msg.token.len = sizeof(token);
     msg.run_dir = (char *)job->run_dir;
     msg.isa = (char *)isa_least(nodes, job->workers);
+    msg.job_tag = (char *)job_tag(s, job);
     const uint8_t *tail = emit_share(s, MS_MSG_ASSIGN, &msg.base, &tail_bytes, err);
     if (tail == NULL) {
         return err->code;

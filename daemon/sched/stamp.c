@@ -23,17 +23,49 @@ static void keyed(const uint8_t key[MS_TOKEN_LEN], uint8_t pad, const void *data
 }
 
 /* HMAC (RFC 2104) of one short text. */
+static void hmac(const uint8_t key[MS_TOKEN_LEN], const void *text, size_t size, uint8_t ret[SEAL])
+{
+    uint8_t inner[MS_SHA256_BYTES];
+    uint8_t outer[MS_SHA256_BYTES];
+    keyed(key, 0x36, text, size, inner);
+    keyed(key, 0x5c, inner, sizeof(inner), outer);
+    memcpy(ret, outer, SEAL);
+}
+
 static void seal(const struct sched *s, const uint8_t number[NUMBER], uint8_t ret[SEAL])
 {
     static const char what[] = "msched stamp";
     uint8_t text[sizeof(what) - 1 + NUMBER];
-    uint8_t inner[MS_SHA256_BYTES];
-    uint8_t outer[MS_SHA256_BYTES];
     memcpy(text, what, sizeof(what) - 1);
     memcpy(text + sizeof(what) - 1, number, NUMBER);
-    keyed(s->cfg.stamp_secret, 0x36, text, sizeof(text), inner);
-    keyed(s->cfg.stamp_secret, 0x5c, inner, sizeof(inner), outer);
-    memcpy(ret, outer, SEAL);
+    hmac(s->cfg.stamp_secret, text, sizeof(text), ret);
+}
+
+static void put_number(uint8_t ret[NUMBER], uint64_t value)
+{
+    for (size_t i = 0; i < NUMBER; i++) {
+        ret[i] = (uint8_t)(value >> (8 * (NUMBER - 1 - i)));
+    }
+}
+
+/* Without a database no number outlives this process, and neither does its secret. */
+const char *job_tag(struct sched *s, const struct job *job)
+{
+    static const char what[] = "msched job";
+    uint8_t text[sizeof(what) - 1 + 2 * NUMBER];
+    uint8_t tag[SEAL];
+    _Static_assert(MS_JOB_TAG_LEN == 2 * SEAL, "a tag is a seal in hexadecimal");
+    memcpy(text, what, sizeof(what) - 1);
+    put_number(text + sizeof(what) - 1, job->id);
+    put_number(text + sizeof(what) - 1 + NUMBER, (uint64_t)job->submitted_ms);
+    hmac(s->cfg.has_database ? s->cfg.stamp_secret : s->cfg.secret, text, sizeof(text), tag);
+    char *hex = emit_alloc(s, MS_JOB_TAG_LEN + 1);
+    for (size_t i = 0; i < SEAL; i++) {
+        hex[2 * i] = "0123456789abcdef"[tag[i] >> 4];
+        hex[2 * i + 1] = "0123456789abcdef"[tag[i] & 15];
+    }
+    hex[MS_JOB_TAG_LEN] = '\0';
+    return hex;
 }
 
 void stamp_count(struct sched *s)
@@ -52,9 +84,7 @@ ProtobufCBinaryData stamp_now(struct sched *s)
         return stamp;
     }
     if (!s->stamp_made || s->stamp_ticks != s->ticks) { /* ten thousand nodes are told the same */
-        for (size_t i = 0; i < NUMBER; i++) {
-            s->stamp[i] = (uint8_t)(s->ticks >> (8 * (NUMBER - 1 - i)));
-        }
+        put_number(s->stamp, s->ticks);
         seal(s, s->stamp, s->stamp + NUMBER);
         s->stamp_ticks = s->ticks;
         s->stamp_made = true;

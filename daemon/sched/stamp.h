@@ -6,7 +6,11 @@
  * missing: the scheduler says so and ends with 78. Nobody can make a stamp up.
  *
  *     bytes 0-7    number of the tick, big-endian
- *     bytes 8-23   the first 16 of HMAC-SHA256(secret, "msched stamp" and bytes 0-7) */
+ *     bytes 8-23   the first 16 of HMAC-SHA256(secret, "msched stamp" and bytes 0-7)
+ *
+ * The same secret tells jobs apart whose numbers are the same, in folders of nodes that outlive a
+ * database: a job's tag is the first 16 bytes of HMAC-SHA256(secret, "msched job", its number and
+ * the time of its submission), in hexadecimal. */
 #ifndef SCHED_STAMP_H
 #define SCHED_STAMP_H
 
@@ -15,6 +19,7 @@
 #include <stdbool.h>
 
 struct conn;
+struct job;
 
 /* emit.c: the tick that is under way writes. */
 void stamp_count(struct sched *s);
@@ -23,5 +28,7 @@ ProtobufCBinaryData stamp_now(struct sched *s);
 /* True if the stamp cannot be let pass and the request was answered here. */
 bool stamp_refused(struct sched *s, const struct conn *conn, uint32_t frame_id,
                    const ProtobufCBinaryData *stamp);
+/* Tick memory. */
+const char *job_tag(struct sched *s, const struct job *job);
 
 #endif

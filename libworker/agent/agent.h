@@ -68,9 +68,10 @@ struct agent_config {           /* strings are copied */
     /* On a thread of its own: the rank was not released within grace_ms of such an order. Only the
      * end of the process helps; may not return. NULL: nothing happens. */
     void (*on_hang)(void *arg, const char *text);
-    /* Path of the log of (job, rank) into buf; 0 or negative when this node has none. Agent thread.
+    /* Path of the log that is asked for into buf; 0 or negative when this node has none. Agent
+     * thread.
      */
-    int (*log_path)(void *arg, uint64_t job, uint32_t rank, char *buf, size_t size);
+    int (*log_path)(void *arg, const Ms__LogRead *request, char *buf, size_t size);
     /* A client was sent for a result of a job; answered with FetchReady. Agent thread, must not
      * block.
      */

@@ -32,8 +32,8 @@ enum {
 
 struct ask { /* a grant between the agent's thread and ours */
     struct ask *next;
-    uint64_t route, job;
-    uint32_t rank, what;
+    uint64_t route;
+    struct fetch_want want;
     char principal[MS_PRINCIPAL_MAX + 1];
 };
 
@@ -177,7 +177,7 @@ static int make_grant(struct fetch_serve *serve, const struct ask *ask, struct g
         return ms_fail(err, MS_E_FULL, "the node serves %d files already: try again",
                        MS_FETCH_GRANTS_MAX);
     }
-    int fd = serve->cfg.open_file(serve->cfg.arg, ask->job, ask->rank, ask->what, err);
+    int fd = serve->cfg.open_file(serve->cfg.arg, &ask->want, err);
     if (fd < 0) {
         return fd;
     }
@@ -492,9 +492,8 @@ void fetch_serve_ask(struct fetch_serve *serve, const Ms__FetchGrant *grant)
         return; /* the scheduler tells its client that the node did not answer */
     }
     ask->route = grant->route;
-    ask->job = grant->job;
-    ask->rank = grant->rank;
-    ask->what = grant->what;
+    ask->want = (struct fetch_want){.job = grant->job, .rank = grant->rank, .what = grant->what};
+    snprintf(ask->want.job_tag, sizeof(ask->want.job_tag), "%s", grant->job_tag);
     snprintf(ask->principal, sizeof(ask->principal), "%s", grant->principal);
     pthread_mutex_lock(&serve->lock);
     *serve->asks_tail = ask;

@@ -18,6 +18,14 @@
 
 struct fetch_serve;
 
+/* Which result is asked for. */
+struct fetch_want {
+    uint64_t job;
+    char job_tag[MS_JOB_TAG_LEN + 1]; /* "": of whichever job has the number */
+    uint32_t rank;
+    unsigned what; /* enum ms_fetch */
+};
+
 struct fetch_serve_config { /* strings are borrowed for the life of the object */
     const char *bind_ip;    /* where clients find this node, as its data plane */
     int port_min, port_max; /* 0, 0: any */
@@ -25,9 +33,8 @@ struct fetch_serve_config { /* strings are borrowed for the life of the object *
      * thread. */
     SSL_CTX *(*get_tls)(void *arg);
     const char *software;
-    /* The file's descriptor, or a negative ms_code: what is an enum ms_fetch. This room's thread.
-     */
-    int (*open_file)(void *arg, uint64_t job, uint32_t rank, unsigned what, struct ms_err *err);
+    /* The file's descriptor, or a negative ms_code. This room's thread. */
+    int (*open_file)(void *arg, const struct fetch_want *want, struct ms_err *err);
     /* Sends the answer to the scheduler. This room's thread. */
     void (*answer)(void *arg, const Ms__FetchReady *ready);
     void *arg;

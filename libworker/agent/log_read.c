@@ -37,8 +37,7 @@ static int read_piece(const char *path, const Ms__LogRead *request, uint8_t *buf
 }
 
 void log_read_answer(struct ms_conn *conn, const Ms__LogRead *request,
-                     int (*log_path)(void *arg, uint64_t job, uint32_t rank, char *buf,
-                                     size_t size),
+                     int (*log_path)(void *arg, const Ms__LogRead *request, char *buf, size_t size),
                      void *arg)
 {
     static uint8_t buf[MS_LOG_CHUNK_MAX - 1024]; /* the loop thread's; head room for the message */
@@ -50,7 +49,7 @@ void log_read_answer(struct ms_conn *conn, const Ms__LogRead *request,
     size_t n = 0;
     chunk.route = request->route;
     chunk.offset = request->offset;
-    if (log_path == NULL || log_path(arg, request->job, request->rank, path, sizeof(path)) <= 0) {
+    if (log_path == NULL || log_path(arg, request, path, sizeof(path)) <= 0) {
         chunk.code =
             ms_fail(&err, MS_E_NOT_FOUND, "this node has no log of rank %u of job %" PRIu64,
                     request->rank, request->job);

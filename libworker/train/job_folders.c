@@ -1,6 +1,8 @@
 /* job_folders.c - the folders of a standing node's jobs: held, and taken away in time */
 #include "libworker/train/job_folders.h"
 
+#include "proto/limits.h"
+
 #include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
@@ -16,11 +18,15 @@
 enum {
     DAY_S = 86400,
     HOLD_TRIES = 100,
+    ASIDE_MAX = 100, /* databases that gave the same number */
     OPEN = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC,
 };
 
+static const char tag_file[] = ".job_tag";
+
 struct folder {
     uint64_t job;
+    unsigned aside;    /* 0: the folder of the number, n: "NUMBER.n" */
     int64_t written_s; /* the newest of it */
 };
 
@@ -31,52 +37,6 @@ static int is_named(int fd, const char *path)
     struct stat named;
     return fstat(fd, &held) == 0 && lstat(path, &named) == 0 && held.st_dev == named.st_dev &&
            held.st_ino == named.st_ino;
-}
-
-/* One try; *ret_gone: somebody cleaned it away between two of our steps. */
-static int hold(const char *path, int *ret_gone, struct ms_err *err)
-{
-    *ret_gone = 0;
-    if (mkdir(path, 0755) != 0 && errno != EEXIST) {
-        return ms_fail_errno(err, MS_E_IO, "cannot make the run directory %s", path);
-    }
-    int fd = open(path, OPEN);
-    if (fd < 0) {
-        *ret_gone = errno == ENOENT;
-        return ms_fail_errno(err, MS_E_IO, "cannot open the run directory %s", path);
-    }
-    while (flock(fd, LOCK_SH) != 0 && errno == EINTR) { /* who cleans is through in a moment */
-    }                                                   /* a file system without locks: as before */
-    if (!is_named(fd, path)) {
-        close(fd);
-        *ret_gone = 1;
-        return ms_fail(err, MS_E_IO, "the run directory %s is taken away again and again", path);
-    }
-    return fd;
-}
-
-int job_folder_hold(const char *path, struct ms_err *err)
-{
-    int rc = MS_E_IO;
-    int gone = 1;
-    for (int i = 0; gone && i < HOLD_TRIES; i++) { /* a new one is young, and stays */
-        rc = hold(path, &gone, err);
-    }
-    return rc;
-}
-
-/* ---- what is there ---- */
-
-/* 1 for "17", not for "017" or "17.bak". */
-static int parse_name(const char *name, uint64_t *ret)
-{
-    char *end = NULL;
-    if (!isdigit((unsigned char)name[0]) || name[0] == '0') {
-        return 0;
-    }
-    errno = 0;
-    *ret = strtoull(name, &end, 10);
-    return errno == 0 && *end == '\0';
 }
 
 /* Calls visit for each entry but . and .. of an open folder. */
@@ -99,6 +59,201 @@ static void each(int dir_fd, void (*visit)(int dir_fd, const char *name, void *a
     closedir(dir);
 }
 
+/* ---- whose it is --------------------------------------------------------------------------------
+ */
+
+/* 0 with the tag, "" for one that cannot be read or is half-written; -1: there is none. */
+static int read_tag(int folder_fd, char ret[MS_JOB_TAG_LEN + 1])
+{
+    char text[MS_JOB_TAG_LEN + 1];
+    int fd = openat(folder_fd, tag_file, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    ret[0] = '\0';
+    if (fd < 0) {
+        return errno == ENOENT ? -1 : 0;
+    }
+    if (read(fd, text, MS_JOB_TAG_LEN) == MS_JOB_TAG_LEN) {
+        text[MS_JOB_TAG_LEN] = '\0';
+        memcpy(ret, text, sizeof(text));
+    }
+    close(fd);
+    return 0;
+}
+
+static void count_entry(int dir_fd, const char *name, void *arg)
+{
+    (void)dir_fd;
+    (void)name;
+    ++*(int *)arg;
+}
+
+/* 1 ours, 0 nobody's yet (empty), -1 another's. */
+static int whose(int folder_fd, const char *tag)
+{
+    char found[MS_JOB_TAG_LEN + 1];
+    int entries = 0;
+    if (read_tag(folder_fd, found) == 0) {
+        return strcmp(found, tag) == 0 ? 1 : -1;
+    }
+    each(folder_fd, count_entry, &entries);
+    return entries == 0 ? 0 : -1;
+}
+
+static int write_tag(int folder_fd, const char *path, const char *tag, struct ms_err *err)
+{
+    int fd =
+        openat(folder_fd, tag_file, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
+    ssize_t n = fd >= 0 ? write(fd, tag, strlen(tag)) : -1;
+    int rc = n == (ssize_t)strlen(tag)
+                 ? 0
+                 : ms_fail_errno(err, MS_E_IO, "cannot write to the run directory %s", path);
+    if (fd >= 0) {
+        close(fd);
+    }
+    return rc;
+}
+
+/* Alone, for a rank in it would go on writing there. */
+static int put_aside(int folder_fd, const char *path, char *aside, struct ms_err *err)
+{
+    char name[MS_PATH_MAX + 16];
+    struct stat st;
+    if (flock(folder_fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
+        return ms_fail(err, MS_E_EXISTS,
+                       "a rank of another job of this number is in the run directory %s: does a "
+                       "worker of another cluster share this folder of jobs?",
+                       path);
+    }
+    for (int i = 1; i <= ASIDE_MAX; i++) {
+        snprintf(name, sizeof(name), "%s.%d", path, i);
+        if (lstat(name, &st) == 0) {
+            continue;
+        }
+        if (rename(path, name) != 0) {
+            return ms_fail_errno(err, MS_E_IO, "cannot put the run directory %s aside", path);
+        }
+        snprintf(aside, sizeof(name), "%s", name);
+        return 0;
+    }
+    return ms_fail(err, MS_E_EXISTS, "%s.1 to .%d are there already: take them away", path,
+                   ASIDE_MAX);
+}
+
+/* *ret_gone: it was another's, and is aside now. */
+static int claim(int folder_fd, const char *path, const char *tag, char *aside, int *ret_gone,
+                 struct ms_err *err)
+{
+    int ours = tag[0] != '\0' ? whose(folder_fd, tag) : 1;
+    if (ours < 0) {
+        int rc = put_aside(folder_fd, path, aside, err);
+        *ret_gone = rc == 0;
+        return rc;
+    }
+    return ours == 0 ? write_tag(folder_fd, path, tag, err) : 0;
+}
+
+int job_folder_is_of(const char *path, const char *tag)
+{
+    char found[MS_JOB_TAG_LEN + 1];
+    int fd = tag[0] != '\0' ? open(path, OPEN) : -1;
+    int is_anothers = fd >= 0 && read_tag(fd, found) == 0 && strcmp(found, tag) != 0;
+    if (fd >= 0) {
+        close(fd);
+    }
+    return !is_anothers;
+}
+
+/* ---- holding ------------------------------------------------------------------------------------
+ */
+
+/* Of several workers of a host only one at a time looks whose a folder is. A file system without
+ * locks: as before. */
+static int lock_parent(const char *path)
+{
+    char parent[MS_PATH_MAX + 1];
+    snprintf(parent, sizeof(parent), "%s", path);
+    char *slash = strrchr(parent, '/');
+    if (slash == NULL) {
+        snprintf(parent, sizeof(parent), ".");
+    } else {
+        slash[slash == parent ? 1 : 0] = '\0';
+    }
+    int fd = open(parent, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    while (fd >= 0 && flock(fd, LOCK_EX) != 0 && errno == EINTR) {
+    }
+    return fd;
+}
+
+/* One try; *ret_gone: somebody cleaned it away between two of our steps, or it is aside. */
+static int hold(const char *path, const char *tag, char *aside, int *ret_gone, struct ms_err *err)
+{
+    *ret_gone = 0;
+    if (mkdir(path, 0755) != 0 && errno != EEXIST) {
+        return ms_fail_errno(err, MS_E_IO, "cannot make the run directory %s", path);
+    }
+    int fd = open(path, OPEN);
+    if (fd < 0) {
+        *ret_gone = errno == ENOENT;
+        return ms_fail_errno(err, MS_E_IO, "cannot open the run directory %s", path);
+    }
+    while (flock(fd, LOCK_SH) != 0 && errno == EINTR) { /* who cleans is through in a moment */
+    }                                                   /* a file system without locks: as before */
+    if (!is_named(fd, path)) {
+        close(fd);
+        *ret_gone = 1;
+        return ms_fail(err, MS_E_IO, "the run directory %s is taken away again and again", path);
+    }
+    int rc = claim(fd, path, tag, aside, ret_gone, err);
+    if (rc < 0 || *ret_gone) {
+        close(fd);
+        return rc;
+    }
+    return fd;
+}
+
+int job_folder_hold(const char *path, const char *tag, char *aside, struct ms_err *err)
+{
+    int rc = MS_E_IO;
+    int gone = 1;
+    int parent = tag[0] != '\0' ? lock_parent(path) : -1;
+    for (int i = 0; gone && i < HOLD_TRIES; i++) { /* a new one is young, and stays */
+        rc = hold(path, tag, aside, &gone, err);
+    }
+    if (parent >= 0) {
+        close(parent);
+    }
+    return gone && rc >= 0
+               ? ms_fail(err, MS_E_IO, "the run directory %s changes again and again", path)
+               : rc;
+}
+
+/* ---- what is there ---- */
+
+/* A number as we write it: no sign, no zero in front. */
+static int parse_number(const char *text, char **ret_end, uint64_t *ret)
+{
+    if (!isdigit((unsigned char)text[0]) || text[0] == '0') {
+        return 0;
+    }
+    errno = 0;
+    *ret = strtoull(text, ret_end, 10);
+    return errno == 0;
+}
+
+/* 1 for "17" and "17.1", not for "017" or "17.bak". */
+static int parse_name(const char *name, struct folder *ret)
+{
+    char *end = NULL;
+    uint64_t aside = 0;
+    if (!parse_number(name, &end, &ret->job)) {
+        return 0;
+    }
+    if (*end == '.' && (!parse_number(end + 1, &end, &aside) || aside > ASIDE_MAX)) {
+        return 0;
+    }
+    ret->aside = (unsigned)aside;
+    return *end == '\0';
+}
+
 static void look_at_file(int dir_fd, const char *name, void *arg)
 {
     struct folder *folder = (struct folder *)arg;
@@ -116,9 +271,9 @@ struct found {
 static void look_at_folder(int dir_fd, const char *name, void *arg)
 {
     struct found *found = (struct found *)arg;
-    struct folder folder = {0, 0};
+    struct folder folder = {0, 0, 0};
     struct stat st;
-    if (!parse_name(name, &folder.job) || fstatat(dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) != 0 ||
+    if (!parse_name(name, &folder) || fstatat(dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) != 0 ||
         !S_ISDIR(st.st_mode)) {
         return;
     }
@@ -157,10 +312,13 @@ static void remove_file(int dir_fd, const char *name, void *arg)
 }
 
 /* 1 gone, 0 in use, below 0 something in it stays. */
-static int remove_folder(int jobs_fd, uint64_t job)
+static int remove_folder(int jobs_fd, const struct folder *folder)
 {
-    char name[24];
-    snprintf(name, sizeof(name), "%" PRIu64, job);
+    char name[48];
+    int n = snprintf(name, sizeof(name), "%" PRIu64, folder->job);
+    if (folder->aside > 0) {
+        snprintf(name + n, sizeof(name) - (size_t)n, ".%u", folder->aside);
+    }
     int fd = openat(jobs_fd, name, OPEN);
     if (fd < 0) {
         return errno == ENOENT ? 0 : -1;
@@ -192,7 +350,7 @@ void job_folders_clean(const char *jobs_dir, const struct job_folders_rule *rule
         const struct folder *folder = &found.folders[i];
         int old = rule->days > 0 && now_s - folder->written_s > rule->days * DAY_S;
         int many = rule->count > 0 && i >= (size_t)rule->count;
-        int gone = old || many ? remove_folder(fd, folder->job) : 0;
+        int gone = old || many ? remove_folder(fd, folder) : 0;
         if (gone != 0 && on_gone != NULL) {
             on_gone(arg, folder->job,
                     gone < 0 ? "something in it cannot be taken away"

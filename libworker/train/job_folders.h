@@ -1,7 +1,8 @@
 /* job_folders.h - the folders of a standing node's jobs: held while a rank uses them, taken away
  * when they are old or too many
  *
- *     JOBS_DIR/17/{worker_0.log, metrics.jsonl, weights.safetensors}
+ *     JOBS_DIR/17/{.job_tag, worker_0.log, metrics.jsonl, weights.safetensors}
+ *     JOBS_DIR/17.1/                                     of another job that had the number 17 once
  *
  * A rank holds a shared lock on its job's folder; whoever cleans wants it alone, so that several
  * workers of one host share a JOBS_DIR, and a folder in use is never touched. Any thread. */
@@ -18,8 +19,16 @@ enum {
 };
 
 /* Makes the folder if need be and holds it: a descriptor to be closed, or a negative ms_code. A
- * link is not followed. Waits for one who cleans it away just now, and makes it anew. */
-int job_folder_hold(const char *path, struct ms_err *err);
+ * link is not followed. Waits for one who cleans it away just now, and makes it anew.
+ *
+ * tag: what the scheduler tells the job by, for a number comes again with another database or
+ * cluster; "": nothing is judged. A folder with something in it that is not of this job is renamed
+ * to NUMBER.1 and so on first; aside (MS_PATH_MAX + 16 bytes) is filled then. MS_E_EXISTS: a rank
+ * of another job is in it. */
+int job_folder_hold(const char *path, const char *tag, char *aside, struct ms_err *err);
+/* May results of the job with this tag be read there? One without a tag (of an older release), and
+ * a question without one, are let pass. */
+int job_folder_is_of(const char *path, const char *tag);
 
 struct job_folders_rule {
     int64_t days;  /* since something in it was written last; 0: no matter */

@@ -153,15 +153,20 @@ void worker_job_folder(const struct worker *worker, uint64_t job, char *buf, siz
     }
 }
 
-static int find_log(void *arg, uint64_t job, uint32_t rank, char *buf, size_t size)
+int worker_folder_is_of(const struct worker *worker, const char *folder, const char *job_tag)
+{
+    return worker->cfg->mode != WORKER_STANDING || job_folder_is_of(folder, job_tag);
+}
+
+static int find_log(void *arg, const Ms__LogRead *request, char *buf, size_t size)
 {
     struct worker *worker = arg;
     char folder[MS_PATH_MAX + 1];
-    worker_job_folder(worker, job, folder, sizeof(folder));
-    if (folder[0] == '\0') {
+    worker_job_folder(worker, request->job, folder, sizeof(folder));
+    if (folder[0] == '\0' || !worker_folder_is_of(worker, folder, request->job_tag)) {
         return 0;
     }
-    snprintf(buf, size, "%s/worker_%u.log", folder, rank);
+    snprintf(buf, size, "%s/worker_%u.log", folder, request->rank);
     return access(buf, R_OK) == 0;
 }
 

@@ -25,15 +25,19 @@ static int result_name(unsigned what, uint32_t rank, char *buf, size_t size)
     }
 }
 
-static int open_file(void *arg, uint64_t job, uint32_t rank, unsigned what, struct ms_err *err)
+static int open_file(void *arg, const struct fetch_want *want, struct ms_err *err)
 {
     const struct worker *worker = arg;
     char folder[MS_PATH_MAX + 1];
     char path[MS_PATH_MAX + 64];
     char name[48];
-    worker_job_folder(worker, job, folder, sizeof(folder));
-    if (folder[0] == '\0' || !result_name(what, rank, name, sizeof(name))) {
+    worker_job_folder(worker, want->job, folder, sizeof(folder));
+    if (folder[0] == '\0' || !result_name(want->what, want->rank, name, sizeof(name))) {
         return ms_fail(err, MS_E_NOT_FOUND, "this node keeps no such result");
+    }
+    if (!worker_folder_is_of(worker, folder, want->job_tag)) {
+        return ms_fail(err, MS_E_NOT_FOUND, "%.200s holds results of another job of this number",
+                       folder);
     }
     snprintf(path, sizeof(path), "%s/%s", folder, name);
     int fd = fetch_open(path, err);

@@ -48,6 +48,9 @@ SSL_CTX *worker_tls(struct worker *worker);
 /* Folder of a job on this node; "" where the node keeps none. */
 void worker_job_folder(const struct worker *worker, uint64_t job, char *buf, size_t size);
 
+/* Is what lies there of the job with this tag, and not of another one that had its number? */
+int worker_folder_is_of(const struct worker *worker, const char *folder, const char *job_tag);
+
 /* ---- worker_rank.c: one rank, from Assign to the scheduler's last word ---- */
 /* assign has passed assign_check. */
 int worker_serve(struct worker *worker, const Ms__Assign *assign, struct ms_err *err);

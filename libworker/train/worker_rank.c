@@ -21,7 +21,22 @@ enum {
     PEER_VERDICT_MS = 1000
 }; /* a peer is gone: the scheduler's word on who and why comes before ours */
 
-static int open_log(struct worker *worker, struct ms_err *err)
+static int hold_folder(struct worker *worker, const char *job_tag, struct ms_err *err)
+{
+    char aside[MS_PATH_MAX + 16] = "";
+    const char *tag =
+        worker->cfg->mode == WORKER_STANDING ? job_tag : ""; /* else it is the user's */
+    worker->folder_fd = job_folder_hold(worker->run_dir, tag, aside, err);
+    if (aside[0] != '\0') {
+        ms_log(MS_LOG_WARNING,
+               "job_folder.aside job=%" PRIu64 " path=%s reason=\"another job of this number left "
+               "it: a new database, or another cluster\"",
+               worker->job_id, aside);
+    }
+    return worker->folder_fd < 0 ? worker->folder_fd : 0;
+}
+
+static int open_log(struct worker *worker, const char *job_tag, struct ms_err *err)
 {
     const struct worker_config *cfg = worker->cfg;
     worker_job_folder(worker, worker->job_id, worker->run_dir, sizeof(worker->run_dir));
@@ -30,9 +45,9 @@ static int open_log(struct worker *worker, struct ms_err *err)
     if (worker->run_dir[0] == '\0') {
         return 0;
     }
-    worker->folder_fd = job_folder_hold(worker->run_dir, err);
-    if (worker->folder_fd < 0) {
-        return worker->folder_fd;
+    int held = hold_folder(worker, job_tag, err);
+    if (held < 0) {
+        return held;
     }
     if (!cfg->log_to_file && cfg->mode != WORKER_RUN) {
         return 0; /* and no path: nobody should look for a file that is not there */
@@ -245,7 +260,7 @@ int worker_serve(struct worker *worker, const Ms__Assign *assign, struct ms_err 
     struct mesh_member *members = make_members(assign);
     struct train *train = NULL;
     SSL_CTX *tls = worker_tls(worker); /* one set of certificates for the life of a rank */
-    int rc = open_log(worker, err);
+    int rc = open_log(worker, assign->job_tag, err);
     if (rc == 0 && (job == NULL || members == NULL)) {
         rc = ms_fail(err, MS_E_NOMEM, "no memory for job %" PRIu64, assign->job);
     }

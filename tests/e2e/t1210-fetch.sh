@@ -159,4 +159,25 @@ ok "takes its place" wait_for 60 gone
 ok "and has its results" [ -s "$T/jobs-n3/$second/weights.safetensors" ]
 ok "which the log says" wait_for 60 logged n3 "job_folder.old job=$first"
 ok "fetching what is gone says so" says "its folder was cleaned" as alice fetch --only weights -o "$T/cleaned" "$first"
+
+# ---- a number comes again with a new database: another job, and perhaps another user's
+ok "the plain node ends" status 0 stop p1
+ok "and its scheduler" status 0 stop plain
+rm "$T"/plain.db*
+ok "a new database begins" start_sched plain
+PLAIN=$(address_of plain)
+start p1 "$MSWORKER" --server "$PLAIN" --tls off --node-id p1 --jobs-dir "$T/jobs-plain" --data-port-min 0 --data-port-max 0
+ok "the node comes again" wait_for 60 says "1 idle" plain status
+ok "with job 1, again" same 1 "$(plain submit -n 1 "$T/long.yaml")"
+ok "it trains" wait_for 120 grep -q '"step":' "$T/jobs-plain/1/metrics.jsonl"
+ok "and is cancelled" status 0 plain cancel 1
+plain wait --timeout 60 1 >/dev/null
+ok "the weights of the other job 1 are not its own" says "there is no $T/jobs-plain/1/weights.safetensors" \
+    plain fetch --only weights -o "$T/anew" 1
+ok "they are aside" cmp "$T/jobs-plain/1.1/weights.safetensors" "$T/plain/weights.safetensors"
+ok "which the node says" logged p1 "job_folder.aside job=1"
+mv "$T/jobs-plain/1" "$T/jobs-plain/aside"
+mv "$T/jobs-plain/1.1" "$T/jobs-plain/1"
+ok "nor where they are in its place" says "holds results of another job" plain fetch --only metrics -o "$T/again" 1
+ok "its log neither" says "no log of rank 0" plain logs 1
 finish

@@ -26,11 +26,11 @@ static void on_hang(void *arg, const char *text)
 
 static char log_file[128];
 
-static int find_log(void *arg, uint64_t job, uint32_t rank, char *buf, size_t size)
+static int find_log(void *arg, const Ms__LogRead *request, char *buf, size_t size)
 {
     (void)arg;
     snprintf(buf, size, "%s", log_file);
-    return job == 7 && rank == 0;
+    return request->job == 7 && request->rank == 0;
 }
 
 /* What most cases want; the case changes the rest. */

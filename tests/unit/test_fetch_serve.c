@@ -25,13 +25,11 @@ static struct {
 
 /* ---- the node ---- */
 
-static int open_file(void *arg, uint64_t job, uint32_t rank, unsigned what, struct ms_err *err)
+static int open_file(void *arg, const struct fetch_want *want, struct ms_err *err)
 {
     (void)arg;
-    (void)rank;
-    (void)what;
-    return job == 7 ? fetch_open(node.path, err)
-                    : ms_fail(err, MS_E_NOT_FOUND, "there is no such file");
+    return want->job == 7 ? fetch_open(node.path, err)
+                          : ms_fail(err, MS_E_NOT_FOUND, "there is no such file");
 }
 
 static void on_answer(void *arg, const Ms__FetchReady *ready)

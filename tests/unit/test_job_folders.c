@@ -1,12 +1,14 @@
 /* test_job_folders.c - results stay as long as they should, and no running job loses its folder */
 #include "libworker/train/job_folders.h"
 
+#include "proto/limits.h"
 #include "tests/test.h"
 
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -14,6 +16,7 @@ enum { DAY = 86400, NOW = 2000000000 };
 
 static const char *root;
 static char gone[256];
+static char aside[MS_PATH_MAX + 16];
 
 static const char *path_of(const char *name)
 {
@@ -109,7 +112,7 @@ END_TEST
 START_TEST(running_job_keeps_its_folder_whatever_its_age)
 {
     make("1", 400);
-    int held = job_folder_hold(path_of("1"), NULL);
+    int held = job_folder_hold(path_of("1"), "", aside, NULL);
     ck_assert_int_ge(held, 0);
 
     clean(30, 1000);
@@ -123,8 +126,8 @@ END_TEST
 
 START_TEST(two_ranks_of_a_host_hold_one_folder)
 {
-    int first = job_folder_hold(path_of("7"), NULL);
-    int second = job_folder_hold(path_of("7"), NULL);
+    int first = job_folder_hold(path_of("7"), "", aside, NULL);
+    int second = job_folder_hold(path_of("7"), "", aside, NULL);
 
     ck_assert_int_ge(first, 0);
     ck_assert_int_ge(second, 0);
@@ -182,7 +185,7 @@ START_TEST(link_is_no_folder_to_hold)
     snprintf(link, sizeof(link), "%s", path_of("2"));
     ck_assert_int_eq(symlink(path_of("1"), link), 0);
 
-    ck_assert_int_lt(job_folder_hold(link, NULL), 0);
+    ck_assert_int_lt(job_folder_hold(link, "", aside, NULL), 0);
 }
 END_TEST
 
@@ -212,7 +215,7 @@ START_TEST(folder_that_is_held_is_there_whoever_cleans_meanwhile)
     for (int i = 0; i < TIMES; i++) {
         struct stat held;
         struct stat named;
-        int fd = job_folder_hold(path, NULL);
+        int fd = job_folder_hold(path, "", aside, NULL);
         refused += fd < 0;
         lost += fd >= 0 &&
                 (fstat(fd, &held) != 0 || stat(path, &named) != 0 || held.st_ino != named.st_ino);
@@ -225,6 +228,132 @@ START_TEST(folder_that_is_held_is_there_whoever_cleans_meanwhile)
     pthread_join(cleaner, NULL);
     ck_assert_int_eq(lost, 0);
     ck_assert_int_eq(refused, 0);
+}
+END_TEST
+
+/* ---- another job of the same number -------------------------------------------------------------
+ */
+
+static const char ours[] = "00112233445566778899aabbccddeeff";
+static const char theirs[] = "ffeeddccbbaa99887766554433221100";
+
+static void write_in(const char *name, const char *text)
+{
+    FILE *file = fopen(path_of(name), "w");
+    ck_assert_ptr_nonnull(file);
+    fputs(text, file);
+    fclose(file);
+}
+
+static int hold_as(const char *job, const char *tag)
+{
+    struct ms_err why = {0, ""};
+    aside[0] = '\0';
+    int fd = job_folder_hold(path_of(job), tag, aside, &why);
+    ck_assert_msg(fd >= 0, "%s", why.text);
+    return fd;
+}
+
+START_TEST(what_another_job_of_the_number_left_is_put_aside)
+{
+    close(hold_as("1", theirs));
+    write_in("1/weights.safetensors", "theirs");
+
+    close(hold_as("1", ours));
+
+    ck_assert_str_eq(aside, path_of("1.1"));
+    ck_assert(!is_there("1/weights.safetensors"));
+    ck_assert(is_there("1.1/weights.safetensors"));
+    write_in("1/weights.safetensors", "ours");
+    close(hold_as("1", ours)); /* a second rank, or the job placed again */
+    ck_assert_str_eq(aside, "");
+    ck_assert(is_there("1/weights.safetensors"));
+    close(hold_as("1", theirs));
+    ck_assert_str_eq(aside, path_of("1.2"));
+}
+END_TEST
+
+START_TEST(a_folder_of_an_older_release_is_put_aside_and_an_empty_one_taken)
+{
+    make("1", 1);
+    ck_assert_int_eq(mkdir(path_of("2"), 0755), 0);
+
+    close(hold_as("1", ours));
+    ck_assert(is_there("1.1/worker_0.log"));
+    close(hold_as("2", ours));
+
+    ck_assert_str_eq(aside, "");
+    ck_assert(!is_there("2.1"));
+}
+END_TEST
+
+START_TEST(results_are_read_only_as_those_of_their_own_job)
+{
+    close(hold_as("1", theirs));
+    make("2", 1);
+
+    ck_assert(job_folder_is_of(path_of("1"), theirs));
+    ck_assert(!job_folder_is_of(path_of("1"), ours));
+    ck_assert(job_folder_is_of(path_of("1"), ""));   /* an older scheduler asks */
+    ck_assert(job_folder_is_of(path_of("2"), ours)); /* an older worker wrote */
+    write_in("1/.job_tag", "0011");                  /* torn */
+    ck_assert(!job_folder_is_of(path_of("1"), ours));
+}
+END_TEST
+
+START_TEST(a_folder_that_another_job_of_the_number_uses_is_not_taken_from_it)
+{
+    int held = hold_as("1", theirs);
+
+    ck_ms_fails(job_folder_hold(path_of("1"), ours, aside, err), MS_E_EXISTS, "another cluster");
+
+    ck_assert(is_there("1/.job_tag"));
+    ck_assert(!is_there("1.1"));
+    close(held);
+    close(hold_as("1", ours));
+}
+END_TEST
+
+START_TEST(ranks_that_come_together_share_one_folder)
+{
+    enum { RANKS = 8, TIMES = 20 };
+    for (int round = 0; round < TIMES; round++) {
+        const char *tag = round % 2 == 0 ? ours : theirs;
+        pid_t ranks[RANKS];
+        for (int i = 0; i < RANKS; i++) {
+            ranks[i] = fork();
+            ck_assert_int_ge(ranks[i], 0);
+            if (ranks[i] == 0) {
+                int fd = job_folder_hold(path_of("1"), tag, aside, NULL);
+                _exit(fd >= 0 && job_folder_is_of(path_of("1"), tag) ? 0 : 1);
+            }
+        }
+        for (int i = 0; i < RANKS; i++) {
+            int status = -1;
+            ck_assert_int_eq(waitpid(ranks[i], &status, 0), ranks[i]);
+            ck_assert_int_eq(status, 0);
+        }
+    }
+    char last[32];
+    snprintf(last, sizeof(last), "1.%d", TIMES - 1);
+    ck_assert(is_there(last));
+    snprintf(last, sizeof(last), "1.%d", TIMES);
+    ck_assert(!is_there(last)); /* one a round, however many ranks came */
+}
+END_TEST
+
+START_TEST(what_was_put_aside_goes_when_it_is_old)
+{
+    make("1.1", 31);
+    make("1.2", 29);
+    make("1.02", 31);
+
+    clean(30, 1000);
+
+    ck_assert(!is_there("1.1"));
+    ck_assert(is_there("1.2"));
+    ck_assert(is_there("1.02")); /* not ours */
+    ck_assert_str_eq(gone, "1: older than job_keep_days. ");
 }
 END_TEST
 
@@ -242,6 +371,12 @@ int main(void)
     tcase_add_test(t, what_is_no_jobs_folder_stays);
     tcase_add_test(t, link_is_no_folder_to_hold);
     tcase_add_test(t, folder_that_is_held_is_there_whoever_cleans_meanwhile);
+    tcase_add_test(t, what_another_job_of_the_number_left_is_put_aside);
+    tcase_add_test(t, a_folder_of_an_older_release_is_put_aside_and_an_empty_one_taken);
+    tcase_add_test(t, results_are_read_only_as_those_of_their_own_job);
+    tcase_add_test(t, a_folder_that_another_job_of_the_number_uses_is_not_taken_from_it);
+    tcase_add_test(t, ranks_that_come_together_share_one_folder);
+    tcase_add_test(t, what_was_put_aside_goes_when_it_is_old);
     suite_add_tcase(suite, t);
     return test_run(suite);
 }

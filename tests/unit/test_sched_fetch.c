@@ -69,6 +69,53 @@ START_TEST(owner_is_sent_to_the_node_that_has_the_file)
 }
 END_TEST
 
+/* What the node is told the job by, in all three ways. */
+static void collect_tags(uint8_t secret, char tags[3][MS_JOB_TAG_LEN + 1])
+{
+    struct sched_config cfg = fix_config(SCHED_STANDING, 0);
+    cfg.has_database = 1;
+    memset(cfg.stamp_secret, secret, sizeof(cfg.stamp_secret));
+    fix_create(&cfg);
+    ck_ms_ok(sched_load_done(fix.s, fix.now, err));
+    uint64_t node = fix_register("w0", 1);
+    uint64_t alice = fix_open(MS_ROLE_USER, "alice");
+    Ms__Submit job = fix_job(1);
+    fix_say(alice, MS_MSG_SUBMIT, &job.base);
+    const Ms__Assign *assign = fix_heard(node, MS_MSG_ASSIGN);
+    ck_assert_ptr_nonnull(assign);
+    snprintf(tags[0], sizeof(tags[0]), "%s", assign->job_tag);
+    ask(alice, 1, 0, MS_FETCH_WEIGHTS);
+    const Ms__FetchGrant *grant = fix_heard(node, MS_MSG_FETCH_GRANT);
+    ck_assert_ptr_nonnull(grant);
+    snprintf(tags[1], sizeof(tags[1]), "%s", grant->job_tag);
+    Ms__LogQuery query = MS__LOG_QUERY__INIT;
+    query.job = 1;
+    fix_say(alice, MS_MSG_LOG_QUERY, &query.base);
+    const Ms__LogRead *read = fix_heard(node, MS_MSG_LOG_READ);
+    ck_assert_ptr_nonnull(read);
+    snprintf(tags[2], sizeof(tags[2]), "%s", read->job_tag);
+}
+
+START_TEST(a_job_is_told_by_more_than_its_number)
+{
+    char here[3][MS_JOB_TAG_LEN + 1];
+    char again[3][MS_JOB_TAG_LEN + 1];
+    char elsewhere[3][MS_JOB_TAG_LEN + 1];
+
+    collect_tags(9, here);
+    collect_tags(9, again);
+    collect_tags(8, elsewhere);
+
+    ck_assert_uint_eq(strlen(here[0]), MS_JOB_TAG_LEN);
+    for (int i = 0; i < 3; i++) {
+        ck_assert_str_eq(here[i], here[0]);
+        ck_assert_str_eq(again[i], here[0]); /* the same database, whatever the process */
+        ck_assert_str_eq(elsewhere[i], elsewhere[0]);
+    }
+    ck_assert_str_ne(elsewhere[0], here[0]);
+}
+END_TEST
+
 START_TEST(log_comes_from_the_node_of_its_rank)
 {
     uint64_t conns[2];
@@ -258,6 +305,7 @@ int main(void)
     TCase *t = tcase_create("fetch");
     tcase_add_checked_fixture(t, NULL, fix_end);
     tcase_add_test(t, owner_is_sent_to_the_node_that_has_the_file);
+    tcase_add_test(t, a_job_is_told_by_more_than_its_number);
     tcase_add_test(t, log_comes_from_the_node_of_its_rank);
     tcase_add_test(t, another_user_is_refused_and_no_node_hears_of_it);
     tcase_add_test(t, admin_may_fetch_what_others_submitted);
