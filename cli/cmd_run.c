@@ -18,10 +18,16 @@ const struct cli_option cmd_run_options[] = {
     {NULL, 0, NULL, NULL, NULL},
 };
 
+/* Named with the folder itself: the workers, too, find it in this environment. */
 static const char *eval_name(struct run *run)
 {
+    static struct job shown; /* 20 KiB */
     size_t n = 0;
-    char *json = job_format(&run->job, &n);
+    shown = run->job;
+    char *path = shown.evaluate_dataset.path;
+    (void)job_expand_path(run->job.evaluate_dataset.path, path, sizeof(shown.evaluate_dataset.path),
+                          NULL);
+    char *json = job_format(&shown, &n);
     cli_eval_name(run->eval_name, json, json != NULL ? n : 0);
     free(json);
     return run->eval_name;
@@ -92,11 +98,14 @@ static void greet(struct run *run)
     cli_display_note(&run->display, text);
 }
 
-/* The job is valid and will fail: nothing is started for that, and no folder is made. */
+/* The job is valid and would fail: nothing is started for that, and no folder is made. The workers
+ * will run here, in our environment: what they cannot open we cannot either. */
 static int check_inputs(const struct job *job, struct ms_err *err)
 {
     struct ms_err why = {0, ""};
-    return job_find_inputs(job, &why) == MS_OK ? MS_OK : ms_fail(err, MS_E_FAILED, "%s", why.text);
+    return job_check_inputs(job, &why) == MS_OK
+               ? MS_OK
+               : ms_fail(err, MS_E_FAILED, "%s; nothing was started", why.text);
 }
 
 /* A regression has no accuracy, whatever number stands in its place. */

@@ -4,10 +4,11 @@
 
 #include <stddef.h>
 
-enum { CLI_EVAL_NAME_MAX = 64 };
+enum { CLI_EVAL_NAME_MAX = 160 };
 
-/* "the test set of cifar10" of a job as canonical JSON, into CLI_EVAL_NAME_MAX bytes; where it
- * cannot be known "the evaluation data". Returns buf. */
+/* "the test set of shapes (cifar10 files)" of a job as canonical JSON, into CLI_EVAL_NAME_MAX
+ * bytes: the folder's name, for the kind of a data set is only the layout of its files; made data
+ * are named by their kind. Where it cannot be known "the evaluation data". Returns buf. */
 const char *cli_eval_name(char *buf, const void *job_json, size_t n);
 
 #endif

@@ -43,9 +43,9 @@ static int append_variable(char *dst, size_t size, size_t *used, const char *at,
     const char *value = getenv(name);
     if (value == NULL || *value == '\0') {
         return ms_fail(err, MS_E_INVALID,
-                       "path %.120s: the environment has no %s here; set it where the worker "
-                       "starts: export %s=/path",
-                       path, name, name);
+                       "path %.120s: the environment has no %s here: export %s=/path before the "
+                       "program starts (a service: Environment=%s=/path in its unit)",
+                       path, name, name, name);
     }
     *ret_rest = close + 1;
     return append(dst, size, used, value, strlen(value), path, err);

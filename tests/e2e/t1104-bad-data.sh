@@ -41,7 +41,14 @@ ok "a label out of range is named with its record" refuses label 1 "label"
 job idx 'network: mnist' "dataset: {kind: mnist, path: $T/idx}" "${common[@]}"
 ok "an image file that is no IDX" refuses idx 1 "2051"
 job variable 'network: mnist' "dataset: {kind: mnist, path: '\${NOT_SET_ANYWHERE}'}" "${common[@]}"
-ok "a variable that is not set" refuses variable 1 "NOT_SET_ANYWHERE"
+ok "a variable that is not set" refuses variable 1 "export NOT_SET_ANYWHERE="
+for name in empty short idx variable; do ok "$name: nothing was started" [ ! -e "$T/run_$name" ]; done
+# shellcheck disable=SC2016 # the programs expand it
+ok "a folder is named, not the layout of its files" grep -qF "on the test set of shapes-drawn (cifar10 files)" <(
+    "$MSCTL" dataset shapes "$T/shapes-drawn" --train 64 --test 32 >/dev/null
+    DRAWN=$T/shapes-drawn "$MSCTL" run --run-dir "$T/run_drawn" -n 1 --set 'dataset={kind: cifar10, path: "${DRAWN}"}' \
+        --set 'evaluate={dataset: {kind: cifar10, path: "${DRAWN}", usage: test}}' "$ROOT/examples/shapes.yaml" \
+        --set epochs=1 2>&1)
 
 job good 'network: linear' 'dataset: {kind: nonlinear}' 'loss: mse' "${common[@]}"
 job unknown 'network: linear' 'dataset: {kind: nonlinear}' 'loss: mse' 'epoch: 3' "${common[@]}"

@@ -79,11 +79,20 @@ START_TEST(data_of_an_evaluation_is_named_from_the_job)
     static const char cifar[] =
         "{\"evaluate\": {\"dataset\": {\"kind\": \"cifar10\", \"usage\": \"test\"}}}";
     static const char all[] =
-        "{\"evaluate\": {\"dataset\": {\"kind\": \"mnist\", \"usage\": \"all\"}}}";
+        "{\"evaluate\": {\"dataset\": {\"kind\": \"mnist\", \"usage\": \"all\", "
+        "\"path\": \"/data/mnist/\"}}}";
+    static const char drawn[] = "{\"evaluate\": {\"dataset\": {\"kind\": \"cifar10\", "
+                                "\"usage\": \"test\", \"path\": \"/build/quickstart/shapes\"}}}";
+    static const char variable[] = "{\"evaluate\": {\"dataset\": {\"kind\": \"mnist\", "
+                                   "\"usage\": \"test\", \"path\": \"${DATA_PATH}\"}}}";
     char buf[CLI_EVAL_NAME_MAX];
 
     ck_assert_str_eq(cli_eval_name(buf, cifar, strlen(cifar)), "the test set of cifar10");
     ck_assert_str_eq(cli_eval_name(buf, all, strlen(all)), "all of mnist");
+    ck_assert_str_eq(cli_eval_name(buf, drawn, strlen(drawn)),
+                     "the test set of shapes (cifar10 files)"); /* nothing of CIFAR-10 in it */
+    ck_assert_str_eq(cli_eval_name(buf, variable, strlen(variable)),
+                     "the test set of ${DATA_PATH} (mnist files)");
     ck_assert_str_eq(cli_eval_name(buf, "{}", 2), "the evaluation data");
     ck_assert_str_eq(cli_eval_name(buf, NULL, 0), "the evaluation data");
     ck_assert_str_eq(cli_eval_name(buf, "\xff", 1), "the evaluation data");
