@@ -2,6 +2,7 @@
 #include "cli/fetch.h"
 #include "cli/format.h"
 #include "cli/json.h"
+#include "cli/own_dir.h"
 #include "cli/weights.h"
 #include "proto/clock.h"
 
@@ -25,6 +26,7 @@ struct fetch_run {
     uint64_t job;
     char dir[MS_PATH_MAX + 1];
     int dir_fd;
+    int made_dir; /* by us: goes again where nothing comes into it */
     int force;
     json_t *files, *missing; /* NULL: for people */
     int64_t drawn_ms;
@@ -151,7 +153,8 @@ static int fetch_file(struct fetch_run *run, unsigned what, uint32_t rank, int c
 
 /* ---- all of them ---- */
 
-/* Made for its owner alone; one that is there is taken as it is. */
+/* Made for its owner alone; one that is there must be his alone, too: in a shared folder anybody
+ * may have made ./job-7 before. */
 static int open_folder(struct fetch_run *run, const char *wanted, struct ms_err *err)
 {
     if (wanted != NULL) {
@@ -159,13 +162,12 @@ static int open_folder(struct fetch_run *run, const char *wanted, struct ms_err 
     } else {
         snprintf(run->dir, sizeof(run->dir), "job-%llu", (unsigned long long)run->job);
     }
-    if (mkdir(run->dir, 0700) != 0 && errno != EEXIST) {
+    run->made_dir = mkdir(run->dir, 0700) == 0;
+    if (!run->made_dir && errno != EEXIST) {
         return ms_fail_errno(err, MS_E_IO, "cannot make the folder %.200s", run->dir);
     }
-    run->dir_fd = open(run->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    return run->dir_fd >= 0
-               ? MS_OK
-               : ms_fail_errno(err, MS_E_IO, "cannot open the folder %.200s", run->dir);
+    return own_dir_open(run->dir, wanted == NULL ? O_NOFOLLOW : 0, "the folder",
+                        "could change what is fetched", &run->dir_fd, err);
 }
 
 /* How many ranks it has, and whether it saved weights for certain. */
@@ -258,7 +260,7 @@ static int fetch_job(struct fetch_run *run, const struct cli_args *args, const i
     if (rc != MS_OK) {
         *err = run->err;
     }
-    if (run->n_good == 0) {
+    if (run->n_good == 0 && run->made_dir) {
         (void)rmdir(run->dir); /* made for nothing: goes, if nothing is in it */
     }
     return rc;

@@ -4,6 +4,7 @@
 #include "cli/format.h"
 #include "cli/json.h"
 #include "cli/metrics.h"
+#include "cli/pages.h"
 #include "cli/progress.h"
 #include "cli/table.h"
 #include "proto/principal.h"
@@ -78,35 +79,20 @@ static int add_job_row(struct cli_table *table, const Ms__JobInfo *job, struct m
     return cli_table_add(table, cells, err);
 }
 
-/* Asks page by page and hands each job to one of the two outputs. */
-static int list_jobs(struct cli *cli, int all, struct cli_table *table, json_t *list,
-                     struct ms_err *err)
+/* Where the jobs of a list go: to one of the two. */
+struct job_rows {
+    struct cli_table *table;
+    json_t *list;
+};
+
+static int put_job(void *arg, const Ms__JobInfo *job, struct ms_err *err)
 {
-    Ms__JobQuery query = MS__JOB_QUERY__INIT;
-    query.all = all;
-    for (int more = 1; more;) {
-        ProtobufCMessage *msg = NULL;
-        int rc =
-            client_call(cli->client, MS_MSG_JOB_QUERY, &query.base, MS_MSG_JOB_LIST, &msg, err);
-        if (rc != MS_OK) {
-            return rc;
-        }
-        const Ms__JobList *page = (const Ms__JobList *)msg;
-        for (size_t i = 0; rc == MS_OK && i < page->n_jobs; i++) {
-            if (list != NULL) {
-                json_array_append_new(list, cli_json_job(page->jobs[i]));
-            } else {
-                rc = add_job_row(table, page->jobs[i], err);
-            }
-            query.after = page->jobs[i]->id;
-        }
-        more = page->more && page->n_jobs > 0;
-        ms_wire_free(msg);
-        if (rc != MS_OK) {
-            return rc;
-        }
+    struct job_rows *rows = (struct job_rows *)arg;
+    if (rows->list != NULL) {
+        json_array_append_new(rows->list, cli_json_job(job));
+        return MS_OK;
     }
-    return MS_OK;
+    return add_job_row(rows->table, job, err);
 }
 
 int cmd_jobs(struct cli *cli, const struct cli_args *args, struct ms_err *err)
@@ -118,25 +104,23 @@ int cmd_jobs(struct cli *cli, const struct cli_args *args, struct ms_err *err)
     if (rc != MS_OK) {
         return rc;
     }
+    struct job_rows rows = {NULL, NULL};
     if (cli->json) {
-        json_t *list = json_array();
-        rc = list_jobs(cli, cli_has(args, "all"), NULL, list, err);
-        if (rc == MS_OK) {
-            cli_json_print(cli->out, list);
-        } else {
-            json_decref(list);
-        }
-        return rc;
+        rows.list = json_array();
+    } else {
+        rows.table = cli_table_create(job_columns, MS_ARRAY_SIZE(job_columns));
     }
-    struct cli_table *table = cli_table_create(job_columns, MS_ARRAY_SIZE(job_columns));
-    if (table == NULL) {
+    if (rows.list == NULL && rows.table == NULL) {
         return ms_fail(err, MS_E_NOMEM, "no memory for the list of jobs");
     }
-    rc = list_jobs(cli, cli_has(args, "all"), table, NULL, err);
-    if (rc == MS_OK) {
-        cli_table_print(table, cli->out, cli->width, cli->colour);
+    rc = cli_pages_jobs(cli, cli_has(args, "all"), put_job, &rows, err);
+    if (rc == MS_OK && cli->json) {
+        cli_json_print(cli->out, json_incref(rows.list));
+    } else if (rc == MS_OK) {
+        cli_table_print(rows.table, cli->out, cli->width, cli->colour);
     }
-    cli_table_destroy(table);
+    json_decref(rows.list);
+    cli_table_destroy(rows.table);
     return rc;
 }
 

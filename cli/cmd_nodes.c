@@ -2,6 +2,7 @@
 #include "cli/cli.h"
 #include "cli/format.h"
 #include "cli/json.h"
+#include "cli/pages.h"
 #include "cli/table.h"
 
 #include <stdlib.h>
@@ -62,82 +63,21 @@ static int print_nodes(struct cli *cli, const Ms__NodeList *list, struct ms_err 
     return rc;
 }
 
-/* The pages of the list, one behind the other, and one list that borrows their rows. */
-struct pages {
-    ProtobufCMessage **msgs;
-    size_t n;
-    Ms__NodeList all;
-};
-
-static void pages_free(struct pages *pages)
-{
-    for (size_t i = 0; i < pages->n; i++) {
-        ms_wire_free(pages->msgs[i]);
-    }
-    free(pages->msgs);
-    free(pages->all.nodes);
-}
-
-static int pages_add(struct pages *pages, ProtobufCMessage *msg, struct ms_err *err)
-{
-    const Ms__NodeList *page = (const Ms__NodeList *)msg;
-    Ms__NodeList *all = &pages->all;
-    ProtobufCMessage **msgs = realloc(pages->msgs, (pages->n + 1) * sizeof(ProtobufCMessage *));
-    if (msgs != NULL) {
-        pages->msgs = msgs;
-        pages->msgs[pages->n++] = msg;
-    } else {
-        ms_wire_free(msg);
-        return ms_fail(err, MS_E_NOMEM, "no memory for the list of nodes");
-    }
-    Ms__NodeInfo **nodes =
-        realloc(all->nodes, (all->n_nodes + page->n_nodes + 1) * sizeof(Ms__NodeInfo *));
-    if (nodes == NULL) {
-        return ms_fail(err, MS_E_NOMEM, "no memory for the list of nodes");
-    }
-    all->nodes = nodes;
-    for (size_t i = 0; i < page->n_nodes; i++) {
-        all->nodes[all->n_nodes++] = page->nodes[i];
-    }
-    return MS_OK;
-}
-
-static int pages_read(struct cli *cli, struct pages *pages, struct ms_err *err)
-{
-    Ms__NodeQuery query = MS__NODE_QUERY__INIT;
-    int more = 1;
-    while (more) {
-        ProtobufCMessage *msg = NULL;
-        int rc =
-            client_call(cli->client, MS_MSG_NODE_QUERY, &query.base, MS_MSG_NODE_LIST, &msg, err);
-        if (rc == MS_OK) {
-            rc = pages_add(pages, msg, err);
-        }
-        if (rc != MS_OK) {
-            return rc;
-        }
-        const Ms__NodeList *page = (const Ms__NodeList *)msg;
-        more = page->more && page->n_nodes > 0;
-        query.after = page->next; /* lives as long as its page */
-    }
-    return MS_OK;
-}
-
 int cmd_nodes(struct cli *cli, const struct cli_args *args, struct ms_err *err)
 {
-    struct pages pages = {.msgs = NULL, .all = MS__NODE_LIST__INIT};
+    struct cli_nodes nodes = CLI_NODES_INIT;
     int rc = cli_need_words(args, 0, 0, "", err);
     if (rc == MS_OK) {
         rc = cli_connect(cli, args, err);
     }
     if (rc == MS_OK) {
-        rc = pages_read(cli, &pages, err);
+        rc = cli_pages_nodes(cli, &nodes, err);
     }
     if (rc != MS_OK) {
-        pages_free(&pages);
+        cli_nodes_free(&nodes);
         return rc;
     }
-    const Ms__NodeList *list = &pages.all;
+    const Ms__NodeList *list = &nodes.all;
     if (list->n_nodes > 0) {
         qsort(list->nodes, list->n_nodes, sizeof(list->nodes[0]), by_host);
     }
@@ -150,7 +90,7 @@ int cmd_nodes(struct cli *cli, const struct cli_args *args, struct ms_err *err)
     } else {
         rc = print_nodes(cli, list, err);
     }
-    pages_free(&pages);
+    cli_nodes_free(&nodes);
     return rc;
 }
 

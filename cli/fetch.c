@@ -20,7 +20,7 @@ struct fetching {
     struct download *download;
     Ms__FetchTicket *ticket; /* owned; of the connection in hand */
     struct client *client;   /* to the node; owned */
-    uint64_t size;           /* of the whole file, as the node said last */
+    uint64_t size;           /* of the whole file: that of the last ticket */
     char sha256[MS_SHA256_HEX];
     void (*on_progress)(void *arg, uint64_t have, uint64_t size);
     void *arg;
@@ -147,11 +147,14 @@ static int take(struct fetching *f, uint32_t id, size_t *ret_n, struct ms_err *e
     uint64_t left = chunk->size > f->download->have ? chunk->size - f->download->have : 0;
     if (f->download->is_done && left > 0) { /* it has grown over there */
         rc = download_fail_exists(f->download, err);
+    } else if (chunk->size != f->size) { /* else it goes on until the disk is full */
+        rc = ms_fail(
+            err, MS_E_PROTOCOL, "node %s promised a file of %llu bytes and sends one of %llu",
+            f->ticket->node_id, (unsigned long long)f->size, (unsigned long long)chunk->size);
     } else if (chunk->offset != f->download->have || n > left || (n == 0 && left > 0)) {
         rc = ms_fail(err, MS_E_PROTOCOL, "node %s sent bytes that were not asked for",
                      f->ticket->node_id);
     } else {
-        f->size = chunk->size;
         snprintf(f->sha256, sizeof(f->sha256), "%s", chunk->sha256);
         rc = download_add(f->download, chunk->data.data, n, err);
         *ret_n = n;
@@ -208,6 +211,7 @@ static int attempt(struct fetching *f, int *ret_with_node, struct ms_err *err)
     }
     if (rc == MS_OK) {
         *ret_with_node = 1;
+        f->size = f->ticket->size;
         rc = connect_node(f, err);
     }
     if (rc == MS_OK) {
@@ -243,12 +247,15 @@ static int get_all(struct fetching *f, struct ms_err *err)
     int tries = 0;
     for (;;) {
         uint64_t before = f->download->have;
+        uint64_t size = f->size;
         int with_node = 0;
         int rc = attempt(f, &with_node, err);
         if (rc == MS_OK || !with_node || !may_try_again(rc)) {
             return rc;
         }
-        tries = f->download->have > before ? 1 : tries + 1;
+        /* a file that is another one each time comes no nearer to its end */
+        int is_same = tries == 0 || f->size == size;
+        tries = is_same && f->download->have > before ? 1 : tries + 1;
         if (tries >= TRIES_MAX) {
             return explain(f, err);
         }

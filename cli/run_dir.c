@@ -2,6 +2,7 @@
 #include "cli/run_dir.h"
 
 #include "cli/finder.h"
+#include "cli/own_dir.h"
 #include "proto/addr.h"
 #include "proto/cert.h"
 
@@ -151,40 +152,13 @@ static void close_fd(int *fd)
     }
 }
 
-static int check_owner(const struct run_dir *dir, struct ms_err *err)
-{
-    struct stat st;
-    if (fstat(dir->fd, &st) != 0) {
-        return ms_fail_errno(err, MS_E_IO, "cannot look at the run directory %.200s", dir->shown);
-    }
-    if (st.st_uid != geteuid()) {
-        return ms_fail(
-            err, MS_E_REFUSED,
-            "the run directory %.200s belongs to uid %u, and keys will lie in it: name a "
-            "folder of your own",
-            dir->shown, (unsigned)st.st_uid);
-    }
-    if ((st.st_mode & (S_IWGRP | S_IWOTH)) != 0) {
-        return ms_fail(
-            err, MS_E_REFUSED,
-            "others may write to the run directory %.200s (mode %04o), and keys will lie "
-            "in it: chmod go-w %.100s",
-            dir->shown, (unsigned)st.st_mode & 07777U, dir->shown);
-    }
-    return MS_OK;
-}
-
 static int open_dir(struct run_dir *dir, struct ms_err *err)
 {
     char self[64];
-    dir->fd = open(dir->shown, OPEN_DIR);
-    if (dir->fd < 0 && (errno == ELOOP || errno == ENOTDIR)) {
-        return ms_fail(err, MS_E_REFUSED,
-                       "the run directory %.200s is a link or no folder: name the folder itself",
-                       dir->shown);
-    }
-    if (dir->fd < 0) {
-        return ms_fail_errno(err, MS_E_IO, "cannot open the run directory %.200s", dir->shown);
+    int rc = own_dir_open(dir->shown, O_NOFOLLOW, "the run directory", "keys will lie in it",
+                          &dir->fd, err);
+    if (rc != MS_OK) {
+        return rc;
     }
     snprintf(self, sizeof(self), "/proc/self/fd/%d", dir->fd);
     ssize_t n = readlink(self, dir->path, sizeof(dir->path) - 1);
@@ -197,7 +171,7 @@ static int open_dir(struct run_dir *dir, struct ms_err *err)
                        n, MS_PATH_MAX - 64);
     }
     snprintf(dir->tls, sizeof(dir->tls), "%s/tls", dir->path);
-    return check_owner(dir, err);
+    return MS_OK;
 }
 
 /* ---- one run at a time ---- */

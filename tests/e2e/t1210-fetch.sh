@@ -111,6 +111,11 @@ ok "by nobody else" status 4 as bob fetch -o "$T/bob" 1
 
 # ---- what there is not
 ok "a job that never was" status 4 as alice fetch -o "$T/none" 99
+mkdir "$T/mine" "$T/open" && chmod 777 "$T/open"
+ok "for nothing, too" status 4 as alice fetch --only weights -o "$T/mine" "$(as alice submit -n 9 "$T/short.yaml")"
+ok "a folder that was there stays" [ -d "$T/mine" ]
+ok "a folder that others may write to gets nothing" says "chmod go-w" as alice fetch -o "$T/open" 1
+ok "and is refused" status 4 as alice fetch -o "$T/open" 1
 ok "a queued one has nothing yet" says "waits for" as alice fetch -o "$T/none" "$(as alice submit -n 9 "$T/short.yaml")"
 ok "it leaves no folder" [ ! -e "$T/none" ]
 mv "$DIR1/worker_1.log" "$DIR1/kept"

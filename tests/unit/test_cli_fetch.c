@@ -30,6 +30,8 @@ static struct {
     int tears_left;      /* connections that tear */
     int damage;          /* pieces that are flipped, counted down */
     int overrun, moved;  /* more bytes than the file has; at another offset */
+    int endless;         /* chunks whose file grows with each of them */
+    int grows;           /* tickets whose file grows with each of them */
     /* what was seen */
     int tickets, visits, pieces;
     uint64_t first_offset; /* of the last visit */
@@ -43,7 +45,7 @@ static void send_ticket(struct ms_conn *conn, uint32_t id)
     ticket.host_name = (char *)"h1";
     ticket.address = (char *)(w.address != NULL ? w.address : w.node);
     ticket.log_path = (char *)"/jobs/7/worker_0.log";
-    ticket.size = FILE_BYTES;
+    ticket.size = FILE_BYTES + (w.grows ? (uint64_t)w.tickets * PIECE : 0);
     ticket.token.data = token;
     ticket.token.len = sizeof(token);
     w.tickets++;
@@ -64,14 +66,17 @@ static void send_piece(struct ms_conn *conn, uint32_t id, uint64_t offset)
     uint8_t bytes[PIECE];
     Ms__FetchChunk chunk = MS__FETCH_CHUNK__INIT;
     size_t left = offset < FILE_BYTES ? FILE_BYTES - offset : 0;
-    size_t n = left < PIECE ? left : PIECE;
-    memcpy(bytes, w.file + (offset < FILE_BYTES ? offset : 0), n);
+    size_t n = left < PIECE && !w.endless ? left : PIECE;
+    memset(bytes, 0, sizeof(bytes));
+    memcpy(bytes, w.file + (offset < FILE_BYTES ? offset : 0), left < n ? left : n);
     if (w.damage > 0) {
         w.damage--;
         bytes[0] ^= 1;
     }
     chunk.offset = offset + (w.moved ? 1 : 0);
     chunk.size = w.overrun ? offset + 1 : FILE_BYTES;
+    chunk.size = w.endless ? offset + 10 * FILE_BYTES : chunk.size;
+    chunk.size = w.grows ? FILE_BYTES + (uint64_t)(w.tickets - 1) * PIECE : chunk.size;
     chunk.data.data = bytes;
     chunk.data.len = n;
     chunk.sha256 = offset + n == FILE_BYTES ? w.sha256 : (char *)"";
@@ -338,6 +343,24 @@ START_TEST(node_that_sends_what_was_not_asked_for_is_not_believed)
 }
 END_TEST
 
+START_TEST(node_cannot_make_the_file_longer_with_every_piece)
+{
+    struct fetch_result got;
+    struct ms_err why = {0, ""};
+    w.endless = 1;
+
+    ck_ms_fails(fetch(&got, err), MS_E_PROTOCOL, "promised a file of 50000 bytes");
+
+    ck_assert(!is_there("weights.safetensors"));
+    w.endless = 0;
+    w.grows = 1; /* and with every connection, which ends before the file does */
+    w.tear_after = 1;
+    w.tears_left = 1000;
+    ck_assert_int_lt(fetch(&got, &why), 0);
+    ck_assert_int_le(w.tickets, 8);
+}
+END_TEST
+
 START_TEST(node_cannot_send_us_to_a_socket_of_this_machine)
 {
     struct fetch_result got;
@@ -377,6 +400,7 @@ int main(void)
     tcase_add_test(tc, file_that_is_there_and_the_same_is_no_failure_and_costs_no_bytes);
     tcase_add_test(tc, file_that_is_there_and_differs_is_kept);
     tcase_add_test(tc, node_that_sends_what_was_not_asked_for_is_not_believed);
+    tcase_add_test(tc, node_cannot_make_the_file_longer_with_every_piece);
     tcase_add_test(tc, node_cannot_send_us_to_a_socket_of_this_machine);
     tcase_add_test(tc, refusal_of_the_scheduler_is_not_tried_again);
     suite_add_tcase(suite, tc);
