@@ -133,6 +133,13 @@ static void line(FILE *out, const char *name, const char *text)
     }
 }
 
+static void digest_line(FILE *out, const char *name, const char *digest, const char *of)
+{
+    if (digest[0] != '\0') {
+        fprintf(out, "%-12s digest %s (%s)\n", name, digest, of);
+    }
+}
+
 static void show_progress(struct cli *cli, const Ms__JobInfo *job)
 {
     char text[CLI_LINE_MAX];
@@ -228,8 +235,8 @@ static int show_job(struct cli *cli, const Ms__JobInfo *job, struct ms_err *err)
     line(out, "steps", job->steps > 0 ? text : "");
     show_progress(cli, job);
     show_losses(cli, job);
-    line(out, "weights", job->weights_sha256);
-    line(out, "plan", job->plan_sha256);
+    digest_line(out, "weights", job->weights_sha256, "values, not file");
+    digest_line(out, "plan", job->plan_sha256, "msctl help run");
     return show_ranks(cli, job, err);
 }
 

@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -80,8 +81,10 @@ static int read_config(const char *path, int required, struct config *config,
         return rc;
     }
     const char *server = ms_settings_string(settings, "server");
-    tried(target, path, "%s%s", server != NULL ? "server = " : "names no server",
-          server != NULL ? server : "");
+    tried(target, path, "%s%s%s", server != NULL ? "server = " : "names no server",
+          server != NULL ? server : "",
+          server != NULL && config->server[0] != '\0' ? " (not asked: the first place decides)"
+                                                      : "");
     take(config->server, sizeof(config->server), settings, "server");
     take(config->certificate, sizeof(config->certificate), settings, "certificate");
     take(config->password_file, sizeof(config->password_file), settings, "password_file");
@@ -99,14 +102,33 @@ static int is_set(const char *text)
     return text != NULL && text[0] != '\0';
 }
 
+/* What stands on the command line counts from where that is given; a file has no such place. */
+static int take_flag(const char *flag, struct config *config, struct ms_err *err)
+{
+    static const char scheme[] = "unix:";
+    char here[PATH_MAX];
+    const char *path = flag + strlen(scheme);
+    if (strncmp(flag, scheme, strlen(scheme)) != 0 || path[0] == '/' || path[0] == '\0') {
+        snprintf(config->server, sizeof(config->server), "%s", flag);
+        return MS_OK;
+    }
+    if (getcwd(here, sizeof(here)) == NULL) {
+        return ms_fail_errno(err, MS_E_IO, "cannot find the folder that %.200s counts from", flag);
+    }
+    int used = snprintf(config->server, sizeof(config->server), "%s%s/%s", scheme, here, path);
+    return used > 0 && (size_t)used < sizeof(config->server)
+               ? MS_OK
+               : ms_fail(err, MS_E_INVALID, "address '%.200s': the path is longer than %d bytes",
+                         flag, MS_PATH_MAX);
+}
+
 /* The server from the flag or the environment, in front of the files. */
 static int read_first_places(const struct finder_places *places, struct config *config,
                              struct finder_target *target, struct ms_err *err)
 {
     tried(target, "--server", "%s", is_set(places->flag) ? places->flag : "not given");
     if (is_set(places->flag)) {
-        snprintf(config->server, sizeof(config->server), "%s", places->flag);
-        return MS_OK;
+        return take_flag(places->flag, config, err);
     }
     if (!is_set(places->env_host)) {
         tried(target, "MS_SCHED_HOST, MS_SCHED_PORT", "not set");
@@ -169,7 +191,15 @@ static int read_certificates(const struct finder_places *places, struct config *
     default_path(config->certificate, sizeof(config->certificate), places->user_dir, "client.p12");
     default_path(config->ca, sizeof(config->ca), places->user_dir, "ca.crt");
     default_path(config->ca, sizeof(config->ca), places->system_dir, "tls/ca.crt");
-    if (config->certificate[0] == '\0' || config->ca[0] == '\0') {
+    if (config->certificate[0] != '\0' && config->ca[0] == '\0') {
+        return ms_fail(
+            err, MS_E_TLS,
+            "there is a certificate, %.140s, and no ca.crt beside it to judge the "
+            "scheduler by: msctl certs install FILE.p12 puts both there (or ca = FILE in "
+            "msctl.conf)",
+            config->certificate);
+    }
+    if (config->certificate[0] == '\0') {
         return MS_OK;
     }
     memcpy(files->p12_path, config->certificate, sizeof(files->p12_path));

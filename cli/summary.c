@@ -6,6 +6,7 @@
 #include "cli/metrics.h"
 #include "cli/progress.h"
 #include "cli/table.h"
+#include "cli/weights.h"
 
 #include <math.h>
 #include <string.h>
@@ -98,10 +99,20 @@ static int exists(char *path, size_t size, const char *dir, const char *file)
     return access(path, F_OK) == 0;
 }
 
-static void print_digest(FILE *out, const char *name, const char *sha256, const char *meaning)
+static void print_digest(FILE *out, const char *name, const char *digest, const char *meaning)
 {
-    if (sha256[0] != '\0') {
-        fprintf(out, "  %-11s sha256 %s%s\n", name, sha256, meaning);
+    if (digest[0] != '\0') {
+        fprintf(out, "  %-11s digest %s\n              (%s)\n", name, digest, meaning);
+    }
+}
+
+/* With the sum that sha256sum(1) prints: the digest of the weights is another thing. */
+static void print_saved(FILE *out, const char *path)
+{
+    char hex[MS_SHA256_HEX];
+    fprintf(out, "  saved       %s\n", path);
+    if (cli_file_sha256(path, hex, NULL) == MS_OK) {
+        fprintf(out, "              sha256 %s\n", hex);
     }
 }
 
@@ -111,14 +122,14 @@ void cli_summary_print(FILE *out, int colour, const Ms__JobInfo *job, const char
     char path[MS_PATH_MAX + 32];
     print_result(out, colour, job);
     print_numbers(out, job, eval_name, facts);
-    print_digest(out, "weights", job->weights_sha256, "");
-    print_digest(out, "plan", job->plan_sha256,
-                 "\n              (equal plans of a job give equal bits)");
+    print_digest(out, "weights", job->weights_sha256,
+                 "of all values in the order of their names, not of the file");
+    print_digest(out, "plan", job->plan_sha256, "equal plans of a job give equal bits");
     if (facts == NULL) {
         return;
     }
     if (exists(path, sizeof(path), facts->run_dir, "weights.safetensors")) {
-        fprintf(out, "  saved       %s\n", path);
+        print_saved(out, path);
     }
     if (exists(path, sizeof(path), facts->run_dir, "metrics.jsonl")) {
         fprintf(out, "  metrics     %s\n", path);

@@ -166,11 +166,52 @@ END_TEST
 
 START_TEST(wrong_addresses_are_refused)
 {
-    const char *const bad[] = {"head:99999", "he ad:1", "unix:relative.sock", ":1"};
+    const char *const bad[] = {"head:99999", "he ad:1", "unix:", ":1"};
     for (size_t i = 0; i < MS_ARRAY_SIZE(bad); i++) {
         places.flag = bad[i];
         ck_ms_fails(finder_find(&places, &target, err), MS_E_INVALID, "address");
     }
+    places.flag = NULL;
+    write_file(user_dir, "msctl.conf", "server = unix:relative.sock\n");
+    ck_ms_fails(finder_find(&places, &target, err), MS_E_INVALID, "must begin with /");
+}
+END_TEST
+
+START_TEST(a_relative_socket_on_the_command_line_counts_from_here)
+{
+    char here[1024];
+    char want[1100];
+    places.flag = "unix:run-1/scheduler.sock"; /* as `msctl run` shows its folder */
+
+    ck_ms_ok(finder_find(&places, &target, err));
+
+    snprintf(want, sizeof(want), "unix:%s/run-1/scheduler.sock", getcwd(here, sizeof(here)));
+    ck_assert_str_eq(target.address, want);
+}
+END_TEST
+
+START_TEST(places_behind_the_first_are_not_taken_for_tried)
+{
+    write_file(user_dir, "msctl.conf", "server = head:8118\ntls = off\n");
+    places.flag = "head:8119";
+
+    ck_ms_ok(finder_find(&places, &target, err));
+
+    ck_assert_msg(strstr(target.tried, "server = head:8118 (not asked") != NULL, "%s",
+                  target.tried);
+    places.flag = NULL;
+    ck_ms_ok(finder_find(&places, &target, err));
+    ck_assert_msg(strstr(target.tried, "not asked") == NULL, "%s", target.tried);
+}
+END_TEST
+
+START_TEST(what_is_missing_beside_a_certificate_is_named)
+{
+    write_file(user_dir, "client.p12", "something");
+    places.flag = "head:8118";
+
+    ck_ms_fails(finder_find(&places, &target, err), MS_E_TLS, "no ca.crt");
+    ck_ms_fails(finder_find(&places, &target, err), MS_E_TLS, "user/client.p12");
 }
 END_TEST
 
@@ -213,6 +254,9 @@ int main(void)
     tcase_add_test(tc, loopback_needs_no_certificate_and_other_hosts_do);
     tcase_add_test(tc, certificates_are_found_beside_the_settings_and_used);
     tcase_add_test(tc, wrong_addresses_are_refused);
+    tcase_add_test(tc, a_relative_socket_on_the_command_line_counts_from_here);
+    tcase_add_test(tc, places_behind_the_first_are_not_taken_for_tried);
+    tcase_add_test(tc, what_is_missing_beside_a_certificate_is_named);
     tcase_add_test(tc, a_long_socket_path_goes_through_its_directory);
     suite_add_tcase(suite, tc);
     return test_run(suite);

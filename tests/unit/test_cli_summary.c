@@ -74,6 +74,34 @@ START_TEST(accuracy_stands_with_its_data_set)
 }
 END_TEST
 
+START_TEST(digest_of_weights_is_not_taken_for_the_sum_of_the_file)
+{
+    const char *root = test_dir_make();
+    const struct cli_run_facts facts = {root, 1};
+    char path[300];
+    char *text = NULL;
+    size_t size = 0;
+    snprintf(path, sizeof(path), "%s/weights.safetensors", root);
+    FILE *file = fopen(path, "w");
+    fputs("abc", file);
+    fclose(file);
+    job.weights_sha256 = (char *)"0123";
+    FILE *out = open_memstream(&text, &size);
+
+    cli_summary_print(out, 0, &job, NULL, &facts);
+    fclose(out);
+
+    ck_assert_msg(strstr(text, "weights     digest 0123\n") != NULL, "%s", text);
+    ck_assert_msg(strstr(text, "not of the file") != NULL, "%s", text);
+    /* sha256sum of "abc": NIST's example */
+    ck_assert_msg(strstr(text, "weights.safetensors\n              sha256 ba7816bf8f01cfea414140de5"
+                               "dae2223b00361a396177a9cb410ff61f20015ad\n") != NULL,
+                  "%s", text);
+    free(text);
+    test_dir_remove(root);
+}
+END_TEST
+
 START_TEST(data_of_an_evaluation_is_named_from_the_job)
 {
     static const char cifar[] =
@@ -149,6 +177,7 @@ int main(void)
     tcase_add_test(tc, speed_is_an_average_over_the_job_and_not_the_last_step);
     tcase_add_test(tc, job_that_never_stepped_has_no_speed);
     tcase_add_test(tc, accuracy_stands_with_its_data_set);
+    tcase_add_test(tc, digest_of_weights_is_not_taken_for_the_sum_of_the_file);
     tcase_add_test(tc, data_of_an_evaluation_is_named_from_the_job);
     tcase_add_test(tc, metrics_that_are_no_plain_file_are_not_waited_for);
     tcase_add_test(tc, lines_that_are_too_long_are_passed_over);
