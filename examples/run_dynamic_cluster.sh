@@ -5,7 +5,12 @@
 #
 # One scheduler and eight workers on this host; logs in ./device. On loopback it needs no certificates.
 set -eu
-bin=${MSCHED_BIN:-$(dirname "$0")/../build}
+# the programs: of the build tree around us or of MSCHED_BIN, else those in PATH
+build=${MSCHED_BIN:-$(dirname "$0")/../build}
+PATH=$build/daemon:$build/libworker:${MSCHED_BIN:+$MSCHED_BIN:}$PATH
+for program in msschedd msworker; do
+    command -v $program >/dev/null || { echo "$0: $program is not in $build and not in PATH" >&2; exit 1; }
+done
 job=${1:-$(dirname "$0")/mnist.yaml}
 export MS_WORKER_NUM=${2:-8}     # number of workers in the cluster
 export MS_SCHED_HOST=127.0.0.1   # scheduler's address
@@ -13,11 +18,11 @@ export MS_SCHED_PORT=${MS_SCHED_PORT:-8118}
 
 rm -rf device
 mkdir device
-MS_ROLE=MS_SCHED "$bin/daemon/msschedd" >device/scheduler.log 2>&1 &
+MS_ROLE=MS_SCHED msschedd >device/scheduler.log 2>&1 &
 scheduler=$!
 echo "scheduler start success!"
 for ((i = 0; i < MS_WORKER_NUM; i++)); do
-    MS_ROLE=MS_WORKER MS_NODE_ID=$i "$bin/libworker/msworker" --run-dir device "$job" >device/worker_$i.out 2>&1 &
+    MS_ROLE=MS_WORKER MS_NODE_ID=$i msworker --run-dir device "$job" >device/worker_$i.out 2>&1 &
     echo "worker $i start success with pid $!"
 done
 wait "$scheduler" # it ends with the job, with the job's status

@@ -6,16 +6,21 @@
 # The certificates: msctl certs init, then `msctl certs issue scheduler` and `worker`; MS_ENABLE_SSL=0 on both
 # machines switches TLS off. On the other machine: run_dynamic_cluster_2.sh with the same address and job.
 set -eu
-bin=${MSCHED_BIN:-$(dirname "$0")/../build}
+# the programs: of the build tree around us or of MSCHED_BIN, else those in PATH
+build=${MSCHED_BIN:-$(dirname "$0")/../build}
+PATH=$build/daemon:$build/libworker:${MSCHED_BIN:+$MSCHED_BIN:}$PATH
+for program in msschedd msworker; do
+    command -v $program >/dev/null || { echo "$0: $program is not in $build and not in PATH" >&2; exit 1; }
+done
 export MS_SCHED_HOST=${1:?the address of this host}
 export MS_SCHED_PORT=${MS_SCHED_PORT:-8118}
 export MS_WORKER_NUM=${MS_WORKER_NUM:-8} # over both machines
 job=${2:-$(dirname "$0")/mnist.yaml}
 
 mkdir -p device
-MS_ROLE=MS_SCHED "$bin/daemon/msschedd" >device/scheduler.log 2>&1 &
+MS_ROLE=MS_SCHED msschedd >device/scheduler.log 2>&1 &
 scheduler=$!
 for ((i = 0; i < MS_WORKER_NUM / 2; i++)); do
-    MS_ROLE=MS_WORKER MS_NODE_ID=$i "$bin/libworker/msworker" --run-dir device "$job" >device/worker_$i.out 2>&1 &
+    MS_ROLE=MS_WORKER MS_NODE_ID=$i msworker --run-dir device "$job" >device/worker_$i.out 2>&1 &
 done
 wait "$scheduler"

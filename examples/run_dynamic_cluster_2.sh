@@ -3,7 +3,10 @@
 #
 #     DATA_PATH=... MS_TLS_CONFIG=tls.json run_dynamic_cluster_2.sh ADDRESS_OF_THE_FIRST_HOST [JOB.yaml]
 set -eu
-bin=${MSCHED_BIN:-$(dirname "$0")/../build}
+# the programs: of the build tree around us or of MSCHED_BIN, else those in PATH
+build=${MSCHED_BIN:-$(dirname "$0")/../build}
+PATH=$build/daemon:$build/libworker:${MSCHED_BIN:+$MSCHED_BIN:}$PATH
+command -v msworker >/dev/null || { echo "$0: msworker is not in $build and not in PATH" >&2; exit 1; }
 export MS_SCHED_HOST=${1:?the address of the first host}
 export MS_SCHED_PORT=${MS_SCHED_PORT:-8118}
 export MS_WORKER_NUM=${MS_WORKER_NUM:-8} # over both machines
@@ -11,6 +14,6 @@ job=${2:-$(dirname "$0")/mnist.yaml}
 
 mkdir -p device
 for ((i = MS_WORKER_NUM / 2; i < MS_WORKER_NUM; i++)); do
-    MS_ROLE=MS_WORKER MS_NODE_ID=$i "$bin/libworker/msworker" --run-dir device "$job" >device/worker_$i.out 2>&1 &
+    MS_ROLE=MS_WORKER MS_NODE_ID=$i msworker --run-dir device "$job" >device/worker_$i.out 2>&1 &
 done
 wait

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # t5010-install.sh - meson install puts everything where a distribution would, and it works from there
 . "$(dirname "$0")/lib.sh"
-need meson ninja pkg-config "${CC:=cc}" readelf nm
+need python3 meson ninja pkg-config "${CC:=cc}" readelf nm
 
 D=$T/dest
 install() { DESTDIR=$D meson install -C "$BUILD" --no-rebuild; }
@@ -91,6 +91,18 @@ optimizer: {kind: sgd, learning_rate: 0.01}
 YAML
 ok "msctl run finds its scheduler and workers beside itself" "$D$prefix/bin/msctl" run -n 2 --run-dir "$T/run" "$T/job.yaml"
 ok "which train" [ -s "$T/run/weights.safetensors" ]
+
+free_port() { python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])'; }
+scripts=$D$prefix/share/doc/msched/examples
+mkdir "$T/started"
+ok "the start script runs the installed programs" env -C "$T/started" PATH="$D$prefix/bin:$PATH" MS_SCHED_PORT="$(free_port)" \
+    bash "$scripts/run_dynamic_cluster.sh" "$T/job.yaml" 2
+ok "which train" grep -q "loss is" "$T/started/device/worker_0.log"
+ok "so does the one of two machines" env -C "$T/started" PATH="$D$prefix/bin:$PATH" MS_SCHED_PORT="$(free_port)" MS_ENABLE_SSL=0 \
+    MS_WORKER_NUM=2 bash -c 'bash "$1/run_dynamic_cluster_1.sh" 127.0.0.1 "$2" & bash "$1/run_dynamic_cluster_2.sh" 127.0.0.1 "$2"; wait $!' - \
+    "$scripts" "$T/job.yaml"
+ok "without them it names what is missing, before it starts anything" says "msschedd is not in" env -C "$T/started" \
+    PATH=/usr/bin:/bin bash "$scripts/run_dynamic_cluster.sh" "$T/job.yaml" 2
 
 # ---- a host builds only what it runs: a node without check and SQLite, a head node without oneDNN's room
 mkdir "$T/pkgconfig"
