@@ -100,8 +100,9 @@
     (8U << 20) /* one tick's decisions: the end of a job of 1,024 ranks is 2 MiB */
 
 /* Disk */
-#define MS_STORE_RESERVE  (4U << 20) /* 1000 job rows of 3 KiB and the WAL frames around them */
-#define MS_STORE_LOST_MAX 4          /* copies of logs of writes that could not be taken whole */
+#define MS_STORE_SPARE    (512U << 10) /* free beside a reserve that is made again: no to and fro */
+#define MS_STORE_RESERVE  (4U << 20)   /* 1000 job rows of 3 KiB and the WAL frames around them */
+#define MS_STORE_LOST_MAX 4            /* copies of logs of writes that could not be taken whole */
 
 /* Times, milliseconds */
 #define MS_HANDSHAKE_MS    5000  /* TLS handshake and Hello */

@@ -274,7 +274,9 @@ void on_status_query(struct sched *s, struct conn *conn, const struct sched_even
     msg.generation = counts.generation;
     msg.database = s->database;
     msg.clients = s->driver.clients;
-    msg.waiting_for = (char *)s->mode->waiting_for(s);
+    /* in every mode: a cluster that takes no new work says so before it is given some */
+    msg.waiting_for = (char *)(s->refusal[0] != '\0' ? emit_text(s, "disk space: %s", s->refusal)
+                                                     : s->mode->waiting_for(s));
     msg.ticks = s->driver.ticks.n;
     msg.tick_p50_us = s->driver.ticks.p50_us;
     msg.tick_p99_us = s->driver.ticks.p99_us;

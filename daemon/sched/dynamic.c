@@ -290,9 +290,6 @@ const char *dynamic_waiting_for(struct sched *s)
     if (s->topo != TOPO_INITIALIZING) {
         return awaited_words(s);
     }
-    if (s->refusal[0] != '\0') {
-        return emit_text(s, "disk space: %s", s->refusal);
-    }
     return emit_text(s, "%u of %u workers; %s; %s", s->cfg.worker_num - s->n_registered,
                      s->cfg.worker_num, present_words(s), missing_words(s));
 }

@@ -10,7 +10,6 @@
 enum {
     WAL_BUSY_PAGES = 16384, /* 64 MiB: a checkpoint even so, for a WAL without end fills the disk */
     EVENTS_BITE = 256,      /* the oldest events are dropped so many at a time */
-    RESERVE_SPARE = 512 << 10, /* free beside a reserve that is made again */
 };
 
 /* ---- life ---------------------------------------------------------------------------------------
@@ -512,7 +511,7 @@ int store_idle(struct store *store)
         checkpoint(store, SQLITE_CHECKPOINT_TRUNCATE);
     }
     if (!store->has_reserve) {
-        store->has_reserve = store_reserve_make(store->path, RESERVE_SPARE, NULL) == 0;
+        store->has_reserve = store_reserve_make(store->path, MS_STORE_SPARE, NULL) == 0;
     }
     return store->has_reserve ? 0 : 1;
 }

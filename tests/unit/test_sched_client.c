@@ -188,6 +188,23 @@ START_TEST(nodes_are_listed_in_natural_order)
 }
 END_TEST
 
+START_TEST(status_says_that_no_new_work_is_taken)
+{
+    Ms__StatusQuery msg = MS__STATUS_QUERY__INIT;
+    fix_start(SCHED_STANDING, 0);
+    uint64_t conn = fix_open(MS_ROLE_USER, "bob");
+    sched_refuse_writes(fix.s, "no space left");
+    fix_say(conn, MS_MSG_STATUS_QUERY, &msg.base);
+    const Ms__StatusInfo *info = fix_heard(conn, MS_MSG_STATUS_INFO);
+    ck_assert_str_eq(info->waiting_for, "disk space: no space left");
+
+    sched_refuse_writes(fix.s, "");
+    fix_say(conn, MS_MSG_STATUS_QUERY, &msg.base);
+    info = fix_heard(conn, MS_MSG_STATUS_INFO);
+    ck_assert_str_eq(info->waiting_for, "");
+}
+END_TEST
+
 START_TEST(status_counts)
 {
     uint64_t conns[2];
@@ -751,6 +768,7 @@ static TCase *list_cases(void)
     tcase_add_test(t, one_job_is_shown_with_everything);
     tcase_add_test(t, unknown_job_and_node_are_refused);
     tcase_add_test(t, nodes_are_listed_in_natural_order);
+    tcase_add_test(t, status_says_that_no_new_work_is_taken);
     tcase_add_test(t, status_counts);
     return t;
 }
