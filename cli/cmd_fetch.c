@@ -26,7 +26,8 @@ struct fetch_run {
     uint64_t job;
     char dir[MS_PATH_MAX + 1];
     int dir_fd;
-    int made_dir; /* by us: goes again where nothing comes into it */
+    int has_ended; /* the job: what is not there will not come */
+    int made_dir;  /* by us: goes again where nothing comes into it */
     int force;
     json_t *files, *missing; /* NULL: for people */
     int64_t drawn_ms;
@@ -188,6 +189,7 @@ static int ask_job(struct fetch_run *run, uint32_t *ret_workers, int *ret_good, 
     } else {
         *ret_workers = list->jobs[0]->workers;
         *ret_good = cli_job_status(list->jobs[0]) == 0;
+        run->has_ended = list->jobs[0]->ended_ms > 0;
         snprintf(run->weights_sha256, sizeof(run->weights_sha256), "%s",
                  list->jobs[0]->weights_sha256);
     }
@@ -250,8 +252,9 @@ static int fetch_job(struct fetch_run *run, const struct cli_args *args, const i
     }
     rc = fetch_all(run, wanted, workers, good);
     if (run->rc == MS_OK && rc == MS_OK && run->n_good == 0) {
-        run->rc = ms_fail(&run->err, MS_E_NOT_FOUND, "job %llu has nothing to fetch yet",
-                          (unsigned long long)run->job);
+        run->rc = ms_fail(&run->err, MS_E_NOT_FOUND, "job %llu %s", (unsigned long long)run->job,
+                          run->has_ended ? "has ended and left nothing of that to fetch"
+                                         : "has nothing to fetch yet");
     }
     rc = run->rc != MS_OK ? run->rc : rc;
     if (run->cli->json) {

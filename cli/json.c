@@ -83,6 +83,18 @@ static json_t *evals_json(const Ms__JobInfo *job)
     return list;
 }
 
+/* A job that did not end by itself has told no result: what was reported last is known. */
+static uint64_t steps_of(const Ms__JobInfo *job)
+{
+    return job->steps == 0 && job->progress != NULL ? job->progress->step : job->steps;
+}
+
+static double seconds_of(const Ms__JobInfo *job)
+{
+    int is_known = job->seconds > 0 || job->started_ms <= 0 || job->ended_ms <= job->started_ms;
+    return is_known ? job->seconds : (double)(job->ended_ms - job->started_ms) / 1000;
+}
+
 json_t *cli_json_job(const Ms__JobInfo *job)
 {
     json_t *o = json_object();
@@ -97,8 +109,8 @@ json_t *cli_json_job(const Ms__JobInfo *job)
     json_object_set_new(o, "submitted_ms", json_integer(job->submitted_ms));
     json_object_set_new(o, "started_ms", json_integer(job->started_ms));
     json_object_set_new(o, "ended_ms", json_integer(job->ended_ms));
-    put_int(o, "steps", job->steps);
-    put_real(o, "seconds", job->seconds);
+    put_int(o, "steps", steps_of(job));
+    put_real(o, "seconds", seconds_of(job));
     put_text(o, "weights_sha256", job->weights_sha256);
     put_text(o, "plan_sha256", job->plan_sha256);
     put_text(o, "code", ms_code_name(job->code));

@@ -2,7 +2,7 @@
 # scheduler does
 # shellcheck shell=bash
 
-_msctl_options() { "${COMP_WORDS[0]}" "$@" --help 2>/dev/null | grep -oE -- '(^|[ ,])--[a-z-]+' | tr -d ' ,'; }
+_msctl_options() { "${COMP_WORDS[0]}" "$@" --help 2>/dev/null | grep -oE -- '(^|[ ,])--[a-z-]+' | tr -d ' ,' | sort -u; }
 _msctl_commands() { "${COMP_WORDS[0]}" --help 2>/dev/null | sed -n 's/^  \([a-z]\{2,\}\)  *[a-z].*/\1/p'; }
 _msctl_jobs() { timeout 2 "${COMP_WORDS[0]}" jobs "$@" 2>/dev/null | awk 'NR > 1 { print $1 }'; }
 
@@ -12,9 +12,14 @@ _msctl_certs() { timeout 2 "${COMP_WORDS[0]}" certs list 2>/dev/null | awk 'NR >
 
 _msctl() {
     local current=${COMP_WORDS[COMP_CWORD]} command='' word
+    local before=''
     for word in "${COMP_WORDS[@]:1:COMP_CWORD-1}"; do
+        case $before in # what an option takes is no command; bash cuts it at : and =
+        -s | --server | --config | : | =) before=$word && continue ;;
+        esac
+        before=$word
         case $word in
-        -*) ;;
+        -* | : | =) ;;
         *)
             command=$word
             break

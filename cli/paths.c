@@ -72,9 +72,18 @@ static int expand(const char *path, char *dst)
     return fits;
 }
 
+/* A ${NAME} is left, which has no value here. */
+static int has_variable(const char *path)
+{
+    const char *open = strstr(path, "${");
+    const char *close = open != NULL ? strchr(open, '}') : NULL;
+    return close != NULL && close > open + 2;
+}
+
 int cli_paths_expand(const struct cli *cli, struct job *job, struct ms_err *err)
 {
     struct input inputs[PATHS];
+    int was_said = 0; /* once: it is the same variable, as a rule */
     list(job, inputs);
     for (size_t i = 0; i < PATHS; i++) {
         char path[MS_PATH_MAX + 1];
@@ -84,6 +93,13 @@ int cli_paths_expand(const struct cli *cli, struct job *job, struct ms_err *err)
         if (!expand(inputs[i].path, path)) {
             return ms_fail(err, MS_E_INVALID, "%s: %.120s is longer than %d bytes when expanded",
                            inputs[i].key, inputs[i].path, MS_PATH_MAX);
+        }
+        if (has_variable(path) && !was_said) {
+            was_said = 1;
+            cli_say(cli,
+                    "%s: %s is not set here, so each node uses its own (its operator sets it: "
+                    "Environment= in a drop-in of msworker@.service)",
+                    inputs[i].key, path);
         }
         if (strcmp(path, inputs[i].path) != 0) {
             cli_say(cli, "%s: %s is %s, from your environment", inputs[i].key, inputs[i].path,

@@ -6,7 +6,8 @@
 #include "libworker/train/job.h"
 
 /* Replaces ${NAME} by this process's environment where it has a value, and says so on cli->err.
- * What it has not is left to the workers. A value that is relative counts from here. MS_E_INVALID
+ * What it has not is left to the workers, which is
+ * said, too. A value that is relative counts from here. MS_E_INVALID
  * where the result is too long. */
 int cli_paths_expand(const struct cli *cli, struct job *job, struct ms_err *err);
 

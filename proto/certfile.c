@@ -36,10 +36,12 @@ int ms_secret_check(const char *path, unsigned forbidden, struct ms_err *err)
         return ms_fail(err, MS_E_INVALID, "%s is no regular file", path);
     }
     if ((st.st_mode & forbidden) != 0) {
+        /* a person's own is for nobody else; one of the system may be for the daemons' group */
+        int is_mine = forbidden == 077 || (st.st_uid != 0 && st.st_uid == geteuid());
         return ms_fail(err, MS_E_REFUSED,
                        "%s holds a private key and has mode %04o: others may read or change it; "
                        "chmod %s %s",
-                       path, (unsigned)st.st_mode & 07777, forbidden == 077 ? "600" : "640", path);
+                       path, (unsigned)st.st_mode & 07777, is_mine ? "600" : "640", path);
     }
     return MS_OK;
 }

@@ -51,7 +51,9 @@ void log_read_answer(struct ms_conn *conn, const Ms__LogRead *request,
     chunk.offset = request->offset;
     if (log_path == NULL || log_path(arg, request, path, sizeof(path)) <= 0) {
         chunk.code =
-            ms_fail(&err, MS_E_NOT_FOUND, "this node has no log of rank %u of job %" PRIu64,
+            ms_fail(&err, MS_E_NOT_FOUND,
+                    "the node has no log of rank %u of job %" PRIu64
+                    " any more: its folder was cleaned (job_keep_days of the node), or it moved",
                     request->rank, request->job);
     } else {
         chunk.code = read_piece(path, request, buf, size, &n, &err);

@@ -36,6 +36,7 @@ static const char *suggest(const struct job_table *table, const char *section, c
         }
     }
     const char *near = ms_nearest(word, siblings, n);
+    near = near != NULL ? near - length : NULL; /* with its section, as --set wants it */
     for (size_t i = 0; near == NULL && i < table->n; i++) {
         const char *dot = strrchr(table->rows[i].key, '.');
         if (dot != NULL && strcmp(dot + 1, word) == 0) {

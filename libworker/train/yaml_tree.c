@@ -342,6 +342,11 @@ static int on_event(struct builder *b, const yaml_event_t *event, struct ms_err 
 int tree_parse(const char *text, size_t size, const char *origin, int with_lines,
                struct tree_node **ret, struct ms_err *err)
 {
+    static const char mark[] = "\xEF\xBB\xBF"; /* of byte order: editors of Windows begin with it */
+    if (size >= sizeof(mark) - 1 && memcmp(text, mark, sizeof(mark) - 1) == 0) {
+        text += sizeof(mark) - 1;
+        size -= sizeof(mark) - 1;
+    }
     struct builder b = {.text = text, .size = size, .origin = origin, .with_lines = with_lines};
     yaml_parser_t parser;
     if (!yaml_parser_initialize(&parser)) {

@@ -156,6 +156,7 @@ completes() {
         printf "%s\n" "${COMPREPLY[@]}" | tee /dev/stderr | grep -qxe "$1"' - "$@"
 }
 ok "bash completes commands" completes submit sub
+ok "behind an address, too" completes submit -s head : 8118 sub
 ok "options of all commands" completes --server --ser
 ok "options of fetch" completes --only fetch 1 --on
 ok "and what it brings" completes metrics fetch 1 --only m

@@ -111,6 +111,9 @@ ok "by nobody else" status 4 as bob fetch -o "$T/bob" 1
 
 # ---- what there is not
 ok "a job that never was" status 4 as alice fetch -o "$T/none" 99
+ok "and one that has ended will never have" says "has ended and left nothing" bash -c '
+    id=$("$MSCTL" --config "$1/alice.conf" submit -n 9 "$1/short.yaml") && "$MSCTL" --config "$1/alice.conf" cancel "$id" &&
+    "$MSCTL" --config "$1/alice.conf" fetch --only weights -o "$1/none" "$id"' - "$T"
 mkdir "$T/mine" "$T/open" && chmod 777 "$T/open"
 ok "for nothing, too" status 4 as alice fetch --only weights -o "$T/mine" "$(as alice submit -n 9 "$T/short.yaml")"
 ok "a folder that was there stays" [ -d "$T/mine" ]

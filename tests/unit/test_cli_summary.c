@@ -57,6 +57,23 @@ START_TEST(job_that_never_stepped_has_no_speed)
 }
 END_TEST
 
+START_TEST(job_that_was_cancelled_tells_programs_how_far_it_came)
+{
+    job.state = (char *)"CANCELLED";
+    job.steps = 0;
+    job.seconds = 0;
+    job.started_ms = 1000;
+    job.ended_ms = 52900;
+    progress.step = 755;
+
+    json_t *object = cli_summary_json(&job, NULL, NULL);
+
+    ck_assert_int_eq(json_integer_value(json_object_get(object, "steps")), 755);
+    ck_assert_double_eq_tol(json_real_value(json_object_get(object, "seconds")), 51.9, 1e-9);
+    json_decref(object);
+}
+END_TEST
+
 START_TEST(accuracy_stands_with_its_data_set)
 {
     char *text = NULL;
@@ -176,6 +193,7 @@ int main(void)
     tcase_add_checked_fixture(tc, begin, NULL);
     tcase_add_test(tc, speed_is_an_average_over_the_job_and_not_the_last_step);
     tcase_add_test(tc, job_that_never_stepped_has_no_speed);
+    tcase_add_test(tc, job_that_was_cancelled_tells_programs_how_far_it_came);
     tcase_add_test(tc, accuracy_stands_with_its_data_set);
     tcase_add_test(tc, digest_of_weights_is_not_taken_for_the_sum_of_the_file);
     tcase_add_test(tc, data_of_an_evaluation_is_named_from_the_job);

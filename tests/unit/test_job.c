@@ -63,6 +63,18 @@ START_TEST(defaults_are_those_of_the_manual)
 }
 END_TEST
 
+START_TEST(mark_of_byte_order_is_no_part_of_a_job)
+{
+    struct job job;
+    ck_ms_ok(parse("\xEF\xBB\xBF"
+                   "name: marked\nnetwork: linear\nloss: mse\n"
+                   "dataset: {kind: nonlinear}\noptimizer: {kind: sgd, learning_rate: 0.01}\n",
+                   &job, err));
+    ck_assert_str_eq(job.name, "marked");
+    ck_ms_fails(parse("\xEF\xBB\xBF", &job, err), MS_E_INVALID, "");
+}
+END_TEST
+
 START_TEST(inputs_that_are_not_there_are_named_with_their_key)
 {
     struct job job;
@@ -331,6 +343,7 @@ static const struct {
     {"optimizer.learning_rate=-1", "--set optimizer.learning_rate: optimizer.learning_rate: '-1' "},
     {"optimizer.lr=1", "--set optimizer.lr: optimizer.lr is no key of a job"},
     {"optmizer.kind=sgd", "did you mean optimizer?"},
+    {"optimizer.learning_rat=1", "did you mean optimizer.learning_rate?"},
     {"network.more=1", "--set network.more: network is a value"},
     {"transforms.0=1", "nothing can be set below it"},
     {"epochs..x=1", "no dotted path"},
@@ -762,6 +775,7 @@ int main(void)
     TCase *tc = tcase_create("job");
     tcase_add_test(tc, defaults_are_those_of_the_manual);
     tcase_add_test(tc, where_a_job_is_submitted_only_what_is_not_there_counts);
+    tcase_add_test(tc, mark_of_byte_order_is_no_part_of_a_job);
     tcase_add_test(tc, inputs_that_are_not_there_are_named_with_their_key);
     tcase_add_test(tc, evaluation_follows_the_job_where_it_says_nothing);
     tcase_add_test(tc, numbers_as_targets_mean_mse);
