@@ -170,7 +170,7 @@ static int show_ranks(struct cli *cli, const Ms__JobInfo *job, struct ms_err *er
         char pid[16];
         snprintf(rank, sizeof(rank), "%u", r->rank);
         snprintf(step, sizeof(step), "%llu", (unsigned long long)r->step);
-        snprintf(pid, sizeof(pid), "%u", r->pid);
+        snprintf(pid, sizeof(pid), "%.0u", r->pid); /* nought: an old job, of which it is unknown */
         const char *const cells[MS_ARRAY_SIZE(columns)] = {rank, r->node_id, r->host_name, r->state,
                                                            step, pid,        r->log_path};
         rc = cli_table_add(table, cells, err);

@@ -288,9 +288,11 @@ static int bind_fail(const struct ms_addr *addr, struct ms_err *err)
         break;
     case ENOENT:
         if (addr->is_unix) {
-            return ms_fail(err, MS_E_NOT_FOUND,
-                           "cannot listen on %s: its directory does not exist; make it first",
-                           text);
+            return ms_fail(
+                err, MS_E_NOT_FOUND,
+                "cannot listen on %s: its directory does not exist; make it first, or let "
+                "the service manager (systemctl start msschedd makes /run/msched)",
+                text);
         }
         break;
     default:

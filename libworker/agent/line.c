@@ -228,8 +228,12 @@ void line_up(struct agent *agent, const Ms__Registered *msg)
     line_set_times(line, msg->lease_ms, msg->heartbeat_ms);
     line_take_stamp(line, &msg->stamp);
     arm_beat(line, line->beat_ms);
-    ms_log(MS_LOG_INFO, "agent.registered node=%s scheduler=%s lease_ms=%" PRId64 " present=%u/%u",
-           msg->node_id, agent->address, line->lease_ms, msg->present, msg->expected);
+    char expected[16] = ""; /* a standing cluster expects no number */
+    if (msg->expected > 0) {
+        snprintf(expected, sizeof(expected), "/%u", msg->expected);
+    }
+    ms_log(MS_LOG_INFO, "agent.registered node=%s scheduler=%s lease_ms=%" PRId64 " present=%u%s",
+           msg->node_id, agent->address, line->lease_ms, msg->present, expected);
     mailbox_reconnected(&agent->mailbox);
     unsigned dropped = mailbox_flush(&agent->mailbox, line->conn);
     if (dropped > 0) {
