@@ -40,7 +40,6 @@ static void on_start(struct agent *agent, const struct ms_wire_header *head,
     struct agent_order order = {
         .kind = AGENT_START, .job = start->job, .generation = start->generation};
     (void)head;
-    mailbox_answered(&agent->mailbox);
     mailbox_started(&agent->mailbox, start->generation);
     agent_give(agent, &order);
 }

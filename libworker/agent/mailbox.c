@@ -189,6 +189,10 @@ void mailbox_hold_again(struct mailbox *box, const struct holding *holding)
 void mailbox_started(struct mailbox *box, uint64_t generation)
 {
     pthread_mutex_lock(&box->lock);
+    if (box->sticky != NULL && box->sticky->type == MS_MSG_RANK_READY && box->sticky_sent) {
+        free(box->sticky); /* an end that crossed it is not answered by that */
+        box->sticky = NULL;
+    }
     box->holding.started |= box->holding.generation == generation;
     pthread_mutex_unlock(&box->lock);
 }

@@ -45,14 +45,14 @@ int mailbox_put(struct mailbox *box, uint16_t type, const ProtobufCMessage *msg,
 unsigned mailbox_flush(struct mailbox *box, struct ms_conn *conn);
 /* A new connection: the sticky one goes out again. */
 void mailbox_reconnected(struct mailbox *box);
-/* An order has answered the sticky one, if that was out already. */
+/* Assign or Stop: has answered the sticky one, whatever it says, if that was out already. */
 void mailbox_answered(struct mailbox *box);
 
 struct holding mailbox_holding(struct mailbox *box);
 void mailbox_hold(struct mailbox *box, uint64_t job, uint64_t generation, uint32_t rank);
 void mailbox_hold_again(struct mailbox *box, const struct holding *holding);
-/* Start has come for that generation, or where the trainer is with it: nothing happens where
- * another one is held by now. */
+/* Start has come for that generation: the answer to RankReady alone. Or where the trainer is with
+ * it. Nothing is noted where another generation is held by now. */
 void mailbox_started(struct mailbox *box, uint64_t generation);
 void mailbox_set_phase(struct mailbox *box, uint64_t generation, enum agent_phase phase,
                        uint64_t step);

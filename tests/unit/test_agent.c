@@ -308,6 +308,34 @@ START_TEST(after_a_cut_it_registers_again_with_the_rank_it_holds_and_repeats_rea
 }
 END_TEST
 
+START_TEST(the_end_of_a_rank_that_crosses_its_start_is_said_again_after_a_cut)
+{
+    struct desk desk;
+    struct agent_config cfg = config_for(NULL);
+    struct agent *agent = hold(&desk, &cfg);
+    Ms__RankReady ready = MS__RANK_READY__INIT;
+    Ms__RankDone done = MS__RANK_DONE__INIT;
+    Ms__Start begin = MS__START__INIT;
+    ready.job = done.job = begin.job = 7;
+    ready.generation = done.generation = begin.generation = 3;
+    done.code = MS_E_NOMEM;
+    ck_ms_ok(agent_send(agent, MS_MSG_RANK_READY, &ready.base, err));
+    until(&desk, desk.n_ready == 1);
+    ck_ms_ok(agent_send(agent, MS_MSG_RANK_DONE, &done.base, err));
+    until(&desk, desk.n_done == 1);
+
+    ck_ms_ok(ms_conn_send(desk.conn, MS_MSG_START, 0, &begin.base, err)); /* for RankReady */
+    struct agent_order order = next(&desk, agent);
+    ck_assert_int_eq(order.kind, AGENT_START);
+    ms_conn_destroy(desk.conn);
+    desk.conn = NULL;
+
+    until(&desk, desk.n_done == 2);
+    ck_assert_int_eq(desk.done[1].code, MS_E_NOMEM);
+    let_go(&desk, agent);
+}
+END_TEST
+
 START_TEST(the_end_of_a_job_does_not_release_the_rank_of_the_next_one)
 {
     struct desk desk;
@@ -961,6 +989,7 @@ int main(void)
     tcase_add_test(tc, the_end_of_a_rank_goes_out_before_the_first_word_of_the_next);
     tcase_add_test(tc, the_stamp_that_it_was_told_is_brought_back);
     tcase_add_test(tc, after_a_cut_it_registers_again_with_the_rank_it_holds_and_repeats_ready);
+    tcase_add_test(tc, the_end_of_a_rank_that_crosses_its_start_is_said_again_after_a_cut);
     tcase_add_test(tc, the_end_of_a_job_does_not_release_the_rank_of_the_next_one);
     tcase_add_test(tc, a_scheduler_that_does_not_answer_register_is_tried_again);
     tcase_add_test(tc, a_scheduler_that_dies_in_the_handshake_is_tried_again);
