@@ -306,8 +306,9 @@ static int open_and_bind(const struct ms_addr *addr, const struct ms_sockaddr *a
 {
     const struct sockaddr *sa = (const struct sockaddr *)&at->sa;
     int fd = socket(sa->sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (fd < 0) {
-        return ms_fail_errno(err, MS_E_UNSUPPORTED, "cannot make a socket for %s", addr->host);
+    if (fd < 0) { /* no descriptor and no memory are no property of this machine: they may pass */
+        return ms_fail_errno(err, errno == EAFNOSUPPORT ? MS_E_UNSUPPORTED : MS_E_IO,
+                             "cannot make a socket for %s", addr->host);
     }
     int on = 1;
     int off = 0;

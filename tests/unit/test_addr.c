@@ -5,6 +5,7 @@
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <netinet/in.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/un.h>
 
@@ -213,6 +214,21 @@ START_TEST(a_missing_directory_is_named)
 }
 END_TEST
 
+START_TEST(without_descriptors_there_is_no_word_of_what_this_machine_cannot_do)
+{
+    static const char *const addresses[] = {"[::]:0", "127.0.0.1:0", "unix:/tmp/msched-none/s"};
+    int lowest = dup(0);
+    struct rlimit limit = {.rlim_cur = (rlim_t)lowest, .rlim_max = (rlim_t)lowest};
+    close(lowest);
+    ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
+    for (size_t i = 0; i < MS_ARRAY_SIZE(addresses); i++) {
+        struct ms_addr addr;
+        ck_ms_ok(ms_addr_parse(addresses[i], 0, &addr, err));
+        ck_ms_fails(ms_addr_listen(&addr, 4, err), MS_E_IO, "Too many open files");
+    }
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("addr");
@@ -230,6 +246,7 @@ int main(void)
     tcase_add_test(listen, a_stale_unix_socket_is_replaced_and_a_live_one_is_not);
     tcase_add_test(listen, a_file_that_is_no_socket_is_left_alone);
     tcase_add_test(listen, a_missing_directory_is_named);
+    tcase_add_test(listen, without_descriptors_there_is_no_word_of_what_this_machine_cannot_do);
     suite_add_tcase(suite, text);
     suite_add_tcase(suite, listen);
     return test_run(suite);
