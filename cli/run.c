@@ -1,5 +1,6 @@
 /* run.c - the private cluster of one `msctl run`: events, and what follows from them */
 #include "cli/run.h"
+#include "cli/watch.h"
 #include "proto/clock.h"
 
 #include <stdlib.h>
@@ -35,14 +36,6 @@ void run_timer_set(struct run *run, enum run_timer timer, int64_t ms)
     evtimer_add(run->timers[timer], &tv);
 }
 
-/* HUP under nohup stays ignored: who asked for that wants the run to outlive the terminal. INT of a
- * shell's background job is heard, for that is how such a job is stopped. */
-static int is_wanted(int number)
-{
-    struct sigaction old;
-    return number != SIGHUP || sigaction(number, NULL, &old) != 0 || old.sa_handler != SIG_IGN;
-}
-
 int run_watch(struct run *run, struct ms_err *err)
 {
     static const int numbers[RUN_SIGNALS + 1] = {SIGINT, SIGTERM, SIGHUP, SIGCHLD};
@@ -53,7 +46,7 @@ int run_watch(struct run *run, struct ms_err *err)
         }
     }
     for (size_t i = 0; i < MS_ARRAY_SIZE(numbers); i++) {
-        if (!is_wanted(numbers[i])) {
+        if (!cli_hears_signal(numbers[i])) {
             continue;
         }
         run->signals[i] = evsignal_new(run->cli->base, numbers[i], on_signal, run);

@@ -61,6 +61,12 @@ static struct {
     void *arg;
 } detach;
 
+int cli_hears_signal(int number)
+{
+    struct sigaction old;
+    return number != SIGHUP || sigaction(number, NULL, &old) != 0 || old.sa_handler != SIG_IGN;
+}
+
 /* A client owes nobody anything: the job lives in the scheduler. */
 static void on_signal(evutil_socket_t number, short what, void *arg)
 {
@@ -80,6 +86,9 @@ int cli_on_detach(struct cli *cli, void (*before_exit)(void *arg), void *arg, st
     detach.before_exit = before_exit;
     detach.arg = arg;
     for (size_t i = 0; i < MS_ARRAY_SIZE(numbers); i++) {
+        if (!cli_hears_signal(numbers[i])) {
+            continue;
+        }
         events[i] = evsignal_new(cli->base, numbers[i], on_signal, NULL);
         if (events[i] == NULL || event_add(events[i], NULL) != 0) {
             return ms_fail(err, MS_E_NOMEM, "cannot watch signals");

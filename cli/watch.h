@@ -18,8 +18,12 @@ enum { CLI_COMEBACK_MS = 60000 };
 int cli_watch(struct cli *cli, uint64_t job, const struct cli_watch *watch, Ms__JobUpdate **ret,
               struct ms_err *err);
 
-/* Ctrl-C, TERM and HUP end msctl with 128 + signal, after before_exit(arg) has said that the job
- * goes on. */
+/* HUP under nohup stays ignored: who asked for that wants the command to outlive the terminal. INT
+ * of a shell's background job is heard, for that is how such a job is stopped. */
+int cli_hears_signal(int number);
+
+/* Ctrl-C, TERM and HUP (unless that is ignored already) end msctl with 128 + signal, after
+ * before_exit(arg) has said that the job goes on. */
 int cli_on_detach(struct cli *cli, void (*before_exit)(void *arg), void *arg, struct ms_err *err);
 
 #endif

@@ -2,6 +2,7 @@
 #include "cli/child.h"
 #include "cli/metrics.h"
 #include "cli/run_dir.h"
+#include "cli/watch.h"
 #include "tests/test.h"
 
 #include <fcntl.h>
@@ -464,6 +465,35 @@ START_TEST(a_signal_right_after_the_start_is_the_childs_alone)
 }
 END_TEST
 
+/* The status of a process that follows a job and gets a HUP, and a TERM behind it. */
+static int end_of_a_watch(void (*hup)(int number))
+{
+    int status = 0;
+    pid_t pid = fork();
+    if (pid == 0) {
+        struct cli cli = {.base = event_base_new()};
+        signal(SIGHUP, hup);
+        if (cli.base == NULL || cli_on_detach(&cli, NULL, NULL, NULL) != MS_OK) {
+            _exit(1);
+        }
+        raise(SIGHUP);
+        event_base_loop(cli.base, EVLOOP_NONBLOCK);
+        raise(SIGTERM);
+        for (;;) {
+            event_base_loop(cli.base, EVLOOP_ONCE);
+        }
+    }
+    ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+}
+
+START_TEST(who_follows_a_job_under_nohup_outlives_the_terminal)
+{
+    ck_assert_int_eq(end_of_a_watch(SIG_IGN), 128 + SIGTERM);
+    ck_assert_int_eq(end_of_a_watch(SIG_DFL), 128 + SIGHUP);
+}
+END_TEST
+
 START_TEST(a_program_that_cannot_run_says_so_in_its_log)
 {
     char tail[4096];
@@ -556,6 +586,7 @@ int main(void)
     tcase_add_test(tc, a_child_dies_with_its_parent_even_by_kill_9);
     tcase_add_test(tc, a_childs_terminal_signals_stay_away);
     tcase_add_test(tc, a_signal_right_after_the_start_is_the_childs_alone);
+    tcase_add_test(tc, who_follows_a_job_under_nohup_outlives_the_terminal);
     tcase_add_test(tc, a_program_that_cannot_run_says_so_in_its_log);
     tcase_add_test(tc, programs_are_found_by_variable_and_missing_ones_are_named);
     tcase_add_test(tc, metrics_are_steps_and_nothing_else);
