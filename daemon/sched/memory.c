@@ -60,11 +60,3 @@ void *memory_resize(void *p, size_t bytes)
     }
     return larger;
 }
-
-void *must(void *p)
-{
-    if (p == NULL) {
-        abort();
-    }
-    return p;
-}

@@ -23,6 +23,5 @@ int memory_is_spent(void);
 int memory_spend(void);
 void *memory_take(size_t bytes); /* zeroed, never NULL; free() it */
 void *memory_resize(void *p, size_t bytes);
-void *must(void *p); /* aborts on NULL; the reserve is no help to it */
 
 #endif
