@@ -271,6 +271,7 @@ void emit_put_job(struct sched *s, const struct job *job, bool with_spec)
     copy_text(row->key, sizeof(row->key), job->key);
     copy_text(row->run_dir, sizeof(row->run_dir), job->run_dir);
     row->workers = job->workers;
+    row->n_tries = job->n_tries;
     row->priority = job->priority;
     row->recovery = job->recovery;
     row->code = job->code;

@@ -43,6 +43,7 @@ struct job *job_create(struct sched *s, const struct sched_job_row *row)
         return NULL;
     }
     job->workers = row->workers;
+    job->n_tries = row->n_tries;
     job->priority = row->priority;
     job->recovery = row->recovery;
     job->code = row->code;

@@ -25,7 +25,7 @@ struct job {
     char spec_sha256[65];
     char *reason; /* owned, never NULL; of an ended job, or why it was placed in vain */
     uint32_t workers;
-    uint32_t n_tries; /* placed and never started, since the scheduler did */
+    uint32_t n_tries; /* placed and never started */
     int32_t priority, code;
     bool recovery; /* as its file says; nothing acts on it yet, and workers refuse such a job */
     uint64_t generation;

@@ -98,6 +98,7 @@ struct sched_job_row {
     const uint8_t
         *results; /* ended: a JobResults of cluster.proto, what it last showed; borrowed */
     size_t results_bytes;
+    uint32_t n_tries; /* how often it was placed since it last started */
     char spec_sha256[65];
     const uint8_t *spec; /* job_json; borrowed; NULL in an update that leaves it as it is */
     size_t spec_bytes;

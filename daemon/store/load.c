@@ -70,6 +70,7 @@ static int load_job(struct store *store, struct sched *sched, struct reader *rea
     row.cancel_at_step = read_int(reader) != 0;
     read_text(reader, row.cancel_text, sizeof(row.cancel_text));
     row.results = read_blob(reader, &row.results_bytes);
+    row.n_tries = (uint32_t)read_int(reader);
     read_text(reader, row.spec_sha256, sizeof(row.spec_sha256));
     row.spec = read_blob(reader, &row.spec_bytes);
     if (reader->bad) {

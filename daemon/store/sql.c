@@ -12,15 +12,15 @@ const char *const store_states[JOB_STATES] = {
 #define JOB_COLUMNS                                                                                \
     "id, state, name, owner, reason, key, run_dir, workers, priority, code, generation, "          \
     "submitted_ms, started_ms, ended_ms, steps, seconds, weights_sha256, plan_sha256, "            \
-    "recovery, cancel_at_step, cancel_text, results"
+    "recovery, cancel_at_step, cancel_text, results, n_tries"
 #define JOB_VALUES                                                                                 \
     "?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, "  \
-    "?21, ?22"
+    "?21, ?22, ?23"
 #define JOB_ASSIGNMENTS                                                                            \
     "state=?2, name=?3, owner=?4, reason=?5, key=?6, run_dir=?7, workers=?8, priority=?9, "        \
     "code=?10, generation=?11, submitted_ms=?12, started_ms=?13, ended_ms=?14, steps=?15, "        \
     "seconds=?16, weights_sha256=?17, plan_sha256=?18, recovery=?19, cancel_at_step=?20, "         \
-    "cancel_text=?21, results=?22"
+    "cancel_text=?21, results=?22, n_tries=?23"
 #define JOB_SUMMED JOB_COLUMNS ", spec_sha256" /* which stands for the spec */
 #define MEMBER_SUMMED                                                                              \
     "job, rank, node_id, incarnation, host_name, log_path, principal, generation, state, step, "   \
@@ -117,6 +117,7 @@ const struct store_migration store_migrations[] = {
       "  cancel_at_step INTEGER NOT NULL CHECK(cancel_at_step IN (0, 1)),"
       "  cancel_text TEXT NOT NULL CHECK(length(cancel_text) <= 384),"
       "  results BLOB NOT NULL CHECK(length(results) <= 65536),"
+      "  n_tries INTEGER NOT NULL CHECK(n_tries >= 0),"
       "  spec_sha256 TEXT NOT NULL CHECK(length(spec_sha256) = 64),"
       "  spec BLOB NOT NULL CHECK(length(spec) <= 262144),"
       "  sum INTEGER NOT NULL"
@@ -168,7 +169,7 @@ const struct store_migration store_migrations[] = {
       /* clang-format on */
       "INSERT INTO job SELECT id, state, name, principal_from_0_1(owner), reason, key, run_dir,"
       "  workers, priority, code, generation, submitted_ms, started_ms, ended_ms, steps, seconds,"
-      "  weights_sha256, plan_sha256, 0, 0, '', x'', sha256_hex(spec), spec, 0 FROM job_1;"
+      "  weights_sha256, plan_sha256, 0, 0, '', x'', 0, sha256_hex(spec), spec, 0 FROM job_1;"
       "UPDATE job SET sum = row_sum(" JOB_SUMMED ");"
       "INSERT INTO member SELECT member_1.job, rank, node_id, incarnation, host_name, log_path, '',"
       "  job_1.generation, '', 0, 0, 0 FROM member_1 JOIN job_1 ON job_1.id = member_1.job;"
@@ -188,8 +189,8 @@ const char *const store_statements[ST_COUNT] = {
     [ST_COMMIT] = "COMMIT",
     [ST_ROLLBACK] = "ROLLBACK",
     [ST_PUT_JOB] = "INSERT INTO job(" JOB_COLUMNS ", spec_sha256, spec, sum) VALUES (" JOB_VALUES
-                   ", ?23, ?24, row_sum(" JOB_VALUES ", ?23)) ON CONFLICT(id) DO UPDATE "
-                   "SET " JOB_ASSIGNMENTS ", spec_sha256=?23, spec=?24, sum=excluded.sum",
+                   ", ?24, ?25, row_sum(" JOB_VALUES ", ?24)) ON CONFLICT(id) DO UPDATE "
+                   "SET " JOB_ASSIGNMENTS ", spec_sha256=?24, spec=?25, sum=excluded.sum",
     [ST_UPDATE_JOB] =
         "UPDATE job SET " JOB_ASSIGNMENTS ", sum=row_sum(" JOB_VALUES ", spec_sha256) WHERE id=?1",
     [ST_PUT_MEMBER] = "INSERT INTO member(" MEMBER_SUMMED ", sum) VALUES (" MEMBER_VALUES

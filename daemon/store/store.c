@@ -294,6 +294,7 @@ static int put_job(struct store *store, const struct sched_job_row *job)
     bind_int(&binder, job->cancel_at_step);
     bind_text(&binder, job->cancel_text);
     bind_blob(&binder, job->results, job->results_bytes);
+    bind_int(&binder, job->n_tries);
     char digest[MS_SHA256_HEX];
     if (job->spec != NULL) {
         bind_text(&binder, spec_digest(job, digest));

@@ -159,7 +159,8 @@ static void job_reload(struct model *m, struct m_job *job)
         snprintf(job->cancel_reason, sizeof(job->cancel_reason), "%s", row->cancel_text);
     }
     job->missing_since = SIM_NEVER;
-    job->tries = 0;
+    job->tries = row->n_tries;
+    job->cut_off = row->state == JOB_PLACING && m->w->mode != SCHED_DYNAMIC;
     job->has_members = false;
     if (!m_is_ended(job)) {
         m_results_forget(job);

@@ -84,6 +84,7 @@ struct m_job {
     char reason[MS_TEXT_MAX + 1];
     bool cancelled; /* somebody who may asked for its end */
     bool cancel_at_step, cancel_stored;
+    bool cut_off; /* the scheduler ended while it was placed: that does not count as a try */
     int64_t cancel_at, cancel_stretch, cancel_late_ms;  /* late: after a restart nodes come first */
     int64_t missing_since, missing_stretch, missing_ms; /* how long, at least; SIM_NEVER */
     int64_t placed_at, placed_stretch;

@@ -104,6 +104,8 @@ void m_judge_row(struct model *m, const struct sched_job_row *row)
             sim_fail(m->w, "model: job %llu goes back into the queue", (ull)job->id);
         }
         m_ranks_stop(m, job, &stop);
+        job->tries -= job->cut_off;
+        job->cut_off = false;
         job->n_ranks = 0;
         job->has_members = true;
         job->missing_since = SIM_NEVER;
@@ -137,6 +139,10 @@ void m_judge_row(struct model *m, const struct sched_job_row *row)
         if (job->blame_at != SIM_NEVER) {
             sim_fail(m->w, "model: job %llu is started, and a rank complained", (ull)job->id);
         }
+    }
+    if (row->n_tries != job->tries) {
+        sim_fail(m->w, "model: job %llu was placed %u times in vain, and %u are written",
+                 (ull)job->id, job->tries, row->n_tries);
     }
     if (row->state == JOB_RUNNING && job->state == JOB_PLACING && row->started_ms <= 0) {
         sim_fail(m->w, "model: job %llu runs since never", (ull)job->id);

@@ -65,6 +65,7 @@ static const char *job_differs(const struct sched_job_row *a, const struct sched
            : a->workers != b->workers                    ? "workers"
            : a->priority != b->priority                  ? "priority"
            : a->code != b->code                          ? "code"
+           : a->n_tries != b->n_tries                    ? "n_tries"
            : strcmp(a->owner, b->owner) != 0             ? "owner"
            : strcmp(a->name, b->name) != 0               ? "name"
            : strcmp(a->key, b->key) != 0                 ? "key"

@@ -378,6 +378,47 @@ START_TEST(node_that_comes_and_goes_does_not_stretch_an_adoption)
 }
 END_TEST
 
+/* ---- tries --------------------------------------------------------------------------------------
+ */
+
+/* A job that kills its nodes while it loads must not do so for ever where the scheduler is
+ * restarted in between. */
+START_TEST(how_often_a_job_was_placed_in_vain_survives_a_restart)
+{
+    begin();
+    struct sched_job_row row = job_row(3, JOB_QUEUED);
+    row.generation = 0;
+    row.workers = 1;
+    row.n_tries = MS_PLACE_TRIES_MAX - 1;
+    snprintf(row.reason, sizeof(row.reason), "rank 0 was lost");
+    ck_ms_ok(sched_load_job(fix.s, &row, err));
+    loaded();
+    fix_job_is(3, "QUEUED", "it was placed 2 times before: rank 0 was lost");
+
+    uint64_t conn = fix_register("w0", 1);
+    ck_assert_uint_eq(fix_stored(3)->n_tries, MS_PLACE_TRIES_MAX);
+    fix_close(conn);
+
+    fix_job_is(3, "FAILED", "it was placed 3 times and never started");
+}
+END_TEST
+
+START_TEST(a_placing_that_a_restart_cut_off_is_not_the_jobs)
+{
+    begin();
+    struct sched_job_row row = job_row(3, JOB_PLACING);
+    row.n_tries = 1;
+    ck_ms_ok(sched_load_job(fix.s, &row, err));
+    load_members(3);
+    loaded();
+
+    fix_pass(1);
+
+    ck_assert_uint_eq(fix_stored(3)->n_tries, 0);
+    ck_assert_ptr_null(strstr(fix_show(3)->reason, "was placed"));
+}
+END_TEST
+
 /* ---- cancel at the step -------------------------------------------------------------------------
  */
 
@@ -805,6 +846,8 @@ static TCase *adopt_cases(void)
     tcase_add_test(t, small_job_waits_no_longer_than_it_had_to);
     tcase_add_test(t, pause_of_a_crowd_leaves_out_that_the_scheduler_stood_still);
     tcase_add_test(t, node_that_comes_and_goes_does_not_stretch_an_adoption);
+    tcase_add_test(t, how_often_a_job_was_placed_in_vain_survives_a_restart);
+    tcase_add_test(t, a_placing_that_a_restart_cut_off_is_not_the_jobs);
     tcase_add_test(t, cancel_at_step_goes_on_after_a_restart);
     tcase_add_test(t, cancelled_job_whose_node_is_not_back_is_cancelled);
     tcase_add_test(t, cancel_at_step_becomes_hard_after_a_restart_too);

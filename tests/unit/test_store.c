@@ -241,6 +241,7 @@ static void digest_job(struct sched *sched, const struct sched_job_row *row)
     digest_text(sched, row->plan_sha256);
     digest_value(sched, row->recovery);
     digest_value(sched, row->cancel_at_step);
+    digest_value(sched, row->n_tries);
     digest_text(sched, row->cancel_text);
     digest_bytes(sched, row->results, row->results_bytes);
     digest_bytes(sched, row->spec, row->spec_bytes);
@@ -410,6 +411,7 @@ START_TEST(every_column_comes_back_as_it_was_put)
     job.cancel_at_step = true;
     job.results = (const uint8_t *)"results";
     job.results_bytes = 7;
+    job.n_tries = 2;
     snprintf(job.cancel_text, sizeof(job.cancel_text), "cancelled by alice");
     snprintf(job.run_dir, sizeof(job.run_dir), "/tmp/run");
     memset(job.weights_sha256, 'a', 64);
@@ -458,6 +460,7 @@ START_TEST(every_column_comes_back_as_it_was_put)
     ck_assert(got->recovery && got->cancel_at_step);
     ck_assert_str_eq(got->cancel_text, "cancelled by alice");
     ck_assert_str_eq(loaded.results, "results");
+    ck_assert_uint_eq(got->n_tries, 2);
     ck_assert_uint_eq(loaded.members_n, 1);
     ck_assert_str_eq(loaded.members[0].principal, "worker:host");
     ck_assert_uint_eq(loaded.members[0].generation, 41);
@@ -1597,6 +1600,7 @@ START_TEST(the_frozen_database_of_version_1_still_loads)
     ck_assert(strncmp(owner, "uid:1000", 8) == 0 || strncmp(owner, "user:", 5) == 0);
     ck_assert_str_eq(loaded.jobs[2].cancel_text, ""); /* what 0.1 did not know */
     ck_assert_uint_eq(loaded.jobs[2].results_bytes, 0);
+    ck_assert_uint_eq(loaded.jobs[2].n_tries, 0);
     ck_assert_str_eq(loaded.members[1].principal, "");
     ck_assert_uint_eq(loaded.members[1].generation, loaded.jobs[2].generation);
 }
@@ -1611,9 +1615,10 @@ START_TEST(the_frozen_database_of_version_2_still_loads)
     ck_assert_str_eq(loaded.jobs[2].owner, "user:alice");
     ck_assert_str_eq(loaded.jobs[2].cancel_text, "cancelled by alice");
     ck_assert_str_eq(loaded.results, "results");
+    ck_assert_uint_eq(loaded.jobs[2].n_tries, 2);
     ck_assert_str_eq(loaded.members[1].principal, "worker:b");
     ck_assert_str_eq(loaded.members[1].state, "training");
-    ck_assert_uint_eq(store_secret(store)[0], 0x65); /* as it was drawn that day */
+    ck_assert_uint_eq(store_secret(store)[0], 0x50); /* as it was drawn that day */
 }
 END_TEST
 
@@ -1631,6 +1636,7 @@ static int freeze(const char *target)
         snprintf(job.cancel_text, sizeof(job.cancel_text), "cancelled by alice");
         job.results = (const uint8_t *)"results";
         job.results_bytes = 7;
+        job.n_tries = 2;
         if (put(&job) != 0) {
             return 1;
         }
