@@ -62,8 +62,9 @@
 #define MS_TURN_BYTES_ALL   (8U << 20)   /* ... and to all: 2 ms of packing */
 /* Of deciding: commit and sending come on top. Two handshakes: on a busy machine a turn is also cut
  * by the slices of others, the more often the longer it is. */
-#define MS_TURN_US    5000
-#define MS_NEWS_BYTES (1U << 20) /* updates to watchers in one turn; the rest waits */
+#define MS_TURN_US     5000
+#define MS_TURN_LOSSES 1000       /* effects of leases that are over: 250 idle nodes, 2 ms */
+#define MS_NEWS_BYTES  (1U << 20) /* updates to watchers in one turn; the rest waits */
 #define MS_BIG_FRAMES                                                                              \
     64 /* frames above MS_FRAME_SMALL that clients send at the same time: 16 MiB */
 #define MS_BIG_FRAMES_USER  8 /* ... one user: half frames of his own are all that he waits for */

@@ -151,7 +151,8 @@ static bool place_first(struct sched *s)
 
 void place_settle(struct sched *s)
 {
-    while ((s->due & DUE_PLACE) != 0) {
+    /* nodes that are as silent as those just lost would be next in line, and cost the job a try */
+    while ((s->due & DUE_PLACE) != 0 && !s->leases_behind) {
         s->due &= ~(unsigned)DUE_PLACE;
         s->due |= place_first(s) ? DUE_PLACE : 0;
     }

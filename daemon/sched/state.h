@@ -62,8 +62,9 @@ struct sched {
     uint64_t last_event; /* its number */
     uint64_t ticks;      /* that wrote, the one under way included */
     bool tick_writes, loss_proved, stamp_made;
-    uint64_t stamp_ticks;         /* of stamp */
-    uint8_t stamp[MS_STAMP_LEN];  /* the last that was made */
+    uint64_t stamp_ticks;        /* of stamp */
+    uint8_t stamp[MS_STAMP_LEN]; /* the last that was made */
+    bool leases_behind; /* more are over than one tick may judge: the rest is next, at once */
     int64_t stood_still_until_ms; /* nodes may have given up on us, and come back until then */
     int64_t stood_still_ms;       /* ... after such a time */
     uint32_t n_expected;          /* nodes, by loading */

@@ -128,6 +128,39 @@ START_TEST(silent_node_is_lost_when_its_lease_is_over)
 }
 END_TEST
 
+/* ... and a job that lost its rank with the first ones is not placed on those that are next. */
+START_TEST(leases_of_a_whole_network_are_judged_in_bounded_ticks)
+{
+    enum { NODES = 2000 };
+    size_t most = 0;
+    fix_standing();
+    for (int i = 0; i < NODES; i++) {
+        char id[16];
+        snprintf(id, sizeof(id), "w%d", i);
+        fix_register(id, (uint64_t)i + 1);
+    }
+    fix_submit(1, 0);
+    struct sched_event time = {.kind = SCHED_EV_TIME};
+    fix.now.mono_ms += 2 * FIX_LEASE_MS;
+    int ticks = 0;
+    for (; sched_deadline(fix.s) <= fix.now.mono_ms; ticks++) {
+        size_t n = 0;
+        sched_begin_tick(fix.s);
+        sched_apply(fix.s, &time, fix.now);
+        sched_effects(fix.s, &n);
+        most = n > most ? n : most;
+        ck_ms_ok(sched_check(fix.s, err));
+    }
+
+    struct sched_counts counts;
+    sched_count(fix.s, &counts);
+    ck_assert_uint_eq(counts.nodes_registered, 0);
+    ck_assert_int_gt(ticks, 2);
+    ck_assert_uint_lt(most, 2 * MS_TURN_LOSSES);
+    fix_job_is(1, "QUEUED", "it was placed 1 time before");
+}
+END_TEST
+
 START_TEST(heartbeat_renews_the_lease)
 {
     fix_standing();
@@ -915,6 +948,7 @@ static Suite *suite(void)
     tcase_add_test(t, heartbeat_before_register_is_refused);
     tcase_add_test(t, heartbeat_is_answered_and_never_stored);
     tcase_add_test(t, silent_node_is_lost_when_its_lease_is_over);
+    tcase_add_test(t, leases_of_a_whole_network_are_judged_in_bounded_ticks);
     tcase_add_test(t, heartbeat_renews_the_lease);
     tcase_add_test(t, standing_still_stretches_leases);
     tcase_add_test(t, a_shorter_lease_judges_nobody_before_the_old_one);
