@@ -44,6 +44,13 @@ static int64_t more_ms(const struct sched *s, const struct run *run)
     return s->n_came > 0 && run->adopt.at_ms + more > s->now.mono_ms ? more : 0;
 }
 
+/* It did come, and we sent it away. */
+static const char *refusal_of(const struct run *run, uint32_t rank)
+{
+    const struct hold *hold = run->members[rank].hold;
+    return hold != NULL && hold->node->state == NODE_NEW ? hold->node->reason : "";
+}
+
 void run_adopt_timeout(struct sched *s, struct run *run)
 {
     struct job *job = run->job;
@@ -63,6 +70,12 @@ void run_adopt_timeout(struct sched *s, struct run *run)
         return;
     }
     const char *who = rank_words(s, job, first);
+    if (refusal_of(run, first)[0] != '\0') {
+        run_lost(s, job, first, FAULT_MISSING, MS_E_REFUSED,
+                 emit_text(s, "the scheduler refused %s after %s: %s", who, run->expected,
+                           refusal_of(run, first)));
+        return;
+    }
     if (run->n_in[RANK_MISSING] > 1) {
         who = emit_text(s, "%s and %u more", who, run->n_in[RANK_MISSING] - 1);
     }

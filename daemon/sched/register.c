@@ -124,8 +124,8 @@ static const char *certificate_refusal(struct sched *s, const struct conn *conn,
     if (s->cfg.certificate_ids && !is_held && !is_of_certificate(info->node_id, name)) {
         return emit_text(s,
                          "node id %s is for the certificate %.*s, and this one is %s: set "
-                         "MS_NODE_ID to %s-0, or another number or %s:WORD; or issue a "
-                         "certificate for that node",
+                         "MS_NODE_ID to %s-0, or %s:WORD; or issue a certificate for that node; or "
+                         "allow any id (node_ids = free in msschedd.conf)",
                          info->node_id, (int)certificate_part(info->node_id), info->node_id, name,
                          name, name);
     }
@@ -229,6 +229,10 @@ void on_register(struct sched *s, struct conn *conn, const struct sched_event *e
         text = s->mode->refusal(s, &info, msg, &code);
     }
     if (text != NULL) {
+        if (node != NULL && node->state == NODE_NEW &&
+            node->info.incarnation == info.incarnation) { /* why its rank will be missing */
+            copy_text(node->reason, sizeof(node->reason), text);
+        }
         register_refuse(s, conn, event->id, code, text, info.node_id);
         return;
     }

@@ -378,6 +378,35 @@ START_TEST(node_that_comes_and_goes_does_not_stretch_an_adoption)
 }
 END_TEST
 
+/* ---- refusals -----------------------------------------------------------------------------------
+ */
+
+/* An upgrade from a release that took any node id: the node is there, and may not. */
+START_TEST(a_job_whose_node_was_refused_says_so_and_names_the_way_back)
+{
+    struct sched_config cfg = fix_config(SCHED_STANDING, 0);
+    cfg.certificate_ids = true;
+    fix_create(&cfg);
+    load_job(3, JOB_RUNNING);
+    load_members(3);
+    loaded();
+    come_back(0, 7777, 3, 13, 1); /* another process says nothing about that one */
+    uint64_t conn = come_back(1, 101, 3, 13, 1);
+    const Ms__Error *error = fix_heard(conn, MS_MSG_ERROR);
+    ck_assert_ptr_nonnull(error);
+    ck_assert_ptr_nonnull(strstr(error->text, "(node_ids = free in msschedd.conf)"));
+    conn = come_back(0, 100, 3, 13, 1);
+
+    fix_pass(FIX_LEASE_MS + 2 * MS_ADOPT_NODE_MS);
+
+    fix_job_is(3, "FAILED",
+               "the scheduler refused rank 0 (node w0 on host h) after the "
+               "scheduler's restart: node id w0 is for the certificate w0, and this "
+               "one is host-certificate");
+    fix_job_is(3, "FAILED", "(node_ids = free in msschedd.conf)");
+}
+END_TEST
+
 /* ---- tries --------------------------------------------------------------------------------------
  */
 
@@ -846,6 +875,7 @@ static TCase *adopt_cases(void)
     tcase_add_test(t, small_job_waits_no_longer_than_it_had_to);
     tcase_add_test(t, pause_of_a_crowd_leaves_out_that_the_scheduler_stood_still);
     tcase_add_test(t, node_that_comes_and_goes_does_not_stretch_an_adoption);
+    tcase_add_test(t, a_job_whose_node_was_refused_says_so_and_names_the_way_back);
     tcase_add_test(t, how_often_a_job_was_placed_in_vain_survives_a_restart);
     tcase_add_test(t, a_placing_that_a_restart_cut_off_is_not_the_jobs);
     tcase_add_test(t, cancel_at_step_goes_on_after_a_restart);
