@@ -308,7 +308,7 @@ MUTANTS = [
      "generations and job ids begin anew with a restart"),
     ("store_log_not_synced", "daemon/store/store.c", "if (!store->broken) { sync_log(store); }", "",
      "after a failed sync and a restart an old log is played over what is newer"),
-    ("store_commits_in_parts", "daemon/store/store.c", "int rc = run(store, ST_BEGIN);", "int rc = SQLITE_OK;",
+    ("store_commits_in_parts", "daemon/store/store.c", "int rc = run(store, ST_BEGIN); for (", "int rc = SQLITE_OK; for (",
      "a crash leaves half of a tick"),
     # ---- the driver: what the rest stands on ---------------------------------------------------
     ("reply_before_commit", "tests/sim/sim_sched.c", "sent = sim_chance(w, 50) ? 0 : sim_below(w, n + 1);", "carry_out(w, effects, n); if (!w->failed) { driver_crash(w, \"before a commit\"); } return;",

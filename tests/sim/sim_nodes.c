@@ -431,6 +431,14 @@ static void on_fetch_grant(struct world *w, const struct sim_node *node, const M
     } else if (w->chaos > 0 && sim_chance(w, 5)) {
         return; /* it has more important things to do */
     }
+    if (w->chaos > 0 && sim_chance(w, 15)) { /* and somebody else takes it for his */
+        const struct sim_node *other = &w->nodes[sim_below(w, w->n_nodes)];
+        if (other != node && other->alive && !other->hung && other->registered) {
+            ready.size++;
+            net_up(w, other->link, MS_MSG_FETCH_READY, 0, &ready.base);
+            ready.size--;
+        }
+    }
     net_up(w, node->link, MS_MSG_FETCH_READY, 0, &ready.base);
 }
 
