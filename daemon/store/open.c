@@ -152,19 +152,32 @@ static int set_pragmas(struct store *store, struct ms_err *err)
     return 0;
 }
 
+static int exec(struct store *store, const char *text)
+{
+    return sqlite3_exec(store->db, text, NULL, NULL, NULL);
+}
+
+/* All steps in one transaction. That of a database with rows in it stays open until they were
+ * loaded: what is refused stays as the release that wrote it can read it. */
 static int migrate(struct store *store, long version, struct ms_err *err)
 {
+    if (version == (long)store_migrations_n) {
+        return 0;
+    }
+    int rc = exec(store, "BEGIN IMMEDIATE");
     for (size_t i = (size_t)version; i < store_migrations_n; i++) {
-        int rc = SQLITE_OK;
         for (const char *const *text = store_migrations[i].texts; rc == SQLITE_OK && *text != NULL;
              text++) {
-            rc = sqlite3_exec(store->db, *text, NULL, NULL, NULL);
+            rc = exec(store, *text);
         }
-        if (rc != SQLITE_OK) {
-            int failed = store_fail(store, rc, "bringing its schema up to date", err);
-            sqlite3_exec(store->db, "ROLLBACK", NULL, NULL, NULL);
-            return failed;
-        }
+    }
+    if (rc == SQLITE_OK && version == 0) {
+        rc = exec(store, "COMMIT");
+    }
+    if (rc != SQLITE_OK) {
+        int failed = store_fail(store, rc, "bringing its schema up to date", err);
+        exec(store, "ROLLBACK");
+        return failed;
     }
     return 0;
 }

@@ -47,8 +47,7 @@ const char *const store_states[JOB_STATES] = {
 
 const struct store_migration store_migrations[] = {
     /* 1 */
-    {{"BEGIN IMMEDIATE;"
-      "CREATE TABLE job("
+    {{"CREATE TABLE job("
       "  id INTEGER PRIMARY KEY CHECK(id > 0),"
       "  state TEXT NOT NULL CHECK(state IN ('QUEUED','PLACING','RUNNING','RECOVERING','SUCCEEDED',"
       "    'FAILED','CANCELLED')),"
@@ -85,12 +84,10 @@ const struct store_migration store_migrations[] = {
       "  value INTEGER NOT NULL CHECK(value >= 0)"
       ") STRICT, WITHOUT ROWID;"
       "PRAGMA application_id = 1836278628;"
-      "PRAGMA user_version = 1;"
-      "COMMIT;"}},
+      "PRAGMA user_version = 1;"}},
     /* 2: owners are principals, which are longer, and a CHECK cannot be changed in place; every row
      * carries its checksum, and the ledger counts and adds up those of each table */
-    {{"BEGIN IMMEDIATE;"
-      "ALTER TABLE job RENAME TO job_1;"
+    {{"ALTER TABLE job RENAME TO job_1;"
       "ALTER TABLE member RENAME TO member_1;"
       "ALTER TABLE meta RENAME TO meta_1;"
       "CREATE TABLE job("
@@ -179,8 +176,7 @@ const struct store_migration store_migrations[] = {
       "DROP TABLE job_1;"
       "DROP TABLE meta_1;"
       "INSERT INTO ledger SELECT 'schema', count(*), " SCHEMA_SUM " FROM sqlite_schema;"
-      "PRAGMA user_version = 2;"
-      "COMMIT;"}},
+      "PRAGMA user_version = 2;"}},
 };
 const size_t store_migrations_n = MS_ARRAY_SIZE(store_migrations);
 

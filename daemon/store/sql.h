@@ -38,8 +38,8 @@ enum store_statement {
 /* Prepared once, when the database is opened. */
 extern const char *const store_statements[ST_COUNT];
 
-/* Step i brings schema i to i + 1, in one transaction with its version number. Steps that were
- * released never change. */
+/* Step i brings schema i to i + 1, its version number with it, inside the caller's transaction.
+ * What steps do that were released never changes. */
 struct store_migration {
     const char *texts[6]; /* run one after the other; NULL: no more. C limits the length of one */
 };

@@ -180,6 +180,12 @@ static void rewrite_log(struct store *store)
 
 int store_settle(struct store *store, struct ms_err *err)
 {
+    if (!sqlite3_get_autocommit(store->db)) { /* of a schema that was brought up to date */
+        int rc = sqlite3_exec(store->db, "COMMIT", NULL, NULL, NULL);
+        if (rc != SQLITE_OK) {
+            return store_fail(store, rc, "bringing its schema up to date", err);
+        }
+    }
     store->is_believed = 1;
     rewrite_log(store);
     if (!store->broken) {
@@ -397,10 +403,10 @@ static void settle_home(struct store *store, const struct home *home)
 /* From here on a file without a log of writes is whole. */
 static void put_end(struct store *store)
 {
-    int rc = run(store, ST_BEGIN);
-    rc = rc == SQLITE_OK ? store_put_meta(store, STORE_KEY_OPEN, 0) : rc;
-    rc = rc == SQLITE_OK ? run(store, ST_COMMIT) : rc;
-    if (rc != SQLITE_OK && !sqlite3_get_autocommit(store->db)) {
+    const int is_ended = run(store, ST_BEGIN) == SQLITE_OK &&
+                         store_put_meta(store, STORE_KEY_OPEN, 0) == SQLITE_OK &&
+                         run(store, ST_COMMIT) == SQLITE_OK;
+    if (!is_ended && !sqlite3_get_autocommit(store->db)) {
         run(store, ST_ROLLBACK);
     }
 }

@@ -1555,7 +1555,8 @@ START_TEST(an_idle_scheduler_leaves_an_empty_log_of_writes)
 }
 END_TEST
 
-static void take_golden(const char *name)
+/* In the place of ours, which is closed. */
+static void place_golden(const char *name)
 {
     const char *root = getenv("MSCHED_SOURCE_ROOT");
     char golden[512];
@@ -1572,6 +1573,11 @@ static void take_golden(const char *name)
     }
     fclose(from);
     fclose(to);
+}
+
+static void take_golden(const char *name)
+{
+    place_golden(name);
     ck_ms_ok(store_open(path, &store, err));
     load();
 }
@@ -1603,6 +1609,29 @@ START_TEST(the_frozen_database_of_version_1_still_loads)
     ck_assert_uint_eq(loaded.jobs[2].n_tries, 0);
     ck_assert_str_eq(loaded.members[1].principal, "");
     ck_assert_uint_eq(loaded.members[1].generation, loaded.jobs[2].generation);
+}
+END_TEST
+
+/* Its own release must be able to open it again. */
+START_TEST(an_older_database_that_is_refused_stays_as_it_was)
+{
+    place_golden("store-v1.db");
+    sql("UPDATE job SET workers = 77 WHERE id = 4");
+    struct bytes before = slurp("");
+    struct ms_err why = {0, ""};
+
+    ck_ms_ok(store_open(path, &store, err));
+    ck_assert_int_eq(store_load(store, &loaded, &why), MS_E_CONFIG);
+    ck_assert_ptr_nonnull(strstr(why.text, "not to my taste"));
+    store_close(store);
+    store = NULL;
+
+    struct bytes after = slurp("");
+    ck_assert_uint_eq(after.size, before.size);
+    ck_assert_mem_eq(after.data, before.data, after.size);
+    ck_assert_int_eq(ask("PRAGMA user_version"), 1);
+    free(before.data);
+    free(after.data);
 }
 END_TEST
 
@@ -1721,6 +1750,7 @@ int main(int argc, char **argv)
     tcase_add_test(tcase, a_start_writes_the_log_once_more_before_it_folds_it_in);
     tcase_add_test(tcase, an_idle_scheduler_leaves_an_empty_log_of_writes);
     tcase_add_test(tcase, the_frozen_database_of_version_1_still_loads);
+    tcase_add_test(tcase, an_older_database_that_is_refused_stays_as_it_was);
     tcase_add_test(tcase, the_frozen_database_of_version_2_still_loads);
     suite_add_tcase(suite, tcase);
     return test_run(suite);
