@@ -17,6 +17,7 @@ enum {
     FD_RESERVE = 64, /* descriptors for SQLite, certificates, accept */
     SERVER_LINE_MAX = 2048,
     HALF_OPEN = MS_HALF_OPEN_MAX + MS_HALF_OPEN_UNIX, /* one listener of each kind */
+    BEFORE_WELCOME = HALF_OPEN + FD_RESERVE + 2 * MS_WAITING_MAX,
 };
 
 static int64_t clock_us(clockid_t id)
@@ -113,21 +114,26 @@ void server_stop(struct server *server, int status, int64_t grace_ms, const char
  */
 
 /* Soft limit up to the hard one: the soft one is low for the sake of select(2), which we do not
- * use. Returns how many connections fit. */
-static size_t raise_limits(void)
+ * use. Then how many connections fit, and how many may wait to become one. */
+static void share_descriptors(struct server *server)
 {
     struct rlimit limit;
+    server->conns_max = MS_CONNS_MAX;
+    server->waiting_max = MS_WAITING_MAX;
     if (getrlimit(RLIMIT_NOFILE, &limit) != 0) {
-        return MS_CONNS_MAX;
+        return;
     }
     limit.rlim_cur = limit.rlim_max;
     setrlimit(RLIMIT_NOFILE, &limit);
     getrlimit(RLIMIT_NOFILE, &limit);
-    if (limit.rlim_cur == RLIM_INFINITY || limit.rlim_cur > MS_CONNS_MAX + HALF_OPEN + FD_RESERVE) {
-        return MS_CONNS_MAX;
+    if (limit.rlim_cur == RLIM_INFINITY || limit.rlim_cur >= MS_CONNS_MAX + BEFORE_WELCOME) {
+        return;
     }
-    size_t kept = HALF_OPEN + FD_RESERVE;
-    return limit.rlim_cur > 2 * kept ? limit.rlim_cur - kept : limit.rlim_cur / 2;
+    size_t few = limit.rlim_cur / 16; /* for each of two listeners */
+    server->waiting_max = few < MS_WAITING_MAX ? few : MS_WAITING_MAX;
+    size_t kept = HALF_OPEN + FD_RESERVE + 2 * server->waiting_max;
+    size_t rest = limit.rlim_cur > 2 * kept ? limit.rlim_cur - kept : limit.rlim_cur / 2;
+    server->conns_max = rest < MS_CONNS_MAX ? rest : MS_CONNS_MAX;
 }
 
 int server_open(const struct server_setup *setup, struct server **ret, struct ms_err *err)
@@ -144,7 +150,7 @@ int server_open(const struct server_setup *setup, struct server **ret, struct ms
     clients_init(&server->clients);
     server_turn_init(server);
     signal(SIGPIPE, SIG_IGN);
-    server->conns_max = raise_limits();
+    share_descriptors(server);
     places_init(&server->places, server->conns_max);
     server->base = event_base_new();
     int rc = server->base == NULL ? ms_fail(err, MS_E_NOMEM, "no memory for the event loop")
@@ -175,6 +181,9 @@ void server_close(struct server *server)
     places_fini(&server->places);
     server_close_listeners(server);
     server_names_close(server);
+    for (size_t i = 0; i < SERVER_LISTENERS_MAX; i++) {
+        doorway_fini(&server->doors[i]);
+    }
     for (size_t i = 0; i < MS_ARRAY_SIZE(events); i++) {
         if (events[i] != NULL) {
             event_free(events[i]);

@@ -1,23 +1,15 @@
 /* server_names.c - whose connection on a Unix socket this is, before it is taken
  *
  * Root and the daemon's own user are known without asking, so that an admin gets in while a
- * directory hangs. All others wait here, not yet a connection, until their name is known. */
+ * directory hangs. All others wait in front of the door (server_door.c) until their name is known.
+ */
 #include "daemon/server_state.h"
 
 #include "daemon/names.h"
 
-#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
-
-enum { PARKED_MAX = 64 };
-
-struct server_parked {
-    struct listener *listener; /* not owned; dropped with the listeners */
-    int fd;
-    struct server_parked *next;
-};
 
 void server_names_open(struct server *server)
 {
@@ -26,32 +18,9 @@ void server_names_open(struct server *server)
     }
 }
 
-/* All of them come back through the door they came in by. */
 static void on_answer(void *arg)
 {
-    struct server *server = arg;
-    struct server_parked *parked = server->parked;
-    server->parked = NULL;
-    server->parked_n = 0;
-    while (parked != NULL) {
-        struct server_parked *next = parked->next;
-        server_accept(parked->listener, parked->fd, server);
-        free(parked);
-        parked = next;
-    }
-}
-
-static int park(struct server *server, struct listener *listener, int fd)
-{
-    struct server_parked *parked =
-        server->parked_n < PARKED_MAX ? calloc(1, sizeof(*parked)) : NULL;
-    if (parked == NULL) {
-        return 0;
-    }
-    *parked = (struct server_parked){listener, fd, server->parked};
-    server->parked = parked;
-    server->parked_n++;
-    return 1;
+    server_names_came(arg);
 }
 
 enum server_name server_name_of(struct server *server, struct listener *listener, int fd,
@@ -81,21 +50,10 @@ enum server_name server_name_of(struct server *server, struct listener *listener
     case NAMES_KNOWN:
         return SERVER_NAME_KNOWN;
     case NAMES_PENDING:
-        return park(server, listener, fd) ? SERVER_NAME_LATER : SERVER_NAME_FAILED;
+        return SERVER_NAME_LATER;
     default:
         return SERVER_NAME_FAILED;
     }
-}
-
-void server_names_drop(struct server *server)
-{
-    while (server->parked != NULL) {
-        struct server_parked *next = server->parked->next;
-        close(server->parked->fd);
-        free(server->parked);
-        server->parked = next;
-    }
-    server->parked_n = 0;
 }
 
 void server_names_forget(struct server *server)
@@ -107,7 +65,6 @@ void server_names_forget(struct server *server)
 
 void server_names_close(struct server *server)
 {
-    server_names_drop(server);
     names_destroy(server->names);
     server->names = NULL;
 }

@@ -15,7 +15,6 @@ enum {
 };
 
 struct names;
-struct server_parked;
 
 struct server {
     const struct options *options;
@@ -32,7 +31,9 @@ struct server {
     SSL_CTX *tls; /* NULL: plain */
     int needs_tls;
     struct clients clients;
-    size_t conns_max;
+    size_t conns_max, waiting_max; /* waiting: at each door */
+    unsigned long turned_away;     /* since that was said last */
+    int64_t turned_away_said_ms;
     struct places places;
     struct throttle throttle;
 
@@ -64,9 +65,7 @@ struct server {
     char status[160]; /* the STATUS= that was sent last */
 
     /* server_names.c */
-    struct names *names; /* NULL until somebody has to be asked */
-    struct server_parked *parked;
-    size_t parked_n;
+    struct names *names;            /* NULL until somebody has to be asked */
     char own_name[MS_NAME_MAX + 1]; /* of the daemon's own user */
 
     int is_stopping, closing_sent;
@@ -100,10 +99,15 @@ void server_look_at_disk(struct server *server);
 int server_add_events(struct server *server, struct ms_err *err);
 void server_say_status(struct server *server); /* STATUS= where it changed */
 
-/* server_accept.c: listeners, and who comes in through them. */
+/* server_accept.c: the listeners. */
 int server_listen(struct server *server, struct ms_err *err);
-void server_adjust_listeners(struct server *server);
 void server_close_listeners(struct server *server);
+
+/* server_door.c: who comes in through them. */
+void server_accept(struct listener *listener, int fd, void *server);
+void server_adjust_listeners(struct server *server); /* lets in who may, and listens or not */
+void server_names_came(struct server *server);       /* who waited for his name waits no more */
+void server_send_away(struct server *server);        /* all who wait */
 
 /* server_turn.c: whose turn it is, and how long. */
 void server_turn_init(struct server *server);
@@ -134,19 +138,15 @@ void server_close_clients(struct server *server);
 void server_reap(struct server *server);
 void server_recheck(struct server *server);
 
-/* Takes a connection: the listeners' callback, and again once the name of its uid is known. */
-void server_accept(struct listener *listener, int fd, void *server);
-
 /* server_names.c: whose connection on a Unix socket this is. */
 enum server_name {
     SERVER_NAME_KNOWN,  /* name is filled, "" for a uid without one, and for TCP */
-    SERVER_NAME_LATER,  /* fd was taken; server_accept follows */
+    SERVER_NAME_LATER,  /* it is asked for; server_names_came follows */
     SERVER_NAME_FAILED, /* nobody could tell */
 };
 void server_names_open(struct server *server);
 enum server_name server_name_of(struct server *server, struct listener *listener, int fd,
                                 char name[MS_NAME_MAX + 1], int *ret_is_mapped);
-void server_names_drop(struct server *server);   /* who waits: with the listeners */
 void server_names_forget(struct server *server); /* a reload */
 void server_names_close(struct server *server);
 

@@ -46,14 +46,16 @@
 #define MS_CONNS_USER      256    /* ... and one of them: a shell loop's worth, four times over */
 #define MS_CONNS_ADMIN     64     /* kept free of users and nodes: an admin always gets in */
 #define MS_HALF_OPEN_MAX                                                                           \
-    256                        /* before Welcome, of one TCP listener: half a second of handshakes \
-                                */
-#define MS_HALF_OPEN_UNIX 64   /* ... of a Unix listener: a Hello takes microseconds */
-#define MS_LIST_PAGE_MAX  1000 /* rows of one list reply */
-#define MS_OUTPUT_SOFT    (1U << 20)  /* unsent bytes to one peer: stop reading from it */
-#define MS_OUTPUT_HARD    (16U << 20) /* ... drop it */
-#define MS_OUTPUT_NEWS    (64U << 10) /* ... and no news of watched jobs until it has read these */
-#define MS_OUTPUT_ALL     (128U << 20) /* unsent to all that are no nodes: the worst one is dropped */
+    256                      /* before Welcome, of one TCP listener: half a second of handshakes   \
+                              */
+#define MS_HALF_OPEN_UNIX 64 /* ... of a Unix listener: a Hello takes microseconds */
+#define MS_WAITING_MAX                                                                             \
+    2048 /* accepted, in front of a listener's door: a descriptor and 200 bytes each */
+#define MS_LIST_PAGE_MAX 1000         /* rows of one list reply */
+#define MS_OUTPUT_SOFT   (1U << 20)   /* unsent bytes to one peer: stop reading from it */
+#define MS_OUTPUT_HARD   (16U << 20)  /* ... drop it */
+#define MS_OUTPUT_NEWS   (64U << 10)  /* ... and no news of watched jobs until it has read these */
+#define MS_OUTPUT_ALL    (128U << 20) /* unsent to all that are no nodes: the worst one is dropped */
 
 /* What one turn of the scheduler's loop may cost: then the others get theirs */
 #define MS_TURN_FRAMES      32           /* requests of one connection ... */

@@ -8,7 +8,13 @@
 static struct doorway door;
 static struct guest guests[16];
 
-static void enter(int i, const char *address, int64_t now_ms)
+static void open_door(size_t max, size_t waiting_max)
+{
+    doorway_fini(&door);
+    doorway_init(&door, max, waiting_max);
+}
+
+static struct doorway_who from(const char *address)
 {
     struct sockaddr_storage name;
     memset(&name, 0, sizeof(name));
@@ -20,12 +26,35 @@ static void enter(int i, const char *address, int64_t now_ms)
         ck_assert_int_eq(inet_pton(AF_INET6, address, &in6->sin6_addr), 1);
         in6->sin6_family = AF_INET6;
     }
-    doorway_enter(&door, &guests[i], (struct sockaddr *)&name, now_ms);
+    return doorway_who_net((struct sockaddr *)&name);
+}
+
+static void enter(int i, const char *address, int64_t now_ms)
+{
+    struct doorway_who who = from(address);
+    ck_assert_int_eq(doorway_enter(&door, &guests[i], &who, now_ms), 0);
+}
+
+static void come(int i, const char *address)
+{
+    struct doorway_who who = from(address);
+    ck_assert_int_eq(doorway_wait(&door, &guests[i], &who), 0);
+}
+
+/* Whose turn it is, and takes it away. */
+static int next(void)
+{
+    struct guest *guest = doorway_next(&door);
+    if (guest == NULL) {
+        return -1;
+    }
+    doorway_leave(&door, guest);
+    return (int)(guest - guests);
 }
 
 START_TEST(nobody_gives_way_while_there_is_room)
 {
-    doorway_init(&door, 2);
+    open_door(2, 16);
     enter(0, "10.0.0.1", 0);
     ck_assert_ptr_null(doorway_victim(&door, 1000000));
     ck_assert_int_eq(doorway_wait_ms(&door, 1000000), 0);
@@ -34,7 +63,7 @@ END_TEST
 
 START_TEST(a_full_door_waits_for_the_grace_and_then_the_oldest_gives_way)
 {
-    doorway_init(&door, 2);
+    open_door(2, 16);
     enter(0, "10.0.0.1", 100);
     enter(1, "10.0.0.2", 200);
     ck_assert(doorway_is_full(&door));
@@ -49,7 +78,7 @@ END_TEST
 
 START_TEST(the_network_with_the_most_places_gives_way_first)
 {
-    doorway_init(&door, 5);
+    open_door(5, 16);
     enter(0, "10.0.0.9", 0); /* older, but alone */
     enter(1, "2001:db8:1:2::1", 10);
     enter(2, "2001:db8:1:2:ffff::1", 20); /* the same /64 */
@@ -66,7 +95,7 @@ END_TEST
 
 START_TEST(a_crowd_that_just_came_does_not_shield_who_stands_there_for_long)
 {
-    doorway_init(&door, 3);
+    open_door(3, 16);
     enter(0, "10.0.0.1", 0);
     enter(1, "10.0.0.2", 4800);
     enter(2, "10.0.0.2", 4900);
@@ -76,7 +105,7 @@ END_TEST
 
 START_TEST(who_has_spoken_has_longer)
 {
-    doorway_init(&door, 2);
+    open_door(2, 16);
     enter(0, "10.0.0.1", 0);
     enter(1, "10.0.0.2", 500);
     doorway_touch(&door, &guests[0], 600);
@@ -91,6 +120,118 @@ START_TEST(who_has_spoken_has_longer)
 }
 END_TEST
 
+/* 4,000 connections of one address stood in the kernel's queue before everybody else. */
+START_TEST(who_waits_has_his_turn_however_many_of_another_crowd_came_before)
+{
+    open_door(2, 16);
+    for (int i = 0; i < 5; i++) {
+        come(i, "10.0.0.1");
+    }
+    come(5, "10.0.0.2");
+    come(6, "2001:db8::1");
+
+    ck_assert_int_eq(next(), 0);
+    ck_assert_int_eq(next(), 5);
+    ck_assert_int_eq(next(), 6);
+    ck_assert_int_eq(next(), 1); /* within a crowd in the order of coming */
+    ck_assert_int_eq(next(), 2);
+    come(7, "10.0.0.2");
+    ck_assert_int_eq(next(), 3);
+    ck_assert_int_eq(next(), 7);
+    ck_assert_int_eq(next(), 4);
+    ck_assert_int_eq(next(), -1);
+}
+END_TEST
+
+START_TEST(the_newest_of_the_largest_crowd_is_turned_away)
+{
+    open_door(2, 3);
+    come(0, "10.0.0.1");
+    come(1, "10.0.0.1");
+    come(2, "10.0.0.1");
+    ck_assert_ptr_null(doorway_surplus(&door));
+    ck_assert(!doorway_is_packed(&door)); /* by one crowd: somebody else may stand behind it */
+
+    come(3, "10.0.0.2");
+    ck_assert_ptr_eq(doorway_surplus(&door), &guests[2]);
+    doorway_leave(&door, &guests[2]);
+    ck_assert_ptr_null(doorway_surplus(&door));
+    ck_assert_int_eq(next(), 0); /* and keeps its turn */
+
+    come(4, "10.0.0.3");
+    ck_assert(doorway_is_packed(&door));
+}
+END_TEST
+
+START_TEST(a_crowd_in_the_door_gives_way_at_once_to_who_holds_little)
+{
+    open_door(4, 16);
+    for (int i = 0; i < 4; i++) {
+        enter(i, "10.0.0.1", i);
+    }
+    doorway_touch(&door, &guests[0], 4);
+    come(4, "10.0.0.1");
+    ck_assert_ptr_null(doorway_yields(&door, &guests[4])); /* one of its own waits for the grace */
+    come(5, "10.0.0.2");
+    ck_assert_ptr_eq(doorway_yields(&door, &guests[5]), &guests[1]); /* silent ones first */
+
+    doorway_leave(&door, &guests[1]);
+    ck_assert_ptr_null(doorway_yields(&door, &guests[5])); /* there is room */
+    enter(6, "10.0.0.3", 5);
+    doorway_leave(&door, &guests[2]);
+    enter(7, "10.0.0.4", 5);
+    ck_assert_ptr_null(doorway_yields(&door, &guests[5])); /* half of it is no crowd */
+}
+END_TEST
+
+START_TEST(some_are_let_in_whatever_the_others_do)
+{
+    struct doorway_who root = doorway_who_uid(0, 1);
+    char name[DOORWAY_NAME_MAX];
+    open_door(2, 1);
+    struct doorway_who other = doorway_who_uid(1000, 0);
+    ck_assert_int_eq(doorway_enter(&door, &guests[0], &other, 0), 0);
+    other = doorway_who_uid(1001, 0);
+    ck_assert_int_eq(doorway_enter(&door, &guests[1], &other, 1), 0);
+    ck_assert_int_eq(doorway_wait(&door, &guests[2], &other), 0);
+    ck_assert_int_eq(doorway_wait(&door, &guests[3], &root), 0);
+
+    ck_assert_ptr_eq(doorway_surplus(&door), &guests[2]);
+    ck_assert_ptr_eq(doorway_next(&door), &guests[3]); /* before who came earlier */
+    ck_assert_ptr_null(doorway_yields(&door, &guests[2]));
+    ck_assert_ptr_eq(doorway_yields(&door, &guests[3]), &guests[0]);
+
+    doorway_leave(&door, &guests[0]);
+    doorway_leave(&door, &guests[3]);
+    ck_assert_int_eq(doorway_enter(&door, &guests[3], &root, 2), 0);
+    ck_assert_int_eq(doorway_wait(&door, &guests[4], &root), 0);
+    ck_assert_ptr_eq(doorway_yields(&door, &guests[4]), &guests[1]); /* never one of them */
+    ck_assert_str_eq(doorway_name(&other, name), "uid 1001");
+    other = from("2001:db8:1:2:3::4");
+    ck_assert_str_eq(doorway_name(&other, name), "2001:db8:1:2::/64");
+    other = from("10.0.0.7");
+    ck_assert_str_eq(doorway_name(&other, name), "10.0.0.7");
+}
+END_TEST
+
+START_TEST(a_crowd_whose_name_is_asked_for_keeps_nobody_waiting)
+{
+    open_door(2, 16);
+    come(0, "10.0.0.1");
+    come(1, "10.0.0.2");
+    ck_assert_ptr_eq(doorway_next(&door), &guests[0]);
+    doorway_hold(&door, &guests[0]);
+    come(2, "10.0.0.1");
+    ck_assert_int_eq(next(), 1);
+    ck_assert_int_eq(next(), -1);
+    ck_assert_ptr_nonnull(doorway_waiting(&door));
+    doorway_release(&door);
+    ck_assert_int_eq(next(), 0);
+    ck_assert_int_eq(next(), 2);
+    ck_assert_ptr_null(doorway_waiting(&door));
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("doorway");
@@ -100,6 +241,11 @@ int main(void)
     tcase_add_test(tcase, the_network_with_the_most_places_gives_way_first);
     tcase_add_test(tcase, a_crowd_that_just_came_does_not_shield_who_stands_there_for_long);
     tcase_add_test(tcase, who_has_spoken_has_longer);
+    tcase_add_test(tcase, who_waits_has_his_turn_however_many_of_another_crowd_came_before);
+    tcase_add_test(tcase, the_newest_of_the_largest_crowd_is_turned_away);
+    tcase_add_test(tcase, a_crowd_in_the_door_gives_way_at_once_to_who_holds_little);
+    tcase_add_test(tcase, some_are_let_in_whatever_the_others_do);
+    tcase_add_test(tcase, a_crowd_whose_name_is_asked_for_keeps_nobody_waiting);
     suite_add_tcase(suite, tcase);
     return test_run(suite);
 }

@@ -1,0 +1,259 @@
+/* server_door.c - who comes in through the listeners: accepted at once, let in when it is his turn
+ */
+#include "daemon/server_state.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+enum {
+    LET_IN_BATCH = 16,  /* 2 ms of beginning TLS: then others get their turn */
+    CROWDED_MS = 10000, /* one line in ten seconds */
+};
+
+/* In front of the door: nothing was read from it, nothing of TLS was made for it. */
+struct waiter {
+    struct guest guest;
+    int fd; /* owned */
+};
+
+/* At a door. */
+struct entrance {
+    struct listener *listener;
+    struct doorway *door;
+};
+
+static struct doorway_who who_is(const struct listener *listener, int fd)
+{
+    struct sockaddr_storage peer;
+    struct ucred cred;
+    socklen_t length = sizeof(cred);
+    if (listener_is_unix(listener)) { /* the kernel knows before the first byte */
+        int is_known = getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &length) == 0;
+        return doorway_who_uid(is_known ? cred.uid : (unsigned)-1,
+                               is_known && (cred.uid == 0 || cred.uid == geteuid()));
+    }
+    length = sizeof(peer);
+    int is_known = getpeername(fd, (struct sockaddr *)&peer, &length) == 0;
+    return doorway_who_net(is_known ? (struct sockaddr *)&peer : NULL);
+}
+
+/* ---- in front of the door -----------------------------------------------------------------------
+ */
+
+static void send_away(struct doorway *door, struct guest *guest)
+{
+    struct waiter *waiter = list_item(guest, struct waiter, guest);
+    doorway_leave(door, guest);
+    close(waiter->fd);
+    free(waiter);
+}
+
+/* On a Unix socket it is told so; behind TLS there is nobody yet to be told. Nothing was sent to it
+ * before, so that the frame fits and the call does not wait. */
+static void turn_away(const struct entrance *at, struct guest *guest)
+{
+    uint8_t frame[MS_WIRE_HEADER + MS_TEXT_MAX];
+    Ms__Error error = MS__ERROR__INIT;
+    error.code = MS_E_FULL;
+    error.text = (char *)"all places for newcomers are taken at the moment: try again";
+    size_t size = ms_wire_size(&error.base);
+    if (listener_is_unix(at->listener) && size <= sizeof(frame) &&
+        ms_wire_pack(MS_MSG_ERROR, 0, &error.base, frame, size, NULL) == 0) {
+        int fd = list_item(guest, struct waiter, guest)->fd;
+        (void)send(fd, frame, size, MSG_DONTWAIT | MSG_NOSIGNAL); /* or it has gone already */
+    }
+    send_away(at->door, guest);
+}
+
+static void say_crowded(struct server *server, const struct entrance *at, const struct guest *guest)
+{
+    int64_t now = server_mono_ms();
+    char name[DOORWAY_NAME_MAX];
+    server->turned_away++;
+    if (server->turned_away_said_ms != 0 && now - server->turned_away_said_ms < CROWDED_MS) {
+        return;
+    }
+    ms_log(MS_LOG_WARNING,
+           "door.crowded address=%s peer=\"%s\" waiting=%zu turned_away=%lu text=\"who came last "
+           "of it is turned away, others get in\"",
+           listener_address(at->listener), doorway_name(&guest->crowd->who, name),
+           guest->crowd->waiting_n, server->turned_away);
+    server->turned_away_said_ms = now;
+    server->turned_away = 0;
+}
+
+void server_send_away(struct server *server)
+{
+    for (size_t i = 0; i < server->listeners_n; i++) {
+        struct guest *guest;
+        while ((guest = doorway_waiting(&server->doors[i])) != NULL) {
+            send_away(&server->doors[i], guest);
+        }
+    }
+}
+
+/* ---- into the door ------------------------------------------------------------------------------
+ */
+
+static void give_way(struct server *server, struct client *client)
+{
+    server_log(server, MS_LOG_NOTICE,
+               "conn.gave_way peer=%s text=\"no Hello yet, and all places are taken\"",
+               ms_conn_peer(client->conn)->address);
+    server_client_destroy(server, client);
+}
+
+static int make_room(struct server *server, struct doorway *door, const struct guest *waiting)
+{
+    struct client *client = NULL;
+    struct guest *guest;
+    while (client == NULL && (guest = doorway_victim(door, server_mono_ms())) != NULL) {
+        client = list_item(guest, struct client, guest);
+        if (ms_conn_has_unread(client->conn)) { /* it is we who are slow */
+            doorway_touch(door, guest, server_mono_ms());
+            client = NULL;
+        }
+    }
+    if (client == NULL && (guest = doorway_yields(door, waiting)) != NULL) {
+        client = list_item(guest, struct client, guest);
+    }
+    if (client == NULL) {
+        return 0;
+    }
+    give_way(server, client);
+    return 1;
+}
+
+/* uid_name NULL: nobody could tell. */
+static void take(struct server *server, const struct entrance *at, int fd,
+                 const struct doorway_who *who, const char *uid_name, int is_mapped)
+{
+    struct client *client = clients_add(&server->clients, server);
+    if (client == NULL || doorway_enter(at->door, &client->guest, who, server_mono_ms()) < 0) {
+        if (client != NULL) {
+            server_client_destroy(server, client);
+        }
+        server_log(server, MS_LOG_WARNING, "conn.failed text=\"no memory or no place\", ignoring");
+        close(fd);
+        return;
+    }
+    struct ms_conn_options opt = {
+        .tls = listener_is_unix(at->listener) ? NULL : server->tls,
+        .software = server->options->sched.software,
+        .cluster = options_mode_name(server->options->sched.mode),
+        .plain_role = server->options->anyone_roles,
+        .owner_uid = (unsigned)geteuid(),
+        .uid_name = uid_name,
+        .may_take = server_may_take,
+        .may_grow = server_may_grow,
+        .has_shrunk = server_has_shrunk,
+        .on_work = server_on_work,
+    };
+    struct ms_err err = {0, ""};
+    client->door = at->door;
+    client->is_nameless = uid_name == NULL;
+    client->is_mapped = is_mapped;
+    if (ms_conn_accept(server->base, fd, &opt, &server_conn_handler, client, &client->conn, &err) <
+        0) {
+        server_client_destroy(server, client);
+        server_log(server, MS_LOG_WARNING, "conn.failed text=\"%s\", ignoring", err.text);
+    }
+}
+
+/* A Unix listener goes on when TCP has taken all connections: that is where an admin comes from. */
+static int has_room(const struct server *server, const struct listener *listener)
+{
+    size_t room = server->conns_max + (SERVER_LISTENERS_MAX - 2) * MS_HALF_OPEN_MAX;
+    return server->listening && server->clients.used < CLIENTS_MAX &&
+           (server->clients.used < room || listener_is_unix(listener));
+}
+
+static void let_in(struct server *server, const struct entrance *at)
+{
+    struct guest *guest;
+    for (int i = 0; i < LET_IN_BATCH && has_room(server, at->listener) &&
+                    (guest = doorway_next(at->door)) != NULL;
+         i++) {
+        struct waiter *waiter = list_item(guest, struct waiter, guest);
+        char uid_name[MS_NAME_MAX + 1];
+        int fd = waiter->fd;
+        int is_mapped = 0;
+        enum server_name answer = server_name_of(server, at->listener, fd, uid_name, &is_mapped);
+        if (answer == SERVER_NAME_LATER) {
+            doorway_hold(at->door, guest);
+            continue;
+        }
+        if (doorway_is_full(at->door) && !make_room(server, at->door, guest)) {
+            return;
+        }
+        struct doorway_who who = guest->crowd->who;
+        doorway_leave(at->door, guest);
+        free(waiter);
+        take(server, at, fd, &who, answer == SERVER_NAME_FAILED ? NULL : uid_name, is_mapped);
+    }
+}
+
+/* Nobody waits in the kernel's queue who could wait here, where it is seen who he is. */
+void server_accept(struct listener *listener, int fd, void *arg)
+{
+    struct server *server = arg;
+    struct entrance at = {.listener = listener};
+    for (size_t i = 0; i < server->listeners_n; i++) {
+        at.door = server->listeners[i] == listener ? &server->doors[i] : at.door;
+    }
+    server_turn_began(server);
+    struct doorway_who who = who_is(listener, fd);
+    struct waiter *waiter = at.door != NULL ? calloc(1, sizeof(*waiter)) : NULL;
+    if (waiter == NULL || doorway_wait(at.door, &waiter->guest, &who) < 0) {
+        server_log(server, MS_LOG_WARNING, "conn.failed text=\"no memory or no place\", ignoring");
+        free(waiter);
+        close(fd);
+        return;
+    }
+    waiter->fd = fd;
+    let_in(server, &at);
+    struct guest *guest;
+    while ((guest = doorway_surplus(at.door)) != NULL) {
+        say_crowded(server, &at, guest);
+        turn_away(&at, guest);
+    }
+    server_adjust_listeners(server);
+    server_turn_check(server);
+}
+
+/* Milliseconds until it is worth to look again who may come in; below 0: until something happens.
+ */
+static int64_t next_look_ms(struct server *server, const struct entrance *at)
+{
+    return doorway_next(at->door) == NULL || !has_room(server, at->listener)
+               ? -1
+               : doorway_wait_ms(at->door, server_mono_ms());
+}
+
+/* Off, connections wait in the kernel's queue: where all places to wait are taken by single ones,
+ * which is no worse there. But a Unix listener shall not keep root waiting. */
+void server_adjust_listeners(struct server *server)
+{
+    int64_t wait = -1;
+    for (size_t i = 0; i < server->listeners_n; i++) {
+        struct entrance at = {server->listeners[i], &server->doors[i]};
+        let_in(server, &at);
+        listener_set(at.listener, server->listening && (!doorway_is_packed(at.door) ||
+                                                        listener_is_unix(at.listener)));
+        int64_t next = next_look_ms(server, &at);
+        wait = next >= 0 && (wait < 0 || next < wait) ? next : wait;
+    }
+    if (wait >= 0) {
+        server_arm(server->doors_on, wait); /* the tick behind it looks again */
+    }
+}
+
+void server_names_came(struct server *server)
+{
+    for (size_t i = 0; i < server->listeners_n; i++) {
+        doorway_release(&server->doors[i]);
+    }
+    server_adjust_listeners(server);
+}
