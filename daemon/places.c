@@ -10,6 +10,7 @@
 
 struct holder {
     struct holder *next;
+    enum place_class class;
     size_t n, n_large;
     char who[MS_PRINCIPAL_MAX + 1];
 };
@@ -24,6 +25,15 @@ void places_init(struct places *places, size_t max)
         places->users_max / 2 < MS_CONNS_USER ? places->users_max / 2 : MS_CONNS_USER;
     places->users_max += places->users_max == 0;
     places->user_max += places->user_max == 0;
+    places->nodes_max = places->others_max - places->users_max;
+    places->nodes_max += places->nodes_max == 0;
+}
+
+/* A host that lost its power comes back while its old connections still seem to stand. */
+void places_set_nodes(struct places *places, uint32_t nodes_per_certificate)
+{
+    enum { SPARE = 8 };
+    places->node_max = nodes_per_certificate > 0 ? 2 * (size_t)nodes_per_certificate + SPARE : 0;
 }
 
 void places_fini(struct places *places)
@@ -51,42 +61,73 @@ enum place_class places_class(const struct ms_peer *peer)
     return (peer->who.roles & MS_ROLE_WORKER) != 0 ? PLACE_NODE : PLACE_USER;
 }
 
-static struct holder **find_slot(struct places *places, const char *who)
+static struct holder **find_slot(struct places *places, enum place_class class, const char *who)
 {
     uint32_t hash = 2166136261U;
     for (const char *p = who; *p != '\0'; p++) {
         hash = (hash ^ (uint8_t)*p) * 16777619U;
     }
     struct holder **at = &places->slots[hash % PLACES_SLOTS];
-    while (*at != NULL && strcmp((*at)->who, who) != 0) {
+    while (*at != NULL && ((*at)->class != class || strcmp((*at)->who, who) != 0)) {
         at = &(*at)->next;
     }
     return at;
 }
 
-static int take_user(struct places *places, const struct ms_peer *peer, struct holder **ret,
-                     struct ms_err *err)
+/* NULL: nobody holds any. */
+static const struct holder *largest(const struct places *places, enum place_class class)
 {
-    const char *who = peer->who.id;
-    if (places->n[PLACE_USER] >= places->users_max) {
-        return ms_fail(err, MS_E_FULL,
-                       "users hold %zu connections, which is all that nodes and admins leave to "
-                       "them: try again in a moment",
-                       places->users_max);
+    const struct holder *found = NULL;
+    for (size_t i = 0; i < PLACES_SLOTS; i++) {
+        for (const struct holder *at = places->slots[i]; at != NULL; at = at->next) {
+            found = at->class == class && (found == NULL || at->n > found->n) ? at : found;
+        }
     }
-    struct holder **at = find_slot(places, who);
-    if (*at != NULL && (*at)->n >= places->user_max) {
+    return found;
+}
+
+/* All of a class, or what admins leave to all others. */
+static int full(const struct places *places, enum place_class class, struct ms_err *err)
+{
+    const struct holder *most = class == PLACE_ADMIN ? NULL : largest(places, class);
+    char text[MS_PRINCIPAL_MAX + 32] = "";
+    if (most != NULL) {
+        snprintf(text, sizeof(text), ", %zu of them %s", most->n, most->who);
+    }
+    if (class != PLACE_ADMIN && places->n[class] > 0) {
         return ms_fail(err, MS_E_FULL,
-                       "%s holds %zu connections already, which is the limit for one user: close "
-                       "some",
-                       peer->who.id, places->user_max);
+                       "%s hold %zu connections%s, which is all that there is for them: try again "
+                       "in a moment, or let the service have more descriptors (LimitNOFILE)",
+                       class == PLACE_USER ? "users" : "nodes", places->n[class], text);
+    }
+    return ms_fail(err, MS_E_FULL,
+                   "the scheduler holds %zu connections already, which is its limit "
+                   "(MS_CONNS_MAX, or LimitNOFILE of its service)",
+                   places_used(places));
+}
+
+static int take_share(struct places *places, enum place_class class, const struct ms_peer *peer,
+                      struct holder **ret, struct ms_err *err)
+{
+    size_t share = class == PLACE_USER ? places->user_max : places->node_max;
+    int is_one = class == PLACE_USER || peer->cert_name[0] != '\0';
+    struct holder **at = find_slot(places, class, peer->who.id);
+    if (*at != NULL && is_one && share > 0 && (*at)->n >= share) {
+        return ms_fail(err, MS_E_FULL,
+                       class == PLACE_USER
+                           ? "%s holds %zu connections already, which is the limit for one user: "
+                             "close some"
+                           : "%s holds %zu connections already, which is the limit for one "
+                             "certificate: raise nodes_per_certificate, or see who uses its key",
+                       peer->who.id, share);
     }
     if (*at == NULL) {
         *at = calloc(1, sizeof(**at));
         if (*at == NULL) {
             return ms_fail(err, MS_E_NOMEM, "no memory for a connection of %s", peer->who.id);
         }
-        snprintf((*at)->who, sizeof((*at)->who), "%s", who);
+        (*at)->class = class;
+        snprintf((*at)->who, sizeof((*at)->who), "%s", peer->who.id);
     }
     (*at)->n++;
     *ret = *at;
@@ -96,15 +137,17 @@ static int take_user(struct places *places, const struct ms_peer *peer, struct h
 int places_take(struct places *places, const struct ms_peer *peer, struct place *ret,
                 struct ms_err *err)
 {
+    const size_t most[PLACE_CLASSES] = {[PLACE_USER] = places->users_max,
+                                        [PLACE_NODE] = places->nodes_max,
+                                        [PLACE_ADMIN] = places->max};
     struct place place = {.class = places_class(peer), .is_held = 1};
     size_t limit = place.class == PLACE_ADMIN ? places->max : places->others_max;
-    if (places_used(places) >= limit) {
-        return ms_fail(err, MS_E_FULL,
-                       "the scheduler holds %zu connections already, which is its limit "
-                       "(MS_CONNS_MAX, or LimitNOFILE of its service)",
-                       limit);
+    int rc = 0;
+    if (places_used(places) >= limit || places->n[place.class] >= most[place.class]) {
+        rc = full(places, place.class, err);
+    } else if (place.class != PLACE_ADMIN) {
+        rc = take_share(places, place.class, peer, &place.holder, err);
     }
-    int rc = place.class == PLACE_USER ? take_user(places, peer, &place.holder, err) : 0;
     if (rc == 0) {
         places->n[place.class]++;
         *ret = place;
@@ -122,7 +165,7 @@ void places_give(struct places *places, struct place *place)
     places->n[place->class]--;
     struct holder *holder = place->holder;
     if (holder != NULL && --holder->n == 0) {
-        struct holder **at = find_slot(places, holder->who);
+        struct holder **at = find_slot(places, holder->class, holder->who);
         *at = holder->next;
         free(holder);
     }

@@ -152,6 +152,7 @@ int server_open(const struct server_setup *setup, struct server **ret, struct ms
     signal(SIGPIPE, SIG_IGN);
     share_descriptors(server);
     places_init(&server->places, server->conns_max);
+    places_set_nodes(&server->places, setup->options->sched.nodes_per_certificate);
     server->base = event_base_new();
     int rc = server->base == NULL ? ms_fail(err, MS_E_NOMEM, "no memory for the event loop")
                                   : server_add_events(server, err);

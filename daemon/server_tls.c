@@ -88,6 +88,7 @@ int server_take_options(struct server *server, const struct options *options, st
     sched_set_policy(server->sched, &options->sched);
     server_names_forget(server);
     server->options = options;
+    places_set_nodes(&server->places, options->sched.nodes_per_certificate);
     server_recheck(server);
     server_arm_check(server);
     return 0;

@@ -5,6 +5,7 @@
 static struct places places;
 static struct place held[20000];
 static size_t n_held;
+static char said[MS_ERR_TEXT_MAX];
 
 static int take(unsigned roles, const char *id, const char *cert)
 {
@@ -18,6 +19,7 @@ static int take(unsigned roles, const char *id, const char *cert)
     int rc = places_take(&places, &peer, &held[n_held], &err);
     n_held += rc == 0;
     ck_assert(rc == 0 || err.text[0] != '\0');
+    snprintf(said, sizeof(said), "%s", err.text);
     return rc;
 }
 
@@ -60,7 +62,7 @@ START_TEST(users_together_leave_room_for_nodes_and_admins)
     ck_assert_uint_eq(n_held, places.users_max);
     while (take(MS_ROLE_WORKER, "worker:w", "w") == 0) {
     }
-    ck_assert_uint_eq(n_held, places.others_max);
+    ck_assert_uint_eq(n_held, places.others_max); /* what users leave is theirs */
     ck_assert_int_eq(take(MS_ROLE_ADMIN, "admin:root", "root"), 0);
 }
 END_TEST
@@ -106,7 +108,38 @@ START_TEST(an_admin_that_nobody_vouches_for_has_no_floor)
     unsigned all = MS_ROLE_ADMIN | MS_ROLE_USER | MS_ROLE_WORKER;
     while (take(all, "anyone", "") == 0) {
     }
-    ck_assert_uint_eq(n_held, places.others_max);
+    ck_assert_uint_eq(n_held, places.nodes_max);
+    ck_assert_int_eq(take(MS_ROLE_ADMIN, "admin:root", "root"), 0);
+}
+END_TEST
+
+/* One worker's certificate held all 307 connections: nodes and users were shut out. */
+START_TEST(one_certificate_has_a_share_and_other_nodes_and_users_get_in)
+{
+    enum { NODES = 10 };
+    places_set_nodes(&places, NODES);
+    while (take(MS_ROLE_WORKER, "worker:node7", "node7") == 0) {
+    }
+    ck_assert_uint_ge(n_held, 2 * NODES); /* all come again while the old ones seem to stand */
+    ck_assert_uint_lt(n_held, 3 * NODES);
+    ck_assert_int_eq(take(MS_ROLE_WORKER, "worker:node8", "node8"), 0);
+    ck_assert_int_eq(take(MS_ROLE_USER, "user:alice", "alice"), 0);
+    ck_assert_int_eq(take(MS_ROLE_WORKER, "worker:node7", "node7"), MS_E_FULL);
+    ck_assert_ptr_nonnull(strstr(said, "worker:node7 holds 28 connections"));
+    ck_assert_ptr_nonnull(strstr(said, "nodes_per_certificate"));
+}
+END_TEST
+
+START_TEST(nodes_together_leave_room_for_users_and_are_named)
+{
+    places_set_nodes(&places, 0); /* no share, as in a dynamic cluster */
+    ck_assert_int_eq(take(MS_ROLE_WORKER, "worker:node8", "node8"), 0);
+    while (take(MS_ROLE_WORKER, "worker:node7", "node7") == 0) {
+    }
+    ck_assert_ptr_nonnull(strstr(said, "of them worker:node7"));
+    for (size_t i = 0; i < places.user_max; i++) {
+        ck_assert_int_eq(take(MS_ROLE_USER, "user:alice", "alice"), 0);
+    }
     ck_assert_int_eq(take(MS_ROLE_ADMIN, "admin:root", "root"), 0);
 }
 END_TEST
@@ -131,6 +164,8 @@ int main(void)
     tcase_add_test(tcase, users_together_leave_room_for_nodes_and_admins);
     tcase_add_test(tcase, room_for_large_frames_is_shared_too);
     tcase_add_test(tcase, an_admin_that_nobody_vouches_for_has_no_floor);
+    tcase_add_test(tcase, one_certificate_has_a_share_and_other_nodes_and_users_get_in);
+    tcase_add_test(tcase, nodes_together_leave_room_for_users_and_are_named);
     tcase_add_test(tcase, a_small_limit_still_lets_each_class_in);
     suite_add_tcase(suite, tcase);
     return test_run(suite);
