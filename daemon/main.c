@@ -92,9 +92,9 @@ static int reload(void *arg, struct server *server, struct ms_err *err)
     ms_log(MS_LOG_NOTICE, "scheduler.reload %s", options_format(options, line, sizeof(line)));
     if (names[0] != '\0') {
         ms_log(MS_LOG_WARNING,
-               "scheduler.reload_incomplete settings=\"%s\" text=\"these change "
+               "scheduler.reload_incomplete settings=%s text=\"these change "
                "with a restart only, ignoring\"",
-               names);
+               MS_QUOTE(names));
     }
     options_destroy(program->options);
     program->options = options;
@@ -204,6 +204,7 @@ int main(int argc, char **argv)
     struct ms_err err = {0, ""};
     struct program program = {.argc = argc, .argv = argv};
     ms_process_hide();
+    ms_log_init(STDERR_FILENO, MS_LOG_INFO, getenv("JOURNAL_STREAM") != NULL);
     signal(SIGHUP, SIG_IGN); /* a reload while we start: the settings are read just now */
     umask(0077);             /* the database, the lock, a run directory's socket: ours alone */
     if (options_load(argc, argv, &program.options, &err) < 0) {

@@ -76,9 +76,9 @@ static void say_crowded(struct server *server, const struct entrance *at, const 
         return;
     }
     ms_log(MS_LOG_WARNING,
-           "door.crowded address=%s peer=\"%s\" waiting=%zu turned_away=%lu text=\"who came last "
+           "door.crowded address=%s peer=%s waiting=%zu turned_away=%lu text=\"who came last "
            "of it is turned away, others get in\"",
-           listener_address(at->listener), doorway_name(&guest->crowd->who, name),
+           listener_address(at->listener), MS_QUOTE(doorway_name(&guest->crowd->who, name)),
            guest->crowd->waiting_n, server->turned_away);
     server->turned_away_said_ms = now;
     server->turned_away = 0;
@@ -158,7 +158,7 @@ static void take(struct server *server, const struct entrance *at, int fd,
     if (ms_conn_accept(server->base, fd, &opt, &server_conn_handler, client, &client->conn, &err) <
         0) {
         server_client_destroy(server, client);
-        server_log(server, MS_LOG_WARNING, "conn.failed text=\"%s\", ignoring", err.text);
+        server_log(server, MS_LOG_WARNING, "conn.failed text=%s, ignoring", MS_QUOTE(err.text));
     }
 }
 

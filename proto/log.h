@@ -10,6 +10,7 @@
 #ifndef MS_LOG_H
 #define MS_LOG_H
 
+#include "proto/limits.h"
 #include "proto/macros.h"
 
 #include <stddef.h>
@@ -32,5 +33,8 @@ void ms_log(enum ms_log_level level, const char *fmt, ...) MS_PRINTF(2, 3);
 /* Writes text as a quoted value into buf ("..." with \" \\ and \xNN) and returns buf; cut to fit.
  */
 const char *ms_log_quote(char *buf, size_t size, const char *text);
+
+/* The same as an expression, for an argument of ms_log: its room lives as long as the block. */
+#define MS_QUOTE(text) ms_log_quote((char[2 *MS_TEXT_MAX]){""}, (size_t)2 * MS_TEXT_MAX, (text))
 
 #endif

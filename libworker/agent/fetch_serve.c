@@ -267,7 +267,8 @@ static int claim(struct visit *visit, const Ms__FetchRead *request, struct ms_er
     const struct ms_peer *peer = ms_conn_peer(visit->conn);
     struct grant *grant = find_grant(visit->serve, peer, &request->token);
     if (grant == NULL) {
-        ms_log(MS_LOG_WARNING, "fetch.refused name=\"%s\" address=%s", peer->who.id, peer->address);
+        ms_log(MS_LOG_WARNING, "fetch.refused name=%s address=%s", MS_QUOTE(peer->who.id),
+               peer->address);
         return ms_fail(err, MS_E_REFUSED,
                        "this token opens nothing here: it was used, is older than %d s, or belongs "
                        "to somebody else; ask again: msctl fetch",

@@ -70,13 +70,13 @@ static void log_wait(struct agent *agent, int code)
     int64_t since_log = now - line->waited_log_ms;
     if (is_trust && (since_log >= REFUSED_MS || line->tries.attempts == 0)) {
         line->waited_log_ms = now;
-        ms_log(MS_LOG_WARNING, "agent.no_trust scheduler=%s reason=\"%s\", retrying",
-               agent->address, line->last);
+        ms_log(MS_LOG_WARNING, "agent.no_trust scheduler=%s reason=%s, retrying", agent->address,
+               MS_QUOTE(line->last));
     } else if (!is_trust && since_log >= WAITING_MS) {
         line->waited_log_ms = now;
         ms_log(MS_LOG_INFO,
-               "agent.waiting for=\"the scheduler at %s\" since_ms=%" PRId64 " last=\"%s\"",
-               agent->address, now - line->down_since_ms, line->last);
+               "agent.waiting for=\"the scheduler at %s\" since_ms=%" PRId64 " last=%s",
+               agent->address, now - line->down_since_ms, MS_QUOTE(line->last));
     }
 }
 
@@ -115,8 +115,8 @@ static void line_down(struct agent *agent, int code, const char *reason)
     }
     if (before == LINE_UP) {
         line->down_since_ms = now;
-        ms_log(MS_LOG_NOTICE, "agent.disconnected scheduler=%s reason=\"%s\"", agent->address,
-               reason);
+        ms_log(MS_LOG_NOTICE, "agent.disconnected scheduler=%s reason=%s", agent->address,
+               MS_QUOTE(reason));
         code = MS_E_UNREACHABLE; /* whatever ended it: it was good, and may be again at once */
     } else if (is_final(agent, before, code)) {
         agent_give_lost(agent, code, reason);
@@ -151,7 +151,7 @@ static void send_register(struct agent *agent)
     node->stamp = (ProtobufCBinaryData){agent->line.stamp_bytes, agent->line.stamp};
     struct ms_err err;
     if (ms_conn_send(agent->line.conn, MS_MSG_REGISTER, LINE_REGISTER_ID, &node->base, &err) < 0) {
-        ms_log(MS_LOG_WARNING, "agent.register_failed reason=\"%s\", retrying", err.text);
+        ms_log(MS_LOG_WARNING, "agent.register_failed reason=%s, retrying", MS_QUOTE(err.text));
     }
     node->stamp = (ProtobufCBinaryData){0, NULL}; /* borrowed for the call */
 }
@@ -166,7 +166,7 @@ static void send_heartbeat(struct agent *agent)
     beat.phase = holding.phase;
     struct ms_err err;
     if (ms_conn_send(agent->line.conn, MS_MSG_HEARTBEAT, 0, &beat.base, &err) < 0) {
-        ms_log(MS_LOG_WARNING, "agent.heartbeat_failed reason=\"%s\", retrying", err.text);
+        ms_log(MS_LOG_WARNING, "agent.heartbeat_failed reason=%s, retrying", MS_QUOTE(err.text));
     }
 }
 
@@ -250,7 +250,7 @@ void line_refused(struct agent *agent, const Ms__Error *msg)
     if (is_final(agent, line->state, msg->code)) {
         agent_give_lost(agent, msg->code, msg->text);
     } else {
-        ms_log(MS_LOG_INFO, "agent.not_registered reason=\"%s\", retrying", msg->text);
+        ms_log(MS_LOG_INFO, "agent.not_registered reason=%s, retrying", MS_QUOTE(msg->text));
     }
     ms_conn_close(line->conn);
 }

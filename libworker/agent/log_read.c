@@ -63,6 +63,6 @@ void log_read_answer(struct ms_conn *conn, const Ms__LogRead *request,
     chunk.data.len = n;
     chunk.at_end = n < size;
     if (ms_conn_send(conn, MS_MSG_LOG_CHUNK, 0, &chunk.base, &err) < 0) {
-        ms_log(MS_LOG_WARNING, "agent.log_chunk_failed reason=\"%s\", ignoring", err.text);
+        ms_log(MS_LOG_WARNING, "agent.log_chunk_failed reason=%s, ignoring", MS_QUOTE(err.text));
     }
 }

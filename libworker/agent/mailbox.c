@@ -120,7 +120,7 @@ static void send_one(struct ms_conn *conn, const struct parcel *parcel)
 {
     struct ms_err err;
     if (ms_conn_send_bytes(conn, parcel->bytes, parcel->size, &err) < 0) {
-        ms_log(MS_LOG_WARNING, "agent.send_failed reason=\"%s\", retrying", err.text);
+        ms_log(MS_LOG_WARNING, "agent.send_failed reason=%s, retrying", MS_QUOTE(err.text));
     }
 }
 

@@ -11,6 +11,7 @@
 #include "proto/notify.h"
 #include "proto/process.h"
 #include "proto/settings.h"
+#include "proto/text.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -218,8 +219,8 @@ static int setup_dynamic(struct program *program, const char *job_path, struct m
         program->certs.check_hours = program->dynamic.check_hours;
     }
     if (program->dynamic.warning[0] != '\0') {
-        ms_log(MS_LOG_WARNING, "tls.certificate warning=\"%s\", ignoring",
-               program->dynamic.warning);
+        ms_log(MS_LOG_WARNING, "tls.certificate warning=%s, ignoring",
+               MS_QUOTE(program->dynamic.warning));
     }
     ms_log(MS_LOG_INFO, "worker.settings %s",
            ms_env_format(&program->dynamic.env, line, sizeof(line)));
@@ -393,13 +394,16 @@ static int exit_status(const struct program *program, int rc)
     return ms_code_exit_status(rc);
 }
 
+/* One line: what a scheduler said may be several. */
 static void say_error(const char *text)
 {
+    char line[MS_ERR_TEXT_MAX];
     if (getenv("JOURNAL_STREAM") != NULL) {
-        char quoted[2 * MS_TEXT_MAX];
-        ms_log(MS_LOG_ERR, "worker.ended reason=%s", ms_log_quote(quoted, sizeof(quoted), text));
+        ms_log(MS_LOG_ERR, "worker.ended reason=%s", MS_QUOTE(text));
     } else {
-        fprintf(stderr, "msworker: %s\n", text);
+        ms_text_copy(line, sizeof(line), text);
+        ms_text_mend((uint8_t *)line, strlen(line), MS_TEXT_LINE);
+        fprintf(stderr, "msworker: %s\n", line);
     }
 }
 
@@ -474,13 +478,14 @@ int main(int argc, char **argv)
     struct ms_err err = {0, ""};
     int check = 0;
     ms_process_hide();
+    ms_log_init(STDERR_FILENO, MS_LOG_INFO, getenv("JOURNAL_STREAM") != NULL);
     if (take_words(&argc, argv, &check)) {
         return 0;
     }
     int rc = ms_settings_load(settings_table, MSCHED_SYSCONFDIR "/msworker.conf", 0, &argc, argv,
                               &program.settings, &err);
     if (rc < 0) {
-        fprintf(stderr, "msworker: %s\n", err.text);
+        say_error(err.text);
         return rc == MS_E_CONFIG ? EXIT_CONFIG : EXIT_USAGE;
     }
     ms_log_init(STDERR_FILENO, log_level(program.settings), getenv("JOURNAL_STREAM") != NULL);

@@ -261,7 +261,7 @@ static int handle_order(struct worker *worker, struct agent_order *order, int *r
 static void on_folder(void *arg, uint64_t job, const char *text)
 {
     (void)arg;
-    ms_log(MS_LOG_NOTICE, "job_folder.old job=%" PRIu64 " reason=\"%s\"", job, text);
+    ms_log(MS_LOG_NOTICE, "job_folder.old job=%" PRIu64 " reason=%s", job, MS_QUOTE(text));
 }
 
 static void clean_folders(const struct worker *worker)

@@ -52,7 +52,7 @@ static void answer(void *arg, const Ms__FetchReady *ready)
     struct worker *worker = arg;
     struct ms_err err = {0, ""};
     if (agent_send(worker->agent, MS_MSG_FETCH_READY, &ready->base, &err) < 0) {
-        ms_log(MS_LOG_WARNING, "fetch.answer_failed reason=\"%s\", ignoring", err.text);
+        ms_log(MS_LOG_WARNING, "fetch.answer_failed reason=%s, ignoring", MS_QUOTE(err.text));
     }
 }
 

@@ -184,10 +184,10 @@ static int run_rank(struct worker *worker, struct train *train, struct train_res
     char peak[32];
     ms_log(MS_LOG_INFO,
            "rank.ready job=%" PRIu64 " generation=%" PRIu64 " rank=%u/%u steps=%" PRIu64
-           " threads=%d peak=\"%s\" reorders=%" PRIu64 " plan=%.12s prepared_ms=%" PRId64,
+           " threads=%d peak=%s reorders=%" PRIu64 " plan=%.12s prepared_ms=%" PRId64,
            worker->job_id, worker->generation, worker->rank, worker->world, info.steps_total,
-           info.threads, memory_format(info.peak_bytes, peak, sizeof(peak)), info.reorders,
-           info.plan_sha256, ms_mono_ms() - begun);
+           info.threads, MS_QUOTE(memory_format(info.peak_bytes, peak, sizeof(peak))),
+           info.reorders, info.plan_sha256, ms_mono_ms() - begun);
     worker_send_ready(worker, &info);
     wait_order(worker, AGENT_START, -1, &order);
     if (order.kind != AGENT_START) {
@@ -242,8 +242,9 @@ static int end_rank(struct worker *worker, int rc, const struct train_result *re
                worker->job_id, worker->rank, result->steps, result->seconds,
                result->weights_sha256);
     } else {
-        ms_log(MS_LOG_ERR, "rank.failed job=%" PRIu64 " rank=%u reason=\"%s\"", worker->job_id,
-               worker->rank, ms_err_text(err));
+        /* whoever submitted the job is told; whoever keeps the node need not act */
+        ms_log(MS_LOG_WARNING, "rank.failed job=%" PRIu64 " rank=%u reason=%s", worker->job_id,
+               worker->rank, MS_QUOTE(ms_err_text(err)));
     }
     wait_order(worker, AGENT_STOP, -1, &order);
     if (order.kind == AGENT_STOP && order.code == 0) {

@@ -99,7 +99,7 @@ void worker_send_ready(struct worker *worker, const struct train_info *info)
     msg.epochs = (uint32_t)info->epochs;
     struct ms_err err;
     if (agent_send(worker->agent, MS_MSG_RANK_READY, &msg.base, &err) < 0) {
-        ms_log(MS_LOG_ERR, "worker.ready_not_sent reason=\"%s\"", err.text);
+        ms_log(MS_LOG_ERR, "worker.ready_not_sent reason=%s", MS_QUOTE(err.text));
     }
 }
 
@@ -126,6 +126,6 @@ void worker_send_done(struct worker *worker, int code, const char *text,
     msg.stopped = result->stopped;
     struct ms_err err;
     if (agent_send(worker->agent, MS_MSG_RANK_DONE, &msg.base, &err) < 0) {
-        ms_log(MS_LOG_ERR, "worker.done_not_sent reason=\"%s\"", err.text);
+        ms_log(MS_LOG_ERR, "worker.done_not_sent reason=%s", MS_QUOTE(err.text));
     }
 }

@@ -71,6 +71,9 @@ fi
 ok "a public address without certificates is refused" status 78 plain --listen 0.0.0.0:0
 ok "and both ways out are named" says "MS_TLS_CONFIG=/path/to/tls.json" plain --listen 0.0.0.0:0
 ok "the other one" says "MS_ENABLE_SSL=0" plain --listen 0.0.0.0:0
+ok "in the journal a wrong setting is an error without a time stamp" \
+    says "<3>scheduler.failed code=" env JOURNAL_STREAM=1:1 "$MSSCHEDD" --log-level bogus
+[ ! -x "$MSWORKER" ] || ok "a worker's, too" says "<3>worker.ended reason=" env JOURNAL_STREAM=1:1 "$MSWORKER" --isa avx9
 ok "--tls on without certificates is refused on loopback too" status 78 plain --listen 127.0.0.1:0 --tls on
 
 ok "the dynamic cluster prints its environment" says "MS_WORKER_NUM = 2   # from: environment" \

@@ -34,6 +34,7 @@ struct desk {
     uint8_t last_stamp[MS_STAMP_LEN]; /* that the last Register brought back */
     size_t last_stamp_bytes;
     int tells_stamp;
+    const char *refuse_with;  /* a text, where not now is the answer to Register */
     int refuse, mute, silent; /* silent: heartbeats are not answered */
     char chunk[128];
 };
@@ -71,6 +72,13 @@ static inline void take_register(struct desk *desk, uint32_t id, const Ms__Regis
     memcpy(desk->last_stamp, msg->stamp.data,
            msg->stamp.len <= sizeof(desk->last_stamp) ? msg->stamp.len : 0);
     if (desk->mute) {
+        return;
+    }
+    if (desk->refuse_with != NULL) {
+        Ms__Error refusal = MS__ERROR__INIT;
+        refusal.code = MS_E_FULL;
+        refusal.text = (char *)(uintptr_t)desk->refuse_with;
+        ck_ms_ok(ms_conn_send(desk->conn, MS_MSG_ERROR, id, &refusal.base, err));
         return;
     }
     if (desk->refuse) {

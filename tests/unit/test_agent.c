@@ -2,7 +2,10 @@
 #include "libworker/agent/agent.h"
 #include "tests/unit/desk.h"
 
+#include "proto/log.h"
+
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <stdatomic.h>
 #include <time.h>
@@ -420,6 +423,30 @@ START_TEST(a_refusal_is_final_and_its_text_arrives)
     ck_assert_int_eq(atomic_load(&stops), 1);
     agent_destroy(agent);
     desk_shut(&desk);
+}
+END_TEST
+
+START_TEST(what_a_scheduler_says_forges_nothing_in_the_log)
+{
+    char line[1024] = "";
+    struct desk desk;
+    int log[2];
+    ck_assert_int_eq(pipe2(log, O_CLOEXEC), 0);
+    ms_log_init(log[1], MS_LOG_INFO, 1);
+    desk_open(&desk);
+    desk.refuse_with = "no\" node=w9\n<3>agent.registered node=w9";
+    struct agent *agent = start(desk.address, -1);
+
+    until(&desk, desk.n_registers >= 1);
+    ck_assert_int_gt(read(log[0], line, sizeof(line) - 1), 0);
+    ms_log_init(STDERR_FILENO, MS_LOG_INFO, 0);
+
+    ck_assert_msg(strstr(line, "agent.not_registered reason=\"no\\\" node=w9\\x0a<3>agent."
+                               "registered node=w9\", retrying\n") != NULL,
+                  "%s", line);
+    let_go(&desk, agent);
+    close(log[0]);
+    close(log[1]);
 }
 END_TEST
 
@@ -994,6 +1021,7 @@ int main(void)
     tcase_add_test(tc, a_scheduler_that_does_not_answer_register_is_tried_again);
     tcase_add_test(tc, a_scheduler_that_dies_in_the_handshake_is_tried_again);
     tcase_add_test(tc, a_refusal_is_final_and_its_text_arrives);
+    tcase_add_test(tc, what_a_scheduler_says_forges_nothing_in_the_log);
     tcase_add_test(tc, a_scheduler_that_never_comes_is_named);
     tcase_add_test(tc, a_scheduler_gone_longer_than_the_lease_ends_the_job);
     tcase_add_test(tc, leave_is_an_order_too);
