@@ -187,7 +187,9 @@ const char *options_format(const struct options *options, char *buf, size_t size
              ms_log_quote(quoted[1], sizeof(quoted[1]), options->socket),
              ms_log_quote(quoted[2], sizeof(quoted[2]), options->database),
              (long long)options->sched.lease_ms, (long long)options->sched.topo_timeout_ms,
-             options->files.p12_path[0] != '\0' ? "on" : "off");
+             options->files.p12_path[0] != '\0' ? "on"
+             : options->tls == OPTIONS_TLS_OFF  ? "off"
+                                                : "no-certificate");
     return buf;
 }
 

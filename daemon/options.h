@@ -53,6 +53,10 @@ void options_destroy(struct options *options); /* wipes the password; NULL allow
 int options_use_tls(const struct options *options, const char *address, int is_loopback,
                     struct ms_err *err);
 
+/* What somebody can do whose certificate is missing: a service has settings, a dynamic cluster an
+ * environment. */
+const char *options_tls_advice(const struct options *options);
+
 /* Seconds between two looks at how long the certificates last: cert_check_interval_in_hour of the
  * TLS JSON, else a day. */
 int options_check_s(const struct options *options);

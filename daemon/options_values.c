@@ -1,6 +1,7 @@
 /* options_values.c - what the settings of a mode come to: each value judged, with its next step */
 #include "daemon/options_private.h"
 
+#include "config.h"
 #include "daemon/socket_group.h"
 #include "proto/addr.h"
 
@@ -94,10 +95,18 @@ int options_use_tls(const struct options *options, const char *address, int is_l
                             ? ms_settings_string(options->settings, "tls_cert")
                             : NULL;
     return ms_fail(err, MS_E_CONFIG,
-                   "%s can be reached by others and there is no certificate%s%s: name one with "
-                   "MS_TLS_CONFIG=/path/to/tls.json (msctl certs makes them), or switch TLS off on "
-                   "both sides with MS_ENABLE_SSL=0",
-                   address, place != NULL ? " at " : "", place != NULL ? place : "");
+                   "%s can be reached by others and there is no certificate%s%s: %s", address,
+                   place != NULL ? " at " : "", place != NULL ? place : "",
+                   options_tls_advice(options));
+}
+
+const char *options_tls_advice(const struct options *options)
+{
+    return options->env != NULL
+               ? "name one with MS_TLS_CONFIG=/path/to/tls.json (msctl certs makes them), or "
+                 "switch TLS off on both sides with MS_ENABLE_SSL=0"
+               : "msctl certs init, certs issue scheduler HOST and certs install HOST.p12 make "
+                 "and place one, or say tls = off in " OPTIONS_CONFIG_FILE " and on all nodes";
 }
 
 int options_check_s(const struct options *options)

@@ -18,11 +18,7 @@ static int load(const struct options *options, SSL_CTX *before, SSL_CTX **ret, s
     if (rc == MS_E_NOT_FOUND && err != NULL) {
         char why[MS_ERR_TEXT_MAX];
         snprintf(why, sizeof(why), "%s", err->text);
-        rc = ms_fail(err, MS_E_CONFIG,
-                     "%s; make certificates with `msctl certs`, name them with "
-                     "MS_TLS_CONFIG=/path/to/tls.json, or switch TLS off on both sides with "
-                     "MS_ENABLE_SSL=0",
-                     why);
+        rc = ms_fail(err, MS_E_CONFIG, "%s; %s", why, options_tls_advice(options));
     }
     if (rc == 0 && warning[0] != '\0') {
         char quoted[2 * MS_TEXT_MAX];

@@ -69,8 +69,9 @@ if [ -x "$MSCTL" ]; then
 fi
 
 ok "a public address without certificates is refused" status 78 plain --listen 0.0.0.0:0
-ok "and both ways out are named" says "MS_TLS_CONFIG=/path/to/tls.json" plain --listen 0.0.0.0:0
-ok "the other one" says "MS_ENABLE_SSL=0" plain --listen 0.0.0.0:0
+ok "and both ways out are named" says "certs issue scheduler HOST" plain --listen 0.0.0.0:0
+ok "the other one" says "tls = off in" plain --listen 0.0.0.0:0
+ok "whose start line does not say that TLS is off" says "tls=no-certificate" plain --listen 0.0.0.0:0
 ok "in the journal a wrong setting is an error without a time stamp" \
     says "<3>scheduler.failed code=" env JOURNAL_STREAM=1:1 "$MSSCHEDD" --log-level bogus
 [ ! -x "$MSWORKER" ] || ok "a worker's, too" says "<3>worker.ended reason=" env JOURNAL_STREAM=1:1 "$MSWORKER" --isa avx9
