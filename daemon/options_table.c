@@ -106,6 +106,9 @@ static int fill(const char *run_dir, struct options_private_rows *private, struc
                 row->builtin = private->paths[k];
             }
         }
+        if (strcmp(row->key, "log_level") != 0) {
+            row->env = NULL; /* the environment sets up a standing cluster, not this one */
+        }
         if (strcmp(row->key, "listen") == 0) {
             row->builtin = "127.0.0.1:0";
         }

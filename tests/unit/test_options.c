@@ -1,5 +1,5 @@
 /* test_options.c - the three modes, where values come from, and when TLS may be left out */
-#include "daemon/options.h"
+#include "daemon/options_private.h"
 #include "daemon/socket_group.h"
 #include "tests/test.h"
 
@@ -267,6 +267,28 @@ START_TEST(a_dynamic_cluster_is_what_its_environment_says)
 }
 END_TEST
 
+START_TEST(a_private_scheduler_is_not_set_up_by_the_environment_of_a_standing_one)
+{
+    char words[256];
+    snprintf(words, sizeof(words), "--run-dir %s", dir);
+    for (const struct ms_setting *row = options_rows; row->key != NULL; row++) {
+        if (row->env != NULL && strcmp(row->key, "log_level") != 0) {
+            setenv(row->env, "no such value", 1);
+        }
+    }
+
+    int rc = load_words(words, 0, NULL);
+
+    for (const struct ms_setting *row = options_rows; row->key != NULL; row++) {
+        if (row->env != NULL) {
+            unsetenv(row->env);
+        }
+    }
+    ck_assert_int_eq(rc, 0);
+    ck_assert_str_eq(options->listen, "127.0.0.1:0");
+}
+END_TEST
+
 START_TEST(the_json_says_how_often_certificates_are_looked_at)
 {
     char json[128];
@@ -347,6 +369,7 @@ int main(void)
     tcase_add_test(tcase, every_word_of_tls_has_its_meaning);
     tcase_add_test(tcase, plain_is_for_loopback_or_said_in_so_many_words);
     tcase_add_test(tcase, a_private_scheduler_lives_below_its_folder);
+    tcase_add_test(tcase, a_private_scheduler_is_not_set_up_by_the_environment_of_a_standing_one);
     tcase_add_test(tcase, the_json_says_how_often_certificates_are_looked_at);
     tcase_add_test(tcase, a_dynamic_cluster_is_what_its_environment_says);
     tcase_add_test(tcase, the_token_secret_is_random);
