@@ -1,11 +1,16 @@
 /* dial.c - connects to the first address of a host that answers */
 #include "proto/dial.h"
 
+#include "proto/limits.h"
+
 #include <errno.h>
+#include <grp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 enum { ADDRESSES_MAX = 8, BACKLOG_RETRY_MS = 20 };
@@ -64,10 +69,36 @@ static void done(struct ms_dial *dial, int fd, int code, const char *text)
     on_done(fd, code, text, arg);
 }
 
+/* Advice that the socket itself gives: to join a group that may not use it opens nothing. */
+static void who_may(const struct ms_dial *dial, char *ret, size_t size)
+{
+    const struct sockaddr_un *at = (const struct sockaddr_un *)(const void *)&dial->list[0].sa;
+    struct stat st;
+    struct group entry;
+    struct group *found = NULL;
+    char buf[4096];
+    if (stat(at->sun_path, &st) != 0) {
+        snprintf(ret, size, "a folder above it is closed to you");
+    } else if ((st.st_mode & S_IWGRP) == 0) {
+        snprintf(
+            ret, size,
+            "only its owner (uid %u) and root may, as the private one of somebody's msctl run, "
+            "or with socket_group = none",
+            (unsigned)st.st_uid);
+    } else if (getgrgid_r(st.st_gid, &entry, buf, sizeof(buf), &found) == 0 && found != NULL) {
+        snprintf(ret, size, "its group may, so: sudo usermod -aG %.64s NAME, and log in again",
+                 entry.gr_name);
+    } else {
+        snprintf(ret, size, "its group may, which has the number %u and no name",
+                 (unsigned)st.st_gid);
+    }
+}
+
 static void done_failed(struct ms_dial *dial)
 {
     struct ms_err err = {0, ""};
     const char *where = dial->text;
+    char who[MS_TEXT_MAX / 2];
     switch (dial->error) {
     case ENOENT:
     case ECONNREFUSED:
@@ -77,10 +108,8 @@ static void done_failed(struct ms_dial *dial)
                 where, dial->error == ENOENT ? "no such socket" : "connection refused");
         break;
     case EACCES:
-        ms_fail(&err, MS_E_REFUSED,
-                "no permission to use the socket %s: its group may (ls -l shows it), so: sudo "
-                "usermod -aG msched-users NAME, and log in again",
-                where);
+        who_may(dial, who, sizeof(who));
+        ms_fail(&err, MS_E_REFUSED, "no permission to use the socket %s: %s", where, who);
         break;
     case ETIMEDOUT:
     case EAGAIN:

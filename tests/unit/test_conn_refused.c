@@ -1,6 +1,7 @@
 /* test_conn_refused.c - connections that must not be: nobody there, certificates, the wrong kind */
 #include "tests/unit/conn_world.h"
 
+#include <grp.h>
 #include <openssl/pem.h>
 #include <openssl/x509v3.h>
 
@@ -28,6 +29,50 @@ START_TEST(a_refused_connection_names_the_address_and_the_next_step)
     check_dial_fails(&w, MS_E_UNREACHABLE, "connection refused");
     ck_contains(w.self.reason, "start msschedd");
     world_fini(&w);
+}
+END_TEST
+
+/* A socket of root and of one group, and what a stranger hears of it. */
+static void check_closed(unsigned mode, gid_t group, const char *part)
+{
+    struct world w;
+    struct sockaddr_un at = {.sun_family = AF_UNIX};
+    world_init(&w, NULL);
+    snprintf(at.sun_path, sizeof(at.sun_path), "%s/closed", w.dir);
+    snprintf(w.address, sizeof(w.address), "unix:%s", at.sun_path);
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    ck_assert_int_eq(bind(fd, (struct sockaddr *)&at, sizeof(at)), 0);
+    ck_assert_int_eq(listen(fd, 1), 0);
+    ck_assert_int_eq(chown(at.sun_path, 0, group), 0);
+    ck_assert_int_eq(chmod(at.sun_path, mode), 0);
+    ck_assert_int_eq(chmod(w.dir, 0711), 0);
+    ck_assert_int_eq(setgroups(0, NULL), 0);
+    ck_assert_int_eq(setegid(65534), 0);
+    ck_assert_int_eq(seteuid(65534), 0);
+
+    check_dial_fails(&w, MS_E_REFUSED, part);
+
+    ck_assert_int_eq(seteuid(0), 0);
+    ck_assert_int_eq(setegid(0), 0);
+    close(fd);
+    world_fini(&w);
+}
+
+/* "its group may" was said of sockets of mode 0600, and of other groups than the one to join. */
+START_TEST(who_may_not_use_a_socket_hears_what_would_help)
+{
+    enum { SOME_GROUP = 1, NO_GROUP = 54321 };
+    char part[128];
+    if (geteuid() != 0) {
+        printf("skip: only root can come as another uid\n");
+        return;
+    }
+    const struct group *group = getgrgid(SOME_GROUP);
+    ck_assert_ptr_nonnull(group);
+    snprintf(part, sizeof(part), "usermod -aG %s NAME", group->gr_name);
+    check_closed(0660, SOME_GROUP, part);
+    check_closed(0660, NO_GROUP, "the number 54321");
+    check_closed(0600, SOME_GROUP, "only its owner (uid 0)");
 }
 END_TEST
 
@@ -499,6 +544,7 @@ int main(void)
     TCase *wrong = tcase_create("wrong kind of peer");
 
     tcase_add_test(dead, a_refused_connection_names_the_address_and_the_next_step);
+    tcase_add_test(dead, who_may_not_use_a_socket_hears_what_would_help);
     tcase_add_test(dead, a_missing_unix_socket_is_named);
     tcase_add_test(dead, a_host_that_does_not_exist_is_refused_at_once);
     tcase_add_test(dead, a_listener_that_never_answers_ends_with_a_timeout);
