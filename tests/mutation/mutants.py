@@ -32,7 +32,7 @@ MUTANTS = [
      "a scheduler that shuts down still places"),
     ("place_while_full", C + "place.c", "s->refusal[0] != '\\0' ||", "false ||",
      "a job is placed although the disk is full"),
-    ("one_placement_an_event", C + "place.c", "while ((s->due & DUE_PLACE) != 0) {", "if ((s->due & DUE_PLACE) != 0) {",
+    ("one_placement_an_event", C + "place.c", "while ((s->due & DUE_PLACE) != 0 && !s->leases_behind) {", "if ((s->due & DUE_PLACE) != 0 && !s->leases_behind) {",
      "after one job the next one waits for another event"),
     ("queue_forgets_to_place", C + "queue.c", "add(&s->queue.line, job); s->due |= DUE_PLACE;", "add(&s->queue.line, job);",
      "a submitted job waits for something else to happen"),

@@ -225,7 +225,9 @@ static void say_as_user(struct world *w, const struct sim_evil *evil, uint32_t i
     submit.job_json.data = (uint8_t *)"{}";
     submit.job_json.len = 2;
     uint8_t stamp[MS_STAMP_LEN];
-    make_stamp_up(w, stamp, &submit.stamp);
+    if (sim_chance(w, 20)) { /* mostly the rest is looked at, too */
+        make_stamp_up(w, stamp, &submit.stamp);
+    }
     switch (sim_below(w, 9)) {
     case 6:
         net_up(w, evil->link, MS_MSG_FETCH, id, &fetch.base);
