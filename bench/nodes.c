@@ -5,8 +5,10 @@
  * Makes certificates, starts msschedd, and plays the nodes in this process: connections of the same
  * code that workers use, which register, beat, take ranks and hold them. Then the scheduler is
  * killed and started again; every node finds its connection broken at the same moment and comes
- * back as a worker does, with full jitter. One figure a line. Light clients on the same machine
- * take half of it: the figures are an upper bound for what a scheduler alone would need. */
+ * back as a worker does (libworker/agent/retry.h). One figure a line. Light clients on the same
+ * machine take half of it: the figures are an upper bound for what a scheduler alone would need. */
+#include "libworker/agent/retry.h"
+#include "proto/clock.h"
 #include "proto/cluster.pb-c.h"
 #include "proto/conn.h"
 #include "proto/limits.h"
@@ -30,7 +32,8 @@ enum { LIMIT_S = 900, BEAT_SLICES = 20, BEAT_MS = 2000, DIALING_MAX = 128, NICE 
 struct node {
     struct ms_conn *conn;
     struct event *retry;
-    unsigned tries;
+    struct retry tries;    /* as a worker counts them */
+    int64_t down_since_ms; /* 0: it never was up or down */
     int is_registered, is_running, is_dialing;
     uint64_t job, generation;
     uint32_t rank;
@@ -157,7 +160,6 @@ static void on_open(struct ms_conn *conn, void *arg)
     char id[32];
     char host[32];
     (void)conn;
-    node->tries = 0;
     b.dialing--;
     node->is_dialing = 0;
     snprintf(id, sizeof(id), "w-%zu", i);
@@ -200,6 +202,7 @@ static void on_frame(struct ms_conn *conn, const struct ms_wire_header *head, co
     }
     if (head->type == MS_MSG_REGISTERED && !node->is_registered) {
         node->is_registered = 1;
+        node->tries = (struct retry){0};
         b.registered++;
     } else if (head->type == MS_MSG_ASSIGN) {
         take_rank(node, (const Ms__Assign *)msg);
@@ -218,17 +221,20 @@ static void on_close(struct ms_conn *conn, int code, const char *reason, void *a
 {
     struct node *node = arg;
     (void)conn;
-    (void)code;
     (void)reason;
     node->conn = NULL;
     b.dialing -= (size_t)node->is_dialing;
     node->is_dialing = 0;
+    if (node->is_registered || node->down_since_ms == 0) {
+        node->down_since_ms = ms_mono_ms();
+    }
+    code = node->is_registered ? MS_E_UNREACHABLE : code; /* as libworker/agent/line.c says it */
     b.registered -= (size_t)node->is_registered;
     node->is_registered = 0;
-    long cap = MS_RECONNECT_MIN_MS << (node->tries < 9 ? node->tries : 9);
-    cap = cap < MS_RECONNECT_MAX_MS ? cap : MS_RECONNECT_MAX_MS;
-    long wait = random() % (cap + 1);
-    node->tries++;
+    int64_t most = node->job != 0 ? MS_LEASE_MS / MS_HEARTBEATS_PER_LEASE : 0;
+    int64_t down = ms_mono_ms() - node->down_since_ms;
+    int64_t wait =
+        retry_wait_ms(&node->tries, retry_cause_of(code), down, most, (uint64_t)random());
     event_add(node->retry, &(struct timeval){.tv_sec = wait / 1000, .tv_usec = wait % 1000 * 1000});
 }
 

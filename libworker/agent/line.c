@@ -54,12 +54,11 @@ static int is_final(const struct agent *agent, enum line_state state, int code)
 static void schedule_retry(struct agent *agent, int code)
 {
     struct line *line = &agent->line;
-    enum retry_cause cause = code == MS_E_UNREACHABLE ? RETRY_ABSENT : RETRY_CROWDED;
     /* a restarted scheduler waits for its ranks one lease */
     int64_t most = holds_rank(agent) ? line->lease_ms / MS_HEARTBEATS_PER_LEASE : 0;
     uint64_t random = ms_rng_u64(line->jitter & 0xffffffffU, ++line->draws);
-    agent_arm(line->retry,
-              retry_wait_ms(&line->tries, cause, ms_mono_ms() - line->down_since_ms, most, random));
+    agent_arm(line->retry, retry_wait_ms(&line->tries, retry_cause_of(code),
+                                         ms_mono_ms() - line->down_since_ms, most, random));
 }
 
 static void log_wait(struct agent *agent, int code)

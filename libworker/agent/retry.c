@@ -1,7 +1,13 @@
 /* retry.c - when to knock at the scheduler again */
 #include "libworker/agent/retry.h"
 
+#include "proto/err.h"
 #include "proto/limits.h"
+
+enum retry_cause retry_cause_of(int code)
+{
+    return code == MS_E_UNREACHABLE ? RETRY_ABSENT : RETRY_CROWDED;
+}
 
 /* Uniform in [low, high]. */
 static int64_t between(int64_t low, int64_t high, uint64_t random)

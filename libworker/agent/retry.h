@@ -16,6 +16,9 @@ struct retry {
     unsigned crowded;  /* ... that met a crowd */
 };
 
+/* code: with which a connection ended, or did not begin. */
+enum retry_cause retry_cause_of(int code);
+
 /* How long to wait; counts the attempt. down_ms: since when nobody was reached. most_ms bounds the
  * wait (0: no bound). random: any 64 bits, new ones each time. Pure. */
 int64_t retry_wait_ms(struct retry *retry, enum retry_cause cause, int64_t down_ms, int64_t most_ms,

@@ -4,6 +4,14 @@
 #include "proto/rng.h"
 #include "tests/test.h"
 
+START_TEST(only_one_that_nobody_answers_for_is_absent)
+{
+    ck_assert_int_eq(retry_cause_of(MS_E_UNREACHABLE), RETRY_ABSENT);
+    ck_assert_int_eq(retry_cause_of(MS_E_TIMEOUT), RETRY_CROWDED);
+    ck_assert_int_eq(retry_cause_of(MS_E_CLOSED), RETRY_CROWDED);
+}
+END_TEST
+
 START_TEST(a_scheduler_that_is_late_costs_a_second_at_the_most)
 {
     for (uint64_t seed = 0; seed < 200; seed++) {
@@ -72,6 +80,7 @@ int main(void)
 {
     Suite *suite = suite_create("retry");
     TCase *tc = tcase_create("retry");
+    tcase_add_test(tc, only_one_that_nobody_answers_for_is_absent);
     tcase_add_test(tc, a_scheduler_that_is_late_costs_a_second_at_the_most);
     tcase_add_test(tc, one_that_stays_away_is_asked_every_few_seconds);
     tcase_add_test(tc, a_crowd_spreads_over_half_a_minute);
