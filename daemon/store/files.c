@@ -193,7 +193,8 @@ int store_reserve_make(const char *database, uint64_t spare_bytes, struct ms_err
     }
     int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
     if (fd < 0) {
-        return ms_fail_errno(err, errno == ENOSPC ? MS_E_FULL : MS_E_IO, "reserve file %s", path);
+        return ms_fail_errno(err, errno == ENOSPC || errno == EDQUOT ? MS_E_FULL : MS_E_IO,
+                             "reserve file %s", path);
     }
     int why = posix_fallocate(fd, 0, MS_STORE_RESERVE);
     if (why == 0 && fsync(fd) != 0) {

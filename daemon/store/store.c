@@ -2,6 +2,7 @@
 #include "daemon/store/store_private.h"
 #include "proto/digest.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -126,9 +127,25 @@ int store_open(const char *path, struct store **ret, struct ms_err *err)
     return store_open_with(&(struct store_setup){.path = path}, ret, err);
 }
 
+/* A quota that is reached is a full disk; SQLite knows ENOSPC alone and calls it an I/O error of
+ * the file that it wrote: the log, or at a checkpoint the database. */
+static int call_full(struct store *store, int rc, int wrote_log)
+{
+    sqlite3_file *file = NULL;
+    const int which = wrote_log ? SQLITE_FCNTL_JOURNAL_POINTER : SQLITE_FCNTL_FILE_POINTER;
+    int why = 0;
+    if (rc == SQLITE_IOERR_WRITE &&
+        sqlite3_file_control(store->db, "main", which, &file) == SQLITE_OK && file != NULL &&
+        file->pMethods != NULL) {
+        file->pMethods->xFileControl(file, SQLITE_FCNTL_LAST_ERRNO, &why);
+    }
+    return why == EDQUOT ? SQLITE_FULL : rc;
+}
+
 static void checkpoint(struct store *store, int mode)
 {
     int rc = sqlite3_wal_checkpoint_v2(store->db, NULL, mode, NULL, NULL);
+    rc = call_full(store, rc, 0);
     if ((rc & 0xff) == SQLITE_IOERR || (rc & 0xff) == SQLITE_CORRUPT) {
         store->broken = 1; /* the next commit says so; a full disk is no such thing */
     }
@@ -170,6 +187,7 @@ static void rewrite_log(struct store *store)
         rc = log->pMethods->xRead(log, bytes, n, at);
         rc = rc == SQLITE_OK ? log->pMethods->xWrite(log, bytes, n, at) : rc;
     }
+    rc = call_full(store, rc, 1);
     if (rc == SQLITE_OK && size > 0) {
         rc = log->pMethods->xSync(log, SQLITE_SYNC_FULL);
     }
@@ -450,6 +468,7 @@ static int write_all(struct store *store, const struct sched_effect *effects, si
     if (rc == SQLITE_OK) {
         rc = run(store, ST_COMMIT);
     }
+    rc = call_full(store, rc, 1);
     if (rc != SQLITE_OK && !sqlite3_get_autocommit(store->db)) {
         run(store, ST_ROLLBACK);
     }
