@@ -63,7 +63,6 @@ int certs_make_folder(const char *path, mode_t parents, mode_t last, struct ms_e
 static int certs_init(struct cli *cli, const struct cli_args *args, struct ms_err *err)
 {
     struct ms_ca *ca = NULL;
-    struct ms_authority *authority = NULL;
     int64_t days = 0;
     char name[MS_NAME_MAX + 1];
     char host[MS_NAME_MAX - 16] = "";
@@ -82,13 +81,9 @@ static int certs_init(struct cli *cli, const struct cli_args *args, struct ms_er
         rc = ms_ca_create(name, (int)days, &ca, err);
     }
     if (rc == MS_OK) {
-        rc = ms_ca_save(ca, dir, err);
+        rc = ms_authority_create(dir, ca, err);
     }
     ms_ca_destroy(ca);
-    if (rc == MS_OK) { /* its index is begun */
-        rc = ms_authority_open(dir, &authority, err);
-        ms_authority_close(authority);
-    }
     if (rc != MS_OK) {
         return rc;
     }

@@ -63,6 +63,18 @@ static int add_row(struct cli_table *table, const struct ms_ca_entry *entry, str
     return cli_table_add(table, cells, err);
 }
 
+/* What an authority issued before it kept an index must not look as if it were not there. */
+static void say_since(struct cli *cli, time_t since)
+{
+    char day[CLI_FORMAT_MAX];
+    if (since != 0 && !cli->json) {
+        fprintf(cli->out,
+                "what was issued before %s is not in the index: revoke that by its serial number "
+                "or file\n",
+                cli_format_time(day, (int64_t)since * 1000));
+    }
+}
+
 static int print_list(struct cli *cli, const struct ms_ca_entry *const *rows, size_t n,
                       struct ms_err *err)
 {
@@ -117,6 +129,9 @@ int certs_list(struct cli *cli, const struct cli_args *args, struct ms_err *err)
     } else {
         qsort(rows, n, sizeof(*rows), by_name);
         rc = print_list(cli, rows, n, err);
+        if (rc == MS_OK) {
+            say_since(cli, index->since);
+        }
     }
     free(rows);
     ms_authority_close(authority);
@@ -207,11 +222,14 @@ static int make_list(struct cli *cli, const struct cli_args *args, const char *w
         rc = ms_authority_revoke(authority, who != NULL ? &whom : NULL, (int)days,
                                  cli_value(args, "out"), &n, err);
     }
-    ms_authority_close(authority);
-    ms_tls_files_wipe(&files);
     if (rc == MS_OK) {
         say_revoked(cli, args, who, n, days);
     }
+    if (rc == MS_OK && who != NULL) {
+        say_since(cli, ms_authority_index(authority)->since);
+    }
+    ms_authority_close(authority);
+    ms_tls_files_wipe(&files);
     return rc;
 }
 

@@ -48,8 +48,21 @@ static int read_index(struct ms_authority *authority, struct ms_err *err)
     if (rc != MS_E_NOT_FOUND) {
         return rc;
     }
+    authority->index.since = time(NULL);
     rc = ms_crl_import(authority->ca, authority->crl_path, &authority->index, err);
     return rc == MS_OK ? ms_ca_index_write(authority->index_path, &authority->index, err) : rc;
+}
+
+int ms_authority_create(const char *directory, const struct ms_ca *ca, struct ms_err *err)
+{
+    static const struct ms_ca_index empty;
+    char path[MS_PATH_MAX + 1];
+    int rc = ms_ca_save(ca, directory, err);
+    if (rc != MS_OK) {
+        return rc;
+    }
+    snprintf(path, sizeof(path), "%s/index.txt", directory);
+    return ms_ca_index_write(path, &empty, err);
 }
 
 int ms_authority_open(const char *directory, struct ms_authority **ret, struct ms_err *err)
@@ -211,8 +224,11 @@ static int resolve(struct ms_authority *authority, const struct ms_authority_who
         return ms_fail(
             err, MS_E_NOT_FOUND,
             "'%.100s' is no name and no serial number in %.200s, and no file; msctl certs "
-            "list shows what was issued",
-            who->text, authority->index_path);
+            "list shows what was issued%s",
+            who->text, authority->index_path,
+            authority->index.since != 0 ? " since the index is kept: for what is older name the "
+                                          "file, or to revoke it the serial number"
+                                        : "");
     }
     return find_file(authority, who, ret_one, err);
 }
@@ -325,6 +341,21 @@ int ms_authority_renew(struct ms_authority *authority, const struct ms_authority
 
 /* ---- revoke ---- */
 
+/* A serial number of ours is 16 random bytes: with less than half of them it is a slip. */
+enum { SERIAL_DIGITS_MIN = 16 };
+
+/* Where certificates are older than the index, a serial number (of a log, or a list of somebody's)
+ * is enough to revoke. Enters a row that knows nothing else. */
+static int enter_serial(struct ms_authority *authority, const char *text, struct ms_err *err)
+{
+    struct ms_ca_entry entry = {.hosts = NULL};
+    if (authority->index.since == 0 || !ms_ca_serial(text, entry.serial) ||
+        strlen(entry.serial) < SERIAL_DIGITS_MIN) {
+        return MS_E_NOT_FOUND; /* as resolve says it */
+    }
+    return ms_ca_index_add(&authority->index, &entry, err);
+}
+
 /* Marks all that are meant, and writes the index where that changes it. */
 static int mark(struct ms_authority *authority, const struct ms_authority_who *who, size_t *ret_n,
                 struct ms_err *err)
@@ -333,6 +364,9 @@ static int mark(struct ms_authority *authority, const struct ms_authority_who *w
     time_t now = time(NULL);
     size_t n = 0;
     int rc = resolve(authority, who, &one, err);
+    if (rc == MS_E_NOT_FOUND && (rc = enter_serial(authority, who->text, err)) == MS_OK) {
+        one = &authority->index.entries[authority->index.n - 1];
+    }
     if (rc != MS_OK) {
         return rc;
     }

@@ -7,7 +7,8 @@
  *
  * The index is written first: a certificate that is in the world is in the index, and one that the
  * index calls revoked gets into the next list, whenever the power went. A directory without an
- * index gets one, with the serial numbers of its revocation list. Not thread safe. */
+ * index, as versions before 0.2 made it, gets one that says since when, with the serial numbers of
+ * its revocation list. Not thread safe. */
 #ifndef MS_AUTHORITY_H
 #define MS_AUTHORITY_H
 
@@ -16,6 +17,9 @@
 
 struct ms_authority;
 
+/* Saves a CA into a directory where none is, with an index that knows all it will issue.
+ * MS_E_EXISTS and MS_E_NOT_FOUND as ms_ca_save. */
+int ms_authority_create(const char *directory, const struct ms_ca *ca, struct ms_err *err);
 /* Waits for its lock, reads CA and index. MS_E_NOT_FOUND where there is no CA, or half of one:
  * nothing is made there. Returns owned. */
 int ms_authority_open(const char *directory, struct ms_authority **ret, struct ms_err *err);
@@ -43,7 +47,8 @@ int ms_authority_renew(struct ms_authority *authority, const struct ms_authority
                        struct ms_cert_request *req, const char *p12_path, int may_replace,
                        const struct ms_ca_entry **ret, struct ms_err *err);
 
-/* Revokes all that who means; NULL: nobody, the list is only made anew. The list is crl.pem of the
+/* Revokes all that who means, and a serial number that is not in the index where certificates are
+ * older than it; NULL: nobody, the list is only made anew. The list is crl.pem of the
  * directory, valid for days; copy (NULL: none; a relative path begins at the directory) gets the
  * same. ret_n: how many were not revoked before. */
 int ms_authority_revoke(struct ms_authority *authority, const struct ms_authority_who *who,

@@ -9,7 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define HEAD "# msched CA index 1"
+#define HEAD  "# msched CA index 1"
+#define SINCE "# since "
 
 enum { COLUMNS = 7, TIME_TEXT = 24 };
 
@@ -38,6 +39,13 @@ static int parse_time(const char *text, time_t *ret)
     }
     *ret = timegm(&tm);
     return *ret > 0; /* 0 is "not": no certificate is as old as that */
+}
+
+/* A time and whatever is said behind it. */
+static int parse_since(char *text, time_t *ret)
+{
+    text[strcspn(text, " ")] = '\0';
+    return parse_time(text, ret) && *ret != 0;
 }
 
 /* ---- entries ---- */
@@ -101,8 +109,7 @@ int ms_ca_index_add(struct ms_ca_index *index, const struct ms_ca_entry *entry, 
     return append(index, entry, err);
 }
 
-/* Upper-case hex without colons and leading zeros; 0 where it is no number. */
-static int canonical_serial(const char *text, char buf[MS_SERIAL_HEX])
+int ms_ca_serial(const char *text, char buf[MS_SERIAL_HEX])
 {
     size_t n = 0;
     for (; *text != '\0'; text++) {
@@ -121,12 +128,12 @@ static int canonical_serial(const char *text, char buf[MS_SERIAL_HEX])
 struct ms_ca_entry *ms_ca_index_serial(const struct ms_ca_index *index, const char *text)
 {
     char serial[MS_SERIAL_HEX];
-    if (!canonical_serial(text, serial)) {
+    if (!ms_ca_serial(text, serial)) {
         return NULL;
     }
     for (size_t i = 0; i < index->n; i++) {
         char other[MS_SERIAL_HEX];
-        if (canonical_serial(index->entries[i].serial, other) && strcmp(serial, other) == 0) {
+        if (ms_ca_serial(index->entries[i].serial, other) && strcmp(serial, other) == 0) {
             return &index->entries[i];
         }
     }
@@ -183,7 +190,7 @@ static const char *parse_line(char *line, char *hosts, size_t size, struct ms_ca
     if (rest != NULL) {
         return "more than seven columns";
     }
-    if (!canonical_serial(columns[0], serial) || strlen(columns[0]) >= sizeof(ret->serial)) {
+    if (!ms_ca_serial(columns[0], serial) || strlen(columns[0]) >= sizeof(ret->serial)) {
         return "the serial number is no hex number of 20 bytes at the most";
     }
     memcpy(ret->serial, columns[0], strlen(columns[0]) + 1); /* as openssl prints it */
@@ -215,6 +222,11 @@ static int read_lines(const char *path, FILE *file, struct ms_ca_index *index, s
                          "%s does not begin with \"" HEAD "\": it is not ours, or of a newer "
                          "version; move it away and a new one is begun",
                          path);
+        }
+        if (rc == MS_OK && strncmp(line, SINCE, strlen(SINCE)) == 0 &&
+            !parse_since(line + strlen(SINCE), &index->since)) {
+            rc = ms_fail(err, MS_E_INVALID,
+                         "%s, line %zu: \"" SINCE "\" and no time; put back a copy", path, number);
         }
         if (line[0] == '#' || rc != MS_OK) {
             continue;
@@ -271,7 +283,13 @@ int ms_ca_index_write(const char *path, const struct ms_ca_index *index, struct 
     if (file == NULL) {
         return ms_fail(err, MS_E_NOMEM, "no memory for %s", path);
     }
-    fputs(HEAD "\n# serial\trole\tname\thosts\tfrom\tto\trevoked\n", file);
+    fputs(HEAD "\n", file);
+    if (index->since != 0) {
+        char since[TIME_TEXT];
+        fprintf(file, SINCE "%s what was issued before is not listed\n",
+                format_time(since, index->since));
+    }
+    fputs("# serial\trole\tname\thosts\tfrom\tto\trevoked\n", file);
     for (size_t i = 0; i < index->n; i++) {
         const struct ms_ca_entry *entry = &index->entries[i];
         char times[3][TIME_TEXT];

@@ -5,8 +5,10 @@
  *
  * The serial number is upper-case hex, hosts are comma separated, times are UTC as
  * 2026-11-21T17:40:00Z; "-" is what there is not: no hosts, not revoked, and role, name and times
- * of a certificate of which only a revocation list was left. Lines of '#' are comments. The order
- * is that of entering: issuing, but for those that were older than the index. Not thread safe. */
+ * of a certificate of which only a revocation list was left. Lines of '#' are comments, but
+ * for "# since TIME": what was issued before, by a version that kept no index, is not listed. The
+ * order is that of entering: issuing, but for those that were older than the index. Not thread
+ * safe. */
 #ifndef MS_CA_INDEX_H
 #define MS_CA_INDEX_H
 
@@ -34,6 +36,7 @@ struct ms_ca_entry {
 struct ms_ca_index {
     struct ms_ca_entry *entries;
     size_t n, capacity;
+    time_t since; /* what was issued before is not in it; 0: all is */
 };
 
 /* Reads the file. MS_E_NOT_FOUND where there is none, MS_E_INVALID names the line. Fills ret, to be
@@ -51,6 +54,8 @@ void ms_ca_index_drop_last(struct ms_ca_index *index);
 /* By serial number (hex of any case, colons allowed). NULL: none. Returns borrowed until the next
  * add. */
 struct ms_ca_entry *ms_ca_index_serial(const struct ms_ca_index *index, const char *text);
+/* Upper-case hex without colons and leading zeros; 0 where text is no serial number. */
+int ms_ca_serial(const char *text, char buf[MS_SERIAL_HEX]);
 /* Does NAME or ROLE:NAME mean this entry? */
 int ms_ca_entry_is(const struct ms_ca_entry *entry, const char *who);
 

@@ -84,8 +84,12 @@ ok "what is revoked is not renewed" says "is revoked" certs renew node7 --out x.
 ok "what nobody has is not revoked" says "msctl certs list" certs revoke nobody
 ok "crl makes the list anew" says "crl.pem" certs crl --days 7
 ok "which holds all that was revoked" [ "$(openssl crl -in ca/crl.pem -noout -text | grep -c 'Serial Number')" = 4 ]
-rm ca/index.txt
+rm ca/index.txt # as 0.1 left it
 ok "an authority of an older msctl gets an index" says "revoked" certs list
+ok "which says since when, and what is older" says "is not in the index" certs list
+ok "a name that is only older says so, too" bash -c '"$MSCTL" certs --dir ca revoke bob 2>&1 | grep -q "since the index is kept"'
+ok "its serial number is enough" says "1 certificate revoked" certs revoke 57D86069D5A76ECFCFE86B58A0E64EDF
+ok "and in the list" bash -c 'openssl crl -in ca/crl.pem -noout -text | grep -qi 57D86069D5A76ECFCFE86B58A0E64EDF'
 ok "and still revokes by file" says "1 certificate revoked" certs revoke ann.p12 --password-file <(cat password)
 cert_of() { openssl pkcs12 -in "$1" -passin pass: -nodes -clcerts -nokeys 2>/dev/null | openssl x509 -noout "${@:2}"; }
 

@@ -25,7 +25,7 @@ static void setup(void)
     struct ms_ca *ca = NULL;
     snprintf(dir, sizeof(dir), "%s", test_dir_make());
     ck_ms_ok(ms_ca_create("lab ca", 365, &ca, err));
-    ck_ms_ok(ms_ca_save(ca, in_dir("ca"), err));
+    ck_ms_ok(ms_authority_create(in_dir("ca"), ca, err));
     ms_ca_destroy(ca);
     ck_ms_ok(ms_authority_open(in_dir("ca"), &authority, err));
 }
@@ -248,6 +248,34 @@ START_TEST(an_authority_without_an_index_goes_on)
 }
 END_TEST
 
+/* Certificates of a version that kept no index: a name finds only what came later, and says so; the
+ * serial number, which logs have, is enough. */
+START_TEST(what_is_older_than_the_index_is_revoked_by_its_serial_number)
+{
+    struct ms_cert_info info;
+    size_t n = 0;
+    int in_list = 0;
+    ck_ms_ok(issue(MS_ROLE_USER, "alice", "a.p12", err));
+    ck_ms_ok(ms_cert_inspect(in_dir("a.p12"), "", &info, err));
+    ck_ms_fails(take_back("57D86069D5A76ECFCFE86B58A0E64EDF", NULL, &n, err), MS_E_NOT_FOUND,
+                "no serial number in"); /* all that was issued is known: it is a slip */
+    ck_assert_int_eq(ms_authority_index(authority)->since, 0);
+    ck_assert_int_eq(unlink(in_dir("ca/index.txt")), 0);
+    again();
+    ck_assert_int_ne(ms_authority_index(authority)->since, 0);
+    ck_ms_fails(take_back("alice", NULL, &n, err), MS_E_NOT_FOUND, "since the index is kept");
+    ck_ms_fails(take_back("1234567", NULL, &n, err), MS_E_NOT_FOUND, "no serial number in");
+
+    ck_ms_ok(take_back(info.serial, NULL, &n, err));
+    ck_assert_uint_eq(n, 1);
+    again();
+
+    ck_assert_int_ne(ms_authority_index(authority)->since, 0);
+    ck_assert(listed(in_dir("ca/crl.pem"), 0, &in_list));
+    ck_ms_fails(renew(info.serial, "a2.p12", err), MS_E_REFUSED, "revoked");
+}
+END_TEST
+
 START_TEST(a_renewed_certificate_is_like_the_one_before)
 {
     struct ms_cert_info one;
@@ -367,6 +395,7 @@ int main(void)
     tcase_add_test(tcase, a_crash_between_index_and_list_is_made_good_by_the_next_list);
     tcase_add_test(tcase, a_copy_of_the_list_lies_where_the_authority_is_and_holds_all);
     tcase_add_test(tcase, an_authority_without_an_index_goes_on);
+    tcase_add_test(tcase, what_is_older_than_the_index_is_revoked_by_its_serial_number);
     tcase_add_test(tcase, a_renewed_certificate_is_like_the_one_before);
     tcase_add_test(tcase, a_certificate_that_the_index_learned_of_late_is_not_the_newest);
     tcase_add_test(tcase, another_authoritys_certificate_is_neither_revoked_nor_entered);

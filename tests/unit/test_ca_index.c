@@ -71,6 +71,28 @@ START_TEST(the_first_version_is_read_for_ever_and_written_just_so)
 }
 END_TEST
 
+/* What an authority gets that issued before it kept one. */
+START_TEST(an_index_that_began_later_says_so_for_ever)
+{
+    char file[512];
+    snprintf(file, sizeof(file), "%s/tests/golden/ca-index-v1-since.txt",
+             getenv("MSCHED_SOURCE_ROOT"));
+    ck_ms_ok(ms_ca_index_read(golden(), &table, err));
+    ck_assert_int_eq(table.since, 0);
+    ms_ca_index_fini(&table);
+    ck_ms_ok(ms_ca_index_read(file, &table, err));
+
+    ck_assert_int_eq(table.since, 1795282800);
+    ck_assert_uint_eq(table.n, 1);
+    ck_ms_ok(ms_ca_index_write(path, &table, err));
+    char *was = whole(file);
+    char *is = whole(path);
+    ck_assert_str_eq(is, was);
+    free(was);
+    free(is);
+}
+END_TEST
+
 START_TEST(a_serial_number_is_found_however_it_is_written)
 {
     ck_ms_ok(ms_ca_index_read(golden(), &table, err));
@@ -169,6 +191,7 @@ int main(void)
     TCase *tcase = tcase_create("ca_index");
     tcase_add_checked_fixture(tcase, setup, teardown);
     tcase_add_test(tcase, the_first_version_is_read_for_ever_and_written_just_so);
+    tcase_add_test(tcase, an_index_that_began_later_says_so_for_ever);
     tcase_add_test(tcase, a_serial_number_is_found_however_it_is_written);
     tcase_add_test(tcase, a_name_means_all_its_roles_and_a_role_with_it_one);
     tcase_add_test(tcase, a_serial_number_is_never_entered_twice);
