@@ -23,6 +23,9 @@ packages_test=(
     openssl sqlite3 python3 python3-numpy jq procps iproute2 util-linux systemd passwd
 )
 
+# for scripts/test --all, on top: machines that a real systemd boots
+packages_boot=(debootstrap systemd-container)
+
 # Prints those of the given packages that are not installed.
 packages_missing() {
     local name status
