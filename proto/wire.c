@@ -67,6 +67,26 @@ static const struct ms_wire_type types[] = {
      MS_ROLE_WORKER | MS_ROLE_SCHEDULER}, /* where nobody vouches, a client sees a scheduler */
 };
 
+/* What 0.1 did not know. The next release's additions are of the next level. */
+static const struct {
+    uint16_t type;
+    unsigned since;
+} newer[] = {
+    {MS_MSG_FETCH_READY, 1}, {MS_MSG_FETCH_GRANT, 1}, {MS_MSG_EVENT_QUERY, 1},
+    {MS_MSG_FETCH, 1},       {MS_MSG_EVENT_LIST, 1},  {MS_MSG_FETCH_TICKET, 1},
+    {MS_MSG_FETCH_READ, 1},  {MS_MSG_FETCH_CHUNK, 1},
+};
+
+unsigned ms_wire_since(uint16_t type)
+{
+    for (size_t i = 0; i < MS_ARRAY_SIZE(newer); i++) {
+        if (newer[i].type == type) {
+            return newer[i].since;
+        }
+    }
+    return 0;
+}
+
 const struct ms_wire_type *ms_wire_find(uint16_t type)
 {
     /* in the order of their numbers; asked for several times a frame */

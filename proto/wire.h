@@ -84,6 +84,14 @@ struct ms_wire_type {
     unsigned senders;   /* enum ms_role, or-ed */
 };
 
+/* Which messages a release knows, told in Register: 0.1 knew those of level 0 and tells nothing.
+ * Who is not known to know a type is not sent it: an unknown type ends the line, and a rank with
+ * it. */
+enum { MS_WIRE_LEVEL = 1 };
+
+/* The level at which a type came in. Any thread. */
+unsigned ms_wire_since(uint16_t type);
+
 /* The row of a type, or NULL. Any thread. */
 const struct ms_wire_type *ms_wire_find(uint16_t type);
 /* Row i, or NULL past the end: for tests, fuzzers and the check against docs. */

@@ -74,6 +74,8 @@ void route_fail(struct sched *s, struct route *route, int code, const char *caus
 struct node *result_holder(struct sched *s, uint64_t job, uint32_t rank, unsigned what,
                            int *ret_code, const char **ret_text);
 const char *result_name(unsigned what); /* "log", "weights", "metrics" */
+/* Where a result lies on its node, for who must look there; the job has a run. */
+const char *result_words(struct sched *s, const struct job *job, uint32_t rank, unsigned what);
 void routes_drop_node(struct sched *s, const struct node *node, const char *reason);
 
 /* What info_job and its frame may take of tick memory. */

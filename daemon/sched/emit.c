@@ -203,10 +203,24 @@ static void send_unsent(struct sched *s, uint64_t conn, uint16_t type, uint32_t 
     }
 }
 
+/* To a node whose release would drop the line, and its rank with it, over a type it does not know.
+ * Who sends such a type asks before and says something better: this is the net below. */
+static bool is_too_new(struct sched *s, uint64_t id, uint16_t type)
+{
+    unsigned since = ms_wire_since(type);
+    const struct conn *conn = since > 0 ? conn_find(s, id) : NULL;
+    return conn != NULL && conn->node != NULL && conn->node->info.level < since;
+}
+
 void emit_send_shared(struct sched *s, uint64_t conn, uint16_t type, uint32_t id,
                       const ProtobufCMessage *own, const uint8_t *tail, size_t tail_bytes)
 {
     struct ms_err err = {0, ""};
+    if (is_too_new(s, conn, type)) {
+        emit_log(s, MS_LOG_ERR, "frame.unsent type=%u reason=\"the node's release knows it not\"",
+                 type);
+        return;
+    }
     size_t size = ms_wire_size(own);
     uint8_t *frame = emit_alloc(s, size);
     if (ms_wire_pack_head(type, id, own, tail_bytes, frame, size, &err) < 0) {

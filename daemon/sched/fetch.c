@@ -50,6 +50,15 @@ void on_fetch(struct sched *s, struct conn *conn, const struct sched_event *even
         emit_error(s, conn->id, event->id, code, "%s", text);
         return;
     }
+    if (node->info.level < ms_wire_since(MS_MSG_FETCH_GRANT)) {
+        emit_error(s, conn->id, event->id, MS_E_UNSUPPORTED,
+                   "%s of job %llu rank %u: node %s on host %.64s runs a release that hands no "
+                   "results out (0.1): copy by hand; %s",
+                   result_name(msg->what), (unsigned long long)msg->job, msg->rank,
+                   node->info.node_id, node->info.host_name,
+                   result_words(s, job_find(s, msg->job), msg->rank, msg->what));
+        return;
+    }
     struct route *route = route_open(s, conn, event->id, node, msg->job, msg->rank);
     if (route == NULL) {
         return;

@@ -71,8 +71,7 @@ const char *result_name(unsigned what)
 }
 
 /* Where it lies on the node: the rank's log, or a file beside it. */
-static const char *result_words(struct sched *s, const struct job *job, uint32_t rank,
-                                unsigned what)
+const char *result_words(struct sched *s, const struct job *job, uint32_t rank, unsigned what)
 {
     const char *path = job->run->members[rank].log_path;
     const char *slash = strrchr(path, '/');

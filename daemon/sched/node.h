@@ -26,6 +26,7 @@ struct node_info {
     char principal[MS_PRINCIPAL_MAX + 1]; /* who registered it, canonical */
     char cert_name[MS_NAME_MAX + 1];
     uint32_t uid, cores, pid;
+    uint32_t level; /* which messages its release knows (proto/wire.h) */
     uint64_t memory_bytes;
 };
 

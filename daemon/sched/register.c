@@ -1,5 +1,6 @@
 /* register.c - Register: who may, new nodes and reconnects */
 #include "daemon/sched/state.h"
+#include "proto/addr.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -21,7 +22,15 @@ static void info_read(struct node_info *info, const struct conn *conn, const Ms_
     info->uid = msg->uid;
     info->cores = msg->cores;
     info->pid = msg->pid;
+    info->level = msg->level;
     info->memory_bytes = msg->memory_bytes;
+}
+
+/* Other hosts dial it, with the job's token: a socket of theirs is none of ours. */
+static bool is_reachable(const char *data_address)
+{
+    struct ms_addr addr;
+    return ms_addr_parse(data_address, 0, &addr, NULL) == MS_OK && !addr.is_unix;
 }
 
 /* NULL, or why the message cannot be believed. */
@@ -46,6 +55,12 @@ static const char *message_refusal(struct sched *s, const struct conn *conn,
     if (msg->incarnation == 0) {
         return emit_text(s, "node %s: Register without an incarnation: the worker must draw one",
                          msg->node_id);
+    }
+    if (!is_reachable(msg->data_address)) {
+        return emit_text(s,
+                         "node %s: the data address '%.80s' is none that other hosts can reach: "
+                         "HOST:PORT is",
+                         msg->node_id, msg->data_address);
     }
     if (conn->node != NULL && strcmp(conn->node->info.node_id, msg->node_id) != 0) {
         return emit_text(s, "node %s: this connection belongs to node %s already: open another one",

@@ -147,6 +147,7 @@ static void send_register(struct agent *agent)
     node->rank = holding.rank;
     node->step = holding.step;
     node->running = holding.started;
+    node->level = MS_WIRE_LEVEL; /* what handlers.c has an answer to */
     node->stamp = (ProtobufCBinaryData){agent->line.stamp_bytes, agent->line.stamp};
     struct ms_err err;
     if (ms_conn_send(agent->line.conn, MS_MSG_REGISTER, LINE_REGISTER_ID, &node->base, &err) < 0) {

@@ -255,6 +255,8 @@ static inline const struct sched_job_row *fix_stored(uint64_t job)
 /* ---- nodes --------------------------------------------------------------------------------------
  */
 
+static uint32_t fix_level = MS_WIRE_LEVEL; /* what nodes know; 0: release 0.1 */
+
 static inline Ms__Register fix_node(const char *id, uint64_t incarnation)
 {
     static char host[8] = "h";
@@ -268,6 +270,7 @@ static inline Ms__Register fix_node(const char *id, uint64_t incarnation)
     msg.isa = (char *)"avx2";
     msg.onednn = (char *)"2.6.3";
     msg.pid = (uint32_t)(1000 + incarnation);
+    msg.level = fix_level;
     return msg;
 }
 

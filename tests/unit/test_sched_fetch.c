@@ -1,5 +1,6 @@
 /* test_sched_fetch.c - who gets a job's results: its owner and admins, from the node that has them
  */
+#include "daemon/sched/state.h"
 #include "tests/unit/sched_fixture.h"
 
 static uint8_t token[MS_TOKEN_LEN] = {1, 2, 3};
@@ -162,6 +163,46 @@ START_TEST(admin_may_fetch_what_others_submitted)
 }
 END_TEST
 
+START_TEST(node_of_release_0_1_hears_nothing_that_it_does_not_know)
+{
+    uint64_t conns[2];
+    fix_level = 0;
+    fix_running(conns);
+    uint64_t alice = fix_open(MS_ROLE_USER, "alice");
+
+    for (unsigned what = MS_FETCH_WEIGHTS; what <= MS_FETCH_LOG; what++) {
+        ask(alice, 1, 0, what);
+
+        refused(alice, MS_E_UNSUPPORTED, "node w0 on host h runs a release that hands no results");
+        ck_assert_ptr_null(fix_heard(conns[0], MS_MSG_FETCH_GRANT));
+    }
+    ask(alice, 1, 0, MS_FETCH_WEIGHTS);
+    refused(alice, MS_E_UNSUPPORTED, "copy by hand; its weights: /run/weights.safetensors");
+}
+END_TEST
+
+START_TEST(frame_that_a_node_cannot_know_never_leaves)
+{
+    uint64_t conns[2];
+    Ms__FetchGrant grant = MS__FETCH_GRANT__INIT;
+    fix_level = 0;
+    fix_running(conns);
+    uint64_t newer = fix_open(MS_ROLE_WORKER, "host-certificate");
+    fix_level = MS_WIRE_LEVEL;
+    Ms__Register msg = fix_node("newer", 9);
+    fix_say(newer, MS_MSG_REGISTER, &msg.base);
+
+    sched_begin_tick(fix.s);
+    fix_drop_answers();
+    emit_send(fix.s, conns[0], MS_MSG_FETCH_GRANT, 0, &grant.base);
+    emit_send(fix.s, newer, MS_MSG_FETCH_GRANT, 0, &grant.base);
+    fix_collect();
+
+    ck_assert_ptr_null(fix_heard(conns[0], MS_MSG_FETCH_GRANT));
+    ck_assert_ptr_nonnull(fix_heard(newer, MS_MSG_FETCH_GRANT));
+}
+END_TEST
+
 START_TEST(what_cannot_be_is_refused_in_words)
 {
     uint64_t conns[2];
@@ -309,6 +350,8 @@ int main(void)
     tcase_add_test(t, log_comes_from_the_node_of_its_rank);
     tcase_add_test(t, another_user_is_refused_and_no_node_hears_of_it);
     tcase_add_test(t, admin_may_fetch_what_others_submitted);
+    tcase_add_test(t, node_of_release_0_1_hears_nothing_that_it_does_not_know);
+    tcase_add_test(t, frame_that_a_node_cannot_know_never_leaves);
     tcase_add_test(t, what_cannot_be_is_refused_in_words);
     tcase_add_test(t, node_that_is_gone_is_named_with_host_and_path);
     tcase_add_test(t, somebody_elses_node_with_the_same_id_is_not_asked);

@@ -317,6 +317,8 @@ START_TEST(job_whose_members_do_not_fit_a_frame_fails_in_words)
     memset(host, 'h', sizeof(host));
     memset(address, 'a', sizeof(address));
     host[MS_HOST_MAX] = address[MS_ADDR_MAX] = '\0';
+    char dialled[MS_HOST_MAX + 8];
+    snprintf(dialled, sizeof(dialled), "%s:8200", host);
     fix_standing();
     for (int i = 0; i < MS_WORKERS_MAX; i++) {
         char id[16];
@@ -324,7 +326,8 @@ START_TEST(job_whose_members_do_not_fit_a_frame_fails_in_words)
         uint64_t worker = open_quietly(MS_ROLE_WORKER);
         Ms__Register msg = fix_node(id, (uint64_t)i + 1);
         msg.host_name = msg.host_id = host;
-        msg.data_address = msg.data_unix = address;
+        msg.data_unix = address;
+        msg.data_address = dialled;
         say_quietly(worker, MS_MSG_REGISTER, &msg.base);
     }
     static uint8_t spec[MS_SPEC_MAX];

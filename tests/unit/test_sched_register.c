@@ -103,6 +103,23 @@ START_TEST(registered_node_cannot_ask_for_another_id_meanwhile)
 }
 END_TEST
 
+START_TEST(address_that_no_other_host_reaches_is_refused)
+{
+    static const char *const addresses[] = {"unix:/run/x.sock", "/run/x.sock", "", "10.0.0.1"};
+    fix_standing();
+    for (size_t i = 0; i < MS_ARRAY_SIZE(addresses); i++) {
+        uint64_t conn = fix_open(MS_ROLE_WORKER, "host-certificate");
+        Ms__Register msg = fix_node("w1", 1);
+        msg.data_address = (char *)addresses[i];
+        fix_say(conn, MS_MSG_REGISTER, &msg.base);
+        const Ms__Error *error = fix_heard(conn, MS_MSG_ERROR);
+        ck_assert_ptr_nonnull(error);
+        ck_assert_int_eq(error->code, MS_E_INVALID);
+        ck_assert_ptr_nonnull(strstr(error->text, "HOST:PORT"));
+    }
+}
+END_TEST
+
 START_TEST(connection_keeps_the_process_that_it_registered)
 {
     fix_standing();
@@ -240,6 +257,7 @@ int main(void)
     tcase_add_loop_test(t, second_register_is_refused_and_the_old_connection_closes, 0,
                         MS_ARRAY_SIZE(seconds));
     tcase_add_test(t, registered_node_cannot_ask_for_another_id_meanwhile);
+    tcase_add_test(t, address_that_no_other_host_reaches_is_refused);
     tcase_add_test(t, connection_keeps_the_process_that_it_registered);
     suite_add_tcase(s, t);
     t = tcase_create("generations");

@@ -119,6 +119,26 @@ static int has_line(const char *path, const char *start)
     return found;
 }
 
+/* Whoever adds a type says in wire.c since which level it is known. */
+START_TEST(what_release_0_1_knew_is_level_0_and_nothing_else_is)
+{
+    static const uint16_t known[] = {1,  2,  3,  4,  10, 11, 12, 13, 14, 15, 16, 17, 30, 31, 32,
+                                     33, 34, 35, 50, 51, 52, 53, 54, 55, 56, 70, 71, 72, 73, 74};
+    const struct ms_wire_type *row = NULL;
+    size_t n = 0;
+    for (size_t i = 0; (row = ms_wire_at(i)) != NULL; i++) {
+        int was_known = 0;
+        for (size_t k = 0; k < MS_ARRAY_SIZE(known); k++) {
+            was_known |= known[k] == row->type;
+        }
+        ck_assert_msg((ms_wire_since(row->type) == 0) == was_known, "%s", row->name);
+        ck_assert_uint_le(ms_wire_since(row->type), MS_WIRE_LEVEL);
+        n += (size_t)was_known;
+    }
+    ck_assert_uint_eq(n, MS_ARRAY_SIZE(known));
+}
+END_TEST
+
 START_TEST(the_document_has_the_table_as_it_is)
 {
     static const unsigned roles[] = {MS_ROLE_WORKER, MS_ROLE_USER, MS_ROLE_ADMIN,
@@ -684,6 +704,7 @@ int main(void)
 
     tcase_add_test(table, every_message_of_the_schema_is_a_type_or_a_part_of_one);
     tcase_add_test(table, the_table_is_consistent);
+    tcase_add_test(table, what_release_0_1_knew_is_level_0_and_nothing_else_is);
     tcase_add_test(table, the_document_has_the_table_as_it_is);
     tcase_add_test(table, every_string_and_repeated_field_of_the_schema_has_a_limit);
     tcase_add_test(table, roles_send_what_the_protocol_gives_them);
