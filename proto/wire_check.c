@@ -30,6 +30,7 @@ static const struct field_limit field_limits[] = {
     {"activity", MS_TEXT_MAX, 0, MENDED},
     {"address", MS_ADDR_MAX, 0, 0},
     {"after", MS_CURSOR_MAX, 0, 0},
+    {"asker", MS_PRINCIPAL_MAX, 0, 0},
     {"cert_name", MS_NAME_MAX, 0, 0},
     {"cert_sha256", 64, 0, 0},
     {"cluster", MS_NAME_MAX, 0, 0},

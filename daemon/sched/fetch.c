@@ -70,6 +70,8 @@ void on_fetch(struct sched *s, struct conn *conn, const struct sched_event *even
     grant.rank = msg->rank;
     grant.what = msg->what;
     grant.job_tag = (char *)job_tag(s, job_find(s, msg->job));
+    grant.asker = conn->peer.who.id;
+    grant.admin = (conn->peer.who.roles & MS_ROLE_ADMIN) != 0;
     grant.principal = conn->peer.cert_name[0] != '\0' ? conn->peer.who.id : (char *)"";
     emit_log(s, MS_LOG_INFO, "fetch.granted job=%llu rank=%u what=%s name=%s node=%s",
              (unsigned long long)msg->job, msg->rank, result_name(msg->what),

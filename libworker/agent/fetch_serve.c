@@ -35,6 +35,8 @@ struct ask { /* a grant between the agent's thread and ours */
     uint64_t route;
     struct fetch_want want;
     char principal[MS_PRINCIPAL_MAX + 1];
+    char asker[MS_PRINCIPAL_MAX + 1];
+    int is_admin;
 };
 
 struct grant {
@@ -42,6 +44,7 @@ struct grant {
     struct fetch_file file;
     uint8_t token[MS_TOKEN_LEN];          /* nulls once claimed */
     char principal[MS_PRINCIPAL_MAX + 1]; /* who may claim it; "": whoever has the token */
+    char asker[MS_PRINCIPAL_MAX + 1];     /* of whose share it is */
     struct visit *visit;                  /* that claimed it; NULL: nobody yet */
     int64_t deadline_ms;
 };
@@ -170,12 +173,34 @@ static void drop_grant(struct fetch_serve *serve, struct grant *grant)
     }
 }
 
+/* A claimed file is held for as long as its client asks for pieces: nobody's clients may hold all,
+ * and admins get in whoever holds the others. */
+static int take_place(const struct fetch_serve *serve, const struct ask *ask, struct ms_err *err)
+{
+    unsigned of_asker = 0;
+    for (const struct grant *g = serve->grants; g != NULL; g = g->next) {
+        of_asker += strcmp(g->asker, ask->asker) == 0;
+    }
+    if (of_asker >= MS_FETCH_GRANTS_OWNER) {
+        return ms_fail(err, MS_E_FULL,
+                       "%s has %u files of the node under way already, which is one principal's "
+                       "share: wait for one to end",
+                       ask->asker[0] != '\0' ? ms_principal_show(ask->asker) : "whoever asks",
+                       of_asker);
+    }
+    unsigned places = MS_FETCH_GRANTS_MAX - (ask->is_admin ? 0 : MS_FETCH_GRANTS_ADMIN);
+    if (serve->n_grants >= places) {
+        return ms_fail(err, MS_E_FULL, "the node serves %u files already: try again", places);
+    }
+    return MS_OK;
+}
+
 static int make_grant(struct fetch_serve *serve, const struct ask *ask, struct grant **ret,
                       struct ms_err *err)
 {
-    if (serve->n_grants >= MS_FETCH_GRANTS_MAX) {
-        return ms_fail(err, MS_E_FULL, "the node serves %d files already: try again",
-                       MS_FETCH_GRANTS_MAX);
+    int rc = take_place(serve, ask, err);
+    if (rc != MS_OK) {
+        return rc;
     }
     int fd = serve->cfg.open_file(serve->cfg.arg, &ask->want, err);
     if (fd < 0) {
@@ -186,7 +211,7 @@ static int make_grant(struct fetch_serve *serve, const struct ask *ask, struct g
         close(fd);
         return ms_fail(err, MS_E_NOMEM, "no memory on the node");
     }
-    int rc = fetch_file_init(&grant->file, fd, err);
+    rc = fetch_file_init(&grant->file, fd, err);
     if (rc == MS_OK && getrandom(grant->token, MS_TOKEN_LEN, 0) != MS_TOKEN_LEN) {
         rc = ms_fail_errno(err, MS_E_IO, "cannot get random bytes");
         fetch_file_fini(&grant->file);
@@ -202,6 +227,7 @@ static int make_grant(struct fetch_serve *serve, const struct ask *ask, struct g
         return rc;
     }
     snprintf(grant->principal, sizeof(grant->principal), "%s", ask->principal);
+    snprintf(grant->asker, sizeof(grant->asker), "%s", ask->asker);
     grant->deadline_ms = ms_mono_ms() + MS_FETCH_CLAIM_MS;
     grant->next = serve->grants;
     serve->grants = grant;
@@ -496,6 +522,8 @@ void fetch_serve_ask(struct fetch_serve *serve, const Ms__FetchGrant *grant)
     ask->want = (struct fetch_want){.job = grant->job, .rank = grant->rank, .what = grant->what};
     snprintf(ask->want.job_tag, sizeof(ask->want.job_tag), "%s", grant->job_tag);
     snprintf(ask->principal, sizeof(ask->principal), "%s", grant->principal);
+    snprintf(ask->asker, sizeof(ask->asker), "%s", grant->asker);
+    ask->is_admin = grant->admin;
     pthread_mutex_lock(&serve->lock);
     *serve->asks_tail = ask;
     serve->asks_tail = &ask->next;

@@ -57,12 +57,14 @@ static SSL_CTX *get_tls(void *arg)
     return node.tls;
 }
 
-static void ask(uint64_t job, const char *principal)
+static void ask_as(uint64_t job, const char *principal, const char *asker, int is_admin)
 {
     Ms__FetchGrant grant = MS__FETCH_GRANT__INIT;
     grant.job = job;
     grant.what = MS_FETCH_WEIGHTS;
     grant.principal = (char *)principal;
+    grant.asker = (char *)asker;
+    grant.admin = is_admin;
     node.answered = 0;
     fetch_serve_ask(node.serve, &grant);
     pthread_mutex_lock(&node.lock);
@@ -70,6 +72,11 @@ static void ask(uint64_t job, const char *principal)
         pthread_cond_wait(&node.more, &node.lock);
     }
     pthread_mutex_unlock(&node.lock);
+}
+
+static void ask(uint64_t job, const char *principal)
+{
+    ask_as(job, principal, principal, 0);
 }
 
 static void start(struct world *w, int with_tls)
@@ -418,12 +425,41 @@ START_TEST(places_are_bounded)
     start(&w, 1);
 
     for (int i = 0; i < MS_FETCH_GRANTS_MAX; i++) {
-        ask(7, "user:alice");
+        char user[16];
+        snprintf(user, sizeof(user), "user:u%d", i);
+        ask(7, user);
+        ck_assert_int_eq(node.code,
+                         i < MS_FETCH_GRANTS_MAX - MS_FETCH_GRANTS_ADMIN ? 0 : MS_E_FULL);
+    }
+    ck_contains(node.text, "the node serves 56 files already");
+    for (int i = 0; i < MS_FETCH_GRANTS_ADMIN; i++) {
+        ask_as(7, "admin:root", "admin:root", 1);
+        ck_assert_int_eq(node.code, 0);
+    }
+    ask_as(7, "admin:root", "admin:root", 1);
+
+    ck_assert_int_eq(node.code, MS_E_FULL);
+    stop(&w);
+}
+END_TEST
+
+START_TEST(one_principal_has_a_share_whether_he_claims_or_not)
+{
+    struct world w;
+    start(&w, 1);
+
+    for (int i = 0; i < MS_FETCH_GRANTS_OWNER; i++) { /* by socket and by certificate: the same */
+        ask_as(7, i % 2 == 0 ? "" : "user:alice", "user:alice", 0);
         ck_assert_int_eq(node.code, 0);
     }
     ask(7, "user:alice");
-
     ck_assert_int_eq(node.code, MS_E_FULL);
+    ck_contains(node.text, "alice has 16 files of the node under way already");
+    ask(7, "user:bob");
+
+    ck_assert_int_eq(node.code, 0);
+    read_as(&w, "bob", 0);
+    ck_whole(0);
     stop(&w);
 }
 END_TEST
@@ -505,6 +541,7 @@ int main(void)
     tcase_add_test(t, where_tls_is_off_the_token_is_what_counts);
     tcase_add_test(t, missing_file_is_said_and_nobody_listens);
     tcase_add_test(t, places_are_bounded);
+    tcase_add_test(t, one_principal_has_a_share_whether_he_claims_or_not);
     tcase_add_test(t, strangers_who_hold_every_place_keep_nobody_out);
     tcase_add_test(t, only_regular_files_are_opened);
     tcase_add_test(t, file_that_becomes_shorter_is_an_error);

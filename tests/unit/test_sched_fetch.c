@@ -57,6 +57,8 @@ START_TEST(owner_is_sent_to_the_node_that_has_the_file)
     ck_assert_ptr_nonnull(grant);
     ck_assert_uint_eq(grant->job, 1);
     ck_assert_uint_eq(grant->what, MS_FETCH_WEIGHTS);
+    ck_assert_str_eq(grant->asker, "user:alice"); /* whose share of the node's places it takes */
+    ck_assert(!grant->admin);
     ck_assert_str_eq(grant->principal, "user:alice"); /* not the name alone: roles may share it */
     answer(conns[0], grant->route, 0, "");
 
@@ -157,6 +159,7 @@ START_TEST(admin_may_fetch_what_others_submitted)
 
     ask(root, 1, 0, MS_FETCH_METRICS);
     ck_assert_uint_ne(granted(conns[0]), 0);
+    ck_assert(((const Ms__FetchGrant *)fix_heard(conns[0], MS_MSG_FETCH_GRANT))->admin);
     ask(both, 1, 0, MS_FETCH_METRICS);
 
     ck_assert_uint_ne(granted(conns[0]), 0);
