@@ -2,8 +2,10 @@
 #include "libworker/agent/agent_impl.h"
 
 #include "proto/addr.h"
+#include "proto/notify.h"
 #include "proto/wire.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -50,6 +52,31 @@ void agent_give_lost(struct agent *agent, int code, const char *text)
     agent_give(agent, &order);
 }
 
+/* What the service manager shows of this process: told where it has changed. */
+void agent_tell_status(struct agent *agent)
+{
+    char status[sizeof(agent->status)];
+    struct holding holding = mailbox_holding(&agent->mailbox);
+    const struct line *line = &agent->line;
+    if (line->state != LINE_UP) {
+        snprintf(status, sizeof(status), "STATUS=waits for the scheduler at %s%s%.300s",
+                 agent->address, line->last[0] != '\0' ? ": " : "", line->last);
+    } else if (holding.job != 0) {
+        snprintf(status, sizeof(status), "STATUS=rank %u of job %" PRIu64 "; registered as %s",
+                 holding.rank, holding.job, agent->node->node_id);
+    } else {
+        snprintf(status, sizeof(status), "STATUS=idle; registered as %s with %s",
+                 agent->node->node_id, agent->address);
+    }
+    for (char *at = status; *at != '\0'; at++) {
+        *at = (unsigned char)*at < ' ' ? ' ' : *at; /* a line each would be an order of its own */
+    }
+    if (strcmp(status, agent->status) != 0) {
+        memcpy(agent->status, status, sizeof(status));
+        ms_notify(status);
+    }
+}
+
 /* ---- the thread ---- */
 
 static void on_wake(evutil_socket_t fd, short what, void *arg)
@@ -74,6 +101,8 @@ static void on_wake(evutil_socket_t fd, short what, void *arg)
     }
     if (atomic_load(&agent->ending)) {
         line_leave(agent);
+    } else {
+        agent_tell_status(agent);
     }
 }
 
@@ -107,6 +136,7 @@ void agent_set_phase(struct agent *agent, uint64_t generation, enum agent_phase 
 void agent_release(struct agent *agent, uint64_t generation)
 {
     mailbox_release(&agent->mailbox, generation);
+    agent_wake(agent); /* it is idle now */
 }
 
 int agent_send(struct agent *agent, uint16_t type, const ProtobufCMessage *msg, struct ms_err *err)

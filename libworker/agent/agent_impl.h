@@ -35,6 +35,7 @@ struct agent {
     struct line line;
     int64_t noise_log_ms; /* handlers.c: last line about a frame that we do not want */
     unsigned noise;
+    char status[2 * MS_TEXT_MAX]; /* that the service manager was told last */
 };
 
 /* ---- agent.c ---- */
@@ -47,6 +48,10 @@ void agent_wake(struct agent *agent);
 int agent_give(struct agent *agent, struct agent_order *order);
 /* The end of all: once. */
 void agent_give_lost(struct agent *agent, int code, const char *text);
+
+/* Tells the service manager what this node does, if that is another thing than before. The agent's
+ * thread; after each change of the line or of the rank in hand. */
+void agent_tell_status(struct agent *agent);
 
 /* ---- handlers.c ---- */
 

@@ -168,6 +168,7 @@ static void take_assign(struct agent *agent, ProtobufCMessage *msg)
         decline(agent, assign, &why);
         ms_wire_free(msg);
     }
+    agent_tell_status(agent);
 }
 
 void agent_on_frame(struct ms_conn *conn, const struct ms_wire_header *head, const uint8_t *bytes,

@@ -112,6 +112,7 @@ static void line_down(struct agent *agent, int code, const char *reason)
         event_base_loopbreak(agent->base);
         return;
     }
+    agent_tell_status(agent);
     if (before == LINE_UP) {
         line->down_since_ms = now;
         ms_log(MS_LOG_NOTICE, "agent.disconnected scheduler=%s reason=%s", agent->address,
@@ -239,6 +240,7 @@ void line_up(struct agent *agent, const Ms__Registered *msg)
     if (dropped > 0) {
         ms_log(MS_LOG_WARNING, "agent.progress_dropped messages=%u, ignoring", dropped);
     }
+    agent_tell_status(agent);
     if (atomic_load(&agent->ending)) {
         line_leave(agent);
     }

@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <stdatomic.h>
+#include <sys/un.h>
 #include <time.h>
 
 static atomic_int stops, hangs;
@@ -724,6 +725,53 @@ START_TEST(an_assign_that_contradicts_itself_is_declined_before_anything_is_take
 }
 END_TEST
 
+/* Turns the desk's loop until the service manager has heard the part. */
+static void until_told(struct desk *desk, int fd, const char *part)
+{
+    char said[2048] = "";
+    for (;;) {
+        ssize_t n = recv(fd, said, sizeof(said) - 1, MSG_DONTWAIT);
+        said[n > 0 ? n : 0] = '\0';
+        if (strstr(said, part) != NULL) {
+            return;
+        }
+        struct timeval turn = {.tv_usec = 5000};
+        event_base_loopexit(desk->base, &turn);
+        event_base_loop(desk->base, EVLOOP_NO_EXIT_ON_EMPTY);
+    }
+}
+
+START_TEST(the_service_manager_hears_what_the_node_does_now)
+{
+    struct desk desk;
+    struct sockaddr_un un = {.sun_family = AF_UNIX};
+    const char *dir = test_dir_make();
+    int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    snprintf(un.sun_path, sizeof(un.sun_path), "%s/notify", dir);
+    ck_assert_int_eq(bind(fd, (struct sockaddr *)&un, sizeof(un)), 0);
+    setenv("NOTIFY_SOCKET", un.sun_path, 1);
+    desk_open(&desk);
+    struct agent *agent = start(desk.address, -1);
+
+    until_told(&desk, fd, "STATUS=idle; registered as");
+    send_assign(&desk);
+    until_told(&desk, fd, "STATUS=rank 0 of job 7; registered as");
+    struct agent_order order = next(&desk, agent);
+    ms_wire_free(&order.assign->base);
+    agent_release(agent, order.generation);
+    until_told(&desk, fd, "STATUS=idle; registered as");
+    ms_conn_destroy(desk.conn);
+    desk.conn = NULL;
+    until_told(&desk, fd, "STATUS=waits for the scheduler at 127.0.0.1:");
+    until_told(&desk, fd, "STATUS=idle; registered as"); /* and back again */
+
+    unsetenv("NOTIFY_SOCKET");
+    let_go(&desk, agent);
+    close(fd);
+    test_dir_remove(dir);
+}
+END_TEST
+
 START_TEST(a_third_assign_is_declined_in_words)
 {
     struct desk desk;
@@ -1034,6 +1082,7 @@ int main(void)
     tcase_add_test(tc, with_a_rank_in_hand_a_silent_scheduler_keeps_its_connection);
     tcase_add_test(tc, an_idle_node_begins_anew_with_a_silent_scheduler);
     tcase_add_test(tc, an_assign_that_contradicts_itself_is_declined_before_anything_is_taken);
+    tcase_add_test(tc, the_service_manager_hears_what_the_node_does_now);
     tcase_add_test(tc, a_third_assign_is_declined_in_words);
     tcase_add_test(tc, a_flood_of_orders_and_absurd_times_costs_nothing);
     tcase_add_test(tc, garbage_from_a_scheduler_ends_the_line_and_the_node_comes_again);
