@@ -11,7 +11,9 @@
  *
  * Functions return 0, or a negative enum msw_code with a text in error (NULL allowed). Nothing
  * prints and nothing exits. A job or a model may be used by one thread at a time; different ones by
- * different threads, but one process trains one job at a time. */
+ * different threads, but one process trains one job at a time. On a busy host set
+ * GOMP_SPINCOUNT=5000 in the environment of the program: libgomp reads it before main(), so a
+ * library cannot. */
 #ifndef MSWORKER_H
 #define MSWORKER_H
 

@@ -4,6 +4,7 @@
 #include "libworker/plan/plan.h"
 #include "libworker/train/certs.h"
 #include "libworker/train/dynamic.h"
+#include "libworker/train/spin.h"
 #include "libworker/train/worker.h"
 #include "proto/addr.h"
 #include "proto/log.h"
@@ -477,6 +478,7 @@ int main(int argc, char **argv)
     static struct program program; /* as long as the thread of the signals */
     struct ms_err err = {0, ""};
     int check = 0;
+    spin_settle(argv);
     ms_process_hide();
     ms_log_init(STDERR_FILENO, MS_LOG_INFO, getenv("JOURNAL_STREAM") != NULL);
     if (take_words(&argc, argv, &check)) {
