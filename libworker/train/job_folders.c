@@ -18,7 +18,9 @@
 enum {
     DAY_S = 86400,
     HOLD_TRIES = 100,
-    ASIDE_MAX = 100, /* databases that gave the same number */
+    ASIDE_MAX = 100,       /* databases that gave the same number */
+    ROW_GAP_S = 2 * DAY_S, /* looks are a day apart; more: we were away, or the clock has jumped */
+    ROW_MIN_S = 20 * 3600, /* of looks in a row, until the clock is believed */
     OPEN = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC,
 };
 
@@ -37,6 +39,36 @@ static int is_named(int fd, const char *path)
     struct stat named;
     return fstat(fd, &held) == 0 && lstat(path, &named) == 0 && held.st_dev == named.st_dev &&
            held.st_ino == named.st_ino;
+}
+
+int job_folders_try(const char *jobs_dir, struct ms_err *err)
+{
+    char probe[48];
+    snprintf(probe, sizeof(probe), ".try-%ld", (long)getpid());
+    if (mkdir(jobs_dir, 0700) != 0 && errno != EEXIST) {
+        return ms_fail_errno(err, MS_E_CONFIG,
+                             "jobs_dir %.160s cannot be made (by hand: install -d -m 700 -o USER "
+                             "DIR; in a service also ReadWritePaths=DIR)",
+                             jobs_dir);
+    }
+    int fd = open(jobs_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd >= 0 && mkdirat(fd, probe, 0700) == 0) {
+        (void)unlinkat(fd, probe, AT_REMOVEDIR);
+        close(fd);
+        return MS_OK;
+    }
+    int saved = errno;
+    if (fd >= 0) {
+        close(fd);
+    }
+    errno = saved;
+    return ms_fail_errno(err, MS_E_CONFIG,
+                         saved == EROFS
+                             ? "jobs_dir %.160s cannot be written; a service may write where its "
+                               "unit says: systemctl edit msworker@.service, [Service] "
+                               "ReadWritePaths=DIR"
+                             : "jobs_dir %.160s cannot be written by this user",
+                         jobs_dir);
 }
 
 /* Calls visit for each entry but . and .. of an open folder. */
@@ -334,6 +366,27 @@ static int remove_folder(int jobs_fd, const struct folder *folder)
     return gone ? 1 : -1;
 }
 
+/* A host's clock may be wrong by years until something sets it, and one look would take all results
+ * away. So nothing goes by its age unless the looks of a day, which .looked remembers for all
+ * workers of the folder, were of one clock that did not jump. */
+static int is_clock_trusted(int jobs_fd, int64_t now_s)
+{
+    char text[64] = "";
+    int64_t begin_s = 0;
+    int64_t last_s = 0;
+    int fd = openat(jobs_fd, ".looked", O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+    ssize_t have = fd >= 0 ? pread(fd, text, sizeof(text) - 1, 0) : -1;
+    int in_row = have > 0 && sscanf(text, "%" SCNd64 " %" SCNd64, &begin_s, &last_s) == 2 &&
+                 begin_s <= last_s && last_s <= now_s && now_s - last_s <= ROW_GAP_S;
+    begin_s = in_row ? begin_s : now_s;
+    int n = snprintf(text, sizeof(text), "%020" PRId64 " %020" PRId64 "\n", begin_s, now_s);
+    int noted = have >= 0 && pwrite(fd, text, (size_t)n, 0) == n; /* of one length: never torn */
+    if (fd >= 0) {
+        close(fd);
+    }
+    return noted && now_s - begin_s >= ROW_MIN_S;
+}
+
 void job_folders_clean(const char *jobs_dir, const struct job_folders_rule *rule, int64_t now_s,
                        void (*on_gone)(void *arg, uint64_t job, const char *text), void *arg)
 {
@@ -346,9 +399,17 @@ void job_folders_clean(const char *jobs_dir, const struct job_folders_rule *rule
     if (found.n > 0) {
         qsort(found.folders, found.n, sizeof(*found.folders), newest_first);
     }
+    int trusted = is_clock_trusted(fd, now_s);
+    int told = 0;
     for (size_t i = 0; i < found.n; i++) {
         const struct folder *folder = &found.folders[i];
         int old = rule->days > 0 && now_s - folder->written_s > rule->days * DAY_S;
+        if (old && !trusted && !told && on_gone != NULL) {
+            on_gone(arg, folder->job,
+                    "older than job_keep_days if the clock is right: stays until tomorrow");
+            told = 1;
+        }
+        old = old && trusted;
         int many = rule->count > 0 && i >= (size_t)rule->count;
         int gone = old || many ? remove_folder(fd, folder) : 0;
         if (gone != 0 && on_gone != NULL) {

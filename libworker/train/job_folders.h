@@ -30,13 +30,18 @@ int job_folder_hold(const char *path, const char *tag, char *aside, struct ms_er
  * a question without one, are let pass. */
 int job_folder_is_of(const char *path, const char *tag);
 
+/* Can folders of jobs be made there? Makes the last part of the path if need be. MS_E_CONFIG with
+ * the next step: a node that cannot would take job after job and fail each. */
+int job_folders_try(const char *jobs_dir, struct ms_err *err);
+
 struct job_folders_rule {
     int64_t days;  /* since something in it was written last; 0: no matter */
     int64_t count; /* the newest of them stay; 0: no matter */
 };
 
 /* Takes away what the rule does not keep; now_s is Unix time. What is no job's folder (a name that
- * is no number, a link) stays. on_gone (NULL allowed) hears of each, with why, or with what kept it
+ * is no number, a link) stays. By age nothing goes until a day of looks has seen one clock that did
+ * not jump. on_gone (NULL allowed) hears of each, with why, or with what kept it
  * from going. */
 void job_folders_clean(const char *jobs_dir, const struct job_folders_rule *rule, int64_t now_s,
                        void (*on_gone)(void *arg, uint64_t job, const char *text), void *arg);

@@ -4,6 +4,7 @@
 #include "libworker/plan/plan.h"
 #include "libworker/train/certs.h"
 #include "libworker/train/dynamic.h"
+#include "libworker/train/job_folders.h"
 #include "libworker/train/spin.h"
 #include "libworker/train/worker.h"
 #include "proto/addr.h"
@@ -87,6 +88,7 @@ struct program {
     char server[MS_ADDR_MAX + 1];
     char node_id[MS_NAME_MAX + 1];
     struct worker_config worker;
+    int checks;       /* --check-config */
     sigset_t signals; /* that the thread of the signals waits for */
 };
 
@@ -327,6 +329,10 @@ static int setup_standing(struct program *program, struct ms_err *err)
     rc = data_path_restrict(ms_settings_string(settings, "job_variables"),
                             ms_settings_string(settings, "data_roots"), err);
     rc = rc < 0 ? rc : tls_standing(program, err);
+    if (rc == 0 &&
+        (!program->checks || ms_settings_source(settings, "jobs_dir") != MS_FROM_BUILTIN)) {
+        rc = job_folders_try(worker->run_dir, err);
+    }
     return rc < 0 ? rc : name_node(program, err);
 }
 
@@ -444,6 +450,7 @@ static int take_words(int *argc, char **argv, int *ret_check)
 static int check_config(struct program *program, int argc, char **argv)
 {
     struct ms_err err = {0, ""};
+    program->checks = 1;
     ms_settings_print(program->settings, stdout);
     fflush(stdout);
     int rc = setup(program, argc, argv, &err);

@@ -54,9 +54,18 @@ static void on_gone(void *arg, uint64_t job, const char *text)
     snprintf(gone + used, sizeof(gone) - used, "%llu: %s. ", (unsigned long long)job, text);
 }
 
+static void clean_at(int64_t now_s)
+{
+    const struct job_folders_rule rule = {30, 1000};
+    gone[0] = '\0';
+    job_folders_clean(root, &rule, now_s, on_gone, NULL);
+}
+
+/* By a clock that was looked at for a day. */
 static void clean(int64_t days, int64_t count)
 {
     const struct job_folders_rule rule = {days, count};
+    job_folders_clean(root, &(struct job_folders_rule){0, 0}, NOW - DAY, NULL, NULL);
     gone[0] = '\0';
     job_folders_clean(root, &rule, NOW, on_gone, NULL);
 }
@@ -81,6 +90,51 @@ START_TEST(old_folders_go_and_young_ones_stay)
     ck_assert(!is_there("1"));
     ck_assert(is_there("2/worker_0.log"));
     ck_assert_str_eq(gone, "1: older than job_keep_days. ");
+}
+END_TEST
+
+START_TEST(clock_that_jumps_takes_nothing_away)
+{
+    make("1", 1);
+    make("2", 2);
+    clean_at(NOW);
+
+    clean_at(NOW + (int64_t)40 * DAY); /* until somebody sets it right */
+    ck_assert(is_there("1/worker_0.log") && is_there("2/worker_0.log"));
+    ck_assert_str_eq(gone, "1: older than job_keep_days if the clock is right: stays until "
+                           "tomorrow. ");
+    clean_at(NOW + (int64_t)40 * DAY + 5); /* another worker of the host, and again */
+    clean_at(NOW + (int64_t)40 * DAY + 7200);
+    ck_assert(is_there("1/worker_0.log"));
+    clean_at(NOW + 7300); /* set right: backwards */
+    clean_at(NOW + 7300 + DAY);
+    ck_assert(is_there("1/worker_0.log"));
+    ck_assert_str_eq(gone, "");
+}
+END_TEST
+
+START_TEST(clock_that_went_on_for_a_day_is_believed)
+{
+    make("1", 31);
+    clean_at(NOW);
+    ck_assert(is_there("1"));
+    clean_at(NOW + 3600);
+    ck_assert(is_there("1"));
+
+    clean_at(NOW + DAY);
+
+    ck_assert(!is_there("1"));
+    ck_assert_str_eq(gone, "1: older than job_keep_days. ");
+}
+END_TEST
+
+START_TEST(folder_that_cannot_be_written_is_named_before_a_job_comes)
+{
+    ck_ms_ok(job_folders_try(root, err));
+    ck_ms_ok(job_folders_try(path_of("new"), err)); /* made */
+    ck_assert(is_there("new"));
+    ck_ms_fails(job_folders_try(path_of("no/where"), err), MS_E_CONFIG, "install -d");
+    ck_ms_fails(job_folders_try("/proc/self", err), MS_E_CONFIG, "cannot be written");
 }
 END_TEST
 
@@ -364,6 +418,9 @@ int main(void)
     tcase_add_checked_fixture(t, begin, end);
     tcase_add_test(t, old_folders_go_and_young_ones_stay);
     tcase_add_test(t, newest_of_too_many_stay);
+    tcase_add_test(t, clock_that_jumps_takes_nothing_away);
+    tcase_add_test(t, clock_that_went_on_for_a_day_is_believed);
+    tcase_add_test(t, folder_that_cannot_be_written_is_named_before_a_job_comes);
     tcase_add_test(t, zero_switches_a_rule_off);
     tcase_add_test(t, running_job_keeps_its_folder_whatever_its_age);
     tcase_add_test(t, two_ranks_of_a_host_hold_one_folder);
