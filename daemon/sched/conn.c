@@ -82,6 +82,18 @@ void conn_drop(struct sched *s, struct conn *conn)
     conn_forget(s, conn);
 }
 
+/* A process that is killed says nothing, and its log has nothing: the service manager of its host
+ * knows the signal, and whether memory was the cause. */
+static const char *why_closed(struct sched *s, const struct node *node, const char *reason)
+{
+    const struct hold *hold = hold_first(node);
+    if (s->cfg.mode != SCHED_STANDING || hold == NULL || hold->job == NULL) {
+        return reason;
+    }
+    return emit_text(s, "%s (killed? journalctl -u 'msworker@*' on %.64s says by what)", reason,
+                     node->info.host_name);
+}
+
 void conn_closed(struct sched *s, struct conn *conn, const char *reason)
 {
     struct node *node = conn->node;
@@ -92,7 +104,7 @@ void conn_closed(struct sched *s, struct conn *conn, const char *reason)
         if (node_may_be_away(s, node)) {
             node_away(s, node);
         } else {
-            node_gone(s, node, NODE_ON_LOSS, reason);
+            node_gone(s, node, NODE_ON_LOSS, why_closed(s, node, reason));
         }
     }
 }

@@ -75,47 +75,73 @@ static int read_number(const char *path, const char *key, uint64_t *ret)
     return found;
 }
 
-/* Folder of this process in the unified hierarchy: the line "0::/path" of /proc/self/cgroup. */
-static int cgroup_folder(char *buf, size_t size)
+/* Where a hierarchy of cgroups keeps the limit of memory: the unified one, and the controller of
+ * its own before that. `lists` is what stands between the colons of its line in /proc/self/cgroup.
+ */
+static const struct hierarchy {
+    const char *lists, *mount, *limit, *used;
+} hierarchies[] = {
+    {"::", "", "memory.max", "memory.current"},
+    {":memory:", "/memory", "memory.limit_in_bytes", "memory.usage_in_bytes"},
+};
+
+/* What is left below the limit of one folder; best where that is less, or where there is none. */
+static uint64_t left_in(const char *folder, const struct hierarchy *h, uint64_t best)
 {
-    FILE *file = fopen("/proc/self/cgroup", "re");
-    if (file == NULL) {
-        return -1;
+    char path[1024];
+    uint64_t limit = 0;
+    uint64_t used = 0;
+    snprintf(path, sizeof(path), "%s/%s", folder, h->limit);
+    int has_limit = read_number(path, "", &limit) == 0;
+    snprintf(path, sizeof(path), "%s/%s", folder, h->used);
+    if (!has_limit || read_number(path, "", &used) < 0) {
+        return best;
     }
+    uint64_t left = limit > used ? limit - used : 0;
+    return best == 0 || left < best ? left : best;
+}
+
+/* A limit holds for all folders below it, so that any on the way up may be the one that kills. */
+static uint64_t left_on_the_way(const char *mount, const struct hierarchy *h, char *at,
+                                uint64_t best)
+{
+    char folder[900];
+    for (;;) {
+        snprintf(folder, sizeof(folder), "%s%s%s", mount, h->mount, at);
+        best = left_in(folder, h, best);
+        char *slash = strrchr(at, '/');
+        if (slash == NULL) {
+            return best;
+        }
+        *slash = '\0';
+    }
+}
+
+uint64_t memory_left(const char *cgroup, const char *mount, uint64_t best)
+{
+    FILE *file = fopen(cgroup, "re");
     char line[512];
-    int found = -1;
-    while (found < 0 && fgets(line, sizeof(line), file) != NULL) {
-        if (strncmp(line, "0::", 3) == 0) {
-            line[strcspn(line, "\n")] = '\0';
-            snprintf(buf, size, "/sys/fs/cgroup%s", line + 3);
-            found = 0;
+    while (file != NULL && fgets(line, sizeof(line), file) != NULL) {
+        line[strcspn(line, "\n")] = '\0';
+        for (size_t i = 0; i < MS_ARRAY_SIZE(hierarchies); i++) { /* "4:memory:/path", "0::/path" */
+            size_t number = strspn(line, "0123456789");
+            size_t n = strlen(hierarchies[i].lists);
+            if (strncmp(line + number, hierarchies[i].lists, n) == 0) {
+                best = left_on_the_way(mount, &hierarchies[i], line + number + n, best);
+            }
         }
     }
-    fclose(file);
-    return found;
+    if (file != NULL) {
+        fclose(file);
+    }
+    return best;
 }
 
 uint64_t memory_available(void)
 {
     uint64_t kib = 0;
-    uint64_t best = 0;
-    if (read_number("/proc/meminfo", "MemAvailable:", &kib) == 0) {
-        best = kib * 1024;
-    }
-    char folder[600];
-    char path[640];
-    uint64_t limit = 0;
-    uint64_t used = 0;
-    if (cgroup_folder(folder, sizeof(folder)) == 0) {
-        snprintf(path, sizeof(path), "%s/memory.max", folder);
-        int has_limit = read_number(path, "", &limit) == 0;
-        snprintf(path, sizeof(path), "%s/memory.current", folder);
-        if (has_limit && read_number(path, "", &used) == 0) {
-            uint64_t left = limit > used ? limit - used : 0;
-            best = best == 0 || left < best ? left : best;
-        }
-    }
-    return best;
+    uint64_t best = read_number("/proc/meminfo", "MemAvailable:", &kib) == 0 ? kib * 1024 : 0;
+    return memory_left("/proc/self/cgroup", "/sys/fs/cgroup", best);
 }
 
 const char *memory_format(uint64_t bytes, char *buf, size_t size)

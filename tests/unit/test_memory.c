@@ -2,6 +2,8 @@
 #include "libworker/train/memory.h"
 #include "tests/test.h"
 
+#include <sys/stat.h>
+
 START_TEST(large_buffers_are_zeroed_and_aligned_to_huge_pages)
 {
     void *memory = NULL;
@@ -47,6 +49,53 @@ START_TEST(available_memory_is_more_than_a_page_and_less_than_an_exabyte)
 }
 END_TEST
 
+static void put(const char *root, const char *name, const char *text)
+{
+    char path[512];
+    snprintf(path, sizeof(path), "%s/%s", root, name);
+    FILE *file = fopen(path, "w");
+    ck_assert_ptr_nonnull(file);
+    ck_assert_int_ge(fputs(text, file), 0);
+    ck_assert_int_eq(fclose(file), 0);
+}
+
+static uint64_t left(const char *root, uint64_t best)
+{
+    char cgroup[300];
+    snprintf(cgroup, sizeof(cgroup), "%s/cgroup", root);
+    return memory_left(cgroup, root, best);
+}
+
+START_TEST(limits_of_either_hierarchy_and_of_those_above_count)
+{
+    static const char *const folders[] = {"memory", "memory/a", "memory/a/b", "u", "u/v"};
+    const char *root = test_dir_make();
+    char path[512];
+    for (size_t i = 0; i < MS_ARRAY_SIZE(folders); i++) {
+        snprintf(path, sizeof(path), "%s/%s", root, folders[i]);
+        ck_assert_int_eq(mkdir(path, 0700), 0);
+    }
+    put(root, "cgroup", "9:name=systemd:/\n4:memory:/a/b\n1:cpu:/\n");
+    ck_assert_uint_eq(left(root, 5000), 5000);
+    put(root, "memory/a/b/memory.limit_in_bytes", "9223372036854771712\n");
+    put(root, "memory/a/b/memory.usage_in_bytes", "100\n");
+    ck_assert_uint_eq(left(root, 5000), 5000);
+    put(root, "memory/a/memory.limit_in_bytes", "1000\n");
+    put(root, "memory/a/memory.usage_in_bytes", "400\n");
+    ck_assert_uint_eq(left(root, 5000), 600);
+    ck_assert_uint_eq(left(root, 0), 600);
+
+    put(root, "cgroup", "0::/u/v\n");
+    put(root, "u/v/memory.max", "max\n");
+    put(root, "u/v/memory.current", "10\n");
+    ck_assert_uint_eq(left(root, 5000), 5000);
+    put(root, "u/memory.max", "300\n");
+    put(root, "u/memory.current", "400\n");
+    ck_assert_uint_eq(left(root, 5000), 0);
+    test_dir_remove(root);
+}
+END_TEST
+
 START_TEST(sizes_print_in_decimal_units)
 {
     char buf[32];
@@ -64,6 +113,7 @@ int main(void)
     tcase_add_test(tc, nothing_at_all_can_be_allocated_and_freed);
     tcase_add_test(tc, too_much_is_refused_with_its_name);
     tcase_add_test(tc, available_memory_is_more_than_a_page_and_less_than_an_exabyte);
+    tcase_add_test(tc, limits_of_either_hierarchy_and_of_those_above_count);
     tcase_add_test(tc, sizes_print_in_decimal_units);
     suite_add_tcase(suite, tc);
     return test_run(suite);

@@ -620,7 +620,8 @@ START_TEST(lost_rank_fails_the_job_at_once)
     ck_assert_ptr_nonnull(stop);
     ck_assert_int_eq(stop->code, MS_E_CLOSED);
     fix_job_is(1, "FAILED",
-               "rank 1 (node w1 on host h) was lost: connection closed by peer; its log: "
+               "rank 1 (node w1 on host h) was lost: connection closed by peer (killed? "
+               "journalctl -u 'msworker@*' on h says by what); its log: "
                "/run/worker_1.log");
 }
 END_TEST
