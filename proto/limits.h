@@ -82,9 +82,10 @@
 #define MS_LOG_ROUTES_OWNER   128     /* ... for one principal: eight fill them, one cannot ... */
 #define MS_LOG_ROUTES_CONN    32 /* ... over one connection: without TLS all are one principal */
 #define MS_FETCH_GRANTS_MAX   64 /* files that a node holds ready or serves: a descriptor each */
-#define MS_FETCH_GRANTS_OWNER 16 /* ... for one principal: a claimed one stays as long as he asks  \
-                                  */
-#define MS_FETCH_GRANTS_ADMIN 8  /* ... kept for admins */
+#define MS_FETCH_GRANTS_OWNER                                                                      \
+    16                          /* ... for one principal: a claimed one stays as long as he asks   \
+                                 */
+#define MS_FETCH_GRANTS_ADMIN 8 /* ... kept for admins */
 #define MS_EVENTS_KEPT        100000 /* of 20,000 jobs: 25 MB, judged in 0.3 s at a start */
 #define MS_EVENTS_PAGE        200    /* of one answer: 100 KiB of the longest texts, half a ms */
 #define MS_EVENTS_LOOK        2000   /* rows that one answer looks at for those it is asked for */
