@@ -23,6 +23,12 @@ static bool is_nonsense(const struct m_ask *ask, const struct m_job *job)
            (ask->what != MS_FETCH_LOG && ask->rank != 0) || ask->rank >= job->workers;
 }
 
+/* Its release has an answer to a grant. */
+static bool knows_fetch(const struct m_node *node)
+{
+    return node->level >= ms_wire_since(MS_MSG_FETCH_GRANT);
+}
+
 /* Asked now, by somebody who may, about a rank that this node had. */
 static bool is_asked(struct model *m, const struct m_ask *ask, const struct m_node *node)
 {
@@ -31,7 +37,7 @@ static bool is_asked(struct model *m, const struct m_ask *ask, const struct m_no
     return ask->type == MS_MSG_FETCH && ask->route == 0 && ask->conn == m->event->conn &&
            ask->id == m->event->id && asker != NULL && job != NULL && may_fetch(asker, job) &&
            !is_nonsense(ask, job) && ask->rank < job->n_ranks &&
-           strcmp(job->ranks[ask->rank].node, node->id) == 0 &&
+           strcmp(job->ranks[ask->rank].node, node->id) == 0 && knows_fetch(node) &&
            !m_is_anothers(&job->ranks[ask->rank], node);
 }
 
@@ -116,6 +122,11 @@ bool m_fetch_refusal_is_fair(struct model *m, const struct m_conn *conn, const s
     }
     if (!may_fetch(conn, job)) {
         return code == MS_E_REFUSED;
+    }
+    if (code == MS_E_UNSUPPORTED) {
+        const struct m_node *old =
+            ask->rank < job->n_ranks ? m_node_find(m, job->ranks[ask->rank].node) : NULL;
+        return !is_nonsense(ask, job) && old != NULL && !knows_fetch(old);
     }
     return is_nonsense(ask, job) ? code == MS_E_INVALID : m_log_refusal_is_fair(m, ask, code);
 }

@@ -47,6 +47,7 @@ void m_on_register(struct model *m, struct m_conn *conn, const Ms__Register *msg
     asked->incarnation = msg->incarnation;
     conn->false_stamp = m_stamp_is_false(m, &msg->stamp);
     asked->uid = msg->uid;
+    asked->level = msg->level;
     conn->registering = true;
     conn->register_id = m->event->id;
     conn->claim = (struct m_hold){msg->job, msg->generation, msg->rank};

@@ -149,6 +149,7 @@ static void send_register(struct world *w, struct sim_node *node, uint32_t i)
     msg.cores = 2;
     msg.isa = (char *)node->isa;
     msg.pid = 100 + i;
+    msg.level = i % 7 == 6 ? 0 : MS_WIRE_LEVEL; /* some are of an older release */
     if (w->mode == SCHED_DYNAMIC) {
         msg.worker_num = node->worker_num;
         msg.job_json.data = (uint8_t *)(node->other_job ? other_text : job_text);
