@@ -153,6 +153,8 @@ static char socket_path[128];
 static pid_t child;
 static char config_path[128];
 
+static const char *serve_tls = "off";
+
 enum { SERVE_ARGS = 9 };
 
 /* The settings that hold until then are left to the child's end. */
@@ -176,7 +178,7 @@ static inline void serve(int passed, unsigned lowered)
                     config_path,          (char[]){"--socket"},
                     socket_path,          (char[]){"--listen"},
                     (char[]){"none"},     (char[]){"--tls"},
-                    (char[]){"off"},      NULL};
+                    (char *)serve_tls,    NULL};
     struct options *options = NULL;
     struct ms_err err = {0, ""};
     struct server *server = NULL;
