@@ -1,6 +1,8 @@
 /* test_cli_fetch.c - results from nodes of every manner: torn, damaged, lying */
 #include "cli/fetch.h"
 #include "proto/addr.h"
+#include "proto/cert.h"
+#include "proto/certfile.h"
 #include "proto/cluster.pb-c.h"
 #include "tests/test.h"
 
@@ -25,6 +27,8 @@ static struct {
     char sha256[MS_SHA256_HEX];
     /* what the two do */
     const char *address; /* in tickets; NULL: the node's */
+    const char *named;   /* the certificate that tickets name; NULL: none */
+    SSL_CTX *node_tls;   /* what the node shows; NULL: plain */
     int refuse;          /* the scheduler says no */
     int tear_after;      /* pieces a connection; 0: never */
     int tears_left;      /* connections that tear */
@@ -45,6 +49,7 @@ static void send_ticket(struct ms_conn *conn, uint32_t id)
     ticket.host_name = (char *)"h1";
     ticket.address = (char *)(w.address != NULL ? w.address : w.node);
     ticket.log_path = (char *)"/jobs/7/worker_0.log";
+    ticket.cert_name = (char *)(w.named != NULL ? w.named : "");
     ticket.size = FILE_BYTES + (w.grows ? (uint64_t)w.tickets * PIECE : 0);
     ticket.token.data = token;
     ticket.token.len = sizeof(token);
@@ -132,6 +137,7 @@ static void on_accept(evutil_socket_t fd, short what, void *arg)
     (void)arg;
     int got = accept4(fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
     ck_assert_int_ge(got, 0);
+    options.tls = fd == w.fds[1] ? w.node_tls : NULL;
     ck_ms_ok(ms_conn_accept(w.base, got, &options, &handler, NULL, &conn, err));
 }
 
@@ -180,6 +186,8 @@ static void end(void)
     }
     event_base_loop(w.base, EVLOOP_NONBLOCK);
     event_base_free(w.base);
+    SSL_CTX_free(w.node_tls);
+    SSL_CTX_free(w.cli.tls);
     close(w.dir_fd);
     test_dir_remove(w.root);
 }
@@ -374,6 +382,75 @@ START_TEST(node_cannot_send_us_to_a_socket_of_this_machine)
 }
 END_TEST
 
+/* ---- TLS: the certificate that the scheduler named is the node ---- */
+
+static SSL_CTX *certificate(struct ms_ca *ca, enum ms_role role, const char *name)
+{
+    static const char *const hosts[] = {"127.0.0.1", NULL};
+    struct ms_cert_request req = {role, name, hosts, 10, ""};
+    char p12[256];
+    char ca_path[256];
+    struct ms_tls_config cfg = {.p12_path = p12, .p12_password = "", .ca_path = ca_path};
+    SSL_CTX *ctx = NULL;
+    snprintf(p12, sizeof(p12), "%s/%s.p12", w.root, name);
+    snprintf(ca_path, sizeof(ca_path), "%s/ca/ca.crt", w.root);
+    ck_ms_ok(ms_ca_issue(ca, &req, p12, NULL, err));
+    ck_ms_ok(ms_tls_context(&cfg, &ctx, NULL, err));
+    return ctx;
+}
+
+static void use_tls(const char *node)
+{
+    char path[256];
+    struct ms_ca *ca = NULL;
+    ck_ms_ok(ms_ca_create("ca", 10, &ca, err));
+    snprintf(path, sizeof(path), "%s/ca", w.root);
+    ck_ms_ok(ms_ca_save(ca, path, err));
+    w.cli.tls = certificate(ca, MS_ROLE_USER, "alice");
+    w.node_tls = certificate(ca, MS_ROLE_WORKER, node);
+    ms_ca_destroy(ca);
+}
+
+START_TEST(node_that_shows_the_certificate_of_the_ticket_is_read_from)
+{
+    struct fetch_result got;
+    use_tls("n1");
+    w.named = "n1";
+
+    ck_ms_ok(fetch(&got, err));
+
+    ck_assert(is_whole());
+}
+END_TEST
+
+START_TEST(node_with_another_certificate_than_the_tickets_is_not_read_from)
+{
+    struct fetch_result got;
+    struct ms_err why = {0, ""};
+    use_tls("n2");
+    w.named = "n1";
+
+    ck_assert_int_lt(fetch(&got, &why), 0);
+
+    ck_assert_msg(strstr(why.text, "certificate of worker n2, not of worker n1") != NULL, "%s",
+                  why.text);
+    ck_assert_int_eq(w.visits, 0); /* and was not shown the token */
+    ck_assert(!is_there("weights.safetensors"));
+}
+END_TEST
+
+START_TEST(node_without_a_certificate_has_no_place_in_a_cluster_with_tls)
+{
+    struct fetch_result got;
+    use_tls("n1");
+
+    ck_ms_fails(fetch(&got, err), MS_E_REFUSED,
+                "node n1 has no certificate, and this cluster uses TLS");
+
+    ck_assert_int_eq(w.visits, 0);
+}
+END_TEST
+
 START_TEST(refusal_of_the_scheduler_is_not_tried_again)
 {
     struct fetch_result got;
@@ -402,6 +479,9 @@ int main(void)
     tcase_add_test(tc, node_that_sends_what_was_not_asked_for_is_not_believed);
     tcase_add_test(tc, node_cannot_make_the_file_longer_with_every_piece);
     tcase_add_test(tc, node_cannot_send_us_to_a_socket_of_this_machine);
+    tcase_add_test(tc, node_that_shows_the_certificate_of_the_ticket_is_read_from);
+    tcase_add_test(tc, node_with_another_certificate_than_the_tickets_is_not_read_from);
+    tcase_add_test(tc, node_without_a_certificate_has_no_place_in_a_cluster_with_tls);
     tcase_add_test(tc, refusal_of_the_scheduler_is_not_tried_again);
     suite_add_tcase(suite, tc);
     return test_run(suite);

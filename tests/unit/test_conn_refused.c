@@ -259,6 +259,55 @@ START_TEST(a_worker_that_poses_as_scheduler_is_refused)
 }
 END_TEST
 
+/* No host is checked where a node is named: its certificate is all that tells it from others. */
+static void dial_node(struct world *w, const char *shows, const char *wanted)
+{
+    SSL_CTX_free(w->server.tls);
+    w->server.tls = context(w, "ca", shows);
+    w->client.tls_host = NULL;
+    w->client.require_scheduler = 0;
+    w->client.require_worker = wanted;
+    memset(&w->self, 0, sizeof(w->self));
+    w->self.world = w;
+    dial(w);
+}
+
+START_TEST(another_node_than_the_named_one_is_refused)
+{
+    struct world w;
+    world_init_tls(&w, MS_ROLE_USER);
+    issue(&w, "ca", MS_ROLE_WORKER, "n1", 10);
+    issue(&w, "ca", MS_ROLE_WORKER, "n2", 10);
+
+    dial_node(&w, "n2", "n1");
+    run_until(&w, &w.self.closed);
+    ck_assert_int_eq(w.self.opened, 0);
+    ck_assert_int_eq(w.self.code, MS_E_REFUSED);
+    ck_contains(w.self.reason, "certificate of worker n2, not of worker n1");
+
+    dial_node(&w, "n1", "n1");
+    run_until(&w, &w.self.opened);
+    ms_conn_destroy(w.self.conn);
+    w.self.conn = NULL;
+    world_fini(&w);
+}
+END_TEST
+
+START_TEST(a_scheduler_of_the_nodes_name_is_not_the_node)
+{
+    struct world w;
+    world_init_tls(&w, MS_ROLE_USER);
+
+    dial_node(&w, "head", "head");
+    run_until(&w, &w.self.closed);
+
+    ck_assert_int_eq(w.self.opened, 0);
+    ck_assert_int_eq(w.self.code, MS_E_REFUSED);
+    ck_contains(w.self.reason, "certificate of scheduler head, not of worker head");
+    world_fini(&w);
+}
+END_TEST
+
 /* ---- the wrong kind of peer ---- */
 
 START_TEST(a_plain_client_on_a_tls_port_is_told_so)
@@ -555,6 +604,8 @@ int main(void)
     tcase_add_test(cert,
                    a_certificate_for_another_host_is_refused_with_the_name_that_was_asked_for);
     tcase_add_test(cert, a_worker_that_poses_as_scheduler_is_refused);
+    tcase_add_test(cert, another_node_than_the_named_one_is_refused);
+    tcase_add_test(cert, a_scheduler_of_the_nodes_name_is_not_the_node);
     tcase_add_test(cert, a_certificate_that_says_no_role_is_refused_in_words);
     tcase_add_test(wrong, a_second_hello_ends_the_connection);
     tcase_add_test(wrong, a_server_that_chose_another_version_is_refused);

@@ -7,6 +7,10 @@
 #include "tests/unit/conn_world.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
 
 enum { FILE_BYTES = 200000 }; /* four pieces */
 
@@ -22,6 +26,19 @@ static struct {
     uint8_t token[MS_TOKEN_LEN];
     char text[MS_TEXT_MAX + 1], address[MS_ADDR_MAX + 1], pin[MS_PIN_HEX + 1];
 } node = {.lock = PTHREAD_MUTEX_INITIALIZER, .more = PTHREAD_COND_INITIALIZER};
+
+/* ---- a clock that can be moved, in place of the C library's: for libevent too ---- */
+
+static atomic_int skew_s;
+
+MS_API int clock_gettime(clockid_t id, struct timespec *ret)
+{
+    int rc = (int)syscall(SYS_clock_gettime, id, ret);
+    if (rc == 0 && (id == CLOCK_MONOTONIC || id == CLOCK_MONOTONIC_COARSE)) {
+        ret->tv_sec += skew_s;
+    }
+    return rc;
+}
 
 /* ---- the node ---- */
 
@@ -353,6 +370,45 @@ START_TEST(token_opens_once)
 }
 END_TEST
 
+START_TEST(token_that_nobody_shows_in_time_opens_nothing)
+{
+    struct world w;
+    start(&w, 1);
+    ask(7, "user:alice");
+
+    skew_s += MS_FETCH_CLAIM_MS / 1000;
+    read_as(&w, "alice", 0);
+
+    ck_assert(!got.whole);
+    ask(7, "user:alice"); /* a new one does */
+    read_as(&w, "alice", 0);
+    ck_whole(0);
+    stop(&w);
+}
+END_TEST
+
+START_TEST(token_that_nobody_shows_gives_its_place_back)
+{
+    struct world w;
+    start(&w, 1);
+    for (int i = 0; i < MS_FETCH_GRANTS_MAX; i++) {
+        ask(7, "user:alice");
+    }
+    ask(7, "user:alice");
+    ck_assert_int_eq(node.code, MS_E_FULL);
+
+    skew_s += MS_FETCH_CLAIM_MS / 1000;
+    for (int i = 0; i < 60000 && node.code == MS_E_FULL;
+         i++) { /* a minute: a thread looks around */
+        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+        ask(7, "user:alice");
+    }
+
+    ck_assert_int_eq(node.code, 0);
+    stop(&w);
+}
+END_TEST
+
 START_TEST(torn_download_goes_on_and_gets_the_digest_of_the_whole)
 {
     struct world w;
@@ -536,6 +592,8 @@ int main(void)
     tcase_add_test(t, client_without_a_certificate_cannot_use_the_token_of_one_with);
     tcase_add_test(t, another_certificate_than_the_pinned_one_gets_no_token);
     tcase_add_test(t, token_opens_once);
+    tcase_add_test(t, token_that_nobody_shows_in_time_opens_nothing);
+    tcase_add_test(t, token_that_nobody_shows_gives_its_place_back);
     tcase_add_test(t, torn_download_goes_on_and_gets_the_digest_of_the_whole);
     tcase_add_test(t, worker_may_not_read);
     tcase_add_test(t, where_tls_is_off_the_token_is_what_counts);

@@ -1048,6 +1048,27 @@ START_TEST(job_that_finished_first_is_not_cancelled)
 }
 END_TEST
 
+START_TEST(different_weights_are_not_hidden_by_a_cancel)
+{
+    uint64_t conns[2];
+    fix_running(conns);
+    uint64_t alice = fix_open(MS_ROLE_USER, "alice");
+    fix_cancel(alice, 1, 1); /* too late: both were in their last step */
+
+    fix_done(conns[0], 1, 1, 0, 0, "");
+    Ms__RankDone msg = MS__RANK_DONE__INIT;
+    msg.job = 1;
+    msg.generation = 1;
+    msg.rank = 1;
+    msg.weights_sha256 = (char *)"w2";
+    fix_say(conns[1], MS_MSG_RANK_DONE, &msg.base);
+
+    ck_assert_ptr_null(fix_heard(alice, MS_MSG_OK));
+    ck_assert_ptr_nonnull(fix_heard(alice, MS_MSG_ERROR));
+    fix_job_is(1, "FAILED", "weights differ: rank 0 (node w0) has w1..., rank 1 (node w1) has w2");
+}
+END_TEST
+
 START_TEST(loss_during_a_cancel_ends_in_cancelled)
 {
     uint64_t conns[2];
@@ -1174,6 +1195,7 @@ static TCase *cancel_cases(void)
     tcase_add_test(t, cancel_at_step_is_stored_before_anybody_hears_of_it);
     tcase_add_test(t, cancel_at_step_becomes_hard_after_the_grace_time);
     tcase_add_test(t, job_that_finished_first_is_not_cancelled);
+    tcase_add_test(t, different_weights_are_not_hidden_by_a_cancel);
     tcase_add_test(t, loss_during_a_cancel_ends_in_cancelled);
     tcase_add_test(t, hard_cancel_overtakes_one_at_step);
     tcase_add_test(t, cancel_overtakes_a_complaint_that_waits);

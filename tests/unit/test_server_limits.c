@@ -240,6 +240,45 @@ START_TEST(what_all_together_do_not_read_is_bounded)
 }
 END_TEST
 
+/* Time stands still meanwhile: a turn ends only where shares do. */
+START_TEST(large_answers_to_one_wait_for_the_others_turn)
+{
+    enum { ROWS = 200, QUERIES = 8 }; /* 8 frames of 32, and more than the bytes of a share */
+    struct timespec now;
+    uint8_t buf[512];
+    uint32_t id = 0;
+    ProtobufCMessage *msg = NULL;
+    start(-1, 0);
+    make_jobs(ROWS);
+    int first = greet();
+    int greedy = greet();
+    int modest = greet();
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    stage->stands = (long long)now.tv_sec * 1000000000 + now.tv_nsec;
+    int commits = stage->commits;
+
+    stage->hold = 1; /* what arrives while a commit waits is one turn's */
+    put(first, buf, pack_submit(1, buf));
+    await_commits(commits + 1);
+    ask_for_jobs(greedy, QUERIES);
+    put(greedy, buf, pack_submit(7, buf));
+    put(modest, buf, pack_submit(8, buf));
+    stage->hold = 0;
+    while (id != 7) {
+        ck_assert_uint_ne(get(greedy, &id, &msg), 0);
+        ms_wire_free(msg);
+    }
+
+    ck_assert_uint_eq(get(modest, &id, &msg), MS_MSG_SUBMITTED);
+    ms_wire_free(msg);
+    ck_assert_int_ge(stage->commits, commits + 3); /* first; modest; greedy's own in a later one */
+    stage->stands = 0;
+    close(first);
+    close(greedy);
+    close(modest);
+}
+END_TEST
+
 static int64_t cpu_ms_of_child(void)
 {
     struct timespec used;
@@ -536,6 +575,7 @@ int main(void)
     tcase_add_test(tcase, a_large_request_that_finds_no_place_is_told_so);
     tcase_add_test(tcase, who_reads_nothing_for_30_s_is_dropped);
     tcase_add_test(tcase, what_all_together_do_not_read_is_bounded);
+    tcase_add_test(tcase, large_answers_to_one_wait_for_the_others_turn);
     tcase_add_test(tcase, out_of_descriptors_it_does_not_spin);
     tcase_add_test(tcase, an_end_with_large_frames_under_way_gives_no_place_to_who_is_gone);
     tcase_add_test(tcase, who_waited_for_his_name_and_finds_no_place_gets_the_next);
