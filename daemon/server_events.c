@@ -34,7 +34,9 @@ void server_say_status(struct server *server)
              "STATUS=%u jobs placed, %u queued, %u nodes (%u idle, %u lost), last commit %.1f ms%s",
              counts.jobs_placed, counts.jobs_queued, counts.nodes_registered, counts.nodes_idle,
              counts.nodes_lost, (double)server->commit_last_us / 1000,
-             server->is_refusing ? "; THE DISK IS FULL" : "");
+             !server->is_refusing           ? ""
+             : server->refusal == MS_E_FULL ? "; THE DISK IS FULL"
+                                            : "; NO NEW WORK: THE RESERVE FILE CANNOT BE MADE");
     if (strcmp(status, server->status) != 0 && !server->is_stopping) {
         memcpy(server->status, status, sizeof(status));
         ms_notify(status);

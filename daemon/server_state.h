@@ -60,7 +60,8 @@ struct server {
     int64_t tick_cpu_us;                        /* what this thread had computed until then */
     struct histogram ticks, ticks_cpu, commits; /* microseconds */
     uint64_t commit_last_us;
-    int is_refusing; /* the disk is full */
+    int is_refusing; /* the disk is full, or nothing would tell when it is */
+    int refusal;     /* code: MS_E_FULL, or why there is no reserve */
     int64_t refusal_said_ms;
     char status[160]; /* the STATUS= that was sent last */
 

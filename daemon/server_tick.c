@@ -18,18 +18,15 @@ enum {
 
 static void refuse_writes(struct server *server)
 {
-    char text[MS_TEXT_MAX + 1];
+    struct ms_err why = {0, ""};
     int64_t now = server_mono_ms();
-    uint64_t free_kib = store_free_bytes(store_path(server->store)) / 1024;
-    snprintf(
-        text, sizeof(text),
-        "the disk of the database %s is full (%llu KiB free, %u KiB are kept in reserve): free "
-        "space there; running jobs go on",
-        store_path(server->store), (unsigned long long)free_kib, MS_STORE_RESERVE / 1024);
-    sched_refuse_writes(server->sched, text);
+    server->refusal = store_refusal(server->store, &why);
+    sched_refuse_writes(server->sched, why.text);
     if (!server->is_refusing || now - server->refusal_said_ms > FULL_SAY_MS) {
         char quoted[2 * MS_TEXT_MAX];
-        ms_log(MS_LOG_ERR, "store.full text=%s", ms_log_quote(quoted, sizeof(quoted), text));
+        ms_log(MS_LOG_ERR, "%s text=%s",
+               server->refusal == MS_E_FULL ? "store.full" : "store.no_reserve",
+               ms_log_quote(quoted, sizeof(quoted), why.text));
         server->refusal_said_ms = now;
     }
     server->is_refusing = 1;

@@ -180,21 +180,44 @@ uint64_t store_free_bytes(const char *database)
     return (uint64_t)fs.f_bavail * (uint64_t)fs.f_bsize;
 }
 
+static struct ms_err absence; /* of the reserve: one database a process */
+
+int store_reserve_absence(struct ms_err *err)
+{
+    *err = absence;
+    return absence.code;
+}
+
+/* Only what freeing space mends is a full disk. */
+static int reserve_fail(const char *path, int why, struct ms_err *err)
+{
+    int code = why == ENOSPC || why == EDQUOT ? MS_E_FULL : MS_E_IO;
+    errno = why;
+    ms_fail_errno(&absence, code, "reserve file %s", path);
+    if (why == EFBIG) {
+        ms_fail(&absence, code,
+                "reserve file %s: this process may write no file of %d KiB (ulimit -f, LimitFSIZE= "
+                "of the unit)",
+                path, MS_STORE_RESERVE / 1024);
+    }
+    return ms_fail(err, code, "%s", absence.text);
+}
+
 int store_reserve_make(const char *database, uint64_t spare_bytes, struct ms_err *err)
 {
     char path[SIDE_PATH_MAX];
     side_path(database, "reserve", path);
     struct stat st;
-    if (stat(path, &st) == 0 && st.st_blocks * 512 >= (off_t)MS_STORE_RESERVE) {
+    if (stat(path, &st) == 0 && S_ISREG(st.st_mode) &&
+        st.st_blocks * 512 >= (off_t)MS_STORE_RESERVE) {
         return 0;
     }
     if (spare_bytes > 0 && store_free_bytes(database) < MS_STORE_RESERVE + spare_bytes) {
-        return ms_fail(err, MS_E_FULL, "no space for %s", path);
+        return reserve_fail(path, ENOSPC, err);
     }
-    int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+    int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0600);
     if (fd < 0) {
-        return ms_fail_errno(err, errno == ENOSPC || errno == EDQUOT ? MS_E_FULL : MS_E_IO,
-                             "reserve file %s", path);
+        return reserve_fail(path, errno, err);
     }
     int why = posix_fallocate(fd, 0, MS_STORE_RESERVE);
     if (why == 0 && fsync(fd) != 0) {
@@ -203,9 +226,7 @@ int store_reserve_make(const char *database, uint64_t spare_bytes, struct ms_err
     close(fd);
     if (why != 0) {
         unlink(path);
-        errno = why;
-        int full = why == ENOSPC || why == EDQUOT || why == EFBIG;
-        return ms_fail_errno(err, full ? MS_E_FULL : MS_E_IO, "reserve file %s", path);
+        return reserve_fail(path, why, err);
     }
     return 0;
 }
@@ -214,6 +235,7 @@ void store_reserve_drop(const char *database)
 {
     char path[SIDE_PATH_MAX];
     unlink(side_path(database, "reserve", path));
+    ms_fail(&absence, MS_E_FULL, "reserve file %s: given up for the last writes", path);
 }
 
 const char *store_bad_filesystem(const char *database)

@@ -30,10 +30,14 @@ int store_lock(const char *database, int *ret_fd, uint64_t *ret_witness, struct 
 void store_witness(int fd, uint64_t ticks);
 
 /* Makes sure that the reserve file exists with MS_STORE_RESERVE bytes of real disk. spare_bytes:
- * that much must be free beside it, else the next commit would take it away again. 0, or MS_E_FULL
- * with nothing left behind, or MS_E_IO. */
+ * that much must be free beside it, else the next commit would take it away again. 0, or with the
+ * file's name and the cause MS_E_FULL (freeing space, or a higher quota, mends it; nothing is left
+ * behind) or MS_E_IO (anything else: rights, a folder of that name, a limit of this process). */
 int store_reserve_make(const char *database, uint64_t spare_bytes, struct ms_err *err);
 void store_reserve_drop(const char *database);
+/* Why there is none, after one of the two: how making it failed, or (MS_E_FULL) that it was given
+ * up. The database's thread. */
+int store_reserve_absence(struct ms_err *err);
 
 /* Bytes that we may still write to the file system of a database. */
 uint64_t store_free_bytes(const char *database);

@@ -26,11 +26,6 @@ const uint8_t *store_secret(const struct store *store)
     return store->secret;
 }
 
-const char *store_path(const struct store *store)
-{
-    return store->path;
-}
-
 int store_is_copy(const struct store *store)
 {
     return store->is_copy;
@@ -483,6 +478,25 @@ static int is_durable(const struct sched_effect *effects, size_t n)
         }
     }
     return 0;
+}
+
+int store_refusal(const struct store *store, struct ms_err *err)
+{
+    struct ms_err why;
+    if (store->has_reserve) {
+        return 0;
+    }
+    if (store_reserve_absence(&why) != MS_E_FULL) {
+        return ms_fail(err, why.code,
+                       "%.240s; without it a full disk would come without a warning: make way for "
+                       "it; no new work until then, running jobs go on",
+                       why.text);
+    }
+    return ms_fail(err, MS_E_FULL,
+                   "the disk of the database is full (%llu KiB free, %u KiB are kept in reserve): "
+                   "%.200s; free space there; running jobs go on",
+                   (unsigned long long)store_free_bytes(store->path) / 1024,
+                   MS_STORE_RESERVE / 1024, why.text);
 }
 
 int store_commit(struct store *store, const struct sched_effect *effects, size_t n,

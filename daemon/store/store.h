@@ -31,8 +31,6 @@ const uint8_t *store_secret(const struct store *store);
  * backup that was put back, a database that moved. Ids and generations must go on far above what it
  * holds. */
 int store_is_copy(const struct store *store);
-/* The file itself, where a link was configured. Borrowed until store_close. */
-const char *store_path(const struct store *store);
 void store_close(struct store *store); /* checkpoints the WAL; NULL allowed */
 
 /* Gives every row to the core (sched_load_*), jobs in id order, then members, then meta; then folds
@@ -52,6 +50,11 @@ int store_commit(struct store *store, const struct sched_effect *effects, size_t
 /* The frame that a READ asks for, or an Error frame with why there is none. Returns owned (free);
  * NULL without memory. */
 uint8_t *store_answer(struct store *store, const struct sched_read *read, size_t *ret_bytes);
+
+/* After a 1 of the two calls around this one: why new work must be refused, what to do, and which
+ * file it is about. Returns MS_E_FULL, or another code where the disk is not full and the reserve
+ * cannot be made all the same; 0: there is nothing to refuse. */
+int store_refusal(const struct store *store, struct ms_err *err);
 
 /* Call when idle: folds the WAL into the database and empties it (what is not there cannot be
  * damaged), and makes the reserve again if it was given up. Returns 1 while the reserve is missing,

@@ -36,7 +36,8 @@ struct stage {
     atomic_int skew_ms;   /* the clocks of both sides are ahead by this */
     atomic_llong stands;  /* they stand still at this nanosecond; 0: they go */
     atomic_int idle_rc;
-    atomic_int jobs; /* PUT_JOB effects that were committed */
+    atomic_int no_reserve; /* the disk is not full: the reserve cannot be made */
+    atomic_int jobs;       /* PUT_JOB effects that were committed */
     atomic_int exit_rc;
     atomic_int may_reload;
     atomic_int reloads; /* that took new settings */
@@ -65,12 +66,6 @@ const uint8_t *store_secret(const struct store *store)
 {
     (void)store;
     return NULL;
-}
-
-const char *store_path(const struct store *store)
-{
-    (void)store;
-    return "/var/lib/msched/state.db";
 }
 
 int store_is_copy(const struct store *store)
@@ -126,6 +121,15 @@ int store_idle(struct store *store)
 {
     (void)store;
     return stage->idle_rc;
+}
+
+int store_refusal(const struct store *store, struct ms_err *err)
+{
+    (void)store;
+    return stage->no_reserve
+               ? ms_fail(err, MS_E_IO, "reserve file /var/lib/msched/state.db.reserve: a folder")
+               : ms_fail(err, MS_E_FULL,
+                         "the disk of /var/lib/msched/state.db is full: 1 KiB free");
 }
 
 /* ---- a clock that does as it is told: in place of the C library's, for libevent too -------------

@@ -127,6 +127,22 @@ START_TEST(a_full_disk_refuses_new_work_until_there_is_space)
 }
 END_TEST
 
+START_TEST(a_reserve_that_cannot_be_made_is_not_called_a_full_disk)
+{
+    char text[512] = "";
+    stage->no_reserve = 1;
+    stage->idle_rc = 1;
+    start(-1, 0);
+    int fd = greet();
+
+    ck_assert_uint_eq(submit(fd, 1, text, sizeof(text)), MS_MSG_ERROR);
+
+    ck_assert_ptr_nonnull(strstr(text, "state.db.reserve: a folder"));
+    ck_assert_ptr_null(strstr(text, "full"));
+    close(fd);
+}
+END_TEST
+
 START_TEST(a_missing_reserve_at_the_start_refuses_from_the_first_submit)
 {
     stage->idle_rc = 1;
@@ -270,6 +286,7 @@ int main(void)
     tcase_add_test(tcase, without_memory_and_reserve_a_commit_says_nothing_and_ends_the_server);
     tcase_add_test(tcase, what_arrives_together_is_committed_together);
     tcase_add_test(tcase, a_full_disk_refuses_new_work_until_there_is_space);
+    tcase_add_test(tcase, a_reserve_that_cannot_be_made_is_not_called_a_full_disk);
     tcase_add_test(tcase, a_missing_reserve_at_the_start_refuses_from_the_first_submit);
     tcase_add_test(tcase, term_ends_it_with_0_and_closes_connections_in_order);
     tcase_add_test(tcase, a_failed_reload_changes_nothing);

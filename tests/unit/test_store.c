@@ -323,6 +323,7 @@ static const char *dir;
 static void setup(void)
 {
     disk_left = calls_left = INT64_MAX;
+    full_errno = ENOSPC;
     dir = test_dir_make();
     snprintf(path, sizeof(path), "%s/state.db", dir);
     ck_ms_ok(store_open(path, &store, err));
@@ -856,6 +857,65 @@ START_TEST(the_reserve_is_given_up_once_and_made_again_when_idle)
     ck_assert_int_eq(store_idle(store), 0);
     ck_assert_int_eq(access(reserve, F_OK), 0);
     ck_assert_int_eq(put(&job), 0);
+}
+END_TEST
+
+/* Opens without a reserve, because of what the caller did; what it says then. */
+static const char *refusal_without_reserve(int want)
+{
+    static struct ms_err why;
+    ck_ms_ok(store_open(path, &store, err));
+    ck_assert_int_eq(store_refusal(store, &why), want);
+    ck_assert_ptr_nonnull(strstr(why.text, "state.db.reserve: "));
+    ck_assert_int_eq(store_idle(store), 1);
+    ck_assert_int_eq(store_refusal(store, &why), want);
+    return why.text;
+}
+
+START_TEST(only_a_full_disk_is_called_one)
+{
+    static const struct {
+        int errno_of_room, want;
+        const char *words;
+    } cases[] = {{ENOSPC, MS_E_FULL, "No space left"},
+                 {EDQUOT, MS_E_FULL, "quota"},
+                 {EFBIG, MS_E_IO, "LimitFSIZE="},
+                 {EIO, MS_E_IO, "Input/output error"}};
+    char reserve[160];
+    snprintf(reserve, sizeof(reserve), "%s.reserve", path);
+    for (size_t i = 0; i < MS_ARRAY_SIZE(cases); i++) {
+        ck_assert_int_eq(store_refusal(store, NULL), 0);
+        store_close(store);
+        store = NULL;
+        unlink(reserve);
+        disk_left = MS_STORE_RESERVE - 1;
+        full_errno = cases[i].errno_of_room;
+
+        const char *text = refusal_without_reserve(cases[i].want);
+
+        ck_assert_msg(strstr(text, cases[i].words) != NULL, "%s", text);
+        ck_assert_int_eq(strstr(text, "is full") != NULL, cases[i].want == MS_E_FULL);
+        disk_left = INT64_MAX;
+        ck_assert_int_eq(store_idle(store), 0);
+    }
+}
+END_TEST
+
+START_TEST(a_folder_in_the_reserves_place_is_named_until_it_is_gone)
+{
+    char reserve[160];
+    snprintf(reserve, sizeof(reserve), "%s.reserve", path);
+    store_close(store);
+    store = NULL;
+    unlink(reserve);
+    ck_assert_int_eq(mkdir(reserve, 0700), 0);
+
+    const char *text = refusal_without_reserve(MS_E_IO);
+
+    ck_assert_msg(strstr(text, "Is a directory") != NULL, "%s", text);
+    ck_assert_ptr_null(strstr(text, "is full"));
+    ck_assert_int_eq(rmdir(reserve), 0);
+    ck_assert_int_eq(store_idle(store), 0);
 }
 END_TEST
 
@@ -1728,6 +1788,8 @@ int main(int argc, char **argv)
     tcase_add_loop_test(tcase, a_full_disk_is_announced_while_the_reserve_still_takes_the_commit, 0,
                         2);
     tcase_add_test(tcase, a_commit_without_memory_changes_nothing_and_can_be_repeated);
+    tcase_add_test(tcase, only_a_full_disk_is_called_one);
+    tcase_add_test(tcase, a_folder_in_the_reserves_place_is_named_until_it_is_gone);
     tcase_add_test(tcase, the_reserve_is_given_up_once_and_made_again_when_idle);
     tcase_add_test(tcase, any_write_that_fails_loses_nothing_that_was_acknowledged);
     tcase_add_loop_test(tcase, a_power_cut_at_any_call_loses_nothing_that_was_acknowledged, 0, 20);
