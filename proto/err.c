@@ -32,6 +32,7 @@ static const struct {
     {MS_E_UNSUPPORTED, "unsupported", 2},
     {MS_E_CANCELLED, "cancelled", 5},
     {MS_E_UNAVAILABLE, "unavailable", 3},
+    {MS_E_FOREIGN, "of another database", 4},
 };
 
 /* text was made beside err: its arguments may point into err itself. */

@@ -28,6 +28,7 @@ enum ms_code {
     MS_E_UNSUPPORTED = -16, /* valid, but this build or machine cannot do it */
     MS_E_CANCELLED = -17,   /* the job was cancelled */
     MS_E_UNAVAILABLE = -18, /* whom it is about is away, and somebody else is there and says so */
+    MS_E_FOREIGN = -19,     /* the stamp that was brought is of another database than this one */
 };
 
 enum { MS_ERR_TEXT_MAX = 384 }; /* a path of 255 bytes, the cause and a command that helps */

@@ -131,10 +131,10 @@ bool stamp_refused(struct sched *s, const struct conn *conn, uint32_t frame_id,
     if (differ) {
         emit_log(s, MS_LOG_WARNING, "conn.foreign_stamp peer=%s text=\"refused\"",
                  emit_quote(s, conn->peer.who.id));
-        emit_error(s, conn->id, frame_id, MS_E_REFUSED,
+        emit_error(s, conn->id, frame_id, MS_E_FOREIGN,
                    "what this scheduler is said to have acknowledged was not sealed by its "
-                   "database: another database is in its place, or somebody made it up; if the "
-                   "database is new on purpose, restart this process");
+                   "database: another database is in its place (a new one, one that is not "
+                   "mounted), or somebody made it up");
         return true;
     }
     if (ticks <= s->ticks) {

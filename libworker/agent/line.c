@@ -37,8 +37,8 @@ static int holds_rank(struct agent *agent)
 /* Codes that no waiting mends; while the line is made, TLS is the other side's trouble as well. */
 static int is_final(const struct agent *agent, enum line_state state, int code)
 {
-    static const int final[] = {MS_E_TLS,     MS_E_REFUSED, MS_E_EXISTS,
-                                MS_E_INVALID, MS_E_CONFIG,  MS_E_UNSUPPORTED};
+    static const int final[] = {MS_E_TLS,    MS_E_REFUSED,     MS_E_EXISTS, MS_E_INVALID,
+                                MS_E_CONFIG, MS_E_UNSUPPORTED, MS_E_FOREIGN};
     if (agent->cfg.is_standing && state == LINE_CONNECTING &&
         (code == MS_E_TLS || code == MS_E_REFUSED)) {
         return 0;
@@ -49,6 +49,14 @@ static int is_final(const struct agent *agent, enum line_state state, int code)
         }
     }
     return 0;
+}
+
+/* A stamp proves something only to the database that sealed it. A node that holds nothing but the
+ * stamp is a node like any other to a database that is new; a rank belongs to the old one. */
+static int may_forget_stamp(struct agent *agent, int code)
+{
+    return code == MS_E_FOREIGN && agent->cfg.is_standing && agent->line.stamp_bytes > 0 &&
+           !holds_rank(agent);
 }
 
 static void schedule_retry(struct agent *agent, int code)
@@ -249,7 +257,13 @@ void line_up(struct agent *agent, const Ms__Registered *msg)
 void line_refused(struct agent *agent, const Ms__Error *msg)
 {
     struct line *line = &agent->line;
-    if (is_final(agent, line->state, msg->code)) {
+    if (may_forget_stamp(agent, msg->code)) {
+        char quoted[2 * MS_TEXT_MAX];
+        line->stamp_bytes = 0;
+        ms_log(MS_LOG_WARNING,
+               "agent.other_database scheduler=%s reason=%s, registering as with a new one",
+               agent->address, ms_log_quote(quoted, sizeof(quoted), msg->text));
+    } else if (is_final(agent, line->state, msg->code)) {
         agent_give_lost(agent, msg->code, msg->text);
     } else {
         ms_log(MS_LOG_INFO, "agent.not_registered reason=%s, retrying", MS_QUOTE(msg->text));

@@ -196,7 +196,7 @@ static bool submit_refusal_is_fair(const struct model *m, const struct m_conn *c
     const Ms__Submit *msg = (const Ms__Submit *)m->event->msg;
     const struct m_job *same = job_of_key(m, conn->who, msg->key, 0);
     if (m_stamp_is_false(m, &msg->stamp)) {
-        return code == MS_E_REFUSED;
+        return code == MS_E_FOREIGN;
     }
     switch (code) {
     case MS_E_EXISTS:

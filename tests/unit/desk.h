@@ -37,6 +37,9 @@ struct desk {
     const char *refuse_with;  /* a text, where not now is the answer to Register */
     int refuse, mute, silent; /* silent: heartbeats are not answered */
     char chunk[128];
+    char farewell[MS_TEXT_MAX + 1]; /* of the last Leave */
+    int refuses_stamps;             /* all are of another database: n_foreign, no registers */
+    int n_foreign;
 };
 
 static inline ProtobufCBinaryData desk_stamp(struct desk *desk)
@@ -62,8 +65,22 @@ static inline void send_ack(struct desk *desk)
     ck_ms_ok(ms_conn_send(desk->conn, MS_MSG_HEARTBEAT_ACK, 0, &ack.base, err));
 }
 
+static inline void send_foreign(struct desk *desk, uint32_t id)
+{
+    char text[] = "another database is in its place";
+    Ms__Error refusal = MS__ERROR__INIT;
+    refusal.code = MS_E_FOREIGN;
+    refusal.text = text;
+    desk->n_foreign++;
+    ck_ms_ok(ms_conn_send(desk->conn, MS_MSG_ERROR, id, &refusal.base, err));
+}
+
 static inline void take_register(struct desk *desk, uint32_t id, const Ms__Register *msg)
 {
+    if (desk->refuses_stamps && msg->stamp.len > 0) {
+        send_foreign(desk, id);
+        return;
+    }
     desk->n_registers++;
     desk->last_job = msg->job;
     desk->last_generation = msg->generation;
@@ -130,6 +147,7 @@ static inline void desk_frame(struct ms_conn *conn, const struct ms_wire_header 
         break;
     case MS_MSG_LEAVE:
         desk->n_leaves++;
+        snprintf(desk->farewell, sizeof(desk->farewell), "%s", ((Ms__Leave *)msg)->reason);
         break;
     case MS_MSG_PROGRESS:
         desk->n_progress++;

@@ -284,6 +284,58 @@ START_TEST(the_stamp_that_it_was_told_is_brought_back)
 }
 END_TEST
 
+/* The scheduler has told a stamp, and is started again with another database. */
+static void change_database(struct desk *desk)
+{
+    desk->tells_stamp = 1;
+    send_ack(desk);
+    round_trip(desk);
+    desk->refuses_stamps = 1;
+    ms_conn_destroy(desk->conn);
+    desk->conn = NULL;
+}
+
+START_TEST(a_node_without_a_rank_forgets_the_stamp_of_another_database)
+{
+    struct desk desk;
+    struct agent_order order;
+    desk_open(&desk);
+    struct agent_config cfg = config_for(desk.address);
+    cfg.is_standing = 1;
+    struct agent *agent = start_with(&cfg);
+    until(&desk, desk.n_registers == 1);
+    memset(desk.stamp, 'a', sizeof(desk.stamp));
+    change_database(&desk);
+    memset(desk.stamp, 'b', sizeof(desk.stamp)); /* what the new one tells */
+
+    until(&desk, desk.n_registers == 2); /* refused with the stamp, and welcome without it */
+
+    ck_assert_int_eq(desk.n_foreign, 1);
+    ck_assert_uint_eq(desk.last_stamp_bytes, 0);
+    ck_assert_int_eq(agent_next(agent, &order, 0), 0);
+    desk.refuses_stamps = 0;
+    expect_stamp(&desk, 'b', 3);
+    let_go(&desk, agent);
+}
+END_TEST
+
+START_TEST(a_rank_of_another_database_is_given_up)
+{
+    struct desk desk;
+    struct agent_config cfg = config_for(NULL);
+    cfg.is_standing = 1;
+    struct agent *agent = hold(&desk, &cfg);
+    change_database(&desk);
+
+    struct agent_order order = next(&desk, agent);
+
+    ck_assert_int_eq(order.kind, AGENT_LOST);
+    ck_assert_int_eq(order.code, MS_E_FOREIGN);
+    ck_assert_int_eq(desk.n_foreign, 1);
+    let_go(&desk, agent);
+}
+END_TEST
+
 START_TEST(after_a_cut_it_registers_again_with_the_rank_it_holds_and_repeats_ready)
 {
     struct desk desk;
@@ -1063,6 +1115,8 @@ int main(void)
     tcase_add_test(tc, a_stop_of_whatever_is_held_is_one_of_that_rank);
     tcase_add_test(tc, the_end_of_a_rank_goes_out_before_the_first_word_of_the_next);
     tcase_add_test(tc, the_stamp_that_it_was_told_is_brought_back);
+    tcase_add_test(tc, a_node_without_a_rank_forgets_the_stamp_of_another_database);
+    tcase_add_test(tc, a_rank_of_another_database_is_given_up);
     tcase_add_test(tc, after_a_cut_it_registers_again_with_the_rank_it_holds_and_repeats_ready);
     tcase_add_test(tc, the_end_of_a_rank_that_crosses_its_start_is_said_again_after_a_cut);
     tcase_add_test(tc, the_end_of_a_job_does_not_release_the_rank_of_the_next_one);

@@ -217,7 +217,7 @@ START_TEST(a_made_up_stamp_is_refused_and_stops_nothing)
 
         uint64_t conn = register_with("w9", forged);
 
-        fix_refused(conn, MS_E_REFUSED, "not sealed by its database");
+        fix_refused(conn, MS_E_FOREIGN, "not sealed by its database");
         ck_assert_int_eq(fix_logged("conn.foreign_stamp"), 1);
         ck_assert_ptr_null(fix_effect(SCHED_DO_EXIT));
         fix_close(conn);
