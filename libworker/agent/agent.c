@@ -148,6 +148,11 @@ int agent_send(struct agent *agent, uint16_t type, const ProtobufCMessage *msg, 
     return rc;
 }
 
+void agent_farewell(struct agent *agent, const char *reason)
+{
+    snprintf(agent->farewell, sizeof(agent->farewell), "%s", reason);
+}
+
 void agent_leave(struct agent *agent)
 {
     atomic_store(&agent->leaving, 1);
@@ -237,6 +242,7 @@ int agent_create(const struct agent_config *cfg, struct agent **ret, struct ms_e
     mailbox_init(&agent->mailbox);
     orders_init(&agent->orders);
     grace_init(&agent->grace);
+    agent_farewell(agent, "the worker process ends");
     snprintf(agent->address, sizeof(agent->address), "%s", cfg->address);
     snprintf(agent->host, sizeof(agent->host), "%s", addr.host);
     snprintf(agent->software, sizeof(agent->software), "%s", cfg->software);

@@ -379,10 +379,9 @@ static void on_beat(evutil_socket_t fd, short what, void *arg)
 
 void line_leave(struct agent *agent)
 {
-    static char reason[] = "the worker process ends";
     struct line *line = &agent->line;
     Ms__Leave leave = MS__LEAVE__INIT;
-    leave.reason = reason;
+    leave.reason = agent->farewell;
     switch (line->state) {
     case LINE_UP:
         if (ms_conn_send(line->conn, MS_MSG_LEAVE, 0, &leave.base, NULL) == 0) {

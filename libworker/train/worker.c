@@ -233,6 +233,10 @@ static int handle_order(struct worker *worker, struct agent_order *order, int *r
     switch (order->kind) {
     case AGENT_ASSIGN:
         *ret_rc = take_assign(worker, order, err);
+        if (worker->is_unfit) { /* else it would take job after job, and fail each */
+            agent_farewell(worker->agent, ms_err_text(err));
+            return 1;
+        }
         if (!one_job) {
             return node_ends(worker, ret_rc, err);
         }

@@ -25,6 +25,7 @@ struct worker {
     int stopped;
     struct agent_order end; /* TERM, or lost, once ending is set: whatever Stop follows, this */
     int ending;             /* node ends after the job in hand */
+    int is_unfit;           /* of the trainer's thread: it cannot serve a rank, whoever's it is */
 
     /* of the job in hand */
     uint64_t job_id;

@@ -254,6 +254,14 @@ static int end_rank(struct worker *worker, int rc, const struct train_result *re
     return rc < 0 && order.kind != AGENT_LOST ? rc : order_error(worker, &order, err);
 }
 
+/* Nothing is said about the rank: it is lost before its start, with the node, and placed anew. */
+static void give_up_node(struct worker *worker, const struct ms_err *err)
+{
+    worker->is_unfit = 1;
+    ms_log(MS_LOG_ERR, "rank.not_begun job=%" PRIu64 " rank=%u reason=%s", worker->job_id,
+           worker->rank, MS_QUOTE(ms_err_text(err)));
+}
+
 int worker_serve(struct worker *worker, const Ms__Assign *assign, struct ms_err *err)
 {
     struct train_result result = {0};
@@ -264,6 +272,9 @@ int worker_serve(struct worker *worker, const Ms__Assign *assign, struct ms_err 
     int rc = open_log(worker, assign->job_tag, err);
     if (rc == 0 && (job == NULL || members == NULL)) {
         rc = ms_fail(err, MS_E_NOMEM, "no memory for job %" PRIu64, assign->job);
+    }
+    if (rc < 0 && worker->cfg->mode == WORKER_STANDING) { /* the node's trouble, not the job's */
+        give_up_node(worker, err);
     }
     if (rc == 0) {
         rc = job_parse((const char *)assign->job_json.data, assign->job_json.len, "the job", NULL,
@@ -297,7 +308,9 @@ int worker_serve(struct worker *worker, const Ms__Assign *assign, struct ms_err 
         rc = train != NULL ? run_rank(worker, train, &result, err)
                            : ms_fail(err, MS_E_NOMEM, "no memory for job %" PRIu64, assign->job);
     }
-    rc = end_rank(worker, rc, &result, err);
+    if (!worker->is_unfit) {
+        rc = end_rank(worker, rc, &result, err);
+    }
     set_train(worker, NULL);
     train_destroy(train);
     close_log(worker, rc < 0 ? ms_err_text(err) : "");

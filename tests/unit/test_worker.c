@@ -3,6 +3,7 @@
 #include "tests/unit/desk.h"
 
 #include <pthread.h>
+#include <sys/stat.h>
 
 /* Linear regression, one step: `world` ranks. */
 #define JOB(world)                                                                                 \
@@ -156,6 +157,28 @@ START_TEST(an_assign_in_the_place_of_a_stop_does_not_hide_why_a_rank_failed)
 }
 END_TEST
 
+/* The job did nothing wrong: its rank is lost with the node, before it started, and placed anew. */
+START_TEST(a_node_that_cannot_open_the_folder_of_a_job_leaves_instead_of_failing_it)
+{
+    struct desk desk;
+    struct life life = {.rc = 1};
+    desk_open(&desk);
+    begin(&life, &desk);
+    until(&desk, desk.n_registers == 1);
+    test_dir_remove(jobs_dir); /* unmounted, say */
+
+    send_rank(&desk, 3, 1, JOB(1));
+    until(&desk, desk.n_leaves + desk.n_done == 1);
+
+    ck_assert_msg(desk.n_done == 0, "the job fails: %s", desk.done[0].text);
+    ck_assert_msg(strstr(desk.farewell, jobs_dir) != NULL, "%s", desk.farewell);
+    ck_assert_int_eq(pthread_join(life.thread, NULL), 0);
+    ck_assert_int_eq(life.rc, MS_E_IO); /* 75: started again, it tries the folder first */
+    ck_assert_int_eq(mkdir(jobs_dir, 0700), 0);
+    desk_shut(&desk);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("worker");
@@ -164,6 +187,7 @@ int main(void)
     tcase_add_test(tc, certificates_that_come_while_it_starts_are_its_first_ones);
     tcase_add_test(tc, a_stop_for_nobody_does_not_stop_the_next_rank);
     tcase_add_test(tc, an_assign_in_the_place_of_a_stop_does_not_hide_why_a_rank_failed);
+    tcase_add_test(tc, a_node_that_cannot_open_the_folder_of_a_job_leaves_instead_of_failing_it);
     suite_add_tcase(suite, tc);
     return test_run(suite);
 }
