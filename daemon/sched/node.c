@@ -111,9 +111,11 @@ void node_set(struct sched *s, struct node *node, enum node_event event, const c
 
 void node_touch(struct sched *s, struct node *node)
 {
-    int64_t seen = s->now.mono_ms;
+    /* a stretched lease may lie ahead of now: what a node says takes nothing of it away, for a node
+     * that knows only the longer lease beats as seldom as before, and the list stays in order */
+    int64_t seen = node->seen_ms > s->now.mono_ms ? node->seen_ms : s->now.mono_ms;
     list_remove(&node->beating);
-    if (!list_empty(&s->beating)) { /* a stretched lease may lie ahead of now: stay in order */
+    if (!list_empty(&s->beating)) {
         int64_t last = list_item(s->beating.prev, struct node, beating)->seen_ms;
         seen = last > seen ? last : seen;
     }

@@ -209,6 +209,23 @@ START_TEST(a_shorter_lease_judges_nobody_before_the_old_one)
 }
 END_TEST
 
+/* Until its next heartbeat is answered a node knows the old lease, whatever else it says meanwhile.
+ */
+START_TEST(what_a_node_says_after_a_shorter_lease_does_not_shorten_its_own)
+{
+    Ms__Progress progress = MS__PROGRESS__INIT;
+    fix_standing();
+    uint64_t conn = fix_register("w0", 1);
+
+    sched_set_lease(fix.s, FIX_LEASE_MS / 4);
+    fix_pass(10);
+    fix_say(conn, MS_MSG_PROGRESS, &progress.base);
+    fix_pass(FIX_LEASE_MS / 2); /* it beats three times in the old lease, but one may be lost */
+
+    ck_assert_int_eq(fix_closed(conn), 0);
+}
+END_TEST
+
 START_TEST(a_longer_lease_holds_at_once)
 {
     fix_standing();
@@ -952,6 +969,7 @@ static Suite *suite(void)
     tcase_add_test(t, heartbeat_renews_the_lease);
     tcase_add_test(t, standing_still_stretches_leases);
     tcase_add_test(t, a_shorter_lease_judges_nobody_before_the_old_one);
+    tcase_add_test(t, what_a_node_says_after_a_shorter_lease_does_not_shorten_its_own);
     tcase_add_test(t, a_longer_lease_holds_at_once);
     tcase_add_test(t, disabled_heartbeat_judges_nobody);
     tcase_add_test(t, closed_connection_loses_an_idle_node_at_once);
