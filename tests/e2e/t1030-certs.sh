@@ -12,10 +12,9 @@ mkdir empty half
 cp /dev/null half/ca.key
 chmod 600 half/ca.key
 for action in "issue worker node7" "list" "crl" "revoke node7" "renew node7"; do
-    # shellcheck disable=SC2086 # words
     ok "without an authority: $action" bash -c '"$MSCTL" certs --dir empty $1 2>&1 | grep -q "no authority in empty.*certs init"' - "$action"
-    # shellcheck disable=SC2086 # words
     ok "with half of one: $action" bash -c '"$MSCTL" certs --dir half $1 2>&1 | grep -q "ca.crt is missing"' - "$action"
+    # shellcheck disable=SC2086 # words
     ok "ends with 4: $action" status 4 "$MSCTL" certs --dir empty $action
 done
 ok "nothing was made there" bash -c '[ -z "$(ls -A empty)" ] && [ "$(ls half)" = ca.key ]'
