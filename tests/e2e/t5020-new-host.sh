@@ -59,13 +59,15 @@ new_host() {
 }
 
 # on HOST USER command...: with that user's groups, as after a login; HOME and umask are his
-on() {
+on() { (as_process "$@"); }
+# the same in the place of this shell, so that who stops it stops the program
+as_process() {
     local host=$1 user=$2 home
     shift 2
     home=$(awk -F: -v user="$user" '$1 == user { print $6 }' "$T/$host/etc/passwd")
-    env -i PATH="/shims:$prefix/bin:/usr/sbin:/usr/bin" HOME="$home" LC_ALL=C.UTF-8 ${ASAN_OPTIONS:+"ASAN_OPTIONS=$ASAN_OPTIONS"} \
+    exec env -i PATH="/shims:$prefix/bin:/usr/sbin:/usr/bin" HOME="$home" LC_ALL=C.UTF-8 ${ASAN_OPTIONS:+"ASAN_OPTIONS=$ASAN_OPTIONS"} \
         chroot "$T/$host" setpriv --reuid "$user" --regid "$(id_of "$host" "$user")" --init-groups \
-        bash -c 'cd; umask 077; "$@"' - "$@"
+        bash -c 'cd; umask 077; exec "$@"' - "$@"
 }
 id_of() { awk -F: -v user="$2" '$1 == user { print $4 }' "$T/$1/etc/passwd"; }
 
@@ -85,7 +87,7 @@ start_unit() {
         install -d -m "$mode" -o "$(stat -c %u "$T/$host/var/lib/msched")" -g "$(stat -c %g "$T/$host/var/lib/msched")" "$T/$host$name"
     done
     # shellcheck disable=SC2046 # words
-    start "$host-${unit%.service}" on "$host" "$(unit_value "$file" User)" $(unit_value "$file" ExecStart | sed "s/%i/$instance/g")
+    start "$host-${unit%.service}" as_process "$host" "$(unit_value "$file" User)" $(unit_value "$file" ExecStart | sed "s/%i/$instance/g")
 }
 
 # run_line HOST USER "words for the test" LINE: a line of the document
