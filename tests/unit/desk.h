@@ -87,8 +87,10 @@ static inline void take_register(struct desk *desk, uint32_t id, const Ms__Regis
     desk->last_running = msg->running;
     desk->last_stamp_bytes = msg->stamp.len;
     ck_assert_uint_eq(msg->level, MS_WIRE_LEVEL); /* else it is taken for release 0.1 */
-    memcpy(desk->last_stamp, msg->stamp.data,
-           msg->stamp.len <= sizeof(desk->last_stamp) ? msg->stamp.len : 0);
+    if (msg->stamp.len > 0) {
+        memcpy(desk->last_stamp, msg->stamp.data,
+               msg->stamp.len <= sizeof(desk->last_stamp) ? msg->stamp.len : 0);
+    }
     if (desk->mute) {
         return;
     }

@@ -40,7 +40,7 @@ static void teardown(void)
     test_dir_remove(dir);
 }
 
-enum { WORDS_MAX = 16 };
+enum { WORDS_MAX = 32 };
 
 /* Loads with `--config FILE` in front of words ("a b c"), split at blanks. */
 static int load_words(const char *words, int with_config, struct ms_err *err)
@@ -58,6 +58,7 @@ static int load_words(const char *words, int with_config, struct ms_err *err)
     snprintf(copy, sizeof(copy), "%s", words);
     for (char *word = strtok_r(copy, " ", &state); word != NULL;
          word = strtok_r(NULL, " ", &state)) {
+        ck_assert_int_lt(argc, WORDS_MAX - 1);
         argv[argc++] = word;
     }
     options_destroy(options);
