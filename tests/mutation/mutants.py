@@ -307,7 +307,8 @@ MUTANTS = [
     ("store_forgets_numbers", "daemon/store/store.c", "case SCHED_DO_PUT_META:", "case SCHED_DO_PUT_META: return SQLITE_OK;",
      "generations and job ids begin anew with a restart"),
     ("store_log_not_synced", "daemon/store/store.c", "if (!store->broken) { sync_log(store); }", "",
-     "after a failed sync and a restart an old log is played over what is newer"),
+     "after a failed sync and a restart an old log is played over what is newer",
+     "a start writes the log once more and syncs it before it folds it in, so the log that a power cut brings back is the one that was folded in; the sync is for a disk that lied about that one"),
     ("store_commits_in_parts", "daemon/store/store.c", "int rc = run(store, ST_BEGIN); for (", "int rc = SQLITE_OK; for (",
      "a crash leaves half of a tick"),
     # ---- the driver: what the rest stands on ---------------------------------------------------
