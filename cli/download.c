@@ -72,6 +72,21 @@ static int new_digest(struct download *d, struct ms_err *err)
     return d->sha != NULL ? MS_OK : ms_fail(err, MS_E_NOMEM, "no memory for a digest");
 }
 
+/* What is there counts: reads it, and gives the download out. */
+static int begin(struct download *d, uint64_t size, struct download *ret, struct ms_err *err)
+{
+    int rc = new_digest(d, err);
+    if (rc == MS_OK) {
+        rc = read_part(d, size, err);
+    }
+    if (rc != MS_OK) {
+        download_close(d);
+        return rc;
+    }
+    *ret = *d;
+    return MS_OK;
+}
+
 static int is_there(const struct download *d)
 {
     struct stat st;
@@ -106,16 +121,7 @@ int download_open(int dir_fd, const char *name, int force, struct download *ret,
         close(d.fd); /* and no more: it is somebody else's */
         return rc;
     }
-    rc = new_digest(&d, err);
-    if (rc == MS_OK) {
-        rc = read_part(&d, (uint64_t)st.st_size, err);
-    }
-    if (rc != MS_OK) {
-        download_close(&d);
-        return rc;
-    }
-    *ret = d;
-    return MS_OK;
+    return begin(&d, (uint64_t)st.st_size, ret, err);
 }
 
 int download_open_done(int dir_fd, const char *name, struct download *ret, struct ms_err *err)
@@ -130,18 +136,11 @@ int download_open_done(int dir_fd, const char *name, struct download *ret, struc
                              name);
     }
     int rc = check_part(&d, &st, err);
-    if (rc == MS_OK) {
-        rc = new_digest(&d, err);
-    }
-    if (rc == MS_OK) {
-        rc = read_part(&d, (uint64_t)st.st_size, err);
-    }
     if (rc != MS_OK) {
         download_close(&d);
         return rc;
     }
-    *ret = d;
-    return MS_OK;
+    return begin(&d, (uint64_t)st.st_size, ret, err);
 }
 
 /* ---- what comes ---- */
