@@ -1,6 +1,8 @@
 /* certfile.c - certificates and keys as files: PKCS#12 in, PEM, and writing without half a file */
 #include "proto/certfile.h"
 
+#include "proto/folder.h"
+
 #include "proto/limits.h"
 
 #include <arpa/inet.h>
@@ -175,13 +177,10 @@ static int write_all(int fd, const char *bytes, size_t size)
 static int open_unnamed(const char *path)
 {
     char folder[MS_PATH_MAX + 1];
-    const char *slash = strrchr(path, '/');
     if (access("/proc/self/fd", X_OK) != 0) {
         return -1;
     }
-    snprintf(folder, sizeof(folder), "%.*s", slash != NULL ? (int)(slash - path) + 1 : 1,
-             slash != NULL ? path : ".");
-    return open(folder, O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600);
+    return open(ms_folder_of(path, folder, sizeof(folder)), O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600);
 }
 
 static int give_name(int fd, const char *path)
@@ -254,12 +253,11 @@ int ms_file_write(const char *path, const void *bytes, size_t size, mode_t mode,
 int ms_folder_sync(const char *path, struct ms_err *err)
 {
     char folder[MS_PATH_MAX + 1];
-    const char *slash = strrchr(path, '/');
-    snprintf(folder, sizeof(folder), "%.*s", slash != NULL ? (int)(slash - path) + 1 : 1,
-             slash != NULL ? path : ".");
-    int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int fd = ms_folder_open(path);
     int failed = fd < 0 || (fsync(fd) != 0 && errno != EINVAL); /* EINVAL: it has no such thing */
-    int rc = failed ? ms_fail_errno(err, MS_E_IO, "cannot sync the folder %s", folder) : MS_OK;
+    int rc = failed ? ms_fail_errno(err, MS_E_IO, "cannot sync the folder %s",
+                                    ms_folder_of(path, folder, sizeof(folder)))
+                    : MS_OK;
     if (fd >= 0) {
         close(fd);
     }

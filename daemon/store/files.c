@@ -3,6 +3,7 @@
 #include "daemon/store/files.h"
 
 #include "daemon/store/sql.h"
+#include "proto/folder.h"
 #include "proto/macros.h"
 
 #include <errno.h>
@@ -166,15 +167,8 @@ int store_lock(const char *database, int *ret_fd, uint64_t *ret_witness, struct 
 uint64_t store_free_bytes(const char *database)
 {
     char folder[SIDE_PATH_MAX];
-    snprintf(folder, sizeof(folder), "%s", database);
-    char *slash = strrchr(folder, '/');
-    if (slash == NULL) {
-        snprintf(folder, sizeof(folder), ".");
-    } else {
-        slash[slash == folder ? 1 : 0] = '\0';
-    }
     struct statfs fs;
-    if (statfs(folder, &fs) != 0) {
+    if (statfs(ms_folder_of(database, folder, sizeof(folder)), &fs) != 0) {
         return 0;
     }
     return (uint64_t)fs.f_bavail * (uint64_t)fs.f_bsize;

@@ -2,6 +2,7 @@
 #include "daemon/store/home.h"
 
 #include "proto/digest.h"
+#include "proto/folder.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -116,15 +117,7 @@ int home_matches(const char *database, struct home *stored, const struct home *h
 
 static int sync_folder(const char *database)
 {
-    char folder[MARK_PATH_MAX];
-    snprintf(folder, sizeof(folder), "%s", database);
-    char *slash = strrchr(folder, '/');
-    if (slash == NULL) {
-        snprintf(folder, sizeof(folder), ".");
-    } else {
-        slash[slash == folder ? 1 : 0] = '\0';
-    }
-    int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int fd = ms_folder_open(database);
     int rc = fd >= 0 ? fsync(fd) : -1;
     if (fd >= 0) {
         close(fd);

@@ -1,6 +1,7 @@
 /* open.c - opens the database: whose it is, its schema, what can be judged without its rows */
 #include "daemon/store/store_private.h"
 #include "daemon/store/sum.h"
+#include "proto/folder.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -62,8 +63,7 @@ int store_fail_damage(struct store *store, struct ms_err *err, const char *fmt, 
     va_end(args);
     const char *slash = strrchr(store->path, '/');
     const char *name = slash != NULL ? slash + 1 : store->path;
-    snprintf(folder, sizeof(folder), "%.*s", slash != NULL ? (int)(slash - store->path) : 1,
-             slash != NULL ? store->path : ".");
+    ms_folder_of(store->path, folder, sizeof(folder));
     /* with all that lies beside it: the log of one file inside another is the end of both */
     return ms_fail(err, MS_E_CONFIG,
                    "database %s is damaged: %.120s. Keep it and put a copy back: sudo sh -ec "

@@ -1,6 +1,7 @@
 /* job_folders.c - the folders of a standing node's jobs: held, and taken away in time */
 #include "libworker/train/job_folders.h"
 
+#include "proto/folder.h"
 #include "proto/limits.h"
 
 #include <ctype.h>
@@ -201,15 +202,7 @@ int job_folder_is_of(const char *path, const char *tag)
  * locks: as before. */
 static int lock_parent(const char *path)
 {
-    char parent[MS_PATH_MAX + 1];
-    snprintf(parent, sizeof(parent), "%s", path);
-    char *slash = strrchr(parent, '/');
-    if (slash == NULL) {
-        snprintf(parent, sizeof(parent), ".");
-    } else {
-        slash[slash == parent ? 1 : 0] = '\0';
-    }
-    int fd = open(parent, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int fd = ms_folder_open(path);
     while (fd >= 0 && flock(fd, LOCK_EX) != 0 && errno == EINTR) {
     }
     return fd;

@@ -1,0 +1,14 @@
+/* folder.h - the folder that a path lies in. Any thread. */
+#ifndef MS_FOLDER_H
+#define MS_FOLDER_H
+
+#include <stddef.h>
+
+/* "/a/b" lies in "/a", "/a" in "/", "a" in ".". Cut where buf is too small. Returns buf. */
+const char *ms_folder_of(const char *path, char *buf, size_t size);
+
+/* Opens it for reading: to sync or to lock it. A path of up to MS_PATH_MAX + 32 bytes. -1 with
+ * errno set. */
+int ms_folder_open(const char *path);
+
+#endif
