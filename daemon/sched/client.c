@@ -98,10 +98,10 @@ static struct job *submit_create(struct sched *s, const struct conn *conn, const
     memset(row, 0, sizeof(*row));
     row->id = s->next_job;
     row->state = JOB_QUEUED;
-    copy_text(row->name, sizeof(row->name), msg->name);
-    copy_text(row->owner, sizeof(row->owner), conn->peer.who.id);
-    copy_text(row->key, sizeof(row->key), msg->key);
-    copy_text(row->run_dir, sizeof(row->run_dir), msg->run_dir);
+    ms_text_copy(row->name, sizeof(row->name), msg->name);
+    ms_text_copy(row->owner, sizeof(row->owner), conn->peer.who.id);
+    ms_text_copy(row->key, sizeof(row->key), msg->key);
+    ms_text_copy(row->run_dir, sizeof(row->run_dir), msg->run_dir);
     row->workers = msg->workers;
     row->priority = msg->priority;
     row->recovery = msg->recovery;

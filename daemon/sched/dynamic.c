@@ -116,7 +116,7 @@ void dynamic_take_spec(struct sched *s, const struct node_info *info, const Ms__
     memcpy(s->spec, msg->job_json.data, msg->job_json.len);
     s->spec_bytes = msg->job_json.len;
     spec_digest(msg, s->spec_digest);
-    copy_text(s->spec_node, sizeof(s->spec_node), info->node_id);
+    ms_text_copy(s->spec_node, sizeof(s->spec_node), info->node_id);
 }
 
 static void topo_set(struct sched *s, enum topo_event event)
@@ -161,7 +161,7 @@ int dynamic_load(struct sched *s, struct ms_err *err)
     uint8_t digest[MS_SHA256_BYTES];
     ms_sha256(s->spec, s->spec_bytes, digest);
     ms_sha256_hex(digest, s->spec_digest);
-    copy_text(s->spec_node, sizeof(s->spec_node), "of the last start");
+    ms_text_copy(s->spec_node, sizeof(s->spec_node), "of the last start");
     return 0;
 }
 
@@ -176,9 +176,9 @@ static void complete(struct sched *s)
     memset(row, 0, sizeof(*row));
     row->id = s->next_job++;
     row->state = JOB_QUEUED;
-    copy_text(row->name, sizeof(row->name), "dynamic");
-    copy_text(row->owner, sizeof(row->owner),
-              list_item(s->beating.next, struct node, beating)->info.principal);
+    ms_text_copy(row->name, sizeof(row->name), "dynamic");
+    ms_text_copy(row->owner, sizeof(row->owner),
+                 list_item(s->beating.next, struct node, beating)->info.principal);
     row->workers = s->cfg.worker_num;
     row->recovery = s->cfg.recovery != 0;
     row->submitted_ms = s->now.wall_ms;
@@ -302,7 +302,7 @@ static void begin_ending(struct sched *s, int status, const char *text, int64_t 
 {
     s->ending = true;
     s->exit_status = status;
-    copy_text(s->exit_text, sizeof(s->exit_text), text);
+    ms_text_copy(s->exit_text, sizeof(s->exit_text), text);
     s->leave_ms = leave_ms < s->cfg.lease_ms ? leave_ms : s->cfg.lease_ms;
     timer_arm(s, &s->ending_timer, TIMER_ENDING, after_ms(s, s->leave_ms));
 }

@@ -1,6 +1,5 @@
 /* emit.c - what an event leads to: effects, and the tick memory that they point into */
 #include "daemon/sched/state.h"
-#include "proto/text.h"
 
 #include <assert.h>
 #include <stdarg.h>
@@ -279,11 +278,11 @@ void emit_put_job(struct sched *s, const struct job *job, bool with_spec)
     memset(row, 0, sizeof(*row));
     row->id = job->id;
     row->state = job->state;
-    copy_text(row->name, sizeof(row->name), job->name);
-    copy_text(row->owner, sizeof(row->owner), job->owner);
-    copy_text(row->reason, sizeof(row->reason), job->reason);
-    copy_text(row->key, sizeof(row->key), job->key);
-    copy_text(row->run_dir, sizeof(row->run_dir), job->run_dir);
+    ms_text_copy(row->name, sizeof(row->name), job->name);
+    ms_text_copy(row->owner, sizeof(row->owner), job->owner);
+    ms_text_copy(row->reason, sizeof(row->reason), job->reason);
+    ms_text_copy(row->key, sizeof(row->key), job->key);
+    ms_text_copy(row->run_dir, sizeof(row->run_dir), job->run_dir);
     row->workers = job->workers;
     row->n_tries = job->n_tries;
     row->priority = job->priority;
@@ -295,16 +294,16 @@ void emit_put_job(struct sched *s, const struct job *job, bool with_spec)
     row->ended_ms = job->ended_ms;
     row->steps = job->steps;
     row->seconds = job->seconds;
-    copy_text(row->weights_sha256, sizeof(row->weights_sha256), job->weights_sha256);
-    copy_text(row->plan_sha256, sizeof(row->plan_sha256), job->plan_sha256);
+    ms_text_copy(row->weights_sha256, sizeof(row->weights_sha256), job->weights_sha256);
+    ms_text_copy(row->plan_sha256, sizeof(row->plan_sha256), job->plan_sha256);
     if (job_is_ended(job) && job->run != NULL) {
         results_pack(s, job->run, row);
     }
     if (job->run != NULL && job->run->cancelling) {
         row->cancel_at_step = true;
-        copy_text(row->cancel_text, sizeof(row->cancel_text), job->run->cancel_text);
+        ms_text_copy(row->cancel_text, sizeof(row->cancel_text), job->run->cancel_text);
     }
-    copy_text(row->spec_sha256, sizeof(row->spec_sha256), job->spec_sha256);
+    ms_text_copy(row->spec_sha256, sizeof(row->spec_sha256), job->spec_sha256);
     if (with_spec) { /* in tick memory: the job may be dropped before the tick is carried out */
         uint8_t *spec = emit_alloc(s, job->spec_bytes);
         memcpy(spec, job->spec, job->spec_bytes);
@@ -323,11 +322,11 @@ void emit_put_member(struct sched *s, struct job *job, uint32_t rank)
     row->job = job->id;
     row->rank = rank;
     row->incarnation = member->incarnation;
-    copy_text(row->node_id, sizeof(row->node_id), member->node_id);
-    copy_text(row->host_name, sizeof(row->host_name), member->host_name);
-    copy_text(row->log_path, sizeof(row->log_path), member->log_path);
-    copy_text(row->principal, sizeof(row->principal), member->principal);
-    copy_text(row->state, sizeof(row->state), rank_state_name(member->state));
+    ms_text_copy(row->node_id, sizeof(row->node_id), member->node_id);
+    ms_text_copy(row->host_name, sizeof(row->host_name), member->host_name);
+    ms_text_copy(row->log_path, sizeof(row->log_path), member->log_path);
+    ms_text_copy(row->principal, sizeof(row->principal), member->principal);
+    ms_text_copy(row->state, sizeof(row->state), rank_state_name(member->state));
     row->generation = job->generation;
     row->step = member->step;
     row->pid = member->pid;

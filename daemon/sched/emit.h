@@ -4,6 +4,7 @@
 
 #include "daemon/sched/sched.h"
 #include "proto/macros.h"
+#include "proto/text.h" /* ms_text_copy: what all parts write their texts with */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -48,7 +49,6 @@ void emit_read_spec(struct sched *s, uint64_t conn, uint32_t id, const Ms__JobLi
 void emit_read_events(struct sched *s, uint64_t conn, const struct sched_read *read);
 void emit_exit(struct sched *s, int status, const char *text);
 void emit_fini(struct sched *s);
-void copy_text(char *dst, size_t size, const char *src); /* ms_text_copy */
-char *dup_text(const char *text);                        /* from memory.h: never NULL */
+char *dup_text(const char *text); /* from memory.h: never NULL */
 
 #endif

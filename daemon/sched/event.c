@@ -80,7 +80,7 @@ void on_event_query(struct sched *s, struct conn *conn, const struct sched_event
     follower->after = msg->after;
     follower->before = msg->before;
     follower->job = msg->job;
-    copy_text(follower->node_id, sizeof(follower->node_id), msg->node_id);
+    ms_text_copy(follower->node_id, sizeof(follower->node_id), msg->node_id);
     follower->limit = msg->limit > 0 && msg->limit < MS_EVENTS_PAGE ? msg->limit : MS_EVENTS_PAGE;
     follower->wait = msg->wait;
     conn->follower = follower;

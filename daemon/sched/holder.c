@@ -34,7 +34,7 @@ void holder_add(struct sched *s, const char *principal)
     struct holder *holder = find(s, principal);
     if (holder == NULL) {
         holder = memory_take(sizeof(*holder));
-        copy_text(holder->principal, sizeof(holder->principal), principal);
+        ms_text_copy(holder->principal, sizeof(holder->principal), principal);
         table_add(&s->holders, &holder->link, table_hash_text(s->seed, holder->principal));
     }
     holder->n++;

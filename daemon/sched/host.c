@@ -56,8 +56,8 @@ void host_join(struct sched *s, struct node *node)
     struct host *host = find_key(s, key);
     if (host == NULL) {
         host = memory_take(sizeof(*host));
-        copy_text(host->key, sizeof(host->key), key);
-        copy_text(host->name, sizeof(host->name), node->info.host_name);
+        ms_text_copy(host->key, sizeof(host->key), key);
+        ms_text_copy(host->name, sizeof(host->name), node->info.host_name);
         list_init(&host->nodes);
         table_add(&s->hosts, &host->link, table_hash_text(s->seed, host->key));
     }
@@ -90,8 +90,8 @@ void host_drain(struct sched *s, struct host *host, const char *by, const char *
 {
     host->drained = true;
     host->drained_ms = s->now.wall_ms;
-    copy_text(host->drained_by, sizeof(host->drained_by), by);
-    copy_text(host->drained_why, sizeof(host->drained_why), why);
+    ms_text_copy(host->drained_by, sizeof(host->drained_by), by);
+    ms_text_copy(host->drained_why, sizeof(host->drained_why), why);
     nodes_update(s, host);
 }
 

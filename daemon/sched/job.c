@@ -53,8 +53,8 @@ struct job *job_create(struct sched *s, const struct sched_job_row *row)
     job->ended_ms = row->ended_ms;
     job->steps = row->steps;
     job->seconds = row->seconds;
-    copy_text(job->weights_sha256, sizeof(job->weights_sha256), row->weights_sha256);
-    copy_text(job->plan_sha256, sizeof(job->plan_sha256), row->plan_sha256);
+    ms_text_copy(job->weights_sha256, sizeof(job->weights_sha256), row->weights_sha256);
+    ms_text_copy(job->plan_sha256, sizeof(job->plan_sha256), row->plan_sha256);
     list_init(&job->lane);
     list_init(&job->watches);
     list_init(&job->waiters);

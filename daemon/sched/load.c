@@ -43,7 +43,7 @@ int sched_load_job(struct sched *s, const struct sched_job_row *row, struct ms_e
             return ms_fail(err, MS_E_NOMEM, "no memory for the members of job %llu", (ull)row->id);
         }
         job->run->cancelling = true;
-        copy_text(job->run->cancel_text, sizeof(job->run->cancel_text), row->cancel_text);
+        ms_text_copy(job->run->cancel_text, sizeof(job->run->cancel_text), row->cancel_text);
     }
     if (job_is_ended(job) && row->results_bytes > 0 && (rc = results_unpack(job, row, err)) < 0) {
         return rc;
@@ -79,7 +79,7 @@ static int member_take(const struct sched *s, struct job *job, const struct sche
         return ms_fail(err, MS_E_NOMEM, "no memory for the members of job %llu", (ull)job->id);
     }
     struct member *member = &job->run->members[row->rank];
-    copy_text(member->node_id, sizeof(member->node_id), row->node_id);
+    ms_text_copy(member->node_id, sizeof(member->node_id), row->node_id);
     member->incarnation = row->incarnation;
     free(member->host_name);
     free(member->principal);
@@ -183,8 +183,8 @@ static int expect_members(struct sched *s, struct job *job, struct ms_err *err)
         }
         node = node_add(s, member->node_id);
         node->info.incarnation = member->incarnation;
-        copy_text(node->info.host_name, sizeof(node->info.host_name), member->host_name);
-        copy_text(node->info.principal, sizeof(node->info.principal), member->principal);
+        ms_text_copy(node->info.host_name, sizeof(node->info.host_name), member->host_name);
+        ms_text_copy(node->info.principal, sizeof(node->info.principal), member->principal);
         host_join(s, node);
         node->expected = "the scheduler's restart";
         hold_bind(hold_add(s, node, job->id, job->generation, rank), job);

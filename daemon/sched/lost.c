@@ -45,7 +45,7 @@ void run_complain(struct sched *s, struct run *run, uint32_t rank, int code, con
     complaint->made = true;
     complaint->rank = rank;
     complaint->code = code;
-    copy_text(complaint->text, sizeof(complaint->text), text);
+    ms_text_copy(complaint->text, sizeof(complaint->text), text);
     timer_arm(s, &complaint->timer, TIMER_COMPLAINT, after_ms(s, MS_BLAME_MS));
     watch_stir(s, run->job);
 }

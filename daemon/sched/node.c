@@ -17,7 +17,7 @@ struct node *node_find(const struct sched *s, const char *node_id)
 struct node *node_add(struct sched *s, const char *node_id)
 {
     struct node *node = memory_take(sizeof(*node));
-    copy_text(node->info.node_id, sizeof(node->info.node_id), node_id);
+    ms_text_copy(node->info.node_id, sizeof(node->info.node_id), node_id);
     node->state = NODE_NEW;
     list_init(&node->beating);
     list_init(&node->idle);
@@ -129,7 +129,7 @@ void node_touch(struct sched *s, struct node *node)
 /* Room for lost nodes is bounded: the oldest is forgotten first. */
 static void gone_keep(struct sched *s, struct node *node, const char *reason)
 {
-    copy_text(node->reason, sizeof(node->reason), reason);
+    ms_text_copy(node->reason, sizeof(node->reason), reason);
     list_add_tail(&s->gone, &node->gone);
     s->n_gone++;
     timer_arm(s, &node->forget, TIMER_FORGET, after_ms(s, MS_LOST_KEEP_MS));

@@ -114,7 +114,7 @@ static bool cursor_parse(const char *text, struct place_in_list *ret)
     }
     memcpy(ret->host, end + 1, length);
     ret->host[length] = '\0';
-    copy_text(ret->node_id, sizeof(ret->node_id), end + 1 + length);
+    ms_text_copy(ret->node_id, sizeof(ret->node_id), end + 1 + length);
     return true;
 }
 

@@ -30,7 +30,7 @@ static void members_fill(struct job *job, struct node **nodes)
     for (uint32_t rank = 0; rank < job->workers; rank++) {
         const struct node *node = nodes[rank];
         struct member *member = &job->run->members[rank];
-        copy_text(member->node_id, sizeof(member->node_id), node->info.node_id);
+        ms_text_copy(member->node_id, sizeof(member->node_id), node->info.node_id);
         member->incarnation = node->info.incarnation;
         member->pid = node->info.pid;
         free(member->host_name);

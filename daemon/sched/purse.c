@@ -94,7 +94,7 @@ void purse_add(struct sched *s, const struct job *job)
     struct purse *purse = find(s, job->owner);
     if (purse == NULL) {
         purse = memory_take(sizeof(*purse));
-        copy_text(purse->owner, sizeof(purse->owner), job->owner);
+        ms_text_copy(purse->owner, sizeof(purse->owner), job->owner);
         table_add(&s->purses, &purse->link, table_hash_text(s->seed, purse->owner));
     }
     purse->n_jobs++;

@@ -9,16 +9,16 @@
 static void info_read(struct node_info *info, const struct conn *conn, const Ms__Register *msg)
 {
     memset(info, 0, sizeof(*info));
-    copy_text(info->node_id, sizeof(info->node_id), msg->node_id);
+    ms_text_copy(info->node_id, sizeof(info->node_id), msg->node_id);
     info->incarnation = msg->incarnation;
-    copy_text(info->host_name, sizeof(info->host_name), msg->host_name);
-    copy_text(info->host_id, sizeof(info->host_id), msg->host_id);
-    copy_text(info->data_address, sizeof(info->data_address), msg->data_address);
-    copy_text(info->data_unix, sizeof(info->data_unix), msg->data_unix);
-    copy_text(info->isa, sizeof(info->isa), msg->isa);
-    copy_text(info->onednn, sizeof(info->onednn), msg->onednn);
-    copy_text(info->principal, sizeof(info->principal), conn->peer.who.id);
-    copy_text(info->cert_name, sizeof(info->cert_name), conn->peer.cert_name);
+    ms_text_copy(info->host_name, sizeof(info->host_name), msg->host_name);
+    ms_text_copy(info->host_id, sizeof(info->host_id), msg->host_id);
+    ms_text_copy(info->data_address, sizeof(info->data_address), msg->data_address);
+    ms_text_copy(info->data_unix, sizeof(info->data_unix), msg->data_unix);
+    ms_text_copy(info->isa, sizeof(info->isa), msg->isa);
+    ms_text_copy(info->onednn, sizeof(info->onednn), msg->onednn);
+    ms_text_copy(info->principal, sizeof(info->principal), conn->peer.who.id);
+    ms_text_copy(info->cert_name, sizeof(info->cert_name), conn->peer.cert_name);
     info->uid = msg->uid;
     info->cores = msg->cores;
     info->pid = msg->pid;
@@ -246,7 +246,7 @@ void on_register(struct sched *s, struct conn *conn, const struct sched_event *e
     if (text != NULL) {
         if (node != NULL && node->state == NODE_NEW &&
             node->info.incarnation == info.incarnation) { /* why its rank will be missing */
-            copy_text(node->reason, sizeof(node->reason), text);
+            ms_text_copy(node->reason, sizeof(node->reason), text);
         }
         register_refuse(s, conn, event->id, code, text, info.node_id);
         return;

@@ -66,7 +66,7 @@ static void all_ready(struct sched *s, struct job *job)
         run_lost(s, job, rank, FAULT_DISAGREE, MS_E_FAILED, differ);
         return;
     }
-    copy_text(job->plan_sha256, sizeof(job->plan_sha256), job->run->members[0].plan_sha256);
+    ms_text_copy(job->plan_sha256, sizeof(job->plan_sha256), job->run->members[0].plan_sha256);
     job->started_ms = s->now.wall_ms;
     job->n_tries = 0;
     timer_stop(s, &job->run->ready);
@@ -97,7 +97,7 @@ void on_rank_ready(struct sched *s, struct conn *conn, const struct sched_event 
     struct run *run = job->run;
     struct member *member = member_of(hold);
     member_log(member, msg->log_path);
-    copy_text(member->plan_sha256, sizeof(member->plan_sha256), msg->plan_sha256);
+    ms_text_copy(member->plan_sha256, sizeof(member->plan_sha256), msg->plan_sha256);
     if (job->state != JOB_PLACING || member->state != RANK_PREPARING) {
         return; /* said again after a reconnect */
     }
@@ -143,7 +143,7 @@ void on_progress(struct sched *s, struct conn *conn, const struct sched_event *e
     run->progress.msg.base.n_unknown_fields = 0;
     run->progress.msg.base.unknown_fields = NULL;
     run->progress.msg.phase = NULL;
-    copy_text(run->progress.phase, sizeof(run->progress.phase), msg->phase);
+    ms_text_copy(run->progress.phase, sizeof(run->progress.phase), msg->phase);
     if (msg->has_eval) {
         eval_keep(run, &run->progress);
     }
@@ -173,8 +173,8 @@ static void all_done(struct sched *s, struct job *job)
     const struct member *first = &run->members[0];
     job->steps = first->steps;
     job->seconds = first->seconds;
-    copy_text(job->weights_sha256, sizeof(job->weights_sha256), first->weights_sha256);
-    copy_text(job->plan_sha256, sizeof(job->plan_sha256), first->plan_sha256);
+    ms_text_copy(job->weights_sha256, sizeof(job->weights_sha256), first->weights_sha256);
+    ms_text_copy(job->plan_sha256, sizeof(job->plan_sha256), first->plan_sha256);
     job_end(s, job, JOB_ON_SUCCESS, MS_OK,
             emit_text(s, "%s finished %llu steps",
                       job->workers == 1 ? "the rank" : emit_text(s, "all %u ranks", job->workers),
@@ -218,8 +218,8 @@ static void rank_done(struct sched *s, struct hold *hold, const Ms__RankDone *ms
     member->steps = msg->steps;
     member->step = msg->steps > member->step ? msg->steps : member->step; /* sooner than a beat */
     member->seconds = msg->seconds;
-    copy_text(member->weights_sha256, sizeof(member->weights_sha256), msg->weights_sha256);
-    copy_text(member->plan_sha256, sizeof(member->plan_sha256), msg->plan_sha256);
+    ms_text_copy(member->weights_sha256, sizeof(member->weights_sha256), msg->weights_sha256);
+    ms_text_copy(member->plan_sha256, sizeof(member->plan_sha256), msg->plan_sha256);
     if (!stopped && msg->code != MS_OK) {
         rank_failed(s, job, hold->rank, msg->code, msg->text);
         return;

@@ -33,7 +33,7 @@ static void take(struct progress *progress, const Ms__Progress *msg)
     progress->msg.base.n_unknown_fields = 0;
     progress->msg.base.unknown_fields = NULL;
     progress->msg.phase = NULL;
-    copy_text(progress->phase, sizeof(progress->phase), msg->phase);
+    ms_text_copy(progress->phase, sizeof(progress->phase), msg->phase);
 }
 
 int results_unpack(struct job *job, const struct sched_job_row *row, struct ms_err *err)

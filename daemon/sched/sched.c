@@ -1,15 +1,9 @@
 /* sched.c - the core's life and the way of an event */
 #include "daemon/sched/state.h"
-#include "proto/text.h"
 
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
-
-void copy_text(char *dst, size_t size, const char *src)
-{
-    ms_text_copy(dst, size, src);
-}
 
 char *dup_text(const char *text)
 {
@@ -121,7 +115,7 @@ void sched_apply(struct sched *s, const struct sched_event *event, struct sched_
 
 void sched_refuse_writes(struct sched *s, const char *text)
 {
-    copy_text(s->refusal, sizeof(s->refusal), text);
+    ms_text_copy(s->refusal, sizeof(s->refusal), text);
     s->due |= DUE_PLACE;
     watch_news(s);
 }
@@ -176,8 +170,8 @@ struct sched *sched_create(const struct sched_config *cfg, struct sched_time now
     s->cfg = *cfg;
     s->mode = &modes[cfg->mode];
     history_limits(&s->cfg);
-    copy_text(s->software, sizeof(s->software), cfg->software != NULL ? cfg->software : "");
-    copy_text(s->database, sizeof(s->database), cfg->database != NULL ? cfg->database : "");
+    ms_text_copy(s->software, sizeof(s->software), cfg->software != NULL ? cfg->software : "");
+    ms_text_copy(s->database, sizeof(s->database), cfg->database != NULL ? cfg->database : "");
     s->now = now;
     s->started = now;
     s->stood_still_until_ms = INT64_MIN;

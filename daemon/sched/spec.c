@@ -18,7 +18,7 @@ int spec_take(const struct sched *s, struct job *job, const struct sched_job_row
     uint8_t digest[MS_SHA256_BYTES];
     job->spec_bytes = row->spec_bytes;
     if (row->spec_sha256[0] != '\0') {
-        copy_text(job->spec_sha256, sizeof(job->spec_sha256), row->spec_sha256);
+        ms_text_copy(job->spec_sha256, sizeof(job->spec_sha256), row->spec_sha256);
     } else {
         ms_sha256(row->spec_bytes > 0 ? row->spec : digest, row->spec_bytes, digest);
         ms_sha256_hex(digest, job->spec_sha256);
