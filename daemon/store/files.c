@@ -174,27 +174,18 @@ uint64_t store_free_bytes(const char *database)
     return (uint64_t)fs.f_bavail * (uint64_t)fs.f_bsize;
 }
 
-static struct ms_err absence; /* of the reserve: one database a process */
-
-int store_reserve_absence(struct ms_err *err)
-{
-    *err = absence;
-    return absence.code;
-}
-
 /* Only what freeing space mends is a full disk. */
 static int reserve_fail(const char *path, int why, struct ms_err *err)
 {
     int code = why == ENOSPC || why == EDQUOT ? MS_E_FULL : MS_E_IO;
-    errno = why;
-    ms_fail_errno(&absence, code, "reserve file %s", path);
     if (why == EFBIG) {
-        ms_fail(&absence, code,
-                "reserve file %s: this process may write no file of %d KiB (ulimit -f, LimitFSIZE= "
-                "of the unit)",
-                path, MS_STORE_RESERVE / 1024);
+        return ms_fail(err, code,
+                       "reserve file %s: this process may write no file of %d KiB (ulimit -f, "
+                       "LimitFSIZE= of the unit)",
+                       path, MS_STORE_RESERVE / 1024);
     }
-    return ms_fail(err, code, "%s", absence.text);
+    errno = why;
+    return ms_fail_errno(err, code, "reserve file %s", path);
 }
 
 int store_reserve_make(const char *database, uint64_t spare_bytes, struct ms_err *err)
@@ -225,11 +216,11 @@ int store_reserve_make(const char *database, uint64_t spare_bytes, struct ms_err
     return 0;
 }
 
-void store_reserve_drop(const char *database)
+void store_reserve_drop(const char *database, struct ms_err *ret_why)
 {
     char path[SIDE_PATH_MAX];
     unlink(side_path(database, "reserve", path));
-    ms_fail(&absence, MS_E_FULL, "reserve file %s: given up for the last writes", path);
+    ms_fail(ret_why, MS_E_FULL, "reserve file %s: given up for the last writes", path);
 }
 
 const char *store_bad_filesystem(const char *database)

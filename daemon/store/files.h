@@ -34,10 +34,8 @@ void store_witness(int fd, uint64_t ticks);
  * file's name and the cause MS_E_FULL (freeing space, or a higher quota, mends it; nothing is left
  * behind) or MS_E_IO (anything else: rights, a folder of that name, a limit of this process). */
 int store_reserve_make(const char *database, uint64_t spare_bytes, struct ms_err *err);
-void store_reserve_drop(const char *database);
-/* Why there is none, after one of the two: how making it failed, or (MS_E_FULL) that it was given
- * up. The database's thread. */
-int store_reserve_absence(struct ms_err *err);
+/* Gives its bytes back to the disk. *ret_why: MS_E_FULL, in the words of the above. */
+void store_reserve_drop(const char *database, struct ms_err *ret_why);
 
 /* Bytes that we may still write to the file system of a database. */
 uint64_t store_free_bytes(const char *database);

@@ -110,7 +110,7 @@ int store_open_with(const struct store_setup *setup, struct store **ret, struct 
         return rc;
     }
     if (store->has_files) {
-        store->has_reserve = store_reserve_make(store->path, 0, NULL) == 0;
+        store->has_reserve = store_reserve_make(store->path, 0, &store->no_reserve) == 0;
         note_filesystem(store);
     }
     *ret = store;
@@ -482,21 +482,21 @@ static int is_durable(const struct sched_effect *effects, size_t n)
 
 int store_refusal(const struct store *store, struct ms_err *err)
 {
-    struct ms_err why;
+    const struct ms_err *why = &store->no_reserve;
     if (store->has_reserve) {
         return 0;
     }
-    if (store_reserve_absence(&why) != MS_E_FULL) {
-        return ms_fail(err, why.code,
+    if (why->code != MS_E_FULL) {
+        return ms_fail(err, why->code,
                        "%.240s; without it a full disk would come without a warning: make way for "
                        "it; no new work until then, running jobs go on",
-                       why.text);
+                       why->text);
     }
     return ms_fail(err, MS_E_FULL,
-                   "the disk of the database is full (%llu KiB free, %u KiB are kept in reserve): "
-                   "%.200s; free space there; running jobs go on",
+                   "the disk of the database is full (%llu KiB free, new work needs %u): %.200s; "
+                   "free space there; running jobs go on",
                    (unsigned long long)store_free_bytes(store->path) / 1024,
-                   MS_STORE_RESERVE / 1024, why.text);
+                   (MS_STORE_RESERVE + MS_STORE_SPARE) / 1024, why->text);
 }
 
 int store_commit(struct store *store, const struct sched_effect *effects, size_t n,
@@ -514,7 +514,7 @@ int store_commit(struct store *store, const struct sched_effect *effects, size_t
     struct home home = {.slot = 0};
     int rc = write_all(store, effects, n, &home);
     if ((rc & 0xff) == SQLITE_FULL && store->has_reserve && store->has_files) {
-        store_reserve_drop(store->path);
+        store_reserve_drop(store->path, &store->no_reserve);
         store->has_reserve = 0;
         rc = write_all(store, effects, n, &home);
     }
@@ -551,7 +551,8 @@ int store_idle(struct store *store)
         checkpoint(store, SQLITE_CHECKPOINT_TRUNCATE);
     }
     if (!store->has_reserve) {
-        store->has_reserve = store_reserve_make(store->path, MS_STORE_SPARE, NULL) == 0;
+        store->has_reserve =
+            store_reserve_make(store->path, MS_STORE_SPARE, &store->no_reserve) == 0;
     }
     return store->has_reserve ? 0 : 1;
 }

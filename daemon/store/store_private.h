@@ -21,6 +21,7 @@ struct store {
     int lock_fd;
     int has_files; /* on a real file system: lock, reserve and the judging of the WAL */
     int has_reserve;
+    struct ms_err no_reserve; /* why not, where there is none */
     int wal_pages;
     int broken;      /* a checkpoint failed: what the disk holds is unknown */
     int is_believed; /* loaded whole, or written to: from now on its log may be folded in */

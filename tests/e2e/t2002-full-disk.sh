@@ -38,7 +38,7 @@ dd if=/dev/zero of="$T/disk/filler" bs=4096 2>/dev/null # until it is full
 ok "new work is refused once the disk is full" fill
 ok "with exit status 4" status 4 submit
 ok "the refusal names the database" grep -qF "$T/disk/state.db" "$T/refusal"
-ok "and what is left" grep -q "KiB free" "$T/refusal"
+ok "and what is left, of how much" grep -q "KiB free, new work needs 4608" "$T/refusal"
 ok "the status says so before anybody submits" says "disk space: the disk of the database" ctl a status
 ok "the log says so once" [ "$(grep -c 'store.full' "$T/a.log")" = 1 ]
 ok "everything else goes on: jobs are listed" [ "$(count)" = "$(wc -l <"$T/ids")" ]
