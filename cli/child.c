@@ -2,6 +2,7 @@
 #include "cli/child.h"
 
 #include "proto/macros.h"
+#include "proto/ms_env.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -84,20 +85,22 @@ int child_find_program(const char *name, const char *variable, const char *build
 static int is_passed_on(const char *entry)
 {
     static const char *const dropped[] = {
-        "MS_",
-        "MSCHED_LISTEN=",
-        "MSCHED_SOCKET=",
-        "MSCHED_DATABASE=",
-        "MSCHED_TLS",
-        "MSCHED_LEASE_",
-        "LISTEN_",
-        "NOTIFY_SOCKET=",
-        "WATCHDOG_",
-        "JOURNAL_STREAM=",
-        "CREDENTIALS_DIRECTORY=",
+        "MSCHED_LISTEN=",   "MSCHED_SOCKET=",
+        "MSCHED_DATABASE=", "MSCHED_TLS",
+        "MSCHED_LEASE_",    "LISTEN_",
+        "NOTIFY_SOCKET=",   "WATCHDOG_",
+        "JOURNAL_STREAM=",  "CREDENTIALS_DIRECTORY=",
     };
     for (size_t i = 0; i < MS_ARRAY_SIZE(dropped); i++) {
         if (strncmp(entry, dropped[i], strlen(dropped[i])) == 0) {
+            return 0;
+        }
+    }
+    for (size_t i = 0; i < MS_ENV_COUNT;
+         i++) { /* others, MS_DATA_DIR say, may be in a job's paths */
+        const char *name = ms_env_var((enum ms_env_id)i)->name;
+        size_t n = strlen(name);
+        if (strncmp(entry, name, n) == 0 && entry[n] == '=') {
             return 0;
         }
     }

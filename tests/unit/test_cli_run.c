@@ -369,13 +369,15 @@ START_TEST(a_child_sees_its_own_settings_and_not_the_surroundings)
     setenv("MSCHED_LISTEN", "x", 1);
     setenv("NOTIFY_SOCKET", "/x", 1);
     setenv("OMP_NUM_THREADS", "1", 1);
-    struct child child = start_shell(
-        "echo $CHILD_TEST.$MS_ROLE.$MSCHED_LISTEN.$NOTIFY_SOCKET.$OMP_NUM_THREADS", NULL, 0);
+    setenv("MS_DATA_DIR", "/data", 1); /* a job's path may name it */
+    struct child child = start_shell("echo $CHILD_TEST.$MS_ROLE.$MSCHED_LISTEN.$NOTIFY_SOCKET."
+                                     "$OMP_NUM_THREADS.$MS_DATA_DIR",
+                                     NULL, 0);
     await_child(&child);
 
     child_log_tail(&child, tail, sizeof(tail), 9);
 
-    ck_assert_str_eq(tail, "    | yes....1\n");
+    ck_assert_str_eq(tail, "    | yes....1./data\n");
 }
 END_TEST
 
