@@ -103,6 +103,16 @@ static int put(struct metrics *metrics, struct ms_err *err, const char *fmt, ...
     return write_all(metrics, line, (size_t)n, err);
 }
 
+/* JSON has no word for what is not finite. */
+static const char *number(double x, char buf[32])
+{
+    if (!isfinite(x)) {
+        return "null";
+    }
+    snprintf(buf, 32, "%.9g", x);
+    return buf;
+}
+
 int metrics_put_step(struct metrics *metrics, const struct metrics_step *step, struct ms_err *err)
 {
     struct timespec now;
@@ -113,15 +123,17 @@ int metrics_put_step(struct metrics *metrics, const struct metrics_step *step, s
                ",\"loss\":%s,\"loss_hex\":\"%a\",\"samples_per_s\":%.2f,\"step_ms\":%.3f,"
                "\"comm_wait_ms\":%.3f}\n",
                (double)now.tv_sec + (double)now.tv_nsec * 1e-9, step->generation, step->epoch,
-               step->step, metrics_format_loss(step->loss, loss, sizeof(loss)), (double)step->loss,
-               step->samples_per_s, step->step_ms, step->comm_wait_ms);
+               step->step,
+               isfinite(step->loss) ? metrics_format_loss(step->loss, loss, sizeof(loss)) : "null",
+               (double)step->loss, step->samples_per_s, step->step_ms, step->comm_wait_ms);
 }
 
 int metrics_put_eval(struct metrics *metrics, int64_t epoch, double loss, double accuracy,
                      struct ms_err *err)
 {
-    return put(metrics, err, "{\"epoch\":%" PRId64 ",\"eval_loss\":%.9g,\"accuracy\":%.9g}\n",
-               epoch, loss, accuracy);
+    char loss_text[32], accuracy_text[32];
+    return put(metrics, err, "{\"epoch\":%" PRId64 ",\"eval_loss\":%s,\"accuracy\":%s}\n", epoch,
+               number(loss, loss_text), number(accuracy, accuracy_text));
 }
 
 int metrics_put_done(struct metrics *metrics, const struct metrics_done *done, struct ms_err *err)

@@ -97,6 +97,22 @@ START_TEST(a_step_an_evaluation_and_the_end_are_one_line_each)
 }
 END_TEST
 
+START_TEST(what_is_not_finite_is_null_for_json_has_no_word_for_it)
+{
+    struct metrics *metrics = NULL;
+    struct metrics_step step = {.generation = 1, .epoch = 1, .step = 1, .loss = (float)NAN};
+
+    ck_ms_ok(metrics_open(path, &metrics, err));
+    ck_ms_ok(metrics_put_step(metrics, &step, err));
+    ck_ms_ok(metrics_put_eval(metrics, 1, (double)INFINITY, (double)NAN, err));
+    metrics_close(metrics);
+
+    const char *text = slurp();
+    ck_assert_ptr_nonnull(strstr(text, "\"loss\":null,\"loss_hex\":\"nan\","));
+    ck_assert_ptr_nonnull(strstr(text, "\n{\"epoch\":1,\"eval_loss\":null,\"accuracy\":null}\n"));
+}
+END_TEST
+
 START_TEST(a_torn_last_line_is_cut_off)
 {
     struct metrics *metrics = NULL;
@@ -161,6 +177,7 @@ int main(void)
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_test(tc, losses_print_as_numpy_prints_float32);
     tcase_add_test(tc, a_step_an_evaluation_and_the_end_are_one_line_each);
+    tcase_add_test(tc, what_is_not_finite_is_null_for_json_has_no_word_for_it);
     tcase_add_test(tc, a_torn_last_line_is_cut_off);
     tcase_add_test(tc, a_file_that_is_one_torn_line_becomes_empty);
     tcase_add_test(tc, a_disk_that_fills_up_within_a_line_is_named_and_not_an_older_error);
