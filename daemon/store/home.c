@@ -18,10 +18,12 @@ enum {
     MARKS = 2, /* the one that holds, and the one that is being made */
     MARK_TEXT = 17,
     MARK_PATH_MAX = MS_PATH_MAX + 16,
+    LOCK_PATH_MAX = MS_PATH_MAX + 16,
 };
 
 const char *const home_keys[HOME_PARTS] = {
     [HOME_INO] = "home_ino",           [HOME_BORN] = "home_born_ns",
+    [HOME_LOCK_INO] = "home_lock_ino", [HOME_LOCK_BORN] = "home_lock_born_ns",
     [HOME_PLACE] = "home_place",       [HOME_MARK] = "home_mark",
     [HOME_MARK_INO] = "home_mark_ino", [HOME_MARK_AT] = "home_mark_at_ns",
 };
@@ -37,24 +39,37 @@ static uint64_t ns_of(const struct statx_timestamp *time)
     return (uint64_t)time->tv_sec * 1000000000U + time->tv_nsec;
 }
 
-int home_look(const char *database, struct home *ret)
+/* Inode and time of birth of a file; no two that were ever there have the same ones. */
+static int look_at_file(const char *path, enum home_part ino, enum home_part born, struct home *ret)
 {
     struct statx st;
-    uint8_t digest[MS_SHA256_BYTES];
-    uint64_t place = 0;
-    char *path = realpath(database, NULL);
-    if (path == NULL || statx(AT_FDCWD, path, 0, STATX_INO | STATX_BTIME, &st) != 0) {
-        free(path);
+    if (statx(AT_FDCWD, path, 0, STATX_INO | STATX_BTIME, &st) != 0) {
         return MS_E_IO;
     }
-    ms_sha256(path, strlen(path), digest);
-    free(path);
-    memcpy(&place, digest, sizeof(place));
-    *ret = (struct home){.slot = 0};
-    set(ret, HOME_PLACE, place);
-    set(ret, HOME_INO, st.stx_ino);
-    set(ret, HOME_BORN, (st.stx_mask & STATX_BTIME) != 0 ? ns_of(&st.stx_btime) : 0);
+    set(ret, ino, st.stx_ino);
+    set(ret, born, (st.stx_mask & STATX_BTIME) != 0 ? ns_of(&st.stx_btime) : 0);
     return 0;
+}
+
+int home_look(const char *database, struct home *ret)
+{
+    char lock[LOCK_PATH_MAX];
+    uint8_t digest[MS_SHA256_BYTES];
+    uint64_t place = 0;
+    *ret = (struct home){.slot = 0};
+    char *path = realpath(database, NULL);
+    int rc = path != NULL ? look_at_file(path, HOME_INO, HOME_BORN, ret) : MS_E_IO;
+    if (rc == 0) {
+        snprintf(lock, sizeof(lock), "%s.lock", database);
+        rc = look_at_file(lock, HOME_LOCK_INO, HOME_LOCK_BORN, ret);
+    }
+    if (rc == 0) {
+        ms_sha256(path, strlen(path), digest);
+        memcpy(&place, digest, sizeof(place));
+        set(ret, HOME_PLACE, place);
+    }
+    free(path);
+    return rc;
 }
 
 /* ---- the mark -----------------------------------------------------------------------------------
@@ -100,7 +115,8 @@ static int agree(const struct home *a, const struct home *b, unsigned parts)
 
 int home_matches(const char *database, struct home *stored, const struct home *here)
 {
-    static const unsigned file = 1U << HOME_INO | 1U << HOME_BORN | 1U << HOME_PLACE;
+    static const unsigned file = 1U << HOME_INO | 1U << HOME_BORN | 1U << HOME_LOCK_INO |
+                                 1U << HOME_LOCK_BORN | 1U << HOME_PLACE;
     stored->slot = 0;
     for (int slot = 1; slot <= MARKS; slot++) {
         struct home mark = {.slot = slot};

@@ -197,49 +197,6 @@ static int load_part(struct store *store, struct sched *sched, const struct part
 /* ---- all of it ----------------------------------------------------------------------------------
  */
 
-/* A clean answer from a database that has forgotten what it promised to keep. */
-static int judge_ticks(struct store *store, struct ms_err *err)
-{
-    if (store->witness <= store->ticks) {
-        return 0;
-    }
-    if (!store->accepts_loss) {
-        return ms_fail(
-            err, MS_E_CONFIG,
-            "database %s is older than what was acknowledged: it holds %llu transactions "
-            "and %llu had been written. Put the newest copy back (with its -wal), or "
-            "accept the loss: start once with --accept-loss",
-            store->path, (unsigned long long)store->ticks, (unsigned long long)store->witness);
-    }
-    store_add_note(store,
-                   "database %s lacks %llu of %llu transactions that were acknowledged: accepted, "
-                   "ids and generations go on far above",
-                   store->path, (unsigned long long)(store->witness - store->ticks),
-                   (unsigned long long)store->witness);
-    return 0;
-}
-
-/* Of a database that was carried off without its log of writes no witness tells. */
-static int judge_home(struct store *store, struct ms_err *err)
-{
-    if (!store->is_copy) {
-        return 0;
-    }
-    if (store->was_open && !store->had_log && !store->accepts_loss) {
-        return ms_fail(err, MS_E_CONFIG,
-                       "database %s was copied or moved while in use, or after a kill, and without "
-                       "its log of writes: put that beside it as %s-wal, or accept that its last "
-                       "transactions are lost: start once with --accept-loss",
-                       store->path, store->path);
-    }
-    store_add_note(store,
-                   "database %s was copied, moved or put back, or what lies beside it was: what "
-                   "was acknowledged elsewhere since is not in it; ids and generations go on far "
-                   "above",
-                   store->path);
-    return 0;
-}
-
 int store_load(struct store *store, struct sched *sched, struct ms_err *err)
 {
     static const struct part parts[] = {{"job", ST_LOAD_JOBS, load_job},
@@ -251,10 +208,7 @@ int store_load(struct store *store, struct sched *sched, struct ms_err *err)
         rc = load_part(store, sched, &parts[i], err);
     }
     if (rc == 0) {
-        rc = judge_ticks(store, err);
-    }
-    if (rc == 0) {
-        rc = judge_home(store, err);
+        rc = judge_loaded(store, err);
     }
     return rc == 0 ? store_settle(store, err) : rc;
 }

@@ -273,32 +273,6 @@ static int take_secret(struct store *store, struct ms_err *err)
     return good ? 0 : store_fail_damage(store, err, "its secret does not match its checksum");
 }
 
-/* Is this the file that the rows were written to, where they were written? */
-static int take_home(struct store *store, struct ms_err *err)
-{
-    struct home here;
-    if (home_look(store->path, &here) < 0) {
-        return ms_fail_errno(err, MS_E_IO, "database %s", store->path);
-    }
-    sqlite3_stmt *statement = store->statements[ST_LOAD_META];
-    while (sqlite3_step(statement) == SQLITE_ROW) {
-        const char *key = (const char *)sqlite3_column_text(statement, 0);
-        uint64_t value = (uint64_t)sqlite3_column_int64(statement, 1);
-        for (unsigned part = 0; key != NULL && part < HOME_PARTS; part++) {
-            if (strcmp(key, home_keys[part]) == 0) {
-                store->home.parts[part] = value;
-                store->home.known |= 1U << part;
-            }
-        }
-        store->was_open |= key != NULL && strcmp(key, STORE_KEY_OPEN) == 0 && value != 0;
-    }
-    sqlite3_reset(statement);
-    store->is_copy = !home_matches(store->path, &store->home, &here);
-    store->is_marked_open = store->was_open;
-    store->home_unstored = 1;
-    return 0;
-}
-
 int store_open_database(struct store *store, const char *vfs, struct ms_err *err)
 {
     /* what is only defence and cannot be refused; the lock mode before the first access */
@@ -340,5 +314,5 @@ int store_open_database(struct store *store, const char *vfs, struct ms_err *err
     if (rc == 0) {
         rc = take_secret(store, err);
     }
-    return rc == 0 && store->has_files ? take_home(store, err) : rc;
+    return rc == 0 && store->has_files ? judge_home(store, err) : rc;
 }

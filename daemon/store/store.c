@@ -31,21 +31,6 @@ int store_is_copy(const struct store *store)
     return store->is_copy;
 }
 
-/* Beside no database SQLite takes the log of writes away and begins with an empty one: then the
- * file that was only late, or aside, lacks what the log held. */
-static int judge_absence(struct store *store, struct ms_err *err)
-{
-    if (store->accepts_loss || (store->witness == 0 && !wal_is_there(store->path))) {
-        return 0;
-    }
-    return ms_fail(
-        err, MS_E_CONFIG,
-        "there is no database %s, and %llu transactions had been written to it%s: put it "
-        "back (with its -wal), or begin with an empty one: start once with --accept-loss",
-        store->path, (unsigned long long)store->witness,
-        store->witness == 0 ? " or more, its log of writes is there" : "");
-}
-
 /* What lies beside the database, and what of its log will not be taken. */
 static int open_files(struct store *store, struct ms_err *err)
 {
@@ -55,12 +40,11 @@ static int open_files(struct store *store, struct ms_err *err)
     if (rc == 0) {
         rc = store_lock(store->path, &store->lock_fd, &store->witness, err);
     }
-    if (rc == 0 && absent) {
-        rc = judge_absence(store, err);
+    if (rc == 0) {
+        rc = judge_unopened(store, absent, err);
     }
     if (rc == 0) {
         rc = wal_judge(store->path, absent, &loss, err);
-        store->had_log = loss.is_there;
     }
     if (rc == 0 && loss.frames > 0) {
         store_add_note(store,
@@ -387,19 +371,23 @@ static int put_event(struct store *store, const struct sched_event_row *event)
     return rc == SQLITE_OK && event->seq % EVENTS_BITE == 0 ? drop_oldest_events(store) : rc;
 }
 
-/* Where these rows lie, from the first commit on, and that their use has begun. Without a new mark
- * the old home stays: a copy is then found to be one the next time, too. */
-static int put_home(struct store *store, struct home *ret)
+/* Where these rows lie, from the first commit on, and that their use has begun, or ends. Without a
+ * new mark the old home stays: a copy is then found to be one the next time, too. */
+static int put_home(struct store *store, int is_open, struct home *ret)
 {
     struct home home;
-    if (home_look(store->path, &home) < 0 || home_make_mark(store->path, &store->home, &home) < 0) {
-        return SQLITE_OK;
+    const int has_mark =
+        home_look(store->path, &home) == 0 && home_make_mark(store->path, &store->home, &home) == 0;
+    int rc = SQLITE_OK;
+    if (has_mark || !is_open) {
+        rc = store_put_meta(store, STORE_KEY_OPEN, (uint64_t)is_open);
     }
-    int rc = store_put_meta(store, STORE_KEY_OPEN, 1);
-    for (int part = 0; rc == SQLITE_OK && part < HOME_PARTS; part++) {
+    for (int part = 0; has_mark && rc == SQLITE_OK && part < HOME_PARTS; part++) {
         rc = store_put_meta(store, home_keys[part], home.parts[part]);
     }
-    *ret = home;
+    if (has_mark) {
+        *ret = home;
+    }
     return rc;
 }
 
@@ -413,12 +401,17 @@ static void settle_home(struct store *store, const struct home *home)
     checkpoint(store, SQLITE_CHECKPOINT_TRUNCATE);
 }
 
-/* From here on a file without a log of writes is whole. */
+/* From here on a file without a log of writes is whole, and what was copied while it was in use is
+ * an older one. Where the commit failed both marks stay, for nobody knows which one is noted. */
 static void put_end(struct store *store)
 {
+    struct home home = {.slot = 0};
     const int is_ended = run(store, ST_BEGIN) == SQLITE_OK &&
-                         store_put_meta(store, STORE_KEY_OPEN, 0) == SQLITE_OK &&
+                         put_home(store, 0, &home) == SQLITE_OK &&
                          run(store, ST_COMMIT) == SQLITE_OK;
+    if (is_ended && home.slot != 0) {
+        home_drop_mark(store->path, store->home.slot);
+    }
     if (!is_ended && !sqlite3_get_autocommit(store->db)) {
         run(store, ST_ROLLBACK);
     }
@@ -458,7 +451,7 @@ static int write_all(struct store *store, const struct sched_effect *effects, si
         rc = put_effect(store, &effects[i]);
     }
     if (rc == SQLITE_OK && store->home_unstored) {
-        rc = put_home(store, ret_home);
+        rc = put_home(store, 1, ret_home);
     }
     if (rc == SQLITE_OK) {
         rc = run(store, ST_COMMIT);

@@ -30,7 +30,6 @@ struct store {
     int home_unstored;  /* goes with the next commit, and a new mark */
     int is_marked_open; /* what the file says now */
     int was_open;       /* as the file said: nobody ended its use in order */
-    int had_log;        /* before it was opened; an empty one counts */
     uint64_t ticks;     /* of the last commit, or as loaded */
     uint64_t ticks_due; /* of the transaction that is being written */
     uint64_t witness;   /* ticks that the lock file has seen committed; 0 none */
@@ -51,6 +50,13 @@ void store_add_note(struct store *store, const char *fmt, ...) MS_PRINTF(2, 3);
 
 /* open.c: the connection, the schema, the checks that need no row. */
 int store_open_database(struct store *store, const char *vfs, struct ms_err *err);
+
+/* judge.c: does it hold all that was acknowledged? Each MS_E_CONFIG in words, with the next step.
+ * Before SQLite opens it, makes or takes a log of writes; absent: there is no database. */
+int judge_unopened(struct store *store, int absent, struct ms_err *err);
+/* Is it the file that the rows were written to, where they were written? Fills home, is_copy. */
+int judge_home(struct store *store, struct ms_err *err);
+int judge_loaded(struct store *store, struct ms_err *err);
 
 /* store.c: a named number of the store's own; in a transaction. A result of SQLite. */
 int store_put_meta(struct store *store, const char *key, uint64_t value);

@@ -127,12 +127,14 @@ static void judge(struct wal *wal, const uint8_t header[WAL_HEADER], struct wal_
     count_rest(wal, good, n, loss);
 }
 
-int wal_is_there(const char *database)
+int wal_is_there(const char *database, int *ret_holds_something)
 {
     char path[MS_PATH_MAX + 8];
-    struct stat st;
+    struct stat st = {.st_size = 0};
     snprintf(path, sizeof(path), "%s-wal", database);
-    return stat(path, &st) == 0 && st.st_size > WAL_HEADER;
+    int there = stat(path, &st) == 0;
+    *ret_holds_something = there && st.st_size > WAL_HEADER;
+    return there;
 }
 
 int wal_judge(const char *database, int absent, struct wal_loss *ret, struct ms_err *err)
@@ -144,7 +146,6 @@ int wal_judge(const char *database, int absent, struct wal_loss *ret, struct ms_
     snprintf(path, sizeof(path), "%s-wal", database);
     struct wal wal = {.fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)};
     int rc = 0;
-    loss.is_there = wal.fd >= 0;
     if (wal.fd < 0 && errno != ENOENT) {
         return ms_fail_errno(err, MS_E_CONFIG, "log of writes %s", path);
     }

@@ -14,7 +14,6 @@
 #include <stdint.h>
 
 struct wal_loss {
-    int is_there;     /* the log, if only an empty one */
     uint64_t frames;  /* that belong to this log and will not be taken; 0: nothing is dropped */
     uint64_t commits; /* ends of transactions among them */
     int header;       /* the log's own header is damaged, so that all of it is dropped */
@@ -25,8 +24,8 @@ struct wal_loss {
 /* Looks at the log beside a database; with a loss it is kept (below). Beside no database (absent)
  * all of it is lost. Reads only. 0 (no log: no loss), or MS_E_IO, MS_E_NOMEM. */
 int wal_judge(const char *database, int absent, struct wal_loss *ret, struct ms_err *err);
-/* Is there a log that holds anything? */
-int wal_is_there(const char *database);
+/* Is there a log; if only an empty one? */
+int wal_is_there(const char *database, int *ret_holds_something);
 
 /* Copies the log to state.db.wal-lost.N, MS_STORE_LOST_MAX of them. A log that was kept already is
  * not copied again; where all places are taken the second oldest gives way: the oldest shows what

@@ -1358,6 +1358,8 @@ START_TEST(an_older_copy_is_refused_until_the_loss_is_accepted)
     store = NULL;
     unlink(path);
     spill("", &remains.db);
+    ck_ms_fails(store_open(path, &store, err), MS_E_CONFIG, "--accept-loss"); /* without its log */
+    spill("-wal", &(struct bytes){.data = (uint8_t *)"", .size = 0});
 
     ck_ms_ok(store_open(path, &store, err));
     ck_ms_fails(store_load(store, &loaded, err), MS_E_CONFIG, "--accept-loss");
