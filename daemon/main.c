@@ -135,7 +135,8 @@ static int load_state(const struct options *options, struct store **ret_store,
     struct sched_config config = options->sched;
     if (rc == 0 && *ret_store != NULL) {
         config.has_database = 1;
-        config.skip_ahead = options->accepts_loss || store_is_copy(*ret_store);
+        config.skip_ahead =
+            options->accepts_loss || store_is_copy(*ret_store) ? sched_skip_of(start.wall_ms) : 0;
         memcpy(config.stamp_secret, store_secret(*ret_store), sizeof(config.stamp_secret));
     }
     if (rc == 0 && (*ret_sched = sched_create(&config, start)) == NULL) {

@@ -57,14 +57,21 @@ int sched_load_meta(struct sched *s, const char *key, uint64_t value, struct ms_
     return 0;
 }
 
+uint64_t sched_skip_of(int64_t wall_ms)
+{
+    const int64_t s = wall_ms / 1000 - 1577836800; /* 2020-01-01 */
+    return s < 1 ? 1 : s > UINT32_MAX ? UINT32_MAX : (uint64_t)s;
+}
+
 int counters_skip(struct sched *s, struct ms_err *err)
 {
     /* a number is below 2^53, so that no sum can wrap */
+    const uint64_t at = s->cfg.skip_ahead;
     const uint64_t to[] = {
-        [GENERATION] = s->generation + MS_GENERATION_GAP,
-        [NEXT_JOB] = (s->next_job / MS_JOB_ID_GAP + 1) * MS_JOB_ID_GAP,
-        [TICKS] = s->ticks + MS_TICKS_GAP,
-        [NEXT_EVENT] = (s->last_event / MS_EVENT_GAP + 1) * MS_EVENT_GAP + 1,
+        [GENERATION] = s->generation + MS_GENERATION_GAP + at * MS_GENERATIONS_A_S,
+        [NEXT_JOB] = (s->next_job / MS_JOB_ID_GAP + 1) * MS_JOB_ID_GAP + at * MS_JOB_IDS_A_S,
+        [TICKS] = s->ticks + MS_TICKS_GAP + at * MS_TICKS_A_S,
+        [NEXT_EVENT] = (s->last_event / MS_EVENT_GAP + 1) * MS_EVENT_GAP + at * MS_EVENTS_A_S + 1,
     };
     for (size_t i = 0; i < MS_ARRAY_SIZE(to); i++) {
         if (to[i] >= counters[i].max) {

@@ -49,7 +49,8 @@ struct sched_config {
     uint32_t jobs_kept_max, members_kept_max, lost_nodes_max;
     uint8_t secret[MS_TOKEN_LEN]; /* group tokens are SHA-256(secret, job, generation) */
     int has_database;             /* PERSIST effects are durable: stamps are told and judged */
-    int skip_ahead;               /* writes may be missing: ids and generations go on far above */
+    uint64_t skip_ahead;          /* writes may be missing: ids and generations go on far above,
+                                   * never twice at the same: sched_skip_of(now), 0: none miss */
     uint8_t stamp_secret[MS_TOKEN_LEN]; /* of the database, drawn when it was made */
     const char *software;               /* for StatusInfo */
     const char *database;               /* for StatusInfo */
@@ -212,6 +213,9 @@ int sched_effect_is_durable(enum sched_effect_kind kind);
 
 /* ---- life ---------------------------------------------------------------------------------------
  */
+
+/* For skip_ahead: seconds since 2020, at least 1. */
+uint64_t sched_skip_of(int64_t wall_ms);
 
 /* Returns owned; NULL without memory. cfg is copied. */
 struct sched *sched_create(const struct sched_config *cfg, struct sched_time now);

@@ -5,7 +5,7 @@
 
 enum { ROWS_MAX = 16 };
 
-static struct {
+static struct on_disk {
     struct sched_job_row jobs[ROWS_MAX];
     uint8_t results[ROWS_MAX][4096];
     uint8_t specs[ROWS_MAX][64];
@@ -254,15 +254,44 @@ START_TEST(a_copy_gives_no_id_and_no_generation_a_second_time)
     fix_time();
     keep();
 
-    ck_assert_uint_eq(disk.next_job, MS_JOB_ID_GAP); /* stored by the very first tick */
-    ck_assert_uint_eq(disk.generation, 5 + MS_GENERATION_GAP);
+    ck_assert_uint_eq(disk.next_job,
+                      MS_JOB_ID_GAP + MS_JOB_IDS_A_S); /* stored by the very first tick */
+    ck_assert_uint_eq(disk.generation, 5 + MS_GENERATION_GAP + MS_GENERATIONS_A_S);
     ck_assert_uint_gt(disk.ticks, MS_TICKS_GAP);
     ck_assert_uint_gt(disk.next_event, MS_EVENT_GAP);
     ck_assert_ptr_nonnull(fix_heard(register_with("w9", old), MS_MSG_REGISTERED));
     ck_assert_uint_eq(first, 1);
-    ck_assert_uint_eq(submit(), MS_JOB_ID_GAP);
+    ck_assert_uint_eq(submit(), MS_JOB_ID_GAP + MS_JOB_IDS_A_S);
     restart(); /* the next start goes on from there */
-    ck_assert_uint_eq(submit(), MS_JOB_ID_GAP + 1);
+    ck_assert_uint_eq(submit(), MS_JOB_ID_GAP + MS_JOB_IDS_A_S + 1);
+}
+END_TEST
+
+START_TEST(a_copy_that_is_put_back_a_second_time_gives_no_number_of_the_first)
+{
+    uint8_t told[MS_STAMP_LEN];
+    begin();
+    struct sched_config cfg = durable();
+    const struct on_disk copy = disk;
+    cfg.skip_ahead = sched_skip_of(1700000000000);
+    restart_with(&cfg);
+    fix_time();
+    keep();
+    const uint64_t first = submit();
+    const struct on_disk after = disk;
+    memcpy(told, stamp, sizeof(told));
+
+    disk = copy;
+    cfg.skip_ahead = sched_skip_of(1700000001000);
+    restart_with(&cfg);
+    fix_time();
+    keep();
+
+    ck_assert_ptr_nonnull(fix_heard(register_with("w9", told), MS_MSG_REGISTERED)); /* no loss */
+    ck_assert_uint_gt(submit(), first + MS_JOB_IDS_A_S - 2);
+    ck_assert_uint_gt(disk.ticks, after.ticks);
+    ck_assert_uint_gt(disk.generation, after.generation);
+    ck_assert_uint_gt(disk.next_event, after.next_event);
 }
 END_TEST
 
@@ -592,6 +621,7 @@ int main(void)
     tcase_add_test(t, a_made_up_stamp_is_refused_and_stops_nothing);
     tcase_add_test(t, without_a_database_nothing_is_told_or_judged);
     tcase_add_test(t, a_copy_gives_no_id_and_no_generation_a_second_time);
+    tcase_add_test(t, a_copy_that_is_put_back_a_second_time_gives_no_number_of_the_first);
     tcase_add_loop_test(t, what_an_ended_job_shows_it_shows_after_a_restart, 0, 4);
     tcase_add_test(t, a_job_that_ended_in_the_queue_shows_no_ranks_before_and_after);
     tcase_add_test(t, a_job_that_is_forgotten_in_the_same_tick_is_still_shown);

@@ -301,7 +301,7 @@ START_TEST(numbers_jump_where_a_copy_of_the_database_is_taken_up)
             stored = effects[i].meta_value;
         }
     }
-    ck_assert_uint_eq(last, MS_EVENT_GAP + 2);
+    ck_assert_uint_eq(last, MS_EVENT_GAP + MS_EVENTS_A_S + 2);
     ck_assert_uint_eq(stored, last); /* also where the disk is full and no event can say so */
 }
 END_TEST
