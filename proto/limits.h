@@ -91,16 +91,13 @@
 #define MS_EVENTS_LOOK        2000   /* rows that one answer looks at for those it is asked for */
 #define MS_EVENT_READS        32     /* such answers in one turn; other askers are next */
 #define MS_EVALS_MAX          100 /* evaluations of a job that are kept: what a screen can show */
-/* After a loss ids go on at the next multiple, or so far above, and by so many more for each second
- * since 2020: one copy may be put back twice. */
-#define MS_JOB_ID_GAP        1000000
-#define MS_EVENT_GAP         100000000ULL /* a hundred events for each of those jobs */
-#define MS_GENERATION_GAP    (1ULL << 20)
-#define MS_TICKS_GAP         (1ULL << 32)
-#define MS_JOB_IDS_A_S       100
-#define MS_EVENTS_A_S        10000
-#define MS_GENERATIONS_A_S   1000
-#define MS_TICKS_A_S         10000
+/* After a loss numbers go on at the seconds since 2020 times this: more than any cluster can have
+ * given away by then, and another number each time that one copy is put back. */
+#define MS_JOB_IDS_A_S       1000ULL
+#define MS_EVENTS_A_S        100000ULL
+#define MS_GENERATIONS_A_S   1000ULL
+#define MS_TICKS_A_S         100000ULL
+#define MS_NUMBERS_GAP       (1ULL << 32) /* ... or so far above, where they are beyond that */
 #define MS_GENERATION_MAX    (1ULL << 53) /* what a double of JSON still holds exactly */
 #define MS_JOB_ID_MAX        (1ULL << 53) /* likewise: a thousand jobs a second for 285,000 years */
 #define MS_TICKS_MAX         (1ULL << 53)

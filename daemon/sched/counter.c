@@ -63,15 +63,20 @@ uint64_t sched_skip_of(int64_t wall_ms)
     return s < 1 ? 1 : s > UINT32_MAX ? UINT32_MAX : (uint64_t)s;
 }
 
+/* A number is below 2^53, so that no sum can wrap. */
+static uint64_t far_above(const struct sched *s, uint64_t number, uint64_t a_second)
+{
+    const uint64_t by_now = s->cfg.skip_ahead * a_second;
+    return by_now > number ? by_now : number + MS_NUMBERS_GAP;
+}
+
 int counters_skip(struct sched *s, struct ms_err *err)
 {
-    /* a number is below 2^53, so that no sum can wrap */
-    const uint64_t at = s->cfg.skip_ahead;
     const uint64_t to[] = {
-        [GENERATION] = s->generation + MS_GENERATION_GAP + at * MS_GENERATIONS_A_S,
-        [NEXT_JOB] = (s->next_job / MS_JOB_ID_GAP + 1) * MS_JOB_ID_GAP + at * MS_JOB_IDS_A_S,
-        [TICKS] = s->ticks + MS_TICKS_GAP + at * MS_TICKS_A_S,
-        [NEXT_EVENT] = (s->last_event / MS_EVENT_GAP + 1) * MS_EVENT_GAP + at * MS_EVENTS_A_S + 1,
+        [GENERATION] = far_above(s, s->generation, MS_GENERATIONS_A_S),
+        [NEXT_JOB] = far_above(s, s->next_job, MS_JOB_IDS_A_S),
+        [TICKS] = far_above(s, s->ticks, MS_TICKS_A_S),
+        [NEXT_EVENT] = far_above(s, s->last_event, MS_EVENTS_A_S) + 1,
     };
     for (size_t i = 0; i < MS_ARRAY_SIZE(to); i++) {
         if (to[i] >= counters[i].max) {

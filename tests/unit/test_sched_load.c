@@ -726,9 +726,9 @@ START_TEST(copy_near_a_limit_is_refused_and_nothing_wraps)
     static const struct {
         const char *key;
         uint64_t value;
-    } near[] = {{"generation", (1ULL << 53) - MS_GENERATION_GAP},
+    } near[] = {{"generation", (1ULL << 53) - MS_NUMBERS_GAP},
                 {"next_job", (1ULL << 53) - 1},
-                {"ticks", (1ULL << 53) - MS_TICKS_GAP}};
+                {"ticks", (1ULL << 53) - MS_NUMBERS_GAP}};
     for (size_t i = 0; i < MS_ARRAY_SIZE(near); i++) {
         struct sched_config cfg = fix_config(SCHED_STANDING, 0);
         cfg.skip_ahead = 1;

@@ -206,8 +206,8 @@ START_TEST(so_many_rows_are_kept_also_where_numbers_have_a_gap)
     static uint64_t numbers[MS_EVENTS_KEPT + 1000];
     unsigned asked = 0;
     ck_assert_int_eq(put(1, 600), 0);
-    ck_assert_int_eq(put(MS_EVENT_GAP + 1, MS_EVENTS_KEPT - 100), 0);
-    uint64_t last = MS_EVENT_GAP + MS_EVENTS_KEPT - 100;
+    ck_assert_int_eq(put(MS_NUMBERS_GAP + 1, MS_EVENTS_KEPT - 100), 0);
+    uint64_t last = MS_NUMBERS_GAP + MS_EVENTS_KEPT - 100;
 
     struct sched_read read = question(0, 0, last);
     Ms__EventList *list = (Ms__EventList *)read_back(&read, MS_MSG_EVENT_LIST);
