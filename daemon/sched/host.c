@@ -30,6 +30,7 @@ struct host *host_find(const struct sched *s, const char *host_id, const char *h
 static void free_if_unused(struct sched *s, struct host *host)
 {
     if (list_empty(&host->nodes) && !host->drained) {
+        timer_stop(s, &host->pause);
         table_remove(&s->hosts, &host->link);
         free(host);
     }
@@ -100,4 +101,44 @@ void host_resume(struct sched *s, struct host *host)
     host->drained = false;
     nodes_update(s, host);
     free_if_unused(s, host);
+}
+
+/* ---- pauses -------------------------------------------------------------------------------------
+ */
+
+void host_pause(struct sched *s, struct host *host, const char *text)
+{
+    int64_t ms = MS_HOST_PAUSE_MS;
+    for (uint32_t i = 0; i < host->n_vain && ms < MS_HOST_PAUSE_MAX_MS; i++) {
+        ms *= 2;
+    }
+    host->n_vain++;
+    host->paused = true;
+    timer_arm(s, &host->pause, TIMER_PAUSE, after_ms(s, ms));
+    emit_log(s, MS_LOG_WARNING, "host.paused host=%s ms=%lld times=%u reason=%s",
+             emit_quote(s, host->name), (long long)ms, host->n_vain, emit_quote(s, text));
+    nodes_update(s, host);
+}
+
+void host_timeout(struct sched *s, struct timer *timer)
+{
+    struct host *host = list_item(timer, struct host, pause);
+    host->paused = false;
+    nodes_update(s, host);
+}
+
+void host_works(struct host *host)
+{
+    host->n_vain = 0;
+}
+
+bool host_others_work(const struct sched *s, const struct host *host)
+{
+    for (const struct list *at = s->beating.next; at != &s->beating; at = at->next) {
+        const struct node *node = list_item(at, struct node, beating);
+        if (node_is_usable(node) && node->host != host && node->host->n_vain == 0) {
+            return true;
+        }
+    }
+    return false;
 }

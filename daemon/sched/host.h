@@ -2,12 +2,16 @@
  *
  * A host is known while it has a node or is drained. Nodes that report the same host id share it,
  * whatever name each of them uses; one that reports none (a member that the database names, and
- * that is not back yet) shares the host of its host name. */
+ * that is not back yet) shares the host of its host name.
+ *
+ * A host that loses a node with a rank that gets ready is paused: when a machine dies its nodes are
+ * lost one by one, and the next one of them would cost the job its next try. */
 #ifndef SCHED_HOST_H
 #define SCHED_HOST_H
 
 #include "daemon/sched/list.h"
 #include "daemon/sched/table.h"
+#include "daemon/sched/timer.h"
 #include "proto/limits.h"
 
 #include <stdbool.h>
@@ -25,6 +29,9 @@ struct host {
     char drained_by[MS_PRINCIPAL_MAX + 1];
     char drained_why[MS_TEXT_MAX + 1];
     int64_t drained_ms; /* wall clock */
+    bool paused;        /* its nodes get no rank for a while */
+    uint32_t n_vain;    /* pauses since a job last started on it */
+    struct timer pause;
 };
 
 struct host *host_find(const struct sched *s, const char *host_id, const char *host_name);
@@ -33,5 +40,10 @@ void host_leave(struct sched *s, struct node *node); /* the last one frees the h
 uint32_t host_cores(const struct host *host);        /* that its registered nodes may use */
 void host_drain(struct sched *s, struct host *host, const char *by, const char *why);
 void host_resume(struct sched *s, struct host *host);
+void host_pause(struct sched *s, struct host *host, const char *text); /* twice as long each time */
+void host_works(struct host *host);                                    /* a job started on it */
+bool host_others_work(const struct sched *s,
+                      const struct host *host);          /* ... with nodes, unpaused */
+void host_timeout(struct sched *s, struct timer *timer); /* TIMER_PAUSE */
 
 #endif

@@ -92,7 +92,9 @@ static const char *node_activity(struct sched *s, const struct node *node)
         return node->state != NODE_REGISTERED ? ""
                : node->host->drained ? emit_text(s, "drained by %s: %s", node->host->drained_by,
                                                  node->host->drained_why)
-                                     : "idle";
+               : node->host->paused
+                   ? "paused: its host lost a node while a job got ready; goes on by itself"
+                   : "idle";
     }
     if (hold->job != NULL) {
         return emit_text(s, "job %llu rank %u", (unsigned long long)hold->job_id, hold->rank);

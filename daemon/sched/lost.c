@@ -6,14 +6,42 @@
 
 static const struct {
     enum rank_event event; /* RANK_EVENTS: its state says it already, or nothing is known of it */
-    bool places_anew;      /* no step is lost yet while ranks get ready: the job may try again */
+    bool places_anew;      /* while ranks get ready: the job may try again */
     bool yields;           /* to a cancel under way: what was asked for came true */
+    bool pauses_host;      /* which may be dying, or unfit */
 } policies[FAULTS] = {
-    [FAULT_LOST] = {RANK_ON_LOSS, true, true},       [FAULT_MISSING] = {RANK_ON_LOSS, true, true},
-    [FAULT_FAILED] = {RANK_ON_FAILURE, false, true}, [FAULT_COMPLAINT] = {RANK_EVENTS, true, true},
-    [FAULT_UNTOLD] = {RANK_EVENTS, false, true},     [FAULT_UNREADY] = {RANK_EVENTS, true, true},
-    [FAULT_DISAGREE] = {RANK_EVENTS, false, false},
+    [FAULT_LOST] = {RANK_ON_LOSS, true, true, true},
+    [FAULT_MISSING] = {RANK_ON_LOSS, true, true, false},
+    [FAULT_FAILED] = {RANK_ON_FAILURE, false, true, false},
+    [FAULT_COMPLAINT] = {RANK_EVENTS, true, true, false},
+    [FAULT_UNTOLD] = {RANK_EVENTS, false, true, false},
+    [FAULT_UNREADY] = {RANK_EVENTS, true, true, false},
+    [FAULT_DISAGREE] = {RANK_EVENTS, false, false, false},
 };
+
+/* A host that loses one rank after the other says nothing of the job while other hosts lose none:
+ * that is no try. */
+static void blame_host(struct sched *s, struct job *job, const struct node *node, const char *text)
+{
+    if (node->host->n_vain > 0 && host_others_work(s, node->host)) {
+        job->n_tries--;
+    }
+    host_pause(s, node->host, text);
+}
+
+/* No step is lost yet while ranks get ready. */
+static bool may_place_anew(struct sched *s, struct job *job, uint32_t rank, enum fault fault,
+                           const char *text)
+{
+    if (job->state != JOB_PLACING || !policies[fault].places_anew || !s->mode->places_anew) {
+        return false;
+    }
+    const struct node *node = node_find(s, job->run->members[rank].node_id);
+    if (policies[fault].pauses_host && node != NULL && node->host != NULL) {
+        blame_host(s, job, node, text);
+    }
+    return job->n_tries < MS_PLACE_TRIES_MAX;
+}
 
 void run_lost(struct sched *s, struct job *job, uint32_t rank, enum fault fault, int code,
               const char *text)
@@ -25,8 +53,7 @@ void run_lost(struct sched *s, struct job *job, uint32_t rank, enum fault fault,
     if (run->cancelling && policies[fault].yields) {
         job_end(s, job, JOB_ON_CANCEL, MS_E_CANCELLED,
                 emit_text(s, "%.120s; meanwhile %s", run->cancel_text, text));
-    } else if (job->state == JOB_PLACING && policies[fault].places_anew && s->mode->places_anew &&
-               job->n_tries < MS_PLACE_TRIES_MAX) {
+    } else if (may_place_anew(s, job, rank, fault, text)) {
         job_requeue(s, job, text);
     } else {
         job_end(s, job, JOB_ON_FAILURE, code != MS_OK ? code : MS_E_FAILED,

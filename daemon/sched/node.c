@@ -49,7 +49,7 @@ bool node_is_usable(const struct node *node)
 
 bool node_is_idle(const struct node *node)
 {
-    return node_is_usable(node) && list_empty(&node->holds);
+    return node_is_usable(node) && !node->host->paused && list_empty(&node->holds);
 }
 
 void node_idle_update(struct sched *s, struct node *node)

@@ -141,7 +141,8 @@ static const char *place_words(struct sched *s, const struct job *job)
 const char *queue_reason(struct sched *s, const struct job *job)
 {
     const char *words = place_words(s, job);
-    return job->n_tries == 0 ? words
-                             : emit_text(s, "%s; it was placed %u time%s before: %s", words,
-                                         job->n_tries, job->n_tries == 1 ? "" : "s", job->reason);
+    return job->reason[0] == '\0' ? words
+           : job->n_tries == 0    ? emit_text(s, "%s; it was placed before: %s", words, job->reason)
+                                  : emit_text(s, "%s; it was placed %u time%s before: %s", words,
+                                              job->n_tries, job->n_tries == 1 ? "" : "s", job->reason);
 }

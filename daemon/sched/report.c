@@ -80,6 +80,7 @@ static void all_ready(struct sched *s, struct job *job)
         }
         rank_set(job->run, rank, RANK_ON_START);
         send_start(s, member->hold);
+        host_works(member->hold->node->host);
     }
     emit_log(s, MS_LOG_NOTICE, "job.started job=%llu generation=%llu plan=%.16s",
              (unsigned long long)job->id, (unsigned long long)job->generation, job->plan_sha256);

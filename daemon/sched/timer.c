@@ -54,6 +54,7 @@ static const struct {
     [TIMER_GRACE] = {grace, true},
     [TIMER_COMPLAINT] = {complaint, true},
     [TIMER_ROUTE] = {route, true},
+    [TIMER_PAUSE] = {host_timeout, false},
 };
 
 static int timer_before(const struct heap_link *a, const struct heap_link *b)

@@ -24,6 +24,7 @@ enum timer_kind {
     TIMER_GRACE,       /* struct run: ranks have to finish their step */
     TIMER_COMPLAINT,   /* struct run: a rank complained about another */
     TIMER_ROUTE,       /* struct route */
+    TIMER_PAUSE,       /* struct host: it lost a node while a job got ready */
     TIMER_KINDS
 };
 

@@ -110,6 +110,7 @@ void model_destroy(struct model *m)
         free(m->jobs.at[i].ranks);
     }
     free(m->nodes.at);
+    free(m->hosts.at);
     free(m->conns.at);
     free(m->jobs.at);
     free(m->asks.at);
@@ -215,6 +216,7 @@ void model_starts(struct model *m, int64_t mono)
     m->doubt_began = SIM_NEVER;
     m->fresh = true; /* requeues are carried out with the first event */
     m->conns.n = 0;
+    m->hosts.n = 0;
     m->asks.n = 0;
     m->lease_ms = m->w->lease_ms;
     m->lease_least_ms = m->lease_ms < m->lease_least_ms ? m->lease_ms : m->lease_least_ms;
@@ -244,6 +246,9 @@ static void stretch(struct model *m, int64_t ms)
     m->stretch += ms;
     m->came_at += ms;
     m->doubt_renewed += ms;
+    for (size_t i = 0; i < m->hosts.n; i++) {
+        m->hosts.at[i].until += ms; /* nobody looked at the clock */
+    }
     for (size_t i = 0; i < m->nodes.n; i++) {
         m->nodes.at[i].heard += ms;
         m->nodes.at[i].probed += m->nodes.at[i].probed != SIM_NEVER ? ms : 0;
@@ -616,6 +621,7 @@ void model_judges(struct model *m, const struct sched_effect *effects, size_t n)
         m_judge_leases(m);
         m_judge_queue(m);
         judge_history(m);
+        m_hosts_forget(m);
     }
     m->event = NULL;
 }

@@ -35,6 +35,14 @@ struct m_node {
     struct m_hold hold;
 };
 
+struct m_host { /* that lost a node while a job got ready there; none: all is well */
+    char key[MS_HOST_MAX + 2];
+    uint32_t vain_least, vain_most; /* such losses since a job started there */
+    int64_t from, until;            /* paused until: between these two */
+};
+
+enum m_pause { M_NOT_PAUSED, M_PERHAPS, M_PAUSED };
+
 struct m_conn {
     uint64_t id;
     struct ms_peer peer;
@@ -163,6 +171,7 @@ struct model {
     uint32_t believed_low, believed;
     int64_t doubt_began, doubt_renewed; /* SIM_NEVER */
     M_ARRAY(struct m_node) nodes;
+    M_ARRAY(struct m_host) hosts;
     M_ARRAY(struct m_conn) conns;
     M_ARRAY(struct m_job) jobs;
     M_ARRAY(struct m_ask) asks;
@@ -209,7 +218,16 @@ bool m_judge_close(struct model *m, uint64_t conn); /* true: replaced by another
 bool m_is_overdue(const struct model *m, const struct m_node *node);
 void m_judge_leases(struct model *m);
 bool m_is_idle(const struct m_node *node);
-uint32_t m_count(const struct model *m, bool idle);
+uint32_t m_count(const struct model *m); /* registered */
+
+/* model_hosts.c */
+enum m_pause m_pause_of(const struct model *m, const struct m_node *node);
+uint32_t m_count_idle(const struct model *m, bool at_most); /* that get ranks: at least, at most */
+void m_hosts_forget(struct model *m);                       /* hosts that all nodes have left */
+/* A job that was placed is queued again, or has failed: why? tries: less the one that was no try.
+ */
+void m_host_blame(struct model *m, struct m_job *job, const struct sched_job_row *row);
+void m_hosts_work(struct model *m, const struct m_job *job); /* it started */
 
 /* model_ranks.c: what ranks say, and what follows */
 struct m_rank *m_rank_of(struct model *m, const struct m_conn *conn, uint64_t job,

@@ -112,11 +112,11 @@ static void judge_reason(struct model *m, const struct m_job *job, const char *r
     }
     if (job->state == JOB_QUEUED && colon != NULL &&
         sscanf(colon, ": %u registered, %u idle", &registered, &idle) == 2 &&
-        (registered > m_count(m, false) ||
-         idle > m_count(m, true) + (m->event->type == MS_MSG_REGISTER) ||
-         registered + overdue < m_count(m, false) || idle + overdue < m_count(m, true))) {
+        (registered > m_count(m) ||
+         idle > m_count_idle(m, true) + (m->event->type == MS_MSG_REGISTER) ||
+         registered + overdue < m_count(m) || idle + overdue < m_count_idle(m, false))) {
         sim_fail(m->w, "model: job %llu '%s', and %u nodes are registered, %u are idle",
-                 (ull)job->id, reason, m_count(m, false), m_count(m, true));
+                 (ull)job->id, reason, m_count(m), m_count_idle(m, true));
     }
 }
 
@@ -429,8 +429,12 @@ static void judge_nodes(struct model *m, const Ms__NodeList *msg)
         const Ms__NodeInfo *info = msg->nodes[i];
         const struct m_node *node = m_node_find(m, info->node_id);
         bool registered = node != NULL && node->conn != 0;
+        bool idle = strcmp(info->activity, "idle") == 0;
+        bool paused = strncmp(info->activity, "paused: ", 8) == 0;
+        enum m_pause pause = node != NULL ? m_pause_of(m, node) : M_PERHAPS;
         if (registered != (strcmp(info->state, "REGISTERED") == 0) ||
-            (registered && m_is_idle(node) != (strcmp(info->activity, "idle") == 0))) {
+            (registered && m_is_idle(node) != (idle || paused)) || (idle && pause == M_PAUSED) ||
+            (paused && pause == M_NOT_PAUSED)) {
             sim_fail(m->w, "model: node %s is told as %s, %s", info->node_id, info->state,
                      info->activity);
         }
@@ -448,9 +452,9 @@ static void judge_status(struct model *m, const Ms__StatusInfo *msg)
         queued += !m->jobs.at[i].dropped && m->jobs.at[i].state == JOB_QUEUED;
         placed += !m->jobs.at[i].dropped && m_is_placed(&m->jobs.at[i]);
     }
-    if (msg->nodes_registered != m_count(m, false) || msg->nodes_idle != m_count(m, true) ||
-        msg->jobs_queued != queued || msg->jobs_running != placed ||
-        (msg->draining != 0) != m->draining) {
+    if (msg->nodes_registered != m_count(m) || msg->nodes_idle < m_count_idle(m, false) ||
+        msg->nodes_idle > m_count_idle(m, true) || msg->jobs_queued != queued ||
+        msg->jobs_running != placed || (msg->draining != 0) != m->draining) {
         sim_fail(m->w, "model: status says %u nodes, %u idle, %u jobs queued, %u placed",
                  msg->nodes_registered, msg->nodes_idle, msg->jobs_queued, msg->jobs_running);
     }

@@ -14,11 +14,11 @@ bool m_is_idle(const struct m_node *node)
     return node->conn != 0 && node->hold.job == 0;
 }
 
-uint32_t m_count(const struct model *m, bool idle)
+uint32_t m_count(const struct model *m)
 {
     uint32_t n = 0;
     for (size_t i = 0; i < m->nodes.n; i++) {
-        n += m->nodes.at[i].conn != 0 && (!idle || m_is_idle(&m->nodes.at[i]));
+        n += m->nodes.at[i].conn != 0;
     }
     return n;
 }

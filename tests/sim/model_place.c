@@ -100,6 +100,7 @@ void m_judge_row(struct model *m, const struct sched_job_row *row)
     if (row->state == JOB_QUEUED && job->state == JOB_PLACING) {
         struct m_stop stop = {
             .job = job->id, .generation = job->generation, .code = MS_E_ABORTED, .any_text = true};
+        m_host_blame(m, job, row);
         if (!m_may_requeue(m, job)) {
             sim_fail(m->w, "model: job %llu goes back into the queue", (ull)job->id);
         }
@@ -125,6 +126,9 @@ void m_judge_row(struct model *m, const struct sched_job_row *row)
     bool ends =
         row->state != job->state &&
         (row->state == JOB_SUCCEEDED || row->state == JOB_FAILED || row->state == JOB_CANCELLED);
+    if (ends && job->state == JOB_PLACING && row->state == JOB_FAILED) {
+        m_host_blame(m, job, row);
+    }
     if (ends) {
         m_judge_end(m, job, row);
         m_judge_results(m, job, row);
@@ -136,6 +140,7 @@ void m_judge_row(struct model *m, const struct sched_job_row *row)
     }
     if (row->state == JOB_RUNNING && job->state == JOB_PLACING) {
         job->tries = 0;
+        m_hosts_work(m, job);
         if (job->blame_at != SIM_NEVER) {
             sim_fail(m->w, "model: job %llu is started, and a rank complained", (ull)job->id);
         }
@@ -169,8 +174,7 @@ static void judge_turn(struct model *m, const struct m_job *job)
     for (size_t i = 0; i < m->jobs.n; i++) {
         const struct m_job *other = &m->jobs.at[i];
         bool due = m->doubt_began != SIM_NEVER && m->mono >= m->doubt_began + m->lease_least_ms;
-        bool too_large =
-            other->workers > m->believed_low || (due && other->workers > m_count(m, false));
+        bool too_large = other->workers > m->believed_low || (due && other->workers > m_count(m));
         if (!other->dropped && other->state == JOB_QUEUED && m_queue_before(other, job) &&
             !too_large) {
             sim_fail(m->w, "model: job %llu (priority %d) overtakes job %llu (priority %d)",
@@ -198,7 +202,7 @@ static const struct m_job *queue_first(const struct model *m)
 
 static void count_nodes(struct model *m)
 {
-    uint32_t nodes = m_count(m, false);
+    uint32_t nodes = m_count(m);
     bool doubt = m->doubt_began != SIM_NEVER;
     if (doubt && m->mono >= m->doubt_began + m->lease_least_ms) {
         m->believed_low = nodes;
@@ -228,7 +232,7 @@ void m_judge_queue(struct model *m)
         moved = moved || m->jobs.at[i].changed;
     }
     const struct m_job *first = queue_first(m);
-    if (first == NULL || first->workers <= m_count(m, false)) {
+    if (first == NULL || first->workers <= m_count(m)) {
         m->doubt_began = SIM_NEVER;
     } else if (m->doubt_began == SIM_NEVER || moved) {
         m->doubt_began = m->doubt_began == SIM_NEVER ? m->mono : m->doubt_began;
@@ -237,9 +241,9 @@ void m_judge_queue(struct model *m)
     if (m->draining || m->refusing || m->w->mode == SCHED_DYNAMIC) {
         return;
     }
-    if (first != NULL && first->workers <= m_count(m, true)) {
+    if (first != NULL && first->workers <= m_count_idle(m, false)) {
         sim_fail(m->w, "model: job %llu waits for %u nodes, and %u are idle", (ull)first->id,
-                 first->workers, m_count(m, true));
+                 first->workers, m_count_idle(m, false));
     }
 }
 
@@ -319,6 +323,10 @@ static void judge_member(struct model *m, const struct m_job *job, const Ms__Mem
                  (ull)job->id, member->node_id);
         return;
     }
+    if (m->w->mode == SCHED_STANDING && m_pause_of(m, node) == M_PAUSED) {
+        sim_fail(m->w, "model: rank %u of job %llu goes to node %s, whose host just lost another",
+                 rank, (ull)job->id, member->node_id);
+    }
     if (member->rank != rank || member->incarnation != node->incarnation ||
         member->uid != node->uid || strcmp(member->host_name, node->host_name) != 0 ||
         strcmp(member->host_id, node->host_id) != 0 ||
@@ -335,7 +343,8 @@ static uint32_t idle_on(struct model *m, const char *host, const Ms__Assign *msg
     uint32_t n = 0;
     for (size_t i = 0; i < m->nodes.n; i++) {
         const struct m_node *node = &m->nodes.at[i];
-        n += !members && m_is_idle(node) && strcmp(node->host_id, host) == 0;
+        n += !members && m_is_idle(node) && m_pause_of(m, node) == M_NOT_PAUSED &&
+             strcmp(node->host_id, host) == 0;
     }
     for (size_t i = 0; members && i < msg->n_members; i++) {
         n += strcmp(msg->members[i]->host_id, host) == 0;
@@ -351,7 +360,11 @@ static void judge_hosts(struct model *m, const struct m_job *job, const Ms__Assi
     uint32_t most_unused = 0;
     for (size_t i = 0; i < m->nodes.n; i++) {
         const struct m_node *node = &m->nodes.at[i];
-        if (m_is_idle(node)) {
+        enum m_pause pause = m_pause_of(m, node);
+        if (m_is_idle(node) && pause == M_PERHAPS) {
+            return; /* nobody knows which ones it had the choice of */
+        }
+        if (m_is_idle(node) && pause == M_NOT_PAUSED) {
             uint32_t idle = idle_on(m, node->host_id, msg, false);
             bool used = idle_on(m, node->host_id, msg, true) > 0;
             best = idle >= job->workers && idle < best ? idle : best;

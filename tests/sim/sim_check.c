@@ -208,9 +208,9 @@ static void check_jobs_over(struct world *w)
         }
         if (m_is_placed(job)) {
             check_placed(w, job);
-        } else if (job->state == JOB_QUEUED && job->workers <= m_count(m, false)) {
+        } else if (job->state == JOB_QUEUED && job->workers <= m_count(m)) {
             sim_fail(w, "job %llu waits for ever for %u nodes, and %u are there", (ull)job->id,
-                     job->workers, m_count(m, false));
+                     job->workers, m_count(m));
         }
     }
     for (size_t i = 0; i < m->nodes.n && !w->failed; i++) {

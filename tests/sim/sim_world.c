@@ -452,7 +452,7 @@ static bool settled(const struct world *w)
     }
     for (size_t i = 0; i < w->model->jobs.n; i++) {
         const struct m_job *job = &w->model->jobs.at[i];
-        if (!job->dropped && job->state == JOB_QUEUED && job->workers <= m_count(w->model, false)) {
+        if (!job->dropped && job->state == JOB_QUEUED && job->workers <= m_count(w->model)) {
             return false; /* it will be placed, or never: then that is the end */
         }
     }

@@ -92,6 +92,130 @@ START_TEST(drained_host_stays_known_without_nodes)
 }
 END_TEST
 
+/* ---- pauses -------------------------------------------------------------------------------------
+ */
+
+/* Time passes, and these two beat. */
+static void pass(int64_t ms, uint64_t a, uint64_t b)
+{
+    while (ms > 0) {
+        int64_t step = ms < FIX_LEASE_MS / 2 ? ms : FIX_LEASE_MS / 2;
+        fix_pass(step);
+        fix_beat(a);
+        fix_beat(b);
+        ms -= step;
+    }
+}
+
+static void finish(uint64_t conn, uint64_t job, uint64_t generation)
+{
+    fix_ready(conn, job, generation, 0);
+    fix_done(conn, job, generation, 0, 0, "");
+}
+
+START_TEST(nodes_of_a_dying_host_cost_a_job_one_try)
+{
+    uint64_t dying[4];
+    char id[8];
+    fix_standing();
+    fix_submit(1, 0);
+    for (uint64_t i = 0; i < MS_ARRAY_SIZE(dying); i++) {
+        snprintf(id, sizeof(id), "d%d", (int)i);
+        dying[i] = on_host(id, i + 1, "boot-1", "tiger");
+    }
+    for (uint64_t i = 0; i < 8; i++) { /* the larger host: best fit would take the other one */
+        snprintf(id, sizeof(id), "g%d", (int)i);
+        on_host(id, i + 10, "boot-2", "lion");
+    }
+
+    for (size_t i = 0; i < MS_ARRAY_SIZE(dying); i++) {
+        fix_close(dying[i]);
+    }
+
+    fix_job_is(1, "PLACING", "waits for rank 0");
+    ck_assert_str_eq(node_find(fix.s, "g0")->host->name, "lion");
+    ck_assert_str_eq(fix_show(1)->ranks[0]->host_name, "lion");
+    ck_assert_uint_eq(job_find(fix.s, 1)->n_tries, 2);
+}
+END_TEST
+
+START_TEST(job_waits_for_a_host_that_works_and_is_not_failed_by_a_broken_one)
+{
+    fix_standing();
+    uint64_t good = on_host("good", 1, "boot-1", "lion");
+    fix_submit(1, 0);
+    fix_ready(good, 1, 1, 0);
+    fix_job_is(1, "RUNNING", "");
+    uint64_t waits = fix_submit(1, 0);
+    for (uint64_t i = 0; i < 6; i++) { /* it cannot open the folder of any job, and is restarted */
+        uint64_t bad = on_host("bad", 10 + i, "boot-2", "tiger");
+        pass(MS_HOST_PAUSE_MAX_MS, good, bad);
+        fix_job_is(waits, "PLACING", "waits for rank 0");
+        fix_close(bad);
+        fix_job_is(waits, "QUEUED", "rank 0 (node bad on host tiger) was lost");
+    }
+
+    fix_done(good, 1, 1, 0, 0, "");
+
+    fix_job_is(waits, "PLACING", "waits for rank 0");
+    ck_assert_str_eq(fix_show(waits)->ranks[0]->host_name, "lion");
+}
+END_TEST
+
+START_TEST(job_that_kills_every_host_fails_and_so_does_one_on_the_only_host)
+{
+    for (int n_hosts = 1; n_hosts <= 3; n_hosts += 2) {
+        fix_standing();
+        fix_submit(1, 0);
+        for (int i = 0; i < MS_PLACE_TRIES_MAX; i++) {
+            char host[8];
+            fix_job_is(1, "QUEUED", "waits for 1 idle node");
+            snprintf(host, sizeof(host), "h%d", i % n_hosts);
+            uint64_t conn = on_host(host, (uint64_t)i + 1, host, host);
+            pass(MS_HOST_PAUSE_MS << i, conn, conn);
+            fix_job_is(1, "PLACING", "waits for rank 0");
+            fix_close(conn);
+        }
+        fix_job_is(1, "FAILED", "it was placed 3 times and never started");
+    }
+}
+END_TEST
+
+START_TEST(pause_doubles_up_to_its_bound_and_begins_anew_where_a_job_started)
+{
+    int64_t pause = MS_HOST_PAUSE_MS;
+    fix_standing();
+    for (uint64_t i = 0; i < 8; i++) {
+        uint64_t job = fix_submit(1, 0);
+        uint64_t conn = on_host("w", i + 1, "boot-1", "tiger");
+        if (i > 0) {
+            ck_assert_str_eq(
+                fix_show_node("w")->activity,
+                "paused: its host lost a node while a job got ready; goes on by itself");
+            pass(pause - 1, conn, conn);
+            fix_job_is(job, "QUEUED", "1 registered, 0 idle");
+            pass(1, conn, conn);
+            pause = 2 * pause > MS_HOST_PAUSE_MAX_MS ? MS_HOST_PAUSE_MAX_MS : 2 * pause;
+        }
+        fix_job_is(job, "PLACING", "waits for rank 0");
+        fix_close(conn);
+        fix_cancel(fix_open(MS_ROLE_USER, "alice"), job, 0);
+    }
+
+    uint64_t conn = on_host("w", 100, "boot-1", "tiger");
+    pass(MS_HOST_PAUSE_MAX_MS, conn, conn);
+    uint64_t job = fix_submit(1, 0);
+    finish(conn, job, 9);
+    fix_job_is(job, "SUCCEEDED", "finished");
+    job = fix_submit(1, 0);
+    fix_close(conn);
+    fix_job_is(job, "QUEUED", "was lost");
+    conn = on_host("w", 101, "boot-1", "tiger");
+    pass(MS_HOST_PAUSE_MS, conn, conn);
+    fix_job_is(job, "PLACING", "waits for rank 0");
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("sched_host");
@@ -102,6 +226,10 @@ int main(void)
     tcase_add_test(t, host_is_forgotten_with_its_last_node);
     tcase_add_test(t, drained_host_keeps_its_ranks_and_gets_no_new_ones);
     tcase_add_test(t, drained_host_stays_known_without_nodes);
+    tcase_add_test(t, nodes_of_a_dying_host_cost_a_job_one_try);
+    tcase_add_test(t, job_waits_for_a_host_that_works_and_is_not_failed_by_a_broken_one);
+    tcase_add_test(t, job_that_kills_every_host_fails_and_so_does_one_on_the_only_host);
+    tcase_add_test(t, pause_doubles_up_to_its_bound_and_begins_anew_where_a_job_started);
     suite_add_tcase(s, t);
     return test_run(s);
 }

@@ -669,6 +669,7 @@ START_TEST(job_that_went_back_starts_on_other_nodes)
     fix_done(conns[0], 1, 1, 0, MS_E_ABORTED, "stopped");
 
     conns[1] = fix_register("w2", 3);
+    fix_pass(MS_HOST_PAUSE_MS);
 
     const Ms__Assign *assign = fix_heard(conns[0], MS_MSG_ASSIGN);
     ck_assert_ptr_nonnull(assign);
@@ -758,8 +759,10 @@ START_TEST(job_that_loses_nodes_three_times_before_it_starts_fails)
 
     fix_close(fix_register("w0", 1));
     fix_job_is(1, "QUEUED", "it was placed 1 time before");
+    fix_pass(MS_HOST_PAUSE_MS);
     fix_close(fix_register("w1", 2));
     fix_job_is(1, "QUEUED", "it was placed 2 times before");
+    fix_pass(2 * MS_HOST_PAUSE_MS);
     fix_close(fix_register("w2", 3));
 
     fix_job_is(1, "FAILED", "it was placed 3 times and never started");
