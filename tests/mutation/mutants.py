@@ -339,7 +339,7 @@ MUTANTS = [
      "after a restart the ranks of an ended job look as they did at its start"),
     ("success_yields_to_cancel", C + "report.c", "run->cancelling && run->n_in[RANK_STOPPED] > 0", "run->cancelling",
      "a job whose ranks all finished is CANCELLED"),
-    ("disagreement_yields", C + "lost.c", "[FAULT_DISAGREE] = {RANK_EVENTS, false, false}", "[FAULT_DISAGREE] = {RANK_EVENTS, false, true}",
+    ("disagreement_yields", C + "lost.c", "[FAULT_DISAGREE] = {RANK_EVENTS, false, false, false}", "[FAULT_DISAGREE] = {RANK_EVENTS, false, true, false}",
      "a cancel hides that the weights differ"),
     ("tries_not_reset", C + "report.c", "job->n_tries = 0;", "",
      "a job that ran is said to have never started"),
