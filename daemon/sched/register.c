@@ -217,6 +217,17 @@ void register_accept(struct sched *s, struct conn *conn, uint32_t frame_id,
     }
 }
 
+/* A rank's own process is turned away: that is why it will be missing. What a stranger is told who
+ * claims to be it is none of the job's business. */
+static void keep_refusal(struct node *node, const struct node_info *info, const char *text)
+{
+    const char *holder = holder_of(node);
+    if (node != NULL && node->state == NODE_NEW && node->info.incarnation == info->incarnation &&
+        (holder[0] == '\0' || strcmp(holder, info->principal) == 0)) {
+        ms_text_copy(node->reason, sizeof(node->reason), text);
+    }
+}
+
 void on_register(struct sched *s, struct conn *conn, const struct sched_event *event)
 {
     const Ms__Register *msg = (const Ms__Register *)event->msg;
@@ -244,10 +255,7 @@ void on_register(struct sched *s, struct conn *conn, const struct sched_event *e
         text = s->mode->refusal(s, &info, msg, &code);
     }
     if (text != NULL) {
-        if (node != NULL && node->state == NODE_NEW &&
-            node->info.incarnation == info.incarnation) { /* why its rank will be missing */
-            ms_text_copy(node->reason, sizeof(node->reason), text);
-        }
+        keep_refusal(node, &info, text);
         register_refuse(s, conn, event->id, code, text, info.node_id);
         return;
     }

@@ -73,13 +73,14 @@ START_TEST(owner_is_sent_to_the_node_that_has_the_file)
 END_TEST
 
 /* What the node is told the job by, in all three ways. */
-static void collect_tags(uint8_t secret, char tags[3][MS_JOB_TAG_LEN + 1])
+static void collect_tags(uint8_t secret, int64_t later_ms, char tags[3][MS_JOB_TAG_LEN + 1])
 {
     struct sched_config cfg = fix_config(SCHED_STANDING, 0);
     cfg.has_database = 1;
     memset(cfg.stamp_secret, secret, sizeof(cfg.stamp_secret));
     fix_create(&cfg);
     ck_ms_ok(sched_load_done(fix.s, fix.now, err));
+    fix.now.wall_ms += later_ms;
     uint64_t node = fix_register("w0", 1);
     uint64_t alice = fix_open(MS_ROLE_USER, "alice");
     Ms__Submit job = fix_job(1);
@@ -104,10 +105,12 @@ START_TEST(a_job_is_told_by_more_than_its_number)
     char here[3][MS_JOB_TAG_LEN + 1];
     char again[3][MS_JOB_TAG_LEN + 1];
     char elsewhere[3][MS_JOB_TAG_LEN + 1];
+    char later[3][MS_JOB_TAG_LEN + 1];
 
-    collect_tags(9, here);
-    collect_tags(9, again);
-    collect_tags(8, elsewhere);
+    collect_tags(9, 0, here);
+    collect_tags(9, 0, again);
+    collect_tags(8, 0, elsewhere);
+    collect_tags(9, 1, later);
 
     ck_assert_uint_eq(strlen(here[0]), MS_JOB_TAG_LEN);
     for (int i = 0; i < 3; i++) {
@@ -116,6 +119,7 @@ START_TEST(a_job_is_told_by_more_than_its_number)
         ck_assert_str_eq(elsewhere[i], elsewhere[0]);
     }
     ck_assert_str_ne(elsewhere[0], here[0]);
+    ck_assert_str_ne(later[0], here[0]); /* another job of that number */
 }
 END_TEST
 

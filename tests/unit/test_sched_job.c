@@ -999,6 +999,24 @@ START_TEST(cancel_at_step_is_answered_when_the_step_is_over)
 }
 END_TEST
 
+START_TEST(peer_report_of_ranks_that_stop_at_their_step_is_no_complaint)
+{
+    uint64_t conns[2];
+    fix_running(conns);
+    fix_cancel(fix_open(MS_ROLE_USER, "alice"), 1, 1);
+    Ms__PeerReport msg = MS__PEER_REPORT__INIT;
+    msg.job = 1;
+    msg.generation = 1;
+    msg.peer = 1;
+    msg.text = (char *)"closed its connection";
+
+    fix_say(conns[0], MS_MSG_PEER_REPORT, &msg.base);
+    fix_pass(2 * MS_BLAME_MS);
+
+    fix_job_is(1, "RUNNING", "waits for 2 of 2 ranks to finish the step");
+}
+END_TEST
+
 START_TEST(cancel_at_step_is_stored_before_anybody_hears_of_it)
 {
     uint64_t conns[2];
@@ -1195,6 +1213,7 @@ static TCase *cancel_cases(void)
     tcase_add_test(t, cancel_of_an_ended_job_is_refused_and_of_a_cancelled_one_is_not);
     tcase_add_test(t, cancel_while_placing_stops_every_rank);
     tcase_add_test(t, cancel_at_step_is_answered_when_the_step_is_over);
+    tcase_add_test(t, peer_report_of_ranks_that_stop_at_their_step_is_no_complaint);
     tcase_add_test(t, cancel_at_step_is_stored_before_anybody_hears_of_it);
     tcase_add_test(t, cancel_at_step_becomes_hard_after_the_grace_time);
     tcase_add_test(t, job_that_finished_first_is_not_cancelled);

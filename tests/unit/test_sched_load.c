@@ -407,6 +407,29 @@ START_TEST(a_job_whose_node_was_refused_says_so_and_names_the_way_back)
 }
 END_TEST
 
+START_TEST(a_stranger_who_claims_a_node_is_not_why_its_rank_is_missing)
+{
+    begin();
+    load_job(3, JOB_RUNNING);
+    for (uint32_t rank = 0; rank < 2; rank++) {
+        struct sched_member_row row = member_row(3, rank);
+        snprintf(row.principal, sizeof(row.principal), "worker:host-certificate");
+        ck_ms_ok(sched_load_member(fix.s, &row, err));
+    }
+    loaded();
+    uint64_t conn = fix_open(MS_ROLE_WORKER, "stranger");
+    Ms__Register msg = fix_node("w0", 100);
+    msg.job = 3;
+    msg.generation = 13;
+    fix_say(conn, MS_MSG_REGISTER, &msg.base);
+    ck_assert_ptr_nonnull(fix_heard(conn, MS_MSG_ERROR));
+
+    fix_pass(FIX_LEASE_MS + 2 * MS_ADOPT_NODE_MS);
+
+    fix_job_is(3, "FAILED", "did not come back");
+}
+END_TEST
+
 /* ---- tries --------------------------------------------------------------------------------------
  */
 
@@ -876,6 +899,7 @@ static TCase *adopt_cases(void)
     tcase_add_test(t, pause_of_a_crowd_leaves_out_that_the_scheduler_stood_still);
     tcase_add_test(t, node_that_comes_and_goes_does_not_stretch_an_adoption);
     tcase_add_test(t, a_job_whose_node_was_refused_says_so_and_names_the_way_back);
+    tcase_add_test(t, a_stranger_who_claims_a_node_is_not_why_its_rank_is_missing);
     tcase_add_test(t, how_often_a_job_was_placed_in_vain_survives_a_restart);
     tcase_add_test(t, a_placing_that_a_restart_cut_off_is_not_the_jobs);
     tcase_add_test(t, cancel_at_step_goes_on_after_a_restart);

@@ -812,6 +812,57 @@ START_TEST(worker_that_does_not_come_back_after_a_standstill_fails_the_job)
 }
 END_TEST
 
+START_TEST(worker_that_does_not_come_back_while_ranks_get_ready_puts_the_job_back)
+{
+    uint64_t conns[2];
+    fix_placed(conns);
+    sched_stood_still(fix.s, 15000);
+    fix.now.mono_ms += 15000;
+    fix_close(conns[1]);
+
+    fix_pass(FIX_LEASE_MS - 1);
+    fix_beat(conns[0]);
+    fix_pass(1);
+
+    fix_job_is(1, "QUEUED", "did not come back within 10000 ms after the scheduler stood still");
+}
+END_TEST
+
+/* The bound on getting ready ends while a rank's node is away: it holds again once that is back. */
+START_TEST(rank_that_was_away_when_its_time_was_over_does_not_keep_its_job_either)
+{
+    enum { READY_MS = 20000 };
+    uint64_t conns[2];
+    struct sched_config cfg = fix_config(SCHED_STANDING, 0);
+    cfg.topo_timeout_ms = READY_MS;
+    fix_create(&cfg);
+    ck_ms_ok(sched_load_done(fix.s, fix.now, err));
+    conns[0] = fix_register("w0", 1);
+    conns[1] = fix_register("w1", 2);
+    fix_submit(2, 0);
+    fix_ready(conns[0], 1, 1, 0);
+    pass_with_beats(READY_MS - 1000, conns);
+    sched_stood_still(fix.s, 9000);
+    fix.now.mono_ms += 9000;
+    fix_close(conns[1]);
+    for (int i = 0; i < 9; i++) { /* the stretched bound ends, and nobody can be blamed */
+        fix_pass(1000);
+        fix_beat(conns[0]);
+    }
+    fix_job_is(1, "PLACING", "waits for the nodes of rank 1 to come back");
+    Ms__Register msg = fix_node("w1", 2);
+    msg.job = 1;
+    msg.generation = 1;
+    msg.rank = 1;
+    conns[1] = fix_open(MS_ROLE_WORKER, "host-certificate");
+    fix_say(conns[1], MS_MSG_REGISTER, &msg.base);
+
+    pass_with_beats(4000, conns);
+
+    fix_job_is(1, "QUEUED", "rank 1 (node w1 on host h) did not get ready");
+}
+END_TEST
+
 START_TEST(another_process_after_a_standstill_fails_the_job)
 {
     uint64_t conns[2];
@@ -1003,6 +1054,8 @@ static Suite *suite(void)
     tcase_add_test(t, worker_that_gave_its_connection_up_meanwhile_keeps_its_rank);
     tcase_add_test(t, each_worker_has_a_whole_lease_to_come_back);
     tcase_add_test(t, worker_that_does_not_come_back_after_a_standstill_fails_the_job);
+    tcase_add_test(t, worker_that_does_not_come_back_while_ranks_get_ready_puts_the_job_back);
+    tcase_add_test(t, rank_that_was_away_when_its_time_was_over_does_not_keep_its_job_either);
     tcase_add_test(t, another_process_after_a_standstill_fails_the_job);
     tcase_add_test(t, newcomer_takes_over_after_a_standstill_too);
     tcase_add_test(t, connection_that_closes_later_is_a_loss_again);

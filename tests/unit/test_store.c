@@ -1607,6 +1607,23 @@ START_TEST(a_start_writes_the_log_once_more_before_it_folds_it_in)
 }
 END_TEST
 
+START_TEST(after_a_checkpoint_that_failed_nothing_is_acknowledged_any_more)
+{
+    struct sched_job_row job = make_job(1);
+    struct sched_effect effect = {.kind = SCHED_DO_PUT_JOB, .job = &job};
+    ck_assert_int_eq(put(&job), 0); /* folded in at once, for it says where the database lies */
+    job = make_job(2);
+    ck_assert_int_eq(put(&job), 0);
+    calls_left = 0;
+
+    store_idle(store);
+
+    calls_left = INT64_MAX;
+    ck_assert_int_eq(call_failed, 1);
+    ck_ms_fails(store_commit(store, &effect, 1, err), MS_E_IO, "what the disk holds is unknown");
+}
+END_TEST
+
 START_TEST(an_idle_scheduler_leaves_an_empty_log_of_writes)
 {
     struct sched_job_row job = make_job(1);
@@ -1816,6 +1833,7 @@ int main(int argc, char **argv)
     tcase_add_test(tcase, what_is_no_database_is_left_as_it_was_with_nothing_beside_it);
     tcase_add_test(tcase, a_start_folds_the_log_of_writes_in_before_it_serves);
     tcase_add_test(tcase, a_start_writes_the_log_once_more_before_it_folds_it_in);
+    tcase_add_test(tcase, after_a_checkpoint_that_failed_nothing_is_acknowledged_any_more);
     tcase_add_test(tcase, an_idle_scheduler_leaves_an_empty_log_of_writes);
     tcase_add_test(tcase, the_frozen_database_of_version_1_still_loads);
     tcase_add_test(tcase, an_older_database_that_is_refused_stays_as_it_was);

@@ -177,6 +177,24 @@ START_TEST(a_folder_that_is_copied_back_over_itself_is_a_copy)
 }
 END_TEST
 
+START_TEST(a_folder_that_moved_as_a_whole_is_a_copy)
+{
+    char from[320];
+    char to[320];
+    snprintf(from, sizeof(from), "%s/here", dir);
+    snprintf(to, sizeof(to), "%s/there", dir);
+    ck_assert_int_eq(mkdir(from, 0700), 0);
+    snprintf(path, sizeof(path), "%s/state.db", from);
+    snprintf(moved, sizeof(moved), "%s/state.db", to);
+    live(path, 1, 1);
+
+    ck_assert_int_eq(rename(from, to), 0); /* inodes, births and the mark's time stay */
+
+    ck_ms_ok(start(moved, 0, err));
+    ck_assert_int_eq(store_is_copy(store), 1);
+}
+END_TEST
+
 START_TEST(a_database_alone_that_is_put_back_is_a_copy)
 {
     live(path, 1, 1);
@@ -294,6 +312,7 @@ int main(void)
     tcase_add_checked_fixture(tcase, setup, teardown);
     tcase_add_test(tcase, a_restart_and_a_kill_make_no_copy);
     tcase_add_test(tcase, a_folder_that_is_copied_back_over_itself_is_a_copy);
+    tcase_add_test(tcase, a_folder_that_moved_as_a_whole_is_a_copy);
     tcase_add_test(tcase, a_database_alone_that_is_put_back_is_a_copy);
     tcase_add_test(tcase, a_copy_of_the_same_start_that_is_written_over_the_file_is_a_copy);
     tcase_add_test(tcase, a_copy_whose_witness_was_taken_away_is_a_copy);
