@@ -108,6 +108,9 @@ void host_resume(struct sched *s, struct host *host)
 
 void host_pause(struct sched *s, struct host *host, const char *text)
 {
+    if (host->paused) {
+        return; /* one of several that got ready there: they are lost together */
+    }
     int64_t ms = MS_HOST_PAUSE_MS;
     for (uint32_t i = 0; i < host->n_vain && ms < MS_HOST_PAUSE_MAX_MS; i++) {
         ms *= 2;

@@ -127,7 +127,14 @@ void m_host_blame(struct model *m, struct m_job *job, const struct sched_job_row
     if (must || (may && row->n_tries < job->tries)) {
         job->tries--; /* it is the host's fault */
     }
-    host->from = m->mono + pause_ms(host->vain_least++);
+    if (m->mono + SLACK_MS < host->from) {
+        return; /* it is paused: several were lost together */
+    }
+    if (m->mono >= host->until + LATE_MS) {
+        host->from = m->mono + pause_ms(host->vain_least++);
+    } else if (host->vain_least == 0) {
+        host->vain_least = 1;
+    }
     host->until = m->mono + pause_ms(host->vain_most++);
 }
 

@@ -139,6 +139,32 @@ START_TEST(nodes_of_a_dying_host_cost_a_job_one_try)
 }
 END_TEST
 
+START_TEST(jobs_that_are_lost_together_pause_their_host_once)
+{
+    uint64_t conns[3];
+    char id[8];
+    fix_standing();
+    for (uint64_t i = 0; i < MS_ARRAY_SIZE(conns); i++) {
+        snprintf(id, sizeof(id), "w%d", (int)i);
+        conns[i] = on_host(id, i + 1, "boot-1", "tiger");
+        fix_submit(1, 0);
+    }
+    for (size_t i = 0; i < MS_ARRAY_SIZE(conns); i++) {
+        fix_close(conns[i]);
+    }
+    for (uint64_t i = 0; i < MS_ARRAY_SIZE(conns); i++) {
+        snprintf(id, sizeof(id), "w%d", (int)i);
+        on_host(id, i + 10, "boot-1", "tiger");
+    }
+
+    fix_pass(MS_HOST_PAUSE_MS);
+
+    for (uint64_t job = 1; job <= MS_ARRAY_SIZE(conns); job++) {
+        fix_job_is(job, "PLACING", "waits for rank 0");
+    }
+}
+END_TEST
+
 START_TEST(job_waits_for_a_host_that_works_and_is_not_failed_by_a_broken_one)
 {
     fix_standing();
@@ -227,6 +253,7 @@ int main(void)
     tcase_add_test(t, drained_host_keeps_its_ranks_and_gets_no_new_ones);
     tcase_add_test(t, drained_host_stays_known_without_nodes);
     tcase_add_test(t, nodes_of_a_dying_host_cost_a_job_one_try);
+    tcase_add_test(t, jobs_that_are_lost_together_pause_their_host_once);
     tcase_add_test(t, job_waits_for_a_host_that_works_and_is_not_failed_by_a_broken_one);
     tcase_add_test(t, job_that_kills_every_host_fails_and_so_does_one_on_the_only_host);
     tcase_add_test(t, pause_doubles_up_to_its_bound_and_begins_anew_where_a_job_started);
