@@ -209,7 +209,7 @@ void model_starts(struct model *m, int64_t mono)
     m->n_expected = m_expected(m->w);
     m->n_came = 0;
     m->came_at = mono;
-    m->stretch = m->still = 0;
+    m->stretch = 0;
     m->ticks = m->w->disk.ticks;
     m->draining = false;
     m->believed = m->believed_low = UINT32_MAX;
@@ -258,7 +258,6 @@ static void stretch(struct model *m, int64_t ms)
 void model_stood_still(struct model *m, int64_t ms)
 {
     stretch(m, ms);
-    m->still += ms;
     if (ms >= m->lease_ms / 2) {
         m->away_until = m->mono + ms + m->lease_ms;
     }

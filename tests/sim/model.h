@@ -120,7 +120,7 @@ struct m_ask { /* a question, a watch, or a log read */
     uint32_t what;              /* enum ms_fetch */
     char node[MS_NAME_MAX + 1]; /* reads the log; or whose events */
     bool watching;              /* has been told once; or waits for the next event */
-    int64_t asked_at, asked_still;
+    int64_t asked_at, asked_stretch;
     enum sched_job_state told;
 };
 
@@ -157,7 +157,6 @@ struct m_token {
 struct model {
     struct world *w;
     int64_t mono, stretch, lease_ms, lease_least_ms, lease_most_ms;
-    int64_t still;               /* the part of stretch that timers have too: no reload's */
     int64_t away_until;          /* a connection that closes before may be our own fault */
     uint32_t n_expected, n_came; /* nodes: that a start waits for; that came since, each once ... */
     int64_t came_at;            /* ... the last of them; moved on while the scheduler stood still */

@@ -87,7 +87,7 @@ void m_on_question(struct model *m, struct m_conn *conn, const struct sched_even
     }
     ask.route = 0;
     ask.asked_at = m->mono;
-    ask.asked_still = m->still;
+    ask.asked_stretch = m->stretch;
     *M_MORE(m->asks, struct m_ask) = ask;
 }
 
@@ -234,7 +234,7 @@ bool m_log_refusal_is_fair(struct model *m, const struct m_ask *ask, int32_t cod
     case MS_E_CLOSED:
         return node == NULL || node->conn == 0 || ask->route != 0 || m_is_anothers(r, node);
     case MS_E_TIMEOUT:
-        return m->mono - ask->asked_at >= MS_LOG_READ_MS + m->still - ask->asked_still;
+        return m->mono - ask->asked_at >= MS_LOG_READ_MS + m->stretch - ask->asked_stretch;
     default:
         return code == MS_E_FULL;
     }
@@ -582,9 +582,9 @@ static bool may_wait(const struct model *m, const struct m_ask *ask, const struc
         return job != NULL && job->cancelled && job->cancel_at_step && job->state == JOB_RUNNING;
     case MS_MSG_LOG_QUERY:
     case MS_MSG_FETCH:
-        return ask->route != 0 &&
-               (m->event->kind != SCHED_EV_TIME ||
-                m->mono - ask->asked_at <= MS_LOG_READ_MS + m->still - ask->asked_still + LATE_MS);
+        return ask->route != 0 && (m->event->kind != SCHED_EV_TIME ||
+                                   m->mono - ask->asked_at <=
+                                       MS_LOG_READ_MS + m->stretch - ask->asked_stretch + LATE_MS);
     default:
         return false;
     }
