@@ -299,6 +299,9 @@ static void on_answer(struct ms_conn *conn, const struct ms_wire_header *head, c
     }
     if (head->type == MS_MSG_STATUS_INFO) {
         b.status = *(const Ms__StatusInfo *)msg; /* numbers only are looked at */
+    } else if (head->type == MS_MSG_ERROR && head->id == 0) {
+        ms_wire_free(msg); /* no answer: it closes an asker that was idle for a minute */
+        return;
     } else if (head->type == MS_MSG_ERROR) {
         fprintf(stderr, "nodes: %s\n", ((const Ms__Error *)msg)->text);
         die("a request was refused");
