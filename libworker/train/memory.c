@@ -77,28 +77,54 @@ static int read_number(const char *path, const char *key, uint64_t *ret)
 
 /* Where a hierarchy of cgroups keeps the limit of memory: the unified one, and the controller of
  * its own before that. `lists` is what stands between the colons of its line in /proc/self/cgroup.
- */
+ * `given_back` are keys of memory.stat: what counts as used, and the kernel takes back before it
+ * kills. Those of the folder and of all below, as the use that they are taken from. */
 static const struct hierarchy {
-    const char *lists, *mount, *limit, *used;
+    const char *lists, *mount, *limit, *used, *given_back[3];
 } hierarchies[] = {
-    {"::", "", "memory.max", "memory.current"},
-    {":memory:", "/memory", "memory.limit_in_bytes", "memory.usage_in_bytes"},
+    {"::",
+     "",
+     "memory.max",
+     "memory.current",
+     {"inactive_file ", "active_file ", "slab_reclaimable "}},
+    {":memory:",
+     "/memory",
+     "memory.limit_in_bytes",
+     "memory.usage_in_bytes",
+     {"total_inactive_file ", "total_active_file ", NULL}},
 };
+
+static int read_of(const char *folder, const char *name, const char *key, uint64_t *ret)
+{
+    char path[1024];
+    snprintf(path, sizeof(path), "%s/%s", folder, name);
+    return read_number(path, key, ret);
+}
+
+/* What is used in a folder and stays used: a data set that was read, or results that were written,
+ * fill the page cache up to the limit, and keep nobody from anything. */
+static uint64_t kept_of(const char *folder, const struct hierarchy *h, uint64_t used)
+{
+    for (size_t i = 0; i < MS_ARRAY_SIZE(h->given_back) && h->given_back[i] != NULL; i++) {
+        uint64_t bytes = 0;
+        if (read_of(folder, "memory.stat", h->given_back[i], &bytes) == 0) {
+            used -= bytes < used ? bytes : used;
+        }
+    }
+    return used;
+}
 
 /* What is left below the limit of one folder; best where that is less, or where there is none. */
 static uint64_t left_in(const char *folder, const struct hierarchy *h, uint64_t best)
 {
-    char path[1024];
     uint64_t limit = 0;
     uint64_t used = 0;
-    snprintf(path, sizeof(path), "%s/%s", folder, h->limit);
-    int has_limit = read_number(path, "", &limit) == 0;
-    snprintf(path, sizeof(path), "%s/%s", folder, h->used);
-    if (!has_limit || read_number(path, "", &used) < 0) {
+    if (read_of(folder, h->limit, "", &limit) < 0 || read_of(folder, h->used, "", &used) < 0) {
         return best;
     }
-    uint64_t left = limit > used ? limit - used : 0;
-    return best == 0 || left < best ? left : best;
+    uint64_t kept = kept_of(folder, h, used);
+    uint64_t left = limit > kept ? limit - kept : 0;
+    return left < best ? left : best;
 }
 
 /* A limit holds for all folders below it, so that any on the way up may be the one that kills. */
@@ -140,7 +166,8 @@ uint64_t memory_left(const char *cgroup, const char *mount, uint64_t best)
 uint64_t memory_available(void)
 {
     uint64_t kib = 0;
-    uint64_t best = read_number("/proc/meminfo", "MemAvailable:", &kib) == 0 ? kib * 1024 : 0;
+    uint64_t best =
+        read_number("/proc/meminfo", "MemAvailable:", &kib) == 0 ? kib * 1024 : MEMORY_UNKNOWN;
     return memory_left("/proc/self/cgroup", "/sys/fs/cgroup", best);
 }
 

@@ -12,13 +12,16 @@
 int memory_alloc(size_t bytes, const char *what, void **ret, struct ms_err *err);
 void memory_free(void *memory, size_t bytes); /* NULL allowed */
 
+/* Neither measured nor limited: more than any job needs. Nothing left is 0, which is less. */
+#define MEMORY_UNKNOWN UINT64_MAX
+
 /* Bytes that this host can still give: MemAvailable, or what is left below the limits of its
- * cgroups (of either hierarchy, and of those above) where that is less. 0 where neither can be
- * read. */
+ * cgroups (of either hierarchy, and of those above) where that is less. Page cache is left, here as
+ * there, for the kernel gives it back. MEMORY_UNKNOWN where neither can be read. */
 uint64_t memory_available(void);
 
 /* For that, and its test: best, or what the limits leave of the cgroups that a file as
- * /proc/self/cgroup names, below mount, where that is less (best 0: nothing is known yet). */
+ * /proc/self/cgroup names, below mount, where that is less. */
 uint64_t memory_left(const char *cgroup, const char *mount, uint64_t best);
 
 /* "2.61 GB" into buf; returns buf. Decimal units. */

@@ -105,7 +105,8 @@ int node_describe(struct node_identity *identity, const struct comm_listener *li
     ret->data_unix = identity->data_unix;
     ret->uid = (uint32_t)geteuid();
     ret->cores = (uint32_t)node_cores();
-    ret->memory_bytes = memory_available();
+    uint64_t bytes = memory_available();
+    ret->memory_bytes = bytes == MEMORY_UNKNOWN ? 0 : bytes; /* 0: not known */
     ret->isa = identity->isa;
     ret->onednn = identity->onednn;
     ret->pid = (uint32_t)getpid();

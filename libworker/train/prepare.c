@@ -230,10 +230,11 @@ static int make_replica(struct train *train, struct ms_err *err)
     uint64_t share = free_bytes / (uint64_t)locals;
     train->known.threads = threads_for(&train->cfg);
     /* A tenth stays free where making activations again can do it (it costs 2 % of a step): page
-     * cache, other programs, and a measure that was taken a moment ago. */
+     * cache, other programs, and a measure that was taken a moment ago. What is not known is more
+     * than any peak. */
     uint64_t room = share / 10 * 9;
     int rc = plan_replica(train, room, err);
-    if (rc == 0 && share > 0 && train->known.peak_bytes > room) {
+    if (rc == 0 && train->known.peak_bytes > room) {
         /* what is beside the activations is known now: once more, with the room that is left */
         uint64_t rest = train->known.peak_bytes - train->sizes.arena_bytes;
         rc = plan_replica(train, room > rest ? room - rest : 1, err);
@@ -241,7 +242,7 @@ static int make_replica(struct train *train, struct ms_err *err)
     if (rc < 0) {
         return rc;
     }
-    if (share > 0 && train->known.peak_bytes > share) {
+    if (train->known.peak_bytes > share) {
         return refuse_memory(train, train->known.peak_bytes, free_bytes, locals, err);
     }
     return replica_plan_sha256(train->replica, train->data_world, train->known.plan_sha256, err);

@@ -83,7 +83,7 @@ START_TEST(limits_of_either_hierarchy_and_of_those_above_count)
     put(root, "memory/a/memory.limit_in_bytes", "1000\n");
     put(root, "memory/a/memory.usage_in_bytes", "400\n");
     ck_assert_uint_eq(left(root, 5000), 600);
-    ck_assert_uint_eq(left(root, 0), 600);
+    ck_assert_uint_eq(left(root, MEMORY_UNKNOWN), 600);
 
     put(root, "cgroup", "0::/u/v\n");
     put(root, "u/v/memory.max", "max\n");
@@ -92,6 +92,55 @@ START_TEST(limits_of_either_hierarchy_and_of_those_above_count)
     put(root, "u/memory.max", "300\n");
     put(root, "u/memory.current", "400\n");
     ck_assert_uint_eq(left(root, 5000), 0);
+    test_dir_remove(root);
+}
+END_TEST
+
+START_TEST(a_full_cgroup_below_a_larger_one_leaves_nothing)
+{
+    static const char *const folders[] = {"slice", "slice/svc"};
+    const char *root = test_dir_make();
+    char path[512];
+    for (size_t i = 0; i < MS_ARRAY_SIZE(folders); i++) {
+        snprintf(path, sizeof(path), "%s/%s", root, folders[i]);
+        ck_assert_int_eq(mkdir(path, 0700), 0);
+    }
+    put(root, "cgroup", "0::/slice/svc\n");
+    put(root, "slice/memory.max", "8000000000\n");
+    put(root, "slice/memory.current", "1000000000\n");
+    put(root, "slice/svc/memory.max", "100000000\n");
+    put(root, "slice/svc/memory.current", "100000000\n");
+
+    ck_assert_uint_eq(left(root, 16000000000), 0);
+    ck_assert_uint_eq(left(root, MEMORY_UNKNOWN), 0);
+    test_dir_remove(root);
+}
+END_TEST
+
+START_TEST(page_cache_is_left)
+{
+    const char *root = test_dir_make();
+    char path[512];
+    snprintf(path, sizeof(path), "%s/memory", root);
+    ck_assert_int_eq(mkdir(path, 0700), 0);
+    put(root, "cgroup", "0::/\n");
+    put(root, "memory.max", "400000000\n");
+    put(root, "memory.current", "400000000\n");
+    put(root, "memory.stat",
+        "anon 30000000\nfile 350000000\ninactive_anon 5\ninactive_file 200000000\n"
+        "active_file 150000000\nslab_reclaimable 10000000\n");
+    ck_assert_uint_eq(left(root, MEMORY_UNKNOWN), 360000000);
+
+    put(root, "cgroup", "4:memory:/\n"); /* whose own numbers leave out the folders below */
+    put(root, "memory/memory.limit_in_bytes", "1000\n");
+    put(root, "memory/memory.usage_in_bytes", "1000\n");
+    put(root, "memory/memory.stat",
+        "inactive_file 1\nactive_file 2\nhierarchical_memory_limit 1000\n"
+        "total_inactive_file 600\ntotal_active_file 300\n");
+    ck_assert_uint_eq(left(root, MEMORY_UNKNOWN), 900);
+
+    put(root, "memory/memory.stat", "total_inactive_file 5000\n"); /* counted late */
+    ck_assert_uint_eq(left(root, MEMORY_UNKNOWN), 1000);
     test_dir_remove(root);
 }
 END_TEST
@@ -114,6 +163,8 @@ int main(void)
     tcase_add_test(tc, too_much_is_refused_with_its_name);
     tcase_add_test(tc, available_memory_is_more_than_a_page_and_less_than_an_exabyte);
     tcase_add_test(tc, limits_of_either_hierarchy_and_of_those_above_count);
+    tcase_add_test(tc, a_full_cgroup_below_a_larger_one_leaves_nothing);
+    tcase_add_test(tc, page_cache_is_left);
     tcase_add_test(tc, sizes_print_in_decimal_units);
     suite_add_tcase(suite, tc);
     return test_run(suite);
