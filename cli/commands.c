@@ -7,7 +7,6 @@
 #include "proto/settings.h"
 #include "proto/text.h"
 
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -208,7 +207,6 @@ int cli_main(int argc, char **argv)
     static struct cli_args args; /* 20 KiB: not for the stack */
     const struct cli_command *command = NULL;
     struct ms_err err = {0, ""};
-    signal(SIGPIPE, SIG_IGN); /* a closed connection or pipe is an error, not an end */
     memset(&args, 0, sizeof(args));
     args.command = "msctl";
     int rc = parse(argc, argv, &command, &args, &err);

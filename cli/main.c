@@ -4,6 +4,6 @@
 
 int main(int argc, char **argv)
 {
-    ms_process_hide();
+    ms_process_begin();
     return cli_main(argc, argv);
 }

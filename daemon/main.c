@@ -204,7 +204,7 @@ int main(int argc, char **argv)
 {
     struct ms_err err = {0, ""};
     struct program program = {.argc = argc, .argv = argv};
-    ms_process_hide();
+    ms_process_begin();
     ms_log_init(STDERR_FILENO, MS_LOG_INFO, getenv("JOURNAL_STREAM") != NULL);
     signal(SIGHUP, SIG_IGN); /* a reload while we start: the settings are read just now */
     umask(0077);             /* the database, the lock, a run directory's socket: ours alone */

@@ -149,7 +149,6 @@ int server_open(const struct server_setup *setup, struct server **ret, struct ms
     server->reload_arg = setup->reload_arg;
     clients_init(&server->clients);
     server_turn_init(server);
-    signal(SIGPIPE, SIG_IGN);
     share_descriptors(server);
     places_init(&server->places, server->conns_max);
     places_set_nodes(&server->places, setup->options->sched.nodes_per_certificate);

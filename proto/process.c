@@ -1,6 +1,7 @@
 /* process.c - what a program of ours asks of the system for itself, before it reads a key */
 #include "proto/process.h"
 
+#include <signal.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 
@@ -14,10 +15,17 @@ enum { DUMPABLE = 1 };
 enum { DUMPABLE = 0 };
 #endif
 
-void ms_process_hide(void)
+static void hide(void)
 {
     static const struct rlimit none = {0, 0};
     /* neither can fail in a way that somebody could mend: both lower what we may */
     (void)setrlimit(RLIMIT_CORE, &none);
     (void)prctl(PR_SET_DUMPABLE, DUMPABLE, 0, 0, 0);
+}
+
+void ms_process_begin(void)
+{
+    hide();
+    signal(SIGPIPE, SIG_IGN);
+    signal(SIGXFSZ, SIG_IGN);
 }

@@ -2,8 +2,12 @@
 #ifndef MS_PROCESS_H
 #define MS_PROCESS_H
 
-/* No core dumps, and nobody else of our uid reads our memory: keys and passwords are in it. Once,
- * at the top of main. Under sanitizers memory stays readable, for the leak check reads it. */
-void ms_process_hide(void);
+/* Once, at the top of main, of each program:
+ * - no core dumps, and nobody else of our uid reads our memory: keys and passwords are in it. Under
+ *   sanitizers memory stays readable, for the leak check reads it;
+ * - a peer or reader that has gone (SIGPIPE) and a file above the limit of size (SIGXFSZ: ulimit
+ *   -f, LimitFSIZE=) are errors of the write that met them, which can say what it wrote, and no
+ *   silent end of the program. */
+void ms_process_begin(void);
 
 #endif

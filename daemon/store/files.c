@@ -181,7 +181,7 @@ static int reserve_fail(const char *path, int why, struct ms_err *err)
     if (why == EFBIG) {
         return ms_fail(err, code,
                        "reserve file %s: this process may write no file of %d KiB (ulimit -f, "
-                       "LimitFSIZE= of the unit)",
+                       "LimitFSIZE= of the unit): raise that and start again",
                        path, MS_STORE_RESERVE / 1024);
     }
     errno = why;

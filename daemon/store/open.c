@@ -12,8 +12,34 @@
 /* ---- what goes wrong ----------------------------------------------------------------------------
  */
 
+int store_errno(struct store *store, int of_log)
+{
+    sqlite3_file *file = NULL;
+    const int which = of_log ? SQLITE_FCNTL_JOURNAL_POINTER : SQLITE_FCNTL_FILE_POINTER;
+    int why = 0;
+    if (store->db != NULL && sqlite3_file_control(store->db, "main", which, &file) == SQLITE_OK &&
+        file != NULL && file->pMethods != NULL) {
+        file->pMethods->xFileControl(file, SQLITE_FCNTL_LAST_ERRNO, &why);
+    }
+    return why;
+}
+
+const char *store_cause(struct store *store, int rc, char buf[STORE_CAUSE_MAX])
+{
+    const int is_io = (rc & 0xff) == SQLITE_IOERR;
+    int why = is_io ? store_errno(store, 1) : 0;
+    why = is_io && why == 0 ? store_errno(store, 0) : why;
+    buf[0] = '\0';
+    if (why != 0) {
+        char text[STORE_CAUSE_MAX];
+        snprintf(buf, STORE_CAUSE_MAX, ": %.60s", strerror_r(why, text, sizeof(text)));
+    }
+    return buf;
+}
+
 int store_fail(struct store *store, int rc, const char *doing, struct ms_err *err)
 {
+    char cause[STORE_CAUSE_MAX];
     const char *path = store->path;
     int said = 0;
     switch (rc & 0xff) {
@@ -46,8 +72,9 @@ int store_fail(struct store *store, int rc, const char *doing, struct ms_err *er
             "user of msschedd",
             path, store->db != NULL ? sqlite3_errmsg(store->db) : sqlite3_errstr(rc));
     default:
-        return ms_fail(err, MS_E_IO, "database %s, %s: %s", path, doing,
-                       store->db != NULL ? sqlite3_errmsg(store->db) : sqlite3_errstr(rc));
+        return ms_fail(err, MS_E_IO, "database %s, %s: %s%s", path, doing,
+                       store->db != NULL ? sqlite3_errmsg(store->db) : sqlite3_errstr(rc),
+                       store_cause(store, rc, cause));
     }
 }
 

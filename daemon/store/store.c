@@ -110,15 +110,7 @@ int store_open(const char *path, struct store **ret, struct ms_err *err)
  * the file that it wrote: the log, or at a checkpoint the database. */
 static int call_full(struct store *store, int rc, int wrote_log)
 {
-    sqlite3_file *file = NULL;
-    const int which = wrote_log ? SQLITE_FCNTL_JOURNAL_POINTER : SQLITE_FCNTL_FILE_POINTER;
-    int why = 0;
-    if (rc == SQLITE_IOERR_WRITE &&
-        sqlite3_file_control(store->db, "main", which, &file) == SQLITE_OK && file != NULL &&
-        file->pMethods != NULL) {
-        file->pMethods->xFileControl(file, SQLITE_FCNTL_LAST_ERRNO, &why);
-    }
-    return why == EDQUOT ? SQLITE_FULL : rc;
+    return rc == SQLITE_IOERR_WRITE && store_errno(store, wrote_log) == EDQUOT ? SQLITE_FULL : rc;
 }
 
 static void checkpoint(struct store *store, int mode)
@@ -520,8 +512,9 @@ int store_commit(struct store *store, const struct sched_effect *effects, size_t
         return ms_fail(err, MS_E_NOMEM, "database %s: no memory for a commit", store->path);
     }
     if (rc != SQLITE_OK) {
-        return ms_fail(err, MS_E_IO, "database %s: commit: %s (%d)", store->path,
-                       sqlite3_errstr(rc), rc);
+        char cause[STORE_CAUSE_MAX];
+        return ms_fail(err, MS_E_IO, "database %s: commit: %s (%d)%s", store->path,
+                       sqlite3_errstr(rc), rc, store_cause(store, rc, cause));
     }
     store->is_believed = 1;
     if (store->ticks_due > store->ticks) {

@@ -42,6 +42,12 @@ struct store {
 
 /* Maps a result of SQLite that stops the opening; doing says during what. Returns the code. */
 int store_fail(struct store *store, int rc, const char *doing, struct ms_err *err);
+/* Why the last input or output of the log of writes, or of the database itself, failed; 0: none
+ * did, or nobody knows. */
+int store_errno(struct store *store, int of_log);
+/* ": File too large" into buf, where the system said why an input or output failed; returns buf. */
+enum { STORE_CAUSE_MAX = 64 };
+const char *store_cause(struct store *store, int rc, char buf[STORE_CAUSE_MAX]);
 /* A row, or the lack of one, that was not written by us: the text ends with what restores. */
 int store_fail_damage(struct store *store, struct ms_err *err, const char *fmt, ...)
     MS_PRINTF(3, 4);

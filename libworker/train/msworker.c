@@ -141,9 +141,7 @@ static void *wait_for_signals(void *arg)
 /* In all threads that follow: what comes while we start waits for the thread that takes it. */
 static void block_signals(struct program *program)
 {
-    struct sigaction ignore = {.sa_handler = SIG_IGN};
     struct sigaction hup;
-    sigaction(SIGPIPE, &ignore, NULL);
     sigemptyset(&program->signals);
     sigaddset(&program->signals, SIGTERM);
     sigaddset(&program->signals, SIGINT);
@@ -486,7 +484,7 @@ int main(int argc, char **argv)
     struct ms_err err = {0, ""};
     int check = 0;
     spin_settle(argv);
-    ms_process_hide();
+    ms_process_begin();
     ms_log_init(STDERR_FILENO, MS_LOG_INFO, getenv("JOURNAL_STREAM") != NULL);
     if (take_words(&argc, argv, &check)) {
         return 0;

@@ -1,19 +1,21 @@
-/* test_process.c - a program that hides leaves no core and shows nobody its memory */
+/* test_process.c - a program leaves no core, shows nobody its memory, and is ended by no write */
 #include "proto/process.h"
 
 #include "tests/test.h"
 
+#include <errno.h>
+#include <stdlib.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 
-START_TEST(a_hidden_program_dumps_no_core)
+START_TEST(a_program_dumps_no_core)
 {
     pid_t child = fork();
     if (child == 0) {
         struct rlimit many = {RLIM_INFINITY, RLIM_INFINITY};
         (void)setrlimit(RLIMIT_CORE, &many);
-        ms_process_hide();
+        ms_process_begin();
         struct rlimit got;
         int bad = getrlimit(RLIMIT_CORE, &got) != 0 || got.rlim_cur != 0 || got.rlim_max != 0;
 #ifndef __SANITIZE_ADDRESS__
@@ -32,8 +34,32 @@ START_TEST(a_hidden_program_dumps_no_core)
 }
 END_TEST
 
+START_TEST(a_write_that_fails_ends_no_program)
+{
+    pid_t child = fork();
+    if (child == 0) {
+        const struct rlimit small = {4, 4};
+        char path[] = "/tmp/msched-test-XXXXXX";
+        int fd = mkstemp(path);
+        int pipes[2];
+        unlink(path);
+        ms_process_begin();
+        int bad = fd < 0 || setrlimit(RLIMIT_FSIZE, &small) != 0 || write(fd, "12345", 5) != 4 ||
+                  write(fd, "5", 1) != -1 || errno != EFBIG;
+        bad |= pipe(pipes) != 0 || close(pipes[0]) != 0 || write(pipes[1], "1", 1) != -1 ||
+               errno != EPIPE;
+        _exit(bad);
+    }
+    int status = 0;
+    ck_assert_int_eq(waitpid(child, &status, 0), child);
+
+    ck_assert(WIFEXITED(status));
+    ck_assert_int_eq(WEXITSTATUS(status), 0);
+}
+END_TEST
+
 /* Each of the three programs, as it is installed. */
-START_TEST(every_program_hides_before_it_reads_a_key)
+START_TEST(every_program_begins_so_before_it_reads_a_key)
 {
     static const char *const mains[] = {"daemon/main.c", "libworker/train/msworker.c",
                                         "cli/main.c"};
@@ -48,7 +74,7 @@ START_TEST(every_program_hides_before_it_reads_a_key)
     const char *main_at = strstr(text, "\nint main(");
     ck_assert_ptr_nonnull(main_at);
 
-    ck_assert_ptr_nonnull(strstr(main_at, "ms_process_hide();"));
+    ck_assert_ptr_nonnull(strstr(main_at, "ms_process_begin();"));
 }
 END_TEST
 
@@ -56,8 +82,9 @@ int main(void)
 {
     Suite *suite = suite_create("process");
     TCase *tcase = tcase_create("process");
-    tcase_add_test(tcase, a_hidden_program_dumps_no_core);
-    tcase_add_loop_test(tcase, every_program_hides_before_it_reads_a_key, 0, 3);
+    tcase_add_test(tcase, a_program_dumps_no_core);
+    tcase_add_test(tcase, a_write_that_fails_ends_no_program);
+    tcase_add_loop_test(tcase, every_program_begins_so_before_it_reads_a_key, 0, 3);
     suite_add_tcase(suite, tcase);
     return test_run(suite);
 }

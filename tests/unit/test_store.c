@@ -811,6 +811,20 @@ START_TEST(a_full_disk_is_announced_while_the_reserve_still_takes_the_commit)
 }
 END_TEST
 
+START_TEST(a_file_above_the_limit_of_its_process_is_called_that)
+{
+    struct ms_err err = {0, ""};
+    struct sched_job_row job = make_job(1);
+    const struct sched_effect effect = {.kind = SCHED_DO_PUT_JOB, .job = &job};
+    full_errno = EFBIG;
+    disk_left = 0;
+
+    ck_assert_int_eq(store_commit(store, &effect, 1, &err), MS_E_IO);
+
+    ck_assert_msg(strstr(err.text, "File too large") != NULL, "%s", err.text);
+}
+END_TEST
+
 START_TEST(a_commit_without_memory_changes_nothing_and_can_be_repeated)
 {
     enum { ROOM_MAX = 256 << 10, STEP = 512 };
@@ -1807,6 +1821,7 @@ int main(int argc, char **argv)
     tcase_add_loop_test(tcase, a_full_disk_is_announced_while_the_reserve_still_takes_the_commit, 0,
                         2);
     tcase_add_test(tcase, a_commit_without_memory_changes_nothing_and_can_be_repeated);
+    tcase_add_test(tcase, a_file_above_the_limit_of_its_process_is_called_that);
     tcase_add_test(tcase, only_a_full_disk_is_called_one);
     tcase_add_test(tcase, a_folder_in_the_reserves_place_is_named_until_it_is_gone);
     tcase_add_test(tcase, the_reserve_is_given_up_once_and_made_again_when_idle);
