@@ -7,6 +7,7 @@
 #include "proto/authority.h"
 #include "proto/settings.h"
 
+#include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -34,7 +35,16 @@ int certs_password(const struct cli_args *args, struct ms_tls_files *files, stru
 {
     const char *path = cli_value(args, "password-file");
     memset(files, 0, sizeof(*files));
-    return path != NULL ? ms_tls_files_password(path, files, err) : MS_OK;
+    if (path == NULL) {
+        return MS_OK;
+    }
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0) {
+        return ms_fail_errno(err, MS_E_CONFIG, "password file %s", path);
+    }
+    int rc = ms_tls_files_password_of(fd, path, files, err);
+    close(fd);
+    return rc;
 }
 
 int certs_make_folder(const char *path, mode_t parents, mode_t last, struct ms_err *err)

@@ -2,6 +2,7 @@
 #include "proto/ca_index.h"
 
 #include "proto/certfile.h"
+#include "proto/regular.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -255,12 +256,12 @@ static int read_lines(const char *path, FILE *file, struct ms_ca_index *index, s
 int ms_ca_index_read(const char *path, struct ms_ca_index *ret, struct ms_err *err)
 {
     struct ms_ca_index index = {.n = 0};
-    FILE *file = fopen(path, "re");
-    if (file == NULL) {
-        return ms_fail_errno(err, errno == ENOENT ? MS_E_NOT_FOUND : MS_E_IO, "cannot read %s",
-                             path);
+    FILE *file = NULL;
+    int rc = ms_regular_open(path, "", &file, err);
+    if (rc != MS_OK) {
+        return rc;
     }
-    int rc = read_lines(path, file, &index, err);
+    rc = read_lines(path, file, &index, err);
     fclose(file);
     if (rc != MS_OK) {
         ms_ca_index_fini(&index);

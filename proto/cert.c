@@ -249,18 +249,16 @@ int ms_ca_load(const char *directory, struct ms_ca **ret, struct ms_err *err)
     char cert_path[MS_PATH_MAX + 1];
     int rc = join(key_path, sizeof(key_path), directory, "ca.key", err);
     if (rc != MS_OK || (rc = join(cert_path, sizeof(cert_path), directory, "ca.crt", err)) != 0 ||
-        (rc = check_whole(directory, key_path, cert_path, err)) != MS_OK ||
-        (rc = ms_secret_check(key_path, 077, err)) != MS_OK) {
+        (rc = check_whole(directory, key_path, cert_path, err)) != MS_OK) {
         return rc;
     }
     struct ms_ca *ca = (struct ms_ca *)calloc(1, sizeof(*ca));
     if (ca == NULL) {
         return ms_fail(err, MS_E_NOMEM, "no memory for a CA");
     }
-    FILE *file = fopen(key_path, "re");
-    if (file == NULL) {
-        rc = ms_fail_errno(err, MS_E_IO, "cannot read %s", key_path);
-    } else {
+    FILE *file = NULL;
+    rc = ms_secret_open(key_path, 077, &file, err);
+    if (rc == MS_OK) {
         ca->key = PEM_read_PrivateKey(file, NULL, NULL, (void *)"");
         fclose(file);
         ERR_clear_error();

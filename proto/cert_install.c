@@ -4,6 +4,7 @@
 
 #include "proto/certfile.h"
 #include "proto/limits.h"
+#include "proto/regular.h"
 
 #include <errno.h>
 #include <openssl/err.h>
@@ -122,20 +123,21 @@ static int check_old_ca(const char *path, X509 *ca, struct ms_err *err)
 
 static int read_whole(const char *path, uint8_t **ret, size_t *ret_size, struct ms_err *err)
 {
-    FILE *file = fopen(path, "re");
+    FILE *file = NULL;
+    int rc = ms_regular_open(path, "", &file, err);
+    if (rc != MS_OK) {
+        return rc;
+    }
     uint8_t *bytes = (uint8_t *)malloc(FILE_MAX);
-    size_t size = file != NULL && bytes != NULL ? fread(bytes, 1, FILE_MAX, file) : 0;
-    int rc = MS_OK;
+    size_t size = bytes != NULL ? fread(bytes, 1, FILE_MAX, file) : 0;
     if (bytes == NULL) {
         rc = ms_fail(err, MS_E_NOMEM, "no memory for %s", path);
-    } else if (file == NULL || ferror(file)) {
+    } else if (ferror(file)) {
         rc = ms_fail_errno(err, MS_E_IO, "cannot read %s", path);
     } else if (size == FILE_MAX) {
         rc = ms_fail(err, MS_E_INVALID, "%s is larger than 1 MiB: no certificate is", path);
     }
-    if (file != NULL) {
-        fclose(file);
-    }
+    fclose(file);
     if (rc != MS_OK) {
         free(bytes);
         return rc;

@@ -4,6 +4,7 @@
 #include "proto/folder.h"
 
 #include "proto/limits.h"
+#include "proto/regular.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -27,15 +28,11 @@ const char *ms_ssl_error(char *buf, size_t size)
     return buf;
 }
 
-int ms_secret_check(const char *path, unsigned forbidden, struct ms_err *err)
+static int check_mode(const char *path, FILE *file, unsigned forbidden, struct ms_err *err)
 {
     struct stat st;
-    if (stat(path, &st) != 0) {
-        return ms_fail_errno(err, errno == ENOENT ? MS_E_NOT_FOUND : MS_E_IO, "cannot read %s",
-                             path);
-    }
-    if (!S_ISREG(st.st_mode)) {
-        return ms_fail(err, MS_E_INVALID, "%s is no regular file", path);
+    if (fstat(fileno(file), &st) != 0) {
+        return ms_fail_errno(err, MS_E_IO, "cannot read %s", path);
     }
     if ((st.st_mode & forbidden) != 0) {
         /* a person's own is for nobody else; one of the system may be for the daemons' group */
@@ -46,6 +43,19 @@ int ms_secret_check(const char *path, unsigned forbidden, struct ms_err *err)
                        path, (unsigned)st.st_mode & 07777, is_mine ? "600" : "640", path);
     }
     return MS_OK;
+}
+
+int ms_secret_open(const char *path, unsigned forbidden, FILE **ret, struct ms_err *err)
+{
+    FILE *file = NULL;
+    int rc = ms_regular_open(path, "", &file, err);
+    if (rc == MS_OK && (rc = check_mode(path, file, forbidden, err)) != MS_OK) {
+        fclose(file);
+    }
+    if (rc == MS_OK) {
+        *ret = file;
+    }
+    return rc;
 }
 
 /* Words for a PKCS#12 that did not open; the error queue holds the cause. */
@@ -106,13 +116,10 @@ static int p12_parse(const char *path, const char *password, PKCS12 *bag, struct
 
 int ms_p12_read(const char *path, const char *password, struct ms_p12 *ret, struct ms_err *err)
 {
-    int rc = ms_secret_check(path, 037, err);
+    FILE *file = NULL;
+    int rc = ms_secret_open(path, 037, &file, err);
     if (rc != MS_OK) {
         return rc;
-    }
-    FILE *file = fopen(path, "re");
-    if (file == NULL) {
-        return ms_fail_errno(err, MS_E_IO, "cannot read %s", path);
     }
     ERR_clear_error();
     PKCS12 *bag = d2i_PKCS12_fp(file, NULL);
@@ -141,10 +148,10 @@ void ms_p12_fini(struct ms_p12 *p12)
 
 int ms_pem_read(const char *path, X509 **ret, struct ms_err *err)
 {
-    FILE *file = fopen(path, "re");
-    if (file == NULL) {
-        return ms_fail_errno(err, errno == ENOENT ? MS_E_NOT_FOUND : MS_E_IO,
-                             "cannot read the certificate %s", path);
+    FILE *file = NULL;
+    int rc = ms_regular_open(path, "the certificate ", &file, err);
+    if (rc != MS_OK) {
+        return rc;
     }
     X509 *cert = PEM_read_X509(file, NULL, NULL, NULL);
     fclose(file);

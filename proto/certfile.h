@@ -8,6 +8,7 @@
 
 #include <openssl/x509.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <sys/types.h>
 #include <time.h>
 
@@ -26,8 +27,9 @@ void ms_p12_fini(struct ms_p12 *p12);
 /* First certificate of a PEM file. Returns owned. */
 int ms_pem_read(const char *path, X509 **ret, struct ms_err *err);
 
-/* MS_E_REFUSED where a mode bit of `forbidden` is set; says the chmod that mends it. */
-int ms_secret_check(const char *path, unsigned forbidden, struct ms_err *err);
+/* Opens a file with a private key, as ms_regular_open; MS_E_REFUSED where a mode bit of `forbidden`
+ * is set, with the chmod that mends it. */
+int ms_secret_open(const char *path, unsigned forbidden, FILE **ret, struct ms_err *err);
 
 /* Writes size bytes through a temporary name beside path and syncs them, so that path is never half
  * written. exclusive: an existing path is MS_E_EXISTS. */

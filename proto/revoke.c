@@ -2,6 +2,7 @@
 #include "proto/ca.h"
 #include "proto/certfile.h"
 #include "proto/limits.h"
+#include "proto/regular.h"
 
 #include <errno.h>
 #include <openssl/err.h>
@@ -17,10 +18,10 @@ enum { SKEW_S = 3600 };
 int ms_cert_read(const char *path, const char *password, X509 **ret, struct ms_err *err)
 {
     char head[12] = "";
-    FILE *file = fopen(path, "re");
-    if (file == NULL) {
-        return ms_fail_errno(err, errno == ENOENT ? MS_E_NOT_FOUND : MS_E_IO, "cannot read %s",
-                             path);
+    FILE *file = NULL;
+    int opened = ms_regular_open(path, "", &file, err);
+    if (opened != MS_OK) {
+        return opened;
     }
     size_t n = fread(head, 1, sizeof(head) - 1, file);
     fclose(file);
@@ -80,9 +81,10 @@ int ms_ca_owns(const struct ms_ca *ca, X509 *cert)
 /* The list so far; *ret stays NULL where there is none yet. */
 static int read_crl(const struct ms_ca *ca, const char *path, X509_CRL **ret, struct ms_err *err)
 {
-    FILE *file = fopen(path, "re");
-    if (file == NULL) {
-        return errno == ENOENT ? MS_OK : ms_fail_errno(err, MS_E_IO, "cannot read %s", path);
+    FILE *file = NULL;
+    int rc = ms_regular_open(path, "", &file, err);
+    if (rc != MS_OK) {
+        return rc == MS_E_NOT_FOUND ? MS_OK : rc;
     }
     X509_CRL *crl = PEM_read_X509_CRL(file, NULL, NULL, NULL);
     fclose(file);

@@ -1,6 +1,8 @@
 /* settings.c - where a setting comes from: flag > environment > file > built-in */
 #include "proto/settings.h"
 
+#include "proto/regular.h"
+
 #include <assert.h>
 #include <ctype.h>
 #include <errno.h>
@@ -287,14 +289,11 @@ static int read_line(struct ms_settings *s, char *text, int line, struct ms_err 
 
 static int read_file(struct ms_settings *s, const char *path, int required, struct ms_err *err)
 {
-    FILE *file = fopen(path, "re");
-    if (file == NULL) {
-        if (errno == ENOENT && !required) {
-            return MS_OK;
-        }
-        return ms_fail_errno(err, MS_E_CONFIG, "cannot read the settings file %s", path);
+    FILE *file = NULL;
+    int rc = ms_regular_open(path, "the settings file ", &file, err);
+    if (rc != MS_OK) {
+        return rc == MS_E_NOT_FOUND && !required ? MS_OK : ms_err_recode(err, MS_E_CONFIG);
     }
-    int rc = MS_OK;
     char text[LINE_BYTES_MAX];
     s->file = strdup(path);
     if (s->file == NULL) {

@@ -2,6 +2,7 @@
 #include "proto/tls.h"
 
 #include "proto/certfile.h"
+#include "proto/regular.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -99,16 +100,17 @@ static int set_protocol(SSL_CTX *ctx, const char *cipher_list, char *warning, st
  */
 static int open_crl(const struct ms_tls_config *cfg, FILE **ret, struct ms_err *err)
 {
-    *ret = fopen(cfg->crl_path, "re");
-    if (*ret != NULL || (errno == ENOENT && cfg->crl_may_miss)) {
+    *ret = NULL;
+    int rc = ms_regular_open(cfg->crl_path, "the revocation list ", ret, err);
+    if (rc == MS_E_NOT_FOUND && cfg->crl_may_miss) {
         return MS_OK;
     }
-    return errno == ENOENT
+    return rc == MS_E_NOT_FOUND
                ? ms_fail(err, MS_E_TLS,
                          "the revocation list %s is missing, and without it whoever was revoked "
                          "would get in: put it back; msctl certs crl makes it anew",
                          cfg->crl_path)
-               : ms_fail_errno(err, MS_E_IO, "cannot read the revocation list %s", cfg->crl_path);
+               : rc;
 }
 
 static int load_crl(X509_STORE *store, const struct ms_tls_config *cfg, char *warning,
@@ -149,23 +151,41 @@ static int load_crl(X509_STORE *store, const struct ms_tls_config *cfg, char *wa
     return rc;
 }
 
-static int load_trust(SSL_CTX *ctx, const struct ms_tls_config *cfg, char *warning,
-                      struct ms_err *err)
+/* All certificates of the file, and lists of revoked ones that stand between them. */
+static int load_ca(X509_STORE *store, const char *path, struct ms_err *err)
 {
-    X509 *ca = NULL;
-    if (cfg->ca_path == NULL || cfg->ca_path[0] == '\0') {
-        return ms_fail(err, MS_E_INVALID, "no certificate of a CA was given (ca.crt)");
-    }
-    int rc = ms_pem_read(cfg->ca_path, &ca, err); /* for the words; the store reads them all */
-    X509_free(ca);
+    FILE *file = NULL;
+    int rc = ms_regular_open(path, "the certificate ", &file, err);
     if (rc != MS_OK) {
         return rc;
     }
-    if (SSL_CTX_load_verify_file(ctx, cfg->ca_path) != 1) {
-        return ssl_fail(err, "cannot use the CA", cfg->ca_path);
+    STACK_OF(X509_INFO) *list = PEM_X509_INFO_read(file, NULL, NULL, (void *)""); /* asks nobody */
+    fclose(file);
+    int n = 0;
+    for (int i = 0; rc == MS_OK && i < sk_X509_INFO_num(list); i++) {
+        const X509_INFO *one = sk_X509_INFO_value(list, i);
+        if ((one->x509 != NULL && X509_STORE_add_cert(store, one->x509) != 1) ||
+            (one->crl != NULL && X509_STORE_add_crl(store, one->crl) != 1)) {
+            rc = ssl_fail(err, "cannot use the CA", path);
+        }
+        n += one->x509 != NULL;
     }
-    if (cfg->crl_path == NULL || cfg->crl_path[0] == '\0') {
-        return MS_OK;
+    sk_X509_INFO_pop_free(list, X509_INFO_free);
+    ERR_clear_error();
+    return rc == MS_OK && n == 0
+               ? ms_fail(err, MS_E_TLS, "%s holds no certificate in PEM form", path)
+               : rc;
+}
+
+static int load_trust(SSL_CTX *ctx, const struct ms_tls_config *cfg, char *warning,
+                      struct ms_err *err)
+{
+    if (cfg->ca_path == NULL || cfg->ca_path[0] == '\0') {
+        return ms_fail(err, MS_E_INVALID, "no certificate of a CA was given (ca.crt)");
+    }
+    int rc = load_ca(SSL_CTX_get_cert_store(ctx), cfg->ca_path, err);
+    if (rc != MS_OK || cfg->crl_path == NULL || cfg->crl_path[0] == '\0') {
+        return rc;
     }
     return load_crl(SSL_CTX_get_cert_store(ctx), cfg, warning, err);
 }

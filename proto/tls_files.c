@@ -1,6 +1,7 @@
 /* tls_files.c - where the certificates lie: the seed's TLS JSON (MS_TLS_CONFIG), or a folder */
 #include "proto/tls_files.h"
 
+#include "proto/regular.h"
 #include "proto/settings.h"
 
 #include <errno.h>
@@ -135,16 +136,19 @@ static int put_password(const json_t *root, const char *path, struct ms_tls_file
 
 static int load_json(const char *path, json_t **ret, struct ms_err *err)
 {
+    FILE *file = NULL;
     struct stat st;
-    if (stat(path, &st) != 0) {
-        return ms_fail_errno(err, MS_E_CONFIG, "TLS configuration %s", path);
+    if (ms_regular_open(path, "the TLS configuration ", &file, err) < 0) {
+        return ms_err_recode(err, MS_E_CONFIG);
     }
-    if (!S_ISREG(st.st_mode) || st.st_size > JSON_MAX) {
-        return ms_fail(err, MS_E_CONFIG, "TLS configuration %s is no JSON file (%s)", path,
-                       S_ISREG(st.st_mode) ? "over 64 KiB" : "not a regular file");
+    if (fstat(fileno(file), &st) != 0 || st.st_size > JSON_MAX) {
+        fclose(file);
+        return ms_fail(err, MS_E_CONFIG, "TLS configuration %s is no JSON file (over 64 KiB)",
+                       path);
     }
     json_error_t why;
-    json_t *root = json_load_file(path, JSON_REJECT_DUPLICATES, &why);
+    json_t *root = json_loadf(file, JSON_REJECT_DUPLICATES, &why);
+    fclose(file);
     if (root == NULL) {
         return ms_fail(err, MS_E_CONFIG, "TLS configuration %s, line %d: %.100s", path, why.line,
                        why.text);
@@ -208,6 +212,18 @@ static int read_password(int fd, const char *path, char *buf, size_t size, struc
     return 0;
 }
 
+int ms_tls_files_password_of(int fd, const char *path, struct ms_tls_files *files,
+                             struct ms_err *err)
+{
+    char buf[MS_TLS_PASSWORD_MAX + 1];
+    int rc = read_password(fd, path, buf, sizeof(buf), err);
+    if (rc == 0) {
+        memcpy(files->password, buf, sizeof(buf));
+    }
+    explicit_bzero(buf, sizeof(buf));
+    return rc;
+}
+
 int ms_tls_files_password(const char *path, struct ms_tls_files *files, struct ms_err *err)
 {
     char credential[MS_PATH_MAX + 1];
@@ -223,17 +239,12 @@ int ms_tls_files_password(const char *path, struct ms_tls_files *files, struct m
         }
         path = credential;
     }
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0) {
-        return ms_fail_errno(err, MS_E_CONFIG, "password file %s", path);
+    FILE *file = NULL;
+    if (ms_regular_open(path, "the password file ", &file, err) < 0) {
+        return ms_err_recode(err, MS_E_CONFIG);
     }
-    char buf[MS_TLS_PASSWORD_MAX + 1];
-    int rc = read_password(fd, path, buf, sizeof(buf), err);
-    close(fd);
-    if (rc == 0) {
-        memcpy(files->password, buf, sizeof(buf));
-    }
-    explicit_bzero(buf, sizeof(buf));
+    int rc = ms_tls_files_password_of(fileno(file), path, files, err);
+    fclose(file);
     return rc;
 }
 

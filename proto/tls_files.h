@@ -37,6 +37,11 @@ int ms_tls_files_parse(const char *json_path, int server, struct ms_tls_files *r
  * the systemd credential `p12-password` where there is one, else the empty password. */
 int ms_tls_files_password(const char *path, struct ms_tls_files *files, struct ms_err *err);
 
+/* The same of what is open already; path names it in errors. For a person's program, which may wait
+ * for a pipe: msctl certs issue user eve --password-file <(pass show eve). */
+int ms_tls_files_password_of(int fd, const char *path, struct ms_tls_files *files,
+                             struct ms_err *err);
+
 /* Borrows the strings of files. */
 void ms_tls_files_config(const struct ms_tls_files *files, struct ms_tls_config *ret);
 void ms_tls_files_wipe(struct ms_tls_files *files);

@@ -85,6 +85,17 @@ kill -HUP "${pid_of[a]}"
 ok "a broken certificate on reload is named" wait_for 60 logged a "keeping the old settings"
 ok "and the old one goes on" as root "$tls/ca.crt" status
 cp "$T/good.p12" "$tls/node.p12"
+# a FIFO in the place of a file: nobody writes there, and nobody waits for that
+cp "$tls/ca.crt" "$T/ca.copy"
+for file in crl.pem ca.crt; do
+    mv "$tls/$file" "$T/away"
+    mkfifo "$tls/$file"
+    kill -HUP "${pid_of[a]}"
+    ok "a FIFO in the place of $file fails a reload" wait_for 60 logged a "$file is no regular file"
+    ok "and holds nobody up" as root "$T/ca.copy" status
+    rm "$tls/$file"
+    mv "$T/away" "$tls/$file"
+done
 as root "$tls/ca.crt" submit "$T/job.yaml" >/dev/null
 start watcher as root "$tls/ca.crt" watch 1
 ok "an admin watches a job" wait_for 60 bash -c '"$MSCTL" --config "$1/empty.conf" --server "unix:$1/a.sock" --json status | grep -q "\"clients\":2"' - "$T"

@@ -1,0 +1,131 @@
+/* test_regular.c - files of configuration are opened at once, whatever stands in their place */
+#include "proto/regular.h"
+
+#include "proto/cert.h"
+#include "proto/certfile.h"
+#include "proto/settings.h"
+#include "proto/tls.h"
+#include "proto/tls_files.h"
+#include "tests/test.h"
+
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+static const char *dir;
+static char path[128];
+
+static void setup(void)
+{
+    dir = test_dir_make();
+    snprintf(path, sizeof(path), "%s/file", dir);
+}
+
+static void teardown(void)
+{
+    test_dir_remove(dir);
+}
+
+static int open_it(const char *name, struct ms_err *err)
+{
+    FILE *file = NULL;
+    int rc = ms_regular_open(name, "the file ", &file, err);
+    ck_assert((rc == MS_OK) == (file != NULL));
+    if (file != NULL) {
+        fclose(file);
+    }
+    return rc;
+}
+
+START_TEST(a_file_and_a_link_to_one_are_opened)
+{
+    char link[160];
+    snprintf(link, sizeof(link), "%s.link", path);
+    fclose(fopen(path, "w"));
+    ck_assert_int_eq(symlink(path, link), 0);
+    ck_ms_ok(open_it(path, err));
+    ck_ms_ok(open_it(link, err));
+    ck_ms_ok(open_it("/dev/null", err)); /* --config /dev/null: no settings */
+}
+END_TEST
+
+START_TEST(what_is_not_there_is_told_from_what_cannot_be_read)
+{
+    ck_ms_fails(open_it(path, err), MS_E_NOT_FOUND, "cannot read the file ");
+    ck_assert_int_eq(symlink("file", path), 0);
+    ck_ms_fails(open_it(path, err), MS_E_IO, "cannot read the file ");
+}
+END_TEST
+
+START_TEST(whatever_is_no_file_is_refused_at_once)
+{
+    ck_assert_int_eq(mkfifo(path, 0600), 0);
+    ck_ms_fails(open_it(path, err), MS_E_INVALID, "file is no regular file");
+    ck_ms_fails(open_it(dir, err), MS_E_INVALID, "is no regular file");
+    ck_ms_fails(open_it("/dev/zero", err), MS_E_INVALID, "is no regular file");
+
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    snprintf(address.sun_path, sizeof(address.sun_path), "%s.sock", path);
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    ck_assert_int_eq(bind(fd, (struct sockaddr *)&address, sizeof(address)), 0);
+    ck_ms_fails(open_it(address.sun_path, err), MS_E_INVALID, "is no regular file");
+    close(fd);
+}
+END_TEST
+
+/* Each reader of what a daemon reads again: with a FIFO there it would never come back. */
+START_TEST(no_reader_of_configuration_waits_for_a_fifo)
+{
+    static const struct ms_setting rows[] = {
+        {NULL, NULL, NULL, MS_SET_STRING, 0, 0, NULL, NULL, 0, NULL}};
+    struct ms_settings *settings = NULL;
+    struct ms_tls_files files;
+    struct ms_p12 p12;
+    X509 *cert = NULL;
+    SSL_CTX *ctx = NULL;
+    struct ms_ca *ca = NULL;
+    char p12_path[160];
+    char ca_path[160];
+    int argc = 1;
+    char program[] = "program";
+    char *argv[] = {program, NULL};
+    ck_assert_int_eq(mkfifo(path, 0600), 0);
+    ck_ms_fails(ms_settings_load(rows, path, 1, &argc, argv, &settings, err), MS_E_CONFIG,
+                "is no regular file");
+    ck_ms_fails(ms_settings_load(rows, path, 0, &argc, argv, &settings, err), MS_E_CONFIG,
+                "is no regular file");
+    ck_ms_fails(ms_tls_files_parse(path, 1, &files, err), MS_E_CONFIG, "is no regular file");
+    ck_ms_fails(ms_tls_files_password(path, &files, err), MS_E_CONFIG, "is no regular file");
+    ck_ms_fails(ms_p12_read(path, "", &p12, err), MS_E_INVALID, "is no regular file");
+    ck_ms_fails(ms_pem_read(path, &cert, err), MS_E_INVALID, "is no regular file");
+
+    snprintf(p12_path, sizeof(p12_path), "%s.p12", path);
+    snprintf(ca_path, sizeof(ca_path), "%s.crt", path);
+    struct ms_cert_request request = {
+        .role = MS_ROLE_WORKER, .name = "w1", .days = 30, .password = ""};
+    ck_ms_ok(ms_ca_create("test", 400, &ca, err));
+    ck_ms_ok(ms_ca_export(ca, ca_path, err));
+    ck_ms_ok(ms_ca_issue(ca, &request, p12_path, NULL, err));
+    ms_ca_destroy(ca);
+    struct ms_tls_config config = {.p12_path = p12_path, .p12_password = "", .ca_path = path};
+    ck_ms_fails(ms_tls_context(&config, &ctx, NULL, err), MS_E_INVALID, "is no regular file");
+    config.ca_path = ca_path;
+    config.crl_path = path;
+    config.crl_may_miss = 1;
+    ck_ms_fails(ms_tls_context(&config, &ctx, NULL, err), MS_E_INVALID, "is no regular file");
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("regular");
+    TCase *tcase = test_case_create("regular");
+    tcase_add_checked_fixture(tcase, setup, teardown);
+    tcase_add_test(tcase, a_file_and_a_link_to_one_are_opened);
+    tcase_add_test(tcase, what_is_not_there_is_told_from_what_cannot_be_read);
+    tcase_add_test(tcase, whatever_is_no_file_is_refused_at_once);
+    tcase_add_test(tcase, no_reader_of_configuration_waits_for_a_fifo);
+    suite_add_tcase(suite, tcase);
+    return test_run(suite);
+}
