@@ -2,6 +2,7 @@
 #include "proto/ca_index.h"
 
 #include "proto/certfile.h"
+#include "proto/file_write.h"
 #include "proto/regular.h"
 
 #include <ctype.h>

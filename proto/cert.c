@@ -3,6 +3,7 @@
 
 #include "proto/ca.h"
 #include "proto/certfile.h"
+#include "proto/file_write.h"
 #include "proto/limits.h"
 #include "proto/principal.h"
 #include "proto/tls.h"

@@ -3,6 +3,7 @@
 #include "proto/cert_install.h"
 
 #include "proto/certfile.h"
+#include "proto/file_write.h"
 #include "proto/limits.h"
 #include "proto/regular.h"
 

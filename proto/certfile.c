@@ -1,14 +1,11 @@
-/* certfile.c - certificates and keys as files: PKCS#12 in, PEM, and writing without half a file */
+/* certfile.c - certificates and keys as files: PKCS#12 and PEM in, names and dates out */
 #include "proto/certfile.h"
-
-#include "proto/folder.h"
 
 #include "proto/limits.h"
 #include "proto/regular.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <openssl/err.h>
 #include <openssl/pem.h>
 #include <openssl/pkcs12.h>
@@ -70,7 +67,11 @@ static int p12_fail(const char *path, const char *password, struct ms_err *err)
         is_password |= ERR_GET_LIB(code) == ERR_LIB_PKCS12 && reason == PKCS12_R_MAC_VERIFY_FAILURE;
     }
     if (is_password && password[0] == '\0') {
-        return ms_fail(err, MS_E_TLS, "%s needs a password and none was given", path);
+        return ms_fail(err, MS_E_TLS,
+                       "%s needs a password and none was given: name a file that holds it "
+                       "(tls_password_file; of msctl password_file or --password-file); what a "
+                       "unit gives (LoadCredential=p12-password:) is seen inside of it only",
+                       path);
     }
     if (is_password) {
         return ms_fail(err, MS_E_TLS, "the password given for %s is wrong", path);
@@ -161,114 +162,6 @@ int ms_pem_read(const char *path, X509 **ret, struct ms_err *err)
     }
     *ret = cert;
     return MS_OK;
-}
-
-static int write_all(int fd, const char *bytes, size_t size)
-{
-    while (size > 0) {
-        ssize_t n = write(fd, bytes, size);
-        if (n < 0 && errno == EINTR) {
-            continue;
-        }
-        if (n < 0) {
-            return -1;
-        }
-        bytes += n;
-        size -= (size_t)n;
-    }
-    return fsync(fd);
-}
-
-/* A file without a name in the folder of path: what is killed while it writes leaves nothing, no
- * key above all. -1 where the file system or this root cannot do that. */
-static int open_unnamed(const char *path)
-{
-    char folder[MS_PATH_MAX + 1];
-    if (access("/proc/self/fd", X_OK) != 0) {
-        return -1;
-    }
-    return open(ms_folder_of(path, folder, sizeof(folder)), O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600);
-}
-
-static int give_name(int fd, const char *path)
-{
-    char from[64];
-    snprintf(from, sizeof(from), "/proc/self/fd/%d", fd);
-    return linkat(AT_FDCWD, from, AT_FDCWD, path, AT_SYMLINK_FOLLOW);
-}
-
-/* Whoever replaces passes through one more name, always the same: what a kill leaves there is
- * whole, and goes with the next writer. Two at once take it from each other and try again. */
-static int replace_with(int fd, const char *path)
-{
-    enum { TRIES = 100 };
-    char step[MS_PATH_MAX + 8];
-    snprintf(step, sizeof(step), "%s.new", path);
-    for (int i = 0; i < TRIES; i++) {
-        if (give_name(fd, step) == 0) {
-            if (rename(step, path) == 0) {
-                return 0;
-            }
-            if (errno != ENOENT) {
-                int saved = errno;
-                unlink(step);
-                errno = saved;
-                return -1;
-            }
-        } else if (errno != EEXIST || (unlink(step) != 0 && errno != ENOENT)) {
-            return -1;
-        }
-    }
-    return -1;
-}
-
-int ms_file_write(const char *path, const void *bytes, size_t size, mode_t mode, int exclusive,
-                  struct ms_err *err)
-{
-    char temporary[MS_PATH_MAX + 32] = "";
-    if (strlen(path) > MS_PATH_MAX) {
-        return ms_fail(err, MS_E_INVALID, "the path %.64s... is longer than %d bytes", path,
-                       MS_PATH_MAX);
-    }
-    int fd = open_unnamed(path);
-    if (fd < 0) {
-        snprintf(temporary, sizeof(temporary), "%s.XXXXXX", path);
-        fd = mkostemp(temporary, O_CLOEXEC); /* 0600 */
-    }
-    if (fd < 0) {
-        return ms_fail_errno(err, MS_E_IO, "cannot write %s", path);
-    }
-    int failed = write_all(fd, (const char *)bytes, size) != 0 || fchmod(fd, mode) != 0;
-    if (!failed && temporary[0] == '\0') {
-        failed = (exclusive ? give_name(fd, path) : replace_with(fd, path)) != 0;
-    } else if (!failed) { /* link refuses what rename would replace */
-        failed = (exclusive ? link(temporary, path) : rename(temporary, path)) != 0;
-    }
-    int rc = !failed                        ? MS_OK
-             : exclusive && errno == EEXIST ? ms_fail(err, MS_E_EXISTS,
-                                                      "%s exists already: move it away or choose "
-                                                      "another name",
-                                                      path)
-                                            : ms_fail_errno(err, MS_E_IO, "cannot write %s", path);
-    close(fd);
-    if (temporary[0] != '\0' && (failed || exclusive)) {
-        unlink(temporary);
-    }
-    return rc;
-}
-
-int ms_folder_sync(const char *path, struct ms_err *err)
-{
-    char folder[MS_PATH_MAX + 1];
-    int fd = ms_folder_open(path);
-    int failed = fd < 0 || (fsync(fd) != 0 && errno != EINVAL); /* EINVAL: it has no such thing */
-    int rc = failed ? ms_fail_errno(err, MS_E_IO, "cannot sync the folder %s",
-                                    ms_folder_of(path, folder, sizeof(folder)))
-                    : MS_OK;
-    if (fd >= 0) {
-        close(fd);
-    }
-    return rc;
 }
 
 const char *ms_x509_name(const X509_NAME *name, char *buf, size_t size)

@@ -1,4 +1,4 @@
-/* certfile.h - certificates and keys as files: PKCS#12 in, PEM, and writing without half a file
+/* certfile.h - certificates and keys as files: PKCS#12 and PEM in, names and dates out
  *
  * Inside of proto: tls.c and cert.c share it. Any thread. */
 #ifndef MS_CERTFILE_H
@@ -9,7 +9,6 @@
 #include <openssl/x509.h>
 #include <stddef.h>
 #include <stdio.h>
-#include <sys/types.h>
 #include <time.h>
 
 struct ms_p12 {
@@ -30,15 +29,6 @@ int ms_pem_read(const char *path, X509 **ret, struct ms_err *err);
 /* Opens a file with a private key, as ms_regular_open; MS_E_REFUSED where a mode bit of `forbidden`
  * is set, with the chmod that mends it. */
 int ms_secret_open(const char *path, unsigned forbidden, FILE **ret, struct ms_err *err);
-
-/* Writes size bytes through a temporary name beside path and syncs them, so that path is never half
- * written. exclusive: an existing path is MS_E_EXISTS. */
-int ms_file_write(const char *path, const void *bytes, size_t size, mode_t mode, int exclusive,
-                  struct ms_err *err);
-
-/* Syncs the folder that path lies in, so that a name written or replaced there survives a power
- * cut. */
-int ms_folder_sync(const char *path, struct ms_err *err);
 
 /* Subject or issuer on one line ("CN = x"), into buf of size; returns buf. */
 const char *ms_x509_name(const X509_NAME *name, char *buf, size_t size);

@@ -1,6 +1,7 @@
 /* revoke.c - certificates looked at and taken back: inspection and the revocation list */
 #include "proto/ca.h"
 #include "proto/certfile.h"
+#include "proto/file_write.h"
 #include "proto/limits.h"
 #include "proto/regular.h"
 

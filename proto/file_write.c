@@ -1,0 +1,184 @@
+/* file_write.c - a file written whole or not at all
+ *
+ * What is written has no name (O_TMPFILE), so that a kill leaves nothing, no key above all. Only to
+ * replace another file it needs one for the moment before the rename: drawn by lot, for any that
+ * could be guessed may be somebody's, and locked, so that who finds one without a lock knows that
+ * its writer was killed. */
+#include "proto/file_write.h"
+
+#include "proto/folder.h"
+#include "proto/limits.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { STEP_DIGITS = 16, STEP_PATH_MAX = MS_PATH_MAX + 48 };
+
+static int write_all(int fd, const char *bytes, size_t size)
+{
+    while (size > 0) {
+        ssize_t n = write(fd, bytes, size);
+        if (n < 0 && errno == EINTR) {
+            continue;
+        }
+        if (n < 0) {
+            return -1;
+        }
+        bytes += n;
+        size -= (size_t)n;
+    }
+    return fsync(fd);
+}
+
+/* ---- the name for a moment ----------------------------------------------------------------------
+ */
+
+static int draw_step(const char *path, char buf[STEP_PATH_MAX])
+{
+    char folder[MS_PATH_MAX + 1];
+    uint64_t lot = 0;
+    if (getrandom(&lot, sizeof(lot), 0) != (ssize_t)sizeof(lot)) {
+        return -1;
+    }
+    snprintf(buf, STEP_PATH_MAX, "%s/" MS_STEP_PREFIX "%016" PRIx64,
+             ms_folder_of(path, folder, sizeof(folder)), lot);
+    return 0;
+}
+
+static int is_step(const char *name)
+{
+    const size_t prefix = strlen(MS_STEP_PREFIX);
+    return strncmp(name, MS_STEP_PREFIX, prefix) == 0 &&
+           strspn(name + prefix, "0123456789abcdef") == STEP_DIGITS &&
+           name[prefix + STEP_DIGITS] == '\0';
+}
+
+/* One that nobody holds any more is of a writer that was killed. */
+static void drop_left_over(int folder, const char *name)
+{
+    struct stat st;
+    int fd = openat(folder, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
+    if (fd >= 0) {
+        if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_uid == geteuid() &&
+            flock(fd, LOCK_EX | LOCK_NB) == 0) {
+            (void)unlinkat(folder, name, 0);
+        }
+        close(fd);
+    }
+}
+
+static void drop_left_overs(const char *path)
+{
+    int fd = ms_folder_open(path);
+    DIR *folder = fd >= 0 ? fdopendir(fd) : NULL;
+    if (folder == NULL) {
+        if (fd >= 0) {
+            close(fd);
+        }
+        return;
+    }
+    for (const struct dirent *entry = readdir(folder); entry != NULL; entry = readdir(folder)) {
+        if (is_step(entry->d_name)) {
+            drop_left_over(fd, entry->d_name);
+        }
+    }
+    closedir(folder);
+}
+
+/* ---- writing ------------------------------------------------------------------------------------
+ */
+
+/* A file in the folder of path; step is its name, "" where it has none. A file system, or a root
+ * without /proc, that cannot do without gives it one. */
+static int open_new(const char *path, char step[STEP_PATH_MAX])
+{
+    char folder[MS_PATH_MAX + 1];
+    int fd = -1;
+    step[0] = '\0';
+    if (access("/proc/self/fd", X_OK) == 0) {
+        fd = open(ms_folder_of(path, folder, sizeof(folder)), O_TMPFILE | O_WRONLY | O_CLOEXEC,
+                  0600);
+    }
+    if (fd < 0 && draw_step(path, step) == 0) {
+        fd = open(step, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    }
+    if (fd >= 0) {
+        (void)flock(fd,
+                    LOCK_EX); /* nobody else has it; where there are no locks nobody cleans up */
+    }
+    return fd;
+}
+
+static int give_name(int fd, const char *path)
+{
+    char from[64];
+    snprintf(from, sizeof(from), "/proc/self/fd/%d", fd);
+    return linkat(AT_FDCWD, from, AT_FDCWD, path, AT_SYMLINK_FOLLOW);
+}
+
+/* Makes path lead to what was written. step is "" again where nothing is left of it. */
+static int put_in_place(int fd, char step[STEP_PATH_MAX], const char *path, int exclusive)
+{
+    if (exclusive) { /* a link refuses what a rename would replace */
+        return step[0] == '\0' ? give_name(fd, path) : link(step, path);
+    }
+    if (step[0] == '\0' && (draw_step(path, step) != 0 || give_name(fd, step) != 0)) {
+        step[0] = '\0';
+        return -1;
+    }
+    int rc = rename(step, path);
+    if (rc == 0) {
+        step[0] = '\0';
+    }
+    return rc;
+}
+
+int ms_file_write(const char *path, const void *bytes, size_t size, mode_t mode, int exclusive,
+                  struct ms_err *err)
+{
+    char step[STEP_PATH_MAX];
+    if (strlen(path) > MS_PATH_MAX) {
+        return ms_fail(err, MS_E_INVALID, "the path %.64s... is longer than %d bytes", path,
+                       MS_PATH_MAX);
+    }
+    drop_left_overs(path);
+    int fd = open_new(path, step);
+    if (fd < 0) {
+        return ms_fail_errno(err, MS_E_IO, "cannot write %s", path);
+    }
+    int failed = write_all(fd, (const char *)bytes, size) != 0 || fchmod(fd, mode) != 0 ||
+                 put_in_place(fd, step, path, exclusive) != 0;
+    int rc = !failed                        ? MS_OK
+             : exclusive && errno == EEXIST ? ms_fail(err, MS_E_EXISTS,
+                                                      "%s exists already: move it away or choose "
+                                                      "another name",
+                                                      path)
+                                            : ms_fail_errno(err, MS_E_IO, "cannot write %s", path);
+    if (step[0] != '\0') {
+        unlink(step);
+    }
+    close(fd);
+    return rc;
+}
+
+int ms_folder_sync(const char *path, struct ms_err *err)
+{
+    char folder[MS_PATH_MAX + 1];
+    int fd = ms_folder_open(path);
+    int failed = fd < 0 || (fsync(fd) != 0 && errno != EINVAL); /* EINVAL: it has no such thing */
+    int rc = failed ? ms_fail_errno(err, MS_E_IO, "cannot sync the folder %s",
+                                    ms_folder_of(path, folder, sizeof(folder)))
+                    : MS_OK;
+    if (fd >= 0) {
+        close(fd);
+    }
+    return rc;
+}

@@ -1,0 +1,22 @@
+/* file_write.h - a file written whole or not at all. Any thread. */
+#ifndef MS_FILE_WRITE_H
+#define MS_FILE_WRITE_H
+
+#include "proto/err.h"
+
+#include <stddef.h>
+#include <sys/types.h>
+
+/* Writes size bytes and syncs them before path leads to them, so that path is never half written.
+ * exclusive: an existing path is MS_E_EXISTS. No other file of the folder is touched, but for what
+ * a call that was killed left there under a name of its own (MS_STEP_PREFIX and 16 digits). */
+int ms_file_write(const char *path, const void *bytes, size_t size, mode_t mode, int exclusive,
+                  struct ms_err *err);
+
+#define MS_STEP_PREFIX ".msched-new-"
+
+/* Syncs the folder that path lies in, so that a name written or replaced there survives a power
+ * cut. */
+int ms_folder_sync(const char *path, struct ms_err *err);
+
+#endif

@@ -1,0 +1,152 @@
+/* test_file_write.c - a file is written whole or not at all, and no other one is touched */
+#include "proto/file_write.h"
+
+#include "tests/test.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static const char *dir;
+static char path[128];
+
+static void setup(void)
+{
+    dir = test_dir_make();
+    snprintf(path, sizeof(path), "%s/file", dir);
+}
+
+static void teardown(void)
+{
+    test_dir_remove(dir);
+}
+
+static const char *in(const char *name)
+{
+    static char buf[192];
+    snprintf(buf, sizeof(buf), "%s/%s", dir, name);
+    return buf;
+}
+
+static void put(const char *name, const char *text)
+{
+    FILE *file = fopen(in(name), "w");
+    ck_assert_ptr_nonnull(file);
+    ck_assert_int_ge(fputs(text, file), 0);
+    ck_assert_int_eq(fclose(file), 0);
+}
+
+static void holds(const char *name, const char *want)
+{
+    char got[64] = "";
+    FILE *file = fopen(in(name), "r");
+    ck_assert_msg(file != NULL, "%s", name);
+    got[fread(got, 1, sizeof(got) - 1, file)] = '\0';
+    fclose(file);
+    ck_assert_str_eq(got, want);
+}
+
+static int write_it(const char *text, int exclusive, struct ms_err *err)
+{
+    return ms_file_write(path, text, strlen(text), 0640, exclusive, err);
+}
+
+START_TEST(a_file_is_made_and_replaced_with_its_mode)
+{
+    struct stat st;
+    ck_ms_ok(write_it("one", 1, err));
+    ck_ms_ok(write_it("two", 0, err));
+    holds("file", "two");
+    ck_assert_int_eq(stat(path, &st), 0);
+    ck_assert_uint_eq(st.st_mode & 07777, 0640);
+    ck_ms_fails(write_it("three", 1, err), MS_E_EXISTS, "exists already");
+    holds("file", "two");
+    ck_ms_ok(ms_folder_sync(path, err));
+}
+END_TEST
+
+START_TEST(what_lies_beside_it_stays)
+{
+    static const char *const names[] = {"file.new",
+                                        "file.tmp",
+                                        "file.000000",
+                                        ".file.new",
+                                        MS_STEP_PREFIX,
+                                        MS_STEP_PREFIX "0123456789abcdef0",
+                                        MS_STEP_PREFIX "0123456789abcdeX"};
+    for (size_t i = 0; i < MS_ARRAY_SIZE(names); i++) {
+        put(names[i], "precious");
+    }
+    ck_ms_ok(write_it("one", 0, err));
+    ck_ms_ok(write_it("two", 0, err));
+    for (size_t i = 0; i < MS_ARRAY_SIZE(names); i++) {
+        holds(names[i], "precious");
+    }
+}
+END_TEST
+
+START_TEST(what_a_kill_left_goes_with_the_next_writer_and_what_is_being_written_stays)
+{
+    static const char left[] = MS_STEP_PREFIX "0123456789abcdef";
+    static const char busy[] = MS_STEP_PREFIX "fedcba9876543210";
+    static const char fifo[] = MS_STEP_PREFIX "0000000000000000";
+    put(left, "a key");
+    put(busy, "another");
+    ck_assert_int_eq(mkfifo(in(fifo), 0600), 0);
+    int fd = open(in(busy), O_RDONLY | O_CLOEXEC);
+    ck_assert_int_eq(flock(fd, LOCK_EX), 0);
+
+    ck_ms_ok(write_it("one", 0, err));
+
+    ck_assert_int_ne(access(in(left), F_OK), 0);
+    ck_assert_int_eq(access(in(fifo), F_OK), 0);
+    holds(busy, "another");
+    close(fd);
+}
+END_TEST
+
+START_TEST(many_at_once_leave_one_whole_file_and_nothing_beside_it)
+{
+    enum { WRITERS = 8, TIMES = 50 };
+    for (int i = 0; i < WRITERS; i++) {
+        pid_t child = fork();
+        ck_assert_int_ge(child, 0);
+        if (child == 0) {
+            char text[16];
+            int rc = 0;
+            snprintf(text, sizeof(text), "writer %d", i);
+            for (int n = 0; n < TIMES && rc == 0; n++) {
+                rc = ms_file_write(path, text, strlen(text), 0600, 0, NULL);
+            }
+            _exit(rc != 0);
+        }
+    }
+    for (int i = 0; i < WRITERS; i++) {
+        int status = 0;
+        ck_assert_int_gt(wait(&status), 0);
+        ck_assert_int_eq(status, 0);
+    }
+    struct stat st;
+    ck_assert_int_eq(stat(path, &st), 0);
+    ck_assert_int_eq(st.st_size, 8);
+    ck_assert_int_eq(unlink(path), 0);
+    ck_assert_int_eq(rmdir(dir), 0); /* empty */
+    ck_assert_int_eq(mkdir(dir, 0700), 0);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("file_write");
+    TCase *tcase = test_case_create("file_write");
+    tcase_add_checked_fixture(tcase, setup, teardown);
+    tcase_add_test(tcase, a_file_is_made_and_replaced_with_its_mode);
+    tcase_add_test(tcase, what_lies_beside_it_stays);
+    tcase_add_test(tcase,
+                   what_a_kill_left_goes_with_the_next_writer_and_what_is_being_written_stays);
+    tcase_add_test(tcase, many_at_once_leave_one_whole_file_and_nothing_beside_it);
+    suite_add_tcase(suite, tcase);
+    return test_run(suite);
+}
