@@ -44,20 +44,29 @@ static int find_ca(const char *path, const struct ms_p12 *p12, X509 **ret, struc
         path);
 }
 
-static const char *day_of(char buf[16], const ASN1_TIME *at)
+enum { MOMENT_TEXT = 32 };
+
+static const char *moment_of(char buf[MOMENT_TEXT], const ASN1_TIME *at, int with_time)
 {
     time_t time = ms_x509_time(at);
     struct tm tm;
-    if (gmtime_r(&time, &tm) == NULL || strftime(buf, 16, "%Y-%m-%d", &tm) == 0) {
-        snprintf(buf, 16, "?");
+    if (gmtime_r(&time, &tm) == NULL ||
+        (with_time ? strftime(buf, MOMENT_TEXT, "%Y-%m-%d %H:%M:%S UTC", &tm)
+                   : strftime(buf, MOMENT_TEXT, "%Y-%m-%d", &tm)) == 0) {
+        snprintf(buf, MOMENT_TEXT, "?");
     }
     return buf;
+}
+
+static const char *day_of(char buf[MOMENT_TEXT], const ASN1_TIME *at)
+{
+    return moment_of(buf, at, 0);
 }
 
 /* One that does not hold today would stop what runs with the one before. */
 static int check_life(const char *path, const X509 *cert, struct ms_err *err)
 {
-    char day[16];
+    char day[MOMENT_TEXT];
     if (X509_cmp_current_time(X509_get0_notAfter(cert)) <= 0) {
         return ms_fail(err, MS_E_INVALID,
                        "the certificate in %s expired on %s: where the CA is: msctl certs renew "
@@ -73,25 +82,27 @@ static int check_life(const char *path, const X509 *cert, struct ms_err *err)
     return MS_OK;
 }
 
-/* Whoever is there may be replaced by himself only, and not by one who ends sooner. */
-static int check_old(const char *path, const char *from, const char *password,
-                     const struct ms_p12 *p12, struct ms_err *err)
+/* Of a certificate that ends sooner than the one that is there. */
+static int refuse_older(const char *path, const ASN1_TIME *end, const char *from,
+                        const ASN1_TIME *sooner, struct ms_err *err)
+{
+    char ends[2][MOMENT_TEXT];
+    if (strcmp(day_of(ends[0], end), day_of(ends[1], sooner)) == 0) { /* days do not tell them */
+        moment_of(ends[0], end, 1);
+        moment_of(ends[1], sooner, 1);
+    }
+    return ms_fail(err, MS_E_EXISTS,
+                   "%s is valid until %s, %s only until %s: it looks like the one before a "
+                   "renewal; --force installs it all the same",
+                   path, ends[0], from, ends[1]);
+}
+
+static int compare_old(const char *path, const struct ms_p12 *old, const char *from,
+                       const struct ms_p12 *p12, struct ms_err *err)
 {
     char uri[2][MS_NAME_MAX + 32] = {"somebody", "somebody else"};
-    char days[2][16] = {"", ""};
-    int is_older = 0;
-    struct ms_p12 old;
-    if (access(path, F_OK) != 0) {
-        return MS_OK;
-    }
-    if (ms_p12_read(path, password, &old, NULL) == MS_OK) {
-        ms_x509_uri(old.cert, uri[0], sizeof(uri[0]));
-        is_older =
-            ASN1_TIME_compare(X509_get0_notAfter(p12->cert), X509_get0_notAfter(old.cert)) < 0;
-        day_of(days[0], X509_get0_notAfter(old.cert));
-        day_of(days[1], X509_get0_notAfter(p12->cert));
-        ms_p12_fini(&old);
-    }
+    const ASN1_TIME *ends[2] = {X509_get0_notAfter(old->cert), X509_get0_notAfter(p12->cert)};
+    ms_x509_uri(old->cert, uri[0], sizeof(uri[0]));
     ms_x509_uri(p12->cert, uri[1], sizeof(uri[1]));
     if (strcmp(uri[0], uri[1]) != 0) {
         return ms_fail(err, MS_E_EXISTS,
@@ -99,13 +110,34 @@ static int check_old(const char *path, const char *from, const char *password,
                        "--force",
                        path, uri[0], uri[1]);
     }
-    if (is_older) {
-        return ms_fail(err, MS_E_EXISTS,
-                       "%s is valid until %s, %s only until %s: it looks like the one before a "
-                       "renewal; --force installs it all the same",
-                       path, days[0], from, days[1]);
+    return ASN1_TIME_compare(ends[1], ends[0]) < 0 ? refuse_older(path, ends[0], from, ends[1], err)
+                                                   : MS_OK;
+}
+
+/* Whoever is there may be replaced by himself only, and not by one who ends sooner. His password
+ * may be another one than the new file's: none, or one that nobody gave. */
+static int check_old(const char *path, const char *from, const char *password,
+                     const struct ms_p12 *p12, struct ms_err *err)
+{
+    struct ms_p12 old;
+    struct ms_err why = {0, ""};
+    if (access(path, F_OK) != 0) {
+        return MS_OK;
     }
-    return MS_OK;
+    int rc = ms_p12_read(path, password, &old, &why);
+    if (rc != MS_OK && password != NULL && password[0] != '\0') {
+        rc = ms_p12_read(path, "", &old, NULL);
+    }
+    if (rc != MS_OK) {
+        return ms_fail(err, MS_E_EXISTS,
+                       "%s is there, and whose it is cannot be told (%.150s): replace it with "
+                       "--force, or name another folder with --to",
+                       path,
+                       why.code == MS_E_TLS ? "it has another password, or is damaged" : why.text);
+    }
+    rc = compare_old(path, &old, from, p12, err);
+    ms_p12_fini(&old);
+    return rc;
 }
 
 static int check_old_ca(const char *path, X509 *ca, struct ms_err *err)

@@ -17,6 +17,12 @@ static const char *in_dir(const char *name)
     return paths[at];
 }
 
+static void issue_locked(const char *name, const char *file, const char *password)
+{
+    struct ms_cert_request req = {MS_ROLE_WORKER, name, NULL, 30, password};
+    ck_ms_ok(ms_ca_issue(ca, &req, in_dir(file), NULL, err));
+}
+
 static void issue_for(int days, const char *name, const char *file)
 {
     struct ms_cert_request req = {MS_ROLE_WORKER, name, NULL, days, ""};
@@ -113,6 +119,61 @@ START_TEST(one_that_holds_is_not_replaced_by_one_that_holds_less)
 }
 END_TEST
 
+/* What stands between two words of a text. */
+static const char *between(const char *text, const char *before, char after, char buf[64])
+{
+    const char *at = strstr(text, before);
+    ck_assert_msg(at != NULL, "%s", text);
+    at += strlen(before);
+    const char *end = strchr(at, after);
+    ck_assert_msg(end != NULL && end - at < 64, "%s", text);
+    snprintf(buf, 64, "%.*s", (int)(end - at), at);
+    return buf;
+}
+
+START_TEST(ends_within_a_day_are_told_apart)
+{
+    struct ms_cert_info older;
+    struct ms_cert_info newer;
+    char ends[2][64];
+    issue("node7", "older.p12");
+    ck_ms_ok(ms_cert_inspect(in_dir("older.p12"), "", &older, err));
+    do { /* until the clock has gone on by a second */
+        unlink(in_dir("newer.p12"));
+        issue("node7", "newer.p12");
+        ck_ms_ok(ms_cert_inspect(in_dir("newer.p12"), "", &newer, err));
+    } while (newer.not_after == older.not_after);
+    ck_ms_ok(ms_cert_install(in_dir("newer.p12"), "", &place, err));
+
+    struct ms_err err = {0, ""};
+    ck_assert_int_eq(ms_cert_install(in_dir("older.p12"), "", &place, &err), MS_E_EXISTS);
+
+    between(err.text, "is valid until ", ',', ends[0]);
+    between(err.text, "only until ", ';', ends[1]);
+    ck_assert_str_ne(ends[0], ends[1]);
+}
+END_TEST
+
+START_TEST(one_that_cannot_be_opened_is_not_called_somebodys)
+{
+    struct ms_cert_info info;
+    issue_locked("node7", "locked.p12", "secret");
+    issue_locked("node7", "relocked.p12", "other");
+    ck_ms_ok(ms_cert_install(in_dir("n.p12"), "", &place, err));
+
+    /* one without a password is there: it needs none to be opened */
+    ck_ms_ok(ms_cert_install(in_dir("locked.p12"), "secret", &place, err));
+
+    ck_ms_fails(ms_cert_install(in_dir("n.p12"), "", &place, err), MS_E_EXISTS,
+                "cannot be told (it has another password");
+    ck_ms_fails(ms_cert_install(in_dir("relocked.p12"), "other", &place, err), MS_E_EXISTS,
+                "cannot be told (it has another password");
+    place.force = 1;
+    ck_ms_ok(ms_cert_install(in_dir("relocked.p12"), "other", &place, err));
+    ck_ms_ok(ms_cert_inspect(in_dir("tls/node.p12"), "other", &info, err));
+}
+END_TEST
+
 START_TEST(another_cas_certificate_does_not_change_whom_we_trust)
 {
     struct ms_ca *ours = ca;
@@ -149,6 +210,8 @@ int main(void)
     tcase_add_test(tcase, the_file_brings_its_ca_with_it_whatever_the_umask);
     tcase_add_test(tcase, a_renewed_one_replaces_its_own_and_nobody_elses);
     tcase_add_test(tcase, one_that_holds_is_not_replaced_by_one_that_holds_less);
+    tcase_add_test(tcase, ends_within_a_day_are_told_apart);
+    tcase_add_test(tcase, one_that_cannot_be_opened_is_not_called_somebodys);
     tcase_add_test(tcase, another_cas_certificate_does_not_change_whom_we_trust);
     tcase_add_test(tcase, a_key_that_others_may_read_is_not_installed);
     suite_add_tcase(suite, tcase);
