@@ -101,10 +101,14 @@ static int reload(void *arg, struct server *server, struct ms_err *err)
     return 0;
 }
 
-/* Prints what holds, and judges what a start would: the certificates too. */
-static int check_config(const struct options *options)
+/* Prints what holds, and judges what a start would: the certificates too. as: as whom, for people.
+ */
+static int check_config(const struct options *options, const char *as)
 {
     struct ms_err err = {0, ""};
+    if (as != NULL) {
+        printf("# %s\n", as);
+    }
     options_print(options, stdout);
     fflush(stdout);
     return server_check_options(options, &err) < 0 ? fail(&err) : 0;
@@ -200,6 +204,19 @@ static int serve(struct program *program)
     return status;
 }
 
+/* As root `msschedd --check-config` is a question about the service, without a word that its unit
+ * does not say. */
+static const char *settle_check(int argc, char **argv)
+{
+    int is_alone = argc == 2 && !ms_env_is_dynamic();
+    for (int i = 1; i < argc; i++) {
+        if (strcmp(argv[i], "--check-config") == 0) {
+            return ms_process_check_as_service(is_alone);
+        }
+    }
+    return NULL;
+}
+
 int main(int argc, char **argv)
 {
     struct ms_err err = {0, ""};
@@ -208,6 +225,7 @@ int main(int argc, char **argv)
     ms_log_init(STDERR_FILENO, MS_LOG_INFO, getenv("JOURNAL_STREAM") != NULL);
     signal(SIGHUP, SIG_IGN); /* a reload while we start: the settings are read just now */
     umask(0077);             /* the database, the lock, a run directory's socket: ours alone */
+    const char *as = settle_check(argc, argv);
     if (options_load(argc, argv, &program.options, &err) < 0) {
         return fail(&err);
     }
@@ -220,7 +238,7 @@ int main(int argc, char **argv)
         printf("msschedd %s\n", MSCHED_VERSION);
         break;
     case OPTIONS_CHECK:
-        status = check_config(program.options);
+        status = check_config(program.options, as);
         break;
     case OPTIONS_RUN:
         status = serve(&program);

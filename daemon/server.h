@@ -38,7 +38,8 @@ void server_close(struct server *server); /* NULL allowed */
  * certificates). On failure the old ones stay. */
 int server_take_options(struct server *server, const struct options *options, struct ms_err *err);
 
-/* What a start would say about the address and the certificates, without opening anything. */
+/* What a start would say about the address, the certificates, and where database and socket lie,
+ * without opening or making anything. */
 int server_check_options(const struct options *options, struct ms_err *err);
 
 /* Address as bound of the first TCP listener ("" without one): tests, log. */

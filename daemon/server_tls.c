@@ -1,7 +1,9 @@
 /* server_tls.c - the daemon's certificates: load, load again, warn before they expire */
 #include "daemon/server_state.h"
 
+#include "daemon/store/files.h"
 #include "proto/addr.h"
+#include "proto/folder.h"
 
 #include <stdio.h>
 #include <sys/socket.h>
@@ -90,7 +92,7 @@ int server_take_options(struct server *server, const struct options *options, st
     return 0;
 }
 
-int server_check_options(const struct options *options, struct ms_err *err)
+static int check_address(const struct options *options, struct ms_err *err)
 {
     struct ms_addr addr;
     struct sockaddr_storage sa;
@@ -112,4 +114,31 @@ int server_check_options(const struct options *options, struct ms_err *err)
         SSL_CTX_free(context);
     }
     return rc;
+}
+
+/* What somebody wrote. The folders of the built-in paths are made by the unit. */
+static int is_written(const struct options *options, const char *key)
+{
+    return ms_settings_source(options->settings, key) != MS_FROM_BUILTIN;
+}
+
+static int check_places(const struct options *options, struct ms_err *err)
+{
+    char folder[MS_PATH_MAX + 1];
+    int rc = options->database[0] != '\0' && is_written(options, "database")
+                 ? store_judge_place(options->database, err)
+                 : 0;
+    if (rc == 0 && options->socket[0] != '\0' && is_written(options, "socket") &&
+        ms_folder_try(ms_folder_of(options->socket, folder, sizeof(folder))) != 0) {
+        rc = ms_fail_errno(err, MS_E_CONFIG,
+                           "socket %s: its folder must exist and belong to the user of msschedd",
+                           options->socket);
+    }
+    return rc;
+}
+
+int server_check_options(const struct options *options, struct ms_err *err)
+{
+    int rc = check_address(options, err);
+    return rc < 0 || options->sched.mode != SCHED_STANDING ? rc : check_places(options, err);
 }

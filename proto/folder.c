@@ -3,9 +3,12 @@
 
 #include "proto/limits.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 const char *ms_folder_of(const char *path, char *buf, size_t size)
 {
@@ -19,4 +22,17 @@ int ms_folder_open(const char *path)
 {
     char folder[MS_PATH_MAX + 33];
     return open(ms_folder_of(path, folder, sizeof(folder)), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+}
+
+int ms_folder_try(const char *folder)
+{
+    struct stat st;
+    if (stat(folder, &st) != 0) {
+        return -1;
+    }
+    if (!S_ISDIR(st.st_mode)) {
+        errno = ENOTDIR;
+        return -1;
+    }
+    return faccessat(AT_FDCWD, folder, W_OK | X_OK, AT_EACCESS);
 }

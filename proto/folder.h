@@ -11,4 +11,7 @@ const char *ms_folder_of(const char *path, char *buf, size_t size);
  * errno set. */
 int ms_folder_open(const char *path);
 
+/* May files be made in this folder, by its mode and ours? -1 with errno set. Nothing is made. */
+int ms_folder_try(const char *folder);
+
 #endif

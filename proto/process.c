@@ -1,9 +1,12 @@
 /* process.c - what a program of ours asks of the system for itself, before it reads a key */
 #include "proto/process.h"
 
+#include <grp.h>
+#include <pwd.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #ifndef __has_feature
 #define __has_feature(x) 0
@@ -28,4 +31,20 @@ void ms_process_begin(void)
     hide();
     signal(SIGPIPE, SIG_IGN);
     signal(SIGXFSZ, SIG_IGN);
+}
+
+#define SERVICE_USER "msched" /* systemd/msched.sysusers.conf */
+
+const char *ms_process_check_as_service(int is_of_service)
+{
+    if (geteuid() != 0) {
+        return NULL;
+    }
+    const struct passwd *user = is_of_service ? getpwnam(SERVICE_USER) : NULL;
+    if (user == NULL || initgroups(user->pw_name, user->pw_gid) != 0 || setgid(user->pw_gid) != 0 ||
+        setuid(user->pw_uid) != 0) {
+        return "judged as root: whether the user of a service may read and write these files is "
+               "not looked at";
+    }
+    return "judged as the user " SERVICE_USER ", whom the service runs as";
 }

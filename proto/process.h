@@ -10,4 +10,9 @@
  *   silent end of the program. */
 void ms_process_begin(void);
 
+/* For --check-config as root, without another word: where the user of our units (msched) is there
+ * this process becomes him, so that files are judged as the service will meet them; it stays him.
+ * Returns a line for people that says as whom is judged, NULL where there is nothing to say. */
+const char *ms_process_check_as_service(int is_of_service);
+
 #endif

@@ -95,6 +95,27 @@ int store_look(const char *database, int *ret_absent, struct ms_err *err)
     return 0; /* 0: one whose first transaction is still in its log of writes */
 }
 
+int store_judge_place(const char *database, struct ms_err *err)
+{
+    char path[MS_PATH_MAX + 1];
+    char folder[MS_PATH_MAX + 1];
+    int absent = 0;
+    int rc = store_resolve(database, path, err);
+    if (rc == 0 && ms_folder_try(ms_folder_of(path, folder, sizeof(folder))) != 0) {
+        return ms_fail_errno(err, MS_E_CONFIG,
+                             "database %s: its folder must exist and belong to the user of "
+                             "msschedd",
+                             path);
+    }
+    if (rc == 0) {
+        rc = store_look(path, &absent, err);
+    }
+    if (rc == 0 && !absent && faccessat(AT_FDCWD, path, R_OK | W_OK, AT_EACCESS) != 0) {
+        rc = ms_fail_errno(err, MS_E_CONFIG, "database %s cannot be written by this user", path);
+    }
+    return rc;
+}
+
 /* ---- the lock -----------------------------------------------------------------------------------
  */
 

@@ -30,6 +30,8 @@ struct comm_listener_config {
     int port_min, port_max; /* first free one; 0, 0: any */
     SSL_CTX *tls;           /* NULL: plain (loopback, or TLS is off); a reference is taken */
 };
+/* MS_E_INVALID where the two are no range of ports: what opening would say, before it. */
+int comm_listener_check_ports(int port_min, int port_max, struct ms_err *err);
 /* Opens a TCP listener and an abstract Unix socket. Returns owned. */
 int comm_listener_create(const struct comm_listener_config *cfg, struct comm_listener **ret,
                          struct ms_err *err);

@@ -57,13 +57,22 @@ static int listen_at(const char *ip, int port, int *ret_fd, struct ms_err *err)
     return 0;
 }
 
+int comm_listener_check_ports(int port_min, int port_max, struct ms_err *err)
+{
+    return port_min >= 0 && port_max <= 65535 && port_min <= port_max
+               ? 0
+               : ms_fail(err, MS_E_INVALID,
+                         "data_port_min %d and data_port_max %d are no range of ports within "
+                         "0-65535: the first must not be above the last",
+                         port_min, port_max);
+}
+
 static int open_tcp(struct comm_listener *listener, const struct comm_listener_config *cfg,
                     struct ms_err *err)
 {
-    int rc = MS_E_INVALID;
-    if (cfg->port_min < 0 || cfg->port_max > 65535 || cfg->port_min > cfg->port_max) {
-        return ms_fail(err, rc, "data_ports %d-%d is no range of ports within 0-65535",
-                       cfg->port_min, cfg->port_max);
+    int rc = comm_listener_check_ports(cfg->port_min, cfg->port_max, err);
+    if (rc < 0) {
+        return rc;
     }
     for (int port = cfg->port_min; port <= cfg->port_max; port++) {
         rc = listen_at(cfg->bind_ip, port, &listener->tcp_fd, err);
@@ -74,7 +83,7 @@ static int open_tcp(struct comm_listener *listener, const struct comm_listener_c
     if (rc == MS_E_EXISTS) {
         return ms_fail(err, MS_E_EXISTS,
                        "every data port from %d to %d of %s is taken; find who holds them with: ss "
-                       "-ltnp, or widen data_ports",
+                       "-ltnp, or widen data_port_min to data_port_max",
                        cfg->port_min, cfg->port_max, cfg->bind_ip);
     }
     if (rc < 0) {

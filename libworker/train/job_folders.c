@@ -42,15 +42,31 @@ static int is_named(int fd, const char *path)
            held.st_ino == named.st_ino;
 }
 
+static int fail_making(const char *jobs_dir, struct ms_err *err)
+{
+    return ms_fail_errno(err, MS_E_CONFIG,
+                         "jobs_dir %.160s cannot be made (by hand: install -d -m 700 -o USER "
+                         "DIR; in a service also ReadWritePaths=DIR)",
+                         jobs_dir);
+}
+
+static int fail_writing(const char *jobs_dir, struct ms_err *err)
+{
+    return ms_fail_errno(err, MS_E_CONFIG,
+                         errno == EROFS
+                             ? "jobs_dir %.160s cannot be written; a service may write where its "
+                               "unit says: systemctl edit msworker@.service, [Service] "
+                               "ReadWritePaths=DIR"
+                             : "jobs_dir %.160s cannot be written by this user",
+                         jobs_dir);
+}
+
 int job_folders_try(const char *jobs_dir, struct ms_err *err)
 {
     char probe[48];
     snprintf(probe, sizeof(probe), ".try-%ld", (long)getpid());
     if (mkdir(jobs_dir, 0700) != 0 && errno != EEXIST) {
-        return ms_fail_errno(err, MS_E_CONFIG,
-                             "jobs_dir %.160s cannot be made (by hand: install -d -m 700 -o USER "
-                             "DIR; in a service also ReadWritePaths=DIR)",
-                             jobs_dir);
+        return fail_making(jobs_dir, err);
     }
     int fd = open(jobs_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd >= 0 && mkdirat(fd, probe, 0700) == 0) {
@@ -63,13 +79,21 @@ int job_folders_try(const char *jobs_dir, struct ms_err *err)
         close(fd);
     }
     errno = saved;
-    return ms_fail_errno(err, MS_E_CONFIG,
-                         saved == EROFS
-                             ? "jobs_dir %.160s cannot be written; a service may write where its "
-                               "unit says: systemctl edit msworker@.service, [Service] "
-                               "ReadWritePaths=DIR"
-                             : "jobs_dir %.160s cannot be written by this user",
-                         jobs_dir);
+    return fail_writing(jobs_dir, err);
+}
+
+int job_folders_judge(const char *jobs_dir, struct ms_err *err)
+{
+    char above[MS_PATH_MAX + 1];
+    if (ms_folder_try(jobs_dir) == 0) {
+        return MS_OK;
+    }
+    if (errno != ENOENT) {
+        return fail_writing(jobs_dir, err);
+    }
+    return ms_folder_try(ms_folder_of(jobs_dir, above, sizeof(above))) == 0
+               ? MS_OK
+               : fail_making(jobs_dir, err);
 }
 
 /* Calls visit for each entry but . and .. of an open folder. */

@@ -34,6 +34,9 @@ int job_folder_is_of(const char *path, const char *tag);
  * the next step: a node that cannot would take job after job and fail each. */
 int job_folders_try(const char *jobs_dir, struct ms_err *err);
 
+/* What job_folders_try would say, as far as modes tell; makes nothing. */
+int job_folders_judge(const char *jobs_dir, struct ms_err *err);
+
 struct job_folders_rule {
     int64_t days;  /* since something in it was written last; 0: no matter */
     int64_t count; /* the newest of them stay; 0: no matter */

@@ -1,5 +1,6 @@
 /* msworker.c - the worker program: settings, certificates, signals; the rest is worker_run */
 #include "config.h"
+#include "libworker/comm/comm.h"
 #include "libworker/data/path.h"
 #include "libworker/plan/plan.h"
 #include "libworker/train/certs.h"
@@ -329,7 +330,7 @@ static int setup_standing(struct program *program, struct ms_err *err)
     rc = rc < 0 ? rc : tls_standing(program, err);
     if (rc == 0 &&
         (!program->checks || ms_settings_source(settings, "jobs_dir") != MS_FROM_BUILTIN)) {
-        rc = job_folders_try(worker->run_dir, err);
+        rc = (program->checks ? job_folders_judge : job_folders_try)(worker->run_dir, err);
     }
     return rc < 0 ? rc : name_node(program, err);
 }
@@ -362,6 +363,9 @@ static int setup(struct program *program, int argc, char **argv, struct ms_err *
                      "job: msworker JOB.yaml; unset MS_ROLE for a worker of a standing cluster");
     } else {
         rc = setup_standing(program, err);
+    }
+    if (rc == 0) {
+        rc = comm_listener_check_ports(worker->port_min, worker->port_max, err);
     }
     if (worker->mode != WORKER_DYNAMIC) {
         worker->scheduler = program->server;
@@ -444,11 +448,22 @@ static int take_words(int *argc, char **argv, int *ret_check)
     return 0;
 }
 
-/* Prints what holds, and reads what a start would read. */
-static int check_config(struct program *program, int argc, char **argv)
+/* No word that the unit does not say. */
+static int is_of_service(int argc, char **argv)
+{
+    return !ms_env_is_dynamic() &&
+           (argc == 1 || (argc == 2 && strncmp(argv[1], "--slot=", 7) == 0) ||
+            (argc == 3 && strcmp(argv[1], "--slot") == 0));
+}
+
+/* Prints what holds, and reads what a start would read; as: as whom, for people. Makes nothing. */
+static int check_config(struct program *program, const char *as, int argc, char **argv)
 {
     struct ms_err err = {0, ""};
     program->checks = 1;
+    if (as != NULL) {
+        printf("# %s\n", as);
+    }
     ms_settings_print(program->settings, stdout);
     fflush(stdout);
     int rc = setup(program, argc, argv, &err);
@@ -489,6 +504,7 @@ int main(int argc, char **argv)
     if (take_words(&argc, argv, &check)) {
         return 0;
     }
+    const char *as = check ? ms_process_check_as_service(is_of_service(argc, argv)) : NULL;
     int rc = ms_settings_load(settings_table, MSCHED_SYSCONFDIR "/msworker.conf", 0, &argc, argv,
                               &program.settings, &err);
     if (rc < 0) {
@@ -497,7 +513,7 @@ int main(int argc, char **argv)
     }
     ms_log_init(STDERR_FILENO, log_level(program.settings), getenv("JOURNAL_STREAM") != NULL);
     if (check) {
-        return check_config(&program, argc, argv);
+        return check_config(&program, as, argc, argv);
     }
     int status = run(&program, argc, argv);
     SSL_CTX_free(program.tls);

@@ -27,6 +27,22 @@ ok "a certificate that is not there" \
     status 78 "$MSSCHEDD" --config "$T/c.conf" --tls-cert "$T/none.p12" --check-config
 ok "an unknown flag is refused with the nearest" says "did you mean '--listen'" check --listne x
 ok "a stray word is refused" status 78 check stray
+ok "a database where no folder is" status 78 check --database "$T/no/x.db"
+ok "which is said" says "its folder must exist" check --database "$T/no/x.db"
+ok "a socket where no folder is" status 78 check --socket "$T/no/x.sock"
+echo "no database" >"$T/text.db"
+ok "a database that is none" says "is no database" check --database "$T/text.db"
+ok "where a start would do, the check is content" status 0 check --database "$T/new.db" --socket "$T/new.sock"
+ok "and makes nothing" [ ! -e "$T/new.db" ]
+node_check() { "$MSWORKER" --server 127.0.0.1:1 --tls off --jobs-dir "$T/new" "$@" --check-config; }
+if [ -x "$MSWORKER" ]; then
+    ok "a worker's check is content" status 0 node_check
+    ok "and makes no jobs_dir" [ ! -e "$T/new" ]
+    ok "ports that are no range are refused by the check" status 78 node_check --data-port-min 9000
+    ok "by their names" says "data_port_min 9000 and data_port_max 8455" node_check --data-port-min 9000
+    ok "a jobs_dir that a start could not make" status 78 node_check --jobs-dir "$T/no/jobs"
+    ok "makes no folder above it either" [ ! -e "$T/no" ]
+fi
 
 # a group that is named must be there, and on a host without an installation it is not
 ok "the sample file names the built-in group of the socket" bash -c '

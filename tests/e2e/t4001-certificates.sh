@@ -216,6 +216,9 @@ chmod 600 "$tls/node.p12"
 }
 ok "a wrong password is 78" status 78 with "$tls/locked.p12"
 ok "a readable password file is refused" bash -c 'echo secret >"$1/open" && chmod 644 "$1/open"' - "$T"
+ok "a password that nobody gave is asked for by the names of its settings" \
+    says "tls_password_file" with "$tls/locked.p12" --check-config
+ok "and a unit's is said not to be seen" says "LoadCredential=p12-password" with "$tls/locked.p12" --check-config
 ok "with the command that mends it" says "chmod 0600" with "$tls/locked.p12" --tls-password-file "$T/open"
 cat >"$T/tls.json" <<'JSON'
 {"server_cert_path": "tls/node.p12", "client_cert_path": "tls/root.p12",

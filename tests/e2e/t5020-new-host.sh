@@ -156,6 +156,19 @@ cp -p "$T/head/root/node7.p12" "$T/node7/root/"
 run_block 3 2 node7 root
 ok "the node comes in" wait_for 60 says "idle" on head root msctl nodes
 
+# ---- a check by root is one of what the service would meet: its user's rights
+check_as() { on node7 "$1" msworker --check-config; }
+ok "root's check of a node is content" status 0 check_as root
+ok "and says as whom it judged" says "judged as the user msched" check_as root
+on node7 root chown root:root "$config/tls/node.p12"
+ok "a key that the service may not read fails root's check" status 78 check_as root
+ok "as the service's own" status 78 check_as msched
+ok "and is named" says "node.p12: Permission denied" check_as root
+on node7 root chown root:msched "$config/tls/node.p12"
+ok "with the group it is right again" status 0 check_as root
+ok "root's check of the scheduler is one of its user's" says "judged as the user msched" on head root msschedd --check-config
+ok "and is content" status 0 on head root msschedd --check-config
+
 # ---- 4. a user
 for host in head node7; do
     for name in alice bob; do

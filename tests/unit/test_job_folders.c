@@ -138,6 +138,16 @@ START_TEST(folder_that_cannot_be_written_is_named_before_a_job_comes)
 }
 END_TEST
 
+START_TEST(folder_is_judged_before_a_start_without_being_made)
+{
+    ck_ms_ok(job_folders_judge(root, err));
+    ck_ms_ok(job_folders_judge(path_of("new"), err));
+    ck_assert(!is_there("new"));
+    ck_ms_fails(job_folders_judge(path_of("no/where"), err), MS_E_CONFIG, "install -d");
+    ck_ms_fails(job_folders_judge("/proc/self/status", err), MS_E_CONFIG, "Not a directory");
+}
+END_TEST
+
 START_TEST(newest_of_too_many_stay)
 {
     make("1", 3);
@@ -420,6 +430,7 @@ int main(void)
     tcase_add_test(t, newest_of_too_many_stay);
     tcase_add_test(t, clock_that_jumps_takes_nothing_away);
     tcase_add_test(t, clock_that_went_on_for_a_day_is_believed);
+    tcase_add_test(t, folder_is_judged_before_a_start_without_being_made);
     tcase_add_test(t, folder_that_cannot_be_written_is_named_before_a_job_comes);
     tcase_add_test(t, zero_switches_a_rule_off);
     tcase_add_test(t, running_job_keeps_its_folder_whatever_its_age);
