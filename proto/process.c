@@ -1,6 +1,7 @@
 /* process.c - what a program of ours asks of the system for itself, before it reads a key */
 #include "proto/process.h"
 
+#include <errno.h>
 #include <grp.h>
 #include <pwd.h>
 #include <signal.h>
@@ -29,6 +30,9 @@ static void hide(void)
 void ms_process_begin(void)
 {
     hide();
+    if (program_invocation_short_name[0] != '\0') {
+        (void)prctl(PR_SET_NAME, program_invocation_short_name, 0, 0, 0);
+    }
     signal(SIGPIPE, SIG_IGN);
     signal(SIGXFSZ, SIG_IGN);
 }

@@ -14,6 +14,7 @@ export TOKEN_OF_THE_OPERATOR=hunter2 DATA_PATH=$T/data
 start_node n1 --data-roots "$T/data /srv"
 unset TOKEN_OF_THE_OPERATOR DATA_PATH
 ok "a node is idle" wait_for 120 idle 1
+ok "and called by its name" [ "$(cat "/proc/${pid_of[n1]}/comm")" = msworker ]
 
 n=0
 # refused TEXT KEY=VALUE...: a job with these settings fails, its reason has TEXT and nothing of the secret

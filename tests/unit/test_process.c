@@ -58,6 +58,23 @@ START_TEST(a_write_that_fails_ends_no_program)
 }
 END_TEST
 
+START_TEST(a_program_has_the_name_of_its_command)
+{
+    pid_t child = fork();
+    if (child == 0) {
+        char name[16] = "";
+        prctl(PR_SET_NAME, "exe", 0, 0, 0);
+        ms_process_begin();
+        prctl(PR_GET_NAME, name, 0, 0, 0);
+        _exit(strcmp(name, "test_process") != 0);
+    }
+    int status = 0;
+    ck_assert_int_eq(waitpid(child, &status, 0), child);
+
+    ck_assert_int_eq(status, 0);
+}
+END_TEST
+
 /* Each of the three programs, as it is installed. */
 START_TEST(every_program_begins_so_before_it_reads_a_key)
 {
@@ -84,6 +101,7 @@ int main(void)
     TCase *tcase = tcase_create("process");
     tcase_add_test(tcase, a_program_dumps_no_core);
     tcase_add_test(tcase, a_write_that_fails_ends_no_program);
+    tcase_add_test(tcase, a_program_has_the_name_of_its_command);
     tcase_add_loop_test(tcase, every_program_begins_so_before_it_reads_a_key, 0, 3);
     suite_add_tcase(suite, tcase);
     return test_run(suite);
