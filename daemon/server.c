@@ -4,6 +4,7 @@
 #include "daemon/server_state.h"
 #include "daemon/socket_group.h"
 #include "proto/notify.h"
+#include "proto/text.h"
 
 #include <signal.h>
 #include <stdarg.h>
@@ -101,8 +102,11 @@ void server_stop(struct server *server, int status, int64_t grace_ms, const char
         server->stop_by_ms = now;
         return;
     }
-    char state[256];
-    snprintf(state, sizeof(state), "STOPPING=1\nSTATUS=stopping: %s", why);
+    char line[MS_TEXT_MAX + 1];
+    char state[MS_TEXT_MAX + 64];
+    ms_text_copy(line, sizeof(line), why);
+    ms_text_mend((uint8_t *)line, strlen(line), MS_TEXT_LINE); /* a newline begins a variable */
+    snprintf(state, sizeof(state), "STOPPING=1\nSTATUS=stopping: %s", line);
     ms_notify(state);
     server->is_stopping = 1;
     server->exit_status = status;

@@ -156,7 +156,8 @@ static void carry_out(struct server *server, const struct sched_effect *effect)
     case SCHED_DO_EXIT:
         ms_log(effect->status == 0 ? MS_LOG_NOTICE : MS_LOG_ERR, "scheduler.exit status=%d %s",
                effect->status, effect->text);
-        server_stop(server, effect->status, SERVER_DRAIN_MS, "the job is over");
+        server_stop(server, effect->status, SERVER_DRAIN_MS,
+                    effect->status == 0 ? "the job is over" : effect->text);
         break;
     case SCHED_DO_PUT_JOB:
     case SCHED_DO_PUT_MEMBER:
