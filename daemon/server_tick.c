@@ -54,6 +54,16 @@ void server_look_at_disk(struct server *server)
     }
 }
 
+static void warn_of_store(struct server *server)
+{
+    struct ms_err what = {0, ""};
+    char quoted[2 * MS_ERR_TEXT_MAX];
+    if (store_take_warning(server->store, &what)) {
+        ms_log(MS_LOG_WARNING, "store.warning text=%s",
+               ms_log_quote(quoted, sizeof(quoted), what.text));
+    }
+}
+
 static int commit(struct server *server, const struct sched_effect *effects, size_t n,
                   struct ms_err *err)
 {
@@ -71,6 +81,7 @@ static int commit(struct server *server, const struct sched_effect *effects, siz
     }
     server->commit_last_us = (uint64_t)(server_mono_us() - began);
     histogram_add(&server->commits, server->commit_last_us);
+    warn_of_store(server);
     if (rc < 0) {
         return rc;
     }

@@ -214,14 +214,17 @@ int store_reserve_make(const char *database, uint64_t spare_bytes, struct ms_err
     char path[SIDE_PATH_MAX];
     side_path(database, "reserve", path);
     struct stat st;
-    if (stat(path, &st) == 0 && S_ISREG(st.st_mode) &&
+    if (lstat(path, &st) == 0 && S_ISREG(st.st_mode) &&
         st.st_blocks * 512 >= (off_t)MS_STORE_RESERVE) {
         return 0;
     }
     if (spare_bytes > 0 && store_free_bytes(database) < MS_STORE_RESERVE + spare_bytes) {
         return reserve_fail(path, ENOSPC, err);
     }
-    int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0600);
+    int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW, 0600);
+    if (fd < 0 && errno == ELOOP) {
+        return ms_fail(err, MS_E_IO, "reserve file %s: a symbolic link lies there", path);
+    }
     if (fd < 0) {
         return reserve_fail(path, errno, err);
     }

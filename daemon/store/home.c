@@ -156,7 +156,8 @@ static int write_mark(int fd, const char *database, struct home *ret)
                : -1;
 }
 
-int home_make_mark(const char *database, const struct home *stored, struct home *ret)
+int home_make_mark(const char *database, const struct home *stored, struct home *ret,
+                   struct ms_err *err)
 {
     int slot = stored->slot == 1 ? 2 : 1;
     struct home made = {.slot = slot};
@@ -168,8 +169,11 @@ int home_make_mark(const char *database, const struct home *stored, struct home 
         close(fd);
     }
     if (rc < 0) {
+        char path[MARK_PATH_MAX];
         home_drop_mark(database, slot);
-        return why == ENOSPC || why == EDQUOT ? MS_E_FULL : MS_E_IO;
+        errno = why;
+        return ms_fail_errno(err, why == ENOSPC || why == EDQUOT ? MS_E_FULL : MS_E_IO, "%s",
+                             mark_path(database, slot, path));
     }
     for (int part = HOME_MARK; part <= HOME_MARK_AT; part++) {
         set(ret, (enum home_part)part, made.parts[part]);

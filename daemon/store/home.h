@@ -42,9 +42,10 @@ int home_look(const char *database, struct home *ret);
 int home_matches(const char *database, struct home *stored, const struct home *here);
 
 /* Makes a new mark beside that of `stored` (of which only the slot counts), durably, and fills
- * those parts. The old one stays valid until home_drop_mark: a commit lies between. 0, or MS_E_IO,
- * MS_E_FULL. */
-int home_make_mark(const char *database, const struct home *stored, struct home *ret);
+ * those parts. The old one stays valid until home_drop_mark: a commit lies between. 0, or with the
+ * mark's name MS_E_IO, MS_E_FULL; ret is as it was then. */
+int home_make_mark(const char *database, const struct home *stored, struct home *ret,
+                   struct ms_err *err);
 void home_drop_mark(const char *database, int slot);
 
 #endif

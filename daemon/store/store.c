@@ -1,6 +1,7 @@
 /* store.c - durable state in SQLite: its life, and what a tick writes */
 #include "daemon/store/store_private.h"
 #include "proto/digest.h"
+#include "proto/text.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -363,34 +364,56 @@ static int put_event(struct store *store, const struct sched_event_row *event)
     return rc == SQLITE_OK && event->seq % EVENTS_BITE == 0 ? drop_oldest_events(store) : rc;
 }
 
+/* The guard against copies is off meanwhile: somebody should know, once. */
+static void note_no_mark(struct store *store, const struct ms_err *why)
+{
+    if (store->unmarked[0] == '\0') {
+        ms_text_copy(store->unmarked, sizeof(store->unmarked), why->text);
+        store->is_unmarked_untold = 1;
+    }
+}
+
 /* Where these rows lie, from the first commit on, and that their use has begun, or ends. Without a
- * new mark the old home stays: a copy is then found to be one the next time, too. */
+ * new mark the old home stays, so that a copy is found to be one the next time, too, and ret->slot
+ * is 0: the next commit tries again. */
 static int put_home(struct store *store, int is_open, struct home *ret)
 {
     struct home home;
-    const int has_mark =
-        home_look(store->path, &home) == 0 && home_make_mark(store->path, &store->home, &home) == 0;
-    int rc = SQLITE_OK;
-    if (has_mark || !is_open) {
-        rc = store_put_meta(store, STORE_KEY_OPEN, (uint64_t)is_open);
+    struct ms_err why = {0, ""};
+    int made = home_look(store->path, &home);
+    if (made < 0) {
+        ms_fail_errno(&why, made, "%s", store->path);
+    } else {
+        made = home_make_mark(store->path, &store->home, &home, &why);
     }
-    for (int part = 0; has_mark && rc == SQLITE_OK && part < HOME_PARTS; part++) {
+    *ret = (struct home){.slot = 0}; /* also what an attempt before this one made */
+    int rc = store_put_meta(store, STORE_KEY_OPEN, (uint64_t)is_open);
+    if (made < 0) {
+        note_no_mark(store, &why);
+        return rc;
+    }
+    for (int part = 0; rc == SQLITE_OK && part < HOME_PARTS; part++) {
         rc = store_put_meta(store, home_keys[part], home.parts[part]);
     }
-    if (has_mark) {
-        *ret = home;
-    }
+    *ret = home;
     return rc;
 }
 
-/* The database knows its new home: in its own file too, for that may be carried off alone. */
+/* The database knows that it is open, and its new home where it has a mark: in its own file too,
+ * for that may be carried off alone. */
 static void settle_home(struct store *store, const struct home *home)
 {
-    home_drop_mark(store->path, store->home.slot);
-    store->home = *home;
-    store->home_unstored = 0;
+    const int is_told = store->is_marked_open;
     store->is_marked_open = 1;
-    checkpoint(store, SQLITE_CHECKPOINT_TRUNCATE);
+    if (home->slot != 0) {
+        home_drop_mark(store->path, store->home.slot);
+        store->home = *home;
+        store->home_unstored = 0;
+        store->unmarked[0] = '\0';
+    }
+    if (home->slot != 0 || !is_told) {
+        checkpoint(store, SQLITE_CHECKPOINT_TRUNCATE);
+    }
 }
 
 /* From here on a file without a log of writes is whole, and what was copied while it was in use is
@@ -497,6 +520,7 @@ int store_commit(struct store *store, const struct sched_effect *effects, size_t
                        store->path);
     }
     struct home home = {.slot = 0};
+    const int has_home = store->home_unstored;
     int rc = write_all(store, effects, n, &home);
     if ((rc & 0xff) == SQLITE_FULL && store->has_reserve && store->has_files) {
         store_reserve_drop(store->path, &store->no_reserve);
@@ -523,12 +547,26 @@ int store_commit(struct store *store, const struct sched_effect *effects, size_t
             store_witness(store->lock_fd, store->ticks);
         }
     }
-    if (home.slot != 0) {
+    if (has_home) {
         settle_home(store, &home);
-    } else if (store->wal_pages > WAL_BUSY_PAGES) {
+    }
+    if (store->wal_pages > WAL_BUSY_PAGES) {
         checkpoint(store, SQLITE_CHECKPOINT_PASSIVE);
     }
     return store->has_reserve ? 0 : 1;
+}
+
+int store_take_warning(struct store *store, struct ms_err *ret)
+{
+    if (!store->is_unmarked_untold) {
+        return 0;
+    }
+    store->is_unmarked_untold = 0;
+    ms_fail(ret, MS_E_IO,
+            "the mark %.240s; without it a copy that is written over the database may not be "
+            "noticed: make way for it, the next write tries again",
+            store->unmarked);
+    return 1;
 }
 
 int store_idle(struct store *store)

@@ -56,6 +56,10 @@ uint8_t *store_answer(struct store *store, const struct sched_read *read, size_t
  * cannot be made all the same; 0: there is nothing to refuse. */
 int store_refusal(const struct store *store, struct ms_err *err);
 
+/* 1, with text, once for each thing that an operator should know of the commits so far: the mark
+ * beside the database cannot be made (home.h). 0: there is nothing new. */
+int store_take_warning(struct store *store, struct ms_err *ret);
+
 /* Call when idle: folds the WAL into the database and empties it (what is not there cannot be
  * damaged), and makes the reserve again if it was given up. Returns 1 while the reserve is missing,
  * else 0. */

@@ -29,6 +29,8 @@ struct store {
     int is_copy;        /* not the file that the rows were written to, or not where they were */
     int home_unstored;  /* goes with the next commit, and a new mark */
     int is_marked_open; /* what the file says now */
+    char unmarked[MS_TEXT_MAX + 1]; /* why no new mark can be made; "": none was missed */
+    int is_unmarked_untold;
     int was_open;       /* as the file said: nobody ended its use in order */
     uint64_t ticks;     /* of the last commit, or as loaded */
     uint64_t ticks_due; /* of the transaction that is being written */

@@ -185,6 +185,8 @@ int posix_fallocate(int fd, off_t at, off_t size)
     return take_space(fd, at + size) ? next(fd, at, size) : full_errno;
 }
 
+static char swapped[160]; /* goes with the reserve, and a folder comes in its place; "": nothing */
+
 int unlink(const char *name)
 {
     int (*next)(const char *);
@@ -193,6 +195,10 @@ int unlink(const char *name)
     off_t size = stat(name, &st) == 0 ? st.st_size : 0;
     int rc = next(name);
     disk_left += rc == 0 && disk_left != INT64_MAX ? size : 0;
+    if (swapped[0] != '\0' && strstr(name, ".reserve") != NULL) {
+        (void)next(swapped);
+        ck_assert_int_eq(mkdir(swapped, 0700), 0);
+    }
     return rc;
 }
 
@@ -324,6 +330,7 @@ static void setup(void)
 {
     disk_left = calls_left = INT64_MAX;
     full_errno = ENOSPC;
+    swapped[0] = '\0';
     dir = test_dir_make();
     snprintf(path, sizeof(path), "%s/state.db", dir);
     ck_ms_ok(store_open(path, &store, err));
@@ -811,6 +818,35 @@ START_TEST(a_full_disk_is_announced_while_the_reserve_still_takes_the_commit)
 }
 END_TEST
 
+START_TEST(a_mark_of_an_attempt_that_was_rolled_back_does_not_count)
+{
+    struct sched_job_row job = make_job(1);
+    struct ms_err err = {0, ""};
+    char mark[2][160];
+    ck_assert_int_eq(put(&job), 0);
+    reopen();
+    for (int i = 0; i < 2; i++) {
+        snprintf(mark[i], sizeof(mark[i]), "%s.mark.%d", path, i + 1);
+    }
+    const int old = access(mark[0], F_OK) == 0 ? 0 : 1;
+    ck_assert_int_ne(access(mark[!old], F_OK), 0);
+    memcpy(swapped, mark[!old], sizeof(swapped));
+    disk_left = 100; /* for the mark, not for the log of writes */
+
+    job = make_job(2);
+    ck_assert_int_eq(put(&job), 1); /* the second attempt, which has the reserve's room, no mark */
+
+    ck_assert_int_eq(access(mark[old], F_OK), 0);
+    ck_assert_int_eq(store_take_warning(store, &err), 1);
+    ck_assert_msg(strstr(err.text, mark[!old]) != NULL, "%s", err.text);
+    disk_left = INT64_MAX;
+    swapped[0] = '\0';
+    reopen();
+    ck_assert_int_eq(store_is_copy(store), 0);
+    ck_assert_uint_eq(loaded.jobs_n, 2);
+}
+END_TEST
+
 START_TEST(a_file_above_the_limit_of_its_process_is_called_that)
 {
     struct ms_err err = {0, ""};
@@ -912,6 +948,30 @@ START_TEST(only_a_full_disk_is_called_one)
         disk_left = INT64_MAX;
         ck_assert_int_eq(store_idle(store), 0);
     }
+}
+END_TEST
+
+START_TEST(a_link_in_the_reserves_place_is_not_followed)
+{
+    struct stat st;
+    char reserve[160];
+    char other[160];
+    snprintf(reserve, sizeof(reserve), "%s.reserve", path);
+    snprintf(other, sizeof(other), "%s/other", dir);
+    store_close(store);
+    store = NULL;
+    unlink(reserve);
+    FILE *file = fopen(other, "w");
+    ck_assert_ptr_nonnull(file);
+    ck_assert_int_ge(fputs("mine", file), 0);
+    ck_assert_int_eq(fclose(file), 0);
+    ck_assert_int_eq(symlink(other, reserve), 0);
+
+    const char *text = refusal_without_reserve(MS_E_IO);
+
+    ck_assert_msg(strstr(text, "symbolic link") != NULL, "%s", text);
+    ck_assert_int_eq(stat(other, &st), 0);
+    ck_assert_int_eq(st.st_size, 4);
 }
 END_TEST
 
@@ -1821,6 +1881,8 @@ int main(int argc, char **argv)
     tcase_add_loop_test(tcase, a_full_disk_is_announced_while_the_reserve_still_takes_the_commit, 0,
                         2);
     tcase_add_test(tcase, a_commit_without_memory_changes_nothing_and_can_be_repeated);
+    tcase_add_test(tcase, a_mark_of_an_attempt_that_was_rolled_back_does_not_count);
+    tcase_add_test(tcase, a_link_in_the_reserves_place_is_not_followed);
     tcase_add_test(tcase, a_file_above_the_limit_of_its_process_is_called_that);
     tcase_add_test(tcase, only_a_full_disk_is_called_one);
     tcase_add_test(tcase, a_folder_in_the_reserves_place_is_named_until_it_is_gone);

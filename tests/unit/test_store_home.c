@@ -305,6 +305,57 @@ START_TEST(a_start_that_ends_between_its_mark_and_its_commit_makes_no_copy)
 }
 END_TEST
 
+/* Which mark is not there: the one that is made next. */
+static const char *next_mark(const char *database)
+{
+    return access(beside(database, ".mark.1"), F_OK) == 0 ? ".mark.2" : ".mark.1";
+}
+
+START_TEST(a_mark_that_cannot_be_made_is_said_once_until_it_can)
+{
+    struct ms_err what = {0, ""};
+    char mark[320];
+    live(path, 1, 1);
+    snprintf(mark, sizeof(mark), "%s", beside(path, next_mark(path)));
+    ck_assert_int_eq(mkdir(mark, 0700), 0);
+    ck_ms_ok(start(path, 0, err));
+    ck_assert_int_eq(store_take_warning(store, &what), 0);
+
+    put(2);
+
+    ck_assert_int_eq(store_take_warning(store, &what), 1);
+    ck_assert_msg(strstr(what.text, mark) != NULL && strstr(what.text, "File exists") != NULL, "%s",
+                  what.text);
+    put(3);
+    ck_assert_int_eq(store_take_warning(store, &what), 0);
+    ck_assert_int_eq(rmdir(mark), 0);
+    put(4);
+    ck_assert_int_eq(access(mark, F_OK), 0); /* by itself */
+    ck_assert_int_eq(store_take_warning(store, &what), 0);
+    shut();
+    ck_ms_ok(start(path, 0, err));
+    ck_assert_int_eq(store_is_copy(store), 0);
+}
+END_TEST
+
+START_TEST(without_a_new_mark_the_file_says_all_the_same_that_it_is_open)
+{
+    char mark[320];
+    live(path, 1, 1);
+    snprintf(mark, sizeof(mark), "%s", beside(path, next_mark(path)));
+    ck_assert_int_eq(mkdir(mark, 0700), 0);
+    live_until_killed(path, 2, 3);
+
+    copy(path, moved); /* carried off alone */
+
+    ck_ms_fails(start(moved, 0, err), MS_E_CONFIG, "without its log of writes");
+    live(path, 4, 4); /* and an end in order says that it is not */
+    copy(path, moved);
+    ck_ms_ok(start(moved, 0, err));
+    ck_assert_int_eq(rmdir(mark), 0);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("store_home");
@@ -319,6 +370,8 @@ int main(void)
     tcase_add_test(tcase, a_database_that_is_renamed_without_its_log_of_writes_is_refused);
     tcase_add_test(tcase, the_loss_of_a_log_of_writes_can_be_accepted);
     tcase_add_test(tcase, a_start_that_ends_between_its_mark_and_its_commit_makes_no_copy);
+    tcase_add_test(tcase, a_mark_that_cannot_be_made_is_said_once_until_it_can);
+    tcase_add_test(tcase, without_a_new_mark_the_file_says_all_the_same_that_it_is_open);
     suite_add_tcase(suite, tcase);
     return test_run(suite);
 }
