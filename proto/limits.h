@@ -32,6 +32,7 @@
     3 /* a job whose nodes die before it starts: the third time is no chance */
 #define MS_HOST_PAUSE_MS     2000  /* a host that dies closes its connections one after the other */
 #define MS_HOST_PAUSE_MAX_MS 64000 /* ... doubled each time it happens again: up to this */
+#define MS_HOST_CROWD        8     /* nodes a core: with more, one may wait a lease for its turn */
 #define MS_NODES_PER_CERT    64 /* a certificate is a host's: more slots than any has NUMA nodes */
 #define MS_PRIORITY_MAX      1000   /* of a job, up and down: room for every site's classes */
 #define MS_PRIORITY_USERS    100    /* ... of users, unless priority_users says otherwise */

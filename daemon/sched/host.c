@@ -79,6 +79,19 @@ uint32_t host_cores(const struct host *host)
     return cores;
 }
 
+/* Looks no further than it must: every lease that ends on the host asks. */
+bool host_is_crowded(const struct host *host, uint32_t cores)
+{
+    const uint64_t most = (uint64_t)cores * MS_HOST_CROWD;
+    uint64_t seen = 0;
+    uint64_t n = 0;
+    const struct list *at = host->nodes.next;
+    for (; at != &host->nodes && n <= most && seen <= 2 * most; at = at->next, seen++) {
+        n += list_item(at, struct node, on_host)->state == NODE_REGISTERED;
+    }
+    return cores > 0 && n > most;
+}
+
 static void nodes_update(struct sched *s, struct host *host)
 {
     for (struct list *at = host->nodes.next; at != &host->nodes; at = at->next) {

@@ -38,6 +38,7 @@ struct host *host_find(const struct sched *s, const char *host_id, const char *h
 void host_join(struct sched *s, struct node *node);  /* by what node->info says; may move it */
 void host_leave(struct sched *s, struct node *node); /* the last one frees the host */
 uint32_t host_cores(const struct host *host);        /* that its registered nodes may use */
+bool host_is_crowded(const struct host *host, uint32_t cores); /* MS_HOST_CROWD nodes a core */
 void host_drain(struct sched *s, struct host *host, const char *by, const char *why);
 void host_resume(struct sched *s, struct host *host);
 void host_pause(struct sched *s, struct host *host, const char *text); /* twice as long each time */

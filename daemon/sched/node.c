@@ -223,6 +223,19 @@ int64_t node_lease_deadline(const struct sched *s)
     return seen > INT64_MAX - s->cfg.lease_ms ? INT64_MAX : seen + s->cfg.lease_ms;
 }
 
+/* Who is silent on a host where many share a core may just not have had its turn. */
+static const char *silence_text(struct sched *s, const struct node *node, long long silent_ms)
+{
+    const uint32_t cores = node->info.cores;
+    const char *why =
+        node->host != NULL && host_is_crowded(node->host, cores)
+            ? emit_text(s, "; its host has %u cores for more than %u nodes: run fewer", cores,
+                        cores * MS_HOST_CROWD)
+            : "";
+    return emit_text(s, "it was silent for %lld ms, the lease is %lld ms%s", silent_ms,
+                     (long long)s->cfg.lease_ms, why);
+}
+
 /* A network that is gone takes ten thousand leases at once; what they leave to write and to say is
  * bounded in one tick. The deadline stays over, so that the next tick comes at once. */
 void node_judge_leases(struct sched *s)
@@ -232,9 +245,7 @@ void node_judge_leases(struct sched *s)
         struct node *node = list_item(s->beating.next, struct node, beating);
         struct conn *conn = node->conn;
         long long silent_ms = (long long)(s->now.mono_ms - node->seen_ms);
-        node_gone(s, node, NODE_ON_LOSS,
-                  emit_text(s, "it was silent for %lld ms, the lease is %lld ms", silent_ms,
-                            (long long)s->cfg.lease_ms));
+        node_gone(s, node, NODE_ON_LOSS, silence_text(s, node, silent_ms));
         if (conn != NULL) {
             conn_drop(s, conn);
         }

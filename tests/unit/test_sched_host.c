@@ -242,12 +242,37 @@ START_TEST(pause_doubles_up_to_its_bound_and_begins_anew_where_a_job_started)
 }
 END_TEST
 
+START_TEST(silence_on_a_crowded_host_is_said_to_be_that)
+{
+    enum { MOST = 4 * MS_HOST_CROWD }; /* each node of these says that it has 4 cores */
+    char id[8];
+    fix_standing();
+    for (uint64_t i = 0; i < MOST; i++) {
+        snprintf(id, sizeof(id), "a%d", (int)i);
+        on_host(id, i + 1, "boot-1", "tiger");
+    }
+    for (uint64_t i = 0; i < MOST + 1; i++) {
+        snprintf(id, sizeof(id), "b%d", (int)i);
+        on_host(id, i + 1, "boot-2", "lion");
+    }
+
+    fix_pass(FIX_LEASE_MS + 70);
+
+    ck_assert_str_eq(fix_show_node("a0")->reason,
+                     "it was silent for 10070 ms, the lease is 10000 ms");
+    ck_assert_str_eq(fix_show_node("b0")->reason,
+                     "it was silent for 10070 ms, the lease is 10000 ms; its host has 4 cores for "
+                     "more than 32 nodes: run fewer");
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("sched_host");
     TCase *t = tcase_create("host");
     tcase_add_checked_fixture(t, NULL, fix_end);
     tcase_add_test(t, nodes_of_one_host_id_share_a_host);
+    tcase_add_test(t, silence_on_a_crowded_host_is_said_to_be_that);
     tcase_add_test(t, node_that_comes_back_from_another_host_moves);
     tcase_add_test(t, host_is_forgotten_with_its_last_node);
     tcase_add_test(t, drained_host_keeps_its_ranks_and_gets_no_new_ones);
