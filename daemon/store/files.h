@@ -19,8 +19,8 @@ int store_resolve(const char *database, char ret[MS_PATH_MAX + 1], struct ms_err
  * *ret_absent) or a database of SQLite that is ours or nobody's yet. All else is MS_E_CONFIG. */
 int store_look(const char *database, int *ret_absent, struct ms_err *err);
 
-/* Could a start use the database at the path, as far as modes and its first bytes tell? Opens, locks
- * and makes nothing. MS_E_CONFIG. */
+/* Could a start use the database at the path, as far as modes and its first bytes tell? Opens,
+ * locks and makes nothing. MS_E_CONFIG. */
 int store_judge_place(const char *database, struct ms_err *err);
 
 /* Takes the lock file of a database and writes our pid into it. The lock ends with the process or
