@@ -17,6 +17,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+enum { MS_HOST_CROWD = 8 }; /* nodes a core: with more, one may wait a lease for its turn */
+
 struct node;
 struct sched;
 
