@@ -287,7 +287,7 @@ static int check_reasons(struct sched *s, struct ms_err *err)
 /* ---- the rest -----------------------------------------------------------------------------------
  */
 
-static int check_heap(const struct heap *heap, const char *what, struct ms_err *err)
+int heap_check(const struct heap *heap, const char *what, struct ms_err *err)
 {
     for (size_t i = 0; i < heap->n; i++) {
         HOLDS(heap->items[i]->at == i + 1, "%s: item %zu does not know its place", what, i);
@@ -318,10 +318,11 @@ int sched_check(const struct sched *sched, struct ms_err *err)
     rc = rc == 0 ? holders_check(s, err) : rc;
     rc = rc == 0 ? purses_check(s, err) : rc;
     rc = rc == 0 ? check_jobs(s, err) : rc;
+    rc = rc == 0 ? pasts_check(s, err) : rc;
     rc = rc == 0 ? check_reasons(s, err) : rc;
-    rc = rc == 0 ? check_heap(&s->timers, "timers", err) : rc;
-    rc = rc == 0 ? check_heap(&s->queue.line, "queue", err) : rc;
-    rc = rc == 0 ? check_heap(&s->queue.aside, "large jobs", err) : rc;
+    rc = rc == 0 ? heap_check(&s->timers, "timers", err) : rc;
+    rc = rc == 0 ? heap_check(&s->queue.line, "queue", err) : rc;
+    rc = rc == 0 ? heap_check(&s->queue.aside, "large jobs", err) : rc;
     rc = rc == 0 ? check_routes(s, err) : rc;
     rc = rc == 0 ? s->mode->check(s, err) : rc;
     return rc;

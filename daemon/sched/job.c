@@ -1,4 +1,4 @@
-/* job.c - jobs: the index by id, the queue, the history, and why one waits */
+/* job.c - jobs: the object, the indexes by id and by key, and why one waits */
 #include "daemon/sched/state.h"
 
 #include <assert.h>
@@ -196,7 +196,12 @@ static void jobs_compact(struct sched *s)
     s->n_holes = 0;
 }
 
-static void job_drop(struct sched *s, struct job *job)
+void job_slot_ended(struct sched *s, const struct job *job)
+{
+    slot_find(s, job->id)->ended = true;
+}
+
+void job_drop(struct sched *s, struct job *job)
 {
     struct job_slot *slot = slot_find(s, job->id);
     slot->job = NULL;
@@ -205,7 +210,6 @@ static void job_drop(struct sched *s, struct job *job)
         table_remove(&s->keys, &job->by_key);
     }
     list_remove(&job->lane);
-    s->n_ended--;
     job_free(job);
     if (4 * s->n_holes > s->n_jobs) {
         jobs_compact(s);
@@ -261,47 +265,4 @@ const char *job_reason(struct sched *s, const struct job *job)
         return queue_reason(s, job);
     }
     return job_is_placed(job) ? run_reason(s, job) : job->reason;
-}
-
-/* ---- history ------------------------------------------------------------------------------------
- */
-
-/* Ranks of old jobs go first, then old jobs: memory and database stay bounded. */
-static void history_trim(struct sched *s)
-{
-    while (s->n_members_kept > s->cfg.members_kept_max && !list_empty(&s->ended)) {
-        struct job *job = list_item(s->ended.next, struct job, lane);
-        if (job->run != NULL) {
-            s->n_members_kept -= job->workers;
-            run_free(job->run);
-            job->run = NULL;
-            emit_drop_members(s, job->id);
-        }
-        list_remove(&job->lane);
-        list_add_tail(&s->ended_bare, &job->lane);
-    }
-    while (s->n_ended > s->cfg.jobs_kept_max) {
-        struct list *from = list_empty(&s->ended_bare) ? &s->ended : &s->ended_bare;
-        struct job *job = list_item(from->next, struct job, lane);
-        watch_last(s, job);
-        if (job->run != NULL) {
-            s->n_members_kept -= job->workers;
-            emit_drop_members(s, job->id);
-        }
-        emit_drop_job(s, job->id);
-        job_drop(s, job);
-    }
-}
-
-void job_keep(struct sched *s, struct job *job)
-{
-    slot_find(s, job->id)->ended = true;
-    list_add_tail(&s->ended, &job->lane);
-    s->n_ended++;
-    if (job->run != NULL) {
-        s->n_members_kept += job->workers;
-    }
-    if (!s->loading) {
-        history_trim(s);
-    }
 }

@@ -13,7 +13,7 @@
 struct run;
 
 struct job {
-    struct list lane;       /* placed, ended with members, or ended without: sched.placed ... */
+    struct list lane;       /* placed, or ended: sched.placed, or its owner's past (past.h) */
     struct heap_link queue; /* QUEUED */
     bool aside;             /* ... in queue.aside */
     struct table_link by_key;
@@ -30,6 +30,7 @@ struct job {
     bool recovery; /* as its file says; nothing acts on it yet, and workers refuse such a job */
     uint64_t generation;
     int64_t submitted_ms, started_ms, ended_ms;
+    uint64_t ended_no; /* ended: they ended in this order */
     uint64_t steps;
     double seconds;
     char weights_sha256[65];
@@ -66,6 +67,7 @@ bool job_is_ended(const struct job *job);
 bool job_is_placed(const struct job *job);
 const char *job_reason(struct sched *s, const struct job *job); /* "" only while it runs well */
 void job_set_reason(struct job *job, const char *text);
-void job_keep(struct sched *s, struct job *job); /* it ended: history, and its limits */
+void job_slot_ended(struct sched *s, const struct job *job);
+void job_drop(struct sched *s, struct job *job); /* an ended one: out of the indexes, and freed */
 
 #endif

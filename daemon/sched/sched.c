@@ -148,8 +148,8 @@ static int tables_init(struct sched *s)
 {
     return table_init(&s->conns, 64) < 0 || table_init(&s->nodes, 64) < 0 ||
                    table_init(&s->hosts, 64) < 0 || table_init(&s->holders, 64) < 0 ||
-                   table_init(&s->purses, 64) < 0 || table_init(&s->keys, 64) < 0 ||
-                   table_init(&s->routes, 16) < 0
+                   table_init(&s->purses, 64) < 0 || table_init(&s->pasts, 64) < 0 ||
+                   table_init(&s->keys, 64) < 0 || table_init(&s->routes, 16) < 0
                ? MS_E_NOMEM
                : 0;
 }
@@ -182,14 +182,13 @@ struct sched *sched_create(const struct sched_config *cfg, struct sched_time now
     list_init(&s->idle);
     list_init(&s->gone);
     list_init(&s->placed);
-    list_init(&s->ended);
-    list_init(&s->ended_bare);
     list_init(&s->askers);
     list_init(&s->followers);
     list_init(&s->watches);
     list_init(&s->stirred);
     timers_init(s);
     queue_init(s);
+    pasts_init(s);
     if (tables_init(s) < 0 || !memory_reserve()) {
         sched_destroy(s);
         return NULL;
@@ -266,6 +265,7 @@ void sched_destroy(struct sched *s)
     hosts_free(s);
     holders_fini(s);
     purses_fini(s);
+    pasts_fini(s);
     routes_free(s);
     table_fini(&s->conns);
     table_fini(&s->nodes);

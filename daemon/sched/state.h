@@ -30,10 +30,12 @@
 #include "daemon/sched/memory.h"
 #include "daemon/sched/mode.h"
 #include "daemon/sched/node.h"
+#include "daemon/sched/past.h"
 #include "daemon/sched/purse.h"
 #include "daemon/sched/queue.h"
 #include "daemon/sched/run.h"
 #include "daemon/sched/sched.h"
+#include "daemon/sched/share.h"
 #include "daemon/sched/spec.h"
 #include "daemon/sched/stamp.h"
 #include "daemon/sched/states.h"
@@ -73,14 +75,16 @@ struct sched {
     uint64_t generation_raised, jobs_raised; /* by claims of nodes, since the start */
     uint64_t seed;                           /* of hashes */
 
-    struct table conns, nodes, hosts, holders, purses, keys, routes;
+    struct table conns, nodes, hosts, holders, purses, pasts, keys, routes;
     uint64_t specs_bytes; /* of jobs that wait or run */
     struct list beating, idle, gone;
     uint32_t n_registered, n_usable, n_idle, n_gone; /* usable: registered, on no drained host */
     struct heap timers;
     struct queue queue;
-    struct list placed, ended, ended_bare;
+    struct list placed;
     uint32_t n_placed, n_ended, n_members_kept;
+    struct heap past_jobs, past_ranks; /* of owners, who has the most first */
+    uint64_t last_ended;               /* a job's ended_no */
     struct job_slot *jobs;
     size_t n_jobs, jobs_room, n_holes;
 

@@ -481,61 +481,6 @@ static void judge_meta(struct model *m, const struct sched_effect *effect)
     }
 }
 
-/* History may go, the oldest end first, and only what is too much. */
-static void judge_drop(struct model *m, uint64_t id, bool members_only)
-{
-    struct m_job *job = m_job_find(m, id);
-    uint32_t jobs = 0;
-    uint32_t members = 0;
-    if (job == NULL) {
-        sim_fail(m->w, "model: job %llu is dropped and was not there", (ull)id);
-        return;
-    }
-    if (members_only && job->state == JOB_QUEUED) {
-        job->has_members = false;
-        return; /* it was placed, and is no longer */
-    }
-    for (size_t i = 0; i < m->jobs.n; i++) {
-        const struct m_job *other = &m->jobs.at[i];
-        if (other->dropped || !m_is_ended(other)) {
-            continue;
-        }
-        bool has_members = !other->members_dropped && other->n_ranks > 0;
-        jobs++;
-        members += has_members ? other->workers : 0;
-        if (other->ended_ms < job->ended_ms && (!members_only || has_members) &&
-            !m->w->wall_jumps) {
-            sim_fail(m->w, "model: job %llu is forgotten before job %llu, which ended first",
-                     (ull)id, (ull)other->id);
-        }
-    }
-    bool too_much =
-        jobs > m->w->jobs_kept_max || (members_only && members > m->w->members_kept_max);
-    if (!m_is_ended(job) || !too_much) {
-        sim_fail(m->w, "model: job %llu is forgotten, with %u jobs and %u ranks of history",
-                 (ull)id, jobs, members);
-    }
-    job->members_dropped = true;
-    job->dropped = !members_only;
-}
-
-/* ... and must. */
-static void judge_history(struct model *m)
-{
-    uint32_t jobs = 0;
-    uint32_t members = 0;
-    bool ended = false;
-    for (size_t i = 0; i < m->jobs.n; i++) {
-        const struct m_job *job = &m->jobs.at[i];
-        ended = ended || job->ended_now;
-        jobs += !job->dropped && m_is_ended(job);
-        members += !job->dropped && m_is_ended(job) && !job->members_dropped ? job->n_ranks : 0;
-    }
-    if (ended && (jobs > m->w->jobs_kept_max || members > m->w->members_kept_max)) {
-        sim_fail(m->w, "model: %u ended jobs and %u of their ranks are kept", jobs, members);
-    }
-}
-
 /* An answer that the database completes: all but the description is there. */
 static void judge_read(struct model *m, const struct sched_effect *effect)
 {
@@ -586,10 +531,10 @@ static void judge_effect(struct model *m, const struct sched_effect *effect)
         judge_meta(m, effect);
         break;
     case SCHED_DO_DROP_JOB:
-        judge_drop(m, effect->job_id, false);
+        m_judge_drop(m, effect->job_id, false);
         break;
     case SCHED_DO_DROP_MEMBERS:
-        judge_drop(m, effect->job_id, true);
+        m_judge_drop(m, effect->job_id, true);
         break;
     default:
         break;
@@ -619,7 +564,7 @@ void model_judges(struct model *m, const struct sched_effect *effects, size_t n)
         m_judge_clients_after(m);
         m_judge_leases(m);
         m_judge_queue(m);
-        judge_history(m);
+        m_judge_history(m);
         m_hosts_forget(m);
     }
     m->event = NULL;

@@ -272,6 +272,10 @@ void m_judge_ticket(struct model *m, const struct m_ask *ask, const Ms__FetchTic
 bool m_fetch_refusal_is_fair(struct model *m, const struct m_conn *conn, const struct m_ask *ask,
                              int32_t code);
 
+/* model_past.c */
+void m_judge_drop(struct model *m, uint64_t id, bool members_only);
+void m_judge_history(struct model *m);
+
 /* model_stamps.c */
 void m_judge_stamp(struct model *m, const char *who, const ProtobufCBinaryData *stamp);
 bool m_stamp_is_false(const struct model *m, const ProtobufCBinaryData *stamp);
