@@ -175,6 +175,7 @@ static void carry_out(struct server *server, const struct sched_effect *effect)
     case SCHED_DO_DROP_MEMBERS:
     case SCHED_DO_DROP_JOB:
     case SCHED_DO_PUT_EVENT:
+    case SCHED_DO_DROP_EVENT:
     case SCHED_DO_PUT_META:
         break; /* committed already */
     }

@@ -41,7 +41,7 @@ const char *claim_refusal(struct sched *s, const Ms__Register *msg)
     return NULL;
 }
 
-static void raise_generation(struct sched *s, uint64_t generation)
+static void raise_generation(struct sched *s, uint64_t generation, const char *by)
 {
     if (generation > s->generation && generation <= generation_highest(s)) {
         s->generation_raised += generation - s->generation;
@@ -51,12 +51,12 @@ static void raise_generation(struct sched *s, uint64_t generation)
                  "generation.raised generation=%llu: a node knows a newer one, "
                  "going on above it",
                  (ull)generation);
-        event_record(s, "generation.raised", 0, "",
+        event_of_all(s, "generation.raised", by,
                      emit_text(s, "to %llu: a node knows a newer one", (ull)generation));
     }
 }
 
-static void raise_next_job(struct sched *s, uint64_t job)
+static void raise_next_job(struct sched *s, uint64_t job, const char *by)
 {
     if (job >= s->next_job && job <= job_highest(s) && s->mode->no_submit == NULL) {
         s->jobs_raised += job + 1 - s->next_job;
@@ -66,16 +66,16 @@ static void raise_next_job(struct sched *s, uint64_t job)
                  "job.next_raised next=%llu: a node has a job that the database does not know, "
                  "going on above it",
                  (ull)s->next_job);
-        event_record(s, "job.next_raised", 0, "",
+        event_of_all(s, "job.next_raised", by,
                      emit_text(s, "to %llu: a node has a job that the database does not know",
                                (ull)s->next_job));
     }
 }
 
-void claim_raise(struct sched *s, const struct claim *claim)
+void claim_raise(struct sched *s, const struct claim *claim, const char *by)
 {
-    raise_next_job(s, claim->job);
-    raise_generation(s, claim->generation);
+    raise_next_job(s, claim->job, by);
+    raise_generation(s, claim->generation, by);
 }
 
 /* The rank that the process says it holds, if it is one that we gave to exactly this process. */

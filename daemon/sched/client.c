@@ -154,7 +154,7 @@ void on_submit(struct sched *s, struct conn *conn, const struct sched_event *eve
     emit_put_meta(s, "next_job", s->next_job);
     emit_put_job(s, job, true);
     queue_add(s, job);
-    event_record(s, "job.submitted", job->id, "",
+    event_of_job(s, "job.submitted", job,
                  emit_text(s, "%s by %s: %u workers, priority %d", job->name, job->owner,
                            job->workers, job->priority));
     reply_submitted(s, conn, event->id, job);

@@ -108,7 +108,8 @@ static struct sched_effect *emit(struct sched *s, enum sched_effect_kind kind)
 {
     /* events tell nobody that something was acknowledged: a start that writes one must not hide
      * that the database lacks a tick */
-    if (sched_effect_is_durable(kind) && kind != SCHED_DO_PUT_EVENT) {
+    if (sched_effect_is_durable(kind) && kind != SCHED_DO_PUT_EVENT &&
+        kind != SCHED_DO_DROP_EVENT) {
         stamp_count(s);
     }
     if (s->n_effects == s->effects_room) {
@@ -132,7 +133,7 @@ int sched_effect_is_durable(enum sched_effect_kind kind)
 {
     return kind == SCHED_DO_PUT_JOB || kind == SCHED_DO_PUT_MEMBER ||
            kind == SCHED_DO_DROP_MEMBERS || kind == SCHED_DO_DROP_JOB ||
-           kind == SCHED_DO_PUT_EVENT || kind == SCHED_DO_PUT_META;
+           kind == SCHED_DO_PUT_EVENT || kind == SCHED_DO_DROP_EVENT || kind == SCHED_DO_PUT_META;
 }
 
 MS_PRINTF(3, 0)
@@ -346,6 +347,11 @@ void emit_drop_job(struct sched *s, uint64_t job)
 void emit_put_event(struct sched *s, const struct sched_event_row *row)
 {
     emit(s, SCHED_DO_PUT_EVENT)->event = row;
+}
+
+void emit_drop_event(struct sched *s, uint64_t seq)
+{
+    emit(s, SCHED_DO_DROP_EVENT)->event_seq = seq;
 }
 
 void emit_put_meta(struct sched *s, const char *key, uint64_t value)

@@ -42,6 +42,7 @@ void emit_put_member(struct sched *s, struct job *job, uint32_t rank);
 void emit_drop_members(struct sched *s, uint64_t job);
 void emit_drop_job(struct sched *s, uint64_t job);
 void emit_put_event(struct sched *s, const struct sched_event_row *row); /* in tick memory */
+void emit_drop_event(struct sched *s, uint64_t seq);
 void emit_put_meta(struct sched *s, const char *key, uint64_t value);
 /* list holds one job that lacks its spec, and is in tick memory. */
 void emit_read_spec(struct sched *s, uint64_t conn, uint32_t id, const Ms__JobList *list);

@@ -11,7 +11,7 @@ void run_stop_at_step(struct sched *s, struct job *job, const char *text)
     ms_text_copy(run->cancel_text, sizeof(run->cancel_text), text);
     timer_arm(s, &run->grace, TIMER_GRACE, after_ms(s, MS_CANCEL_GRACE_MS));
     emit_put_job(s, job, false); /* a restart must still know that somebody asked for it */
-    event_record(s, "job.cancel_asked", job->id, "", text);
+    event_of_job(s, "job.cancel_asked", job, text);
     for (uint32_t rank = 0; rank < job->workers; rank++) {
         const struct hold *hold = run->members[rank].hold;
         if (hold != NULL) {

@@ -22,8 +22,8 @@ static void wake_followers(struct sched *s, uint64_t job, const char *node)
     }
 }
 
-void event_record(struct sched *s, const char *kind, uint64_t job, const char *node,
-                  const char *text)
+static void record(struct sched *s, const char *kind, uint64_t job, const char *node,
+                   const char *author, const char *text)
 {
     if (!s->cfg.has_database || s->refusal[0] != '\0') {
         return;
@@ -34,9 +34,37 @@ void event_record(struct sched *s, const char *kind, uint64_t job, const char *n
                                     .kind = kind,
                                     .job = job,
                                     .node = emit_text(s, "%.*s", MS_NAME_MAX, node),
+                                    .principal = emit_text(s, "%.*s", MS_PRINCIPAL_MAX, author),
                                     .text = emit_text(s, "%s", text)};
     emit_put_event(s, row);
+    kept_add(s, row->seq, job != 0, row->principal);
+    kept_trim(s);
     wake_followers(s, job, row->node);
+}
+
+void event_of_job(struct sched *s, const char *kind, const struct job *job, const char *text)
+{
+    record(s, kind, job->id, "", job->owner, text);
+}
+
+void event_of_node(struct sched *s, const char *kind, const struct node *node, const char *text)
+{
+    record(s, kind, 0, node->info.node_id, node->info.principal, text);
+}
+
+void event_of_all(struct sched *s, const char *kind, const char *author, const char *text)
+{
+    record(s, kind, 0, "", author, text);
+}
+
+int sched_load_event(struct sched *s, uint64_t seq, uint64_t job, const char *principal,
+                     struct ms_err *err)
+{
+    int rc = sched_load_meta(s, "next_event", seq + 1, err);
+    if (rc == 0) {
+        kept_add(s, seq, job != 0, principal);
+    }
+    return rc;
 }
 
 /* ---- questions ----------------------------------------------------------------------------------

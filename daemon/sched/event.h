@@ -4,7 +4,7 @@
  *
  *     EventQuery -> follower -> askers ----------------------> answered, forgotten
  *                                 |  nothing newer: it waits   ^
- *                                 +-> followers -- event_record + event_settle
+ *                                 +-> followers -- event_of_... + event_settle
  *
  * An answer is a READ: the rows come from the database after the commit, so nobody hears of an
  * event that a power cut can undo. */
@@ -18,6 +18,8 @@
 #include <stdint.h>
 
 struct conn;
+struct job;
+struct node;
 struct sched;
 struct sched_event;
 
@@ -32,10 +34,13 @@ struct follower {
     bool wait;
 };
 
-/* kind: a literal such as "job.started"; job 0 and node "": none. Nothing without a database, or
- * while its disk is full: what tells of a loss must not cause one. */
-void event_record(struct sched *s, const char *kind, uint64_t job, const char *node,
-                  const char *text);
+/* kind: a literal such as "job.started". Nothing without a database, or while its disk is full:
+ * what tells of a loss must not cause one. An event counts against who provoked it (kept.h): a
+ * job's against its owner, a node's against who registered it. */
+void event_of_job(struct sched *s, const char *kind, const struct job *job, const char *text);
+void event_of_node(struct sched *s, const char *kind, const struct node *node, const char *text);
+/* Of no job and no node. author: the principal who provoked it; "" the scheduler. */
+void event_of_all(struct sched *s, const char *kind, const char *author, const char *text);
 
 void on_event_query(struct sched *s, struct conn *conn, const struct sched_event *event);
 void event_settle(struct sched *s); /* answers as many as a tick may */

@@ -104,7 +104,7 @@ void job_set(struct sched *s, struct job *job, enum job_event event, const char 
     int to = states_next(&states_of_jobs, (int)job->state, (int)event);
     assert(to >= 0);
     bool was = job_is_placed(job);
-    event_record(s, event_kinds[event], job->id, "", text);
+    event_of_job(s, event_kinds[event], job, text);
     job->state = (enum sched_job_state)to;
     if (job_is_placed(job) && !was) {
         list_remove(&job->lane);

@@ -298,6 +298,7 @@ int sched_load_done(struct sched *s, struct sched_time now, struct ms_err *err)
     }
     s->due |= s->cfg.has_database ? DUE_STARTED : 0;
     s->loading = false;
+    kept_loaded(s);
     return rc;
 }
 
@@ -310,7 +311,7 @@ void load_settle(struct sched *s)
         if (job->generation != 0) {
             emit_log(s, MS_LOG_NOTICE, "job.requeued job=%llu generation=%llu", (ull)job->id,
                      (ull)job->generation);
-            event_record(s, "job.requeued", job->id, "", "the scheduler restarted before it ran");
+            event_of_job(s, "job.requeued", job, "the scheduler restarted before it ran");
             job->generation = 0;
             emit_put_job(s, job, false);
             emit_drop_members(s, job->id);
@@ -330,8 +331,8 @@ void load_skip(struct sched *s)
              "scheduler.skipped_ahead next_job=%llu generation=%llu ticks=%llu text=\"the database "
              "is a copy, moved, or lacks writes: what they gave away is not given again\"",
              (ull)s->next_job, (ull)s->generation, (ull)s->ticks);
-    event_record(
-        s, "scheduler.skipped_ahead", 0, "",
+    event_of_all(
+        s, "scheduler.skipped_ahead", "",
         emit_text(s,
                   "the database is a copy, or lacks writes: jobs go on at %llu, generations "
                   "above %llu",
@@ -341,7 +342,7 @@ void load_skip(struct sched *s)
 void load_started(struct sched *s)
 {
     s->due &= ~(unsigned)DUE_STARTED;
-    event_record(s, "scheduler.started", 0, "", s->software);
+    event_of_all(s, "scheduler.started", "", s->software);
     if (s->n_expected > 0) {
         emit_log(
             s, MS_LOG_NOTICE,

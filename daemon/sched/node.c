@@ -87,7 +87,7 @@ void node_set(struct sched *s, struct node *node, enum node_event event, const c
     bool was = node->state == NODE_REGISTERED;
     bool is = to == NODE_REGISTERED;
     if (to != (int)node->state) { /* not for a new connection of the same process */
-        event_record(s, event_kinds[to], 0, node->info.node_id, text);
+        event_of_node(s, event_kinds[to], node, text);
     }
     node->state = (enum node_state)to;
     if (is && !was) {

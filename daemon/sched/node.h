@@ -129,7 +129,8 @@ void register_refuse(struct sched *s, const struct conn *conn, uint32_t frame_id
 
 /* NULL, or why it cannot be true. */
 const char *claim_refusal(struct sched *s, const Ms__Register *msg);
-void claim_raise(struct sched *s, const struct claim *claim); /* what we give next lies above it */
+/* What we give next lies above it. by: the principal who says so. */
+void claim_raise(struct sched *s, const struct claim *claim, const char *by);
 /* The rank, if it is one that we gave to exactly this process; else NULL. */
 struct hold *claim_find(const struct node *node, const struct node_info *info,
                         const struct claim *claim);

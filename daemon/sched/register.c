@@ -198,7 +198,7 @@ void register_accept(struct sched *s, struct conn *conn, uint32_t frame_id,
         node->conn = NULL;
         conn_drop(s, old);
     }
-    claim_raise(s, claim);
+    claim_raise(s, claim, info->principal);
     bool same_process = node->info.incarnation == info->incarnation;
     struct hold *ours = claim_find(node, info, claim);
     node->info = *info;

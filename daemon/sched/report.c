@@ -295,7 +295,7 @@ void run_came_back(struct sched *s, struct hold *hold, const struct claim *claim
         rank_set(run, hold->rank, job->state == JOB_RUNNING ? RANK_ON_RESUME : RANK_ON_RETURN);
         if (run->n_in[RANK_MISSING] == 0) {
             timer_stop(s, &run->adopt);
-            event_record(s, "job.adopted", job->id, "", "all its nodes are back");
+            event_of_job(s, "job.adopted", job, "all its nodes are back");
             emit_log(s, MS_LOG_NOTICE, "job.adopted job=%llu generation=%llu",
                      (unsigned long long)job->id, (unsigned long long)job->generation);
         }

@@ -149,7 +149,8 @@ static int tables_init(struct sched *s)
     return table_init(&s->conns, 64) < 0 || table_init(&s->nodes, 64) < 0 ||
                    table_init(&s->hosts, 64) < 0 || table_init(&s->holders, 64) < 0 ||
                    table_init(&s->purses, 64) < 0 || table_init(&s->pasts, 64) < 0 ||
-                   table_init(&s->keys, 64) < 0 || table_init(&s->routes, 16) < 0
+                   table_init(&s->authors, 64) < 0 || table_init(&s->keys, 64) < 0 ||
+                   table_init(&s->routes, 16) < 0
                ? MS_E_NOMEM
                : 0;
 }
@@ -158,6 +159,7 @@ static void history_limits(struct sched_config *cfg)
 {
     cfg->jobs_kept_max = cfg->jobs_kept_max > 0 ? cfg->jobs_kept_max : MS_JOBS_KEPT_MAX;
     cfg->members_kept_max = cfg->members_kept_max > 0 ? cfg->members_kept_max : MS_MEMBERS_KEPT_MAX;
+    cfg->events_kept_max = cfg->events_kept_max > 0 ? cfg->events_kept_max : MS_EVENTS_KEPT;
     cfg->lost_nodes_max = cfg->lost_nodes_max > 0 ? cfg->lost_nodes_max : MS_LOST_NODES_MAX;
 }
 
@@ -189,6 +191,7 @@ struct sched *sched_create(const struct sched_config *cfg, struct sched_time now
     timers_init(s);
     queue_init(s);
     pasts_init(s);
+    kept_init(s);
     if (tables_init(s) < 0 || !memory_reserve()) {
         sched_destroy(s);
         return NULL;
@@ -266,6 +269,7 @@ void sched_destroy(struct sched *s)
     holders_fini(s);
     purses_fini(s);
     pasts_fini(s);
+    kept_fini(s);
     routes_free(s);
     table_fini(&s->conns);
     table_fini(&s->nodes);

@@ -45,8 +45,9 @@ struct sched_config {
     uint32_t nodes_per_certificate;                 /* 0: no limit but MS_NODES_MAX */
     uint32_t specs_mib, specs_owner_mib;            /* 0: MS_SPECS_MIB, MS_SPECS_OWNER_MIB */
     int32_t priority_users_min, priority_users_max; /* what a submit without MAY_PRIORITY takes */
-    /* What is kept of the past; 0: MS_JOBS_KEPT_MAX, MS_MEMBERS_KEPT_MAX, MS_LOST_NODES_MAX. */
-    uint32_t jobs_kept_max, members_kept_max, lost_nodes_max;
+    /* What is kept of the past; 0: MS_JOBS_KEPT_MAX, MS_MEMBERS_KEPT_MAX, MS_LOST_NODES_MAX,
+     * MS_EVENTS_KEPT. */
+    uint32_t jobs_kept_max, members_kept_max, lost_nodes_max, events_kept_max;
     uint8_t secret[MS_TOKEN_LEN]; /* group tokens are SHA-256(secret, job, generation) */
     int has_database;             /* PERSIST effects are durable: stamps are told and judged */
     uint64_t skip_ahead;          /* writes may be missing: ids and generations go on far above,
@@ -125,10 +126,11 @@ struct sched_member_row {
 /* What happened, for people: `msctl events`. Numbers only grow; texts are borrowed like effects. */
 struct sched_event_row {
     uint64_t seq;
-    int64_t at_ms;    /* wall clock */
-    const char *kind; /* "job.started" */
-    uint64_t job;     /* 0: none */
-    const char *node; /* "": none */
+    int64_t at_ms;         /* wall clock */
+    const char *kind;      /* "job.started" */
+    uint64_t job;          /* 0: none */
+    const char *node;      /* "": none */
+    const char *principal; /* who provoked it, and loses it: kept.h; "": the scheduler */
     const char *text;
 };
 
@@ -166,7 +168,8 @@ enum sched_effect_kind {
     SCHED_DO_PUT_MEMBER,   /* insert or update by (job, rank) */
     SCHED_DO_DROP_MEMBERS, /* of a job */
     SCHED_DO_DROP_JOB,     /* history beyond MS_JOBS_KEPT_MAX */
-    SCHED_DO_PUT_EVENT,    /* append; only the newest MS_EVENTS_KEPT stay */
+    SCHED_DO_PUT_EVENT,    /* append */
+    SCHED_DO_DROP_EVENT,   /* beyond MS_EVENTS_KEPT */
     SCHED_DO_PUT_META,     /* named number: "generation", "next_job" */
     SCHED_DO_READ,         /* answer with what only the database has: in its turn, like SEND */
     SCHED_DO_EXIT,         /* dynamic cluster: the job is over, all acknowledged */
@@ -200,7 +203,8 @@ struct sched_effect {
     const struct sched_member_row *member;
     const struct sched_event_row *event; /* PUT_EVENT; borrowed likewise */
     const struct sched_read *read;       /* READ; borrowed likewise */
-    uint64_t job_id;                     /* DROP_* */
+    uint64_t job_id;                     /* DROP_JOB, DROP_MEMBERS */
+    uint64_t event_seq;                  /* DROP_EVENT */
     const char *meta_key;                /* PUT_META */
     uint64_t meta_value;
 };
@@ -226,6 +230,9 @@ void sched_destroy(struct sched *sched); /* NULL allowed */
 int sched_load_meta(struct sched *sched, const char *key, uint64_t value, struct ms_err *err);
 int sched_load_job(struct sched *sched, const struct sched_job_row *row, struct ms_err *err);
 int sched_load_member(struct sched *sched, const struct sched_member_row *row, struct ms_err *err);
+/* In the order of their numbers. */
+int sched_load_event(struct sched *sched, uint64_t seq, uint64_t job, const char *principal,
+                     struct ms_err *err);
 /* Ends loading: checks what belongs together, arms deadlines. */
 int sched_load_done(struct sched *sched, struct sched_time now, struct ms_err *err);
 

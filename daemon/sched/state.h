@@ -25,6 +25,7 @@
 #include "daemon/sched/holder.h"
 #include "daemon/sched/host.h"
 #include "daemon/sched/job.h"
+#include "daemon/sched/kept.h"
 #include "daemon/sched/list.h"
 #include "daemon/sched/may.h"
 #include "daemon/sched/memory.h"
@@ -61,8 +62,10 @@ struct sched {
     char software[MS_NAME_MAX + 1], database[MS_PATH_MAX + 1];
     struct sched_time now, started;
     uint64_t generation, next_job, next_route;
-    uint64_t last_event; /* its number */
-    uint64_t ticks;      /* that wrote, the one under way included */
+    uint64_t last_event;    /* its number */
+    struct heap kept_by[2]; /* authors of events, who has the most first: of others, of jobs */
+    uint64_t n_kept[2];
+    uint64_t ticks; /* that wrote, the one under way included */
     bool tick_writes, loss_proved, stamp_made;
     uint64_t stamp_ticks;        /* of stamp */
     uint8_t stamp[MS_STAMP_LEN]; /* the last that was made */
@@ -75,7 +78,7 @@ struct sched {
     uint64_t generation_raised, jobs_raised; /* by claims of nodes, since the start */
     uint64_t seed;                           /* of hashes */
 
-    struct table conns, nodes, hosts, holders, purses, pasts, keys, routes;
+    struct table conns, nodes, hosts, holders, purses, pasts, authors, keys, routes;
     uint64_t specs_bytes; /* of jobs that wait or run */
     struct list beating, idle, gone;
     uint32_t n_registered, n_usable, n_idle, n_gone; /* usable: registered, on no drained host */

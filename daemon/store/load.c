@@ -117,11 +117,26 @@ static int load_meta(struct store *store, struct sched *sched, struct reader *re
     return sched_load_meta(sched, key, value, err);
 }
 
+/* What is missing was dropped, or lost: a number is left out where a copy was put back. */
+void store_saw_event(struct store *store, uint64_t seq)
+{
+    store->events_whole_from = seq > store->last_event + 1 ? seq : store->events_whole_from;
+    store->last_event = seq > store->last_event ? seq : store->last_event;
+}
+
 static int load_event(struct store *store, struct sched *sched, struct reader *reader,
                       struct ms_err *err)
 {
-    (void)store;
-    return sched_load_meta(sched, "next_event", (uint64_t)read_int(reader) + 1, err);
+    char principal[MS_PRINCIPAL_MAX + 1] = "";
+    uint64_t seq = (uint64_t)read_int(reader);
+    uint64_t job = (uint64_t)read_int(reader);
+    read_text(reader, principal, sizeof(principal));
+    if (reader->bad) {
+        return ms_fail(err, MS_E_CONFIG, "event %llu is of nobody that can be",
+                       (unsigned long long)seq);
+    }
+    store_saw_event(store, seq);
+    return sched_load_event(sched, seq, job, principal, err);
 }
 
 /* ---- a table ------------------------------------------------------------------------------------

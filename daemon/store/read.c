@@ -54,6 +54,8 @@ static uint8_t *answer_spec(struct store *store, const struct sched_read *read, 
 /* ---- events -------------------------------------------------------------------------------------
  */
 
+enum { EVENT_IS_WHOLE = 7 }; /* the column behind those of the row */
+
 /* A row with its texts: those of SQLite live until the next step. */
 struct event_copy {
     Ms__EventInfo info;
@@ -77,6 +79,7 @@ static int take_event(const struct store *store, sqlite3_stmt *statement, struct
     read_text(&reader, copy->kind, sizeof(copy->kind));
     copy->info.job = (uint64_t)read_int(&reader);
     read_text(&reader, copy->node_id, sizeof(copy->node_id));
+    reader.index++; /* of whom it is */
     read_text(&reader, copy->text, sizeof(copy->text));
     if (reader.bad || read_int(&reader) != 1) {
         return ms_fail(err, MS_E_IO, "event %llu of database %s does not match its checksum",
@@ -97,7 +100,7 @@ static int take_events(const struct store *store, const struct sched_read *read,
     int step = SQLITE_OK;
     unsigned looked = 0;
     while (rc == MS_OK && (step = sqlite3_step(statement)) == SQLITE_ROW) {
-        int is_asked_for = sqlite3_column_type(statement, 6) != SQLITE_NULL;
+        int is_asked_for = sqlite3_column_type(statement, EVENT_IS_WHOLE) != SQLITE_NULL;
         if (looked == MS_EVENTS_LOOK || (is_asked_for && page->list.n_events == read->limit)) {
             page->list.more = 1;
             break;
@@ -114,15 +117,6 @@ static int take_events(const struct store *store, const struct sched_read *read,
         page->list.at = read->last;
     }
     return rc;
-}
-
-static uint64_t first_event(struct store *store)
-{
-    sqlite3_stmt *statement = store->statements[ST_FIRST_EVENT];
-    uint64_t first =
-        sqlite3_step(statement) == SQLITE_ROW ? (uint64_t)sqlite3_column_int64(statement, 0) : 0;
-    sqlite3_reset(statement);
-    return first;
 }
 
 static int fill_page(struct store *store, const struct sched_read *read, struct page *page,
@@ -157,7 +151,7 @@ static uint8_t *answer_events(struct store *store, const struct sched_read *read
     page->list.events = page->infos;
     page->list.last = read->last;
     if (fill_page(store, read, page, err) == MS_OK) {
-        page->list.first = first_event(store);
+        page->list.first = store->events_whole_from;
         frame = pack(read, MS_MSG_EVENT_LIST, &page->list.base, ret_bytes, err);
     }
     free(page);

@@ -26,8 +26,8 @@ const char *const store_states[JOB_STATES] = {
     "job, rank, node_id, incarnation, host_name, log_path, principal, generation, state, step, "   \
     "pid"
 #define MEMBER_VALUES "?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11"
-#define EVENT_SUMMED  "seq, at_ms, kind, job, node, text"
-#define EVENT_VALUES  "?1, ?2, ?3, ?4, ?5, ?6"
+#define EVENT_SUMMED  "seq, at_ms, kind, job, node, principal, text"
+#define EVENT_VALUES  "?1, ?2, ?3, ?4, ?5, ?6, ?7"
 /* Every row of the range; the last column is whether it is whole, NULL where it is not asked for:
  * the sums of those are not made. */
 #define EVENTS_ASKED_FOR                                                                           \
@@ -146,6 +146,7 @@ const struct store_migration store_migrations[] = {
       "  kind TEXT NOT NULL CHECK(length(kind) <= 32),"
       "  job INTEGER NOT NULL CHECK(job >= 0),"
       "  node TEXT NOT NULL CHECK(length(node) <= 64),"
+      "  principal TEXT NOT NULL CHECK(length(principal) <= 80),"
       "  text TEXT NOT NULL CHECK(length(text) <= 384),"
       "  sum INTEGER NOT NULL"
       ") STRICT;"
@@ -200,8 +201,7 @@ const char *const store_statements[ST_COUNT] = {
     [ST_PUT_SECRET] = "INSERT INTO secret(name, value, sum) VALUES (?1, ?2, row_sum(?1, ?2))",
     [ST_PUT_EVENT] = "INSERT INTO event(" EVENT_SUMMED ", sum) VALUES (" EVENT_VALUES
                      ", row_sum(" EVENT_VALUES "))",
-    [ST_DROP_OLDEST_EVENTS] = "DELETE FROM event WHERE seq <= "
-                              "(SELECT seq FROM event ORDER BY seq LIMIT 1 OFFSET ?1 - 1)",
+    [ST_DROP_EVENT] = "DELETE FROM event WHERE seq=?1",
     [ST_LOAD_JOBS] = "SELECT " JOB_COLUMNS ", spec_sha256, spec, sum, sum = row_sum(" JOB_SUMMED
                      ") AND spec_sha256 = sha256_hex(spec) FROM job ORDER BY id",
     [ST_LOAD_MEMBERS] = "SELECT " MEMBER_SUMMED ", sum, sum = row_sum(" MEMBER_SUMMED
@@ -209,13 +209,14 @@ const char *const store_statements[ST_COUNT] = {
     [ST_LOAD_META] = "SELECT key, value, sum, sum = row_sum(key, value) FROM meta ORDER BY key",
     [ST_LOAD_SECRETS] = "SELECT name, value, sum, sum = row_sum(name, value) FROM secret "
                         "ORDER BY name",
-    [ST_LOAD_EVENTS] = "SELECT seq, sum, sum = row_sum(" EVENT_SUMMED ") FROM event ORDER BY seq",
+    [ST_LOAD_EVENTS] =
+        "SELECT seq, job, principal, sum, sum = row_sum(" EVENT_SUMMED ") FROM event "
+        "ORDER BY seq",
     [ST_LEDGER] = "SELECT rows, sum FROM ledger WHERE name=?1",
     [ST_SCHEMA] = "SELECT count(*), " SCHEMA_SUM " FROM sqlite_schema",
     [ST_READ_SPEC] = "SELECT spec, spec_sha256 = sha256_hex(spec) FROM job WHERE id=?1",
     [ST_READ_EVENTS] = "SELECT " EVENTS_ASKED_FOR " ORDER BY seq LIMIT ?5",
     [ST_READ_EVENTS_BACKWARDS] = "SELECT " EVENTS_ASKED_FOR " ORDER BY seq DESC LIMIT ?5",
-    [ST_FIRST_EVENT] = "SELECT coalesce(min(seq), 0) FROM event",
 };
 
 /* Settings of the connection, and what SQLite must say when it is asked back: it may refuse one

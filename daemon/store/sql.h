@@ -20,7 +20,7 @@ enum store_statement {
     ST_PUT_META,
     ST_PUT_SECRET,
     ST_PUT_EVENT,
-    ST_DROP_OLDEST_EVENTS,
+    ST_DROP_EVENT,
     ST_LOAD_JOBS,
     ST_LOAD_MEMBERS,
     ST_LOAD_META,
@@ -31,7 +31,6 @@ enum store_statement {
     ST_READ_SPEC,
     ST_READ_EVENTS,
     ST_READ_EVENTS_BACKWARDS,
-    ST_FIRST_EVENT,
     ST_COUNT
 };
 

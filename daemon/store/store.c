@@ -11,7 +11,6 @@
 
 enum {
     WAL_BUSY_PAGES = 16384, /* 64 MiB: a checkpoint even so, for a WAL without end fills the disk */
-    EVENTS_BITE = 256,      /* the oldest events are dropped so many at a time */
 };
 
 /* ---- life ---------------------------------------------------------------------------------------
@@ -80,6 +79,7 @@ int store_open_with(const struct store_setup *setup, struct store **ret, struct 
         return ms_fail(err, MS_E_NOMEM, "no memory for the store");
     }
     store->lock_fd = -1;
+    store->events_whole_from = 1;
     store->has_files = setup->vfs == NULL;
     store->has_reserve = 1;
     store->accepts_loss = setup->accepts_loss;
@@ -320,10 +320,10 @@ static int put_member(struct store *store, const struct sched_member_row *member
     return bind_run(&binder);
 }
 
-static int drop(struct store *store, int which, uint64_t job)
+static int drop(struct store *store, int which, uint64_t id)
 {
     struct binder binder = bind_begin(store, which);
-    bind_int(&binder, (int64_t)job);
+    bind_int(&binder, (int64_t)id);
     return bind_run(&binder);
 }
 
@@ -338,19 +338,6 @@ int store_put_meta(struct store *store, const char *key, uint64_t value)
     return bind_run(&binder);
 }
 
-/* Rows are counted, for numbers leave gaps: what is before one is history as well. */
-static int drop_oldest_events(struct store *store)
-{
-    int64_t ledger[2] = {0, 0};
-    int rc = store_ledger(store, "event", ledger);
-    if (rc != SQLITE_OK || ledger[0] <= MS_EVENTS_KEPT) {
-        return rc;
-    }
-    struct binder binder = bind_begin(store, ST_DROP_OLDEST_EVENTS);
-    bind_int(&binder, ledger[0] - MS_EVENTS_KEPT);
-    return bind_run(&binder);
-}
-
 static int put_event(struct store *store, const struct sched_event_row *event)
 {
     struct binder binder = bind_begin(store, ST_PUT_EVENT);
@@ -359,9 +346,16 @@ static int put_event(struct store *store, const struct sched_event_row *event)
     bind_text(&binder, event->kind);
     bind_int(&binder, (int64_t)event->job);
     bind_text(&binder, event->node);
+    bind_text(&binder, event->principal);
     bind_text(&binder, event->text);
-    int rc = bind_run(&binder);
-    return rc == SQLITE_OK && event->seq % EVENTS_BITE == 0 ? drop_oldest_events(store) : rc;
+    store_saw_event(store, event->seq);
+    return bind_run(&binder);
+}
+
+static int drop_event(struct store *store, uint64_t seq)
+{
+    store->events_whole_from = seq >= store->events_whole_from ? seq + 1 : store->events_whole_from;
+    return drop(store, ST_DROP_EVENT, seq);
 }
 
 /* The guard against copies is off meanwhile: somebody should know, once. */
@@ -445,6 +439,8 @@ static int put_effect(struct store *store, const struct sched_effect *effect)
         return drop(store, ST_DROP_JOB, effect->job_id);
     case SCHED_DO_PUT_EVENT:
         return put_event(store, effect->event);
+    case SCHED_DO_DROP_EVENT:
+        return drop_event(store, effect->event_seq);
     case SCHED_DO_PUT_META:
         return store_put_meta(store, effect->meta_key, effect->meta_value);
     case SCHED_DO_SEND:

@@ -35,7 +35,8 @@ struct store {
     uint64_t ticks;     /* of the last commit, or as loaded */
     uint64_t ticks_due; /* of the transaction that is being written */
     uint64_t witness;   /* ticks that the lock file has seen committed; 0 none */
-    struct home home;   /* as the database has it; from the first commit on, where it lies */
+    uint64_t last_event, events_whole_from; /* from that number on every event is there */
+    struct home home; /* as the database has it; from the first commit on, where it lies */
     uint8_t secret[MS_TOKEN_LEN];
     char path[MS_PATH_MAX + 1];
     char notes[STORE_NOTES_MAX][MS_TEXT_MAX + 1];
@@ -73,6 +74,9 @@ int store_put_meta(struct store *store, const char *key, uint64_t value);
  * doubt is on the disk before anybody is served: MS_E_IO if that fails; a full disk is no failure.
  */
 int store_settle(struct store *store, struct ms_err *err);
+
+/* load.c: an event that is in its table, in the order of their numbers. */
+void store_saw_event(struct store *store, uint64_t seq);
 
 /* Binds parameters from left to right; the first failure sticks. */
 struct binder {

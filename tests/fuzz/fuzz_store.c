@@ -66,6 +66,17 @@ int sched_load_meta(struct sched *sched, const char *key, uint64_t value, struct
     return 0;
 }
 
+int sched_load_event(struct sched *sched, uint64_t seq, uint64_t job, const char *principal,
+                     struct ms_err *err)
+{
+    (void)sched;
+    (void)seq;
+    (void)job;
+    (void)err;
+    check_text(principal, MS_PRINCIPAL_MAX + 1);
+    return 0;
+}
+
 int sched_effect_is_durable(enum sched_effect_kind kind)
 {
     return kind >= SCHED_DO_PUT_JOB && kind <= SCHED_DO_PUT_META;

@@ -520,6 +520,9 @@ static void judge_effect(struct model *m, const struct sched_effect *effect)
     case SCHED_DO_PUT_EVENT:
         m_event_put(m, effect->event);
         break;
+    case SCHED_DO_DROP_EVENT:
+        m_event_drop(m, effect->event_seq);
+        break;
     case SCHED_DO_CLOSE:
         *M_MORE(m->closed, uint64_t) = effect->conn;
         conn_forget(m, effect->conn, m_judge_close(m, effect->conn));
@@ -565,6 +568,7 @@ void model_judges(struct model *m, const struct sched_effect *effects, size_t n)
         m_judge_leases(m);
         m_judge_queue(m);
         m_judge_history(m);
+        m_judge_events_kept(m);
         m_hosts_forget(m);
     }
     m->event = NULL;

@@ -136,6 +136,8 @@ struct m_event { /* what the disk has to hold of what happened */
     uint64_t number, job;
     int64_t at_ms;
     char kind[MS_NAME_MAX + 1], node[MS_NAME_MAX + 1], text[MS_TEXT_MAX + 1];
+    char owner[MS_PRINCIPAL_MAX + 1]; /* who provoked it */
+    bool gone;                        /* it was too much */
 };
 
 struct m_seal { /* a stamp that somebody was told */
@@ -175,6 +177,7 @@ struct model {
     M_ARRAY(struct m_job) jobs;
     M_ARRAY(struct m_ask) asks;
     M_ARRAY(struct m_event) events;      /* up to last_event */
+    size_t n_events;                     /* ... that are not gone */
     M_ARRAY(struct m_stop) stops, heard; /* that have to be told in this event, that were */
     M_ARRAY(struct m_token) tokens;
     M_ARRAY(struct m_seal) seals;
@@ -283,6 +286,8 @@ bool m_stamp_is_false(const struct model *m, const ProtobufCBinaryData *stamp);
 /* model_events.c */
 void m_events_start(struct model *m);
 void m_event_put(struct model *m, const struct sched_event_row *row);
+void m_event_drop(struct model *m, uint64_t number);
+void m_judge_events_kept(struct model *m);
 void m_ask_events(struct m_ask *ask, const struct model *m, const Ms__EventQuery *msg);
 bool m_events_may_wait(const struct model *m, const struct m_ask *ask);
 bool m_events_refusal_is_fair(const struct model *m, const struct m_ask *ask, int32_t code);

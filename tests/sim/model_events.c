@@ -20,7 +20,107 @@ void m_events_start(struct model *m)
 {
     m->last_event = m->w->disk.last_event;
     forget_above(m, m->last_event);
+    m->n_events = 0;
+    for (size_t i = 0; i < m->events.n; i++) {
+        m->events.at[i].gone = !disk_has_event(&m->w->disk, m->events.at[i].number);
+        m->n_events += !m->events.at[i].gone;
+    }
 }
+
+/* ---- whose they are, and whose go --------------------------------------------------------------
+ */
+
+/* Who registers the node, has registered it, or had when the rank was given to it. */
+static bool is_of_node(const struct model *m, const char *node, const char *owner)
+{
+    for (size_t i = 0; i < m->conns.n; i++) {
+        const struct m_conn *conn = &m->conns.at[i];
+        if (conn->is_worker && strcmp(conn->peer.who.id, owner) == 0 &&
+            (node[0] == '\0' || strcmp(conn->asked.id, node) == 0)) {
+            return true;
+        }
+    }
+    for (size_t i = 0; i < m->nodes.n; i++) {
+        if (strcmp(m->nodes.at[i].id, node) == 0 && strcmp(m->nodes.at[i].owner, owner) == 0) {
+            return true;
+        }
+    }
+    for (size_t i = 0; i < m->jobs.n; i++) {
+        const struct m_job *job = &m->jobs.at[i];
+        for (uint32_t rank = 0; rank < job->n_ranks; rank++) {
+            if (strcmp(job->ranks[rank].node, node) == 0 &&
+                strcmp(job->ranks[rank].owner, owner) == 0) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+static void judge_owner(struct model *m, const struct sched_event_row *row)
+{
+    const struct m_job *job = row->job != 0 ? m_job_find(m, row->job) : NULL;
+    bool fair = row->job != 0 ? job != NULL && strcmp(job->owner, row->principal) == 0
+                : strncmp(row->kind, "scheduler.", 10) == 0
+                    ? row->principal[0] == '\0'
+                    : is_of_node(m, row->node, row->principal);
+    if (!fair) {
+        sim_fail(m->w, "model: event %s of job %llu, node '%s' counts against '%s'", row->kind,
+                 (ull)row->job, row->node, row->principal);
+    }
+}
+
+static size_t count_of(const struct model *m, bool of_job, const char *owner)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < m->events.n; i++) {
+        const struct m_event *event = &m->events.at[i];
+        n += !event->gone && (event->job != 0) == of_job &&
+             (owner == NULL || strcmp(event->owner, owner) == 0);
+    }
+    return n;
+}
+
+/* The larger of the two loses, jobs' only if it is; in it who has the most; of those who have as
+ * much it is the oldest. */
+static const struct m_event *must_go(const struct model *m)
+{
+    bool of_job = count_of(m, true, NULL) > count_of(m, false, NULL);
+    const struct m_event *worst = NULL;
+    size_t most = 0;
+    for (size_t i = 0; i < m->events.n; i++) {
+        const struct m_event *event = &m->events.at[i];
+        if (!event->gone && (event->job != 0) == of_job &&
+            count_of(m, of_job, event->owner) > most) {
+            most = count_of(m, of_job, event->owner);
+            worst = event;
+        }
+    }
+    return worst;
+}
+
+void m_event_drop(struct model *m, uint64_t number)
+{
+    const struct m_event *event = must_go(m);
+    if (m->n_events <= m->w->events_kept_max || event == NULL || event->number != number) {
+        sim_fail(m->w, "model: of %zu events %llu goes, and %llu should", m->n_events, (ull)number,
+                 event != NULL ? (ull)event->number : 0);
+        return;
+    }
+    m->events.at[event - m->events.at].gone = true;
+    m->n_events--;
+}
+
+void m_judge_events_kept(struct model *m)
+{
+    if (m->n_events > m->w->events_kept_max) {
+        sim_fail(m->w, "model: %zu events are kept, and %u are the limit", m->n_events,
+                 m->w->events_kept_max);
+    }
+}
+
+/* ---- what happens -------------------------------------------------------------------------------
+ */
 
 void m_event_put(struct model *m, const struct sched_event_row *row)
 {
@@ -28,7 +128,9 @@ void m_event_put(struct model *m, const struct sched_event_row *row)
         sim_fail(m->w, "model: event %llu is written behind event %llu", (ull)row->seq,
                  (ull)m->last_event);
     }
+    judge_owner(m, row);
     struct m_event *event = M_MORE(m->events, struct m_event);
+    m->n_events++;
     m->last_event = row->seq;
     event->number = row->seq;
     event->job = row->job;
@@ -36,6 +138,7 @@ void m_event_put(struct model *m, const struct sched_event_row *row)
     snprintf(event->kind, sizeof(event->kind), "%s", row->kind);
     snprintf(event->node, sizeof(event->node), "%s", row->node);
     snprintf(event->text, sizeof(event->text), "%s", row->text);
+    snprintf(event->owner, sizeof(event->owner), "%s", row->principal);
 }
 
 static bool fits(const struct m_event *event, uint64_t job, const char *node)
@@ -118,7 +221,7 @@ Ms__EventList *m_events_page(const struct model *m, const struct sched_read *rea
     for (size_t i = 0; i < m->events.n && !list->more; i++) {
         size_t at = read->before != 0 ? m->events.n - 1 - i : i;
         const struct m_event *event = &m->events.at[at];
-        if (event->number <= read->after || event->number > read->last ||
+        if (event->gone || event->number <= read->after || event->number > read->last ||
             (read->before != 0 && event->number >= read->before)) {
             continue;
         }
@@ -142,7 +245,10 @@ Ms__EventList *m_events_page(const struct model *m, const struct sched_read *rea
     }
     list->at = list->more || read->before != 0 ? list->at : read->last;
     list->last = read->last;
-    list->first = m->events.n > 0 ? m->events.at[0].number : 0;
+    list->first = 1;
+    for (size_t i = 0; i < m->events.n; i++) {
+        list->first = m->events.at[i].gone ? m->events.at[i].number + 1 : list->first;
+    }
     return list;
 }
 

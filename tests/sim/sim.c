@@ -123,6 +123,9 @@ int main(int argc, char **argv)
     free(world.disk.members);
     free(world.disk_after.members);
     free(world.disk_found.members);
+    free(world.disk.events);
+    free(world.disk_after.events);
+    free(world.disk_found.events);
     heap_fini(&world.events);
     return rc;
 }

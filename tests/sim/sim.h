@@ -202,11 +202,18 @@ struct sim_evil {
 /* ---- disk -------------------------------------------------------------------------------------
  */
 
+struct sim_told { /* an event, as far as a start needs it */
+    uint64_t seq, job;
+    char principal[MS_PRINCIPAL_MAX + 1];
+};
+
 struct sim_disk {
     struct sched_job_row jobs[SIM_DISK_JOBS_MAX];
     size_t n_jobs;
     struct sched_member_row *members; /* kept from cluster to cluster */
     size_t n_members, members_room;
+    struct sim_told *events; /* kept likewise */
+    size_t n_events, events_room;
     uint64_t generation, next_job, ticks, last_event;
     bool has_generation, has_next_job;
     bool full;
@@ -232,7 +239,7 @@ struct world {
 
     enum sched_mode mode;
     int64_t lease_ms, topo_ms, faults_end, end_at;
-    uint32_t worker_num, jobs_kept_max, members_kept_max, lost_nodes_max;
+    uint32_t worker_num, jobs_kept_max, members_kept_max, lost_nodes_max, events_kept_max;
     bool large;      /* hundreds of nodes: looked at less often */
     bool wall_jumps; /* the wall clock cannot order anything */
     int64_t wall_offset, clock_stuck_at, clock_stuck_until;
@@ -315,6 +322,8 @@ bool net_is_healthy(const struct world *w, uint32_t link, int64_t since);
 void disk_put_job(struct world *w, struct sim_disk *disk, const struct sched_job_row *row);
 void disk_put_member(struct sim_disk *disk, const struct sched_member_row *row);
 void disk_put_meta(struct sim_disk *disk, const char *key, uint64_t value);
+void disk_put_event(struct sim_disk *disk, uint64_t seq, uint64_t job, const char *principal);
+bool disk_has_event(const struct sim_disk *disk, uint64_t seq);
 void disk_clear(struct sim_disk *disk);
 void disk_copy(struct world *w, struct sim_disk *to, const struct sim_disk *from);
 const struct sched_job_row *disk_find_job(const struct sim_disk *disk, uint64_t id);

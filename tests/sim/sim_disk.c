@@ -1,4 +1,5 @@
 /* sim_disk.c - the database as far as the core can tell: rows that a commit made durable */
+#include "proto/text.h"
 #include "tests/sim/sim.h"
 
 #include <stdlib.h>
@@ -96,6 +97,28 @@ void disk_put_meta(struct sim_disk *disk, const char *key, uint64_t value)
     }
 }
 
+void disk_put_event(struct sim_disk *disk, uint64_t seq, uint64_t job, const char *principal)
+{
+    if (disk->n_events == disk->events_room) {
+        disk->events_room = disk->events_room == 0 ? 64 : 2 * disk->events_room;
+        disk->events = realloc(disk->events, disk->events_room * sizeof(*disk->events));
+    }
+    struct sim_told *told = &disk->events[disk->n_events++];
+    told->seq = seq;
+    told->job = job;
+    ms_text_copy(told->principal, sizeof(told->principal), principal);
+}
+
+bool disk_has_event(const struct sim_disk *disk, uint64_t seq)
+{
+    for (size_t i = 0; i < disk->n_events; i++) {
+        if (disk->events[i].seq == seq) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* Numbered without a gap, across restarts and crashes too. */
 static void put_event(struct world *w, const struct sched_event_row *event)
 {
@@ -104,6 +127,18 @@ static void put_event(struct world *w, const struct sched_event_row *event)
                  (unsigned long long)event->seq, (unsigned long long)w->disk.last_event);
     }
     w->disk.last_event = event->seq;
+    disk_put_event(&w->disk, event->seq, event->job, event->principal);
+}
+
+static void drop_event(struct sim_disk *disk, uint64_t seq)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < disk->n_events; i++) {
+        if (disk->events[i].seq != seq) {
+            disk->events[n++] = disk->events[i];
+        }
+    }
+    disk->n_events = n;
 }
 
 /* Each commit of what was acknowledged is counted: a copy of the database is told by that number.
@@ -113,8 +148,9 @@ void disk_write(struct world *w, const struct sched_effect *effects, size_t n)
     uint64_t ticks = w->disk.ticks;
     bool durable = false;
     for (size_t i = 0; i < n; i++) {
-        durable = durable || (sched_effect_is_durable(effects[i].kind) &&
-                              effects[i].kind != SCHED_DO_PUT_EVENT);
+        durable = durable ||
+                  (sched_effect_is_durable(effects[i].kind) &&
+                   effects[i].kind != SCHED_DO_PUT_EVENT && effects[i].kind != SCHED_DO_DROP_EVENT);
         switch (effects[i].kind) {
         case SCHED_DO_PUT_JOB:
             disk_put_job(w, &w->disk, effects[i].job);
@@ -130,6 +166,9 @@ void disk_write(struct world *w, const struct sched_effect *effects, size_t n)
             break;
         case SCHED_DO_PUT_EVENT:
             put_event(w, effects[i].event);
+            break;
+        case SCHED_DO_DROP_EVENT:
+            drop_event(&w->disk, effects[i].event_seq);
             break;
         case SCHED_DO_DROP_JOB:
             drop_job(&w->disk, effects[i].job_id);
@@ -164,6 +203,10 @@ int disk_load(struct world *w, struct sched *sched, struct ms_err *err)
     for (size_t i = 0; rc == 0 && !backwards && i < disk->n_members; i++) {
         rc = sched_load_member(sched, &disk->members[i], err);
     }
+    for (size_t i = 0; rc == 0 && i < disk->n_events; i++) {
+        const struct sim_told *told = &disk->events[i];
+        rc = sched_load_event(sched, told->seq, told->job, told->principal, err);
+    }
     if (rc == 0 && disk->has_generation) {
         rc = sched_load_meta(sched, "generation", disk->generation, err);
     }
@@ -187,6 +230,7 @@ void disk_clear(struct sim_disk *disk)
     }
     disk->n_jobs = 0;
     disk->n_members = 0;
+    disk->n_events = 0;
     disk->generation = 0;
     disk->next_job = 0;
     disk->ticks = 0;
@@ -203,6 +247,10 @@ void disk_copy(struct world *w, struct sim_disk *to, const struct sim_disk *from
     }
     for (size_t i = 0; i < from->n_members; i++) {
         disk_put_member(to, &from->members[i]);
+    }
+    for (size_t i = 0; i < from->n_events; i++) {
+        const struct sim_told *told = &from->events[i];
+        disk_put_event(to, told->seq, told->job, told->principal);
     }
     to->generation = from->generation;
     to->next_job = from->next_job;

@@ -72,6 +72,7 @@ void driver_config(const struct world *w, struct sched_config *ret)
     cfg.jobs_kept_max = w->jobs_kept_max;
     cfg.members_kept_max = w->members_kept_max;
     cfg.lost_nodes_max = w->lost_nodes_max;
+    cfg.events_kept_max = w->events_kept_max;
     memcpy(cfg.secret, &w->seed, sizeof(w->seed));
     memcpy(cfg.stamp_secret + 1, &w->seed, sizeof(w->seed));
     *ret = cfg;
@@ -515,6 +516,7 @@ static void carry_out(struct world *w, const struct sched_effect *effects, size_
         case SCHED_DO_DROP_MEMBERS:
         case SCHED_DO_DROP_JOB:
         case SCHED_DO_PUT_EVENT:
+        case SCHED_DO_DROP_EVENT:
         case SCHED_DO_PUT_META:
         default:
             break;

@@ -21,6 +21,10 @@ int __real_sched_load_member(struct sched *sched, const struct sched_member_row 
                              struct ms_err *err);
 int __real_sched_load_meta(struct sched *sched, const char *key, uint64_t value,
                            struct ms_err *err);
+int __real_sched_load_event(struct sched *sched, uint64_t seq, uint64_t job, const char *principal,
+                            struct ms_err *err);
+int __wrap_sched_load_event(struct sched *sched, uint64_t seq, uint64_t job, const char *principal,
+                            struct ms_err *err);
 int __wrap_sched_load_job(struct sched *sched, const struct sched_job_row *row, struct ms_err *err);
 int __wrap_sched_load_member(struct sched *sched, const struct sched_member_row *row,
                              struct ms_err *err);
@@ -52,6 +56,15 @@ int __wrap_sched_load_meta(struct sched *sched, const char *key, uint64_t value,
         disk_put_meta(&recording->disk_found, key, value);
     }
     return __real_sched_load_meta(sched, key, value, err);
+}
+
+int __wrap_sched_load_event(struct sched *sched, uint64_t seq, uint64_t job, const char *principal,
+                            struct ms_err *err)
+{
+    if (recording != NULL) {
+        disk_put_event(&recording->disk_found, seq, job, principal);
+    }
+    return __real_sched_load_event(sched, seq, job, principal, err);
 }
 
 /* ---- comparing ----------------------------------------------------------------------------------
@@ -105,6 +118,16 @@ static const char *disk_differs(const struct sim_disk *want, const struct sim_di
     if (want->generation != found->generation || want->next_job != found->next_job ||
         want->ticks != found->ticks || want->last_event != found->last_event) {
         return "a named number";
+    }
+    if (want->n_events != found->n_events) {
+        return "the number of events";
+    }
+    for (size_t i = 0; i < want->n_events; i++) {
+        const struct sim_told *a = &want->events[i];
+        const struct sim_told *b = &found->events[i];
+        if (a->seq != b->seq || a->job != b->job || strcmp(a->principal, b->principal) != 0) {
+            return "an event";
+        }
     }
     for (size_t i = 0; i < want->n_jobs && what == NULL; i++) {
         const struct sched_job_row *row = disk_find_job(found, want->jobs[i].id);

@@ -287,6 +287,7 @@ static void draw(struct world *w, int mode)
     w->worker_num = 2 + (uint32_t)sim_below(w, sim_chance(w, 70) ? 4 : 11);
     w->jobs_kept_max = 1000;
     w->members_kept_max = 1000;
+    w->events_kept_max = w->seed % 7 == 3 ? 2 + (uint32_t)(w->seed / 7 % 40) : MS_EVENTS_KEPT;
     if (w->mode == SCHED_STANDING && seed_is_large(w->seed)) {
         w->large = true;
         w->worker_num = 100 + (uint32_t)sim_below(w, 900);
@@ -488,6 +489,8 @@ void world_run(struct world *w, uint64_t seed, int mode, bool tracing)
     for (size_t i = 0; i < MS_ARRAY_SIZE(all); i++) {
         all[i]->members = disks[i].members;
         all[i]->members_room = disks[i].members_room;
+        all[i]->events = disks[i].events;
+        all[i]->events_room = disks[i].events_room;
     }
     w->n_trace = 0;
     w->memory = memory != NULL ? memory : malloc(MEMORY);

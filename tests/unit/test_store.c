@@ -211,9 +211,10 @@ struct sched {
     char spec[64];
     char results[64];
     struct sched_member_row members[8];
-    uint64_t generation, next_event;
-    uint64_t sum;    /* of ids */
-    uint64_t digest; /* of all that was given back, in its order */
+    uint64_t generation, next_event, event_job;
+    char event_principal[MS_PRINCIPAL_MAX + 1]; /* of the last one */
+    uint64_t sum;                               /* of ids */
+    uint64_t digest;                            /* of all that was given back, in its order */
 };
 
 static void digest_bytes(struct sched *sched, const void *bytes, size_t size)
@@ -310,6 +311,19 @@ int sched_load_meta(struct sched *sched, const char *key, uint64_t value, struct
     } else if (strcmp(key, "next_event") == 0) {
         sched->next_event = value;
     }
+    return 0;
+}
+
+int sched_load_event(struct sched *sched, uint64_t seq, uint64_t job, const char *principal,
+                     struct ms_err *err)
+{
+    (void)err;
+    sched->next_event = seq + 1;
+    sched->event_job = job;
+    snprintf(sched->event_principal, sizeof(sched->event_principal), "%s", principal);
+    digest_value(sched, seq);
+    digest_value(sched, job);
+    digest_text(sched, principal);
     return 0;
 }
 
@@ -504,7 +518,8 @@ static int put_events(uint64_t first, uint64_t last)
 {
     int rc = 0;
     for (uint64_t seq = first; seq <= last && rc == 0; seq++) {
-        struct sched_event_row row = {seq, 1700000000000, "job.started", seq % 3, "w1", "plan ä"};
+        struct sched_event_row row = {seq,  1700000000000, "job.started", seq % 3,
+                                      "w1", "user:alice",  "plan ä"};
         struct sched_effect effect = {.kind = SCHED_DO_PUT_EVENT, .event = &row};
         rc = store_commit(store, &effect, 1, NULL);
     }
@@ -531,6 +546,8 @@ START_TEST(events_survive_a_restart_and_their_numbers_go_on)
     reopen();
 
     ck_assert_uint_eq(loaded.next_event, 6);
+    ck_assert_uint_eq(loaded.event_job, 2);
+    ck_assert_str_eq(loaded.event_principal, "user:alice");
     ck_assert_int_eq(put_events(5, 5), MS_E_IO); /* none takes the place of another */
     store_close(store);
     store = NULL;
@@ -1803,7 +1820,9 @@ START_TEST(the_frozen_database_of_version_2_still_loads)
     ck_assert_uint_eq(loaded.jobs[2].n_tries, 2);
     ck_assert_str_eq(loaded.members[1].principal, "worker:b");
     ck_assert_str_eq(loaded.members[1].state, "training");
-    ck_assert_uint_eq(store_secret(store)[0], 0x50); /* as it was drawn that day */
+    ck_assert_uint_eq(loaded.next_event, 10);
+    ck_assert_str_eq(loaded.event_principal, "user:alice");
+    ck_assert_uint_eq(store_secret(store)[0], 0x88); /* as it was drawn that day */
 }
 END_TEST
 
@@ -1843,11 +1862,14 @@ static int freeze(const char *target)
                                           .generation = 12,
                                           .step = 5,
                                           .pid = 77}};
+    struct sched_event_row event = {9,    1700000000000, "job.started", 3,
+                                    "w1", "user:alice",  "with plan aa"};
     struct sched_effect effects[] = {
         {.kind = SCHED_DO_PUT_MEMBER, .member = &members[0]},
         {.kind = SCHED_DO_PUT_MEMBER, .member = &members[1]},
+        {.kind = SCHED_DO_PUT_EVENT, .event = &event},
         {.kind = SCHED_DO_PUT_META, .meta_key = "generation", .meta_value = 12}};
-    int rc = store_commit(store, effects, 3, NULL);
+    int rc = store_commit(store, effects, 4, NULL);
     store_close(store);
     return rc;
 }
