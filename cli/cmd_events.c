@@ -34,6 +34,7 @@ struct events {
     Ms__EventInfo **rows;
     size_t n_rows;
     uint64_t at; /* everything up to this number was shown */
+    int is_all;  /* rows begin with the oldest that is kept */
 };
 
 static void events_free(struct events *e)
@@ -104,6 +105,7 @@ static int read_newest(struct events *e, struct ms_err *err)
             return rc;
         }
         more = page->more && left(e) > 0 && page->at > 0 && page->at < query.before;
+        e->is_all = !page->more && e->newest > 0;
         query.before = page->at;
     }
     return MS_OK;
@@ -186,10 +188,46 @@ static void judge_gap(struct events *e, const Ms__EventList *list)
                 (unsigned long long)list->last, (unsigned long long)e->at);
     } else if (list->first > e->at + 1) {
         cli_say(e->cli,
-                "events between %llu and %llu may be missing here: the scheduler keeps the newest "
-                "%d",
+                "some events between %llu and %llu are not kept any more: the scheduler keeps %d, "
+                "and who has the most of them loses his oldest",
                 (unsigned long long)e->at, (unsigned long long)list->first, MS_EVENTS_KEPT);
     }
+}
+
+static int is_known(const struct events *e, int *ret, struct ms_err *err)
+{
+    Ms__JobQuery query = MS__JOB_QUERY__INIT;
+    ProtobufCMessage *msg = NULL;
+    query.job = e->job;
+    int rc = client_call(e->cli->client, MS_MSG_JOB_QUERY, &query.base, MS_MSG_JOB_LIST, &msg, err);
+    *ret = rc == MS_OK;
+    ms_wire_free(msg);
+    return rc == MS_E_NOT_FOUND ? MS_OK : rc;
+}
+
+/* Of a job whose events went, not even an empty list is shown without a word. */
+static int judge_job(const struct events *e, int is_following, struct ms_err *err)
+{
+    static const char is_submitted[] = "job.submitted"; /* each job's first */
+    const unsigned long long job = e->job;
+    int known = 1;
+    const Ms__EventList *first = (const Ms__EventList *)e->pages[0];
+    if (e->job == 0 || e->node_id[0] != '\0' || !e->is_all ||
+        (e->n_rows > 0 &&
+         (first->first <= 1 || strcmp(e->rows[e->n_rows - 1]->kind, is_submitted) == 0))) {
+        return MS_OK;
+    }
+    int rc = e->n_rows == 0 ? is_known(e, &known, err) : MS_OK;
+    if (rc == MS_OK && known) {
+        cli_say(e->cli,
+                "%s events of job %llu are not kept any more: the scheduler keeps %d of all, and "
+                "who has the most of them loses his oldest; what is known of it: msctl show %llu",
+                e->n_rows == 0 ? "the" : "older", job, MS_EVENTS_KEPT, job);
+    } else if (rc == MS_OK && !is_following) {
+        cli_say(e->cli, "job %llu does not exist, and no event of it is kept: msctl jobs --all",
+                job);
+    }
+    return rc;
 }
 
 /* One answer: it comes when something has happened. */
@@ -265,6 +303,9 @@ int cmd_events(struct cli *cli, const struct cli_args *args, struct ms_err *err)
     }
     if (rc == MS_OK) {
         rc = read_newest(&e, err);
+    }
+    if (rc == MS_OK) {
+        rc = judge_job(&e, is_following, err);
     }
     if (rc == MS_OK && is_following) {
         rc = follow(&e, err);

@@ -54,7 +54,9 @@ const struct cli_command cli_commands[] = {
      NULL},
     {"cancel", "JOB...", "end jobs", cmd_cancel_options, cmd_cancel, NULL, NULL},
     {"events", "[JOB]", "what happened to jobs and nodes", cmd_events_options, cmd_events,
-     "The newest 100,000 are kept, across restarts of the scheduler too. Ctrl-C ends -f.\n", NULL},
+     "100,000 are kept, across restarts of the scheduler too; who has the most loses his oldest.\n"
+     "Ctrl-C ends -f.\n",
+     NULL},
     {"nodes", "", "list nodes by host", NULL, cmd_nodes, NULL, NULL},
     {"status", "", "the scheduler in a few lines", NULL, cmd_status, NULL, NULL},
     {"certs",

@@ -47,6 +47,26 @@ import sqlite3, sys
 print(*sqlite3.connect(sys.argv[1]).execute(
     "SELECT count(*) FROM event WHERE kind = ? AND text LIKE ?", ("job.cancelled", "cancelled by %")).fetchone())
 ' "$T/a.db")" = 2 ]
+
+# what is too much goes, and who asks for it is told
+ok "some of them go" python3 - "$T/a.db" <<'PY'
+import sqlite3, sys
+db = sqlite3.connect(sys.argv[1])
+db.execute("DELETE FROM event WHERE job = 2 OR kind = 'job.submitted'")
+db.commit()
+PY
 ok "and a database with events is taken up again" start_sched a
+# says JOB TEXT: of its events, on standard error; what is left stands in the table
+says() { ctl a events "$1" 2>&1 >"$T/table" | grep -qF -- "$2"; }
+ok "a job whose first events went is said" says 1 "older events of job 1 are not kept any more"
+ok "and the others are shown" grep -q "job.cancelled.*cancelled by" "$T/table"
+ok "one whose events all went, too" says 2 "the events of job 2 are not kept any more"
+shows() { ctl a show "$1" | grep -qF -- "$2"; }
+ok "and how it ended is still known" shows 2 "cancelled by"
+ok "and one that there never was" says 77 "job 77 does not exist"
+ok "a job that has them all is shown without a word" [ "$(ctl a submit "$T/job.yaml")" = 3 ]
+ctl a events 3 >"$T/table" 2>"$T/said"
+ok "nothing is said of it" [ ! -s "$T/said" ]
+ok "it is shown" grep -q job.submitted "$T/table"
 ok "TERM ends it" stop a
 finish
