@@ -1,6 +1,7 @@
 /* job_folders.c - the folders of a standing node's jobs: held, and taken away in time */
 #include "libworker/train/job_folders.h"
 
+#include "libworker/train/job_tag.h"
 #include "proto/folder.h"
 #include "proto/limits.h"
 
@@ -24,8 +25,6 @@ enum {
     ROW_MIN_S = 20 * 3600, /* of looks in a row, until the clock is believed */
     OPEN = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC,
 };
-
-static const char tag_file[] = ".job_tag";
 
 struct folder {
     uint64_t job;
@@ -119,56 +118,6 @@ static void each(int dir_fd, void (*visit)(int dir_fd, const char *name, void *a
 /* ---- whose it is --------------------------------------------------------------------------------
  */
 
-/* 0 with the tag, "" for one that cannot be read or is half-written; -1: there is none. */
-static int read_tag(int folder_fd, char ret[MS_JOB_TAG_LEN + 1])
-{
-    char text[MS_JOB_TAG_LEN + 1];
-    int fd = openat(folder_fd, tag_file, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-    ret[0] = '\0';
-    if (fd < 0) {
-        return errno == ENOENT ? -1 : 0;
-    }
-    if (read(fd, text, MS_JOB_TAG_LEN) == MS_JOB_TAG_LEN) {
-        text[MS_JOB_TAG_LEN] = '\0';
-        memcpy(ret, text, sizeof(text));
-    }
-    close(fd);
-    return 0;
-}
-
-static void count_entry(int dir_fd, const char *name, void *arg)
-{
-    (void)dir_fd;
-    (void)name;
-    ++*(int *)arg;
-}
-
-/* 1 ours, 0 nobody's yet (empty), -1 another's. */
-static int whose(int folder_fd, const char *tag)
-{
-    char found[MS_JOB_TAG_LEN + 1];
-    int entries = 0;
-    if (read_tag(folder_fd, found) == 0) {
-        return strcmp(found, tag) == 0 ? 1 : -1;
-    }
-    each(folder_fd, count_entry, &entries);
-    return entries == 0 ? 0 : -1;
-}
-
-static int write_tag(int folder_fd, const char *path, const char *tag, struct ms_err *err)
-{
-    int fd =
-        openat(folder_fd, tag_file, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
-    ssize_t n = fd >= 0 ? write(fd, tag, strlen(tag)) : -1;
-    int rc = n == (ssize_t)strlen(tag)
-                 ? 0
-                 : ms_fail_errno(err, MS_E_IO, "cannot write to the run directory %s", path);
-    if (fd >= 0) {
-        close(fd);
-    }
-    return rc;
-}
-
 /* Alone, for a rank in it would go on writing there. */
 static int put_aside(int folder_fd, const char *path, char *aside, struct ms_err *err)
 {
@@ -199,20 +148,19 @@ static int put_aside(int folder_fd, const char *path, char *aside, struct ms_err
 static int claim(int folder_fd, const char *path, const char *tag, char *aside, int *ret_gone,
                  struct ms_err *err)
 {
-    int ours = tag[0] != '\0' ? whose(folder_fd, tag) : 1;
+    int ours = tag[0] != '\0' ? job_tag_whose(folder_fd, tag) : 1;
     if (ours < 0) {
         int rc = put_aside(folder_fd, path, aside, err);
         *ret_gone = rc == 0;
         return rc;
     }
-    return ours == 0 ? write_tag(folder_fd, path, tag, err) : 0;
+    return ours == 0 ? job_tag_write(folder_fd, path, tag, err) : 0;
 }
 
 int job_folder_is_of(const char *path, const char *tag)
 {
-    char found[MS_JOB_TAG_LEN + 1];
     int fd = tag[0] != '\0' ? open(path, OPEN) : -1;
-    int is_anothers = fd >= 0 && read_tag(fd, found) == 0 && strcmp(found, tag) != 0;
+    int is_anothers = fd >= 0 && job_tag_is_anothers(fd, tag);
     if (fd >= 0) {
         close(fd);
     }
