@@ -257,8 +257,12 @@ static int evaluation_due(const struct train *train, const struct train_progress
                           const struct batch *batch)
 {
     const struct job *job = train->cfg.job;
-    return job->has_evaluate && batch->last_of_epoch &&
-           progress->epoch % job->evaluate_every_epochs == 0;
+    if (!job->has_evaluate) {
+        return 0;
+    }
+    /* the last step may be within an epoch (`steps`), or of an epoch that is not in turn */
+    return progress->step == train->known.steps_total ||
+           (batch->last_of_epoch && progress->epoch % job->evaluate_every_epochs == 0);
 }
 
 /* ---- the loop ---- */

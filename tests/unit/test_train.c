@@ -276,6 +276,45 @@ START_TEST(evaluation_comes_when_it_is_due)
 }
 END_TEST
 
+START_TEST(what_was_trained_is_evaluated_at_the_end_wherever_that_is)
+{
+    static const struct {
+        const char *sets[3];
+        int evaluations;
+    } cases[] = {
+        {{"epochs=4", "steps=5", "evaluate.every_epochs=1"}, 1},  /* within the first epoch */
+        {{"epochs=4", "steps=13", "evaluate.every_epochs=1"}, 2}, /* within the second */
+        {{"epochs=4", "steps=20", "evaluate.every_epochs=1"}, 2}, /* at its end, once */
+        {{"epochs=3", "steps=0", "evaluate.every_epochs=2"}, 2},  /* an epoch out of turn */
+    };
+    for (size_t i = 0; i < MS_ARRAY_SIZE(cases); i++) {
+        const char *const sets[] = {"evaluate.dataset={kind: nonlinear, samples: 50}",
+                                    cases[i].sets[0], cases[i].sets[1], cases[i].sets[2]};
+        struct seen seen = {.train = NULL};
+        train_case_job(&job, sets, MS_ARRAY_SIZE(sets));
+
+        ck_ms_ok(run(&seen, "", err));
+
+        ck_assert_int_eq(seen.evaluations, cases[i].evaluations);
+        ck_assert_int_eq(result.has_eval, 1);
+        ck_assert(result.eval_loss == seen.eval_loss);
+    }
+}
+END_TEST
+
+START_TEST(a_job_that_is_stopped_is_not_evaluated)
+{
+    static const char *const sets[] = {"evaluate.dataset={kind: nonlinear, samples: 50}"};
+    struct seen seen = {.stop_at = 3};
+    train_case_job(&job, sets, 1);
+
+    ck_ms_ok(run(&seen, "", err));
+
+    ck_assert_int_eq(result.stopped, 1);
+    ck_assert_int_eq(seen.evaluations, 0);
+}
+END_TEST
+
 START_TEST(a_loss_that_is_no_number_is_named_with_its_step)
 {
     static const char *const sets[] = {"optimizer.learning_rate=1000", "epochs=100"};
@@ -362,6 +401,8 @@ int main(void)
     tcase_add_test(tc, an_abort_before_prepare_is_heeded);
     tcase_add_test(tc, an_abort_may_come_from_another_thread_at_any_moment);
     tcase_add_test(tc, evaluation_comes_when_it_is_due);
+    tcase_add_test(tc, what_was_trained_is_evaluated_at_the_end_wherever_that_is);
+    tcase_add_test(tc, a_job_that_is_stopped_is_not_evaluated);
     tcase_add_test(tc, a_loss_that_is_no_number_is_named_with_its_step);
     tcase_add_test(tc, a_missing_data_set_is_named);
     tcase_add_test(tc, a_job_that_does_not_fit_into_memory_is_refused_with_what_would);
