@@ -93,12 +93,12 @@
 #define MS_EVENTS_LOOK        2000   /* rows that one answer looks at for those it is asked for */
 #define MS_EVENT_READS        32     /* such answers in one turn; other askers are next */
 #define MS_EVALS_MAX          100 /* evaluations of a job that are kept: what a screen can show */
-/* After a loss numbers go on at the seconds since 2020 times this: more than any cluster can have
+/* After a loss numbers go on at the milliseconds since 2020 times this: more than any cluster can have
  * given away by then, and another number each time that one copy is put back. */
-#define MS_JOB_IDS_A_S       1000ULL
-#define MS_EVENTS_A_S        100000ULL
-#define MS_GENERATIONS_A_S   1000ULL
-#define MS_TICKS_A_S         100000ULL
+#define MS_JOB_IDS_A_MS      1ULL
+#define MS_EVENTS_A_MS       100ULL
+#define MS_GENERATIONS_A_MS  1ULL
+#define MS_TICKS_A_MS        100ULL
 #define MS_NUMBERS_GAP       (1ULL << 32) /* ... or so far above, where they are beyond that */
 #define MS_GENERATION_MAX    (1ULL << 53) /* what a double of JSON still holds exactly */
 #define MS_JOB_ID_MAX        (1ULL << 53) /* likewise: a thousand jobs a second for 285,000 years */

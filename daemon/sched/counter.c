@@ -59,24 +59,25 @@ int sched_load_meta(struct sched *s, const char *key, uint64_t value, struct ms_
 
 uint64_t sched_skip_of(int64_t wall_ms)
 {
-    const int64_t s = wall_ms / 1000 - 1577836800; /* 2020-01-01 */
-    return s < 1 ? 1 : s > UINT32_MAX ? UINT32_MAX : (uint64_t)s;
+    static const int64_t most = 1LL << 45;      /* the year 3134 */
+    const int64_t ms = wall_ms - 1577836800000; /* 2020-01-01 */
+    return (uint64_t)(ms < 1 ? 1 : ms > most ? most : ms);
 }
 
 /* A number is below 2^53, so that no sum can wrap. */
-static uint64_t far_above(const struct sched *s, uint64_t number, uint64_t a_second)
+static uint64_t far_above(const struct sched *s, uint64_t number, uint64_t a_ms)
 {
-    const uint64_t by_now = s->cfg.skip_ahead * a_second;
+    const uint64_t by_now = s->cfg.skip_ahead * a_ms;
     return by_now > number ? by_now : number + MS_NUMBERS_GAP;
 }
 
 int counters_skip(struct sched *s, struct ms_err *err)
 {
     const uint64_t to[] = {
-        [GENERATION] = far_above(s, s->generation, MS_GENERATIONS_A_S),
-        [NEXT_JOB] = far_above(s, s->next_job, MS_JOB_IDS_A_S),
-        [TICKS] = far_above(s, s->ticks, MS_TICKS_A_S),
-        [NEXT_EVENT] = far_above(s, s->last_event, MS_EVENTS_A_S) + 1,
+        [GENERATION] = far_above(s, s->generation, MS_GENERATIONS_A_MS),
+        [NEXT_JOB] = far_above(s, s->next_job, MS_JOB_IDS_A_MS),
+        [TICKS] = far_above(s, s->ticks, MS_TICKS_A_MS),
+        [NEXT_EVENT] = far_above(s, s->last_event, MS_EVENTS_A_MS) + 1,
     };
     for (size_t i = 0; i < MS_ARRAY_SIZE(to); i++) {
         if (to[i] >= counters[i].max) {

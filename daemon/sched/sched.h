@@ -218,7 +218,7 @@ int sched_effect_is_durable(enum sched_effect_kind kind);
 /* ---- life ---------------------------------------------------------------------------------------
  */
 
-/* For skip_ahead: seconds since 2020, at least 1. */
+/* For skip_ahead: milliseconds since 2020, at least 1. */
 uint64_t sched_skip_of(int64_t wall_ms);
 
 /* Returns owned; NULL without memory. cfg is copied. */

@@ -94,7 +94,7 @@ int store_fail_damage(struct store *store, struct ms_err *err, const char *fmt, 
     /* with all that lies beside it: the log of one file inside another is the end of both */
     return ms_fail(err, MS_E_CONFIG,
                    "database %s is damaged: %.120s. Keep it and put a copy back: sudo sh -ec "
-                   "'cd %s; mkdir bad; mv %s* bad; cp -a COPY %s'",
+                   "'cd %s; o=$(mktemp -d bad-XXXX); mv %s* $o; cp -a COPY %s'",
                    store->path, what, folder, name, name);
 }
 

@@ -17,6 +17,14 @@ DB=$T/a.db
 
 start_on() { start_sched a --database "$DB" "$@"; }
 submit() { ctl a submit "$T/job.yaml"; }
+last=0
+# A submit whose id is above all that any database of this test gave; it is in $last.
+new_id() {
+    local id
+    id=$(submit) && echo "$id after $last" && [ "$id" -gt "$last" ] && last=$id
+}
+# ... and far above: a number that the time of the start is in.
+far_id() { local before=$last; new_id && [ "$last" -gt $((before + 9)) ] && [ "$last" -gt 200000000000 ]; }
 ids() { ctl a jobs --all --json | python3 -c 'import json, sys; print(*[j["id"] for j in json.load(sys.stdin)])'; }
 # The scheduler must end by itself with 78; what it says is in $T/refused.log.
 refused() {
@@ -38,7 +46,7 @@ ok "TERM ends it" stop a
 cp "$DB" "$T/copy.db"
 
 ok "it starts again" start_on
-ok "a fourth job" [ "$(submit)" = 4 ]
+ok "a fourth job" new_id
 stop a KILL
 mkdir "$T/newest"
 mv "$DB" "$DB-wal" "$T/newest" 2>/dev/null
@@ -48,12 +56,13 @@ ok "it says what is missing" says "is older than what was acknowledged"
 ok "and what to do" says "--accept-loss"
 ok "with the loss accepted it starts" start_on --accept-loss
 ok "what the copy held is there" [ "$(ids)" = "1 2 3" ]
-far=$(submit)
-ok "no id is given twice: they go on far above" [ "$far" -gt 1000000 ]
+ok "no id is given twice: they go on far above" far_id
 ok "the log says so" logged a "scheduler.skipped_ahead"
 ok "TERM ends it" stop a
 ok "the next start needs no flag" start_on
-ok "and goes on from there" [ "$(submit)" = $((far + 1)) ]
+was=$last
+ok "and goes on from there" new_id
+ok "with the next one" [ "$last" = $((was + 1)) ]
 ok "TERM ends it" stop a
 
 offset=$(grep -obaF 'queued' "$DB" | tail -n 1 | cut -d: -f1)
@@ -72,12 +81,12 @@ stop a
 cp -a "$T/c" "$T/c.backup"
 ok "a scheduler runs on it" start_on
 ok "two more" [ "$(submit) $(submit)" = "2 3" ]
+last=3
 stop a
 cp -a "$T/c.backup/." "$T/c"
 ok "the folder is copied back over itself: it starts" start_on
 ok "and says so" logged a "was copied, moved or put back"
-far=$(submit)
-ok "no id is given twice" [ "$far" -gt 1000000 ]
+ok "no id is given twice" far_id
 stop a KILL
 mv "$DB" "$T/c/aside.db"
 log=$(sha256sum <"$DB-wal")
@@ -87,7 +96,7 @@ ok "and is left alone" [ "$(sha256sum <"$DB-wal")" = "$log" ]
 ok "no database is made in its place" [ ! -e "$DB" ]
 ok "back in its place" mv "$T/c/aside.db" "$DB"
 ok "it starts" start_on
-ok "with all its jobs" [ "$(ids)" = "1 $far" ]
+ok "with all its jobs" [ "$(ids)" = "1 $last" ]
 stop a KILL
 DB=$T/c/renamed.db
 mv "$T/c/state.db" "$DB"
@@ -96,7 +105,7 @@ ok "in words" says "without its log of writes"
 ok "and each time it is tried" refused
 mv "$T/c/state.db-wal" "$DB-wal"
 ok "with it, it starts" start_on
-ok "and gives no id twice" [ "$(submit)" -gt "$far" ]
+ok "and gives no id twice" far_id
 stop a KILL
 mkdir "$T/c/tidy"
 mv "$DB-wal" "$DB.lock" "$T/c/tidy" # "stale files"
@@ -106,29 +115,55 @@ mv "$T/c/tidy/renamed.db-wal" "$DB-wal"
 ok "with its log it starts" start_on
 stop a
 
-# What operations.md says, word by word but for sudo and the folders.
-restore=$(sed -n "s/^sudo \(sh -ec '.*state\.db.*\)$/\1/p" "$(dirname "$0")/../../docs/operations.md" |
-    sed "s#/var/lib/msched#$T/o#; s#/backup/#$T/o.backup/#")
-restore() { (cd "$T/c" && sh -c "$restore"); }
-restore_stops() { ! restore; }
-mkdir "$T/o" "$T/o.backup"
+# What operations.md says about a backup, word by word but for the folders; sudo and systemctl are these:
+mkdir "$T/o" "$T/shims"
+printf '#!/bin/sh\nexec "$@"\n' >"$T/shims/sudo"
+printf '#!/bin/sh\necho "$*" >>"%s"\n' "$T/asked" >"$T/shims/systemctl"
+chmod 755 "$T/shims/"*
+block() { # N, of section 8
+    awk -v want="$1" '/^## / { here = index($0, "## 8. ") == 1; n = 0 }
+        /^```/ { inside = !inside; n += inside; next }
+        here && inside && n == want && !/^#/ && !/journalctl/ { print }' "$ROOT/docs/operations.md" |
+        sed "s#/var/lib/msched#$T/o#g; s#/backup#$T/o.backup#g"
+}
+walk() { (PATH=$T/shims:$PATH && cd "$T/c" && : >"$T/asked" && bash -c "$(block "$1")" 2>"$T/walk.err"); }
+asked() { [ "$(paste -sd, "$T/asked")" = "$1" ]; }
+fails() { ! "$@"; }
+folders() { [ "$(find "$T/o" -maxdepth 1 -name 'old-*' | wc -l)" = "$1" ]; }
 DB=$T/o/state.db
+last=0
+for n in 1 2; do ok "section 8 has its block $n" [ -n "$(block $n)" ]; done
 ok "a scheduler runs on it" start_on
-ok "a job" [ "$(submit)" = 1 ]
+ok "a job" new_id
 stop a
-cp -a "$DB" "$T/o.backup/"
-ok "a scheduler runs on it" start_on
-ok "one that the backup lacks" [ "$(submit)" = 2 ]
-stop a
-ok "the command of the documentation puts the backup back" restore
-ok "what was there is kept" [ -s "$T/o/bad/state.db" ]
-ok "it starts without a word more" start_on
-ok "with the jobs of the backup" [ "$(ids)" = 1 ]
-ok "and says that it skips ahead" logged a "scheduler.skipped_ahead"
-stop a
-rm "$DB"
-ok "a second time it stops before it copies" restore_stops
-ok "and nothing is there" [ ! -e "$DB" ]
+ok "the backup" walk 1
+ok "it stops and starts the scheduler" asked "stop msschedd,start msschedd"
+ok "it is there" cmp "$DB" "$T/o.backup/state.db"
+sum=$(sha256sum <"$T/o.backup/state.db")
+mv "$DB" "$T/o.aside"
+ok "a backup that fails says so" fails walk 1
+ok "the scheduler is started all the same" asked "stop msschedd,start msschedd"
+ok "and the backup before is whole" [ "$(sha256sum <"$T/o.backup/state.db")" = "$sum" ]
+mv "$T/o.aside" "$DB"
+for n in 1 2 3; do
+    ok "a scheduler runs on it" start_on
+    ok "one that the backup lacks" new_id
+    stop a
+    [ "$n" -lt 3 ] || rm "$DB" # it is lost altogether
+    ok "put back, time $n" walk 2
+    ok "the scheduler is stopped and started" asked "stop msschedd,start msschedd"
+    ok "what was there is kept, each time" folders "$n"
+    ok "it starts without a word more" start_on
+    ok "with the jobs of the backup" [ "$(ids)" = 1 ]
+    ok "and says that it skips ahead" logged a "scheduler.skipped_ahead"
+    ok "at an id that none of the others gave" far_id
+    stop a
+done
+mv "$T/o.backup" "$T/o.unmounted"
+sum=$(sha256sum <"$DB")
+ok "without the backup it stops" fails walk 2
+ok "before it starts anything" asked "stop msschedd"
+ok "what is there stays" [ "$(sha256sum <"$DB")" = "$sum" ]
 
 printf 'root:x:0:0:root:/root:/bin/bash\n' >"$T/passwd"
 DB=$T/passwd

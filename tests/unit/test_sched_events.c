@@ -283,7 +283,7 @@ START_TEST(numbers_jump_where_a_copy_of_the_database_is_taken_up)
 {
     struct sched_config cfg = fix_config(SCHED_STANDING, 0);
     cfg.has_database = 1;
-    cfg.skip_ahead = 1;
+    cfg.skip_ahead = 1000000;
     fix_create(&cfg);
     ck_ms_ok(sched_load_meta(fix.s, "next_event", 41, err));
     ck_ms_ok(sched_load_done(fix.s, fix.now, err));
@@ -296,14 +296,14 @@ START_TEST(numbers_jump_where_a_copy_of_the_database_is_taken_up)
     const struct sched_effect *effects = sched_effects(fix.s, &n);
     for (size_t i = 0; i < n; i++) {
         if (effects[i].kind == SCHED_DO_PUT_EVENT) {
-            ck_assert_uint_gt(effects[i].event->seq, MS_EVENTS_A_S);
+            ck_assert_uint_gt(effects[i].event->seq, 1000000 * MS_EVENTS_A_MS);
             last = effects[i].event->seq;
         } else if (effects[i].kind == SCHED_DO_PUT_META &&
                    strcmp(effects[i].meta_key, "next_event") == 0) {
             stored = effects[i].meta_value;
         }
     }
-    ck_assert_uint_eq(last, MS_EVENTS_A_S + 2);
+    ck_assert_uint_eq(last, 1000000 * MS_EVENTS_A_MS + 2);
     ck_assert_uint_eq(stored, last); /* also where the disk is full and no event can say so */
 }
 END_TEST
