@@ -12,6 +12,9 @@
 
 enum { CERTS_DAYS_MAX = 36500 };
 
+/* Ends well on a head, on a node and on what is both: it leaves alone what does not run. */
+#define CERTS_RELOAD "systemctl try-reload-or-restart 'msschedd*' 'msworker@*'"
+
 /* The authority's folder: --dir or the system's. */
 const char *certs_dir(const struct cli_args *args);
 /* Password of --password-file into files, "" without it; to be wiped with ms_tls_files_wipe. */
@@ -23,6 +26,6 @@ const char *certs_state(const struct ms_ca_entry *entry, time_t now);
 /* A row of the index as a JSON object; returns owned. */
 json_t *certs_json(const struct ms_ca_entry *entry);
 
-cli_command_fn certs_list, certs_show, certs_install, certs_revoke, certs_crl;
+cli_command_fn certs_list, certs_show, certs_install, certs_install_list, certs_revoke, certs_crl;
 
 #endif

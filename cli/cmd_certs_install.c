@@ -4,6 +4,7 @@
 
 #include "config.h"
 #include "proto/cert_install.h"
+#include "proto/crl_files.h"
 
 #include <errno.h>
 #include <grp.h>
@@ -79,6 +80,9 @@ int certs_install(struct cli *cli, const struct cli_args *args, struct ms_err *e
     struct ms_cert_place place = {
         .mode = 0600, .group = (gid_t)-1, .force = cli_has(args, "force")};
     int rc = cli_need_words(args, 2, 2, "FILE", err);
+    if (rc == MS_OK && ms_crl_is(args->words[1])) {
+        return certs_install_list(cli, args, err);
+    }
     if (rc == MS_OK) {
         rc = certs_password(args, &files, err);
     }

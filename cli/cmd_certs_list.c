@@ -197,9 +197,9 @@ static void say_revoked(struct cli *cli, const struct cli_args *args, const char
     }
     fprintf(cli->out,
             "the list %s is valid for %lld days; msctl certs crl makes it anew\n"
-            "next: copy it to every node as tls/crl.pem, and there: systemctl reload msschedd "
-            "'msworker@*'\n",
-            path, (long long)days);
+            "next, here and, with a copy of it, on every node: sudo msctl certs install %s && "
+            "sudo " CERTS_RELOAD "\n",
+            path, (long long)days, path);
 }
 
 static int make_list(struct cli *cli, const struct cli_args *args, const char *who,

@@ -3,10 +3,28 @@
 
 #include "daemon/store/files.h"
 #include "proto/addr.h"
+#include "proto/crl_files.h"
 #include "proto/folder.h"
 
 #include <stdio.h>
 #include <sys/socket.h>
+
+/* Of two folders of one host one is easily forgotten. */
+static void warn_of_missing_list(const struct options *options, SSL_CTX *loaded)
+{
+    char folder[MS_PATH_MAX + 1];
+    char list[MS_PATH_MAX + 1];
+    char quoted[2][2 * MS_PATH_MAX];
+    ms_folder_of(options->files.p12_path, folder, sizeof(folder));
+    if (options->files.crl_may_miss && !ms_tls_has_list(loaded) &&
+        ms_crl_beside(folder, list, sizeof(list))) {
+        ms_log(MS_LOG_WARNING,
+               "tls.no_list folder=%s beside=%s text=\"who was revoked is trusted here: msctl "
+               "certs install the list, and reload\"",
+               ms_log_quote(quoted[0], sizeof(quoted[0]), folder),
+               ms_log_quote(quoted[1], sizeof(quoted[1]), list));
+    }
+}
 
 /* before: the one in force, or NULL. What takes its place, or would, may not know less. */
 static int load(const struct options *options, SSL_CTX *before, SSL_CTX **ret, struct ms_err *err)
@@ -26,6 +44,9 @@ static int load(const struct options *options, SSL_CTX *before, SSL_CTX **ret, s
         char quoted[2 * MS_TEXT_MAX];
         ms_log(MS_LOG_WARNING, "tls.warning text=%s",
                ms_log_quote(quoted, sizeof(quoted), warning));
+    }
+    if (rc == 0) {
+        warn_of_missing_list(options, *ret);
     }
     return rc;
 }

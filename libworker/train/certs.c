@@ -3,6 +3,7 @@
  */
 #include "libworker/train/certs.h"
 
+#include "proto/crl_files.h"
 #include "proto/log.h"
 
 #include <stdio.h>
@@ -45,6 +46,21 @@ static int is_list_at_fault(const struct certs *certs, struct ms_err *why)
     return rc == 0;
 }
 
+/* Of two folders of one host one is easily forgotten: on a head node that trains, the worker's. */
+static void warn_of_missing_list(const struct certs *certs)
+{
+    char list[MS_PATH_MAX + 1];
+    char quoted[2][2 * MS_PATH_MAX];
+    if (certs->kind == CERTS_FOLDER && !certs->has_list &&
+        ms_crl_beside(certs->folder, list, sizeof(list))) {
+        ms_log(MS_LOG_WARNING,
+               "tls.no_list folder=%s beside=%s text=\"who was revoked is trusted here: msctl "
+               "certs install the list, and reload\"",
+               ms_log_quote(quoted[0], sizeof(quoted[0]), certs->folder),
+               ms_log_quote(quoted[1], sizeof(quoted[1]), list));
+    }
+}
+
 int certs_load(struct certs *certs, SSL_CTX **ret, struct ms_err *err)
 {
     struct ms_tls_files files;
@@ -81,6 +97,7 @@ int certs_load(struct certs *certs, SSL_CTX **ret, struct ms_err *err)
         return ms_fail(err, rc == MS_E_NOMEM ? rc : MS_E_CONFIG, "%s", why.text);
     }
     certs->has_list = ms_tls_has_list(*ret);
+    warn_of_missing_list(certs);
     if (warning[0] != '\0') {
         char quoted[2 * MS_TEXT_MAX];
         ms_log(MS_LOG_WARNING, "tls.certificate warning=%s, ignoring",

@@ -103,6 +103,15 @@ ok "somebody else's is not replaced" status 4 env XDG_CONFIG_HOME="$T/home" "$MS
 ok "unless --force says so" env XDG_CONFIG_HOME="$T/home" "$MSCTL" certs install carol.p12 --force
 ok "ca.crt is readable under any umask" bash -c 'umask 077; XDG_CONFIG_HOME=$1/strict "$MSCTL" certs install bob.p12 &&
     [ "$(stat -c %a "$1/strict/msched/ca.crt")" = 644 ]' - "$T"
+ok "revoke says how the list gets everywhere" says "msctl certs install $T/ca/crl.pem && sudo systemctl try-reload-or-restart" certs revoke carol
+ok "a list of revoked ones is installed beside ca.crt" says "is in $T/home/msched/crl.pem" "$MSCTL" certs install ca/crl.pem --to "$T/home/msched"
+ok "it is that one" cmp ca/crl.pem home/msched/crl.pem
+ok "as JSON" says '"folders":["'"$T/home/msched"'"]' "$MSCTL" --json certs install ca/crl.pem --to "$T/home/msched"
+cp ca/crl.pem older.pem
+certs crl >/dev/null
+ok "a newer one is installed" "$MSCTL" certs install ca/crl.pem --to "$T/home/msched"
+ok "an older one is refused with 4" status 4 "$MSCTL" certs install older.pem --to "$T/home/msched"
+ok "where no CA is, there is nothing to judge by" status 4 "$MSCTL" certs install ca/crl.pem --to "$T/empty"
 ok "a role that is none comes with the nearest" says "did you mean 'worker'" certs issue worke x
 ok "a name with a slash is refused with 2" status 2 certs issue worker a/b
 ok "one with a control character, too" status 2 certs issue user "$(printf 'a\033[2J')"

@@ -104,6 +104,9 @@ run_line() {
         ok "$what: $line" on "$host" "$user" systemctl enable "$unit"
         start_unit "$host" "$unit"
         ;;
+    "sudo systemctl try-reload-or-restart "*) # of a unit, what ExecReload= says: HUP
+        ok "$what: $line" kill -HUP "$(sed -n 's/.*scheduler\.start .* pid=\([0-9]*\) .*/\1/p' "$T/head-msschedd.log")"
+        ;;
     *) ok "$what: $line" on "$host" "$user" bash -c "$line" ;;
     esac
 }
@@ -226,9 +229,14 @@ ok "and disabled" on node7 root systemctl disable msworker@1.service
 ok "the first comes back all the same" wants node7 multi-user.target msworker@0.service
 
 # ---- 9. certificates: by name
+on head root msctl certs issue worker head.example --out w.p12
+ok "the head trains, too: its worker has a folder of its own" on head root msctl certs install w.p12 --to "$config/tls-worker"
+run_line head root "section 3" "echo 'tls_dir = $T/nowhere' >>/etc/msched/msworker.conf"
 run_block 9 1 head root
-install -m 644 "$T/head$config/ca/crl.pem" "$T/head$config/tls/crl.pem"
-kill -HUP "$(sed -n 's/.*scheduler\.start .* pid=\([0-9]*\) .*/\1/p' "$T/head-msschedd.log")"
+for folder in tls tls-worker; do
+    ok "the list of revoked ones is in $folder" on head root cmp "$config/ca/crl.pem" "$config/$folder/crl.pem"
+    ok "readable for everybody who may enter" [ "$(stat -c %a "$T/head$config/$folder/crl.pem")" = 644 ]
+done
 ok "the list is taken over" wait_for 60 logged head-msschedd "scheduler.reload"
 ok "who was revoked stays out" wait_for 60 bash -c '! "$@"' - on node7 alice msctl status
 stop head-msschedd

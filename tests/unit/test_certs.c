@@ -102,6 +102,36 @@ START_TEST(a_list_that_was_loaded_is_not_lost_by_a_reload)
 }
 END_TEST
 
+static void load(struct certs *it)
+{
+    SSL_CTX *tls = NULL;
+    ck_ms_ok(certs_load(it, &tls, err));
+    SSL_CTX_free(tls);
+}
+
+START_TEST(a_folder_that_was_forgotten_when_somebody_was_revoked_is_named)
+{
+    char worker[96];
+    snprintf(worker, sizeof(worker), "%s", in("tls-worker"));
+    ck_assert_int_eq(mkdir(worker, 0700), 0);
+    ck_assert_int_eq(mkdir(in("tls"), 0700), 0);
+    issue(MS_ROLE_WORKER, 100);
+    snprintf(text, sizeof(text), "%s/node.p12", worker);
+    ck_assert_int_eq(rename(in("node.p12"), text), 0);
+    ck_ms_ok(ms_ca_export(ca, in("tls-worker/ca.crt"), err));
+    certs.folder = worker;
+    ck_assert_str_eq(log_of(load), "");
+
+    ck_ms_ok(ms_ca_revoke(ca, NULL, "", in("tls/crl.pem"), 30, err));
+    log_of(load);
+    ck_assert_msg(strstr(text, "warning tls.no_list folder=") != NULL, "%s", text);
+    ck_assert_ptr_nonnull(strstr(text, "/tls/crl.pem"));
+
+    ck_ms_ok(ms_ca_revoke(ca, NULL, "", in("tls-worker/crl.pem"), 30, err));
+    ck_assert_str_eq(log_of(load), "");
+}
+END_TEST
+
 START_TEST(it_looks_daily_or_as_the_json_says_and_says_what_no_longer_holds)
 {
     SSL_CTX *tls = NULL;
@@ -151,6 +181,7 @@ int main(void)
     tcase_add_test(tc, our_own_files_are_configuration_with_the_next_step);
     tcase_add_test(tc, a_list_that_does_not_hold_may_be_mended_by_waiting);
     tcase_add_test(tc, a_list_that_was_loaded_is_not_lost_by_a_reload);
+    tcase_add_test(tc, a_folder_that_was_forgotten_when_somebody_was_revoked_is_named);
     tcase_add_test(tc, it_looks_daily_or_as_the_json_says_and_says_what_no_longer_holds);
     tcase_add_test(tc, each_look_warns_of_a_certificate_that_is_about_to_expire);
     suite_add_tcase(suite, tc);

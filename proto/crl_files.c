@@ -1,0 +1,170 @@
+/* crl_files.c - the list of revoked certificates, in the folders of the programs that heed it */
+#include "proto/crl_files.h"
+
+#include "proto/certfile.h"
+#include "proto/folder.h"
+#include "proto/limits.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <openssl/err.h>
+#include <openssl/pem.h>
+#include <openssl/x509v3.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+static const char list_name[] = "crl.pem";
+
+int ms_crl_is(const char *path)
+{
+    static const char mark[] = "-----BEGIN X509 CRL-----";
+    char head[sizeof(mark)] = "";
+    FILE *file = fopen(path, "re");
+    if (file == NULL) {
+        return 0;
+    }
+    size_t n = fread(head, 1, sizeof(mark) - 1, file);
+    fclose(file);
+    return n == sizeof(mark) - 1 && memcmp(head, mark, n) == 0;
+}
+
+static int join(char buf[MS_PATH_MAX + 1], const char *folder, const char *name, struct ms_err *err)
+{
+    int n = snprintf(buf, MS_PATH_MAX + 1, "%s/%s", folder, name);
+    return n > 0 && n <= MS_PATH_MAX
+               ? MS_OK
+               : ms_fail(err, MS_E_INVALID, "the path %.64s... is too long", folder);
+}
+
+static int read_list(const char *path, X509_CRL **ret, struct ms_err *err)
+{
+    FILE *file = fopen(path, "re");
+    if (file == NULL) {
+        return ms_fail_errno(err, errno == ENOENT ? MS_E_NOT_FOUND : MS_E_IO, "cannot read %s",
+                             path);
+    }
+    *ret = PEM_read_X509_CRL(file, NULL, NULL, NULL);
+    fclose(file);
+    ERR_clear_error();
+    return *ret != NULL
+               ? MS_OK
+               : ms_fail(err, MS_E_INVALID, "%s holds no revocation list in PEM form", path);
+}
+
+static int is_of(X509_CRL *list, X509 *ca)
+{
+    int is = X509_CRL_verify(list, X509_get0_pubkey(ca)) == 1;
+    ERR_clear_error();
+    return is;
+}
+
+static int64_t number_of(X509_CRL *list)
+{
+    int64_t number = -1;
+    ASN1_INTEGER *value = (ASN1_INTEGER *)X509_CRL_get_ext_d2i(list, NID_crl_number, NULL, NULL);
+    if (value == NULL || ASN1_INTEGER_get_int64(&number, value) != 1) {
+        number = -1;
+    }
+    ASN1_INTEGER_free(value);
+    return number;
+}
+
+/* A list of the same CA that was made later knows more. */
+static int check_old(const char *target, X509 *ca, const char *path, X509_CRL *list,
+                     struct ms_err *err)
+{
+    X509_CRL *old = NULL;
+    int is_newer = access(target, F_OK) == 0 && read_list(target, &old, NULL) == MS_OK &&
+                   is_of(old, ca) && number_of(old) > number_of(list);
+    X509_CRL_free(old);
+    return !is_newer ? MS_OK
+                     : ms_fail(err, MS_E_EXISTS,
+                               "%s is newer than %s, which may lack whom it revokes; --force "
+                               "installs it all the same",
+                               target, path);
+}
+
+static int check(const char *path, X509_CRL *list, const char *ca_path, X509 *ca,
+                 struct ms_err *err)
+{
+    if (!is_of(list, ca)) {
+        return ms_fail(err, MS_E_REFUSED, "the list %s was signed by another CA than %s", path,
+                       ca_path);
+    }
+    const ASN1_TIME *end = X509_CRL_get0_nextUpdate(list);
+    if (end != NULL && X509_cmp_current_time(end) <= 0) {
+        return ms_fail(err, MS_E_INVALID,
+                       "the list %s has expired and would fail every handshake; where the CA is: "
+                       "msctl certs crl",
+                       path);
+    }
+    return MS_OK;
+}
+
+static int write_list(const char *target, X509_CRL *list, struct ms_err *err)
+{
+    BIO *bio = BIO_new(BIO_s_mem());
+    char *bytes = NULL;
+    int rc = MS_OK;
+    if (bio == NULL || PEM_write_bio_X509_CRL(bio, list) != 1) {
+        ERR_clear_error();
+        rc = ms_fail(err, MS_E_NOMEM, "no memory for %s", target);
+    } else {
+        size_t size = (size_t)BIO_get_mem_data(bio, &bytes);
+        rc = ms_file_write(target, bytes, size, 0644, 0, err);
+        rc = rc == MS_OK ? ms_folder_sync(target, err) : rc;
+    }
+    BIO_free(bio);
+    return rc;
+}
+
+int ms_crl_install(const char *path, const char *folder, int force, struct ms_err *err)
+{
+    char ca_path[MS_PATH_MAX + 1];
+    char target[MS_PATH_MAX + 1];
+    X509_CRL *list = NULL;
+    X509 *ca = NULL;
+    int rc = join(ca_path, folder, "ca.crt", err);
+    if (rc != MS_OK || (rc = join(target, folder, list_name, err)) != MS_OK ||
+        (rc = read_list(path, &list, err)) != MS_OK) {
+        return rc;
+    }
+    rc = ms_pem_read(ca_path, &ca, err);
+    if (rc == MS_OK) {
+        rc = check(path, list, ca_path, ca, err);
+    }
+    if (rc == MS_OK && !force) {
+        rc = check_old(target, ca, path, list, err);
+    }
+    if (rc == MS_OK) {
+        rc = write_list(target, list, err);
+    }
+    X509_free(ca);
+    X509_CRL_free(list);
+    return rc;
+}
+
+int ms_crl_beside(const char *folder, char *buf, size_t size)
+{
+    char parent[MS_PATH_MAX + 1];
+    char path[MS_PATH_MAX + 300];
+    ms_folder_of(folder, parent, sizeof(parent));
+    DIR *dir = opendir(parent);
+    const struct dirent *entry;
+    int found = 0;
+    while (dir != NULL && !found && (entry = readdir(dir)) != NULL) {
+        if (strncmp(entry->d_name, "tls", 3) == 0) {
+            snprintf(path, sizeof(path), "%s/%s/%s", parent, entry->d_name, list_name);
+            found = access(path, R_OK) == 0;
+        }
+    }
+    if (dir != NULL) {
+        closedir(dir);
+    }
+    if (found) {
+        snprintf(buf, size, "%s", path);
+    }
+    return found;
+}

@@ -1,0 +1,109 @@
+/* test_crl_files.c - the list of revoked certificates, put where those are that it judges */
+#include "proto/cert.h"
+#include "proto/crl_files.h"
+#include "tests/test.h"
+
+#include <sys/stat.h>
+
+static char dir[64];
+static struct ms_ca *ca;
+
+static const char *in_dir(const char *name)
+{
+    static char paths[4][160];
+    static int at;
+    at = (at + 1) % 4;
+    snprintf(paths[at], sizeof(paths[at]), "%s/%s", dir, name);
+    return paths[at];
+}
+
+static void setup(void)
+{
+    snprintf(dir, sizeof(dir), "%s", test_dir_make());
+    ck_assert_int_eq(mkdir(in_dir("tls"), 0700), 0);
+    ck_assert_int_eq(mkdir(in_dir("tls-worker"), 0700), 0);
+    ck_ms_ok(ms_ca_create("lab ca", 365, &ca, err));
+    ck_ms_ok(ms_ca_export(ca, in_dir("tls/ca.crt"), err));
+    ck_ms_ok(ms_ca_revoke(ca, NULL, "", in_dir("list.pem"), 30, err));
+}
+
+static void teardown(void)
+{
+    ms_ca_destroy(ca);
+    ca = NULL;
+    test_dir_remove(dir);
+}
+
+static int put(int force, struct ms_err *err)
+{
+    return ms_crl_install(in_dir("list.pem"), in_dir("tls"), force, err);
+}
+
+START_TEST(a_list_is_told_from_a_certificate)
+{
+    ck_assert_int_eq(ms_crl_is(in_dir("list.pem")), 1);
+    ck_assert_int_eq(ms_crl_is(in_dir("tls/ca.crt")), 0);
+    ck_assert_int_eq(ms_crl_is(in_dir("none")), 0);
+}
+END_TEST
+
+START_TEST(everybody_may_read_it_whatever_the_umask)
+{
+    struct stat st;
+    mode_t before = umask(0077);
+    ck_ms_ok(put(0, err));
+    umask(before);
+    ck_assert_int_eq(stat(in_dir("tls/crl.pem"), &st), 0);
+    ck_assert_uint_eq(st.st_mode & 07777, 0644);
+}
+END_TEST
+
+START_TEST(another_cas_list_and_one_that_has_expired_are_refused)
+{
+    struct ms_ca *other = NULL;
+    ck_ms_ok(ms_ca_create("other ca", 365, &other, err));
+    ck_ms_ok(ms_ca_export(other, in_dir("tls-worker/ca.crt"), err));
+    ms_ca_destroy(other);
+    ck_ms_fails(ms_crl_install(in_dir("list.pem"), in_dir("tls-worker"), 1, err), MS_E_REFUSED,
+                "signed by another CA");
+    ck_ms_fails(ms_crl_install(in_dir("tls/ca.crt"), in_dir("tls"), 1, err), MS_E_INVALID,
+                "no revocation list");
+    ck_assert_int_ne(access(in_dir("tls-worker/crl.pem"), F_OK), 0);
+}
+END_TEST
+
+START_TEST(a_newer_list_gives_way_to_force_only)
+{
+    ck_ms_ok(put(0, err));
+    ck_ms_ok(put(0, err)); /* the same */
+    ck_ms_ok(ms_ca_revoke(ca, NULL, "", in_dir("tls/crl.pem"), 30, err));
+
+    ck_ms_fails(put(0, err), MS_E_EXISTS, "crl.pem is newer than");
+    ck_ms_ok(put(1, err));
+}
+END_TEST
+
+START_TEST(a_list_beside_is_seen)
+{
+    char found[160] = "";
+    ck_assert_int_eq(ms_crl_beside(in_dir("tls-worker"), found, sizeof(found)), 0);
+    ck_ms_ok(put(0, err));
+    ck_assert_int_eq(ms_crl_beside(in_dir("tls-worker"), found, sizeof(found)), 1);
+    ck_assert_str_eq(found, in_dir("tls/crl.pem"));
+    ck_assert_int_eq(ms_crl_beside("/nowhere/tls", found, sizeof(found)), 0);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("crl_files");
+    TCase *tc = tcase_create("crl_files");
+    tcase_add_checked_fixture(tc, setup, teardown);
+    tcase_add_test(tc, a_list_is_told_from_a_certificate);
+    tcase_add_test(tc, everybody_may_read_it_whatever_the_umask);
+    tcase_add_test(tc, another_cas_list_and_one_that_has_expired_are_refused);
+    tcase_add_test(tc, a_newer_list_gives_way_to_force_only);
+    tcase_add_test(tc, a_list_beside_is_seen);
+    suite_add_tcase(suite, tc);
+    return test_run(suite);
+}
