@@ -20,9 +20,26 @@ rm -rf device
 mkdir device
 MS_ROLE=MS_SCHED msschedd >device/scheduler.log 2>&1 &
 scheduler=$!
+logs[scheduler]=device/scheduler.log
+# It is there once it listens. If it has ended instead, the last line of its log has the reason.
+for ((i = 0; i < 100; i++)); do
+    grep -q 'scheduler\.listen' device/scheduler.log && break
+    kill -0 "$scheduler" 2>/dev/null || { tail -n 1 device/scheduler.log >&2; wait "$scheduler"; }
+    sleep 0.1
+done
 echo "scheduler start success!"
 for ((i = 0; i < MS_WORKER_NUM; i++)); do
     MS_ROLE=MS_WORKER MS_NODE_ID=$i msworker --run-dir device "$job" >device/worker_$i.out 2>&1 &
+    logs[$!]=device/worker_$i.out
     echo "worker $i start success with pid $!"
 done
-wait "$scheduler" # it ends with the job, with the job's status
+# Who fails says why in the last line of its log.
+status=
+while [ -z "$status" ]; do
+    ended=0
+    wait -n -p pid || ended=$?
+    pid=${pid:-$scheduler} # nobody is left
+    [ $ended -eq 0 ] || echo "${logs[pid]}: $(tail -n 1 "${logs[pid]}")" >&2
+    [ "$pid" != "$scheduler" ] || status=$ended # it ends with the job, with the job's status
+done
+exit "$status"

@@ -20,7 +20,24 @@ job=${2:-$(dirname "$0")/mnist.yaml}
 mkdir -p device
 MS_ROLE=MS_SCHED msschedd >device/scheduler.log 2>&1 &
 scheduler=$!
+logs[scheduler]=device/scheduler.log
+# It is there once it listens. If it has ended instead, the last line of its log has the reason.
+for ((i = 0; i < 100; i++)); do
+    grep -q 'scheduler\.listen' device/scheduler.log && break
+    kill -0 "$scheduler" 2>/dev/null || { tail -n 1 device/scheduler.log >&2; wait "$scheduler"; }
+    sleep 0.1
+done
 for ((i = 0; i < MS_WORKER_NUM / 2; i++)); do
     MS_ROLE=MS_WORKER MS_NODE_ID=$i msworker --run-dir device "$job" >device/worker_$i.out 2>&1 &
+    logs[$!]=device/worker_$i.out
 done
-wait "$scheduler"
+# Who fails says why in the last line of its log.
+status=
+while [ -z "$status" ]; do
+    ended=0
+    wait -n -p pid || ended=$?
+    pid=${pid:-$scheduler} # nobody is left
+    [ $ended -eq 0 ] || echo "${logs[pid]}: $(tail -n 1 "${logs[pid]}")" >&2
+    [ "$pid" != "$scheduler" ] || status=$ended # it ends with the job, with the job's status
+done
+exit "$status"

@@ -15,5 +15,11 @@ job=${2:-$(dirname "$0")/mnist.yaml}
 mkdir -p device
 for ((i = MS_WORKER_NUM / 2; i < MS_WORKER_NUM; i++)); do
     MS_ROLE=MS_WORKER MS_NODE_ID=$i msworker --run-dir device "$job" >device/worker_$i.out 2>&1 &
+    logs[$!]=device/worker_$i.out
 done
-wait
+# Who fails says why in the last line of its log.
+status=0
+for pid in "${!logs[@]}"; do
+    wait "$pid" || { status=$? && echo "${logs[pid]}: $(tail -n 1 "${logs[pid]}")" >&2; }
+done
+exit $status

@@ -105,4 +105,32 @@ ok "the one whose peer died ends with 1" status 1 reap dies_0
 ok "and names the rank" logged dies_0 "rank 1"
 ok "but no log that was never written" bash -c '! grep -q "worker_1.log" "$1"' - "$T/dies_0.log"
 ok "the scheduler ends with 1" status 1 reap sched2
+
+# our own scripts: who looks at the terminal hears why nothing starts
+start holder python3 -c 'import signal, socket
+s = socket.socket(); s.bind(("127.0.0.1", 0)); s.listen(); print(s.getsockname()[1], flush=True); signal.pause()'
+held() { [ -s "$T/holder.log" ]; }
+wait_for 60 held
+mkdir "$T/ours"
+scripted() { env -C "$T/ours" -u MS_WORKER_NUM MSCHED_BIN="$T/programs" "$@"; }
+mkdir "$T/programs"
+ln -s "$MSSCHEDD" "$MSWORKER" "$T/programs/"
+MS_SCHED_PORT=$(cat "$T/holder.log")
+for n in "" _1; do
+    case $n in
+    '') words=("$T/job.yaml" 2) ;;
+    _1) words=(127.0.0.1 "$T/job.yaml") ;;
+    esac
+    ok "run_dynamic_cluster$n.sh ends with its scheduler's status" status 75 scripted bash "$ROOT/examples/run_dynamic_cluster$n.sh" "${words[@]}"
+    ok "it says why" says "port $MS_SCHED_PORT is in use" scripted bash "$ROOT/examples/run_dynamic_cluster$n.sh" "${words[@]}"
+    ok "and no success before" bash -c '! "$@" 2>&1 | grep success' - env -C "$T/ours" MSCHED_BIN="$T/programs" \
+        bash "$ROOT/examples/run_dynamic_cluster$n.sh" "${words[@]}"
+done
+MS_SCHED_PORT=$(free_port)
+sed -i 's/^steps:.*/steps: 5/; /^epochs:/d' "$T/long.yaml"
+ok "a job that runs" scripted bash "$ROOT/examples/run_dynamic_cluster.sh" "$T/long.yaml" 2
+echo "learning: 1" >>"$T/long.yaml"
+ok "a job that cannot says why" says "device/worker_1.out: msworker: $T/long.yaml" scripted env MS_TOPO_TIMEOUT=3 bash "$ROOT/examples/run_dynamic_cluster.sh" "$T/long.yaml" 2
+ok "workers of a second machine, too" says "device/worker_1.out: msworker: $T/long.yaml" scripted env MS_WORKER_NUM=2 bash "$ROOT/examples/run_dynamic_cluster_2.sh" 127.0.0.1 "$T/long.yaml"
+stop holder
 finish
