@@ -2,7 +2,7 @@
 # t1030-certs.sh - msctl certs: an authority in files; and scripts/quickstart's words about a wrong folder
 # shellcheck disable=SC2016 # the texts for bash -c and python expand there
 . "$(dirname "$0")/lib.sh"
-need "$MSCTL" openssl python3
+need "$MSCTL" "$MSSCHEDD" "$MSWORKER" openssl ninja python3
 cd "$T" || exit 99
 
 certs() { "$MSCTL" certs --dir "$T/ca" "$@"; }
@@ -158,6 +158,16 @@ ok "with the drawing that was asked for" cmp d/data_batch_1.bin f/data_batch_1.b
 ok "a data set that is none is refused with 2" status 2 "$MSCTL" dataset squares d
 ok "quickstart names the file that is missing" says "d has no data_batch_2.bin" "$ROOT/scripts/quickstart" "$T/d"
 ok "and a folder that is missing" says "nowhere is no directory" "$ROOT/scripts/quickstart" nowhere
+# a tree whose path has what YAML takes for its own; its build is this one
+place="$T/mein, projekt: {ü} #1"
+mkdir -p "$place/build/cli" "$place/build/daemon" "$place/build/libworker"
+cp -r "$ROOT/scripts" "$ROOT/examples" "$place"
+ln -s "$MSCTL" "$place/build/cli"
+ln -s "$MSSCHEDD" "$place/build/daemon"
+ln -s "$MSWORKER" "$place/build/libworker"
+printf 'build cli/msctl daemon/msschedd libworker/msworker: phony\n' >"$place/build/build.ninja"
+printf 'packages_missing() { :; }\npackages_build=() packages_scheduler=() packages_worker=()\n' >"$place/scripts/packages.sh"
+ok "quickstart trains in a folder of any name" "$place/scripts/quickstart" --set steps=2 --set evaluate=null
 ok "test refuses what it does not know" status 2 "$ROOT/scripts/test" --everything
 
 # ---- completion
