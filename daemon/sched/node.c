@@ -231,7 +231,7 @@ static const char *silence_text(struct sched *s, const struct node *node, long l
         node->host != NULL && host_is_crowded(node->host, cores)
             ? emit_text(s, "; its host has %u cores for more than %u nodes: run fewer", cores,
                         cores * MS_HOST_CROWD)
-            : "";
+            : " (is its host down, cut off, or too busy?)";
     return emit_text(s, "it was silent for %lld ms, the lease is %lld ms%s", silent_ms,
                      (long long)s->cfg.lease_ms, why);
 }

@@ -177,9 +177,9 @@ static void all_done(struct sched *s, struct job *job)
     ms_text_copy(job->weights_sha256, sizeof(job->weights_sha256), first->weights_sha256);
     ms_text_copy(job->plan_sha256, sizeof(job->plan_sha256), first->plan_sha256);
     job_end(s, job, JOB_ON_SUCCESS, MS_OK,
-            emit_text(s, "%s finished %llu steps",
+            emit_text(s, "%s finished %llu step%s",
                       job->workers == 1 ? "the rank" : emit_text(s, "all %u ranks", job->workers),
-                      (unsigned long long)job->steps));
+                      (unsigned long long)job->steps, job->steps == 1 ? "" : "s"));
 }
 
 /* Codes with which a rank complains about others: they are news of somebody else's death. */
