@@ -15,6 +15,11 @@
 /* Reads at most MS_JOB_FILE_MAX + 1 bytes, so that a device or a huge file cannot fill memory. */
 static int read_file(const char *path, char **ret, size_t *ret_size, struct ms_err *err)
 {
+    if (strcmp(path, "-") == 0) { /* its paths would be relative to no folder */
+        return ms_fail(err, MS_E_INVALID,
+                       "a job comes from a file, not from standard input; name one, and change "
+                       "single keys with --set KEY=VALUE");
+    }
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a FIFO must not hold us */
     if (fd < 0) {
         return ms_fail_errno(err, MS_E_INVALID, "job file %.160s cannot be opened", path);
@@ -24,7 +29,8 @@ static int read_file(const char *path, char **ret, size_t *ret_size, struct ms_e
     int rc = MS_OK;
     size_t size = 0;
     if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode)) {
-        rc = ms_fail(err, MS_E_INVALID, "job file %.160s is no regular file", path);
+        rc = ms_fail(err, MS_E_INVALID,
+                     "job file %.160s is no regular file: a job comes from a file", path);
         goto out;
     }
     if (st.st_size > (off_t)MS_JOB_FILE_MAX) {

@@ -254,7 +254,10 @@ static int read_name(const struct reader *r, const struct tree_node *node, char 
         return fail_value(r, node, "is too long");
     }
     /* it becomes part of a folder's name */
-    if (strspn(node->text, allowed) != strlen(node->text) || strchr(".-", node->text[0]) != NULL) {
+    if (strchr(".-", node->text[0]) != NULL) {
+        return fail_value(r, node, "begins with a dot or a dash");
+    }
+    if (strspn(node->text, allowed) != strlen(node->text)) {
         return fail_value(r, node, "would be no good folder name");
     }
     snprintf(dst, MS_NAME_MAX + 1, "%s", node->text);

@@ -39,7 +39,8 @@ static const struct ms_setting settings_table[] = {
     {"server", "--server", NULL, MS_SET_STRING, 0, 0, NULL, NULL, 0,
      "scheduler, host:port (MS_SCHED_HOST and MS_SCHED_PORT beat the file)"},
     {"node_id", "--node-id", "MS_NODE_ID", MS_SET_STRING, 0, 0, NULL, NULL, 0,
-     "unique name of this node; default: <host name>-<slot> in a standing cluster, else made up"},
+     "unique name of this node; default: in a standing cluster the certificate's name (the host's "
+     "without one) and the slot, else made up"},
     {"slot", "--slot", NULL, MS_SET_INT, 0, 4095, NULL, "0", 0,
      "number of this worker on its host (the instance of msworker@.service)"},
     {"worker_ip", "--worker-ip", "MS_WORKER_IP", MS_SET_STRING, 0, 0, NULL, NULL, 0,

@@ -101,6 +101,24 @@ static char byte_at(const struct builder *b, const yaml_mark_t *mark)
     return i < b->size ? b->text[i] : '\0';
 }
 
+/* A ${ before this place of its line that no quotation mark precedes: the likeliest slip of a job
+ * file, for { ends a plain word within a list or a section on one line. */
+static int has_bare_variable(const struct builder *b, const yaml_mark_t *mark)
+{
+    size_t i = 0;
+    for (size_t line = 0; i < b->size && line < mark->line; i++) {
+        line += b->text[i] == '\n';
+    }
+    char before = '\0';
+    for (size_t column = 0; i < b->size && b->text[i] != '\n' && column <= mark->column; column++) {
+        if (b->text[i] == '{' && before == '$') {
+            return i < 2 || strchr("\"'", b->text[i - 2]) == NULL;
+        }
+        before = b->text[i++];
+    }
+    return 0;
+}
+
 /* libyaml's words for a tab are "found character that cannot start any token". */
 static int fail_parser(const struct builder *b, const yaml_parser_t *parser, struct ms_err *err)
 {
@@ -119,10 +137,11 @@ static int fail_parser(const struct builder *b, const yaml_parser_t *parser, str
     if (byte_at(b, &mark) == '\t') {
         return fail_mark(b, mark, err, "a tab cannot indent YAML; use spaces");
     }
-    return fail_mark(b, mark, err, "no valid YAML: %s%s%s",
-                     parser->context != NULL ? parser->context : "",
-                     parser->context != NULL ? ", " : "",
-                     parser->problem != NULL ? parser->problem : "syntax error");
+    return fail_mark(
+        b, mark, err, "no valid YAML: %s%s%s%s", parser->context != NULL ? parser->context : "",
+        parser->context != NULL ? ", " : "",
+        parser->problem != NULL ? parser->problem : "syntax error",
+        has_bare_variable(b, &mark) ? "; within { } or [ ] put \"${...}\" into quotes" : "");
 }
 
 /* ---- nodes ---- */
