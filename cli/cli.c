@@ -10,6 +10,7 @@
 #include <langinfo.h>
 #include <locale.h>
 #include <poll.h>
+#include <pwd.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -67,7 +68,8 @@ void cli_fini(struct cli *cli)
 const char *cli_user_dir(char *buf, size_t size)
 {
     const char *config_home = getenv("XDG_CONFIG_HOME");
-    const char *home = getenv("HOME");
+    const struct passwd *self = getenv("HOME") == NULL ? getpwuid(geteuid()) : NULL;
+    const char *home = self != NULL ? self->pw_dir : getenv("HOME");
     if (config_home != NULL && config_home[0] == '/') {
         snprintf(buf, size, "%s/msched", config_home);
         return buf;

@@ -7,6 +7,7 @@
 #include "proto/authority.h"
 #include "proto/settings.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -61,7 +62,10 @@ int certs_make_folder(const char *path, mode_t parents, mode_t last, struct ms_e
     for (char *slash = strchr(part + 1, '/'); slash != NULL && rc == MS_OK;
          slash = strchr(slash + 1, '/')) {
         *slash = '\0';
-        if (mkdir(part, slash[1] == '\0' ? last : parents) != 0 && access(part, F_OK) != 0) {
+        int failed = mkdir(part, slash[1] == '\0' ? last : parents) != 0;
+        int why = errno;
+        if (failed && access(part, F_OK) != 0) {
+            errno = why;
             rc = ms_fail_errno(err, MS_E_IO, "cannot make the folder %.200s", part);
         }
         *slash = '/';
@@ -100,13 +104,15 @@ static int certs_init(struct cli *cli, const struct cli_args *args, struct ms_er
     if (cli->json) {
         cli_json_print(cli->out, json_pack("{s:s}", "directory", dir));
     } else {
+        const char *flag = strcmp(dir, MSCHED_SYSCONFDIR "/ca") != 0 ? " -d " : "";
+        const char *where = flag[0] != '\0' ? dir : "";
         fprintf(cli->out,
                 "made the authority in %s; ca.key stays there, and a copy in a safe\n"
-                "next, here:      msctl certs issue scheduler THIS-HOST && msctl certs install "
+                "next, here:      msctl certs issue scheduler THIS-HOST%s%s && msctl certs install "
                 "THIS-HOST.p12\n"
-                "for each node:   msctl certs issue worker HOST; copy HOST.p12 to it; there: msctl "
-                "certs install HOST.p12\n",
-                dir);
+                "for each node:   msctl certs issue worker HOST%s%s; copy HOST.p12 to it; there: "
+                "msctl certs install HOST.p12\n",
+                dir, flag, where, flag, where);
     }
     return MS_OK;
 }
@@ -262,6 +268,21 @@ static const struct {
     {"crl", certs_crl},   {"show", certs_show},
 };
 
+/* The authority of the system is root's; who is not root has sudo, or makes one of his own. */
+static int say_whose(const struct cli_args *args, int rc, struct ms_err *err)
+{
+    char why[MS_ERR_TEXT_MAX];
+    int is_system = cli_value(args, "dir") == NULL && args->n_words > 0 &&
+                    strcmp(args->words[0], "install") != 0 && strcmp(args->words[0], "show") != 0 &&
+                    strstr(err->text, MSCHED_SYSCONFDIR) != NULL;
+    if (rc != MS_E_IO || geteuid() == 0 || !is_system) {
+        return rc;
+    }
+    snprintf(why, sizeof(why), "%s", err->text);
+    return ms_fail(err, rc, "%.240s; that authority is root's: sudo, or -d DIR for one of your own",
+                   why);
+}
+
 int cmd_certs(struct cli *cli, const struct cli_args *args, struct ms_err *err)
 {
     static const char all[] = "init, issue, install, list, renew, revoke, crl or show";
@@ -273,7 +294,7 @@ int cmd_certs(struct cli *cli, const struct cli_args *args, struct ms_err *err)
     for (size_t i = 0; i < MS_ARRAY_SIZE(actions); i++) {
         names[i] = actions[i].name;
         if (strcmp(actions[i].name, args->words[0]) == 0) {
-            rc = actions[i].run(cli, args, err);
+            rc = say_whose(args, actions[i].run(cli, args, err), err);
             return rc == MS_E_TLS ? MS_E_INVALID : rc; /* of a file: no scheduler was looked for */
         }
     }

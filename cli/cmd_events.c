@@ -19,7 +19,7 @@ const struct cli_option cmd_events_options[] = {
 };
 
 static const struct cli_column columns[] = {
-    {"TIME", CLI_LEFT, 4, 0}, {"EVENT", CLI_LEFT, 5, 8}, {"JOB", CLI_RIGHT, 3, 0},
+    {"TIME", CLI_LEFT, 3, 0}, {"EVENT", CLI_LEFT, 4, 8}, {"JOB", CLI_RIGHT, 0, 0},
     {"NODE", CLI_LEFT, 2, 6}, {"WHAT", CLI_LEFT, 1, 12},
 };
 
@@ -224,8 +224,9 @@ static int judge_job(const struct events *e, int is_following, struct ms_err *er
                 "who has the most of them loses his oldest; what is known of it: msctl show %llu",
                 e->n_rows == 0 ? "the" : "older", job, MS_EVENTS_KEPT, job);
     } else if (rc == MS_OK && !is_following) {
-        cli_say(e->cli, "job %llu does not exist, and no event of it is kept: msctl jobs --all",
-                job);
+        return ms_fail(err, MS_E_NOT_FOUND,
+                       "job %llu does not exist, and no event of it is kept: msctl jobs --all",
+                       job);
     }
     return rc;
 }
@@ -290,6 +291,18 @@ static int read_words(struct events *e, const struct cli_args *args, struct ms_e
     return rc;
 }
 
+/* An empty table would look as if nothing had happened to what is only misspelt. */
+static int judge_node(const struct events *e, struct ms_err *err)
+{
+    if (e->n_rows > 0 || e->newest == 0 || e->node_id[0] == '\0') {
+        return MS_OK;
+    }
+    return ms_fail(err, MS_E_NOT_FOUND,
+                   "nothing is known of node %.80s%s: there is no such node, or what happened is "
+                   "older than the events that are kept",
+                   e->node_id, e->job != 0 ? " and that job" : "");
+}
+
 int cmd_events(struct cli *cli, const struct cli_args *args, struct ms_err *err)
 {
     struct events e = {.cli = cli, .node_id = ""};
@@ -306,6 +319,9 @@ int cmd_events(struct cli *cli, const struct cli_args *args, struct ms_err *err)
     }
     if (rc == MS_OK) {
         rc = judge_job(&e, is_following, err);
+    }
+    if (rc == MS_OK && !is_following) {
+        rc = judge_node(&e, err);
     }
     if (rc == MS_OK && is_following) {
         rc = follow(&e, err);

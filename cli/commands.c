@@ -118,8 +118,8 @@ static int find_or_refuse(const char *name, const struct cli_command **ret, stru
 int cmd_help(struct cli *cli, const struct cli_args *args, struct ms_err *err)
 {
     const struct cli_command *command = NULL;
-    int rc = cli_need_words(args, 0, 1, "COMMAND", err);
-    if (rc == MS_OK && args->n_words == 1) {
+    int rc = cli_need_words(args, 0, CLI_WORDS_MAX, "COMMAND", err);
+    if (rc == MS_OK && args->n_words > 0) { /* `help certs issue`: that of certs has it */
         rc = find_or_refuse(args->words[0], &command, err);
     }
     if (rc != MS_OK) {

@@ -130,8 +130,12 @@ static int read_first_places(const struct finder_places *places, struct config *
     if (is_set(places->flag)) {
         return take_flag(places->flag, config, err);
     }
+    if (places->flag != NULL) { /* a variable of a script that is empty must not mean another one */
+        return ms_fail(err, MS_E_INVALID, "--server is empty: give HOST:PORT or unix:PATH");
+    }
     if (!is_set(places->env_host)) {
-        tried(target, "MS_SCHED_HOST, MS_SCHED_PORT", "not set");
+        tried(target, "MS_SCHED_HOST, MS_SCHED_PORT", "%s",
+              is_set(places->env_port) ? "a port alone names no host" : "not set");
         return MS_OK;
     }
     const char *host = places->env_host;

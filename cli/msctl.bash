@@ -27,6 +27,9 @@ _msctl() {
         esac
     done
     COMPREPLY=()
+    case ${COMP_WORDS[COMP_CWORD - 1]} in # addresses nobody can guess
+    -s | --server) return ;;
+    esac
     case $command:$current in
     :-*) mapfile -t COMPREPLY < <(compgen -W "$(_msctl_options)" -- "$current") ;;
     :*) mapfile -t COMPREPLY < <(compgen -W "$(_msctl_commands)" -- "$current") ;;

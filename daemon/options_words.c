@@ -24,6 +24,10 @@ int options_take_words(int *argc, char **argv, struct options_words *ret, struct
     int kept = 1;
     for (int at = 1; at < *argc; at++) {
         size_t which = 0;
+        if (strcmp(argv[at], "-h") == 0) {
+            ret->action = OPTIONS_HELP;
+            continue;
+        }
         size_t length = strcspn(argv[at], "=");
         while (which < MS_ARRAY_SIZE(controls) &&
                (strlen(controls[which].flag) != length ||

@@ -60,6 +60,13 @@ ok "submit prints the id alone" [ "$(ctl a submit "$T/job.yaml")" = 1 ]
 ok "jobs says what it waits for" says "waits for 2 idle nodes" ctl a jobs
 ok "wait --timeout is exit 124" status 124 ctl a wait --timeout 0.2 1
 ok "logs of a waiting job are refused with 4" status 4 ctl a logs 1
+ok "an empty address is exit 2, not another server" status 2 "$MSCTL" --server '' jobs
+ok "a port alone names no host, and that is said" says "a port alone names no host" env MS_SCHED_PORT=8119 "$MSCTL" jobs
+ok "without HOME the user's own folder is asked all the same" says "/.config/msched/msctl.conf" \
+    env -u HOME -u XDG_CONFIG_HOME "$MSCTL" jobs
+ok "a job from standard input is refused in words" says "comes from a file" ctl a submit -
+ok "help takes the words of a command" says "usage: msctl certs" "$MSCTL" help certs issue
+ok "the scheduler's -h is its --help" says "usage: msschedd" "$MSSCHEDD" -h
 ok "an invalid job is refused before the scheduler is asked" status 2 ctl a submit --set workers=0 "$T/job.yaml"
 ok "a job that does not exist is exit 4" status 4 ctl a show 77
 ok "a word that is no id is exit 2" status 2 ctl a show first

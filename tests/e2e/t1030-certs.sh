@@ -21,6 +21,11 @@ ok "nothing was made there" bash -c '[ -z "$(ls -A empty)" ] && [ "$(ls half)" =
 ok "show of what is no certificate ends with 2" status 2 "$MSCTL" certs show /etc/hostname
 
 ok "init makes an authority" certs init
+ok "what comes next names that authority" says "certs issue scheduler THIS-HOST -d $T/two" "$MSCTL" certs init -d "$T/two"
+if [ "$(id -u)" -eq 0 ] && command -v setpriv >/dev/null && [ ! -e /etc/msched ]; then
+    ok "who may not write the system's is told of sudo and -d" says "sudo, or -d DIR" setpriv --reuid 65534 --regid 65534 --clear-groups \
+        env HOME=/ "$MSCTL" certs init
+fi
 ok "its key is the owner's alone" [ "$(stat -c %a ca/ca.key)" = 600 ]
 ok "in a directory that is, too" [ "$(stat -c %a ca)" = 700 ]
 ok "a second one is refused with 4" status 4 certs init
@@ -184,6 +189,7 @@ ok "options of fetch" completes --only fetch 1 --on
 ok "and what it brings" completes metrics fetch 1 --only m
 ok "options of a command" completes --run-dir run --ru
 ok "files" completes ca run c
+ok "no commands where an address comes" bash -c '! "$@"' - completes submit -s sub
 ok "actions of certs" completes renew certs ren
 ok "roles" completes scheduler certs issue sch
 
