@@ -5,6 +5,7 @@
 #include <openssl/err.h>
 #include <openssl/x509v3.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 struct words {
@@ -85,16 +86,19 @@ static const struct words *find(const struct words *table, size_t n, long code)
     return NULL;
 }
 
-/* "the certificate of X names a, b": most name mismatches are a host written another way. */
+/* Most mismatches are a host written another way, and who connects has not got the certificate. */
 static void host_mismatch(SSL *ssl, const char *who, char *buf, size_t size)
 {
     X509_VERIFY_PARAM *param = SSL_get0_param(ssl);
     char *ip = X509_VERIFY_PARAM_get1_ip_asc(param);
     const char *host = ip != NULL ? ip : X509_VERIFY_PARAM_get0_host(param, 0);
+    const STACK_OF(X509) *chain = SSL_get_peer_cert_chain(ssl);
+    char *names = sk_X509_num(chain) > 0 ? ms_x509_hosts(sk_X509_value(chain, 0)) : NULL;
     snprintf(buf, size,
-             "the certificate of %s is not made for '%s': connect by a name that it holds (msctl "
-             "certs show), or issue it again with that host",
-             who, host != NULL ? host : "?");
+             "the certificate of %s is not made for '%s' but for %.120s: connect by a name that it "
+             "holds, or issue it again with that host",
+             who, host != NULL ? host : "?", names != NULL ? names : "others");
+    free(names);
     OPENSSL_free(ip);
 }
 
