@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { GAP = 2, CELL_MAX = 1024 };
+enum { GAP = 2, CELL_MAX = 1024, LEAST = 5 /* letters that still tell something */ };
 
 struct cli_table {
     const struct cli_column *columns;
@@ -162,6 +162,15 @@ static void fit(const struct cli_table *table, size_t *widths, const size_t *wan
         size_t over = total - limit;
         if (widths[c] > min) {
             widths[c] = min > 0 && widths[c] - min > over ? widths[c] - over : min;
+        }
+        total = total_width(widths, n);
+    }
+    /* what is good to read has no room: what gives way last is cut the most */
+    for (unsigned turn = turns; limit > 0 && turn >= 1 && total > limit; turn--) {
+        size_t c = giver(table, turn);
+        size_t over = total - limit;
+        if (widths[c] > LEAST) {
+            widths[c] = widths[c] - LEAST > over ? widths[c] - over : LEAST;
         }
         total = total_width(widths, n);
     }

@@ -35,7 +35,7 @@ as alice submit -n 9 --set priority=7 --set name=a-name-that-is-much-longer-than
 as alice submit -n 8 "$T/short.yaml" >/dev/null
 
 # ---- tables
-for columns in 60 72 80 100 132; do
+for columns in 40 60 72 80 100 132; do
     ok "jobs fits $columns columns" fits $columns jobs --all
     ok "nodes fits $columns columns" fits $columns nodes
 done

@@ -59,7 +59,7 @@ ok "in words" says "nothing is known of job 77" ctl a events 77
 ok "a node that there never was, too" says "nothing is known of node nope" ctl a events --node nope
 ok "the table has a head and a line each" bash -c '[ "$(wc -l <<<"$1")" = 6 ] && grep -qE "^TIME +EVENT +JOB +NODE +WHAT" <<<"$1"' \
     - "$(as alice events 2)"
-for columns in 60 80 132; do
+for columns in 40 60 80 132; do
     ok "it fits $columns columns" python3 -c 'import sys
 for line in sys.stdin.read().replace("\r", "").split("\n"):
     assert len(line) <= int(sys.argv[1]), line' $columns <<<"$(on_tty $columns events)"

@@ -156,7 +156,7 @@ START_TEST(a_narrow_terminal_cuts_what_gives_way_and_no_more)
                            "12345  FAILED   rank 3 was ...\n");
     free(text);
     text = print_table(5, 0);
-    ck_assert_ptr_nonnull(strstr(text, "12345  FAILED   rank ...\n"));
+    ck_assert_msg(strstr(text, "12345  FAILED   rank.\n") != NULL, "%s", text); /* the least */
     free(text);
 }
 END_TEST
