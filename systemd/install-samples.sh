@@ -1,9 +1,10 @@
 #!/bin/sh
 # install-samples.sh FOLDER FILE... - the sample configurations, where no configuration is yet
 #
-# What an operator has written is never overwritten by an upgrade.
+# What an operator has written is never overwritten by an upgrade. Their built-in paths are those of this installation.
 set -eu
-folder=${DESTDIR:-}$1
+config=$1
+folder=${DESTDIR:-}$config
 shift
 mkdir -p "$folder"
 for sample in "$@"; do
@@ -12,7 +13,7 @@ for sample in "$@"; do
         echo "Keeping $target"
     else
         echo "Installing $sample to $folder"
-        cp "$sample" "$target"
+        sed "s#/etc/msched#$config#g" "$sample" >"$target"
         chmod 644 "$target"
     fi
 done

@@ -32,6 +32,7 @@ fi
 for name in msctl msschedd msworker; do
     ok "$config/$name.conf" [ -s "$D$config/$name.conf" ]
 done
+ok "what they call built in is of this installation" bash -c '! grep -F /etc/msched "$1"/*.conf | grep -vF " = $2/"' - "$D$config" "$config"
 
 # ---- what the units name is there
 units=$D$prefix/lib/systemd/system
