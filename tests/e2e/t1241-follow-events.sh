@@ -55,7 +55,7 @@ ok "all of them, numbered without a gap" events_are -- \
     '[e["number"] for e in j] == list(range(1, len(j) + 1)) and len(j) == 12'
 ok "the newest three" events_are -n 3 -- 'len(j) == 3 and k[-1] == "job.cancelled"'
 ok "a job that there never was is refused with 4" status 4 ctl a events 77
-ok "in words" says "nothing is known of job 77" ctl a events 77
+ok "in words" says "job 77 does not exist, and no event of it is kept" ctl a events 77
 ok "a node that there never was, too" says "nothing is known of node nope" ctl a events --node nope
 ok "the table has a head and a line each" bash -c '[ "$(wc -l <<<"$1")" = 6 ] && grep -qE "^TIME +EVENT +JOB +NODE +WHAT" <<<"$1"' \
     - "$(as alice events 2)"
