@@ -2,146 +2,49 @@
  * door, who stands in it, who gives way */
 #include "daemon/doorway.h"
 
-#include <arpa/inet.h>
-#include <netinet/in.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+enum {
+    SILENT_SHARE =
+        4, /* silent ones keep a part of the places to wait: their bytes are on the way */
+    USUAL_SHARE = 128, /* a crowd below this part of the places is none: the slots of one host */
+};
 
 void doorway_init(struct doorway *door, size_t max, size_t waiting_max)
 {
     *door = (struct doorway){.max = max, .waiting_max = waiting_max};
     list_init(&door->line);
-    list_init(&door->turns);
+    crowds_init(&door->crowds);
 }
 
 void doorway_fini(struct doorway *door)
 {
-    for (size_t i = 0; i < DOORWAY_SLOTS; i++) {
-        while (door->slots[i] != NULL) {
-            struct crowd *crowd = door->slots[i];
-            door->slots[i] = crowd->next;
-            free(crowd);
-        }
-    }
-}
-
-/* ---- crowds -------------------------------------------------------------------------------------
- */
-
-struct doorway_who doorway_who_net(const struct sockaddr *addr)
-{
-    struct doorway_who who = {.is_kept = 0};
-    if (addr != NULL && addr->sa_family == AF_INET) {
-        who.key[0] = 4;
-        memcpy(who.key + 1, &((const struct sockaddr_in *)(const void *)addr)->sin_addr, 4);
-    } else if (addr != NULL && addr->sa_family == AF_INET6) {
-        const struct in6_addr *at = &((const struct sockaddr_in6 *)(const void *)addr)->sin6_addr;
-        int is_v4 = IN6_IS_ADDR_V4MAPPED(at);
-        who.key[0] = is_v4 ? 4 : 6;
-        memcpy(who.key + 1, is_v4 ? at->s6_addr + 12 : at->s6_addr, is_v4 ? 4 : 8);
-    }
-    return who;
-}
-
-struct doorway_who doorway_who_uid(unsigned uid, int is_kept)
-{
-    struct doorway_who who = {.key = {1}, .is_kept = (uint8_t)(is_kept != 0)};
-    memcpy(who.key + 1, &uid, sizeof(uid));
-    return who;
-}
-
-const char *doorway_name(const struct doorway_who *who, char buf[DOORWAY_NAME_MAX])
-{
-    char text[INET6_ADDRSTRLEN] = "?";
-    struct in6_addr six = {.s6_addr = {0}};
-    unsigned uid = 0;
-    switch (who->key[0]) {
-    case 4:
-        inet_ntop(AF_INET, who->key + 1, text, sizeof(text));
-        snprintf(buf, DOORWAY_NAME_MAX, "%s", text);
-        break;
-    case 6:
-        memcpy(six.s6_addr, who->key + 1, 8);
-        inet_ntop(AF_INET6, &six, text, sizeof(text));
-        snprintf(buf, DOORWAY_NAME_MAX, "%s/64", text);
-        break;
-    default:
-        memcpy(&uid, who->key + 1, sizeof(uid));
-        snprintf(buf, DOORWAY_NAME_MAX, "uid %u", uid);
-        break;
-    }
-    return buf;
-}
-
-static struct crowd **find_slot(struct doorway *door, const struct doorway_who *who)
-{
-    uint32_t hash = 2166136261U;
-    for (size_t i = 0; i < sizeof(who->key); i++) {
-        hash = (hash ^ who->key[i]) * 16777619U;
-    }
-    struct crowd **at = &door->slots[hash % DOORWAY_SLOTS];
-    while (*at != NULL && memcmp((*at)->who.key, who->key, sizeof(who->key)) != 0) {
-        at = &(*at)->next;
-    }
-    return at;
-}
-
-/* NULL: no memory. */
-static struct crowd *find_crowd(struct doorway *door, const struct doorway_who *who)
-{
-    struct crowd **at = find_slot(door, who);
-    if (*at == NULL && (*at = calloc(1, sizeof(**at))) != NULL) {
-        (*at)->who = *who;
-        list_init(&(*at)->turn);
-        list_init(&(*at)->waiting);
-    }
-    return *at;
-}
-
-static void drop_empty(struct doorway *door, struct crowd *crowd)
-{
-    if (crowd->waiting_n + crowd->standing_n == 0) {
-        *find_slot(door, &crowd->who) = crowd->next;
-        free(crowd);
-    }
-}
-
-/* Whoever is let in whatever the others do has the first turn, too. */
-static void give_turn(struct doorway *door, struct crowd *crowd)
-{
-    if (crowd->waiting_n > 0 && !crowd->is_held && list_empty(&crowd->turn)) {
-        list_add_tail(crowd->who.is_kept ? door->turns.next : &door->turns, &crowd->turn);
-    }
+    crowds_fini(&door->crowds);
 }
 
 /* ---- coming and going ---------------------------------------------------------------------------
  */
 
-int doorway_wait(struct doorway *door, struct guest *guest, const struct doorway_who *who)
+int doorway_wait(struct doorway *door, struct guest *guest, const struct crowd_who *who,
+                 int64_t now_ms)
 {
-    struct crowd *crowd = find_crowd(door, who);
+    struct crowd *crowd = crowds_get(&door->crowds, who);
     if (crowd == NULL) {
         return -1;
     }
-    *guest = (struct guest){.crowd = crowd, .is_waiting = 1};
-    list_add_tail(&crowd->waiting, &guest->line);
-    crowd->waiting_n++;
-    door->waiting_n++;
-    give_turn(door, crowd);
+    *guest = (struct guest){.crowd = crowd, .since_ms = now_ms, .is_waiting = 1};
+    crowd_add(crowd, &guest->member, CROWD_SILENT);
     return 0;
 }
 
-int doorway_enter(struct doorway *door, struct guest *guest, const struct doorway_who *who,
+int doorway_enter(struct doorway *door, struct guest *guest, const struct crowd_who *who,
                   int64_t now_ms)
 {
-    struct crowd *crowd = find_crowd(door, who);
+    struct crowd *crowd = crowds_get(&door->crowds, who);
     if (crowd == NULL) {
         return -1;
     }
     *guest = (struct guest){.crowd = crowd, .since_ms = now_ms};
     list_add_tail(&door->line, &guest->line);
-    crowd->standing_n++;
+    crowd_stand(crowd, 1);
     door->n++;
     return 0;
 }
@@ -152,106 +55,102 @@ void doorway_leave(struct doorway *door, struct guest *guest)
     if (crowd == NULL) {
         return;
     }
-    int was_first = crowd->waiting.next == &guest->line;
     guest->crowd = NULL;
-    list_remove(&guest->line);
     if (guest->is_waiting) {
         guest->is_waiting = 0;
-        crowd->waiting_n--;
-        door->waiting_n--;
-        if (was_first) { /* its crowd has had its turn */
-            list_remove(&crowd->turn);
-            give_turn(door, crowd);
-        }
+        crowd_remove(&guest->member);
     } else {
-        crowd->standing_n--;
+        list_remove(&guest->line);
+        crowd_stand(crowd, -1);
         door->n--;
     }
-    drop_empty(door, crowd);
+    crowd_drop(&door->crowds, crowd);
 }
 
 void doorway_touch(struct doorway *door, struct guest *guest, int64_t now_ms)
 {
-    if (guest->crowd != NULL && !guest->is_waiting) {
-        guest->has_spoken = 1;
-        guest->since_ms = now_ms;
+    if (guest->crowd == NULL) {
+        return;
+    }
+    if (!guest->is_waiting) {
         list_remove(&guest->line);
         list_add_tail(&door->line, &guest->line);
+    } else if (!guest->has_spoken) {
+        crowd_remove(&guest->member);
+        crowd_add(guest->crowd, &guest->member, CROWD_READY);
     }
+    guest->has_spoken = 1;
+    guest->since_ms = now_ms;
 }
 
 /* ---- in front of the door -----------------------------------------------------------------------
  */
 
-static struct guest *first_of(const struct crowd *crowd)
+static struct guest *guest_of(struct member *member)
 {
-    return list_item(crowd->waiting.next, struct guest, line);
+    return member == NULL ? NULL : list_item(member, struct guest, member);
+}
+
+static size_t waiting(const struct doorway *door, enum crowd_state state)
+{
+    return door->crowds.all.waiting[state];
+}
+
+size_t doorway_waiting_n(const struct doorway *door)
+{
+    return waiting(door, CROWD_SILENT) + waiting(door, CROWD_READY);
+}
+
+/* The first of the silent ones whose crowd has turns. */
+static struct guest *first_silent(const struct doorway *door)
+{
+    const struct list *members = &door->crowds.all.members[CROWD_SILENT];
+    for (struct list *at = members->next; at != members; at = at->next) {
+        struct member *member = list_item(at, struct member, line[0]);
+        if (!member->crowd->is_held) {
+            return guest_of(member);
+        }
+    }
+    return NULL;
 }
 
 struct guest *doorway_next(struct doorway *door)
 {
-    return list_empty(&door->turns) ? NULL
-                                    : first_of(list_item(door->turns.next, struct crowd, turn));
+    struct guest *ready = guest_of(crowds_next(&door->crowds));
+    return ready != NULL || door->n >= (door->max + 1) / 2 ? ready : first_silent(door);
 }
 
 void doorway_hold(struct doorway *door, struct guest *guest)
 {
     (void)door;
-    guest->crowd->is_held = 1;
-    list_remove(&guest->crowd->turn);
+    crowd_hold(guest->crowd);
 }
 
 void doorway_release(struct doorway *door)
 {
-    for (size_t i = 0; i < DOORWAY_SLOTS; i++) {
-        for (struct crowd *crowd = door->slots[i]; crowd != NULL; crowd = crowd->next) {
-            crowd->is_held = 0;
-            give_turn(door, crowd);
-        }
-    }
-}
-
-/* Whoever is let in whatever the others do is the last to be turned away. */
-static size_t weight(const struct crowd *crowd)
-{
-    return crowd->waiting_n == 0 || crowd->who.is_kept ? crowd->waiting_n > 0
-                                                       : crowd->waiting_n + 1;
-}
-
-/* NULL: nobody waits. */
-static struct crowd *largest_waiting(const struct doorway *door)
-{
-    struct crowd *found = NULL;
-    for (size_t i = 0; i < DOORWAY_SLOTS; i++) {
-        for (struct crowd *crowd = door->slots[i]; crowd != NULL; crowd = crowd->next) {
-            if (weight(crowd) > (found == NULL ? 0 : weight(found))) {
-                found = crowd;
-            }
-        }
-    }
-    return found;
-}
-
-static struct guest *last_of(const struct crowd *crowd)
-{
-    return list_item(crowd->waiting.prev, struct guest, line);
-}
-
-struct guest *doorway_waiting(const struct doorway *door)
-{
-    const struct crowd *crowd = largest_waiting(door);
-    return crowd == NULL ? NULL : last_of(crowd);
+    crowds_release(&door->crowds);
 }
 
 struct guest *doorway_surplus(const struct doorway *door)
 {
-    return door->waiting_n > door->waiting_max ? doorway_waiting(door) : NULL;
+    size_t silent = waiting(door, CROWD_SILENT);
+    int is_silent = silent > door->waiting_max / SILENT_SHARE || waiting(door, CROWD_READY) == 0;
+    return doorway_waiting_n(door) <= door->waiting_max
+               ? NULL
+               : guest_of(crowds_surplus(&door->crowds, is_silent ? CROWD_SILENT : CROWD_READY,
+                                         1 + door->waiting_max / USUAL_SHARE));
 }
 
-int doorway_is_packed(const struct doorway *door)
+struct guest *doorway_mute(const struct doorway *door, int64_t now_ms)
 {
-    return door->waiting_n >= door->waiting_max && door->waiting_n > 0 &&
-           largest_waiting(door)->waiting_n <= 1;
+    struct guest *guest = guest_of(crowd_first(&door->crowds.all, CROWD_SILENT));
+    return guest != NULL && now_ms - guest->since_ms >= DOORWAY_MUTE_MS ? guest : NULL;
+}
+
+struct guest *doorway_waiting(const struct doorway *door)
+{
+    struct member *ready = crowd_first(&door->crowds.all, CROWD_READY);
+    return guest_of(ready != NULL ? ready : crowd_first(&door->crowds.all, CROWD_SILENT));
 }
 
 /* ---- in the door --------------------------------------------------------------------------------
@@ -280,6 +179,14 @@ int64_t doorway_wait_ms(const struct doorway *door, int64_t now_ms)
     return least;
 }
 
+/* Where the crowds of the two part, one's is the larger. */
+static int holds_more(const struct guest *one, const struct guest *two)
+{
+    unsigned level = crowd_parting(one->crowd, two->crowd);
+    return level <= CROWD_LEVELS &&
+           crowd_at(one->crowd, level)->standing > crowd_at(two->crowd, level)->standing;
+}
+
 /* Of those that may be sent away, the oldest of the crowd that holds the most places. */
 struct guest *doorway_victim(const struct doorway *door, int64_t now_ms)
 {
@@ -287,12 +194,23 @@ struct guest *doorway_victim(const struct doorway *door, int64_t now_ms)
     for (struct list *at = door->line.next; at != &door->line && doorway_is_full(door);
          at = at->next) {
         struct guest *guest = list_item(at, struct guest, line);
-        if (patience_ms(guest, now_ms) == 0 &&
-            (found == NULL || guest->crowd->standing_n > found->crowd->standing_n)) {
+        if (patience_ms(guest, now_ms) == 0 && (found == NULL || holds_more(guest, found))) {
             found = guest;
         }
     }
     return found;
+}
+
+/* It holds more than half of the door, and the other's less than half as much. */
+static int is_too_many(const struct doorway *door, const struct guest *guest,
+                       const struct guest *waiting)
+{
+    unsigned level = crowd_parting(guest->crowd, waiting->crowd);
+    if (level > CROWD_LEVELS) {
+        return 0;
+    }
+    size_t n = crowd_at(guest->crowd, level)->standing;
+    return 2 * n > door->max && 2 * crowd_at(waiting->crowd, level)->standing < n;
 }
 
 /* Of the largest crowd that is not let in whatever comes: the oldest, silent ones first. */
@@ -302,15 +220,13 @@ struct guest *doorway_yields(const struct doorway *door, const struct guest *wai
     for (struct list *at = door->line.next; at != &door->line && doorway_is_full(door);
          at = at->next) {
         struct guest *guest = list_item(at, struct guest, line);
-        size_t n = guest->crowd->standing_n;
-        size_t most = found == NULL ? 0 : found->crowd->standing_n;
-        int is_better = n > most || (n == most && found->has_spoken && !guest->has_spoken &&
-                                     found->crowd == guest->crowd);
-        found = is_better && !guest->crowd->who.is_kept ? guest : found;
+        if (guest->crowd->who.is_kept ||
+            (!waiting->crowd->who.is_kept && !is_too_many(door, guest, waiting))) {
+            continue;
+        }
+        int is_quieter =
+            found != NULL && found->has_spoken && !guest->has_spoken && !holds_more(found, guest);
+        found = found == NULL || holds_more(guest, found) || is_quieter ? guest : found;
     }
-    if (found == NULL || waiting->crowd->who.is_kept) {
-        return found;
-    }
-    size_t most = found->crowd->standing_n;
-    return 2 * most > door->max && 2 * waiting->crowd->standing_n < most ? found : NULL;
+    return found;
 }

@@ -2,6 +2,7 @@
  */
 #include "daemon/server_state.h"
 
+#include <event2/event_struct.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/socket.h>
@@ -15,7 +16,9 @@ enum {
 /* In front of the door: nothing was read from it, nothing of TLS was made for it. */
 struct waiter {
     struct guest guest;
-    int fd; /* owned */
+    struct doorway *door;
+    struct event readable; /* while it is silent */
+    int fd;                /* owned */
 };
 
 /* At a door. */
@@ -24,30 +27,74 @@ struct entrance {
     struct doorway *door;
 };
 
-static struct doorway_who who_is(const struct listener *listener, int fd)
+static struct crowd_who who_is(const struct listener *listener, int fd)
 {
     struct sockaddr_storage peer;
     struct ucred cred;
     socklen_t length = sizeof(cred);
     if (listener_is_unix(listener)) { /* the kernel knows before the first byte */
         int is_known = getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &length) == 0;
-        return doorway_who_uid(is_known ? cred.uid : (unsigned)-1,
-                               is_known && (cred.uid == 0 || cred.uid == geteuid()));
+        return crowd_who_uid(is_known ? cred.uid : (unsigned)-1,
+                             is_known && (cred.uid == 0 || cred.uid == geteuid()));
     }
     length = sizeof(peer);
     int is_known = getpeername(fd, (struct sockaddr *)&peer, &length) == 0;
-    return doorway_who_net(is_known ? (struct sockaddr *)&peer : NULL);
+    return crowd_who_net(is_known ? (struct sockaddr *)&peer : NULL);
 }
 
 /* ---- in front of the door -----------------------------------------------------------------------
  */
 
+/* Its descriptor is the caller's from now on. */
+static int release(struct doorway *door, struct waiter *waiter)
+{
+    int fd = waiter->fd;
+    doorway_leave(door, &waiter->guest);
+    event_del(&waiter->readable);
+    free(waiter);
+    return fd;
+}
+
 static void send_away(struct doorway *door, struct guest *guest)
 {
-    struct waiter *waiter = list_item(guest, struct waiter, guest);
-    doorway_leave(door, guest);
-    close(waiter->fd);
-    free(waiter);
+    close(release(door, list_item(guest, struct waiter, guest)));
+}
+
+/* The tick behind it lets in whose turn it is. */
+static void on_readable(evutil_socket_t fd, short what, void *arg)
+{
+    struct waiter *waiter = arg;
+    uint8_t byte;
+    (void)what;
+    if (recv(fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) > 0) {
+        doorway_touch(waiter->door, &waiter->guest, server_mono_ms());
+    } else {
+        send_away(waiter->door, &waiter->guest); /* gone */
+    }
+}
+
+/* Takes fd. */
+static void wait_outside(struct server *server, struct doorway *door, int fd,
+                         const struct crowd_who *who)
+{
+    uint8_t byte;
+    int64_t now = server_mono_ms();
+    struct waiter *waiter = calloc(1, sizeof(*waiter));
+    if (waiter == NULL ||
+        event_assign(&waiter->readable, server->base, fd, EV_READ, on_readable, waiter) != 0 ||
+        doorway_wait(door, &waiter->guest, who, now) < 0) {
+        server_log(server, MS_LOG_WARNING, "conn.failed text=\"no memory or no place\", ignoring");
+        free(waiter);
+        close(fd);
+        return;
+    }
+    waiter->door = door;
+    waiter->fd = fd;
+    if (recv(fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) > 0) {
+        doorway_touch(door, &waiter->guest, now);
+    } else {
+        event_add(&waiter->readable, NULL);
+    }
 }
 
 /* On a Unix socket it is told so; behind TLS there is nobody yet to be told. Nothing was sent to it
@@ -70,16 +117,20 @@ static void turn_away(const struct entrance *at, struct guest *guest)
 static void say_crowded(struct server *server, const struct entrance *at, const struct guest *guest)
 {
     int64_t now = server_mono_ms();
-    char name[DOORWAY_NAME_MAX];
+    char name[CROWD_NAME_MAX];
+    const struct crowd *network = crowd_at(guest->crowd, 1);
+    const size_t *of_it = network->waiting;
     server->turned_away++;
     if (server->turned_away_said_ms != 0 && now - server->turned_away_said_ms < CROWDED_MS) {
         return;
     }
     ms_log(MS_LOG_WARNING,
-           "door.crowded address=%s peer=%s waiting=%zu turned_away=%lu text=\"who came last "
-           "of it is turned away, others get in\"",
-           listener_address(at->listener), MS_QUOTE(doorway_name(&guest->crowd->who, name)),
-           guest->crowd->waiting_n, server->turned_away);
+           "door.crowded address=%s waiting=%zu silent=%zu most_of=%s of_it=%zu turned_away=%lu "
+           "text=\"who says nothing, and who came last of the largest crowd, is turned away; "
+           "others get in\"",
+           listener_address(at->listener), doorway_waiting_n(at->door),
+           at->door->crowds.all.waiting[CROWD_SILENT], MS_QUOTE(crowd_name(network, name)),
+           of_it[CROWD_SILENT] + of_it[CROWD_READY], server->turned_away);
     server->turned_away_said_ms = now;
     server->turned_away = 0;
 }
@@ -128,7 +179,7 @@ static int make_room(struct server *server, struct doorway *door, const struct g
 
 /* uid_name NULL: nobody could tell. */
 static void take(struct server *server, const struct entrance *at, int fd,
-                 const struct doorway_who *who, const char *uid_name, int is_mapped)
+                 const struct crowd_who *who, const char *uid_name, int is_mapped)
 {
     struct client *client = clients_add(&server->clients, server);
     if (client == NULL || doorway_enter(at->door, &client->guest, who, server_mono_ms()) < 0) {
@@ -188,9 +239,8 @@ static void let_in(struct server *server, const struct entrance *at)
         if (doorway_is_full(at->door) && !make_room(server, at->door, guest)) {
             return;
         }
-        struct doorway_who who = guest->crowd->who;
-        doorway_leave(at->door, guest);
-        free(waiter);
+        struct crowd_who who = guest->crowd->who;
+        release(at->door, waiter);
         take(server, at, fd, &who, answer == SERVER_NAME_FAILED ? NULL : uid_name, is_mapped);
     }
 }
@@ -204,15 +254,12 @@ void server_accept(struct listener *listener, int fd, void *arg)
         at.door = server->listeners[i] == listener ? &server->doors[i] : at.door;
     }
     server_turn_began(server);
-    struct doorway_who who = who_is(listener, fd);
-    struct waiter *waiter = at.door != NULL ? calloc(1, sizeof(*waiter)) : NULL;
-    if (waiter == NULL || doorway_wait(at.door, &waiter->guest, &who) < 0) {
-        server_log(server, MS_LOG_WARNING, "conn.failed text=\"no memory or no place\", ignoring");
-        free(waiter);
+    if (at.door == NULL) {
         close(fd);
         return;
     }
-    waiter->fd = fd;
+    struct crowd_who who = who_is(listener, fd);
+    wait_outside(server, at.door, fd, &who);
     let_in(server, &at);
     struct guest *guest;
     while ((guest = doorway_surplus(at.door)) != NULL) {
@@ -232,21 +279,29 @@ static int64_t next_look_ms(struct server *server, const struct entrance *at)
                : doorway_wait_ms(at->door, server_mono_ms());
 }
 
-/* Off, connections wait in the kernel's queue: where all places to wait are taken by single ones,
- * which is no worse there. But a Unix listener shall not keep root waiting. */
 void server_adjust_listeners(struct server *server)
 {
     int64_t wait = -1;
     for (size_t i = 0; i < server->listeners_n; i++) {
         struct entrance at = {server->listeners[i], &server->doors[i]};
         let_in(server, &at);
-        listener_set(at.listener, server->listening && (!doorway_is_packed(at.door) ||
-                                                        listener_is_unix(at.listener)));
+        listener_set(at.listener, server->listening);
         int64_t next = next_look_ms(server, &at);
         wait = next >= 0 && (wait < 0 || next < wait) ? next : wait;
     }
     if (wait >= 0) {
         server_arm(server->doors_on, wait); /* the tick behind it looks again */
+    }
+}
+
+void server_end_mute(struct server *server)
+{
+    int64_t now = server_mono_ms();
+    for (size_t i = 0; i < server->listeners_n; i++) {
+        struct guest *guest;
+        while ((guest = doorway_mute(&server->doors[i], now)) != NULL) {
+            send_away(&server->doors[i], guest);
+        }
     }
 }
 

@@ -82,6 +82,7 @@ static void on_second(evutil_socket_t fd, short what, void *arg)
     (void)what;
     server_let_grow(server); /* who was to grow may have left instead */
     server_end_idle(server);
+    server_end_mute(server);
     server_drop_stalled(server);
     report_hidden(server);
 }

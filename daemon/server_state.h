@@ -108,6 +108,7 @@ void server_close_listeners(struct server *server);
 void server_accept(struct listener *listener, int fd, void *server);
 void server_adjust_listeners(struct server *server); /* lets in who may, and listens or not */
 void server_names_came(struct server *server);       /* who waited for his name waits no more */
+void server_end_mute(struct server *server);         /* who waits and says nothing for long */
 void server_send_away(struct server *server);        /* all who wait */
 
 /* server_turn.c: whose turn it is, and how long. */

@@ -52,7 +52,7 @@
                               */
 #define MS_HALF_OPEN_UNIX 64 /* ... of a Unix listener: a Hello takes microseconds */
 #define MS_WAITING_MAX                                                                             \
-    2048 /* accepted, in front of a listener's door: a descriptor and 200 bytes each */
+    2048 /* accepted, in front of a listener's door: a descriptor and at most 2 KiB each */
 #define MS_LIST_PAGE_MAX 1000         /* rows of one list reply */
 #define MS_OUTPUT_SOFT   (1U << 20)   /* unsent bytes to one peer: stop reading from it */
 #define MS_OUTPUT_HARD   (16U << 20)  /* ... drop it */

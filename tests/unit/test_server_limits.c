@@ -374,8 +374,8 @@ static void fill_the_door(int held[MS_HALF_OPEN_UNIX])
     int unread = 1;
     for (int i = 0; i < MS_HALF_OPEN_UNIX; i++) {
         held[i] = dial();
+        put(held[i], (const uint8_t *)"M", 1); /* silent ones leave half of it to others */
     }
-    put(held[MS_HALF_OPEN_UNIX - 1], (const uint8_t *)"M", 1); /* they are accepted in order */
     while (unread > 0) {
         ck_assert_int_eq(ioctl(held[MS_HALF_OPEN_UNIX - 1], SIOCOUTQ, &unread), 0);
         pause_ms(1);
@@ -459,7 +459,9 @@ static int dial_tcp(uint16_t port, uint32_t from, int flags)
     return fd;
 }
 
-START_TEST(a_crowd_of_one_address_keeps_no_other_out)
+/* The whole crowd is in the kernel's queue before the server starts: in the order of coming it is
+ * first. */
+static void expect_served_beside(uint32_t (*address)(unsigned i))
 {
     static int fds[CROWD];
     struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
@@ -469,8 +471,8 @@ START_TEST(a_crowd_of_one_address_keeps_no_other_out)
     ck_assert_int_eq(bind(listener, (struct sockaddr *)&at, length), 0);
     ck_assert_int_eq(listen(listener, 4096), 0);
     ck_assert_int_eq(getsockname(listener, (struct sockaddr *)&at, &length), 0);
-    for (int i = 0; i < CROWD; i++) { /* before the server: in the order of coming they are first */
-        fds[i] = dial_tcp(ntohs(at.sin_port), 0x7f000005, SOCK_NONBLOCK);
+    for (unsigned i = 0; i < CROWD; i++) {
+        fds[i] = dial_tcp(ntohs(at.sin_port), address(i), SOCK_NONBLOCK);
     }
     start(listener, 0);
 
@@ -486,6 +488,28 @@ START_TEST(a_crowd_of_one_address_keeps_no_other_out)
         close(fds[i]);
     }
     close(listener);
+}
+
+static uint32_t one_address(unsigned i)
+{
+    (void)i;
+    return 0x7f000005;
+}
+
+static uint32_t address_of_its_own(unsigned i)
+{
+    return 0x7f010001 + i % 250 * 0x10000 + i / 250 * 0x100;
+}
+
+START_TEST(a_crowd_of_one_address_keeps_no_other_out)
+{
+    expect_served_beside(one_address);
+}
+END_TEST
+
+START_TEST(a_crowd_of_many_addresses_keeps_no_other_out)
+{
+    expect_served_beside(address_of_its_own);
 }
 END_TEST
 
@@ -580,6 +604,7 @@ int main(void)
     tcase_add_test(tcase, an_end_with_large_frames_under_way_gives_no_place_to_who_is_gone);
     tcase_add_test(tcase, who_waited_for_his_name_and_finds_no_place_gets_the_next);
     tcase_add_test(tcase, a_crowd_of_one_address_keeps_no_other_out);
+    tcase_add_test(tcase, a_crowd_of_many_addresses_keeps_no_other_out);
     tcase_add_test(tcase, a_crowd_of_one_uid_keeps_neither_root_nor_others_out);
     suite_add_tcase(suite, tcase);
     return test_run(suite);
