@@ -11,6 +11,7 @@
 enum {
     LET_IN_BATCH = 16,  /* 2 ms of beginning TLS: then others get their turn */
     CROWDED_MS = 10000, /* one line in ten seconds */
+    TELL_MS = 1000,     /* the core, which counts in seconds */
 };
 
 /* In front of the door: nothing was read from it, nothing of TLS was made for it. */
@@ -121,6 +122,7 @@ static void say_crowded(struct server *server, const struct entrance *at, const 
     const struct crowd *network = crowd_at(guest->crowd, 1);
     const size_t *of_it = network->waiting;
     server->turned_away++;
+    server->is_crowded = 1;
     if (server->turned_away_said_ms != 0 && now - server->turned_away_said_ms < CROWDED_MS) {
         return;
     }
@@ -237,6 +239,7 @@ static void let_in(struct server *server, const struct entrance *at)
             continue;
         }
         if (doorway_is_full(at->door) && !make_room(server, at->door, guest)) {
+            server->is_crowded = 1;
             return;
         }
         struct crowd_who who = guest->crowd->who;
@@ -291,6 +294,17 @@ void server_adjust_listeners(struct server *server)
     }
     if (wait >= 0) {
         server_arm(server->doors_on, wait); /* the tick behind it looks again */
+    }
+}
+
+/* Nodes that come back may be among them: their jobs wait. */
+void server_tell_crowd(struct server *server)
+{
+    int64_t now = server_mono_ms();
+    if (server->is_crowded && !server->is_stopping && now - server->crowded_ms >= TELL_MS) {
+        server->is_crowded = 0;
+        server->crowded_ms = now;
+        server_apply(server, &(struct sched_event){.kind = SCHED_EV_CROWDED});
     }
 }
 

@@ -34,6 +34,8 @@ struct server {
     size_t conns_max, waiting_max; /* waiting: at each door */
     unsigned long turned_away;     /* since that was said last */
     int64_t turned_away_said_ms;
+    int is_crowded;     /* somebody could not get in, and the core was not told yet ... */
+    int64_t crowded_ms; /* ... as it was at this time */
     struct places places;
     struct throttle throttle;
 
@@ -108,6 +110,7 @@ void server_close_listeners(struct server *server);
 void server_accept(struct listener *listener, int fd, void *server);
 void server_adjust_listeners(struct server *server); /* lets in who may, and listens or not */
 void server_names_came(struct server *server);       /* who waited for his name waits no more */
+void server_tell_crowd(struct server *server);       /* the core, that some cannot get in */
 void server_end_mute(struct server *server);         /* who waits and says nothing for long */
 void server_send_away(struct server *server);        /* all who wait */
 

@@ -194,6 +194,7 @@ int server_tick(struct server *server, struct ms_err *err)
 {
     server_reap(server);
     server_look_at_output(server);
+    server_tell_crowd(server);
     int64_t now = server_mono_ms();
     server_judge_standstill(server, now);
     if (sched_deadline(server->sched) <= now && !server->is_stopping) {

@@ -1,9 +1,10 @@
 /* adopt.c - ranks whose nodes have to come back: how long they are waited for, and who is missing
  *
  *     a lease, and 10 ms for each node that the database names
- *       -> while nodes arrive: until none has for a while, MS_ADOPT_MAX_MS and a lease at the most
+ *       -> while nodes arrive, or stand before a crowded door: until none has for a while,
+ *          MS_ADOPT_MAX_MS and a lease at the most
  *
- * The core sees only who got through the door, not who stands before it. */
+ * The core sees who got through the door; of those before it, only that there are some. */
 #include "daemon/sched/state.h"
 
 /* One node is one arrival, however often it registers. */
@@ -16,6 +17,12 @@ void node_arrived(struct sched *s, struct node *node)
     }
 }
 
+void nodes_stand_outside(struct sched *s)
+{
+    s->crowded = true;
+    s->crowded_ms = s->now.mono_ms;
+}
+
 void run_expect(struct sched *s, struct run *run, int64_t ms, const char *after)
 {
     if (!timer_is_armed(&run->adopt) || run->adopt.at_ms < after_ms(s, ms)) {
@@ -26,11 +33,18 @@ void run_expect(struct sched *s, struct run *run, int64_t ms, const char *after)
 }
 
 /* A pause that tells that nobody else is on his way. More nodes than the door holds at once turn
- * each other away, and who was turned away comes again within his longest wait. */
+ * each other away, as strangers do, and who was turned away comes again within his longest wait. */
 static int64_t pause_ms(const struct sched *s)
 {
-    bool crowd = s->n_expected > MS_HALF_OPEN_MAX || s->n_came > MS_HALF_OPEN_MAX;
+    bool crowd = s->n_expected > MS_HALF_OPEN_MAX || s->n_came > MS_HALF_OPEN_MAX || s->crowded;
     return crowd ? MS_RECONNECT_MAX_MS + MS_HANDSHAKE_MS : (int64_t)heartbeat_ms(s);
+}
+
+/* When somebody was last seen who came, or wanted to; INT64_MIN: nobody. */
+static int64_t seen_ms(const struct sched *s)
+{
+    int64_t came = s->n_came > 0 ? s->came_ms : INT64_MIN;
+    return s->crowded && s->crowded_ms > came ? s->crowded_ms : came;
 }
 
 /* While nodes arrive one after another, those that we miss may stand in line behind them, idle ones
@@ -38,10 +52,13 @@ static int64_t pause_ms(const struct sched *s)
  * the deadline that has passed, for we may look at it late. */
 static int64_t more_ms(const struct sched *s, const struct run *run)
 {
-    int64_t more = s->came_ms + pause_ms(s) - run->adopt.at_ms;
+    if (seen_ms(s) == INT64_MIN) {
+        return 0;
+    }
+    int64_t more = seen_ms(s) + pause_ms(s) - run->adopt.at_ms;
     int64_t room = s->cfg.lease_ms + MS_ADOPT_MAX_MS - run->expect_ms;
     more = more < room ? more : room;
-    return s->n_came > 0 && run->adopt.at_ms + more > s->now.mono_ms ? more : 0;
+    return run->adopt.at_ms + more > s->now.mono_ms ? more : 0;
 }
 
 /* It did come, and we sent it away. */
@@ -60,11 +77,11 @@ void run_adopt_timeout(struct sched *s, struct run *run)
     }
     int64_t more = more_ms(s, run);
     if (more > 0) {
-        emit_log(s, MS_LOG_NOTICE,
-                 "job.waits_for_nodes job=%llu missing=%u node=%s more_ms=%lld: others still come "
-                 "back",
-                 (unsigned long long)job->id, run->n_in[RANK_MISSING],
-                 emit_quote(s, run->members[first].node_id), (long long)more);
+        emit_log(
+            s, MS_LOG_NOTICE, "job.waits_for_nodes job=%llu missing=%u node=%s more_ms=%lld: %s",
+            (unsigned long long)job->id, run->n_in[RANK_MISSING],
+            emit_quote(s, run->members[first].node_id), (long long)more,
+            s->crowded ? "the door is crowded, it may stand before it" : "others still come back");
         run->expect_ms += more;
         timer_arm(s, &run->adopt, TIMER_ADOPT, run->adopt.at_ms + more);
         return;

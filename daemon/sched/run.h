@@ -127,6 +127,7 @@ void ready_timeout(struct sched *s, struct run *run);
 /* adopt.c: whose nodes have to come back */
 
 void node_arrived(struct sched *s, struct node *node); /* it registered */
+void nodes_stand_outside(struct sched *s);             /* some may, and cannot get in */
 /* Its MISSING ranks have so long to come back; longer if that is later, or nodes keep coming. */
 void run_expect(struct sched *s, struct run *run, int64_t ms, const char *after);
 void run_adopt_timeout(struct sched *s, struct run *run);

@@ -24,6 +24,7 @@ static void leases_stretch(struct sched *s, int64_t ms)
         list_item(at, struct node, beating)->seen_ms += ms;
     }
     s->came_ms += ms;
+    s->crowded_ms += ms;
     timers_stretch(s, ms);
 }
 
@@ -99,6 +100,9 @@ void sched_apply(struct sched *s, const struct sched_event *event, struct sched_
         if (conn != NULL) {
             watch_mute(s, conn, event->kind == SCHED_EV_CLOGGED);
         }
+        break;
+    case SCHED_EV_CROWDED:
+        nodes_stand_outside(s);
         break;
     case SCHED_EV_DRAIN:
         s->draining = true;

@@ -144,6 +144,7 @@ enum sched_event_kind {
     SCHED_EV_CLOGGED, /* much is unsent to conn: no news of jobs for it ... */
     SCHED_EV_CLEARED, /* ... it has read them: the newest state follows */
     SCHED_EV_TIME,    /* sched_deadline has passed */
+    SCHED_EV_CROWDED, /* newcomers stand before the door, or were turned away: nodes among them? */
     SCHED_EV_DRAIN,   /* SIGTERM: refuse submits, keep jobs; the driver exits when it likes */
 };
 

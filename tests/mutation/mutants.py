@@ -250,6 +250,8 @@ MUTANTS = [
      "a job waits for ever for a node that is gone"),
     ("adoption_ends_amid_arrivals", C + "adopt.c", "run->adopt.at_ms + more > s->now.mono_ms ? more : 0;", "more < 0 ? more : 0;",
      "nodes that stand in line behind others are lost, and their jobs"),
+    ("adoption_ends_amid_a_crowd", C + "adopt.c", "s->crowded = true;", "",
+     "nodes that are turned away at a crowded door are lost, and their jobs"),
     ("adoption_goes_on_for_who_comes_and_goes", C + "adopt.c", "if (!node->came) {", "if (true) {",
      "a node that registers again and again holds a job that waits for another one"),
     ("who_came_back_before_is_no_arrival", C + "node.c", "node->came = false;", "",

@@ -209,6 +209,7 @@ void model_starts(struct model *m, int64_t mono)
     m->n_expected = m_expected(m->w);
     m->n_came = 0;
     m->came_at = mono;
+    m->crowded_at = SIM_NEVER;
     m->stretch = 0;
     m->ticks = m->w->disk.ticks;
     m->draining = false;
@@ -245,6 +246,7 @@ static void stretch(struct model *m, int64_t ms)
 {
     m->stretch += ms;
     m->came_at += ms;
+    m->crowded_at += m->crowded_at != SIM_NEVER ? ms : 0;
     m->doubt_renewed += ms;
     for (size_t i = 0; i < m->hosts.n; i++) {
         m->hosts.at[i].until += ms; /* nobody looked at the clock */
@@ -372,6 +374,9 @@ void model_hears(struct model *m, const struct sched_event *event, int64_t mono)
         if (conn != NULL) {
             conn->clogged = event->kind == SCHED_EV_CLOGGED;
         }
+        break;
+    case SCHED_EV_CROWDED:
+        m->crowded_at = m->mono;
         break;
     case SCHED_EV_DRAIN:
         m->draining = true;

@@ -162,6 +162,7 @@ struct model {
     int64_t away_until;          /* a connection that closes before may be our own fault */
     uint32_t n_expected, n_came; /* nodes: that a start waits for; that came since, each once ... */
     int64_t came_at;            /* ... the last of them; moved on while the scheduler stood still */
+    int64_t crowded_at;         /* nodes may have been turned away, likewise; SIM_NEVER */
     uint64_t generation;        /* highest that anybody may know */
     uint64_t stored;            /* ... that the disk knows */
     uint64_t last_event, ticks; /* ticks: commits, as they are counted */

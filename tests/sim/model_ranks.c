@@ -172,10 +172,12 @@ static int64_t missing_due_at(const struct model *m, const struct m_job *job, in
     int64_t stretch = m->stretch - job->missing_stretch;
     int64_t at = job->missing_since + job->missing_ms + stretch;
     int64_t last = job->missing_since + lease_ms + MS_ADOPT_MAX_MS + stretch;
-    bool crowd = m->n_expected > MS_HALF_OPEN_MAX || m->n_came > MS_HALF_OPEN_MAX;
+    bool crowded = m->crowded_at != SIM_NEVER;
+    bool crowd = m->n_expected > MS_HALF_OPEN_MAX || m->n_came > MS_HALF_OPEN_MAX || crowded;
     int64_t pause =
         crowd ? MS_RECONNECT_MAX_MS + MS_HANDSHAKE_MS : lease_ms / MS_HEARTBEATS_PER_LEASE;
     int64_t quiet = m->n_came > 0 ? m->came_at + pause : at;
+    quiet = crowded && m->crowded_at + pause > quiet ? m->crowded_at + pause : quiet;
     quiet = quiet < last ? quiet : last;
     return quiet > at ? quiet : at;
 }

@@ -61,7 +61,8 @@ enum sim_admin {
     ADMIN_STOP,
     ADMIN_WALL_JUMP,
     ADMIN_CLOCK_STUCK,
-    ADMIN_CRASH
+    ADMIN_CRASH,
+    ADMIN_CROWD, /* strangers, rather: some cannot get in */
 };
 
 struct sim_event {

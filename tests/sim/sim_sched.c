@@ -106,6 +106,10 @@ void driver_start(struct world *w)
     if (w->disk.full) {
         sched_refuse_writes(w->sched, "the disk is full");
     }
+    if (w->chaos > 0 && w->now < w->faults_end && sim_chance(w, 10)) { /* all want to come back */
+        sim_at(w, w->now + (int64_t)sim_below(w, (uint64_t)w->lease_ms), SIM_ADMIN, ADMIN_CROWD, 0,
+               0);
+    }
     model_starts(w->model, driver_time(w).mono_ms);
     check_core(w, "loading");
     driver_arm(w);
@@ -309,6 +313,7 @@ static void driver_stop(struct world *w)
 void driver_admin(struct world *w, enum sim_admin what)
 {
     struct sched_event drain = {.kind = SCHED_EV_DRAIN};
+    struct sched_event crowded = {.kind = SCHED_EV_CROWDED};
     switch (what) {
     case ADMIN_RELOAD:
         driver_reload(w);
@@ -334,6 +339,13 @@ void driver_admin(struct world *w, enum sim_admin what)
     case ADMIN_CRASH:
         if (w->sched != NULL) {
             driver_crash(w, "soon after its start");
+        }
+        break;
+    case ADMIN_CROWD:
+        if (w->sched != NULL && w->frozen_until <= w->now) {
+            sim_trace(w, "the door is crowded");
+            apply(w, &crowded, "a crowd");
+            driver_arm(w);
         }
         break;
     case ADMIN_CLOCK_STUCK:

@@ -158,6 +158,12 @@ static inline void fix_pass(int64_t ms)
     fix_time();
 }
 
+static inline void fix_crowd(void)
+{
+    struct sched_event event = {.kind = SCHED_EV_CROWDED};
+    fix_apply(&event);
+}
+
 static inline void fix_drain(void)
 {
     struct sched_event event = {.kind = SCHED_EV_DRAIN};

@@ -336,6 +336,50 @@ START_TEST(last_node_of_a_crowd_is_waited_for_between_two_of_its_tries)
 }
 END_TEST
 
+/* Two nodes were turned away at a door full of strangers, and their job failed. */
+START_TEST(adoption_goes_on_while_nodes_cannot_get_in)
+{
+    running_job();
+    fix_pass(FIX_LEASE_MS / 2);
+    fix_crowd();
+    fix_pass(MS_RECONNECT_MAX_MS + MS_HANDSHAKE_MS - 1);
+    ck_assert(fix_logged("job.waits_for_nodes job=3 missing=2"));
+    fix_job_is(3, "RUNNING", "waits for the nodes of ranks 0 1");
+    come_back(0, 100, 3, 13, 1);
+    come_back(1, 101, 3, 13, 1);
+
+    fix_job_is(3, "RUNNING", "");
+}
+END_TEST
+
+START_TEST(crowd_stretches_an_adoption_only_so_far)
+{
+    running_job();
+    const int64_t most = FIX_LEASE_MS + MS_ADOPT_MAX_MS;
+    for (int64_t ms = 1000; ms < most; ms += 1000) {
+        fix_pass(1000);
+        fix_crowd();
+    }
+    fix_job_is(3, "RUNNING", "waits for the nodes of ranks 0 1");
+    fix_pass(1000);
+
+    fix_job_is(3, "FAILED", "did not come back within 610000 ms");
+}
+END_TEST
+
+START_TEST(standstill_is_no_pause_of_a_crowd)
+{
+    running_job();
+    fix_pass(FIX_LEASE_MS);
+    fix_crowd();
+    sched_stood_still(fix.s, 5000);
+    fix_pass(5000 + MS_RECONNECT_MAX_MS + MS_HANDSHAKE_MS - 1);
+    fix_job_is(3, "RUNNING", "waits for the nodes of ranks 0 1");
+    fix_pass(1);
+    fix_job_is(3, "FAILED", "did not come back");
+}
+END_TEST
+
 START_TEST(small_job_waits_no_longer_than_it_had_to)
 {
     running_job();
@@ -895,6 +939,9 @@ static TCase *adopt_cases(void)
     tcase_add_test(t, adoption_goes_on_while_a_wave_of_nodes_comes_back);
     tcase_add_test(t, wave_of_nodes_stretches_an_adoption_only_so_far);
     tcase_add_test(t, last_node_of_a_crowd_is_waited_for_between_two_of_its_tries);
+    tcase_add_test(t, adoption_goes_on_while_nodes_cannot_get_in);
+    tcase_add_test(t, crowd_stretches_an_adoption_only_so_far);
+    tcase_add_test(t, standstill_is_no_pause_of_a_crowd);
     tcase_add_test(t, small_job_waits_no_longer_than_it_had_to);
     tcase_add_test(t, pause_of_a_crowd_leaves_out_that_the_scheduler_stood_still);
     tcase_add_test(t, node_that_comes_and_goes_does_not_stretch_an_adoption);
