@@ -262,6 +262,12 @@ int client_error(const ProtobufCMessage *msg, struct ms_err *err)
     return ms_fail(err, code, "%s", error->text);
 }
 
+int client_node_error(int code, const char *text, struct ms_err *err)
+{
+    int is_of_a_file = code == MS_E_NOT_FOUND || code == MS_E_IO || code == MS_E_NOMEM;
+    return ms_fail(err, is_of_a_file ? code : MS_E_UNAVAILABLE, "%s", text);
+}
+
 static void on_deadline(evutil_socket_t fd, short what, void *arg)
 {
     (void)fd;

@@ -60,5 +60,8 @@ int client_call(struct client *client, uint16_t type, const ProtobufCMessage *ms
 
 /* Turns an Error message into code and text. */
 int client_error(const ProtobufCMessage *msg, struct ms_err *err);
+/* The same of what a node said, which the scheduler passed on as it was: of a file there, whatever
+ * its code claims. */
+int client_node_error(int code, const char *text, struct ms_err *err);
 
 #endif

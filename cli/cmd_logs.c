@@ -115,7 +115,7 @@ static int read_chunk(struct reading *r, struct ms_err *err)
     }
     const Ms__LogChunk *chunk = (const Ms__LogChunk *)msg;
     if (chunk->code < 0) {
-        rc = ms_fail(err, chunk->code, "%s", chunk->text);
+        rc = client_node_error(chunk->code, chunk->text, err);
     } else {
         put_chunk(r, chunk);
         rc = cli_check_output(r->cli->out, err);
@@ -128,7 +128,8 @@ static int read_chunk(struct reading *r, struct ms_err *err)
 /* While a job waits for its place, or its node is away, a follower waits with it. */
 static int may_come(const struct reading *r, int code)
 {
-    return r->follow && !r->ended && (code == MS_E_NOT_FOUND || code == MS_E_UNREACHABLE);
+    return r->follow && !r->ended &&
+           (code == MS_E_NOT_FOUND || code == MS_E_UNREACHABLE || code == MS_E_UNAVAILABLE);
 }
 
 static int read_log(struct reading *r, struct ms_err *err)

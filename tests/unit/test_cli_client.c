@@ -171,6 +171,21 @@ START_TEST(what_an_answer_says_of_a_node_is_not_about_the_scheduler)
 }
 END_TEST
 
+/* 124 is for waits that the user bounded, 5 for jobs that were cancelled: no node says so. */
+START_TEST(what_a_node_says_of_a_file_is_no_more_than_that)
+{
+    static const struct {
+        int code, want;
+    } cases[] = {{MS_E_NOT_FOUND, MS_E_NOT_FOUND}, {MS_E_IO, MS_E_IO},
+                 {MS_E_NOMEM, MS_E_NOMEM},         {MS_E_TIMEOUT, MS_E_UNAVAILABLE},
+                 {MS_E_CLOSED, MS_E_UNAVAILABLE},  {MS_E_CANCELLED, MS_E_UNAVAILABLE},
+                 {MS_E_CONFIG, MS_E_UNAVAILABLE},  {-1000, MS_E_UNAVAILABLE}};
+    for (size_t i = 0; i < MS_ARRAY_SIZE(cases); i++) {
+        ck_ms_fails(client_node_error(cases[i].code, "no log", err), cases[i].want, "no log");
+    }
+}
+END_TEST
+
 START_TEST(another_type_than_asked_for_is_a_protocol_error)
 {
     ProtobufCMessage *msg = NULL;
@@ -266,6 +281,7 @@ int main(void)
     tcase_add_test(tc, a_question_gets_its_answer);
     tcase_add_test(tc, an_error_frame_fails_with_its_code_and_text);
     tcase_add_loop_test(tc, what_an_answer_says_of_a_node_is_not_about_the_scheduler, 0, 3);
+    tcase_add_test(tc, what_a_node_says_of_a_file_is_no_more_than_that);
     tcase_add_test(tc, another_type_than_asked_for_is_a_protocol_error);
     tcase_add_test(tc, a_connection_that_ends_ends_the_wait_and_can_be_made_again);
     tcase_add_test(tc, nobody_there_is_unreachable);
