@@ -2,8 +2,10 @@
 #include "cli/watch.h"
 #include "proto/clock.h"
 
+#include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 /* One connection's worth: until the job ended, or the connection did. */
@@ -54,6 +56,35 @@ int cli_watch(struct cli *cli, uint64_t job, const struct cli_watch *watch, Ms__
     }
 }
 
+/* ---- a reader that goes ---- */
+
+static struct event *reader; /* lives as long as the process */
+
+static void on_reader(evutil_socket_t fd, short what, void *arg)
+{
+    struct pollfd out = {.fd = fd};
+    (void)what;
+    (void)arg;
+    if (poll(&out, 1, 0) > 0 && (out.revents & (POLLERR | POLLHUP)) != 0) {
+        _exit(CLI_PIPE_STATUS); /* nobody is there to be told anything */
+    }
+    event_del(reader); /* a socket on which he talks: what he says is not for us */
+}
+
+/* Pipes and sockets only: files have no readers, and a terminal that goes sends HUP. */
+static int watch_reader(struct cli *cli, struct ms_err *err)
+{
+    struct stat st;
+    int fd = fileno(cli->out);
+    if (fstat(fd, &st) != 0 || (!S_ISFIFO(st.st_mode) && !S_ISSOCK(st.st_mode))) {
+        return MS_OK;
+    }
+    reader = event_new(cli->base, fd, EV_READ | EV_PERSIST, on_reader, NULL);
+    return reader != NULL && event_add(reader, NULL) == 0
+               ? MS_OK
+               : ms_fail(err, MS_E_NOMEM, "cannot watch the reader of the output");
+}
+
 /* ---- Ctrl-C ---- */
 
 static struct {
@@ -94,5 +125,5 @@ int cli_on_detach(struct cli *cli, void (*before_exit)(void *arg), void *arg, st
             return ms_fail(err, MS_E_NOMEM, "cannot watch signals");
         }
     }
-    return MS_OK;
+    return watch_reader(cli, err);
 }

@@ -23,7 +23,8 @@ int cli_watch(struct cli *cli, uint64_t job, const struct cli_watch *watch, Ms__
 int cli_hears_signal(int number);
 
 /* Ctrl-C, TERM and HUP (unless that is ignored already) end msctl with 128 + signal, after
- * before_exit(arg) has said that the job goes on. */
+ * before_exit(arg) has said that the job goes on. A reader of cli->out that has gone ends it with
+ * CLI_PIPE_STATUS, and not only when there is something to write. */
 int cli_on_detach(struct cli *cli, void (*before_exit)(void *arg), void *arg, struct ms_err *err);
 
 #endif

@@ -72,6 +72,17 @@ ok "a worker's certificate may not ask" status 4 bash -c '
 # ---- pipes
 ok "events -f | head ends quietly" bash -c '"$MSCTL" --config "$1" events 1 -f 2>"$2" | true
     [ "${PIPESTATUS[0]}" = 141 ] && [ ! -s "$2" ]' - "$T/alice.conf" "$T/pipe.err"
+# gone COMMAND...: its reader leaves after the first line, and nothing more happens; the bound is for who hangs
+gone() {
+    mkfifo "$T/fifo" || return 1
+    { timeout 60 "$MSCTL" --config "$T/alice.conf" "$@" >"$T/fifo" 2>"$T/pipe.err"; echo $? >"$T/gone"; } &
+    head -n 1 "$T/fifo"
+    wait $!
+    rm "$T/fifo"
+    [ "$(cat "$T/gone")" = 141 ] && [ ! -s "$T/pipe.err" ]
+}
+ok "so it does where nothing happens any more" gone events -f
+ok "and for another form" gone --json events -f -n 1
 ok "a full disk is said" bash -c '"$MSCTL" --config "$1" events >/dev/full 2>"$2"
     [ $? = 1 ] && grep -q "No space left" "$2"' - "$T/alice.conf" "$T/full.err"
 
@@ -86,6 +97,9 @@ ok "alice submits" [ "$(as alice submit "$T/short.yaml")" = 3 ]
 ok "and her job succeeds" status 0 as alice wait --timeout 300 3
 ok "the follower sees that, too" wait_for 60 followed follower job.succeeded 2
 ok "Ctrl-C ends it with 130" status 130 stop follower INT
+queued=$(as alice submit -n 900 "$T/short.yaml")
+ok "watching a job that waits ends when nobody looks" gone watch "$queued"
+ok "it is cancelled" as alice cancel "$queued"
 as alice --json events -n 1000 >"$T/all.json"
 ok "it has shown each event once, and as the list has them" python3 -c 'import json, sys
 seen = [json.loads(line) for line in open(sys.argv[1]) if line.startswith("{")]
