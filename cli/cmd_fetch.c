@@ -27,7 +27,10 @@ struct fetch_run {
     char dir[MS_PATH_MAX + 1];
     int dir_fd;
     int has_ended; /* the job: what is not there will not come */
-    int made_dir;  /* by us: goes again where nothing comes into it */
+    char state[16];
+    uint32_t workers;
+    int is_good;  /* it succeeded: everything is there */
+    int made_dir; /* by us: goes again where nothing comes into it */
     int force;
     json_t *files, *missing; /* NULL: for people */
     int64_t drawn_ms;
@@ -35,6 +38,8 @@ struct fetch_run {
     int rc;                       /* of the first failure */
     struct ms_err err;
     unsigned n_good;
+    char last[MS_ERR_TEXT_MAX];         /* why the last one did not come */
+    int is_same;                        /* ... which was said before, word by word */
     char weights_sha256[MS_SHA256_HEX]; /* that the job ended with; "": unknown */
 };
 
@@ -95,6 +100,8 @@ static void tell_good(struct fetch_run *run, const struct fetch_result *got)
 
 static void tell_bad(struct fetch_run *run, int code, const char *text, int counts)
 {
+    run->is_same = strcmp(run->last, text) == 0;
+    snprintf(run->last, sizeof(run->last), "%s", text);
     if (run->missing != NULL) {
         json_t *object = json_object();
         json_object_set_new(object, "name", json_string(run->name));
@@ -104,7 +111,7 @@ static void tell_bad(struct fetch_run *run, int code, const char *text, int coun
     if (counts && run->rc == MS_OK) { /* main prints the first one */
         run->rc = code;
         ms_fail(&run->err, code, "%s", text);
-    } else if (run->missing == NULL) {
+    } else if (run->missing == NULL && !run->is_same) {
         cli_say(run->cli, "%s", text);
     }
 }
@@ -171,8 +178,26 @@ static int open_folder(struct fetch_run *run, const char *wanted, struct ms_err 
                         "could change what is fetched", &run->dir_fd, err);
 }
 
-/* How many ranks it has, and whether it saved weights for certain. */
-static int ask_job(struct fetch_run *run, uint32_t *ret_workers, int *ret_good, struct ms_err *err)
+/* One question first: of a job that never had a node each of its ranks would say the same. */
+static int judge_job(struct fetch_run *run, const Ms__JobInfo *job, struct ms_err *err)
+{
+    run->workers = job->workers;
+    run->is_good = cli_job_status(job) == 0;
+    run->has_ended = job->ended_ms > 0;
+    snprintf(run->state, sizeof(run->state), "%s", job->state);
+    snprintf(run->weights_sha256, sizeof(run->weights_sha256), "%s", job->weights_sha256);
+    if (job->generation > 0) {
+        return MS_OK;
+    }
+    return run->has_ended
+               ? ms_fail(err, MS_E_NOT_FOUND,
+                         "job %llu never started: it has ended and left nothing to fetch",
+                         (unsigned long long)run->job)
+               : ms_fail(err, MS_E_NOT_FOUND, "job %llu has nothing to fetch yet: it %s",
+                         (unsigned long long)run->job, job->reason);
+}
+
+static int ask_job(struct fetch_run *run, struct ms_err *err)
 {
     Ms__JobQuery query = MS__JOB_QUERY__INIT;
     ProtobufCMessage *msg = NULL;
@@ -183,16 +208,10 @@ static int ask_job(struct fetch_run *run, uint32_t *ret_workers, int *ret_good, 
         return rc;
     }
     const Ms__JobList *list = (const Ms__JobList *)msg;
-    if (list->n_jobs != 1) {
-        rc = ms_fail(err, MS_E_NOT_FOUND, "there is no job %llu; see: msctl jobs --all",
-                     (unsigned long long)run->job);
-    } else {
-        *ret_workers = list->jobs[0]->workers;
-        *ret_good = cli_job_status(list->jobs[0]) == 0;
-        run->has_ended = list->jobs[0]->ended_ms > 0;
-        snprintf(run->weights_sha256, sizeof(run->weights_sha256), "%s",
-                 list->jobs[0]->weights_sha256);
-    }
+    rc = list->n_jobs == 1
+             ? judge_job(run, list->jobs[0], err)
+             : ms_fail(err, MS_E_NOT_FOUND, "there is no job %llu; see: msctl jobs --all",
+                       (unsigned long long)run->job);
     ms_wire_free(msg);
     return rc;
 }
@@ -213,17 +232,39 @@ static int parse_only(const char *only, int ret_wanted[MS_FETCH_LOG + 1], struct
                          only);
 }
 
-static int fetch_all(struct fetch_run *run, const int *wanted, uint32_t workers, int good)
+/* Weights are what a script goes on with: without them this is no success. A job writes them when
+ * it ends. */
+static int fetch_weights(struct fetch_run *run)
+{
+    char text[MS_TEXT_MAX];
+    const struct fetch_wish wish = {run->job, 0, MS_FETCH_WEIGHTS};
+    if (run->has_ended) {
+        return fetch_file(run, MS_FETCH_WEIGHTS, 0, 1);
+    }
+    fetch_name(&wish, run->name, sizeof(run->name));
+    snprintf(text, sizeof(text),
+             "job %llu is %s: its weights come with its end; the same command brings them then, "
+             "and what has come to metrics and logs",
+             (unsigned long long)run->job, run->state);
+    tell_bad(run, MS_E_NOT_FOUND, text, 1);
+    return MS_OK;
+}
+
+static int fetch_all(struct fetch_run *run, const int *wanted)
 {
     int rc = MS_OK;
     if (wanted[MS_FETCH_WEIGHTS]) {
-        rc = fetch_file(run, MS_FETCH_WEIGHTS, 0, good);
+        rc = fetch_weights(run);
     }
     if (rc == MS_OK && wanted[MS_FETCH_METRICS]) {
-        rc = fetch_file(run, MS_FETCH_METRICS, 0, good);
+        rc = fetch_file(run, MS_FETCH_METRICS, 0, run->is_good);
     }
-    for (uint32_t rank = 0; rc == MS_OK && wanted[MS_FETCH_LOG] && rank < workers; rank++) {
-        rc = fetch_file(run, MS_FETCH_LOG, rank, good);
+    for (uint32_t rank = 0; rc == MS_OK && wanted[MS_FETCH_LOG] && rank < run->workers; rank++) {
+        run->is_same = 0;
+        rc = fetch_file(run, MS_FETCH_LOG, rank, run->is_good);
+        if (run->is_same) { /* of the job, then, and not of a rank: nobody will say another thing */
+            break;
+        }
     }
     return rc;
 }
@@ -241,16 +282,14 @@ static void print_json(struct fetch_run *run)
 static int fetch_job(struct fetch_run *run, const struct cli_args *args, const int *wanted,
                      struct ms_err *err)
 {
-    uint32_t workers = 0;
-    int good = 0;
-    int rc = ask_job(run, &workers, &good, err);
+    int rc = ask_job(run, err);
     if (rc == MS_OK) {
         rc = open_folder(run, cli_value(args, "output"), err);
     }
     if (rc != MS_OK) {
         return rc;
     }
-    rc = fetch_all(run, wanted, workers, good);
+    rc = fetch_all(run, wanted);
     if (run->rc == MS_OK && rc == MS_OK && run->n_good == 0) {
         run->rc = ms_fail(&run->err, MS_E_NOT_FOUND, "job %llu %s", (unsigned long long)run->job,
                           run->has_ended ? "has ended and left nothing of that to fetch"

@@ -174,6 +174,38 @@ int download_restart(struct download *d, struct ms_err *err)
     return new_digest(d, err);
 }
 
+static int copy_of(const struct download *done, struct download *part, struct ms_err *err)
+{
+    uint8_t buf[32768];
+    int rc = download_restart(part, err);
+    while (rc == MS_OK && part->have < done->have) {
+        ssize_t n = pread(done->fd, buf, sizeof(buf), (off_t)part->have);
+        if (n < 0 && errno == EINTR) {
+            continue;
+        }
+        rc = n > 0 ? download_add(part, buf, (size_t)n, err)
+                   : ms_fail_errno(err, MS_E_IO, "cannot read %s", done->name);
+    }
+    return rc;
+}
+
+int download_grow(const struct download *done, struct download *ret, struct ms_err *err)
+{
+    struct download part;
+    int rc = download_open(done->dir_fd, done->name, 1, &part, err);
+    if (rc == MS_OK && part.have < done->have) {
+        rc = copy_of(done, &part, err);
+        part.resumed = part.have;
+        if (rc != MS_OK) {
+            download_close(&part);
+        }
+    }
+    if (rc == MS_OK) {
+        *ret = part;
+    }
+    return rc;
+}
+
 /* NAME must not have come meanwhile, unless it is to be replaced. */
 static int give_name(const struct download *d, struct ms_err *err)
 {

@@ -34,6 +34,9 @@ int download_open(int dir_fd, const char *name, int force, struct download *ret,
 /* Opens what has the name already and reads it, to be compared with what the node has: nothing can
  * be added. MS_E_NOT_FOUND; MS_E_REFUSED: it is no regular file of our own. */
 int download_open_done(int dir_fd, const char *name, struct download *ret, struct ms_err *err);
+/* Opens the part, for what has the name already (done) may be the beginning of what comes: begins
+ * with a copy of it, unless an earlier time came further. Only bytes that fit replace it. */
+int download_grow(const struct download *done, struct download *ret, struct ms_err *err);
 /* 1 where that is what the digest (hex) says. Once. */
 int download_is_same(struct download *download, const char *sha256);
 /* "is there already", with the ways out: MS_E_EXISTS. */

@@ -22,6 +22,7 @@ struct fetching {
     struct client *client;   /* to the node; owned */
     uint64_t size;           /* of the whole file: that of the last ticket */
     char sha256[MS_SHA256_HEX];
+    int has_grown; /* what was there already was the beginning of it */
     void (*on_progress)(void *arg, uint64_t have, uint64_t size);
     void *arg;
 };
@@ -284,11 +285,45 @@ static int run(struct fetching *f, struct ms_err *err)
     return rc == MS_OK ? ms_err_prefix(err, "the download was thrown away") : rc;
 }
 
+/* Metrics and logs of a job that ran then: they only grow. */
+static int may_have_grown(const struct fetching *f)
+{
+    return f->wish->what != MS_FETCH_WEIGHTS && f->ticket != NULL &&
+           f->download->have < f->ticket->size;
+}
+
+static int go_on(struct fetching *f, struct ms_err *err)
+{
+    struct download *done = f->download;
+    struct download grown;
+    int rc = download_grow(done, &grown, err);
+    if (rc != MS_OK) {
+        return rc;
+    }
+    f->download = &grown;
+    rc = get_all(f, err);
+    if (rc == MS_OK) {
+        rc = download_finish(&grown, f->sha256, err);
+    }
+    if (rc == MS_E_PROTOCOL) { /* it is the beginning of something else, and stays */
+        (void)download_restart(&grown, NULL);
+        rc = download_fail_exists(done, err);
+    }
+    f->has_grown = rc == MS_OK;
+    done->resumed = grown.resumed;
+    f->download = done;
+    download_close(&grown);
+    return rc;
+}
+
 /* Of a file that has its name already the node tells the digest without its bytes: who gives the
  * same command again, because another file of the job tore, shall not hear of a failure. */
 static int compare(struct fetching *f, struct ms_err *err)
 {
     int rc = get_all(f, err);
+    if (rc == MS_E_EXISTS && may_have_grown(f)) {
+        return go_on(f, err);
+    }
     if (rc == MS_OK && !download_is_same(f->download, f->sha256)) {
         return download_fail_exists(f->download, err);
     }
@@ -317,7 +352,7 @@ int fetch_one(struct cli *cli, const struct fetch_wish *wish, int dir_fd, int fo
     if (rc == MS_OK) {
         ret->bytes = f.size;
         ret->resumed = download.resumed;
-        ret->was_there = download.is_done;
+        ret->was_there = download.is_done && !f.has_grown;
         snprintf(ret->sha256, sizeof(ret->sha256), "%s", f.sha256);
         snprintf(ret->node_id, sizeof(ret->node_id), "%s", f.ticket->node_id);
     }

@@ -26,7 +26,8 @@ struct fetch_result {
 const char *fetch_name(const struct fetch_wish *wish, char *buf, size_t size);
 
 /* Gets one result into the folder; one that is there already and the same as on the node is left
- * as it is, a different one is MS_E_EXISTS unless forced. on_progress (NULL allowed) hears of
+ * as it is; metrics and logs that have grown since go on where it ends; a different one is
+ * MS_E_EXISTS unless forced. on_progress (NULL allowed) hears of
  * bytes. The scheduler's refusal comes as it is; MS_E_UNREACHABLE, MS_E_CLOSED: the node cannot be
  * reached, its host and the file's path there are named, and what came is kept. */
 int fetch_one(struct cli *cli, const struct fetch_wish *wish, int dir_fd, int force,

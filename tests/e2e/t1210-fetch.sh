@@ -111,7 +111,7 @@ ok "by nobody else" status 4 as bob fetch -o "$T/bob" 1
 
 # ---- what there is not
 ok "a job that never was" status 4 as alice fetch -o "$T/none" 99
-ok "and one that has ended will never have" says "has ended and left nothing" bash -c '
+ok "and one that never started will never have" says "has ended and left nothing" bash -c '
     id=$("$MSCTL" --config "$1/alice.conf" submit -n 9 "$1/short.yaml") && "$MSCTL" --config "$1/alice.conf" cancel "$id" &&
     "$MSCTL" --config "$1/alice.conf" fetch --only weights -o "$1/none" "$id"' - "$T"
 mkdir "$T/mine" "$T/open" && chmod 777 "$T/open"
@@ -119,7 +119,12 @@ ok "for nothing, too" status 4 as alice fetch --only weights -o "$T/mine" "$(as 
 ok "a folder that was there stays" [ -d "$T/mine" ]
 ok "a folder that others may write to gets nothing" says "chmod go-w" as alice fetch -o "$T/open" 1
 ok "and is refused" status 4 as alice fetch -o "$T/open" 1
-ok "a queued one has nothing yet" says "waits for" as alice fetch -o "$T/none" "$(as alice submit -n 9 "$T/short.yaml")"
+queued=$(as alice submit -n 900 "$T/short.yaml")
+ok "a queued one has nothing yet" says "has nothing to fetch yet: it waits" as alice fetch -o "$T/none" "$queued"
+ok "which takes one line, and not one for each rank" same 1 "$(as alice fetch -o "$T/none" "$queued" 2>&1 | wc -l)"
+as alice cancel "$queued" >/dev/null
+ok "nor one that never started" same "msctl: job $queued never started: it has ended and left nothing to fetch" \
+    "$(as alice fetch -o "$T/none" "$queued" 2>&1)"
 ok "it leaves no folder" [ ! -e "$T/none" ]
 mv "$DIR1/worker_1.log" "$DIR1/kept"
 ok "a log that is gone is a failure" status 4 as alice fetch --only logs -o "$T/partly" 1
@@ -137,8 +142,14 @@ start run "$MSCTL" run --run-dir "$T/run" "$T/long.yaml"
 ok "a run trains" wait_for 120 grep -q '"step":' "$T/run/metrics.jsonl"
 ok "its metrics can be had while it does" status 0 "$MSCTL" -s "unix:$T/run/scheduler.sock" fetch --only metrics -o "$T/live" 1
 ok "as far as they were written" bash -c 'head -c "$(stat -c %s "$1")" "$2" | cmp - "$1"' - "$T/live/metrics.jsonl" "$T/run/metrics.jsonl"
-ok "weights it has none yet" says "there is no $T/run/weights.safetensors" \
+ok "weights it has none yet" says "job 1 is RUNNING: its weights come with its end" \
     "$MSCTL" -s "unix:$T/run/scheduler.sock" fetch --only weights -o "$T/live" 1
+longer() { [ "$(stat -c %s "$T/run/metrics.jsonl")" -gt "$(stat -c %s "$T/live/metrics.jsonl")" ]; }
+ok "it writes on" wait_for 60 longer
+before=$(stat -c %s "$T/live/metrics.jsonl")
+ok "without them it is no success" status 4 "$MSCTL" -s "unix:$T/run/scheduler.sock" fetch -o "$T/live" 1
+ok "but the metrics that are there grow" bash -c '[ "$(stat -c %s "$1")" -gt "$3" ] && head -c "$(stat -c %s "$1")" "$2" | cmp - "$1"' - \
+    "$T/live/metrics.jsonl" "$T/run/metrics.jsonl" "$before"
 ok "it ends with Ctrl-C" status 130 stop run INT
 
 # ---- TLS switched off in so many words

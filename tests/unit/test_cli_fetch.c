@@ -337,6 +337,76 @@ START_TEST(file_that_is_there_and_differs_is_kept)
 }
 END_TEST
 
+static int fetch_log(struct fetch_result *got, struct ms_err *err)
+{
+    const struct fetch_wish wish = {7, 0, MS_FETCH_LOG};
+    memset(got, 0, sizeof(*got));
+    return fetch_one(&w.cli, &wish, w.dir_fd, 0, NULL, NULL, got, err);
+}
+
+static void have_log(const uint8_t *bytes, size_t n)
+{
+    int fd = openat(w.dir_fd, "worker_0.log", O_WRONLY | O_CREAT | O_TRUNC, 0600);
+    ck_assert_int_eq(write(fd, bytes, n), (ssize_t)n);
+    close(fd);
+}
+
+static int log_is(const uint8_t *want, size_t size)
+{
+    static uint8_t bytes[FILE_BYTES + 1];
+    int fd = openat(w.dir_fd, "worker_0.log", O_RDONLY);
+    ssize_t n = read(fd, bytes, sizeof(bytes));
+    close(fd);
+    return n == (ssize_t)size && memcmp(bytes, want, size) == 0;
+}
+
+/* Fetched while the job ran: what it wrote since was refused because of what was there. */
+START_TEST(log_that_has_grown_goes_on_where_it_was)
+{
+    struct fetch_result got;
+    have_log(w.file, 12345);
+
+    ck_ms_ok(fetch_log(&got, err));
+
+    ck_assert(log_is(w.file, FILE_BYTES));
+    ck_assert_uint_eq(got.resumed, 12345);
+    ck_assert_int_eq(got.was_there, 0);
+    ck_assert_uint_eq(w.first_offset, 12345);
+    ck_assert(!is_there(".worker_0.log.part"));
+}
+END_TEST
+
+START_TEST(log_that_has_grown_survives_torn_connections)
+{
+    struct fetch_result got;
+    struct ms_err why = {0, ""};
+    have_log(w.file, 12345);
+    w.tear_after = 0;
+    w.tears_left = 1000;
+    ck_assert_int_eq(fetch_log(&got, &why), MS_E_UNAVAILABLE);
+    ck_assert(log_is(w.file, 12345)); /* not less than there was */
+
+    w.tear_after = 3;
+    w.tears_left = 1;
+    ck_ms_ok(fetch_log(&got, err));
+
+    ck_assert(log_is(w.file, FILE_BYTES));
+}
+END_TEST
+
+START_TEST(log_of_another_job_does_not_grow)
+{
+    struct fetch_result got;
+    static uint8_t other[100] = "mine";
+    have_log(other, sizeof(other));
+
+    ck_ms_fails(fetch_log(&got, err), MS_E_EXISTS, "is there already");
+
+    ck_assert(log_is(other, sizeof(other)));
+    ck_assert(!is_there(".worker_0.log.part"));
+}
+END_TEST
+
 START_TEST(node_that_sends_what_was_not_asked_for_is_not_believed)
 {
     struct fetch_result got;
@@ -476,6 +546,9 @@ int main(void)
     tcase_add_test(tc, part_of_another_file_is_thrown_away_and_all_is_fetched);
     tcase_add_test(tc, file_that_is_there_and_the_same_is_no_failure_and_costs_no_bytes);
     tcase_add_test(tc, file_that_is_there_and_differs_is_kept);
+    tcase_add_test(tc, log_that_has_grown_goes_on_where_it_was);
+    tcase_add_test(tc, log_that_has_grown_survives_torn_connections);
+    tcase_add_test(tc, log_of_another_job_does_not_grow);
     tcase_add_test(tc, node_that_sends_what_was_not_asked_for_is_not_believed);
     tcase_add_test(tc, node_cannot_make_the_file_longer_with_every_piece);
     tcase_add_test(tc, node_cannot_send_us_to_a_socket_of_this_machine);
