@@ -232,6 +232,8 @@ ok "the first comes back all the same" wants node7 multi-user.target msworker@0.
 on head root msctl certs issue worker head.example --out w.p12
 ok "the head trains, too: its worker has a folder of its own" on head root msctl certs install w.p12 --to "$config/tls-worker"
 run_line head root "section 3" "echo 'tls_dir = $T/nowhere' >>/etc/msched/msworker.conf"
+start alice-before as_process head alice msctl events -f
+ok "alice looks on" wait_for 60 logged alice-before job.succeeded
 run_block 9 1 head root
 for folder in tls tls-worker; do
     ok "the list of revoked ones is in $folder" on head root cmp "$config/ca/crl.pem" "$config/$folder/crl.pem"
@@ -239,6 +241,12 @@ for folder in tls tls-worker; do
 done
 ok "the list is taken over" wait_for 60 logged head-msschedd "scheduler.reload"
 ok "who was revoked stays out" wait_for 60 bash -c '! "$@"' - on node7 alice msctl status
+ok "a new login on the head node is out, too" status 4 on head alice msctl status
+# groups are a process's own: what section 9 says about those that she has
+ok "something happens" on head root msctl submit /home/alice/job.yaml
+ok "what she runs since before still sees it" wait_for 60 bash -c '[ "$(grep -c job.submitted "$1")" = 3 ]' - "$T/alice-before.log"
+ok "the text says so, and how to end it" grep -qx 'sudo loginctl terminate-user alice; sudo pkill -KILL -u alice .*' "$ROOT/docs/operations.md"
+stop alice-before KILL
 stop head-msschedd
 stop node7-msworker@0
 finish
