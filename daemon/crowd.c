@@ -7,37 +7,61 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum crowd_kind { KIND_UNKNOWN, KIND_UID, KIND_LOOPBACK, KIND_IPV4, KIND_IPV6 };
+enum crowd_kind { KIND_UNKNOWN, KIND_UID, KIND_HERE, KIND_IPV4, KIND_IPV6 };
 
 /* Bytes that those of one crowd have in common. */
 static const uint8_t common[][CROWD_LEVELS + 1] = {
-    [KIND_UNKNOWN] = {0, 0, 0, 0}, [KIND_UID] = {0, 4, 4, 4},  [KIND_LOOPBACK] = {0, 0, 3, 4},
+    [KIND_UNKNOWN] = {0, 0, 0, 0}, [KIND_UID] = {0, 4, 4, 4},  [KIND_HERE] = {0, 0, 4, 8},
     [KIND_IPV4] = {0, 2, 3, 4},    [KIND_IPV6] = {0, 4, 6, 8},
 };
 
 /* ---- who is who ---------------------------------------------------------------------------------
  */
 
-static struct crowd_who of_ipv4(const uint8_t at[4])
+/* uid, and four bytes of the address: all of an IPv4 one, and ::1 has no others beside it. */
+static struct crowd_who of_here(const uint8_t at[4], unsigned uid)
 {
-    struct crowd_who who = {.kind = at[0] == 127 ? KIND_LOOPBACK : KIND_IPV4};
-    memcpy(who.at, at, 4);
+    struct crowd_who who = {.kind = KIND_HERE};
+    memcpy(who.at, &uid, 4);
+    memcpy(who.at + 4, at, 4);
     return who;
+}
+
+/* NULL: it is none. */
+static const uint8_t *ipv4_of(const struct sockaddr *addr)
+{
+    if (addr->sa_family == AF_INET) {
+        return (const uint8_t *)&((const struct sockaddr_in *)(const void *)addr)->sin_addr;
+    }
+    const struct in6_addr *at = &((const struct sockaddr_in6 *)(const void *)addr)->sin6_addr;
+    return addr->sa_family == AF_INET6 && IN6_IS_ADDR_V4MAPPED(at) ? at->s6_addr + 12 : NULL;
+}
+
+struct crowd_who crowd_who_here(const struct sockaddr *addr, unsigned uid)
+{
+    const uint8_t *ipv4 = ipv4_of(addr);
+    if (ipv4 == NULL && addr->sa_family == AF_INET6) {
+        ipv4 = ((const struct sockaddr_in6 *)(const void *)addr)->sin6_addr.s6_addr + 12;
+    }
+    return of_here(ipv4 != NULL ? ipv4 : (const uint8_t[4]){0}, uid);
 }
 
 struct crowd_who crowd_who_net(const struct sockaddr *addr)
 {
     struct crowd_who who = {.kind = KIND_UNKNOWN};
-    if (addr != NULL && addr->sa_family == AF_INET) {
-        return of_ipv4(
-            (const uint8_t *)&((const struct sockaddr_in *)(const void *)addr)->sin_addr);
+    const uint8_t *ipv4 = addr != NULL ? ipv4_of(addr) : NULL;
+    if (ipv4 != NULL && ipv4[0] == 127) {
+        return of_here(ipv4, (unsigned)CROWD_UID_UNKNOWN);
     }
-    if (addr != NULL && addr->sa_family == AF_INET6) {
+    if (ipv4 != NULL) {
+        who.kind = KIND_IPV4;
+        memcpy(who.at, ipv4, 4);
+    } else if (addr != NULL && addr->sa_family == AF_INET6) {
         const struct in6_addr *at = &((const struct sockaddr_in6 *)(const void *)addr)->sin6_addr;
-        if (IN6_IS_ADDR_V4MAPPED(at)) {
-            return of_ipv4(at->s6_addr + 12);
+        if (IN6_IS_ADDR_LOOPBACK(at)) {
+            return of_here(at->s6_addr + 12, (unsigned)CROWD_UID_UNKNOWN);
         }
-        who.kind = IN6_IS_ADDR_LOOPBACK(at) ? KIND_LOOPBACK : KIND_IPV6;
+        who.kind = KIND_IPV6;
         memcpy(who.at, at->s6_addr, sizeof(who.at));
     }
     return who;
@@ -50,6 +74,26 @@ struct crowd_who crowd_who_uid(unsigned uid, int is_kept)
     return who;
 }
 
+/* "uid 1000", "127.0.0.1 of uid 1000". */
+static void name_here(const struct crowd *crowd, char buf[CROWD_NAME_MAX])
+{
+    char text[INET_ADDRSTRLEN] = "?";
+    char whose[32] = "an unknown uid";
+    unsigned uid = 0;
+    memcpy(&uid, crowd->who.at, sizeof(uid));
+    if (uid != (unsigned)CROWD_UID_UNKNOWN) {
+        snprintf(whose, sizeof(whose), "uid %u", uid);
+    }
+    inet_ntop(AF_INET, crowd->who.at + 4, text, sizeof(text));
+    if (crowd->level == 1) {
+        snprintf(buf, CROWD_NAME_MAX, "this host");
+    } else if (crowd->level < CROWD_LEVELS) {
+        snprintf(buf, CROWD_NAME_MAX, "%s", whose);
+    } else {
+        snprintf(buf, CROWD_NAME_MAX, "%s of %s", text[0] == '0' ? "::1" : text, whose);
+    }
+}
+
 const char *crowd_name(const struct crowd *crowd, char buf[CROWD_NAME_MAX])
 {
     char text[INET6_ADDRSTRLEN] = "?";
@@ -57,13 +101,12 @@ const char *crowd_name(const struct crowd *crowd, char buf[CROWD_NAME_MAX])
     unsigned bits = 8U * common[crowd->who.kind][crowd->level];
     unsigned uid = 0;
     switch (crowd->level == 0 ? KIND_UNKNOWN : crowd->who.kind) {
-    case KIND_LOOPBACK:
+    case KIND_HERE:
+        name_here(crowd, buf);
+        break;
     case KIND_IPV4:
         inet_ntop(AF_INET, crowd->who.at, text, sizeof(text));
-        if (bits == 0 ||
-            (crowd->who.kind == KIND_LOOPBACK && text[0] == '0')) { /* ::1 has no parts */
-            snprintf(buf, CROWD_NAME_MAX, "loopback");
-        } else if (bits < 32) {
+        if (bits < 32) {
             snprintf(buf, CROWD_NAME_MAX, "%s/%u", text, bits);
         } else {
             snprintf(buf, CROWD_NAME_MAX, "%s", text);

@@ -2,7 +2,7 @@
  *
  *     all -> 10.0.0.0/16 -> 10.0.7.0/24 -> 10.0.7.3          IPv4
  *         -> 2001:db8::/32 -> 2001:db8:1::/48 -> .../64      IPv6: a /64 is what one host has
- *         -> loopback -> 127.0.0.0/24 -> 127.0.0.1           one host, whatever it calls itself
+ *         -> this host -> uid 1000 -> 127.0.0.1              every account has all of 127.0.0.0/8
  *         -> uid                                             a Unix socket
  *
  * A crowd is what one host or one person can be many of; crowds of one network are a crowd, too.
@@ -31,7 +31,10 @@ struct crowd_who {
     uint8_t is_kept;
     uint8_t at[8]; /* the first bytes of the address, or the uid */
 };
+enum { CROWD_UID_UNKNOWN = -1 };
 struct crowd_who crowd_who_net(const struct sockaddr *addr); /* NULL: one crowd of their own */
+/* Of somebody on this host; crowd_who_net does the same for loopback, with an unknown uid. */
+struct crowd_who crowd_who_here(const struct sockaddr *addr, unsigned uid);
 struct crowd_who crowd_who_uid(unsigned uid, int is_kept);
 
 /* What they do in front of the door. */

@@ -1,6 +1,7 @@
 /* server.c - the daemon's one loop: read -> decide -> commit -> reply; its life and its clock */
 #include "daemon/server.h"
 
+#include "daemon/peer_uid.h"
 #include "daemon/server_state.h"
 #include "daemon/socket_group.h"
 #include "proto/notify.h"
@@ -13,6 +14,7 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <time.h>
+#include <unistd.h>
 
 enum {
     FD_RESERVE = 64, /* descriptors for SQLite, certificates, accept */
@@ -146,6 +148,7 @@ int server_open(const struct server_setup *setup, struct server **ret, struct ms
     if (server == NULL) {
         return ms_fail(err, MS_E_NOMEM, "no memory for the server");
     }
+    server->uid_asker = peer_uid_open();
     server->options = setup->options;
     server->sched = setup->sched;
     server->store = setup->store;
@@ -195,6 +198,9 @@ void server_close(struct server *server)
     }
     if (server->base != NULL) {
         event_base_free(server->base);
+    }
+    if (server->uid_asker >= 0) {
+        close(server->uid_asker);
     }
     SSL_CTX_free(server->tls);
     free(server);

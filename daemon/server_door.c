@@ -2,6 +2,8 @@
  */
 #include "daemon/server_state.h"
 
+#include "daemon/peer_uid.h"
+
 #include <event2/event_struct.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,7 +30,7 @@ struct entrance {
     struct doorway *door;
 };
 
-static struct crowd_who who_is(const struct listener *listener, int fd)
+static struct crowd_who who_is(const struct server *server, const struct listener *listener, int fd)
 {
     struct sockaddr_storage peer;
     struct ucred cred;
@@ -39,8 +41,13 @@ static struct crowd_who who_is(const struct listener *listener, int fd)
                              is_known && (cred.uid == 0 || cred.uid == geteuid()));
     }
     length = sizeof(peer);
-    int is_known = getpeername(fd, (struct sockaddr *)&peer, &length) == 0;
-    return crowd_who_net(is_known ? (struct sockaddr *)&peer : NULL);
+    unsigned uid = 0;
+    if (getpeername(fd, (struct sockaddr *)&peer, &length) != 0) {
+        return crowd_who_net(NULL);
+    }
+    return peer_uid_find(server->uid_asker, fd, &uid) == 0
+               ? crowd_who_here((struct sockaddr *)&peer, uid)
+               : crowd_who_net((struct sockaddr *)&peer);
 }
 
 /* ---- in front of the door -----------------------------------------------------------------------
@@ -261,7 +268,7 @@ void server_accept(struct listener *listener, int fd, void *arg)
         close(fd);
         return;
     }
-    struct crowd_who who = who_is(listener, fd);
+    struct crowd_who who = who_is(server, listener, fd);
     wait_outside(server, at.door, fd, &who);
     let_in(server, &at);
     struct guest *guest;

@@ -27,6 +27,7 @@ struct server {
     struct listener *listeners[SERVER_LISTENERS_MAX];
     struct doorway doors[SERVER_LISTENERS_MAX]; /* of each listener */
     size_t listeners_n;
+    int uid_asker; /* peer_uid.h; -1: none, addresses are all that is known */
     int listening;
     SSL_CTX *tls; /* NULL: plain */
     int needs_tls;

@@ -42,6 +42,7 @@ for unit in msschedd.service msworker@.service; do
     ok "$unit: no core with a key in it is written" grep -q '^LimitCORE=0$' "$units/$unit"
     ok "$unit runs as its own user" grep -q '^User=msched$' "$units/$unit"
 done
+ok "the scheduler may ask whose a connection of its host is" grep -q '^RestrictAddressFamilies=.* AF_NETLINK' "$units/msschedd.service"
 ok "oneDNN may compile its kernels" bash -c '! grep -q "^MemoryDenyWriteExecute" "$1"' - "$units/msworker@.service"
 ok "the group that may use the socket owns nothing" bash -c '! grep -n "msched-users" "$1"' - \
     "$BUILD/systemd/msched.conf"

@@ -85,8 +85,8 @@ START_TEST(an_address_belongs_to_its_networks)
         {"10.1.2.3", "10.1.0.0/16", "10.1.2.0/24", "10.1.2.3"},
         {"::ffff:10.1.2.3", "10.1.0.0/16", "10.1.2.0/24", "10.1.2.3"},
         {"0.1.2.3", "0.1.0.0/16", "0.1.2.0/24", "0.1.2.3"},
-        {"127.9.8.7", "loopback", "127.9.8.0/24", "127.9.8.7"},
-        {"::1", "loopback", "loopback", "loopback"},
+        {"127.9.8.7", "this host", "an unknown uid", "127.9.8.7 of an unknown uid"},
+        {"::1", "this host", "an unknown uid", "::1 of an unknown uid"},
         {"2001:db8:1:2:3::4", "2001:db8::/32", "2001:db8:1::/48", "2001:db8:1:2::/64"},
     };
     char name[CROWD_NAME_MAX];
@@ -108,6 +108,30 @@ START_TEST(an_address_belongs_to_its_networks)
 }
 END_TEST
 
+/* A uid is one, whatever addresses of its own host it comes from. */
+START_TEST(who_is_on_this_host_is_known_by_his_uid)
+{
+    struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr = {htonl(0x7f050607)}};
+    struct sockaddr_in6 six = {.sin6_family = AF_INET6, .sin6_addr = IN6ADDR_LOOPBACK_INIT};
+    char name[CROWD_NAME_MAX];
+    struct crowd_who who = crowd_who_here((struct sockaddr *)&at, 1000);
+    crowd_add(get(&who), &members[0], CROWD_READY);
+    ck_assert_str_eq(crowd_name(members[0].crowd, name), "127.5.6.7 of uid 1000");
+    ck_assert_str_eq(crowd_name(crowd_at(members[0].crowd, 2), name), "uid 1000");
+    who = crowd_who_here((struct sockaddr *)&six, 1000);
+    crowd_add(get(&who), &members[1], CROWD_READY);
+    ck_assert_str_eq(crowd_name(members[1].crowd, name), "::1 of uid 1000");
+    ck_assert_uint_eq(crowd_parting(members[0].crowd, members[1].crowd), 3);
+    at.sin_addr.s_addr = htonl(0x0a000001); /* its address in a network */
+    who = crowd_who_here((struct sockaddr *)&at, 1001);
+    crowd_add(get(&who), &members[2], CROWD_READY);
+    ck_assert_uint_eq(crowd_parting(members[0].crowd, members[2].crowd), 2);
+    ck_assert_int_eq(next(), 0);
+    ck_assert_int_eq(next(), 2);
+    ck_assert_int_eq(next(), 1);
+}
+END_TEST
+
 START_TEST(two_crowds_part_where_their_networks_do)
 {
     static const struct {
@@ -117,8 +141,8 @@ START_TEST(two_crowds_part_where_their_networks_do)
                  {"10.1.2.3", "10.1.2.4", 3},
                  {"10.1.2.3", "10.1.3.3", 2},
                  {"10.1.2.3", "10.2.2.3", 1},
-                 {"127.1.2.3", "127.2.2.3", 2},
-                 {"127.0.0.1", "::1", 2},
+                 {"127.1.2.3", "127.2.2.3", 3},
+                 {"127.0.0.1", "::1", 3},
                  {"10.1.2.3", "2001:db8::1", 1},
                  {"0.0.0.1", "::1", 1}};
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
@@ -228,6 +252,7 @@ int main(void)
     TCase *tcase = tcase_create("crowd");
     tcase_add_checked_fixture(tcase, setup, teardown);
     tcase_add_test(tcase, an_address_belongs_to_its_networks);
+    tcase_add_test(tcase, who_is_on_this_host_is_known_by_his_uid);
     tcase_add_test(tcase, two_crowds_part_where_their_networks_do);
     tcase_add_test(tcase, networks_take_turns_and_in_them_their_parts);
     tcase_add_test(tcase, a_member_that_goes_takes_the_turn_of_nobody_else);

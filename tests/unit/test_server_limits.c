@@ -1,6 +1,7 @@
 /* test_server_limits.c - who says nothing, reads nothing or never ends his frame has to go in time
  *
  * The clock of the child is moved, for libevent too: a minute passes at once. */
+#include "daemon/peer_uid.h"
 #include "tests/unit/server_world.h"
 
 #include <errno.h>
@@ -513,6 +514,70 @@ START_TEST(a_crowd_of_many_addresses_keeps_no_other_out)
 }
 END_TEST
 
+/* As another uid, from many addresses: connects, begins a Hello, and stays until it is killed. */
+static pid_t crowd_that_speaks(uid_t uid, uint16_t port, int said)
+{
+    pid_t pid = fork();
+    ck_assert_int_ge(pid, 0);
+    if (pid > 0) {
+        return pid;
+    }
+    char byte = 'M';
+    int n = 0;
+    if (setgid(uid) == 0 && setuid(uid) == 0) {
+        for (; n < CROWD; n++) {
+            int fd = dial_tcp(port, address_of_its_own((unsigned)n), 0);
+            if (send(fd, &byte, 1, MSG_NOSIGNAL) != 1) {
+                break;
+            }
+        }
+    }
+    if (n < CROWD || write(said, &byte, 1) != 1) {
+        _exit(1);
+    }
+    for (;;) {
+        pause();
+    }
+}
+
+START_TEST(a_crowd_of_one_uid_keeps_no_other_out_whatever_its_addresses)
+{
+    struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
+    socklen_t length = sizeof(at);
+    int said[2];
+    char byte;
+    int asker = peer_uid_open();
+    if (getuid() != 0 || asker < 0) {
+        printf("skip: not root, or no sock_diag here\n");
+        return;
+    }
+    close(asker);
+    raise_descriptors();
+    ck_assert_int_eq(pipe(said), 0);
+    int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    ck_assert_int_eq(bind(listener, (struct sockaddr *)&at, length), 0);
+    ck_assert_int_eq(listen(listener, 4096), 0);
+    ck_assert_int_eq(getsockname(listener, (struct sockaddr *)&at, &length), 0);
+    pid_t crowd = crowd_that_speaks(65534, ntohs(at.sin_port), said[1]);
+    close(said[1]);
+    ck_assert_int_eq(read(said[0], &byte, 1), 1);
+    start(listener, 0);
+
+    int64_t began = now_ms();
+    for (int i = 0; i < 5; i++) {
+        int fd = dial_tcp(ntohs(at.sin_port), INADDR_LOOPBACK, 0);
+        greet_over(fd);
+        close(fd);
+    }
+
+    ck_assert_int_lt(now_ms() - began, SOON_MS);
+    kill(crowd, SIGKILL);
+    ck_assert_int_eq(waitpid(crowd, NULL, 0), crowd);
+    close(said[0]);
+    close(listener);
+}
+END_TEST
+
 /* As another uid: connects and says nothing until it is killed. */
 static pid_t crowd_of(uid_t uid, int said)
 {
@@ -605,6 +670,7 @@ int main(void)
     tcase_add_test(tcase, who_waited_for_his_name_and_finds_no_place_gets_the_next);
     tcase_add_test(tcase, a_crowd_of_one_address_keeps_no_other_out);
     tcase_add_test(tcase, a_crowd_of_many_addresses_keeps_no_other_out);
+    tcase_add_test(tcase, a_crowd_of_one_uid_keeps_no_other_out_whatever_its_addresses);
     tcase_add_test(tcase, a_crowd_of_one_uid_keeps_neither_root_nor_others_out);
     suite_add_tcase(suite, tcase);
     return test_run(suite);
