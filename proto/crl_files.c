@@ -2,6 +2,7 @@
 #include "proto/crl_files.h"
 
 #include "proto/certfile.h"
+#include "proto/file_write.h"
 #include "proto/folder.h"
 #include "proto/limits.h"
 
