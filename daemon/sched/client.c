@@ -181,33 +181,36 @@ static bool cancel_wait(struct sched *s, struct conn *conn, uint32_t frame_id, s
                    (ull)job->id);
         return false;
     }
-    conn->n_waits++;
-    waiter->conn = conn->id;
+    waiter->job = job;
+    waiter->conn = conn;
     waiter->frame_id = frame_id;
     list_add_tail(&job->waiters, &waiter->by_job);
+    list_add_tail(&conn->waits, &waiter->by_conn);
     job->n_waiters++;
     return true;
+}
+
+void waiter_drop(struct waiter *waiter)
+{
+    list_remove(&waiter->by_job);
+    list_remove(&waiter->by_conn);
+    waiter->job->n_waiters--;
+    free(waiter);
 }
 
 void waiters_answer(struct sched *s, struct job *job)
 {
     while (!list_empty(&job->waiters)) {
         struct waiter *waiter = list_item(job->waiters.next, struct waiter, by_job);
-        struct conn *conn = conn_find(s, waiter->conn);
-        if (conn != NULL) {
-            conn->n_waits--;
-            if (job->state == JOB_CANCELLED) {
-                emit_ok(s, waiter->conn, waiter->frame_id, job->reason);
-            } else {
-                emit_error(s, waiter->conn, waiter->frame_id, MS_E_REFUSED,
-                           "job %llu %s before it could be cancelled: %.250s", (ull)job->id,
-                           sched_job_state_name(job->state), job->reason);
-            }
+        if (job->state == JOB_CANCELLED) {
+            emit_ok(s, waiter->conn->id, waiter->frame_id, job->reason);
+        } else {
+            emit_error(s, waiter->conn->id, waiter->frame_id, MS_E_REFUSED,
+                       "job %llu %s before it could be cancelled: %.250s", (ull)job->id,
+                       sched_job_state_name(job->state), job->reason);
         }
-        list_remove(&waiter->by_job);
-        free(waiter);
+        waiter_drop(waiter);
     }
-    job->n_waiters = 0;
 }
 
 /* True if the request was answered here. */

@@ -23,8 +23,9 @@ struct watch {
 };
 
 struct waiter {
-    struct list by_job;
-    uint64_t conn;
+    struct list by_job, by_conn;
+    struct job *job;
+    struct conn *conn;
     uint32_t frame_id;
 };
 
@@ -54,6 +55,7 @@ void on_fetch_read(struct sched *s, struct conn *conn, const struct sched_event 
 void on_fetch_ready(struct sched *s, struct conn *conn, const struct sched_event *event);
 
 void waiters_answer(struct sched *s, struct job *job);
+void waiter_drop(struct waiter *waiter);           /* its client has gone, or its job */
 void watch_stir(struct sched *s, struct job *job); /* its watchers are told by watch_settle */
 void watch_settle(struct sched *s);                /* as many as a tick may tell */
 void watch_mute(struct sched *s, struct conn *conn, bool is_clogged);

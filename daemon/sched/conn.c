@@ -45,7 +45,8 @@ enum sched_conn_kind sched_conn_kind(const struct sched *s, uint64_t id)
         return SCHED_CONN_NODE;
     }
     bool waits = conn->newcomer != NULL || conn->follower != NULL;
-    return waits || conn->n_watches > 0 || conn->n_waits > 0 ? SCHED_CONN_BUSY : SCHED_CONN_IDLE;
+    return waits || conn->n_watches > 0 || !list_empty(&conn->waits) ? SCHED_CONN_BUSY
+                                                                     : SCHED_CONN_IDLE;
 }
 
 void conn_opened(struct sched *s, const struct sched_event *event)
@@ -59,6 +60,7 @@ void conn_opened(struct sched *s, const struct sched_event *event)
     conn->peer = *event->peer;
     list_init(&conn->watches);
     list_init(&conn->muted);
+    list_init(&conn->waits);
     table_add(&s->conns, &conn->link, table_hash_u64(conn->id));
 }
 
@@ -66,6 +68,9 @@ static void conn_forget(struct sched *s, struct conn *conn)
 {
     while (!list_empty(&conn->watches)) {
         watch_drop(list_item(conn->watches.next, struct watch, by_conn));
+    }
+    while (!list_empty(&conn->waits)) {
+        waiter_drop(list_item(conn->waits.next, struct waiter, by_conn));
     }
     if (conn->newcomer != NULL) {
         newcomer_drop(s, conn->newcomer);

@@ -21,8 +21,8 @@ struct conn {
     struct follower *follower; /* its EventQuery has no answer yet */
     struct list watches;
     struct list muted; /* watches that wait until it has read more */
+    struct list waits; /* struct waiter: cancels whose end it waits for */
     uint32_t n_watches;
-    uint32_t n_waits; /* cancels that it waits for */
     bool is_clogged;
 };
 

@@ -67,9 +67,7 @@ void job_free(struct job *job)
         watch_drop(list_item(job->watches.next, struct watch, by_job));
     }
     while (!list_empty(&job->waiters)) {
-        struct waiter *waiter = list_item(job->waiters.next, struct waiter, by_job);
-        list_remove(&waiter->by_job);
-        free(waiter);
+        waiter_drop(list_item(job->waiters.next, struct waiter, by_job));
     }
     run_free(job->run);
     free(job->spec);

@@ -266,6 +266,24 @@ START_TEST(waiting_cancels_are_limited)
 }
 END_TEST
 
+START_TEST(who_hangs_up_waits_for_no_cancel)
+{
+    uint64_t conns[2];
+    fix_running(conns);
+    for (int i = 0; i < MS_CANCEL_WAITERS_MAX; i++) { /* ctrl-C, and again */
+        uint64_t gone = fix_open(MS_ROLE_USER, "alice");
+        fix_cancel(gone, 1, 1);
+        fix_close(gone);
+    }
+
+    uint64_t conn = fix_open(MS_ROLE_USER, "alice");
+    fix_cancel(conn, 1, 1);
+    ck_assert_ptr_null(fix_heard(conn, MS_MSG_ERROR));
+    fix_cancel(conn, 1, 0);
+    ck_assert_uint_eq(fix_count(MS_MSG_OK), 2);
+}
+END_TEST
+
 START_TEST(largest_job_is_placed_in_one_tick)
 {
     fix_standing();
@@ -428,6 +446,7 @@ int main(void)
     tcase_add_test(t, log_reads_under_way_are_limited);
     tcase_add_test(t, one_principal_does_not_keep_others_from_their_logs);
     tcase_add_test(t, waiting_cancels_are_limited);
+    tcase_add_test(t, who_hangs_up_waits_for_no_cancel);
     tcase_add_test(t, largest_job_is_placed_in_one_tick);
     tcase_add_test(t, job_whose_members_do_not_fit_a_frame_fails_in_words);
     tcase_add_test(t, ten_thousand_nodes_are_adopted);
