@@ -330,6 +330,9 @@ static void message(struct model *m, struct m_conn *conn, const struct sched_eve
     case MS_MSG_PEER_REPORT:
         m_on_peer_report(m, conn, (const Ms__PeerReport *)event->msg);
         break;
+    case MS_MSG_HEARTBEAT:
+        m_on_beat(m, conn, (const Ms__Heartbeat *)event->msg);
+        break;
     case MS_MSG_PROGRESS:
         m_on_progress(m, conn, (const Ms__Progress *)event->msg);
         break;
@@ -341,6 +344,11 @@ static void message(struct model *m, struct m_conn *conn, const struct sched_eve
     default:
         m_on_question(m, conn, event);
     }
+}
+
+void model_ticks(struct model *m)
+{
+    m->event_reads = 0;
 }
 
 void model_hears(struct model *m, const struct sched_event *event, int64_t mono)
@@ -534,6 +542,9 @@ static void judge_effect(struct model *m, const struct sched_effect *effect)
         break;
     case SCHED_DO_PUT_JOB:
         m_judge_row(m, effect->job);
+        break;
+    case SCHED_DO_PUT_MEMBER:
+        m_judge_last_shown(m, effect->member);
         break;
     case SCHED_DO_PUT_META:
         judge_meta(m, effect);

@@ -25,7 +25,7 @@ struct m_node {
     char data_address[MS_ADDR_MAX + 1], data_unix[MS_ADDR_MAX + 1];
     char isa[MS_NAME_MAX + 1], cert_name[MS_NAME_MAX + 1];
     uint64_t incarnation;
-    uint32_t uid, level;
+    uint32_t uid, level, pid;
     uint64_t conn;   /* 0: not registered */
     bool came;       /* registered since the start, or since it went away */
     int64_t heard;   /* mono; moved on while the scheduler stood still */
@@ -49,11 +49,13 @@ struct m_conn {
     uint32_t who; /* person; workers all have their own */
     bool is_worker, is_admin;
     bool clogged;     /* much is unsent to it: news wait */
+    bool replaced;    /* its process has registered over another one: it has to be closed */
     bool false_stamp; /* brought with Register: nobody was ever told it */
     bool registering; /* Register has had no answer */
     uint32_t register_id;
     struct m_node asked; /* what it says that it is */
     struct m_hold claim;
+    uint64_t claim_step;
     bool claim_runs;
 };
 
@@ -69,6 +71,8 @@ struct m_rank {
     char plan[65], weights[65];
     char log[96]; /* as it was told with RankReady */
     uint64_t steps;
+    uint64_t step; /* as it last said */
+    uint32_t pid;  /* of a process that came back, or was given the rank since the start */
 };
 
 struct m_progress { /* what a job shows of its training */
@@ -86,6 +90,8 @@ struct m_job {
     size_t spec_bytes;
     uint32_t workers;
     int32_t priority;
+    bool recovery;
+    char tag[MS_JOB_TAG_LEN + 1]; /* as its ranks are told; "": nobody was told yet */
     enum sched_job_state state;
     uint64_t generation;
     int32_t code;
@@ -120,6 +126,7 @@ struct m_ask { /* a question, a watch, or a log read */
     uint32_t what;              /* enum ms_fetch */
     char node[MS_NAME_MAX + 1]; /* reads the log; or whose events */
     bool watching;              /* has been told once; or waits for the next event */
+    bool parked;                /* ... of which there was none when the question was looked at */
     int64_t asked_at, asked_stretch;
     enum sched_job_state told;
 };
@@ -168,6 +175,7 @@ struct model {
     uint64_t last_event, ticks; /* ticks: commits, as they are counted */
     uint64_t last_job, next_job; /* the highest id; the next one that the disk knows */
     bool draining, refusing, fresh;
+    uint32_t event_reads; /* answers of this tick that the database gives */
     /* How many nodes the cluster has, as the queue may and must know: more at once, fewer after a
      * lease of doubt, which began and begins anew at the latest: */
     uint32_t believed_low, believed;
@@ -192,6 +200,7 @@ struct model {
 struct model *model_create(struct world *w);
 void model_destroy(struct model *m);
 void model_starts(struct model *m, int64_t mono); /* the disk holds what it holds */
+void model_ticks(struct model *m); /* the driver begins to collect effects for one commit */
 void model_hears(struct model *m, const struct sched_event *event, int64_t mono);
 void model_judges(struct model *m, const struct sched_effect *effects, size_t n);
 void model_stood_still(struct model *m, int64_t ms);
@@ -248,6 +257,9 @@ void m_stop_expect(struct model *m, uint64_t conn, const struct m_stop *stop);
 void m_judge_ranks_after(struct model *m);
 
 /* model_results.c */
+void m_on_beat(struct model *m, struct m_conn *conn, const Ms__Heartbeat *msg);
+void m_judge_last_shown(struct model *m, const struct sched_member_row *row);
+void m_judge_rank_shown(struct model *m, const struct m_job *job, const Ms__RankInfo *info);
 void m_judge_results(struct model *m, const struct m_job *job, const struct sched_job_row *row);
 void m_judge_shown(struct model *m, const struct m_job *job, const Ms__JobInfo *info,
                    bool with_evals);

@@ -137,6 +137,9 @@ static void judge_info(struct model *m, const struct m_job *job, const Ms__JobIn
                                    memcmp(info->job_json.data, job->spec, job->spec_bytes) != 0)) {
         sim_fail(m->w, "model: job %llu is told with another spec", (ull)job->id);
     }
+    for (size_t rank = 0; rank < info->n_ranks && info->n_ranks == job->n_ranks; rank++) {
+        m_judge_rank_shown(m, job, info->ranks[rank]);
+    }
     if (!with_ranks || !m_is_placed(job)) {
         return;
     }
@@ -240,6 +243,17 @@ bool m_log_refusal_is_fair(struct model *m, const struct m_ask *ask, int32_t cod
     }
 }
 
+/* Who else waits for the end of that job. */
+static uint32_t count_waiters(const struct model *m, const struct m_ask *ask)
+{
+    uint32_t n = 0;
+    for (size_t i = 0; i < m->asks.n; i++) {
+        const struct m_ask *other = &m->asks.at[i];
+        n += other != ask && other->type == MS_MSG_CANCEL && other->job == ask->job;
+    }
+    return n;
+}
+
 static bool refusal_is_fair(struct model *m, const struct m_conn *conn, const struct m_ask *ask,
                             int32_t code)
 {
@@ -256,7 +270,8 @@ static bool refusal_is_fair(struct model *m, const struct m_conn *conn, const st
                : code == MS_E_REFUSED
                    ? job != NULL && (!may_cancel(conn, job) ||
                                      (m_is_ended(job) && job->state != JOB_CANCELLED))
-                   : code == MS_E_FULL && (m->w->disk.full || job != NULL);
+                   : code == MS_E_FULL &&
+                         (m->w->disk.full || count_waiters(m, ask) >= MS_CANCEL_WAITERS_MAX);
     case MS_MSG_EVENT_QUERY:
         return m_events_refusal_is_fair(m, ask, code);
     case MS_MSG_WATCH:
@@ -335,6 +350,9 @@ static void judge_list(struct model *m, const Ms__JobList *msg)
         judge_info(m, job, msg->jobs[n], asked->job != 0);
         if (asked->job != 0 && !m_is_ended(job) && msg->jobs[n]->job_json.len == 0) {
             sim_fail(m->w, "model: job %llu is told without its spec", (ull)id);
+        }
+        if (m_is_ended(job) && msg->jobs[n]->job_json.len > 0 && m->w->mode != SCHED_DYNAMIC) {
+            sim_fail(m->w, "model: job %llu has ended, and its spec is kept in memory", (ull)id);
         }
         n++;
     }
@@ -579,7 +597,8 @@ static bool may_wait(const struct model *m, const struct m_ask *ask, const struc
     case MS_MSG_EVENT_QUERY:
         return m_events_may_wait(m, ask);
     case MS_MSG_CANCEL:
-        return job != NULL && job->cancelled && job->cancel_at_step && job->state == JOB_RUNNING;
+        return job != NULL && job->cancelled && job->cancel_at_step && job->state == JOB_RUNNING &&
+               count_waiters(m, ask) < MS_CANCEL_WAITERS_MAX;
     case MS_MSG_LOG_QUERY:
     case MS_MSG_FETCH:
         return ask->route != 0 && (m->event->kind != SCHED_EV_TIME ||
@@ -595,8 +614,9 @@ void m_judge_clients_after(struct model *m)
     /* news have a budget: the core says that it goes on at once, and the next tick is judged */
     bool goes_on = sched_deadline(m->w->sched) <= m->mono;
     for (size_t i = 0; i < m->asks.n; i++) {
-        const struct m_ask *ask = &m->asks.at[i];
+        struct m_ask *ask = &m->asks.at[i];
         const struct m_job *job = m_job_find(m, ask->job);
+        ask->parked = ask->watching && !goes_on && ask->type == MS_MSG_EVENT_QUERY;
         if (!may_wait(m, ask, job)) {
             sim_fail(m->w, "model: connection %llu asks with %s about job %llu and hears nothing",
                      (ull)ask->conn, ms_wire_find(ask->type)->name, (ull)ask->job);
@@ -612,6 +632,10 @@ void m_judge_clients_after(struct model *m)
         const struct m_node *node = conn->registering ? m_node_find(m, conn->asked.id) : NULL;
         if (conn->registering && (node == NULL || node->prober != conn->id)) {
             sim_fail(m->w, "model: node %s registers and hears nothing", conn->asked.id);
+        }
+        if (conn->replaced) {
+            sim_fail(m->w, "model: connection %llu stays open, and its process has another one",
+                     (ull)conn->id);
         }
     }
 }

@@ -128,6 +128,9 @@ void m_event_put(struct model *m, const struct sched_event_row *row)
         sim_fail(m->w, "model: event %llu is written behind event %llu", (ull)row->seq,
                  (ull)m->last_event);
     }
+    if (m->refusing) {
+        sim_fail(m->w, "model: %s is written down, and the disk is full", row->kind);
+    }
     judge_owner(m, row);
     struct m_event *event = M_MORE(m->events, struct m_event);
     m->n_events++;
@@ -159,14 +162,20 @@ void m_ask_events(struct m_ask *ask, const struct model *m, const Ms__EventQuery
     ask->watching = msg->wait && msg->before == 0 && msg->after == m->last_event;
 }
 
+/* What it asks for is there. */
+static bool has_happened(const struct model *m, const struct m_ask *ask)
+{
+    bool happened = false;
+    for (size_t i = m->events.n; i > 0 && m->events.at[i - 1].number > ask->offset; i--) {
+        happened = happened || fits(&m->events.at[i - 1], ask->job, ask->node);
+    }
+    return happened;
+}
+
 /* Only for what has not happened. Answers have a budget: the core says that it goes on at once. */
 bool m_events_may_wait(const struct model *m, const struct m_ask *ask)
 {
-    bool waits = ask->watching;
-    for (size_t i = m->events.n; i > 0 && m->events.at[i - 1].number > ask->offset; i--) {
-        waits = waits && !fits(&m->events.at[i - 1], ask->job, ask->node);
-    }
-    return waits || sched_deadline(m->w->sched) <= m->mono;
+    return (ask->watching && !has_happened(m, ask)) || sched_deadline(m->w->sched) <= m->mono;
 }
 
 bool m_events_refusal_is_fair(const struct model *m, const struct m_ask *ask, int32_t code)
@@ -203,6 +212,14 @@ void m_judge_events_read(struct model *m, const struct sched_effect *effect)
         sim_fail(m->w, "model: connection %llu is told of events after %llu, up to %llu of %llu",
                  (ull)effect->conn, (ull)read->after, (ull)read->last, (ull)m->last_event);
         return;
+    }
+    if (ask->parked && !has_happened(m, ask)) {
+        sim_fail(m->w, "model: connection %llu is woken, and nothing that it waits for happened",
+                 (ull)effect->conn);
+    }
+    if (++m->event_reads > MS_EVENT_READS) {
+        sim_fail(m->w, "model: the database is asked for events %u times in one tick",
+                 m->event_reads);
     }
     m_ask_drop(m, ask);
 }

@@ -48,10 +48,12 @@ void m_on_register(struct model *m, struct m_conn *conn, const Ms__Register *msg
     conn->false_stamp = m_stamp_is_false(m, &msg->stamp);
     asked->uid = msg->uid;
     asked->level = msg->level;
+    asked->pid = msg->pid;
     conn->registering = true;
     conn->register_id = m->event->id;
     conn->claim = (struct m_hold){msg->job, msg->generation, msg->rank};
     conn->claim_runs = msg->running;
+    conn->claim_step = msg->step;
     if (now != NULL && now->conn != 0 && now->conn != conn->id &&
         now->incarnation != msg->incarnation && now->probed == SIM_NEVER) {
         now->probed = m->mono;
@@ -145,6 +147,8 @@ static void came_back(struct model *m, const struct m_conn *conn, struct m_rank 
 {
     struct m_job *job = m_job_find(m, conn->claim.job);
     r->missing = false;
+    r->step = conn->claim_step;
+    r->pid = conn->asked.pid;
     bool missing = false;
     for (uint32_t rank = 0; rank < job->workers; rank++) {
         missing = missing || job->ranks[rank].missing;
@@ -221,6 +225,18 @@ static bool is_one_too_many(const struct model *m, const struct m_node *asked)
            n >= SIM_NODES_PER_CERTIFICATE;
 }
 
+/* One process has one connection, and keeps it. */
+static bool is_another_process(const struct m_node *node, const struct m_conn *conn)
+{
+    return node != NULL && node->conn == conn->id && node->incarnation != conn->asked.incarnation;
+}
+
+/* Other hosts dial it: a path is none of theirs. */
+static bool is_reachable(const struct m_node *asked)
+{
+    return strchr(asked->data_address, '/') == NULL && strchr(asked->data_address, ':') != NULL;
+}
+
 static void judge_takeover(struct model *m, const struct m_conn *conn, const struct m_node *node)
 {
     if (node->incarnation == conn->asked.incarnation) {
@@ -246,7 +262,8 @@ void m_judge_registered(struct model *m, struct m_conn *conn, const Ms__Register
     if (conn->false_stamp || is_taken(m, &conn->asked) || is_named_wrongly(m, &conn->asked) ||
         is_one_too_many(m, &conn->asked) || conn->asked.incarnation == 0 ||
         conn->asked.id[0] == '\0' || (m_node_of(m, conn) != NULL && m_node_of(m, conn) != node) ||
-        (node != NULL && node->conn != 0 && strcmp(node->owner, conn->asked.owner) != 0)) {
+        (node != NULL && node->conn != 0 && strcmp(node->owner, conn->asked.owner) != 0) ||
+        is_another_process(node, conn) || !is_reachable(&conn->asked)) {
         sim_fail(m->w, "model: node %s was accepted from %s, and must not be", conn->asked.id,
                  conn->peer.who.id);
     }
@@ -254,6 +271,10 @@ void m_judge_registered(struct model *m, struct m_conn *conn, const Ms__Register
         node = M_MORE(m->nodes, struct m_node);
     } else if (node->conn != 0 && node->conn != conn->id) {
         judge_takeover(m, conn, node);
+        struct m_conn *old = m_conn_find(m, node->conn);
+        if (old != NULL) {
+            old->replaced = true;
+        }
     }
     bool came = node->came;
     *node = conn->asked;
@@ -304,7 +325,8 @@ bool m_register_refusal_is_fair(struct model *m, const struct m_conn *conn, int3
     return is_taken(m, asked) || is_named_wrongly(m, asked) || asked->id[0] == '\0' ||
            asked->incarnation == 0 || clash || heard || (mine != NULL && mine != node) ||
            conn->claim.job > m->last_job || conn->claim.generation > m->generation ||
-           conn->false_stamp || world_is_evil(m->w, (uint32_t)conn->id);
+           conn->false_stamp || is_another_process(node, conn) || !is_reachable(asked) ||
+           world_is_evil(m->w, (uint32_t)conn->id);
 }
 
 void m_probe_over(struct model *m, uint64_t prober)

@@ -43,11 +43,11 @@ static void judge_new(struct model *m, const struct sched_job_row *row)
                  state_name(row->state), (ull)m->last_job);
         return;
     }
-    if (submitted &&
-        (row->workers != msg->workers || row->priority != msg->priority ||
-         strcmp(row->name, msg->name) != 0 || strcmp(row->key, msg->key) != 0 ||
-         strcmp(row->run_dir, msg->run_dir) != 0 || row->spec_bytes != msg->job_json.len ||
-         memcmp(row->spec, msg->job_json.data, row->spec_bytes) != 0)) {
+    if (submitted && (row->workers != msg->workers || row->priority != msg->priority ||
+                      row->recovery != (msg->recovery != 0) || strcmp(row->name, msg->name) != 0 ||
+                      strcmp(row->key, msg->key) != 0 || strcmp(row->run_dir, msg->run_dir) != 0 ||
+                      row->spec_bytes != msg->job_json.len ||
+                      memcmp(row->spec, msg->job_json.data, row->spec_bytes) != 0)) {
         sim_fail(m->w, "model: job %llu is not what was submitted", (ull)row->id);
     }
     if (submitted && person_is_refused(conn->is_admin, row->priority)) {
@@ -63,6 +63,7 @@ static void judge_new(struct model *m, const struct sched_job_row *row)
     job->who = conn != NULL ? conn->who : 0;
     job->workers = row->workers;
     job->priority = row->priority;
+    job->recovery = row->recovery;
     job->blame_at = SIM_NEVER;
     job->missing_since = SIM_NEVER;
     memcpy(job->name, row->name, sizeof(job->name));
@@ -94,7 +95,8 @@ void m_judge_row(struct model *m, const struct sched_job_row *row)
                  state_name(row->state));
     }
     if (m_is_ended(job) || strcmp(row->owner, job->owner) != 0 || strcmp(row->key, job->key) != 0 ||
-        row->workers != job->workers || row->priority != job->priority) {
+        row->workers != job->workers || row->priority != job->priority ||
+        row->recovery != job->recovery) {
         sim_fail(m->w, "model: job %llu is rewritten, %s", (ull)job->id, state_name(job->state));
     }
     if (row->state == JOB_QUEUED && job->state == JOB_PLACING) {
@@ -314,6 +316,20 @@ static void judge_token(struct model *m, const Ms__Assign *msg)
     memcpy(m->token, msg->token.data, MS_TOKEN_LEN);
 }
 
+/* Of the job, whoever runs it whenever: what it left behind on a host is known by it. */
+static void judge_tag(struct model *m, struct m_job *job, const Ms__Assign *msg)
+{
+    for (size_t i = 0; i < m->jobs.n; i++) {
+        const struct m_job *other = &m->jobs.at[i];
+        bool alike = strcmp(other->tag, msg->job_tag) == 0;
+        if (other == job ? job->tag[0] != '\0' && !alike : alike) {
+            sim_fail(m->w, "model: job %llu is tagged %s, and job %llu is %s", (ull)job->id,
+                     msg->job_tag, (ull)other->id, other->tag);
+        }
+    }
+    snprintf(job->tag, sizeof(job->tag), "%s", msg->job_tag);
+}
+
 static void judge_member(struct model *m, const struct m_job *job, const Ms__Member *member,
                          uint32_t rank)
 {
@@ -387,6 +403,7 @@ static void judge_first_assign(struct model *m, struct m_job *job, const Ms__Ass
 {
     judge_turn(m, job);
     judge_token(m, msg);
+    judge_tag(m, job, msg);
     if (msg->world_size != job->workers || msg->n_members != job->workers ||
         msg->job_json.len != job->spec_bytes ||
         memcmp(msg->job_json.data, job->spec, job->spec_bytes) != 0) {
@@ -409,6 +426,7 @@ static void judge_first_assign(struct model *m, struct m_job *job, const Ms__Ass
         struct m_node *node = m_node_find(m, msg->members[rank]->node_id);
         if (node != NULL) {
             memcpy(job->ranks[rank].owner, node->owner, sizeof(node->owner));
+            job->ranks[rank].pid = node->pid;
             node->hold = (struct m_hold){job->id, job->generation, rank};
         }
     }
@@ -435,7 +453,7 @@ void m_judge_assign(struct model *m, struct m_conn *conn, const Ms__Assign *msg)
     bool alike = msg->n_members == job->workers && msg->world_size == job->workers &&
                  msg->job_json.len == job->spec_bytes &&
                  memcmp(msg->job_json.data, job->spec, job->spec_bytes) == 0 &&
-                 strcmp(msg->run_dir, job->run_dir) == 0 &&
+                 strcmp(msg->run_dir, job->run_dir) == 0 && strcmp(msg->job_tag, job->tag) == 0 &&
                  memcmp(msg->token.data, m->token, MS_TOKEN_LEN) == 0;
     for (uint32_t rank = 0; alike && rank < job->workers; rank++) {
         alike = strcmp(msg->members[rank]->node_id, job->ranks[rank].node) == 0 &&

@@ -80,6 +80,7 @@ void m_on_done(struct model *m, struct m_conn *conn, const Ms__RankDone *msg)
     r->code = msg->code;
     r->stopped = msg->stopped;
     r->steps = msg->steps;
+    r->step = msg->steps > r->step ? msg->steps : r->step;
     snprintf(r->text, sizeof(r->text), "%s", msg->text);
     snprintf(r->weights, sizeof(r->weights), "%s", msg->weights_sha256);
     snprintf(r->plan, sizeof(r->plan), "%s", msg->plan_sha256);

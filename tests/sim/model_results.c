@@ -19,6 +19,7 @@ void m_on_progress(struct model *m, struct m_conn *conn, const Ms__Progress *msg
     if (r == NULL || job->state != JOB_RUNNING) {
         return;
     }
+    r->step = msg->step;
     job->has_progress = true;
     job->progress = (struct m_progress){msg->step, msg->epoch, msg->loss, msg->accuracy};
     if (!msg->has_eval) {
@@ -31,6 +32,16 @@ void m_on_progress(struct model *m, struct m_conn *conn, const Ms__Progress *msg
         job->n_evals--;
     }
     job->evals[job->n_evals++] = job->progress;
+}
+
+void m_on_beat(struct model *m, struct m_conn *conn, const Ms__Heartbeat *msg)
+{
+    const struct m_node *node = m_node_of(m, conn);
+    struct m_rank *r =
+        node != NULL ? m_rank_of(m, conn, msg->job, msg->generation, node->hold.rank) : NULL;
+    if (r != NULL) {
+        r->step = msg->step;
+    }
 }
 
 static bool is_same(const struct m_progress *want, const Ms__Progress *msg)
@@ -78,5 +89,35 @@ void m_judge_shown(struct model *m, const struct m_job *job, const Ms__JobInfo *
                  (ull)job->id, sched_job_state_name(job->state), (ull)job->progress.step,
                  job->n_evals, info->progress != NULL ? (ull)info->progress->step : 0,
                  info->n_evals);
+    }
+}
+
+/* What a rank shows while its job is placed, and what it last showed. */
+void m_judge_rank_shown(struct model *m, const struct m_job *job, const Ms__RankInfo *info)
+{
+    const struct m_rank *r = &job->ranks[info->rank];
+    if (info->step != r->step || info->pid != r->pid) {
+        sim_fail(m->w,
+                 "model: rank %u of job %llu is at step %llu in process %u, and is told at step "
+                 "%llu in process %u",
+                 info->rank, (ull)job->id, (ull)r->step, r->pid, (ull)info->step, info->pid);
+    }
+}
+
+/* ... which is stored with the end. */
+void m_judge_last_shown(struct model *m, const struct sched_member_row *row)
+{
+    const struct m_job *job = m_job_find(m, row->job);
+    if (job == NULL || !job->ended_now || row->rank >= job->n_ranks) {
+        return;
+    }
+    const struct m_rank *r = &job->ranks[row->rank];
+    if (row->step != r->step || row->pid != r->pid || row->generation != job->generation) {
+        sim_fail(
+            m->w,
+            "model: rank %u of job %llu ends at step %llu in process %u, and is stored at step "
+            "%llu in process %u, generation %llu",
+            row->rank, (ull)job->id, (ull)r->step, r->pid, (ull)row->step, row->pid,
+            (ull)row->generation);
     }
 }

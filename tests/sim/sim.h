@@ -183,7 +183,10 @@ struct sim_op {
     bool digests_differ, plans_differ;
     bool last_step; /* its ranks finish whatever somebody wants of the next step */
     uint32_t spec_bytes;
-    uint32_t key; /* its number among those of its person */
+    bool recovery;
+    uint32_t epochs; /* its first rank shows so many at once */
+    uint32_t burst;  /* asks so often at once, over one connection */
+    uint32_t key;    /* its number among those of its person */
     bool cancel_acked;
     char cursor[MS_CURSOR_MAX + 1]; /* OP_NODES: the next page */
 };

@@ -89,6 +89,7 @@ static void ask_submit(struct world *w, struct sim_op *op, uint32_t i)
     msg.key = key;
     msg.workers = op->workers;
     msg.priority = op->priority;
+    msg.recovery = op->recovery;
     msg.run_dir = (char *)(w->mode == SCHED_RUN ? "/tmp/run" : "");
     msg.stamp.data = w->stamp_of[op->person];
     msg.stamp.len = w->has_stamp_of[op->person] ? MS_STAMP_LEN : 0;
@@ -96,17 +97,17 @@ static void ask_submit(struct world *w, struct sim_op *op, uint32_t i)
 }
 
 /* Follows from the last number that it has seen (at_step), or looks somewhere, up or down. */
-static void ask_events(struct world *w, const struct sim_op *op, uint64_t job)
+static void ask_events(struct world *w, const struct sim_op *op, uint64_t job, uint32_t id)
 {
     Ms__EventQuery msg = MS__EVENT_QUERY__INIT;
     bool backwards = !op->at_step && op->offset % 2 == 1;
     msg.job = op->rank % 2 == 0 ? job : 0;
-    msg.node_id = op->rank == 1 && !op->at_step ? w->nodes[0].id : (char *)"";
+    msg.node_id = op->rank == 1 ? w->nodes[0].id : (char *)"";
     msg.after = op->at_step ? op->seen : backwards ? 0 : op->offset % 50;
     msg.before = backwards ? 1 + op->offset % 70 : 0;
     msg.limit = (uint32_t)(op->offset % 5);
     msg.wait = op->at_step;
-    net_up(w, op->link, MS_MSG_EVENT_QUERY, OP_FRAME, &msg.base);
+    net_up(w, op->link, MS_MSG_EVENT_QUERY, id, &msg.base);
 }
 
 static void ask(struct world *w, struct sim_op *op, uint32_t i)
@@ -130,7 +131,9 @@ static void ask(struct world *w, struct sim_op *op, uint32_t i)
         cancel.job = job;
         cancel.at_step = op->at_step;
         cancel.reason = reason;
-        net_up(w, op->link, MS_MSG_CANCEL, OP_FRAME, &cancel.base);
+        for (uint32_t n = 0; n < op->burst; n++) { /* the last one is what counts */
+            net_up(w, op->link, MS_MSG_CANCEL, OP_FRAME + op->burst - 1 - n, &cancel.base);
+        }
         break;
     case OP_WATCH:
         watch.job = job;
@@ -165,7 +168,9 @@ static void ask(struct world *w, struct sim_op *op, uint32_t i)
         net_up(w, op->link, MS_MSG_FETCH, OP_FRAME, &fetch.base);
         break;
     case OP_EVENTS:
-        ask_events(w, op, job);
+        for (uint32_t n = op->at_step ? 1 : op->burst; n > 0; n--) {
+            ask_events(w, op, job, OP_FRAME + n - 1);
+        }
         break;
     case OP_KINDS:
     default:

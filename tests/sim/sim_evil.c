@@ -124,6 +124,9 @@ static void say_register(struct world *w, const struct sim_evil *evil, uint32_t 
     msg.data_address = (char *)"10.0.0.66:8200";
     msg.cores = 1;
     msg.isa = (char *)"sse41";
+    if (sim_chance(w, 5)) {
+        msg.data_address = (char *)"unix:/run/evil.sock";
+    }
     uint8_t stamp[MS_STAMP_LEN];
     if (sim_chance(w, 10)) {
         make_stamp_up(w, stamp, &msg.stamp);

@@ -148,7 +148,7 @@ static void send_register(struct world *w, struct sim_node *node, uint32_t i)
     msg.data_address = address;
     msg.cores = 2;
     msg.isa = (char *)node->isa;
-    msg.pid = 100 + i;
+    msg.pid = (uint32_t)(node->incarnation >> 40);
     msg.level = i % 7 == 6 ? 0 : MS_WIRE_LEVEL; /* some are of an older release */
     if (w->mode == SCHED_DYNAMIC) {
         msg.worker_num = node->worker_num;
@@ -159,6 +159,7 @@ static void send_register(struct world *w, struct sim_node *node, uint32_t i)
     msg.generation = node->generation;
     msg.rank = node->rank;
     msg.running = node->started;
+    msg.step = node->job != 0 ? node->step : 0;
     msg.stamp.data = node->stamp_told;
     msg.stamp.len = node->stamp_bytes;
     node->register_at = w->now;
@@ -181,6 +182,8 @@ static void send_beat(struct world *w, struct sim_node *node)
     Ms__Heartbeat msg = MS__HEARTBEAT__INIT;
     msg.job = node->job;
     msg.generation = node->generation;
+    node->step += node->phase == PHASE_TRAINING ? sim_below(w, 20) : 0;
+    msg.step = node->step;
     node->beat_at = w->now + node->lease_ms / 3;
     net_up(w, node->link, MS_MSG_HEARTBEAT, BEAT_ID, &msg.base);
 }
@@ -231,11 +234,14 @@ static void send_progress(struct world *w, struct sim_node *node)
     msg.generation = node->generation;
     msg.rank = node->rank;
     msg.steps_total = 10;
-    for (uint64_t n = 1 + sim_below(w, 4); n > 0; n--) { /* several of an epoch: the last counts */
-        node->step++;
+    const struct sim_op *op = op_of_job(w, node->job);
+    const uint32_t epochs = op != NULL ? op->epochs : 0;
+    /* several of an epoch: the last counts */
+    for (uint64_t n = 1 + epochs + sim_below(w, 4); n > 0; n--) {
+        node->step += epochs > 0 ? 3 : 1;
         msg.step = node->step;
         msg.epoch = 1 + (uint32_t)node->step / 3;
-        msg.has_eval = sim_chance(w, 50);
+        msg.has_eval = epochs > 0 || sim_chance(w, 50);
         msg.loss = (double)sim_below(w, 1000);
         msg.accuracy = msg.has_eval ? (double)sim_below(w, 100) / 100 : 0;
         /* 64 bytes, all that the wire lets in, of letters of three bytes */
@@ -294,6 +300,9 @@ static void phase_due(struct world *w, struct sim_node *node)
             send_peer_report(w, node); /* and is ready all the same */
         }
         node->phase = PHASE_READY;
+        if (node->registered && w->chaos > 0 && sim_chance(w, 5)) {
+            send_progress(w, node); /* of what it does before it may */
+        }
         if (node->registered) {
             send_ready(w, node);
         }

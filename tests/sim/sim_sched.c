@@ -74,6 +74,7 @@ void driver_config(const struct world *w, struct sched_config *ret)
     cfg.lost_nodes_max = w->lost_nodes_max;
     cfg.events_kept_max = w->events_kept_max;
     memcpy(cfg.secret, &w->seed, sizeof(w->seed));
+    memcpy(cfg.secret + sizeof(w->seed), &w->boot, sizeof(w->boot)); /* each process has its own */
     memcpy(cfg.stamp_secret + 1, &w->seed, sizeof(w->seed));
     *ret = cfg;
 }
@@ -137,6 +138,7 @@ static void apply(struct world *w, struct sched_event *event, const char *what)
     if (!w->tick_open) {
         w->tick_open = true;
         sched_begin_tick(w->sched);
+        model_ticks(w->model);
         w->effects_seen = 0;
         sim_at(w, w->now + (sim_chance(w, 40) ? (int64_t)sim_below(w, 4) : 0), SIM_TICK_END, 0,
                w->boot, 0);

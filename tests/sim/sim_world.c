@@ -173,6 +173,9 @@ static void draw_op(struct world *w, enum sim_op_kind kind, uint32_t submit, int
     op->rank = (uint32_t)sim_below(w, 3);
     op->offset = sim_below(w, 5000);
     op->deadline = SIM_FOREVER;
+    op->burst = sim_chance(w, kind == OP_CANCEL ? 15 : 4)
+                    ? MS_CANCEL_WAITERS_MAX + (uint32_t)sim_below(w, 5)
+                    : 1;
     sim_at(w, at, SIM_OP, w->n_ops, 0, 0);
     w->n_ops++;
 }
@@ -226,6 +229,8 @@ static void draw_job(struct world *w)
     op->digests_differ = w->chaos > 0 && sim_chance(w, 8);
     op->plans_differ = w->chaos > 0 && sim_chance(w, 8);
     op->last_step = w->chaos > 0 && sim_chance(w, op->digests_differ ? 60 : 10);
+    op->recovery = sim_chance(w, 30);
+    op->epochs = sim_chance(w, 3) ? MS_EVALS_MAX : 0;
     op->spec_bytes = 20 + (uint32_t)sim_below(w, sim_chance(w, 90) ? 400 : 4000);
     for (uint32_t i = 0; i < submit; i++) {
         op->key +=
