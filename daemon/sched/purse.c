@@ -36,6 +36,11 @@ static const char *own_words(struct sched *s, const char *owner, uint32_t n)
                            n, owner);
 }
 
+static uint32_t limit_or(uint32_t limit, uint32_t otherwise)
+{
+    return limit > 0 ? limit : otherwise;
+}
+
 static uint64_t mib_or(uint32_t mib, uint32_t otherwise)
 {
     return (uint64_t)(mib > 0 ? mib : otherwise) << 20;
@@ -44,11 +49,12 @@ static uint64_t mib_or(uint32_t mib, uint32_t otherwise)
 static const char *share_refusal(struct sched *s, const char *owner, const struct purse *purse,
                                  size_t size)
 {
-    if (purse->n_jobs >= MS_JOBS_OWNER_MAX) {
+    const uint32_t jobs = limit_or(s->cfg.jobs_owner_max, MS_JOBS_OWNER_MAX);
+    if (purse->n_jobs >= jobs) {
         return emit_text(s,
-                         "%u jobs of %s wait or run, and %d are the limit of one: wait until some "
+                         "%u jobs of %s wait or run, and %u are the limit of one: wait until some "
                          "have ended, or cancel some",
-                         purse->n_jobs, owner, MS_JOBS_OWNER_MAX);
+                         purse->n_jobs, owner, jobs);
     }
     const uint64_t bytes = mib_or(s->cfg.specs_owner_mib, MS_SPECS_OWNER_MIB);
     if (purse->bytes + size > bytes) {
@@ -67,7 +73,8 @@ const char *purse_refusal(struct sched *s, const struct ms_principal *who, size_
     const struct purse *purse = find(s, who->id);
     purse = purse != NULL ? purse : &empty;
     const bool all = may(who, MAY_LAST_PLACES, "");
-    const uint32_t jobs = MS_JOBS_QUEUED_MAX - (all ? 0 : MS_JOBS_ADMIN);
+    const uint32_t kept = all ? 0 : limit_or(s->cfg.jobs_admin, MS_JOBS_ADMIN);
+    const uint32_t jobs = limit_or(s->cfg.jobs_queued_max, MS_JOBS_QUEUED_MAX) - kept;
     const uint64_t bytes =
         mib_or(s->cfg.specs_mib, MS_SPECS_MIB) + (all ? (uint64_t)MS_SPECS_ADMIN_MIB << 20 : 0);
     const char *text = share_refusal(s, who->id, purse, size);

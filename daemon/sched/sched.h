@@ -42,8 +42,10 @@ struct sched_config {
     int recovery;            /* SCHED_DYNAMIC: MS_ENABLE_RECOVERY (refused until it exists) */
     int disable_heartbeat;   /* MS_DISABLE_HEARTBEAT: no lease ever ends */
     int certificate_ids;     /* a node id is of one certificate */
-    uint32_t nodes_per_certificate;                 /* 0: no limit but MS_NODES_MAX */
-    uint32_t specs_mib, specs_owner_mib;            /* 0: MS_SPECS_MIB, MS_SPECS_OWNER_MIB */
+    uint32_t nodes_per_certificate;      /* 0: no limit but MS_NODES_MAX */
+    uint32_t specs_mib, specs_owner_mib; /* 0: MS_SPECS_MIB, MS_SPECS_OWNER_MIB */
+    /* 0: MS_JOBS_QUEUED_MAX, MS_JOBS_OWNER_MAX, MS_JOBS_ADMIN */
+    uint32_t jobs_queued_max, jobs_owner_max, jobs_admin;
     int32_t priority_users_min, priority_users_max; /* what a submit without MAY_PRIORITY takes */
     /* What is kept of the past; 0: MS_JOBS_KEPT_MAX, MS_MEMBERS_KEPT_MAX, MS_LOST_NODES_MAX,
      * MS_EVENTS_KEPT. */
