@@ -270,6 +270,8 @@ void m_judge_row(struct model *m, const struct sched_job_row *row);
 void m_judge_assign(struct model *m, struct m_conn *conn, const Ms__Assign *msg);
 void m_judge_placed(struct model *m); /* all Assigns of a placement are out */
 void m_judge_queue(struct model *m);
+/* For one more job of his, described by so many bytes. */
+bool m_has_no_place(const struct model *m, const struct m_conn *conn, size_t bytes);
 bool m_queue_before(const struct m_job *a, const struct m_job *b);
 
 /* model_clients.c */

@@ -212,7 +212,7 @@ static bool submit_refusal_is_fair(const struct model *m, const struct m_conn *c
                (msg->run_dir[0] != '\0' && m->w->mode != SCHED_RUN) ||
                person_is_refused(conn->is_admin, msg->priority);
     default:
-        return code == MS_E_FULL && m->w->disk.full;
+        return code == MS_E_FULL && (m->w->disk.full || m_has_no_place(m, conn, msg->job_json.len));
     }
 }
 

@@ -30,11 +30,36 @@ static const char *state_name(enum sched_job_state state)
     return sched_job_state_name(state);
 }
 
+bool m_has_no_place(const struct model *m, const struct m_conn *conn, size_t bytes)
+{
+    const struct world *w = m->w;
+    uint32_t queued = 0;
+    uint32_t own = 0;
+    size_t all_bytes = bytes;
+    size_t own_bytes = bytes;
+    for (size_t i = 0; i < m->jobs.n; i++) {
+        const struct m_job *job = &m->jobs.at[i];
+        if (!job->dropped && !m_is_ended(job)) {
+            bool is_own = strcmp(job->owner, conn->peer.who.id) == 0;
+            queued += job->state == JOB_QUEUED;
+            own += is_own;
+            all_bytes += job->spec_bytes;
+            own_bytes += is_own ? job->spec_bytes : 0;
+        }
+    }
+    uint32_t places = w->jobs_queued_max - (conn->is_admin ? 0 : w->jobs_admin);
+    size_t most = (size_t)w->specs_mib << 20;
+    size_t admin_more = conn->is_admin ? (size_t)MS_SPECS_ADMIN_MIB << 20 : 0;
+    return (w->jobs_queued_max > 0 && (queued >= places || own >= w->jobs_owner_max)) ||
+           (most > 0 && (own_bytes > most || all_bytes > most + admin_more));
+}
+
 /* A new job: exactly what was submitted, under the name of who submitted it. */
 static void judge_new(struct model *m, const struct sched_job_row *row)
 {
-    struct m_job *job = M_MORE(m->jobs, struct m_job);
     const struct m_conn *conn = m_conn_find(m, m->event->conn);
+    bool no_place = conn != NULL && m_has_no_place(m, conn, row->spec_bytes);
+    struct m_job *job = M_MORE(m->jobs, struct m_job);
     const Ms__Submit *msg = (const Ms__Submit *)m->event->msg;
     bool submitted = m->event->kind == SCHED_EV_MESSAGE && m->event->type == MS_MSG_SUBMIT;
     if (row->state != JOB_QUEUED || row->id <= m->last_job || row->spec == NULL ||
@@ -53,6 +78,10 @@ static void judge_new(struct model *m, const struct sched_job_row *row)
     if (submitted && person_is_refused(conn->is_admin, row->priority)) {
         sim_fail(m->w, "model: job %llu of %s has priority %d", (ull)row->id, row->owner,
                  row->priority);
+    }
+    if (no_place) {
+        sim_fail(m->w, "model: job %llu of %s is taken, and there is no place for it", (ull)row->id,
+                 row->owner);
     }
     if (m->draining || m->refusing) {
         sim_fail(m->w, "model: job %llu is taken while the scheduler %s", (ull)row->id,

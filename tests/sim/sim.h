@@ -243,6 +243,7 @@ struct world {
 
     enum sched_mode mode;
     int64_t lease_ms, topo_ms, faults_end, end_at;
+    uint32_t jobs_queued_max, jobs_owner_max, jobs_admin, specs_mib; /* 0: never reached here */
     uint32_t worker_num, jobs_kept_max, members_kept_max, lost_nodes_max, events_kept_max;
     bool large;      /* hundreds of nodes: looked at less often */
     bool wall_jumps; /* the wall clock cannot order anything */
@@ -297,6 +298,7 @@ void sim_trace(struct world *w, const char *fmt, ...) MS_PRINTF(2, 3);
 uint64_t sim_random(struct world *w);
 uint64_t sim_below(struct world *w, uint64_t n);
 bool sim_chance(struct world *w, unsigned percent);
+bool world_is_tight(const struct world *w);               /* submits may find no place */
 uint32_t world_who(const struct world *w, uint32_t link); /* the person at its other end */
 bool world_is_evil(const struct world *w, uint32_t link);
 bool world_token_is_new(const uint8_t *token, uint64_t seed); /* in no other cluster */

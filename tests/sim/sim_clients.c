@@ -76,10 +76,10 @@ static void ask_submit(struct world *w, struct sim_op *op, uint32_t i)
     Ms__Submit msg = MS__SUBMIT__INIT;
     char key[24];
     char name[24];
-    char spec[4096];
+    static char spec[MS_SPEC_MAX];
     snprintf(key, sizeof(key), "key-%u", op->key);
     snprintf(name, sizeof(name), "job-%u", i);
-    memset(spec, ' ', sizeof(spec));
+    memset(spec, ' ', op->spec_bytes);
     spec[0] = '{';
     spec[op->spec_bytes - 2] = (char)('0' + i);
     spec[op->spec_bytes - 1] = '}';
@@ -298,6 +298,8 @@ static void on_error(struct world *w, struct sim_op *op, const Ms__Error *msg)
                w->jobs_kept_max >= 1000) {
         sim_fail(w, "job %llu was acknowledged and is gone: %s",
                  (unsigned long long)w->ops[op->submit].job, msg->text);
+    } else if (later && op->kind == OP_SUBMIT && world_is_tight(w) && sim_chance(w, 30)) {
+        op_end(w, op);  /* there may never be a place */
     } else if (later) { /* the disk is full: again when it is not */
         hang_up(w, op);
         op_at(w, (uint32_t)(op - w->ops), w->now + 1000);

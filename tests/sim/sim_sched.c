@@ -73,6 +73,10 @@ void driver_config(const struct world *w, struct sched_config *ret)
     cfg.members_kept_max = w->members_kept_max;
     cfg.lost_nodes_max = w->lost_nodes_max;
     cfg.events_kept_max = w->events_kept_max;
+    cfg.jobs_queued_max = w->jobs_queued_max;
+    cfg.jobs_owner_max = w->jobs_owner_max;
+    cfg.jobs_admin = w->jobs_admin;
+    cfg.specs_mib = cfg.specs_owner_mib = w->specs_mib;
     memcpy(cfg.secret, &w->seed, sizeof(w->seed));
     memcpy(cfg.secret + sizeof(w->seed), &w->boot, sizeof(w->boot)); /* each process has its own */
     memcpy(cfg.stamp_secret + 1, &w->seed, sizeof(w->seed));

@@ -232,6 +232,9 @@ static void draw_job(struct world *w)
     op->recovery = sim_chance(w, 30);
     op->epochs = sim_chance(w, 3) ? MS_EVALS_MAX : 0;
     op->spec_bytes = 20 + (uint32_t)sim_below(w, sim_chance(w, 90) ? 400 : 4000);
+    if (w->specs_mib > 0) {
+        op->spec_bytes = MS_SPEC_MAX - (uint32_t)sim_below(w, MS_SPEC_MAX / 4);
+    }
     for (uint32_t i = 0; i < submit; i++) {
         op->key +=
             w->ops[i].kind == OP_SUBMIT && person_who(w->ops[i].person) == person_who(op->person);
@@ -272,6 +275,26 @@ static void draw_admin(struct world *w)
     }
 }
 
+/* Few places for jobs, or for their descriptions. */
+static void draw_limits(struct world *w)
+{
+    if (w->mode == SCHED_DYNAMIC || w->large) {
+        return;
+    }
+    if (sim_chance(w, 8)) {
+        w->jobs_admin = 1 + (uint32_t)sim_below(w, 2);
+        w->jobs_queued_max = w->jobs_admin + 1 + (uint32_t)sim_below(w, 2);
+        w->jobs_owner_max = 1 + (uint32_t)sim_below(w, 4);
+    } else if (sim_chance(w, 4)) {
+        w->specs_mib = 1;
+    }
+}
+
+bool world_is_tight(const struct world *w)
+{
+    return w->jobs_queued_max > 0 || w->specs_mib > 0;
+}
+
 static bool seed_is_large(uint64_t seed)
 {
     return seed % 500 == 77;
@@ -304,6 +327,7 @@ static void draw(struct world *w, int mode)
     if (!w->large && sim_chance(w, 30)) {
         w->lost_nodes_max = 1 + (uint32_t)sim_below(w, 3); /* one job may lose more */
     }
+    draw_limits(w);
     w->crashes_left = w->chaos > 0 ? (uint32_t)sim_below(w, 4) : 0;
     w->refusals_left = w->chaos > 1 ? (uint32_t)sim_below(w, 3) : 0;
     w->n_nodes = w->worker_num + (w->chaos > 0 && sim_chance(w, 30));
@@ -321,6 +345,7 @@ static void draw(struct world *w, int mode)
     uint32_t n_jobs = w->mode == SCHED_DYNAMIC
                           ? 0
                           : 1 + (uint32_t)sim_below(w, sim_chance(w, 80) ? 6 : SIM_JOBS_MAX);
+    n_jobs += world_is_tight(w) ? SIM_JOBS_MAX - n_jobs : 0;
     for (uint32_t i = 0; i < n_jobs; i++) {
         draw_job(w);
     }
