@@ -466,4 +466,12 @@ MUTANTS = [
      "the job files of one user fill the memory"),
     ("specs_unlimited", C + "purse.c", "s->specs_bytes + size > bytes", "false",
      "job files of several users fill the memory"),
+    ("complaint_does_not_yield", C + "lost.c", "[FAULT_COMPLAINT] = {RANK_EVENTS, true, true, false}", "[FAULT_COMPLAINT] = {RANK_EVENTS, true, false, false}",
+     "a cancel that ranks complain about meanwhile is FAILED"),
+    ("missing_fails_placing", C + "lost.c", "[FAULT_MISSING] = {RANK_ON_LOSS, true, true, false}", "[FAULT_MISSING] = {RANK_ON_LOSS, false, true, false}",
+     "a node that does not come back fails a job that had not begun"),
+    ("peer_report_while_cancelling", C + "report.c", "if (!job->run->cancelling) { /* ranks", "if (true) { /* ranks",
+     "ranks that stop one after the other end a cancel in a complaint"),
+    ("refusal_of_missing_lost", C + "register.c", "ms_text_copy(node->reason, sizeof(node->reason), text);", "",
+     "a rank is said to be away that was turned away"),
 ]

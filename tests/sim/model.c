@@ -208,7 +208,7 @@ void model_starts(struct model *m, int64_t mono)
     m->away_until = INT64_MIN;
     m->n_expected = m_expected(m->w);
     m->n_came = 0;
-    m->came_at = mono;
+    m->came_at = m->came_most_at = mono;
     m->crowded_at = SIM_NEVER;
     m->stretch = 0;
     m->ticks = m->w->disk.ticks;
@@ -246,6 +246,7 @@ static void stretch(struct model *m, int64_t ms)
 {
     m->stretch += ms;
     m->came_at += ms;
+    m->came_most_at += ms;
     m->crowded_at += m->crowded_at != SIM_NEVER ? ms : 0;
     m->doubt_renewed += ms;
     for (size_t i = 0; i < m->hosts.n; i++) {

@@ -64,6 +64,7 @@ struct m_rank {
     char owner[MS_PRINCIPAL_MAX + 1]; /* who registered that node: nobody else takes the rank up */
     uint64_t incarnation;
     bool missing, lost, ready, started, done, stopped;
+    bool refused;   /* came back and was turned away */
     bool accused;   /* another rank cannot reach it */
     bool complains; /* second-hand: somebody else's end is the cause */
     int32_t code;
@@ -169,6 +170,7 @@ struct model {
     int64_t away_until;          /* a connection that closes before may be our own fault */
     uint32_t n_expected, n_came; /* nodes: that a start waits for; that came since, each once ... */
     int64_t came_at;            /* ... the last of them; moved on while the scheduler stood still */
+    int64_t came_most_at;       /* ... or one that came and was forgotten meanwhile */
     int64_t crowded_at;         /* nodes may have been turned away, likewise; SIM_NEVER */
     uint64_t generation;        /* highest that anybody may know */
     uint64_t stored;            /* ... that the disk knows */
@@ -225,6 +227,7 @@ void m_node_lost(struct model *m, struct m_node *node);
 void m_judge_registered(struct model *m, struct m_conn *conn, const Ms__Registered *msg,
                         uint32_t id);
 bool m_register_refusal_is_fair(struct model *m, const struct m_conn *conn, int32_t code);
+void m_rank_refused(struct model *m, const struct m_conn *conn, int32_t code);
 void m_probe_over(struct model *m, uint64_t prober);
 bool m_judge_close(struct model *m, uint64_t conn); /* true: replaced by another connection */
 bool m_is_overdue(const struct model *m, const struct m_node *node);

@@ -303,6 +303,7 @@ static void judge_error(struct model *m, struct m_conn *conn, uint32_t id, const
             sim_fail(m->w, "model: node %s is refused (%d): %s", conn->asked.id, msg->code,
                      msg->text);
         }
+        m_rank_refused(m, conn, msg->code);
         conn->registering = false;
         m_probe_over(m, conn->id);
     } else if (!answers_now) {

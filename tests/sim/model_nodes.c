@@ -146,7 +146,7 @@ static void old_ranks_lost(struct model *m, const struct m_conn *conn, const str
 static void came_back(struct model *m, const struct m_conn *conn, struct m_rank *r)
 {
     struct m_job *job = m_job_find(m, conn->claim.job);
-    r->missing = false;
+    r->missing = r->refused = false;
     r->step = conn->claim_step;
     r->pid = conn->asked.pid;
     bool missing = false;
@@ -222,7 +222,7 @@ static bool is_one_too_many(const struct model *m, const struct m_node *asked)
              strcmp(node->id, asked->id) != 0;
     }
     return m->w->mode == SCHED_STANDING && asked->cert_name[0] != '\0' &&
-           n >= SIM_NODES_PER_CERTIFICATE;
+           n >= m->w->nodes_per_certificate;
 }
 
 /* One process has one connection, and keeps it. */
@@ -246,6 +246,22 @@ static void judge_takeover(struct model *m, const struct m_conn *conn, const str
         sim_fail(m->w, "model: node %s is given to another process, and the first one lives",
                  node->id);
     }
+}
+
+static struct m_rank *rank_awaited(struct model *m, const struct m_conn *conn)
+{
+    for (size_t i = 0; i < m->jobs.n; i++) {
+        struct m_job *job = &m->jobs.at[i];
+        for (uint32_t rank = 0; !job->dropped && m_is_placed(job) && rank < job->workers; rank++) {
+            struct m_rank *r = &job->ranks[rank];
+            if (r->missing && strcmp(r->node, conn->asked.id) == 0 &&
+                r->incarnation == conn->asked.incarnation &&
+                (r->owner[0] == '\0' || strcmp(r->owner, conn->asked.owner) == 0)) {
+                return r;
+            }
+        }
+    }
+    return NULL;
 }
 
 void m_judge_registered(struct model *m, struct m_conn *conn, const Ms__Registered *msg,
@@ -277,6 +293,9 @@ void m_judge_registered(struct model *m, struct m_conn *conn, const Ms__Register
         }
     }
     bool came = node->came;
+    if (!came || (node->conn == 0 && m->w->lost_nodes_max > 0)) {
+        m->came_most_at = m->mono;
+    }
     *node = conn->asked;
     node->came = true;
     if (!came) {
@@ -303,6 +322,15 @@ void m_judge_registered(struct model *m, struct m_conn *conn, const Ms__Register
         came_back(m, conn, ours);
     } else if (conn->claim.job != 0) {
         claim_is_not_ours(m, conn);
+    }
+}
+
+/* Its process came for a rank that we wait for, and there is no place for it. */
+void m_rank_refused(struct model *m, const struct m_conn *conn, int32_t code)
+{
+    struct m_rank *r = rank_awaited(m, conn);
+    if (r != NULL && code == MS_E_FULL) {
+        r->refused = true;
     }
 }
 

@@ -168,7 +168,8 @@ static bool blame_is_due(const struct model *m, const struct m_job *job, int64_t
 
 /* Nodes that did not come back: a time for all, and on while others arrive, until nobody has for so
  * long that no one can be on his way. */
-static int64_t missing_due_at(const struct model *m, const struct m_job *job, int64_t lease_ms)
+static int64_t missing_due_at(const struct model *m, const struct m_job *job, int64_t lease_ms,
+                              int64_t came_at)
 {
     int64_t stretch = m->stretch - job->missing_stretch;
     int64_t at = job->missing_since + job->missing_ms + stretch;
@@ -177,7 +178,7 @@ static int64_t missing_due_at(const struct model *m, const struct m_job *job, in
     bool crowd = m->n_expected > MS_HALF_OPEN_MAX || m->n_came > MS_HALF_OPEN_MAX || crowded;
     int64_t pause =
         crowd ? MS_RECONNECT_MAX_MS + MS_HANDSHAKE_MS : lease_ms / MS_HEARTBEATS_PER_LEASE;
-    int64_t quiet = m->n_came > 0 ? m->came_at + pause : at;
+    int64_t quiet = m->n_came > 0 ? came_at + pause : at;
     quiet = crowded && m->crowded_at + pause > quiet ? m->crowded_at + pause : quiet;
     quiet = quiet < last ? quiet : last;
     return quiet > at ? quiet : at;
@@ -185,13 +186,14 @@ static int64_t missing_due_at(const struct model *m, const struct m_job *job, in
 
 static bool missing_is_due(const struct model *m, const struct m_job *job)
 {
-    return job->missing_since != SIM_NEVER && m->mono >= missing_due_at(m, job, m->lease_least_ms);
+    return job->missing_since != SIM_NEVER &&
+           m->mono >= missing_due_at(m, job, m->lease_least_ms, m->came_at);
 }
 
 static bool missing_is_late(const struct model *m, const struct m_job *job)
 {
     return job->missing_since != SIM_NEVER && !job->missing_again &&
-           m->mono > missing_due_at(m, job, m->lease_most_ms) + LATE_MS;
+           m->mono > missing_due_at(m, job, m->lease_most_ms, m->came_most_at) + LATE_MS;
 }
 
 /* All ranks get ready within a time; in a dynamic cluster it is longer than the world lives. */
@@ -210,7 +212,7 @@ static bool explains(const struct model *m, const struct m_job *job, uint32_t ra
     if (is_lost(m, r)) {
         return code == MS_E_CLOSED && names_rank(reason, rank) && strstr(reason, "lost") != NULL;
     }
-    if (r->missing && code == MS_E_TIMEOUT) {
+    if (r->missing && code == (r->refused ? MS_E_REFUSED : MS_E_TIMEOUT)) {
         return names_rank(reason, rank) && missing_is_due(m, job);
     } /* else its peers knew sooner that it will not come back */
     if (code == MS_E_TIMEOUT && !r->ready && !r->done && ready_is_over(m, job, 0)) {
@@ -298,7 +300,8 @@ static void judge_cancelled(struct model *m, const struct m_job *job,
     for (uint32_t rank = 0; m_is_placed(job) && job->cancelled && rank < job->workers; rank++) {
         const struct m_rank *r = &job->ranks[rank];
         due = due || is_lost(m, r) || missing_is_due(m, job) ||
-              ((r->complains || r->accused) && blame_is_due(m, job, 0));
+              ((r->complains || r->accused) &&
+               (blame_is_due(m, job, 0) || count_done(job) == job->workers));
     }
     if (!due || row->code != MS_E_CANCELLED || strstr(row->reason, "cancelled by ") == NULL) {
         sim_fail(m->w, "model: job %llu is CANCELLED (%s), and should not be: asked for %d",

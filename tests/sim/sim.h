@@ -21,7 +21,7 @@
 enum {
     SIM_NODES_MAX = 1002,
     SIM_JOBS_MAX = 12,
-    SIM_OPS_MAX = 60,
+    SIM_OPS_MAX = 100,
     SIM_EVIL_MAX = 3,
     SIM_NODES_PER_CERTIFICATE = 2,
     SIM_LINKS_MAX = 20000,
@@ -63,6 +63,7 @@ enum sim_admin {
     ADMIN_CLOCK_STUCK,
     ADMIN_CRASH,
     ADMIN_CROWD, /* strangers, rather: some cannot get in */
+    ADMIN_ALLOW, /* two nodes for each certificate, again */
 };
 
 struct sim_event {
@@ -102,6 +103,7 @@ enum sim_phase {
 
 struct sim_node {
     char id[16];
+    char cert[16]; /* the name of its certificate */
     char host[16];
     uint32_t worker_num;
     bool other_job; /* brings another job file */
@@ -245,7 +247,9 @@ struct world {
     int64_t lease_ms, topo_ms, faults_end, end_at;
     uint32_t jobs_queued_max, jobs_owner_max, jobs_admin, specs_mib; /* 0: never reached here */
     uint32_t worker_num, jobs_kept_max, members_kept_max, lost_nodes_max, events_kept_max;
-    bool large;      /* hundreds of nodes: looked at less often */
+    bool large; /* hundreds of nodes: looked at less often */
+    uint32_t nodes_per_certificate;
+    bool shares;     /* nodes 0 and 1 have one certificate */
     bool wall_jumps; /* the wall clock cannot order anything */
     int64_t wall_offset, clock_stuck_at, clock_stuck_until;
     int chaos; /* 0: nothing goes wrong */
@@ -374,6 +378,7 @@ void op_frame(struct world *w, uint32_t i, uint16_t type, uint32_t id, const Pro
 void op_hung_up(struct world *w, uint32_t i);
 /* Has its answer, or follows a job that nothing happens to. */
 bool op_is_at_rest(const struct world *w, const struct sim_op *op);
+void op_cancel_now(struct world *w, uint64_t job); /* who wants to at its step, sooner or later */
 struct sim_op *op_of_job(struct world *w, uint64_t job); /* its OP_SUBMIT, or NULL */
 
 /* sim_evil.c */

@@ -180,6 +180,17 @@ static void ask(struct world *w, struct sim_op *op, uint32_t i)
     op->deadline = is_patient(op) ? SIM_FOREVER : w->now + 2 * MS_CANCEL_GRACE_MS;
 }
 
+void op_cancel_now(struct world *w, uint64_t job)
+{
+    for (uint32_t i = 0; i < w->n_ops; i++) {
+        const struct sim_op *op = &w->ops[i];
+        if (op->kind == OP_CANCEL && op->at_step && !op->done && !op->sent &&
+            w->ops[op->submit].job == job && sim_chance(w, 50)) {
+            op_at(w, i, w->now + (int64_t)sim_below(w, MS_BLAME_MS / 2));
+        }
+    }
+}
+
 void op_wake(struct world *w, uint32_t i)
 {
     struct sim_op *op = &w->ops[i];

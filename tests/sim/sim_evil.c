@@ -33,7 +33,7 @@ void evil_draw(struct world *w)
         snprintf(evil->name, sizeof(evil->name), "%s", name);
         evil->is_thief = kind == 3;
         if (evil->is_thief) {
-            memcpy(name, w->nodes[0].id, sizeof(name));
+            memcpy(name, w->nodes[0].cert, sizeof(name));
         }
         for (size_t j = 0; j < MS_ARRAY_SIZE(evil->ids); j++) {
             snprintf(evil->ids[j], sizeof(evil->ids[j]), j < 2 ? "%s/%zu" : "%s%zu", name, j);

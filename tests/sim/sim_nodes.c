@@ -18,8 +18,8 @@ void node_schedule(struct world *w, uint32_t i, int64_t at)
 
 void node_peer(const struct sim_node *node, struct ms_peer *ret)
 {
-    ms_principal_from_certificate(MS_ROLE_WORKER, node->id, &ret->who);
-    memcpy(ret->cert_name, node->id, sizeof(node->id));
+    ms_principal_from_certificate(MS_ROLE_WORKER, node->cert, &ret->who);
+    memcpy(ret->cert_name, node->cert, sizeof(node->cert));
 }
 
 static void rank_drop(struct sim_node *node)
@@ -310,10 +310,14 @@ static void phase_due(struct world *w, struct sim_node *node)
     case PHASE_TRAINING:
         if (bad == 2 && node->workers > 1 && node->registered) {
             send_peer_report(w, node);
+            op_cancel_now(w, node->job);
             node->phase_at = w->now + 150; /* again and again */
             return;                        /* it waits for its peer: the reports must end the job */
         }
         node->digest = op != NULL && op->digests_differ && node->rank == 1;
+        if (bad == 3) {
+            op_cancel_now(w, node->job);
+        }
         done(w, node, bad == 3 ? MS_E_CLOSED : bad == 4 ? MS_E_FAILED : 0, bad == 6);
         break;
     case PHASE_STOPPING:
@@ -393,6 +397,9 @@ static void on_stop(struct world *w, struct sim_node *node, const Ms__Stop *msg)
     if (msg->at_step) {
         const struct sim_op *op = op_of_job(w, node->job);
         if (node->deaf || (op != NULL && op->last_step && node->phase == PHASE_TRAINING)) {
+            if (node->workers > 1 && sim_chance(w, 50)) {
+                send_peer_report(w, node); /* of one that stopped sooner */
+            }
             return; /* in a step without end: the grace must end it */
         }
         if (node->phase == PHASE_TRAINING || node->phase == PHASE_READY ||

@@ -63,7 +63,7 @@ void driver_config(const struct world *w, struct sched_config *ret)
     cfg.topo_timeout_ms = w->topo_ms;
     cfg.worker_num = w->worker_num;
     cfg.certificate_ids = w->mode == SCHED_STANDING;
-    cfg.nodes_per_certificate = w->mode == SCHED_STANDING ? SIM_NODES_PER_CERTIFICATE : 0;
+    cfg.nodes_per_certificate = w->nodes_per_certificate;
     cfg.priority_users_min = -MS_PRIORITY_USERS;
     cfg.priority_users_max = MS_PRIORITY_USERS;
     cfg.has_database = 1;
@@ -87,6 +87,9 @@ void driver_start(struct world *w)
 {
     struct sched_config cfg;
     struct ms_err err = {0, ""};
+    if (w->boot > 0 && w->shares && w->now < w->faults_end && sim_chance(w, 60)) {
+        w->nodes_per_certificate = 1; /* somebody thought that to be enough */
+    }
     driver_config(w, &cfg);
     if (w->boot > 0 && sim_chance(w, 30)) {
         loss_rehearse(w, driver_time(w));
@@ -218,6 +221,22 @@ static bool somebody_waits(const struct world *w)
     return false;
 }
 
+/* What stops us stops somebody else as well: a host dies with a rank that gets ready, and its node
+ * is not back in time. */
+static void freeze_takes_node(struct world *w, int64_t ms)
+{
+    for (uint32_t i = 0; i < w->n_nodes; i++) {
+        struct sim_node *node = &w->nodes[i];
+        if (node->alive && !node->hung && node->registered && !node->twin && node->job != 0 &&
+            !node->started && sim_chance(w, 40)) {
+            node_kill(w, i, false);
+            node->start_at = w->now + ms + 2 * w->lease_ms;
+            node_schedule(w, i, node->start_at);
+            return;
+        }
+    }
+}
+
 static bool freeze(struct world *w, struct sim_event *event)
 {
     if (w->frozen_until > w->now) { /* the driver stands still: its events wait in the kernel */
@@ -230,11 +249,14 @@ static bool freeze(struct world *w, struct sim_event *event)
         return true;
     }
     if (w->chaos > 1 && w->now < w->faults_end && !w->tick_open &&
-        sim_chance(w, somebody_waits(w) ? 20 : 1) && sim_chance(w, 15)) {
+        sim_chance(w, somebody_waits(w) ? 20 : 2) && sim_chance(w, 15)) {
         int64_t ms = (int64_t)sim_below(w, 2 * (uint64_t)w->lease_ms);
         w->frozen_until = w->now + ms;
         w->freezes++;
         sim_trace(w, "scheduler stands still for %lld ms", (long long)ms);
+        if (w->mode == SCHED_STANDING && !w->large && sim_chance(w, 50)) {
+            freeze_takes_node(w, ms);
+        }
         model_stood_still(w->model, ms);
         sched_stood_still(w->sched, ms); /* told when it wakes; nothing is applied before that */
         return freeze(w, event);
@@ -320,6 +342,7 @@ void driver_admin(struct world *w, enum sim_admin what)
 {
     struct sched_event drain = {.kind = SCHED_EV_DRAIN};
     struct sched_event crowded = {.kind = SCHED_EV_CROWDED};
+    struct sched_config cfg;
     switch (what) {
     case ADMIN_RELOAD:
         driver_reload(w);
@@ -352,6 +375,13 @@ void driver_admin(struct world *w, enum sim_admin what)
             sim_trace(w, "the door is crowded");
             apply(w, &crowded, "a crowd");
             driver_arm(w);
+        }
+        break;
+    case ADMIN_ALLOW:
+        w->nodes_per_certificate = SIM_NODES_PER_CERTIFICATE;
+        driver_config(w, &cfg);
+        if (w->sched != NULL) {
+            sched_set_policy(w->sched, &cfg);
         }
         break;
     case ADMIN_CLOCK_STUCK:

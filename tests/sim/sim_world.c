@@ -103,6 +103,10 @@ static void draw_node(struct world *w, uint32_t i)
     struct sim_node *node = &w->nodes[i];
     bool numeric = w->mode == SCHED_RUN || (w->mode == SCHED_DYNAMIC && w->seed % 3 == 0);
     snprintf(node->id, sizeof(node->id), numeric ? "%u" : "w%u", i);
+    if (i == 1 && w->shares) {
+        snprintf(node->id, sizeof(node->id), "%.8s-1", w->nodes[0].id);
+    }
+    memcpy(node->cert, i == 1 && w->shares ? w->nodes[0].id : node->id, sizeof(node->cert));
     snprintf(node->host, sizeof(node->host), "h%u",
              (unsigned)sim_below(w, w->large ? w->worker_num / 8 + 1 : 4));
     static const char *const isas[] = {"avx2",        "avx512_core",      "avx2_vnni",
@@ -151,6 +155,7 @@ static void draw_twin(struct world *w)
     struct sim_node *twin = &w->nodes[w->n_nodes];
     draw_node(w, w->n_nodes);
     memcpy(twin->id, w->nodes[0].id, sizeof(twin->id));
+    memcpy(twin->cert, w->nodes[0].cert, sizeof(twin->cert));
     memcpy(twin->host, w->nodes[0].host, sizeof(twin->host));
     twin->start_at = sometime(w, w->faults_end);
     twin->gone_for_good = false;
@@ -246,6 +251,11 @@ static void draw_job(struct world *w)
         draw_op(w, OP_CANCEL, submit, at + sometime(w, 4000));
         w->ops[w->n_ops - 1].person = op->person;
     }
+    if (op->bad_rank_code == 2 || op->bad_rank_code == 3) { /* while a rank complains */
+        draw_op(w, OP_CANCEL, submit, at + 2000 + sometime(w, 6000));
+        w->ops[w->n_ops - 1].person = op->person;
+        w->ops[w->n_ops - 1].at_step = true;
+    }
     for (int i = 0; i < 4; i++) {
         if (sim_chance(w, 40)) {
             static const enum sim_op_kind kinds[] = {OP_CANCEL, OP_CANCEL,   OP_WATCH,  OP_WATCH,
@@ -272,6 +282,9 @@ static void draw_admin(struct world *w)
             sim_at(w, sometime(w, w->faults_end), SIM_ADMIN, what[i].what, 0, 0);
             w->wall_jumps = w->wall_jumps || what[i].what == ADMIN_WALL_JUMP;
         }
+    }
+    if (w->shares) {
+        sim_at(w, w->faults_end + 2 * w->lease_ms, SIM_ADMIN, ADMIN_ALLOW, 0, 0);
     }
 }
 
@@ -328,6 +341,8 @@ static void draw(struct world *w, int mode)
         w->lost_nodes_max = 1 + (uint32_t)sim_below(w, 3); /* one job may lose more */
     }
     draw_limits(w);
+    w->nodes_per_certificate = w->mode == SCHED_STANDING ? SIM_NODES_PER_CERTIFICATE : 0;
+    w->shares = w->mode == SCHED_STANDING && !w->large && w->chaos > 0 && sim_chance(w, 12);
     w->crashes_left = w->chaos > 0 ? (uint32_t)sim_below(w, 4) : 0;
     w->refusals_left = w->chaos > 1 ? (uint32_t)sim_below(w, 3) : 0;
     w->n_nodes = w->worker_num + (w->chaos > 0 && sim_chance(w, 30));
