@@ -126,6 +126,8 @@ int main(int argc, char **argv)
     free(world.disk.events);
     free(world.disk_after.events);
     free(world.disk_found.events);
+    free(world.copy.members);
+    free(world.copy.events);
     heap_fini(&world.events);
     return rc;
 }

@@ -225,6 +225,10 @@ struct sim_disk {
     bool full;
 };
 
+struct sim_given { /* the highest of each that anybody was given */
+    uint64_t job, generation, event, tick;
+};
+
 /* ---- the world --------------------------------------------------------------------------------
  */
 
@@ -263,6 +267,9 @@ struct world {
     uint32_t refusals_left;
 
     struct sim_disk disk;
+    struct sim_disk copy; /* as it was some time ago; no ticks: none was taken */
+    int64_t copy_second;  /* when one was last put back */
+    struct sim_given given;
     bool real;           /* the store keeps it all, on a disk of sim_vfs.c; disk is what it owes */
     struct store *store; /* NULL: closed */
     bool in_doubt;       /* nobody knows whether the last commit is there */
@@ -389,6 +396,10 @@ void evil_hung_up(struct world *w, uint32_t i);
 
 /* sim_loss.c */
 void loss_rehearse(struct world *w, struct sched_time now);
+
+/* sim_copy.c */
+void copy_take(struct world *w); /* now and then */
+void copy_rehearse(struct world *w, struct sched_time now);
 
 /* sim_check.c */
 void check_sent(struct world *w, const struct sched_effect *effect);

@@ -94,6 +94,9 @@ void driver_start(struct world *w)
     if (w->boot > 0 && sim_chance(w, 30)) {
         loss_rehearse(w, driver_time(w));
     }
+    if (w->boot > 0 && sim_chance(w, 50)) {
+        copy_rehearse(w, driver_time(w));
+    }
     w->boot++;
     w->sched = sched_create(&cfg, driver_time(w));
     int loaded = w->sched == NULL ? MS_E_NOMEM
@@ -413,6 +416,19 @@ const uint8_t *driver_frame(struct world *w, const struct sched_effect *effect, 
 /* ---- effects out --------------------------------------------------------------------------------
  */
 
+/* What its process said over an older connection, which it has closed since, arrives only now. */
+static bool has_older(const struct world *w, uint32_t number)
+{
+    const struct sim_link *link = &w->links[number - 1];
+    bool found = false;
+    for (uint32_t i = 0; i + 1 < number && !found; i++) {
+        const struct sim_link *older = &w->links[i];
+        found = older->is_node && older->actor == link->actor && older->epoch == link->epoch &&
+                older->open_there && !older->open_here;
+    }
+    return found;
+}
+
 static void close_link(struct world *w, const struct sched_effect *effect)
 {
     uint32_t number = (uint32_t)effect->conn;
@@ -420,7 +436,7 @@ static void close_link(struct world *w, const struct sched_effect *effect)
     if (link->is_node && link->open_there) {
         const struct sim_node *node = &w->nodes[link->actor];
         if (node->alive && !node->hung && node->epoch == link->epoch && node->link == number &&
-            net_is_healthy(w, number, w->now - 2 * w->lease_ms)) {
+            net_is_healthy(w, number, w->now - 2 * w->lease_ms) && !has_older(w, number)) {
             sim_fail(w, "node %s is healthy and was dropped", node->id);
         }
     }
@@ -615,6 +631,7 @@ void driver_tick_end(struct world *w)
         return;
     }
     disk_write(w, effects, n);
+    copy_take(w);
     carry_out(w, effects, sent);
     if (crash) {
         driver_crash(w, "between commit and replies");

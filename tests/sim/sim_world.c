@@ -522,7 +522,7 @@ void world_run(struct world *w, uint64_t seed, int mode, bool tracing)
     struct heap events = w->events;
     struct sim_link *links = w->links;
     uint32_t links_room = w->links_room;
-    struct sim_disk disks[] = {w->disk, w->disk_after, w->disk_found};
+    struct sim_disk disks[] = {w->disk, w->disk_after, w->disk_found, w->copy};
     uint8_t *frame = w->frame;
     size_t frame_room = w->frame_room;
     memset(w, 0, offsetof(struct world, trace));
@@ -530,7 +530,7 @@ void world_run(struct world *w, uint64_t seed, int mode, bool tracing)
     w->frame_room = frame_room;
     w->links = links;
     w->links_room = links_room;
-    struct sim_disk *all[] = {&w->disk, &w->disk_after, &w->disk_found};
+    struct sim_disk *all[] = {&w->disk, &w->disk_after, &w->disk_found, &w->copy};
     for (size_t i = 0; i < MS_ARRAY_SIZE(all); i++) {
         all[i]->members = disks[i].members;
         all[i]->members_room = disks[i].members_room;
@@ -586,4 +586,5 @@ void world_fini(struct world *w)
     w->n_generations = 0;
     real_end(w);
     disk_clear(&w->disk);
+    disk_clear(&w->copy);
 }
