@@ -491,4 +491,8 @@ MUTANTS = [
      "generations that a copy has skipped are given by the start behind it"),
     ("skip_always_the_same", C + "counter.c", "return by_now > number ? by_now : number + MS_NUMBERS_GAP;", "return number + MS_NUMBERS_GAP;",
      "a copy that is put back twice gives the same numbers twice"),
+    ("leases_all_at_once", C + "node.c", "&& s->n_effects - before < MS_TURN_LOSSES", "",
+     "a network that is gone keeps everybody waiting while all its nodes are lost"),
+    ("leases_behind_never", C + "node.c", "s->leases_behind = node_lease_deadline(s) <= s->now.mono_ms;", "",
+     "ranks of nodes that were lost go to nodes that are as silent"),
 ]

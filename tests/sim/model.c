@@ -205,7 +205,8 @@ static void job_reload(struct model *m, struct m_job *job)
 void model_starts(struct model *m, int64_t mono)
 {
     m->mono = mono;
-    m->away_until = INT64_MIN;
+    m->away_until = m->busy_until = INT64_MIN;
+    m->turn_is_full = false;
     m->n_expected = m_expected(m->w);
     m->n_came = 0;
     m->came_at = m->came_most_at = mono;
@@ -256,6 +257,11 @@ static void stretch(struct model *m, int64_t ms)
         m->nodes.at[i].heard += ms;
         m->nodes.at[i].probed += m->nodes.at[i].probed != SIM_NEVER ? ms : 0;
     }
+}
+
+void model_was_busy(struct model *m, int64_t ms)
+{
+    m->busy_until = m->mono + ms + 2 * m->lease_ms / 10;
 }
 
 void model_stood_still(struct model *m, int64_t ms)
@@ -561,8 +567,28 @@ static void judge_effect(struct model *m, const struct sched_effect *effect)
     }
 }
 
+/* Nodes that are lost at once leave other work its turn: after so many effects no other one is
+ * judged. */
+static void judge_turn(struct model *m, const struct sched_effect *effects, size_t n)
+{
+    size_t last = 0;
+    if (m->event->kind != SCHED_EV_TIME) {
+        return; /* the rest is judged by the next look at the clock */
+    }
+    m->turn_is_full = n >= MS_TURN_LOSSES;
+    for (size_t i = 0; i < n && m->turn_is_full; i++) {
+        if (effects[i].kind == SCHED_DO_CLOSE) {
+            if (last >= MS_TURN_LOSSES + 50) { /* what was due before counts elsewhere */
+                sim_fail(m->w, "model: %zu effects of lost nodes, and another one is lost", last);
+            }
+            last = i;
+        }
+    }
+}
+
 void model_judges(struct model *m, const struct sched_effect *effects, size_t n)
 {
+    judge_turn(m, effects, n);
     m->refusing = m->w->disk.full;
     for (size_t i = 0; i < n && !m->w->failed; i++) {
         judge_effect(m, &effects[i]);

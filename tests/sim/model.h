@@ -167,6 +167,8 @@ struct m_token {
 struct model {
     struct world *w;
     int64_t mono, stretch, lease_ms, lease_least_ms, lease_most_ms;
+    int64_t busy_until;          /* deadlines before may be judged at this time */
+    bool turn_is_full;           /* more leases are over than one turn judges */
     int64_t away_until;          /* a connection that closes before may be our own fault */
     uint32_t n_expected, n_came; /* nodes: that a start waits for; that came since, each once ... */
     int64_t came_at;            /* ... the last of them; moved on while the scheduler stood still */
@@ -205,6 +207,7 @@ void model_starts(struct model *m, int64_t mono); /* the disk holds what it hold
 void model_ticks(struct model *m); /* the driver begins to collect effects for one commit */
 void model_hears(struct model *m, const struct sched_event *event, int64_t mono);
 void model_judges(struct model *m, const struct sched_effect *effects, size_t n);
+void model_was_busy(struct model *m, int64_t ms); /* looks late, and does not know it */
 void model_stood_still(struct model *m, int64_t ms);
 void model_sets_lease(struct model *m, int64_t lease_ms);
 void *model_more(void *array, size_t size); /* room for one more of size: zeroed */
@@ -231,6 +234,7 @@ void m_rank_refused(struct model *m, const struct m_conn *conn, int32_t code);
 void m_probe_over(struct model *m, uint64_t prober);
 bool m_judge_close(struct model *m, uint64_t conn); /* true: replaced by another connection */
 bool m_is_overdue(const struct model *m, const struct m_node *node);
+bool m_is_silent(const struct model *m, const struct m_node *node); /* for surely too long */
 void m_judge_leases(struct model *m);
 bool m_is_idle(const struct m_node *node);
 uint32_t m_count(const struct model *m); /* registered */

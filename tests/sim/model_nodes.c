@@ -396,16 +396,21 @@ bool m_judge_close(struct model *m, uint64_t id)
     return replaced;
 }
 
+bool m_is_silent(const struct model *m, const struct m_node *node)
+{
+    return node->conn != 0 && m->mono - node->heard > m->lease_most_ms + m->stretch + SLACK_MS;
+}
+
 /* Judged when a deadline is: whoever is silent for longer than a lease is no longer a node. */
 void m_judge_leases(struct model *m)
 {
-    if (m->event->kind != SCHED_EV_TIME) {
+    if (m->event->kind != SCHED_EV_TIME || m->turn_is_full) {
         return;
     }
     for (size_t i = 0; i < m->nodes.n; i++) {
         const struct m_node *node = &m->nodes.at[i];
         int64_t silent = m->mono - node->heard;
-        if (node->conn != 0 && silent > m->lease_most_ms + m->stretch + SLACK_MS) {
+        if (m_is_silent(m, node)) {
             sim_fail(m->w, "model: node %s is silent for %lld ms and is not lost", node->id,
                      (long long)silent);
         }

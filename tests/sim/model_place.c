@@ -272,6 +272,9 @@ void m_judge_queue(struct model *m)
     if (m->draining || m->refusing || m->w->mode == SCHED_DYNAMIC) {
         return;
     }
+    if (m->turn_is_full) {
+        return; /* who is idle may be as silent as those just lost */
+    }
     if (first != NULL && first->workers <= m_count_idle(m, false)) {
         sim_fail(m->w, "model: job %llu waits for %u nodes, and %u are idle", (ull)first->id,
                  first->workers, m_count_idle(m, false));
@@ -367,6 +370,10 @@ static void judge_member(struct model *m, const struct m_job *job, const Ms__Mem
         sim_fail(m->w, "model: rank %u of job %llu goes to node %s, which is not idle", rank,
                  (ull)job->id, member->node_id);
         return;
+    }
+    if (m->event->kind == SCHED_EV_TIME && m_is_silent(m, node)) {
+        sim_fail(m->w, "model: rank %u of job %llu goes to node %s, whose lease is over", rank,
+                 (ull)job->id, member->node_id);
     }
     if (m->w->mode == SCHED_STANDING && m_pause_of(m, node) == M_PAUSED) {
         sim_fail(m->w, "model: rank %u of job %llu goes to node %s, whose host just lost another",

@@ -481,7 +481,7 @@ static const char *overdue(const struct model *m, const struct m_job *job)
     if (count_done(job) == job->workers) {
         return "all ranks are done and it goes on";
     }
-    if (blame_is_due(m, job, LATE_MS)) {
+    if (blame_is_due(m, job, LATE_MS) && m->mono > m->busy_until) {
         return "a complaint is never judged";
     }
     if (m->event->kind == SCHED_EV_TIME && !blamed && ready_is_over(m, job, LATE_MS)) {

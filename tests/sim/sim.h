@@ -63,6 +63,8 @@ enum sim_admin {
     ADMIN_CLOCK_STUCK,
     ADMIN_CRASH,
     ADMIN_CROWD, /* strangers, rather: some cannot get in */
+    ADMIN_DARK,  /* no frame of any node arrives for some leases */
+    ADMIN_BUSY,  /* ... and the scheduler looks at the clock late, when all are over */
     ADMIN_ALLOW, /* two nodes for each certificate, again */
 };
 
@@ -251,7 +253,8 @@ struct world {
     int64_t lease_ms, topo_ms, faults_end, end_at;
     uint32_t jobs_queued_max, jobs_owner_max, jobs_admin, specs_mib; /* 0: never reached here */
     uint32_t worker_num, jobs_kept_max, members_kept_max, lost_nodes_max, events_kept_max;
-    bool large; /* hundreds of nodes: looked at less often */
+    bool goes_dark; /* all its nodes fall silent at once */
+    bool large;     /* hundreds of nodes: looked at less often */
     uint32_t nodes_per_certificate;
     bool shares;     /* nodes 0 and 1 have one certificate */
     bool wall_jumps; /* the wall clock cannot order anything */
@@ -272,7 +275,8 @@ struct world {
     struct sim_given given;
     bool real;           /* the store keeps it all, on a disk of sim_vfs.c; disk is what it owes */
     struct store *store; /* NULL: closed */
-    bool in_doubt;       /* nobody knows whether the last commit is there */
+    bool checkpoint_failed;                 /* the next commit must say so */
+    bool in_doubt;                          /* nobody knows whether the last commit is there */
     struct sim_disk disk_after, disk_found; /* with it; what was loaded */
     struct model *model;
     size_t effects_seen;

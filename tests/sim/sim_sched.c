@@ -341,6 +341,30 @@ static void driver_stop(struct world *w)
     sim_at(w, w->now + 20 + (int64_t)sim_below(w, 1000), SIM_RESTART, 0, 0, 0);
 }
 
+static void driver_dark(struct world *w)
+{
+    for (uint32_t i = 0; i < w->n_nodes; i++) {
+        if (w->nodes[i].link != 0) {
+            struct sim_link *link = &w->links[w->nodes[i].link - 1];
+            link->stalled_from = w->now;
+            link->stalled_until = w->now + 2 * w->lease_ms;
+        }
+    }
+    sim_trace(w, "no node can be heard");
+    sim_at(w, w->now + 2 * w->lease_ms / 3 - 200, SIM_ADMIN, ADMIN_BUSY, w->boot, 0);
+}
+
+/* A slow disk, say: too short for it to say that it stood still. */
+static void driver_busy(struct world *w)
+{
+    if (w->sched != NULL && w->frozen_until <= w->now) {
+        w->frozen_until = w->now + w->lease_ms / 3 + 400;
+        w->freezes++;
+        sim_trace(w, "scheduler is busy for %lld ms", (long long)(w->frozen_until - w->now));
+        model_was_busy(w->model, w->frozen_until - w->now);
+    }
+}
+
 void driver_admin(struct world *w, enum sim_admin what)
 {
     struct sched_event drain = {.kind = SCHED_EV_DRAIN};
@@ -379,6 +403,12 @@ void driver_admin(struct world *w, enum sim_admin what)
             apply(w, &crowded, "a crowd");
             driver_arm(w);
         }
+        break;
+    case ADMIN_DARK:
+        driver_dark(w);
+        break;
+    case ADMIN_BUSY:
+        driver_busy(w);
         break;
     case ADMIN_ALLOW:
         w->nodes_per_certificate = SIM_NODES_PER_CERTIFICATE;

@@ -283,6 +283,10 @@ static void draw_admin(struct world *w)
             w->wall_jumps = w->wall_jumps || what[i].what == ADMIN_WALL_JUMP;
         }
     }
+    if (w->goes_dark) { /* nothing else happens to the scheduler meanwhile */
+        w->crashes_left = 0;
+        sim_at(w, 1500 + sometime(w, w->faults_end / 3), SIM_ADMIN, ADMIN_DARK, 0, 0);
+    }
     if (w->shares) {
         sim_at(w, w->faults_end + 2 * w->lease_ms, SIM_ADMIN, ADMIN_ALLOW, 0, 0);
     }
@@ -308,6 +312,11 @@ bool world_is_tight(const struct world *w)
     return w->jobs_queued_max > 0 || w->specs_mib > 0;
 }
 
+static bool seed_is_dark(uint64_t seed)
+{
+    return seed % 500 == 277;
+}
+
 static bool seed_is_large(uint64_t seed)
 {
     return seed % 500 == 77;
@@ -318,7 +327,9 @@ static void draw(struct world *w, int mode)
     static const int64_t leases[] = {2000, 5000, 10000};
     static const enum sched_mode modes[] = {SCHED_STANDING, SCHED_STANDING, SCHED_DYNAMIC,
                                             SCHED_RUN};
-    w->mode = mode >= 0 ? (enum sched_mode)mode : modes[sim_below(w, MS_ARRAY_SIZE(modes))];
+    w->mode = mode >= 0               ? (enum sched_mode)mode
+              : seed_is_dark(w->seed) ? SCHED_STANDING
+                                      : modes[sim_below(w, MS_ARRAY_SIZE(modes))];
     w->chaos = (int)sim_below(w, 4);
     w->lease_ms = leases[sim_below(w, MS_ARRAY_SIZE(leases))];
     w->topo_ms =
@@ -329,9 +340,12 @@ static void draw(struct world *w, int mode)
     w->jobs_kept_max = 1000;
     w->members_kept_max = 1000;
     w->events_kept_max = w->seed % 7 == 3 ? 2 + (uint32_t)(w->seed / 7 % 40) : MS_EVENTS_KEPT;
-    if (w->mode == SCHED_STANDING && seed_is_large(w->seed)) {
+    w->goes_dark = w->mode == SCHED_STANDING && seed_is_dark(w->seed);
+    if (w->goes_dark || (w->mode == SCHED_STANDING && seed_is_large(w->seed))) {
         w->large = true;
-        w->worker_num = 100 + (uint32_t)sim_below(w, 900);
+        w->chaos = w->goes_dark ? 1 : w->chaos;
+        w->worker_num =
+            w->goes_dark ? 320 + (uint32_t)sim_below(w, 100) : 100 + (uint32_t)sim_below(w, 900);
         w->lease_ms = 10000;
     } else if (w->mode != SCHED_DYNAMIC && sim_chance(w, 15)) {
         w->jobs_kept_max = 1 + (uint32_t)sim_below(w, 3);
@@ -360,7 +374,7 @@ static void draw(struct world *w, int mode)
     uint32_t n_jobs = w->mode == SCHED_DYNAMIC
                           ? 0
                           : 1 + (uint32_t)sim_below(w, sim_chance(w, 80) ? 6 : SIM_JOBS_MAX);
-    n_jobs += world_is_tight(w) ? SIM_JOBS_MAX - n_jobs : 0;
+    n_jobs += world_is_tight(w) || w->goes_dark ? SIM_JOBS_MAX - n_jobs : 0;
     for (uint32_t i = 0; i < n_jobs; i++) {
         draw_job(w);
     }
