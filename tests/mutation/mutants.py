@@ -495,4 +495,10 @@ MUTANTS = [
      "a network that is gone keeps everybody waiting while all its nodes are lost"),
     ("leases_behind_never", C + "node.c", "s->leases_behind = node_lease_deadline(s) <= s->now.mono_ms;", "",
      "ranks of nodes that were lost go to nodes that are as silent"),
+    ("store_forgets_at_step", "daemon/store/store.c", "bind_int(&binder, job->cancel_at_step);", "bind_int(&binder, 0);",
+     "the database says that a cancel does not wait for a step"),
+    ("store_checkpoint_fails_silently", "daemon/store/store.c", "store->broken = 1; /* the next commit", "store->broken = 0; /* the next commit",
+     "a disk that forgets what was folded in is written to as if it had not"),
+    ("store_log_not_rewritten", "daemon/store/store.c", "rewrite_log(store); if", "if",
+     "a start folds in what only memory holds, and loses the power on the way"),
 ]

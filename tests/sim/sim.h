@@ -275,6 +275,7 @@ struct world {
     struct sim_given given;
     bool real;           /* the store keeps it all, on a disk of sim_vfs.c; disk is what it owes */
     struct store *store; /* NULL: closed */
+    enum { NO_BAD_LUCK, SYNC_FAILED, START_DIES } bad_luck;
     bool checkpoint_failed;                 /* the next commit must say so */
     bool in_doubt;                          /* nobody knows whether the last commit is there */
     struct sim_disk disk_after, disk_found; /* with it; what was loaded */

@@ -72,19 +72,28 @@ int __wrap_sched_load_event(struct sched *sched, uint64_t seq, uint64_t job, con
 
 static const char *job_differs(const struct sched_job_row *a, const struct sched_job_row *b)
 {
-    return a->id != b->id                                ? "id"
-           : a->state != b->state                        ? "state"
-           : a->generation != b->generation              ? "generation"
-           : a->workers != b->workers                    ? "workers"
-           : a->priority != b->priority                  ? "priority"
-           : a->code != b->code                          ? "code"
-           : a->n_tries != b->n_tries                    ? "n_tries"
-           : strcmp(a->owner, b->owner) != 0             ? "owner"
-           : strcmp(a->name, b->name) != 0               ? "name"
-           : strcmp(a->key, b->key) != 0                 ? "key"
-           : strcmp(a->reason, b->reason) != 0           ? "reason"
-           : strcmp(a->run_dir, b->run_dir) != 0         ? "run_dir"
-           : strcmp(a->cancel_text, b->cancel_text) != 0 ? "cancel_text"
+    return a->id != b->id                                      ? "id"
+           : a->state != b->state                              ? "state"
+           : a->generation != b->generation                    ? "generation"
+           : a->workers != b->workers                          ? "workers"
+           : a->priority != b->priority                        ? "priority"
+           : a->code != b->code                                ? "code"
+           : a->n_tries != b->n_tries                          ? "n_tries"
+           : a->recovery != b->recovery                        ? "recovery"
+           : a->cancel_at_step != b->cancel_at_step            ? "cancel_at_step"
+           : a->submitted_ms != b->submitted_ms                ? "submitted_ms"
+           : a->started_ms != b->started_ms                    ? "started_ms"
+           : a->ended_ms != b->ended_ms                        ? "ended_ms"
+           : a->steps != b->steps                              ? "steps"
+           : strcmp(a->weights_sha256, b->weights_sha256) != 0 ? "weights"
+           : strcmp(a->plan_sha256, b->plan_sha256) != 0       ? "plan"
+           : strcmp(a->spec_sha256, b->spec_sha256) != 0       ? "spec_sha256"
+           : strcmp(a->owner, b->owner) != 0                   ? "owner"
+           : strcmp(a->name, b->name) != 0                     ? "name"
+           : strcmp(a->key, b->key) != 0                       ? "key"
+           : strcmp(a->reason, b->reason) != 0                 ? "reason"
+           : strcmp(a->run_dir, b->run_dir) != 0               ? "run_dir"
+           : strcmp(a->cancel_text, b->cancel_text) != 0       ? "cancel_text"
            : a->results_bytes != b->results_bytes ||
                    (a->results_bytes > 0 && memcmp(a->results, b->results, a->results_bytes) != 0)
                ? "results"
@@ -96,6 +105,10 @@ static const char *member_differs(const struct sched_member_row *a,
                                   const struct sched_member_row *b)
 {
     return a->incarnation != b->incarnation          ? "incarnation"
+           : a->generation != b->generation          ? "generation"
+           : a->step != b->step                      ? "step"
+           : a->pid != b->pid                        ? "pid"
+           : strcmp(a->state, b->state) != 0         ? "state"
            : strcmp(a->node_id, b->node_id) != 0     ? "node"
            : strcmp(a->host_name, b->host_name) != 0 ? "host"
            : strcmp(a->log_path, b->log_path) != 0   ? "log path"
@@ -162,7 +175,11 @@ void real_crash(struct world *w)
         vfs_die_after(1); /* closing must not write what a dead process would not */
     }
     close_store(w);
-    if (sim_chance(w, 50)) {
+    /* after a sync that failed the system shows what the disk does not have: the power fails when
+     * the next start has begun to fold that in */
+    unsigned percent = w->bad_luck == SYNC_FAILED ? 20 : w->bad_luck == START_DIES ? 80 : 50;
+    w->bad_luck = w->bad_luck == SYNC_FAILED ? START_DIES : NO_BAD_LUCK;
+    if (sim_chance(w, percent)) {
         sim_trace(w, "the power fails");
         vfs_power_cut();
     }
@@ -205,11 +222,14 @@ static void take_found(struct world *w)
 int real_load(struct world *w, struct ms_err *err)
 {
     struct store_setup setup = {.path = "state.db", .vfs = SIM_VFS_NAME};
-    if (w->boot > 1 && w->crashes_left > 0 && sim_chance(w, 15)) {
+    if (w->boot > 1 && w->bad_luck == START_DIES) {
+        vfs_die_after(1 + (uint32_t)sim_below(w, 12));
+    } else if (w->boot > 1 && w->crashes_left > 0 && sim_chance(w, 15)) {
         w->crashes_left--;
         vfs_die_after(1 + (uint32_t)sim_below(w, 12));
     }
     disk_clear(&w->disk_found);
+    w->checkpoint_failed = false;
     recording = w;
     int rc = store_open_with(&setup, &w->store, err);
     rc = rc == 0 ? store_load(w->store, w->sched, err) : rc;
@@ -221,10 +241,27 @@ int real_load(struct world *w, struct ms_err *err)
         return 1;
     }
     vfs_revive();
+    w->bad_luck = NO_BAD_LUCK;
     if (rc == 0) {
         take_found(w);
     }
     return rc;
+}
+
+/* The log is folded into the database; now and then the disk forgets what it was given. */
+static void idle(struct world *w)
+{
+    bool fails = w->crashes_left > 0 && sim_chance(w, 30);
+    if (fails) {
+        w->crashes_left--;
+        vfs_fail_sync();
+    }
+    store_idle(w->store);
+    w->checkpoint_failed = fails && !vfs_sync_is_failing() && !vfs_is_dead();
+    if (fails) {
+        sim_trace(w, "a checkpoint %s", w->checkpoint_failed ? "fails" : "had nothing to do");
+        vfs_forgive_sync();
+    }
 }
 
 /* True: committed. False: the process has to end, and nobody knows. */
@@ -235,12 +272,16 @@ bool real_commit(struct world *w, const struct sched_effect *effects, size_t n, 
         vfs_die_after(1 + (uint32_t)sim_below(w, 12));
     } else if (w->crashes_left > 0 && sim_chance(w, 8)) {
         w->crashes_left--;
+        w->bad_luck = SYNC_FAILED;
         vfs_fail_sync();
     }
     int rc = store_commit(w->store, effects, n, &err);
+    if (w->checkpoint_failed && rc >= 0) {
+        sim_fail(w, "a checkpoint failed, and the next commit says nothing of it");
+    }
     if (rc >= 0 && !vfs_is_dead()) {
         if (sim_chance(w, 5)) {
-            store_idle(w->store);
+            idle(w);
         }
         return true; /* if it dies of that, the caller's crash ends it */
     }

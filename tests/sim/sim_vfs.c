@@ -150,6 +150,16 @@ void vfs_fail_sync(void)
     disk.fail_sync = true;
 }
 
+bool vfs_sync_is_failing(void)
+{
+    return disk.fail_sync;
+}
+
+void vfs_forgive_sync(void)
+{
+    disk.fail_sync = false;
+}
+
 bool vfs_is_dead(void)
 {
     return disk.dead;

@@ -15,6 +15,8 @@ int vfs_register(void);              /* once a process; SQLite's code */
 void vfs_format(uint64_t seed);      /* an empty disk; all files must be closed */
 void vfs_die_after(uint32_t writes); /* the n-th write or sync from now on, and all later, fail */
 void vfs_fail_sync(void);            /* the next one */
+bool vfs_sync_is_failing(void);      /* there was none since */
+void vfs_forgive_sync(void);
 bool vfs_is_dead(void);
 void vfs_power_cut(void); /* files must be closed; what was not synced is decided now */
 void vfs_revive(void);    /* the next process may open them */
