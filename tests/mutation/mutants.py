@@ -501,4 +501,6 @@ MUTANTS = [
      "a disk that forgets what was folded in is written to as if it had not"),
     ("store_log_not_rewritten", "daemon/store/store.c", "rewrite_log(store); if", "if",
      "a start folds in what only memory holds, and loses the power on the way"),
+    ("unready_looked_at_once", C + "ready.c", "timer_arm(s, &run->ready, TIMER_READY, after_ms(s, (int64_t)heartbeat_ms(s)));", "",
+     "a rank that was away when it had to be ready keeps its nodes for ever"),
 ]

@@ -103,6 +103,7 @@ struct m_job {
     int64_t cancel_at, cancel_stretch, cancel_late_ms;  /* late: after a restart nodes come first */
     int64_t missing_since, missing_stretch, missing_ms; /* how long, at least; SIM_NEVER */
     int64_t placed_at, placed_stretch;
+    int64_t unready_at, unready_stretch; /* ... all this time, and nobody that it is the fault of */
     bool missing_again; /* more of its nodes went away meanwhile: it may be longer */
     char cancel_reason[MS_TEXT_MAX + 1];
     int64_t blame_at, blame_stretch; /* first complaint; SIM_NEVER */

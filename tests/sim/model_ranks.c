@@ -203,6 +203,26 @@ static bool ready_is_over(const struct model *m, const struct m_job *job, int64_
            m->mono - job->placed_at >= m->w->topo_ms + m->stretch - job->placed_stretch + late_ms;
 }
 
+/* Whoever is missing then is waited for, and looked at again with each heartbeat. */
+static void unready_seen(const struct model *m, struct m_job *job)
+{
+    bool preparing = false;
+    for (uint32_t rank = 0; rank < job->workers; rank++) {
+        const struct m_rank *r = &job->ranks[rank];
+        preparing = preparing || (!r->ready && !r->missing && !r->done);
+    }
+    if (!preparing || !ready_is_over(m, job, 0)) {
+        job->unready_at = m->mono;
+        job->unready_stretch = m->stretch;
+    }
+}
+
+static bool unready_is_late(const struct model *m, const struct m_job *job)
+{
+    int64_t ms = m->lease_most_ms / MS_HEARTBEATS_PER_LEASE + m->stretch - job->unready_stretch;
+    return ready_is_over(m, job, LATE_MS) && m->mono > job->unready_at + ms + LATE_MS;
+}
+
 /* Does this cause explain a job that FAILED with code and reason? */
 static bool explains(const struct model *m, const struct m_job *job, uint32_t rank, int32_t code,
                      const char *reason)
@@ -484,7 +504,7 @@ static const char *overdue(const struct model *m, const struct m_job *job)
     if (blame_is_due(m, job, LATE_MS) && m->mono > m->busy_until) {
         return "a complaint is never judged";
     }
-    if (m->event->kind == SCHED_EV_TIME && !blamed && ready_is_over(m, job, LATE_MS)) {
+    if (m->event->kind == SCHED_EV_TIME && !blamed && unready_is_late(m, job)) {
         return "a rank never gets ready and keeps it";
     }
     if (m->event->kind == SCHED_EV_TIME && missing_is_late(m, job)) {
@@ -501,7 +521,10 @@ void m_judge_ranks_after(struct model *m)
 {
     judge_stops(m);
     for (size_t i = 0; i < m->jobs.n; i++) {
-        const struct m_job *job = &m->jobs.at[i];
+        struct m_job *job = &m->jobs.at[i];
+        if (!job->dropped && m_is_placed(job)) {
+            unready_seen(m, job);
+        }
         const char *late = !job->dropped && m_is_placed(job) ? overdue(m, job) : NULL;
         if (late != NULL) {
             sim_fail(m->w, "model: job %llu: %s", (ull)job->id, late);

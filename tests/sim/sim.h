@@ -63,6 +63,7 @@ enum sim_admin {
     ADMIN_CLOCK_STUCK,
     ADMIN_CRASH,
     ADMIN_CROWD, /* strangers, rather: some cannot get in */
+    ADMIN_AWAY,  /* it stands still, and a node that never gets ready has to come back after it */
     ADMIN_DARK,  /* no frame of any node arrives for some leases */
     ADMIN_BUSY,  /* ... and the scheduler looks at the clock late, when all are over */
     ADMIN_ALLOW, /* two nodes for each certificate, again */
@@ -140,6 +141,7 @@ struct sim_node {
     uint32_t last_rank;
     uint8_t stamp_told[MS_STAMP_LEN]; /* the last one, to be brought back */
     size_t stamp_bytes;
+    uint64_t away_job;                  /* breaks off shortly before that has to be ready */
     uint64_t owed_job, owed_generation; /* a RankDone that has had no answer, of a rank let go */
     uint32_t owed_rank;
 };
@@ -377,6 +379,7 @@ extern bool sim_blind; /* do not ask sched_check: only the world judges */
 
 /* sim_nodes.c */
 void node_wake(struct world *w, uint32_t i);
+void node_breaks_off(struct world *w, uint32_t i, int64_t ms); /* comes back then */
 void node_frame(struct world *w, uint32_t i, uint16_t type, uint32_t id,
                 const ProtobufCMessage *msg);
 void node_hung_up(struct world *w, uint32_t i);

@@ -358,6 +358,10 @@ static void on_assign(struct world *w, struct sim_node *node, const Ms__Assign *
     if (node->stuck > 0 && w->topo_ms >= 0) {
         node->stuck--;
         node->phase_at = SIM_FOREVER;
+        if (w->mode == SCHED_STANDING && sim_chance(w, 50)) {
+            node->away_job = node->job;
+            sim_at(w, w->now + w->topo_ms - 300, SIM_ADMIN, ADMIN_AWAY, w->boot, 0);
+        }
     }
     node->started = false;
     node->stopped = false;
@@ -625,6 +629,15 @@ static void line_due(struct world *w, struct sim_node *node, uint32_t i)
         }
         send_beat(w, node);
     }
+}
+
+void node_breaks_off(struct world *w, uint32_t i, int64_t ms)
+{
+    struct sim_node *node = &w->nodes[i];
+    sim_trace(w, "node %s breaks off for %lld ms", node->id, (long long)ms);
+    link_drop(w, node);
+    node->retry_at = w->now + ms;
+    node_wake(w, i);
 }
 
 static int64_t next_due(const struct sim_node *node)

@@ -224,6 +224,15 @@ static bool somebody_waits(const struct world *w)
     return false;
 }
 
+static void stand_still(struct world *w, int64_t ms)
+{
+    w->frozen_until = w->now + ms;
+    w->freezes++;
+    sim_trace(w, "scheduler stands still for %lld ms", (long long)ms);
+    model_stood_still(w->model, ms);
+    sched_stood_still(w->sched, ms); /* told when it wakes; nothing is applied before that */
+}
+
 /* What stops us stops somebody else as well: a host dies with a rank that gets ready, and its node
  * is not back in time. */
 static void freeze_takes_node(struct world *w, int64_t ms)
@@ -254,14 +263,10 @@ static bool freeze(struct world *w, struct sim_event *event)
     if (w->chaos > 1 && w->now < w->faults_end && !w->tick_open &&
         sim_chance(w, somebody_waits(w) ? 20 : 2) && sim_chance(w, 15)) {
         int64_t ms = (int64_t)sim_below(w, 2 * (uint64_t)w->lease_ms);
-        w->frozen_until = w->now + ms;
-        w->freezes++;
-        sim_trace(w, "scheduler stands still for %lld ms", (long long)ms);
         if (w->mode == SCHED_STANDING && !w->large && sim_chance(w, 50)) {
             freeze_takes_node(w, ms);
         }
-        model_stood_still(w->model, ms);
-        sched_stood_still(w->sched, ms); /* told when it wakes; nothing is applied before that */
+        stand_still(w, ms);
         return freeze(w, event);
     }
     return false;
@@ -341,6 +346,28 @@ static void driver_stop(struct world *w)
     sim_at(w, w->now + 20 + (int64_t)sim_below(w, 1000), SIM_RESTART, 0, 0, 0);
 }
 
+/* A node that never gets ready is away when that is over, and comes back. */
+static void driver_away(struct world *w)
+{
+    uint32_t i = 0;
+    while (i < w->n_nodes &&
+           (w->nodes[i].away_job == 0 || w->nodes[i].away_job != w->nodes[i].job ||
+            !w->nodes[i].registered || !w->nodes[i].alive || w->nodes[i].hung)) {
+        i++;
+    }
+    if (w->sched == NULL || w->frozen_until > w->now || i == w->n_nodes) {
+        return;
+    }
+    if (w->tick_open) {
+        sim_at(w, w->now + 5, SIM_ADMIN, ADMIN_AWAY, w->boot, 0);
+        return;
+    }
+    int64_t ms = w->lease_ms / 2 + (int64_t)sim_below(w, 200);
+    w->nodes[i].away_job = 0;
+    stand_still(w, ms);
+    node_breaks_off(w, i, ms + 800);
+}
+
 static void driver_dark(struct world *w)
 {
     for (uint32_t i = 0; i < w->n_nodes; i++) {
@@ -403,6 +430,9 @@ void driver_admin(struct world *w, enum sim_admin what)
             apply(w, &crowded, "a crowd");
             driver_arm(w);
         }
+        break;
+    case ADMIN_AWAY:
+        driver_away(w);
         break;
     case ADMIN_DARK:
         driver_dark(w);
