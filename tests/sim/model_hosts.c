@@ -32,7 +32,7 @@ static struct m_host *host_find(const struct model *m, const struct m_node *node
 enum m_pause m_pause_of(const struct model *m, const struct m_node *node)
 {
     const struct m_host *host = host_find(m, node);
-    if (host == NULL || m->mono >= host->until + LATE_MS) {
+    if (host == NULL || (m->mono >= host->until + LATE_MS && m->mono > m->busy_until)) {
         return M_NOT_PAUSED;
     }
     return m->mono + SLACK_MS < host->from ? M_PAUSED : M_PERHAPS;
