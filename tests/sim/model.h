@@ -183,7 +183,7 @@ struct model {
     uint32_t event_reads; /* answers of this tick that the database gives */
     /* How many nodes the cluster has, as the queue may and must know: more at once, fewer after a
      * lease of doubt, which began and begins anew at the latest: */
-    uint32_t believed_low, believed;
+    uint32_t believed_low, believed, counted;
     int64_t doubt_began, doubt_renewed; /* SIM_NEVER */
     M_ARRAY(struct m_node) nodes;
     M_ARRAY(struct m_host) hosts;

@@ -235,6 +235,8 @@ static void count_nodes(struct model *m)
 {
     uint32_t nodes = m_count(m);
     bool doubt = m->doubt_began != SIM_NEVER;
+    m->doubt_renewed = nodes < m->counted ? m->mono : m->doubt_renewed; /* a new one began */
+    m->counted = nodes;
     if (doubt && m->mono >= m->doubt_began + m->lease_least_ms) {
         m->believed_low = nodes;
     }

@@ -371,8 +371,8 @@ static void driver_away(struct world *w)
 static void driver_dark(struct world *w)
 {
     for (uint32_t i = 0; i < w->n_nodes; i++) {
-        if (w->nodes[i].link != 0) {
-            struct sim_link *link = &w->links[w->nodes[i].link - 1];
+        struct sim_link *link = w->nodes[i].link != 0 ? &w->links[w->nodes[i].link - 1] : NULL;
+        if (link != NULL && (link->stalled_from > w->now || link->stalled_until <= w->now)) {
             link->stalled_from = w->now;
             link->stalled_until = w->now + 2 * w->lease_ms;
         }
