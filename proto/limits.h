@@ -32,21 +32,21 @@
     3 /* a job whose nodes die before it starts: the third time is no chance */
 #define MS_HOST_PAUSE_MS     2000  /* a host that dies closes its connections one after the other */
 #define MS_HOST_PAUSE_MAX_MS 64000 /* ... doubled each time it happens again: up to this */
-#define MS_NODES_PER_CERT  64   /* a certificate is a host's: more slots than any has NUMA nodes */
-#define MS_PRIORITY_MAX    1000 /* of a job, up and down: room for every site's classes */
-#define MS_PRIORITY_USERS  100  /* ... of users, unless priority_users says otherwise */
-#define MS_JOBS_QUEUED_MAX 100000 /* 100k * 1.5 KiB of spec, as the samples have, is 150 MB */
-#define MS_JOBS_OWNER_MAX  25000  /* ... and run, of one principal: four fill it, one cannot */
-#define MS_JOBS_ADMIN      1000   /* ... kept for admins: to try what keeps the others waiting */
-#define MS_SPECS_MIB       256    /* of specs of jobs that wait or run, unless specs_mib ... */
-#define MS_SPECS_OWNER_MIB 64     /* ... of one principal: four fill it, one cannot */
-#define MS_SPECS_ADMIN_MIB 8      /* ... above that for admins */
-#define MS_SPECS_MIB_MAX   65536  /* ... what an operator can set: hosts have no more */
-#define MS_JOBS_KEPT_MAX   200000 /* finished jobs that `msctl jobs --all` still knows */
-#define MS_CONNS_MAX       20000  /* nodes, and 3.6k clients beside them */
-#define MS_CONNS_USERS     3000   /* of these users together hold ... */
-#define MS_CONNS_USER      256    /* ... and one of them: a shell loop's worth, four times over */
-#define MS_CONNS_ADMIN     64     /* kept free of users and nodes: an admin always gets in */
+#define MS_NODES_PER_CERT    64 /* a certificate is a host's: more slots than any has NUMA nodes */
+#define MS_PRIORITY_MAX      1000   /* of a job, up and down: room for every site's classes */
+#define MS_PRIORITY_USERS    100    /* ... of users, unless priority_users says otherwise */
+#define MS_JOBS_QUEUED_MAX   100000 /* 100k * 1.5 KiB of spec, as the samples have, is 150 MB */
+#define MS_JOBS_OWNER_MAX    25000  /* ... and run, of one principal: four fill it, one cannot */
+#define MS_JOBS_ADMIN        1000   /* ... kept for admins: to try what keeps the others waiting */
+#define MS_SPECS_MIB         256    /* of specs of jobs that wait or run, unless specs_mib ... */
+#define MS_SPECS_OWNER_MIB   64     /* ... of one principal: four fill it, one cannot */
+#define MS_SPECS_ADMIN_MIB   8      /* ... above that for admins */
+#define MS_SPECS_MIB_MAX     65536  /* ... what an operator can set: hosts have no more */
+#define MS_JOBS_KEPT_MAX     200000 /* finished jobs that `msctl jobs --all` still knows */
+#define MS_CONNS_MAX         20000  /* nodes, and 3.6k clients beside them */
+#define MS_CONNS_USERS       3000   /* of these users together hold ... */
+#define MS_CONNS_USER        256    /* ... and one of them: a shell loop's worth, four times over */
+#define MS_CONNS_ADMIN       64     /* kept free of users and nodes: an admin always gets in */
 #define MS_HALF_OPEN_MAX                                                                           \
     256                      /* before Welcome, of one TCP listener: half a second of handshakes   \
                               */
@@ -93,8 +93,8 @@
 #define MS_EVENTS_LOOK        2000   /* rows that one answer looks at for those it is asked for */
 #define MS_EVENT_READS        32     /* such answers in one turn; other askers are next */
 #define MS_EVALS_MAX          100 /* evaluations of a job that are kept: what a screen can show */
-/* After a loss numbers go on at the milliseconds since 2020 times this: more than any cluster can have
- * given away by then, and another number each time that one copy is put back. */
+/* After a loss numbers go on at the milliseconds since 2020 times this: more than any cluster can
+ * have given away by then, and another number each time that one copy is put back. */
 #define MS_JOB_IDS_A_MS      1ULL
 #define MS_EVENTS_A_MS       100ULL
 #define MS_GENERATIONS_A_MS  1ULL

@@ -473,7 +473,7 @@ static int end_of_a_watch(void (*hup)(int number))
     int status = 0;
     pid_t pid = fork();
     if (pid == 0) {
-        struct cli cli = {.base = event_base_new()};
+        struct cli cli = {.base = event_base_new(), .out = stdout};
         signal(SIGHUP, hup);
         if (cli.base == NULL || cli_on_detach(&cli, NULL, NULL, NULL) != MS_OK) {
             _exit(1);

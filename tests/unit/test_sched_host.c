@@ -259,7 +259,8 @@ START_TEST(silence_on_a_crowded_host_is_said_to_be_that)
     fix_pass(FIX_LEASE_MS + 70);
 
     ck_assert_str_eq(fix_show_node("a0")->reason,
-                     "it was silent for 10070 ms, the lease is 10000 ms");
+                     "it was silent for 10070 ms, the lease is 10000 ms (is its host down, cut "
+                     "off, or too busy?)");
     ck_assert_str_eq(fix_show_node("b0")->reason,
                      "it was silent for 10070 ms, the lease is 10000 ms; its host has 4 cores for "
                      "more than 32 nodes: run fewer");
