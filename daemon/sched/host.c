@@ -5,10 +5,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void key_of(char ret[MS_HOST_MAX + 2], const char *host_id, const char *host_name)
+static const char *key_of(const struct sched *s, const struct node *node, char ret[HOST_KEY_MAX])
 {
-    snprintf(ret, MS_HOST_MAX + 2, "%s%s", host_id[0] != '\0' ? "#" : "@",
-             host_id[0] != '\0' ? host_id : host_name);
+    const struct node_info *info = &node->info;
+    const bool is_proven =
+        s->cfg.certificate_ids && strncmp(info->principal, "worker:", strlen("worker:")) == 0;
+    const char *id = is_proven ? info->principal : info->host_id;
+    snprintf(ret, HOST_KEY_MAX, "%c%s",
+             is_proven       ? '='
+             : id[0] != '\0' ? '#'
+                             : '@',
+             id[0] != '\0' ? id : info->host_name);
+    return ret;
 }
 
 static struct host *find_key(const struct sched *s, const char *key)
@@ -20,11 +28,10 @@ static struct host *find_key(const struct sched *s, const char *key)
     return link != NULL ? list_item(link, struct host, link) : NULL;
 }
 
-struct host *host_find(const struct sched *s, const char *host_id, const char *host_name)
+struct host *host_find(const struct sched *s, const struct node *node)
 {
-    char key[MS_HOST_MAX + 2];
-    key_of(key, host_id, host_name);
-    return find_key(s, key);
+    char key[HOST_KEY_MAX];
+    return find_key(s, key_of(s, node, key));
 }
 
 static void free_if_unused(struct sched *s, struct host *host)
@@ -48,8 +55,8 @@ void host_leave(struct sched *s, struct node *node)
 
 void host_join(struct sched *s, struct node *node)
 {
-    char key[MS_HOST_MAX + 2];
-    key_of(key, node->info.host_id, node->info.host_name);
+    char key[HOST_KEY_MAX];
+    key_of(s, node, key);
     if (node->host != NULL && strcmp(node->host->key, key) == 0) {
         return;
     }
@@ -148,13 +155,12 @@ void host_works(struct host *host)
     host->n_vain = 0;
 }
 
-bool host_others_work(const struct sched *s, const struct host *host)
+bool host_others_work(const struct sched *s, const struct host *host, uint32_t workers)
 {
-    for (const struct list *at = s->beating.next; at != &s->beating; at = at->next) {
+    uint32_t n = 0;
+    for (const struct list *at = s->beating.next; at != &s->beating && n < workers; at = at->next) {
         const struct node *node = list_item(at, struct node, beating);
-        if (node_is_usable(node) && node->host != host && node->host->n_vain == 0) {
-            return true;
-        }
+        n += node_is_usable(node) && node->host != host && node->host->n_vain == 0;
     }
-    return false;
+    return n >= workers;
 }

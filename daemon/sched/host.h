@@ -1,8 +1,10 @@
 /* host.h - a machine: its nodes, what they say it has, and whether somebody drained it
  *
- * A host is known while it has a node or is drained. Nodes that report the same host id share it,
- * whatever name each of them uses; one that reports none (a member that the database names, and
- * that is not back yet) shares the host of its host name.
+ * A host is known while it has a node or is drained. Where a node id has to begin with the name of
+ * its certificate, a host is what one certificate registers: that is proven, and what a node says
+ * of its host is not, so that nobody gets another's host paused. Else nodes that report the same
+ * host id share it, whatever name each of them uses; one that reports none (a member that the
+ * database names, and that is not back yet) shares the host of its host name.
  *
  * A host that loses a node with a rank that gets ready is paused: when a machine dies its nodes are
  * lost one by one, and the next one of them would cost the job its next try. */
@@ -22,9 +24,11 @@ enum { MS_HOST_CROWD = 8 }; /* nodes a core: with more, one may wait a lease for
 struct node;
 struct sched;
 
+enum { HOST_KEY_MAX = 2 + (MS_HOST_MAX > MS_PRINCIPAL_MAX ? MS_HOST_MAX : MS_PRINCIPAL_MAX) };
+
 struct host {
     struct table_link link;
-    char key[MS_HOST_MAX + 2]; /* "#" and the id, or "@" and the name */
+    char key[HOST_KEY_MAX]; /* "=" and the principal, "#" and the id, or "@" and the name */
     char name[MS_HOST_MAX + 1];
     struct list nodes; /* struct node */
     bool drained;      /* its nodes keep their ranks and get no new ones */
@@ -36,7 +40,7 @@ struct host {
     struct timer pause;
 };
 
-struct host *host_find(const struct sched *s, const char *host_id, const char *host_name);
+struct host *host_find(const struct sched *s, const struct node *node); /* by what its info says */
 void host_join(struct sched *s, struct node *node);  /* by what node->info says; may move it */
 void host_leave(struct sched *s, struct node *node); /* the last one frees the host */
 uint32_t host_cores(const struct host *host);        /* that its registered nodes may use */
@@ -45,8 +49,8 @@ void host_drain(struct sched *s, struct host *host, const char *by, const char *
 void host_resume(struct sched *s, struct host *host);
 void host_pause(struct sched *s, struct host *host, const char *text); /* twice as long each time */
 void host_works(struct host *host);                                    /* a job started on it */
-bool host_others_work(const struct sched *s,
-                      const struct host *host);          /* ... with nodes, unpaused */
+/* Could a job of so many ranks be placed on others, which have lost nothing in vain? */
+bool host_others_work(const struct sched *s, const struct host *host, uint32_t workers);
 void host_timeout(struct sched *s, struct timer *timer); /* TIMER_PAUSE */
 
 #endif

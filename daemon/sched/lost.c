@@ -19,11 +19,11 @@ static const struct {
     [FAULT_DISAGREE] = {RANK_EVENTS, false, false, false},
 };
 
-/* A host that loses one rank after the other says nothing of the job while other hosts lose none:
- * that is no try. */
+/* A host that loses one rank after the other says nothing of the job while it can be placed on
+ * hosts that lose none: that is no try. */
 static void blame_host(struct sched *s, struct job *job, const struct node *node, const char *text)
 {
-    if (node->host->n_vain > 0 && host_others_work(s, node->host)) {
+    if (node->host->n_vain > 0 && host_others_work(s, node->host, job->workers)) {
         job->n_tries--;
     }
     host_pause(s, node->host, text);

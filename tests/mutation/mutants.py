@@ -125,7 +125,7 @@ MUTANTS = [
      "a node lost while ranks get ready fails the job"),
     ("bad_host_blamed_on_the_job", C + "lost.c", "job->n_tries--;", ";",
      "one broken host fails every job that is tried on it"),
-    ("poison_job_blamed_on_hosts", C + "lost.c", "if (node->host->n_vain > 0 && host_others_work(s, node->host)) {", "if (host_others_work(s, node->host)) {",
+    ("poison_job_blamed_on_hosts", C + "lost.c", "node->host->n_vain > 0 && host_others_work(s, node->host, job->workers)", "host_others_work(s, node->host, job->workers)",
      "a job that kills its nodes is tried for ever"),
     ("host_never_paused", C + "host.c", "host->paused = true;", "",
      "the other nodes of a dying host cost a job all its tries"),

@@ -10,8 +10,13 @@
 
 enum { SLACK_MS = 5, LATE_MS = 70 /* timers of the driver are late by 50 */ };
 
-static void key_of(const struct m_node *node, char key[MS_HOST_MAX + 2])
+static void key_of(const struct model *m, const struct m_node *node, char key[MS_HOST_MAX + 2])
 {
+    if (m->w->certificate_ids && strncmp(node->owner, "worker:", 7) == 0) {
+        snprintf(key, MS_HOST_MAX + 2, "=%s",
+                 node->owner); /* what it says of its host is no proof */
+        return;
+    }
     const char *id = node->host_id;
     snprintf(key, MS_HOST_MAX + 2, "%s%s", id[0] != '\0' ? "#" : "@",
              id[0] != '\0' ? id : node->host_name);
@@ -20,7 +25,7 @@ static void key_of(const struct m_node *node, char key[MS_HOST_MAX + 2])
 static struct m_host *host_find(const struct model *m, const struct m_node *node)
 {
     char key[MS_HOST_MAX + 2];
-    key_of(node, key);
+    key_of(m, node, key);
     for (size_t i = 0; i < m->hosts.n; i++) {
         if (strcmp(m->hosts.at[i].key, key) == 0) {
             return &m->hosts.at[i];
@@ -56,7 +61,7 @@ void m_hosts_forget(struct model *m)
         bool has_nodes = false;
         for (size_t k = 0; k < m->nodes.n && !has_nodes; k++) {
             char key[MS_HOST_MAX + 2];
-            key_of(&m->nodes.at[k], key);
+            key_of(m, &m->nodes.at[k], key);
             has_nodes = m->nodes.at[k].conn != 0 && strcmp(key, host->key) == 0;
         }
         if (!has_nodes) {
@@ -75,18 +80,18 @@ static int64_t pause_ms(uint32_t times)
     return ms;
 }
 
-/* Is there a registered node on another host that (surely) lost nothing in vain? */
-static bool others_work(const struct model *m, const struct m_host *bad, bool surely)
+/* Are there so many registered nodes on hosts that (surely) lost nothing in vain? */
+static bool others_work(const struct model *m, const struct m_host *bad, uint32_t workers,
+                        bool surely)
 {
+    uint32_t n = 0;
     for (size_t i = 0; i < m->nodes.n; i++) {
         const struct m_node *node = &m->nodes.at[i];
         const struct m_host *host = host_find(m, node);
-        if (node->conn != 0 && host != bad &&
-            (host == NULL || (surely ? host->vain_most : host->vain_least) == 0)) {
-            return true;
-        }
+        n += node->conn != 0 && host != bad &&
+             (host == NULL || (surely ? host->vain_most : host->vain_least) == 0);
     }
-    return false;
+    return n >= workers;
 }
 
 /* The node whose loss ended the placing of a job, as its reason names it; NULL: another cause. */
@@ -120,10 +125,10 @@ void m_host_blame(struct model *m, struct m_job *job, const struct sched_job_row
     struct m_host *host = host_find(m, node);
     if (host == NULL) {
         host = M_MORE(m->hosts, struct m_host);
-        key_of(node, host->key);
+        key_of(m, node, host->key);
     }
-    bool must = host->vain_least > 0 && others_work(m, host, true);
-    bool may = host->vain_most > 0 && others_work(m, host, false);
+    bool must = host->vain_least > 0 && others_work(m, host, job->workers, true);
+    bool may = host->vain_most > 0 && others_work(m, host, job->workers, false);
     if (must || (may && row->n_tries < job->tries)) {
         job->tries--; /* it is the host's fault */
     }

@@ -209,7 +209,7 @@ static bool is_named_wrongly(const struct model *m, const struct m_node *asked)
             name[end - 1] = '\0';
         }
     }
-    return m->w->mode == SCHED_STANDING && asked->cert_name[0] != '\0' &&
+    return m->w->certificate_ids && asked->cert_name[0] != '\0' &&
            strcmp(name, asked->cert_name) != 0;
 }
 

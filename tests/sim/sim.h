@@ -258,8 +258,9 @@ struct world {
     bool goes_dark; /* all its nodes fall silent at once */
     bool large;     /* hundreds of nodes: looked at less often */
     uint32_t nodes_per_certificate;
-    bool shares;     /* nodes 0 and 1 have one certificate */
-    bool wall_jumps; /* the wall clock cannot order anything */
+    bool certificate_ids; /* else a certificate takes any node id */
+    bool shares;          /* nodes 0 and 1 have one certificate */
+    bool wall_jumps;      /* the wall clock cannot order anything */
     int64_t wall_offset, clock_stuck_at, clock_stuck_until;
     int chaos; /* 0: nothing goes wrong */
 

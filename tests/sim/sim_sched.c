@@ -62,7 +62,7 @@ void driver_config(const struct world *w, struct sched_config *ret)
     cfg.lease_ms = w->lease_ms;
     cfg.topo_timeout_ms = w->topo_ms;
     cfg.worker_num = w->worker_num;
-    cfg.certificate_ids = w->mode == SCHED_STANDING;
+    cfg.certificate_ids = w->certificate_ids;
     cfg.nodes_per_certificate = w->nodes_per_certificate;
     cfg.priority_users_min = -MS_PRIORITY_USERS;
     cfg.priority_users_max = MS_PRIORITY_USERS;

@@ -355,6 +355,7 @@ static void draw(struct world *w, int mode)
         w->lost_nodes_max = 1 + (uint32_t)sim_below(w, 3); /* one job may lose more */
     }
     draw_limits(w);
+    w->certificate_ids = w->mode == SCHED_STANDING && w->seed % 3 != 1;
     w->nodes_per_certificate = w->mode == SCHED_STANDING ? SIM_NODES_PER_CERTIFICATE : 0;
     w->shares = w->mode == SCHED_STANDING && !w->large && w->chaos > 0 && sim_chance(w, 12);
     w->crashes_left = w->chaos > 0 ? (uint32_t)sim_below(w, 4) : 0;

@@ -14,6 +14,14 @@ static uint64_t on_host(const char *node_id, uint64_t incarnation, const char *h
     return conn;
 }
 
+/* The host that a node with these would be on. */
+static struct host *find_host(const char *host_id)
+{
+    struct node node = {.state = NODE_NEW};
+    snprintf(node.info.host_id, sizeof(node.info.host_id), "%s", host_id);
+    return host_find(fix.s, &node);
+}
+
 START_TEST(nodes_of_one_host_id_share_a_host)
 {
     fix_standing();
@@ -22,7 +30,7 @@ START_TEST(nodes_of_one_host_id_share_a_host)
     on_host("w1", 2, "boot-1", "tiger.example.com");
     on_host("w2", 3, "boot-2", "tiger");
 
-    struct host *host = host_find(fix.s, "boot-1", "");
+    struct host *host = node_find(fix.s, "w0")->host;
     ck_assert_ptr_nonnull(host);
     ck_assert_str_eq(host->name, "tiger");
     ck_assert_ptr_eq(node_find(fix.s, "w0")->host, host);
@@ -39,7 +47,7 @@ START_TEST(node_that_comes_back_from_another_host_moves)
 
     on_host("w0", 2, "boot-2", "lion");
 
-    ck_assert_ptr_null(host_find(fix.s, "boot-1", ""));
+    ck_assert_ptr_null(find_host("boot-1"));
     ck_assert_str_eq(node_find(fix.s, "w0")->host->name, "lion");
 }
 END_TEST
@@ -48,11 +56,11 @@ START_TEST(host_is_forgotten_with_its_last_node)
 {
     fix_standing();
     fix_close(on_host("w0", 1, "boot-1", "tiger"));
-    ck_assert_ptr_nonnull(host_find(fix.s, "boot-1", ""));
+    ck_assert_ptr_nonnull(find_host("boot-1"));
 
     fix_pass(MS_LOST_KEEP_MS);
 
-    ck_assert_ptr_null(host_find(fix.s, "boot-1", ""));
+    ck_assert_ptr_null(find_host("boot-1"));
 }
 END_TEST
 
@@ -82,7 +90,7 @@ START_TEST(drained_host_stays_known_without_nodes)
 {
     fix_standing();
     uint64_t conn = on_host("w0", 1, "boot-1", "tiger");
-    host_drain(fix.s, host_find(fix.s, "boot-1", ""), "admin:root", "broken fan");
+    host_drain(fix.s, find_host("boot-1"), "admin:root", "broken fan");
     fix_close(conn);
     fix_pass(MS_LOST_KEEP_MS);
 
@@ -188,6 +196,52 @@ START_TEST(job_waits_for_a_host_that_works_and_is_not_failed_by_a_broken_one)
 }
 END_TEST
 
+START_TEST(job_that_needs_the_broken_host_fails_and_lets_the_next_one_go)
+{
+    fix_standing();
+    uint64_t good = on_host("good", 1, "boot-1", "lion");
+    fix_submit(2, 0);
+    fix_submit(1, 0);
+    for (uint64_t i = 0; i < MS_PLACE_TRIES_MAX; i++) {
+        uint64_t bad = on_host("bad", 10 + i, "boot-2", "tiger");
+        pass(MS_HOST_PAUSE_MAX_MS, good, bad);
+        fix_job_is(1, "PLACING", "waits for ranks 0 1");
+        fix_close(bad);
+        fix_stopped(good, 1, i + 1, 0);
+    }
+
+    fix_job_is(1, "FAILED", "it was placed 3 times and never started");
+    fix_job_is(2, "PLACING", "waits for rank 0");
+}
+END_TEST
+
+/* A certificate proves who registers a node, and nothing what it says of its host. */
+START_TEST(nobody_gets_the_host_of_another_certificate_paused)
+{
+    struct sched_config cfg = fix_config(SCHED_STANDING, 0);
+    cfg.certificate_ids = true;
+    fix_create(&cfg);
+    ck_ms_ok(sched_load_done(fix.s, fix.now, err));
+    for (int i = 0; i < 4; i++) {
+        char id[16];
+        uint64_t conn = fix_open(MS_ROLE_WORKER, i < 3 ? "evil" : "good");
+        snprintf(id, sizeof(id), i < 3 ? "evil-%d" : "good-%d", i);
+        Ms__Register msg = fix_node(id, (uint64_t)i + 1); /* all say that they are on host h */
+        fix_say(conn, MS_MSG_REGISTER, &msg.base);
+        ck_assert_ptr_nonnull(fix_heard(conn, MS_MSG_REGISTERED));
+    }
+    ck_assert_ptr_eq(node_find(fix.s, "evil-0")->host, node_find(fix.s, "evil-1")->host);
+    ck_assert_ptr_ne(node_find(fix.s, "evil-0")->host, node_find(fix.s, "good-3")->host);
+    fix_submit(1, 0);
+    ck_assert_str_eq(fix_show(1)->ranks[0]->node_id, "evil-0");
+
+    fix_close(node_find(fix.s, "evil-0")->conn->id);
+
+    ck_assert_str_eq(fix_show(1)->ranks[0]->node_id, "good-3");
+    ck_assert(node_find(fix.s, "evil-1")->host->paused);
+}
+END_TEST
+
 START_TEST(job_that_kills_every_host_fails_and_so_does_one_on_the_only_host)
 {
     for (int n_hosts = 1; n_hosts <= 3; n_hosts += 2) {
@@ -281,6 +335,8 @@ int main(void)
     tcase_add_test(t, nodes_of_a_dying_host_cost_a_job_one_try);
     tcase_add_test(t, jobs_that_are_lost_together_pause_their_host_once);
     tcase_add_test(t, job_waits_for_a_host_that_works_and_is_not_failed_by_a_broken_one);
+    tcase_add_test(t, job_that_needs_the_broken_host_fails_and_lets_the_next_one_go);
+    tcase_add_test(t, nobody_gets_the_host_of_another_certificate_paused);
     tcase_add_test(t, job_that_kills_every_host_fails_and_so_does_one_on_the_only_host);
     tcase_add_test(t, pause_doubles_up_to_its_bound_and_begins_anew_where_a_job_started);
     suite_add_tcase(s, t);
