@@ -68,7 +68,8 @@ static int judge_absence(struct store *store, int log_holds, struct ms_err *err)
 static int open_immutable(const char *path, sqlite3 **ret)
 {
     static const char option[] = "?immutable=1";
-    char uri[3 * MS_PATH_MAX + sizeof("file:") + sizeof(option)] = "file:";
+    /* with an authority, an empty one: else that would be the beginning of "//srv/state.db" */
+    char uri[3 * MS_PATH_MAX + sizeof("file://") + sizeof(option)] = "file://";
     size_t n = strlen(uri);
     for (const char *p = path; *p != '\0'; p++) {
         int plain = isalnum((unsigned char)*p) || strchr("/._-", *p) != NULL;

@@ -259,7 +259,9 @@ START_TEST(a_database_that_is_renamed_without_its_log_of_writes_is_refused)
     ck_assert_int_eq(rename(path, moved), 0);
 
     for (int again = 0; again < 3; again++) { /* what a refused start leaves changes nothing */
-        ck_ms_fails(start(moved, 0, err), MS_E_CONFIG, "without its log of writes");
+        char odd[320];
+        snprintf(odd, sizeof(odd), "%s%s", again == 2 ? "/" : "", moved); /* "//tmp/...", too */
+        ck_ms_fails(start(odd, 0, err), MS_E_CONFIG, "without its log of writes");
         ck_assert_int_eq(size_of(beside(moved, "-wal")), -1);
     }
 
