@@ -206,6 +206,23 @@ int download_grow(const struct download *done, struct download *ret, struct ms_e
     return rc;
 }
 
+int download_begins_with(const struct download *part, const struct download *done, int *ret,
+                         struct ms_err *err)
+{
+    static char a[64 << 10];
+    static char b[64 << 10];
+    *ret = part->have >= done->have;
+    for (uint64_t at = 0; *ret && at < done->have;) {
+        ssize_t n = pread(done->fd, a, sizeof(a), (off_t)at);
+        if (n <= 0 || pread(part->fd, b, (size_t)n, (off_t)at) != n) {
+            return ms_fail_errno(err, MS_E_IO, "cannot read %s and its part", done->name);
+        }
+        *ret = memcmp(a, b, (size_t)n) == 0;
+        at += (uint64_t)n;
+    }
+    return MS_OK;
+}
+
 /* NAME must not have come meanwhile, unless it is to be replaced. */
 static int give_name(const struct download *d, struct ms_err *err)
 {

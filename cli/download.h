@@ -37,6 +37,9 @@ int download_open_done(int dir_fd, const char *name, struct download *ret, struc
 /* Opens the part, for what has the name already (done) may be the beginning of what comes: begins
  * with a copy of it, unless an earlier time came further. Only bytes that fit replace it. */
 int download_grow(const struct download *done, struct download *ret, struct ms_err *err);
+/* 1 where the part begins with all that has the name already (done). MS_E_IO. */
+int download_begins_with(const struct download *part, const struct download *done, int *ret,
+                         struct ms_err *err);
 /* 1 where that is what the digest (hex) says. Once. */
 int download_is_same(struct download *download, const char *sha256);
 /* "is there already", with the ways out: MS_E_EXISTS. */

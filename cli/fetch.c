@@ -19,6 +19,7 @@ struct fetching {
     const struct fetch_wish *wish;
     struct download *download;
     Ms__FetchTicket *ticket; /* owned; of the connection in hand */
+    int is_unused;           /* no connection had it yet: it takes a place of ours at the node */
     struct client *client;   /* to the node; owned */
     uint64_t size;           /* of the whole file: that of the last ticket */
     char sha256[MS_SHA256_HEX];
@@ -68,6 +69,7 @@ static int get_ticket(struct fetching *f, struct ms_err *err)
         return rc;
     }
     f->ticket = (Ms__FetchTicket *)msg;
+    f->is_unused = 1;
     /* an address comes from a node: it may send us to another machine, not to sockets of this one
      */
     rc = ms_addr_parse(f->ticket->address, 0, &addr, err);
@@ -201,7 +203,7 @@ static int pump(struct fetching *f, struct ms_err *err)
 static int attempt(struct fetching *f, int *ret_with_node, struct ms_err *err)
 {
     *ret_with_node = 0;
-    int rc = get_ticket(f, err);
+    int rc = f->is_unused ? MS_OK : get_ticket(f, err);
     if (rc != MS_OK) {
         return rc;
     }
@@ -212,6 +214,7 @@ static int attempt(struct fetching *f, int *ret_with_node, struct ms_err *err)
     }
     if (rc == MS_OK) {
         *ret_with_node = 1;
+        f->is_unused = 0;
         f->size = f->ticket->size;
         rc = connect_node(f, err);
     }
@@ -300,8 +303,15 @@ static int go_on(struct fetching *f, struct ms_err *err)
     if (rc != MS_OK) {
         return rc;
     }
+    int fits = 0;
     f->download = &grown;
     rc = get_all(f, err);
+    if (rc == MS_OK) {
+        rc = download_begins_with(&grown, done, &fits, err);
+    }
+    if (rc == MS_OK && !fits) {
+        rc = MS_E_PROTOCOL;
+    }
     if (rc == MS_OK) {
         rc = download_finish(&grown, f->sha256, err);
     }

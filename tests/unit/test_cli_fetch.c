@@ -372,6 +372,7 @@ START_TEST(log_that_has_grown_goes_on_where_it_was)
     ck_assert_uint_eq(got.resumed, 12345);
     ck_assert_int_eq(got.was_there, 0);
     ck_assert_uint_eq(w.first_offset, 12345);
+    ck_assert_int_eq(w.tickets, 1); /* each takes a place at the node */
     ck_assert(!is_there(".worker_0.log.part"));
 }
 END_TEST
@@ -404,6 +405,22 @@ START_TEST(log_of_another_job_does_not_grow)
 
     ck_assert(log_is(other, sizeof(other)));
     ck_assert(!is_there(".worker_0.log.part"));
+}
+END_TEST
+
+/* However the part came to be: what has its name is replaced by what begins with it alone. */
+START_TEST(log_is_not_replaced_by_what_does_not_begin_with_it)
+{
+    struct fetch_result got;
+    static uint8_t other[100] = "mine";
+    have_log(other, sizeof(other));
+    int fd = openat(w.dir_fd, ".worker_0.log.part", O_WRONLY | O_CREAT, 0600);
+    ck_assert_int_eq(write(fd, w.file, FILE_BYTES), FILE_BYTES);
+    close(fd);
+
+    ck_ms_fails(fetch_log(&got, err), MS_E_EXISTS, "is there already");
+
+    ck_assert(log_is(other, sizeof(other)));
 }
 END_TEST
 
@@ -548,6 +565,7 @@ int main(void)
     tcase_add_test(tc, file_that_is_there_and_differs_is_kept);
     tcase_add_test(tc, log_that_has_grown_goes_on_where_it_was);
     tcase_add_test(tc, log_that_has_grown_survives_torn_connections);
+    tcase_add_test(tc, log_is_not_replaced_by_what_does_not_begin_with_it);
     tcase_add_test(tc, log_of_another_job_does_not_grow);
     tcase_add_test(tc, node_that_sends_what_was_not_asked_for_is_not_believed);
     tcase_add_test(tc, node_cannot_make_the_file_longer_with_every_piece);
