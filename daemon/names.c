@@ -1,6 +1,7 @@
 /* names.c - names of uids from the system's user database, which may be a directory far away */
 #include "daemon/names.h"
 
+#include "daemon/subuid.h"
 #include "proto/clock.h"
 #include "proto/principal.h"
 
@@ -56,7 +57,7 @@ struct names {
     struct slot slots[SLOTS];
 };
 
-int names_from_nss(unsigned uid, char name[MS_NAME_MAX + 1])
+static int name_of(unsigned uid, char name[MS_NAME_MAX + 1])
 {
     struct passwd entry;
     struct passwd *found = NULL;
@@ -70,6 +71,23 @@ int names_from_nss(unsigned uid, char name[MS_NAME_MAX + 1])
     free(buf);
     /* getpwuid_r(3): these say "there is none" on one system or another */
     return rc == 0 || rc == ENOENT || rc == ESRCH || rc == EBADF || rc == EPERM ? 0 : MS_E_IO;
+}
+
+int names_from_nss(unsigned uid, char name[MS_NAME_MAX + 1])
+{
+    char owner[MS_NAME_MAX + 1];
+    unsigned first = 0;
+    int rc = name_of(uid, name);
+    if (rc != 0 || name[0] != '\0' || !subuid_find(SUBUID_FILE, uid, &first, owner)) {
+        return rc;
+    }
+    if (owner[strspn(owner, "0123456789")] == '\0') {
+        return name_of((unsigned)strtoul(owner, NULL, 10), name);
+    }
+    if (ms_principal_is_name(owner)) {
+        memcpy(name, owner, strlen(owner) + 1);
+    }
+    return 0;
 }
 
 /* ---- the thread ---------------------------------------------------------------------------------

@@ -23,7 +23,8 @@ enum names_answer { NAMES_KNOWN, NAMES_PENDING, NAMES_FAILED };
 /* Fills name, "" for a uid without one. 0, or below 0 when nobody could tell. May block. */
 typedef int names_lookup_fn(unsigned uid, char name[MS_NAME_MAX + 1]);
 
-/* The names that getpwuid_r gives; one that is not clean (proto/principal.h) is none. */
+/* The names that getpwuid_r gives; one that is not clean (proto/principal.h) is none. A subordinate
+ * uid has its owner's: an account of 65,536 of them would be as many people. */
 int names_from_nss(unsigned uid, char name[MS_NAME_MAX + 1]);
 
 int names_create(struct event_base *base, names_lookup_fn *lookup, void (*on_answer)(void *arg),

@@ -3,6 +3,7 @@
 #include "daemon/server_state.h"
 
 #include "daemon/peer_uid.h"
+#include "daemon/subuid.h"
 
 #include <event2/event_struct.h>
 #include <stdio.h>
@@ -30,6 +31,14 @@ struct entrance {
     struct doorway *door;
 };
 
+/* All subordinate uids of an account are one crowd. */
+static unsigned account_of(unsigned uid)
+{
+    char owner[MS_NAME_MAX + 1];
+    unsigned first = 0;
+    return subuid_find(SUBUID_FILE, uid, &first, owner) ? first : uid;
+}
+
 static struct crowd_who who_is(const struct server *server, const struct listener *listener, int fd)
 {
     struct sockaddr_storage peer;
@@ -37,7 +46,7 @@ static struct crowd_who who_is(const struct server *server, const struct listene
     socklen_t length = sizeof(cred);
     if (listener_is_unix(listener)) { /* the kernel knows before the first byte */
         int is_known = getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &length) == 0;
-        return crowd_who_uid(is_known ? cred.uid : (unsigned)-1,
+        return crowd_who_uid(is_known ? account_of(cred.uid) : (unsigned)-1,
                              is_known && (cred.uid == 0 || cred.uid == geteuid()));
     }
     length = sizeof(peer);
@@ -46,7 +55,7 @@ static struct crowd_who who_is(const struct server *server, const struct listene
         return crowd_who_net(NULL);
     }
     return peer_uid_find(server->uid_asker, fd, &uid) == 0
-               ? crowd_who_here((struct sockaddr *)&peer, uid)
+               ? crowd_who_here((struct sockaddr *)&peer, account_of(uid))
                : crowd_who_net((struct sockaddr *)&peer);
 }
 
