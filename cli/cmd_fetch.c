@@ -234,27 +234,23 @@ static int parse_only(const char *only, int ret_wanted[MS_FETCH_LOG + 1], struct
 
 /* Weights are what a script goes on with: without them this is no success. A job writes them when
  * it ends. */
-static int fetch_weights(struct fetch_run *run)
+static void promise_weights(struct fetch_run *run)
 {
     char text[MS_TEXT_MAX];
     const struct fetch_wish wish = {run->job, 0, MS_FETCH_WEIGHTS};
-    if (run->has_ended) {
-        return fetch_file(run, MS_FETCH_WEIGHTS, 0, 1);
-    }
     fetch_name(&wish, run->name, sizeof(run->name));
     snprintf(text, sizeof(text),
              "job %llu is %s: its weights come with its end; the same command brings them then, "
              "and what has come to metrics and logs",
              (unsigned long long)run->job, run->state);
     tell_bad(run, MS_E_NOT_FOUND, text, 1);
-    return MS_OK;
 }
 
 static int fetch_all(struct fetch_run *run, const int *wanted)
 {
     int rc = MS_OK;
-    if (wanted[MS_FETCH_WEIGHTS]) {
-        rc = fetch_weights(run);
+    if (wanted[MS_FETCH_WEIGHTS] && run->has_ended) {
+        rc = fetch_file(run, MS_FETCH_WEIGHTS, 0, 1);
     }
     if (rc == MS_OK && wanted[MS_FETCH_METRICS]) {
         rc = fetch_file(run, MS_FETCH_METRICS, 0, run->is_good);
@@ -265,6 +261,9 @@ static int fetch_all(struct fetch_run *run, const int *wanted)
         if (run->is_same) { /* of the job, then, and not of a rank: nobody will say another thing */
             break;
         }
+    }
+    if (rc == MS_OK && wanted[MS_FETCH_WEIGHTS] && !run->has_ended) {
+        promise_weights(run); /* to who may have the rest */
     }
     return rc;
 }

@@ -95,9 +95,11 @@ static int is_there(const struct download *d)
 
 int download_fail_exists(const struct download *d, struct ms_err *err)
 {
-    return ms_fail(err, MS_E_EXISTS,
-                   "%s is there already: name another folder with -o, or replace it with --force",
-                   d->name);
+    return ms_fail(
+        err, MS_E_EXISTS,
+        "%s is there already and is not what the node has: name another folder with -o, or "
+        "replace it with --force",
+        d->name);
 }
 
 int download_open(int dir_fd, const char *name, int force, struct download *ret, struct ms_err *err)

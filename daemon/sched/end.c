@@ -47,7 +47,8 @@ static void ranks_stop(struct sched *s, struct job *job, int code, const char *t
         hold_let_go(s, hold);
         if (hold->node->state == NODE_NEW) {
             node_gone(s, hold->node, NODE_ON_LOSS,
-                      emit_text(s, "it did not come back after %s", hold->node->expected));
+                      emit_text(s, "job %llu was over before it came back after %s",
+                                (unsigned long long)job->id, hold->node->expected));
             continue;
         }
         send_stop(s, hold->node, job->id, job->generation, code, text, false);
