@@ -38,6 +38,7 @@ static void free_if_unused(struct sched *s, struct host *host)
 {
     if (list_empty(&host->nodes) && !host->drained) {
         timer_stop(s, &host->pause);
+        s->n_paused -= host->paused;
         table_remove(&s->hosts, &host->link);
         free(host);
     }
@@ -137,6 +138,7 @@ void host_pause(struct sched *s, struct host *host, const char *text)
     }
     host->n_vain++;
     host->paused = true;
+    s->n_paused++;
     timer_arm(s, &host->pause, TIMER_PAUSE, after_ms(s, ms));
     emit_log(s, MS_LOG_WARNING, "host.paused host=%s ms=%lld times=%u reason=%s",
              emit_quote(s, host->name), (long long)ms, host->n_vain, emit_quote(s, text));
@@ -147,6 +149,7 @@ void host_timeout(struct sched *s, struct timer *timer)
 {
     struct host *host = list_item(timer, struct host, pause);
     host->paused = false;
+    s->n_paused--;
     nodes_update(s, host);
 }
 

@@ -130,9 +130,13 @@ static const char *place_words(struct sched *s, const struct job *job)
         return emit_text(s, "needs %u nodes, the cluster has %u: waits until there are more",
                          job->workers, s->n_usable);
     }
+    const char *paused = s->n_paused > 0
+                             ? emit_text(s, ", %u host%s paused after a loss (msctl nodes)",
+                                         s->n_paused, s->n_paused == 1 ? "" : "s")
+                             : "";
     const char *nodes =
-        emit_text(s, "waits for %u idle node%s: %u registered, %u idle", next->workers,
-                  next->workers == 1 ? "" : "s", s->n_registered, s->n_idle);
+        emit_text(s, "waits for %u idle node%s: %u registered, %u idle%s", next->workers,
+                  next->workers == 1 ? "" : "s", s->n_registered, s->n_idle, paused);
     return job == next ? nodes
                        : emit_text(s, "waits behind job %llu, which %s",
                                    (unsigned long long)next->id, nodes);

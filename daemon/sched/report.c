@@ -35,6 +35,10 @@ static void member_log(struct member *member, const char *path)
 static const char *digests_differ(struct sched *s, const struct job *job, size_t offset,
                                   const char *what, uint32_t *ret_rank)
 {
+    const char *why = strcmp(what, "plans") == 0
+                          ? ": hosts with other cores, or other numbers of ranks, share them "
+                            "otherwise; `threads: 1` in the job, or what all have, agrees"
+                          : "";
     const char *first = NULL;
     uint32_t first_rank = 0;
     for (uint32_t rank = 0; rank < job->workers; rank++) {
@@ -49,9 +53,9 @@ static const char *digests_differ(struct sched *s, const struct job *job, size_t
             *ret_rank = rank;
             return emit_text(s,
                              "the ranks' %s differ: rank %u (node %s) has %.16s..., rank %u "
-                             "(node %s) has %.16s...",
+                             "(node %s) has %.16s...%s",
                              what, first_rank, job->run->members[first_rank].node_id, first, rank,
-                             job->run->members[rank].node_id, digest);
+                             job->run->members[rank].node_id, digest, why);
         }
     }
     return NULL;

@@ -273,7 +273,7 @@ START_TEST(pause_doubles_up_to_its_bound_and_begins_anew_where_a_job_started)
                 fix_show_node("w")->activity,
                 "paused: its host lost a node while a job got ready; goes on by itself");
             pass(pause - 1, conn, conn);
-            fix_job_is(job, "QUEUED", "1 registered, 0 idle");
+            fix_job_is(job, "QUEUED", "1 registered, 0 idle, 1 host paused after a loss");
             pass(1, conn, conn);
             pause = 2 * pause > MS_HOST_PAUSE_MAX_MS ? MS_HOST_PAUSE_MAX_MS : 2 * pause;
         }
