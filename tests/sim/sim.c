@@ -120,14 +120,10 @@ int main(int argc, char **argv)
     free(world.memory);
     free(world.links);
     free(world.frame);
-    free(world.disk.members);
-    free(world.disk_after.members);
-    free(world.disk_found.members);
-    free(world.disk.events);
-    free(world.disk_after.events);
-    free(world.disk_found.events);
-    free(world.copy.members);
-    free(world.copy.events);
+    disk_fini(&world.disk);
+    disk_fini(&world.disk_after);
+    disk_fini(&world.disk_found);
+    disk_fini(&world.copy);
     heap_fini(&world.events);
     return rc;
 }

@@ -350,6 +350,7 @@ void disk_put_meta(struct sim_disk *disk, const char *key, uint64_t value);
 void disk_put_event(struct sim_disk *disk, uint64_t seq, uint64_t job, const char *principal);
 bool disk_has_event(const struct sim_disk *disk, uint64_t seq);
 void disk_clear(struct sim_disk *disk);
+void disk_fini(struct sim_disk *disk); /* ... and its room */
 void disk_copy(struct world *w, struct sim_disk *to, const struct sim_disk *from);
 const struct sched_job_row *disk_find_job(const struct sim_disk *disk, uint64_t id);
 const struct sched_member_row *disk_find_member(const struct sim_disk *disk, uint64_t job,

@@ -220,6 +220,5 @@ void copy_rehearse(struct world *w, struct sched_time now)
         serve(w, &disk, now, 0, true, true, &most); /* what it had stored is what it goes on from */
         raise_all(&w->given, &most);
     }
-    disk_clear(&disk);
-    free(disk.members);
+    disk_fini(&disk);
 }

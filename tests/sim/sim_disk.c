@@ -239,6 +239,13 @@ void disk_clear(struct sim_disk *disk)
     disk->has_next_job = false;
 }
 
+void disk_fini(struct sim_disk *disk)
+{
+    disk_clear(disk);
+    free(disk->members);
+    free(disk->events);
+}
+
 /* to is clear. */
 void disk_copy(struct world *w, struct sim_disk *to, const struct sim_disk *from)
 {
