@@ -1,7 +1,7 @@
 /* settings.c - where a setting comes from: flag > environment > file > built-in */
 #include "proto/settings.h"
 
-#include "proto/regular.h"
+#include "proto/settings_file.h"
 
 #include <assert.h>
 #include <ctype.h>
@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LINE_BYTES_MAX = 4096, TABLE_MAX = 128, ORIGIN_MAX = 160 };
+enum { TABLE_MAX = 128, ORIGIN_MAX = 160 };
 
 struct value {
     char *text; /* owned; NULL: unset */
@@ -218,29 +218,6 @@ static int set_value(struct ms_settings *s, size_t i, const char *text,
 
 /* ---- the file ---- */
 
-static char *trim(char *text)
-{
-    while (isspace((unsigned char)*text)) {
-        text++;
-    }
-    size_t n = strlen(text);
-    while (n > 0 && isspace((unsigned char)text[n - 1])) {
-        text[--n] = '\0';
-    }
-    return text;
-}
-
-/* Ends the line before a comment: a # at its start or behind a blank. */
-static void cut_comment(char *line)
-{
-    for (char *p = line; *p != '\0'; p++) {
-        if (*p == '#' && (p == line || isspace((unsigned char)p[-1]))) {
-            *p = '\0';
-            return;
-        }
-    }
-}
-
 static int unknown_key(const struct ms_settings *s, const char *key, int line, struct ms_err *err)
 {
     const char *keys[TABLE_MAX];
@@ -253,26 +230,9 @@ static int unknown_key(const struct ms_settings *s, const char *key, int line, s
                    near != NULL ? "'?" : "");
 }
 
-static int read_line(struct ms_settings *s, char *text, int line, struct ms_err *err)
+static int take_line(void *arg, const char *key, const char *value, int line, struct ms_err *err)
 {
-    cut_comment(text);
-    char *key = trim(text);
-    if (*key == '\0') {
-        return MS_OK;
-    }
-    char *equals = strchr(key, '=');
-    if (equals == NULL) {
-        return ms_fail(err, MS_E_CONFIG, "%s, line %d: '%.80s' is no 'key = value'", s->file, line,
-                       key);
-    }
-    *equals = '\0';
-    key = trim(key);
-    char *value = trim(equals + 1);
-    size_t n = strlen(value);
-    if (n >= 2 && value[0] == '"' && value[n - 1] == '"') {
-        value[n - 1] = '\0';
-        value++;
-    }
+    struct ms_settings *s = (struct ms_settings *)arg;
     size_t i = 0;
     while (i < s->n && strcmp(s->table[i].key, key) != 0) {
         i++;
@@ -289,32 +249,16 @@ static int read_line(struct ms_settings *s, char *text, int line, struct ms_err 
 
 static int read_file(struct ms_settings *s, const char *path, int required, struct ms_err *err)
 {
-    FILE *file = NULL;
-    int rc = ms_regular_open(path, "the settings file ", &file, err);
-    if (rc != MS_OK) {
-        return rc == MS_E_NOT_FOUND && !required ? MS_OK : ms_err_recode(err, MS_E_CONFIG);
-    }
-    char text[LINE_BYTES_MAX];
     s->file = strdup(path);
     if (s->file == NULL) {
-        rc = ms_fail(err, MS_E_NOMEM, "no memory for the settings of %s", path);
+        return ms_fail(err, MS_E_NOMEM, "no memory for the settings of %s", path);
     }
-    for (int line = 1; rc == MS_OK && fgets(text, sizeof(text), file) != NULL; line++) {
-        size_t n = strlen(text);
-        if (n == sizeof(text) - 1 && text[n - 1] != '\n') {
-            rc = ms_fail(err, MS_E_CONFIG, "%s, line %d is longer than %d bytes", path, line,
-                         LINE_BYTES_MAX - 2);
-        } else if (n == 0) {
-            rc = ms_fail(err, MS_E_CONFIG, "%s, line %d holds a NUL byte: it is no text file", path,
-                         line);
-        } else {
-            rc = read_line(s, text, line, err);
-        }
+    int rc = ms_settings_file_read(path, take_line, s, err);
+    if (rc == MS_E_NOT_FOUND) {
+        free(s->file);
+        s->file = NULL;
+        rc = required ? ms_err_recode(err, MS_E_CONFIG) : MS_OK;
     }
-    if (rc == MS_OK && ferror(file)) {
-        rc = ms_fail_errno(err, MS_E_CONFIG, "cannot read the settings file %s", path);
-    }
-    fclose(file);
     return rc;
 }
 
