@@ -26,6 +26,12 @@ const char *certs_state(const struct ms_ca_entry *entry, time_t now);
 /* A row of the index as a JSON object; returns owned. */
 json_t *certs_json(const struct ms_ca_entry *entry);
 
+/* Puts a list of revoked ones wherever the programs look for one whose settings are below dir
+ * (/etc/msched), where its CA is theirs, and says what became of each. An error where one of them
+ * could not be written, or none was. */
+int certs_install_below(struct cli *cli, const char *dir, const char *path, int force,
+                        struct ms_err *err);
+
 cli_command_fn certs_list, certs_show, certs_install, certs_install_list, certs_revoke, certs_crl;
 
 #endif

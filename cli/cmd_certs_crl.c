@@ -1,115 +1,152 @@
 /* cmd_certs_crl.c - msctl certs install crl.pem: the list of revoked ones, for all programs of this
  * host */
 #include "cli/certs.h"
+#include "cli/crl_targets.h"
 #include "cli/json.h"
 
 #include "config.h"
 #include "proto/crl_files.h"
 
-#include <glob.h>
-#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
-enum { FOLDERS_MAX = 16 };
-
-/* The folders of this host that hold certificates: one that was forgotten goes on trusting whom the
- * others do not. */
-struct folders {
-    char paths[FOLDERS_MAX][MS_PATH_MAX + 1];
-    size_t n;
+/* What became of all places of a host: none is a reason to leave out those behind it. */
+struct outcome {
+    size_t n_written;
+    size_t n_failed;
+    struct ms_err first; /* failure */
+    json_t *folders;     /* with the list, for --json */
+    json_t *lists;       /* all, and what became of each */
 };
 
-static void add_folder(struct folders *folders, const char *folder)
+static void note(struct outcome *outcome, const struct crl_target *target, const char *state,
+                 const char *why)
 {
-    char ca[MS_PATH_MAX + 16];
-    char *path = realpath(folder, NULL);
-    if (path == NULL || strlen(path) > MS_PATH_MAX || folders->n == FOLDERS_MAX) {
-        free(path);
-        return;
-    }
-    snprintf(ca, sizeof(ca), "%s/ca.crt", path);
-    int is_new = access(ca, F_OK) == 0;
-    for (size_t i = 0; i < folders->n; i++) {
-        is_new &= strcmp(folders->paths[i], path) != 0;
-    }
-    if (is_new) {
-        snprintf(folders->paths[folders->n++], MS_PATH_MAX + 1, "%s", path);
-    }
-    free(path);
+    json_array_append_new(outcome->lists,
+                          json_pack("{s:s,s:s,s:s,s:s*}", "path", target->list, "ca", target->ca,
+                                    "state", state, "error", why));
 }
 
-/* What a file of settings calls tls_dir; the programs judge the file, here it is only looked at. */
-static void add_setting(struct folders *folders, const char *settings)
+static void note_written(struct cli *cli, struct outcome *outcome, const struct crl_target *target)
 {
-    char line[MS_PATH_MAX + 64];
-    char value[MS_PATH_MAX + 1];
-    FILE *file = fopen(settings, "re");
-    while (file != NULL && fgets(line, sizeof(line), file) != NULL) {
-        if (sscanf(line, " tls_dir = %4096[^#\r\n]", value) == 1) {
-            size_t n = strlen(value);
-            while (n > 0 && (value[n - 1] == ' ' || value[n - 1] == '\t')) {
-                value[--n] = '\0';
-            }
-            add_folder(folders, value);
-        }
-    }
-    if (file != NULL) {
-        fclose(file);
+    const char *end = strrchr(target->list, '/');
+    outcome->n_written++;
+    note(outcome, target, "written", NULL);
+    json_array_append_new(outcome->folders,
+                          json_stringn(target->list, (size_t)(end - target->list)));
+    if (!cli->json) {
+        fprintf(cli->out, "the list of revoked certificates is in %s\n", target->list);
     }
 }
 
-static void find_folders(struct folders *folders)
+static void install(struct cli *cli, struct outcome *outcome, const char *path, int force,
+                    const struct crl_target *target)
 {
-    glob_t found;
-    if (glob(MSCHED_SYSCONFDIR "/tls*", GLOB_ONLYDIR, NULL, &found) == 0) {
-        for (size_t i = 0; i < found.gl_pathc; i++) {
-            add_folder(folders, found.gl_pathv[i]);
-        }
-        globfree(&found);
-    }
-    add_setting(folders, MSCHED_SYSCONFDIR "/msschedd.conf");
-    add_setting(folders, MSCHED_SYSCONFDIR "/msworker.conf");
-}
-
-static void say(struct cli *cli, const struct folders *folders)
-{
-    json_t *list = json_array();
-    for (size_t i = 0; i < folders->n; i++) {
-        json_array_append_new(list, json_string(folders->paths[i]));
+    struct ms_err why = {.code = MS_OK};
+    int rc = ms_crl_install_as(path, target->ca, target->list, force, &why);
+    if (rc == MS_OK) {
+        note_written(cli, outcome, target);
+    } else if (rc == MS_E_REFUSED) {
+        note(outcome, target, "of another CA", NULL);
         if (!cli->json) {
-            fprintf(cli->out, "the list of revoked certificates is in %s/crl.pem\n",
-                    folders->paths[i]);
+            fprintf(cli->out, "left alone: %s, for %s is another CA than the one of this list\n",
+                    target->list, target->ca);
         }
+    } else {
+        note(outcome, target, "failed", why.text);
+        cli_say(cli, "not installed as %s: %s", target->list, why.text);
+        outcome->first = outcome->n_failed++ == 0 ? why : outcome->first;
     }
+}
+
+static int judge(const struct outcome *outcome, const struct crl_targets *targets, const char *path,
+                 struct ms_err *err)
+{
+    if (outcome->n_failed > 0) {
+        return ms_fail(err, outcome->first.code,
+                       "%zu of %zu places of this host did not get the list %s: see above",
+                       outcome->n_failed, targets->n, path);
+    }
+    return outcome->n_written > 0
+               ? MS_OK
+               : ms_fail(err, MS_E_REFUSED,
+                         "the list %s was signed by another CA than those of this host: it is "
+                         "installed nowhere",
+                         path);
+}
+
+/* One place alone: what became of it is the error, or the word about it. */
+static int install_one(struct cli *cli, struct outcome *outcome, const struct crl_target *target,
+                       const char *path, int force, struct ms_err *err)
+{
+    int rc = ms_crl_install_as(path, target->ca, target->list, force, err);
+    if (rc == MS_OK) {
+        note_written(cli, outcome, target);
+    }
+    return rc;
+}
+
+static void say_all(struct cli *cli, const struct outcome *outcome)
+{
     if (cli->json) {
-        cli_json_print(cli->out, json_pack("{s:s,s:o}", "file", "crl.pem", "folders", list));
-        return;
+        cli_json_print(cli->out, json_pack("{s:s,s:O,s:O}", "file", "crl.pem", "folders",
+                                           outcome->folders, "lists", outcome->lists));
+    } else if (outcome->n_written > 0) {
+        fprintf(cli->out,
+                "next, so that the daemons of this host heed it: sudo " CERTS_RELOAD "\n");
     }
-    json_decref(list);
-    fprintf(cli->out, "next, so that the daemons of this host heed it: sudo " CERTS_RELOAD "\n");
+}
+
+static int install_all(struct cli *cli, const struct crl_targets *targets, const char *path,
+                       int force, struct ms_err *err)
+{
+    struct outcome outcome = {.folders = json_array(), .lists = json_array()};
+    int rc = MS_OK;
+    if (targets->n == 1) {
+        rc = install_one(cli, &outcome, targets->rows, path, force, err);
+    }
+    for (size_t i = 0; i < targets->n && targets->n > 1; i++) {
+        install(cli, &outcome, path, force, &targets->rows[i]);
+    }
+    if (rc == MS_OK) {
+        say_all(cli, &outcome);
+        rc = judge(&outcome, targets, path, err);
+    }
+    json_decref(outcome.folders);
+    json_decref(outcome.lists);
+    return rc;
+}
+
+int certs_install_below(struct cli *cli, const char *dir, const char *path, int force,
+                        struct ms_err *err)
+{
+    struct crl_targets targets = {.n = 0};
+    int rc = crl_targets_find(cli, dir, &targets, err);
+    if (rc == MS_OK && targets.n == 0) {
+        rc = ms_fail(err, MS_E_NOT_FOUND,
+                     "no folder of certificates is here: %s/tls has no ca.crt; name another with "
+                     "--to",
+                     dir);
+    }
+    if (rc == MS_OK) {
+        rc = install_all(cli, &targets, path, force, err);
+    }
+    crl_targets_fini(&targets);
+    return rc;
 }
 
 int certs_install_list(struct cli *cli, const struct cli_args *args, struct ms_err *err)
 {
-    struct folders folders = {.n = 0};
+    const char *path = args->words[1];
     const char *to = cli_value(args, "to");
-    if (to != NULL) {
-        snprintf(folders.paths[folders.n++], MS_PATH_MAX + 1, "%s", to);
-    } else {
-        find_folders(&folders);
+    int force = cli_has(args, "force");
+    if (to == NULL) {
+        return certs_install_below(cli, MSCHED_SYSCONFDIR, path, force, err);
     }
-    if (folders.n == 0) {
-        return ms_fail(err, MS_E_NOT_FOUND,
-                       "no folder of certificates is here: " MSCHED_SYSCONFDIR
-                       "/tls has no ca.crt; name another with --to");
-    }
-    int rc = MS_OK;
-    for (size_t i = 0; i < folders.n && rc == MS_OK; i++) {
-        rc = ms_crl_install(args->words[1], folders.paths[i], cli_has(args, "force"), err);
-    }
+    struct crl_targets targets = {.n = 0};
+    int rc = crl_targets_folder(to, &targets, err);
     if (rc == MS_OK) {
-        say(cli, &folders);
+        rc = install_all(cli, &targets, path, force, err);
     }
+    crl_targets_fini(&targets);
     return rc;
 }

@@ -5,6 +5,7 @@
 #include "proto/file_write.h"
 #include "proto/folder.h"
 #include "proto/limits.h"
+#include "proto/regular.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -22,8 +23,8 @@ int ms_crl_is(const char *path)
 {
     static const char mark[] = "-----BEGIN X509 CRL-----";
     char head[sizeof(mark)] = "";
-    FILE *file = fopen(path, "re");
-    if (file == NULL) {
+    FILE *file = NULL;
+    if (ms_regular_open(path, "", &file, NULL) != MS_OK) {
         return 0;
     }
     size_t n = fread(head, 1, sizeof(mark) - 1, file);
@@ -41,10 +42,10 @@ static int join(char buf[MS_PATH_MAX + 1], const char *folder, const char *name,
 
 static int read_list(const char *path, X509_CRL **ret, struct ms_err *err)
 {
-    FILE *file = fopen(path, "re");
-    if (file == NULL) {
-        return ms_fail_errno(err, errno == ENOENT ? MS_E_NOT_FOUND : MS_E_IO, "cannot read %s",
-                             path);
+    FILE *file = NULL;
+    int rc = ms_regular_open(path, "", &file, err);
+    if (rc != MS_OK) {
+        return rc;
     }
     *ret = PEM_read_X509_CRL(file, NULL, NULL, NULL);
     fclose(file);
@@ -121,18 +122,15 @@ static int write_list(const char *target, X509_CRL *list, struct ms_err *err)
     return rc;
 }
 
-int ms_crl_install(const char *path, const char *folder, int force, struct ms_err *err)
+int ms_crl_install_as(const char *path, const char *ca_path, const char *target, int force,
+                      struct ms_err *err)
 {
-    char ca_path[MS_PATH_MAX + 1];
-    char target[MS_PATH_MAX + 1];
     X509_CRL *list = NULL;
     X509 *ca = NULL;
-    int rc = join(ca_path, folder, "ca.crt", err);
-    if (rc != MS_OK || (rc = join(target, folder, list_name, err)) != MS_OK ||
-        (rc = read_list(path, &list, err)) != MS_OK) {
-        return rc;
+    int rc = read_list(path, &list, err);
+    if (rc == MS_OK) {
+        rc = ms_pem_read(ca_path, &ca, err);
     }
-    rc = ms_pem_read(ca_path, &ca, err);
     if (rc == MS_OK) {
         rc = check(path, list, ca_path, ca, err);
     }
@@ -145,6 +143,17 @@ int ms_crl_install(const char *path, const char *folder, int force, struct ms_er
     X509_free(ca);
     X509_CRL_free(list);
     return rc;
+}
+
+int ms_crl_install(const char *path, const char *folder, int force, struct ms_err *err)
+{
+    char ca_path[MS_PATH_MAX + 1];
+    char target[MS_PATH_MAX + 1];
+    int rc = join(ca_path, folder, "ca.crt", err);
+    if (rc == MS_OK) {
+        rc = join(target, folder, list_name, err);
+    }
+    return rc == MS_OK ? ms_crl_install_as(path, ca_path, target, force, err) : rc;
 }
 
 int ms_crl_beside(const char *folder, char *buf, size_t size)

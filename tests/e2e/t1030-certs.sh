@@ -117,6 +117,45 @@ certs crl >/dev/null
 ok "a newer one is installed" "$MSCTL" certs install ca/crl.pem --to "$T/home/msched"
 ok "an older one is refused with 4" status 4 "$MSCTL" certs install older.pem --to "$T/home/msched"
 ok "where no CA is, there is nothing to judge by" status 4 "$MSCTL" certs install ca/crl.pem --to "$T/empty"
+ok "what is no list and no certificate is not waited for" bash -c 'mkfifo "$1/list.fifo" && timeout 20 "$MSCTL" certs install "$1/list.fifo"; [ $? != 124 ]' - "$T"
+
+# ---- all programs of a host: its folder of settings is ours in a namespace of mounts
+system=$(sed -n 's/^#define MSCHED_SYSCONFDIR "\(.*\)"/\1/p' "$BUILD/config.h")
+mount_over=$system
+[ -d "$system" ] || mount_over=${system%/*} # a folder of programs installed by hand, and nobody else's
+mkdir -p "$T/etc/msched" "$T/wtls"
+[ "$mount_over" = "$system" ] && etc=$T/etc || etc=$T/etc/msched
+on_host() { # COMMAND...
+    unshare -rm bash -c 'mount --bind "$1" "$2" && shift 2 && "$@"' - "$T/etc" "$mount_over" "$@"
+}
+if [ "$mount_over" != /etc ] && on_host test -d "$system" 2>/dev/null; then
+    "$MSCTL" certs --dir "$T/before" init >/dev/null
+    mkdir "$etc/tls" "$etc/tls-old" "$etc/tls-worker"
+    cp before/ca.crt "$etc/tls-old"
+    for folder in "$etc/tls" "$etc/tls-worker" wtls; do cp ca/ca.crt "$folder"; done
+    printf 'tls_ca = %s\ntls_crl = %s\n' "$T/wtls/ca.crt" "$T/wtls/revoked.pem" >"$etc/msschedd.conf"
+    printf 'tls_dir = "%s" # in quotes\n' "$T/wtls" >"$etc/msworker.conf"
+    ok "the list goes wherever it is looked for" on_host "$MSCTL" certs install ca/crl.pem
+    for list in "$etc/tls/crl.pem" "$etc/tls-worker/crl.pem" wtls/crl.pem wtls/revoked.pem; do
+        ok "${list#"$T"/} is that list" cmp ca/crl.pem "$list"
+    done
+    ok "a folder of another CA is left alone" [ ! -e "$etc/tls-old/crl.pem" ]
+    ok "and named" says "left alone: $system/tls-old/crl.pem" on_host "$MSCTL" certs install ca/crl.pem
+    "$MSCTL" certs --dir "$T/third" init >/dev/null
+    "$MSCTL" certs --dir "$T/third" crl >/dev/null
+    ok "a list of nobody's CA is installed nowhere, with 4" status 4 on_host "$MSCTL" certs install third/crl.pem
+
+    # one of the two programs' settings hold nobody up, and one place that fails is not the end
+    rm "$etc/tls/crl.pem" "$etc/tls-worker/crl.pem" "$etc/msschedd.conf"
+    mkdir "$etc/tls/crl.pem"
+    mkfifo "$etc/msschedd.conf"
+    python3 -c 'print("tls_dir=" + "/" * 1070)' >"$etc/msworker.conf"
+    ok "a place that cannot be written ends it with 1" status 1 on_host timeout 60 "$MSCTL" certs install ca/crl.pem
+    ok "those behind it have the list" cmp ca/crl.pem "$etc/tls-worker/crl.pem"
+    rmdir "$etc/tls/crl.pem"
+    ok "a FIFO for a file of settings is named" says "msschedd.conf is no regular file" on_host timeout 60 "$MSCTL" certs install ca/crl.pem
+    ok "and the rest is done" cmp ca/crl.pem "$etc/tls/crl.pem"
+fi
 ok "a role that is none comes with the nearest" says "did you mean 'worker'" certs issue worke x
 ok "a name with a slash is refused with 2" status 2 certs issue worker a/b
 ok "one with a control character, too" status 2 certs issue user "$(printf 'a\033[2J')"

@@ -44,6 +44,8 @@ START_TEST(a_list_is_told_from_a_certificate)
     ck_assert_int_eq(ms_crl_is(in_dir("list.pem")), 1);
     ck_assert_int_eq(ms_crl_is(in_dir("tls/ca.crt")), 0);
     ck_assert_int_eq(ms_crl_is(in_dir("none")), 0);
+    ck_assert_int_eq(mkfifo(in_dir("fifo"), 0600), 0);
+    ck_assert_int_eq(ms_crl_is(in_dir("fifo")), 0); /* and not waited for */
 }
 END_TEST
 
