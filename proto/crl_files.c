@@ -40,6 +40,8 @@ static int join(char buf[MS_PATH_MAX + 1], const char *folder, const char *name,
                : ms_fail(err, MS_E_INVALID, "the path %.64s... is too long", folder);
 }
 
+/* MS_E_UNSUPPORTED: there are several, as while a cluster changes its CA; the programs read them
+ * all, and one must not take the place of the others. */
 static int read_list(const char *path, X509_CRL **ret, struct ms_err *err)
 {
     FILE *file = NULL;
@@ -48,8 +50,17 @@ static int read_list(const char *path, X509_CRL **ret, struct ms_err *err)
         return rc;
     }
     *ret = PEM_read_X509_CRL(file, NULL, NULL, NULL);
+    X509_CRL *second = *ret != NULL ? PEM_read_X509_CRL(file, NULL, NULL, NULL) : NULL;
     fclose(file);
     ERR_clear_error();
+    if (second != NULL) {
+        X509_CRL_free(second);
+        X509_CRL_free(*ret);
+        *ret = NULL;
+        return ms_fail(err, MS_E_UNSUPPORTED,
+                       "%s holds several lists: put the file in its place by hand (install -m 644)",
+                       path);
+    }
     return *ret != NULL
                ? MS_OK
                : ms_fail(err, MS_E_INVALID, "%s holds no revocation list in PEM form", path);
@@ -78,8 +89,14 @@ static int check_old(const char *target, X509 *ca, const char *path, X509_CRL *l
                      struct ms_err *err)
 {
     X509_CRL *old = NULL;
-    int is_newer = access(target, F_OK) == 0 && read_list(target, &old, NULL) == MS_OK &&
-                   is_of(old, ca) && number_of(old) > number_of(list);
+    int rc = access(target, F_OK) == 0 ? read_list(target, &old, NULL) : MS_E_NOT_FOUND;
+    if (rc == MS_E_UNSUPPORTED) {
+        return ms_fail(err, MS_E_EXISTS,
+                       "%s holds several lists, and this one would take their place: add it by "
+                       "hand, or --force",
+                       target);
+    }
+    int is_newer = rc == MS_OK && is_of(old, ca) && number_of(old) > number_of(list);
     X509_CRL_free(old);
     return !is_newer ? MS_OK
                      : ms_fail(err, MS_E_EXISTS,

@@ -85,6 +85,26 @@ START_TEST(a_newer_list_gives_way_to_force_only)
 }
 END_TEST
 
+/* A cluster that changes its CA has the lists of both in one file, and the programs read them all.
+ */
+START_TEST(one_list_does_not_take_the_place_of_several)
+{
+    char text[16384];
+    FILE *from = fopen(in_dir("list.pem"), "r");
+    size_t n = fread(text, 1, sizeof(text), from);
+    fclose(from);
+    FILE *both = fopen(in_dir("both.pem"), "w");
+    ck_assert_uint_eq(fwrite(text, 1, n, both) + fwrite(text, 1, n, both), 2 * n);
+    fclose(both);
+
+    ck_ms_fails(ms_crl_install(in_dir("both.pem"), in_dir("tls"), 1, err), MS_E_UNSUPPORTED,
+                "holds several lists");
+    ck_assert_int_eq(rename(in_dir("both.pem"), in_dir("tls/crl.pem")), 0);
+    ck_ms_fails(put(0, err), MS_E_EXISTS, "holds several lists");
+    ck_ms_ok(put(1, err));
+}
+END_TEST
+
 START_TEST(a_list_beside_is_seen)
 {
     char found[160] = "";
@@ -105,6 +125,7 @@ int main(void)
     tcase_add_test(tc, everybody_may_read_it_whatever_the_umask);
     tcase_add_test(tc, another_cas_list_and_one_that_has_expired_are_refused);
     tcase_add_test(tc, a_newer_list_gives_way_to_force_only);
+    tcase_add_test(tc, one_list_does_not_take_the_place_of_several);
     tcase_add_test(tc, a_list_beside_is_seen);
     suite_add_tcase(suite, tc);
     return test_run(suite);
