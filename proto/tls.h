@@ -55,7 +55,7 @@ int ms_tls_own(SSL_CTX *ctx, struct ms_principal *ret);
 int ms_tls_peer(SSL *ssl, struct ms_peer *peer, struct ms_err *err);
 
 /* Drains OpenSSL's error queue into words for a failed handshake or read ("the peer refused our
- * certificate: it is unknown to its CA; issue one with: msctl certs issue ..."). */
+ * certificate (unknown ca): it was issued by another CA than the peer's; ..."). */
 void ms_tls_reason(SSL *ssl, char *buf, size_t size);
 
 /* The same for an error that was taken from the queue already (libevent does), with who the other
