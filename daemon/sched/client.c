@@ -226,7 +226,8 @@ static bool cancel_refused(struct sched *s, const struct conn *conn, uint32_t fr
             "job %llu belongs to %s and you are %s: only its owner or an admin may cancel it",
             (ull)id, job->owner, conn->peer.who.id);
     } else if (job->state == JOB_CANCELLED) {
-        emit_ok(s, conn->id, frame_id, job->reason);
+        emit_ok(s, conn->id, frame_id,
+                emit_text(s, "CANCELLED already: nothing to cancel (%.250s)", job->reason));
     } else if (job_is_ended(job)) {
         emit_error(s, conn->id, frame_id, MS_E_REFUSED, "job %llu is %s already: nothing to cancel",
                    (ull)id, sched_job_state_name(job->state));

@@ -931,6 +931,21 @@ START_TEST(admin_may_cancel)
 }
 END_TEST
 
+START_TEST(what_was_cancelled_before_is_told_as_that)
+{
+    fix_standing();
+    fix_submit(1, 0);
+    uint64_t root = fix_open(MS_ROLE_ADMIN, "root");
+    fix_cancel(root, 1, 0);
+    fix_pass(600000);
+
+    fix_cancel(root, 1, 0);
+
+    ck_assert_str_eq(((const Ms__Ok *)fix_heard(root, MS_MSG_OK))->text,
+                     "CANCELLED already: nothing to cancel (cancelled by root)");
+}
+END_TEST
+
 START_TEST(cancel_of_nothing_is_refused)
 {
     fix_standing();
@@ -1209,6 +1224,7 @@ static TCase *cancel_cases(void)
     tcase_add_checked_fixture(t, NULL, fix_end);
     tcase_add_test(t, stranger_may_not_cancel);
     tcase_add_test(t, admin_may_cancel);
+    tcase_add_test(t, what_was_cancelled_before_is_told_as_that);
     tcase_add_test(t, cancel_of_nothing_is_refused);
     tcase_add_test(t, cancel_of_an_ended_job_is_refused_and_of_a_cancelled_one_is_not);
     tcase_add_test(t, cancel_while_placing_stops_every_rank);
