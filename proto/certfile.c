@@ -115,16 +115,15 @@ static int p12_parse(const char *path, const char *password, PKCS12 *bag, struct
     return MS_OK;
 }
 
-int ms_p12_read(const char *path, const char *password, struct ms_p12 *ret, struct ms_err *err)
+int ms_p12_read_from(FILE *file, const char *path, const char *password, struct ms_p12 *ret,
+                     struct ms_err *err)
 {
-    FILE *file = NULL;
-    int rc = ms_secret_open(path, 037, &file, err);
+    int rc = check_mode(path, file, 037, err);
     if (rc != MS_OK) {
         return rc;
     }
     ERR_clear_error();
     PKCS12 *bag = d2i_PKCS12_fp(file, NULL);
-    fclose(file);
     if (bag == NULL) {
         ERR_clear_error();
         return ms_fail(
@@ -139,6 +138,17 @@ int ms_p12_read(const char *path, const char *password, struct ms_p12 *ret, stru
     return rc;
 }
 
+int ms_p12_read(const char *path, const char *password, struct ms_p12 *ret, struct ms_err *err)
+{
+    FILE *file = NULL;
+    int rc = ms_regular_open(path, "", &file, err);
+    if (rc == MS_OK) {
+        rc = ms_p12_read_from(file, path, password, ret, err);
+        fclose(file);
+    }
+    return rc;
+}
+
 void ms_p12_fini(struct ms_p12 *p12)
 {
     EVP_PKEY_free(p12->key);
@@ -147,21 +157,26 @@ void ms_p12_fini(struct ms_p12 *p12)
     memset(p12, 0, sizeof(*p12));
 }
 
-int ms_pem_read(const char *path, X509 **ret, struct ms_err *err)
+int ms_pem_read_from(FILE *file, const char *path, X509 **ret, struct ms_err *err)
 {
-    FILE *file = NULL;
-    int rc = ms_regular_open(path, "the certificate ", &file, err);
-    if (rc != MS_OK) {
-        return rc;
-    }
     X509 *cert = PEM_read_X509(file, NULL, NULL, NULL);
-    fclose(file);
     ERR_clear_error();
     if (cert == NULL) {
         return ms_fail(err, MS_E_TLS, "%s holds no certificate in PEM form", path);
     }
     *ret = cert;
     return MS_OK;
+}
+
+int ms_pem_read(const char *path, X509 **ret, struct ms_err *err)
+{
+    FILE *file = NULL;
+    int rc = ms_regular_open(path, "the certificate ", &file, err);
+    if (rc == MS_OK) {
+        rc = ms_pem_read_from(file, path, ret, err);
+        fclose(file);
+    }
+    return rc;
 }
 
 const char *ms_x509_name(const X509_NAME *name, char *buf, size_t size)

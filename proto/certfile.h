@@ -21,10 +21,15 @@ struct ms_p12 {
  * widest), names a wrong password, a key of another certificate, and the old RC2/3DES encryption
  * together with the command that converts it. Fills ret, to be freed with ms_p12_fini. */
 int ms_p12_read(const char *path, const char *password, struct ms_p12 *ret, struct ms_err *err);
+/* The same from a file that is open, which may be a pipe; path is for errors. */
+int ms_p12_read_from(FILE *file, const char *path, const char *password, struct ms_p12 *ret,
+                     struct ms_err *err);
 void ms_p12_fini(struct ms_p12 *p12);
 
 /* First certificate of a PEM file. Returns owned. */
 int ms_pem_read(const char *path, X509 **ret, struct ms_err *err);
+/* The same from a file that is open, which may be a pipe; path is for errors. */
+int ms_pem_read_from(FILE *file, const char *path, X509 **ret, struct ms_err *err);
 
 /* Opens a file with a private key, as ms_regular_open; MS_E_REFUSED where a mode bit of `forbidden`
  * is set, with the chmod that mends it. */

@@ -3,15 +3,39 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
+static int takes_pipes;
+
+void ms_regular_take_pipes(void)
+{
+    takes_pipes = 1;
+}
+
+/* A FIFO that was opened without waiting ends at once while nobody has it open for writing: the
+ * first byte, or the writer's end, is waited for, then reading waits as it does for everybody. */
+static int wait_for_writer(int fd)
+{
+    struct pollfd pipe = {.fd = fd, .events = POLLIN};
+    int n;
+    do {
+        n = poll(&pipe, 1, -1);
+    } while (n < 0 && errno == EINTR);
+    int flags = fcntl(fd, F_GETFL);
+    return n > 0 && flags >= 0 && fcntl(fd, F_SETFL, flags & ~O_NONBLOCK) == 0;
+}
+
 static int is_as_a_file(int fd)
 {
     struct stat st;
-    return fstat(fd, &st) == 0 &&
-           (S_ISREG(st.st_mode) || (S_ISCHR(st.st_mode) && st.st_rdev == makedev(1, 3)));
+    if (fstat(fd, &st) != 0) {
+        return 0;
+    }
+    return S_ISREG(st.st_mode) || (S_ISCHR(st.st_mode) && st.st_rdev == makedev(1, 3)) ||
+           (takes_pipes && S_ISFIFO(st.st_mode) && wait_for_writer(fd));
 }
 
 int ms_regular_open(const char *path, const char *what, FILE **ret, struct ms_err *err)

@@ -2,7 +2,7 @@
  *
  * A daemon reads its settings, certificates and lists again while it serves. A FIFO in the place of
  * one would hold it until somebody writes there: nothing that is read at a start or a reload is
- * opened in another way. */
+ * opened in another way. msctl, which serves nobody, may wait: it reads pipes, too. */
 #ifndef MS_REGULAR_H
 #define MS_REGULAR_H
 
@@ -12,7 +12,12 @@
 
 /* Opens path for reading. what goes before the path in errors: "the settings file ", or "". Never
  * waits: MS_E_INVALID for what is no regular file; but /dev/null is one, an empty one.
+ * After ms_regular_take_pipes a pipe or FIFO is waited for and read.
  * MS_E_NOT_FOUND where nothing is there, else MS_E_IO. The file is the caller's to close. */
 int ms_regular_open(const char *path, const char *what, FILE **ret, struct ms_err *err);
+
+/* For a program that nobody waits for: `--config <(...)`, /dev/stdin. Holds for the whole process;
+ * at its start, before there is a second thread. */
+void ms_regular_take_pipes(void);
 
 #endif

@@ -18,20 +18,25 @@ enum { SKEW_S = 3600 };
 
 int ms_cert_read(const char *path, const char *password, X509 **ret, struct ms_err *err)
 {
-    char head[12] = "";
     FILE *file = NULL;
-    int opened = ms_regular_open(path, "", &file, err);
-    if (opened != MS_OK) {
-        return opened;
+    int rc = ms_regular_open(path, "", &file, err);
+    if (rc != MS_OK) {
+        return rc;
     }
-    size_t n = fread(head, 1, sizeof(head) - 1, file);
-    fclose(file);
-    /* a DER file begins with a SEQUENCE; PEM may have text before its first line */
-    if (n > 0 && head[0] != 0x30) {
-        return ms_pem_read(path, ret, err);
+    /* a DER file begins with a SEQUENCE; PEM may have text before its first line. A pipe is read
+     * once: what was looked at goes back. */
+    int first = getc(file);
+    if (first != EOF) {
+        (void)ungetc(first, file);
+    }
+    if (first != EOF && first != 0x30) {
+        rc = ms_pem_read_from(file, path, ret, err);
+        fclose(file);
+        return rc;
     }
     struct ms_p12 p12;
-    int rc = ms_p12_read(path, password, &p12, err);
+    rc = ms_p12_read_from(file, path, password, &p12, err);
+    fclose(file);
     if (rc == MS_OK) {
         *ret = p12.cert;
         p12.cert = NULL;

@@ -35,6 +35,9 @@ ok "an existing file is refused with 4" status 4 certs issue worker node7
 ok "unless --force says so" certs issue worker node7 --force
 ok "show names the identity" says "ms://worker/node7" certs show node7.p12
 ok "and the host" says "node7" certs show node7.p12
+ok "also of what comes from a pipe" bash -c 'cat ca/ca.crt | "$MSCTL" certs show /dev/stdin | grep -q "^subject" &&
+    cat node7.p12 | "$MSCTL" certs show /dev/stdin | grep -q ms://worker/node7'
+ok "and settings" says "unix:$T/none.sock" bash -c '"$MSCTL" --config <(echo "server = unix:$1/none.sock") jobs' - "$T"
 ok "as JSON" bash -c '"$MSCTL" certs --json show node7.p12 | python3 -c "
 import json, sys
 j = json.load(sys.stdin)

@@ -1,6 +1,7 @@
 /* test_regular.c - files of configuration are opened at once, whatever stands in their place */
 #include "proto/regular.h"
 
+#include "proto/ca.h"
 #include "proto/cert.h"
 #include "proto/certfile.h"
 #include "proto/settings.h"
@@ -8,6 +9,7 @@
 #include "proto/tls_files.h"
 #include "tests/test.h"
 
+#include <pthread.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -117,6 +119,82 @@ START_TEST(no_reader_of_configuration_waits_for_a_fifo)
 }
 END_TEST
 
+/* A pipe that holds the file and that nobody writes to any more; returns its name in buf. */
+static const char *pipe_of(const char *file, char *buf, size_t size)
+{
+    uint8_t bytes[8192]; /* a pipe takes that much without a reader */
+    int ends[2];
+    FILE *from = fopen(file, "r");
+    ck_assert_ptr_nonnull(from);
+    size_t n = fread(bytes, 1, sizeof(bytes), from);
+    fclose(from);
+    ck_assert_int_eq(pipe(ends), 0);
+    ck_assert_int_eq(write(ends[1], bytes, n), (ssize_t)n);
+    close(ends[1]);
+    snprintf(buf, size, "/proc/self/fd/%d", ends[0]);
+    return buf;
+}
+
+static void *write_late(void *arg)
+{
+    FILE *file = fopen(arg, "w"); /* waits for the reader */
+    fputs("late", file);
+    fclose(file);
+    return NULL;
+}
+
+/* Last: it holds for the process. */
+START_TEST(a_program_that_may_wait_reads_pipes)
+{
+    static const struct ms_setting rows[] = {
+        {"key", NULL, NULL, MS_SET_STRING, 0, 0, NULL, NULL, 0, NULL},
+        {NULL, NULL, NULL, MS_SET_STRING, 0, 0, NULL, NULL, 0, NULL}};
+    struct ms_settings *settings = NULL;
+    char name[64];
+    char text[16] = "";
+    char p12_path[160];
+    char program[] = "program";
+    char *argv[] = {program, NULL};
+    int argc = 1;
+    struct ms_ca *ca = NULL;
+    X509 *cert = NULL;
+    FILE *file = NULL;
+    pthread_t writer;
+    struct ms_cert_request request = {
+        .role = MS_ROLE_WORKER, .name = "w1", .days = 30, .password = ""};
+    ms_regular_take_pipes();
+
+    file = fopen(path, "w");
+    fputs("key = value\n", file);
+    fclose(file);
+    ck_ms_ok(
+        ms_settings_load(rows, pipe_of(path, name, sizeof(name)), 1, &argc, argv, &settings, err));
+    ck_assert_str_eq(ms_settings_string(settings, "key"), "value");
+    ms_settings_destroy(settings);
+
+    snprintf(p12_path, sizeof(p12_path), "%s.p12", path);
+    ck_ms_ok(ms_ca_create("test", 400, &ca, err));
+    ck_ms_ok(ms_ca_export(ca, path, err));
+    ck_ms_ok(ms_ca_issue(ca, &request, p12_path, NULL, err));
+    ms_ca_destroy(ca);
+    ck_ms_ok(ms_cert_read(pipe_of(path, name, sizeof(name)), "", &cert, err));
+    X509_free(cert);
+    ck_ms_ok(ms_cert_read(pipe_of(p12_path, name, sizeof(name)), "", &cert, err));
+    X509_free(cert);
+
+    ck_assert_int_eq(unlink(path), 0);
+    ck_assert_int_eq(mkfifo(path, 0600), 0);
+    ck_assert_int_eq(pthread_create(&writer, NULL, write_late, path), 0);
+    ck_ms_ok(ms_regular_open(path, "", &file, err));
+    ck_assert_ptr_nonnull(fgets(text, sizeof(text), file));
+    ck_assert_str_eq(text, "late");
+    fclose(file);
+    pthread_join(writer, NULL);
+    ck_ms_fails(open_it(dir, err), MS_E_INVALID, "is no regular file");
+    ck_ms_fails(open_it("/dev/zero", err), MS_E_INVALID, "is no regular file");
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("regular");
@@ -126,6 +204,7 @@ int main(void)
     tcase_add_test(tcase, what_is_not_there_is_told_from_what_cannot_be_read);
     tcase_add_test(tcase, whatever_is_no_file_is_refused_at_once);
     tcase_add_test(tcase, no_reader_of_configuration_waits_for_a_fifo);
+    tcase_add_test(tcase, a_program_that_may_wait_reads_pipes);
     suite_add_tcase(suite, tcase);
     return test_run(suite);
 }
