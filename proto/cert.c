@@ -329,6 +329,12 @@ static int check_host(const char *host, struct ms_err *err)
     if (!is_ip(host) && (!is_word || n > MS_HOST_MAX || strspn(host, legal) != n)) {
         return ms_fail(err, MS_E_INVALID, "'%.80s' is neither a host name nor an IP address", host);
     }
+    if (!is_ip(host) && strchr(host, '.') != NULL && strspn(host, "0123456789.") == n) {
+        return ms_fail(err, MS_E_INVALID,
+                       "'%.80s' looks like an IPv4 address and is none, and no host has such a "
+                       "name: an address is four numbers from 0 to 255",
+                       host);
+    }
     return MS_OK;
 }
 

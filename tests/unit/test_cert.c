@@ -176,7 +176,8 @@ START_TEST(requests_that_make_no_sense_are_refused)
 {
     struct ms_ca *ca = make_ca("lab ca");
     struct ms_ca *none = NULL;
-    static const char *const bad[] = {"a b", NULL};
+    static const char *const no_addresses[] = {"10.0.0.300", "10.0.0", "10.0.0.1.2", "10.0.0.01"};
+    const char *bad[] = {"a b", NULL};
     struct ms_cert_request req = {MS_ROLE_USER, "anna", bad, 30, ""};
 
     ck_ms_fails(issue(ca, MS_ROLE_WORKER, "", 30, "x", err), MS_E_INVALID, "certificate name ''");
@@ -187,6 +188,11 @@ START_TEST(requests_that_make_no_sense_are_refused)
     ck_ms_fails(issue(ca, MS_ROLE_WORKER, "a", 0, "x", err), MS_E_INVALID, "1 to 36500");
     ck_ms_fails(issue(ca, MS_ROLE_WORKER, "a", 99999, "x", err), MS_E_INVALID, "1 to 36500");
     ck_ms_fails(ms_ca_issue(ca, &req, in_dir("x"), NULL, err), MS_E_INVALID, "'a b' is neither");
+    for (size_t i = 0; i < MS_ARRAY_SIZE(no_addresses); i++) {
+        bad[0] = no_addresses[i];
+        ck_ms_fails(ms_ca_issue(ca, &req, in_dir("x"), NULL, err), MS_E_INVALID,
+                    "looks like an IPv4 address and is none");
+    }
     ck_ms_fails(ms_ca_create("", 30, &none, err), MS_E_INVALID, "1 to 64 bytes");
     ck_ms_fails(issue(ca, MS_ROLE_WORKER, "a", 30, "no/such/dir", err), MS_E_IO, "no/such/dir");
     ck_assert_int_ne(access(in_dir("x"), F_OK), 0); /* nothing was written */
