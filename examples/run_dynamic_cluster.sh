@@ -12,13 +12,15 @@ for program in msschedd msworker; do
     command -v $program >/dev/null || { echo "$0: $program is not in $build and not in PATH" >&2; exit 1; }
 done
 job=${1:-$(dirname "$0")/mnist.yaml}
+[ -r "$job" ] || { echo "$0: there is no job file $job that can be read: name one" >&2; exit 2; }
 export MS_WORKER_NUM=${2:-8}     # number of workers in the cluster
 export MS_SCHED_HOST=127.0.0.1   # scheduler's address
 export MS_SCHED_PORT=${MS_SCHED_PORT:-8118}
 
 rm -rf device
 mkdir device
-MS_ROLE=MS_SCHED msschedd >device/scheduler.log 2>&1 &
+: >device/scheduler.log # there before anybody reads it, and without an older one's lines
+MS_ROLE=MS_SCHED msschedd >>device/scheduler.log 2>&1 &
 scheduler=$!
 logs[scheduler]=device/scheduler.log
 # It is there once it listens. If it has ended instead, the last line of its log has the reason.
@@ -28,18 +30,32 @@ for ((i = 0; i < 100; i++)); do
     sleep 0.1
 done
 echo "scheduler start success!"
+left=0 # workers of this host that have not ended
 for ((i = 0; i < MS_WORKER_NUM; i++)); do
     MS_ROLE=MS_WORKER MS_NODE_ID=$i msworker --run-dir device "$job" >device/worker_$i.out 2>&1 &
     logs[$!]=device/worker_$i.out
+    left=$((left + 1))
     echo "worker $i start success with pid $!"
 done
-# Who fails says why in the last line of its log.
+# Who fails says why in the last line of its log. The scheduler ends with the job, with the job's status; but
+# for workers that failed before they came to it, it would wait MS_TOPO_TIMEOUT.
 status=
+failed=0
 while [ -z "$status" ]; do
     ended=0
     wait -n -p pid || ended=$?
     pid=${pid:-$scheduler} # nobody is left
     [ $ended -eq 0 ] || echo "${logs[pid]}: $(tail -n 1 "${logs[pid]}")" >&2
-    [ "$pid" != "$scheduler" ] || status=$ended # it ends with the job, with the job's status
+    if [ "$pid" = "$scheduler" ]; then
+        status=$ended
+        continue
+    fi
+    left=$((left - 1))
+    [ $ended -eq 0 ] || failed=$ended
+    if [ $left -eq 0 ] && [ $failed -ne 0 ]; then
+        kill "$scheduler" 2>/dev/null || true
+        wait "$scheduler" || true
+        status=$failed
+    fi
 done
 exit "$status"

@@ -11,6 +11,7 @@ export MS_SCHED_HOST=${1:?the address of the first host}
 export MS_SCHED_PORT=${MS_SCHED_PORT:-8118}
 export MS_WORKER_NUM=${MS_WORKER_NUM:-8} # over both machines
 job=${2:-$(dirname "$0")/mnist.yaml}
+[ -r "$job" ] || { echo "$0: there is no job file $job that can be read: name one" >&2; exit 2; }
 
 mkdir -p device
 for ((i = MS_WORKER_NUM / 2; i < MS_WORKER_NUM; i++)); do

@@ -132,5 +132,19 @@ ok "a job that runs" scripted bash "$ROOT/examples/run_dynamic_cluster.sh" "$T/l
 echo "learning: 1" >>"$T/long.yaml"
 ok "a job that cannot says why" says "device/worker_1.out: msworker: $T/long.yaml" scripted env MS_TOPO_TIMEOUT=3 bash "$ROOT/examples/run_dynamic_cluster.sh" "$T/long.yaml" 2
 ok "workers of a second machine, too" says "device/worker_1.out: msworker: $T/long.yaml" scripted env MS_WORKER_NUM=2 bash "$ROOT/examples/run_dynamic_cluster_2.sh" 127.0.0.1 "$T/long.yaml"
+for n in "" _1; do
+    words=("$T/long.yaml" 2)
+    [ -z "$n" ] || words=(127.0.0.1 "$T/long.yaml")
+    ok "run_dynamic_cluster$n.sh ends when no worker is left, with their status" status 78 scripted \
+        env MS_WORKER_NUM=2 timeout 60 bash "$ROOT/examples/run_dynamic_cluster$n.sh" "${words[@]}"
+done
+for n in "" _1 _2; do
+    rm -rf "$T/ours/device"
+    words=("$T/none.yaml")
+    [ -z "$n" ] || words=(127.0.0.1 "$T/none.yaml")
+    ok "run_dynamic_cluster$n.sh looks for the job first" says "there is no job file $T/none.yaml" scripted \
+        timeout 60 bash "$ROOT/examples/run_dynamic_cluster$n.sh" "${words[@]}"
+    ok "and starts nothing" bash -c '[ ! -e "$1/ours/device" ]' - "$T"
+done
 stop holder
 finish
