@@ -1,9 +1,12 @@
 /* regular.c - files of configuration, opened at once, whatever stands in their place */
 #include "proto/regular.h"
 
+#include "proto/macros.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
@@ -28,14 +31,25 @@ static int wait_for_writer(int fd)
     return n > 0 && flags >= 0 && fcntl(fd, F_SETFL, flags & ~O_NONBLOCK) == 0;
 }
 
-static int is_as_a_file(int fd)
+/* A descriptor that we were started with has a writer; a FIFO in a folder may never get one. */
+static int is_descriptor(const char *path)
+{
+    static const char *const names[] = {"/dev/stdin", "/dev/fd/", "/proc/self/fd/"};
+    size_t i = 0;
+    while (i < MS_ARRAY_SIZE(names) && strncmp(path, names[i], strlen(names[i])) != 0) {
+        i++;
+    }
+    return i < MS_ARRAY_SIZE(names);
+}
+
+static int is_as_a_file(const char *path, int fd)
 {
     struct stat st;
     if (fstat(fd, &st) != 0) {
         return 0;
     }
     return S_ISREG(st.st_mode) || (S_ISCHR(st.st_mode) && st.st_rdev == makedev(1, 3)) ||
-           (takes_pipes && S_ISFIFO(st.st_mode) && wait_for_writer(fd));
+           (takes_pipes && S_ISFIFO(st.st_mode) && is_descriptor(path) && wait_for_writer(fd));
 }
 
 int ms_regular_open(const char *path, const char *what, FILE **ret, struct ms_err *err)
@@ -45,7 +59,7 @@ int ms_regular_open(const char *path, const char *what, FILE **ret, struct ms_er
         return ms_fail_errno(err, errno == ENOENT ? MS_E_NOT_FOUND : MS_E_IO, "cannot read %s%s",
                              what, path);
     }
-    FILE *file = fd >= 0 && is_as_a_file(fd) ? fdopen(fd, "r") : NULL;
+    FILE *file = fd >= 0 && is_as_a_file(path, fd) ? fdopen(fd, "r") : NULL;
     if (file == NULL) {
         if (fd >= 0) {
             close(fd);

@@ -9,6 +9,8 @@
 #include "proto/tls_files.h"
 #include "tests/test.h"
 
+#include <fcntl.h>
+
 #include <pthread.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -184,12 +186,17 @@ START_TEST(a_program_that_may_wait_reads_pipes)
 
     ck_assert_int_eq(unlink(path), 0);
     ck_assert_int_eq(mkfifo(path, 0600), 0);
+    ck_ms_fails(open_it(path, err), MS_E_INVALID, "is no regular file"); /* nobody may ever write */
+    int fd = open(path, O_RDONLY | O_NONBLOCK);
+    ck_assert_int_ge(fd, 0);
+    snprintf(name, sizeof(name), "/dev/fd/%d", fd); /* as a shell gives one */
     ck_assert_int_eq(pthread_create(&writer, NULL, write_late, path), 0);
-    ck_ms_ok(ms_regular_open(path, "", &file, err));
+    ck_ms_ok(ms_regular_open(name, "", &file, err));
     ck_assert_ptr_nonnull(fgets(text, sizeof(text), file));
     ck_assert_str_eq(text, "late");
     fclose(file);
     pthread_join(writer, NULL);
+    close(fd);
     ck_ms_fails(open_it(dir, err), MS_E_INVALID, "is no regular file");
     ck_ms_fails(open_it("/dev/zero", err), MS_E_INVALID, "is no regular file");
 }
