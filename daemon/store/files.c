@@ -33,6 +33,12 @@ int store_resolve(const char *database, char ret[MS_PATH_MAX + 1], struct ms_err
     const char *real = database;
     char *led = NULL;
     int rc = 0;
+    if (strncmp(database, "file:", 5) == 0 || database[0] == ':') {
+        return ms_fail(err, MS_E_CONFIG,
+                       "database %s: SQLite takes this for an address or a name of its own; name a "
+                       "file: ./%s",
+                       database, database);
+    }
     if (lstat(database, &st) == 0 && S_ISLNK(st.st_mode)) {
         led = realpath(database, NULL);
         real = led != NULL ? led : database;

@@ -1571,6 +1571,14 @@ END_TEST
 
 /* SQLite keeps the log beside the file itself: a lock, a witness and a copy beside the link would
  * miss it. */
+START_TEST(a_name_that_means_something_to_sqlite_is_refused)
+{
+    struct store *other = NULL;
+    ck_ms_fails(store_open("file:x.db", &other, err), MS_E_CONFIG, "name a file: ./file:x.db");
+    ck_ms_fails(store_open(":memory:", &other, err), MS_E_CONFIG, "name a file: ./:memory:");
+}
+END_TEST
+
 START_TEST(a_symbolic_link_is_followed_once_for_all_files)
 {
     struct remains remains = leave_remains(0);
@@ -1927,6 +1935,7 @@ int main(int argc, char **argv)
     tcase_add_test(tcase, a_database_that_was_renamed_goes_on_far_above);
     tcase_add_test(tcase, without_the_database_its_log_of_writes_is_left_alone);
     tcase_add_test(tcase, a_lost_database_may_begin_empty_and_its_log_is_kept_aside);
+    tcase_add_test(tcase, a_name_that_means_something_to_sqlite_is_refused);
     tcase_add_test(tcase, a_symbolic_link_is_followed_once_for_all_files);
     tcase_add_test(tcase, a_database_that_is_refused_keeps_its_log_of_writes);
     tcase_add_test(tcase, what_is_no_database_is_left_as_it_was_with_nothing_beside_it);
