@@ -1,6 +1,7 @@
 /* test_crowd.c - who comes together: by what an address tells, whose turn it is, who is too many */
 #include "daemon/crowd.h"
 #include "tests/test.h"
+#include "tests/unit/crowd_from.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -9,21 +10,6 @@ enum { MEMBERS = 64 };
 
 static struct crowds crowds;
 static struct member members[MEMBERS];
-
-static struct crowd_who from(const char *address)
-{
-    struct sockaddr_storage name;
-    memset(&name, 0, sizeof(name));
-    struct sockaddr_in *in = (struct sockaddr_in *)&name;
-    struct sockaddr_in6 *in6 = (struct sockaddr_in6 *)&name;
-    if (inet_pton(AF_INET, address, &in->sin_addr) == 1) {
-        in->sin_family = AF_INET;
-    } else {
-        ck_assert_int_eq(inet_pton(AF_INET6, address, &in6->sin6_addr), 1);
-        in6->sin6_family = AF_INET6;
-    }
-    return crowd_who_net((struct sockaddr *)&name);
-}
 
 static struct crowd *get(const struct crowd_who *who)
 {

@@ -1,6 +1,7 @@
 /* test_doorway.c - half-open connections: whose place it is, and who gives way */
 #include "daemon/doorway.h"
 #include "tests/test.h"
+#include "tests/unit/crowd_from.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -12,21 +13,6 @@ static void open_door(size_t max, size_t waiting_max)
 {
     doorway_fini(&door);
     doorway_init(&door, max, waiting_max);
-}
-
-static struct crowd_who from(const char *address)
-{
-    struct sockaddr_storage name;
-    memset(&name, 0, sizeof(name));
-    struct sockaddr_in *in = (struct sockaddr_in *)&name;
-    struct sockaddr_in6 *in6 = (struct sockaddr_in6 *)&name;
-    if (inet_pton(AF_INET, address, &in->sin_addr) == 1) {
-        in->sin_family = AF_INET;
-    } else {
-        ck_assert_int_eq(inet_pton(AF_INET6, address, &in6->sin6_addr), 1);
-        in6->sin6_family = AF_INET6;
-    }
-    return crowd_who_net((struct sockaddr *)&name);
 }
 
 static void enter(int i, const char *address, int64_t now_ms)
