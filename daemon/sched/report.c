@@ -30,19 +30,24 @@ static void member_log(struct member *member, const char *path)
 /* ---- ready, started -----------------------------------------------------------------------------
  */
 
+/* Of members: what all ranks have to agree on, and why they may not. */
+static const struct digest {
+    size_t offset;
+    const char *what, *why;
+} plans = {offsetof(struct member, plan_sha256), "plans",
+           ": hosts with other cores, or other numbers of ranks, share them otherwise; "
+           "`threads: 1` in the job, or what all have, agrees"},
+  weights = {offsetof(struct member, weights_sha256), "weights", ""};
+
 /* NULL, or the two ranks whose digests differ; *ret_rank is the second. Ranks without one
  * (independent trainings) differ from nobody. */
-static const char *digests_differ(struct sched *s, const struct job *job, size_t offset,
-                                  const char *what, uint32_t *ret_rank)
+static const char *digests_differ(struct sched *s, const struct job *job, const struct digest *kind,
+                                  uint32_t *ret_rank)
 {
-    const char *why = strcmp(what, "plans") == 0
-                          ? ": hosts with other cores, or other numbers of ranks, share them "
-                            "otherwise; `threads: 1` in the job, or what all have, agrees"
-                          : "";
     const char *first = NULL;
     uint32_t first_rank = 0;
     for (uint32_t rank = 0; rank < job->workers; rank++) {
-        const char *digest = (const char *)&job->run->members[rank] + offset;
+        const char *digest = (const char *)&job->run->members[rank] + kind->offset;
         if (digest[0] == '\0') {
             continue;
         }
@@ -54,8 +59,8 @@ static const char *digests_differ(struct sched *s, const struct job *job, size_t
             return emit_text(s,
                              "the ranks' %s differ: rank %u (node %s) has %.16s..., rank %u "
                              "(node %s) has %.16s...%s",
-                             what, first_rank, job->run->members[first_rank].node_id, first, rank,
-                             job->run->members[rank].node_id, digest, why);
+                             kind->what, first_rank, job->run->members[first_rank].node_id, first,
+                             rank, job->run->members[rank].node_id, digest, kind->why);
         }
     }
     return NULL;
@@ -64,8 +69,7 @@ static const char *digests_differ(struct sched *s, const struct job *job, size_t
 static void all_ready(struct sched *s, struct job *job)
 {
     uint32_t rank = 0;
-    const char *differ =
-        digests_differ(s, job, offsetof(struct member, plan_sha256), "plans", &rank);
+    const char *differ = digests_differ(s, job, &plans, &rank);
     if (differ != NULL) {
         run_lost(s, job, rank, FAULT_DISAGREE, MS_E_FAILED, differ);
         return;
@@ -166,10 +170,9 @@ static void all_done(struct sched *s, struct job *job)
         return;
     }
     uint32_t rank = 0;
-    const char *differ =
-        digests_differ(s, job, offsetof(struct member, weights_sha256), "weights", &rank);
+    const char *differ = digests_differ(s, job, &weights, &rank);
     if (differ == NULL) {
-        differ = digests_differ(s, job, offsetof(struct member, plan_sha256), "plans", &rank);
+        differ = digests_differ(s, job, &plans, &rank);
     }
     if (differ != NULL) {
         run_lost(s, job, rank, FAULT_DISAGREE, MS_E_FAILED, differ);

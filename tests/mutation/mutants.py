@@ -72,7 +72,7 @@ MUTANTS = [
     ("ids_are_not_ranks", C + "rank.c", "memcpy(nodes, scratch, want * sizeof(struct node *));", "",
      "numeric node ids do not get the rank that they name"),
     # ---- starting ------------------------------------------------------------------------------
-    ("plans_not_compared", C + "report.c", "digests_differ(s, job, offsetof(struct member, plan_sha256), \"plans\", &rank); if (differ != NULL) { run_lost", "NULL; if (differ != NULL) { run_lost",
+    ("plans_not_compared", C + "report.c", "digests_differ(s, job, &plans, &rank); if (differ != NULL) { run_lost", "NULL; if (differ != NULL) { run_lost",
      "ranks with different plans train together"),
     ("ready_counted_early", C + "report.c", "bool all = run->n_in[RANK_READY]", "bool all = 1 + run->n_in[RANK_READY]",
      "a job starts before its last rank is ready"),
@@ -87,7 +87,7 @@ MUTANTS = [
     ("generation_of_report_ignored", C + "hold.c", "hold->job_id == job && hold->generation == generation && hold->rank == rank", "hold->job_id == job && hold->rank == rank",
      "what a rank says of an older generation counts"),
     # ---- ends ----------------------------------------------------------------------------------
-    ("weights_not_compared", C + "report.c", "digests_differ(s, job, offsetof(struct member, weights_sha256), \"weights\", &rank)", "NULL",
+    ("weights_not_compared", C + "report.c", "digests_differ(s, job, &weights, &rank)", "NULL",
      "a job succeeds with two different weights"),
     ("failure_taken_for_success", C + "report.c", "if (!stopped && msg->code != MS_OK) {", "if (false) {",
      "a rank that failed counts as done"),
