@@ -32,19 +32,19 @@ void run_expect(struct sched *s, struct run *run, int64_t ms, const char *after)
     }
 }
 
-/* A pause that tells that nobody else is on his way. More nodes than the door holds at once turn
- * each other away, as strangers do, and who was turned away comes again within his longest wait. */
-static int64_t pause_ms(const struct sched *s)
-{
-    bool crowd = s->n_expected > MS_HALF_OPEN_MAX || s->n_came > MS_HALF_OPEN_MAX || s->crowded;
-    return crowd ? MS_RECONNECT_MAX_MS + MS_HANDSHAKE_MS : (int64_t)heartbeat_ms(s);
-}
+/* Who was turned away at the door comes again within this, his longest wait. */
+enum { CROWD_PAUSE_MS = MS_RECONNECT_MAX_MS + MS_HANDSHAKE_MS };
 
-/* When somebody was last seen who came, or wanted to; INT64_MIN: nobody. */
-static int64_t seen_ms(const struct sched *s)
+/* From then on nobody is on his way any more: a pause after the last who came, and one after the
+ * last who could not get in. More nodes than the door holds at once turn each other away.
+ * INT64_MIN: nobody was. */
+static int64_t quiet_ms(const struct sched *s)
 {
-    int64_t came = s->n_came > 0 ? s->came_ms : INT64_MIN;
-    return s->crowded && s->crowded_ms > came ? s->crowded_ms : came;
+    bool crowd = s->n_expected > MS_HALF_OPEN_MAX || s->n_came > MS_HALF_OPEN_MAX;
+    int64_t pause = crowd ? CROWD_PAUSE_MS : (int64_t)heartbeat_ms(s);
+    int64_t quiet = s->n_came > 0 ? s->came_ms + pause : INT64_MIN;
+    bool later = s->crowded && s->crowded_ms + CROWD_PAUSE_MS > quiet;
+    return later ? s->crowded_ms + CROWD_PAUSE_MS : quiet;
 }
 
 /* While nodes arrive one after another, those that we miss may stand in line behind them, idle ones
@@ -52,10 +52,10 @@ static int64_t seen_ms(const struct sched *s)
  * the deadline that has passed, for we may look at it late. */
 static int64_t more_ms(const struct sched *s, const struct run *run)
 {
-    if (seen_ms(s) == INT64_MIN) {
+    if (quiet_ms(s) == INT64_MIN) {
         return 0;
     }
-    int64_t more = seen_ms(s) + pause_ms(s) - run->adopt.at_ms;
+    int64_t more = quiet_ms(s) - run->adopt.at_ms;
     int64_t room = s->cfg.lease_ms + MS_ADOPT_MAX_MS - run->expect_ms;
     more = more < room ? more : room;
     return run->adopt.at_ms + more > s->now.mono_ms ? more : 0;
@@ -77,11 +77,13 @@ void run_adopt_timeout(struct sched *s, struct run *run)
     }
     int64_t more = more_ms(s, run);
     if (more > 0) {
-        emit_log(
-            s, MS_LOG_NOTICE, "job.waits_for_nodes job=%llu missing=%u node=%s more_ms=%lld: %s",
-            (unsigned long long)job->id, run->n_in[RANK_MISSING],
-            emit_quote(s, run->members[first].node_id), (long long)more,
-            s->crowded ? "the door is crowded, it may stand before it" : "others still come back");
+        emit_log(s, MS_LOG_NOTICE,
+                 "job.waits_for_nodes job=%llu missing=%u node=%s more_ms=%lld: %s",
+                 (unsigned long long)job->id, run->n_in[RANK_MISSING],
+                 emit_quote(s, run->members[first].node_id), (long long)more,
+                 s->crowded && s->crowded_ms + CROWD_PAUSE_MS >= run->adopt.at_ms + more
+                     ? "the door is crowded, it may stand before it"
+                     : "others still come back");
         run->expect_ms += more;
         timer_arm(s, &run->adopt, TIMER_ADOPT, run->adopt.at_ms + more);
         return;

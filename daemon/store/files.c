@@ -60,12 +60,50 @@ int store_resolve(const char *database, char ret[MS_PATH_MAX + 1], struct ms_err
     return rc;
 }
 
+/* What SQLite or we would open there; it waits for a FIFO as long as nobody writes to it. */
+static const char *const opened_beside[] = {"-wal", "-journal", "-shm", ".lock"};
+
+static int look_beside(const char *database, struct ms_err *err)
+{
+    for (size_t i = 0; i < MS_ARRAY_SIZE(opened_beside); i++) {
+        char path[SIDE_PATH_MAX];
+        struct stat st;
+        snprintf(path, sizeof(path), "%s%s", database, opened_beside[i]);
+        if (lstat(path, &st) == 0 && !S_ISREG(st.st_mode)) {
+            return ms_fail(err, MS_E_CONFIG,
+                           "%s is no regular file, and what belongs to the database %s is kept "
+                           "there: move it away",
+                           path, database);
+        }
+    }
+    return 0;
+}
+
+/* Can what is there of it be written? */
+static int try_beside(const char *database, struct ms_err *err)
+{
+    for (size_t i = 0; i < MS_ARRAY_SIZE(opened_beside); i++) {
+        char path[SIDE_PATH_MAX];
+        snprintf(path, sizeof(path), "%s%s", database, opened_beside[i]);
+        if (faccessat(AT_FDCWD, path, R_OK | W_OK, AT_EACCESS) != 0 && errno != ENOENT) {
+            return ms_fail_errno(err, MS_E_CONFIG,
+                                 "%s, beside the database %s, cannot be written by this user", path,
+                                 database);
+        }
+    }
+    return 0;
+}
+
 int store_look(const char *database, int *ret_absent, struct ms_err *err)
 {
     enum { HEADER = 100, APPLICATION_AT = 68 };
     static const char magic[16] = "SQLite format 3";
     uint8_t header[HEADER];
     struct stat st;
+    int rc = look_beside(database, err);
+    if (rc < 0) {
+        return rc;
+    }
     int fd = open(database, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     *ret_absent = fd < 0;
     if (fd < 0) {
@@ -119,7 +157,7 @@ int store_judge_place(const char *database, struct ms_err *err)
     if (rc == 0 && !absent && faccessat(AT_FDCWD, path, R_OK | W_OK, AT_EACCESS) != 0) {
         rc = ms_fail_errno(err, MS_E_CONFIG, "database %s cannot be written by this user", path);
     }
-    return rc;
+    return rc == 0 ? try_beside(path, err) : rc;
 }
 
 /* ---- the lock -----------------------------------------------------------------------------------

@@ -16,7 +16,8 @@
 int store_resolve(const char *database, char ret[MS_PATH_MAX + 1], struct ms_err *err);
 
 /* Looks at what lies at the path before anything is made beside it: nothing, an empty file (both:
- * *ret_absent) or a database of SQLite that is ours or nobody's yet. All else is MS_E_CONFIG. */
+ * *ret_absent) or a database of SQLite that is ours or nobody's yet. All else is MS_E_CONFIG, and
+ * so is anything but a regular file where its logs or its lock belong. */
 int store_look(const char *database, int *ret_absent, struct ms_err *err);
 
 /* Could a start use the database at the path, as far as modes and its first bytes tell? Opens,

@@ -175,11 +175,11 @@ static int64_t missing_due_at(const struct model *m, const struct m_job *job, in
     int64_t at = job->missing_since + job->missing_ms + stretch;
     int64_t last = job->missing_since + lease_ms + MS_ADOPT_MAX_MS + stretch;
     bool crowded = m->crowded_at != SIM_NEVER;
-    bool crowd = m->n_expected > MS_HALF_OPEN_MAX || m->n_came > MS_HALF_OPEN_MAX || crowded;
-    int64_t pause =
-        crowd ? MS_RECONNECT_MAX_MS + MS_HANDSHAKE_MS : lease_ms / MS_HEARTBEATS_PER_LEASE;
+    int64_t turn = MS_RECONNECT_MAX_MS + MS_HANDSHAKE_MS; /* of one who could not get in */
+    bool crowd = m->n_expected > MS_HALF_OPEN_MAX || m->n_came > MS_HALF_OPEN_MAX;
+    int64_t pause = crowd ? turn : lease_ms / MS_HEARTBEATS_PER_LEASE;
     int64_t quiet = m->n_came > 0 ? came_at + pause : at;
-    quiet = crowded && m->crowded_at + pause > quiet ? m->crowded_at + pause : quiet;
+    quiet = crowded && m->crowded_at + turn > quiet ? m->crowded_at + turn : quiet;
     quiet = quiet < last ? quiet : last;
     return quiet > at ? quiet : at;
 }

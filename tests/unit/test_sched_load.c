@@ -352,6 +352,33 @@ START_TEST(adoption_goes_on_while_nodes_cannot_get_in)
 }
 END_TEST
 
+/* Who was turned away then has come since, or never will. */
+START_TEST(crowd_of_an_hour_ago_stretches_no_adoption)
+{
+    running_job();
+    fix_crowd();
+    uint64_t conn = come_back(0, 100, 3, 13, 1);
+    uint64_t gone = come_back(1, 101, 3, 13, 1);
+    for (int64_t ms = 0; ms < 3600000; ms += 1000) {
+        fix_pass(1000);
+        fix_beat(conn);
+        fix_beat(gone);
+    }
+    sched_stood_still(fix.s, 5000);
+    fix_pass(5000);
+    fix_close(gone);
+    fix_close(conn);
+    fix_pass(FIX_LEASE_MS / 2);
+    conn = come_back(0, 100, 3, 13, 1);
+    fix_pass(FIX_LEASE_MS / 2 - 1);
+    fix_beat(conn);
+    fix_job_is(3, "RUNNING", "waits for the nodes of rank 1");
+    fix_pass(1);
+
+    fix_job_is(3, "FAILED", "rank 1 (node w1 on host h) did not come back within 10000 ms");
+}
+END_TEST
+
 START_TEST(crowd_stretches_an_adoption_only_so_far)
 {
     running_job();
@@ -940,6 +967,7 @@ static TCase *adopt_cases(void)
     tcase_add_test(t, wave_of_nodes_stretches_an_adoption_only_so_far);
     tcase_add_test(t, last_node_of_a_crowd_is_waited_for_between_two_of_its_tries);
     tcase_add_test(t, adoption_goes_on_while_nodes_cannot_get_in);
+    tcase_add_test(t, crowd_of_an_hour_ago_stretches_no_adoption);
     tcase_add_test(t, crowd_stretches_an_adoption_only_so_far);
     tcase_add_test(t, standstill_is_no_pause_of_a_crowd);
     tcase_add_test(t, small_job_waits_no_longer_than_it_had_to);
