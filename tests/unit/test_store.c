@@ -1571,14 +1571,6 @@ END_TEST
 
 /* SQLite keeps the log beside the file itself: a lock, a witness and a copy beside the link would
  * miss it. */
-START_TEST(a_name_that_means_something_to_sqlite_is_refused)
-{
-    struct store *other = NULL;
-    ck_ms_fails(store_open("file:x.db", &other, err), MS_E_CONFIG, "name a file: ./file:x.db");
-    ck_ms_fails(store_open(":memory:", &other, err), MS_E_CONFIG, "name a file: ./:memory:");
-}
-END_TEST
-
 START_TEST(a_symbolic_link_is_followed_once_for_all_files)
 {
     struct remains remains = leave_remains(0);
@@ -1629,27 +1621,6 @@ START_TEST(a_database_that_is_refused_keeps_its_log_of_writes)
     ck_assert_mem_eq(after.data, remains.wal.data, after.size);
     free(after.data);
     free_remains(&remains);
-}
-END_TEST
-
-START_TEST(what_is_no_database_is_left_as_it_was_with_nothing_beside_it)
-{
-    char other[160];
-    char side[160];
-    struct store *none = NULL;
-    snprintf(other, sizeof(other), "%s/passwd", dir);
-    FILE *file = fopen(other, "w");
-    fputs("root:x:0:0:root:/root:/bin/bash\n", file);
-    fclose(file);
-
-    ck_ms_fails(store_open(other, &none, err), MS_E_CONFIG, "is no database");
-    ck_ms_fails(store_open(dir, &none, err), MS_E_CONFIG, "no regular file");
-
-    static const char *const suffixes[] = {".lock", ".reserve", "-wal", "-shm", "-journal"};
-    for (size_t i = 0; i < MS_ARRAY_SIZE(suffixes); i++) {
-        snprintf(side, sizeof(side), "%s%s", other, suffixes[i]);
-        ck_assert_int_eq(access(side, F_OK), -1);
-    }
 }
 END_TEST
 
@@ -1935,10 +1906,8 @@ int main(int argc, char **argv)
     tcase_add_test(tcase, a_database_that_was_renamed_goes_on_far_above);
     tcase_add_test(tcase, without_the_database_its_log_of_writes_is_left_alone);
     tcase_add_test(tcase, a_lost_database_may_begin_empty_and_its_log_is_kept_aside);
-    tcase_add_test(tcase, a_name_that_means_something_to_sqlite_is_refused);
     tcase_add_test(tcase, a_symbolic_link_is_followed_once_for_all_files);
     tcase_add_test(tcase, a_database_that_is_refused_keeps_its_log_of_writes);
-    tcase_add_test(tcase, what_is_no_database_is_left_as_it_was_with_nothing_beside_it);
     tcase_add_test(tcase, a_start_folds_the_log_of_writes_in_before_it_serves);
     tcase_add_test(tcase, a_start_writes_the_log_once_more_before_it_folds_it_in);
     tcase_add_test(tcase, after_a_checkpoint_that_failed_nothing_is_acknowledged_any_more);

@@ -1,0 +1,127 @@
+/* test_store_files.c - what lies at the path of a database and beside it, before it is opened */
+#include "daemon/store/files.h"
+
+#include "daemon/store/store.h"
+#include "tests/test.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static const char *dir;
+static char path[300];
+static struct store *store;
+
+static void setup(void)
+{
+    dir = test_dir_make();
+    snprintf(path, sizeof(path), "%s/state.db", dir);
+    ck_ms_ok(store_open(path, &store, err));
+    store_close(store);
+    store = NULL;
+}
+
+static void teardown(void)
+{
+    store_close(store);
+    store = NULL;
+    test_dir_remove(dir);
+}
+
+static const char *beside(const char *suffix)
+{
+    static char name[320];
+    snprintf(name, sizeof(name), "%s%s", path, suffix);
+    return name;
+}
+
+static const char *const suffixes[] = {"-wal", "-journal", "-shm", ".lock"};
+
+START_TEST(nothing_beside_a_database_is_waited_for)
+{
+    for (size_t i = 0; i < MS_ARRAY_SIZE(suffixes); i++) {
+        unlink(beside(suffixes[i]));
+        ck_assert_int_eq(mkfifo(beside(suffixes[i]), 0600), 0);
+
+        char words[64];
+        snprintf(words, sizeof(words), "state.db%s is no regular file", suffixes[i]);
+        ck_ms_fails(store_open(path, &store, err), MS_E_CONFIG, words);
+        ck_ms_fails(store_judge_place(path, err), MS_E_CONFIG, words);
+
+        ck_assert_int_eq(unlink(beside(suffixes[i])), 0);
+    }
+    ck_ms_ok(store_open(path, &store, err));
+}
+END_TEST
+
+/* Of the file that another user's lock is, --check-config says what a start would. */
+START_TEST(what_another_user_left_beside_it_is_told_before_a_start)
+{
+    enum { NOBODY = 65534 };
+    if (geteuid() != 0) {
+        return; /* the others' files can be made by root only */
+    }
+    for (size_t i = 0; i < MS_ARRAY_SIZE(suffixes); i++) {
+        int status = -1;
+        unlink(beside(suffixes[i]));
+        FILE *file = fopen(beside(suffixes[i]), "w");
+        ck_assert_ptr_nonnull(file);
+        fclose(file);
+        ck_assert_int_eq(chmod(beside(suffixes[i]), 0600), 0);
+        ck_assert_int_eq(chown(dir, NOBODY, NOBODY), 0);
+        ck_assert_int_eq(chown(path, NOBODY, NOBODY), 0);
+        pid_t child = fork();
+        ck_assert_int_ge(child, 0);
+        if (child == 0) {
+            ck_assert_int_eq(seteuid(NOBODY), 0);
+            char words[64];
+            snprintf(words, sizeof(words), "state.db%s, beside the database", suffixes[i]);
+            ck_ms_fails(store_judge_place(path, err), MS_E_CONFIG, words);
+            _exit(0);
+        }
+        ck_assert_int_eq(waitpid(child, &status, 0), child);
+        ck_assert_int_eq(status, 0);
+        ck_assert_int_eq(unlink(beside(suffixes[i])), 0);
+    }
+}
+END_TEST
+
+START_TEST(a_name_that_means_something_to_sqlite_is_refused)
+{
+    ck_ms_fails(store_open("file:x.db", &store, err), MS_E_CONFIG, "name a file: ./file:x.db");
+    ck_ms_fails(store_open(":memory:", &store, err), MS_E_CONFIG, "name a file: ./:memory:");
+}
+END_TEST
+
+START_TEST(what_is_no_database_is_left_as_it_was_with_nothing_beside_it)
+{
+    snprintf(path, sizeof(path), "%s/passwd", dir);
+    FILE *file = fopen(path, "w");
+    ck_assert_ptr_nonnull(file);
+    fputs("root:x:0:0:root:/root:/bin/bash\n", file);
+    fclose(file);
+
+    ck_ms_fails(store_open(path, &store, err), MS_E_CONFIG, "is no database");
+    ck_ms_fails(store_open(dir, &store, err), MS_E_CONFIG, "no regular file");
+
+    ck_assert_int_eq(access(beside(".reserve"), F_OK), -1);
+    for (size_t i = 0; i < MS_ARRAY_SIZE(suffixes); i++) {
+        ck_assert_int_eq(access(beside(suffixes[i]), F_OK), -1);
+    }
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("store_files");
+    TCase *tcase = tcase_create("place");
+    tcase_add_checked_fixture(tcase, setup, teardown);
+    tcase_add_test(tcase, nothing_beside_a_database_is_waited_for);
+    tcase_add_test(tcase, what_another_user_left_beside_it_is_told_before_a_start);
+    tcase_add_test(tcase, a_name_that_means_something_to_sqlite_is_refused);
+    tcase_add_test(tcase, what_is_no_database_is_left_as_it_was_with_nothing_beside_it);
+    suite_add_tcase(suite, tcase);
+    return test_run(suite);
+}
