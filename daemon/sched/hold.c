@@ -44,11 +44,13 @@ void hold_overdue(struct sched *s, struct timer *timer)
     struct hold *hold = list_item(timer, struct hold, answer);
     const struct node_info *info = &hold->node->info;
     hold->overdue = true;
+    s->n_stuck++;
     emit_log(s, MS_LOG_WARNING,
              "node.stuck node=%s host=%s pid=%u job=%llu rank=%u since_ms=%d: it was told to let "
              "go of the rank and does not answer; it gets no work until it does",
              emit_quote(s, info->node_id), emit_quote(s, info->host_name), info->pid,
              (unsigned long long)hold->job_id, hold->rank, MS_STOP_ANSWER_MS);
+    node_idle_update(s, hold->node);
 }
 
 void hold_drop(struct sched *s, struct hold *hold)
@@ -57,6 +59,7 @@ void hold_drop(struct sched *s, struct hold *hold)
     hold_unbind(hold);
     timer_stop(s, &hold->answer);
     list_remove(&hold->by_node);
+    s->n_stuck -= hold->overdue;
     free(hold);
     node_idle_update(s, node);
 }

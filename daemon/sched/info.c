@@ -90,6 +90,7 @@ static const char *node_activity(struct sched *s, const struct node *node)
     const struct hold *hold = hold_first(node);
     if (hold == NULL) {
         return node->state != NODE_REGISTERED ? ""
+               : node->leaving                ? "leaving: its process ends, or begins anew"
                : node->host->drained ? emit_text(s, "drained by %s: %s", node->host->drained_by,
                                                  node->host->drained_why)
                : node->host->paused

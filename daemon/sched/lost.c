@@ -13,6 +13,7 @@ static const struct {
     [FAULT_LOST] = {RANK_ON_LOSS, true, true, true},
     [FAULT_MISSING] = {RANK_ON_LOSS, true, true, false},
     [FAULT_FAILED] = {RANK_ON_FAILURE, false, true, false},
+    [FAULT_LEAVING] = {RANK_ON_FAILURE, true, true, false},
     [FAULT_COMPLAINT] = {RANK_EVENTS, true, true, false},
     [FAULT_UNTOLD] = {RANK_EVENTS, false, true, false},
     [FAULT_UNREADY] = {RANK_EVENTS, true, true, false},

@@ -44,7 +44,9 @@ void node_forget(struct sched *s, struct node *node)
 
 bool node_is_usable(const struct node *node)
 {
-    return node->state == NODE_REGISTERED && !node->host->drained;
+    const struct hold *hold = hold_first(node);
+    bool stuck = hold != NULL && hold->overdue;
+    return node->state == NODE_REGISTERED && !node->host->drained && !node->leaving && !stuck;
 }
 
 bool node_is_idle(const struct node *node)

@@ -197,10 +197,14 @@ static bool is_second_hand(int code)
 }
 
 static void rank_failed(struct sched *s, struct job *job, uint32_t rank, int code,
-                        const char *cause)
+                        const char *cause, bool leaving)
 {
     struct run *run = job->run;
     const char *text = rank_text(s, job, rank, "failed", cause);
+    if (leaving && job->state == JOB_PLACING) { /* of its process, not of the job */
+        run_lost(s, job, rank, FAULT_LEAVING, code, text);
+        return;
+    }
     if (code == MS_E_UNREACHABLE && s->now.mono_ms < s->stood_still_until_ms) {
         text = emit_text(s, "the scheduler stood still for %lld ms, and ranks gave up on it: %s",
                          (long long)s->stood_still_ms, text);
@@ -229,13 +233,14 @@ static void rank_done(struct sched *s, struct hold *hold, const Ms__RankDone *ms
     ms_text_copy(member->weights_sha256, sizeof(member->weights_sha256), msg->weights_sha256);
     ms_text_copy(member->plan_sha256, sizeof(member->plan_sha256), msg->plan_sha256);
     if (!stopped && msg->code != MS_OK) {
-        rank_failed(s, job, hold->rank, msg->code, msg->text);
+        rank_failed(s, job, hold->rank, msg->code, msg->text, msg->leaving);
         return;
     }
     if (!stopped && (msg->stopped || job->state != JOB_RUNNING)) {
         rank_failed(s, job, hold->rank, MS_E_FAILED,
                     msg->stopped ? "it stopped and nobody had asked it to"
-                                 : "it says that it is done and never was started");
+                                 : "it says that it is done and never was started",
+                    msg->leaving);
         return;
     }
     rank_set(run, hold->rank, stopped ? RANK_ON_STOP : RANK_ON_DONE);
@@ -255,6 +260,10 @@ void on_rank_done(struct sched *s, struct conn *conn, const struct sched_event *
         conn->node != NULL ? hold_find(conn->node, msg->job, msg->generation, msg->rank) : NULL;
     if (hold == NULL) {
         return;
+    }
+    if (msg->leaving && !conn->node->leaving) { /* before the rank's end makes it idle */
+        conn->node->leaving = true;
+        node_idle_update(s, conn->node);
     }
     if (hold->job == NULL) {
         hold_drop(s, hold); /* the answer to Stop */

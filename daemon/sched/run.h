@@ -49,6 +49,7 @@ enum fault {
     FAULT_LOST,      /* its node is gone, or holds it no more */
     FAULT_MISSING,   /* its node did not come back after the scheduler's restart */
     FAULT_FAILED,    /* it said so itself */
+    FAULT_LEAVING,   /* ... and that its process leaves, or begins anew */
     FAULT_COMPLAINT, /* another rank said so, and nobody knew better */
     FAULT_UNTOLD,    /* what it has to know cannot be sent */
     FAULT_UNREADY,   /* its node beats, and it does not get ready */

@@ -76,6 +76,7 @@ struct sched {
     uint32_t n_came;              /* nodes that registered and had not since the start ... */
     int64_t came_ms;              /* ... the last of them; moved on while we stood still */
     uint32_t n_paused;            /* hosts */
+    uint32_t n_stuck;             /* holds that are overdue */
     bool crowded;                 /* since the start some could not get in ... */
     int64_t crowded_ms;           /* ... as of then; moved on likewise */
     uint64_t generation_raised, jobs_raised; /* by claims of nodes, since the start */

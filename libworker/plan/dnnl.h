@@ -83,6 +83,9 @@ struct dn_spec {
     const struct dn_pd *hint; /* backward: the forward's */
 };
 
+/* What dn_isa says, and NULL and "" of dn_isa_set mean, from now on; oneDNN is not asked and
+ * nothing is fixed. MS_E_INVALID, MS_E_UNSUPPORTED as below. */
+int dn_isa_cap(const char *name, struct ms_err *err);
 /* Caps the instruction set by oneDNN's name, once in a process; NULL or "" fixes the machine's own.
  * MS_E_INVALID: no such name; MS_E_UNSUPPORTED: the machine has less; MS_E_REFUSED: another cap
  * holds already. */

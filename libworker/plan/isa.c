@@ -29,6 +29,7 @@ static const struct isa_row {
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static const char *fixed; /* NULL: oneDNN has not been asked yet */
+static const char *most;  /* NULL: what the machine has */
 
 #if defined(__x86_64__)
 static unsigned long long os_state(void)
@@ -94,7 +95,7 @@ static const char *effective_isa(void)
 const char *dn_isa(void)
 {
     (void)pthread_mutex_lock(&lock);
-    const char *name = fixed;
+    const char *name = fixed != NULL ? fixed : most;
     (void)pthread_mutex_unlock(&lock);
     int machine = name == NULL ? machine_isa() : 0;
     if (name == NULL) {
@@ -103,7 +104,8 @@ const char *dn_isa(void)
     return name;
 }
 
-static int fix_isa(const char *name, struct ms_err *err)
+/* Its row, if this machine has it. */
+static int find_isa(const char *name, const struct isa_row **ret, struct ms_err *err)
 {
     int machine = machine_isa();
     size_t i = 0;
@@ -116,20 +118,30 @@ static int fix_isa(const char *name, struct ms_err *err)
                        "avx512_core_vnni, avx512_core_bf16, avx512_core_amx",
                        name);
     }
+    if ((int)i > machine) {
+        return ms_fail(err, MS_E_UNSUPPORTED, "isa %s: this machine has only %s", name,
+                       machine < 0 ? "less than sse41" : isas[machine].name);
+    }
+    *ret = &isas[i];
+    return 0;
+}
+
+static int fix_isa(const char *name, struct ms_err *err)
+{
+    const struct isa_row *row = NULL;
+    int rc = find_isa(name, &row, err);
+    if (rc < 0) {
+        return rc;
+    }
     if (fixed != NULL) {
         return strcmp(fixed, name) == 0
                    ? 0
                    : ms_fail(err, MS_E_REFUSED,
                              "isa %s: this process runs with %s already, and oneDNN changes it "
-                             "only at a start; where machines differ, set isa = %s for every "
-                             "msworker and restart it",
-                             name, fixed, name);
+                             "only at a start",
+                             name, fixed);
     }
-    if ((int)i > machine) {
-        return ms_fail(err, MS_E_UNSUPPORTED, "isa %s: this machine has only %s", name,
-                       machine < 0 ? "less than sse41" : isas[machine].name);
-    }
-    dnnl_status_t status = dnnl_set_max_cpu_isa(isas[i].isa);
+    dnnl_status_t status = dnnl_set_max_cpu_isa(row->isa);
     fixed = effective_isa();
     if (status != dnnl_success || strcmp(fixed, name) != 0) {
         return ms_fail(err, MS_E_UNSUPPORTED, "isa %s: oneDNN %s stays at %s", name, dn_version(),
@@ -144,10 +156,24 @@ int dn_isa_set(const char *name, struct ms_err *err)
     (void)pthread_mutex_lock(&lock);
     if (name != NULL && name[0] != '\0') {
         rc = fix_isa(name, err);
+    } else if (fixed == NULL && most != NULL) {
+        rc = fix_isa(most, err);
     } else if (fixed == NULL) {
         fixed = effective_isa();
     }
     (void)pthread_mutex_unlock(&lock);
+    return rc;
+}
+
+int dn_isa_cap(const char *name, struct ms_err *err)
+{
+    const struct isa_row *row = NULL;
+    int rc = find_isa(name, &row, err);
+    if (rc == 0) {
+        (void)pthread_mutex_lock(&lock);
+        most = row->name;
+        (void)pthread_mutex_unlock(&lock);
+    }
     return rc;
 }
 

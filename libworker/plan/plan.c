@@ -9,6 +9,11 @@
 #include <immintrin.h>
 #endif
 
+int plan_cap_isa(const char *isa, struct ms_err *err)
+{
+    return dn_isa_cap(isa, err);
+}
+
 int plan_set_isa(const char *isa, struct ms_err *err)
 {
     return dn_isa_set(isa, err);

@@ -59,6 +59,9 @@ struct plan_options {
  * bench/step. */
 #define PLAN_BUCKET_BYTES (8U << 20)
 
+/* The most that this process says it has: plan_isa, until a plan or plan_set_isa fixes one. Fixes
+ * nothing itself. MS_E_INVALID, MS_E_UNSUPPORTED as below. */
+int plan_cap_isa(const char *isa, struct ms_err *err);
 /* Caps oneDNN's instruction set for this process, before the first plan. MS_E_INVALID: no such
  * name; MS_E_UNSUPPORTED: this machine has less; MS_E_REFUSED: another cap holds already. NULL or
  * "": this machine's own. */

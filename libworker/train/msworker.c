@@ -347,7 +347,7 @@ static int setup(struct program *program, int argc, char **argv, struct ms_err *
     worker->force_remote = strcmp(ms_settings_string(settings, "transport"), "remote") == 0;
     int rc;
     const char *isa = ms_settings_string(settings, "isa");
-    rc = strcmp(isa, "best") != 0 ? plan_set_isa(isa, err) : 0;
+    rc = strcmp(isa, "best") != 0 ? plan_cap_isa(isa, err) : 0;
     if (rc < 0) {
         ms_err_prefix(err, "isa");
         return MS_E_CONFIG;
@@ -415,6 +415,25 @@ static void say_error(const char *text)
         ms_text_mend((uint8_t *)line, strlen(line), MS_TEXT_LINE);
         fprintf(stderr, "msworker: %s\n", line);
     }
+}
+
+static char **original; /* the arguments as they came: others are taken out of argv */
+
+static void keep_arguments(int argc, char **argv)
+{
+    original = calloc((size_t)argc + 1, sizeof(*original));
+    for (int i = 0; original != NULL && i < argc; i++) {
+        original[i] = argv[i];
+    }
+}
+
+/* The process stays what it is for systemd, and is a new one for the scheduler. */
+static int begin_anew(struct ms_err *err)
+{
+    if (original != NULL) {
+        (void)execv("/proc/self/exe", original);
+    }
+    return ms_fail_errno(err, MS_E_IO, "this process cannot begin anew (/proc/self/exe)");
 }
 
 static enum worker_mode mode_at_hang; /* written before the worker runs */
@@ -488,6 +507,9 @@ static int run(struct program *program, int argc, char **argv)
         ms_notify("READY=1\nSTATUS=registering");
         rc = worker_run(&program->worker, &err);
     }
+    if (rc == WORKER_ANEW) {
+        rc = begin_anew(&err);
+    }
     if (rc < 0) {
         say_error(err.text);
     }
@@ -500,6 +522,7 @@ int main(int argc, char **argv)
     struct ms_err err = {0, ""};
     int check = 0;
     spin_settle(argv);
+    keep_arguments(argc, argv);
     ms_process_begin();
     ms_log_init(STDERR_FILENO, MS_LOG_INFO, getenv("JOURNAL_STREAM") != NULL);
     if (take_words(&argc, argv, &check)) {

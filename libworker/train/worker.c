@@ -2,6 +2,7 @@
 #include "libworker/train/worker_impl.h"
 
 #include "libworker/comm/comm.h"
+#include "libworker/plan/plan.h"
 #include "libworker/train/job_folders.h"
 #include "proto/clock.h"
 #include "proto/log.h"
@@ -208,6 +209,21 @@ static int node_ends(struct worker *worker, int *ret_rc, struct ms_err *err)
     return ending;
 }
 
+/* After a job that left the process as it is good for nothing else. */
+static int node_renews(struct worker *worker, int *ret_rc)
+{
+    char text[MS_TEXT_MAX];
+    if (worker->renews) {
+        snprintf(text, sizeof(text),
+                 "begins anew: job %" PRIu64 " left it with the instruction set %s of %s",
+                 worker->job_id, plan_isa(), worker->identity.isa);
+        ms_log(MS_LOG_NOTICE, "worker.renews reason=%s", MS_QUOTE(text));
+        agent_farewell(worker->agent, text);
+        *ret_rc = WORKER_ANEW;
+    }
+    return worker->renews;
+}
+
 /* The result of a worker of one job: who lost a peer, or was left alone by one, has a job that
  * failed. A scheduler that is gone is told apart. */
 static int one_job_result(struct worker *worker, int rc, struct ms_err *err)
@@ -238,7 +254,7 @@ static int handle_order(struct worker *worker, struct agent_order *order, int *r
             return 1;
         }
         if (!one_job) {
-            return node_ends(worker, ret_rc, err);
+            return node_ends(worker, ret_rc, err) || node_renews(worker, ret_rc);
         }
         *ret_rc = one_job_result(worker, *ret_rc, err);
         return 1;

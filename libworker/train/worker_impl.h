@@ -26,6 +26,7 @@ struct worker {
     struct agent_order end; /* TERM, or lost, once ending is set: whatever Stop follows, this */
     int ending;             /* node ends after the job in hand */
     int is_unfit;           /* of the trainer's thread: it cannot serve a rank, whoever's it is */
+    int renews;             /* the process begins anew after this rank */
 
     /* of the job in hand */
     uint64_t job_id;

@@ -262,6 +262,20 @@ static void give_up_node(struct worker *worker, const struct ms_err *err)
            worker->rank, MS_QUOTE(ms_err_text(err)));
 }
 
+/* oneDNN takes one instruction set for the life of a process. One that has another one from its
+ * last job cannot serve this job; one that has a lesser one than its machine from this job will
+ * serve few others. */
+static int fix_isa(struct worker *worker, const char *isa, struct ms_err *err)
+{
+    int rc = plan_set_isa(isa, err);
+    int is_lesser = strcmp(plan_isa(), worker->identity.isa) != 0;
+    pthread_mutex_lock(&worker->lock);
+    worker->renews =
+        worker->cfg->mode == WORKER_STANDING && (rc == MS_E_REFUSED || (rc == 0 && is_lesser));
+    pthread_mutex_unlock(&worker->lock);
+    return rc;
+}
+
 int worker_serve(struct worker *worker, const Ms__Assign *assign, struct ms_err *err)
 {
     struct train_result result = {0};
@@ -281,7 +295,7 @@ int worker_serve(struct worker *worker, const Ms__Assign *assign, struct ms_err 
                        NULL, 0, 0, job, err);
     }
     if (rc == 0) {
-        rc = plan_set_isa(assign->isa, err);
+        rc = fix_isa(worker, assign->isa, err);
     }
     if (rc == 0) {
         struct train_config cfg = {.job = job,

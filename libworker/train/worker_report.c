@@ -124,6 +124,9 @@ void worker_send_done(struct worker *worker, int code, const char *text,
     msg.seconds = result->seconds;
     msg.log_path = worker->log_path;
     msg.stopped = result->stopped;
+    pthread_mutex_lock(&worker->lock);
+    msg.leaving = worker->renews || worker->ending;
+    pthread_mutex_unlock(&worker->lock);
     struct ms_err err;
     if (agent_send(worker->agent, MS_MSG_RANK_DONE, &msg.base, &err) < 0) {
         ms_log(MS_LOG_ERR, "worker.done_not_sent reason=%s", MS_QUOTE(err.text));

@@ -254,6 +254,7 @@ static void stretch(struct model *m, int64_t ms)
         m->hosts.at[i].until += ms; /* nobody looked at the clock */
     }
     for (size_t i = 0; i < m->nodes.n; i++) {
+        m->nodes.at[i].stop_at += ms;
         m->nodes.at[i].heard += ms;
         m->nodes.at[i].probed += m->nodes.at[i].probed != SIM_NEVER ? ms : 0;
     }

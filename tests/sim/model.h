@@ -28,6 +28,8 @@ struct m_node {
     uint32_t uid, level, pid;
     uint64_t conn;   /* 0: not registered */
     bool came;       /* registered since the start, or since it went away */
+    bool leaving;    /* its process said so */
+    int64_t stop_at; /* mono, when it was last told Stop; moved on likewise */
     int64_t heard;   /* mono; moved on while the scheduler stood still */
     int64_t spoke;   /* mono, as it was */
     int64_t probed;  /* when a newcomer asked for its id; SIM_NEVER */
@@ -65,6 +67,7 @@ struct m_rank {
     uint64_t incarnation;
     bool missing, lost, ready, started, done, stopped;
     bool refused;   /* came back and was turned away */
+    bool leaving;   /* failed before the start, and its process leaves: that is why */
     bool accused;   /* another rank cannot reach it */
     bool complains; /* second-hand: somebody else's end is the cause */
     int32_t code;
@@ -183,7 +186,7 @@ struct model {
     uint32_t event_reads; /* answers of this tick that the database gives */
     /* How many nodes the cluster has, as the queue may and must know: more at once, fewer after a
      * lease of doubt, which began and begins anew at the latest: */
-    uint32_t believed_low, believed, counted;
+    uint32_t believed_low, believed, counted_low, counted;
     int64_t doubt_began, doubt_renewed; /* SIM_NEVER */
     M_ARRAY(struct m_node) nodes;
     M_ARRAY(struct m_host) hosts;
@@ -238,6 +241,9 @@ bool m_is_overdue(const struct model *m, const struct m_node *node);
 bool m_is_silent(const struct model *m, const struct m_node *node); /* for surely too long */
 void m_judge_leases(struct model *m);
 bool m_is_idle(const struct m_node *node);
+/* Nodes that a job could be placed on, now or when they are idle. One that was told to let go of a
+ * rank may be late with it: not among the least. */
+uint32_t m_count_usable(const struct model *m, bool at_most);
 uint32_t m_count(const struct model *m); /* registered */
 
 /* model_hosts.c */

@@ -7,11 +7,32 @@
 typedef unsigned long long ull;
 
 /* A claim may be above what the scheduler knows, by a little: see protocol.md. */
-enum { SLACK_MS = 5 };
+enum { SLACK_MS = 5, LATE_MS = 100 };
 
 bool m_is_idle(const struct m_node *node)
 {
-    return node->conn != 0 && node->hold.job == 0;
+    return node->conn != 0 && node->hold.job == 0 && !node->leaving;
+}
+
+static bool is_letting_go(const struct model *m, const struct m_node *node)
+{
+    const struct m_job *job = m_job_find((struct model *)m, node->hold.job);
+    return node->hold.job != 0 &&
+           (job == NULL || !m_is_placed(job) || job->generation != node->hold.generation ||
+            node->hold.rank >= job->workers ||
+            strcmp(job->ranks[node->hold.rank].node, node->id) != 0);
+}
+
+uint32_t m_count_usable(const struct model *m, bool at_most)
+{
+    uint32_t n = 0;
+    for (size_t i = 0; i < m->nodes.n; i++) {
+        const struct m_node *node = &m->nodes.at[i];
+        bool is_late = m->mono > node->stop_at + MS_STOP_ANSWER_MS + LATE_MS;
+        n +=
+            node->conn != 0 && !node->leaving && (!is_letting_go(m, node) || (at_most && !is_late));
+    }
+    return n;
 }
 
 uint32_t m_count(const struct model *m)
@@ -293,11 +314,13 @@ void m_judge_registered(struct model *m, struct m_conn *conn, const Ms__Register
         }
     }
     bool came = node->came;
+    bool leaving = node->leaving && node->incarnation == conn->asked.incarnation;
     if (!came || (node->conn == 0 && m->w->lost_nodes_max > 0)) {
         m->came_most_at = m->mono;
     }
     *node = conn->asked;
     node->came = true;
+    node->leaving = leaving;
     if (!came) {
         m->n_came++;
         m->came_at = m->mono;

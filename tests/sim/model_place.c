@@ -205,7 +205,8 @@ static void judge_turn(struct model *m, const struct m_job *job)
     for (size_t i = 0; i < m->jobs.n; i++) {
         const struct m_job *other = &m->jobs.at[i];
         bool due = m->doubt_began != SIM_NEVER && m->mono >= m->doubt_began + m->lease_least_ms;
-        bool too_large = other->workers > m->believed_low || (due && other->workers > m_count(m));
+        bool too_large =
+            other->workers > m->believed_low || (due && other->workers > m_count_usable(m, false));
         if (!other->dropped && other->state == JOB_QUEUED && m_queue_before(other, job) &&
             !too_large) {
             sim_fail(m->w, "model: job %llu (priority %d) overtakes job %llu (priority %d)",
@@ -233,20 +234,23 @@ static const struct m_job *queue_first(const struct model *m)
 
 static void count_nodes(struct model *m)
 {
-    uint32_t nodes = m_count(m);
+    uint32_t least = m_count_usable(m, false);
+    uint32_t most = m_count_usable(m, true);
     bool doubt = m->doubt_began != SIM_NEVER;
-    m->doubt_renewed = nodes < m->counted ? m->mono : m->doubt_renewed; /* a new one began */
-    m->counted = nodes;
+    bool fewer = least < m->counted_low || most < m->counted;
+    m->doubt_renewed = fewer ? m->mono : m->doubt_renewed; /* a new one began */
+    m->counted_low = least;
+    m->counted = most;
     if (doubt && m->mono >= m->doubt_began + m->lease_least_ms) {
-        m->believed_low = nodes;
+        m->believed_low = least;
     }
     /* one doubt may follow the other: of who is first then, and of those behind him */
     if (doubt && m->event->kind == SCHED_EV_TIME &&
         m->mono >= m->doubt_renewed + 3 * m->lease_most_ms) {
-        m->believed = nodes;
+        m->believed = most;
     }
-    m->believed_low = nodes > m->believed_low ? nodes : m->believed_low;
-    m->believed = nodes > m->believed ? nodes : m->believed;
+    m->believed_low = least > m->believed_low ? least : m->believed_low;
+    m->believed = most > m->believed ? most : m->believed;
 }
 
 /* Whoever is first and fits is placed. */
@@ -265,9 +269,10 @@ void m_judge_queue(struct model *m)
         moved = moved || m->jobs.at[i].changed;
     }
     const struct m_job *first = queue_first(m);
-    if (first == NULL || first->workers <= m_count(m)) {
+    if (first == NULL || first->workers <= m_count_usable(m, false)) {
         m->doubt_began = SIM_NEVER;
-    } else if (m->doubt_began == SIM_NEVER || moved) {
+    } else if (m->doubt_began == SIM_NEVER || moved ||
+               first->workers <= m_count_usable(m, true)) { /* perhaps there is none yet */
         m->doubt_began = m->doubt_began == SIM_NEVER ? m->mono : m->doubt_began;
         m->doubt_renewed = m->mono;
     }

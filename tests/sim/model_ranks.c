@@ -63,6 +63,10 @@ void m_on_done(struct model *m, struct m_conn *conn, const Ms__RankDone *msg)
 {
     struct m_rank *r = m_rank_of(m, conn, msg->job, msg->generation, msg->rank);
     struct m_node *node = m_node_of(m, conn);
+    if (node != NULL && msg->leaving && msg->job != 0 && node->hold.job == msg->job &&
+        node->hold.generation == msg->generation && node->hold.rank == msg->rank) {
+        node->leaving = true;
+    }
     if (r == NULL) {
         if (node != NULL && msg->job != 0 && node->hold.job == msg->job &&
             node->hold.generation == msg->generation && node->hold.rank == msg->rank) {
@@ -84,7 +88,8 @@ void m_on_done(struct model *m, struct m_conn *conn, const Ms__RankDone *msg)
     snprintf(r->text, sizeof(r->text), "%s", msg->text);
     snprintf(r->weights, sizeof(r->weights), "%s", msg->weights_sha256);
     snprintf(r->plan, sizeof(r->plan), "%s", msg->plan_sha256);
-    r->complains = is_second_hand(msg->code) && !stops_at_step(job);
+    r->leaving = msg->leaving && job->state == JOB_PLACING;
+    r->complains = is_second_hand(msg->code) && !stops_at_step(job) && !r->leaving;
     if (r->complains) {
         complain(m, job);
     }
@@ -273,7 +278,8 @@ static void judge_failed(struct model *m, const struct m_job *job, const struct 
     bool tries_again = false;
     for (uint32_t rank = 0; rank < job->workers && !yields; rank++) {
         if (explains(m, job, rank, row->code, row->reason)) {
-            bool first_hand = failed_first_hand(job, &job->ranks[rank]);
+            bool first_hand =
+                failed_first_hand(job, &job->ranks[rank]) && !job->ranks[rank].leaving;
             tries_again = job->state == JOB_PLACING && m->w->mode == SCHED_STANDING &&
                           !first_hand && job->tries < MS_PLACE_TRIES_MAX;
             if (!tries_again) {
@@ -379,6 +385,11 @@ void m_stop_expect(struct model *m, uint64_t conn, const struct m_stop *stop)
     struct m_stop *more = M_MORE(m->stops, struct m_stop);
     *more = *stop;
     more->conn = conn;
+    for (size_t i = 0; i < m->nodes.n; i++) {
+        if (m->nodes.at[i].conn == conn) {
+            m->nodes.at[i].stop_at = m->mono;
+        }
+    }
 }
 
 void m_judge_stop(struct model *m, const struct m_conn *conn, const Ms__Stop *msg)
@@ -466,6 +477,7 @@ bool m_may_requeue(const struct model *m, const struct m_job *job)
     bool lost = m->fresh || ready_is_over(m, job, 0);
     for (uint32_t rank = 0; rank < job->n_ranks; rank++) {
         lost = lost || is_lost(m, &job->ranks[rank]) || missing_is_due(m, job) ||
+               job->ranks[rank].leaving ||
                ((job->ranks[rank].complains || job->ranks[rank].accused) &&
                 (blame_is_due(m, job, 0) || count_done(job) == job->workers));
     }

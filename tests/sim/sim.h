@@ -131,6 +131,8 @@ struct sim_node {
     uint64_t job, generation, generation_max, step;
     uint32_t rank, workers;
     bool started, stopped, leaving;
+    bool renews; /* its process begins anew after this rank ... */
+    bool unfit;  /* ... which it cannot serve */
     int32_t code;
     uint32_t digest;
     const char *isa;

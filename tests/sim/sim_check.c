@@ -208,7 +208,7 @@ static void check_jobs_over(struct world *w)
         }
         if (m_is_placed(job)) {
             check_placed(w, job);
-        } else if (job->state == JOB_QUEUED && job->workers <= m_count(m)) {
+        } else if (job->state == JOB_QUEUED && job->workers <= m_count_usable(m, true)) {
             sim_fail(w, "job %llu waits for ever for %u nodes, and %u are there", (ull)job->id,
                      job->workers, m_count(m));
         }

@@ -123,6 +123,7 @@ static void node_start(struct world *w, struct sim_node *node)
     node->retry_at = w->now;
     node->start_at = SIM_FOREVER;
     node->leaving = false;
+    node->renews = false;
     rank_drop(node);
     if (node->lies_left > 0 && node->last_job != 0 && sim_chance(w, 50)) {
         node->lies_left--; /* it read its rank from the process before */
@@ -222,6 +223,7 @@ static void send_done(struct world *w, struct sim_node *node)
     msg.text = node->code != 0 ? text : (char *)"";
     msg.steps = 10 + node->rank;
     msg.stopped = node->stopped;
+    msg.leaving = node->renews || node->leaving;
     msg.plan_sha256 = (char *)plan_of(w, node);
     msg.weights_sha256 = (char *)digests[node->digest];
     net_up(w, node->link, MS_MSG_RANK_DONE, 0, &msg.base);
@@ -292,6 +294,10 @@ static void phase_due(struct world *w, struct sim_node *node)
     node->phase_at = SIM_FOREVER;
     switch (node->phase) {
     case PHASE_PREPARING:
+        if (node->unfit) {
+            done(w, node, sim_chance(w, 50) ? MS_E_REFUSED : MS_E_CLOSED, false);
+            return;
+        }
         if (bad == 1) {
             done(w, node, MS_E_INVALID, false);
             return;
@@ -363,6 +369,9 @@ static void on_assign(struct world *w, struct sim_node *node, const Ms__Assign *
             sim_at(w, w->now + w->topo_ms - 300, SIM_ADMIN, ADMIN_AWAY, w->boot, 0);
         }
     }
+    node->renews =
+        w->mode == SCHED_STANDING && w->chaos > 0 && w->now < w->faults_end && sim_chance(w, 6);
+    node->unfit = node->renews && sim_chance(w, 50);
     node->started = false;
     node->stopped = false;
     node->digest = 0;
@@ -417,6 +426,9 @@ static void on_stop(struct world *w, struct sim_node *node, const Ms__Stop *msg)
     } else if (node->phase != PHASE_STOPPING) {
         node->phase = PHASE_STOPPING;
         node->phase_at = w->now + (int64_t)sim_below(w, 300);
+        if (w->chaos > 0 && w->mode == SCHED_STANDING && sim_chance(w, 2)) {
+            node->phase_at += MS_STOP_ANSWER_MS + 1000; /* a trainer that does not end */
+        }
     }
 }
 
@@ -666,11 +678,12 @@ void node_wake(struct world *w, uint32_t i)
     if (node->alive && !node->hung && w->now >= node->phase_at) {
         phase_due(w, node);
     }
-    if (node->alive && !node->hung && node->leaving) {
+    bool renews = node->renews && node->phase == PHASE_IDLE;
+    if (node->alive && !node->hung && (node->leaving || renews)) {
         if (node->registered) {
             send_leave(w, node);
         }
-        node_kill(w, i, true);
+        node_kill(w, i, node->leaving);
     }
     if (node->alive && !node->hung) {
         line_due(w, node, i);

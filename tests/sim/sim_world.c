@@ -513,7 +513,8 @@ static bool settled(const struct world *w)
     }
     for (size_t i = 0; i < w->model->jobs.n; i++) {
         const struct m_job *job = &w->model->jobs.at[i];
-        if (!job->dropped && job->state == JOB_QUEUED && job->workers <= m_count(w->model)) {
+        if (!job->dropped && job->state == JOB_QUEUED &&
+            job->workers <= m_count_usable(w->model, true)) {
             return false; /* it will be placed, or never: then that is the end */
         }
     }
