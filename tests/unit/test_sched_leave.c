@@ -1,0 +1,147 @@
+/* test_sched_leave.c - processes that leave after a rank, and nodes that do not let go of one */
+#include "tests/unit/sched_fixture.h"
+
+#include "daemon/sched/state.h"
+
+static void done_leaving(uint64_t conn, uint64_t job, uint64_t generation, uint32_t rank, int code)
+{
+    Ms__RankDone msg = MS__RANK_DONE__INIT;
+    msg.job = job;
+    msg.generation = generation;
+    msg.rank = rank;
+    msg.code = code;
+    msg.text = (char *)(code != 0 ? "this process runs with avx2 already" : "");
+    msg.weights_sha256 = (char *)"w1";
+    msg.plan_sha256 = (char *)"p1";
+    msg.leaving = true;
+    fix_say(conn, MS_MSG_RANK_DONE, &msg.base);
+}
+
+START_TEST(process_that_leaves_gets_no_rank_and_the_next_one_does)
+{
+    uint64_t conns[2];
+    fix_running(conns);
+    ck_assert_uint_eq(fix_submit(2, 0), 2);
+    done_leaving(conns[0], 1, 1, 0, 0);
+    fix_done(conns[1], 1, 1, 1, 0, "");
+
+    fix_job_is(1, "SUCCEEDED", "all 2 ranks finished");
+    fix_job_is(2, "QUEUED", "waits for 2 idle nodes: 2 registered, 1 idle");
+    ck_assert_str_eq(fix_show_node("w0")->activity, "leaving: its process ends, or begins anew");
+
+    Ms__Register again = fix_node("w0", 1); /* over a new connection, and still the same one */
+    uint64_t conn = fix_open(MS_ROLE_WORKER, "host-certificate");
+    fix_say(conn, MS_MSG_REGISTER, &again.base);
+    fix_job_is(2, "QUEUED", "1 idle");
+    Ms__Leave leave = MS__LEAVE__INIT;
+    fix_say(conn, MS_MSG_LEAVE, &leave.base);
+    fix_register("w0", 77);
+
+    fix_job_is(2, "PLACING", "waits for ranks 0 1");
+}
+END_TEST
+
+/* Beside the first one all have to begin anew at once; none of them is to blame, nor their host. */
+START_TEST(rank_that_a_process_cannot_serve_is_placed_with_the_next_one)
+{
+    uint64_t conns[2];
+    fix_placed(conns);
+    done_leaving(conns[0], 1, 1, 0, MS_E_REFUSED);
+    done_leaving(conns[1], 1, 1, 1, MS_E_ABORTED); /* the answer to Stop */
+
+    fix_job_is(1, "QUEUED", "it was placed 1 time before: rank 0 (node w0 on host h) failed: this");
+    fix_close(conns[0]);
+    fix_close(conns[1]);
+    fix_register("w0", 11);
+    fix_register("w1", 12);
+
+    fix_job_is(1, "PLACING", "waits for ranks 0 1");
+}
+END_TEST
+
+START_TEST(process_that_leaves_again_and_again_ends_the_job)
+{
+    uint64_t conns[2];
+    fix_placed(conns);
+    for (uint64_t generation = 1; generation <= MS_PLACE_TRIES_MAX; generation++) {
+        fix_job_is(1, "PLACING", "waits for ranks 0 1");
+        done_leaving(conns[0], 1, generation, 0, MS_E_REFUSED);
+        fix_stopped(conns[1], 1, generation, 1);
+        fix_close(conns[0]);
+        conns[0] = fix_register("w0", 10 + generation);
+    }
+
+    fix_job_is(1, "FAILED",
+               "this process runs with avx2 already; it had opened no log yet; it was "
+               "placed 3 times and never started");
+}
+END_TEST
+
+START_TEST(process_that_leaves_amid_training_fails_its_job)
+{
+    uint64_t conns[2];
+    fix_running(conns);
+
+    done_leaving(conns[0], 1, 1, 0, MS_E_IO);
+
+    fix_job_is(1, "FAILED", "rank 0 (node w0 on host h) failed");
+}
+END_TEST
+
+/* A node claims a rank that it was never given, and keeps it. */
+static uint64_t stuck_node(const char *id, uint64_t incarnation)
+{
+    uint64_t conn = fix_open(MS_ROLE_WORKER, "host-certificate");
+    Ms__Register msg = fix_node(id, incarnation);
+    msg.job = 7;
+    msg.generation = 1;
+    fix_say(conn, MS_MSG_REGISTER, &msg.base);
+    return conn;
+}
+
+static void pass(int64_t ms, uint64_t a, uint64_t b)
+{
+    for (; ms > 0; ms -= 1000) {
+        fix_pass(1000);
+        fix_beat(a);
+        fix_beat(b);
+    }
+}
+
+START_TEST(job_that_fits_passes_one_that_waits_for_nodes_that_never_let_go)
+{
+    fix_standing();
+    uint64_t good = fix_register("w0", 1);
+    uint64_t bad = stuck_node("w1", 2);
+    uint64_t large = fix_submit(2, 0);
+    uint64_t small = fix_submit(1, 0);
+    fix_job_is(small, "QUEUED", "waits behind job");
+
+    pass(MS_STOP_ANSWER_MS + 1000, good, bad);
+    fix_job_is(large, "QUEUED",
+               "waits for 2 idle nodes: 2 registered, 1 idle, 1 stuck (msctl nodes)");
+    pass(FIX_LEASE_MS + 1000, good, bad);
+
+    fix_job_is(large, "QUEUED", "needs 2 nodes, the cluster has 1, 1 stuck (msctl nodes)");
+    fix_job_is(small, "PLACING", "waits for rank");
+    ck_assert_uint_eq(fix.s->n_stuck, 1);
+
+    fix_stopped(bad, 7, 1, 0); /* it does let go */
+    ck_assert_uint_eq(fix.s->n_stuck, 0);
+    fix_job_is(large, "QUEUED", "waits for 2 idle nodes: 2 registered, 1 idle");
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("sched_leave");
+    TCase *t = tcase_create("leave");
+    tcase_add_checked_fixture(t, NULL, fix_end);
+    tcase_add_test(t, process_that_leaves_gets_no_rank_and_the_next_one_does);
+    tcase_add_test(t, rank_that_a_process_cannot_serve_is_placed_with_the_next_one);
+    tcase_add_test(t, process_that_leaves_again_and_again_ends_the_job);
+    tcase_add_test(t, process_that_leaves_amid_training_fails_its_job);
+    tcase_add_test(t, job_that_fits_passes_one_that_waits_for_nodes_that_never_let_go);
+    suite_add_tcase(suite, t);
+    return test_run(suite);
+}
