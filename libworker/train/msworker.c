@@ -20,6 +20,7 @@
 #include <inttypes.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -92,7 +93,11 @@ struct program {
     struct worker_config worker;
     int checks;       /* --check-config */
     sigset_t signals; /* that the thread of the signals waits for */
+    pthread_t waiter; /* that thread */
+    atomic_int ends;  /* ... and it has to end: END_OF_WAITING is ours */
 };
+
+enum { END_OF_WAITING = SIGUSR1 };
 
 /* ---- signals ---- */
 
@@ -131,13 +136,15 @@ static void *wait_for_signals(void *arg)
         ms_log(MS_LOG_DEBUG, "tls.next_look in_s=%" PRId64, ms / 1000);
         struct timespec wait = {.tv_sec = (time_t)(ms / 1000)};
         int number = sigtimedwait(&program->signals, NULL, &wait);
-        if (number > 0) {
+        if (number == END_OF_WAITING && atomic_load(&program->ends)) {
+            return NULL;
+        }
+        if (number > 0 && number != END_OF_WAITING) {
             on_signal(program, number);
         } else if (errno == EAGAIN) {
             certs_check(&program->certs);
         }
     }
-    return NULL;
 }
 
 /* In all threads that follow: what comes while we start waits for the thread that takes it. */
@@ -147,6 +154,7 @@ static void block_signals(struct program *program)
     sigemptyset(&program->signals);
     sigaddset(&program->signals, SIGTERM);
     sigaddset(&program->signals, SIGINT);
+    sigaddset(&program->signals, END_OF_WAITING);
     if (sigaction(SIGHUP, NULL, &hup) == 0 && hup.sa_handler != SIG_IGN) { /* nohup stays nohup */
         sigaddset(&program->signals, SIGHUP);
     }
@@ -157,12 +165,18 @@ static void block_signals(struct program *program)
  * begins when all is set up, for it reads the certificates, and how often to look at them. */
 static int take_signals(struct program *program, struct ms_err *err)
 {
-    pthread_t thread;
-    if (pthread_create(&thread, NULL, wait_for_signals, program) != 0) {
+    if (pthread_create(&program->waiter, NULL, wait_for_signals, program) != 0) {
         return ms_fail(err, MS_E_NOMEM, "cannot start the thread that waits for signals");
     }
-    pthread_detach(thread);
     return 0;
+}
+
+/* What comes from then on stays pending. */
+static void leave_signals(struct program *program)
+{
+    atomic_store(&program->ends, 1);
+    pthread_kill(program->waiter, END_OF_WAITING);
+    pthread_join(program->waiter, NULL);
 }
 
 static int log_level(const struct ms_settings *settings)
@@ -427,9 +441,14 @@ static void keep_arguments(int argc, char **argv)
     }
 }
 
-/* The process stays what it is for systemd, and is a new one for the scheduler. */
-static int begin_anew(struct ms_err *err)
+/* The process stays what it is for systemd, and is a new one for the scheduler. A signal is heard
+ * by the one or the other: those that are blocked stay pending. */
+static int begin_anew(struct program *program, struct ms_err *err)
 {
+    leave_signals(program);
+    if (worker_must_leave()) {
+        return 0;
+    }
     if (original != NULL) {
         (void)execv("/proc/self/exe", original);
     }
@@ -508,7 +527,7 @@ static int run(struct program *program, int argc, char **argv)
         rc = worker_run(&program->worker, &err);
     }
     if (rc == WORKER_ANEW) {
-        rc = begin_anew(&err);
+        rc = begin_anew(program, &err);
     }
     if (rc < 0) {
         say_error(err.text);

@@ -19,7 +19,7 @@ enum { CLEAN_EVERY_MS = 24 * 3600 * 1000, CLEAN_SOON_MS = 5000 };
 
 static pthread_mutex_t life_lock = PTHREAD_MUTEX_INITIALIZER; /* guards the next three */
 static struct worker *living;                                 /* of the worker_run that runs */
-static int leave_asked;
+static int leave_asked;                                       /* of it, or of the next one */
 static SSL_CTX *next_tls; /* came while nobody lived: of the next worker_run */
 
 void worker_leave(void)
@@ -30,6 +30,14 @@ void worker_leave(void)
         agent_leave(living->agent);
     }
     pthread_mutex_unlock(&life_lock);
+}
+
+int worker_must_leave(void)
+{
+    pthread_mutex_lock(&life_lock);
+    int asked = leave_asked;
+    pthread_mutex_unlock(&life_lock);
+    return asked;
 }
 
 /* What was kept for it, if something was. Under life_lock. */
@@ -62,18 +70,24 @@ void worker_set_tls(SSL_CTX *tls)
     pthread_mutex_unlock(&life_lock);
 }
 
-/* From here on, or no longer (NULL), TERM and new certificates reach the worker. */
+/* From here on TERM and new certificates reach the worker. */
 static void live_as(struct worker *worker)
 {
     pthread_mutex_lock(&life_lock);
     living = worker;
-    if (worker != NULL) { /* what was faster than we */
-        renew(worker);
-        if (leave_asked) {
-            agent_leave(worker->agent);
-        }
+    renew(worker); /* what was faster than we */
+    if (leave_asked) {
+        agent_leave(worker->agent);
     }
-    leave_asked = leave_asked && worker != NULL;
+    pthread_mutex_unlock(&life_lock);
+}
+
+/* Whoever asked it to leave got what he wanted, unless it lives on as another process. */
+static void live_no_more(int is_anew)
+{
+    pthread_mutex_lock(&life_lock);
+    living = NULL;
+    leave_asked = leave_asked && is_anew;
     pthread_mutex_unlock(&life_lock);
 }
 
@@ -374,7 +388,7 @@ int worker_run(const struct worker_config *cfg, struct ms_err *err)
     if (rc == 0) {
         live_as(&worker);
         rc = live(&worker, err);
-        live_as(NULL);
+        live_no_more(rc == WORKER_ANEW);
     }
     worker_stop_serving(&worker);
     agent_destroy(worker.agent);

@@ -58,6 +58,8 @@ int worker_run(const struct worker_config *cfg, struct ms_err *err);
 /* Makes the worker_run that runs, or the next one, return soon: the step in hand is given up. Any
  * thread; takes a lock, so not from a signal handler. */
 void worker_leave(void);
+/* Was that asked of the worker_run that ended last, or of the next one? Any thread. */
+int worker_must_leave(void);
 
 /* New certificates for the worker_run that runs, or the next one: the connection to the scheduler
  * takes them when it is made again, at once where it waits; meshes take them from the next rank on.
