@@ -104,10 +104,8 @@ const char *dn_isa(void)
     return name;
 }
 
-/* Its row, if this machine has it. */
 static int find_isa(const char *name, const struct isa_row **ret, struct ms_err *err)
 {
-    int machine = machine_isa();
     size_t i = 0;
     while (i < MS_ARRAY_SIZE(isas) && strcmp(isas[i].name, name) != 0) {
         i++;
@@ -118,12 +116,18 @@ static int find_isa(const char *name, const struct isa_row **ret, struct ms_err 
                        "avx512_core_vnni, avx512_core_bf16, avx512_core_amx",
                        name);
     }
-    if ((int)i > machine) {
-        return ms_fail(err, MS_E_UNSUPPORTED, "isa %s: this machine has only %s", name,
-                       machine < 0 ? "less than sse41" : isas[machine].name);
-    }
     *ret = &isas[i];
     return 0;
+}
+
+/* Has this machine that row? */
+static int judge_isa(const struct isa_row *row, struct ms_err *err)
+{
+    int machine = machine_isa();
+    return row - isas <= machine
+               ? 0
+               : ms_fail(err, MS_E_UNSUPPORTED, "isa %s: this machine has only %s", row->name,
+                         machine < 0 ? "less than sse41" : isas[machine].name);
 }
 
 static int fix_isa(const char *name, struct ms_err *err)
@@ -140,6 +144,10 @@ static int fix_isa(const char *name, struct ms_err *err)
                              "isa %s: this process runs with %s already, and oneDNN changes it "
                              "only at a start",
                              name, fixed);
+    }
+    rc = judge_isa(row, err);
+    if (rc < 0) {
+        return rc;
     }
     dnnl_status_t status = dnnl_set_max_cpu_isa(row->isa);
     fixed = effective_isa();
@@ -169,6 +177,7 @@ int dn_isa_cap(const char *name, struct ms_err *err)
 {
     const struct isa_row *row = NULL;
     int rc = find_isa(name, &row, err);
+    rc = rc == 0 ? judge_isa(row, err) : rc;
     if (rc == 0) {
         (void)pthread_mutex_lock(&lock);
         most = row->name;

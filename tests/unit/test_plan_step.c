@@ -302,10 +302,42 @@ START_TEST(pattern_gives_the_same_on_older_machines)
     struct graph *graph = patterns[0].build();
     ck_ms_ok(graph_differentiate(graph, err));
     options.isa = strcmp(isa, "avx2") == 0 ? "sse41" : "avx2";
-    ck_ms_fails(plan_create(graph, &options, &plan, err), MS_E_REFUSED, "restart it");
+    ck_ms_fails(plan_create(graph, &options, &plan, err), MS_E_REFUSED,
+                "oneDNN changes it only at a start");
     options.isa = "mmx";
     ck_ms_fails(plan_create(graph, &options, &plan, err), MS_E_INVALID, "mmx");
     graph_destroy(graph);
+}
+END_TEST
+
+/* What a process says that it has is no question to oneDNN, which answers one of them only. */
+START_TEST(cap_is_said_and_fixes_nothing)
+{
+    const char *fork_mode = getenv("CK_FORK");
+    if (fork_mode != NULL && strcmp(fork_mode, "no") == 0) {
+        return;
+    }
+    char own[32];
+    snprintf(own, sizeof(own), "%s", plan_isa());
+    ck_ms_fails(plan_cap_isa("mmx", err), MS_E_INVALID, "isa 'mmx' is unknown");
+    ck_assert_str_eq(plan_isa(), own);
+    ck_ms_ok(plan_cap_isa("sse41", err));
+    ck_assert_str_eq(plan_isa(), "sse41");
+
+    ck_ms_ok(plan_set_isa(own, err)); /* was still free */
+    ck_assert_str_eq(plan_isa(), own);
+}
+END_TEST
+
+START_TEST(machines_own_set_is_the_cap_where_there_is_one)
+{
+    const char *fork_mode = getenv("CK_FORK");
+    if (fork_mode != NULL && strcmp(fork_mode, "no") == 0) {
+        return;
+    }
+    ck_ms_ok(plan_cap_isa("sse41", err));
+    ck_ms_ok(plan_set_isa("", err));
+    ck_assert_str_eq(plan_isa(), "sse41");
 }
 END_TEST
 
@@ -348,6 +380,8 @@ int main(void)
     TCase *tc = tcase_create("oracle");
     tcase_add_loop_test(tc, pattern_gives_the_gradients_of_the_oracle, 0, N_PATTERNS);
     tcase_add_loop_test(tc, pattern_gives_the_same_on_older_machines, 0, N_PATTERNS * N_ISAS);
+    tcase_add_test(tc, cap_is_said_and_fixes_nothing);
+    tcase_add_test(tc, machines_own_set_is_the_cap_where_there_is_one);
     tcase_add_loop_test(tc, network_gives_the_gradients_of_the_oracle, 0,
                         sizeof(networks) / sizeof(networks[0]));
     suite_add_tcase(suite, tc);
