@@ -5,6 +5,7 @@
 #include "cli/cli.h"
 #include "proto/ca_index.h"
 #include "proto/tls_files.h"
+#include "proto/whole.h"
 
 #include <jansson.h>
 #include <sys/types.h>
@@ -29,9 +30,12 @@ json_t *certs_json(const struct ms_ca_entry *entry);
 /* Puts a list of revoked ones wherever the programs look for one whose settings are below dir
  * (/etc/msched), where its CA is theirs, and says what became of each. An error where one of them
  * could not be written, or none was. */
-int certs_install_below(struct cli *cli, const char *dir, const char *path, int force,
+int certs_install_below(struct cli *cli, const char *dir, const struct ms_whole *file, int force,
                         struct ms_err *err);
+/* The same as the command says: below its --to, or the system's. */
+int certs_install_list(struct cli *cli, const struct cli_args *args, const struct ms_whole *file,
+                       struct ms_err *err);
 
-cli_command_fn certs_list, certs_show, certs_install, certs_install_list, certs_revoke, certs_crl;
+cli_command_fn certs_list, certs_show, certs_install, certs_revoke, certs_crl;
 
 #endif

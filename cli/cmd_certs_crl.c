@@ -38,11 +38,11 @@ static void note_written(struct cli *cli, struct outcome *outcome, const struct 
     }
 }
 
-static void install(struct cli *cli, struct outcome *outcome, const char *path, int force,
-                    const struct crl_target *target)
+static void install(struct cli *cli, struct outcome *outcome, const struct ms_whole *file,
+                    int force, const struct crl_target *target)
 {
     struct ms_err why = {.code = MS_OK};
-    int rc = ms_crl_install_as(path, target->ca, target->list, force, &why);
+    int rc = ms_crl_install(file, target->ca, target->list, force, &why);
     if (rc == MS_OK) {
         note_written(cli, outcome, target);
     } else if (rc == MS_E_REFUSED) {
@@ -76,9 +76,9 @@ static int judge(const struct outcome *outcome, const struct crl_targets *target
 
 /* One place alone: what became of it is the error, or the word about it. */
 static int install_one(struct cli *cli, struct outcome *outcome, const struct crl_target *target,
-                       const char *path, int force, struct ms_err *err)
+                       const struct ms_whole *file, int force, struct ms_err *err)
 {
-    int rc = ms_crl_install_as(path, target->ca, target->list, force, err);
+    int rc = ms_crl_install(file, target->ca, target->list, force, err);
     if (rc == MS_OK) {
         note_written(cli, outcome, target);
     }
@@ -96,27 +96,27 @@ static void say_all(struct cli *cli, const struct outcome *outcome)
     }
 }
 
-static int install_all(struct cli *cli, const struct crl_targets *targets, const char *path,
-                       int force, struct ms_err *err)
+static int install_all(struct cli *cli, const struct crl_targets *targets,
+                       const struct ms_whole *file, int force, struct ms_err *err)
 {
     struct outcome outcome = {.folders = json_array(), .lists = json_array()};
     int rc = MS_OK;
     if (targets->n == 1) {
-        rc = install_one(cli, &outcome, targets->rows, path, force, err);
+        rc = install_one(cli, &outcome, targets->rows, file, force, err);
     }
     for (size_t i = 0; i < targets->n && targets->n > 1; i++) {
-        install(cli, &outcome, path, force, &targets->rows[i]);
+        install(cli, &outcome, file, force, &targets->rows[i]);
     }
     if (rc == MS_OK) {
         say_all(cli, &outcome);
-        rc = judge(&outcome, targets, path, err);
+        rc = judge(&outcome, targets, file->path, err);
     }
     json_decref(outcome.folders);
     json_decref(outcome.lists);
     return rc;
 }
 
-int certs_install_below(struct cli *cli, const char *dir, const char *path, int force,
+int certs_install_below(struct cli *cli, const char *dir, const struct ms_whole *file, int force,
                         struct ms_err *err)
 {
     struct crl_targets targets = {.n = 0};
@@ -128,24 +128,24 @@ int certs_install_below(struct cli *cli, const char *dir, const char *path, int 
                      dir);
     }
     if (rc == MS_OK) {
-        rc = install_all(cli, &targets, path, force, err);
+        rc = install_all(cli, &targets, file, force, err);
     }
     crl_targets_fini(&targets);
     return rc;
 }
 
-int certs_install_list(struct cli *cli, const struct cli_args *args, struct ms_err *err)
+int certs_install_list(struct cli *cli, const struct cli_args *args, const struct ms_whole *file,
+                       struct ms_err *err)
 {
-    const char *path = args->words[1];
     const char *to = cli_value(args, "to");
     int force = cli_has(args, "force");
     if (to == NULL) {
-        return certs_install_below(cli, MSCHED_SYSCONFDIR, path, force, err);
+        return certs_install_below(cli, MSCHED_SYSCONFDIR, file, force, err);
     }
     struct crl_targets targets = {.n = 0};
     int rc = crl_targets_folder(to, &targets, err);
     if (rc == MS_OK) {
-        rc = install_all(cli, &targets, path, force, err);
+        rc = install_all(cli, &targets, file, force, err);
     }
     crl_targets_fini(&targets);
     return rc;

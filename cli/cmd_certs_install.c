@@ -72,26 +72,16 @@ static void say_installed(struct cli *cli, const struct ms_cert_place *place, co
             uri, place->folder, place->name);
 }
 
-int certs_install(struct cli *cli, const struct cli_args *args, struct ms_err *err)
+static int install_cert(struct cli *cli, const struct cli_args *args, const struct ms_whole *file,
+                        const char *password, struct ms_err *err)
 {
-    struct ms_cert_info info;
-    struct ms_tls_files files;
+    char uri[MS_NAME_MAX + 32];
     char user_dir[MS_PATH_MAX + 1];
     struct ms_cert_place place = {
         .mode = 0600, .group = (gid_t)-1, .force = cli_has(args, "force")};
-    int rc = cli_need_words(args, 2, 2, "FILE", err);
-    if (rc == MS_OK && ms_crl_is(args->words[1])) {
-        return certs_install_list(cli, args, err);
-    }
-    if (rc == MS_OK) {
-        rc = certs_password(args, &files, err);
-    }
-    if (rc != MS_OK) {
-        return rc;
-    }
-    rc = ms_cert_inspect(args->words[1], files.password, &info, err);
-    int is_daemon = rc == MS_OK && (strncmp(info.uri, "ms://worker/", 12) == 0 ||
-                                    strncmp(info.uri, "ms://scheduler/", 15) == 0);
+    int rc = ms_cert_who(file, password, uri, sizeof(uri), err);
+    int is_daemon = rc == MS_OK && (strncmp(uri, "ms://worker/", 12) == 0 ||
+                                    strncmp(uri, "ms://scheduler/", 15) == 0);
     if (rc == MS_OK) {
         rc = find_folder(args, is_daemon, user_dir, sizeof(user_dir), &place.folder, err);
     }
@@ -99,11 +89,31 @@ int certs_install(struct cli *cli, const struct cli_args *args, struct ms_err *e
         rc = is_daemon ? place_daemon(&place, err) : place_person(&place, err);
     }
     if (rc == MS_OK) {
-        rc = ms_cert_install(args->words[1], files.password, &place, err);
+        rc = ms_cert_install(file, password, &place, err);
+    }
+    if (rc == MS_OK) {
+        say_installed(cli, &place, uri);
+    }
+    return rc;
+}
+
+int certs_install(struct cli *cli, const struct cli_args *args, struct ms_err *err)
+{
+    struct ms_whole file;
+    struct ms_tls_files files;
+    int rc = cli_need_words(args, 2, 2, "FILE", err);
+    if (rc == MS_OK) {
+        rc = certs_password(args, &files, err);
+    }
+    if (rc != MS_OK) {
+        return rc;
+    }
+    rc = ms_whole_read(args->words[1], "", &file, err);
+    if (rc == MS_OK) {
+        rc = ms_crl_is(&file) ? certs_install_list(cli, args, &file, err)
+                              : install_cert(cli, args, &file, files.password, err);
+        ms_whole_fini(&file);
     }
     ms_tls_files_wipe(&files);
-    if (rc == MS_OK) {
-        say_installed(cli, &place, info.uri);
-    }
     return rc;
 }

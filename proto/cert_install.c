@@ -5,7 +5,6 @@
 #include "proto/certfile.h"
 #include "proto/file_write.h"
 #include "proto/limits.h"
-#include "proto/regular.h"
 
 #include <errno.h>
 #include <openssl/err.h>
@@ -15,8 +14,6 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-enum { FILE_MAX = 1 << 20 }; /* a PKCS#12 of ours has 2 KiB */
 
 static int join(char buf[MS_PATH_MAX + 1], const char *folder, const char *name, struct ms_err *err)
 {
@@ -154,32 +151,6 @@ static int check_old_ca(const char *path, X509 *ca, struct ms_err *err)
                          path);
 }
 
-static int read_whole(const char *path, uint8_t **ret, size_t *ret_size, struct ms_err *err)
-{
-    FILE *file = NULL;
-    int rc = ms_regular_open(path, "", &file, err);
-    if (rc != MS_OK) {
-        return rc;
-    }
-    uint8_t *bytes = (uint8_t *)malloc(FILE_MAX);
-    size_t size = bytes != NULL ? fread(bytes, 1, FILE_MAX, file) : 0;
-    if (bytes == NULL) {
-        rc = ms_fail(err, MS_E_NOMEM, "no memory for %s", path);
-    } else if (ferror(file)) {
-        rc = ms_fail_errno(err, MS_E_IO, "cannot read %s", path);
-    } else if (size == FILE_MAX) {
-        rc = ms_fail(err, MS_E_INVALID, "%s is larger than 1 MiB: no certificate is", path);
-    }
-    fclose(file);
-    if (rc != MS_OK) {
-        free(bytes);
-        return rc;
-    }
-    *ret = bytes;
-    *ret_size = size;
-    return MS_OK;
-}
-
 static int write_ca(const char *path, X509 *ca, struct ms_err *err)
 {
     BIO *bio = BIO_new(BIO_s_mem());
@@ -196,18 +167,10 @@ static int write_ca(const char *path, X509 *ca, struct ms_err *err)
 }
 
 /* 0600 until it has its group. */
-static int write_key(const char *path, const char *from, const struct ms_cert_place *place,
-                     struct ms_err *err)
+static int write_key(const char *path, const struct ms_whole *file,
+                     const struct ms_cert_place *place, struct ms_err *err)
 {
-    uint8_t *bytes = NULL;
-    size_t size = 0;
-    int rc = read_whole(from, &bytes, &size, err);
-    if (rc != MS_OK) {
-        return rc;
-    }
-    rc = ms_file_write(path, bytes, size, 0600, 0, err);
-    explicit_bzero(bytes, size);
-    free(bytes);
+    int rc = ms_file_write(path, file->bytes, file->size, 0600, 0, err);
     if (rc == MS_OK && place->group != (gid_t)-1 && chown(path, (uid_t)-1, place->group) != 0) {
         rc = ms_fail_errno(err, MS_E_IO, "cannot give %s to its group", path);
     }
@@ -217,16 +180,30 @@ static int write_key(const char *path, const char *from, const struct ms_cert_pl
     return rc == MS_OK ? ms_folder_sync(path, err) : rc;
 }
 
-int ms_cert_install(const char *path, const char *password, const struct ms_cert_place *place,
-                    struct ms_err *err)
+int ms_cert_who(const struct ms_whole *file, const char *password, char *buf, size_t size,
+                struct ms_err *err)
 {
+    struct ms_p12 p12;
+    int rc = ms_p12_of(file, password, &p12, err);
+    buf[0] = '\0';
+    if (rc == MS_OK) {
+        ms_x509_uri(p12.cert, buf, size);
+        ms_p12_fini(&p12);
+    }
+    return rc;
+}
+
+int ms_cert_install(const struct ms_whole *file, const char *password,
+                    const struct ms_cert_place *place, struct ms_err *err)
+{
+    const char *path = file->path;
     char key_path[MS_PATH_MAX + 1];
     char ca_path[MS_PATH_MAX + 1];
     struct ms_p12 p12;
     X509 *ca = NULL;
     int rc = join(key_path, place->folder, place->name, err);
     if (rc != MS_OK || (rc = join(ca_path, place->folder, "ca.crt", err)) != MS_OK ||
-        (rc = ms_p12_read(path, password, &p12, err)) != MS_OK) {
+        (rc = ms_p12_of(file, password, &p12, err)) != MS_OK) {
         return rc;
     }
     rc = find_ca(path, &p12, &ca, err);
@@ -239,7 +216,7 @@ int ms_cert_install(const char *path, const char *password, const struct ms_cert
         rc = write_ca(ca_path, ca, err);
     }
     if (rc == MS_OK) {
-        rc = write_key(key_path, path, place, err);
+        rc = write_key(key_path, file, place, err);
     }
     ms_p12_fini(&p12);
     return rc;

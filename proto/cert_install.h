@@ -6,6 +6,7 @@
 #define MS_CERT_INSTALL_H
 
 #include "proto/cert.h"
+#include "proto/whole.h"
 
 #include <sys/types.h>
 
@@ -17,11 +18,16 @@ struct ms_cert_place {
     int force;          /* whatever its dates; replace what is of somebody else, or of another CA */
 };
 
-/* Copies a PKCS#12 file and writes ca.crt (0644, whatever the umask) beside it. A renewed
+/* Whose certificate a PKCS#12 file holds, its URI ("" where it says none) into buf: an error for
+ * whatever ms_cert_install could not install. */
+int ms_cert_who(const struct ms_whole *file, const char *password, char *buf, size_t size,
+                struct ms_err *err);
+
+/* Writes a PKCS#12 file, and ca.crt (0644, whatever the umask) beside it. A renewed
  * certificate replaces the one before; MS_E_EXISTS where the one that is there is of somebody else,
  * of another CA, or valid for longer. MS_E_INVALID for one that is not valid today. MS_E_NOT_FOUND:
  * the file does not hold its CA's certificate. */
-int ms_cert_install(const char *path, const char *password, const struct ms_cert_place *place,
-                    struct ms_err *err);
+int ms_cert_install(const struct ms_whole *file, const char *password,
+                    const struct ms_cert_place *place, struct ms_err *err);
 
 #endif

@@ -1,6 +1,7 @@
 /* certfile.c - certificates and keys as files: PKCS#12 and PEM in, names and dates out */
 #include "proto/certfile.h"
 
+#include "proto/certkind.h"
 #include "proto/limits.h"
 #include "proto/regular.h"
 
@@ -25,34 +26,36 @@ const char *ms_ssl_error(char *buf, size_t size)
     return buf;
 }
 
-static int check_mode(const char *path, FILE *file, unsigned forbidden, struct ms_err *err)
+static int check_mode(const char *path, mode_t mode, uid_t uid, unsigned forbidden,
+                      struct ms_err *err)
 {
-    struct stat st;
-    if (fstat(fileno(file), &st) != 0) {
-        return ms_fail_errno(err, MS_E_IO, "cannot read %s", path);
+    if ((mode & forbidden) == 0) {
+        return MS_OK;
     }
-    if ((st.st_mode & forbidden) != 0) {
-        /* a person's own is for nobody else; one of the system may be for the daemons' group */
-        int is_mine = forbidden == 077 || (st.st_uid != 0 && st.st_uid == geteuid());
-        return ms_fail(err, MS_E_REFUSED,
-                       "%s holds a private key and has mode %04o: others may read or change it; "
-                       "chmod %s %s",
-                       path, (unsigned)st.st_mode & 07777, is_mine ? "600" : "640", path);
-    }
-    return MS_OK;
+    /* a person's own is for nobody else; one of the system may be for the daemons' group */
+    int is_mine = forbidden == 077 || (uid != 0 && uid == geteuid());
+    return ms_fail(err, MS_E_REFUSED,
+                   "%s holds a private key and has mode %04o: others may read or change it; "
+                   "chmod %s %s",
+                   path, (unsigned)mode & 07777, is_mine ? "600" : "640", path);
 }
 
 int ms_secret_open(const char *path, unsigned forbidden, FILE **ret, struct ms_err *err)
 {
+    struct stat st;
     FILE *file = NULL;
     int rc = ms_regular_open(path, "", &file, err);
-    if (rc == MS_OK && (rc = check_mode(path, file, forbidden, err)) != MS_OK) {
+    if (rc != MS_OK) {
+        return rc;
+    }
+    rc = fstat(fileno(file), &st) == 0 ? check_mode(path, st.st_mode, st.st_uid, forbidden, err)
+                                       : ms_fail_errno(err, MS_E_IO, "cannot read %s", path);
+    if (rc != MS_OK) {
         fclose(file);
+        return rc;
     }
-    if (rc == MS_OK) {
-        *ret = file;
-    }
-    return rc;
+    *ret = file;
+    return MS_OK;
 }
 
 /* Words for a PKCS#12 that did not open; the error queue holds the cause. */
@@ -115,24 +118,21 @@ static int p12_parse(const char *path, const char *password, PKCS12 *bag, struct
     return MS_OK;
 }
 
-int ms_p12_read_from(FILE *file, const char *path, const char *password, struct ms_p12 *ret,
-                     struct ms_err *err)
+/* What it is comes first: a certificate without a key may be read by everybody. */
+int ms_p12_of(const struct ms_whole *file, const char *password, struct ms_p12 *ret,
+              struct ms_err *err)
 {
-    int rc = check_mode(path, file, 037, err);
-    if (rc != MS_OK) {
-        return rc;
-    }
+    const uint8_t *at = file->bytes;
     ERR_clear_error();
-    PKCS12 *bag = d2i_PKCS12_fp(file, NULL);
+    PKCS12 *bag = d2i_PKCS12(NULL, &at, (long)file->size);
     if (bag == NULL) {
         ERR_clear_error();
-        return ms_fail(
-            err, MS_E_TLS,
-            "%s is no PKCS#12 file; make one: openssl pkcs12 -export -inkey KEY -in CERT "
-            "-out %s",
-            path, path);
+        return ms_cert_no_p12(file, err);
     }
-    rc = p12_parse(path, password != NULL ? password : "", bag, ret, err);
+    int rc = check_mode(file->path, file->mode, file->uid, 037, err);
+    if (rc == MS_OK) {
+        rc = p12_parse(file->path, password != NULL ? password : "", bag, ret, err);
+    }
     PKCS12_free(bag);
     ERR_clear_error();
     return rc;
@@ -140,11 +140,11 @@ int ms_p12_read_from(FILE *file, const char *path, const char *password, struct 
 
 int ms_p12_read(const char *path, const char *password, struct ms_p12 *ret, struct ms_err *err)
 {
-    FILE *file = NULL;
-    int rc = ms_regular_open(path, "", &file, err);
+    struct ms_whole file;
+    int rc = ms_whole_read(path, "", &file, err);
     if (rc == MS_OK) {
-        rc = ms_p12_read_from(file, path, password, ret, err);
-        fclose(file);
+        rc = ms_p12_of(&file, password, ret, err);
+        ms_whole_fini(&file);
     }
     return rc;
 }
@@ -157,12 +157,14 @@ void ms_p12_fini(struct ms_p12 *p12)
     memset(p12, 0, sizeof(*p12));
 }
 
-int ms_pem_read_from(FILE *file, const char *path, X509 **ret, struct ms_err *err)
+int ms_pem_of(const struct ms_whole *file, X509 **ret, struct ms_err *err)
 {
-    X509 *cert = PEM_read_X509(file, NULL, NULL, NULL);
+    BIO *bio = BIO_new_mem_buf(file->bytes, (int)file->size);
+    X509 *cert = bio != NULL ? PEM_read_bio_X509(bio, NULL, NULL, NULL) : NULL;
+    BIO_free(bio);
     ERR_clear_error();
     if (cert == NULL) {
-        return ms_fail(err, MS_E_TLS, "%s holds no certificate in PEM form", path);
+        return ms_cert_no_pem(file, err);
     }
     *ret = cert;
     return MS_OK;
@@ -170,13 +172,44 @@ int ms_pem_read_from(FILE *file, const char *path, X509 **ret, struct ms_err *er
 
 int ms_pem_read(const char *path, X509 **ret, struct ms_err *err)
 {
-    FILE *file = NULL;
-    int rc = ms_regular_open(path, "the certificate ", &file, err);
+    struct ms_whole file;
+    int rc = ms_whole_read(path, "the certificate ", &file, err);
     if (rc == MS_OK) {
-        rc = ms_pem_read_from(file, path, ret, err);
-        fclose(file);
+        rc = ms_pem_of(&file, ret, err);
+        ms_whole_fini(&file);
     }
     return rc;
+}
+
+int ms_pem_read_all(const char *path, STACK_OF(X509) * *ret, struct ms_err *err)
+{
+    struct ms_whole file;
+    int rc = ms_whole_read(path, "the certificate ", &file, err);
+    if (rc != MS_OK) {
+        return rc;
+    }
+    STACK_OF(X509) *all = sk_X509_new_null();
+    BIO *bio = BIO_new_mem_buf(file.bytes, (int)file.size);
+    X509 *cert = NULL;
+    while (all != NULL && bio != NULL && rc == MS_OK &&
+           (cert = PEM_read_bio_X509(bio, NULL, NULL, NULL)) != NULL) {
+        if (sk_X509_push(all, cert) <= 0) {
+            X509_free(cert);
+            rc = ms_fail(err, MS_E_NOMEM, "no memory for the certificates of %s", path);
+        }
+    }
+    BIO_free(bio);
+    ERR_clear_error();
+    if (rc == MS_OK && sk_X509_num(all) <= 0) {
+        rc = ms_cert_no_pem(&file, err);
+    }
+    ms_whole_fini(&file);
+    if (rc != MS_OK) {
+        sk_X509_pop_free(all, X509_free);
+        return rc;
+    }
+    *ret = all;
+    return MS_OK;
 }
 
 const char *ms_x509_name(const X509_NAME *name, char *buf, size_t size)

@@ -5,6 +5,7 @@
 #define MS_CERTFILE_H
 
 #include "proto/err.h"
+#include "proto/whole.h"
 
 #include <openssl/x509.h>
 #include <stddef.h>
@@ -17,19 +18,23 @@ struct ms_p12 {
     STACK_OF(X509) * chain; /* further certificates; may be NULL */
 };
 
-/* Reads key and certificate. Refuses a file that others may read or change (0640 root:msched is the
- * widest), names a wrong password, a key of another certificate, and the old RC2/3DES encryption
- * together with the command that converts it. Fills ret, to be freed with ms_p12_fini. */
+/* Reads key and certificate. Says what a file is that is no PKCS#12, or that it is cut off; refuses
+ * one that others may read or change (0640 root:msched is the widest), names a wrong password, a
+ * key of another certificate, and the old RC2/3DES encryption together with the command that
+ * converts it. Fills ret, to be freed with ms_p12_fini. */
 int ms_p12_read(const char *path, const char *password, struct ms_p12 *ret, struct ms_err *err);
-/* The same from a file that is open, which may be a pipe; path is for errors. */
-int ms_p12_read_from(FILE *file, const char *path, const char *password, struct ms_p12 *ret,
-                     struct ms_err *err);
+/* The same of a file that was read. */
+int ms_p12_of(const struct ms_whole *file, const char *password, struct ms_p12 *ret,
+              struct ms_err *err);
 void ms_p12_fini(struct ms_p12 *p12);
 
 /* First certificate of a PEM file. Returns owned. */
 int ms_pem_read(const char *path, X509 **ret, struct ms_err *err);
-/* The same from a file that is open, which may be a pipe; path is for errors. */
-int ms_pem_read_from(FILE *file, const char *path, X509 **ret, struct ms_err *err);
+/* The same of a file that was read. */
+int ms_pem_of(const struct ms_whole *file, X509 **ret, struct ms_err *err);
+/* All certificates of a PEM file, one at least: while a cluster changes its CA, ca.crt holds the
+ * old one and the new one. Returns owned: sk_X509_pop_free(it, X509_free). */
+int ms_pem_read_all(const char *path, STACK_OF(X509) * *ret, struct ms_err *err);
 
 /* Opens a file with a private key, as ms_regular_open; MS_E_REFUSED where a mode bit of `forbidden`
  * is set, with the chmod that mends it. */

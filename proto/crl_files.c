@@ -2,10 +2,10 @@
 #include "proto/crl_files.h"
 
 #include "proto/certfile.h"
+#include "proto/certkind.h"
 #include "proto/file_write.h"
 #include "proto/folder.h"
 #include "proto/limits.h"
-#include "proto/regular.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -14,44 +14,26 @@
 #include <openssl/x509v3.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static const char list_name[] = "crl.pem";
 
-int ms_crl_is(const char *path)
+int ms_crl_is(const struct ms_whole *file)
 {
-    static const char mark[] = "-----BEGIN X509 CRL-----";
-    char head[sizeof(mark)] = "";
-    FILE *file = NULL;
-    if (ms_regular_open(path, "", &file, NULL) != MS_OK) {
-        return 0;
-    }
-    size_t n = fread(head, 1, sizeof(mark) - 1, file);
-    fclose(file);
-    return n == sizeof(mark) - 1 && memcmp(head, mark, n) == 0;
-}
-
-static int join(char buf[MS_PATH_MAX + 1], const char *folder, const char *name, struct ms_err *err)
-{
-    int n = snprintf(buf, MS_PATH_MAX + 1, "%s/%s", folder, name);
-    return n > 0 && n <= MS_PATH_MAX
-               ? MS_OK
-               : ms_fail(err, MS_E_INVALID, "the path %.64s... is too long", folder);
+    return ms_cert_is_list(file);
 }
 
 /* MS_E_UNSUPPORTED: there are several, as while a cluster changes its CA; the programs read them
  * all, and one must not take the place of the others. */
-static int read_list(const char *path, X509_CRL **ret, struct ms_err *err)
+static int parse_list(const struct ms_whole *file, X509_CRL **ret, struct ms_err *err)
 {
-    FILE *file = NULL;
-    int rc = ms_regular_open(path, "", &file, err);
-    if (rc != MS_OK) {
-        return rc;
-    }
-    *ret = PEM_read_X509_CRL(file, NULL, NULL, NULL);
-    X509_CRL *second = *ret != NULL ? PEM_read_X509_CRL(file, NULL, NULL, NULL) : NULL;
-    fclose(file);
+    BIO *bio = BIO_new_mem_buf(file->bytes, (int)file->size);
+    *ret = bio != NULL ? PEM_read_bio_X509_CRL(bio, NULL, NULL, NULL) : NULL;
+    X509_CRL *second = *ret != NULL ? PEM_read_bio_X509_CRL(bio, NULL, NULL, NULL) : NULL;
+    BIO_free(bio);
     ERR_clear_error();
     if (second != NULL) {
         X509_CRL_free(second);
@@ -59,11 +41,22 @@ static int read_list(const char *path, X509_CRL **ret, struct ms_err *err)
         *ret = NULL;
         return ms_fail(err, MS_E_UNSUPPORTED,
                        "%s holds several lists: put the file in its place by hand (install -m 644)",
-                       path);
+                       file->path);
     }
     return *ret != NULL
                ? MS_OK
-               : ms_fail(err, MS_E_INVALID, "%s holds no revocation list in PEM form", path);
+               : ms_fail(err, MS_E_INVALID, "%s holds no revocation list in PEM form", file->path);
+}
+
+static int read_list(const char *path, X509_CRL **ret, struct ms_err *err)
+{
+    struct ms_whole file;
+    int rc = ms_whole_read(path, "", &file, err);
+    if (rc == MS_OK) {
+        rc = parse_list(&file, ret, err);
+        ms_whole_fini(&file);
+    }
+    return rc;
 }
 
 static int is_of(X509_CRL *list, X509 *ca)
@@ -71,6 +64,17 @@ static int is_of(X509_CRL *list, X509 *ca)
     int is = X509_CRL_verify(list, X509_get0_pubkey(ca)) == 1;
     ERR_clear_error();
     return is;
+}
+
+/* Which of them signed it; NULL: none. */
+static X509 *signer_of(X509_CRL *list, const STACK_OF(X509) * cas)
+{
+    for (int i = 0; i < sk_X509_num(cas); i++) {
+        if (is_of(list, sk_X509_value(cas, i))) {
+            return sk_X509_value(cas, i);
+        }
+    }
+    return NULL;
 }
 
 static int64_t number_of(X509_CRL *list)
@@ -84,9 +88,28 @@ static int64_t number_of(X509_CRL *list)
     return number;
 }
 
-/* A list of the same CA that was made later knows more. */
-static int check_old(const char *target, X509 *ca, const char *path, X509_CRL *list,
-                     struct ms_err *err)
+/* A list of the same CA that was made later knows more, and one of another CA that is trusted here
+ * knows others. */
+static int compare(const char *target, X509_CRL *old, const char *path, X509_CRL *list,
+                   const STACK_OF(X509) * cas, struct ms_err *err)
+{
+    const X509 *signer = signer_of(old, cas);
+    if (signer != NULL && signer != signer_of(list, cas)) {
+        return ms_fail(err, MS_E_EXISTS,
+                       "%s is the list of another CA that is trusted there, and this one would "
+                       "take its place: put both into one file by hand (cat), or --force",
+                       target);
+    }
+    return signer == NULL || number_of(old) <= number_of(list)
+               ? MS_OK
+               : ms_fail(err, MS_E_EXISTS,
+                         "%s is newer than %s, which may lack whom it revokes; --force installs it "
+                         "all the same",
+                         target, path);
+}
+
+static int check_old(const char *target, const char *path, X509_CRL *list,
+                     const STACK_OF(X509) * cas, struct ms_err *err)
 {
     X509_CRL *old = NULL;
     int rc = access(target, F_OK) == 0 ? read_list(target, &old, NULL) : MS_E_NOT_FOUND;
@@ -96,19 +119,15 @@ static int check_old(const char *target, X509 *ca, const char *path, X509_CRL *l
                        "hand, or --force",
                        target);
     }
-    int is_newer = rc == MS_OK && is_of(old, ca) && number_of(old) > number_of(list);
+    rc = rc == MS_OK ? compare(target, old, path, list, cas, err) : MS_OK;
     X509_CRL_free(old);
-    return !is_newer ? MS_OK
-                     : ms_fail(err, MS_E_EXISTS,
-                               "%s is newer than %s, which may lack whom it revokes; --force "
-                               "installs it all the same",
-                               target, path);
+    return rc;
 }
 
-static int check(const char *path, X509_CRL *list, const char *ca_path, X509 *ca,
+static int check(const char *path, X509_CRL *list, const char *ca_path, const STACK_OF(X509) * cas,
                  struct ms_err *err)
 {
-    if (!is_of(list, ca)) {
+    if (signer_of(list, cas) == NULL) {
         return ms_fail(err, MS_E_REFUSED, "the list %s was signed by another CA than %s", path,
                        ca_path);
     }
@@ -139,38 +158,28 @@ static int write_list(const char *target, X509_CRL *list, struct ms_err *err)
     return rc;
 }
 
-int ms_crl_install_as(const char *path, const char *ca_path, const char *target, int force,
-                      struct ms_err *err)
+int ms_crl_install(const struct ms_whole *file, const char *ca_path, const char *target, int force,
+                   struct ms_err *err)
 {
+    const char *path = file->path;
     X509_CRL *list = NULL;
-    X509 *ca = NULL;
-    int rc = read_list(path, &list, err);
+    STACK_OF(X509) *cas = NULL;
+    int rc = parse_list(file, &list, err);
     if (rc == MS_OK) {
-        rc = ms_pem_read(ca_path, &ca, err);
+        rc = ms_pem_read_all(ca_path, &cas, err);
     }
     if (rc == MS_OK) {
-        rc = check(path, list, ca_path, ca, err);
+        rc = check(path, list, ca_path, cas, err);
     }
     if (rc == MS_OK && !force) {
-        rc = check_old(target, ca, path, list, err);
+        rc = check_old(target, path, list, cas, err);
     }
     if (rc == MS_OK) {
         rc = write_list(target, list, err);
     }
-    X509_free(ca);
+    sk_X509_pop_free(cas, X509_free);
     X509_CRL_free(list);
     return rc;
-}
-
-int ms_crl_install(const char *path, const char *folder, int force, struct ms_err *err)
-{
-    char ca_path[MS_PATH_MAX + 1];
-    char target[MS_PATH_MAX + 1];
-    int rc = join(ca_path, folder, "ca.crt", err);
-    if (rc == MS_OK) {
-        rc = join(target, folder, list_name, err);
-    }
-    return rc == MS_OK ? ms_crl_install_as(path, ca_path, target, force, err) : rc;
 }
 
 int ms_crl_beside(const char *folder, char *buf, size_t size)

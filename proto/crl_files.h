@@ -6,21 +6,19 @@
 #define MS_CRL_FILES_H
 
 #include "proto/err.h"
+#include "proto/whole.h"
 
 #include <stddef.h>
 
-/* 1: it is a regular file, and begins as such a list in PEM form does. */
-int ms_crl_is(const char *path);
+/* 1: it is such a list in PEM form, with text before it or not. */
+int ms_crl_is(const struct ms_whole *file);
 
-/* Copies the list into a folder, as crl.pem (0644, whatever the umask). MS_E_NOT_FOUND: no ca.crt
- * is there. MS_E_REFUSED: another CA than that one signed it. MS_E_INVALID: it is no list, or it
- * has expired. MS_E_EXISTS: the one that is there is newer, and force is 0. */
-int ms_crl_install(const char *path, const char *folder, int force, struct ms_err *err);
-
-/* The same where the CA's certificate and the list have paths of their own, as msschedd's tls_ca
- * and tls_crl. MS_E_REFUSED means the other CA, and nothing else. */
-int ms_crl_install_as(const char *path, const char *ca_path, const char *target, int force,
-                      struct ms_err *err);
+/* Writes the list as target (0644, whatever the umask). ca_path may hold several CAs, as while a
+ * cluster changes its own. MS_E_NOT_FOUND: it is not there. MS_E_REFUSED: none of them signed the
+ * list, and nothing else. MS_E_INVALID: it is no list, or it has expired. MS_E_EXISTS: the one that
+ * is there is newer, or of another of these CAs, and force is 0. */
+int ms_crl_install(const struct ms_whole *file, const char *ca_path, const char *target, int force,
+                   struct ms_err *err);
 
 /* Is there a list in a folder tls* beside this one, /etc/msched/tls beside /etc/msched/tls-worker?
  * Puts its path into buf, and returns 1. What cannot be looked at has none. */

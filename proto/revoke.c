@@ -18,30 +18,21 @@ enum { SKEW_S = 3600 };
 
 int ms_cert_read(const char *path, const char *password, X509 **ret, struct ms_err *err)
 {
-    FILE *file = NULL;
-    int rc = ms_regular_open(path, "", &file, err);
+    struct ms_whole file;
+    struct ms_p12 p12;
+    int rc = ms_whole_read(path, "", &file, err);
     if (rc != MS_OK) {
         return rc;
     }
-    /* a DER file begins with a SEQUENCE; PEM may have text before its first line. A pipe is read
-     * once: what was looked at goes back. */
-    int first = getc(file);
-    if (first != EOF) {
-        (void)ungetc(first, file);
-    }
-    if (first != EOF && first != 0x30) {
-        rc = ms_pem_read_from(file, path, ret, err);
-        fclose(file);
-        return rc;
-    }
-    struct ms_p12 p12;
-    rc = ms_p12_read_from(file, path, password, &p12, err);
-    fclose(file);
-    if (rc == MS_OK) {
+    /* a DER file begins with a SEQUENCE; PEM may have text before its first line */
+    if (file.size > 0 && file.bytes[0] != 0x30) {
+        rc = ms_pem_of(&file, ret, err);
+    } else if ((rc = ms_p12_of(&file, password, &p12, err)) == MS_OK) {
         *ret = p12.cert;
         p12.cert = NULL;
         ms_p12_fini(&p12);
     }
+    ms_whole_fini(&file);
     return rc;
 }
 

@@ -119,6 +119,14 @@ cp ca/crl.pem older.pem
 certs crl >/dev/null
 ok "a newer one is installed" "$MSCTL" certs install ca/crl.pem --to "$T/home/msched"
 ok "an older one is refused with 4" status 4 "$MSCTL" certs install older.pem --to "$T/home/msched"
+ok "a list that comes from a pipe is installed, too" bash -c 'mkdir piped && cp ca/ca.crt piped && cat ca/crl.pem | "$MSCTL" certs install /dev/stdin --to piped &&
+    cmp ca/crl.pem piped/crl.pem && "$MSCTL" certs install <(cat ca/crl.pem) --to piped'
+ok "and a certificate" bash -c 'mkdir piped2 && cat bob.p12 | "$MSCTL" certs install /dev/stdin --to piped2 && cmp bob.p12 piped2/client.p12'
+head -c 500 bob.p12 >cut.p12
+chmod 600 cut.p12
+ok "one that was copied in part is said to be cut off" says "cut.p12 is cut off, 500 of" "$MSCTL" certs install cut.p12 --to piped2
+ok "a CA's own says what is installed instead" says "a CA's certificate in PEM form" "$MSCTL" certs install ca/ca.crt --to piped2
+ok "show of a list says what shows it" says "openssl crl -noout -text -in ca/crl.pem" "$MSCTL" certs show ca/crl.pem
 ok "where no CA is, there is nothing to judge by" status 4 "$MSCTL" certs install ca/crl.pem --to "$T/empty"
 ok "what is no list and no certificate is not waited for" bash -c 'mkfifo "$1/list.fifo" && timeout 20 "$MSCTL" certs install "$1/list.fifo"; [ $? != 124 ]' - "$T"
 

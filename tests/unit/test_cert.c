@@ -212,10 +212,59 @@ START_TEST(files_that_are_no_certificates_are_named)
     ck_ms_fails(ms_cert_inspect(in_dir("junk"), "", &info, err), MS_E_TLS, "no certificate");
     file = fopen(in_dir("junk.p12"), "w");
     ck_assert_ptr_nonnull(file);
-    fputs("0\x82zzzzzzzz", file);
+    fputs("0\x08zzzzzzzz", file);
     fclose(file);
     ck_assert_int_eq(chmod(in_dir("junk.p12"), 0600), 0);
     ck_ms_fails(ms_cert_inspect(in_dir("junk.p12"), "", &info, err), MS_E_TLS, "no PKCS#12");
+}
+END_TEST
+
+/* Of the first n bytes of a file another one, which everybody may read. */
+static const char *copy_of(const char *from, const char *to, size_t n)
+{
+    static uint8_t bytes[8192];
+    FILE *file = fopen(in_dir(from), "r");
+    ck_assert_ptr_nonnull(file);
+    size_t size = fread(bytes, 1, n < sizeof(bytes) ? n : sizeof(bytes), file);
+    fclose(file);
+    file = fopen(in_dir(to), "w");
+    ck_assert_ptr_nonnull(file);
+    ck_assert_uint_eq(fwrite(bytes, 1, size, file), size);
+    fclose(file);
+    ck_assert_int_eq(chmod(in_dir(to), 0644), 0);
+    return in_dir(to);
+}
+
+/* What to do next differs: copied in part, the CA's file, a key that wants another form. */
+START_TEST(what_is_no_pkcs12_is_told_by_its_kind_and_never_named_as_the_output)
+{
+    struct ms_ca *ca = NULL;
+    struct ms_p12 p12;
+    struct ms_cert_info info;
+    struct ms_err why = {0, ""};
+    ck_ms_ok(ms_ca_create("test", 400, &ca, err));
+    ck_ms_ok(ms_ca_save(ca, in_dir("ca"), err));
+    ck_ms_ok(issue(ca, MS_ROLE_WORKER, "w", 30, "w.p12", err));
+    ck_ms_ok(ms_ca_revoke(ca, NULL, "", in_dir("crl.pem"), 30, err));
+
+    ck_ms_fails(ms_p12_read(copy_of("w.p12", "cut", 500), "", &p12, err), MS_E_TLS,
+                "is cut off, 500 of ");
+    ck_ms_fails(ms_cert_inspect(in_dir("cut"), "", &info, err), MS_E_TLS, "copy it again");
+    ck_ms_fails(ms_p12_read(copy_of("w.p12", "none", 0), "", &p12, err), MS_E_TLS,
+                "is empty: copy");
+    ck_ms_fails(ms_cert_inspect(in_dir("none"), "", &info, err), MS_E_TLS, "is empty");
+    ck_ms_fails(ms_p12_read(copy_of("w.p12", "open", 8192), "", &p12, err), MS_E_REFUSED, "chmod");
+    ck_ms_fails(ms_p12_read(copy_of("ca/ca.crt", "ca.pem", 8192), "", &p12, err), MS_E_TLS,
+                "is no PKCS#12 file but a CA's certificate in PEM form, without a key");
+    ck_ms_fails(ms_p12_read(copy_of("crl.pem", "list", 8192), "", &p12, err), MS_E_TLS,
+                "no PKCS#12 file but a list of revoked certificates");
+    ck_ms_fails(ms_cert_inspect(in_dir("list"), "", &info, err), MS_E_TLS,
+                "openssl crl -noout -text -in");
+
+    ck_assert_int_eq(ms_p12_read(copy_of("ca/ca.key", "key", 8192), "", &p12, &why), MS_E_TLS);
+    ck_assert_msg(strstr(why.text, "-inkey ") != NULL && strstr(why.text, "-out NEW.p12") != NULL,
+                  "%s", why.text);
+    ms_ca_destroy(ca);
 }
 END_TEST
 
@@ -319,6 +368,7 @@ int main(void)
     tcase_add_test(tc, two_certificates_never_share_a_serial_number);
     tcase_add_test(tc, requests_that_make_no_sense_are_refused);
     tcase_add_test(tc, files_that_are_no_certificates_are_named);
+    tcase_add_test(tc, what_is_no_pkcs12_is_told_by_its_kind_and_never_named_as_the_output);
     tcase_add_test(tc, revocations_add_up_and_are_listed_once);
     tcase_add_test(tc, only_the_ca_that_issued_a_certificate_can_revoke_it);
     tcase_add_test(tc, making_and_reading_a_throw_away_certificate_is_quick);

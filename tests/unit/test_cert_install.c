@@ -52,6 +52,17 @@ static void teardown(void)
     test_dir_remove(dir);
 }
 
+static int put(const char *name, const char *password, struct ms_err *err)
+{
+    struct ms_whole file;
+    int rc = ms_whole_read(in_dir(name), "", &file, err);
+    if (rc == MS_OK) {
+        rc = ms_cert_install(&file, password, &place, err);
+        ms_whole_fini(&file);
+    }
+    return rc;
+}
+
 static mode_t mode_of(const char *path)
 {
     struct stat st;
@@ -63,7 +74,7 @@ START_TEST(the_file_brings_its_ca_with_it_whatever_the_umask)
 {
     struct ms_cert_info info;
     mode_t before = umask(0077);
-    ck_ms_ok(ms_cert_install(in_dir("n.p12"), "", &place, err));
+    ck_ms_ok(put("n.p12", "", err));
     umask(before);
 
     ck_assert_uint_eq(mode_of(in_dir("tls/ca.crt")), 0644);
@@ -79,20 +90,20 @@ START_TEST(a_renewed_one_replaces_its_own_and_nobody_elses)
 {
     struct ms_cert_info one;
     struct ms_cert_info two;
-    ck_ms_ok(ms_cert_install(in_dir("n.p12"), "", &place, err));
+    ck_ms_ok(put("n.p12", "", err));
     ck_ms_ok(ms_cert_inspect(in_dir("tls/node.p12"), "", &one, err));
     issue("node7", "renewed.p12");
     issue("node8", "other.p12");
 
-    ck_ms_ok(ms_cert_install(in_dir("renewed.p12"), "", &place, err));
-    ck_ms_fails(ms_cert_install(in_dir("other.p12"), "", &place, err), MS_E_EXISTS,
+    ck_ms_ok(put("renewed.p12", "", err));
+    ck_ms_fails(put("other.p12", "", err), MS_E_EXISTS,
                 "is of ms://worker/node7, not of ms://worker/node8");
 
     ck_ms_ok(ms_cert_inspect(in_dir("tls/node.p12"), "", &two, err));
     ck_assert_str_ne(one.serial, two.serial);
     ck_assert_str_eq(two.uri, "ms://worker/node7");
     place.force = 1;
-    ck_ms_ok(ms_cert_install(in_dir("other.p12"), "", &place, err));
+    ck_ms_ok(put("other.p12", "", err));
 }
 END_TEST
 
@@ -102,18 +113,15 @@ START_TEST(one_that_holds_is_not_replaced_by_one_that_holds_less)
     struct ms_cert_info info;
     issue_for(-1, "node7", "expired.p12");
     issue_for(29, "node7", "older.p12");
-    ck_ms_fails(ms_cert_install(in_dir("expired.p12"), "", &place, err), MS_E_INVALID,
-                "msctl certs renew NAME");
-    ck_ms_ok(ms_cert_install(in_dir("n.p12"), "", &place, err));
+    ck_ms_fails(put("expired.p12", "", err), MS_E_INVALID, "msctl certs renew NAME");
+    ck_ms_ok(put("n.p12", "", err));
 
-    ck_ms_fails(ms_cert_install(in_dir("expired.p12"), "", &place, err), MS_E_INVALID,
-                "expired on");
-    ck_ms_fails(ms_cert_install(in_dir("older.p12"), "", &place, err), MS_E_EXISTS,
-                "the one before a renewal");
-    ck_ms_ok(ms_cert_install(in_dir("n.p12"), "", &place, err));
+    ck_ms_fails(put("expired.p12", "", err), MS_E_INVALID, "expired on");
+    ck_ms_fails(put("older.p12", "", err), MS_E_EXISTS, "the one before a renewal");
+    ck_ms_ok(put("n.p12", "", err));
 
     place.force = 1;
-    ck_ms_ok(ms_cert_install(in_dir("older.p12"), "", &place, err));
+    ck_ms_ok(put("older.p12", "", err));
     ck_ms_ok(ms_cert_inspect(in_dir("tls/node.p12"), "", &info, err));
     ck_assert_int_lt(info.not_after, time(NULL) + 29 * 86400 + 60);
 }
@@ -143,10 +151,10 @@ START_TEST(ends_within_a_day_are_told_apart)
         issue("node7", "newer.p12");
         ck_ms_ok(ms_cert_inspect(in_dir("newer.p12"), "", &newer, err));
     } while (newer.not_after == older.not_after);
-    ck_ms_ok(ms_cert_install(in_dir("newer.p12"), "", &place, err));
+    ck_ms_ok(put("newer.p12", "", err));
 
     struct ms_err err = {0, ""};
-    ck_assert_int_eq(ms_cert_install(in_dir("older.p12"), "", &place, &err), MS_E_EXISTS);
+    ck_assert_int_eq(put("older.p12", "", &err), MS_E_EXISTS);
 
     between(err.text, "is valid until ", ',', ends[0]);
     between(err.text, "only until ", ';', ends[1]);
@@ -159,17 +167,16 @@ START_TEST(one_that_cannot_be_opened_is_not_called_somebodys)
     struct ms_cert_info info;
     issue_locked("node7", "locked.p12", "secret");
     issue_locked("node7", "relocked.p12", "other");
-    ck_ms_ok(ms_cert_install(in_dir("n.p12"), "", &place, err));
+    ck_ms_ok(put("n.p12", "", err));
 
     /* one without a password is there: it needs none to be opened */
-    ck_ms_ok(ms_cert_install(in_dir("locked.p12"), "secret", &place, err));
+    ck_ms_ok(put("locked.p12", "secret", err));
 
-    ck_ms_fails(ms_cert_install(in_dir("n.p12"), "", &place, err), MS_E_EXISTS,
-                "cannot be told (it has another password");
-    ck_ms_fails(ms_cert_install(in_dir("relocked.p12"), "other", &place, err), MS_E_EXISTS,
+    ck_ms_fails(put("n.p12", "", err), MS_E_EXISTS, "cannot be told (it has another password");
+    ck_ms_fails(put("relocked.p12", "other", err), MS_E_EXISTS,
                 "cannot be told (it has another password");
     place.force = 1;
-    ck_ms_ok(ms_cert_install(in_dir("relocked.p12"), "other", &place, err));
+    ck_ms_ok(put("relocked.p12", "other", err));
     ck_ms_ok(ms_cert_inspect(in_dir("tls/node.p12"), "other", &info, err));
 }
 END_TEST
@@ -178,13 +185,13 @@ START_TEST(another_cas_certificate_does_not_change_whom_we_trust)
 {
     struct ms_ca *ours = ca;
     struct ms_cert_info info;
-    ck_ms_ok(ms_cert_install(in_dir("n.p12"), "", &place, err));
+    ck_ms_ok(put("n.p12", "", err));
     ck_ms_ok(ms_ca_create("evil ca", 365, &ca, err));
     issue("node7", "evil.p12");
     ms_ca_destroy(ca);
     ca = ours;
 
-    ck_ms_fails(ms_cert_install(in_dir("evil.p12"), "", &place, err), MS_E_EXISTS, "another CA's");
+    ck_ms_fails(put("evil.p12", "", err), MS_E_EXISTS, "another CA's");
 
     ck_ms_ok(ms_cert_inspect(in_dir("tls/ca.crt"), "", &info, err));
     ck_assert_str_eq(info.subject, "CN = lab ca");
@@ -196,7 +203,7 @@ END_TEST
 START_TEST(a_key_that_others_may_read_is_not_installed)
 {
     chmod(in_dir("n.p12"), 0644);
-    ck_ms_fails(ms_cert_install(in_dir("n.p12"), "", &place, err), MS_E_REFUSED,
+    ck_ms_fails(put("n.p12", "", err), MS_E_REFUSED,
                 geteuid() != 0 ? "chmod 600" : "chmod 640"); /* a person's is his alone */
     ck_assert_int_ne(access(in_dir("tls/ca.crt"), F_OK), 0);
 }

@@ -80,8 +80,11 @@ static void teardown(void)
 
 static int install(struct ms_err *err)
 {
+    struct ms_whole file;
     rewind(cli.out);
-    int rc = certs_install_below(&cli, etc, in("list.pem"), 0, err);
+    ck_assert_int_eq(ms_whole_read(in("list.pem"), "", &file, err), MS_OK);
+    int rc = certs_install_below(&cli, etc, &file, 0, err);
+    ms_whole_fini(&file);
     fputc('\0', cli.out);
     fflush(cli.out);
     return rc;
