@@ -6,6 +6,7 @@
 
 #include "config.h"
 #include "proto/crl_files.h"
+#include "proto/folder.h"
 
 #include <string.h>
 
@@ -14,6 +15,7 @@ struct outcome {
     size_t n_written;
     size_t n_failed;
     struct ms_err first; /* failure */
+    int is_unheeded;     /* by a program that trusts the CA of the list, and is told of none */
     json_t *folders;     /* with the list, for --json */
     json_t *lists;       /* all, and what became of each */
 };
@@ -58,6 +60,33 @@ static void install(struct cli *cli, struct outcome *outcome, const struct ms_wh
     }
 }
 
+/* msschedd with a TLS JSON that says no crl_path heeds none, wherever one lies. */
+static void judge_unnamed(struct cli *cli, struct outcome *outcome, const struct ms_whole *file,
+                          const struct crl_target *unnamed)
+{
+    struct ms_err why = {.code = MS_OK};
+    int is_of = unnamed->list[0] != '\0' ? ms_crl_is_of(file, unnamed->ca, &why) : 0;
+    if (unnamed->list[0] == '\0') {
+        return;
+    }
+    outcome->is_unheeded = is_of > 0;
+    note(outcome, unnamed, "names no list", is_of < 0 ? why.text : NULL);
+    if (is_of <= 0) {
+        cli_say(cli, "msschedd heeds no list of revoked certificates: %s says no crl_path%s%s",
+                unnamed->list, is_of < 0 ? "; " : "", is_of < 0 ? why.text : "");
+    }
+}
+
+static int fail_unheeded(const struct crl_target *unnamed, struct ms_err *err)
+{
+    char folder[MS_PATH_MAX + 1];
+    ms_folder_of(unnamed->ca, folder, sizeof(folder));
+    return ms_fail(err, MS_E_CONFIG,
+                   "msschedd goes on trusting who was revoked: %.100s says no crl_path; write "
+                   "\"crl_path\": \"%.100s/crl.pem\" there, give this command again, and reload",
+                   unnamed->list, folder);
+}
+
 static int judge(const struct outcome *outcome, const struct crl_targets *targets, const char *path,
                  struct ms_err *err)
 {
@@ -65,6 +94,9 @@ static int judge(const struct outcome *outcome, const struct crl_targets *target
         return ms_fail(err, outcome->first.code,
                        "%zu of %zu places of this host did not get the list %s: see above",
                        outcome->n_failed, targets->n, path);
+    }
+    if (outcome->is_unheeded) {
+        return fail_unheeded(&targets->unnamed, err);
     }
     return outcome->n_written > 0
                ? MS_OK
@@ -90,7 +122,7 @@ static void say_all(struct cli *cli, const struct outcome *outcome)
     if (cli->json) {
         cli_json_print(cli->out, json_pack("{s:s,s:O,s:O}", "file", "crl.pem", "folders",
                                            outcome->folders, "lists", outcome->lists));
-    } else if (outcome->n_written > 0) {
+    } else if (outcome->n_written > 0 && !outcome->is_unheeded) { /* else the error says it */
         fprintf(cli->out,
                 "next, so that the daemons of this host heed it: sudo " CERTS_RELOAD "\n");
     }
@@ -101,12 +133,14 @@ static int install_all(struct cli *cli, const struct crl_targets *targets,
 {
     struct outcome outcome = {.folders = json_array(), .lists = json_array()};
     int rc = MS_OK;
-    if (targets->n == 1) {
+    int is_alone = targets->n == 1 && targets->unnamed.list[0] == '\0';
+    if (is_alone) {
         rc = install_one(cli, &outcome, targets->rows, file, force, err);
     }
-    for (size_t i = 0; i < targets->n && targets->n > 1; i++) {
+    for (size_t i = 0; i < targets->n && !is_alone; i++) {
         install(cli, &outcome, file, force, &targets->rows[i]);
     }
+    judge_unnamed(cli, &outcome, file, &targets->unnamed);
     if (rc == MS_OK) {
         say_all(cli, &outcome);
         rc = judge(&outcome, targets, file->path, err);
@@ -121,7 +155,7 @@ int certs_install_below(struct cli *cli, const char *dir, const struct ms_whole 
 {
     struct crl_targets targets = {.n = 0};
     int rc = crl_targets_find(cli, dir, &targets, err);
-    if (rc == MS_OK && targets.n == 0) {
+    if (rc == MS_OK && targets.n == 0 && targets.unnamed.list[0] == '\0') {
         rc = ms_fail(err, MS_E_NOT_FOUND,
                      "no folder of certificates is here: %s/tls has no ca.crt; name another with "
                      "--to",

@@ -135,6 +135,10 @@ static int add_json(const struct finding *finding, const char *json, struct ms_e
         cli_say(finding->cli, "%s; no list is installed for it", why.text);
     } else if (files.crl_path[0] != '\0') {
         rc = add(finding, json, files.crl_path, files.ca_path, err);
+    } else if (strlen(json) <= MS_PATH_MAX) {
+        struct crl_target *unnamed = &finding->targets->unnamed;
+        snprintf(unnamed->list, sizeof(unnamed->list), "%s", json);
+        snprintf(unnamed->ca, sizeof(unnamed->ca), "%s", files.ca_path);
     }
     ms_tls_files_wipe(&files);
     return rc;

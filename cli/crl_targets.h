@@ -2,7 +2,7 @@
  *
  * Found as the programs find it: the settings of msschedd and msworker, and the folders tls* beside
  * them. One that was forgotten goes on trusting whom the others do not, so whatever cannot be
- * looked at is said. */
+ * looked at is said, and a program that is told of no list is found, too. */
 #ifndef CLI_CRL_TARGETS_H
 #define CLI_CRL_TARGETS_H
 
@@ -17,6 +17,8 @@ struct crl_target {
 struct crl_targets {
     struct crl_target *rows; /* owned */
     size_t n;
+    /* of msschedd's TLS JSON, where that names no list: its path as list, and its CA; else "" */
+    struct crl_target unnamed;
 };
 
 /* Finds them below dir (/etc/msched), each list once: a program's settings count before what lies

@@ -9,20 +9,21 @@
 #include <stdio.h>
 #include <sys/socket.h>
 
-/* Of two folders of one host one is easily forgotten. */
+/* Of two folders of one host one is easily forgotten, and so is the line in a TLS JSON. */
 static void warn_of_missing_list(const struct options *options, SSL_CTX *loaded)
 {
     char folder[MS_PATH_MAX + 1];
     char list[MS_PATH_MAX + 1];
     char quoted[2][2 * MS_PATH_MAX];
-    ms_folder_of(options->files.p12_path, folder, sizeof(folder));
-    if (options->files.crl_may_miss && !ms_tls_has_list(loaded) &&
-        ms_crl_beside(folder, list, sizeof(list))) {
+    if (!ms_tls_has_list(loaded) && ms_crl_is_forgotten(&options->files, list, sizeof(list))) {
+        ms_folder_of(options->files.p12_path, folder, sizeof(folder));
         ms_log(MS_LOG_WARNING,
-               "tls.no_list folder=%s beside=%s text=\"who was revoked is trusted here: msctl "
-               "certs install the list, and reload\"",
+               "tls.no_list folder=%s beside=%s text=\"who was revoked is trusted here: %s, and "
+               "reload\"",
                ms_log_quote(quoted[0], sizeof(quoted[0]), folder),
-               ms_log_quote(quoted[1], sizeof(quoted[1]), list));
+               ms_log_quote(quoted[1], sizeof(quoted[1]), list),
+               options->files.crl_is_unnamed ? "name the list as crl_path in the TLS JSON"
+                                             : "msctl certs install the list");
     }
 }
 

@@ -182,6 +182,32 @@ int ms_crl_install(const struct ms_whole *file, const char *ca_path, const char 
     return rc;
 }
 
+int ms_crl_is_of(const struct ms_whole *file, const char *ca_path, struct ms_err *err)
+{
+    X509_CRL *list = NULL;
+    STACK_OF(X509) *cas = NULL;
+    int rc = parse_list(file, &list, err);
+    if (rc == MS_OK) {
+        rc = ms_pem_read_all(ca_path, &cas, err);
+    }
+    if (rc == MS_OK) {
+        rc = signer_of(list, cas) != NULL;
+    }
+    sk_X509_pop_free(cas, X509_free);
+    X509_CRL_free(list);
+    return rc;
+}
+
+int ms_crl_is_forgotten(const struct ms_tls_files *files, char *buf, size_t size)
+{
+    char folder[MS_PATH_MAX + 1];
+    if (!files->crl_may_miss && !files->crl_is_unnamed) {
+        return 0;
+    }
+    return ms_crl_beside(ms_folder_of(files->p12_path, folder, sizeof(folder)), buf, size) ||
+           ms_crl_beside(ms_folder_of(files->ca_path, folder, sizeof(folder)), buf, size);
+}
+
 int ms_crl_beside(const char *folder, char *buf, size_t size)
 {
     char parent[MS_PATH_MAX + 1];
@@ -189,7 +215,8 @@ int ms_crl_beside(const char *folder, char *buf, size_t size)
     ms_folder_of(folder, parent, sizeof(parent));
     DIR *dir = opendir(parent);
     const struct dirent *entry;
-    int found = 0;
+    snprintf(path, sizeof(path), "%s/%s", folder, list_name);
+    int found = access(path, R_OK) == 0;
     while (dir != NULL && !found && (entry = readdir(dir)) != NULL) {
         if (strncmp(entry->d_name, "tls", 3) == 0) {
             snprintf(path, sizeof(path), "%s/%s/%s", parent, entry->d_name, list_name);

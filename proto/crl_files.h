@@ -6,6 +6,7 @@
 #define MS_CRL_FILES_H
 
 #include "proto/err.h"
+#include "proto/tls_files.h"
 #include "proto/whole.h"
 
 #include <stddef.h>
@@ -20,8 +21,18 @@ int ms_crl_is(const struct ms_whole *file);
 int ms_crl_install(const struct ms_whole *file, const char *ca_path, const char *target, int force,
                    struct ms_err *err);
 
-/* Is there a list in a folder tls* beside this one, /etc/msched/tls beside /etc/msched/tls-worker?
- * Puts its path into buf, and returns 1. What cannot be looked at has none. */
+/* 1: one of the CAs in ca_path signed it; 0: none did. MS_E_NOT_FOUND and the like: they cannot be
+ * read, or it is no list. */
+int ms_crl_is_of(const struct ms_whole *file, const char *ca_path, struct ms_err *err);
+
+/* Is there a list in this folder of certificates, or in a folder tls* beside it, /etc/msched/tls
+ * beside /etc/msched/tls-worker? Puts its path into buf, and returns 1. What cannot be looked at
+ * has none. */
 int ms_crl_beside(const char *folder, char *buf, size_t size);
+
+/* Is a program with these files, that knows no list, one that was forgotten? Puts the list that it
+ * could know into buf, and returns 1. 0: there is none, or somebody said that it is to know none.
+ */
+int ms_crl_is_forgotten(const struct ms_tls_files *files, char *buf, size_t size);
 
 #endif

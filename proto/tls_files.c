@@ -181,6 +181,7 @@ int ms_tls_files_parse(const char *json_path, int server, struct ms_tls_files *r
     }
     if (rc == 0) {
         *ret = files;
+        ret->crl_is_unnamed = files.crl_path[0] == '\0';
     }
     ms_tls_files_wipe(&files);
     json_decref(root);

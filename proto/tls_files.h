@@ -21,6 +21,7 @@ struct ms_tls_files {
     char ca_path[MS_PATH_MAX + 1];
     char crl_path[MS_PATH_MAX + 1]; /* "": no revocation check */
     int crl_may_miss;               /* nobody wrote this path: a place to look at */
+    int crl_is_unnamed;             /* a TLS JSON that says no crl_path: none, by nobody's word */
     char cipher_list[MS_TLS_CIPHERS_MAX + 1];
     char password[MS_TLS_PASSWORD_MAX + 1];
     int expire_warning_days;  /* 0: default */

@@ -4,6 +4,7 @@
 #include "libworker/train/certs.h"
 
 #include "proto/crl_files.h"
+#include "proto/folder.h"
 #include "proto/log.h"
 
 #include <stdio.h>
@@ -47,17 +48,20 @@ static int is_list_at_fault(const struct certs *certs, struct ms_err *why)
 }
 
 /* Of two folders of one host one is easily forgotten: on a head node that trains, the worker's. */
-static void warn_of_missing_list(const struct certs *certs)
+static void warn_of_missing_list(const struct certs *certs, const struct ms_tls_files *files)
 {
+    char folder[MS_PATH_MAX + 1];
     char list[MS_PATH_MAX + 1];
     char quoted[2][2 * MS_PATH_MAX];
-    if (certs->kind == CERTS_FOLDER && !certs->has_list &&
-        ms_crl_beside(certs->folder, list, sizeof(list))) {
+    if (!certs->has_list && ms_crl_is_forgotten(files, list, sizeof(list))) {
+        ms_folder_of(files->p12_path, folder, sizeof(folder));
         ms_log(MS_LOG_WARNING,
-               "tls.no_list folder=%s beside=%s text=\"who was revoked is trusted here: msctl "
-               "certs install the list, and reload\"",
-               ms_log_quote(quoted[0], sizeof(quoted[0]), certs->folder),
-               ms_log_quote(quoted[1], sizeof(quoted[1]), list));
+               "tls.no_list folder=%s beside=%s text=\"who was revoked is trusted here: %s, and "
+               "reload\"",
+               ms_log_quote(quoted[0], sizeof(quoted[0]), folder),
+               ms_log_quote(quoted[1], sizeof(quoted[1]), list),
+               files->crl_is_unnamed ? "name the list as crl_path in the TLS JSON"
+                                     : "msctl certs install the list");
     }
 }
 
@@ -77,6 +81,10 @@ int certs_load(struct certs *certs, SSL_CTX **ret, struct ms_err *err)
         ms_tls_files_config(&files, &cfg);
         cfg.roles = MS_ROLE_WORKER; /* a head node that trains too has the scheduler's there */
         rc = ms_tls_context(&cfg, ret, warning, &why);
+        if (rc == 0) {
+            certs->has_list = ms_tls_has_list(*ret);
+            warn_of_missing_list(certs, &files);
+        }
         ms_tls_files_wipe(&files);
     }
     if (rc < 0) {
@@ -96,8 +104,6 @@ int certs_load(struct certs *certs, SSL_CTX **ret, struct ms_err *err)
     if (rc < 0) {
         return ms_fail(err, rc == MS_E_NOMEM ? rc : MS_E_CONFIG, "%s", why.text);
     }
-    certs->has_list = ms_tls_has_list(*ret);
-    warn_of_missing_list(certs);
     if (warning[0] != '\0') {
         char quoted[2 * MS_TEXT_MAX];
         ms_log(MS_LOG_WARNING, "tls.certificate warning=%s, ignoring",

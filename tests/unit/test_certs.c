@@ -132,6 +132,28 @@ START_TEST(a_folder_that_was_forgotten_when_somebody_was_revoked_is_named)
 }
 END_TEST
 
+/* MindSpore's own has none. */
+START_TEST(a_json_that_names_no_list_beside_one_is_said)
+{
+    char json[128];
+    FILE *file = fopen(in("tls.json"), "w");
+    fputs("{\"server_cert_path\": \"s.p12\", \"client_cert_path\": \"node.p12\", "
+          "\"ca_cert_path\": \"ca.crt\", \"crl_path\": \"\"}",
+          file);
+    fclose(file);
+    snprintf(json, sizeof(json), "%s", in("tls.json"));
+    certs = (struct certs){.kind = CERTS_JSON, .json = json};
+    issue(MS_ROLE_WORKER, 100);
+    ck_assert_str_eq(log_of(load), "");
+
+    ck_ms_ok(ms_ca_revoke(ca, NULL, "", in("crl.pem"), 30, err));
+
+    log_of(load);
+    ck_assert_msg(strstr(text, "warning tls.no_list folder=") != NULL, "%s", text);
+    ck_assert_msg(strstr(text, "name the list as crl_path in the TLS JSON") != NULL, "%s", text);
+}
+END_TEST
+
 START_TEST(it_looks_daily_or_as_the_json_says_and_says_what_no_longer_holds)
 {
     SSL_CTX *tls = NULL;
@@ -182,6 +204,7 @@ int main(void)
     tcase_add_test(tc, a_list_that_does_not_hold_may_be_mended_by_waiting);
     tcase_add_test(tc, a_list_that_was_loaded_is_not_lost_by_a_reload);
     tcase_add_test(tc, a_folder_that_was_forgotten_when_somebody_was_revoked_is_named);
+    tcase_add_test(tc, a_json_that_names_no_list_beside_one_is_said);
     tcase_add_test(tc, it_looks_daily_or_as_the_json_says_and_says_what_no_longer_holds);
     tcase_add_test(tc, each_look_warns_of_a_certificate_that_is_about_to_expire);
     suite_add_tcase(suite, tc);

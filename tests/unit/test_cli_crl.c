@@ -162,6 +162,27 @@ START_TEST(a_json_names_a_list_too)
 }
 END_TEST
 
+START_TEST(a_json_that_names_no_list_is_no_success_where_it_matters)
+{
+    set("tls.json", "{\"server_cert_path\": \"s.p12\", \"ca_cert_path\": \"wtls/ca.crt\", "
+                    "\"crl_path\": \"\"}");
+    set("etc/msschedd.conf", "tls_config = %/tls.json\n");
+    ck_ms_fails(install(err), MS_E_CONFIG, "msschedd goes on trusting who was revoked: ");
+    ck_ms_fails(install(err), MS_E_CONFIG, "/wtls/crl.pem\" there");
+    ck_assert(has("etc/tls/crl.pem")); /* the worker beside it heeds it */
+    cli.json = 1;
+    ck_ms_fails(install(err), MS_E_CONFIG, "says no crl_path");
+    ck_assert(said("\"state\":\"names no list\""));
+    cli.json = 0;
+
+    ck_assert_int_eq(unlink(in("wtls/ca.crt")) + rmdir(in("wtls")), 0);
+    make_foreign("wtls");
+    ck_ms_ok(install(err)); /* it trusts others, whom this list does not revoke */
+    ck_assert(said("msschedd heeds no list of revoked certificates: ") &&
+              said("/tls.json says no crl_path"));
+}
+END_TEST
+
 START_TEST(no_tls_and_no_list_are_no_places)
 {
     set("etc/msschedd.conf", "tls = off\ntls_ca = %/wtls/ca.crt\ntls_crl = %/wtls/crl.pem\n");
@@ -236,6 +257,7 @@ int main(void)
     tcase_add_test(tc, the_schedulers_own_settings_name_a_list);
     tcase_add_test(tc, tls_ca_judges_the_built_in_list);
     tcase_add_test(tc, a_json_names_a_list_too);
+    tcase_add_test(tc, a_json_that_names_no_list_is_no_success_where_it_matters);
     tcase_add_test(tc, no_tls_and_no_list_are_no_places);
     tcase_add_test(tc, a_folder_of_another_ca_stops_nothing);
     tcase_add_test(tc, nothing_but_other_cas_is_a_failure);
