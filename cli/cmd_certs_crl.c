@@ -28,6 +28,16 @@ static void note(struct outcome *outcome, const struct crl_target *target, const
                                     "state", state, "error", why));
 }
 
+/* Of a symbolic link, where it leads: there others have the list from. */
+static void say_written(struct cli *cli, const struct crl_target *target)
+{
+    char place[MS_PATH_MAX + 1];
+    int is_link = ms_crl_place(target->list, place, sizeof(place), NULL) == MS_OK &&
+                  strcmp(place, target->list) != 0;
+    fprintf(cli->out, "the list of revoked certificates is in %s%s%s\n", target->list,
+            is_link ? ", which leads to " : "", is_link ? place : "");
+}
+
 static void note_written(struct cli *cli, struct outcome *outcome, const struct crl_target *target)
 {
     const char *end = strrchr(target->list, '/');
@@ -36,7 +46,7 @@ static void note_written(struct cli *cli, struct outcome *outcome, const struct 
     json_array_append_new(outcome->folders,
                           json_stringn(target->list, (size_t)(end - target->list)));
     if (!cli->json) {
-        fprintf(cli->out, "the list of revoked certificates is in %s\n", target->list);
+        say_written(cli, target);
     }
 }
 
@@ -65,10 +75,10 @@ static void judge_unnamed(struct cli *cli, struct outcome *outcome, const struct
                           const struct crl_target *unnamed)
 {
     struct ms_err why = {.code = MS_OK};
-    int is_of = unnamed->list[0] != '\0' ? ms_crl_is_of(file, unnamed->ca, &why) : 0;
     if (unnamed->list[0] == '\0') {
         return;
     }
+    int is_of = ms_crl_is_of(file, unnamed->ca, &why);
     outcome->is_unheeded = is_of > 0;
     note(outcome, unnamed, "names no list", is_of < 0 ? why.text : NULL);
     if (is_of <= 0) {

@@ -158,10 +158,57 @@ static int write_list(const char *target, X509_CRL *list, struct ms_err *err)
     return rc;
 }
 
+static int holds_list(const char *path)
+{
+    struct ms_whole file;
+    int is = ms_whole_read(path, "", &file, NULL) == MS_OK;
+    if (is) {
+        is = ms_cert_is_list(&file);
+        ms_whole_fini(&file);
+    }
+    return is;
+}
+
+int ms_crl_place(const char *target, char *buf, size_t size, struct ms_err *err)
+{
+    struct stat st;
+    if (lstat(target, &st) != 0 || !S_ISLNK(st.st_mode)) {
+        snprintf(buf, size, "%s", target);
+        return MS_OK;
+    }
+    if (st.st_uid != geteuid() && st.st_uid != 0) { /* it may lead to any file of ours */
+        return ms_fail(
+            err, MS_E_EXISTS,
+            "%s is a symbolic link of another user (uid %u), and is not followed: remove "
+            "it",
+            target, (unsigned)st.st_uid);
+    }
+    char *real = realpath(target, NULL);
+    int rc = MS_OK;
+    if (real == NULL) {
+        rc = ms_fail(err, MS_E_EXISTS,
+                     "%s is a symbolic link that leads to no file (%s): remove it, or copy the "
+                     "list to where it leads",
+                     target, strerror(errno));
+    } else if (strlen(real) >= size || strlen(real) > MS_PATH_MAX) {
+        rc = ms_fail(err, MS_E_EXISTS, "%s is a symbolic link to a path that is too long", target);
+    } else if (!holds_list(real)) {
+        rc = ms_fail(err, MS_E_EXISTS,
+                     "%s is a symbolic link to %s, which is no list of revoked certificates: "
+                     "remove the link",
+                     target, real);
+    } else {
+        snprintf(buf, size, "%s", real);
+    }
+    free(real);
+    return rc;
+}
+
 int ms_crl_install(const struct ms_whole *file, const char *ca_path, const char *target, int force,
                    struct ms_err *err)
 {
     const char *path = file->path;
+    char place[MS_PATH_MAX + 1] = "";
     X509_CRL *list = NULL;
     STACK_OF(X509) *cas = NULL;
     int rc = parse_list(file, &list, err);
@@ -171,11 +218,14 @@ int ms_crl_install(const struct ms_whole *file, const char *ca_path, const char 
     if (rc == MS_OK) {
         rc = check(path, list, ca_path, cas, err);
     }
+    if (rc == MS_OK) {
+        rc = ms_crl_place(target, place, sizeof(place), err);
+    }
     if (rc == MS_OK && !force) {
-        rc = check_old(target, path, list, cas, err);
+        rc = check_old(place, path, list, cas, err);
     }
     if (rc == MS_OK) {
-        rc = write_list(target, list, err);
+        rc = write_list(place, list, err);
     }
     sk_X509_pop_free(cas, X509_free);
     X509_CRL_free(list);

@@ -14,10 +14,17 @@
 /* 1: it is such a list in PEM form, with text before it or not. */
 int ms_crl_is(const struct ms_whole *file);
 
-/* Writes the list as target (0644, whatever the umask). ca_path may hold several CAs, as while a
- * cluster changes its own. MS_E_NOT_FOUND: it is not there. MS_E_REFUSED: none of them signed the
- * list, and nothing else. MS_E_INVALID: it is no list, or it has expired. MS_E_EXISTS: the one that
- * is there is newer, or of another of these CAs, and force is 0. */
+/* Where the list of a place lies: there, or where a symbolic link in it leads, for who made one has
+ * the list looked for in two places. Puts that path, of up to MS_PATH_MAX bytes, into buf.
+ * MS_E_EXISTS for a link that leads to nothing, to what is no list, or that is neither ours nor
+ * root's. */
+int ms_crl_place(const char *target, char *buf, size_t size, struct ms_err *err);
+
+/* Writes the list to the place target (0644, whatever the umask). ca_path may hold several CAs, as
+ * while a cluster changes its own. MS_E_NOT_FOUND: it is not there. MS_E_REFUSED: none of them
+ * signed the list, and nothing else. MS_E_INVALID: it is no list, or it has expired. MS_E_EXISTS:
+ * the one that is there is newer, or of another of these CAs, and force is 0; or as ms_crl_place.
+ */
 int ms_crl_install(const struct ms_whole *file, const char *ca_path, const char *target, int force,
                    struct ms_err *err);
 

@@ -127,6 +127,78 @@ START_TEST(one_list_does_not_take_the_place_of_several)
 }
 END_TEST
 
+static int has_list(const char *name)
+{
+    struct stat st;
+    return lstat(in_dir(name), &st) == 0 && S_ISREG(st.st_mode) && is_list(name);
+}
+
+/* Who has the list looked for in two places made the link for that. */
+START_TEST(a_link_is_followed_to_the_list_that_it_leads_to)
+{
+    struct stat st;
+    char place[160];
+    struct ms_whole before;
+    struct ms_whole after;
+    ck_ms_ok(ms_ca_revoke(ca, NULL, "", in_dir("shared.pem"), 30, err));
+    ck_ms_ok(ms_whole_read(in_dir("shared.pem"), "", &before, err));
+    ck_ms_ok(ms_ca_revoke(ca, NULL, "", in_dir("list.pem"), 30, err)); /* newer */
+    ck_assert_int_eq(symlink("../shared.pem", in_dir("tls/crl.pem")), 0);
+
+    ck_ms_ok(put(0, err));
+
+    ck_assert_int_eq(lstat(in_dir("tls/crl.pem"), &st), 0);
+    ck_assert(S_ISLNK(st.st_mode) && has_list("shared.pem"));
+    ck_ms_ok(ms_whole_read(in_dir("shared.pem"), "", &after, err));
+    ck_assert(before.size != after.size || memcmp(before.bytes, after.bytes, after.size) != 0);
+    ms_whole_fini(&before);
+    ms_whole_fini(&after);
+    ck_ms_ok(ms_crl_place(in_dir("tls/crl.pem"), place, sizeof(place), err));
+    ck_assert_ptr_nonnull(strstr(place, "/shared.pem"));
+}
+END_TEST
+
+START_TEST(a_link_to_what_is_no_list_is_left_as_it_is)
+{
+    struct stat st;
+    ck_assert_int_eq(symlink("../none.pem", in_dir("tls/crl.pem")), 0);
+    ck_ms_fails(put(1, err), MS_E_EXISTS, "leads to no file");
+    ck_assert_int_eq(unlink(in_dir("tls/crl.pem")) + symlink("ca.crt", in_dir("tls/crl.pem")), 0);
+    ck_ms_fails(put(1, err), MS_E_EXISTS, "/tls/ca.crt, which is no list of revoked certificates");
+    if (geteuid() == 0) {
+        ck_ms_ok(ms_ca_revoke(ca, NULL, "", in_dir("shared.pem"), 30, err));
+        ck_assert_int_eq(unlink(in_dir("tls/crl.pem")), 0);
+        ck_assert_int_eq(symlink("../shared.pem", in_dir("tls/crl.pem")), 0);
+        ck_assert_int_eq(lchown(in_dir("tls/crl.pem"), 65534, 65534), 0);
+        ck_ms_fails(put(1, err), MS_E_EXISTS, "of another user (uid 65534)");
+    }
+    ck_assert_int_eq(lstat(in_dir("tls/crl.pem"), &st), 0);
+    ck_assert(S_ISLNK(st.st_mode));
+}
+END_TEST
+
+/* While a cluster changes its CA, ca.crt holds both. */
+START_TEST(any_ca_of_the_file_is_known_and_the_lists_of_the_others_are_kept)
+{
+    struct ms_ca *other = NULL;
+    char text[8192];
+    ck_ms_ok(ms_ca_create("new ca", 365, &other, err));
+    ck_ms_ok(ms_ca_export(other, in_dir("new.crt"), err));
+    ck_ms_ok(ms_ca_revoke(other, NULL, "", in_dir("new.pem"), 30, err));
+    ms_ca_destroy(other);
+    FILE *both = fopen(in_dir("tls/ca.crt"), "a");
+    FILE *from = fopen(in_dir("new.crt"), "r");
+    size_t n = fread(text, 1, sizeof(text), from);
+    ck_assert_uint_eq(fwrite(text, 1, n, both), n);
+    fclose(from);
+    fclose(both);
+
+    ck_ms_ok(install("new.pem", "tls", 0, err));
+    ck_ms_fails(put(0, err), MS_E_EXISTS, "is the list of another CA that is trusted there");
+    ck_ms_ok(put(1, err));
+}
+END_TEST
+
 START_TEST(a_list_beside_is_seen)
 {
     char found[160] = "";
@@ -148,6 +220,9 @@ int main(void)
     tcase_add_test(tc, another_cas_list_and_one_that_has_expired_are_refused);
     tcase_add_test(tc, a_newer_list_gives_way_to_force_only);
     tcase_add_test(tc, one_list_does_not_take_the_place_of_several);
+    tcase_add_test(tc, a_link_is_followed_to_the_list_that_it_leads_to);
+    tcase_add_test(tc, a_link_to_what_is_no_list_is_left_as_it_is);
+    tcase_add_test(tc, any_ca_of_the_file_is_known_and_the_lists_of_the_others_are_kept);
     tcase_add_test(tc, a_list_beside_is_seen);
     suite_add_tcase(suite, tc);
     return test_run(suite);
