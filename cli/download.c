@@ -29,12 +29,25 @@ static int lock_part(const struct download *d, struct ms_err *err)
                     : MS_OK;
 }
 
+/* Of a link, or another's, nothing is read: whether it is what the node has is not known. */
+static int fail_uncompared(const struct download *d, const char *why, struct ms_err *err)
+{
+    return ms_fail(err, MS_E_EXISTS,
+                   "%s is there already and %s, so it was not compared: name another folder with "
+                   "-o, or replace it with --force",
+                   d->name, why);
+}
+
 static int check_part(struct download *d, struct stat *ret, struct ms_err *err)
 {
     if (fstat(d->fd, ret) != 0) {
         return ms_fail_errno(err, MS_E_IO, "cannot look at %s", d->part);
     }
-    if (!S_ISREG(ret->st_mode) || ret->st_uid != geteuid() || ret->st_nlink != 1) {
+    int is_ours = S_ISREG(ret->st_mode) && ret->st_uid == geteuid() && ret->st_nlink == 1;
+    if (!is_ours && d->is_done) {
+        return fail_uncompared(d, "is no file of yours alone", err);
+    }
+    if (!is_ours) {
         return ms_fail(err, MS_E_REFUSED,
                        "%s is not a file of yours alone: take it away, or name another folder with "
                        "-o",
@@ -102,6 +115,13 @@ int download_fail_exists(const struct download *d, struct ms_err *err)
         d->name);
 }
 
+static int fail_there(const struct download *d, struct ms_err *err)
+{
+    return ms_fail(err, MS_E_EXISTS,
+                   "%s is there already: name another folder with -o, or replace it with --force",
+                   d->name);
+}
+
 int download_open(int dir_fd, const char *name, int force, struct download *ret, struct ms_err *err)
 {
     struct stat st;
@@ -109,7 +129,7 @@ int download_open(int dir_fd, const char *name, int force, struct download *ret,
     snprintf(d.name, sizeof(d.name), "%s", name);
     snprintf(d.part, sizeof(d.part), ".%s.part", d.name);
     if (!force && is_there(&d)) {
-        return download_fail_exists(&d, err);
+        return fail_there(&d, err);
     }
     d.fd = openat(dir_fd, d.part, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);
     if (d.fd < 0) {
@@ -133,9 +153,13 @@ int download_open_done(int dir_fd, const char *name, struct download *ret, struc
     snprintf(d.name, sizeof(d.name), "%s", name);
     snprintf(d.part, sizeof(d.part), "%s", name); /* what errors name */
     d.fd = openat(dir_fd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    if (d.fd < 0 && errno == ENOENT) {
+        return ms_fail(err, MS_E_NOT_FOUND, "%s is not there", name);
+    }
     if (d.fd < 0) {
-        return ms_fail_errno(err, errno == ENOENT ? MS_E_NOT_FOUND : MS_E_REFUSED, "cannot open %s",
-                             name);
+        char why[64];
+        snprintf(why, sizeof(why), "cannot be read (%s)", strerror(errno));
+        return fail_uncompared(&d, errno == ELOOP ? "is a symbolic link" : why, err);
     }
     int rc = check_part(&d, &st, err);
     if (rc != MS_OK) {
@@ -176,7 +200,7 @@ int download_restart(struct download *d, struct ms_err *err)
     return new_digest(d, err);
 }
 
-static int copy_of(const struct download *done, struct download *part, struct ms_err *err)
+int download_copy(const struct download *done, struct download *part, struct ms_err *err)
 {
     uint8_t buf[32768];
     int rc = download_restart(part, err);
@@ -188,24 +212,28 @@ static int copy_of(const struct download *done, struct download *part, struct ms
         rc = n > 0 ? download_add(part, buf, (size_t)n, err)
                    : ms_fail_errno(err, MS_E_IO, "cannot read %s", done->name);
     }
+    part->resumed = part->have;
     return rc;
 }
 
 int download_grow(const struct download *done, struct download *ret, struct ms_err *err)
 {
     struct download part;
+    int fits = 0;
     int rc = download_open(done->dir_fd, done->name, 1, &part, err);
-    if (rc == MS_OK && part.have < done->have) {
-        rc = copy_of(done, &part, err);
-        part.resumed = part.have;
-        if (rc != MS_OK) {
-            download_close(&part);
-        }
+    if (rc != MS_OK) {
+        return rc;
     }
-    if (rc == MS_OK) {
-        *ret = part;
+    rc = download_begins_with(&part, done, &fits, err);
+    if (rc == MS_OK && !fits) { /* it is shorter, or the part of something else */
+        rc = download_copy(done, &part, err);
     }
-    return rc;
+    if (rc != MS_OK) {
+        download_close(&part);
+        return rc;
+    }
+    *ret = part;
+    return MS_OK;
 }
 
 int download_begins_with(const struct download *part, const struct download *done, int *ret,
@@ -234,7 +262,7 @@ static int give_name(const struct download *d, struct ms_err *err)
         rc = renameat(d->dir_fd, d->part, d->dir_fd, d->name);
     }
     if (rc != 0 && errno == EEXIST) {
-        return download_fail_exists(d, err);
+        return fail_there(d, err);
     }
     return rc == 0 ? MS_OK
                    : ms_fail_errno(err, MS_E_IO, "cannot rename %s to %s", d->part, d->name);

@@ -27,22 +27,27 @@ struct download {
 };
 
 /* Opens the part, and reads what is there of it. MS_E_EXISTS: the file is there already and force
- * is not given, or another process is at it. MS_E_REFUSED: the part is no regular file of our own.
+ * is not given (it was not looked into), or another process is at it. MS_E_REFUSED: the part is no
+ * regular file of our own.
  */
 int download_open(int dir_fd, const char *name, int force, struct download *ret,
                   struct ms_err *err);
 /* Opens what has the name already and reads it, to be compared with what the node has: nothing can
- * be added. MS_E_NOT_FOUND; MS_E_REFUSED: it is no regular file of our own. */
+ * be added. MS_E_NOT_FOUND; MS_E_EXISTS: it is no regular file of our own, or cannot be read, so
+ * that it is not compared. */
 int download_open_done(int dir_fd, const char *name, struct download *ret, struct ms_err *err);
 /* Opens the part, for what has the name already (done) may be the beginning of what comes: begins
- * with a copy of it, unless an earlier time came further. Only bytes that fit replace it. */
+ * with a copy of it, unless an earlier time came further from there. Only bytes that fit replace
+ * it. */
 int download_grow(const struct download *done, struct download *ret, struct ms_err *err);
+/* Begins the part anew, with a copy of what has the name already (done). MS_E_FULL, MS_E_IO. */
+int download_copy(const struct download *done, struct download *part, struct ms_err *err);
 /* 1 where the part begins with all that has the name already (done). MS_E_IO. */
 int download_begins_with(const struct download *part, const struct download *done, int *ret,
                          struct ms_err *err);
 /* 1 where that is what the digest (hex) says. Once. */
 int download_is_same(struct download *download, const char *sha256);
-/* "is there already", with the ways out: MS_E_EXISTS. */
+/* It was compared and is another one, with the ways out: MS_E_EXISTS. */
 int download_fail_exists(const struct download *download, struct ms_err *err);
 /* Appends bytes. MS_E_FULL: the disk is. */
 int download_add(struct download *download, const void *bytes, size_t n, struct ms_err *err);

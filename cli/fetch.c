@@ -253,7 +253,11 @@ static int get_all(struct fetching *f, struct ms_err *err)
         uint64_t before = f->download->have;
         uint64_t size = f->size;
         int with_node = 0;
+        int was_kept = f->is_unused;
         int rc = attempt(f, &with_node, err);
+        if (rc == MS_E_REFUSED && with_node && was_kept) {
+            continue; /* it got old while what is there was read: a new one is asked for, once */
+        }
         if (rc == MS_OK || !with_node || !may_try_again(rc)) {
             return rc;
         }
@@ -295,6 +299,20 @@ static int may_have_grown(const struct fetching *f)
            f->download->have < f->ticket->size;
 }
 
+/* The rest of what done is the beginning of. MS_E_PROTOCOL: it came damaged, or is another file. */
+static int get_rest(struct fetching *f, const struct download *done, struct ms_err *err)
+{
+    int fits = 0;
+    int rc = get_all(f, err);
+    if (rc == MS_OK) {
+        rc = download_begins_with(f->download, done, &fits, err);
+    }
+    if (rc == MS_OK && !fits) {
+        rc = MS_E_PROTOCOL;
+    }
+    return rc == MS_OK ? download_finish(f->download, f->sha256, err) : rc;
+}
+
 static int go_on(struct fetching *f, struct ms_err *err)
 {
     struct download *done = f->download;
@@ -303,17 +321,13 @@ static int go_on(struct fetching *f, struct ms_err *err)
     if (rc != MS_OK) {
         return rc;
     }
-    int fits = 0;
+    int went_on = grown.resumed > done->have;
     f->download = &grown;
-    rc = get_all(f, err);
-    if (rc == MS_OK) {
-        rc = download_begins_with(&grown, done, &fits, err);
-    }
-    if (rc == MS_OK && !fits) {
-        rc = MS_E_PROTOCOL;
-    }
-    if (rc == MS_OK) {
-        rc = download_finish(&grown, f->sha256, err);
+    rc = get_rest(f, done, err);
+    if (rc == MS_E_PROTOCOL &&
+        went_on) { /* an earlier time's may be wrong: once from what is there */
+        rc = download_copy(done, &grown, err);
+        rc = rc == MS_OK ? get_rest(f, done, err) : rc;
     }
     if (rc == MS_E_PROTOCOL) { /* it is the beginning of something else, and stays */
         (void)download_restart(&grown, NULL);
@@ -350,8 +364,13 @@ int fetch_one(struct cli *cli, const struct fetch_wish *wish, int dir_fd, int fo
     char name[DOWNLOAD_NAME_MAX];
     struct download download;
     int rc = download_open(dir_fd, fetch_name(wish, name, sizeof(name)), force, &download, err);
-    if (rc == MS_E_EXISTS && !force && download_open_done(dir_fd, name, &download, NULL) == MS_OK) {
-        rc = MS_OK; /* else another msctl is at it, or it is no file of ours: as was said */
+    if (rc == MS_E_EXISTS && !force) {
+        struct ms_err why = {0, ""};
+        int done = download_open_done(dir_fd, name, &download, &why);
+        if (done != MS_OK && done != MS_E_NOT_FOUND) {
+            return ms_fail(err, done, "%s", why.text);
+        }
+        rc = done == MS_OK ? MS_OK : rc; /* else another msctl is at it: as was said */
     }
     if (rc != MS_OK) {
         return rc;

@@ -30,6 +30,7 @@ static struct {
     const char *named;   /* the certificate that tickets name; NULL: none */
     SSL_CTX *node_tls;   /* what the node shows; NULL: plain */
     int refuse;          /* the scheduler says no */
+    int refuse_tokens;   /* the node does, so often */
     int tear_after;      /* pieces a connection; 0: never */
     int tears_left;      /* connections that tear */
     int damage;          /* pieces that are flipped, counted down */
@@ -106,7 +107,10 @@ static void on_frame(struct ms_conn *conn, const struct ms_wire_header *head, co
             w.visits++;
             w.first_offset = read->offset;
         }
-        if (w.tears_left > 0 && w.pieces++ == w.tear_after) {
+        if (read->token.len > 0 && w.refuse_tokens > 0) {
+            w.refuse_tokens--;
+            refuse(conn, head->id);
+        } else if (w.tears_left > 0 && w.pieces++ == w.tear_after) {
             w.tears_left--;
             ms_conn_destroy(conn);
         } else {
@@ -424,6 +428,72 @@ START_TEST(log_is_not_replaced_by_what_does_not_begin_with_it)
 }
 END_TEST
 
+/* A part that is shorter than the file is on the node, and longer than what has its name. */
+static void have_part(const uint8_t *bytes, size_t n)
+{
+    int fd = openat(w.dir_fd, ".worker_0.log.part", O_WRONLY | O_CREAT | O_TRUNC, 0600);
+    ck_assert_int_eq(write(fd, bytes, n), (ssize_t)n);
+    close(fd);
+}
+
+START_TEST(stale_part_is_no_reason_to_refuse_what_has_grown)
+{
+    struct fetch_result got;
+    uint8_t stale[3000] = "of something else";
+    have_log(w.file, 100);
+    have_part(stale, sizeof(stale));
+    ck_ms_ok(fetch_log(&got, err));
+    ck_assert(log_is(w.file, FILE_BYTES));
+    ck_assert_uint_eq(got.resumed, 100);
+
+    memcpy(stale, w.file, 200); /* and where only its end is wrong */
+    have_log(w.file, 100);
+    have_part(stale, sizeof(stale));
+    ck_ms_ok(fetch_log(&got, err));
+    ck_assert(log_is(w.file, FILE_BYTES));
+    ck_assert(!is_there(".worker_0.log.part"));
+}
+END_TEST
+
+START_TEST(what_was_not_compared_is_not_said_to_differ)
+{
+    static const char name[] = "weights.safetensors";
+    struct fetch_result got;
+    struct ms_err why = {0, ""};
+    ck_ms_ok(fetch(&got, err));
+    ck_assert_int_eq(linkat(w.dir_fd, name, w.dir_fd, "second", 0), 0);
+    ck_ms_fails(fetch(&got, err), MS_E_EXISTS, "is no file of yours alone, so it was not compared");
+
+    ck_assert_int_eq(unlinkat(w.dir_fd, name, 0) + symlinkat("second", w.dir_fd, name), 0);
+    ck_assert_int_eq(fetch(&got, &why), MS_E_EXISTS);
+    ck_assert_msg(strstr(why.text, "is a symbolic link, so it was not compared") != NULL, "%s",
+                  why.text);
+    ck_assert_msg(strstr(why.text, "--force") != NULL, "%s", why.text);
+}
+END_TEST
+
+/* A ticket of the comparison may get old while what is there is read, some GB of it. */
+START_TEST(refused_ticket_that_was_kept_is_exchanged_once)
+{
+    struct fetch_result got;
+    have_log(w.file, 12345);
+    w.refuse_tokens = 1;
+    ck_ms_ok(fetch_log(&got, err));
+    ck_assert(log_is(w.file, FILE_BYTES));
+    ck_assert_int_eq(w.tickets, 2);
+
+    have_log(w.file, 12345);
+    w.refuse_tokens = 2;
+    ck_ms_fails(fetch_log(&got, err), MS_E_REFUSED, "not yours");
+    ck_assert_int_eq(w.tickets, 4);
+    ck_assert_int_eq(w.refuse_tokens, 0);
+
+    w.refuse_tokens = 1; /* and a new one is not asked for twice */
+    ck_ms_fails(fetch(&got, err), MS_E_REFUSED, "not yours");
+    ck_assert_int_eq(w.tickets, 5);
+}
+END_TEST
+
 START_TEST(node_that_sends_what_was_not_asked_for_is_not_believed)
 {
     struct fetch_result got;
@@ -567,6 +637,9 @@ int main(void)
     tcase_add_test(tc, log_that_has_grown_survives_torn_connections);
     tcase_add_test(tc, log_is_not_replaced_by_what_does_not_begin_with_it);
     tcase_add_test(tc, log_of_another_job_does_not_grow);
+    tcase_add_test(tc, stale_part_is_no_reason_to_refuse_what_has_grown);
+    tcase_add_test(tc, what_was_not_compared_is_not_said_to_differ);
+    tcase_add_test(tc, refused_ticket_that_was_kept_is_exchanged_once);
     tcase_add_test(tc, node_that_sends_what_was_not_asked_for_is_not_believed);
     tcase_add_test(tc, node_cannot_make_the_file_longer_with_every_piece);
     tcase_add_test(tc, node_cannot_send_us_to_a_socket_of_this_machine);
