@@ -3,6 +3,7 @@
 #include "proto/cert_install.h"
 
 #include "proto/certfile.h"
+#include "proto/crl_files.h"
 #include "proto/file_write.h"
 #include "proto/limits.h"
 
@@ -137,18 +138,46 @@ static int check_old(const char *path, const char *from, const char *password,
     return rc;
 }
 
-static int check_old_ca(const char *path, X509 *ca, struct ms_err *err)
+static int has_ca(const STACK_OF(X509) * cas, const X509 *ca)
 {
-    X509 *old = NULL;
-    int rc = access(path, F_OK) == 0 ? ms_pem_read(path, &old, NULL) : MS_E_NOT_FOUND;
-    int same = rc == MS_E_NOT_FOUND || (rc == MS_OK && X509_cmp(old, ca) == 0);
-    X509_free(old);
-    return same
+    int i = 0;
+    while (i < sk_X509_num(cas) && X509_cmp(sk_X509_value(cas, i), ca) != 0) {
+        i++;
+    }
+    return i < sk_X509_num(cas);
+}
+
+/* *ret_stays: it knows this CA, and more than we would write: others beside it, as while a cluster
+ * changes its CA, or it is a link to where everybody has it from. */
+static int check_old_ca(const char *path, const X509 *ca, int force, int *ret_stays,
+                        struct ms_err *err)
+{
+    STACK_OF(X509) *cas = NULL;
+    struct stat st;
+    int is_there = access(path, F_OK) == 0;
+    int is_known = is_there && ms_pem_read_all(path, &cas, NULL) == MS_OK && has_ca(cas, ca);
+    int n = sk_X509_num(cas);
+    sk_X509_pop_free(cas, X509_free);
+    *ret_stays = is_known && (n > 1 || (lstat(path, &st) == 0 && S_ISLNK(st.st_mode)));
+    return is_known || !is_there || force
                ? MS_OK
                : ms_fail(err, MS_E_EXISTS,
                          "%s is another CA's than the one of this certificate: name another folder "
                          "with --to, or replace both with --force",
                          path);
+}
+
+/* Its own programs would refuse it at their next start. */
+static int check_revoked(const char *path, const char *list, X509 *cert, X509 *ca,
+                         struct ms_err *err)
+{
+    return ms_crl_revokes(list, cert, ca)
+               ? ms_fail(
+                     err, MS_E_INVALID,
+                     "the certificate in %s is revoked by %s: where the CA is, msctl certs issue "
+                     "ROLE NAME makes another one; --force installs it all the same",
+                     path, list)
+               : MS_OK;
 }
 
 static int write_ca(const char *path, X509 *ca, struct ms_err *err)
@@ -199,20 +228,26 @@ int ms_cert_install(const struct ms_whole *file, const char *password,
     const char *path = file->path;
     char key_path[MS_PATH_MAX + 1];
     char ca_path[MS_PATH_MAX + 1];
+    char list_path[MS_PATH_MAX + 1];
     struct ms_p12 p12;
     X509 *ca = NULL;
+    int ca_stays = 0;
     int rc = join(key_path, place->folder, place->name, err);
     if (rc != MS_OK || (rc = join(ca_path, place->folder, "ca.crt", err)) != MS_OK ||
+        (rc = join(list_path, place->folder, "crl.pem", err)) != MS_OK ||
         (rc = ms_p12_of(file, password, &p12, err)) != MS_OK) {
         return rc;
     }
     rc = find_ca(path, &p12, &ca, err);
     if (rc == MS_OK && !place->force) {
         rc = check_life(path, p12.cert, err);
+        rc = rc == MS_OK ? check_revoked(path, list_path, p12.cert, ca, err) : rc;
         rc = rc == MS_OK ? check_old(key_path, path, password, &p12, err) : rc;
-        rc = rc == MS_OK ? check_old_ca(ca_path, ca, err) : rc;
     }
     if (rc == MS_OK) {
+        rc = check_old_ca(ca_path, ca, place->force, &ca_stays, err);
+    }
+    if (rc == MS_OK && !ca_stays) {
         rc = write_ca(ca_path, ca, err);
     }
     if (rc == MS_OK) {

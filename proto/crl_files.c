@@ -248,6 +248,26 @@ int ms_crl_is_of(const struct ms_whole *file, const char *ca_path, struct ms_err
     return rc;
 }
 
+int ms_crl_revokes(const char *path, X509 *cert, X509 *ca)
+{
+    struct ms_whole file;
+    if (ms_whole_read(path, "", &file, NULL) != MS_OK) {
+        return 0;
+    }
+    BIO *bio = BIO_new_mem_buf(file.bytes, (int)file.size);
+    X509_CRL *list = NULL;
+    X509_REVOKED *row = NULL;
+    int is = 0;
+    while (!is && bio != NULL && (list = PEM_read_bio_X509_CRL(bio, NULL, NULL, NULL)) != NULL) {
+        is = is_of(list, ca) && X509_CRL_get0_by_cert(list, &row, cert) == 1;
+        X509_CRL_free(list);
+    }
+    BIO_free(bio);
+    ERR_clear_error();
+    ms_whole_fini(&file);
+    return is;
+}
+
 int ms_crl_is_forgotten(const struct ms_tls_files *files, char *buf, size_t size)
 {
     char folder[MS_PATH_MAX + 1];

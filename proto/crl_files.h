@@ -9,6 +9,7 @@
 #include "proto/tls_files.h"
 #include "proto/whole.h"
 
+#include <openssl/x509.h>
 #include <stddef.h>
 
 /* 1: it is such a list in PEM form, with text before it or not. */
@@ -31,6 +32,9 @@ int ms_crl_install(const struct ms_whole *file, const char *ca_path, const char 
 /* 1: one of the CAs in ca_path signed it; 0: none did. MS_E_NOT_FOUND and the like: they cannot be
  * read, or it is no list. */
 int ms_crl_is_of(const struct ms_whole *file, const char *ca_path, struct ms_err *err);
+
+/* 1: a list of ca in this file revokes the certificate. What cannot be read revokes nobody. */
+int ms_crl_revokes(const char *path, X509 *cert, X509 *ca);
 
 /* Is there a list in this folder of certificates, or in a folder tls* beside it, /etc/msched/tls
  * beside /etc/msched/tls-worker? Puts its path into buf, and returns 1. What cannot be looked at

@@ -200,6 +200,73 @@ START_TEST(another_cas_certificate_does_not_change_whom_we_trust)
 }
 END_TEST
 
+/* The text of a file, from where it is in the folder of the test. */
+static const char *text_of(const char *name)
+{
+    static char text[16384];
+    FILE *file = fopen(in_dir(name), "r");
+    ck_assert_ptr_nonnull(file);
+    text[fread(text, 1, sizeof(text) - 1, file)] = '\0';
+    fclose(file);
+    return text;
+}
+
+/* While a cluster changes its CA, ca.crt holds the old one and the new one. */
+START_TEST(a_file_of_several_cas_keeps_them_all)
+{
+    char before[16384];
+    struct ms_ca *ours = ca;
+    ck_ms_ok(ms_ca_create("old ca", 365, &ca, err));
+    ck_ms_ok(ms_ca_export(ca, in_dir("tls/ca.crt"), err));
+    ms_ca_destroy(ca);
+    ca = ours;
+    ck_ms_ok(ms_ca_export(ca, in_dir("new.crt"), err));
+    snprintf(before, sizeof(before), "%s", text_of("new.crt"));
+    FILE *file = fopen(in_dir("tls/ca.crt"), "a");
+    fputs(before, file);
+    fclose(file);
+    snprintf(before, sizeof(before), "%s", text_of("tls/ca.crt"));
+
+    ck_ms_ok(put("n.p12", "", err));
+    ck_assert_str_eq(text_of("tls/ca.crt"), before);
+
+    place.force = 1;
+    ck_ms_ok(put("n.p12", "", err));
+    ck_assert_str_eq(text_of("tls/ca.crt"), before);
+}
+END_TEST
+
+START_TEST(a_ca_behind_a_link_stays_there)
+{
+    struct stat st;
+    ck_ms_ok(ms_ca_export(ca, in_dir("shared.crt"), err));
+    ck_assert_int_eq(symlink("../shared.crt", in_dir("tls/ca.crt")), 0);
+    ck_ms_ok(put("n.p12", "", err));
+    ck_assert_int_eq(lstat(in_dir("tls/ca.crt"), &st), 0);
+    ck_assert(S_ISLNK(st.st_mode));
+}
+END_TEST
+
+START_TEST(one_that_the_list_beside_revokes_is_not_installed)
+{
+    struct ms_ca *ours = ca;
+    ck_ms_ok(ms_ca_create("other ca", 365, &ca, err));
+    ck_ms_ok(ms_ca_revoke(ca, NULL, "", in_dir("tls/crl.pem"), 30, err));
+    ms_ca_destroy(ca);
+    ca = ours;
+    ck_ms_ok(put("n.p12", "", err)); /* that list is not about it */
+    ck_assert_int_eq(unlink(in_dir("tls/crl.pem")), 0);
+    ck_ms_ok(ms_ca_revoke(ca, in_dir("n.p12"), "", in_dir("tls/crl.pem"), 30, err));
+
+    ck_ms_fails(put("n.p12", "", err), MS_E_INVALID, "tls/crl.pem: where the CA is");
+
+    issue("node7", "again.p12");
+    ck_ms_ok(put("again.p12", "", err));
+    place.force = 1;
+    ck_ms_ok(put("n.p12", "", err));
+}
+END_TEST
+
 START_TEST(a_key_that_others_may_read_is_not_installed)
 {
     chmod(in_dir("n.p12"), 0644);
@@ -220,6 +287,9 @@ int main(void)
     tcase_add_test(tcase, ends_within_a_day_are_told_apart);
     tcase_add_test(tcase, one_that_cannot_be_opened_is_not_called_somebodys);
     tcase_add_test(tcase, another_cas_certificate_does_not_change_whom_we_trust);
+    tcase_add_test(tcase, a_file_of_several_cas_keeps_them_all);
+    tcase_add_test(tcase, a_ca_behind_a_link_stays_there);
+    tcase_add_test(tcase, one_that_the_list_beside_revokes_is_not_installed);
     tcase_add_test(tcase, a_key_that_others_may_read_is_not_installed);
     suite_add_tcase(suite, tcase);
     return test_run(suite);
