@@ -208,6 +208,16 @@ static const char *parse_line(char *line, char *hosts, size_t size, struct ms_ca
     return NULL;
 }
 
+/* What a line may not be, whatever it says, a comment or not; NULL: it is whole. A file that was
+ * torn by a power cut ends within a line, or in bytes of zero. */
+static const char *damage_of(const char *line, size_t n)
+{
+    if (memchr(line, '\0', n) != NULL) {
+        return "bytes of zero, as a power cut leaves them";
+    }
+    return line[n - 1] != '\n' ? "the line has no end" : NULL;
+}
+
 static int read_lines(const char *path, FILE *file, struct ms_ca_index *index, struct ms_err *err)
 {
     char *line = NULL;
@@ -217,8 +227,14 @@ static int read_lines(const char *path, FILE *file, struct ms_ca_index *index, s
     int rc = MS_OK;
     while (rc == MS_OK && (n = getline(&line, &capacity, file)) > 0) {
         number++;
-        int is_whole = line[n - 1] == '\n';
-        line[n - is_whole] = '\0';
+        const char *damage = damage_of(line, (size_t)n);
+        if (damage != NULL) {
+            rc = ms_fail(err, MS_E_INVALID,
+                         "%s is damaged, line %zu: %s; put back a copy, or take the line out", path,
+                         number, damage);
+            break;
+        }
+        line[n - 1] = '\0';
         if (number == 1 && strcmp(line, HEAD) != 0) {
             rc = ms_fail(err, MS_E_INVALID,
                          "%s does not begin with \"" HEAD "\": it is not ours, or of a newer "
@@ -235,9 +251,8 @@ static int read_lines(const char *path, FILE *file, struct ms_ca_index *index, s
         }
         struct ms_ca_entry entry = {.hosts = NULL};
         char *hosts = (char *)malloc((size_t)n + 1);
-        const char *wrong = !is_whole       ? "the line has no end"
-                            : hosts == NULL ? "no memory for it"
-                                            : parse_line(line, hosts, (size_t)n + 1, &entry);
+        const char *wrong =
+            hosts == NULL ? "no memory for it" : parse_line(line, hosts, (size_t)n + 1, &entry);
         rc = wrong == NULL ? append(index, &entry, err)
                            : ms_fail(err, MS_E_INVALID,
                                      "%s, line %zu: %s; put back a copy, or take the line out",

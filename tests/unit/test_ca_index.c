@@ -159,6 +159,27 @@ START_TEST(a_damaged_line_is_named_and_nothing_is_guessed)
 }
 END_TEST
 
+/* A power cut can leave zeros where bytes were to be, with a head before them or not. */
+START_TEST(zeros_are_damage_and_no_empty_list)
+{
+    static const char zeros[64];
+    static const char *const heads[] = {"", HEAD, HEAD "# serial\tr", "# msched CA index 1"};
+    for (size_t i = 0; i < MS_ARRAY_SIZE(heads); i++) {
+        FILE *file = fopen(path, "w");
+        fwrite(heads[i], 1, strlen(heads[i]), file);
+        fwrite(zeros, 1, sizeof(zeros), file);
+        fputs(i % 2 == 0 ? "\n" : "", file);
+        fclose(file);
+        ck_ms_fails(ms_ca_index_read(path, &table, err), MS_E_INVALID,
+                    "index.txt is damaged, line");
+    }
+    put(HEAD "# serial\tr"); /* torn amid a comment */
+    ck_ms_fails(ms_ca_index_read(path, &table, err), MS_E_INVALID, "no end");
+    put("# msched CA index 1");
+    ck_ms_fails(ms_ca_index_read(path, &table, err), MS_E_INVALID, "no end");
+}
+END_TEST
+
 START_TEST(no_index_is_not_found)
 {
     ck_ms_fails(ms_ca_index_read(path, &table, err), MS_E_NOT_FOUND, "index.txt");
@@ -197,6 +218,7 @@ int main(void)
     tcase_add_test(tcase, a_serial_number_is_never_entered_twice);
     tcase_add_loop_test(tcase, a_damaged_line_is_named_and_nothing_is_guessed, 0,
                         (int)MS_ARRAY_SIZE(damaged));
+    tcase_add_test(tcase, zeros_are_damage_and_no_empty_list);
     tcase_add_test(tcase, no_index_is_not_found);
     tcase_add_test(tcase, a_full_disk_leaves_the_index_as_it_was);
     suite_add_tcase(suite, tcase);
