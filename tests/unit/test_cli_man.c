@@ -68,7 +68,7 @@ static void every_field_is_named(const char *what, json_t *object)
     json_object_foreach(object, key, value)
     {
         ck_assert_msg(names(key), "%s: field %s", what, key);
-        if (json_is_array(value) && json_array_size(value) > 0) {
+        if (json_is_object(json_array_get(value, 0))) {
             every_field_is_named(key, json_incref(json_array_get(value, 0)));
         } else if (json_is_object(value) && json_object_size(value) > 0) {
             every_field_is_named(key, json_incref(value));
@@ -104,6 +104,105 @@ START_TEST(every_field_of_the_json_is_in_the_manual)
 }
 END_TEST
 
+/* ---- what commands print that need no scheduler ---- */
+
+/* Cuts the page to its section JSON, and that to the items that begin so ("Cm certs crl"). */
+static void cut_to(const char *begin)
+{
+    char *items = (char *)calloc(1, strlen(page) + 1);
+    int is_in = 0;
+    char *rest = strstr(page, ".Sh JSON");
+    *strstr(page, ".Sh EXIT STATUS") = '\0';
+    for (char *line = strsep(&rest, "\n"); line != NULL; line = strsep(&rest, "\n")) {
+        if (strncmp(line, ".It ", 4) == 0) {
+            is_in = strstr(line, begin) != NULL;
+        }
+        if (is_in) {
+            strcat(strcat(items, line), "\n");
+        }
+    }
+    ck_assert_msg(items[0] != '\0', "no item %s", begin);
+    free(page);
+    page = items;
+}
+
+enum { WORDS_MAX = 16 };
+
+/* What `msctl --json LINE` prints; *ret_rc: how it ends. */
+static json_t *print(char *line, int *ret_rc)
+{
+    char *words[WORDS_MAX];
+    static struct cli_args args;
+    struct ms_err err = {0, ""};
+    char *text = NULL;
+    size_t size = 0;
+    int n = 0;
+    struct cli cli = {.out = open_memstream(&text, &size), .err = stderr, .json = 1};
+    for (char *word = strsep(&line, " "); word != NULL; word = strsep(&line, " ")) {
+        words[n++] = word;
+    }
+    const struct cli_command *command = cli_command_find(words[0]);
+    ck_assert_ptr_nonnull(command);
+    const struct cli_option *const tables[] = {command->options, cli_common_options};
+    memset(&args, 0, sizeof(args));
+    args.command = words[0];
+    ck_assert_int_eq(cli_options_parse(tables, 2, n - 1, words + 1, 0, NULL, &args, &err), 0);
+    *ret_rc = command->run(&cli, &args, &err);
+    fclose(cli.out);
+    json_t *json = json_loads(text, 0, NULL);
+    ck_assert_msg(json != NULL, "%s: %s %s", words[0], err.text, text);
+    free(text);
+    return json;
+}
+
+/* The folder of the test stands for each %. */
+static const struct {
+    const char *before, *line, *item;
+} printed[] = {
+    {NULL, "certs init %/two", "Cm certs init"},
+    {NULL, "certs issue user u -d %/ca -o %/u.p12", "certs issue"},
+    {"certs issue user u -d %/ca -o %/u.p12", "certs renew u -d %/ca -o %/v.p12", "certs issue"},
+    {"certs issue user u -d %/ca -o %/u.p12", "certs show %/u.p12", "Cm certs show"},
+    {"certs issue user u -d %/ca -o %/u.p12", "certs install %/u.p12 --to %/tls",
+     "Cm certs install No (of a certificate)"},
+    {"certs issue user u -d %/ca -o %/u.p12", "certs revoke u -d %/ca", "Cm certs crl"},
+    {NULL, "certs crl -d %/ca", "Cm certs crl"},
+    {"certs crl -d %/ca", "certs install %/ca/crl.pem --to %/ca", "Cm certs install No (of a list"},
+    {NULL, "dataset shapes %/d --train 20 --test 10", "Cm dataset"},
+    {NULL, "help certs", "Cm help"},
+    {NULL, "help", "Cm help"},
+};
+
+static char *with_folder(const char *line, const char *dir, char *buf, size_t size)
+{
+    size_t used = 0;
+    buf[0] = '\0';
+    for (; *line != '\0' && used + strlen(dir) + 2 < size; line++) {
+        used += (size_t)snprintf(buf + used, size - used, "%.*s", *line == '%' ? 99 : 1,
+                                 *line == '%' ? dir : line);
+    }
+    return buf;
+}
+
+START_TEST(every_field_that_a_command_prints_is_in_its_item)
+{
+    char line[512];
+    const char *dir = test_dir_make();
+    int rc = 0;
+    json_decref(print(with_folder("certs init %/ca", dir, line, sizeof(line)), &rc));
+    ck_assert_int_eq(rc, 0);
+    if (printed[_i].before != NULL) {
+        json_decref(print(with_folder(printed[_i].before, dir, line, sizeof(line)), &rc));
+        ck_assert_int_eq(rc, 0);
+    }
+    json_t *object = print(with_folder(printed[_i].line, dir, line, sizeof(line)), &rc);
+    ck_assert_int_eq(rc, 0);
+    cut_to(printed[_i].item);
+    every_field_is_named(printed[_i].line, object);
+    test_dir_remove(dir);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("cli_man");
@@ -111,6 +210,8 @@ int main(void)
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_test(tc, every_command_and_option_is_in_the_manual);
     tcase_add_test(tc, every_field_of_the_json_is_in_the_manual);
+    tcase_add_loop_test(tc, every_field_that_a_command_prints_is_in_its_item, 0,
+                        (int)MS_ARRAY_SIZE(printed));
     tcase_add_test(tc, a_word_that_is_not_there_is_noticed);
     suite_add_tcase(suite, tc);
     return test_run(suite);
