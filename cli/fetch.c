@@ -20,6 +20,7 @@ struct fetching {
     struct download *download;
     Ms__FetchTicket *ticket; /* owned; of the connection in hand */
     int is_unused;           /* no connection had it yet: it takes a place of ours at the node */
+    int64_t asked_ms;        /* when it was asked for, by the monotonic clock */
     struct client *client;   /* to the node; owned */
     uint64_t size;           /* of the whole file: that of the last ticket */
     char sha256[MS_SHA256_HEX];
@@ -60,6 +61,8 @@ static int get_ticket(struct fetching *f, struct ms_err *err)
     ProtobufCMessage *msg = NULL;
     struct ms_addr addr;
     drop_ticket(f);
+    f->is_unused = 0;
+    f->asked_ms = ms_mono_ms();
     request.job = f->wish->job;
     request.rank = f->wish->rank;
     request.what = f->wish->what;
@@ -198,12 +201,18 @@ static int pump(struct fetching *f, struct ms_err *err)
     return rc;
 }
 
-/* One connection's worth. *ret_stage says how far it came, for only the way to the node is tried
- * again. */
+/* One that gets old before its connection is there would be an alarm in the node's log. */
+static int has_ticket(const struct fetching *f)
+{
+    return f->is_unused && ms_mono_ms() - f->asked_ms < MS_FETCH_CLAIM_MS / 2;
+}
+
+/* One connection's worth. *ret_with_node: it came as far as the node, for only the way there is
+ * tried again. */
 static int attempt(struct fetching *f, int *ret_with_node, struct ms_err *err)
 {
     *ret_with_node = 0;
-    int rc = f->is_unused ? MS_OK : get_ticket(f, err);
+    int rc = has_ticket(f) ? MS_OK : get_ticket(f, err);
     if (rc != MS_OK) {
         return rc;
     }
@@ -253,7 +262,7 @@ static int get_all(struct fetching *f, struct ms_err *err)
         uint64_t before = f->download->have;
         uint64_t size = f->size;
         int with_node = 0;
-        int was_kept = f->is_unused;
+        int was_kept = has_ticket(f);
         int rc = attempt(f, &with_node, err);
         if (rc == MS_E_REFUSED && with_node && was_kept) {
             continue; /* it got old while what is there was read: a new one is asked for, once */
