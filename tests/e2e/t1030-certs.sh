@@ -166,6 +166,19 @@ if [ "$mount_over" != /etc ] && on_host test -d "$system" 2>/dev/null; then
     rmdir "$etc/tls/crl.pem"
     ok "a FIFO for a file of settings is named" says "msschedd.conf is no regular file" on_host timeout 60 "$MSCTL" certs install ca/crl.pem
     ok "and the rest is done" cmp ca/crl.pem "$etc/tls/crl.pem"
+
+    # a scheduler that is told of no list heeds none, wherever it lies; and a link leads to where others have it from
+    rm "$etc/msschedd.conf" "$etc/msworker.conf"
+    echo "tls_config = $T/wtls/tls.json" >"$etc/msschedd.conf"
+    echo '{"server_cert_path": "node.p12", "ca_cert_path": "ca.crt"}' >wtls/tls.json
+    ok "a TLS JSON without a list is no success" status 2 on_host "$MSCTL" certs install ca/crl.pem
+    ok "which is said, with what helps" says 'write "crl_path": "'"$T/wtls/crl.pem" on_host "$MSCTL" certs install ca/crl.pem
+    echo '{"server_cert_path": "node.p12", "ca_cert_path": "ca.crt", "crl_path": "crl.pem"}' >wtls/tls.json
+    cp ca/crl.pem shared.pem
+    ln -sf ../shared.pem wtls/crl.pem
+    certs crl >/dev/null
+    ok "with one it is" says "wtls/crl.pem, which leads to $T/shared.pem" on_host "$MSCTL" certs install ca/crl.pem
+    ok "and what the link leads to is that list" cmp ca/crl.pem shared.pem
 fi
 ok "a role that is none comes with the nearest" says "did you mean 'worker'" certs issue worke x
 ok "a name with a slash is refused with 2" status 2 certs issue worker a/b
