@@ -27,36 +27,64 @@ static const char *side_path(const char *database, const char *suffix, char buf[
 /* ---- whose file it is ---------------------------------------------------------------------------
  */
 
+static int follow(const char *link, char **ret, struct ms_err *err)
+{
+    *ret = realpath(link, NULL);
+    return *ret != NULL ? 0
+                        : ms_fail_errno(err, MS_E_CONFIG,
+                                        "database %s is a symbolic link that leads to no file: "
+                                        "mount what it leads to, or name the file itself with "
+                                        "`database`",
+                                        link);
+}
+
+/* The name in its real folder. */
+static int make_absolute(const char *database, char **ret, struct ms_err *err)
+{
+    char folder[MS_PATH_MAX + 1];
+    const char *slash = strrchr(database, '/');
+    const char *name = slash != NULL ? slash + 1 : database;
+    char *real = realpath(ms_folder_of(database, folder, sizeof(folder)), NULL);
+    if (real == NULL) {
+        return ms_fail_errno(err, MS_E_CONFIG,
+                             "database %s: its folder must exist and belong to the user of "
+                             "msschedd",
+                             database);
+    }
+    size_t n = strcmp(real, "/") == 0 ? 0 : strlen(real);
+    *ret = realloc(real, n + 1 + strlen(name) + 1);
+    if (*ret == NULL) {
+        free(real);
+        return ms_fail(err, MS_E_NOMEM, "no memory for the path of database %s", database);
+    }
+    (*ret)[n] = '/';
+    memcpy(*ret + n + 1, name, strlen(name) + 1);
+    return 0;
+}
+
+/* Absolute, so that all who take the path, SQLite's addresses too, mean the same file. */
 int store_resolve(const char *database, char ret[MS_PATH_MAX + 1], struct ms_err *err)
 {
+    char *real = NULL;
     struct stat st;
-    const char *real = database;
-    char *led = NULL;
-    int rc = 0;
     if (strncmp(database, "file:", 5) == 0 || database[0] == ':') {
         return ms_fail(err, MS_E_CONFIG,
                        "database %s: SQLite takes this for an address or a name of its own; name a "
                        "file: ./%s",
                        database, database);
     }
-    if (lstat(database, &st) == 0 && S_ISLNK(st.st_mode)) {
-        led = realpath(database, NULL);
-        real = led != NULL ? led : database;
-        rc = led != NULL ? 0
-                         : ms_fail_errno(err, MS_E_CONFIG,
-                                         "database %s is a symbolic link that leads to no file: "
-                                         "mount what it leads to, or name the file itself with "
-                                         "`database`",
-                                         database);
-    }
-    if (rc == 0 && strlen(real) > MS_PATH_MAX) {
+    int rc = strlen(database) > MS_PATH_MAX ? 0
+             : lstat(database, &st) == 0 && S_ISLNK(st.st_mode)
+                 ? follow(database, &real, err)
+                 : make_absolute(database, &real, err);
+    if (rc == 0 && (real == NULL || strlen(real) > MS_PATH_MAX)) {
         rc = ms_fail(err, MS_E_CONFIG, "the path of the database is longer than %d bytes",
                      MS_PATH_MAX);
     }
     if (rc == 0) {
         memcpy(ret, real, strlen(real) + 1);
     }
-    free(led);
+    free(real);
     return rc;
 }
 

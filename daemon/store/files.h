@@ -11,8 +11,9 @@
 
 #include <stdint.h>
 
-/* The file that a symbolic link at the path leads to, else the path itself: SQLite keeps its log
- * beside that one, and so belongs all else. A link that leads nowhere is MS_E_CONFIG. */
+/* The absolute path of the file: what a symbolic link at the path leads to, else the name in its
+ * real folder. SQLite keeps its log beside that one, and so belongs all else. A link that leads
+ * nowhere and a folder that is not there are MS_E_CONFIG. */
 int store_resolve(const char *database, char ret[MS_PATH_MAX + 1], struct ms_err *err);
 
 /* Looks at what lies at the path before anything is made beside it: nothing, an empty file (both:

@@ -1,6 +1,7 @@
 /* judge.c - does a database hold all that was acknowledged, as far as what lies beside it tells? */
 #include "daemon/store/store_private.h"
 
+#include <assert.h>
 #include <ctype.h>
 #include <stdio.h>
 #include <string.h>
@@ -68,9 +69,11 @@ static int judge_absence(struct store *store, int log_holds, struct ms_err *err)
 static int open_immutable(const char *path, sqlite3 **ret)
 {
     static const char option[] = "?immutable=1";
-    /* with an authority, an empty one: else that would be the beginning of "//srv/state.db" */
+    /* with an authority, an empty one: else that would be the beginning of "//srv/state.db". And of
+     * a path that is not absolute its first folder would be one */
     char uri[3 * MS_PATH_MAX + sizeof("file://") + sizeof(option)] = "file://";
     size_t n = strlen(uri);
+    assert(path[0] == '/'); /* store_resolve */
     for (const char *p = path; *p != '\0'; p++) {
         int plain = isalnum((unsigned char)*p) || strchr("/._-", *p) != NULL;
         n += (size_t)snprintf(uri + n, sizeof(uri) - n, plain ? "%c" : "%%%02x", (unsigned char)*p);
@@ -80,20 +83,37 @@ static int open_immutable(const char *path, sqlite3 **ret)
                            NULL);
 }
 
-/* Of a database that was carried off without its log of writes no witness tells. It is looked at
- * before SQLite makes an empty log, which a start that is refused, or killed, would leave for the
- * next one to believe in. What cannot be read here is refused later, in better words. */
-static int judge_carried(struct store *store, struct ms_err *err)
+/* A file that is there is one that can be opened; one that holds no such table, or is damaged, is
+ * refused later, in better words. */
+static int read_carried(struct store *store, struct ms_err *err)
 {
     sqlite3 *db = NULL;
     sqlite3_stmt *statement = NULL;
-    int rc = 0;
-    if (open_immutable(store->path, &db) == SQLITE_OK &&
-        sqlite3_prepare_v2(db, "SELECT key, value FROM meta", -1, &statement, NULL) == SQLITE_OK) {
-        rc = take_home(store, statement, err);
+    int rc = open_immutable(store->path, &db);
+    int is_open = rc == SQLITE_OK;
+    if (is_open) {
+        rc = sqlite3_prepare_v2(db, "SELECT key, value FROM meta", -1, &statement, NULL);
+    }
+    int is_read = rc == SQLITE_OK;
+    int ret = 0;
+    if (is_read) {
+        ret = take_home(store, statement, err);
+    } else if (!is_open || (rc & 0xff) == SQLITE_NOMEM || (rc & 0xff) == SQLITE_IOERR) {
+        ret = ms_fail(err, (rc & 0xff) == SQLITE_NOMEM ? MS_E_NOMEM : MS_E_IO,
+                      "database %s cannot be looked at before it is opened: %s", store->path,
+                      db != NULL ? sqlite3_errmsg(db) : sqlite3_errstr(rc));
     }
     sqlite3_finalize(statement);
     sqlite3_close(db);
+    return ret;
+}
+
+/* Of a database that was carried off without its log of writes no witness tells. It is looked at
+ * before SQLite makes an empty log, which a start that is refused, or killed, would leave for the
+ * next one to believe in. */
+static int judge_carried(struct store *store, struct ms_err *err)
+{
+    int rc = read_carried(store, err);
     if (rc == 0 && store->is_copy && store->was_open) {
         rc = ms_fail(err, MS_E_CONFIG,
                      "database %s was copied or moved while in use, or after a kill, and without "

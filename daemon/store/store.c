@@ -72,6 +72,16 @@ static void note_filesystem(struct store *store)
     }
 }
 
+/* A name in a VFS is that VFS's own affair. */
+static int take_path(struct store *store, const char *path, struct ms_err *err)
+{
+    if (store->has_files) {
+        return store_resolve(path, store->path, err);
+    }
+    snprintf(store->path, sizeof(store->path), "%s", path);
+    return 0;
+}
+
 int store_open_with(const struct store_setup *setup, struct store **ret, struct ms_err *err)
 {
     struct store *store = calloc(1, sizeof(*store));
@@ -83,7 +93,7 @@ int store_open_with(const struct store_setup *setup, struct store **ret, struct 
     store->has_files = setup->vfs == NULL;
     store->has_reserve = 1;
     store->accepts_loss = setup->accepts_loss;
-    int rc = store_resolve(setup->path, store->path, err);
+    int rc = take_path(store, setup->path, err);
     if (rc == 0 && store->has_files) {
         rc = open_files(store, err);
     }

@@ -277,6 +277,30 @@ START_TEST(a_database_that_is_renamed_without_its_log_of_writes_is_refused)
 }
 END_TEST
 
+/* As the start script of a folder says it: "state.db", "run/state.db". */
+START_TEST(a_relative_path_is_judged_as_the_whole_one)
+{
+    static const char *const names[] = {"carried.db", "./carried.db", "x/../carried.db"};
+    char here[300];
+    ck_assert_ptr_nonnull(getcwd(here, sizeof(here)));
+    live_until_killed(path, 1, 3);
+    snprintf(moved, sizeof(moved), "%s/carried.db", dir);
+    copy(path, moved);
+    ck_assert_int_eq(chdir(dir), 0);
+    ck_assert_int_eq(mkdir("x", 0700), 0);
+
+    for (size_t i = 0; i < MS_ARRAY_SIZE(names); i++) {
+        ck_ms_fails(start(names[i], 0, err), MS_E_CONFIG, "without its log of writes");
+        ck_assert_int_eq(size_of(beside(moved, "-wal")), -1);
+    }
+
+    live("state.db", 4, 4); /* and the same file is no copy by either name */
+    ck_ms_ok(start(path, 0, err));
+    ck_assert_int_eq(store_is_copy(store), 0);
+    ck_assert_int_eq(chdir(here), 0);
+}
+END_TEST
+
 START_TEST(the_loss_of_a_log_of_writes_can_be_accepted)
 {
     live_until_killed(path, 1, 3);
@@ -370,6 +394,7 @@ int main(void)
     tcase_add_test(tcase, a_copy_of_the_same_start_that_is_written_over_the_file_is_a_copy);
     tcase_add_test(tcase, a_copy_whose_witness_was_taken_away_is_a_copy);
     tcase_add_test(tcase, a_database_that_is_renamed_without_its_log_of_writes_is_refused);
+    tcase_add_test(tcase, a_relative_path_is_judged_as_the_whole_one);
     tcase_add_test(tcase, the_loss_of_a_log_of_writes_can_be_accepted);
     tcase_add_test(tcase, a_start_that_ends_between_its_mark_and_its_commit_makes_no_copy);
     tcase_add_test(tcase, a_mark_that_cannot_be_made_is_said_once_until_it_can);
