@@ -23,7 +23,8 @@ struct client {
     void *owner;
     int is_known;        /* the core was told that it opened */
     int is_opened;       /* Hello and Welcome are over */
-    int is_mapped;       /* user_map named its uid */
+    int is_mapped;       /* user_map named its account */
+    unsigned account;    /* uid of that, of a Unix peer */
     int is_nameless;     /* nobody could tell the name of its uid: refused at Hello */
     struct client *next; /* in the list of the closed */
 

@@ -1,13 +1,10 @@
-/* names.c - names of uids from the system's user database, which may be a directory far away */
+/* names.c - accounts of uids from the system's user database, which may be a directory far away */
 #include "daemon/names.h"
 
-#include "daemon/subuid.h"
 #include "proto/clock.h"
-#include "proto/principal.h"
 
 #include <errno.h>
 #include <pthread.h>
-#include <pwd.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,7 +24,7 @@ struct slot {
     enum { EMPTY, KNOWN, PENDING, FAILED } state;
     unsigned uid;
     int64_t until_ms;
-    char name[MS_NAME_MAX + 1];
+    struct ms_account account; /* when KNOWN */
 };
 
 /* Shared with the thread; the last one of the two frees it. */
@@ -40,7 +37,7 @@ struct room {
     struct {
         unsigned uid;
         int rc;
-        char name[MS_NAME_MAX + 1];
+        struct ms_account account;
     } answers[ASKED_MAX];
     size_t n_answers;
     int fd; /* readable when there are answers */
@@ -56,39 +53,6 @@ struct names {
     size_t n_pending;
     struct slot slots[SLOTS];
 };
-
-static int name_of(unsigned uid, char name[MS_NAME_MAX + 1])
-{
-    struct passwd entry;
-    struct passwd *found = NULL;
-    size_t size = 64 << 10; /* glibc's advice is 1 KiB */
-    char *buf = malloc(size);
-    int rc = buf != NULL ? getpwuid_r((uid_t)uid, &entry, buf, size, &found) : ENOMEM;
-    name[0] = '\0';
-    if (rc == 0 && found != NULL && ms_principal_is_name(found->pw_name)) {
-        memcpy(name, found->pw_name, strlen(found->pw_name) + 1);
-    }
-    free(buf);
-    /* getpwuid_r(3): these say "there is none" on one system or another */
-    return rc == 0 || rc == ENOENT || rc == ESRCH || rc == EBADF || rc == EPERM ? 0 : MS_E_IO;
-}
-
-int names_from_nss(unsigned uid, char name[MS_NAME_MAX + 1])
-{
-    char owner[MS_NAME_MAX + 1];
-    unsigned first = 0;
-    int rc = name_of(uid, name);
-    if (rc != 0 || name[0] != '\0' || !subuid_find(SUBUID_FILE, uid, &first, owner)) {
-        return rc;
-    }
-    if (owner[strspn(owner, "0123456789")] == '\0') {
-        return name_of((unsigned)strtoul(owner, NULL, 10), name);
-    }
-    if (ms_principal_is_name(owner)) {
-        memcpy(name, owner, strlen(owner) + 1);
-    }
-    return 0;
-}
 
 /* ---- the thread ---------------------------------------------------------------------------------
  */
@@ -111,7 +75,6 @@ static void room_leave(struct room *room)
 static void *ask(void *arg)
 {
     struct room *room = arg;
-    char name[MS_NAME_MAX + 1];
     const uint64_t one = 1;
     pthread_mutex_lock(&room->lock);
     while (!room->is_over) {
@@ -122,12 +85,13 @@ static void *ask(void *arg)
         unsigned uid = room->asked[0];
         memmove(room->asked, room->asked + 1, --room->n_asked * sizeof(room->asked[0]));
         pthread_mutex_unlock(&room->lock);
-        int rc = room->lookup(uid, name);
+        struct ms_account account = {.uid = uid};
+        int rc = room->lookup(uid, &account);
         pthread_mutex_lock(&room->lock);
         if (room->n_answers < ASKED_MAX) { /* always: a question takes the place of its answer */
             room->answers[room->n_answers].uid = uid;
             room->answers[room->n_answers].rc = rc;
-            memcpy(room->answers[room->n_answers].name, name, sizeof(name));
+            room->answers[room->n_answers].account = account;
             room->n_answers++;
         }
         ssize_t written = write(room->fd, &one, sizeof(one));
@@ -185,11 +149,11 @@ static struct slot *free_slot(struct names *names, unsigned uid)
     return best;
 }
 
-static void settle(struct names *names, struct slot *slot, int rc, const char *name)
+static void settle(struct names *names, struct slot *slot, int rc, const struct ms_account *account)
 {
     slot->state = rc < 0 ? FAILED : KNOWN;
     slot->until_ms = ms_mono_ms() + (rc < 0 ? FAILED_MS : KEEP_MS);
-    memcpy(slot->name, name, strlen(name) + 1);
+    slot->account = *account;
     names->n_pending--;
 }
 
@@ -205,7 +169,7 @@ static void on_answered(evutil_socket_t fd, short what, void *arg)
     for (size_t i = 0; i < room->n_answers; i++) {
         struct slot *slot = find_slot(names, room->answers[i].uid);
         if (slot != NULL && slot->state == PENDING) { /* else it came too late */
-            settle(names, slot, room->answers[i].rc, room->answers[i].name);
+            settle(names, slot, room->answers[i].rc, &room->answers[i].account);
         }
     }
     room->n_answers = 0;
@@ -229,14 +193,15 @@ static void on_late(evutil_socket_t fd, short what, void *arg)
     (void)what;
     for (size_t i = 0; i < SLOTS; i++) {
         if (names->slots[i].state == PENDING && names->slots[i].until_ms <= now) {
-            settle(names, &names->slots[i], MS_E_TIMEOUT, "");
+            settle(names, &names->slots[i], MS_E_TIMEOUT,
+                   &(struct ms_account){.uid = names->slots[i].uid});
         }
     }
     arm(names);
     names->on_answer(names->arg);
 }
 
-enum names_answer names_find(struct names *names, unsigned uid, char name[MS_NAME_MAX + 1])
+enum names_answer names_find(struct names *names, unsigned uid, struct ms_account *ret)
 {
     struct slot *slot = find_slot(names, uid);
     int64_t now = ms_mono_ms();
@@ -244,7 +209,7 @@ enum names_answer names_find(struct names *names, unsigned uid, char name[MS_NAM
         return NAMES_PENDING;
     }
     if (slot != NULL && slot->until_ms > now) {
-        memcpy(name, slot->name, sizeof(slot->name));
+        *ret = slot->account;
         return slot->state == KNOWN ? NAMES_KNOWN : NAMES_FAILED;
     }
     slot = slot != NULL ? slot : free_slot(names, uid);

@@ -20,7 +20,7 @@ static int recheck(const struct server *server, const struct client *client,
     struct ms_conn_rules rules = {
         .ctx = server->tls,
         .plain_role = server->options->anyone_roles,
-        .uid_name = who_map_find(&server->options->user_map, ms_conn_peer(conn)->uid)};
+        .uid_name = server_mapped_name(server, ms_conn_peer(conn)->uid, client->account)};
     if (rules.uid_name == NULL && client->is_mapped) {
         rules.uid_name = ""; /* the system may know another name: it is asked at the next accept */
     }

@@ -195,9 +195,9 @@ static int make_room(struct server *server, struct doorway *door, const struct g
     return 1;
 }
 
-/* uid_name NULL: nobody could tell. */
+/* from NULL: nobody could tell. */
 static void take(struct server *server, const struct entrance *at, int fd,
-                 const struct crowd_who *who, const char *uid_name, int is_mapped)
+                 const struct crowd_who *who, const struct server_who *from)
 {
     struct client *client = clients_add(&server->clients, server);
     if (client == NULL || doorway_enter(at->door, &client->guest, who, server_mono_ms()) < 0) {
@@ -214,7 +214,7 @@ static void take(struct server *server, const struct entrance *at, int fd,
         .cluster = options_mode_name(server->options->sched.mode),
         .plain_role = server->options->anyone_roles,
         .owner_uid = (unsigned)geteuid(),
-        .uid_name = uid_name,
+        .account = from != NULL ? &from->account : NULL,
         .may_take = server_may_take,
         .may_grow = server_may_grow,
         .has_shrunk = server_has_shrunk,
@@ -222,8 +222,9 @@ static void take(struct server *server, const struct entrance *at, int fd,
     };
     struct ms_err err = {0, ""};
     client->door = at->door;
-    client->is_nameless = uid_name == NULL;
-    client->is_mapped = is_mapped;
+    client->is_nameless = from == NULL;
+    client->is_mapped = from != NULL && from->is_mapped;
+    client->account = from != NULL ? from->account.uid : (unsigned)-1;
     if (ms_conn_accept(server->base, fd, &opt, &server_conn_handler, client, &client->conn, &err) <
         0) {
         server_client_destroy(server, client);
@@ -246,10 +247,9 @@ static void let_in(struct server *server, const struct entrance *at)
                     (guest = doorway_next(at->door)) != NULL;
          i++) {
         struct waiter *waiter = list_item(guest, struct waiter, guest);
-        char uid_name[MS_NAME_MAX + 1];
+        struct server_who from;
         int fd = waiter->fd;
-        int is_mapped = 0;
-        enum server_name answer = server_name_of(server, at->listener, fd, uid_name, &is_mapped);
+        enum server_name answer = server_name_of(server, at->listener, fd, &from);
         if (answer == SERVER_NAME_LATER) {
             doorway_hold(at->door, guest);
             continue;
@@ -260,7 +260,7 @@ static void let_in(struct server *server, const struct entrance *at)
         }
         struct crowd_who who = guest->crowd->who;
         release(at->door, waiter);
-        take(server, at, fd, &who, answer == SERVER_NAME_FAILED ? NULL : uid_name, is_mapped);
+        take(server, at, fd, &who, answer == SERVER_NAME_FAILED ? NULL : &from);
     }
 }
 

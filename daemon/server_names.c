@@ -5,7 +5,9 @@
  */
 #include "daemon/server_state.h"
 
+#include "daemon/account.h"
 #include "daemon/names.h"
+#include "proto/log.h"
 
 #include <string.h>
 #include <sys/socket.h>
@@ -13,7 +15,7 @@
 
 void server_names_open(struct server *server)
 {
-    if (names_from_nss((unsigned)geteuid(), server->own_name) < 0) {
+    if (account_name((unsigned)geteuid(), server->own_name) < 0) {
         server->own_name[0] = '\0'; /* admin:NUMBER then */
     }
 }
@@ -23,41 +25,78 @@ static void on_answer(void *arg)
     server_names_came(arg);
 }
 
+const char *server_mapped_name(const struct server *server, unsigned uid, unsigned account)
+{
+    const struct who_map *map = &server->options->user_map;
+    const char *name = who_map_find(map, uid);
+    return name != NULL || account == uid ? name : who_map_find(map, account);
+}
+
+/* Two accounts are one owner then, which is meant where user_map says both. */
+static void tell_shared(struct server *server, const struct ms_account *account)
+{
+    const struct who_map *map = &server->options->user_map;
+    int at = account->name[0] != '\0' ? who_map_named(map, account->name) : -1;
+    if (at < 0 || server->is_told[at]) {
+        return;
+    }
+    server->is_told[at] = 1;
+    ms_log(MS_LOG_WARNING,
+           "user.shared name=%s uid=%u mapped=%u text=\"user_map gives uid %u the name that the "
+           "system gives uid %u: they are one owner; name both in user_map\"",
+           account->name, account->uid, map->of[at].uid, map->of[at].uid, account->uid);
+}
+
+static void set_name(struct server_who *ret, const char *name, int is_mapped)
+{
+    memcpy(ret->account.name, name, strlen(name) + 1);
+    ret->is_mapped = is_mapped;
+}
+
+static enum server_name ask(struct server *server, unsigned uid, struct server_who *ret)
+{
+    struct ms_err err = {0, ""};
+    if (server->names == NULL &&
+        names_create(server->base, account_of_uid, on_answer, server, &server->names, &err) < 0) {
+        return SERVER_NAME_FAILED;
+    }
+    enum names_answer answer = names_find(server->names, uid, &ret->account);
+    if (answer != NAMES_KNOWN) {
+        return answer == NAMES_PENDING ? SERVER_NAME_LATER : SERVER_NAME_FAILED;
+    }
+    const char *mapped = server_mapped_name(server, uid, ret->account.uid);
+    if (mapped != NULL) {
+        set_name(ret, mapped, 1);
+    } else {
+        tell_shared(server, &ret->account);
+    }
+    return SERVER_NAME_KNOWN;
+}
+
 enum server_name server_name_of(struct server *server, struct listener *listener, int fd,
-                                char name[MS_NAME_MAX + 1], int *ret_is_mapped)
+                                struct server_who *ret)
 {
     struct ucred cred;
-    struct ms_err err = {0, ""};
     socklen_t size = sizeof(cred);
-    name[0] = '\0';
-    *ret_is_mapped = 0;
+    *ret = (struct server_who){.account = {.uid = (unsigned)-1}};
     if (!listener_is_unix(listener) || getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &size) != 0) {
         return SERVER_NAME_KNOWN; /* nothing to ask for */
     }
+    ret->account.uid = cred.uid;
     const char *known = who_map_find(&server->options->user_map, cred.uid);
-    *ret_is_mapped = known != NULL;
+    int is_mapped = known != NULL;
     known = known == NULL && cred.uid == 0 ? "root" : known;
     known = known == NULL && cred.uid == geteuid() ? server->own_name : known;
-    if (known != NULL) {
-        memcpy(name, known, strlen(known) + 1);
-        return SERVER_NAME_KNOWN;
+    if (known == NULL) {
+        return ask(server, cred.uid, ret);
     }
-    if (server->names == NULL &&
-        names_create(server->base, names_from_nss, on_answer, server, &server->names, &err) < 0) {
-        return SERVER_NAME_FAILED;
-    }
-    switch (names_find(server->names, cred.uid, name)) {
-    case NAMES_KNOWN:
-        return SERVER_NAME_KNOWN;
-    case NAMES_PENDING:
-        return SERVER_NAME_LATER;
-    default:
-        return SERVER_NAME_FAILED;
-    }
+    set_name(ret, known, is_mapped);
+    return SERVER_NAME_KNOWN;
 }
 
 void server_names_forget(struct server *server)
 {
+    memset(server->is_told, 0, sizeof(server->is_told));
     if (server->names != NULL) {
         names_forget(server->names);
     }

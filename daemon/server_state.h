@@ -71,6 +71,7 @@ struct server {
     /* server_names.c */
     struct names *names;            /* NULL until somebody has to be asked */
     char own_name[MS_NAME_MAX + 1]; /* of the daemon's own user */
+    uint8_t is_told[WHO_MAP_MAX];   /* of user_map: the system gives that name to another, too */
 
     int is_stopping, closing_sent;
     int exit_status;
@@ -145,14 +146,20 @@ void server_reap(struct server *server);
 void server_recheck(struct server *server);
 
 /* server_names.c: whose connection on a Unix socket this is. */
+struct server_who {
+    struct ms_account account;
+    int is_mapped; /* user_map named it */
+};
 enum server_name {
-    SERVER_NAME_KNOWN,  /* name is filled, "" for a uid without one, and for TCP */
+    SERVER_NAME_KNOWN,  /* *ret is filled, without a name for TCP */
     SERVER_NAME_LATER,  /* it is asked for; server_names_came follows */
     SERVER_NAME_FAILED, /* nobody could tell */
 };
 void server_names_open(struct server *server);
 enum server_name server_name_of(struct server *server, struct listener *listener, int fd,
-                                char name[MS_NAME_MAX + 1], int *ret_is_mapped);
+                                struct server_who *ret);
+/* What user_map calls a uid, by itself or as an account's; NULL: nothing. */
+const char *server_mapped_name(const struct server *server, unsigned uid, unsigned account);
 void server_names_forget(struct server *server); /* a reload */
 void server_names_close(struct server *server);
 

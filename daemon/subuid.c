@@ -1,23 +1,43 @@
 /* subuid.c - who owns a subordinate uid: lines of "alice:100000:65536" */
 #include "daemon/subuid.h"
 
+#include <errno.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* One line; what is no range is none, as newuidmap(1) has it. */
-static int is_in(char *line, unsigned uid, unsigned *ret_first, char owner[MS_NAME_MAX + 1])
+int subuid_number(const char *text, unsigned *ret)
 {
-    unsigned long first = 0;
-    unsigned long n = 0;
-    char *colon = strchr(line, ':');
-    if (colon == NULL || colon == line || colon - line > MS_NAME_MAX ||
-        sscanf(colon, ":%lu:%lu", &first, &n) != 2 || uid < first || uid - first >= n) {
+    char *end = NULL;
+    errno = 0;
+    unsigned long long number = strtoull(text, &end, 10);
+    if (text[0] < '0' || text[0] > '9' || *end != '\0' || errno != 0 || number >= UINT32_MAX) {
         return 0;
     }
-    *colon = '\0';
+    *ret = (unsigned)number;
+    return 1;
+}
+
+/* One line; what is no range is none, as newuidmap(1) has it: "alice:100000:65536". */
+static int is_in(char *line, unsigned uid, unsigned *ret_first, char owner[MS_NAME_MAX + 1])
+{
+    unsigned first = 0;
+    unsigned n = 0;
+    line[strcspn(line, "\n")] = '\0';
+    char *start = strchr(line, ':');
+    char *count = start != NULL ? strchr(start + 1, ':') : NULL;
+    if (count == NULL || start == line || start - line > MS_NAME_MAX) {
+        return 0;
+    }
+    *start++ = '\0';
+    *count++ = '\0';
+    if (!subuid_number(start, &first) || !subuid_number(count, &n) || n > UINT32_MAX - first ||
+        uid < first || uid - first >= n) {
+        return 0;
+    }
     snprintf(owner, MS_NAME_MAX + 1, "%s", line);
-    *ret_first = (unsigned)first;
+    *ret_first = first < SUBUID_LEAST ? SUBUID_LEAST : first;
     return 1;
 }
 

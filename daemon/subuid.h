@@ -8,11 +8,14 @@
 #include "proto/limits.h"
 
 #define SUBUID_FILE "/etc/subuid"
-enum { SUBUID_LEAST = 65536 }; /* no range begins below */
+enum { SUBUID_LEAST = 65536 }; /* below are accounts, whatever the file says */
 
-/* 1 where uid lies in a range of the file: *ret_first is the first uid of that range, owner its
- * account as the file says it, a name or a number; ranges that overlap: the first. Reads the file,
- * which is short. Any thread. */
+/* 1 where uid lies in a range of the file: *ret_first is the first subordinate uid of that range,
+ * owner its account as the file says it, a name or a number; ranges that overlap: the first. A
+ * range beyond the uids that there are is none. Reads the file, which is short. Any thread. */
 int subuid_find(const char *file, unsigned uid, unsigned *ret_first, char owner[MS_NAME_MAX + 1]);
+
+/* A uid in digits, and nothing else: 1, and *ret is it. */
+int subuid_number(const char *text, unsigned *ret);
 
 #endif

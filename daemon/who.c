@@ -113,6 +113,16 @@ const char *who_map_find(const struct who_map *map, unsigned uid)
     return NULL;
 }
 
+int who_map_named(const struct who_map *map, const char *name)
+{
+    for (unsigned i = 0; i < map->n; i++) {
+        if (strcmp(map->of[i].name, name) == 0) {
+            return (int)i;
+        }
+    }
+    return -1;
+}
+
 int who_parse_range(const char *text, int32_t *ret_min, int32_t *ret_max, struct ms_err *err)
 {
     char *end = NULL;

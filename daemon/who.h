@@ -28,5 +28,7 @@ int who_parse_range(const char *text, int32_t *ret_min, int32_t *ret_max, struct
 
 /* NULL: the map does not know it. Returns borrowed from map. */
 const char *who_map_find(const struct who_map *map, unsigned uid);
+/* The number of the first entry that gives this name to a uid; -1: none does. */
+int who_map_named(const struct who_map *map, const char *name);
 
 #endif

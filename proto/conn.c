@@ -368,8 +368,8 @@ static struct ms_conn *conn_create(struct event_base *base, const struct ms_conn
     conn->arg = arg;
     conn->plain_role = opt->plain_role;
     conn->owner_uid = opt->owner_uid;
-    snprintf(conn->uid_name, sizeof(conn->uid_name), "%s",
-             opt->uid_name != NULL ? opt->uid_name : "");
+    conn->has_account = opt->account != NULL;
+    conn->account = opt->account != NULL ? *opt->account : (struct ms_account){.uid = 0};
     conn->require_scheduler = opt->require_scheduler;
     conn->let_guests_in = opt->let_guests_in;
     snprintf(conn->require_worker, sizeof(conn->require_worker), "%s",

@@ -34,13 +34,14 @@ struct ms_conn_handler {
 };
 
 struct ms_conn_options {
-    SSL_CTX *tls;               /* NULL: plain. Referenced, not owned */
-    const char *tls_host;       /* client: name or IP to verify; NULL: skip (Unix sockets) */
-    const char *software;       /* "msctl 0.1.0": goes into Hello or Welcome */
-    const char *cluster;        /* server: goes into Welcome */
-    unsigned plain_role;        /* server: roles of anyone: a peer without TLS on TCP (or-ed) */
-    unsigned owner_uid;         /* server: Unix peers with this uid or 0 are admins, others users */
-    const char *uid_name;       /* server: name of the Unix peer's uid; NULL or "": it has none */
+    SSL_CTX *tls;         /* NULL: plain. Referenced, not owned */
+    const char *tls_host; /* client: name or IP to verify; NULL: skip (Unix sockets) */
+    const char *software; /* "msctl 0.1.0": goes into Hello or Welcome */
+    const char *cluster;  /* server: goes into Welcome */
+    unsigned plain_role;  /* server: roles of anyone: a peer without TLS on TCP (or-ed) */
+    unsigned owner_uid;   /* server: Unix peers with this uid or 0 are admins, others users */
+    /* server: whose the Unix peer is; NULL: of its uid, which has no name */
+    const struct ms_account *account;
     int require_scheduler;      /* client: the server's certificate must be a scheduler's */
     const char *require_worker; /* client: ... must be this worker's; NULL: no matter */
     const char *what;           /* client: the other end for people; NULL: "the scheduler" */

@@ -20,9 +20,10 @@ static void identify_unix(struct ms_conn *conn, int fd)
         return; /* nobody: no role, no name */
     }
     conn->peer.uid = cred.uid;
+    conn->account.uid = conn->has_account ? conn->account.uid : cred.uid;
     if (conn->is_server) {
-        ms_principal_from_uid(cred.uid, conn->uid_name, conn->owner_uid,
-                              conn->plain_role & MS_ROLE_WORKER, &conn->peer.who);
+        ms_principal_from_account(cred.uid, &conn->account, conn->owner_uid,
+                                  conn->plain_role & MS_ROLE_WORKER, &conn->peer.who);
     }
 }
 

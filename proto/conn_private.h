@@ -34,7 +34,8 @@ struct ms_conn {
     char cluster[MS_NAME_MAX + 1];
     unsigned plain_role;
     unsigned owner_uid;
-    char uid_name[MS_NAME_MAX + 1];
+    int has_account;
+    struct ms_account account; /* of a Unix peer; without has_account its uid's, set with that */
     int require_scheduler;
     char require_worker[MS_NAME_MAX + 1]; /* "": no matter */
     int let_guests_in;

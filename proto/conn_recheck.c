@@ -5,6 +5,7 @@
 
 #include <openssl/err.h>
 #include <openssl/x509_vfy.h>
+#include <stdio.h>
 #include <string.h>
 
 /* One that a certificate names is judged by that; false: somebody else now, or with fewer rights.
@@ -14,9 +15,12 @@ static int is_the_same(const struct ms_conn *conn, const struct ms_conn_rules *r
 {
     const struct ms_principal *was = &conn->peer.who;
     if (conn->is_unix && conn->peer.uid != (unsigned)-1) {
-        ms_principal_from_uid(conn->peer.uid,
-                              rules->uid_name != NULL ? rules->uid_name : conn->uid_name,
-                              conn->owner_uid, rules->plain_role & MS_ROLE_WORKER, ret);
+        struct ms_account account = conn->account;
+        if (rules->uid_name != NULL) {
+            snprintf(account.name, sizeof(account.name), "%s", rules->uid_name);
+        }
+        ms_principal_from_account(conn->peer.uid, &account, conn->owner_uid,
+                                  rules->plain_role & MS_ROLE_WORKER, ret);
     } else if (!conn->is_unix && conn->peer.cert_name[0] == '\0') {
         ms_principal_anyone(rules->plain_role, ret);
     } else {

@@ -11,7 +11,7 @@
 struct ms_conn_rules {
     SSL_CTX *ctx;         /* NULL: no certificate is judged */
     unsigned plain_role;  /* what anyone may be (or-ed) */
-    const char *uid_name; /* of a Unix peer's uid, "" it has none; NULL: what it was called */
+    const char *uid_name; /* of a Unix peer's account, "" it has none; NULL: what it was called */
 };
 
 /* Would the peer be the same somebody today, with no fewer rights, and its certificate pass a

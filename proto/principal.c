@@ -97,10 +97,11 @@ int ms_principal_from_uri(const char *uri, struct ms_principal *ret)
     return 0;
 }
 
-void ms_principal_from_uid(unsigned uid, const char *name, unsigned owner_uid, unsigned owner_roles,
-                           struct ms_principal *ret)
+void ms_principal_from_account(unsigned uid, const struct ms_account *account, unsigned owner_uid,
+                               unsigned owner_roles, struct ms_principal *ret)
 {
     char number[16];
+    const char *name = account->name;
     int is_admin = uid == 0 || uid == owner_uid;
     int has_name = ms_principal_is_name(name);
     if (uid == 0 && !has_name) { /* the one uid whose name needs no directory */
@@ -108,7 +109,7 @@ void ms_principal_from_uid(unsigned uid, const char *name, unsigned owner_uid, u
         has_name = 1;
     }
     if (!has_name) {
-        snprintf(number, sizeof(number), "%u", uid);
+        snprintf(number, sizeof(number), "%u", account->uid);
         name = number;
     }
     set(ret, is_admin ? MS_ROLE_ADMIN | owner_roles : MS_ROLE_USER,
@@ -116,6 +117,16 @@ void ms_principal_from_uid(unsigned uid, const char *name, unsigned owner_uid, u
         : has_name ? "user"
                    : "uid",
         name);
+}
+
+void ms_principal_from_uid(unsigned uid, const char *name, unsigned owner_uid, unsigned owner_roles,
+                           struct ms_principal *ret)
+{
+    struct ms_account account = {.uid = uid};
+    if (ms_principal_is_name(name)) {
+        memcpy(account.name, name, strlen(name) + 1);
+    }
+    ms_principal_from_account(uid, &account, owner_uid, owner_roles, ret);
 }
 
 void ms_principal_anyone(unsigned roles, struct ms_principal *ret)

@@ -32,9 +32,18 @@ int ms_principal_from_certificate(unsigned role, const char *name, struct ms_pri
 /* The same from the certificate's URI, ms://ROLE/NAME. */
 int ms_principal_from_uri(const char *uri, struct ms_principal *ret);
 
-/* The process behind a Unix socket. name is the uid's ("" or one that is not clean: it has none);
- * owner_uid is the daemon's own. Root and the owner are admins, and have owner_roles beside that.
+/* Whose account a process is of: its uid's own, or another one that a subordinate uid belongs to.
  */
+struct ms_account {
+    unsigned uid;
+    char name[MS_NAME_MAX + 1]; /* "" or one that is not clean: it has none */
+};
+
+/* The process behind a Unix socket, by its account. Rights follow from its own uid alone: that of
+ * root and of owner_uid (the daemon's own) is an admin, and has owner_roles beside that. */
+void ms_principal_from_account(unsigned uid, const struct ms_account *account, unsigned owner_uid,
+                               unsigned owner_roles, struct ms_principal *ret);
+/* The same of a uid that is its own account, by name ("": it has none). */
 void ms_principal_from_uid(unsigned uid, const char *name, unsigned owner_uid, unsigned owner_roles,
                            struct ms_principal *ret);
 /* Whoever reached a plain port; roles: what the operator gives to anyone. */

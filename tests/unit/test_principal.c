@@ -84,6 +84,27 @@ START_TEST(a_socket_names_a_person_by_name_else_by_number)
 }
 END_TEST
 
+START_TEST(a_subordinate_uid_has_its_accounts_name_and_none_of_its_rights)
+{
+    enum { DAEMON = 100000 };
+    static const struct {
+        struct ms_account account;
+        const char *id;
+    } rows[] = {
+        {{1000, "alice"}, "user:alice"},
+        {{4242, ""}, "uid:4242"},
+        {{DAEMON, ""}, "uid:100000"}, /* the first of a range that is also the daemon's */
+        {{0, ""}, "uid:0"},
+    };
+    for (size_t i = 0; i < MS_ARRAY_SIZE(rows); i++) {
+        struct ms_principal who;
+        ms_principal_from_account(100007, &rows[i].account, DAEMON, MS_ROLE_WORKER, &who);
+        ck_assert_str_eq(who.id, rows[i].id);
+        ck_assert_uint_eq(who.roles, MS_ROLE_USER);
+    }
+}
+END_TEST
+
 START_TEST(one_person_is_one_owner_by_socket_and_by_certificate)
 {
     struct ms_principal socket;
@@ -176,6 +197,7 @@ int main(void)
     tcase_add_test(tc, a_certificate_names_its_bearer_by_role_and_name);
     tcase_add_test(tc, a_certificate_with_an_unclean_name_names_nobody);
     tcase_add_test(tc, a_socket_names_a_person_by_name_else_by_number);
+    tcase_add_test(tc, a_subordinate_uid_has_its_accounts_name_and_none_of_its_rights);
     tcase_add_test(tc, one_person_is_one_owner_by_socket_and_by_certificate);
     tcase_add_test(tc, anyone_is_the_same_anyone_on_every_connection);
     tcase_add_test(tc, only_what_is_made_here_is_canonical);

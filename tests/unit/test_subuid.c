@@ -12,7 +12,9 @@ static void setup(void)
     FILE *file = fopen(path, "w");
     ck_assert_ptr_nonnull(file);
     fputs("# no range\n:1:2\nalice:100000:65536\n1001:165536:65536\nnonsense:x:y\n"
-          "bob:231072:10\nlow:1000:65536\n",
+          "bob:231072:10\nlow:1000:65536\n"
+          "far:700000:99999999999999999999\nover:700000:4294267296\nback:-1:700001\n"
+          "more:700000:10:1\nlast:4294967290:5\n",
           file);
     fclose(file);
 }
@@ -28,10 +30,20 @@ START_TEST(each_uid_of_a_range_is_its_owners)
         unsigned uid, first;
         const char *owner; /* NULL: nobody's */
     } cases[] = {
-        {100000, 100000, "alice"}, {165535, 100000, "alice"}, {165536, 165536, "1001"},
-        {231071, 165536, "1001"},  {231072, 231072, "bob"},   {231081, 231072, "bob"},
-        {231082, 0, NULL},         {99999, 0, NULL},          {4294967294U, 0, NULL},
-        {66535, 1000, "low"},      {1000, 0, NULL}, /* an account's own, whatever the file says */
+        {100000, 100000, "alice"},
+        {165535, 100000, "alice"},
+        {165536, 165536, "1001"},
+        {231071, 165536, "1001"},
+        {231072, 231072, "bob"},
+        {231081, 231072, "bob"},
+        {231082, 0, NULL},
+        {99999, 0, NULL},
+        {4294967289U, 0, NULL},
+        {700000, 0, NULL}, /* beyond the uids that there are, and other nonsense */
+        {4294967294U, 4294967290U, "last"},
+        {4294967295U, 0, NULL},
+        {66535, 65536, "low"},
+        {1000, 0, NULL}, /* an account's own, whatever the file says */
     };
     for (size_t i = 0; i < MS_ARRAY_SIZE(cases); i++) {
         char owner[MS_NAME_MAX + 1] = "";
