@@ -1,7 +1,7 @@
 /* server_tls.c - the daemon's certificates: load, load again, warn before they expire */
 #include "daemon/server_state.h"
 
-#include "daemon/store/files.h"
+#include "daemon/store/place.h"
 #include "proto/addr.h"
 #include "proto/crl_files.h"
 #include "proto/folder.h"

@@ -11,20 +11,6 @@
 
 #include <stdint.h>
 
-/* The absolute path of the file: what a symbolic link at the path leads to, else the name in its
- * real folder. SQLite keeps its log beside that one, and so belongs all else. A link that leads
- * nowhere and a folder that is not there are MS_E_CONFIG. */
-int store_resolve(const char *database, char ret[MS_PATH_MAX + 1], struct ms_err *err);
-
-/* Looks at what lies at the path before anything is made beside it: nothing, an empty file (both:
- * *ret_absent) or a database of SQLite that is ours or nobody's yet. All else is MS_E_CONFIG, and
- * so is anything but a regular file where its logs or its lock belong. */
-int store_look(const char *database, int *ret_absent, struct ms_err *err);
-
-/* Could a start use the database at the path, as far as modes and its first bytes tell? Opens,
- * locks and makes nothing. MS_E_CONFIG. */
-int store_judge_place(const char *database, struct ms_err *err);
-
 /* Takes the lock file of a database and writes our pid into it. The lock ends with the process or
  * with close(*ret_fd); the file stays, for removing it would race with the next daemon. MS_E_EXISTS
  * names the daemon that holds it. *ret_witness: the last that store_witness wrote there, 0 nothing.

@@ -4,6 +4,7 @@
 
 #include "daemon/store/files.h"
 #include "daemon/store/home.h"
+#include "daemon/store/place.h"
 #include "daemon/store/sql.h"
 #include "daemon/store/store.h"
 #include "daemon/store/wal.h"

@@ -1,9 +1,10 @@
-/* test_store_files.c - what lies at the path of a database and beside it, before it is opened */
-#include "daemon/store/files.h"
+/* test_store_place.c - what lies at the path of a database and beside it, before it is opened */
+#include "daemon/store/place.h"
 
 #include "daemon/store/store.h"
 #include "tests/test.h"
 
+#include <sqlite3.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -113,15 +114,103 @@ START_TEST(what_is_no_database_is_left_as_it_was_with_nothing_beside_it)
 }
 END_TEST
 
+static void expect_nothing_beside(void)
+{
+    ck_assert_int_eq(access(beside(".reserve"), F_OK), -1);
+    ck_assert_int_eq(access(beside(".lock"), F_OK), -1);
+}
+
+/* Nearly all databases there are have the application id 0. */
+START_TEST(a_foreign_database_is_refused_before_anything_is_made_beside_it)
+{
+    static const char *const made[] = {
+        "CREATE TABLE t(a); INSERT INTO t VALUES(1)",
+        "PRAGMA journal_mode=WAL; CREATE TABLE t(a)",
+        "CREATE VIEW v AS SELECT 1", /* which needs no page of its own */
+        "PRAGMA user_version=3",
+        "PRAGMA application_id=42",
+    };
+    for (size_t i = 0; i < MS_ARRAY_SIZE(made); i++) {
+        sqlite3 *db = NULL;
+        snprintf(path, sizeof(path), "%s/other%zu.db", dir, i);
+        ck_assert_int_eq(sqlite3_open(path, &db), SQLITE_OK);
+        ck_assert_int_eq(sqlite3_exec(db, made[i], NULL, NULL, NULL), SQLITE_OK);
+        ck_assert_int_eq(sqlite3_close(db), SQLITE_OK);
+
+        ck_ms_fails(store_judge_place(path, err), MS_E_CONFIG, "another program");
+        ck_ms_fails(store_open(path, &store, err), MS_E_CONFIG, "another program");
+
+        expect_nothing_beside();
+        ck_assert_int_eq(access(beside("-wal"), F_OK), -1);
+    }
+}
+END_TEST
+
+/* All of it is in its log, as of ours once; but nobody locked it as we do. */
+START_TEST(a_foreign_database_that_is_in_use_is_refused_likewise)
+{
+    sqlite3 *db = NULL;
+    snprintf(path, sizeof(path), "%s/other.db", dir);
+    ck_assert_int_eq(sqlite3_open(path, &db), SQLITE_OK);
+    ck_assert_int_eq(
+        sqlite3_exec(db, "PRAGMA journal_mode=WAL; CREATE TABLE t(a)", NULL, NULL, NULL),
+        SQLITE_OK);
+    ck_assert_int_eq(access(beside("-wal"), F_OK), 0);
+
+    ck_ms_fails(store_open(path, &store, err), MS_E_CONFIG, "another program");
+
+    expect_nothing_beside();
+    ck_assert_int_eq(sqlite3_close(db), SQLITE_OK);
+}
+END_TEST
+
+START_TEST(a_database_whose_first_transaction_is_in_its_log_is_ours)
+{
+    int status = -1;
+    struct stat st;
+    snprintf(path, sizeof(path), "%s/first.db", dir);
+    pid_t child = fork();
+    ck_assert_int_ge(child, 0);
+    if (child == 0) {
+        ck_ms_ok(store_open(path, &store, err));
+        _exit(0); /* killed before the log is folded in */
+    }
+    ck_assert_int_eq(waitpid(child, &status, 0), child);
+    ck_assert_int_eq(status, 0);
+    ck_assert_int_eq(stat(path, &st), 0);
+    ck_assert_int_eq(st.st_size, 4096);
+
+    ck_ms_ok(store_judge_place(path, err));
+    ck_ms_ok(store_open(path, &store, err));
+}
+END_TEST
+
+/* sqlite3 FILE vacuum: a file with a header and nothing in it may be anybody's, and so ours. */
+START_TEST(an_empty_database_may_become_ours)
+{
+    sqlite3 *db = NULL;
+    snprintf(path, sizeof(path), "%s/empty.db", dir);
+    ck_assert_int_eq(sqlite3_open(path, &db), SQLITE_OK);
+    ck_assert_int_eq(sqlite3_exec(db, "VACUUM", NULL, NULL, NULL), SQLITE_OK);
+    ck_assert_int_eq(sqlite3_close(db), SQLITE_OK);
+
+    ck_ms_ok(store_open(path, &store, err));
+}
+END_TEST
+
 int main(void)
 {
-    Suite *suite = suite_create("store_files");
+    Suite *suite = suite_create("store_place");
     TCase *tcase = tcase_create("place");
     tcase_add_checked_fixture(tcase, setup, teardown);
     tcase_add_test(tcase, nothing_beside_a_database_is_waited_for);
     tcase_add_test(tcase, what_another_user_left_beside_it_is_told_before_a_start);
     tcase_add_test(tcase, a_name_that_means_something_to_sqlite_is_refused);
     tcase_add_test(tcase, what_is_no_database_is_left_as_it_was_with_nothing_beside_it);
+    tcase_add_test(tcase, a_foreign_database_is_refused_before_anything_is_made_beside_it);
+    tcase_add_test(tcase, a_foreign_database_that_is_in_use_is_refused_likewise);
+    tcase_add_test(tcase, a_database_whose_first_transaction_is_in_its_log_is_ours);
+    tcase_add_test(tcase, an_empty_database_may_become_ours);
     suite_add_tcase(suite, tcase);
     return test_run(suite);
 }
