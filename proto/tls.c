@@ -3,6 +3,7 @@
 
 #include "proto/certfile.h"
 #include "proto/regular.h"
+#include "proto/tls_denied.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -101,7 +102,8 @@ static int set_protocol(SSL_CTX *ctx, const char *cipher_list, char *warning, st
 static int open_crl(const struct ms_tls_config *cfg, FILE **ret, struct ms_err *err)
 {
     *ret = NULL;
-    int rc = ms_regular_open(cfg->crl_path, "the revocation list ", ret, err);
+    int rc = ms_tls_denied(cfg, cfg->crl_path,
+                           ms_regular_open(cfg->crl_path, "the revocation list ", ret, err), err);
     if (rc == MS_E_NOT_FOUND && cfg->crl_may_miss) {
         return MS_OK;
     }
@@ -183,7 +185,8 @@ static int load_trust(SSL_CTX *ctx, const struct ms_tls_config *cfg, char *warni
     if (cfg->ca_path == NULL || cfg->ca_path[0] == '\0') {
         return ms_fail(err, MS_E_INVALID, "no certificate of a CA was given (ca.crt)");
     }
-    int rc = load_ca(SSL_CTX_get_cert_store(ctx), cfg->ca_path, err);
+    int rc = ms_tls_denied(cfg, cfg->ca_path,
+                           load_ca(SSL_CTX_get_cert_store(ctx), cfg->ca_path, err), err);
     if (rc != MS_OK || cfg->crl_path == NULL || cfg->crl_path[0] == '\0') {
         return rc;
     }
@@ -298,7 +301,8 @@ static int use_own(SSL_CTX *ctx, const struct ms_tls_config *cfg, char *warning,
 {
     struct ms_p12 p12;
     struct ms_principal identity;
-    int rc = ms_p12_read(cfg->p12_path, cfg->p12_password, &p12, err);
+    int rc = ms_tls_denied(cfg, cfg->p12_path,
+                           ms_p12_read(cfg->p12_path, cfg->p12_password, &p12, err), err);
     if (rc != MS_OK) {
         return rc;
     }

@@ -34,7 +34,8 @@ struct ms_peer {
 
 /* Both sides verify. Checks at once that the key matches, the chain verifies, nothing is expired; a
  * key file that others can read is refused, and a certificate for another role; old RC2/3DES
- * PKCS#12 is answered with the conversion command. ret_warning (NULL allowed, MS_TEXT_MAX) gets
+ * PKCS#12 is answered with the conversion command, a file that we may not read (MS_E_REFUSED) with
+ * what gives it to us. ret_warning (NULL allowed, MS_TEXT_MAX) gets
  * e.g. the expiry in days, or "". Returns owned; free with SSL_CTX_free. */
 int ms_tls_context(const struct ms_tls_config *cfg, SSL_CTX **ret, char *ret_warning,
                    struct ms_err *err);

@@ -53,6 +53,23 @@ ok "an admin's is wider" says 5 ctl a submit "$T/urgent.yaml"
 ok "root's jobs are an admin's" owner_is 5 "admin:root"
 ok "and not a user's to cancel, whatever he is called" status 4 as alice cancel 5
 
+# ---- files of another user ----
+cp "$MSSCHEDD" "$MSWORKER" "$T"
+mkdir "$T/nobodys" "$T/tls/node9" && chown "$NOBODY" "$T/nobodys"
+issue worker node9 --out "$T/tls/node9/node.p12" && cp "$CA/ca.crt" "$T/tls/node9/"
+as_nobody() { setpriv --reuid "$NOBODY" --regid "$NOBODY" --clear-groups env HOME=/nonexistent "$@"; }
+nobodys_head() {
+    as_nobody "$T/msschedd" --config "$T/empty.conf" --listen 127.0.0.1:0 --socket "$T/nobodys/s" \
+        --database "$T/nobodys/db" --tls on --tls-crl none --tls-ca "$T/tls/sched/ca.crt" --tls-cert "$T/tls/sched/node.p12"
+}
+nobodys_node() {
+    as_nobody "$T/msworker" --server "$HEAD" --tls-dir "$T/tls/node9" --jobs-dir "$T/nobodys"
+}
+ok "a scheduler that may not read its key is not tried again" status 78 nobodys_head
+ok "and says what gives it the key" says "sudo chmod 640 $T/tls/sched/node.p12" nobodys_head
+ok "nor is such a worker" status 78 nobodys_node
+ok "which says so, too" says "sudo chmod 640 $T/tls/node9/node.p12" nobodys_node
+
 # ---- node ids ----
 mkdir -p "$T/tls/node7" && cp "$CA/ca.crt" "$T/tls/node7/"
 issue worker node7 --host 127.0.0.1 --out "$T/tls/node7/node.p12"

@@ -345,6 +345,56 @@ START_TEST(a_list_that_may_be_missing_is_none_only_where_no_file_is)
 }
 END_TEST
 
+/* Modes keep out others than root only. */
+static int make_as_nobody(const struct ms_tls_config *cfg, struct ms_err *err)
+{
+    SSL_CTX *ctx = NULL;
+    ck_assert_int_eq(seteuid(65534), 0);
+    int rc = ms_tls_context(cfg, &ctx, NULL, err);
+    ck_assert_int_eq(seteuid(0), 0);
+    SSL_CTX_free(ctx);
+    return rc;
+}
+
+START_TEST(what_may_not_be_read_is_said_with_what_gives_it_to_us)
+{
+    char words[300];
+    if (geteuid() != 0) {
+        printf("skip: only root can give its files away\n");
+        return;
+    }
+    issue(ca, MS_ROLE_WORKER, "w1", 30, "", "w1.p12");
+    ck_ms_ok(ms_ca_revoke(ca, NULL, "", in_dir("crl.pem"), 30, err));
+    struct ms_tls_config cfg = config("w1.p12");
+    const char *const files[] = {cfg.ca_path, cfg.p12_path, in_dir("crl.pem")};
+    cfg.crl_path = files[2];
+    cfg.roles = MS_ROLE_WORKER;
+    ck_assert_int_eq(chmod(dir, 0755), 0);
+    ck_assert_int_eq(chown(cfg.p12_path, 65534, 0), 0);
+    ck_assert_int_eq(chmod(cfg.crl_path, 0644), 0);
+    ck_ms_ok(make_as_nobody(&cfg, err));
+
+    for (size_t i = 0; i < MS_ARRAY_SIZE(files); i++) {
+        ck_assert_int_eq(chown(files[i], 0, 0), 0);
+        ck_assert_int_eq(chmod(files[i], 0600), 0);
+        snprintf(words, sizeof(words), "%s && sudo chmod 640 %s", files[i], files[i]);
+        ck_ms_fails(make_as_nobody(&cfg, err), MS_E_REFUSED, words);
+        ck_ms_fails(make_as_nobody(&cfg, err), MS_E_REFUSED, "Permission denied");
+        ck_ms_fails(make_as_nobody(&cfg, err), MS_E_REFUSED, "sudo msctl certs install FILE");
+        ck_assert_int_eq(chown(files[i], 65534, 0), 0);
+    }
+
+    ck_assert_int_eq(chmod(dir, 0700), 0);
+    snprintf(words, sizeof(words), "may not enter %s: sudo chgrp ", dir);
+    ck_ms_fails(make_as_nobody(&cfg, err), MS_E_REFUSED, words);
+    cfg.p12_path = "/etc/msched/tls/node.p12"; /* the CA's is an authority's folder then */
+    snprintf(words, sizeof(words), "may not enter %s: sudo msctl certs install NAME.p12", dir);
+    ck_ms_fails(make_as_nobody(&cfg, err), MS_E_REFUSED, words);
+    cfg.roles = MS_ROLE_USER;
+    ck_ms_fails(make_as_nobody(&cfg, err), MS_E_REFUSED, "as yourself");
+}
+END_TEST
+
 /* ---- handshakes in memory ---- */
 
 struct pair {
@@ -538,6 +588,7 @@ int main(void)
     tcase_add_test(context, ciphers_of_tls_1_2_are_dropped_with_a_warning);
     tcase_add_test(context, a_revoked_certificate_is_refused_by_its_owner_already);
     tcase_add_test(context, a_list_that_may_be_missing_is_none_only_where_no_file_is);
+    tcase_add_test(context, what_may_not_be_read_is_said_with_what_gives_it_to_us);
     tcase_add_test(peer, both_ends_verify_and_know_each_other);
     tcase_add_test(peer, no_session_ticket_is_ever_given_out);
     tcase_add_test(peer, a_revoked_peer_is_refused_and_told);

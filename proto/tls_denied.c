@@ -1,0 +1,88 @@
+/* tls_denied.c - a certificate that we may not read: who keeps us out, and what gives it to us */
+#include "proto/tls_denied.h"
+
+#include "proto/folder.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+static int is_closed(const char *path, int mode)
+{
+    return faccessat(AT_FDCWD, path, mode, AT_EACCESS) != 0 && errno == EACCES;
+}
+
+/* The first folder on the way that lets us not in, else the file itself. 0: no mode keeps us out.
+ */
+static int who_denies(const char *path, char *ret_at, size_t size)
+{
+    if (!is_closed(path, R_OK)) {
+        return 0;
+    }
+    for (const char *slash = strchr(path + 1, '/'); slash != NULL; slash = strchr(slash + 1, '/')) {
+        int n = snprintf(ret_at, size, "%.*s", (int)(slash - path), path);
+        if (n > 0 && (size_t)n < size && is_closed(ret_at, X_OK)) {
+            return 1;
+        }
+    }
+    snprintf(ret_at, size, "%s", path);
+    return 1;
+}
+
+/* That of this process, by name where it has one: for chgrp(1). */
+static void name_group(char *buf, size_t size)
+{
+    char entry[4096];
+    struct group group;
+    struct group *found = NULL;
+    if (getgrgid_r(getegid(), &group, entry, sizeof(entry), &found) == 0 && found != NULL) {
+        snprintf(buf, size, "%s", found->gr_name);
+    } else {
+        snprintf(buf, size, "%u", (unsigned)getegid());
+    }
+}
+
+/* The daemons' own folder is opened for their group. Of others, an authority's above all, that
+ * would be wrong: a copy is put where the daemons look. */
+static int deny_daemon(const struct ms_tls_config *cfg, const char *path, const char *at,
+                       struct ms_err *err)
+{
+    char group[MS_NAME_MAX + 1];
+    char folder[MS_PATH_MAX + 1];
+    unsigned uid = (unsigned)geteuid();
+    name_group(group, sizeof(group));
+    if (strcmp(at, path) == 0) {
+        return ms_fail(err, MS_E_REFUSED,
+                       "cannot read %s: Permission denied for uid %u: put it there with sudo msctl "
+                       "certs install FILE, or: sudo chgrp %s %s && sudo chmod 640 %s",
+                       path, uid, group, path, path);
+    }
+    if (strcmp(at, ms_folder_of(cfg->p12_path, folder, sizeof(folder))) == 0) {
+        return ms_fail(err, MS_E_REFUSED,
+                       "cannot read %s: Permission denied: uid %u may not enter %s: sudo chgrp %s "
+                       "%s && sudo chmod 750 %s",
+                       path, uid, at, group, at, at);
+    }
+    return ms_fail(err, MS_E_REFUSED,
+                   "cannot read %s: Permission denied: uid %u may not enter %s: sudo msctl certs "
+                   "install NAME.p12 puts certificate and CA where the daemons look",
+                   path, uid, at);
+}
+
+int ms_tls_denied(const struct ms_tls_config *cfg, const char *path, int rc, struct ms_err *err)
+{
+    char at[MS_PATH_MAX + 1];
+    if (rc != MS_E_IO || !who_denies(path, at, sizeof(at))) {
+        return rc;
+    }
+    if ((cfg->roles & (MS_ROLE_USER | MS_ROLE_ADMIN)) != 0) {
+        return ms_fail(err, MS_E_REFUSED,
+                       "cannot read %s: Permission denied: %s is not for you; msctl certs install "
+                       "NAME.p12 (as yourself, no sudo) puts your own where msctl looks",
+                       path, at);
+    }
+    return deny_daemon(cfg, path, at, err);
+}
