@@ -130,6 +130,7 @@ static int load_state(const struct options *options, struct store **ret_store,
                       struct sched **ret_sched, struct ms_err *err)
 {
     struct sched_time start = now();
+    int skips = 0;
     int rc = 0;
     if (options->database[0] != '\0') {
         struct store_setup setup = {.path = options->database,
@@ -139,8 +140,8 @@ static int load_state(const struct options *options, struct store **ret_store,
     struct sched_config config = options->sched;
     if (rc == 0 && *ret_store != NULL) {
         config.has_database = 1;
-        config.skip_ahead =
-            options->accepts_loss || store_is_copy(*ret_store) ? sched_skip_of(start.wall_ms) : 0;
+        skips = options->accepts_loss || store_is_copy(*ret_store);
+        config.skip_ahead = skips ? sched_skip_of(start.wall_ms) : 0;
         memcpy(config.stamp_secret, store_secret(*ret_store), sizeof(config.stamp_secret));
     }
     if (rc == 0 && (*ret_sched = sched_create(&config, start)) == NULL) {
@@ -153,6 +154,9 @@ static int load_state(const struct options *options, struct store **ret_store,
             ms_log(MS_LOG_WARNING, "store.warning text=%s",
                    ms_log_quote(quoted, sizeof(quoted), store_note(*ret_store, i)));
         }
+    }
+    if (rc == 0 && skips) {
+        rc = store_judge_clock(*ret_store, start.wall_ms, err);
     }
     if (rc == 0) {
         rc = sched_load_done(*ret_sched, now(), err);

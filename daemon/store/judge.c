@@ -5,6 +5,7 @@
 #include <ctype.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 /* ---- is it the file, and the place? -------------------------------------------------------------
  */
@@ -132,6 +133,57 @@ int judge_unopened(struct store *store, int absent, struct ms_err *err)
         return 0;
     }
     return absent ? judge_absence(store, log_holds, err) : has_log ? 0 : judge_carried(store, err);
+}
+
+/* ---- by which clock
+ * ------------------------------------------------------------------------------
+ */
+
+static const char *date_of(int64_t ms, char *buf, size_t size)
+{
+    time_t at = (time_t)(ms / 1000);
+    struct tm tm;
+    if (gmtime_r(&at, &tm) == NULL || strftime(buf, size, "%Y-%m-%d %H:%M:%S UTC", &tm) == 0) {
+        snprintf(buf, size, "%lld ms", (long long)ms);
+    }
+    return buf;
+}
+
+/* When something happened last, as its rows say; 0: nothing has. */
+static int find_newest(struct store *store, int64_t *ret_ms, struct ms_err *err)
+{
+    sqlite3_stmt *statement = store->statements[ST_NEWEST];
+    int rc = sqlite3_step(statement);
+    *ret_ms = rc == SQLITE_ROW ? sqlite3_column_int64(statement, 0) : 0;
+    sqlite3_reset(statement);
+    return rc == SQLITE_ROW ? 0 : store_fail(store, rc, "looking for its newest row", err);
+}
+
+int store_judge_clock(struct store *store, int64_t wall_ms, struct ms_err *err)
+{
+    enum { DAY_MS = 86400000 };
+    const int64_t least_ms = 1577836800000; /* 2020-01-01, from which the numbers are counted */
+    char now[32];
+    char then[32];
+    int64_t newest_ms = 0;
+    int rc = find_newest(store, &newest_ms, err);
+    if (rc < 0 ||
+        (wall_ms >= least_ms && (store->accepts_loss || wall_ms >= newest_ms - (int64_t)DAY_MS))) {
+        return rc;
+    }
+    if (wall_ms < least_ms) {
+        return ms_fail(err, MS_E_UNAVAILABLE,
+                       "the clock of this host says %s, and database %s is a copy, or lacks "
+                       "writes: its numbers would not go on above all that were given: set the "
+                       "clock (timedatectl)",
+                       date_of(wall_ms, now, sizeof(now)), store->path);
+    }
+    return ms_fail(err, MS_E_UNAVAILABLE,
+                   "the clock of this host says %s, and database %s, which is a copy, holds what "
+                   "happened on %s: set the clock (timedatectl); if it is right, and was wrong "
+                   "then, start once with --accept-loss",
+                   date_of(wall_ms, now, sizeof(now)), store->path,
+                   date_of(newest_ms, then, sizeof(then)));
 }
 
 /* ---- once it is loaded --------------------------------------------------------------------------

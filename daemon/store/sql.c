@@ -212,6 +212,8 @@ const char *const store_statements[ST_COUNT] = {
     [ST_LOAD_EVENTS] =
         "SELECT seq, job, principal, sum, sum = row_sum(" EVENT_SUMMED ") FROM event "
         "ORDER BY seq",
+    [ST_NEWEST] = "SELECT max(at) FROM (SELECT max(at_ms) AS at FROM event UNION ALL "
+                  "SELECT max(max(submitted_ms, started_ms, ended_ms)) FROM job)",
     [ST_LEDGER] = "SELECT rows, sum FROM ledger WHERE name=?1",
     [ST_SCHEMA] = "SELECT count(*), " SCHEMA_SUM " FROM sqlite_schema",
     [ST_READ_SPEC] = "SELECT spec, spec_sha256 = sha256_hex(spec) FROM job WHERE id=?1",

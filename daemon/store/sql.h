@@ -26,6 +26,7 @@ enum store_statement {
     ST_LOAD_META,
     ST_LOAD_SECRETS,
     ST_LOAD_EVENTS,
+    ST_NEWEST,
     ST_LEDGER,
     ST_SCHEMA,
     ST_READ_SPEC,

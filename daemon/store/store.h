@@ -31,6 +31,10 @@ const uint8_t *store_secret(const struct store *store);
  * backup that was put back, a database that moved. Ids and generations must go on far above what it
  * holds. */
 int store_is_copy(const struct store *store);
+/* May ids and generations go on by this clock (Unix milliseconds), so that none is given twice?
+ * Once loaded. MS_E_UNAVAILABLE, with the next step: it is before 2020, or a day before what the
+ * database holds (unless a loss is accepted: then that may have been the wrong one). */
+int store_judge_clock(struct store *store, int64_t wall_ms, struct ms_err *err);
 void store_close(struct store *store); /* checkpoints the WAL; NULL allowed */
 
 /* Gives every row to the core (sched_load_*), jobs in id order, then members, then meta; then folds

@@ -312,6 +312,43 @@ START_TEST(the_loss_of_a_log_of_writes_can_be_accepted)
 }
 END_TEST
 
+/* Numbers of a copy go on by the clock: one that is wrong would give them again. */
+START_TEST(a_clock_that_is_behind_gives_a_copy_no_numbers)
+{
+    enum { HOUR_MS = 3600000 };
+    const int64_t at_ms = 1700000000000; /* 2023-11-14 */
+    struct sched_event_row row = {.seq = 1,
+                                  .at_ms = at_ms,
+                                  .kind = "scheduler.started",
+                                  .node = "",
+                                  .principal = "",
+                                  .text = "test"};
+    struct sched_effect effect = {.kind = SCHED_DO_PUT_EVENT, .event = &row};
+    ck_ms_ok(start(path, 0, err));
+    ck_assert_int_eq(store_commit(store, &effect, 1, NULL), 0);
+    shut();
+    ck_assert_int_eq(rename(path, moved), 0);
+
+    for (int accepts_loss = 0; accepts_loss < 2; accepts_loss++) {
+        ck_ms_ok(start(moved, accepts_loss, err));
+        ck_ms_fails(store_judge_clock(store, 72000, err), MS_E_UNAVAILABLE,
+                    "says 1970-01-01 00:01:12 UTC");
+        ck_ms_fails(store_judge_clock(store, 1577836799999, err), MS_E_UNAVAILABLE, "timedatectl");
+        ck_ms_ok(store_judge_clock(store, at_ms - HOUR_MS, err));
+        ck_ms_ok(store_judge_clock(store, at_ms, err));
+        if (accepts_loss) { /* the operator's word: that one was wrong */
+            ck_ms_ok(store_judge_clock(store, 1577836800000, err));
+        } else {
+            ck_ms_fails(store_judge_clock(store, 1577836800000, err), MS_E_UNAVAILABLE,
+                        "holds what happened on 2023-11-14 22:13:20 UTC");
+            ck_ms_fails(store_judge_clock(store, at_ms - (int64_t)25 * HOUR_MS, err),
+                        MS_E_UNAVAILABLE, "start once with --accept-loss");
+        }
+        shut();
+    }
+}
+END_TEST
+
 START_TEST(a_start_that_ends_between_its_mark_and_its_commit_makes_no_copy)
 {
     live(path, 1, 1);
@@ -396,6 +433,7 @@ int main(void)
     tcase_add_test(tcase, a_database_that_is_renamed_without_its_log_of_writes_is_refused);
     tcase_add_test(tcase, a_relative_path_is_judged_as_the_whole_one);
     tcase_add_test(tcase, the_loss_of_a_log_of_writes_can_be_accepted);
+    tcase_add_test(tcase, a_clock_that_is_behind_gives_a_copy_no_numbers);
     tcase_add_test(tcase, a_start_that_ends_between_its_mark_and_its_commit_makes_no_copy);
     tcase_add_test(tcase, a_mark_that_cannot_be_made_is_said_once_until_it_can);
     tcase_add_test(tcase, without_a_new_mark_the_file_says_all_the_same_that_it_is_open);

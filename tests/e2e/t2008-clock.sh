@@ -1,0 +1,60 @@
+#!/usr/bin/env bash
+# t2008-clock.sh - a copy of the database is not served by a clock that is behind: its numbers go on by it
+. "$(dirname "$0")/lib.sh"
+need "$MSSCHEDD" "$MSCTL" cc
+. "$(dirname "$0")/standing.sh"
+
+# A clock that says what $MSCHED_TEST_CLOCK says, in seconds.
+cat >"$T/clock.c" <<'END'
+#define _GNU_SOURCE
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+int clock_gettime(clockid_t id, struct timespec *at)
+{
+    const char *text = getenv("MSCHED_TEST_CLOCK");
+    long rc = syscall(SYS_clock_gettime, id, at);
+    if (id == CLOCK_REALTIME && text != NULL) {
+        at->tv_sec = atol(text);
+    }
+    return (int)rc;
+}
+END
+cc -shared -fPIC -o "$T/clock.so" "$T/clock.c" || skip_all "cc makes no library here"
+export ASAN_OPTIONS=verify_asan_link_order=0:${ASAN_OPTIONS:-}
+at() { # SECONDS command...
+    local seconds=$1
+    shift
+    env LD_PRELOAD="$T/clock.so" MSCHED_TEST_CLOCK="$seconds" "$@"
+}
+b() { # SECONDS option...: a start that ends by itself
+    local seconds=$1
+    shift
+    at "$seconds" "$MSSCHEDD" --config "$T/empty.conf" --listen none --tls off --socket "$T/b.sock" \
+        --database "$T/b.db" "$@"
+}
+HEAD=unix:$T/a.sock
+make_job job 9 1
+ok "a scheduler serves" start_sched a
+ok "a job is submitted" says 1 ctl a submit "$T/job.yaml"
+stop a
+cp "$T/a.db" "$T/b.db"
+
+ok "a clock of 1970 does not serve a copy" status 75 b 72
+ok "which names the clock" says "the clock of this host says 1970-01-01" b 72
+ok "and what sets it" says "timedatectl" b 72
+ok "nor does one of 2021" status 75 b 1610000000
+ok "which is behind what happened" says "the clock of this host says 2021-01-07" b 1610000000
+ok "nor a clock of 1970 with --accept-loss" status 75 b 72 --accept-loss
+now=$(date +%s)
+start b env LD_PRELOAD="$T/clock.so" MSCHED_TEST_CLOCK="$now" "$MSSCHEDD" --config "$T/empty.conf" --listen none \
+    --tls off --socket "$T/b.sock" --database "$T/b.db"
+ok "a clock that is right does" wait_for 60 ready b
+ok "with numbers by it" says "$(((now - 1577836800) / 1000))" ctl b submit "$T/job.yaml"
+stop b
+ok "a database that is no copy is served by any clock" start a env LD_PRELOAD="$T/clock.so" MSCHED_TEST_CLOCK=72 \
+    "$MSSCHEDD" --config "$T/empty.conf" --listen none --tls off --socket "$T/a.sock" --database "$T/a.db"
+ok "as before" wait_for 60 ready a
+stop a
+finish
