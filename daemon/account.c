@@ -31,8 +31,7 @@ int account_name(unsigned uid, char name[MS_NAME_MAX + 1])
     return code_of(rc);
 }
 
-/* *ret_is_one: the system knows such an account. */
-static int uid_of(const char *name, unsigned *ret_uid, int *ret_is_one)
+int account_named(const char *name, unsigned *ret_uid, int *ret_is_one)
 {
     struct passwd entry;
     struct passwd *found = NULL;
@@ -60,7 +59,7 @@ int account_find(const char *subuid_file, unsigned uid, unsigned own_uid, struct
     if (owner[strspn(owner, "0123456789")] == '\0') {
         is_one = subuid_number(owner, &owner_uid);
     } else {
-        rc = uid_of(owner, &owner_uid, &is_one);
+        rc = account_named(owner, &owner_uid, &is_one);
     }
     if (rc == 0 && is_one && owner_uid != 0 && owner_uid != own_uid) {
         ret->uid = owner_uid;

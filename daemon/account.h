@@ -13,6 +13,10 @@
  * MS_E_IO when nobody could tell. */
 int account_name(unsigned uid, char name[MS_NAME_MAX + 1]);
 
+/* The uid of the account that the system calls so. *ret_is_one 0: there is none. As account_name.
+ */
+int account_named(const char *name, unsigned *ret_uid, int *ret_is_one);
+
 /* A uid with a name, or in no range of the file (subuid(5)), is its own account. Of another it is
  * that of the owner: the line's number, or what getpwnam_r says of the line's name. Ranges of root,
  * of own_uid (the daemon's) and of nobody are no account of theirs: what runs there is one of its

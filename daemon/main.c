@@ -111,6 +111,7 @@ static int check_config(const struct options *options, const char *as)
     }
     options_print(options, stdout);
     fflush(stdout);
+    server_check_names(options);
     return server_check_options(options, &err) < 0 ? fail(&err) : 0;
 }
 

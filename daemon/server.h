@@ -41,6 +41,9 @@ int server_take_options(struct server *server, const struct options *options, st
 /* What a start would say about the address, the certificates, and where database and socket lie,
  * without opening or making anything. */
 int server_check_options(const struct options *options, struct ms_err *err);
+/* Logs which names of user_map the system gives to other uids. Asks NSS, which may block: for
+ * --check-config. */
+void server_check_names(const struct options *options);
 
 /* Address as bound of the first TCP listener ("" without one): tests, log. */
 const char *server_address(const struct server *server);

@@ -33,18 +33,36 @@ const char *server_mapped_name(const struct server *server, unsigned uid, unsign
 }
 
 /* Two accounts are one owner then, which is meant where user_map says both. */
+static void say_shared(const struct who_map *map, int at, unsigned uid)
+{
+    ms_log(MS_LOG_WARNING,
+           "user.shared name=%s uid=%u mapped=%u text=\"user_map gives uid %u the name that the "
+           "system gives uid %u: they are one owner; name both in user_map\"",
+           map->of[at].name, uid, map->of[at].uid, map->of[at].uid, uid);
+}
+
 static void tell_shared(struct server *server, const struct ms_account *account)
 {
     const struct who_map *map = &server->options->user_map;
     int at = account->name[0] != '\0' ? who_map_named(map, account->name) : -1;
-    if (at < 0 || server->is_told[at]) {
-        return;
+    if (at >= 0 && !server->is_told[at]) {
+        server->is_told[at] = 1;
+        say_shared(map, at, account->uid);
     }
-    server->is_told[at] = 1;
-    ms_log(MS_LOG_WARNING,
-           "user.shared name=%s uid=%u mapped=%u text=\"user_map gives uid %u the name that the "
-           "system gives uid %u: they are one owner; name both in user_map\"",
-           account->name, account->uid, map->of[at].uid, map->of[at].uid, account->uid);
+}
+
+void server_check_names(const struct options *options)
+{
+    const struct who_map *map = &options->user_map;
+    for (unsigned i = 0; i < map->n; i++) {
+        unsigned uid = 0;
+        int is_one = 0;
+        if (who_map_named(map, map->of[i].name) == (int)i &&
+            account_named(map->of[i].name, &uid, &is_one) == 0 && is_one &&
+            who_map_find(map, uid) == NULL) {
+            say_shared(map, (int)i, uid);
+        }
+    }
 }
 
 static void set_name(struct server_who *ret, const char *name, int is_mapped)

@@ -83,6 +83,11 @@ ok "two accounts of one name are one owner" comes_as 765540 user:msbrown
 ok "which is said" logged a "user.shared name=msbrown uid=7001 mapped=7003"
 ok "once" comes_as 765541 user:msbrown
 ok "and no more" bash -c '[ "$(grep -c user.shared "$1")" = 1 ]' - "$T/a.log"
+ok "a check says it before" says "user.shared name=msbrown uid=7001 mapped=7003" \
+    "$MSSCHEDD" --config "$T/a.conf" --listen none --tls off --check-config
+echo "user_map = msalice=7000 msbrown=7001 bob=7003 bob=7004" >"$T/b.conf"
+ok "and nothing where none is shared" bash -c '! "$@" --check-config 2>&1 | grep user.shared' - \
+    "$MSSCHEDD" --config "$T/b.conf" --listen none --tls off
 stop watching
 stop staying
 stop a

@@ -97,6 +97,18 @@ START_TEST(ranges_of_root_of_the_daemon_and_of_nobody_are_one_stranger_each)
 }
 END_TEST
 
+START_TEST(a_name_is_looked_up_as_the_system_has_it)
+{
+    unsigned uid = 1;
+    int is_one = 0;
+    ck_assert_int_eq(account_named("root", &uid, &is_one), 0);
+    ck_assert(is_one);
+    ck_assert_uint_eq(uid, 0);
+    ck_assert_int_eq(account_named("nosuchuserhere", &uid, &is_one), 0);
+    ck_assert(!is_one);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("account");
@@ -106,6 +118,7 @@ int main(void)
     tcase_add_test(tc, a_uid_of_no_range_is_its_own_account_without_a_name);
     tcase_add_test(tc, a_subordinate_uid_is_its_owners_account);
     tcase_add_test(tc, ranges_of_root_of_the_daemon_and_of_nobody_are_one_stranger_each);
+    tcase_add_test(tc, a_name_is_looked_up_as_the_system_has_it);
     suite_add_tcase(suite, tc);
     return test_run(suite);
 }
