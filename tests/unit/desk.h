@@ -26,6 +26,7 @@ struct desk {
     struct {
         uint64_t generation;
         int32_t code;
+        int leaving;
         char text[MS_TEXT_MAX + 1];
     } done[4]; /* the first ends of ranks, in the order in which they came */
     uint64_t last_job, last_generation, last_step;
@@ -117,6 +118,7 @@ static inline void desk_done(struct desk *desk, const Ms__RankDone *msg)
     if (desk->n_done < (int)MS_ARRAY_SIZE(desk->done)) {
         desk->done[desk->n_done].generation = msg->generation;
         desk->done[desk->n_done].code = msg->code;
+        desk->done[desk->n_done].leaving = msg->leaving;
         snprintf(desk->done[desk->n_done].text, sizeof(desk->done[0].text), "%s", msg->text);
     }
     desk->n_done++;

@@ -1,5 +1,7 @@
 /* test_worker.c - a whole worker against a scheduler's end: orders that cross, certificates */
 #include "libworker/train/worker.h"
+
+#include "libworker/plan/plan.h"
 #include "tests/unit/desk.h"
 
 #include <pthread.h>
@@ -61,10 +63,14 @@ static void teardown(void)
     test_dir_remove(jobs_dir);
 }
 
+/* NULL: what this machine has. */
+static const char *least_isa;
+
 /* Rank 0 of `world`; nobody listens where the others should be. */
 static void send_rank(struct desk *desk, uint64_t generation, uint32_t world, const char *json)
 {
-    static char id[] = "n", host[] = "h", address[] = "127.0.0.1:1", isa[] = "sse41";
+    static char id[] = "n", host[] = "h", address[] = "127.0.0.1:1";
+    static char isa[32];
     static uint8_t token[MS_TOKEN_LEN] = {1, 2, 3};
     Ms__Member members[2] = {MS__MEMBER__INIT, MS__MEMBER__INIT};
     Ms__Member *list[2] = {&members[0], &members[1]};
@@ -80,11 +86,42 @@ static void send_rank(struct desk *desk, uint64_t generation, uint32_t world, co
     assign.world_size = world;
     assign.members = list;
     assign.n_members = world;
+    snprintf(isa, sizeof(isa), "%s", least_isa != NULL ? least_isa : plan_isa());
     assign.isa = isa;
     assign.token = (ProtobufCBinaryData){sizeof(token), token};
     assign.job_json = (ProtobufCBinaryData){strlen(json), (uint8_t *)(uintptr_t)json};
     ck_ms_ok(ms_conn_send(desk->conn, MS_MSG_ASSIGN, 0, &assign.base, err));
 }
+
+/* oneDNN is fixed for the life of a process: the desk must know before it gives the node a rank. */
+START_TEST(worker_that_served_beside_a_lesser_machine_leaves_to_begin_anew)
+{
+    struct desk desk;
+    struct life life = {.rc = -1};
+    if (strcmp(plan_isa(), "sse41") == 0 || strcmp(plan_isa(), "other") == 0) {
+        return; /* there is none */
+    }
+    desk_open(&desk);
+    begin(&life, &desk);
+    until(&desk, desk.n_registers == 1);
+    least_isa = "sse41";
+    send_rank(&desk, 1, 1, "{}");
+    until(&desk, desk.n_done == 1);
+    ck_assert(!desk.done[0].leaving); /* it never came to oneDNN */
+    send_stop(&desk, 1, 0);
+
+    send_rank(&desk, 2, 1, JOB(1));
+    least_isa = NULL;
+    until(&desk, desk.n_ready == 1);
+    send_stop(&desk, 2, 0);
+    until(&desk, desk.n_done == 2);
+    ck_assert(desk.done[1].leaving);
+    until(&desk, desk.n_leaves == 1 && desk.n_closed >= 1);
+    ck_assert_int_eq(pthread_join(life.thread, NULL), 0);
+    ck_assert_int_eq(life.rc, WORKER_ANEW);
+    desk_shut(&desk);
+}
+END_TEST
 
 START_TEST(certificates_that_come_while_it_starts_are_its_first_ones)
 {
@@ -184,6 +221,7 @@ int main(void)
     Suite *suite = suite_create("worker");
     TCase *tc = tcase_create("worker");
     tcase_add_checked_fixture(tc, setup, teardown);
+    tcase_add_test(tc, worker_that_served_beside_a_lesser_machine_leaves_to_begin_anew);
     tcase_add_test(tc, certificates_that_come_while_it_starts_are_its_first_ones);
     tcase_add_test(tc, a_stop_for_nobody_does_not_stop_the_next_rank);
     tcase_add_test(tc, an_assign_in_the_place_of_a_stop_does_not_hide_why_a_rank_failed);
