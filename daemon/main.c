@@ -6,6 +6,7 @@
 #include "daemon/store/store.h"
 #include "proto/notify.h"
 #include "proto/process.h"
+#include "proto/text.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -200,11 +201,16 @@ static int serve(struct program *program)
         rc = server_run(server, &err);
     }
     int status = rc < 0 ? fail(&err) : rc;
+    char why[MS_TEXT_MAX + 1] = "";
+    if (rc >= 0) {
+        ms_text_copy(why, sizeof(why), server_exit_text(server));
+    }
     server_close(server);
     sched_destroy(sched);
     store_close(store);
-    if (rc >= 0) {
-        ms_log(MS_LOG_NOTICE, "scheduler.end status=%d", status);
+    if (rc >= 0) { /* the last line of the log, where people and scripts look for the cause */
+        ms_log(status == 0 ? MS_LOG_NOTICE : MS_LOG_ERR, "scheduler.end status=%d reason=%s",
+               status, MS_QUOTE(why));
     }
     return status;
 }

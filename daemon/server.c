@@ -104,9 +104,9 @@ void server_stop(struct server *server, int status, int64_t grace_ms, const char
         server->stop_by_ms = now;
         return;
     }
-    char line[MS_TEXT_MAX + 1];
     char state[MS_TEXT_MAX + 64];
-    ms_text_copy(line, sizeof(line), why);
+    char *line = server->exit_text;
+    ms_text_copy(line, sizeof(server->exit_text), why);
     ms_text_mend((uint8_t *)line, strlen(line), MS_TEXT_LINE); /* a newline begins a variable */
     snprintf(state, sizeof(state), "STOPPING=1\nSTATUS=stopping: %s", line);
     ms_notify(state);
@@ -251,6 +251,11 @@ static void announce(struct server *server)
     }
     ms_notify("READY=1");
     server_say_status(server);
+}
+
+const char *server_exit_text(const struct server *server)
+{
+    return server->exit_text;
 }
 
 int server_run(struct server *server, struct ms_err *err)

@@ -32,6 +32,9 @@ int server_open(const struct server_setup *setup, struct server **ret, struct ms
 /* Serves until a signal or the end of a dynamic cluster's job. Returns the exit status (>= 0), or
  * an ms_code: a commit that failed, after which only a restart from the disk is safe. */
 int server_run(struct server *server, struct ms_err *err);
+/* After a server_run that returned a status: what made it stop, one line. Borrowed until
+ * server_close. */
+const char *server_exit_text(const struct server *server);
 void server_close(struct server *server); /* NULL allowed */
 
 /* For the reload: builds the TLS context of the new options, then changes over to them (log level,

@@ -75,6 +75,7 @@ struct server {
 
     int is_stopping, closing_sent;
     int exit_status;
+    char exit_text[MS_TEXT_MAX + 1]; /* one line: what made it stop */
     int64_t stop_by_ms;
 };
 

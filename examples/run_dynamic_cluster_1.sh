@@ -35,15 +35,20 @@ for ((i = 0; i < MS_WORKER_NUM / 2; i++)); do
     logs[$!]=device/worker_$i.out
     left=$((left + 1))
 done
-# Who fails says why in the last line of its log. The scheduler ends with the job, with the job's status; but
-# for workers that failed before they came to it, it would wait MS_TOPO_TIMEOUT.
+# Who fails says why in the last line of its log; who was killed could not.
+tell() { # LOG STATUS
+    [ "$2" -le 128 ] || echo "$1: ended by SIG$(kill -l "$2"); the last line of its log follows" >&2
+    echo "$1: $(tail -n 1 "$1")" >&2
+}
+# The scheduler ends with the job, with the job's status; but for workers that failed before they came to it, it
+# would wait MS_TOPO_TIMEOUT.
 status=
 failed=0
 while [ -z "$status" ]; do
     ended=0
     wait -n -p pid || ended=$?
     pid=${pid:-$scheduler} # nobody is left
-    [ $ended -eq 0 ] || echo "${logs[pid]}: $(tail -n 1 "${logs[pid]}")" >&2
+    [ $ended -eq 0 ] || tell "${logs[pid]}" $ended
     if [ "$pid" = "$scheduler" ]; then
         status=$ended
         continue

@@ -18,9 +18,13 @@ for ((i = MS_WORKER_NUM / 2; i < MS_WORKER_NUM; i++)); do
     MS_ROLE=MS_WORKER MS_NODE_ID=$i msworker --run-dir device "$job" >device/worker_$i.out 2>&1 &
     logs[$!]=device/worker_$i.out
 done
-# Who fails says why in the last line of its log.
+# Who fails says why in the last line of its log; who was killed could not.
+tell() { # LOG STATUS
+    [ "$2" -le 128 ] || echo "$1: ended by SIG$(kill -l "$2"); the last line of its log follows" >&2
+    echo "$1: $(tail -n 1 "$1")" >&2
+}
 status=0
 for pid in "${!logs[@]}"; do
-    wait "$pid" || { status=$? && echo "${logs[pid]}: $(tail -n 1 "${logs[pid]}")" >&2; }
+    wait "$pid" || { status=$? && tell "${logs[pid]}" $status; }
 done
 exit $status

@@ -129,6 +129,24 @@ done
 MS_SCHED_PORT=$(free_port)
 sed -i 's/^steps:.*/steps: 5/; /^epochs:/d' "$T/long.yaml"
 ok "a job that runs" scripted bash "$ROOT/examples/run_dynamic_cluster.sh" "$T/long.yaml" 2
+sed "s/^dataset:.*/dataset: {kind: mnist, path: '\${DATA_PATH}', usage: train}/; s/^network:.*/network: mnist/; s/^loss:.*/loss: softmax_cross_entropy/" \
+    "$T/job.yaml" >"$T/data.yaml"
+tells() { # PATTERN COMMAND...
+    local pattern=$1
+    shift
+    "$@" >"$T/tells.out" 2>&1
+    grep -qE "$pattern" "$T/tells.out" || { cat "$T/tells.out" && return 1; }
+}
+ok "where the data are not, the scheduler's last line has the cause" tells \
+    '^device/scheduler.log: .*scheduler.end status=1 reason=.*dataset: .*/none.* cannot be opened' \
+    scripted env DATA_PATH="$T/none" bash "$ROOT/examples/run_dynamic_cluster.sh" "$T/data.yaml" 2
+ok "where workers are missing, too" tells '^device/(scheduler.log: .*scheduler.end status=1 reason=|worker_0.out: msworker: ).*1 of 2 workers' \
+    scripted env MS_WORKER_NUM=2 MS_TOPO_TIMEOUT=1 bash "$ROOT/examples/run_dynamic_cluster_1.sh" 127.0.0.1 "$T/job.yaml"
+mkdir "$T/killed"
+printf '#!/bin/sh\necho rank.ready\nkill -KILL $$\n' >"$T/killed/msworker"
+chmod +x "$T/killed/msworker"
+ok "a worker that was killed could not say why: the script does" tells '^device/worker_1.out: ended by SIGKILL' \
+    env -C "$T/ours" MSCHED_BIN="$T/killed" MS_WORKER_NUM=2 bash "$ROOT/examples/run_dynamic_cluster_2.sh" 127.0.0.1 "$T/job.yaml"
 echo "learning: 1" >>"$T/long.yaml"
 ok "a job that cannot says why" says "device/worker_1.out: msworker: $T/long.yaml" scripted env MS_TOPO_TIMEOUT=3 bash "$ROOT/examples/run_dynamic_cluster.sh" "$T/long.yaml" 2
 ok "workers of a second machine, too" says "device/worker_1.out: msworker: $T/long.yaml" scripted env MS_WORKER_NUM=2 bash "$ROOT/examples/run_dynamic_cluster_2.sh" 127.0.0.1 "$T/long.yaml"
