@@ -21,7 +21,7 @@ static void refuse_writes(struct server *server)
     struct ms_err why = {0, ""};
     int64_t now = server_mono_ms();
     server->refusal = store_refusal(server->store, &why);
-    sched_refuse_writes(server->sched, why.text);
+    sched_refuse_writes(server->sched, why.text, store_has_room(server->store));
     if (!server->is_refusing || now - server->refusal_said_ms > FULL_SAY_MS) {
         char quoted[2 * MS_TEXT_MAX];
         ms_log(MS_LOG_ERR, "%s text=%s",
@@ -36,7 +36,7 @@ static void accept_writes(struct server *server)
 {
     if (server->is_refusing) {
         server->is_refusing = 0;
-        sched_refuse_writes(server->sched, "");
+        sched_refuse_writes(server->sched, "", 1);
         ms_log(MS_LOG_NOTICE, "store.space text=\"there is space again, taking new work\"");
     }
 }

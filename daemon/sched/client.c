@@ -231,7 +231,7 @@ static bool cancel_refused(struct sched *s, const struct conn *conn, uint32_t fr
     } else if (job_is_ended(job)) {
         emit_error(s, conn->id, frame_id, MS_E_REFUSED, "job %llu is %s already: nothing to cancel",
                    (ull)id, sched_job_state_name(job->state));
-    } else if (s->refusal[0] != '\0') {
+    } else if (s->refuses_ends) {
         emit_error(s, conn->id, frame_id, MS_E_FULL, "the end of job %llu cannot be stored: %.250s",
                    (ull)id, s->refusal);
     } else {

@@ -117,9 +117,10 @@ void sched_apply(struct sched *s, const struct sched_event *event, struct sched_
     event_settle(s);
 }
 
-void sched_refuse_writes(struct sched *s, const char *text)
+void sched_refuse_writes(struct sched *s, const char *text, int has_room)
 {
     ms_text_copy(s->refusal, sizeof(s->refusal), text);
+    s->refuses_ends = s->refusal[0] != '\0' && !has_room;
     s->due |= DUE_PLACE;
     watch_news(s);
 }

@@ -260,9 +260,10 @@ int sched_is_starved(const struct sched *sched);
 enum sched_conn_kind { SCHED_CONN_IDLE, SCHED_CONN_BUSY, SCHED_CONN_NODE };
 enum sched_conn_kind sched_conn_kind(const struct sched *sched, uint64_t conn);
 
-/* The database cannot grow (SQLITE_FULL): from now on requests that need a durable write are
- * refused with text (cut to MS_TEXT_MAX), everything else goes on. "" ends it. */
-void sched_refuse_writes(struct sched *sched, const char *text);
+/* The database cannot grow (SQLITE_FULL): from now on new work is refused with text (cut to
+ * MS_TEXT_MAX), everything else goes on. "" ends it. What ends work is written with what was kept
+ * for that; has_room 0: that is used up too, and who asks for an end (a cancel) is refused. */
+void sched_refuse_writes(struct sched *sched, const char *text, int has_room);
 
 /* The driver itself stood still for ms (suspend, a stopped VM): stretches every lease by it. */
 void sched_stood_still(struct sched *sched, int64_t ms);

@@ -105,6 +105,7 @@ static void stop_for_loss(struct sched *s, const char *who, uint64_t ticks)
     emit_log(s, MS_LOG_ERR, "scheduler.writes_missing ticks=%llu told=%llu peer=%s text=%s",
              (ull)s->ticks, (ull)ticks, emit_quote(s, who), emit_quote(s, text));
     ms_text_copy(s->refusal, sizeof(s->refusal), text);
+    s->refuses_ends = true;
     s->draining = true;
     s->loss_proved = true;
     emit_exit(s, EXIT_CONFIG, text);

@@ -105,7 +105,8 @@ struct sched {
     unsigned due; /* DUE_*: work for the end of this event, or for the next one */
     struct sched_member_row *orphans; /* while loading: members whose job is not there yet */
     size_t n_orphans, orphans_room;
-    char refusal[MS_TEXT_MAX + 1]; /* of durable requests; "" none */
+    char refusal[MS_TEXT_MAX + 1]; /* of new work; "" none */
+    bool refuses_ends;             /* ... and of requests for an end: they could not be stored */
     struct timer news_timer;
     uint64_t news_round; /* how often it has fired */
     struct sched_driver_stats driver;

@@ -116,16 +116,35 @@ static int reserve_fail(const char *path, int why, struct ms_err *err)
     return ms_fail_errno(err, code, "reserve file %s", path);
 }
 
+/* To size; 0: none. 0: it holds what it held. */
+static int reserve_cut(const char *path, off_t size)
+{
+    int fd = size > 0 ? open(path, O_WRONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW) : -1;
+    int is_cut = fd >= 0 && ftruncate(fd, size) == 0;
+    if (fd >= 0) {
+        close(fd);
+    }
+    return is_cut || unlink(path) == 0;
+}
+
+uint64_t store_reserve_held(const char *database)
+{
+    char path[SIDE_PATH_MAX];
+    struct stat st;
+    return lstat(side_path(database, "reserve", path), &st) == 0 && S_ISREG(st.st_mode)
+               ? (uint64_t)st.st_blocks * 512
+               : 0;
+}
+
 int store_reserve_make(const char *database, uint64_t spare_bytes, struct ms_err *err)
 {
     char path[SIDE_PATH_MAX];
     side_path(database, "reserve", path);
-    struct stat st;
-    if (lstat(path, &st) == 0 && S_ISREG(st.st_mode) &&
-        st.st_blocks * 512 >= (off_t)MS_STORE_RESERVE) {
+    const uint64_t held = store_reserve_held(database);
+    if (held >= MS_STORE_RESERVE) {
         return 0;
     }
-    if (spare_bytes > 0 && store_free_bytes(database) < MS_STORE_RESERVE + spare_bytes) {
+    if (spare_bytes > 0 && store_free_bytes(database) + held < MS_STORE_RESERVE + spare_bytes) {
         return reserve_fail(path, ENOSPC, err);
     }
     int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW, 0600);
@@ -141,17 +160,24 @@ int store_reserve_make(const char *database, uint64_t spare_bytes, struct ms_err
     }
     close(fd);
     if (why != 0) {
-        unlink(path);
+        reserve_cut(path, (off_t)held);
         return reserve_fail(path, why, err);
     }
     return 0;
 }
 
-void store_reserve_drop(const char *database, struct ms_err *ret_why)
+int store_reserve_give(const char *database, struct ms_err *ret_why)
 {
     char path[SIDE_PATH_MAX];
-    unlink(side_path(database, "reserve", path));
-    ms_fail(ret_why, MS_E_FULL, "reserve file %s: given up for the last writes", path);
+    const uint64_t held = store_reserve_held(database);
+    const uint64_t kept = held > MS_STORE_PIECE ? held - MS_STORE_PIECE : 0;
+    side_path(database, "reserve", path);
+    if (held == 0 || !reserve_cut(path, (off_t)kept)) {
+        return 0;
+    }
+    ms_fail(ret_why, MS_E_FULL, "reserve file %s: %llu KiB are left for the last writes", path,
+            (unsigned long long)kept / 1024);
+    return 1;
 }
 
 const char *store_bad_filesystem(const char *database)

@@ -23,11 +23,16 @@ void store_witness(int fd, uint64_t ticks);
 
 /* Makes sure that the reserve file exists with MS_STORE_RESERVE bytes of real disk. spare_bytes:
  * that much must be free beside it, else the next commit would take it away again. 0, or with the
- * file's name and the cause MS_E_FULL (freeing space, or a higher quota, mends it; nothing is left
- * behind) or MS_E_IO (anything else: rights, a folder of that name, a limit of this process). */
+ * file's name and the cause MS_E_FULL (freeing space, or a higher quota, mends it; what it held
+ * before stays) or MS_E_IO (anything else: rights, a folder of that name, a limit of this process).
+ */
 int store_reserve_make(const char *database, uint64_t spare_bytes, struct ms_err *err);
-/* Gives its bytes back to the disk. *ret_why: MS_E_FULL, in the words of the above. */
-void store_reserve_drop(const char *database, struct ms_err *ret_why);
+/* Gives MS_STORE_PIECE bytes of it back to the disk: pieces, for what one write does not need must
+ * not go to whoever fills the disk. 1, and *ret_why: MS_E_FULL, in the words of the above; 0: there
+ * is nothing left to give. */
+int store_reserve_give(const char *database, struct ms_err *ret_why);
+/* Bytes of disk that it holds now. */
+uint64_t store_reserve_held(const char *database);
 
 /* Bytes that we may still write to the file system of a database. */
 uint64_t store_free_bytes(const char *database);

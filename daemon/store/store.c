@@ -506,11 +506,20 @@ int store_refusal(const struct store *store, struct ms_err *err)
                        "it; no new work until then, running jobs go on",
                        why->text);
     }
+    const uint64_t held = store_reserve_held(store->path);
+    const uint64_t whole = held < MS_STORE_RESERVE ? MS_STORE_RESERVE - held : 0;
+    const uint64_t missing = (whole + MS_STORE_SPARE) / 1024;
     return ms_fail(err, MS_E_FULL,
                    "the disk of the database is full (%llu KiB free, new work needs %u): %.200s; "
                    "free space there; running jobs go on",
-                   (unsigned long long)store_free_bytes(store->path) / 1024,
-                   (MS_STORE_RESERVE + MS_STORE_SPARE) / 1024, why->text);
+                   (unsigned long long)store_free_bytes(store->path) / 1024, (unsigned)missing,
+                   why->text);
+}
+
+int store_has_room(const struct store *store)
+{
+    return store->has_reserve || store_reserve_held(store->path) > 0 ||
+           store_free_bytes(store->path) >= MS_STORE_LAST;
 }
 
 int store_commit(struct store *store, const struct sched_effect *effects, size_t n,
@@ -528,8 +537,8 @@ int store_commit(struct store *store, const struct sched_effect *effects, size_t
     struct home home = {.slot = 0};
     const int has_home = store->home_unstored;
     int rc = write_all(store, effects, n, &home);
-    if ((rc & 0xff) == SQLITE_FULL && store->has_reserve && store->has_files) {
-        store_reserve_drop(store->path, &store->no_reserve);
+    while ((rc & 0xff) == SQLITE_FULL && store->has_files &&
+           store_reserve_give(store->path, &store->no_reserve)) {
         store->has_reserve = 0;
         rc = write_all(store, effects, n, &home);
     }

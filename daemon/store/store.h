@@ -44,10 +44,10 @@ void store_close(struct store *store); /* checkpoints the WAL; NULL allowed */
 int store_load(struct store *store, struct sched *sched, struct ms_err *err);
 
 /* Writes the durable ones of n effects in one transaction; nothing to write costs nothing.
- * A reserve file beside the database holds MS_STORE_RESERVE bytes. When the disk is full the
- * reserve is given up, the transaction written in its place, and 1 returned: the caller refuses new
- * work (sched_refuse_writes). MS_E_FULL: full even so, rolled back. MS_E_IO: the outcome is
- * unknown. After both the caller must exit. */
+ * A reserve file beside the database holds MS_STORE_RESERVE bytes. When the disk is full it gives
+ * up as much as the transaction needs, and 1 is returned until it is whole again: the caller
+ * refuses new work (sched_refuse_writes). MS_E_FULL: full even so, rolled back. MS_E_IO: the
+ * outcome is unknown. After both the caller must exit. */
 int store_commit(struct store *store, const struct sched_effect *effects, size_t n,
                  struct ms_err *err);
 
@@ -59,6 +59,8 @@ uint8_t *store_answer(struct store *store, const struct sched_read *read, size_t
  * file it is about. Returns MS_E_FULL, or another code where the disk is not full and the reserve
  * cannot be made all the same; 0: there is nothing to refuse. */
 int store_refusal(const struct store *store, struct ms_err *err);
+/* Could the end of a job still be stored? */
+int store_has_room(const struct store *store);
 
 /* 1, with text, once for each thing that an operator should know of the commits so far: the mark
  * beside the database cannot be made (home.h). 0: there is nothing new. */

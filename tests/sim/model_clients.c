@@ -36,7 +36,7 @@ static void stops_at_step(struct model *m, struct m_job *job)
 static void on_cancel(struct model *m, const struct m_conn *conn, const Ms__Cancel *msg)
 {
     struct m_job *job = m_job_find(m, msg->job);
-    if (job == NULL || !may_cancel(conn, job) || m_is_ended(job) || m->w->disk.full) {
+    if (job == NULL || !may_cancel(conn, job) || m_is_ended(job) || m->w->disk.spent) {
         return;
     }
     bool first = !job->cancelled;
@@ -271,7 +271,7 @@ static bool refusal_is_fair(struct model *m, const struct m_conn *conn, const st
                    ? job != NULL && (!may_cancel(conn, job) ||
                                      (m_is_ended(job) && job->state != JOB_CANCELLED))
                    : code == MS_E_FULL &&
-                         (m->w->disk.full || count_waiters(m, ask) >= MS_CANCEL_WAITERS_MAX);
+                         (m->w->disk.spent || count_waiters(m, ask) >= MS_CANCEL_WAITERS_MAX);
     case MS_MSG_EVENT_QUERY:
         return m_events_refusal_is_fair(m, ask, code);
     case MS_MSG_WATCH:

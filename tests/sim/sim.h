@@ -229,6 +229,7 @@ struct sim_disk {
     uint64_t generation, next_job, ticks, last_event;
     bool has_generation, has_next_job;
     bool full;
+    bool spent; /* ... and the reserve with it: no end can be stored */
 };
 
 struct sim_given { /* the highest of each that anybody was given */

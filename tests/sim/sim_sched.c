@@ -115,7 +115,7 @@ void driver_start(struct world *w)
     sim_trace(w, "scheduler starts: %zu jobs, generation %llu", w->disk.n_jobs,
               (unsigned long long)w->disk.generation);
     if (w->disk.full) {
-        sched_refuse_writes(w->sched, "the disk is full");
+        sched_refuse_writes(w->sched, "the disk is full", !w->disk.spent);
     }
     if (w->chaos > 0 && w->now < w->faults_end && sim_chance(w, 10)) { /* all want to come back */
         sim_at(w, w->now + (int64_t)sim_below(w, (uint64_t)w->lease_ms), SIM_ADMIN, ADMIN_CROWD, 0,
@@ -658,7 +658,7 @@ static bool any_durable(const struct sched_effect *effects, size_t n)
     return false;
 }
 
-/* The reserve is used up by this commit, or the disk is so full that even that fails. */
+/* This commit took of the reserve, or all that was left of it. */
 static bool disk_fills_up(struct world *w)
 {
     if (w->refusals_left == 0 || w->disk.full || !sim_chance(w, 5)) {
@@ -666,6 +666,7 @@ static bool disk_fills_up(struct world *w)
     }
     w->refusals_left--;
     w->disk.full = true;
+    w->disk.spent = sim_chance(w, 40);
     sim_at(w, w->now + 200 + (int64_t)sim_below(w, 4000), SIM_DISK_FREED, 0, 0, 0);
     return true;
 }
@@ -699,7 +700,8 @@ void driver_tick_end(struct world *w)
     }
     if (durable && disk_fills_up(w)) {
         sim_trace(w, "the disk is full");
-        sched_refuse_writes(w->sched, "the disk is full: free space under the database");
+        sched_refuse_writes(w->sched, "the disk is full: free space under the database",
+                            !w->disk.spent);
     }
     driver_arm(w);
 }

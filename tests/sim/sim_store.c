@@ -208,6 +208,7 @@ static void take_found(struct world *w)
         w->disk = w->disk_after;
         w->disk_after = swap;
         w->disk.full = swap.full;
+        w->disk.spent = swap.spent;
     }
     disk_clear(&w->disk_after);
     if (w->in_doubt && w->crashes_left > 0 && sim_chance(w, 40)) {

@@ -489,9 +489,9 @@ static void run_event(struct world *w, struct sim_event *event)
         }
         break;
     case SIM_DISK_FREED:
-        w->disk.full = false;
+        w->disk.full = w->disk.spent = false;
         if (w->sched != NULL) {
-            sched_refuse_writes(w->sched, "");
+            sched_refuse_writes(w->sched, "", 1);
             driver_arm(w);
         }
         break;

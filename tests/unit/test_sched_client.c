@@ -193,12 +193,12 @@ START_TEST(status_says_that_no_new_work_is_taken)
     Ms__StatusQuery msg = MS__STATUS_QUERY__INIT;
     fix_start(SCHED_STANDING, 0);
     uint64_t conn = fix_open(MS_ROLE_USER, "bob");
-    sched_refuse_writes(fix.s, "no space left");
+    sched_refuse_writes(fix.s, "no space left", 1);
     fix_say(conn, MS_MSG_STATUS_QUERY, &msg.base);
     const Ms__StatusInfo *info = fix_heard(conn, MS_MSG_STATUS_INFO);
     ck_assert_str_eq(info->waiting_for, "disk space: no space left");
 
-    sched_refuse_writes(fix.s, "");
+    sched_refuse_writes(fix.s, "", 1);
     fix_say(conn, MS_MSG_STATUS_QUERY, &msg.base);
     info = fix_heard(conn, MS_MSG_STATUS_INFO);
     ck_assert_str_eq(info->waiting_for, "");

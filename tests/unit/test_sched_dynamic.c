@@ -168,13 +168,13 @@ END_TEST
 START_TEST(full_disk_keeps_the_job_from_beginning)
 {
     fix_start(SCHED_DYNAMIC, 1);
-    sched_refuse_writes(fix.s, "no space left");
+    sched_refuse_writes(fix.s, "no space left", 1);
 
     uint64_t first = join("w0", 1, 1);
     ck_assert_ptr_null(fix_heard(first, MS_MSG_ASSIGN));
     uint64_t conn = join("w1", 2, 1);
     fix_refused(conn, MS_E_REFUSED, "worker w1 is extra: all 1 ranks are taken");
-    sched_refuse_writes(fix.s, "");
+    sched_refuse_writes(fix.s, "", 1);
     fix_time();
 
     ck_assert_ptr_nonnull(fix_heard(first, MS_MSG_ASSIGN));
@@ -231,9 +231,9 @@ START_TEST(status_names_what_else_it_waits_for)
 {
     fix_start(SCHED_DYNAMIC, 2);
     ck_assert_str_eq(status()->waiting_for, "2 of 2 workers; present: none; missing: 2");
-    sched_refuse_writes(fix.s, "no space left");
+    sched_refuse_writes(fix.s, "no space left", 1);
     ck_assert_str_eq(status()->waiting_for, "disk space: no space left");
-    sched_refuse_writes(fix.s, "");
+    sched_refuse_writes(fix.s, "", 1);
     uint64_t a = join("a", 1, 2);
     uint64_t b = join("b", 2, 2);
     ck_assert_str_eq(status()->waiting_for, "");

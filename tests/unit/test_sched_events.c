@@ -95,11 +95,11 @@ START_TEST(nothing_is_told_without_a_database_or_while_its_disk_is_full)
     fix_register("w0", 1);
     ck_assert_str_eq(happened(), "");
     begin();
-    sched_refuse_writes(fix.s, "the disk is full");
+    sched_refuse_writes(fix.s, "the disk is full", 1);
     fix_time();
     fix_register("w0", 1);
     ck_assert_str_eq(happened(), "");
-    sched_refuse_writes(fix.s, "");
+    sched_refuse_writes(fix.s, "", 1);
     fix_register("w1", 1);
     ck_assert_str_eq(happened(), "node.registered w1");
 }

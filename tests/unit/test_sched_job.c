@@ -140,20 +140,41 @@ START_TEST(full_disk_refuses_new_work_and_lets_the_rest_go_on)
     uint64_t alice = fix_open(MS_ROLE_USER, "alice");
     Ms__Submit msg = fix_job(1);
 
-    sched_refuse_writes(fix.s, "no space left under /var/lib/msched");
+    sched_refuse_writes(fix.s, "no space left under /var/lib/msched", 1);
     fix_say(alice, MS_MSG_SUBMIT, &msg.base);
     fix_refused(alice, MS_E_FULL, "no space left under /var/lib/msched");
-    fix_cancel(alice, queued, 0);
-    fix_refused(alice, MS_E_FULL, "the end of job 2 cannot be stored");
     fix_done(conns[0], 1, 1, 0, 0, "");
     fix_done(conns[1], 1, 1, 1, 0, "");
 
     fix_job_is(1, "SUCCEEDED", "all 2 ranks finished 120 steps");
     fix_job_is(queued, "QUEUED", "waits for disk space: no space left");
-    sched_refuse_writes(fix.s, "");
+    sched_refuse_writes(fix.s, "", 1);
     ck_assert_int_le(sched_deadline(fix.s), fix.now.mono_ms);
     fix_time();
     ck_assert_uint_eq(fix_count(MS_MSG_ASSIGN), 1);
+}
+END_TEST
+
+START_TEST(full_disk_lets_go_of_jobs_as_long_as_an_end_can_be_stored)
+{
+    uint64_t conns[2];
+    fix_running(conns);
+    uint64_t queued[2] = {fix_submit(1, 0), fix_submit(1, 0)};
+    uint64_t alice = fix_open(MS_ROLE_USER, "alice");
+
+    sched_refuse_writes(fix.s, "no space left", 1);
+    fix_cancel(alice, queued[0], 0);
+    ck_assert_ptr_nonnull(fix_heard(alice, MS_MSG_OK));
+    fix_job_is(queued[0], "CANCELLED", "cancelled by alice");
+    sched_refuse_writes(fix.s, "no space left, none at all", 0);
+    fix_cancel(alice, queued[1], 0);
+    fix_refused(alice, MS_E_FULL, "the end of job 3 cannot be stored: no space left, none at all");
+    fix_job_is(queued[1], "QUEUED", "waits for disk space");
+    sched_refuse_writes(fix.s, "no space left", 1);
+    fix_cancel(alice, 1, 0);
+    ck_assert_ptr_nonnull(fix_heard(alice, MS_MSG_OK));
+
+    fix_job_is(1, "CANCELLED", "cancelled by alice");
 }
 END_TEST
 
@@ -1161,6 +1182,7 @@ static TCase *queue_cases(void)
     tcase_add_test(t, empty_job_is_refused);
     tcase_add_test(t, run_directory_is_for_private_schedulers);
     tcase_add_test(t, submit_while_draining_is_refused_and_nothing_is_placed);
+    tcase_add_test(t, full_disk_lets_go_of_jobs_as_long_as_an_end_can_be_stored);
     tcase_add_test(t, full_disk_refuses_new_work_and_lets_the_rest_go_on);
     tcase_add_test(t, queued_job_says_what_it_waits_for);
     tcase_add_test(t, nobody_overtakes_within_a_priority);

@@ -164,6 +164,28 @@ int fsync(int fd)
     return fdatasync(fd);
 }
 
+static char swapped[160]; /* goes with the reserve, and a folder comes in its place; "": nothing */
+
+static void swap(void)
+{
+    int (*next)(const char *);
+    *(void **)&next = real("unlink");
+    if (swapped[0] != '\0') {
+        (void)next(swapped);
+        ck_assert_int_eq(mkdir(swapped, 0700), 0);
+    }
+}
+
+static int is_reserve(int fd)
+{
+    char link[64];
+    char name[512];
+    snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+    ssize_t n = readlink(link, name, sizeof(name) - 1);
+    name[n > 0 ? n : 0] = '\0';
+    return strstr(name, ".reserve") != NULL;
+}
+
 int ftruncate64(int fd, off64_t size)
 {
     int (*next)(int, off64_t);
@@ -174,6 +196,10 @@ int ftruncate64(int fd, off64_t size)
     }
     if (fstat(fd, &st) == 0 && st.st_size > size) {
         keep_undo(fd, size, st.st_size - size);
+        if (is_reserve(fd)) {
+            disk_left += disk_left != INT64_MAX ? st.st_size - size : 0;
+            swap();
+        }
     }
     return next(fd, size);
 }
@@ -185,8 +211,6 @@ int posix_fallocate(int fd, off_t at, off_t size)
     return take_space(fd, at + size) ? next(fd, at, size) : full_errno;
 }
 
-static char swapped[160]; /* goes with the reserve, and a folder comes in its place; "": nothing */
-
 int unlink(const char *name)
 {
     int (*next)(const char *);
@@ -195,9 +219,8 @@ int unlink(const char *name)
     off_t size = stat(name, &st) == 0 ? st.st_size : 0;
     int rc = next(name);
     disk_left += rc == 0 && disk_left != INT64_MAX ? size : 0;
-    if (swapped[0] != '\0' && strstr(name, ".reserve") != NULL) {
-        (void)next(swapped);
-        ck_assert_int_eq(mkdir(swapped, 0700), 0);
+    if (strstr(name, ".reserve") != NULL) {
+        swap();
     }
     return rc;
 }
@@ -832,6 +855,28 @@ START_TEST(a_full_disk_is_announced_while_the_reserve_still_takes_the_commit)
     ck_assert_uint_gt(id - announced, 200);
     reopen();
     ck_assert_uint_eq(loaded.jobs_n, id - 1); /* all but the one that was refused */
+}
+END_TEST
+
+START_TEST(who_fills_the_disk_gets_no_more_of_the_reserve_than_a_write_needed)
+{
+    struct sched_job_row job = make_job(1);
+    disk_left = 100;
+
+    ck_assert_int_eq(put(&job), 1);
+    ck_assert_uint_eq(store_reserve_held(path), MS_STORE_RESERVE - MS_STORE_PIECE);
+    for (uint64_t id = 2; store_reserve_held(path) > 0; id++) {
+        ck_assert_int_eq(store_has_room(store), 1);
+        disk_left = 100; /* and somebody takes that, too */
+        job = make_job(id);
+        ck_assert_int_eq(put(&job), 1);
+        ck_assert_uint_le(id, MS_STORE_RESERVE / MS_STORE_PIECE);
+    }
+    disk_left = INT64_MAX;
+    ck_assert_int_eq(store_idle(store), 0);
+    ck_assert_uint_ge(store_reserve_held(path), MS_STORE_RESERVE);
+    reopen();
+    ck_assert_uint_eq(loaded.jobs_n, MS_STORE_RESERVE / MS_STORE_PIECE);
 }
 END_TEST
 
@@ -1882,6 +1927,7 @@ int main(int argc, char **argv)
     tcase_add_loop_test(tcase, a_full_disk_is_announced_while_the_reserve_still_takes_the_commit, 0,
                         2);
     tcase_add_test(tcase, a_commit_without_memory_changes_nothing_and_can_be_repeated);
+    tcase_add_test(tcase, who_fills_the_disk_gets_no_more_of_the_reserve_than_a_write_needed);
     tcase_add_test(tcase, a_mark_of_an_attempt_that_was_rolled_back_does_not_count);
     tcase_add_test(tcase, a_link_in_the_reserves_place_is_not_followed);
     tcase_add_test(tcase, a_file_above_the_limit_of_its_process_is_called_that);
