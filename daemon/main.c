@@ -78,7 +78,11 @@ static int reload(void *arg, struct server *server, struct ms_err *err)
 {
     struct program *program = arg;
     struct options *options = NULL;
+    char names[256] = "";
     int rc = options_load(program->argc, program->argv, &options, err);
+    if (rc == 0) {
+        rc = options_keep_fixed(program->options, options, names, sizeof(names), err);
+    }
     if (rc == 0) {
         rc = server_take_options(server, options, err);
     }
@@ -86,9 +90,7 @@ static int reload(void *arg, struct server *server, struct ms_err *err)
         options_destroy(options);
         return rc;
     }
-    char names[256];
     char line[LINE_MAX_BYTES];
-    options_fixed_changes(program->options, options, names, sizeof(names));
     start_log(options);
     ms_log(MS_LOG_NOTICE, "scheduler.reload %s", options_format(options, line, sizeof(line)));
     if (names[0] != '\0') {

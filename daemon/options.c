@@ -193,23 +193,37 @@ const char *options_format(const struct options *options, char *buf, size_t size
     return buf;
 }
 
-const char *options_fixed_changes(const struct options *before, const struct options *after,
-                                  char *buf, size_t size)
+/* ---- a reload -----------------------------------------------------------------------------------
+ */
+
+/* All that options_from_settings makes of the settings, anew. */
+static int judge_again(struct options *options, struct ms_err *err)
+{
+    ms_tls_files_wipe(&options->files);
+    memset(&options->files, 0, sizeof(options->files));
+    int rc = options_settle_socket(options, err);
+    return rc < 0 ? rc : options_from_settings(options, err);
+}
+
+int options_keep_fixed(const struct options *running, struct options *fresh, char *buf, size_t size,
+                       struct ms_err *err)
 {
     size_t used = 0;
+    int rc = 0;
     buf[0] = '\0';
-    if (before->env != NULL || after->env != NULL) {
-        return buf; /* the environment of a process does not change */
+    if (running->env != NULL || fresh->env != NULL) {
+        return 0; /* the environment of a process does not change */
     }
-    for (const struct ms_setting *row = options_rows; row->key != NULL; row++) {
-        const char *a = ms_settings_string(before->settings, row->key);
-        const char *b = ms_settings_string(after->settings, row->key);
+    for (const struct ms_setting *row = options_rows; rc == 0 && row->key != NULL; row++) {
+        const char *a = ms_settings_string(running->settings, row->key);
+        const char *b = ms_settings_string(fresh->settings, row->key);
         int same = a == b || (a != NULL && b != NULL && strcmp(a, b) == 0);
         if (same || row->reloadable) {
             continue;
         }
         int n = snprintf(buf + used, size - used, "%s%s", used == 0 ? "" : " ", row->key);
         used += n > 0 && (size_t)n < size - used ? (size_t)n : 0;
+        rc = ms_settings_keep(fresh->settings, running->settings, row->key, err);
     }
-    return buf;
+    return rc == 0 && used > 0 ? judge_again(fresh, err) : rc;
 }

@@ -70,9 +70,10 @@ void options_print(const struct options *options, FILE *out);
 /* Effective values as `key=value` pairs on one line, for the log. Returns buf. */
 const char *options_format(const struct options *options, char *buf, size_t size);
 
-/* Names of the settings whose values differ and which a reload cannot change, space separated; ""
- * when a reload does it all. Returns buf. */
-const char *options_fixed_changes(const struct options *before, const struct options *after,
-                                  char *buf, size_t size);
+/* For a reload: what only a restart changes stays in fresh as it is in running, so that fresh says
+ * what runs from now on. buf: the names of settings that would be others after a restart, space
+ * separated; "" when the reload does it all. After a failure fresh is to be destroyed. */
+int options_keep_fixed(const struct options *running, struct options *fresh, char *buf, size_t size,
+                       struct ms_err *err);
 
 #endif

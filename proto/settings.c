@@ -421,6 +421,21 @@ enum ms_setting_source ms_settings_source(const struct ms_settings *settings, co
     return get_value(settings, key)->source;
 }
 
+int ms_settings_keep(struct ms_settings *settings, const struct ms_settings *from, const char *key,
+                     struct ms_err *err)
+{
+    const struct value *kept = get_value(from, key);
+    struct value *value = &settings->values[kept - from->values];
+    char *text = kept->text != NULL ? strdup(kept->text) : NULL;
+    if (kept->text != NULL && text == NULL) {
+        return ms_fail(err, MS_E_NOMEM, "no memory for the setting %s", key);
+    }
+    free(value->text);
+    *value = *kept;
+    value->text = text;
+    return MS_OK;
+}
+
 void ms_settings_print(const struct ms_settings *settings, FILE *out)
 {
     for (size_t i = 0; i < settings->n; i++) {

@@ -45,6 +45,10 @@ int64_t ms_settings_int(const struct ms_settings *settings, const char *key);
 int ms_settings_bool(const struct ms_settings *settings, const char *key);
 enum ms_setting_source ms_settings_source(const struct ms_settings *settings, const char *key);
 
+/* The value of key becomes the one of from, which has the same table. MS_E_NOMEM: unchanged. */
+int ms_settings_keep(struct ms_settings *settings, const struct ms_settings *from, const char *key,
+                     struct ms_err *err);
+
 /* key = value   # from: flag, environment MS_X, file PATH, built-in. Secrets never are settings. */
 void ms_settings_print(const struct ms_settings *settings, FILE *out);
 /* For --help. */

@@ -41,7 +41,14 @@ ok "and names the legal range" logged a "1000 to 3600000"
 echo "topo_timeout_s = 5000" >"$T/empty.conf"
 kill -HUP "${pid_of[a]}"
 ok "what needs a restart is named" wait_for 60 logged a 'settings="topo_timeout_s"'
+times() { [ "$(grep -c "scheduler\.$1 " "$T/a.log")" = "$2" ]; }
+kill -HUP "${pid_of[a]}"
+ok "and named again by the next reload, for it still is not in force" wait_for 60 times reload_incomplete 2
+ok "the log says what is in force" bash -c '! grep "scheduler\.reload " "$1" | grep -v "topo_timeout_ms=1800000"' - "$T/a.log"
 : >"$T/empty.conf"
+kill -HUP "${pid_of[a]}"
+wait_for 60 times reload 4
+ok "what was taken back is not warned of" times reload_incomplete 2
 
 kill -TERM "${pid_of[a]}"
 ok "TERM ends it with status 0" reap a

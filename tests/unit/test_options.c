@@ -338,11 +338,39 @@ START_TEST(a_reload_knows_what_it_cannot_change)
     before = options;
     options = NULL;
     load("--log-level debug --tls-crl /x --lease-ms 9000");
-    ck_assert_str_eq(options_fixed_changes(before, options, names, sizeof(names)), "");
+    ck_assert_int_eq(options_keep_fixed(before, options, names, sizeof(names), NULL), 0);
+    ck_assert_str_eq(names, "");
     load("--listen none --topo-timeout-s 9");
-    ck_assert_str_eq(options_fixed_changes(before, options, names, sizeof(names)),
-                     "listen topo_timeout_s");
+    ck_assert_int_eq(options_keep_fixed(before, options, names, sizeof(names), NULL), 0);
+    ck_assert_str_eq(names, "listen topo_timeout_s");
     options_destroy(before);
+}
+END_TEST
+
+START_TEST(after_a_reload_the_options_say_what_runs)
+{
+    char names[128];
+    load("--listen 127.0.0.1:0 --database /d/a.db --tls off");
+    struct options *runs = options;
+    options = NULL;
+    for (int i = 0; i < 2; i++) { /* they still differ the second time */
+        load("--listen [::]:9000 --database /d/b.db --socket none --tls auto --lease-ms 9000");
+        ck_assert_int_eq(options_keep_fixed(runs, options, names, sizeof(names), NULL), 0);
+        ck_assert_str_eq(names, "listen socket database tls");
+        ck_assert_str_eq(options->listen, "127.0.0.1:0");
+        ck_assert_str_eq(options->database, "/d/a.db");
+        ck_assert_str_eq(options->socket, runs->socket);
+        ck_assert_int_eq(options->tls, OPTIONS_TLS_OFF);
+        ck_assert_int_eq(options->sched.lease_ms, 9000);
+        ck_assert_str_eq(ms_settings_string(options->settings, "listen"), "127.0.0.1:0");
+        options_destroy(runs);
+        runs = options;
+        options = NULL;
+    }
+    load("--listen 127.0.0.1:0 --database /d/a.db --tls off --lease-ms 9000"); /* taken back */
+    ck_assert_int_eq(options_keep_fixed(runs, options, names, sizeof(names), NULL), 0);
+    ck_assert_str_eq(names, "");
+    options_destroy(runs);
 }
 END_TEST
 
@@ -376,6 +404,7 @@ int main(void)
     tcase_add_test(tcase, the_token_secret_is_random);
     tcase_add_test(tcase, help_and_version_need_no_legal_settings);
     tcase_add_test(tcase, a_reload_knows_what_it_cannot_change);
+    tcase_add_test(tcase, after_a_reload_the_options_say_what_runs);
     tcase_add_test(tcase, the_start_line_holds_what_decides);
     suite_add_tcase(suite, tcase);
     return test_run(suite);
