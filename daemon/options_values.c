@@ -163,6 +163,9 @@ int options_from_settings(struct options *options, struct ms_err *err)
     if (rc == 0 && options->listen[0] != '\0') {
         struct ms_addr unused;
         rc = ms_addr_parse(options->listen, MS_SCHED_PORT, &unused, err);
+        if (rc < 0) {
+            ms_err_prefix(err, "listen");
+        }
     }
     if (rc < 0) {
         return rc;

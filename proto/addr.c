@@ -69,6 +69,13 @@ static int check_host(const char *text, const char *host, size_t length, struct 
                 text, (unsigned char)host[i]);
         }
     }
+    if (strspn(host, "0123456789") >= length) { /* the system would take it for an IPv4 address */
+        return ms_fail(
+            err, MS_E_INVALID,
+            "address '%s': a number alone is no host; write host:port ([::]:%.*s for all "
+            "addresses of this host)",
+            text, (int)length, host);
+    }
     return MS_OK;
 }
 

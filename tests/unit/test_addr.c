@@ -50,6 +50,8 @@ START_TEST(wrong_addresses_are_named_with_the_right_form)
     ck_ms_fails(parse("head:1x", 0, err), MS_E_INVALID, "0 to 65535");
     ck_ms_fails(parse("head:99999999999999999999", 0, err), MS_E_INVALID, "0 to 65535");
     ck_ms_fails(parse(":8118", 0, err), MS_E_INVALID, "the host is missing");
+    ck_ms_fails(parse("8119", 8118, err), MS_E_INVALID, "write host:port ([::]:8119 for all");
+    ck_ms_fails(parse("8118:8118", 0, err), MS_E_INVALID, "a number alone is no host");
     ck_ms_fails(parse("", 8118, err), MS_E_INVALID, "the host is missing");
     ck_ms_fails(parse("::1:8118:x", 0, err), MS_E_INVALID, "[address]:port");
     ck_ms_fails(parse("[::1", 8118, err), MS_E_INVALID, "[v6 address]:port");
