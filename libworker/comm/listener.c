@@ -67,6 +67,27 @@ int comm_listener_check_ports(int port_min, int port_max, struct ms_err *err)
                          port_min, port_max);
 }
 
+int comm_listener_check_ip(const char *ip, struct ms_err *err)
+{
+    struct ms_addr addr = {0};
+    struct sockaddr_storage sa = {0};
+    socklen_t len = 0;
+    snprintf(addr.host, sizeof(addr.host), "%s", ip);
+    if (ms_addr_resolve(&addr, &sa, &len, NULL) < 0) {
+        return 0; /* a name, perhaps: it may be known when it is needed */
+    }
+    int fd = socket(sa.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    int is_foreign = fd >= 0 && bind(fd, (struct sockaddr *)&sa, len) < 0 && errno == EADDRNOTAVAIL;
+    if (fd >= 0) {
+        close(fd);
+    }
+    return is_foreign ? ms_fail(err, MS_E_CONFIG,
+                                "no interface of this host has the address %s; list them: "
+                                "ip -br addr",
+                                ip)
+                      : 0;
+}
+
 static int open_tcp(struct comm_listener *listener, const struct comm_listener_config *cfg,
                     struct ms_err *err)
 {

@@ -328,14 +328,12 @@ static int setup_standing(struct program *program, struct ms_err *err)
     if (run_dir != NULL) {
         static char folder[MS_PATH_MAX + 8]; /* certs borrows it */
         snprintf(folder, sizeof(folder), "%s/tls", run_dir);
-        worker->mode = WORKER_RUN;
         worker->run_dir = run_dir;
         worker->connect_timeout_ms = MS_TOPO_TIMEOUT_S * 1000LL;
         worker->port_min = worker->port_max = 0;
         rc = load_certs(program, folder, "worker.p12", err);
         return rc < 0 ? rc : name_node(program, err);
     }
-    worker->mode = WORKER_STANDING;
     worker->run_dir = ms_settings_string(settings, "jobs_dir");
     worker->keep_days = ms_settings_int(settings, "job_keep_days");
     worker->keep_count = ms_settings_int(settings, "job_keep_count");
@@ -350,10 +348,40 @@ static int setup_standing(struct program *program, struct ms_err *err)
     return rc < 0 ? rc : name_node(program, err);
 }
 
+/* By the words alone: what follows may fail, and the exit status depends on it. A job without a
+ * cluster, and a cluster without a job, are for the dynamic one to refuse. */
+static enum worker_mode mode_of(const struct program *program, int argc)
+{
+    if (argc > 1) {
+        return WORKER_DYNAMIC;
+    }
+    if (ms_settings_string(program->settings, "run_dir") != NULL) {
+        return WORKER_RUN;
+    }
+    return ms_env_is_dynamic() ? WORKER_DYNAMIC : WORKER_STANDING;
+}
+
+/* Where the data plane will listen: settings that no waiting mends. */
+static int judge_data_plane(const struct program *program, struct ms_err *err)
+{
+    const struct worker_config *worker = &program->worker;
+    const int is_setting = worker->mode != WORKER_DYNAMIC &&
+                           ms_settings_source(program->settings, "worker_ip") != MS_FROM_ENV;
+    int rc = comm_listener_check_ports(worker->port_min, worker->port_max, err);
+    if (rc == 0 && worker->worker_ip != NULL && worker->worker_ip[0] != '\0') {
+        rc = comm_listener_check_ip(worker->worker_ip, err);
+        if (rc < 0) {
+            ms_err_prefix(err, is_setting ? "worker_ip" : "MS_WORKER_IP");
+        }
+    }
+    return rc < 0 ? ms_err_recode(err, MS_E_CONFIG) : 0;
+}
+
 static int setup(struct program *program, int argc, char **argv, struct ms_err *err)
 {
     struct worker_config *worker = &program->worker;
     const struct ms_settings *settings = program->settings;
+    worker->mode = mode_of(program, argc);
     worker->software = SOFTWARE;
     worker->port_min = (int)ms_settings_int(settings, "data_port_min");
     worker->port_max = (int)ms_settings_int(settings, "data_port_max");
@@ -372,7 +400,7 @@ static int setup(struct program *program, int argc, char **argv, struct ms_err *
     }
     if (argc == 2) {
         rc = setup_dynamic(program, argv[1], err);
-    } else if (ms_settings_string(settings, "run_dir") == NULL && ms_env_is_dynamic()) {
+    } else if (worker->mode == WORKER_DYNAMIC) {
         rc = ms_fail(err, MS_E_INVALID,
                      "MS_ROLE is set, so this is a worker of a dynamic cluster, which brings its "
                      "job: msworker JOB.yaml; unset MS_ROLE for a worker of a standing cluster");
@@ -380,7 +408,7 @@ static int setup(struct program *program, int argc, char **argv, struct ms_err *
         rc = setup_standing(program, err);
     }
     if (rc == 0) {
-        rc = comm_listener_check_ports(worker->port_min, worker->port_max, err);
+        rc = judge_data_plane(program, err);
     }
     if (worker->mode != WORKER_DYNAMIC) {
         worker->scheduler = program->server;

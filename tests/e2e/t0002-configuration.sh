@@ -34,12 +34,27 @@ echo "no database" >"$T/text.db"
 ok "a database that is none" says "is no database" check --database "$T/text.db"
 ok "where a start would do, the check is content" status 0 check --database "$T/new.db" --socket "$T/new.sock"
 ok "and makes nothing" [ ! -e "$T/new.db" ]
+ok "a port without a host is refused" status 78 check --listen 8118
+ok "with what to write" says "listen: address '8118': a number alone is no host; write host:port ([::]:8118" check --listen 8118
 node_check() { "$MSWORKER" --server 127.0.0.1:1 --tls off --jobs-dir "$T/new" "$@" --check-config; }
 if [ -x "$MSWORKER" ]; then
     ok "a worker's check is content" status 0 node_check
     ok "and makes no jobs_dir" [ ! -e "$T/new" ]
     ok "ports that are no range are refused by the check" status 78 node_check --data-port-min 9000
     ok "by their names" says "data_port_min 9000 and data_port_max 8455" node_check --data-port-min 9000
+    ok "an address that is none of this host's" status 78 node_check --worker-ip 192.0.2.1
+    ok "by the name of its setting" says "worker_ip: no interface of this host has the address 192.0.2.1" \
+        node_check --worker-ip 192.0.2.1
+    ok "at the start, too" status 78 "$MSWORKER" --server 127.0.0.1:1 --tls off --jobs-dir "$T/jobs" --worker-ip 192.0.2.1
+    printf 'nam: x\n' >"$T/bad.yaml"
+    of_cluster() { dynamic MS_ROLE=MS_WORKER "$@"; }
+    ok "a job that is not legal is 2" status 2 of_cluster "$MSWORKER" "$T/bad.yaml"
+    ok "one that is not there, too" status 2 of_cluster "$MSWORKER" "$T/none.yaml"
+    ok "two of them" status 2 of_cluster "$MSWORKER" "$T/bad.yaml" "$T/none.yaml"
+    ok "or none" status 2 of_cluster "$MSWORKER"
+    ok "a variable that is not legal is 78" status 78 of_cluster MS_WORKER_NUM=x "$MSWORKER" "$T/bad.yaml"
+    ok "an address of another host, too" status 78 of_cluster MS_WORKER_IP=192.0.2.1 "$MSWORKER" "$ROOT/examples/nonlinear.yaml"
+    ok "which is named" says "MS_WORKER_IP: no interface" of_cluster MS_WORKER_IP=192.0.2.1 "$MSWORKER" "$ROOT/examples/nonlinear.yaml"
     ok "a jobs_dir that a start could not make" status 78 node_check --jobs-dir "$T/no/jobs"
     ok "makes no folder above it either" [ ! -e "$T/no" ]
 fi
