@@ -121,6 +121,11 @@ int cli_connect(struct cli *cli, const struct cli_args *args, struct ms_err *err
     if (rc == MS_OK) {
         rc = client_wait_open(cli->client, err);
     }
+    if (rc == MS_E_REFUSED && cli->target.plain_by[0] != '\0') {
+        char why[MS_ERR_TEXT_MAX];
+        ms_text_copy(why, sizeof(why), ms_err_text(err));
+        ms_fail(err, rc, "%s; here stands %s", why, cli->target.plain_by);
+    }
     return rc;
 }
 

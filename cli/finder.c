@@ -38,7 +38,8 @@ struct config {
     char password_file[MS_PATH_MAX + 1];
     char ca[MS_PATH_MAX + 1];
     char crl[MS_PATH_MAX + 1];
-    int tls; /* enum tls_mode, -1: unset */
+    int tls;                        /* enum tls_mode, -1: unset */
+    char tls_file[MS_PATH_MAX + 1]; /* that says so */
 };
 
 static void tried(struct finder_target *target, const char *what, const char *fmt, ...)
@@ -92,6 +93,7 @@ static int read_config(const char *path, int required, struct config *config,
     take(config->crl, sizeof(config->crl), settings, "crl");
     if (config->tls < 0 && ms_settings_string(settings, "tls") != NULL) {
         config->tls = (int)ms_settings_int(settings, "tls");
+        snprintf(config->tls_file, sizeof(config->tls_file), "%s", path);
     }
     ms_settings_destroy(settings);
     return MS_OK;
@@ -231,6 +233,9 @@ static int decide_tls(const struct finder_places *places, struct config *config,
         mode = places->env_ssl[0] == '0' ? TLS_OFF : TLS_ON;
     }
     if (mode == TLS_OFF) {
+        snprintf(target->plain_by, sizeof(target->plain_by), "%s%s",
+                 is_set(places->env_ssl) ? "MS_ENABLE_SSL=0" : "tls = off in ",
+                 is_set(places->env_ssl) ? "" : config->tls_file);
         return MS_OK;
     }
     int rc = read_certificates(places, config, target, err);

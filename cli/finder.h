@@ -36,8 +36,10 @@ struct finder_target {
     char tls_host[MS_HOST_MAX + 1]; /* to verify */
     int is_unix;
     int use_tls;
-    struct ms_tls_files files;    /* where use_tls */
-    char tried[FINDER_TRIED_MAX]; /* lines of what was looked at; also filled in on failure */
+    char
+        plain_by[MS_PATH_MAX + 32]; /* the setting that switched TLS off, and where it stands; "" */
+    struct ms_tls_files files;      /* where use_tls */
+    char tried[FINDER_TRIED_MAX];   /* lines of what was looked at; also filled in on failure */
 };
 
 /* Reads the places and decides. MS_E_CONFIG, MS_E_INVALID: something in them is wrong; MS_E_TLS: a

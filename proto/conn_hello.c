@@ -89,8 +89,10 @@ static int identify_tls(struct ms_conn *conn)
         return 0;
     }
     if (conn->is_server) {
-        snprintf(conn->who, sizeof(conn->who), "%s %s at %s", role, conn->peer.cert_name,
-                 conn->peer.address);
+        const char *name = conn->peer.cert_name;
+        const int is_named_so = strcmp(role, name) == 0; /* all those of `msctl run` */
+        snprintf(conn->who, sizeof(conn->who), "%s%s%s at %s", role, is_named_so ? "" : " ",
+                 is_named_so ? "" : name, conn->peer.address);
     }
     return 1;
 }
@@ -249,8 +251,9 @@ static void answer_plain(struct ms_conn *conn)
     uint8_t frame[256];
     Ms__Error error = MS__ERROR__INIT;
     error.code = MS_E_REFUSED;
-    error.text = (char *)"this port speaks TLS only: give a certificate (msctl certs issue), or "
-                         "switch TLS off on both ends (MS_ENABLE_SSL=0)";
+    error.text = (char *)"this port speaks TLS only, and you came without: take back tls = off or "
+                         "MS_ENABLE_SSL=0 on your side (msctl certs issue makes a certificate), "
+                         "or say the same on this one";
     size_t size = ms_wire_size(&error.base);
     if (size <= sizeof(frame) &&
         ms_wire_pack(MS_MSG_ERROR, 0, &error.base, frame, size, NULL) == MS_OK) {

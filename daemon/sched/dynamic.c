@@ -279,7 +279,7 @@ static const char *present_words(struct sched *s)
     for (size_t i = 0; i < n; i++) {
         append(list, sizeof(list), ids[i]);
     }
-    return emit_text(s, "present: %s", list);
+    return emit_text(s, "present%s: %s", all_numeric(s) ? " ranks" : "", list);
 }
 
 const char *dynamic_waiting_for(struct sched *s)

@@ -100,7 +100,7 @@ static void stop_for_loss(struct sched *s, const char *who, uint64_t ticks)
         emit_text(s,
                   "the database lacks writes that were acknowledged: it is at %llu, and %.100s was "
                   "told %llu. Put the newest copy back, or accept the loss: start once with "
-                  "--accept-loss",
+                  "--accept-loss (msschedd(8) has the line)",
                   (ull)s->ticks, who, (ull)ticks);
     emit_log(s, MS_LOG_ERR, "scheduler.writes_missing ticks=%llu told=%llu peer=%s text=%s",
              (ull)s->ticks, (ull)ticks, emit_quote(s, who), emit_quote(s, text));

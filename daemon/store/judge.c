@@ -61,7 +61,7 @@ static int judge_absence(struct store *store, int log_holds, struct ms_err *err)
     return ms_fail(
         err, MS_E_CONFIG,
         "there is no database %s, and %llu transactions had been written to it%s: put it "
-        "back (with its -wal), or begin with an empty one: start once with --accept-loss",
+        "back (with its -wal), or begin with an empty one: start once with " STORE_ACCEPT,
         store->path, (unsigned long long)store->witness,
         store->witness == 0 ? " or more, its log of writes is there" : "");
 }
@@ -119,7 +119,7 @@ static int judge_carried(struct store *store, struct ms_err *err)
         rc = ms_fail(err, MS_E_CONFIG,
                      "database %s was copied or moved while in use, or after a kill, and without "
                      "its log of writes: put that beside it as %s-wal, or accept that its last "
-                     "transactions are lost: start once with --accept-loss",
+                     "transactions are lost: start once with " STORE_ACCEPT,
                      store->path, store->path);
     }
     return rc;
@@ -200,7 +200,7 @@ static int judge_ticks(struct store *store, struct ms_err *err)
             err, MS_E_CONFIG,
             "database %s is older than what was acknowledged: it holds %llu transactions "
             "and %llu had been written. Put the newest copy back (with its -wal), or "
-            "accept the loss: start once with --accept-loss",
+            "accept the loss: start once with " STORE_ACCEPT,
             store->path, (unsigned long long)store->ticks, (unsigned long long)store->witness);
     }
     store_add_note(store,

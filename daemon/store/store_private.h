@@ -16,6 +16,9 @@ enum { STORE_NOTES_MAX = 4 };
 /* In meta: 1 while a daemon serves the database, and after one that was killed. */
 #define STORE_KEY_OPEN "home_open"
 
+/* Typed alone, it finds no folder for its socket while the service is stopped. */
+#define STORE_ACCEPT "--accept-loss (msschedd(8) has the line)"
+
 struct store {
     sqlite3 *db;
     sqlite3_stmt *statements[ST_COUNT];

@@ -97,8 +97,9 @@ int certs_load(struct certs *certs, SSL_CTX **ret, struct ms_err *err)
     }
     if (rc == MS_E_NOT_FOUND) {
         return ms_fail(err, MS_E_CONFIG,
-                       "%.230s; make one with `msctl certs issue worker`, or switch TLS off on "
-                       "both sides with MS_ENABLE_SSL=0",
+                       "%.230s; msctl certs issue worker HOST, on the head node, makes one file of "
+                       "all, msctl certs install HOST.p12 puts them here; or say tls = off on both "
+                       "sides",
                        why.text);
     }
     if (rc < 0) {

@@ -42,6 +42,7 @@ ok "within two seconds (ten on a machine that stands still)" [ $took -lt 10000 ]
 ok "the message names the rank" logged killed "rank 2"
 ok "and the log" logged killed "worker_2.log"
 ok "and the node" logged killed "node 2"
+ok "and the worker, once" bash -c 'grep -q "was lost: worker at " "$1" && ! grep -q "worker worker" "$1"' - "$T/killed.log"
 ok "a survivor says so too" grep -q "rank 2" "$T/killed/worker_0.log"
 ok "nothing is left" wait_for 20 nothing_left killed
 

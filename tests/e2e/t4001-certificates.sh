@@ -43,6 +43,7 @@ server = $(address_of a)
 tls = off
 CONF
 ok "a plain client is refused" status 4 "$MSCTL" --config "$T/plain.conf" status
+ok "and told which setting of his to take back" says "here stands tls = off in $T/plain.conf" "$MSCTL" --config "$T/plain.conf" status
 cat >"$T/bare.py" <<'PY'
 import socket, ssl, sys
 host, port = sys.argv[1].rsplit(":", 1)

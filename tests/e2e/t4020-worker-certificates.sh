@@ -30,6 +30,7 @@ mkdir -p "$T/tls/none" "$T/tls/user" "$T/tls/n1"
 # ---- our own files: configuration
 ok "a missing node.p12 is 78" status 78 node "$T/tls/none"
 ok "in words with the command" says "msctl certs issue worker" node "$T/tls/none"
+ok "with what puts one there" says "msctl certs install HOST.p12" node "$T/tls/none"
 ok "--check-config says the same" status 78 node "$T/tls/none" --check-config
 cp "$CA/ca.crt" "$T/tls/user/ca.crt"
 cp "$T/tls/alice.p12" "$T/tls/user/node.p12"

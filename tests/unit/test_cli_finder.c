@@ -128,9 +128,11 @@ START_TEST(loopback_needs_no_certificate_and_other_hosts_do)
 
     places.flag = "head:8118";
     ck_ms_fails(finder_find(&places, &target, err), MS_E_TLS, "msctl certs issue user");
+    ck_assert_str_eq(target.plain_by, "");
     places.env_ssl = "0";
     ck_ms_ok(finder_find(&places, &target, err));
     ck_assert_int_eq(target.use_tls, 0);
+    ck_assert_str_eq(target.plain_by, "MS_ENABLE_SSL=0");
     places.env_ssl = "1";
     places.flag = "127.0.0.1:8118";
     ck_ms_fails(finder_find(&places, &target, err), MS_E_TLS, "client.p12");
@@ -199,6 +201,9 @@ START_TEST(places_behind_the_first_are_not_taken_for_tried)
 
     ck_assert_msg(strstr(target.tried, "server = head:8118 (not asked") != NULL, "%s",
                   target.tried);
+    ck_assert_msg(strncmp(target.plain_by, "tls = off in /", 14) == 0 &&
+                      strstr(target.plain_by, "/msctl.conf") != NULL,
+                  "%s", target.plain_by);
     places.flag = NULL;
     ck_ms_ok(finder_find(&places, &target, err));
     ck_assert_msg(strstr(target.tried, "not asked") == NULL, "%s", target.tried);

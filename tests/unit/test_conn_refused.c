@@ -323,6 +323,8 @@ START_TEST(a_plain_client_on_a_tls_port_is_told_so)
 
     ck_assert_int_eq(w.self.opened, 0);
     ck_contains(w.self.reason, "TLS only");
+    ck_contains(w.self.reason, "take back tls = off or MS_ENABLE_SSL=0");
+    ck_contains(w.self.reason, "or say the same on this one"); /* not cut off */
     ck_contains(w.self.reason, w.address);
     ck_contains(w.ends[0].reason, "does not speak TLS");
     world_fini(&w);

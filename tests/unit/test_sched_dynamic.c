@@ -206,7 +206,8 @@ START_TEST(status_names_who_is_missing)
     fix_start(SCHED_DYNAMIC, 4);
     join("3", 1, 4);
     join("1", 2, 4);
-    ck_assert_str_eq(status()->waiting_for, "2 of 4 workers; present: 1 3; missing ranks: 0 2");
+    ck_assert_str_eq(status()->waiting_for,
+                     "2 of 4 workers; present ranks: 1 3; missing ranks: 0 2");
 
     join("x", 3, 4);
 
@@ -255,7 +256,7 @@ START_TEST(long_lists_of_workers_are_cut)
         join(id, i + 1, 200);
     }
 
-    ck_assert_ptr_nonnull(strstr(status()->waiting_for, "present: 0 1 2 3 4"));
+    ck_assert_ptr_nonnull(strstr(status()->waiting_for, "present ranks: 0 1 2 3 4"));
     ck_assert_ptr_nonnull(strstr(status()->waiting_for, " ...; missing ranks: 100 101"));
 }
 END_TEST
@@ -270,8 +271,9 @@ START_TEST(missing_workers_end_the_cluster_after_the_topology_timeout)
     const Ms__Stop *stop = fix_heard(conns[2], MS_MSG_STOP);
     ck_assert_ptr_nonnull(stop);
     ck_assert_int_eq(stop->code, MS_E_TIMEOUT);
-    ck_assert_ptr_nonnull(strstr(stop->text, "3 of 8 workers registered after 1800 s; present: 0 1 "
-                                             "3; missing ranks: 2 4 5 6 7"));
+    ck_assert_ptr_nonnull(strstr(stop->text,
+                                 "3 of 8 workers registered after 1800 s; present ranks: 0 1 "
+                                 "3; missing ranks: 2 4 5 6 7"));
     ck_assert_ptr_null(fix_effect(SCHED_DO_EXIT));
     for (int i = 0; i < 3; i++) {
         fix_close(conns[i]);
