@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { NEWEST_DEFAULT = 50, LINE_MAX_BYTES = 1024, NARROW = 100 };
+enum { NEWEST_DEFAULT = 50, LINE_MAX_BYTES = 1024, NARROW = 120 };
 
 const struct cli_option cmd_events_options[] = {
     {"follow", 'f', NULL, "go on with what happens from now on", NULL},
@@ -20,7 +20,12 @@ const struct cli_option cmd_events_options[] = {
 
 static const struct cli_column columns[] = {
     {"TIME", CLI_LEFT, 3, 0}, {"EVENT", CLI_LEFT, 4, 8}, {"JOB", CLI_RIGHT, 0, 0},
-    {"NODE", CLI_LEFT, 2, 6}, {"WHAT", CLI_LEFT, 1, 12},
+    {"NODE", CLI_LEFT, 2, 6}, {"WHAT", CLI_TEXT, 1, 12},
+};
+/* What happened to whom is read here: the day is today's, and few events have long names. */
+static const struct cli_column narrow[MS_ARRAY_SIZE(columns)] = {
+    {"TIME", CLI_LEFT, 4, 0},  {"EVENT", CLI_LEFT, 1, 16}, {"JOB", CLI_RIGHT, 0, 0},
+    {"NODE", CLI_LEFT, 2, 12}, {"WHAT", CLI_TEXT, 3, 12},
 };
 
 /* Pages as they came, the newest first in each; one list of their rows. */
@@ -119,9 +124,13 @@ struct cells {
     const char *at[MS_ARRAY_SIZE(columns)];
 };
 
-static void make_cells(struct cells *cells, const Ms__EventInfo *event)
+static void make_cells(struct cells *cells, const Ms__EventInfo *event, int is_narrow)
 {
-    cli_format_time(cells->time, event->at_ms);
+    if (is_narrow) {
+        cli_format_time_short(cells->time, event->at_ms, ms_wall_ms());
+    } else {
+        cli_format_time(cells->time, event->at_ms);
+    }
     snprintf(cells->job, sizeof(cells->job), "%llu", (unsigned long long)event->job);
     cells->at[0] = cells->time;
     cells->at[1] = event->kind;
@@ -130,19 +139,38 @@ static void make_cells(struct cells *cells, const Ms__EventInfo *event)
     cells->at[4] = event->text;
 }
 
-static int print_table(const struct events *e, struct ms_err *err)
+static int make_table(const struct events *e, int is_narrow, struct cli_table **ret,
+                      struct ms_err *err)
 {
-    struct cli_table *table = cli_table_create(columns, MS_ARRAY_SIZE(columns));
+    struct cli_table *table =
+        cli_table_create(is_narrow ? narrow : columns, MS_ARRAY_SIZE(columns));
     int rc = table != NULL ? MS_OK : ms_fail(err, MS_E_NOMEM, "no memory for the list of events");
     for (size_t i = e->n_rows; rc == MS_OK && i > 0; i--) {
         struct cells cells;
-        make_cells(&cells, e->rows[i - 1]);
+        make_cells(&cells, e->rows[i - 1], is_narrow);
         rc = cli_table_add(table, cells.at, err);
     }
-    if (rc == MS_OK) {
-        cli_table_print(table, e->cli->out, e->cli->width, e->cli->colour);
+    if (rc != MS_OK) {
+        cli_table_destroy(table);
+        return rc;
     }
-    cli_table_destroy(table);
+    *ret = table;
+    return MS_OK;
+}
+
+static int print_table(const struct events *e, struct ms_err *err)
+{
+    const size_t width = e->cli->width;
+    struct cli_table *table = NULL;
+    int rc = make_table(e, 0, &table, err);
+    if (rc == MS_OK && width > 0 && width < NARROW && cli_table_width(table) > width) {
+        cli_table_destroy(table);
+        rc = make_table(e, 1, &table, err);
+    }
+    if (rc == MS_OK) {
+        cli_table_print(table, e->cli->out, width, e->cli->colour);
+        cli_table_destroy(table);
+    }
     return rc;
 }
 
@@ -155,8 +183,8 @@ static void print_array(const struct events *e)
     cli_json_print(e->cli->out, array);
 }
 
-/* A line a row, for the widths of what comes are not known: on a narrow terminal without the day,
- * and cut at its edge, which may have moved. */
+/* A line a row, for the widths of what comes are not known: on a narrow terminal without today's
+ * date, and cut at its edge, which may have moved. */
 static void print_line(const struct cli *cli, const Ms__EventInfo *event)
 {
     char line[LINE_MAX_BYTES];
@@ -167,11 +195,9 @@ static void print_line(const struct cli *cli, const Ms__EventInfo *event)
         return;
     }
     size_t width = cli_terminal_width(cli->out);
-    make_cells(&cells, event);
-    const char *day_end = strchr(cells.time, ' ');
-    int is_narrow = width > 0 && width < NARROW && day_end != NULL;
-    snprintf(line, sizeof(line), "%s  %-20s %6s  %-8s  %s", is_narrow ? day_end + 1 : cells.time,
-             cells.at[1], cells.at[2], cells.at[3], cells.at[4]);
+    make_cells(&cells, event, width > 0 && width < NARROW);
+    snprintf(line, sizeof(line), "%-8s  %-20s %6s  %-8s  %s", cells.at[0], cells.at[1], cells.at[2],
+             cells.at[3], cells.at[4]);
     fprintf(cli->out, "%s\n", width > 0 ? cli_text_fit(shown, sizeof(shown), line, width) : line);
 }
 

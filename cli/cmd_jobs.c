@@ -7,11 +7,11 @@
 #include "cli/pages.h"
 #include "cli/progress.h"
 #include "cli/table.h"
+#include "proto/clock.h"
 #include "proto/principal.h"
 
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 const struct cli_option cmd_jobs_options[] = {
@@ -21,17 +21,10 @@ const struct cli_option cmd_jobs_options[] = {
 
 static const struct cli_column job_columns[] = {
     {"JOB", CLI_RIGHT, 0, 0},  {"NAME", CLI_LEFT, 2, 12},   {"OWNER", CLI_LEFT, 4, 8},
-    {"PRIO", CLI_RIGHT, 8, 0}, {"STATE", CLI_STATE, 0, 0},  {"WORKERS", CLI_RIGHT, 9, 0},
-    {"STEP", CLI_RIGHT, 7, 0}, {"LOSS", CLI_RIGHT, 5, 0},   {"SUBMITTED", CLI_LEFT, 1, 0},
-    {"TIME", CLI_RIGHT, 6, 0}, {"REASON", CLI_LEFT, 3, 20},
+    {"PRIO", CLI_RIGHT, 5, 0}, {"STATE", CLI_STATE, 0, 0},  {"WORKERS", CLI_RIGHT, 6, 0},
+    {"STEP", CLI_DEAR, 9, 0},  {"LOSS", CLI_DEAR, 7, 0},    {"SUBMITTED", CLI_LEFT, 1, 0},
+    {"TIME", CLI_DEAR, 8, 0},  {"REASON", CLI_TEXT, 3, 20},
 };
-
-static int64_t wall_ms(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_REALTIME, &now);
-    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
 
 /* How long it runs or ran; -1 before it started. */
 static double run_seconds(const Ms__JobInfo *job)
@@ -39,7 +32,7 @@ static double run_seconds(const Ms__JobInfo *job)
     if (job->started_ms <= 0) {
         return -1;
     }
-    int64_t end_ms = job->ended_ms > 0 ? job->ended_ms : wall_ms();
+    int64_t end_ms = job->ended_ms > 0 ? job->ended_ms : ms_wall_ms();
     return (double)(end_ms - job->started_ms) / 1000;
 }
 
@@ -126,18 +119,24 @@ int cmd_jobs(struct cli *cli, const struct cli_args *args, struct ms_err *err)
 
 /* ---- show ---- */
 
-static void line(FILE *out, const char *name, const char *text)
+/* On a terminal in as many lines as it takes, broken at blanks. */
+static void line(const struct cli *cli, const char *name, const char *text)
 {
-    if (text[0] != '\0') {
-        fprintf(out, "%-12s %s\n", name, text);
+    enum { INDENT = 13 };
+    const size_t room = cli->width > INDENT ? cli->width - INDENT : SIZE_MAX;
+    while (text[0] != '\0') {
+        size_t n = cli_text_break(text, room);
+        fprintf(cli->out, "%-*s%.*s\n", INDENT, name, (int)n, text);
+        text += n + strspn(text + n, " ");
+        name = "";
     }
 }
 
-static void digest_line(FILE *out, const char *name, const char *digest, const char *of)
+static void digest_line(const struct cli *cli, const char *name, const char *digest, const char *of)
 {
-    if (digest[0] != '\0') {
-        fprintf(out, "%-12s digest %s (%s)\n", name, digest, of);
-    }
+    char text[CLI_LINE_MAX];
+    snprintf(text, sizeof(text), "digest %s (%s)", digest, of);
+    line(cli, name, digest[0] != '\0' ? text : "");
 }
 
 static void show_progress(struct cli *cli, const Ms__JobInfo *job)
@@ -146,10 +145,10 @@ static void show_progress(struct cli *cli, const Ms__JobInfo *job)
     char name[CLI_EVAL_NAME_MAX];
     cli_eval_name(name, job->job_json.data, job->job_json.len);
     if (job->progress != NULL && job->progress->step > 0) {
-        line(cli->out, "progress", cli_progress_plain(text, sizeof(text), job, -1));
+        line(cli, "progress", cli_progress_plain(text, sizeof(text), job, -1));
     }
     for (size_t i = 0; i < job->n_evals; i++) {
-        line(cli->out, i == 0 ? "evaluations" : "",
+        line(cli, i == 0 ? "evaluations" : "",
              cli_progress_eval(text, sizeof(text), job->evals[i], name));
     }
 }
@@ -187,6 +186,7 @@ static int show_ranks(struct cli *cli, const Ms__JobInfo *job, struct ms_err *er
  * worker's word: what it names is read only if it is a plain file. */
 static void show_losses(struct cli *cli, const Ms__JobInfo *job)
 {
+    enum { BESIDE = 32 }; /* the name, and a loss on each side */
     char path[MS_PATH_MAX + 32];
     char host[MS_HOST_MAX + 1] = "";
     struct cli_metrics metrics;
@@ -204,7 +204,11 @@ static void show_losses(struct cli *cli, const Ms__JobInfo *job)
         char plot[512];
         char first[CLI_FORMAT_MAX];
         char last[CLI_FORMAT_MAX];
-        cli_sparkline(plot, sizeof(plot), metrics.loss, metrics.n, 60, cli_is_utf8());
+        const size_t width = cli->width;
+        const size_t columns = width == 0 || width >= 60 + BESIDE ? 60
+                               : width > 10 + BESIDE              ? width - BESIDE
+                                                                  : 10;
+        cli_sparkline(plot, sizeof(plot), metrics.loss, metrics.n, columns, cli_is_utf8());
         fprintf(cli->out, "%-12s %s %s %s\n", "losses", cli_format_real(first, metrics.loss[0]),
                 plot, cli_format_real(last, metrics.loss[metrics.n - 1]));
     }
@@ -218,25 +222,25 @@ static int show_job(struct cli *cli, const Ms__JobInfo *job, struct ms_err *err)
     FILE *out = cli->out;
     const char *colour = cli->colour ? cli_state_colour(job->state) : "";
     fprintf(out, "%-12s %llu\n", "job", (unsigned long long)job->id);
-    line(out, "name", job->name);
-    line(out, "owner", ms_principal_show(job->owner));
+    line(cli, "name", job->name);
+    line(cli, "owner", ms_principal_show(job->owner));
     fprintf(out, "%-12s %s%s%s\n", "state", colour, job->state,
             colour[0] != '\0' ? CLI_COLOUR_OFF : "");
-    line(out, "reason", job->reason);
+    line(cli, "reason", job->reason);
     snprintf(text, sizeof(text), "%u", job->workers);
-    line(out, "workers", text);
+    line(cli, "workers", text);
     snprintf(text, sizeof(text), "%d", job->priority);
-    line(out, "priority", text);
-    line(out, "submitted", cli_format_time(buf, job->submitted_ms));
-    line(out, "started", job->started_ms > 0 ? cli_format_time(buf, job->started_ms) : "");
-    line(out, "ended", job->ended_ms > 0 ? cli_format_time(buf, job->ended_ms) : "");
-    line(out, "time", job->started_ms > 0 ? cli_format_duration(buf, run_seconds(job)) : "");
+    line(cli, "priority", text);
+    line(cli, "submitted", cli_format_time(buf, job->submitted_ms));
+    line(cli, "started", job->started_ms > 0 ? cli_format_time(buf, job->started_ms) : "");
+    line(cli, "ended", job->ended_ms > 0 ? cli_format_time(buf, job->ended_ms) : "");
+    line(cli, "time", job->started_ms > 0 ? cli_format_duration(buf, run_seconds(job)) : "");
     snprintf(text, sizeof(text), "%llu", (unsigned long long)job->steps);
-    line(out, "steps", job->steps > 0 ? text : "");
+    line(cli, "steps", job->steps > 0 ? text : "");
     show_progress(cli, job);
     show_losses(cli, job);
-    digest_line(out, "weights", job->weights_sha256, "values, not file");
-    digest_line(out, "plan", job->plan_sha256, "msctl help run");
+    digest_line(cli, "weights", job->weights_sha256, "values, not file");
+    digest_line(cli, "plan", job->plan_sha256, "msctl help run");
     return show_ranks(cli, job, err);
 }
 

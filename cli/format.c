@@ -130,6 +130,37 @@ const char *cli_format_time(char *buf, int64_t unix_ms)
     return buf;
 }
 
+const char *cli_format_time_short(char *buf, int64_t unix_ms, int64_t now_ms)
+{
+    time_t t = (time_t)(unix_ms / 1000);
+    time_t now = (time_t)(now_ms / 1000);
+    struct tm tm;
+    struct tm today;
+    if (unix_ms <= 0 || localtime_r(&t, &tm) == NULL || localtime_r(&now, &today) == NULL) {
+        snprintf(buf, CLI_FORMAT_MAX, "-");
+        return buf;
+    }
+    size_t n = tm.tm_year != today.tm_year   ? strftime(buf, CLI_FORMAT_MAX, "%Y-%m-%d", &tm)
+               : tm.tm_yday != today.tm_yday ? strftime(buf, CLI_FORMAT_MAX, "%m-%d %H:%M", &tm)
+                                             : strftime(buf, CLI_FORMAT_MAX, "%H:%M:%S", &tm);
+    buf[n] = '\0';
+    return buf;
+}
+
+size_t cli_text_break(const char *text, size_t columns)
+{
+    size_t n = cli_text_bytes_of(text, columns);
+    if (text[n] == '\0' || text[n] == ' ') {
+        return n;
+    }
+    for (size_t at = n; at > 0; at--) {
+        if (text[at - 1] == ' ') {
+            return at - 1 > 0 ? at - 1 : n;
+        }
+    }
+    return strcspn(text, " ");
+}
+
 static int is_continuation(char c)
 {
     return ((unsigned char)c & 0xC0U) == 0x80U;

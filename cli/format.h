@@ -26,6 +26,14 @@ const char *cli_format_ms(char *buf, double ms);
 /* Local time "2026-11-21 07:34:09" of Unix milliseconds; "-" for 0. */
 const char *cli_format_time(char *buf, int64_t unix_ms);
 
+/* As short as it tells: "07:34:09" of the day of now_ms, "11-20 07:34" of its year, else
+ * "2025-11-21". */
+const char *cli_format_time_short(char *buf, int64_t unix_ms, int64_t now_ms);
+
+/* Bytes of text that make its first line where a line has so many columns: up to a blank; a word
+ * that is longer stays whole. */
+size_t cli_text_break(const char *text, size_t columns);
+
 /* Copies text as one line (what is none is shown as '?'), cut to columns of the terminal with "..."
  * at the end where it had to be cut (plain "." where there is no room). Returns dst. */
 const char *cli_text_fit(char *dst, size_t size, const char *text, size_t columns);

@@ -6,7 +6,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { GAP = 2, CELL_MAX = 1024, LEAST = 5 /* letters that still tell something */ };
+enum {
+    GAP = 2,
+    CELL_MAX = 1024,
+    SHORT = 8, /* letters that tell most names apart */
+    LEAST = 5, /* ... and that still tell something */
+};
 
 struct cli_table {
     const struct cli_column *columns;
@@ -124,10 +129,20 @@ static size_t giver(const struct cli_table *table, unsigned turn)
     return c;
 }
 
-static void give_back(const struct cli_table *table, size_t *widths, const size_t *wanted,
-                      size_t limit, unsigned turns)
+/* The last turn. */
+static unsigned turns_of(const struct cli_table *table)
 {
-    for (unsigned turn = turns; turn >= 1; turn--) {
+    unsigned last = 0;
+    for (size_t c = 0; c < table->n_columns; c++) {
+        last = table->columns[c].gives > last ? table->columns[c].gives : last;
+    }
+    return last;
+}
+
+static void give_back(const struct cli_table *table, size_t *widths, const size_t *wanted,
+                      size_t limit)
+{
+    for (unsigned turn = turns_of(table); turn >= 1; turn--) {
         size_t total = total_width(widths, table->n_columns);
         size_t c = giver(table, turn);
         size_t lacks = c < table->n_columns && widths[c] > 0 ? wanted[c] - widths[c] : 0;
@@ -147,36 +162,60 @@ static int is_bare(const struct cli_table *table, size_t c)
     return table->columns[c].gives != 0;
 }
 
-static void fit(const struct cli_table *table, size_t *widths, const size_t *wanted, size_t limit)
+/* Each in its turn, to its min. */
+static void give_way(const struct cli_table *table, size_t *widths, size_t limit, int is_dear)
 {
-    size_t n = table->n_columns;
-    unsigned turns = 0;
-    size_t total = total_width(widths, n);
-    for (size_t c = 0; limit > 0 && c < n && total > limit; c++) {
-        widths[c] = is_bare(table, c) ? 0 : widths[c];
-        total = total_width(widths, n);
-    }
-    while (limit > 0 && total > limit && giver(table, turns + 1) < n) {
-        size_t c = giver(table, ++turns);
+    for (unsigned turn = 1; turn <= turns_of(table); turn++) {
+        size_t c = giver(table, turn);
+        size_t total = total_width(widths, table->n_columns);
+        if (total <= limit || c == table->n_columns ||
+            (table->columns[c].kind == CLI_DEAR) != is_dear) {
+            continue;
+        }
         size_t min = table->columns[c].min;
         size_t over = total - limit;
         if (widths[c] > min) {
             widths[c] = min > 0 && widths[c] - min > over ? widths[c] - over : min;
         }
-        total = total_width(widths, n);
     }
-    /* what is good to read has no room: what gives way last is cut the most */
-    for (unsigned turn = turns; limit > 0 && turn >= 1 && total > limit; turn--) {
+}
+
+/* What is good to read has no room: what gives way last is cut the most. */
+static void squeeze(const struct cli_table *table, size_t *widths, size_t limit, size_t least)
+{
+    for (unsigned turn = turns_of(table); turn >= 1; turn--) {
         size_t c = giver(table, turn);
-        size_t over = total - limit;
-        if (widths[c] > LEAST) {
-            widths[c] = widths[c] - LEAST > over ? widths[c] - over : LEAST;
+        size_t total = total_width(widths, table->n_columns);
+        if (total <= limit || c == table->n_columns || table->columns[c].min == 0) {
+            continue;
         }
-        total = total_width(widths, n);
+        size_t over = total - limit;
+        if (widths[c] > least) {
+            widths[c] = widths[c] - least > over ? widths[c] - over : least;
+        }
     }
-    if (limit > 0) {
-        give_back(table, widths, wanted, limit, turns);
+}
+
+static void fit(const struct cli_table *table, size_t *widths, const size_t *wanted, size_t limit)
+{
+    size_t n = table->n_columns;
+    for (size_t c = 0; c < n && total_width(widths, n) > limit; c++) {
+        widths[c] = is_bare(table, c) ? 0 : widths[c];
     }
+    give_way(table, widths, limit, 0);
+    squeeze(table, widths, limit, SHORT);
+    give_way(table, widths, limit, 1);
+    squeeze(table, widths, limit, LEAST);
+    give_back(table, widths, wanted, limit);
+}
+
+size_t cli_table_width(const struct cli_table *table)
+{
+    size_t total = 0;
+    for (size_t c = 0; c < table->n_columns; c++) {
+        total += column_width(table, c) + (c > 0 ? GAP : 0);
+    }
+    return total;
 }
 
 static void print_cell(FILE *out, const struct cli_column *column, const char *text, size_t width,
@@ -186,7 +225,7 @@ static void print_cell(FILE *out, const struct cli_column *column, const char *t
     cli_text_fit(cell, sizeof(cell), text, width);
     size_t columns = cli_text_columns(cell);
     int pad = columns < width ? (int)(width - columns) : 0;
-    if (column->kind == CLI_RIGHT) {
+    if (column->kind == CLI_RIGHT || column->kind == CLI_DEAR) {
         fprintf(out, "%*s", pad, "");
         pad = 0;
     }
@@ -194,6 +233,34 @@ static void print_cell(FILE *out, const struct cli_column *column, const char *t
     if (!last) {
         fprintf(out, "%*s", pad + GAP, "");
     }
+}
+
+/* The column at which the last one's text begins: its own, or the first of the empty cells before
+ * it where it would be cut. *ret_width: the room from there on. */
+static size_t begin_of_last(const struct cli_table *table, const size_t *widths,
+                            const char *const *cells, size_t last, size_t *ret_width)
+{
+    size_t begin = last;
+    *ret_width = widths[last];
+    if (table->columns[last].kind != CLI_TEXT) {
+        return begin;
+    }
+    for (size_t c = last; c > 0 && cli_text_columns(cells[last]) > *ret_width; c--) {
+        if (widths[c - 1] > 0 && cells[c - 1][0] != '\0') {
+            break;
+        }
+        *ret_width += widths[c - 1] + (widths[c - 1] > 0 ? GAP : 0);
+        begin = c - 1;
+    }
+    return begin;
+}
+
+static const char *colour_of(const struct cli_table *table, size_t c, const char *cell, int head)
+{
+    if (head) {
+        return CLI_COLOUR_BOLD;
+    }
+    return table->columns[c].kind == CLI_STATE ? cli_state_colour(cell) : "";
 }
 
 /* One line; cells are texts of all columns. */
@@ -204,17 +271,16 @@ static void print_row(const struct cli_table *table, FILE *out, const size_t *wi
     for (size_t c = 0; c < table->n_columns; c++) {
         last = widths[c] > 0 ? c : last;
     }
-    for (size_t c = 0; c <= last; c++) {
-        const char *on = "";
-        if (colour && head) {
-            on = CLI_COLOUR_BOLD;
-        } else if (colour && table->columns[c].kind == CLI_STATE) {
-            on = cli_state_colour(cells[c]);
-        }
+    size_t width = 0;
+    size_t begin = begin_of_last(table, widths, cells, last, &width);
+    for (size_t c = 0; c < begin; c++) {
         if (widths[c] > 0) {
-            print_cell(out, &table->columns[c], cells[c], widths[c], c == last, on);
+            print_cell(out, &table->columns[c], cells[c], widths[c], 0,
+                       colour ? colour_of(table, c, cells[c], head) : "");
         }
     }
+    print_cell(out, &table->columns[last], cells[last], width, 1,
+               colour ? colour_of(table, last, cells[last], head) : "");
     fputc('\n', out);
 }
 
@@ -228,7 +294,9 @@ void cli_table_print(const struct cli_table *table, FILE *out, size_t width, int
         titles[c] = table->columns[c].title;
     }
     if (widths != NULL && titles != NULL) {
-        fit(table, widths, widths + n, width);
+        if (width > 0) {
+            fit(table, widths, widths + n, width);
+        }
         print_row(table, out, widths, titles, 1, colour);
         for (size_t r = 0; r < table->n_rows; r++) {
             print_row(table, out, widths, (const char *const *)table->cells + r * n, 0, colour);

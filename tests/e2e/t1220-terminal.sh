@@ -39,7 +39,15 @@ for columns in 40 60 72 80 100 132; do
     ok "jobs fits $columns columns" fits $columns jobs --all
     ok "nodes fits $columns columns" fits $columns nodes
 done
+for columns in 80 100; do # a digest is one word
+    ok "show of a job that waits fits $columns columns" fits $columns show 2
+    ok "and of one that trained" fits $columns show 1
+done
+ok "its reason is whole, in as many lines as it takes" bash -c '[ "$(sed -n "/^reason/,/^workers/p" <<<"$1" | tr -d "\r" | wc -l)" -gt 2 ]' \
+    - "$(on_tty 50 show 2)"
 ok "at 80 the id, the name, the state and the reason are there" bash -c 'grep -qE "^ +2  a-name-th... +alice +7  QUEUED +9  (waits for|needs) 9 .{12}" <<<"$1"' - "$(on_tty 80 jobs)"
+ok "and of a job that ran the numbers" bash -c 'grep -qE "^ +1  short +alice +SUCCEEDED +200/200 +[0-9.]+ +[0-9.]+ s  all 2" <<<"$1"' - "$(on_tty 80 jobs --all)"
+ok "what happened to a node is told at 80, too" bash -c 'grep -qE "node.registered +a-node-wi...  on .*, pid [0-9]" <<<"$1"' - "$(on_tty 80 events)"
 ok "a wide terminal shows all" says "SUBMITTED" on_tty 200 jobs
 ok "a pipe gets all of a name" says "a-name-that-is-much-longer-than-a-column-should-be" as alice jobs
 ok "jobs shows priorities" bash -c 'grep -qE "PRIO" <<<"$1" && grep -qE "alice +7 " <<<"$1"' - "$(as alice jobs)"

@@ -64,6 +64,8 @@ for columns in 40 60 80 132; do
 for line in sys.stdin.read().replace("\r", "").split("\n"):
     assert len(line) <= int(sys.argv[1]), line' $columns <<<"$(on_tty $columns events)"
 done
+ok "on a narrow terminal today's date gives way" bash -c 'grep -qE "^[0-9:]{8}  job.placed" <<<"$1"' - "$(on_tty 70 events)"
+ok "not on a wide one" bash -c 'grep -qE "^[0-9-]{10} [0-9:]{8}  job.placed" <<<"$1"' - "$(on_tty 200 events)"
 ok "a job id is a number" status 2 as alice events one
 ok "a worker's certificate may not ask" status 4 bash -c '
     printf "server = %s\ntls = on\ncertificate = %s\nca = %s\n" "$1" "$2" "$3" >"$4"

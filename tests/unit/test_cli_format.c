@@ -67,6 +67,27 @@ START_TEST(times_that_never_were_are_dashes)
 }
 END_TEST
 
+START_TEST(short_times_say_what_is_not_plain)
+{
+    const int64_t now = 1795247932708;
+    setenv("TZ", "UTC", 1);
+    ck_assert_str_eq(cli_format_time_short(buf, now - 1000, now), "07:58:51");
+    ck_assert_str_eq(cli_format_time_short(buf, now - 86400000, now), "11-20 07:58");
+    ck_assert_str_eq(cli_format_time_short(buf, now - 365 * 86400000LL, now), "2025-11-21");
+    ck_assert_str_eq(cli_format_time_short(buf, 0, now), "-");
+}
+END_TEST
+
+START_TEST(texts_break_at_blanks_and_words_stay_whole)
+{
+    ck_assert_uint_eq(cli_text_break("one two three", 7), 7);
+    ck_assert_uint_eq(cli_text_break("one two three", 9), 7);
+    ck_assert_uint_eq(cli_text_break("one two three", 13), 13);
+    ck_assert_uint_eq(cli_text_break("0123456789 a", 4), 10);
+    ck_assert_uint_eq(cli_text_break("日本 日本", 8), 6);
+}
+END_TEST
+
 START_TEST(texts_are_cut_between_characters)
 {
     char dst[32];
@@ -211,6 +232,45 @@ START_TEST(columns_give_way_in_their_order_until_all_fits)
 }
 END_TEST
 
+/* Jobs after a restore: ids of twelve digits. */
+START_TEST(dear_numbers_stay_and_texts_take_the_room_of_empty_cells)
+{
+    static const struct cli_column jobs[] = {
+        {"JOB", CLI_RIGHT, 0, 0},   {"NAME", CLI_LEFT, 2, 12}, {"OWNER", CLI_LEFT, 4, 8},
+        {"STATE", CLI_STATE, 0, 0}, {"STEP", CLI_DEAR, 9, 0},  {"LOSS", CLI_DEAR, 7, 0},
+        {"WHEN", CLI_LEFT, 1, 0},   {"TIME", CLI_DEAR, 8, 0},  {"REASON", CLI_TEXT, 3, 20},
+    };
+    static const char *const rows[][9] = {
+        {"217508656636", "mnist-training", "alice", "RUNNING", "1200/30000", "0.1234",
+         "2026-11-21 07:58:52", "1:23", ""},
+        {"217508656640", "mnist-training", "alice", "QUEUED", "", "", "2026-11-21 07:58:52", "",
+         "waits for 9 idle nodes: 3 are registered, 2 idle"},
+    };
+    for (size_t width = 30; width <= 160; width++) {
+        char *text = NULL;
+        size_t size = 0;
+        FILE *out = open_memstream(&text, &size);
+        struct cli_table *table = cli_table_create(jobs, MS_ARRAY_SIZE(jobs));
+        for (size_t i = 0; i < MS_ARRAY_SIZE(rows); i++) {
+            ck_ms_ok(cli_table_add(table, rows[i], err));
+        }
+        cli_table_print(table, out, width, 0);
+        fclose(out);
+        ck_assert_msg(width < 42 || widest(text) <= width, "width %zu:\n%s", width, text);
+        if (width >= 78) {
+            ck_assert_msg(strstr(text, "1200/30000  0.1234") != NULL, "%s", text);
+            ck_assert_msg(strstr(text, "  1:23") != NULL, "%s", text);
+            ck_assert_msg(strstr(text, "  waits for 9 idle nodes: 3 ") != NULL, "%s", text);
+        }
+        if (width >= cli_table_width(table)) {
+            ck_assert_msg(strstr(text, "2 idle\n") != NULL, "%s", text);
+        }
+        cli_table_destroy(table);
+        free(text);
+    }
+}
+END_TEST
+
 START_TEST(wide_characters_take_two_columns_and_accents_none)
 {
     char dst[32];
@@ -279,12 +339,15 @@ int main(void)
     tcase_add_test(tc, counts_and_bytes_have_groups_and_units);
     tcase_add_test(tc, reals_keep_three_digits_and_say_when_they_are_none);
     tcase_add_test(tc, times_that_never_were_are_dashes);
+    tcase_add_test(tc, short_times_say_what_is_not_plain);
+    tcase_add_test(tc, texts_break_at_blanks_and_words_stay_whole);
     tcase_add_test(tc, texts_are_cut_between_characters);
     tcase_add_test(tc, bars_grow_with_the_part_that_is_done);
     tcase_add_test(tc, sparklines_fall_where_the_values_fall);
     tcase_add_test(tc, a_table_aligns_and_cuts_nothing_in_a_pipe);
     tcase_add_test(tc, a_narrow_terminal_cuts_what_gives_way_and_no_more);
     tcase_add_test(tc, columns_give_way_in_their_order_until_all_fits);
+    tcase_add_test(tc, dear_numbers_stay_and_texts_take_the_room_of_empty_cells);
     tcase_add_test(tc, wide_characters_take_two_columns_and_accents_none);
     tcase_add_test(tc, controls_of_every_kind_are_shown_and_not_obeyed);
     tcase_add_test(tc, colours_stand_around_states_and_do_not_move_columns);
