@@ -82,7 +82,7 @@ const char *ms_nearest(const char *word, const char *const *candidates, size_t n
     if (length == 0 || length > WORD_MAX) {
         return NULL;
     }
-    size_t best = (length + 2) / 3 + 1;
+    size_t best = SIZE_MAX;
     const char *found = NULL;
     for (size_t i = 0; i < n; i++) {
         size_t other = candidates[i] != NULL ? strlen(candidates[i]) : 0;
@@ -90,7 +90,7 @@ const char *ms_nearest(const char *word, const char *const *candidates, size_t n
             continue;
         }
         size_t distance = edit_distance(word, length, candidates[i], other);
-        if (distance < best) {
+        if (distance < best && distance * 3 <= (length > other ? length : other)) {
             best = distance;
             found = candidates[i];
         }

@@ -44,6 +44,7 @@ ok "no scheduler is exit 3" status 3 "$MSCTL" --config "$T/empty.conf" --server 
 ok "what was looked at is listed" says "--server                       127.0.0.1:1" \
     "$MSCTL" --config "$T/empty.conf" --server 127.0.0.1:1 jobs
 ok "an unknown command comes with the nearest" says "did you mean jobs?" "$MSCTL" jbos
+ok "but not with one that is far" bash -c '! "$MSCTL" bogus 2>&1 | grep -q "did you mean"'
 ok "and is exit 2" status 2 "$MSCTL" jbos
 ok "what comes later is refused by name" says "drain comes later" "$MSCTL" drain
 for command in run submit jobs show logs watch wait cancel nodes status certs dataset; do

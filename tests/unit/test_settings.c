@@ -288,6 +288,8 @@ START_TEST(the_nearest_word_is_found_within_a_third_of_its_length)
     ck_assert_str_eq(ms_nearest("epcohs", words, n), "epochs");
     ck_assert_str_eq(ms_nearest("Workers", words, n), "workers");
     ck_assert_str_eq(ms_nearest("los", words, n), "loss");
+    ck_assert_str_eq(ms_nearest("lss", words, n), "loss");
+    ck_assert_ptr_null(ms_nearest("bos", words, n)); /* two of four letters: another word */
     ck_assert_ptr_null(ms_nearest("banana", words, n));
     ck_assert_ptr_null(ms_nearest("", words, n));
     ck_assert_ptr_null(ms_nearest("x", words, 0));
