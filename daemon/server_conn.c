@@ -102,6 +102,9 @@ static void on_frame(struct ms_conn *conn, const struct ms_wire_header *head, co
         ms_conn_refuse(conn, head->id, rc, err.text);
         return;
     }
+    if (head->type == MS_MSG_CANCEL) {
+        server_look_at_room(server);
+    }
     size_t before = sched_tick_bytes(server->sched);
     server_apply(server, &(struct sched_event){.kind = SCHED_EV_MESSAGE,
                                                .conn = client->id,

@@ -100,6 +100,8 @@ void server_log(struct server *server, enum ms_log_level level, const char *fmt,
 int server_tick(struct server *server, struct ms_err *err);
 /* Between two commits: folds the log in; new work is refused while the disk is full. */
 void server_look_at_disk(struct server *server);
+/* Before an end is asked for: while the disk is full, what is left may have gone to others. */
+void server_look_at_room(struct server *server);
 
 /* server_events.c: timers and signals. */
 int server_add_events(struct server *server, struct ms_err *err);

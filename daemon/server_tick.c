@@ -54,6 +54,13 @@ void server_look_at_disk(struct server *server)
     }
 }
 
+void server_look_at_room(struct server *server)
+{
+    if (server->is_refusing) {
+        refuse_writes(server);
+    }
+}
+
 static void warn_of_store(struct server *server)
 {
     struct ms_err what = {0, ""};

@@ -34,6 +34,8 @@ count() { ctl a jobs --json | grep -o '"id":' | wc -l; }
 ok "it starts on a small disk" start_on_disk
 ok "it takes a job" bash -c 'cat >>"$1" </dev/stdin; [ -s "$1" ]' - "$T/ids" < <(submit)
 ok "the reserve lies beside the database" [ "$(stat -c %s "$T/disk/state.db.reserve")" -ge 4194304 ]
+cancelled=2
+for _ in {1..20}; do submit >>"$T/ids"; done
 dd if=/dev/zero of="$T/disk/filler" bs=4096 2>/dev/null # until it is full
 ok "new work is refused once the disk is full" fill
 ok "with exit status 4" status 4 submit
@@ -47,6 +49,10 @@ refill() { dd if=/dev/zero bs=4096 2>/dev/null >>"$T/disk/filler" || true; }
 refill # who fills the disk takes what that left free
 ok "and the next one too, for a write takes no more of the reserve than it needs" ctl a cancel 2
 ok "both have ended" [ "$(ctl a jobs --all | grep -c CANCELLED)" = 2 ]
+while refill && ctl a cancel "$((cancelled += 1))" >/dev/null 2>"$T/refused"; do :; done
+ok "until nothing is left, and then a cancel is refused in words" grep -q "the end of job $cancelled cannot be stored: .* 0 KiB are left" "$T/refused"
+ok "after each piece of the reserve helped one" [ "$cancelled" -ge 8 ]
+ok "and the scheduler goes on" ctl a status
 
 stop a KILL
 ok "it starts again on the full disk" start_on_disk

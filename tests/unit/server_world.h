@@ -37,6 +37,7 @@ struct stage {
     atomic_llong stands;  /* they stand still at this nanosecond; 0: they go */
     atomic_int idle_rc;
     atomic_int no_reserve; /* the disk is not full: the reserve cannot be made */
+    atomic_int no_room;    /* ... or so full that no end can be stored */
     atomic_int jobs;       /* PUT_JOB effects that were committed */
     atomic_int exit_rc;
     atomic_int may_reload;
@@ -135,7 +136,7 @@ int store_refusal(const struct store *store, struct ms_err *err)
 int store_has_room(const struct store *store)
 {
     (void)store;
-    return 1;
+    return !stage->no_room;
 }
 
 int store_take_warning(struct store *store, struct ms_err *ret)
@@ -372,19 +373,34 @@ static inline int greet(void)
     return greet_over(dial());
 }
 
-static inline uint16_t submit(int fd, uint32_t id, char *ret_text, size_t size)
+/* Puts a request of size bytes; the type of the answer, and its text where it is an Error. */
+static inline uint16_t ask(int fd, uint32_t id, const uint8_t *bytes, size_t size, char *ret_text,
+                           size_t text_size)
 {
-    uint8_t buf[512];
     uint32_t got = 0;
     ProtobufCMessage *msg;
-    put(fd, buf, pack_submit(id, buf));
+    put(fd, bytes, size);
     uint16_t type = get(fd, &got, &msg);
     if (type == MS_MSG_ERROR && ret_text != NULL) {
-        snprintf(ret_text, size, "%s", ((Ms__Error *)msg)->text);
+        snprintf(ret_text, text_size, "%s", ((Ms__Error *)msg)->text);
     }
     ck_assert(type == 0 || got == id);
     ms_wire_free(msg);
     return type;
+}
+
+static inline uint16_t submit(int fd, uint32_t id, char *ret_text, size_t size)
+{
+    uint8_t buf[512];
+    return ask(fd, id, buf, pack_submit(id, buf), ret_text, size);
+}
+
+static inline uint16_t cancel(int fd, uint32_t id, uint64_t job, char *ret_text, size_t size)
+{
+    uint8_t buf[512];
+    Ms__Cancel msg = MS__CANCEL__INIT;
+    msg.job = job;
+    return ask(fd, id, buf, pack(MS_MSG_CANCEL, id, &msg.base, buf), ret_text, size);
 }
 
 static inline int is_readable(int fd, int wait_ms)

@@ -127,6 +127,28 @@ START_TEST(a_full_disk_refuses_new_work_until_there_is_space)
 }
 END_TEST
 
+START_TEST(a_cancel_is_refused_before_the_commit_that_would_find_no_room)
+{
+    char text[512] = "";
+    start(-1, 0);
+    int fd = greet();
+    ck_assert_uint_eq(submit(fd, 1, NULL, 0), MS_MSG_SUBMITTED);
+    stage->commit_rc = 1;
+    stage->idle_rc = 1;
+    ck_assert_uint_eq(submit(fd, 2, NULL, 0), MS_MSG_SUBMITTED);
+    stage->no_room = 1; /* since that commit somebody took what was left */
+    const int commits = stage->commits;
+
+    ck_assert_uint_eq(cancel(fd, 3, 1, text, sizeof(text)), MS_MSG_ERROR);
+
+    ck_assert_msg(strstr(text, "the end of job 1 cannot be stored") != NULL, "%s", text);
+    ck_assert_int_eq(stage->commits, commits);
+    stage->no_room = 0;
+    ck_assert_uint_eq(cancel(fd, 4, 1, NULL, 0), MS_MSG_OK);
+    close(fd);
+}
+END_TEST
+
 START_TEST(a_reserve_that_cannot_be_made_is_not_called_a_full_disk)
 {
     char text[512] = "";
@@ -286,6 +308,7 @@ int main(void)
     tcase_add_test(tcase, without_memory_and_reserve_a_commit_says_nothing_and_ends_the_server);
     tcase_add_test(tcase, what_arrives_together_is_committed_together);
     tcase_add_test(tcase, a_full_disk_refuses_new_work_until_there_is_space);
+    tcase_add_test(tcase, a_cancel_is_refused_before_the_commit_that_would_find_no_room);
     tcase_add_test(tcase, a_reserve_that_cannot_be_made_is_not_called_a_full_disk);
     tcase_add_test(tcase, a_missing_reserve_at_the_start_refuses_from_the_first_submit);
     tcase_add_test(tcase, term_ends_it_with_0_and_closes_connections_in_order);
