@@ -115,7 +115,7 @@
 #define MS_STORE_SPARE    (512U << 10) /* free beside a reserve that is made again: no to and fro */
 #define MS_STORE_RESERVE  (4U << 20)   /* 1000 job rows of 3 KiB and the WAL frames around them */
 #define MS_STORE_PIECE    (512U << 10) /* of the reserve, for a write that finds the disk full */
-#define MS_STORE_LAST     (128U << 10) /* room that the end of a job may need: its rows, its members */
+#define MS_STORE_LAST     (1U << 20)   /* of both, for ends that ranks report: no cancel below it */
 #define MS_STORE_LOST_MAX 4            /* copies of logs of writes that could not be taken whole */
 
 /* Times, milliseconds */

@@ -518,8 +518,8 @@ int store_refusal(const struct store *store, struct ms_err *err)
 
 int store_has_room(const struct store *store)
 {
-    return store->has_reserve || store_reserve_held(store->path) > 0 ||
-           store_free_bytes(store->path) >= MS_STORE_LAST;
+    return store->has_reserve ||
+           store_reserve_held(store->path) + store_free_bytes(store->path) >= MS_STORE_LAST;
 }
 
 int store_commit(struct store *store, const struct sched_effect *effects, size_t n,

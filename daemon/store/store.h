@@ -59,7 +59,7 @@ uint8_t *store_answer(struct store *store, const struct sched_read *read, size_t
  * file it is about. Returns MS_E_FULL, or another code where the disk is not full and the reserve
  * cannot be made all the same; 0: there is nothing to refuse. */
 int store_refusal(const struct store *store, struct ms_err *err);
-/* Could the end of a job still be stored? */
+/* Is there room for an end that somebody asks for, and for those that come unasked after it? */
 int store_has_room(const struct store *store);
 
 /* 1, with text, once for each thing that an operator should know of the commits so far: the mark
