@@ -1,8 +1,8 @@
 /* join.c - the ranks of a new mesh find each other
  *
  * The rank with the higher number connects. One poll loop makes outgoing connections, accepts
- * incoming ones and takes all of them through TLS and hello at once; whoever is slow, silent, a
- * stranger or of another generation holds up nobody. What a connection went through:
+ * incoming ones (join_door.c) and takes all of them through TLS and hello at once; whoever is slow,
+ * silent, a stranger or of another generation holds up nobody. What a connection went through:
  *
  *     connect: DIAL -> [TLS ->] ASK (hello sent) -> joined
  *     accept:          [TLS ->] HEAR (hello read, WELCOME or REFUSED sent) -> joined
@@ -22,34 +22,16 @@
 enum {
     RETRY_MIN_MS = 10, /* a peer that is just about to listen, or to hear of the generation */
     RETRY_MAX_MS = 250,
-    ACCEPT_PAUSE_MS = 100, /* out of descriptors: wait until some are free */
-    WARN_MS = 10000,       /* of waiting: somebody should look at it ... */
-    WARN_AGAIN_MS = 60000, /* ... and may have to be told again */
-    FIRST_GUEST = 3,       /* in the list for poll(); before: wake-up and listeners */
+    FIRST_GUEST = 3, /* in the list for poll(); before: wake-up and listeners */
+    /* Handshakes of one turn, for a third of a millisecond each: whoever floods, the connections
+     * that this rank makes are served in every turn, and the expected before the strangers. */
+    KNOWN_STEPS = 16,
+    STRANGERS_STEPS = 4,
 };
 
-static uint64_t now_ms(const struct join *join)
+uint64_t join_now_ms(const struct join *join)
 {
     return join->mesh->clock_ns / 1000000U;
-}
-
-void join_drop(struct guest *guest)
-{
-    if (guest->is_unix) { /* what lies in its queue, and what came out, may linger */
-        int fds[2];
-        size_t n = 0;
-        if (guest->link.fd >= 0) {
-            fds[n++] = guest->link.fd;
-        }
-        if (guest->memory >= 0) {
-            fds[n++] = guest->memory;
-        }
-        discard_fds(fds, n);
-    } else {
-        link_close(&guest->link);
-    }
-    *guest = (struct guest){.stage = GUEST_NONE, .memory = -1};
-    link_init(&guest->link, -1);
 }
 
 void join_redial(struct join *join, struct guest *guest)
@@ -57,7 +39,7 @@ void join_redial(struct join *join, struct guest *guest)
     struct caller *caller = &join->callers[guest->rank];
     uint64_t wait = caller->wait_ms == 0 ? RETRY_MIN_MS : 2 * (uint64_t)caller->wait_ms;
     caller->wait_ms = wait < RETRY_MAX_MS ? (int)wait : RETRY_MAX_MS;
-    caller->next_ms = now_ms(join) + (uint64_t)caller->wait_ms;
+    caller->next_ms = join_now_ms(join) + (uint64_t)caller->wait_ms;
     caller->busy = 0;
     caller->out = 0;
     join_drop(guest);
@@ -90,7 +72,7 @@ void join_look_for_leavers(struct join *join)
             snprintf(caller->note, sizeof(caller->note), "it had come, and has gone again");
             caller->busy = 0;
             caller->out = 0;
-            caller->next_ms = now_ms(join) + RETRY_MIN_MS;
+            caller->next_ms = join_now_ms(join) + RETRY_MIN_MS;
             join->joined--;
         }
     }
@@ -99,95 +81,15 @@ void join_look_for_leavers(struct join *join)
 /* ---- connections
  * ------------------------------------------------------------------------------------- */
 
-static struct guest *free_guest(struct join *join)
-{
-    struct guest *oldest = NULL;
-    for (int i = 0; i < join->n_guests; i++) {
-        struct guest *guest = &join->guests[i];
-        if (guest->stage == GUEST_NONE) {
-            return guest;
-        }
-        if (guest->rank < 0 && (oldest == NULL || guest->since_ms < oldest->since_ms)) {
-            oldest = guest;
-        }
-    }
-    if (oldest != NULL) { /* a flood: who is honest needs a few milliseconds only */
-        join_drop(oldest);
-    }
-    return oldest;
-}
-
-/* The next connection; -1: none. */
-static int take_connection(struct join *join, int fd)
-{
-    int conn = accept4(fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
-    if (conn < 0 && (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)) {
-        join->accept_ms = now_ms(join) + ACCEPT_PAUSE_MS;
-    }
-    return conn;
-}
-
-static struct guest *seat(struct join *join, int conn, enum guest_stage stage)
-{
-    struct guest *guest = free_guest(join);
-    if (guest != NULL) {
-        link_init(&guest->link, conn);
-        guest->rank = -1;
-        guest->since_ms = now_ms(join);
-        guest->stage = stage;
-    }
-    return guest;
-}
-
-/* A stranger is turned away before a byte, or a descriptor, of his is received. */
-static void accept_unix(struct join *join)
-{
-    int strangers[MS_HALF_OPEN_MAX];
-    size_t n = 0;
-    for (int i = 0; i < MS_HALF_OPEN_MAX; i++) {
-        int conn = take_connection(join, join->cfg->listener->unix_fd);
-        if (conn < 0) {
-            break;
-        }
-        struct guest *guest = join_knows_uid(join, conn) ? seat(join, conn, GUEST_HEAR) : NULL;
-        if (guest != NULL) {
-            guest->is_unix = 1;
-        } else {
-            strangers[n++] = conn;
-        }
-    }
-    discard_fds(strangers, n);
-}
-
-static void accept_tcp(struct join *join)
-{
-    enum guest_stage first = join->cfg->tls != NULL ? GUEST_TLS : GUEST_HEAR;
-    for (int i = 0; i < MS_HALF_OPEN_MAX; i++) {
-        int conn = take_connection(join, join->cfg->listener->tcp_fd);
-        if (conn < 0) {
-            return;
-        }
-        struct guest *guest = seat(join, conn, first);
-        if (guest == NULL) {
-            close(conn);
-            return;
-        }
-        if (first == GUEST_TLS &&
-            link_use_tls(&guest->link, join->cfg->listener->tls, 1, NULL) < 0) {
-            join_drop(guest);
-        }
-    }
-}
-
 static void dial(struct join *join, int rank)
 {
-    struct guest *guest = free_guest(join);
+    struct guest *guest = join_free_guest(join);
     struct ms_err why;
     if (guest == NULL) {
         return;
     }
     guest->rank = rank;
-    guest->since_ms = now_ms(join);
+    guest->since_ms = join_now_ms(join);
     guest->is_unix = join->mesh->peers[rank].local >= 0;
     join->callers[rank].busy = 1;
     int fd = join_dial(&join->cfg->members[rank], guest->is_unix, &why);
@@ -238,7 +140,8 @@ static int begin(struct join *join, struct guest *guest, const char *who, struct
 /* 1: done, the hello is next; 0: not yet; < 0 with the reason. */
 static int shake_hands(struct join *join, struct guest *guest, const char *who, struct ms_err *why)
 {
-    int rc = link_handshake(&guest->link, who, why);
+    int rc = guest->link.ssl == NULL ? join_begin_tls(join, guest, why) : 0;
+    rc = rc == 0 ? link_handshake(&guest->link, who, why) : rc;
     if (rc != 1) {
         return rc;
     }
@@ -302,78 +205,9 @@ static int advance(struct join *join, struct guest *guest, struct ms_err *err)
 /* ---- the loop
  * ---------------------------------------------------------------------------------------- */
 
-/* What is known of a rank that has not come: where it is looked for, and what became of that. */
-static void tell_one(const struct join *join, int r, char *buf, size_t size)
+static int has_not_begun(const struct guest *guest)
 {
-    const struct mesh *mesh = join->mesh;
-    const struct caller *caller = &join->callers[r];
-    int is_ours = r < mesh->rank; /* to dial */
-    const char *address =
-        mesh->peers[r].local >= 0 ? "" : join->cfg->members[is_ours ? r : mesh->rank].data_address;
-    const char *why = caller->note[0] != '\0'                  ? caller->note
-                      : is_ours && caller->busy && caller->out ? "connected, and it is silent yet"
-                                                               : "";
-    char who[MESH_WHO_MAX];
-    snprintf(buf, size, "%s to %s%s%s%s%s%s", mesh_who(mesh, r, who),
-             is_ours ? "answer" : "connect",
-             address[0] == '\0' ? ""
-             : is_ours          ? " at "
-                                : " to ",
-             address, why[0] != '\0' ? " (" : "", why, why[0] != '\0' ? ")" : "");
-}
-
-/* Packets may have got lost on the way between two hosts: nothing else was heard. */
-static int may_be_cut_off(const struct join *join, int r)
-{
-    const struct caller *caller = &join->callers[r];
-    return join->mesh->peers[r].local < 0 && !caller->out &&
-           (caller->note[0] == '\0' || caller->note_code == MS_E_UNREACHABLE);
-}
-
-static int name_the_missing(const struct join *join, uint64_t waited_ms, struct ms_err *err)
-{
-    enum { NAMED = 3 }; /* the first few say it */
-    const struct mesh *mesh = join->mesh;
-    char text[MS_ERR_TEXT_MAX] = "";
-    char head[32] = "";
-    size_t used = 0;
-    int missing = 0;
-    int cut_off = 0;
-    for (int r = 0; r < mesh->world; r++) {
-        if (r == mesh->rank || mesh->peers[r].stream.link.fd >= 0) {
-            continue;
-        }
-        cut_off |= may_be_cut_off(join, r);
-        if (++missing > NAMED || used >= sizeof(text)) {
-            continue;
-        }
-        char one[MS_ERR_TEXT_MAX];
-        tell_one(join, r, one, sizeof(one));
-        used += (size_t)snprintf(text + used, sizeof(text) - used, "%s%s", missing > 1 ? ", " : "",
-                                 one);
-    }
-    if (missing > NAMED) {
-        snprintf(head, sizeof(head), "%d ranks: ", missing);
-    }
-    return ms_fail(err, MS_E_TIMEOUT, "waited %.1f s for %s%s%s%s", (double)waited_ms / 1e3, head,
-                   text, missing > NAMED ? " ..." : "",
-                   cut_off ? "; a firewall? nodes reach each other at data_port_min to "
-                             "data_port_max"
-                           : "");
-}
-
-/* Who waits should learn for what while it can be mended, not when it is over. */
-static void tell_who_waits(struct join *join, uint64_t waited_ms)
-{
-    const struct mesh_config *cfg = join->cfg;
-    uint64_t first = cfg->warn_ms > 0 ? (uint64_t)cfg->warn_ms : WARN_MS;
-    if (cfg->on_wait == NULL || waited_ms < (join->warn_ms > 0 ? join->warn_ms : first)) {
-        return;
-    }
-    struct ms_err err;
-    (void)name_the_missing(join, waited_ms, &err);
-    cfg->on_wait(cfg->arg, err.text);
-    join->warn_ms = waited_ms + WARN_AGAIN_MS;
+    return guest->stage == GUEST_TLS && guest->party != NULL && !guest->has_begun;
 }
 
 /* What can be waited for now: no more places than there are descriptors, for poll() refuses more of
@@ -382,7 +216,7 @@ static nfds_t list_fds(struct join *join)
 {
     const struct comm_listener *listener = join->cfg->listener;
     struct pollfd *fds = join->fds;
-    int open = now_ms(join) >= join->accept_ms;
+    int open = join_now_ms(join) >= join->accept_ms;
     nfds_t n = FIRST_GUEST;
     fds[0] = (struct pollfd){.fd = listener->wake_fd, .events = POLLIN};
     fds[1] = (struct pollfd){.fd = open ? listener->tcp_fd : -1, .events = POLLIN};
@@ -391,7 +225,9 @@ static nfds_t list_fds(struct join *join)
         struct guest *guest = &join->guests[i];
         if (guest->stage != GUEST_NONE) {
             join->waiting[n - FIRST_GUEST] = guest;
-            fds[n++] = (struct pollfd){.fd = guest->link.fd, .events = guest->link.read_wants};
+            short hung_up = has_not_begun(guest) ? POLLRDHUP : 0;
+            fds[n++] = (struct pollfd){.fd = guest->link.fd,
+                                       .events = (short)(guest->link.read_wants | hung_up)};
         }
     }
     return n;
@@ -406,7 +242,7 @@ static int dial_who_is_due(struct join *join)
         if (join->mesh->peers[r].stream.link.fd >= 0 || caller->busy) {
             continue;
         }
-        if (now_ms(join) >= caller->next_ms) {
+        if (join_now_ms(join) >= caller->next_ms) {
             dial(join, r);
         }
         waits |= !caller->busy;
@@ -430,7 +266,7 @@ static void drop_the_silent(struct join *join)
 {
     for (int i = 0; i < join->n_guests; i++) {
         struct guest *guest = &join->guests[i];
-        if (guest->stage == GUEST_NONE || now_ms(join) - guest->since_ms <= MS_HANDSHAKE_MS) {
+        if (guest->stage == GUEST_NONE || join_now_ms(join) - guest->since_ms <= MS_HANDSHAKE_MS) {
             continue;
         }
         if (guest->rank < 0) {
@@ -439,6 +275,67 @@ static void drop_the_silent(struct join *join)
             give_up_dialling(join, guest);
         }
     }
+}
+
+/* Who has gone before his first bytes were looked at gets no work done for them. */
+static void note_who_is_ready(struct join *join, nfds_t n)
+{
+    for (nfds_t i = FIRST_GUEST; i < n; i++) {
+        struct guest *guest = join->waiting[i - FIRST_GUEST];
+        short seen = join->fds[i].revents;
+        guest->is_ready = seen != 0;
+        if ((seen & (POLLRDHUP | POLLHUP | POLLERR)) != 0 && has_not_begun(guest)) {
+            join_drop(guest);
+        }
+    }
+}
+
+static int serve_dialled(struct join *join, struct ms_err *err)
+{
+    int rc = 0;
+    for (int i = 0; i < join->n_guests && rc >= 0; i++) {
+        struct guest *guest = &join->guests[i];
+        if (guest->is_ready && guest->party == NULL) {
+            guest->is_ready = 0;
+            rc = advance(join, guest, err);
+        }
+    }
+    return rc;
+}
+
+/* A turn goes round the seats, however many of them are ready at once. */
+static int serve(struct join *join, int is_known, int has_begun, int steps, struct ms_err *err)
+{
+    int *next = &join->next[is_known][has_begun];
+    const int first = *next;
+    int rc = 0;
+    for (int i = 0; i < join->n_guests && steps > 0 && rc >= 0; i++) {
+        int at = (first + i) % join->n_guests;
+        struct guest *guest = &join->guests[at];
+        if (guest->is_ready && guest->party != NULL && guest->party->is_known == is_known &&
+            guest->has_begun == has_begun) {
+            guest->is_ready = 0;
+            *next = at + 1;
+            steps--;
+            rc = advance(join, guest, err);
+        }
+    }
+    return rc;
+}
+
+/* Half for those whose handshake is under way: newcomers, however many, do not make it grow old. */
+static int serve_side(struct join *join, int is_known, int steps, struct ms_err *err)
+{
+    int rc = serve(join, is_known, 1, steps / 2, err);
+    return rc < 0 ? rc : serve(join, is_known, 0, steps / 2, err);
+}
+
+static int serve_guests(struct join *join, nfds_t n, struct ms_err *err)
+{
+    note_who_is_ready(join, n);
+    int rc = serve_dialled(join, err);
+    rc = rc < 0 ? rc : serve_side(join, 1, KNOWN_STEPS, err);
+    return rc < 0 ? rc : serve_side(join, 0, STRANGERS_STEPS, err);
 }
 
 static int turn(struct join *join, struct ms_err *err)
@@ -453,19 +350,15 @@ static int turn(struct join *join, struct ms_err *err)
     if ((join->fds[0].revents & POLLIN) != 0) {
         return ms_fail(err, MS_E_ABORTED, "the wait for the other ranks was cancelled");
     }
-    for (nfds_t i = FIRST_GUEST; ready > 0 && i < n; i++) {
-        if (join->fds[i].revents != 0) {
-            int rc = advance(join, join->waiting[i - FIRST_GUEST], err);
-            if (rc < 0) {
-                return rc;
-            }
-        }
+    int rc = ready > 0 ? serve_guests(join, n, err) : 0;
+    if (rc < 0) {
+        return rc;
     }
     if (ready > 0 && (join->fds[1].revents & POLLIN) != 0) {
-        accept_tcp(join);
+        join_accept_tcp(join);
     }
     if (ready > 0 && (join->fds[2].revents & POLLIN) != 0) {
-        accept_unix(join);
+        join_accept_unix(join);
     }
     drop_the_silent(join);
     if (ready == 0) {
@@ -478,18 +371,18 @@ static int join_all(struct join *join, struct ms_err *err)
 {
     struct mesh *mesh = join->mesh;
     mesh_clock_start(mesh);
-    uint64_t start = now_ms(join);
+    uint64_t start = join_now_ms(join);
     while (join->joined < mesh->world - 1) {
         int rc = turn(join, err);
         if (rc < 0) {
             return rc;
         }
-        uint64_t waited = now_ms(join) - start;
+        uint64_t waited = join_now_ms(join) - start;
         if (join->joined < mesh->world - 1 && waited > (uint64_t)mesh->timeout_ms) {
-            return name_the_missing(join, waited, err);
+            return join_name_the_missing(join, waited, err);
         }
         if (join->joined < mesh->world - 1) {
-            tell_who_waits(join, waited);
+            join_tell_who_waits(join, waited);
         }
     }
     return 0;
@@ -516,7 +409,8 @@ int mesh_join(struct mesh *mesh, const struct mesh_config *cfg, struct ms_err *e
         join.guests[i].memory = -1;
         link_init(&join.guests[i].link, -1);
     }
-    rc = join_all(&join, err);
+    rc = join_door_open(&join, err);
+    rc = rc == 0 ? join_all(&join, err) : rc;
 out:
     for (int i = 0; join.guests != NULL && i < join.n_guests; i++) {
         if (join.guests[i].stage != GUEST_NONE) {
@@ -525,6 +419,7 @@ out:
     }
     free(join.guests);
     free(join.callers);
+    free(join.addresses);
     free(join.fds);
     free(join.waiting);
     atomic_store(&cfg->listener->busy, 0);

@@ -7,10 +7,25 @@
 
 enum guest_stage { GUEST_NONE, GUEST_DIAL, GUEST_TLS, GUEST_ASK, GUEST_HEAR };
 
+struct origin { /* an address, or a network of them: zeros behind its prefix */
+    uint8_t family;
+    uint8_t at[16];
+};
+
+struct party { /* connections that came in from one place, and count as one */
+    struct origin from;
+    int is_known; /* a rank that has not come is expected from there */
+    int seats;    /* 0: unused */
+    int begun;    /* of them within TLS */
+};
+
 struct guest { /* a connection that has not joined yet */
     enum guest_stage stage;
     struct link link;
-    int rank; /* of an outgoing one; -1: came in */
+    int rank;            /* of an outgoing one; -1: came in */
+    struct party *party; /* NULL: an outgoing one */
+    int has_begun;       /* TLS: its first bytes have been answered */
+    int is_ready;        /* something has come since its last turn */
     int is_unix;
     int memory; /* memfd that came along, -1: none */
     uint64_t since_ms;
@@ -33,7 +48,10 @@ struct join {
     int joined;
     int n_guests;
     struct guest *guests;
-    struct caller *callers; /* world */
+    struct caller *callers;   /* world */
+    struct origin *addresses; /* world: from where ranks are expected; family 0: not known */
+    struct party parties[MS_HALF_OPEN_MAX];
+    int next[2][2]; /* the guest after the last who had a turn, by is_known and has_begun */
     struct pollfd *fds;
     struct guest **waiting; /* of fds, behind the listeners */
     uint64_t accept_ms;     /* no accept before */
@@ -42,7 +60,7 @@ struct join {
 
 /* ---- join.c ---- */
 
-void join_drop(struct guest *guest);
+uint64_t join_now_ms(const struct join *join);
 /* An outgoing attempt has failed, and may be made again. */
 void join_redial(struct join *join, struct guest *guest);
 /* Keeps the reason for the error of the timeout: the last one, but no bare end of a connection in
@@ -50,6 +68,26 @@ void join_redial(struct join *join, struct guest *guest);
 void join_note(struct join *join, int rank, const struct ms_err *err);
 /* Finds peers that joined and went again while others are awaited: they may come back. */
 void join_look_for_leavers(struct join *join);
+
+/* ---- join_door.c ---- */
+
+/* Notes from where the ranks are expected that connect to this one. */
+int join_door_open(struct join *join, struct ms_err *err);
+void join_drop(struct guest *guest);
+/* A place for one more; NULL: none. Those that come in leave one for each rank to dial. */
+struct guest *join_free_guest(struct join *join);
+/* Seats those who have connected since, in the place of others where there is no room. */
+void join_accept_tcp(struct join *join);
+void join_accept_unix(struct join *join);
+/* The first bytes of a connection that came in are there. */
+int join_begin_tls(struct join *join, struct guest *guest, struct ms_err *err);
+
+/* ---- join_words.c ---- */
+
+/* MS_E_TIMEOUT with the ranks that have not come, and why. Returns the code. */
+int join_name_the_missing(const struct join *join, uint64_t waited_ms, struct ms_err *err);
+/* Who waits should learn for what while it can be mended, not when it is over. */
+void join_tell_who_waits(struct join *join, uint64_t waited_ms);
 
 /* ---- join_hello.c ---- */
 

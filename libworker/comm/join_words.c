@@ -1,0 +1,82 @@
+/* join_words.c - who is waited for, where, and why it has not come */
+#include "libworker/comm/join.h"
+
+#include <stdio.h>
+
+enum {
+    WARN_MS = 10000,       /* of waiting: somebody should look at it ... */
+    WARN_AGAIN_MS = 60000, /* ... and may have to be told again */
+};
+
+/* What is known of a rank that has not come: where it is looked for, and what became of that. */
+static void tell_one(const struct join *join, int r, char *buf, size_t size)
+{
+    const struct mesh *mesh = join->mesh;
+    const struct caller *caller = &join->callers[r];
+    int is_ours = r < mesh->rank; /* to dial */
+    const char *address =
+        mesh->peers[r].local >= 0 ? "" : join->cfg->members[is_ours ? r : mesh->rank].data_address;
+    const char *why = caller->note[0] != '\0'                  ? caller->note
+                      : is_ours && caller->busy && caller->out ? "connected, and it is silent yet"
+                                                               : "";
+    char who[MESH_WHO_MAX];
+    snprintf(buf, size, "%s to %s%s%s%s%s%s", mesh_who(mesh, r, who),
+             is_ours ? "answer" : "connect",
+             address[0] == '\0' ? ""
+             : is_ours          ? " at "
+                                : " to ",
+             address, why[0] != '\0' ? " (" : "", why, why[0] != '\0' ? ")" : "");
+}
+
+/* Packets may have got lost on the way between two hosts: nothing else was heard. */
+static int may_be_cut_off(const struct join *join, int r)
+{
+    const struct caller *caller = &join->callers[r];
+    return join->mesh->peers[r].local < 0 && !caller->out &&
+           (caller->note[0] == '\0' || caller->note_code == MS_E_UNREACHABLE);
+}
+
+int join_name_the_missing(const struct join *join, uint64_t waited_ms, struct ms_err *err)
+{
+    enum { NAMED = 3 }; /* the first few say it */
+    const struct mesh *mesh = join->mesh;
+    char text[MS_ERR_TEXT_MAX] = "";
+    char head[32] = "";
+    size_t used = 0;
+    int missing = 0;
+    int cut_off = 0;
+    for (int r = 0; r < mesh->world; r++) {
+        if (r == mesh->rank || mesh->peers[r].stream.link.fd >= 0) {
+            continue;
+        }
+        cut_off |= may_be_cut_off(join, r);
+        if (++missing > NAMED || used >= sizeof(text)) {
+            continue;
+        }
+        char one[MS_ERR_TEXT_MAX];
+        tell_one(join, r, one, sizeof(one));
+        used += (size_t)snprintf(text + used, sizeof(text) - used, "%s%s", missing > 1 ? ", " : "",
+                                 one);
+    }
+    if (missing > NAMED) {
+        snprintf(head, sizeof(head), "%d ranks: ", missing);
+    }
+    return ms_fail(err, MS_E_TIMEOUT, "waited %.1f s for %s%s%s%s", (double)waited_ms / 1e3, head,
+                   text, missing > NAMED ? " ..." : "",
+                   cut_off ? "; a firewall? nodes reach each other at data_port_min to "
+                             "data_port_max"
+                           : "");
+}
+
+void join_tell_who_waits(struct join *join, uint64_t waited_ms)
+{
+    const struct mesh_config *cfg = join->cfg;
+    uint64_t first = cfg->warn_ms > 0 ? (uint64_t)cfg->warn_ms : WARN_MS;
+    if (cfg->on_wait == NULL || waited_ms < (join->warn_ms > 0 ? join->warn_ms : first)) {
+        return;
+    }
+    struct ms_err err;
+    (void)join_name_the_missing(join, waited_ms, &err);
+    cfg->on_wait(cfg->arg, err.text);
+    join->warn_ms = waited_ms + WARN_AGAIN_MS;
+}
