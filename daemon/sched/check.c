@@ -320,6 +320,7 @@ int sched_check(const struct sched *sched, struct ms_err *err)
     rc = rc == 0 ? check_jobs(s, err) : rc;
     rc = rc == 0 ? pasts_check(s, err) : rc;
     rc = rc == 0 ? kept_check(s, err) : rc;
+    rc = rc == 0 ? gone_check(s, err) : rc;
     rc = rc == 0 ? check_reasons(s, err) : rc;
     rc = rc == 0 ? heap_check(&s->timers, "timers", err) : rc;
     rc = rc == 0 ? heap_check(&s->queue.line, "queue", err) : rc;

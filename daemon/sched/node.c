@@ -33,10 +33,7 @@ void node_forget(struct sched *s, struct node *node)
     assert(node->state != NODE_REGISTERED && list_empty(&node->holds) && node->newcomer == NULL);
     routes_drop_node(s, node, "it is gone");
     timer_stop(s, &node->forget);
-    if (!list_empty(&node->gone)) {
-        list_remove(&node->gone);
-        s->n_gone--;
-    }
+    gone_remove(s, node);
     host_leave(s, node);
     table_remove(&s->nodes, &node->link);
     free(node);
@@ -96,10 +93,7 @@ void node_set(struct sched *s, struct node *node, enum node_event event, const c
         s->n_registered++;
         holder_add(s, node->info.principal);
         timer_stop(s, &node->forget);
-        if (!list_empty(&node->gone)) {
-            list_remove(&node->gone);
-            s->n_gone--;
-        }
+        gone_remove(s, node);
         node->reason[0] = '\0';
         watch_news(s);
     } else if (was && !is) {
@@ -128,16 +122,11 @@ void node_touch(struct sched *s, struct node *node)
     }
 }
 
-/* Room for lost nodes is bounded: the oldest is forgotten first. */
 static void gone_keep(struct sched *s, struct node *node, const char *reason)
 {
     ms_text_copy(node->reason, sizeof(node->reason), reason);
-    list_add_tail(&s->gone, &node->gone);
-    s->n_gone++;
     timer_arm(s, &node->forget, TIMER_FORGET, after_ms(s, MS_LOST_KEEP_MS));
-    if (s->n_gone > s->cfg.lost_nodes_max) {
-        node_forget(s, list_item(s->gone.next, struct node, gone));
-    }
+    gone_add(s, node);
 }
 
 /* Ranks that the node had are lost with it. */
@@ -209,7 +198,7 @@ void node_gone(struct sched *s, struct node *node, enum node_event event, const 
     if (node->newcomer != NULL) {
         newcomer_accept(s, node);
     } else {
-        gone_keep(s, node, reason); /* last: nodes that the job's end lost push out the oldest */
+        gone_keep(s, node, reason); /* last: it is younger than the nodes that the job's end lost */
     }
 }
 

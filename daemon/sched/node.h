@@ -13,6 +13,7 @@
 struct conn;
 struct host;
 struct job;
+struct loser;
 
 struct node_info {
     char node_id[MS_NAME_MAX + 1];
@@ -53,7 +54,9 @@ struct node {
     struct table_link link;
     struct list beating; /* in sched.beating while REGISTERED, least recently seen first */
     struct list idle;    /* in sched.idle while idle */
-    struct list gone;    /* in sched.gone while LOST or LEFT */
+    struct list gone;    /* in loser.nodes while LOST or LEFT */
+    struct loser *loser; /* ... NULL: it is not; gone.c */
+    uint64_t gone_no;    /* grows with time */
     struct timer forget;
     struct node_info info;
     enum node_state state;

@@ -155,7 +155,7 @@ static int tables_init(struct sched *s)
                    table_init(&s->hosts, 64) < 0 || table_init(&s->holders, 64) < 0 ||
                    table_init(&s->purses, 64) < 0 || table_init(&s->pasts, 64) < 0 ||
                    table_init(&s->authors, 64) < 0 || table_init(&s->keys, 64) < 0 ||
-                   table_init(&s->routes, 16) < 0
+                   table_init(&s->losers, 16) < 0 || table_init(&s->routes, 16) < 0
                ? MS_E_NOMEM
                : 0;
 }
@@ -187,7 +187,6 @@ struct sched *sched_create(const struct sched_config *cfg, struct sched_time now
     s->loading = true;
     list_init(&s->beating);
     list_init(&s->idle);
-    list_init(&s->gone);
     list_init(&s->placed);
     list_init(&s->askers);
     list_init(&s->followers);
@@ -197,6 +196,7 @@ struct sched *sched_create(const struct sched_config *cfg, struct sched_time now
     queue_init(s);
     pasts_init(s);
     kept_init(s);
+    shares_init(&s->gone_by);
     if (tables_init(s) < 0 || !memory_reserve()) {
         sched_destroy(s);
         return NULL;
@@ -275,6 +275,7 @@ void sched_destroy(struct sched *s)
     purses_fini(s);
     pasts_fini(s);
     kept_fini(s);
+    gone_fini(s);
     routes_free(s);
     table_fini(&s->conns);
     table_fini(&s->nodes);

@@ -21,6 +21,7 @@
 #include "daemon/sched/dynamic.h"
 #include "daemon/sched/emit.h"
 #include "daemon/sched/event.h"
+#include "daemon/sched/gone.h"
 #include "daemon/sched/heap.h"
 #include "daemon/sched/holder.h"
 #include "daemon/sched/host.h"
@@ -82,9 +83,11 @@ struct sched {
     uint64_t generation_raised, jobs_raised; /* by claims of nodes, since the start */
     uint64_t seed;                           /* of hashes */
 
-    struct table conns, nodes, hosts, holders, purses, pasts, authors, keys, routes;
+    struct table conns, nodes, hosts, holders, purses, pasts, authors, keys, routes, losers;
     uint64_t specs_bytes; /* of jobs that wait or run */
-    struct list beating, idle, gone;
+    struct list beating, idle;
+    struct heap gone_by; /* principals of lost and left nodes, who has the most first */
+    uint64_t last_gone;  /* a node's gone_no */
     uint32_t n_registered, n_usable, n_idle, n_gone; /* usable: registered, on no drained host */
     struct heap timers;
     struct queue queue;

@@ -325,6 +325,12 @@ MUTANTS = [
     ("history_ranks_by_jobs", C + "past.c", "forget_ranks(s, list_item(share_most(&s->past_ranks), struct past, ranks));", "struct past *past = list_item(share_most(&s->past_jobs), struct past, jobs); forget_ranks(s, past->ranks.n > 0 ? past : list_item(share_most(&s->past_ranks), struct past, ranks));",
      "ranks of an owner of many small jobs make way for those of an owner of a few large ones"),
     # ---- the dynamic cluster -------------------------------------------------------------------
+    ("lost_nodes_of_whom_it_may_be", C + "gone.c", "node_forget(s, oldest_of(list_item(share_most(&s->gone_by), struct loser, share)));", "struct node *old = NULL; size_t slot = 0; for (struct table_link *at = table_walk(&s->losers, &slot, NULL); at != NULL; at = table_walk(&s->losers, &slot, at)) { struct node *one = oldest_of(list_item(at, struct loser, link)); old = old == NULL || one->gone_no < old->gone_no ? one : old; } node_forget(s, old);",
+     "who registers and leaves again and again takes the lost nodes of others out of the list"),
+    ("lost_nodes_of_the_last", C + "gone.c", "node_forget(s, oldest_of(list_item(share_most(&s->gone_by), struct loser, share)));", "node_forget(s, oldest_of(loser));",
+     "who lost one node does not find it in the list, for somebody lost more"),
+    ("lost_nodes_stay_when_back", C + "node.c", "timer_stop(s, &node->forget); gone_remove(s, node); node->reason", "timer_stop(s, &node->forget); node->reason",
+     "a node that came back counts as lost"),
     ("topology_never_fails", C + "dynamic.c", "timer_arm(s, &s->topo_timer, TIMER_TOPOLOGY, after_ms(s, s->cfg.topo_timeout_ms));", "",
      "a dynamic cluster waits for ever for missing workers"),
     ("dynamic_never_exits", C + "dynamic.c", "timer_arm(s, &s->ending_timer, TIMER_ENDING, after_ms(s, s->leave_ms));", "",

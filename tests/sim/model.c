@@ -111,6 +111,7 @@ void model_destroy(struct model *m)
     }
     free(m->nodes.at);
     free(m->hosts.at);
+    free(m->gone.at);
     free(m->conns.at);
     free(m->jobs.at);
     free(m->asks.at);
@@ -219,6 +220,8 @@ void model_starts(struct model *m, int64_t mono)
     m->fresh = true; /* requeues are carried out with the first event */
     m->conns.n = 0;
     m->hosts.n = 0;
+    m->gone.n = 0;
+    m->gone_unknown = false;
     m->asks.n = 0;
     m->lease_ms = m->w->lease_ms;
     m->lease_least_ms = m->lease_ms < m->lease_least_ms ? m->lease_ms : m->lease_least_ms;
@@ -537,6 +540,9 @@ static void judge_effect(struct model *m, const struct sched_effect *effect)
         } else {
             judge_read(m, effect);
         }
+        break;
+    case SCHED_DO_LOG:
+        m_node_gone(m, effect->text);
         break;
     case SCHED_DO_PUT_EVENT:
         m_event_put(m, effect->event);

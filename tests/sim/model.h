@@ -43,6 +43,13 @@ struct m_host { /* that lost a node while a job got ready there; none: all is we
     int64_t from, until;            /* paused until: between these two */
 };
 
+struct m_gone { /* a node that is lost or left */
+    char id[MS_NAME_MAX + 1], owner[MS_PRINCIPAL_MAX + 1];
+    int64_t at;
+    bool alone;      /* no other one of its owner's was gone since */
+    uint32_t losers; /* so many have lost nodes since, at the most */
+};
+
 enum m_pause { M_NOT_PAUSED, M_PERHAPS, M_PAUSED };
 
 struct m_conn {
@@ -190,6 +197,8 @@ struct model {
     int64_t doubt_began, doubt_renewed; /* SIM_NEVER */
     M_ARRAY(struct m_node) nodes;
     M_ARRAY(struct m_host) hosts;
+    M_ARRAY(struct m_gone) gone;
+    bool gone_unknown; /* whose a lost node is */
     M_ARRAY(struct m_conn) conns;
     M_ARRAY(struct m_job) jobs;
     M_ARRAY(struct m_ask) asks;
@@ -303,6 +312,11 @@ void m_judge_fetch_grant(struct model *m, const struct m_conn *conn, const Ms__F
 void m_judge_ticket(struct model *m, const struct m_ask *ask, const Ms__FetchTicket *msg);
 bool m_fetch_refusal_is_fair(struct model *m, const struct m_conn *conn, const struct m_ask *ask,
                              int32_t code);
+
+/* model_gone.c */
+void m_node_gone(struct model *m, const char *log); /* if it says so */
+void m_node_back(struct model *m, const char *id);
+void m_judge_gone(struct model *m, const Ms__NodeList *msg); /* all nodes */
 
 /* model_past.c */
 void m_judge_drop(struct model *m, uint64_t id, bool members_only);

@@ -460,6 +460,9 @@ static void judge_nodes(struct model *m, const Ms__NodeList *msg)
     }
     if (asked->node_id[0] == '\0') {
         judge_page(m, asked, msg);
+        if (asked->after[0] == '\0' && !msg->more) {
+            m_judge_gone(m, msg);
+        }
     }
 }
 

@@ -319,6 +319,7 @@ void m_judge_registered(struct model *m, struct m_conn *conn, const Ms__Register
         m->came_most_at = m->mono;
     }
     *node = conn->asked;
+    m_node_back(m, node->id);
     node->came = true;
     node->leaving = leaving;
     if (!came) {

@@ -258,8 +258,28 @@ static void say_as_user(struct world *w, const struct sim_evil *evil, uint32_t i
     }
 }
 
+/* A trail of nodes that have left: it is to bury those of others. */
+static void come_and_go(struct world *w, struct sim_evil *evil)
+{
+    for (size_t i = 0; i < MS_ARRAY_SIZE(evil->ids); i++) {
+        Ms__Register msg = MS__REGISTER__INIT;
+        Ms__Leave leave = MS__LEAVE__INIT;
+        msg.node_id = evil->ids[i];
+        msg.incarnation = 1 + sim_below(w, 1000);
+        msg.host_name = (char *)"h0";
+        msg.data_address = (char *)"10.0.0.66:8200";
+        msg.isa = (char *)"sse41";
+        net_up(w, evil->link, MS_MSG_REGISTER, 10 + evil->next_id++, &msg.base);
+        net_up(w, evil->link, MS_MSG_LEAVE, 10 + evil->next_id++, &leave.base);
+    }
+}
+
 static void say(struct world *w, struct sim_evil *evil)
 {
+    if (w->lost_nodes_max > 0 && !evil->is_thief && sim_chance(w, 10)) {
+        come_and_go(w, evil);
+        return;
+    }
     struct lie lie;
     uint32_t id = 10 + evil->next_id++;
     draw_lie(w, evil, &lie);

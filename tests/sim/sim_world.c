@@ -312,6 +312,16 @@ bool world_is_tight(const struct world *w)
     return w->jobs_queued_max > 0 || w->specs_mib > 0;
 }
 
+/* Who is still named of those that are lost: asked while nodes come and go. */
+static void draw_lists(struct world *w)
+{
+    enum { LISTS = 5 };
+    for (int i = 1; i <= LISTS && w->n_ops > 0 && w->n_ops < SIM_OPS_MAX; i++) {
+        draw_op(w, OP_NODES, 0, 1000 + w->faults_end * i / LISTS);
+        w->ops[w->n_ops - 1].at_step = false; /* all at once */
+    }
+}
+
 static bool seed_is_dark(uint64_t seed)
 {
     return seed % 500 == 277;
@@ -378,6 +388,9 @@ static void draw(struct world *w, int mode)
     n_jobs += world_is_tight(w) || w->goes_dark ? SIM_JOBS_MAX - n_jobs : 0;
     for (uint32_t i = 0; i < n_jobs; i++) {
         draw_job(w);
+    }
+    if (w->lost_nodes_max > 0) {
+        draw_lists(w);
     }
 }
 

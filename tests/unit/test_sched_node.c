@@ -311,6 +311,38 @@ START_TEST(lost_nodes_are_bounded)
 }
 END_TEST
 
+START_TEST(who_has_most_lost_nodes_loses_his_oldest)
+{
+    struct sched_config cfg = fix_config(SCHED_STANDING, 0);
+    cfg.lost_nodes_max = 3;
+    fix_create(&cfg);
+    static const struct {
+        const char *certificate, *node;
+    } rows[] = {{"good", "good-0"}, {"bad", "bad-0"}, {"bad", "bad-1"}, {"bad", "bad-2"}};
+    for (size_t i = 0; i < MS_ARRAY_SIZE(rows); i++) {
+        uint64_t conn = fix_open(MS_ROLE_WORKER, rows[i].certificate);
+        Ms__Register msg = fix_node(rows[i].node, i + 1);
+        fix_say(conn, MS_MSG_REGISTER, &msg.base);
+        ck_assert_ptr_nonnull(fix_heard(conn, MS_MSG_REGISTERED));
+        fix_close(conn);
+    }
+
+    ck_assert_ptr_null(fix_show_node("bad-0")); /* and not the oldest of all */
+    ck_assert_ptr_nonnull(fix_show_node("good-0"));
+
+    uint64_t conn = fix_open(MS_ROLE_WORKER, "good"); /* who comes back makes room */
+    Ms__Register msg = fix_node("good-0", 9);
+    fix_say(conn, MS_MSG_REGISTER, &msg.base);
+    uint64_t other = fix_open(MS_ROLE_WORKER, "bad");
+    Ms__Register again = fix_node("bad-3", 10);
+    fix_say(other, MS_MSG_REGISTER, &again.base);
+    fix_close(other);
+    ck_assert_ptr_nonnull(fix_show_node("bad-1"));
+    fix_close(conn);
+    ck_assert_ptr_null(fix_show_node("bad-1"));
+}
+END_TEST
+
 /* Its end loses the nodes that had not come back yet, in the middle of the loss of the first. */
 START_TEST(a_job_may_lose_more_nodes_than_are_remembered)
 {
@@ -1027,6 +1059,7 @@ static Suite *suite(void)
     tcase_add_test(t, leave_says_why);
     tcase_add_test(t, lost_nodes_are_forgotten_after_an_hour);
     tcase_add_test(t, lost_nodes_are_bounded);
+    tcase_add_test(t, who_has_most_lost_nodes_loses_his_oldest);
     tcase_add_test(t, a_job_may_lose_more_nodes_than_are_remembered);
     tcase_add_test(t, lost_node_may_register_again);
     tcase_add_test(t, same_process_on_a_new_connection_replaces_the_old_one);
