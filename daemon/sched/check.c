@@ -78,17 +78,22 @@ static int check_hosts(const struct sched *s, struct ms_err *err)
 {
     size_t slot = 0;
     size_t nodes = 0;
+    uint32_t paused = 0;
     struct table_link *link = table_walk(&s->hosts, &slot, NULL);
     for (; link != NULL; link = table_walk(&s->hosts, &slot, link)) {
         const struct host *host = list_item(link, struct host, link);
         HOLDS(host->drained || !list_empty(&host->nodes), "host %s is known for nothing",
               host->key);
+        HOLDS(host->paused == timer_is_armed(&host->pause), "host %s: nothing ends its pause",
+              host->key);
+        paused += host->paused;
         for (const struct list *at = host->nodes.next; at != &host->nodes; at = at->next) {
             HOLDS(list_item(at, struct node, on_host)->host == host, "host %s: a node is another's",
                   host->key);
             nodes++;
         }
     }
+    HOLDS(paused == s->n_paused, "%u hosts are paused, and the count says %u", paused, s->n_paused);
     HOLDS(nodes == s->nodes.n, "%zu nodes are on hosts, of %zu", nodes, s->nodes.n);
     return 0;
 }

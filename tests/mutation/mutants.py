@@ -311,6 +311,17 @@ MUTANTS = [
      "a page repeats the last row of the page before"),
     ("role_not_asked", C + "conn.c", "if (!may(&conn->peer.who, may_action_of(event->type), NULL)) {", "if (false) {",
      "users speak for workers"),
+    # ---- hosts, adoptions ---------------------------------------------------------------------------
+    ("forgotten_hosts_stay_paused", C + "host.c", "s->n_paused -= host->paused;", "",
+     "jobs wait for a host that nobody knows any more to end its pause"),
+    ("host_of_two_names_is_two", C + "rank.c", "candidates[i].host = candidates[first].host;", "",
+     "ranks of one host are not side by side where its nodes call it by two names"),
+    ("who_gets_nothing_is_a_way_out", C + "host.c", "n += node_is_usable(node) && node->host != host", "n += node->host != host",
+     "a job is tried for ever on a broken host, for there are nodes that no job gets",
+     "nodes leave within moments, hardly any is stuck, and no host is drained there; test_sched_host finds it: hosts_that_are_drained_are_no_way_out"),
+    ("standstill_shortens_adoption", C + "adopt.c", "|| run->adopt.at_ms < after_ms(s, ms)", "|| true",
+     "nodes of a large cluster have only a lease to come back after a restart, where the scheduler then stood still",
+     "the time lost is 10 ms for each node of the cluster; test_sched_load finds it: standstill_amid_an_adoption_shortens_it_for_nobody"),
     # ---- history -------------------------------------------------------------------------------
     ("history_newest_first", C + "past.c", "struct job *job = list_empty(&past->bare) ? first(&past->ended) : first(&past->bare);", "struct job *job = list_item((list_empty(&past->ended) ? &past->bare : &past->ended)->prev, struct job, lane);",
      "the job that has just ended is forgotten first"),

@@ -250,8 +250,9 @@ bool m_is_overdue(const struct model *m, const struct m_node *node);
 bool m_is_silent(const struct model *m, const struct m_node *node); /* for surely too long */
 void m_judge_leases(struct model *m);
 bool m_is_idle(const struct m_node *node);
-/* Nodes that a job could be placed on, now or when they are idle. One that was told to let go of a
- * rank may be late with it: not among the least. */
+/* A job could be placed on it, now or when it is idle. One that was told to let go of a rank may be
+ * late with it: not among the least. */
+bool m_is_usable(const struct model *m, const struct m_node *node, bool at_most);
 uint32_t m_count_usable(const struct model *m, bool at_most);
 uint32_t m_count(const struct model *m); /* registered */
 

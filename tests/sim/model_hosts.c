@@ -80,7 +80,7 @@ static int64_t pause_ms(uint32_t times)
     return ms;
 }
 
-/* Are there so many registered nodes on hosts that (surely) lost nothing in vain? */
+/* Are there so many nodes that a job could get on hosts that (surely) lost nothing in vain? */
 static bool others_work(const struct model *m, const struct m_host *bad, uint32_t workers,
                         bool surely)
 {
@@ -88,7 +88,7 @@ static bool others_work(const struct model *m, const struct m_host *bad, uint32_
     for (size_t i = 0; i < m->nodes.n; i++) {
         const struct m_node *node = &m->nodes.at[i];
         const struct m_host *host = host_find(m, node);
-        n += node->conn != 0 && host != bad &&
+        n += m_is_usable(m, node, !surely) && host != bad &&
              (host == NULL || (surely ? host->vain_most : host->vain_least) == 0);
     }
     return n >= workers;

@@ -23,14 +23,17 @@ static bool is_letting_go(const struct model *m, const struct m_node *node)
             strcmp(job->ranks[node->hold.rank].node, node->id) != 0);
 }
 
+bool m_is_usable(const struct model *m, const struct m_node *node, bool at_most)
+{
+    bool is_late = m->mono > node->stop_at + MS_STOP_ANSWER_MS + LATE_MS;
+    return node->conn != 0 && !node->leaving && (!is_letting_go(m, node) || (at_most && !is_late));
+}
+
 uint32_t m_count_usable(const struct model *m, bool at_most)
 {
     uint32_t n = 0;
     for (size_t i = 0; i < m->nodes.n; i++) {
-        const struct m_node *node = &m->nodes.at[i];
-        bool is_late = m->mono > node->stop_at + MS_STOP_ANSWER_MS + LATE_MS;
-        n +=
-            node->conn != 0 && !node->leaving && (!is_letting_go(m, node) || (at_most && !is_late));
+        n += m_is_usable(m, &m->nodes.at[i], at_most);
     }
     return n;
 }

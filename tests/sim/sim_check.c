@@ -81,8 +81,8 @@ static void check_members(struct world *w, const struct sim_node *node, const Ms
                 sim_fail(w, "job %llu: node %s has ranks %zu and %zu", (ull)msg->job,
                          member->node_id, j, i);
             }
-            if (strcmp(member->host_name, msg->members[j]->host_name) == 0 &&
-                strcmp(member->host_name, msg->members[i - 1]->host_name) != 0 &&
+            if (strcmp(member->host_id, msg->members[j]->host_id) == 0 &&
+                strcmp(member->host_id, msg->members[i - 1]->host_id) != 0 && /* whatever name */
                 w->mode == SCHED_STANDING) {
                 sim_fail(w, "job %llu: the ranks of host %s are not side by side", (ull)msg->job,
                          member->host_name);

@@ -139,10 +139,12 @@ static void send_register(struct world *w, struct sim_node *node, uint32_t i)
 {
     Ms__Register msg = MS__REGISTER__INIT;
     char address[32];
+    char name[sizeof(node->host) + 1]; /* some of a host call it by another name */
     snprintf(address, sizeof(address), "10.0.0.%c:8200", node->host[1]);
+    snprintf(name, sizeof(name), "%s%s", w->seed % 4 == 1 && i % 2 == 1 ? "x" : "", node->host);
     msg.node_id = node->id;
     msg.incarnation = node->incarnation;
-    msg.host_name = node->host;
+    msg.host_name = name;
     msg.host_id = node->host;
     msg.uid = 1000 + i;
     msg.data_unix = (char *)(i % 2 == 0 ? "ms-data" : "");

@@ -296,6 +296,61 @@ START_TEST(pause_doubles_up_to_its_bound_and_begins_anew_where_a_job_started)
 }
 END_TEST
 
+START_TEST(ranks_of_a_host_with_two_names_are_side_by_side)
+{
+    fix_standing();
+    on_host("w0", 1, "boot-1", "ape");
+    on_host("w1", 2, "boot-2", "lion");
+    on_host("w2", 3, "boot-1", "zebra");
+
+    uint64_t job = fix_submit(3, 0);
+
+    const Ms__JobInfo *info = fix_show(job);
+    const char *nodes[3];
+    for (size_t i = 0; i < MS_ARRAY_SIZE(nodes); i++) {
+        nodes[i] = info->ranks[i]->node_id;
+    }
+    ck_assert_str_ne(nodes[1], "w1");
+}
+END_TEST
+
+START_TEST(hosts_that_are_drained_are_no_way_out)
+{
+    fix_standing();
+    on_host("idle", 1, "boot-1", "lion");
+    host_drain(fix.s, find_host("boot-1"), "admin:root", "broken fan");
+    fix_submit(1, 0);
+    for (uint64_t i = 0; i < MS_PLACE_TRIES_MAX; i++) {
+        uint64_t bad = on_host("bad", 10 + i, "boot-2", "tiger");
+        pass(MS_HOST_PAUSE_MAX_MS, node_find(fix.s, "idle")->conn->id, bad);
+        fix_job_is(1, "PLACING", "waits for rank 0");
+        fix_close(bad);
+    }
+
+    fix_job_is(1, "FAILED", "it was placed 3 times and never started");
+}
+END_TEST
+
+START_TEST(host_that_is_forgotten_is_paused_no_longer)
+{
+    struct sched_config cfg = fix_config(SCHED_STANDING, 0);
+    cfg.lost_nodes_max = 1;
+    fix_create(&cfg);
+    ck_ms_ok(sched_load_done(fix.s, fix.now, err));
+    uint64_t bad = on_host("bad", 1, "boot-1", "tiger");
+    uint64_t job = fix_submit(1, 0);
+    fix_close(bad);
+    fix_job_is(job, "QUEUED", "1 host paused after a loss");
+    fix_cancel(fix_open(MS_ROLE_USER, "alice"), job, 0);
+
+    fix_close(on_host("other", 2, "boot-2", "lion"));
+
+    ck_assert_ptr_null(find_host("boot-1"));
+    ck_assert_uint_eq(fix.s->n_paused, 0);
+    ck_ms_ok(sched_check(fix.s, err));
+}
+END_TEST
+
 START_TEST(silence_on_a_crowded_host_is_said_to_be_that)
 {
     enum { MOST = 4 * MS_HOST_CROWD }; /* each node of these says that it has 4 cores */
@@ -327,6 +382,9 @@ int main(void)
     TCase *t = tcase_create("host");
     tcase_add_checked_fixture(t, NULL, fix_end);
     tcase_add_test(t, nodes_of_one_host_id_share_a_host);
+    tcase_add_test(t, ranks_of_a_host_with_two_names_are_side_by_side);
+    tcase_add_test(t, hosts_that_are_drained_are_no_way_out);
+    tcase_add_test(t, host_that_is_forgotten_is_paused_no_longer);
     tcase_add_test(t, silence_on_a_crowded_host_is_said_to_be_that);
     tcase_add_test(t, node_that_comes_back_from_another_host_moves);
     tcase_add_test(t, host_is_forgotten_with_its_last_node);

@@ -286,6 +286,25 @@ START_TEST(adoption_goes_on_while_a_wave_of_nodes_comes_back)
 }
 END_TEST
 
+/* A node that we lose by our own standstill has a lease; the others have what they had. */
+START_TEST(standstill_amid_an_adoption_shortens_it_for_nobody)
+{
+    jobs_of_a_hundred(30);
+    const int64_t ms = FIX_LEASE_MS + 3000 * MS_ADOPT_NODE_MS + FIX_LEASE_MS;
+    uint64_t conn = member_comes(30, 0);
+    sched_stood_still(fix.s, FIX_LEASE_MS);
+    fix_pass(FIX_LEASE_MS);
+    fix_close(conn);
+    fix_job_is(30, "RUNNING", "waits for the nodes");
+
+    fix_pass(ms - FIX_LEASE_MS - 1);
+    fix_job_is(30, "RUNNING", "waits for the nodes");
+    fix_pass(1);
+
+    fix_job_is(30, "FAILED", "did not come back");
+}
+END_TEST
+
 START_TEST(wave_of_nodes_stretches_an_adoption_only_so_far)
 {
     running_job();
@@ -964,6 +983,7 @@ static TCase *adopt_cases(void)
     tcase_add_test(t, adoption_waits_longer_when_the_scheduler_stood_still);
     tcase_add_test(t, adoption_waits_longer_for_many_nodes);
     tcase_add_test(t, adoption_goes_on_while_a_wave_of_nodes_comes_back);
+    tcase_add_test(t, standstill_amid_an_adoption_shortens_it_for_nobody);
     tcase_add_test(t, wave_of_nodes_stretches_an_adoption_only_so_far);
     tcase_add_test(t, last_node_of_a_crowd_is_waited_for_between_two_of_its_tries);
     tcase_add_test(t, adoption_goes_on_while_nodes_cannot_get_in);
