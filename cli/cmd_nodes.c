@@ -1,12 +1,10 @@
 /* cmd_nodes.c - msctl nodes, msctl status */
 #include "cli/cli.h"
 #include "cli/format.h"
+#include "cli/host_label.h"
 #include "cli/json.h"
 #include "cli/pages.h"
 #include "cli/table.h"
-
-#include <stdlib.h>
-#include <string.h>
 
 static const struct cli_column columns[] = {
     {"HOST", CLI_LEFT, 6, 12}, {"CORES", CLI_RIGHT, 4, 0}, {"MEMORY", CLI_RIGHT, 3, 0},
@@ -14,28 +12,20 @@ static const struct cli_column columns[] = {
     {"SEEN", CLI_RIGHT, 8, 0}, {"ISA", CLI_LEFT, 2, 0},    {"ADDRESS", CLI_LEFT, 1, 0},
 };
 
-static int by_host(const void *a, const void *b)
-{
-    const Ms__NodeInfo *x = *(Ms__NodeInfo *const *)a;
-    const Ms__NodeInfo *y = *(Ms__NodeInfo *const *)b;
-    int order = strcmp(x->host_name, y->host_name);
-    return order != 0 ? order : strverscmp(x->node_id, y->node_id);
-}
-
-/* The host's facts stand in the first row of its nodes only. */
-static int add_node(struct cli_table *table, const Ms__NodeInfo *node, int first_of_host,
+/* The host's facts stand in the first row of its nodes only; label NULL: it is another one. */
+static int add_node(struct cli_table *table, const Ms__NodeInfo *node, const char *label,
                     struct ms_err *err)
 {
     char cores[16] = "";
     char memory[CLI_FORMAT_MAX] = "";
     char seen[CLI_FORMAT_MAX];
-    if (first_of_host) {
+    if (label != NULL) {
         snprintf(cores, sizeof(cores), "%u", node->cores);
         cli_format_bytes(memory, node->memory_bytes);
     }
     const char *activity = node->activity[0] != '\0' ? node->activity : node->reason;
     const char *const cells[MS_ARRAY_SIZE(columns)] = {
-        first_of_host ? node->host_name : "",
+        label != NULL ? label : "",
         cores,
         memory,
         node->node_id,
@@ -53,8 +43,9 @@ static int print_nodes(struct cli *cli, const Ms__NodeList *list, struct ms_err 
     struct cli_table *table = cli_table_create(columns, MS_ARRAY_SIZE(columns));
     int rc = table != NULL ? MS_OK : ms_fail(err, MS_E_NOMEM, "no memory for the list of nodes");
     for (size_t i = 0; rc == MS_OK && i < list->n_nodes; i++) {
-        int first = i == 0 || strcmp(list->nodes[i - 1]->host_name, list->nodes[i]->host_name) != 0;
-        rc = add_node(table, list->nodes[i], first, err);
+        char label[CLI_HOST_LABEL_MAX];
+        rc = add_node(table, list->nodes[i], cli_host_label(list->nodes, list->n_nodes, i, label),
+                      err);
     }
     if (rc == MS_OK) {
         cli_table_print(table, cli->out, cli->width, cli->colour);
@@ -78,9 +69,7 @@ int cmd_nodes(struct cli *cli, const struct cli_args *args, struct ms_err *err)
         return rc;
     }
     const Ms__NodeList *list = &nodes.all;
-    if (list->n_nodes > 0) {
-        qsort(list->nodes, list->n_nodes, sizeof(list->nodes[0]), by_host);
-    }
+    cli_hosts_sort(list->nodes, list->n_nodes);
     if (cli->json) {
         json_t *array = json_array();
         for (size_t i = 0; i < list->n_nodes; i++) {

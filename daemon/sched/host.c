@@ -44,6 +44,11 @@ static void free_if_unused(struct sched *s, struct host *host)
     }
 }
 
+const char *host_principal(const struct host *host)
+{
+    return host->key[0] == '=' ? host->key + 1 : "";
+}
+
 void host_leave(struct sched *s, struct node *node)
 {
     struct host *host = node->host;
@@ -140,8 +145,9 @@ void host_pause(struct sched *s, struct host *host, const char *text)
     host->paused = true;
     s->n_paused++;
     timer_arm(s, &host->pause, TIMER_PAUSE, after_ms(s, ms));
-    emit_log(s, MS_LOG_WARNING, "host.paused host=%s ms=%lld times=%u reason=%s",
-             emit_quote(s, host->name), (long long)ms, host->n_vain, emit_quote(s, text));
+    emit_log(s, MS_LOG_WARNING, "host.paused host=%s principal=%s ms=%lld times=%u reason=%s",
+             emit_quote(s, host->name), emit_quote(s, host_principal(host)), (long long)ms,
+             host->n_vain, emit_quote(s, text));
     nodes_update(s, host);
 }
 

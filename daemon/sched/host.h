@@ -41,6 +41,8 @@ struct host {
 };
 
 struct host *host_find(const struct sched *s, const struct node *node); /* by what its info says */
+/* Whose certificate registers it; "": it is what its nodes say. */
+const char *host_principal(const struct host *host);
 void host_join(struct sched *s, struct node *node);  /* by what node->info says; may move it */
 void host_leave(struct sched *s, struct node *node); /* the last one frees the host */
 uint32_t host_cores(const struct host *host);        /* that its registered nodes may use */

@@ -85,6 +85,15 @@ Ms__JobInfo *info_job(struct sched *s, const struct job *job, enum info_part par
     return info;
 }
 
+/* The name of a host is free: that of a certificate tells whose it is. */
+static const char *paused_words(struct sched *s, const struct host *host)
+{
+    const char *principal = host_principal(host);
+    const char *whose = principal[0] != '\0' ? emit_text(s, ", that of %s,", principal) : "";
+    return emit_text(s, "paused: its host%s lost a node while a job got ready; goes on by itself",
+                     whose);
+}
+
 static const char *node_activity(struct sched *s, const struct node *node)
 {
     const struct hold *hold = hold_first(node);
@@ -93,9 +102,8 @@ static const char *node_activity(struct sched *s, const struct node *node)
                : node->leaving                ? "leaving: its process ends, or begins anew"
                : node->host->drained ? emit_text(s, "drained by %s: %s", node->host->drained_by,
                                                  node->host->drained_why)
-               : node->host->paused
-                   ? "paused: its host lost a node while a job got ready; goes on by itself"
-                   : "idle";
+               : node->host->paused  ? paused_words(s, node->host)
+                                     : "idle";
     }
     if (hold->job != NULL) {
         return emit_text(s, "job %llu rank %u", (unsigned long long)hold->job_id, hold->rank);

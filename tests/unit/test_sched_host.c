@@ -237,8 +237,12 @@ START_TEST(nobody_gets_the_host_of_another_certificate_paused)
 
     fix_close(node_find(fix.s, "evil-0")->conn->id);
 
+    ck_assert_int_eq(fix_logged("host.paused host=\"h\" principal=\"worker:evil\" ms="), 1);
     ck_assert_str_eq(fix_show(1)->ranks[0]->node_id, "good-3");
     ck_assert(node_find(fix.s, "evil-1")->host->paused);
+    ck_assert_str_eq(fix_show_node("evil-1")->activity,
+                     "paused: its host, that of worker:evil, lost a node while a job got ready; "
+                     "goes on by itself");
 }
 END_TEST
 
