@@ -43,12 +43,13 @@ bool node_is_usable(const struct node *node)
 {
     const struct hold *hold = hold_first(node);
     bool stuck = hold != NULL && hold->overdue;
-    return node->state == NODE_REGISTERED && !node->host->drained && !node->leaving && !stuck;
+    return node->state == NODE_REGISTERED && !node->host->drained && !node->host->paused &&
+           !node->leaving && !stuck;
 }
 
 bool node_is_idle(const struct node *node)
 {
-    return node_is_usable(node) && !node->host->paused && list_empty(&node->holds);
+    return node_is_usable(node) && list_empty(&node->holds);
 }
 
 void node_idle_update(struct sched *s, struct node *node)

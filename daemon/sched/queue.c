@@ -126,15 +126,15 @@ static const char *place_words(struct sched *s, const struct job *job)
     if (!generations_left(s)) {
         return "waits for ever: the cluster's generations have run out; start it on a new database";
     }
-    const char *stuck = s->n_stuck > 0 ? emit_text(s, ", %u stuck (msctl nodes)", s->n_stuck) : "";
-    if (job->workers > s->queue.n_nodes) {
-        return emit_text(s, "needs %u nodes, the cluster has %u%s: waits until there are more",
-                         job->workers, s->n_usable, stuck);
-    }
     const char *paused = s->n_paused > 0
                              ? emit_text(s, ", %u host%s paused after a loss (msctl nodes)",
                                          s->n_paused, s->n_paused == 1 ? "" : "s")
                              : "";
+    const char *stuck = s->n_stuck > 0 ? emit_text(s, ", %u stuck (msctl nodes)", s->n_stuck) : "";
+    if (job->workers > s->queue.n_nodes) {
+        return emit_text(s, "needs %u nodes, the cluster has %u%s%s: waits until there are more",
+                         job->workers, s->n_usable, paused, stuck);
+    }
     const char *nodes =
         emit_text(s, "waits for %u idle node%s: %u registered, %u idle%s%s", next->workers,
                   next->workers == 1 ? "" : "s", s->n_registered, s->n_idle, paused, stuck);

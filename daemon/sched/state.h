@@ -88,7 +88,7 @@ struct sched {
     struct list beating, idle;
     struct heap gone_by; /* principals of lost and left nodes, who has the most first */
     uint64_t last_gone;  /* a node's gone_no */
-    uint32_t n_registered, n_usable, n_idle, n_gone; /* usable: registered, on no drained host */
+    uint32_t n_registered, n_usable, n_idle, n_gone; /* usable: node_is_usable() */
     struct heap timers;
     struct queue queue;
     struct list placed;

@@ -26,7 +26,9 @@ static bool is_letting_go(const struct model *m, const struct m_node *node)
 bool m_is_usable(const struct model *m, const struct m_node *node, bool at_most)
 {
     bool is_late = m->mono > node->stop_at + MS_STOP_ANSWER_MS + LATE_MS;
-    return node->conn != 0 && !node->leaving && (!is_letting_go(m, node) || (at_most && !is_late));
+    enum m_pause pause = node->conn != 0 ? m_pause_of(m, node) : M_PAUSED;
+    return (pause == M_NOT_PAUSED || (at_most && pause == M_PERHAPS)) && !node->leaving &&
+           (!is_letting_go(m, node) || (at_most && !is_late));
 }
 
 uint32_t m_count_usable(const struct model *m, bool at_most)

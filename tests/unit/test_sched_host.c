@@ -277,7 +277,7 @@ START_TEST(pause_doubles_up_to_its_bound_and_begins_anew_where_a_job_started)
                 fix_show_node("w")->activity,
                 "paused: its host lost a node while a job got ready; goes on by itself");
             pass(pause - 1, conn, conn);
-            fix_job_is(job, "QUEUED", "1 registered, 0 idle, 1 host paused after a loss");
+            fix_job_is(job, "QUEUED", ", 1 host paused after a loss");
             pass(1, conn, conn);
             pause = 2 * pause > MS_HOST_PAUSE_MAX_MS ? MS_HOST_PAUSE_MAX_MS : 2 * pause;
         }
@@ -315,6 +315,39 @@ START_TEST(ranks_of_a_host_with_two_names_are_side_by_side)
         nodes[i] = info->ranks[i]->node_id;
     }
     ck_assert_str_ne(nodes[1], "w1");
+}
+END_TEST
+
+START_TEST(job_that_needs_a_paused_host_steps_aside_and_comes_back_to_it)
+{
+    fix_standing();
+    uint64_t good = on_host("good", 1, "boot-1", "lion");
+    uint64_t bad = 0;
+    for (uint64_t i = 0; i < 6; i++) { /* until the pause is longest */
+        uint64_t job = fix_submit(2, 0);
+        bad = on_host("bad", 10 + i, "boot-2", "tiger");
+        pass(MS_HOST_PAUSE_MAX_MS, good, bad);
+        fix_job_is(job, "PLACING", "waits for ranks 0 1");
+        fix_close(bad);
+        fix_stopped(good, job, i + 1, 0);
+        fix_cancel(fix_open(MS_ROLE_USER, "alice"), job, 0);
+    }
+    bad = on_host("bad", 100, "boot-2", "tiger");
+    uint64_t large = fix_submit(2, 0);
+    uint64_t small = fix_submit(1, 0);
+    fix_job_is(small, "QUEUED", "waits behind job 7");
+
+    pass(FIX_LEASE_MS, good, bad);
+
+    fix_job_is(small, "PLACING", "waits for rank 0");
+    fix_job_is(large, "QUEUED",
+               "needs 2 nodes, the cluster has 1, 1 host paused after a loss (msctl nodes): waits");
+    pass(MS_HOST_PAUSE_MAX_MS - FIX_LEASE_MS, good, bad);
+    uint64_t later = fix_submit(1, 0);
+    fix_job_is(later, "QUEUED", "waits behind job 7, which waits for 2 idle nodes");
+    fix_ready(good, small, 7, 0);
+    fix_done(good, small, 7, 0, 0, "");
+    fix_job_is(large, "PLACING", "waits for ranks 0 1");
 }
 END_TEST
 
@@ -387,6 +420,7 @@ int main(void)
     tcase_add_checked_fixture(t, NULL, fix_end);
     tcase_add_test(t, nodes_of_one_host_id_share_a_host);
     tcase_add_test(t, ranks_of_a_host_with_two_names_are_side_by_side);
+    tcase_add_test(t, job_that_needs_a_paused_host_steps_aside_and_comes_back_to_it);
     tcase_add_test(t, hosts_that_are_drained_are_no_way_out);
     tcase_add_test(t, host_that_is_forgotten_is_paused_no_longer);
     tcase_add_test(t, silence_on_a_crowded_host_is_said_to_be_that);
