@@ -663,6 +663,30 @@ START_TEST(node_that_does_not_answer_stop_is_named_and_gets_no_work)
 }
 END_TEST
 
+START_TEST(nobody_waits_behind_a_job_that_needs_a_stuck_node)
+{
+    uint64_t conns[2];
+    fix_running(conns);
+    fix_close(conns[0]);
+    uint64_t good = fix_register("good", 9);
+    uint64_t large = fix_submit(2, 0);
+    uint64_t small = fix_submit(1, 0);
+    for (int64_t ms = 0; ms < MS_STOP_ANSWER_MS; ms += FIX_LEASE_MS / 2) {
+        fix_job_is(small, "QUEUED", "waits behind");
+        fix_pass(FIX_LEASE_MS / 2);
+        fix_beat(conns[1]);
+        fix_beat(good);
+    }
+    fix_pass(FIX_LEASE_MS / 2);
+    fix_beat(conns[1]);
+    fix_beat(good);
+    fix_pass(FIX_LEASE_MS / 2);
+
+    fix_job_is(small, "PLACING", "waits for rank 0");
+    fix_job_is(large, "QUEUED", "needs 2 nodes, the cluster has 1, 1 stuck (msctl nodes): waits");
+}
+END_TEST
+
 /* ---- a scheduler that stood still ---------------------------------------------------------------
  */
 
@@ -1078,6 +1102,7 @@ static Suite *suite(void)
     tcase_add_test(t, rank_of_an_unknown_job_is_stopped);
     tcase_add_test(t, node_that_was_stopped_is_busy_until_it_answers);
     tcase_add_test(t, node_that_does_not_answer_stop_is_named_and_gets_no_work);
+    tcase_add_test(t, nobody_waits_behind_a_job_that_needs_a_stuck_node);
     tcase_add_test(t, probe_waits_longer_when_the_scheduler_stood_still);
     tcase_add_test(t, wave_after_a_standstill_is_waited_for);
     tcase_add_test(t, grace_waits_longer_when_the_scheduler_stood_still);
