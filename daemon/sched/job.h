@@ -25,7 +25,8 @@ struct job {
     char spec_sha256[65];
     char *reason; /* owned, never NULL; of an ended job, or why it was placed in vain */
     uint32_t workers;
-    uint32_t n_tries; /* placed and never started */
+    uint32_t n_tries;  /* placed and never started */
+    uint32_t n_leaves; /* ... because a process had to begin anew, since it last started */
     int32_t priority, code;
     bool recovery; /* as its file says; nothing acts on it yet, and workers refuse such a job */
     uint64_t generation;

@@ -30,6 +30,16 @@ static void blame_host(struct sched *s, struct job *job, const struct node *node
     host_pause(s, node->host, text);
 }
 
+/* Each process may have to begin anew once, because of what it served before: that says nothing of
+ * this job, however many it meets. */
+static void excuse_leaving(const struct sched *s, struct job *job)
+{
+    if (job->n_leaves < s->n_registered) {
+        job->n_leaves++;
+        job->n_tries--;
+    }
+}
+
 /* No step is lost yet while ranks get ready. */
 static bool may_place_anew(struct sched *s, struct job *job, uint32_t rank, enum fault fault,
                            const char *text)
@@ -40,6 +50,9 @@ static bool may_place_anew(struct sched *s, struct job *job, uint32_t rank, enum
     const struct node *node = node_find(s, job->run->members[rank].node_id);
     if (policies[fault].pauses_host && node != NULL && node->host != NULL) {
         blame_host(s, job, node, text);
+    }
+    if (fault == FAULT_LEAVING) {
+        excuse_leaving(s, job);
     }
     return job->n_tries < MS_PLACE_TRIES_MAX;
 }

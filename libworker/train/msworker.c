@@ -3,6 +3,7 @@
 #include "libworker/comm/comm.h"
 #include "libworker/data/path.h"
 #include "libworker/plan/plan.h"
+#include "libworker/train/anew.h"
 #include "libworker/train/certs.h"
 #include "libworker/train/dynamic.h"
 #include "libworker/train/job_folders.h"
@@ -459,28 +460,20 @@ static void say_error(const char *text)
     }
 }
 
-static char **original; /* the arguments as they came: others are taken out of argv */
-
-static void keep_arguments(int argc, char **argv)
-{
-    original = calloc((size_t)argc + 1, sizeof(*original));
-    for (int i = 0; original != NULL && i < argc; i++) {
-        original[i] = argv[i];
-    }
-}
-
 /* The process stays what it is for systemd, and is a new one for the scheduler. A signal is heard
- * by the one or the other: those that are blocked stay pending. */
+ * by the one or the other. WORKER_ANEW: it cannot, and goes on as it is; 0: it was told to end. */
 static int begin_anew(struct program *program, struct ms_err *err)
 {
+    if (!anew_may()) {
+        ms_log(
+            MS_LOG_ERR,
+            "worker.not_renewed isa=%s text=\"its settings or files do not hold any longer, so it "
+            "goes on as it is: mend what msworker --check-config says\"",
+            plan_isa());
+        return WORKER_ANEW;
+    }
     leave_signals(program);
-    if (worker_must_leave()) {
-        return 0;
-    }
-    if (original != NULL) {
-        (void)execv("/proc/self/exe", original);
-    }
-    return ms_fail_errno(err, MS_E_IO, "this process cannot begin anew (/proc/self/exe)");
+    return worker_must_leave() ? 0 : anew_run(err);
 }
 
 static enum worker_mode mode_at_hang; /* written before the worker runs */
@@ -552,10 +545,10 @@ static int run(struct program *program, int argc, char **argv)
         mode_at_hang = program->worker.mode;
         program->worker.on_hang = on_hang;
         ms_notify("READY=1\nSTATUS=registering");
-        rc = worker_run(&program->worker, &err);
-    }
-    if (rc == WORKER_ANEW) {
-        rc = begin_anew(program, &err);
+        do {
+            rc = worker_run(&program->worker, &err);
+            rc = rc == WORKER_ANEW ? begin_anew(program, &err) : rc;
+        } while (rc == WORKER_ANEW);
     }
     if (rc < 0) {
         say_error(err.text);
@@ -569,7 +562,7 @@ int main(int argc, char **argv)
     struct ms_err err = {0, ""};
     int check = 0;
     spin_settle(argv);
-    keep_arguments(argc, argv);
+    anew_keep(argc, argv);
     ms_process_begin();
     ms_log_init(STDERR_FILENO, MS_LOG_INFO, getenv("JOURNAL_STREAM") != NULL);
     if (take_words(&argc, argv, &check)) {

@@ -223,14 +223,15 @@ static int node_ends(struct worker *worker, int *ret_rc, struct ms_err *err)
     return ending;
 }
 
-/* After a job that left the process as it is good for nothing else. */
+/* After a job that needs another process. */
 static int node_renews(struct worker *worker, int *ret_rc)
 {
     char text[MS_TEXT_MAX];
     if (worker->renews) {
         snprintf(text, sizeof(text),
-                 "begins anew: job %" PRIu64 " left it with the instruction set %s of %s",
-                 worker->job_id, plan_isa(), worker->identity.isa);
+                 "begins anew: it has served with the instruction set %s, and job %" PRIu64
+                 " needs another one",
+                 plan_isa(), worker->job_id);
         ms_log(MS_LOG_NOTICE, "worker.renews reason=%s", MS_QUOTE(text));
         agent_farewell(worker->agent, text);
         *ret_rc = WORKER_ANEW;

@@ -51,8 +51,8 @@ enum { WORKER_ANEW = 1 };
 
 /* Until the job ended (RUN, DYNAMIC), TERM (worker_leave), or the scheduler refused for good. 0:
  * the job succeeded or a standing worker was asked to leave; < 0: why, naming who failed.
- * WORKER_ANEW (STANDING): a job with lesser machines fixed this process to their instruction set,
- * which oneDNN takes once: the program has to run again from its beginning, and register. */
+ * WORKER_ANEW (STANDING): a job needs another instruction set than the one before, and oneDNN takes
+ * one for the life of a process: the program has to run again from its beginning, and register. */
 int worker_run(const struct worker_config *cfg, struct ms_err *err);
 
 /* Makes the worker_run that runs, or the next one, return soon: the step in hand is given up. Any

@@ -262,16 +262,14 @@ static void give_up_node(struct worker *worker, const struct ms_err *err)
            worker->rank, MS_QUOTE(ms_err_text(err)));
 }
 
-/* oneDNN takes one instruction set for the life of a process. One that has another one from its
- * last job cannot serve this job; one that has a lesser one than its machine from this job will
- * serve few others. */
+/* oneDNN takes one instruction set for the life of a process. One that has another one from a job
+ * before cannot serve this job: the next process can. It stays until then, for whoever waited for
+ * that job's end comes for its results. */
 static int fix_isa(struct worker *worker, const char *isa, struct ms_err *err)
 {
     int rc = plan_set_isa(isa, err);
-    int is_lesser = strcmp(plan_isa(), worker->identity.isa) != 0;
     pthread_mutex_lock(&worker->lock);
-    worker->renews =
-        worker->cfg->mode == WORKER_STANDING && (rc == MS_E_REFUSED || (rc == 0 && is_lesser));
+    worker->renews = worker->cfg->mode == WORKER_STANDING && rc == MS_E_REFUSED;
     pthread_mutex_unlock(&worker->lock);
     return rc;
 }

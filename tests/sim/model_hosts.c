@@ -143,6 +143,26 @@ void m_host_blame(struct model *m, struct m_job *job, const struct sched_job_row
     host->until = m->mono + pause_ms(host->vain_most++);
 }
 
+/* A process that has to begin anew is no fault of the job, as often as there are nodes. */
+void m_leaving_excuse(const struct model *m, struct m_job *job, const struct sched_job_row *row)
+{
+    uint32_t overdue = 0; /* lost in this event, before or behind */
+    bool leaving = false;
+    for (uint32_t rank = 0; rank < job->n_ranks; rank++) {
+        leaving = leaving || (job->ranks[rank].done && job->ranks[rank].leaving);
+    }
+    for (size_t i = 0; i < m->nodes.n; i++) {
+        overdue += m_is_overdue(m, &m->nodes.at[i]);
+    }
+    bool must = job->leaves + overdue < m_count(m);
+    bool may = job->leaves < m_count(m);
+    if (leaving && m->w->mode == SCHED_STANDING && !m->fresh &&
+        (must || (may && row->n_tries < job->tries))) {
+        job->tries--;
+        job->leaves++;
+    }
+}
+
 void m_hosts_work(struct model *m, const struct m_job *job)
 {
     for (uint32_t rank = 0; rank < job->n_ranks; rank++) {

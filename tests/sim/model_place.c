@@ -132,6 +132,7 @@ void m_judge_row(struct model *m, const struct sched_job_row *row)
         struct m_stop stop = {
             .job = job->id, .generation = job->generation, .code = MS_E_ABORTED, .any_text = true};
         m_host_blame(m, job, row);
+        m_leaving_excuse(m, job, row);
         if (!m_may_requeue(m, job)) {
             sim_fail(m->w, "model: job %llu goes back into the queue", (ull)job->id);
         }
@@ -159,6 +160,7 @@ void m_judge_row(struct model *m, const struct sched_job_row *row)
         (row->state == JOB_SUCCEEDED || row->state == JOB_FAILED || row->state == JOB_CANCELLED);
     if (ends && job->state == JOB_PLACING && row->state == JOB_FAILED) {
         m_host_blame(m, job, row);
+        m_leaving_excuse(m, job, row);
     }
     if (ends) {
         m_judge_end(m, job, row);
@@ -170,7 +172,7 @@ void m_judge_row(struct model *m, const struct sched_job_row *row)
         }
     }
     if (row->state == JOB_RUNNING && job->state == JOB_PLACING) {
-        job->tries = 0;
+        job->tries = job->leaves = 0;
         m_hosts_work(m, job);
         if (job->blame_at != SIM_NEVER) {
             sim_fail(m->w, "model: job %llu is started, and a rank complained", (ull)job->id);

@@ -49,7 +49,7 @@ START_TEST(rank_that_a_process_cannot_serve_is_placed_with_the_next_one)
     done_leaving(conns[0], 1, 1, 0, MS_E_REFUSED);
     done_leaving(conns[1], 1, 1, 1, MS_E_ABORTED); /* the answer to Stop */
 
-    fix_job_is(1, "QUEUED", "it was placed 1 time before: rank 0 (node w0 on host h) failed: this");
+    fix_job_is(1, "QUEUED", "it was placed before: rank 0 (node w0 on host h) failed: this");
     fix_close(conns[0]);
     fix_close(conns[1]);
     fix_register("w0", 11);
@@ -59,11 +59,42 @@ START_TEST(rank_that_a_process_cannot_serve_is_placed_with_the_next_one)
 }
 END_TEST
 
+/* Of many nodes that served with another instruction set a few at a time are met. */
+START_TEST(job_is_placed_on_as_many_processes_that_begin_anew_as_there_are)
+{
+    enum { NODES = 20 };
+    uint64_t conns[NODES];
+    char id[16];
+    fix_standing();
+    for (int i = 0; i < NODES; i++) {
+        snprintf(id, sizeof(id), "w%02d", i);
+        conns[i] = fix_register(id, (uint64_t)i + 1);
+    }
+    ck_assert_uint_eq(fix_submit(2, 0), 1);
+    for (int i = 0; i < NODES; i += 2) {
+        fix_job_is(1, "PLACING", "waits for ranks 0 1");
+        uint64_t generation = (uint64_t)i / 2 + 1;
+        for (int k = 0; k < NODES; k++) { /* whoever has them */
+            for (uint32_t rank = 0; rank < 2; rank++) {
+                done_leaving(conns[k], 1, generation, rank, MS_E_REFUSED);
+            }
+        }
+    }
+    fix_job_is(1, "QUEUED", "it was placed before: rank");
+    for (int i = 0; i < 2; i++) {
+        fix_close(conns[i]);
+        snprintf(id, sizeof(id), "w%02d", i);
+        conns[i] = fix_register(id, (uint64_t)i + 100);
+    }
+    fix_job_is(1, "PLACING", "waits for ranks 0 1");
+}
+END_TEST
+
 START_TEST(process_that_leaves_again_and_again_ends_the_job)
 {
     uint64_t conns[2];
     fix_placed(conns);
-    for (uint64_t generation = 1; generation <= MS_PLACE_TRIES_MAX; generation++) {
+    for (uint64_t generation = 1; generation <= 2 + MS_PLACE_TRIES_MAX; generation++) {
         fix_job_is(1, "PLACING", "waits for ranks 0 1");
         done_leaving(conns[0], 1, generation, 0, MS_E_REFUSED);
         fix_stopped(conns[1], 1, generation, 1);
@@ -139,6 +170,7 @@ int main(void)
     tcase_add_checked_fixture(t, NULL, fix_end);
     tcase_add_test(t, process_that_leaves_gets_no_rank_and_the_next_one_does);
     tcase_add_test(t, rank_that_a_process_cannot_serve_is_placed_with_the_next_one);
+    tcase_add_test(t, job_is_placed_on_as_many_processes_that_begin_anew_as_there_are);
     tcase_add_test(t, process_that_leaves_again_and_again_ends_the_job);
     tcase_add_test(t, process_that_leaves_amid_training_fails_its_job);
     tcase_add_test(t, job_that_fits_passes_one_that_waits_for_nodes_that_never_let_go);
