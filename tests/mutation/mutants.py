@@ -386,7 +386,7 @@ MUTANTS = [
      "a job whose ranks all finished is CANCELLED"),
     ("disagreement_yields", C + "lost.c", "[FAULT_DISAGREE] = {RANK_EVENTS, false, false, false}", "[FAULT_DISAGREE] = {RANK_EVENTS, false, true, false}",
      "a cancel hides that the weights differ"),
-    ("tries_not_reset", C + "report.c", "job->n_tries = 0;", "",
+    ("tries_not_reset", C + "report.c", "job->n_tries = job->n_leaves = 0;", "",
      "a job that ran is said to have never started"),
     ("tick_not_counted", C + "stamp.c", "s->ticks++;", "",
      "a copy of the database cannot be told from it"),
