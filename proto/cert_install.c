@@ -195,17 +195,10 @@ static int write_ca(const char *path, X509 *ca, struct ms_err *err)
     return rc;
 }
 
-/* 0600 until it has its group. */
 static int write_key(const char *path, const struct ms_whole *file,
                      const struct ms_cert_place *place, struct ms_err *err)
 {
-    int rc = ms_file_write(path, file->bytes, file->size, 0600, 0, err);
-    if (rc == MS_OK && place->group != (gid_t)-1 && chown(path, (uid_t)-1, place->group) != 0) {
-        rc = ms_fail_errno(err, MS_E_IO, "cannot give %s to its group", path);
-    }
-    if (rc == MS_OK && chmod(path, place->mode) != 0) {
-        rc = ms_fail_errno(err, MS_E_IO, "cannot set the mode of %s", path);
-    }
+    int rc = ms_file_write_for(path, file->bytes, file->size, place->mode, place->group, 0, err);
     return rc == MS_OK ? ms_folder_sync(path, err) : rc;
 }
 

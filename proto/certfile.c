@@ -26,18 +26,25 @@ const char *ms_ssl_error(char *buf, size_t size)
     return buf;
 }
 
-static int check_mode(const char *path, mode_t mode, uid_t uid, unsigned forbidden,
+static int check_mode(const char *path, mode_t mode, uid_t uid, gid_t gid, unsigned forbidden,
                       struct ms_err *err)
 {
+    char help[MS_PATH_MAX + 64];
     if ((mode & forbidden) == 0) {
         return MS_OK;
     }
+    const uid_t we = geteuid();
     /* a person's own is for nobody else; one of the system may be for the daemons' group */
-    int is_mine = forbidden == 077 || (uid != 0 && uid == geteuid());
+    if (forbidden == 077 || (uid == we && we != 0)) {
+        snprintf(help, sizeof(help), "chmod 600 ");
+    } else if (we == 0 || group_member(gid)) {
+        snprintf(help, sizeof(help), "%schmod 640 ", we == 0 ? "" : "sudo ");
+    } else {
+        snprintf(help, sizeof(help), "sudo chown %u %s && chmod 600 ", (unsigned)we, path);
+    }
     return ms_fail(err, MS_E_REFUSED,
-                   "%s holds a private key and has mode %04o: others may read or change it; "
-                   "chmod %s %s",
-                   path, (unsigned)mode & 07777, is_mine ? "600" : "640", path);
+                   "%s holds a private key and has mode %04o: others may read or change it; %s%s",
+                   path, (unsigned)mode & 07777, help, path);
 }
 
 int ms_secret_open(const char *path, unsigned forbidden, FILE **ret, struct ms_err *err)
@@ -48,8 +55,9 @@ int ms_secret_open(const char *path, unsigned forbidden, FILE **ret, struct ms_e
     if (rc != MS_OK) {
         return rc;
     }
-    rc = fstat(fileno(file), &st) == 0 ? check_mode(path, st.st_mode, st.st_uid, forbidden, err)
-                                       : ms_fail_errno(err, MS_E_IO, "cannot read %s", path);
+    rc = fstat(fileno(file), &st) == 0
+             ? check_mode(path, st.st_mode, st.st_uid, st.st_gid, forbidden, err)
+             : ms_fail_errno(err, MS_E_IO, "cannot read %s", path);
     if (rc != MS_OK) {
         fclose(file);
         return rc;
@@ -129,7 +137,7 @@ int ms_p12_of(const struct ms_whole *file, const char *password, struct ms_p12 *
         ERR_clear_error();
         return ms_cert_no_p12(file, err);
     }
-    int rc = check_mode(file->path, file->mode, file->uid, 037, err);
+    int rc = check_mode(file->path, file->mode, file->uid, file->gid, 037, err);
     if (rc == MS_OK) {
         rc = p12_parse(file->path, password != NULL ? password : "", bag, ret, err);
     }

@@ -144,6 +144,12 @@ static int put_in_place(int fd, char step[STEP_PATH_MAX], const char *path, int 
 int ms_file_write(const char *path, const void *bytes, size_t size, mode_t mode, int exclusive,
                   struct ms_err *err)
 {
+    return ms_file_write_for(path, bytes, size, mode, (gid_t)-1, exclusive, err);
+}
+
+int ms_file_write_for(const char *path, const void *bytes, size_t size, mode_t mode, gid_t group,
+                      int exclusive, struct ms_err *err)
+{
     char step[STEP_PATH_MAX];
     if (strlen(path) > MS_PATH_MAX) {
         return ms_fail(err, MS_E_INVALID, "the path %.64s... is longer than %d bytes", path,
@@ -154,7 +160,9 @@ int ms_file_write(const char *path, const void *bytes, size_t size, mode_t mode,
     if (fd < 0) {
         return ms_fail_errno(err, MS_E_IO, "cannot write %s", path);
     }
-    int failed = write_all(fd, (const char *)bytes, size) != 0 || fchmod(fd, mode) != 0 ||
+    int failed = write_all(fd, (const char *)bytes, size) != 0 ||
+                 (group != (gid_t)-1 && fchown(fd, (uid_t)-1, group) != 0) ||
+                 fchmod(fd, mode) != 0 || /* behind chown, which takes bits away */
                  put_in_place(fd, step, path, exclusive) != 0;
     int rc = !failed                        ? MS_OK
              : exclusive && errno == EEXIST ? ms_fail(err, MS_E_EXISTS,

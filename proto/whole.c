@@ -68,6 +68,7 @@ int ms_whole_read(const char *path, const char *what, struct ms_whole *ret, stru
     file.bytes[file.size] = '\0';
     file.mode = S_ISREG(st.st_mode) ? st.st_mode & 07777 : 0;
     file.uid = st.st_uid;
+    file.gid = st.st_gid;
     *ret = file;
     return MS_OK;
 }

@@ -17,6 +17,7 @@ struct ms_whole {
     size_t size;
     mode_t mode; /* permissions of a regular file; 0 of a pipe, which nobody else can open */
     uid_t uid;   /* whose it is */
+    gid_t gid;
 };
 
 /* Reads what ms_regular_open opens, with its errors. what goes before the path in them.

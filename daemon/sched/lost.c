@@ -71,7 +71,7 @@ void run_lost(struct sched *s, struct job *job, uint32_t rank, enum fault fault,
         job_requeue(s, job, text);
     } else {
         job_end(s, job, JOB_ON_FAILURE, code != MS_OK ? code : MS_E_FAILED,
-                job->n_tries > 1 ? emit_text(s, "%.300s; it was placed %u times and never started",
+                job->n_tries > 1 ? emit_text(s, "%.330s; it was placed %u times and never started",
                                              text, job->n_tries)
                                  : text);
     }

@@ -110,7 +110,13 @@ static int listen_somewhere(const struct fetch_serve *serve, struct ms_err *err)
             return rc;
         }
     }
-    return rc;
+    return rc != MS_E_EXISTS
+               ? rc
+               : ms_fail(
+                     err, MS_E_EXISTS,
+                     "no port from %d to %d (data_port_min, data_port_max) is free for results, "
+                     "which need one beside the one that ranks listen on: widen the range",
+                     serve->cfg.port_min, serve->cfg.port_max);
 }
 
 static void close_listener(struct fetch_serve *serve)

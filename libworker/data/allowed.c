@@ -92,8 +92,31 @@ static int is_allowed(const char *real)
     return 0;
 }
 
+/* Is there a root that it lies below by its name, and that is not there? Fills buf. */
+static int has_missing_root(const char *path, char buf[LIST_MAX + 1])
+{
+    size_t length = 0;
+    for (const char *word = lists.roots; (word = next_word(word, BLANKS ":", &length)) != NULL;
+         word += length) {
+        memcpy(buf, word, length);
+        buf[length] = '\0';
+        if (is_below(path, buf, length) && access(buf, F_OK) != 0 && errno == ENOENT) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
 static int refuse(const char *path, struct ms_err *err)
 {
+    char root[LIST_MAX + 1];
+    if (strstr(path, "/..") == NULL && has_missing_root(path, root)) {
+        return ms_fail(
+            err, MS_E_NOT_FOUND,
+            "path %.120s: there is no %.64s on this host: is the data mounted there, and "
+            "the path right?",
+            path, root);
+    }
     return ms_fail(err, MS_E_REFUSED,
                    "path %.120s: jobs read below %.120s here and nowhere else (setting data_roots "
                    "of the worker); put the data there, or have the operator add the folder",

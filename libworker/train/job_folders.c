@@ -60,6 +60,31 @@ static int fail_writing(const char *jobs_dir, struct ms_err *err)
                          jobs_dir);
 }
 
+/* A full disk takes folders while it takes no byte. */
+static int write_probe(int dir, const char *probe)
+{
+    static const char bytes[4096] = "may we write here?";
+    int fd = openat(dir, probe, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+    int rc = fd >= 0 && write(fd, bytes, sizeof(bytes)) == (ssize_t)sizeof(bytes) && fsync(fd) == 0
+                 ? 0
+                 : -1;
+    int saved = errno;
+    if (fd >= 0) {
+        close(fd);
+        (void)unlinkat(dir, probe, 0);
+    }
+    errno = saved;
+    return rc;
+}
+
+static int fail_full(const char *jobs_dir, struct ms_err *err)
+{
+    return ms_fail_errno(err, MS_E_FULL,
+                         "no job could write below jobs_dir %s: free space there, then this worker "
+                         "can start",
+                         jobs_dir);
+}
+
 int job_folders_try(const char *jobs_dir, struct ms_err *err)
 {
     char probe[48];
@@ -68,17 +93,19 @@ int job_folders_try(const char *jobs_dir, struct ms_err *err)
         return fail_making(jobs_dir, err);
     }
     int fd = open(jobs_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (fd >= 0 && mkdirat(fd, probe, 0700) == 0) {
+    int can_make = fd >= 0 && mkdirat(fd, probe, 0700) == 0;
+    if (can_make) {
         (void)unlinkat(fd, probe, AT_REMOVEDIR);
-        close(fd);
-        return MS_OK;
     }
+    int can_write = can_make && write_probe(fd, probe) == 0;
     int saved = errno;
     if (fd >= 0) {
         close(fd);
     }
     errno = saved;
-    return fail_writing(jobs_dir, err);
+    return can_write                            ? MS_OK
+           : saved == ENOSPC || saved == EDQUOT ? fail_full(jobs_dir, err)
+                                                : fail_writing(jobs_dir, err);
 }
 
 int job_folders_judge(const char *jobs_dir, struct ms_err *err)

@@ -31,7 +31,8 @@ int job_folder_hold(const char *path, const char *tag, char *aside, struct ms_er
 int job_folder_is_of(const char *path, const char *tag);
 
 /* Can folders of jobs be made there? Makes the last part of the path if need be. MS_E_CONFIG with
- * the next step: a node that cannot would take job after job and fail each. */
+ * the next step: a node that cannot would take job after job and fail each. MS_E_FULL: there is no
+ * room for a file of 4 KiB, which may change. */
 int job_folders_try(const char *jobs_dir, struct ms_err *err);
 
 /* What job_folders_try would say, as far as modes tell; makes nothing. */

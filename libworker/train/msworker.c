@@ -362,20 +362,25 @@ static enum worker_mode mode_of(const struct program *program, int argc)
     return ms_env_is_dynamic() ? WORKER_DYNAMIC : WORKER_STANDING;
 }
 
-/* Where the data plane will listen: settings that no waiting mends. */
+/* Where the data plane will listen. */
 static int judge_data_plane(const struct program *program, struct ms_err *err)
 {
     const struct worker_config *worker = &program->worker;
     const int is_setting = worker->mode != WORKER_DYNAMIC &&
                            ms_settings_source(program->settings, "worker_ip") != MS_FROM_ENV;
+    int is_away = 0;
     int rc = comm_listener_check_ports(worker->port_min, worker->port_max, err);
     if (rc == 0 && worker->worker_ip != NULL && worker->worker_ip[0] != '\0') {
         rc = comm_listener_check_ip(worker->worker_ip, err);
-        if (rc < 0) {
+        is_away = rc < 0;
+        if (is_away) {
             ms_err_prefix(err, is_setting ? "worker_ip" : "MS_WORKER_IP");
         }
     }
-    return rc < 0 ? ms_err_recode(err, MS_E_CONFIG) : 0;
+    /* an interface may come later than we do, at a boot: a service is started again until it does
+     */
+    const int waits = is_away && worker->mode == WORKER_STANDING && !program->checks;
+    return rc == 0 ? 0 : waits ? ms_err_recode(err, MS_E_IO) : ms_err_recode(err, MS_E_CONFIG);
 }
 
 static int setup(struct program *program, int argc, char **argv, struct ms_err *err)

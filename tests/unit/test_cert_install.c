@@ -2,6 +2,7 @@
 #include "proto/cert_install.h"
 #include "tests/test.h"
 
+#include <grp.h>
 #include <sys/stat.h>
 
 static char dir[64];
@@ -272,6 +273,17 @@ START_TEST(a_key_that_others_may_read_is_not_installed)
     chmod(in_dir("n.p12"), 0644);
     ck_ms_fails(put("n.p12", "", err), MS_E_REFUSED,
                 geteuid() != 0 ? "chmod 600" : "chmod 640"); /* a person's is his alone */
+    if (geteuid() == 0) {                                    /* root put it into her home */
+        enum { ALICE = 64999 };
+        struct ms_err why = {0, ""};
+        ck_assert_int_eq(chmod(in_dir("."), 0755), 0);
+        ck_assert_int_eq(setresgid(ALICE, ALICE, 0) | setgroups(0, NULL) | seteuid(ALICE), 0);
+        int rc = put("n.p12", "", &why);
+        ck_assert_int_eq(seteuid(0) | setegid(0), 0);
+        ck_assert_int_eq(rc, MS_E_REFUSED);
+        ck_assert_msg(strstr(why.text, "sudo chown 64999 ") != NULL, "%s", why.text);
+        ck_assert_msg(strstr(why.text, "&& chmod 600 ") != NULL, "%s", why.text);
+    }
     ck_assert_int_ne(access(in_dir("tls/ca.crt"), F_OK), 0);
 }
 END_TEST

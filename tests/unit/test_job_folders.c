@@ -6,7 +6,9 @@
 
 #include <fcntl.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -135,6 +137,31 @@ START_TEST(folder_that_cannot_be_written_is_named_before_a_job_comes)
     ck_assert(is_there("new"));
     ck_ms_fails(job_folders_try(path_of("no/where"), err), MS_E_CONFIG, "install -d");
     ck_ms_fails(job_folders_try("/proc/self", err), MS_E_CONFIG, "cannot be written");
+}
+END_TEST
+
+/* In a mount namespace of the test's own. */
+START_TEST(full_disk_is_named_before_a_job_comes)
+{
+    char small[300];
+    snprintf(small, sizeof(small), "%s", path_of("small"));
+    const char *fork_mode = getenv("CK_FORK");
+    ck_assert_int_eq(mkdir(small, 0700), 0);
+    if ((fork_mode != NULL && strcmp(fork_mode, "no") == 0) || unshare(CLONE_NEWNS) != 0 ||
+        mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0 ||
+        mount("none", small, "tmpfs", 0, "size=8k") != 0) {
+        return; /* whoever is not root */
+    }
+    FILE *fill = fopen(path_of("small/fill"), "w");
+    ck_assert_ptr_nonnull(fill);
+    for (int i = 0; i < 16384 && fputc('x', fill) != EOF; i++) {
+    }
+    fclose(fill);
+    ck_ms_fails(job_folders_try(small, err), MS_E_FULL, "free space there");
+
+    unlink(path_of("small/fill"));
+    ck_ms_ok(job_folders_try(small, err));
+    ck_assert_int_eq(umount(small), 0);
 }
 END_TEST
 
@@ -430,6 +457,7 @@ int main(void)
     tcase_add_test(t, newest_of_too_many_stay);
     tcase_add_test(t, clock_that_jumps_takes_nothing_away);
     tcase_add_test(t, clock_that_went_on_for_a_day_is_believed);
+    tcase_add_test(t, full_disk_is_named_before_a_job_comes);
     tcase_add_test(t, folder_is_judged_before_a_start_without_being_made);
     tcase_add_test(t, folder_that_cannot_be_written_is_named_before_a_job_comes);
     tcase_add_test(t, zero_switches_a_rule_off);

@@ -104,6 +104,18 @@ START_TEST(a_file_outside_is_refused_whether_it_is_there_or_not)
 }
 END_TEST
 
+/* The first mistake on a new node: nothing is mounted there yet. */
+START_TEST(root_that_is_not_there_is_named)
+{
+    int fd = -1;
+    restrict_to_root();
+    ck_ms_fails(data_file_open("/nowhere/mnist/x", &fd, err), MS_E_NOT_FOUND,
+                "there is no /nowhere on this host");
+    ck_ms_fails(data_file_open("/nowhere/../etc/shadow", &fd, err), MS_E_REFUSED, "data_roots");
+    ck_ms_fails(data_file_open("/nowherelse/x", &fd, err), MS_E_REFUSED, "data_roots");
+}
+END_TEST
+
 START_TEST(links_and_dots_are_followed_before_judging)
 {
     int fd = -1;
@@ -254,6 +266,7 @@ int main(void)
     tcase_add_test(tc, without_lists_everything_is_open);
     tcase_add_test(tc, only_listed_variables_are_expanded_and_no_value_is_told);
     tcase_add_test(tc, a_file_outside_is_refused_whether_it_is_there_or_not);
+    tcase_add_test(tc, root_that_is_not_there_is_named);
     tcase_add_test(tc, links_and_dots_are_followed_before_judging);
     tcase_add_test(tc, a_root_may_be_a_link_itself);
     tcase_add_test(tc, what_is_no_regular_file_is_not_waited_for);
