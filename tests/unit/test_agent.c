@@ -481,7 +481,8 @@ END_TEST
 
 START_TEST(what_a_scheduler_says_forges_nothing_in_the_log)
 {
-    char line[1024] = "";
+    char line[4096] = "";
+    size_t have = 0;
     struct desk desk;
     int log[2];
     ck_assert_int_eq(pipe2(log, O_CLOEXEC), 0);
@@ -491,7 +492,12 @@ START_TEST(what_a_scheduler_says_forges_nothing_in_the_log)
     struct agent *agent = start(desk.address, -1);
 
     until(&desk, desk.n_registers >= 1);
-    ck_assert_int_gt(read(log[0], line, sizeof(line) - 1), 0);
+    /* a machine that stood still has more to say */
+    while (strstr(line, "agent.not_registered") == NULL || line[have - 1] != '\n') {
+        ssize_t n = read(log[0], line + have, sizeof(line) - 1 - have);
+        ck_assert_int_gt(n, 0);
+        have += (size_t)n;
+    }
     ms_log_init(STDERR_FILENO, MS_LOG_INFO, 0);
 
     ck_assert_msg(strstr(line, "agent.not_registered reason=\"no\\\" node=w9\\x0a<3>agent."
