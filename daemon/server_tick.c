@@ -20,8 +20,9 @@ static void refuse_writes(struct server *server)
 {
     struct ms_err why = {0, ""};
     int64_t now = server_mono_ms();
+    const int has_room = store_has_room(server->store); /* first: the words say what is left */
     server->refusal = store_refusal(server->store, &why);
-    sched_refuse_writes(server->sched, why.text, store_has_room(server->store));
+    sched_refuse_writes(server->sched, why.text, has_room);
     if (!server->is_refusing || now - server->refusal_said_ms > FULL_SAY_MS) {
         char quoted[2 * MS_TEXT_MAX];
         ms_log(MS_LOG_ERR, "%s text=%s",

@@ -113,7 +113,9 @@ static int reserve_fail(const char *path, int why, struct ms_err *err)
                        path, MS_STORE_RESERVE / 1024);
     }
     errno = why;
-    return ms_fail_errno(err, code, "reserve file %s", path);
+    ms_fail_errno(err, code, "reserve file %s", path);
+    errno = why;
+    return code;
 }
 
 /* To size; 0: none. 0: it holds what it held. */
@@ -139,13 +141,21 @@ uint64_t store_reserve_held(const char *database)
 int store_reserve_make(const char *database, uint64_t spare_bytes, struct ms_err *err)
 {
     char path[SIDE_PATH_MAX];
+    const uint64_t held = store_reserve_held(database);
+    if (held < MS_STORE_RESERVE && spare_bytes > 0 &&
+        store_free_bytes(database) + held < MS_STORE_RESERVE + spare_bytes) {
+        return reserve_fail(side_path(database, "reserve", path), ENOSPC, err);
+    }
+    return store_reserve_hold(database, MS_STORE_RESERVE, err);
+}
+
+int store_reserve_hold(const char *database, uint64_t bytes, struct ms_err *err)
+{
+    char path[SIDE_PATH_MAX];
     side_path(database, "reserve", path);
     const uint64_t held = store_reserve_held(database);
-    if (held >= MS_STORE_RESERVE) {
+    if (held >= bytes) {
         return 0;
-    }
-    if (spare_bytes > 0 && store_free_bytes(database) + held < MS_STORE_RESERVE + spare_bytes) {
-        return reserve_fail(path, ENOSPC, err);
     }
     int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW, 0600);
     if (fd < 0 && errno == ELOOP) {
@@ -154,7 +164,7 @@ int store_reserve_make(const char *database, uint64_t spare_bytes, struct ms_err
     if (fd < 0) {
         return reserve_fail(path, errno, err);
     }
-    int why = posix_fallocate(fd, 0, MS_STORE_RESERVE);
+    int why = posix_fallocate(fd, 0, (off_t)bytes);
     if (why == 0 && fsync(fd) != 0) {
         why = errno;
     }
@@ -175,9 +185,16 @@ int store_reserve_give(const char *database, struct ms_err *ret_why)
     if (held == 0 || !reserve_cut(path, (off_t)kept)) {
         return 0;
     }
-    ms_fail(ret_why, MS_E_FULL, "reserve file %s: %llu KiB are left for the last writes", path,
-            (unsigned long long)kept / 1024);
+    store_reserve_left(database, ret_why);
     return 1;
+}
+
+int store_reserve_left(const char *database, struct ms_err *ret)
+{
+    char path[SIDE_PATH_MAX];
+    return ms_fail(ret, MS_E_FULL, "reserve file %s: %llu KiB are left for the last writes",
+                   side_path(database, "reserve", path),
+                   (unsigned long long)store_reserve_held(database) / 1024);
 }
 
 const char *store_bad_filesystem(const char *database)

@@ -24,13 +24,18 @@ void store_witness(int fd, uint64_t ticks);
 /* Makes sure that the reserve file exists with MS_STORE_RESERVE bytes of real disk. spare_bytes:
  * that much must be free beside it, else the next commit would take it away again. 0, or with the
  * file's name and the cause MS_E_FULL (freeing space, or a higher quota, mends it; what it held
- * before stays) or MS_E_IO (anything else: rights, a folder of that name, a limit of this process).
+ * before stays; errno is EDQUOT where it is a quota) or MS_E_IO (anything else: rights, a folder of
+ * that name, a limit of this process).
  */
 int store_reserve_make(const char *database, uint64_t spare_bytes, struct ms_err *err);
+/* Makes sure that it holds so many bytes, or more as before; likewise. */
+int store_reserve_hold(const char *database, uint64_t bytes, struct ms_err *err);
 /* Gives MS_STORE_PIECE bytes of it back to the disk: pieces, for what one write does not need must
  * not go to whoever fills the disk. 1, and *ret_why: MS_E_FULL, in the words of the above; 0: there
  * is nothing left to give. */
 int store_reserve_give(const char *database, struct ms_err *ret_why);
+/* What it holds now, in words: MS_E_FULL. */
+int store_reserve_left(const char *database, struct ms_err *ret);
 /* Bytes of disk that it holds now. */
 uint64_t store_reserve_held(const char *database);
 

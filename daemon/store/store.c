@@ -3,14 +3,13 @@
 #include "proto/digest.h"
 #include "proto/text.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 enum {
-    WAL_BUSY_PAGES = 16384, /* 64 MiB: a checkpoint even so, for a WAL without end fills the disk */
+    WAL_BUSY_PAGES = 16384, /* 64 MiB: folded in even so, for a WAL without end fills the disk */
 };
 
 /* ---- life ---------------------------------------------------------------------------------------
@@ -105,7 +104,7 @@ int store_open_with(const struct store_setup *setup, struct store **ret, struct 
         return rc;
     }
     if (store->has_files) {
-        store->has_reserve = store_reserve_make(store->path, 0, &store->no_reserve) == 0;
+        store_want_reserve(store, 0);
         note_filesystem(store);
     }
     *ret = store;
@@ -115,89 +114,6 @@ int store_open_with(const struct store_setup *setup, struct store **ret, struct 
 int store_open(const char *path, struct store **ret, struct ms_err *err)
 {
     return store_open_with(&(struct store_setup){.path = path}, ret, err);
-}
-
-/* A quota that is reached is a full disk; SQLite knows ENOSPC alone and calls it an I/O error of
- * the file that it wrote: the log, or at a checkpoint the database. */
-static int call_full(struct store *store, int rc, int wrote_log)
-{
-    return rc == SQLITE_IOERR_WRITE && store_errno(store, wrote_log) == EDQUOT ? SQLITE_FULL : rc;
-}
-
-static void checkpoint(struct store *store, int mode)
-{
-    int rc = sqlite3_wal_checkpoint_v2(store->db, NULL, mode, NULL, NULL);
-    rc = call_full(store, rc, 0);
-    if ((rc & 0xff) == SQLITE_IOERR || (rc & 0xff) == SQLITE_CORRUPT) {
-        store->broken = 1; /* the next commit says so; a full disk is no such thing */
-    }
-    if (rc == SQLITE_OK) {
-        store->wal_pages = 0;
-    }
-}
-
-/* SQLite empties the log without a sync. After a sync that failed the disk may hold an older log
- * than the one that was folded in: if the power went now, that one would be played over what is
- * newer. */
-static void sync_log(struct store *store)
-{
-    sqlite3_file *log = NULL;
-    int rc = sqlite3_file_control(store->db, "main", SQLITE_FCNTL_JOURNAL_POINTER, &log);
-    if (rc == SQLITE_OK && log != NULL && log->pMethods != NULL &&
-        log->pMethods->xSync(log, SQLITE_SYNC_FULL) != SQLITE_OK) {
-        store->broken = 1;
-    }
-}
-
-/* A sync that failed before a restart leaves pages of the log that this system shows and the disk
- * does not have; it takes them for written, so another sync would not help. Folding them in and
- * losing the power on the way would leave a database of two ages. Written once more, they are to be
- * written. */
-static void rewrite_log(struct store *store)
-{
-    static uint8_t bytes[64 << 10];
-    sqlite3_file *log = NULL;
-    sqlite3_int64 size = 0;
-    int rc = sqlite3_file_control(store->db, "main", SQLITE_FCNTL_JOURNAL_POINTER, &log);
-    if (rc != SQLITE_OK || log == NULL || log->pMethods == NULL) {
-        return; /* there is none yet */
-    }
-    rc = log->pMethods->xFileSize(log, &size);
-    for (sqlite3_int64 at = 0; rc == SQLITE_OK && at < size; at += (int)sizeof(bytes)) {
-        sqlite3_int64 left = size - at;
-        int n = left < (int)sizeof(bytes) ? (int)left : (int)sizeof(bytes);
-        rc = log->pMethods->xRead(log, bytes, n, at);
-        rc = rc == SQLITE_OK ? log->pMethods->xWrite(log, bytes, n, at) : rc;
-    }
-    rc = call_full(store, rc, 1);
-    if (rc == SQLITE_OK && size > 0) {
-        rc = log->pMethods->xSync(log, SQLITE_SYNC_FULL);
-    }
-    if (rc != SQLITE_OK && (rc & 0xff) != SQLITE_FULL) {
-        store->broken = 1;
-    }
-}
-
-int store_settle(struct store *store, struct ms_err *err)
-{
-    if (!sqlite3_get_autocommit(store->db)) { /* of a schema that was brought up to date */
-        int rc = sqlite3_exec(store->db, "COMMIT", NULL, NULL, NULL);
-        if (rc != SQLITE_OK) {
-            return store_fail(store, rc, "bringing its schema up to date", err);
-        }
-    }
-    store->is_believed = 1;
-    rewrite_log(store);
-    if (!store->broken) {
-        checkpoint(store, SQLITE_CHECKPOINT_TRUNCATE);
-    }
-    if (!store->broken) {
-        sync_log(store);
-    }
-    return store->broken
-               ? ms_fail(err, MS_E_IO, "database %s: its log of writes cannot be folded in: %s",
-                         store->path, sqlite3_errmsg(store->db))
-               : 0;
 }
 
 /* ---- writing ------------------------------------------------------------------------------------
@@ -416,7 +332,7 @@ static void settle_home(struct store *store, const struct home *home)
         store->unmarked[0] = '\0';
     }
     if (home->slot != 0 || !is_told) {
-        checkpoint(store, SQLITE_CHECKPOINT_TRUNCATE);
+        store_fold(store, SQLITE_CHECKPOINT_TRUNCATE);
     }
 }
 
@@ -477,7 +393,7 @@ static int write_all(struct store *store, const struct sched_effect *effects, si
     if (rc == SQLITE_OK) {
         rc = run(store, ST_COMMIT);
     }
-    rc = call_full(store, rc, 1);
+    rc = store_judge_full(store, rc, 1);
     if (rc != SQLITE_OK && !sqlite3_get_autocommit(store->db)) {
         run(store, ST_ROLLBACK);
     }
@@ -494,32 +410,11 @@ static int is_durable(const struct sched_effect *effects, size_t n)
     return 0;
 }
 
-int store_refusal(const struct store *store, struct ms_err *err)
+static int fail_broken(const struct store *store, struct ms_err *err)
 {
-    const struct ms_err *why = &store->no_reserve;
-    if (store->has_reserve) {
-        return 0;
-    }
-    if (why->code != MS_E_FULL) {
-        return ms_fail(err, why->code,
-                       "%.240s; without it a full disk would come without a warning: make way for "
-                       "it; no new work until then, running jobs go on",
-                       why->text);
-    }
-    const uint64_t held = store_reserve_held(store->path);
-    const uint64_t whole = held < MS_STORE_RESERVE ? MS_STORE_RESERVE - held : 0;
-    const uint64_t missing = (whole + MS_STORE_SPARE) / 1024;
-    return ms_fail(err, MS_E_FULL,
-                   "the disk of the database is full (%llu KiB free, new work needs %u): %.200s; "
-                   "free space there; running jobs go on",
-                   (unsigned long long)store_free_bytes(store->path) / 1024, (unsigned)missing,
-                   why->text);
-}
-
-int store_has_room(const struct store *store)
-{
-    return store->has_reserve ||
-           store_reserve_held(store->path) + store_free_bytes(store->path) >= MS_STORE_LAST;
+    return ms_fail(err, MS_E_IO,
+                   "database %s: a checkpoint failed, so what the disk holds is unknown",
+                   store->path);
 }
 
 int store_commit(struct store *store, const struct sched_effect *effects, size_t n,
@@ -529,23 +424,19 @@ int store_commit(struct store *store, const struct sched_effect *effects, size_t
         return 0;
     }
     if (store->broken) {
-        return ms_fail(err, MS_E_IO,
-                       "database %s: a checkpoint failed, so what the disk holds is "
-                       "unknown",
-                       store->path);
+        return fail_broken(store, err);
     }
     struct home home = {.slot = 0};
     const int has_home = store->home_unstored;
     int rc = write_all(store, effects, n, &home);
-    while ((rc & 0xff) == SQLITE_FULL && store->has_files &&
-           store_reserve_give(store->path, &store->no_reserve)) {
-        store->has_reserve = 0;
+    while ((rc & 0xff) == SQLITE_FULL && store_make_room(store)) {
         rc = write_all(store, effects, n, &home);
     }
+    if (store->broken) { /* in making room; what was to be written is rolled back */
+        return fail_broken(store, err);
+    }
     if ((rc & 0xff) == SQLITE_FULL) {
-        return ms_fail(err, MS_E_FULL,
-                       "database %s: the disk is full, the reserve is used up (%llu KiB free)",
-                       store->path, (unsigned long long)store_free_bytes(store->path) / 1024);
+        return store_fail_full(store, err);
     }
     if (rc == SQLITE_NOMEM) { /* rolled back: the caller may have some to spare */
         return ms_fail(err, MS_E_NOMEM, "database %s: no memory for a commit", store->path);
@@ -566,7 +457,7 @@ int store_commit(struct store *store, const struct sched_effect *effects, size_t
         settle_home(store, &home);
     }
     if (store->wal_pages > WAL_BUSY_PAGES) {
-        checkpoint(store, SQLITE_CHECKPOINT_PASSIVE);
+        store_fold(store, SQLITE_CHECKPOINT_PASSIVE);
     }
     return store->has_reserve ? 0 : 1;
 }
@@ -582,18 +473,6 @@ int store_take_warning(struct store *store, struct ms_err *ret)
             "noticed: make way for it, the next write tries again",
             store->unmarked);
     return 1;
-}
-
-int store_idle(struct store *store)
-{
-    if (store->wal_pages > 0 && !store->broken) {
-        checkpoint(store, SQLITE_CHECKPOINT_TRUNCATE);
-    }
-    if (!store->has_reserve) {
-        store->has_reserve =
-            store_reserve_make(store->path, MS_STORE_SPARE, &store->no_reserve) == 0;
-    }
-    return store->has_reserve ? 0 : 1;
 }
 
 /* ---- the end ------------------------------------------------------------------------------------
@@ -613,7 +492,7 @@ void store_close(struct store *store)
     }
     if (store->db != NULL) {
         if (store->is_believed && !store->broken) {
-            checkpoint(store, SQLITE_CHECKPOINT_TRUNCATE);
+            store_fold(store, SQLITE_CHECKPOINT_TRUNCATE);
         } else {
             sqlite3_db_config(store->db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
         }

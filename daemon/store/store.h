@@ -44,8 +44,9 @@ void store_close(struct store *store); /* checkpoints the WAL; NULL allowed */
 int store_load(struct store *store, struct sched *sched, struct ms_err *err);
 
 /* Writes the durable ones of n effects in one transaction; nothing to write costs nothing.
- * A reserve file beside the database holds MS_STORE_RESERVE bytes. When the disk is full it gives
- * up as much as the transaction needs, and 1 is returned until it is whole again: the caller
+ * A reserve file beside the database holds MS_STORE_RESERVE bytes. When the disk is full the log of
+ * writes is folded in and begun anew in the room that it has; where that does not help the reserve
+ * gives up as much as the transaction needs, and 1 is returned until it is whole again: the caller
  * refuses new work (sched_refuse_writes). MS_E_FULL: full even so, rolled back. MS_E_IO: the
  * outcome is unknown. After both the caller must exit. */
 int store_commit(struct store *store, const struct sched_effect *effects, size_t n,
@@ -59,15 +60,18 @@ uint8_t *store_answer(struct store *store, const struct sched_read *read, size_t
  * file it is about. Returns MS_E_FULL, or another code where the disk is not full and the reserve
  * cannot be made all the same; 0: there is nothing to refuse. */
 int store_refusal(const struct store *store, struct ms_err *err);
-/* Is there room for an end that somebody asks for, and for those that come unasked after it? */
-int store_has_room(const struct store *store);
+/* Is there room for an end that somebody asks for, and for those that come unasked after it? The
+ * reserve holds MS_STORE_LAST bytes, or can be brought to hold them now: free space that the system
+ * shows may lie beyond a quota. Ask before store_refusal, whose words say what is left. */
+int store_has_room(struct store *store);
 
 /* 1, with text, once for each thing that an operator should know of the commits so far: the mark
  * beside the database cannot be made (home.h). 0: there is nothing new. */
 int store_take_warning(struct store *store, struct ms_err *ret);
 
-/* Call when idle: folds the WAL into the database and empties it (what is not there cannot be
- * damaged), and makes the reserve again if it was given up. Returns 1 while the reserve is missing,
+/* Call when idle, and now and then while the reserve is missing: folds the WAL into the database
+ * and empties it (what is not there cannot be damaged; while the reserve is missing a small one
+ * keeps its room), and makes the reserve again if it was given up. Returns 1 while that is missing,
  * else 0. */
 int store_idle(struct store *store);
 

@@ -26,6 +26,7 @@ struct store {
     int has_files; /* on a real file system: lock, reserve and the judging of the WAL */
     int has_reserve;
     struct ms_err no_reserve; /* why not, where there is none */
+    int is_quota;             /* what was full the last time: a quota, not the disk */
     int wal_pages;
     int broken;      /* a checkpoint failed: what the disk holds is unknown */
     int is_believed; /* loaded whole, or written to: from now on its log may be folded in */
@@ -74,7 +75,23 @@ int judge_loaded(struct store *store, struct ms_err *err);
 /* store.c: a named number of the store's own; in a transaction. A result of SQLite. */
 int store_put_meta(struct store *store, const char *key, uint64_t value);
 
-/* store.c: what was loaded is whole. Folds the log of writes in, so that what a failed sync left in
+/* fold.c: the result of a write. A quota that is reached is a full disk; SQLite knows ENOSPC alone
+ * and calls it an I/O error of the file that it wrote: the log, or at a checkpoint the database. */
+int store_judge_full(struct store *store, int rc, int wrote_log);
+/* fold.c: folds the log of writes into the database, by a mode of SQLite's checkpoints. Sets
+ * wal_pages to 0 if all went, broken if nobody knows what the disk holds; neither: it is full. */
+void store_fold(struct store *store, int mode);
+uint64_t store_log_bytes(struct store *store); /* of disk that the log's file takes */
+
+/* full.c: after a commit that found the disk full. Folds the log in, so that the next one begins it
+ * anew in the room that it has; where that does not help, a piece of the reserve is given. 1: try
+ * again; 0: there is no more, or the store is broken. */
+int store_make_room(struct store *store);
+/* full.c: store_reserve_make; fills has_reserve, or no_reserve and is_quota. */
+void store_want_reserve(struct store *store, uint64_t spare_bytes);
+int store_fail_full(const struct store *store, struct ms_err *err); /* MS_E_FULL, in words */
+
+/* fold.c: what was loaded is whole. Folds the log of writes in, so that what a failed sync left in
  * doubt is on the disk before anybody is served: MS_E_IO if that fails; a full disk is no failure.
  */
 int store_settle(struct store *store, struct ms_err *err);

@@ -49,10 +49,19 @@ refill() { dd if=/dev/zero bs=4096 2>/dev/null >>"$T/disk/filler" || true; }
 refill # who fills the disk takes what that left free
 ok "and the next one too, for a write takes no more of the reserve than it needs" ctl a cancel 2
 ok "both have ended" [ "$(ctl a jobs --all | grep -c CANCELLED)" = 2 ]
-while refill && ctl a cancel "$((cancelled += 1))" >/dev/null 2>"$T/refused"; do :; done
-ok "until 1 MiB is left, and then a cancel is refused in words" grep -q "the end of job $cancelled cannot be stored: .* KiB are left for the last writes" "$T/refused"
-ok "after pieces of the reserve helped some" [ "$cancelled" -ge 5 ]
-ok "it is kept for the ends that nobody can refuse" [ "$(stat -c %s "$T/disk/state.db.reserve")" -ge 524288 ]
+held() { stat -c %s "$T/disk/state.db.reserve"; }
+before=$(held)
+while refill && [ "$cancelled" -lt 20 ] && ctl a cancel "$((cancelled += 1))" >/dev/null 2>"$T/refused"; do :; done
+ok "and all that come after them" [ "$(ctl a jobs --all | grep -c CANCELLED)" = 20 ]
+ok "which fold the log of writes in and begin it anew, and take at most a piece" [ $((before - $(held))) -le 524288 ]
+truncate -s 524288 "$T/disk/state.db.reserve"
+refill
+ok "where less than 1 MiB is left, a cancel is refused" status 4 ctl a cancel 21
+ctl a cancel 21 2>"$T/refused"
+ok "in words" grep -q "the end of job 21 cannot be stored: .* 512 KiB are left for the last writes" "$T/refused"
+ok "it is kept for the ends that nobody can refuse" [ "$(held)" -ge 524288 ]
+truncate -s -512K "$T/disk/filler"
+ok "with room for 1 MiB a cancel is taken at once" ctl a cancel 21
 ok "and the scheduler goes on" ctl a status
 
 stop a KILL

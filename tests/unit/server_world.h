@@ -133,7 +133,7 @@ int store_refusal(const struct store *store, struct ms_err *err)
                          "the disk of /var/lib/msched/state.db is full: 1 KiB free");
 }
 
-int store_has_room(const struct store *store)
+int store_has_room(struct store *store)
 {
     (void)store;
     return !stage->no_room;

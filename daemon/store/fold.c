@@ -1,0 +1,105 @@
+/* fold.c - folds the log of writes into the database */
+#include "daemon/store/store_private.h"
+
+#include <errno.h>
+
+int store_judge_full(struct store *store, int rc, int wrote_log)
+{
+    if (rc == SQLITE_IOERR_WRITE && store_errno(store, wrote_log) == EDQUOT) {
+        store->is_quota = 1;
+        return SQLITE_FULL;
+    }
+    if ((rc & 0xff) == SQLITE_FULL) {
+        store->is_quota = 0;
+    }
+    return rc;
+}
+
+static sqlite3_file *log_file(struct store *store)
+{
+    sqlite3_file *log = NULL;
+    int rc = sqlite3_file_control(store->db, "main", SQLITE_FCNTL_JOURNAL_POINTER, &log);
+    return rc == SQLITE_OK && log != NULL && log->pMethods != NULL ? log : NULL;
+}
+
+uint64_t store_log_bytes(struct store *store)
+{
+    sqlite3_file *log = log_file(store);
+    sqlite3_int64 size = 0;
+    return log != NULL && log->pMethods->xFileSize(log, &size) == SQLITE_OK && size > 0
+               ? (uint64_t)size
+               : 0;
+}
+
+void store_fold(struct store *store, int mode)
+{
+    int rc = sqlite3_wal_checkpoint_v2(store->db, NULL, mode, NULL, NULL);
+    rc = store_judge_full(store, rc, 0);
+    if ((rc & 0xff) == SQLITE_IOERR || (rc & 0xff) == SQLITE_CORRUPT) {
+        store->broken = 1; /* the next commit says so; a full disk is no such thing */
+    }
+    if (rc == SQLITE_OK) {
+        store->wal_pages = 0;
+    }
+}
+
+/* SQLite empties the log without a sync. After a sync that failed the disk may hold an older log
+ * than the one that was folded in: if the power went now, that one would be played over what is
+ * newer. */
+static void sync_log(struct store *store)
+{
+    sqlite3_file *log = log_file(store);
+    if (log != NULL && log->pMethods->xSync(log, SQLITE_SYNC_FULL) != SQLITE_OK) {
+        store->broken = 1;
+    }
+}
+
+/* A sync that failed before a restart leaves pages of the log that this system shows and the disk
+ * does not have; it takes them for written, so another sync would not help. Folding them in and
+ * losing the power on the way would leave a database of two ages. Written once more, they are to be
+ * written. */
+static void rewrite_log(struct store *store)
+{
+    static uint8_t bytes[64 << 10];
+    sqlite3_file *log = log_file(store);
+    sqlite3_int64 size = 0;
+    if (log == NULL) {
+        return; /* there is none yet */
+    }
+    int rc = log->pMethods->xFileSize(log, &size);
+    for (sqlite3_int64 at = 0; rc == SQLITE_OK && at < size; at += (int)sizeof(bytes)) {
+        sqlite3_int64 left = size - at;
+        int n = left < (int)sizeof(bytes) ? (int)left : (int)sizeof(bytes);
+        rc = log->pMethods->xRead(log, bytes, n, at);
+        rc = rc == SQLITE_OK ? log->pMethods->xWrite(log, bytes, n, at) : rc;
+    }
+    rc = store_judge_full(store, rc, 1);
+    if (rc == SQLITE_OK && size > 0) {
+        rc = log->pMethods->xSync(log, SQLITE_SYNC_FULL);
+    }
+    if (rc != SQLITE_OK && (rc & 0xff) != SQLITE_FULL) {
+        store->broken = 1;
+    }
+}
+
+int store_settle(struct store *store, struct ms_err *err)
+{
+    if (!sqlite3_get_autocommit(store->db)) { /* of a schema that was brought up to date */
+        int rc = sqlite3_exec(store->db, "COMMIT", NULL, NULL, NULL);
+        if (rc != SQLITE_OK) {
+            return store_fail(store, rc, "bringing its schema up to date", err);
+        }
+    }
+    store->is_believed = 1;
+    rewrite_log(store);
+    if (!store->broken) {
+        store_fold(store, SQLITE_CHECKPOINT_TRUNCATE);
+    }
+    if (!store->broken) {
+        sync_log(store);
+    }
+    return store->broken
+               ? ms_fail(err, MS_E_IO, "database %s: its log of writes cannot be folded in: %s",
+                         store->path, sqlite3_errmsg(store->db))
+               : 0;
+}
