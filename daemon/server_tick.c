@@ -93,10 +93,13 @@ static int commit(struct server *server, const struct sched_effect *effects, siz
     if (rc < 0) {
         return rc;
     }
+    const int was_refusing = server->is_refusing;
     if (rc == 1) {
         refuse_writes(server);
     }
-    server_arm(server->idle, server->is_refusing ? FULL_RETRY_MS : IDLE_MS);
+    if (!was_refusing || !evtimer_pending(server->idle, NULL)) {
+        server_arm(server->idle, server->is_refusing ? FULL_RETRY_MS : IDLE_MS);
+    } /* else commits without a pause would put off for ever the look that ends it */
     return 0;
 }
 

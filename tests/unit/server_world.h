@@ -36,6 +36,7 @@ struct stage {
     atomic_int skew_ms;   /* the clocks of both sides are ahead by this */
     atomic_llong stands;  /* they stand still at this nanosecond; 0: they go */
     atomic_int idle_rc;
+    atomic_int looks;      /* how often the store was told that it is idle */
     atomic_int no_reserve; /* the disk is not full: the reserve cannot be made */
     atomic_int no_room;    /* ... or so full that no end can be stored */
     atomic_int jobs;       /* PUT_JOB effects that were committed */
@@ -121,6 +122,7 @@ int store_commit(struct store *store, const struct sched_effect *effects, size_t
 int store_idle(struct store *store)
 {
     (void)store;
+    stage->looks++;
     return stage->idle_rc;
 }
 

@@ -149,6 +149,36 @@ START_TEST(a_cancel_is_refused_before_the_commit_that_would_find_no_room)
 }
 END_TEST
 
+/* Ends come more often than it looks: each of them once put that off. */
+START_TEST(commits_do_not_put_off_the_look_for_free_disk)
+{
+    enum { JOBS = 20, GAP_NS = 400000000 };
+    struct timespec now;
+    start(-1, 0);
+    int fd = greet();
+    for (uint32_t i = 1; i <= JOBS; i++) {
+        ck_assert_uint_eq(submit(fd, i, NULL, 0), MS_MSG_SUBMITTED);
+    }
+    ck_assert_int_eq(clock_gettime(CLOCK_MONOTONIC, &now), 0);
+    stage->stands = now.tv_sec * 1000000000LL + now.tv_nsec;
+    stage->commit_rc = 1;
+    stage->idle_rc = 1;
+    ck_assert_uint_eq(cancel(fd, JOBS + 1, 1, NULL, 0), MS_MSG_OK);
+    int looks = stage->looks;
+
+    for (uint32_t i = 2; i <= JOBS; i++) {
+        stage->stands += GAP_NS;
+        const int commits = stage->commits;
+        ck_assert_uint_eq(cancel(fd, JOBS + i, i, NULL, 0), MS_MSG_OK);
+        ck_assert_int_gt(stage->commits, commits);
+    }
+
+    ck_assert_int_ge(stage->looks - looks, 4); /* in 7.6 seconds */
+    stage->stands = 0;
+    close(fd);
+}
+END_TEST
+
 START_TEST(a_reserve_that_cannot_be_made_is_not_called_a_full_disk)
 {
     char text[512] = "";
@@ -308,6 +338,7 @@ int main(void)
     tcase_add_test(tcase, without_memory_and_reserve_a_commit_says_nothing_and_ends_the_server);
     tcase_add_test(tcase, what_arrives_together_is_committed_together);
     tcase_add_test(tcase, a_full_disk_refuses_new_work_until_there_is_space);
+    tcase_add_test(tcase, commits_do_not_put_off_the_look_for_free_disk);
     tcase_add_test(tcase, a_cancel_is_refused_before_the_commit_that_would_find_no_room);
     tcase_add_test(tcase, a_reserve_that_cannot_be_made_is_not_called_a_full_disk);
     tcase_add_test(tcase, a_missing_reserve_at_the_start_refuses_from_the_first_submit);
