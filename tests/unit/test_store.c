@@ -1046,6 +1046,46 @@ START_TEST(a_sync_that_fails_in_making_room_ends_the_commits)
 }
 END_TEST
 
+/* The same on a full disk, where a commit folds the log in and begins it anew over the old one. */
+START_TEST(a_power_cut_while_room_is_made_loses_nothing_that_was_acknowledged)
+{
+    enum { PUTS = 12, LOG_ROOM = 64 << 10 };
+    struct sched_job_row job = make_job(1);
+    int complete = 0;
+    for (int64_t nth = 0; !complete; nth++) {
+        int rc = 0;
+        uint64_t acknowledged = job.steps;
+        disk_left = INT64_MAX;
+        ck_assert_int_eq(put_change(&job), 0);
+        acknowledged++;
+        ck_assert_int_eq(store_idle(store), 0);
+        disk_left = LOG_ROOM;
+        keeps_undos = 1;
+        calls_left = nth;
+        call_failed = 0;
+        for (int i = 0; i < PUTS && rc == 0; i++) {
+            rc = put_change(&job);
+            acknowledged += rc == 0;
+        }
+        complete = !call_failed;
+        ck_assert_int_eq(rc, complete ? 0 : MS_E_IO);
+        store_close(store);
+        store = NULL;
+        disk_left = calls_left = INT64_MAX;
+        keeps_undos = 0;
+        cut_power((unsigned)(nth * 1000 + _i), _i == 0 ? 100 : 50);
+
+        ck_ms_ok(store_open(path, &store, err));
+        load();
+
+        ck_assert_uint_ge(loaded.jobs[0].steps, acknowledged);
+        ck_assert_uint_le(loaded.jobs[0].steps, job.steps);
+        ck_assert_uint_eq(loaded.jobs_n, 1);
+        job.steps = loaded.jobs[0].steps;
+    }
+}
+END_TEST
+
 START_TEST(a_mark_of_an_attempt_that_was_rolled_back_does_not_count)
 {
     struct sched_job_row job = make_job(1);
@@ -2135,6 +2175,8 @@ int main(int argc, char **argv)
     tcase_add_test(full, rows_that_fit_where_they_were_take_nothing_of_the_reserve);
     tcase_add_test(full, a_look_at_a_full_disk_leaves_the_log_its_room);
     tcase_add_test(full, a_large_log_goes_where_the_disk_is_full_of_it);
+    tcase_add_loop_test(full, a_power_cut_while_room_is_made_loses_nothing_that_was_acknowledged, 0,
+                        8);
     tcase_add_test(full, a_sync_that_fails_in_making_room_ends_the_commits);
     suite_add_tcase(suite, full);
     return test_run(suite);
