@@ -17,18 +17,26 @@ static int code_of(int rc)
     return rc == 0 || rc == ENOENT || rc == ESRCH || rc == EBADF || rc == EPERM ? 0 : MS_E_IO;
 }
 
-int account_name(unsigned uid, char name[MS_NAME_MAX + 1])
+/* *ret_is_one: there is such an account, if with a name that nobody can bear here. */
+static int look(unsigned uid, char name[MS_NAME_MAX + 1], int *ret_is_one)
 {
     struct passwd entry;
     struct passwd *found = NULL;
     char *buf = malloc(ENTRY_BYTES);
     int rc = buf != NULL ? getpwuid_r((uid_t)uid, &entry, buf, ENTRY_BYTES, &found) : ENOMEM;
     name[0] = '\0';
-    if (rc == 0 && found != NULL && ms_principal_is_name(found->pw_name)) {
+    *ret_is_one = rc == 0 && found != NULL;
+    if (*ret_is_one && ms_principal_is_name(found->pw_name)) {
         memcpy(name, found->pw_name, strlen(found->pw_name) + 1);
     }
     free(buf);
     return code_of(rc);
+}
+
+int account_name(unsigned uid, char name[MS_NAME_MAX + 1])
+{
+    int is_one = 0;
+    return look(uid, name, &is_one);
 }
 
 int account_named(const char *name, unsigned *ret_uid, int *ret_is_one)
@@ -52,8 +60,8 @@ int account_find(const char *subuid_file, unsigned uid, unsigned own_uid, struct
     unsigned owner_uid = 0;
     int is_one = 0;
     ret->uid = uid;
-    int rc = account_name(uid, ret->name);
-    if (rc != 0 || ret->name[0] != '\0' || !subuid_find(subuid_file, uid, &first, owner)) {
+    int rc = look(uid, ret->name, &is_one);
+    if (rc != 0 || is_one || !subuid_find(subuid_file, uid, &first, owner)) {
         return rc;
     }
     if (owner[strspn(owner, "0123456789")] == '\0') {

@@ -27,6 +27,7 @@ struct job {
     uint32_t workers;
     uint32_t n_tries;  /* placed and never started */
     uint32_t n_leaves; /* ... because a process had to begin anew, since it last started */
+    uint32_t n_met;    /* nodes that were there when it was placed, at the most, since then */
     int32_t priority, code;
     bool recovery; /* as its file says; nothing acts on it yet, and workers refuse such a job */
     uint64_t generation;

@@ -31,10 +31,10 @@ static void blame_host(struct sched *s, struct job *job, const struct node *node
 }
 
 /* Each process may have to begin anew once, because of what it served before: that says nothing of
- * this job, however many it meets. */
-static void excuse_leaving(const struct sched *s, struct job *job)
+ * this job, however many it meets. Those that left are away for a moment, and count. */
+static void excuse_leaving(struct job *job)
 {
-    if (job->n_leaves < s->n_registered) {
+    if (job->n_leaves < job->n_met) {
         job->n_leaves++;
         job->n_tries--;
     }
@@ -52,7 +52,7 @@ static bool may_place_anew(struct sched *s, struct job *job, uint32_t rank, enum
         blame_host(s, job, node, text);
     }
     if (fault == FAULT_LEAVING) {
-        excuse_leaving(s, job);
+        excuse_leaving(job);
     }
     return job->n_tries < MS_PLACE_TRIES_MAX;
 }
@@ -70,10 +70,11 @@ void run_lost(struct sched *s, struct job *job, uint32_t rank, enum fault fault,
     } else if (may_place_anew(s, job, rank, fault, text)) {
         job_requeue(s, job, text);
     } else {
+        const uint32_t n_placed = job->n_tries + job->n_leaves;
         job_end(s, job, JOB_ON_FAILURE, code != MS_OK ? code : MS_E_FAILED,
-                job->n_tries > 1 ? emit_text(s, "%.330s; it was placed %u times and never started",
-                                             text, job->n_tries)
-                                 : text);
+                n_placed > 1 ? emit_text(s, "%.330s; it was placed %u times and never started",
+                                         text, n_placed)
+                             : text);
     }
 }
 

@@ -189,6 +189,7 @@ void node_gone(struct sched *s, struct node *node, enum node_event event, const 
         node->conn = NULL;
     }
     reason = emit_text(s, "%s", reason); /* it may live in the node */
+    node->leaving = false;               /* it did, or comes back and will say so again */
     node_set(s, node, event, reason);
     emit_log(s, hold != NULL && hold->job != NULL ? MS_LOG_WARNING : MS_LOG_NOTICE,
              "node.%s node=%s host=%s reason=%s", node->state == NODE_LEFT ? "left" : "lost",

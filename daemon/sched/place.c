@@ -100,6 +100,7 @@ void place_job(struct sched *s, struct job *job, struct node **nodes)
     job->generation = ++s->generation;
     run_create(job);
     job->n_tries++;
+    job->n_met = s->n_registered > job->n_met ? s->n_registered : job->n_met;
     job_set(s, job, JOB_ON_PLACE,
             emit_text(s, "on %u nodes, generation %llu", job->workers,
                       (unsigned long long)job->generation));

@@ -76,7 +76,7 @@ static void all_ready(struct sched *s, struct job *job)
     }
     ms_text_copy(job->plan_sha256, sizeof(job->plan_sha256), job->run->members[0].plan_sha256);
     job->started_ms = s->now.wall_ms;
-    job->n_tries = job->n_leaves = 0;
+    job->n_tries = job->n_leaves = job->n_met = 0;
     timer_stop(s, &job->run->ready);
     job_set_reason(job, "");
     job_set(s, job, JOB_ON_READY, emit_text(s, "plan %.16s", job->plan_sha256));

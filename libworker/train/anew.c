@@ -24,7 +24,7 @@ void anew_keep(int argc, char **argv)
 int anew_may(void)
 {
     posix_spawn_file_actions_t quiet;
-    char check[] = "--check-config";
+    char check[] = "--check-config=self";
     int status = -1;
     pid_t pid = -1;
     if (n_original == 0 || posix_spawn_file_actions_init(&quiet) != 0) {

@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -65,13 +66,15 @@ static int write_probe(int dir, const char *probe)
 {
     static const char bytes[4096] = "may we write here?";
     int fd = openat(dir, probe, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (fd >= 0) { /* the descriptor is enough: a kill while the disk is slow leaves no name */
+        (void)unlinkat(dir, probe, 0);
+    }
     int rc = fd >= 0 && write(fd, bytes, sizeof(bytes)) == (ssize_t)sizeof(bytes) && fsync(fd) == 0
                  ? 0
                  : -1;
     int saved = errno;
     if (fd >= 0) {
         close(fd);
-        (void)unlinkat(dir, probe, 0);
     }
     errno = saved;
     return rc;
@@ -85,12 +88,28 @@ static int fail_full(const char *jobs_dir, struct ms_err *err)
                          jobs_dir);
 }
 
+/* Why, by errno: what may pass, and what the operator has to mend. */
+static int fail_trying(const char *jobs_dir, int (*otherwise)(const char *, struct ms_err *),
+                       struct ms_err *err)
+{
+    if (errno == ENOSPC || errno == EDQUOT) {
+        return fail_full(jobs_dir, err);
+    }
+    return errno == EIO || errno == ESTALE || errno == ETIMEDOUT
+               ? ms_fail_errno(err, MS_E_IO, "jobs_dir %.160s", jobs_dir)
+               : otherwise(jobs_dir, err);
+}
+
 int job_folders_try(const char *jobs_dir, struct ms_err *err)
 {
     char probe[48];
-    snprintf(probe, sizeof(probe), ".try-%ld", (long)getpid());
+    uint64_t lot = 0; /* in containers many have one pid */
+    if (getrandom(&lot, sizeof(lot), 0) != (ssize_t)sizeof(lot)) {
+        lot = (uint64_t)getpid();
+    }
+    snprintf(probe, sizeof(probe), ".try-%016" PRIx64, lot);
     if (mkdir(jobs_dir, 0700) != 0 && errno != EEXIST) {
-        return fail_making(jobs_dir, err);
+        return fail_trying(jobs_dir, fail_making, err);
     }
     int fd = open(jobs_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     int can_make = fd >= 0 && mkdirat(fd, probe, 0700) == 0;
@@ -103,9 +122,7 @@ int job_folders_try(const char *jobs_dir, struct ms_err *err)
         close(fd);
     }
     errno = saved;
-    return can_write                            ? MS_OK
-           : saved == ENOSPC || saved == EDQUOT ? fail_full(jobs_dir, err)
-                                                : fail_writing(jobs_dir, err);
+    return can_write ? MS_OK : fail_trying(jobs_dir, fail_writing, err);
 }
 
 int job_folders_judge(const char *jobs_dir, struct ms_err *err)

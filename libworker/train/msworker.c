@@ -466,17 +466,9 @@ static void say_error(const char *text)
 }
 
 /* The process stays what it is for systemd, and is a new one for the scheduler. A signal is heard
- * by the one or the other. WORKER_ANEW: it cannot, and goes on as it is; 0: it was told to end. */
+ * by the one or the other. 0: it was told to end. */
 static int begin_anew(struct program *program, struct ms_err *err)
 {
-    if (!anew_may()) {
-        ms_log(
-            MS_LOG_ERR,
-            "worker.not_renewed isa=%s text=\"its settings or files do not hold any longer, so it "
-            "goes on as it is: mend what msworker --check-config says\"",
-            plan_isa());
-        return WORKER_ANEW;
-    }
     leave_signals(program);
     return worker_must_leave() ? 0 : anew_run(err);
 }
@@ -491,6 +483,8 @@ static void on_hang(const char *text)
     _exit(mode_at_hang == WORKER_STANDING ? EXIT_TEMPORARY : 1);
 }
 
+enum { CHECK_SERVICE = 1, CHECK_SELF };
+
 /* --help, --version, --check-config; true when there is nothing else to do. */
 static int take_words(int *argc, char **argv, int *ret_check)
 {
@@ -503,8 +497,9 @@ static int take_words(int *argc, char **argv, int *ret_check)
             printf(SOFTWARE "\n");
             return 1;
         }
-        if (strcmp(argv[i], "--check-config") == 0) {
-            *ret_check = 1;
+        int is_self = strcmp(argv[i], "--check-config=self") == 0; /* of anew.c */
+        if (is_self || strcmp(argv[i], "--check-config") == 0) {
+            *ret_check = is_self ? CHECK_SELF : CHECK_SERVICE;
             memmove(&argv[i], &argv[i + 1], (size_t)(*argc - i) * sizeof(*argv));
             (*argc)--;
             i--;
@@ -522,7 +517,7 @@ static int is_of_service(int argc, char **argv)
 }
 
 /* Prints what holds, and reads what a start would read; as: as whom, for people. Makes nothing. */
-static int check_config(struct program *program, const char *as, int argc, char **argv)
+static int check_config(struct program *program, const char *as, int is_self, int argc, char **argv)
 {
     struct ms_err err = {0, ""};
     program->checks = 1;
@@ -532,7 +527,9 @@ static int check_config(struct program *program, const char *as, int argc, char 
     ms_settings_print(program->settings, stdout);
     fflush(stdout);
     int rc = setup(program, argc, argv, &err);
-    if (rc < 0) {
+    if (rc < 0 && is_self) { /* nobody ends for it */
+        ms_log(MS_LOG_ERR, "worker.cannot_begin reason=%s", MS_QUOTE(err.text));
+    } else if (rc < 0) {
         say_error(err.text);
     }
     return exit_status(program, rc);
@@ -550,10 +547,9 @@ static int run(struct program *program, int argc, char **argv)
         mode_at_hang = program->worker.mode;
         program->worker.on_hang = on_hang;
         ms_notify("READY=1\nSTATUS=registering");
-        do {
-            rc = worker_run(&program->worker, &err);
-            rc = rc == WORKER_ANEW ? begin_anew(program, &err) : rc;
-        } while (rc == WORKER_ANEW);
+        program->worker.may_begin = anew_may;
+        rc = worker_run(&program->worker, &err);
+        rc = rc == WORKER_ANEW ? begin_anew(program, &err) : rc;
     }
     if (rc < 0) {
         say_error(err.text);
@@ -573,7 +569,8 @@ int main(int argc, char **argv)
     if (take_words(&argc, argv, &check)) {
         return 0;
     }
-    const char *as = check ? ms_process_check_as_service(is_of_service(argc, argv)) : NULL;
+    const char *as =
+        check == CHECK_SERVICE ? ms_process_check_as_service(is_of_service(argc, argv)) : NULL;
     int rc = ms_settings_load(settings_table, MSCHED_SYSCONFDIR "/msworker.conf", 0, &argc, argv,
                               &program.settings, &err);
     if (rc < 0) {
@@ -582,7 +579,7 @@ int main(int argc, char **argv)
     }
     ms_log_init(STDERR_FILENO, log_level(program.settings), getenv("JOURNAL_STREAM") != NULL);
     if (check) {
-        return check_config(&program, as, argc, argv);
+        return check_config(&program, as, check == CHECK_SELF, argc, argv);
     }
     int status = run(&program, argc, argv);
     SSL_CTX_free(program.tls);

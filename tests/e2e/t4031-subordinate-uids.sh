@@ -17,7 +17,7 @@ cp "$MSCTL" "$T/msctl" # where other uids can reach it
 make_job job 9 1
 chmod 644 "$T/job.yaml"
 cp /etc/passwd "$T/passwd"
-printf '%s:x:%s:65534::/:/bin/false\n' msalice 7000 msbrown 7001 >>"$T/passwd"
+printf '%s:x:%s:65534::/:/bin/false\n' msalice 7000 msbrown 7001 'corp\eve' 700007 >>"$T/passwd"
 cat >"$T/subuid" <<'END'
 msalice:700000:65536
 msbrown:765536:65536
@@ -54,10 +54,11 @@ chmod 666 "$T/a.sock"
 
 ok "an account is what user_map says" comes_as 7000 user:al
 ok "and so is each of its subordinate uids" comes_as 700005 user:al
+ok "an account in that range is itself, by whatever name" comes_as 700007 uid:700007
 ok "another account is" comes_as 7001 user:msalice
 ok "so are its" comes_as 831071 user:msalice
-ok "whose login is the other's name cannot cancel for him" status 4 as_uid 700005 cancel 3
-ok "a subordinate uid of the owner can" as_uid 765536 cancel 3
+ok "whose login is the other's name cannot cancel for him" status 4 as_uid 700005 cancel 4
+ok "a subordinate uid of the owner can" as_uid 765536 cancel 4
 ok "an owner by number without a name is his number" comes_as 831072 uid:7002
 ok "for all of them" comes_as 896607 uid:7002
 ok "root's containers are not root" comes_as 900007 uid:900000

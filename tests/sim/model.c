@@ -162,7 +162,7 @@ static void job_reload(struct model *m, struct m_job *job)
     }
     job->missing_since = SIM_NEVER;
     job->tries = row->n_tries;
-    job->leaves = 0;
+    job->leaves = job->met_least = job->met_most = 0;
     job->cut_off = row->state == JOB_PLACING && m->w->mode != SCHED_DYNAMIC;
     job->has_members = false;
     if (!m_is_ended(job)) {

@@ -122,6 +122,7 @@ struct m_job {
     bool never_was;   /* its commit failed */
     bool dropped, members_dropped, ended_now, changed;
     uint32_t assigned_now, n_ranks, tries, leaves;
+    uint32_t met_least, met_most; /* nodes that were there when it was placed */
     struct m_rank *ranks;
     bool has_progress;
     struct m_progress progress, evals[MS_EVALS_MAX]; /* the last of all, and of each epoch */
@@ -263,6 +264,7 @@ void m_hosts_forget(struct model *m);                       /* hosts that all no
 /* A job that was placed is queued again, or has failed: why? tries: less the one that was no try.
  */
 void m_host_blame(struct model *m, struct m_job *job, const struct sched_job_row *row);
+void m_leaving_meet(const struct model *m, struct m_job *job);
 void m_leaving_excuse(const struct model *m, struct m_job *job, const struct sched_job_row *row);
 void m_hosts_work(struct model *m, const struct m_job *job); /* it started */
 

@@ -143,19 +143,27 @@ void m_host_blame(struct model *m, struct m_job *job, const struct sched_job_row
     host->until = m->mono + pause_ms(host->vain_most++);
 }
 
+/* It is placed: among so many nodes, those that are lost in this event counted or not. */
+void m_leaving_meet(const struct model *m, struct m_job *job)
+{
+    uint32_t most = m_count(m);
+    uint32_t least = most;
+    for (size_t i = 0; i < m->nodes.n; i++) {
+        least -= m_is_overdue(m, &m->nodes.at[i]);
+    }
+    job->met_least = least > job->met_least ? least : job->met_least;
+    job->met_most = most > job->met_most ? most : job->met_most;
+}
+
 /* A process that has to begin anew is no fault of the job, as often as there are nodes. */
 void m_leaving_excuse(const struct model *m, struct m_job *job, const struct sched_job_row *row)
 {
-    uint32_t overdue = 0; /* lost in this event, before or behind */
     bool leaving = false;
     for (uint32_t rank = 0; rank < job->n_ranks; rank++) {
         leaving = leaving || (job->ranks[rank].done && job->ranks[rank].leaving);
     }
-    for (size_t i = 0; i < m->nodes.n; i++) {
-        overdue += m_is_overdue(m, &m->nodes.at[i]);
-    }
-    bool must = job->leaves + overdue < m_count(m);
-    bool may = job->leaves < m_count(m);
+    bool must = job->leaves < job->met_least;
+    bool may = job->leaves < job->met_most;
     if (leaving && m->w->mode == SCHED_STANDING && !m->fresh &&
         (must || (may && row->n_tries < job->tries))) {
         job->tries--;

@@ -137,6 +137,7 @@ void m_node_lost(struct model *m, struct m_node *node)
         return;
     }
     ranks_lost(m, node->id, 0);
+    node->leaving = false;
     node->conn = 0;
     node->hold = (struct m_hold){0};
 }

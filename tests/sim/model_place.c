@@ -151,6 +151,7 @@ void m_judge_row(struct model *m, const struct sched_job_row *row)
         }
         m->placing = job->id;
         job->tries++;
+        m_leaving_meet(m, job);
         job->placed_at = m->mono;
         job->placed_stretch = m->stretch;
         m->generation = row->generation;
@@ -172,7 +173,7 @@ void m_judge_row(struct model *m, const struct sched_job_row *row)
         }
     }
     if (row->state == JOB_RUNNING && job->state == JOB_PLACING) {
-        job->tries = job->leaves = 0;
+        job->tries = job->leaves = job->met_least = job->met_most = 0;
         m_hosts_work(m, job);
         if (job->blame_at != SIM_NEVER) {
             sim_fail(m->w, "model: job %llu is started, and a rank complained", (ull)job->id);

@@ -259,7 +259,7 @@ static void judge_tries(struct model *m, const struct m_job *job, const char *re
     unsigned times = 0;
     if (words != NULL &&
         (job->state != JOB_PLACING || sscanf(words, "; it was placed %u times", &times) != 1 ||
-         times != job->tries)) {
+         times != job->tries + job->leaves)) {
         sim_fail(m->w, "model: job %llu, %s, was placed %u times: %s", (ull)job->id,
                  sched_job_state_name(job->state), job->tries, reason);
     }
