@@ -45,8 +45,8 @@ START_TEST(a_certificate_with_an_unclean_name_names_nobody)
         "ms://user/a:b",
         "ms://user/a/b",
         "ms://user/\xc3\xa4",
-        "ms://user/"
-        "0123456789012345678901234567890123456789012345678901234567890123x",
+        ("ms://user/"
+         "0123456789012345678901234567890123456789012345678901234567890123x"),
     };
     for (size_t i = 0; i < MS_ARRAY_SIZE(uris); i++) {
         struct ms_principal who = {.roles = 99};
