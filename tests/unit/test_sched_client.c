@@ -287,8 +287,8 @@ START_TEST(a_wrong_place_in_the_list_of_nodes_is_refused)
                                         "99:h",
                                         "999999999999999999999:h",
                                         "-1:h",
-                                        "0:12345678901234567890123456789012345678901234567890"
-                                        "123456789012345"};
+                                        ("0:12345678901234567890123456789012345678901234567890"
+                                         "123456789012345")};
     fix_standing();
     uint64_t conn = fix_open(MS_ROLE_USER, "alice");
     for (size_t i = 0; i < MS_ARRAY_SIZE(wrong); i++) {
