@@ -40,7 +40,8 @@ static int check_mode(const char *path, mode_t mode, uid_t uid, gid_t gid, unsig
     } else if (we == 0 || group_member(gid)) {
         snprintf(help, sizeof(help), "%schmod 640 ", we == 0 ? "" : "sudo ");
     } else {
-        snprintf(help, sizeof(help), "sudo chown %u %s && chmod 600 ", (unsigned)we, path);
+        snprintf(help, sizeof(help), "if it is meant to be yours: sudo chown %u %s && chmod 600 ",
+                 (unsigned)we, path);
     }
     return ms_fail(err, MS_E_REFUSED,
                    "%s holds a private key and has mode %04o: others may read or change it; %s%s",

@@ -35,6 +35,7 @@ void ms_process_begin(void)
     }
     signal(SIGPIPE, SIG_IGN);
     signal(SIGXFSZ, SIG_IGN);
+    signal(SIGCHLD, SIG_DFL); /* who started us may ignore it, and we wait for children */
 }
 
 #define SERVICE_USER "msched" /* systemd/msched.sysusers.conf */

@@ -8,6 +8,7 @@
  * - a peer or reader that has gone (SIGPIPE) and a file above the limit of size (SIGXFSZ: ulimit
  *   -f, LimitFSIZE=) are errors of the write that met them, which can say what it wrote, and no
  *   silent end of the program;
+ * - children can be waited for (SIGCHLD), whatever the program that started us ignores;
  * - the name that ps, pgrep and the kernel's lines show: that of the command, also where the
  *   program began again through /proc/self/exe and was called "exe". */
 void ms_process_begin(void);

@@ -330,6 +330,7 @@ static void settle_home(struct store *store, const struct home *home)
         store->home = *home;
         store->home_unstored = 0;
         store->unmarked[0] = '\0';
+        store->is_unmarked_untold = 0;
     }
     if (home->slot != 0 || !is_told) {
         store_fold(store, SQLITE_CHECKPOINT_TRUNCATE);

@@ -41,6 +41,24 @@ START_TEST(process_that_leaves_gets_no_rank_and_the_next_one_does)
 }
 END_TEST
 
+/* Its connection ended soon after we stood still, so that it was away, not gone. */
+START_TEST(next_process_of_one_that_was_away_gets_ranks)
+{
+    uint64_t conns[2];
+    fix_running(conns);
+    ck_assert_uint_eq(fix_submit(2, 0), 2);
+    done_leaving(conns[0], 1, 1, 0, 0);
+    sched_stood_still(fix.s, 5000);
+    fix_close(conns[0]);
+    fix_register("w0", 77);
+    fix_done(conns[1], 1, 1, 1, 0, "");
+    fix_beat(conns[1]);
+
+    ck_assert_str_ne(fix_show_node("w0")->activity, "leaving: its process ends, or begins anew");
+    fix_job_is(2, "PLACING", "waits for ranks 0 1");
+}
+END_TEST
+
 /* Beside the first one all have to begin anew at once; none of them is to blame, nor their host. */
 START_TEST(rank_that_a_process_cannot_serve_is_placed_with_the_next_one)
 {
@@ -171,6 +189,7 @@ int main(void)
     TCase *t = tcase_create("leave");
     tcase_add_checked_fixture(t, NULL, fix_end);
     tcase_add_test(t, process_that_leaves_gets_no_rank_and_the_next_one_does);
+    tcase_add_test(t, next_process_of_one_that_was_away_gets_ranks);
     tcase_add_test(t, rank_that_a_process_cannot_serve_is_placed_with_the_next_one);
     tcase_add_test(t, job_is_placed_on_as_many_processes_that_begin_anew_as_there_are);
     tcase_add_test(t, process_that_leaves_again_and_again_ends_the_job);
