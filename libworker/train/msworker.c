@@ -483,8 +483,6 @@ static void on_hang(const char *text)
     _exit(mode_at_hang == WORKER_STANDING ? EXIT_TEMPORARY : 1);
 }
 
-enum { CHECK_SERVICE = 1, CHECK_SELF };
-
 /* --help, --version, --check-config; true when there is nothing else to do. */
 static int take_words(int *argc, char **argv, int *ret_check)
 {
@@ -497,9 +495,8 @@ static int take_words(int *argc, char **argv, int *ret_check)
             printf(SOFTWARE "\n");
             return 1;
         }
-        int is_self = strcmp(argv[i], "--check-config=self") == 0; /* of anew.c */
-        if (is_self || strcmp(argv[i], "--check-config") == 0) {
-            *ret_check = is_self ? CHECK_SELF : CHECK_SERVICE;
+        if (strcmp(argv[i], "--check-config") == 0) {
+            *ret_check = 1;
             memmove(&argv[i], &argv[i + 1], (size_t)(*argc - i) * sizeof(*argv));
             (*argc)--;
             i--;
@@ -517,7 +514,7 @@ static int is_of_service(int argc, char **argv)
 }
 
 /* Prints what holds, and reads what a start would read; as: as whom, for people. Makes nothing. */
-static int check_config(struct program *program, const char *as, int is_self, int argc, char **argv)
+static int check_config(struct program *program, const char *as, int argc, char **argv)
 {
     struct ms_err err = {0, ""};
     program->checks = 1;
@@ -527,9 +524,7 @@ static int check_config(struct program *program, const char *as, int is_self, in
     ms_settings_print(program->settings, stdout);
     fflush(stdout);
     int rc = setup(program, argc, argv, &err);
-    if (rc < 0 && is_self) { /* nobody ends for it */
-        ms_log(MS_LOG_ERR, "worker.cannot_begin reason=%s", MS_QUOTE(err.text));
-    } else if (rc < 0) {
+    if (rc < 0) {
         say_error(err.text);
     }
     return exit_status(program, rc);
@@ -547,7 +542,6 @@ static int run(struct program *program, int argc, char **argv)
         mode_at_hang = program->worker.mode;
         program->worker.on_hang = on_hang;
         ms_notify("READY=1\nSTATUS=registering");
-        program->worker.may_begin = anew_may;
         rc = worker_run(&program->worker, &err);
         rc = rc == WORKER_ANEW ? begin_anew(program, &err) : rc;
     }
@@ -569,8 +563,7 @@ int main(int argc, char **argv)
     if (take_words(&argc, argv, &check)) {
         return 0;
     }
-    const char *as =
-        check == CHECK_SERVICE ? ms_process_check_as_service(is_of_service(argc, argv)) : NULL;
+    const char *as = check ? ms_process_check_as_service(is_of_service(argc, argv)) : NULL;
     int rc = ms_settings_load(settings_table, MSCHED_SYSCONFDIR "/msworker.conf", 0, &argc, argv,
                               &program.settings, &err);
     if (rc < 0) {
@@ -579,7 +572,7 @@ int main(int argc, char **argv)
     }
     ms_log_init(STDERR_FILENO, log_level(program.settings), getenv("JOURNAL_STREAM") != NULL);
     if (check) {
-        return check_config(&program, as, check == CHECK_SELF, argc, argv);
+        return check_config(&program, as, argc, argv);
     }
     int status = run(&program, argc, argv);
     SSL_CTX_free(program.tls);

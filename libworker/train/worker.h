@@ -44,8 +44,6 @@ struct worker_config { /* strings are borrowed for the call of worker_run */
     /* A trainer that was told to end and has not for MS_CANCEL_GRACE_MS; on the agent's thread:
      * only the end of the process helps. NULL: nothing happens. */
     void (*on_hang)(const char *text);
-    /* STANDING: could the program run again from its beginning (WORKER_ANEW)? NULL: it cannot. */
-    int (*may_begin)(void);
     void *arg;
 };
 

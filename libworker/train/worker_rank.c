@@ -267,21 +267,10 @@ static void give_up_node(struct worker *worker, const struct ms_err *err)
  * that job's end comes for its results. */
 static int fix_isa(struct worker *worker, const char *isa, struct ms_err *err)
 {
-    const struct worker_config *cfg = worker->cfg;
     int rc = plan_set_isa(isa, err);
-    int wants = cfg->mode == WORKER_STANDING && rc == MS_E_REFUSED;
-    int renews = wants && cfg->may_begin != NULL && cfg->may_begin();
     pthread_mutex_lock(&worker->lock);
-    worker->renews = renews;
+    worker->renews = worker->cfg->mode == WORKER_STANDING && rc == MS_E_REFUSED;
     pthread_mutex_unlock(&worker->lock);
-    if (wants && !renews) { /* as it is it would meet the job again and again */
-        struct ms_err why = *err;
-        rc =
-            ms_fail(err, rc,
-                    "%.150s, and this worker cannot start again: its settings or files do not hold "
-                    "any longer (msworker --check-config)",
-                    why.text);
-    }
     return rc;
 }
 

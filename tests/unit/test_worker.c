@@ -29,11 +29,6 @@ static void *live(void *arg)
     return NULL;
 }
 
-static int yes(void)
-{
-    return 1;
-}
-
 static void begin(struct life *life, const struct desk *desk)
 {
     life->cfg.mode = WORKER_STANDING;
@@ -107,7 +102,6 @@ START_TEST(worker_that_served_with_another_instruction_set_leaves_to_begin_anew)
         return; /* there is none */
     }
     desk_open(&desk);
-    life.cfg.may_begin = yes;
     begin(&life, &desk);
     until(&desk, desk.n_registers == 1);
     send_rank(&desk, 1, 1, JOB(1));
@@ -127,39 +121,6 @@ START_TEST(worker_that_served_with_another_instruction_set_leaves_to_begin_anew)
     ck_assert_int_eq(pthread_join(life.thread, NULL), 0);
     ck_assert_int_eq(life.rc, WORKER_ANEW);
     desk_shut(&desk);
-}
-END_TEST
-
-/* Its files do not hold any longer, say: then the job is told, and the node serves others. */
-START_TEST(worker_that_cannot_begin_anew_says_so_and_stays)
-{
-    struct desk desk;
-    struct life life = {.rc = 1};
-    if (strcmp(plan_isa(), "sse41") == 0 || strcmp(plan_isa(), "other") == 0) {
-        return;
-    }
-    desk_open(&desk);
-    begin(&life, &desk);
-    until(&desk, desk.n_registers == 1);
-    send_rank(&desk, 1, 1, JOB(1));
-    until(&desk, desk.n_ready == 1);
-    send_stop(&desk, 1, 0);
-    until(&desk, desk.n_done == 1);
-
-    least_isa = "sse41";
-    send_rank(&desk, 2, 1, JOB(1));
-    least_isa = NULL;
-    until(&desk, desk.n_done == 2);
-    ck_assert(!desk.done[1].leaving);
-    ck_assert_int_eq(desk.done[1].code, MS_E_REFUSED);
-    ck_assert_ptr_nonnull(strstr(desk.done[1].text, "(msworker --check-config)"));
-    send_stop(&desk, 2, 0);
-
-    send_rank(&desk, 3, 1, JOB(1));
-    until(&desk, desk.n_ready == 2);
-    send_stop(&desk, 3, 0);
-    until(&desk, desk.n_done == 3);
-    end(&life, &desk);
 }
 END_TEST
 
@@ -262,7 +223,6 @@ int main(void)
     TCase *tc = tcase_create("worker");
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_test(tc, worker_that_served_with_another_instruction_set_leaves_to_begin_anew);
-    tcase_add_test(tc, worker_that_cannot_begin_anew_says_so_and_stays);
     tcase_add_test(tc, certificates_that_come_while_it_starts_are_its_first_ones);
     tcase_add_test(tc, a_stop_for_nobody_does_not_stop_the_next_rank);
     tcase_add_test(tc, an_assign_in_the_place_of_a_stop_does_not_hide_why_a_rank_failed);
