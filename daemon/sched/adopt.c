@@ -52,10 +52,11 @@ static int64_t quiet_ms(const struct sched *s)
  * the deadline that has passed, for we may look at it late. */
 static int64_t more_ms(const struct sched *s, const struct run *run)
 {
-    if (quiet_ms(s) == INT64_MIN) {
+    int64_t quiet = quiet_ms(s);
+    if (quiet == INT64_MIN) {
         return 0;
     }
-    int64_t more = quiet_ms(s) - run->adopt.at_ms;
+    int64_t more = quiet - run->adopt.at_ms;
     int64_t room = s->cfg.lease_ms + MS_ADOPT_MAX_MS - run->expect_ms;
     more = more < room ? more : room;
     return run->adopt.at_ms + more > s->now.mono_ms ? more : 0;
