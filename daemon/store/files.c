@@ -23,6 +23,19 @@ static const char *side_path(const char *database, const char *suffix, char buf[
     return buf;
 }
 
+int store_open_beside(const char *path, const char *database, int flags)
+{
+    struct stat st;
+    struct stat of_database;
+    int fd = open(path, flags | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);
+    if (fd >= 0 && (flags & O_CREAT) != 0 && geteuid() == 0 && fstat(fd, &st) == 0 &&
+        stat(database, &of_database) == 0 && st.st_uid != of_database.st_uid &&
+        fchown(fd, of_database.st_uid, of_database.st_gid) != 0) {
+        errno = 0; /* root without the right to: what the file is for does not depend on it */
+    }
+    return fd;
+}
+
 /* ---- the lock -----------------------------------------------------------------------------------
  */
 
@@ -63,7 +76,7 @@ int store_lock(const char *database, int *ret_fd, uint64_t *ret_witness, struct 
     char path[SIDE_PATH_MAX];
     side_path(database, "lock", path);
     long pid = 0;
-    int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    int fd = store_open_beside(path, database, O_RDWR | O_CREAT);
     if (fd < 0) {
         return ms_fail_errno(err, MS_E_CONFIG, "lock file %s", path);
     }
@@ -157,7 +170,7 @@ int store_reserve_hold(const char *database, uint64_t bytes, struct ms_err *err)
     if (held >= bytes) {
         return 0;
     }
-    int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW, 0600);
+    int fd = store_open_beside(path, database, O_WRONLY | O_CREAT);
     if (fd < 0 && errno == ELOOP) {
         return ms_fail(err, MS_E_IO, "reserve file %s: a symbolic link lies there", path);
     }

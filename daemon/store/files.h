@@ -11,6 +11,11 @@
 
 #include <stdint.h>
 
+/* Opens one of them, by its path and never through a link. One that is made is 0600, and where we
+ * are root it belongs to whom the database belongs to: the next start is that user's. The file, or
+ * -1 with errno set. */
+int store_open_beside(const char *path, const char *database, int flags);
+
 /* Takes the lock file of a database and writes our pid into it. The lock ends with the process or
  * with close(*ret_fd); the file stays, for removing it would race with the next daemon. MS_E_EXISTS
  * names the daemon that holds it. *ret_witness: the last that store_witness wrote there, 0 nothing.

@@ -1,6 +1,7 @@
 /* home.c - is this the file that the rows were written to, with all that lay beside it? */
 #include "daemon/store/home.h"
 
+#include "daemon/store/files.h"
 #include "proto/digest.h"
 #include "proto/folder.h"
 
@@ -99,7 +100,7 @@ static int look_at_mark(int fd, struct home *ret)
 static int open_mark(const char *database, int slot, int flags)
 {
     char path[MARK_PATH_MAX];
-    return open(mark_path(database, slot, path), flags | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);
+    return store_open_beside(mark_path(database, slot, path), database, flags);
 }
 
 static int agree(const struct home *a, const struct home *b, unsigned parts)

@@ -151,6 +151,47 @@ START_TEST(a_restart_and_a_kill_make_no_copy)
 }
 END_TEST
 
+/* By hand, with sudo: the service's user comes after it. */
+START_TEST(a_start_by_root_leaves_all_beside_it_to_the_owner_of_the_database)
+{
+    enum { NOBODY = 65534 };
+    static const char *const suffixes[] = {".lock", ".reserve", ".mark.1", ".mark.2"};
+    int status = -1;
+    int seen = 0;
+    if (geteuid() != 0) {
+        return;
+    }
+    live(path, 1, 1);
+    ck_assert_int_eq(chown(dir, NOBODY, NOBODY), 0);
+    ck_assert_int_eq(chown(path, NOBODY, NOBODY), 0);
+    ck_assert_int_eq(unlink(beside(path, ".lock")), 0);
+    ck_assert_int_eq(unlink(beside(path, ".reserve")), 0);
+    ck_ms_ok(start(path, 1, err));
+    put(2);
+    shut();
+    for (size_t i = 0; i < MS_ARRAY_SIZE(suffixes); i++) {
+        struct stat st;
+        if (stat(beside(path, suffixes[i]), &st) == 0) {
+            ck_assert_msg(st.st_uid == NOBODY, "%s is of %u", suffixes[i], st.st_uid);
+            seen++;
+        }
+    }
+    ck_assert_int_eq(seen, 3); /* one of the marks */
+    pid_t child = fork();
+    ck_assert_int_ge(child, 0);
+    if (child == 0) {
+        ck_assert_int_eq(seteuid(NOBODY), 0);
+        ck_ms_ok(start(path, 0, err));
+        ck_assert_int_eq(store_is_copy(store), 0);
+        put(3);
+        shut();
+        _exit(0);
+    }
+    ck_assert_int_eq(waitpid(child, &status, 0), child);
+    ck_assert_int_eq(status, 0);
+}
+END_TEST
+
 START_TEST(a_folder_that_is_copied_back_over_itself_is_a_copy)
 {
     char backup[310];
@@ -425,6 +466,7 @@ int main(void)
     TCase *tcase = tcase_create("store_home");
     tcase_add_checked_fixture(tcase, setup, teardown);
     tcase_add_test(tcase, a_restart_and_a_kill_make_no_copy);
+    tcase_add_test(tcase, a_start_by_root_leaves_all_beside_it_to_the_owner_of_the_database);
     tcase_add_test(tcase, a_folder_that_is_copied_back_over_itself_is_a_copy);
     tcase_add_test(tcase, a_folder_that_moved_as_a_whole_is_a_copy);
     tcase_add_test(tcase, a_database_alone_that_is_put_back_is_a_copy);
