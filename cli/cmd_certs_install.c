@@ -38,10 +38,17 @@ static int place_daemon(struct ms_cert_place *place, struct ms_err *err)
     return rc;
 }
 
+/* Root may do it for somebody, whose folder it is: he alone could use it. */
 static int place_person(struct ms_cert_place *place, struct ms_err *err)
 {
+    struct stat folder;
     place->name = "client.p12";
-    return certs_make_folder(place->folder, 0700, 0700, err);
+    int rc = certs_make_folder(place->folder, 0700, 0700, err);
+    if (rc == MS_OK && geteuid() == 0 && stat(place->folder, &folder) == 0) {
+        place->owner = folder.st_uid;
+        place->group = folder.st_gid;
+    }
+    return rc;
 }
 
 /* The folder where nothing says another. */
@@ -78,7 +85,7 @@ static int install_cert(struct cli *cli, const struct cli_args *args, const stru
     char uri[MS_NAME_MAX + 32];
     char user_dir[MS_PATH_MAX + 1];
     struct ms_cert_place place = {
-        .mode = 0600, .group = (gid_t)-1, .force = cli_has(args, "force")};
+        .mode = 0600, .owner = (uid_t)-1, .group = (gid_t)-1, .force = cli_has(args, "force")};
     int rc = ms_cert_who(file, password, uri, sizeof(uri), err);
     int is_daemon = rc == MS_OK && (strncmp(uri, "ms://worker/", 12) == 0 ||
                                     strncmp(uri, "ms://scheduler/", 15) == 0);

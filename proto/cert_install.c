@@ -198,7 +198,8 @@ static int write_ca(const char *path, X509 *ca, struct ms_err *err)
 static int write_key(const char *path, const struct ms_whole *file,
                      const struct ms_cert_place *place, struct ms_err *err)
 {
-    int rc = ms_file_write_for(path, file->bytes, file->size, place->mode, place->group, 0, err);
+    int rc = ms_file_write_for(path, file->bytes, file->size, place->mode, place->owner,
+                               place->group, 0, err);
     return rc == MS_OK ? ms_folder_sync(path, err) : rc;
 }
 

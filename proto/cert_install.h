@@ -14,7 +14,8 @@ struct ms_cert_place {
     const char *folder; /* there already */
     const char *name;   /* of the PKCS#12 file in it; ca.crt lies beside it */
     mode_t mode;        /* of the PKCS#12 file */
-    gid_t group;        /* of the PKCS#12 file; (gid_t)-1: as it is made */
+    uid_t owner;        /* of the PKCS#12 file, and its group; -1: as it is made */
+    gid_t group;
     int force; /* whatever its dates, or revoked; replace what is of somebody else, or of another CA
                 */
 };

@@ -144,11 +144,11 @@ static int put_in_place(int fd, char step[STEP_PATH_MAX], const char *path, int 
 int ms_file_write(const char *path, const void *bytes, size_t size, mode_t mode, int exclusive,
                   struct ms_err *err)
 {
-    return ms_file_write_for(path, bytes, size, mode, (gid_t)-1, exclusive, err);
+    return ms_file_write_for(path, bytes, size, mode, (uid_t)-1, (gid_t)-1, exclusive, err);
 }
 
-int ms_file_write_for(const char *path, const void *bytes, size_t size, mode_t mode, gid_t group,
-                      int exclusive, struct ms_err *err)
+int ms_file_write_for(const char *path, const void *bytes, size_t size, mode_t mode, uid_t owner,
+                      gid_t group, int exclusive, struct ms_err *err)
 {
     char step[STEP_PATH_MAX];
     if (strlen(path) > MS_PATH_MAX) {
@@ -161,7 +161,7 @@ int ms_file_write_for(const char *path, const void *bytes, size_t size, mode_t m
         return ms_fail_errno(err, MS_E_IO, "cannot write %s", path);
     }
     int failed = write_all(fd, (const char *)bytes, size) != 0 ||
-                 (group != (gid_t)-1 && fchown(fd, (uid_t)-1, group) != 0) ||
+                 ((owner != (uid_t)-1 || group != (gid_t)-1) && fchown(fd, owner, group) != 0) ||
                  fchmod(fd, mode) != 0 || /* behind chown, which takes bits away */
                  put_in_place(fd, step, path, exclusive) != 0;
     int rc = !failed                        ? MS_OK

@@ -12,10 +12,11 @@
  * a call that was killed left there under a name of its own (MS_STEP_PREFIX and 16 digits). */
 int ms_file_write(const char *path, const void *bytes, size_t size, mode_t mode, int exclusive,
                   struct ms_err *err);
-/* Likewise, for a group ((gid_t)-1: that of a new file) that has it before path leads there: nobody
- * who may write in the folder can have another file change hands. MS_E_IO where we may not. */
-int ms_file_write_for(const char *path, const void *bytes, size_t size, mode_t mode, gid_t group,
-                      int exclusive, struct ms_err *err);
+/* Likewise, for an owner and a group (-1: that of a new file) that have it before path leads there:
+ * nobody who may write in the folder can have another file change hands. MS_E_IO where we may not.
+ */
+int ms_file_write_for(const char *path, const void *bytes, size_t size, mode_t mode, uid_t owner,
+                      gid_t group, int exclusive, struct ms_err *err);
 
 #define MS_STEP_PREFIX ".msched-new-"
 

@@ -106,6 +106,11 @@ ok "install puts a user's into his folder" env XDG_CONFIG_HOME="$T/home" "$MSCTL
 ok "his alone" [ "$(stat -c %a home/msched home/msched/client.p12 | paste -sd' ')" = "700 600" ]
 ok "with its CA" cmp ca/ca.crt home/msched/ca.crt
 ok "the same certificate" [ "$(cert_of bob.p12 -serial)" = "$(cert_of home/msched/client.p12 -serial)" ]
+if [ "$(id -u)" = 0 ]; then
+    install -d -m 0700 -o nobody -g nogroup of_nobody
+    ok "into somebody's folder root puts what he can use" "$MSCTL" certs install bob.p12 --to of_nobody
+    ok "it is his" [ "$(stat -c %U:%G:%a of_nobody/client.p12)" = "nobody:nogroup:600" ]
+fi
 certs issue user carol >/dev/null
 ok "somebody else's is not replaced" status 4 env XDG_CONFIG_HOME="$T/home" "$MSCTL" certs install carol.p12
 ok "unless --force says so" env XDG_CONFIG_HOME="$T/home" "$MSCTL" certs install carol.p12 --force

@@ -42,7 +42,7 @@ static void setup(void)
     snprintf(folder, sizeof(folder), "%s/tls", dir);
     ck_assert_int_eq(mkdir(folder, 0700), 0);
     ck_ms_ok(ms_ca_create("lab ca", 365, &ca, err));
-    place = (struct ms_cert_place){folder, "node.p12", 0640, (gid_t)-1, 0};
+    place = (struct ms_cert_place){folder, "node.p12", 0640, (uid_t)-1, (gid_t)-1, 0};
     issue("node7", "n.p12");
 }
 

@@ -138,15 +138,16 @@ START_TEST(many_at_once_leave_one_whole_file_and_nothing_beside_it)
 END_TEST
 
 /* Whoever may write in the folder could have another file in its place by then. */
-START_TEST(group_and_mode_are_there_with_the_name)
+START_TEST(owner_group_and_mode_are_there_with_the_name)
 {
-    enum { GROUP = 4242 };
+    enum { OWNER = 4241, GROUP = 4242 };
     struct stat st;
     if (geteuid() != 0) {
-        return; /* only root gives files to groups of others */
+        return; /* only root gives files to others */
     }
-    ck_ms_ok(ms_file_write_for(in("key"), "k", 1, 0640, GROUP, 0, err));
+    ck_ms_ok(ms_file_write_for(in("key"), "k", 1, 0640, OWNER, GROUP, 0, err));
     ck_assert_int_eq(lstat(in("key"), &st), 0);
+    ck_assert_uint_eq(st.st_uid, OWNER);
     ck_assert_uint_eq(st.st_gid, GROUP);
     ck_assert_uint_eq(st.st_mode & 07777, 0640);
     ck_ms_ok(ms_file_write(in("key"), "k", 1, 0600, 0, err));
@@ -165,7 +166,7 @@ int main(void)
     tcase_add_test(tcase,
                    what_a_kill_left_goes_with_the_next_writer_and_what_is_being_written_stays);
     tcase_add_test(tcase, many_at_once_leave_one_whole_file_and_nothing_beside_it);
-    tcase_add_test(tcase, group_and_mode_are_there_with_the_name);
+    tcase_add_test(tcase, owner_group_and_mode_are_there_with_the_name);
     suite_add_tcase(suite, tcase);
     return test_run(suite);
 }
