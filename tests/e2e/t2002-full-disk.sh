@@ -5,7 +5,7 @@ need "$MSSCHEDD" "$MSCTL" "$MSWORKER"
 
 mkdir "$T/disk"
 mount -t tmpfs -o size=6m,mode=700 msched-e2e "$T/disk" 2>/dev/null ||
-    skip_all "mounting a small tmpfs takes root; test_store covers it with a disk of its own making"
+    skip_all "mounting a small tmpfs takes root; test_store_full covers it with a disk of its own making"
 MOUNTS=$T/disk
 
 cat >"$T/job.yaml" <<'YAML'
