@@ -9,13 +9,20 @@
 #include <string.h>
 #include <unistd.h>
 
-static int put(char *buf, size_t size, const char *what, const char *text, struct ms_err *err)
+/* Nothing behind the = is more often a forgotten value than a wish: who wants none says so.
+ * instead: what belongs there. */
+static int put(const struct ms_settings *settings, const char *key, const char *instead, char *buf,
+               size_t size, struct ms_err *err)
 {
+    const char *text = ms_settings_string(settings, key);
+    if (text != NULL && text[0] == '\0') {
+        return ms_fail(err, MS_E_CONFIG, "%s is empty: write %s", key, instead);
+    }
     if (text == NULL || strcmp(text, "none") == 0) {
         text = "";
     }
     if (strlen(text) >= size) {
-        return ms_fail(err, MS_E_CONFIG, "%s is longer than %zu bytes", what, size - 1);
+        return ms_fail(err, MS_E_CONFIG, "%s is longer than %zu bytes", key, size - 1);
     }
     memcpy(buf, text, strlen(text) + 1);
     return 0;
@@ -42,7 +49,7 @@ static int is_place(const struct ms_settings *settings, const char *key)
 static int is_there(const struct ms_settings *settings, const char *key)
 {
     const char *path = ms_settings_string(settings, key);
-    return path != NULL && path[0] != '\0' && strcmp(path, "none") != 0 &&
+    return path != NULL && strcmp(path, "none") != 0 &&
            (!is_place(settings, key) || access(path, F_OK) == 0 ||
             (errno != ENOENT && errno != ENOTDIR));
 }
@@ -62,16 +69,20 @@ static int read_files(struct options *options, struct ms_err *err)
         return 0;
     }
     files->expire_warning_days = (int)ms_settings_int(settings, "tls_expire_warning_days");
-    int rc = put(files->p12_path, sizeof(files->p12_path), "tls_cert",
-                 ms_settings_string(settings, "tls_cert"), err);
+    int rc = put(settings, "tls_cert",
+                 "the path of certificate and key (node.p12), or none, which allows plain TCP on "
+                 "loopback only",
+                 files->p12_path, sizeof(files->p12_path), err);
     if (rc == 0) {
-        rc = put(files->ca_path, sizeof(files->ca_path), "tls_ca",
-                 ms_settings_string(settings, "tls_ca"), err);
+        rc = put(settings, "tls_ca", "the path of the CA's certificate (ca.crt)", files->ca_path,
+                 sizeof(files->ca_path), err);
     }
     if (rc == 0) {
         files->crl_may_miss = is_place(settings, "tls_crl");
-        rc = put(files->crl_path, sizeof(files->crl_path), "tls_crl",
-                 ms_settings_string(settings, "tls_crl"), err);
+        rc = put(settings, "tls_crl",
+                 "the path of the list of revoked certificates (crl.pem), or none: then who was "
+                 "revoked gets in",
+                 files->crl_path, sizeof(files->crl_path), err);
     }
     if (rc == 0) {
         rc = ms_tls_files_password(ms_settings_string(settings, "tls_password_file"), files, err);
@@ -144,18 +155,22 @@ static int read_who(struct options *options, struct ms_err *err)
 int options_from_settings(struct options *options, struct ms_err *err)
 {
     const struct ms_settings *settings = options->settings;
-    int rc = put(options->listen, sizeof(options->listen), "listen",
-                 ms_settings_string(settings, "listen"), err);
+    int rc = put(settings, "listen",
+                 "host:port ([::]:port for all addresses of this host), or none for the Unix "
+                 "socket alone",
+                 options->listen, sizeof(options->listen), err);
     if (rc == 0) {
-        rc = put(options->socket, sizeof(options->socket), "socket",
-                 ms_settings_string(settings, "socket"), err);
+        rc = put(settings, "socket",
+                 "an absolute path (/run/msched/msschedd.sock), or none for TCP alone",
+                 options->socket, sizeof(options->socket), err);
     }
     if (rc == 0) {
-        rc = put(options->database, sizeof(options->database), "database",
-                 ms_settings_string(settings, "database"), err);
+        rc = put(settings, "database", "the path of the file that keeps the jobs",
+                 options->database, sizeof(options->database), err);
     }
     if (rc == 0 && options->database[0] == '\0') {
-        rc = ms_fail(err, MS_E_CONFIG, "database is empty: name the file that keeps the jobs");
+        rc = ms_fail(err, MS_E_CONFIG,
+                     "database is none: write the path of the file that keeps the jobs");
     }
     if (rc == 0 && options->listen[0] == '\0' && options->socket[0] == '\0') {
         rc = ms_fail(err, MS_E_CONFIG, "listen and socket are both none: nobody could connect");

@@ -34,6 +34,9 @@ echo "no database" >"$T/text.db"
 ok "a database that is none" says "is no database" check --database "$T/text.db"
 ok "where a start would do, the check is content" status 0 check --database "$T/new.db" --socket "$T/new.sock"
 ok "and makes nothing" [ ! -e "$T/new.db" ]
+ok "an address that somebody forgot to write is no wish for none" status 78 check --listen ''
+ok "nor is a list of revoked certificates" says "tls_crl is empty: write the path of the list" \
+    "$MSSCHEDD" --config "$T/c.conf" --tls-cert "$T/none.p12" --tls-crl '' --check-config
 ok "a port without a host is refused" status 78 check --listen 8118
 ok "with what to write" says "listen: address '8118': a number alone is no host; write host:port ([::]:8118" check --listen 8118
 node_check() { "$MSWORKER" --server 127.0.0.1:1 --tls off --jobs-dir "$T/new" "$@" --check-config; }

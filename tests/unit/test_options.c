@@ -169,7 +169,30 @@ START_TEST(wrong_words_are_usage)
     fails("--listen nowhere:port", "port");
     fails2("--topo-timeout-s 0", "or -1 for ever");
     fails2("--listen none --socket none", "nobody could connect");
-    fails2("--database none", "database is empty");
+    fails2("--database none", "write the path of the file");
+}
+END_TEST
+
+/* `tls_crl =` is a line that somebody did not finish: it must not let the revoked in. */
+START_TEST(nothing_is_said_in_so_many_words)
+{
+    fails2("--tls-cert /x --tls-crl=", "tls_crl is empty: write the path of the list of revoked");
+    fails2("--tls-cert /x --tls-crl=", "or none: then who was revoked gets in");
+    fails2("--tls-cert=", "tls_cert is empty: write the path of certificate and key");
+    fails2("--tls-cert /x --tls-ca=", "tls_ca is empty: write the path of the CA's");
+    fails2("--listen=", "listen is empty: write host:port");
+    fails2("--socket=", "socket is empty: write an absolute path");
+    fails2("--database=", "database is empty: write the path of the file");
+    FILE *file = fopen(conf, "w");
+    fputs("tls_cert = /some/node.p12\ntls_crl =\n", file);
+    fclose(file);
+    fails2("", "tls_crl is empty");
+
+    load("--tls-crl none");
+    ck_assert_str_eq(options->files.crl_path, "");
+    load("--tls off --tls-crl="); /* of no meaning there */
+    setenv("MSCHED_TLS_CRL", "", 1);
+    load("--tls-cert /x --tls-crl /some/list"); /* how scripts unset */
 }
 END_TEST
 
@@ -395,6 +418,7 @@ int main(void)
     tcase_add_test(tcase, without_the_built_in_group_the_socket_is_the_daemons_alone);
     tcase_add_test(tcase, a_flag_beats_the_environment_and_that_the_file);
     tcase_add_test(tcase, wrong_words_are_usage);
+    tcase_add_test(tcase, nothing_is_said_in_so_many_words);
     tcase_add_test(tcase, every_word_of_tls_has_its_meaning);
     tcase_add_test(tcase, plain_is_for_loopback_or_said_in_so_many_words);
     tcase_add_test(tcase, a_private_scheduler_lives_below_its_folder);
