@@ -175,6 +175,13 @@ int options_from_settings(struct options *options, struct ms_err *err)
     if (rc == 0 && options->listen[0] == '\0' && options->socket[0] == '\0') {
         rc = ms_fail(err, MS_E_CONFIG, "listen and socket are both none: nobody could connect");
     }
+    if (rc == 0 && options->socket[0] != '\0' && options->socket[0] != '/' &&
+        !is_place(settings, "socket")) {
+        rc = ms_fail(err, MS_E_CONFIG,
+                     "socket = %.80s: write an absolute path, which begins with / "
+                     "(/run/msched/msschedd.sock), or none",
+                     options->socket);
+    }
     if (rc == 0 && options->listen[0] != '\0') {
         struct ms_addr unused;
         rc = ms_addr_parse(options->listen, MS_SCHED_PORT, &unused, err);

@@ -169,6 +169,8 @@ START_TEST(wrong_words_are_usage)
     fails("--listen nowhere:port", "port");
     fails2("--topo-timeout-s 0", "or -1 for ever");
     fails2("--listen none --socket none", "nobody could connect");
+    fails2("--socket run/s", "socket = run/s: write an absolute path, which begins with /");
+    fails2("--socket unix:/run/s", "write an absolute path");
     fails2("--database none", "write the path of the file");
 }
 END_TEST
