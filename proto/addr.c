@@ -4,6 +4,7 @@
 #include <arpa/inet.h>
 #include <assert.h>
 #include <errno.h>
+#include <net/if.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <stddef.h>
@@ -149,6 +150,21 @@ static socklen_t unix_address(const char *path, struct sockaddr_storage *ret)
     return (socklen_t)sizeof(un);
 }
 
+static int resolve_fail(const struct ms_addr *addr, int gai, struct ms_err *err)
+{
+    const char *why = gai == EAI_SYSTEM ? strerror(errno) : gai_strerror(gai);
+    if (if_nametoindex(addr->host) != 0) {
+        return ms_fail(err, MS_E_INVALID,
+                       "'%s' is the name of an interface: write an address or a host name (its own "
+                       "are listed by: ip -br addr show %s)",
+                       addr->host, addr->host);
+    }
+    return ms_fail(err, gai == EAI_NONAME ? MS_E_NOT_FOUND : MS_E_UNREACHABLE,
+                   "the host name '%s' cannot be looked up: %s; check its spelling, /etc/hosts "
+                   "and DNS",
+                   addr->host, why);
+}
+
 int ms_addr_resolve_all(const struct ms_addr *addr, struct ms_sockaddr *ret, size_t max,
                         struct ms_err *err)
 {
@@ -166,10 +182,7 @@ int ms_addr_resolve_all(const struct ms_addr *addr, struct ms_sockaddr *ret, siz
     struct addrinfo *list = NULL;
     int gai = getaddrinfo(addr->host, port, &hints, &list);
     if (gai != 0) {
-        return ms_fail(err, gai == EAI_NONAME ? MS_E_NOT_FOUND : MS_E_UNREACHABLE,
-                       "the host name '%s' cannot be looked up: %s; check its spelling, /etc/hosts "
-                       "and DNS",
-                       addr->host, gai == EAI_SYSTEM ? strerror(errno) : gai_strerror(gai));
+        return resolve_fail(addr, gai, err);
     }
     int n = 0;
     for (struct addrinfo *ai = list; ai != NULL && (size_t)n < max; ai = ai->ai_next) {

@@ -19,7 +19,8 @@ struct ms_addr {
 int ms_addr_parse(const char *text, int default_port, struct ms_addr *ret, struct ms_err *err);
 /* Formats into buf of MS_ADDR_MAX + 1 bytes and returns it. */
 const char *ms_addr_format(const struct ms_addr *addr, char *buf);
-/* Looks a host up (may block in DNS) and fills a socket address. */
+/* Looks a host up (may block in DNS) and fills a socket address. MS_E_INVALID: it is the name of an
+ * interface, which no DNS will ever know. */
 int ms_addr_resolve(const struct ms_addr *addr, struct sockaddr_storage *ret, socklen_t *ret_len,
                     struct ms_err *err);
 struct ms_sockaddr {

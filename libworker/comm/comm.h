@@ -32,7 +32,8 @@ struct comm_listener_config {
 };
 /* MS_E_INVALID where the two are no range of ports: what opening would say, before it. */
 int comm_listener_check_ports(int port_min, int port_max, struct ms_err *err);
-/* MS_E_CONFIG where no interface of this host has the address; takes no port. */
+/* MS_E_CONFIG where no interface of this host has the address, MS_E_INVALID for an interface's
+ * name; takes no port. */
 int comm_listener_check_ip(const char *ip, struct ms_err *err);
 /* Opens a TCP listener and an abstract Unix socket. Returns owned. */
 int comm_listener_create(const struct comm_listener_config *cfg, struct comm_listener **ret,

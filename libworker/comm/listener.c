@@ -73,8 +73,9 @@ int comm_listener_check_ip(const char *ip, struct ms_err *err)
     struct sockaddr_storage sa = {0};
     socklen_t len = 0;
     snprintf(addr.host, sizeof(addr.host), "%s", ip);
-    if (ms_addr_resolve(&addr, &sa, &len, NULL) < 0) {
-        return 0; /* a name, perhaps: it may be known when it is needed */
+    int rc = ms_addr_resolve(&addr, &sa, &len, err);
+    if (rc < 0) { /* a name, perhaps: it may be known when it is needed */
+        return rc == MS_E_INVALID ? rc : 0;
     }
     int fd = socket(sa.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
     int is_foreign = fd >= 0 && bind(fd, (struct sockaddr *)&sa, len) < 0 && errno == EADDRNOTAVAIL;

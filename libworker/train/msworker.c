@@ -372,8 +372,8 @@ static int judge_data_plane(const struct program *program, struct ms_err *err)
     int rc = comm_listener_check_ports(worker->port_min, worker->port_max, err);
     if (rc == 0 && worker->worker_ip != NULL && worker->worker_ip[0] != '\0') {
         rc = comm_listener_check_ip(worker->worker_ip, err);
-        is_away = rc < 0;
-        if (is_away) {
+        is_away = rc == MS_E_CONFIG;
+        if (rc < 0) {
             ms_err_prefix(err, is_setting ? "worker_ip" : "MS_WORKER_IP");
         }
     }

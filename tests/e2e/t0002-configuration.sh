@@ -48,6 +48,8 @@ if [ -x "$MSWORKER" ]; then
     ok "an address that is none of this host's" status 78 node_check --worker-ip 192.0.2.1
     ok "by the name of its setting" says "worker_ip: no interface of this host has the address 192.0.2.1" \
         node_check --worker-ip 192.0.2.1
+    ok "an interface is no address" says "worker_ip: 'lo' is the name of an interface" node_check --worker-ip lo
+    ok "whenever it comes" status 78 "$MSWORKER" --server 127.0.0.1:1 --tls off --jobs-dir "$T/jobs" --worker-ip lo
     ok "a start may come too early for it and is tried again" status 75 "$MSWORKER" --server 127.0.0.1:1 --tls off --jobs-dir "$T/jobs" --worker-ip 192.0.2.1
     printf 'nam: x\n' >"$T/bad.yaml"
     of_cluster() { dynamic MS_ROLE=MS_WORKER "$@"; }

@@ -118,6 +118,18 @@ START_TEST(an_unknown_host_is_named)
 }
 END_TEST
 
+START_TEST(an_interface_is_no_host)
+{
+    struct ms_addr addr;
+    struct sockaddr_storage sa;
+    socklen_t len = 0;
+    ck_ms_ok(ms_addr_parse("lo:1", 0, &addr, err));
+    ck_ms_fails(ms_addr_resolve(&addr, &sa, &len, err), MS_E_INVALID,
+                "'lo' is the name of an interface");
+    ck_ms_fails(ms_addr_resolve(&addr, &sa, &len, err), MS_E_INVALID, "ip -br addr show lo");
+}
+END_TEST
+
 START_TEST(an_occupied_port_is_named_with_the_command_that_finds_its_owner)
 {
     struct ms_addr addr;
@@ -245,6 +257,7 @@ int main(void)
     tcase_add_test(text, loopback_is_recognised_in_all_families);
     tcase_add_test(text, socket_addresses_are_printed_for_people);
     tcase_add_test(text, an_unknown_host_is_named);
+    tcase_add_test(text, an_interface_is_no_host);
     tcase_add_test(listen, an_occupied_port_is_named_with_the_command_that_finds_its_owner);
     tcase_add_test(listen, an_address_of_another_host_cannot_be_listened_on);
     tcase_add_test(listen, all_addresses_are_listened_on_in_both_families);
