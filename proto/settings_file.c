@@ -1,12 +1,14 @@
 /* settings_file.c - the one reader of files of settings */
 #include "proto/settings_file.h"
 
+#include "proto/denied.h"
 #include "proto/regular.h"
 
 #include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { LINE_BYTES_MAX = 4096 };
 
@@ -94,7 +96,8 @@ int ms_settings_file_read(const char *path, ms_settings_line_fn *fn, void *arg, 
     FILE *file = NULL;
     int rc = ms_regular_open(path, "the settings file ", &file, err);
     if (rc != MS_OK) {
-        return rc == MS_E_NOT_FOUND ? rc : ms_err_recode(err, MS_E_CONFIG);
+        return rc == MS_E_NOT_FOUND ? rc
+                                    : ms_denied(path, R_OK, ms_err_recode(err, MS_E_CONFIG), err);
     }
     rc = read_lines(&reader, file, err);
     fclose(file);

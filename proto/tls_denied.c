@@ -1,36 +1,13 @@
 /* tls_denied.c - a certificate that we may not read: who keeps us out, and what gives it to us */
 #include "proto/tls_denied.h"
 
+#include "proto/denied.h"
 #include "proto/folder.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <grp.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
-
-static int is_closed(const char *path, int mode)
-{
-    return faccessat(AT_FDCWD, path, mode, AT_EACCESS) != 0 && errno == EACCES;
-}
-
-/* The first folder on the way that lets us not in, else the file itself. 0: no mode keeps us out.
- */
-static int who_denies(const char *path, char *ret_at, size_t size)
-{
-    if (!is_closed(path, R_OK)) {
-        return 0;
-    }
-    for (const char *slash = strchr(path + 1, '/'); slash != NULL; slash = strchr(slash + 1, '/')) {
-        int n = snprintf(ret_at, size, "%.*s", (int)(slash - path), path);
-        if (n > 0 && (size_t)n < size && is_closed(ret_at, X_OK)) {
-            return 1;
-        }
-    }
-    snprintf(ret_at, size, "%s", path);
-    return 1;
-}
 
 /* That of this process, by name where it has one: for chgrp(1). */
 static void name_group(char *buf, size_t size)
@@ -75,7 +52,7 @@ static int deny_daemon(const struct ms_tls_config *cfg, const char *path, const 
 int ms_tls_denied(const struct ms_tls_config *cfg, const char *path, int rc, struct ms_err *err)
 {
     char at[MS_PATH_MAX + 1];
-    if (rc != MS_E_IO || !who_denies(path, at, sizeof(at))) {
+    if (rc != MS_E_IO || !ms_denied_at(path, R_OK, at, sizeof(at))) {
         return rc;
     }
     if ((cfg->roles & (MS_ROLE_USER | MS_ROLE_ADMIN)) != 0) {

@@ -2,6 +2,7 @@
  */
 #include "daemon/store/files.h"
 
+#include "proto/denied.h"
 #include "proto/folder.h"
 #include "proto/macros.h"
 
@@ -78,7 +79,8 @@ int store_lock(const char *database, int *ret_fd, uint64_t *ret_witness, struct 
     long pid = 0;
     int fd = store_open_beside(path, database, O_RDWR | O_CREAT);
     if (fd < 0) {
-        return ms_fail_errno(err, MS_E_CONFIG, "lock file %s", path);
+        return ms_denied(path, R_OK | W_OK, ms_fail_errno(err, MS_E_CONFIG, "lock file %s", path),
+                         err);
     }
     lock_read(fd, &pid, ret_witness);
     if (flock(fd, LOCK_EX | LOCK_NB) != 0) {

@@ -1,6 +1,7 @@
 /* open.c - opens the database: whose it is, its schema, what can be judged without its rows */
 #include "daemon/store/store_private.h"
 #include "daemon/store/sum.h"
+#include "proto/denied.h"
 #include "proto/folder.h"
 
 #include <stdarg.h>
@@ -8,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
+#include <unistd.h>
 
 /* ---- what goes wrong ----------------------------------------------------------------------------
  */
@@ -66,11 +68,11 @@ int store_fail(struct store *store, int rc, const char *doing, struct ms_err *er
     case SQLITE_CANTOPEN:
     case SQLITE_READONLY:
     case SQLITE_PERM:
-        return ms_fail(
-            err, MS_E_CONFIG,
-            "database %s cannot be written (%s): its folder must exist and belong to the "
-            "user of msschedd",
-            path, store->db != NULL ? sqlite3_errmsg(store->db) : sqlite3_errstr(rc));
+        rc = ms_fail(err, MS_E_CONFIG,
+                     "database %s cannot be written (%s): its folder must exist and belong to the "
+                     "user of msschedd",
+                     path, store->db != NULL ? sqlite3_errmsg(store->db) : sqlite3_errstr(rc));
+        return ms_denied(path, R_OK | W_OK, rc, err);
     default:
         return ms_fail(err, MS_E_IO, "database %s, %s: %s%s", path, doing,
                        store->db != NULL ? sqlite3_errmsg(store->db) : sqlite3_errstr(rc),

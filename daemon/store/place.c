@@ -3,6 +3,7 @@
 
 #include "daemon/store/sql.h"
 #include "daemon/store/wal.h"
+#include "proto/denied.h"
 #include "proto/folder.h"
 #include "proto/macros.h"
 
@@ -38,10 +39,11 @@ static int make_absolute(const char *database, char **ret, struct ms_err *err)
     const char *name = slash != NULL ? slash + 1 : database;
     char *real = realpath(ms_folder_of(database, folder, sizeof(folder)), NULL);
     if (real == NULL) {
-        return ms_fail_errno(err, MS_E_CONFIG,
-                             "database %s: its folder must exist and belong to the user of "
-                             "msschedd",
-                             database);
+        int rc = ms_fail_errno(err, MS_E_CONFIG,
+                               "database %s: its folder must exist and belong to the user of "
+                               "msschedd",
+                               database);
+        return ms_denied(database, W_OK, rc, err);
     }
     size_t n = strcmp(real, "/") == 0 ? 0 : strlen(real);
     *ret = realloc(real, n + 1 + strlen(name) + 1);
@@ -146,6 +148,16 @@ static int judge_header(const char *database, const uint8_t header[HEADER], stru
                           database, application);
 }
 
+/* A database that can be read only would fail amid its opening, in words of SQLite's. */
+static int try_file(const char *database, struct ms_err *err)
+{
+    if (faccessat(AT_FDCWD, database, R_OK | W_OK, AT_EACCESS) == 0 || errno == ENOENT) {
+        return 0;
+    }
+    int rc = ms_fail_errno(err, MS_E_CONFIG, "database %s cannot be written", database);
+    return ms_denied(database, R_OK | W_OK, rc, err);
+}
+
 int store_look(const char *database, int *ret_absent, struct ms_err *err)
 {
     static const char magic[16] = "SQLite format 3";
@@ -158,7 +170,8 @@ int store_look(const char *database, int *ret_absent, struct ms_err *err)
     int fd = open(database, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     *ret_absent = fd < 0;
     if (fd < 0) {
-        return errno == ENOENT ? 0 : ms_fail_errno(err, MS_E_CONFIG, "database %s", database);
+        rc = errno == ENOENT ? 0 : ms_fail_errno(err, MS_E_CONFIG, "database %s", database);
+        return rc == 0 ? 0 : ms_denied(database, R_OK | W_OK, rc, err);
     }
     ssize_t n = fstat(fd, &st) == 0 && S_ISREG(st.st_mode) ? pread(fd, header, HEADER, 0) : -1;
     close(fd);
@@ -169,7 +182,7 @@ int store_look(const char *database, int *ret_absent, struct ms_err *err)
     }
     if (n == 0) {
         *ret_absent = 1;
-        return 0;
+        return try_file(database, err);
     }
     if (n < HEADER || memcmp(header, magic, sizeof(magic)) != 0) {
         return ms_fail(err, MS_E_CONFIG,
@@ -177,7 +190,8 @@ int store_look(const char *database, int *ret_absent, struct ms_err *err)
                        "copy back (docs: operations, Backup)",
                        database);
     }
-    return judge_header(database, header, err);
+    rc = judge_header(database, header, err);
+    return rc == 0 ? try_file(database, err) : rc;
 }
 
 /* ---- before a start -----------------------------------------------------------------------------
@@ -188,11 +202,12 @@ static int try_beside(const char *database, struct ms_err *err)
 {
     for (size_t i = 0; i < MS_ARRAY_SIZE(opened_beside); i++) {
         char path[SIDE_PATH_MAX];
+        int rc = 0;
         snprintf(path, sizeof(path), "%s%s", database, opened_beside[i]);
         if (faccessat(AT_FDCWD, path, R_OK | W_OK, AT_EACCESS) != 0 && errno != ENOENT) {
-            return ms_fail_errno(err, MS_E_CONFIG,
-                                 "%s, beside the database %s, cannot be written by this user", path,
-                                 database);
+            rc =
+                ms_fail_errno(err, MS_E_CONFIG, "%s, beside the database, cannot be written", path);
+            return ms_denied(path, R_OK | W_OK, rc, err);
         }
     }
     return 0;
@@ -205,16 +220,13 @@ int store_judge_place(const char *database, struct ms_err *err)
     int absent = 0;
     int rc = store_resolve(database, path, err);
     if (rc == 0 && ms_folder_try(ms_folder_of(path, folder, sizeof(folder))) != 0) {
-        return ms_fail_errno(err, MS_E_CONFIG,
-                             "database %s: its folder must exist and belong to the user of "
-                             "msschedd",
-                             path);
+        rc = ms_fail_errno(err, MS_E_CONFIG,
+                           "database %s: its folder must exist and belong to the user of msschedd",
+                           path);
+        return ms_denied(folder, W_OK | X_OK, rc, err);
     }
     if (rc == 0) {
         rc = store_look(path, &absent, err);
-    }
-    if (rc == 0 && !absent && faccessat(AT_FDCWD, path, R_OK | W_OK, AT_EACCESS) != 0) {
-        rc = ms_fail_errno(err, MS_E_CONFIG, "database %s cannot be written by this user", path);
     }
     return rc == 0 ? try_beside(path, err) : rc;
 }

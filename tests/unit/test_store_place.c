@@ -7,6 +7,7 @@
 #include <sqlite3.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -80,11 +81,31 @@ START_TEST(what_another_user_left_beside_it_is_told_before_a_start)
             char words[64];
             snprintf(words, sizeof(words), "state.db%s, beside the database", suffixes[i]);
             ck_ms_fails(store_judge_place(path, err), MS_E_CONFIG, words);
+            snprintf(words, sizeof(words), "state.db%s, if it is meant for nobody", suffixes[i]);
+            ck_ms_fails(store_judge_place(path, err), MS_E_CONFIG, words);
+            if (strcmp(suffixes[i], ".lock") == 0) {
+                ck_ms_fails(store_open(path, &store, err), MS_E_CONFIG, words);
+            }
             _exit(0);
         }
         ck_assert_int_eq(waitpid(child, &status, 0), child);
         ck_assert_int_eq(status, 0);
         ck_assert_int_eq(unlink(beside(suffixes[i])), 0);
+    }
+}
+END_TEST
+
+START_TEST(a_database_that_can_be_read_only_is_called_that)
+{
+    enum { NOBODY = 65534 };
+    if (geteuid() == 0) {
+        ck_assert_int_eq(chown(dir, NOBODY, NOBODY), 0);
+        ck_assert_int_eq(chown(beside(".lock"), NOBODY, NOBODY), 0);
+        ck_assert_int_eq(chmod(path, 0644), 0);
+        ck_assert_int_eq(seteuid(NOBODY), 0);
+        ck_ms_fails(store_judge_place(path, err), MS_E_CONFIG, "state.db, if it is meant for");
+        ck_ms_fails(store_open(path, &store, err), MS_E_CONFIG, "state.db, if it is meant for");
+        ck_assert_int_eq(seteuid(0), 0);
     }
 }
 END_TEST
@@ -205,6 +226,7 @@ int main(void)
     tcase_add_checked_fixture(tcase, setup, teardown);
     tcase_add_test(tcase, nothing_beside_a_database_is_waited_for);
     tcase_add_test(tcase, what_another_user_left_beside_it_is_told_before_a_start);
+    tcase_add_test(tcase, a_database_that_can_be_read_only_is_called_that);
     tcase_add_test(tcase, a_name_that_means_something_to_sqlite_is_refused);
     tcase_add_test(tcase, what_is_no_database_is_left_as_it_was_with_nothing_beside_it);
     tcase_add_test(tcase, a_foreign_database_is_refused_before_anything_is_made_beside_it);
