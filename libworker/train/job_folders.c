@@ -2,6 +2,7 @@
 #include "libworker/train/job_folders.h"
 
 #include "libworker/train/job_tag.h"
+#include "proto/denied.h"
 #include "proto/folder.h"
 #include "proto/limits.h"
 
@@ -44,21 +45,32 @@ static int is_named(int fd, const char *path)
 
 static int fail_making(const char *jobs_dir, struct ms_err *err)
 {
+    char us[MS_NAME_MAX + 1];
+    const char *dir = strlen(jobs_dir) <= 100 ? jobs_dir : "DIR"; /* half a command is none */
+    int why = errno;
+    ms_denied_name(geteuid(), us, sizeof(us));
+    errno = why;
     return ms_fail_errno(err, MS_E_CONFIG,
-                         "jobs_dir %.160s cannot be made (by hand: install -d -m 700 -o USER "
-                         "DIR; in a service also ReadWritePaths=DIR)",
-                         jobs_dir);
+                         "jobs_dir %.160s cannot be made (by hand: sudo install -d -m 700 -o %s "
+                         "%s; in a service also ReadWritePaths=DIR)",
+                         jobs_dir, us, dir);
 }
 
 static int fail_writing(const char *jobs_dir, struct ms_err *err)
 {
-    return ms_fail_errno(err, MS_E_CONFIG,
-                         errno == EROFS
-                             ? "jobs_dir %.160s cannot be written; a service may write where its "
-                               "unit says: systemctl edit msworker@.service, [Service] "
-                               "ReadWritePaths=DIR"
-                             : "jobs_dir %.160s cannot be written by this user",
-                         jobs_dir);
+    if (errno == ENOTDIR) {
+        return ms_fail_errno(err, MS_E_CONFIG,
+                             "jobs_dir %.160s is no folder: name one, or move away what lies there",
+                             jobs_dir);
+    }
+    int rc = ms_fail_errno(err, MS_E_CONFIG,
+                           errno == EROFS
+                               ? "jobs_dir %.160s cannot be written; a service may write where its "
+                                 "unit says: systemctl edit msworker@.service, [Service] "
+                                 "ReadWritePaths=DIR"
+                               : "jobs_dir %.160s cannot be written",
+                           jobs_dir);
+    return ms_denied(jobs_dir, W_OK | X_OK, rc, err);
 }
 
 /* A full disk takes folders while it takes no byte. */

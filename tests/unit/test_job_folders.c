@@ -140,6 +140,25 @@ START_TEST(folder_that_cannot_be_written_is_named_before_a_job_comes)
 }
 END_TEST
 
+/* Nothing that waiting mends: MS_E_CONFIG is 78, and systemd does not start it again. */
+START_TEST(folder_of_another_user_is_named_with_the_command_that_gives_it)
+{
+    char words[300];
+    if (geteuid() != 0) {
+        return;
+    }
+    ck_assert_int_eq(chmod(root, 0755) | mkdir(path_of("theirs"), 0755), 0);
+    ck_assert_int_eq(seteuid(65534), 0);
+    snprintf(words, sizeof(words), "sudo chown nobody %s, if it is meant", path_of("theirs"));
+    ck_ms_fails(job_folders_try(path_of("theirs"), err), MS_E_CONFIG, words);
+    ck_ms_fails(job_folders_judge(path_of("theirs"), err), MS_E_CONFIG, words);
+    snprintf(words, sizeof(words), "sudo install -d -m 700 -o nobody %s;", path_of("theirs/new"));
+    ck_ms_fails(job_folders_try(path_of("theirs/new"), err), MS_E_CONFIG, words);
+    ck_ms_fails(job_folders_judge(path_of("theirs/new"), err), MS_E_CONFIG, words);
+    ck_assert_int_eq(seteuid(0), 0);
+}
+END_TEST
+
 /* In a mount namespace of the test's own. */
 START_TEST(full_disk_is_named_before_a_job_comes)
 {
@@ -171,7 +190,7 @@ START_TEST(folder_is_judged_before_a_start_without_being_made)
     ck_ms_ok(job_folders_judge(path_of("new"), err));
     ck_assert(!is_there("new"));
     ck_ms_fails(job_folders_judge(path_of("no/where"), err), MS_E_CONFIG, "install -d");
-    ck_ms_fails(job_folders_judge("/proc/self/status", err), MS_E_CONFIG, "Not a directory");
+    ck_ms_fails(job_folders_judge("/proc/self/status", err), MS_E_CONFIG, "is no folder: name one");
 }
 END_TEST
 
@@ -459,6 +478,7 @@ int main(void)
     tcase_add_test(t, clock_that_went_on_for_a_day_is_believed);
     tcase_add_test(t, full_disk_is_named_before_a_job_comes);
     tcase_add_test(t, folder_is_judged_before_a_start_without_being_made);
+    tcase_add_test(t, folder_of_another_user_is_named_with_the_command_that_gives_it);
     tcase_add_test(t, folder_that_cannot_be_written_is_named_before_a_job_comes);
     tcase_add_test(t, zero_switches_a_rule_off);
     tcase_add_test(t, running_job_keeps_its_folder_whatever_its_age);
