@@ -59,12 +59,18 @@ int ms_regular_open(const char *path, const char *what, FILE **ret, struct ms_er
         return ms_fail_errno(err, errno == ENOENT ? MS_E_NOT_FOUND : MS_E_IO, "cannot read %s%s",
                              what, path);
     }
+    struct stat st;
+    int is_folder = fd >= 0 && fstat(fd, &st) == 0 && S_ISDIR(st.st_mode);
     FILE *file = fd >= 0 && is_as_a_file(path, fd) ? fdopen(fd, "r") : NULL;
     if (file == NULL) {
         if (fd >= 0) {
             close(fd);
         }
-        return ms_fail(err, MS_E_INVALID, "%s%s is no regular file", what, path);
+        return is_folder ? ms_fail(err, MS_E_INVALID,
+                                   "%s%s is a folder and no file: name the file itself, or put it "
+                                   "there in place of the folder",
+                                   what, path)
+                         : ms_fail(err, MS_E_INVALID, "%s%s is no regular file", what, path);
     }
     *ret = file;
     return MS_OK;

@@ -66,7 +66,7 @@ START_TEST(whatever_is_no_file_is_refused_at_once)
 {
     ck_assert_int_eq(mkfifo(path, 0600), 0);
     ck_ms_fails(open_it(path, err), MS_E_INVALID, "file is no regular file");
-    ck_ms_fails(open_it(dir, err), MS_E_INVALID, "is no regular file");
+    ck_ms_fails(open_it(dir, err), MS_E_INVALID, "is a folder and no file: name the file itself");
     ck_ms_fails(open_it("/dev/zero", err), MS_E_INVALID, "is no regular file");
 
     struct sockaddr_un address = {.sun_family = AF_UNIX};
@@ -118,6 +118,9 @@ START_TEST(no_reader_of_configuration_waits_for_a_fifo)
     config.crl_path = path;
     config.crl_may_miss = 1;
     ck_ms_fails(ms_tls_context(&config, &ctx, NULL, err), MS_E_INVALID, "is no regular file");
+    config.ca_path = dir; /* as a container makes what it was to mount and did not find */
+    ck_ms_fails(ms_tls_context(&config, &ctx, NULL, err), MS_E_INVALID,
+                "put it there in place of the folder");
 }
 END_TEST
 
@@ -197,7 +200,7 @@ START_TEST(a_program_that_may_wait_reads_pipes)
     fclose(file);
     pthread_join(writer, NULL);
     close(fd);
-    ck_ms_fails(open_it(dir, err), MS_E_INVALID, "is no regular file");
+    ck_ms_fails(open_it(dir, err), MS_E_INVALID, "is a folder and no file: name the file itself");
     ck_ms_fails(open_it("/dev/zero", err), MS_E_INVALID, "is no regular file");
 }
 END_TEST

@@ -186,7 +186,7 @@ START_TEST(missing_and_wrong_files_are_named)
     ck_ms_fails(make(&cfg, NULL, err), MS_E_INVALID, "no certificate of a CA");
     cfg.ca_path = in_dir("ca.crt");
     cfg.p12_path = dir;
-    ck_ms_fails(make(&cfg, NULL, err), MS_E_INVALID, "no regular file");
+    ck_ms_fails(make(&cfg, NULL, err), MS_E_INVALID, "is a folder and no file");
 }
 END_TEST
 

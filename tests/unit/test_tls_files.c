@@ -203,7 +203,7 @@ START_TEST(a_missing_file_a_folder_and_a_giant_are_refused)
 {
     ck_ms_fails(ms_tls_files_parse("/nonexistent.json", 1, &files, err), MS_E_CONFIG,
                 "/nonexistent.json: No such file");
-    ck_ms_fails(ms_tls_files_parse(dir, 1, &files, err), MS_E_CONFIG, "no regular file");
+    ck_ms_fails(ms_tls_files_parse(dir, 1, &files, err), MS_E_CONFIG, "is a folder and no file");
     write_file("tls.json", "", 0644);
     ck_assert_int_eq(truncate(json, 1 << 20), 0);
     ck_ms_fails(ms_tls_files_parse(json, 1, &files, err), MS_E_CONFIG, "over 64 KiB");
