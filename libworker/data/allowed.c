@@ -177,6 +177,18 @@ static int judge_open(int fd, const char *path, struct ms_err *err)
     return is_allowed(real) ? 0 : refuse(path, err);
 }
 
+int data_open_fail(const char *path, struct ms_err *err)
+{
+    if (errno == EACCES) {
+        return ms_fail(err, MS_E_IO,
+                       "%.200s cannot be opened: Permission denied for the worker's user (uid %u): "
+                       "let him read it and enter the folders above it (chmod a+rX, or setfacl)",
+                       path, (unsigned)geteuid());
+    }
+    return ms_fail_errno(err, errno == ENOENT ? MS_E_NOT_FOUND : MS_E_IO, "%.200s cannot be opened",
+                         path);
+}
+
 int data_file_open(const char *path, int *ret_fd, struct ms_err *err)
 {
     struct stat st;
@@ -186,8 +198,7 @@ int data_file_open(const char *path, int *ret_fd, struct ms_err *err)
     }
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY); /* no FIFO holds us */
     if (fd < 0) {
-        return ms_fail_errno(err, errno == ENOENT ? MS_E_NOT_FOUND : MS_E_IO,
-                             "%.200s cannot be opened", path);
+        return data_open_fail(path, err);
     }
     rc = judge_open(fd, path, err);
     if (rc == 0 && (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode))) {

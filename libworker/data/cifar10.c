@@ -135,7 +135,7 @@ static int find_files(struct cifar10 *set, const char *directory, enum data_usag
 {
     DIR *dir = opendir(directory);
     if (dir == NULL) {
-        return ms_fail_errno(err, MS_E_IO, "data set %.200s cannot be listed", directory);
+        return data_open_fail(directory, err);
     }
     int rc = MS_OK;
     int has_python = 0;

@@ -28,6 +28,10 @@ int data_path_check(const char *path, struct ms_err *err);
 /* Opens a regular file and judges where it really lies, so that no link is swapped in between. */
 int data_file_open(const char *path, int *ret_fd, struct ms_err *err);
 
+/* errno is of an attempt to open path, a file or folder of data: says for whom it is closed.
+ * Returns MS_E_NOT_FOUND or MS_E_IO. */
+int data_open_fail(const char *path, struct ms_err *err);
+
 /* An error about expanded goes to everybody who may see the job: where the lists hold, it names the
  * path as the job has it, not what the environment made of it. */
 void data_path_hide(const char *expanded, const char *path, struct ms_err *err);

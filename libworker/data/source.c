@@ -4,6 +4,7 @@
 #include "libworker/data/path.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -27,15 +28,18 @@ static int check_directory(const char *path, struct ms_err *err)
         return rc;
     }
     if (stat(path, &st) != 0) {
-        return ms_fail_errno(err, errno == ENOENT ? MS_E_NOT_FOUND : MS_E_IO,
-                             "data set %.200s cannot be opened; check dataset.path", path);
+        return errno == EACCES
+                   ? data_open_fail(path, err)
+                   : ms_fail_errno(err, errno == ENOENT ? MS_E_NOT_FOUND : MS_E_IO,
+                                   "data set %.200s cannot be opened; check dataset.path", path);
     }
     if (!S_ISDIR(st.st_mode)) {
         return ms_fail(err, MS_E_INVALID,
                        "data set %.200s is no folder; dataset.path names the folder with the files",
                        path);
     }
-    return MS_OK;
+    /* else its files would seem to be missing */
+    return faccessat(AT_FDCWD, path, X_OK, AT_EACCESS) == 0 ? MS_OK : data_open_fail(path, err);
 }
 
 int data_open(const struct data_spec *spec, struct data_source **ret, struct ms_err *err)

@@ -179,6 +179,38 @@ START_TEST(folder_that_may_not_be_entered_is_called_that)
 }
 END_TEST
 
+/* Root reads everything; of somebody else's data it is said who the reader is. */
+START_TEST(data_that_the_worker_may_not_read_name_its_user)
+{
+    enum { NOBODY = 65534 };
+    int fd = -1;
+    struct data_source *source = NULL;
+    struct data_spec spec = {.kind = DATA_MNIST, .usage = DATA_TRAIN};
+    if (geteuid() != 0) {
+        return;
+    }
+    snprintf(spec.path, sizeof(spec.path), "%s", root);
+    write_file(in(root, "train-images-idx3-ubyte"), "x");
+    ck_assert_int_eq(chmod(dir, 0755) | chmod(in(root, "train-images-idx3-ubyte"), 0600), 0);
+    ck_assert_int_eq(chmod(in(root, "inside"), 0600), 0);
+
+    ck_assert_int_eq(seteuid(NOBODY), 0);
+    ck_ms_fails(data_file_open(in(root, "inside"), &fd, err), MS_E_IO,
+                "Permission denied for the worker's user (uid 65534): let him read it");
+    ck_ms_fails(data_open(&spec, &source, err), MS_E_IO, "idx3-ubyte cannot be opened: Permission");
+
+    ck_assert_int_eq(seteuid(0) | chmod(root, 0700) | seteuid(NOBODY), 0);
+    ck_ms_fails(data_open(&spec, &source, err), MS_E_IO, "root cannot be opened: Permission");
+    spec.kind = DATA_CIFAR10;
+    ck_ms_fails(data_open(&spec, &source, err), MS_E_IO, "root cannot be opened: Permission");
+    ck_assert_int_eq(seteuid(0) | chmod(root, 0711) | seteuid(NOBODY), 0);
+    ck_ms_fails(data_open(&spec, &source, err), MS_E_IO, "(uid 65534)");
+    ck_assert_int_eq(seteuid(0) | chmod(dir, 0700) | seteuid(NOBODY), 0);
+    ck_ms_fails(data_open(&spec, &source, err), MS_E_IO, "enter the folders above it");
+    ck_assert_int_eq(seteuid(0), 0);
+}
+END_TEST
+
 START_TEST(what_is_no_regular_file_is_not_waited_for)
 {
     int fd = -1;
@@ -271,6 +303,7 @@ int main(void)
     tcase_add_test(tc, a_root_may_be_a_link_itself);
     tcase_add_test(tc, what_is_no_regular_file_is_not_waited_for);
     tcase_add_test(tc, folder_that_may_not_be_entered_is_called_that);
+    tcase_add_test(tc, data_that_the_worker_may_not_read_name_its_user);
     tcase_add_test(tc, a_data_set_outside_is_refused_and_one_inside_names_no_value);
     tcase_add_test(tc, no_byte_of_a_wrong_file_is_repeated);
     tcase_add_test(tc, a_list_that_is_none_is_configuration);
