@@ -120,7 +120,7 @@ int store_has_room(struct store *store)
 
 /* A log that is emptied is room for whoever fills the disk. So while that is full it stays, unless
  * it is so large that without it the reserve might be whole. */
-static void fold_when_idle(struct store *store)
+void store_fold_away(struct store *store)
 {
     const uint64_t log = store_log_bytes(store);
     if (!store->has_reserve && log <= MS_STORE_PIECE) {
@@ -133,12 +133,12 @@ static void fold_when_idle(struct store *store)
 int store_idle(struct store *store)
 {
     if (!store->broken) {
-        fold_when_idle(store);
+        store_fold_away(store);
     }
     if (!store->has_reserve) {
         store_want_reserve(store, MS_STORE_SPARE);
         if (store->has_reserve && !store->broken) {
-            fold_when_idle(store);
+            store_fold_away(store);
         }
     }
     return store->has_reserve ? 0 : 1;

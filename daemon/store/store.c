@@ -333,7 +333,7 @@ static void settle_home(struct store *store, const struct home *home)
         store->is_unmarked_untold = 0;
     }
     if (home->slot != 0 || !is_told) {
-        store_fold(store, SQLITE_CHECKPOINT_TRUNCATE);
+        store_fold_away(store);
     }
 }
 

@@ -89,6 +89,8 @@ uint64_t store_log_bytes(struct store *store); /* of disk that the log's file ta
 int store_make_room(struct store *store);
 /* full.c: store_reserve_make; fills has_reserve, or no_reserve and is_quota. */
 void store_want_reserve(struct store *store, uint64_t spare_bytes);
+/* full.c: folds the log in; its file goes, or where the disk is full it keeps its room. */
+void store_fold_away(struct store *store);
 int store_fail_full(const struct store *store, struct ms_err *err); /* MS_E_FULL, in words */
 
 /* fold.c: what was loaded is whole. Folds the log of writes in, so that what a failed sync left in

@@ -4,6 +4,8 @@
 
 #include <errno.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 START_TEST(a_full_disk_is_announced_while_the_reserve_still_takes_the_commit)
 {
@@ -169,6 +171,42 @@ START_TEST(a_look_at_a_full_disk_leaves_the_log_its_room)
     disk_left = INT64_MAX;
     ck_assert_int_eq(store_idle(store), 0);
     ck_assert_uint_eq(size_of_log(), 0);
+}
+END_TEST
+
+/* Three changes of a row, then a kill -9; whatever was given back meanwhile is somebody's. */
+static void live_on_a_full_disk(struct sched_job_row *job)
+{
+    pid_t child = fork();
+    int status = -1;
+    ck_assert_int_ge(child, 0);
+    if (child == 0) {
+        disk_left = 100;
+        ck_ms_ok(store_open(path, &store, err));
+        load();
+        for (int i = 0; i < 3; i++) {
+            disk_left = 100;
+            ck_assert_int_eq(put_change(job), 1);
+        }
+        _exit(0);
+    }
+    ck_assert_int_eq(waitpid(child, &status, 0), child);
+    ck_assert_int_eq(status, 0);
+}
+
+START_TEST(a_start_on_a_full_disk_takes_one_piece_of_the_reserve)
+{
+    struct sched_job_row job = make_job(1);
+    ck_assert_int_eq(put_change(&job), 0);
+    ck_assert_int_eq(store_idle(store), 0);
+    store_close(store);
+    store = NULL;
+
+    for (int i = 0; i < 6; i++) {
+        const uint64_t held = store_reserve_held(path);
+        live_on_a_full_disk(&job);
+        ck_assert_uint_ge(store_reserve_held(path), held - MS_STORE_PIECE);
+    }
 }
 END_TEST
 
@@ -426,6 +464,7 @@ int main(void)
     tcase_add_loop_test(tcase, the_end_of_the_reserve_is_told_of_what_was_full, 0, 2);
     tcase_add_test(tcase, rows_that_fit_where_they_were_take_nothing_of_the_reserve);
     tcase_add_test(tcase, a_look_at_a_full_disk_leaves_the_log_its_room);
+    tcase_add_test(tcase, a_start_on_a_full_disk_takes_one_piece_of_the_reserve);
     tcase_add_test(tcase, a_large_log_goes_where_the_disk_is_full_of_it);
     tcase_add_loop_test(tcase, a_power_cut_while_room_is_made_loses_nothing_that_was_acknowledged,
                         0, 8);
