@@ -96,7 +96,10 @@ void claim_stop(struct sched *s, struct node *node, const struct claim *claim)
     int code = MS_E_ABORTED;
     const char *text = NULL;
     if (job == NULL) {
-        text = emit_text(s, "job %llu is not known to this scheduler", (ull)claim->job);
+        text = emit_text(s, "job %llu is not known to this scheduler%s", (ull)claim->job,
+                         s->cfg.has_database ? ""
+                                             : ", which was started anew and keeps no jobs across "
+                                               "that: start the job's processes again");
     } else if (job_is_ended(job)) {
         code = job->code;
         text = job->reason;

@@ -612,7 +612,9 @@ START_TEST(rank_of_an_unknown_job_is_stopped)
     ck_assert_ptr_nonnull(stop);
     ck_assert_uint_eq(stop->job, 77);
     ck_assert_int_eq(stop->code, MS_E_ABORTED);
-    ck_assert_ptr_nonnull(strstr(stop->text, "job 77 is not known"));
+    ck_assert_ptr_nonnull(strstr(stop->text,
+                                 "job 77 is not known to this scheduler, which was started "
+                                 "anew and keeps no jobs across that"));
     ck_assert_str_eq(fix_show_node("w0")->activity, "stopping job 77 rank 0 since 0 s");
 }
 END_TEST
