@@ -3,6 +3,7 @@
 
 #include "proto/ca.h"
 #include "proto/limits.h"
+#include "proto/macros.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -53,6 +54,17 @@ static int read_index(struct ms_authority *authority, struct ms_err *err)
     return rc == MS_OK ? ms_ca_index_write(authority->index_path, &authority->index, err) : rc;
 }
 
+/* What a later attempt would take for a CA that is there. */
+static void take_back(const char *directory)
+{
+    static const char *const made[] = {"ca.key", "ca.crt"};
+    char path[MS_PATH_MAX + 1];
+    for (size_t i = 0; i < MS_ARRAY_SIZE(made); i++) {
+        snprintf(path, sizeof(path), "%s/%s", directory, made[i]);
+        unlink(path);
+    }
+}
+
 int ms_authority_create(const char *directory, const struct ms_ca *ca, struct ms_err *err)
 {
     static const struct ms_ca_index empty;
@@ -62,7 +74,11 @@ int ms_authority_create(const char *directory, const struct ms_ca *ca, struct ms
         return rc;
     }
     snprintf(path, sizeof(path), "%s/index.txt", directory);
-    return ms_ca_index_write(path, &empty, err);
+    rc = ms_ca_index_write(path, &empty, err);
+    if (rc != MS_OK) {
+        take_back(directory);
+    }
+    return rc;
 }
 
 int ms_authority_open(const char *directory, struct ms_authority **ret, struct ms_err *err)

@@ -114,6 +114,21 @@ START_TEST(half_an_authority_is_named_and_gets_no_index)
 }
 END_TEST
 
+START_TEST(an_authority_whose_index_cannot_be_written_is_none)
+{
+    struct ms_ca *ca = NULL;
+    ck_assert_int_eq(mkdir(in_dir("other"), 0700), 0);
+    ck_assert_int_eq(mkdir(in_dir("other/index.txt"), 0700), 0);
+    ck_ms_ok(ms_ca_create("other ca", 365, &ca, err));
+    ck_ms_fails(ms_authority_create(in_dir("other"), ca, err), MS_E_IO, "index.txt");
+    ck_assert_int_eq(rmdir(in_dir("other/index.txt")), 0);
+
+    ck_ms_ok(ms_authority_create(in_dir("other"), ca, err));
+
+    ms_ca_destroy(ca);
+}
+END_TEST
+
 START_TEST(what_was_issued_is_in_the_index)
 {
     struct ms_cert_info info;
@@ -388,6 +403,7 @@ int main(void)
     TCase *tcase = tcase_create("authority");
     tcase_add_checked_fixture(tcase, setup, teardown);
     tcase_add_test(tcase, half_an_authority_is_named_and_gets_no_index);
+    tcase_add_test(tcase, an_authority_whose_index_cannot_be_written_is_none);
     tcase_add_test(tcase, what_was_issued_is_in_the_index);
     tcase_add_test(tcase, a_certificate_that_nobody_got_is_not_in_the_index);
     tcase_add_test(tcase, a_name_revokes_all_its_certificates_a_serial_number_one);
