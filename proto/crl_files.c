@@ -124,6 +124,12 @@ static int check_old(const char *target, const char *path, X509_CRL *list,
     return rc;
 }
 
+static int has_ended(const X509_CRL *list)
+{
+    const ASN1_TIME *end = X509_CRL_get0_nextUpdate(list);
+    return end != NULL && X509_cmp_current_time(end) <= 0;
+}
+
 static int check(const char *path, X509_CRL *list, const char *ca_path, const STACK_OF(X509) * cas,
                  struct ms_err *err)
 {
@@ -131,8 +137,7 @@ static int check(const char *path, X509_CRL *list, const char *ca_path, const ST
         return ms_fail(err, MS_E_REFUSED, "the list %s was signed by another CA than %s", path,
                        ca_path);
     }
-    const ASN1_TIME *end = X509_CRL_get0_nextUpdate(list);
-    if (end != NULL && X509_cmp_current_time(end) <= 0) {
+    if (has_ended(list)) {
         return ms_fail(err, MS_E_INVALID,
                        "the list %s has expired and would fail every handshake; where the CA is: "
                        "msctl certs crl",
@@ -265,6 +270,30 @@ int ms_crl_revokes(const char *path, X509 *cert, X509 *ca)
     BIO_free(bio);
     ERR_clear_error();
     ms_whole_fini(&file);
+    return is;
+}
+
+int ms_crl_is_untimely(const char *path, const char *ca_path)
+{
+    struct ms_whole file;
+    STACK_OF(X509) *cas = NULL;
+    if (ms_whole_read(path, "", &file, NULL) != MS_OK) {
+        return 0;
+    }
+    BIO *bio = BIO_new_mem_buf(file.bytes, (int)file.size);
+    X509_CRL *list = NULL;
+    int is = 0;
+    int rc = ms_pem_read_all(ca_path, &cas, NULL);
+    while (rc == MS_OK && !is && bio != NULL &&
+           (list = PEM_read_bio_X509_CRL(bio, NULL, NULL, NULL)) != NULL) {
+        is = (has_ended(list) || X509_cmp_current_time(X509_CRL_get0_lastUpdate(list)) > 0) &&
+             signer_of(list, cas) != NULL;
+        X509_CRL_free(list);
+    }
+    BIO_free(bio);
+    ERR_clear_error();
+    ms_whole_fini(&file);
+    sk_X509_pop_free(cas, X509_free);
     return is;
 }
 

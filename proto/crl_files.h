@@ -36,6 +36,10 @@ int ms_crl_is_of(const struct ms_whole *file, const char *ca_path, struct ms_err
 /* 1: a list of ca in this file revokes the certificate. What cannot be read revokes nobody. */
 int ms_crl_revokes(const char *path, X509 *cert, X509 *ca);
 
+/* 1: a list of one of the CAs in ca_path, in this file, is out of date, or not valid yet: its next
+ * one mends that, or the clock. */
+int ms_crl_is_untimely(const char *path, const char *ca_path);
+
 /* Is there a list in this folder of certificates, or in a folder tls* beside it, /etc/msched/tls
  * beside /etc/msched/tls-worker? Puts its path into buf, and returns 1. What cannot be looked at
  * has none. */

@@ -28,23 +28,27 @@ static int find_files(const struct certs *certs, struct ms_tls_files *files, str
     return ms_tls_files_password(certs->password_file, files, err);
 }
 
-/* Everything but the list of revoked ones is good: that comes from the CA again and again, and a
- * worker that waits for the next one mends itself. If not, *why becomes what is wrong beside it. */
-static int is_list_at_fault(const struct certs *certs, struct ms_err *why)
+enum fault { FAULT_BESIDE, FAULT_OF_LIST, FAULT_THAT_PASSES };
+
+/* Of files that do not load with the error *why. A list of revoked ones that is out of date, or
+ * not valid yet, passes: the next one comes from its CA, or the clock is set; no next one takes
+ * back a revocation, or is of another CA. Where more than the list is wrong, *why becomes that. */
+static enum fault find_fault(const struct certs *certs, struct ms_err *why)
 {
     struct ms_tls_files files;
     struct ms_tls_config cfg;
     SSL_CTX *unused = NULL;
     if (find_files(certs, &files, NULL) < 0 || files.crl_path[0] == '\0') {
-        return 0;
+        return FAULT_BESIDE;
     }
+    int passes = ms_err_code(why) == MS_E_IO || ms_crl_is_untimely(files.crl_path, files.ca_path);
     files.crl_path[0] = '\0';
     ms_tls_files_config(&files, &cfg);
     cfg.roles = MS_ROLE_WORKER;
     int rc = ms_tls_context(&cfg, &unused, NULL, why);
     ms_tls_files_wipe(&files);
     SSL_CTX_free(unused);
-    return rc == 0;
+    return rc < 0 ? FAULT_BESIDE : passes ? FAULT_THAT_PASSES : FAULT_OF_LIST;
 }
 
 /* Of two folders of one host one is easily forgotten: on a head node that trains, the worker's. */
@@ -89,11 +93,12 @@ int certs_load(struct certs *certs, SSL_CTX **ret, struct ms_err *err)
     }
     if (rc < 0) {
         struct ms_err beside = why;
-        if (is_list_at_fault(certs, &beside)) {
+        enum fault fault = find_fault(certs, &beside);
+        if (fault == FAULT_THAT_PASSES) {
             return ms_fail(err, MS_E_TIMEOUT, "%s", why.text);
         }
-        why = beside;
-        rc = beside.code;
+        why = fault == FAULT_BESIDE ? beside : why;
+        rc = why.code;
     }
     if (rc == MS_E_NOT_FOUND) {
         return ms_fail(err, MS_E_CONFIG,

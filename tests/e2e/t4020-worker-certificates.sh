@@ -42,6 +42,23 @@ chmod 0644 "$T/tls/n1/node.p12"
 ok "a key that others can read is 78" status 78 node "$T/tls/n1"
 chmod 0600 "$T/tls/n1/node.p12"
 ok "with good files --check-config is content" status 0 node "$T/tls/n1" --check-config
+"$MSCTL" certs --dir "$T/ca3" init >/dev/null
+"$MSCTL" certs --dir "$T/ca3" crl >/dev/null
+cp "$T/ca3/crl.pem" "$T/tls/n1/crl.pem"
+ok "the list of another CA is 78" status 78 node "$T/tls/n1"
+ok "and so --check-config says" status 78 node "$T/tls/n1" --check-config
+ok "a list that is out of date" empty_list "-1 day" "$T/tls/n1/crl.pem"
+ok "may be mended by its next one: 75" status 75 node "$T/tls/n1"
+ok "which --check-config says, too" status 75 node "$T/tls/n1" --check-config
+issue worker gone --host 127.0.0.1 --out "$T/gone.p12"
+"$MSCTL" certs --dir "$CA" revoke "$T/gone.p12" --out "$T/gone.pem" >/dev/null
+mkdir -p "$T/tls/gone"
+cp "$CA/ca.crt" "$T/tls/gone/ca.crt"
+cp "$T/gone.p12" "$T/tls/gone/node.p12"
+cp "$T/gone.pem" "$T/tls/gone/crl.pem"
+ok "a certificate of its own that is revoked is 78" status 78 node "$T/tls/gone"
+ok "in words" says "is revoked by" node "$T/tls/gone"
+rm "$T/tls/n1/crl.pem"
 cat >"$T/worker.json" <<JSON
 {"server_cert_path": "none.p12", "client_cert_path": "none.p12", "ca_cert_path": "$CA/ca.crt"}
 JSON

@@ -1,10 +1,12 @@
 /* test_certs.c - a worker program's certificates: whose trouble is whose, and how often it looks */
 #include "libworker/train/certs.h"
+#include "proto/ca.h"
 #include "proto/cert.h"
 #include "proto/log.h"
 #include "tests/test.h"
 
 #include <fcntl.h>
+#include <openssl/pem.h>
 #include <sys/stat.h>
 
 static char dir[64], text[4096];
@@ -23,6 +25,24 @@ static void issue(enum ms_role role, int days)
     struct ms_cert_request req = {.role = role, .name = "w1", .days = days, .password = ""};
     unlink(in("node.p12"));
     ck_ms_ok(ms_ca_issue(ca, &req, in("node.p12"), NULL, err));
+}
+
+/* A list in the folder that begins and ends so many days from now. */
+static void list_of_day(const struct ms_ca *of, int day)
+{
+    unlink(in("crl.pem"));
+    ck_ms_ok(ms_ca_revoke(of, NULL, "", in("crl.pem"), 30, err));
+    FILE *file = fopen(in("crl.pem"), "r+");
+    X509_CRL *list = PEM_read_X509_CRL(file, NULL, NULL, NULL);
+    ASN1_TIME *end = X509_time_adj_ex(NULL, day, 0, NULL);
+    ck_assert_int_eq(X509_CRL_set1_lastUpdate(list, end), 1);
+    ck_assert_int_eq(X509_CRL_set1_nextUpdate(list, end), 1);
+    ck_assert_int_gt(X509_CRL_sign(list, of->key, EVP_sha256()), 0);
+    rewind(file);
+    ck_assert_int_eq(PEM_write_X509_CRL(file, list), 1);
+    fclose(file);
+    ASN1_TIME_free(end);
+    X509_CRL_free(list);
 }
 
 static void setup(void)
@@ -72,16 +92,40 @@ START_TEST(our_own_files_are_configuration_with_the_next_step)
 }
 END_TEST
 
-START_TEST(a_list_that_does_not_hold_may_be_mended_by_waiting)
+START_TEST(a_list_that_is_out_of_date_may_be_mended_by_waiting)
 {
     SSL_CTX *tls = NULL;
     issue(MS_ROLE_WORKER, 100);
+    list_of_day(ca, -1);
+    ck_ms_fails(certs_load(&certs, &tls, err), MS_E_TIMEOUT, "crl.pem is out of date");
+    list_of_day(ca, 1); /* a clock that is behind */
+    ck_ms_fails(certs_load(&certs, &tls, err), MS_E_TIMEOUT, "not yet valid");
+    unlink(in("node.p12")); /* but where more is wrong, that is said */
+    ck_ms_fails(certs_load(&certs, &tls, err), MS_E_CONFIG, "node.p12");
+}
+END_TEST
+
+START_TEST(no_next_list_mends_a_revocation_another_cas_list_or_garbage)
+{
+    SSL_CTX *tls = NULL;
+    struct ms_ca *other = NULL;
+    issue(MS_ROLE_WORKER, 100);
+    snprintf(text, sizeof(text), "%s", in("node.p12"));
+    ck_ms_ok(ms_ca_revoke(ca, text, "", in("crl.pem"), 30, err));
+    ck_ms_fails(certs_load(&certs, &tls, err), MS_E_CONFIG, "is revoked by");
+
+    unlink(in("crl.pem"));
+    ck_ms_ok(ms_ca_create("other", 400, &other, err));
+    ck_ms_ok(ms_ca_revoke(other, NULL, "", in("crl.pem"), 30, err));
+    ck_ms_fails(certs_load(&certs, &tls, err), MS_E_CONFIG, "");
+    list_of_day(other, -1);
+    ck_ms_fails(certs_load(&certs, &tls, err), MS_E_CONFIG, "crl.pem");
+    ms_ca_destroy(other);
+
     FILE *file = fopen(in("crl.pem"), "w");
     fputs("half a li", file);
     fclose(file);
-    ck_ms_fails(certs_load(&certs, &tls, err), MS_E_TIMEOUT, "crl.pem");
-    unlink(in("node.p12")); /* but where more is wrong, that is said */
-    ck_ms_fails(certs_load(&certs, &tls, err), MS_E_CONFIG, "node.p12");
+    ck_ms_fails(certs_load(&certs, &tls, err), MS_E_CONFIG, "crl.pem");
 }
 END_TEST
 
@@ -97,7 +141,7 @@ START_TEST(a_list_that_was_loaded_is_not_lost_by_a_reload)
 
     ck_assert_int_eq(unlink(in("crl.pem")), 0);
 
-    ck_ms_fails(certs_load(&certs, &tls, err), MS_E_TIMEOUT, "crl.pem is missing");
+    ck_ms_fails(certs_load(&certs, &tls, err), MS_E_CONFIG, "crl.pem is missing");
     ck_assert_ptr_nonnull(strstr(log_of(certs_check), "crl.pem is missing"));
 }
 END_TEST
@@ -201,7 +245,8 @@ int main(void)
     TCase *tc = tcase_create("certs");
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_test(tc, our_own_files_are_configuration_with_the_next_step);
-    tcase_add_test(tc, a_list_that_does_not_hold_may_be_mended_by_waiting);
+    tcase_add_test(tc, a_list_that_is_out_of_date_may_be_mended_by_waiting);
+    tcase_add_test(tc, no_next_list_mends_a_revocation_another_cas_list_or_garbage);
     tcase_add_test(tc, a_list_that_was_loaded_is_not_lost_by_a_reload);
     tcase_add_test(tc, a_folder_that_was_forgotten_when_somebody_was_revoked_is_named);
     tcase_add_test(tc, a_json_that_names_no_list_beside_one_is_said);
