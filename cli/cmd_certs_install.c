@@ -79,6 +79,23 @@ static void say_installed(struct cli *cli, const struct ms_cert_place *place, co
             uri, place->folder, place->name);
 }
 
+/* Where the CA was made anew, and an older list lies beside. */
+static void warn_of_foreign_list(const struct cli *cli, const char *folder)
+{
+    char list[MS_PATH_MAX + 1];
+    char ca[MS_PATH_MAX + 1];
+    snprintf(list, sizeof(list), "%.*s/crl.pem", MS_PATH_MAX - 8, folder);
+    snprintf(ca, sizeof(ca), "%.*s/ca.crt", MS_PATH_MAX - 7, folder);
+    if (ms_crl_is_foreign(list, ca)) {
+        int is_system = strncmp(folder, MSCHED_SYSCONFDIR "/", sizeof(MSCHED_SYSCONFDIR)) == 0;
+        cli_say(cli,
+                "%s is the list of another CA, and no program starts beside it: where the CA is: "
+                "msctl certs crl; here: msctl certs install crl.pem%s%s, or remove the list if "
+                "nobody was revoked",
+                list, is_system ? "" : " --to ", is_system ? "" : folder);
+    }
+}
+
 static int install_cert(struct cli *cli, const struct cli_args *args, const struct ms_whole *file,
                         const char *password, struct ms_err *err)
 {
@@ -100,6 +117,7 @@ static int install_cert(struct cli *cli, const struct cli_args *args, const stru
     }
     if (rc == MS_OK) {
         say_installed(cli, &place, uri);
+        warn_of_foreign_list(cli, place.folder);
     }
     return rc;
 }

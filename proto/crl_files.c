@@ -253,6 +253,17 @@ int ms_crl_is_of(const struct ms_whole *file, const char *ca_path, struct ms_err
     return rc;
 }
 
+int ms_crl_is_foreign(const char *path, const char *ca_path)
+{
+    struct ms_whole file;
+    int is = ms_whole_read(path, "", &file, NULL) == MS_OK;
+    if (is) {
+        is = ms_crl_is_of(&file, ca_path, NULL) == 0;
+        ms_whole_fini(&file);
+    }
+    return is;
+}
+
 int ms_crl_revokes(const char *path, X509 *cert, X509 *ca)
 {
     struct ms_whole file;

@@ -29,6 +29,9 @@ int ms_crl_place(const char *target, char *buf, size_t size, struct ms_err *err)
 int ms_crl_install(const struct ms_whole *file, const char *ca_path, const char *target, int force,
                    struct ms_err *err);
 
+/* 1: a list lies at path, and none of the CAs in ca_path signed it: no program starts beside it. */
+int ms_crl_is_foreign(const char *path, const char *ca_path);
+
 /* 1: one of the CAs in ca_path signed it; 0: none did. MS_E_NOT_FOUND and the like: they cannot be
  * read, or it is no list. */
 int ms_crl_is_of(const struct ms_whole *file, const char *ca_path, struct ms_err *err);

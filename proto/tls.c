@@ -224,8 +224,17 @@ static int verify_fail(const struct ms_tls_config *cfg, X509_STORE_CTX *vctx, X5
                        "the certificate %s (%s) is not valid yet: is this host's clock right?",
                        cfg->p12_path, subject);
     case X509_V_ERR_CERT_REVOKED:
-        return ms_fail(err, MS_E_TLS, "the certificate %s (%s) is revoked by %s", cfg->p12_path,
-                       subject, cfg->crl_path);
+        return ms_fail(err, MS_E_TLS,
+                       "the certificate %s (%s) is revoked by %s: where the CA is: msctl certs "
+                       "issue makes another one; here: msctl certs install NAME.p12",
+                       cfg->p12_path, subject, cfg->crl_path);
+    case X509_V_ERR_UNABLE_TO_GET_CRL: /* of another CA, by its name or by its key alone */
+    case X509_V_ERR_CRL_SIGNATURE_FAILURE:
+        return ms_fail(err, MS_E_TLS,
+                       "%s has no list of the CA that issued %s: it is another CA's, or damaged: "
+                       "where the CA is: msctl certs crl; here: msctl certs install crl.pem, or "
+                       "remove the list if nobody was revoked",
+                       cfg->crl_path, cfg->p12_path);
     case X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT:
     case X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT_LOCALLY:
     case X509_V_ERR_UNABLE_TO_VERIFY_LEAF_SIGNATURE:

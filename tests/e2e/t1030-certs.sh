@@ -135,6 +135,18 @@ ok "show of a list says what shows it" says "openssl crl -noout -text -in ca/crl
 ok "where no CA is, there is nothing to judge by" status 4 "$MSCTL" certs install ca/crl.pem --to "$T/empty"
 ok "what is no list and no certificate is not waited for" bash -c 'mkfifo "$1/list.fifo" && timeout 20 "$MSCTL" certs install "$1/list.fifo"; [ $? != 124 ]' - "$T"
 
+# a CA that is made anew beside the list of the old one, and a folder with that list
+mkdir anew
+cp ca/crl.pem anew
+"$MSCTL" certs --dir "$T/ca-anew" init >/dev/null
+"$MSCTL" certs --dir "$T/ca-anew" issue user dora >/dev/null
+cp ca/ca.crt anew
+ok "another CA's certificate needs --force" status 4 "$MSCTL" certs install dora.p12 --to anew
+ok "and what its list is, and what helps, is said" says "anew/crl.pem is the list of another CA, and no program starts beside it: where the CA is: msctl certs crl; here: msctl certs install crl.pem --to anew, or remove" \
+    "$MSCTL" certs install dora.p12 --to anew --force
+ok "until the list is its own" bash -c '"$MSCTL" certs --dir ca-anew crl >/dev/null && "$MSCTL" certs install ca-anew/crl.pem --to anew &&
+    ! "$MSCTL" certs install dora.p12 --to anew 2>&1 | grep "another CA"'
+
 # ---- all programs of a host: its folder of settings is ours in a namespace of mounts
 system=$(sed -n 's/^#define MSCHED_SYSCONFDIR "\(.*\)"/\1/p' "$BUILD/config.h")
 mount_over=$system

@@ -117,7 +117,7 @@ START_TEST(no_next_list_mends_a_revocation_another_cas_list_or_garbage)
     unlink(in("crl.pem"));
     ck_ms_ok(ms_ca_create("other", 400, &other, err));
     ck_ms_ok(ms_ca_revoke(other, NULL, "", in("crl.pem"), 30, err));
-    ck_ms_fails(certs_load(&certs, &tls, err), MS_E_CONFIG, "");
+    ck_ms_fails(certs_load(&certs, &tls, err), MS_E_CONFIG, "crl.pem has no list of the CA");
     list_of_day(other, -1);
     ck_ms_fails(certs_load(&certs, &tls, err), MS_E_CONFIG, "crl.pem");
     ms_ca_destroy(other);

@@ -199,6 +199,20 @@ START_TEST(any_ca_of_the_file_is_known_and_the_lists_of_the_others_are_kept)
 }
 END_TEST
 
+START_TEST(a_list_that_no_ca_of_the_folder_signed_is_foreign)
+{
+    struct ms_ca *other = NULL;
+    ck_assert_int_eq(ms_crl_is_foreign(in_dir("tls/crl.pem"), in_dir("tls/ca.crt")), 0); /* none */
+    ck_ms_ok(put(0, err));
+    ck_assert_int_eq(ms_crl_is_foreign(in_dir("tls/crl.pem"), in_dir("tls/ca.crt")), 0);
+    ck_ms_ok(ms_ca_create("lab ca", 365, &other, err));
+    ck_assert_int_eq(unlink(in_dir("tls/ca.crt")), 0);
+    ck_ms_ok(ms_ca_export(other, in_dir("tls/ca.crt"), err));
+    ms_ca_destroy(other);
+    ck_assert_int_eq(ms_crl_is_foreign(in_dir("tls/crl.pem"), in_dir("tls/ca.crt")), 1);
+}
+END_TEST
+
 START_TEST(a_list_beside_is_seen)
 {
     char found[160] = "";
@@ -223,6 +237,7 @@ int main(void)
     tcase_add_test(tc, a_link_is_followed_to_the_list_that_it_leads_to);
     tcase_add_test(tc, a_link_to_what_is_no_list_is_left_as_it_is);
     tcase_add_test(tc, any_ca_of_the_file_is_known_and_the_lists_of_the_others_are_kept);
+    tcase_add_test(tc, a_list_that_no_ca_of_the_folder_signed_is_foreign);
     tcase_add_test(tc, a_list_beside_is_seen);
     suite_add_tcase(suite, tc);
     return test_run(suite);

@@ -323,6 +323,29 @@ START_TEST(a_revoked_certificate_is_refused_by_its_owner_already)
 }
 END_TEST
 
+/* Of an authority that was made anew, with the name of the old one, as on its host, or another. */
+START_TEST(a_list_of_another_ca_is_named_with_what_takes_its_place)
+{
+    char words[200];
+    struct ms_ca *namesake = NULL;
+    ck_ms_ok(ms_ca_create("lab ca", 365, &namesake, err));
+    const struct ms_ca *const others[] = {other_ca, namesake};
+    issue(ca, MS_ROLE_WORKER, "w1", 30, "", "w1.p12");
+    for (size_t i = 0; i < MS_ARRAY_SIZE(others); i++) {
+        struct ms_tls_config cfg = config("w1.p12");
+        cfg.crl_path = in_dir("other.pem");
+        unlink(cfg.crl_path);
+        ck_ms_ok(ms_ca_revoke(others[i], NULL, "", cfg.crl_path, 30, err));
+        snprintf(words, sizeof(words),
+                 "%s has no list of the CA that issued %s: it is another CA's", cfg.crl_path,
+                 cfg.p12_path);
+        ck_ms_fails(make(&cfg, NULL, err), MS_E_TLS, words);
+        ck_ms_fails(make(&cfg, NULL, err), MS_E_TLS, "here: msctl certs install crl.pem");
+    }
+    ms_ca_destroy(namesake);
+}
+END_TEST
+
 START_TEST(a_list_that_may_be_missing_is_none_only_where_no_file_is)
 {
     SSL_CTX *ctx = NULL;
@@ -587,6 +610,7 @@ int main(void)
     tcase_add_test(context, an_old_encryption_is_answered_with_the_command_that_converts_it);
     tcase_add_test(context, ciphers_of_tls_1_2_are_dropped_with_a_warning);
     tcase_add_test(context, a_revoked_certificate_is_refused_by_its_owner_already);
+    tcase_add_test(context, a_list_of_another_ca_is_named_with_what_takes_its_place);
     tcase_add_test(context, a_list_that_may_be_missing_is_none_only_where_no_file_is);
     tcase_add_test(context, what_may_not_be_read_is_said_with_what_gives_it_to_us);
     tcase_add_test(peer, both_ends_verify_and_know_each_other);
