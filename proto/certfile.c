@@ -2,6 +2,7 @@
 #include "proto/certfile.h"
 
 #include "proto/certkind.h"
+#include "proto/denied.h"
 #include "proto/limits.h"
 #include "proto/regular.h"
 
@@ -37,7 +38,7 @@ static int check_mode(const char *path, mode_t mode, uid_t uid, gid_t gid, unsig
     /* a person's own is for nobody else; one of the system may be for the daemons' group */
     if (forbidden == 077 || (uid == we && we != 0)) {
         snprintf(help, sizeof(help), "chmod 600 ");
-    } else if (we == 0 || group_member(gid)) {
+    } else if (we == 0 || group_member(gid) || ms_denied_is_services(path, uid, gid)) {
         snprintf(help, sizeof(help), "%schmod 640 ", we == 0 ? "" : "sudo ");
     } else {
         snprintf(help, sizeof(help), "if it is meant to be yours: sudo chown %u %s && chmod 600 ",

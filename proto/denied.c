@@ -1,8 +1,10 @@
 /* denied.c - who keeps us from a file, by modes, and what lets us in */
 #include "proto/denied.h"
 
+#include "config.h"
 #include "proto/folder.h"
 #include "proto/limits.h"
+#include "proto/process.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -11,6 +13,8 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#define STATE_DIR "/var/lib/msched" /* systemd/msched.tmpfiles.conf.in */
 
 static int is_closed(const char *path, int mode)
 {
@@ -46,6 +50,28 @@ const char *ms_denied_name(uid_t uid, char *buf, size_t size)
     return buf;
 }
 
+static int is_below(const char *path, const char *folder)
+{
+    const size_t n = strlen(folder);
+    return strncmp(path, folder, n) == 0 && (path[n] == '/' || path[n] == '\0');
+}
+
+int ms_denied_is_services(const char *path, uid_t owner, gid_t group)
+{
+    char entry[4096];
+    struct passwd user;
+    struct passwd *service = NULL;
+    const uid_t uid = geteuid();
+    if (getpwnam_r(MS_SERVICE_USER, &user, entry, sizeof(entry), &service) != 0) {
+        service = NULL;
+    }
+    if (uid == 0 || uid == owner || (service != NULL && uid == service->pw_uid)) {
+        return 0;
+    }
+    return (service != NULL && (owner == service->pw_uid || group == service->pw_gid)) ||
+           (owner == 0 && (is_below(path, MSCHED_SYSCONFDIR) || is_below(path, STATE_DIR)));
+}
+
 /* A folder that is only on the way; the one that a file is to be written in is more than that. */
 static int is_on_the_way(const char *at, const char *path, int mode)
 {
@@ -69,9 +95,16 @@ static void advise(const char *at, const struct stat *st, int mode, const char *
     if (st->st_uid != 0) {
         snprintf(as, sizeof(as), "run it as %s (sudo -u %s%s), or ", owner,
                  owner[0] >= '0' && owner[0] <= '9' ? "\\#" : "", owner);
+    } else if ((mode & W_OK) != 0) {
+        snprintf(as, sizeof(as), "name another one, or ");
     }
     if (st->st_uid == uid) {
         snprintf(buf, size, "%s is of mode %04o: chmod u+%s %s", at, bits, needed, at);
+    } else if ((mode & W_OK) != 0 && ms_denied_is_services(at, st->st_uid, st->st_gid)) {
+        snprintf(buf, size,
+                 "%s is the service's (%s's, of mode %04o), and this runs as %s: give the command "
+                 "with sudo, or name another one",
+                 at, owner, bits, us);
     } else if (is_on_the_way(at, path, mode)) {
         snprintf(buf, size, "%s is %s's, of mode %04o, and %s may not enter it: sudo chmod o+x %s",
                  at, owner, bits, us, at);
@@ -80,9 +113,9 @@ static void advise(const char *at, const struct stat *st, int mode, const char *
                  owner, bits, us, as, at);
     } else {
         snprintf(buf, size,
-                 "%s is %s's, of mode %04o, and this runs as %s: %ssudo chown %s %s, if it is "
-                 "meant for %s",
-                 at, owner, bits, us, as, us, at, us);
+                 "%s is %s's, of mode %04o, and this runs as %s: %sif it is meant for %s, sudo "
+                 "chown %s %s",
+                 at, owner, bits, us, as, us, us, at);
     }
 }
 

@@ -38,18 +38,16 @@ void ms_process_begin(void)
     signal(SIGCHLD, SIG_DFL); /* who started us may ignore it, and we wait for children */
 }
 
-#define SERVICE_USER "msched" /* systemd/msched.sysusers.conf */
-
 const char *ms_process_check_as_service(int is_of_service)
 {
     if (geteuid() != 0) {
         return NULL;
     }
-    const struct passwd *user = is_of_service ? getpwnam(SERVICE_USER) : NULL;
+    const struct passwd *user = is_of_service ? getpwnam(MS_SERVICE_USER) : NULL;
     if (user == NULL || initgroups(user->pw_name, user->pw_gid) != 0 || setgid(user->pw_gid) != 0 ||
         setuid(user->pw_uid) != 0) {
         return "judged as root: whether the user of a service may read and write these files is "
                "not looked at";
     }
-    return "judged as the user " SERVICE_USER ", whom the service runs as";
+    return "judged as the user " MS_SERVICE_USER ", whom the service runs as";
 }

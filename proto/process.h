@@ -2,6 +2,9 @@
 #ifndef MS_PROCESS_H
 #define MS_PROCESS_H
 
+#define MS_SERVICE_USER                                                                            \
+    "msched" /* systemd/msched.sysusers.conf: the user of our units, and his group */
+
 /* Once, at the top of main, of each program:
  * - no core dumps, and nobody else of our uid reads our memory: keys and passwords are in it. Under
  *   sanitizers memory stays readable, for the leak check reads it;

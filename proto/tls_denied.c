@@ -7,6 +7,7 @@
 #include <grp.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 /* That of this process, by name where it has one: for chgrp(1). */
@@ -22,6 +23,19 @@ static void name_group(char *buf, size_t size)
     }
 }
 
+/* Who looks at the service's as a person. */
+static int deny_person(const struct ms_tls_config *cfg, const char *path, const char *at,
+                       struct ms_err *err)
+{
+    const char *program = (cfg->roles & MS_ROLE_SCHEDULER) != 0 ? "msschedd" : "msworker";
+    return ms_fail(
+        err, MS_E_REFUSED,
+        "cannot read %s: Permission denied: %s is the service's, not for uid %u: sudo %s "
+        "--check-config judges as the service does; a daemon of your own needs files of "
+        "your own: msctl certs install NAME.p12 --to DIR",
+        path, strcmp(at, path) == 0 ? "it" : at, (unsigned)geteuid(), program);
+}
+
 /* The daemons' own folder is opened for their group. Of others, an authority's above all, that
  * would be wrong: a copy is put where the daemons look. */
 static int deny_daemon(const struct ms_tls_config *cfg, const char *path, const char *at,
@@ -30,6 +44,10 @@ static int deny_daemon(const struct ms_tls_config *cfg, const char *path, const 
     char group[MS_NAME_MAX + 1];
     char folder[MS_PATH_MAX + 1];
     unsigned uid = (unsigned)geteuid();
+    struct stat st;
+    if (stat(at, &st) == 0 && ms_denied_is_services(at, st.st_uid, st.st_gid)) {
+        return deny_person(cfg, path, at, err);
+    }
     name_group(group, sizeof(group));
     if (strcmp(at, path) == 0) {
         return ms_fail(err, MS_E_REFUSED,

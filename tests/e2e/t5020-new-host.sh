@@ -178,6 +178,16 @@ for host in head node7; do
         on $host root useradd -m -s /bin/bash $name
     done
 done
+# a person's check cannot read the service's files; what he hears gives none of them to him
+gives_away() { { check_as alice; on head alice msschedd --check-config; } 2>&1 | grep -E 'chgrp|chown|chmod'; }
+ok "a person's check of a worker fails" status 78 check_as alice
+ok "and says that sudo is missing" says "is the service's, not for uid" check_as alice
+ok "in the command" says "sudo msworker --check-config judges as the service does" check_as alice
+ok "as does that of the scheduler" says "sudo msschedd --check-config judges" on head alice msschedd --check-config
+ok "and nothing that would take a key from the service" status 1 gives_away
+printf 'tls = off\n' >"$T/head/home/alice/plain.conf"
+ok "the same of the database" says "/var/lib/msched is the service's (msched's, of mode 0700), and this runs as alice: give the command with sudo" \
+    on head alice msschedd --config plain.conf --database /var/lib/msched/state.db --check-config
 cat >"$T/job.yaml" <<'YAML'
 name: first
 network: linear

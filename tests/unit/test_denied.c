@@ -1,6 +1,7 @@
 /* test_denied.c - who keeps us from a file, and the command that lets us in */
 #include "proto/denied.h"
 
+#include "config.h"
 #include "proto/settings_file.h"
 #include "tests/test.h"
 
@@ -63,18 +64,18 @@ START_TEST(whose_it_is_who_we_are_and_what_helps)
     ck_says(NOBODY, path, R_OK,
             "; it is root's, of mode 0600, and this runs as nobody: sudo chmod a+r %s", path);
     ck_says(NOBODY, path, R_OK | W_OK,
-            "; %s is root's, of mode 0600, and this runs as nobody: sudo chown nobody %s, if it is "
-            "meant for nobody",
+            "; %s is root's, of mode 0600, and this runs as nobody: name another one, or if it is "
+            "meant for nobody, sudo chown nobody %s",
             path, path);
     ck_says(4000000, path, R_OK | W_OK,
-            "; %s is root's, of mode 0600, and this runs as 4000000: sudo chown 4000000 %s, if it "
-            "is meant for 4000000",
+            "; %s is root's, of mode 0600, and this runs as 4000000: name another one, or if it is "
+            "meant for 4000000, sudo chown 4000000 %s",
             path, path);
     if (geteuid() == 0) {
         ck_assert_int_eq(chown(path, 1, 1), 0);
         ck_says(NOBODY, path, R_OK | W_OK,
                 "; %s is daemon's, of mode 0600, and this runs as nobody: run it as daemon (sudo "
-                "-u daemon), or sudo chown nobody %s, if it is meant for nobody",
+                "-u daemon), or if it is meant for nobody, sudo chown nobody %s",
                 path, path);
         ck_assert_int_eq(chown(path, 4000000, 1), 0);
         ck_says(NOBODY, path, R_OK,
@@ -94,21 +95,40 @@ START_TEST(a_folder_that_keeps_us_out_is_named)
     snprintf(in, sizeof(in), "%s/in", dir);
     snprintf(absent, sizeof(absent), "%s/in/new", dir);
     ck_says(NOBODY, absent, R_OK | W_OK,
-            "; %s is root's, of mode 0755, and this runs as nobody: sudo chown nobody %s, if it is "
-            "meant for nobody",
+            "; %s is root's, of mode 0755, and this runs as nobody: name another one, or if it is "
+            "meant for nobody, sudo chown nobody %s",
             in, in);
     ck_says(NOBODY, absent, R_OK, "");
     ck_assert_int_eq(chmod(in, 0700), 0);
     ck_says(NOBODY, path, R_OK,
             "; %s is root's, of mode 0700, and nobody may not enter it: sudo chmod o+x %s", in, in);
     ck_says(NOBODY, absent, R_OK | W_OK,
-            "; %s is root's, of mode 0700, and this runs as nobody: sudo chown nobody %s, if it is "
-            "meant for nobody",
+            "; %s is root's, of mode 0700, and this runs as nobody: name another one, or if it is "
+            "meant for nobody, sudo chown nobody %s",
             in, in);
     ck_assert_int_eq(chmod(dir, 0700), 0);
     ck_says(NOBODY, absent, R_OK | W_OK,
             "; %s is root's, of mode 0700, and nobody may not enter it: sudo chmod o+x %s", dir,
             dir);
+}
+END_TEST
+
+/* Whether they are there or not: the path and the owner tell. */
+START_TEST(what_is_the_services_is_not_given_to_a_person)
+{
+    if (geteuid() == 0) {
+        ck_assert_int_eq(ms_denied_is_services("/var/lib/msched/state.db", 0, 0), 0);
+        ck_assert_int_eq(seteuid(NOBODY), 0);
+        int is_state = ms_denied_is_services("/var/lib/msched/state.db", 0, 0);
+        int is_key = ms_denied_is_services(MSCHED_SYSCONFDIR "/tls/node.p12", 0, 0);
+        int is_folder = ms_denied_is_services(MSCHED_SYSCONFDIR, 0, 0);
+        int is_like = ms_denied_is_services(MSCHED_SYSCONFDIR "2/tls/node.p12", 0, 0);
+        int is_roots = ms_denied_is_services(path, 0, 0);
+        int is_ours = ms_denied_is_services("/var/lib/msched/state.db", NOBODY, 0);
+        ck_assert_int_eq(seteuid(0), 0);
+        ck_assert(is_state && is_key && is_folder);
+        ck_assert(!is_like && !is_roots && !is_ours);
+    }
 }
 END_TEST
 
@@ -158,6 +178,7 @@ int main(void)
     tcase_add_checked_fixture(tcase, setup, teardown);
     tcase_add_test(tcase, whose_it_is_who_we_are_and_what_helps);
     tcase_add_test(tcase, a_folder_that_keeps_us_out_is_named);
+    tcase_add_test(tcase, what_is_the_services_is_not_given_to_a_person);
     tcase_add_test(tcase, a_command_is_said_whole_or_not_at_all);
     tcase_add_test(tcase, what_no_mode_keeps_from_us_is_not_blamed_on_one);
     tcase_add_test(tcase, a_file_of_settings_says_it);

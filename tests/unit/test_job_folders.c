@@ -149,7 +149,8 @@ START_TEST(folder_of_another_user_is_named_with_the_command_that_gives_it)
     }
     ck_assert_int_eq(chmod(root, 0755) | mkdir(path_of("theirs"), 0755), 0);
     ck_assert_int_eq(seteuid(65534), 0);
-    snprintf(words, sizeof(words), "sudo chown nobody %s, if it is meant", path_of("theirs"));
+    snprintf(words, sizeof(words), "if it is meant for nobody, sudo chown nobody %s",
+             path_of("theirs"));
     ck_ms_fails(job_folders_try(path_of("theirs"), err), MS_E_CONFIG, words);
     ck_ms_fails(job_folders_judge(path_of("theirs"), err), MS_E_CONFIG, words);
     snprintf(words, sizeof(words), "sudo install -d -m 700 -o nobody %s;", path_of("theirs/new"));

@@ -78,10 +78,10 @@ START_TEST(what_another_user_left_beside_it_is_told_before_a_start)
         ck_assert_int_ge(child, 0);
         if (child == 0) {
             ck_assert_int_eq(seteuid(NOBODY), 0);
-            char words[64];
+            char words[160];
             snprintf(words, sizeof(words), "state.db%s, beside the database", suffixes[i]);
             ck_ms_fails(store_judge_place(path, err), MS_E_CONFIG, words);
-            snprintf(words, sizeof(words), "state.db%s, if it is meant for nobody", suffixes[i]);
+            snprintf(words, sizeof(words), "for nobody, sudo chown nobody %s%s", path, suffixes[i]);
             ck_ms_fails(store_judge_place(path, err), MS_E_CONFIG, words);
             if (strcmp(suffixes[i], ".lock") == 0) {
                 ck_ms_fails(store_open(path, &store, err), MS_E_CONFIG, words);
@@ -103,8 +103,10 @@ START_TEST(a_database_that_can_be_read_only_is_called_that)
         ck_assert_int_eq(chown(beside(".lock"), NOBODY, NOBODY), 0);
         ck_assert_int_eq(chmod(path, 0644), 0);
         ck_assert_int_eq(seteuid(NOBODY), 0);
-        ck_ms_fails(store_judge_place(path, err), MS_E_CONFIG, "state.db, if it is meant for");
-        ck_ms_fails(store_open(path, &store, err), MS_E_CONFIG, "state.db, if it is meant for");
+        ck_ms_fails(store_judge_place(path, err), MS_E_CONFIG,
+                    "name another one, or if it is meant");
+        ck_ms_fails(store_open(path, &store, err), MS_E_CONFIG,
+                    "name another one, or if it is meant");
         ck_assert_int_eq(seteuid(0), 0);
     }
 }
