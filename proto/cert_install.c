@@ -171,13 +171,14 @@ static int check_old_ca(const char *path, const X509 *ca, int force, int *ret_st
 static int check_revoked(const char *path, const char *list, X509 *cert, X509 *ca,
                          struct ms_err *err)
 {
-    return ms_crl_revokes(list, cert, ca)
+    int rc = ms_crl_revokes(list, cert, ca, err);
+    return rc == 1
                ? ms_fail(
                      err, MS_E_INVALID,
                      "the certificate in %s is revoked by %s: where the CA is, msctl certs issue "
                      "ROLE NAME makes another one; --force installs it all the same",
                      path, list)
-               : MS_OK;
+               : rc;
 }
 
 static int write_ca(const char *path, X509 *ca, struct ms_err *err)

@@ -191,6 +191,13 @@ int ms_pem_read(const char *path, X509 **ret, struct ms_err *err)
     return rc;
 }
 
+int ms_pem_has_ended(void)
+{
+    const unsigned long error = ERR_peek_last_error();
+    ERR_clear_error();
+    return ERR_GET_LIB(error) == ERR_LIB_PEM && ERR_GET_REASON(error) == PEM_R_NO_START_LINE;
+}
+
 int ms_pem_read_all(const char *path, STACK_OF(X509) * *ret, struct ms_err *err)
 {
     struct ms_whole file;
@@ -208,10 +215,15 @@ int ms_pem_read_all(const char *path, STACK_OF(X509) * *ret, struct ms_err *err)
             rc = ms_fail(err, MS_E_NOMEM, "no memory for the certificates of %s", path);
         }
     }
+    const int is_torn = !ms_pem_has_ended();
     BIO_free(bio);
-    ERR_clear_error();
     if (rc == MS_OK && sk_X509_num(all) <= 0) {
         rc = ms_cert_no_pem(&file, err);
+    } else if (rc == MS_OK && is_torn) {
+        rc = ms_fail(err, MS_E_TLS,
+                     "a certificate in %s is damaged, or was copied in part: copy it again from "
+                     "where it was made",
+                     path);
     }
     ms_whole_fini(&file);
     if (rc != MS_OK) {

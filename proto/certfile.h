@@ -32,6 +32,10 @@ void ms_p12_fini(struct ms_p12 *p12);
 int ms_pem_read(const char *path, X509 **ret, struct ms_err *err);
 /* The same of a file that was read. */
 int ms_pem_of(const struct ms_whole *file, X509 **ret, struct ms_err *err);
+/* Of a PEM_read_...() that gave nothing: 1: there was nothing more; 0: there was, and it is
+ * damaged. Clears OpenSSL's queue of errors. */
+int ms_pem_has_ended(void);
+
 /* All certificates of a PEM file, one at least: while a cluster changes its CA, ca.crt holds the
  * old one and the new one. Returns owned: sk_X509_pop_free(it, X509_free). */
 int ms_pem_read_all(const char *path, STACK_OF(X509) * *ret, struct ms_err *err);

@@ -26,26 +26,40 @@ int ms_crl_is(const struct ms_whole *file)
     return ms_cert_is_list(file);
 }
 
+static int fail_damaged(const char *path, int code, struct ms_err *err)
+{
+    return ms_fail(
+        err, code,
+        "a list in %s is damaged, or was copied in part: copy it again; where the CA is, "
+        "msctl certs crl makes it anew",
+        path);
+}
+
 /* MS_E_UNSUPPORTED: there are several, as while a cluster changes its CA; the programs read them
- * all, and one must not take the place of the others. */
+ * all, and one must not take the place of the others, nor of one that is torn. */
 static int parse_list(const struct ms_whole *file, X509_CRL **ret, struct ms_err *err)
 {
     BIO *bio = BIO_new_mem_buf(file->bytes, (int)file->size);
     *ret = bio != NULL ? PEM_read_bio_X509_CRL(bio, NULL, NULL, NULL) : NULL;
     X509_CRL *second = *ret != NULL ? PEM_read_bio_X509_CRL(bio, NULL, NULL, NULL) : NULL;
+    const int is_torn = second == NULL && !ms_pem_has_ended();
     BIO_free(bio);
-    ERR_clear_error();
-    if (second != NULL) {
-        X509_CRL_free(second);
-        X509_CRL_free(*ret);
-        *ret = NULL;
-        return ms_fail(err, MS_E_UNSUPPORTED,
-                       "%s holds several lists: put the file in its place by hand (install -m 644)",
-                       file->path);
+    if (*ret == NULL) {
+        return is_torn ? fail_damaged(file->path, MS_E_INVALID, err)
+                       : ms_fail(err, MS_E_INVALID, "%s holds no revocation list in PEM form",
+                                 file->path);
     }
-    return *ret != NULL
-               ? MS_OK
-               : ms_fail(err, MS_E_INVALID, "%s holds no revocation list in PEM form", file->path);
+    if (second == NULL && !is_torn) {
+        return MS_OK;
+    }
+    X509_CRL_free(second);
+    X509_CRL_free(*ret);
+    *ret = NULL;
+    return is_torn ? fail_damaged(file->path, MS_E_UNSUPPORTED, err)
+                   : ms_fail(err, MS_E_UNSUPPORTED,
+                             "%s holds several lists: put the file in its place by hand (install "
+                             "-m 644)",
+                             file->path);
 }
 
 static int read_list(const char *path, X509_CRL **ret, struct ms_err *err)
@@ -264,7 +278,7 @@ int ms_crl_is_foreign(const char *path, const char *ca_path)
     return is;
 }
 
-int ms_crl_revokes(const char *path, X509 *cert, X509 *ca)
+int ms_crl_revokes(const char *path, X509 *cert, X509 *ca, struct ms_err *err)
 {
     struct ms_whole file;
     if (ms_whole_read(path, "", &file, NULL) != MS_OK) {
@@ -279,9 +293,8 @@ int ms_crl_revokes(const char *path, X509 *cert, X509 *ca)
         X509_CRL_free(list);
     }
     BIO_free(bio);
-    ERR_clear_error();
     ms_whole_fini(&file);
-    return is;
+    return ms_pem_has_ended() || is ? is : fail_damaged(path, MS_E_INVALID, err);
 }
 
 int ms_crl_is_untimely(const char *path, const char *ca_path)

@@ -36,8 +36,9 @@ int ms_crl_is_foreign(const char *path, const char *ca_path);
  * read, or it is no list. */
 int ms_crl_is_of(const struct ms_whole *file, const char *ca_path, struct ms_err *err);
 
-/* 1: a list of ca in this file revokes the certificate. What cannot be read revokes nobody. */
-int ms_crl_revokes(const char *path, X509 *cert, X509 *ca);
+/* 1: a list of ca in this file revokes the certificate. A file that is none or cannot be read
+ * revokes nobody; MS_E_INVALID: a list in it is torn, and nobody knows whom it revokes. */
+int ms_crl_revokes(const char *path, X509 *cert, X509 *ca, struct ms_err *err);
 
 /* 1: a list of one of the CAs in ca_path, in this file, is out of date, or not valid yet: its next
  * one mends that, or the clock. */

@@ -142,9 +142,15 @@ static int load_crl(X509_STORE *store, const struct ms_tls_config *cfg, char *wa
         X509_CRL_free(crl);
         n++;
     }
+    const int is_torn = crl == NULL && !ms_pem_has_ended();
     fclose(file);
     ERR_clear_error();
-    if (rc == MS_OK && n == 0) {
+    if (rc == MS_OK && is_torn) {
+        rc = ms_fail(err, MS_E_TLS,
+                     "a list in %s is damaged, or was copied in part: copy it again; where the CA "
+                     "is, msctl certs crl makes it anew",
+                     path);
+    } else if (rc == MS_OK && n == 0) {
         rc = ms_fail(err, MS_E_TLS, "%s holds no revocation list in PEM form", path);
     }
     if (rc == MS_OK) {

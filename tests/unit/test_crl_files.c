@@ -1,5 +1,7 @@
 /* test_crl_files.c - the list of revoked certificates, put where those are that it judges */
+#include "proto/ca.h"
 #include "proto/cert.h"
+#include "proto/certfile.h"
 #include "proto/crl_files.h"
 #include "tests/test.h"
 
@@ -10,9 +12,9 @@ static struct ms_ca *ca;
 
 static const char *in_dir(const char *name)
 {
-    static char paths[4][160];
+    static char paths[8][160];
     static int at;
-    at = (at + 1) % 4;
+    at = (at + 1) % 8;
     snprintf(paths[at], sizeof(paths[at]), "%s/%s", dir, name);
     return paths[at];
 }
@@ -127,6 +129,51 @@ START_TEST(one_list_does_not_take_the_place_of_several)
 }
 END_TEST
 
+/* A copy of a file for two CAs that was cut short. */
+START_TEST(a_torn_list_behind_a_whole_one_is_damage_and_not_the_end)
+{
+    char bytes[16384];
+    SSL_CTX *ctx = NULL;
+    X509 *cert = NULL;
+    X509 *signer = NULL;
+    struct ms_cert_request req = {MS_ROLE_WORKER, "w1", NULL, 30, ""};
+    FILE *from = fopen(in_dir("list.pem"), "r");
+    size_t n = fread(bytes, 1, sizeof(bytes), from);
+    fclose(from);
+    FILE *torn = fopen(in_dir("torn.pem"), "w");
+    ck_assert_uint_eq(fwrite(bytes, 1, n, torn) + fwrite(bytes, 1, n / 2, torn), n + n / 2);
+    fclose(torn);
+
+    ck_ms_fails(install("torn.pem", "tls", 1, err), MS_E_UNSUPPORTED, "torn.pem is damaged");
+
+    ck_ms_ok(ms_ca_issue(ca, &req, in_dir("w1.p12"), NULL, err));
+    ck_ms_ok(ms_cert_read(in_dir("w1.p12"), "", &cert, err));
+    ck_ms_ok(ms_pem_read(in_dir("tls/ca.crt"), &signer, err));
+    ck_assert_int_eq(ms_crl_revokes(in_dir("list.pem"), cert, signer, NULL), 0);
+    ck_ms_fails(ms_crl_revokes(in_dir("torn.pem"), cert, signer, err), MS_E_INVALID, "is damaged");
+    X509_free(cert);
+    X509_free(signer);
+    struct ms_tls_config cfg = {.p12_path = in_dir("w1.p12"),
+                                .p12_password = "",
+                                .ca_path = in_dir("tls/ca.crt"),
+                                .crl_path = in_dir("torn.pem")};
+    ck_ms_fails(ms_tls_context(&cfg, &ctx, NULL, err), MS_E_TLS, "torn.pem is damaged");
+}
+END_TEST
+
+START_TEST(a_torn_ca_behind_a_whole_one_is_damage_too)
+{
+    char bytes[4096];
+    STACK_OF(X509) *all = NULL;
+    FILE *file = fopen(in_dir("tls/ca.crt"), "r+");
+    size_t n = fread(bytes, 1, sizeof(bytes), file);
+    ck_assert_uint_eq(fwrite(bytes, 1, n / 2, file), n / 2);
+    fclose(file);
+    ck_ms_fails(ms_pem_read_all(in_dir("tls/ca.crt"), &all, err), MS_E_TLS, "ca.crt is damaged");
+    ck_ms_fails(put(0, err), MS_E_TLS, "ca.crt is damaged");
+}
+END_TEST
+
 static int has_list(const char *name)
 {
     struct stat st;
@@ -234,6 +281,8 @@ int main(void)
     tcase_add_test(tc, another_cas_list_and_one_that_has_expired_are_refused);
     tcase_add_test(tc, a_newer_list_gives_way_to_force_only);
     tcase_add_test(tc, one_list_does_not_take_the_place_of_several);
+    tcase_add_test(tc, a_torn_list_behind_a_whole_one_is_damage_and_not_the_end);
+    tcase_add_test(tc, a_torn_ca_behind_a_whole_one_is_damage_too);
     tcase_add_test(tc, a_link_is_followed_to_the_list_that_it_leads_to);
     tcase_add_test(tc, a_link_to_what_is_no_list_is_left_as_it_is);
     tcase_add_test(tc, any_ca_of_the_file_is_known_and_the_lists_of_the_others_are_kept);
