@@ -24,6 +24,8 @@ int certs_password(const struct cli_args *args, struct ms_tls_files *files, stru
 int certs_make_folder(const char *path, mode_t parents, mode_t last, struct ms_err *err);
 /* "valid", "expired", "revoked". */
 const char *certs_state(const struct ms_ca_entry *entry, time_t now);
+/* 1: err is of what modes keep from us, and would not from root. */
+int certs_needs_sudo(const struct ms_err *err);
 /* A row of the index as a JSON object; returns owned. */
 json_t *certs_json(const struct ms_ca_entry *entry);
 

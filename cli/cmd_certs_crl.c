@@ -102,8 +102,9 @@ static int judge(const struct outcome *outcome, const struct crl_targets *target
 {
     if (outcome->n_failed > 0) {
         return ms_fail(err, outcome->first.code,
-                       "%zu of %zu places of this host did not get the list %s: see above",
-                       outcome->n_failed, targets->n, path);
+                       "%zu of %zu places of this host did not get the list %s: see above%s",
+                       outcome->n_failed, targets->n, path,
+                       certs_needs_sudo(&outcome->first) ? "; sudo is missing" : "");
     }
     if (outcome->is_unheeded) {
         return fail_unheeded(&targets->unnamed, err);

@@ -14,12 +14,30 @@
 
 #define DAEMON_GROUP "msched"
 
+int certs_needs_sudo(const struct ms_err *err)
+{
+    return geteuid() != 0 && err->code == MS_E_IO && strstr(err->text, strerror(EACCES)) != NULL;
+}
+
+static int say_sudo(int rc, struct ms_err *err)
+{
+    char why[MS_ERR_TEXT_MAX];
+    if (rc == MS_OK || !certs_needs_sudo(err)) {
+        return rc;
+    }
+    snprintf(why, sizeof(why), "%s", err->text);
+    return ms_fail(err, rc, "%.300s: sudo, or --to DIR for one of your own", why);
+}
+
 /* A daemon's: root's, and readable for the group of the daemons. */
 static int place_daemon(struct ms_cert_place *place, struct ms_err *err)
 {
     place->name = "node.p12";
     if (geteuid() != 0) { /* a folder of one's own, for daemons that one starts oneself */
-        return certs_make_folder(place->folder, 0755, 0700, err);
+        int rc = certs_make_folder(place->folder, 0755, 0700, err);
+        return rc == MS_OK && access(place->folder, W_OK | X_OK) != 0
+                   ? ms_fail_errno(err, MS_E_IO, "cannot write in the folder %s", place->folder)
+                   : rc;
     }
     const struct group *group = getgrnam(DAEMON_GROUP);
     if (group == NULL) {
@@ -110,7 +128,7 @@ static int install_cert(struct cli *cli, const struct cli_args *args, const stru
         rc = find_folder(args, is_daemon, user_dir, sizeof(user_dir), &place.folder, err);
     }
     if (rc == MS_OK) {
-        rc = is_daemon ? place_daemon(&place, err) : place_person(&place, err);
+        rc = is_daemon ? say_sudo(place_daemon(&place, err), err) : place_person(&place, err);
     }
     if (rc == MS_OK) {
         rc = ms_cert_install(file, password, &place, err);
@@ -135,7 +153,7 @@ int certs_install(struct cli *cli, const struct cli_args *args, struct ms_err *e
     }
     rc = ms_whole_read(args->words[1], "", &file, err);
     if (rc == MS_OK) {
-        rc = ms_crl_is(&file) ? certs_install_list(cli, args, &file, err)
+        rc = ms_crl_is(&file) ? say_sudo(certs_install_list(cli, args, &file, err), err)
                               : install_cert(cli, args, &file, files.password, err);
         ms_whole_fini(&file);
     }

@@ -26,6 +26,21 @@ if [ "$(id -u)" -eq 0 ] && command -v setpriv >/dev/null && [ ! -e /etc/msched ]
     ok "who may not write the system's is told of sudo and -d" says "sudo, or -d DIR" setpriv --reuid 65534 --regid 65534 --clear-groups \
         env HOME=/ "$MSCTL" certs init
 fi
+if [ "$(id -u)" -eq 0 ] && command -v setpriv >/dev/null; then
+    as_nobody() { setpriv --reuid 65534 --regid 65534 --clear-groups "$@"; }
+    mkdir -m 0751 roots
+    "$MSCTL" certs --dir "$T/two" issue worker w1 --out w1.p12 >/dev/null
+    "$MSCTL" certs --dir "$T/two" crl >/dev/null
+    install -m 600 -o 65534 w1.p12 roots/w1.p12
+    install -m 644 two/crl.pem two/ca.crt roots
+    install -m 640 w1.p12 roots/node.p12
+    chmod 755 "$T"
+    ok "a daemon's certificate without sudo" says "cannot write in the folder $T/roots: Permission denied: sudo, or --to DIR" \
+        as_nobody "$MSCTL" certs install roots/w1.p12 --to "$T/roots"
+    ok "--force mends nothing there" says "Permission denied: sudo, or --to DIR" as_nobody "$MSCTL" certs install roots/w1.p12 --to "$T/roots" --force
+    ok "a folder that cannot be made" says "Permission denied: sudo, or --to DIR" as_nobody "$MSCTL" certs install roots/w1.p12 --to "$T/roots/in/it"
+    ok "a list without sudo" says "Permission denied: sudo, or --to DIR" as_nobody "$MSCTL" certs install roots/crl.pem --to "$T/roots"
+fi
 ok "its key is the owner's alone" [ "$(stat -c %a ca/ca.key)" = 600 ]
 ok "in a directory that is, too" [ "$(stat -c %a ca)" = 700 ]
 ok "a second one is refused with 4" status 4 certs init
