@@ -69,6 +69,7 @@ as_process() {
         chroot "$T/$host" setpriv --reuid "$user" --regid "$(id_of "$host" "$user")" --init-groups \
         bash -c 'cd; umask 077; exec "$@"' - "$@"
 }
+fails() { ! "$@"; }
 id_of() { awk -F: -v user="$2" '$1 == user { print $4 }' "$T/$1/etc/passwd"; }
 
 # of a unit: the last value of a key
@@ -211,7 +212,7 @@ ok "who submits with a certificate is the same somebody" says '"owner":"user:ali
 ok "both jobs end well" on node7 alice msctl wait --timeout 120 1 2
 run_block 4 5 node7 alice
 ok "she has her weights" [ -s "$T/node7/home/alice/results/weights.safetensors" ]
-ok "nobody else does" bash -c '! "$@"' - on head bob msctl fetch 1 -o theirs
+ok "nobody else does" fails on head bob msctl fetch 1 -o theirs
 ok "her file of settings is hers alone" [ "$(stat -c %a "$T/node7/home/alice/.config/msched/client.p12")" = 600 ]
 
 # ---- who can read what
@@ -219,15 +220,15 @@ keys() { find "$T/$1$config" "$T/$1/var/lib/msched" "$T/$1/run/msched" -type f \
 ok "there are keys to protect" [ "$(keys head | wc -l)" -ge 4 ]
 while read -r file; do
     file=${file#"$T/head"}
-    ok "alice, of msched-users, cannot read $file" bash -c '! "$@"' - on head alice cat "$file"
-    ok "nor write it" bash -c '! "$@"' - on head alice bash -c "exec 3>>'$file'"
+    ok "alice, of msched-users, cannot read $file" fails on head alice cat "$file"
+    ok "nor write it" fails on head alice bash -c "exec 3>>'$file'"
 done < <(keys head)
-ok "nor can bob" bash -c '! "$@"' - on head bob cat "$config/tls/node.p12"
+ok "nor can bob" fails on head bob cat "$config/tls/node.p12"
 ok "the daemon's user can read the key" on head msched cat "$config/tls/node.p12"
-ok "and not that of the CA" bash -c '! "$@"' - on head msched cat "$config/ca/ca.key"
+ok "and not that of the CA" fails on head msched cat "$config/ca/ca.key"
 ok "no person is in the group of the keys" bash -c 'grep -q "^msched:[^:]*:[^:]*:$" "$1/etc/group"' - "$T/head"
 ok "alice may use the socket" on head alice msctl status
-ok "and is no admin there" bash -c '! "$@"' - on head alice cat /var/lib/msched/state.db
+ok "and is no admin there" fails on head alice cat /var/lib/msched/state.db
 
 # ---- what a reboot would start
 wants() { find "$T/$1/etc/systemd/system/$2.wants" -name "$3" -type l 2>/dev/null | grep -q .; }
@@ -250,7 +251,7 @@ for folder in tls tls-worker; do
     ok "readable for everybody who may enter" [ "$(stat -c %a "$T/head$config/$folder/crl.pem")" = 644 ]
 done
 ok "the list is taken over" wait_for 60 logged head-msschedd "scheduler.reload"
-ok "who was revoked stays out" wait_for 60 bash -c '! "$@"' - on node7 alice msctl status
+ok "who was revoked stays out" wait_for 60 fails on node7 alice msctl status
 ok "a new login on the head node is out, too" status 4 on head alice msctl status
 # groups are a process's own: what section 9 says about those that she has
 ok "something happens" on head root msctl submit /home/alice/job.yaml
