@@ -28,7 +28,8 @@ struct client {
     char cert_name[MS_NAME_MAX + 1]; /* that a node must show */
     char what[MS_NAME_MAX + 8];      /* "the scheduler", "node n3": for people */
     struct ms_conn *conn;
-    int dir_fd; /* of a Unix socket with a long path, until connected; -1: none */
+    int is_for_a_moment; /* whom the last Error is about is away, or was gone while it was asked */
+    int dir_fd;          /* of a Unix socket with a long path, until connected; -1: none */
     enum client_state state;
     struct ms_err reason;
     uint32_t last_id;
@@ -317,6 +318,8 @@ int client_await(struct client *client, uint32_t id, uint16_t want, int64_t dead
         return MS_OK;
     }
     const struct ms_wire_type *row = ms_wire_find(type);
+    int code = type == MS_MSG_ERROR ? ((const Ms__Error *)msg)->code : MS_OK;
+    client->is_for_a_moment = code == MS_E_UNAVAILABLE || code == MS_E_CLOSED;
     int rc = type == MS_MSG_ERROR ? client_error(msg, err)
                                   : ms_fail(err, MS_E_PROTOCOL, "%s answered with a %s frame",
                                             client->what, row != NULL ? row->name : "strange");
@@ -337,4 +340,28 @@ int client_call(struct client *client, uint16_t type, const ProtobufCMessage *ms
                        client->address, CLIENT_ANSWER_MS / 1000);
     }
     return rc;
+}
+
+static int rest(struct client *client, int64_t until_ms)
+{
+    int rc = MS_OK;
+    while (rc == MS_OK && client->state == CLIENT_OPEN) {
+        rc = turn(client, until_ms, NULL);
+    }
+    return rc == MS_E_TIMEOUT;
+}
+
+int client_call_of_node(struct client *client, uint16_t type, const ProtobufCMessage *msg,
+                        uint16_t want, ProtobufCMessage **ret_msg, struct ms_err *err)
+{
+    int64_t give_up_ms = ms_mono_ms() + CLIENT_BACK_MS;
+    for (;;) {
+        client->is_for_a_moment = 0;
+        int rc = client_call(client, type, msg, want, ret_msg, err);
+        int64_t now = ms_mono_ms();
+        if (rc == MS_OK || !client->is_for_a_moment || now >= give_up_ms ||
+            !rest(client, now + CLIENT_BACK_EVERY_MS)) {
+            return rc;
+        }
+    }
 }

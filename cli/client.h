@@ -17,7 +17,9 @@
 enum client_state { CLIENT_IDLE, CLIENT_CONNECTING, CLIENT_OPEN, CLIENT_CLOSED };
 
 enum {
-    CLIENT_INBOX_MAX = 256,   /* frames that nobody took; a reader at work holds two */
+    CLIENT_INBOX_MAX = 256, /* frames that nobody took; a reader at work holds two */
+    CLIENT_BACK_MS = 5000,  /* a node that begins anew: some tenths of a second */
+    CLIENT_BACK_EVERY_MS = 200,
     CLIENT_ANSWER_MS = 60000, /* a machine may stand still for a while; nobody waits for ever */
 };
 
@@ -57,6 +59,10 @@ int client_await(struct client *client, uint32_t id, uint16_t want, int64_t dead
 /* client_send and client_await; no answer within CLIENT_ANSWER_MS is MS_E_UNREACHABLE. */
 int client_call(struct client *client, uint16_t type, const ProtobufCMessage *msg, uint16_t want,
                 ProtobufCMessage **ret_msg, struct ms_err *err);
+/* The same of what a node has: asks again, for CLIENT_BACK_MS at the most, while the scheduler says
+ * that the node comes back in a moment. One that went while it was asked may be such a one. */
+int client_call_of_node(struct client *client, uint16_t type, const ProtobufCMessage *msg,
+                        uint16_t want, ProtobufCMessage **ret_msg, struct ms_err *err);
 
 /* Turns an Error message into code and text. */
 int client_error(const ProtobufCMessage *msg, struct ms_err *err);

@@ -108,8 +108,8 @@ static int read_chunk(struct reading *r, struct ms_err *err)
     query.rank = r->rank;
     query.offset = r->offset;
     query.bytes_max = MS_LOG_CHUNK_MAX;
-    int rc =
-        client_call(r->cli->client, MS_MSG_LOG_QUERY, &query.base, MS_MSG_LOG_CHUNK, &msg, err);
+    int rc = client_call_of_node(r->cli->client, MS_MSG_LOG_QUERY, &query.base, MS_MSG_LOG_CHUNK,
+                                 &msg, err);
     if (rc != MS_OK) {
         return rc;
     }

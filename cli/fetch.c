@@ -66,8 +66,8 @@ static int get_ticket(struct fetching *f, struct ms_err *err)
     request.job = f->wish->job;
     request.rank = f->wish->rank;
     request.what = f->wish->what;
-    int rc =
-        client_call(f->cli->client, MS_MSG_FETCH, &request.base, MS_MSG_FETCH_TICKET, &msg, err);
+    int rc = client_call_of_node(f->cli->client, MS_MSG_FETCH, &request.base, MS_MSG_FETCH_TICKET,
+                                 &msg, err);
     if (rc != MS_OK) {
         return rc;
     }

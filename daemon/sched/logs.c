@@ -93,6 +93,15 @@ static bool is_anothers(const struct member *member, const struct node *node)
            strcmp(member->principal, node->info.principal) != 0;
 }
 
+/* Some tenths of a second, as a rule: who is away for longer is away. */
+static bool begins_anew(const struct sched *s, const struct node *node)
+{
+    static const char says[] = "it left: " MS_LEAVE_ANEW;
+    return node != NULL && node->state == NODE_LEFT &&
+           s->now.mono_ms - node->seen_ms < s->cfg.lease_ms &&
+           strncmp(node->reason, says, sizeof(says) - 1) == 0;
+}
+
 struct node *result_holder(struct sched *s, uint64_t number, uint32_t rank, unsigned what,
                            int *ret_code, const char **ret_text)
 {
@@ -123,6 +132,15 @@ struct node *result_holder(struct sched *s, uint64_t number, uint32_t rank, unsi
     }
     const struct member *member = &job->run->members[rank];
     struct node *node = node_find(s, member->node_id);
+    if (begins_anew(s, node)) {
+        *ret_code = MS_E_UNAVAILABLE;
+        *ret_text = emit_text(
+            s,
+            "%s of job %llu rank %u: node %s on host %.64s begins anew for another "
+            "job, and comes back in a moment: try again; %s",
+            name, id, rank, member->node_id, member->host_name, result_words(s, job, rank, what));
+        return NULL;
+    }
     if (node == NULL || node->conn == NULL) {
         *ret_code = MS_E_UNREACHABLE;
         *ret_text = emit_text(s,

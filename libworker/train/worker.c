@@ -229,8 +229,8 @@ static int node_renews(struct worker *worker, int *ret_rc)
     char text[MS_TEXT_MAX];
     if (worker->renews) {
         snprintf(text, sizeof(text),
-                 "begins anew: it has served with the instruction set %s, and job %" PRIu64
-                 " needs another one",
+                 MS_LEAVE_ANEW ": it has served with the instruction set %s, and job %" PRIu64
+                               " needs another one",
                  plan_isa(), worker->job_id);
         ms_log(MS_LOG_NOTICE, "worker.renews reason=%s", MS_QUOTE(text));
         agent_farewell(worker->agent, text);

@@ -28,5 +28,14 @@ ok "many jobs by turns on one and on both" status 0 as alice wait --timeout 300 
     "$(as alice submit -n 2 "$T/short.yaml")" "$(as alice submit -n 1 "$T/short.yaml")" \
     "$(as alice submit -n 1 "$T/short.yaml")" "$(as alice submit -n 2 "$T/short.yaml")" \
     "$(as alice submit -n 2 "$T/short.yaml")" "$(as alice submit -n 1 "$T/short.yaml")"
+came=0
+for i in 1 2 3 4 5 6; do # the next job takes a node of this one, which begins anew as its results are asked for
+    job=$(as alice submit -n 2 "$T/short.yaml")
+    next=("$(as alice submit -n 1 "$T/short.yaml")" "$(as alice submit -n 1 "$T/short.yaml")")
+    as alice wait --timeout 300 "$job" && as alice fetch -o "$T/of$i" "$job" >"$T/fetched" 2>&1 &&
+        as alice logs "$job" >/dev/null 2>>"$T/fetched" && came=$((came + 1))
+    as alice wait --timeout 300 "${next[@]}"
+done
+ok "who waits for a job fetches its results and reads its log, whatever comes next" [ "$came" = 6 ]
 ok "an instruction set that is none is refused with 2" status 2 "$MSWORKER" --server "$HEAD" --isa sse9
 finish

@@ -29,6 +29,7 @@ struct m_node {
     uint64_t conn;   /* 0: not registered */
     bool came;       /* registered since the start, or since it went away */
     bool leaving;    /* its process said so */
+    bool anew;       /* and as it went, that it comes back in a moment */
     int64_t stop_at; /* mono, when it was last told Stop; moved on likewise */
     int64_t heard;   /* mono; moved on while the scheduler stood still */
     int64_t spoke;   /* mono, as it was */

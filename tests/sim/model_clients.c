@@ -233,6 +233,8 @@ bool m_log_refusal_is_fair(struct model *m, const struct m_ask *ask, int32_t cod
         return job == NULL || r == NULL || job->members_dropped || job->state == JOB_QUEUED;
     case MS_E_INVALID:
         return job != NULL && ask->rank >= job->workers;
+    case MS_E_UNAVAILABLE:
+        return node != NULL && node->conn == 0 && node->anew;
     case MS_E_UNREACHABLE:
     case MS_E_CLOSED:
         return node == NULL || node->conn == 0 || ask->route != 0 || m_is_anothers(r, node);

@@ -31,6 +31,7 @@ static struct {
     const char *named;   /* the certificate that tickets name; NULL: none */
     SSL_CTX *node_tls;   /* what the node shows; NULL: plain */
     int refuse;          /* the scheduler says no */
+    int away, away_code; /* so often it says with that code that the node is away */
     int age_s;           /* the clock goes on by this with each ticket */
     int refuse_tokens;   /* the node does, so often */
     int tear_after;      /* pieces a connection; 0: never */
@@ -40,7 +41,7 @@ static struct {
     int endless;         /* chunks whose file grows with each of them */
     int grows;           /* tickets whose file grows with each of them */
     /* what was seen */
-    int tickets, visits, pieces;
+    int asks, tickets, visits, pieces;
     uint64_t first_offset; /* of the last visit */
 } w;
 
@@ -74,11 +75,11 @@ static void send_ticket(struct ms_conn *conn, uint32_t id)
     ck_ms_ok(ms_conn_send(conn, MS_MSG_FETCH_TICKET, id, &ticket.base, err));
 }
 
-static void refuse(struct ms_conn *conn, uint32_t id)
+static void refuse(struct ms_conn *conn, uint32_t id, int code, const char *text)
 {
     Ms__Error error = MS__ERROR__INIT;
-    error.code = MS_E_REFUSED;
-    error.text = (char *)"not yours";
+    error.code = code;
+    error.text = (char *)text;
     ck_ms_ok(ms_conn_send(conn, MS_MSG_ERROR, id, &error.base, err));
 }
 
@@ -111,8 +112,13 @@ static void on_frame(struct ms_conn *conn, const struct ms_wire_header *head, co
     (void)arg;
     ck_ms_ok(ms_wire_unpack(head->type, bytes, head->length, &msg, err));
     if (head->type == MS_MSG_FETCH) {
+        w.asks++;
         if (w.refuse) {
-            refuse(conn, head->id);
+            refuse(conn, head->id, MS_E_REFUSED, "not yours");
+        } else if (w.away > 0) {
+            w.away--;
+            skew_s += w.age_s;
+            refuse(conn, head->id, w.away_code, "node n1 is away");
         } else {
             send_ticket(conn, head->id);
         }
@@ -124,7 +130,7 @@ static void on_frame(struct ms_conn *conn, const struct ms_wire_header *head, co
         }
         if (read->token.len > 0 && w.refuse_tokens > 0) {
             w.refuse_tokens--;
-            refuse(conn, head->id);
+            refuse(conn, head->id, MS_E_REFUSED, "not yours");
         } else if (w.tears_left > 0 && w.pieces++ == w.tear_after) {
             w.tears_left--;
             ms_conn_destroy(conn);
@@ -647,6 +653,38 @@ START_TEST(refusal_of_the_scheduler_is_not_tried_again)
 }
 END_TEST
 
+/* Of `wait && fetch` where the next job needs another instruction set. */
+START_TEST(node_that_comes_back_in_a_moment_is_asked_for_again)
+{
+    static const int codes[] = {MS_E_UNAVAILABLE, MS_E_CLOSED};
+    struct fetch_result got;
+    w.away = 2;
+    w.away_code = codes[_i];
+
+    ck_ms_ok(fetch(&got, err));
+
+    ck_assert(is_whole());
+    ck_assert_int_eq(w.asks, 3);
+    ck_assert_int_eq(w.tickets, 1);
+}
+END_TEST
+
+START_TEST(node_that_does_not_come_back_is_given_up)
+{
+    struct fetch_result got;
+    w.away = 1000;
+    w.away_code = MS_E_UNREACHABLE; /* gone for good: at once */
+    ck_ms_fails(fetch(&got, err), MS_E_UNAVAILABLE, "node n1 is away");
+    ck_assert_int_eq(w.asks, 1);
+
+    w.away_code = MS_E_UNAVAILABLE;
+    w.age_s = CLIENT_BACK_MS / 2000;
+    ck_ms_fails(fetch(&got, err), MS_E_UNAVAILABLE, "node n1 is away");
+    ck_assert_int_le(w.asks, 5);
+    ck_assert(!is_there(".weights.safetensors.part"));
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("cli_fetch");
@@ -675,6 +713,8 @@ int main(void)
     tcase_add_test(tc, node_with_another_certificate_than_the_tickets_is_not_read_from);
     tcase_add_test(tc, node_without_a_certificate_has_no_place_in_a_cluster_with_tls);
     tcase_add_test(tc, refusal_of_the_scheduler_is_not_tried_again);
+    tcase_add_loop_test(tc, node_that_comes_back_in_a_moment_is_asked_for_again, 0, 2);
+    tcase_add_test(tc, node_that_does_not_come_back_is_given_up);
     suite_add_tcase(suite, tc);
     return test_run(suite);
 }

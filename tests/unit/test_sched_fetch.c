@@ -243,6 +243,36 @@ START_TEST(node_that_is_gone_is_named_with_host_and_path)
 }
 END_TEST
 
+/* It is back in some tenths of a second: whoever asks is to ask again, and no longer than that. */
+START_TEST(node_that_begins_anew_is_told_from_one_that_is_gone)
+{
+    uint64_t conns[2];
+    Ms__Leave leave = MS__LEAVE__INIT;
+    fix_running(conns);
+    fix_done(conns[0], 1, 1, 0, 0, "");
+    fix_done(conns[1], 1, 1, 1, 0, "");
+    uint64_t alice = fix_open(MS_ROLE_USER, "alice");
+    leave.reason = (char *)MS_LEAVE_ANEW ": it has served with the instruction set avx2";
+    fix_say(conns[0], MS_MSG_LEAVE, &leave.base);
+    leave.reason = (char *)"the worker process ends";
+    fix_say(conns[1], MS_MSG_LEAVE, &leave.base);
+
+    ask(alice, 1, 0, MS_FETCH_WEIGHTS);
+    refused(alice, MS_E_UNAVAILABLE,
+            "node w0 on host h begins anew for another job, and comes back in a moment: try again; "
+            "its weights: /run/weights.safetensors");
+    ask(alice, 1, 1, MS_FETCH_LOG);
+    refused(alice, MS_E_UNREACHABLE, "node w1 on host h is not connected");
+
+    fix_pass(FIX_LEASE_MS + 1);
+    ask(alice, 1, 0, MS_FETCH_WEIGHTS);
+    refused(alice, MS_E_UNREACHABLE, "node w0 on host h is not connected");
+    uint64_t back = fix_register("w0", 77);
+    ask(alice, 1, 0, MS_FETCH_WEIGHTS);
+    ck_assert_uint_ne(granted(back), 0);
+}
+END_TEST
+
 /* The id is free once its node has gone: whoever takes it has not run the job. */
 START_TEST(somebody_elses_node_with_the_same_id_is_not_asked)
 {
@@ -361,6 +391,7 @@ int main(void)
     tcase_add_test(t, frame_that_a_node_cannot_know_never_leaves);
     tcase_add_test(t, what_cannot_be_is_refused_in_words);
     tcase_add_test(t, node_that_is_gone_is_named_with_host_and_path);
+    tcase_add_test(t, node_that_begins_anew_is_told_from_one_that_is_gone);
     tcase_add_test(t, somebody_elses_node_with_the_same_id_is_not_asked);
     tcase_add_test(t, node_that_has_no_such_file_says_so_to_the_client);
     tcase_add_test(t, ticket_of_another_node_is_not_forwarded);
