@@ -8,6 +8,15 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+/* How it stands is told to whoever has no time at all: "has it ended?". */
+enum { FIRST_ANSWER_MS = 5000 };
+
+static int64_t first_deadline(const struct cli_watch *watch)
+{
+    int64_t least_ms = ms_mono_ms() + FIRST_ANSWER_MS;
+    return watch->deadline_ms >= 0 && watch->deadline_ms < least_ms ? least_ms : watch->deadline_ms;
+}
+
 /* One connection's worth: until the job ended, or the connection did. */
 static int follow(struct cli *cli, uint64_t job, const struct cli_watch *watch, Ms__JobUpdate **ret,
                   struct ms_err *err)
@@ -15,13 +24,15 @@ static int follow(struct cli *cli, uint64_t job, const struct cli_watch *watch, 
     Ms__Watch request = MS__WATCH__INIT;
     uint32_t id = 0;
     request.job = job;
+    int64_t deadline_ms = first_deadline(watch);
     int rc = client_send(cli->client, MS_MSG_WATCH, &request.base, &id, err);
     while (rc == MS_OK) {
         ProtobufCMessage *msg = NULL;
-        rc = client_await(cli->client, id, MS_MSG_JOB_UPDATE, watch->deadline_ms, &msg, err);
+        rc = client_await(cli->client, id, MS_MSG_JOB_UPDATE, deadline_ms, &msg, err);
         if (rc != MS_OK) {
             return rc;
         }
+        deadline_ms = watch->deadline_ms;
         Ms__JobUpdate *update = (Ms__JobUpdate *)msg;
         if (update->job == NULL) {
             ms_wire_free(msg);

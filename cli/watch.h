@@ -8,7 +8,7 @@ struct cli_watch {
     /* After each update; borrowed. Below 0: ends the watch with it, err filled in. NULL allowed. */
     int (*on_update)(const Ms__JobUpdate *update, void *arg, struct ms_err *err);
     void *arg;
-    int64_t deadline_ms; /* monotonic; < 0: none. Passed: MS_E_TIMEOUT */
+    int64_t deadline_ms; /* monotonic; < 0: none. Passed after the first update: MS_E_TIMEOUT */
 };
 
 /* How long a scheduler that went away may take to come back. */

@@ -60,6 +60,8 @@ ok "status" says "0 registered, 0 idle" ctl a status
 ok "submit prints the id alone" [ "$(ctl a submit "$T/job.yaml")" = 1 ]
 ok "jobs says what it waits for" says "waits for 2 idle nodes" ctl a jobs
 ok "wait --timeout is exit 124" status 124 ctl a wait --timeout 0.2 1
+ok "without any time it asks how the job stands" says "job 1 has not ended" ctl a wait --timeout 0 1
+ok "and of none that there is not" status 4 ctl a wait --timeout 0 77
 ok "logs of a waiting job are refused with 4" status 4 ctl a logs 1
 ok "an empty address is exit 2, not another server" status 2 "$MSCTL" --server '' jobs
 ok "a port alone names no host, and that is said" says "a port alone names no host" env MS_SCHED_PORT=8119 "$MSCTL" jobs
@@ -87,6 +89,7 @@ ok "of each rank" [ "$(ctl a logs --rank 1 1 | grep -c '^epoch: 2 step: ')" -eq 
 ok "a rank that is none is exit 2" status 2 ctl a logs --rank 2 1
 ok "watch of an ended job ends with its status" says "SUCCEEDED" ctl a watch 1
 ok "wait for it, too" status 0 ctl a wait 1
+ok "wait without any time sees that it has ended" status 0 ctl a wait --timeout 0 1
 ok "status counts it" says "1 ended" ctl a status
 ok "as JSON" json status -- 'j["nodes_idle"] == 2 and j["jobs_ended"] == 1'
 
