@@ -74,7 +74,7 @@ int child_find_program(const char *name, const char *variable, const char *build
     return ms_fail(
         err, MS_E_NOT_FOUND,
         "cannot find the program %s: it is not in %.120s/../%s, not beside msctl and not "
-        "in PATH; name it with %s=/path/to/%s",
+        "in PATH (was it built and installed?); name it with %s=/path/to/%s",
         name, self, build_dir, variable, name);
 }
 

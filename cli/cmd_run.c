@@ -130,6 +130,9 @@ static int prepare(struct run *run, const struct cli_args *args, struct ms_err *
         rc = run_watch(run, err);
     }
     if (rc == MS_OK) {
+        rc = run_find_programs(run, err);
+    }
+    if (rc == MS_OK) {
         rc = run_dir_make(cli_value(args, "run-dir"), run->job.name, &run->dir, err);
     }
     return rc;

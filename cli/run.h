@@ -47,6 +47,7 @@ struct run {
     struct cli *cli;
     struct job job;
     struct run_dir dir;
+    char scheduler[MS_PATH_MAX + 1], worker[MS_PATH_MAX + 1]; /* the programs */
     struct child *children; /* the scheduler, then the workers; owned */
     size_t n_children;
     enum run_stage stage;
@@ -91,6 +92,8 @@ void run_stop_next(struct run *run);
 void run_kill(struct run *run);
 
 /* run_children.c */
+/* Before there is anything to clean up. */
+int run_find_programs(struct run *run, struct ms_err *err);
 int run_start_children(struct run *run, struct ms_err *err);
 /* Reaps; notes the first that ended too early. */
 void run_reap(struct run *run);

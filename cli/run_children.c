@@ -50,29 +50,26 @@ static int start_worker(struct run *run, const char *program, int index, struct 
     return child_start(child, &spec, err);
 }
 
+int run_find_programs(struct run *run, struct ms_err *err)
+{
+    int rc = child_find_program("msschedd", "MSCHED_MSSCHEDD", "daemon", run->scheduler,
+                                sizeof(run->scheduler), err);
+    return rc == MS_OK ? child_find_program("msworker", "MSCHED_MSWORKER", "libworker", run->worker,
+                                            sizeof(run->worker), err)
+                       : rc;
+}
+
 int run_start_children(struct run *run, struct ms_err *err)
 {
-    char scheduler[MS_PATH_MAX + 1];
-    char worker[MS_PATH_MAX + 1];
-    int rc = child_find_program("msschedd", "MSCHED_MSSCHEDD", "daemon", scheduler,
-                                sizeof(scheduler), err);
-    if (rc == MS_OK) {
-        rc = child_find_program("msworker", "MSCHED_MSWORKER", "libworker", worker, sizeof(worker),
-                                err);
-    }
     run->n_children = 1 + (size_t)run->job.workers;
     run->children = (struct child *)calloc(run->n_children, sizeof(*run->children));
-    if (rc == MS_OK && run->children == NULL) {
-        rc = ms_fail(err, MS_E_NOMEM, "no memory for %d workers", run->job.workers);
-    }
     if (run->children == NULL) {
         run->n_children = 0;
+        return ms_fail(err, MS_E_NOMEM, "no memory for %d workers", run->job.workers);
     }
-    if (rc == MS_OK) {
-        rc = start_scheduler(run, scheduler, err);
-    }
+    int rc = start_scheduler(run, run->scheduler, err);
     for (int i = 0; rc == MS_OK && i < run->job.workers; i++) {
-        rc = start_worker(run, worker, i, err);
+        rc = start_worker(run, run->worker, i, err);
     }
     return rc;
 }

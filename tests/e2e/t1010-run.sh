@@ -90,6 +90,7 @@ ok "--resume is refused by name" says "--resume comes later" "$MSCTL" run --resu
 ok "a mistyped option comes with the nearest" says "--run-dir" "$MSCTL" run --rundir x "$T/job.yaml"
 ok "a missing program is named" bash -c 'MSCHED_MSWORKER=/nonexistent "$MSCTL" run --run-dir "$1/noprog" "$1/job.yaml" 2>&1 |
     grep -q "MSCHED_MSWORKER=/nonexistent"' - "$T"
+ok "and leaves no run directory" [ ! -e "$T/noprog" ]
 ok "and leaves no key behind" [ ! -e "$T/noprog/tls" ]
 
 # ---- children that end
