@@ -267,7 +267,11 @@ ln -s "$MSSCHEDD" "$place/build/daemon"
 ln -s "$MSWORKER" "$place/build/libworker"
 printf 'build cli/msctl daemon/msschedd libworker/msworker: phony\n' >"$place/build/build.ninja"
 printf 'packages_missing() { :; }\npackages_build=() packages_scheduler=() packages_worker=()\n' >"$place/scripts/packages.sh"
-ok "quickstart trains in a folder of any name" "$place/scripts/quickstart" --set steps=2 --set evaluate=null
+ok "quickstart trains in a folder of any name" says "saved       $place/build/quickstart/shapes-" \
+    bash -c 'cd "$1" && "$2/scripts/quickstart" --set steps=2 --set evaluate=null' - "$T" "$place"
+rm -rf "$place"/build/quickstart/shapes-* # of the same second, perhaps
+ok "and names the weights as they are found from there" says "saved       build/quickstart/shapes-" \
+    bash -c 'cd "$1" && scripts/quickstart --set steps=2 --set evaluate=null' - "$place"
 ok "test refuses what it does not know" status 2 "$ROOT/scripts/test" --everything
 
 # ---- completion
