@@ -137,9 +137,11 @@ static int fail_parser(const struct builder *b, const yaml_parser_t *parser, str
     if (byte_at(b, &mark) == '\t') {
         return fail_mark(b, mark, err, "a tab cannot indent YAML; use spaces");
     }
+    /* a colon is missed on the next line, where something else begins */
+    int is_key = parser->context != NULL && strstr(parser->context, "simple key") != NULL;
     return fail_mark(
-        b, mark, err, "no valid YAML: %s%s%s%s", parser->context != NULL ? parser->context : "",
-        parser->context != NULL ? ", " : "",
+        b, is_key ? parser->context_mark : mark, err, "no valid YAML: %s%s%s%s",
+        parser->context != NULL ? parser->context : "", parser->context != NULL ? ", " : "",
         parser->problem != NULL ? parser->problem : "syntax error",
         has_bare_variable(b, &mark) ? "; within { } or [ ] put \"${...}\" into quotes" : "");
 }

@@ -452,6 +452,7 @@ static const struct {
     {"\tworkers: 2\n", "job.yaml:4:1: a tab cannot indent YAML"},
     {"name: \"\\0\"\n", "a NUL byte"},
     {"name: [unclosed\n", "no valid YAML"},
+    {"workers 2\n", "job.yaml:4:1: no valid YAML: while scanning a simple key, could not find"},
     {"name: a\x01z\n", "a control character (0x01)"},
     {"name: \xff\xfe\n", "not UTF-8"},
     {"a: [[[[[[[[[[[[[[[[[[[[[1]]]]]]]]]]]]]]]]]]]]]\n", "nested deeper than 16 levels"},
