@@ -16,9 +16,6 @@
 #define MS_STAMP_LEN     24   /* a tick's number and 16 bytes of its seal */
 #define MS_TOKEN_LEN     32   /* SHA-256 size: group token, digests */
 
-/* So begins the reason of a Leave whose process is back in a moment. */
-#define MS_LEAVE_ANEW "begins anew"
-
 /* Control plane frames */
 #define MS_FRAME_MAX      (4U << 20) /* hard cap of one frame; each type has its own below this */
 #define MS_FRAME_SMALL    (64U << 10)

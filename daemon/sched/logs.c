@@ -96,10 +96,8 @@ static bool is_anothers(const struct member *member, const struct node *node)
 /* Some tenths of a second, as a rule: who is away for longer is away. */
 static bool begins_anew(const struct sched *s, const struct node *node)
 {
-    static const char says[] = "it left: " MS_LEAVE_ANEW;
-    return node != NULL && node->state == NODE_LEFT &&
-           s->now.mono_ms - node->seen_ms < s->cfg.lease_ms &&
-           strncmp(node->reason, says, sizeof(says) - 1) == 0;
+    return node != NULL && node->state == NODE_LEFT && node->returns &&
+           s->now.mono_ms - node->seen_ms < s->cfg.lease_ms;
 }
 
 struct node *result_holder(struct sched *s, uint64_t number, uint32_t rank, unsigned what,

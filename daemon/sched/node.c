@@ -288,6 +288,7 @@ void on_leave(struct sched *s, struct conn *conn, const struct sched_event *even
 {
     const Ms__Leave *msg = (const Ms__Leave *)event->msg;
     if (conn->node != NULL) {
+        conn->node->returns = msg->returns;
         node_gone(s, conn->node, NODE_ON_LEAVE,
                   msg->reason[0] != '\0' ? emit_text(s, "it left: %s", msg->reason) : "it left");
     }

@@ -64,6 +64,7 @@ struct node {
     const char *expected; /* NEW: after what it has to come back; a literal */
     bool came;            /* registered since the start, or since it went away */
     bool leaving;         /* its process said so: it gets no rank any more */
+    bool returns;         /* LEFT: it said that it is back in a moment */
     int64_t seen_ms;
     struct host *host;         /* never NULL but before the first Register */
     struct list on_host;       /* in host->nodes */

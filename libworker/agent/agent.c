@@ -148,8 +148,9 @@ int agent_send(struct agent *agent, uint16_t type, const ProtobufCMessage *msg, 
     return rc;
 }
 
-void agent_farewell(struct agent *agent, const char *reason)
+void agent_farewell(struct agent *agent, const char *reason, int returns)
 {
+    agent->returns = returns;
     snprintf(agent->farewell, sizeof(agent->farewell), "%s", reason);
 }
 
@@ -242,7 +243,7 @@ int agent_create(const struct agent_config *cfg, struct agent **ret, struct ms_e
     mailbox_init(&agent->mailbox);
     orders_init(&agent->orders);
     grace_init(&agent->grace);
-    agent_farewell(agent, "the worker process ends");
+    agent_farewell(agent, "the worker process ends", 0);
     snprintf(agent->address, sizeof(agent->address), "%s", cfg->address);
     snprintf(agent->host, sizeof(agent->host), "%s", addr.host);
     snprintf(agent->software, sizeof(agent->software), "%s", cfg->software);

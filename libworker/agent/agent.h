@@ -81,9 +81,9 @@ struct agent_config {           /* strings are copied */
 
 /* Starts the thread. Returns owned. */
 int agent_create(const struct agent_config *cfg, struct agent **ret, struct ms_err *err);
-/* Why this node leaves, in the words of its last message. Trainer's thread, before agent_destroy.
- */
-void agent_farewell(struct agent *agent, const char *reason);
+/* Why this node leaves, in the words of its last message; returns: it is back in a moment.
+ * Trainer's thread, before agent_destroy. */
+void agent_farewell(struct agent *agent, const char *reason, int returns);
 /* Says Leave if connected, waits until that is out (a few seconds at most), joins the thread. NULL
  * allowed. */
 void agent_destroy(struct agent *agent);

@@ -27,8 +27,9 @@ struct agent {
     struct mailbox mailbox;
     struct orders orders;
     atomic_int leaving, ending, hurry, harden;
-    char farewell[MS_TEXT_MAX + 1]; /* written before ending is set, read after */
-    pthread_mutex_t tls_lock;       /* guards cfg.tls, of which we hold a reference */
+    char farewell[MS_TEXT_MAX + 1]; /* written before ending is set, read after; likewise: */
+    int returns;
+    pthread_mutex_t tls_lock; /* guards cfg.tls, of which we hold a reference */
 
     struct grace grace; /* locks itself */
 

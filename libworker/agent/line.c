@@ -382,6 +382,7 @@ void line_leave(struct agent *agent)
     struct line *line = &agent->line;
     Ms__Leave leave = MS__LEAVE__INIT;
     leave.reason = agent->farewell;
+    leave.returns = agent->returns;
     switch (line->state) {
     case LINE_UP:
         if (ms_conn_send(line->conn, MS_MSG_LEAVE, 0, &leave.base, NULL) == 0) {

@@ -229,11 +229,11 @@ static int node_renews(struct worker *worker, int *ret_rc)
     char text[MS_TEXT_MAX];
     if (worker->renews) {
         snprintf(text, sizeof(text),
-                 MS_LEAVE_ANEW ": it has served with the instruction set %s, and job %" PRIu64
-                               " needs another one",
+                 "begins anew: it has served with the instruction set %s, and job %" PRIu64
+                 " needs another one",
                  plan_isa(), worker->job_id);
         ms_log(MS_LOG_NOTICE, "worker.renews reason=%s", MS_QUOTE(text));
-        agent_farewell(worker->agent, text);
+        agent_farewell(worker->agent, text, 1);
         *ret_rc = WORKER_ANEW;
     }
     return worker->renews;
@@ -265,7 +265,7 @@ static int handle_order(struct worker *worker, struct agent_order *order, int *r
     case AGENT_ASSIGN:
         *ret_rc = take_assign(worker, order, err);
         if (worker->is_unfit) { /* else it would take job after job, and fail each */
-            agent_farewell(worker->agent, ms_err_text(err));
+            agent_farewell(worker->agent, ms_err_text(err), 0);
             return 1;
         }
         if (!one_job) {

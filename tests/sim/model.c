@@ -351,8 +351,7 @@ static void message(struct model *m, struct m_conn *conn, const struct sched_eve
     case MS_MSG_LEAVE:
         if (node != NULL) {
             m_node_lost(m, node);
-            node->anew = strncmp(((const Ms__Leave *)event->msg)->reason, MS_LEAVE_ANEW,
-                                 strlen(MS_LEAVE_ANEW)) == 0;
+            node->anew = ((const Ms__Leave *)event->msg)->returns;
         }
         break;
     default:

@@ -271,8 +271,8 @@ static void send_peer_report(struct world *w, struct sim_node *node)
 static void send_leave(struct world *w, struct sim_node *node)
 {
     Ms__Leave msg = MS__LEAVE__INIT;
-    msg.reason =
-        (char *)(node->leaving ? "the job is over" : MS_LEAVE_ANEW ": another job needs it");
+    msg.reason = (char *)"the job is over";
+    msg.returns = !node->leaving;
     net_up(w, node->link, MS_MSG_LEAVE, 0, &msg.base);
 }
 

@@ -39,6 +39,7 @@ struct desk {
     int refuse, mute, silent; /* silent: heartbeats are not answered */
     char chunk[128];
     char farewell[MS_TEXT_MAX + 1]; /* of the last Leave */
+    int returns;                    /* likewise */
     int refuses_stamps;             /* all are of another database: n_foreign, no registers */
     int n_foreign;
 };
@@ -152,6 +153,7 @@ static inline void desk_frame(struct ms_conn *conn, const struct ms_wire_header 
     case MS_MSG_LEAVE:
         desk->n_leaves++;
         snprintf(desk->farewell, sizeof(desk->farewell), "%s", ((Ms__Leave *)msg)->reason);
+        desk->returns = ((Ms__Leave *)msg)->returns;
         break;
     case MS_MSG_PROGRESS:
         desk->n_progress++;

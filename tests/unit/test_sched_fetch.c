@@ -252,9 +252,11 @@ START_TEST(node_that_begins_anew_is_told_from_one_that_is_gone)
     fix_done(conns[0], 1, 1, 0, 0, "");
     fix_done(conns[1], 1, 1, 1, 0, "");
     uint64_t alice = fix_open(MS_ROLE_USER, "alice");
-    leave.reason = (char *)MS_LEAVE_ANEW ": it has served with the instruction set avx2";
+    leave.reason = (char *)"begins anew: it has served with the instruction set avx2";
+    leave.returns = 1;
     fix_say(conns[0], MS_MSG_LEAVE, &leave.base);
     leave.reason = (char *)"the worker process ends";
+    leave.returns = 0;
     fix_say(conns[1], MS_MSG_LEAVE, &leave.base);
 
     ask(alice, 1, 0, MS_FETCH_WEIGHTS);

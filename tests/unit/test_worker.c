@@ -120,6 +120,7 @@ START_TEST(worker_that_served_with_another_instruction_set_leaves_to_begin_anew)
     until(&desk, desk.n_leaves == 1 && desk.n_closed >= 1);
     ck_assert_int_eq(pthread_join(life.thread, NULL), 0);
     ck_assert_int_eq(life.rc, WORKER_ANEW);
+    ck_assert_int_eq(desk.returns, 1);
     desk_shut(&desk);
 }
 END_TEST
