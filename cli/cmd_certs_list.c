@@ -164,13 +164,14 @@ int certs_show(struct cli *cli, const struct cli_args *args, struct ms_err *err)
         return MS_OK;
     }
     double days = difftime(info.not_after, time(NULL)) / 86400;
+    double whole = (double)(long long)((days < 0 ? -days : days) + 0.5);
     fprintf(cli->out, "subject     %s\nidentity    %s\nissuer      %s\nserial      %s\n",
             info.subject, info.uri[0] != '\0' ? info.uri : "-", info.issuer, info.serial);
-    fprintf(cli->out, "hosts       %s\nvalid       %s to %s (%s%.0f days)\n",
+    fprintf(cli->out, "hosts       %s\nvalid       %s to %s (%s%.0f day%s)\n",
             info.hosts[0] != '\0' ? info.hosts : "-",
             cli_format_time(from, (int64_t)info.not_before * 1000),
             cli_format_time(to, (int64_t)info.not_after * 1000), days < 0 ? "over since " : "",
-            days < 0 ? -days : days);
+            whole, whole == 1 ? "" : "s");
     return MS_OK;
 }
 
@@ -196,10 +197,10 @@ static void say_revoked(struct cli *cli, const struct cli_args *args, const char
         fprintf(cli->out, "%s: was revoked already\n", who);
     }
     fprintf(cli->out,
-            "the list %s is valid for %lld days; msctl certs crl makes it anew\n"
+            "the list %s is valid for %lld day%s; msctl certs crl makes it anew\n"
             "next, here and, with a copy of it, on every node: sudo msctl certs install %s && "
             "sudo " CERTS_RELOAD "\n",
-            path, (long long)days, path);
+            path, (long long)days, days == 1 ? "" : "s", path);
 }
 
 static int make_list(struct cli *cli, const struct cli_args *args, const char *who,

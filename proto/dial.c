@@ -104,7 +104,7 @@ static void done_failed(struct ms_dial *dial)
     case ECONNREFUSED:
         ms_fail(&err, MS_E_UNREACHABLE,
                 "no scheduler listens at %s (%s): start msschedd there, or check the address "
-                "(--server, MS_SCHED_HOST, MS_SCHED_PORT)",
+                "(--server, MS_SCHED_HOST, MS_SCHED_PORT, server in msctl.conf or msworker.conf)",
                 where, dial->error == ENOENT ? "no such socket" : "connection refused");
         break;
     case EACCES:

@@ -285,7 +285,8 @@ static const char *present_words(struct sched *s)
 const char *dynamic_waiting_for(struct sched *s)
 {
     if (s->ending) {
-        return emit_text(s, "%u workers to leave", s->n_registered);
+        return emit_text(s, "%u worker%s to leave", s->n_registered,
+                         s->n_registered == 1 ? "" : "s");
     }
     if (s->topo != TOPO_INITIALIZING) {
         return awaited_words(s);

@@ -102,8 +102,8 @@ void place_job(struct sched *s, struct job *job, struct node **nodes)
     job->n_tries++;
     job->n_met = s->n_registered > job->n_met ? s->n_registered : job->n_met;
     job_set(s, job, JOB_ON_PLACE,
-            emit_text(s, "on %u nodes, generation %llu", job->workers,
-                      (unsigned long long)job->generation));
+            emit_text(s, "on %u node%s, generation %llu", job->workers,
+                      job->workers == 1 ? "" : "s", (unsigned long long)job->generation));
     members_fill(job, nodes);
     emit_put_meta(s, "generation", s->generation);
     emit_put_job(s, job, false);

@@ -132,8 +132,8 @@ static const char *place_words(struct sched *s, const struct job *job)
                              : "";
     const char *stuck = s->n_stuck > 0 ? emit_text(s, ", %u stuck (msctl nodes)", s->n_stuck) : "";
     if (job->workers > s->queue.n_nodes) {
-        return emit_text(s, "needs %u nodes, the cluster has %u%s%s: waits until there are more",
-                         job->workers, s->n_usable, paused, stuck);
+        return emit_text(s, "needs %u node%s, the cluster has %u%s%s: waits until there are more",
+                         job->workers, job->workers == 1 ? "" : "s", s->n_usable, paused, stuck);
     }
     const char *nodes =
         emit_text(s, "waits for %u idle node%s: %u registered, %u idle%s%s", next->workers,

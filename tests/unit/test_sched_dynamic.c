@@ -241,7 +241,7 @@ START_TEST(status_names_what_else_it_waits_for)
 
     fix_close(a);
 
-    ck_assert_str_eq(status()->waiting_for, "1 workers to leave");
+    ck_assert_str_eq(status()->waiting_for, "1 worker to leave");
     fix_close(b);
     ck_assert_ptr_nonnull(fix_effect(SCHED_DO_EXIT));
 }
