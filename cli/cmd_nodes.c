@@ -105,7 +105,7 @@ static void print_status(struct cli *cli, const Ms__StatusInfo *s)
     if (s->waiting_for[0] != '\0') {
         fprintf(out, "%-12s %s\n", "waits for", s->waiting_for);
     }
-    fprintf(out, "%-12s %u registered, %u idle, %u lost\n", "nodes", s->nodes_registered,
+    fprintf(out, "%-12s %u registered, %u idle, %u lost or left\n", "nodes", s->nodes_registered,
             s->nodes_idle, s->nodes_lost);
     fprintf(out, "%-12s %u queued, %u running, %llu ended\n", "jobs", s->jobs_queued,
             s->jobs_running, (unsigned long long)s->jobs_ended);

@@ -30,15 +30,15 @@ void server_say_status(struct server *server)
     struct sched_counts counts;
     char status[sizeof(server->status)];
     sched_count(server->sched, &counts);
-    snprintf(
-        status, sizeof(status),
-        "STATUS=%u job%s placed, %u queued, %u node%s (%u idle, %u lost), last commit %.1f ms%s",
-        counts.jobs_placed, counts.jobs_placed == 1 ? "" : "s", counts.jobs_queued,
-        counts.nodes_registered, counts.nodes_registered == 1 ? "" : "s", counts.nodes_idle,
-        counts.nodes_lost, (double)server->commit_last_us / 1000,
-        !server->is_refusing           ? ""
-        : server->refusal == MS_E_FULL ? "; THE DISK IS FULL"
-                                       : "; NO NEW WORK: THE RESERVE FILE CANNOT BE MADE");
+    snprintf(status, sizeof(status),
+             "STATUS=%u job%s placed, %u queued, %u node%s (%u idle, %u lost or left), last commit "
+             "%.1f ms%s",
+             counts.jobs_placed, counts.jobs_placed == 1 ? "" : "s", counts.jobs_queued,
+             counts.nodes_registered, counts.nodes_registered == 1 ? "" : "s", counts.nodes_idle,
+             counts.nodes_lost, (double)server->commit_last_us / 1000,
+             !server->is_refusing           ? ""
+             : server->refusal == MS_E_FULL ? "; THE DISK IS FULL"
+                                            : "; NO NEW WORK: THE RESERVE FILE CANNOT BE MADE");
     if (strcmp(status, server->status) != 0 && !server->is_stopping) {
         memcpy(server->status, status, sizeof(status));
         ms_notify(status);
