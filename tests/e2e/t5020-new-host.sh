@@ -240,7 +240,7 @@ ok "and disabled" on node7 root systemctl disable msworker@1.service
 ok "the first comes back all the same" wants node7 multi-user.target msworker@0.service
 
 # ---- 9. certificates: by name
-on head root msctl certs issue worker head.example --out w.p12
+on head root msctl certs issue worker head.example --out w.p12 >/dev/null
 ok "the head trains, too: its worker has a folder of its own" on head root msctl certs install w.p12 --to "$config/tls-worker"
 run_line head root "section 3" "echo 'tls_dir = $T/nowhere' >>/etc/msched/msworker.conf"
 start alice-before as_process head alice msctl events -f
