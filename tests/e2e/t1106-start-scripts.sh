@@ -4,14 +4,14 @@
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/train.sh"
 need "$MSCTL" "$MSSCHEDD" "$MSWORKER" python3
-need_shared mnist
+need_shared data/mnist
 
 free_port() {
     python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])'
 }
 mkdir -p "$T/place/MNIST_Data/train" "$T/place/MNIST_Data/test" "$T/bin"
-cp "$SHARED"/mnist/train-* "$T/place/MNIST_Data/train"
-cp "$SHARED"/mnist/t10k-* "$T/place/MNIST_Data/test"
+cp "$SHARED"/data/mnist/train-* "$T/place/MNIST_Data/train"
+cp "$SHARED"/data/mnist/t10k-* "$T/place/MNIST_Data/test"
 cp "$ROOT/examples/mnist.yaml" "$T/place/net.yaml"
 echo "steps: 20" >>"$T/place/net.yaml"
 sed -i '/^epochs:/d' "$T/place/net.yaml"
