@@ -197,6 +197,20 @@ static int merge_victim(X509_CRL *crl, const X509 *victim)
     return merge(crl, batch);
 }
 
+/* While a cluster changes its CA, programs hold two lists, and two CAs of one host have one name:
+ * only the key tells whose list it is. */
+static int add_key_id(const struct ms_ca *ca, X509_CRL *crl)
+{
+    X509V3_CTX ctx;
+    X509V3_set_ctx_nodb(&ctx);
+    X509V3_set_ctx(&ctx, ca->cert, NULL, NULL, crl, 0);
+    X509_EXTENSION *ext =
+        X509V3_EXT_conf_nid(NULL, &ctx, NID_authority_key_identifier, "keyid:always");
+    int ok = ext != NULL && X509_CRL_add_ext(crl, ext, -1) == 1;
+    X509_EXTENSION_free(ext);
+    return ok;
+}
+
 static int finish_crl(const struct ms_ca *ca, X509_CRL *crl, int64_t number, int days)
 {
     time_t now = time(NULL);
@@ -209,7 +223,8 @@ static int finish_crl(const struct ms_ca *ca, X509_CRL *crl, int64_t number, int
              X509_CRL_set_issuer_name(crl, X509_get_subject_name(ca->cert)) == 1 &&
              X509_CRL_set1_lastUpdate(crl, from) == 1 && X509_CRL_set1_nextUpdate(crl, to) == 1 &&
              X509_CRL_add1_ext_i2d(crl, NID_crl_number, count, 0, X509V3_ADD_APPEND) == 1 &&
-             X509_CRL_sort(crl) == 1 && X509_CRL_sign(crl, ca->key, EVP_sha256()) != 0;
+             add_key_id(ca, crl) && X509_CRL_sort(crl) == 1 &&
+             X509_CRL_sign(crl, ca->key, EVP_sha256()) != 0;
     ASN1_INTEGER_free(count);
     ASN1_TIME_free(from);
     ASN1_TIME_free(to);
