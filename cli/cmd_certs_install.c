@@ -5,6 +5,8 @@
 #include "config.h"
 #include "proto/cert_install.h"
 #include "proto/crl_files.h"
+#include "proto/denied.h"
+#include "proto/folder.h"
 
 #include <errno.h>
 #include <grp.h>
@@ -56,11 +58,37 @@ static int place_daemon(struct ms_cert_place *place, struct ms_err *err)
     return rc;
 }
 
+/* A folder that root makes in somebody's would keep him out. */
+static int refuse_to_make(const char *folder, struct ms_err *err)
+{
+    char above[MS_PATH_MAX + 1];
+    char name[MS_NAME_MAX + 1];
+    struct stat st;
+    ms_folder_of(folder, above, sizeof(above));
+    while (stat(above, &st) != 0 && strcmp(above, "/") != 0 && strcmp(above, ".") != 0) {
+        char lower[MS_PATH_MAX + 1];
+        memcpy(lower, above, sizeof(lower));
+        ms_folder_of(lower, above, sizeof(above));
+    }
+    if (stat(above, &st) != 0 || st.st_uid == 0) {
+        return MS_OK;
+    }
+    ms_denied_name(st.st_uid, name, sizeof(name));
+    return ms_fail(err, MS_E_REFUSED,
+                   "there is no folder %.200s, and one of root's would keep %s out: sudo -u %s "
+                   "mkdir -p -m 700 %.200s, and again",
+                   folder, name, name, folder);
+}
+
 /* Root may do it for somebody, whose folder it is: he alone could use it. */
 static int place_person(struct ms_cert_place *place, struct ms_err *err)
 {
     struct stat folder;
     place->name = "client.p12";
+    if (geteuid() == 0 && stat(place->folder, &folder) != 0 &&
+        refuse_to_make(place->folder, err) != MS_OK) {
+        return MS_E_REFUSED;
+    }
     int rc = certs_make_folder(place->folder, 0700, 0700, err);
     if (rc == MS_OK && geteuid() == 0 && stat(place->folder, &folder) == 0) {
         place->owner = folder.st_uid;

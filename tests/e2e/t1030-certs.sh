@@ -125,6 +125,8 @@ if [ "$(id -u)" = 0 ]; then
     install -d -m 0700 -o nobody -g nogroup of_nobody
     ok "into somebody's folder root puts what he can use" "$MSCTL" certs install bob.p12 --to of_nobody
     ok "it is his" [ "$(stat -c %U:%G:%a of_nobody/client.p12)" = "nobody:nogroup:600" ]
+    ok "a folder that is not there he makes himself" says "sudo -u nobody mkdir -p -m 700" "$MSCTL" certs install bob.p12 --to of_nobody/.config/msched
+    ok "and nothing of root's is in his way" [ ! -e of_nobody/.config ]
 fi
 certs issue user carol >/dev/null
 ok "somebody else's is not replaced" status 4 env XDG_CONFIG_HOME="$T/home" "$MSCTL" certs install carol.p12
