@@ -158,7 +158,23 @@ static int try_file(const char *database, struct ms_err *err)
     return ms_denied(database, R_OK | W_OK, rc, err);
 }
 
-int store_look(const char *database, int *ret_absent, struct ms_err *err)
+/* Can what is there of it be written? */
+static int try_beside(const char *database, struct ms_err *err)
+{
+    for (size_t i = 0; i < MS_ARRAY_SIZE(opened_beside); i++) {
+        char path[SIDE_PATH_MAX];
+        int rc = 0;
+        snprintf(path, sizeof(path), "%s%s", database, opened_beside[i]);
+        if (faccessat(AT_FDCWD, path, R_OK | W_OK, AT_EACCESS) != 0 && errno != ENOENT) {
+            rc =
+                ms_fail_errno(err, MS_E_CONFIG, "%s, beside the database, cannot be written", path);
+            return ms_denied(path, R_OK | W_OK, rc, err);
+        }
+    }
+    return 0;
+}
+
+static int look_at(const char *database, int *ret_absent, struct ms_err *err)
 {
     static const char magic[16] = "SQLite format 3";
     uint8_t header[HEADER];
@@ -194,24 +210,14 @@ int store_look(const char *database, int *ret_absent, struct ms_err *err)
     return rc == 0 ? try_file(database, err) : rc;
 }
 
+int store_look(const char *database, int *ret_absent, struct ms_err *err)
+{
+    int rc = look_at(database, ret_absent, err);
+    return rc == 0 ? try_beside(database, err) : rc;
+}
+
 /* ---- before a start -----------------------------------------------------------------------------
  */
-
-/* Can what is there of it be written? */
-static int try_beside(const char *database, struct ms_err *err)
-{
-    for (size_t i = 0; i < MS_ARRAY_SIZE(opened_beside); i++) {
-        char path[SIDE_PATH_MAX];
-        int rc = 0;
-        snprintf(path, sizeof(path), "%s%s", database, opened_beside[i]);
-        if (faccessat(AT_FDCWD, path, R_OK | W_OK, AT_EACCESS) != 0 && errno != ENOENT) {
-            rc =
-                ms_fail_errno(err, MS_E_CONFIG, "%s, beside the database, cannot be written", path);
-            return ms_denied(path, R_OK | W_OK, rc, err);
-        }
-    }
-    return 0;
-}
 
 int store_judge_place(const char *database, struct ms_err *err)
 {
@@ -228,5 +234,5 @@ int store_judge_place(const char *database, struct ms_err *err)
     if (rc == 0) {
         rc = store_look(path, &absent, err);
     }
-    return rc == 0 ? try_beside(path, err) : rc;
+    return rc;
 }

@@ -1,4 +1,5 @@
 /* wal_keep.c - copies of logs of writes that could not be taken whole: evidence */
+#include "daemon/store/files.h"
 #include "daemon/store/wal.h"
 
 #include <fcntl.h>
@@ -41,10 +42,10 @@ static bool same_bytes(int wal_fd, const char *path, uint8_t *bytes)
     return n == 0;
 }
 
-static bool copy_bytes(int wal_fd, const char *path, uint8_t *bytes)
+static bool copy_bytes(int wal_fd, const char *database, const char *path, uint8_t *bytes)
 {
     unlink(path); /* of a start that did not finish it */
-    int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+    int fd = store_open_beside(path, database, O_WRONLY | O_CREAT | O_EXCL);
     ssize_t n = fd >= 0 ? 1 : -1;
     for (off_t at = 0; n > 0; at += n) {
         n = pread(wal_fd, bytes, CHUNK, at);
@@ -98,7 +99,8 @@ void wal_keep(int wal_fd, const char *database, char *path, size_t size)
     if (bytes != NULL && !is_kept) {
         place = choose(kept);
         snprintf(unfinished, sizeof(unfinished), "%s.wal-lost.new", database);
-        is_kept = copy_bytes(wal_fd, unfinished, bytes) && rename(unfinished, place->path) == 0;
+        is_kept =
+            copy_bytes(wal_fd, database, unfinished, bytes) && rename(unfinished, place->path) == 0;
         if (!is_kept) {
             unlink(unfinished);
         }
