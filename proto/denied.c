@@ -72,12 +72,13 @@ int ms_denied_is_services(const char *path, uid_t owner, gid_t group)
            (owner == 0 && (is_below(path, MSCHED_SYSCONFDIR) || is_below(path, STATE_DIR)));
 }
 
-/* A folder that is only on the way; the one that a file is to be written in is more than that. */
+/* A folder that is only on the way; the one that a file is to be written in is more than that.
+ * With X_OK it is no file, but a folder itself. */
 static int is_on_the_way(const char *at, const char *path, int mode)
 {
     const size_t n = strlen(at);
     return strncmp(at, path, n) == 0 && path[n] == '/' && is_closed(at, X_OK) &&
-           ((mode & W_OK) == 0 || strchr(path + n + 1, '/') != NULL);
+           ((mode & W_OK) == 0 || (mode & X_OK) != 0 || strchr(path + n + 1, '/') != NULL);
 }
 
 /* To be another's may be meant: of /var/lib, or of the service's database. */

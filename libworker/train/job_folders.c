@@ -43,19 +43,6 @@ static int is_named(int fd, const char *path)
            held.st_ino == named.st_ino;
 }
 
-static int fail_making(const char *jobs_dir, struct ms_err *err)
-{
-    char us[MS_NAME_MAX + 1];
-    const char *dir = strlen(jobs_dir) <= 100 ? jobs_dir : "DIR"; /* half a command is none */
-    int why = errno;
-    ms_denied_name(geteuid(), us, sizeof(us));
-    errno = why;
-    return ms_fail_errno(err, MS_E_CONFIG,
-                         "jobs_dir %.160s cannot be made (by hand: sudo install -d -m 700 -o %s "
-                         "%s; in a service also ReadWritePaths=DIR)",
-                         jobs_dir, us, dir);
-}
-
 static int fail_writing(const char *jobs_dir, struct ms_err *err)
 {
     if (errno == ENOTDIR) {
@@ -71,6 +58,23 @@ static int fail_writing(const char *jobs_dir, struct ms_err *err)
                                : "jobs_dir %.160s cannot be written",
                            jobs_dir);
     return ms_denied(jobs_dir, W_OK | X_OK, rc, err);
+}
+
+static int fail_making(const char *jobs_dir, struct ms_err *err)
+{
+    struct stat st;
+    if (errno == ENOTDIR || (errno == EACCES && stat(jobs_dir, &st) != 0 && errno == EACCES)) {
+        return fail_writing(jobs_dir, err); /* it may be there, and we are kept from it */
+    }
+    char us[MS_NAME_MAX + 1];
+    const char *dir = strlen(jobs_dir) <= 100 ? jobs_dir : "DIR"; /* half a command is none */
+    int why = errno;
+    ms_denied_name(geteuid(), us, sizeof(us));
+    errno = why;
+    return ms_fail_errno(err, MS_E_CONFIG,
+                         "jobs_dir %.160s cannot be made (by hand: sudo install -d -m 700 -o %s "
+                         "%s; in a service also ReadWritePaths=DIR)",
+                         jobs_dir, us, dir);
 }
 
 /* A full disk takes folders while it takes no byte. */

@@ -157,6 +157,14 @@ START_TEST(folder_of_another_user_is_named_with_the_command_that_gives_it)
     ck_ms_fails(job_folders_try(path_of("theirs/new"), err), MS_E_CONFIG, words);
     ck_ms_fails(job_folders_judge(path_of("theirs/new"), err), MS_E_CONFIG, words);
     ck_assert_int_eq(seteuid(0), 0);
+    ck_assert_int_eq(chown(path_of("theirs"), 1234, 1234) | chmod(path_of("theirs"), 0700), 0);
+    ck_assert_int_eq(mkdir(path_of("theirs/ours"), 0700), 0); /* as below a home */
+    ck_assert_int_eq(chown(path_of("theirs/ours"), 65534, 65534), 0);
+    ck_assert_int_eq(seteuid(65534), 0);
+    snprintf(words, sizeof(words), "may not enter it: sudo chmod o+x %s", path_of("theirs"));
+    ck_ms_fails(job_folders_try(path_of("theirs/ours"), err), MS_E_CONFIG, words);
+    ck_ms_fails(job_folders_judge(path_of("theirs/ours"), err), MS_E_CONFIG, words);
+    ck_assert_int_eq(seteuid(0), 0);
 }
 END_TEST
 
