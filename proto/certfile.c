@@ -198,6 +198,14 @@ int ms_pem_has_ended(void)
     return ERR_GET_LIB(error) == ERR_LIB_PEM && ERR_GET_REASON(error) == PEM_R_NO_START_LINE;
 }
 
+int ms_pem_fail_torn(const char *path, struct ms_err *err)
+{
+    return ms_fail(err, MS_E_TLS,
+                   "a certificate in %s is damaged, or was copied in part: copy it again from "
+                   "where it was made",
+                   path);
+}
+
 int ms_pem_read_all(const char *path, STACK_OF(X509) * *ret, struct ms_err *err)
 {
     struct ms_whole file;
@@ -220,10 +228,7 @@ int ms_pem_read_all(const char *path, STACK_OF(X509) * *ret, struct ms_err *err)
     if (rc == MS_OK && sk_X509_num(all) <= 0) {
         rc = ms_cert_no_pem(&file, err);
     } else if (rc == MS_OK && is_torn) {
-        rc = ms_fail(err, MS_E_TLS,
-                     "a certificate in %s is damaged, or was copied in part: copy it again from "
-                     "where it was made",
-                     path);
+        rc = ms_pem_fail_torn(path, err);
     }
     ms_whole_fini(&file);
     if (rc != MS_OK) {

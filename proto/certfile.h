@@ -35,6 +35,8 @@ int ms_pem_of(const struct ms_whole *file, X509 **ret, struct ms_err *err);
 /* Of a PEM_read_...() that gave nothing: 1: there was nothing more; 0: there was, and it is
  * damaged. Clears OpenSSL's queue of errors. */
 int ms_pem_has_ended(void);
+/* MS_E_TLS: of a file of certificates of which one is damaged. */
+int ms_pem_fail_torn(const char *path, struct ms_err *err);
 
 /* All certificates of a PEM file, one at least: while a cluster changes its CA, ca.crt holds the
  * old one and the new one. Returns owned: sk_X509_pop_free(it, X509_free). */

@@ -178,8 +178,12 @@ static int load_ca(X509_STORE *store, const char *path, struct ms_err *err)
         }
         n += one->x509 != NULL;
     }
+    const int is_torn = list == NULL && !ms_pem_has_ended();
     sk_X509_INFO_pop_free(list, X509_INFO_free);
     ERR_clear_error();
+    if (rc == MS_OK && is_torn) {
+        return ms_pem_fail_torn(path, err);
+    }
     return rc == MS_OK && n == 0
                ? ms_fail(err, MS_E_TLS, "%s holds no certificate in PEM form", path)
                : rc;
@@ -225,8 +229,11 @@ static int verify_fail(const struct ms_tls_config *cfg, X509_STORE_CTX *vctx, X5
                              cfg->p12_path, subject, date)
                    : ms_fail(err, MS_E_TLS, "the CA in %s has expired: make a new one",
                              cfg->ca_path);
-    case X509_V_ERR_CERT_NOT_YET_VALID:
-        return ms_fail(err, MS_E_TLS,
+    case X509_V_ERR_CERT_NOT_YET_VALID: /* passes for a daemon that starts before its clock is set
+                                         */
+        return ms_fail(err,
+                       (cfg->roles & (MS_ROLE_WORKER | MS_ROLE_SCHEDULER)) != 0 ? MS_E_UNAVAILABLE
+                                                                                : MS_E_TLS,
                        "the certificate %s (%s) is not valid yet: is this host's clock right?",
                        cfg->p12_path, subject);
     case X509_V_ERR_CERT_REVOKED:

@@ -108,7 +108,8 @@ int certs_load(struct certs *certs, SSL_CTX **ret, struct ms_err *err)
                        why.text);
     }
     if (rc < 0) {
-        return ms_fail(err, rc == MS_E_NOMEM ? rc : MS_E_CONFIG, "%s", why.text);
+        int code = rc == MS_E_NOMEM ? rc : rc == MS_E_UNAVAILABLE ? MS_E_TIMEOUT : MS_E_CONFIG;
+        return ms_fail(err, code, "%s", why.text);
     }
     if (warning[0] != '\0') {
         char quoted[2 * MS_TEXT_MAX];

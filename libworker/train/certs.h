@@ -23,7 +23,7 @@ struct certs { /* strings are borrowed for its life */
 /* Reads the files; a warning about them is logged. *ret is owned, NULL for NONE. Whatever is wrong
  * with our own files is MS_E_CONFIG, with the next step: no waiting mends it. So is a list that
  * revokes us, is another CA's or damaged; one that is out of date, not valid yet, or cannot be
- * read for now, is MS_E_TIMEOUT: that may pass. */
+ * read for now, is MS_E_TIMEOUT: that may pass. So may a certificate that is not valid yet. */
 int certs_load(struct certs *certs, SSL_CTX **ret, struct ms_err *err);
 
 /* Looks whether what a start would load still holds, and logs what is wrong or expires soon. */

@@ -171,6 +171,55 @@ START_TEST(a_torn_ca_behind_a_whole_one_is_damage_too)
     fclose(file);
     ck_ms_fails(ms_pem_read_all(in_dir("tls/ca.crt"), &all, err), MS_E_TLS, "ca.crt is damaged");
     ck_ms_fails(put(0, err), MS_E_TLS, "ca.crt is damaged");
+    struct ms_cert_request req = {MS_ROLE_WORKER, "w1", NULL, 30, ""};
+    SSL_CTX *ctx = NULL;
+    ck_ms_ok(ms_ca_issue(ca, &req, in_dir("w1.p12"), NULL, err));
+    struct ms_tls_config cfg = {
+        .p12_path = in_dir("w1.p12"), .p12_password = "", .ca_path = in_dir("tls/ca.crt")};
+    ck_ms_fails(ms_tls_context(&cfg, &ctx, NULL, err), MS_E_TLS, "ca.crt is damaged");
+}
+END_TEST
+
+static void append(const char *name, const char *to)
+{
+    char bytes[16384];
+    FILE *from = fopen(in_dir(name), "r");
+    FILE *file = fopen(in_dir(to), "a");
+    ck_assert(from != NULL && file != NULL);
+    size_t n = fread(bytes, 1, sizeof(bytes), from);
+    ck_assert_uint_eq(fwrite(bytes, 1, n, file), n);
+    fclose(from);
+    fclose(file);
+}
+
+/* While a cluster changes its CA: both were made on the head node, and have its name. */
+START_TEST(two_cas_of_one_name_and_their_lists_go_together)
+{
+    static const char *const lists[][2] = {{"list.pem", "next.pem"}, {"next.pem", "list.pem"}};
+    struct ms_cert_request req = {MS_ROLE_WORKER, "w1", NULL, 30, ""};
+    struct ms_ca *next = NULL;
+    ck_ms_ok(ms_ca_create("lab ca", 365, &next, err));
+    ck_ms_ok(ms_ca_issue(ca, &req, in_dir("w1.p12"), NULL, err));
+    ck_ms_ok(ms_ca_issue(next, &req, in_dir("w2.p12"), NULL, err));
+    ck_ms_ok(ms_ca_issue(next, &req, in_dir("gone.p12"), NULL, err));
+    ck_ms_ok(ms_ca_revoke(next, in_dir("gone.p12"), "", in_dir("next.pem"), 30, err));
+    ck_ms_ok(ms_ca_export(next, in_dir("next.crt"), err));
+    append("next.crt", "tls/ca.crt");
+    append(lists[_i][0], "both.pem");
+    append(lists[_i][1], "both.pem");
+    struct ms_tls_config cfg = {
+        .p12_password = "", .ca_path = in_dir("tls/ca.crt"), .crl_path = in_dir("both.pem")};
+    static const char *const good[] = {"w1.p12", "w2.p12"};
+    for (size_t i = 0; i < MS_ARRAY_SIZE(good); i++) {
+        SSL_CTX *ctx = NULL;
+        cfg.p12_path = in_dir(good[i]);
+        ck_ms_ok(ms_tls_context(&cfg, &ctx, NULL, err));
+        SSL_CTX_free(ctx);
+    }
+    SSL_CTX *none = NULL;
+    cfg.p12_path = in_dir("gone.p12");
+    ck_ms_fails(ms_tls_context(&cfg, &none, NULL, err), MS_E_TLS, "is revoked by");
+    ms_ca_destroy(next);
 }
 END_TEST
 
@@ -283,6 +332,7 @@ int main(void)
     tcase_add_test(tc, one_list_does_not_take_the_place_of_several);
     tcase_add_test(tc, a_torn_list_behind_a_whole_one_is_damage_and_not_the_end);
     tcase_add_test(tc, a_torn_ca_behind_a_whole_one_is_damage_too);
+    tcase_add_loop_test(tc, two_cas_of_one_name_and_their_lists_go_together, 0, 2);
     tcase_add_test(tc, a_link_is_followed_to_the_list_that_it_leads_to);
     tcase_add_test(tc, a_link_to_what_is_no_list_is_left_as_it_is);
     tcase_add_test(tc, any_ca_of_the_file_is_known_and_the_lists_of_the_others_are_kept);
