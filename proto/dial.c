@@ -103,8 +103,8 @@ static void done_failed(struct ms_dial *dial)
     case ENOENT:
     case ECONNREFUSED:
         ms_fail(&err, MS_E_UNREACHABLE,
-                "no scheduler listens at %s (%s): start msschedd there, or check the address "
-                "(--server, MS_SCHED_HOST, MS_SCHED_PORT, server in msctl.conf or msworker.conf)",
+                "no scheduler listens at %s (%s): start msschedd there, or check "
+                "--server, MS_SCHED_HOST, MS_SCHED_PORT, server in msctl.conf, msworker.conf",
                 where, dial->error == ENOENT ? "no such socket" : "connection refused");
         break;
     case EACCES:

@@ -120,6 +120,33 @@ mv "$T/tls/n2/next.p12" "$T/tls/n2/node.p12"
 kill -HUP "${pid_of[n2]}"
 ok "with the right one it registers at once" wait_for 30 idle 2
 ok "a job runs on both" status 0 as alice wait --timeout 300 "$(as alice submit "$T/short.yaml")"
+
+# ---- a key is exchanged under a job, as docs/operations.md has it: the connection that stands shows the old one
+job=$(as alice submit "$T/long.yaml")
+ok "a long job trains on both" wait_for 120 trains "$job"
+cp "$T/tls/n1/node.p12" "$T/old.p12"
+issue worker n1 --host 127.0.0.1 --out "$T/tls/n1/next.p12"
+mv "$T/tls/n1/next.p12" "$T/tls/n1/node.p12"
+count() { grep -c "$2" "$T/$1.log"; }
+more() { [ "$(count "$1" "$2")" -gt "$3" ]; } # NAME TEXT COUNT
+reloads=$(count n1 "worker.reload certificates=")
+kill -HUP "${pid_of[n1]}"
+ok "a worker takes its new certificate" wait_for 60 more n1 "worker.reload certificates=" "$reloads"
+stop a
+ok "a list is there" "$MSCTL" certs --dir "$CA" --out "$T/live.pem" crl
+ok "the scheduler starts again" start_sched a --listen "$HEAD" --lease-ms "$LEASE_MS" --tls on --tls-crl "$T/live.pem" \
+    --tls-ca "$T/tls/sched/ca.crt" --tls-cert "$T/tls/sched/node.p12"
+ok "the job goes on" wait_for 60 in_state "$job" RUNNING
+ok "the old certificate is revoked" "$MSCTL" certs --dir "$CA" --out "$T/live.pem" revoke "$T/old.p12"
+reloads=$(count a "scheduler.reload")
+kill -HUP "${pid_of[a]}"
+ok "the scheduler reads the list" wait_for 60 more a "scheduler.reload" "$reloads"
+steps=$(grep -c '"step":' "$T/jobs/$job/metrics.jsonl")
+ok "and the job trains on, with all its ranks" wait_for 60 trains "$job" $((steps + 50))
+ok "in that state" in_state "$job" RUNNING
+ok "nobody was cut off" bash -c '! grep -q "certificate revoked" "$1"' - "$T/a.log"
+as alice cancel --now "$job" >/dev/null
+
 ok "a node ends when asked" stop n1
 ok "the other, too" stop n2
 finish
