@@ -20,11 +20,23 @@ static void apply_momentum(const struct job_optimizer *o, uint64_t step, float s
                     (float)o->momentum);
 }
 
+/* base^n by squaring: the C library's pow has several forms, with and without fused multiply-add,
+ * which differ in the last bit from one CPU to the other. */
+static double power(double base, uint64_t n)
+{
+    double result = 1.0;
+    for (; n > 0; n >>= 1) {
+        result = (n & 1) != 0 ? result * base : result;
+        base *= base;
+    }
+    return result;
+}
+
 static void apply_adam(const struct job_optimizer *o, uint64_t step, float scale,
                        const struct optimizer_range *r)
 {
-    double t = (double)step;
-    double rate = o->learning_rate * sqrt(1.0 - pow(o->beta2, t)) / (1.0 - pow(o->beta1, t));
+    double rate =
+        o->learning_rate * sqrt(1.0 - power(o->beta2, step)) / (1.0 - power(o->beta1, step));
     kernel_adam(r->weights, r->slots[0], r->slots[1], r->grads, r->count, scale, (float)rate,
                 (float)o->beta1, (float)o->beta2, (float)o->epsilon);
 }

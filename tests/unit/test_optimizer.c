@@ -59,16 +59,19 @@ START_TEST(adam_corrects_its_bias_by_the_step)
 {
     struct job_optimizer o = {
         .kind = JOB_ADAM, .learning_rate = 0.001, .beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-8};
+    static const uint64_t steps[] = {1, 2, 3, 1000, 123457, 1ULL << 40};
+    const uint64_t step = steps[_i];
+    const double t = (double)step;
     struct optimizer_range r = range();
 
-    optimizer_apply(&o, 3, 1.0F, &r);
+    optimizer_apply(&o, step, 1.0F, &r);
 
     ck_assert_int_eq(optimizer_slots(&o), 2);
     for (int i = 0; i < N; i++) {
         double g = (double)grads[i];
         double m = 0.9 * 0.01 * (i % 5) + 0.1 * g;
         double v = 0.999 * 0.02 * (i % 3) + 0.001 * g * g;
-        double rate = 0.001 * sqrt(1 - pow(0.999, 3)) / (1 - pow(0.9, 3));
+        double rate = 0.001 * sqrt(1 - pow(0.999, t)) / (1 - pow(0.9, t));
         double want = 0.1 * i - rate * m / (sqrt(v) + 1e-8);
         ck_assert_double_eq_tol((double)weights[i], want, 1e-5 * (1 + fabs(want)));
     }
@@ -104,7 +107,7 @@ int main(void)
     tcase_add_checked_fixture(tc, fill, NULL);
     tcase_add_test(tc, sgd_steps_against_the_scaled_gradient);
     tcase_add_test(tc, momentum_keeps_a_velocity);
-    tcase_add_test(tc, adam_corrects_its_bias_by_the_step);
+    tcase_add_loop_test(tc, adam_corrects_its_bias_by_the_step, 0, 6);
     tcase_add_test(tc, padding_of_zeros_stays_zero);
     suite_add_tcase(suite, tc);
     return test_run(suite);
