@@ -99,6 +99,15 @@ int model_copy_make(struct replica *replica, uint64_t steps, struct model_copy *
     return 0;
 }
 
+uint64_t model_copy_bytes(const struct graph *graph)
+{
+    uint64_t count = 0;
+    for (int i = 0; i < graph_n_stored(graph); i++) {
+        count += (uint64_t)shape_count(&graph_tensor(graph, graph_stored_at(graph, i))->shape);
+    }
+    return count * sizeof(float);
+}
+
 void model_copy_destroy(struct model_copy *copy)
 {
     if (copy == NULL) {

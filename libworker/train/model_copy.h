@@ -22,6 +22,8 @@ struct model_copy {
 int model_copy_make(struct replica *replica, uint64_t steps, struct model_copy **ret,
                     struct ms_err *err);
 void model_copy_destroy(struct model_copy *copy); /* NULL allowed */
+/* Bytes of memory that a copy of the model takes. */
+uint64_t model_copy_bytes(const struct graph *graph);
 /* Index of a name, -1: none. */
 int model_copy_find(const struct model_copy *copy, const char *name);
 /* Writes a safetensors file through a temporary name. */

@@ -1,8 +1,10 @@
 /* prepare.c - everything before step 0: data, plan, memory check, mesh, weights */
 #include "libworker/data/path.h"
 #include "libworker/train/memory.h"
+#include "libworker/train/model_copy.h"
 #include "libworker/train/node.h"
 #include "libworker/train/train_impl.h"
+#include "proto/macros.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -157,46 +159,14 @@ static uint64_t loader_bytes(const struct train *train)
            (uint64_t)(train->cfg.job->batch_size + train->eval_batch);
 }
 
-/* What this rank will have touched at its peak: its own buffers, and of each local peer's exchange
- * buffer the slice that it sums. */
+/* What this rank will have touched at its peak beside its replica: its own buffers, of each local
+ * peer's exchange buffer the slice that it sums, and the copy of the model that is digested at the
+ * end, when all else is still there. */
 static uint64_t fixed_bytes(const struct train *train, int locals)
 {
     uint64_t exchange = (uint64_t)train->sizes.exchange * sizeof(float);
     return exchange + exchange * (uint64_t)(locals - 1) / (uint64_t)locals + loader_bytes(train) +
-           BASE_BYTES;
-}
-
-static int refuse_memory(const struct train *train, uint64_t peak, uint64_t free_bytes, int locals,
-                         struct ms_err *err)
-{
-    char a[32];
-    char b[32];
-    char c[32];
-    uint64_t arena = train->sizes.arena_bytes;
-    uint64_t rest = peak - arena;
-    uint64_t share = free_bytes / (uint64_t)locals;
-    int64_t batch =
-        share > rest
-            ? (int64_t)((double)train->cfg.job->batch_size * (double)(share - rest) / (double)arena)
-            : 0;
-    uint64_t ranks = free_bytes / peak;
-    char fits[96];
-    if (batch >= 1 && ranks >= 1) {
-        snprintf(fits, sizeof(fits), "batch_size %" PRId64 " or %" PRIu64 " ranks on this host fit",
-                 batch, ranks);
-    } else if (batch >= 1) {
-        snprintf(fits, sizeof(fits), "batch_size %" PRId64 " fits", batch);
-    } else if (ranks >= 1) {
-        snprintf(fits, sizeof(fits), "%" PRIu64 " ranks on this host fit", ranks);
-    } else {
-        snprintf(fits, sizeof(fits), "no batch size fits on this host");
-    }
-    return ms_fail(err, MS_E_FULL,
-                   "the job does not fit into memory: a rank needs %s at its peak, the %d ranks of "
-                   "this host %s, and %s are free; %s",
-                   memory_format(peak, a, sizeof(a)), locals,
-                   memory_format(peak * (uint64_t)locals, b, sizeof(b)),
-                   memory_format(free_bytes, c, sizeof(c)), fits);
+           model_copy_bytes(replica_graph(train->replica)) + BASE_BYTES;
 }
 
 /* Plans the replica with room for memory_max bytes of activations and measures the rank's peak. */
@@ -223,15 +193,11 @@ static int plan_replica(struct train *train, uint64_t memory_max, struct ms_err 
     return rc;
 }
 
-static int make_replica(struct train *train, struct ms_err *err)
+/* A tenth of the share stays free where making activations again can do it (it costs 2 % of a
+ * step): page cache, other programs, and a measure that was taken a moment ago. What is not known
+ * is more than any peak. */
+static int plan_within(struct train *train, uint64_t share, struct ms_err *err)
 {
-    int locals = local_ranks(&train->cfg);
-    uint64_t free_bytes = memory_available();
-    uint64_t share = free_bytes / (uint64_t)locals;
-    train->known.threads = threads_for(&train->cfg);
-    /* A tenth stays free where making activations again can do it (it costs 2 % of a step): page
-     * cache, other programs, and a measure that was taken a moment ago. What is not known is more
-     * than any peak. */
     uint64_t room = share / 10 * 9;
     int rc = plan_replica(train, room, err);
     if (rc == 0 && train->known.peak_bytes > room) {
@@ -239,11 +205,88 @@ static int make_replica(struct train *train, struct ms_err *err)
         uint64_t rest = train->known.peak_bytes - train->sizes.arena_bytes;
         rc = plan_replica(train, room > rest ? room - rest : 1, err);
     }
+    return rc;
+}
+
+/* Is the job with another batch one that make_replica would take? The train is of no use after it.
+ */
+static int fits_with(struct train *train, int64_t batch, uint64_t share)
+{
+    const struct job *given = train->cfg.job;
+    struct job job = *given;
+    if (job.evaluate_batch_size == job.batch_size) { /* by default it follows */
+        job.evaluate_batch_size = batch;
+        train->eval_batch = batch;
+    }
+    job.batch_size = batch;
+    train->info.last_rows = batch;
+    train->cfg.job = &job;
+    int rc = plan_within(train, share, NULL);
+    train->cfg.job = given;
+    return rc == 0 && train->known.peak_bytes <= share;
+}
+
+/* The largest of some that was tried and fits; 0: none. Arena and loader grow with the batch, about
+ * in proportion: from that the first guess. */
+static int64_t find_batch(struct train *train, uint64_t share)
+{
+    static const int percent[] = {100, 90, 80, 65, 50, 30, 15, 5};
+    const double grows = (double)(train->sizes.arena_bytes + loader_bytes(train)) /
+                         (double)train->cfg.job->batch_size;
+    const uint64_t rest = train->known.peak_bytes - train->sizes.arena_bytes - loader_bytes(train);
+    const double guess = share > rest ? (double)(share - rest) / grows : 0;
+    const int64_t given = train->cfg.job->batch_size;
+    int64_t tried = given;
+    for (size_t i = 0; i < MS_ARRAY_SIZE(percent); i++) {
+        int64_t batch = (int64_t)(guess * percent[i] / 100);
+        batch = batch < given ? batch : given - 1;
+        if (batch >= 1 && batch < tried && fits_with(train, batch, share)) {
+            return batch;
+        }
+        tried = batch >= 1 && batch < tried ? batch : tried;
+    }
+    return 0;
+}
+
+static int refuse_memory(struct train *train, uint64_t free_bytes, int locals, struct ms_err *err)
+{
+    char a[32];
+    char b[32];
+    char c[32];
+    const uint64_t peak = train->known.peak_bytes;
+    const uint64_t ranks = free_bytes / peak;
+    const int64_t batch = find_batch(train, free_bytes / (uint64_t)locals);
+    char fits[96];
+    if (batch >= 1 && ranks >= 1) {
+        snprintf(fits, sizeof(fits), "batch_size %" PRId64 " or %" PRIu64 " ranks on this host fit",
+                 batch, ranks);
+    } else if (batch >= 1) {
+        snprintf(fits, sizeof(fits), "batch_size %" PRId64 " fits", batch);
+    } else if (ranks >= 1) {
+        snprintf(fits, sizeof(fits), "%" PRIu64 " ranks on this host fit", ranks);
+    } else {
+        snprintf(fits, sizeof(fits), "no batch size fits on this host");
+    }
+    return ms_fail(err, MS_E_FULL,
+                   "the job does not fit into memory: a rank needs %s at its peak, the %d ranks of "
+                   "this host %s, and %s are free; %s",
+                   memory_format(peak, a, sizeof(a)), locals,
+                   memory_format(peak * (uint64_t)locals, b, sizeof(b)),
+                   memory_format(free_bytes, c, sizeof(c)), fits);
+}
+
+static int make_replica(struct train *train, struct ms_err *err)
+{
+    int locals = local_ranks(&train->cfg);
+    uint64_t free_bytes = memory_available();
+    uint64_t share = free_bytes / (uint64_t)locals;
+    train->known.threads = threads_for(&train->cfg);
+    int rc = plan_within(train, share, err);
     if (rc < 0) {
         return rc;
     }
     if (train->known.peak_bytes > share) {
-        return refuse_memory(train, train->known.peak_bytes, free_bytes, locals, err);
+        return refuse_memory(train, free_bytes, locals, err);
     }
     return replica_plan_sha256(train->replica, train->data_world, train->known.plan_sha256, err);
 }
