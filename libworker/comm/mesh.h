@@ -70,7 +70,7 @@ struct stream {
     size_t head_have;
     size_t rx_left;
     size_t skip_left; /* payload of an older generation */
-    uint64_t skipped_frames, skipped_generation;
+    uint64_t skipped_frames, skipped_bytes, skipped_generation;
     uint64_t moved_ms; /* mesh clock when bytes moved last */
     int has_left;      /* BYE came */
     struct frame bye;

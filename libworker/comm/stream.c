@@ -15,6 +15,8 @@
 /* A peer that is always ready must not keep the others waiting. */
 enum { PULL_BUDGET = MS_DATA_FRAME_MAX };
 
+enum { SKIPPED_MIN = 16 << 20 };
+
 void stream_init(struct stream *stream, const struct link *link)
 {
     *stream = (struct stream){.link = *link};
@@ -186,6 +188,29 @@ int stream_push(struct mesh *mesh, struct peer *peer, struct ms_err *err)
 /* ---- in
  * --------------------------------------------------------------------------------------------- */
 
+/* A frame of an older generation, of a peer that had not heard of the newer one when it was sent:
+ * no more of them than the collective that it was in. */
+static int skip(struct mesh *mesh, struct peer *peer, const struct frame *frame, struct ms_err *err)
+{
+    struct stream *stream = &peer->stream;
+    const uint64_t most = SKIPPED_MIN + 2 * (uint64_t)mesh->exchange_floats * sizeof(float);
+    char who[MESH_WHO_MAX];
+    stream->skip_left = frame->length;
+    stream->skipped_frames++;
+    stream->skipped_bytes += FRAME_HEADER + frame->length;
+    stream->skipped_generation = frame->generation;
+    if (stream->skipped_bytes > most) {
+        return mesh_blame(mesh, peer->rank, err, MS_E_PROTOCOL,
+                          "%s sends data of the older generation %llu without end (%llu frames, "
+                          "%llu bytes): it has missed that this is generation %llu",
+                          mesh_who(mesh, peer->rank, who), (unsigned long long)frame->generation,
+                          (unsigned long long)stream->skipped_frames,
+                          (unsigned long long)stream->skipped_bytes,
+                          (unsigned long long)mesh->generation);
+    }
+    return 0;
+}
+
 /* A header that was read: what to do with the payload. */
 static int take_header(struct mesh *mesh, struct peer *peer, struct ms_err *err)
 {
@@ -200,10 +225,7 @@ static int take_header(struct mesh *mesh, struct peer *peer, struct ms_err *err)
     }
     stream->head_have = 0;
     if (frame.generation < mesh->generation) {
-        stream->skip_left = frame.length;
-        stream->skipped_frames++;
-        stream->skipped_generation = frame.generation;
-        return 0;
+        return skip(mesh, peer, &frame, err);
     }
     if (frame.generation > mesh->generation) {
         return mesh_blame(mesh, peer->rank, err, MS_E_ABORTED,
@@ -249,7 +271,9 @@ static uint8_t *next_target(struct stream *stream, uint8_t *junk, size_t junk_si
     return stream->head + stream->head_have;
 }
 
-static void account(struct stream *stream, size_t n)
+/* 1: they are what is waited for. Headers are not, nor what belongs to an older generation: who
+ * sends nothing else hangs, for this rank. */
+static int account(struct stream *stream, size_t n)
 {
     if (stream->skip_left > 0) {
         stream->skip_left -= n;
@@ -259,18 +283,22 @@ static void account(struct stream *stream, size_t n)
         if (stream->rx[0].done == stream->rx[0].size) {
             pop(stream->rx, &stream->n_rx);
         }
+        return 1;
     } else {
         stream->head_have += n;
     }
+    return 0;
 }
 
-/* Reads what is there for the spans, until BYE or the end. */
-static int pull(struct mesh *mesh, struct peer *peer, size_t *ret_moved, struct ms_err *err)
+/* Reads what is there for the spans, until BYE or the end. *ret_read: bytes of any kind. 1: some of
+ * them were for the spans. */
+static int pull(struct mesh *mesh, struct peer *peer, size_t *ret_read, struct ms_err *err)
 {
     struct stream *stream = &peer->stream;
     uint8_t junk[4096];
-    *ret_moved = 0;
-    while (stream->n_rx > 0 && *ret_moved < PULL_BUDGET && !stream->has_left && !stream->eof) {
+    int moved = 0;
+    *ret_read = 0;
+    while (stream->n_rx > 0 && *ret_read < PULL_BUDGET && !stream->has_left && !stream->eof) {
         if (stream->head_have == FRAME_HEADER) {
             int rc = take_header(mesh, peer, err);
             if (rc < 0) {
@@ -288,10 +316,10 @@ static int pull(struct mesh *mesh, struct peer *peer, size_t *ret_moved, struct 
             stream->eof = 1;
             break;
         }
-        account(stream, (size_t)n);
-        *ret_moved += (size_t)n;
+        moved |= account(stream, (size_t)n);
+        *ret_read += (size_t)n;
     }
-    return 0;
+    return moved;
 }
 
 int streams_progress(struct mesh *mesh, struct ms_err *err)
@@ -303,15 +331,15 @@ int streams_progress(struct mesh *mesh, struct ms_err *err)
         if (out < 0) {
             return out;
         }
-        size_t in = 0;
-        int rc = peer->stream.n_rx > 0 ? pull(mesh, peer, &in, err) : 0;
-        if (rc == 0 && peer->stream.n_rx > 0 && (peer->stream.has_left || peer->stream.eof)) {
-            rc = gone(mesh, peer, err);
+        size_t read = 0;
+        int in = peer->stream.n_rx > 0 ? pull(mesh, peer, &read, err) : 0;
+        if (in >= 0 && peer->stream.n_rx > 0 && (peer->stream.has_left || peer->stream.eof)) {
+            in = gone(mesh, peer, err);
         }
-        if (rc < 0) {
-            return rc;
+        if (in < 0) {
+            return in;
         }
-        if (out || in > 0) {
+        if (out || in) {
             moved = 1;
             peer->stream.moved_ms = mesh->clock_ns / 1000000U;
         }
@@ -405,13 +433,13 @@ int streams_finish(struct mesh *mesh, struct ms_err *err)
 int stream_fate(struct mesh *mesh, struct peer *peer, enum stream_fate *ret, struct ms_err *err)
 {
     struct stream *stream = &peer->stream;
-    size_t moved = 0;
+    size_t read = 0;
     do { /* what it sent for this collective lies before BYE */
-        int rc = pull(mesh, peer, &moved, err);
+        int rc = pull(mesh, peer, &read, err);
         if (rc < 0) {
             return rc;
         }
-    } while (moved > 0);
+    } while (read > 0);
     while (!stream->has_left && !stream->eof && stream->n_rx == 0 &&
            stream->head_have < FRAME_HEADER) {
         ssize_t n = link_read(&stream->link, stream->head + stream->head_have,

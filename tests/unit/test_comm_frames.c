@@ -1,6 +1,8 @@
 /* test_comm_frames.c - a rank against a peer that sends the wrong frames */
 #include "tests/unit/comm_fake.h"
 
+#include "proto/clock.h"
+
 static struct frame fake_frame(void)
 {
     return (struct frame){
@@ -86,6 +88,34 @@ START_TEST(frames_of_an_older_generation_are_skipped_and_named)
 
     maker = barrier_against(c, &old, "MSD1");
     check_failed(&maker, MS_E_TIMEOUT, "1 frames of the older generation 4 skipped");
+    comm_case_close(c);
+}
+END_TEST
+
+/* A peer whose process missed that there is a new generation, and that is quick. */
+START_TEST(a_flood_of_an_older_generation_is_cut_off_and_named)
+{
+    enum { FRAMES = 64, PATIENCE_MS = 60000 };
+    struct comm_case *c = comm_case_open(MODE_TCP, 2);
+    struct maker maker = {.barriers = 1};
+    struct frame old = fake_frame();
+    uint8_t bytes[FRAMES][FRAME_HEADER + 8] = {{0}};
+    old.generation = 4;
+    for (int i = 0; i < FRAMES; i++) {
+        frame_encode(&old, bytes[i]);
+    }
+    maker_start(&maker, c, 0);
+    int fd = fake_join(c);
+    int64_t begun = ms_mono_ms();
+    while (send(fd, bytes, sizeof(bytes), MSG_NOSIGNAL) > 0 && ms_mono_ms() - begun < PATIENCE_MS) {
+    }
+
+    ck_assert_int_lt(ms_mono_ms() - begun, PATIENCE_MS); /* it was cut off */
+    maker_join(&maker);
+    check_failed(
+        &maker, MS_E_PROTOCOL,
+        "rank 1 (node w1 on host localhost) sends data of the older generation 4 without end");
+    close(fd);
     comm_case_close(c);
 }
 END_TEST
@@ -180,6 +210,7 @@ int main(void)
     TCase *tc = tcase_create("frames");
     tcase_add_test(tc, frames_that_do_not_belong_are_refused_and_named);
     tcase_add_test(tc, frames_of_an_older_generation_are_skipped_and_named);
+    tcase_add_test(tc, a_flood_of_an_older_generation_is_cut_off_and_named);
     tcase_add_test(tc, garbage_before_a_reset_is_named_by_whoever_looks_why_it_ended);
     tcase_add_test(tc, garbage_of_one_peer_is_named_while_another_one_has_left);
     tcase_add_test(tc, who_asks_for_no_words_gets_the_code);
