@@ -18,6 +18,16 @@
 #define KERNEL_CLONES
 #endif
 
+/* Denormal numbers cost a hundred cycles each: they are flushed to zero on the calling thread,
+ * until kernel_float_leave with what this returns, and on the team of so many threads, for its
+ * life. */
+unsigned kernel_float_enter(int threads);
+void kernel_float_leave(unsigned old);
+
+/* Calls fn for pieces [at, at + n) of [0, count), on the team of threads, denormals flushed. */
+void kernel_in_pieces(size_t count, void (*fn)(const void *arg, size_t at, size_t n),
+                      const void *arg, int threads);
+
 /* ---- reductions for collectives -----------------------------------------------------------------
  */
 

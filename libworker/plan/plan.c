@@ -5,9 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#if defined(__SSE2__)
-#include <immintrin.h>
-#endif
 
 int plan_cap_isa(const char *isa, struct ms_err *err)
 {
@@ -354,41 +351,6 @@ int plan_bind(struct plan *plan, const struct plan_buffers *buffers, struct ms_e
 /* ---- run ----------------------------------------------------------------------------------------
  */
 
-#if defined(__SSE2__)
-enum { FLUSH_DENORMALS = 0x8040 }; /* FTZ and DAZ of MXCSR */
-
-/* Denormal numbers cost a hundred cycles each. The team keeps the mode for its life; the calling
- * thread gets its own back when the run ends. */
-static unsigned enter_float_mode(int threads)
-{
-    static _Thread_local int team;
-    unsigned old = _mm_getcsr();
-    _mm_setcsr(old | FLUSH_DENORMALS);
-    if (team < threads) {
-#pragma omp parallel num_threads(threads)
-        _mm_setcsr(_mm_getcsr() | FLUSH_DENORMALS);
-        team = threads;
-    }
-    return old;
-}
-
-static void leave_float_mode(unsigned old)
-{
-    _mm_setcsr(old);
-}
-#else
-static unsigned enter_float_mode(int threads)
-{
-    (void)threads;
-    return 0;
-}
-
-static void leave_float_mode(unsigned old)
-{
-    (void)old;
-}
-#endif
-
 static int set_batch(struct plan *plan, const float *data, const void *labels)
 {
     union { /* steps hold operands that are read and operands that are written alike */
@@ -457,10 +419,10 @@ static int run(struct plan *plan, const float *data, const void *labels, plan_bu
     if (omp_get_max_threads() != plan->options.threads) {
         omp_set_num_threads(plan->options.threads); /* a setting of the calling thread */
     }
-    unsigned mode = enter_float_mode(plan->options.threads);
+    unsigned mode = kernel_float_enter(plan->options.threads);
     int rc = set_batch(plan, data, labels);
     rc = rc < 0 ? rc : run_steps(plan, on_bucket, arg);
-    leave_float_mode(mode);
+    kernel_float_leave(mode);
     if (rc == MS_E_ABORTED) {
         return ms_fail(err, rc, "plan of graph %s: the step was given up", graph_name(plan->graph));
     }

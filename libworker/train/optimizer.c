@@ -62,8 +62,27 @@ const char *optimizer_slot_name(const struct job_optimizer *optimizer, int slot)
     return slot >= 0 && slot < OPTIMIZER_SLOTS_MAX ? kinds[optimizer->kind].slot_names[slot] : "";
 }
 
-void optimizer_apply(const struct job_optimizer *optimizer, uint64_t step, float scale,
-                     const struct optimizer_range *range)
+struct pass {
+    const struct job_optimizer *optimizer;
+    const struct optimizer_range *range;
+    uint64_t step;
+    float scale;
+};
+
+static void apply_piece(const void *arg, size_t at, size_t count)
 {
-    kinds[optimizer->kind].apply(optimizer, step, scale, range);
+    const struct pass *pass = arg;
+    struct optimizer_range piece = {
+        .weights = pass->range->weights + at, .grads = pass->range->grads + at, .count = count};
+    for (int s = 0; s < kinds[pass->optimizer->kind].n_slots; s++) {
+        piece.slots[s] = pass->range->slots[s] + at;
+    }
+    kinds[pass->optimizer->kind].apply(pass->optimizer, pass->step, pass->scale, &piece);
+}
+
+void optimizer_apply(const struct job_optimizer *optimizer, uint64_t step, float scale,
+                     const struct optimizer_range *range, int threads)
+{
+    const struct pass pass = {optimizer, range, step, scale};
+    kernel_in_pieces(range->count, apply_piece, &pass, threads);
 }

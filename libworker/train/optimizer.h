@@ -24,8 +24,10 @@ struct optimizer_range {
     size_t count;
 };
 
-/* step: 1 for the first; scale: what turns a sum over ranks into the gradient. */
+/* step: 1 for the first; scale: what turns a sum over ranks into the gradient. The team of threads
+ * shares the range, whose bits do not depend on how many there are. Denormals are flushed to zero:
+ * a velocity that decays would stay one for ever. */
 void optimizer_apply(const struct job_optimizer *optimizer, uint64_t step, float scale,
-                     const struct optimizer_range *range);
+                     const struct optimizer_range *range, int threads);
 
 #endif

@@ -21,7 +21,7 @@ struct replica {
     struct use uses[USES];
     struct plan_sizes sizes;
     size_t arena_bytes; /* the largest of the plans' */
-    int n_slots;
+    int n_slots, threads;
     void *arena;
     float *weights;
     float *slots[OPTIMIZER_SLOTS_MAX];
@@ -100,6 +100,7 @@ int replica_create(const struct replica_config *cfg, struct replica **ret, struc
         return ms_fail(err, MS_E_NOMEM, "no memory for the network");
     }
     replica->job = cfg->job;
+    replica->threads = cfg->threads;
     replica->n_slots = optimizer_slots(&cfg->job->optimizer);
     int rc = make_use(replica, cfg, USE_TRAIN, cfg->job->batch_size, err);
     if (rc == 0 && cfg->train.last_rows != cfg->job->batch_size) {
@@ -305,7 +306,7 @@ void replica_commit(struct replica *replica, uint64_t step, int world, const str
         for (int s = 0; s < replica->n_slots; s++) {
             range.slots[s] = replica->slots[s] + at;
         }
-        optimizer_apply(&replica->job->optimizer, step, scale, &range);
+        optimizer_apply(&replica->job->optimizer, step, scale, &range, replica->threads);
     }
 }
 

@@ -1,5 +1,6 @@
 /* test_optimizer.c - optimizers over ranges, against their formulas in double */
 #include "libworker/train/optimizer.h"
+#include "proto/rng.h"
 #include "tests/test.h"
 
 #include <math.h>
@@ -29,7 +30,7 @@ START_TEST(sgd_steps_against_the_scaled_gradient)
     struct job_optimizer o = {.kind = JOB_SGD, .learning_rate = 0.5};
     struct optimizer_range r = range();
 
-    optimizer_apply(&o, 1, 0.25F, &r);
+    optimizer_apply(&o, 1, 0.25F, &r, 1);
 
     ck_assert_int_eq(optimizer_slots(&o), 0);
     for (int i = 0; i < N; i++) {
@@ -43,7 +44,7 @@ START_TEST(momentum_keeps_a_velocity)
     struct job_optimizer o = {.kind = JOB_MOMENTUM, .learning_rate = 0.1, .momentum = 0.9};
     struct optimizer_range r = range();
 
-    optimizer_apply(&o, 1, 0.5F, &r);
+    optimizer_apply(&o, 1, 0.5F, &r, 1);
 
     ck_assert_int_eq(optimizer_slots(&o), 1);
     ck_assert_str_eq(optimizer_slot_name(&o, 0), "moments");
@@ -64,7 +65,7 @@ START_TEST(adam_corrects_its_bias_by_the_step)
     const double t = (double)step;
     struct optimizer_range r = range();
 
-    optimizer_apply(&o, step, 1.0F, &r);
+    optimizer_apply(&o, step, 1.0F, &r, 1);
 
     ck_assert_int_eq(optimizer_slots(&o), 2);
     for (int i = 0; i < N; i++) {
@@ -91,12 +92,69 @@ START_TEST(padding_of_zeros_stays_zero)
     struct optimizer_range r = range();
 
     for (size_t k = 0; k < MS_ARRAY_SIZE(kinds); k++) {
-        optimizer_apply(&kinds[k], 1, 1.0F, &r);
+        optimizer_apply(&kinds[k], 1, 1.0F, &r, 1);
     }
 
     for (int i = 0; i < N; i++) {
         ck_assert_float_eq(weights[i], 0.0F);
     }
+}
+END_TEST
+
+enum { MANY = 70001 };
+
+static void draw(float *values, uint64_t seed)
+{
+    for (size_t i = 0; i < MANY; i++) {
+        values[i] = (float)(ms_rng_mix(seed + i) % 2000) / 1000.0F;
+    }
+}
+
+START_TEST(bits_do_not_depend_on_the_threads)
+{
+    static const struct job_optimizer optimizers[] = {
+        {.kind = JOB_SGD, .learning_rate = 0.1},
+        {.kind = JOB_MOMENTUM, .learning_rate = 0.1, .momentum = 0.9},
+        {.kind = JOB_ADAM, .learning_rate = 0.1, .beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-8}};
+    static const int teams[] = {1, 2, 3, 8};
+    static float w[2][MANY], a[2][MANY], b[2][MANY], g[MANY];
+    draw(g, 4);
+    for (size_t t = 0; t < MS_ARRAY_SIZE(teams); t++) {
+        const int one = t == 0 ? 0 : 1;
+        draw(w[one], 1);
+        draw(a[one], 2);
+        draw(b[one], 3);
+        struct optimizer_range r = {
+            .weights = w[one], .slots = {a[one], b[one]}, .grads = g, .count = MANY};
+        for (uint64_t step = 1; step <= 3; step++) {
+            optimizer_apply(&optimizers[_i], step, 0.5F, &r, teams[t]);
+        }
+        ck_assert_mem_eq(w[one], w[0], sizeof(w[0]));
+        ck_assert_mem_eq(a[one], a[0], sizeof(a[0]));
+        ck_assert_mem_eq(b[one], b[0], sizeof(b[0]));
+    }
+}
+END_TEST
+
+/* Each costs a hundred cycles, and a velocity that only decays would stay one for ever. */
+START_TEST(what_is_too_small_becomes_zero)
+{
+#if defined(__SSE2__)
+    struct job_optimizer o = {.kind = JOB_MOMENTUM, .learning_rate = 0.1, .momentum = 0.9};
+    struct optimizer_range r = range();
+    volatile float tiny = 1e-41F;
+    memset(grads, 0, sizeof(grads));
+    for (int i = 0; i < N; i++) {
+        slot0[i] = tiny;
+    }
+
+    optimizer_apply(&o, 1, 1.0F, &r, 1);
+
+    for (int i = 0; i < N; i++) {
+        ck_assert(slot0[i] == 0.0F);
+    }
+    ck_assert(tiny * 0.5F > 0.0F); /* the caller's arithmetic is as it was */
+#endif
 }
 END_TEST
 
@@ -109,6 +167,8 @@ int main(void)
     tcase_add_test(tc, momentum_keeps_a_velocity);
     tcase_add_loop_test(tc, adam_corrects_its_bias_by_the_step, 0, 6);
     tcase_add_test(tc, padding_of_zeros_stays_zero);
+    tcase_add_loop_test(tc, bits_do_not_depend_on_the_threads, 0, 3);
+    tcase_add_test(tc, what_is_too_small_becomes_zero);
     suite_add_tcase(suite, tc);
     return test_run(suite);
 }
