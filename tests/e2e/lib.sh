@@ -76,6 +76,7 @@ alive() {
 
 cleanup() {
     local name pid left
+    [ "$BASHPID" = $$ ] || return # a program that was told to end before its shell had become it
     trap - EXIT
     for name in "${!pid_of[@]}"; do
         kill -KILL "${pid_of[$name]}" 2>/dev/null

@@ -53,8 +53,8 @@ start b env LD_PRELOAD="$T/clock.so" MSCHED_TEST_CLOCK="$now" "$MSSCHEDD" --conf
 ok "a clock that is right does" wait_for 60 ready b
 ok "with numbers by it" says "$(((now - 1577836800) / 1000))" ctl b submit "$T/job.yaml"
 stop b
-ok "a database that is no copy is served by any clock" start a env LD_PRELOAD="$T/clock.so" MSCHED_TEST_CLOCK=72 \
+ok "a database that is no copy is served by any clock" start c env LD_PRELOAD="$T/clock.so" MSCHED_TEST_CLOCK=72 \
     "$MSSCHEDD" --config "$T/empty.conf" --listen none --tls off --socket "$T/a.sock" --database "$T/a.db"
-ok "as before" wait_for 60 ready a
-stop a
+ok "as before" wait_for 60 ready c
+stop c
 finish
