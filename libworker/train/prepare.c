@@ -208,8 +208,8 @@ static int plan_within(struct train *train, uint64_t share, struct ms_err *err)
     return rc;
 }
 
-/* Is the job with another batch one that make_replica would take? The train is of no use after it.
- */
+/* Is the job with another batch one that make_replica would take? The train has no replica and is
+ * of no use after it. */
 static int fits_with(struct train *train, int64_t batch, uint64_t share)
 {
     const struct job *given = train->cfg.job;
@@ -223,6 +223,8 @@ static int fits_with(struct train *train, int64_t batch, uint64_t share)
     train->cfg.job = &job;
     int rc = plan_within(train, share, NULL);
     train->cfg.job = given;
+    replica_destroy(train->replica); /* it borrows the job with that batch */
+    train->replica = NULL;
     return rc == 0 && train->known.peak_bytes <= share;
 }
 
@@ -240,10 +242,13 @@ static int64_t find_batch(struct train *train, uint64_t share)
     for (size_t i = 0; i < MS_ARRAY_SIZE(percent); i++) {
         int64_t batch = (int64_t)(guess * percent[i] / 100);
         batch = batch < given ? batch : given - 1;
-        if (batch >= 1 && batch < tried && fits_with(train, batch, share)) {
+        if (batch < 1 || batch >= tried) {
+            continue;
+        }
+        if (fits_with(train, batch, share)) {
             return batch;
         }
-        tried = batch >= 1 && batch < tried ? batch : tried;
+        tried = batch;
     }
     return 0;
 }
