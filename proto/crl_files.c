@@ -26,7 +26,7 @@ int ms_crl_is(const struct ms_whole *file)
     return ms_cert_is_list(file);
 }
 
-static int fail_damaged(const char *path, int code, struct ms_err *err)
+int ms_crl_fail_torn(const char *path, int code, struct ms_err *err)
 {
     return ms_fail(
         err, code,
@@ -45,7 +45,7 @@ static int parse_list(const struct ms_whole *file, X509_CRL **ret, struct ms_err
     const int is_torn = second == NULL && !ms_pem_has_ended();
     BIO_free(bio);
     if (*ret == NULL) {
-        return is_torn ? fail_damaged(file->path, MS_E_INVALID, err)
+        return is_torn ? ms_crl_fail_torn(file->path, MS_E_INVALID, err)
                        : ms_fail(err, MS_E_INVALID, "%s holds no revocation list in PEM form",
                                  file->path);
     }
@@ -55,7 +55,7 @@ static int parse_list(const struct ms_whole *file, X509_CRL **ret, struct ms_err
     X509_CRL_free(second);
     X509_CRL_free(*ret);
     *ret = NULL;
-    return is_torn ? fail_damaged(file->path, MS_E_UNSUPPORTED, err)
+    return is_torn ? ms_crl_fail_torn(file->path, MS_E_UNSUPPORTED, err)
                    : ms_fail(err, MS_E_UNSUPPORTED,
                              "%s holds several lists: put the file in its place by hand (install "
                              "-m 644)",
@@ -294,7 +294,7 @@ int ms_crl_revokes(const char *path, X509 *cert, X509 *ca, struct ms_err *err)
     }
     BIO_free(bio);
     ms_whole_fini(&file);
-    return ms_pem_has_ended() || is ? is : fail_damaged(path, MS_E_INVALID, err);
+    return ms_pem_has_ended() || is ? is : ms_crl_fail_torn(path, MS_E_INVALID, err);
 }
 
 int ms_crl_is_untimely(const char *path, const char *ca_path)

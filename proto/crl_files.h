@@ -40,6 +40,9 @@ int ms_crl_is_of(const struct ms_whole *file, const char *ca_path, struct ms_err
  * revokes nobody; MS_E_INVALID: a list in it is torn, and nobody knows whom it revokes. */
 int ms_crl_revokes(const char *path, X509 *cert, X509 *ca, struct ms_err *err);
 
+/* `code`: of a file of lists of which one is damaged. */
+int ms_crl_fail_torn(const char *path, int code, struct ms_err *err);
+
 /* 1: a list of one of the CAs in ca_path, in this file, is out of date, or not valid yet: its next
  * one mends that, or the clock. */
 int ms_crl_is_untimely(const char *path, const char *ca_path);

@@ -2,6 +2,7 @@
 #include "proto/tls.h"
 
 #include "proto/certfile.h"
+#include "proto/crl_files.h"
 #include "proto/regular.h"
 #include "proto/tls_denied.h"
 
@@ -146,10 +147,7 @@ static int load_crl(X509_STORE *store, const struct ms_tls_config *cfg, char *wa
     fclose(file);
     ERR_clear_error();
     if (rc == MS_OK && is_torn) {
-        rc = ms_fail(err, MS_E_TLS,
-                     "a list in %s is damaged, or was copied in part: copy it again; where the CA "
-                     "is, msctl certs crl makes it anew",
-                     path);
+        rc = ms_crl_fail_torn(path, MS_E_TLS, err);
     } else if (rc == MS_OK && n == 0) {
         rc = ms_fail(err, MS_E_TLS, "%s holds no revocation list in PEM form", path);
     }
