@@ -56,7 +56,7 @@ void agent_give_lost(struct agent *agent, int code, const char *text)
 void agent_tell_status(struct agent *agent)
 {
     char status[sizeof(agent->status)];
-    struct holding holding = mailbox_holding(&agent->mailbox);
+    struct holding holding = hand_look(&agent->hand);
     const struct line *line = &agent->line;
     if (line->state != LINE_UP) {
         snprintf(status, sizeof(status), "STATUS=waits for the scheduler at %s%s%.300s",
@@ -130,12 +130,12 @@ void agent_unget(struct agent *agent, const struct agent_order *order)
 void agent_set_phase(struct agent *agent, uint64_t generation, enum agent_phase phase,
                      uint64_t step)
 {
-    mailbox_set_phase(&agent->mailbox, generation, phase, step);
+    hand_tell(&agent->hand, generation, phase, step);
 }
 
 void agent_release(struct agent *agent, uint64_t generation)
 {
-    mailbox_release(&agent->mailbox, generation);
+    hand_release(&agent->hand, generation);
     agent_wake(agent); /* it is idle now */
 }
 

@@ -10,6 +10,7 @@
  *     handlers.c   what the scheduler says -> orders.c -> agent_next (trainer)
  *                  Stop -> on_stop, at once -> grace.c -> on_hang
  *     mailbox.c    agent_send (trainer) -> the line
+ *     hand.c       agent_set_phase, agent_release (trainer) -> heartbeats; without a lock
  */
 #ifndef AGENT_H
 #define AGENT_H
@@ -96,7 +97,7 @@ int agent_next(struct agent *agent, struct agent_order *ret, int64_t timeout_ms)
 void agent_unget(struct agent *agent, const struct agent_order *order);
 
 /* What the heartbeats say of the rank of that generation from now on; nothing where the next Assign
- * has come already. Any thread. */
+ * has come already. Trainer's thread; never waits. */
 void agent_set_phase(struct agent *agent, uint64_t generation, enum agent_phase phase,
                      uint64_t step);
 /* The rank of that generation is free: idle again, unless the next Assign has come already. */

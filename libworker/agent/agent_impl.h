@@ -4,6 +4,7 @@
 
 #include "libworker/agent/agent.h"
 #include "libworker/agent/grace.h"
+#include "libworker/agent/hand.h"
 #include "libworker/agent/line.h"
 #include "libworker/agent/mailbox.h"
 #include "libworker/agent/orders.h"
@@ -25,6 +26,7 @@ struct agent {
 
     /* any thread */
     struct mailbox mailbox;
+    struct hand hand; /* who may what: hand.h */
     struct orders orders;
     atomic_int leaving, ending, hurry, harden;
     char farewell[MS_TEXT_MAX + 1]; /* written before ending is set, read after; likewise: */

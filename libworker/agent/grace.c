@@ -14,13 +14,13 @@ static int64_t grace_ms(const struct agent *agent)
 }
 
 static void give_up(struct agent *agent, const struct agent_order *order,
-                    const struct holding *holding)
+                    const struct holding *rank)
 {
     char text[MS_TEXT_MAX + 1];
     snprintf(text, sizeof(text),
              "rank %u of job %" PRIu64 " hangs: it was told to end %" PRId64
              " s ago (%.200s); its process ends now, so that the node is free again",
-             holding->rank, holding->job, grace_ms(agent) / 1000,
+             rank->rank, rank->job, grace_ms(agent) / 1000,
              order->kind == AGENT_LEAVE ? "the worker was asked to leave" : order->text);
     if (agent->cfg.on_hang != NULL) {
         agent->cfg.on_hang(agent->cfg.arg, text);
@@ -47,8 +47,7 @@ static int wait_tick(struct agent *agent)
 static void count_tick(struct agent *agent)
 {
     struct grace *grace = &agent->grace;
-    struct holding holding = mailbox_holding(&agent->mailbox);
-    if (holding.job == 0 || holding.generation != grace->generation) {
+    if (!hand_holds(&agent->hand, grace->rank.generation)) {
         grace->left = 0; /* released in time */
         return;
     }
@@ -63,8 +62,9 @@ static void count_tick(struct agent *agent)
         return;
     }
     struct agent_order order = grace->order;
+    struct holding rank = grace->rank;
     pthread_mutex_unlock(&grace->lock);
-    give_up(agent, &order, &holding);
+    give_up(agent, &order, &rank);
     pthread_mutex_lock(&grace->lock);
 }
 
@@ -124,19 +124,19 @@ void grace_fini(struct grace *grace)
 void grace_begin(struct agent *agent, const struct agent_order *order)
 {
     struct grace *grace = &agent->grace;
-    struct holding holding = mailbox_holding(&agent->mailbox);
+    struct holding rank = hand_look(&agent->hand);
     int is_soft = order->kind == AGENT_STOP && order->at_step;
-    int concerns = order->kind != AGENT_STOP || order->generation == holding.generation;
-    if (holding.job == 0 || !concerns) {
+    int concerns = order->kind != AGENT_STOP || order->generation == rank.generation;
+    if (rank.generation == 0 || !concerns) {
         return;
     }
     pthread_mutex_lock(&grace->lock);
-    int is_repeated = grace->left > 0 && grace->generation == holding.generation &&
+    int is_repeated = grace->left > 0 && grace->rank.generation == rank.generation &&
                       (is_soft || !grace->is_soft); /* the first request counts */
     if (!is_repeated) {
         grace->left = GRACE_TICKS;
         grace->is_soft = is_soft;
-        grace->generation = holding.generation;
+        grace->rank = rank;
         grace->order = *order;
         pthread_cond_signal(&grace->changed);
     }

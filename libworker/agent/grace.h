@@ -5,12 +5,13 @@
  * agent_config.on_hang is called, once: no thread can be ended from outside, only the process.
  *
  * The time is counted in ticks and not read from a clock, so that a process that itself stood still
- * is not judged by its own sleep. It runs in a thread of its own: a trainer that hangs may hold a
- * lock that on_stop wants, and then the agent's thread hangs with it. */
+ * is not judged by its own sleep. It runs in a thread of its own and takes no lock of the
+ * trainer's: one that hangs may hold what on_stop wants, and then the agent's thread hangs too. */
 #ifndef GRACE_H
 #define GRACE_H
 
 #include "libworker/agent/agent.h"
+#include "libworker/agent/hand.h"
 
 #include <pthread.h>
 
@@ -23,7 +24,7 @@ struct grace {
     int runs, ending;
     int left; /* ticks; 0: no time runs */
     int is_soft;
-    uint64_t generation;
+    struct holding rank;      /* that is to be released */
     struct agent_order order; /* that began it */
 };
 

@@ -40,7 +40,8 @@ static void on_start(struct agent *agent, const struct ms_wire_header *head,
     struct agent_order order = {
         .kind = AGENT_START, .job = start->job, .generation = start->generation};
     (void)head;
-    mailbox_started(&agent->mailbox, start->generation);
+    mailbox_started(&agent->mailbox);
+    hand_started(&agent->hand, start->generation);
     agent_give(agent, &order);
 }
 
@@ -48,7 +49,7 @@ static void on_start(struct agent *agent, const struct ms_wire_header *head,
  * nowhere later. What stays 0 concerns no rank. */
 static uint64_t stopped_generation(struct agent *agent, const Ms__Stop *stop)
 {
-    return stop->generation != 0 ? stop->generation : mailbox_holding(&agent->mailbox).generation;
+    return stop->generation != 0 ? stop->generation : hand_look(&agent->hand).generation;
 }
 
 static void on_stop(struct agent *agent, const struct ms_wire_header *head,
@@ -150,7 +151,7 @@ static void take_assign(struct agent *agent, ProtobufCMessage *msg)
                                 .job = assign->job,
                                 .generation = assign->generation,
                                 .assign = assign};
-    struct holding before = mailbox_holding(&agent->mailbox);
+    struct holding before = hand_look(&agent->hand);
     struct ms_err why;
     if (assign_check(assign, &why) < 0) {
         decline(agent, assign, &why);
@@ -159,9 +160,9 @@ static void take_assign(struct agent *agent, ProtobufCMessage *msg)
     }
     /* before the trainer hears of it: what he holds and says from then on is of the new rank */
     mailbox_answered(&agent->mailbox);
-    mailbox_hold(&agent->mailbox, assign->job, assign->generation, assign->rank);
+    hand_take(&agent->hand, assign->job, assign->generation, assign->rank);
     if (agent_give(agent, &order) < 0) {
-        mailbox_hold_again(&agent->mailbox, &before);
+        hand_put_back(&agent->hand, &before);
         (void)ms_fail(&why, MS_E_FULL,
                       "rank %u of job %" PRIu64 " was declined: %d ranks wait already on this node",
                       assign->rank, assign->job, ORDERS_ASSIGNS_MAX);

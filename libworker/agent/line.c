@@ -31,7 +31,7 @@ static int64_t patience_ms(const struct agent *agent)
 
 static int holds_rank(struct agent *agent)
 {
-    return mailbox_holding(&agent->mailbox).job != 0;
+    return hand_look(&agent->hand).generation != 0;
 }
 
 /* Codes that no waiting mends; while the line is made, TLS is the other side's trouble as well. */
@@ -150,7 +150,7 @@ static void on_close(struct ms_conn *conn, int code, const char *reason, void *a
 static void send_register(struct agent *agent)
 {
     Ms__Register *node = agent->node;
-    struct holding holding = mailbox_holding(&agent->mailbox);
+    struct holding holding = hand_look(&agent->hand);
     node->job = holding.job;
     node->generation = holding.generation;
     node->rank = holding.rank;
@@ -168,7 +168,7 @@ static void send_register(struct agent *agent)
 static void send_heartbeat(struct agent *agent)
 {
     Ms__Heartbeat beat = MS__HEARTBEAT__INIT;
-    struct holding holding = mailbox_holding(&agent->mailbox);
+    struct holding holding = hand_look(&agent->hand);
     beat.job = holding.job;
     beat.generation = holding.generation;
     beat.step = holding.step;

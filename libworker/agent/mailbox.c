@@ -1,4 +1,4 @@
-/* mailbox.c - what the trainer leaves for the scheduler: messages, and the rank that it holds */
+/* mailbox.c - what the trainer leaves for the scheduler */
 #include "libworker/agent/mailbox.h"
 
 #include "proto/log.h"
@@ -161,58 +161,12 @@ void mailbox_answered(struct mailbox *box)
     pthread_mutex_unlock(&box->lock);
 }
 
-/* ---- the rank in hand ---- */
-
-struct holding mailbox_holding(struct mailbox *box)
-{
-    pthread_mutex_lock(&box->lock);
-    struct holding holding = box->holding;
-    pthread_mutex_unlock(&box->lock);
-    return holding;
-}
-
-void mailbox_hold(struct mailbox *box, uint64_t job, uint64_t generation, uint32_t rank)
-{
-    pthread_mutex_lock(&box->lock);
-    box->holding = (struct holding){
-        .job = job, .generation = generation, .rank = rank, .phase = AGENT_PREPARING};
-    pthread_mutex_unlock(&box->lock);
-}
-
-void mailbox_hold_again(struct mailbox *box, const struct holding *holding)
-{
-    pthread_mutex_lock(&box->lock);
-    box->holding = *holding;
-    pthread_mutex_unlock(&box->lock);
-}
-
-void mailbox_started(struct mailbox *box, uint64_t generation)
+void mailbox_started(struct mailbox *box)
 {
     pthread_mutex_lock(&box->lock);
     if (box->sticky != NULL && box->sticky->type == MS_MSG_RANK_READY && box->sticky_sent) {
         free(box->sticky); /* an end that crossed it is not answered by that */
         box->sticky = NULL;
-    }
-    box->holding.started |= box->holding.generation == generation;
-    pthread_mutex_unlock(&box->lock);
-}
-
-void mailbox_set_phase(struct mailbox *box, uint64_t generation, enum agent_phase phase,
-                       uint64_t step)
-{
-    pthread_mutex_lock(&box->lock);
-    if (box->holding.generation == generation) {
-        box->holding.phase = phase;
-        box->holding.step = step;
-    }
-    pthread_mutex_unlock(&box->lock);
-}
-
-void mailbox_release(struct mailbox *box, uint64_t generation)
-{
-    pthread_mutex_lock(&box->lock);
-    if (box->holding.generation == generation) {
-        box->holding = (struct holding){.phase = AGENT_IDLE};
     }
     pthread_mutex_unlock(&box->lock);
 }

@@ -1,4 +1,4 @@
-/* mailbox.h - what the trainer leaves for the scheduler: messages, and the rank that it holds
+/* mailbox.h - what the trainer leaves for the scheduler
  *
  *     trainer: mailbox_put ----> [ordinary, at most MAILBOX_MAX]  [sticky: RankReady or RankDone]
  *     agent:   mailbox_flush <---'                                 '--> again after a reconnect,
@@ -17,13 +17,6 @@
  * tells more. */
 enum { MAILBOX_MAX = 150 };
 
-struct holding { /* what heartbeats and Register say; job 0: idle */
-    uint64_t job, generation, step;
-    uint32_t rank;
-    enum agent_phase phase;
-    int started;
-};
-
 struct parcel;
 
 struct mailbox {
@@ -32,7 +25,6 @@ struct mailbox {
     unsigned count, dropped; /* dropped: since the last flush */
     struct parcel *sticky;
     int sticky_sent; /* on this connection */
-    struct holding holding;
 };
 
 void mailbox_init(struct mailbox *box);
@@ -47,16 +39,7 @@ unsigned mailbox_flush(struct mailbox *box, struct ms_conn *conn);
 void mailbox_reconnected(struct mailbox *box);
 /* Assign or Stop: has answered the sticky one, whatever it says, if that was out already. */
 void mailbox_answered(struct mailbox *box);
-
-struct holding mailbox_holding(struct mailbox *box);
-void mailbox_hold(struct mailbox *box, uint64_t job, uint64_t generation, uint32_t rank);
-void mailbox_hold_again(struct mailbox *box, const struct holding *holding);
-/* Start has come for that generation: the answer to RankReady alone. Or where the trainer is with
- * it. Nothing is noted where another generation is held by now. */
-void mailbox_started(struct mailbox *box, uint64_t generation);
-void mailbox_set_phase(struct mailbox *box, uint64_t generation, enum agent_phase phase,
-                       uint64_t step);
-/* Idle again, unless another generation is held by now. */
-void mailbox_release(struct mailbox *box, uint64_t generation);
+/* Start has come: the answer to RankReady alone. */
+void mailbox_started(struct mailbox *box);
 
 #endif

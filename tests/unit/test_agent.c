@@ -7,6 +7,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <pthread.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <sys/un.h>
 #include <time.h>
@@ -669,6 +671,67 @@ START_TEST(a_trainer_that_hangs_with_a_lock_in_its_hands_is_reported_too)
 }
 END_TEST
 
+static struct {
+    struct agent *agent;
+    atomic_int is_held, ends;
+} trainer;
+
+static void hold_here(int sig)
+{
+    (void)sig;
+    int before = errno;
+    atomic_store(&trainer.is_held, 1);
+    while (atomic_load(&trainer.is_held)) {
+        (void)poll(NULL, 0, 1);
+    }
+    errno = before;
+}
+
+static void *train_fast(void *arg)
+{
+    (void)arg;
+    for (uint64_t step = 1; !atomic_load(&trainer.ends); step++) {
+        agent_set_phase(trainer.agent, 3, AGENT_TRAINING, step);
+    }
+    return NULL;
+}
+
+START_TEST(a_trainer_that_is_stopped_in_any_line_of_its_report_keeps_nobody_from_his_work)
+{
+    struct desk desk;
+    struct agent_config cfg = config_for("");
+    cfg.grace_ms = 300;
+    struct sigaction held = {.sa_handler = hold_here};
+    sigaction(SIGUSR1, &held, NULL);
+    trainer.agent = hold(&desk, &cfg);
+    pthread_t thread;
+    ck_assert_int_eq(pthread_create(&thread, NULL, train_fast, NULL), 0);
+
+    until(&desk, desk.last_step > 0);
+    enum { TIMES = 100 }; /* where a lock was taken, three were enough */
+    uint64_t last_step = 0;
+    for (int i = 0; i < TIMES; i++) {
+        pthread_kill(thread, SIGUSR1);
+        until(&desk, atomic_load(&trainer.is_held));
+        int beats = desk.n_beats;
+        until(&desk, desk.n_beats >= beats + 2);
+        ck_assert_uint_eq(desk.last_job, 7);
+        ck_assert_uint_ge(desk.last_step, last_step);
+        last_step = desk.last_step;
+        if (i < TIMES - 1) {
+            atomic_store(&trainer.is_held, 0);
+        }
+    }
+    send_stop(&desk, 3, 0);
+    until(&desk, atomic_load(&hangs) == 1);
+
+    atomic_store(&trainer.ends, 1);
+    atomic_store(&trainer.is_held, 0);
+    pthread_join(thread, NULL);
+    let_go(&desk, trainer.agent);
+}
+END_TEST
+
 START_TEST(a_stop_after_the_step_becomes_a_hard_one_and_then_the_end)
 {
     struct desk desk;
@@ -1137,6 +1200,8 @@ int main(void)
     tcase_add_test(tc, who_leaves_while_it_registers_waits_for_the_answer);
     tcase_add_test(tc, a_trainer_that_hangs_after_stop_is_reported_once);
     tcase_add_test(tc, a_trainer_that_hangs_with_a_lock_in_its_hands_is_reported_too);
+    tcase_add_test(tc,
+                   a_trainer_that_is_stopped_in_any_line_of_its_report_keeps_nobody_from_his_work);
     tcase_add_test(tc, a_stop_after_the_step_becomes_a_hard_one_and_then_the_end);
     tcase_add_test(tc, a_rank_that_is_released_in_time_ends_nobody);
     tcase_add_test(tc, with_a_rank_in_hand_a_silent_scheduler_keeps_its_connection);

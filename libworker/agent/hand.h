@@ -1,0 +1,51 @@
+/* hand.h - the rank that a node holds: what heartbeats and Register say of it
+ *
+ * The agent's thread puts it in, the trainer says where he is with it and lets go of it. No lock:
+ * a trainer may be stopped for good in any line (a debugger, a page that never comes), also in the
+ * one that tells his step, and neither the heartbeats nor grace.c may then wait for him. */
+#ifndef HAND_H
+#define HAND_H
+
+#include "libworker/agent/agent.h"
+
+#include <stdatomic.h>
+#include <stdint.h>
+
+struct holding { /* generation 0: idle */
+    uint64_t job, generation, step;
+    uint32_t rank;
+    enum agent_phase phase;
+    int started;
+};
+
+struct hand {
+    _Atomic uint64_t held;  /* generation; 0: idle */
+    struct holding holding; /* the agent's thread; step and phase are in `told` */
+    struct {
+        _Atomic uint64_t generation; /* of what follows; 0 while that changes */
+        _Atomic uint64_t where;      /* step and phase in one word */
+    } told;                          /* the trainer writes */
+};
+
+/* ---- the agent's thread ---- */
+
+struct holding hand_look(struct hand *hand);
+/* Takes a rank: it is being prepared. Generation > 0. */
+void hand_take(struct hand *hand, uint64_t job, uint64_t generation, uint32_t rank);
+/* As it was when hand_look returned it. */
+void hand_put_back(struct hand *hand, const struct holding *before);
+/* Start has come for that generation; nothing where another one is held by now. */
+void hand_started(struct hand *hand, uint64_t generation);
+
+/* ---- any thread ---- */
+
+int hand_holds(struct hand *hand, uint64_t generation);
+/* Idle again, unless another generation is held by now. */
+void hand_release(struct hand *hand, uint64_t generation);
+
+/* ---- the trainer ---- */
+
+/* Where he is with the rank of that generation. Steps below 2^56. */
+void hand_tell(struct hand *hand, uint64_t generation, enum agent_phase phase, uint64_t step);
+
+#endif
