@@ -3,7 +3,7 @@
 #define CLI_PATHS_H
 
 #include "cli/cli.h"
-#include "libworker/train/job.h"
+#include "libworker/job/job.h"
 
 /* Replaces ${NAME} by this process's environment where it has a value, and says so on cli->err.
  * What it has not is left to the workers, which is

@@ -3,7 +3,7 @@
 #define CLI_SUBMIT_H
 
 #include "cli/option.h"
-#include "libworker/train/job.h"
+#include "libworker/job/job.h"
 
 enum { CLI_KEY_BYTES = 33 }; /* 128 random bits as hex, and NUL */
 

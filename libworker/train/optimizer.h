@@ -5,7 +5,7 @@
 #ifndef OPTIMIZER_H
 #define OPTIMIZER_H
 
-#include "libworker/train/job.h"
+#include "libworker/job/job.h"
 
 #include <stddef.h>
 #include <stdint.h>

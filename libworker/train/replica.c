@@ -1,8 +1,8 @@
 /* replica.c - one rank's copy of the network: graphs, plans, weights, optimizer state */
 #include "libworker/train/replica.h"
 
+#include "libworker/host/memory.h"
 #include "libworker/model/model.h"
-#include "libworker/train/memory.h"
 
 #include <assert.h>
 #include <stdlib.h>

@@ -10,8 +10,8 @@
 #define REPLICA_H
 
 #include "libworker/data/data.h"
+#include "libworker/job/job.h"
 #include "libworker/plan/plan.h"
-#include "libworker/train/job.h"
 #include "libworker/train/optimizer.h"
 #include "proto/digest.h"
 

@@ -10,7 +10,7 @@
 #define TRAIN_H
 
 #include "libworker/comm/comm.h"
-#include "libworker/train/job.h"
+#include "libworker/job/job.h"
 #include "proto/digest.h"
 #include "proto/err.h"
 

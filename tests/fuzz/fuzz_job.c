@@ -1,6 +1,6 @@
 /* fuzz_job.c - a job file and an override, behind a NUL; what is accepted must survive its own JSON
  */
-#include "libworker/train/job.h"
+#include "libworker/job/job.h"
 #include "tests/fuzz/fuzz.h"
 
 #include <string.h>

@@ -1,5 +1,5 @@
 /* test_certs.c - a worker program's certificates: whose trouble is whose, and how often it looks */
-#include "libworker/train/certs.h"
+#include "libworker/program/certs.h"
 #include "proto/ca.h"
 #include "proto/cert.h"
 #include "proto/log.h"

@@ -4,7 +4,7 @@
  * Nothing may crash, leak (AddressSanitizer watches) or look like a success. */
 #include "libworker/data/data.h"
 #include "libworker/data/safetensors.h"
-#include "libworker/train/job.h"
+#include "libworker/job/job.h"
 #include "tests/unit/data_files.h"
 
 #include <jansson.h>

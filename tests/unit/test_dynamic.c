@@ -1,5 +1,5 @@
 /* test_dynamic.c - a worker's place in the dynamic cluster, from the MS_* environment */
-#include "libworker/train/dynamic.h"
+#include "libworker/node/dynamic.h"
 
 #include "tests/test.h"
 

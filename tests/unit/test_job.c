@@ -1,7 +1,7 @@
 /* test_job.c - job files: defaults, every refusal with its place, overrides, canonical JSON */
+#include "libworker/job/job.h"
+#include "libworker/job/job_schema.h"
 #include "libworker/model/model.h"
-#include "libworker/train/job.h"
-#include "libworker/train/job_schema.h"
 #include "tests/test.h"
 
 static const char minimal[] = "network: mnist\n"

@@ -1,5 +1,5 @@
 /* test_job_folders.c - results stay as long as they should, and no running job loses its folder */
-#include "libworker/train/job_folders.h"
+#include "libworker/node/job_folders.h"
 
 #include "proto/limits.h"
 #include "tests/test.h"

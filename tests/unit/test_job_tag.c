@@ -2,8 +2,8 @@
  *
  * The linker redirects fsync and renameat (--wrap): after so many of them the power is gone, and of
  * a file that was not synced nothing is left. */
-#include "libworker/train/job_folders.h"
-#include "libworker/train/job_tag.h"
+#include "libworker/node/job_folders.h"
+#include "libworker/node/job_tag.h"
 
 #include "proto/limits.h"
 #include "tests/test.h"

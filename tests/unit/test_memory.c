@@ -1,5 +1,5 @@
 /* test_memory.c - large buffers and how much memory there is */
-#include "libworker/train/memory.h"
+#include "libworker/host/memory.h"
 #include "tests/test.h"
 
 #include <sys/stat.h>

@@ -78,7 +78,7 @@ END_TEST
 /* Each of the three programs, as it is installed. */
 START_TEST(every_program_begins_so_before_it_reads_a_key)
 {
-    static const char *const mains[] = {"daemon/main.c", "libworker/train/msworker.c",
+    static const char *const mains[] = {"daemon/main.c", "libworker/program/msworker.c",
                                         "cli/main.c"};
     const char *root = getenv("MSCHED_SOURCE_ROOT");
     char path[512];

@@ -1,5 +1,5 @@
 /* test_spin.c - OpenMP threads of a worker spin briefly, whatever started it */
-#include "libworker/train/spin.h"
+#include "libworker/program/spin.h"
 #include "tests/test.h"
 
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* test_train.c - one rank alone, from a job to trained weights: losses, ends, refusals */
 #include "libworker/train/train.h"
 
-#include "libworker/train/memory.h"
+#include "libworker/host/memory.h"
 #include "libworker/train/model_copy.h"
 #include "tests/unit/train_case.h"
 

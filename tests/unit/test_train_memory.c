@@ -1,6 +1,6 @@
 /* test_train_memory.c - a job is judged by what memory there is: all of it, none, or nobody knows
  */
-#include "libworker/train/memory.h"
+#include "libworker/host/memory.h"
 #include "tests/unit/train_case.h"
 
 static uint64_t memory;

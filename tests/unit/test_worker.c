@@ -1,5 +1,5 @@
 /* test_worker.c - a whole worker against a scheduler's end: orders that cross, certificates */
-#include "libworker/train/worker.h"
+#include "libworker/node/worker.h"
 
 #include "libworker/plan/plan.h"
 #include "tests/unit/desk.h"

@@ -2,7 +2,7 @@
 #ifndef TRAIN_CASE_H
 #define TRAIN_CASE_H
 
-#include "libworker/train/job.h"
+#include "libworker/job/job.h"
 #include "libworker/train/train.h"
 #include "tests/test.h"
 

@@ -1,0 +1,102 @@
+/* job.c - a job from a file, and the paths inside it */
+#include "libworker/job/job.h"
+
+#include "libworker/data/path.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* Reads at most MS_JOB_FILE_MAX + 1 bytes, so that a device or a huge file cannot fill memory. */
+static int read_file(const char *path, char **ret, size_t *ret_size, struct ms_err *err)
+{
+    if (strcmp(path, "-") == 0) { /* its paths would be relative to no folder */
+        return ms_fail(err, MS_E_INVALID,
+                       "a job comes from a file, not from standard input; name one, and change "
+                       "single keys with --set KEY=VALUE");
+    }
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a FIFO must not hold us */
+    if (fd < 0) {
+        return ms_fail_errno(err, MS_E_INVALID, "job file %.160s cannot be opened", path);
+    }
+    struct stat st;
+    char *text = NULL;
+    int rc = MS_OK;
+    size_t size = 0;
+    if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode)) {
+        rc = ms_fail(err, MS_E_INVALID,
+                     "job file %.160s is no regular file: a job comes from a file", path);
+        goto out;
+    }
+    if (st.st_size > (off_t)MS_JOB_FILE_MAX) {
+        rc = ms_fail(err, MS_E_INVALID, "job file %.160s has %lld bytes; a job has at most %u",
+                     path, (long long)st.st_size, MS_JOB_FILE_MAX);
+        goto out;
+    }
+    text = malloc(MS_JOB_FILE_MAX + 1);
+    if (text == NULL) {
+        rc = ms_fail(err, MS_E_NOMEM, "job file %.160s: no memory to read it", path);
+        goto out;
+    }
+    while (size <= MS_JOB_FILE_MAX) {
+        ssize_t got = read(fd, text + size, MS_JOB_FILE_MAX + 1 - size);
+        if (got == 0) {
+            break;
+        }
+        if (got < 0 && errno != EINTR) {
+            rc = ms_fail_errno(err, MS_E_IO, "job file %.160s cannot be read", path);
+            goto out;
+        }
+        size += got > 0 ? (size_t)got : 0;
+    }
+    *ret = text;
+    *ret_size = size;
+    text = NULL;
+out:
+    free(text);
+    close(fd);
+    return rc;
+}
+
+/* The folder that holds path, absolute. Not that of a link's target: the user wrote the paths
+ * where the link lies. Returns owned, or NULL with errno. */
+static char *folder_of(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    char *folder = slash == NULL   ? strdup(".")
+                   : slash == path ? strdup("/")
+                                   : strndup(path, (size_t)(slash - path));
+    char *real = folder != NULL ? realpath(folder, NULL) : NULL;
+    free(folder);
+    return real;
+}
+
+int job_load(const char *path, const struct job_override *overrides, size_t n, int workers,
+             struct job *ret, struct ms_err *err)
+{
+    char *text = NULL;
+    size_t size = 0;
+    int rc = read_file(path, &text, &size, err);
+    if (rc < 0) {
+        return rc;
+    }
+    char *folder = folder_of(path);
+    if (folder == NULL) {
+        rc = ms_fail_errno(err, MS_E_IO, "the folder of job file %.160s cannot be found", path);
+    } else {
+        rc = job_parse(text, size, path, folder, overrides, n, workers, ret, err);
+    }
+    free(folder);
+    free(text);
+    return rc;
+}
+
+int job_expand_path(const char *path, char *dst, size_t size, struct ms_err *err)
+{
+    return data_path_expand(path, dst, size, err);
+}

@@ -1,0 +1,188 @@
+/* job_check.c - what spans the keys of a job: loss and data, transforms and images, evaluation */
+#include "libworker/job/job_schema.h"
+#include "libworker/job/yaml_tree.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* What a record of each kind looks like, known without opening a file. */
+static const struct record {
+    int64_t channels, height, width;
+    int classes; /* 0: a float target */
+} records[] = {
+    [DATA_CIFAR10] = {3, 32, 32, 10},
+    [DATA_MNIST] = {1, 28, 28, 10},
+    [DATA_NONLINEAR] = {2, 1, 1, 0},
+    [DATA_SHAPES] = {3, 32, 32, 10},
+};
+
+/* The node of a dotted path, or the nearest one around it that was written. */
+static const struct tree_node *node_at(const struct tree_node *root, const char *path)
+{
+    const struct tree_node *node = root;
+    while (*path != '\0') {
+        size_t length = strcspn(path, ".");
+        char key[64];
+        if (length >= sizeof(key)) {
+            break;
+        }
+        memcpy(key, path, length);
+        key[length] = '\0';
+        const struct tree_item *item = tree_find(node, key);
+        if (item == NULL) {
+            break;
+        }
+        node = item->value;
+        path += length + (path[length] == '.');
+    }
+    return node;
+}
+
+static int check_dataset(const struct data_spec *data, const struct tree_node *tree,
+                         const char *section, struct ms_err *err)
+{
+    int is_generator = data->kind == DATA_NONLINEAR || data->kind == DATA_SHAPES;
+    if (is_generator && data->usage == DATA_ALL) {
+        return tree_fail(node_at(tree, section), err,
+                         "%s.usage: all has no meaning with kind: %s; give train or test", section,
+                         job_data_kind_name(data->kind));
+    }
+    return MS_OK;
+}
+
+/* Loss, classes and data must speak of the same thing. */
+static int check_loss(const struct job *job, const struct tree_node *tree, struct ms_err *err)
+{
+    const struct record *record = &records[job->dataset.kind];
+    const char *kind = job_data_kind_name(job->dataset.kind);
+    if (job->loss == JOB_LOSS_MSE && record->classes > 0) {
+        return tree_fail(node_at(tree, "loss"), err,
+                         "loss: mse wants numbers as targets, and dataset kind %s has classes; use "
+                         "softmax_cross_entropy",
+                         kind);
+    }
+    if (job->loss == JOB_LOSS_SOFTMAX_CE && record->classes == 0) {
+        return tree_fail(
+            node_at(tree, "loss"), err,
+            "loss: softmax_cross_entropy wants classes, and dataset kind %s has numbers "
+            "as targets; use mse",
+            kind);
+    }
+    if (job->classes != 0 && job->classes < record->classes) {
+        return tree_fail(
+            node_at(tree, "classes"), err,
+            "classes: %d, but dataset kind %s has labels 0 to %d; give at least %d, or "
+            "leave it out",
+            job->classes, kind, record->classes - 1, record->classes);
+    }
+    if (job->classes != 0 && record->classes == 0) {
+        return tree_fail(node_at(tree, "classes"), err,
+                         "classes: dataset kind %s has no classes; leave it out", kind);
+    }
+    return MS_OK;
+}
+
+/* transform_check names the transform; here the first bad one gets its line. */
+static int check_transforms(const struct job *job, const struct tree_node *tree, struct ms_err *err)
+{
+    const struct record *record = &records[job->dataset.kind];
+    const struct tree_node *list = node_at(tree, "transforms");
+    if (record->classes == 0 && job->n_transforms > 0) {
+        return tree_fail(list, err, "transforms: dataset kind %s has no images; leave them out",
+                         job_data_kind_name(job->dataset.kind));
+    }
+    for (int n = 1; n <= job->n_transforms; n++) {
+        int64_t height = record->height;
+        int64_t width = record->width;
+        struct ms_err why = {0, ""};
+        if (transform_check(job->transforms, n, record->channels, &height, &width, &why) < 0) {
+            const struct tree_node *entry =
+                list->kind == TREE_LIST ? list->items[n - 1].value : list;
+            return tree_fail(entry, err, "%s", why.text);
+        }
+    }
+    return MS_OK;
+}
+
+static int is_random(const struct transform *t)
+{
+    return t->kind == TRANSFORM_RANDOM_CROP || t->kind == TRANSFORM_RANDOM_HORIZONTAL_FLIP;
+}
+
+/* Evaluation leaves the random transforms out; what is left must make images of the same size. */
+static int check_evaluate_shape(const struct job *job, const struct tree_node *tree,
+                                struct ms_err *err)
+{
+    const struct record *record = &records[job->dataset.kind];
+    int64_t train_h = record->height;
+    int64_t train_w = record->width;
+    int64_t test_h = record->height;
+    int64_t test_w = record->width;
+    struct transform fixed[MS_TRANSFORMS_MAX];
+    int n = 0;
+    for (int i = 0; i < job->n_transforms; i++) {
+        if (!is_random(&job->transforms[i])) {
+            fixed[n++] = job->transforms[i];
+        }
+    }
+    (void)transform_check(job->transforms, job->n_transforms, record->channels, &train_h, &train_w,
+                          NULL);
+    (void)transform_check(fixed, n, record->channels, &test_h, &test_w, NULL);
+    if (test_h != train_h || test_w != train_w) {
+        return tree_fail(node_at(tree, "evaluate"), err,
+                         "evaluate: without random_crop, which evaluation leaves out, images are "
+                         "%lldx%lld, but training has %lldx%lld; add resize: {size: [%lld, %lld]}",
+                         (long long)test_h, (long long)test_w, (long long)train_h,
+                         (long long)train_w, (long long)train_h, (long long)train_w);
+    }
+    return MS_OK;
+}
+
+static int check_evaluate(const struct job *job, const struct tree_node *tree, struct ms_err *err)
+{
+    static const char section[] = "evaluate.dataset";
+    const struct record *train = &records[job->dataset.kind];
+    const struct record *test = &records[job->evaluate_dataset.kind];
+    if (test->channels != train->channels || test->classes != train->classes ||
+        test->height != train->height || test->width != train->width) {
+        return tree_fail(node_at(tree, section), err,
+                         "evaluate.dataset: kind %s does not fit training on kind %s",
+                         job_data_kind_name(job->evaluate_dataset.kind),
+                         job_data_kind_name(job->dataset.kind));
+    }
+    int rc = check_dataset(&job->evaluate_dataset, tree, section, err);
+    return rc < 0 ? rc : check_evaluate_shape(job, tree, err);
+}
+
+static int check_files(const struct job *job, const struct tree_node *tree, struct ms_err *err)
+{
+    const char *dot = strrchr(job->initial_weights, '.');
+    if (dot != NULL && strcmp(dot, ".ckpt") == 0) {
+        return tree_fail(node_at(tree, "initial_weights"), err,
+                         "initial_weights: reading .ckpt comes later; give a .safetensors file");
+    }
+    if (job->recovery) {
+        return tree_fail(node_at(tree, "recovery"), err,
+                         "recovery: true comes with a later version; leave the key out or write "
+                         "false");
+    }
+    return MS_OK;
+}
+
+int job_check(const struct job *job, const struct tree_node *tree, struct ms_err *err)
+{
+    int rc = check_files(job, tree, err);
+    if (rc == MS_OK) {
+        rc = check_dataset(&job->dataset, tree, "dataset", err);
+    }
+    if (rc == MS_OK) {
+        rc = check_loss(job, tree, err);
+    }
+    if (rc == MS_OK) {
+        rc = check_transforms(job, tree, err);
+    }
+    if (rc == MS_OK && job->has_evaluate) {
+        rc = check_evaluate(job, tree, err);
+    }
+    return rc;
+}

@@ -1,0 +1,77 @@
+/* job_inputs.c - are the files there that a job reads? */
+#include "libworker/data/path.h"
+#include "libworker/data/safetensors.h"
+#include "libworker/job/job.h"
+
+#include <stddef.h>
+
+static int check_data(const struct data_spec *spec, struct ms_err *err)
+{
+    struct data_source *source = NULL;
+    int rc = data_open(spec, &source, err);
+    if (rc == 0) {
+        data_close(source);
+    }
+    return rc;
+}
+
+static int check_dataset(const struct job *job, struct ms_err *err)
+{
+    return check_data(&job->dataset, err);
+}
+
+static int check_evaluate(const struct job *job, struct ms_err *err)
+{
+    return job->has_evaluate ? check_data(&job->evaluate_dataset, err) : 0;
+}
+
+static int check_weights(const struct job *job, struct ms_err *err)
+{
+    char expanded[MS_PATH_MAX + 1];
+    struct safetensors *file = NULL;
+    if (job->initial_weights[0] == '\0') {
+        return 0;
+    }
+    int rc = data_path_expand(job->initial_weights, expanded, sizeof(expanded), err);
+    if (rc == 0) {
+        rc = safetensors_open(expanded, &file, err);
+    }
+    if (rc < 0) {
+        data_path_hide(expanded, job->initial_weights, err);
+        return rc;
+    }
+    safetensors_close(file);
+    return 0;
+}
+
+static const struct {
+    const char *key;
+    int (*check)(const struct job *job, struct ms_err *err);
+} inputs[] = {
+    {"dataset", check_dataset},
+    {"evaluate", check_evaluate},
+    {"initial_weights", check_weights},
+};
+
+/* The first thing that is wrong, or is wrong in the one way that counts. */
+static int check(const struct job *job, int only_code, struct ms_err *err)
+{
+    for (size_t i = 0; i < sizeof(inputs) / sizeof(inputs[0]); i++) {
+        int rc = inputs[i].check(job, err);
+        if (rc < 0 && (only_code == 0 || rc == only_code)) {
+            ms_err_prefix(err, "%s", inputs[i].key);
+            return rc;
+        }
+    }
+    return 0;
+}
+
+int job_check_inputs(const struct job *job, struct ms_err *err)
+{
+    return check(job, 0, err);
+}
+
+int job_find_inputs(const struct job *job, struct ms_err *err)
+{
+    return check(job, MS_E_NOT_FOUND, err);
+}

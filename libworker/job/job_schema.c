@@ -1,0 +1,395 @@
+/* job_schema.c - the tables of a job's keys: type, range, choices, default, condition, help */
+#include "libworker/job/job_schema.h"
+
+#include <string.h>
+
+#define IN_JOB(member)       offsetof(struct job, member)
+#define IN_TRANSFORM(member) offsetof(struct transform, member)
+#define SEED_MAX             9007199254740992.0 /* 2^53: exact in every JSON reader */
+#define SAMPLES_MAX          100000000.0        /* the permutation of an epoch takes 8 bytes each */
+
+static const char *const networks[] = {"resnet50", "lenet5",      "mnist",
+                                       "linear",   "cifar_small", NULL};
+static const char *const data_kinds[] = {"cifar10", "mnist", "nonlinear", "shapes", NULL};
+static const char *const usages[] = {"train", "test", "all", NULL};
+static const char *const losses[] = {"softmax_cross_entropy", "mse", NULL};
+static const char *const optimizers[] = {"sgd", "momentum", "adam", NULL};
+static const char *const modes[] = {"data_parallel", "stand_alone", NULL};
+static const char *const modes_later[] = {"semi_auto_parallel", "auto_parallel", "hybrid_parallel",
+                                          NULL};
+static const char *const precisions[] = {"fp32", NULL};
+static const char *const precisions_later[] = {"bf16", "fp16", NULL};
+static const char *const interpolations[] = {"bilinear", "nearest", NULL};
+
+enum {
+    FILES = 1U << DATA_CIFAR10 | 1U << DATA_MNIST,
+    GENERATORS = 1U << DATA_NONLINEAR | 1U << DATA_SHAPES,
+    DRAWN = 1U << DATA_SHAPES,
+};
+
+/* The keys of a data set, which stand at two places. */
+#define DATASET_ROWS(prefix, member, default_usage)                                                \
+    {                                                                                              \
+        .key = prefix ".kind",                                                                     \
+        .type = JOB_ENUM,                                                                          \
+        .flags = JOB_REQUIRED,                                                                     \
+        .offset = IN_JOB(member.kind),                                                             \
+        .choices = data_kinds,                                                                     \
+        .help = "what the data are",                                                               \
+    },                                                                                             \
+        {                                                                                          \
+            .key = prefix ".path",                                                                 \
+            .type = JOB_PATH,                                                                      \
+            .flags = JOB_REQUIRED,                                                                 \
+            .offset = IN_JOB(member.path),                                                         \
+            .when_key = prefix ".kind",                                                            \
+            .when_offset = IN_JOB(member.kind),                                                    \
+            .when_mask = FILES,                                                                    \
+            .help = "folder with the files, relative to the job file; ${NAME} expands on the "     \
+                    "workers",                                                                     \
+        },                                                                                         \
+        {                                                                                          \
+            .key = prefix ".usage",                                                                \
+            .type = JOB_ENUM,                                                                      \
+            .offset = IN_JOB(member.usage),                                                        \
+            .choices = usages,                                                                     \
+            .builtin = default_usage,                                                              \
+            .help = "which part of it",                                                            \
+        },                                                                                         \
+        {                                                                                          \
+            .key = prefix ".samples",                                                              \
+            .type = JOB_INT64,                                                                     \
+            .offset = IN_JOB(member.samples),                                                      \
+            .min = 0,                                                                              \
+            .max = SAMPLES_MAX,                                                                    \
+            .builtin = "0",                                                                        \
+            .when_key = prefix ".kind",                                                            \
+            .when_offset = IN_JOB(member.kind),                                                    \
+            .when_mask = GENERATORS,                                                               \
+            .help = "rows to make; 0: as many as usual for the kind",                              \
+        },                                                                                         \
+    {                                                                                              \
+        .key = prefix ".seed", .type = JOB_UINT64, .offset = IN_JOB(member.seed), .min = 0,        \
+        .max = SEED_MAX, .builtin = "1", .when_key = prefix ".kind",                               \
+        .when_offset = IN_JOB(member.kind), .when_mask = DRAWN, .help = "seed of the drawing",     \
+    }
+
+static const struct job_field job_rows[] = {
+    {.key = "name",
+     .type = JOB_NAME,
+     .flags = JOB_OPTIONAL,
+     .offset = IN_JOB(name),
+     .help = "name of the job and of its run directory; default: the network's"},
+    {.key = "workers",
+     .type = JOB_INT,
+     .offset = IN_JOB(workers),
+     .min = 1,
+     .max = MS_WORKERS_MAX,
+     .builtin = "1",
+     .help = "ranks; -n beats it"},
+    {.key = "priority",
+     .type = JOB_INT,
+     .offset = IN_JOB(priority),
+     .min = -MS_PRIORITY_MAX,
+     .max = MS_PRIORITY_MAX,
+     .builtin = "0",
+     .help = "higher runs first"},
+    {.key = "network",
+     .type = JOB_NETWORK,
+     .flags = JOB_REQUIRED,
+     .offset = IN_JOB(network),
+     .choices = networks,
+     .help = "what is trained"},
+    {.key = "classes",
+     .type = JOB_INT,
+     .offset = IN_JOB(classes),
+     .min = 0,
+     .max = MS_CLASSES_MAX,
+     .builtin = "0",
+     .help = "width of the last layer; 0: as the data say"},
+    {.key = "dataset", .type = JOB_SECTION, .flags = JOB_REQUIRED, .help = "what it learns from"},
+    DATASET_ROWS("dataset", dataset, "train"),
+    {.key = "dataset.shuffle",
+     .type = JOB_BOOL,
+     .offset = IN_JOB(dataset.shuffle),
+     .builtin = "true",
+     .help = "another order each epoch, from the seed"},
+    {.key = "transforms",
+     .type = JOB_TRANSFORMS,
+     .offset = IN_JOB(transforms),
+     .count_offset = IN_JOB(n_transforms),
+     .builtin = "[]",
+     .help = "what happens to an image, in this order"},
+    {.key = "batch_size",
+     .type = JOB_INT64,
+     .offset = IN_JOB(batch_size),
+     .min = 1,
+     .max = MS_BATCH_MAX,
+     .builtin = "32",
+     .help = "samples a worker and step"},
+    {.key = "drop_remainder",
+     .type = JOB_BOOL,
+     .offset = IN_JOB(drop_remainder),
+     .builtin = "false",
+     .help = "leave out an epoch's last batch where it is short"},
+    {.key = "epochs",
+     .type = JOB_INT64,
+     .offset = IN_JOB(epochs),
+     .min = 1,
+     .max = MS_EPOCHS_MAX,
+     .builtin = "1",
+     .help = "passes over the data"},
+    {.key = "steps",
+     .type = JOB_INT64,
+     .offset = IN_JOB(steps),
+     .min = 0,
+     .max = 1e12,
+     .builtin = "0",
+     .help = "cap over all epochs; 0: none"},
+    {.key = "loss",
+     .type = JOB_ENUM,
+     .flags = JOB_OPTIONAL,
+     .offset = IN_JOB(loss),
+     .choices = losses,
+     .help = "default: mse for kind nonlinear, else softmax_cross_entropy"},
+    {.key = "optimizer", .type = JOB_SECTION, .flags = JOB_REQUIRED, .help = "how it learns"},
+    {.key = "optimizer.kind",
+     .type = JOB_ENUM,
+     .flags = JOB_REQUIRED,
+     .offset = IN_JOB(optimizer.kind),
+     .choices = optimizers,
+     .help = "the update rule"},
+    {.key = "optimizer.learning_rate",
+     .type = JOB_REAL,
+     .flags = JOB_REQUIRED,
+     .offset = IN_JOB(optimizer.learning_rate),
+     .min = 0,
+     .max = 1000,
+     .help = "length of a step along the gradient"},
+    {.key = "optimizer.momentum",
+     .type = JOB_REAL,
+     .offset = IN_JOB(optimizer.momentum),
+     .min = 0,
+     .max = 1,
+     .builtin = "0.9",
+     .when_key = "optimizer.kind",
+     .when_offset = IN_JOB(optimizer.kind),
+     .when_mask = 1U << JOB_MOMENTUM,
+     .help = "what stays of the last step"},
+    {.key = "optimizer.beta1",
+     .type = JOB_REAL,
+     .offset = IN_JOB(optimizer.beta1),
+     .min = 0,
+     .max = 0.999999,
+     .builtin = "0.9",
+     .when_key = "optimizer.kind",
+     .when_offset = IN_JOB(optimizer.kind),
+     .when_mask = 1U << JOB_ADAM,
+     .help = "decay of the mean gradient"},
+    {.key = "optimizer.beta2",
+     .type = JOB_REAL,
+     .offset = IN_JOB(optimizer.beta2),
+     .min = 0,
+     .max = 0.999999,
+     .builtin = "0.999",
+     .when_key = "optimizer.kind",
+     .when_offset = IN_JOB(optimizer.kind),
+     .when_mask = 1U << JOB_ADAM,
+     .help = "decay of the mean squared gradient"},
+    {.key = "optimizer.epsilon",
+     .type = JOB_REAL,
+     .flags = JOB_ABOVE,
+     .offset = IN_JOB(optimizer.epsilon),
+     .min = 0,
+     .max = 1,
+     .builtin = "1e-8",
+     .when_key = "optimizer.kind",
+     .when_offset = IN_JOB(optimizer.kind),
+     .when_mask = 1U << JOB_ADAM,
+     .help = "keeps the division defined"},
+    {.key = "parallel", .type = JOB_SECTION, .help = "how the workers share it"},
+    {.key = "parallel.mode",
+     .type = JOB_ENUM,
+     .offset = IN_JOB(mode),
+     .choices = modes,
+     .later = modes_later,
+     .builtin = "data_parallel",
+     .help = "stand_alone: every worker trains by itself"},
+    {.key = "parallel.gradients_mean",
+     .type = JOB_BOOL,
+     .offset = IN_JOB(gradients_mean),
+     .builtin = "true",
+     .help = "false: the sum over workers"},
+    {.key = "parallel.parameter_broadcast",
+     .type = JOB_BOOL,
+     .offset = IN_JOB(parameter_broadcast),
+     .builtin = "true",
+     .help = "all begin with rank 0's weights"},
+    {.key = "precision",
+     .type = JOB_ENUM,
+     .offset = IN_JOB(precision),
+     .choices = precisions,
+     .later = precisions_later,
+     .builtin = "fp32",
+     .help = "of activations and weights"},
+    {.key = "seed",
+     .type = JOB_UINT64,
+     .offset = IN_JOB(seed),
+     .min = 0,
+     .max = SEED_MAX,
+     .builtin = "1",
+     .help = "of initial weights, order and augmentation"},
+    {.key = "threads",
+     .type = JOB_INT,
+     .offset = IN_JOB(threads),
+     .min = 0,
+     .max = 1024,
+     .builtin = "0",
+     .help = "a rank; 0: the host's cores shared by its ranks"},
+    {.key = "initial_weights",
+     .type = JOB_PATH,
+     .flags = JOB_OPTIONAL,
+     .offset = IN_JOB(initial_weights),
+     .help = "a .safetensors file to begin with"},
+    {.key = "recovery",
+     .type = JOB_BOOL,
+     .offset = IN_JOB(recovery),
+     .builtin = "false",
+     .help = "go on when a worker is lost"},
+    {.key = "evaluate",
+     .type = JOB_SECTION,
+     .flags = JOB_OPTIONAL,
+     .offset = IN_JOB(has_evaluate),
+     .help = "loss and accuracy on other data"},
+    {.key = "evaluate.dataset",
+     .type = JOB_SECTION,
+     .flags = JOB_REQUIRED,
+     .help = "what it is tested on"},
+    DATASET_ROWS("evaluate.dataset", evaluate_dataset, "test"),
+    {.key = "evaluate.every_epochs",
+     .type = JOB_INT64,
+     .offset = IN_JOB(evaluate_every_epochs),
+     .min = 1,
+     .max = MS_EPOCHS_MAX,
+     .builtin = "1",
+     .help = "after each so many epochs, and at the end"},
+    {.key = "evaluate.batch_size",
+     .type = JOB_INT64,
+     .flags = JOB_OPTIONAL,
+     .offset = IN_JOB(evaluate_batch_size),
+     .min = 1,
+     .max = MS_BATCH_MAX,
+     .help = "default: the job's batch_size"},
+
+    {.key = "checkpoint", .type = JOB_LATER, .help = "checkpoints"},
+    {.key = "profile", .type = JOB_LATER, .help = "the profiler"},
+    {.key = "gradient_accumulation", .type = JOB_LATER, .help = "gradient accumulation"},
+    {.key = "parallel.gradient_accumulation", .type = JOB_LATER, .help = "gradient accumulation"},
+    {.key = "parallel.grad_accumulation_step", .type = JOB_LATER, .help = "gradient accumulation"},
+    {.key = "parallel.strategies", .type = JOB_LATER, .help = "parallel strategies"},
+};
+
+const struct job_table job_table = {job_rows, MS_ARRAY_SIZE(job_rows)};
+
+static const struct job_field crop_rows[] = {
+    {.key = "size",
+     .type = JOB_SIZE,
+     .flags = JOB_REQUIRED,
+     .offset = IN_TRANSFORM(height),
+     .min = 1,
+     .max = MS_IMAGE_SIDE_MAX,
+     .help = "[height, width] of the cut"},
+    {.key = "padding",
+     .type = JOB_PADDING,
+     .offset = IN_TRANSFORM(pad_left),
+     .min = 0,
+     .max = MS_IMAGE_SIDE_MAX,
+     .builtin = "0",
+     .help = "zeros around the image: [left, top, right, bottom]"},
+};
+static const struct job_field flip_rows[] = {
+    {.key = "prob",
+     .type = JOB_REAL,
+     .offset = IN_TRANSFORM(probability),
+     .min = 0,
+     .max = 1,
+     .builtin = "0.5",
+     .help = "share of the images that are mirrored"},
+};
+static const struct job_field resize_rows[] = {
+    {.key = "size",
+     .type = JOB_SIZE_PAIR,
+     .flags = JOB_REQUIRED,
+     .offset = IN_TRANSFORM(height),
+     .min = 1,
+     .max = MS_IMAGE_SIDE_MAX,
+     .help = "[height, width]"},
+    {.key = "interpolation",
+     .type = JOB_ENUM,
+     .offset = IN_TRANSFORM(interpolation),
+     .choices = interpolations,
+     .builtin = "bilinear",
+     .help = "half-pixel centres, not rounded"},
+};
+static const struct job_field rescale_rows[] = {
+    {.key = "scale",
+     .type = JOB_REAL,
+     .flags = JOB_REQUIRED,
+     .offset = IN_TRANSFORM(scale),
+     .min = -1e6,
+     .max = 1e6,
+     .help = "x scale + shift"},
+    {.key = "shift",
+     .type = JOB_REAL,
+     .offset = IN_TRANSFORM(shift),
+     .min = -1e6,
+     .max = 1e6,
+     .builtin = "0",
+     .help = "x scale + shift"},
+};
+static const struct job_field normalize_rows[] = {
+    {.key = "mean",
+     .type = JOB_REALS,
+     .flags = JOB_REQUIRED,
+     .offset = IN_TRANSFORM(mean),
+     .count_offset = IN_TRANSFORM(n_channels),
+     .min = -1e6,
+     .max = 1e6,
+     .help = "one number a channel"},
+    {.key = "std",
+     .type = JOB_REALS,
+     .flags = JOB_REQUIRED | JOB_ABOVE,
+     .offset = IN_TRANSFORM(std),
+     .count_offset = IN_TRANSFORM(n_channels),
+     .min = 0,
+     .max = 1e6,
+     .help = "one number a channel"},
+};
+
+#define TABLE(rows)                                                                                \
+    {                                                                                              \
+        rows, MS_ARRAY_SIZE(rows)                                                                  \
+    }
+const struct job_transform_kind job_transform_kinds[] = {
+    {"random_crop", TRANSFORM_RANDOM_CROP, TABLE(crop_rows)},
+    {"random_horizontal_flip", TRANSFORM_RANDOM_HORIZONTAL_FLIP, TABLE(flip_rows)},
+    {"resize", TRANSFORM_RESIZE, TABLE(resize_rows)},
+    {"rescale", TRANSFORM_RESCALE, TABLE(rescale_rows)},
+    {"normalize", TRANSFORM_NORMALIZE, TABLE(normalize_rows)},
+};
+const size_t job_n_transform_kinds = MS_ARRAY_SIZE(job_transform_kinds);
+
+const char *job_data_kind_name(enum data_kind kind)
+{
+    return data_kinds[kind];
+}
+
+int job_field_applies(const struct job_field *field, const void *base)
+{
+    if (field->when_mask == 0) {
+        return 1;
+    }
+    int value = 0;
+    memcpy(&value, (const char *)base + field->when_offset, sizeof(value));
+    return (field->when_mask >> value & 1U) != 0;
+}

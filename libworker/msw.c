@@ -1,0 +1,283 @@
+/* msw.c - the public library msworker.h over the rooms */
+#include "libworker/msworker.h"
+
+#include "config.h"
+#include "libworker/node/dynamic.h"
+#include "libworker/node/worker.h"
+#include "libworker/train/model_copy.h"
+#include "libworker/train/train.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+_Static_assert(sizeof(((struct msw_error *)0)->text) == MS_ERR_TEXT_MAX, "the same texts");
+
+struct msw_job {
+    struct job job;
+};
+
+static int give_error(const struct ms_err *from, int rc, struct msw_error *to)
+{
+    if (to != NULL && rc < 0) {
+        to->code = rc;
+        snprintf(to->text, sizeof(to->text), "%s", ms_err_text(from));
+    }
+    return rc;
+}
+
+/* ---- jobs ---- */
+
+static int new_job(struct msw_job **ret, struct ms_err *err)
+{
+    *ret = calloc(1, sizeof(**ret));
+    return *ret != NULL ? 0 : ms_fail(err, MS_E_NOMEM, "no memory for a job");
+}
+
+int msw_job_load(const char *path, const char *const *sets, size_t n, struct msw_job **ret,
+                 struct msw_error *error)
+{
+    struct ms_err err = {0, ""};
+    struct msw_job *job = NULL;
+    struct job_override *overrides = calloc(n + 1, sizeof(*overrides));
+    int rc = overrides != NULL ? new_job(&job, &err) : ms_fail(&err, MS_E_NOMEM, "no memory");
+    for (size_t i = 0; rc == 0 && i < n; i++) {
+        overrides[i].key_value = sets[i];
+    }
+    if (rc == 0) {
+        rc = job_load(path, overrides, n, 0, &job->job, &err);
+    }
+    free(overrides);
+    if (rc < 0) {
+        free(job);
+        return give_error(&err, rc, error);
+    }
+    *ret = job;
+    return 0;
+}
+
+int msw_job_parse(const char *text, const char *base_dir, struct msw_job **ret,
+                  struct msw_error *error)
+{
+    struct ms_err err = {0, ""};
+    struct msw_job *job = NULL;
+    int rc = new_job(&job, &err);
+    if (rc == 0) {
+        rc = job_parse(text, strlen(text), "job", base_dir != NULL ? base_dir : ".", NULL, 0, 0,
+                       &job->job, &err);
+    }
+    if (rc < 0) {
+        free(job);
+        return give_error(&err, rc, error);
+    }
+    *ret = job;
+    return 0;
+}
+
+void msw_job_destroy(struct msw_job *job)
+{
+    free(job);
+}
+
+/* ---- training ---- */
+
+struct session {
+    const struct msw_options *options;
+    struct train *train;
+    struct model_copy *model;
+    int want_model;
+    int model_rc;
+    struct ms_err model_err;
+};
+
+static void on_progress(void *arg, const struct train_progress *from)
+{
+    struct session *session = arg;
+    const struct msw_options *options = session->options;
+    if (options == NULL || options->on_progress == NULL ||
+        (from->phase == TRAIN_EVALUATING && !from->has_eval) || from->step == 0) {
+        return;
+    }
+    if (from->phase == TRAIN_SAVING) {
+        return;
+    }
+    struct msw_progress to = {.step = from->step,
+                              .steps_total = from->steps_total,
+                              .epoch = from->epoch,
+                              .epochs = from->epochs,
+                              .step_in_epoch = from->step_in_epoch,
+                              .steps_per_epoch = from->steps_per_epoch,
+                              .loss = from->loss,
+                              .samples_per_s = from->samples_per_s,
+                              .step_ms = from->step_ms,
+                              .comm_wait_ms = from->comm_wait_ms,
+                              .has_eval = from->has_eval,
+                              .eval_loss = from->eval_loss,
+                              .accuracy = from->accuracy};
+    if (options->on_progress(options->arg, &to) != 0) {
+        if (session->train != NULL) {
+            train_stop_at_step(session->train);
+        } else {
+            worker_leave();
+        }
+    }
+}
+
+static void on_result(void *arg, struct train *train, const struct train_result *result)
+{
+    struct session *session = arg;
+    if (session->want_model) {
+        session->model_rc = model_copy_make(train_replica(train), result->steps, &session->model,
+                                            &session->model_err);
+    }
+}
+
+static int train_alone(struct session *session, const struct job *job, struct ms_err *err)
+{
+    struct train_config cfg = {.job = job,
+                               .generation = 1,
+                               .world = 1,
+                               .peer_timeout_ms = MS_RECV_TIMEOUT_S * 1000,
+                               .isa = "",
+                               .run_dir =
+                                   session->options != NULL ? session->options->run_dir : NULL,
+                               .log_fd = -1,
+                               .on_progress = on_progress,
+                               .arg = session};
+    struct train_info info;
+    struct train_result result;
+    session->train = train_create(&cfg);
+    if (session->train == NULL) {
+        return ms_fail(err, MS_E_NOMEM, "no memory to train");
+    }
+    int rc = train_prepare(session->train, &info, err);
+    if (rc == 0) {
+        rc = train_run(session->train, &result, err);
+    }
+    if (rc == 0) {
+        on_result(session, session->train, &result);
+    }
+    train_destroy(session->train);
+    return rc;
+}
+
+static int finish(struct session *session, int rc, struct msw_model **ret_model,
+                  const struct ms_err *err, struct msw_error *error)
+{
+    if (rc < 0) {
+        model_copy_destroy(session->model);
+        return give_error(err, rc, error);
+    }
+    if (session->model_rc < 0) {
+        return give_error(&session->model_err, session->model_rc, error);
+    }
+    if (ret_model != NULL) {
+        *ret_model = (struct msw_model *)session->model;
+    }
+    return 0;
+}
+
+int msw_train(const struct msw_job *job, const struct msw_options *options,
+              struct msw_model **ret_model, struct msw_error *error)
+{
+    struct ms_err err = {0, ""};
+    struct session session = {.options = options, .want_model = ret_model != NULL};
+    struct job alone = job->job;
+    alone.workers = 1;
+    if (options != NULL && options->threads > 0) {
+        alone.threads = options->threads;
+    }
+    int rc = train_alone(&session, &alone, &err);
+    return finish(&session, rc, ret_model, &err, error);
+}
+
+int msw_join(const struct msw_job *job, const struct msw_options *options,
+             struct msw_model **ret_model, struct msw_error *error)
+{
+    struct ms_err err = {0, ""};
+    struct session session = {.options = options, .want_model = ret_model != NULL};
+    struct dynamic dynamic;
+    struct job ours = job->job;
+    int rc = dynamic_load(&dynamic, &err);
+    if (rc == 0) {
+        ours.workers = (int)ms_env_int(&dynamic.env, MS_ENV_WORKER_NUM);
+        struct worker_config worker = {.software = "msworker.h " MSCHED_VERSION,
+                                       .port_min = MS_DATA_PORT_MIN,
+                                       .port_max = MS_DATA_PORT_MAX,
+                                       .peer_timeout_ms = MS_RECV_TIMEOUT_S * 1000LL,
+                                       .run_dir = "",
+                                       .log_to_file = 1,
+                                       .on_progress = on_progress,
+                                       .on_result = on_result,
+                                       .arg = &session};
+        if (options != NULL && options->run_dir != NULL) {
+            worker.run_dir = options->run_dir;
+        }
+        dynamic_fill(&dynamic, &ours, &worker);
+        rc = worker_run(&worker, &err);
+    }
+    dynamic_fini(&dynamic);
+    return finish(&session, rc, ret_model, &err, error);
+}
+
+/* ---- models ---- */
+
+static const struct model_copy *copy_of(const struct msw_model *model)
+{
+    return (const struct model_copy *)model;
+}
+
+size_t msw_model_count(const struct msw_model *model)
+{
+    return copy_of(model)->n;
+}
+
+const char *msw_model_name(const struct msw_model *model, size_t i)
+{
+    return i < copy_of(model)->n ? copy_of(model)->entries[i].name : NULL;
+}
+
+const float *msw_model_values(const struct msw_model *model, const char *name, size_t *ret_count)
+{
+    const struct model_copy *copy = copy_of(model);
+    int i = model_copy_find(copy, name);
+    if (i < 0) {
+        return NULL;
+    }
+    if (ret_count != NULL) {
+        *ret_count = copy->counts[i];
+    }
+    return copy->values[i];
+}
+
+int msw_model_shape(const struct msw_model *model, const char *name, int64_t dims[4])
+{
+    const struct model_copy *copy = copy_of(model);
+    int i = model_copy_find(copy, name);
+    if (i < 0) {
+        return -1;
+    }
+    memcpy(dims, copy->entries[i].dim, 4 * sizeof(*dims));
+    return copy->entries[i].n_dims;
+}
+
+const char *msw_model_sha256(const struct msw_model *model)
+{
+    return copy_of(model)->sha256;
+}
+
+int msw_model_save(const struct msw_model *model, const char *path, struct msw_error *error)
+{
+    struct ms_err err = {0, ""};
+    return give_error(&err, model_copy_save(copy_of(model), path, &err), error);
+}
+
+void msw_model_destroy(struct msw_model *model)
+{
+    model_copy_destroy((struct model_copy *)model);
+}
+
+const char *msw_version(void)
+{
+    return MSCHED_VERSION;
+}

@@ -1,0 +1,102 @@
+/* worker_fetch.c - results of this node's jobs, for those whom the scheduler sends */
+#include "libworker/node/worker_impl.h"
+
+#include "proto/log.h"
+#include "proto/wire.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+/* Name of a result in the folder of its job. */
+static int result_name(unsigned what, uint32_t rank, char *buf, size_t size)
+{
+    switch (what) {
+    case MS_FETCH_WEIGHTS:
+        snprintf(buf, size, "weights.safetensors");
+        return 1;
+    case MS_FETCH_METRICS:
+        snprintf(buf, size, "metrics.jsonl");
+        return 1;
+    case MS_FETCH_LOG:
+        snprintf(buf, size, "worker_%u.log", rank);
+        return 1;
+    default:
+        return 0;
+    }
+}
+
+static int open_file(void *arg, const struct fetch_want *want, struct ms_err *err)
+{
+    const struct worker *worker = arg;
+    char folder[MS_PATH_MAX + 1];
+    char path[MS_PATH_MAX + 64];
+    char name[48];
+    worker_job_folder(worker, want->job, folder, sizeof(folder));
+    if (folder[0] == '\0' || !result_name(want->what, want->rank, name, sizeof(name))) {
+        return ms_fail(err, MS_E_NOT_FOUND, "this node keeps no such result");
+    }
+    if (!worker_folder_is_of(worker, folder, want->job_tag)) {
+        return ms_fail(err, MS_E_NOT_FOUND, "%.200s holds results of another job of this number",
+                       folder);
+    }
+    snprintf(path, sizeof(path), "%s/%s", folder, name);
+    int fd = fetch_open(path, err);
+    return fd != MS_E_NOT_FOUND
+               ? fd
+               : ms_fail(err, fd,
+                         "there is no %.200s: the job wrote none, or its folder was cleaned", path);
+}
+
+static void answer(void *arg, const Ms__FetchReady *ready)
+{
+    struct worker *worker = arg;
+    struct ms_err err = {0, ""};
+    if (agent_send(worker->agent, MS_MSG_FETCH_READY, &ready->base, &err) < 0) {
+        ms_log(MS_LOG_WARNING, "fetch.answer_failed reason=%s, ignoring", MS_QUOTE(err.text));
+    }
+}
+
+static SSL_CTX *get_tls(void *arg)
+{
+    return worker_tls(arg);
+}
+
+int worker_start_serving(struct worker *worker, struct ms_err *err)
+{
+    const struct worker_config *cfg = worker->cfg;
+    struct fetch_serve *serve = NULL;
+    struct fetch_serve_config config = {.bind_ip = worker->identity.ip,
+                                        .port_min = cfg->port_min,
+                                        .port_max = cfg->port_max,
+                                        .get_tls = get_tls,
+                                        .software = cfg->software,
+                                        .open_file = open_file,
+                                        .answer = answer,
+                                        .arg = worker};
+    int rc = fetch_serve_create(&config, &serve, err);
+    if (rc == 0) {
+        pthread_mutex_lock(&worker->lock);
+        worker->serve = serve;
+        pthread_mutex_unlock(&worker->lock);
+    }
+    return rc;
+}
+
+void worker_stop_serving(struct worker *worker)
+{
+    pthread_mutex_lock(&worker->lock);
+    struct fetch_serve *serve = worker->serve;
+    worker->serve = NULL; /* a grant that comes now is not answered: the scheduler hears Leave */
+    pthread_mutex_unlock(&worker->lock);
+    fetch_serve_destroy(serve);
+}
+
+void worker_on_fetch(void *arg, const Ms__FetchGrant *grant)
+{
+    struct worker *worker = arg;
+    pthread_mutex_lock(&worker->lock);
+    if (worker->serve != NULL) {
+        fetch_serve_ask(worker->serve, grant);
+    }
+    pthread_mutex_unlock(&worker->lock);
+}

@@ -1,0 +1,134 @@
+/* worker_report.c - what the scheduler hears of the rank: progress, ready, done */
+#include "libworker/node/worker_impl.h"
+
+#include "proto/clock.h"
+#include "proto/log.h"
+#include "proto/wire.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { PROGRESS_MS = 200 }; /* what people watch: five a second are enough */
+
+static const char *const phase_names[] = {
+    [TRAIN_PREPARING] = "preparing",
+    [TRAIN_TRAINING] = "training",
+    [TRAIN_EVALUATING] = "evaluating",
+    [TRAIN_SAVING] = "saving",
+};
+static const enum agent_phase agent_phases[] = {
+    [TRAIN_PREPARING] = AGENT_PREPARING,
+    [TRAIN_TRAINING] = AGENT_TRAINING,
+    [TRAIN_EVALUATING] = AGENT_EVALUATING,
+    [TRAIN_SAVING] = AGENT_SAVING,
+};
+
+static void send_progress(struct worker *worker, const struct train_progress *progress)
+{
+    Ms__Progress msg = MS__PROGRESS__INIT;
+    char phase[16];
+    snprintf(phase, sizeof(phase), "%s", phase_names[progress->phase]);
+    msg.job = worker->job_id;
+    msg.generation = worker->generation;
+    msg.rank = worker->rank;
+    msg.step = progress->step;
+    msg.steps_total = progress->steps_total;
+    msg.epoch = (uint32_t)progress->epoch;
+    msg.epochs = (uint32_t)progress->epochs;
+    msg.step_in_epoch = (uint32_t)progress->step_in_epoch;
+    msg.steps_per_epoch = (uint32_t)progress->steps_per_epoch;
+    msg.loss = (double)progress->loss;
+    msg.samples_per_s = progress->samples_per_s;
+    msg.step_ms = progress->step_ms;
+    msg.comm_wait_ms = progress->comm_wait_ms;
+    msg.phase = phase;
+    msg.has_eval = progress->has_eval;
+    msg.eval_loss = progress->eval_loss;
+    msg.accuracy = progress->accuracy;
+    (void)agent_send(worker->agent, MS_MSG_PROGRESS, &msg.base, NULL); /* the next one tells more */
+}
+
+void worker_on_progress(void *arg, const struct train_progress *progress)
+{
+    struct worker *worker = arg;
+    agent_set_phase(worker->agent, worker->generation, agent_phases[progress->phase],
+                    progress->step);
+    if (worker->cfg->on_progress != NULL) {
+        worker->cfg->on_progress(worker->cfg->arg, progress);
+    }
+    if (worker->rank != 0) {
+        return;
+    }
+    int64_t now = ms_mono_ms();
+    int must = progress->has_eval || progress->phase != worker->last_phase ||
+               progress->step == progress->steps_total ||
+               progress->step_in_epoch == progress->steps_per_epoch;
+    if (must || now - worker->progress_ms >= PROGRESS_MS) {
+        worker->progress_ms = now;
+        worker->last_phase = progress->phase;
+        send_progress(worker, progress);
+    }
+}
+
+void worker_on_wait(void *arg, const char *text)
+{
+    const struct worker *worker = arg;
+    char quoted[2 * MS_ERR_TEXT_MAX];
+    ms_log(MS_LOG_WARNING, "rank.waits job=%" PRIu64 " rank=%u reason=%s, waiting", worker->job_id,
+           worker->rank, ms_log_quote(quoted, sizeof(quoted), text));
+    if (worker->log_fd != STDOUT_FILENO) {
+        dprintf(worker->log_fd, "%s\n", text);
+    }
+}
+
+void worker_send_ready(struct worker *worker, const struct train_info *info)
+{
+    Ms__RankReady msg = MS__RANK_READY__INIT;
+    char plan[MS_SHA256_HEX];
+    memcpy(plan, info->plan_sha256, sizeof(plan));
+    msg.job = worker->job_id;
+    msg.generation = worker->generation;
+    msg.rank = worker->rank;
+    msg.plan_sha256 = plan;
+    msg.log_path = worker->log_path;
+    msg.steps_total = info->steps_total;
+    msg.peak_bytes = info->peak_bytes;
+    msg.steps_per_epoch = (uint32_t)info->steps_per_epoch;
+    msg.epochs = (uint32_t)info->epochs;
+    struct ms_err err;
+    if (agent_send(worker->agent, MS_MSG_RANK_READY, &msg.base, &err) < 0) {
+        ms_log(MS_LOG_ERR, "worker.ready_not_sent reason=%s", MS_QUOTE(err.text));
+    }
+}
+
+void worker_send_done(struct worker *worker, int code, const char *text,
+                      const struct train_result *result)
+{
+    Ms__RankDone msg = MS__RANK_DONE__INIT;
+    char reason[MS_TEXT_MAX];
+    char weights[MS_SHA256_HEX];
+    char plan[MS_SHA256_HEX];
+    snprintf(reason, sizeof(reason), "%s", text);
+    memcpy(weights, result->weights_sha256, sizeof(weights));
+    memcpy(plan, result->plan_sha256, sizeof(plan));
+    msg.job = worker->job_id;
+    msg.generation = worker->generation;
+    msg.rank = worker->rank;
+    msg.code = code;
+    msg.text = reason;
+    msg.steps = result->steps;
+    msg.weights_sha256 = weights;
+    msg.plan_sha256 = plan;
+    msg.seconds = result->seconds;
+    msg.log_path = worker->log_path;
+    msg.stopped = result->stopped;
+    pthread_mutex_lock(&worker->lock);
+    msg.leaving = worker->renews || worker->ending;
+    pthread_mutex_unlock(&worker->lock);
+    struct ms_err err;
+    if (agent_send(worker->agent, MS_MSG_RANK_DONE, &msg.base, &err) < 0) {
+        ms_log(MS_LOG_ERR, "worker.done_not_sent reason=%s", MS_QUOTE(err.text));
+    }
+}
