@@ -121,7 +121,7 @@ void dynamic_take_spec(struct sched *s, const struct node_info *info, const Ms__
 
 static void topo_set(struct sched *s, enum topo_event event)
 {
-    int to = states_next(&states_of_topologies, (int)s->topo, (int)event);
+    int to = ms_machine_next(&states_of_topologies, (int)s->topo, (int)event);
     assert(to >= 0);
     s->topo = (enum topo_state)to;
     timer_stop(s, &s->topo_timer);

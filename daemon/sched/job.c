@@ -99,7 +99,7 @@ static const char *const event_kinds[JOB_EVENTS] = {
 
 void job_set(struct sched *s, struct job *job, enum job_event event, const char *text)
 {
-    int to = states_next(&states_of_jobs, (int)job->state, (int)event);
+    int to = ms_machine_next(&states_of_jobs, (int)job->state, (int)event);
     assert(to >= 0);
     bool was = job_is_placed(job);
     event_of_job(s, event_kinds[event], job, text);

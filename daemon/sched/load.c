@@ -202,7 +202,7 @@ static int job_take_up(struct sched *s, struct job *job, struct ms_err *err)
     }
     if (job->state == JOB_PLACING) {
         job->state =
-            (enum sched_job_state)states_next(&states_of_jobs, JOB_PLACING, JOB_ON_REQUEUE);
+            (enum sched_job_state)ms_machine_next(&states_of_jobs, JOB_PLACING, JOB_ON_REQUEUE);
         job->n_tries -= job->n_tries > 0; /* it was our end that made this one vain */
         s->due |= DUE_REQUEUES;
     }

@@ -82,7 +82,7 @@ static const char *const event_kinds[NODE_STATES] = {[NODE_NEW] = "node.away",
 
 void node_set(struct sched *s, struct node *node, enum node_event event, const char *text)
 {
-    int to = states_next(&states_of_nodes, (int)node->state, (int)event);
+    int to = ms_machine_next(&states_of_nodes, (int)node->state, (int)event);
     assert(to >= 0);
     bool was = node->state == NODE_REGISTERED;
     bool is = to == NODE_REGISTERED;

@@ -53,7 +53,7 @@ void rank_begin(struct run *run, uint32_t rank, enum rank_state state)
 void rank_set(struct run *run, uint32_t rank, enum rank_event event)
 {
     struct member *member = &run->members[rank];
-    int to = states_next(&states_of_ranks, (int)member->state, (int)event);
+    int to = ms_machine_next(&states_of_ranks, (int)member->state, (int)event);
     assert(to >= 0);
     rank_enter(run, member, (enum rank_state)to);
 }

@@ -3,7 +3,7 @@
 
 static const char *const node_states[NODE_STATES] = {"NEW", "REGISTERED", "LOST", "LEFT"};
 static const char *const node_events[NODE_EVENTS] = {"register", "loss", "leave", "away"};
-static const struct state_rule node_rules[] = {
+static const struct ms_rule node_rules[] = {
     {NODE_NEW, NODE_ON_REGISTER, NODE_REGISTERED},
     {NODE_NEW, NODE_ON_LOSS, NODE_LOST},
     {NODE_REGISTERED, NODE_ON_REGISTER, NODE_REGISTERED},
@@ -19,7 +19,7 @@ static const char *const rank_states[RANK_STATES] = {"MISSING", "PREPARING", "RE
                                                      "DONE",    "STOPPED",   "FAILED", "LOST"};
 static const char *const rank_events[RANK_EVENTS] = {"return", "resume",  "ready", "start", "done",
                                                      "stop",   "failure", "away",  "loss"};
-static const struct state_rule rank_rules[] = {
+static const struct ms_rule rank_rules[] = {
     {RANK_MISSING, RANK_ON_RETURN, RANK_PREPARING}, {RANK_MISSING, RANK_ON_RESUME, RANK_TRAINING},
     {RANK_MISSING, RANK_ON_STOP, RANK_LOST},        {RANK_MISSING, RANK_ON_LOSS, RANK_LOST},
     {RANK_PREPARING, RANK_ON_READY, RANK_READY},    {RANK_PREPARING, RANK_ON_STOP, RANK_STOPPED},
@@ -36,7 +36,7 @@ static const struct state_rule rank_rules[] = {
 static const char *const topo_states[TOPO_STATES] = {"INITIALIZING", "INITIALIZED", "FINISHED",
                                                      "FAILED"};
 static const char *const topo_events[TOPO_EVENTS] = {"complete", "timeout", "success", "failure"};
-static const struct state_rule topo_rules[] = {
+static const struct ms_rule topo_rules[] = {
     {TOPO_INITIALIZING, TOPO_ON_COMPLETE, TOPO_INITIALIZED},
     {TOPO_INITIALIZING, TOPO_ON_TIMEOUT, TOPO_FAILED},
     {TOPO_INITIALIZED, TOPO_ON_SUCCESS, TOPO_FINISHED},
@@ -48,7 +48,7 @@ static const char *const job_states[JOB_STATES] = {"QUEUED",    "PLACING", "RUNN
 static const char *const job_events[JOB_EVENTS] = {"place",   "ready",   "requeue",
                                                    "success", "failure", "cancel"};
 /* RECOVERING has no rule until a later release recovers: nothing may enter it. */
-static const struct state_rule job_rules[] = {
+static const struct ms_rule job_rules[] = {
     {JOB_QUEUED, JOB_ON_PLACE, JOB_PLACING},      {JOB_QUEUED, JOB_ON_CANCEL, JOB_CANCELLED},
     {JOB_PLACING, JOB_ON_READY, JOB_RUNNING},     {JOB_PLACING, JOB_ON_REQUEUE, JOB_QUEUED},
     {JOB_PLACING, JOB_ON_FAILURE, JOB_FAILED},    {JOB_PLACING, JOB_ON_CANCEL, JOB_CANCELLED},
@@ -56,36 +56,26 @@ static const struct state_rule job_rules[] = {
     {JOB_RUNNING, JOB_ON_CANCEL, JOB_CANCELLED},
 };
 
-const struct state_machine states_of_nodes = {"node",
-                                              node_states,
-                                              node_events,
-                                              NODE_STATES,
-                                              NODE_EVENTS,
-                                              node_rules,
-                                              MS_ARRAY_SIZE(node_rules)};
-const struct state_machine states_of_ranks = {"rank",
-                                              rank_states,
-                                              rank_events,
-                                              RANK_STATES,
-                                              RANK_EVENTS,
-                                              rank_rules,
-                                              MS_ARRAY_SIZE(rank_rules)};
-const struct state_machine states_of_topologies = {"topology",
-                                                   topo_states,
-                                                   topo_events,
-                                                   TOPO_STATES,
-                                                   TOPO_EVENTS,
-                                                   topo_rules,
-                                                   MS_ARRAY_SIZE(topo_rules)};
-const struct state_machine states_of_jobs = {
+const struct ms_machine states_of_nodes = {"node",
+                                           node_states,
+                                           node_events,
+                                           NODE_STATES,
+                                           NODE_EVENTS,
+                                           node_rules,
+                                           MS_ARRAY_SIZE(node_rules)};
+const struct ms_machine states_of_ranks = {"rank",
+                                           rank_states,
+                                           rank_events,
+                                           RANK_STATES,
+                                           RANK_EVENTS,
+                                           rank_rules,
+                                           MS_ARRAY_SIZE(rank_rules)};
+const struct ms_machine states_of_topologies = {"topology",
+                                                topo_states,
+                                                topo_events,
+                                                TOPO_STATES,
+                                                TOPO_EVENTS,
+                                                topo_rules,
+                                                MS_ARRAY_SIZE(topo_rules)};
+const struct ms_machine states_of_jobs = {
     "job", job_states, job_events, JOB_STATES, JOB_EVENTS, job_rules, MS_ARRAY_SIZE(job_rules)};
-
-int states_next(const struct state_machine *machine, int from, int event)
-{
-    for (size_t i = 0; i < machine->n_rules; i++) {
-        if (machine->rules[i].from == from && machine->rules[i].event == event) {
-            return machine->rules[i].to;
-        }
-    }
-    return -1;
-}

@@ -6,8 +6,7 @@
 #define STATES_H
 
 #include "daemon/sched/sched.h"
-
-#include <stddef.h>
+#include "proto/machine.h"
 
 enum node_state {
     NODE_NEW, /* expected: not heard of since the scheduler started, or stood still */
@@ -76,25 +75,7 @@ enum job_event {
     JOB_EVENTS
 };
 
-struct state_rule {
-    int from;
-    int event;
-    int to;
-};
-
-struct state_machine {
-    const char *name; /* "job" */
-    const char *const *states;
-    const char *const *events;
-    int n_states, n_events;
-    const struct state_rule *rules;
-    size_t n_rules;
-};
-
-extern const struct state_machine states_of_nodes, states_of_ranks, states_of_topologies,
+extern const struct ms_machine states_of_nodes, states_of_ranks, states_of_topologies,
     states_of_jobs;
-
-/* The state after event, or -1: the table has no such rule. Any thread. */
-int states_next(const struct state_machine *machine, int from, int event);
 
 #endif

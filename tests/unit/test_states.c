@@ -3,8 +3,8 @@
 
 #include "daemon/sched/states.h"
 
-static const struct state_machine *const machines[] = {&states_of_nodes, &states_of_ranks,
-                                                       &states_of_topologies, &states_of_jobs};
+static const struct ms_machine *const machines[] = {&states_of_nodes, &states_of_ranks,
+                                                    &states_of_topologies, &states_of_jobs};
 
 START_TEST(names_of_job_states_are_those_of_the_interface)
 {
@@ -35,7 +35,7 @@ END_TEST
 START_TEST(no_rule_stands_twice)
 {
     for (size_t i = 0; i < MS_ARRAY_SIZE(machines); i++) {
-        const struct state_machine *m = machines[i];
+        const struct ms_machine *m = machines[i];
         for (size_t a = 0; a < m->n_rules; a++) {
             for (size_t b = 0; b < a; b++) {
                 ck_assert_int_eq(m->rules[a].from == m->rules[b].from &&
@@ -52,7 +52,7 @@ START_TEST(ended_jobs_stay_ended)
     static const int ended[] = {JOB_SUCCEEDED, JOB_FAILED, JOB_CANCELLED};
     for (size_t i = 0; i < MS_ARRAY_SIZE(ended); i++) {
         for (int event = 0; event < JOB_EVENTS; event++) {
-            ck_assert_int_eq(states_next(&states_of_jobs, ended[i], event), -1);
+            ck_assert_int_eq(ms_machine_next(&states_of_jobs, ended[i], event), -1);
         }
     }
 }
@@ -60,10 +60,11 @@ END_TEST
 
 START_TEST(next_follows_the_table)
 {
-    ck_assert_int_eq(states_next(&states_of_jobs, JOB_QUEUED, JOB_ON_PLACE), JOB_PLACING);
-    ck_assert_int_eq(states_next(&states_of_jobs, JOB_QUEUED, JOB_ON_SUCCESS), -1);
-    ck_assert_int_eq(states_next(&states_of_nodes, NODE_LOST, NODE_ON_REGISTER), NODE_REGISTERED);
-    ck_assert_int_eq(states_next(&states_of_topologies, TOPO_FAILED, TOPO_ON_COMPLETE), -1);
+    ck_assert_int_eq(ms_machine_next(&states_of_jobs, JOB_QUEUED, JOB_ON_PLACE), JOB_PLACING);
+    ck_assert_int_eq(ms_machine_next(&states_of_jobs, JOB_QUEUED, JOB_ON_SUCCESS), -1);
+    ck_assert_int_eq(ms_machine_next(&states_of_nodes, NODE_LOST, NODE_ON_REGISTER),
+                     NODE_REGISTERED);
+    ck_assert_int_eq(ms_machine_next(&states_of_topologies, TOPO_FAILED, TOPO_ON_COMPLETE), -1);
 }
 END_TEST
 
@@ -86,7 +87,7 @@ START_TEST(docs_have_every_rule_and_no_other)
     char *text = read_docs();
     size_t rules = 0;
     for (size_t i = 0; i < MS_ARRAY_SIZE(machines); i++) {
-        const struct state_machine *m = machines[i];
+        const struct ms_machine *m = machines[i];
         for (size_t j = 0; j < m->n_rules; j++) {
             char line[128];
             snprintf(line, sizeof(line), "| %s | %s | %s | %s |", m->name,
