@@ -32,11 +32,8 @@ int agent_give(struct agent *agent, struct agent_order *order)
 {
     if (order->kind == AGENT_STOP || order->kind == AGENT_LOST || order->kind == AGENT_LEAVE) {
         grace_begin(agent, order);
-        if (agent->cfg.on_stop != NULL) {
-            agent->cfg.on_stop(agent->cfg.arg, order);
-        }
     }
-    return orders_push(&agent->orders, order);
+    return agent->cfg.on_order(agent->cfg.arg, order);
 }
 
 void agent_give_lost(struct agent *agent, int code, const char *text)
@@ -117,16 +114,6 @@ static void *agent_main(void *arg)
 
 /* ---- what the trainer calls ---- */
 
-int agent_next(struct agent *agent, struct agent_order *ret, int64_t timeout_ms)
-{
-    return orders_take(&agent->orders, ret, timeout_ms);
-}
-
-void agent_unget(struct agent *agent, const struct agent_order *order)
-{
-    orders_unget(&agent->orders, order);
-}
-
 void agent_set_phase(struct agent *agent, uint64_t generation, enum agent_phase phase,
                      uint64_t step)
 {
@@ -204,7 +191,6 @@ static void agent_free(struct agent *agent)
     }
     SSL_CTX_free(agent->cfg.tls);
     mailbox_fini(&agent->mailbox);
-    orders_fini(&agent->orders);
     pthread_mutex_destroy(&agent->tls_lock);
     free(agent);
 }
@@ -241,7 +227,6 @@ int agent_create(const struct agent_config *cfg, struct agent **ret, struct ms_e
     agent->wake_fd = -1;
     pthread_mutex_init(&agent->tls_lock, NULL);
     mailbox_init(&agent->mailbox);
-    orders_init(&agent->orders);
     grace_init(&agent->grace);
     agent_farewell(agent, "the worker process ends", 0);
     snprintf(agent->address, sizeof(agent->address), "%s", cfg->address);

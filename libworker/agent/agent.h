@@ -7,8 +7,7 @@
  * process.
  *
  *     line.c       connect -> Register -> heartbeats           retry.c  when to knock again
- *     handlers.c   what the scheduler says -> orders.c -> agent_next (trainer)
- *                  Stop -> on_stop, at once -> grace.c -> on_hang
+ *     handlers.c   what the scheduler says -> on_order; grace.c -> on_hang
  *     mailbox.c    agent_send (trainer) -> the line
  *     hand.c       agent_set_phase, agent_release (trainer) -> heartbeats; without a lock
  */
@@ -43,7 +42,7 @@ enum agent_order_kind {
 struct agent_order {
     enum agent_order_kind kind;
     uint64_t job, generation;
-    Ms__Assign *assign; /* ASSIGN: owned by the receiver, free with ms_wire_free */
+    Ms__Assign *assign; /* ASSIGN: owned by who takes it, freed with ms_wire_free */
     int code;           /* enum ms_code */
     int at_step;        /* STOP: finish the step first */
     char text[MS_TEXT_MAX + 1];
@@ -64,8 +63,9 @@ struct agent_config {           /* strings are copied */
     /* A service: what TLS refuses while the line is made, on either side, is tried again, for the
      * operator mends it while we wait. Else it is final. */
     int is_standing;
-    /* On the agent's thread, at once: STOP (also at_step), LOST or LEAVE. Must not block. */
-    void (*on_stop)(void *arg, const struct agent_order *order);
+    /* Each order, once, on the agent's thread. Must not block. ASSIGN: 0, and order->assign is the
+     * receiver's; or MS_E_FULL, and the scheduler is told in words that this node has no place. */
+    int (*on_order)(void *arg, const struct agent_order *order);
     /* On a thread of its own: the rank was not released within grace_ms of such an order. Only the
      * end of the process helps; may not return. NULL: nothing happens. */
     void (*on_hang)(void *arg, const char *text);
@@ -89,13 +89,6 @@ void agent_farewell(struct agent *agent, const char *reason, int returns);
  * allowed. */
 void agent_destroy(struct agent *agent);
 
-/* Waits for the next order. Trainer's thread. timeout_ms < 0: for ever. Returns 1 with an order, 0
- * when the time is over. */
-int agent_next(struct agent *agent, struct agent_order *ret, int64_t timeout_ms);
-
-/* Puts an order back: the next one is this. Trainer's thread, at most one at a time. */
-void agent_unget(struct agent *agent, const struct agent_order *order);
-
 /* What the heartbeats say of the rank of that generation from now on; nothing where the next Assign
  * has come already. Trainer's thread; never waits. */
 void agent_set_phase(struct agent *agent, uint64_t generation, enum agent_phase phase,
@@ -111,7 +104,7 @@ int agent_send(struct agent *agent, uint16_t type, const ProtobufCMessage *msg, 
  * called where TLS was off. Any thread. */
 void agent_set_tls(struct agent *agent, SSL_CTX *tls);
 
-/* Makes agent_next return AGENT_LEAVE. Async-signal-safe. */
+/* The next order is AGENT_LEAVE. Async-signal-safe. */
 void agent_leave(struct agent *agent);
 
 #endif

@@ -7,7 +7,6 @@
 #include "libworker/agent/hand.h"
 #include "libworker/agent/line.h"
 #include "libworker/agent/mailbox.h"
-#include "libworker/agent/orders.h"
 
 #include <event2/event.h>
 #include <stdatomic.h>
@@ -27,7 +26,6 @@ struct agent {
     /* any thread */
     struct mailbox mailbox;
     struct hand hand; /* who may what: hand.h */
-    struct orders orders;
     atomic_int leaving, ending, hurry, harden;
     char farewell[MS_TEXT_MAX + 1]; /* written before ending is set, read after; likewise: */
     int returns;
@@ -47,8 +45,8 @@ struct agent {
 void agent_arm(struct event *timer, int64_t ms);
 /* Makes the agent's thread look around. Any thread, async-signal-safe. */
 void agent_wake(struct agent *agent);
-/* To the trainer: interrupts him where the order does that, then queues it. MS_E_FULL: an Assign
- * that found no room; it stays the caller's. */
+/* Tells the order, which starts the grace where it ends a rank. MS_E_FULL: an Assign that found no
+ * place; it stays the caller's. */
 int agent_give(struct agent *agent, struct agent_order *order);
 /* The end of all: once. */
 void agent_give_lost(struct agent *agent, int code, const char *text);

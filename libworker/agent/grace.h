@@ -6,7 +6,7 @@
  *
  * The time is counted in ticks and not read from a clock, so that a process that itself stood still
  * is not judged by its own sleep. It runs in a thread of its own and takes no lock of the
- * trainer's: one that hangs may hold what on_stop wants, and then the agent's thread hangs too. */
+ * trainer's: one that hangs may hold what on_order wants, and then the agent's thread hangs too. */
 #ifndef GRACE_H
 #define GRACE_H
 
@@ -31,7 +31,7 @@ struct grace {
 void grace_init(struct grace *grace);
 /* Ends the thread. */
 void grace_fini(struct grace *grace);
-/* STOP, LOST or LEAVE goes to the trainer. Agent's thread, before on_stop. */
+/* STOP, LOST or LEAVE goes to the trainer. Agent's thread, before on_order. */
 void grace_begin(struct agent *agent, const struct agent_order *order);
 /* The time to stop after the step is over: the hard order. Agent's thread, once agent->harden is
  * set. */

@@ -153,6 +153,11 @@ static void take_assign(struct agent *agent, ProtobufCMessage *msg)
                                 .assign = assign};
     struct holding before = hand_look(&agent->hand);
     struct ms_err why;
+    if (before.generation != 0 && assign->generation <= before.generation) {
+        note_noise(agent, "agent.old_assign", "an Assign that is no newer than the rank in hand");
+        ms_wire_free(msg);
+        return;
+    }
     if (assign_check(assign, &why) < 0) {
         decline(agent, assign, &why);
         ms_wire_free(msg);
@@ -164,8 +169,9 @@ static void take_assign(struct agent *agent, ProtobufCMessage *msg)
     if (agent_give(agent, &order) < 0) {
         hand_put_back(&agent->hand, &before);
         (void)ms_fail(&why, MS_E_FULL,
-                      "rank %u of job %" PRIu64 " was declined: %d ranks wait already on this node",
-                      assign->rank, assign->job, ORDERS_ASSIGNS_MAX);
+                      "rank %u of job %" PRIu64
+                      " was declined: this node ends, or another rank waits on it already",
+                      assign->rank, assign->job);
         decline(agent, assign, &why);
         ms_wire_free(msg);
     }

@@ -1,13 +1,13 @@
 /* worker.c - the life of a node: register, take a rank, give it back, leave */
 #include "libworker/node/worker_impl.h"
 
-#include "libworker/comm/comm.h"
 #include "libworker/node/job_folders.h"
 #include "libworker/plan/plan.h"
 #include "proto/clock.h"
 #include "proto/log.h"
 #include "proto/wire.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -114,41 +114,83 @@ SSL_CTX *worker_tls(struct worker *worker)
     return tls;
 }
 
-/* ---- orders that interrupt (agent's thread) ---- */
+/* ---- orders, and what became of work ---- */
 
-int worker_stop_applies(const struct worker *worker)
+/* Which Assign is that of the rank in hand. Under the lock. */
+static void settle_assigns(struct worker *worker)
 {
-    const struct agent_order *stop = &worker->stop;
-    return worker->stopped && (stop->kind != AGENT_STOP || stop->generation == worker->generation);
-}
-
-void worker_abort_train(struct worker *worker)
-{
-    if (worker->train != NULL && worker_stop_applies(worker)) {
-        train_abort(worker->train, worker->stop.kind == AGENT_LEAVE
-                                       ? "this worker was asked to leave"
-                                       : worker->stop.text);
+    uint64_t in_hand = worker->life.generation;
+    if (worker->assign != NULL && worker->assign->generation != in_hand) {
+        ms_wire_free(&worker->assign->base);
+        worker->assign = NULL;
+    }
+    if (worker->kept != NULL && worker->kept->generation == in_hand) {
+        worker->assign = worker->kept;
+        worker->kept = NULL;
     }
 }
 
-static void on_stop(void *arg, const struct agent_order *order)
+/* assign: of ASSIGN; ours if it is taken. Under the lock. */
+static int apply(struct worker *worker, const struct life_input *input, Ms__Assign *assign)
 {
-    struct worker *worker = arg;
+    int answer = life_apply(&worker->life, input);
+    if (assign != NULL && !(answer & (LIFE_DECLINED | LIFE_STALE))) {
+        worker->kept = assign; /* there was none, or this one had been declined */
+    }
+    settle_assigns(worker);
+    if ((answer & LIFE_INTERRUPT) && worker->train != NULL) {
+        train_abort(worker->train, worker->life.verdict.text);
+    }
+    if ((answer & LIFE_STEP) && worker->train != NULL) {
+        train_stop_at_step(worker->train);
+    }
+    pthread_cond_signal(&worker->changed);
+    return answer;
+}
+
+int worker_tell(struct worker *worker, const struct life_input *input)
+{
     pthread_mutex_lock(&worker->lock);
-    if (order->kind == AGENT_STOP && order->at_step) {
-        if (worker->train != NULL) {
-            train_stop_at_step(worker->train);
-        }
-    } else {
-        worker->stop = *order;
-        worker->stopped = 1;
-        if (order->kind != AGENT_STOP && !worker->ending) {
-            worker->end = *order;
-            worker->ending = 1;
-        }
-        worker_abort_train(worker);
-    }
+    int answer = apply(worker, input, NULL);
     pthread_mutex_unlock(&worker->lock);
+    return answer;
+}
+
+struct life_verdict worker_verdict(struct worker *worker)
+{
+    pthread_mutex_lock(&worker->lock);
+    struct life_verdict verdict = worker->life.verdict;
+    pthread_mutex_unlock(&worker->lock);
+    return verdict;
+}
+
+/* For agent_config.on_order: agent's thread. */
+static int on_order(void *arg, const struct agent_order *order)
+{
+    static const enum life_event events[] = {[AGENT_ASSIGN] = LIFE_ASSIGN,
+                                             [AGENT_START] = LIFE_START,
+                                             [AGENT_STOP] = LIFE_STOP,
+                                             [AGENT_LOST] = LIFE_LOST,
+                                             [AGENT_LEAVE] = LIFE_LEAVE};
+    struct worker *worker = arg;
+    struct life_input input = {.event = events[order->kind],
+                               .job = order->job,
+                               .generation = order->generation,
+                               .rank = order->assign != NULL ? order->assign->rank : 0,
+                               .code = order->code,
+                               .text = order->text};
+    if (order->kind == AGENT_STOP && order->at_step) {
+        input.event = LIFE_AT_STEP;
+    }
+    pthread_mutex_lock(&worker->lock);
+    uint64_t job = worker->life.job;
+    int answer = apply(worker, &input, order->assign);
+    pthread_mutex_unlock(&worker->lock);
+    if (order->kind == AGENT_ASSIGN && (answer & LIFE_INTERRUPT)) {
+        ms_log(MS_LOG_WARNING, "rank.superseded job=%" PRIu64 " by_job=%" PRIu64 ", ignoring", job,
+               order->job);
+    }
+    return answer & (LIFE_DECLINED | LIFE_STALE) ? MS_E_FULL : 0;
 }
 
 static void on_hang(void *arg, const char *text)
@@ -185,114 +227,6 @@ static int find_log(void *arg, const Ms__LogRead *request, char *buf, size_t siz
     return access(buf, R_OK) == 0;
 }
 
-/* ---- the node ---- */
-
-static int take_assign(struct worker *worker, struct agent_order *order, struct ms_err *err)
-{
-    const Ms__Assign *assign = order->assign;
-    pthread_mutex_lock(&worker->lock);
-    worker->generation = assign->generation;
-    worker->job_id = assign->job;
-    worker->rank = assign->rank;
-    worker->world = assign->world_size;
-    worker->progress_ms = 0;
-    worker->last_phase = TRAIN_PREPARING;
-    pthread_mutex_unlock(&worker->lock);
-    ms_log(MS_LOG_NOTICE, "rank.assigned job=%" PRIu64 " generation=%" PRIu64 " rank=%u/%u",
-           assign->job, assign->generation, assign->rank, assign->world_size);
-    int rc = worker_serve(worker, assign, err);
-    ms_wire_free(&order->assign->base);
-    agent_release(worker->agent, worker->generation);
-    pthread_mutex_lock(&worker->lock);
-    int is_next = worker->stop.kind == AGENT_STOP && worker->stop.generation > worker->generation;
-    worker->stopped = worker->stopped && is_next; /* that rank waits, and is stopped already */
-    pthread_mutex_unlock(&worker->lock);
-    return rc;
-}
-
-/* After a job: true when TERM, or the loss of the scheduler, ended more than the job. */
-static int node_ends(struct worker *worker, int *ret_rc, struct ms_err *err)
-{
-    pthread_mutex_lock(&worker->lock);
-    int ending = worker->ending;
-    struct agent_order end = worker->end;
-    pthread_mutex_unlock(&worker->lock);
-    if (ending) { /* to leave when asked to is a success, whatever became of the job */
-        *ret_rc = end.kind == AGENT_LEAVE ? 0 : ms_fail(err, end.code, "%s", end.text);
-    }
-    return ending;
-}
-
-/* After a job that needs another process. */
-static int node_renews(struct worker *worker, int *ret_rc)
-{
-    char text[MS_TEXT_MAX];
-    if (worker->renews) {
-        snprintf(text, sizeof(text),
-                 "begins anew: it has served with the instruction set %s, and job %" PRIu64
-                 " needs another one",
-                 plan_isa(), worker->job_id);
-        ms_log(MS_LOG_NOTICE, "worker.renews reason=%s", MS_QUOTE(text));
-        agent_farewell(worker->agent, text, 1);
-        *ret_rc = WORKER_ANEW;
-    }
-    return worker->renews;
-}
-
-/* The result of a worker of one job: who lost a peer, or was left alone by one, has a job that
- * failed. A scheduler that is gone is told apart. */
-static int one_job_result(struct worker *worker, int rc, struct ms_err *err)
-{
-    static const int echoes[] = {MS_E_CLOSED,      MS_E_TIMEOUT,  MS_E_ABORTED,
-                                 MS_E_UNREACHABLE, MS_E_PROTOCOL, MS_E_TLS};
-    pthread_mutex_lock(&worker->lock);
-    int is_scheduler_gone = worker->ending && worker->end.kind == AGENT_LOST;
-    pthread_mutex_unlock(&worker->lock);
-    for (size_t i = 0; i < MS_ARRAY_SIZE(echoes) && !is_scheduler_gone; i++) {
-        if (rc == echoes[i]) {
-            rc = ms_err_recode(err, MS_E_FAILED);
-        }
-    }
-    return rc;
-}
-
-/* True when the node is done for good; *ret_rc is then the result. */
-static int handle_order(struct worker *worker, struct agent_order *order, int *ret_rc,
-                        struct ms_err *err)
-{
-    int one_job = worker->cfg->mode != WORKER_STANDING;
-    switch (order->kind) {
-    case AGENT_ASSIGN:
-        *ret_rc = take_assign(worker, order, err);
-        if (worker->is_unfit) { /* else it would take job after job, and fail each */
-            agent_farewell(worker->agent, ms_err_text(err), 0);
-            return 1;
-        }
-        if (!one_job) {
-            return node_ends(worker, ret_rc, err) || node_renews(worker, ret_rc);
-        }
-        *ret_rc = one_job_result(worker, *ret_rc, err);
-        return 1;
-    case AGENT_LEAVE:
-        *ret_rc = 0;
-        return 1;
-    case AGENT_LOST:
-        *ret_rc = ms_fail(err, order->code, "%s", order->text);
-        return 1;
-    case AGENT_STOP: /* before a rank was ours: the cluster did not come together, or the job ended
-                      */
-        if (!one_job) {
-            return 0;
-        }
-        *ret_rc = order->code == 0 ? 0 : ms_fail(err, order->code, "%s", order->text);
-        *ret_rc = one_job_result(worker, *ret_rc, err);
-        return 1;
-    case AGENT_START:
-        break;
-    }
-    return 0;
-}
-
 static void on_folder(void *arg, uint64_t job, const char *text)
 {
     (void)arg;
@@ -307,27 +241,141 @@ static void clean_folders(const struct worker *worker)
     }
 }
 
+/* ---- the trainer's thread ---- */
+
+static void deadline_in(int64_t ms, struct timespec *ret)
+{
+    clock_gettime(CLOCK_MONOTONIC, ret);
+    ret->tv_sec += (time_t)(ms / 1000);
+    ret->tv_nsec += (long)(ms % 1000) * 1000000L;
+    if (ret->tv_nsec >= 1000000000L) {
+        ret->tv_nsec -= 1000000000L;
+        ret->tv_sec++;
+    }
+}
+
+void worker_await_change(struct worker *worker, enum life_state from, int64_t ms)
+{
+    struct timespec until;
+    deadline_in(ms, &until);
+    pthread_mutex_lock(&worker->lock);
+    int rc = 0;
+    while (worker->life.state == from && rc != ETIMEDOUT) {
+        rc = pthread_cond_timedwait(&worker->changed, &worker->lock, &until);
+    }
+    pthread_mutex_unlock(&worker->lock);
+}
+
+/* What is to be done next. LIFE_WAIT: nothing, and idle for idle_ms. */
+static enum life_duty await_duty(struct worker *worker, int64_t idle_ms)
+{
+    struct timespec until;
+    enum life_duty duty;
+    int rc = 0;
+    deadline_in(idle_ms > 0 ? idle_ms : 0, &until);
+    pthread_mutex_lock(&worker->lock);
+    while ((duty = life_duty(&worker->life)) == LIFE_WAIT &&
+           (rc != ETIMEDOUT || worker->life.state != LIFE_IDLE)) {
+        if (worker->life.state == LIFE_IDLE) {
+            rc = pthread_cond_timedwait(&worker->changed, &worker->lock, &until);
+        } else {
+            pthread_cond_wait(&worker->changed, &worker->lock);
+        }
+    }
+    pthread_mutex_unlock(&worker->lock);
+    return duty;
+}
+
+static void do_duty(struct worker *worker, enum life_duty duty)
+{
+    static void (*const duties[])(struct worker * worker) = {
+        [LIFE_DO_PLAN] = rank_plan, [LIFE_DO_JOIN] = rank_join, [LIFE_DO_TRAIN] = rank_train,
+        [LIFE_DO_HOLD] = rank_hold, [LIFE_DO_SAY] = rank_say,   [LIFE_DO_CLEAN] = rank_clean};
+    if (worker->assign->generation != worker->generation) {
+        rank_begin(worker);
+    }
+    duties[duty](worker);
+}
+
+/* Whoever was alone left by a peer has a job that failed. A scheduler that is gone is told apart.
+ */
+static int one_job_result(const struct life *life, struct ms_err *err)
+{
+    static const int echoes[] = {MS_E_CLOSED,      MS_E_TIMEOUT,  MS_E_ABORTED,
+                                 MS_E_UNREACHABLE, MS_E_PROTOCOL, MS_E_TLS};
+    int is_scheduler_gone = life->leaves && life->leave_event == LIFE_LOST;
+    if (life->verdict.code == 0) {
+        return 0;
+    }
+    int rc = ms_fail(err, life->verdict.code, "%s", life->verdict.text);
+    for (size_t i = 0; i < MS_ARRAY_SIZE(echoes) && !is_scheduler_gone; i++) {
+        if (rc == echoes[i]) {
+            rc = ms_err_recode(err, MS_E_FAILED);
+        }
+    }
+    return rc;
+}
+
+/* To leave when asked to is a success, whatever became of the job. */
+static int leave_result(struct worker *worker, const struct life *life, struct ms_err *err)
+{
+    if (life->leave_event == LIFE_LEAVE) {
+        return 0;
+    }
+    if (life->leave_event == LIFE_UNFIT) { /* else it would take job after job, and fail each */
+        agent_farewell(worker->agent, life->leave.text, 0);
+    }
+    return ms_fail(err, life->leave.code, "%s", life->leave.text);
+}
+
+/* After a job that needs another process. */
+static int begin_anew(struct worker *worker)
+{
+    char text[MS_TEXT_MAX];
+    snprintf(text, sizeof(text),
+             "begins anew: it has served with the instruction set %s, and job %" PRIu64
+             " needs another one",
+             plan_isa(), worker->job_id);
+    ms_log(MS_LOG_NOTICE, "worker.renews reason=%s", MS_QUOTE(text));
+    agent_farewell(worker->agent, text, 1);
+    return WORKER_ANEW;
+}
+
+static int result(struct worker *worker, struct ms_err *err)
+{
+    pthread_mutex_lock(&worker->lock);
+    struct life life = worker->life;
+    pthread_mutex_unlock(&worker->lock);
+    int was_idle = worker->generation == 0;
+    if (life.one_job && !(life.leaves && was_idle)) {
+        return one_job_result(&life, err);
+    }
+    return life.leaves ? leave_result(worker, &life, err) : begin_anew(worker);
+}
+
 /* Folders are looked through when no job has come for a moment, for the next one must not wait for
  * that; where job follows job between two of them; and once a day. */
 static int live(struct worker *worker, struct ms_err *err)
 {
-    int rc = 0;
-    int over = 0;
-    struct agent_order order;
     int64_t clean_ms = ms_mono_ms() + CLEAN_SOON_MS;
-    while (!over) {
+    for (;;) {
+        enum life_duty duty = await_duty(worker, clean_ms - ms_mono_ms());
+        if (duty == LIFE_DO_END) {
+            return result(worker, err);
+        }
         int64_t now = ms_mono_ms();
-        if (now >= clean_ms) {
+        int is_between = duty == LIFE_WAIT || worker->assign->generation != worker->generation;
+        if (is_between && now >= clean_ms) {
             clean_folders(worker);
             clean_ms = now + CLEAN_EVERY_MS;
         }
-        if (agent_next(worker->agent, &order, clean_ms - now)) {
-            over = handle_order(worker, &order, &rc, err);
-            now = ms_mono_ms();
-            clean_ms = clean_ms < now + CLEAN_SOON_MS ? clean_ms : now + CLEAN_SOON_MS;
+        if (duty == LIFE_WAIT) {
+            continue;
         }
+        do_duty(worker, duty);
+        now = ms_mono_ms();
+        clean_ms = clean_ms < now + CLEAN_SOON_MS ? clean_ms : now + CLEAN_SOON_MS;
     }
-    return rc;
 }
 
 static int start_listener(struct worker *worker, struct ms_err *err)
@@ -359,7 +407,7 @@ static int start_agent(struct worker *worker, struct ms_err *err)
                                  .lease_ms = cfg->lease_ms,
                                  .patience_ms = cfg->patience_ms,
                                  .is_standing = cfg->mode == WORKER_STANDING,
-                                 .on_stop = on_stop,
+                                 .on_order = on_order,
                                  .on_hang = on_hang,
                                  .log_path = find_log,
                                  .on_fetch = worker_on_fetch,
@@ -371,10 +419,35 @@ static int start_agent(struct worker *worker, struct ms_err *err)
     return rc;
 }
 
+static void init_waiting(struct worker *worker)
+{
+    pthread_condattr_t attr;
+    pthread_condattr_init(&attr);
+    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+    pthread_cond_init(&worker->changed, &attr);
+    pthread_condattr_destroy(&attr);
+    pthread_mutex_init(&worker->lock, NULL);
+}
+
+static void fini_waiting(struct worker *worker)
+{
+    if (worker->assign != NULL) {
+        ms_wire_free(&worker->assign->base);
+    }
+    if (worker->kept != NULL) {
+        ms_wire_free(&worker->kept->base);
+    }
+    pthread_mutex_destroy(&worker->lock);
+    pthread_cond_destroy(&worker->changed);
+}
+
 int worker_run(const struct worker_config *cfg, struct ms_err *err)
 {
-    struct worker worker = {.cfg = cfg, .log_fd = STDOUT_FILENO, .folder_fd = -1};
-    pthread_mutex_init(&worker.lock, NULL);
+    struct worker worker = {.cfg = cfg,
+                            .life = {.one_job = cfg->mode != WORKER_STANDING},
+                            .log_fd = STDOUT_FILENO,
+                            .folder_fd = -1};
+    init_waiting(&worker);
     take_tls(&worker);
     int rc = node_identify(cfg->scheduler, cfg->node_id, cfg->worker_ip, &worker.identity, err);
     if (rc == 0) {
@@ -395,6 +468,6 @@ int worker_run(const struct worker_config *cfg, struct ms_err *err)
     agent_destroy(worker.agent);
     comm_listener_destroy(worker.listener);
     SSL_CTX_free(worker.tls);
-    pthread_mutex_destroy(&worker.lock);
+    fini_waiting(&worker);
     return rc;
 }

@@ -5,6 +5,7 @@
 
 #include "libworker/agent/agent.h"
 #include "libworker/agent/fetch_serve.h"
+#include "libworker/node/life.h"
 #include "libworker/node/node.h"
 #include "libworker/node/worker.h"
 
@@ -14,37 +15,40 @@ struct worker {
     const struct worker_config *cfg;
     struct agent *agent;
     struct comm_listener *listener;
-    struct fetch_serve *serve; /* under lock */
     struct node_identity identity;
 
-    pthread_mutex_t lock; /* guards train against on_stop */
-    struct train *train;
-    SSL_CTX *tls; /* of the next rank; a reference; NULL: plain */
-    uint64_t generation;
-    struct agent_order stop; /* the hard stop, leave or loss that came, once stopped is set */
-    int stopped;
-    struct agent_order end; /* TERM, or lost, once ending is set: whatever Stop follows, this */
-    int ending;             /* node ends after the job in hand */
-    int is_unfit;           /* of the trainer's thread: it cannot serve a rank, whoever's it is */
-    int renews;             /* the process begins anew after this rank */
+    pthread_mutex_t lock;   /* guards these */
+    pthread_cond_t changed; /* life */
+    struct life life;
+    Ms__Assign *assign;  /* of the rank in hand: set while the trainer waits, freed by him */
+    Ms__Assign *kept;    /* of the next one */
+    struct train *train; /* of the rank in hand: for who interrupts it */
+    SSL_CTX *tls;        /* of the next rank; a reference; NULL: plain */
+    struct fetch_serve *serve;
 
-    /* of the job in hand */
-    uint64_t job_id;
+    /* the rank in hand, or the last one; the trainer's thread */
+    uint64_t job_id, generation; /* generation 0: there was none yet */
     uint32_t rank, world;
+    struct job *job;
+    struct mesh_member *members;
+    SSL_CTX *rank_tls; /* one set of certificates for the life of a rank */
+    struct train_result result;
     char run_dir[MS_PATH_MAX + 1];
     int folder_fd; /* held: nobody takes the folder away meanwhile; -1: none */
     char log_path[MS_PATH_MAX + 32];
     int log_fd;
-    int64_t progress_ms;
+    int64_t begun_ms, progress_ms;
     enum train_phase last_phase;
 };
 
 /* ---- worker.c ---- */
 
-/* The hard stop that came concerns the generation in hand. Under the lock. */
-int worker_stop_applies(const struct worker *worker);
-/* Aborts the training in hand if a hard stop came for it. Under the lock. */
-void worker_abort_train(struct worker *worker);
+/* Applies to the life, interrupts the trainer where that follows, and wakes him. What
+ * life_apply returns. Any thread. */
+int worker_tell(struct worker *worker, const struct life_input *input);
+/* Until the life is in another state, or ms are over. The trainer's thread. */
+void worker_await_change(struct worker *worker, enum life_state from, int64_t ms);
+struct life_verdict worker_verdict(struct worker *worker);
 /* The certificates of today, as a reference that the caller frees; NULL: plain. */
 SSL_CTX *worker_tls(struct worker *worker);
 /* Folder of a job on this node; "" where the node keeps none. */
@@ -53,9 +57,17 @@ void worker_job_folder(const struct worker *worker, uint64_t job, char *buf, siz
 /* Is what lies there of the job with this tag, and not of another one that had its number? */
 int worker_folder_is_of(const struct worker *worker, const char *folder, const char *job_tag);
 
-/* ---- worker_rank.c: one rank, from Assign to the scheduler's last word ---- */
-/* assign has passed assign_check. */
-int worker_serve(struct worker *worker, const Ms__Assign *assign, struct ms_err *err);
+/* ---- worker_rank.c: the trainer's duties for one rank, from Assign to the last word ---- */
+
+/* worker->assign is a new one; it has passed assign_check. */
+void rank_begin(struct worker *worker);
+/* One for each enum life_duty between LIFE_WAIT and LIFE_DO_END; each tells what became of it. */
+void rank_plan(struct worker *worker);
+void rank_join(struct worker *worker);
+void rank_train(struct worker *worker);
+void rank_hold(struct worker *worker);
+void rank_say(struct worker *worker);
+void rank_clean(struct worker *worker);
 
 /* ---- worker_report.c: what the scheduler hears of the rank ---- */
 
@@ -64,8 +76,8 @@ void worker_on_progress(void *arg, const struct train_progress *progress);
 /* For train_config.on_wait: into the node's log and the rank's own. */
 void worker_on_wait(void *arg, const char *text);
 void worker_send_ready(struct worker *worker, const struct train_info *info);
-void worker_send_done(struct worker *worker, int code, const char *text,
-                      const struct train_result *result);
+/* leaves: the process ends after it. */
+void worker_send_done(struct worker *worker, const struct life_verdict *verdict, int leaves);
 
 /* ---- worker_fetch.c: results of jobs, for those whom the scheduler sends ---- */
 

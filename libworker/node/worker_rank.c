@@ -1,4 +1,4 @@
-/* worker_rank.c - one rank on this node: its log, training, and the scheduler's last word */
+/* worker_rank.c - what the trainer does for one rank: its log, its plan, training, the last word */
 #include "libworker/node/worker_impl.h"
 
 #include "libworker/host/memory.h"
@@ -96,147 +96,209 @@ static struct mesh_member *make_members(const Ms__Assign *assign)
     return members;
 }
 
+/* Interrupts that came before it existed are made up for. NULL: none any more. */
 static void set_train(struct worker *worker, struct train *train)
 {
     pthread_mutex_lock(&worker->lock);
     worker->train = train;
-    worker_abort_train(worker); /* a Stop that was faster than we */
+    if (train != NULL && worker->life.at_step) {
+        train_stop_at_step(train);
+    }
+    if (train != NULL && worker->life.state == LIFE_FINISHING) {
+        train_abort(train, worker->life.verdict.text);
+    }
     pthread_mutex_unlock(&worker->lock);
 }
 
-/* The hard stop that interrupted us, if one did: its code (never 0) and text. */
-static int stop_verdict(struct worker *worker, struct ms_err *err)
+static void tell(struct worker *worker, enum life_event event)
 {
-    pthread_mutex_lock(&worker->lock);
-    int applies = worker_stop_applies(worker);
-    struct agent_order stop = worker->stop;
-    pthread_mutex_unlock(&worker->lock);
-    if (!applies) {
-        return 0;
-    }
-    if (stop.kind == AGENT_LEAVE) {
-        return ms_fail(err, MS_E_CANCELLED, "rank %u left: its worker was asked to end",
-                       worker->rank);
-    }
-    return ms_fail(err, stop.code != 0 ? stop.code : MS_E_ABORTED, "%s", stop.text);
+    struct life_input input = {.event = event};
+    (void)worker_tell(worker, &input); /* stale: an order was faster, and the duty is another */
 }
 
-/* Waits for Start (want START) or the final Stop (want STOP). Orders of other generations are old;
- * the next Assign, which says that this one is over, is left for who comes after us. */
-static int wait_order(struct worker *worker, enum agent_order_kind want, int64_t timeout_ms,
-                      struct agent_order *ret)
+/* rc: of a piece of work; a peer that is gone is told apart from what failed here. What life_apply
+ * returns. */
+static int tell_end(struct worker *worker, enum life_event good, int rc, const struct ms_err *err)
 {
-    int64_t until = ms_mono_ms() + timeout_ms;
-    for (;;) {
-        int64_t left = timeout_ms < 0 ? -1 : until - ms_mono_ms();
-        struct agent_order order;
-        if ((timeout_ms >= 0 && left <= 0) || !agent_next(worker->agent, &order, left)) {
-            return 0;
-        }
-        if (order.kind == AGENT_ASSIGN) {
-            ms_log(MS_LOG_WARNING, "rank.superseded job=%" PRIu64 " by_job=%" PRIu64 ", ignoring",
-                   worker->job_id, order.job);
-            agent_unget(worker->agent, &order);
-            order.assign = NULL;
-            *ret = order;
-            return 1;
-        }
-        int general = order.kind == AGENT_LOST || order.kind == AGENT_LEAVE;
-        int current = order.generation == worker->generation;
-        int hard_stop = order.kind == AGENT_STOP && !order.at_step;
-        if (general || (current && (order.kind == want || hard_stop))) {
-            if (order.kind == AGENT_STOP && order.at_step) {
-                continue;
-            }
-            *ret = order;
-            return 1;
-        }
-    }
+    int is_peer = rc == MS_E_CLOSED || rc == MS_E_TIMEOUT;
+    struct life_input input = {.event = rc == 0   ? good
+                                        : is_peer ? LIFE_PEER
+                                                  : LIFE_FAILED,
+                               .code = rc < 0 ? rc : 0,
+                               .text = rc < 0 ? ms_err_text(err) : NULL};
+    return worker_tell(worker, &input);
 }
 
-/* Turns an order that is not the wished one into an error. */
-static int order_error(const struct worker *worker, const struct agent_order *order,
-                       struct ms_err *err)
+/* ---- planning ---- */
+
+void rank_begin(struct worker *worker)
 {
-    if (order->kind == AGENT_LEAVE) {
-        return ms_fail(err, MS_E_CANCELLED, "rank %u left: its worker was asked to end",
-                       worker->rank);
-    }
-    if (order->kind == AGENT_ASSIGN) {
-        return ms_fail(err, MS_E_ABORTED,
-                       "the scheduler gave this node a rank of job %" PRIu64
-                       " before it had let go of rank %u",
-                       order->job, worker->rank);
-    }
-    return ms_fail(err, order->code != 0 ? order->code : MS_E_ABORTED, "%s", order->text);
+    const Ms__Assign *assign = worker->assign;
+    worker->generation = assign->generation;
+    worker->job_id = assign->job;
+    worker->rank = assign->rank;
+    worker->world = assign->world_size;
+    worker->result = (struct train_result){0};
+    worker->log_path[0] = '\0';
+    worker->begun_ms = ms_mono_ms();
+    worker->progress_ms = 0;
+    worker->last_phase = TRAIN_PREPARING;
+    ms_log(MS_LOG_NOTICE, "rank.assigned job=%" PRIu64 " generation=%" PRIu64 " rank=%u/%u",
+           assign->job, assign->generation, assign->rank, assign->world_size);
 }
 
-static int run_rank(struct worker *worker, struct train *train, struct train_result *result,
-                    struct ms_err *err)
+static int read_assign(struct worker *worker, struct ms_err *err)
 {
-    struct train_info info;
-    struct agent_order order;
-    int64_t begun = ms_mono_ms();
-    int rc = train_prepare(train, &info, err);
-    if (rc < 0) {
-        return rc;
+    const Ms__Assign *assign = worker->assign;
+    worker->job = malloc(sizeof(*worker->job));
+    worker->members = make_members(assign);
+    if (worker->job == NULL || worker->members == NULL) {
+        return ms_fail(err, MS_E_NOMEM, "no memory for job %" PRIu64, assign->job);
     }
+    return 0;
+}
+
+static int make_train(struct worker *worker, struct ms_err *err)
+{
+    const Ms__Assign *assign = worker->assign;
+    struct train_config cfg = {.job = worker->job,
+                               .job_id = assign->job,
+                               .generation = assign->generation,
+                               .rank = (int)assign->rank,
+                               .world = (int)assign->world_size,
+                               .members = worker->members,
+                               .listener = worker->listener,
+                               .tls = worker->rank_tls,
+                               .peer_timeout_ms = (int)worker->cfg->peer_timeout_ms,
+                               .force_remote = worker->cfg->force_remote,
+                               .isa = assign->isa,
+                               .run_dir = worker->run_dir,
+                               .log_fd = worker->log_fd,
+                               .on_progress = worker_on_progress,
+                               .on_wait = worker_on_wait,
+                               .arg = worker};
+    memcpy(cfg.token, assign->token.data, sizeof(cfg.token));
+    comm_listener_resume(worker->listener);
+    comm_listener_set_tls(worker->listener, worker->rank_tls);
+    struct train *train = train_create(&cfg);
+    if (train == NULL) {
+        return ms_fail(err, MS_E_NOMEM, "no memory for job %" PRIu64, assign->job);
+    }
+    set_train(worker, train);
+    return 0;
+}
+
+/* The node's trouble, not the job's: nothing is said about the rank, which is lost before its
+ * start, with the node, and placed anew. */
+static void give_up_node(struct worker *worker, int rc, const struct ms_err *err)
+{
+    struct life_input input = {.event = LIFE_UNFIT, .code = rc, .text = ms_err_text(err)};
+    ms_log(MS_LOG_ERR, "rank.not_begun job=%" PRIu64 " rank=%u reason=%s", worker->job_id,
+           worker->rank, MS_QUOTE(ms_err_text(err)));
+    (void)worker_tell(worker, &input);
+}
+
+/* oneDNN takes one instruction set for the life of a process. One that has another one from a job
+ * before cannot serve this job: the next process can. It stays until this rank is over, for whoever
+ * waited for that job's end comes for its results. */
+static void tell_isa(struct worker *worker, int rc, const struct ms_err *err)
+{
+    struct life_input input = {.event = LIFE_FAILED,
+                               .code = rc,
+                               .anew = worker->cfg->mode == WORKER_STANDING && rc == MS_E_REFUSED,
+                               .text = ms_err_text(err)};
+    (void)worker_tell(worker, &input);
+}
+
+void rank_plan(struct worker *worker)
+{
+    const Ms__Assign *assign = worker->assign;
+    struct ms_err err = {0, ""};
+    worker->rank_tls = worker_tls(worker);
+    int rc = open_log(worker, assign->job_tag, &err);
+    rc = rc == 0 ? read_assign(worker, &err) : rc;
+    if (rc < 0 && worker->cfg->mode == WORKER_STANDING) {
+        give_up_node(worker, rc, &err);
+        return;
+    }
+    if (rc == 0) {
+        rc = job_parse((const char *)assign->job_json.data, assign->job_json.len, "the job", NULL,
+                       NULL, 0, 0, worker->job, &err);
+    }
+    int isa = rc == 0 ? plan_set_isa(assign->isa, &err) : 0;
+    if (isa < 0) {
+        tell_isa(worker, isa, &err);
+        return;
+    }
+    rc = rc == 0 ? make_train(worker, &err) : rc;
+    rc = rc == 0 ? train_plan(worker->train, &err) : rc;
+    (void)tell_end(worker, LIFE_MADE, rc, &err);
+}
+
+/* ---- with its peers ---- */
+
+static void log_ready(const struct worker *worker, const struct train_info *info, int64_t ms)
+{
     char peak[32];
     ms_log(MS_LOG_INFO,
            "rank.ready job=%" PRIu64 " generation=%" PRIu64 " rank=%u/%u steps=%" PRIu64
            " threads=%d peak=%s reorders=%" PRIu64 " plan=%.12s prepared_ms=%" PRId64,
-           worker->job_id, worker->generation, worker->rank, worker->world, info.steps_total,
-           info.threads, MS_QUOTE(memory_format(info.peak_bytes, peak, sizeof(peak))),
-           info.reorders, info.plan_sha256, ms_mono_ms() - begun);
-    worker_send_ready(worker, &info);
-    wait_order(worker, AGENT_START, -1, &order);
-    if (order.kind != AGENT_START) {
-        return order_error(worker, &order, err);
-    }
-    rc = train_run(train, result, err);
-    if (rc == 0 && worker->cfg->on_result != NULL) {
-        worker->cfg->on_result(worker->cfg->arg, train, result);
-    }
-    return rc;
+           worker->job_id, worker->generation, worker->rank, worker->world, info->steps_total,
+           info->threads, MS_QUOTE(memory_format(info->peak_bytes, peak, sizeof(peak))),
+           info->reorders, info->plan_sha256, ms);
 }
 
+/* Start may come the moment RankReady is out: the life has to know before that the mesh stands. */
+void rank_join(struct worker *worker)
+{
+    struct train_info info;
+    struct ms_err err = {0, ""};
+    int rc = train_join(worker->train, &info, &err);
+    if (rc == 0) {
+        log_ready(worker, &info, ms_mono_ms() - worker->begun_ms);
+    }
+    if (tell_end(worker, LIFE_MADE, rc, &err) == LIFE_TAKEN && rc == 0) {
+        worker_send_ready(worker, &info);
+    }
+}
+
+void rank_train(struct worker *worker)
+{
+    struct ms_err err = {0, ""};
+    int rc = train_run(worker->train, &worker->result, &err);
+    if (rc == 0 && worker->cfg->on_result != NULL) {
+        worker->cfg->on_result(worker->cfg->arg, worker->train, &worker->result);
+    }
+    (void)tell_end(worker, LIFE_DONE, rc, &err);
+}
+
+/* ---- the end ---- */
+
 /* A peer is gone: report it and let the scheduler, who knows why, speak first. */
-static int hear_verdict(struct worker *worker, int code, struct ms_err *err)
+void rank_hold(struct worker *worker)
 {
     Ms__PeerReport report = MS__PEER_REPORT__INIT;
-    struct agent_order order;
-    char text[MS_TEXT_MAX];
-    snprintf(text, sizeof(text), "%s", ms_err_text(err));
+    struct life_verdict verdict = worker_verdict(worker);
     report.job = worker->job_id;
     report.generation = worker->generation;
     report.rank = worker->rank;
-    report.text = text;
-    int peer = worker->train != NULL ? train_culprit(worker->train) : -1;
+    report.text = verdict.text;
+    int peer = train_culprit(worker->train);
     if (peer >= 0) {
         report.peer = (uint32_t)peer;
         (void)agent_send(worker->agent, MS_MSG_PEER_REPORT, &report.base, NULL); /* Done follows */
     }
-    int spoke = wait_order(worker, AGENT_STOP, PEER_VERDICT_MS, &order);
-    /* the next Assign in its place says nothing about why: our own reason is the best there is */
-    return spoke && order.kind != AGENT_ASSIGN ? order_error(worker, &order, err) : code;
+    worker_await_change(worker, LIFE_HOLDING, PEER_VERDICT_MS);
+    tell(worker, LIFE_QUIET);
 }
 
-/* After the own end: RankDone, then the scheduler's last word. */
-static int end_rank(struct worker *worker, int rc, const struct train_result *result,
-                    struct ms_err *err)
+static void log_end(const struct worker *worker, const struct life_verdict *verdict)
 {
-    struct agent_order order;
-    struct ms_err verdict;
-    if (rc == MS_E_CLOSED || rc == MS_E_TIMEOUT) {
-        rc = hear_verdict(worker, rc, err);
+    const struct train_result *result = &worker->result;
+    if (verdict->from_outside) {
+        return;
     }
-    if (stop_verdict(worker, &verdict) < 0) {
-        *err = verdict; /* stopped from outside: its reason, and an acknowledgement */
-        worker_send_done(worker, verdict.code, verdict.text, result);
-        return verdict.code;
-    }
-    worker_send_done(worker, rc, rc < 0 ? ms_err_text(err) : "", result);
-    if (rc == 0) {
+    if (verdict->code == 0) {
         ms_log(MS_LOG_INFO,
                "rank.done job=%" PRIu64 " rank=%u steps=%" PRIu64 " seconds=%.1f weights_sha256=%s",
                worker->job_id, worker->rank, result->steps, result->seconds,
@@ -244,90 +306,34 @@ static int end_rank(struct worker *worker, int rc, const struct train_result *re
     } else {
         /* whoever submitted the job is told; whoever keeps the node need not act */
         ms_log(MS_LOG_WARNING, "rank.failed job=%" PRIu64 " rank=%u reason=%s", worker->job_id,
-               worker->rank, MS_QUOTE(ms_err_text(err)));
+               worker->rank, MS_QUOTE(verdict->text));
     }
-    wait_order(worker, AGENT_STOP, -1, &order);
-    if (order.kind == AGENT_STOP && order.code == 0) {
-        return rc;
-    }
-    /* without a scheduler, a peer that is gone is only the first who noticed */
-    return rc < 0 && order.kind != AGENT_LOST ? rc : order_error(worker, &order, err);
 }
 
-/* Nothing is said about the rank: it is lost before its start, with the node, and placed anew. */
-static void give_up_node(struct worker *worker, const struct ms_err *err)
+void rank_say(struct worker *worker)
 {
-    worker->is_unfit = 1;
-    ms_log(MS_LOG_ERR, "rank.not_begun job=%" PRIu64 " rank=%u reason=%s", worker->job_id,
-           worker->rank, MS_QUOTE(ms_err_text(err)));
-}
-
-/* oneDNN takes one instruction set for the life of a process. One that has another one from a job
- * before cannot serve this job: the next process can. It stays until then, for whoever waited for
- * that job's end comes for its results. */
-static int fix_isa(struct worker *worker, const char *isa, struct ms_err *err)
-{
-    int rc = plan_set_isa(isa, err);
     pthread_mutex_lock(&worker->lock);
-    worker->renews = worker->cfg->mode == WORKER_STANDING && rc == MS_E_REFUSED;
+    struct life_verdict verdict = worker->life.verdict;
+    int leaves = worker->life.leaves || worker->life.anew;
     pthread_mutex_unlock(&worker->lock);
-    return rc;
+    worker_send_done(worker, &verdict, leaves);
+    log_end(worker, &verdict);
+    tell(worker, LIFE_SAID);
 }
 
-int worker_serve(struct worker *worker, const Ms__Assign *assign, struct ms_err *err)
+void rank_clean(struct worker *worker)
 {
-    struct train_result result = {0};
-    struct job *job = malloc(sizeof(*job));
-    struct mesh_member *members = make_members(assign);
-    struct train *train = NULL;
-    SSL_CTX *tls = worker_tls(worker); /* one set of certificates for the life of a rank */
-    int rc = open_log(worker, assign->job_tag, err);
-    if (rc == 0 && (job == NULL || members == NULL)) {
-        rc = ms_fail(err, MS_E_NOMEM, "no memory for job %" PRIu64, assign->job);
-    }
-    if (rc < 0 && worker->cfg->mode == WORKER_STANDING) { /* the node's trouble, not the job's */
-        give_up_node(worker, err);
-    }
-    if (rc == 0) {
-        rc = job_parse((const char *)assign->job_json.data, assign->job_json.len, "the job", NULL,
-                       NULL, 0, 0, job, err);
-    }
-    if (rc == 0) {
-        rc = fix_isa(worker, assign->isa, err);
-    }
-    if (rc == 0) {
-        struct train_config cfg = {.job = job,
-                                   .job_id = assign->job,
-                                   .generation = assign->generation,
-                                   .rank = (int)assign->rank,
-                                   .world = (int)assign->world_size,
-                                   .members = members,
-                                   .listener = worker->listener,
-                                   .tls = tls,
-                                   .peer_timeout_ms = (int)worker->cfg->peer_timeout_ms,
-                                   .force_remote = worker->cfg->force_remote,
-                                   .isa = assign->isa,
-                                   .run_dir = worker->run_dir,
-                                   .log_fd = worker->log_fd,
-                                   .on_progress = worker_on_progress,
-                                   .on_wait = worker_on_wait,
-                                   .arg = worker};
-        memcpy(cfg.token, assign->token.data, sizeof(cfg.token));
-        comm_listener_resume(worker->listener);
-        comm_listener_set_tls(worker->listener, tls);
-        train = train_create(&cfg);
-        set_train(worker, train);
-        rc = train != NULL ? run_rank(worker, train, &result, err)
-                           : ms_fail(err, MS_E_NOMEM, "no memory for job %" PRIu64, assign->job);
-    }
-    if (!worker->is_unfit) {
-        rc = end_rank(worker, rc, &result, err);
-    }
+    struct train *train = worker->train;
+    struct life_verdict verdict = worker_verdict(worker);
     set_train(worker, NULL);
     train_destroy(train);
-    close_log(worker, rc < 0 ? ms_err_text(err) : "");
-    SSL_CTX_free(tls);
-    free(members);
-    free(job);
-    return rc;
+    close_log(worker, verdict.code < 0 ? verdict.text : "");
+    SSL_CTX_free(worker->rank_tls);
+    worker->rank_tls = NULL;
+    free(worker->members);
+    worker->members = NULL;
+    free(worker->job);
+    worker->job = NULL;
+    agent_release(worker->agent, worker->generation);
+    tell(worker, LIFE_OUT);
 }

@@ -103,20 +103,20 @@ void worker_send_ready(struct worker *worker, const struct train_info *info)
     }
 }
 
-void worker_send_done(struct worker *worker, int code, const char *text,
-                      const struct train_result *result)
+void worker_send_done(struct worker *worker, const struct life_verdict *verdict, int leaves)
 {
+    const struct train_result *result = &worker->result;
     Ms__RankDone msg = MS__RANK_DONE__INIT;
     char reason[MS_TEXT_MAX];
     char weights[MS_SHA256_HEX];
     char plan[MS_SHA256_HEX];
-    snprintf(reason, sizeof(reason), "%s", text);
+    snprintf(reason, sizeof(reason), "%s", verdict->text);
     memcpy(weights, result->weights_sha256, sizeof(weights));
     memcpy(plan, result->plan_sha256, sizeof(plan));
     msg.job = worker->job_id;
     msg.generation = worker->generation;
     msg.rank = worker->rank;
-    msg.code = code;
+    msg.code = verdict->code;
     msg.text = reason;
     msg.steps = result->steps;
     msg.weights_sha256 = weights;
@@ -124,9 +124,7 @@ void worker_send_done(struct worker *worker, int code, const char *text,
     msg.seconds = result->seconds;
     msg.log_path = worker->log_path;
     msg.stopped = result->stopped;
-    pthread_mutex_lock(&worker->lock);
-    msg.leaving = worker->renews || worker->ending;
-    pthread_mutex_unlock(&worker->lock);
+    msg.leaving = leaves;
     struct ms_err err;
     if (agent_send(worker->agent, MS_MSG_RANK_DONE, &msg.base, &err) < 0) {
         ms_log(MS_LOG_ERR, "worker.done_not_sent reason=%s", MS_QUOTE(err.text));

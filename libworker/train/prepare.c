@@ -404,29 +404,57 @@ static void count_steps(struct train *train)
     train->known.epochs = job->epochs;
 }
 
-int train_prepare(struct train *train, struct train_info *ret, struct ms_err *err)
+static int check_inputs(struct train *train, struct ms_err *err)
 {
-    static int (*const steps[])(struct train * train, struct ms_err * err) = {
-        train_check_abort, start_loader, prepare_eval, make_replica,
-        train_check_abort, open_metrics, make_mesh,
-    };
-    int rc = job_check_inputs(train->cfg.job, err); /* all of them, before the long work begins */
-    if (rc == 0) {
-        rc = data_open(&train->cfg.job->dataset, &train->source, err);
+    return job_check_inputs(train->cfg.job, err); /* all of them, before the long work begins */
+}
+
+static int open_data(struct train *train, struct ms_err *err)
+{
+    return data_open(&train->cfg.job->dataset, &train->source, err);
+}
+
+static int allocate(struct train *train, struct ms_err *err)
+{
+    return replica_allocate(train->replica, err);
+}
+
+typedef int prepare_step(struct train *train, struct ms_err *err);
+
+static int run_steps(struct train *train, prepare_step *const steps[], size_t n, struct ms_err *err)
+{
+    int rc = 0;
+    for (size_t i = 0; rc == 0 && i < n; i++) {
+        rc = train_check_abort(train, err);
+        rc = rc == 0 ? steps[i](train, err) : rc;
     }
-    for (size_t i = 0; rc == 0 && i < MS_ARRAY_SIZE(steps); i++) {
-        rc = steps[i](train, err);
-    }
-    if (rc == 0) {
-        rc = replica_allocate(train->replica, err);
-    }
-    if (rc == 0) {
-        rc = make_weights(train, err);
-    }
-    if (rc < 0) {
+    if (rc < 0) { /* what an abort interrupted fails in words of its own */
         return train_check_abort(train, err) < 0 ? MS_E_ABORTED : rc;
     }
-    count_steps(train);
-    *ret = train->known;
     return 0;
+}
+
+int train_plan(struct train *train, struct ms_err *err)
+{
+    static prepare_step *const steps[] = {
+        check_inputs, open_data, start_loader, prepare_eval, make_replica, open_metrics,
+    };
+    return run_steps(train, steps, MS_ARRAY_SIZE(steps), err);
+}
+
+int train_join(struct train *train, struct train_info *ret, struct ms_err *err)
+{
+    static prepare_step *const steps[] = {make_mesh, allocate, make_weights};
+    int rc = run_steps(train, steps, MS_ARRAY_SIZE(steps), err);
+    if (rc == 0) {
+        count_steps(train);
+        *ret = train->known;
+    }
+    return rc;
+}
+
+int train_prepare(struct train *train, struct train_info *ret, struct ms_err *err)
+{
+    int rc = train_plan(train, err);
+    return rc == 0 ? train_join(train, ret, err) : rc;
 }

@@ -1,7 +1,7 @@
 /* train.h - one rank of a job: prepare, the step loop, evaluation, the end
  *
- *     train_create -> train_prepare (data, plan, memory, mesh, weights) -> train_run ->
- * train_destroy
+ *     train_create -> train_plan (data, plan, memory) -> train_join (mesh, weights) -> train_run ->
+ *     train_destroy
  *
  * A step: load batch, forward, backward with bucketed all-reduce, then the commit, which begins
  * only when every bucket is complete on this rank. An abort throws the step away; nothing was
@@ -37,7 +37,7 @@ struct train_config {
     const struct job *job; /* borrowed for the life */
     uint64_t job_id, generation;
     int rank, world;
-    const struct mesh_member *members; /* world of them; borrowed during train_prepare */
+    const struct mesh_member *members; /* world of them; borrowed during train_join */
     uint8_t token[MS_TOKEN_LEN];
     struct comm_listener *listener; /* NULL where world is 1 */
     SSL_CTX *tls;
@@ -49,7 +49,7 @@ struct train_config {
     int log_fd;          /* loss lines; -1: none */
     /* Called on the training thread after every committed step and evaluation. NULL allowed. */
     void (*on_progress)(void *arg, const struct train_progress *progress);
-    /* From train_prepare, while peers have not come: for whom it waits, and why. NULL allowed. */
+    /* From train_join, while peers have not come: for whom it waits, and why. NULL allowed. */
     void (*on_wait)(void *arg, const char *text);
     void *arg;
 };
@@ -65,7 +65,7 @@ struct train_result {
     double eval_loss, accuracy;
 };
 
-struct train_info { /* known after train_prepare */
+struct train_info { /* known after train_join */
     uint64_t steps_total;
     int64_t steps_per_epoch, epochs;
     uint64_t peak_bytes; /* of this rank */
@@ -78,8 +78,13 @@ struct train_info { /* known after train_prepare */
 struct train *train_create(const struct train_config *cfg);
 void train_destroy(struct train *train); /* NULL allowed */
 
-/* Everything before step 0: blocks until all peers are there. Changes nothing outside the process.
- */
+/* What this rank can do alone before step 0: its data, its plan, and whether there is memory for
+ * it. */
+int train_plan(struct train *train, struct ms_err *err);
+/* What it does with its peers: blocks until all are there. Neither changes anything outside the
+ * process. */
+int train_join(struct train *train, struct train_info *ret, struct ms_err *err);
+/* Both. */
 int train_prepare(struct train *train, struct train_info *ret, struct ms_err *err);
 /* Trains to the end, saves, digests. */
 int train_run(struct train *train, struct train_result *ret, struct ms_err *err);
@@ -87,7 +92,8 @@ int train_run(struct train *train, struct train_result *ret, struct ms_err *err)
 /* All ranks stop after the same step, soon: rank-wide agreement travels with the gradients. Any
  * thread. */
 void train_stop_at_step(struct train *train);
-/* Wakes whatever waits; train_prepare or train_run ends with MS_E_ABORTED and text. Any thread. */
+/* Wakes whatever waits; train_plan, train_join or train_run ends with MS_E_ABORTED and text. Any
+ * thread. */
 void train_abort(struct train *train, const char *text);
 
 /* The rank that a failed collective blamed, -1: none. After train_run has failed. */

@@ -13,6 +13,7 @@
 
 #include "daemon/sched/heap.h"
 #include "daemon/sched/sched.h"
+#include "libworker/node/life.h"
 #include "proto/macros.h"
 
 #include <stdbool.h>
@@ -95,15 +96,6 @@ struct sim_link {
 /* ---- nodes ------------------------------------------------------------------------------------
  */
 
-enum sim_phase {
-    PHASE_IDLE,
-    PHASE_PREPARING,
-    PHASE_READY,
-    PHASE_TRAINING,
-    PHASE_DONE,
-    PHASE_STOPPING
-};
-
 struct sim_node {
     char id[16];
     char cert[16]; /* the name of its certificate */
@@ -126,14 +118,13 @@ struct sim_node {
     bool registered;
     int64_t heard_at, beat_at, retry_at, register_at;
 
-    enum sim_phase phase;
-    int64_t phase_at;
-    uint64_t job, generation, generation_max, step;
+    struct life life;                               /* as msworker has one */
+    int64_t work_at;                                /* the trainer gets on with his duty */
+    uint64_t job, generation, generation_max, step; /* what it says that it holds */
     uint32_t rank, workers;
     bool started, stopped, leaving;
     bool renews; /* its process begins anew after this rank ... */
     bool unfit;  /* ... which it cannot serve */
-    int32_t code;
     uint32_t digest;
     const char *isa;
     int64_t lease_ms;                   /* as it was told */

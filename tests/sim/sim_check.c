@@ -162,8 +162,6 @@ static void check_nodes_free(struct world *w)
 /* ---- who is stuck, and where --------------------------------------------------------------------
  */
 
-static const char *const phases[] = {"idle", "preparing", "ready", "training", "done", "stopping"};
-
 static const struct sim_node *node_that_holds(const struct world *w, const struct m_rank *r)
 {
     for (uint32_t i = 0; i < w->n_nodes; i++) {
@@ -191,7 +189,7 @@ static void check_placed(struct world *w, const struct m_job *job)
                      node == NULL || !node->alive ? "gone"
                      : node->hung                 ? "hung"
                      : !node->registered          ? "not connected"
-                                                  : phases[node->phase]);
+                                                  : life_machine.states[node->life.state]);
         }
     }
     sim_fail(w, "job %llu never ends: it is %s", (ull)job->id, sched_job_state_name(job->state));

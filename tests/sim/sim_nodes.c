@@ -22,15 +22,28 @@ void node_peer(const struct sim_node *node, struct ms_peer *ret)
     memcpy(ret->cert_name, node->cert, sizeof(node->cert));
 }
 
+/* What becomes of the trainer's work, or an order about the rank in hand. */
+static int tell(struct sim_node *node, enum life_event event, int code)
+{
+    struct life_input input = {.event = event,
+                               .job = node->job,
+                               .generation = node->generation,
+                               .rank = node->rank,
+                               .code = code,
+                               .text = "it went wrong"};
+    return life_apply(&node->life, &input);
+}
+
+/* Nothing of the rank is left: let go in its time, or with the process. */
 static void rank_drop(struct sim_node *node)
 {
-    node->phase = PHASE_IDLE;
-    node->phase_at = SIM_FOREVER;
+    tell(node, LIFE_OUT, 0);
+    node->life = (struct life){.one_job = 0}; /* also what was believed, or died */
+    node->work_at = SIM_FOREVER;
     node->job = 0;
     node->generation = 0;
     node->started = false;
     node->stopped = false;
-    node->code = 0;
 }
 
 static void link_drop(struct world *w, struct sim_node *node)
@@ -76,9 +89,10 @@ static void believe(struct world *w, struct sim_node *node, uint64_t job, uint64
     node->job = job;
     node->generation = generation;
     node->rank = rank;
-    node->phase = PHASE_TRAINING;
+    node->life =
+        (struct life){.state = LIFE_TRAINING, .job = job, .generation = generation, .rank = rank};
     node->started = true;
-    node->phase_at = SIM_FOREVER; /* it waits to be told that it is wrong */
+    node->work_at = SIM_FOREVER; /* it waits to be told that it is wrong */
     sim_trace(w, "node %s believes in rank %u of job %llu, generation %llu", node->id, rank,
               (unsigned long long)job, (unsigned long long)generation);
 }
@@ -185,7 +199,7 @@ static void send_beat(struct world *w, struct sim_node *node)
     Ms__Heartbeat msg = MS__HEARTBEAT__INIT;
     msg.job = node->job;
     msg.generation = node->generation;
-    node->step += node->phase == PHASE_TRAINING ? sim_below(w, 20) : 0;
+    node->step += node->life.state == LIFE_TRAINING ? sim_below(w, 20) : 0;
     msg.step = node->step;
     node->beat_at = w->now + node->lease_ms / 3;
     net_up(w, node->link, MS_MSG_HEARTBEAT, BEAT_ID, &msg.base);
@@ -219,10 +233,10 @@ static void send_done(struct world *w, struct sim_node *node)
     msg.job = node->job;
     msg.generation = node->generation;
     msg.rank = node->rank;
-    msg.code = node->code;
+    msg.code = node->life.verdict.code;
     char text[64];
     snprintf(text, sizeof(text), "it went wrong on %s", node->id);
-    msg.text = node->code != 0 ? text : (char *)"";
+    msg.text = msg.code != 0 ? text : (char *)"";
     msg.steps = 10 + node->rank;
     msg.stopped = node->stopped;
     msg.leaving = node->renews || node->leaving;
@@ -279,73 +293,113 @@ static void send_leave(struct world *w, struct sim_node *node)
 /* ---- a rank's life ------------------------------------------------------------------------------
  */
 
-static void done(struct world *w, struct sim_node *node, int32_t code, bool stopped)
+static bool is_ready(const struct sim_node *node)
 {
-    node->phase = PHASE_DONE;
-    node->phase_at = SIM_FOREVER;
-    node->code = code;
-    node->stopped = stopped;
+    return node->life.state == LIFE_JOINING && node->life.is_ready;
+}
+
+/* It has said its last word, and waits for the scheduler's. */
+static bool is_done(const struct sim_node *node)
+{
+    return node->life.state == LIFE_FINISHING && node->life.is_said;
+}
+
+static void say_done(struct world *w, struct sim_node *node)
+{
+    node->work_at = SIM_FOREVER;
     if (node->registered) {
         send_done(w, node);
     }
+    tell(node, LIFE_SAID, 0);
 }
 
-static void phase_due(struct world *w, struct sim_node *node)
+/* By itself. */
+static void done(struct world *w, struct sim_node *node, int32_t code, bool stopped)
+{
+    node->stopped = stopped;
+    if (tell(node, code == 0 ? LIFE_DONE : LIFE_FAILED, code) != LIFE_TAKEN) {
+        sim_fail(w, "node %s ends rank %u in state %s", node->id, node->rank,
+                 life_machine.states[node->life.state]);
+    }
+    say_done(w, node);
+}
+
+static void plan_and_join(struct world *w, struct sim_node *node, uint32_t bad)
+{
+    if (node->unfit) {
+        done(w, node, sim_chance(w, 50) ? MS_E_REFUSED : MS_E_CLOSED, false);
+        return;
+    }
+    if (bad == 1) {
+        done(w, node, MS_E_INVALID, false);
+        return;
+    }
+    if (bad == 5 && node->workers > 1 && node->registered) {
+        send_peer_report(w, node); /* and is ready all the same */
+    }
+    tell(node, LIFE_MADE, 0);
+    tell(node, LIFE_MADE, 0);
+    if (node->registered && w->chaos > 0 && sim_chance(w, 5)) {
+        send_progress(w, node); /* of what it does before it may */
+    }
+    if (node->registered) {
+        send_ready(w, node);
+    }
+}
+
+static void train(struct world *w, struct sim_node *node, const struct sim_op *op, uint32_t bad)
+{
+    bool holds = node->life.state == LIFE_HOLDING;
+    if (holds || (bad == 2 && node->workers > 1 && node->registered)) {
+        if (node->registered) {
+            send_peer_report(w, node);
+        }
+        op_cancel_now(w, node->job);
+        tell(node, LIFE_PEER, MS_E_CLOSED);
+        node->work_at = w->now + 150; /* again and again */
+        return;                       /* it waits for its peer: the reports must end the job */
+    }
+    node->digest = op != NULL && op->digests_differ && node->rank == 1;
+    if (bad == 3) {
+        op_cancel_now(w, node->job);
+    }
+    done(w, node,
+         bad == 3   ? MS_E_CLOSED
+         : bad == 4 ? MS_E_FAILED
+                    : 0,
+         bad == 6 || node->life.at_step);
+}
+
+/* Somebody ended it, and it has let go of what it did. */
+static void acknowledge(struct world *w, struct sim_node *node)
+{
+    node->stopped = true;
+    node->owed_job = node->job;
+    node->owed_generation = node->generation;
+    node->owed_rank = node->rank;
+    say_done(w, node);
+    rank_drop(node);
+    if (w->mode == SCHED_DYNAMIC) {
+        node->leaving = true;
+    }
+}
+
+static void work_due(struct world *w, struct sim_node *node)
 {
     const struct sim_op *op = op_of_job(w, node->job);
     uint32_t bad = op != NULL && node->rank == 0 ? op->bad_rank_code : 0;
-    node->phase_at = SIM_FOREVER;
-    switch (node->phase) {
-    case PHASE_PREPARING:
-        if (node->unfit) {
-            done(w, node, sim_chance(w, 50) ? MS_E_REFUSED : MS_E_CLOSED, false);
-            return;
-        }
-        if (bad == 1) {
-            done(w, node, MS_E_INVALID, false);
-            return;
-        }
-        if (bad == 5 && node->workers > 1 && node->registered) {
-            send_peer_report(w, node); /* and is ready all the same */
-        }
-        node->phase = PHASE_READY;
-        if (node->registered && w->chaos > 0 && sim_chance(w, 5)) {
-            send_progress(w, node); /* of what it does before it may */
-        }
-        if (node->registered) {
-            send_ready(w, node);
-        }
+    node->work_at = SIM_FOREVER;
+    switch (life_duty(&node->life)) {
+    case LIFE_DO_PLAN:
+        plan_and_join(w, node, bad);
         break;
-    case PHASE_TRAINING:
-        if (bad == 2 && node->workers > 1 && node->registered) {
-            send_peer_report(w, node);
-            op_cancel_now(w, node->job);
-            node->phase_at = w->now + 150; /* again and again */
-            return;                        /* it waits for its peer: the reports must end the job */
-        }
-        node->digest = op != NULL && op->digests_differ && node->rank == 1;
-        if (bad == 3) {
-            op_cancel_now(w, node->job);
-        }
-        done(w, node, bad == 3 ? MS_E_CLOSED : bad == 4 ? MS_E_FAILED : 0, bad == 6);
+    case LIFE_DO_TRAIN:
+    case LIFE_DO_HOLD:
+        train(w, node, op, bad);
         break;
-    case PHASE_STOPPING:
-        node->stopped = true;
-        node->code = MS_E_ABORTED;
-        node->owed_job = node->job;
-        node->owed_generation = node->generation;
-        node->owed_rank = node->rank;
-        if (node->registered) {
-            send_done(w, node);
-        }
-        rank_drop(node);
-        if (w->mode == SCHED_DYNAMIC) {
-            node->leaving = true;
-        }
+    case LIFE_DO_SAY:
+        acknowledge(w, node);
         break;
-    case PHASE_IDLE:
-    case PHASE_READY:
-    case PHASE_DONE:
     default:
         break;
     }
@@ -362,11 +416,14 @@ static void on_assign(struct world *w, struct sim_node *node, const Ms__Assign *
     node->last_generation = msg->generation;
     node->last_rank = msg->rank;
     node->workers = msg->world_size;
-    node->phase = PHASE_PREPARING;
-    node->phase_at = w->now + 10 + (int64_t)sim_below(w, 400);
+    if (tell(node, LIFE_ASSIGN, 0) != LIFE_TAKEN) {
+        sim_fail(w, "node %s cannot take rank %u of job %llu", node->id, msg->rank,
+                 (unsigned long long)msg->job);
+    }
+    node->work_at = w->now + 10 + (int64_t)sim_below(w, 400);
     if (node->stuck > 0 && w->topo_ms >= 0) {
         node->stuck--;
-        node->phase_at = SIM_FOREVER;
+        node->work_at = SIM_FOREVER;
         if (w->mode == SCHED_STANDING && sim_chance(w, 50)) {
             node->away_job = node->job;
             sim_at(w, w->now + w->topo_ms - 300, SIM_ADMIN, ADMIN_AWAY, w->boot, 0);
@@ -386,15 +443,15 @@ static void on_start(struct world *w, struct sim_node *node, const Ms__Start *ms
     if (msg->generation != node->generation) {
         return;
     }
-    if (node->phase != PHASE_READY && node->phase != PHASE_STOPPING) {
-        sim_fail(w, "node %s: Start of job %llu, and it is not ready for it (phase %d)", node->id,
-                 (unsigned long long)msg->job, (int)node->phase);
+    bool is_stopping = node->life.state == LIFE_FINISHING && !node->life.is_said;
+    if (!is_ready(node) && !is_stopping) {
+        sim_fail(w, "node %s: Start of job %llu, and it is not ready for it (%s)", node->id,
+                 (unsigned long long)msg->job, life_machine.states[node->life.state]);
         return;
     }
-    if (node->phase == PHASE_READY) {
+    if (tell(node, LIFE_START, 0) == LIFE_TAKEN) {
         node->started = true;
-        node->phase = PHASE_TRAINING;
-        node->phase_at = w->now + 50 + (int64_t)sim_below(w, 3000);
+        node->work_at = w->now + 50 + (int64_t)sim_below(w, 3000);
         if (node->rank == 0 && node->registered) {
             send_progress(w, node);
         }
@@ -412,25 +469,24 @@ static void on_stop(struct world *w, struct sim_node *node, const Ms__Stop *msg)
     }
     if (msg->at_step) {
         const struct sim_op *op = op_of_job(w, node->job);
-        if (node->deaf || (op != NULL && op->last_step && node->phase == PHASE_TRAINING)) {
+        if (node->deaf || (op != NULL && op->last_step && node->life.state == LIFE_TRAINING)) {
             if (node->workers > 1 && sim_chance(w, 50)) {
                 send_peer_report(w, node); /* of one that stopped sooner */
             }
             return; /* in a step without end: the grace must end it */
         }
-        if (node->phase == PHASE_TRAINING || node->phase == PHASE_READY ||
-            node->phase == PHASE_PREPARING) {
+        if (tell(node, LIFE_AT_STEP, 0) == LIFE_STEP && node->life.state == LIFE_TRAINING) {
             done(w, node, 0, true);
-        }
+        } /* else there is no step yet, or it cannot end without its peer */
         return;
     }
-    if (node->phase == PHASE_DONE || node->leaving) { /* nobody waits for an answer */
+    int answer = tell(node, LIFE_STOP, msg->code);
+    if (is_done(node) || node->leaving) { /* nobody waits for an answer */
         rank_drop(node);
-    } else if (node->phase != PHASE_STOPPING) {
-        node->phase = PHASE_STOPPING;
-        node->phase_at = w->now + (int64_t)sim_below(w, 300);
+    } else if (answer & LIFE_INTERRUPT) {
+        node->work_at = w->now + (int64_t)sim_below(w, 300);
         if (w->chaos > 0 && w->mode == SCHED_STANDING && sim_chance(w, 2)) {
-            node->phase_at += MS_STOP_ANSWER_MS + 1000; /* a trainer that does not end */
+            node->work_at += MS_STOP_ANSWER_MS + 1000; /* a trainer that does not end */
         }
     }
 }
@@ -490,11 +546,11 @@ static void on_registered(struct world *w, struct sim_node *node)
 {
     node->registered = true;
     node->beat_at = w->now + node->lease_ms / (flaps_now(w, node) ? 16 : 3);
-    if (node->phase == PHASE_READY) { /* what had no answer yet is said again */
+    if (is_ready(node)) { /* what had no answer yet is said again */
         send_ready(w, node);
-    } else if (node->phase == PHASE_TRAINING && node->rank == 0) {
+    } else if (node->life.state == LIFE_TRAINING && node->rank == 0) {
         send_progress(w, node);
-    } else if (node->phase == PHASE_DONE) {
+    } else if (is_done(node)) {
         send_done(w, node);
     } else if (node->owed_job != 0) {
         struct sim_node owed = *node;
@@ -502,7 +558,7 @@ static void on_registered(struct world *w, struct sim_node *node)
         owed.generation = node->owed_generation;
         owed.rank = node->owed_rank;
         owed.stopped = true;
-        owed.code = MS_E_ABORTED;
+        owed.life.verdict.code = MS_E_ABORTED;
         send_done(w, &owed);
     }
 }
@@ -662,7 +718,7 @@ static int64_t next_due(const struct sim_node *node)
                        node->alive ? node->die_at : SIM_FOREVER,
                        node->alive && node->link != 0 ? node->stall_at : SIM_FOREVER,
                        node->alive ? node->hang_at : SIM_FOREVER,
-                       node->alive && !node->hung ? node->phase_at : SIM_FOREVER,
+                       node->alive && !node->hung ? node->work_at : SIM_FOREVER,
                        node->alive && !node->hung && node->link == 0 ? node->retry_at : SIM_FOREVER,
                        node->alive && !node->hung && node->registered ? node->beat_at : SIM_FOREVER,
                        node->alive && !node->hung && node->link != 0 && !node->registered
@@ -678,10 +734,10 @@ void node_wake(struct world *w, uint32_t i)
 {
     struct sim_node *node = &w->nodes[i];
     script_due(w, node, i);
-    if (node->alive && !node->hung && w->now >= node->phase_at) {
-        phase_due(w, node);
+    if (node->alive && !node->hung && w->now >= node->work_at) {
+        work_due(w, node);
     }
-    bool renews = node->renews && node->phase == PHASE_IDLE;
+    bool renews = node->renews && node->life.state == LIFE_IDLE;
     if (node->alive && !node->hung && (node->leaving || renews)) {
         if (node->registered) {
             send_leave(w, node);

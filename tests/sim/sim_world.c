@@ -121,7 +121,7 @@ static void draw_node(struct world *w, uint32_t i)
     node->worker_num = w->worker_num;
     node->start_at = sometime(w, sim_chance(w, 20) ? 8000 : 300);
     node->die_at = node->stall_at = node->hang_at = SIM_FOREVER;
-    node->phase_at = SIM_FOREVER;
+    node->work_at = SIM_FOREVER;
     if (w->chaos == 0 || sim_chance(w, w->large ? 95 : 50)) {
         return;
     }

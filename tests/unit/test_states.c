@@ -2,9 +2,10 @@
 #include "tests/test.h"
 
 #include "daemon/sched/states.h"
+#include "libworker/node/life.h"
 
-static const struct ms_machine *const machines[] = {&states_of_nodes, &states_of_ranks,
-                                                    &states_of_topologies, &states_of_jobs};
+static const struct ms_machine *const machines[] = {
+    &states_of_nodes, &states_of_ranks, &states_of_topologies, &states_of_jobs, &life_machine};
 
 START_TEST(names_of_job_states_are_those_of_the_interface)
 {
@@ -99,7 +100,7 @@ START_TEST(docs_have_every_rule_and_no_other)
     }
     size_t lines = 0;
     static const char *const starts[] = {"\n| node | ", "\n| rank | ", "\n| topology | ",
-                                         "\n| job | "};
+                                         "\n| job | ", "\n| life | "};
     for (size_t i = 0; i < MS_ARRAY_SIZE(starts); i++) {
         for (const char *at = strstr(text, starts[i]); at != NULL; at = strstr(at + 1, starts[i])) {
             lines++;

@@ -1,0 +1,124 @@
+/* life.h - the life of a rank on its node: what each order and each end of work leads to, and what
+ * the trainer has to do next
+ *
+ *     agent's thread   orders      --.                       .--> interrupts of the work in hand
+ *                                     >--> life_apply -------<
+ *     trainer          what became  --'                       '--> life_duty: his next work
+ *                      of his work
+ *
+ * Each order is heard once, here. Pure: no thread, no clock, no I/O; worker.c holds a lock around
+ * it, and the workers of tests/sim run the same table. docs/states.md is the prose; a test compares
+ * the two.
+ *
+ * One rank is in hand. The Assign of the next one may come while that is not over yet: it is kept,
+ * one of them, and says that the scheduler waits for nothing more of the rank in hand. Orders are
+ * for one generation: that in hand, or that kept; others are stale and change nothing. */
+#ifndef LIFE_H
+#define LIFE_H
+
+#include "proto/limits.h"
+#include "proto/machine.h"
+
+#include <stdint.h>
+
+enum life_state {
+    LIFE_IDLE,
+    LIFE_PLANNING,  /* data, plan, memory */
+    LIFE_JOINING,   /* the mesh and the weights; then all ranks' Start */
+    LIFE_TRAINING,  /* to the end, weights saved */
+    LIFE_HOLDING,   /* a peer is gone: the scheduler, who knows why, speaks first */
+    LIFE_FINISHING, /* its last word, the scheduler's, and all is let go */
+    LIFE_LEAVING,   /* the process ends */
+    LIFE_STATES
+};
+
+enum life_event {
+    /* orders */
+    LIFE_ASSIGN,
+    LIFE_START,
+    LIFE_STOP,    /* at once; of a rank that has said its last word: the scheduler's */
+    LIFE_AT_STEP, /* stop after the step */
+    LIFE_LEAVE,   /* the process is asked to end */
+    LIFE_LOST,    /* the scheduler is, or refuses us for good: the process ends */
+    /* what became of the trainer's work */
+    LIFE_MADE,   /* PLANNING: the plan; JOINING: the mesh */
+    LIFE_DONE,   /* trained to its end */
+    LIFE_FAILED, /* by itself */
+    LIFE_PEER,   /* of what a peer did or suffered */
+    LIFE_UNFIT,  /* the node cannot serve this rank, nor any: nothing is said about it */
+    LIFE_QUIET,  /* HOLDING: nobody said why in time */
+    LIFE_SAID,   /* FINISHING: RankDone is out */
+    LIFE_OUT,    /* FINISHING: nothing of the rank is left */
+    /* what follows from the others, never applied: FINISHING is over when the last word of both
+     * sides is said and nothing is left */
+    LIFE_FREE, /* the node goes on */
+    LIFE_END,  /* the process does not */
+    LIFE_EVENTS
+};
+
+struct life_input {
+    enum life_event event;
+    uint64_t job, generation; /* of orders; LEAVE and LOST have none */
+    uint32_t rank;            /* ASSIGN */
+    int code;         /* enum ms_code; not 0 of FAILED, PEER, UNFIT and LOST; LEAVE needs none */
+    int anew;         /* FAILED: the next process could serve it */
+    const char *text; /* borrowed for the call; NULL: "" */
+};
+
+struct life_verdict { /* what becomes of a rank, or why the process ends */
+    int code;         /* 0: it is, or was, well */
+    int from_outside; /* an order's, so that its end is an acknowledgement */
+    char text[MS_TEXT_MAX + 1];
+};
+
+struct life {
+    int one_job; /* the process ends with its first rank; set before the first input */
+    enum life_state state;
+    uint64_t job, generation; /* of the rank in hand; generation 0: none */
+    uint32_t rank;
+    struct life_verdict verdict;      /* of it, or of the last one */
+    int is_ready;                     /* JOINING: the mesh stands */
+    int at_step;                      /* asked to stop after the step */
+    int is_said, is_released, is_out; /* FINISHING: our last word, the scheduler's, our traces */
+    struct {
+        uint64_t job, generation; /* of the Assign that is kept; 0: none */
+        uint32_t rank;
+        int at_step, is_stopped;
+        struct life_verdict verdict; /* of that Stop */
+    } next;
+    int leaves; /* the process ends after the rank in hand: LEAVE, LOST or UNFIT came ... */
+    enum life_event leave_event; /* ... this one first */
+    struct life_verdict leave;   /* with these words */
+    int anew;                    /* it ends to begin again */
+};
+
+/* What an input was to the life, and what has to happen at once, on whichever thread applied it. */
+enum life_answer {
+    LIFE_TAKEN = 0,
+    LIFE_STALE = 1 << 0,     /* of no rank that is in hand or kept: nothing changed */
+    LIFE_DECLINED = 1 << 1,  /* an Assign for which there is no place, now or ever */
+    LIFE_INTERRUPT = 1 << 2, /* give up what the trainer does for the rank in hand */
+    LIFE_STEP = 1 << 3,      /* stop it after its step */
+};
+
+/* The trainer's next work. */
+enum life_duty {
+    LIFE_WAIT,     /* for an order: life_waits_for */
+    LIFE_DO_PLAN,  /* of the Assign in hand -> MADE, FAILED, UNFIT */
+    LIFE_DO_JOIN,  /* -> MADE, then say RankReady; FAILED, PEER */
+    LIFE_DO_TRAIN, /* -> DONE, FAILED, PEER */
+    LIFE_DO_HOLD,  /* report the peer, wait a moment for a verdict -> QUIET */
+    LIFE_DO_SAY,   /* RankDone with the verdict -> SAID */
+    LIFE_DO_CLEAN, /* let go of all -> OUT */
+    LIFE_DO_END,   /* of the process */
+};
+
+extern const struct ms_machine life_machine;
+
+/* Returns enum life_answer bits. Any thread, one at a time. */
+int life_apply(struct life *life, const struct life_input *input);
+enum life_duty life_duty(const struct life *life);
+/* For logs: "its peers, then Start"; never empty. */
+const char *life_waits_for(const struct life *life);
+
+#endif

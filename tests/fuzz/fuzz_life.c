@@ -1,0 +1,321 @@
+/* fuzz_life.c - any orders at any time to a rank's life, against a model that is written down by
+ * what a scheduler and a person may expect of a node
+ *
+ * A byte is an input: the low half says which order comes, or that the trainer gets on; the high
+ * half which rank it is about, or how his work ends. The trainer works on one duty at a time, and
+ * hears of orders only when it is over. */
+#include "tests/fuzz/fuzz.h"
+
+#include "libworker/node/life.h"
+#include "proto/err.h"
+
+enum { TURNS_MAX = 48 }; /* of the trainer, from any point to the end of the process */
+
+struct rank { /* generation 0: none */
+    uint64_t generation;
+    int code;           /* why it is over; 0: it is not, or it went well */
+    int is_over;        /* ... and that stands */
+    int is_provisional; /* ... until the scheduler says another reason */
+    int is_planned, is_ready, is_started, is_said, is_released, is_unfit;
+    int stop_code; /* of a Stop that came before it was in hand */
+};
+
+struct world {
+    struct life life;
+    struct rank hand, kept;
+    uint64_t last; /* generation that the scheduler gave out last */
+    int is_ending, is_anew;
+    enum life_duty busy; /* what the trainer is at; LIFE_WAIT: nothing */
+};
+
+static void end(struct rank *rank, int code)
+{
+    if (!rank->is_over || rank->is_provisional) {
+        rank->code = code;
+        rank->is_over = 1;
+        rank->is_provisional = 0;
+    }
+}
+
+/* The scheduler, or the end of the process, has the last word on the rank in hand. */
+static void release(struct rank *rank, int code, int beats_all)
+{
+    int was_well = rank->is_over && !rank->is_provisional && rank->code == 0;
+    if (was_well || beats_all) {
+        rank->code = code != 0 ? code : rank->code;
+    }
+    end(rank, code != 0 ? code : MS_E_ABORTED);
+    rank->is_released = 1;
+}
+
+static void take(struct world *world)
+{
+    world->hand = world->kept;
+    world->kept = (struct rank){0};
+    if (world->hand.stop_code != 0) {
+        end(&world->hand, world->hand.stop_code);
+        world->hand.is_released = 1;
+    }
+}
+
+/* ---- orders ---- */
+
+static void model_assign(struct world *world, int answer, uint64_t generation)
+{
+    int has_place = world->kept.generation == 0 && !world->is_ending && !world->is_anew &&
+                    !(world->life.one_job && world->last != 0);
+    if (world->hand.generation != 0 && generation <= world->hand.generation) {
+        FUZZ_CHECK(answer == LIFE_STALE);
+        return;
+    }
+    FUZZ_CHECK((answer == LIFE_DECLINED) == !has_place);
+    if (!has_place) {
+        return;
+    }
+    world->last = generation;
+    world->kept = (struct rank){.generation = generation};
+    if (world->hand.generation == 0) {
+        take(world);
+        return;
+    }
+    FUZZ_CHECK(((answer & LIFE_INTERRUPT) != 0) ==
+               (!world->hand.is_over || world->hand.is_provisional));
+    if (world->hand.is_provisional) {
+        world->hand.is_provisional = 0; /* its own reason is the best there is */
+    }
+    end(&world->hand, MS_E_ABORTED);
+    world->hand.is_released = 1;
+}
+
+static void model_stop(struct world *world, int answer, const struct life_input *input)
+{
+    int code = input->code != 0 ? input->code : MS_E_ABORTED;
+    struct rank *hand = &world->hand;
+    if (world->kept.generation != 0 && input->generation == world->kept.generation) {
+        world->kept.stop_code = world->kept.stop_code != 0 ? world->kept.stop_code : code;
+    } else if (hand->generation != 0 && input->generation == hand->generation) {
+        int interrupts = !hand->is_over || hand->is_provisional;
+        FUZZ_CHECK(((answer & LIFE_INTERRUPT) != 0) == interrupts);
+        release(hand, interrupts ? code : input->code, 0);
+    } else if (hand->generation == 0 && world->life.one_job && !world->is_ending) {
+        world->is_ending = 1;
+    } else {
+        FUZZ_CHECK(answer == LIFE_STALE);
+    }
+}
+
+static void model_end(struct world *world, const struct life_input *input)
+{
+    struct rank *hand = &world->hand;
+    world->is_ending = 1;
+    if (hand->generation != 0) {
+        release(hand, input->event == LIFE_LEAVE ? MS_E_CANCELLED : input->code,
+                input->event == LIFE_LOST);
+    }
+}
+
+static void order(struct world *world, enum life_event event, uint64_t generation, int code)
+{
+    struct life_input input = {
+        .event = event, .job = 7, .generation = generation, .code = code, .text = "a reason"};
+    struct life before = world->life;
+    int answer = life_apply(&world->life, &input);
+    if (answer & (LIFE_STALE | LIFE_DECLINED)) {
+        FUZZ_CHECK(before.state == world->life.state &&
+                   before.generation == world->life.generation &&
+                   before.next.generation == world->life.next.generation &&
+                   before.is_released == world->life.is_released);
+    }
+    switch (event) {
+    case LIFE_ASSIGN:
+        model_assign(world, answer, generation);
+        break;
+    case LIFE_START:
+        if (!(answer & LIFE_STALE)) {
+            FUZZ_CHECK(world->hand.is_ready && !world->hand.is_over && !world->hand.is_started &&
+                       generation == world->hand.generation);
+            world->hand.is_started = 1;
+        } else {
+            FUZZ_CHECK(!world->hand.is_ready || world->hand.is_over || world->hand.is_started ||
+                       generation != world->hand.generation);
+        }
+        break;
+    case LIFE_STOP:
+        model_stop(world, answer, &input);
+        break;
+    case LIFE_LEAVE:
+    case LIFE_LOST:
+        model_end(world, &input);
+        break;
+    default:
+        break;
+    }
+}
+
+/* ---- the trainer ---- */
+
+static void tell(struct world *world, enum life_event event, int code, int anew)
+{
+    struct life_input input = {.event = event, .code = code, .anew = anew, .text = "it broke"};
+    (void)life_apply(&world->life, &input);
+}
+
+static void fail(struct world *world, enum life_event event, int anew)
+{
+    int code = event == LIFE_PEER ? MS_E_CLOSED : MS_E_FAILED;
+    struct rank *hand = &world->hand;
+    tell(world, event, code, anew);
+    world->is_anew |= anew;
+    if (!hand->is_over) {
+        end(hand, code);
+        hand->is_provisional = event == LIFE_PEER && world->busy != LIFE_DO_PLAN;
+        if (event == LIFE_UNFIT) {
+            hand->is_unfit = hand->is_said = hand->is_released = 1;
+        }
+    }
+    world->is_ending |= event == LIFE_UNFIT;
+}
+
+static void work_ends(struct world *world, unsigned how)
+{
+    static const enum life_event ends[] = {LIFE_MADE, LIFE_MADE, LIFE_FAILED, LIFE_PEER};
+    struct rank *hand = &world->hand;
+    enum life_duty duty = world->busy;
+    world->busy = LIFE_WAIT;
+    FUZZ_CHECK(hand->generation != 0 && hand->generation == world->life.generation);
+    switch (duty) {
+    case LIFE_DO_PLAN:
+    case LIFE_DO_JOIN:
+    case LIFE_DO_TRAIN:
+        world->busy = duty; /* for fail() */
+        if (duty == LIFE_DO_PLAN && how % 8 >= 6) {
+            fail(world, how % 8 == 6 ? LIFE_UNFIT : LIFE_FAILED, how % 8 == 7);
+        } else if (ends[how % 4] != LIFE_MADE) {
+            fail(world, ends[how % 4], 0);
+        } else if (duty == LIFE_DO_TRAIN) {
+            tell(world, LIFE_DONE, 0, 0);
+            end(hand, 0);
+        } else {
+            tell(world, LIFE_MADE, 0, 0);
+            hand->is_planned = 1;
+            hand->is_ready = duty == LIFE_DO_JOIN;
+        }
+        world->busy = LIFE_WAIT;
+        break;
+    case LIFE_DO_HOLD:
+        tell(world, LIFE_QUIET, 0, 0);
+        hand->is_provisional = 0;
+        break;
+    case LIFE_DO_SAY:
+        FUZZ_CHECK(!hand->is_said);
+        tell(world, LIFE_SAID, 0, 0);
+        hand->is_said = 1;
+        break;
+    case LIFE_DO_CLEAN:
+        FUZZ_CHECK(world->life.verdict.code == hand->code);
+        tell(world, LIFE_OUT, 0, 0);
+        *hand = (struct rank){0};
+        world->is_ending |= world->life.one_job;
+        if (!world->is_ending && !world->is_anew && world->kept.generation != 0) {
+            take(world);
+        }
+        break;
+    case LIFE_WAIT:
+    case LIFE_DO_END:
+        FUZZ_CHECK(0);
+    }
+}
+
+static void work_begins(struct world *world)
+{
+    struct rank *hand = &world->hand;
+    enum life_duty duty = life_duty(&world->life);
+    switch (duty) {
+    case LIFE_WAIT: /* for somebody else, who has a name, and whose word leads on */
+        FUZZ_CHECK(hand->generation == 0 || (hand->is_ready && !hand->is_over) ||
+                   (hand->is_said && !hand->is_released));
+        return;
+    case LIFE_DO_PLAN:
+    case LIFE_DO_JOIN:
+        FUZZ_CHECK(!hand->is_over && !hand->is_ready && !hand->is_started);
+        FUZZ_CHECK(hand->is_planned == (duty == LIFE_DO_JOIN));
+        break;
+    case LIFE_DO_TRAIN:
+        FUZZ_CHECK(hand->is_started && !hand->is_over);
+        break;
+    case LIFE_DO_HOLD:
+        FUZZ_CHECK(hand->is_provisional);
+        break;
+    case LIFE_DO_SAY:
+        FUZZ_CHECK(hand->is_over && !hand->is_provisional && !hand->is_said);
+        FUZZ_CHECK(world->life.verdict.code == hand->code);
+        break;
+    case LIFE_DO_CLEAN:
+        FUZZ_CHECK(hand->is_over && hand->is_said && hand->is_released);
+        break;
+    case LIFE_DO_END:
+        FUZZ_CHECK(hand->generation == 0 && (world->is_ending || world->is_anew));
+        return;
+    }
+    world->busy = duty;
+}
+
+static void get_on(struct world *world, unsigned how)
+{
+    if (world->busy == LIFE_WAIT) {
+        work_begins(world);
+    } else {
+        work_ends(world, how);
+    }
+}
+
+static void judge(struct world *world)
+{
+    const struct life *life = &world->life;
+    FUZZ_CHECK(life_waits_for(life)[0] != '\0');
+    FUZZ_CHECK(life->generation == world->hand.generation);
+    FUZZ_CHECK((life->next.generation == world->kept.generation) || life->state == LIFE_LEAVING);
+    FUZZ_CHECK((life->generation != 0) ==
+               (life->state >= LIFE_PLANNING && life->state <= LIFE_FINISHING));
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    static const enum life_event orders[] = {LIFE_ASSIGN, LIFE_ASSIGN, LIFE_START, LIFE_START,
+                                             LIFE_STOP,   LIFE_STOP,   LIFE_LEAVE, LIFE_LOST};
+    static const int codes[] = {0, MS_E_CANCELLED, MS_E_FAILED, MS_E_CLOSED};
+    struct world here = {.busy = LIFE_WAIT};
+    struct world *world = &here;
+    if (size == 0) {
+        return 0;
+    }
+    world->life.one_job = data[0] & 1;
+    for (size_t i = 1; i < size; i++) {
+        unsigned high = data[i] >> 4;
+        unsigned low = data[i] & 15;
+        enum life_event event = low < 8 ? orders[low] : LIFE_ASSIGN;
+        uint64_t near = world->kept.generation != 0 && high % 4 >= 2 ? world->kept.generation
+                                                                     : world->hand.generation;
+        uint64_t generation = event == LIFE_ASSIGN ? world->last + high % 3
+                              : high % 4 == 3      ? high
+                                                   : near;
+        if (low >= 8 && low < 15) {
+            get_on(world, high);
+        } else if (low == 15) {
+            order(world, LIFE_AT_STEP, near, 0);
+        } else if (event == LIFE_LEAVE && high != 1) {
+            get_on(world, high); /* now and then is enough */
+        } else if (event != LIFE_ASSIGN || generation != 0) {
+            order(world, event, generation,
+                  event == LIFE_LOST ? MS_E_UNREACHABLE : codes[high >> 2]);
+        }
+        judge(world);
+    }
+    order(world, LIFE_LEAVE, 0, 0); /* no state without an exit */
+    for (int i = 0; i < TURNS_MAX && life_duty(&world->life) != LIFE_DO_END; i++) {
+        get_on(world, 0);
+        judge(world);
+    }
+    FUZZ_CHECK(life_duty(&world->life) == LIFE_DO_END && world->life.state == LIFE_LEAVING);
+    return 0;
+}

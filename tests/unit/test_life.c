@@ -1,0 +1,266 @@
+/* test_life.c - the life of a rank: what each order leads to, in words of a scheduler and a
+ * trainer; fuzz_life.c has any order at any time */
+#include "tests/test.h"
+
+#include "libworker/node/life.h"
+
+static int order(struct life *life, enum life_event event, uint64_t generation, int code,
+                 const char *text)
+{
+    struct life_input input = {
+        .event = event, .job = 7, .generation = generation, .rank = 2, .code = code, .text = text};
+    return life_apply(life, &input);
+}
+
+/* The trainer ends the duty that he is at. */
+static int ends(struct life *life, enum life_duty duty, enum life_event event, int code,
+                const char *text)
+{
+    ck_assert_int_eq(life_duty(life), duty);
+    struct life_input input = {.event = event, .code = code, .text = text};
+    return life_apply(life, &input);
+}
+
+/* A rank of that generation in that state. */
+static struct life in_state(enum life_state state, uint64_t generation)
+{
+    struct life life = {.one_job = 0};
+    if (state > LIFE_IDLE) {
+        ck_assert_int_eq(order(&life, LIFE_ASSIGN, generation, 0, NULL), LIFE_TAKEN);
+    }
+    if (state > LIFE_PLANNING) {
+        ends(&life, LIFE_DO_PLAN, LIFE_MADE, 0, NULL);
+    }
+    if (state > LIFE_JOINING) {
+        ends(&life, LIFE_DO_JOIN, LIFE_MADE, 0, NULL);
+        order(&life, LIFE_START, generation, 0, NULL);
+    }
+    if (state == LIFE_HOLDING) {
+        ends(&life, LIFE_DO_TRAIN, LIFE_PEER, MS_E_CLOSED, "rank 1 closed");
+    }
+    if (state == LIFE_FINISHING) {
+        ends(&life, LIFE_DO_TRAIN, LIFE_DONE, 0, NULL);
+    }
+    ck_assert_int_eq(life.state, state);
+    return life;
+}
+
+/* FINISHING, of which the scheduler's last word was heard. */
+static void finishes(struct life *life)
+{
+    ends(life, LIFE_DO_SAY, LIFE_SAID, 0, NULL);
+    ends(life, LIFE_DO_CLEAN, LIFE_OUT, 0, NULL);
+}
+
+START_TEST(rank_is_planned_joined_trained_and_let_go)
+{
+    struct life life = {.one_job = 0};
+    ck_assert_int_eq(life_duty(&life), LIFE_WAIT);
+
+    order(&life, LIFE_ASSIGN, 3, 0, NULL);
+    ends(&life, LIFE_DO_PLAN, LIFE_MADE, 0, NULL);
+    ends(&life, LIFE_DO_JOIN, LIFE_MADE, 0, NULL);
+    ck_assert_int_eq(life_duty(&life), LIFE_WAIT);
+    ck_assert_str_eq(life_waits_for(&life), "Start, when all ranks are ready");
+    order(&life, LIFE_START, 3, 0, NULL);
+    ends(&life, LIFE_DO_TRAIN, LIFE_DONE, 0, NULL);
+    ends(&life, LIFE_DO_SAY, LIFE_SAID, 0, NULL);
+    ck_assert_int_eq(life_duty(&life), LIFE_WAIT);
+    ck_assert_str_eq(life_waits_for(&life), "Stop, the scheduler's last word");
+    ck_assert_int_eq(order(&life, LIFE_STOP, 3, 0, ""), LIFE_TAKEN);
+    ends(&life, LIFE_DO_CLEAN, LIFE_OUT, 0, NULL);
+
+    ck_assert_int_eq(life.state, LIFE_IDLE);
+    ck_assert_int_eq(life.verdict.code, 0);
+}
+END_TEST
+
+START_TEST(start_before_the_mesh_stands_is_nobodys)
+{
+    struct life life = in_state(LIFE_PLANNING, 3);
+    ck_assert_int_eq(order(&life, LIFE_START, 3, 0, NULL), LIFE_STALE);
+    ends(&life, LIFE_DO_PLAN, LIFE_MADE, 0, NULL);
+    ck_assert_int_eq(order(&life, LIFE_START, 3, 0, NULL), LIFE_STALE);
+    ck_assert_int_eq(life.state, LIFE_JOINING);
+}
+END_TEST
+
+START_TEST(stop_interrupts_whatever_is_done_and_is_acknowledged_in_its_words)
+{
+    for (int state = LIFE_PLANNING; state <= LIFE_HOLDING; state++) {
+        struct life life = in_state((enum life_state)state, 3);
+        ck_assert_int_eq(order(&life, LIFE_STOP, 3, MS_E_CANCELLED, "cancelled by alice"),
+                         LIFE_INTERRUPT);
+        struct life_input late = {
+            .event = LIFE_FAILED, .code = MS_E_ABORTED, .text = "it was interrupted"};
+        ck_assert_int_eq(life_apply(&life, &late), LIFE_STALE);
+
+        ck_assert_int_eq(life.verdict.code, MS_E_CANCELLED);
+        ck_assert_str_eq(life.verdict.text, "cancelled by alice");
+        ck_assert_int_eq(life.verdict.from_outside, 1);
+        finishes(&life);
+        ck_assert_int_eq(life.state, LIFE_IDLE);
+    }
+}
+END_TEST
+
+START_TEST(stop_of_a_rank_that_is_kept_is_its_end_before_it_began)
+{
+    struct life life = in_state(LIFE_FINISHING, 3);
+    ck_assert_int_eq(order(&life, LIFE_ASSIGN, 4, 0, NULL), LIFE_TAKEN); /* 3 is released by it */
+    ck_assert_int_eq(order(&life, LIFE_STOP, 4, MS_E_FAILED, "rank 1 died"), LIFE_TAKEN);
+    ck_assert_int_eq(order(&life, LIFE_STOP, 4, MS_E_ABORTED, "again"), LIFE_TAKEN);
+
+    finishes(&life);
+
+    ck_assert_uint_eq(life.generation, 4);
+    ck_assert_int_eq(life_duty(&life), LIFE_DO_SAY); /* nothing is planned for it */
+    ck_assert_str_eq(life.verdict.text, "rank 1 died");
+    finishes(&life);
+    ck_assert_int_eq(life.state, LIFE_IDLE);
+}
+END_TEST
+
+START_TEST(assign_in_the_place_of_a_stop_ends_the_rank_in_hand)
+{
+    struct life life = in_state(LIFE_TRAINING, 3);
+    ck_assert_int_eq(order(&life, LIFE_ASSIGN, 4, 0, NULL), LIFE_INTERRUPT);
+    ck_assert_int_eq(order(&life, LIFE_ASSIGN, 5, 0, NULL), LIFE_DECLINED);
+    ck_assert_int_eq(order(&life, LIFE_ASSIGN, 3, 0, NULL), LIFE_STALE);
+
+    ck_assert_int_eq(life.verdict.code, MS_E_ABORTED);
+    ck_assert_ptr_nonnull(strstr(life.verdict.text, "let go of rank 2"));
+    finishes(&life);
+    ck_assert_uint_eq(life.generation, 4);
+    ck_assert_int_eq(life_duty(&life), LIFE_DO_PLAN);
+}
+END_TEST
+
+START_TEST(who_lost_a_peer_lets_the_scheduler_speak_first)
+{
+    struct life life = in_state(LIFE_HOLDING, 3);
+    ck_assert_int_eq(life_duty(&life), LIFE_DO_HOLD);
+    order(&life, LIFE_STOP, 3, MS_E_FAILED, "rank 1 on n2 was killed");
+    ck_assert_str_eq(life.verdict.text, "rank 1 on n2 was killed");
+
+    life = in_state(LIFE_HOLDING, 3);
+    ends(&life, LIFE_DO_HOLD, LIFE_QUIET, 0, NULL);
+    ck_assert_str_eq(life.verdict.text, "rank 1 closed");
+    ck_assert_int_eq(life.verdict.from_outside, 0);
+
+    life = in_state(LIFE_HOLDING, 3); /* the next rank says nothing about why */
+    order(&life, LIFE_ASSIGN, 4, 0, NULL);
+    ck_assert_str_eq(life.verdict.text, "rank 1 closed");
+}
+END_TEST
+
+START_TEST(the_last_word_explains_a_success_that_was_none_and_no_failure)
+{
+    struct life life = in_state(LIFE_FINISHING, 3);
+    order(&life, LIFE_STOP, 3, MS_E_FAILED, "the ranks' weights differ");
+    ck_assert_str_eq(life.verdict.text, "the ranks' weights differ");
+
+    life = in_state(LIFE_TRAINING, 3);
+    ends(&life, LIFE_DO_TRAIN, LIFE_FAILED, MS_E_FAILED, "loss is NAN");
+    order(&life, LIFE_STOP, 3, MS_E_FAILED, "rank 2 failed: loss is NAN");
+    ck_assert_str_eq(life.verdict.text, "loss is NAN");
+}
+END_TEST
+
+START_TEST(asked_to_leave_the_process_ends_after_its_last_word)
+{
+    for (int state = LIFE_IDLE; state < LIFE_LEAVING; state++) {
+        struct life life = in_state((enum life_state)state, 3);
+        order(&life, LIFE_LEAVE, 0, 0, NULL);
+        order(&life, LIFE_LOST, 0, MS_E_UNREACHABLE, "gone"); /* the first word counts */
+        ck_assert_int_eq(order(&life, LIFE_ASSIGN, 9, 0, NULL), LIFE_DECLINED);
+        if (state != LIFE_IDLE) {
+            finishes(&life);
+        }
+        ck_assert_int_eq(life_duty(&life), LIFE_DO_END);
+        ck_assert_int_eq(life.leave_event, LIFE_LEAVE);
+        if (state != LIFE_IDLE) { /* what became of the rank is the scheduler's end all the same */
+            ck_assert_int_eq(life.verdict.code, MS_E_UNREACHABLE);
+        }
+    }
+}
+END_TEST
+
+START_TEST(nothing_is_said_about_a_rank_that_the_node_cannot_serve)
+{
+    struct life life = in_state(LIFE_PLANNING, 3);
+    ends(&life, LIFE_DO_PLAN, LIFE_UNFIT, MS_E_IO, "no folder");
+    ends(&life, LIFE_DO_CLEAN, LIFE_OUT, 0, NULL);
+    ck_assert_int_eq(life_duty(&life), LIFE_DO_END);
+    ck_assert_int_eq(life.leave_event, LIFE_UNFIT);
+    ck_assert_str_eq(life.leave.text, "no folder");
+}
+END_TEST
+
+START_TEST(one_job_is_the_life_of_its_process)
+{
+    struct life life = in_state(LIFE_TRAINING, 3);
+    life.one_job = 1;
+    ck_assert_int_eq(order(&life, LIFE_ASSIGN, 4, 0, NULL), LIFE_DECLINED);
+    order(&life, LIFE_STOP, 3, MS_E_CANCELLED, "cancelled");
+    finishes(&life);
+    ck_assert_int_eq(life_duty(&life), LIFE_DO_END);
+
+    struct life none = {.one_job = 1};
+    order(&none, LIFE_STOP, 0, MS_E_TIMEOUT, "the cluster did not come together");
+    ck_assert_int_eq(life_duty(&none), LIFE_DO_END);
+    ck_assert_int_eq(none.verdict.code, MS_E_TIMEOUT);
+}
+END_TEST
+
+START_TEST(stop_after_the_step_is_remembered_until_there_is_a_step)
+{
+    struct life life = in_state(LIFE_PLANNING, 3);
+    ck_assert_int_eq(order(&life, LIFE_AT_STEP, 3, 0, NULL), LIFE_STEP);
+    ck_assert_int_eq(life.at_step, 1);
+    ck_assert_int_eq(life.state, LIFE_PLANNING);
+
+    life = in_state(LIFE_FINISHING, 3);
+    order(&life, LIFE_ASSIGN, 4, 0, NULL);
+    ck_assert_int_eq(order(&life, LIFE_AT_STEP, 4, 0, NULL), LIFE_TAKEN);
+    finishes(&life);
+    ck_assert_int_eq(life.at_step, 1);
+}
+END_TEST
+
+/* No state without an exit: from each one some rule leads elsewhere, and LEAVING is the end. */
+START_TEST(each_state_has_an_exit_and_can_be_reached)
+{
+    for (int state = 0; state < LIFE_STATES; state++) {
+        int exits = 0;
+        int entries = state == LIFE_IDLE;
+        for (size_t i = 0; i < life_machine.n_rules; i++) {
+            const struct ms_rule *rule = &life_machine.rules[i];
+            exits += rule->from == state && rule->to != state;
+            entries += rule->to == state && rule->from != state;
+        }
+        ck_assert_msg((exits > 0) == (state != LIFE_LEAVING), "%s", life_machine.states[state]);
+        ck_assert_msg(entries > 0, "%s", life_machine.states[state]);
+    }
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("life");
+    TCase *tc = tcase_create("life");
+    tcase_add_test(tc, rank_is_planned_joined_trained_and_let_go);
+    tcase_add_test(tc, start_before_the_mesh_stands_is_nobodys);
+    tcase_add_test(tc, stop_interrupts_whatever_is_done_and_is_acknowledged_in_its_words);
+    tcase_add_test(tc, stop_of_a_rank_that_is_kept_is_its_end_before_it_began);
+    tcase_add_test(tc, assign_in_the_place_of_a_stop_ends_the_rank_in_hand);
+    tcase_add_test(tc, who_lost_a_peer_lets_the_scheduler_speak_first);
+    tcase_add_test(tc, the_last_word_explains_a_success_that_was_none_and_no_failure);
+    tcase_add_test(tc, asked_to_leave_the_process_ends_after_its_last_word);
+    tcase_add_test(tc, nothing_is_said_about_a_rank_that_the_node_cannot_serve);
+    tcase_add_test(tc, one_job_is_the_life_of_its_process);
+    tcase_add_test(tc, stop_after_the_step_is_remembered_until_there_is_a_step);
+    tcase_add_test(tc, each_state_has_an_exit_and_can_be_reached);
+    suite_add_tcase(suite, tc);
+    return test_run(suite);
+}
