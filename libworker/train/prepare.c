@@ -302,7 +302,9 @@ static int make_reducer(struct train *train, struct ms_err *err)
 {
     int n = train->sizes.n_buckets;
     struct reducer_bucket *buckets = calloc((size_t)n, sizeof(*buckets));
-    train->results = calloc((size_t)n, sizeof(*train->results));
+    if (train->results == NULL) {
+        train->results = calloc((size_t)n, sizeof(*train->results));
+    }
     if (buckets == NULL || train->results == NULL) {
         free(buckets);
         return ms_fail(err, MS_E_NOMEM, "no memory for %d buckets", n);
@@ -318,7 +320,7 @@ static int make_reducer(struct train *train, struct ms_err *err)
     return rc;
 }
 
-static int make_mesh(struct train *train, struct ms_err *err)
+int train_make_mesh(struct train *train, struct ms_err *err)
 {
     const struct train_config *cfg = &train->cfg;
     int locals = local_ranks(cfg);
@@ -362,6 +364,9 @@ static int make_weights(struct train *train, struct ms_err *err)
 {
     const struct job *job = train->cfg.job;
     int rc = replica_bind(train->replica, mesh_exchange(train->mesh), err);
+    if (rc == 0) {
+        rc = replica_init(train->replica, err);
+    }
     if (rc == 0 && job->initial_weights[0] != '\0') {
         char path[MS_PATH_MAX + 1];
         rc = job_expand_path(job->initial_weights, path, sizeof(path), err);
@@ -402,6 +407,11 @@ static void count_steps(struct train *train)
     train->known.steps_total = total;
     train->known.steps_per_epoch = train->info.steps_per_epoch;
     train->known.epochs = job->epochs;
+    train->progress = (struct train_progress){.phase = TRAIN_TRAINING,
+                                              .steps_total = total,
+                                              .epoch = 1,
+                                              .epochs = job->epochs,
+                                              .steps_per_epoch = train->info.steps_per_epoch};
 }
 
 static int check_inputs(struct train *train, struct ms_err *err)
@@ -444,7 +454,7 @@ int train_plan(struct train *train, struct ms_err *err)
 
 int train_join(struct train *train, struct train_info *ret, struct ms_err *err)
 {
-    static prepare_step *const steps[] = {make_mesh, allocate, make_weights};
+    static prepare_step *const steps[] = {train_make_mesh, allocate, make_weights};
     int rc = run_steps(train, steps, MS_ARRAY_SIZE(steps), err);
     if (rc == 0) {
         count_steps(train);

@@ -207,7 +207,7 @@ static int init_tensor(struct replica *replica, int index, float *scratch, struc
     return replica_set(replica, index, scratch, err);
 }
 
-static int init_values(struct replica *replica, struct ms_err *err)
+int replica_init(struct replica *replica, struct ms_err *err)
 {
     const struct graph *graph = replica_graph(replica);
     int n = graph_n_stored(graph);
@@ -245,7 +245,7 @@ int replica_bind(struct replica *replica, float *exchange, struct ms_err *err)
             return rc;
         }
     }
-    return init_values(replica, err);
+    return 0;
 }
 
 int replica_state(struct replica *replica, int i, float **ret, size_t *ret_count)

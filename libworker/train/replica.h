@@ -2,7 +2,7 @@
  *
  *     replica_create    graphs and plans: nothing large yet, so that the peak is known first
  *     replica_allocate  weights, slots, moving statistics, one arena for all plans
- *     replica_bind      the exchange buffer that comm owns
+ *     replica_bind      the exchange buffer that comm owns; replica_init
  *     replica_step / replica_commit / replica_evaluate
  *
  * Everything here after step k is a function of (job, plan, seed, k). One thread. */
@@ -44,11 +44,14 @@ int replica_plan_sha256(const struct replica *replica, int world, char ret_hex[M
                         struct ms_err *err);
 
 int replica_allocate(struct replica *replica, struct ms_err *err);
-/* exchange: sizes.exchange floats, borrowed until the next bind. Initialises the parameters from
- * the seed. */
+/* exchange: sizes.exchange floats, borrowed until the next bind. Parameters, slots and moving
+ * statistics stay what they are. */
 int replica_bind(struct replica *replica, float *exchange, struct ms_err *err);
+/* Parameters and moving statistics from the seed. After replica_bind. */
+int replica_init(struct replica *replica, struct ms_err *err);
 
-/* The flat buffers, for broadcast: n buffers of ret_count floats each; borrowed. */
+/* The flat buffers, for broadcast: weights, moving statistics, the optimizer's slots; ret_count
+ * floats, borrowed. 0: there is no such buffer. */
 int replica_state(struct replica *replica, int i, float **ret, size_t *ret_count);
 
 /* Forward and backward of a batch of any of the planned sizes. */

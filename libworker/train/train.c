@@ -78,7 +78,7 @@ void train_abort(struct train *train, const char *text)
 int train_check_abort(struct train *train, struct ms_err *err)
 {
     pthread_mutex_lock(&train->lock);
-    int aborted = train->aborted;
+    int aborted = train->aborted || train->held;
     if (aborted) {
         ms_fail(err, MS_E_ABORTED, "%s", train->abort_text);
     }
@@ -159,30 +159,21 @@ static void note_phase(struct train *train, struct train_progress *progress, enu
     }
 }
 
-static int note_step(struct train *train, const struct batch *batch,
-                     const struct step_numbers *numbers, double step_s,
-                     struct train_progress *progress, struct ms_err *err)
+static int evaluation_due(const struct train *train)
 {
-    double rows = (double)(batch->rows * train->data_world);
-    progress->step++;
-    progress->epoch = batch->epoch + 1;
-    progress->step_in_epoch = batch->step + 1;
-    progress->loss = numbers->loss_mean;
-    progress->loss_here = numbers->loss_here;
-    /* smoothed over about twenty steps: people read it. Both from the same two sums, so that their
-     * product is the samples of a step. */
-    double keep = progress->step == 1 ? 0 : 0.95;
-    train->recent_rows = keep * train->recent_rows + (1 - keep) * rows;
-    train->recent_s = keep * train->recent_s + (1 - keep) * step_s;
-    progress->samples_per_s = train->recent_rows / train->recent_s;
-    progress->step_ms = train->recent_s * 1e3;
-    progress->comm_wait_ms = numbers->wait_s * 1e3;
-    progress->has_eval = 0;
-    log_loss(train, batch, numbers->loss_here);
-    note_phase(train, progress, TRAIN_TRAINING);
-    if (train->metrics == NULL) {
+    const struct job *job = train->cfg.job;
+    const struct train_progress *progress = &train->progress;
+    if (!job->has_evaluate) {
         return 0;
     }
+    /* the last step may be within an epoch (`steps`), or of an epoch that is not in turn */
+    return progress->step == train->known.steps_total ||
+           (train->batch.last_of_epoch && progress->epoch % job->evaluate_every_epochs == 0);
+}
+
+static int put_step(struct train *train, double rows, double step_s, struct ms_err *err)
+{
+    const struct train_progress *progress = &train->progress;
     struct metrics_step line = {.generation = train->cfg.generation,
                                 .epoch = progress->epoch,
                                 .step = progress->step,
@@ -190,7 +181,38 @@ static int note_step(struct train *train, const struct batch *batch,
                                 .samples_per_s = rows / step_s,
                                 .step_ms = step_s * 1e3,
                                 .comm_wait_ms = progress->comm_wait_ms};
-    return metrics_put_step(train->metrics, &line, err);
+    return train->metrics == NULL ? 0 : metrics_put_step(train->metrics, &line, err);
+}
+
+int train_step_done(struct train *train, float loss_here, float loss_mean, double wait_s,
+                    struct ms_err *err)
+{
+    struct train_progress *progress = &train->progress;
+    const struct batch *batch = &train->batch;
+    double rows = (double)(batch->rows * train->data_world);
+    double now = now_s();
+    double step_s = now - train->since_s;
+    train->since_s = now;
+    progress->step++;
+    progress->epoch = batch->epoch + 1;
+    progress->step_in_epoch = batch->step + 1;
+    progress->loss = loss_mean;
+    progress->loss_here = loss_here;
+    /* smoothed over about twenty steps: people read it. Both from the same two sums, so that their
+     * product is the samples of a step. */
+    double keep = progress->step == 1 ? 0 : 0.95;
+    train->recent_rows = keep * train->recent_rows + (1 - keep) * rows;
+    train->recent_s = keep * train->recent_s + (1 - keep) * step_s;
+    progress->samples_per_s = train->recent_rows / train->recent_s;
+    progress->step_ms = train->recent_s * 1e3;
+    progress->comm_wait_ms = wait_s * 1e3;
+    progress->has_eval = 0;
+    train->evaluates = evaluation_due(train);
+    train->has_batch = 0;
+    loader_release(train->loader);
+    log_loss(train, batch, loss_here);
+    note_phase(train, progress, TRAIN_TRAINING);
+    return put_step(train, rows, step_s, err);
 }
 
 /* ---- evaluation ---- */
@@ -222,10 +244,10 @@ static int evaluate_here(struct train *train, struct loader *loader, double sums
     return rc;
 }
 
-/* ret_stopped: some rank was asked to stop, and all gave the evaluation up. */
-static int evaluate(struct train *train, struct train_progress *progress, int *ret_stopped,
-                    struct ms_err *err)
+/* Some rank may be asked to stop meanwhile: then all give the evaluation up. */
+static int evaluate(struct train *train, struct ms_err *err)
 {
+    struct train_progress *progress = &train->progress;
     double sums[EVAL_SUMS] = {0};
     struct loader *loader = NULL;
     note_phase(train, progress, TRAIN_EVALUATING);
@@ -240,29 +262,20 @@ static int evaluate(struct train *train, struct train_progress *progress, int *r
     if (rc < 0) {
         return rc;
     }
-    *ret_stopped = sums[EVAL_STOP] > 0;
-    if (*ret_stopped) {
+    train->evaluates = 0;
+    if (sums[EVAL_STOP] > 0) {
+        train->stopped = 1;
         return 0;
     }
     progress->has_eval = 1;
     progress->eval_loss = sums[EVAL_LOSS] / sums[EVAL_ROWS];
     progress->accuracy = sums[EVAL_CORRECT] / sums[EVAL_ROWS];
     note_phase(train, progress, TRAIN_EVALUATING);
-    return train->metrics == NULL ? 0
-                                  : metrics_put_eval(train->metrics, progress->epoch,
-                                                     progress->eval_loss, progress->accuracy, err);
-}
-
-static int evaluation_due(const struct train *train, const struct train_progress *progress,
-                          const struct batch *batch)
-{
-    const struct job *job = train->cfg.job;
-    if (!job->has_evaluate) {
-        return 0;
-    }
-    /* the last step may be within an epoch (`steps`), or of an epoch that is not in turn */
-    return progress->step == train->known.steps_total ||
-           (batch->last_of_epoch && progress->epoch % job->evaluate_every_epochs == 0);
+    rc = train->metrics == NULL ? 0
+                                : metrics_put_eval(train->metrics, progress->epoch,
+                                                   progress->eval_loss, progress->accuracy, err);
+    train->since_s = now_s();
+    return rc;
 }
 
 /* ---- the loop ---- */
@@ -279,39 +292,45 @@ static int check_finite(const struct batch *batch, float loss, struct ms_err *er
                    batch->epoch + 1, batch->step + 1);
 }
 
-static int train_loop(struct train *train, struct train_progress *progress, int *ret_stopped,
-                      struct ms_err *err)
+/* 1: there is a batch in hand; 0: the data are at their end. */
+static int take_batch(struct train *train, struct ms_err *err)
 {
-    struct batch batch;
-    double begun = now_s();
+    int rc = train->has_batch ? 1 : loader_next(train->loader, &train->batch, err);
+    train->has_batch = rc == 1;
+    return rc;
+}
+
+/* The batch stays in hand until it is committed: a step that was given up begins anew with it. */
+static int take_step(struct train *train, struct ms_err *err)
+{
+    struct step_numbers numbers;
+    uint64_t step = train->progress.step + 1;
+    int rc = run_step(train, step, &train->batch, &numbers, err);
+    if (rc == 0) {
+        rc = check_finite(&train->batch, numbers.loss_mean, err);
+    }
+    if (rc < 0) {
+        return rc;
+    }
+    replica_commit(train->replica, step, train->data_world, &train->batch, train->results);
+    train->stopped = numbers.stop;
+    return train_step_done(train, numbers.loss_here, numbers.loss_mean, numbers.wait_s, err);
+}
+
+static int train_loop(struct train *train, struct ms_err *err)
+{
     int rc = 0;
-    int stopped = 0;
-    while (progress->step < train->known.steps_total && !stopped &&
-           (rc = loader_next(train->loader, &batch, err)) == 1) {
-        struct step_numbers numbers;
-        rc = run_step(train, progress->step + 1, &batch, &numbers, err);
-        if (rc == 0) {
-            rc = check_finite(&batch, numbers.loss_mean, err);
-        }
-        if (rc < 0) {
-            return rc;
-        }
-        replica_commit(train->replica, progress->step + 1, train->data_world, &batch,
-                       train->results);
-        loader_release(train->loader);
-        double now = now_s();
-        rc = note_step(train, &batch, &numbers, now - begun, progress, err);
-        begun = now;
-        stopped = numbers.stop;
-        if (rc == 0 && !stopped && evaluation_due(train, progress, &batch)) {
-            rc = evaluate(train, progress, &stopped, err);
-            begun = now_s();
-        }
-        if (rc < 0) {
-            return rc;
+    train->since_s = now_s();
+    if (train->evaluates && !train->stopped) { /* which a lost peer kept from its end */
+        rc = evaluate(train, err);
+    }
+    while (rc == 0 && train->progress.step < train->known.steps_total && !train->stopped &&
+           (rc = take_batch(train, err)) == 1) {
+        rc = take_step(train, err);
+        if (rc == 0 && !train->stopped && train->evaluates) {
+            rc = evaluate(train, err);
         }
     }
-    *ret_stopped = stopped && progress->step < train->known.steps_total;
     return rc < 0 ? rc : 0;
 }
 
@@ -365,21 +384,19 @@ struct replica *train_replica(struct train *train)
 
 int train_run(struct train *train, struct train_result *ret, struct ms_err *err)
 {
-    struct train_progress progress = {.phase = TRAIN_TRAINING,
-                                      .steps_total = train->known.steps_total,
-                                      .epoch = 1,
-                                      .epochs = train->known.epochs,
-                                      .steps_per_epoch = train->known.steps_per_epoch};
+    struct train_progress *progress = &train->progress;
     struct train_result result = {0};
     double begun = now_s();
-    note_phase(train, &progress, TRAIN_TRAINING);
-    int rc = train_loop(train, &progress, &result.stopped, err);
-    result.seconds = now_s() - begun;
+    note_phase(train, progress, TRAIN_TRAINING);
+    int rc = train_loop(train, err);
+    train->seconds += now_s() - begun;
+    result.seconds = train->seconds;
+    result.stopped = train->stopped && progress->step < train->known.steps_total;
     if (rc == 0) {
-        struct train_progress saving = progress;
+        struct train_progress saving = *progress;
         saving.has_eval = 0;
         note_phase(train, &saving, TRAIN_SAVING);
-        rc = finish(train, &progress, &result, err);
+        rc = finish(train, progress, &result, err);
     }
     if (rc < 0) {
         return train_check_abort(train, err) < 0 ? MS_E_ABORTED : rc;

@@ -3,6 +3,10 @@
  *     train_create -> train_plan (data, plan, memory) -> train_join (mesh, weights) -> train_run ->
  *     train_destroy
  *
+ * A rank whose peer is gone, or that is held, may go on in a mesh of another generation:
+ *
+ *     train_run fails -> train_rejoin -> train_run
+ *
  * A step: load batch, forward, backward with bucketed all-reduce, then the commit, which begins
  * only when every bucket is complete on this rank. An abort throws the step away; nothing was
  * changed. */
@@ -95,6 +99,25 @@ void train_stop_at_step(struct train *train);
 /* Wakes whatever waits; train_plan, train_join or train_run ends with MS_E_ABORTED and text. Any
  * thread. */
 void train_abort(struct train *train, const char *text);
+
+/* Gives the step in hand up as an abort does, but not for good: what runs ends with MS_E_ABORTED
+ * and text, and train_rejoin may follow. Any thread. */
+void train_hold(struct train *train, const char *text);
+
+struct train_peers { /* of another generation: as many ranks, and this one has its number */
+    const struct mesh_member *members; /* borrowed until the next train_rejoin */
+    uint64_t generation;
+    uint8_t token[MS_TOKEN_LEN];
+    SSL_CTX *tls; /* borrowed for the mesh's life */
+};
+
+/* After a train_run that a hold or the loss of a peer (MS_E_CLOSED, MS_E_TIMEOUT) ended: a new
+ * mesh. Plan, data and weights stay; nothing is initialised again. Whoever was stopped before the
+ * last commit that some rank made takes weights, statistics and slots from the lowest rank that
+ * made it, whole or not at all. Blocks until all peers are there. MS_E_REFUSED: a rank is further
+ * behind. train_run goes on afterwards; its result is that of the whole training. */
+int train_rejoin(struct train *train, const struct train_peers *peers, struct train_info *ret,
+                 struct ms_err *err);
 
 /* The rank that a failed collective blamed, -1: none. After train_run has failed. */
 int train_culprit(const struct train *train);

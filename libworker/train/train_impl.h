@@ -1,4 +1,4 @@
-/* train_impl.h - what prepare.c and train.c share */
+/* train_impl.h - what prepare.c, train.c and rejoin.c share */
 #ifndef TRAIN_IMPL_H
 #define TRAIN_IMPL_H
 
@@ -29,15 +29,28 @@ struct train {
     int64_t eval_batch;
     double recent_rows, recent_s; /* of about twenty steps, for who watches */
 
+    /* where training is: what train_run goes on from */
+    struct train_progress progress;
+    struct batch batch; /* of the step in hand; it is released after the step's commit */
+    int has_batch;
+    int evaluates;           /* the evaluation after the last step is due */
+    int stopped;             /* asked to stop at a step boundary, and all ranks agreed */
+    double seconds, since_s; /* spent in train_run; the clock at the end of the last step */
+
     atomic_int stop_asked; /* end after this step */
     atomic_int cancelled;  /* give this step up */
     pthread_mutex_t lock;  /* guards the handles below against train_abort */
-    int aborted;
+    int aborted, held;
     char abort_text[MS_TEXT_MAX + 1];
 };
 
-/* Fails with the abort's text once train_abort was called. */
+/* Fails with the abort's text once train_abort was called, or train_hold until train_rejoin. */
 int train_check_abort(struct train *train, struct ms_err *err);
+/* prepare.c: the mesh of cfg.members, with its reducer. */
+int train_make_mesh(struct train *train, struct ms_err *err);
+/* train.c: the batch in hand was committed with that mean loss; notes it. */
+int train_step_done(struct train *train, float loss_here, float loss_mean, double wait_s,
+                    struct ms_err *err);
 /* Loader over the evaluation data, for one pass. */
 int train_eval_loader(struct train *train, struct loader **ret, struct ms_err *err);
 
