@@ -8,11 +8,11 @@
 #include <stdio.h>
 #include <string.h>
 
-static const char *const state_names[LIFE_STATES] = {"IDLE",    "PLANNING",  "JOINING", "TRAINING",
-                                                     "HOLDING", "FINISHING", "LEAVING"};
+static const char *const state_names[LIFE_STATES] = {"IDLE",    "PLANNING", "JOINING",   "TRAINING",
+                                                     "HOLDING", "PULLING",  "FINISHING", "LEAVING"};
 static const char *const event_names[LIFE_EVENTS] = {
-    "assign", "start", "stop",  "at_step", "leave", "lost", "made", "done",
-    "failed", "peer",  "unfit", "quiet",   "said",  "out",  "free", "end"};
+    "assign", "start", "stop",  "at_step", "leave", "lost", "made", "done", "failed",
+    "peer",   "unfit", "quiet", "said",    "out",   "free", "end",  "go_on"};
 
 static const struct ms_rule rules[] = {
     {LIFE_IDLE, LIFE_ASSIGN, LIFE_PLANNING},
@@ -36,6 +36,7 @@ static const struct ms_rule rules[] = {
     {LIFE_JOINING, LIFE_LOST, LIFE_FINISHING},
     {LIFE_JOINING, LIFE_FAILED, LIFE_FINISHING},
     {LIFE_JOINING, LIFE_PEER, LIFE_HOLDING},
+    {LIFE_JOINING, LIFE_GO_ON, LIFE_PULLING}, /* again, before all were ready */
 
     {LIFE_TRAINING, LIFE_DONE, LIFE_FINISHING},
     {LIFE_TRAINING, LIFE_ASSIGN, LIFE_FINISHING},
@@ -44,14 +45,27 @@ static const struct ms_rule rules[] = {
     {LIFE_TRAINING, LIFE_LOST, LIFE_FINISHING},
     {LIFE_TRAINING, LIFE_FAILED, LIFE_FINISHING},
     {LIFE_TRAINING, LIFE_PEER, LIFE_HOLDING},
+    {LIFE_TRAINING, LIFE_GO_ON, LIFE_HOLDING},
 
+    {LIFE_HOLDING, LIFE_GO_ON, LIFE_PULLING},
     {LIFE_HOLDING, LIFE_QUIET, LIFE_FINISHING},
+    {LIFE_HOLDING, LIFE_FAILED, LIFE_FINISHING},
     {LIFE_HOLDING, LIFE_ASSIGN, LIFE_FINISHING},
     {LIFE_HOLDING, LIFE_STOP, LIFE_FINISHING},
     {LIFE_HOLDING, LIFE_LEAVE, LIFE_FINISHING},
     {LIFE_HOLDING, LIFE_LOST, LIFE_FINISHING},
 
+    {LIFE_PULLING, LIFE_MADE, LIFE_JOINING},
+    {LIFE_PULLING, LIFE_ASSIGN, LIFE_FINISHING},
+    {LIFE_PULLING, LIFE_STOP, LIFE_FINISHING},
+    {LIFE_PULLING, LIFE_LEAVE, LIFE_FINISHING},
+    {LIFE_PULLING, LIFE_LOST, LIFE_FINISHING},
+    {LIFE_PULLING, LIFE_FAILED, LIFE_FINISHING},
+    {LIFE_PULLING, LIFE_PEER, LIFE_HOLDING},
+    {LIFE_PULLING, LIFE_GO_ON, LIFE_HOLDING},
+
     {LIFE_FINISHING, LIFE_FREE, LIFE_IDLE},
+    {LIFE_FINISHING, LIFE_GO_ON, LIFE_PULLING}, /* it is done, and others are not */
     {LIFE_FINISHING, LIFE_END, LIFE_LEAVING},
 };
 
@@ -70,7 +84,7 @@ static int move(struct life *life, enum life_event event)
 
 static int is_at_work(const struct life *life)
 {
-    return life->state >= LIFE_PLANNING && life->state <= LIFE_HOLDING;
+    return life->state >= LIFE_PLANNING && life->state <= LIFE_PULLING;
 }
 
 static void judge(struct life_verdict *verdict, const struct life_input *input, int from_outside)
@@ -99,21 +113,35 @@ static void judge_end(struct life *life, const struct life_input *input)
 
 /* ---- one rank after the other ---- */
 
+static void begin_next(struct life *life, enum life_event event)
+{
+    life->is_held = life->is_said = life->is_released = life->is_out = 0;
+    life->verdict = (struct life_verdict){0, 0, ""};
+    life->next.generation = 0;
+    move(life, event);
+    if (life->next.is_stopped) { /* before it began: it is answered all the same */
+        life->verdict = life->next.verdict;
+        life->is_released = 1;
+        move(life, LIFE_STOP);
+    }
+}
+
 static void take_next(struct life *life)
 {
     life->job = life->next.job;
     life->generation = life->next.generation;
     life->rank = life->next.rank;
     life->at_step = life->next.at_step;
-    life->is_said = life->is_released = life->is_out = 0;
-    life->verdict = (struct life_verdict){0, 0, ""};
-    life->next.generation = 0;
-    move(life, LIFE_ASSIGN);
-    if (life->next.is_stopped) { /* before it began: it is answered all the same */
-        life->verdict = life->next.verdict;
-        life->is_released = 1;
-        move(life, LIFE_STOP);
-    }
+    life->has_trained = 0;
+    begin_next(life, LIFE_ASSIGN);
+}
+
+/* The rank in hand goes on as that of the Assign that is kept. */
+static void adopt_next(struct life *life)
+{
+    life->generation = life->next.generation;
+    life->at_step |= life->next.at_step;
+    begin_next(life, LIFE_GO_ON);
 }
 
 /* FINISHING, and something of its three ends came true. */
@@ -131,19 +159,48 @@ static void end_rank(struct life *life)
 
 /* ---- orders ---- */
 
+/* Has the rank in hand begun to train, and is it not over for the scheduler? */
+static int can_go_on(const struct life *life, const struct life_input *input)
+{
+    int is_well = life->state == LIFE_FINISHING && life->verdict.code == 0 && !life->is_released;
+    return life->generation != 0 && life->has_trained && (is_at_work(life) || is_well) &&
+           input->job == life->job && input->rank == life->rank;
+}
+
+static void keep(struct life *life, const struct life_input *input)
+{
+    life->next.job = input->job;
+    life->next.generation = input->generation;
+    life->next.rank = input->rank;
+    life->next.at_step = life->next.is_stopped = 0;
+}
+
+static int go_on(struct life *life, const struct life_input *input)
+{
+    keep(life, input);
+    if (life->state != LIFE_TRAINING && life->state != LIFE_PULLING) { /* the trainer waits */
+        adopt_next(life);
+        return LIFE_TAKEN;
+    }
+    move(life, LIFE_GO_ON);
+    life->is_held = 1;
+    return LIFE_HOLD;
+}
+
 static int on_assign(struct life *life, const struct life_input *input)
 {
-    int is_last = life->leaves || life->anew || (life->one_job && life->generation != 0);
+    int is_last = life->leaves || life->anew ||
+                  (life->one_job && life->generation != 0 && !can_go_on(life, input));
     if (life->generation != 0 && input->generation <= life->generation) {
         return LIFE_STALE;
     }
     if (life->state == LIFE_LEAVING || is_last || life->next.generation != 0) {
         return LIFE_DECLINED;
     }
-    life->next.job = input->job;
-    life->next.generation = input->generation;
-    life->next.rank = input->rank;
-    life->next.at_step = life->next.is_stopped = 0;
+    if (can_go_on(life, input)) {
+        return go_on(life, input);
+    }
+    keep(life, input);
     if (life->state == LIFE_IDLE) {
         take_next(life);
         return LIFE_TAKEN;
@@ -169,6 +226,7 @@ static int on_start(struct life *life, const struct life_input *input)
     if (life->state != LIFE_JOINING || !life->is_ready || input->generation != life->generation) {
         return LIFE_STALE;
     }
+    life->has_trained = 1;
     move(life, LIFE_START);
     return LIFE_TAKEN;
 }
@@ -252,10 +310,20 @@ static int on_end(struct life *life, const struct life_input *input)
 
 /* ---- what became of the trainer's work ---- */
 
+/* The trainer came back from what was held: however that ended, it is to be gone on with. */
+static int comes_back(struct life *life)
+{
+    int was_held = life->state == LIFE_HOLDING && life->is_held;
+    if (was_held) {
+        adopt_next(life);
+    }
+    return was_held;
+}
+
 static int on_made(struct life *life, const struct life_input *input)
 {
-    int joined = life->state == LIFE_JOINING;
-    if (!move(life, input->event)) {
+    int joined = life->state != LIFE_PLANNING;
+    if (comes_back(life) || !move(life, input->event)) {
         return LIFE_STALE;
     }
     life->is_ready = joined;
@@ -264,6 +332,11 @@ static int on_made(struct life *life, const struct life_input *input)
 
 static int on_done(struct life *life, const struct life_input *input)
 {
+    return !comes_back(life) && move(life, input->event) ? LIFE_TAKEN : LIFE_STALE;
+}
+
+static int on_quiet(struct life *life, const struct life_input *input)
+{
     return move(life, input->event) ? LIFE_TAKEN : LIFE_STALE;
 }
 
@@ -271,6 +344,10 @@ static int on_failed(struct life *life, const struct life_input *input)
 {
     if (input->anew) {
         life->anew = 1;
+    }
+    if (input->event == LIFE_FAILED && life->state == LIFE_HOLDING && life->is_held) {
+        life->generation = life->next.generation; /* which is told what failed before it began */
+        life->next.generation = 0;
     }
     if (!move(life, input->event)) { /* an order was faster: what it interrupted says so */
         return LIFE_STALE;
@@ -284,7 +361,7 @@ static int on_peer(struct life *life, const struct life_input *input)
 {
     struct life_input as = *input;
     as.event = life->state == LIFE_PLANNING ? LIFE_FAILED : LIFE_PEER;
-    return on_failed(life, &as);
+    return comes_back(life) ? LIFE_STALE : on_failed(life, &as);
 }
 
 static int on_unfit(struct life *life, const struct life_input *input)
@@ -329,8 +406,12 @@ int life_apply(struct life *life, const struct life_input *input)
         [LIFE_ASSIGN] = on_assign,   [LIFE_START] = on_start, [LIFE_STOP] = on_stop,
         [LIFE_AT_STEP] = on_at_step, [LIFE_LEAVE] = on_end,   [LIFE_LOST] = on_end,
         [LIFE_MADE] = on_made,       [LIFE_DONE] = on_done,   [LIFE_FAILED] = on_failed,
-        [LIFE_PEER] = on_peer,       [LIFE_UNFIT] = on_unfit, [LIFE_QUIET] = on_done,
+        [LIFE_PEER] = on_peer,       [LIFE_UNFIT] = on_unfit, [LIFE_QUIET] = on_quiet,
         [LIFE_SAID] = on_said,       [LIFE_OUT] = on_out};
+    int is_trainers = input->event >= LIFE_MADE && input->event <= LIFE_OUT;
+    if (is_trainers && input->generation != life->generation) {
+        return LIFE_STALE; /* it has gone on since */
+    }
     return handlers[input->event](life, input);
 }
 
@@ -345,8 +426,10 @@ enum life_duty life_duty(const struct life *life)
         return life->is_ready ? LIFE_WAIT : LIFE_DO_JOIN;
     case LIFE_TRAINING:
         return LIFE_DO_TRAIN;
-    case LIFE_HOLDING:
-        return LIFE_DO_HOLD;
+    case LIFE_HOLDING: /* who had not begun yet comes back at once */
+        return life->is_held ? LIFE_DO_TRAIN : LIFE_DO_HOLD;
+    case LIFE_PULLING:
+        return LIFE_DO_PULL;
     case LIFE_FINISHING:
         return !life->is_said ? LIFE_DO_SAY : life->is_released ? LIFE_DO_CLEAN : LIFE_WAIT;
     case LIFE_LEAVING:
@@ -370,7 +453,10 @@ const char *life_waits_for(const struct life *life)
     case LIFE_TRAINING:
         return "the end of training";
     case LIFE_HOLDING:
-        return "the scheduler's word on a peer that is gone";
+        return life->is_held ? "the end of a step that was given up"
+                             : "the scheduler's word on a peer that is gone";
+    case LIFE_PULLING:
+        return "its peers, and the state of the furthest";
     case LIFE_FINISHING:
         return life->is_said && !life->is_released ? "Stop, the scheduler's last word"
                                                    : "its own end";

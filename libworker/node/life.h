@@ -11,8 +11,9 @@
  * the two.
  *
  * One rank is in hand. The Assign of the next one may come while that is not over yet: it is kept,
- * one of them, and says that the scheduler waits for nothing more of the rank in hand. Orders are
- * for one generation: that in hand, or that kept; others are stale and change nothing. */
+ * one of them, and says that the scheduler waits for nothing more of the rank in hand; or it is of
+ * the same rank, which then goes on under the new generation. Orders are for one generation: that
+ * in hand, or that kept; others are stale and change nothing. */
 #ifndef LIFE_H
 #define LIFE_H
 
@@ -23,10 +24,11 @@
 
 enum life_state {
     LIFE_IDLE,
-    LIFE_PLANNING,  /* data, plan, memory */
-    LIFE_JOINING,   /* the mesh and the weights; then all ranks' Start */
-    LIFE_TRAINING,  /* to the end, weights saved */
-    LIFE_HOLDING,   /* a peer is gone: the scheduler, who knows why, speaks first */
+    LIFE_PLANNING, /* data, plan, memory */
+    LIFE_JOINING,  /* the mesh and the weights; then all ranks' Start */
+    LIFE_TRAINING, /* to the end, weights saved */
+    LIFE_HOLDING,  /* a peer is gone: the scheduler, who knows why, speaks first */
+    LIFE_PULLING, /* the job goes on: the mesh of its next generation, and the state of its ranks */
     LIFE_FINISHING, /* its last word, the scheduler's, and all is let go */
     LIFE_LEAVING,   /* the process ends */
     LIFE_STATES
@@ -41,7 +43,7 @@ enum life_event {
     LIFE_LEAVE,   /* the process is asked to end */
     LIFE_LOST,    /* the scheduler is, or refuses us for good: the process ends */
     /* what became of the trainer's work */
-    LIFE_MADE,   /* PLANNING: the plan; JOINING: the mesh */
+    LIFE_MADE,   /* PLANNING: the plan; JOINING, PULLING: the mesh */
     LIFE_DONE,   /* trained to its end */
     LIFE_FAILED, /* by itself */
     LIFE_PEER,   /* of what a peer did or suffered */
@@ -51,14 +53,15 @@ enum life_event {
     LIFE_OUT,    /* FINISHING: nothing of the rank is left */
     /* what follows from the others, never applied: FINISHING is over when the last word of both
      * sides is said and nothing is left */
-    LIFE_FREE, /* the node goes on */
-    LIFE_END,  /* the process does not */
+    LIFE_FREE,  /* the node goes on */
+    LIFE_END,   /* the process does not */
+    LIFE_GO_ON, /* that Assign is of the same rank, which trains already, under a new generation */
     LIFE_EVENTS
 };
 
 struct life_input {
     enum life_event event;
-    uint64_t job, generation; /* of orders; LEAVE and LOST have none */
+    uint64_t job, generation; /* LEAVE and LOST have none; the trainer's: for which he worked */
     uint32_t rank;            /* ASSIGN */
     int code;         /* enum ms_code; not 0 of FAILED, PEER, UNFIT and LOST; LEAVE needs none */
     int anew;         /* FAILED: the next process could serve it */
@@ -76,9 +79,11 @@ struct life {
     enum life_state state;
     uint64_t job, generation; /* of the rank in hand; generation 0: none */
     uint32_t rank;
-    struct life_verdict verdict;      /* of it, or of the last one */
-    int is_ready;                     /* JOINING: the mesh stands */
-    int at_step;                      /* asked to stop after the step */
+    struct life_verdict verdict; /* of it, or of the last one */
+    int is_ready;                /* JOINING: the mesh stands */
+    int has_trained;             /* there is something to go on from */
+    int is_held; /* HOLDING: the trainer has not come back yet from what LIFE_HOLD gave up */
+    int at_step; /* asked to stop after the step */
     int is_said, is_released, is_out; /* FINISHING: our last word, the scheduler's, our traces */
     struct {
         uint64_t job, generation; /* of the Assign that is kept; 0: none */
@@ -99,6 +104,7 @@ enum life_answer {
     LIFE_DECLINED = 1 << 1,  /* an Assign for which there is no place, now or ever */
     LIFE_INTERRUPT = 1 << 2, /* give up what the trainer does for the rank in hand */
     LIFE_STEP = 1 << 3,      /* stop it after its step */
+    LIFE_HOLD = 1 << 4,      /* give up the step, and keep what it stands on */
 };
 
 /* The trainer's next work. */
@@ -108,6 +114,7 @@ enum life_duty {
     LIFE_DO_JOIN,  /* -> MADE, then say RankReady; FAILED, PEER */
     LIFE_DO_TRAIN, /* -> DONE, FAILED, PEER */
     LIFE_DO_HOLD,  /* report the peer, wait a moment for a verdict -> QUIET */
+    LIFE_DO_PULL,  /* -> MADE, then say RankReady; FAILED, PEER */
     LIFE_DO_SAY,   /* RankDone with the verdict -> SAID */
     LIFE_DO_CLEAN, /* let go of all -> OUT */
     LIFE_DO_END,   /* of the process */

@@ -141,6 +141,9 @@ static int apply(struct worker *worker, const struct life_input *input, Ms__Assi
     if ((answer & LIFE_INTERRUPT) && worker->train != NULL) {
         train_abort(worker->train, worker->life.verdict.text);
     }
+    if ((answer & LIFE_HOLD) && worker->train != NULL) {
+        train_hold(worker->train, "the job goes on under another generation");
+    }
     if ((answer & LIFE_STEP) && worker->train != NULL) {
         train_stop_at_step(worker->train);
     }
@@ -282,6 +285,9 @@ static enum life_duty await_duty(struct worker *worker, int64_t idle_ms)
             pthread_cond_wait(&worker->changed, &worker->lock);
         }
     }
+    if (duty == LIFE_DO_PULL) { /* under the lock: another hold is one of what is pulled now */
+        train_unhold(worker->train);
+    }
     pthread_mutex_unlock(&worker->lock);
     return duty;
 }
@@ -289,9 +295,10 @@ static enum life_duty await_duty(struct worker *worker, int64_t idle_ms)
 static void do_duty(struct worker *worker, enum life_duty duty)
 {
     static void (*const duties[])(struct worker * worker) = {
-        [LIFE_DO_PLAN] = rank_plan, [LIFE_DO_JOIN] = rank_join, [LIFE_DO_TRAIN] = rank_train,
-        [LIFE_DO_HOLD] = rank_hold, [LIFE_DO_SAY] = rank_say,   [LIFE_DO_CLEAN] = rank_clean};
-    if (worker->assign->generation != worker->generation) {
+        [LIFE_DO_PLAN] = rank_plan,  [LIFE_DO_JOIN] = rank_join, [LIFE_DO_TRAIN] = rank_train,
+        [LIFE_DO_HOLD] = rank_hold,  [LIFE_DO_PULL] = rank_pull, [LIFE_DO_SAY] = rank_say,
+        [LIFE_DO_CLEAN] = rank_clean};
+    if (worker->assign->generation != worker->generation && duty != LIFE_DO_PULL) {
         rank_begin(worker);
     }
     duties[duty](worker);
@@ -364,7 +371,7 @@ static int live(struct worker *worker, struct ms_err *err)
             return result(worker, err);
         }
         int64_t now = ms_mono_ms();
-        int is_between = duty == LIFE_WAIT || worker->assign->generation != worker->generation;
+        int is_between = duty == LIFE_WAIT || duty == LIFE_DO_PLAN;
         if (is_between && now >= clean_ms) {
             clean_folders(worker);
             clean_ms = now + CLEAN_EVERY_MS;

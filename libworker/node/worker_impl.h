@@ -66,6 +66,7 @@ void rank_plan(struct worker *worker);
 void rank_join(struct worker *worker);
 void rank_train(struct worker *worker);
 void rank_hold(struct worker *worker);
+void rank_pull(struct worker *worker);
 void rank_say(struct worker *worker);
 void rank_clean(struct worker *worker);
 

@@ -112,7 +112,7 @@ static void set_train(struct worker *worker, struct train *train)
 
 static void tell(struct worker *worker, enum life_event event)
 {
-    struct life_input input = {.event = event};
+    struct life_input input = {.event = event, .generation = worker->generation};
     (void)worker_tell(worker, &input); /* stale: an order was faster, and the duty is another */
 }
 
@@ -120,10 +120,12 @@ static void tell(struct worker *worker, enum life_event event)
  * returns. */
 static int tell_end(struct worker *worker, enum life_event good, int rc, const struct ms_err *err)
 {
-    int is_peer = rc == MS_E_CLOSED || rc == MS_E_TIMEOUT;
+    int is_held = rc == MS_E_ABORTED && worker->train != NULL && train_is_held(worker->train);
+    int is_peer = rc == MS_E_CLOSED || rc == MS_E_TIMEOUT || is_held;
     struct life_input input = {.event = rc == 0   ? good
                                         : is_peer ? LIFE_PEER
                                                   : LIFE_FAILED,
+                               .generation = worker->generation,
                                .code = rc < 0 ? rc : 0,
                                .text = rc < 0 ? ms_err_text(err) : NULL};
     return worker_tell(worker, &input);
@@ -192,7 +194,10 @@ static int make_train(struct worker *worker, struct ms_err *err)
  * start, with the node, and placed anew. */
 static void give_up_node(struct worker *worker, int rc, const struct ms_err *err)
 {
-    struct life_input input = {.event = LIFE_UNFIT, .code = rc, .text = ms_err_text(err)};
+    struct life_input input = {.event = LIFE_UNFIT,
+                               .generation = worker->generation,
+                               .code = rc,
+                               .text = ms_err_text(err)};
     ms_log(MS_LOG_ERR, "rank.not_begun job=%" PRIu64 " rank=%u reason=%s", worker->job_id,
            worker->rank, MS_QUOTE(ms_err_text(err)));
     (void)worker_tell(worker, &input);
@@ -204,6 +209,7 @@ static void give_up_node(struct worker *worker, int rc, const struct ms_err *err
 static void tell_isa(struct worker *worker, int rc, const struct ms_err *err)
 {
     struct life_input input = {.event = LIFE_FAILED,
+                               .generation = worker->generation,
                                .code = rc,
                                .anew = worker->cfg->mode == WORKER_STANDING && rc == MS_E_REFUSED,
                                .text = ms_err_text(err)};
@@ -290,6 +296,48 @@ void rank_hold(struct worker *worker)
     }
     worker_await_change(worker, LIFE_HOLDING, PEER_VERDICT_MS);
     tell(worker, LIFE_QUIET);
+}
+
+static int rejoin(struct worker *worker, struct mesh_member *members, SSL_CTX *tls,
+                  struct train_info *info, struct ms_err *err)
+{
+    const Ms__Assign *assign = worker->assign;
+    struct train_peers peers = {.members = members, .generation = assign->generation, .tls = tls};
+    memcpy(peers.token, assign->token.data, sizeof(peers.token));
+    if (members == NULL) {
+        return ms_fail(err, MS_E_NOMEM, "no memory for job %" PRIu64, assign->job);
+    }
+    if (assign->world_size != worker->world) {
+        return ms_fail(err, MS_E_REFUSED, "job %" PRIu64 " has %u ranks, and cannot go on with %u",
+                       assign->job, worker->world, assign->world_size);
+    }
+    comm_listener_set_tls(worker->listener, tls);
+    return train_rejoin(worker->train, &peers, info, err);
+}
+
+/* The rank goes on under the generation of the Assign in hand. */
+void rank_pull(struct worker *worker)
+{
+    struct train_info info;
+    struct ms_err err = {0, ""};
+    struct mesh_member *members = make_members(worker->assign);
+    SSL_CTX *tls = worker_tls(worker);
+    worker->generation = worker->assign->generation;
+    worker->begun_ms = ms_mono_ms();
+    ms_log(MS_LOG_NOTICE, "rank.goes_on job=%" PRIu64 " generation=%" PRIu64 " rank=%u/%u",
+           worker->job_id, worker->generation, worker->rank, worker->world);
+    int rc = rejoin(worker, members, tls, &info, &err);
+    free(worker->members); /* the mesh that knew them is gone */
+    worker->members = members;
+    SSL_CTX_free(worker->rank_tls);
+    worker->rank_tls = tls;
+    if (rc == 0) {
+        log_ready(worker, &info, ms_mono_ms() - worker->begun_ms);
+    }
+    set_train(worker, worker->train); /* what was asked of it since */
+    if (tell_end(worker, LIFE_MADE, rc, &err) == LIFE_TAKEN && rc == 0) {
+        worker_send_ready(worker, &info);
+    }
 }
 
 static void log_end(const struct worker *worker, const struct life_verdict *verdict)

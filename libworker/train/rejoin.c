@@ -31,14 +31,18 @@ void train_hold(struct train *train, const char *text)
     pthread_mutex_unlock(&train->lock);
 }
 
-/* The mesh of the generation before goes, with what hangs on it. */
-static int leave_mesh(struct train *train, struct ms_err *err)
+int train_is_held(struct train *train)
 {
     pthread_mutex_lock(&train->lock);
-    struct mesh *mesh = train->mesh;
-    train->mesh = NULL;
-    int aborted = train->aborted;
-    if (!aborted) {
+    int held = train->held && !train->aborted;
+    pthread_mutex_unlock(&train->lock);
+    return held;
+}
+
+void train_unhold(struct train *train)
+{
+    pthread_mutex_lock(&train->lock);
+    if (!train->aborted) {
         train->held = 0;
         atomic_store(&train->cancelled, 0);
         if (train->cfg.listener != NULL) {
@@ -46,10 +50,19 @@ static int leave_mesh(struct train *train, struct ms_err *err)
         }
     }
     pthread_mutex_unlock(&train->lock);
+}
+
+/* The mesh of the generation before goes, with what hangs on it. */
+static int leave_mesh(struct train *train, struct ms_err *err)
+{
+    pthread_mutex_lock(&train->lock);
+    struct mesh *mesh = train->mesh;
+    train->mesh = NULL;
+    pthread_mutex_unlock(&train->lock);
     reducer_destroy(train->reducer);
     train->reducer = NULL;
     mesh_destroy(mesh);
-    return aborted ? train_check_abort(train, err) : 0;
+    return train_check_abort(train, err);
 }
 
 /* ---- who is behind ---- */

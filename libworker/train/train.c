@@ -319,9 +319,9 @@ static int take_step(struct train *train, struct ms_err *err)
 
 static int train_loop(struct train *train, struct ms_err *err)
 {
-    int rc = 0;
+    int rc = train_check_abort(train, err);
     train->since_s = now_s();
-    if (train->evaluates && !train->stopped) { /* which a lost peer kept from its end */
+    if (rc == 0 && train->evaluates && !train->stopped) { /* which a lost peer kept from its end */
         rc = evaluate(train, err);
     }
     while (rc == 0 && train->progress.step < train->known.steps_total && !train->stopped &&

@@ -5,7 +5,7 @@
  *
  * A rank whose peer is gone, or that is held, may go on in a mesh of another generation:
  *
- *     train_run fails -> train_rejoin -> train_run
+ *     train_run fails -> train_unhold -> train_rejoin -> train_run
  *
  * A step: load batch, forward, backward with bucketed all-reduce, then the commit, which begins
  * only when every bucket is complete on this rank. An abort throws the step away; nothing was
@@ -103,6 +103,11 @@ void train_abort(struct train *train, const char *text);
 /* Gives the step in hand up as an abort does, but not for good: what runs ends with MS_E_ABORTED
  * and text, and train_rejoin may follow. Any thread. */
 void train_hold(struct train *train, const char *text);
+
+/* Ends the hold, where there is one: before train_rejoin, which a hold that comes later ends. */
+void train_unhold(struct train *train);
+/* Any thread. */
+int train_is_held(struct train *train);
 
 struct train_peers { /* of another generation: as many ranks, and this one has its number */
     const struct mesh_member *members; /* borrowed until the next train_rejoin */

@@ -12,7 +12,9 @@
 enum { TURNS_MAX = 48 }; /* of the trainer, from any point to the end of the process */
 
 struct rank { /* generation 0: none */
-    uint64_t generation;
+    uint64_t generation, job;
+    uint32_t number;
+    int has_trained, is_held, is_pulling, at_step;
     int code;           /* why it is over; 0: it is not, or it went well */
     int is_over;        /* ... and that stands */
     int is_provisional; /* ... until the scheduler says another reason */
@@ -25,7 +27,9 @@ struct world {
     struct rank hand, kept;
     uint64_t last; /* generation that the scheduler gave out last */
     int is_ending, is_anew;
-    enum life_duty busy; /* what the trainer is at; LIFE_WAIT: nothing */
+    enum life_event first; /* LEAVE, LOST or UNFIT that ends it; LIFE_ASSIGN: none came */
+    enum life_duty busy;   /* what the trainer is at; LIFE_WAIT: nothing ... */
+    uint64_t works_for;    /* ... for the rank of that generation */
 };
 
 static void end(struct rank *rank, int code)
@@ -48,7 +52,7 @@ static void release(struct rank *rank, int code, int beats_all)
     rank->is_released = 1;
 }
 
-static void take(struct world *world)
+static void begin_kept(struct world *world)
 {
     world->hand = world->kept;
     world->kept = (struct rank){0};
@@ -58,12 +62,30 @@ static void take(struct world *world)
     }
 }
 
+/* The same rank, with a mesh to be made. */
+static void go_on(struct world *world)
+{
+    world->kept.at_step |= world->hand.at_step;
+    world->kept.has_trained = world->kept.is_planned = world->kept.is_pulling = 1;
+    begin_kept(world);
+}
+
+static int is_at_work(const struct rank *rank)
+{
+    return rank->generation != 0 && (!rank->is_over || rank->is_provisional);
+}
+
 /* ---- orders ---- */
 
-static void model_assign(struct world *world, int answer, uint64_t generation)
+/* Ranks of two jobs have two numbers: 0 and 1. */
+static void model_assign(struct world *world, int answer, uint64_t generation, uint64_t job)
 {
+    const struct rank *hand = &world->hand;
+    int is_well = hand->is_over && !hand->is_provisional && hand->code == 0 && !hand->is_released;
+    int goes_on = hand->generation != 0 && hand->has_trained && hand->job == job &&
+                  (is_at_work(hand) || is_well);
     int has_place = world->kept.generation == 0 && !world->is_ending && !world->is_anew &&
-                    !(world->life.one_job && world->last != 0);
+                    !(world->life.one_job && hand->generation != 0 && !goes_on);
     if (world->hand.generation != 0 && generation <= world->hand.generation) {
         FUZZ_CHECK(answer == LIFE_STALE);
         return;
@@ -73,9 +95,18 @@ static void model_assign(struct world *world, int answer, uint64_t generation)
         return;
     }
     world->last = generation;
-    world->kept = (struct rank){.generation = generation};
+    world->kept = (struct rank){.generation = generation, .job = job, .number = (uint32_t)job & 1};
     if (world->hand.generation == 0) {
-        take(world);
+        begin_kept(world);
+        return;
+    }
+    if (goes_on) {
+        int works = !hand->is_over && (hand->is_started || hand->is_pulling);
+        FUZZ_CHECK((answer == LIFE_HOLD) == works);
+        world->hand.is_held = works;
+        if (!works) {
+            go_on(world);
+        }
         return;
     }
     FUZZ_CHECK(((answer & LIFE_INTERRUPT) != 0) ==
@@ -104,20 +135,39 @@ static void model_stop(struct world *world, int answer, const struct life_input 
     }
 }
 
+static void model_at_step(struct world *world, int answer, uint64_t generation)
+{
+    if (world->kept.generation != 0 && generation == world->kept.generation) {
+        world->kept.at_step = 1;
+        FUZZ_CHECK(answer == LIFE_TAKEN);
+    } else if (is_at_work(&world->hand) && generation == world->hand.generation) {
+        world->hand.at_step = 1;
+        FUZZ_CHECK(answer == LIFE_STEP);
+    } else {
+        FUZZ_CHECK(answer == LIFE_STALE);
+    }
+}
+
 static void model_end(struct world *world, const struct life_input *input)
 {
     struct rank *hand = &world->hand;
     world->is_ending = 1;
+    world->first = world->first == LIFE_ASSIGN ? input->event : world->first;
     if (hand->generation != 0) {
         release(hand, input->event == LIFE_LEAVE ? MS_E_CANCELLED : input->code,
                 input->event == LIFE_LOST);
     }
 }
 
-static void order(struct world *world, enum life_event event, uint64_t generation, int code)
+static void order(struct world *world, enum life_event event, uint64_t generation, uint64_t job,
+                  int code)
 {
-    struct life_input input = {
-        .event = event, .job = 7, .generation = generation, .code = code, .text = "a reason"};
+    struct life_input input = {.event = event,
+                               .job = job,
+                               .rank = (uint32_t)job & 1,
+                               .generation = generation,
+                               .code = code,
+                               .text = "a reason"};
     struct life before = world->life;
     int answer = life_apply(&world->life, &input);
     if (answer & (LIFE_STALE | LIFE_DECLINED)) {
@@ -128,13 +178,13 @@ static void order(struct world *world, enum life_event event, uint64_t generatio
     }
     switch (event) {
     case LIFE_ASSIGN:
-        model_assign(world, answer, generation);
+        model_assign(world, answer, generation, job);
         break;
     case LIFE_START:
         if (!(answer & LIFE_STALE)) {
             FUZZ_CHECK(world->hand.is_ready && !world->hand.is_over && !world->hand.is_started &&
                        generation == world->hand.generation);
-            world->hand.is_started = 1;
+            world->hand.is_started = world->hand.has_trained = 1;
         } else {
             FUZZ_CHECK(!world->hand.is_ready || world->hand.is_over || world->hand.is_started ||
                        generation != world->hand.generation);
@@ -142,6 +192,9 @@ static void order(struct world *world, enum life_event event, uint64_t generatio
         break;
     case LIFE_STOP:
         model_stop(world, answer, &input);
+        break;
+    case LIFE_AT_STEP:
+        model_at_step(world, answer, generation);
         break;
     case LIFE_LEAVE:
     case LIFE_LOST:
@@ -156,7 +209,11 @@ static void order(struct world *world, enum life_event event, uint64_t generatio
 
 static void tell(struct world *world, enum life_event event, int code, int anew)
 {
-    struct life_input input = {.event = event, .code = code, .anew = anew, .text = "it broke"};
+    struct life_input input = {.event = event,
+                               .generation = world->works_for,
+                               .code = code,
+                               .anew = anew,
+                               .text = "it broke"};
     (void)life_apply(&world->life, &input);
 }
 
@@ -166,14 +223,41 @@ static void fail(struct world *world, enum life_event event, int anew)
     struct rank *hand = &world->hand;
     tell(world, event, code, anew);
     world->is_anew |= anew;
-    if (!hand->is_over) {
+    if (hand->is_held && !hand->is_over && event == LIFE_PEER) {
+        go_on(world);
+    } else if (hand->is_held && !hand->is_over) { /* it failed by itself, and says so to the next */
+        hand->generation = world->kept.generation;
+        hand->is_held = 0;
+        world->kept = (struct rank){0};
+        end(hand, code);
+    } else if (!hand->is_over) {
         end(hand, code);
         hand->is_provisional = event == LIFE_PEER && world->busy != LIFE_DO_PLAN;
         if (event == LIFE_UNFIT) {
             hand->is_unfit = hand->is_said = hand->is_released = 1;
         }
     }
-    world->is_ending |= event == LIFE_UNFIT;
+    if (event == LIFE_UNFIT) {
+        world->is_ending = 1;
+        world->first = world->first == LIFE_ASSIGN ? event : world->first;
+    }
+}
+
+static void good_end(struct world *world, enum life_duty duty)
+{
+    struct rank *hand = &world->hand;
+    if (hand->is_over) {
+        return; /* an order was faster */
+    }
+    if (hand->is_held) {
+        go_on(world);
+    } else if (duty == LIFE_DO_TRAIN) {
+        end(hand, 0);
+    } else {
+        hand->is_planned = 1;
+        hand->is_ready = duty != LIFE_DO_PLAN;
+        hand->is_pulling = 0;
+    }
 }
 
 static void work_ends(struct world *world, unsigned how)
@@ -181,35 +265,33 @@ static void work_ends(struct world *world, unsigned how)
     static const enum life_event ends[] = {LIFE_MADE, LIFE_MADE, LIFE_FAILED, LIFE_PEER};
     struct rank *hand = &world->hand;
     enum life_duty duty = world->busy;
+    int is_gone_on = world->works_for != hand->generation; /* what he did was for the last one */
     world->busy = LIFE_WAIT;
     FUZZ_CHECK(hand->generation != 0 && hand->generation == world->life.generation);
     switch (duty) {
     case LIFE_DO_PLAN:
     case LIFE_DO_JOIN:
+    case LIFE_DO_PULL:
     case LIFE_DO_TRAIN:
         world->busy = duty; /* for fail() */
         if (duty == LIFE_DO_PLAN && how % 8 >= 6) {
             fail(world, how % 8 == 6 ? LIFE_UNFIT : LIFE_FAILED, how % 8 == 7);
         } else if (ends[how % 4] != LIFE_MADE) {
             fail(world, ends[how % 4], 0);
-        } else if (duty == LIFE_DO_TRAIN) {
-            tell(world, LIFE_DONE, 0, 0);
-            end(hand, 0);
         } else {
-            tell(world, LIFE_MADE, 0, 0);
-            hand->is_planned = 1;
-            hand->is_ready = duty == LIFE_DO_JOIN;
+            tell(world, duty == LIFE_DO_TRAIN ? LIFE_DONE : LIFE_MADE, 0, 0);
+            good_end(world, duty);
         }
         world->busy = LIFE_WAIT;
         break;
     case LIFE_DO_HOLD:
         tell(world, LIFE_QUIET, 0, 0);
-        hand->is_provisional = 0;
+        hand->is_provisional &= is_gone_on;
         break;
     case LIFE_DO_SAY:
         FUZZ_CHECK(!hand->is_said);
         tell(world, LIFE_SAID, 0, 0);
-        hand->is_said = 1;
+        hand->is_said = !is_gone_on;
         break;
     case LIFE_DO_CLEAN:
         FUZZ_CHECK(world->life.verdict.code == hand->code);
@@ -217,7 +299,7 @@ static void work_ends(struct world *world, unsigned how)
         *hand = (struct rank){0};
         world->is_ending |= world->life.one_job;
         if (!world->is_ending && !world->is_anew && world->kept.generation != 0) {
-            take(world);
+            begin_kept(world);
         }
         break;
     case LIFE_WAIT:
@@ -238,10 +320,13 @@ static void work_begins(struct world *world)
     case LIFE_DO_PLAN:
     case LIFE_DO_JOIN:
         FUZZ_CHECK(!hand->is_over && !hand->is_ready && !hand->is_started);
-        FUZZ_CHECK(hand->is_planned == (duty == LIFE_DO_JOIN));
+        FUZZ_CHECK(!hand->is_pulling && hand->is_planned == (duty == LIFE_DO_JOIN));
         break;
-    case LIFE_DO_TRAIN:
-        FUZZ_CHECK(hand->is_started && !hand->is_over);
+    case LIFE_DO_PULL:
+        FUZZ_CHECK(hand->is_pulling && !hand->is_over && !hand->is_held && !hand->is_ready);
+        break;
+    case LIFE_DO_TRAIN: /* what is held before it began is told so at once */
+        FUZZ_CHECK((hand->is_started || hand->is_held) && !hand->is_over);
         break;
     case LIFE_DO_HOLD:
         FUZZ_CHECK(hand->is_provisional);
@@ -258,6 +343,7 @@ static void work_begins(struct world *world)
         return;
     }
     world->busy = duty;
+    world->works_for = hand->generation;
 }
 
 static void get_on(struct world *world, unsigned how)
@@ -274,6 +360,11 @@ static void judge(struct world *world)
     const struct life *life = &world->life;
     FUZZ_CHECK(life_waits_for(life)[0] != '\0');
     FUZZ_CHECK(life->generation == world->hand.generation);
+    if (life->generation != 0) {
+        FUZZ_CHECK(life->rank == world->hand.number && life->job == world->hand.job);
+        FUZZ_CHECK(life->at_step == world->hand.at_step);
+    }
+    FUZZ_CHECK(life->leaves ? life->leave_event == world->first : world->first == LIFE_ASSIGN);
     FUZZ_CHECK((life->next.generation == world->kept.generation) || life->state == LIFE_LEAVING);
     FUZZ_CHECK((life->generation != 0) ==
                (life->state >= LIFE_PLANNING && life->state <= LIFE_FINISHING));
@@ -302,16 +393,16 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         if (low >= 8 && low < 15) {
             get_on(world, high);
         } else if (low == 15) {
-            order(world, LIFE_AT_STEP, near, 0);
+            order(world, LIFE_AT_STEP, generation, 7, 0);
         } else if (event == LIFE_LEAVE && high != 1) {
             get_on(world, high); /* now and then is enough */
         } else if (event != LIFE_ASSIGN || generation != 0) {
-            order(world, event, generation,
+            order(world, event, generation, 7 + (high >> 3),
                   event == LIFE_LOST ? MS_E_UNREACHABLE : codes[high >> 2]);
         }
         judge(world);
     }
-    order(world, LIFE_LEAVE, 0, 0); /* no state without an exit */
+    order(world, LIFE_LEAVE, 0, 0, 0); /* no state without an exit */
     for (int i = 0; i < TURNS_MAX && life_duty(&world->life) != LIFE_DO_END; i++) {
         get_on(world, 0);
         judge(world);

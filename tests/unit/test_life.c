@@ -4,12 +4,22 @@
 
 #include "libworker/node/life.h"
 
+static int order_of(struct life *life, uint64_t job, enum life_event event, uint64_t generation,
+                    int code, const char *text)
+{
+    struct life_input input = {.event = event,
+                               .job = job,
+                               .generation = generation,
+                               .rank = 2,
+                               .code = code,
+                               .text = text};
+    return life_apply(life, &input);
+}
+
 static int order(struct life *life, enum life_event event, uint64_t generation, int code,
                  const char *text)
 {
-    struct life_input input = {
-        .event = event, .job = 7, .generation = generation, .rank = 2, .code = code, .text = text};
-    return life_apply(life, &input);
+    return order_of(life, 7, event, generation, code, text);
 }
 
 /* The trainer ends the duty that he is at. */
@@ -17,7 +27,8 @@ static int ends(struct life *life, enum life_duty duty, enum life_event event, i
                 const char *text)
 {
     ck_assert_int_eq(life_duty(life), duty);
-    struct life_input input = {.event = event, .code = code, .text = text};
+    struct life_input input = {
+        .event = event, .generation = life->generation, .code = code, .text = text};
     return life_apply(life, &input);
 }
 
@@ -37,6 +48,11 @@ static struct life in_state(enum life_state state, uint64_t generation)
     }
     if (state == LIFE_HOLDING) {
         ends(&life, LIFE_DO_TRAIN, LIFE_PEER, MS_E_CLOSED, "rank 1 closed");
+    }
+    if (state == LIFE_PULLING) { /* it began as the generation before */
+        life.generation--;
+        ends(&life, LIFE_DO_TRAIN, LIFE_PEER, MS_E_CLOSED, "rank 1 closed");
+        order(&life, LIFE_ASSIGN, generation, 0, NULL);
     }
     if (state == LIFE_FINISHING) {
         ends(&life, LIFE_DO_TRAIN, LIFE_DONE, 0, NULL);
@@ -87,12 +103,14 @@ END_TEST
 
 START_TEST(stop_interrupts_whatever_is_done_and_is_acknowledged_in_its_words)
 {
-    for (int state = LIFE_PLANNING; state <= LIFE_HOLDING; state++) {
+    for (int state = LIFE_PLANNING; state <= LIFE_PULLING; state++) {
         struct life life = in_state((enum life_state)state, 3);
         ck_assert_int_eq(order(&life, LIFE_STOP, 3, MS_E_CANCELLED, "cancelled by alice"),
                          LIFE_INTERRUPT);
-        struct life_input late = {
-            .event = LIFE_FAILED, .code = MS_E_ABORTED, .text = "it was interrupted"};
+        struct life_input late = {.event = LIFE_FAILED,
+                                  .generation = 3,
+                                  .code = MS_E_ABORTED,
+                                  .text = "it was interrupted"};
         ck_assert_int_eq(life_apply(&life, &late), LIFE_STALE);
 
         ck_assert_int_eq(life.verdict.code, MS_E_CANCELLED);
@@ -107,7 +125,8 @@ END_TEST
 START_TEST(stop_of_a_rank_that_is_kept_is_its_end_before_it_began)
 {
     struct life life = in_state(LIFE_FINISHING, 3);
-    ck_assert_int_eq(order(&life, LIFE_ASSIGN, 4, 0, NULL), LIFE_TAKEN); /* 3 is released by it */
+    ck_assert_int_eq(order_of(&life, 8, LIFE_ASSIGN, 4, 0, NULL),
+                     LIFE_TAKEN); /* 3 is released by it */
     ck_assert_int_eq(order(&life, LIFE_STOP, 4, MS_E_FAILED, "rank 1 died"), LIFE_TAKEN);
     ck_assert_int_eq(order(&life, LIFE_STOP, 4, MS_E_ABORTED, "again"), LIFE_TAKEN);
 
@@ -124,8 +143,8 @@ END_TEST
 START_TEST(assign_in_the_place_of_a_stop_ends_the_rank_in_hand)
 {
     struct life life = in_state(LIFE_TRAINING, 3);
-    ck_assert_int_eq(order(&life, LIFE_ASSIGN, 4, 0, NULL), LIFE_INTERRUPT);
-    ck_assert_int_eq(order(&life, LIFE_ASSIGN, 5, 0, NULL), LIFE_DECLINED);
+    ck_assert_int_eq(order_of(&life, 8, LIFE_ASSIGN, 4, 0, NULL), LIFE_INTERRUPT);
+    ck_assert_int_eq(order_of(&life, 8, LIFE_ASSIGN, 5, 0, NULL), LIFE_DECLINED);
     ck_assert_int_eq(order(&life, LIFE_ASSIGN, 3, 0, NULL), LIFE_STALE);
 
     ck_assert_int_eq(life.verdict.code, MS_E_ABORTED);
@@ -149,7 +168,7 @@ START_TEST(who_lost_a_peer_lets_the_scheduler_speak_first)
     ck_assert_int_eq(life.verdict.from_outside, 0);
 
     life = in_state(LIFE_HOLDING, 3); /* the next rank says nothing about why */
-    order(&life, LIFE_ASSIGN, 4, 0, NULL);
+    order_of(&life, 8, LIFE_ASSIGN, 4, 0, NULL);
     ck_assert_str_eq(life.verdict.text, "rank 1 closed");
 }
 END_TEST
@@ -201,7 +220,7 @@ START_TEST(one_job_is_the_life_of_its_process)
 {
     struct life life = in_state(LIFE_TRAINING, 3);
     life.one_job = 1;
-    ck_assert_int_eq(order(&life, LIFE_ASSIGN, 4, 0, NULL), LIFE_DECLINED);
+    ck_assert_int_eq(order_of(&life, 8, LIFE_ASSIGN, 4, 0, NULL), LIFE_DECLINED);
     order(&life, LIFE_STOP, 3, MS_E_CANCELLED, "cancelled");
     finishes(&life);
     ck_assert_int_eq(life_duty(&life), LIFE_DO_END);
@@ -221,10 +240,78 @@ START_TEST(stop_after_the_step_is_remembered_until_there_is_a_step)
     ck_assert_int_eq(life.state, LIFE_PLANNING);
 
     life = in_state(LIFE_FINISHING, 3);
-    order(&life, LIFE_ASSIGN, 4, 0, NULL);
+    order_of(&life, 8, LIFE_ASSIGN, 4, 0, NULL);
     ck_assert_int_eq(order(&life, LIFE_AT_STEP, 4, 0, NULL), LIFE_TAKEN);
     finishes(&life);
     ck_assert_int_eq(life.at_step, 1);
+}
+END_TEST
+
+/* The Assign of the same rank under the next generation, until it trains again. */
+static void goes_on(struct life *life, uint64_t generation)
+{
+    ck_assert_int_eq(life->state, LIFE_PULLING);
+    ck_assert_uint_eq(life->generation, generation);
+    ends(life, LIFE_DO_PULL, LIFE_MADE, 0, NULL);
+    ck_assert_int_eq(life_duty(life), LIFE_WAIT);
+    ck_assert_int_eq(order(life, LIFE_START, generation, 0, NULL), LIFE_TAKEN);
+    ck_assert_int_eq(life_duty(life), LIFE_DO_TRAIN);
+}
+
+START_TEST(rank_that_trains_goes_on_under_the_next_generation)
+{
+    struct life life = in_state(LIFE_TRAINING, 3);
+    ck_assert_int_eq(order(&life, LIFE_ASSIGN, 4, 0, NULL), LIFE_HOLD);
+    ck_assert_int_eq(life.state, LIFE_HOLDING);
+    struct life_input back = {.event = LIFE_PEER, .generation = 3, .code = MS_E_ABORTED};
+    life_apply(&life, &back); /* from the step that was given up */
+    goes_on(&life, 4);
+
+    order(&life, LIFE_ASSIGN, 5, 0, NULL); /* and is done before it hears of it */
+    back = (struct life_input){.event = LIFE_DONE, .generation = 4};
+    life_apply(&life, &back);
+    goes_on(&life, 5);
+}
+END_TEST
+
+START_TEST(rank_that_lost_a_peer_or_is_done_waits_to_go_on)
+{
+    struct life life = in_state(LIFE_HOLDING, 3);
+    ck_assert_int_eq(order(&life, LIFE_ASSIGN, 4, 0, NULL), LIFE_TAKEN);
+    ck_assert_int_eq(life.verdict.code, 0);
+    struct life_input late = {.event = LIFE_QUIET, .generation = 3};
+    ck_assert_int_eq(life_apply(&life, &late), LIFE_STALE);
+    goes_on(&life, 4);
+
+    life = in_state(LIFE_FINISHING, 3);
+    order(&life, LIFE_ASSIGN, 4, 0, NULL);
+    late.event = LIFE_SAID; /* of the generation before */
+    ck_assert_int_eq(life_apply(&life, &late), LIFE_STALE);
+    goes_on(&life, 4);
+}
+END_TEST
+
+START_TEST(what_fails_while_it_is_held_is_said_to_the_next_generation)
+{
+    struct life life = in_state(LIFE_TRAINING, 3);
+    order(&life, LIFE_ASSIGN, 4, 0, NULL);
+    struct life_input back = {
+        .event = LIFE_FAILED, .generation = 3, .code = MS_E_FAILED, .text = "loss is NAN"};
+    life_apply(&life, &back);
+    ck_assert_int_eq(life_duty(&life), LIFE_DO_SAY);
+    ck_assert_uint_eq(life.generation, 4);
+    ck_assert_str_eq(life.verdict.text, "loss is NAN");
+    ck_assert_int_eq(life.verdict.from_outside, 0);
+}
+END_TEST
+
+START_TEST(assign_of_another_rank_is_not_to_go_on)
+{
+    struct life life = in_state(LIFE_TRAINING, 3);
+    struct life_input other = {.event = LIFE_ASSIGN, .job = 7, .generation = 4, .rank = 1};
+    ck_assert_int_eq(life_apply(&life, &other), LIFE_INTERRUPT);
+    ck_assert_int_eq(life.verdict.from_outside, 1);
+    ck_assert_int_eq(life.state, LIFE_FINISHING);
 }
 END_TEST
 
@@ -260,6 +347,10 @@ int main(void)
     tcase_add_test(tc, nothing_is_said_about_a_rank_that_the_node_cannot_serve);
     tcase_add_test(tc, one_job_is_the_life_of_its_process);
     tcase_add_test(tc, stop_after_the_step_is_remembered_until_there_is_a_step);
+    tcase_add_test(tc, rank_that_trains_goes_on_under_the_next_generation);
+    tcase_add_test(tc, rank_that_lost_a_peer_or_is_done_waits_to_go_on);
+    tcase_add_test(tc, what_fails_while_it_is_held_is_said_to_the_next_generation);
+    tcase_add_test(tc, assign_of_another_rank_is_not_to_go_on);
     tcase_add_test(tc, each_state_has_an_exit_and_can_be_reached);
     suite_add_tcase(suite, tc);
     return test_run(suite);

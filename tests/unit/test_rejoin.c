@@ -124,6 +124,7 @@ static int go_on(struct ms_err *err)
             self.train->progress.step -= 1;
         }
         struct train_peers peers = peers_of(generation);
+        train_unhold(self.train);
         rc = train_rejoin(self.train, &peers, &again, err);
         all->pulled[self.rank] += rc == 0 && self.train->progress.step > before;
     } while ((rc == MS_E_CLOSED || rc == MS_E_TIMEOUT) &&

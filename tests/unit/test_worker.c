@@ -13,6 +13,11 @@
     "\"nonlinear\", \"samples\": 64}, \"batch_size\": 16, \"epochs\": 1, \"loss\": \"mse\", "      \
     "\"optimizer\": {\"kind\": \"sgd\", \"learning_rate\": 0.0001}}"
 
+#define LONG_JOB                                                                                   \
+    "{\"name\": \"x\", \"workers\": 1, \"network\": \"linear\", \"dataset\": {\"kind\": "          \
+    "\"nonlinear\", \"samples\": 1600}, \"batch_size\": 16, \"epochs\": 40, \"loss\": \"mse\", "   \
+    "\"optimizer\": {\"kind\": \"momentum\", \"learning_rate\": 0.0001}}"
+
 struct life { /* of a standing worker, in a thread */
     struct worker_config cfg;
     pthread_t thread;
@@ -196,6 +201,48 @@ START_TEST(an_assign_in_the_place_of_a_stop_ends_the_rank_in_hand_and_is_served)
 }
 END_TEST
 
+static void send_start(struct desk *desk, uint64_t generation)
+{
+    Ms__Start start = MS__START__INIT;
+    start.job = 7;
+    start.generation = generation;
+    ck_ms_ok(ms_conn_send(desk->conn, MS_MSG_START, 0, &start.base, err));
+}
+
+/* Trains the long job, and is given the same rank so many times more meanwhile. */
+static void train_long(int times, char ret_weights[MS_SHA256_HEX])
+{
+    struct desk desk;
+    struct life life = {.rc = 1};
+    desk_open(&desk);
+    begin(&life, &desk);
+    until(&desk, desk.n_registers == 1);
+    for (uint64_t generation = 3; generation <= 3 + (uint64_t)times; generation++) {
+        int n_ready = desk.n_ready;
+        send_rank(&desk, generation, 1, LONG_JOB);
+        until(&desk, desk.n_ready > n_ready);
+        ck_assert_uint_eq(desk.ready_generation, generation);
+        send_start(&desk, generation);
+    }
+    until(&desk, desk.n_done > 0 && desk.done[desk.n_done - 1].generation == 3 + (uint64_t)times);
+    ck_assert_msg(desk.done[desk.n_done - 1].code == 0, "%s", desk.done[desk.n_done - 1].text);
+    snprintf(ret_weights, MS_SHA256_HEX, "%s", desk.done[desk.n_done - 1].weights);
+    send_stop(&desk, 3 + (uint64_t)times, 0);
+    end(&life, &desk);
+}
+
+/* Where it is when the next generation comes is left to chance: in a step, between two, or done. */
+START_TEST(rank_that_is_given_again_goes_on_with_the_weights_that_it_has)
+{
+    char undisturbed[MS_SHA256_HEX];
+    char gone_on[MS_SHA256_HEX];
+    train_long(0, undisturbed);
+    train_long(3, gone_on);
+    ck_assert_uint_eq(strlen(undisturbed), MS_SHA256_HEX - 1);
+    ck_assert_str_eq(gone_on, undisturbed);
+}
+END_TEST
+
 /* The job did nothing wrong: its rank is lost with the node, before it started, and placed anew. */
 START_TEST(a_node_that_cannot_open_the_folder_of_a_job_leaves_instead_of_failing_it)
 {
@@ -227,6 +274,7 @@ int main(void)
     tcase_add_test(tc, certificates_that_come_while_it_starts_are_its_first_ones);
     tcase_add_test(tc, a_stop_for_nobody_does_not_stop_the_next_rank);
     tcase_add_test(tc, an_assign_in_the_place_of_a_stop_ends_the_rank_in_hand_and_is_served);
+    tcase_add_test(tc, rank_that_is_given_again_goes_on_with_the_weights_that_it_has);
     tcase_add_test(tc, a_node_that_cannot_open_the_folder_of_a_job_leaves_instead_of_failing_it);
     suite_add_tcase(suite, tc);
     return test_run(suite);
