@@ -130,6 +130,20 @@ int mesh_barrier(struct mesh *mesh, struct ms_err *err);
 /* Nanoseconds that this rank spent waiting for peers since the last call. */
 uint64_t mesh_take_wait_ns(struct mesh *mesh);
 
+/* Bytes that this rank sent and received on its connections. Ranks of one host read most of what
+ * they want in each other's memory: that is not among them. */
+struct mesh_traffic {
+    uint64_t payload_out, payload_in; /* what the collectives moved */
+    uint64_t wire_out, wire_in; /* all bytes: frames' headers, what TLS adds, on TCP the hello */
+};
+struct mesh_counters {
+    struct mesh_traffic all;
+    struct mesh_traffic remote; /* of all: with ranks that share no memory with this one */
+};
+/* Between two collectives; on their thread. ret_peers: NULL, or world of them, by rank. */
+void mesh_counters(const struct mesh *mesh, struct mesh_counters *ret,
+                   struct mesh_traffic *ret_peers);
+
 /* ---- reducer: all-reduce of buckets on a communication thread while backward goes on ---- */
 
 struct reducer;

@@ -6,6 +6,7 @@
 
 #include <openssl/ssl.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 struct link {
@@ -14,6 +15,7 @@ struct link {
     BIO_METHOD *bio; /* of ssl: sends without SIGPIPE, which a library must not leave to its user */
     short read_wants; /* poll events after LINK_AGAIN; TLS may want the other direction */
     short write_wants;
+    uint64_t sent, received; /* plain: bytes so far; with TLS the BIO counts */
 };
 
 /* Instead of a number of bytes. */
@@ -32,6 +34,9 @@ ssize_t link_read(struct link *link, void *data, size_t size);
  * that is not empty. */
 ssize_t link_write(struct link *link, const void *head, size_t head_size, const void *body,
                    size_t body_size);
+/* Bytes that went over it by link_read and link_write, those of the TLS handshake included. */
+uint64_t link_sent(const struct link *link);
+uint64_t link_received(const struct link *link);
 /* Has the other end closed, whatever still lies unread. */
 int link_is_hung_up(const struct link *link);
 /* Bytes that TLS holds already: poll would not show them. */

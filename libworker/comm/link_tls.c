@@ -162,7 +162,9 @@ static ssize_t plain_result(ssize_t n)
 ssize_t link_read(struct link *link, void *data, size_t size)
 {
     if (link->ssl == NULL) {
-        return plain_result(recv(link->fd, data, size, 0));
+        ssize_t got = plain_result(recv(link->fd, data, size, 0));
+        link->received += got > 0 ? (uint64_t)got : 0;
+        return got;
     }
     ERR_clear_error();
     errno = 0;
@@ -178,7 +180,9 @@ ssize_t link_write(struct link *link, const void *head, size_t head_size, const 
         struct iovec parts[2] = {{.iov_base = (void *)(uintptr_t)head, .iov_len = head_size},
                                  {.iov_base = (void *)(uintptr_t)body, .iov_len = body_size}};
         struct msghdr msg = {.msg_iov = parts, .msg_iovlen = 2};
-        return plain_result(sendmsg(link->fd, &msg, MSG_NOSIGNAL));
+        ssize_t put = plain_result(sendmsg(link->fd, &msg, MSG_NOSIGNAL));
+        link->sent += put > 0 ? (uint64_t)put : 0;
+        return put;
     }
     ERR_clear_error();
     errno = 0;
@@ -186,6 +190,16 @@ ssize_t link_write(struct link *link, const void *head, size_t head_size, const 
     int rc = SSL_write_ex(link->ssl, head_size > 0 ? head : body,
                           head_size > 0 ? head_size : body_size, &n);
     return rc == 1 ? (ssize_t)n : tls_result(link, rc, &link->write_wants);
+}
+
+uint64_t link_sent(const struct link *link)
+{
+    return link->ssl == NULL ? link->sent : BIO_number_written(SSL_get_wbio(link->ssl));
+}
+
+uint64_t link_received(const struct link *link)
+{
+    return link->ssl == NULL ? link->received : BIO_number_read(SSL_get_rbio(link->ssl));
 }
 
 int link_is_hung_up(const struct link *link)

@@ -76,6 +76,7 @@ struct stream {
     struct frame bye;
     int eof;
     int said_bye;
+    uint64_t payload_out, payload_in;
 };
 
 struct peer {
@@ -189,6 +190,7 @@ void stream_fini(struct stream *stream);
 void stream_send(struct stream *stream, const void *data, size_t size, uint8_t phase,
                  uint64_t begin, uint64_t offset);
 void stream_receive(struct stream *stream, void *data, size_t size, uint8_t phase, uint64_t begin);
+struct mesh_traffic stream_traffic(const struct stream *stream);
 /* Bytes that have come of a span of size bytes asked for in this collective. */
 size_t stream_received(const struct stream *stream, uint8_t phase, uint64_t begin, size_t size);
 /* Moves what can be moved without waiting, for all peers. 1: something moved; 0: nothing; or an

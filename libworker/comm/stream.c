@@ -29,6 +29,16 @@ void stream_fini(struct stream *stream)
     link_close(&stream->link);
 }
 
+struct mesh_traffic stream_traffic(const struct stream *stream)
+{
+    return (struct mesh_traffic){
+        .payload_out = stream->payload_out,
+        .payload_in = stream->payload_in,
+        .wire_out = link_sent(&stream->link),
+        .wire_in = link_received(&stream->link),
+    };
+}
+
 static void append(struct span *spans, int *n, struct span span)
 {
     struct span *last = *n > 0 ? &spans[*n - 1] : NULL;
@@ -143,6 +153,7 @@ static int begin_frame(struct mesh *mesh, struct stream *stream, struct ms_err *
     stream->stage_size = FRAME_HEADER + staged;
     stream->stage_done = 0;
     stream->tx_left = length - staged;
+    stream->payload_out += length;
     if (span->done == span->size) {
         pop(stream->tx, &stream->n_tx);
     }
@@ -279,6 +290,7 @@ static int account(struct stream *stream, size_t n)
         stream->skip_left -= n;
     } else if (stream->rx_left > 0) {
         stream->rx_left -= n;
+        stream->payload_in += n;
         stream->rx[0].done += n;
         if (stream->rx[0].done == stream->rx[0].size) {
             pop(stream->rx, &stream->n_rx);

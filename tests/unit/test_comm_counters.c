@@ -1,0 +1,178 @@
+/* test_comm_counters.c - the bytes that a mesh counts against those that its collectives must move
+ */
+#include "libworker/comm/mesh.h"
+#include "tests/unit/comm_case.h"
+
+enum { FLOATS = 1 << 20, TLS_RECORD_MIN = 5 + 1 + 16 }; /* header, type, tag of a record */
+
+/* What the collective before last did to the counters, for one rank. */
+struct counted {
+    struct mesh_counters total;
+    struct mesh_traffic peers[RANKS_MAX];
+};
+
+static uint64_t frames_of(uint64_t bytes)
+{
+    return (bytes + MS_DATA_FRAME_MAX - 1) / MS_DATA_FRAME_MAX;
+}
+
+/* Since `before`, this much went out to a peer and came in from it, each in whole frames. */
+static int check_peer(int rank, const struct comm_case *c, int peer, const struct counted *before,
+                      const struct counted *after, uint64_t out, uint64_t in)
+{
+    const struct mesh_traffic *b = &before->peers[peer];
+    const struct mesh_traffic *a = &after->peers[peer];
+    uint64_t wire_out = out + frames_of(out) * FRAME_HEADER;
+    uint64_t wire_in = in + frames_of(in) * FRAME_HEADER;
+    CHILD_TRUE(a->payload_out - b->payload_out == out && a->payload_in - b->payload_in == in,
+               "peer %d: %llu out, %llu in instead of %llu, %llu", peer,
+               (unsigned long long)(a->payload_out - b->payload_out),
+               (unsigned long long)(a->payload_in - b->payload_in), (unsigned long long)out,
+               (unsigned long long)in);
+    if (comm_mode_has_tls(c->mode)) { /* how many records is OpenSSL's choice, and how it reads */
+        CHILD_TRUE(out == 0 || a->wire_out - b->wire_out >= wire_out + TLS_RECORD_MIN,
+                   "peer %d: nothing is added by TLS", peer);
+        CHILD_TRUE(a->wire_in >= a->payload_in, "peer %d: less came in than was read", peer);
+        return 0;
+    }
+    CHILD_TRUE(a->wire_out - b->wire_out == wire_out && a->wire_in - b->wire_in == wire_in,
+               "peer %d: %llu bytes out, %llu in on the wire", peer,
+               (unsigned long long)(a->wire_out - b->wire_out),
+               (unsigned long long)(a->wire_in - b->wire_in));
+    return 0;
+}
+
+/* The totals are the sums over peers, and over those without shared memory. */
+static int check_total(int rank, const struct mesh *mesh, const struct counted *counted)
+{
+    struct mesh_counters sum = {0};
+    for (int i = 0; i < mesh->world; i++) {
+        sum.all.payload_out += counted->peers[i].payload_out;
+        sum.all.payload_in += counted->peers[i].payload_in;
+        sum.all.wire_out += counted->peers[i].wire_out;
+        sum.all.wire_in += counted->peers[i].wire_in;
+        if (mesh->peers[i].local < 0) {
+            sum.remote.payload_out += counted->peers[i].payload_out;
+            sum.remote.payload_in += counted->peers[i].payload_in;
+            sum.remote.wire_out += counted->peers[i].wire_out;
+            sum.remote.wire_in += counted->peers[i].wire_in;
+        }
+    }
+    CHILD_TRUE(memcmp(&sum, &counted->total, sizeof(sum)) == 0, "the totals are no sums");
+    return 0;
+}
+
+static int take(int rank, const struct mesh *mesh, struct counted *ret)
+{
+    mesh_counters(mesh, &ret->total, ret->peers);
+    return check_total(rank, mesh, ret);
+}
+
+/* A broadcast goes from the root to one rank of each other host, and nowhere else. */
+static int count_broadcast(int rank, struct comm_case *c, struct mesh *mesh, int root)
+{
+    struct counted before;
+    struct counted after;
+    size_t bytes = ((size_t)1 << 20) + 17;
+    uint8_t *data = calloc(bytes, 1);
+    CHILD_TRUE(data != NULL, "memory");
+    CHILD_TRUE(take(rank, mesh, &before) == 0, "totals");
+    CHILD_OK(mesh_broadcast(mesh, data, bytes, root, err));
+    CHILD_TRUE(take(rank, mesh, &after) == 0, "totals");
+    free(data);
+    for (int i = 0; i < mesh->world; i++) {
+        int other_host = mesh->peers[i].host != mesh->peers[rank].host;
+        uint64_t out = rank == root && other_host && mesh->peers[i].host == i ? bytes : 0;
+        uint64_t in = i == root && other_host && mesh->peers[rank].host == rank ? bytes : 0;
+        if (check_peer(rank, c, i, &before, &after, out, in) != 0) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
+/* Everybody's part to everybody elsewhere. */
+static int count_gather(int rank, struct comm_case *c, struct mesh *mesh)
+{
+    struct counted before;
+    struct counted after;
+    uint8_t mine[999] = {0};
+    uint8_t all[999 * RANKS_MAX];
+    CHILD_TRUE(take(rank, mesh, &before) == 0, "totals");
+    CHILD_OK(mesh_all_gather(mesh, mine, sizeof(mine), all, err));
+    CHILD_TRUE(take(rank, mesh, &after) == 0, "totals");
+    for (int i = 0; i < mesh->world; i++) {
+        uint64_t bytes = mesh->peers[i].local < 0 ? sizeof(mine) : 0;
+        if (check_peer(rank, c, i, &before, &after, bytes, bytes) != 0) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
+/* A small sum is a gather of the range; a large one is sent to the owners of its slices, whose sums
+ * come back. Here every rank is alone on its host, or all are on one. */
+static int count_sum(int rank, struct comm_case *c, struct mesh *mesh, size_t count)
+{
+    struct counted before;
+    struct counted after;
+    const float *result = NULL;
+    int large = count * sizeof(float) > MESH_SMALL_MAX;
+    CHILD_TRUE(take(rank, mesh, &before) == 0, "totals");
+    CHILD_OK(mesh_step_begin(mesh, 1, err));
+    CHILD_OK(mesh_all_reduce_sum(mesh, 0, count, &result, err));
+    CHILD_TRUE(take(rank, mesh, &after) == 0, "totals");
+    struct slice mine = slice_of(0, count, rank, mesh->world);
+    for (int i = 0; i < mesh->world; i++) {
+        struct slice theirs = slice_of(0, count, i, mesh->world);
+        uint64_t bytes =
+            large ? (mine.count + theirs.count) * sizeof(float) : count * sizeof(float);
+        const struct mesh_traffic *b = &before.peers[i];
+        const struct mesh_traffic *a = &after.peers[i];
+        bytes = mesh->peers[i].local < 0 ? bytes : 0;
+        CHILD_TRUE(
+            a->payload_out - b->payload_out == bytes && a->payload_in - b->payload_in == bytes,
+            "mode %d, %zu floats, peer %d: %llu bytes instead of %llu", (int)c->mode, count, i,
+            (unsigned long long)(a->payload_out - b->payload_out), (unsigned long long)bytes);
+    }
+    return 0;
+}
+
+static int count_all(int rank, void *arg)
+{
+    struct comm_case *c = arg;
+    struct mesh_config cfg = comm_case_config(c, rank, FLOATS);
+    struct mesh *mesh = NULL;
+    CHILD_OK(mesh_create(&cfg, &mesh, err));
+    int failed = 0;
+    for (int root = 0; root < c->ranks.world && !failed; root++) {
+        failed = count_broadcast(rank, c, mesh, root);
+    }
+    failed = failed || count_gather(rank, c, mesh);
+    if (c->mode != MODE_MIXED && c->mode != MODE_MIXED_TLS) {
+        failed = failed || count_sum(rank, c, mesh, 1000) || count_sum(rank, c, mesh, FLOATS);
+    }
+    CHILD_OK(mesh_barrier(mesh, err));
+    mesh_destroy(mesh);
+    return failed;
+}
+
+START_TEST(bytes_are_counted_by_peer_and_by_host)
+{
+    for (int mode = 0; mode < MODES; mode++) {
+        struct comm_case *c = comm_case_open((enum comm_mode)mode, 4);
+        int failed = ranks_run(&c->ranks, count_all, c);
+        ck_assert_msg(failed == 0, "mode %d: %d ranks failed", mode, failed);
+        comm_case_close(c);
+    }
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("comm_counters");
+    TCase *tc = tcase_create("counters");
+    tcase_add_test(tc, bytes_are_counted_by_peer_and_by_host);
+    suite_add_tcase(suite, tc);
+    return test_run(suite);
+}
