@@ -56,6 +56,12 @@ static int is_slice(const struct mesh *mesh, size_t bytes)
     return mesh->n_remotes == 0;
 }
 
+static int is_host(const struct mesh *mesh, size_t bytes)
+{
+    (void)bytes;
+    return mesh->sums_by_host;
+}
+
 static int is_any(const struct mesh *mesh, size_t bytes)
 {
     (void)mesh;
@@ -72,7 +78,8 @@ static const struct {
     {"flat", is_flat, allreduce_flat},        /* latency: one sync, or one message each way */
     {"tree", is_tree, allreduce_tree_floats}, /* latency in large worlds: log2(world) messages */
     {"slice", is_slice, allreduce_slice},     /* throughput on one host: one pass over memory */
-    {"direct", is_any, allreduce_direct},     /* throughput: as few bytes as a ring */
+    {"host", is_host, allreduce_host},        /* throughput: once from and to each host */
+    {"direct", is_any, allreduce_direct}, /* throughput: one rank a host: as few bytes as a ring */
 };
 
 const char *allreduce_name(const struct mesh *mesh, size_t bytes)

@@ -17,7 +17,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { HELLO_BYTES = 96, HELLO_VERSION = 1 };
+enum { HELLO_BYTES = 96, HELLO_VERSION = 2 };
 
 enum hello_type { HELLO_ASK = 1, HELLO_WELCOME = 2, HELLO_REFUSED = 3 };
 

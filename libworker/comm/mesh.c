@@ -303,6 +303,7 @@ static void sort_ranks(struct mesh *mesh, const struct mesh_config *cfg)
             mesh->remotes[mesh->n_remotes++] = i;
         }
     }
+    hosts_find(mesh);
 }
 
 static int alloc_mesh(struct mesh *mesh, const struct mesh_config *cfg, struct ms_err *err)
@@ -315,6 +316,7 @@ static int alloc_mesh(struct mesh *mesh, const struct mesh_config *cfg, struct m
     mesh->peers = calloc(world, sizeof(*mesh->peers));
     mesh->locals = calloc(world, sizeof(*mesh->locals));
     mesh->remotes = calloc(world, sizeof(*mesh->remotes));
+    mesh->subtrees = calloc(world, sizeof(*mesh->subtrees));
     mesh->polls = calloc(world + 1, sizeof(*mesh->polls));
     mesh->segments = calloc(world, sizeof(*mesh->segments));
     mesh->exchanges = calloc(world, sizeof(*mesh->exchanges));
@@ -328,8 +330,8 @@ static int alloc_mesh(struct mesh *mesh, const struct mesh_config *cfg, struct m
         }
     }
     if (mesh->peers == NULL || mesh->locals == NULL || mesh->remotes == NULL ||
-        mesh->polls == NULL || mesh->segments == NULL || mesh->exchanges == NULL ||
-        mesh->counters == NULL) {
+        mesh->subtrees == NULL || mesh->polls == NULL || mesh->segments == NULL ||
+        mesh->exchanges == NULL || mesh->counters == NULL) {
         return ms_fail(err, MS_E_NOMEM, "out of memory for a mesh of %d ranks", cfg->world);
     }
     return 0;
@@ -411,6 +413,7 @@ void mesh_destroy(struct mesh *mesh)
     free(mesh->peers);
     free(mesh->locals);
     free(mesh->remotes);
+    free(mesh->subtrees);
     free(mesh->polls);
     free(mesh->segments);
     free(mesh->exchanges);

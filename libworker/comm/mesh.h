@@ -72,6 +72,7 @@ struct stream {
     size_t skip_left; /* payload of an older generation */
     uint64_t skipped_frames, skipped_bytes, skipped_generation;
     uint64_t moved_ms; /* mesh clock when bytes moved last */
+    uint64_t heard_in; /* sequence of the last collective for which bytes came in */
     int has_left;      /* BYE came */
     struct frame bye;
     int eof;
@@ -81,10 +82,20 @@ struct stream {
 
 struct peer {
     int rank;
-    int local; /* index in mesh->locals, or -1 */
-    int host;  /* the lowest rank that shares memory with it, maybe itself */
+    int local;       /* index in mesh->locals, or -1 */
+    int host;        /* the lowest rank that shares memory with it, maybe itself */
+    int seat, seats; /* its number among the ranks of its host, and how many they are */
+    int subtrees;    /* of its host */
     char node_id[MS_NAME_MAX + 1], host_name[MS_NAME_MAX + 1];
     struct stream stream;
+};
+
+/* A bracket T(lo, hi) of the summation tree that lies on one host, while that around it does not.
+ */
+struct subtree {
+    int lo, hi; /* ranks */
+    int host;   /* as in struct peer */
+    int nth;    /* of its host */
 };
 
 struct mesh {
@@ -106,6 +117,9 @@ struct mesh {
     uint64_t pieces; /* broadcast pieces begun, of all roots */
     int ring_writer; /* local index of the rank that writes the current broadcast's */
 
+    struct subtree *subtrees; /* world: each at index lo; all else is zero */
+    int sums_by_host;         /* fewer bytes go between hosts where each sums its subtrees first */
+
     /* ranks elsewhere */
     int n_remotes;
     int *remotes;
@@ -115,6 +129,7 @@ struct mesh {
 
     uint64_t step;
     struct mesh_op op;
+    uint64_t heard;    /* what arrivals of other hosts say: op.sequence, as their frames did */
     uint64_t clock_ns; /* time in waits, without the gaps of a machine that stood still */
     uint64_t looked_ns;
     _Atomic uint64_t wait_ns;
@@ -161,6 +176,11 @@ uint64_t mesh_now_ns(void);
 /* poll(2) that says why it cannot: how many are ready, 0 (also after a signal), or an error. */
 int mesh_poll(struct pollfd *fds, nfds_t n, int timeout_ms, struct ms_err *err);
 
+/* ---- hosts.c ---- */
+
+/* Seats and subtrees, from the peers' hosts. */
+void hosts_find(struct mesh *mesh);
+
 /* ---- join.c ---- */
 int mesh_join(struct mesh *mesh, const struct mesh_config *cfg, struct ms_err *err);
 
@@ -190,6 +210,8 @@ void stream_fini(struct stream *stream);
 void stream_send(struct stream *stream, const void *data, size_t size, uint8_t phase,
                  uint64_t begin, uint64_t offset);
 void stream_receive(struct stream *stream, void *data, size_t size, uint8_t phase, uint64_t begin);
+/* Bytes that wait to be sent, the header of a frame that has begun included. */
+size_t stream_unsent(const struct stream *stream);
 struct mesh_traffic stream_traffic(const struct stream *stream);
 /* Bytes that have come of a span of size bytes asked for in this collective. */
 size_t stream_received(const struct stream *stream, uint8_t phase, uint64_t begin, size_t size);
@@ -238,6 +260,7 @@ enum { ALLREDUCE_FLAT_MAX = 80 << 10 };
 const char *allreduce_name(const struct mesh *mesh, size_t bytes);
 int allreduce_flat(struct mesh *mesh, size_t begin, size_t count, struct ms_err *err);
 int allreduce_slice(struct mesh *mesh, size_t begin, size_t count, struct ms_err *err);
+int allreduce_host(struct mesh *mesh, size_t begin, size_t count, struct ms_err *err);
 int allreduce_direct(struct mesh *mesh, size_t begin, size_t count, struct ms_err *err);
 int allreduce_tree_floats(struct mesh *mesh, size_t begin, size_t count, struct ms_err *err);
 

@@ -52,6 +52,8 @@ struct shm_counters {
     /* Broadcast pieces, counted over the mesh's life: of all roots, and taken by the owner. */
     _Alignas(64) _Atomic uint64_t published;
     _Alignas(64) _Atomic uint64_t consumed;
+    /* Waits for ranks of other hosts, a tick at most each: who waits himself does not hang. */
+    _Alignas(64) _Atomic uint64_t waits;
     /* Used in the first rank's segment only. bell: futex word, changes when sleepers should look.
      */
     _Alignas(64) _Atomic uint32_t bell;

@@ -167,6 +167,7 @@ static int wait_asleep(struct mesh *mesh, shm_missing_fn *missing, uint64_t targ
 {
     uint64_t start_ms = mesh->clock_ns / 1000000U;
     int last = -1;
+    uint64_t waits = 0;
     for (;;) {
         int ticked = sleep_once(mesh, missing, target);
         int rc = mesh_check(mesh, err);
@@ -184,8 +185,10 @@ static int wait_asleep(struct mesh *mesh, shm_missing_fn *missing, uint64_t targ
         if (rc < 0) {
             return rc;
         }
-        if (local != last) { /* others came: progress */
+        uint64_t its_waits = atomic_load(&mesh->counters[local]->waits);
+        if (local != last || its_waits != waits) { /* others came, or it waits for others itself */
             last = local;
+            waits = its_waits;
             start_ms = now_ms;
         }
         if (now_ms - start_ms > (uint64_t)mesh->timeout_ms) {

@@ -17,6 +17,8 @@ enum { PULL_BUDGET = MS_DATA_FRAME_MAX };
 
 enum { SKIPPED_MIN = 16 << 20 };
 
+enum { HOST_FIRST_MS = 4 * MESH_TICK_MS };
+
 void stream_init(struct stream *stream, const struct link *link)
 {
     *stream = (struct stream){.link = *link};
@@ -37,6 +39,15 @@ struct mesh_traffic stream_traffic(const struct stream *stream)
         .wire_out = link_sent(&stream->link),
         .wire_in = link_received(&stream->link),
     };
+}
+
+size_t stream_unsent(const struct stream *stream)
+{
+    size_t bytes = stream->stage_size - stream->stage_done;
+    for (int i = 0; i < stream->n_tx; i++) {
+        bytes += stream->tx[i].size - stream->tx[i].done;
+    }
+    return bytes;
 }
 
 static void append(struct span *spans, int *n, struct span span)
@@ -354,6 +365,7 @@ int streams_progress(struct mesh *mesh, struct ms_err *err)
         if (out || in) {
             moved = 1;
             peer->stream.moved_ms = mesh->clock_ns / 1000000U;
+            peer->stream.heard_in = in ? mesh->op.sequence : peer->stream.heard_in;
         }
     }
     return moved;
@@ -381,21 +393,36 @@ static int timed_out(struct mesh *mesh, struct peer *peer, uint64_t waited_ms, s
                       skipped);
 }
 
+/* Milliseconds for which nothing has moved that is to move. */
+static uint64_t stalled_for(const struct mesh *mesh, const struct stream *stream, uint64_t now)
+{
+    if (stream->n_rx == 0 && !is_sending(stream)) {
+        return 0;
+    }
+    return now - (stream->moved_ms > mesh->op.start_ms ? stream->moved_ms : mesh->op.start_ms);
+}
+
+/* Where several stall, most of them wait for one: the one that said nothing in this collective, or
+ * that stopped first. If they share memory, they know best which, and are left to say it. */
 static int check_stalls(struct mesh *mesh, struct ms_err *err)
 {
     uint64_t now = mesh_clock(mesh);
+    uint64_t longest = 0;
+    int silent = 0;
+    struct peer *worst = NULL;
     for (int i = 0; i < mesh->world; i++) {
         struct peer *peer = &mesh->peers[i];
-        if (peer->stream.n_rx == 0 && !is_sending(&peer->stream)) {
-            continue;
-        }
-        uint64_t since =
-            peer->stream.moved_ms > mesh->op.start_ms ? peer->stream.moved_ms : mesh->op.start_ms;
-        if (now - since > (uint64_t)mesh->timeout_ms) {
-            return timed_out(mesh, peer, now - since, err);
+        uint64_t stalled = stalled_for(mesh, &peer->stream, now);
+        int is_silent = peer->stream.n_rx > 0 && peer->stream.heard_in != mesh->op.sequence;
+        uint64_t most = (uint64_t)mesh->timeout_ms + (peer->seats > 1 ? HOST_FIRST_MS : 0);
+        if (stalled > most &&
+            (worst == NULL || is_silent > silent || (is_silent == silent && stalled > longest))) {
+            worst = peer;
+            longest = stalled;
+            silent = is_silent;
         }
     }
-    return 0;
+    return worst == NULL ? 0 : timed_out(mesh, worst, longest, err);
 }
 
 int streams_wait(struct mesh *mesh, struct ms_err *err)
@@ -411,6 +438,7 @@ int streams_wait(struct mesh *mesh, struct ms_err *err)
             fds[n++] = (struct pollfd){.fd = stream->link.fd, .events = (short)events};
         }
     }
+    atomic_fetch_add(&mesh->counters[mesh->self]->waits, 1);
     mesh_clock_start(mesh);
     uint64_t start = mesh->looked_ns;
     int ready = mesh_poll(fds, n, MESH_TICK_MS, err);

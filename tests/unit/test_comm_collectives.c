@@ -342,12 +342,15 @@ END_TEST
 START_TEST(the_algorithm_follows_size_and_place)
 {
     struct mesh here = {.world = 8, .n_locals = 8};
+    struct mesh shared = {.world = 8, .n_locals = 4, .n_remotes = 4, .sums_by_host = 1};
     struct mesh there = {.world = 8, .n_locals = 1, .n_remotes = 7};
     struct mesh many = {.world = 64, .n_locals = 1, .n_remotes = 63};
     struct mesh one = {.world = 1, .n_locals = 1};
     ck_assert_str_eq(allreduce_name(&one, 1 << 20), "none");
     ck_assert_str_eq(allreduce_name(&here, 1000), "flat");
     ck_assert_str_eq(allreduce_name(&here, 1 << 20), "slice");
+    ck_assert_str_eq(allreduce_name(&shared, 1000), "flat");
+    ck_assert_str_eq(allreduce_name(&shared, 1 << 20), "host");
     ck_assert_str_eq(allreduce_name(&there, 1000), "flat");
     ck_assert_str_eq(allreduce_name(&there, 1 << 20), "direct");
     ck_assert_str_eq(allreduce_name(&many, 1000), "tree");

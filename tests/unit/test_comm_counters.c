@@ -168,11 +168,148 @@ START_TEST(bytes_are_counted_by_peer_and_by_host)
 }
 END_TEST
 
+/* ---- between hosts
+ * --------------------------------------------------------------------------------- */
+
+enum { LARGE_FLOATS = 94 << 18 }; /* 94 MiB: the gradients of ResNet-50 */
+
+struct placement {
+    struct comm_case *c;
+    size_t floats;
+    uint64_t by_host[RANKS_MAX], directly[RANKS_MAX]; /* bytes to other hosts */
+};
+
+static struct placement *placement_open(const int *hosts, int world, size_t floats)
+{
+    struct placement *p =
+        mmap(NULL, sizeof(*p), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    ck_assert_ptr_ne(p, MAP_FAILED);
+    p->c = comm_case_open(MODE_MIXED, world);
+    p->floats = floats;
+    for (int r = 0; r < world; r++) {
+        snprintf(p->c->hosts[r], sizeof(p->c->hosts[r]), "host%d", hosts[r]);
+    }
+    return p;
+}
+
+static void placement_close(struct placement *p)
+{
+    comm_case_close(p->c);
+    munmap(p, sizeof(*p));
+}
+
+/* Sums of small whole numbers have no rounding. */
+static int sum_once(int rank, struct mesh *mesh, size_t floats, uint64_t *ret_bytes)
+{
+    struct mesh_counters before;
+    struct mesh_counters after;
+    const float *result = NULL;
+    float *mine = mesh_exchange(mesh);
+    CHILD_OK(mesh_step_begin(mesh, 1, err));
+    for (size_t i = 0; i < floats; i++) {
+        mine[i] = (float)((i & 255) + (size_t)rank);
+    }
+    mesh_counters(mesh, &before, NULL);
+    CHILD_OK(mesh_all_reduce_sum(mesh, 0, floats, &result, err));
+    mesh_counters(mesh, &after, NULL);
+    size_t wrong = 0;
+    for (size_t i = 0; i < floats; i++) {
+        int want = (int)(i & 255) * mesh->world + mesh->world * (mesh->world - 1) / 2;
+        wrong += result[i] != (float)want;
+    }
+    CHILD_TRUE(wrong == 0, "%zu sums are wrong", wrong);
+    *ret_bytes = after.remote.payload_out - before.remote.payload_out;
+    return 0;
+}
+
+static int sum_twice(int rank, void *arg)
+{
+    struct placement *p = arg;
+    struct mesh_config cfg = comm_case_config(p->c, rank, p->floats);
+    struct mesh *mesh = NULL;
+    CHILD_OK(mesh_create(&cfg, &mesh, err));
+    CHILD_TRUE(strcmp(allreduce_name(mesh, p->floats * sizeof(float)), "host") == 0, "its name");
+    int failed = sum_once(rank, mesh, p->floats, &p->by_host[rank]);
+    mesh->sums_by_host = 0;
+    failed = failed || sum_once(rank, mesh, p->floats, &p->directly[rank]);
+    mesh_destroy(mesh);
+    return failed;
+}
+
+/* Runs both ways: bytes between hosts in all, those that say "here" left out. */
+static void count_between_hosts(struct placement *p, uint64_t *ret_by_host, uint64_t *ret_directly)
+{
+    const struct ranks *ranks = &p->c->ranks;
+    ck_assert_int_eq(ranks_run(&p->c->ranks, sum_twice, p), 0);
+    *ret_by_host = 0;
+    *ret_directly = 0;
+    for (int r = 0; r < ranks->world; r++) {
+        for (int i = 0; i < ranks->world; i++) {
+            *ret_by_host -= strcmp(p->c->hosts[r], p->c->hosts[i]) != 0 ? sizeof(uint64_t) : 0;
+        }
+        *ret_by_host += p->by_host[r];
+        *ret_directly += p->directly[r];
+    }
+}
+
+START_TEST(two_hosts_of_two_ranks_move_half_the_bytes)
+{
+    static const int hosts[] = {0, 0, 1, 1};
+    struct placement *p = placement_open(hosts, 4, LARGE_FLOATS);
+    uint64_t by_host = 0;
+    uint64_t directly = 0;
+
+    count_between_hosts(p, &by_host, &directly);
+
+    ck_assert_uint_eq(by_host, 2 * (uint64_t)LARGE_FLOATS * sizeof(float));
+    ck_assert_uint_eq(2 * by_host, directly);
+    placement_close(p);
+}
+END_TEST
+
+/* T(0, 8) over 3 + 5 ranks: T(0, 2) and rank 2 here, rank 3 and T(4, 8) there. So each host sends
+ * two partial sums of what the other owns, and one sum of what it owns. */
+START_TEST(a_host_sends_each_of_its_subtrees_once)
+{
+    static const int hosts[] = {0, 0, 0, 1, 1, 1, 1, 1};
+    const uint64_t part = 1 << 14; /* floats: of a rank, whole units of slices */
+    struct placement *p = placement_open(hosts, 8, 8 * part);
+    uint64_t by_host = 0;
+    uint64_t directly = 0;
+
+    count_between_hosts(p, &by_host, &directly);
+
+    ck_assert_uint_eq(by_host, (2 * 5 + 3 + 2 * 3 + 5) * part * sizeof(float));
+    ck_assert_uint_eq(directly, 2 * (3 * 5 + 5 * 3) * part * sizeof(float));
+    placement_close(p);
+}
+END_TEST
+
+/* 2 + 1: one partial sum and one sum of a third and of two thirds. */
+START_TEST(a_host_of_one_rank_sends_and_gets_everything_once)
+{
+    static const int hosts[] = {0, 0, 1};
+    const uint64_t part = 1 << 14;
+    struct placement *p = placement_open(hosts, 3, 3 * part);
+    uint64_t by_host = 0;
+    uint64_t directly = 0;
+
+    count_between_hosts(p, &by_host, &directly);
+
+    ck_assert_uint_eq(by_host, 2 * 3 * part * sizeof(float));
+    ck_assert_uint_eq(directly, 2 * 4 * part * sizeof(float));
+    placement_close(p);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("comm_counters");
     TCase *tc = tcase_create("counters");
     tcase_add_test(tc, bytes_are_counted_by_peer_and_by_host);
+    tcase_add_test(tc, two_hosts_of_two_ranks_move_half_the_bytes);
+    tcase_add_test(tc, a_host_sends_each_of_its_subtrees_once);
+    tcase_add_test(tc, a_host_of_one_rank_sends_and_gets_everything_once);
     suite_add_tcase(suite, tc);
     return test_run(suite);
 }

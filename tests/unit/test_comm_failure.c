@@ -14,7 +14,8 @@ struct failure {
     int victim;
     size_t count;
     int timeout_ms;
-    int signal;        /* that the victim sends itself */
+    int signal;        /* that the victim sends itself ... */
+    int is_late;       /* ... some time after it has begun, else before its sum */
     _Atomic int woken; /* in shared memory */
     char texts[RANKS_MAX][MS_ERR_TEXT_MAX];
     int codes[RANKS_MAX];
@@ -44,6 +45,27 @@ static int failed_with(struct failure *f, int rank, int code, const struct ms_er
     return 0;
 }
 
+static void *signal_late(void *arg)
+{
+    struct failure *f = arg;
+    uint64_t turns = ms_rng_below((uint64_t)getpid(), 0, 40);
+    for (uint64_t i = 0; i < turns; i++) {
+        sched_yield();
+    }
+    kill(getpid(), f->signal);
+    return NULL;
+}
+
+static void signal_oneself(struct failure *f)
+{
+    pthread_t thread;
+    if (!f->is_late) {
+        kill(getpid(), f->signal);
+    } else if (pthread_create(&thread, NULL, signal_late, f) == 0) {
+        pthread_detach(thread);
+    }
+}
+
 /* Sums until it fails; the victim signals itself in its tenth step, before or within the sum of the
  * others, who are there already or not. */
 static int sum_until_failure(int rank, void *arg)
@@ -58,7 +80,7 @@ static int sum_until_failure(int rank, void *arg)
     for (uint64_t step = 1; step < 1000000; step++) {
         comm_noise(rank, step);
         if (step == 10 && rank == f->victim) {
-            kill(getpid(), f->signal);
+            signal_oneself(f);
         }
         int rc = mesh_step_begin(mesh, step, &why);
         rc = rc == 0 ? mesh_all_reduce_sum(mesh, 0, f->count, &result, &why) : rc;
@@ -138,6 +160,63 @@ START_TEST(a_rank_that_stalls_is_named_with_what_was_waited_for)
         ck_assert_msg(strstr(f->texts[0], "all_reduce of 1000 floats") != NULL, "%s", f->texts[0]);
         ck_assert_msg(strstr(f->texts[0], "step 10") != NULL, "%s", f->texts[0]);
         ck_assert_msg(strstr(f->texts[0], "waited ") != NULL, "%s", f->texts[0]);
+        failure_close(f);
+    }
+}
+END_TEST
+
+static int is_named_with(const struct failure *f, int rank, int code)
+{
+    char name[32];
+    snprintf(name, sizeof(name), "rank %d (node w%d", f->victim, f->victim);
+    return f->codes[rank] == code && strstr(f->texts[rank], name) != NULL;
+}
+
+/* Whoever waits for it is out of patience first, and tells the others. */
+static void check_named_by_all(const struct failure *f)
+{
+    for (int r = 0; r < f->c->ranks.world; r++) {
+        ck_assert_msg(r == f->victim || is_named_with(f, r, MS_E_CLOSED) ||
+                          (f->signal == SIGSTOP && is_named_with(f, r, MS_E_TIMEOUT)),
+                      "victim %d: rank %d says %s: %s", f->victim, r, ms_code_name(f->codes[r]),
+                      f->texts[r]);
+    }
+}
+
+/* Three hosts of two ranks: those who share the victim's memory wait for it, and send nothing. */
+START_TEST(a_rank_that_never_comes_is_named_by_every_host)
+{
+    for (int victim = 0; victim < 6; victim += 5) {
+        struct failure *f = failure_open(MODE_MIXED, 6);
+        for (int i = 0; i < 6; i++) {
+            snprintf(f->c->hosts[i], sizeof(f->c->hosts[i]), "host%d", i / 2);
+        }
+        f->victim = victim;
+        f->signal = SIGSTOP;
+        f->timeout_ms = 700;
+        f->count = FLOATS;
+
+        run_failure(f, sum_until_failure);
+
+        check_named_by_all(f);
+        failure_close(f);
+    }
+}
+END_TEST
+
+START_TEST(a_rank_that_stops_or_dies_within_a_sum_over_hosts_is_named)
+{
+    for (int i = 0; i < 12; i++) {
+        struct failure *f = failure_open(i % 3 == 0 ? MODE_MIXED_TLS : MODE_MIXED, 4 + i % 2);
+        f->victim = i % 4;
+        f->signal = i % 4 < 2 ? SIGSTOP : SIGKILL;
+        f->is_late = 1;
+        f->timeout_ms = 700;
+        f->count = FLOATS;
+
+        run_failure(f, sum_until_failure);
+
+        check_named_by_all(f);
         failure_close(f);
     }
 }
@@ -359,6 +438,8 @@ int main(void)
     TCase *tc = tcase_create("failure");
     tcase_add_test(tc, all_others_name_a_rank_that_was_killed);
     tcase_add_test(tc, a_rank_that_stalls_is_named_with_what_was_waited_for);
+    tcase_add_test(tc, a_rank_that_never_comes_is_named_by_every_host);
+    tcase_add_test(tc, a_rank_that_stops_or_dies_within_a_sum_over_hosts_is_named);
     tcase_add_test(tc, an_abort_wakes_whoever_waits);
     tcase_add_test(tc, a_rank_that_is_through_may_leave_before_the_others);
     tcase_add_test(tc, a_rank_that_left_too_early_is_named);

@@ -79,7 +79,7 @@ static enum hello_reason spoil(struct hello *hello, int way)
 {
     switch (way) {
     case 0:
-        hello->version = 2;
+        hello->version = HELLO_VERSION - 1;
         return HELLO_BAD_VERSION;
     case 1:
         hello->job = 18;

@@ -135,8 +135,9 @@ START_TEST(the_head_of_a_segment_lies_as_documented)
     segment_fini(&segment);
     ck_assert_uint_eq(offsetof(struct shm_counters, published), 64);
     ck_assert_uint_eq(offsetof(struct shm_counters, consumed), 128);
-    ck_assert_uint_eq(offsetof(struct shm_counters, bell), 192);
-    ck_assert_uint_eq(offsetof(struct shm_counters, sleepers), 256);
+    ck_assert_uint_eq(offsetof(struct shm_counters, waits), 192);
+    ck_assert_uint_eq(offsetof(struct shm_counters, bell), 256);
+    ck_assert_uint_eq(offsetof(struct shm_counters, sleepers), 320);
 }
 END_TEST
 
