@@ -1,11 +1,16 @@
 /* allreduce.c - time of mesh_all_reduce_sum over ranks of this host: size, min, median, bus rate
  *
  * allreduce [-n RANKS] [-t shm|tcp|tls] [-s BYTES] [-i ITERATIONS] [--spin] [--bind] [--quick]
+ *           [--on NETNS=IP --on NETNS=IP ... [--apart]]
  *
  * A line each: transport ranks bytes iterations min_us median_us bus_GB/s algorithm. Bus rate is
  * 2 (n - 1) / n * bytes / min, as NCCL's tests count it: what a ring would have to move. The
  * `memcpy` lines say what this machine's memory gives to n processes that copy at once. A sum is
- * checked once for each size. Small ones are called back to back, 20 a sample. */
+ * checked once for each size. Small ones are called back to back, 20 a sample.
+ *
+ * --on: a network namespace that stands for a host (allreduce_hosts.sh makes two); the ranks are
+ * shared out over them, and a line ends with the bytes of payload that a sum moves between them.
+ * --apart: as if each rank were alone on its host. */
 #include "bench/ranks.h"
 
 #include "proto/cert.h"
@@ -34,6 +39,8 @@ struct bench {
     int spin;
     int bind;      /* rank r to core r, as mpirun does with two ranks */
     double *times; /* shared: us of rank 0 */
+    int apart;
+    uint64_t *crossing; /* shared: bytes that each rank sent to another place */
 };
 
 static double now_us(void)
@@ -78,26 +85,44 @@ static void bind_to_core(int core)
     (void)sched_setaffinity(0, sizeof(cpus), &cpus); /* fewer cores: the kernel places it */
 }
 
+/* Payload that went from this rank to ranks in other places. */
+static uint64_t count_crossing(const struct ranks *ranks, int rank, const struct mesh *mesh)
+{
+    struct mesh_counters counters;
+    struct mesh_traffic peers[RANKS_MAX];
+    uint64_t bytes = 0;
+    mesh_counters(mesh, &counters, peers);
+    for (int r = 0; r < ranks->world; r++) {
+        bytes += ranks_place(ranks, r) != ranks_place(ranks, rank) ? peers[r].payload_out : 0;
+    }
+    return bytes;
+}
+
 static int run_rank(int rank, void *arg)
 {
     struct bench *bench = arg;
     struct ms_err err;
+    if (ranks_enter(&bench->ranks, rank, &err) < 0) {
+        return complain("namespace", &err);
+    }
     if (bench->bind) {
         bind_to_core(rank);
     }
     struct mesh *mesh = NULL;
     size_t count = bench->bytes / sizeof(float);
     struct mesh_config cfg = ranks_config(&bench->ranks, rank, count);
-    cfg.force_remote = bench->transport != SHM;
+    cfg.force_remote = bench->apart || (bench->transport != SHM && bench->ranks.n_places == 0);
     cfg.spin = bench->spin;
     if (mesh_create(&cfg, &mesh, &err) < 0) {
         return complain("mesh_create", &err);
     }
     const float *result = NULL;
     fill(mesh_exchange(mesh), count, rank);
+    uint64_t before = count_crossing(&bench->ranks, rank, mesh);
     if (mesh_all_reduce_sum(mesh, 0, count, &result, &err) < 0) {
         return complain("all_reduce", &err);
     }
+    bench->crossing[rank] = count_crossing(&bench->ranks, rank, mesh) - before;
     if (!is_right(result, count, bench->ranks.world)) {
         fprintf(stderr, "allreduce: rank %d has a wrong sum\n", rank);
         return 1;
@@ -158,9 +183,17 @@ static void report(struct bench *bench, const char *name, double bus)
     qsort(bench->times, bench->iterations, sizeof(double), by_value);
     double best = bench->times[0];
     printf("%-7s ranks %d bytes %9zu iterations %5zu min_us %10.1f median_us %10.1f bus_GB/s "
-           "%6.2f\n",
+           "%6.2f",
            name, bench->ranks.world, bench->bytes, bench->iterations, best,
            bench->times[bench->iterations / 2], bus * (double)bench->bytes / best / 1e3);
+    if (bench->ranks.n_places > 0) {
+        uint64_t bytes = 0;
+        for (int r = 0; r < bench->ranks.world; r++) {
+            bytes += bench->crossing[r];
+        }
+        printf(" crossing %11llu", (unsigned long long)bytes);
+    }
+    printf("\n");
     fflush(stdout);
 }
 
@@ -228,14 +261,28 @@ struct options {
     int world, spin, quick, bind;
     int transport; /* -1: all */
     size_t bytes, iterations;
+    int apart, n_places;
+    struct place places[PLACES_MAX];
 };
+
+/* NETNS=IP */
+static int parse_place(char *text, struct options *opt)
+{
+    char *ip = strchr(text, '=');
+    if (ip == NULL || opt->n_places == PLACES_MAX) {
+        return -1;
+    }
+    *ip++ = '\0';
+    opt->places[opt->n_places++] = (struct place){.netns = text, .ip = ip};
+    return 0;
+}
 
 static int parse(int argc, char **argv, struct options *opt)
 {
-    static const struct option longs[] = {{"quick", no_argument, NULL, 'q'},
-                                          {"bind", no_argument, NULL, 'b'},
-                                          {"spin", no_argument, NULL, 'p'},
-                                          {NULL, 0, NULL, 0}};
+    static const struct option longs[] = {
+        {"quick", no_argument, NULL, 'q'}, {"bind", no_argument, NULL, 'b'},
+        {"spin", no_argument, NULL, 'p'},  {"on", required_argument, NULL, 'o'},
+        {"apart", no_argument, NULL, 'a'}, {NULL, 0, NULL, 0}};
     *opt = (struct options){.world = 2, .spin = -1, .transport = -1};
     for (int c; (c = getopt_long(argc, argv, "n:t:s:i:", longs, NULL)) != -1;) {
         switch (c) {
@@ -262,6 +309,14 @@ static int parse(int argc, char **argv, struct options *opt)
         case 'b':
             opt->bind = 1;
             break;
+        case 'o':
+            if (parse_place(optarg, opt) < 0) {
+                return -1;
+            }
+            break;
+        case 'a':
+            opt->apart = 1;
+            break;
         default:
             return -1;
         }
@@ -276,21 +331,25 @@ int main(int argc, char **argv)
     struct ms_err err;
     if (parse(argc, argv, &opt) < 0) {
         fprintf(stderr, "usage: allreduce [-n RANKS] [-t shm|tcp|tls] [-s BYTES] [-i ITERATIONS] "
-                        "[--spin] [--bind] [--quick]\n");
+                        "[--spin] [--bind] [--quick] [--on NETNS=IP]... [--apart]\n");
         return 2;
     }
     cpu_set_t cpus;
     int cores = sched_getaffinity(0, sizeof(cpus), &cpus) == 0 ? CPU_COUNT(&cpus) : 1;
     bench.spin = opt.spin >= 0 ? opt.spin : opt.world <= cores;
     bench.bind = opt.bind;
-    bench.times = mmap(NULL, TIMES_MAX * sizeof(double), PROT_READ | PROT_WRITE,
-                       MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    bench.apart = opt.apart;
+    bench.ranks.n_places = opt.n_places;
+    memcpy(bench.ranks.places, opt.places, sizeof(opt.places));
+    bench.times = mmap(NULL, TIMES_MAX * sizeof(double) + RANKS_MAX * sizeof(uint64_t),
+                       PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    bench.crossing = (uint64_t *)(void *)(bench.times + TIMES_MAX);
     if (bench.times == MAP_FAILED) {
         return 1;
     }
     int failed = 0;
     for (int t = 0; t < TRANSPORTS; t++) {
-        if (opt.transport >= 0 && opt.transport != t) {
+        if (opt.transport >= 0 ? opt.transport != t : t == SHM && opt.n_places > 0) {
             continue;
         }
         bench.transport = (enum transport)t;
@@ -307,7 +366,7 @@ int main(int argc, char **argv)
         }
     }
     size_t copies[] = {1 << 20, 94 << 20};
-    for (size_t i = 0; i < MS_ARRAY_SIZE(copies); i++) {
+    for (size_t i = 0; i < MS_ARRAY_SIZE(copies) && opt.n_places == 0; i++) {
         bench.bytes = copies[i];
         bench.iterations = iterations_for(copies[i], opt.quick ? 0.02 : 0.5);
         failed += ranks_run(&bench.ranks, run_memcpy, &bench);

@@ -1,12 +1,15 @@
 /* ranks.h - several ranks on this host without a scheduler, for benches and tests of the mesh
  *
  * The parent opens all listeners, so addresses are known before anybody is forked; each child then
- * makes its mesh from its own. */
+ * makes its mesh from its own. Network namespaces stand for hosts where the ranks are to be on
+ * several: rank r of n is in number r * n_places / n of them. */
 #ifndef RANKS_H
 #define RANKS_H
 
 #include "libworker/comm/comm.h"
 
+#include <fcntl.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,37 +18,72 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { RANKS_MAX = 64 };
+enum { RANKS_MAX = 64, PLACES_MAX = 8 };
+
+struct place {
+    const char *netns; /* as `ip netns` names it */
+    const char *ip;    /* of it, where the others reach it */
+};
 
 struct ranks {
     int world;
+    int n_places; /* 0: all here, on loopback; set before ranks_open */
+    struct place places[PLACES_MAX];
     struct comm_listener *listeners[RANKS_MAX];
     struct mesh_member members[RANKS_MAX];
     char addresses[RANKS_MAX][64];
     char names[RANKS_MAX][16];
-    char host_id[MS_NAME_MAX + 1];
+    char host_ids[RANKS_MAX][MS_NAME_MAX + 1];
     SSL_CTX *tls[RANKS_MAX]; /* set before ranks_open; NULL: plain */
     pid_t pids[RANKS_MAX];
 };
 
-/* Opens listeners on loopback. */
+static inline int ranks_place(const struct ranks *ranks, int rank)
+{
+    return rank * ranks->n_places / ranks->world;
+}
+
+/* The calling thread moves to the network of a rank. */
+static inline int ranks_enter(const struct ranks *ranks, int rank, struct ms_err *err)
+{
+    char path[128];
+    if (ranks->n_places == 0) {
+        return 0;
+    }
+    snprintf(path, sizeof(path), "/run/netns/%s", ranks->places[ranks_place(ranks, rank)].netns);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    int rc = fd < 0 || setns(fd, CLONE_NEWNET) < 0
+                 ? ms_fail_errno(err, MS_E_IO, "cannot enter the network of %s", path)
+                 : 0;
+    if (fd >= 0) {
+        close(fd);
+    }
+    return rc;
+}
+
+/* Opens listeners, on loopback or in their places (where the calling thread is then). */
 static inline int ranks_open(struct ranks *ranks, int world, struct ms_err *err)
 {
+    int rc = 0;
     ranks->world = world;
-    int rc = comm_host_id(ranks->host_id, sizeof(ranks->host_id), err);
     for (int i = 0; rc == 0 && i < world; i++) {
         struct comm_listener_config cfg = {.bind_ip = "127.0.0.1", .tls = ranks->tls[i]};
-        rc = comm_listener_create(&cfg, &ranks->listeners[i], err);
+        if (ranks->n_places > 0) {
+            cfg.bind_ip = ranks->places[ranks_place(ranks, i)].ip;
+        }
+        rc = ranks_enter(ranks, i, err);
+        rc = rc == 0 ? comm_host_id(ranks->host_ids[i], sizeof(ranks->host_ids[i]), err) : rc;
+        rc = rc == 0 ? comm_listener_create(&cfg, &ranks->listeners[i], err) : rc;
         if (rc < 0) {
             break;
         }
-        snprintf(ranks->addresses[i], sizeof(ranks->addresses[i]), "127.0.0.1:%d",
+        snprintf(ranks->addresses[i], sizeof(ranks->addresses[i]), "%s:%d", cfg.bind_ip,
                  comm_listener_port(ranks->listeners[i]));
         snprintf(ranks->names[i], sizeof(ranks->names[i]), "w%d", i);
         ranks->members[i] = (struct mesh_member){
             .node_id = ranks->names[i],
             .host_name = "localhost",
-            .host_id = ranks->host_id,
+            .host_id = ranks->host_ids[i],
             .data_address = ranks->addresses[i],
             .data_unix = comm_listener_unix(ranks->listeners[i]),
             .cert_name = ranks->tls[i] != NULL ? ranks->names[i] : "",

@@ -1,0 +1,39 @@
+#!/bin/sh
+# allreduce_hosts.sh - all-reduce of 94 MiB over 2 x 2 ranks in two network namespaces, and what crosses
+#
+# allreduce_hosts.sh [BUILD_DIR]
+#
+# For TCP and TLS: as it is, and as if each rank were alone on its host (--apart), which moves what a
+# flat or a direct sum moves. `crossing` is the payload between the two namespaces. Needs root.
+set -eu
+bench=${1:-build}/bench/allreduce
+if [ ! -x "$bench" ]; then
+    echo "allreduce_hosts.sh: $bench is missing: ninja -C ${1:-build} bench/allreduce" >&2
+    exit 2
+fi
+if [ "$(id -u)" != 0 ]; then
+    echo "allreduce_hosts.sh: network namespaces need root" >&2
+    exit 2
+fi
+a=msba$$ b=msbb$$
+drop() {
+    ip netns del "$a" 2>/dev/null || :
+    ip netns del "$b" 2>/dev/null || :
+}
+trap drop EXIT INT TERM
+ip netns add "$a"
+ip netns add "$b"
+ip link add "v$a" netns "$a" type veth peer name "v$b" netns "$b"
+ip -n "$a" addr add 10.78.0.1/24 dev "v$a"
+ip -n "$b" addr add 10.78.0.2/24 dev "v$b"
+for host in "$a" "$b"; do
+    ip -n "$host" link set lo up
+    ip -n "$host" link set "v$host" up
+done
+for transport in tcp tls; do
+    for apart in '' --apart; do
+        # shellcheck disable=SC2086 # a word or none
+        "$bench" -n 4 -t "$transport" -s 98566144 -i 15 --on "$a=10.78.0.1" --on "$b=10.78.0.2" $apart |
+            sed "s/\$/ ${apart:-by host}/"
+    done
+done
