@@ -82,7 +82,7 @@ struct mesh_config {
 /* Connects to every peer, exchanges memfds. Blocks until all are there, timeout, or mesh_cancel of
  * the listener (comm_listener_abort). Peers that have not come are named. Returns owned. */
 int mesh_create(const struct mesh_config *cfg, struct mesh **ret, struct ms_err *err);
-/* Tells the peers (at most a quarter of a second after a failure, at once else), closes and unmaps.
+/* Tells the peers (at once, or in a quarter of a second where they do not read), closes and unmaps.
  * NULL allowed; no thread may be inside. */
 void mesh_destroy(struct mesh *mesh);
 /* Wakes a mesh_create that waits; any thread; stays set until comm_listener_resume. */

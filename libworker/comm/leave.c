@@ -12,7 +12,7 @@
 #include <sys/ioctl.h>
 
 enum {
-    LINGER_MS = 250, /* of one megabyte, the most that a begun frame still has to send */
+    LINGER_MS = 250, /* for one megabyte, the most that a begun frame still has to send */
     POLL_MS = 5,     /* nothing tells when sent bytes have arrived */
 };
 
@@ -33,9 +33,8 @@ static void drop_spans(struct stream *stream)
     stream->n_rx = 0;
 }
 
-static void say_bye(const struct mesh *mesh, struct stream *stream, int aborted)
+static int say_bye(struct mesh *mesh, struct peer *peer, int aborted)
 {
-    uint8_t bytes[FRAME_HEADER];
     struct frame bye = {
         .type = FRAME_BYE,
         .phase = aborted ? FRAME_BYE_ABORTED : FRAME_BYE_DONE,
@@ -44,8 +43,9 @@ static void say_bye(const struct mesh *mesh, struct stream *stream, int aborted)
         .sequence = mesh->op.sequence,
         .begin = aborted ? atomic_load(&mesh->culprit) : FRAME_NOBODY,
     };
-    frame_encode(&bye, bytes);
-    (void)link_write(&stream->link, bytes, sizeof(bytes), NULL, 0);
+    peer->stream.said_bye = 1;
+    int rc = stream_stage(&peer->stream, &bye, NULL);
+    return rc < 0 ? rc : stream_push(mesh, peer, NULL);
 }
 
 static void read_off(struct stream *stream)
@@ -72,17 +72,17 @@ static int part_with(struct mesh *mesh, struct peer *peer, int aborted)
     if (stream->link.fd < 0 || stream->eof) {
         return 1;
     }
-    if (!stream->said_bye) {
-        if (stream_push(mesh, peer, NULL) < 0) {
-            stream->eof = 1;
-            return 1;
-        }
-        if (is_within_frame(stream)) {
-            read_off(stream); /* it may be waiting to get rid of its own frame first */
-            return 0;
-        }
-        say_bye(mesh, stream, aborted);
-        stream->said_bye = 1;
+    int rc = stream_push(mesh, peer, NULL);
+    if (rc >= 0 && !stream->said_bye && !is_within_frame(stream)) {
+        rc = say_bye(mesh, peer, aborted);
+    }
+    if (rc < 0) {
+        stream->eof = 1;
+        return 1;
+    }
+    if (is_within_frame(stream)) {
+        read_off(stream); /* it may be waiting to get rid of its own frame first */
+        return 0;
     }
     if (aborted) {
         read_off(stream);
@@ -104,7 +104,7 @@ void streams_leave(struct mesh *mesh)
             struct peer *peer = &mesh->peers[i];
             if (!part_with(mesh, peer, aborted)) {
                 mesh->polls[n++] = (struct pollfd){.fd = peer->stream.link.fd, .events = POLLIN};
-                if (!peer->stream.said_bye) {
+                if (is_within_frame(&peer->stream)) {
                     mesh->polls[n - 1].events |= peer->stream.link.write_wants;
                 }
             }

@@ -210,7 +210,7 @@ void stream_fini(struct stream *stream);
 void stream_send(struct stream *stream, const void *data, size_t size, uint8_t phase,
                  uint64_t begin, uint64_t offset);
 void stream_receive(struct stream *stream, void *data, size_t size, uint8_t phase, uint64_t begin);
-/* Bytes that wait to be sent, the header of a frame that has begun included. */
+/* Bytes that wait to be sent, the begin of a frame included. */
 size_t stream_unsent(const struct stream *stream);
 struct mesh_traffic stream_traffic(const struct stream *stream);
 /* Bytes that have come of a span of size bytes asked for in this collective. */
@@ -225,6 +225,8 @@ int streams_wait(struct mesh *mesh, struct ms_err *err);
 int streams_finish(struct mesh *mesh, struct ms_err *err);
 /* Sends what the peer takes: 1 if any, 0, or an error. */
 int stream_push(struct mesh *mesh, struct peer *peer, struct ms_err *err);
+/* A frame without payload is the next to go; nothing else may be under way. */
+int stream_stage(struct stream *stream, const struct frame *frame, struct ms_err *err);
 /* What became of a peer whose connection has ended, as far as its bytes tell: reads those for this
  * collective, and looks at the next header. UNKNOWN: bytes for a later collective come first. Fails
  * where the bytes for this collective are wrong. */

@@ -132,12 +132,33 @@ static int gone(struct mesh *mesh, struct peer *peer, struct ms_err *err)
 /* ---- out
  * -------------------------------------------------------------------------------------------- */
 
+static int make_stage(struct stream *stream, struct ms_err *err)
+{
+    if (stream->stage == NULL && (stream->stage = malloc(STREAM_STAGE)) == NULL) {
+        return ms_fail(err, MS_E_NOMEM, "out of memory for a frame");
+    }
+    return 0;
+}
+
+int stream_stage(struct stream *stream, const struct frame *frame, struct ms_err *err)
+{
+    assert(!is_sending(stream) && stream->tx_left == 0);
+    int rc = make_stage(stream, err);
+    if (rc == 0) {
+        frame_encode(frame, stream->stage);
+        stream->stage_size = FRAME_HEADER;
+        stream->stage_done = 0;
+    }
+    return rc;
+}
+
 /* The next frame of the first span. With TLS the header shares its record with the first payload
  * bytes: a record costs a system call at either end. */
 static int begin_frame(struct mesh *mesh, struct stream *stream, struct ms_err *err)
 {
-    if (stream->stage == NULL && (stream->stage = malloc(STREAM_STAGE)) == NULL) {
-        return ms_fail(err, MS_E_NOMEM, "out of memory for a frame");
+    int rc = make_stage(stream, err);
+    if (rc < 0) {
+        return rc;
     }
     struct span *span = &stream->tx[0];
     size_t length = span->size - span->done;
