@@ -1,10 +1,11 @@
 #!/bin/sh
 # allreduce_hosts.sh - all-reduce of 94 MiB over 2 x 2 ranks in two network namespaces, and what crosses
 #
-# allreduce_hosts.sh [BUILD_DIR]
+# allreduce_hosts.sh [BUILD_DIR [RATE]]
 #
 # For TCP and TLS: as it is, and as if each rank were alone on its host (--apart), which moves what a
-# flat or a direct sum moves. `crossing` is the payload between the two namespaces. Needs root.
+# flat or a direct sum moves. `crossing` is the payload between the two namespaces. RATE, as tc writes it
+# (2gbit), makes the link as slow as a network is, in both directions. Needs root.
 set -eu
 bench=${1:-build}/bench/allreduce
 if [ ! -x "$bench" ]; then
@@ -30,6 +31,10 @@ for host in "$a" "$b"; do
     ip -n "$host" link set lo up
     ip -n "$host" link set "v$host" up
 done
+if [ -n "${2:-}" ]; then
+    tc -n "$a" qdisc add dev "v$a" root tbf rate "$2" burst 1mb latency 20ms
+    tc -n "$b" qdisc add dev "v$b" root tbf rate "$2" burst 1mb latency 20ms
+fi
 for transport in tcp tls; do
     for apart in '' --apart; do
         # shellcheck disable=SC2086 # a word or none
