@@ -427,7 +427,11 @@ START_TEST(nothing_is_left_behind)
         run_failure(f, leave_nothing);
         failure_close(f);
 
-        ck_assert(!file_mentions("/proc/net/unix", name));
+        /* The thread that closes what strangers left has a table of its own, which the kernel may
+         * close a moment after the thread was joined. */
+        while (file_mentions("/proc/net/unix", name)) {
+            sched_yield();
+        }
     }
 }
 END_TEST
