@@ -2,6 +2,7 @@
 #ifndef MEMORY_H
 #define MEMORY_H
 
+#include "libworker/host/cgroup.h"
 #include "proto/err.h"
 
 #include <stddef.h>
@@ -20,9 +21,10 @@ void memory_free(void *memory, size_t bytes); /* NULL allowed */
  * there, for the kernel gives it back. MEMORY_UNKNOWN where neither can be read. */
 uint64_t memory_available(void);
 
-/* For that, and its test: best, or what the limits leave of the cgroups that a file as
- * /proc/self/cgroup names, below mount, where that is less. */
-uint64_t memory_left(const char *cgroup, const char *mount, uint64_t best);
+/* For that, and its test: best, or what the limits of the cgroups in files leave where that is
+ * less.
+ */
+uint64_t memory_left(const struct cgroup_files *files, uint64_t best);
 
 /* "2.61 GB" into buf; returns buf. Decimal units. */
 const char *memory_format(uint64_t bytes, char *buf, size_t size);

@@ -1,8 +1,7 @@
 /* test_memory.c - large buffers and how much memory there is */
 #include "libworker/host/memory.h"
 #include "tests/test.h"
-
-#include <sys/stat.h>
+#include "tests/unit/host_tree.h"
 
 START_TEST(large_buffers_are_zeroed_and_aligned_to_huge_pages)
 {
@@ -49,48 +48,32 @@ START_TEST(available_memory_is_more_than_a_page_and_less_than_an_exabyte)
 }
 END_TEST
 
-static void put(const char *root, const char *name, const char *text)
-{
-    char path[512];
-    snprintf(path, sizeof(path), "%s/%s", root, name);
-    FILE *file = fopen(path, "w");
-    ck_assert_ptr_nonnull(file);
-    ck_assert_int_ge(fputs(text, file), 0);
-    ck_assert_int_eq(fclose(file), 0);
-}
-
 static uint64_t left(const char *root, uint64_t best)
 {
     char cgroup[300];
     snprintf(cgroup, sizeof(cgroup), "%s/cgroup", root);
-    return memory_left(cgroup, root, best);
+    return memory_left(&(struct cgroup_files){cgroup, root}, best);
 }
 
 START_TEST(limits_of_either_hierarchy_and_of_those_above_count)
 {
-    static const char *const folders[] = {"memory", "memory/a", "memory/a/b", "u", "u/v"};
     const char *root = test_dir_make();
-    char path[512];
-    for (size_t i = 0; i < MS_ARRAY_SIZE(folders); i++) {
-        snprintf(path, sizeof(path), "%s/%s", root, folders[i]);
-        ck_assert_int_eq(mkdir(path, 0700), 0);
-    }
-    put(root, "cgroup", "9:name=systemd:/\n4:memory:/a/b\n1:cpu:/\n");
+    tree_put(root, "cgroup", "9:name=systemd:/\n4:memory:/a/b\n1:cpu:/\n");
     ck_assert_uint_eq(left(root, 5000), 5000);
-    put(root, "memory/a/b/memory.limit_in_bytes", "9223372036854771712\n");
-    put(root, "memory/a/b/memory.usage_in_bytes", "100\n");
+    tree_put(root, "memory/a/b/memory.limit_in_bytes", "9223372036854771712\n");
+    tree_put(root, "memory/a/b/memory.usage_in_bytes", "100\n");
     ck_assert_uint_eq(left(root, 5000), 5000);
-    put(root, "memory/a/memory.limit_in_bytes", "1000\n");
-    put(root, "memory/a/memory.usage_in_bytes", "400\n");
+    tree_put(root, "memory/a/memory.limit_in_bytes", "1000\n");
+    tree_put(root, "memory/a/memory.usage_in_bytes", "400\n");
     ck_assert_uint_eq(left(root, 5000), 600);
     ck_assert_uint_eq(left(root, MEMORY_UNKNOWN), 600);
 
-    put(root, "cgroup", "0::/u/v\n");
-    put(root, "u/v/memory.max", "max\n");
-    put(root, "u/v/memory.current", "10\n");
+    tree_put(root, "cgroup", "0::/u/v\n");
+    tree_put(root, "u/v/memory.max", "max\n");
+    tree_put(root, "u/v/memory.current", "10\n");
     ck_assert_uint_eq(left(root, 5000), 5000);
-    put(root, "u/memory.max", "300\n");
-    put(root, "u/memory.current", "400\n");
+    tree_put(root, "u/memory.max", "300\n");
+    tree_put(root, "u/memory.current", "400\n");
     ck_assert_uint_eq(left(root, 5000), 0);
     test_dir_remove(root);
 }
@@ -98,18 +81,12 @@ END_TEST
 
 START_TEST(a_full_cgroup_below_a_larger_one_leaves_nothing)
 {
-    static const char *const folders[] = {"slice", "slice/svc"};
     const char *root = test_dir_make();
-    char path[512];
-    for (size_t i = 0; i < MS_ARRAY_SIZE(folders); i++) {
-        snprintf(path, sizeof(path), "%s/%s", root, folders[i]);
-        ck_assert_int_eq(mkdir(path, 0700), 0);
-    }
-    put(root, "cgroup", "0::/slice/svc\n");
-    put(root, "slice/memory.max", "8000000000\n");
-    put(root, "slice/memory.current", "1000000000\n");
-    put(root, "slice/svc/memory.max", "100000000\n");
-    put(root, "slice/svc/memory.current", "100000000\n");
+    tree_put(root, "cgroup", "0::/slice/svc\n");
+    tree_put(root, "slice/memory.max", "8000000000\n");
+    tree_put(root, "slice/memory.current", "1000000000\n");
+    tree_put(root, "slice/svc/memory.max", "100000000\n");
+    tree_put(root, "slice/svc/memory.current", "100000000\n");
 
     ck_assert_uint_eq(left(root, 16000000000), 0);
     ck_assert_uint_eq(left(root, MEMORY_UNKNOWN), 0);
@@ -120,26 +97,23 @@ END_TEST
 START_TEST(page_cache_is_left)
 {
     const char *root = test_dir_make();
-    char path[512];
-    snprintf(path, sizeof(path), "%s/memory", root);
-    ck_assert_int_eq(mkdir(path, 0700), 0);
-    put(root, "cgroup", "0::/\n");
-    put(root, "memory.max", "400000000\n");
-    put(root, "memory.current", "400000000\n");
-    put(root, "memory.stat",
-        "anon 30000000\nfile 350000000\ninactive_anon 5\ninactive_file 200000000\n"
-        "active_file 150000000\nslab_reclaimable 10000000\n");
+    tree_put(root, "cgroup", "0::/\n");
+    tree_put(root, "memory.max", "400000000\n");
+    tree_put(root, "memory.current", "400000000\n");
+    tree_put(root, "memory.stat",
+             "anon 30000000\nfile 350000000\ninactive_anon 5\ninactive_file 200000000\n"
+             "active_file 150000000\nslab_reclaimable 10000000\n");
     ck_assert_uint_eq(left(root, MEMORY_UNKNOWN), 360000000);
 
-    put(root, "cgroup", "4:memory:/\n"); /* whose own numbers leave out the folders below */
-    put(root, "memory/memory.limit_in_bytes", "1000\n");
-    put(root, "memory/memory.usage_in_bytes", "1000\n");
-    put(root, "memory/memory.stat",
-        "inactive_file 1\nactive_file 2\nhierarchical_memory_limit 1000\n"
-        "total_inactive_file 600\ntotal_active_file 300\n");
+    tree_put(root, "cgroup", "4:memory:/\n"); /* whose own numbers leave out the folders below */
+    tree_put(root, "memory/memory.limit_in_bytes", "1000\n");
+    tree_put(root, "memory/memory.usage_in_bytes", "1000\n");
+    tree_put(root, "memory/memory.stat",
+             "inactive_file 1\nactive_file 2\nhierarchical_memory_limit 1000\n"
+             "total_inactive_file 600\ntotal_active_file 300\n");
     ck_assert_uint_eq(left(root, MEMORY_UNKNOWN), 900);
 
-    put(root, "memory/memory.stat", "total_inactive_file 5000\n"); /* counted late */
+    tree_put(root, "memory/memory.stat", "total_inactive_file 5000\n"); /* counted late */
     ck_assert_uint_eq(left(root, MEMORY_UNKNOWN), 1000);
     test_dir_remove(root);
 }
