@@ -26,8 +26,10 @@
 #define MS_UNKNOWN_FIELDS 16 /* a newer peer may add a few */
 
 /* Cluster */
-#define MS_WORKERS_MAX 1024  /* ranks of one job: 1024 * 200 bytes of members fit an Assign */
-#define MS_NODES_MAX   16384 /* registered nodes: one heartbeat a second is 16k frames/s */
+#define MS_CPUS_MAX     1024 /* of one host, as glibc counts them: others are left unused */
+#define MS_CPUSET_BYTES (MS_CPUS_MAX / 8)
+#define MS_WORKERS_MAX  1024  /* ranks of one job: 1024 * 200 bytes of members fit an Assign */
+#define MS_NODES_MAX    16384 /* registered nodes: one heartbeat a second is 16k frames/s */
 #define MS_PLACE_TRIES_MAX                                                                         \
     3 /* a job whose nodes die before it starts: the third time is no chance */
 #define MS_HOST_PAUSE_MS     2000  /* a host that dies closes its connections one after the other */

@@ -14,7 +14,7 @@ packages_build=(
 packages_scheduler=(libsqlite3-dev)
 
 # for msworker, on top; left out with -Dworker=false
-packages_worker=(libdnnl-dev)
+packages_worker=(libdnnl-dev libhwloc-dev)
 
 # to test, on top of all: check, formatters, checkers, the peers that figures are compared with; left out with
 # -Dtests=false

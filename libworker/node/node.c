@@ -1,8 +1,8 @@
 /* node.c - who this worker is: names, addresses, cores, memory, instruction set */
 #include "libworker/node/node.h"
 
-#include "libworker/host/cores.h"
 #include "libworker/host/memory.h"
+#include "libworker/host/offer.h"
 #include "libworker/plan/plan.h"
 #include "proto/addr.h"
 
@@ -98,7 +98,7 @@ int node_describe(struct node_identity *identity, const struct comm_listener *li
     ret->data_address = identity->data_address;
     ret->data_unix = identity->data_unix;
     ret->uid = (uint32_t)geteuid();
-    ret->cores = (uint32_t)host_cores();
+    ret->cores = (uint32_t)host_get()->offer.cores;
     uint64_t bytes = memory_available();
     ret->memory_bytes = bytes == MEMORY_UNKNOWN ? 0 : bytes; /* 0: not known */
     ret->isa = identity->isa;

@@ -1,7 +1,7 @@
 /* prepare.c - everything before step 0: data, plan, memory check, mesh, weights */
 #include "libworker/data/path.h"
-#include "libworker/host/cores.h"
 #include "libworker/host/memory.h"
+#include "libworker/host/offer.h"
 #include "libworker/train/model_copy.h"
 #include "libworker/train/train_impl.h"
 #include "proto/macros.h"
@@ -19,7 +19,7 @@ enum { LOADER_DEPTH = 2 };
 /* Cores that the ranks of this host share. */
 static int shared_cores(const struct train_config *cfg)
 {
-    return cfg->cores > 0 ? cfg->cores : host_cores();
+    return cfg->cores > 0 ? cfg->cores : host_get()->offer.cores;
 }
 
 static int local_ranks(const struct train_config *cfg)

@@ -32,6 +32,7 @@ only=(
     'openssl/|^(proto|libworker/comm)/'
     'event2/|^(proto|daemon|cli|libworker/agent)/'
     'yaml\.h|^libworker/job/'
+    'hwloc\.h|^libworker/host/'
     'zlib\.h|^libworker/data/'
 )
 bad=0
