@@ -18,7 +18,7 @@ enum {
     FLAT = 4096,  /* numbers, names and one reason, with room for fields that a newer peer adds */
     PATHS = 8192, /* ... and up to two paths */
     SPEC = MS_SPEC_MAX + FLAT,                     /* ... and a job's JSON */
-    MEMBERS = MS_SPEC_MAX + MS_WORKERS_MAX * 1024, /* a Member: at most 1 KiB of names */
+    MEMBERS = MS_SPEC_MAX + MS_WORKERS_MAX * 1280, /* a Member: 1 KiB of names, and its Offer */
     LOG = MS_LOG_CHUNK_MAX + FLAT,
     EVENTS = MS_EVENTS_PAGE * 640 + FLAT, /* an EventInfo: its texts and numbers */
     LIST = MS_FRAME_MAX,

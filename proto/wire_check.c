@@ -34,6 +34,7 @@ static const struct field_limit field_limits[] = {
     {"cert_name", MS_NAME_MAX, 0, 0},
     {"cert_sha256", 64, 0, 0},
     {"cluster", MS_NAME_MAX, 0, 0},
+    {"cpuset", MS_CPUSET_BYTES, 0, 0},
     {"data", MS_LOG_CHUNK_MAX, 0, 0},
     {"data_address", MS_ADDR_MAX, 0, 0},
     {"data_unix", MS_ADDR_MAX, 0, 0},

@@ -29,6 +29,9 @@ struct node_info {
     uint32_t uid, cores, pid;
     uint32_t level; /* which messages its release knows (proto/wire.h) */
     uint64_t memory_bytes;
+    bool has_offer;
+    Ms__Offer offer; /* as it came, for other ranks of its jobs; its CPUs are these: */
+    uint8_t cpuset[MS_CPUSET_BYTES];
 };
 
 /* What a Register says about the rank that the process holds; job 0: none. */

@@ -41,6 +41,17 @@ static void members_fill(struct job *job, struct node **nodes)
     }
 }
 
+static Ms__Offer *offer_message(struct sched *s, struct node_info *info)
+{
+    if (!info->has_offer) {
+        return NULL;
+    }
+    Ms__Offer *offer = emit_alloc(s, sizeof(*offer));
+    *offer = info->offer;
+    offer->cpuset.data = info->cpuset;
+    return offer;
+}
+
 static Ms__Member **members_message(struct sched *s, const struct job *job, struct node **nodes)
 {
     Ms__Member *msgs = emit_alloc(s, job->workers * sizeof(*msgs));
@@ -57,6 +68,7 @@ static Ms__Member **members_message(struct sched *s, const struct job *job, stru
         msgs[rank].data_unix = info->data_unix;
         msgs[rank].uid = info->uid;
         msgs[rank].cert_name = info->cert_name;
+        msgs[rank].offer = offer_message(s, info);
         list[rank] = &msgs[rank];
     }
     return list;

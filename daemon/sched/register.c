@@ -6,6 +6,16 @@
 #include <stdlib.h>
 #include <string.h>
 
+static void offer_read(struct node_info *info, const Ms__Offer *offer)
+{
+    info->has_offer = true;
+    info->offer = *offer;
+    info->offer.base.n_unknown_fields = 0;
+    info->offer.base.unknown_fields = NULL;
+    info->offer.cpuset.data = NULL; /* a node_info is copied: place.c says where they are */
+    memcpy(info->cpuset, offer->cpuset.data, offer->cpuset.len);
+}
+
 static void info_read(struct node_info *info, const struct conn *conn, const Ms__Register *msg)
 {
     memset(info, 0, sizeof(*info));
@@ -24,6 +34,9 @@ static void info_read(struct node_info *info, const struct conn *conn, const Ms_
     info->pid = msg->pid;
     info->level = msg->level;
     info->memory_bytes = msg->memory_bytes;
+    if (msg->offer != NULL && msg->offer->cpuset.len > 0) {
+        offer_read(info, msg->offer);
+    }
 }
 
 /* Other hosts dial it, with the job's token: a socket of theirs is none of ours. */

@@ -25,7 +25,7 @@ struct m_node {
     char data_address[MS_ADDR_MAX + 1], data_unix[MS_ADDR_MAX + 1];
     char isa[MS_NAME_MAX + 1], cert_name[MS_NAME_MAX + 1];
     uint64_t incarnation;
-    uint32_t uid, level, pid;
+    uint32_t uid, level, pid, physical;
     uint64_t conn;   /* 0: not registered */
     bool came;       /* registered since the start, or since it went away */
     bool leaving;    /* its process said so */

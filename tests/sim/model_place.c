@@ -394,7 +394,8 @@ static void judge_member(struct model *m, const struct m_job *job, const Ms__Mem
         strcmp(member->host_id, node->host_id) != 0 ||
         strcmp(member->data_address, node->data_address) != 0 ||
         strcmp(member->data_unix, node->data_unix) != 0 ||
-        strcmp(member->cert_name, node->cert_name) != 0) {
+        strcmp(member->cert_name, node->cert_name) != 0 ||
+        (member->offer != NULL ? member->offer->physical : 0) != node->physical) {
         sim_fail(m->w, "model: rank %u of job %llu: node %s is told wrongly", rank, (ull)job->id,
                  member->node_id);
     }

@@ -152,6 +152,8 @@ static void node_start(struct world *w, struct sim_node *node)
 static void send_register(struct world *w, struct sim_node *node, uint32_t i)
 {
     Ms__Register msg = MS__REGISTER__INIT;
+    Ms__Offer offer = MS__OFFER__INIT;
+    uint8_t cpus[1] = {(uint8_t)(3U << i % 6)};
     char address[32];
     char name[sizeof(node->host) + 1]; /* some of a host call it by another name */
     snprintf(address, sizeof(address), "10.0.0.%c:8200", node->host[1]);
@@ -167,6 +169,10 @@ static void send_register(struct world *w, struct sim_node *node, uint32_t i)
     msg.isa = (char *)node->isa;
     msg.pid = (uint32_t)(node->incarnation >> 40);
     msg.level = i % 7 == 6 ? 0 : MS_WIRE_LEVEL; /* some are of an older release */
+    offer.physical = 1 + i;
+    offer.cpuset.data = cpus;
+    offer.cpuset.len = sizeof(cpus);
+    msg.offer = msg.level > 0 ? &offer : NULL;
     if (w->mode == SCHED_DYNAMIC) {
         msg.worker_num = node->worker_num;
         msg.job_json.data = (uint8_t *)(node->other_job ? other_text : job_text);

@@ -327,7 +327,7 @@ START_TEST(largest_job_is_placed_in_one_tick)
 }
 END_TEST
 
-/* Names and addresses of the greatest length, a thousand times: more than a frame holds. */
+/* Names, addresses and offers of the greatest length, a thousand times: more than a frame holds. */
 START_TEST(job_whose_members_do_not_fit_a_frame_fails_in_words)
 {
     char host[MS_HOST_MAX + 1];
@@ -336,6 +336,14 @@ START_TEST(job_whose_members_do_not_fit_a_frame_fails_in_words)
     memset(address, 'a', sizeof(address));
     host[MS_HOST_MAX] = address[MS_ADDR_MAX] = '\0';
     char dialled[MS_HOST_MAX + 8];
+    uint8_t cpus[MS_CPUSET_BYTES];
+    memset(cpus, 0xff, sizeof(cpus));
+    Ms__Offer offer = MS__OFFER__INIT;
+    offer.cores = offer.physical = offer.numa = offer.cpu_milli = UINT32_MAX;
+    offer.cpu_pool = offer.l1d_bytes = offer.l2_bytes = UINT64_MAX;
+    offer.l3_bytes = offer.memory_bytes = UINT64_MAX;
+    offer.cpuset.data = cpus;
+    offer.cpuset.len = sizeof(cpus);
     snprintf(dialled, sizeof(dialled), "%s:8200", host);
     fix_standing();
     for (int i = 0; i < MS_WORKERS_MAX; i++) {
@@ -346,6 +354,7 @@ START_TEST(job_whose_members_do_not_fit_a_frame_fails_in_words)
         msg.host_name = msg.host_id = host;
         msg.data_unix = address;
         msg.data_address = dialled;
+        msg.offer = &offer;
         say_quietly(worker, MS_MSG_REGISTER, &msg.base);
     }
     static uint8_t spec[MS_SPEC_MAX];

@@ -395,6 +395,42 @@ START_TEST(assign_carries_everything_and_is_stored_first)
 }
 END_TEST
 
+START_TEST(each_rank_hears_what_the_hosts_of_all_offer)
+{
+    fix_standing();
+    uint8_t cpus[2] = {0xf0, 0x0f};
+    Ms__Offer offer = MS__OFFER__INIT;
+    offer.cores = 8;
+    offer.physical = 4;
+    offer.cpu_milli = 3500;
+    offer.cpuset.data = cpus;
+    offer.cpuset.len = sizeof(cpus);
+    const char *const ids[] = {"w1", "w2", "w3"};
+    for (uint64_t i = 0; i < 3; i++) { /* w1 offers, w2 is of an older release, w3 has no CPU */
+        uint64_t conn = fix_open(MS_ROLE_WORKER, "host-certificate");
+        Ms__Register msg = fix_node(ids[i], i + 1);
+        offer.cpuset.len = i == 2 ? 0 : sizeof(cpus);
+        msg.offer = i == 1 ? NULL : &offer;
+        fix_say(conn, MS_MSG_REGISTER, &msg.base);
+    }
+    uint64_t last = fix_register("w4", 4);
+
+    fix_submit(4, 0);
+
+    const Ms__Assign *assign = fix_heard(last, MS_MSG_ASSIGN);
+    ck_assert_ptr_nonnull(assign);
+    const Ms__Offer *heard = assign->members[0]->offer;
+    ck_assert_ptr_nonnull(heard);
+    ck_assert_uint_eq(heard->cores, 8);
+    ck_assert_uint_eq(heard->physical, 4);
+    ck_assert_uint_eq(heard->cpu_milli, 3500);
+    ck_assert_uint_eq(heard->cpuset.len, sizeof(cpus));
+    ck_assert_mem_eq(heard->cpuset.data, cpus, sizeof(cpus));
+    ck_assert_ptr_null(assign->members[1]->offer);
+    ck_assert_ptr_null(assign->members[2]->offer);
+}
+END_TEST
+
 START_TEST(tokens_of_two_generations_differ)
 {
     uint8_t token[MS_TOKEN_LEN];
@@ -541,6 +577,7 @@ static TCase *place_cases(void)
     TCase *t = tcase_create("placement");
     tcase_add_checked_fixture(t, NULL, fix_end);
     tcase_add_test(t, assign_carries_everything_and_is_stored_first);
+    tcase_add_test(t, each_rank_hears_what_the_hosts_of_all_offer);
     tcase_add_test(t, tokens_of_two_generations_differ);
     tcase_add_test(t, ranks_of_a_host_are_side_by_side);
     tcase_add_test(t, job_goes_to_the_smallest_host_that_holds_it);

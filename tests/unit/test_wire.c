@@ -59,7 +59,7 @@ static char *text_of(size_t length, char c)
 
 START_TEST(every_message_of_the_schema_is_a_type_or_a_part_of_one)
 {
-    static const char *const parts[] = {"Member",   "RankInfo",  "JobInfo",
+    static const char *const parts[] = {"Offer",    "Member",    "RankInfo",  "JobInfo",
                                         "NodeInfo", "EventInfo", "JobResults"};
     const char *root = getenv("MSCHED_SOURCE_ROOT");
     char path[512];
