@@ -70,7 +70,7 @@ struct msw_progress {
 
 struct msw_options {
     const char *run_dir; /* metrics.jsonl and weights.safetensors go there; NULL: nowhere */
-    int threads;         /* 0: all cores that this process may use */
+    int threads;         /* 0: one for each core that this process may use */
     /* After each step and each evaluation, on the calling thread. Non-zero: stop after this step.
      */
     int (*on_progress)(void *arg, const struct msw_progress *progress);

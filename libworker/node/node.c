@@ -3,6 +3,7 @@
 
 #include "libworker/host/memory.h"
 #include "libworker/host/offer.h"
+#include "libworker/node/node_offer.h"
 #include "libworker/plan/plan.h"
 #include "proto/addr.h"
 
@@ -98,7 +99,9 @@ int node_describe(struct node_identity *identity, const struct comm_listener *li
     ret->data_address = identity->data_address;
     ret->data_unix = identity->data_unix;
     ret->uid = (uint32_t)geteuid();
-    ret->cores = (uint32_t)host_get()->offer.cores;
+    node_offer_write(&host_get()->offer, &identity->offer);
+    ret->offer = &identity->offer;
+    ret->cores = identity->offer.cores;
     uint64_t bytes = memory_available();
     ret->memory_bytes = bytes == MEMORY_UNKNOWN ? 0 : bytes; /* 0: not known */
     ret->isa = identity->isa;

@@ -16,6 +16,7 @@ struct node_identity {
     char data_unix[MS_NAME_MAX + 1];
     char isa[32];
     char onednn[32];
+    Ms__Offer offer;
 };
 
 /* Finds host name, host id and the data plane's IP: worker_ip, or where it is empty the local

@@ -31,6 +31,7 @@ struct worker {
     uint32_t rank, world;
     struct job *job;
     struct mesh_member *members;
+    struct host_offer *offers; /* of the same */
     SSL_CTX *rank_tls; /* one set of certificates for the life of a rank */
     struct train_result result;
     char run_dir[MS_PATH_MAX + 1];

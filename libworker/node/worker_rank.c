@@ -3,6 +3,7 @@
 
 #include "libworker/host/memory.h"
 #include "libworker/node/job_folders.h"
+#include "libworker/node/node_offer.h"
 #include "libworker/plan/plan.h"
 #include "proto/clock.h"
 #include "proto/log.h"
@@ -96,6 +97,15 @@ static struct mesh_member *make_members(const Ms__Assign *assign)
     return members;
 }
 
+static struct host_offer *read_offers(const Ms__Assign *assign)
+{
+    struct host_offer *offers = calloc(assign->n_members, sizeof(*offers));
+    for (size_t i = 0; offers != NULL && i < assign->n_members; i++) {
+        offers[i] = node_offer_read(assign->members[i]->offer);
+    }
+    return offers;
+}
+
 /* Interrupts that came before it existed are made up for. NULL: none any more. */
 static void set_train(struct worker *worker, struct train *train)
 {
@@ -154,7 +164,8 @@ static int read_assign(struct worker *worker, struct ms_err *err)
     const Ms__Assign *assign = worker->assign;
     worker->job = malloc(sizeof(*worker->job));
     worker->members = make_members(assign);
-    if (worker->job == NULL || worker->members == NULL) {
+    worker->offers = read_offers(assign);
+    if (worker->job == NULL || worker->members == NULL || worker->offers == NULL) {
         return ms_fail(err, MS_E_NOMEM, "no memory for job %" PRIu64, assign->job);
     }
     return 0;
@@ -169,6 +180,7 @@ static int make_train(struct worker *worker, struct ms_err *err)
                                .rank = (int)assign->rank,
                                .world = (int)assign->world_size,
                                .members = worker->members,
+                               .offers = worker->offers,
                                .listener = worker->listener,
                                .tls = worker->rank_tls,
                                .peer_timeout_ms = (int)worker->cfg->peer_timeout_ms,
@@ -380,6 +392,8 @@ void rank_clean(struct worker *worker)
     worker->rank_tls = NULL;
     free(worker->members);
     worker->members = NULL;
+    free(worker->offers);
+    worker->offers = NULL;
     free(worker->job);
     worker->job = NULL;
     agent_release(worker->agent, worker->generation);

@@ -1,7 +1,6 @@
 /* prepare.c - everything before step 0: data, plan, memory check, mesh, weights */
 #include "libworker/data/path.h"
 #include "libworker/host/memory.h"
-#include "libworker/host/offer.h"
 #include "libworker/train/model_copy.h"
 #include "libworker/train/train_impl.h"
 #include "proto/macros.h"
@@ -15,31 +14,6 @@
 #define BASE_BYTES (70U << 20)
 
 enum { LOADER_DEPTH = 2 };
-
-/* Cores that the ranks of this host share. */
-static int shared_cores(const struct train_config *cfg)
-{
-    return cfg->cores > 0 ? cfg->cores : host_get()->offer.cores;
-}
-
-static int local_ranks(const struct train_config *cfg)
-{
-    int n = 0;
-    for (int i = 0; i < cfg->world; i++) {
-        n += cfg->members == NULL ||
-             strcmp(cfg->members[i].host_id, cfg->members[cfg->rank].host_id) == 0;
-    }
-    return n > 0 ? n : 1;
-}
-
-static int threads_for(const struct train_config *cfg)
-{
-    if (cfg->job->threads > 0) {
-        return cfg->job->threads;
-    }
-    int threads = shared_cores(cfg) / local_ranks(cfg);
-    return threads > 0 ? threads : 1;
-}
 
 /* ---- data ---- */
 
@@ -188,7 +162,7 @@ static int plan_replica(struct train *train, uint64_t memory_max, struct ms_err 
         replica_sizes(train->replica, &train->sizes);
         train->known.reorders = train->sizes.reorders;
         train->known.peak_bytes =
-            replica_bytes(train->replica) + fixed_bytes(train, local_ranks(cfg));
+            replica_bytes(train->replica) + fixed_bytes(train, train_local_ranks(cfg));
     }
     return rc;
 }
@@ -282,11 +256,14 @@ static int refuse_memory(struct train *train, uint64_t free_bytes, int locals, s
 
 static int make_replica(struct train *train, struct ms_err *err)
 {
-    int locals = local_ranks(&train->cfg);
+    int locals = train_local_ranks(&train->cfg);
     uint64_t free_bytes = memory_available();
     uint64_t share = free_bytes / (uint64_t)locals;
-    train->known.threads = threads_for(&train->cfg);
-    int rc = plan_within(train, share, err);
+    int rc = train_cpus_find(&train->cfg, &train->cpus, err);
+    train->known.threads = train->cpus.threads;
+    if (rc == 0) {
+        rc = plan_within(train, share, err);
+    }
     if (rc < 0) {
         return rc;
     }
@@ -323,7 +300,6 @@ static int make_reducer(struct train *train, struct ms_err *err)
 int train_make_mesh(struct train *train, struct ms_err *err)
 {
     const struct train_config *cfg = &train->cfg;
-    int locals = local_ranks(cfg);
     static const struct mesh_member alone = {.node_id = "",
                                              .host_name = "",
                                              .host_id = "",
@@ -340,7 +316,7 @@ int train_make_mesh(struct train *train, struct ms_err *err)
                                    .exchange_floats = train->sizes.exchange + TAIL_FLOATS,
                                    .timeout_ms = cfg->peer_timeout_ms,
                                    .force_remote = cfg->force_remote,
-                                   .spin = locals * train->known.threads <= shared_cores(cfg),
+                                   .spin = train->cpus.has_share,
                                    .on_wait = cfg->on_wait,
                                    .arg = cfg->arg};
     memcpy(mesh_cfg.token, cfg->token, sizeof(mesh_cfg.token));

@@ -20,6 +20,7 @@
 
 #include <stdint.h>
 
+struct host_offer;
 struct train;
 
 enum train_phase { TRAIN_PREPARING, TRAIN_TRAINING, TRAIN_EVALUATING, TRAIN_SAVING };
@@ -46,8 +47,10 @@ struct train_config {
     struct comm_listener *listener; /* NULL where world is 1 */
     SSL_CTX *tls;
     int peer_timeout_ms;
-    int force_remote;    /* same-host peers over TLS: tests and benchmarks */
-    int cores;           /* that the ranks of this host share; 0: what this process may use */
+    int force_remote;                /* same-host peers over TLS: tests and benchmarks */
+    const struct host_offer *offers; /* of the members, .cores 0: not known; NULL: none is known,
+                                        but this process's own. Borrowed during train_prepare */
+    int cores; /* without offers: that the ranks of this host share; 0: what this process may use */
     const char *isa;     /* cap; "" none */
     const char *run_dir; /* metrics.jsonl and weights.safetensors of rank 0; "" : neither */
     int log_fd;          /* loss lines; -1: none */

@@ -2,6 +2,7 @@
 #ifndef TRAIN_IMPL_H
 #define TRAIN_IMPL_H
 
+#include "libworker/train/cpus.h"
 #include "libworker/train/metrics.h"
 #include "libworker/train/replica.h"
 #include "libworker/train/train.h"
@@ -26,6 +27,7 @@ struct train {
     const float **results; /* n_buckets */
     struct metrics *metrics;
     struct train_info known;
+    struct train_cpus cpus;
     int64_t eval_batch;
     double recent_rows, recent_s; /* of about twenty steps, for who watches */
 

@@ -1,0 +1,127 @@
+/* test_train_cpus.c - threads and CPUs of a rank: by the job, by what all offer, or as before */
+#include "libworker/host/offer.h"
+#include "libworker/train/cpus.h"
+#include "tests/test.h"
+#include "tests/unit/train_case.h"
+
+static struct job job;
+static struct mesh_member members[3];
+static struct host_offer offers[3];
+
+/* Three ranks, two on host "a" and one on "b", each offered CPUs 0 to n - 1. */
+static struct train_config config(int n)
+{
+    train_case_job(&job, NULL, 0);
+    for (int i = 0; i < 3; i++) {
+        members[i].host_id = i < 2 ? "a" : "b";
+        memset(&offers[i], 0, sizeof(offers[i]));
+        for (int cpu = 0; cpu < n; cpu++) {
+            cpuset_add(&offers[i].cpus, cpu);
+        }
+        offers[i].cores = offers[i].physical = n;
+        offers[i].numa = 1;
+    }
+    struct train_config cfg = train_case_config(&job, "");
+    cfg.world = 3;
+    cfg.cores = 0;
+    cfg.members = members;
+    cfg.offers = offers;
+    return cfg;
+}
+
+START_TEST(all_ranks_have_the_threads_of_the_fullest_host)
+{
+    struct train_config cfg = config(4);
+    for (cfg.rank = 0; cfg.rank < 3; cfg.rank++) {
+        struct train_cpus cpus;
+        ck_ms_ok(train_cpus_find(&cfg, &cpus, err));
+        ck_assert_int_eq(cpus.threads, 2);
+        ck_assert_int_eq(train_local_ranks(&cfg), cfg.rank < 2 ? 2 : 1);
+    }
+}
+END_TEST
+
+START_TEST(ranks_of_a_host_have_shares_apart)
+{
+    struct train_config cfg = config(8);
+    struct train_cpus first;
+    struct train_cpus second;
+    ck_ms_ok(train_cpus_find(&cfg, &first, err));
+    cfg.rank = 1;
+    ck_ms_ok(train_cpus_find(&cfg, &second, err));
+
+    ck_assert_int_eq(first.has_share, 1);
+    ck_assert_int_eq(second.has_share, 1);
+    ck_assert(!cpuset_meets(&first.share, &second.share));
+
+    offers[0].physical = 1; /* nobody's cores: more ranks than there are of these */
+    offers[0].cpus = offers[1].cpus = cpuset_of_bytes((const uint8_t *)"\1", 1);
+    ck_ms_ok(train_cpus_find(&cfg, &second, err));
+    ck_assert_int_eq(second.threads, 1);
+    ck_assert_int_eq(second.has_share, 0);
+}
+END_TEST
+
+START_TEST(the_job_says_otherwise)
+{
+    struct train_config cfg = config(8);
+    struct train_cpus cpus;
+    job.threads = 3;
+    ck_ms_ok(train_cpus_find(&cfg, &cpus, err));
+    ck_assert_int_eq(cpus.threads, 3);
+    ck_assert_int_eq(cpus.has_share, 1);
+
+    job.threads = 5; /* more than half of eight */
+    ck_ms_ok(train_cpus_find(&cfg, &cpus, err));
+    ck_assert_int_eq(cpus.threads, 5);
+    ck_assert_int_eq(cpus.has_share, 0);
+}
+END_TEST
+
+START_TEST(with_an_older_worker_all_do_as_it_does)
+{
+    struct train_config cfg = config(8);
+    struct train_cpus cpus;
+    const int cores = host_get()->offer.cores;
+    offers[2].cores = 0;
+    ck_ms_ok(train_cpus_find(&cfg, &cpus, err));
+    ck_assert_int_eq(cpus.threads, cores >= 2 ? cores / 2 : 1);
+    ck_assert_int_eq(cpus.has_share, 0);
+
+    cfg.cores = 6;
+    ck_ms_ok(train_cpus_find(&cfg, &cpus, err));
+    ck_assert_int_eq(cpus.threads, 3);
+    cfg.cores = 1;
+    ck_ms_ok(train_cpus_find(&cfg, &cpus, err));
+    ck_assert_int_eq(cpus.threads, 1);
+}
+END_TEST
+
+START_TEST(one_rank_alone_has_what_its_host_offers)
+{
+    train_case_job(&job, NULL, 0);
+    struct train_config cfg = train_case_config(&job, "");
+    struct train_cpus cpus;
+    cfg.cores = 0;
+
+    ck_ms_ok(train_cpus_find(&cfg, &cpus, err));
+
+    ck_assert_int_ge(cpus.threads, 1);
+    ck_assert_int_le(cpus.threads, host_get()->offer.physical);
+    ck_assert_int_eq(cpus.has_share, 1);
+    ck_assert_mem_eq(&cpus.share, &host_get()->offer.cpus, sizeof(cpus.share));
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("train_cpus");
+    TCase *tc = tcase_create("train_cpus");
+    tcase_add_test(tc, all_ranks_have_the_threads_of_the_fullest_host);
+    tcase_add_test(tc, ranks_of_a_host_have_shares_apart);
+    tcase_add_test(tc, the_job_says_otherwise);
+    tcase_add_test(tc, with_an_older_worker_all_do_as_it_does);
+    tcase_add_test(tc, one_rank_alone_has_what_its_host_offers);
+    suite_add_tcase(suite, tc);
+    return test_run(suite);
+}
