@@ -12,15 +12,26 @@ static const struct cli_column columns[] = {
     {"SEEN", CLI_RIGHT, 8, 0}, {"ISA", CLI_LEFT, 2, 0},    {"ADDRESS", CLI_LEFT, 1, 0},
 };
 
+/* "4", or "4/8" where eight hardware threads share four cores. */
+static const char *format_cores(char *buf, size_t size, const Ms__NodeInfo *node)
+{
+    if (node->physical > 0 && node->physical != node->cores) {
+        snprintf(buf, size, "%u/%u", node->physical, node->cores);
+    } else {
+        snprintf(buf, size, "%u", node->cores);
+    }
+    return buf;
+}
+
 /* The host's facts stand in the first row of its nodes only; label NULL: it is another one. */
 static int add_node(struct cli_table *table, const Ms__NodeInfo *node, const char *label,
                     struct ms_err *err)
 {
-    char cores[16] = "";
+    char cores[32] = "";
     char memory[CLI_FORMAT_MAX] = "";
     char seen[CLI_FORMAT_MAX];
     if (label != NULL) {
-        snprintf(cores, sizeof(cores), "%u", node->cores);
+        format_cores(cores, sizeof(cores), node);
         cli_format_bytes(memory, node->memory_bytes);
     }
     const char *activity = node->activity[0] != '\0' ? node->activity : node->reason;

@@ -135,6 +135,7 @@ json_t *cli_json_node(const Ms__NodeInfo *node)
     put_text(o, "activity", node->activity);
     put_text(o, "reason", node->reason);
     put_int(o, "cores", node->cores);
+    put_int(o, "physical_cores", node->physical);
     put_int(o, "memory_bytes", node->memory_bytes);
     put_text(o, "address", node->address);
     put_int(o, "last_seen_ms", node->last_seen_ms);

@@ -138,6 +138,7 @@ Ms__NodeInfo *info_node(struct sched *s, const struct node *node)
     info->state = (char *)states_of_nodes.states[node->state];
     info->activity = (char *)node_activity(s, node);
     info->cores = node->info.cores;
+    info->physical = node->info.has_offer ? node->info.offer.physical : 0;
     info->memory_bytes = node->info.memory_bytes;
     info->address = (char *)node->info.data_address;
     info->last_seen_ms = (uint64_t)(s->now.mono_ms > node->seen_ms && node->seen_ms > 0

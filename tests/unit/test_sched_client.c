@@ -168,7 +168,14 @@ END_TEST
 START_TEST(nodes_are_listed_in_natural_order)
 {
     fix_standing();
-    fix_register("w10", 1);
+    uint8_t cpus[1] = {0x0f};
+    Ms__Offer offer = MS__OFFER__INIT;
+    Ms__Register offers = fix_node("w10", 1);
+    offer.physical = 2;
+    offer.cpuset.data = cpus;
+    offer.cpuset.len = sizeof(cpus);
+    offers.offer = &offer;
+    fix_say(fix_open(MS_ROLE_WORKER, "host-certificate"), MS_MSG_REGISTER, &offers.base);
     fix_register("w9", 2);
     fix_submit(1, 0);
     uint64_t conn = fix_open(MS_ROLE_USER, "bob");
@@ -184,6 +191,8 @@ START_TEST(nodes_are_listed_in_natural_order)
     ck_assert_str_eq(list->nodes[1]->isa, "avx2");
     ck_assert_str_eq(list->nodes[1]->cert_name, "host-certificate");
     ck_assert_uint_eq(list->nodes[1]->cores, 4);
+    ck_assert_uint_eq(list->nodes[1]->physical, 2);
+    ck_assert_uint_eq(list->nodes[0]->physical, 0); /* it offered nothing */
     ck_assert_str_eq(list->nodes[1]->address, "10.0.0.1:8200");
 }
 END_TEST
