@@ -28,6 +28,10 @@ void kernel_float_leave(unsigned old);
 void kernel_in_pieces(size_t count, void (*fn)(const void *arg, size_t at, size_t n),
                       const void *arg, int threads);
 
+/* Calls fn once on each thread of the calling thread's team of so many, the caller included; they
+ * run at the same time. */
+void kernel_team_each(int threads, void (*fn)(const void *arg), const void *arg);
+
 /* ---- reductions for collectives -----------------------------------------------------------------
  */
 

@@ -50,3 +50,10 @@ void kernel_in_pieces(size_t count, void (*fn)(const void *arg, size_t at, size_
     }
     kernel_float_leave(mode);
 }
+
+void kernel_team_each(int threads, void (*fn)(const void *arg), const void *arg)
+{
+    (void)threads; /* where OpenMP is left out */
+#pragma omp parallel num_threads(threads) if (threads > 1)
+    fn(arg);
+}

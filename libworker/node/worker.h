@@ -36,6 +36,7 @@ struct worker_config { /* strings are borrowed for the call of worker_run */
     int64_t peer_timeout_ms;
     const struct job *job; /* DYNAMIC */
     uint32_t worker_num;   /* DYNAMIC: MS_WORKER_NUM */
+    int stays_unbound;     /* ranks are not bound to CPUs of their own */
     int force_remote;      /* tests: same-host peers over TLS */
     /* For programs that train in place: after every step; result of a job that went well. NULL:
      * none. */

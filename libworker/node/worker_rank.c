@@ -184,6 +184,7 @@ static int make_train(struct worker *worker, struct ms_err *err)
                                .listener = worker->listener,
                                .tls = worker->rank_tls,
                                .peer_timeout_ms = (int)worker->cfg->peer_timeout_ms,
+                               .stays_unbound = worker->cfg->stays_unbound,
                                .force_remote = worker->cfg->force_remote,
                                .isa = assign->isa,
                                .run_dir = worker->run_dir,

@@ -3,6 +3,8 @@
 
 #include "libworker/host/offer.h"
 #include "libworker/host/share.h"
+#include "libworker/kernel/kernel.h"
+#include "proto/macros.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -76,6 +78,7 @@ int train_cpus_find(const struct train_config *cfg, struct train_cpus *ret, stru
     }
     const int shared = share_threads(ranks, cfg->world);
     ret->threads = cfg->job->threads > 0 ? cfg->job->threads : shared;
+    ret->is_bound = 0;
     if (shared > 0) {
         find_share(cfg, ranks, sets, sets + world, ret);
     } else {
@@ -84,4 +87,42 @@ int train_cpus_find(const struct train_config *cfg, struct train_cpus *ret, stru
     free(ranks);
     free(sets);
     return 0;
+}
+
+/* ---- binding ---- */
+
+static int user_places_threads(void)
+{
+    static const char *const variables[] = {"OMP_PROC_BIND", "OMP_PLACES", "GOMP_CPU_AFFINITY"};
+    for (size_t i = 0; i < MS_ARRAY_SIZE(variables); i++) {
+        if (getenv(variables[i]) != NULL) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
+static void bind_one(const void *arg)
+{
+    (void)cpuset_bind_thread((const struct cpuset *)arg); /* slower without, not wrong */
+}
+
+void train_cpus_bind(struct train_cpus *cpus)
+{
+    const struct cpuset whole = cpuset_of_thread();
+    if (!cpus->has_share || user_places_threads() ||
+        memcmp(&whole, &cpus->share, sizeof(whole)) == 0 || cpuset_bind_thread(&cpus->share) != 0) {
+        return;
+    }
+    cpus->whole = whole;
+    cpus->is_bound = 1;
+    kernel_team_each(cpus->threads, bind_one, &cpus->share);
+}
+
+void train_cpus_unbind(struct train_cpus *cpus)
+{
+    if (cpus->is_bound) {
+        kernel_team_each(cpus->threads, bind_one, &cpus->whole);
+        cpus->is_bound = 0;
+    }
 }

@@ -9,6 +9,8 @@ struct train_cpus {
     int threads;         /* the same on all ranks of the job */
     int has_share;       /* the ranks of this host have cores enough, and: */
     struct cpuset share; /* those of this rank, on which no other one computes */
+    int is_bound;        /* by train_cpus_bind, from: */
+    struct cpuset whole;
 };
 
 /* Ranks of cfg on this rank's host, itself included. */
@@ -17,5 +19,12 @@ int train_local_ranks(const struct train_config *cfg);
 /* What the job says, or else what share.h makes of the offers of all ranks; where a rank's is not
  * known (an older worker), this process's CPUs divided by the ranks of the host. MS_E_NOMEM. */
 int train_cpus_find(const struct train_config *cfg, struct train_cpus *ret, struct ms_err *err);
+
+/* Binds the calling thread and its team to the share, where there is one that is less than what the
+ * thread has, and no variable of OpenMP says where threads belong. The team is bound to the share
+ * as a whole, not each thread to a core: threads that join it later are bound as the caller is. */
+void train_cpus_bind(struct train_cpus *cpus);
+/* Back to where they were; by the thread that was bound. Nothing where none was. */
+void train_cpus_unbind(struct train_cpus *cpus);
 
 #endif

@@ -89,7 +89,14 @@ int train_eval_loader(struct train *train, struct loader **ret, struct ms_err *e
 {
     struct transform fixed[MS_TRANSFORMS_MAX];
     struct loader_config cfg = eval_config(train, fixed);
-    return loader_create(&cfg, ret, err);
+    if (train->cpus.is_bound) { /* the loader's thread is none of the team */
+        (void)cpuset_bind_thread(&train->cpus.whole);
+    }
+    int rc = loader_create(&cfg, ret, err);
+    if (train->cpus.is_bound) {
+        (void)cpuset_bind_thread(&train->cpus.share);
+    }
+    return rc;
 }
 
 static int prepare_eval(struct train *train, struct ms_err *err)
@@ -400,8 +407,13 @@ static int open_data(struct train *train, struct ms_err *err)
     return data_open(&train->cfg.job->dataset, &train->source, err);
 }
 
+/* The threads of loader and mesh are there and stay on all CPUs; memory is not touched yet, and
+ * comes from the node of the share. */
 static int allocate(struct train *train, struct ms_err *err)
 {
+    if (!train->cfg.stays_unbound) {
+        train_cpus_bind(&train->cpus);
+    }
     return replica_allocate(train->replica, err);
 }
 

@@ -38,6 +38,7 @@ void train_destroy(struct train *train)
     if (train == NULL) {
         return;
     }
+    train_cpus_unbind(&train->cpus);
     reducer_destroy(train->reducer);
     loader_destroy(train->loader);
     data_close(train->source);

@@ -51,6 +51,7 @@ struct train_config {
     const struct host_offer *offers; /* of the members, .cores 0: not known; NULL: none is known,
                                         but this process's own. Borrowed during train_prepare */
     int cores; /* without offers: that the ranks of this host share; 0: what this process may use */
+    int stays_unbound;   /* the trainer's threads are not bound to the rank's share of CPUs */
     const char *isa;     /* cap; "" none */
     const char *run_dir; /* metrics.jsonl and weights.safetensors of rank 0; "" : neither */
     int log_fd;          /* loss lines; -1: none */
@@ -83,7 +84,8 @@ struct train_info { /* known after train_join */
 
 /* cfg is copied (not what it points to). Returns owned; NULL without memory. */
 struct train *train_create(const struct train_config *cfg);
-void train_destroy(struct train *train); /* NULL allowed */
+/* NULL allowed. By the thread of train_prepare, which may be bound to CPUs until then. */
+void train_destroy(struct train *train);
 
 /* What this rank can do alone before step 0: its data, its plan, and whether there is memory for
  * it. */

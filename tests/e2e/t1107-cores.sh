@@ -2,7 +2,7 @@
 # t1107-cores.sh - threads of a rank: what affinity and a quota of CPU time leave of the host's cores
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/train.sh"
-need "$MSCTL" "$MSSCHEDD" "$MSWORKER" python3 taskset lscpu
+need "$MSCTL" "$MSSCHEDD" "$MSWORKER" python3 taskset lscpu pgrep
 GROUP=
 drop_group() {
     [ -z "$GROUP" ] || rmdir "$GROUP"
@@ -73,6 +73,33 @@ if [ ${#cpus[@]} -ge 2 ]; then
     ok "two ranks with threads=1" run pair1 -n 2 --set threads=1 "$T/job.yaml"
     ok "two ranks that share two cores" bound_to "${cpus[0]},${cpus[1]}" run pair -n 2 "$T/job.yaml"
     ok "have one thread each" same "$(plan pair)" "$(plan pair1)"
+fi
+
+# apart NAME: the trainers of the run's two workers have no CPU in common, and each worker has a thread that may go anywhere
+apart() {
+    python3 - "${pid_of[$1]}" <<'PY'
+import glob, os, subprocess, sys
+pids = subprocess.run(["pgrep", "-P", sys.argv[1], "-x", "msworker"], capture_output=True, text=True).stdout.split()
+trainers = [os.sched_getaffinity(int(pid)) for pid in pids]
+others = [[os.sched_getaffinity(int(task.split("/")[-1])) for task in glob.glob(f"/proc/{pid}/task/*")] for pid in pids]
+assert len(pids) == 2 and not trainers[0] & trainers[1], trainers
+both = trainers[0] | trainers[1]
+assert all(any(both <= cpus for cpus in sets) for sets in others), others
+PY
+}
+trains() { [ "$(grep -c '"step":' "$T/$1/metrics.jsonl" 2>/dev/null)" -ge 5 ]; }
+if [ ${#cpus[@]} -ge 2 ]; then
+    ok "two ranks on cores of their own" run free -n 2 --set epochs=4 "$T/job.yaml"
+    ok "two that are not bound" env MSCHED_BIND_CPUS=off "$MSCTL" run --run-dir "$T/unbound" -n 2 --set epochs=4 "$T/job.yaml"
+    ok "have the same weights, to the bit" same "$(digest free)" "$(digest unbound)"
+    start long "$MSCTL" run --run-dir "$T/long" -n 2 --set epochs=100000 "$T/job.yaml"
+    ok "two ranks train" wait_for 60 trains long
+    ok "on CPUs of their own" apart long
+    stop long INT
+    start loose env MSCHED_BIND_CPUS=off "$MSCTL" run --run-dir "$T/loose" -n 2 --set epochs=100000 "$T/job.yaml"
+    ok "two ranks that are not to be bound train" wait_for 60 trains loose
+    ok "wherever they like" status 1 apart loose
+    stop loose INT
 fi
 if make_group; then
     ok "a rank with a quota of 1.9 CPUs" limited_to 190 run quota1 -n 1 "$T/job.yaml"

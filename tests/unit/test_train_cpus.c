@@ -1,8 +1,11 @@
 /* test_train_cpus.c - threads and CPUs of a rank: by the job, by what all offer, or as before */
 #include "libworker/host/offer.h"
+#include "libworker/kernel/kernel.h"
 #include "libworker/train/cpus.h"
 #include "tests/test.h"
 #include "tests/unit/train_case.h"
+
+#include <stdatomic.h>
 
 static struct job job;
 static struct mesh_member members[3];
@@ -113,6 +116,81 @@ START_TEST(one_rank_alone_has_what_its_host_offers)
 }
 END_TEST
 
+/* ---- binding ---- */
+
+static atomic_int n_elsewhere; /* threads of the team that have another affinity than they should */
+
+static void look(const void *arg)
+{
+    const struct cpuset here = cpuset_of_thread();
+    n_elsewhere += memcmp(&here, arg, sizeof(here)) != 0;
+}
+
+static int team_is_on(const struct cpuset *want, int threads)
+{
+    n_elsewhere = 0;
+    kernel_team_each(threads, look, want);
+    return n_elsewhere == 0;
+}
+
+/* A share of one CPU, three threads, and no variable that says otherwise. */
+static struct train_cpus small_share(void)
+{
+    (void)unsetenv("OMP_PROC_BIND");
+    (void)unsetenv("OMP_PLACES");
+    (void)unsetenv("GOMP_CPU_AFFINITY");
+    const struct cpuset whole = cpuset_of_thread();
+    struct train_cpus cpus = {.threads = 3, .has_share = 1};
+    int cpu = 0;
+    while (!cpuset_has(&whole, cpu)) {
+        cpu++;
+    }
+    cpuset_add(&cpus.share, cpu);
+    return cpus;
+}
+
+START_TEST(the_team_is_bound_to_the_share_and_let_go)
+{
+    const struct cpuset whole = cpuset_of_thread();
+    struct train_cpus cpus = small_share();
+    if (cpuset_count(&whole) == 1) {
+        return; /* nothing to take away */
+    }
+
+    train_cpus_bind(&cpus);
+    ck_assert_int_eq(cpus.is_bound, 1);
+    ck_assert(team_is_on(&cpus.share, 3));
+    ck_assert(team_is_on(&cpus.share, 6)); /* who joins is bound, too */
+
+    train_cpus_unbind(&cpus);
+    ck_assert_int_eq(cpus.is_bound, 0);
+    ck_assert(team_is_on(&whole, 3));
+}
+END_TEST
+
+START_TEST(without_a_share_or_with_words_of_the_user_nobody_is_bound)
+{
+    const struct cpuset whole = cpuset_of_thread();
+    struct train_cpus cpus = small_share();
+    cpus.has_share = 0;
+    train_cpus_bind(&cpus);
+    ck_assert(team_is_on(&whole, 3));
+
+    cpus.has_share = 1;
+    ck_assert_int_eq(setenv("OMP_PLACES", "cores", 1), 0);
+    train_cpus_bind(&cpus);
+    ck_assert_int_eq(cpus.is_bound, 0);
+    ck_assert(team_is_on(&whole, 3));
+    ck_assert_int_eq(unsetenv("OMP_PLACES"), 0);
+
+    cpus.share = whole;
+    train_cpus_bind(&cpus);
+    ck_assert_int_eq(cpus.is_bound, 0);
+    train_cpus_unbind(&cpus); /* nothing to do */
+    ck_assert(team_is_on(&whole, 3));
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("train_cpus");
@@ -122,6 +200,8 @@ int main(void)
     tcase_add_test(tc, the_job_says_otherwise);
     tcase_add_test(tc, with_an_older_worker_all_do_as_it_does);
     tcase_add_test(tc, one_rank_alone_has_what_its_host_offers);
+    tcase_add_test(tc, the_team_is_bound_to_the_share_and_let_go);
+    tcase_add_test(tc, without_a_share_or_with_words_of_the_user_nobody_is_bound);
     suite_add_tcase(suite, tc);
     return test_run(suite);
 }
