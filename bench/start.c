@@ -6,37 +6,13 @@
  * of the workers, which carry MindSpore's loss lines. One figure a line: median, minimum and
  * maximum of the rounds. Job: examples/mnist.yaml, or `linear` on generated data where DATA_PATH is
  * not set. */
-#include <errno.h>
-#include <fcntl.h>
-#include <ftw.h>
 #include <getopt.h>
-#include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <sys/wait.h>
-#include <time.h>
-#include <unistd.h>
 
+#include "bench/run.h"
 #include "config.h"
 
-enum { RANKS_MAX = 64, ROUNDS_MAX = 32, PATH_BYTES = 512, LIMIT_S = 120 };
-
-static double now_s(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
-}
-
-static int remove_one(const char *path, const struct stat *st, int flag, struct FTW *ftw)
-{
-    (void)st;
-    (void)flag;
-    (void)ftw;
-    return remove(path);
-}
+enum { RANKS_MAX = 64, ROUNDS_MAX = 32, LIMIT_S = 120 };
 
 static int has_loss_line(const char *path)
 {
@@ -56,7 +32,7 @@ static double wait_first_losses(const char *dir, int ranks, double begun, pid_t 
 {
     int seen = 0;
     while (seen < ranks) {
-        char path[PATH_BYTES + 32];
+        char path[RUN_PATH_BYTES + 32];
         snprintf(path, sizeof(path), "%s/worker_%d.log", dir, seen);
         if (has_loss_line(path)) {
             seen++;
@@ -72,80 +48,24 @@ static double wait_first_losses(const char *dir, int ranks, double begun, pid_t 
     return now_s() - begun;
 }
 
-/* Steps/s between the first and the last step of metrics.jsonl. */
-static double step_rate(const char *dir)
-{
-    char path[PATH_BYTES + 32];
-    char line[1024];
-    double first = 0;
-    double last = 0;
-    long steps = 0;
-    snprintf(path, sizeof(path), "%s/metrics.jsonl", dir);
-    FILE *file = fopen(path, "re");
-    if (file == NULL) {
-        return 0;
-    }
-    while (fgets(line, sizeof(line), file) != NULL) {
-        double t = 0;
-        if (sscanf(line, "{\"t\":%lf", &t) == 1) {
-            first = steps == 0 ? t : first;
-            last = t;
-            steps++;
-        }
-    }
-    fclose(file);
-    return steps > 1 && last > first ? (double)(steps - 1) / (last - first) : 0;
-}
-
-static pid_t start_run(const char *msctl, const char *job, int ranks, const char *dir, int steps)
-{
-    pid_t pid = fork();
-    if (pid != 0) {
-        return pid;
-    }
-    char n[16];
-    char cap[32];
-    int null = open("/dev/null", O_RDWR);
-    dup2(null, STDIN_FILENO);
-    dup2(null, STDOUT_FILENO);
-    snprintf(n, sizeof(n), "%d", ranks);
-    snprintf(cap, sizeof(cap), "steps=%d", steps);
-    execl(msctl, msctl, "run", "-n", n, "--run-dir", dir, "--set", cap, job, (char *)NULL);
-    fprintf(stderr, "start: cannot run %s: %s\n", msctl, strerror(errno));
-    _exit(127);
-}
-
 static int one_round(const char *msctl, const char *job, int ranks, int steps, double *ret_start,
                      double *ret_rate)
 {
-    char base[] = "/tmp/msched-start-XXXXXX";
-    if (mkdtemp(base) == NULL) {
-        perror("start: mkdtemp");
+    char cap[32];
+    struct run run = {.msctl = msctl, .job = job, .ranks = ranks, .sets = {cap}};
+    snprintf(cap, sizeof(cap), "steps=%d", steps);
+    double begun = now_s();
+    if (run_start(&run) < 0) {
         return -1;
     }
-    char dir[PATH_BYTES];
-    snprintf(dir, sizeof(dir), "%s/run", base);
-    double begun = now_s();
-    pid_t pid = start_run(msctl, job, ranks, dir, steps);
-    *ret_start = wait_first_losses(dir, ranks, begun, pid);
-    int status = 0;
-    while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
-    }
-    *ret_rate = step_rate(dir);
-    nftw(base, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+    *ret_start = wait_first_losses(run.dir, ranks, begun, run.pid);
+    int status = run_end(&run, ret_rate);
     if (*ret_start < 0) {
         fprintf(stderr, "start: the run with %d workers gave no loss line (status %d)\n", ranks,
                 status);
         return -1;
     }
     return 0;
-}
-
-static int by_value(const void *a, const void *b)
-{
-    double x = *(const double *)a;
-    double y = *(const double *)b;
-    return (x > y) - (x < y);
 }
 
 static void print(const char *what, int ranks, double *values, int n, const char *unit)
