@@ -45,6 +45,7 @@ static void divide_cpus(const struct train_config *cfg, struct train_cpus *ret)
     if (ret->threads == 0) {
         ret->threads = cores >= locals ? cores / locals : 1;
     }
+    ret->fits = locals * ret->threads <= cores;
     ret->has_share = 0;
 }
 
@@ -60,6 +61,7 @@ static void find_share(const struct train_config *cfg, const struct share_rank *
         }
     }
     ret->has_share = share_cpus(&host_get()->map, sets, n, ret->threads, shares);
+    ret->fits = ret->has_share;
     ret->share = shares[own];
 }
 

@@ -7,7 +7,8 @@
 
 struct train_cpus {
     int threads;         /* the same on all ranks of the job */
-    int has_share;       /* the ranks of this host have cores enough, and: */
+    int fits;            /* this host has a core for each thread of its ranks */
+    int has_share;       /* it is known to, and: */
     struct cpuset share; /* those of this rank, on which no other one computes */
     int is_bound;        /* by train_cpus_bind, from: */
     struct cpuset whole;

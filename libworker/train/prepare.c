@@ -323,7 +323,7 @@ int train_make_mesh(struct train *train, struct ms_err *err)
                                    .exchange_floats = train->sizes.exchange + TAIL_FLOATS,
                                    .timeout_ms = cfg->peer_timeout_ms,
                                    .force_remote = cfg->force_remote,
-                                   .spin = train->cpus.has_share,
+                                   .spin = train->cpus.fits,
                                    .on_wait = cfg->on_wait,
                                    .arg = cfg->arg};
     memcpy(mesh_cfg.token, cfg->token, sizeof(mesh_cfg.token));

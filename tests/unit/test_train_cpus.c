@@ -54,6 +54,7 @@ START_TEST(ranks_of_a_host_have_shares_apart)
     ck_ms_ok(train_cpus_find(&cfg, &second, err));
 
     ck_assert_int_eq(first.has_share, 1);
+    ck_assert_int_eq(first.fits, 1);
     ck_assert_int_eq(second.has_share, 1);
     ck_assert(!cpuset_meets(&first.share, &second.share));
 
@@ -62,6 +63,7 @@ START_TEST(ranks_of_a_host_have_shares_apart)
     ck_ms_ok(train_cpus_find(&cfg, &second, err));
     ck_assert_int_eq(second.threads, 1);
     ck_assert_int_eq(second.has_share, 0);
+    ck_assert_int_eq(second.fits, 0);
 }
 END_TEST
 
@@ -94,9 +96,11 @@ START_TEST(with_an_older_worker_all_do_as_it_does)
     cfg.cores = 6;
     ck_ms_ok(train_cpus_find(&cfg, &cpus, err));
     ck_assert_int_eq(cpus.threads, 3);
+    ck_assert_int_eq(cpus.fits, 1);
     cfg.cores = 1;
     ck_ms_ok(train_cpus_find(&cfg, &cpus, err));
     ck_assert_int_eq(cpus.threads, 1);
+    ck_assert_int_eq(cpus.fits, 0);
 }
 END_TEST
 
