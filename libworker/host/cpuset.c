@@ -16,6 +16,15 @@ int cpuset_has(const struct cpuset *set, int cpu)
     return set->bits[cpu / 8] >> cpu % 8 & 1;
 }
 
+int cpuset_next(const struct cpuset *set, int from)
+{
+    int cpu = from;
+    while (cpu < MS_CPUS_MAX && !cpuset_has(set, cpu)) {
+        cpu = set->bits[cpu / 8] >> cpu % 8 == 0 ? cpu / 8 * 8 + 8 : cpu + 1;
+    }
+    return cpu;
+}
+
 int cpuset_count(const struct cpuset *set)
 {
     int n = 0;
@@ -29,13 +38,20 @@ int cpuset_count(const struct cpuset *set)
 
 int cpuset_is_empty(const struct cpuset *set)
 {
-    return cpuset_bytes(set) == 0;
+    unsigned any = 0; /* no early end: the loop is a few vector instructions */
+    for (int i = 0; i < MS_CPUSET_BYTES; i++) {
+        any |= set->bits[i];
+    }
+    return any == 0;
 }
 
 int cpuset_meets(const struct cpuset *a, const struct cpuset *b)
 {
-    struct cpuset both = cpuset_and(a, b);
-    return !cpuset_is_empty(&both);
+    unsigned any = 0;
+    for (int i = 0; i < MS_CPUSET_BYTES; i++) {
+        any |= (unsigned)(a->bits[i] & b->bits[i]);
+    }
+    return any != 0;
 }
 
 struct cpuset cpuset_and(const struct cpuset *a, const struct cpuset *b)

@@ -15,6 +15,8 @@ struct cpuset {
 /* What these are given as a CPU is 0 to MS_CPUS_MAX - 1. */
 void cpuset_add(struct cpuset *set, int cpu);
 int cpuset_has(const struct cpuset *set, int cpu);
+int cpuset_next(const struct cpuset *set,
+                int from); /* first one from there on; MS_CPUS_MAX: none */
 int cpuset_count(const struct cpuset *set);
 int cpuset_is_empty(const struct cpuset *set);
 int cpuset_meets(const struct cpuset *a, const struct cpuset *b); /* is a CPU in both */

@@ -76,24 +76,14 @@ static void count_places(const struct host_map *map, struct host_offer *offer)
 {
     struct cpuset cores = {{0}};
     struct cpuset nodes = {{0}};
-    for (int i = 0; i < MS_CPUS_MAX; i++) {
-        if (cpuset_has(&offer->cpus, i)) {
-            cpuset_add(&cores, map->core[i]);
-            cpuset_add(&nodes, map->node[i]);
-        }
+    for (int i = cpuset_next(&offer->cpus, 0); i < MS_CPUS_MAX;
+         i = cpuset_next(&offer->cpus, i + 1)) {
+        cpuset_add(&cores, map->core[i]);
+        cpuset_add(&nodes, map->node[i]);
     }
     offer->cores = cpuset_count(&offer->cpus);
     offer->physical = cpuset_count(&cores);
     offer->numa = cpuset_count(&nodes);
-}
-
-static int first_of(const struct cpuset *set)
-{
-    int cpu = 0;
-    while (cpu < MS_CPUS_MAX && !cpuset_has(set, cpu)) {
-        cpu++;
-    }
-    return cpu;
 }
 
 void host_load(const struct host_sources *from, struct host *ret)
@@ -112,7 +102,7 @@ void host_load(const struct host_sources *from, struct host *ret)
     map_plainly(&ret->map);
     if (read_topology(from->synthetic, &topology) == 0) {
         map_topology(topology, &ret->map);
-        note_caches(topology, first_of(&ret->offer.cpus), ret->offer.cache_bytes);
+        note_caches(topology, cpuset_next(&ret->offer.cpus, 0), ret->offer.cache_bytes);
         hwloc_topology_destroy(topology);
         ret->is_mapped = 1;
     }

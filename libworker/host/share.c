@@ -54,10 +54,8 @@ int share_threads(const struct share_rank *ranks, int n)
 static struct cpuset cores_of(const struct host_map *map, const struct cpuset *cpus)
 {
     struct cpuset cores = {{0}};
-    for (int i = 0; i < MS_CPUS_MAX; i++) {
-        if (cpuset_has(cpus, i)) {
-            cpuset_add(&cores, map->core[i]);
-        }
+    for (int i = cpuset_next(cpus, 0); i < MS_CPUS_MAX; i = cpuset_next(cpus, i + 1)) {
+        cpuset_add(&cores, map->core[i]);
     }
     return cores;
 }
@@ -66,8 +64,8 @@ static struct cpuset cpus_of(const struct host_map *map, const struct cpuset *cp
                              const struct cpuset *cores)
 {
     struct cpuset set = {{0}};
-    for (int i = 0; i < MS_CPUS_MAX; i++) {
-        if (cpuset_has(cpus, i) && cpuset_has(cores, map->core[i])) {
+    for (int i = cpuset_next(cpus, 0); i < MS_CPUS_MAX; i = cpuset_next(cpus, i + 1)) {
+        if (cpuset_has(cores, map->core[i])) {
             cpuset_add(&set, i);
         }
     }
@@ -82,9 +80,12 @@ static int next_rank(const struct host_map *map, const struct cpuset *sets, int 
     int best = -1;
     int fewest = 0;
     for (int i = 0; i < n; i++) {
+        if (!cpuset_is_empty(&shares[i])) {
+            continue;
+        }
         const struct cpuset cores = cores_of(map, &sets[i]);
         const int count = cpuset_count(&cores);
-        if (cpuset_is_empty(&shares[i]) && (best < 0 || count < fewest)) {
+        if (best < 0 || count < fewest) {
             best = i;
             fewest = count;
         }
@@ -171,10 +172,22 @@ static int serve(const struct host_map *map, const struct cpuset *sets, int n, i
     return cpuset_count(&chosen);
 }
 
+static int count_cpus(const struct cpuset *sets, int n)
+{
+    struct cpuset all = sets[0];
+    for (int i = 1; i < n; i++) {
+        all = cpuset_or(&all, &sets[i]);
+    }
+    return cpuset_count(&all);
+}
+
 int share_cpus(const struct host_map *map, const struct cpuset *sets, int n, int threads,
                struct cpuset *ret_shares)
 {
     struct cpuset taken = {{0}};
+    if (count_cpus(sets, n) / n < at_least_one(threads)) { /* soon seen, and hosts are often full */
+        return 0;
+    }
     memset(ret_shares, 0, (size_t)n * sizeof(*ret_shares));
     for (int i = 0; i < n; i++) {
         const int rank = next_rank(map, sets, n, ret_shares);

@@ -24,9 +24,12 @@ START_TEST(sets_agree_with_a_plain_model)
         struct cpuset rest = cpuset_minus(&a, &b);
         int n = 0;
         int n_both = 0;
+        int next = cpuset_next(&a, 0);
         for (int i = 0; i < MS_CPUS_MAX; i++) {
             int in_a = cpuset_has(&a, i);
             int in_b = cpuset_has(&b, i);
+            ck_assert_int_eq(in_a, next == i);
+            next = next == i ? cpuset_next(&a, i + 1) : next;
             n += in_a;
             n_both += in_a && in_b;
             ck_assert_int_eq(cpuset_has(&both, i), in_a && in_b);

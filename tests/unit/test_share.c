@@ -161,6 +161,27 @@ START_TEST(equal_sets_are_shared_where_each_rank_gets_a_core)
 }
 END_TEST
 
+START_TEST(the_threads_of_an_even_part_have_their_cores)
+{
+    static struct world w;
+    int n_shared[N_KINDS] = {0};
+    for (uint64_t seed = 0; seed < 400; seed++) {
+        for (enum sets_kind kind = SETS_EQUAL; kind < N_KINDS; kind++) {
+            make_world(&w, kind, seed);
+            const int threads = share_threads(w.ranks, w.n);
+            if (threads > 1) { /* one may be less than one core a rank */
+                ck_assert_int_eq(share_cpus(&w.map, w.sets, w.n, threads, w.shares), 1);
+                check_shares(&w, threads);
+                n_shared[kind]++;
+            }
+        }
+    }
+    for (int kind = 0; kind < N_KINDS; kind++) {
+        ck_assert_int_gt(n_shared[kind], 20);
+    }
+}
+END_TEST
+
 START_TEST(sets_apart_stay_what_they_are)
 {
     static struct world w;
@@ -333,6 +354,7 @@ int main(void)
     tcase_set_timeout(tc, 120);
     tcase_add_test(tc, shares_are_parts_apart_and_leave_no_core);
     tcase_add_test(tc, equal_sets_are_shared_where_each_rank_gets_a_core);
+    tcase_add_test(tc, the_threads_of_an_even_part_have_their_cores);
     tcase_add_test(tc, sets_apart_stay_what_they_are);
     tcase_add_test(tc, the_answer_is_the_same_each_time);
     suite_add_tcase(suite, tc);
