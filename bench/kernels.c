@@ -78,31 +78,67 @@ static void run_add_relu(const struct kernel_layout *l)
     kernel_add_relu(buffer[0], buffer[1], buffer[2], size_of(l));
 }
 
+static struct kernel_bn forward(const struct kernel_layout *l)
+{
+    return (struct kernel_bn){.layout = *l,
+                              .x = buffer[0],
+                              .mean = mean,
+                              .variance = variance,
+                              .gamma = gamma_,
+                              .beta = beta,
+                              .epsilon = 1e-5,
+                              .relu = 1,
+                              .y = buffer[1]};
+}
+
 static void run_bn_stats(const struct kernel_layout *l)
 {
-    kernel_bn_stats(l, buffer[0], mean, variance, 1);
+    struct kernel_bn bn = forward(l);
+    kernel_bn_stats(&bn, 1);
 }
 
 static void run_bn_relu(const struct kernel_layout *l)
 {
-    kernel_bn_apply(l, buffer[0], mean, variance, gamma_, beta, 1e-5, NULL, 1, buffer[1], 1);
+    struct kernel_bn bn = forward(l);
+    kernel_bn_apply(&bn, 1);
 }
 
 static void run_bn_add_relu(const struct kernel_layout *l)
 {
-    kernel_bn_apply(l, buffer[0], mean, variance, gamma_, beta, 1e-5, buffer[2], 1, buffer[1], 1);
+    struct kernel_bn bn = forward(l);
+    bn.residual = buffer[2];
+    kernel_bn_apply(&bn, 1);
+}
+
+static struct kernel_bn_back backward(const struct kernel_layout *l)
+{
+    return (struct kernel_bn_back){.layout = *l,
+                                   .x = buffer[0],
+                                   .dy = buffer[2],
+                                   .mean = mean,
+                                   .variance = variance,
+                                   .gamma = gamma_,
+                                   .beta = beta,
+                                   .epsilon = 1e-5,
+                                   .mask = KERNEL_MASK_X,
+                                   .dx = buffer[3],
+                                   .dgamma = dgamma,
+                                   .dbeta = dbeta};
 }
 
 static void run_bn_backward(const struct kernel_layout *l)
 {
-    kernel_bn_backward(l, buffer[0], NULL, buffer[2], mean, variance, gamma_, beta, 1e-5, 1,
-                       buffer[3], NULL, dgamma, dbeta, 1);
+    struct kernel_bn_back bn = backward(l);
+    kernel_bn_backward(&bn, 1);
 }
 
 static void run_bn_backward_residual(const struct kernel_layout *l)
 {
-    kernel_bn_backward(l, buffer[0], buffer[1], buffer[2], mean, variance, gamma_, beta, 1e-5, 2,
-                       buffer[3], buffer[4], dgamma, dbeta, 1);
+    struct kernel_bn_back bn = backward(l);
+    bn.y = buffer[1];
+    bn.mask = KERNEL_MASK_Y;
+    bn.dz = buffer[4];
+    kernel_bn_backward(&bn, 1);
 }
 
 static const struct bench {

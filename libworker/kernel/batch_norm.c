@@ -89,6 +89,11 @@ struct chunk {
     int is_tail;
 };
 
+static const float *at_offset(const float *base, int64_t offset)
+{
+    return base != NULL ? base + offset : NULL;
+}
+
 /* Steps through the chunks of a slice; 0 at the end. Starts with *at = 0, *n = 0. */
 static int next_chunk(const struct slice *slice, int64_t *n, int64_t *at, struct chunk *ret)
 {
@@ -189,15 +194,14 @@ static void stats_slice(const struct slice *slice, const float *x, float *mean, 
     }
 }
 
-void kernel_bn_stats(const struct kernel_layout *layout, const float *x, float *mean,
-                     float *variance, int threads)
+void kernel_bn_stats(const struct kernel_bn *bn, int threads)
 {
-    int64_t n = n_slices(layout);
+    int64_t n = n_slices(&bn->layout);
     (void)threads;
 #pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1)
     for (int64_t i = 0; i < n; i++) {
-        struct slice slice = slice_at(layout, i);
-        stats_slice(&slice, x, mean, variance);
+        struct slice slice = slice_at(&bn->layout, i);
+        stats_slice(&slice, bn->x, bn->mean, bn->variance);
     }
 }
 
@@ -224,10 +228,9 @@ static void constants_set(const struct slice *slice, struct constants *c, const 
     }
 }
 
-void kernel_bn_apply(const struct kernel_layout *layout, const float *x, const float *mean,
-                     const float *variance, const float *gamma, const float *beta, double epsilon,
-                     const float *residual, int relu, float *y, int threads)
+void kernel_bn_apply(const struct kernel_bn *bn, int threads)
 {
+    const struct kernel_layout *layout = &bn->layout;
     int64_t units = n_slices(layout) * layout->n; /* elementwise: images can be split, too */
     (void)threads;
 #pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1)
@@ -237,34 +240,20 @@ void kernel_bn_apply(const struct kernel_layout *layout, const float *x, const f
         struct chunk chunk;
         int64_t first = i % layout->n;
         slice.n_end = first + 1;
-        constants_set(&slice, &c, mean, variance, gamma, beta, epsilon);
+        constants_set(&slice, &c, bn->mean, bn->variance, bn->gamma, bn->beta, bn->epsilon);
         for (int64_t n = first, at = 0; next_chunk(&slice, &n, &at, &chunk);) {
             const struct bn_rows rows = {chunk.rows, chunk.width, slice.stride,
                                          c.mean,     c.scale,     c.shift};
-            bn_rows_apply(&rows, x + chunk.offset,
-                          residual != NULL ? residual + chunk.offset : NULL, relu,
-                          y + chunk.offset);
+            bn_rows_apply(&rows, bn->x + chunk.offset, at_offset(bn->residual, chunk.offset),
+                          bn->relu, bn->y + chunk.offset);
         }
     }
 }
 
 /* ---- backward -------------------------------------------------------------------------------- */
 
-struct backward { /* the arguments of kernel_bn_backward */
-    const float *x, *y, *dy;
-    const float *mean, *variance, *gamma, *beta;
-    double epsilon;
-    int relu;
-    float *dx, *dz_out, *dgamma, *dbeta;
-};
-
-static const float *at_offset(const float *base, int64_t offset)
-{
-    return base != NULL ? base + offset : NULL;
-}
-
 /* First pass: sum dz and sum dz (x - mean) a lane; writes dz where it is wanted. */
-static void backward_sums(const struct slice *slice, const struct backward *b,
+static void backward_sums(const struct slice *slice, const struct kernel_bn_back *b,
                           const struct constants *c, double *sum_dz, double *sum_dzx)
 {
     struct chunk chunk;
@@ -273,8 +262,8 @@ static void backward_sums(const struct slice *slice, const struct backward *b,
                                      c->mean,    c->scale,    c->shift};
         float dz[WIDTH_MAX], dzx[WIDTH_MAX];
         bn_rows_sums(&rows, b->x + chunk.offset, at_offset(b->y, chunk.offset),
-                     b->dy + chunk.offset, b->relu,
-                     b->dz_out != NULL ? b->dz_out + chunk.offset : NULL, dz, dzx);
+                     b->dy + chunk.offset, b->mask, b->dz != NULL ? b->dz + chunk.offset : NULL, dz,
+                     dzx);
         for (int64_t i = 0; i < chunk.width; i++) {
             sum_dz[i] += (double)dz[i];
             sum_dzx[i] += (double)dzx[i];
@@ -292,7 +281,7 @@ static void backward_sums(const struct slice *slice, const struct backward *b,
     }
 }
 
-static void backward_slice(const struct slice *slice, const struct backward *b)
+static void backward_slice(const struct slice *slice, const struct kernel_bn_back *b)
 {
     struct constants c;
     double sum_dz[WIDTH_MAX] = {0};
@@ -317,25 +306,20 @@ static void backward_slice(const struct slice *slice, const struct backward *b)
     for (int64_t n = 0, at = 0; next_chunk(slice, &n, &at, &chunk);) {
         const struct bn_rows rows = {chunk.rows, chunk.width, slice->stride,
                                      c.mean,     c.scale,     c.shift};
-        const float *dz = at_offset(b->dz_out, chunk.offset);
+        const float *dz = at_offset(b->dz, chunk.offset);
         bn_rows_dx(&rows, b->x + chunk.offset, at_offset(b->y, chunk.offset),
-                   dz != NULL ? dz : b->dy + chunk.offset, dz != NULL ? 0 : b->relu, mean_dz, slope,
-                   b->dx + chunk.offset);
+                   dz != NULL ? dz : b->dy + chunk.offset, dz != NULL ? KERNEL_MASK_NONE : b->mask,
+                   mean_dz, slope, b->dx + chunk.offset);
     }
 }
 
-void kernel_bn_backward(const struct kernel_layout *layout, const float *x, const float *y,
-                        const float *dy, const float *mean, const float *variance,
-                        const float *gamma, const float *beta, double epsilon, int relu, float *dx,
-                        float *dz_out, float *dgamma, float *dbeta, int threads)
+void kernel_bn_backward(const struct kernel_bn_back *bn, int threads)
 {
-    const struct backward b = {x,       y,    dy, mean,   variance, gamma, beta,
-                               epsilon, relu, dx, dz_out, dgamma,   dbeta};
-    int64_t n = n_slices(layout);
+    int64_t n = n_slices(&bn->layout);
     (void)threads;
 #pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1)
     for (int64_t i = 0; i < n; i++) {
-        struct slice slice = slice_at(layout, i);
-        backward_slice(&slice, &b);
+        struct slice slice = slice_at(&bn->layout, i);
+        backward_slice(&slice, bn);
     }
 }

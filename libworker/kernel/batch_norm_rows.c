@@ -155,12 +155,13 @@ void bn_rows_apply(const struct bn_rows *rows, const float *x, const float *resi
 
 /* ---- backward -------------------------------------------------------------------------------- */
 
-INLINE float masked(float dy, float x, float y, float mean, float scale, float shift, int relu)
+INLINE float masked(float dy, float x, float y, float mean, float scale, float shift,
+                    enum kernel_mask mask)
 {
-    if (relu == 0) {
+    if (mask == KERNEL_MASK_NONE) {
         return dy;
     }
-    float z = relu == 1 ? (x - mean) * scale + shift : y;
+    float z = mask == KERNEL_MASK_X ? (x - mean) * scale + shift : y;
     return z > 0.0F ? dy : 0.0F;
 }
 
@@ -169,8 +170,8 @@ struct sums { /* even and odd rows apart: shorter chains of additions, and less 
 };
 
 INLINE void sums_row(const struct bn_rows *rows, int64_t width, int64_t at, const float *x,
-                     const float *y, const float *dy, int relu, float *dz_out, float *restrict s,
-                     float *restrict t)
+                     const float *y, const float *dy, enum kernel_mask mask, float *dz_out,
+                     float *restrict s, float *restrict t)
 {
     const float *restrict mean = rows->mean;
     const float *restrict scale = rows->scale;
@@ -178,8 +179,8 @@ INLINE void sums_row(const struct bn_rows *rows, int64_t width, int64_t at, cons
 #pragma omp simd
     for (int64_t i = 0; i < width; i++) {
         float xi = x[at + i];
-        float dz =
-            masked(dy[at + i], xi, relu == 2 ? y[at + i] : 0.0F, mean[i], scale[i], shift[i], relu);
+        float dz = masked(dy[at + i], xi, mask == KERNEL_MASK_Y ? y[at + i] : 0.0F, mean[i],
+                          scale[i], shift[i], mask);
         if (dz_out != NULL) {
             dz_out[at + i] = dz;
         }
@@ -189,7 +190,7 @@ INLINE void sums_row(const struct bn_rows *rows, int64_t width, int64_t at, cons
 }
 
 INLINE void sums(const struct bn_rows *rows, int64_t width, const float *x, const float *y,
-                 const float *dy, int relu, float *dz_out, float *restrict sum_dz,
+                 const float *dy, enum kernel_mask mask, float *dz_out, float *restrict sum_dz,
                  float *restrict sum_dzx)
 {
     struct sums sum;
@@ -201,11 +202,11 @@ INLINE void sums(const struct bn_rows *rows, int64_t width, const float *x, cons
     int64_t stride = rows->stride;
     int64_t r = 0;
     for (; r + 1 < n; r += 2) {
-        sums_row(rows, width, r * stride, x, y, dy, relu, dz_out, sum.dz[0], sum.dzx[0]);
-        sums_row(rows, width, (r + 1) * stride, x, y, dy, relu, dz_out, sum.dz[1], sum.dzx[1]);
+        sums_row(rows, width, r * stride, x, y, dy, mask, dz_out, sum.dz[0], sum.dzx[0]);
+        sums_row(rows, width, (r + 1) * stride, x, y, dy, mask, dz_out, sum.dz[1], sum.dzx[1]);
     }
     if (r < n) {
-        sums_row(rows, width, r * stride, x, y, dy, relu, dz_out, sum.dz[0], sum.dzx[0]);
+        sums_row(rows, width, r * stride, x, y, dy, mask, dz_out, sum.dz[0], sum.dzx[0]);
     }
 #pragma omp simd
     for (int64_t i = 0; i < width; i++) {
@@ -216,30 +217,30 @@ INLINE void sums(const struct bn_rows *rows, int64_t width, const float *x, cons
 
 KERNEL_CLONES
 void bn_rows_sums(const struct bn_rows *rows, const float *x, const float *y, const float *dy,
-                  int relu, float *dz_out, float *sum_dz, float *sum_dzx)
+                  enum kernel_mask mask, float *dz_out, float *sum_dz, float *sum_dzx)
 {
-#define SUMS_RELU(w, mode)                                                                         \
+#define SUMS_MASK(w, m)                                                                            \
     if (dz_out == NULL) {                                                                          \
-        sums(rows, w, x, y, dy, mode, NULL, sum_dz, sum_dzx);                                      \
+        sums(rows, w, x, y, dy, m, NULL, sum_dz, sum_dzx);                                         \
     } else {                                                                                       \
-        sums(rows, w, x, y, dy, mode, dz_out, sum_dz, sum_dzx);                                    \
+        sums(rows, w, x, y, dy, m, dz_out, sum_dz, sum_dzx);                                       \
     }
 #define SUMS(w)                                                                                    \
-    if (relu == 0) {                                                                               \
-        SUMS_RELU(w, 0)                                                                            \
-    } else if (relu == 1) {                                                                        \
-        SUMS_RELU(w, 1)                                                                            \
+    if (mask == KERNEL_MASK_NONE) {                                                                \
+        SUMS_MASK(w, KERNEL_MASK_NONE)                                                             \
+    } else if (mask == KERNEL_MASK_X) {                                                            \
+        SUMS_MASK(w, KERNEL_MASK_X)                                                                \
     } else {                                                                                       \
-        SUMS_RELU(w, 2)                                                                            \
+        SUMS_MASK(w, KERNEL_MASK_Y)                                                                \
     }
     BY_WIDTH(rows->width, SUMS);
 #undef SUMS
-#undef SUMS_RELU
+#undef SUMS_MASK
 }
 
 INLINE void input_gradient(const struct bn_rows *rows, int64_t width, const float *x,
-                           const float *y, const float *dy, int relu, const float *restrict mean_dz,
-                           const float *restrict slope, float *dx)
+                           const float *y, const float *dy, enum kernel_mask mask,
+                           const float *restrict mean_dz, const float *restrict slope, float *dx)
 {
     const float *restrict mean = rows->mean;
     const float *restrict scale = rows->scale;
@@ -251,8 +252,8 @@ INLINE void input_gradient(const struct bn_rows *rows, int64_t width, const floa
 #pragma omp simd
         for (int64_t i = 0; i < width; i++) {
             float xi = x[at + i];
-            float dz = masked(dy[at + i], xi, relu == 2 ? y[at + i] : 0.0F, mean[i], scale[i],
-                              shift[i], relu);
+            float dz = masked(dy[at + i], xi, mask == KERNEL_MASK_Y ? y[at + i] : 0.0F, mean[i],
+                              scale[i], shift[i], mask);
             dx[at + i] = scale[i] * (dz - mean_dz[i] - (xi - mean[i]) * slope[i]);
         }
     }
@@ -260,15 +261,15 @@ INLINE void input_gradient(const struct bn_rows *rows, int64_t width, const floa
 
 KERNEL_CLONES
 void bn_rows_dx(const struct bn_rows *rows, const float *x, const float *y, const float *dy,
-                int relu, const float *mean_dz, const float *slope, float *dx)
+                enum kernel_mask mask, const float *mean_dz, const float *slope, float *dx)
 {
 #define DX(w)                                                                                      \
-    if (relu == 0) {                                                                               \
-        input_gradient(rows, w, x, y, dy, 0, mean_dz, slope, dx);                                  \
-    } else if (relu == 1) {                                                                        \
-        input_gradient(rows, w, x, y, dy, 1, mean_dz, slope, dx);                                  \
+    if (mask == KERNEL_MASK_NONE) {                                                                \
+        input_gradient(rows, w, x, y, dy, KERNEL_MASK_NONE, mean_dz, slope, dx);                   \
+    } else if (mask == KERNEL_MASK_X) {                                                            \
+        input_gradient(rows, w, x, y, dy, KERNEL_MASK_X, mean_dz, slope, dx);                      \
     } else {                                                                                       \
-        input_gradient(rows, w, x, y, dy, 2, mean_dz, slope, dx);                                  \
+        input_gradient(rows, w, x, y, dy, KERNEL_MASK_Y, mean_dz, slope, dx);                      \
     }
     BY_WIDTH(rows->width, DX);
 #undef DX

@@ -6,6 +6,8 @@
 #ifndef BATCH_NORM_ROWS_H
 #define BATCH_NORM_ROWS_H
 
+#include "libworker/kernel/kernel.h"
+
 #include <stdint.h>
 
 /* Lanes of a chunk: 1 KiB of neighbours, a few KiB of sums on the stack. */
@@ -24,13 +26,13 @@ void bn_rows_moments(const float *x, int64_t rows, int64_t width, int64_t stride
 void bn_rows_apply(const struct bn_rows *rows, const float *x, const float *residual, int relu,
                    float *y);
 
-/* A lane: sum dz and sum dz (x - mean), where dz is dy masked as kernel_bn_backward's relu says;
- * dz is also written to dz_out unless that is NULL (it may be dy). */
+/* A lane: sum dz and sum dz (x - mean), where dz is dy masked; dz is also written to dz_out
+ * unless that is NULL (it may be dy). */
 void bn_rows_sums(const struct bn_rows *rows, const float *x, const float *y, const float *dy,
-                  int relu, float *dz_out, float *sum_dz, float *sum_dzx);
+                  enum kernel_mask mask, float *dz_out, float *sum_dz, float *sum_dzx);
 
 /* dx = scale (dz - mean_dz - (x - mean) slope); dx may be dy. */
 void bn_rows_dx(const struct bn_rows *rows, const float *x, const float *y, const float *dy,
-                int relu, const float *mean_dz, const float *slope, float *dx);
+                enum kernel_mask mask, const float *mean_dz, const float *slope, float *dx);
 
 #endif

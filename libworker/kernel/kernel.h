@@ -68,31 +68,50 @@ struct kernel_layout {
     int64_t channels;
 };
 
-/* mean and variance have n_blocks * block floats; gamma, beta, dgamma and dbeta have `channels`: of
- * padding nothing is read, and only kernel_bn_stats writes it (zeros). A channel is computed by one
- * thread from end to end: results do not depend on `threads`. */
+/* One batch norm forward. Tensors have the layout's n * n_blocks * spatial * block floats, mean and
+ * variance n_blocks * block, gamma and beta `channels`: of padding nothing is read, and only
+ * kernel_bn_stats writes it (zeros). All memory is borrowed for the call. */
+struct kernel_bn {
+    struct kernel_layout layout;
+    const float *x;
+    float *mean, *variance; /* kernel_bn_stats writes them, kernel_bn_apply reads them */
+    const float *gamma, *beta;
+    double epsilon;
+    const float *residual; /* added before ReLU; NULL: none */
+    int relu;
+    float *y; /* may be x or residual */
+};
 
 /* Population mean and variance a channel over (n, spatial): chunks with two cached passes, combined
- * by Chan's formula in double (Chan, Golub, LeVeque 1979). mean, variance: n_blocks * block floats.
- */
-void kernel_bn_stats(const struct kernel_layout *layout, const float *x, float *mean,
-                     float *variance, int threads);
+ * by Chan's formula in double (Chan, Golub, LeVeque 1979). Uses layout, x, mean, variance. */
+void kernel_bn_stats(const struct kernel_bn *bn, int threads);
 
-/* y = gamma (x - mean) / sqrt(variance + eps) + beta [+ residual] [then ReLU]; y may be x or
- * residual. residual NULL: none. */
-void kernel_bn_apply(const struct kernel_layout *layout, const float *x, const float *mean,
-                     const float *variance, const float *gamma, const float *beta, double epsilon,
-                     const float *residual, int relu, float *y, int threads);
+/* y = gamma (x - mean) / sqrt(variance + epsilon) + beta [+ residual] [then ReLU]. */
+void kernel_bn_apply(const struct kernel_bn *bn, int threads);
 
-/* Gradient through [ReLU of] batch norm. relu 0: dz = dy. relu 1: dz = dy where the recomputed
- * pre-activation is > 0 (no residual). relu 2: dz = dy where y > 0 (y given: residual or kept y).
- *   dbeta = sum dz, dgamma = sum dz xhat, dx = gamma rstd (dz - dbeta / M - xhat dgamma / M).
- * dz_out (NULL: not wanted) receives dz: the residual's gradient. dx may be dy; dz_out may be dy
- * when dx is not. */
-void kernel_bn_backward(const struct kernel_layout *layout, const float *x, const float *y,
-                        const float *dy, const float *mean, const float *variance,
-                        const float *gamma, const float *beta, double epsilon, int relu, float *dx,
-                        float *dz_out, float *dgamma, float *dbeta, int threads);
+enum kernel_mask {                   /* what of dy goes through the ReLU behind a batch norm */
+                   KERNEL_MASK_NONE, /* all of it: there is no ReLU */
+                   KERNEL_MASK_X,    /* where the pre-activation, made again from x, is > 0 */
+                   KERNEL_MASK_Y,    /* where y is > 0: a residual was added, or y is kept anyway */
+};
+
+/* One batch norm backward; sizes as in struct kernel_bn, dgamma and dbeta have `channels`. */
+struct kernel_bn_back {
+    struct kernel_layout layout;
+    const float *x, *dy;
+    const float *y; /* read by KERNEL_MASK_Y only */
+    const float *mean, *variance, *gamma, *beta;
+    double epsilon;
+    enum kernel_mask mask;
+    float *dx; /* may be dy */
+    float
+        *dz; /* the masked dy: the residual's gradient; NULL: not wanted; may be dy if dx is not */
+    float *dgamma, *dbeta;
+};
+
+/* Gradient through [ReLU of] batch norm, with M = n spatial and dz = dy masked:
+ *   dbeta = sum dz, dgamma = sum dz xhat, dx = gamma rstd (dz - dbeta / M - xhat dgamma / M). */
+void kernel_bn_backward(const struct kernel_bn_back *bn, int threads);
 
 /* ---- elementwise ---- */
 void kernel_relu(float *y, const float *x, size_t count); /* y may be x */

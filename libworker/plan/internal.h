@@ -17,7 +17,7 @@
 enum {
     PLAN_ALIGN = 64,   /* bytes: a cache line and a vector of AVX-512 */
     PLAN_LANES = 16,   /* ... in floats */
-    PLAN_OPERANDS = 12 /* kernel_bn_backward has eleven */
+    PLAN_OPERANDS = 12 /* batch norm backward has eleven */
 };
 
 enum place { /* where the bytes of an operand are; index says which */
@@ -106,7 +106,7 @@ struct step {
     /* batch norm */
     struct kernel_layout layout;
     double epsilon;
-    int relu;
+    int relu; /* backward: enum kernel_mask */
     struct pool_shape pool;
     /* elementwise: floats; losses: rows and columns */
     size_t count;
@@ -127,7 +127,7 @@ struct fusion { /* an op's part in a fused step */
     int residual;
     int out;      /* tensor that the step writes in the end */
     int relu_bwd; /* batch norm backward: the RELU_BWD inside, -1 */
-    int mask;     /* ... 1: from the recomputed pre-activation, 2: from y */
+    int mask;     /* ... enum kernel_mask */
     int keep_dz;  /* ... somebody else reads the masked gradient */
     int gradient; /* loss: tensor of its gradient, -1 */
 };

@@ -66,24 +66,40 @@ static int bn_threads(const struct plan *plan, const struct step *step)
 
 static void run_bn_forward(const struct plan *plan, const struct step *step)
 {
+    const struct kernel_bn bn = {.layout = step->layout,
+                                 .x = step->ptr[BN_X],
+                                 .mean = step->ptr[BN_MEAN],
+                                 .variance = step->ptr[BN_VARIANCE],
+                                 .gamma = step->ptr[BN_GAMMA],
+                                 .beta = step->ptr[BN_BETA],
+                                 .epsilon = step->epsilon,
+                                 .residual = step->ptr[BN_RESIDUAL],
+                                 .relu = step->relu,
+                                 .y = step->ptr[BN_Y]};
     int threads = bn_threads(plan, step);
-    const float *x = step->ptr[BN_X];
-    float *mean = step->ptr[BN_MEAN];
-    float *variance = step->ptr[BN_VARIANCE];
     if (step->kind == STEP_BN_TRAIN) {
-        kernel_bn_stats(&step->layout, x, mean, variance, threads);
+        kernel_bn_stats(&bn, threads);
     }
-    kernel_bn_apply(&step->layout, x, mean, variance, step->ptr[BN_GAMMA], step->ptr[BN_BETA],
-                    step->epsilon, step->ptr[BN_RESIDUAL], step->relu, step->ptr[BN_Y], threads);
+    kernel_bn_apply(&bn, threads);
 }
 
 static void run_bn_backward(const struct plan *plan, const struct step *step)
 {
-    kernel_bn_backward(&step->layout, step->ptr[BN_X], step->ptr[BNB_Y], step->ptr[BNB_DY],
-                       step->ptr[BN_MEAN], step->ptr[BN_VARIANCE], step->ptr[BN_GAMMA],
-                       step->ptr[BN_BETA], step->epsilon, step->relu, step->ptr[BNB_DX],
-                       step->ptr[BNB_DZ], step->ptr[BNB_DGAMMA], step->ptr[BNB_DBETA],
-                       bn_threads(plan, step));
+    const struct kernel_bn_back bn = {.layout = step->layout,
+                                      .x = step->ptr[BN_X],
+                                      .dy = step->ptr[BNB_DY],
+                                      .y = step->ptr[BNB_Y],
+                                      .mean = step->ptr[BN_MEAN],
+                                      .variance = step->ptr[BN_VARIANCE],
+                                      .gamma = step->ptr[BN_GAMMA],
+                                      .beta = step->ptr[BN_BETA],
+                                      .epsilon = step->epsilon,
+                                      .mask = (enum kernel_mask)step->relu,
+                                      .dx = step->ptr[BNB_DX],
+                                      .dz = step->ptr[BNB_DZ],
+                                      .dgamma = step->ptr[BNB_DGAMMA],
+                                      .dbeta = step->ptr[BNB_DBETA]};
+    kernel_bn_backward(&bn, bn_threads(plan, step));
 }
 
 static void run_pool(const struct plan *plan, const struct step *step)

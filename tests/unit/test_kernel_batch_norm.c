@@ -150,6 +150,34 @@ static void ck_vector(const struct bench *b, const float *got, const double *wan
     }
 }
 
+/* The kernel's view of a case. */
+static struct kernel_bn forward_of(const struct bench *b)
+{
+    return (struct kernel_bn){.layout = b->layout,
+                              .x = b->packed[X],
+                              .mean = b->f_mean,
+                              .variance = b->f_variance,
+                              .gamma = b->f_gamma,
+                              .beta = b->f_beta,
+                              .epsilon = epsilon,
+                              .y = b->packed[Y]};
+}
+
+static void stats(const struct bench *b, int threads)
+{
+    const struct kernel_bn bn = forward_of(b);
+    kernel_bn_stats(&bn, threads);
+}
+
+static void apply(const struct bench *b, const float *residual, int relu, float *y, int threads)
+{
+    struct kernel_bn bn = forward_of(b);
+    bn.residual = residual;
+    bn.relu = relu;
+    bn.y = y;
+    kernel_bn_apply(&bn, threads);
+}
+
 static void reference_forward(struct bench *b)
 {
     ref_batch_norm(b->logical[X], b->image, b->gamma, b->beta, epsilon, b->logical[Y], b->mean,
@@ -167,7 +195,7 @@ START_TEST(statistics_agree_on_every_layout)
             b.f_mean[c] = b.f_variance[c] = 42;
         }
 
-        kernel_bn_stats(&b.layout, b.packed[X], b.f_mean, b.f_variance, 1);
+        stats(&b, 1);
 
         ck_vector(&b, b.f_mean, b.mean, 1e-7, "mean");
         ck_vector(&b, b.f_variance, b.variance, 2e-7, "variance");
@@ -187,7 +215,7 @@ START_TEST(a_mean_far_from_zero_does_not_spoil_the_variance)
         bench_init(&b, &cases[i], 1000);
         reference_forward(&b);
 
-        kernel_bn_stats(&b.layout, b.packed[X], b.f_mean, b.f_variance, 1);
+        stats(&b, 1);
 
         ck_vector(&b, b.f_mean, b.mean, 1e-7, "mean");
         ck_vector(&b, b.f_variance, b.variance, 1e-6, "variance");
@@ -206,7 +234,7 @@ START_TEST(constant_input_has_no_variance)
         }
         pack(&b, X);
 
-        kernel_bn_stats(&b.layout, b.packed[X], b.f_mean, b.f_variance, 1);
+        stats(&b, 1);
 
         for (int64_t c = 0; c < b.layout.channels; c++) {
             ck_assert_float_eq_tol(b.f_mean[c], 0.1F, 1e-8F);
@@ -240,15 +268,13 @@ START_TEST(forward_agrees_with_and_without_residual_and_relu)
             b.logical[Y][k] = relu ? fmax(b.logical[Y][k], 0) : b.logical[Y][k];
         }
 
-        kernel_bn_apply(&b.layout, b.packed[X], b.f_mean, b.f_variance, b.f_gamma, b.f_beta,
-                        epsilon, residual ? b.packed[RESIDUAL] : NULL, relu, b.packed[Y], 1);
+        apply(&b, residual ? b.packed[RESIDUAL] : NULL, relu, b.packed[Y], 1);
         /* variances near zero (one element a channel) stretch x's rounding */
         double tolerance = c->n * c->spatial < 8 ? 1e-4 : 5e-6;
         ck_tensor(&b, Y, tolerance, "y");
 
         float *in_place = b.packed[residual ? RESIDUAL : X];
-        kernel_bn_apply(&b.layout, b.packed[X], b.f_mean, b.f_variance, b.f_gamma, b.f_beta,
-                        epsilon, residual ? b.packed[RESIDUAL] : NULL, relu, in_place, 1);
+        apply(&b, residual ? b.packed[RESIDUAL] : NULL, relu, in_place, 1);
         ck_assert_mem_eq(in_place, b.packed[Y], (size_t)b.size * sizeof(float));
         bench_done(&b);
     }
@@ -272,11 +298,24 @@ static void reference_backward(struct bench *b, int relu)
                        epsilon, b->logical[DX], b->dgamma, b->dbeta);
 }
 
-static void backward(struct bench *b, int relu, const float *dy, float *dx, float *dz, int threads)
+static void backward(const struct bench *b, int relu, const float *dy, float *dx, float *dz,
+                     int threads)
 {
-    kernel_bn_backward(&b->layout, b->packed[X], relu == 2 ? b->packed[Y] : NULL, dy, b->f_mean,
-                       b->f_variance, b->f_gamma, b->f_beta, epsilon, relu, dx, dz, b->f_dgamma,
-                       b->f_dbeta, threads);
+    const struct kernel_bn_back bn = {.layout = b->layout,
+                                      .x = b->packed[X],
+                                      .dy = dy,
+                                      .y = relu == 2 ? b->packed[Y] : NULL,
+                                      .mean = b->f_mean,
+                                      .variance = b->f_variance,
+                                      .gamma = b->f_gamma,
+                                      .beta = b->f_beta,
+                                      .epsilon = epsilon,
+                                      .mask = (enum kernel_mask)relu,
+                                      .dx = dx,
+                                      .dz = dz,
+                                      .dgamma = b->f_dgamma,
+                                      .dbeta = b->f_dbeta};
+    kernel_bn_backward(&bn, threads);
 }
 
 static void bench_backward(struct bench *b, const struct bn_case *c, int relu)
@@ -284,8 +323,7 @@ static void bench_backward(struct bench *b, const struct bn_case *c, int relu)
     bench_init(b, c, 0.25);
     reference_forward(b);
     floats_of_reference(b);
-    kernel_bn_apply(&b->layout, b->packed[X], b->f_mean, b->f_variance, b->f_gamma, b->f_beta,
-                    epsilon, relu == 2 ? b->packed[RESIDUAL] : NULL, relu > 0, b->packed[Y], 1);
+    apply(b, relu == 2 ? b->packed[RESIDUAL] : NULL, relu > 0, b->packed[Y], 1);
     reference_backward(b, relu);
 }
 
@@ -353,12 +391,10 @@ START_TEST(the_number_of_threads_changes_no_bit)
         size_t bytes = (size_t)b.size * sizeof(float);
         size_t channels = (size_t)b.layout.channels * sizeof(float);
 
-        kernel_bn_stats(&b.layout, b.packed[X], b.f_mean, b.f_variance, 1);
-        kernel_bn_stats(&c.layout, c.packed[X], c.f_mean, c.f_variance, 3);
-        kernel_bn_apply(&c.layout, c.packed[X], b.f_mean, b.f_variance, c.f_gamma, c.f_beta,
-                        epsilon, NULL, 1, c.packed[Y], 3);
-        kernel_bn_apply(&b.layout, b.packed[X], b.f_mean, b.f_variance, b.f_gamma, b.f_beta,
-                        epsilon, NULL, 1, b.packed[Y], 1);
+        stats(&b, 1);
+        stats(&c, 3);
+        apply(&c, NULL, 1, c.packed[Y], 3);
+        apply(&b, NULL, 1, b.packed[Y], 1);
         backward(&b, 1, b.packed[DY], b.packed[DX], NULL, 1);
         backward(&c, 1, c.packed[DY], c.packed[DX], NULL, 3);
 
@@ -379,9 +415,8 @@ START_TEST(a_nan_stays_visible)
     bench_init(&b, &cases[0], 0);
     b.packed[X][5] = NAN;
 
-    kernel_bn_stats(&b.layout, b.packed[X], b.f_mean, b.f_variance, 1);
-    kernel_bn_apply(&b.layout, b.packed[X], b.f_mean, b.f_variance, b.f_gamma, b.f_beta, epsilon,
-                    NULL, 1, b.packed[Y], 1);
+    stats(&b, 1);
+    apply(&b, NULL, 1, b.packed[Y], 1);
 
     ck_assert(isnan(b.f_mean[5]) && isnan(b.f_variance[5]) && isnan(b.packed[Y][5]));
     ck_assert(!isnan(b.packed[Y][4]));

@@ -46,17 +46,22 @@ static uint64_t batch_norm(int64_t block)
 {
     const struct kernel_layout layout = {3, CHANNELS / block, 50, block, CHANNELS};
     float dgamma[CHANNELS], dbeta[CHANNELS];
+    struct kernel_bn forward = {layout, a, mean, variance, gamma_, beta, 1e-5, NULL, 0, c};
+    struct kernel_bn_back back = {layout, a,    b, c, mean, variance, gamma_,
+                                  beta,   1e-5, 0, d, NULL, dgamma,   dbeta};
     uint64_t hash = 0;
     setup();
-    kernel_bn_stats(&layout, a, mean, variance, 1);
+    kernel_bn_stats(&forward, 1);
     hash = digest(hash, mean, sizeof(mean));
     hash = digest(hash, variance, sizeof(variance));
-    for (int relu = 0; relu < 3; relu++) {
-        kernel_bn_apply(&layout, a, mean, variance, gamma_, beta, 1e-5, relu == 2 ? b : NULL,
-                        relu > 0, c, 1);
+    for (int mask = KERNEL_MASK_NONE; mask <= KERNEL_MASK_Y; mask++) {
+        forward.residual = mask == KERNEL_MASK_Y ? b : NULL;
+        forward.relu = mask != KERNEL_MASK_NONE;
+        kernel_bn_apply(&forward, 1);
         hash = digest(hash, c, sizeof(c));
-        kernel_bn_backward(&layout, a, c, b, mean, variance, gamma_, beta, 1e-5, relu, d,
-                           relu == 2 ? c : NULL, dgamma, dbeta, 1);
+        back.mask = (enum kernel_mask)mask;
+        back.dz = mask == KERNEL_MASK_Y ? c : NULL;
+        kernel_bn_backward(&back, 1);
         hash = digest(hash, d, sizeof(d));
         hash = digest(hash, dgamma, sizeof(dgamma));
         hash = digest(hash, dbeta, sizeof(dbeta));
