@@ -2,7 +2,8 @@
  *
  * Each kernel runs over tensors far larger than the caches. GB/s counts the bytes that the formula
  * needs (each operand once), so a kernel at memcpy's figure runs at memory speed. Usage:
- * kernels [seconds a kernel, default 0.5]. Output: name GB/s share of memcpy. */
+ * kernels [seconds a kernel, default 0.5] [threads of batch norm, default 1].
+ * Output: name GB/s share of memcpy. */
 #include "libworker/kernel/kernel.h"
 
 #include <stdio.h>
@@ -16,10 +17,14 @@ static const struct kernel_layout big = {32, 16, 3136, 16, 256};   /* ResNet-50,
 static const struct kernel_layout small = {32, 128, 49, 16, 2048}; /* layer4: 12.8 MB */
 static const struct kernel_layout plain = {32, 256, 3136, 1, 256};
 static const struct kernel_layout nhwc = {32, 1, 3136, 256, 256};
+static const struct kernel_layout narrow = {32, 4, 3136, 16, 64}; /* fewer blocks than threads */
+static const struct kernel_layout narrow_last = {32, 1, 3136, 64, 64};
 
 static float *buffer[BUFFERS];
 static float mean[2048], variance[2048], gamma_[2048], beta[2048], dgamma[2048], dbeta[2048];
 static size_t count;
+static int threads = 1;
+static void *scratch;
 
 static double now_s(void)
 {
@@ -88,26 +93,27 @@ static struct kernel_bn forward(const struct kernel_layout *l)
                               .beta = beta,
                               .epsilon = 1e-5,
                               .relu = 1,
-                              .y = buffer[1]};
+                              .y = buffer[1],
+                              .scratch = scratch};
 }
 
 static void run_bn_stats(const struct kernel_layout *l)
 {
     struct kernel_bn bn = forward(l);
-    kernel_bn_stats(&bn, 1);
+    kernel_bn_stats(&bn, threads);
 }
 
 static void run_bn_relu(const struct kernel_layout *l)
 {
     struct kernel_bn bn = forward(l);
-    kernel_bn_apply(&bn, 1);
+    kernel_bn_apply(&bn, threads);
 }
 
 static void run_bn_add_relu(const struct kernel_layout *l)
 {
     struct kernel_bn bn = forward(l);
     bn.residual = buffer[2];
-    kernel_bn_apply(&bn, 1);
+    kernel_bn_apply(&bn, threads);
 }
 
 static struct kernel_bn_back backward(const struct kernel_layout *l)
@@ -123,13 +129,14 @@ static struct kernel_bn_back backward(const struct kernel_layout *l)
                                    .mask = KERNEL_MASK_X,
                                    .dx = buffer[3],
                                    .dgamma = dgamma,
-                                   .dbeta = dbeta};
+                                   .dbeta = dbeta,
+                                   .scratch = scratch};
 }
 
 static void run_bn_backward(const struct kernel_layout *l)
 {
     struct kernel_bn_back bn = backward(l);
-    kernel_bn_backward(&bn, 1);
+    kernel_bn_backward(&bn, threads);
 }
 
 static void run_bn_backward_residual(const struct kernel_layout *l)
@@ -138,7 +145,7 @@ static void run_bn_backward_residual(const struct kernel_layout *l)
     bn.y = buffer[1];
     bn.mask = KERNEL_MASK_Y;
     bn.dz = buffer[4];
-    kernel_bn_backward(&bn, 1);
+    kernel_bn_backward(&bn, threads);
 }
 
 static const struct bench {
@@ -159,6 +166,8 @@ static const struct bench {
     {"bn_stats_nChw16c_7", &small, run_bn_stats, 1},
     {"bn_stats_nchw_56", &plain, run_bn_stats, 1},
     {"bn_stats_nhwc_56", &nhwc, run_bn_stats, 1},
+    {"bn_stats_nChw16c_56_64", &narrow, run_bn_stats, 1},
+    {"bn_stats_nhwc_56_64", &narrow_last, run_bn_stats, 1},
     {"bn_relu_nChw16c_56", &big, run_bn_relu, 2},
     {"bn_relu_nChw16c_7", &small, run_bn_relu, 2},
     {"bn_relu_nchw_56", &plain, run_bn_relu, 2},
@@ -168,8 +177,21 @@ static const struct bench {
     {"bn_backward_nChw16c_7", &small, run_bn_backward, 5},
     {"bn_backward_nchw_56", &plain, run_bn_backward, 5},
     {"bn_backward_nhwc_56", &nhwc, run_bn_backward, 5},
+    {"bn_backward_nChw16c_56_64", &narrow, run_bn_backward, 5},
+    {"bn_backward_nhwc_56_64", &narrow_last, run_bn_backward, 5},
     {"bn_backward_residual_nChw16c_56", &big, run_bn_backward_residual, 7},
 };
+
+/* Enough for every layout. */
+static void *room_for_scratch(void)
+{
+    size_t bytes = 64;
+    for (size_t i = 0; i < sizeof(benches) / sizeof(benches[0]); i++) {
+        size_t needed = kernel_bn_scratch(benches[i].layout, threads);
+        bytes = needed > bytes ? needed : bytes;
+    }
+    return aligned_alloc(64, (bytes + 63) / 64 * 64);
+}
 
 static double gbytes_per_s(const struct bench *bench, double seconds)
 {
@@ -189,7 +211,17 @@ static double gbytes_per_s(const struct bench *bench, double seconds)
 int main(int argc, char **argv)
 {
     double seconds = argc > 1 ? strtod(argv[1], NULL) : 0.5;
+    threads = argc > 2 ? (int)strtol(argv[2], NULL, 10) : 1;
+    if (threads < 1 || argc > 3) {
+        fprintf(stderr, "usage: kernels [seconds a kernel] [threads]\n");
+        return 2;
+    }
     count = size_of(&big);
+    scratch = room_for_scratch();
+    if (scratch == NULL) {
+        fprintf(stderr, "kernels: no memory for the scratch of %d threads\n", threads);
+        return 1;
+    }
     for (int b = 0; b < BUFFERS; b++) {
         buffer[b] = aligned_alloc(64, count * sizeof(float));
         if (buffer[b] == NULL) {
@@ -212,5 +244,6 @@ int main(int argc, char **argv)
     for (int b = 0; b < BUFFERS; b++) {
         free(buffer[b]);
     }
+    free(scratch);
     return 0;
 }

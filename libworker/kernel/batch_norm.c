@@ -1,325 +1,246 @@
-/* batch_norm.c - batch normalisation on blocked layouts: slices, threads, constants a channel
+/* batch_norm.c - batch normalisation on blocked layouts: statistics, forward, backward
  *
- * A slice is a set of channels that one thread handles from end to end, so that no result depends
- * on the number of threads. In memory a slice is a list of chunks: `rows` rows of `width` lanes,
- * `stride` floats apart (batch_norm_rows.c has the loops over a chunk).
- *
- *     nChw8c, nChw16c   slice = channel block, lane = channel, row = spatial position
- *     nhwc              slice = up to WIDTH_MAX channels, lane = channel, row = spatial position
- *     nchw              slice = one channel, rows of 16 neighbours, and the rest of a plane as one
- *                       shorter row: its lanes hold parts of the one channel, combined at the end
- */
+ * batch_norm_cut.h says how a tensor is cut and how threads share it; here is what they compute. */
+#include "libworker/kernel/batch_norm_cut.h"
 #include "libworker/kernel/batch_norm_rows.h"
 #include "libworker/kernel/kernel.h"
 
-#include <math.h>
 #include <stddef.h>
 #include <string.h>
-
-enum {
-    WIDTH_MAX = BN_WIDTH_MAX, /* lanes of a slice */
-    PLAIN_WIDTH = 16,         /* lanes along a plane of nchw */
-    /* Rows of a chunk. 128 rows of 16 lanes are 8 KiB, which the second pass finds in the nearest
-     * cache, and keep sums in float short; 32 rows of many lanes (32 KiB) are worth the double
-     * arithmetic after each chunk. */
-    ROWS_MAX = 128,
-    ROWS_WIDE = 32,
-    CHUNK_FLOATS = 2048,
-};
-
-struct slice {
-    const struct kernel_layout *layout;
-    int64_t block;     /* channel block */
-    int64_t first;     /* first channel inside the block */
-    int64_t width;     /* lanes */
-    int64_t rows;      /* full rows of a plane */
-    int64_t tail;      /* lanes of the short row at a plane's end (nchw) */
-    int64_t stride;    /* floats between rows */
-    int64_t channel;   /* first channel */
-    int64_t n_channel; /* channels that are no padding, <= width */
-    int64_t n_end;     /* images before this one */
-};
-
-static int64_t slices_a_block(const struct kernel_layout *layout)
-{
-    return (layout->block + WIDTH_MAX - 1) / WIDTH_MAX;
-}
-
-static int64_t n_slices(const struct kernel_layout *layout)
-{
-    return layout->n_blocks * slices_a_block(layout);
-}
-
-static struct slice slice_at(const struct kernel_layout *layout, int64_t index)
-{
-    struct slice slice = {.layout = layout, .n_end = layout->n};
-    slice.block = index / slices_a_block(layout);
-    slice.first = index % slices_a_block(layout) * WIDTH_MAX;
-    slice.channel = slice.block * layout->block + slice.first;
-    if (layout->block == 1) {
-        slice.width = slice.stride = PLAIN_WIDTH;
-        slice.rows = layout->spatial / PLAIN_WIDTH;
-        slice.tail = layout->spatial % PLAIN_WIDTH;
-        slice.n_channel = slice.channel < layout->channels;
-        return slice;
-    }
-    int64_t left = layout->block - slice.first;
-    slice.width = left < WIDTH_MAX ? left : WIDTH_MAX;
-    slice.stride = layout->block;
-    slice.rows = layout->spatial;
-    left = layout->channels - slice.channel;
-    slice.n_channel = left < 0 ? 0 : left < slice.width ? left : slice.width;
-    return slice;
-}
-
-/* Channel of a lane, relative to the slice's first. */
-static int64_t lane_channel(const struct slice *slice, int64_t lane)
-{
-    return slice->layout->block == 1 ? 0 : lane;
-}
-
-static int64_t chunk_rows(int64_t width)
-{
-    int64_t rows = CHUNK_FLOATS / width;
-    return rows > ROWS_MAX ? ROWS_MAX : rows < ROWS_WIDE ? ROWS_WIDE : rows;
-}
-
-struct chunk {
-    int64_t offset, rows, width;
-    int is_tail;
-};
 
 static const float *at_offset(const float *base, int64_t offset)
 {
     return base != NULL ? base + offset : NULL;
 }
 
-/* Steps through the chunks of a slice; 0 at the end. Starts with *at = 0, *n = 0. */
-static int next_chunk(const struct slice *slice, int64_t *n, int64_t *at, struct chunk *ret)
-{
-    const struct kernel_layout *layout = slice->layout;
-    int64_t rows_max = chunk_rows(slice->width);
-    if (*at >= slice->rows + (slice->tail > 0)) {
-        *at = 0;
-        (*n)++;
-    }
-    if (*n >= slice->n_end) {
-        return 0;
-    }
-    int64_t plane = (*n * layout->n_blocks + slice->block) * layout->spatial * layout->block;
-    ret->offset = plane + slice->first + *at * slice->stride;
-    ret->is_tail = *at >= slice->rows;
-    if (ret->is_tail) {
-        ret->rows = 1;
-        ret->width = slice->tail;
-    } else {
-        ret->rows = slice->rows - *at < rows_max ? slice->rows - *at : rows_max;
-        ret->width = slice->width;
-    }
-    *at += ret->rows;
-    return 1;
-}
-
 /* ---- statistics ------------------------------------------------------------------------------ */
 
-struct moments { /* a lane: elements, mean, sum of squared distances from the mean */
-    double count;
-    double mean[WIDTH_MAX], m2[WIDTH_MAX];
-};
+/* A chunk leaves center, first and second moment; the state holds mean and sum of squared distances
+ * of the full rows, then of a plane's short rows. */
+enum { ROWS_MEAN, ROWS_M2, SHORT_MEAN, SHORT_M2 };
 
-/* Chan, Golub, LeVeque 1979. The chunk's sums are taken around its approximate mean `center`:
- * first = sum (x - center), second = sum (x - center)^2. */
-static void moments_add(struct moments *moments, int64_t width, double rows, const float *center,
-                        const float *first, const float *second)
+static void stats_chunks(const void *arg, const struct bn_slice *slice, int64_t from, int64_t to,
+                         float *partials)
 {
-    double count = moments->count + rows;
-    double weight = rows / count;
-    double product = moments->count * weight;
-    double inverse = 1.0 / rows;
-    for (int64_t i = 0; i < width; i++) {
-        double shift = (double)first[i] * inverse;
-        double mean = (double)center[i] + shift;
-        double m2 = (double)second[i] - (double)first[i] * shift;
-        double delta = mean - moments->mean[i];
-        moments->mean[i] += delta * weight;
-        moments->m2[i] += m2 + delta * delta * product;
+    const struct kernel_bn *bn = arg;
+    int64_t width = slice->width;
+    struct bn_chunk chunk = bn_chunk_at(slice, from);
+    for (float *p = partials; chunk.index < to; p += BN_PARTIALS * width) {
+        bn_rows_moments(bn->x + chunk.offset, chunk.rows, chunk.width, slice->stride, p, p + width,
+                        p + 2 * width);
+        bn_chunk_next(slice, &chunk);
     }
-    moments->count = count;
 }
 
-/* All lanes of main and tail hold parts of one channel: into lane 0 of main. */
-static void moments_fold(struct moments *main, int64_t width, const struct moments *tail,
-                         int64_t tail_width)
+static void clear_lanes(const struct bn_slice *slice, int64_t lane, int64_t n, double *state)
 {
-    double count = main->count;
-    double mean = main->mean[0];
-    double m2 = main->m2[0];
-    for (int64_t i = 1; i < width + tail_width; i++) {
-        const struct moments *from = i < width ? main : tail;
-        int64_t lane = i < width ? i : i - width;
-        double total = count + from->count;
-        double delta = from->mean[lane] - mean;
+    for (int64_t k = 0; k < BN_STATES; k++) {
+        memset(state + k * slice->width + lane, 0, (size_t)n * sizeof(*state));
+    }
+}
+
+static void stats_merge(const void *arg, const struct bn_slice *slice, int64_t from, int64_t to,
+                        const float *partials, int64_t lane, int64_t n, double *state)
+{
+    (void)arg;
+    int64_t width = slice->width;
+    if (from == 0) {
+        clear_lanes(slice, lane, n, state);
+    }
+    struct bn_chunk chunk = bn_chunk_at(slice, from);
+    for (const float *p = partials + lane; chunk.index < to; p += BN_PARTIALS * width) {
+        int is_short = chunk.row >= slice->rows;
+        int64_t before = is_short ? chunk.image : chunk.image * slice->rows + chunk.row;
+        double *mean = state + (is_short ? SHORT_MEAN : ROWS_MEAN) * width + lane;
+        double *m2 = state + (is_short ? SHORT_M2 : ROWS_M2) * width + lane;
+        bn_lanes_moments(is_short ? chunk.width : n, (double)before, (double)chunk.rows, p,
+                         p + width, p + 2 * width, mean, m2);
+        bn_chunk_next(slice, &chunk);
+    }
+}
+
+/* All lanes of a plane hold parts of one channel: into lane 0 of the full rows. */
+static void fold_moments(const struct bn_slice *slice, int64_t n, double *state)
+{
+    int64_t width = slice->width;
+    double count = (double)(n * slice->rows);
+    double mean = state[0];
+    double m2 = state[ROWS_M2 * width];
+    for (int64_t i = 1; i < width + slice->tail; i++) {
+        int is_short = i >= width;
+        const double *lane = state + (is_short ? SHORT_MEAN * width + i - width : i);
+        double rows = (double)(is_short ? n : n * slice->rows);
+        double total = count + rows;
+        double delta = lane[0] - mean;
         if (total > 0) {
-            mean += delta * (from->count / total);
-            m2 += from->m2[lane] + delta * delta * (count * from->count / total);
+            mean += delta * (rows / total);
+            m2 += lane[width] + delta * delta * (count * rows / total);
         }
         count = total;
     }
-    main->mean[0] = mean;
-    main->m2[0] = m2;
-    main->count = count;
+    state[0] = mean;
+    state[ROWS_M2 * width] = m2;
 }
 
-static void stats_slice(const struct slice *slice, const float *x, float *mean, float *variance)
+static void stats_finish(const void *arg, const struct bn_slice *slice, int64_t lane, int64_t n,
+                         double *state)
 {
-    struct moments main = {0};
-    struct moments tail = {0};
-    struct chunk chunk;
-    for (int64_t n = 0, at = 0; next_chunk(slice, &n, &at, &chunk);) {
-        float center[WIDTH_MAX], first[WIDTH_MAX], second[WIDTH_MAX];
-        bn_rows_moments(x + chunk.offset, chunk.rows, chunk.width, slice->stride, center, first,
-                        second);
-        moments_add(chunk.is_tail ? &tail : &main, chunk.width, (double)chunk.rows, center, first,
-                    second);
+    const struct kernel_bn *bn = arg;
+    double count = (double)(bn->layout.n * bn->layout.spatial);
+    if (slice->is_plane) {
+        fold_moments(slice, bn->layout.n, state);
+        n = 1;
     }
-    int64_t n_out = slice->width;
-    if (slice->layout->block == 1) {
-        moments_fold(&main, slice->width, &tail, slice->tail);
-        n_out = 1;
-    }
-    for (int64_t i = 0; i < n_out; i++) {
-        double value = main.m2[i] / main.count;
-        mean[slice->channel + i] = (float)main.mean[i];
-        variance[slice->channel + i] = (float)(value < 0 ? 0.0 : value);
+    for (int64_t i = lane; i < lane + n; i++) {
+        double variance = state[ROWS_M2 * slice->width + i] / count;
+        bn->mean[slice->channel + i] = (float)state[i];
+        bn->variance[slice->channel + i] = (float)(variance < 0 ? 0.0 : variance);
     }
 }
 
 void kernel_bn_stats(const struct kernel_bn *bn, int threads)
 {
-    int64_t n = n_slices(&bn->layout);
-    (void)threads;
-#pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1)
-    for (int64_t i = 0; i < n; i++) {
-        struct slice slice = slice_at(&bn->layout, i);
-        stats_slice(&slice, bn->x, bn->mean, bn->variance);
-    }
+    static const struct bn_reduction reduction = {stats_chunks, stats_merge, stats_finish, NULL};
+    bn_reduce(&bn->layout, &reduction, bn, bn->scratch, threads);
 }
 
 /* ---- forward --------------------------------------------------------------------------------- */
 
-/* Lane constants; zero in padding, so that zero stays zero there. */
-struct constants {
-    float mean[WIDTH_MAX], scale[WIDTH_MAX], shift[WIDTH_MAX];
-    double rstd[WIDTH_MAX]; /* 1 / sqrt(variance + epsilon) */
+struct affine { /* what a slice's constants are made from, a channel */
+    const float *mean, *variance, *gamma, *beta;
+    double epsilon;
 };
 
-static void constants_set(const struct slice *slice, struct constants *c, const float *mean,
-                          const float *variance, const float *gamma, const float *beta,
-                          double epsilon)
+/* Zero in padding, so that zero stays zero there; a plane's lanes are all its channel's. */
+static void set_lanes(struct bn_lanes *lanes, const struct bn_slice *slice, const struct affine *a)
 {
-    for (int64_t i = 0; i < slice->width; i++) {
-        int64_t channel = lane_channel(slice, i);
-        int used = channel < slice->n_channel;
-        channel += slice->channel;
-        c->rstd[i] = used ? 1.0 / sqrt((double)variance[channel] + epsilon) : 0.0;
-        c->mean[i] = used ? mean[channel] : 0.0F;
-        c->scale[i] = used ? (float)((double)gamma[channel] * c->rstd[i]) : 0.0F;
-        c->shift[i] = used ? beta[channel] : 0.0F;
+    int64_t c = slice->channel;
+    bn_lanes_set(lanes, slice->n_channel, a->mean + c, a->variance + c, a->gamma + c, a->beta + c,
+                 a->epsilon);
+    int repeats = slice->is_plane && slice->n_channel == 1;
+    for (int64_t i = slice->n_channel; i < slice->width; i++) {
+        lanes->mean[i] = repeats ? lanes->mean[0] : 0.0F;
+        lanes->scale[i] = repeats ? lanes->scale[0] : 0.0F;
+        lanes->shift[i] = repeats ? lanes->shift[0] : 0.0F;
+        lanes->rstd[i] = repeats ? lanes->rstd[0] : 0.0;
+    }
+}
+
+static void apply_span(const void *arg, const struct bn_slice *slice, int64_t from, int64_t to)
+{
+    const struct kernel_bn *bn = arg;
+    const struct affine affine = {bn->mean, bn->variance, bn->gamma, bn->beta, bn->epsilon};
+    struct bn_lanes lanes;
+    set_lanes(&lanes, slice, &affine);
+    struct bn_chunk chunk = bn_chunk_at(slice, from);
+    while (chunk.index < to) {
+        const struct bn_rows rows = {chunk.rows, chunk.width, slice->stride, &lanes};
+        bn_rows_apply(&rows, bn->x + chunk.offset, at_offset(bn->residual, chunk.offset), bn->relu,
+                      bn->y + chunk.offset);
+        bn_chunk_next(slice, &chunk);
     }
 }
 
 void kernel_bn_apply(const struct kernel_bn *bn, int threads)
 {
-    const struct kernel_layout *layout = &bn->layout;
-    int64_t units = n_slices(layout) * layout->n; /* elementwise: images can be split, too */
-    (void)threads;
-#pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1)
-    for (int64_t i = 0; i < units; i++) {
-        struct slice slice = slice_at(layout, i / layout->n);
-        struct constants c;
-        struct chunk chunk;
-        int64_t first = i % layout->n;
-        slice.n_end = first + 1;
-        constants_set(&slice, &c, bn->mean, bn->variance, bn->gamma, bn->beta, bn->epsilon);
-        for (int64_t n = first, at = 0; next_chunk(&slice, &n, &at, &chunk);) {
-            const struct bn_rows rows = {chunk.rows, chunk.width, slice.stride,
-                                         c.mean,     c.scale,     c.shift};
-            bn_rows_apply(&rows, bn->x + chunk.offset, at_offset(bn->residual, chunk.offset),
-                          bn->relu, bn->y + chunk.offset);
-        }
-    }
+    bn_each_span(&bn->layout, apply_span, bn, threads);
 }
 
 /* ---- backward -------------------------------------------------------------------------------- */
 
-/* First pass: sum dz and sum dz (x - mean) a lane; writes dz where it is wanted. */
-static void backward_sums(const struct slice *slice, const struct kernel_bn_back *b,
-                          const struct constants *c, double *sum_dz, double *sum_dzx)
+/* A chunk leaves sum dz and sum dz (x - mean); the state holds the sums of both. */
+enum { SUM_DZ, SUM_DZX };
+
+static void set_back_lanes(struct bn_lanes *lanes, const struct bn_slice *slice,
+                           const struct kernel_bn_back *b)
 {
-    struct chunk chunk;
-    for (int64_t n = 0, at = 0; next_chunk(slice, &n, &at, &chunk);) {
-        const struct bn_rows rows = {chunk.rows, chunk.width, slice->stride,
-                                     c->mean,    c->scale,    c->shift};
-        float dz[WIDTH_MAX], dzx[WIDTH_MAX];
+    const struct affine affine = {b->mean, b->variance, b->gamma, b->beta, b->epsilon};
+    set_lanes(lanes, slice, &affine);
+}
+
+static void back_chunks(const void *arg, const struct bn_slice *slice, int64_t from, int64_t to,
+                        float *partials)
+{
+    const struct kernel_bn_back *b = arg;
+    struct bn_lanes lanes;
+    set_back_lanes(&lanes, slice, b);
+    struct bn_chunk chunk = bn_chunk_at(slice, from);
+    for (float *p = partials; chunk.index < to; p += BN_PARTIALS * slice->width) {
+        const struct bn_rows rows = {chunk.rows, chunk.width, slice->stride, &lanes};
         bn_rows_sums(&rows, b->x + chunk.offset, at_offset(b->y, chunk.offset),
-                     b->dy + chunk.offset, b->mask, b->dz != NULL ? b->dz + chunk.offset : NULL, dz,
-                     dzx);
-        for (int64_t i = 0; i < chunk.width; i++) {
-            sum_dz[i] += (double)dz[i];
-            sum_dzx[i] += (double)dzx[i];
-        }
+                     b->dy + chunk.offset, b->mask, b->dz != NULL ? b->dz + chunk.offset : NULL, p,
+                     p + slice->width);
+        bn_chunk_next(slice, &chunk);
     }
-    if (slice->layout->block == 1) {
-        for (int64_t i = 1; i < slice->width; i++) { /* lane 0 is part of every row, tails too */
-            sum_dz[0] += sum_dz[i];
-            sum_dzx[0] += sum_dzx[i];
+}
+
+static void back_merge(const void *arg, const struct bn_slice *slice, int64_t from, int64_t to,
+                       const float *partials, int64_t lane, int64_t n, double *state)
+{
+    (void)arg;
+    if (from == 0) {
+        clear_lanes(slice, lane, n, state);
+    }
+    struct bn_chunk chunk = bn_chunk_at(slice, from);
+    for (const float *p = partials + lane; chunk.index < to; p += BN_PARTIALS * slice->width) {
+        bn_lanes_sums(chunk.width < slice->width ? chunk.width : n, p, p + slice->width,
+                      state + lane, state + slice->width + lane);
+        bn_chunk_next(slice, &chunk);
+    }
+}
+
+/* All lanes of a plane hold parts of one channel: every lane gets the whole. */
+static void fold_sums(const struct bn_slice *slice, double *state)
+{
+    for (int64_t k = SUM_DZ; k <= SUM_DZX; k++) {
+        double *sum = state + k * slice->width;
+        for (int64_t i = 1; i < slice->width; i++) { /* lane 0 is part of every row */
+            sum[0] += sum[i];
         }
         for (int64_t i = 1; i < slice->width; i++) {
-            sum_dz[i] = sum_dz[0];
-            sum_dzx[i] = sum_dzx[0];
+            sum[i] = sum[0];
         }
     }
 }
 
-static void backward_slice(const struct slice *slice, const struct kernel_bn_back *b)
+static void back_finish(const void *arg, const struct bn_slice *slice, int64_t lane, int64_t n,
+                        double *state)
 {
-    struct constants c;
-    double sum_dz[WIDTH_MAX] = {0};
-    double sum_dzx[WIDTH_MAX] = {0};
-    float mean_dz[WIDTH_MAX], slope[WIDTH_MAX];
-    constants_set(slice, &c, b->mean, b->variance, b->gamma, b->beta, b->epsilon);
-    backward_sums(slice, b, &c, sum_dz, sum_dzx);
+    const struct kernel_bn_back *b = arg;
+    struct bn_lanes lanes;
+    set_back_lanes(&lanes, slice, b);
+    if (slice->is_plane) {
+        fold_sums(slice, state);
+    }
+    for (int64_t i = lane; i < lane + n && i < slice->n_channel; i++) {
+        b->dbeta[slice->channel + i] = (float)state[i];
+        b->dgamma[slice->channel + i] = (float)(state[slice->width + i] * lanes.rstd[i]);
+    }
+}
 
-    double count = (double)(slice->layout->n * slice->layout->spatial);
-    for (int64_t i = 0; i < slice->width; i++) {
-        mean_dz[i] = (float)(sum_dz[i] / count);
-        slope[i] = (float)(sum_dzx[i] * c.rstd[i] * c.rstd[i] / count);
-    }
-    for (int64_t i = 0; i < slice->n_channel; i++) {
-        b->dbeta[slice->channel + i] = (float)sum_dz[i];
-        b->dgamma[slice->channel + i] = (float)(sum_dzx[i] * c.rstd[i]);
-    }
-    if (b->dx == NULL) {
-        return;
-    }
-    struct chunk chunk;
-    for (int64_t n = 0, at = 0; next_chunk(slice, &n, &at, &chunk);) {
-        const struct bn_rows rows = {chunk.rows, chunk.width, slice->stride,
-                                     c.mean,     c.scale,     c.shift};
-        const float *dz = at_offset(b->dz, chunk.offset);
+static void back_spread(const void *arg, const struct bn_slice *slice, int64_t from, int64_t to,
+                        const double *state)
+{
+    const struct kernel_bn_back *b = arg;
+    struct bn_lanes lanes;
+    float mean_dz[BN_WIDTH_MAX], slope[BN_WIDTH_MAX];
+    set_back_lanes(&lanes, slice, b);
+    bn_lanes_slopes(&lanes, slice->width, (double)(b->layout.n * b->layout.spatial), state,
+                    state + slice->width, mean_dz, slope);
+    struct bn_chunk chunk = bn_chunk_at(slice, from);
+    while (chunk.index < to) {
+        const struct bn_rows rows = {chunk.rows, chunk.width, slice->stride, &lanes};
+        const float *dz = at_offset(b->dz, chunk.offset); /* masked already */
         bn_rows_dx(&rows, b->x + chunk.offset, at_offset(b->y, chunk.offset),
                    dz != NULL ? dz : b->dy + chunk.offset, dz != NULL ? KERNEL_MASK_NONE : b->mask,
                    mean_dz, slope, b->dx + chunk.offset);
+        bn_chunk_next(slice, &chunk);
     }
 }
 
 void kernel_bn_backward(const struct kernel_bn_back *bn, int threads)
 {
-    int64_t n = n_slices(&bn->layout);
-    (void)threads;
-#pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1)
-    for (int64_t i = 0; i < n; i++) {
-        struct slice slice = slice_at(&bn->layout, i);
-        backward_slice(&slice, bn);
-    }
+    static const struct bn_reduction reduction = {back_chunks, back_merge, back_finish,
+                                                  back_spread};
+    bn_reduce(&bn->layout, &reduction, bn, bn->scratch, threads);
 }

@@ -5,6 +5,7 @@
 #include "libworker/kernel/batch_norm_rows.h"
 #include "libworker/kernel/kernel.h"
 
+#include <math.h>
 #include <stddef.h>
 
 /* Inlined whatever its size: the copy inside each clone is compiled for the clone's instructions.
@@ -26,6 +27,60 @@
             call(width);                                                                           \
         }                                                                                          \
     } while (0)
+
+/* ---- lanes ----------------------------------------------------------------------------------- */
+
+KERNEL_CLONES
+void bn_lanes_set(struct bn_lanes *lanes, int64_t n, const float *mean, const float *variance,
+                  const float *gamma, const float *beta, double epsilon)
+{
+#pragma omp simd
+    for (int64_t i = 0; i < n; i++) {
+        double rstd = 1.0 / sqrt((double)variance[i] + epsilon);
+        lanes->rstd[i] = rstd;
+        lanes->mean[i] = mean[i];
+        lanes->scale[i] = (float)((double)gamma[i] * rstd);
+        lanes->shift[i] = beta[i];
+    }
+}
+
+KERNEL_CLONES
+void bn_lanes_moments(int64_t n, double before, double rows, const float *center,
+                      const float *first, const float *second, double *mean, double *m2)
+{
+    double weight = rows / (before + rows);
+    double product = before * weight;
+    double inverse = 1.0 / rows;
+#pragma omp simd
+    for (int64_t i = 0; i < n; i++) {
+        double shift = (double)first[i] * inverse;
+        double own = (double)second[i] - (double)first[i] * shift;
+        double delta = (double)center[i] + shift - mean[i];
+        mean[i] += delta * weight;
+        m2[i] += own + delta * delta * product;
+    }
+}
+
+KERNEL_CLONES
+void bn_lanes_sums(int64_t n, const float *dz, const float *dzx, double *sum_dz, double *sum_dzx)
+{
+#pragma omp simd
+    for (int64_t i = 0; i < n; i++) {
+        sum_dz[i] += (double)dz[i];
+        sum_dzx[i] += (double)dzx[i];
+    }
+}
+
+KERNEL_CLONES
+void bn_lanes_slopes(const struct bn_lanes *lanes, int64_t n, double count, const double *sum_dz,
+                     const double *sum_dzx, float *mean_dz, float *slope)
+{
+#pragma omp simd
+    for (int64_t i = 0; i < n; i++) {
+        mean_dz[i] = (float)(sum_dz[i] / count);
+        slope[i] = (float)(sum_dzx[i] * lanes->rstd[i] * lanes->rstd[i] / count);
+    }
+}
 
 /* ---- moments --------------------------------------------------------------------------------- */
 
@@ -117,9 +172,9 @@ void bn_rows_moments(const float *x, int64_t rows, int64_t width, int64_t stride
 INLINE void apply(const struct bn_rows *rows, int64_t width, const float *x, const float *residual,
                   int relu, float *y)
 {
-    const float *restrict mean = rows->mean;
-    const float *restrict scale = rows->scale;
-    const float *restrict shift = rows->shift;
+    const float *restrict mean = rows->lanes->mean;
+    const float *restrict scale = rows->lanes->scale;
+    const float *restrict shift = rows->lanes->shift;
     int64_t n = rows->rows;
     int64_t stride = rows->stride;
     for (int64_t r = 0; r < n; r++) {
@@ -173,9 +228,9 @@ INLINE void sums_row(const struct bn_rows *rows, int64_t width, int64_t at, cons
                      const float *y, const float *dy, enum kernel_mask mask, float *dz_out,
                      float *restrict s, float *restrict t)
 {
-    const float *restrict mean = rows->mean;
-    const float *restrict scale = rows->scale;
-    const float *restrict shift = rows->shift;
+    const float *restrict mean = rows->lanes->mean;
+    const float *restrict scale = rows->lanes->scale;
+    const float *restrict shift = rows->lanes->shift;
 #pragma omp simd
     for (int64_t i = 0; i < width; i++) {
         float xi = x[at + i];
@@ -242,9 +297,9 @@ INLINE void input_gradient(const struct bn_rows *rows, int64_t width, const floa
                            const float *y, const float *dy, enum kernel_mask mask,
                            const float *restrict mean_dz, const float *restrict slope, float *dx)
 {
-    const float *restrict mean = rows->mean;
-    const float *restrict scale = rows->scale;
-    const float *restrict shift = rows->shift;
+    const float *restrict mean = rows->lanes->mean;
+    const float *restrict scale = rows->lanes->scale;
+    const float *restrict shift = rows->lanes->shift;
     int64_t n = rows->rows;
     int64_t stride = rows->stride;
     for (int64_t r = 0; r < n; r++) {

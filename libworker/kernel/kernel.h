@@ -79,11 +79,19 @@ struct kernel_bn {
     double epsilon;
     const float *residual; /* added before ReLU; NULL: none */
     int relu;
-    float *y; /* may be x or residual */
+    float *y;      /* may be x or residual */
+    void *scratch; /* kernel_bn_stats: kernel_bn_scratch bytes, aligned to 64; overwritten */
 };
 
+/* Bytes of scratch for a call on up to so many threads; 0: none is read, the pointer may be NULL.
+ * Partial results of channels that several threads share: at most a tenth of the tensor or 64 KiB,
+ * whichever is more, and 64 bytes a channel (nchw: 512). Where chunks are short (planes of a few
+ * positions), the threads meet as often as it takes to keep to that. */
+size_t kernel_bn_scratch(const struct kernel_layout *layout, int threads);
+
 /* Population mean and variance a channel over (n, spatial): chunks with two cached passes, combined
- * by Chan's formula in double (Chan, Golub, LeVeque 1979). Uses layout, x, mean, variance. */
+ * by Chan's formula in double (Chan, Golub, LeVeque 1979), in an order that the layout fixes. Uses
+ * layout, x, mean, variance, scratch. */
 void kernel_bn_stats(const struct kernel_bn *bn, int threads);
 
 /* y = gamma (x - mean) / sqrt(variance + epsilon) + beta [+ residual] [then ReLU]. */
@@ -104,9 +112,9 @@ struct kernel_bn_back {
     double epsilon;
     enum kernel_mask mask;
     float *dx; /* may be dy */
-    float
-        *dz; /* the masked dy: the residual's gradient; NULL: not wanted; may be dy if dx is not */
+    float *dz; /* the masked dy, the residual's gradient; may be dy if dx is not; NULL: unwanted */
     float *dgamma, *dbeta;
+    void *scratch; /* kernel_bn_scratch bytes, aligned to 64; overwritten */
 };
 
 /* Gradient through [ReLU of] batch norm, with M = n spatial and dz = dy masked:

@@ -183,3 +183,15 @@ struct kernel_layout emit_bn_layout(const struct dn_md *md)
     layout.n_blocks = channels_last ? 1 : (dims[1] + block - 1) / block;
     return layout;
 }
+
+int emit_bn_scratch(struct plan *plan, const struct kernel_layout *layout, struct operand *ret,
+                    struct ms_err *err)
+{
+    size_t bytes = kernel_bn_scratch(layout, plan->options.threads);
+    int buffer = bytes == 0 ? 0 : emit_buffer(plan, bytes, err);
+    if (buffer < 0) {
+        return buffer;
+    }
+    *ret = (struct operand){bytes == 0 ? PLACE_NONE : PLACE_ARENA, buffer};
+    return 0;
+}

@@ -17,7 +17,7 @@
 enum {
     PLAN_ALIGN = 64,   /* bytes: a cache line and a vector of AVX-512 */
     PLAN_LANES = 16,   /* ... in floats */
-    PLAN_OPERANDS = 12 /* batch norm backward has eleven */
+    PLAN_OPERANDS = 12 /* batch norm backward */
 };
 
 enum place { /* where the bytes of an operand are; index says which */
@@ -79,7 +79,7 @@ enum step_kind {
 };
 
 /* Operands by position. */
-enum { BN_X, BN_GAMMA, BN_BETA, BN_MEAN, BN_VARIANCE, BN_RESIDUAL, BN_Y };
+enum { BN_X, BN_GAMMA, BN_BETA, BN_MEAN, BN_VARIANCE, BN_RESIDUAL, BN_Y, BN_SCRATCH };
 enum { /* BN_X .. BN_VARIANCE as above */
        BNB_Y = 5,
        BNB_DY,
@@ -87,6 +87,7 @@ enum { /* BN_X .. BN_VARIANCE as above */
        BNB_DZ,
        BNB_DGAMMA,
        BNB_DBETA,
+       BNB_SCRATCH,
 };
 enum { ELT_A, ELT_B, ELT_Y };            /* relu: A, Y; relu backward: A = y, B = dy, Y = dx */
 enum { POOL_PLACES, POOL_IN, POOL_OUT }; /* forward: x, y; backward: dy, dx */
@@ -214,6 +215,9 @@ int emit_reorder(struct plan *plan, int op, struct operand from, const struct dn
 /* A tensor's value in a fresh buffer. */
 int emit_value(struct plan *plan, int tensor, const struct dn_md *md, struct ms_err *err);
 struct kernel_layout emit_bn_layout(const struct dn_md *md);
+/* A batch norm's scratch on the plan's threads: a buffer, or PLACE_NONE where it needs none. */
+int emit_bn_scratch(struct plan *plan, const struct kernel_layout *layout, struct operand *ret,
+                    struct ms_err *err);
 int64_t emit_md_floats(const struct dn_md *md);
 /* md with its channels rounded up to whole blocks: the same bytes. */
 const struct dn_md *emit_padded(struct plan *plan, const struct dn_md *md);

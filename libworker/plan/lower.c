@@ -69,10 +69,13 @@ static int lower_batch_norm(struct plan *plan, int index, struct ms_err *err)
         rc = emit_as(plan, index, other->at, other->md, md, &residual, err);
     }
     rc = rc < 0 ? rc : emit_value(plan, fusion->out, md, err);
+    const struct kernel_layout layout = emit_bn_layout(md);
+    struct operand scratch = {PLACE_NONE, 0};
     int training = plan->options.training;
-    struct step *step =
-        rc < 0 ? NULL
-               : emit_step(plan, training ? STEP_BN_TRAIN : STEP_BN_APPLY, index, BN_Y + 1, err);
+    rc = rc < 0 || !training ? rc : emit_bn_scratch(plan, &layout, &scratch, err);
+    struct step *step = rc < 0 ? NULL
+                               : emit_step(plan, training ? STEP_BN_TRAIN : STEP_BN_APPLY, index,
+                                           BN_SCRATCH + 1, err);
     if (step == NULL) {
         return rc < 0 ? rc : MS_E_NOMEM;
     }
@@ -84,7 +87,8 @@ static int lower_batch_norm(struct plan *plan, int index, struct ms_err *err)
     step->operands[BN_VARIANCE] = (struct operand){stats, plan->stat_of[op->out[2]]};
     step->operands[BN_RESIDUAL] = residual;
     step->operands[BN_Y] = plan->values[fusion->out].at;
-    step->layout = emit_bn_layout(md);
+    step->operands[BN_SCRATCH] = scratch;
+    step->layout = layout;
     step->epsilon = op->epsilon;
     step->relu = fusion->relu >= 0;
     return 0;

@@ -303,7 +303,7 @@ static int lower_batch_norm_bwd(struct plan *plan, int index, struct ms_err *err
     const struct fusion *fusion = &plan->fusions[index];
     const struct op *mask = fusion->relu_bwd >= 0 ? graph_op(plan->graph, fusion->relu_bwd) : NULL;
     const struct dn_md *md = plan->values[op->in[0]].md;
-    struct operand dy, dx, dgamma, dbeta;
+    struct operand dy, dx, dgamma, dbeta, scratch;
     struct operand y = {PLACE_NONE, 0};
     struct operand dz = {PLACE_NONE, 0};
     int rc = gradient_as(plan, index, mask != NULL ? mask->in[1] : op->in[1], md, &dy, err);
@@ -316,8 +316,10 @@ static int lower_batch_norm_bwd(struct plan *plan, int index, struct ms_err *err
     rc = rc < 0 ? rc : bn_outputs(plan, index, md, &dx, &dz, err);
     rc = rc < 0 ? rc : param_gradient(plan, op->out[1], gamma, &dgamma, err);
     rc = rc < 0 ? rc : param_gradient(plan, op->out[2], beta, &dbeta, err);
+    const struct kernel_layout layout = emit_bn_layout(md);
+    rc = rc < 0 ? rc : emit_bn_scratch(plan, &layout, &scratch, err);
     struct step *step =
-        rc < 0 ? NULL : emit_step(plan, STEP_BN_BACKWARD, index, BNB_DBETA + 1, err);
+        rc < 0 ? NULL : emit_step(plan, STEP_BN_BACKWARD, index, BNB_SCRATCH + 1, err);
     if (step == NULL) {
         return rc < 0 ? rc : MS_E_NOMEM;
     }
@@ -332,7 +334,8 @@ static int lower_batch_norm_bwd(struct plan *plan, int index, struct ms_err *err
     step->operands[BNB_DZ] = dz;
     step->operands[BNB_DGAMMA] = dgamma;
     step->operands[BNB_DBETA] = dbeta;
-    step->layout = emit_bn_layout(md);
+    step->operands[BNB_SCRATCH] = scratch;
+    step->layout = layout;
     step->epsilon = op->epsilon;
     step->relu = fusion->mask;
     return 0;

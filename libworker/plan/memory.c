@@ -122,6 +122,7 @@ static int interleave(struct plan *plan, const struct copies *copies, struct ms_
             copy->kind = STEP_BN_APPLY;
             copy->is_copy = 1;
             copy->operands[BN_Y].index = copies->target[s];
+            copy->operands[BN_SCRATCH] = (struct operand){PLACE_NONE, 0}; /* has its statistics */
         }
         steps[n++] = plan->steps[s];
     }

@@ -75,7 +75,8 @@ static void run_bn_forward(const struct plan *plan, const struct step *step)
                                  .epsilon = step->epsilon,
                                  .residual = step->ptr[BN_RESIDUAL],
                                  .relu = step->relu,
-                                 .y = step->ptr[BN_Y]};
+                                 .y = step->ptr[BN_Y],
+                                 .scratch = step->ptr[BN_SCRATCH]};
     int threads = bn_threads(plan, step);
     if (step->kind == STEP_BN_TRAIN) {
         kernel_bn_stats(&bn, threads);
@@ -98,7 +99,8 @@ static void run_bn_backward(const struct plan *plan, const struct step *step)
                                       .dx = step->ptr[BNB_DX],
                                       .dz = step->ptr[BNB_DZ],
                                       .dgamma = step->ptr[BNB_DGAMMA],
-                                      .dbeta = step->ptr[BNB_DBETA]};
+                                      .dbeta = step->ptr[BNB_DBETA],
+                                      .scratch = step->ptr[BNB_SCRATCH]};
     kernel_bn_backward(&bn, bn_threads(plan, step));
 }
 

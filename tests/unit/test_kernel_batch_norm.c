@@ -16,10 +16,11 @@ struct bn_case {
 };
 
 static const struct bn_case cases[] = {
-    {2, 16, 49, 16}, {3, 32, 4, 16}, {1, 40, 300, 16}, {2, 3, 25, 16}, {1, 64, 1, 16},
-    {2, 8, 49, 8},   {3, 12, 7, 8},  {1, 24, 600, 8},  {2, 5, 49, 1},  {3, 2, 16, 1},
-    {1, 3, 15, 1},   {4, 1, 1, 1},   {1, 2, 5000, 1},  {2, 10, 49, 0}, {1, 16, 300, 0},
-    {2, 300, 9, 0},  {1, 520, 5, 0}, {2, 3, 1000, 0},  {5, 17, 3, 0},  {1, 16, 777, 4},
+    {2, 16, 49, 16},  {3, 32, 4, 16}, {1, 40, 300, 16}, {2, 3, 25, 16}, {1, 64, 1, 16},
+    {2, 8, 49, 8},    {3, 12, 7, 8},  {1, 24, 600, 8},  {2, 5, 49, 1},  {3, 2, 16, 1},
+    {1, 3, 15, 1},    {4, 1, 1, 1},   {1, 2, 5000, 1},  {2, 10, 49, 0}, {1, 16, 300, 0},
+    {2, 300, 9, 0},   {1, 520, 5, 0}, {2, 3, 1000, 0},  {5, 17, 3, 0},  {1, 16, 777, 4},
+    {3, 16, 600, 16}, {5, 70, 90, 0}, {3, 1, 7001, 1}, /* teams share slices of these */
 };
 
 static struct kernel_layout layout_of(const struct bn_case *c)
@@ -163,10 +164,19 @@ static struct kernel_bn forward_of(const struct bench *b)
                               .y = b->packed[Y]};
 }
 
+static void *scratch_of(const struct bench *b, int threads)
+{
+    void *scratch = aligned_alloc(64, (kernel_bn_scratch(&b->layout, threads) / 64 + 1) * 64);
+    ck_assert_ptr_nonnull(scratch);
+    return scratch;
+}
+
 static void stats(const struct bench *b, int threads)
 {
-    const struct kernel_bn bn = forward_of(b);
+    struct kernel_bn bn = forward_of(b);
+    bn.scratch = scratch_of(b, threads);
     kernel_bn_stats(&bn, threads);
+    free(bn.scratch);
 }
 
 static void apply(const struct bench *b, const float *residual, int relu, float *y, int threads)
@@ -314,8 +324,10 @@ static void backward(const struct bench *b, int relu, const float *dy, float *dx
                                       .dx = dx,
                                       .dz = dz,
                                       .dgamma = b->f_dgamma,
-                                      .dbeta = b->f_dbeta};
+                                      .dbeta = b->f_dbeta,
+                                      .scratch = scratch_of(b, threads)};
     kernel_bn_backward(&bn, threads);
+    free(bn.scratch);
 }
 
 static void bench_backward(struct bench *b, const struct bn_case *c, int relu)

@@ -7,6 +7,7 @@
 #include "libworker/kernel/kernel.h"
 #include "proto/rng.h"
 #include "tests/test.h"
+#include "tests/unit/batch_norm_serial.h"
 
 enum { COUNT = 3 * 48 * 50, CHANNELS = 48 };
 
@@ -46,9 +47,26 @@ static uint64_t batch_norm(int64_t block)
 {
     const struct kernel_layout layout = {3, CHANNELS / block, 50, block, CHANNELS};
     float dgamma[CHANNELS], dbeta[CHANNELS];
-    struct kernel_bn forward = {layout, a, mean, variance, gamma_, beta, 1e-5, NULL, 0, c};
-    struct kernel_bn_back back = {layout, a,    b, c, mean, variance, gamma_,
-                                  beta,   1e-5, 0, d, NULL, dgamma,   dbeta};
+    struct kernel_bn forward = {.layout = layout,
+                                .x = a,
+                                .mean = mean,
+                                .variance = variance,
+                                .gamma = gamma_,
+                                .beta = beta,
+                                .epsilon = 1e-5,
+                                .y = c};
+    struct kernel_bn_back back = {.layout = layout,
+                                  .x = a,
+                                  .dy = b,
+                                  .y = c,
+                                  .mean = mean,
+                                  .variance = variance,
+                                  .gamma = gamma_,
+                                  .beta = beta,
+                                  .epsilon = 1e-5,
+                                  .dx = d,
+                                  .dgamma = dgamma,
+                                  .dbeta = dbeta};
     uint64_t hash = 0;
     setup();
     kernel_bn_stats(&forward, 1);
@@ -76,6 +94,212 @@ START_TEST(batch_norm_has_the_same_bits_everywhere)
     ck_digest(batch_norm(1), 0x36ec589b73a1ac05);
     ck_digest(batch_norm(48), 0xc4f6475bbb45598d);
     ck_digest(batch_norm(4), 0xb409f0bc08e32cf5);
+}
+END_TEST
+
+/* ---- batch norm on teams, against the serial algorithm ------------------------------------------
+ */
+
+enum { TEAM_MAX = 8 };
+
+struct tensors { /* of one layout; the results of the kernel and of the serial algorithm */
+    struct kernel_layout layout;
+    size_t count, lanes;
+    float *x, *dy, *y, *gamma, *beta;
+    float *want, *got; /* mean, variance, dgamma, dbeta, then dx, dz */
+    size_t results;
+    void *scratch;
+};
+
+static float *floats(size_t n, uint64_t seed)
+{
+    float *p = calloc(n, sizeof(*p));
+    ck_assert_ptr_nonnull(p);
+    for (size_t i = 0; i < n; i++) {
+        p[i] = (float)(2 * ms_rng_unit(seed, i) - 0.9);
+    }
+    return p;
+}
+
+static int is_padding(const struct kernel_layout *l, size_t at)
+{
+    int64_t plane = (int64_t)at / (l->spatial * l->block);
+    return plane % l->n_blocks * l->block + (int64_t)at % l->block >= l->channels;
+}
+
+static void tensors_init(struct tensors *t, const struct kernel_layout *layout)
+{
+    t->layout = *layout;
+    t->lanes = (size_t)(layout->n_blocks * layout->block);
+    t->count = t->lanes * (size_t)(layout->n * layout->spatial);
+    t->x = floats(t->count, 1);
+    t->dy = floats(t->count, 2);
+    t->y = floats(t->count, 3);
+    t->gamma = floats((size_t)layout->channels, 4);
+    t->beta = floats((size_t)layout->channels, 5);
+    t->results = 4 * t->lanes + 2 * t->count;
+    t->want = floats(t->results, 6);
+    t->got = floats(t->results, 7);
+    t->scratch = NULL;
+    for (size_t i = 0; i < t->count; i++) {
+        if (is_padding(layout, i)) {
+            t->x[i] = t->dy[i] = t->y[i] = 0.0F;
+        }
+    }
+    memset(t->want, 0, t->results * sizeof(float));
+}
+
+static void tensors_done(struct tensors *t)
+{
+    float *const all[] = {t->x, t->dy, t->y, t->gamma, t->beta, t->want, t->got};
+    for (size_t i = 0; i < MS_ARRAY_SIZE(all); i++) {
+        free(all[i]);
+    }
+    free(t->scratch);
+}
+
+static struct kernel_bn_back back_of(const struct tensors *t, float *results, enum kernel_mask mask)
+{
+    return (struct kernel_bn_back){.layout = t->layout,
+                                   .x = t->x,
+                                   .dy = t->dy,
+                                   .y = t->y,
+                                   .mean = results,
+                                   .variance = results + t->lanes,
+                                   .gamma = t->gamma,
+                                   .beta = t->beta,
+                                   .epsilon = 1e-5,
+                                   .mask = mask,
+                                   .dx = results + 4 * t->lanes,
+                                   .dz = results + 4 * t->lanes + t->count,
+                                   .dgamma = results + 2 * t->lanes,
+                                   .dbeta = results + 3 * t->lanes,
+                                   .scratch = t->scratch};
+}
+
+static void run_serial(struct tensors *t, enum kernel_mask mask)
+{
+    const struct kernel_bn_back back = back_of(t, t->want, mask);
+    for (int64_t i = 0; i < t->layout.channels; i++) {
+        serial_stats(&t->layout, t->x, i, &t->want[i], &t->want[t->lanes + (size_t)i]);
+        serial_backward(&back, i);
+    }
+}
+
+/* Scratch of exactly the promised size, in front of memory that must not be touched. */
+static void run_team(struct tensors *t, enum kernel_mask mask, int threads)
+{
+    size_t bytes = kernel_bn_scratch(&t->layout, threads);
+    size_t rounded = (bytes + 63) / 64 * 64;
+    free(t->scratch);
+    t->scratch = aligned_alloc(64, rounded + 64);
+    ck_assert_ptr_nonnull(t->scratch);
+    unsigned char *end = (unsigned char *)t->scratch + bytes;
+    memset(t->scratch, 0xff, rounded + 64);
+    const struct kernel_bn_back back = back_of(t, t->got, mask);
+    const struct kernel_bn stats = {.layout = t->layout,
+                                    .x = t->x,
+                                    .mean = t->got,
+                                    .variance = t->got + t->lanes,
+                                    .scratch = t->scratch};
+    memset(t->got, 0, t->results * sizeof(float));
+
+    kernel_bn_stats(&stats, threads);
+    kernel_bn_backward(&back, threads);
+
+    for (size_t i = 0; i < 64; i++) {
+        ck_assert_msg(end[i] == 0xff, "byte %zu behind the scratch is written", i);
+    }
+}
+
+/* Padding of dx and dz may be a zero of either sign. */
+static int same_bits(const struct tensors *t, size_t i)
+{
+    if (i >= 4 * t->lanes && is_padding(&t->layout, (i - 4 * t->lanes) % t->count)) {
+        return t->got[i] == 0.0F;
+    }
+    return memcmp(&t->got[i], &t->want[i], sizeof(float)) == 0;
+}
+
+static void ck_team(const struct kernel_layout *layout, enum kernel_mask mask, int from, int to)
+{
+    struct tensors t;
+    tensors_init(&t, layout);
+    run_serial(&t, mask);
+    for (int threads = from; threads <= to; threads++) {
+        run_team(&t, mask, threads);
+        size_t i = 0;
+        while (i < t.results && same_bits(&t, i)) {
+            i++;
+        }
+        ck_assert_msg(i == t.results,
+                      "result %zu (lanes %zu) of (%lld, %lld, %lld), block %lld, %d threads, "
+                      "mask %d: %.9g, want %.9g",
+                      i, t.lanes, (long long)layout->n, (long long)layout->channels,
+                      (long long)layout->spatial, (long long)layout->block, threads, (int)mask,
+                      (double)t.got[i % t.results], (double)t.want[i % t.results]);
+    }
+    tensors_done(&t);
+}
+
+static struct kernel_layout layout_of(int64_t n, int64_t channels, int64_t spatial, int64_t block)
+{
+    block = block == 0 ? channels : block;
+    return (struct kernel_layout){n, (channels + block - 1) / block, spatial, block, channels};
+}
+
+static const int64_t blocks[] = {1, 0, 8, 16}; /* 0: nhwc */
+
+/* Every channel count, odd image counts; the team and the plane change from count to count. */
+START_TEST(batch_norm_has_the_bits_of_the_serial_algorithm)
+{
+    static const int64_t planes[] = {49, 1, 16, 200, 4, 289, 15};
+    for (int64_t channels = 1; channels <= 70; channels++) {
+        int64_t plane = planes[channels % 7];
+        int64_t n = plane > 50 ? 3 : channels % 3 == 0 ? 7 : 5;
+        struct kernel_layout layout = layout_of(n, channels, plane, blocks[_i]);
+        int threads = 1 + (int)(channels % TEAM_MAX);
+        ck_team(&layout, (enum kernel_mask)(channels % 3), threads, threads);
+    }
+}
+END_TEST
+
+/* Slices so large that a team shares them: planes of many chunks and of less than one, tensors
+ * whose partial results do not fit into the scratch at once, a last slice narrower than the rest.
+ */
+static const struct kernel_layout shared_layouts[] = {
+    {3, 1, 6001, 1, 1},    {7, 3, 2500, 1, 3},    {1, 1, 70000, 1, 1},  {301, 3, 60, 1, 3},
+    {3, 4, 900, 16, 50},   {13, 7, 196, 8, 52},   {1501, 1, 1, 60, 60}, {5, 1, 1000, 24, 24},
+    {9, 1, 200, 300, 300}, {257, 1, 4, 520, 520}, {513, 3, 4, 16, 40},  {1, 1, 5000, 16, 3},
+};
+
+START_TEST(teams_that_share_a_slice_have_the_bits_of_the_serial_algorithm)
+{
+    const struct kernel_layout *layout = &shared_layouts[_i];
+    ck_assert_uint_gt(kernel_bn_scratch(layout, TEAM_MAX), 0);
+    ck_team(layout, (enum kernel_mask)(_i % 3), 1, TEAM_MAX);
+}
+END_TEST
+
+START_TEST(scratch_is_a_tenth_of_the_tensor_or_little)
+{
+    for (uint64_t i = 0; i < 20000; i++) {
+        int64_t channels = 1 + (int64_t)ms_rng_below(1, i, 1100);
+        struct kernel_layout l =
+            layout_of(1 + (int64_t)ms_rng_below(2, i, 300), channels,
+                      1 + (int64_t)ms_rng_below(3, i, i % 2 ? 60 : 4000), blocks[i % 4]);
+        int threads = 1 + (int)ms_rng_below(4, i, 64);
+        size_t lanes = (size_t)(l.n_blocks * l.block);
+        size_t tensor = lanes * (size_t)(l.n * l.spatial) * sizeof(float);
+        size_t most = tensor / 10 > 65536 ? tensor / 10 : 65536;
+        size_t states = lanes * (l.block == 1 ? 512 : 64);
+        size_t bytes = kernel_bn_scratch(&l, threads);
+        ck_assert_msg(bytes <= most + states, "%zu bytes for %zu of (%lld, %lld, %lld), block %lld",
+                      bytes, tensor, (long long)l.n, (long long)channels, (long long)l.spatial,
+                      (long long)l.block);
+        ck_assert_uint_eq(kernel_bn_scratch(&l, 1), 0);
+        ck_assert_uint_le(kernel_bn_scratch(&l, threads), kernel_bn_scratch(&l, threads + 1));
+    }
 }
 END_TEST
 
@@ -125,6 +349,11 @@ int main(void)
     TCase *tc = tcase_create("bits");
     tcase_add_checked_fixture(tc, setup, NULL);
     tcase_add_test(tc, batch_norm_has_the_same_bits_everywhere);
+    tcase_add_loop_test(tc, batch_norm_has_the_bits_of_the_serial_algorithm, 0,
+                        (int)MS_ARRAY_SIZE(blocks));
+    tcase_add_loop_test(tc, teams_that_share_a_slice_have_the_bits_of_the_serial_algorithm, 0,
+                        (int)MS_ARRAY_SIZE(shared_layouts));
+    tcase_add_test(tc, scratch_is_a_tenth_of_the_tensor_or_little);
     tcase_add_test(tc, sums_have_the_same_bits_everywhere);
     tcase_add_test(tc, optimizers_have_the_same_bits_everywhere);
     tcase_add_test(tc, losses_have_the_same_bits_everywhere);

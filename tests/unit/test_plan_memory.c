@@ -43,6 +43,37 @@ START_TEST(resnet50_at_224_with_batch_32_fits_eight_ranks_into_24_gb)
 }
 END_TEST
 
+/* Whoever keeps partial results keeps them for one step, and a batch norm that is made again has
+ * its statistics: eight threads cost next to nothing. */
+START_TEST(scratch_of_batch_norm_lives_for_its_step)
+{
+    struct graph *graph = case_model("resnet50", 8, 3, 64, 10, MODEL_LOSS_SOFTMAX_CE);
+    ck_ms_ok(graph_differentiate(graph, err));
+    size_t one = arena_of(graph, PLAN_RECOMPUTE_ON, 0);
+    struct plan_options options = {.training = 1, .threads = 8, .recompute = PLAN_RECOMPUTE_ON};
+    struct plan *plan = NULL;
+    ck_ms_ok(plan_create(graph, &options, &plan, err));
+    int n = 0;
+
+    for (int s = 0; s < plan->n_steps; s++) {
+        const struct step *step = &plan->steps[s];
+        int is_back = step->kind == STEP_BN_BACKWARD;
+        if (is_back || step->kind == STEP_BN_TRAIN || step->kind == STEP_BN_APPLY) {
+            struct operand scratch = step->operands[is_back ? BNB_SCRATCH : BN_SCRATCH];
+            const struct buffer *buffer = &plan->buffers[scratch.index];
+            ck_assert(scratch.place == PLACE_NONE || step->kind != STEP_BN_APPLY);
+            ck_assert(scratch.place == PLACE_NONE || (buffer->first == s && buffer->last == s));
+            n += scratch.place == PLACE_ARENA;
+        }
+    }
+
+    ck_assert_int_gt(n, 0);
+    ck_assert_uint_le(plan->arena_bytes, one + one / 50);
+    plan_destroy(plan);
+    graph_destroy(graph);
+}
+END_TEST
+
 static const struct network {
     const char *name;
     int64_t batch, channels, side;
@@ -178,6 +209,7 @@ int main(void)
     Suite *suite = suite_create("plan_memory");
     TCase *tc = tcase_create("arena");
     tcase_add_test(tc, resnet50_at_224_with_batch_32_fits_eight_ranks_into_24_gb);
+    tcase_add_test(tc, scratch_of_batch_norm_lives_for_its_step);
     tcase_add_loop_test(tc, buffers_that_live_at_one_time_never_overlap, 0, N_NETWORKS);
     tcase_add_loop_test(tc, a_step_reads_nothing_that_an_earlier_one_left, 0, N_NETWORKS);
     tcase_add_loop_test(tc, making_again_changes_no_bit, 0, N_NETWORKS);
