@@ -3,18 +3,11 @@
  * Each loop is written once as an inline function and expanded for 16 lanes (nChw16c, nchw), 8
  * lanes (nChw8c) and any number (nhwc), so that the compiler knows the width where it matters. */
 #include "libworker/kernel/batch_norm_rows.h"
+#include "libworker/kernel/inline.h"
 #include "libworker/kernel/kernel.h"
 
 #include <math.h>
 #include <stddef.h>
-
-/* Inlined whatever its size: the copy inside each clone is compiled for the clone's instructions.
- */
-#if defined(__GNUC__)
-#define INLINE static inline __attribute__((always_inline))
-#else
-#define INLINE static inline
-#endif
 
 /* Expands call(width) for the widths worth an own copy. */
 #define BY_WIDTH(width, call)                                                                      \

@@ -130,9 +130,10 @@ void kernel_add_relu(float *y, const float *a, const float *b, size_t count);
 
 /* ---- losses: rows of n x k, C order ---- */
 /* Mean cross entropy and (dlogits not NULL) its gradient (p - onehot) / n. log-sum-exp with the
- * row's maximum subtracted; sums in double. labels in [0, k) are the caller's duty. */
+ * row's maximum subtracted; all in double, sums in the order of classes and of rows. labels in
+ * [0, k) are the caller's duty. Threads share the rows: no bit depends on them. */
 double kernel_softmax_ce(const float *logits, const int32_t *labels, int64_t n, int64_t k,
-                         float *dlogits);
+                         float *dlogits, int threads);
 /* Mean of squared differences over n k elements, gradient 2 (y - t) / (n k). */
 double kernel_mse(const float *y, const float *target, int64_t n, int64_t k, float *dy);
 /* Rows whose first largest value is at labels[row]. */

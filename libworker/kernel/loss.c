@@ -1,38 +1,180 @@
 /* loss.c - losses with their gradients, and counting right answers */
+#include "libworker/kernel/exact_lanes.h"
+#include "libworker/kernel/inline.h"
 #include "libworker/kernel/kernel.h"
-#include "proto/exact.h"
 
 #include <stddef.h>
+#include <string.h>
 
-enum { EXPS_MAX = 256 }; /* classes whose exponentials are kept between the two passes: 2 KiB */
+/* ---- softmax cross entropy --------------------------------------------------------------------
+ */
+
+enum {
+    /* Exponentials on a thread's stack: whole rows of them, or a piece of a row of many classes. */
+    TILE = 1024,
+    TILE_ROWS = 128,
+    LANES = 16, /* floats of the longest vector */
+    /* Rows whose losses wait to be summed in the order of rows. */
+    ROUND_ROWS = 1024,
+};
+
+struct entropy {
+    const float *logits;
+    const int32_t *labels;
+    int64_t n, k;
+    float *dlogits; /* NULL: not wanted */
+};
+
+/* A NaN may be passed over: it makes the row's sum one. */
+INLINE float max_of(float max, const float *values, int64_t count)
+{
+    for (int64_t j = 0; j < count; j++) {
+        max = values[j] > max ? values[j] : max;
+    }
+    return max;
+}
+
+INLINE double row_max(const float *row, int64_t k)
+{
+    if (k < 4 * LANES) {
+        return (double)max_of(row[0], row, k);
+    }
+    float max[LANES];
+    int64_t j = LANES;
+    memcpy(max, row, sizeof(max));
+    for (; j + LANES <= k; j += LANES) {
+#pragma omp simd
+        for (int64_t l = 0; l < LANES; l++) {
+            max[l] = row[j + l] > max[l] ? row[j + l] : max[l];
+        }
+    }
+    return (double)max_of(max_of(max[0], max, LANES), row + j, k - j);
+}
+
+/* What exact_lanes_exp takes. */
+INLINE void less_max(double *exps, const float *row, int64_t count, double max)
+{
+#pragma omp simd
+    for (int64_t j = 0; j < count; j++) {
+        exps[j] = (double)row[j] - max;
+    }
+}
+
+INLINE double add_up(double sum, const double *values, int64_t count)
+{
+    for (int64_t j = 0; j < count; j++) {
+        sum += values[j];
+    }
+    return sum;
+}
+
+/* d = e / sum / n, but for the label's own. Most batches are powers of two: to divide by one is to
+ * multiply by its inverse, to the bit, and takes half of the time. */
+INLINE void gradient(float *d, const double *exps, int64_t count, double sum, int64_t n)
+{
+    if ((n & (n - 1)) == 0) {
+        const double inverse = 1.0 / (double)n;
+#pragma omp simd
+        for (int64_t j = 0; j < count; j++) {
+            d[j] = (float)(exps[j] / sum * inverse);
+        }
+        return;
+    }
+    const double divisor = (double)n;
+#pragma omp simd
+    for (int64_t j = 0; j < count; j++) {
+        d[j] = (float)(exps[j] / sum / divisor);
+    }
+}
+
+INLINE float label_gradient(double e, double sum, int64_t n)
+{
+    return (float)((e / sum - 1.0) / (double)n);
+}
+
+/* Rows that fit on the stack together: one call of exp and log for all of them. */
+KERNEL_CLONES
+static void short_rows(const struct entropy *ce, int64_t first, int64_t rows, double *losses)
+{
+    double exps[TILE], max[TILE_ROWS], sums[TILE_ROWS], logs[TILE_ROWS];
+    const float *logits = ce->logits + first * ce->k;
+    const int32_t *labels = ce->labels + first;
+    for (int64_t i = 0; i < rows; i++) {
+        max[i] = row_max(logits + i * ce->k, ce->k);
+        less_max(exps + i * ce->k, logits + i * ce->k, ce->k, max[i]);
+    }
+    exact_lanes_exp(exps, rows * ce->k);
+    for (int64_t i = 0; i < rows; i++) {
+        sums[i] = logs[i] = add_up(0, exps + i * ce->k, ce->k);
+    }
+    exact_lanes_log(logs, rows);
+    for (int64_t i = 0; i < rows; i++) {
+        losses[i] = logs[i] - ((double)logits[i * ce->k + labels[i]] - max[i]);
+    }
+    for (int64_t i = 0; ce->dlogits != NULL && i < rows; i++) {
+        float *d = ce->dlogits + (first + i) * ce->k;
+        gradient(d, exps + i * ce->k, ce->k, sums[i], ce->n);
+        d[labels[i]] = label_gradient(exps[i * ce->k + labels[i]], sums[i], ce->n);
+    }
+}
+
+/* A row in pieces, whose exponentials are computed once for the sum and once for the gradient. */
+KERNEL_CLONES
+static double long_row(const struct entropy *ce, int64_t index)
+{
+    double exps[TILE];
+    const float *row = ce->logits + index * ce->k;
+    int32_t label = ce->labels[index];
+    double max = row_max(row, ce->k);
+    double sum = 0;
+    for (int64_t at = 0; at < ce->k; at += TILE) {
+        int64_t count = ce->k - at < TILE ? ce->k - at : TILE;
+        less_max(exps, row + at, count, max);
+        exact_lanes_exp(exps, count);
+        sum = add_up(sum, exps, count);
+    }
+    for (int64_t at = 0; ce->dlogits != NULL && at < ce->k; at += TILE) {
+        int64_t count = ce->k - at < TILE ? ce->k - at : TILE;
+        float *d = ce->dlogits + index * ce->k;
+        less_max(exps, row + at, count, max);
+        exact_lanes_exp(exps, count);
+        gradient(d + at, exps, count, sum, ce->n);
+        if (label >= at && label < at + count) {
+            d[label] = label_gradient(exps[label - at], sum, ce->n);
+        }
+    }
+    double log = sum;
+    exact_lanes_log(&log, 1);
+    return log - ((double)row[label] - max);
+}
 
 double kernel_softmax_ce(const float *logits, const int32_t *labels, int64_t n, int64_t k,
-                         float *dlogits)
+                         float *dlogits, int threads)
 {
-    double exps[EXPS_MAX];
+    const struct entropy ce = {logits, labels, n, k, dlogits};
+    const int64_t fitting = k < TILE / TILE_ROWS ? TILE_ROWS : k <= TILE ? TILE / k : 1;
+    double losses[ROUND_ROWS];
     double loss = 0;
-    for (int64_t i = 0; i < n; i++) {
-        const float *row = logits + i * k;
-        double max = (double)row[0];
-        for (int64_t j = 1; j < k; j++) {
-            max = (double)row[j] > max ? (double)row[j] : max;
-        }
-        double sum = 0;
-        for (int64_t j = 0; j < k; j++) {
-            double e = ms_exact_exp((double)row[j] - max);
-            sum += e;
-            if (j < EXPS_MAX) {
-                exps[j] = e;
+    for (int64_t first = 0; first < n; first += ROUND_ROWS) {
+        const int64_t rows = n - first < ROUND_ROWS ? n - first : ROUND_ROWS;
+        /* as many rows for each thread, but no more than fit */
+        const int64_t share = (rows + threads - 1) / threads;
+        const int64_t tile = share < fitting ? share : fitting;
+#pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1)
+        for (int64_t at = 0; at < rows; at += tile) {
+            if (k > TILE) {
+                losses[at] = long_row(&ce, first + at);
+            } else {
+                short_rows(&ce, first + at, rows - at < tile ? rows - at : tile, losses + at);
             }
         }
-        loss += ms_exact_log(sum) - ((double)row[labels[i]] - max);
-        for (int64_t j = 0; dlogits != NULL && j < k; j++) {
-            double e = j < EXPS_MAX ? exps[j] : ms_exact_exp((double)row[j] - max);
-            dlogits[i * k + j] = (float)((e / sum - (j == labels[i] ? 1.0 : 0.0)) / (double)n);
-        }
+        loss = add_up(loss, losses, rows);
     }
     return loss / (double)n;
 }
+
+/* ---- the others -------------------------------------------------------------------------------
+ */
 
 double kernel_mse(const float *y, const float *target, int64_t n, int64_t k, float *dy)
 {

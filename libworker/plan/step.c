@@ -6,7 +6,8 @@
 
 enum {
     PART_FLOATS =
-        16384, /* 64 KiB: below it a second thread costs more (about 2 us) than it saves */
+        16384,       /* 64 KiB: below it a second thread costs more (about 2 us) than it saves */
+    EXP_FLOATS = 16, /* an exponential takes as long as so many floats of a pass over memory */
 };
 
 static int threads_for(const struct plan *plan, size_t floats)
@@ -127,7 +128,8 @@ static void run_loss(struct plan *plan, const struct step *step)
         return;
     }
     const int32_t *labels = step->ptr[LOSS_LABELS];
-    plan->loss = kernel_softmax_ce(logits, labels, rows, step->columns, gradient);
+    int threads = threads_for(plan, (size_t)(rows * step->columns) * EXP_FLOATS);
+    plan->loss = kernel_softmax_ce(logits, labels, rows, step->columns, gradient, threads);
     if (!plan->options.training) {
         plan->correct = kernel_count_correct(logits, labels, rows, step->columns);
     }

@@ -4,7 +4,9 @@
  * began. The digests below were taken from the AVX-512 clones; the same test passes in sanitizer
  * and clang builds, which have only the baseline loops. A change here is a change of every user's
  * weights: say so in the CHANGELOG. */
+#include "libworker/kernel/exact_lanes.h"
 #include "libworker/kernel/kernel.h"
+#include "proto/exact.h"
 #include "proto/rng.h"
 #include "tests/test.h"
 #include "tests/unit/batch_norm_serial.h"
@@ -335,11 +337,123 @@ START_TEST(losses_have_the_same_bits_everywhere)
     for (uint64_t i = 0; i < CHANNELS; i++) {
         labels[i] = (int32_t)ms_rng_below(1, i, 10);
     }
-    double loss[2] = {kernel_softmax_ce(a, labels, CHANNELS, 10, c), 0};
+    double loss[2] = {kernel_softmax_ce(a, labels, CHANNELS, 10, c, 1), 0};
     uint64_t hash = digest(0, c, sizeof(c));
     loss[1] = kernel_mse(a, b, CHANNELS, 10, c);
     hash = digest(digest(hash, c, sizeof(c)), loss, sizeof(loss));
     ck_digest(hash, 0xa56fa29b9ecb371f);
+}
+END_TEST
+
+/* ---- losses on teams, against the serial algorithm ---------------------------------------------
+ */
+
+static double serial_softmax_ce(const float *logits, const int32_t *labels, int64_t n, int64_t k,
+                                float *dlogits)
+{
+    double loss = 0;
+    for (int64_t i = 0; i < n; i++) {
+        const float *row = logits + i * k;
+        double max = (double)row[0];
+        double sum = 0;
+        for (int64_t j = 1; j < k; j++) {
+            max = (double)row[j] > max ? (double)row[j] : max;
+        }
+        for (int64_t j = 0; j < k; j++) {
+            sum += ms_exact_exp((double)row[j] - max);
+        }
+        loss += ms_exact_log(sum) - ((double)row[labels[i]] - max);
+        for (int64_t j = 0; j < k; j++) {
+            double p = ms_exact_exp((double)row[j] - max) / sum;
+            dlogits[i * k + j] = (float)((p - (j == labels[i] ? 1.0 : 0.0)) / (double)n);
+        }
+    }
+    return loss / (double)n;
+}
+
+/* Logits of a scale: near each other, far apart (exponentials that vanish), in between. */
+static void ck_entropy(int64_t n, int64_t k, double scale, int threads)
+{
+    size_t count = (size_t)(n * k);
+    float *logits = floats(count, (uint64_t)k);
+    float *want = floats(count, 1);
+    float *got = floats(count, 2);
+    int32_t *targets = calloc((size_t)n, sizeof(*targets));
+    ck_assert_ptr_nonnull(targets);
+    for (size_t i = 0; i < count; i++) {
+        logits[i] = (float)((double)logits[i] * scale);
+    }
+    for (int64_t i = 0; i < n; i++) {
+        targets[i] = (int32_t)ms_rng_below(3, (uint64_t)i, (uint64_t)k);
+    }
+
+    double serial = serial_softmax_ce(logits, targets, n, k, want);
+    double loss = kernel_softmax_ce(logits, targets, n, k, got, threads);
+
+    ck_assert_mem_eq(&loss, &serial, sizeof(loss));
+    ck_assert_msg(memcmp(got, want, count * sizeof(*got)) == 0,
+                  "gradient of %lld rows of %lld, scale %g, %d threads", (long long)n, (long long)k,
+                  scale, threads);
+    loss = kernel_softmax_ce(logits, targets, n, k, NULL, threads);
+    ck_assert_mem_eq(&loss, &serial, sizeof(loss));
+    free(logits);
+    free(want);
+    free(got);
+    free(targets);
+}
+
+START_TEST(cross_entropy_has_the_bits_of_the_serial_algorithm)
+{
+    static const double scales[] = {1, 30, 1000};
+    for (int64_t k = 1; k <= 70; k++) {
+        ck_entropy(1 + k * 7 % 41, k, scales[k % 3], 1 + (int)(k % TEAM_MAX));
+    }
+    static const int64_t wide[] = {255, 1000, 1023, 1024, 1025, 2500};
+    for (size_t i = 0; i < MS_ARRAY_SIZE(wide); i++) {
+        ck_entropy(5, wide[i], scales[i % 3], 1 + (int)i);
+    }
+    for (int threads = 1; threads <= TEAM_MAX; threads++) {
+        ck_entropy(32, 10, 30, threads);
+        ck_entropy(2049, 3, 30, threads); /* more rows than one round takes */
+    }
+}
+END_TEST
+
+/* Every exponent that a softmax can meet, and both ends. */
+START_TEST(lanes_have_the_bits_of_exact_exp_and_log)
+{
+    static const double ends[] = {0,      -0.0,    -745.1, -745.2,    -746, -708.3, -708.4,
+                                  -1e300, -1e-310, -0.5,   -INFINITY, NAN,  -744.44};
+    enum { LINE = 333, LINES = 2000 };
+    double x[LINE], got[LINE];
+    if (_i > (int)exact_lanes_best()) {
+        printf("skip: this machine has no instructions for lanes of kind %d\n", _i);
+        return;
+    }
+    for (uint64_t line = 0; line < LINES; line++) {
+        double scale = line % 4 == 0 ? 760 : line % 4 == 1 ? 1 : line % 4 == 2 ? 40 : 1e-7;
+        for (size_t i = 0; i < LINE; i++) {
+            x[i] = got[i] =
+                line == 0 ? ends[i % MS_ARRAY_SIZE(ends)] : -scale * ms_rng_unit(line, i);
+        }
+        exact_lanes_exp_by((enum exact_lanes)_i, got, LINE);
+        for (size_t i = 0; i < LINE; i++) {
+            double want = ms_exact_exp(x[i]);
+            if (memcmp(&got[i], &want, sizeof(want)) != 0) {
+                ck_abort_msg("exp(%a) is %a, want %a", x[i], got[i], want);
+            }
+            x[i] = got[i] =
+                line == 0 && i == 7 ? (double)NAN : 1 - x[i] * (double)(line * i % 9999);
+            x[i] = got[i] = isinf(x[i]) ? 1e300 : x[i];
+        }
+        exact_lanes_log(got, LINE);
+        for (size_t i = 0; i < LINE; i++) {
+            double want = ms_exact_log(x[i]);
+            if (memcmp(&got[i], &want, sizeof(want)) != 0) {
+                ck_abort_msg("log(%a) is %a, want %a", x[i], got[i], want);
+            }
+        }
+    }
 }
 END_TEST
 
@@ -357,6 +471,8 @@ int main(void)
     tcase_add_test(tc, sums_have_the_same_bits_everywhere);
     tcase_add_test(tc, optimizers_have_the_same_bits_everywhere);
     tcase_add_test(tc, losses_have_the_same_bits_everywhere);
+    tcase_add_test(tc, cross_entropy_has_the_bits_of_the_serial_algorithm);
+    tcase_add_loop_test(tc, lanes_have_the_bits_of_exact_exp_and_log, 0, EXACT_LANES_FUSED_512 + 1);
     suite_add_tcase(suite, tc);
     return test_run(suite);
 }

@@ -37,9 +37,9 @@ START_TEST(cross_entropy_agrees_with_the_reference)
 {
     double loss = ref_softmax_ce(da, labels, N, K, want);
 
-    ck_assert_double_eq_tol(kernel_softmax_ce(a, labels, N, K, grad), loss, 1e-13);
+    ck_assert_double_eq_tol(kernel_softmax_ce(a, labels, N, K, grad, 1), loss, 1e-13);
     ck_grad();
-    ck_assert_double_eq_tol(kernel_softmax_ce(a, labels, N, K, NULL), loss, 1e-13);
+    ck_assert_double_eq_tol(kernel_softmax_ce(a, labels, N, K, NULL, 1), loss, 1e-13);
 }
 END_TEST
 
@@ -48,7 +48,7 @@ START_TEST(cross_entropy_agrees_beyond_the_exponentials_that_are_kept)
     ck_assert_int_gt(N * K, 256); /* one row of so many classes */
     double loss = ref_softmax_ce(da, labels, 1, N * K, want);
 
-    ck_assert_double_eq_tol(kernel_softmax_ce(a, labels, 1, N * K, grad), loss, 1e-13);
+    ck_assert_double_eq_tol(kernel_softmax_ce(a, labels, 1, N * K, grad, 1), loss, 1e-13);
     ck_grad();
 }
 END_TEST
@@ -58,13 +58,13 @@ START_TEST(cross_entropy_survives_huge_logits_and_one_class)
     const float huge[] = {3e38F, -3e38F, 0};
     const int32_t second[] = {1}, first[] = {0};
 
-    double loss = kernel_softmax_ce(huge, second, 1, 3, grad);
+    double loss = kernel_softmax_ce(huge, second, 1, 3, grad, 1);
 
     ck_assert_double_eq_tol(loss, 6e38, 1e32);
     ck_assert_float_eq(grad[0], 1);
     ck_assert_float_eq(grad[1], -1);
     ck_assert_float_eq(grad[2], 0);
-    ck_assert_double_eq(kernel_softmax_ce(huge, first, 1, 1, grad), 0);
+    ck_assert_double_eq(kernel_softmax_ce(huge, first, 1, 1, grad, 1), 0);
     ck_assert_float_eq(grad[0], 0);
 }
 END_TEST
@@ -72,7 +72,7 @@ END_TEST
 START_TEST(a_nan_in_the_logits_shows_in_the_loss)
 {
     a[5] = NAN;
-    ck_assert(isnan(kernel_softmax_ce(a, labels, N, K, grad)));
+    ck_assert(isnan(kernel_softmax_ce(a, labels, N, K, grad, 1)));
     ck_assert(isnan(kernel_mse(a, b, N, K, grad)));
 }
 END_TEST
