@@ -69,13 +69,15 @@ static void run_sum_5(const struct kernel_layout *l)
 
 static void run_momentum(const struct kernel_layout *l)
 {
-    kernel_momentum(buffer[0], buffer[1], buffer[2], size_of(l), 1.0F, 1e-9F, 0.9F);
+    const struct kernel_update update = {.scale = 1.0F, .lr = 1e-9F, .momentum = 0.9F};
+    kernel_momentum(buffer[0], buffer[1], buffer[2], size_of(l), &update);
 }
 
 static void run_adam(const struct kernel_layout *l)
 {
-    kernel_adam(buffer[0], buffer[1], buffer[2], buffer[3], size_of(l), 1.0F, 1e-9F, 0.9F, 0.999F,
-                1e-8F);
+    const struct kernel_update update = {
+        .scale = 1.0F, .lr = 1e-9F, .beta1 = 0.9F, .beta2 = 0.999F, .epsilon = 1e-8F};
+    kernel_adam(buffer[0], buffer[1], buffer[2], buffer[3], size_of(l), &update);
 }
 
 static void run_add_relu(const struct kernel_layout *l)

@@ -45,18 +45,29 @@ void kernel_sum_tree_to(float *const *dsts, int n_dst, const float *const *srcs,
 void kernel_max_tree(float *dst, const float *const *srcs, int n, size_t count);
 
 /* ---- optimizers: one pass over flat buffers ---- */
-/* g = grads[i] * scale. Formulas: MindSpore's SGD, Momentum and Adam. */
+
+/* How gradients change weights. Each kernel reads what its formula names. */
+struct kernel_update {
+    float scale; /* what turns a sum of gradients into the gradient */
+    float lr;
+    float decay;                 /* of weights; 0: none, and none of its arithmetic */
+    float momentum;              /* kernel_momentum */
+    float beta1, beta2, epsilon; /* kernel_adam */
+};
+
+/* g = grads[i] * scale + decay * w. Formulas: MindSpore's SGD, Momentum and Adam, whose weight
+ * decay is a part of the gradient. A weight of zero with a gradient of zero stays zero. */
 
 /* w -= lr g */
-void kernel_sgd(float *weights, const float *grads, size_t count, float scale, float lr);
-/* v = m v + g; w -= lr v */
-void kernel_momentum(float *weights, float *velocity, const float *grads, size_t count, float scale,
-                     float lr, float momentum);
-/* m = b1 m + (1 - b1) g; v = b2 v + (1 - b2) g^2; w -= lr_t m / (sqrt(v) + eps),
- * lr_t = lr sqrt(1 - b2^t) / (1 - b1^t) computed by the caller (Kingma and Ba, 2015, as MindSpore).
+void kernel_sgd(float *weights, const float *grads, size_t count, const struct kernel_update *u);
+/* v = momentum v + g; w -= lr v */
+void kernel_momentum(float *weights, float *velocity, const float *grads, size_t count,
+                     const struct kernel_update *u);
+/* m = beta1 m + (1 - beta1) g; v = beta2 v + (1 - beta2) g^2; w -= lr m / (sqrt(v) + epsilon).
+ * The caller has put sqrt(1 - beta2^t) / (1 - beta1^t) into lr (Kingma and Ba, 2015, as MindSpore).
  */
-void kernel_adam(float *weights, float *m, float *v, const float *grads, size_t count, float scale,
-                 float lr_t, float beta1, float beta2, float epsilon);
+void kernel_adam(float *weights, float *m, float *v, const float *grads, size_t count,
+                 const struct kernel_update *u);
 
 /* ---- batch normalisation on blocked layouts ---- */
 

@@ -1,42 +1,83 @@
-/* optimizer.c - SGD, momentum and Adam: one pass over flat buffers */
+/* optimizer.c - SGD, momentum and Adam: one pass over flat buffers
+ *
+ * Without weight decay its product is left out: 0 * w is no 0 where w is infinite, and a sum with
+ * it may turn the sign of a zero. */
+#include "libworker/kernel/inline.h"
 #include "libworker/kernel/kernel.h"
 
 #include <math.h>
 
-KERNEL_CLONES
-void kernel_sgd(float *weights, const float *grads, size_t count, float scale, float lr)
+INLINE float gradient(float grad, float weight, const struct kernel_update *u, int has_decay)
+{
+    float g = grad * u->scale;
+    return has_decay ? g + u->decay * weight : g;
+}
+
+INLINE void sgd(float *weights, const float *grads, size_t count, const struct kernel_update update,
+                int has_decay)
 {
 #pragma omp simd
     for (size_t i = 0; i < count; i++) {
-        weights[i] -= lr * (grads[i] * scale);
+        weights[i] -= update.lr * gradient(grads[i], weights[i], &update, has_decay);
     }
 }
 
 KERNEL_CLONES
-void kernel_momentum(float *weights, float *velocity, const float *grads, size_t count, float scale,
-                     float lr, float momentum)
+void kernel_sgd(float *weights, const float *grads, size_t count, const struct kernel_update *u)
+{
+    if (u->decay == 0.0F) {
+        sgd(weights, grads, count, *u, 0);
+    } else {
+        sgd(weights, grads, count, *u, 1);
+    }
+}
+
+INLINE void momentum(float *weights, float *velocity, const float *grads, size_t count,
+                     const struct kernel_update update, int has_decay)
 {
 #pragma omp simd
     for (size_t i = 0; i < count; i++) {
-        float v = momentum * velocity[i] + grads[i] * scale;
+        float g = gradient(grads[i], weights[i], &update, has_decay);
+        float v = update.momentum * velocity[i] + g;
         velocity[i] = v;
-        weights[i] -= lr * v;
+        weights[i] -= update.lr * v;
     }
 }
 
 KERNEL_CLONES
-void kernel_adam(float *weights, float *m, float *v, const float *grads, size_t count, float scale,
-                 float lr_t, float beta1, float beta2, float epsilon)
+void kernel_momentum(float *weights, float *velocity, const float *grads, size_t count,
+                     const struct kernel_update *u)
 {
-    const float rest1 = 1.0F - beta1;
-    const float rest2 = 1.0F - beta2;
+    if (u->decay == 0.0F) {
+        momentum(weights, velocity, grads, count, *u, 0);
+    } else {
+        momentum(weights, velocity, grads, count, *u, 1);
+    }
+}
+
+INLINE void adam(float *weights, float *m, float *v, const float *grads, size_t count,
+                 const struct kernel_update update, int has_decay)
+{
+    const float rest1 = 1.0F - update.beta1;
+    const float rest2 = 1.0F - update.beta2;
 #pragma omp simd
     for (size_t i = 0; i < count; i++) {
-        float g = grads[i] * scale;
-        float mi = beta1 * m[i] + rest1 * g;
-        float vi = beta2 * v[i] + rest2 * (g * g);
+        float g = gradient(grads[i], weights[i], &update, has_decay);
+        float mi = update.beta1 * m[i] + rest1 * g;
+        float vi = update.beta2 * v[i] + rest2 * (g * g);
         m[i] = mi;
         v[i] = vi;
-        weights[i] -= lr_t * mi / (sqrtf(vi) + epsilon);
+        weights[i] -= update.lr * mi / (sqrtf(vi) + update.epsilon);
+    }
+}
+
+KERNEL_CLONES
+void kernel_adam(float *weights, float *m, float *v, const float *grads, size_t count,
+                 const struct kernel_update *u)
+{
+    if (u->decay == 0.0F) {
+        adam(weights, m, v, grads, count, *u, 0);
+    } else {
+        adam(weights, m, v, grads, count, *u, 1);
     }
 }

@@ -8,16 +8,21 @@
 static void apply_sgd(const struct job_optimizer *o, uint64_t step, float scale,
                       const struct optimizer_range *r)
 {
+    const struct kernel_update update = {
+        .scale = scale, .lr = (float)o->learning_rate, .decay = r->weight_decay};
     (void)step;
-    kernel_sgd(r->weights, r->grads, r->count, scale, (float)o->learning_rate);
+    kernel_sgd(r->weights, r->grads, r->count, &update);
 }
 
 static void apply_momentum(const struct job_optimizer *o, uint64_t step, float scale,
                            const struct optimizer_range *r)
 {
+    const struct kernel_update update = {.scale = scale,
+                                         .lr = (float)o->learning_rate,
+                                         .decay = r->weight_decay,
+                                         .momentum = (float)o->momentum};
     (void)step;
-    kernel_momentum(r->weights, r->slots[0], r->grads, r->count, scale, (float)o->learning_rate,
-                    (float)o->momentum);
+    kernel_momentum(r->weights, r->slots[0], r->grads, r->count, &update);
 }
 
 /* base^n by squaring: the C library's pow has several forms, with and without fused multiply-add,
@@ -37,8 +42,13 @@ static void apply_adam(const struct job_optimizer *o, uint64_t step, float scale
 {
     double rate =
         o->learning_rate * sqrt(1.0 - power(o->beta2, step)) / (1.0 - power(o->beta1, step));
-    kernel_adam(r->weights, r->slots[0], r->slots[1], r->grads, r->count, scale, (float)rate,
-                (float)o->beta1, (float)o->beta2, (float)o->epsilon);
+    const struct kernel_update update = {.scale = scale,
+                                         .lr = (float)rate,
+                                         .decay = r->weight_decay,
+                                         .beta1 = (float)o->beta1,
+                                         .beta2 = (float)o->beta2,
+                                         .epsilon = (float)o->epsilon};
+    kernel_adam(r->weights, r->slots[0], r->slots[1], r->grads, r->count, &update);
 }
 
 static const struct {
@@ -72,8 +82,10 @@ struct pass {
 static void apply_piece(const void *arg, size_t at, size_t count)
 {
     const struct pass *pass = arg;
-    struct optimizer_range piece = {
-        .weights = pass->range->weights + at, .grads = pass->range->grads + at, .count = count};
+    struct optimizer_range piece = {.weights = pass->range->weights + at,
+                                    .grads = pass->range->grads + at,
+                                    .count = count,
+                                    .weight_decay = pass->range->weight_decay};
     for (int s = 0; s < kinds[pass->optimizer->kind].n_slots; s++) {
         piece.slots[s] = pass->range->slots[s] + at;
     }

@@ -22,6 +22,7 @@ struct optimizer_range {
     float *slots[OPTIMIZER_SLOTS_MAX];
     const float *grads; /* sums over ranks */
     size_t count;
+    float weight_decay; /* times the weight, added to its gradient; 0: none, to the bit */
 };
 
 /* step: 1 for the first; scale: what turns a sum over ranks into the gradient. The team of threads

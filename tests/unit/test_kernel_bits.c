@@ -321,11 +321,14 @@ END_TEST
 START_TEST(optimizers_have_the_same_bits_everywhere)
 {
     uint64_t hash = 0;
-    kernel_sgd(a, b, COUNT, 0.125F, 0.01F);
+    const struct kernel_update update = {.scale = 0.125F, .lr = 0.01F, .momentum = 0.9F};
+    const struct kernel_update adam = {
+        .scale = 0.125F, .lr = 0.001F, .beta1 = 0.9F, .beta2 = 0.999F, .epsilon = 1e-8F};
+    kernel_sgd(a, b, COUNT, &update);
     hash = digest(hash, a, sizeof(a));
-    kernel_momentum(a, c, b, COUNT, 0.125F, 0.01F, 0.9F);
+    kernel_momentum(a, c, b, COUNT, &update);
     hash = digest(digest(hash, a, sizeof(a)), c, sizeof(c));
-    kernel_adam(a, c, d, b, COUNT, 0.125F, 0.001F, 0.9F, 0.999F, 1e-8F);
+    kernel_adam(a, c, d, b, COUNT, &adam);
     hash = digest(digest(digest(hash, a, sizeof(a)), c, sizeof(c)), d, sizeof(d));
     ck_digest(hash, 0x92cb5e7315dd48b0);
 }

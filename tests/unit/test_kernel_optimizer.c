@@ -10,6 +10,16 @@ enum { COUNT = 1003 };
 static float w[COUNT + 1], v[COUNT + 1], m[COUNT + 1], g[COUNT + 1];
 static double dw[COUNT], dv[COUNT], dm[COUNT];
 
+static const struct kernel_update momentum_update = {
+    .scale = 0.125F, .lr = 0.01F, .momentum = 0.9F};
+
+static struct kernel_update adam_update(int step)
+{
+    double lr = 0.001 * sqrt(1 - pow(0.999, step)) / (1 - pow(0.9, step));
+    return (struct kernel_update){
+        .scale = 0.125F, .lr = (float)lr, .beta1 = 0.9F, .beta2 = 0.999F, .epsilon = 1e-8F};
+}
+
 static void setup(void)
 {
     for (uint64_t i = 0; i <= COUNT; i++) {
@@ -36,7 +46,7 @@ static void ck_close(const float *got, const double *want)
 START_TEST(sgd_subtracts_the_scaled_gradient)
 {
     float end = w[COUNT];
-    kernel_sgd(w, g, COUNT, 0.125F, 0.01F);
+    kernel_sgd(w, g, COUNT, &momentum_update);
     for (int i = 0; i < COUNT; i++) {
         dw[i] -= 0.01 * ((double)g[i] * 0.125);
     }
@@ -49,7 +59,7 @@ START_TEST(momentum_keeps_a_velocity)
 {
     float end = m[COUNT];
     for (int step = 0; step < 3; step++) {
-        kernel_momentum(w, m, g, COUNT, 0.125F, 0.01F, 0.9F);
+        kernel_momentum(w, m, g, COUNT, &momentum_update);
         for (int i = 0; i < COUNT; i++) {
             dm[i] = 0.9 * dm[i] + (double)g[i] * 0.125;
             dw[i] -= 0.01 * dm[i];
@@ -65,7 +75,8 @@ START_TEST(adam_follows_kingma_and_ba)
 {
     for (int step = 1; step <= 3; step++) {
         double lr_t = 0.001 * sqrt(1 - pow(0.999, step)) / (1 - pow(0.9, step));
-        kernel_adam(w, m, v, g, COUNT, 0.125F, (float)lr_t, 0.9F, 0.999F, 1e-8F);
+        const struct kernel_update update = adam_update(step);
+        kernel_adam(w, m, v, g, COUNT, &update);
         for (int i = 0; i < COUNT; i++) {
             double grad = (double)g[i] * 0.125;
             dm[i] = 0.9 * dm[i] + 0.1 * grad;
@@ -83,12 +94,80 @@ END_TEST
 START_TEST(zero_stays_zero)
 {
     static float zero[64], slot1[64], slot2[64], none[64];
-    kernel_sgd(zero, none, 64, 0.5F, 0.1F);
-    kernel_momentum(zero, slot1, none, 64, 0.5F, 0.1F, 0.9F);
-    kernel_adam(zero, slot1, slot2, none, 64, 0.5F, 0.1F, 0.9F, 0.999F, 1e-8F);
+    struct kernel_update update = momentum_update;
+    struct kernel_update adam = adam_update(1);
+    update.decay = adam.decay = _i == 0 ? 0.0F : 0.01F;
+    kernel_sgd(zero, none, 64, &update);
+    kernel_momentum(zero, slot1, none, 64, &update);
+    kernel_adam(zero, slot1, slot2, none, 64, &adam);
     for (int i = 0; i < 64; i++) {
         ck_assert(zero[i] == 0.0F && slot1[i] == 0.0F && slot2[i] == 0.0F);
     }
+}
+END_TEST
+
+/* The formulas of kernel.h in float, one element after the other. */
+static void serial(float *weights, float *slot, const float *grads, const struct kernel_update *u)
+{
+    for (int i = 0; i < COUNT; i++) {
+        float grad = grads[i] * u->scale + u->decay * weights[i];
+        slot[i] = u->momentum * slot[i] + grad;
+        weights[i] -= u->lr * slot[i];
+    }
+}
+
+static void serial_adam(float *weights, float *slot1, float *slot2, const float *grads,
+                        const struct kernel_update *u)
+{
+    for (int i = 0; i < COUNT; i++) {
+        float grad = grads[i] * u->scale + u->decay * weights[i];
+        slot1[i] = u->beta1 * slot1[i] + (1.0F - u->beta1) * grad;
+        slot2[i] = u->beta2 * slot2[i] + (1.0F - u->beta2) * (grad * grad);
+        weights[i] -= u->lr * slot1[i] / (sqrtf(slot2[i]) + u->epsilon);
+    }
+}
+
+START_TEST(weight_decay_joins_the_gradient_to_the_bit)
+{
+    static float want[COUNT + 1], slot1[COUNT + 1], slot2[COUNT + 1], none[COUNT + 1];
+    struct kernel_update update = momentum_update;
+    update.decay = 0.05F;
+    memcpy(want, w, sizeof(want));
+    memcpy(slot1, m, sizeof(slot1));
+    memcpy(slot2, v, sizeof(slot2));
+    for (int step = 1; step <= 3; step++) {
+        struct kernel_update sgd = update;
+        struct kernel_update adam = adam_update(step);
+        sgd.momentum = 0; /* momentum of 0 over a velocity of 0 is SGD */
+        adam.decay = 0.05F;
+        memset(none, 0, sizeof(none));
+
+        kernel_momentum(w, m, g, COUNT, &update);
+        serial(want, slot1, g, &update);
+        ck_assert_mem_eq(w, want, sizeof(w));
+        ck_assert_mem_eq(m, slot1, sizeof(m));
+        kernel_adam(w, m, v, g, COUNT, &adam);
+        serial_adam(want, slot1, slot2, g, &adam);
+        ck_assert_mem_eq(w, want, sizeof(w));
+        ck_assert_mem_eq(v, slot2, sizeof(v));
+        kernel_sgd(w, g, COUNT, &sgd);
+        serial(want, none, g, &sgd);
+        ck_assert_mem_eq(w, want, sizeof(w));
+    }
+    ck_assert_float_ne(w[0], (float)dw[0]);
+}
+END_TEST
+
+START_TEST(no_weight_decay_leaves_infinity_and_the_sign_of_zero_alone)
+{
+    float weights[] = {INFINITY, 1};
+    float velocity[] = {0, -0.0F};
+    const float grads[] = {1, -0.0F};
+
+    kernel_momentum(weights, velocity, grads, 2, &momentum_update);
+
+    ck_assert(isinf(weights[0]));
+    ck_assert(velocity[1] == 0.0F && signbit(velocity[1]));
 }
 END_TEST
 
@@ -100,7 +179,9 @@ int main(void)
     tcase_add_test(tc, sgd_subtracts_the_scaled_gradient);
     tcase_add_test(tc, momentum_keeps_a_velocity);
     tcase_add_test(tc, adam_follows_kingma_and_ba);
-    tcase_add_test(tc, zero_stays_zero);
+    tcase_add_loop_test(tc, zero_stays_zero, 0, 2);
+    tcase_add_test(tc, weight_decay_joins_the_gradient_to_the_bit);
+    tcase_add_test(tc, no_weight_decay_leaves_infinity_and_the_sign_of_zero_alone);
     suite_add_tcase(suite, tc);
     return test_run(suite);
 }

@@ -39,6 +39,27 @@ START_TEST(sgd_steps_against_the_scaled_gradient)
 }
 END_TEST
 
+START_TEST(weight_decay_pulls_towards_zero_in_every_piece_of_the_range)
+{
+    enum { LARGE = 40000 }; /* several pieces */
+    static float many[LARGE], none[LARGE];
+    struct job_optimizer o = {.kind = JOB_SGD, .learning_rate = 0.5};
+    struct optimizer_range r = {
+        .weights = many, .grads = none, .count = LARGE, .weight_decay = 0.25F};
+    for (int i = 0; i < LARGE; i++) {
+        many[i] = (float)i;
+    }
+
+    optimizer_apply(&o, 1, 1.0F, &r, 2);
+
+    int i = 0;
+    while (i < LARGE && many[i] == (float)i * 0.875F) {
+        i++;
+    }
+    ck_assert_int_eq(i, LARGE);
+}
+END_TEST
+
 START_TEST(momentum_keeps_a_velocity)
 {
     struct job_optimizer o = {.kind = JOB_MOMENTUM, .learning_rate = 0.1, .momentum = 0.9};
@@ -164,6 +185,7 @@ int main(void)
     TCase *tc = tcase_create("optimizer");
     tcase_add_checked_fixture(tc, fill, NULL);
     tcase_add_test(tc, sgd_steps_against_the_scaled_gradient);
+    tcase_add_test(tc, weight_decay_pulls_towards_zero_in_every_piece_of_the_range);
     tcase_add_test(tc, momentum_keeps_a_velocity);
     tcase_add_loop_test(tc, adam_corrects_its_bias_by_the_step, 0, 6);
     tcase_add_test(tc, padding_of_zeros_stays_zero);

@@ -118,6 +118,7 @@ static void train(struct plan_case *c, const json_t *root, FILE *file)
     const json_t *losses = json_object_get(root, "loss");
     ck_assert_uint_eq(json_array_size(losses), STEPS);
     float *velocity = case_floats(c->sizes.weights);
+    const struct kernel_update update = {.scale = 1, .lr = 1e-5F, .momentum = 0.9F};
     for (int step = 0; step < STEPS; step++) {
         read_batch(c, file);
         double loss = (double)case_step(c);
@@ -129,7 +130,7 @@ static void train(struct plan_case *c, const json_t *root, FILE *file)
             check_gradients(c, json_object_get(root, "grad_l2_step0"));
         }
         kernel_momentum(c->buffers.weights, velocity, c->buffers.exchange + c->sizes.stats,
-                        c->sizes.weights, 1, 1e-5F, 0.9F);
+                        c->sizes.weights, &update);
         plan_commit_stats(c->plan, c->buffers.exchange, 1, c->buffers.moving);
     }
     free(velocity);

@@ -188,10 +188,11 @@ END_TEST
 /* Steps with an optimizer that runs over the whole flat buffer, padding included. */
 static void train(struct plan_case *c, float *velocity, int steps)
 {
+    const struct kernel_update update = {.scale = 1, .lr = 0.001F, .momentum = 0.9F};
     for (int i = 0; i < steps; i++) {
         (void)case_step(c);
         kernel_momentum(c->buffers.weights, velocity, c->buffers.exchange + c->sizes.stats,
-                        c->sizes.weights, 1, 0.001F, 0.9F);
+                        c->sizes.weights, &update);
         plan_commit_stats(c->plan, c->buffers.exchange, 1, c->buffers.moving);
     }
 }
