@@ -62,6 +62,9 @@ static const struct kind_row {
     [DN_RELU_FWD] = {"relu", BIT(DN_SRC) | BIT(DN_DST)},
     [DN_RELU_BWD] = {"relu backward", BIT(DN_SRC) | BIT(DN_DIFF_SRC) | BIT(DN_DIFF_DST)},
     [DN_ADD] = {"add", BIT(DN_SRC) | BIT(DN_SRC1) | BIT(DN_DST)},
+    [DN_LOG_SOFTMAX_FWD] = {"log softmax", BIT(DN_SRC) | BIT(DN_DST)},
+    [DN_LOG_SOFTMAX_BWD] = {"log softmax backward",
+                            BIT(DN_DST) | BIT(DN_DIFF_SRC) | BIT(DN_DIFF_DST)},
 };
 
 /* How an argument is called in a primitive and where its descriptor is asked for. */

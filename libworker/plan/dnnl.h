@@ -46,6 +46,8 @@ enum dn_kind {
     DN_RELU_FWD,
     DN_RELU_BWD,
     DN_ADD,
+    DN_LOG_SOFTMAX_FWD, /* over rows */
+    DN_LOG_SOFTMAX_BWD,
     DN_KINDS
 };
 

@@ -126,6 +126,12 @@ dnnl_status_t raw_pd_create(dnnl_primitive_desc_t *ret, dnnl_engine_t engine,
                                                            src, 0.0F, 0.0F, hint, attr);
     case DN_ADD:
         return dnnl_binary_primitive_desc_create(ret, engine, dnnl_binary_add, src, src, dst, attr);
+    case DN_LOG_SOFTMAX_FWD:
+        return dnnl_softmax_forward_primitive_desc_create(ret, engine, forward_prop(s),
+                                                          dnnl_softmax_log, src, dst, 1, attr);
+    case DN_LOG_SOFTMAX_BWD:
+        return dnnl_softmax_backward_primitive_desc_create(ret, engine, dnnl_softmax_log, src, dst,
+                                                           dst, 1, hint, attr);
     case DN_KINDS:
         break;
     }
@@ -183,6 +189,7 @@ union raw_op {
     dnnl_batch_normalization_desc_t norm;
     dnnl_eltwise_desc_t eltwise;
     dnnl_binary_desc_t binary;
+    dnnl_logsoftmax_desc_t softmax;
 };
 
 static dnnl_status_t init_op(union raw_op *op, const struct dn_spec *s)
@@ -231,6 +238,10 @@ static dnnl_status_t init_op(union raw_op *op, const struct dn_spec *s)
                                                0.0F);
     case DN_ADD:
         return dnnl_binary_desc_init(&op->binary, dnnl_binary_add, src, src, dst);
+    case DN_LOG_SOFTMAX_FWD:
+        return dnnl_logsoftmax_forward_desc_init(&op->softmax, forward_prop(s), src, 1);
+    case DN_LOG_SOFTMAX_BWD:
+        return dnnl_logsoftmax_backward_desc_init(&op->softmax, src, dst, 1);
     case DN_REORDER:
     case DN_KINDS:
         break;

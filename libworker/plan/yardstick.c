@@ -7,7 +7,7 @@
 #include <string.h>
 #include <time.h>
 
-enum { PEERS = 3 }; /* batch norm, add, ReLU */
+enum { PEERS = 3 }; /* batch norm, add, ReLU; a loss has two */
 
 struct peer {
     struct dn_prim *prims[PEERS];
@@ -246,6 +246,32 @@ static int peer_elementwise(struct yardstick *y, const struct step *step, struct
                                             : add_simple(y, peer, DN_RELU_FWD, flat, args, err);
 }
 
+/* The loss as its primitives: log softmax, and its gradient where the loss has one. What comes in
+ * from behind is whatever the gradient held: time does not depend on it. */
+static int peer_loss(struct yardstick *y, const struct step *step, struct peer *peer,
+                     struct ms_err *err)
+{
+    int64_t dims[2] = {step->rows, step->columns};
+    const struct dn_md *md = dn_md(y->plan->dn, 2, dims, DN_PLAIN);
+    struct dn_spec spec = {.kind = DN_LOG_SOFTMAX_FWD, .src = md, .dst = md};
+    int rc = dn_pd_create(y->plan->dn, &spec, &peer->pd, err);
+    void *const forward[DN_ROLES] = {[DN_SRC] = step->ptr[LOSS_LOGITS], [DN_DST] = y->temporary};
+    rc = rc < 0 ? rc : add(y, peer, peer->pd, forward, err);
+    if (rc < 0 || step->ptr[LOSS_GRADIENT] == NULL) {
+        return rc;
+    }
+    struct dn_pd *pd = NULL;
+    spec.kind = DN_LOG_SOFTMAX_BWD;
+    spec.hint = peer->pd;
+    void *const backward[DN_ROLES] = {[DN_DST] = y->temporary,
+                                      [DN_DIFF_DST] = step->ptr[LOSS_GRADIENT],
+                                      [DN_DIFF_SRC] = step->ptr[LOSS_GRADIENT]};
+    rc = dn_pd_create(y->plan->dn, &spec, &pd, err);
+    rc = rc < 0 ? rc : add(y, peer, pd, backward, err);
+    dn_pd_destroy(pd);
+    return rc;
+}
+
 static int make_peer(struct yardstick *y, const struct step *step, struct peer *peer,
                      struct ms_err *err)
 {
@@ -266,6 +292,8 @@ static int make_peer(struct yardstick *y, const struct step *step, struct peer *
         return peer_pool(y, step, peer, err);
     case STEP_MAX_POOL_BACKWARD:
         return peer_pool_backward(y, step, peer, err);
+    case STEP_SOFTMAX_CE:
+        return peer_loss(y, step, peer, err);
     default:
         return 0;
     }
