@@ -1,7 +1,8 @@
 /* exact_lanes.h - proto/exact.h's exp and log over arrays, with the same bits
  *
  * The operations of ms_exact_exp and ms_exact_log in their order, without branches and calls, so
- * that lanes of a vector do them. Private to this room. Any thread. */
+ * that lanes of a vector do them. Those are the definition, against which tests/unit holds these.
+ * Private to this room. Any thread. */
 #ifndef EXACT_LANES_H
 #define EXACT_LANES_H
 
