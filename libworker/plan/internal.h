@@ -10,9 +10,9 @@
 #define PLAN_INTERNAL_H
 
 #include "libworker/kernel/kernel.h"
+#include "libworker/kernel/pool.h"
 #include "libworker/plan/dnnl.h"
 #include "libworker/plan/plan.h"
-#include "libworker/plan/pool.h"
 
 enum {
     PLAN_ALIGN = 64,   /* bytes: a cache line and a vector of AVX-512 */

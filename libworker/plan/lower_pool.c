@@ -1,4 +1,4 @@
-/* lower_pool.c - max pooling that our own loops do faster than oneDNN (pool.h) */
+/* lower_pool.c - max pooling that our own loops do faster than oneDNN (kernel/pool.h) */
 #include "libworker/plan/internal.h"
 
 /* Channels innermost, square windows side by side, no padding. */

@@ -1,5 +1,5 @@
 /* pool.c - max pooling with windows that tile the image */
-#include "libworker/plan/pool.h"
+#include "libworker/kernel/pool.h"
 
 #include "libworker/kernel/kernel.h"
 

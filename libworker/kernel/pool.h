@@ -3,8 +3,8 @@
  * oneDNN's backward first clears dx and then adds into it; where windows do not overlap, every
  * element of dx belongs to one window and is written once. Twice to four times as fast on the small
  * networks, where pooling was a third of the step. */
-#ifndef PLAN_POOL_H
-#define PLAN_POOL_H
+#ifndef KERNEL_POOL_H
+#define KERNEL_POOL_H
 
 #include <stdint.h>
 
