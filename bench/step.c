@@ -7,8 +7,8 @@
  *          [--recompute] [--isa NAME] [--quick]
  *
  * Without --network: resnet50 (batch 8, 64x64), cifar_small and lenet5 (batch 32, 32x32). */
+#include "bench/yardstick.h"
 #include "libworker/model/model.h"
-#include "libworker/plan/yardstick.h"
 #include "proto/rng.h"
 
 #include <getopt.h>
@@ -124,7 +124,7 @@ static int work_init(struct work *w, const struct settings *set, struct ms_err *
     rc = plan_bind(w->plan, &w->buffers, err);
     fill_batch(w);
     rc = rc < 0 ? rc : set_values(w, err);
-    return rc < 0 ? rc : yardstick_create(w->plan, &w->yardstick, err);
+    return rc < 0 ? rc : yardstick_create(w->plan, w->graph, &w->yardstick, err);
 }
 
 static void work_fini(struct work *w)

@@ -52,19 +52,6 @@ static const struct kind_row {
     [DN_AVG_POOL_FWD] = {"average pooling", BIT(DN_SRC) | BIT(DN_DST)},
     [DN_AVG_POOL_BWD] = {"average pooling backward", BIT(DN_DIFF_SRC) | BIT(DN_DIFF_DST)},
     [DN_REORDER] = {"reorder", BIT(DN_SRC) | BIT(DN_DST)},
-    [DN_BATCH_NORM_FWD] = {"batch normalisation", BIT(DN_SRC) | BIT(DN_DST) | BIT(DN_MEAN) |
-                                                      BIT(DN_VARIANCE) | BIT(DN_SCALE) |
-                                                      BIT(DN_SHIFT) | BIT(DN_WORKSPACE)},
-    [DN_BATCH_NORM_BWD] = {"batch normalisation backward",
-                           BIT(DN_SRC) | BIT(DN_DIFF_SRC) | BIT(DN_DIFF_DST) | BIT(DN_MEAN) |
-                               BIT(DN_VARIANCE) | BIT(DN_SCALE) | BIT(DN_SHIFT) |
-                               BIT(DN_DIFF_SCALE) | BIT(DN_DIFF_SHIFT) | BIT(DN_WORKSPACE)},
-    [DN_RELU_FWD] = {"relu", BIT(DN_SRC) | BIT(DN_DST)},
-    [DN_RELU_BWD] = {"relu backward", BIT(DN_SRC) | BIT(DN_DIFF_SRC) | BIT(DN_DIFF_DST)},
-    [DN_ADD] = {"add", BIT(DN_SRC) | BIT(DN_SRC1) | BIT(DN_DST)},
-    [DN_LOG_SOFTMAX_FWD] = {"log softmax", BIT(DN_SRC) | BIT(DN_DST)},
-    [DN_LOG_SOFTMAX_BWD] = {"log softmax backward",
-                            BIT(DN_DST) | BIT(DN_DIFF_SRC) | BIT(DN_DIFF_DST)},
 };
 
 /* How an argument is called in a primitive and where its descriptor is asked for. */
@@ -74,7 +61,6 @@ static const struct role_row {
     int index;
 } roles[DN_ROLES] = {
     [DN_SRC] = {DNNL_ARG_SRC_0, dnnl_query_src_md, 0},
-    [DN_SRC1] = {DNNL_ARG_SRC_1, dnnl_query_src_md, 1},
     [DN_WEIGHTS] = {DNNL_ARG_WEIGHTS, dnnl_query_weights_md, 0},
     [DN_BIAS] = {DNNL_ARG_BIAS, dnnl_query_weights_md, 1},
     [DN_DST] = {DNNL_ARG_DST, dnnl_query_dst_md, 0},
@@ -84,13 +70,6 @@ static const struct role_row {
     [DN_DIFF_DST] = {DNNL_ARG_DIFF_DST, dnnl_query_diff_dst_md, 0},
     [DN_WORKSPACE] = {DNNL_ARG_WORKSPACE, dnnl_query_workspace_md, 0},
     [DN_SCRATCHPAD] = {DNNL_ARG_SCRATCHPAD, dnnl_query_scratchpad_md, 0},
-    /* the vectors of batch norm have no query of one name in both versions: dn_pd_md makes them */
-    [DN_MEAN] = {DNNL_ARG_MEAN, dnnl_query_undef, 0},
-    [DN_VARIANCE] = {DNNL_ARG_VARIANCE, dnnl_query_undef, 0},
-    [DN_SCALE] = {DNNL_ARG_SCALE, dnnl_query_undef, 0},
-    [DN_SHIFT] = {DNNL_ARG_SHIFT, dnnl_query_undef, 0},
-    [DN_DIFF_SCALE] = {DNNL_ARG_DIFF_SCALE, dnnl_query_undef, 0},
-    [DN_DIFF_SHIFT] = {DNNL_ARG_DIFF_SHIFT, dnnl_query_undef, 0},
 };
 
 int dn_create(struct dn **ret, struct ms_err *err)
@@ -354,11 +333,6 @@ void dn_pd_destroy(struct dn_pd *pd)
 
 const struct dn_md *dn_pd_md(struct dn *dn, const struct dn_pd *pd, enum dn_role role)
 {
-    if (roles[role].what == dnnl_query_undef) {
-        RAW_VIEW src = raw_pd_md(pd->pd, dnnl_query_src_md, 0);
-        int64_t dims[DN_DIMS_MAX];
-        return src == NULL || raw_md_dims(src, dims) < 2 ? NULL : dn_md(dn, 1, &dims[1], DN_PLAIN);
-    }
     RAW_VIEW view = raw_pd_md(pd->pd, roles[role].what, roles[role].index);
     return view == NULL ? NULL : intern(dn, view, 0);
 }

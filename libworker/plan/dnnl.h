@@ -40,20 +40,11 @@ enum dn_kind {
     DN_AVG_POOL_FWD,
     DN_AVG_POOL_BWD,
     DN_REORDER,
-    /* used by the yardstick of bench/step only: a plan runs kernel_* for these */
-    DN_BATCH_NORM_FWD,
-    DN_BATCH_NORM_BWD,
-    DN_RELU_FWD,
-    DN_RELU_BWD,
-    DN_ADD,
-    DN_LOG_SOFTMAX_FWD, /* over rows */
-    DN_LOG_SOFTMAX_BWD,
     DN_KINDS
 };
 
 enum dn_role { /* an argument of a primitive */
                DN_SRC,
-               DN_SRC1,
                DN_WEIGHTS,
                DN_BIAS,
                DN_DST,
@@ -63,12 +54,6 @@ enum dn_role { /* an argument of a primitive */
                DN_DIFF_DST,
                DN_WORKSPACE,
                DN_SCRATCHPAD,
-               DN_MEAN,
-               DN_VARIANCE,
-               DN_SCALE,
-               DN_SHIFT,
-               DN_DIFF_SCALE,
-               DN_DIFF_SHIFT,
                DN_ROLES
 };
 
@@ -79,9 +64,8 @@ struct dn_spec {
     const struct dn_md *src, *weights, *bias, *dst; /* bias NULL: none */
     int64_t kernel[DN_WINDOW_DIMS], stride[DN_WINDOW_DIMS];
     int64_t pad_begin[DN_WINDOW_DIMS], pad_end[DN_WINDOW_DIMS];
-    int relu;      /* forward convolution or dense: ReLU on the way out; batch norm: fused */
-    int inference; /* forward without a backward: no workspace */
-    float epsilon;
+    int relu;                 /* forward convolution or dense: ReLU on the way out */
+    int inference;            /* forward without a backward: no workspace */
     const struct dn_pd *hint; /* backward: the forward's */
 };
 

@@ -1,13 +1,6 @@
 /* dnnl_raw.c - the one file with two versions: oneDNN 2.x and 3.x */
 #include "libworker/plan/dnnl_raw.h"
 
-enum { BN_FLAGS = dnnl_use_scale | dnnl_use_shift };
-
-static unsigned bn_flags(const struct dn_spec *s)
-{
-    return s->relu ? (unsigned)BN_FLAGS | (unsigned)dnnl_fuse_norm_relu : (unsigned)BN_FLAGS;
-}
-
 static dnnl_prop_kind_t forward_prop(const struct dn_spec *s)
 {
     return s->inference ? dnnl_forward_inference : dnnl_forward_training;
@@ -112,26 +105,6 @@ dnnl_status_t raw_pd_create(dnnl_primitive_desc_t *ret, dnnl_engine_t engine,
                                                            s->pad_end, hint, attr);
     case DN_REORDER:
         return dnnl_reorder_primitive_desc_create(ret, src, engine, dst, engine, attr);
-    case DN_BATCH_NORM_FWD:
-        return dnnl_batch_normalization_forward_primitive_desc_create(
-            ret, engine, forward_prop(s), src, dst, s->epsilon, bn_flags(s), attr);
-    case DN_BATCH_NORM_BWD:
-        return dnnl_batch_normalization_backward_primitive_desc_create(
-            ret, engine, dnnl_backward, src, dst, src, s->epsilon, bn_flags(s), hint, attr);
-    case DN_RELU_FWD:
-        return dnnl_eltwise_forward_primitive_desc_create(
-            ret, engine, forward_prop(s), dnnl_eltwise_relu, src, dst, 0.0F, 0.0F, attr);
-    case DN_RELU_BWD:
-        return dnnl_eltwise_backward_primitive_desc_create(ret, engine, dnnl_eltwise_relu, src, dst,
-                                                           src, 0.0F, 0.0F, hint, attr);
-    case DN_ADD:
-        return dnnl_binary_primitive_desc_create(ret, engine, dnnl_binary_add, src, src, dst, attr);
-    case DN_LOG_SOFTMAX_FWD:
-        return dnnl_softmax_forward_primitive_desc_create(ret, engine, forward_prop(s),
-                                                          dnnl_softmax_log, src, dst, 1, attr);
-    case DN_LOG_SOFTMAX_BWD:
-        return dnnl_softmax_backward_primitive_desc_create(ret, engine, dnnl_softmax_log, src, dst,
-                                                           dst, 1, hint, attr);
     case DN_KINDS:
         break;
     }
@@ -186,10 +159,6 @@ union raw_op {
     dnnl_convolution_desc_t conv;
     dnnl_inner_product_desc_t dense;
     dnnl_pooling_desc_t pool;
-    dnnl_batch_normalization_desc_t norm;
-    dnnl_eltwise_desc_t eltwise;
-    dnnl_binary_desc_t binary;
-    dnnl_logsoftmax_desc_t softmax;
 };
 
 static dnnl_status_t init_op(union raw_op *op, const struct dn_spec *s)
@@ -224,24 +193,6 @@ static dnnl_status_t init_op(union raw_op *op, const struct dn_spec *s)
     case DN_AVG_POOL_BWD:
         return dnnl_pooling_backward_desc_init(&op->pool, pool_alg(s), src, dst, s->stride,
                                                s->kernel, s->pad_begin, s->pad_end);
-    case DN_BATCH_NORM_FWD:
-        return dnnl_batch_normalization_forward_desc_init(&op->norm, forward_prop(s), src,
-                                                          s->epsilon, bn_flags(s));
-    case DN_BATCH_NORM_BWD:
-        return dnnl_batch_normalization_backward_desc_init(&op->norm, dnnl_backward, dst, src,
-                                                           s->epsilon, bn_flags(s));
-    case DN_RELU_FWD:
-        return dnnl_eltwise_forward_desc_init(&op->eltwise, forward_prop(s), dnnl_eltwise_relu, src,
-                                              0.0F, 0.0F);
-    case DN_RELU_BWD:
-        return dnnl_eltwise_backward_desc_init(&op->eltwise, dnnl_eltwise_relu, dst, src, 0.0F,
-                                               0.0F);
-    case DN_ADD:
-        return dnnl_binary_desc_init(&op->binary, dnnl_binary_add, src, src, dst);
-    case DN_LOG_SOFTMAX_FWD:
-        return dnnl_logsoftmax_forward_desc_init(&op->softmax, forward_prop(s), src, 1);
-    case DN_LOG_SOFTMAX_BWD:
-        return dnnl_logsoftmax_backward_desc_init(&op->softmax, src, dst, 1);
     case DN_REORDER:
     case DN_KINDS:
         break;

@@ -9,10 +9,9 @@
 #ifndef PLAN_INTERNAL_H
 #define PLAN_INTERNAL_H
 
-#include "libworker/kernel/kernel.h"
-#include "libworker/kernel/pool.h"
 #include "libworker/plan/dnnl.h"
 #include "libworker/plan/plan.h"
+#include "libworker/plan/view.h"
 
 enum {
     PLAN_ALIGN = 64,   /* bytes: a cache line and a vector of AVX-512 */
@@ -59,39 +58,6 @@ struct plan_stat {
     int state, stat; /* tensors */
     size_t offset, count;
 };
-
-enum step_kind {
-    STEP_PRIMITIVE,
-    STEP_CLEAR_STATS,
-    STEP_PUBLISH_STATS,
-    STEP_BN_TRAIN,
-    STEP_BN_APPLY,
-    STEP_BN_BACKWARD,
-    STEP_RELU,
-    STEP_RELU_BACKWARD,
-    STEP_ADD,
-    STEP_ADD_RELU,
-    STEP_MAX_POOL,
-    STEP_MAX_POOL_BACKWARD,
-    STEP_SOFTMAX_CE,
-    STEP_MSE,
-    STEP_KINDS
-};
-
-/* Operands by position. */
-enum { BN_X, BN_GAMMA, BN_BETA, BN_MEAN, BN_VARIANCE, BN_RESIDUAL, BN_Y, BN_SCRATCH };
-enum { /* BN_X .. BN_VARIANCE as above */
-       BNB_Y = 5,
-       BNB_DY,
-       BNB_DX,
-       BNB_DZ,
-       BNB_DGAMMA,
-       BNB_DBETA,
-       BNB_SCRATCH,
-};
-enum { ELT_A, ELT_B, ELT_Y };            /* relu: A, Y; relu backward: A = y, B = dy, Y = dx */
-enum { POOL_PLACES, POOL_IN, POOL_OUT }; /* forward: x, y; backward: dy, dx */
-enum { LOSS_LOGITS, LOSS_LABELS, LOSS_GRADIENT };
 
 struct step {
     enum step_kind kind;
@@ -176,7 +142,7 @@ struct plan {
     int64_t rows;    /* evaluation: rows that count */
     double loss;     /* of the last run: mean over the rows that count */
     int64_t correct; /* evaluation */
-    double *seconds; /* a step's time is added here; NULL (default): not measured */
+    double *seconds; /* plan_view_clock */
 };
 
 /* fuse.c: fills plan->fusions. */

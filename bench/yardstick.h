@@ -3,15 +3,16 @@
  * For bench/step. The peer of a step runs on the plan's own buffers and layouts: a primitive is its
  * own peer; our fused kernels stand against batch norm (with oneDNN's fused ReLU), add and ReLU one
  * after the other. Batch norms that are made again, statistics and the loss have no peer. */
-#ifndef PLAN_YARDSTICK_H
-#define PLAN_YARDSTICK_H
+#ifndef BENCH_YARDSTICK_H
+#define BENCH_YARDSTICK_H
 
 #include "libworker/plan/plan.h"
 
 struct yardstick;
 
-/* plan: for training and bound; borrowed. Returns owned. */
-int yardstick_create(struct plan *plan, struct yardstick **ret, struct ms_err *err);
+/* plan: of graph, for training and bound; both borrowed. Returns owned. */
+int yardstick_create(struct plan *plan, const struct graph *graph, struct yardstick **ret,
+                     struct ms_err *err);
 void yardstick_destroy(struct yardstick *yardstick); /* NULL allowed */
 
 int yardstick_n_steps(const struct yardstick *yardstick);
