@@ -1,5 +1,5 @@
 /* emit.c - steps, buffers and layout changes: what lowering writes down */
-#include "libworker/plan/internal.h"
+#include "libworker/plan/lowering.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -130,13 +130,14 @@ int emit_as(struct plan *plan, int op, struct operand at, const struct dn_md *md
     return rc;
 }
 
-int emit_value(struct plan *plan, int tensor, const struct dn_md *md, struct ms_err *err)
+int emit_value(struct lowering *lo, int tensor, const struct dn_md *md, struct ms_err *err)
 {
+    struct plan *plan = lo->plan;
     int buffer = emit_buffer(plan, dn_md_bytes(md), err);
     if (buffer < 0) {
         return buffer;
     }
-    plan->values[tensor] = (struct plan_value){{PLACE_ARENA, buffer}, md};
+    lo->values[tensor] = (struct plan_value){{PLACE_ARENA, buffer}, md};
     return 0;
 }
 

@@ -8,7 +8,7 @@
  *     loss       loss, its gradient             one pass
  *
  * An op joins its producer only where nobody else reads the tensor between them. */
-#include "libworker/plan/internal.h"
+#include "libworker/plan/lowering.h"
 
 #include <stdlib.h>
 
@@ -39,20 +39,22 @@ static int only_reader(const struct plan *plan, const struct readers *readers, i
     return r->count == 1 && graph_op(plan->graph, r->first)->kind == kind ? r->first : -1;
 }
 
-static void join_relu(struct plan *plan, const struct readers *readers, struct fusion *fusion)
+static void join_relu(struct lowering *lo, const struct readers *readers, struct fusion *fusion)
 {
+    struct plan *plan = lo->plan;
     fusion->relu = only_reader(plan, readers, fusion->out, OP_RELU);
     if (fusion->relu >= 0) {
-        plan->fusions[fusion->relu].skip = 1;
+        lo->fusions[fusion->relu].skip = 1;
         fusion->out = graph_op(plan->graph, fusion->relu)->out[0];
     }
 }
 
-static void join_add(struct plan *plan, const struct readers *readers, int op_index)
+static void join_add(struct lowering *lo, const struct readers *readers, int op_index)
 {
-    struct fusion *fusion = &plan->fusions[op_index];
+    struct plan *plan = lo->plan;
+    struct fusion *fusion = &lo->fusions[op_index];
     int index = only_reader(plan, readers, fusion->out, OP_ADD);
-    if (index < 0 || plan->fusions[index].skip) {
+    if (index < 0 || lo->fusions[index].skip) {
         return;
     }
     const struct op *add = graph_op(plan->graph, index);
@@ -63,11 +65,12 @@ static void join_add(struct plan *plan, const struct readers *readers, int op_in
     fusion->add = index;
     fusion->residual = other;
     fusion->out = add->out[0];
-    plan->fusions[index].skip = 1;
+    lo->fusions[index].skip = 1;
 }
 
-static void join_mask(struct plan *plan, const struct readers *readers, int op_index)
+static void join_mask(struct lowering *lo, const struct readers *readers, int op_index)
 {
+    struct plan *plan = lo->plan;
     const struct op *relu_bwd = graph_op(plan->graph, op_index);
     const struct readers *r = &readers[relu_bwd->out[0]];
     if (r->count == 0) {
@@ -77,68 +80,71 @@ static void join_mask(struct plan *plan, const struct readers *readers, int op_i
     if (bn_bwd->kind != OP_BATCH_NORM_BWD || bn_bwd->in[1] != relu_bwd->out[0]) {
         return;
     }
-    const struct fusion *forward = &plan->fusions[bn_bwd->forward];
-    struct fusion *fusion = &plan->fusions[r->first];
+    const struct fusion *forward = &lo->fusions[bn_bwd->forward];
+    struct fusion *fusion = &lo->fusions[r->first];
     int own = forward->relu == relu_bwd->forward && forward->add < 0;
     fusion->relu_bwd = op_index;
     fusion->mask = own && r->count == 1 ? 1 : 2;
     fusion->keep_dz = r->count > 1;
-    plan->fusions[op_index].skip = 1;
+    lo->fusions[op_index].skip = 1;
 }
 
-static void join_loss(struct plan *plan, int op_index)
+static void join_loss(struct lowering *lo, int op_index)
 {
+    struct plan *plan = lo->plan;
     const struct op *op = graph_op(plan->graph, op_index);
-    plan->fusions[op->forward].gradient = op->out[0];
-    plan->fusions[op_index].skip = 1;
+    lo->fusions[op->forward].gradient = op->out[0];
+    lo->fusions[op_index].skip = 1;
 }
 
-static void join(struct plan *plan, const struct readers *readers, int i)
+static void join(struct lowering *lo, const struct readers *readers, int i)
 {
-    struct fusion *fusion = &plan->fusions[i];
+    struct plan *plan = lo->plan;
+    struct fusion *fusion = &lo->fusions[i];
     if (fusion->skip) {
         return;
     }
     switch (graph_op(plan->graph, i)->kind) {
     case OP_BATCH_NORM:
-        join_add(plan, readers, i);
-        join_relu(plan, readers, fusion);
+        join_add(lo, readers, i);
+        join_relu(lo, readers, fusion);
         break;
     case OP_CONV2D:
     case OP_DENSE:
     case OP_ADD:
-        join_relu(plan, readers, fusion);
+        join_relu(lo, readers, fusion);
         break;
     case OP_RELU_BWD:
-        join_mask(plan, readers, i);
+        join_mask(lo, readers, i);
         break;
     case OP_SOFTMAX_CE_BWD:
     case OP_MSE_BWD:
-        join_loss(plan, i);
+        join_loss(lo, i);
         break;
     default:
         break;
     }
 }
 
-int plan_fuse(struct plan *plan, struct ms_err *err)
+int plan_fuse(struct lowering *lo, struct ms_err *err)
 {
+    struct plan *plan = lo->plan;
     int n_all = graph_n_ops(plan->graph);
     int n_ops = plan->options.training ? n_all : plan->n_forward_ops;
     struct readers *readers = malloc(((size_t)graph_n_tensors(plan->graph) + 1) * sizeof(*readers));
-    plan->fusions = calloc((size_t)n_all + 1, sizeof(*plan->fusions));
-    if (readers == NULL || plan->fusions == NULL) {
+    lo->fusions = calloc((size_t)n_all + 1, sizeof(*lo->fusions));
+    if (readers == NULL || lo->fusions == NULL) {
         free(readers);
         return ms_fail(err, MS_E_NOMEM, "plan: no memory for %d ops", n_all);
     }
     count_readers(plan, n_ops, readers);
     for (int i = 0; i < n_all; i++) {
-        plan->fusions[i] = (struct fusion){.relu = -1, .add = -1, .residual = -1, .relu_bwd = -1};
-        plan->fusions[i].gradient = -1;
-        plan->fusions[i].out = graph_op(plan->graph, i)->out[0];
+        lo->fusions[i] = (struct fusion){.relu = -1, .add = -1, .residual = -1, .relu_bwd = -1};
+        lo->fusions[i].gradient = -1;
+        lo->fusions[i].out = graph_op(plan->graph, i)->out[0];
     }
     for (int i = 0; i < n_ops; i++) {
-        join(plan, readers, i);
+        join(lo, readers, i);
     }
     free(readers);
     return 0;

@@ -1,7 +1,6 @@
 /* internal.h - the inside of a plan, for the files of this room (and the tests of its memory)
  *
- *     fuse.c      graph            -> which ops run together
- *     lower.c     ops              -> steps, with operands that name a place, not an address
+ *     lowering.h  graph            -> steps, with operands that name a place, not an address
  *     params.c    parameters       -> places in the flat buffers, buckets, logical layout
  *     memory.c    steps            -> recompute, lifetimes, offsets in the arena
  *     step.c      steps + pointers -> a run
@@ -34,11 +33,6 @@ enum place { /* where the bytes of an operand are; index says which */
 struct operand {
     enum place place;
     int index;
-};
-
-struct plan_value { /* a graph tensor as the plan holds it */
-    struct operand at;
-    const struct dn_md *md; /* NULL: vectors (gamma, a gradient of beta, a statistic) */
 };
 
 struct plan_param {
@@ -87,31 +81,11 @@ struct buffer { /* a piece of the arena */
     size_t offset;
 };
 
-struct fusion { /* an op's part in a fused step */
-    int skip;   /* runs inside another op's step */
-    int relu;   /* forward: ReLU op that runs inside this one, -1 */
-    int add;    /* batch norm: the add, -1 */
-    int residual;
-    int out;      /* tensor that the step writes in the end */
-    int relu_bwd; /* batch norm backward: the RELU_BWD inside, -1 */
-    int mask;     /* ... enum kernel_mask */
-    int keep_dz;  /* ... somebody else reads the masked gradient */
-    int gradient; /* loss: tensor of its gradient, -1 */
-};
-
 struct plan {
     const struct graph *graph;
     struct plan_options options;
     struct dn *dn;
     int n_forward_ops;
-
-    struct fusion *fusions;    /* per op; while lowering */
-    struct plan_value *values; /* per tensor; while lowering */
-    struct dn_pd **hints;      /* per op: forward descriptors; while lowering */
-    int *workspaces;           /* per op: buffer; while lowering */
-    const struct dn_md *
-        *sources;  /* per op: what a dense layer or our pooling read; while lowering */
-    int *share_of; /* per tensor: the parameter whose gradient it is a part of; while lowering */
 
     struct plan_param *params; /* in the order of offsets */
     int n_params;
@@ -145,28 +119,10 @@ struct plan {
     double *seconds; /* plan_view_clock */
 };
 
-/* fuse.c: fills plan->fusions. */
-int plan_fuse(struct plan *plan, struct ms_err *err);
+/* lowering.c: the steps of all ops, and what params_place decides. */
+int plan_lower(struct plan *plan, struct ms_err *err);
 
-/* lower.c, lower_conv.c, lower_bwd.c: the steps of an op. */
-int lower_forward(struct plan *plan, int op, struct ms_err *err);
-int lower_conv(struct plan *plan, int op, struct ms_err *err);
-int lower_dense(struct plan *plan, int op, struct ms_err *err);
-/* 1: lowered to our own loops, 0: they do not apply. */
-int lower_own_pool(struct plan *plan, int op, struct ms_err *err);
-int lower_own_pool_bwd(struct plan *plan, int op, struct ms_err *err);
-int lower_backward(struct plan *plan, int op, struct ms_err *err);
-void lower_window(const struct op *op, struct dn_spec *spec);
-/* NULL where oneDNN has nothing. */
-struct dn_pd *lower_try(struct plan *plan, const struct dn_spec *spec);
-/* The weights of a parameter in the layout that a primitive wants. */
-int lower_weights(struct plan *plan, int op, int param, const struct dn_md *want,
-                  struct operand *ret, struct ms_err *err);
-/* Makes a tensor's value be in layout `to` from here on. */
-int lower_relayout(struct plan *plan, int op, int tensor, const struct dn_md *to,
-                   struct ms_err *err);
-
-/* emit.c: what both use. Each returns 0 (or an index) or fails. */
+/* emit.c. Each returns 0 (or an index) or fails. */
 int emit_buffer(struct plan *plan, size_t bytes, struct ms_err *err);
 struct step *emit_step(struct plan *plan, enum step_kind kind, int op, int n_operands,
                        struct ms_err *err); /* NULL: no memory; valid until the next emit */
@@ -178,8 +134,6 @@ int emit_as(struct plan *plan, int op, struct operand at, const struct dn_md *md
             const struct dn_md *to, struct operand *ret, struct ms_err *err);
 int emit_reorder(struct plan *plan, int op, struct operand from, const struct dn_md *from_md,
                  struct operand to, const struct dn_md *to_md, struct ms_err *err);
-/* A tensor's value in a fresh buffer. */
-int emit_value(struct plan *plan, int tensor, const struct dn_md *md, struct ms_err *err);
 struct kernel_layout emit_bn_layout(const struct dn_md *md);
 /* A batch norm's scratch on the plan's threads: a buffer, or PLACE_NONE where it needs none. */
 int emit_bn_scratch(struct plan *plan, const struct kernel_layout *layout, struct operand *ret,

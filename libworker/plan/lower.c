@@ -1,7 +1,7 @@
 /* lower.c - forward ops to steps, except those with weights
  *
  * Layouts travel with the values: nothing is reordered unless an op cannot read what is there. */
-#include "libworker/plan/internal.h"
+#include "libworker/plan/lowering.h"
 
 #include <stdlib.h>
 
@@ -24,10 +24,11 @@ struct dn_pd *lower_try(struct plan *plan, const struct dn_spec *spec)
     return dn_pd_create(plan->dn, spec, &pd, NULL) == 0 ? pd : NULL;
 }
 
-int lower_relayout(struct plan *plan, int op, int tensor, const struct dn_md *to,
+int lower_relayout(struct lowering *lo, int op, int tensor, const struct dn_md *to,
                    struct ms_err *err)
 {
-    struct plan_value *value = &plan->values[tensor];
+    struct plan *plan = lo->plan;
+    struct plan_value *value = &lo->values[tensor];
     struct operand at;
     int rc = emit_as(plan, op, value->at, value->md, to, &at, err);
     if (rc == 0 && emit_padded(plan, value->md) != emit_padded(plan, to)) {
@@ -37,16 +38,17 @@ int lower_relayout(struct plan *plan, int op, int tensor, const struct dn_md *to
 }
 
 /* Batch norm's kernels know four layouts; oneDNN may have left the value in a fifth. */
-static int known_layout(struct plan *plan, int op, int tensor, struct ms_err *err)
+static int known_layout(struct lowering *lo, int op, int tensor, struct ms_err *err)
 {
-    const struct dn_md *md = plan->values[tensor].md;
+    struct plan *plan = lo->plan;
+    const struct dn_md *md = lo->values[tensor].md;
     if (dn_md_tag(md) != DN_OTHER) {
         return 0;
     }
     const struct dn_md *to = dn_md(plan->dn, dn_md_n_dims(md), dn_md_dims(md), DN_NCHW16C);
     to = to != NULL ? to : dn_md(plan->dn, dn_md_n_dims(md), dn_md_dims(md), DN_PLAIN);
     return to == NULL ? ms_fail(err, MS_E_NOMEM, "plan: no memory for a layout")
-                      : lower_relayout(plan, op, tensor, to, err);
+                      : lower_relayout(lo, op, tensor, to, err);
 }
 
 static struct operand vector_of(const struct plan *plan, enum place place, int tensor)
@@ -54,21 +56,22 @@ static struct operand vector_of(const struct plan *plan, enum place place, int t
     return (struct operand){place, plan->param_of[tensor]};
 }
 
-static int lower_batch_norm(struct plan *plan, int index, struct ms_err *err)
+static int lower_batch_norm(struct lowering *lo, int index, struct ms_err *err)
 {
+    struct plan *plan = lo->plan;
     const struct op *op = graph_op(plan->graph, index);
-    const struct fusion *fusion = &plan->fusions[index];
-    int rc = known_layout(plan, index, op->in[0], err);
+    const struct fusion *fusion = &lo->fusions[index];
+    int rc = known_layout(lo, index, op->in[0], err);
     if (rc < 0) {
         return rc;
     }
-    const struct dn_md *md = plan->values[op->in[0]].md;
+    const struct dn_md *md = lo->values[op->in[0]].md;
     struct operand residual = {PLACE_NONE, 0};
     if (fusion->residual >= 0) {
-        const struct plan_value *other = &plan->values[fusion->residual];
+        const struct plan_value *other = &lo->values[fusion->residual];
         rc = emit_as(plan, index, other->at, other->md, md, &residual, err);
     }
-    rc = rc < 0 ? rc : emit_value(plan, fusion->out, md, err);
+    rc = rc < 0 ? rc : emit_value(lo, fusion->out, md, err);
     const struct kernel_layout layout = emit_bn_layout(md);
     struct operand scratch = {PLACE_NONE, 0};
     int training = plan->options.training;
@@ -80,13 +83,13 @@ static int lower_batch_norm(struct plan *plan, int index, struct ms_err *err)
         return rc < 0 ? rc : MS_E_NOMEM;
     }
     enum place stats = training ? PLACE_STATS : PLACE_MOVING;
-    step->operands[BN_X] = plan->values[op->in[0]].at;
+    step->operands[BN_X] = lo->values[op->in[0]].at;
     step->operands[BN_GAMMA] = vector_of(plan, PLACE_WEIGHTS, op->in[1]);
     step->operands[BN_BETA] = vector_of(plan, PLACE_WEIGHTS, op->in[2]);
     step->operands[BN_MEAN] = (struct operand){stats, plan->stat_of[op->out[1]]};
     step->operands[BN_VARIANCE] = (struct operand){stats, plan->stat_of[op->out[2]]};
     step->operands[BN_RESIDUAL] = residual;
-    step->operands[BN_Y] = plan->values[fusion->out].at;
+    step->operands[BN_Y] = lo->values[fusion->out].at;
     step->operands[BN_SCRATCH] = scratch;
     step->layout = layout;
     step->epsilon = op->epsilon;
@@ -94,18 +97,19 @@ static int lower_batch_norm(struct plan *plan, int index, struct ms_err *err)
     return 0;
 }
 
-static int lower_elementwise(struct plan *plan, int index, struct ms_err *err)
+static int lower_elementwise(struct lowering *lo, int index, struct ms_err *err)
 {
+    struct plan *plan = lo->plan;
     const struct op *op = graph_op(plan->graph, index);
-    const struct fusion *fusion = &plan->fusions[index];
-    const struct plan_value a = plan->values[op->in[0]];
+    const struct fusion *fusion = &lo->fusions[index];
+    const struct plan_value a = lo->values[op->in[0]];
     struct operand b = {PLACE_NONE, 0};
     int rc = 0;
     if (op->n_in == 2) {
-        const struct plan_value *other = &plan->values[op->in[1]];
+        const struct plan_value *other = &lo->values[op->in[1]];
         rc = emit_as(plan, index, other->at, other->md, a.md, &b, err);
     }
-    rc = rc < 0 ? rc : emit_value(plan, fusion->out, a.md, err);
+    rc = rc < 0 ? rc : emit_value(lo, fusion->out, a.md, err);
     enum step_kind kind = op->kind == OP_RELU ? STEP_RELU
                           : fusion->relu >= 0 ? STEP_ADD_RELU
                                               : STEP_ADD;
@@ -115,16 +119,17 @@ static int lower_elementwise(struct plan *plan, int index, struct ms_err *err)
     }
     step->operands[ELT_A] = a.at;
     step->operands[ELT_B] = b;
-    step->operands[ELT_Y] = plan->values[fusion->out].at;
+    step->operands[ELT_Y] = lo->values[fusion->out].at;
     step->count = (size_t)emit_md_floats(a.md);
     return 0;
 }
 
-static int lower_pool(struct plan *plan, int index, struct ms_err *err)
+static int lower_pool(struct lowering *lo, int index, struct ms_err *err)
 {
+    struct plan *plan = lo->plan;
     const struct op *op = graph_op(plan->graph, index);
-    const struct plan_value x = plan->values[op->in[0]];
-    int own = lower_own_pool(plan, index, err);
+    const struct plan_value x = lo->values[op->in[0]];
+    int own = lower_own_pool(lo, index, err);
     if (own != 0) {
         return own < 0 ? own : 0;
     }
@@ -140,26 +145,27 @@ static int lower_pool(struct plan *plan, int index, struct ms_err *err)
     if (rc < 0) {
         return rc;
     }
-    plan->hints[index] = pd;
+    lo->hints[index] = pd;
     struct operand args[DN_ROLES] = {[DN_SRC] = x.at};
     const struct dn_md *workspace = dn_pd_md(plan->dn, pd, DN_WORKSPACE);
     if (workspace != NULL) {
         int buffer = emit_buffer(plan, dn_md_bytes(workspace), err);
         args[DN_WORKSPACE] = (struct operand){PLACE_ARENA, buffer};
-        plan->workspaces[index] = buffer;
+        lo->workspaces[index] = buffer;
         rc = buffer < 0 ? buffer : 0;
     }
-    rc = rc < 0 ? rc : emit_value(plan, op->out[0], dn_pd_md(plan->dn, pd, DN_DST), err);
-    args[DN_DST] = plan->values[op->out[0]].at;
+    rc = rc < 0 ? rc : emit_value(lo, op->out[0], dn_pd_md(plan->dn, pd, DN_DST), err);
+    args[DN_DST] = lo->values[op->out[0]].at;
     return rc < 0 ? rc : emit_primitive(plan, index, &spec, pd, args, err);
 }
 
-static int lower_loss(struct plan *plan, int index, struct ms_err *err)
+static int lower_loss(struct lowering *lo, int index, struct ms_err *err)
 {
+    struct plan *plan = lo->plan;
     const struct op *op = graph_op(plan->graph, index);
-    int gradient = plan->fusions[index].gradient;
+    int gradient = lo->fusions[index].gradient;
     const struct shape *shape = &graph_tensor(plan->graph, op->in[0])->shape;
-    const struct plan_value *logits = &plan->values[op->in[0]];
+    const struct plan_value *logits = &lo->values[op->in[0]];
     int64_t dims[2] = {shape->dim[0], shape_count(shape) / shape->dim[0]};
     const struct dn_md *rows = dn_md(plan->dn, 2, dims, DN_PLAIN);
     if (rows == NULL) {
@@ -168,7 +174,7 @@ static int lower_loss(struct plan *plan, int index, struct ms_err *err)
     struct operand at;
     int rc = emit_as(plan, index, logits->at, logits->md, rows, &at, err);
     if (rc == 0 && gradient >= 0) {
-        rc = emit_value(plan, gradient, rows, err);
+        rc = emit_value(lo, gradient, rows, err);
     }
     enum step_kind kind = op->kind == OP_MSE ? STEP_MSE : STEP_SOFTMAX_CE;
     struct step *step = rc < 0 ? NULL : emit_step(plan, kind, index, LOSS_GRADIENT + 1, err);
@@ -176,37 +182,38 @@ static int lower_loss(struct plan *plan, int index, struct ms_err *err)
         return rc < 0 ? rc : MS_E_NOMEM;
     }
     step->operands[LOSS_LOGITS] = at;
-    step->operands[LOSS_LABELS] = plan->values[op->in[1]].at;
+    step->operands[LOSS_LABELS] = lo->values[op->in[1]].at;
     if (gradient >= 0) {
-        step->operands[LOSS_GRADIENT] = plan->values[gradient].at;
+        step->operands[LOSS_GRADIENT] = lo->values[gradient].at;
     }
     step->rows = dims[0];
     step->columns = dims[1];
     return 0;
 }
 
-int lower_forward(struct plan *plan, int index, struct ms_err *err)
+int lower_forward(struct lowering *lo, int index, struct ms_err *err)
 {
+    struct plan *plan = lo->plan;
     const struct op *op = graph_op(plan->graph, index);
     switch (op->kind) {
     case OP_CONV2D:
-        return lower_conv(plan, index, err);
+        return lower_conv(lo, index, err);
     case OP_DENSE:
-        return lower_dense(plan, index, err);
+        return lower_dense(lo, index, err);
     case OP_BATCH_NORM:
-        return lower_batch_norm(plan, index, err);
+        return lower_batch_norm(lo, index, err);
     case OP_RELU:
     case OP_ADD:
-        return lower_elementwise(plan, index, err);
+        return lower_elementwise(lo, index, err);
     case OP_MAX_POOL:
     case OP_AVG_POOL:
-        return lower_pool(plan, index, err);
+        return lower_pool(lo, index, err);
     case OP_FLATTEN: /* the same bytes under another shape: see lower_dense */
-        plan->values[op->out[0]] = plan->values[op->in[0]];
+        lo->values[op->out[0]] = lo->values[op->in[0]];
         return 0;
     case OP_SOFTMAX_CE:
     case OP_MSE:
-        return lower_loss(plan, index, err);
+        return lower_loss(lo, index, err);
     default:
         return ms_fail(err, MS_E_UNSUPPORTED, "plan: no forward step for op %s",
                        op_traits(op->kind)->name);

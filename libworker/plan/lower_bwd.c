@@ -1,21 +1,23 @@
 /* lower_bwd.c - backward ops to steps */
-#include "libworker/plan/internal.h"
+#include "libworker/plan/lowering.h"
 
 #include <string.h>
 
 /* A gradient in the layout of the forward tensor that it belongs to. */
-static int gradient_as(struct plan *plan, int index, int dy, const struct dn_md *md,
+static int gradient_as(struct lowering *lo, int index, int dy, const struct dn_md *md,
                        struct operand *ret, struct ms_err *err)
 {
-    const struct plan_value *value = &plan->values[dy];
+    struct plan *plan = lo->plan;
+    const struct plan_value *value = &lo->values[dy];
     return emit_as(plan, index, value->at, value->md, md, ret, err);
 }
 
 /* Where a parameter's gradient goes: the exchange buffer, or, where it is one share of several, the
  * arena until OP_SUM. bytes: of the share. */
-static int param_gradient(struct plan *plan, int tensor, int param, struct operand *ret,
+static int param_gradient(struct lowering *lo, int tensor, int param, struct operand *ret,
                           struct ms_err *err)
 {
+    struct plan *plan = lo->plan;
     if (tensor >= 0 && graph_tensor(plan->graph, tensor)->role == TENSOR_GRAD) {
         *ret = (struct operand){PLACE_EXCHANGE, param};
         return 0;
@@ -30,8 +32,8 @@ static int param_gradient(struct plan *plan, int tensor, int param, struct opera
     }
     *ret = (struct operand){PLACE_ARENA, buffer};
     if (tensor >= 0) {
-        plan->values[tensor] = (struct plan_value){*ret, md};
-        plan->share_of[tensor] = param;
+        lo->values[tensor] = (struct plan_value){*ret, md};
+        lo->share_of[tensor] = param;
     }
     return 0;
 }
@@ -84,11 +86,12 @@ static int pick(struct plan *plan, const struct dn_spec *given, int free_weights
     return free_choice != NULL ? 0 : dn_pd_create(plan->dn, &any, ret, err);
 }
 
-static int lower_conv_bwd_data(struct plan *plan, int index, struct ms_err *err)
+static int lower_conv_bwd_data(struct lowering *lo, int index, struct ms_err *err)
 {
+    struct plan *plan = lo->plan;
     const struct op *op = graph_op(plan->graph, index);
     const struct op *forward = graph_op(plan->graph, op->forward);
-    struct dn_pd *hint = plan->hints[op->forward];
+    struct dn_pd *hint = lo->hints[op->forward];
     int param = plan->param_of[op->in[1]];
     struct dn_spec spec = {.kind = DN_CONV_BWD_DATA,
                            .src = dn_pd_md(plan->dn, hint, DN_SRC),
@@ -102,30 +105,31 @@ static int lower_conv_bwd_data(struct plan *plan, int index, struct ms_err *err)
         return rc;
     }
     const struct dn_md *dx = dn_pd_md(plan->dn, pd, DN_DIFF_SRC);
-    const struct dn_md *x = plan->values[forward->in[0]].md;
+    const struct dn_md *x = lo->values[forward->in[0]].md;
     dx = emit_padded(plan, x) == dx ? x : dx; /* the name without padding of the same bytes */
     struct operand args[DN_ROLES] = {{PLACE_NONE, 0}};
-    rc = gradient_as(plan, index, op->in[0], dn_pd_md(plan->dn, pd, DN_DIFF_DST),
-                     &args[DN_DIFF_DST], err);
+    rc = gradient_as(lo, index, op->in[0], dn_pd_md(plan->dn, pd, DN_DIFF_DST), &args[DN_DIFF_DST],
+                     err);
     rc = rc < 0 ? rc
                 : lower_weights(plan, index, param, dn_pd_md(plan->dn, pd, DN_WEIGHTS),
                                 &args[DN_WEIGHTS], err);
-    rc = rc < 0 ? rc : emit_value(plan, op->out[0], dx, err);
-    args[DN_DIFF_SRC] = plan->values[op->out[0]].at;
+    rc = rc < 0 ? rc : emit_value(lo, op->out[0], dx, err);
+    args[DN_DIFF_SRC] = lo->values[op->out[0]].at;
     rc = rc < 0 ? rc : emit_primitive(plan, index, &spec, pd, args, err);
     dn_pd_destroy(pd);
     return rc;
 }
 
 /* Runs the primitive and brings its gradient of the weights into the parameter's layout. */
-static int weights_gradient(struct plan *plan, int index, const struct dn_spec *spec,
+static int weights_gradient(struct lowering *lo, int index, const struct dn_spec *spec,
                             const struct dn_pd *pd, int param, int dw,
                             struct operand args[DN_ROLES], struct ms_err *err)
 {
+    struct plan *plan = lo->plan;
     struct operand target;
     const struct dn_md *want = plan->params[param].md;
     const struct dn_md *made = dn_pd_md(plan->dn, pd, DN_DIFF_WEIGHTS);
-    int rc = param_gradient(plan, dw, param, &target, err);
+    int rc = param_gradient(lo, dw, param, &target, err);
     if (rc < 0) {
         return rc;
     }
@@ -141,11 +145,12 @@ static int weights_gradient(struct plan *plan, int index, const struct dn_spec *
                : emit_reorder(plan, index, args[DN_DIFF_WEIGHTS], made, target, want, err);
 }
 
-static int lower_conv_bwd_weights(struct plan *plan, int index, struct ms_err *err)
+static int lower_conv_bwd_weights(struct lowering *lo, int index, struct ms_err *err)
 {
+    struct plan *plan = lo->plan;
     const struct op *op = graph_op(plan->graph, index);
     const struct op *forward = graph_op(plan->graph, op->forward);
-    struct dn_pd *hint = plan->hints[op->forward];
+    struct dn_pd *hint = lo->hints[op->forward];
     int param = plan->param_of[forward->in[1]];
     struct dn_spec spec = {.kind = DN_CONV_BWD_WEIGHTS,
                            .src = dn_pd_md(plan->dn, hint, DN_SRC),
@@ -159,12 +164,12 @@ static int lower_conv_bwd_weights(struct plan *plan, int index, struct ms_err *e
         return rc;
     }
     struct operand args[DN_ROLES] = {{PLACE_NONE, 0}};
-    const struct plan_value *x = &plan->values[op->in[0]];
+    const struct plan_value *x = &lo->values[op->in[0]];
     rc = emit_as(plan, index, x->at, x->md, dn_pd_md(plan->dn, pd, DN_SRC), &args[DN_SRC], err);
     rc = rc < 0 ? rc
-                : gradient_as(plan, index, op->in[1], dn_pd_md(plan->dn, pd, DN_DIFF_DST),
+                : gradient_as(lo, index, op->in[1], dn_pd_md(plan->dn, pd, DN_DIFF_DST),
                               &args[DN_DIFF_DST], err);
-    rc = rc < 0 ? rc : weights_gradient(plan, index, &spec, pd, param, op->out[0], args, err);
+    rc = rc < 0 ? rc : weights_gradient(lo, index, &spec, pd, param, op->out[0], args, err);
     dn_pd_destroy(pd);
     return rc;
 }
@@ -188,10 +193,11 @@ static int dense_pd(struct plan *plan, struct dn_spec *spec, int param, struct d
                        : dn_pd_create(plan->dn, spec, ret, err);
 }
 
-static int lower_dense_bwd_data(struct plan *plan, int index, struct ms_err *err)
+static int lower_dense_bwd_data(struct lowering *lo, int index, struct ms_err *err)
 {
+    struct plan *plan = lo->plan;
     const struct op *op = graph_op(plan->graph, index);
-    struct dn_pd *hint = plan->hints[op->forward];
+    struct dn_pd *hint = lo->hints[op->forward];
     int param = plan->param_of[op->in[1]];
     struct dn_spec spec = {.kind = DN_DENSE_BWD_DATA,
                            .src = dn_pd_md(plan->dn, hint, DN_SRC),
@@ -203,23 +209,24 @@ static int lower_dense_bwd_data(struct plan *plan, int index, struct ms_err *err
         return rc;
     }
     struct operand args[DN_ROLES] = {{PLACE_NONE, 0}};
-    rc = gradient_as(plan, index, op->in[0], spec.dst, &args[DN_DIFF_DST], err);
+    rc = gradient_as(lo, index, op->in[0], spec.dst, &args[DN_DIFF_DST], err);
     rc = rc < 0 ? rc
                 : lower_weights(plan, index, param, dn_pd_md(plan->dn, pd, DN_WEIGHTS),
                                 &args[DN_WEIGHTS], err);
     /* rows of bytes in the layout of the source: an image stays one */
-    rc = rc < 0 ? rc : emit_value(plan, op->out[0], plan->sources[op->forward], err);
-    args[DN_DIFF_SRC] = plan->values[op->out[0]].at;
+    rc = rc < 0 ? rc : emit_value(lo, op->out[0], lo->sources[op->forward], err);
+    args[DN_DIFF_SRC] = lo->values[op->out[0]].at;
     rc = rc < 0 ? rc : emit_primitive(plan, index, &spec, pd, args, err);
     dn_pd_destroy(pd);
     return rc;
 }
 
-static int lower_dense_bwd_weights(struct plan *plan, int index, struct ms_err *err)
+static int lower_dense_bwd_weights(struct lowering *lo, int index, struct ms_err *err)
 {
+    struct plan *plan = lo->plan;
     const struct op *op = graph_op(plan->graph, index);
     const struct op *forward = graph_op(plan->graph, op->forward);
-    struct dn_pd *hint = plan->hints[op->forward];
+    struct dn_pd *hint = lo->hints[op->forward];
     int param = plan->param_of[forward->in[1]];
     struct dn_spec spec = {.kind = DN_DENSE_BWD_WEIGHTS,
                            .src = dn_pd_md(plan->dn, hint, DN_SRC),
@@ -232,13 +239,13 @@ static int lower_dense_bwd_weights(struct plan *plan, int index, struct ms_err *
         return rc;
     }
     struct operand args[DN_ROLES] = {{PLACE_NONE, 0}};
-    const struct plan_value *x = &plan->values[op->in[0]];
-    rc = emit_as(plan, index, x->at, x->md, plan->sources[op->forward], &args[DN_SRC], err);
-    rc = rc < 0 ? rc : gradient_as(plan, index, op->in[1], spec.dst, &args[DN_DIFF_DST], err);
+    const struct plan_value *x = &lo->values[op->in[0]];
+    rc = emit_as(plan, index, x->at, x->md, lo->sources[op->forward], &args[DN_SRC], err);
+    rc = rc < 0 ? rc : gradient_as(lo, index, op->in[1], spec.dst, &args[DN_DIFF_DST], err);
     rc = rc < 0 ? rc
-                : param_gradient(plan, op->out[1], plan->param_of[forward->in[2]],
+                : param_gradient(lo, op->out[1], plan->param_of[forward->in[2]],
                                  &args[DN_DIFF_BIAS], err);
-    rc = rc < 0 ? rc : weights_gradient(plan, index, &spec, pd, param, op->out[0], args, err);
+    rc = rc < 0 ? rc : weights_gradient(lo, index, &spec, pd, param, op->out[0], args, err);
     dn_pd_destroy(pd);
     return rc;
 }
@@ -246,15 +253,16 @@ static int lower_dense_bwd_weights(struct plan *plan, int index, struct ms_err *
 /* ---- the rest -----------------------------------------------------------------------------------
  */
 
-static int lower_pool_bwd(struct plan *plan, int index, struct ms_err *err)
+static int lower_pool_bwd(struct lowering *lo, int index, struct ms_err *err)
 {
+    struct plan *plan = lo->plan;
     const struct op *op = graph_op(plan->graph, index);
     const struct op *forward = graph_op(plan->graph, op->forward);
-    int own = lower_own_pool_bwd(plan, index, err);
+    int own = lower_own_pool_bwd(lo, index, err);
     if (own != 0) {
         return own < 0 ? own : 0;
     }
-    struct dn_pd *hint = plan->hints[op->forward];
+    struct dn_pd *hint = lo->hints[op->forward];
     int is_max = op->kind == OP_MAX_POOL_BWD;
     struct dn_spec spec = {.kind = is_max ? DN_MAX_POOL_BWD : DN_AVG_POOL_BWD,
                            .src = dn_pd_md(plan->dn, hint, DN_SRC),
@@ -266,56 +274,58 @@ static int lower_pool_bwd(struct plan *plan, int index, struct ms_err *err)
     if (rc < 0) {
         return rc;
     }
-    struct operand args[DN_ROLES] = {[DN_WORKSPACE] = {PLACE_ARENA, plan->workspaces[op->forward]}};
-    rc = gradient_as(plan, index, op->in[is_max ? 2 : 0], spec.dst, &args[DN_DIFF_DST], err);
-    rc = rc < 0 ? rc : emit_value(plan, op->out[0], spec.src, err);
-    args[DN_DIFF_SRC] = plan->values[op->out[0]].at;
+    struct operand args[DN_ROLES] = {[DN_WORKSPACE] = {PLACE_ARENA, lo->workspaces[op->forward]}};
+    rc = gradient_as(lo, index, op->in[is_max ? 2 : 0], spec.dst, &args[DN_DIFF_DST], err);
+    rc = rc < 0 ? rc : emit_value(lo, op->out[0], spec.src, err);
+    args[DN_DIFF_SRC] = lo->values[op->out[0]].at;
     rc = rc < 0 ? rc : emit_primitive(plan, index, &spec, pd, args, err);
     dn_pd_destroy(pd);
     return rc;
 }
 
 /* dx and, where somebody else reads it, the masked gradient. */
-static int bn_outputs(struct plan *plan, int index, const struct dn_md *md, struct operand *dx,
+static int bn_outputs(struct lowering *lo, int index, const struct dn_md *md, struct operand *dx,
                       struct operand *dz, struct ms_err *err)
 {
+    struct plan *plan = lo->plan;
     const struct op *op = graph_op(plan->graph, index);
-    const struct fusion *fusion = &plan->fusions[index];
+    const struct fusion *fusion = &lo->fusions[index];
     int rc = 0;
     if (op->out[0] >= 0) {
-        rc = emit_value(plan, op->out[0], md, err);
-        *dx = plan->values[op->out[0]].at;
+        rc = emit_value(lo, op->out[0], md, err);
+        *dx = lo->values[op->out[0]].at;
     } else {
         rc = emit_buffer(plan, dn_md_bytes(md), err);
         *dx = (struct operand){PLACE_ARENA, rc};
     }
     if (rc >= 0 && fusion->keep_dz) {
         int masked = graph_op(plan->graph, fusion->relu_bwd)->out[0];
-        rc = emit_value(plan, masked, md, err);
-        *dz = plan->values[masked].at;
+        rc = emit_value(lo, masked, md, err);
+        *dz = lo->values[masked].at;
     }
     return rc < 0 ? rc : 0;
 }
 
-static int lower_batch_norm_bwd(struct plan *plan, int index, struct ms_err *err)
+static int lower_batch_norm_bwd(struct lowering *lo, int index, struct ms_err *err)
 {
+    struct plan *plan = lo->plan;
     const struct op *op = graph_op(plan->graph, index);
-    const struct fusion *fusion = &plan->fusions[index];
+    const struct fusion *fusion = &lo->fusions[index];
     const struct op *mask = fusion->relu_bwd >= 0 ? graph_op(plan->graph, fusion->relu_bwd) : NULL;
-    const struct dn_md *md = plan->values[op->in[0]].md;
+    const struct dn_md *md = lo->values[op->in[0]].md;
     struct operand dy, dx, dgamma, dbeta, scratch;
     struct operand y = {PLACE_NONE, 0};
     struct operand dz = {PLACE_NONE, 0};
-    int rc = gradient_as(plan, index, mask != NULL ? mask->in[1] : op->in[1], md, &dy, err);
+    int rc = gradient_as(lo, index, mask != NULL ? mask->in[1] : op->in[1], md, &dy, err);
     if (rc == 0 && fusion->mask == 2) {
-        const struct plan_value *kept = &plan->values[mask->in[0]];
+        const struct plan_value *kept = &lo->values[mask->in[0]];
         rc = emit_as(plan, index, kept->at, kept->md, md, &y, err);
     }
     int gamma = plan->param_of[op->in[2]];
     int beta = plan->param_of[op->in[5]];
-    rc = rc < 0 ? rc : bn_outputs(plan, index, md, &dx, &dz, err);
-    rc = rc < 0 ? rc : param_gradient(plan, op->out[1], gamma, &dgamma, err);
-    rc = rc < 0 ? rc : param_gradient(plan, op->out[2], beta, &dbeta, err);
+    rc = rc < 0 ? rc : bn_outputs(lo, index, md, &dx, &dz, err);
+    rc = rc < 0 ? rc : param_gradient(lo, op->out[1], gamma, &dgamma, err);
+    rc = rc < 0 ? rc : param_gradient(lo, op->out[2], beta, &dbeta, err);
     const struct kernel_layout layout = emit_bn_layout(md);
     rc = rc < 0 ? rc : emit_bn_scratch(plan, &layout, &scratch, err);
     struct step *step =
@@ -323,7 +333,7 @@ static int lower_batch_norm_bwd(struct plan *plan, int index, struct ms_err *err
     if (step == NULL) {
         return rc < 0 ? rc : MS_E_NOMEM;
     }
-    step->operands[BN_X] = plan->values[op->in[0]].at;
+    step->operands[BN_X] = lo->values[op->in[0]].at;
     step->operands[BN_GAMMA] = (struct operand){PLACE_WEIGHTS, gamma};
     step->operands[BN_BETA] = (struct operand){PLACE_WEIGHTS, beta};
     step->operands[BN_MEAN] = (struct operand){PLACE_STATS, plan->stat_of[op->in[3]]};
@@ -341,88 +351,92 @@ static int lower_batch_norm_bwd(struct plan *plan, int index, struct ms_err *err
     return 0;
 }
 
-static int lower_relu_bwd(struct plan *plan, int index, struct ms_err *err)
+static int lower_relu_bwd(struct lowering *lo, int index, struct ms_err *err)
 {
+    struct plan *plan = lo->plan;
     const struct op *op = graph_op(plan->graph, index);
-    const struct plan_value y = plan->values[op->in[0]];
+    const struct plan_value y = lo->values[op->in[0]];
     struct operand dy;
-    int rc = gradient_as(plan, index, op->in[1], y.md, &dy, err);
-    rc = rc < 0 ? rc : emit_value(plan, op->out[0], y.md, err);
+    int rc = gradient_as(lo, index, op->in[1], y.md, &dy, err);
+    rc = rc < 0 ? rc : emit_value(lo, op->out[0], y.md, err);
     struct step *step = rc < 0 ? NULL : emit_step(plan, STEP_RELU_BACKWARD, index, ELT_Y + 1, err);
     if (step == NULL) {
         return rc < 0 ? rc : MS_E_NOMEM;
     }
     step->operands[ELT_A] = y.at;
     step->operands[ELT_B] = dy;
-    step->operands[ELT_Y] = plan->values[op->out[0]].at;
+    step->operands[ELT_Y] = lo->values[op->out[0]].at;
     step->count = (size_t)emit_md_floats(y.md);
     return 0;
 }
 
 /* Shares of a parameter's gradient lie in its own layout, vectors have none. */
-static int sum_shares(struct plan *plan, int index, int param, struct ms_err *err)
+static int sum_shares(struct lowering *lo, int index, int param, struct ms_err *err)
 {
+    struct plan *plan = lo->plan;
     const struct op *op = graph_op(plan->graph, index);
     struct operand target;
-    int rc = param_gradient(plan, op->out[0], param, &target, err);
+    int rc = param_gradient(lo, op->out[0], param, &target, err);
     struct step *step = rc < 0 ? NULL : emit_step(plan, STEP_ADD, index, ELT_Y + 1, err);
     if (step == NULL) {
         return rc < 0 ? rc : MS_E_NOMEM;
     }
     const struct dn_md *md = plan->params[param].md;
     const struct shape *shape = &graph_tensor(plan->graph, plan->params[param].tensor)->shape;
-    step->operands[ELT_A] = plan->values[op->in[0]].at;
-    step->operands[ELT_B] = plan->values[op->in[1]].at;
+    step->operands[ELT_A] = lo->values[op->in[0]].at;
+    step->operands[ELT_B] = lo->values[op->in[1]].at;
     step->operands[ELT_Y] = target;
     step->count = md != NULL ? (size_t)emit_md_floats(md) : (size_t)shape_count(shape);
     return 0;
 }
 
-static int lower_sum(struct plan *plan, int index, struct ms_err *err)
+static int lower_sum(struct lowering *lo, int index, struct ms_err *err)
 {
+    struct plan *plan = lo->plan;
     const struct op *op = graph_op(plan->graph, index);
-    if (plan->share_of[op->in[0]] >= 0) {
-        return sum_shares(plan, index, plan->share_of[op->in[0]], err);
+    if (lo->share_of[op->in[0]] >= 0) {
+        return sum_shares(lo, index, lo->share_of[op->in[0]], err);
     }
-    const struct plan_value a = plan->values[op->in[0]];
+    const struct plan_value a = lo->values[op->in[0]];
     struct operand b;
-    int rc = gradient_as(plan, index, op->in[1], a.md, &b, err);
-    rc = rc < 0 ? rc : emit_value(plan, op->out[0], a.md, err);
+    int rc = gradient_as(lo, index, op->in[1], a.md, &b, err);
+    rc = rc < 0 ? rc : emit_value(lo, op->out[0], a.md, err);
     struct step *step = rc < 0 ? NULL : emit_step(plan, STEP_ADD, index, ELT_Y + 1, err);
     if (step == NULL) {
         return rc < 0 ? rc : MS_E_NOMEM;
     }
     step->operands[ELT_A] = a.at;
     step->operands[ELT_B] = b;
-    step->operands[ELT_Y] = plan->values[op->out[0]].at;
+    step->operands[ELT_Y] = lo->values[op->out[0]].at;
     step->count = (size_t)emit_md_floats(a.md);
     return 0;
 }
 
-int lower_backward(struct plan *plan, int index, struct ms_err *err)
+int lower_backward(struct lowering *lo, int index, struct ms_err *err)
 {
+    struct plan *plan = lo->plan;
     const struct op *op = graph_op(plan->graph, index);
     switch (op->kind) {
     case OP_CONV2D_BWD_DATA:
-        return lower_conv_bwd_data(plan, index, err);
+        return lower_conv_bwd_data(lo, index, err);
     case OP_CONV2D_BWD_WEIGHTS:
-        return lower_conv_bwd_weights(plan, index, err);
+        return lower_conv_bwd_weights(lo, index, err);
     case OP_DENSE_BWD_DATA:
-        return lower_dense_bwd_data(plan, index, err);
+        return lower_dense_bwd_data(lo, index, err);
     case OP_DENSE_BWD_WEIGHTS:
-        return lower_dense_bwd_weights(plan, index, err);
+        return lower_dense_bwd_weights(lo, index, err);
     case OP_BATCH_NORM_BWD:
-        return lower_batch_norm_bwd(plan, index, err);
+        return lower_batch_norm_bwd(lo, index, err);
     case OP_RELU_BWD:
-        return lower_relu_bwd(plan, index, err);
+        return lower_relu_bwd(lo, index, err);
     case OP_MAX_POOL_BWD:
     case OP_AVG_POOL_BWD:
-        return lower_pool_bwd(plan, index, err);
+        return lower_pool_bwd(lo, index, err);
     case OP_FLATTEN_BWD:
-        plan->values[op->out[0]] = plan->values[op->in[0]];
+        lo->values[op->out[0]] = lo->values[op->in[0]];
         return 0;
     case OP_SUM:
-        return lower_sum(plan, index, err);
+        return lower_sum(lo, index, err);
     default:
         return ms_fail(err, MS_E_UNSUPPORTED, "plan: no backward step for op %s",
                        op_traits(op->kind)->name);

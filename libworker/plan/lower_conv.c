@@ -2,7 +2,7 @@
  *
  * The primary plan's forward primitive fixes the layout of its weight; backward-weights is made to
  * write the gradient in the same one. Other plans are given that layout. */
-#include "libworker/plan/internal.h"
+#include "libworker/plan/lowering.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -121,10 +121,11 @@ static void fix_param(struct plan_param *param, const struct dn_md *md)
 }
 
 /* Padded input channels that another plan fixed: the source must have them too. */
-static int match_padding(struct plan *plan, int index, const struct plan_param *param, int x,
+static int match_padding(struct lowering *lo, int index, const struct plan_param *param, int x,
                          struct ms_err *err)
 {
-    const struct dn_md *md = plan->values[x].md;
+    struct plan *plan = lo->plan;
+    const struct dn_md *md = lo->values[x].md;
     if (param->md == NULL || dn_md_dims(emit_padded(plan, md))[1] == param->dims[1] ||
         dn_md_dims(md)[1] == param->dims[1]) {
         return 0;
@@ -132,19 +133,20 @@ static int match_padding(struct plan *plan, int index, const struct plan_param *
     enum dn_tag tag = param->dims[1] % 16 == 0 ? DN_NCHW16C : DN_NCHW8C;
     const struct dn_md *to = dn_md(plan->dn, 4, dn_md_dims(md), tag);
     return to == NULL ? ms_fail(err, MS_E_NOMEM, "plan: no memory for a layout")
-                      : lower_relayout(plan, index, x, to, err);
+                      : lower_relayout(lo, index, x, to, err);
 }
 
-int lower_conv(struct plan *plan, int index, struct ms_err *err)
+int lower_conv(struct lowering *lo, int index, struct ms_err *err)
 {
+    struct plan *plan = lo->plan;
     const struct op *op = graph_op(plan->graph, index);
-    const struct fusion *fusion = &plan->fusions[index];
+    const struct fusion *fusion = &lo->fusions[index];
     int param = plan->param_of[op->in[1]];
-    int rc = match_padding(plan, index, &plan->params[param], op->in[0], err);
+    int rc = match_padding(lo, index, &plan->params[param], op->in[0], err);
     if (rc < 0) {
         return rc;
     }
-    struct conv conv = {.op = op, .param = &plan->params[param], .x = plan->values[op->in[0]].md};
+    struct conv conv = {.op = op, .param = &plan->params[param], .x = lo->values[op->in[0]].md};
     conv.spec.kind = DN_CONV_FWD;
     conv.spec.inference = !plan->options.training;
     conv.spec.relu = fusion->relu >= 0;
@@ -157,15 +159,15 @@ int lower_conv(struct plan *plan, int index, struct ms_err *err)
                        "oneDNN %s has no convolution for weight %s; change its window or channels",
                        dn_version(), graph_tensor(plan->graph, op->in[1])->name);
     }
-    plan->hints[index] = pd;
+    lo->hints[index] = pd;
     const struct dn_md *weights = dn_pd_md(plan->dn, pd, DN_WEIGHTS);
     fix_param(&plan->params[param], weights);
     struct operand args[DN_ROLES] = {{PLACE_NONE, 0}};
-    rc = lower_relayout(plan, index, op->in[0], dn_pd_md(plan->dn, pd, DN_SRC), err);
-    args[DN_SRC] = plan->values[op->in[0]].at;
+    rc = lower_relayout(lo, index, op->in[0], dn_pd_md(plan->dn, pd, DN_SRC), err);
+    args[DN_SRC] = lo->values[op->in[0]].at;
     rc = rc < 0 ? rc : lower_weights(plan, index, param, weights, &args[DN_WEIGHTS], err);
-    rc = rc < 0 ? rc : emit_value(plan, fusion->out, dn_pd_md(plan->dn, pd, DN_DST), err);
-    args[DN_DST] = plan->values[fusion->out].at;
+    rc = rc < 0 ? rc : emit_value(lo, fusion->out, dn_pd_md(plan->dn, pd, DN_DST), err);
+    args[DN_DST] = lo->values[fusion->out].at;
     return rc < 0 ? rc : emit_primitive(plan, index, &conv.spec, pd, args, err);
 }
 
@@ -182,17 +184,18 @@ static enum dn_tag columns_of(struct plan *plan, const struct dn_md *md)
 }
 
 /* Brings the source into a layout whose bytes can be read as rows, the one that the weight has. */
-static int dense_source(struct plan *plan, int index, struct plan_param *param, int x,
+static int dense_source(struct lowering *lo, int index, struct plan_param *param, int x,
                         struct ms_err *err)
 {
-    const struct dn_md *md = plan->values[x].md;
+    struct plan *plan = lo->plan;
+    const struct dn_md *md = lo->values[x].md;
     enum dn_tag tag = columns_of(plan, md);
     enum dn_tag want = param->md != NULL ? param->via : tag == DN_OTHER ? DN_ANY : tag;
     if (tag != want) {
         const struct dn_md *to =
             dn_md(plan->dn, dn_md_n_dims(md), dn_md_dims(md), want == DN_ANY ? DN_PLAIN : want);
         int rc = to == NULL ? ms_fail(err, MS_E_NOMEM, "plan: no memory for a layout")
-                            : lower_relayout(plan, index, x, to, err);
+                            : lower_relayout(lo, index, x, to, err);
         if (rc < 0) {
             return rc;
         }
@@ -205,19 +208,20 @@ static int dense_source(struct plan *plan, int index, struct plan_param *param, 
     return 0;
 }
 
-int lower_dense(struct plan *plan, int index, struct ms_err *err)
+int lower_dense(struct lowering *lo, int index, struct ms_err *err)
 {
+    struct plan *plan = lo->plan;
     const struct op *op = graph_op(plan->graph, index);
-    const struct fusion *fusion = &plan->fusions[index];
+    const struct fusion *fusion = &lo->fusions[index];
     int param = plan->param_of[op->in[1]];
     struct plan_param *p = &plan->params[param];
-    int rc = dense_source(plan, index, p, op->in[0], err);
+    int rc = dense_source(lo, index, p, op->in[0], err);
     if (rc < 0) {
         return rc;
     }
-    plan->sources[index] = plan->values[op->in[0]].md;
+    lo->sources[index] = lo->values[op->in[0]].md;
     const struct shape *y = &graph_tensor(plan->graph, op->out[0])->shape;
-    const struct dn_md *src = emit_rows(plan, plan->sources[index]);
+    const struct dn_md *src = emit_rows(plan, lo->sources[index]);
     int64_t dims[2] = {y->dim[1], src == NULL ? 0 : dn_md_dims(src)[1]};
     struct dn_spec spec = {.kind = DN_DENSE_FWD,
                            .src = src,
@@ -240,13 +244,13 @@ int lower_dense(struct plan *plan, int index, struct ms_err *err)
     if (rc < 0) {
         return rc;
     }
-    plan->hints[index] = pd;
+    lo->hints[index] = pd;
     const struct dn_md *weights = dn_pd_md(plan->dn, pd, DN_WEIGHTS);
     fix_param(p, weights);
-    struct operand args[DN_ROLES] = {[DN_SRC] = plan->values[op->in[0]].at,
+    struct operand args[DN_ROLES] = {[DN_SRC] = lo->values[op->in[0]].at,
                                      [DN_BIAS] = {PLACE_WEIGHTS, plan->param_of[op->in[2]]}};
     rc = lower_weights(plan, index, param, weights, &args[DN_WEIGHTS], err);
-    rc = rc < 0 ? rc : emit_value(plan, fusion->out, spec.dst, err);
-    args[DN_DST] = plan->values[fusion->out].at;
+    rc = rc < 0 ? rc : emit_value(lo, fusion->out, spec.dst, err);
+    args[DN_DST] = lo->values[fusion->out].at;
     return rc < 0 ? rc : emit_primitive(plan, index, &spec, pd, args, err);
 }

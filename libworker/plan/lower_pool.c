@@ -1,5 +1,5 @@
 /* lower_pool.c - max pooling that our own loops do faster than oneDNN (kernel/pool.h) */
-#include "libworker/plan/internal.h"
+#include "libworker/plan/lowering.h"
 
 /* Channels innermost, square windows side by side, no padding. */
 static int applies(const struct op *op, const struct dn_md *md)
@@ -44,41 +44,43 @@ static int emit_pool(struct plan *plan, enum step_kind kind, int index,
     return 1;
 }
 
-int lower_own_pool(struct plan *plan, int index, struct ms_err *err)
+int lower_own_pool(struct lowering *lo, int index, struct ms_err *err)
 {
+    struct plan *plan = lo->plan;
     const struct op *op = graph_op(plan->graph, index);
-    const struct plan_value x = plan->values[op->in[0]];
+    const struct plan_value x = lo->values[op->in[0]];
     if (!applies(op, x.md)) {
         return 0;
     }
     const struct dn_md *y = output_md(plan, op, x.md);
     int rc = y == NULL ? ms_fail(err, MS_E_NOMEM, "plan: no memory for a layout")
-                       : emit_value(plan, op->out[0], y, err);
+                       : emit_value(lo, op->out[0], y, err);
     int places = rc < 0 ? rc : emit_buffer(plan, (size_t)emit_md_floats(y), err);
     if (places < 0) {
         return places;
     }
-    plan->workspaces[index] = places;
-    plan->sources[index] = x.md;
+    lo->workspaces[index] = places;
+    lo->sources[index] = x.md;
     struct pool_shape pool = shape_of(op, x.md);
-    struct operand operands[] = {{PLACE_ARENA, places}, x.at, plan->values[op->out[0]].at};
+    struct operand operands[] = {{PLACE_ARENA, places}, x.at, lo->values[op->out[0]].at};
     return emit_pool(plan, STEP_MAX_POOL, index, &pool, operands, err);
 }
 
-int lower_own_pool_bwd(struct plan *plan, int index, struct ms_err *err)
+int lower_own_pool_bwd(struct lowering *lo, int index, struct ms_err *err)
 {
+    struct plan *plan = lo->plan;
     const struct op *op = graph_op(plan->graph, index);
     const struct op *forward = graph_op(plan->graph, op->forward);
-    const struct dn_md *x = plan->sources[op->forward];
+    const struct dn_md *x = lo->sources[op->forward];
     if (op->kind != OP_MAX_POOL_BWD || x == NULL) {
         return 0;
     }
-    const struct plan_value *dy = &plan->values[op->in[2]];
-    struct operand operands[POOL_OUT + 1] = {{PLACE_ARENA, plan->workspaces[op->forward]}};
+    const struct plan_value *dy = &lo->values[op->in[2]];
+    struct operand operands[POOL_OUT + 1] = {{PLACE_ARENA, lo->workspaces[op->forward]}};
     int rc =
         emit_as(plan, index, dy->at, dy->md, output_md(plan, forward, x), &operands[POOL_IN], err);
-    rc = rc < 0 ? rc : emit_value(plan, op->out[0], x, err);
-    operands[POOL_OUT] = plan->values[op->out[0]].at;
+    rc = rc < 0 ? rc : emit_value(lo, op->out[0], x, err);
+    operands[POOL_OUT] = lo->values[op->out[0]].at;
     struct pool_shape pool = shape_of(forward, x);
     return rc < 0 ? rc : emit_pool(plan, STEP_MAX_POOL_BACKWARD, index, &pool, operands, err);
 }

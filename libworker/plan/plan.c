@@ -43,109 +43,6 @@ static int check_options(const struct graph *graph, const struct plan_options *o
     return 0;
 }
 
-static int alloc_lowering(struct plan *plan, struct ms_err *err)
-{
-    size_t n_ops = (size_t)graph_n_ops(plan->graph) + 1;
-    size_t n_tensors = (size_t)graph_n_tensors(plan->graph) + 1;
-    plan->values = calloc(n_tensors, sizeof(*plan->values));
-    plan->hints = calloc(n_ops, sizeof(*plan->hints));
-    plan->workspaces = calloc(n_ops, sizeof(*plan->workspaces));
-    plan->sources = calloc(n_ops, sizeof(*plan->sources));
-    plan->share_of = malloc(n_tensors * sizeof(*plan->share_of));
-    if (plan->values == NULL || plan->hints == NULL || plan->workspaces == NULL ||
-        plan->sources == NULL || plan->share_of == NULL) {
-        return ms_fail(err, MS_E_NOMEM, "plan: no memory for graph %s", graph_name(plan->graph));
-    }
-    for (size_t i = 0; i < n_tensors; i++) {
-        plan->share_of[i] = -1;
-    }
-    return 0;
-}
-
-static void free_lowering(struct plan *plan)
-{
-    for (int i = 0; plan->hints != NULL && i < graph_n_ops(plan->graph); i++) {
-        dn_pd_destroy(plan->hints[i]);
-    }
-    free(plan->hints);
-    free(plan->values);
-    free(plan->workspaces);
-    free(plan->sources);
-    free(plan->share_of);
-    free(plan->fusions);
-    plan->hints = NULL;
-    plan->values = NULL;
-    plan->workspaces = NULL;
-    plan->sources = NULL;
-    plan->share_of = NULL;
-    plan->fusions = NULL;
-}
-
-static int set_batch_values(struct plan *plan, struct ms_err *err)
-{
-    int data = graph_data_index(plan->graph);
-    const struct shape *shape = &graph_tensor(plan->graph, data)->shape;
-    const struct dn_md *md = dn_md(plan->dn, shape->n_dims, shape->dim, DN_PLAIN);
-    if (md == NULL) {
-        return ms_fail(err, MS_E_INVALID, "plan: data of graph %s has %d dimensions, must have 1-4",
-                       graph_name(plan->graph), shape->n_dims);
-    }
-    plan->values[data] = (struct plan_value){{PLACE_DATA, 0}, md};
-    plan->values[graph_label_index(plan->graph)].at = (struct operand){PLACE_LABEL, 0};
-    return 0;
-}
-
-static int emit_stats_step(struct plan *plan, enum step_kind kind, struct ms_err *err)
-{
-    if (!plan->options.training || plan->stats_count == 0) {
-        return 0;
-    }
-    struct step *step = emit_step(plan, kind, -1, 1, err);
-    if (step == NULL) {
-        return MS_E_NOMEM;
-    }
-    step->operands[0] = (struct operand){PLACE_STATS, 0};
-    return 0;
-}
-
-static int lower_ops(struct plan *plan, int begin, int end, struct ms_err *err)
-{
-    int rc = 0;
-    for (int i = begin; i < end && rc == 0; i++) {
-        if (plan->fusions[i].skip) {
-            continue;
-        }
-        rc = i < plan->n_forward_ops ? lower_forward(plan, i, err) : lower_backward(plan, i, err);
-        if (rc < 0) {
-            (void)ms_err_prefix(err, "graph %s, op %d %s", graph_name(plan->graph), i,
-                                op_traits(graph_op(plan->graph, i)->kind)->name);
-        }
-    }
-    return rc;
-}
-
-static int lower(struct plan *plan, struct ms_err *err)
-{
-    int rc = alloc_lowering(plan, err);
-    rc = rc < 0 ? rc : params_create(plan, err);
-    rc = rc < 0 ? rc : plan_fuse(plan, err);
-    rc = rc < 0 ? rc : set_batch_values(plan, err);
-    if (rc == 0 && plan->options.training && plan->stats_count > 0) {
-        plan->stats_buffer = emit_buffer(plan, plan->stats_count * sizeof(float), err);
-        rc = plan->stats_buffer < 0 ? plan->stats_buffer : 0;
-    }
-    rc = rc < 0 ? rc : emit_stats_step(plan, STEP_CLEAR_STATS, err);
-    rc = rc < 0 ? rc : lower_ops(plan, 0, plan->n_forward_ops, err);
-    rc = rc < 0 ? rc : emit_stats_step(plan, STEP_PUBLISH_STATS, err);
-    if (rc == 0) {
-        params_place(plan);
-        plan->n_forward_steps = plan->n_steps;
-    }
-    return rc < 0 || !plan->options.training
-               ? rc
-               : lower_ops(plan, plan->n_forward_ops, graph_n_ops(plan->graph), err);
-}
-
 static int schedule(struct plan *plan, struct ms_err *err)
 {
     enum plan_recompute mode = plan->options.recompute;
@@ -204,10 +101,9 @@ int plan_create(const struct graph *graph, const struct plan_options *options, s
     }
     omp_set_num_threads(options->threads);
     rc = dn_create(&plan->dn, err);
-    rc = rc < 0 ? rc : lower(plan, err);
+    rc = rc < 0 ? rc : plan_lower(plan, err);
     rc = rc < 0 ? rc : schedule(plan, err);
     rc = rc < 0 ? rc : list_batch_steps(plan, err);
-    free_lowering(plan);
     if (rc < 0) {
         plan_destroy(plan);
         return rc;

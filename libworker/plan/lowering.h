@@ -1,0 +1,64 @@
+/* lowering.h - a graph becomes the steps of a plan: what fuse.c, lower*.c and emit.c share
+ *
+ *     fuse.c      graph            -> which ops run together
+ *     lowering.c  ops in order     -> lower_forward, lower_backward
+ *     lower*.c    an op            -> its layouts, its primitive or kernel, its operands
+ *     emit.c      ...              -> steps, buffers, reorders
+ *
+ * All of it lives on the stack of plan_lower. */
+#ifndef PLAN_LOWERING_H
+#define PLAN_LOWERING_H
+
+#include "libworker/plan/internal.h"
+
+struct plan_value { /* a graph tensor as the plan holds it */
+    struct operand at;
+    const struct dn_md *md; /* NULL: vectors (gamma, a gradient of beta, a statistic) */
+};
+
+struct fusion { /* an op's part in a fused step */
+    int skip;   /* runs inside another op's step */
+    int relu;   /* forward: ReLU op that runs inside this one, -1 */
+    int add;    /* batch norm: the add, -1 */
+    int residual;
+    int out;      /* tensor that the step writes in the end */
+    int relu_bwd; /* batch norm backward: the RELU_BWD inside, -1 */
+    int mask;     /* ... 1: from the recomputed pre-activation, 2: from y */
+    int keep_dz;  /* ... somebody else reads the masked gradient */
+    int gradient; /* loss: tensor of its gradient, -1 */
+};
+
+struct lowering {
+    struct plan *plan;            /* in the making */
+    struct fusion *fusions;       /* per op */
+    struct plan_value *values;    /* per tensor */
+    struct dn_pd **hints;         /* per op: forward descriptors */
+    int *workspaces;              /* per op: buffer */
+    const struct dn_md **sources; /* per op: what a dense layer or our pooling read */
+    int *share_of;                /* per tensor: the parameter whose gradient it is a part of, -1 */
+};
+
+/* fuse.c: fills fusions. */
+int plan_fuse(struct lowering *lo, struct ms_err *err);
+
+/* lower.c, lower_conv.c, lower_bwd.c: the steps of an op. */
+int lower_forward(struct lowering *lo, int op, struct ms_err *err);
+int lower_conv(struct lowering *lo, int op, struct ms_err *err);
+int lower_dense(struct lowering *lo, int op, struct ms_err *err);
+/* 1: lowered to our own loops, 0: they do not apply. */
+int lower_own_pool(struct lowering *lo, int op, struct ms_err *err);
+int lower_own_pool_bwd(struct lowering *lo, int op, struct ms_err *err);
+int lower_backward(struct lowering *lo, int op, struct ms_err *err);
+void lower_window(const struct op *op, struct dn_spec *spec);
+/* NULL where oneDNN has nothing. */
+struct dn_pd *lower_try(struct plan *plan, const struct dn_spec *spec);
+/* The weights of a parameter in the layout that a primitive wants. */
+int lower_weights(struct plan *plan, int op, int param, const struct dn_md *want,
+                  struct operand *ret, struct ms_err *err);
+/* Makes a tensor's value be in layout `to` from here on. */
+int lower_relayout(struct lowering *lo, int op, int tensor, const struct dn_md *to,
+                   struct ms_err *err);
+/* emit.c: a tensor's value in a fresh buffer. */
+int emit_value(struct lowering *lo, int tensor, const struct dn_md *md, struct ms_err *err);
+
+#endif
