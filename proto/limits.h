@@ -20,6 +20,7 @@
 #define MS_FRAME_MAX      (4U << 20) /* hard cap of one frame; each type has its own below this */
 #define MS_FRAME_SMALL    (64U << 10)
 #define MS_SPEC_MAX       (256U << 10) /* a job's JSON: the largest sample is 2 KiB */
+#define MS_PLAN_MAX       (256U << 10) /* a plan's text: resnet50 for three batch sizes is 80 KiB */
 #define MS_LOG_CHUNK_MAX  (64U << 10)
 #define MS_UNPACK_FACTOR  16 /* protobuf-c may allocate this many times the frame, not more */
 #define MS_UNPACK_MAX     (8U << 20)

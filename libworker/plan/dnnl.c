@@ -9,10 +9,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { SEEN_TAGS = 32 };
+
 struct dn {
     dnnl_engine_t engine;
     dnnl_stream_t stream;
     struct dn_md *mds;
+    dnnl_format_tag_t seen[SEEN_TAGS]; /* what layouts are called here: oneDNN has 600 names */
+    int n_seen;
 };
 
 struct dn_pd {
@@ -244,22 +248,50 @@ enum dn_tag dn_md_tag(const struct dn_md *md)
     return md->tag;
 }
 
-const char *dn_md_name(const struct dn_md *md, char *buf, size_t size)
+static int is_called(const struct dn_md *md, dnnl_format_tag_t tag)
 {
-    snprintf(buf, size, "%s", "other");
-    for (int tag = dnnl_format_tag_any + 1; tag < dnnl_format_tag_last; tag++) {
-        struct dn_md probe = {0};
-        if (raw_md_by_tag(&probe.desc, md->n_dims, md->dims, (dnnl_format_tag_t)tag) !=
-            dnnl_success) {
-            continue;
-        }
-        int equal = dnnl_memory_desc_equal(raw_view(&probe), raw_view(md));
-        raw_md_free(&probe.desc);
-        if (equal) {
-            snprintf(buf, size, "%s", dnnl_fmt_tag2str((dnnl_format_tag_t)tag));
-            break;
+    struct dn_md probe = {0};
+    if (raw_md_by_tag(&probe.desc, md->n_dims, md->dims, tag) != dnnl_success) {
+        return 0;
+    }
+    int equal = dnnl_memory_desc_equal(raw_view(&probe), raw_view(md));
+    raw_md_free(&probe.desc);
+    return equal;
+}
+
+static void remember(struct dn *dn, dnnl_format_tag_t tag)
+{
+    if (dn->n_seen < SEEN_TAGS) {
+        dn->seen[dn->n_seen++] = tag;
+    }
+}
+
+/* oneDNN's tag of the layout; undef: it has none. Several may be one layout where a dimension is 1:
+ * then it is one of the few that our kernels know, or the first that was seen, or the first of all.
+ */
+static dnnl_format_tag_t tag_of(struct dn *dn, const struct dn_md *md)
+{
+    if (md->tag != DN_OTHER) {
+        return format_tag(md->n_dims, md->tag);
+    }
+    for (int i = 0; i < dn->n_seen; i++) {
+        if (is_called(md, dn->seen[i])) {
+            return dn->seen[i];
         }
     }
+    for (int tag = dnnl_format_tag_any + 1; tag < dnnl_format_tag_last; tag++) {
+        if (is_called(md, (dnnl_format_tag_t)tag)) {
+            remember(dn, (dnnl_format_tag_t)tag);
+            return (dnnl_format_tag_t)tag;
+        }
+    }
+    return dnnl_format_tag_undef;
+}
+
+const char *dn_md_name(struct dn *dn, const struct dn_md *md, char *buf, size_t size)
+{
+    dnnl_format_tag_t tag = tag_of(dn, md);
+    snprintf(buf, size, "%s", tag == dnnl_format_tag_undef ? "other" : dnnl_fmt_tag2str(tag));
     return buf;
 }
 
@@ -335,6 +367,17 @@ const struct dn_md *dn_pd_md(struct dn *dn, const struct dn_pd *pd, enum dn_role
 {
     RAW_VIEW view = raw_pd_md(pd->pd, roles[role].what, roles[role].index);
     return view == NULL ? NULL : intern(dn, view, 0);
+}
+
+const struct dn_md *dn_pd_tensor(struct dn *dn, const struct dn_pd *pd, enum dn_role role)
+{
+    enum dn_role gradient = role == DN_SRC       ? DN_DIFF_SRC
+                            : role == DN_WEIGHTS ? DN_DIFF_WEIGHTS
+                                                 : DN_DIFF_DST;
+    unsigned has = kinds[pd->kind].roles;
+    return (has & BIT(role)) != 0       ? dn_pd_md(dn, pd, role)
+           : (has & BIT(gradient)) != 0 ? dn_pd_md(dn, pd, gradient)
+                                        : NULL;
 }
 
 const char *dn_pd_impl(const struct dn_pd *pd)

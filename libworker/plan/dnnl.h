@@ -79,6 +79,9 @@ int dn_isa_set(const char *name, struct ms_err *err);
 /* In effect; before the first plan what this machine has, without fixing it. */
 const char *dn_isa(void);
 const char *dn_version(void);
+/* Bytes of a core's own cache of level 1 (data) or 2, which oneDNN's blocking goes by; 0: unknown.
+ */
+int64_t dn_cache_bytes(int level);
 
 /* Returns owned. */
 int dn_create(struct dn **ret, struct ms_err *err);
@@ -92,9 +95,8 @@ size_t dn_md_bytes(const struct dn_md *md); /* padding included */
 int dn_md_n_dims(const struct dn_md *md);
 const int64_t *dn_md_dims(const struct dn_md *md);
 enum dn_tag dn_md_tag(const struct dn_md *md);
-/* oneDNN's name of the layout ("ABcd16b16a") into buf, "other" where it has none; returns buf.
- * Slow: for descriptions. */
-const char *dn_md_name(const struct dn_md *md, char *buf, size_t size);
+/* oneDNN's name of the layout ("ABcd16b16a") into buf, "other" where it has none; returns buf. */
+const char *dn_md_name(struct dn *dn, const struct dn_md *md, char *buf, size_t size);
 
 const char *dn_kind_name(enum dn_kind kind); /* "convolution backward data" */
 
@@ -103,6 +105,8 @@ int dn_pd_create(struct dn *dn, const struct dn_spec *spec, struct dn_pd **ret, 
 void dn_pd_destroy(struct dn_pd *pd); /* NULL allowed */
 /* The descriptor that the implementation wants; NULL where it has no such argument. */
 const struct dn_md *dn_pd_md(struct dn *dn, const struct dn_pd *pd, enum dn_role role);
+/* DN_SRC, DN_WEIGHTS or DN_DST: that tensor or, in backward, its gradient. NULL: there is none. */
+const struct dn_md *dn_pd_tensor(struct dn *dn, const struct dn_pd *pd, enum dn_role role);
 const char *dn_pd_impl(const struct dn_pd *pd); /* "jit_1x1:avx512_core"; pd's life */
 /* 0 reference code, 1 matrix product around which a convolution was built, 2 a real one. */
 int dn_pd_rank(const struct dn_pd *pd);

@@ -69,6 +69,9 @@ int emit_primitive(struct plan *plan, int op, const struct dn_spec *spec, const 
             role == DN_SCRATCHPAD ? (struct operand){PLACE_ARENA, scratch} : args[role];
     }
     step->prim = prim;
+    step->src = dn_pd_tensor(plan->dn, pd, DN_SRC);
+    step->weights = dn_pd_tensor(plan->dn, pd, DN_WEIGHTS);
+    step->dst = dn_pd_tensor(plan->dn, pd, DN_DST);
     step->prim_kind = spec->kind;
     step->relu = spec->relu;
     snprintf(step->impl, sizeof(step->impl), "%s", dn_pd_impl(pd));

@@ -10,6 +10,7 @@
 
 #include "libworker/plan/dnnl.h"
 #include "libworker/plan/plan.h"
+#include "libworker/plan/spec.h"
 #include "libworker/plan/view.h"
 
 enum {
@@ -60,10 +61,11 @@ struct step {
     struct operand operands[PLAN_OPERANDS];
     void *ptr[PLAN_OPERANDS]; /* after bind; the batch's are set a step */
     int n_operands;
+    const struct dn_md *src, *weights, *dst; /* layouts; of our kernels src, NULL: vectors */
     /* primitives */
     struct dn_prim *prim;
     enum dn_kind prim_kind;
-    char impl[40];
+    char impl[PLAN_TOKEN_MAX];
     /* batch norm */
     struct kernel_layout layout;
     double epsilon;
@@ -152,8 +154,12 @@ int params_buckets(struct plan *plan, struct ms_err *err); /* after scheduling *
 /* memory.c: inserts recomputation where recompute is set, plans the arena. */
 int memory_plan(struct plan *plan, int recompute, struct ms_err *err);
 
+/* record.c: what the steps of a plan are, as the ops of a use; ops are malloc'ed. */
+int record_use(const struct plan *plan, struct plan_spec_use *ret, struct ms_err *err);
+/* ... and what all plans of a job have in common with this one. Fills all but world and uses. */
+int record_common(const struct plan *plan, struct plan_spec *ret, struct ms_err *err);
+
 /* step.c: one step; its operands' ptr are set. 0 or MS_E_FAILED. */
 int step_run(struct plan *plan, struct step *step);
-const char *step_name(const struct plan *plan, const struct step *step);
 
 #endif

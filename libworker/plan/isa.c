@@ -9,6 +9,7 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 #if defined(__x86_64__)
 #include <cpuid.h>
 #endif
@@ -194,4 +195,10 @@ const char *dn_version(void)
     snprintf(text, sizeof(text), "%d.%d.%d", version->major, version->minor, version->patch);
     (void)pthread_mutex_unlock(&lock);
     return text;
+}
+
+int64_t dn_cache_bytes(int level)
+{
+    long bytes = sysconf(level == 1 ? _SC_LEVEL1_DCACHE_SIZE : _SC_LEVEL2_CACHE_SIZE);
+    return bytes > 0 ? bytes : 0;
 }

@@ -83,6 +83,7 @@ static int lower_batch_norm(struct lowering *lo, int index, struct ms_err *err)
         return rc < 0 ? rc : MS_E_NOMEM;
     }
     enum place stats = training ? PLACE_STATS : PLACE_MOVING;
+    step->src = md;
     step->operands[BN_X] = lo->values[op->in[0]].at;
     step->operands[BN_GAMMA] = vector_of(plan, PLACE_WEIGHTS, op->in[1]);
     step->operands[BN_BETA] = vector_of(plan, PLACE_WEIGHTS, op->in[2]);
@@ -117,6 +118,7 @@ static int lower_elementwise(struct lowering *lo, int index, struct ms_err *err)
     if (step == NULL) {
         return rc < 0 ? rc : MS_E_NOMEM;
     }
+    step->src = a.md;
     step->operands[ELT_A] = a.at;
     step->operands[ELT_B] = b;
     step->operands[ELT_Y] = lo->values[fusion->out].at;
@@ -181,6 +183,7 @@ static int lower_loss(struct lowering *lo, int index, struct ms_err *err)
     if (step == NULL) {
         return rc < 0 ? rc : MS_E_NOMEM;
     }
+    step->src = rows;
     step->operands[LOSS_LOGITS] = at;
     step->operands[LOSS_LABELS] = lo->values[op->in[1]].at;
     if (gradient >= 0) {

@@ -333,6 +333,7 @@ static int lower_batch_norm_bwd(struct lowering *lo, int index, struct ms_err *e
     if (step == NULL) {
         return rc < 0 ? rc : MS_E_NOMEM;
     }
+    step->src = md;
     step->operands[BN_X] = lo->values[op->in[0]].at;
     step->operands[BN_GAMMA] = (struct operand){PLACE_WEIGHTS, gamma};
     step->operands[BN_BETA] = (struct operand){PLACE_WEIGHTS, beta};
@@ -363,6 +364,7 @@ static int lower_relu_bwd(struct lowering *lo, int index, struct ms_err *err)
     if (step == NULL) {
         return rc < 0 ? rc : MS_E_NOMEM;
     }
+    step->src = y.md;
     step->operands[ELT_A] = y.at;
     step->operands[ELT_B] = dy;
     step->operands[ELT_Y] = lo->values[op->out[0]].at;
@@ -383,6 +385,7 @@ static int sum_shares(struct lowering *lo, int index, int param, struct ms_err *
     }
     const struct dn_md *md = plan->params[param].md;
     const struct shape *shape = &graph_tensor(plan->graph, plan->params[param].tensor)->shape;
+    step->src = md;
     step->operands[ELT_A] = lo->values[op->in[0]].at;
     step->operands[ELT_B] = lo->values[op->in[1]].at;
     step->operands[ELT_Y] = target;
@@ -405,6 +408,7 @@ static int lower_sum(struct lowering *lo, int index, struct ms_err *err)
     if (step == NULL) {
         return rc < 0 ? rc : MS_E_NOMEM;
     }
+    step->src = a.md;
     step->operands[ELT_A] = a.at;
     step->operands[ELT_B] = b;
     step->operands[ELT_Y] = lo->values[op->out[0]].at;

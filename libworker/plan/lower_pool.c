@@ -29,9 +29,8 @@ static const struct dn_md *output_md(struct plan *plan, const struct op *op, con
     return dn_md(plan->dn, y->n_dims, y->dim, dn_md_tag(md));
 }
 
-static int emit_pool(struct plan *plan, enum step_kind kind, int index,
-                     const struct pool_shape *pool, const struct operand *operands,
-                     struct ms_err *err)
+static int emit_pool(struct plan *plan, enum step_kind kind, int index, const struct dn_md *x,
+                     const struct operand *operands, struct ms_err *err)
 {
     struct step *step = emit_step(plan, kind, index, POOL_OUT + 1, err);
     if (step == NULL) {
@@ -40,7 +39,9 @@ static int emit_pool(struct plan *plan, enum step_kind kind, int index,
     for (int k = 0; k <= POOL_OUT; k++) {
         step->operands[k] = operands[k];
     }
-    step->pool = *pool;
+    const struct op *op = graph_op(plan->graph, index);
+    step->src = x;
+    step->pool = shape_of(op->forward < 0 ? op : graph_op(plan->graph, op->forward), x);
     return 1;
 }
 
@@ -61,9 +62,8 @@ int lower_own_pool(struct lowering *lo, int index, struct ms_err *err)
     }
     lo->workspaces[index] = places;
     lo->sources[index] = x.md;
-    struct pool_shape pool = shape_of(op, x.md);
     struct operand operands[] = {{PLACE_ARENA, places}, x.at, lo->values[op->out[0]].at};
-    return emit_pool(plan, STEP_MAX_POOL, index, &pool, operands, err);
+    return emit_pool(plan, STEP_MAX_POOL, index, x.md, operands, err);
 }
 
 int lower_own_pool_bwd(struct lowering *lo, int index, struct ms_err *err)
@@ -81,6 +81,5 @@ int lower_own_pool_bwd(struct lowering *lo, int index, struct ms_err *err)
         emit_as(plan, index, dy->at, dy->md, output_md(plan, forward, x), &operands[POOL_IN], err);
     rc = rc < 0 ? rc : emit_value(lo, op->out[0], x, err);
     operands[POOL_OUT] = lo->values[op->out[0]].at;
-    struct pool_shape pool = shape_of(forward, x);
-    return rc < 0 ? rc : emit_pool(plan, STEP_MAX_POOL_BACKWARD, index, &pool, operands, err);
+    return rc < 0 ? rc : emit_pool(plan, STEP_MAX_POOL_BACKWARD, index, x, operands, err);
 }

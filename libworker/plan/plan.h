@@ -34,6 +34,14 @@
 #include <stdint.h>
 
 struct plan;
+struct plan_spec; /* spec.h */
+
+enum plan_use { /* what a job needs plans for */
+                PLAN_TRAIN,
+                PLAN_TAIL, /* the last, smaller batch of an epoch */
+                PLAN_EVALUATE,
+                PLAN_USES
+};
 
 enum plan_recompute { /* batch norm + ReLU made again in backward from what is kept */
                       PLAN_RECOMPUTE_AUTO, /* only where the plan's peak is above memory_max */
@@ -134,9 +142,9 @@ int plan_get_logical_from(struct plan *plan, int tensor, const float *from, floa
  */
 void plan_commit_stats(const struct plan *plan, const float *reduced, float scale, float *moving);
 
-/* What fixes the bits of a run beside job and seed: threads, isa, library, formulations, layouts,
- * buckets, world and the tree that sums over it; as JSON text with sorted keys, malloc'ed. Batch
- * norms that are made again do not show: they change no bit. NULL: no memory. */
-char *plan_describe(const struct plan *plan, int world);
+/* What the plans of a job are (spec.h), of `world` ranks; NULL where the job has no plan for a use.
+ * Returns owned: plan_spec_destroy. */
+int plan_get_spec(const struct plan *const plans[PLAN_USES], int world, struct plan_spec **ret,
+                  struct ms_err *err);
 
 #endif

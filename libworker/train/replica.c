@@ -3,12 +3,10 @@
 
 #include "libworker/host/memory.h"
 #include "libworker/model/model.h"
+#include "libworker/plan/spec.h"
 
 #include <assert.h>
 #include <stdlib.h>
-#include <string.h>
-
-enum plan_use { USE_TRAIN, USE_TAIL, USE_EVAL, USES }; /* full batch, last batch, evaluation */
 
 struct use {
     struct graph *graph;
@@ -18,7 +16,7 @@ struct use {
 
 struct replica {
     const struct job *job;
-    struct use uses[USES];
+    struct use uses[PLAN_USES];
     struct plan_sizes sizes;
     size_t arena_bytes; /* the largest of the plans' */
     int n_slots, threads;
@@ -61,7 +59,7 @@ static int make_use(struct replica *replica, const struct replica_config *cfg, e
                     int64_t batch, struct ms_err *err)
 {
     struct use *use = &replica->uses[which];
-    int training = which != USE_EVAL;
+    int training = which != PLAN_EVALUATE;
     int rc = make_graph(cfg, batch, training, &use->graph, err);
     if (rc < 0) {
         return rc;
@@ -73,7 +71,7 @@ static int make_use(struct replica *replica, const struct replica_config *cfg, e
                                    .memory_max = cfg->memory_max,
                                    .cancel = cfg->cancel,
                                    .primary =
-                                       which == USE_TRAIN ? NULL : replica->uses[USE_TRAIN].plan};
+                                       which == PLAN_TRAIN ? NULL : replica->uses[PLAN_TRAIN].plan};
     rc = plan_create(use->graph, &options, &use->plan, err);
     if (rc < 0) {
         return rc;
@@ -84,7 +82,7 @@ static int make_use(struct replica *replica, const struct replica_config *cfg, e
     if (sizes.arena_bytes > replica->arena_bytes) {
         replica->arena_bytes = sizes.arena_bytes;
     }
-    if (which == USE_TRAIN) {
+    if (which == PLAN_TRAIN) {
         replica->sizes = sizes;
     } else if (training) {
         assert(sizes.exchange == replica->sizes.exchange &&
@@ -102,12 +100,12 @@ int replica_create(const struct replica_config *cfg, struct replica **ret, struc
     replica->job = cfg->job;
     replica->threads = cfg->threads;
     replica->n_slots = optimizer_slots(&cfg->job->optimizer);
-    int rc = make_use(replica, cfg, USE_TRAIN, cfg->job->batch_size, err);
+    int rc = make_use(replica, cfg, PLAN_TRAIN, cfg->job->batch_size, err);
     if (rc == 0 && cfg->train.last_rows != cfg->job->batch_size) {
-        rc = make_use(replica, cfg, USE_TAIL, cfg->train.last_rows, err);
+        rc = make_use(replica, cfg, PLAN_TAIL, cfg->train.last_rows, err);
     }
     if (rc == 0 && cfg->has_evaluate) {
-        rc = make_use(replica, cfg, USE_EVAL, cfg->evaluate_batch, err);
+        rc = make_use(replica, cfg, PLAN_EVALUATE, cfg->evaluate_batch, err);
     }
     if (rc < 0) {
         replica_destroy(replica);
@@ -122,10 +120,10 @@ void replica_destroy(struct replica *replica)
     if (replica == NULL) {
         return;
     }
-    for (int i = USES - 1; i >= 0; i--) { /* the primary last */
+    for (int i = PLAN_USES - 1; i >= 0; i--) { /* the primary last */
         plan_destroy(replica->uses[i].plan);
     }
-    for (int i = 0; i < USES; i++) {
+    for (int i = 0; i < PLAN_USES; i++) {
         graph_destroy(replica->uses[i].graph);
     }
     size_t bytes = replica->sizes.weights * sizeof(float);
@@ -145,7 +143,7 @@ void replica_sizes(const struct replica *replica, struct plan_sizes *ret)
 
 struct plan_bucket replica_bucket(const struct replica *replica, int bucket)
 {
-    return plan_get_bucket(replica->uses[USE_TRAIN].plan, bucket);
+    return plan_get_bucket(replica->uses[PLAN_TRAIN].plan, bucket);
 }
 
 uint64_t replica_bytes(const struct replica *replica)
@@ -157,21 +155,21 @@ uint64_t replica_bytes(const struct replica *replica)
 
 const struct graph *replica_graph(const struct replica *replica)
 {
-    return replica->uses[USE_TRAIN].graph;
+    return replica->uses[PLAN_TRAIN].graph;
 }
 
 int replica_plan_sha256(const struct replica *replica, int world, char ret_hex[MS_SHA256_HEX],
                         struct ms_err *err)
 {
-    char *text = plan_describe(replica->uses[USE_TRAIN].plan, world);
-    if (text == NULL) {
-        return ms_fail(err, MS_E_NOMEM, "no memory to describe the plan");
+    const struct plan *plans[PLAN_USES];
+    for (int i = 0; i < PLAN_USES; i++) {
+        plans[i] = replica->uses[i].plan;
     }
-    uint8_t digest[MS_SHA256_BYTES];
-    ms_sha256(text, strlen(text), digest);
-    ms_sha256_hex(digest, ret_hex);
-    free(text);
-    return 0;
+    struct plan_spec *spec = NULL;
+    int rc = plan_get_spec(plans, world, &spec, err);
+    rc = rc < 0 ? rc : plan_spec_digest(spec, ret_hex, err);
+    plan_spec_destroy(spec);
+    return rc;
 }
 
 static int alloc_floats(size_t count, const char *what, float **ret, struct ms_err *err)
@@ -232,13 +230,13 @@ int replica_init(struct replica *replica, struct ms_err *err)
 
 int replica_bind(struct replica *replica, float *exchange, struct ms_err *err)
 {
-    for (int i = 0; i < USES; i++) {
+    for (int i = 0; i < PLAN_USES; i++) {
         if (replica->uses[i].plan == NULL) {
             continue;
         }
         struct plan_buffers buffers = {.weights = replica->weights,
                                        .moving = replica->sizes.stats > 0 ? replica->moving : NULL,
-                                       .exchange = i == USE_EVAL ? NULL : exchange,
+                                       .exchange = i == PLAN_EVALUATE ? NULL : exchange,
                                        .arena = replica->arena};
         int rc = plan_bind(replica->uses[i].plan, &buffers, err);
         if (rc < 0) {
@@ -270,8 +268,8 @@ int replica_state(struct replica *replica, int i, float **ret, size_t *ret_count
 
 static struct use *use_for(struct replica *replica, int64_t rows)
 {
-    struct use *tail = &replica->uses[USE_TAIL];
-    return tail->plan != NULL && rows == tail->batch ? tail : &replica->uses[USE_TRAIN];
+    struct use *tail = &replica->uses[PLAN_TAIL];
+    return tail->plan != NULL && rows == tail->batch ? tail : &replica->uses[PLAN_TRAIN];
 }
 
 static const void *batch_labels(const struct batch *batch)
@@ -313,16 +311,16 @@ void replica_commit(struct replica *replica, uint64_t step, int world, const str
 int replica_evaluate(struct replica *replica, const struct batch *batch, double *ret_loss_sum,
                      int64_t *ret_correct, struct ms_err *err)
 {
-    return plan_evaluate(replica->uses[USE_EVAL].plan, batch->images, batch_labels(batch),
+    return plan_evaluate(replica->uses[PLAN_EVALUATE].plan, batch->images, batch_labels(batch),
                          batch->rows, ret_loss_sum, ret_correct, err);
 }
 
 int replica_get(struct replica *replica, int tensor, float *ret, struct ms_err *err)
 {
-    return plan_get_logical(replica->uses[USE_TRAIN].plan, tensor, ret, err);
+    return plan_get_logical(replica->uses[PLAN_TRAIN].plan, tensor, ret, err);
 }
 
 int replica_set(struct replica *replica, int tensor, const float *values, struct ms_err *err)
 {
-    return plan_set_logical(replica->uses[USE_TRAIN].plan, tensor, values, err);
+    return plan_set_logical(replica->uses[PLAN_TRAIN].plan, tensor, values, err);
 }

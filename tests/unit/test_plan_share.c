@@ -442,47 +442,6 @@ START_TEST(a_step_that_is_given_up_can_run_again)
 }
 END_TEST
 
-/* ---- the plan as text ---------------------------------------------------------------------------
- */
-
-static char *describe(int i, int threads, enum plan_recompute recompute, int world)
-{
-    struct plan_options options = {.training = 1, .threads = threads, .recompute = recompute};
-    struct graph *graph = network(i, 2);
-    struct plan *plan = NULL;
-    ck_ms_ok(graph_differentiate(graph, err));
-    ck_ms_ok(plan_create(graph, &options, &plan, err));
-    char *text = plan_describe(plan, world);
-    ck_assert_ptr_nonnull(text);
-    plan_destroy(plan);
-    graph_destroy(graph);
-    return text;
-}
-
-START_TEST(a_description_is_the_same_for_the_same_bits_only)
-{
-    char *text = describe(0, 1, PLAN_RECOMPUTE_OFF, 8);
-    char *again = describe(0, 1, PLAN_RECOMPUTE_OFF, 8);
-    char *saving = describe(0, 1, PLAN_RECOMPUTE_ON, 8);
-    char *threads = describe(0, 2, PLAN_RECOMPUTE_OFF, 8);
-    char *world = describe(0, 1, PLAN_RECOMPUTE_OFF, 4);
-
-    ck_assert_str_eq(text, again);
-    ck_assert_str_eq(text, saving);
-    ck_assert_str_ne(text, threads);
-    ck_assert_str_ne(text, world);
-    ck_assert_ptr_nonnull(strstr(text, "\"isa\""));
-    ck_assert_ptr_nonnull(strstr(text, plan_library()));
-    ck_assert_ptr_nonnull(strstr(text, "layer4.c.conv3.weight"));
-    ck_assert_ptr_null(strstr(text, " ref"));
-    free(text);
-    free(again);
-    free(saving);
-    free(threads);
-    free(world);
-}
-END_TEST
-
 int main(void)
 {
     Suite *suite = suite_create("plan_share");
@@ -501,7 +460,6 @@ int main(void)
     tcase_add_test(tc, a_plan_of_another_network_is_refused);
     tcase_add_test(tc, misuse_is_named);
     tcase_add_test(tc, a_step_that_is_given_up_can_run_again);
-    tcase_add_test(tc, a_description_is_the_same_for_the_same_bits_only);
     suite_add_tcase(suite, tc);
     return test_run(suite);
 }

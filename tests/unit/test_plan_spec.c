@@ -1,0 +1,343 @@
+/* test_plan_spec.c - plans as text: what is written is read again, and nothing else is */
+#include "libworker/plan/spec.h"
+#include "proto/limits.h"
+#include "tests/unit/plan_case.h"
+
+#include <inttypes.h>
+
+static const struct network {
+    const char *name;
+    int64_t channels, side, classes;
+    enum model_loss loss;
+} networks[] = {
+    {"linear", 2, 1, 1, MODEL_LOSS_MSE},
+    {"lenet5", 1, 32, 10, MODEL_LOSS_SOFTMAX_CE}, /* padded channels, permuted columns */
+    {"mnist", 1, 28, 10, MODEL_LOSS_SOFTMAX_CE},
+    {"cifar_small", 3, 32, 10, MODEL_LOSS_SOFTMAX_CE},
+    {"resnet50", 3, 32, 10, MODEL_LOSS_SOFTMAX_CE},
+};
+enum { LINEAR, LENET5, N_NETWORKS = sizeof(networks) / sizeof(networks[0]), RESNET50 = 4 };
+
+static struct graph *network(int i, int64_t batch, int training)
+{
+    const struct network *n = &networks[i];
+    struct graph *graph = case_model(n->name, batch, n->channels, n->side, n->classes, n->loss);
+    if (training) {
+        ck_ms_ok(graph_differentiate(graph, err));
+    }
+    return graph;
+}
+
+/* The plans of a job: batches of 4, a last one of 3, evaluation of 5. */
+static struct plan_spec *spec_of(int i, int threads, enum plan_recompute recompute, int world)
+{
+    static const int64_t batches[PLAN_USES] = {4, 3, 5};
+    struct plan_options options = {.threads = threads, .recompute = recompute};
+    struct graph *graphs[PLAN_USES];
+    struct plan *plans[PLAN_USES];
+    const struct plan *made[PLAN_USES];
+    for (int use = 0; use < PLAN_USES; use++) {
+        options.training = use != PLAN_EVALUATE;
+        graphs[use] = network(i, batches[use], options.training);
+        ck_ms_ok(plan_create(graphs[use], &options, &plans[use], err));
+        made[use] = plans[use];
+        options.primary = plans[PLAN_TRAIN];
+    }
+    struct plan_spec *spec = NULL;
+    ck_ms_ok(plan_get_spec(made, world, &spec, err));
+    for (int use = PLAN_USES - 1; use >= 0; use--) {
+        plan_destroy(plans[use]);
+        graph_destroy(graphs[use]);
+    }
+    return spec;
+}
+
+static char *format(const struct plan_spec *spec)
+{
+    char *text = NULL;
+    size_t size = 0;
+    ck_ms_ok(plan_spec_format(spec, &text, &size, err));
+    ck_assert_uint_eq(strlen(text), size);
+    return text;
+}
+
+static char *text_of(int i, int threads, enum plan_recompute recompute, int world)
+{
+    struct plan_spec *spec = spec_of(i, threads, recompute, world);
+    char *text = format(spec);
+    plan_spec_destroy(spec);
+    return text;
+}
+
+START_TEST(what_is_written_is_read_again)
+{
+    struct plan_spec *spec = spec_of(_i, 1, PLAN_RECOMPUTE_ON, 8);
+    char *text = format(spec);
+    struct plan_spec *read = NULL;
+    char digests[2][MS_SHA256_HEX];
+
+    ck_ms_ok(plan_spec_parse(text, strlen(text), &read, err));
+
+    char *again = format(read);
+    ck_assert_str_eq(text, again);
+    ck_ms_ok(plan_spec_digest(spec, digests[0], err));
+    ck_ms_ok(plan_spec_digest(read, digests[1], err));
+    ck_assert_str_eq(digests[0], digests[1]);
+    printf("%s: a plan of %zu bytes\n", networks[_i].name, strlen(text));
+    ck_assert_uint_lt(2 * strlen(text), MS_PLAN_MAX);
+    free(again);
+    free(text);
+    plan_spec_destroy(read);
+    plan_spec_destroy(spec);
+}
+END_TEST
+
+START_TEST(a_digest_is_the_same_for_the_same_bits_only)
+{
+    const struct {
+        int threads, world, same;
+        enum plan_recompute recompute;
+    } rows[] = {
+        {1, 8, 1, PLAN_RECOMPUTE_OFF},
+        {1, 8, 1, PLAN_RECOMPUTE_ON},
+        {2, 8, 0, PLAN_RECOMPUTE_OFF},
+        {1, 4, 0, PLAN_RECOMPUTE_OFF},
+    };
+    char first[MS_SHA256_HEX] = "";
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct plan_spec *spec =
+            spec_of(RESNET50, rows[i].threads, rows[i].recompute, rows[i].world);
+        char digest[MS_SHA256_HEX];
+        ck_ms_ok(plan_spec_digest(spec, digest, err));
+        char *text = format(spec);
+        ck_assert_int_eq(strstr(text, "\nagain train ") != NULL,
+                         rows[i].recompute == PLAN_RECOMPUTE_ON);
+        ck_assert_ptr_nonnull(strstr(text, "\nop 0 conv2d head.conv1 "));
+        ck_assert_ptr_nonnull(strstr(text, "\nparameter layer4.c.conv3.weight "));
+        ck_assert_ptr_null(strstr(text, " ref"));
+        if (i > 0) {
+            ck_assert_int_eq(strcmp(first, digest) == 0, rows[i].same);
+        } else {
+            memcpy(first, digest, sizeof(first));
+        }
+        free(text);
+        plan_spec_destroy(spec);
+    }
+}
+END_TEST
+
+/* ---- damage -------------------------------------------------------------------------------------
+ */
+
+static const char *line_at(const char *text, int line)
+{
+    for (int i = 1; i < line; i++) {
+        text = strchr(text, '\n') + 1;
+    }
+    return text;
+}
+
+static int count_lines(const char *text)
+{
+    int n = 0;
+    for (const char *at = text; (at = strchr(at, '\n')) != NULL; at++) {
+        n++;
+    }
+    return n;
+}
+
+/* The text must be refused; exactly: with this line, else with this or a later one. */
+static void check_refused(const char *text, int line, int exactly, const char *what)
+{
+    struct plan_spec *spec = NULL;
+    struct ms_err err = {0, ""};
+    int rc = plan_spec_parse(text, strlen(text), &spec, &err);
+    ck_assert_msg(rc == MS_E_INVALID, "line %d, %s: was read", line, what);
+    int named = 0;
+    ck_assert_msg(sscanf(err.text, "plan line %d: ", &named) == 1, "%s", err.text);
+    ck_assert_msg(exactly ? named == line : named >= line, "line %d, %s: %s", line, what, err.text);
+    ck_assert_ptr_null(spec);
+}
+
+/* `line` with its first `cut` bytes replaced by `front` and `back` at its end. */
+static void check_damaged(const char *text, int line, size_t cut, const char *front,
+                          const char *back)
+{
+    size_t size = strlen(text);
+    char *damaged = malloc(size + 64);
+    ck_assert_ptr_nonnull(damaged);
+    const char *at = line_at(text, line);
+    const char *lf = strchr(at, '\n');
+    snprintf(damaged, size + 64, "%.*s%s%.*s%s%s", (int)(at - text), text, front,
+             (int)(lf - at - (long)cut), at + cut, back, lf);
+    check_refused(damaged, line, 1, back[0] != '\0' ? "longer" : "another beginning");
+    free(damaged);
+}
+
+static void check_without(const char *text, int line)
+{
+    size_t size = strlen(text);
+    char *damaged = malloc(size + 1);
+    ck_assert_ptr_nonnull(damaged);
+    const char *at = line_at(text, line);
+    snprintf(damaged, size + 1, "%.*s%s", (int)(at - text), text, strchr(at, '\n') + 1);
+    if (strncmp(at, "again ", 6) != 0) { /* what is kept instead is another plan, a good one */
+        check_refused(damaged, line, 0, "without it");
+    }
+    free(damaged);
+}
+
+START_TEST(a_line_that_is_damaged_is_named)
+{
+    char *text = text_of(_i, 1, PLAN_RECOMPUTE_ON, 8);
+    for (int line = 1; line <= count_lines(text); line++) {
+        check_damaged(text, line, 0, "", " x");
+        check_damaged(text, line, 0, "", " ");
+        check_damaged(text, line, 0, " ", "");
+        check_damaged(text, line, 1, "#", "");
+        check_damaged(text, line, 0, "\n", "");
+        check_without(text, line);
+    }
+    free(text);
+}
+END_TEST
+
+START_TEST(a_text_that_was_cut_is_refused)
+{
+    char *text = text_of(LINEAR, 1, PLAN_RECOMPUTE_OFF, 1);
+    struct plan_spec *spec = NULL;
+    for (size_t size = 0; size < strlen(text); size++) {
+        ck_ms_fails(plan_spec_parse(text, size, &spec, err), MS_E_INVALID, "plan line ");
+    }
+    ck_ms_fails(plan_spec_parse(text, MS_PLAN_MAX + 1, &spec, err), MS_E_INVALID, "at most 262144");
+    free(text);
+}
+END_TEST
+
+static const struct other {
+    const char *from, *to, *part;
+} others[] = {
+    {"world 8", "world 08", "plan line 4: is not as msched writes it"},
+    {"world 8", "world 0", "plan line 4: world must be a number from 1 to 1024"},
+    {"world 8", "world 99999999999999999999", "plan line 4: world must be"},
+    {"threads 1", "threads -1", "plan line 5: threads must be"},
+    {"precision fp32", "precision bf16", "plan line 9: must be 'precision fp32'"},
+    {"statistics 0", "statistics 1", "must be 'statistic' with 2 values"},
+    {"bucket 0+", "bucket 16+", "a bucket begins where the last one ends"},
+    {"use tail", "use train", "uses are train, tail and evaluation, in this order"},
+    {"end\n", "again train 9999\nend\n", "names an op that the use has not"},
+    {"end\n", "end\nend\n", "stands after the end"},
+    {" 0+16 ", " 0+18446744073709551615 ", "the place must begin"},
+};
+
+START_TEST(another_value_is_refused_in_words)
+{
+    char *text = text_of(LINEAR, 1, PLAN_RECOMPUTE_OFF, 8);
+    const struct other *row = &others[_i];
+    char *at = strstr(text, row->from);
+    ck_assert_msg(at != NULL, "no '%s' in:\n%s", row->from, text);
+    size_t size = strlen(text) + 64;
+    char *changed = malloc(size);
+    ck_assert_ptr_nonnull(changed);
+    snprintf(changed, size, "%.*s%s%s", (int)(at - text), text, row->to, at + strlen(row->from));
+    struct plan_spec *spec = NULL;
+    ck_ms_fails(plan_spec_parse(changed, strlen(changed), &spec, err), MS_E_INVALID, row->part);
+    free(changed);
+    free(text);
+}
+END_TEST
+
+START_TEST(items_are_on_the_lines_that_they_are_said_to_be_on)
+{
+    struct plan_spec *spec = spec_of(RESNET50, 1, PLAN_RECOMPUTE_OFF, 8);
+    char *text = format(spec);
+    char want[128];
+    snprintf(want, sizeof(want), "isa %s\n", spec->machine.isa);
+    const char *at = line_at(text, plan_spec_line(spec, PLAN_ITEM_MACHINE, 0));
+    ck_assert_int_eq(strncmp(at, want, strlen(want)), 0);
+    for (int i = 0; i < spec->n_params; i++) {
+        snprintf(want, sizeof(want), "parameter %s ", spec->params[i].name);
+        at = line_at(text, plan_spec_line(spec, PLAN_ITEM_PARAM, i));
+        ck_assert_int_eq(strncmp(at, want, strlen(want)), 0);
+    }
+    for (int i = 0; i < spec->n_stats; i++) {
+        snprintf(want, sizeof(want), "statistic %s ", spec->stats[i].name);
+        at = line_at(text, plan_spec_line(spec, PLAN_ITEM_STAT, i));
+        ck_assert_int_eq(strncmp(at, want, strlen(want)), 0);
+    }
+    for (int i = 0; i < spec->n_buckets; i++) {
+        snprintf(want, sizeof(want), "bucket %zu+", spec->buckets[i].begin);
+        at = line_at(text, plan_spec_line(spec, PLAN_ITEM_BUCKET, i));
+        ck_assert_int_eq(strncmp(at, want, strlen(want)), 0);
+    }
+    for (int use = 0; use < PLAN_USES; use++) {
+        for (int i = -1; i < spec->uses[use].n_ops; i++) {
+            at = line_at(text, plan_spec_op_line(spec, (enum plan_use)use, i));
+            snprintf(want, sizeof(want), "use %s ", plan_use_name((enum plan_use)use));
+            if (i >= 0) {
+                snprintf(want, sizeof(want), "op %d ", spec->uses[use].ops[i].op);
+            }
+            ck_assert_int_eq(strncmp(at, want, strlen(want)), 0);
+        }
+    }
+    free(text);
+    plan_spec_destroy(spec);
+}
+END_TEST
+
+/* ---- a text that was kept -----------------------------------------------------------------------
+ */
+
+static char *read_golden(const char *name)
+{
+    const char *root = getenv("MSCHED_SOURCE_ROOT");
+    char path[512];
+    snprintf(path, sizeof(path), "%s/tests/golden/plan/%s.txt", root != NULL ? root : ".", name);
+    FILE *file = fopen(path, "r");
+    ck_assert_msg(file != NULL, "cannot open %s", path);
+    char *text = calloc(1, MS_PLAN_MAX + 1);
+    ck_assert_ptr_nonnull(text);
+    ck_assert_uint_gt(fread(text, 1, MS_PLAN_MAX, file), 0);
+    (void)fclose(file);
+    return text;
+}
+
+/* Facts of the machine are those of the text: its instruction set is one that every x86 has. */
+START_TEST(a_plan_is_what_it_was)
+{
+    const char *fork_mode = getenv("CK_FORK");
+    struct ms_err refused = {0, ""};
+    if ((fork_mode != NULL && strcmp(fork_mode, "no") == 0) ||
+        plan_set_isa("sse41", &refused) < 0 || strcmp(plan_library(), "2.6.3") != 0) {
+        printf("skip: needs sse41 and oneDNN 2.6.3 %s\n", refused.text);
+        return;
+    }
+    char *want = read_golden(networks[_i].name);
+    struct plan_spec *spec = spec_of(_i, 1, PLAN_RECOMPUTE_OFF, 8);
+    spec->machine.caches[0] = 32768;
+    spec->machine.caches[1] = 1048576;
+
+    char *text = format(spec);
+
+    ck_assert_str_eq(text, want);
+    free(text);
+    free(want);
+    plan_spec_destroy(spec);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("plan_spec");
+    TCase *tc = tcase_create("texts");
+    tcase_add_loop_test(tc, what_is_written_is_read_again, 0, N_NETWORKS);
+    tcase_add_test(tc, a_digest_is_the_same_for_the_same_bits_only);
+    tcase_add_loop_test(tc, a_line_that_is_damaged_is_named, 0, N_NETWORKS);
+    tcase_add_test(tc, a_text_that_was_cut_is_refused);
+    tcase_add_loop_test(tc, another_value_is_refused_in_words, 0,
+                        sizeof(others) / sizeof(others[0]));
+    tcase_add_test(tc, items_are_on_the_lines_that_they_are_said_to_be_on);
+    tcase_add_loop_test(tc, a_plan_is_what_it_was, LINEAR, LENET5 + 1);
+    suite_add_tcase(suite, tc);
+    return test_run(suite);
+}
