@@ -9,6 +9,7 @@
  * Without --network: resnet50 (batch 8, 64x64), cifar_small and lenet5 (batch 32, 32x32). */
 #include "bench/yardstick.h"
 #include "libworker/model/model.h"
+#include "libworker/plan/spec.h"
 #include "proto/rng.h"
 
 #include <getopt.h>
@@ -98,19 +99,25 @@ static void fill_batch(struct work *w)
 static int work_init(struct work *w, const struct settings *set, struct ms_err *err)
 {
     struct model_input input = {set->batch, set->channels, set->side, set->side, 10};
-    struct plan_options options = {.training = 1,
+    struct plan_request request = {.world = 1,
                                    .threads = set->threads,
                                    .isa = set->isa,
                                    .recompute =
                                        set->recompute ? PLAN_RECOMPUTE_ON : PLAN_RECOMPUTE_OFF};
+    struct plan_spec *spec = NULL;
     memset(w, 0, sizeof(*w));
     int rc = model_build(set->network, &input, MODEL_LOSS_SOFTMAX_CE, &w->graph, err);
     rc = rc < 0 ? rc : graph_differentiate(w->graph, err);
+    request.graphs[PLAN_TRAIN] = w->graph;
     double begin = now_s();
-    rc = rc < 0 ? rc : plan_create(w->graph, &options, &w->plan, err);
+    rc = rc < 0 ? rc : plan_choose(&request, &spec, err);
+    double chosen = now_s();
+    rc = rc < 0 ? rc : plan_create(w->graph, spec, PLAN_TRAIN, NULL, &w->plan, err);
+    plan_spec_destroy(spec);
     if (rc < 0) {
         return rc;
     }
+    printf("%s choose %.2f ms\n", set->network, 1e3 * (chosen - begin));
     printf("%s plan %.2f ms\n", set->network, 1e3 * (now_s() - begin));
     struct plan_sizes sizes;
     plan_get_sizes(w->plan, &sizes);

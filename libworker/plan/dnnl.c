@@ -9,14 +9,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SEEN_TAGS = 32 };
-
 struct dn {
     dnnl_engine_t engine;
     dnnl_stream_t stream;
     struct dn_md *mds;
-    dnnl_format_tag_t seen[SEEN_TAGS]; /* what layouts are called here: oneDNN has 600 names */
-    int n_seen;
 };
 
 struct dn_pd {
@@ -113,6 +109,93 @@ void dn_destroy(struct dn *dn)
         (void)dnnl_engine_destroy(dn->engine);
     }
     free(dn);
+}
+
+/* ---- names of layouts ---------------------------------------------------------------------------
+ *
+ * oneDNN has 600 of them and finds none quickly: those that its fp32 code for CPUs likes come
+ * first.
+ */
+
+static const struct usual_row {
+    const char *name;
+    dnnl_format_tag_t tag;
+    int n_dims;
+} usual[] = {
+    {"a", dnnl_a, 1},
+    {"ab", dnnl_ab, 2},
+    {"ba", dnnl_ba, 2},
+    {"AB16b16a", dnnl_AB16b16a, 2},
+    {"AB16b32a", dnnl_AB16b32a, 2},
+    {"AB16b64a", dnnl_AB16b64a, 2},
+    {"abcd", dnnl_abcd, 4},
+    {"acdb", dnnl_acdb, 4},
+    {"aBcd16b", dnnl_aBcd16b, 4},
+    {"aBcd8b", dnnl_aBcd8b, 4},
+    {"ABcd16b16a", dnnl_ABcd16b16a, 4},
+    {"ABcd16a16b", dnnl_ABcd16a16b, 4},
+    {"BAcd16a16b", dnnl_BAcd16a16b, 4},
+    {"Acdb16a", dnnl_Acdb16a, 4},
+    {"Abcd16a", dnnl_Abcd16a, 4},
+    {"ABcd8b8a", dnnl_ABcd8b8a, 4},
+    {"ABcd8a8b", dnnl_ABcd8a8b, 4},
+    {"Acdb8a", dnnl_Acdb8a, 4},
+    {"Abcd8a", dnnl_Abcd8a, 4},
+};
+
+static dnnl_format_tag_t tag_named(const char *name)
+{
+    for (size_t i = 0; i < MS_ARRAY_SIZE(usual); i++) {
+        if (strcmp(usual[i].name, name) == 0) {
+            return usual[i].tag;
+        }
+    }
+    int tag = dnnl_format_tag_any + 1;
+    while (tag < dnnl_format_tag_last &&
+           strcmp(dnnl_fmt_tag2str((dnnl_format_tag_t)tag), name) != 0) {
+        tag++;
+    }
+    return tag < dnnl_format_tag_last ? (dnnl_format_tag_t)tag : dnnl_format_tag_undef;
+}
+
+static int is_called(const struct dn_md *md, dnnl_format_tag_t tag)
+{
+    struct dn_md probe = {0};
+    if (raw_md_by_tag(&probe.desc, md->n_dims, md->dims, tag) != dnnl_success) {
+        return 0;
+    }
+    int equal = dnnl_memory_desc_equal(raw_view(&probe), raw_view(md));
+    raw_md_free(&probe.desc);
+    return equal;
+}
+
+/* Where a dimension is 1 several names are one layout: the first of them. */
+static const char *find_name(const struct dn_md *md)
+{
+    for (size_t i = 0; i < MS_ARRAY_SIZE(usual); i++) {
+        if (usual[i].n_dims == md->n_dims && is_called(md, usual[i].tag)) {
+            return usual[i].name;
+        }
+    }
+    for (int tag = dnnl_format_tag_any + 1; tag < dnnl_format_tag_last; tag++) {
+        if (is_called(md, (dnnl_format_tag_t)tag)) {
+            return dnnl_fmt_tag2str((dnnl_format_tag_t)tag);
+        }
+    }
+    return NULL;
+}
+
+const char *dn_md_name(struct dn *dn, const struct dn_md *md)
+{
+    struct dn_md *own = dn->mds; /* md is one of them: what is found is kept */
+    while (own != md) {
+        own = own->next;
+    }
+    if (!own->is_looked_up) {
+        own->name = find_name(own);
+        own->is_looked_up = 1;
+    }
+    return own->name;
 }
 
 /* ---- memory descriptors -------------------------------------------------------------------------
@@ -223,9 +306,17 @@ const struct dn_md *dn_md(struct dn *dn, int n_dims, const int64_t *dims, enum d
     return md;
 }
 
-const struct dn_md *dn_md_import(struct dn *dn, const struct dn_md *other)
+const struct dn_md *dn_md_named(struct dn *dn, int n_dims, const int64_t *dims, const char *name)
 {
-    return intern(dn, raw_view(other), other->tag == DN_ANY);
+    struct dn_md probe = {0};
+    dnnl_format_tag_t tag = tag_named(name);
+    if (tag == dnnl_format_tag_undef || n_dims < 1 || n_dims > DN_DIMS_MAX ||
+        raw_md_by_tag(&probe.desc, n_dims, dims, tag) != dnnl_success) {
+        return NULL;
+    }
+    const struct dn_md *md = intern(dn, raw_view(&probe), 0);
+    raw_md_free(&probe.desc);
+    return md;
 }
 
 size_t dn_md_bytes(const struct dn_md *md)
@@ -246,53 +337,6 @@ const int64_t *dn_md_dims(const struct dn_md *md)
 enum dn_tag dn_md_tag(const struct dn_md *md)
 {
     return md->tag;
-}
-
-static int is_called(const struct dn_md *md, dnnl_format_tag_t tag)
-{
-    struct dn_md probe = {0};
-    if (raw_md_by_tag(&probe.desc, md->n_dims, md->dims, tag) != dnnl_success) {
-        return 0;
-    }
-    int equal = dnnl_memory_desc_equal(raw_view(&probe), raw_view(md));
-    raw_md_free(&probe.desc);
-    return equal;
-}
-
-static void remember(struct dn *dn, dnnl_format_tag_t tag)
-{
-    if (dn->n_seen < SEEN_TAGS) {
-        dn->seen[dn->n_seen++] = tag;
-    }
-}
-
-/* oneDNN's tag of the layout; undef: it has none. Several may be one layout where a dimension is 1:
- * then it is one of the few that our kernels know, or the first that was seen, or the first of all.
- */
-static dnnl_format_tag_t tag_of(struct dn *dn, const struct dn_md *md)
-{
-    if (md->tag != DN_OTHER) {
-        return format_tag(md->n_dims, md->tag);
-    }
-    for (int i = 0; i < dn->n_seen; i++) {
-        if (is_called(md, dn->seen[i])) {
-            return dn->seen[i];
-        }
-    }
-    for (int tag = dnnl_format_tag_any + 1; tag < dnnl_format_tag_last; tag++) {
-        if (is_called(md, (dnnl_format_tag_t)tag)) {
-            remember(dn, (dnnl_format_tag_t)tag);
-            return (dnnl_format_tag_t)tag;
-        }
-    }
-    return dnnl_format_tag_undef;
-}
-
-const char *dn_md_name(struct dn *dn, const struct dn_md *md, char *buf, size_t size)
-{
-    dnnl_format_tag_t tag = tag_of(dn, md);
-    snprintf(buf, size, "%s", tag == dnnl_format_tag_undef ? "other" : dnnl_fmt_tag2str(tag));
-    return buf;
 }
 
 /* ---- primitive descriptors ----------------------------------------------------------------------
@@ -332,27 +376,62 @@ static dnnl_status_t make_attr(const struct dn_spec *spec, dnnl_primitive_attr_t
     return status;
 }
 
-int dn_pd_create(struct dn *dn, const struct dn_spec *spec, struct dn_pd **ret, struct ms_err *err)
+/* impl NULL: whichever oneDNN takes. */
+static dnnl_status_t make_pd(struct dn *dn, const struct dn_spec *spec, const char *impl,
+                             struct raw_offers *offers, struct dn_pd *pd)
 {
-    struct dn_pd *pd = calloc(1, sizeof(*pd));
-    if (pd == NULL) {
-        return ms_fail(err, MS_E_NOMEM, "no memory for a oneDNN primitive");
-    }
-    pd->kind = spec->kind;
+    const_dnnl_primitive_desc_t hint = spec->hint != NULL ? spec->hint->pd : NULL;
     dnnl_primitive_attr_t attr = NULL;
     dnnl_status_t status = make_attr(spec, &attr);
-    if (status == dnnl_success) {
-        status = raw_pd_create(&pd->pd, dn->engine, spec, spec->hint ? spec->hint->pd : NULL, attr);
-        (void)dnnl_primitive_attr_destroy(attr);
+    if (status != dnnl_success) {
+        return status;
     }
+    pd->kind = spec->kind;
+    status = impl == NULL
+                 ? raw_pd_create(&pd->pd, dn->engine, spec, hint, attr)
+                 : raw_pd_create_named(&pd->pd, dn->engine, spec, hint, attr, impl, offers);
+    (void)dnnl_primitive_attr_destroy(attr);
+    return status;
+}
+
+static int no_pd(const struct dn_spec *spec, dnnl_status_t status, const char *impl,
+                 const struct raw_offers *offers, struct ms_err *err)
+{
+    if (status == dnnl_out_of_memory) {
+        return ms_fail(err, MS_E_NOMEM, "no memory for a oneDNN primitive");
+    }
+    if (impl != NULL) {
+        return ms_fail(err, MS_E_UNSUPPORTED, "%s: oneDNN %s here offers %s for this %s", impl,
+                       dn_version(), offers->size > 0 ? offers->text : "nothing",
+                       kinds[spec->kind].name);
+    }
+    return ms_fail(err, MS_E_UNSUPPORTED, "oneDNN %s cannot do this %s: %s", dn_version(),
+                   kinds[spec->kind].name, dnnl_status2str(status));
+}
+
+static int create_pd(struct dn *dn, const struct dn_spec *spec, const char *impl,
+                     struct dn_pd **ret, struct ms_err *err)
+{
+    struct raw_offers offers = {0, ""};
+    struct dn_pd *pd = calloc(1, sizeof(*pd));
+    dnnl_status_t status = pd == NULL ? dnnl_out_of_memory : make_pd(dn, spec, impl, &offers, pd);
     if (status != dnnl_success) {
         free(pd);
-        return ms_fail(err, status == dnnl_out_of_memory ? MS_E_NOMEM : MS_E_UNSUPPORTED,
-                       "oneDNN %s cannot do this %s: %s", dn_version(), kinds[spec->kind].name,
-                       dnnl_status2str(status));
+        return no_pd(spec, status, impl, &offers, err);
     }
     *ret = pd;
     return 0;
+}
+
+int dn_pd_create(struct dn *dn, const struct dn_spec *spec, struct dn_pd **ret, struct ms_err *err)
+{
+    return create_pd(dn, spec, NULL, ret, err);
+}
+
+int dn_pd_create_named(struct dn *dn, const struct dn_spec *spec, const char *impl,
+                       struct dn_pd **ret, struct ms_err *err)
+{
+    return create_pd(dn, spec, impl, ret, err);
 }
 
 void dn_pd_destroy(struct dn_pd *pd)
@@ -380,13 +459,24 @@ const struct dn_md *dn_pd_tensor(struct dn *dn, const struct dn_pd *pd, enum dn_
                                         : NULL;
 }
 
+int dn_pd_args(struct dn *dn, const struct dn_pd *pd, struct dn_arg ret[DN_ROLES])
+{
+    int n = 0;
+    for (int role = 0; role < DN_ROLES; role++) {
+        if (((kinds[pd->kind].roles | BIT(DN_SCRATCHPAD)) & BIT(role)) == 0) {
+            continue;
+        }
+        const struct dn_md *md = dn_pd_md(dn, pd, (enum dn_role)role);
+        if (md != NULL && md->bytes > 0) {
+            ret[n++] = (struct dn_arg){(enum dn_role)role, md};
+        }
+    }
+    return n;
+}
+
 const char *dn_pd_impl(const struct dn_pd *pd)
 {
-    const char *name = NULL;
-    if (dnnl_primitive_desc_query(pd->pd, dnnl_query_impl_info_str, 0, &name) != dnnl_success) {
-        return "unknown";
-    }
-    return name;
+    return raw_pd_impl(pd->pd);
 }
 
 int dn_pd_rank(const struct dn_pd *pd)
@@ -405,20 +495,14 @@ int dn_pd_rank(const struct dn_pd *pd)
 
 static int add_args(struct dn *dn, const struct dn_pd *pd, struct dn_prim *prim)
 {
-    for (int role = 0; role < DN_ROLES; role++) {
-        if (((kinds[pd->kind].roles | BIT(DN_SCRATCHPAD)) & BIT(role)) == 0) {
-            continue;
-        }
-        const struct dn_md *md = dn_pd_md(dn, pd, (enum dn_role)role);
-        if (md == NULL || md->bytes == 0) {
-            continue;
-        }
-        int i = prim->n_args;
-        prim->args[i].arg = roles[role].arg;
-        prim->roles[i] = (enum dn_role)role;
-        prim->mds[i] = md;
-        if (dnnl_memory_create(&prim->args[i].memory, raw_view(md), dn->engine, DNNL_MEMORY_NONE) !=
-            dnnl_success) {
+    struct dn_arg args[DN_ROLES];
+    int n = dn_pd_args(dn, pd, args);
+    for (int i = 0; i < n; i++) {
+        prim->args[i].arg = roles[args[i].role].arg;
+        prim->roles[i] = args[i].role;
+        prim->mds[i] = args[i].md;
+        if (dnnl_memory_create(&prim->args[i].memory, raw_view(args[i].md), dn->engine,
+                               DNNL_MEMORY_NONE) != dnnl_success) {
             return MS_E_NOMEM;
         }
         prim->n_args++;

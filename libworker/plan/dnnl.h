@@ -89,24 +89,34 @@ void dn_destroy(struct dn *dn); /* after its pds and prims; NULL allowed */
 
 /* Borrowed; NULL: no memory or no such layout for these dimensions (blocks need four). */
 const struct dn_md *dn_md(struct dn *dn, int n_dims, const int64_t *dims, enum dn_tag tag);
-/* The same descriptor of another dn. */
-const struct dn_md *dn_md_import(struct dn *dn, const struct dn_md *other);
+/* By oneDNN's name of the layout; NULL also where it knows no such name. */
+const struct dn_md *dn_md_named(struct dn *dn, int n_dims, const int64_t *dims, const char *name);
 size_t dn_md_bytes(const struct dn_md *md); /* padding included */
 int dn_md_n_dims(const struct dn_md *md);
 const int64_t *dn_md_dims(const struct dn_md *md);
 enum dn_tag dn_md_tag(const struct dn_md *md);
-/* oneDNN's name of the layout ("ABcd16b16a") into buf, "other" where it has none; returns buf. */
-const char *dn_md_name(struct dn *dn, const struct dn_md *md, char *buf, size_t size);
+/* oneDNN's name of the layout, "ABcd16b16a"; NULL: it has none. */
+const char *dn_md_name(struct dn *dn, const struct dn_md *md);
 
 const char *dn_kind_name(enum dn_kind kind); /* "convolution backward data" */
 
 /* Returns owned. MS_E_UNSUPPORTED: oneDNN has no implementation for it. */
 int dn_pd_create(struct dn *dn, const struct dn_spec *spec, struct dn_pd **ret, struct ms_err *err);
+/* The implementation of that name, where oneDNN would take another one first, too.
+ * MS_E_UNSUPPORTED: it has none; the error says which ones it offers. */
+int dn_pd_create_named(struct dn *dn, const struct dn_spec *spec, const char *impl,
+                       struct dn_pd **ret, struct ms_err *err);
 void dn_pd_destroy(struct dn_pd *pd); /* NULL allowed */
 /* The descriptor that the implementation wants; NULL where it has no such argument. */
 const struct dn_md *dn_pd_md(struct dn *dn, const struct dn_pd *pd, enum dn_role role);
 /* DN_SRC, DN_WEIGHTS or DN_DST: that tensor or, in backward, its gradient. NULL: there is none. */
 const struct dn_md *dn_pd_tensor(struct dn *dn, const struct dn_pd *pd, enum dn_role role);
+/* The arguments that it has, scratch included; returns how many. */
+struct dn_arg {
+    enum dn_role role;
+    const struct dn_md *md;
+};
+int dn_pd_args(struct dn *dn, const struct dn_pd *pd, struct dn_arg ret[DN_ROLES]);
 const char *dn_pd_impl(const struct dn_pd *pd); /* "jit_1x1:avx512_core"; pd's life */
 /* 0 reference code, 1 matrix product around which a convolution was built, 2 a real one. */
 int dn_pd_rank(const struct dn_pd *pd);

@@ -1,6 +1,9 @@
 /* dnnl_raw.c - the one file with two versions: oneDNN 2.x and 3.x */
 #include "libworker/plan/dnnl_raw.h"
 
+#include <stdio.h>
+#include <string.h>
+
 static dnnl_prop_kind_t forward_prop(const struct dn_spec *s)
 {
     return s->inference ? dnnl_forward_inference : dnnl_forward_training;
@@ -10,6 +13,26 @@ static dnnl_alg_kind_t pool_alg(const struct dn_spec *s)
 {
     int max = s->kind == DN_MAX_POOL_FWD || s->kind == DN_MAX_POOL_BWD;
     return max ? dnnl_pooling_max : dnnl_pooling_avg_exclude_padding;
+}
+
+const char *raw_pd_impl(const_dnnl_primitive_desc_t pd)
+{
+    const char *name = NULL;
+    if (dnnl_primitive_desc_query(pd, dnnl_query_impl_info_str, 0, &name) != dnnl_success) {
+        return "unknown";
+    }
+    return name;
+}
+
+static void add_offer(struct raw_offers *offers, const char *impl)
+{
+    size_t room = sizeof(offers->text) - offers->size;
+    int n = snprintf(offers->text + offers->size, room, "%s%s", offers->size > 0 ? ", " : "", impl);
+    if (n > 0 && (size_t)n < room) {
+        offers->size += (size_t)n;
+    } else {
+        offers->text[offers->size] = '\0';
+    }
 }
 
 #if DNNL_VERSION_MAJOR >= 3
@@ -109,6 +132,27 @@ dnnl_status_t raw_pd_create(dnnl_primitive_desc_t *ret, dnnl_engine_t engine,
         break;
     }
     return dnnl_invalid_arguments;
+}
+
+dnnl_status_t raw_pd_create_named(dnnl_primitive_desc_t *ret, dnnl_engine_t engine,
+                                  const struct dn_spec *spec, const_dnnl_primitive_desc_t hint,
+                                  const_dnnl_primitive_attr_t attr, const char *impl,
+                                  struct raw_offers *offers)
+{
+    dnnl_primitive_desc_t pd = NULL;
+    dnnl_status_t status = raw_pd_create(&pd, engine, spec, hint, attr);
+    while (status == dnnl_success && strcmp(raw_pd_impl(pd), impl) != 0) {
+        add_offer(offers, raw_pd_impl(pd));
+        status = dnnl_primitive_desc_next_impl(pd);
+    }
+    if (status == dnnl_success) {
+        *ret = pd;
+        return status;
+    }
+    if (pd != NULL) {
+        (void)dnnl_primitive_desc_destroy(pd);
+    }
+    return status == dnnl_last_impl_reached ? dnnl_unimplemented : status;
 }
 
 #else /* 2.x */
@@ -212,6 +256,45 @@ dnnl_status_t raw_pd_create(dnnl_primitive_desc_t *ret, dnnl_engine_t engine,
     dnnl_status_t status = init_op(&op, spec);
     return status != dnnl_success ? status
                                   : dnnl_primitive_desc_create(ret, &op, attr, engine, hint);
+}
+
+/* The first from where the iterator stands. */
+static dnnl_status_t find_named(dnnl_primitive_desc_iterator_t at, const char *impl,
+                                struct raw_offers *offers, dnnl_primitive_desc_t *ret)
+{
+    dnnl_status_t status = dnnl_success;
+    while (status == dnnl_success) {
+        dnnl_primitive_desc_t pd = dnnl_primitive_desc_iterator_fetch(at);
+        if (pd == NULL) {
+            return dnnl_out_of_memory;
+        }
+        if (strcmp(raw_pd_impl(pd), impl) == 0) {
+            *ret = pd;
+            return dnnl_success;
+        }
+        add_offer(offers, raw_pd_impl(pd));
+        (void)dnnl_primitive_desc_destroy(pd);
+        status = dnnl_primitive_desc_iterator_next(at);
+    }
+    return status == dnnl_iterator_ends ? dnnl_unimplemented : status;
+}
+
+dnnl_status_t raw_pd_create_named(dnnl_primitive_desc_t *ret, dnnl_engine_t engine,
+                                  const struct dn_spec *spec, const_dnnl_primitive_desc_t hint,
+                                  const_dnnl_primitive_attr_t attr, const char *impl,
+                                  struct raw_offers *offers)
+{
+    union raw_op op;
+    dnnl_primitive_desc_iterator_t at = NULL;
+    dnnl_status_t status = init_op(&op, spec);
+    if (status == dnnl_success) {
+        status = dnnl_primitive_desc_iterator_create(&at, &op, attr, engine, hint);
+    }
+    if (status == dnnl_success) {
+        status = find_named(at, impl, offers, ret);
+        (void)dnnl_primitive_desc_iterator_destroy(at);
+    }
+    return status;
 }
 
 #endif

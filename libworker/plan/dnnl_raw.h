@@ -19,6 +19,8 @@ struct dn_md {
     int n_dims;
     int64_t dims[DN_DIMS_MAX];
     enum dn_tag tag;
+    const char *name; /* oneDNN's, once it was looked up; NULL: it has none */
+    int is_looked_up;
     struct dn_md *next;
 };
 
@@ -36,5 +38,17 @@ dnnl_status_t raw_append_relu(dnnl_post_ops_t post_ops);
 dnnl_status_t raw_pd_create(dnnl_primitive_desc_t *ret, dnnl_engine_t engine,
                             const struct dn_spec *spec, const_dnnl_primitive_desc_t hint,
                             const_dnnl_primitive_attr_t attr);
+const char *raw_pd_impl(const_dnnl_primitive_desc_t pd);
+/* Names of implementations, "a, b"; what does not fit is left out. */
+struct raw_offers {
+    size_t size;
+    char text[128];
+};
+/* The first implementation of this name. dnnl_unimplemented: none; offers has those that there are.
+ */
+dnnl_status_t raw_pd_create_named(dnnl_primitive_desc_t *ret, dnnl_engine_t engine,
+                                  const struct dn_spec *spec, const_dnnl_primitive_desc_t hint,
+                                  const_dnnl_primitive_attr_t attr, const char *impl,
+                                  struct raw_offers *offers);
 
 #endif

@@ -42,31 +42,37 @@ struct step *emit_step(struct plan *plan, enum step_kind kind, int op, int n_ope
     return step;
 }
 
+/* The buffer that a primitive wants for itself alone; -1: none. */
+static int emit_scratch(struct plan *plan, const struct dn_arg *args, int n, int *ret,
+                        struct ms_err *err)
+{
+    *ret = -1;
+    for (int i = 0; i < n; i++) {
+        if (args[i].role == DN_SCRATCHPAD) {
+            *ret = emit_buffer(plan, dn_md_bytes(args[i].md), err);
+            return *ret < 0 ? *ret : 0;
+        }
+    }
+    return 0;
+}
+
 int emit_primitive(struct plan *plan, int op, const struct dn_spec *spec, const struct dn_pd *pd,
                    const struct operand args[DN_ROLES], struct ms_err *err)
 {
-    struct dn_prim *prim = NULL;
-    int rc = dn_prim_create(plan->dn, pd, &prim, err);
-    if (rc < 0) {
-        return rc;
-    }
-    int n_args = dn_prim_n_args(prim);
+    struct dn_arg all[DN_ROLES];
+    int n_args = dn_pd_args(plan->dn, pd, all);
     int scratch = -1;
-    for (int i = 0; i < n_args; i++) {
-        if (dn_prim_role(prim, i) == DN_SCRATCHPAD) {
-            scratch = emit_buffer(plan, dn_md_bytes(dn_prim_md(prim, i)), err);
-            rc = scratch < 0 ? scratch : rc;
-        }
-    }
+    struct dn_prim *prim = NULL;
+    int rc = plan->is_draft ? 0 : dn_prim_create(plan->dn, pd, &prim, err);
+    rc = rc < 0 ? rc : emit_scratch(plan, all, n_args, &scratch, err);
     struct step *step = rc < 0 ? NULL : emit_step(plan, STEP_PRIMITIVE, op, n_args, err);
     if (step == NULL) {
         dn_prim_destroy(prim);
         return rc < 0 ? rc : MS_E_NOMEM;
     }
     for (int i = 0; i < n_args; i++) {
-        enum dn_role role = dn_prim_role(prim, i);
-        step->operands[i] =
-            role == DN_SCRATCHPAD ? (struct operand){PLACE_ARENA, scratch} : args[role];
+        step->operands[i] = all[i].role == DN_SCRATCHPAD ? (struct operand){PLACE_ARENA, scratch}
+                                                         : args[all[i].role];
     }
     step->prim = prim;
     step->src = dn_pd_tensor(plan->dn, pd, DN_SRC);
@@ -191,7 +197,7 @@ struct kernel_layout emit_bn_layout(const struct dn_md *md)
 int emit_bn_scratch(struct plan *plan, const struct kernel_layout *layout, struct operand *ret,
                     struct ms_err *err)
 {
-    size_t bytes = kernel_bn_scratch(layout, plan->options.threads);
+    size_t bytes = kernel_bn_scratch(layout, plan->threads);
     int buffer = bytes == 0 ? 0 : emit_buffer(plan, bytes, err);
     if (buffer < 0) {
         return buffer;

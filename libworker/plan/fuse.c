@@ -130,7 +130,7 @@ int plan_fuse(struct lowering *lo, struct ms_err *err)
 {
     struct plan *plan = lo->plan;
     int n_all = graph_n_ops(plan->graph);
-    int n_ops = plan->options.training ? n_all : plan->n_forward_ops;
+    int n_ops = plan->training ? n_all : plan->n_forward_ops;
     struct readers *readers = malloc(((size_t)graph_n_tensors(plan->graph) + 1) * sizeof(*readers));
     lo->fusions = calloc((size_t)n_all + 1, sizeof(*lo->fusions));
     if (readers == NULL || lo->fusions == NULL) {

@@ -1,8 +1,10 @@
 /* internal.h - the inside of a plan, for the files of this room (and the tests of its memory)
  *
- *     lowering.h  graph            -> steps, with operands that name a place, not an address
+ *     choose.c    graphs           -> drafts, written down by record.c as a spec
+ *     lowering.h  graph, spec      -> steps, with operands that name a place, not an address
  *     params.c    parameters       -> places in the flat buffers, buckets, logical layout
  *     memory.c    steps            -> recompute, lifetimes, offsets in the arena
+ *     check.c     steps            -> are they what the spec says?
  *     step.c      steps + pointers -> a run
  */
 #ifndef PLAN_INTERNAL_H
@@ -85,7 +87,10 @@ struct buffer { /* a piece of the arena */
 
 struct plan {
     const struct graph *graph;
-    struct plan_options options;
+    int training, threads;
+    size_t bucket_bytes_max;
+    const atomic_int *cancel; /* NULL: never */
+    int is_draft;             /* to choose by: without primitives, it cannot run */
     struct dn *dn;
     int n_forward_ops;
 
@@ -121,8 +126,13 @@ struct plan {
     double *seconds; /* plan_view_clock */
 };
 
-/* lowering.c: the steps of all ops, and what params_place decides. */
-int plan_lower(struct plan *plan, struct ms_err *err);
+/* plan.c: a plan of the graph that has no steps yet; threads and bucket bytes are the spec's. */
+int plan_begin(const struct graph *graph, const struct plan_spec *spec, enum plan_use use,
+               struct plan **ret, struct ms_err *err);
+
+/* lowering.c: the steps of all ops. Each op of a draft chooses; others obey the use's rows. */
+int plan_lower(struct plan *plan, const struct plan_spec *spec, enum plan_use use,
+               struct ms_err *err);
 
 /* emit.c. Each returns 0 (or an index) or fails. */
 int emit_buffer(struct plan *plan, size_t bytes, struct ms_err *err);
@@ -146,18 +156,32 @@ const struct dn_md *emit_padded(struct plan *plan, const struct dn_md *md);
 /* A dense layer's view of a tensor: (n, everything else). */
 const struct dn_md *emit_rows(struct plan *plan, const struct dn_md *md);
 
-/* params.c */
-int params_create(struct plan *plan, struct ms_err *err);  /* before lowering */
+/* params.c. Before lowering; a spec without parameters: this plan fixes them. MS_E_INVALID: they
+ * are not those of the graph, with the line. */
+int params_create(struct plan *plan, const struct plan_spec *spec, struct ms_err *err);
 void params_place(struct plan *plan);                      /* after the forward ops */
 int params_buckets(struct plan *plan, struct ms_err *err); /* after scheduling */
 
-/* memory.c: inserts recomputation where recompute is set, plans the arena. */
-int memory_plan(struct plan *plan, int recompute, struct ms_err *err);
+/* memory.c: plans the arena. again: for each op whether it is made again in backward, where it can
+ * be; NULL: none is. */
+int memory_plan(struct plan *plan, const unsigned char *again, struct ms_err *err);
 
-/* record.c: what the steps of a plan are, as the ops of a use; ops are malloc'ed. */
+/* record.c: is the step an op of its own in a spec, and which? */
+int record_has(const struct step *step);
+void record_op(const struct plan *plan, const struct step *step, struct plan_spec_op *ret);
+/* ... all but its layouts, whose names have to be looked up. */
+void record_code(const struct plan *plan, const struct step *step, struct plan_spec_op *ret);
+/* All steps, as the ops of a use; ops are malloc'ed. */
 int record_use(const struct plan *plan, struct plan_spec_use *ret, struct ms_err *err);
-/* ... and what all plans of a job have in common with this one. Fills all but world and uses. */
+/* ... and what all plans of a job have in common with this one: parameters, statistics, buckets. */
 int record_common(const struct plan *plan, struct plan_spec *ret, struct ms_err *err);
+void record_machine(struct plan_machine *ret);
+
+/* check.c: is the plan, which was lowered and scheduled, what the spec says? MS_E_UNSUPPORTED or
+ * MS_E_INVALID, with the line and what it is instead. */
+int check_machine(const struct plan_spec *spec, struct ms_err *err);
+int check_plan(const struct plan *plan, const struct plan_spec *spec, enum plan_use use,
+               struct ms_err *err);
 
 /* step.c: one step; its operands' ptr are set. 0 or MS_E_FAILED. */
 int step_run(struct plan *plan, struct step *step);

@@ -18,12 +18,6 @@ void lower_window(const struct op *op, struct dn_spec *spec)
     spec->pad_end[1] = w->pad_right;
 }
 
-struct dn_pd *lower_try(struct plan *plan, const struct dn_spec *spec)
-{
-    struct dn_pd *pd = NULL;
-    return dn_pd_create(plan->dn, spec, &pd, NULL) == 0 ? pd : NULL;
-}
-
 int lower_relayout(struct lowering *lo, int op, int tensor, const struct dn_md *to,
                    struct ms_err *err)
 {
@@ -74,7 +68,7 @@ static int lower_batch_norm(struct lowering *lo, int index, struct ms_err *err)
     rc = rc < 0 ? rc : emit_value(lo, fusion->out, md, err);
     const struct kernel_layout layout = emit_bn_layout(md);
     struct operand scratch = {PLACE_NONE, 0};
-    int training = plan->options.training;
+    int training = plan->training;
     rc = rc < 0 || !training ? rc : emit_bn_scratch(plan, &layout, &scratch, err);
     struct step *step = rc < 0 ? NULL
                                : emit_step(plan, training ? STEP_BN_TRAIN : STEP_BN_APPLY, index,
@@ -139,11 +133,12 @@ static int lower_pool(struct lowering *lo, int index, struct ms_err *err)
     struct dn_spec spec = {.kind = op->kind == OP_MAX_POOL ? DN_MAX_POOL_FWD : DN_AVG_POOL_FWD,
                            .src = x.md,
                            .dst = dn_md(plan->dn, shape->n_dims, shape->dim, DN_ANY),
-                           .inference = !plan->options.training};
+                           .inference = !plan->training};
     lower_window(op, &spec);
     struct dn_pd *pd = NULL;
-    int rc = spec.dst == NULL ? ms_fail(err, MS_E_NOMEM, "plan: no memory for a layout")
-                              : dn_pd_create(plan->dn, &spec, &pd, err);
+    int rc = spec.dst == NULL   ? ms_fail(err, MS_E_NOMEM, "plan: no memory for a layout")
+             : lo->spec != NULL ? lower_obey(lo, index, &spec, &pd, err)
+                                : lower_only(plan, &spec, &pd, err);
     if (rc < 0) {
         return rc;
     }

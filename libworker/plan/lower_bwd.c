@@ -56,17 +56,12 @@ static int all_any(struct plan *plan, struct dn_spec *spec, struct ms_err *err)
 /* The first of given layouts, given with free weights, and all free that is as fast as all free.
  * weights_too: a layout of the weights is kept only for the very implementation of the free choice.
  */
-static int pick(struct plan *plan, const struct dn_spec *given, int free_weights,
-                struct dn_pd **ret, struct ms_err *err)
+static int pick(struct plan *plan, const struct dn_spec *given, const struct dn_spec *any,
+                int free_weights, struct dn_pd **ret, struct ms_err *err)
 {
-    struct dn_spec any = *given;
     struct dn_spec half = *given;
-    int rc = all_any(plan, &any, err);
-    if (rc < 0) {
-        return rc;
-    }
-    half.weights = any.weights;
-    struct dn_pd *free_choice = lower_try(plan, &any);
+    half.weights = any->weights;
+    struct dn_pd *free_choice = lower_try(plan, any);
     const struct dn_spec *kept[2] = {given, &half};
     for (int i = 0; i < (free_weights ? 2 : 1); i++) {
         struct dn_pd *pd = lower_try(plan, kept[i]);
@@ -83,7 +78,19 @@ static int pick(struct plan *plan, const struct dn_spec *given, int free_weights
         dn_pd_destroy(pd);
     }
     *ret = free_choice;
-    return free_choice != NULL ? 0 : dn_pd_create(plan->dn, &any, ret, err);
+    return free_choice != NULL ? 0 : lower_only(plan, any, ret, err);
+}
+
+static int conv_pd(struct lowering *lo, int index, const struct dn_spec *given, int free_weights,
+                   struct dn_pd **ret, struct ms_err *err)
+{
+    struct dn_spec any = *given;
+    int rc = all_any(lo->plan, &any, err);
+    if (rc < 0) {
+        return rc;
+    }
+    return lo->spec != NULL ? lower_obey(lo, index, &any, ret, err)
+                            : pick(lo->plan, given, &any, free_weights, ret, err);
 }
 
 static int lower_conv_bwd_data(struct lowering *lo, int index, struct ms_err *err)
@@ -100,7 +107,7 @@ static int lower_conv_bwd_data(struct lowering *lo, int index, struct ms_err *er
                            .hint = hint};
     lower_window(forward, &spec);
     struct dn_pd *pd = NULL;
-    int rc = pick(plan, &spec, 1, &pd, err);
+    int rc = conv_pd(lo, index, &spec, 1, &pd, err);
     if (rc < 0) {
         return rc;
     }
@@ -159,7 +166,7 @@ static int lower_conv_bwd_weights(struct lowering *lo, int index, struct ms_err 
                            .hint = hint};
     lower_window(forward, &spec);
     struct dn_pd *pd = NULL;
-    int rc = pick(plan, &spec, 0, &pd, err);
+    int rc = conv_pd(lo, index, &spec, 0, &pd, err);
     if (rc < 0) {
         return rc;
     }
@@ -177,10 +184,15 @@ static int lower_conv_bwd_weights(struct lowering *lo, int index, struct ms_err 
 /* ---- dense --------------------------------------------------------------------------------------
  */
 
-static int dense_pd(struct plan *plan, struct dn_spec *spec, int param, struct dn_pd **ret,
-                    struct ms_err *err)
+static int dense_pd(struct lowering *lo, int index, struct dn_spec *spec, int param,
+                    struct dn_pd **ret, struct ms_err *err)
 {
+    struct plan *plan = lo->plan;
     const struct dn_md *any = dn_md(plan->dn, 2, plan->params[param].dims, DN_ANY);
+    if (any != NULL && lo->spec != NULL) {
+        spec->weights = any;
+        return lower_obey(lo, index, spec, ret, err);
+    }
     spec->weights = plan->params[param].md;
     struct dn_pd *pd = lower_try(plan, spec);
     if (pd != NULL && dn_pd_rank(pd) == 2) {
@@ -190,7 +202,7 @@ static int dense_pd(struct plan *plan, struct dn_spec *spec, int param, struct d
     dn_pd_destroy(pd);
     spec->weights = any;
     return any == NULL ? ms_fail(err, MS_E_NOMEM, "plan: no memory for a layout")
-                       : dn_pd_create(plan->dn, spec, ret, err);
+                       : lower_only(plan, spec, ret, err);
 }
 
 static int lower_dense_bwd_data(struct lowering *lo, int index, struct ms_err *err)
@@ -204,7 +216,7 @@ static int lower_dense_bwd_data(struct lowering *lo, int index, struct ms_err *e
                            .dst = dn_pd_md(plan->dn, hint, DN_DST),
                            .hint = hint};
     struct dn_pd *pd = NULL;
-    int rc = dense_pd(plan, &spec, param, &pd, err);
+    int rc = dense_pd(lo, index, &spec, param, &pd, err);
     if (rc < 0) {
         return rc;
     }
@@ -234,7 +246,7 @@ static int lower_dense_bwd_weights(struct lowering *lo, int index, struct ms_err
                            .dst = dn_pd_md(plan->dn, hint, DN_DST),
                            .hint = hint};
     struct dn_pd *pd = NULL;
-    int rc = dense_pd(plan, &spec, param, &pd, err);
+    int rc = dense_pd(lo, index, &spec, param, &pd, err);
     if (rc < 0) {
         return rc;
     }
@@ -270,7 +282,8 @@ static int lower_pool_bwd(struct lowering *lo, int index, struct ms_err *err)
                            .hint = hint};
     lower_window(forward, &spec);
     struct dn_pd *pd = NULL;
-    int rc = dn_pd_create(plan->dn, &spec, &pd, err);
+    int rc = lo->spec != NULL ? lower_obey(lo, index, &spec, &pd, err)
+                              : lower_only(plan, &spec, &pd, err);
     if (rc < 0) {
         return rc;
     }

@@ -111,6 +111,33 @@ static struct dn_pd *pick_weights(struct plan *plan, struct conv *conv)
     return pd;
 }
 
+static int choose(struct plan *plan, struct conv *conv, struct dn_pd **ret, struct ms_err *err)
+{
+    *ret = pick_weights(plan, conv);
+    return *ret != NULL ? 0
+                        : ms_fail(err, MS_E_UNSUPPORTED,
+                                  "oneDNN %s has no convolution for weight %s; change its window "
+                                  "or channels",
+                                  dn_version(), graph_tensor(plan->graph, conv->op->in[1])->name);
+}
+
+/* As many input channels as the row says, all layouts free. */
+static int obey(struct lowering *lo, int index, struct conv *conv, struct dn_pd **ret,
+                struct ms_err *err)
+{
+    struct dn *dn = lo->plan->dn;
+    const struct shape *w = &graph_tensor(lo->plan->graph, conv->op->in[1])->shape;
+    const struct plan_spec_op *row = lo->rows[index];
+    int64_t src[DN_DIMS_MAX];
+    memcpy(src, dn_md_dims(conv->x), sizeof(src));
+    src[1] = row != NULL && row->channels != 0 ? row->channels : w->dim[1];
+    int64_t weights[DN_DIMS_MAX] = {w->dim[0], src[1], w->dim[2], w->dim[3]};
+    conv->spec.src = dn_md(dn, DN_DIMS_MAX, src, DN_ANY);
+    conv->spec.weights = dn_md(dn, DN_DIMS_MAX, weights, DN_ANY);
+    conv->spec.dst = dn_md(dn, DN_DIMS_MAX, conv->out_dims, DN_ANY);
+    return lower_obey(lo, index, &conv->spec, ret, err);
+}
+
 static void fix_param(struct plan_param *param, const struct dn_md *md)
 {
     if (param->md == NULL) {
@@ -148,16 +175,15 @@ int lower_conv(struct lowering *lo, int index, struct ms_err *err)
     }
     struct conv conv = {.op = op, .param = &plan->params[param], .x = lo->values[op->in[0]].md};
     conv.spec.kind = DN_CONV_FWD;
-    conv.spec.inference = !plan->options.training;
+    conv.spec.inference = !plan->training;
     conv.spec.relu = fusion->relu >= 0;
     lower_window(op, &conv.spec);
     const struct shape *y = &graph_tensor(plan->graph, op->out[0])->shape;
     memcpy(conv.out_dims, y->dim, sizeof(conv.out_dims));
-    struct dn_pd *pd = pick_weights(plan, &conv);
-    if (pd == NULL) {
-        return ms_fail(err, MS_E_UNSUPPORTED,
-                       "oneDNN %s has no convolution for weight %s; change its window or channels",
-                       dn_version(), graph_tensor(plan->graph, op->in[1])->name);
+    struct dn_pd *pd = NULL;
+    rc = lo->spec != NULL ? obey(lo, index, &conv, &pd, err) : choose(plan, &conv, &pd, err);
+    if (rc < 0) {
+        return rc;
     }
     lo->hints[index] = pd;
     const struct dn_md *weights = dn_pd_md(plan->dn, pd, DN_WEIGHTS);
@@ -208,6 +234,21 @@ static int dense_source(struct lowering *lo, int index, struct plan_param *param
     return 0;
 }
 
+/* Weights in the layout that another plan fixed, unless there is only slow code for it. */
+static int choose_dense(struct plan *plan, const struct dn_spec *spec, const struct dn_md *fixed,
+                        struct dn_pd **ret, struct ms_err *err)
+{
+    struct dn_spec given = *spec;
+    given.weights = fixed;
+    struct dn_pd *keep = fixed == NULL ? NULL : lower_try(plan, &given);
+    if (keep != NULL && dn_pd_rank(keep) == 2) {
+        *ret = keep;
+        return 0;
+    }
+    dn_pd_destroy(keep);
+    return lower_only(plan, spec, ret, err);
+}
+
 int lower_dense(struct lowering *lo, int index, struct ms_err *err)
 {
     struct plan *plan = lo->plan;
@@ -229,18 +270,13 @@ int lower_dense(struct lowering *lo, int index, struct ms_err *err)
                            .bias = dn_md(plan->dn, 1, dims, DN_PLAIN),
                            .dst = dn_md(plan->dn, 2, y->dim, DN_PLAIN),
                            .relu = fusion->relu >= 0,
-                           .inference = !plan->options.training};
+                           .inference = !plan->training};
     if (src == NULL || spec.weights == NULL || spec.bias == NULL || spec.dst == NULL) {
         return ms_fail(err, MS_E_NOMEM, "plan: no memory for a layout");
     }
-    struct dn_spec given = spec;
-    given.weights = p->md;
-    struct dn_pd *keep = p->md == NULL ? NULL : lower_try(plan, &given);
-    struct dn_pd *pd = keep;
-    if (keep == NULL || dn_pd_rank(keep) < 2) {
-        rc = dn_pd_create(plan->dn, &spec, &pd, err);
-        dn_pd_destroy(keep);
-    }
+    struct dn_pd *pd = NULL;
+    rc = lo->spec != NULL ? lower_obey(lo, index, &spec, &pd, err)
+                          : choose_dense(plan, &spec, p->md, &pd, err);
     if (rc < 0) {
         return rc;
     }

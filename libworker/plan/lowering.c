@@ -13,8 +13,9 @@ static int alloc_lowering(struct lowering *lo, struct ms_err *err)
     lo->workspaces = calloc(n_ops, sizeof(*lo->workspaces));
     lo->sources = calloc(n_ops, sizeof(*lo->sources));
     lo->share_of = malloc(n_tensors * sizeof(*lo->share_of));
+    lo->rows = calloc(n_ops, sizeof(*lo->rows));
     if (lo->values == NULL || lo->hints == NULL || lo->workspaces == NULL || lo->sources == NULL ||
-        lo->share_of == NULL) {
+        lo->share_of == NULL || lo->rows == NULL) {
         return ms_fail(err, MS_E_NOMEM, "plan: no memory for graph %s", graph_name(plan->graph));
     }
     for (size_t i = 0; i < n_tensors; i++) {
@@ -34,6 +35,7 @@ static void free_lowering(struct lowering *lo)
     free(lo->workspaces);
     free(lo->sources);
     free(lo->share_of);
+    free(lo->rows);
     free(lo->fusions);
 }
 
@@ -54,7 +56,7 @@ static int set_batch_values(struct lowering *lo, struct ms_err *err)
 
 static int emit_stats_step(struct plan *plan, enum step_kind kind, struct ms_err *err)
 {
-    if (!plan->options.training || plan->stats_count == 0) {
+    if (!plan->training || plan->stats_count == 0) {
         return 0;
     }
     struct step *step = emit_step(plan, kind, -1, 1, err);
@@ -74,7 +76,7 @@ static int lower_ops(struct lowering *lo, int begin, int end, struct ms_err *err
             continue;
         }
         rc = i < plan->n_forward_ops ? lower_forward(lo, i, err) : lower_backward(lo, i, err);
-        if (rc < 0) {
+        if (rc < 0 && lo->spec == NULL) { /* else it names a line */
             (void)ms_err_prefix(err, "graph %s, op %d %s", graph_name(plan->graph), i,
                                 op_traits(graph_op(plan->graph, i)->kind)->name);
         }
@@ -82,14 +84,28 @@ static int lower_ops(struct lowering *lo, int begin, int end, struct ms_err *err
     return rc;
 }
 
-static int lower_graph(struct lowering *lo, struct ms_err *err)
+/* Rows of ops that the graph has not are found by check_plan. */
+static void find_rows(struct lowering *lo)
+{
+    const struct plan_spec_use *use = &lo->spec->uses[lo->use];
+    for (int i = 0; i < use->n_ops; i++) {
+        if (use->ops[i].op < graph_n_ops(lo->plan->graph)) {
+            lo->rows[use->ops[i].op] = &use->ops[i];
+        }
+    }
+}
+
+static int lower_graph(struct lowering *lo, const struct plan_spec *spec, struct ms_err *err)
 {
     struct plan *plan = lo->plan;
     int rc = alloc_lowering(lo, err);
-    rc = rc < 0 ? rc : params_create(plan, err);
+    rc = rc < 0 ? rc : params_create(plan, spec, err);
+    if (rc == 0 && lo->spec != NULL) {
+        find_rows(lo);
+    }
     rc = rc < 0 ? rc : plan_fuse(lo, err);
     rc = rc < 0 ? rc : set_batch_values(lo, err);
-    if (rc == 0 && plan->options.training && plan->stats_count > 0) {
+    if (rc == 0 && plan->training && plan->stats_count > 0) {
         plan->stats_buffer = emit_buffer(plan, plan->stats_count * sizeof(float), err);
         rc = plan->stats_buffer < 0 ? plan->stats_buffer : 0;
     }
@@ -100,15 +116,16 @@ static int lower_graph(struct lowering *lo, struct ms_err *err)
         params_place(plan);
         plan->n_forward_steps = plan->n_steps;
     }
-    return rc < 0 || !plan->options.training
+    return rc < 0 || !plan->training
                ? rc
                : lower_ops(lo, plan->n_forward_ops, graph_n_ops(plan->graph), err);
 }
 
-int plan_lower(struct plan *plan, struct ms_err *err)
+int plan_lower(struct plan *plan, const struct plan_spec *spec, enum plan_use use,
+               struct ms_err *err)
 {
-    struct lowering lo = {.plan = plan};
-    int rc = lower_graph(&lo, err);
+    struct lowering lo = {.plan = plan, .spec = plan->is_draft ? NULL : spec, .use = use};
+    int rc = lower_graph(&lo, spec, err);
     free_lowering(&lo);
     return rc;
 }

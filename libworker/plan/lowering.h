@@ -3,6 +3,7 @@
  *     fuse.c      graph            -> which ops run together
  *     lowering.c  ops in order     -> lower_forward, lower_backward
  *     lower*.c    an op            -> its layouts, its primitive or kernel, its operands
+ *     obey.c      a layer's spec   -> oneDNN's descriptor: a candidate's, or that of the op's row
  *     emit.c      ...              -> steps, buffers, reorders
  *
  * All of it lives on the stack of plan_lower. */
@@ -30,12 +31,15 @@ struct fusion { /* an op's part in a fused step */
 
 struct lowering {
     struct plan *plan;            /* in the making */
-    struct fusion *fusions;       /* per op */
-    struct plan_value *values;    /* per tensor */
-    struct dn_pd **hints;         /* per op: forward descriptors */
-    int *workspaces;              /* per op: buffer */
-    const struct dn_md **sources; /* per op: what a dense layer or our pooling read */
-    int *share_of;                /* per tensor: the parameter whose gradient it is a part of, -1 */
+    const struct plan_spec *spec; /* obeyed; NULL: each op chooses */
+    enum plan_use use;
+    const struct plan_spec_op **rows; /* per op: what it is to be; NULL: nothing of its own */
+    struct fusion *fusions;           /* per op */
+    struct plan_value *values;        /* per tensor */
+    struct dn_pd **hints;             /* per op: forward descriptors */
+    int *workspaces;                  /* per op: buffer */
+    const struct dn_md **sources;     /* per op: what a dense layer or our pooling read */
+    int *share_of; /* per tensor: the parameter whose gradient it is a part of, -1 */
 };
 
 /* fuse.c: fills fusions. */
@@ -50,8 +54,16 @@ int lower_own_pool(struct lowering *lo, int op, struct ms_err *err);
 int lower_own_pool_bwd(struct lowering *lo, int op, struct ms_err *err);
 int lower_backward(struct lowering *lo, int op, struct ms_err *err);
 void lower_window(const struct op *op, struct dn_spec *spec);
-/* NULL where oneDNN has nothing. */
+/* A candidate: what oneDNN takes first. NULL: nothing, or in layouts that cannot be written down.
+ */
 struct dn_pd *lower_try(struct plan *plan, const struct dn_spec *spec);
+/* The same where there is no other candidate. MS_E_UNSUPPORTED. */
+int lower_only(struct plan *plan, const struct dn_spec *spec, struct dn_pd **ret,
+               struct ms_err *err);
+/* What the op's row says: where the spec leaves a layout free (DN_ANY) it is the row's, elsewhere
+ * it must be. MS_E_UNSUPPORTED, MS_E_INVALID with the line. */
+int lower_obey(struct lowering *lo, int op, const struct dn_spec *spec, struct dn_pd **ret,
+               struct ms_err *err);
 /* The weights of a parameter in the layout that a primitive wants. */
 int lower_weights(struct plan *plan, int op, int param, const struct dn_md *want,
                   struct operand *ret, struct ms_err *err);

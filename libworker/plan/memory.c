@@ -83,13 +83,15 @@ static void redirect(struct plan *plan, int from, int to)
     }
 }
 
-static int find_copies(struct plan *plan, struct copies *copies, struct ms_err *err)
+static int find_copies(struct plan *plan, const unsigned char *again, struct copies *copies,
+                       struct ms_err *err)
 {
     for (int s = 0; s < plan->n_steps; s++) {
         copies->source[s] = -1;
     }
     for (int s = 0; s < plan->n_forward_steps; s++) {
-        int reader = copy_reader(plan, copies, &plan->steps[s]);
+        int op = plan->steps[s].op;
+        int reader = op < 0 || !again[op] ? -1 : copy_reader(plan, copies, &plan->steps[s]);
         if (reader < 0) {
             continue;
         }
@@ -133,7 +135,7 @@ static int interleave(struct plan *plan, const struct copies *copies, struct ms_
     return 0;
 }
 
-static int insert_copies(struct plan *plan, struct ms_err *err)
+static int insert_copies(struct plan *plan, const unsigned char *again, struct ms_err *err)
 {
     size_t n_steps = (size_t)plan->n_steps + 1;
     struct copies copies = {.is_copied = calloc((size_t)plan->n_buffers * 2 + 1, 1),
@@ -143,7 +145,7 @@ static int insert_copies(struct plan *plan, struct ms_err *err)
     if (copies.is_copied == NULL || copies.source == NULL || copies.target == NULL) {
         rc = ms_fail(err, MS_E_NOMEM, "plan: no memory for %d steps", plan->n_steps);
     }
-    rc = rc < 0 ? rc : find_copies(plan, &copies, err);
+    rc = rc < 0 ? rc : find_copies(plan, again, &copies, err);
     rc = rc < 0 ? rc : interleave(plan, &copies, err);
     free(copies.is_copied);
     free(copies.source);
@@ -313,9 +315,9 @@ static int pack(struct plan *plan, struct ms_err *err)
     return 0;
 }
 
-int memory_plan(struct plan *plan, int recompute, struct ms_err *err)
+int memory_plan(struct plan *plan, const unsigned char *again, struct ms_err *err)
 {
-    int rc = recompute ? insert_copies(plan, err) : 0;
+    int rc = again != NULL ? insert_copies(plan, again, err) : 0;
     if (rc < 0) {
         return rc;
     }

@@ -20,7 +20,7 @@ static int param_tensor(const struct plan *plan, int i)
 static int create_primary(struct plan *plan, struct ms_err *err)
 {
     int n_gradients = graph_n_gradients(plan->graph);
-    if (plan->options.training && n_gradients != plan->n_params) {
+    if (plan->training && n_gradients != plan->n_params) {
         return ms_fail(err, MS_E_INVALID,
                        "plan: graph %s has %d gradients for %d parameters; call "
                        "graph_differentiate first",
@@ -34,48 +34,114 @@ static int create_primary(struct plan *plan, struct ms_err *err)
     return 0;
 }
 
-static int mismatch(const struct plan *plan, const char *name, struct ms_err *err)
+/* ---- parameters that a spec gives ---------------------------------------------------------------
+ */
+
+static enum dn_tag columns_tag(const char *name)
+{
+    static const struct {
+        const char *name;
+        enum dn_tag tag;
+    } rows[] = {{"aBcd8b", DN_NCHW8C}, {"aBcd16b", DN_NCHW16C}, {"acdb", DN_NHWC}};
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        if (strcmp(rows[i].name, name) == 0) {
+            return rows[i].tag;
+        }
+    }
+    return DN_OTHER;
+}
+
+/* A dense weight whose columns are those of an image, padding included. 0: it is not. */
+static int has_columns(struct plan *plan, const struct plan_spec_param *from,
+                       const struct shape *logical)
+{
+    const struct shape *image = &from->columns_shape;
+    const struct dn_md *md = dn_md(plan->dn, DN_DIMS_MAX, image->dim, columns_tag(from->columns));
+    return logical->n_dims == 2 && image->n_dims == DN_DIMS_MAX && md != NULL &&
+           image->dim[0] == logical->dim[0] && shape_count(image) == shape_count(logical) &&
+           from->shape.n_dims == 2 && from->shape.dim[0] == logical->dim[0] &&
+           shape_count(&from->shape) == emit_md_floats(md);
+}
+
+/* The shape is the graph's; a convolution's may have a few input channels more. */
+static int has_shape(const struct shape *shape, const struct shape *logical)
+{
+    struct shape same = *shape;
+    if (same.n_dims == DN_DIMS_MAX && logical->n_dims == DN_DIMS_MAX &&
+        same.dim[1] > logical->dim[1] && same.dim[1] < logical->dim[1] + PLAN_LANES) {
+        same.dim[1] = logical->dim[1];
+    }
+    return shape_equal(&same, logical);
+}
+
+/* 0: it cannot be. */
+static int take_param(struct plan *plan, const struct plan_spec_param *from, struct plan_param *ret)
+{
+    const struct shape *logical = &graph_tensor(plan->graph, ret->tensor)->shape;
+    int is_vector = logical->n_dims == 1;
+    int is_permuted = from->columns[0] != '\0';
+    if (is_permuted ? !has_columns(plan, from, logical) : !has_shape(&from->shape, logical)) {
+        return 0;
+    }
+    ret->offset = (size_t)from->offset;
+    ret->count = (size_t)from->count;
+    ret->n_dims = from->shape.n_dims;
+    memcpy(ret->dims, from->shape.dim, sizeof(ret->dims));
+    if (is_permuted) {
+        ret->via = columns_tag(from->columns);
+        memcpy(ret->via_dims, from->columns_shape.dim, sizeof(ret->via_dims));
+    }
+    ret->md = is_vector ? NULL : dn_md_named(plan->dn, ret->n_dims, ret->dims, from->layout);
+    size_t floats =
+        ret->md != NULL ? (size_t)emit_md_floats(ret->md) : (size_t)shape_count(logical);
+    int has_layout = is_vector ? strcmp(from->layout, "a") == 0 : ret->md != NULL;
+    return has_layout && ret->count == padded((int64_t)floats);
+}
+
+static int mismatch(const struct plan *plan, int line, const char *name, const char *what,
+                    struct ms_err *err)
 {
     return ms_fail(err, MS_E_INVALID,
-                   "plan: graph %s and the primary plan's graph %s differ in %s; build both from "
-                   "one network",
-                   graph_name(plan->graph), graph_name(plan->options.primary->graph), name);
+                   "plan line %d: graph %s has no %s %s of this shape and place; the primary graph "
+                   "and it must be of one network",
+                   line, graph_name(plan->graph), what, name);
 }
 
-/* The same parameter of this plan's graph, by name and shape; -1: none. */
-static int find_same(const struct plan *plan, const struct tensor *of)
+static int create_given(struct plan *plan, const struct plan_spec *spec, struct ms_err *err)
 {
-    int tensor = graph_find(plan->graph, of->name);
-    if (tensor < 0 || !shape_equal(&graph_tensor(plan->graph, tensor)->shape, &of->shape)) {
-        return -1;
-    }
-    return tensor;
-}
-
-static int create_secondary(struct plan *plan, struct ms_err *err)
-{
-    const struct plan *primary = plan->options.primary;
     for (int i = 0; i < plan->n_params; i++) {
-        const struct plan_param *from = &primary->params[i];
-        const struct tensor *of = graph_tensor(primary->graph, from->tensor);
-        int tensor = find_same(plan, of);
-        if (tensor < 0) {
-            return mismatch(plan, of->name, err);
+        const struct plan_spec_param *from = &spec->params[i];
+        int tensor = graph_find(plan->graph, from->name);
+        plan->params[i] = (struct plan_param){.tensor = tensor, .via = DN_ANY};
+        if (tensor < 0 || graph_tensor(plan->graph, tensor)->role != TENSOR_PARAM ||
+            plan->param_of[tensor] >= 0 || !take_param(plan, from, &plan->params[i])) {
+            return mismatch(plan, plan_spec_line(spec, PLAN_ITEM_PARAM, i), from->name, "parameter",
+                            err);
         }
-        plan->params[i] = *from;
-        plan->params[i].tensor = tensor;
         plan->param_of[tensor] = i;
-        if (from->md != NULL) {
-            plan->params[i].md = dn_md_import(plan->dn, from->md);
-            if (plan->params[i].md == NULL) {
-                return ms_fail(err, MS_E_NOMEM, "plan: no memory for a layout");
-            }
-        }
+        plan->weights_count = plan->params[i].offset + plan->params[i].count;
     }
     return 0;
 }
 
-static int add_stat(struct plan *plan, int tensor, struct ms_err *err)
+/* ---- statistics ---------------------------------------------------------------------------------
+ */
+
+static int place_stat(const struct plan *plan, const struct plan_spec *spec, struct plan_stat *stat,
+                      struct ms_err *err)
+{
+    const char *name = graph_tensor(plan->graph, stat->state)->name;
+    for (int i = 0; i < spec->n_stats; i++) {
+        const struct plan_spec_stat *row = &spec->stats[i];
+        if (strcmp(row->name, name) == 0 && (size_t)row->count == stat->count) {
+            stat->offset = (size_t)row->offset;
+            return 0;
+        }
+    }
+    return mismatch(plan, plan_spec_line(spec, PLAN_ITEM_STAT, -1), name, "statistic", err);
+}
+
+static int add_stat(struct plan *plan, const struct plan_spec *spec, int tensor, struct ms_err *err)
 {
     const struct tensor *t = graph_tensor(plan->graph, tensor);
     struct plan_stat *stat = &plan->stats[plan->n_stats];
@@ -83,40 +149,34 @@ static int add_stat(struct plan *plan, int tensor, struct ms_err *err)
                                .stat = tensor,
                                .offset = plan->stats_count,
                                .count = padded(shape_count(&t->shape))};
-    if (plan->options.primary != NULL) {
-        const struct plan *primary = plan->options.primary;
-        const struct tensor *state = graph_tensor(plan->graph, t->of);
-        int other = graph_find(primary->graph, state->name);
-        if (other < 0 || primary->stat_of[other] < 0) {
-            return mismatch(plan, state->name, err);
-        }
-        stat->offset = primary->stats[primary->stat_of[other]].offset;
-    }
+    int rc = spec->n_params > 0 ? place_stat(plan, spec, stat, err) : 0;
     plan->stats_count += stat->count;
     plan->stat_of[tensor] = plan->n_stats;
     plan->stat_of[t->of] = plan->n_stats;
     plan->n_stats++;
-    return 0;
+    return rc;
 }
 
-static int create_stats(struct plan *plan, struct ms_err *err)
+static int create_stats(struct plan *plan, const struct plan_spec *spec, struct ms_err *err)
 {
     int rc = 0;
     for (int i = 0; i < plan->n_forward_ops && rc == 0; i++) {
         const struct op *op = graph_op(plan->graph, i);
         if (op->kind == OP_BATCH_NORM) {
-            rc = add_stat(plan, op->out[1], err);
-            rc = rc < 0 ? rc : add_stat(plan, op->out[2], err);
+            rc = add_stat(plan, spec, op->out[1], err);
+            rc = rc < 0 ? rc : add_stat(plan, spec, op->out[2], err);
         }
     }
-    if (rc == 0 && plan->options.primary != NULL &&
-        plan->stats_count != plan->options.primary->stats_count) {
-        return mismatch(plan, "their batch norms", err);
-    }
-    return rc;
+    return rc < 0 || spec->n_params == 0 || plan->n_stats == spec->n_stats
+               ? rc
+               : ms_fail(err, MS_E_INVALID,
+                         "plan line %d: graph %s has %d statistics; the primary graph and it must "
+                         "be of one network",
+                         plan_spec_line(spec, PLAN_ITEM_STAT, -1), graph_name(plan->graph),
+                         plan->n_stats);
 }
 
-int params_create(struct plan *plan, struct ms_err *err)
+int params_create(struct plan *plan, const struct plan_spec *spec, struct ms_err *err)
 {
     size_t n_tensors = (size_t)graph_n_tensors(plan->graph);
     plan->n_params = graph_n_params(plan->graph);
@@ -132,21 +192,20 @@ int params_create(struct plan *plan, struct ms_err *err)
         plan->param_of[i] = -1;
         plan->stat_of[i] = -1;
     }
-    int rc = 0;
-    if (plan->options.primary == NULL) {
-        rc = create_primary(plan, err);
-    } else if (plan->options.primary->n_params != plan->n_params) {
-        rc = mismatch(plan, "the number of parameters", err);
-    } else {
-        rc = create_secondary(plan, err);
+    if (spec->n_params > 0 && spec->n_params != plan->n_params) {
+        return ms_fail(err, MS_E_INVALID,
+                       "plan line %d: graph %s has %d parameters; the primary graph and it must be "
+                       "of one network",
+                       plan_spec_line(spec, PLAN_ITEM_PARAM, -1), graph_name(plan->graph),
+                       plan->n_params);
     }
-    return rc < 0 ? rc : create_stats(plan, err);
+    int rc = spec->n_params > 0 ? create_given(plan, spec, err) : create_primary(plan, err);
+    return rc < 0 ? rc : create_stats(plan, spec, err);
 }
 
 void params_place(struct plan *plan)
 {
-    if (plan->options.primary != NULL) {
-        plan->weights_count = plan->options.primary->weights_count;
+    if (plan->weights_count > 0) { /* given */
         return;
     }
     for (int i = 0; i < plan->n_params; i++) {
@@ -178,7 +237,7 @@ static void find_last_writers(const struct plan *plan, int *last)
 
 static void cut_buckets(struct plan *plan, const int *last)
 {
-    size_t max = plan->options.bucket_bytes_max / sizeof(float);
+    size_t max = plan->bucket_bytes_max / sizeof(float);
     int complete = plan->n_forward_steps - 1;
     if (plan->stats_count > 0) {
         plan->buckets[0] = (struct plan_bucket){0, plan->stats_count};
@@ -200,7 +259,7 @@ static void cut_buckets(struct plan *plan, const int *last)
 
 int params_buckets(struct plan *plan, struct ms_err *err)
 {
-    if (!plan->options.training) {
+    if (!plan->training) {
         return 0;
     }
     size_t n_max = (size_t)plan->n_params + 1;

@@ -29,31 +29,6 @@ const char *plan_library(void)
 /* ---- create -------------------------------------------------------------------------------------
  */
 
-static int check_options(const struct graph *graph, const struct plan_options *options,
-                         struct ms_err *err)
-{
-    if (options->threads < 1) {
-        return ms_fail(err, MS_E_INVALID, "plan: threads is %d, must be at least 1",
-                       options->threads);
-    }
-    if (graph_loss(graph) < 0 || graph_data_index(graph) < 0 || graph_label_index(graph) < 0) {
-        return ms_fail(err, MS_E_INVALID, "plan: graph %s lacks data, labels or a loss",
-                       graph_name(graph));
-    }
-    return 0;
-}
-
-static int schedule(struct plan *plan, struct ms_err *err)
-{
-    enum plan_recompute mode = plan->options.recompute;
-    int rc = memory_plan(plan, mode == PLAN_RECOMPUTE_ON, err);
-    if (rc == 0 && mode == PLAN_RECOMPUTE_AUTO && plan->options.memory_max > 0 &&
-        plan->arena_bytes > plan->options.memory_max) {
-        rc = memory_plan(plan, 1, err);
-    }
-    return rc < 0 ? rc : params_buckets(plan, err);
-}
-
 static int touches_batch(const struct step *step)
 {
     for (int k = 0; k < step->n_operands; k++) {
@@ -79,31 +54,81 @@ static int list_batch_steps(struct plan *plan, struct ms_err *err)
     return 0;
 }
 
-int plan_create(const struct graph *graph, const struct plan_options *options, struct plan **ret,
+static int check_graph(const struct graph *graph, struct ms_err *err)
+{
+    return graph_loss(graph) >= 0 && graph_data_index(graph) >= 0 && graph_label_index(graph) >= 0
+               ? 0
+               : ms_fail(err, MS_E_INVALID, "plan: graph %s lacks data, labels or a loss",
+                         graph_name(graph));
+}
+
+int plan_begin(const struct graph *graph, const struct plan_spec *spec, enum plan_use use,
+               struct plan **ret, struct ms_err *err)
+{
+    int rc = check_graph(graph, err);
+    struct plan *plan = rc < 0 ? NULL : calloc(1, sizeof(*plan));
+    if (plan == NULL) {
+        return rc < 0 ? rc
+                      : ms_fail(err, MS_E_NOMEM, "plan: no memory for graph %s", graph_name(graph));
+    }
+    plan->graph = graph;
+    plan->training = use != PLAN_EVALUATE;
+    plan->threads = spec->threads;
+    plan->bucket_bytes_max = (size_t)spec->bucket_bytes;
+    plan->stats_buffer = -1;
+    plan->n_forward_ops = graph_n_forward_ops(graph);
+    omp_set_num_threads(spec->threads);
+    rc = dn_create(&plan->dn, err);
+    if (rc < 0) {
+        plan_destroy(plan);
+        return rc;
+    }
+    *ret = plan;
+    return 0;
+}
+
+/* What the spec has made again in backward, and lifetimes. */
+static int schedule(struct plan *plan, const struct plan_spec_use *use, struct ms_err *err)
+{
+    unsigned char *again = calloc((size_t)graph_n_ops(plan->graph) + 1, 1);
+    if (again == NULL) {
+        return ms_fail(err, MS_E_NOMEM, "plan: no memory for %d ops", use->n_ops);
+    }
+    int n_again = 0;
+    for (int i = 0; i < use->n_ops; i++) {
+        int is_op = use->ops[i].op < graph_n_ops(plan->graph);
+        n_again += use->ops[i].again;
+        again[is_op ? use->ops[i].op : 0] |= is_op && use->ops[i].again;
+    }
+    int rc = memory_plan(plan, n_again > 0 ? again : NULL, err);
+    free(again);
+    return rc < 0 ? rc : params_buckets(plan, err);
+}
+
+static int fill(struct plan *plan, const struct plan_spec *spec, enum plan_use use,
                 struct ms_err *err)
 {
-    int rc = check_options(graph, options, err);
-    rc = rc < 0 ? rc : dn_isa_set(options->isa, err);
+    int rc = plan_lower(plan, spec, use, err);
+    rc = rc < 0 ? rc : schedule(plan, &spec->uses[use], err);
+    rc = rc < 0 ? rc : check_plan(plan, spec, use, err);
+    return rc < 0 ? rc : list_batch_steps(plan, err);
+}
+
+int plan_create(const struct graph *graph, const struct plan_spec *spec, enum plan_use use,
+                const atomic_int *cancel, struct plan **ret, struct ms_err *err)
+{
+    struct plan *plan = NULL;
+    int rc = check_machine(spec, err);
+    if (rc == 0 && spec->uses[use].batch.n_dims == 0) {
+        rc = ms_fail(err, MS_E_INVALID, "plan of network %s: has no use %s", spec->network,
+                     plan_use_name(use));
+    }
+    rc = rc < 0 ? rc : plan_begin(graph, spec, use, &plan, err);
     if (rc < 0) {
         return rc;
     }
-    struct plan *plan = calloc(1, sizeof(*plan));
-    if (plan == NULL) {
-        return ms_fail(err, MS_E_NOMEM, "plan: no memory for graph %s", graph_name(graph));
-    }
-    plan->graph = graph;
-    plan->options = *options;
-    plan->options.isa = NULL;
-    plan->stats_buffer = -1;
-    plan->n_forward_ops = graph_n_forward_ops(graph);
-    if (plan->options.bucket_bytes_max == 0) {
-        plan->options.bucket_bytes_max = PLAN_BUCKET_BYTES;
-    }
-    omp_set_num_threads(options->threads);
-    rc = dn_create(&plan->dn, err);
-    rc = rc < 0 ? rc : plan_lower(plan, err);
-    rc = rc < 0 ? rc : schedule(plan, err);
-    rc = rc < 0 ? rc : list_batch_steps(plan, err);
+    plan->cancel = cancel;
+    rc = fill(plan, spec, use, err);
     if (rc < 0) {
         plan_destroy(plan);
         return rc;
@@ -184,8 +209,8 @@ static int check_buffers(const struct plan *plan, const struct plan_buffers *buf
         int is_needed;
     } rows[] = {
         {"weights", buffers->weights, plan->weights_count > 0},
-        {"moving", buffers->moving, plan->stats_count > 0 && !plan->options.training},
-        {"exchange", buffers->exchange, plan->options.training},
+        {"moving", buffers->moving, plan->stats_count > 0 && !plan->training},
+        {"exchange", buffers->exchange, plan->training},
         {"arena", buffers->arena, plan->arena_bytes > 0},
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
@@ -277,7 +302,7 @@ static double seconds_now(void)
 
 static int run_steps(struct plan *plan, plan_bucket_fn *on_bucket, void *arg)
 {
-    const atomic_int *cancel = plan->options.cancel;
+    const atomic_int *cancel = plan->cancel;
     int bucket = 0;
     int rc = 0;
     for (int s = 0; s < plan->n_steps && rc == 0; s++) {
@@ -312,10 +337,10 @@ static int run(struct plan *plan, const float *data, const void *labels, plan_bu
         return ms_fail(err, MS_E_INVALID, "plan of graph %s: no data or no labels",
                        graph_name(plan->graph));
     }
-    if (omp_get_max_threads() != plan->options.threads) {
-        omp_set_num_threads(plan->options.threads); /* a setting of the calling thread */
+    if (omp_get_max_threads() != plan->threads) {
+        omp_set_num_threads(plan->threads); /* a setting of the calling thread */
     }
-    unsigned mode = kernel_float_enter(plan->options.threads);
+    unsigned mode = kernel_float_enter(plan->threads);
     int rc = set_batch(plan, data, labels);
     rc = rc < 0 ? rc : run_steps(plan, on_bucket, arg);
     kernel_float_leave(mode);
@@ -330,7 +355,7 @@ static int run(struct plan *plan, const float *data, const void *labels, plan_bu
 int plan_train_step(struct plan *plan, const float *data, const void *labels,
                     plan_bucket_fn *on_bucket, void *arg, float *ret_loss, struct ms_err *err)
 {
-    if (!plan->options.training) {
+    if (!plan->training) {
         return ms_fail(err, MS_E_INVALID, "plan of graph %s was made for evaluation",
                        graph_name(plan->graph));
     }
@@ -345,7 +370,7 @@ int plan_evaluate(struct plan *plan, const float *data, const void *labels, int6
                   double *ret_loss_sum, int64_t *ret_correct, struct ms_err *err)
 {
     int64_t batch = graph_tensor(plan->graph, graph_data_index(plan->graph))->shape.dim[0];
-    if (plan->options.training) {
+    if (plan->training) {
         return ms_fail(err, MS_E_INVALID, "plan of graph %s was made for training",
                        graph_name(plan->graph));
     }

@@ -1,13 +1,14 @@
 /* plan.h - a graph lowered to something that runs: primitives, layouts, one arena, one step
  *
- *     graph + options -> plan        (once; creates every primitive)
+ *     graphs + request  -> spec      (plan_choose, spec.h: a value that can be read and digested)
+ *     graph + spec, use -> plan      (plan_create, once; creates every primitive)
  *     plan_bind       -> pointers    (weights, exchange, moving)
  *     plan_train_step -> loss, statistics and gradients in the exchange buffer, bucket by bucket
  *     plan_evaluate   -> loss and correct answers, with the moving statistics
  *
- * A plan is made for one batch size. The training plan of the job's batch size is the *primary*
- * one: it fixes the layout in which weights, optimizer slots and gradients live; every other plan
- * of the job (the last, smaller batch; evaluation) is created against that layout.
+ * A plan is made for one batch size. The primary use of a spec, the job's own batch, fixes the
+ * layout in which weights, optimizer slots and gradients live; the plans of the other uses (the
+ * last, smaller batch; evaluation) are chosen against that layout.
  *
  * Flat buffers, all fp32, all indexed by the same offsets:
  *
@@ -49,17 +50,16 @@ enum plan_recompute { /* batch norm + ReLU made again in backward from what is k
                       PLAN_RECOMPUTE_ON,
 };
 
-struct plan_options {
-    int training;            /* forward + backward, else forward with moving statistics */
-    int threads;             /* OpenMP threads of this rank, >= 1 */
+struct plan_request { /* what plan_choose decides about */
+    /* Of one network, for each use; NULL: the job has none. Those to train are differentiated. The
+     * first one is the *primary*: it fixes the layouts of parameters. */
+    const struct graph *graphs[PLAN_USES];
+    int world;               /* ranks that train, >= 1 */
+    int threads;             /* OpenMP threads of a rank, >= 1 */
     const char *isa;         /* cap: oneDNN's name, "avx512_core_amx"; NULL or "": this machine's */
     size_t bucket_bytes_max; /* 0: PLAN_BUCKET_BYTES */
     enum plan_recompute recompute;
-    uint64_t memory_max;        /* arena bytes for PLAN_RECOMPUTE_AUTO; 0: no limit */
-    const struct plan *primary; /* NULL: this one is; borrowed for the plan's life */
-    /* Looked at between two primitives; non-zero ends a run with MS_E_ABORTED. NULL: never.
-     * Borrowed for the plan's life. */
-    const atomic_int *cancel;
+    uint64_t memory_max; /* arena bytes for PLAN_RECOMPUTE_AUTO; 0: no limit */
 };
 
 /* 8 MiB: large enough that a bucket's barrier (about 10 us) is noise beside its memory traffic
@@ -78,10 +78,19 @@ int plan_set_isa(const char *isa, struct ms_err *err);
 const char *plan_isa(void);
 const char *plan_library(void); /* oneDNN's version, "2.6.3" */
 
-/* graph must be differentiated when options->training; it is borrowed for the plan's life. Returns
- * owned. Nothing large is allocated yet. */
-int plan_create(const struct graph *graph, const struct plan_options *options, struct plan **ret,
-                struct ms_err *err);
+/* Chooses, on this machine: candidates of implementations and layouts, the fast class of code
+ * first, then what spares a reorder. Equal requests on equal machines give equal specs. Returns
+ * owned: plan_spec_destroy. MS_E_UNSUPPORTED: oneDNN has nothing for an op; MS_E_INVALID,
+ * MS_E_REFUSED: the request, the instruction set. */
+int plan_choose(const struct plan_request *request, struct plan_spec **ret, struct ms_err *err);
+
+/* Makes the plan that the spec describes for this use, or none: each primitive by implementation
+ * and layouts, every other line held against what comes of it. The graph is borrowed for the plan's
+ * life. cancel: looked at between two primitives, non-zero ends a run with MS_E_ABORTED; NULL:
+ * never; borrowed likewise. Returns owned. Nothing large is allocated yet. MS_E_UNSUPPORTED: this
+ * machine cannot; MS_E_INVALID: the spec is not the graph's; both name the line. */
+int plan_create(const struct graph *graph, const struct plan_spec *spec, enum plan_use use,
+                const atomic_int *cancel, struct plan **ret, struct ms_err *err);
 void plan_destroy(struct plan *plan); /* NULL allowed */
 
 struct plan_bucket {     /* a range of the exchange buffer that becomes complete at once */
@@ -141,10 +150,5 @@ int plan_get_logical_from(struct plan *plan, int tensor, const float *from, floa
  * reduced: the statistics' part of the exchange buffer after the sum over ranks; scale = 1 / ranks.
  */
 void plan_commit_stats(const struct plan *plan, const float *reduced, float scale, float *moving);
-
-/* What the plans of a job are (spec.h), of `world` ranks; NULL where the job has no plan for a use.
- * Returns owned: plan_spec_destroy. */
-int plan_get_spec(const struct plan *const plans[PLAN_USES], int world, struct plan_spec **ret,
-                  struct ms_err *err);
 
 #endif

@@ -23,7 +23,7 @@ static const char *const kernel_names[STEP_KINDS] = {
  */
 
 /* Layout changes follow from the layouts of what they stand between, and change no bit. */
-static int is_recorded(const struct step *step)
+int record_has(const struct step *step)
 {
     return step->op >= 0 && !step->is_copy &&
            !(step->kind == STEP_PRIMITIVE && step->prim_kind == DN_REORDER);
@@ -31,9 +31,8 @@ static int is_recorded(const struct step *step)
 
 static void name_layout(const struct plan *plan, const struct dn_md *md, char *ret)
 {
-    if (md != NULL) {
-        (void)dn_md_name(plan->dn, md, ret, PLAN_TOKEN_MAX);
-    }
+    const char *name = md == NULL ? "" : dn_md_name(plan->dn, md);
+    snprintf(ret, PLAN_TOKEN_MAX, "%s", name != NULL ? name : "other");
 }
 
 /* Channels of a convolution's source where its padding is taken for channels. */
@@ -44,7 +43,7 @@ static int64_t padded_channels(const struct plan *plan, const struct op *forward
     return forward->kind == OP_CONV2D && dn_md_dims(src)[1] != channels ? dn_md_dims(src)[1] : 0;
 }
 
-static void record_op(const struct plan *plan, const struct step *step, struct plan_spec_op *ret)
+void record_code(const struct plan *plan, const struct step *step, struct plan_spec_op *ret)
 {
     const struct op *op = graph_op(plan->graph, step->op);
     const struct op *forward = op->forward >= 0 ? graph_op(plan->graph, op->forward) : op;
@@ -54,10 +53,15 @@ static void record_op(const struct plan *plan, const struct step *step, struct p
     snprintf(ret->name, sizeof(ret->name), "%s", graph_tensor(plan->graph, forward->out[0])->name);
     snprintf(ret->impl, sizeof(ret->impl), "%s",
              is_primitive ? step->impl : kernel_names[step->kind]);
+    ret->channels = is_primitive ? padded_channels(plan, forward, step->src) : 0;
+}
+
+void record_op(const struct plan *plan, const struct step *step, struct plan_spec_op *ret)
+{
+    record_code(plan, step, ret);
     name_layout(plan, step->src, ret->src);
     name_layout(plan, step->weights, ret->weights);
     name_layout(plan, step->dst, ret->dst);
-    ret->channels = is_primitive ? padded_channels(plan, forward, step->src) : 0;
 }
 
 static void mark_again(struct plan_spec_use *use, int op)
@@ -76,7 +80,7 @@ int record_use(const struct plan *plan, struct plan_spec_use *ret, struct ms_err
         return ms_fail(err, MS_E_NOMEM, "plan: no memory for %d ops", plan->n_steps);
     }
     for (int s = 0; s < plan->n_steps; s++) {
-        if (is_recorded(&plan->steps[s])) {
+        if (record_has(&plan->steps[s])) {
             record_op(plan, &plan->steps[s], &use.ops[use.n_ops++]);
         } else if (plan->steps[s].is_copy) {
             mark_again(&use, plan->steps[s].op);
@@ -126,7 +130,7 @@ static void record_stat(const struct plan *plan, const struct plan_stat *stat,
     snprintf(ret->name, sizeof(ret->name), "%s", graph_tensor(plan->graph, stat->state)->name);
 }
 
-static void record_machine(struct plan_machine *ret)
+void record_machine(struct plan_machine *ret)
 {
     *ret = (struct plan_machine){.caches = {dn_cache_bytes(1), dn_cache_bytes(2)}};
     snprintf(ret->isa, sizeof(ret->isa), "%s", dn_isa());
@@ -135,10 +139,6 @@ static void record_machine(struct plan_machine *ret)
 
 int record_common(const struct plan *plan, struct plan_spec *ret, struct ms_err *err)
 {
-    snprintf(ret->network, sizeof(ret->network), "%s", graph_name(plan->graph));
-    ret->threads = plan->options.threads;
-    ret->bucket_bytes = (int64_t)plan->options.bucket_bytes_max;
-    record_machine(&ret->machine);
     ret->params = calloc((size_t)plan->n_params + 1, sizeof(*ret->params));
     ret->stats = calloc((size_t)plan->n_stats + 1, sizeof(*ret->stats));
     ret->buckets = calloc((size_t)plan->n_buckets + 1, sizeof(*ret->buckets));
@@ -154,25 +154,5 @@ int record_common(const struct plan *plan, struct plan_spec *ret, struct ms_err 
     for (; ret->n_buckets < plan->n_buckets; ret->n_buckets++) {
         ret->buckets[ret->n_buckets] = plan->buckets[ret->n_buckets];
     }
-    return 0;
-}
-
-int plan_get_spec(const struct plan *const plans[PLAN_USES], int world, struct plan_spec **ret,
-                  struct ms_err *err)
-{
-    struct plan_spec *spec = calloc(1, sizeof(*spec));
-    int rc = spec == NULL ? ms_fail(err, MS_E_NOMEM, "plan: no memory for a spec") : 0;
-    for (int use = 0; use < PLAN_USES && rc == 0; use++) {
-        if (plans[use] != NULL) {
-            rc = spec->network[0] == '\0' ? record_common(plans[use], spec, err) : 0;
-            rc = rc < 0 ? rc : record_use(plans[use], &spec->uses[use], err);
-        }
-    }
-    if (rc < 0) {
-        plan_spec_destroy(spec);
-        return rc;
-    }
-    spec->world = world;
-    *ret = spec;
     return 0;
 }

@@ -13,7 +13,7 @@ enum {
 static int threads_for(const struct plan *plan, size_t floats)
 {
     size_t parts = (floats + PART_FLOATS - 1) / PART_FLOATS;
-    size_t threads = (size_t)plan->options.threads;
+    size_t threads = (size_t)plan->threads;
     return (int)(parts < threads ? (parts > 0 ? parts : 1) : threads);
 }
 
@@ -121,7 +121,7 @@ static void run_loss(struct plan *plan, const struct step *step)
 {
     const float *logits = step->ptr[LOSS_LOGITS];
     float *gradient = step->ptr[LOSS_GRADIENT];
-    int64_t rows = plan->options.training ? step->rows : plan->rows;
+    int64_t rows = plan->training ? step->rows : plan->rows;
     if (step->kind == STEP_MSE) {
         plan->loss = kernel_mse(logits, step->ptr[LOSS_LABELS], rows, step->columns, gradient);
         plan->correct = 0;
@@ -130,7 +130,7 @@ static void run_loss(struct plan *plan, const struct step *step)
     const int32_t *labels = step->ptr[LOSS_LABELS];
     int threads = threads_for(plan, (size_t)(rows * step->columns) * EXP_FLOATS);
     plan->loss = kernel_softmax_ce(logits, labels, rows, step->columns, gradient, threads);
-    if (!plan->options.training) {
+    if (!plan->training) {
         plan->correct = kernel_count_correct(logits, labels, rows, step->columns);
     }
 }

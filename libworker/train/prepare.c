@@ -158,6 +158,7 @@ static int plan_replica(struct train *train, uint64_t memory_max, struct ms_err 
                                   .train = train->info,
                                   .has_evaluate = cfg->job->has_evaluate,
                                   .evaluate_batch = train->eval_batch,
+                                  .world = train->data_world,
                                   .threads = train->known.threads,
                                   .isa = cfg->isa,
                                   .memory_max = memory_max,
@@ -277,7 +278,7 @@ static int make_replica(struct train *train, struct ms_err *err)
     if (train->known.peak_bytes > share) {
         return refuse_memory(train, free_bytes, locals, err);
     }
-    return replica_plan_sha256(train->replica, train->data_world, train->known.plan_sha256, err);
+    return replica_plan_sha256(train->replica, train->known.plan_sha256, err);
 }
 
 /* ---- peers ---- */

@@ -16,6 +16,7 @@ struct use {
 
 struct replica {
     const struct job *job;
+    struct plan_spec *spec;
     struct use uses[PLAN_USES];
     struct plan_sizes sizes;
     size_t arena_bytes; /* the largest of the plans' */
@@ -55,28 +56,45 @@ static int make_graph(const struct replica_config *cfg, int64_t batch, int train
     return 0;
 }
 
-static int make_use(struct replica *replica, const struct replica_config *cfg, enum plan_use which,
-                    int64_t batch, struct ms_err *err)
+static int make_graphs(struct replica *replica, const struct replica_config *cfg,
+                       struct ms_err *err)
 {
-    struct use *use = &replica->uses[which];
-    int training = which != PLAN_EVALUATE;
-    int rc = make_graph(cfg, batch, training, &use->graph, err);
-    if (rc < 0) {
-        return rc;
+    const int64_t batch = cfg->job->batch_size;
+    const int64_t batches[PLAN_USES] = {
+        [PLAN_TRAIN] = batch,
+        [PLAN_TAIL] = cfg->train.last_rows != batch ? cfg->train.last_rows : 0,
+        [PLAN_EVALUATE] = cfg->has_evaluate ? cfg->evaluate_batch : 0};
+    int rc = 0;
+    for (int i = 0; i < PLAN_USES && rc == 0; i++) {
+        replica->uses[i].batch = batches[i];
+        if (batches[i] > 0) {
+            rc = make_graph(cfg, batches[i], i != PLAN_EVALUATE, &replica->uses[i].graph, err);
+        }
     }
-    struct plan_options options = {.training = training,
+    return rc;
+}
+
+static int choose(struct replica *replica, const struct replica_config *cfg, struct ms_err *err)
+{
+    struct plan_request request = {.world = cfg->world,
                                    .threads = cfg->threads,
                                    .isa = cfg->isa,
                                    .recompute = PLAN_RECOMPUTE_AUTO,
-                                   .memory_max = cfg->memory_max,
-                                   .cancel = cfg->cancel,
-                                   .primary =
-                                       which == PLAN_TRAIN ? NULL : replica->uses[PLAN_TRAIN].plan};
-    rc = plan_create(use->graph, &options, &use->plan, err);
+                                   .memory_max = cfg->memory_max};
+    for (int i = 0; i < PLAN_USES; i++) {
+        request.graphs[i] = replica->uses[i].graph;
+    }
+    return plan_choose(&request, &replica->spec, err);
+}
+
+static int make_plan(struct replica *replica, const struct replica_config *cfg, enum plan_use which,
+                     struct ms_err *err)
+{
+    struct use *use = &replica->uses[which];
+    int rc = plan_create(use->graph, replica->spec, which, cfg->cancel, &use->plan, err);
     if (rc < 0) {
         return rc;
     }
-    use->batch = batch;
     struct plan_sizes sizes;
     plan_get_sizes(use->plan, &sizes);
     if (sizes.arena_bytes > replica->arena_bytes) {
@@ -84,7 +102,7 @@ static int make_use(struct replica *replica, const struct replica_config *cfg, e
     }
     if (which == PLAN_TRAIN) {
         replica->sizes = sizes;
-    } else if (training) {
+    } else if (which == PLAN_TAIL) {
         assert(sizes.exchange == replica->sizes.exchange &&
                sizes.n_buckets == replica->sizes.n_buckets);
     }
@@ -100,12 +118,10 @@ int replica_create(const struct replica_config *cfg, struct replica **ret, struc
     replica->job = cfg->job;
     replica->threads = cfg->threads;
     replica->n_slots = optimizer_slots(&cfg->job->optimizer);
-    int rc = make_use(replica, cfg, PLAN_TRAIN, cfg->job->batch_size, err);
-    if (rc == 0 && cfg->train.last_rows != cfg->job->batch_size) {
-        rc = make_use(replica, cfg, PLAN_TAIL, cfg->train.last_rows, err);
-    }
-    if (rc == 0 && cfg->has_evaluate) {
-        rc = make_use(replica, cfg, PLAN_EVALUATE, cfg->evaluate_batch, err);
+    int rc = make_graphs(replica, cfg, err);
+    rc = rc < 0 ? rc : choose(replica, cfg, err);
+    for (int i = 0; i < PLAN_USES && rc == 0; i++) {
+        rc = replica->uses[i].graph != NULL ? make_plan(replica, cfg, (enum plan_use)i, err) : 0;
     }
     if (rc < 0) {
         replica_destroy(replica);
@@ -120,12 +136,11 @@ void replica_destroy(struct replica *replica)
     if (replica == NULL) {
         return;
     }
-    for (int i = PLAN_USES - 1; i >= 0; i--) { /* the primary last */
-        plan_destroy(replica->uses[i].plan);
-    }
     for (int i = 0; i < PLAN_USES; i++) {
+        plan_destroy(replica->uses[i].plan);
         graph_destroy(replica->uses[i].graph);
     }
+    plan_spec_destroy(replica->spec);
     size_t bytes = replica->sizes.weights * sizeof(float);
     memory_free(replica->arena, replica->arena_bytes);
     memory_free(replica->weights, bytes);
@@ -158,18 +173,10 @@ const struct graph *replica_graph(const struct replica *replica)
     return replica->uses[PLAN_TRAIN].graph;
 }
 
-int replica_plan_sha256(const struct replica *replica, int world, char ret_hex[MS_SHA256_HEX],
+int replica_plan_sha256(const struct replica *replica, char ret_hex[MS_SHA256_HEX],
                         struct ms_err *err)
 {
-    const struct plan *plans[PLAN_USES];
-    for (int i = 0; i < PLAN_USES; i++) {
-        plans[i] = replica->uses[i].plan;
-    }
-    struct plan_spec *spec = NULL;
-    int rc = plan_get_spec(plans, world, &spec, err);
-    rc = rc < 0 ? rc : plan_spec_digest(spec, ret_hex, err);
-    plan_spec_destroy(spec);
-    return rc;
+    return plan_spec_digest(replica->spec, ret_hex, err);
 }
 
 static int alloc_floats(size_t count, const char *what, float **ret, struct ms_err *err)

@@ -25,7 +25,7 @@ struct replica_config {
     struct loader_info train; /* what batches look like */
     int has_evaluate;
     int64_t evaluate_batch;
-    int threads;
+    int world, threads; /* ranks that train; OpenMP threads of each */
     const char *isa;
     uint64_t memory_max;      /* bytes a rank may use, 0: no limit: decides recomputation */
     const atomic_int *cancel; /* non-zero gives a step up, between two primitives; borrowed */
@@ -40,7 +40,7 @@ struct plan_bucket replica_bucket(const struct replica *replica, int bucket);
 uint64_t replica_bytes(const struct replica *replica);
 const struct graph *replica_graph(const struct replica *replica);
 /* SHA-256 of what fixes the bits beside job and seed, hex. */
-int replica_plan_sha256(const struct replica *replica, int world, char ret_hex[MS_SHA256_HEX],
+int replica_plan_sha256(const struct replica *replica, char ret_hex[MS_SHA256_HEX],
                         struct ms_err *err);
 
 int replica_allocate(struct replica *replica, struct ms_err *err);

@@ -5,11 +5,22 @@
 #include "libworker/kernel/kernel.h"
 #include "libworker/model/model.h"
 #include "libworker/plan/plan.h"
+#include "libworker/plan/spec.h"
 #include "proto/rng.h"
 #include "tests/ref_graph.h"
 #include "tests/test.h"
 
 #include <math.h>
+
+struct case_options { /* of one plan: what it is for, and the rest of its request */
+    int training, threads;
+    const char *isa;
+    size_t bucket_bytes_max;
+    enum plan_recompute recompute;
+    uint64_t memory_max;
+    const struct graph *primary; /* NULL: the plan's own graph fixes the layouts */
+    const atomic_int *cancel;
+};
 
 struct plan_case {
     struct graph *graph;
@@ -64,16 +75,39 @@ static inline void case_bind(struct plan_case *c)
     ck_ms_ok(plan_bind(c->plan, &c->buffers, err));
 }
 
+/* Chooses and makes the plan of one graph; beside a primary it is the last batch's, or evaluation.
+ */
+static inline int case_create(const struct graph *graph, const struct case_options *options,
+                              struct plan **ret, struct ms_err *err)
+{
+    struct plan_request request = {.world = 1,
+                                   .threads = options->threads,
+                                   .isa = options->isa,
+                                   .bucket_bytes_max = options->bucket_bytes_max,
+                                   .recompute = options->recompute,
+                                   .memory_max = options->memory_max};
+    enum plan_use use = !options->training         ? PLAN_EVALUATE
+                        : options->primary != NULL ? PLAN_TAIL
+                                                   : PLAN_TRAIN;
+    struct plan_spec *spec = NULL;
+    request.graphs[PLAN_TRAIN] = options->primary;
+    request.graphs[use] = graph;
+    int rc = plan_choose(&request, &spec, err);
+    rc = rc < 0 ? rc : plan_create(graph, spec, use, options->cancel, ret, err);
+    plan_spec_destroy(spec);
+    return rc;
+}
+
 /* Takes graph. training: differentiates it. */
 static inline void case_init(struct plan_case *c, struct graph *graph,
-                             const struct plan_options *options)
+                             const struct case_options *options)
 {
     memset(c, 0, sizeof(*c));
     c->graph = graph;
     if (options->training) {
         ck_ms_ok(graph_differentiate(graph, err));
     }
-    ck_ms_ok(plan_create(graph, options, &c->plan, err));
+    ck_ms_ok(case_create(graph, options, &c->plan, err));
     plan_get_sizes(c->plan, &c->sizes);
     const struct tensor *data = graph_tensor(graph, graph_data_index(graph));
     const struct tensor *label = graph_tensor(graph, graph_label_index(graph));

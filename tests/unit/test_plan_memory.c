@@ -4,10 +4,10 @@
 
 static struct plan *create(struct graph *graph, enum plan_recompute recompute, uint64_t memory_max)
 {
-    struct plan_options options = {
+    struct case_options options = {
         .training = 1, .threads = 1, .recompute = recompute, .memory_max = memory_max};
     struct plan *plan = NULL;
-    ck_ms_ok(plan_create(graph, &options, &plan, err));
+    ck_ms_ok(case_create(graph, &options, &plan, err));
     return plan;
 }
 
@@ -50,9 +50,9 @@ START_TEST(scratch_of_batch_norm_lives_for_its_step)
     struct graph *graph = case_model("resnet50", 8, 3, 64, 10, MODEL_LOSS_SOFTMAX_CE);
     ck_ms_ok(graph_differentiate(graph, err));
     size_t one = arena_of(graph, PLAN_RECOMPUTE_ON, 0);
-    struct plan_options options = {.training = 1, .threads = 8, .recompute = PLAN_RECOMPUTE_ON};
+    struct case_options options = {.training = 1, .threads = 8, .recompute = PLAN_RECOMPUTE_ON};
     struct plan *plan = NULL;
-    ck_ms_ok(plan_create(graph, &options, &plan, err));
+    ck_ms_ok(case_create(graph, &options, &plan, err));
     int n = 0;
 
     for (int s = 0; s < plan->n_steps; s++) {
@@ -120,7 +120,7 @@ END_TEST
 
 START_TEST(a_step_reads_nothing_that_an_earlier_one_left)
 {
-    struct plan_options options = {.training = 1, .threads = 1, .recompute = PLAN_RECOMPUTE_ON};
+    struct case_options options = {.training = 1, .threads = 1, .recompute = PLAN_RECOMPUTE_ON};
     struct plan_case c;
     case_init(&c, network(_i), &options);
     case_init_values(&c, 3);
@@ -144,7 +144,7 @@ START_TEST(making_again_changes_no_bit)
     struct plan_case c[2];
     float loss[2];
     for (int i = 0; i < 2; i++) {
-        struct plan_options options = {.training = 1, .threads = 1};
+        struct case_options options = {.training = 1, .threads = 1};
         options.recompute = i == 0 ? PLAN_RECOMPUTE_OFF : PLAN_RECOMPUTE_ON;
         case_init(&c[i], network(_i), &options);
         case_init_values(&c[i], 3);
@@ -171,7 +171,7 @@ START_TEST(the_same_threads_give_the_same_bits_and_others_the_same_result)
     float loss[3];
     static const int threads[3] = {2, 2, 1};
     for (int i = 0; i < 3; i++) {
-        struct plan_options options = {.training = 1, .threads = threads[i]};
+        struct case_options options = {.training = 1, .threads = threads[i]};
         case_init(&c[i], network(_i), &options);
         case_init_values(&c[i], 3);
         loss[i] = case_step(&c[i]);

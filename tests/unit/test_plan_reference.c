@@ -148,7 +148,7 @@ START_TEST(resnet50_follows_the_reference_run)
     FILE *file = fopen(path, "rb");
     ck_assert_msg(file != NULL, "cannot open %s", path);
     json_t *root = load_reference(shared);
-    struct plan_options options = {.training = 1, .threads = 1, .recompute = PLAN_RECOMPUTE_ON};
+    struct case_options options = {.training = 1, .threads = 1, .recompute = PLAN_RECOMPUTE_ON};
     struct plan_case c;
     case_init(&c, case_model("resnet50", BATCH, 3, SIDE * SCALE, 10, MODEL_LOSS_SOFTMAX_CE),
               &options);

@@ -24,7 +24,7 @@ static struct graph *network(int i, int64_t batch)
 
 static void init_primary(struct plan_case *c, int i, int64_t batch)
 {
-    struct plan_options options = {.training = 1, .threads = 1};
+    struct case_options options = {.training = 1, .threads = 1};
     case_init(c, network(i, batch), &options);
 }
 
@@ -32,7 +32,7 @@ static void init_primary(struct plan_case *c, int i, int64_t batch)
 static void init_secondary(struct plan_case *c, const struct plan_case *primary, int i,
                            int64_t batch, int training)
 {
-    struct plan_options options = {.training = training, .threads = 1, .primary = primary->plan};
+    struct case_options options = {.training = training, .threads = 1, .primary = primary->graph};
     case_init(c, network(i, batch), &options);
     ck_assert_uint_eq(c->sizes.weights, primary->sizes.weights);
     ck_assert_uint_eq(c->sizes.stats, primary->sizes.stats);
@@ -150,7 +150,7 @@ END_TEST
 
 START_TEST(evaluation_stands_alone_too)
 {
-    struct plan_options options = {.training = 0, .threads = 1};
+    struct case_options options = {.training = 0, .threads = 1};
     struct plan_case c;
     case_init(&c, network(_i, 5), &options);
     case_reference(&c, 4);
@@ -282,7 +282,7 @@ static void on_bucket(void *arg, int bucket)
 
 START_TEST(buckets_cover_the_exchange_buffer_once_and_are_complete_when_called)
 {
-    struct plan_options options = {.training = 1, .threads = 1};
+    struct case_options options = {.training = 1, .threads = 1};
     for (size_t kib = 1; kib <= 4096; kib *= 64) {
         options.bucket_bytes_max = kib << 10;
         struct plan_case c;
@@ -340,13 +340,13 @@ START_TEST(a_plan_of_another_network_is_refused)
 {
     struct plan_case c;
     init_primary(&c, 2, 2);
-    struct plan_options options = {.training = 0, .threads = 1, .primary = c.plan};
+    struct case_options options = {.training = 0, .threads = 1, .primary = c.graph};
     struct graph *other = network(3, 2);
     struct graph *wider = case_model("lenet5", 2, 3, 32, 10, MODEL_LOSS_SOFTMAX_CE);
     struct plan *plan = NULL;
 
-    ck_ms_fails(plan_create(other, &options, &plan, err), MS_E_INVALID, "primary");
-    ck_ms_fails(plan_create(wider, &options, &plan, err), MS_E_INVALID, "conv1.weight");
+    ck_ms_fails(case_create(other, &options, &plan, err), MS_E_INVALID, "primary");
+    ck_ms_fails(case_create(wider, &options, &plan, err), MS_E_INVALID, "conv1.weight");
 
     ck_assert_ptr_null(plan);
     graph_destroy(other);
@@ -358,11 +358,11 @@ END_TEST
 START_TEST(misuse_is_named)
 {
     struct graph *graph = network(3, 2);
-    struct plan_options options = {.training = 1, .threads = 0};
+    struct case_options options = {.training = 1, .threads = 0};
     struct plan *plan = NULL;
-    ck_ms_fails(plan_create(graph, &options, &plan, err), MS_E_INVALID, "threads");
+    ck_ms_fails(case_create(graph, &options, &plan, err), MS_E_INVALID, "threads");
     options.threads = 1;
-    ck_ms_fails(plan_create(graph, &options, &plan, err), MS_E_INVALID, "graph_differentiate");
+    ck_ms_fails(case_create(graph, &options, &plan, err), MS_E_INVALID, "graph_differentiate");
     graph_destroy(graph);
 
     struct plan_case c;
@@ -391,8 +391,8 @@ START_TEST(misuse_is_named)
                 "5 rows in a batch of 4");
     case_fini(&e);
     struct plan *unbound = NULL;
-    options.primary = c.plan;
-    ck_ms_ok(plan_create(c.graph, &options, &unbound, err));
+    options.primary = c.graph;
+    ck_ms_ok(case_create(c.graph, &options, &unbound, err));
     ck_ms_fails(plan_train_step(unbound, c.data, c.classes, NULL, NULL, &loss, err), MS_E_INVALID,
                 "plan_bind");
     plan_destroy(unbound);
@@ -418,7 +418,7 @@ START_TEST(a_step_that_is_given_up_can_run_again)
 {
     struct stop stop = {0};
     stop.at = 1;
-    struct plan_options options = {
+    struct case_options options = {
         .training = 1, .threads = 1, .bucket_bytes_max = 1 << 16, .cancel = &stop.flag};
     struct plan_case c;
     case_init(&c, network(1, 4), &options);

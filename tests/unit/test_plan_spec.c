@@ -29,26 +29,38 @@ static struct graph *network(int i, int64_t batch, int training)
 }
 
 /* The plans of a job: batches of 4, a last one of 3, evaluation of 5. */
-static struct plan_spec *spec_of(int i, int threads, enum plan_recompute recompute, int world)
+struct job {
+    struct graph *graphs[PLAN_USES];
+    struct plan_spec *spec;
+};
+
+static struct job job_of(int i, int threads, enum plan_recompute recompute, int world)
 {
     static const int64_t batches[PLAN_USES] = {4, 3, 5};
-    struct plan_options options = {.threads = threads, .recompute = recompute};
-    struct graph *graphs[PLAN_USES];
-    struct plan *plans[PLAN_USES];
-    const struct plan *made[PLAN_USES];
+    struct plan_request request = {.world = world, .threads = threads, .recompute = recompute};
+    struct job job = {.spec = NULL};
     for (int use = 0; use < PLAN_USES; use++) {
-        options.training = use != PLAN_EVALUATE;
-        graphs[use] = network(i, batches[use], options.training);
-        ck_ms_ok(plan_create(graphs[use], &options, &plans[use], err));
-        made[use] = plans[use];
-        options.primary = plans[PLAN_TRAIN];
+        job.graphs[use] = network(i, batches[use], use != PLAN_EVALUATE);
+        request.graphs[use] = job.graphs[use];
     }
-    struct plan_spec *spec = NULL;
-    ck_ms_ok(plan_get_spec(made, world, &spec, err));
-    for (int use = PLAN_USES - 1; use >= 0; use--) {
-        plan_destroy(plans[use]);
-        graph_destroy(graphs[use]);
+    ck_ms_ok(plan_choose(&request, &job.spec, err));
+    return job;
+}
+
+static void job_fini(struct job *job)
+{
+    for (int use = 0; use < PLAN_USES; use++) {
+        graph_destroy(job->graphs[use]);
     }
+    plan_spec_destroy(job->spec);
+}
+
+static struct plan_spec *spec_of(int i, int threads, enum plan_recompute recompute, int world)
+{
+    struct job job = job_of(i, threads, recompute, world);
+    struct plan_spec *spec = job.spec;
+    job.spec = NULL;
+    job_fini(&job);
     return spec;
 }
 
@@ -285,6 +297,135 @@ START_TEST(items_are_on_the_lines_that_they_are_said_to_be_on)
 }
 END_TEST
 
+/* ---- plans of a spec ----------------------------------------------------------------------------
+ */
+
+START_TEST(who_chooses_twice_chooses_the_same)
+{
+    char *first = text_of(_i, 1, PLAN_RECOMPUTE_OFF, 8);
+    char *second = text_of(_i, 1, PLAN_RECOMPUTE_OFF, 8);
+
+    ck_assert_str_eq(first, second);
+
+    free(first);
+    free(second);
+}
+END_TEST
+
+START_TEST(a_plan_is_made_of_what_was_read)
+{
+    for (int recompute = PLAN_RECOMPUTE_OFF; recompute <= PLAN_RECOMPUTE_ON; recompute++) {
+        struct job job = job_of(_i, 1, (enum plan_recompute)recompute, 8);
+        char *text = format(job.spec);
+        struct plan_spec *read = NULL;
+        ck_ms_ok(plan_spec_parse(text, strlen(text), &read, err));
+        for (int use = 0; use < PLAN_USES; use++) {
+            struct plan *plan = NULL;
+            ck_ms_ok(plan_create(job.graphs[use], read, (enum plan_use)use, NULL, &plan, err));
+            plan_destroy(plan);
+        }
+        free(text);
+        plan_spec_destroy(read);
+        job_fini(&job);
+    }
+}
+END_TEST
+
+static struct plan_spec_op *find_op(struct plan_spec *spec, const char *kind)
+{
+    struct plan_spec_use *use = &spec->uses[PLAN_TRAIN];
+    for (int i = 0; i < use->n_ops; i++) {
+        if (strcmp(use->ops[i].kind, kind) == 0) {
+            return &use->ops[i];
+        }
+    }
+    ck_abort_msg("no op %s", kind);
+}
+
+static int create(const struct job *job, struct ms_err *err)
+{
+    struct plan *plan = NULL;
+    int rc = plan_create(job->graphs[PLAN_TRAIN], job->spec, PLAN_TRAIN, NULL, &plan, err);
+    plan_destroy(plan);
+    return rc;
+}
+
+/* Reference code is what nobody would choose. */
+START_TEST(a_spec_is_obeyed_where_oneDNN_would_take_other_code)
+{
+    struct job job = job_of(LENET5, 1, PLAN_RECOMPUTE_OFF, 8);
+    struct plan_spec_op *op = find_op(job.spec, "conv2d_bwd_weights");
+    ck_assert_ptr_null(strstr(op->impl, "ref"));
+    snprintf(op->impl, sizeof(op->impl), "ref:any");
+    ck_ms_ok(create(&job, err));
+
+    snprintf(op->impl, sizeof(op->impl), "jit:of_tomorrow");
+    char line[160];
+    snprintf(line, sizeof(line), "plan line %d: conv2d_bwd_weights %s: jit:of_tomorrow: ",
+             plan_spec_op_line(job.spec, PLAN_TRAIN, (int)(op - job.spec->uses[PLAN_TRAIN].ops)),
+             op->name);
+    ck_ms_fails(create(&job, err), MS_E_UNSUPPORTED, line);
+    ck_ms_fails(create(&job, err), MS_E_UNSUPPORTED, " here offers ");
+    ck_ms_fails(create(&job, err), MS_E_UNSUPPORTED, "ref:any");
+    job_fini(&job);
+}
+END_TEST
+
+START_TEST(a_spec_of_another_machine_is_refused)
+{
+    struct job job = job_of(LINEAR, 1, PLAN_RECOMPUTE_OFF, 8);
+    struct plan_machine here = job.spec->machine;
+    snprintf(job.spec->machine.isa, PLAN_TOKEN_MAX, "avx1024");
+    ck_ms_fails(create(&job, err), MS_E_INVALID, "plan line 6: isa 'avx1024' is unknown");
+    job.spec->machine = here;
+    snprintf(job.spec->machine.library, PLAN_TOKEN_MAX, "1.2.3");
+    ck_ms_fails(create(&job, err), MS_E_UNSUPPORTED, "plan line 7: onednn 1.2.3: this machine has");
+    job.spec->machine = here;
+    job.spec->machine.caches[1]++;
+    ck_ms_fails(create(&job, err), MS_E_UNSUPPORTED, "plan line 8: caches ");
+    job.spec->machine = here;
+    ck_ms_ok(create(&job, err));
+    job_fini(&job);
+}
+END_TEST
+
+/* What is not chosen follows from the graph, and must be what the line says. */
+START_TEST(a_line_that_is_not_the_graphs_is_named)
+{
+    struct job job = job_of(LENET5, 1, PLAN_RECOMPUTE_OFF, 8);
+    struct plan_spec_use *use = &job.spec->uses[PLAN_TRAIN];
+    struct plan_spec_op *conv = find_op(job.spec, "conv2d");
+    struct plan_spec_op *relu = find_op(job.spec, "relu_bwd");
+    struct plan_spec_op kept[2] = {*conv, *relu};
+
+    snprintf(conv->weights, sizeof(conv->weights), "of_stone");
+    ck_ms_fails(create(&job, err), MS_E_INVALID, "conv2d conv1 cannot have weights=of_stone here");
+    *conv = kept[0];
+    snprintf(relu->impl, sizeof(relu->impl), "kernel:sigmoid");
+    ck_ms_fails(create(&job, err), MS_E_INVALID, "kernel:relu_backward");
+    *relu = kept[1];
+    conv->again = 1;
+    ck_ms_fails(create(&job, err), MS_E_INVALID, "of the 1 ops that are to be made again, 0 can");
+    *conv = kept[0];
+    use->n_ops--;
+    ck_ms_fails(create(&job, err), MS_E_INVALID,
+                "a line for op 29, conv2d_bwd_weights, is missing");
+    use->n_ops++;
+    job.spec->params[2].shape.dim[1]++;
+    ck_ms_fails(create(&job, err), MS_E_INVALID, "has no parameter fc2.weight of this shape");
+    job.spec->params[2].shape.dim[1]--;
+    job.spec->buckets[0].count += 16;
+    ck_ms_fails(create(&job, err), MS_E_INVALID, "bucket 0 of 1 is ");
+    job.spec->buckets[0].count -= 16;
+    use->batch.dim[0]++;
+    ck_ms_fails(create(&job, err), MS_E_INVALID,
+                "the batch of graph lenet5 for train is (4, 1, 32");
+    use->batch.n_dims = 0;
+    ck_ms_fails(create(&job, err), MS_E_INVALID, "has no use train");
+    job_fini(&job);
+}
+END_TEST
+
 /* ---- a text that was kept -----------------------------------------------------------------------
  */
 
@@ -337,6 +478,11 @@ int main(void)
     tcase_add_loop_test(tc, another_value_is_refused_in_words, 0,
                         sizeof(others) / sizeof(others[0]));
     tcase_add_test(tc, items_are_on_the_lines_that_they_are_said_to_be_on);
+    tcase_add_loop_test(tc, who_chooses_twice_chooses_the_same, 0, N_NETWORKS);
+    tcase_add_loop_test(tc, a_plan_is_made_of_what_was_read, 0, N_NETWORKS);
+    tcase_add_test(tc, a_spec_is_obeyed_where_oneDNN_would_take_other_code);
+    tcase_add_test(tc, a_spec_of_another_machine_is_refused);
+    tcase_add_test(tc, a_line_that_is_not_the_graphs_is_named);
     tcase_add_loop_test(tc, a_plan_is_what_it_was, LINEAR, LENET5 + 1);
     suite_add_tcase(suite, tc);
     return test_run(suite);

@@ -257,7 +257,7 @@ static void check_step(struct plan_case *c, double loss_tol, double stat_tol, do
 START_TEST(pattern_gives_the_gradients_of_the_oracle)
 {
     for (int recompute = PLAN_RECOMPUTE_OFF; recompute <= PLAN_RECOMPUTE_ON; recompute++) {
-        struct plan_options options = {.training = 1, .threads = 1};
+        struct case_options options = {.training = 1, .threads = 1};
         options.recompute = (enum plan_recompute)recompute;
         struct plan_case c;
         case_init(&c, patterns[_i].build(), &options);
@@ -290,7 +290,7 @@ START_TEST(pattern_gives_the_same_on_older_machines)
         return;
     }
     ck_assert_str_eq(plan_isa(), isa);
-    struct plan_options options = {.training = 1, .threads = 1, .isa = isa};
+    struct case_options options = {.training = 1, .threads = 1, .isa = isa};
     struct plan_case c;
     case_init(&c, patterns[_i / N_ISAS].build(), &options);
     case_reference(&c, 5);
@@ -302,10 +302,10 @@ START_TEST(pattern_gives_the_same_on_older_machines)
     struct graph *graph = patterns[0].build();
     ck_ms_ok(graph_differentiate(graph, err));
     options.isa = strcmp(isa, "avx2") == 0 ? "sse41" : "avx2";
-    ck_ms_fails(plan_create(graph, &options, &plan, err), MS_E_REFUSED,
+    ck_ms_fails(case_create(graph, &options, &plan, err), MS_E_REFUSED,
                 "oneDNN changes it only at a start");
     options.isa = "mmx";
-    ck_ms_fails(plan_create(graph, &options, &plan, err), MS_E_INVALID, "mmx");
+    ck_ms_fails(case_create(graph, &options, &plan, err), MS_E_INVALID, "mmx");
     graph_destroy(graph);
 }
 END_TEST
@@ -362,7 +362,7 @@ static const struct network {
 START_TEST(network_gives_the_gradients_of_the_oracle)
 {
     const struct network *n = &networks[_i];
-    struct plan_options options = {.training = 1, .threads = 1};
+    struct case_options options = {.training = 1, .threads = 1};
     struct plan_case c;
     case_init(&c, case_model(n->name, n->batch, n->channels, n->side, n->classes, n->loss),
               &options);

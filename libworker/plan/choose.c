@@ -1,0 +1,103 @@
+/* choose.c - which implementations and layouts: a draft of each plan, written down as a spec */
+#include "libworker/plan/internal.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int check_request(const struct plan_request *request, struct ms_err *err)
+{
+    int n_graphs = 0;
+    for (int use = 0; use < PLAN_USES; use++) {
+        n_graphs += request->graphs[use] != NULL;
+    }
+    if (request->threads < 1) {
+        return ms_fail(err, MS_E_INVALID, "plan: threads is %d, must be at least 1",
+                       request->threads);
+    }
+    return n_graphs > 0 && request->world >= 1
+               ? 0
+               : ms_fail(err, MS_E_INVALID, "plan: %d graphs for %d ranks; needs one of each",
+                         n_graphs, request->world);
+}
+
+static int set_memory(struct plan *plan, const unsigned char *all,
+                      const struct plan_request *request, struct ms_err *err)
+{
+    enum plan_recompute mode = request->recompute;
+    int rc = memory_plan(plan, mode == PLAN_RECOMPUTE_ON ? all : NULL, err);
+    if (rc == 0 && mode == PLAN_RECOMPUTE_AUTO && request->memory_max > 0 &&
+        plan->arena_bytes > request->memory_max) {
+        rc = memory_plan(plan, all, err);
+    }
+    return rc;
+}
+
+/* Decides what is made again, and cuts the buckets. */
+static int schedule(struct plan *plan, const struct plan_request *request, struct ms_err *err)
+{
+    size_t n_ops = (size_t)graph_n_ops(plan->graph) + 1;
+    unsigned char *all = malloc(n_ops);
+    if (all == NULL) {
+        return ms_fail(err, MS_E_NOMEM, "plan: no memory for graph %s", graph_name(plan->graph));
+    }
+    memset(all, 1, n_ops);
+    int rc = set_memory(plan, all, request, err);
+    free(all);
+    return rc < 0 ? rc : params_buckets(plan, err);
+}
+
+/* The first use that is chosen fixes what all have in common. */
+static int choose_use(const struct plan_request *request, enum plan_use use, struct plan_spec *spec,
+                      struct ms_err *err)
+{
+    struct plan *draft = NULL;
+    int is_primary = spec->n_params == 0;
+    int rc = plan_begin(request->graphs[use], spec, use, &draft, err);
+    if (rc < 0) {
+        return rc;
+    }
+    draft->is_draft = 1;
+    rc = plan_lower(draft, spec, use, err);
+    rc = rc < 0 ? rc : schedule(draft, request, err);
+    rc = rc < 0 || !is_primary ? rc : record_common(draft, spec, err);
+    rc = rc < 0 ? rc : record_use(draft, &spec->uses[use], err);
+    plan_destroy(draft);
+    return rc;
+}
+
+static int choose_uses(const struct plan_request *request, struct plan_spec *spec,
+                       struct ms_err *err)
+{
+    int rc = 0;
+    for (int use = 0; use < PLAN_USES && rc == 0; use++) {
+        const struct graph *graph = request->graphs[use];
+        if (graph != NULL) {
+            snprintf(spec->network, sizeof(spec->network), "%s", graph_name(graph));
+            rc = choose_use(request, (enum plan_use)use, spec, err);
+        }
+    }
+    return rc;
+}
+
+int plan_choose(const struct plan_request *request, struct plan_spec **ret, struct ms_err *err)
+{
+    int rc = check_request(request, err);
+    rc = rc < 0 ? rc : dn_isa_set(request->isa, err);
+    struct plan_spec *spec = rc < 0 ? NULL : calloc(1, sizeof(*spec));
+    if (spec == NULL) {
+        return rc < 0 ? rc : ms_fail(err, MS_E_NOMEM, "plan: no memory for a spec");
+    }
+    size_t bucket_bytes = request->bucket_bytes_max;
+    spec->world = request->world;
+    spec->threads = request->threads;
+    spec->bucket_bytes = (int64_t)(bucket_bytes > 0 ? bucket_bytes : PLAN_BUCKET_BYTES);
+    record_machine(&spec->machine);
+    rc = choose_uses(request, spec, err);
+    if (rc < 0) {
+        plan_spec_destroy(spec);
+        return rc;
+    }
+    *ret = spec;
+    return 0;
+}
