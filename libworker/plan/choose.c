@@ -21,16 +21,17 @@ static int check_request(const struct plan_request *request, struct ms_err *err)
                          n_graphs, request->world);
 }
 
+/* A draft's arena is of interest only where it decides. */
 static int set_memory(struct plan *plan, const unsigned char *all,
                       const struct plan_request *request, struct ms_err *err)
 {
     enum plan_recompute mode = request->recompute;
-    int rc = memory_plan(plan, mode == PLAN_RECOMPUTE_ON ? all : NULL, err);
-    if (rc == 0 && mode == PLAN_RECOMPUTE_AUTO && request->memory_max > 0 &&
-        plan->arena_bytes > request->memory_max) {
-        rc = memory_plan(plan, all, err);
+    int rc = 0;
+    if (mode == PLAN_RECOMPUTE_AUTO && request->memory_max > 0) {
+        rc = memory_plan(plan, NULL, err);
+        mode = plan->arena_bytes > request->memory_max ? PLAN_RECOMPUTE_ON : mode;
     }
-    return rc;
+    return rc < 0 || mode != PLAN_RECOMPUTE_ON ? rc : memory_plan(plan, all, err);
 }
 
 /* Decides what is made again, and cuts the buckets. */

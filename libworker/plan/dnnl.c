@@ -9,10 +9,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { MD_LISTS = 64 };
+
 struct dn {
     dnnl_engine_t engine;
     dnnl_stream_t stream;
-    struct dn_md *mds;
+    struct dn_md *mds[MD_LISTS]; /* by md_list */
 };
 
 struct dn_pd {
@@ -96,11 +98,13 @@ void dn_destroy(struct dn *dn)
     if (dn == NULL) {
         return;
     }
-    while (dn->mds != NULL) {
-        struct dn_md *md = dn->mds;
-        dn->mds = md->next;
-        raw_md_free(&md->desc);
-        free(md);
+    for (int i = 0; i < MD_LISTS; i++) {
+        while (dn->mds[i] != NULL) {
+            struct dn_md *md = dn->mds[i];
+            dn->mds[i] = md->next;
+            raw_md_free(&md->desc);
+            free(md);
+        }
     }
     if (dn->stream != NULL) {
         (void)dnnl_stream_destroy(dn->stream);
@@ -109,6 +113,16 @@ void dn_destroy(struct dn *dn)
         (void)dnnl_engine_destroy(dn->engine);
     }
     free(dn);
+}
+
+/* Which list holds the descriptors of these dimensions: a plan has some hundreds. */
+static int md_list(int n_dims, const int64_t *dims)
+{
+    uint64_t hash = (uint64_t)n_dims;
+    for (int d = 0; d < n_dims; d++) {
+        hash = hash * 31 + (uint64_t)dims[d];
+    }
+    return (int)((hash ^ hash >> 6 ^ hash >> 12) % MD_LISTS);
 }
 
 /* ---- names of layouts ---------------------------------------------------------------------------
@@ -187,7 +201,8 @@ static const char *find_name(const struct dn_md *md)
 
 const char *dn_md_name(struct dn *dn, const struct dn_md *md)
 {
-    struct dn_md *own = dn->mds; /* md is one of them: what is found is kept */
+    /* md is one of them: what is found is kept */
+    struct dn_md *own = dn->mds[md_list(md->n_dims, md->dims)];
     while (own != md) {
         own = own->next;
     }
@@ -245,7 +260,8 @@ static enum dn_tag recognise(RAW_VIEW view, int n_dims, const int64_t *dims)
 
 static const struct dn_md *find_any(const struct dn *dn, int n_dims, const int64_t *dims)
 {
-    for (const struct dn_md *md = dn->mds; md != NULL; md = md->next) {
+    const struct dn_md *md = dn->mds[md_list(n_dims, dims)];
+    for (; md != NULL; md = md->next) {
         if (md->tag == DN_ANY && md->n_dims == n_dims &&
             memcmp(md->dims, dims, (size_t)n_dims * sizeof(*dims)) == 0) {
             return md;
@@ -254,9 +270,9 @@ static const struct dn_md *find_any(const struct dn *dn, int n_dims, const int64
     return NULL;
 }
 
-static const struct dn_md *find_equal(const struct dn *dn, RAW_VIEW view, size_t bytes)
+static const struct dn_md *find_equal(const struct dn *dn, RAW_VIEW view, int list, size_t bytes)
 {
-    for (const struct dn_md *md = dn->mds; md != NULL; md = md->next) {
+    for (const struct dn_md *md = dn->mds[list]; md != NULL; md = md->next) {
         if (md->tag != DN_ANY && md->bytes == bytes && dnnl_memory_desc_equal(raw_view(md), view)) {
             return md;
         }
@@ -272,7 +288,9 @@ static const struct dn_md *intern(struct dn *dn, RAW_VIEW view, int any)
         return NULL;
     }
     size_t bytes = any ? 0 : dnnl_memory_desc_get_size(view);
-    const struct dn_md *found = any ? find_any(dn, n_dims, dims) : find_equal(dn, view, bytes);
+    int list = md_list(n_dims, dims);
+    const struct dn_md *found =
+        any ? find_any(dn, n_dims, dims) : find_equal(dn, view, list, bytes);
     if (found != NULL) {
         return found;
     }
@@ -285,8 +303,8 @@ static const struct dn_md *intern(struct dn *dn, RAW_VIEW view, int any)
     md->n_dims = n_dims;
     memcpy(md->dims, dims, sizeof(dims));
     md->tag = any ? DN_ANY : recognise(view, n_dims, dims);
-    md->next = dn->mds;
-    dn->mds = md;
+    md->next = dn->mds[list];
+    dn->mds[list] = md;
     return md;
 }
 
