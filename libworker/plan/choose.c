@@ -94,6 +94,10 @@ int plan_choose(const struct plan_request *request, struct plan_spec **ret, stru
     spec->threads = request->threads;
     spec->bucket_bytes = (int64_t)(bucket_bytes > 0 ? bucket_bytes : PLAN_BUCKET_BYTES);
     record_machine(&spec->machine);
+    if (request->mixed_caches) {
+        memset(spec->machine.caches, 0, sizeof(spec->machine.caches));
+        spec->machine.mixed_caches = 1;
+    }
     rc = choose_uses(request, spec, err);
     if (rc < 0) {
         plan_spec_destroy(spec);

@@ -54,9 +54,10 @@ struct plan_request { /* what plan_choose decides about */
     /* Of one network, for each use; NULL: the job has none. Those to train are differentiated. The
      * first one is the *primary*: it fixes the layouts of parameters. */
     const struct graph *graphs[PLAN_USES];
-    int world;               /* ranks that train, >= 1 */
-    int threads;             /* OpenMP threads of a rank, >= 1 */
-    const char *isa;         /* cap: oneDNN's name, "avx512_core_amx"; NULL or "": this machine's */
+    int world;        /* ranks that train, >= 1 */
+    int threads;      /* OpenMP threads of a rank, >= 1 */
+    const char *isa;  /* cap: oneDNN's name, "avx512_core_amx"; NULL or "": this machine's */
+    int mixed_caches; /* machines of other ranks have caches of other sizes: written down as that */
     size_t bucket_bytes_max; /* 0: PLAN_BUCKET_BYTES */
     enum plan_recompute recompute;
     uint64_t memory_max; /* arena bytes for PLAN_RECOMPUTE_AUTO; 0: no limit */

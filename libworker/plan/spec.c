@@ -98,7 +98,11 @@ static void put_head(struct writer *w, const struct plan_spec *spec)
     put(w, "%s\n%s\n", SPEC_VERSION, SPEC_BITS);
     put(w, "network %s\nworld %d\nthreads %d\n", spec->network, spec->world, spec->threads);
     put(w, "isa %s\nonednn %s\n", m->isa, m->library);
-    put(w, "caches %" PRId64 " %" PRId64 "\n", m->caches[0], m->caches[1]);
+    if (m->mixed_caches) {
+        put(w, "caches mixed\n");
+    } else {
+        put(w, "caches %" PRId64 " %" PRId64 "\n", m->caches[0], m->caches[1]);
+    }
     put(w, "%s\n%s\n%s\n", SPEC_PRECISION, SPEC_DENORMALS, SPEC_SUM_TREE);
     put(w, "bucket_bytes %" PRId64 "\n", spec->bucket_bytes);
 }

@@ -22,6 +22,7 @@ enum { PLAN_TOKEN_MAX = 40, PLAN_CACHES = 2 };
 struct plan_machine {             /* facts that oneDNN's code and its blocking depend on */
     char isa[PLAN_TOKEN_MAX];     /* in effect, "avx512_core" */
     char library[PLAN_TOKEN_MAX]; /* oneDNN's version, "2.6.3" */
+    int mixed_caches;             /* the ranks' machines differ in what follows, which is 0 then */
     int64_t caches[PLAN_CACHES];  /* bytes of a core's own: L1 data, L2; 0: unknown */
 };
 

@@ -159,15 +159,20 @@ static int range_word(char *word, int64_t begin, int64_t *ret_offset, int64_t *r
     return rc < 0 ? rc : number(plus + 1, 1, GRAPH_ELEMENTS_MAX - begin, ret_count);
 }
 
+/* Is the line in hand of the key and n values? */
+static int has_values(const struct reader *r, const char *key, int n, struct ms_err *err)
+{
+    if (strcmp(r->words.word[0], key) == 0 && r->words.n == n + 1) {
+        return 0;
+    }
+    return ms_fail(err, MS_E_INVALID, "plan line %d: must be '%s' with %d values", r->line, key, n);
+}
+
 /* A line of the key and n values. */
 static int keyed(struct reader *r, const char *key, int n, struct ms_err *err)
 {
     int rc = read_words(r, err);
-    if (rc == 0 && (strcmp(r->words.word[0], key) != 0 || r->words.n != n + 1)) {
-        rc = ms_fail(err, MS_E_INVALID, "plan line %d: must be '%s' with %d values", r->line, key,
-                     n);
-    }
-    return rc;
+    return rc < 0 ? rc : has_values(r, key, n, err);
 }
 
 static int read_token(struct reader *r, const char *key, char *ret, size_t size, struct ms_err *err)
@@ -194,9 +199,15 @@ static int read_int(struct reader *r, const char *key, int min, int max, int *re
 
 static int read_caches(struct reader *r, struct ms_err *err)
 {
-    int rc = keyed(r, "caches", PLAN_CACHES, err);
+    struct plan_machine *machine = &r->spec->machine;
+    int rc = read_words(r, err);
+    if (rc == 0 && r->words.n == 2 && strcmp(r->words.word[0], "caches") == 0) {
+        machine->mixed_caches = strcmp(r->words.word[1], "mixed") == 0;
+        return machine->mixed_caches ? 0 : bad(r, err, "caches must be two numbers, or 'mixed'");
+    }
+    rc = rc < 0 ? rc : has_values(r, "caches", PLAN_CACHES, err);
     for (int i = 0; i < PLAN_CACHES && rc == 0; i++) {
-        if (number(r->words.word[1 + i], 0, GRAPH_ELEMENTS_MAX, &r->spec->machine.caches[i]) < 0) {
+        if (number(r->words.word[1 + i], 0, GRAPH_ELEMENTS_MAX, &machine->caches[i]) < 0) {
             rc = bad(r, err, "caches must be two numbers of bytes");
         }
     }

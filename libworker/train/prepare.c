@@ -1,6 +1,7 @@
 /* prepare.c - everything before step 0: data, plan, memory check, mesh, weights */
 #include "libworker/data/path.h"
 #include "libworker/host/memory.h"
+#include "libworker/host/offer.h"
 #include "libworker/train/model_copy.h"
 #include "libworker/train/train_impl.h"
 #include "proto/macros.h"
@@ -150,6 +151,19 @@ static uint64_t fixed_bytes(const struct train *train, int locals)
            model_copy_bytes(replica_graph(train->replica)) + BASE_BYTES;
 }
 
+/* Do the machines of the ranks differ in the caches by which oneDNN cuts its sums? Each replica
+ * then has gradients of its own rounding, and all the same sums of them. */
+static int has_mixed_caches(const struct train_config *cfg)
+{
+    for (int i = 1; cfg->offers != NULL && i < cfg->world; i++) {
+        const uint64_t *other = cfg->offers[i].cache_bytes;
+        if (memcmp(other, cfg->offers[0].cache_bytes, 2 * sizeof(*other)) != 0) { /* L1d, L2 */
+            return 1;
+        }
+    }
+    return 0;
+}
+
 /* Plans the replica with room for memory_max bytes of activations and measures the rank's peak. */
 static int plan_replica(struct train *train, uint64_t memory_max, struct ms_err *err)
 {
@@ -160,6 +174,7 @@ static int plan_replica(struct train *train, uint64_t memory_max, struct ms_err 
                                   .evaluate_batch = train->eval_batch,
                                   .world = train->data_world,
                                   .threads = train->known.threads,
+                                  .mixed_caches = has_mixed_caches(cfg),
                                   .isa = cfg->isa,
                                   .memory_max = memory_max,
                                   .cancel = &train->cancelled};

@@ -78,6 +78,7 @@ static int choose(struct replica *replica, const struct replica_config *cfg, str
 {
     struct plan_request request = {.world = cfg->world,
                                    .threads = cfg->threads,
+                                   .mixed_caches = cfg->mixed_caches,
                                    .isa = cfg->isa,
                                    .recompute = PLAN_RECOMPUTE_AUTO,
                                    .memory_max = cfg->memory_max};

@@ -26,6 +26,7 @@ struct replica_config {
     int has_evaluate;
     int64_t evaluate_batch;
     int world, threads; /* ranks that train; OpenMP threads of each */
+    int mixed_caches;   /* ranks' machines have caches of other sizes */
     const char *isa;
     uint64_t memory_max;      /* bytes a rank may use, 0: no limit: decides recomputation */
     const atomic_int *cancel; /* non-zero gives a step up, between two primitives; borrowed */

@@ -81,6 +81,27 @@ static char *text_of(int i, int threads, enum plan_recompute recompute, int worl
     return text;
 }
 
+START_TEST(machines_that_differ_in_their_caches_are_written_down_as_that)
+{
+    struct plan_spec *spec = spec_of(LINEAR, 1, PLAN_RECOMPUTE_OFF, 8);
+    struct plan_spec *read = NULL;
+    spec->machine.mixed_caches = 1;
+    char *text = format(spec);
+
+    ck_assert_ptr_nonnull(strstr(text, "\ncaches mixed\n"));
+    ck_ms_ok(plan_spec_parse(text, strlen(text), &read, err));
+    ck_assert_int_eq(read->machine.mixed_caches, 1);
+    char *again = format(read);
+    ck_assert_str_eq(text, again);
+    memcpy(strstr(text, "mixed"), "mixes", 5);
+    plan_spec_destroy(read);
+    ck_ms_fails(plan_spec_parse(text, strlen(text), &read, err), MS_E_INVALID, "plan line 8: ");
+    free(again);
+    free(text);
+    plan_spec_destroy(spec);
+}
+END_TEST
+
 START_TEST(what_is_written_is_read_again)
 {
     struct plan_spec *spec = spec_of(_i, 1, PLAN_RECOMPUTE_ON, 8);
@@ -381,6 +402,9 @@ START_TEST(a_spec_of_another_machine_is_refused)
     snprintf(job.spec->machine.library, PLAN_TOKEN_MAX, "1.2.3");
     ck_ms_fails(create(&job, err), MS_E_UNSUPPORTED, "plan line 7: onednn 1.2.3: this machine has");
     job.spec->machine = here;
+    job.spec->machine.mixed_caches = 1; /* then this machine's do not count */
+    ck_ms_ok(create(&job, err));
+    job.spec->machine.mixed_caches = 0;
     job.spec->machine.caches[1]++;
     ck_ms_fails(create(&job, err), MS_E_UNSUPPORTED, "plan line 8: caches ");
     job.spec->machine = here;
@@ -471,6 +495,7 @@ int main(void)
 {
     Suite *suite = suite_create("plan_spec");
     TCase *tc = tcase_create("texts");
+    tcase_add_test(tc, machines_that_differ_in_their_caches_are_written_down_as_that);
     tcase_add_loop_test(tc, what_is_written_is_read_again, 0, N_NETWORKS);
     tcase_add_test(tc, a_digest_is_the_same_for_the_same_bits_only);
     tcase_add_loop_test(tc, a_line_that_is_damaged_is_named, 0, N_NETWORKS);
