@@ -24,7 +24,17 @@ struct peer {
 /* ---- what differs between the versions ----------------------------------------------------------
  */
 
-enum peer_kind { NORM, NORM_BACKWARD, ADD, RELU, RELU_BACKWARD, POOL, POOL_BACKWARD };
+enum peer_kind {
+    NORM,
+    NORM_BACKWARD,
+    ADD,
+    RELU,
+    RELU_BACKWARD,
+    POOL,
+    POOL_BACKWARD,
+    SOFTMAX,
+    SOFTMAX_BACKWARD
+};
 
 struct request { /* one layout for all tensors of a kind but pooling's */
     enum peer_kind kind;
@@ -86,6 +96,12 @@ static dnnl_status_t make_pd(dnnl_primitive_desc_t *ret, dnnl_engine_t e, const 
         return dnnl_pooling_backward_primitive_desc_create(ret, e, dnnl_pooling_max, x, y,
                                                            r->window, r->window, none, none, none,
                                                            r->forward, NULL);
+    case SOFTMAX:
+        return dnnl_softmax_forward_primitive_desc_create(ret, e, dnnl_forward_training,
+                                                          dnnl_softmax_log, x, y, 1, NULL);
+    case SOFTMAX_BACKWARD:
+        return dnnl_softmax_backward_primitive_desc_create(ret, e, dnnl_softmax_log, x, y, y, 1,
+                                                           r->forward, NULL);
     }
     return dnnl_invalid_arguments;
 }
@@ -111,6 +127,7 @@ union operation {
     dnnl_batch_normalization_desc_t norm;
     dnnl_eltwise_desc_t eltwise;
     dnnl_binary_desc_t binary;
+    dnnl_logsoftmax_desc_t softmax;
 };
 
 static dnnl_status_t init_operation(union operation *op, const struct request *r)
@@ -137,6 +154,10 @@ static dnnl_status_t init_operation(union operation *op, const struct request *r
     case POOL_BACKWARD:
         return dnnl_pooling_backward_desc_init(&op->pool, dnnl_pooling_max, x, y, r->window,
                                                r->window, none, none);
+    case SOFTMAX:
+        return dnnl_logsoftmax_forward_desc_init(&op->softmax, dnnl_forward_training, x, 1);
+    case SOFTMAX_BACKWARD:
+        return dnnl_logsoftmax_backward_desc_init(&op->softmax, x, y, 1);
     }
     return dnnl_invalid_arguments;
 }
@@ -354,22 +375,29 @@ int peer_norm_backward(struct peers *peers, const struct peer_norm *norm,
     return rc;
 }
 
+/* One plain layout for all arguments, of one dimension or two. */
+static int plain_peer(struct peers *peers, int n_dims, const int64_t *dims, struct request *request,
+                      struct argument args[3], int n, struct peer **ret, struct ms_err *err)
+{
+    dnnl_memory_desc_t plain;
+    if (desc_make(&plain, n_dims, dims, n_dims == 1 ? dnnl_a : dnnl_ab) != dnnl_success) {
+        return no_layout(err);
+    }
+    request->from = request->to = &plain;
+    for (int i = 0; i < n; i++) {
+        args[i].desc = &plain;
+    }
+    int rc = make(peers, request, args, n, ret, err);
+    desc_free(&plain);
+    return rc;
+}
+
 /* Elementwise: floats in a row. */
 static int flat_peer(struct peers *peers, size_t count, struct request *request,
                      struct argument args[3], int n, struct peer **ret, struct ms_err *err)
 {
     const int64_t dims[1] = {(int64_t)count};
-    dnnl_memory_desc_t flat;
-    if (desc_make(&flat, 1, dims, dnnl_a) != dnnl_success) {
-        return no_layout(err);
-    }
-    request->from = request->to = &flat;
-    for (int i = 0; i < n; i++) {
-        args[i].desc = &flat;
-    }
-    int rc = make(peers, request, args, n, ret, err);
-    desc_free(&flat);
-    return rc;
+    return plain_peer(peers, 1, dims, request, args, n, ret, err);
 }
 
 int peer_add(struct peers *peers, size_t count, void *a, void *b, void *y, struct peer **ret,
@@ -452,4 +480,24 @@ int peer_max_pool_backward(struct peers *peers, const struct pool_shape *shape, 
         lend_workspace(forward, *ret);
     }
     return rc;
+}
+
+int peer_log_softmax(struct peers *peers, int64_t rows, int64_t columns, void *x, void *y,
+                     struct peer **ret, struct ms_err *err)
+{
+    const int64_t dims[2] = {rows, columns};
+    struct request request = {.kind = SOFTMAX};
+    struct argument args[3] = {{DNNL_ARG_SRC, NULL, x}, {DNNL_ARG_DST, NULL, y}};
+    return plain_peer(peers, 2, dims, &request, args, 2, ret, err);
+}
+
+int peer_log_softmax_backward(struct peers *peers, int64_t rows, int64_t columns, void *y, void *dy,
+                              void *dx, const struct peer *forward, struct peer **ret,
+                              struct ms_err *err)
+{
+    const int64_t dims[2] = {rows, columns};
+    struct request request = {.kind = SOFTMAX_BACKWARD, .forward = forward->pd};
+    struct argument args[3] = {
+        {DNNL_ARG_DST, NULL, y}, {DNNL_ARG_DIFF_DST, NULL, dy}, {DNNL_ARG_DIFF_SRC, NULL, dx}};
+    return plain_peer(peers, 2, dims, &request, args, 3, ret, err);
 }

@@ -1,4 +1,4 @@
-/* peer.h - batch norm, add, ReLU and max pooling as plain oneDNN primitives
+/* peer.h - batch norm, add, ReLU, max pooling and log softmax as plain oneDNN primitives
  *
  * What a plan's kernels are measured against. A peer is one primitive with its arguments, which it
  * borrows for its life; scratch and workspace are its own. One thread. */
@@ -42,5 +42,12 @@ int peer_max_pool(struct peers *peers, const struct pool_shape *shape, void *x, 
                   struct peer **ret, struct ms_err *err);
 int peer_max_pool_backward(struct peers *peers, const struct pool_shape *shape, void *dy, void *dx,
                            const struct peer *forward, struct peer **ret, struct ms_err *err);
+
+/* Of rows of so many columns; backward: y is the forward one's. */
+int peer_log_softmax(struct peers *peers, int64_t rows, int64_t columns, void *x, void *y,
+                     struct peer **ret, struct ms_err *err);
+int peer_log_softmax_backward(struct peers *peers, int64_t rows, int64_t columns, void *y, void *dy,
+                              void *dx, const struct peer *forward, struct peer **ret,
+                              struct ms_err *err);
 
 #endif

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <time.h>
 
-enum { PARTS = 3, ALIGN = 64 }; /* batch norm, add, ReLU */
+enum { PARTS = 3, ALIGN = 64 }; /* batch norm, add, ReLU; a loss has two */
 
 struct group { /* the peer of one step: primitives one after the other */
     struct peer *parts[PARTS];
@@ -23,7 +23,7 @@ struct yardstick {
     struct peers *peers;
     struct group *groups; /* a step */
     int n_steps;
-    void *temporary; /* as large as the largest batch norm's tensor */
+    void *temporary; /* as large as the largest tensor of a batch norm or a loss */
 };
 
 /* Takes in what a peer_...() returned and made: the group's next part. */
@@ -147,6 +147,25 @@ static int group_elementwise(struct yardstick *y, const struct step_view *step, 
                : add(group, peer_relu(y->peers, step->count, a, out, &made, err), &made);
 }
 
+/* The loss as log softmax, and its gradient where the loss has one. What comes in from behind is
+ * whatever the gradient held: time does not depend on it. */
+static int group_loss(struct yardstick *y, const struct step_view *step, struct group *group,
+                      struct ms_err *err)
+{
+    struct peer *forward = NULL;
+    struct peer *made = NULL;
+    void *gradient = step->ptr[LOSS_GRADIENT];
+    int rc = peer_log_softmax(y->peers, step->rows, step->columns, step->ptr[LOSS_LOGITS],
+                              y->temporary, &forward, err);
+    rc = add(group, rc, &forward);
+    return rc < 0 || gradient == NULL
+               ? rc
+               : add(group,
+                     peer_log_softmax_backward(y->peers, step->rows, step->columns, y->temporary,
+                                               gradient, gradient, forward, &made, err),
+                     &made);
+}
+
 static int make_group(struct yardstick *y, const struct step_view *step, struct group *group,
                       struct ms_err *err)
 {
@@ -166,6 +185,8 @@ static int make_group(struct yardstick *y, const struct step_view *step, struct 
     case STEP_MAX_POOL:
     case STEP_MAX_POOL_BACKWARD:
         return group_pool(y, step, group, err);
+    case STEP_SOFTMAX_CE:
+        return group_loss(y, step, group, err);
     default:
         return 0;
     }
@@ -178,6 +199,8 @@ static void *allocate_temporary(const struct plan *plan)
     for (int s = 0; s < plan_view_n_steps(plan); s++) {
         struct step_view step = plan_view_step(plan, s);
         size_t wanted = layout_floats(&step.layout);
+        size_t loss = (size_t)(step.rows * step.columns);
+        wanted = loss > wanted ? loss : wanted;
         floats = wanted > floats ? wanted : floats;
     }
     size_t bytes = (floats * sizeof(float) / ALIGN + 1) * ALIGN;

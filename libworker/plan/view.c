@@ -19,6 +19,8 @@ struct step_view plan_view_step(const struct plan *plan, int s)
                               .layout = step->layout,
                               .pool = step->pool,
                               .count = step->count,
+                              .rows = step->rows,
+                              .columns = step->columns,
                               .ptr = step->ptr};
 }
 

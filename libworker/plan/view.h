@@ -52,6 +52,7 @@ struct step_view {
     struct kernel_layout layout; /* batch norm */
     struct pool_shape pool;      /* pooling */
     size_t count;                /* elementwise: floats */
+    int64_t rows, columns;       /* loss */
     void *const *ptr;            /* operands by position; borrowed until the next plan_bind */
 };
 
