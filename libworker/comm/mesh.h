@@ -1,8 +1,9 @@
 /* mesh.h - inside of a mesh: the peers, the engine that moves frames, waiting on shared memory
  *
- * comm.h is what others see. Here: mesh.c (life, errors), join.c (everybody connects), shm_sync.c
- * (waiting for ranks of this host), stream.c (frames to and from the others), gather.c (everybody's
- * small contribution, the base of most collectives), and one algorithm a file. */
+ * comm.h is what others see. Here: mesh.c (life, errors), hosts.c (who sits where), join.c
+ * (everybody connects), shm_sync.c (waiting for ranks of this host), stream.c (frames to and from
+ * the others), gather.c (everybody's small contribution, the base of most collectives), and one
+ * algorithm a file. */
 #ifndef MESH_H
 #define MESH_H
 
