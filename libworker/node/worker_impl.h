@@ -32,7 +32,7 @@ struct worker {
     struct job *job;
     struct mesh_member *members;
     struct host_offer *offers; /* of the same */
-    SSL_CTX *rank_tls; /* one set of certificates for the life of a rank */
+    SSL_CTX *rank_tls;         /* one set of certificates for the life of a rank */
     struct train_result result;
     char run_dir[MS_PATH_MAX + 1];
     int folder_fd; /* held: nobody takes the folder away meanwhile; -1: none */
