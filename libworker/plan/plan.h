@@ -79,6 +79,10 @@ int plan_set_isa(const char *isa, struct ms_err *err);
 const char *plan_isa(void);
 const char *plan_library(void); /* oneDNN's version, "2.6.3" */
 
+/* What a training graph is worth of a rank's threads: `most`, or 1 where a step is too little work
+ * for a team. A function of the graph alone. Any thread. */
+int plan_threads(const struct graph *graph, int most);
+
 /* Chooses, on this machine: candidates of implementations and layouts, the fast class of code
  * first, then what spares a reorder. Equal requests on equal machines give equal specs. Returns
  * owned: plan_spec_destroy. MS_E_UNSUPPORTED: oneDNN has nothing for an op; MS_E_INVALID,

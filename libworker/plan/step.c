@@ -6,15 +6,19 @@
 
 enum {
     PART_FLOATS =
-        16384,       /* 64 KiB: below it a second thread costs more (about 2 us) than it saves */
+        16384, /* 64 KiB: below it a second thread costs more (about 2 us) than it saves */
+    TEAM_PARTS =
+        4, /* so many threads for each part are worth waking, which takes them about that */
     EXP_FLOATS = 16, /* an exponential takes as long as so many floats of a pass over memory */
 };
 
+/* One, or all: libgomp ends the threads that a smaller team leaves over and makes them again for
+ * the next larger one. */
 static int threads_for(const struct plan *plan, size_t floats)
 {
-    size_t parts = (floats + PART_FLOATS - 1) / PART_FLOATS;
-    size_t threads = (size_t)plan->threads;
-    return (int)(parts < threads ? (parts > 0 ? parts : 1) : threads);
+    size_t parts = floats / PART_FLOATS;
+    int is_worth = parts >= 2 && parts * TEAM_PARTS >= (size_t)plan->threads;
+    return is_worth ? plan->threads : 1;
 }
 
 static void elementwise_part(const struct step *step, size_t begin, size_t count)

@@ -173,7 +173,7 @@ static int plan_replica(struct train *train, uint64_t memory_max, struct ms_err 
                                   .has_evaluate = cfg->job->has_evaluate,
                                   .evaluate_batch = train->eval_batch,
                                   .world = train->data_world,
-                                  .threads = train->known.threads,
+                                  .threads = train->cpus.threads,
                                   .mixed_caches = has_mixed_caches(cfg),
                                   .isa = cfg->isa,
                                   .memory_max = memory_max,
@@ -182,6 +182,7 @@ static int plan_replica(struct train *train, uint64_t memory_max, struct ms_err 
     train->replica = NULL;
     int rc = replica_create(&plan, &train->replica, err);
     if (rc == 0) {
+        train->known.threads = replica_threads(train->replica);
         replica_sizes(train->replica, &train->sizes);
         train->known.reorders = train->sizes.reorders;
         train->known.peak_bytes =
@@ -283,13 +284,13 @@ static int make_replica(struct train *train, struct ms_err *err)
     uint64_t free_bytes = memory_available();
     uint64_t share = free_bytes / (uint64_t)locals;
     int rc = train_cpus_find(&train->cfg, &train->cpus, err);
-    train->known.threads = train->cpus.threads;
     if (rc == 0) {
         rc = plan_within(train, share, err);
     }
     if (rc < 0) {
         return rc;
     }
+    train->cpus.threads = train->known.threads; /* that are bound */
     if (train->known.peak_bytes > share) {
         return refuse_memory(train, free_bytes, locals, err);
     }

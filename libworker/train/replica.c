@@ -76,8 +76,11 @@ static int make_graphs(struct replica *replica, const struct replica_config *cfg
 
 static int choose(struct replica *replica, const struct replica_config *cfg, struct ms_err *err)
 {
+    const struct graph *train = replica->uses[PLAN_TRAIN].graph;
+    int fixed = cfg->job->threads > 0;
+    replica->threads = fixed ? cfg->threads : plan_threads(train, cfg->threads);
     struct plan_request request = {.world = cfg->world,
-                                   .threads = cfg->threads,
+                                   .threads = replica->threads,
                                    .mixed_caches = cfg->mixed_caches,
                                    .isa = cfg->isa,
                                    .recompute = PLAN_RECOMPUTE_AUTO,
@@ -117,7 +120,6 @@ int replica_create(const struct replica_config *cfg, struct replica **ret, struc
         return ms_fail(err, MS_E_NOMEM, "no memory for the network");
     }
     replica->job = cfg->job;
-    replica->threads = cfg->threads;
     replica->n_slots = optimizer_slots(&cfg->job->optimizer);
     int rc = make_graphs(replica, cfg, err);
     rc = rc < 0 ? rc : choose(replica, cfg, err);
@@ -155,6 +157,11 @@ void replica_destroy(struct replica *replica)
 void replica_sizes(const struct replica *replica, struct plan_sizes *ret)
 {
     *ret = replica->sizes;
+}
+
+int replica_threads(const struct replica *replica)
+{
+    return replica->threads;
 }
 
 struct plan_bucket replica_bucket(const struct replica *replica, int bucket)

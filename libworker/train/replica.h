@@ -25,7 +25,7 @@ struct replica_config {
     struct loader_info train; /* what batches look like */
     int has_evaluate;
     int64_t evaluate_batch;
-    int world, threads; /* ranks that train; OpenMP threads of each */
+    int world, threads; /* ranks that train; OpenMP threads that each may have */
     int mixed_caches;   /* ranks' machines have caches of other sizes */
     const char *isa;
     uint64_t memory_max;      /* bytes a rank may use, 0: no limit: decides recomputation */
@@ -36,6 +36,9 @@ int replica_create(const struct replica_config *cfg, struct replica **ret, struc
 void replica_destroy(struct replica *replica); /* NULL allowed */
 
 void replica_sizes(const struct replica *replica, struct plan_sizes *ret);
+/* OpenMP threads that it computes with: those of the config, or 1 where the job does not say how
+ * many and its steps are too small for a team. */
+int replica_threads(const struct replica *replica);
 struct plan_bucket replica_bucket(const struct replica *replica, int bucket);
 /* Bytes that replica_allocate takes, the exchange buffer not included. */
 uint64_t replica_bytes(const struct replica *replica);
