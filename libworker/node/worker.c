@@ -269,8 +269,9 @@ void worker_await_change(struct worker *worker, enum life_state from, int64_t ms
     pthread_mutex_unlock(&worker->lock);
 }
 
-/* What is to be done next. LIFE_WAIT: nothing, and idle for idle_ms. */
-static enum life_duty await_duty(struct worker *worker, int64_t idle_ms)
+/* What is to be done next, and of which generation the rank in hand is then: by the time that it is
+ * done another one may be in hand. LIFE_WAIT: nothing, and idle for idle_ms. */
+static enum life_duty await_duty(struct worker *worker, int64_t idle_ms, uint64_t *ret_generation)
 {
     struct timespec until;
     enum life_duty duty;
@@ -288,18 +289,23 @@ static enum life_duty await_duty(struct worker *worker, int64_t idle_ms)
     if (duty == LIFE_DO_PULL) { /* under the lock: another hold is one of what is pulled now */
         train_unhold(worker->train);
     }
+    *ret_generation = worker->life.generation;
     pthread_mutex_unlock(&worker->lock);
     return duty;
 }
 
-static void do_duty(struct worker *worker, enum life_duty duty)
+/* A rank that trains may be given again at any time, so that nothing but PULL looks at its Assign:
+ * one that never trained stays what it is. */
+static void do_duty(struct worker *worker, enum life_duty duty, uint64_t generation)
 {
     static void (*const duties[])(struct worker * worker) = {
         [LIFE_DO_PLAN] = rank_plan,  [LIFE_DO_JOIN] = rank_join, [LIFE_DO_TRAIN] = rank_train,
         [LIFE_DO_HOLD] = rank_hold,  [LIFE_DO_PULL] = rank_pull, [LIFE_DO_SAY] = rank_say,
         [LIFE_DO_CLEAN] = rank_clean};
-    if (worker->assign->generation != worker->generation && duty != LIFE_DO_PULL) {
+    if (worker->generation != generation && worker->train == NULL) {
         rank_begin(worker);
+    } else if (duty == LIFE_DO_SAY) { /* it failed as it was to go on */
+        worker->generation = generation;
     }
     duties[duty](worker);
 }
@@ -366,7 +372,8 @@ static int live(struct worker *worker, struct ms_err *err)
 {
     int64_t clean_ms = ms_mono_ms() + CLEAN_SOON_MS;
     for (;;) {
-        enum life_duty duty = await_duty(worker, clean_ms - ms_mono_ms());
+        uint64_t generation = 0;
+        enum life_duty duty = await_duty(worker, clean_ms - ms_mono_ms(), &generation);
         if (duty == LIFE_DO_END) {
             return result(worker, err);
         }
@@ -379,7 +386,7 @@ static int live(struct worker *worker, struct ms_err *err)
         if (duty == LIFE_WAIT) {
             continue;
         }
-        do_duty(worker, duty);
+        do_duty(worker, duty, generation);
         now = ms_mono_ms();
         clean_ms = clean_ms < now + CLEAN_SOON_MS ? clean_ms : now + CLEAN_SOON_MS;
     }
