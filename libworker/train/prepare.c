@@ -155,8 +155,11 @@ static uint64_t fixed_bytes(const struct train *train, int locals)
  * then has gradients of its own rounding, and all the same sums of them. */
 static int has_mixed_caches(const struct train_config *cfg)
 {
-    for (int i = 1; cfg->offers != NULL && i < cfg->world; i++) {
+    for (int i = 0; cfg->offers != NULL && cfg->world > 1 && i < cfg->world; i++) {
         const uint64_t *other = cfg->offers[i].cache_bytes;
+        if (other[0] == 0 || other[1] == 0) { /* not known */
+            return 1;
+        }
         if (memcmp(other, cfg->offers[0].cache_bytes, 2 * sizeof(*other)) != 0) { /* L1d, L2 */
             return 1;
         }
@@ -351,7 +354,7 @@ int train_make_mesh(struct train *train, struct ms_err *err)
     }
     pthread_mutex_lock(&train->lock);
     train->mesh = mesh;
-    if (train->aborted) {
+    if (train->aborted || train->held) {
         mesh_abort(mesh, train->abort_text);
     }
     pthread_mutex_unlock(&train->lock);

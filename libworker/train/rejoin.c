@@ -12,6 +12,8 @@ struct place {
     uint64_t step; /* committed */
     float loss;    /* of that step, mean over ranks */
     int32_t evaluates;
+    int32_t stopped; /* asked to stop with that step */
+    int32_t zero;
 };
 
 void train_hold(struct train *train, const char *text)
@@ -67,16 +69,19 @@ static int leave_mesh(struct train *train, struct ms_err *err)
 
 /* ---- who is behind ---- */
 
-/* The lowest rank that made the last commit of all, and whether an evaluation is owed after it. */
-static int find_source(const struct place *places, int world, int *ret_evaluates)
+/* The lowest rank that made the last commit of all; whether an evaluation is owed after it, and
+ * whether it was the last because somebody was asked to stop. */
+static int find_source(const struct place *places, int world, int *ret_evaluates, int *ret_stopped)
 {
     int source = 0;
     for (int i = 1; i < world; i++) {
         source = places[i].step > places[source].step ? i : source;
     }
-    *ret_evaluates = 0;
+    *ret_evaluates = *ret_stopped = 0;
     for (int i = 0; i < world; i++) {
-        *ret_evaluates |= places[i].step == places[source].step && places[i].evaluates;
+        int is_furthest = places[i].step == places[source].step;
+        *ret_evaluates |= is_furthest && places[i].evaluates;
+        *ret_stopped |= is_furthest && places[i].stopped;
     }
     return source;
 }
@@ -155,15 +160,18 @@ static int catch_up(struct train *train, const struct place *source, struct ms_e
 static int agree(struct train *train, struct ms_err *err)
 {
     int world = train->data_world;
-    struct place mine = {
-        .step = train->progress.step, .loss = train->progress.loss, .evaluates = train->evaluates};
+    struct place mine = {.step = train->progress.step,
+                         .loss = train->progress.loss,
+                         .evaluates = train->evaluates,
+                         .stopped = train->stopped};
     struct place *places = calloc((size_t)world, sizeof(*places));
     if (places == NULL) {
         return ms_fail(err, MS_E_NOMEM, "no memory to go on");
     }
     int evaluates = 0;
+    int stopped = 0;
     int rc = mesh_all_gather(train->mesh, &mine, sizeof(mine), places, err);
-    int source = find_source(places, world, &evaluates);
+    int source = find_source(places, world, &evaluates, &stopped);
     int someone_is_behind = 0;
     for (int i = 0; i < world; i++) {
         someone_is_behind |= places[i].step != places[source].step;
@@ -176,6 +184,7 @@ static int agree(struct train *train, struct ms_err *err)
     }
     if (rc == 0) {
         train->evaluates = evaluates;
+        train->stopped = stopped;
     }
     free(places);
     return rc;

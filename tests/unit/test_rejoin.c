@@ -16,6 +16,7 @@ enum trouble {
     HELD_IN_EVALUATION,    /* ... before its part is said */
     LINK_BREAKS_AT_COMMIT, /* the others make the commit that this rank misses */
     SOURCE_DIES,           /* ... and what it pulls breaks off once */
+    STOPPED_AT_COMMIT,     /* ... as they were asked to stop with it */
     FALLS_BEHIND,          /* it is where no rank can be */
 };
 
@@ -59,7 +60,8 @@ static int is_here(enum trouble trouble)
 int __wrap_reducer_wait(struct reducer *reducer, const float **ret_results, struct ms_err *err)
 {
     int rc = __real_reducer_wait(reducer, ret_results, err);
-    int breaks = is_here(LINK_BREAKS_AT_COMMIT) || is_here(SOURCE_DIES) || is_here(FALLS_BEHIND);
+    int breaks = is_here(LINK_BREAKS_AT_COMMIT) || is_here(SOURCE_DIES) || is_here(FALLS_BEHIND) ||
+                 is_here(STOPPED_AT_COMMIT);
     if (rc == 0 && breaks && self.train->progress.step + 1 == all->when) {
         self.broken = 1;
         return ms_fail(err, MS_E_CLOSED, "the link broke");
@@ -97,6 +99,9 @@ static void on_progress(void *arg, const struct train_progress *progress)
 {
     (void)arg;
     int is_step = progress->phase == TRAIN_TRAINING && progress->step == all->when;
+    if (all->trouble == STOPPED_AT_COMMIT && self.rank == 0 && progress->step + 1 == all->when) {
+        train_stop_at_step(self.train);
+    }
     int is_evaluation = progress->phase == TRAIN_EVALUATING && !progress->has_eval;
     if ((is_here(HELD_AFTER_A_STEP) && is_step) || (is_here(HELD_IN_EVALUATION) && is_evaluation)) {
         hold();
@@ -153,14 +158,16 @@ static int train_rank(int rank, void *arg)
     self.train = train_create(&cfg);
     int rc = train_prepare(self.train, &info, &err);
     rc = rc == 0 ? train_run(self.train, &result, &err) : rc;
-    while ((rc == MS_E_CLOSED || rc == MS_E_ABORTED) && all->generations[rank] < GENERATIONS_MAX) {
+    while (
+        ((rc == MS_E_CLOSED || rc == MS_E_ABORTED) && all->generations[rank] < GENERATIONS_MAX) ||
+        (all->trouble == STOPPED_AT_COMMIT && all->generations[rank] == 1)) { /* done, or not */
         rc = go_on(&err);
         rc = rc == 0 ? train_run(self.train, &result, &err) : rc;
     }
     snprintf(all->refusal[rank], sizeof(all->refusal[rank]), "%s", err.text);
     if (rc == 0) {
         memcpy(all->weights[rank], result.weights_sha256, sizeof(all->weights[rank]));
-        rc = result.steps == STEPS ? 0 : 1;
+        rc = result.steps == (all->trouble == STOPPED_AT_COMMIT ? all->when : STEPS) ? 0 : 1;
     }
     train_destroy(self.train);
     return rc < 0 ? 2 : rc;
@@ -275,6 +282,22 @@ START_TEST(rank_that_missed_the_last_commit_takes_it_from_the_others)
 }
 END_TEST
 
+START_TEST(rank_that_missed_the_last_commit_of_all_stops_with_the_others)
+{
+    all->trouble = STOPPED_AT_COMMIT;
+    all->who = 2;
+    all->when = 7;
+    open_case(3, 0);
+    int failed = ranks_run(&all->ranks, train_rank, NULL);
+    ranks_close(&all->ranks);
+    for (int i = 0; i < 3; i++) {
+        ck_assert_msg(failed == 0, "rank %d: %s", i, all->refusal[i]);
+        ck_assert_str_eq(all->weights[i], all->weights[0]);
+    }
+    ck_assert_int_eq(all->pulled[2], 1);
+}
+END_TEST
+
 START_TEST(pull_that_breaks_off_leaves_the_old_state_whole)
 {
     train_through(2, 0, NONE, 0, 0);
@@ -306,6 +329,7 @@ int main(void)
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_test(tc, held_ranks_go_on_and_have_the_weights_of_undisturbed_ones);
     tcase_add_test(tc, rank_that_missed_the_last_commit_takes_it_from_the_others);
+    tcase_add_test(tc, rank_that_missed_the_last_commit_of_all_stops_with_the_others);
     tcase_add_test(tc, pull_that_breaks_off_leaves_the_old_state_whole);
     tcase_add_test(tc, rank_that_is_further_behind_is_refused_by_name);
     suite_add_tcase(suite, tc);
