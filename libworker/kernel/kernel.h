@@ -23,6 +23,10 @@
  * life. */
 unsigned kernel_float_enter(int threads);
 void kernel_float_leave(unsigned old);
+/* Others have used this thread's team, or were part of it: OpenMP ends threads that a smaller team
+ * leaves over, and those that it makes for the next one compute as the thread that asked for them.
+ * The next kernel_float_enter looks after all of them again. */
+void kernel_float_forget(void);
 
 /* Calls fn for pieces [at, at + n) of [0, count), on the team of threads, denormals flushed. */
 void kernel_in_pieces(size_t count, void (*fn)(const void *arg, size_t at, size_t n),

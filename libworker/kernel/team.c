@@ -6,12 +6,13 @@
 
 enum { FLUSH_DENORMALS = 0x8040 }; /* FTZ and DAZ of MXCSR */
 
+static _Thread_local int team; /* threads of this thread's team that are known to flush */
+
 unsigned kernel_float_enter(int threads)
 {
-    static _Thread_local int team;
     unsigned old = _mm_getcsr();
     _mm_setcsr(old | FLUSH_DENORMALS);
-    if (team < threads) {
+    if (team != threads) {
 #pragma omp parallel num_threads(threads)
         _mm_setcsr(_mm_getcsr() | FLUSH_DENORMALS);
         team = threads;
@@ -23,6 +24,11 @@ void kernel_float_leave(unsigned old)
 {
     _mm_setcsr(old);
 }
+
+void kernel_float_forget(void)
+{
+    team = 0;
+}
 #else
 unsigned kernel_float_enter(int threads)
 {
@@ -33,6 +39,10 @@ unsigned kernel_float_enter(int threads)
 void kernel_float_leave(unsigned old)
 {
     (void)old;
+}
+
+void kernel_float_forget(void)
+{
 }
 #endif
 

@@ -112,7 +112,7 @@ static void bind_one(const void *arg)
 void train_cpus_bind(struct train_cpus *cpus)
 {
     const struct cpuset whole = cpuset_of_thread();
-    if (!cpus->has_share || user_places_threads() ||
+    if (!cpus->has_share || user_places_threads() || cpuset_is_empty(&whole) ||
         memcmp(&whole, &cpus->share, sizeof(whole)) == 0 || cpuset_bind_thread(&cpus->share) != 0) {
         return;
     }

@@ -1,6 +1,7 @@
 /* train.c - the step loop of one rank, evaluation, the end */
 #include "libworker/train/train.h"
 
+#include "libworker/kernel/kernel.h"
 #include "libworker/train/model_copy.h"
 #include "libworker/train/train_impl.h"
 
@@ -321,6 +322,7 @@ static int take_step(struct train *train, struct ms_err *err)
 static int train_loop(struct train *train, struct ms_err *err)
 {
     int rc = train_check_abort(train, err);
+    kernel_float_forget(); /* what was bound and initialised had the team before */
     train->since_s = now_s();
     if (rc == 0 && train->evaluates && !train->stopped) { /* which a lost peer kept from its end */
         rc = evaluate(train, err);
