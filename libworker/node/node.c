@@ -100,6 +100,8 @@ int node_describe(struct node_identity *identity, const struct comm_listener *li
     ret->data_unix = identity->data_unix;
     ret->uid = (uint32_t)geteuid();
     node_offer_write(&host_get()->offer, &identity->offer);
+    identity->offer.l1d_bytes = (uint64_t)plan_cache_bytes(1); /* that the plans' lines are of */
+    identity->offer.l2_bytes = (uint64_t)plan_cache_bytes(2);
     ret->offer = &identity->offer;
     ret->cores = identity->offer.cores;
     uint64_t bytes = memory_available();

@@ -79,9 +79,6 @@ int dn_isa_set(const char *name, struct ms_err *err);
 /* In effect; before the first plan what this machine has, without fixing it. */
 const char *dn_isa(void);
 const char *dn_version(void);
-/* Bytes of a core's own cache of level 1 (data) or 2, which oneDNN's blocking goes by; 0: unknown.
- */
-int64_t dn_cache_bytes(int level);
 
 /* Returns owned. */
 int dn_create(struct dn **ret, struct ms_err *err);

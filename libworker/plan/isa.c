@@ -3,6 +3,7 @@
  * oneDNN freezes its cap at the first question about it. A worker must report what its machine has
  * before the scheduler knows the least of all members, so that question goes to cpuid. */
 #include "libworker/plan/dnnl.h"
+#include "libworker/plan/plan.h"
 #include "proto/macros.h"
 
 #include <oneapi/dnnl/dnnl.h>
@@ -197,8 +198,17 @@ const char *dn_version(void)
     return text;
 }
 
-int64_t dn_cache_bytes(int level)
+static long cache_bytes[2];
+
+static void read_caches(void)
 {
-    long bytes = sysconf(level == 1 ? _SC_LEVEL1_DCACHE_SIZE : _SC_LEVEL2_CACHE_SIZE);
-    return bytes > 0 ? bytes : 0;
+    cache_bytes[0] = sysconf(_SC_LEVEL1_DCACHE_SIZE);
+    cache_bytes[1] = sysconf(_SC_LEVEL2_CACHE_SIZE);
+}
+
+int64_t plan_cache_bytes(int level)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT; /* where cores differ it may not say it again */
+    (void)pthread_once(&once, read_caches);
+    return cache_bytes[level - 1] > 0 ? cache_bytes[level - 1] : 0;
 }

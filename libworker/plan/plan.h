@@ -79,6 +79,9 @@ int plan_set_isa(const char *isa, struct ms_err *err);
 const char *plan_isa(void);
 const char *plan_library(void); /* oneDNN's version, "2.6.3" */
 
+/* Bytes of a core's own cache, level 1 (data) or 2, as plans are made for them; 0: not known. */
+int64_t plan_cache_bytes(int level);
+
 /* What a training graph is worth of a rank's threads: `most`, or 1 where a step is too little work
  * for a team. A function of the graph alone. Any thread. */
 int plan_threads(const struct graph *graph, int most);

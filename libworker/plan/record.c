@@ -132,7 +132,7 @@ static void record_stat(const struct plan *plan, const struct plan_stat *stat,
 
 void record_machine(struct plan_machine *ret)
 {
-    *ret = (struct plan_machine){.caches = {dn_cache_bytes(1), dn_cache_bytes(2)}};
+    *ret = (struct plan_machine){.caches = {plan_cache_bytes(1), plan_cache_bytes(2)}};
     snprintf(ret->isa, sizeof(ret->isa), "%s", dn_isa());
     snprintf(ret->library, sizeof(ret->library), "%s", dn_version());
 }
