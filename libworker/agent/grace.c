@@ -1,12 +1,12 @@
 /* grace.c - the bound on a trainer that was told to end and does not */
 #include "libworker/agent/agent_impl.h"
 
+#include "proto/clock.h"
 #include "proto/log.h"
 
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
-#include <time.h>
 
 static int64_t grace_ms(const struct agent *agent)
 {
@@ -31,15 +31,7 @@ static void give_up(struct agent *agent, const struct agent_order *order,
 static int wait_tick(struct agent *agent)
 {
     struct grace *grace = &agent->grace;
-    struct timespec until;
-    int64_t ms = grace_ms(agent) / GRACE_TICKS;
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_sec += (time_t)(ms / 1000);
-    until.tv_nsec += (long)(ms % 1000) * 1000000L;
-    if (until.tv_nsec >= 1000000000L) {
-        until.tv_nsec -= 1000000000L;
-        until.tv_sec++;
-    }
+    struct timespec until = ms_mono_after(grace_ms(agent) / GRACE_TICKS);
     return pthread_cond_timedwait(&grace->changed, &grace->lock, &until) == ETIMEDOUT;
 }
 
@@ -100,11 +92,7 @@ void grace_harden(struct agent *agent)
 
 void grace_init(struct grace *grace)
 {
-    pthread_condattr_t attr;
-    pthread_condattr_init(&attr);
-    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-    pthread_cond_init(&grace->changed, &attr);
-    pthread_condattr_destroy(&attr);
+    ms_cond_init(&grace->changed);
     pthread_mutex_init(&grace->lock, NULL);
 }
 

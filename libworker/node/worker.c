@@ -246,21 +246,9 @@ static void clean_folders(const struct worker *worker)
 
 /* ---- the trainer's thread ---- */
 
-static void deadline_in(int64_t ms, struct timespec *ret)
-{
-    clock_gettime(CLOCK_MONOTONIC, ret);
-    ret->tv_sec += (time_t)(ms / 1000);
-    ret->tv_nsec += (long)(ms % 1000) * 1000000L;
-    if (ret->tv_nsec >= 1000000000L) {
-        ret->tv_nsec -= 1000000000L;
-        ret->tv_sec++;
-    }
-}
-
 void worker_await_change(struct worker *worker, enum life_state from, int64_t ms)
 {
-    struct timespec until;
-    deadline_in(ms, &until);
+    struct timespec until = ms_mono_after(ms);
     pthread_mutex_lock(&worker->lock);
     int rc = 0;
     while (worker->life.state == from && rc != ETIMEDOUT) {
@@ -273,10 +261,9 @@ void worker_await_change(struct worker *worker, enum life_state from, int64_t ms
  * done another one may be in hand. LIFE_WAIT: nothing, and idle for idle_ms. */
 static enum life_duty await_duty(struct worker *worker, int64_t idle_ms, uint64_t *ret_generation)
 {
-    struct timespec until;
+    struct timespec until = ms_mono_after(idle_ms > 0 ? idle_ms : 0);
     enum life_duty duty;
     int rc = 0;
-    deadline_in(idle_ms > 0 ? idle_ms : 0, &until);
     pthread_mutex_lock(&worker->lock);
     while ((duty = life_duty(&worker->life)) == LIFE_WAIT &&
            (rc != ETIMEDOUT || worker->life.state != LIFE_IDLE)) {
@@ -435,11 +422,7 @@ static int start_agent(struct worker *worker, struct ms_err *err)
 
 static void init_waiting(struct worker *worker)
 {
-    pthread_condattr_t attr;
-    pthread_condattr_init(&attr);
-    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-    pthread_cond_init(&worker->changed, &attr);
-    pthread_condattr_destroy(&attr);
+    ms_cond_init(&worker->changed);
     pthread_mutex_init(&worker->lock, NULL);
 }
 

@@ -256,29 +256,31 @@ void rank_plan(struct worker *worker)
 
 /* ---- with its peers ---- */
 
-static void log_ready(const struct worker *worker, const struct train_info *info, int64_t ms)
+/* rc: of the mesh. Start may come the moment RankReady is out: the life has to know before that the
+ * mesh stands. */
+static void tell_mesh(struct worker *worker, int rc, const struct train_info *info,
+                      const struct ms_err *err)
 {
     char peak[32];
-    ms_log(MS_LOG_INFO,
-           "rank.ready job=%" PRIu64 " generation=%" PRIu64 " rank=%u/%u steps=%" PRIu64
-           " threads=%d peak=%s reorders=%" PRIu64 " plan=%.12s prepared_ms=%" PRId64,
-           worker->job_id, worker->generation, worker->rank, worker->world, info->steps_total,
-           info->threads, MS_QUOTE(memory_format(info->peak_bytes, peak, sizeof(peak))),
-           info->reorders, info->plan_sha256, ms);
+    if (rc == 0) {
+        ms_log(MS_LOG_INFO,
+               "rank.ready job=%" PRIu64 " generation=%" PRIu64 " rank=%u/%u steps=%" PRIu64
+               " threads=%d peak=%s reorders=%" PRIu64 " plan=%.12s prepared_ms=%" PRId64,
+               worker->job_id, worker->generation, worker->rank, worker->world, info->steps_total,
+               info->threads, MS_QUOTE(memory_format(info->peak_bytes, peak, sizeof(peak))),
+               info->reorders, info->plan_sha256, ms_mono_ms() - worker->begun_ms);
+    }
+    if (tell_end(worker, LIFE_MADE, rc, err) == LIFE_TAKEN && rc == 0) {
+        worker_send_ready(worker, info);
+    }
 }
 
-/* Start may come the moment RankReady is out: the life has to know before that the mesh stands. */
 void rank_join(struct worker *worker)
 {
     struct train_info info;
     struct ms_err err = {0, ""};
     int rc = train_join(worker->train, &info, &err);
-    if (rc == 0) {
-        log_ready(worker, &info, ms_mono_ms() - worker->begun_ms);
-    }
-    if (tell_end(worker, LIFE_MADE, rc, &err) == LIFE_TAKEN && rc == 0) {
-        worker_send_ready(worker, &info);
-    }
+    tell_mesh(worker, rc, &info, &err);
 }
 
 void rank_train(struct worker *worker)
@@ -344,13 +346,8 @@ void rank_pull(struct worker *worker)
     worker->members = members;
     SSL_CTX_free(worker->rank_tls);
     worker->rank_tls = tls;
-    if (rc == 0) {
-        log_ready(worker, &info, ms_mono_ms() - worker->begun_ms);
-    }
     set_train(worker, worker->train); /* what was asked of it since */
-    if (tell_end(worker, LIFE_MADE, rc, &err) == LIFE_TAKEN && rc == 0) {
-        worker_send_ready(worker, &info);
-    }
+    tell_mesh(worker, rc, &info, &err);
 }
 
 static void log_end(const struct worker *worker, const struct life_verdict *verdict)
