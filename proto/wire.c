@@ -19,6 +19,8 @@ enum {
     PATHS = 8192, /* ... and up to two paths */
     SPEC = MS_SPEC_MAX + FLAT,                     /* ... and a job's JSON */
     MEMBERS = MS_SPEC_MAX + MS_WORKERS_MAX * 1280, /* a Member: 1 KiB of names, and its Offer */
+    PLAN = MS_PLAN_MAX + FLAT,                     /* ... or a plan's text */
+    SUBMIT = SPEC + MS_PLAN_MAX,                   /* ... or both */
     LOG = MS_LOG_CHUNK_MAX + FLAT,
     EVENTS = MS_EVENTS_PAGE * 640 + FLAT, /* an EventInfo: its texts and numbers */
     LIST = MS_FRAME_MAX,
@@ -38,6 +40,7 @@ static const struct ms_wire_type types[] = {
     {MS_MSG_LOG_CHUNK, "LogChunk", &ms__log_chunk__descriptor, LOG,
      MS_ROLE_WORKER | MS_ROLE_SCHEDULER},
     {MS_MSG_LEAVE, "Leave", &ms__leave__descriptor, FLAT, MS_ROLE_WORKER},
+    {MS_MSG_RANK_PLAN, "RankPlan", &ms__rank_plan__descriptor, PLAN, MS_ROLE_WORKER},
     {MS_MSG_FETCH_READY, "FetchReady", &ms__fetch_ready__descriptor, FLAT, MS_ROLE_WORKER},
     {MS_MSG_REGISTERED, "Registered", &ms__registered__descriptor, FLAT, MS_ROLE_SCHEDULER},
     {MS_MSG_HEARTBEAT_ACK, "HeartbeatAck", &ms__heartbeat_ack__descriptor, FLAT, MS_ROLE_SCHEDULER},
@@ -46,7 +49,8 @@ static const struct ms_wire_type types[] = {
     {MS_MSG_STOP, "Stop", &ms__stop__descriptor, FLAT, MS_ROLE_SCHEDULER},
     {MS_MSG_LOG_READ, "LogRead", &ms__log_read__descriptor, FLAT, MS_ROLE_SCHEDULER},
     {MS_MSG_FETCH_GRANT, "FetchGrant", &ms__fetch_grant__descriptor, FLAT, MS_ROLE_SCHEDULER},
-    {MS_MSG_SUBMIT, "Submit", &ms__submit__descriptor, SPEC, CLIENT},
+    {MS_MSG_PLAN, "Plan", &ms__plan__descriptor, PLAN, MS_ROLE_SCHEDULER},
+    {MS_MSG_SUBMIT, "Submit", &ms__submit__descriptor, SUBMIT, CLIENT},
     {MS_MSG_JOB_QUERY, "JobQuery", &ms__job_query__descriptor, FLAT, CLIENT},
     {MS_MSG_CANCEL, "Cancel", &ms__cancel__descriptor, FLAT, CLIENT},
     {MS_MSG_WATCH, "Watch", &ms__watch__descriptor, FLAT, CLIENT},
@@ -74,7 +78,8 @@ static const struct {
 } newer[] = {
     {MS_MSG_FETCH_READY, 1}, {MS_MSG_FETCH_GRANT, 1}, {MS_MSG_EVENT_QUERY, 1},
     {MS_MSG_FETCH, 1},       {MS_MSG_EVENT_LIST, 1},  {MS_MSG_FETCH_TICKET, 1},
-    {MS_MSG_FETCH_READ, 1},  {MS_MSG_FETCH_CHUNK, 1},
+    {MS_MSG_FETCH_READ, 1},  {MS_MSG_FETCH_CHUNK, 1}, {MS_MSG_RANK_PLAN, 1},
+    {MS_MSG_PLAN, 1},
 };
 
 unsigned ms_wire_since(uint16_t type)

@@ -33,6 +33,7 @@ enum ms_msg {
     MS_MSG_PEER_REPORT = 15,
     MS_MSG_LOG_CHUNK = 16, /* worker -> scheduler, and scheduler -> client */
     MS_MSG_LEAVE = 17,
+    MS_MSG_RANK_PLAN = 18,
     MS_MSG_FETCH_READY = 19,
     MS_MSG_REGISTERED = 30,
     MS_MSG_HEARTBEAT_ACK = 31,
@@ -41,6 +42,7 @@ enum ms_msg {
     MS_MSG_STOP = 34,
     MS_MSG_LOG_READ = 35,
     MS_MSG_FETCH_GRANT = 37,
+    MS_MSG_PLAN = 38,
     MS_MSG_SUBMIT = 50,
     MS_MSG_JOB_QUERY = 51,
     MS_MSG_CANCEL = 52,
@@ -63,6 +65,13 @@ enum ms_msg {
 
 /* Fetch.what: a result of a job. Never renumber. */
 enum ms_fetch { MS_FETCH_WEIGHTS = 1, MS_FETCH_METRICS = 2, MS_FETCH_LOG = 3 };
+
+/* Assign.plan_from: where the plan of a rank comes from. Never renumber. */
+enum ms_plan_from {
+    MS_PLAN_OWN = 0,    /* each rank chooses for itself: one of them knows no Plan */
+    MS_PLAN_RANK_0 = 1, /* rank 0 chooses and says RankPlan; all wait for Plan */
+    MS_PLAN_GIVEN = 2,  /* somebody has chosen: all wait for Plan */
+};
 
 /* Who may send a type; a bit each. A peer's role comes from its certificate or socket (tls.h). */
 enum ms_role {

@@ -23,7 +23,7 @@ struct field_limit {
 
 enum {
     MENDED = 1, /* shown to people, not compared: its sender puts '?' over what is no text */
-    LINES = 2,  /* may hold newlines and tabs: what one client alone gets to read */
+    LINES = 2,  /* may hold newlines and tabs: what one client alone reads, and texts of files */
 };
 
 static const struct field_limit field_limits[] = {
@@ -58,6 +58,7 @@ static const struct field_limit field_limits[] = {
     {"onednn", MS_NAME_MAX, 0, 0},
     {"owner", MS_PRINCIPAL_MAX, 0, 0},
     {"phase", MS_NAME_MAX, 0, MENDED},
+    {"plan", MS_PLAN_MAX, 0, LINES},
     {"plan_sha256", 64, 0, 0},
     {"principal", MS_PRINCIPAL_MAX, 0, 0},
     {"ranks", MS_WORKERS_MAX, 0, 0},

@@ -52,7 +52,7 @@ static const struct {
     {MS_MSG_STATUS_QUERY, MAY_LOOK},   {MS_MSG_LOG_QUERY, MAY_READ_LOG},
     {MS_MSG_CANCEL, MAY_CANCEL},       {MS_MSG_FETCH, MAY_FETCH},
     {MS_MSG_FETCH_READ, MAY_ASK_NODE}, {MS_MSG_FETCH_CHUNK, MAY_ANSWER},
-    {MS_MSG_EVENT_QUERY, MAY_LOOK},
+    {MS_MSG_EVENT_QUERY, MAY_LOOK},    {MS_MSG_RANK_PLAN, MAY_REPORT},
 };
 
 static bool reaches(const struct ms_principal *who, enum may_of of, const char *object)

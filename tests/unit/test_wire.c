@@ -281,7 +281,7 @@ START_TEST(a_message_above_its_limit_is_not_packed)
     Ms__Heartbeat beat = MS__HEARTBEAT__INIT;
     Ms__Submit submit = MS__SUBMIT__INIT;
     static uint8_t buf[1 << 20];
-    static uint8_t json[MS_SPEC_MAX + 8192];
+    static uint8_t json[MS_SPEC_MAX + MS_PLAN_MAX + 8192];
     struct ms_err full = {0, ""};
     submit.job_json.data = json;
     submit.job_json.len = sizeof(json);
