@@ -38,9 +38,9 @@ static int role_fits(const struct tensor *tensor, char want)
     case 's':
         return tensor->role == TENSOR_STATE;
     case 'i':
-        return tensor->role == TENSOR_LABEL && tensor->dtype == DTYPE_I32;
+        return tensor->role == TENSOR_LABEL && tensor->dtype == MS_I32;
     case 'f':
-        return tensor->role == TENSOR_LABEL && tensor->dtype == DTYPE_F32;
+        return tensor->role == TENSOR_LABEL && tensor->dtype == MS_F32;
     default:
         return tensor->role == TENSOR_DATA || tensor->role == TENSOR_VALUE;
     }

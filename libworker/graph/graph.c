@@ -155,7 +155,7 @@ int graph_append_tensor(struct graph *graph, const char *name, enum tensor_role 
     }
     snprintf(tensor->name, sizeof(tensor->name), "%s", name);
     tensor->role = role;
-    tensor->dtype = DTYPE_F32;
+    tensor->dtype = MS_F32;
     tensor->shape = *shape;
     tensor->producer = -1;
     tensor->of = -1;

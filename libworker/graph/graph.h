@@ -11,6 +11,7 @@
 #ifndef GRAPH_H
 #define GRAPH_H
 
+#include "proto/dtype.h"
 #include "proto/err.h"
 
 #include <stddef.h>
@@ -30,8 +31,6 @@ int64_t shape_count(const struct shape *shape); /* elements */
 int shape_equal(const struct shape *a, const struct shape *b);
 /* "(32, 3, 224, 224)" into buf; returns buf. */
 const char *shape_format(const struct shape *shape, char *buf, size_t size);
-
-enum dtype { DTYPE_F32, DTYPE_I32 };
 
 enum tensor_role {
     TENSOR_DATA,  /* the batch: images or features */
@@ -59,7 +58,7 @@ struct init {
 struct tensor {
     char name[GRAPH_NAME_MAX]; /* parameters and states: the name that users and files see */
     enum tensor_role role;
-    enum dtype dtype;
+    enum ms_dtype dtype; /* MS_I32: class numbers; MS_F32: reals, in the precision of the plan */
     struct shape shape;
     int producer;       /* op index, -1: nobody */
     int of;             /* GRAD: the parameter; STAT: the moving state it enters; else -1 */
@@ -141,8 +140,8 @@ const char *graph_name(const struct graph *graph);
  * check. */
 int graph_data(struct graph *graph, const char *name, const struct shape *shape,
                struct ms_err *err);
-int graph_label(struct graph *graph, const char *name, const struct shape *shape, enum dtype dtype,
-                struct ms_err *err);
+int graph_label(struct graph *graph, const char *name, const struct shape *shape,
+                enum ms_dtype dtype, struct ms_err *err);
 int graph_param(struct graph *graph, const char *name, const struct shape *shape, struct init init,
                 struct ms_err *err);
 int graph_state(struct graph *graph, const char *name, const struct shape *shape, struct init init,

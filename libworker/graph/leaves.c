@@ -70,8 +70,8 @@ int graph_data(struct graph *graph, const char *name, const struct shape *shape,
     return index;
 }
 
-int graph_label(struct graph *graph, const char *name, const struct shape *shape, enum dtype dtype,
-                struct ms_err *err)
+int graph_label(struct graph *graph, const char *name, const struct shape *shape,
+                enum ms_dtype dtype, struct ms_err *err)
 {
     if (graph->label >= 0) {
         return ms_fail(err, MS_E_EXISTS, "graph %s: %s: the label is %s already", graph->name, name,

@@ -93,7 +93,7 @@ static int add_loss(struct graph *graph, int output, const struct model_input *i
         return output;
     }
     struct shape shape = {loss == MODEL_LOSS_MSE ? 2 : 1, {input->batch, input->classes}};
-    enum dtype dtype = loss == MODEL_LOSS_MSE ? DTYPE_F32 : DTYPE_I32;
+    enum ms_dtype dtype = loss == MODEL_LOSS_MSE ? MS_F32 : MS_I32;
     int label = graph_label(graph, "label", &shape, dtype, err);
     int value = loss == MODEL_LOSS_MSE ? graph_mse(graph, output, label, err)
                                        : graph_softmax_ce(graph, output, label, err);

@@ -51,7 +51,7 @@ static inline float case_random(uint64_t stream, uint64_t i)
 static inline const void *case_labels(const struct plan_case *c)
 {
     const struct tensor *label = graph_tensor(c->graph, graph_label_index(c->graph));
-    return label->dtype == DTYPE_I32 ? (const void *)c->classes : (const void *)c->targets;
+    return label->dtype == MS_I32 ? (const void *)c->classes : (const void *)c->targets;
 }
 
 /* A batch that depends on seed alone. */
@@ -183,7 +183,7 @@ static inline void case_reference_batch(struct plan_case *c)
 {
     int label = graph_label_index(c->graph);
     ref_graph_set(c->ref, graph_data_index(c->graph), c->data);
-    if (graph_tensor(c->graph, label)->dtype == DTYPE_I32) {
+    if (graph_tensor(c->graph, label)->dtype == MS_I32) {
         ref_graph_set_labels(c->ref, c->classes);
     } else {
         ref_graph_set(c->ref, label, c->targets);

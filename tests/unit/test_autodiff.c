@@ -23,7 +23,7 @@ static void setup(void)
     struct shape classes = {1, {3}};
     g = graph_create("net");
     x = graph_data(g, "image", &images, NULL);
-    label = graph_label(g, "label", &classes, DTYPE_I32, NULL);
+    label = graph_label(g, "label", &classes, MS_I32, NULL);
 }
 
 static void teardown(void)
@@ -94,13 +94,13 @@ static void fill_batch(struct ref_graph *run, const struct graph *graph)
     int64_t classes = graph_tensor(graph, graph_output(graph))->shape.dim[1];
     int32_t labels[64];
     for (int64_t i = 0; i < shape_count(&target->shape); i++) {
-        if (target->dtype == DTYPE_F32) {
+        if (target->dtype == MS_F32) {
             ref_graph_values(run, graph_label_index(graph))[i] = ms_rng_unit(4, (uint64_t)i);
         } else {
             labels[i] = (int32_t)ms_rng_below(4, (uint64_t)i, (uint64_t)classes);
         }
     }
-    if (target->dtype == DTYPE_I32) {
+    if (target->dtype == MS_I32) {
         ref_graph_set_labels(run, labels);
     }
 }

@@ -28,7 +28,7 @@ static void setup(void)
     g = graph_create("net");
     ck_assert_ptr_nonnull(g);
     ck_ms_ok(x = graph_data(g, "image", &images, err));
-    ck_ms_ok(label = graph_label(g, "label", &classes, DTYPE_I32, err));
+    ck_ms_ok(label = graph_label(g, "label", &classes, MS_I32, err));
 }
 
 static void teardown(void)
@@ -330,7 +330,7 @@ START_TEST(leaves_are_checked)
     ck_ms_fails(graph_param(g, "v", &ok, xavier, err), MS_E_INVALID, "Xavier");
     ck_ms_fails(graph_state(g, "v", &ok, one, 1.5, err), MS_E_INVALID, "momentum 1.5");
     ck_ms_fails(graph_data(g, "again", &ok, err), MS_E_EXISTS, "image already");
-    ck_ms_fails(graph_label(g, "again", &ok, DTYPE_F32, err), MS_E_EXISTS, "label already");
+    ck_ms_fails(graph_label(g, "again", &ok, MS_F32, err), MS_E_EXISTS, "label already");
 }
 END_TEST
 

@@ -209,7 +209,7 @@ START_TEST(linear_takes_features_and_a_float_target)
     ck_param(net, "fc.weight", "(1, 2)", INIT_NORMAL, 0.02);
     ck_param(net, "fc.bias", "(1)", INIT_NORMAL, 0.02);
     const struct tensor *target = graph_tensor(net, graph_label_index(net));
-    ck_assert_int_eq(target->dtype, DTYPE_F32);
+    ck_assert_int_eq(target->dtype, MS_F32);
     ck_assert_int_eq(shape_count(&target->shape), 16);
     graph_destroy(net);
 }

@@ -87,7 +87,7 @@ static void reference_rows(struct plan_case *c, int64_t rows, double *loss, int6
 {
     int output = graph_output(c->graph);
     int64_t k = shape_count(&graph_tensor(c->graph, output)->shape) / c->batch;
-    int is_class = graph_tensor(c->graph, graph_label_index(c->graph))->dtype == DTYPE_I32;
+    int is_class = graph_tensor(c->graph, graph_label_index(c->graph))->dtype == MS_I32;
     const double *y = ref_graph_values(c->ref, output);
     *loss = 0;
     *correct = 0;

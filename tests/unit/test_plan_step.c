@@ -90,8 +90,8 @@ static struct graph *end(struct build *b, int logits, int is_mse)
     ck_assert_msg(logits >= 0, "%s", b->err.text);
     const struct shape *out = &graph_tensor(b->graph, logits)->shape;
     struct shape rows = {1, {out->dim[0]}};
-    int label = graph_label(b->graph, "label", is_mse ? out : &rows, is_mse ? DTYPE_F32 : DTYPE_I32,
-                            &b->err);
+    int label =
+        graph_label(b->graph, "label", is_mse ? out : &rows, is_mse ? MS_F32 : MS_I32, &b->err);
     int loss = is_mse ? graph_mse(b->graph, logits, label, &b->err)
                       : graph_softmax_ce(b->graph, logits, label, &b->err);
     ck_assert_msg(loss >= 0, "%s", b->err.text);
