@@ -48,6 +48,8 @@ struct agent_order {
     char text[MS_TEXT_MAX + 1];
 };
 
+enum { AGENT_SUPERSEDES = 1 };
+
 struct agent_config {           /* strings are copied */
     const char *address;        /* of the scheduler, "host:port" */
     SSL_CTX *tls;               /* NULL: plain; the agent takes a reference */
@@ -64,7 +66,8 @@ struct agent_config {           /* strings are copied */
      * operator mends it while we wait. Else it is final. */
     int is_standing;
     /* Each order, once, on the agent's thread. Must not block. ASSIGN: 0, and order->assign is the
-     * receiver's; or MS_E_FULL, and the scheduler is told in words that this node has no place. */
+     * receiver's; AGENT_SUPERSEDES, the same, and it ends the rank in hand; or MS_E_FULL, and the
+     * scheduler is told in words that this node has no place. */
     int (*on_order)(void *arg, const struct agent_order *order);
     /* On a thread of its own: the rank was not released within grace_ms of such an order. Only the
      * end of the process helps; may not return. NULL: nothing happens. */
@@ -93,7 +96,8 @@ void agent_destroy(struct agent *agent);
  * has come already. Trainer's thread; never waits. */
 void agent_set_phase(struct agent *agent, uint64_t generation, enum agent_phase phase,
                      uint64_t step);
-/* The rank of that generation is free: idle again, unless the next Assign has come already. */
+/* The rank of that generation is over, or goes on under the next Assign's: idle again, unless that
+ * has come already. Trainer's thread. */
 void agent_release(struct agent *agent, uint64_t generation);
 
 /* Queues a message for the scheduler; RankReady and RankDone are sent again after a reconnect until

@@ -39,7 +39,7 @@ static int wait_tick(struct agent *agent)
 static void count_tick(struct agent *agent)
 {
     struct grace *grace = &agent->grace;
-    if (!hand_holds(&agent->hand, grace->rank.generation)) {
+    if (hand_has_released(&agent->hand, grace->rank.generation)) {
         grace->left = 0; /* released in time */
         return;
     }
@@ -109,22 +109,17 @@ void grace_fini(struct grace *grace)
     pthread_cond_destroy(&grace->changed);
 }
 
-void grace_begin(struct agent *agent, const struct agent_order *order)
+static void begin(struct agent *agent, const struct holding *rank, const struct agent_order *order)
 {
     struct grace *grace = &agent->grace;
-    struct holding rank = hand_look(&agent->hand);
     int is_soft = order->kind == AGENT_STOP && order->at_step;
-    int concerns = order->kind != AGENT_STOP || order->generation == rank.generation;
-    if (rank.generation == 0 || !concerns) {
-        return;
-    }
     pthread_mutex_lock(&grace->lock);
-    int is_repeated = grace->left > 0 && grace->rank.generation == rank.generation &&
+    int is_repeated = grace->left > 0 && grace->rank.generation == rank->generation &&
                       (is_soft || !grace->is_soft); /* the first request counts */
     if (!is_repeated) {
         grace->left = GRACE_TICKS;
         grace->is_soft = is_soft;
-        grace->rank = rank;
+        grace->rank = *rank;
         grace->order = *order;
         pthread_cond_signal(&grace->changed);
     }
@@ -135,4 +130,32 @@ void grace_begin(struct agent *agent, const struct agent_order *order)
         }
     }
     pthread_mutex_unlock(&grace->lock);
+}
+
+void grace_begin(struct agent *agent, const struct agent_order *order)
+{
+    struct holding rank = hand_look(&agent->hand);
+    int concerns = order->kind != AGENT_STOP || order->generation == rank.generation;
+    if (rank.generation != 0 && concerns) {
+        begin(agent, &rank, order);
+    }
+}
+
+void grace_begin_superseded(struct agent *agent, const struct holding *rank)
+{
+    struct agent_order order = {.kind = AGENT_STOP,
+                                .job = rank->job,
+                                .generation = rank->generation,
+                                .code = MS_E_ABORTED,
+                                .text = "the scheduler gave this node another rank"};
+    begin(agent, rank, &order);
+}
+
+void grace_end(struct agent *agent)
+{
+    struct grace *grace = &agent->grace;
+    pthread_mutex_lock(&grace->lock);
+    grace->left = 0;
+    pthread_mutex_unlock(&grace->lock);
+    atomic_store(&agent->harden, 0);
 }

@@ -1,8 +1,10 @@
 /* grace.h - the bound on a trainer that was told to end and does not
  *
- * TERM, 30 s, KILL, as everywhere: an order that ends the rank in hand starts the time; the rank's
- * release ends it. A stop after the step becomes a hard one first, with a time of its own. Then
- * agent_config.on_hang is called, once: no thread can be ended from outside, only the process.
+ * TERM, 30 s, KILL, as everywhere: an order that ends the rank in hand starts the time, an Assign
+ * in the place of a Stop too; only the trainer's release ends it, which is also his word that the
+ * rank goes on under another generation. A stop after the step becomes a hard one first, with a
+ * time of its own. Then agent_config.on_hang is called, once: no thread can be ended from outside,
+ * only the process.
  *
  * The time is counted in ticks and not read from a clock, so that a process that itself stood still
  * is not judged by its own sleep. It runs in a thread of its own and takes no lock of the
@@ -33,6 +35,10 @@ void grace_init(struct grace *grace);
 void grace_fini(struct grace *grace);
 /* STOP, LOST or LEAVE goes to the trainer. Agent's thread, before on_order. */
 void grace_begin(struct agent *agent, const struct agent_order *order);
+/* An Assign ended that rank, which was in hand. Agent's thread, after on_order. */
+void grace_begin_superseded(struct agent *agent, const struct holding *rank);
+/* The node is idle: no rank is to be released. Agent's thread, before it takes the next one. */
+void grace_end(struct agent *agent);
 /* The time to stop after the step is over: the hard order. Agent's thread, once agent->harden is
  * set. */
 void grace_harden(struct agent *agent);

@@ -21,6 +21,9 @@ struct holding hand_look(struct hand *hand)
 
 void hand_take(struct hand *hand, uint64_t job, uint64_t generation, uint32_t rank)
 {
+    if (atomic_load(&hand->held) == 0) { /* another database may count from 1 again */
+        atomic_store(&hand->released, 0);
+    }
     struct holding holding = {
         .job = job, .generation = generation, .rank = rank, .phase = AGENT_PREPARING};
     hand_put_back(hand, &holding);
@@ -37,13 +40,16 @@ void hand_started(struct hand *hand, uint64_t generation)
     hand->holding.started |= hand->holding.generation == generation;
 }
 
-int hand_holds(struct hand *hand, uint64_t generation)
+int hand_has_released(struct hand *hand, uint64_t generation)
 {
-    return atomic_load(&hand->held) == generation;
+    return atomic_load(&hand->released) >= generation;
 }
 
 void hand_release(struct hand *hand, uint64_t generation)
 {
+    if (atomic_load(&hand->released) < generation) {
+        atomic_store(&hand->released, generation);
+    } /* before the node is idle: what it takes then begins anew */
     (void)atomic_compare_exchange_strong(&hand->held, &generation, 0);
 }
 

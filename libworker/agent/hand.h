@@ -19,8 +19,10 @@ struct holding { /* generation 0: idle */
 };
 
 struct hand {
-    _Atomic uint64_t held;  /* generation; 0: idle */
-    struct holding holding; /* the agent's thread; step and phase are in `told` */
+    _Atomic uint64_t held;     /* generation; 0: idle */
+    _Atomic uint64_t released; /* the trainer is done with all up to that; only grows with a rank in
+                                * hand: what is held may be the next one already */
+    struct holding holding;    /* the agent's thread; step and phase are in `told` */
     struct {
         _Atomic uint64_t generation; /* of what follows; 0 while that changes */
         _Atomic uint64_t where;      /* step and phase in one word */
@@ -30,7 +32,7 @@ struct hand {
 /* ---- the agent's thread ---- */
 
 struct holding hand_look(struct hand *hand);
-/* Takes a rank: it is being prepared. Generation > 0. */
+/* Takes a rank: it is being prepared. Generation > 0, and above that of a rank in hand. */
 void hand_take(struct hand *hand, uint64_t job, uint64_t generation, uint32_t rank);
 /* As it was when hand_look returned it. */
 void hand_put_back(struct hand *hand, const struct holding *before);
@@ -39,12 +41,15 @@ void hand_started(struct hand *hand, uint64_t generation);
 
 /* ---- any thread ---- */
 
-int hand_holds(struct hand *hand, uint64_t generation);
-/* Idle again, unless another generation is held by now. */
-void hand_release(struct hand *hand, uint64_t generation);
+/* Has the trainer let go of the rank of that generation, which was the one in hand or came before
+ * it? */
+int hand_has_released(struct hand *hand, uint64_t generation);
 
 /* ---- the trainer ---- */
 
+/* He is done with that generation, and with those before it: idle again, unless another one is held
+ * by now. */
+void hand_release(struct hand *hand, uint64_t generation);
 /* Where he is with the rank of that generation. Steps below 2^56. */
 void hand_tell(struct hand *hand, uint64_t generation, enum agent_phase phase, uint64_t step);
 

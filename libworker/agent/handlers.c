@@ -165,8 +165,14 @@ static void take_assign(struct agent *agent, ProtobufCMessage *msg)
     }
     /* before the trainer hears of it: what he holds and says from then on is of the new rank */
     mailbox_answered(&agent->mailbox);
+    if (before.generation == 0) {
+        grace_end(agent);
+    }
     hand_take(&agent->hand, assign->job, assign->generation, assign->rank);
-    if (agent_give(agent, &order) < 0) {
+    int rc = agent_give(agent, &order);
+    if (rc == AGENT_SUPERSEDES) {
+        grace_begin_superseded(agent, &before);
+    } else if (rc < 0) {
         hand_put_back(&agent->hand, &before);
         (void)ms_fail(&why, MS_E_FULL,
                       "rank %u of job %" PRIu64

@@ -189,11 +189,15 @@ static int on_order(void *arg, const struct agent_order *order)
     uint64_t job = worker->life.job;
     int answer = apply(worker, &input, order->assign);
     pthread_mutex_unlock(&worker->lock);
-    if (order->kind == AGENT_ASSIGN && (answer & LIFE_INTERRUPT)) {
+    int supersedes = order->kind == AGENT_ASSIGN && (answer & LIFE_INTERRUPT);
+    if (supersedes) {
         ms_log(MS_LOG_WARNING, "rank.superseded job=%" PRIu64 " by_job=%" PRIu64 ", ignoring", job,
                order->job);
     }
-    return answer & (LIFE_DECLINED | LIFE_STALE) ? MS_E_FULL : 0;
+    if (answer & (LIFE_DECLINED | LIFE_STALE)) {
+        return MS_E_FULL;
+    }
+    return supersedes ? AGENT_SUPERSEDES : 0;
 }
 
 static void on_hang(void *arg, const char *text)
@@ -292,7 +296,7 @@ static void do_duty(struct worker *worker, enum life_duty duty, uint64_t generat
     if (worker->generation != generation && worker->train == NULL) {
         rank_begin(worker);
     } else if (duty == LIFE_DO_SAY) { /* it failed as it was to go on */
-        worker->generation = generation;
+        rank_go_on(worker, generation);
     }
     duties[duty](worker);
 }
@@ -407,6 +411,7 @@ static int start_agent(struct worker *worker, struct ms_err *err)
                                  .connect_timeout_ms = cfg->connect_timeout_ms,
                                  .lease_ms = cfg->lease_ms,
                                  .patience_ms = cfg->patience_ms,
+                                 .grace_ms = cfg->grace_ms,
                                  .is_standing = cfg->mode == WORKER_STANDING,
                                  .on_order = on_order,
                                  .on_hang = on_hang,

@@ -42,7 +42,8 @@ struct worker_config { /* strings are borrowed for the call of worker_run */
      * none. */
     void (*on_progress)(void *arg, const struct train_progress *progress);
     void (*on_result)(void *arg, struct train *train, const struct train_result *result);
-    /* A trainer that was told to end and has not for MS_CANCEL_GRACE_MS; on the agent's thread:
+    int64_t grace_ms; /* tests: for a trainer that was told to end; 0: MS_CANCEL_GRACE_MS */
+    /* A trainer that was told to end and has not for grace_ms; on the agent's thread:
      * only the end of the process helps. NULL: nothing happens. */
     void (*on_hang)(const char *text);
     void *arg;

@@ -62,6 +62,8 @@ int worker_folder_is_of(const struct worker *worker, const char *folder, const c
 
 /* worker->assign is a new one; it has passed assign_check. */
 void rank_begin(struct worker *worker);
+/* The rank in hand is of that generation from now on: a grace for what it was is over. */
+void rank_go_on(struct worker *worker, uint64_t generation);
 /* One for each enum life_duty between LIFE_WAIT and LIFE_DO_END; each tells what became of it. */
 void rank_plan(struct worker *worker);
 void rank_join(struct worker *worker);

@@ -159,6 +159,12 @@ void rank_begin(struct worker *worker)
            assign->job, assign->generation, assign->rank, assign->world_size);
 }
 
+void rank_go_on(struct worker *worker, uint64_t generation)
+{
+    agent_release(worker->agent, worker->generation);
+    worker->generation = generation;
+}
+
 static int read_assign(struct worker *worker, struct ms_err *err)
 {
     const Ms__Assign *assign = worker->assign;
@@ -337,7 +343,7 @@ void rank_pull(struct worker *worker)
     struct ms_err err = {0, ""};
     struct mesh_member *members = make_members(worker->assign);
     SSL_CTX *tls = worker_tls(worker);
-    worker->generation = worker->assign->generation;
+    rank_go_on(worker, worker->assign->generation);
     worker->begun_ms = ms_mono_ms();
     ms_log(MS_LOG_NOTICE, "rank.goes_on job=%" PRIu64 " generation=%" PRIu64 " rank=%u/%u",
            worker->job_id, worker->generation, worker->rank, worker->world);

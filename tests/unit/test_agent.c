@@ -13,7 +13,7 @@
 #include <sys/un.h>
 #include <time.h>
 
-static atomic_int stops, hangs;
+static atomic_int stops, hangs, supersedes;
 static char hang_text[MS_TEXT_MAX + 1];
 
 /* The trainer's end: what the agent told, until the case looks. */
@@ -38,7 +38,7 @@ static int on_order(void *arg, const struct agent_order *order)
     }
     pthread_mutex_unlock(&inbox.lock);
     atomic_fetch_add(&stops, order->kind != AGENT_ASSIGN && order->kind != AGENT_START);
-    return has_room ? 0 : MS_E_FULL;
+    return !has_room ? MS_E_FULL : order->assign != NULL ? atomic_load(&supersedes) : 0;
 }
 
 /* The oldest order. 0: there is none; waits: until there is one. */
@@ -99,6 +99,7 @@ static struct agent *start_with(const struct agent_config *cfg)
     with.node = &node;
     atomic_store(&stops, 0);
     atomic_store(&hangs, 0);
+    atomic_store(&supersedes, 0);
     ck_ms_ok(agent_create(&with, &agent, err));
     return agent;
 }
@@ -817,6 +818,68 @@ START_TEST(a_rank_that_is_released_in_time_ends_nobody)
 }
 END_TEST
 
+static void give_next(struct desk *desk, uint64_t generation)
+{
+    send_assign_of(desk, generation);
+    struct agent_order order = next(desk);
+    while (order.kind != AGENT_ASSIGN) {
+        order = next(desk);
+    }
+    ms_wire_free(&order.assign->base);
+}
+
+START_TEST(the_next_assign_does_not_end_the_grace_of_a_trainer_that_hangs)
+{
+    struct desk desk;
+    struct agent_config cfg = config_for("");
+    cfg.grace_ms = 300;
+    struct agent *agent = hold(&desk, &cfg);
+
+    send_stop(&desk, 3, 0);
+    give_next(&desk, 4); /* our RankDone was out: what hangs is the end of its memory, say */
+    until(&desk, atomic_load(&hangs) == 1);
+
+    ck_assert_ptr_nonnull(strstr(hang_text, "alice cancelled it"));
+    let_go(&desk, agent);
+}
+END_TEST
+
+START_TEST(a_trainer_whom_an_assign_interrupts_has_the_same_grace)
+{
+    struct desk desk;
+    struct agent_config cfg = config_for("");
+    cfg.grace_ms = 300;
+    struct agent *agent = hold(&desk, &cfg);
+
+    atomic_store(&supersedes, AGENT_SUPERSEDES);
+    give_next(&desk, 4);
+    until(&desk, atomic_load(&hangs) == 1);
+
+    ck_assert_ptr_nonnull(strstr(hang_text, "gave this node another rank"));
+    let_go(&desk, agent);
+}
+END_TEST
+
+START_TEST(a_database_that_counts_anew_gives_a_rank_its_grace)
+{
+    struct desk desk;
+    struct agent_config cfg = config_for("");
+    cfg.grace_ms = 300;
+    struct agent *agent = hold(&desk, &cfg);
+    send_stop(&desk, 3, 0);
+    agent_release(agent, 3);
+
+    give_next(&desk, 1); /* at once: the time of generation 3 may run still */
+    int beats = desk.n_beats;
+    until(&desk, desk.n_beats >= beats + 30);
+    ck_assert_int_eq(atomic_load(&hangs), 0);
+    send_stop(&desk, 1, 0);
+    until(&desk, atomic_load(&hangs) == 1);
+
+    let_go(&desk, agent);
+}
+END_TEST
+
 START_TEST(with_a_rank_in_hand_a_silent_scheduler_keeps_its_connection)
 {
     struct desk desk;
@@ -1237,6 +1300,9 @@ int main(void)
                    a_trainer_that_is_stopped_in_any_line_of_its_report_keeps_nobody_from_his_work);
     tcase_add_test(tc, a_stop_after_the_step_becomes_a_hard_one_and_then_the_end);
     tcase_add_test(tc, a_rank_that_is_released_in_time_ends_nobody);
+    tcase_add_test(tc, the_next_assign_does_not_end_the_grace_of_a_trainer_that_hangs);
+    tcase_add_test(tc, a_trainer_whom_an_assign_interrupts_has_the_same_grace);
+    tcase_add_test(tc, a_database_that_counts_anew_gives_a_rank_its_grace);
     tcase_add_test(tc, with_a_rank_in_hand_a_silent_scheduler_keeps_its_connection);
     tcase_add_test(tc, an_idle_node_begins_anew_with_a_silent_scheduler);
     tcase_add_test(tc, an_assign_that_contradicts_itself_is_declined_before_anything_is_taken);

@@ -5,6 +5,7 @@
 #include "tests/unit/desk.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <sys/stat.h>
 
 /* Linear regression, one step: `world` ranks. */
@@ -243,6 +244,40 @@ START_TEST(rank_that_is_given_again_goes_on_with_the_weights_that_it_has)
 }
 END_TEST
 
+static atomic_int hangs;
+
+static void on_hang(const char *text)
+{
+    (void)text;
+    atomic_fetch_add(&hangs, 1);
+}
+
+START_TEST(rank_that_goes_on_has_no_grace_of_the_generation_before)
+{
+    struct desk desk;
+    struct life life = {.rc = 1, .cfg = {.grace_ms = 500, .on_hang = on_hang}};
+    atomic_store(&hangs, 0);
+    desk_open(&desk);
+    begin(&life, &desk);
+    until(&desk, desk.n_registers == 1);
+    send_rank(&desk, 3, 1, LONG_JOB);
+    until(&desk, desk.n_ready == 1);
+    send_start(&desk, 3);
+
+    send_stop(&desk, 3, 1);
+    send_rank(&desk, 4, 1, LONG_JOB);
+    until(&desk, desk.n_ready == 2);
+    int beats = desk.n_beats;
+    until(&desk,
+          desk.n_beats >= beats + 80); /* more than the time after the step and the hard one */
+
+    ck_assert_int_eq(atomic_load(&hangs), 0);
+    send_stop(&desk, 4, 0);
+    until(&desk, desk.n_done > 0 && desk.done[desk.n_done - 1].generation == 4);
+    end(&life, &desk);
+}
+END_TEST
+
 /* The job did nothing wrong: its rank is lost with the node, before it started, and placed anew. */
 START_TEST(a_node_that_cannot_open_the_folder_of_a_job_leaves_instead_of_failing_it)
 {
@@ -275,6 +310,7 @@ int main(void)
     tcase_add_test(tc, a_stop_for_nobody_does_not_stop_the_next_rank);
     tcase_add_test(tc, an_assign_in_the_place_of_a_stop_ends_the_rank_in_hand_and_is_served);
     tcase_add_test(tc, rank_that_is_given_again_goes_on_with_the_weights_that_it_has);
+    tcase_add_test(tc, rank_that_goes_on_has_no_grace_of_the_generation_before);
     tcase_add_test(tc, a_node_that_cannot_open_the_folder_of_a_job_leaves_instead_of_failing_it);
     suite_add_tcase(suite, tc);
     return test_run(suite);
