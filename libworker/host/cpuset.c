@@ -3,6 +3,9 @@
 
 #include <sched.h>
 #include <string.h>
+#ifdef _OPENMP
+#include <omp.h>
+#endif
 
 _Static_assert(MS_CPUS_MAX <= CPU_SETSIZE, "a cpu_set_t holds ours");
 
@@ -113,6 +116,38 @@ struct cpuset cpuset_of_thread(void)
     }
     return set;
 }
+
+#ifdef _OPENMP
+static void add_place(int place, struct cpuset *set)
+{
+    int cpus[MS_CPUS_MAX];
+    const int n = omp_get_place_num_procs(place);
+    if (n > MS_CPUS_MAX) {
+        return;
+    }
+    omp_get_place_proc_ids(place, cpus);
+    for (int i = 0; i < n; i++) {
+        if (cpus[i] >= 0 && cpus[i] < MS_CPUS_MAX) {
+            cpuset_add(set, cpus[i]);
+        }
+    }
+}
+
+struct cpuset cpuset_of_team(void)
+{
+    struct cpuset set = {{0}};
+    const int n = omp_get_proc_bind() != omp_proc_bind_false ? omp_get_num_places() : 0;
+    for (int i = 0; i < n; i++) {
+        add_place(i, &set);
+    }
+    return cpuset_is_empty(&set) ? cpuset_of_thread() : set;
+}
+#else
+struct cpuset cpuset_of_team(void)
+{
+    return cpuset_of_thread();
+}
+#endif
 
 int cpuset_bind_thread(const struct cpuset *set)
 {

@@ -32,6 +32,10 @@ size_t cpuset_bytes(const struct cpuset *set); /* up to the last one that is not
 /* The CPUs on which the calling thread may run: its affinity, within the cpusets of all its control
  * groups, as the kernel keeps it. Empty where the kernel does not say. */
 struct cpuset cpuset_of_thread(void);
+/* The CPUs on which a team of the calling thread runs: where OpenMP binds its threads
+ * (OMP_PROC_BIND, OMP_PLACES, GOMP_CPU_AFFINITY) all of its places, of which libgomp has given one
+ * to the first thread before main; else the thread's affinity. */
+struct cpuset cpuset_of_team(void);
 /* Binds the calling thread, and threads that it makes from now on. -1 where the kernel refuses: no
  * CPU of the set is there any more. */
 int cpuset_bind_thread(const struct cpuset *set);

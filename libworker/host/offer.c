@@ -114,7 +114,7 @@ static struct host this_host;
 static void load_this_host(void)
 {
     const struct host_sources from = {
-        .synthetic = NULL, .cpus = cpuset_of_thread(), .cgroups = cgroup_files_of_host};
+        .synthetic = NULL, .cpus = cpuset_of_team(), .cgroups = cgroup_files_of_host};
     host_load(&from, &this_host);
 }
 

@@ -41,8 +41,9 @@ struct host_sources {
 /* Never fails: what cannot be read is left as not known. Any thread. */
 void host_load(const struct host_sources *from, struct host *ret);
 
-/* This host, loaded by the first caller, who has the affinity that the process was given: call it
- * before any thread is bound. Borrowed for ever. Any thread. */
+/* This host, loaded by the first caller, who has the affinity that the process was given, or that
+ * OpenMP's variables made of it: call it before any thread is bound by us. Borrowed for ever. Any
+ * thread. */
 const struct host *host_get(void);
 
 #endif

@@ -5,13 +5,14 @@
  * trained up to 20 times as fast, and alone as fast. */
 #include "libworker/program/spin.h"
 
+#include "libworker/program/anew.h"
+
 #include <stdlib.h>
-#include <unistd.h>
 
 void spin_settle(char **argv)
 {
     if (getenv("GOMP_SPINCOUNT") == NULL && getenv("OMP_WAIT_POLICY") == NULL &&
         setenv("GOMP_SPINCOUNT", "5000", 1) == 0) {
-        (void)execv("/proc/self/exe", argv);
+        anew_exec(argv);
     }
 }

@@ -38,6 +38,7 @@ bound_to() { # CPUS command...: with that affinity
     taskset -pc "${all##*: }" "$BASHPID" >/dev/null
     return "$status"
 }
+placed() { OMP_PROC_BIND=true "$@"; }
 # A group with a limit of CPU time, of whichever hierarchy has them; false where none can be made.
 make_group() {
     local mount
@@ -70,6 +71,8 @@ ok "has one thread" same "$(plan bound1)" "$(plan of1)"
 if [ ${#cpus[@]} -ge 2 ]; then
     ok "a rank that is bound to two cores" bound_to "${cpus[0]},${cpus[1]}" run bound2 -n 1 "$T/job.yaml"
     ok "has two" same "$(plan bound2)" "$(plan of2)"
+    ok "a rank whose threads OpenMP is to place" bound_to "${cpus[0]},${cpus[1]}" placed run places -n 1 "$T/job.yaml"
+    ok "has one on each core all the same" same "$(plan places)" "$(plan of2)"
     ok "two ranks with threads=1" run pair1 -n 2 --set threads=1 "$T/job.yaml"
     ok "two ranks that share two cores" bound_to "${cpus[0]},${cpus[1]}" run pair -n 2 "$T/job.yaml"
     ok "have one thread each" same "$(plan pair)" "$(plan pair1)"

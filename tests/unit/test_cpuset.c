@@ -3,6 +3,10 @@
 #include "proto/rng.h"
 #include "tests/test.h"
 
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
 static struct cpuset random_set(uint64_t stream, uint64_t in_hundred)
 {
     struct cpuset set = {{0}};
@@ -102,8 +106,51 @@ START_TEST(a_set_without_a_cpu_that_is_there_is_refused)
 }
 END_TEST
 
-int main(void)
+/* ---- OpenMP's variables, which are read before main ---- */
+
+/* What this program does when it is run with an argument: says how many CPUs a team has. */
+static int say_team(void)
 {
+    const struct cpuset team = cpuset_of_team();
+    return cpuset_count(&team);
+}
+
+static int team_with(const char *variable, const char *value)
+{
+    int status = 0;
+    const pid_t pid = fork();
+    if (pid == 0) {
+        (void)setenv(variable, value, 1);
+        (void)execl("/proc/self/exe", "test_cpuset", "say", (char *)NULL);
+        _exit(255);
+    }
+    ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+    ck_assert(WIFEXITED(status));
+    return WEXITSTATUS(status);
+}
+
+START_TEST(a_team_has_all_places_that_openmp_binds_it_to)
+{
+    const struct cpuset whole = cpuset_of_thread();
+    const int n = cpuset_count(&whole) < 255 ? cpuset_count(&whole) : 254;
+
+    ck_assert_int_eq(team_with("OMP_PROC_BIND", "true"), n);
+    ck_assert_int_eq(team_with("OMP_PROC_BIND", "false"), n);
+    ck_assert_int_eq(team_with("OMP_PLACES", "cores"), n);
+#ifdef _OPENMP
+    char first[32];
+    snprintf(first, sizeof(first), "{%d}", cpuset_next(&whole, 0));
+    ck_assert_int_eq(team_with("OMP_PLACES", first), 1);
+#endif
+}
+END_TEST
+
+int main(int argc, char **argv)
+{
+    (void)argv;
+    if (argc > 1) {
+        return say_team();
+    }
     Suite *suite = suite_create("cpuset");
     TCase *tc = tcase_create("cpuset");
     tcase_add_test(tc, sets_agree_with_a_plain_model);
@@ -111,6 +158,7 @@ int main(void)
     tcase_add_test(tc, bytes_behind_the_last_cpu_are_left_out);
     tcase_add_test(tc, a_thread_is_bound_to_one_cpu_and_back);
     tcase_add_test(tc, a_set_without_a_cpu_that_is_there_is_refused);
+    tcase_add_test(tc, a_team_has_all_places_that_openmp_binds_it_to);
     suite_add_tcase(suite, tc);
     return test_run(suite);
 }
