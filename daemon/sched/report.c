@@ -30,14 +30,44 @@ static void member_log(struct member *member, const char *path)
 /* ---- ready, started -----------------------------------------------------------------------------
  */
 
-/* Of members: what all ranks have to agree on, and why they may not. */
+/* "": its node is gone, or did not say. */
+static const char *onednn_of(const struct member *member)
+{
+    return member->hold != NULL ? member->hold->node->info.onednn : "";
+}
+
+/* All ranks plan for the same threads, instruction set and caches: what is left is oneDNN. */
+static const char *why_plans_differ(struct sched *s, const struct member *a, const struct member *b)
+{
+    const char *first = onednn_of(a);
+    const char *second = onednn_of(b);
+    if (first[0] == '\0' || strcmp(first, second) != 0) {
+        return emit_text(s, ": their oneDNN is %s and %s; install one version on both nodes",
+                         first[0] != '\0' ? first : "not known",
+                         second[0] != '\0' ? second : "not known");
+    }
+    return emit_text(s,
+                     ": both have oneDNN %s, which chose otherwise; install the same build on both "
+                     "nodes, or lower `isa` in their msworker.conf",
+                     first);
+}
+
+static const char *why_weights_differ(struct sched *s, const struct member *a,
+                                      const struct member *b)
+{
+    (void)s;
+    (void)a;
+    (void)b;
+    return "";
+}
+
+/* Of members: what all ranks have to agree on, and why two of them may not. */
 static const struct digest {
     size_t offset;
-    const char *what, *why;
-} plans = {offsetof(struct member, plan_sha256), "plans",
-           ": hosts with other cores, or other numbers of ranks, share them otherwise; "
-           "`threads: 1` in the job, or what all have, agrees"},
-  weights = {offsetof(struct member, weights_sha256), "weights", ""};
+    const char *what;
+    const char *(*why)(struct sched *s, const struct member *a, const struct member *b);
+} plans = {offsetof(struct member, plan_sha256), "plans", why_plans_differ},
+  weights = {offsetof(struct member, weights_sha256), "weights", why_weights_differ};
 
 /* NULL, or the two ranks whose digests differ; *ret_rank is the second. Ranks without one
  * (independent trainings) differ from nobody. */
@@ -55,12 +85,14 @@ static const char *digests_differ(struct sched *s, const struct job *job, const 
             first = digest;
             first_rank = rank;
         } else if (strcmp(first, digest) != 0) {
+            const struct member *a = &job->run->members[first_rank];
+            const struct member *b = &job->run->members[rank];
             *ret_rank = rank;
             return emit_text(s,
                              "the ranks' %s differ: rank %u (node %s) has %.16s..., rank %u "
                              "(node %s) has %.16s...%s",
-                             kind->what, first_rank, job->run->members[first_rank].node_id, first,
-                             rank, job->run->members[rank].node_id, digest, kind->why);
+                             kind->what, first_rank, a->node_id, first, rank, b->node_id, digest,
+                             kind->why(s, a, b));
         }
     }
     return NULL;

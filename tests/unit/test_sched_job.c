@@ -37,21 +37,47 @@ START_TEST(ready_of_another_generation_or_rank_is_ignored)
 }
 END_TEST
 
-START_TEST(ranks_with_different_plans_do_not_start)
+/* Two ranks with plans of their own, of nodes that have these versions of oneDNN. */
+static void disagree(const char *first, const char *second)
 {
+    const char *ids[] = {"w0", "w1"};
+    const char *versions[] = {first, second};
     uint64_t conns[2];
-    fix_placed(conns);
+    fix_standing();
+    for (uint64_t i = 0; i < 2; i++) {
+        conns[i] = fix_open(MS_ROLE_WORKER, "host-certificate");
+        Ms__Register node = fix_node(ids[i], i + 1);
+        node.onednn = (char *)(uintptr_t)versions[i];
+        fix_say(conns[i], MS_MSG_REGISTER, &node.base);
+    }
+    ck_assert_uint_eq(fix_submit(2, 0), 1);
     fix_ready(conns[0], 1, 1, 0);
     Ms__RankReady msg = MS__RANK_READY__INIT;
     msg.job = 1;
     msg.generation = 1;
     msg.rank = 1;
     msg.plan_sha256 = (char *)"other";
-
     fix_say(conns[1], MS_MSG_RANK_READY, &msg.base);
+}
+
+START_TEST(ranks_with_different_plans_do_not_start)
+{
+    disagree("2.6.3", "2.6.3");
 
     ck_assert_uint_eq(fix_count(MS_MSG_START), 0);
     fix_job_is(1, "FAILED", "the ranks' plans differ: rank 0 (node w0) has p1");
+    fix_job_is(1, "FAILED",
+               "both have oneDNN 2.6.3, which chose otherwise; install the same build");
+}
+END_TEST
+
+START_TEST(ranks_that_plan_with_another_onednn_are_told_so)
+{
+    disagree("2.6.3", "3.1.1");
+    fix_job_is(1, "FAILED", "their oneDNN is 2.6.3 and 3.1.1; install one version on both nodes");
+    fix_end();
+    disagree("", "3.1.1");
+    fix_job_is(1, "FAILED", "their oneDNN is not known and 3.1.1");
 }
 END_TEST
 
@@ -420,6 +446,7 @@ int main(void)
     tcase_add_test(t, job_starts_when_every_rank_is_ready);
     tcase_add_test(t, ready_of_another_generation_or_rank_is_ignored);
     tcase_add_test(t, ranks_with_different_plans_do_not_start);
+    tcase_add_test(t, ranks_that_plan_with_another_onednn_are_told_so);
     tcase_add_test(t, job_succeeds_when_all_ranks_are_done);
     tcase_add_test(t, different_weights_fail_the_job_and_are_named);
     tcase_add_test(t, failed_rank_fails_the_job_and_names_its_log);
