@@ -80,6 +80,7 @@ int train_cpus_find(const struct train_config *cfg, struct train_cpus *ret, stru
     }
     const int shared = share_threads(ranks, cfg->world);
     ret->threads = cfg->job->threads > 0 ? cfg->job->threads : shared;
+    ret->stays_unbound = cfg->stays_unbound;
     ret->is_bound = 0;
     if (shared > 0) {
         find_share(cfg, ranks, sets, sets + world, ret);
@@ -112,8 +113,9 @@ static void bind_one(const void *arg)
 void train_cpus_bind(struct train_cpus *cpus)
 {
     const struct cpuset whole = cpuset_of_thread();
-    if (!cpus->has_share || user_places_threads() || cpuset_is_empty(&whole) ||
-        memcmp(&whole, &cpus->share, sizeof(whole)) == 0 || cpuset_bind_thread(&cpus->share) != 0) {
+    if (!cpus->has_share || cpus->stays_unbound || user_places_threads() ||
+        cpuset_is_empty(&whole) || memcmp(&whole, &cpus->share, sizeof(whole)) == 0 ||
+        cpuset_bind_thread(&cpus->share) != 0) {
         return;
     }
     cpus->whole = whole;

@@ -10,6 +10,7 @@ struct train_cpus {
     int fits;            /* this host has a core for each thread of its ranks */
     int has_share;       /* it is known to, and: */
     struct cpuset share; /* those of this rank, on which no other one computes */
+    int stays_unbound;   /* the share is nobody's to bind to: cfg said so */
     int is_bound;        /* by train_cpus_bind, from: */
     struct cpuset whole;
 };
@@ -22,8 +23,9 @@ int train_local_ranks(const struct train_config *cfg);
 int train_cpus_find(const struct train_config *cfg, struct train_cpus *ret, struct ms_err *err);
 
 /* Binds the calling thread and its team to the share, where there is one that is less than what the
- * thread has, and no variable of OpenMP says where threads belong. The team is bound to the share
- * as a whole, not each thread to a core: threads that join it later are bound as the caller is. */
+ * thread has, the rank is to be bound, and no variable of OpenMP says where threads belong. The
+ * team is bound to the share as a whole, not each thread to a core: threads that join it later are
+ * bound as the caller is. */
 void train_cpus_bind(struct train_cpus *cpus);
 /* Back to where they were; by the thread that was bound. Nothing where none was. */
 void train_cpus_unbind(struct train_cpus *cpus);

@@ -431,9 +431,7 @@ static int open_data(struct train *train, struct ms_err *err)
  * comes from the node of the share. */
 static int allocate(struct train *train, struct ms_err *err)
 {
-    if (!train->cfg.stays_unbound) {
-        train_cpus_bind(&train->cpus);
-    }
+    train_cpus_bind(&train->cpus);
     return replica_allocate(train->replica, err);
 }
 

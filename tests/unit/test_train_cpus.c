@@ -195,6 +195,27 @@ START_TEST(without_a_share_or_with_words_of_the_user_nobody_is_bound)
 }
 END_TEST
 
+START_TEST(a_rank_that_is_to_stay_unbound_is_not_bound)
+{
+    const struct cpuset whole = cpuset_of_thread();
+    struct train_config cfg = config(2);
+    struct train_cpus cpus;
+    (void)small_share(); /* no variable says otherwise */
+    if (cpuset_count(&whole) == 1) {
+        return;
+    }
+    cfg.stays_unbound = 1;
+    ck_ms_ok(train_cpus_find(&cfg, &cpus, err));
+    ck_assert_int_eq(cpus.has_share, 1);
+
+    cpus.share = small_share().share; /* less than we have, whichever CPUs these are */
+    train_cpus_bind(&cpus);
+
+    ck_assert_int_eq(cpus.is_bound, 0);
+    ck_assert(team_is_on(&whole, 3));
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("train_cpus");
@@ -206,6 +227,7 @@ int main(void)
     tcase_add_test(tc, one_rank_alone_has_what_its_host_offers);
     tcase_add_test(tc, the_team_is_bound_to_the_share_and_let_go);
     tcase_add_test(tc, without_a_share_or_with_words_of_the_user_nobody_is_bound);
+    tcase_add_test(tc, a_rank_that_is_to_stay_unbound_is_not_bound);
     suite_add_tcase(suite, tc);
     return test_run(suite);
 }
