@@ -437,17 +437,15 @@ static int allocate(struct train *train, struct ms_err *err)
 
 typedef int prepare_step(struct train *train, struct ms_err *err);
 
+/* An abort interrupts what is long, and waits, by itself: before the first step and after the last
+ * one it is asked for, and has the last word on what it interrupted. */
 static int run_steps(struct train *train, prepare_step *const steps[], size_t n, struct ms_err *err)
 {
-    int rc = 0;
+    int rc = train_check_abort(train, err);
     for (size_t i = 0; rc == 0 && i < n; i++) {
-        rc = train_check_abort(train, err);
-        rc = rc == 0 ? steps[i](train, err) : rc;
+        rc = steps[i](train, err);
     }
-    if (rc < 0) { /* what an abort interrupted fails in words of its own */
-        return train_check_abort(train, err) < 0 ? MS_E_ABORTED : rc;
-    }
-    return 0;
+    return train_check_abort(train, err) < 0 ? MS_E_ABORTED : rc;
 }
 
 int train_plan(struct train *train, struct ms_err *err)
