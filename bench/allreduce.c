@@ -14,6 +14,7 @@
 #include "bench/ranks.h"
 
 #include "proto/cert.h"
+#include "proto/clock.h"
 #include "proto/macros.h"
 #include "proto/tls.h"
 
@@ -21,7 +22,6 @@
 #include <getopt.h>
 #include <sched.h>
 #include <sys/mman.h>
-#include <time.h>
 
 enum { TIMES_MAX = 4096, REPEAT_BELOW = 512 << 10, REPEATS = 20 };
 
@@ -45,9 +45,7 @@ struct bench {
 
 static double now_us(void)
 {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec * 1e6 + (double)t.tv_nsec * 1e-3;
+    return ms_mono_s() * 1e6;
 }
 
 static int complain(const char *what, const struct ms_err *err)

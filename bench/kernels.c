@@ -6,10 +6,11 @@
  * Output: name GB/s share of memcpy. */
 #include "libworker/kernel/kernel.h"
 
+#include "proto/clock.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 enum { BUFFERS = 5 };
 
@@ -25,13 +26,6 @@ static float mean[2048], variance[2048], gamma_[2048], beta[2048], dgamma[2048],
 static size_t count;
 static int threads = 1;
 static void *scratch;
-
-static double now_s(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 static size_t size_of(const struct kernel_layout *l)
 {
@@ -198,15 +192,15 @@ static void *room_for_scratch(void)
 static double gbytes_per_s(const struct bench *bench, double seconds)
 {
     double best = 0;
-    double begin = now_s();
+    double begin = ms_mono_s();
     bench->run(bench->layout); /* pages and clones */
     do {
-        double t = now_s();
+        double t = ms_mono_s();
         bench->run(bench->layout);
         double speed = (double)bench->passes * (double)size_of(bench->layout) * sizeof(float) /
-                       (now_s() - t) * 1e-9;
+                       (ms_mono_s() - t) * 1e-9;
         best = speed > best ? speed : best;
-    } while (now_s() - begin < seconds);
+    } while (ms_mono_s() - begin < seconds);
     return best;
 }
 

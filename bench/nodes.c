@@ -53,13 +53,6 @@ static struct {
     Ms__StatusInfo status;
 } b;
 
-static double now_s(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
-}
-
 static void die(const char *what)
 {
     fprintf(stderr, "nodes: %s (%s), see %s\n", what, strerror(errno), b.dir);
@@ -122,7 +115,7 @@ static void start_scheduler(const char *listen)
               in_dir("head.p12"), "--nodes-per-certificate", max, (char *)NULL);
         _exit(127);
     }
-    for (double until = now_s() + 60; now_s() < until;) {
+    for (double until = ms_mono_s() + 60; ms_mono_s() < until;) {
         char line[1024];
         FILE *log = fopen(in_dir("log"), "r");
         int found = 0;
@@ -329,9 +322,9 @@ static void on_asker_close(struct ms_conn *conn, int code, const char *reason, v
 static void wait_answer(void)
 {
     b.is_answered = 0;
-    for (double until = now_s() + 60; !b.is_answered;) {
+    for (double until = ms_mono_s() + 60; !b.is_answered;) {
         event_base_loop(b.base, EVLOOP_ONCE);
-        if (now_s() > until) {
+        if (ms_mono_s() > until) {
             die("the scheduler does not answer");
         }
     }
@@ -362,9 +355,9 @@ static void ask_status(void)
 
 static void until_all(const size_t *what, size_t n, const char *words)
 {
-    for (double until = now_s() + LIMIT_S; *what < n;) {
+    for (double until = ms_mono_s() + LIMIT_S; *what < n;) {
         event_base_loop(b.base, EVLOOP_ONCE);
-        if (now_s() > until) {
+        if (ms_mono_s() > until) {
             fprintf(stderr, "nodes: %zu of %zu\n", *what, n);
             die(words);
         }
@@ -389,14 +382,14 @@ static void print_times(const char *phase)
 static void measure(size_t jobs, uint32_t ranks)
 {
     Ms__Submit submit = MS__SUBMIT__INIT;
-    double began = now_s();
+    double began = ms_mono_s();
     for (size_t i = 0; i < b.n; i++) {
         b.nodes[i].retry = evtimer_new(b.base, on_retry, &b.nodes[i]);
         on_close(NULL, 0, "", &b.nodes[i]);
     }
     until_all(&b.registered, b.n, "nodes did not register");
-    printf("%zu nodes registered over TLS: %.1f s\n", b.n, now_s() - began);
-    began = now_s();
+    printf("%zu nodes registered over TLS: %.1f s\n", b.n, ms_mono_s() - began);
+    began = ms_mono_s();
     submit.job_json.data = (uint8_t *)"{}";
     submit.job_json.len = 2;
     submit.name = (char *)"bench";
@@ -405,24 +398,24 @@ static void measure(size_t jobs, uint32_t ranks)
         ask(MS_MSG_SUBMIT, &submit.base);
     }
     until_all(&b.running, jobs * ranks, "jobs did not start");
-    printf("%zu jobs of %u ranks running: %.1f s\n", jobs, ranks, now_s() - began);
+    printf("%zu jobs of %u ranks running: %.1f s\n", jobs, ranks, ms_mono_s() - began);
     print_times("before the restart");
 
     kill(b.pid, SIGKILL);
     waitpid(b.pid, NULL, 0);
-    began = now_s();
+    began = ms_mono_s();
     char listen[64];
     snprintf(listen, sizeof(listen), "%s", b.address);
     start_scheduler(listen);
-    printf("the scheduler is back: %.2f s\n", now_s() - began);
+    printf("the scheduler is back: %.2f s\n", ms_mono_s() - began);
     while (b.registered > 0 || b.asker != NULL) {
         event_base_loop(b.base, EVLOOP_ONCE);
-        if (b.registered > 0 && now_s() - began > 2) {
+        if (b.registered > 0 && ms_mono_s() - began > 2) {
             break; /* they come back already */
         }
     }
     until_all(&b.registered, b.n, "nodes did not come back");
-    printf("%zu nodes are back: %.1f s\n", b.n, now_s() - began);
+    printf("%zu nodes are back: %.1f s\n", b.n, ms_mono_s() - began);
     print_times("after the restart");
     printf("jobs running %u of %zu, ended %llu, ranks told to stop %lu, refused %lu\n",
            b.status.jobs_running, jobs, (unsigned long long)b.status.jobs_ended, b.stops,

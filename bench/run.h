@@ -2,6 +2,8 @@
 #ifndef BENCH_RUN_H
 #define BENCH_RUN_H
 
+#include "proto/clock.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
@@ -9,7 +11,6 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 enum { RUN_PATH_BYTES = 512, RUN_SETS_MAX = 4 };
@@ -22,13 +23,6 @@ struct run {
     char dir[RUN_PATH_BYTES];       /* ... and the run's, in it */
     pid_t pid;
 };
-
-static inline double now_s(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
-}
 
 static inline int by_value(const void *a, const void *b)
 {

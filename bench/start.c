@@ -11,6 +11,7 @@
 
 #include "bench/run.h"
 #include "config.h"
+#include "proto/clock.h"
 
 enum { RANKS_MAX = 64, ROUNDS_MAX = 32, LIMIT_S = 120 };
 
@@ -39,13 +40,13 @@ static double wait_first_losses(const char *dir, int ranks, double begun, pid_t 
             continue;
         }
         int status = 0;
-        if (now_s() - begun > LIMIT_S || waitpid(pid, &status, WNOHANG) == pid) {
+        if (ms_mono_s() - begun > LIMIT_S || waitpid(pid, &status, WNOHANG) == pid) {
             snprintf(path, sizeof(path), "%s/worker_%d.log", dir, seen);
-            return has_loss_line(path) ? now_s() - begun : -1;
+            return has_loss_line(path) ? ms_mono_s() - begun : -1;
         }
         nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
     }
-    return now_s() - begun;
+    return ms_mono_s() - begun;
 }
 
 static int one_round(const char *msctl, const char *job, int ranks, int steps, double *ret_start,
@@ -54,7 +55,7 @@ static int one_round(const char *msctl, const char *job, int ranks, int steps, d
     char cap[32];
     struct run run = {.msctl = msctl, .job = job, .ranks = ranks, .sets = {cap}};
     snprintf(cap, sizeof(cap), "steps=%d", steps);
-    double begun = now_s();
+    double begun = ms_mono_s();
     if (run_start(&run) < 0) {
         return -1;
     }

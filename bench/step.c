@@ -10,6 +10,7 @@
 #include "bench/yardstick.h"
 #include "libworker/model/model.h"
 #include "libworker/plan/spec.h"
+#include "proto/clock.h"
 #include "proto/rng.h"
 
 #include <getopt.h>
@@ -17,7 +18,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <time.h>
 
 enum { ROUNDS_MAX = 1001, GROUPS_MAX = 24, ALIGN = 64 };
 
@@ -37,13 +37,6 @@ struct work { /* one network, ready to run */
     struct plan_buffers buffers;
     size_t arena_bytes;
 };
-
-static double now_s(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 static void *room(size_t bytes)
 {
@@ -109,16 +102,16 @@ static int work_init(struct work *w, const struct settings *set, struct ms_err *
     int rc = model_build(set->network, &input, MODEL_LOSS_SOFTMAX_CE, &w->graph, err);
     rc = rc < 0 ? rc : graph_differentiate(w->graph, err);
     request.graphs[PLAN_TRAIN] = w->graph;
-    double begin = now_s();
+    double begin = ms_mono_s();
     rc = rc < 0 ? rc : plan_choose(&request, &spec, err);
-    double chosen = now_s();
+    double chosen = ms_mono_s();
     rc = rc < 0 ? rc : plan_create(w->graph, spec, PLAN_TRAIN, NULL, &w->plan, err);
     plan_spec_destroy(spec);
     if (rc < 0) {
         return rc;
     }
     printf("%s choose %.2f ms\n", set->network, 1e3 * (chosen - begin));
-    printf("%s plan %.2f ms\n", set->network, 1e3 * (now_s() - begin));
+    printf("%s plan %.2f ms\n", set->network, 1e3 * (ms_mono_s() - begin));
     struct plan_sizes sizes;
     plan_get_sizes(w->plan, &sizes);
     printf("%s arena %.1f MB\n", set->network, (double)sizes.arena_bytes * 1e-6);
@@ -174,11 +167,11 @@ static int compare(struct work *w, const struct settings *set, struct ms_err *er
     int rc = step_once(w, err); /* touches every page and every piece of code once */
     rc = rc < 0 ? rc : yardstick_run_peers(w->yardstick, NULL, err);
     for (int i = 0; i < set->rounds && rc == 0; i++) {
-        double begin = now_s();
+        double begin = ms_mono_s();
         rc = step_once(w, err);
-        double middle = now_s();
+        double middle = ms_mono_s();
         rc = rc < 0 ? rc : yardstick_run_peers(w->yardstick, NULL, err);
-        peers[i] = now_s() - middle;
+        peers[i] = ms_mono_s() - middle;
         ours[i] = middle - begin;
         ratios[i] = ours[i] / peers[i];
     }

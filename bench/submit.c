@@ -26,6 +26,7 @@
 #include <unistd.h>
 
 #include "config.h"
+#include "proto/clock.h"
 
 enum { CLIENTS_MAX = 256, SPEC_BYTES = 1200, START_LIMIT_S = 60, SYNCS = 500 };
 
@@ -37,13 +38,6 @@ struct bench {
     uint8_t frame[SPEC_BYTES + 256];
     size_t frame_bytes;
 };
-
-static double now_s(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
-}
 
 static void die(const char *what)
 {
@@ -70,13 +64,13 @@ static double sync_ms(const struct bench *bench, int n)
     if (fd < 0) {
         die(path);
     }
-    double began = now_s();
+    double began = ms_mono_s();
     for (int i = 0; i < n; i++) {
         if (write(fd, block, sizeof(block)) != (ssize_t)sizeof(block) || fdatasync(fd) != 0) {
             die("write and fdatasync");
         }
     }
-    double took = now_s() - began;
+    double took = ms_mono_s() - began;
     close(fd);
     return took * 1000 / n;
 }
@@ -113,10 +107,10 @@ static void start_daemon(struct bench *bench)
               "warning", (char *)NULL);
         _exit(127);
     }
-    double until = now_s() + START_LIMIT_S;
+    double until = ms_mono_s() + START_LIMIT_S;
     int fd = -1;
     while ((fd = dial(bench)) < 0) {
-        if (now_s() > until || waitpid(bench->pid, NULL, WNOHANG) != 0) {
+        if (ms_mono_s() > until || waitpid(bench->pid, NULL, WNOHANG) != 0) {
             die("msschedd did not start; is it built?");
         }
         nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
@@ -205,7 +199,7 @@ static void measure(struct bench *bench, int n, int total)
         }
         greet(polls[i].fd);
     }
-    double began = now_s();
+    double began = ms_mono_s();
     for (int i = 0; i < n && sent < total; i++, sent++) {
         put(polls[i].fd, bench->frame, bench->frame_bytes);
     }
@@ -224,7 +218,7 @@ static void measure(struct bench *bench, int n, int total)
             }
         }
     }
-    double took = now_s() - began;
+    double took = ms_mono_s() - began;
     for (int i = 0; i < n; i++) {
         close(polls[i].fd);
     }

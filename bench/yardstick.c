@@ -4,10 +4,10 @@
 #include "bench/peer.h"
 #include "libworker/graph/graph.h"
 #include "libworker/plan/view.h"
+#include "proto/clock.h"
 
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 enum { PARTS = 3, ALIGN = 64 }; /* batch norm, add, ReLU; a loss has two */
 
@@ -277,13 +277,6 @@ const char *yardstick_group(const struct yardstick *y, int s)
     return step.primitive != NULL ? step.primitive : kernels[step.kind];
 }
 
-static double now(void)
-{
-    struct timespec t;
-    (void)clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 int yardstick_run_plan(struct yardstick *y, const float *data, const void *labels, double *seconds,
                        struct ms_err *err)
 {
@@ -309,10 +302,10 @@ int yardstick_run_peers(struct yardstick *y, double *seconds, struct ms_err *err
 {
     int rc = 0;
     for (int s = 0; s < y->n_steps && rc == 0; s++) {
-        double begin = seconds != NULL ? now() : 0;
+        double begin = seconds != NULL ? ms_mono_s() : 0;
         rc = run_peer(y, s);
         if (seconds != NULL) {
-            seconds[s] += now() - begin;
+            seconds[s] += ms_mono_s() - begin;
         }
     }
     return rc < 0 ? ms_fail(err, MS_E_FAILED, "yardstick: a oneDNN primitive failed") : 0;

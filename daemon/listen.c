@@ -2,6 +2,7 @@
 #include "daemon/listen.h"
 
 #include "proto/addr.h"
+#include "proto/clock.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -36,13 +37,6 @@ struct listener {
     char made_path[MS_PATH_MAX + 1]; /* socket file to remove; "" none */
 };
 
-static time_t monotonic_s(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return now.tv_sec;
-}
-
 /* accept(2): a connection that died in the queue, or a network error that belongs to it, concerns
  * nobody. Without descriptors or memory the next call would fail just so. */
 static int is_passing(int error)
@@ -64,7 +58,7 @@ static void pause_accept(struct listener *listener, int error)
     event_del(listener->readable);
     struct timeval wait = {.tv_usec = RETRY_MS * 1000};
     evtimer_add(listener->retry, &wait);
-    time_t now = monotonic_s();
+    time_t now = (time_t)(ms_mono_ms() / 1000);
     if (listener->said_s != 0 && now - listener->said_s < TROUBLE_EVERY_S) {
         return;
     }

@@ -4,6 +4,7 @@
 #include "daemon/sched/sched.h"
 #include "daemon/server.h"
 #include "daemon/store/store.h"
+#include "proto/clock.h"
 #include "proto/notify.h"
 #include "proto/process.h"
 #include "proto/text.h"
@@ -14,7 +15,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 enum {
@@ -61,12 +61,7 @@ static int fail(const struct ms_err *err)
 
 static struct sched_time now(void)
 {
-    struct timespec mono;
-    struct timespec wall;
-    clock_gettime(CLOCK_MONOTONIC, &mono);
-    clock_gettime(CLOCK_REALTIME, &wall);
-    return (struct sched_time){.mono_ms = (int64_t)mono.tv_sec * 1000 + mono.tv_nsec / 1000000,
-                               .wall_ms = (int64_t)wall.tv_sec * 1000 + wall.tv_nsec / 1000000};
+    return (struct sched_time){.mono_ms = ms_mono_ms(), .wall_ms = ms_wall_ms()};
 }
 
 static void start_log(const struct options *options)

@@ -1,4 +1,4 @@
-/* clock.h - milliseconds: the monotonic clock for deadlines and ages, the other one for people */
+/* clock.h - the monotonic clock for deadlines, ages and measurements, the other one for people */
 #ifndef MS_CLOCK_H
 #define MS_CLOCK_H
 
@@ -12,6 +12,14 @@ static inline int64_t ms_mono_ms(void)
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
     return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+/* Seconds, for what is measured. Any thread. */
+static inline double ms_mono_s(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
 }
 
 /* Unix time. Any thread. */

@@ -1,6 +1,8 @@
 /* metrics.c - metrics.jsonl and the loss lines of a rank's log */
 #include "libworker/train/metrics.h"
 
+#include "proto/clock.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -9,7 +11,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 struct metrics {
@@ -115,15 +116,12 @@ static const char *number(double x, char buf[32])
 
 int metrics_put_step(struct metrics *metrics, const struct metrics_step *step, struct ms_err *err)
 {
-    struct timespec now;
     char loss[32];
-    clock_gettime(CLOCK_REALTIME, &now);
     return put(metrics, err,
                "{\"t\":%.3f,\"generation\":%" PRIu64 ",\"epoch\":%" PRId64 ",\"step\":%" PRIu64
                ",\"loss\":%s,\"loss_hex\":\"%a\",\"samples_per_s\":%.2f,\"step_ms\":%.3f,"
                "\"comm_wait_ms\":%.3f}\n",
-               (double)now.tv_sec + (double)now.tv_nsec * 1e-9, step->generation, step->epoch,
-               step->step,
+               (double)ms_wall_ms() * 1e-3, step->generation, step->epoch, step->step,
                isfinite(step->loss) ? metrics_format_loss(step->loss, loss, sizeof(loss)) : "null",
                (double)step->loss, step->samples_per_s, step->step_ms, step->comm_wait_ms);
 }

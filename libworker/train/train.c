@@ -4,21 +4,14 @@
 #include "libworker/kernel/kernel.h"
 #include "libworker/train/model_copy.h"
 #include "libworker/train/train_impl.h"
+#include "proto/clock.h"
 
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
-
-static double now_s(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
-}
 
 struct train *train_create(const struct train_config *cfg)
 {
@@ -108,9 +101,9 @@ static int run_step(struct train *train, uint64_t step, const struct batch *batc
                     struct step_numbers *ret, struct ms_err *err)
 {
     double waited = 0;
-    double before = now_s();
+    double before = ms_mono_s();
     int rc = reducer_begin(train->reducer, step, err);
-    waited += now_s() - before;
+    waited += ms_mono_s() - before;
     float loss = 0;
     if (rc == 0) {
         rc = replica_step(train->replica, batch, post_bucket, train, &loss, err);
@@ -123,10 +116,10 @@ static int run_step(struct train *train, uint64_t step, const struct batch *batc
     tail[TAIL_LOSS] = loss;
     tail[TAIL_STOP] = atomic_load(&train->stop_asked) ? 1.0F : 0.0F;
     int last = train->sizes.n_buckets - 1;
-    before = now_s();
+    before = ms_mono_s();
     reducer_post(train->reducer, last);
     rc = reducer_wait(train->reducer, train->results, err);
-    waited += now_s() - before;
+    waited += ms_mono_s() - before;
     if (rc < 0) {
         return rc;
     }
@@ -192,7 +185,7 @@ int train_step_done(struct train *train, float loss_here, float loss_mean, doubl
     struct train_progress *progress = &train->progress;
     const struct batch *batch = &train->batch;
     double rows = (double)(batch->rows * train->data_world);
-    double now = now_s();
+    double now = ms_mono_s();
     double step_s = now - train->since_s;
     train->since_s = now;
     progress->step++;
@@ -276,7 +269,7 @@ static int evaluate(struct train *train, struct ms_err *err)
     rc = train->metrics == NULL ? 0
                                 : metrics_put_eval(train->metrics, progress->epoch,
                                                    progress->eval_loss, progress->accuracy, err);
-    train->since_s = now_s();
+    train->since_s = ms_mono_s();
     return rc;
 }
 
@@ -323,7 +316,7 @@ static int train_loop(struct train *train, struct ms_err *err)
 {
     int rc = train_check_abort(train, err);
     kernel_float_forget(); /* what was bound and initialised had the team before */
-    train->since_s = now_s();
+    train->since_s = ms_mono_s();
     if (rc == 0 && train->evaluates && !train->stopped) { /* which a lost peer kept from its end */
         rc = evaluate(train, err);
     }
@@ -389,10 +382,10 @@ int train_run(struct train *train, struct train_result *ret, struct ms_err *err)
 {
     struct train_progress *progress = &train->progress;
     struct train_result result = {0};
-    double begun = now_s();
+    double begun = ms_mono_s();
     note_phase(train, progress, TRAIN_TRAINING);
     int rc = train_loop(train, err);
-    train->seconds += now_s() - begun;
+    train->seconds += ms_mono_s() - begun;
     result.seconds = train->seconds;
     result.stopped = train->stopped && progress->step < train->known.steps_total;
     if (rc == 0) {

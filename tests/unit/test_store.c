@@ -1,10 +1,11 @@
 /* test_store.c - the database: what was committed is there, and frozen ones still load */
 #include "tests/unit/store_fixture.h"
 
+#include "proto/clock.h"
+
 #include <sqlite3.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
-#include <time.h>
 
 START_TEST(every_column_comes_back_as_it_was_put)
 {
@@ -452,13 +453,6 @@ START_TEST(the_log_of_writes_stays_bounded)
 }
 END_TEST
 
-static int64_t now_ms(void)
-{
-    struct timespec ts;
-    clock_gettime(CLOCK_MONOTONIC, &ts);
-    return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
-}
-
 START_TEST(a_hundred_thousand_jobs_load_in_a_second)
 {
     enum { JOBS = 100000, BATCH = 1000 };
@@ -479,11 +473,11 @@ START_TEST(a_hundred_thousand_jobs_load_in_a_second)
     store_close(store);
     store = NULL;
 
-    int64_t before = now_ms();
+    int64_t before = ms_mono_ms();
     ck_ms_ok(store_open(path, &store, err));
-    int64_t opened = now_ms();
+    int64_t opened = ms_mono_ms();
     load();
-    int64_t after = now_ms();
+    int64_t after = ms_mono_ms();
 
     ck_assert_uint_eq(loaded.jobs_n, JOBS);
     printf("store: 100000 jobs: open %lld ms, load %lld ms\n", (long long)(opened - before),
