@@ -42,20 +42,35 @@ int check_machine(const struct plan_spec *spec, struct ms_err *err)
 /* ---- ops ----------------------------------------------------------------------------------------
  */
 
+/* The row's op is in the graph, and called so: what else it says can be held against that op. */
+static int check_row(const struct graph *graph, const struct plan_spec_op *row, int line,
+                     struct ms_err *err)
+{
+    if (row->op >= graph_n_ops(graph)) {
+        return ms_fail(err, MS_E_INVALID, "plan line %d: graph %s has only %d ops", line,
+                       graph_name(graph), graph_n_ops(graph));
+    }
+    const struct op *op = graph_op(graph, row->op);
+    const struct op *forward = op->forward >= 0 ? graph_op(graph, op->forward) : op;
+    const char *kind = op_traits(op->kind)->name;
+    const char *name = graph_tensor(graph, forward->out[0])->name;
+    return strcmp(row->kind, kind) == 0 && strcmp(row->name, name) == 0
+               ? 0
+               : ms_fail(err, MS_E_INVALID, "plan line %d: op %d of graph %s is %s %s", line,
+                         row->op, graph_name(graph), kind, name);
+}
+
 static int has_layout(const struct plan *plan, const struct dn_md *md, const char *name)
 {
-    return md == NULL ? name[0] == '\0'
-                      : dn_md_named(plan->dn, dn_md_n_dims(md), dn_md_dims(md), name) == md;
+    return md == NULL ? name[0] == '\0' : dn_md_is_named(plan->dn, md, name);
 }
 
 static int is_row(const struct plan *plan, const struct step *step, const struct plan_spec_op *is,
                   const struct plan_spec_op *row)
 {
-    return is->op == row->op && strcmp(is->kind, row->kind) == 0 &&
-           strcmp(is->name, row->name) == 0 && strcmp(is->impl, row->impl) == 0 &&
-           is->relu == row->relu && is->channels == row->channels &&
-           has_layout(plan, step->src, row->src) && has_layout(plan, step->weights, row->weights) &&
-           has_layout(plan, step->dst, row->dst);
+    return is->op == row->op && strcmp(is->impl, row->impl) == 0 && is->relu == row->relu &&
+           is->channels == row->channels && has_layout(plan, step->src, row->src) &&
+           has_layout(plan, step->weights, row->weights) && has_layout(plan, step->dst, row->dst);
 }
 
 static int check_ops(const struct plan *plan, const struct plan_spec *spec, enum plan_use which,
@@ -86,34 +101,43 @@ static int check_ops(const struct plan *plan, const struct plan_spec *spec, enum
                                      plan_spec_op_line(spec, which, n), graph_name(plan->graph), n);
 }
 
-static int check_copies(const struct plan *plan, const struct plan_spec_use *use,
+static int has_copy(const struct plan *plan, int op)
+{
+    int s = 0;
+    while (s < plan->n_steps && (!plan->steps[s].is_copy || plan->steps[s].op != op)) {
+        s++;
+    }
+    return s < plan->n_steps;
+}
+
+static int check_copies(const struct plan *plan, const struct plan_spec *spec, enum plan_use which,
                         struct ms_err *err)
 {
-    int n = 0;
+    const struct plan_spec_use *use = &spec->uses[which];
     for (int i = 0; i < use->n_ops; i++) {
-        n += use->ops[i].again;
+        if (use->ops[i].again && !has_copy(plan, use->ops[i].op)) {
+            return ms_fail(err, MS_E_INVALID,
+                           "plan line %d: op %d %s cannot be made again: it is no batch norm with "
+                           "a ReLU, or one that is made again needs it",
+                           plan_spec_again_line(spec, which, i), use->ops[i].op, use->ops[i].name);
+        }
     }
-    return n == plan->n_copies
-               ? 0
-               : ms_fail(err, MS_E_INVALID,
-                         "plan: of the %d ops that are to be made again, %d can be; the others are "
-                         "needed for them or are no batch norm with a ReLU",
-                         n, plan->n_copies);
+    return 0;
 }
 
 /* ---- the rest -----------------------------------------------------------------------------------
  */
 
-static int check_batch(const struct plan *plan, const struct plan_spec *spec, enum plan_use use,
+static int check_batch(const struct graph *graph, const struct plan_spec *spec, enum plan_use use,
                        struct ms_err *err)
 {
-    const struct shape *batch = &graph_tensor(plan->graph, graph_data_index(plan->graph))->shape;
+    const struct shape *batch = &graph_tensor(graph, graph_data_index(graph))->shape;
     char text[96];
     return shape_equal(batch, &spec->uses[use].batch)
                ? 0
                : ms_fail(err, MS_E_INVALID, "plan line %d: the batch of graph %s for %s is %s",
-                         plan_spec_op_line(spec, use, -1), graph_name(plan->graph),
-                         plan_use_name(use), shape_format(batch, text, sizeof(text)));
+                         plan_spec_op_line(spec, use, -1), graph_name(graph), plan_use_name(use),
+                         shape_format(batch, text, sizeof(text)));
 }
 
 static int check_buckets(const struct plan *plan, const struct plan_spec *spec, struct ms_err *err)
@@ -124,19 +148,38 @@ static int check_buckets(const struct plan *plan, const struct plan_spec *spec, 
         if (spec->n_buckets != plan->n_buckets || is->begin != row->begin ||
             is->count != row->count) {
             return ms_fail(err, MS_E_INVALID,
-                           "plan line %d: bucket %d of %d is %zu+%zu by bucket_bytes",
+                           "plan line %d: bucket %d of %d is %zu+%zu by bucket_bytes in line %d",
                            plan_spec_line(spec, PLAN_ITEM_BUCKET, i), i, plan->n_buckets, is->begin,
-                           is->count);
+                           is->count, plan_spec_line(spec, PLAN_ITEM_BUCKET_BYTES, 0));
         }
     }
     return 0;
 }
 
+int check_graph(const struct graph *graph, const struct plan_spec *spec, enum plan_use use,
+                struct ms_err *err)
+{
+    if (strcmp(spec->network, graph_name(graph)) != 0) {
+        return ms_fail(err, MS_E_INVALID, "plan line %d: network %s: the job's is %s",
+                       plan_spec_line(spec, PLAN_ITEM_NETWORK, 0), spec->network,
+                       graph_name(graph));
+    }
+    const struct plan_spec_use *row = &spec->uses[use];
+    if (row->batch.n_dims == 0) {
+        return ms_fail(err, MS_E_INVALID, "plan line %d: before it a use %s is missing",
+                       plan_spec_op_line(spec, use, -1), plan_use_name(use));
+    }
+    int rc = check_batch(graph, spec, use, err);
+    for (int i = 0; i < row->n_ops && rc == 0; i++) {
+        rc = check_row(graph, &row->ops[i], plan_spec_op_line(spec, use, i), err);
+    }
+    return rc;
+}
+
 int check_plan(const struct plan *plan, const struct plan_spec *spec, enum plan_use use,
                struct ms_err *err)
 {
-    int rc = check_batch(plan, spec, use, err);
-    rc = rc < 0 ? rc : check_ops(plan, spec, use, err);
-    rc = rc < 0 ? rc : check_copies(plan, &spec->uses[use], err);
+    int rc = check_ops(plan, spec, use, err);
+    rc = rc < 0 ? rc : check_copies(plan, spec, use, err);
     return rc < 0 ? rc : check_buckets(plan, spec, err);
 }

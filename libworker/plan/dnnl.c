@@ -213,6 +213,12 @@ const char *dn_md_name(struct dn *dn, const struct dn_md *md)
     return own->name;
 }
 
+int dn_md_is_named(struct dn *dn, const struct dn_md *md, const char *name)
+{
+    const char *own = md == NULL ? NULL : dn_md_name(dn, md);
+    return own != NULL && strcmp(own, name) == 0;
+}
+
 /* ---- memory descriptors -------------------------------------------------------------------------
  */
 

@@ -94,6 +94,9 @@ const int64_t *dn_md_dims(const struct dn_md *md);
 enum dn_tag dn_md_tag(const struct dn_md *md);
 /* oneDNN's name of the layout, "ABcd16b16a"; NULL: it has none. */
 const char *dn_md_name(struct dn *dn, const struct dn_md *md);
+/* Is that the name of the layout, and not another one that is the same for these dimensions? md
+ * NULL: no. */
+int dn_md_is_named(struct dn *dn, const struct dn_md *md, const char *name);
 
 const char *dn_kind_name(enum dn_kind kind); /* "convolution backward data" */
 

@@ -177,9 +177,12 @@ int record_use(const struct plan *plan, struct plan_spec_use *ret, struct ms_err
 int record_common(const struct plan *plan, struct plan_spec *ret, struct ms_err *err);
 void record_machine(struct plan_machine *ret);
 
-/* check.c: is the plan, which was lowered and scheduled, what the spec says? MS_E_UNSUPPORTED or
- * MS_E_INVALID, with the line and what it is instead. */
+/* check.c: are the machine, the graph before it is lowered and the plan, which was lowered and
+ * scheduled, what the spec says? MS_E_UNSUPPORTED or MS_E_INVALID, with the line and what it is
+ * instead. */
 int check_machine(const struct plan_spec *spec, struct ms_err *err);
+int check_graph(const struct graph *graph, const struct plan_spec *spec, enum plan_use use,
+                struct ms_err *err);
 int check_plan(const struct plan *plan, const struct plan_spec *spec, enum plan_use use,
                struct ms_err *err);
 

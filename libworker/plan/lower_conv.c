@@ -209,6 +209,24 @@ static enum dn_tag columns_of(struct plan *plan, const struct dn_md *md)
     return one_pixel ? DN_ANY : tag;
 }
 
+/* Columns that were fixed before are those of this very source, not of another one of that size. */
+static int check_columns(struct lowering *lo, int param, const struct dn_md *md, struct ms_err *err)
+{
+    const struct plan_param *p = &lo->plan->params[param];
+    size_t dims = (DN_DIMS_MAX - 1) * sizeof(int64_t);
+    if (p->md == NULL || p->via == DN_ANY ||
+        (dn_md_n_dims(md) == DN_DIMS_MAX &&
+         memcmp(&dn_md_dims(md)[1], &p->via_dims[1], dims) == 0)) {
+        return 0;
+    }
+    const char *name = graph_tensor(lo->plan->graph, p->tensor)->name;
+    return lo->spec == NULL
+               ? ms_fail(err, MS_E_INVALID, "the columns of %s are not those of its source", name)
+               : ms_fail(err, MS_E_INVALID,
+                         "the columns of %s in line %d are not those of its source", name,
+                         plan_spec_line(lo->spec, PLAN_ITEM_PARAM, param));
+}
+
 /* Brings the source into a layout whose bytes can be read as rows, the one that the weight has. */
 static int dense_source(struct lowering *lo, int index, struct plan_param *param, int x,
                         struct ms_err *err)
@@ -256,7 +274,8 @@ int lower_dense(struct lowering *lo, int index, struct ms_err *err)
     const struct fusion *fusion = &lo->fusions[index];
     int param = plan->param_of[op->in[1]];
     struct plan_param *p = &plan->params[param];
-    int rc = dense_source(lo, index, p, op->in[0], err);
+    int rc = check_columns(lo, param, lo->values[op->in[0]].md, err);
+    rc = rc < 0 ? rc : dense_source(lo, index, p, op->in[0], err);
     if (rc < 0) {
         return rc;
     }

@@ -67,6 +67,21 @@ static int emit_stats_step(struct plan *plan, enum step_kind kind, struct ms_err
     return 0;
 }
 
+/* Which op it was that could not be lowered; where it is obeyed, its line. */
+static void name_op(const struct lowering *lo, int op, struct ms_err *err)
+{
+    const struct plan *plan = lo->plan;
+    const struct plan_spec_op *row = lo->rows[op];
+    const char *kind = op_traits(graph_op(plan->graph, op)->kind)->name;
+    if (lo->spec == NULL) {
+        (void)ms_err_prefix(err, "graph %s, op %d %s", graph_name(plan->graph), op, kind);
+    } else if (row != NULL) {
+        (void)ms_err_prefix(err, "plan line %d: %s %s", lower_line(lo, op), kind, row->name);
+    } else {
+        (void)ms_err_prefix(err, "plan line %d: before it op %d, %s", lower_line(lo, op), op, kind);
+    }
+}
+
 static int lower_ops(struct lowering *lo, int begin, int end, struct ms_err *err)
 {
     struct plan *plan = lo->plan;
@@ -76,22 +91,18 @@ static int lower_ops(struct lowering *lo, int begin, int end, struct ms_err *err
             continue;
         }
         rc = i < plan->n_forward_ops ? lower_forward(lo, i, err) : lower_backward(lo, i, err);
-        if (rc < 0 && lo->spec == NULL) { /* else it names a line */
-            (void)ms_err_prefix(err, "graph %s, op %d %s", graph_name(plan->graph), i,
-                                op_traits(graph_op(plan->graph, i)->kind)->name);
+        if (rc < 0) {
+            name_op(lo, i, err);
         }
     }
     return rc;
 }
 
-/* Rows of ops that the graph has not are found by check_plan. */
 static void find_rows(struct lowering *lo)
 {
     const struct plan_spec_use *use = &lo->spec->uses[lo->use];
     for (int i = 0; i < use->n_ops; i++) {
-        if (use->ops[i].op < graph_n_ops(lo->plan->graph)) {
-            lo->rows[use->ops[i].op] = &use->ops[i];
-        }
+        lo->rows[use->ops[i].op] = &use->ops[i];
     }
 }
 

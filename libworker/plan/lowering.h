@@ -33,19 +33,22 @@ struct lowering {
     struct plan *plan;            /* in the making */
     const struct plan_spec *spec; /* obeyed; NULL: each op chooses */
     enum plan_use use;
-    const struct plan_spec_op **rows; /* per op: what it is to be; NULL: nothing of its own */
-    struct fusion *fusions;           /* per op */
-    struct plan_value *values;        /* per tensor */
-    struct dn_pd **hints;             /* per op: forward descriptors */
-    int *workspaces;                  /* per op: buffer */
-    const struct dn_md **sources;     /* per op: what a dense layer or our pooling read */
-    int *share_of; /* per tensor: the parameter whose gradient it is a part of, -1 */
+    /* Per op: what it is to be; NULL: nothing of its own. Of ops that the graph has: check_graph.
+     */
+    const struct plan_spec_op **rows;
+    struct fusion *fusions;       /* per op */
+    struct plan_value *values;    /* per tensor */
+    struct dn_pd **hints;         /* per op: forward descriptors */
+    int *workspaces;              /* per op: buffer */
+    const struct dn_md **sources; /* per op: what a dense layer or our pooling read */
+    int *share_of;                /* per tensor: the parameter whose gradient it is a part of, -1 */
 };
 
 /* fuse.c: fills fusions. */
 int plan_fuse(struct lowering *lo, struct ms_err *err);
 
-/* lower.c, lower_conv.c, lower_bwd.c: the steps of an op. */
+/* lower.c, lower_conv.c, lower_bwd.c: the steps of an op. plan_lower puts before an error which op
+ * it was, and its line where a spec is obeyed. */
 int lower_forward(struct lowering *lo, int op, struct ms_err *err);
 int lower_conv(struct lowering *lo, int op, struct ms_err *err);
 int lower_dense(struct lowering *lo, int op, struct ms_err *err);
@@ -60,8 +63,11 @@ struct dn_pd *lower_try(struct plan *plan, const struct dn_spec *spec);
 /* The same where there is no other candidate. MS_E_UNSUPPORTED. */
 int lower_only(struct plan *plan, const struct dn_spec *spec, struct dn_pd **ret,
                struct ms_err *err);
+/* Of the op's row in the text that is obeyed; where it has none, of the row before which it would
+ * be. */
+int lower_line(const struct lowering *lo, int op);
 /* What the op's row says: where the spec leaves a layout free (DN_ANY) it is the row's, elsewhere
- * it must be. MS_E_UNSUPPORTED, MS_E_INVALID with the line. */
+ * it must be. MS_E_UNSUPPORTED, MS_E_INVALID. */
 int lower_obey(struct lowering *lo, int op, const struct dn_spec *spec, struct dn_pd **ret,
                struct ms_err *err);
 /* The weights of a parameter in the layout that a primitive wants. */

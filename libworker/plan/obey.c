@@ -48,15 +48,19 @@ struct dn_pd *lower_try(struct plan *plan, const struct dn_spec *spec)
 /* ---- rows ---------------------------------------------------------------------------------------
  */
 
-static int line_of(const struct lowering *lo, const struct plan_spec_op *row)
+int lower_line(const struct lowering *lo, int op)
 {
     const struct plan_spec_use *use = &lo->spec->uses[lo->use];
-    return plan_spec_op_line(lo->spec, lo->use, row != NULL ? (int)(row - use->ops) : use->n_ops);
+    int i = 0;
+    while (i < use->n_ops && use->ops[i].op < op) {
+        i++;
+    }
+    return plan_spec_op_line(lo->spec, lo->use, i);
 }
 
 /* Puts the row's layout where md is free. */
-static int take_layout(struct lowering *lo, const struct plan_spec_op *row, const char *what,
-                       const char *name, const struct dn_md **md, struct ms_err *err)
+static int take_layout(struct lowering *lo, const char *what, const char *name,
+                       const struct dn_md **md, struct ms_err *err)
 {
     if (*md == NULL && name[0] == '\0') {
         return 0;
@@ -64,8 +68,7 @@ static int take_layout(struct lowering *lo, const struct plan_spec_op *row, cons
     const struct dn_md *named =
         *md == NULL ? NULL : dn_md_named(lo->plan->dn, dn_md_n_dims(*md), dn_md_dims(*md), name);
     if (named == NULL || (dn_md_tag(*md) != DN_ANY && named != *md)) {
-        return ms_fail(err, MS_E_INVALID, "plan line %d: %s %s cannot have %s=%s here",
-                       line_of(lo, row), row->kind, row->name, what, name);
+        return ms_fail(err, MS_E_INVALID, "cannot have %s=%s here", what, name);
     }
     *md = named;
     return 0;
@@ -114,19 +117,11 @@ int lower_obey(struct lowering *lo, int op, const struct dn_spec *spec, struct d
 {
     const struct plan_spec_op *row = lo->rows[op];
     if (row == NULL) {
-        return ms_fail(err, MS_E_INVALID,
-                       "plan line %d: before it a line for op %d, %s, is missing",
-                       line_of(lo, NULL), op, op_traits(graph_op(lo->plan->graph, op)->kind)->name);
+        return ms_fail(err, MS_E_INVALID, "its line is missing");
     }
     struct dn_spec exact = *spec;
-    int rc = take_layout(lo, row, "src", row->src, &exact.src, err);
-    rc = rc < 0 ? rc : take_layout(lo, row, "weights", row->weights, &exact.weights, err);
-    rc = rc < 0 ? rc : take_layout(lo, row, "dst", row->dst, &exact.dst, err);
-    if (rc < 0) {
-        return rc;
-    }
-    rc = create_exact(lo->plan, &exact, row->impl, ret, err);
-    return rc < 0
-               ? ms_err_prefix(err, "plan line %d: %s %s", line_of(lo, row), row->kind, row->name)
-               : 0;
+    int rc = take_layout(lo, "src", row->src, &exact.src, err);
+    rc = rc < 0 ? rc : take_layout(lo, "weights", row->weights, &exact.weights, err);
+    rc = rc < 0 ? rc : take_layout(lo, "dst", row->dst, &exact.dst, err);
+    return rc < 0 ? rc : create_exact(lo->plan, &exact, row->impl, ret, err);
 }

@@ -34,6 +34,12 @@ static int create_primary(struct plan *plan, struct ms_err *err)
     return 0;
 }
 
+/* Nobody chose before, and this plan does. */
+static int is_primary(const struct plan *plan, const struct plan_spec *spec)
+{
+    return plan->is_draft && spec->n_params == 0;
+}
+
 /* ---- parameters that a spec gives ---------------------------------------------------------------
  */
 
@@ -92,10 +98,17 @@ static int take_param(struct plan *plan, const struct plan_spec_param *from, str
         memcpy(ret->via_dims, from->columns_shape.dim, sizeof(ret->via_dims));
     }
     ret->md = is_vector ? NULL : dn_md_named(plan->dn, ret->n_dims, ret->dims, from->layout);
-    size_t floats =
-        ret->md != NULL ? (size_t)emit_md_floats(ret->md) : (size_t)shape_count(logical);
-    int has_layout = is_vector ? strcmp(from->layout, "a") == 0 : ret->md != NULL;
-    return has_layout && ret->count == padded((int64_t)floats);
+    if (is_vector ? strcmp(from->layout, "a") != 0
+                  : !dn_md_is_named(plan->dn, ret->md, from->layout)) {
+        return 0;
+    }
+    return ret->count == padded(ret->md != NULL ? emit_md_floats(ret->md) : shape_count(logical));
+}
+
+/* In the order of the gradients where there are any: buckets fill in it. */
+static int is_in_place(const struct plan *plan, int tensor, int i)
+{
+    return plan->training ? param_tensor(plan, i) == tensor : plan->param_of[tensor] < 0;
 }
 
 static int mismatch(const struct plan *plan, int line, const char *name, const char *what,
@@ -114,7 +127,7 @@ static int create_given(struct plan *plan, const struct plan_spec *spec, struct 
         int tensor = graph_find(plan->graph, from->name);
         plan->params[i] = (struct plan_param){.tensor = tensor, .via = DN_ANY};
         if (tensor < 0 || graph_tensor(plan->graph, tensor)->role != TENSOR_PARAM ||
-            plan->param_of[tensor] >= 0 || !take_param(plan, from, &plan->params[i])) {
+            !is_in_place(plan, tensor, i) || !take_param(plan, from, &plan->params[i])) {
             return mismatch(plan, plan_spec_line(spec, PLAN_ITEM_PARAM, i), from->name, "parameter",
                             err);
         }
@@ -127,18 +140,23 @@ static int create_given(struct plan *plan, const struct plan_spec *spec, struct 
 /* ---- statistics ---------------------------------------------------------------------------------
  */
 
-static int place_stat(const struct plan *plan, const struct plan_spec *spec, struct plan_stat *stat,
+/* Statistics lie in the order of the graph, one behind the other: a row must say the same. */
+static int check_stat(const struct plan *plan, const struct plan_spec *spec, int i,
                       struct ms_err *err)
 {
+    const struct plan_stat *stat = &plan->stats[i];
     const char *name = graph_tensor(plan->graph, stat->state)->name;
-    for (int i = 0; i < spec->n_stats; i++) {
-        const struct plan_spec_stat *row = &spec->stats[i];
-        if (strcmp(row->name, name) == 0 && (size_t)row->count == stat->count) {
-            stat->offset = (size_t)row->offset;
-            return 0;
-        }
+    if (i >= spec->n_stats) {
+        return ms_fail(
+            err, MS_E_INVALID, "plan line %d: behind it statistic %s of graph %s is missing",
+            plan_spec_line(spec, PLAN_ITEM_STAT, spec->n_stats - 1), name, graph_name(plan->graph));
     }
-    return mismatch(plan, plan_spec_line(spec, PLAN_ITEM_STAT, -1), name, "statistic", err);
+    const struct plan_spec_stat *row = &spec->stats[i];
+    return strcmp(row->name, name) == 0 && (size_t)row->offset == stat->offset &&
+                   (size_t)row->count == stat->count
+               ? 0
+               : mismatch(plan, plan_spec_line(spec, PLAN_ITEM_STAT, i), row->name, "statistic",
+                          err);
 }
 
 static int add_stat(struct plan *plan, const struct plan_spec *spec, int tensor, struct ms_err *err)
@@ -149,7 +167,7 @@ static int add_stat(struct plan *plan, const struct plan_spec *spec, int tensor,
                                .stat = tensor,
                                .offset = plan->stats_count,
                                .count = padded(shape_count(&t->shape))};
-    int rc = spec->n_params > 0 ? place_stat(plan, spec, stat, err) : 0;
+    int rc = is_primary(plan, spec) ? 0 : check_stat(plan, spec, plan->n_stats, err);
     plan->stats_count += stat->count;
     plan->stat_of[tensor] = plan->n_stats;
     plan->stat_of[t->of] = plan->n_stats;
@@ -167,7 +185,7 @@ static int create_stats(struct plan *plan, const struct plan_spec *spec, struct 
             rc = rc < 0 ? rc : add_stat(plan, spec, op->out[2], err);
         }
     }
-    return rc < 0 || spec->n_params == 0 || plan->n_stats == spec->n_stats
+    return rc < 0 || is_primary(plan, spec) || plan->n_stats == spec->n_stats
                ? rc
                : ms_fail(err, MS_E_INVALID,
                          "plan line %d: graph %s has %d statistics; the primary graph and it must "
@@ -192,14 +210,14 @@ int params_create(struct plan *plan, const struct plan_spec *spec, struct ms_err
         plan->param_of[i] = -1;
         plan->stat_of[i] = -1;
     }
-    if (spec->n_params > 0 && spec->n_params != plan->n_params) {
+    if (!is_primary(plan, spec) && spec->n_params != plan->n_params) {
         return ms_fail(err, MS_E_INVALID,
                        "plan line %d: graph %s has %d parameters; the primary graph and it must be "
                        "of one network",
                        plan_spec_line(spec, PLAN_ITEM_PARAM, -1), graph_name(plan->graph),
                        plan->n_params);
     }
-    int rc = spec->n_params > 0 ? create_given(plan, spec, err) : create_primary(plan, err);
+    int rc = is_primary(plan, spec) ? create_primary(plan, err) : create_given(plan, spec, err);
     return rc < 0 ? rc : create_stats(plan, spec, err);
 }
 

@@ -54,7 +54,7 @@ static int list_batch_steps(struct plan *plan, struct ms_err *err)
     return 0;
 }
 
-static int check_graph(const struct graph *graph, struct ms_err *err)
+static int check_leaves(const struct graph *graph, struct ms_err *err)
 {
     return graph_loss(graph) >= 0 && graph_data_index(graph) >= 0 && graph_label_index(graph) >= 0
                ? 0
@@ -65,7 +65,7 @@ static int check_graph(const struct graph *graph, struct ms_err *err)
 int plan_begin(const struct graph *graph, const struct plan_spec *spec, enum plan_use use,
                struct plan **ret, struct ms_err *err)
 {
-    int rc = check_graph(graph, err);
+    int rc = check_leaves(graph, err);
     struct plan *plan = rc < 0 ? NULL : calloc(1, sizeof(*plan));
     if (plan == NULL) {
         return rc < 0 ? rc
@@ -96,9 +96,8 @@ static int schedule(struct plan *plan, const struct plan_spec_use *use, struct m
     }
     int n_again = 0;
     for (int i = 0; i < use->n_ops; i++) {
-        int is_op = use->ops[i].op < graph_n_ops(plan->graph);
         n_again += use->ops[i].again;
-        again[is_op ? use->ops[i].op : 0] |= is_op && use->ops[i].again;
+        again[use->ops[i].op] = (unsigned char)use->ops[i].again;
     }
     int rc = memory_plan(plan, n_again > 0 ? again : NULL, err);
     free(again);
@@ -108,7 +107,8 @@ static int schedule(struct plan *plan, const struct plan_spec_use *use, struct m
 static int fill(struct plan *plan, const struct plan_spec *spec, enum plan_use use,
                 struct ms_err *err)
 {
-    int rc = plan_lower(plan, spec, use, err);
+    int rc = check_graph(plan->graph, spec, use, err);
+    rc = rc < 0 ? rc : plan_lower(plan, spec, use, err);
     rc = rc < 0 ? rc : schedule(plan, &spec->uses[use], err);
     rc = rc < 0 ? rc : check_plan(plan, spec, use, err);
     return rc < 0 ? rc : list_batch_steps(plan, err);
@@ -119,10 +119,6 @@ int plan_create(const struct graph *graph, const struct plan_spec *spec, enum pl
 {
     struct plan *plan = NULL;
     int rc = check_machine(spec, err);
-    if (rc == 0 && spec->uses[use].batch.n_dims == 0) {
-        rc = ms_fail(err, MS_E_INVALID, "plan of network %s: has no use %s", spec->network,
-                     plan_use_name(use));
-    }
     rc = rc < 0 ? rc : plan_begin(graph, spec, use, &plan, err);
     if (rc < 0) {
         return rc;

@@ -36,11 +36,15 @@ void plan_spec_destroy(struct plan_spec *spec)
 
 /* Head: version, section, network, world, threads, isa, onednn, caches, precision, denormals,
  * sum_tree, bucket_bytes. Then lists, each after a line with its length. */
-enum { LINE_ISA = 6, LINES_HEAD = 12 };
+enum { LINE_NETWORK = 3, LINE_ISA = 6, LINES_HEAD = 12 };
 
 int plan_spec_line(const struct plan_spec *spec, enum plan_spec_item item, int i)
 {
     switch (item) {
+    case PLAN_ITEM_NETWORK:
+        return LINE_NETWORK;
+    case PLAN_ITEM_BUCKET_BYTES:
+        return LINES_HEAD;
     case PLAN_ITEM_MACHINE:
         return LINE_ISA + i;
     case PLAN_ITEM_PARAM:
@@ -61,6 +65,17 @@ int plan_spec_op_line(const struct plan_spec *spec, enum plan_use use, int op)
         line += other->batch.n_dims > 0 ? 1 + other->n_ops : 0;
     }
     return line + 1 + op;
+}
+
+int plan_spec_again_line(const struct plan_spec *spec, enum plan_use use, int op)
+{
+    int line = plan_spec_op_line(spec, PLAN_USES, 0); /* behind "section memory" */
+    for (int u = 0; u <= (int)use; u++) {
+        for (int i = 0; i < (u < (int)use ? spec->uses[u].n_ops : op); i++) {
+            line += spec->uses[u].ops[i].again;
+        }
+    }
+    return line;
 }
 
 /* ---- writing ------------------------------------------------------------------------------------

@@ -89,9 +89,18 @@ int plan_spec_parse(const char *text, size_t size, struct plan_spec **ret, struc
 int plan_spec_digest(const struct plan_spec *spec, char ret_hex[MS_SHA256_HEX], struct ms_err *err);
 
 /* Where in the text an item is, counted from 1: for errors about it. */
-enum plan_spec_item { PLAN_ITEM_MACHINE, PLAN_ITEM_PARAM, PLAN_ITEM_STAT, PLAN_ITEM_BUCKET };
+enum plan_spec_item {
+    PLAN_ITEM_NETWORK,
+    PLAN_ITEM_MACHINE,
+    PLAN_ITEM_BUCKET_BYTES,
+    PLAN_ITEM_PARAM,
+    PLAN_ITEM_STAT,
+    PLAN_ITEM_BUCKET
+};
 int plan_spec_line(const struct plan_spec *spec, enum plan_spec_item item, int i);
 /* op: index into the use's ops; -1: the use's own line. */
 int plan_spec_op_line(const struct plan_spec *spec, enum plan_use use, int op);
+/* Of an op that is made again, by its index likewise. */
+int plan_spec_again_line(const struct plan_spec *spec, enum plan_use use, int op);
 
 #endif

@@ -27,6 +27,7 @@ struct reader {
     int line;   /* the current one, from 1 */
     struct words words;
     struct plan_spec *spec;
+    int again_use, again_op; /* the last one that is made again */
 };
 
 static int bad(const struct reader *r, struct ms_err *err, const char *want)
@@ -443,6 +444,11 @@ static int mark_again(struct reader *r, struct ms_err *err)
     if (use == PLAN_USES || int_word(r->words.word[2], 0, ITEMS_MAX, &op) < 0) {
         return bad(r, err, "must be 'again' with a use and an op, or '" SPEC_END "'");
     }
+    if (use < r->again_use || (use == r->again_use && op <= r->again_op)) {
+        return bad(r, err, "what is made again comes in the order of the ops");
+    }
+    r->again_use = use;
+    r->again_op = op;
     struct plan_spec_use *of = &r->spec->uses[use];
     for (int i = 0; i < of->n_ops; i++) {
         if (of->ops[i].op == op) {
@@ -524,7 +530,7 @@ int plan_spec_parse(const char *text, size_t size, struct plan_spec **ret, struc
     memcpy(given, text, size);
     given[size] = '\0';
     memcpy(given + size + 1, given, size + 1);
-    struct reader r = {.next = given + size + 1, .spec = spec};
+    struct reader r = {.next = given + size + 1, .spec = spec, .again_op = -1};
     int rc = read_text(&r, err);
     rc = rc < 0 ? rc : check_canonical(spec, given, size, err);
     free(given);

@@ -98,19 +98,12 @@ static inline int case_create(const struct graph *graph, const struct case_optio
     return rc;
 }
 
-/* Takes graph. training: differentiates it. */
-static inline void case_init(struct plan_case *c, struct graph *graph,
-                             const struct case_options *options)
+/* A batch and bound buffers for the plan and graph that the case has. */
+static inline void case_buffers(struct plan_case *c)
 {
-    memset(c, 0, sizeof(*c));
-    c->graph = graph;
-    if (options->training) {
-        ck_ms_ok(graph_differentiate(graph, err));
-    }
-    ck_ms_ok(case_create(graph, options, &c->plan, err));
     plan_get_sizes(c->plan, &c->sizes);
-    const struct tensor *data = graph_tensor(graph, graph_data_index(graph));
-    const struct tensor *label = graph_tensor(graph, graph_label_index(graph));
+    const struct tensor *data = graph_tensor(c->graph, graph_data_index(c->graph));
+    const struct tensor *label = graph_tensor(c->graph, graph_label_index(c->graph));
     c->batch = data->shape.dim[0];
     c->data = case_floats((size_t)shape_count(&data->shape));
     c->targets = case_floats((size_t)shape_count(&label->shape));
@@ -121,6 +114,19 @@ static inline void case_init(struct plan_case *c, struct graph *graph,
     c->buffers.arena = case_floats(c->sizes.arena_bytes / sizeof(float));
     case_bind(c);
     case_fill_batch(c, 11);
+}
+
+/* Takes graph. training: differentiates it. */
+static inline void case_init(struct plan_case *c, struct graph *graph,
+                             const struct case_options *options)
+{
+    memset(c, 0, sizeof(*c));
+    c->graph = graph;
+    if (options->training) {
+        ck_ms_ok(graph_differentiate(graph, err));
+    }
+    ck_ms_ok(case_create(graph, options, &c->plan, err));
+    case_buffers(c);
 }
 
 static inline void case_fini(struct plan_case *c)

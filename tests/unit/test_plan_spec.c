@@ -1,59 +1,7 @@
 /* test_plan_spec.c - plans as text: what is written is read again, and nothing else is */
-#include "libworker/plan/spec.h"
-#include "proto/limits.h"
-#include "tests/unit/plan_case.h"
+#include "tests/unit/plan_job.h"
 
 #include <inttypes.h>
-
-static const struct network {
-    const char *name;
-    int64_t channels, side, classes;
-    enum model_loss loss;
-} networks[] = {
-    {"linear", 2, 1, 1, MODEL_LOSS_MSE},
-    {"lenet5", 1, 32, 10, MODEL_LOSS_SOFTMAX_CE}, /* padded channels, permuted columns */
-    {"mnist", 1, 28, 10, MODEL_LOSS_SOFTMAX_CE},
-    {"cifar_small", 3, 32, 10, MODEL_LOSS_SOFTMAX_CE},
-    {"resnet50", 3, 32, 10, MODEL_LOSS_SOFTMAX_CE},
-};
-enum { LINEAR, LENET5, N_NETWORKS = sizeof(networks) / sizeof(networks[0]), RESNET50 = 4 };
-
-static struct graph *network(int i, int64_t batch, int training)
-{
-    const struct network *n = &networks[i];
-    struct graph *graph = case_model(n->name, batch, n->channels, n->side, n->classes, n->loss);
-    if (training) {
-        ck_ms_ok(graph_differentiate(graph, err));
-    }
-    return graph;
-}
-
-/* The plans of a job: batches of 4, a last one of 3, evaluation of 5. */
-struct job {
-    struct graph *graphs[PLAN_USES];
-    struct plan_spec *spec;
-};
-
-static struct job job_of(int i, int threads, enum plan_recompute recompute, int world)
-{
-    static const int64_t batches[PLAN_USES] = {4, 3, 5};
-    struct plan_request request = {.world = world, .threads = threads, .recompute = recompute};
-    struct job job = {.spec = NULL};
-    for (int use = 0; use < PLAN_USES; use++) {
-        job.graphs[use] = network(i, batches[use], use != PLAN_EVALUATE);
-        request.graphs[use] = job.graphs[use];
-    }
-    ck_ms_ok(plan_choose(&request, &job.spec, err));
-    return job;
-}
-
-static void job_fini(struct job *job)
-{
-    for (int use = 0; use < PLAN_USES; use++) {
-        graph_destroy(job->graphs[use]);
-    }
-    plan_spec_destroy(job->spec);
-}
 
 static struct plan_spec *spec_of(int i, int threads, enum plan_recompute recompute, int world)
 {
@@ -62,15 +10,6 @@ static struct plan_spec *spec_of(int i, int threads, enum plan_recompute recompu
     job.spec = NULL;
     job_fini(&job);
     return spec;
-}
-
-static char *format(const struct plan_spec *spec)
-{
-    char *text = NULL;
-    size_t size = 0;
-    ck_ms_ok(plan_spec_format(spec, &text, &size, err));
-    ck_assert_uint_eq(strlen(text), size);
-    return text;
 }
 
 static char *text_of(int i, int threads, enum plan_recompute recompute, int world)
@@ -93,9 +32,10 @@ START_TEST(machines_that_differ_in_their_caches_are_written_down_as_that)
     ck_assert_int_eq(read->machine.mixed_caches, 1);
     char *again = format(read);
     ck_assert_str_eq(text, again);
-    memcpy(strstr(text, "mixed"), "mixes", 5);
     plan_spec_destroy(read);
-    ck_ms_fails(plan_spec_parse(text, strlen(text), &read, err), MS_E_INVALID, "plan line 8: ");
+    char *other = with_line(text, 8, "caches mixes");
+    ck_ms_fails(plan_spec_parse(other, strlen(other), &read, err), MS_E_INVALID, "plan line 8: ");
+    free(other);
     free(again);
     free(text);
     plan_spec_destroy(spec);
@@ -161,23 +101,6 @@ END_TEST
 
 /* ---- damage -------------------------------------------------------------------------------------
  */
-
-static const char *line_at(const char *text, int line)
-{
-    for (int i = 1; i < line; i++) {
-        text = strchr(text, '\n') + 1;
-    }
-    return text;
-}
-
-static int count_lines(const char *text)
-{
-    int n = 0;
-    for (const char *at = text; (at = strchr(at, '\n')) != NULL; at++) {
-        n++;
-    }
-    return n;
-}
 
 /* The text must be refused; exactly: with this line, else with this or a later one. */
 static void check_refused(const char *text, int line, int exactly, const char *what)
@@ -259,6 +182,8 @@ static const struct other {
     {"bucket 0+", "bucket 16+", "a bucket begins where the last one ends"},
     {"use tail", "use train", "uses are train, tail and evaluation, in this order"},
     {"end\n", "again train 9999\nend\n", "names an op that the use has not"},
+    {"end\n", "again tail 4\nagain train 6\nend\n",
+     "what is made again comes in the order of the ops"},
     {"end\n", "end\nend\n", "stands after the end"},
     {" 0+16 ", " 0+18446744073709551615 ", "the place must begin"},
 };
@@ -423,17 +348,17 @@ START_TEST(a_line_that_is_not_the_graphs_is_named)
     struct plan_spec_op kept[2] = {*conv, *relu};
 
     snprintf(conv->weights, sizeof(conv->weights), "of_stone");
-    ck_ms_fails(create(&job, err), MS_E_INVALID, "conv2d conv1 cannot have weights=of_stone here");
+    ck_ms_fails(create(&job, err), MS_E_INVALID, "conv2d conv1: cannot have weights=of_stone here");
     *conv = kept[0];
     snprintf(relu->impl, sizeof(relu->impl), "kernel:sigmoid");
     ck_ms_fails(create(&job, err), MS_E_INVALID, "kernel:relu_backward");
     *relu = kept[1];
     conv->again = 1;
-    ck_ms_fails(create(&job, err), MS_E_INVALID, "of the 1 ops that are to be made again, 0 can");
+    ck_ms_fails(create(&job, err), MS_E_INVALID, "op 0 conv1 cannot be made again");
     *conv = kept[0];
     use->n_ops--;
     ck_ms_fails(create(&job, err), MS_E_INVALID,
-                "a line for op 29, conv2d_bwd_weights, is missing");
+                "before it op 29, conv2d_bwd_weights: its line is missing");
     use->n_ops++;
     job.spec->params[2].shape.dim[1]++;
     ck_ms_fails(create(&job, err), MS_E_INVALID, "has no parameter fc2.weight of this shape");
@@ -445,7 +370,7 @@ START_TEST(a_line_that_is_not_the_graphs_is_named)
     ck_ms_fails(create(&job, err), MS_E_INVALID,
                 "the batch of graph lenet5 for train is (4, 1, 32");
     use->batch.n_dims = 0;
-    ck_ms_fails(create(&job, err), MS_E_INVALID, "has no use train");
+    ck_ms_fails(create(&job, err), MS_E_INVALID, "before it a use train is missing");
     job_fini(&job);
 }
 END_TEST
