@@ -24,7 +24,7 @@ declare -A may=(
     [libworker/train]="libworker/train libworker/job libworker/host libworker/model libworker/graph libworker/plan libworker/kernel libworker/comm libworker/data proto"
     [libworker/node]="libworker/node libworker/train libworker/job libworker/host libworker/plan libworker/comm libworker/agent proto"
     [libworker/program]="libworker/program libworker/node libworker/host libworker/job libworker/plan libworker/comm libworker/data proto"
-    [bench]="bench proto libworker/agent libworker/comm libworker/graph libworker/host libworker/job libworker/kernel libworker/model libworker/node/node.h libworker/plan/plan.h libworker/plan/spec.h libworker/plan/view.h"
+    [bench]="bench proto libworker/agent libworker/comm libworker/data/data.h libworker/graph libworker/host libworker/job libworker/kernel libworker/model libworker/node/node.h libworker/plan/plan.h libworker/plan/spec.h libworker/plan/view.h"
 )
 # library header (a pattern)   the only places that may see it
 only=(

@@ -1,0 +1,249 @@
+/* loader.c - samples/s of the loader alone: nobody trains, the batches are let go at once
+ *
+ *     DATA_PATH=.../mnist build/bench/loader [--quick]
+ *
+ * One rank reads epochs of files that the bench writes itself, in MNIST's and CIFAR-10's formats
+ * and sizes, and of shapes that are drawn as they are asked for: the first epoch for itself, then
+ * the median of the rest. Where DATA_PATH names MNIST's .gz files, 1, 2 and 8 ranks of this host
+ * read an epoch of them at once: how long, and how much CPU time all of them took. */
+#include "libworker/data/data.h"
+
+#include "bench/run.h"
+
+#include <getopt.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/resource.h>
+
+enum { EPOCHS = 6, EPOCHS_QUICK = 2, BATCH = 32, SHARE_QUICK = 20 };
+
+struct load {
+    const char *name;
+    enum data_kind kind;
+    int shuffle;
+    const struct transform *transforms;
+    int n_transforms;
+};
+
+static const struct transform mnist_list[] = {
+    {.kind = TRANSFORM_RESCALE, .scale = 1.0 / 255},
+    {.kind = TRANSFORM_NORMALIZE, .n_channels = 1, .mean = {0.1307}, .std = {0.3081}},
+};
+static const struct transform cifar_list[] = {
+    {.kind = TRANSFORM_RANDOM_CROP,
+     .height = 32,
+     .width = 32,
+     .pad_left = 4,
+     .pad_top = 4,
+     .pad_right = 4,
+     .pad_bottom = 4},
+    {.kind = TRANSFORM_RANDOM_HORIZONTAL_FLIP, .probability = 0.5},
+    {.kind = TRANSFORM_RESCALE, .scale = 1.0 / 255},
+    {.kind = TRANSFORM_NORMALIZE,
+     .n_channels = 3,
+     .mean = {0.4914, 0.4822, 0.4465},
+     .std = {0.2023, 0.1994, 0.2010}},
+};
+static const struct load loads[] = {
+    {"mnist, file order", DATA_MNIST, 0, mnist_list, 2},
+    {"mnist, shuffled", DATA_MNIST, 1, mnist_list, 2},
+    {"cifar10, crop and flip", DATA_CIFAR10, 1, cifar_list, 4},
+    {"shapes", DATA_SHAPES, 1, cifar_list + 2, 2},
+};
+
+static int fail(const char *what, const struct ms_err *err)
+{
+    fprintf(stderr, "loader: %s: %s\n", what, err->text);
+    return -1;
+}
+
+/* ---- files ---- */
+
+/* header bytes, then n records of record bytes: a class below 10 where there is a label, noise. */
+static int write_file(const char *dir, const char *name, const uint8_t *header, size_t header_size,
+                      int64_t n, size_t record, int has_label)
+{
+    char path[RUN_PATH_BYTES];
+    uint8_t bytes[1 + 3 * 32 * 32];
+    uint32_t state = 1;
+    snprintf(path, sizeof(path), "%s/%s", dir, name);
+    FILE *file = fopen(path, "wbe");
+    if (file == NULL) {
+        perror(path);
+        return -1;
+    }
+    size_t written = fwrite(header, 1, header_size, file);
+    for (int64_t i = 0; i < n; i++) {
+        for (size_t p = 0; p < record; p++) {
+            state = state * 1664525U + 1013904223U;
+            bytes[p] = (uint8_t)(state >> 24);
+        }
+        bytes[0] = has_label ? (uint8_t)(bytes[0] % 10) : bytes[0];
+        written += fwrite(bytes, 1, record, file);
+    }
+    return fclose(file) == 0 && written == header_size + (size_t)n * record ? 0 : -1;
+}
+
+static int write_files(const char *dir, int share)
+{
+    const uint32_t n = 60000U / (uint32_t)share;
+    const uint8_t count[4] = {(uint8_t)(n >> 24), (uint8_t)(n >> 16), (uint8_t)(n >> 8),
+                              (uint8_t)n};
+    uint8_t images[16] = {0, 0, 8, 3, [11] = 28, [15] = 28};
+    uint8_t labels[8] = {0, 0, 8, 1};
+    char name[32];
+    memcpy(images + 4, count, sizeof(count));
+    memcpy(labels + 4, count, sizeof(count));
+    int rc = write_file(dir, "train-images-idx3-ubyte", images, sizeof(images), n, 784, 0);
+    if (rc == 0) {
+        rc = write_file(dir, "train-labels-idx1-ubyte", labels, sizeof(labels), n, 1, 1);
+    }
+    for (int i = 1; rc == 0 && i <= 5; i++) {
+        snprintf(name, sizeof(name), "data_batch_%d.bin", i);
+        rc = write_file(dir, name, labels, 0, 10000 / share, 3073, 1);
+    }
+    return rc;
+}
+
+/* ---- one rank ---- */
+
+static int open_source(const struct load *load, const char *dir, struct data_source **ret)
+{
+    struct ms_err err = {0, ""};
+    struct data_spec spec = {.kind = load->kind, .shuffle = load->shuffle, .seed = 1};
+    snprintf(spec.path, sizeof(spec.path), "%s", dir);
+    return data_open(&spec, ret, &err) == 0 ? 0 : fail(load->name, &err);
+}
+
+/* Reads all epochs; the seconds of each in ret where it is not NULL. Returns samples an epoch. */
+static int64_t read_epochs(const struct load *load, struct data_source *source, int rank, int world,
+                           int epochs, double *ret)
+{
+    struct ms_err err = {0, ""};
+    struct loader *loader = NULL;
+    struct batch batch;
+    int64_t rows = 0;
+    const struct loader_config cfg = {.source = source,
+                                      .transforms = load->transforms,
+                                      .n_transforms = load->n_transforms,
+                                      .batch = BATCH,
+                                      .rank = rank,
+                                      .world = world,
+                                      .shuffle = load->shuffle,
+                                      .seed = 1,
+                                      .epochs = epochs};
+    double begin = now_s();
+    int rc = loader_create(&cfg, &loader, &err);
+    while (rc >= 0 && (rc = loader_next(loader, &batch, &err)) == 1) {
+        rows += batch.rows;
+        if (batch.last_of_epoch && ret != NULL) {
+            double now = now_s();
+            ret[batch.epoch] = now - begin;
+            begin = now;
+        }
+        loader_release(loader);
+    }
+    loader_destroy(loader);
+    return rc < 0 ? fail(load->name, &err) : rows / epochs;
+}
+
+static int measure(const struct load *load, const char *dir, int epochs)
+{
+    struct data_source *source = NULL;
+    double seconds[EPOCHS];
+    if (open_source(load, dir, &source) < 0) {
+        return -1;
+    }
+    const double rows = (double)read_epochs(load, source, 0, 1, epochs, seconds);
+    data_close(source);
+    if (rows < 0) {
+        return -1;
+    }
+    qsort(seconds + 1, (size_t)epochs - 1, sizeof(*seconds), by_value);
+    printf("%s: first epoch %.0f samples/s, then %.0f samples/s\n", load->name, rows / seconds[0],
+           rows / seconds[1 + (epochs - 1) / 2]);
+    fflush(stdout);
+    return 0;
+}
+
+/* ---- ranks of one host, packed files ---- */
+
+static double cpu_s(void)
+{
+    struct rusage use;
+    getrusage(RUSAGE_CHILDREN, &use);
+    return (double)(use.ru_utime.tv_sec + use.ru_stime.tv_sec) +
+           (double)(use.ru_utime.tv_usec + use.ru_stime.tv_usec) * 1e-6;
+}
+
+static int read_as_rank(const char *dir, int rank, int world)
+{
+    const struct load load = {"mnist, packed", DATA_MNIST, 0, mnist_list, 2};
+    struct data_source *source = NULL;
+    if (open_source(&load, dir, &source) < 0) {
+        return 1;
+    }
+    const int64_t rows = read_epochs(&load, source, rank, world, 1, NULL);
+    data_close(source);
+    return rows > 0 ? 0 : 1;
+}
+
+static int measure_packed(const char *dir, int world)
+{
+    const double begin = now_s();
+    const double before = cpu_s();
+    int started = 0;
+    int failed = 0;
+    for (; started < world; started++) {
+        pid_t pid = fork();
+        if (pid == 0) {
+            _exit(read_as_rank(dir, started, world));
+        }
+        if (pid < 0) {
+            perror("fork");
+            failed++;
+            break;
+        }
+    }
+    for (int i = 0; i < started; i++) {
+        int status = 0;
+        failed += wait(&status) < 0 || status != 0;
+    }
+    if (failed > 0) {
+        return -1;
+    }
+    printf("mnist, packed, %d ranks: first epoch %.3f s, %.3f s of CPU\n", world, now_s() - begin,
+           cpu_s() - before);
+    fflush(stdout);
+    return 0;
+}
+
+int main(int argc, char **argv)
+{
+    static const struct option options[] = {{"quick", no_argument, NULL, 'q'}, {NULL, 0, NULL, 0}};
+    const char *data = getenv("DATA_PATH");
+    char dir[] = "/tmp/msched-bench-XXXXXX";
+    int is_quick = 0;
+    int opt;
+    while ((opt = getopt_long(argc, argv, "q", options, NULL)) != -1) {
+        if (opt != 'q') {
+            fprintf(stderr, "usage: loader [--quick]\n");
+            return 2;
+        }
+        is_quick = 1;
+    }
+    if (mkdtemp(dir) == NULL) {
+        perror("mkdtemp");
+        return 1;
+    }
+    int rc = write_files(dir, is_quick ? SHARE_QUICK : 1);
+    for (size_t i = 0; rc == 0 && i < sizeof(loads) / sizeof(loads[0]); i++) {
+        rc = measure(&loads[i], dir, is_quick ? EPOCHS_QUICK : EPOCHS);
+    }
+    for (int world = 1; rc == 0 && data != NULL && data[0] != '\0' && world <= 8;
+         world = world < 2 ? 2 : world * 4) {
+        rc = measure_packed(data, world);
+    }
+    nftw(dir, run_remove_one, 16, FTW_DEPTH | FTW_PHYS);
+    return rc == 0 ? 0 : 1;
+}
