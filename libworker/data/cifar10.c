@@ -26,6 +26,7 @@ struct cifar10 {
     struct data_source base;
     struct cifar_file file[CIFAR_FILES_MAX];
     size_t n_files;
+    uint8_t record[CIFAR_RECORD]; /* that was read last */
 };
 
 static const char *const name_part[] = {
@@ -43,10 +44,9 @@ static void cifar_close(struct data_source *source)
     free(set);
 }
 
-static int cifar_read(struct data_source *source, int64_t row, float *ret_image, int32_t *ret_label,
-                      float *ret_target, struct ms_err *err)
+static int cifar_read(struct data_source *source, int64_t row, struct data_record *ret,
+                      struct ms_err *err)
 {
-    (void)ret_target; /* the data have classes */
     struct cifar10 *set = (struct cifar10 *)source;
     size_t i = 0;
     while (row >= set->file[i].first + set->file[i].rows) {
@@ -54,8 +54,8 @@ static int cifar_read(struct data_source *source, int64_t row, float *ret_image,
     }
     const struct cifar_file *file = &set->file[i];
     int64_t record = row - file->first;
-    uint8_t bytes[CIFAR_RECORD];
-    int rc = source_pread(file->fd, bytes, sizeof(bytes), record * CIFAR_RECORD, file->path, err);
+    uint8_t *bytes = set->record;
+    int rc = source_pread(file->fd, bytes, CIFAR_RECORD, record * CIFAR_RECORD, file->path, err);
     if (rc < 0) {
         return rc;
     }
@@ -66,10 +66,7 @@ static int cifar_read(struct data_source *source, int64_t row, float *ret_image,
                        "again",
                        file->path, (long long)record, bytes[0]);
     }
-    *ret_label = bytes[0];
-    for (int p = 0; p < CIFAR_PIXELS; p++) {
-        ret_image[p] = (float)bytes[1 + p];
-    }
+    *ret = (struct data_record){.values = bytes + 1, .label = bytes[0]};
     return MS_OK;
 }
 
@@ -188,6 +185,7 @@ int cifar10_open(const struct data_spec *spec, const char *path, struct data_sou
         .info = {.channels = 3,
                  .height = CIFAR_SIDE,
                  .width = CIFAR_SIDE,
+                 .dtype = MS_U8,
                  .classes = CIFAR_CLASSES},
         .read = cifar_read,
         .close = cifar_close,

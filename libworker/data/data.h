@@ -2,6 +2,9 @@
  *
  *     source (record i) -> transforms (seed, epoch, record) -> batch (n, c, h, w) floats, C order
  *
+ * Pixels are bytes until a transform computes with them: they become floats once, on the way into
+ * the batch.
+ *
  * Order and augmentation are functions of (seed, epoch, record), never of a generator's hidden
  * state: a restarted rank sees what the dead one would have seen. Geometry and sharding are
  * MindSpore's (docs/design.md, "data"): every shard has ceil(rows / shards) samples, the last ones
@@ -9,6 +12,8 @@
 #ifndef DATA_H
 #define DATA_H
 
+#include "libworker/data/image.h"
+#include "proto/dtype.h"
 #include "proto/err.h"
 #include "proto/limits.h"
 
@@ -59,6 +64,7 @@ struct data_source;
 struct data_info {
     int64_t rows;
     int64_t channels, height, width; /* of a record; features: channels = features, 1 x 1 */
+    enum ms_dtype dtype;             /* of its values: u8 pixels, f32 features */
     int64_t classes;                 /* 0: the label is a float target */
     int64_t target_width;            /* float targets a row, else 0 */
 };
@@ -71,11 +77,15 @@ int data_open(const struct data_spec *spec, struct data_source **ret, struct ms_
 void data_close(struct data_source *source); /* NULL allowed */
 const struct data_info *data_get_info(const struct data_source *source);
 
-/* Record i as bytes 0..255 turned to float, (c, h, w); or features. label: class or -1; target:
- * target_width floats. One thread at a time. A label out of range: MS_E_INVALID with file and
- * record. */
-int data_read(struct data_source *source, int64_t row, float *ret_image, int32_t *ret_label,
-              float *ret_target, struct ms_err *err);
+struct data_record {
+    const void *values;   /* (c, h, w), of the source's dtype */
+    const float *targets; /* target_width of them; NULL where the data have classes */
+    int32_t label;        /* class; -1 where they have none */
+};
+
+/* Record `row`: what ret points to is the source's until the next read. One thread at a time. A
+ * label out of range: MS_E_INVALID with file and record; a file that became shorter: MS_E_IO. */
+int data_read(struct data_source *source, int64_t row, struct data_record *ret, struct ms_err *err);
 
 /* Writes a drawn-shapes data set in CIFAR-10's binary layout: data_batch_1.bin .. (10,000 a file),
  * test_batch.bin, batches.meta.txt. Ten classes of shapes with noise, position, scale and colour
@@ -96,13 +106,13 @@ int data_walk_weights(const char *path, void (*take)(void *arg, const void *byte
 int transform_check(const struct transform *list, int n, int64_t channels, int64_t *height,
                     int64_t *width, struct ms_err *err);
 
-/* Applies the list to one image (c, h, w); random ones draw from (seed, epoch, row) through
- * ms_rng_*. scratch: transform_scratch floats. dst: the final shape. Leaves src as it is. */
+/* Applies the list to one image, u8 (values 0 to 255) or f32, with the same bits for the same
+ * values; random ones draw from (seed, epoch, row) through ms_rng_*. scratch: transform_scratch
+ * bytes, aligned for floats. dst: the final shape. Any thread. */
 size_t transform_scratch(const struct transform *list, int n, int64_t channels, int64_t height,
                          int64_t width);
-void transform_apply(const struct transform *list, int n, const float *src, int64_t channels,
-                     int64_t height, int64_t width, uint64_t seed, uint64_t epoch, int64_t row,
-                     float *scratch, float *dst);
+void transform_apply(const struct transform *list, int n, const struct image *src, uint64_t seed,
+                     uint64_t epoch, int64_t row, void *scratch, float *dst);
 
 /* ---- order ---- */
 

@@ -31,9 +31,8 @@ struct loader {
     struct data_shard shard;
     struct loader_info info;
 
-    int64_t *perm;  /* of the epoch, where it shuffles */
-    float *record;  /* one record as read */
-    float *scratch; /* of the transforms */
+    int64_t *perm; /* of the epoch, where it shuffles */
+    void *scratch; /* of the transforms */
 
     struct slot *slots;
     int n_slots;
@@ -55,19 +54,23 @@ static int fill_row(struct loader *l, struct slot *slot, int64_t k, int64_t row,
                     struct ms_err *err)
 {
     const struct data_info *data = &l->data;
-    int32_t label = -1;
-    float *target = slot->targets != NULL ? slot->targets + k * data->target_width : NULL;
-    int rc = data_read(l->cfg.source, row, l->record, &label, target, err);
+    struct data_record record;
+    int rc = data_read(l->cfg.source, row, &record, err);
     if (rc < 0) {
         return rc;
     }
     if (slot->labels != NULL) {
-        slot->labels[k] = label;
+        slot->labels[k] = record.label;
     }
+    if (slot->targets != NULL) {
+        memcpy(slot->targets + k * data->target_width, record.targets,
+               (size_t)data->target_width * sizeof(*slot->targets));
+    }
+    const struct image image = {data->dtype, record.values, data->channels, data->height,
+                                data->width};
     int64_t size = l->info.channels * l->info.height * l->info.width;
-    transform_apply(l->transforms, l->cfg.n_transforms, l->record, data->channels, data->height,
-                    data->width, l->cfg.seed, (uint64_t)epoch, row, l->scratch,
-                    slot->images + k * size);
+    transform_apply(l->transforms, l->cfg.n_transforms, &image, l->cfg.seed, (uint64_t)epoch, row,
+                    l->scratch, slot->images + k * size);
     return MS_OK;
 }
 
@@ -270,11 +273,10 @@ static int allocate_all(struct loader *l, struct ms_err *err)
     size_t scratch = transform_scratch(l->transforms, l->cfg.n_transforms, data->channels,
                                        data->height, data->width);
     l->slots = calloc((size_t)l->n_slots, sizeof(*l->slots));
-    l->record = allocate((size_t)(data->channels * data->height * data->width), sizeof(float));
-    l->scratch = allocate(scratch, sizeof(float));
+    l->scratch = allocate(scratch, 1);
     l->perm = l->shard.shuffle ? malloc((size_t)data->rows * sizeof(*l->perm)) : NULL;
-    if (l->slots == NULL || l->record == NULL || l->scratch == NULL ||
-        (l->shard.shuffle && l->perm == NULL) || !allocate_slots(l)) {
+    if (l->slots == NULL || l->scratch == NULL || (l->shard.shuffle && l->perm == NULL) ||
+        !allocate_slots(l)) {
         return ms_fail(err, MS_E_NOMEM,
                        "no memory for %d batches of %lld images of %lldx%lldx%lld; make batch_size "
                        "smaller",
@@ -380,7 +382,6 @@ void loader_destroy(struct loader *loader)
         free(loader->slots[i].targets);
     }
     free(loader->slots);
-    free(loader->record);
     free(loader->scratch);
     free(loader->perm);
     pthread_cond_destroy(&loader->freed);

@@ -19,6 +19,7 @@ struct mnist {
     struct data_source base;
     struct mnist_part part[PARTS_MAX];
     int n_parts;
+    uint8_t pixels[MNIST_PIXELS]; /* of the record that was read last */
 };
 
 static void mnist_close(struct data_source *source)
@@ -31,24 +32,19 @@ static void mnist_close(struct data_source *source)
     free(set);
 }
 
-static int mnist_read(struct data_source *source, int64_t row, float *ret_image, int32_t *ret_label,
-                      float *ret_target, struct ms_err *err)
+static int mnist_read(struct data_source *source, int64_t row, struct data_record *ret,
+                      struct ms_err *err)
 {
-    (void)ret_target; /* the data have classes */
     struct mnist *set = (struct mnist *)source;
     struct mnist_part *part = &set->part[0];
     if (row >= part->first + part->rows) {
         part = &set->part[1];
     }
-    uint8_t bytes[MNIST_PIXELS];
-    int rc = idx_read(part->images, row - part->first, bytes, err);
+    int rc = idx_read(part->images, row - part->first, set->pixels, err);
     if (rc < 0) {
         return rc;
     }
-    for (int p = 0; p < MNIST_PIXELS; p++) {
-        ret_image[p] = (float)bytes[p];
-    }
-    *ret_label = part->labels[row - part->first];
+    *ret = (struct data_record){.values = set->pixels, .label = part->labels[row - part->first]};
     return MS_OK;
 }
 
@@ -161,6 +157,7 @@ int mnist_open(const struct data_spec *spec, const char *path, struct data_sourc
         .info = {.channels = 1,
                  .height = MNIST_SIDE,
                  .width = MNIST_SIDE,
+                 .dtype = MS_U8,
                  .classes = MNIST_CLASSES},
         .read = mnist_read,
         .close = mnist_close,

@@ -15,20 +15,22 @@ enum { STREAM_X = 7, STREAM_Y = 8, STREAM_NOISE = 9 };
 struct nonlinear {
     struct data_source base;
     uint64_t offset;
+    float features[2], target; /* of the record that was read last */
 };
 
-static int nonlinear_read(struct data_source *source, int64_t row, float *ret_image,
-                          int32_t *ret_label, float *ret_target, struct ms_err *err)
+static int nonlinear_read(struct data_source *source, int64_t row, struct data_record *ret,
+                          struct ms_err *err)
 {
     (void)err;
-    uint64_t i = ((struct nonlinear *)source)->offset + (uint64_t)row;
+    struct nonlinear *set = (struct nonlinear *)source;
+    uint64_t i = set->offset + (uint64_t)row;
     double x = 2 * ms_rng_unit(STREAM_X, i) - 1;
     double y = 2 * ms_rng_unit(STREAM_Y, i) - 1;
     double noise = 0.03 * (2 * ms_rng_unit(STREAM_NOISE, i) - 1);
-    ret_image[0] = (float)(x * x);
-    ret_image[1] = (float)(y * y * y);
-    *ret_label = -1;
-    *ret_target = (float)(2 * x * x + 3 * y * y * y + 5 + noise);
+    set->features[0] = (float)(x * x);
+    set->features[1] = (float)(y * y * y);
+    set->target = (float)(2 * x * x + 3 * y * y * y + 5 + noise);
+    *ret = (struct data_record){.values = set->features, .targets = &set->target, .label = -1};
     return MS_OK;
 }
 
@@ -50,6 +52,7 @@ int nonlinear_open(const struct data_spec *spec, const char *path, struct data_s
                  .channels = 2,
                  .height = 1,
                  .width = 1,
+                 .dtype = MS_F32,
                  .target_width = 1},
         .read = nonlinear_read,
         .close = nonlinear_close,

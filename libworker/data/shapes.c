@@ -252,20 +252,16 @@ struct shapes {
     struct data_source base;
     uint64_t seed;
     int is_test;
+    uint8_t record[CIFAR_RECORD]; /* that was read last */
 };
 
-static int shapes_read(struct data_source *source, int64_t row, float *ret_image,
-                       int32_t *ret_label, float *ret_target, struct ms_err *err)
+static int shapes_read(struct data_source *source, int64_t row, struct data_record *ret,
+                       struct ms_err *err)
 {
-    (void)ret_target; /* the data have classes */
     (void)err;
-    const struct shapes *set = (struct shapes *)source;
-    uint8_t record[CIFAR_RECORD];
-    shapes_draw(set->seed, set->is_test, row, record);
-    *ret_label = record[0];
-    for (int p = 0; p < CIFAR_PIXELS; p++) {
-        ret_image[p] = (float)record[1 + p];
-    }
+    struct shapes *set = (struct shapes *)source;
+    shapes_draw(set->seed, set->is_test, row, set->record);
+    *ret = (struct data_record){.values = set->record + 1, .label = set->record[0]};
     return MS_OK;
 }
 
@@ -290,6 +286,7 @@ int shapes_open(const struct data_spec *spec, const char *path, struct data_sour
                  .channels = CHANNELS,
                  .height = CIFAR_SIDE,
                  .width = CIFAR_SIDE,
+                 .dtype = MS_U8,
                  .classes = MS_ARRAY_SIZE(classes)},
         .read = shapes_read,
         .close = shapes_close,

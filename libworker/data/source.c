@@ -76,14 +76,13 @@ const struct data_info *data_get_info(const struct data_source *source)
     return &source->info;
 }
 
-int data_read(struct data_source *source, int64_t row, float *ret_image, int32_t *ret_label,
-              float *ret_target, struct ms_err *err)
+int data_read(struct data_source *source, int64_t row, struct data_record *ret, struct ms_err *err)
 {
     if (row < 0 || row >= source->info.rows) {
         return ms_fail(err, MS_E_INVALID, "record %lld of a data set with %lld", (long long)row,
                        (long long)source->info.rows);
     }
-    return source->read(source, row, ret_image, ret_label, ret_target, err);
+    return source->read(source, row, ret, err);
 }
 
 int source_pread(int fd, void *dst, size_t size, int64_t offset, const char *name,

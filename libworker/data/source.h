@@ -6,8 +6,8 @@
 
 struct data_source { /* the first member of each kind's own struct */
     struct data_info info;
-    int (*read)(struct data_source *source, int64_t row, float *ret_image, int32_t *ret_label,
-                float *ret_target, struct ms_err *err);
+    int (*read)(struct data_source *source, int64_t row, struct data_record *ret,
+                struct ms_err *err);
     void (*close)(
         struct data_source *source); /* frees the whole object; copes with a half-built one */
 };

@@ -1,9 +1,12 @@
 /* transform.c - what happens to one image: crop, flip, resize, rescale, normalize
  *
  * Geometry is MindSpore's (docs/design.md, "data"), with two differences on purpose: random numbers
- * are a function of (seed, epoch, record), and a resize does not round to bytes in between. */
-#include "libworker/data/data.h"
+ * are a function of (seed, epoch, record), and a resize does not round to bytes in between. Pixels
+ * stay bytes as long as they only move: what computes first makes floats of them, in the same pass.
+ */
+#include "libworker/data/image.h"
 
+#include "libworker/data/data.h"
 #include "proto/rng.h"
 
 #include <string.h>
@@ -82,112 +85,6 @@ int transform_check(const struct transform *list, int n, int64_t channels, int64
     return MS_OK;
 }
 
-/* ---- crop and flip: index arithmetic ---- */
-
-/* dst (c, t->height, t->width) from src shifted by (y0, x0), which may lie outside: zeros there. */
-static void crop(const struct transform *t, const float *src, int64_t channels, int64_t height,
-                 int64_t width, int64_t y0, int64_t x0, float *dst)
-{
-    int64_t first = x0 < 0 ? -x0 : 0; /* columns of dst inside the image */
-    int64_t end = width - x0 < t->width ? width - x0 : t->width;
-    for (int64_t c = 0; c < channels; c++) {
-        for (int64_t y = 0; y < t->height; y++) {
-            float *row = dst + (c * t->height + y) * t->width;
-            int64_t from = y + y0;
-            if (from < 0 || from >= height || first >= end) {
-                memset(row, 0, (size_t)t->width * sizeof(*row));
-                continue;
-            }
-            memset(row, 0, (size_t)first * sizeof(*row));
-            memcpy(row + first, src + (c * height + from) * width + x0 + first,
-                   (size_t)(end - first) * sizeof(*row));
-            memset(row + end, 0, (size_t)(t->width - end) * sizeof(*row));
-        }
-    }
-}
-
-static void flip(const float *src, int64_t rows, int64_t width, float *dst)
-{
-    for (int64_t y = 0; y < rows; y++) {
-        for (int64_t x = 0; x < width; x++) {
-            dst[y * width + x] = src[y * width + width - 1 - x];
-        }
-    }
-}
-
-/* ---- resize ---- */
-
-/* Where output i reads: index `left` and its right neighbour (the same at the border), weight of
- * the right one. Half-pixel centres: (i + 0.5) in / out - 0.5, clamped to the image. */
-static void taps(int64_t in, int64_t out, int32_t *left, int32_t *right, float *weight)
-{
-    double ratio = (double)in / (double)out;
-    for (int64_t i = 0; i < out; i++) {
-        double at = ((double)i + 0.5) * ratio - 0.5;
-        at = at < 0 ? 0 : at;
-        int32_t index = (int32_t)at;
-        left[i] = index;
-        right[i] = index + 1 < in ? index + 1 : index;
-        weight[i] = (float)(at - index);
-    }
-}
-
-/* One channel: rows become wide first (across: in_h x out_w), then are blended downwards. */
-static void bilinear(const float *src, int64_t in_h, int64_t in_w, int64_t out_h, int64_t out_w,
-                     float *across, float *restrict dst)
-{
-    int32_t left[MS_IMAGE_SIDE_MAX];
-    int32_t right[MS_IMAGE_SIDE_MAX];
-    float weight[MS_IMAGE_SIDE_MAX];
-    taps(in_w, out_w, left, right, weight);
-    for (int64_t y = 0; y < in_h; y++) {
-        const float *row = src + y * in_w;
-        float *wide = across + y * out_w;
-        for (int64_t x = 0; x < out_w; x++) {
-            wide[x] = row[left[x]] + weight[x] * (row[right[x]] - row[left[x]]);
-        }
-    }
-    taps(in_h, out_h, left, right, weight);
-    for (int64_t y = 0; y < out_h; y++) {
-        const float *restrict upper = across + left[y] * out_w;
-        const float *restrict lower = across + right[y] * out_w;
-        float *restrict row = dst + y * out_w;
-        float w = weight[y];
-        for (int64_t x = 0; x < out_w; x++) {
-            row[x] = upper[x] + w * (lower[x] - upper[x]);
-        }
-    }
-}
-
-static void nearest(const float *src, int64_t in_h, int64_t in_w, int64_t out_h, int64_t out_w,
-                    float *dst)
-{
-    int32_t from[MS_IMAGE_SIDE_MAX];
-    for (int64_t x = 0; x < out_w; x++) {
-        from[x] = (int32_t)(x * in_w / out_w);
-    }
-    for (int64_t y = 0; y < out_h; y++) {
-        const float *row = src + y * in_h / out_h * in_w;
-        for (int64_t x = 0; x < out_w; x++) {
-            dst[y * out_w + x] = row[from[x]];
-        }
-    }
-}
-
-static void resize(const struct transform *t, const float *src, int64_t channels, int64_t height,
-                   int64_t width, float *across, float *dst)
-{
-    for (int64_t c = 0; c < channels; c++) {
-        const float *from = src + c * height * width;
-        float *to = dst + c * t->height * t->width;
-        if (t->interpolation == INTERPOLATION_NEAREST) {
-            nearest(from, height, width, t->height, t->width, to);
-        } else {
-            bilinear(from, height, width, t->height, t->width, across, to);
-        }
-    }
-}
-
 /* ---- rescale and normalize: one multiply and add a channel ---- */
 
 struct affine {
@@ -200,49 +97,59 @@ static int is_affine(const struct transform *t)
     return t->kind == TRANSFORM_RESCALE || t->kind == TRANSFORM_NORMALIZE;
 }
 
-/* Adds the run of affine transforms that begins at list[i]; returns how many there are. */
+/* The run of affine transforms that begins at list[i]; returns how many there are. */
 static int affine_collect(const struct transform *list, int n, int i, int64_t channels,
-                          struct affine *affine)
+                          struct affine *ret)
 {
     int first = i;
-    for (int64_t c = 0; !affine->used && c < channels; c++) {
-        affine->a[c] = 1;
-        affine->b[c] = 0;
+    ret->used = 0;
+    for (int64_t c = 0; c < channels; c++) {
+        ret->a[c] = 1;
+        ret->b[c] = 0;
     }
     for (; i < n && is_affine(&list[i]); i++) {
         const struct transform *t = &list[i];
-        affine->used = 1;
+        ret->used = 1;
         for (int64_t c = 0; c < channels; c++) {
             if (t->kind == TRANSFORM_RESCALE) {
-                affine->a[c] *= t->scale;
-                affine->b[c] = affine->b[c] * t->scale + t->shift;
+                ret->a[c] *= t->scale;
+                ret->b[c] = ret->b[c] * t->scale + t->shift;
             } else {
-                affine->a[c] /= t->std[c];
-                affine->b[c] = (affine->b[c] - t->mean[c]) / t->std[c];
+                ret->a[c] /= t->std[c];
+                ret->b[c] = (ret->b[c] - t->mean[c]) / t->std[c];
             }
         }
     }
     return i - first;
 }
 
-static void affine_apply(const struct affine *affine, float *image, int64_t channels, int64_t plane)
+static void affine_apply(const struct affine *affine, float *values, int64_t channels,
+                         int64_t plane)
 {
     for (int64_t c = 0; affine->used && c < channels; c++) {
-        float a = (float)affine->a[c];
-        float b = (float)affine->b[c];
-        float *at = image + c * plane;
+        const float a = (float)affine->a[c];
+        const float b = (float)affine->b[c];
+        float *at = values + c * plane;
         for (int64_t i = 0; i < plane; i++) {
             at[i] = at[i] * a + b;
         }
     }
 }
 
-/* ---- the list ---- */
+/* The same from bytes, which become floats on the way; not used: only that. */
+static void affine_from_bytes(const struct affine *affine, const uint8_t *src, int64_t channels,
+                              int64_t plane, float *restrict dst)
+{
+    for (int64_t c = 0; c < channels; c++) {
+        const float a = (float)affine->a[c]; /* 1 and 0 change no byte's value */
+        const float b = (float)affine->b[c];
+        for (int64_t i = c * plane; i < (c + 1) * plane; i++) {
+            dst[i] = (float)src[i] * a + b;
+        }
+    }
+}
 
-struct image {
-    float *data;
-    int64_t channels, height, width;
-};
+/* ---- the list ---- */
 
 struct draws { /* random numbers of one record */
     uint64_t stream, next;
@@ -253,32 +160,41 @@ static int64_t draw_below(struct draws *draws, int64_t n)
     return (int64_t)ms_rng_below(draws->stream, draws->next++, (uint64_t)n);
 }
 
-/* Applies a transform that moves pixels: from -> to, which gets the new shape. */
-static void move_pixels(const struct transform *t, const struct image *from, struct draws *draws,
-                        float *across, struct image *to)
+/* A transform that moves pixels: *image is then what lies in dst. */
+static void move_pixels(const struct transform *t, struct draws *draws, float *across,
+                        struct image *image, void *dst)
 {
-    to->channels = from->channels;
-    to->height = t->kind == TRANSFORM_RANDOM_HORIZONTAL_FLIP ? from->height : t->height;
-    to->width = t->kind == TRANSFORM_RANDOM_HORIZONTAL_FLIP ? from->width : t->width;
-    int64_t rows = from->channels * from->height;
+    if (t->kind == TRANSFORM_RANDOM_HORIZONTAL_FLIP) {
+        if (ms_rng_unit(draws->stream, draws->next++) < t->probability) {
+            image_flip(image, dst);
+        } else {
+            memcpy(dst, image->values, image_bytes(image));
+        }
+        image->values = dst;
+        return;
+    }
     if (t->kind == TRANSFORM_RANDOM_CROP) { /* x before y, as MindSpore draws them */
-        int64_t spare_w = from->width + t->pad_left + t->pad_right - t->width;
-        int64_t spare_h = from->height + t->pad_top + t->pad_bottom - t->height;
+        int64_t spare_w = image->width + t->pad_left + t->pad_right - t->width;
+        int64_t spare_h = image->height + t->pad_top + t->pad_bottom - t->height;
         int64_t x0 = draw_below(draws, spare_w + 1) - t->pad_left;
         int64_t y0 = draw_below(draws, spare_h + 1) - t->pad_top;
-        crop(t, from->data, from->channels, from->height, from->width, y0, x0, to->data);
-    } else if (t->kind == TRANSFORM_RESIZE) {
-        resize(t, from->data, from->channels, from->height, from->width, across, to->data);
-    } else if (ms_rng_unit(draws->stream, draws->next++) < t->probability) {
-        flip(from->data, rows, from->width, to->data);
+        image_crop(image, y0, x0, t->height, t->width, dst);
+    } else if (t->interpolation == INTERPOLATION_NEAREST) {
+        image_resize_nearest(image, t->height, t->width, dst);
     } else {
-        memcpy(to->data, from->data, (size_t)(rows * from->width) * sizeof(float));
+        image_resize_bilinear(image, t->height, t->width, across, dst);
     }
+    *image = (struct image){image->dtype, dst, image->channels, t->height, t->width};
 }
 
-/* Largest image between transforms, and what bilinear needs beside it. */
-size_t transform_scratch(const struct transform *list, int n, int64_t channels, int64_t height,
-                         int64_t width)
+/* Memory of one call: of floats and of bytes two images each, which take turns, and what bilinear
+ * needs beside them. */
+struct room {
+    size_t image, across; /* elements */
+};
+
+static struct room room_measure(const struct transform *list, int n, int64_t channels,
+                                int64_t height, int64_t width)
 {
     int64_t image = channels * height * width;
     int64_t across = 0;
@@ -288,52 +204,83 @@ size_t transform_scratch(const struct transform *list, int n, int64_t channels, 
         image = channels * height * width > image ? channels * height * width : image;
         across = before * width > across ? before * width : across;
     }
-    return (size_t)(2 * image + across);
+    return (struct room){(size_t)image, (size_t)across};
 }
 
-void transform_apply(const struct transform *list, int n, const float *src, int64_t channels,
-                     int64_t height, int64_t width, uint64_t seed, uint64_t epoch, int64_t row,
-                     float *scratch, float *dst)
+size_t transform_scratch(const struct transform *list, int n, int64_t channels, int64_t height,
+                         int64_t width)
 {
+    const struct room room = room_measure(list, n, channels, height, width);
+    return (2 * room.image + room.across) * sizeof(float) + 2 * room.image;
+}
+
+/* The moves with which a list begins, as long as bytes can go through them; returns how many. */
+static int move_bytes(const struct transform *list, int n, struct draws *draws, struct image *image,
+                      uint8_t *const buffer[2])
+{
+    int i = 0;
+    for (; i < n && !is_affine(&list[i]); i++) {
+        if (list[i].kind == TRANSFORM_RESIZE && list[i].interpolation != INTERPOLATION_NEAREST) {
+            break;
+        }
+        move_pixels(&list[i], draws, NULL, image, buffer[i % 2]);
+    }
+    return i;
+}
+
+/* *image as floats in dst. Bytes take the affine transforms that begin at list[i] with them;
+ * returns how many those are. */
+static int make_floats(const struct transform *list, int n, int i, struct image *image, float *dst)
+{
+    int taken = 0;
+    if (image->dtype == MS_U8) {
+        struct affine affine;
+        taken = affine_collect(list, n, i, image->channels, &affine);
+        affine_from_bytes(&affine, image->values, image->channels, image->height * image->width,
+                          dst);
+    } else { /* a copy, because what follows works in place */
+        memcpy(dst, image->values, image_bytes(image));
+    }
+    image->dtype = MS_F32;
+    image->values = dst;
+    return taken;
+}
+
+void transform_apply(const struct transform *list, int n, const struct image *src, uint64_t seed,
+                     uint64_t epoch, int64_t row, void *scratch, float *dst)
+{
+    const struct room room = room_measure(list, n, src->channels, src->height, src->width);
+    float *const floats[2] = {scratch, (float *)scratch + room.image};
+    float *const across = (float *)scratch + 2 * room.image;
+    uint8_t *const first = (uint8_t *)(across + room.across);
+    uint8_t *const bytes[2] = {first, first + room.image};
     struct draws draws = {ms_rng_stream(seed, epoch, (uint64_t)row), 0};
-    size_t half = transform_scratch(list, n, channels, height, width);
+    struct image now = *src;
     int last_move = -1;
-    int64_t across_size = 0;
-    int64_t h = height;
-    int64_t w = width;
     for (int i = 0; i < n; i++) {
-        int64_t before = h;
-        (void)check_one(&list[i], channels, &h, &w, NULL);
-        across_size = before * w > across_size ? before * w : across_size;
         last_move = is_affine(&list[i]) ? last_move : i;
     }
-    half = (half - (size_t)across_size) / 2;
-    float *buffer[2] = {scratch, scratch + half};
-    float *across = scratch + 2 * half;
 
-    /* the first buffer is a copy, because src must stay and affine works in place */
-    struct image now = {last_move < 0 ? dst : buffer[0], channels, height, width};
-    memcpy(now.data, src, (size_t)(channels * height * width) * sizeof(*src));
-    int turn = 1;
-    for (int i = 0; i < n; i++) {
-        struct affine affine = {.used = 0};
+    int i = now.dtype == MS_U8 ? move_bytes(list, n, &draws, &now, bytes) : 0;
+    float *values = last_move < i ? dst : floats[0];
+    i += make_floats(list, n, i, &now, values);
+    for (int turn = 1; i < n; i++) {
+        struct affine affine;
         if (is_affine(&list[i])) {
-            i += affine_collect(list, n, i, channels, &affine) - 1;
-            affine_apply(&affine, now.data, channels, now.height * now.width);
+            i += affine_collect(list, n, i, now.channels, &affine) - 1;
+            affine_apply(&affine, values, now.channels, now.height * now.width);
             continue;
         }
-        struct image next = {.data = i == last_move ? dst : buffer[turn]};
-        int grows = list[i].kind == TRANSFORM_RESIZE &&
-                    list[i].height * list[i].width > now.height * now.width;
         int absorbed = 0;
-        if (grows) {
+        if (list[i].kind == TRANSFORM_RESIZE &&
+            list[i].height * list[i].width > now.height * now.width) {
             /* Weights of a resize sum to 1, so what follows per pixel may go before: 3 x 32 x 32
              * instead of 3 x 224 x 224 values, and no second pass over the large image. */
-            absorbed = affine_collect(list, n, i + 1, channels, &affine);
-            affine_apply(&affine, now.data, channels, now.height * now.width);
+            absorbed = affine_collect(list, n, i + 1, now.channels, &affine);
+            affine_apply(&affine, values, now.channels, now.height * now.width);
         }
-        move_pixels(&list[i], &now, &draws, across, &next);
-        now = next;
+        values = i == last_move ? dst : floats[turn];
+        move_pixels(&list[i], &draws, across, &now, values);
         turn = 1 - turn;
         i += absorbed;
     }

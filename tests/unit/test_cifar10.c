@@ -14,10 +14,9 @@ static int open_at(const char *path, enum data_usage usage, struct data_source *
 
 static int32_t label_of(struct data_source *source, int64_t row)
 {
-    static float image[3072];
-    int32_t label = -1;
-    ck_ms_ok(data_read(source, row, image, &label, NULL, err));
-    return label;
+    struct data_record record = {.label = -1};
+    ck_ms_ok(data_read(source, row, &record, err));
+    return record.label;
 }
 
 START_TEST(files_are_chosen_by_usage_and_sorted_by_name)
@@ -52,8 +51,7 @@ START_TEST(pixels_are_the_bytes_as_floats_plane_by_plane)
 {
     const char *dir = test_dir_make();
     struct data_source *source = NULL;
-    float image[3072];
-    int32_t label = -1;
+    struct data_record record;
     cifar_write(dir, "data_batch_1.bin", 2, 4);
     ck_ms_ok(open_at(dir, DATA_TRAIN, &source, err));
     const struct data_info *info = data_get_info(source);
@@ -63,11 +61,14 @@ START_TEST(pixels_are_the_bytes_as_floats_plane_by_plane)
     ck_assert_int_eq(info->classes, 10);
     ck_assert_int_eq(info->target_width, 0);
 
-    ck_ms_ok(data_read(source, 1, image, &label, NULL, err));
+    ck_assert_int_eq(info->dtype, MS_U8);
 
-    ck_assert_int_eq(label, 5);
+    ck_ms_ok(data_read(source, 1, &record, err));
+
+    ck_assert_int_eq(record.label, 5);
+    ck_assert_ptr_null(record.targets);
     for (int p = 0; p < 3072; p++) {
-        ck_assert_float_eq(image[p], (float)((1 + p) % 256));
+        ck_assert_uint_eq(((const uint8_t *)record.values)[p], (1 + p) % 256);
     }
     data_close(source);
     test_dir_remove(dir);
@@ -116,8 +117,7 @@ START_TEST(a_label_out_of_range_is_named_with_file_and_record)
 {
     const char *dir = test_dir_make();
     struct data_source *source = NULL;
-    float image[3072];
-    int32_t label = -1;
+    struct data_record record;
     uint8_t *bytes = cifar_make(3, 0);
     cifar_write(dir, "data_batch_1.bin", 5, 0);
     bytes[2 * 3073] = 10;
@@ -125,8 +125,8 @@ START_TEST(a_label_out_of_range_is_named_with_file_and_record)
     free(bytes);
     ck_ms_ok(open_at(dir, DATA_TRAIN, &source, err));
 
-    ck_ms_ok(data_read(source, 6, image, &label, NULL, err));
-    ck_ms_fails(data_read(source, 7, image, &label, NULL, err), MS_E_INVALID,
+    ck_ms_ok(data_read(source, 6, &record, err));
+    ck_ms_fails(data_read(source, 7, &record, err), MS_E_INVALID,
                 "data_batch_2.bin: record 2 has label 10");
     data_close(source);
     test_dir_remove(dir);
@@ -137,16 +137,15 @@ START_TEST(a_file_that_shrinks_while_open_is_named)
 {
     const char *dir = test_dir_make();
     struct data_source *source = NULL;
-    float image[3072];
-    int32_t label = -1;
+    struct data_record record;
     char path[128];
     cifar_write(dir, "data_batch_1.bin", 3, 0);
     ck_ms_ok(open_at(dir, DATA_TRAIN, &source, err));
     snprintf(path, sizeof(path), "%s/data_batch_1.bin", dir);
     ck_assert_int_eq(truncate(path, 3073 + 100), 0);
 
-    ck_ms_ok(data_read(source, 0, image, &label, NULL, err));
-    ck_ms_fails(data_read(source, 1, image, &label, NULL, err), MS_E_IO, "became shorter");
+    ck_ms_ok(data_read(source, 0, &record, err));
+    ck_ms_fails(data_read(source, 1, &record, err), MS_E_IO, "became shorter");
     data_close(source);
     test_dir_remove(dir);
 }

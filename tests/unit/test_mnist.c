@@ -33,12 +33,11 @@ static void write_pair(const char *dir, const char *prefix, uint32_t n, int gz)
 
 static void check_row(struct data_source *source, int64_t row, int64_t i)
 {
-    float image[PIXELS];
-    int32_t label = -1;
-    ck_ms_ok(data_read(source, row, image, &label, NULL, err));
-    ck_assert_int_eq(label, i % 10);
+    struct data_record record;
+    ck_ms_ok(data_read(source, row, &record, err));
+    ck_assert_int_eq(record.label, i % 10);
     for (int64_t p = 0; p < PIXELS; p++) {
-        ck_assert_float_eq(image[p], (float)((i * PIXELS + p) % 251));
+        ck_assert_uint_eq(((const uint8_t *)record.values)[p], (i * PIXELS + p) % 251);
     }
 }
 
@@ -245,8 +244,7 @@ START_TEST(a_damaged_gz_is_named_when_it_is_read)
     const char *dir = test_dir_make();
     struct data_source *source = NULL;
     char path[128];
-    float image[PIXELS];
-    int32_t label = -1;
+    struct data_record record;
     write_pair(dir, "train", 300, 1);
     snprintf(path, sizeof(path), "%s/train-images-idx3-ubyte.gz", dir);
     FILE *file = fopen(path, "r+b");
@@ -256,7 +254,7 @@ START_TEST(a_damaged_gz_is_named_when_it_is_read)
     fclose(file);
     ck_ms_ok(open_at(dir, DATA_TRAIN, &source, err));
 
-    ck_ms_fails(data_read(source, 299, image, &label, NULL, err), MS_E_INVALID,
+    ck_ms_fails(data_read(source, 299, &record, err), MS_E_INVALID,
                 "is truncated or damaged: unpacking stops near byte");
     data_close(source);
     test_dir_remove(dir);
@@ -296,10 +294,10 @@ START_TEST(the_real_data_have_their_published_figures)
     ck_ms_ok(open_at(path, DATA_TRAIN, &source, err));
     ck_assert_int_eq(data_get_info(source)->rows, 60000);
     for (int64_t i = 0; i < 60000; i++) {
-        float image[PIXELS];
-        int32_t label = -1;
-        ck_ms_ok(data_read(source, i, image, &label, NULL, err));
-        count[label]++;
+        struct data_record record;
+        ck_ms_ok(data_read(source, i, &record, err));
+        const uint8_t *image = record.values;
+        count[record.label]++;
         for (int p = 0; p < PIXELS; p++) {
             sum += image[p];
             squares += image[p] * image[p];

@@ -18,17 +18,16 @@ START_TEST(rows_follow_the_formula)
     ck_assert_int_eq(info->target_width, 1);
 
     for (int64_t i = 0; i < info->rows; i++) {
-        float features[2];
-        float target = 0;
-        int32_t label = 0;
-        ck_ms_ok(data_read(source, i, features, &label, &target, err));
+        struct data_record record;
+        ck_ms_ok(data_read(source, i, &record, err));
+        const float *features = record.values;
         double x = 2 * ms_rng_unit(7, (uint64_t)i) - 1;
         double y = 2 * ms_rng_unit(8, (uint64_t)i) - 1;
         double noise = 0.03 * (2 * ms_rng_unit(9, (uint64_t)i) - 1);
         ck_assert_float_eq(features[0], (float)(x * x));
         ck_assert_float_eq(features[1], (float)(y * y * y));
-        ck_assert_float_eq(target, (float)(2 * x * x + 3 * y * y * y + 5 + noise));
-        ck_assert_int_eq(label, -1);
+        ck_assert_float_eq(record.targets[0], (float)(2 * x * x + 3 * y * y * y + 5 + noise));
+        ck_assert_int_eq(record.label, -1);
     }
     data_close(source);
 }
@@ -42,11 +41,10 @@ START_TEST(the_first_loss_is_that_of_the_reference)
     double loss = 0;
     ck_ms_ok(data_open(&spec, &source, err));
     for (int64_t i = 0; i < 16; i++) {
-        float f[2];
-        float target = 0;
-        int32_t label = 0;
-        ck_ms_ok(data_read(source, i, f, &label, &target, err));
-        loss += pow(0.02 * f[0] + 0.02 * f[1] + 0.02 - target, 2) / 16;
+        struct data_record record;
+        ck_ms_ok(data_read(source, i, &record, err));
+        const float *f = record.values;
+        loss += pow(0.02 * f[0] + 0.02 * f[1] + 0.02 - record.targets[0], 2) / 16;
     }
     ck_assert_double_eq_tol(loss, 40.155354133, 1e-5);
     data_close(source);
@@ -63,13 +61,11 @@ START_TEST(test_rows_are_others_and_samples_sets_their_number)
     ck_ms_ok(data_open(&test, &b, err));
     ck_assert_int_eq(data_get_info(a)->rows, 7);
     for (int64_t i = 0; i < 7; i++) {
-        float x[2];
-        float y[2];
-        float target = 0;
-        int32_t label = 0;
-        ck_ms_ok(data_read(a, i, x, &label, &target, err));
-        ck_ms_ok(data_read(b, i, y, &label, &target, err));
-        ck_assert_float_ne(x[0], y[0]);
+        struct data_record x;
+        struct data_record y;
+        ck_ms_ok(data_read(a, i, &x, err));
+        ck_ms_ok(data_read(b, i, &y, err));
+        ck_assert_float_ne(*(const float *)x.values, *(const float *)y.values);
     }
     data_close(a);
     data_close(b);
@@ -80,12 +76,10 @@ START_TEST(a_row_outside_is_refused)
 {
     const struct data_spec spec = {.kind = DATA_NONLINEAR, .samples = 7};
     struct data_source *source = NULL;
-    float f[2];
-    float target = 0;
-    int32_t label = 0;
+    struct data_record record;
     ck_ms_ok(data_open(&spec, &source, err));
-    ck_ms_fails(data_read(source, 7, f, &label, &target, err), MS_E_INVALID, "record 7");
-    ck_ms_fails(data_read(source, -1, f, &label, &target, err), MS_E_INVALID, "record -1");
+    ck_ms_fails(data_read(source, 7, &record, err), MS_E_INVALID, "record 7");
+    ck_ms_fails(data_read(source, -1, &record, err), MS_E_INVALID, "record -1");
     data_close(source);
     data_close(NULL);
 }

@@ -1,5 +1,6 @@
 /* test_transform.c - crop, flip, resize, rescale, normalize: geometry, numbers, randomness */
 #include "libworker/data/data.h"
+#include "proto/rng.h"
 #include "tests/test.h"
 
 #include <math.h>
@@ -9,14 +10,27 @@ enum { PIXELS_MAX = 3 * 256 * 256 };
 static float out[PIXELS_MAX];
 static float scratch[4 * PIXELS_MAX];
 
-static void apply(const struct transform *list, int n, const float *src, int64_t channels,
-                  int64_t height, int64_t width, int64_t row)
+static struct image image_of(enum ms_dtype dtype, const void *values, int64_t channels,
+                             int64_t height, int64_t width)
 {
-    ck_assert_uint_le(transform_scratch(list, n, channels, height, width), 4 * PIXELS_MAX);
+    return (struct image){dtype, values, channels, height, width};
+}
+
+static void apply_to(const struct transform *list, int n, const struct image *image, int64_t row)
+{
+    ck_assert_uint_le(transform_scratch(list, n, image->channels, image->height, image->width),
+                      sizeof(scratch));
     for (size_t i = 0; i < MS_ARRAY_SIZE(out); i++) {
         out[i] = -12345; /* whatever is not written shows */
     }
-    transform_apply(list, n, src, channels, height, width, 1, 0, row, scratch, out);
+    transform_apply(list, n, image, 1, 0, row, scratch, out);
+}
+
+static void apply(const struct transform *list, int n, const float *src, int64_t channels,
+                  int64_t height, int64_t width, int64_t row)
+{
+    const struct image image = image_of(MS_F32, src, channels, height, width);
+    apply_to(list, n, &image, row);
 }
 
 START_TEST(no_transform_is_a_copy)
@@ -126,15 +140,15 @@ START_TEST(the_first_cifar_image_resizes_as_the_reference)
     struct data_spec spec = {.kind = DATA_CIFAR10};
     snprintf(spec.path, sizeof(spec.path), "%s/data/cifar-10-batches-bin", test_shared());
     struct data_source *source = NULL;
-    float image[3072];
-    int32_t label = -1;
+    struct data_record record;
     ck_ms_ok(data_open(&spec, &source, err));
-    ck_ms_ok(data_read(source, 0, image, &label, NULL, err));
+    ck_ms_ok(data_read(source, 0, &record, err));
+    const struct image image = image_of(MS_U8, record.values, 3, 32, 32);
     const struct transform resize = {.kind = TRANSFORM_RESIZE, .height = 224, .width = 224};
 
-    apply(&resize, 1, image, 3, 32, 32, 0);
+    apply_to(&resize, 1, &image, 0);
 
-    ck_assert_int_eq(label, 6);
+    ck_assert_int_eq(record.label, 6);
     for (size_t i = 0; i < MS_ARRAY_SIZE(want); i++) {
         for (int c = 0; c < 3; c++) {
             ck_assert_float_eq_tol(out[(c * 224 + want[i].y) * 224 + want[i].x], want[i].rgb[c],
@@ -324,16 +338,17 @@ START_TEST(randomness_is_a_function_of_seed_epoch_and_row)
          .pad_right = 4,
          .pad_bottom = 4},
         {.kind = TRANSFORM_RANDOM_HORIZONTAL_FLIP, .probability = 0.5}};
+    const struct image image = image_of(MS_F32, src, 1, 8, 8);
     int differ[3] = {0, 0, 0};
     for (int64_t row = 0; row < 50; row++) {
-        transform_apply(list, 2, src, 1, 8, 8, 1, 0, row, scratch, first);
-        transform_apply(list, 2, src, 1, 8, 8, 1, 0, row, scratch, out);
+        transform_apply(list, 2, &image, 1, 0, row, scratch, first);
+        transform_apply(list, 2, &image, 1, 0, row, scratch, out);
         ck_assert_mem_eq(first, out, sizeof(first));
-        transform_apply(list, 2, src, 1, 8, 8, 2, 0, row, scratch, out);
+        transform_apply(list, 2, &image, 2, 0, row, scratch, out);
         differ[0] += memcmp(first, out, sizeof(first)) != 0;
-        transform_apply(list, 2, src, 1, 8, 8, 1, 1, row, scratch, out);
+        transform_apply(list, 2, &image, 1, 1, row, scratch, out);
         differ[1] += memcmp(first, out, sizeof(first)) != 0;
-        transform_apply(list, 2, src, 1, 8, 8, 1, 0, row + 50, scratch, out);
+        transform_apply(list, 2, &image, 1, 0, row + 50, scratch, out);
         differ[2] += memcmp(first, out, sizeof(first)) != 0;
     }
     for (int i = 0; i < 3; i++) { /* 162 outcomes: hardly ever the same */
@@ -383,6 +398,196 @@ START_TEST(check_gives_the_final_shape_or_a_reason)
 }
 END_TEST
 
+/* ---- any list, over bytes and over floats, has the bits of the plain model ---- */
+
+enum { SIDE_MAX = 24, MODEL_MAX = 3 * SIDE_MAX * SIDE_MAX };
+
+struct model { /* everything a float, one pixel at a time */
+    float values[MODEL_MAX];
+    int64_t channels, height, width;
+};
+
+static float model_at(const struct model *m, int64_t c, int64_t y, int64_t x)
+{
+    int is_inside = y >= 0 && x >= 0 && y < m->height && x < m->width;
+    return is_inside ? m->values[(c * m->height + y) * m->width + x] : 0;
+}
+
+static float model_blend(const struct model *m, int64_t c, double sy, double sx)
+{
+    const int64_t y = (int64_t)fmax(sy, 0);
+    const int64_t x = (int64_t)fmax(sx, 0);
+    const int64_t y1 = y + 1 < m->height ? y + 1 : y;
+    const int64_t x1 = x + 1 < m->width ? x + 1 : x;
+    const float fy = (float)(fmax(sy, 0) - (double)y);
+    const float fx = (float)(fmax(sx, 0) - (double)x);
+    const float upper = model_at(m, c, y, x) + fx * (model_at(m, c, y, x1) - model_at(m, c, y, x));
+    const float lower =
+        model_at(m, c, y1, x) + fx * (model_at(m, c, y1, x1) - model_at(m, c, y1, x));
+    return upper + fy * (lower - upper);
+}
+
+static void model_resize(struct model *m, const struct transform *t)
+{
+    static struct model to;
+    to.channels = m->channels;
+    to.height = t->height;
+    to.width = t->width;
+    for (int64_t i = 0; i < to.channels * to.height * to.width; i++) {
+        const int64_t c = i / (to.height * to.width);
+        const int64_t y = i / to.width % to.height;
+        const int64_t x = i % to.width;
+        const double high = (double)m->height / (double)to.height;
+        const double wide = (double)m->width / (double)to.width;
+        to.values[i] =
+            t->interpolation == INTERPOLATION_NEAREST
+                ? model_at(m, c, y * m->height / to.height, x * m->width / to.width)
+                : model_blend(m, c, ((double)y + 0.5) * high - 0.5, ((double)x + 0.5) * wide - 0.5);
+    }
+    *m = to;
+}
+
+/* y0, x0: of the first pixel; step -1: from right to left. */
+static void model_move(struct model *m, int64_t height, int64_t width, int64_t y0, int64_t x0,
+                       int64_t step)
+{
+    static struct model to;
+    to.channels = m->channels;
+    to.height = height;
+    to.width = width;
+    for (int64_t i = 0; i < to.channels * height * width; i++) {
+        to.values[i] =
+            model_at(m, i / (height * width), y0 + i / width % height, x0 + step * (i % width));
+    }
+    *m = to;
+}
+
+static int model_is_affine(const struct transform *t)
+{
+    return t->kind == TRANSFORM_RESCALE || t->kind == TRANSFORM_NORMALIZE;
+}
+
+/* A run of rescale and normalize is one multiplication and one addition. Returns its length. */
+static int model_scale(struct model *m, const struct transform *list, int n)
+{
+    int run = 0;
+    for (; run < n && model_is_affine(&list[run]); run++) {
+    }
+    for (int64_t c = 0; run > 0 && c < m->channels; c++) {
+        double a = 1;
+        double b = 0;
+        for (int i = 0; i < run; i++) {
+            const struct transform *t = &list[i];
+            int is_rescale = t->kind == TRANSFORM_RESCALE;
+            a = is_rescale ? a * t->scale : a / t->std[c];
+            b = is_rescale ? b * t->scale + t->shift : (b - t->mean[c]) / t->std[c];
+        }
+        for (int64_t i = 0; i < m->height * m->width; i++) {
+            float *at = &m->values[c * m->height * m->width + i];
+            *at = *at * (float)a + (float)b;
+        }
+    }
+    return run;
+}
+
+static void model_apply(struct model *m, const struct transform *list, int n, int64_t row)
+{
+    const uint64_t stream = ms_rng_stream(1, 0, (uint64_t)row);
+    uint64_t drawn = 0;
+    for (int i = 0; i < n; i++) {
+        const struct transform *t = &list[i];
+        if (model_is_affine(t)) {
+            i += model_scale(m, t, n - i) - 1;
+        } else if (t->kind == TRANSFORM_RANDOM_HORIZONTAL_FLIP) {
+            if (ms_rng_unit(stream, drawn++) < t->probability) {
+                model_move(m, m->height, m->width, 0, m->width - 1, -1);
+            }
+        } else if (t->kind == TRANSFORM_RANDOM_CROP) {
+            int64_t wide = m->width + t->pad_left + t->pad_right - t->width + 1;
+            int64_t high = m->height + t->pad_top + t->pad_bottom - t->height + 1;
+            int64_t x0 = (int64_t)ms_rng_below(stream, drawn++, (uint64_t)wide) - t->pad_left;
+            int64_t y0 = (int64_t)ms_rng_below(stream, drawn++, (uint64_t)high) - t->pad_top;
+            model_move(m, t->height, t->width, y0, x0, 1);
+        } else { /* what follows an enlarging one goes before it */
+            int grows = t->height * t->width > m->height * m->width;
+            int before = grows ? model_scale(m, t + 1, n - i - 1) : 0;
+            model_resize(m, t);
+            i += before;
+        }
+    }
+}
+
+static uint64_t drawn; /* numbers of the cases so far */
+
+static int64_t draw(int64_t low, int64_t high)
+{
+    return low + (int64_t)ms_rng_below(77, drawn++, (uint64_t)(high - low + 1));
+}
+
+static struct transform draw_transform(int64_t channels, int64_t height, int64_t width)
+{
+    struct transform t = {.kind = (enum transform_kind)draw(0, TRANSFORM_NORMALIZE),
+                          .height = draw(1, SIDE_MAX),
+                          .width = draw(1, SIDE_MAX),
+                          .pad_left = draw(0, 2),
+                          .pad_top = draw(0, 2),
+                          .pad_right = draw(0, 2),
+                          .pad_bottom = draw(0, 2),
+                          .probability = (double)draw(0, 2) / 2,
+                          .interpolation = (enum interpolation)draw(0, 1),
+                          .scale = (double)draw(1, 300) / 255,
+                          .shift = (double)draw(-9, 9) / 7,
+                          .n_channels = (int)channels};
+    if (t.kind == TRANSFORM_RANDOM_CROP) {
+        int64_t high = height + t.pad_top + t.pad_bottom;
+        int64_t wide = width + t.pad_left + t.pad_right;
+        t.height = draw(1, high < SIDE_MAX ? high : SIDE_MAX);
+        t.width = draw(1, wide < SIDE_MAX ? wide : SIDE_MAX);
+    }
+    for (int c = 0; c < MS_IMAGE_CHANNEL_MAX; c++) {
+        t.mean[c] = (double)draw(-5, 5) / 11;
+        t.std[c] = (double)draw(1, 9) / 13;
+    }
+    return t;
+}
+
+START_TEST(any_list_has_the_bits_of_the_plain_model)
+{
+    static struct model model;
+    static uint8_t bytes[MODEL_MAX];
+    static float floats[MODEL_MAX];
+    for (int64_t round = 0; round < 3000; round++) {
+        const int64_t channels = draw(1, 3);
+        int64_t height = draw(1, SIDE_MAX);
+        int64_t width = draw(1, SIDE_MAX);
+        const struct image from = image_of(MS_U8, bytes, channels, height, width);
+        const struct image same = image_of(MS_F32, floats, channels, height, width);
+        struct transform list[6];
+        const int n = (int)draw(0, 6);
+        model = (struct model){.channels = channels, .height = height, .width = width};
+        for (int64_t i = 0; i < channels * height * width; i++) {
+            bytes[i] = (uint8_t)draw(0, 255);
+            floats[i] = (float)bytes[i];
+            model.values[i] = (float)bytes[i];
+        }
+        for (int i = 0; i < n; i++) {
+            list[i] = draw_transform(channels, height, width);
+            ck_ms_ok(transform_check(&list[i], 1, channels, &height, &width, err));
+        }
+
+        model_apply(&model, list, n, round);
+
+        const size_t size = (size_t)(channels * height * width) * sizeof(float);
+        ck_assert_int_eq(model.height * model.width, height * width);
+        apply_to(list, n, &from, round);
+        ck_assert_msg(memcmp(out, model.values, size) == 0, "round %d: bytes", (int)round);
+        ck_assert_float_eq(out[size / sizeof(float)], -12345);
+        apply_to(list, n, &same, round);
+        ck_assert_msg(memcmp(out, model.values, size) == 0, "round %d: floats", (int)round);
+    }
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("transform");
@@ -401,6 +606,7 @@ int main(void)
     tcase_add_test(tc, randomness_is_a_function_of_seed_epoch_and_row);
     tcase_add_test(tc, the_source_image_stays_as_it_is);
     tcase_add_test(tc, check_gives_the_final_shape_or_a_reason);
+    tcase_add_test(tc, any_list_has_the_bits_of_the_plain_model);
     suite_add_tcase(suite, tc);
     return test_run(suite);
 }
