@@ -1,10 +1,10 @@
 /* allgather.c - bytes of each rank, in rank order, to all */
-#include "libworker/comm/mesh.h"
+#include "libworker/comm/group.h"
 
 #include <string.h>
 
-int mesh_all_gather(struct mesh *mesh, const void *mine, size_t bytes, void *all,
-                    struct ms_err *err)
+int group_all_gather(struct group *group, const void *mine, size_t bytes, void *all,
+                     struct ms_err *err)
 {
     const void *parts[MS_WORKERS_MAX];
     struct ms_err own;
@@ -13,13 +13,13 @@ int mesh_all_gather(struct mesh *mesh, const void *mine, size_t bytes, void *all
         return ms_fail(err, MS_E_INVALID, "all_gather of %zu bytes a rank: at most %d", bytes,
                        MESH_SMALL_MAX);
     }
-    int rc = mesh_enter(mesh, MESH_ALL_GATHER, 0, bytes, err);
-    parts[mesh->rank] = mine;
-    if (rc == 0 && mesh->world > 1 && bytes > 0) {
-        rc = gather_small(mesh, mine, bytes, parts, err);
+    int rc = group_enter(group, MESH_ALL_GATHER, 0, bytes, err);
+    parts[group->rank] = mine;
+    if (rc == 0 && group->n_ranks > 1 && bytes > 0) {
+        rc = gather_small(group, mine, bytes, parts, err);
     }
-    for (int r = 0; rc == 0 && bytes > 0 && r < mesh->world; r++) {
+    for (int r = 0; rc == 0 && bytes > 0 && r < group->n_ranks; r++) {
         memmove((uint8_t *)all + (size_t)r * bytes, parts[r], bytes); /* mine may lie within all */
     }
-    return mesh_leave(mesh, rc, err);
+    return group_leave(group, rc, err);
 }

@@ -1,5 +1,5 @@
 /* allreduce.c - sums of the exchange buffer: which algorithm, and the small ones over doubles */
-#include "libworker/comm/mesh.h"
+#include "libworker/comm/group.h"
 
 #include <assert.h>
 #include <string.h>
@@ -24,14 +24,14 @@ struct slice slice_of(size_t begin, size_t count, int rank, int world)
 /* ---- the choice: the first row that fits
  * ---------------------------------------------------------- */
 
-static int is_alone(const struct mesh *mesh, size_t bytes)
+static int is_alone(const struct group *group, size_t bytes)
 {
-    return mesh->world == 1 || bytes == 0;
+    return group->n_ranks == 1 || bytes == 0;
 }
 
-static int allreduce_none(struct mesh *mesh, size_t begin, size_t count, struct ms_err *err)
+static int allreduce_none(struct group *group, size_t begin, size_t count, struct ms_err *err)
 {
-    (void)mesh;
+    (void)group;
     (void)begin;
     (void)count;
     (void)err;
@@ -39,40 +39,40 @@ static int allreduce_none(struct mesh *mesh, size_t begin, size_t count, struct 
 }
 
 /* All read all: world * bytes a rank, one sync. Slices: 2 * bytes a rank, two syncs. */
-static int is_flat(const struct mesh *mesh, size_t bytes)
+static int is_flat(const struct group *group, size_t bytes)
 {
-    return bytes <= MESH_SMALL_MAX && (mesh->n_remotes == 0 || !allreduce_tree_is_better(mesh)) &&
-           bytes * (size_t)mesh->world <= ALLREDUCE_FLAT_MAX;
+    return bytes <= MESH_SMALL_MAX && (group->n_remotes == 0 || !allreduce_tree_is_better(group)) &&
+           bytes * (size_t)group->n_ranks <= ALLREDUCE_FLAT_MAX;
 }
 
-static int is_tree(const struct mesh *mesh, size_t bytes)
+static int is_tree(const struct group *group, size_t bytes)
 {
-    return mesh->n_remotes > 0 && bytes <= MESH_SMALL_MAX && allreduce_tree_is_better(mesh);
+    return group->n_remotes > 0 && bytes <= MESH_SMALL_MAX && allreduce_tree_is_better(group);
 }
 
-static int is_slice(const struct mesh *mesh, size_t bytes)
+static int is_slice(const struct group *group, size_t bytes)
 {
     (void)bytes;
-    return mesh->n_remotes == 0;
+    return group->n_remotes == 0;
 }
 
-static int is_host(const struct mesh *mesh, size_t bytes)
+static int is_host(const struct group *group, size_t bytes)
 {
     (void)bytes;
-    return mesh->sums_by_host;
+    return group->sums_by_host;
 }
 
-static int is_any(const struct mesh *mesh, size_t bytes)
+static int is_any(const struct group *group, size_t bytes)
 {
-    (void)mesh;
+    (void)group;
     (void)bytes;
     return 1;
 }
 
 static const struct {
     const char *name;
-    int (*fits)(const struct mesh *mesh, size_t bytes);
-    int (*run)(struct mesh *mesh, size_t begin, size_t count, struct ms_err *err);
+    int (*fits)(const struct group *group, size_t bytes);
+    int (*run)(struct group *group, size_t begin, size_t count, struct ms_err *err);
 } algorithms[] = {
     {"none", is_alone, allreduce_none},       /* one rank, or nothing to sum */
     {"flat", is_flat, allreduce_flat},        /* latency: one sync, or one message each way */
@@ -82,37 +82,37 @@ static const struct {
     {"direct", is_any, allreduce_direct}, /* throughput: one rank a host: as few bytes as a ring */
 };
 
-const char *allreduce_name(const struct mesh *mesh, size_t bytes)
+const char *allreduce_name(const struct group *group, size_t bytes)
 {
     size_t i = 0;
-    while (!algorithms[i].fits(mesh, bytes)) {
+    while (!algorithms[i].fits(group, bytes)) {
         i++;
     }
     return algorithms[i].name;
 }
 
-int mesh_all_reduce_sum(struct mesh *mesh, size_t begin, size_t count, const float **ret_result,
-                        struct ms_err *err)
+int group_all_reduce_sum(struct group *group, size_t begin, size_t count, const float **ret_result,
+                         struct ms_err *err)
 {
     struct ms_err own;
     err = err != NULL ? err : &own;
-    if (begin > mesh->exchange_floats || count > mesh->exchange_floats - begin) {
+    if (begin > group->exchange_floats || count > group->exchange_floats - begin) {
         return ms_fail(err, MS_E_INVALID,
                        "all_reduce of %zu floats from %zu: the exchange buffer has %zu", count,
-                       begin, mesh->exchange_floats);
+                       begin, group->exchange_floats);
     }
-    int rc = mesh_enter(mesh, MESH_ALL_REDUCE, begin, count, err);
+    int rc = group_enter(group, MESH_ALL_REDUCE, begin, count, err);
     if (rc == 0) {
         size_t i = 0;
-        while (!algorithms[i].fits(mesh, count * sizeof(float))) {
+        while (!algorithms[i].fits(group, count * sizeof(float))) {
             i++;
         }
-        rc = algorithms[i].run(mesh, begin, count, err);
+        rc = algorithms[i].run(group, begin, count, err);
     }
     if (rc == 0) {
-        *ret_result = mesh_exchange(mesh) + begin;
+        *ret_result = group_exchange(group) + begin;
     }
-    return mesh_leave(mesh, rc, err);
+    return group_leave(group, rc, err);
 }
 
 /* ---- doubles
@@ -149,24 +149,24 @@ static double tree_sum(const void *const *all, int lo, int hi, size_t i)
     return tree_sum(all, lo, mid, i) + tree_sum(all, mid, hi, i);
 }
 
-static void combine_all(const struct mesh *mesh, enum mesh_kind kind, const void *const *all,
+static void combine_all(const struct group *group, enum mesh_kind kind, const void *const *all,
                         double *values, size_t count)
 {
     double result[DOUBLES_MAX]; /* values is one of all */
     if (kind == MESH_ALL_REDUCE_F64) {
         for (size_t i = 0; i < count; i++) {
-            result[i] = tree_sum(all, 0, mesh->world, i);
+            result[i] = tree_sum(all, 0, group->n_ranks, i);
         }
     } else {
         memcpy(result, all[0], count * sizeof(*result));
-        for (int r = 1; r < mesh->world; r++) {
+        for (int r = 1; r < group->n_ranks; r++) {
             larger(result, all[r], count);
         }
     }
     memcpy(values, result, count * sizeof(*result));
 }
 
-static int reduce_f64(struct mesh *mesh, enum mesh_kind kind, tree_combine_fn *combine,
+static int reduce_f64(struct group *group, enum mesh_kind kind, tree_combine_fn *combine,
                       double *values, size_t count, struct ms_err *err)
 {
     const void *all[MS_WORKERS_MAX];
@@ -176,26 +176,26 @@ static int reduce_f64(struct mesh *mesh, enum mesh_kind kind, tree_combine_fn *c
         return ms_fail(err, MS_E_INVALID, "a reduction of %zu doubles: at most %d", count,
                        DOUBLES_MAX);
     }
-    int rc = mesh_enter(mesh, kind, 0, count, err);
-    if (rc == 0 && mesh->world > 1 && count > 0) {
-        if (mesh->n_remotes > 0 && allreduce_tree_is_better(mesh)) {
-            rc = allreduce_tree(mesh, values, count, sizeof(*values), combine, err);
+    int rc = group_enter(group, kind, 0, count, err);
+    if (rc == 0 && group->n_ranks > 1 && count > 0) {
+        if (group->n_remotes > 0 && allreduce_tree_is_better(group)) {
+            rc = allreduce_tree(group, values, count, sizeof(*values), combine, err);
         } else {
-            rc = gather_small(mesh, values, count * sizeof(*values), all, err);
+            rc = gather_small(group, values, count * sizeof(*values), all, err);
             if (rc == 0) {
-                combine_all(mesh, kind, all, values, count);
+                combine_all(group, kind, all, values, count);
             }
         }
     }
-    return mesh_leave(mesh, rc, err);
+    return group_leave(group, rc, err);
 }
 
-int mesh_all_reduce_max(struct mesh *mesh, double *values, size_t count, struct ms_err *err)
+int group_all_reduce_max(struct group *group, double *values, size_t count, struct ms_err *err)
 {
-    return reduce_f64(mesh, MESH_ALL_REDUCE_MAX, larger, values, count, err);
+    return reduce_f64(group, MESH_ALL_REDUCE_MAX, larger, values, count, err);
 }
 
-int mesh_all_reduce_sum_f64(struct mesh *mesh, double *values, size_t count, struct ms_err *err)
+int group_all_reduce_sum_f64(struct group *group, double *values, size_t count, struct ms_err *err)
 {
-    return reduce_f64(mesh, MESH_ALL_REDUCE_F64, add, values, count, err);
+    return reduce_f64(group, MESH_ALL_REDUCE_F64, add, values, count, err);
 }

@@ -5,7 +5,7 @@
  * it to the others, straight into their buffers. Each rank moves 2 (n - 1) / n of the range, as a
  * ring does, in two steps of latency instead of 2 (n - 1). A sum for a chunk can only come back
  * after all of that chunk has left, so it may land where the chunk was. */
-#include "libworker/comm/mesh.h"
+#include "libworker/comm/group.h"
 #include "libworker/kernel/kernel.h"
 
 enum {
@@ -23,18 +23,18 @@ struct direct {
     const float *srcs[MS_WORKERS_MAX];
 };
 
-static void post(struct mesh *mesh, struct direct *direct, size_t begin, size_t count)
+static void post(struct group *group, struct direct *direct, size_t begin, size_t count)
 {
-    float *exchange = mesh_exchange(mesh);
-    for (int i = 0; i < mesh->n_locals; i++) {
-        direct->buffers[i] = mesh->exchanges[i] + direct->own.begin;
-        direct->srcs[mesh->locals[i]] = direct->buffers[i];
+    float *exchange = group_exchange(group);
+    for (int i = 0; i < group->n_locals; i++) {
+        direct->buffers[i] = group->exchanges[i] + direct->own.begin;
+        direct->srcs[group->locals[i]] = direct->buffers[i];
     }
-    for (int i = 0; i < mesh->n_remotes; i++) {
-        int rank = mesh->remotes[i];
-        struct stream *stream = &mesh->peers[rank].stream;
-        struct slice theirs = slice_of(begin, count, rank, mesh->world);
-        float *part = (float *)(void *)mesh->scratch + (size_t)i * direct->stride;
+    for (int i = 0; i < group->n_remotes; i++) {
+        int rank = group->remotes[i];
+        struct stream *stream = &group->peers[rank].stream;
+        struct slice theirs = slice_of(begin, count, rank, group->n_ranks);
+        float *part = (float *)(void *)group->scratch + (size_t)i * direct->stride;
         direct->srcs[rank] = part;
         if (direct->own.count > 0) {
             stream_receive(stream, part, direct->own.count * sizeof(float), PHASE_PART,
@@ -49,12 +49,12 @@ static void post(struct mesh *mesh, struct direct *direct, size_t begin, size_t 
 }
 
 /* Sums what has come from all and sends it off. Returns whether there was any. */
-static int sum_ready(struct mesh *mesh, struct direct *direct)
+static int sum_ready(struct group *group, struct direct *direct)
 {
     const struct slice *own = &direct->own;
     size_t ready = own->count;
-    for (int i = 0; i < mesh->n_remotes; i++) {
-        size_t bytes = stream_received(&mesh->peers[mesh->remotes[i]].stream, PHASE_PART,
+    for (int i = 0; i < group->n_remotes; i++) {
+        size_t bytes = stream_received(&group->peers[group->remotes[i]].stream, PHASE_PART,
                                        own->begin, own->count * sizeof(float));
         ready = bytes / sizeof(float) < ready ? bytes / sizeof(float) : ready;
     }
@@ -64,53 +64,53 @@ static int sum_ready(struct mesh *mesh, struct direct *direct)
     }
     float *dsts[MS_WORKERS_MAX];
     const float *srcs[MS_WORKERS_MAX];
-    for (int i = 0; i < mesh->n_locals; i++) {
+    for (int i = 0; i < group->n_locals; i++) {
         dsts[i] = direct->buffers[i] + direct->summed;
     }
-    for (int r = 0; r < mesh->world; r++) {
+    for (int r = 0; r < group->n_ranks; r++) {
         srcs[r] = direct->srcs[r] + direct->summed;
     }
-    kernel_sum_tree_to(dsts, mesh->n_locals, srcs, mesh->world, count);
-    for (int i = 0; i < mesh->n_remotes; i++) {
-        stream_send(&mesh->peers[mesh->remotes[i]].stream, dsts[mesh->self], count * sizeof(float),
-                    PHASE_SUM, own->begin, direct->summed * sizeof(float));
+    kernel_sum_tree_to(dsts, group->n_locals, srcs, group->n_ranks, count);
+    for (int i = 0; i < group->n_remotes; i++) {
+        stream_send(&group->peers[group->remotes[i]].stream, dsts[group->self],
+                    count * sizeof(float), PHASE_SUM, own->begin, direct->summed * sizeof(float));
     }
     direct->summed = ready;
     return 1;
 }
 
-static int reduce_block(struct mesh *mesh, size_t begin, size_t count, struct ms_err *err)
+static int reduce_block(struct group *group, size_t begin, size_t count, struct ms_err *err)
 {
-    struct direct direct = {.own = slice_of(begin, count, mesh->rank, mesh->world)};
+    struct direct direct = {.own = slice_of(begin, count, group->rank, group->n_ranks)};
     direct.stride = (direct.own.count + 15) / 16 * 16;
-    int rc = mesh_scratch(mesh, (size_t)mesh->n_remotes * direct.stride * sizeof(float), err);
+    int rc = group_scratch(group, (size_t)group->n_remotes * direct.stride * sizeof(float), err);
     if (rc < 0) {
         return rc;
     }
-    post(mesh, &direct, begin, count);
-    rc = streams_progress(mesh, err); /* let data flow while the ranks of this host come */
-    if (rc >= 0 && mesh->n_locals > 1) {
-        shm_arrive(mesh);
-        rc = shm_await(mesh, err);
+    post(group, &direct, begin, count);
+    rc = streams_progress(group, err); /* let data flow while the ranks of this host come */
+    if (rc >= 0 && group->n_locals > 1) {
+        shm_arrive(group);
+        rc = shm_await(group, err);
     }
-    while (rc >= 0 && (direct.summed < direct.own.count || !streams_are_done(mesh))) {
-        rc = streams_progress(mesh, err);
-        if (rc >= 0 && !sum_ready(mesh, &direct) && rc == 0) {
-            rc = streams_wait(mesh, err);
+    while (rc >= 0 && (direct.summed < direct.own.count || !streams_are_done(group))) {
+        rc = streams_progress(group, err);
+        if (rc >= 0 && !sum_ready(group, &direct) && rc == 0) {
+            rc = streams_wait(group, err);
         }
     }
-    if (rc >= 0 && mesh->n_locals > 1) {
-        shm_arrive(mesh);
-        rc = shm_await(mesh, err);
+    if (rc >= 0 && group->n_locals > 1) {
+        shm_arrive(group);
+        rc = shm_await(group, err);
     }
     return rc < 0 ? rc : 0;
 }
 
-int allreduce_direct(struct mesh *mesh, size_t begin, size_t count, struct ms_err *err)
+int allreduce_direct(struct group *group, size_t begin, size_t count, struct ms_err *err)
 {
     for (size_t done = 0; done < count; done += BLOCK_FLOATS) {
         size_t part = count - done < BLOCK_FLOATS ? count - done : BLOCK_FLOATS;
-        int rc = reduce_block(mesh, begin + done, part, err);
+        int rc = reduce_block(group, begin + done, part, err);
         if (rc < 0) {
             return rc;
         }

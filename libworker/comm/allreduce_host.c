@@ -11,7 +11,7 @@
  * before it is sent; a sum can only come back after its partial sums have left, into the same
  * place. Nobody else of the host touches that piece between the sync at the begin and the one
  * that ends a block. */
-#include "libworker/comm/mesh.h"
+#include "libworker/comm/group.h"
 #include "libworker/kernel/kernel.h"
 
 #include <stdlib.h>
@@ -46,7 +46,7 @@ struct stretch {
 };
 
 struct by_host {
-    struct mesh *mesh;
+    struct group *group;
     struct slice own;
     struct trade *trades; /* n_remotes */
     struct stretch *stretches;
@@ -67,12 +67,12 @@ static size_t chunk_left(const struct slice *piece, size_t at)
 }
 
 /* The sum of a subtree of this host. dst may be the place of one of its parts. */
-static void sum_subtree(const struct mesh *mesh, const struct subtree *subtree, size_t at,
+static void sum_subtree(const struct group *group, const struct subtree *subtree, size_t at,
                         size_t count, float *dst)
 {
     const float *srcs[MS_WORKERS_MAX];
     for (int r = subtree->lo; r < subtree->hi; r++) {
-        srcs[r - subtree->lo] = mesh->exchanges[mesh->peers[r].local] + at;
+        srcs[r - subtree->lo] = group->exchanges[group->peers[r].local] + at;
     }
     kernel_sum_tree(dst, srcs, subtree->hi - subtree->lo, count);
 }
@@ -80,31 +80,31 @@ static void sum_subtree(const struct mesh *mesh, const struct subtree *subtree, 
 /* ---- out: the sums of this host's subtrees
  * -------------------------------------------------------- */
 
-static const struct subtree *own_subtree(const struct mesh *mesh, int nth)
+static const struct subtree *own_subtree(const struct group *group, int nth)
 {
     int lo = 0;
-    while (mesh->subtrees[lo].host != mesh->peers[mesh->rank].host ||
-           mesh->subtrees[lo].nth != nth) {
-        lo = mesh->subtrees[lo].hi;
+    while (group->subtrees[lo].host != group->peers[group->rank].host ||
+           group->subtrees[lo].nth != nth) {
+        lo = group->subtrees[lo].hi;
     }
-    return &mesh->subtrees[lo];
+    return &group->subtrees[lo];
 }
 
 /* The next ones, no more than keep the connection busy: later ones are then made while it is. */
-static int send_partials(const struct mesh *mesh, struct trade *trade)
+static int send_partials(const struct group *group, struct trade *trade)
 {
     struct stream *stream = &trade->peer->stream;
     const struct slice *out = &trade->out;
-    int n_subtrees = mesh->peers[mesh->rank].subtrees;
+    int n_subtrees = group->peers[group->rank].subtrees;
     int moved = 0;
     while (trade->queued < out->count && stream->n_tx < STREAM_SPANS &&
            stream_unsent(stream) < 2 * CHUNK_FLOATS * sizeof(float)) {
         size_t at = out->begin + trade->queued;
         size_t count = chunk_left(out, at);
         size_t before = trade->queued * (size_t)n_subtrees + count * (size_t)trade->n_queued;
-        const struct subtree *subtree = own_subtree(mesh, trade->n_queued);
-        float *sum = mesh->exchanges[mesh->peers[subtree->lo].local] + at;
-        sum_subtree(mesh, subtree, at, count, sum);
+        const struct subtree *subtree = own_subtree(group, trade->n_queued);
+        float *sum = group->exchanges[group->peers[subtree->lo].local] + at;
+        sum_subtree(group, subtree, at, count, sum);
         stream_send(stream, sum, count * sizeof(float), PHASE_PART, out->begin,
                     before * sizeof(float));
         if (++trade->n_queued == n_subtrees) {
@@ -117,7 +117,7 @@ static int send_partials(const struct mesh *mesh, struct trade *trade)
 }
 
 /* A sum that has come back into the own buffer, into those of the others of this host. */
-static int land(const struct mesh *mesh, struct trade *trade)
+static int land(const struct group *group, struct trade *trade)
 {
     const struct slice *out = &trade->out;
     size_t came =
@@ -128,9 +128,9 @@ static int land(const struct mesh *mesh, struct trade *trade)
         return 0;
     }
     size_t at = out->begin + trade->landed;
-    for (int i = 0; i < mesh->n_locals; i++) {
-        if (i != mesh->self) {
-            memcpy(mesh->exchanges[i] + at, mesh->exchanges[mesh->self] + at,
+    for (int i = 0; i < group->n_locals; i++) {
+        if (i != group->self) {
+            memcpy(group->exchanges[i] + at, group->exchanges[group->self] + at,
                    count * sizeof(float));
         }
     }
@@ -166,7 +166,7 @@ static int covers(const struct slice *piece, size_t at)
 static size_t find_carriers(struct by_host *by_host, const struct stretch *stretch)
 {
     size_t ready = stretch->begin + stretch->count;
-    for (int i = 0; i < by_host->mesh->n_remotes; i++) {
+    for (int i = 0; i < by_host->group->n_remotes; i++) {
         struct trade *trade = &by_host->trades[i];
         if (covers(&trade->in, stretch->begin)) {
             by_host->carriers[trade->peer->host] = trade;
@@ -190,13 +190,13 @@ static const float *partial_at(const struct trade *trade, const struct subtree *
 static const float *sum_bracket(const struct by_host *by_host, int lo, int hi, size_t at,
                                 size_t count, float *dst, float (*rooms)[STRIP_FLOATS])
 {
-    const struct mesh *mesh = by_host->mesh;
-    const struct subtree *subtree = &mesh->subtrees[lo];
-    if (subtree->hi == hi && subtree->host != mesh->peers[mesh->rank].host) {
+    const struct group *group = by_host->group;
+    const struct subtree *subtree = &group->subtrees[lo];
+    if (subtree->hi == hi && subtree->host != group->peers[group->rank].host) {
         return partial_at(by_host->carriers[subtree->host], subtree, at);
     }
     if (subtree->hi == hi) {
-        sum_subtree(mesh, subtree, at, count, dst);
+        sum_subtree(group, subtree, at, count, dst);
         return dst;
     }
     int mid = lo + (hi - lo + 1) / 2;
@@ -210,7 +210,7 @@ static const float *sum_bracket(const struct by_host *by_host, int lo, int hi, s
 /* The sum of what is ready of a stretch, into all buffers of this host. */
 static int sum_stretch(struct by_host *by_host, struct stretch *stretch)
 {
-    const struct mesh *mesh = by_host->mesh;
+    const struct group *group = by_host->group;
     float sum[STRIP_FLOATS];
     float rooms[LEVELS_MAX][STRIP_FLOATS];
     size_t ready = find_carriers(by_host, stretch);
@@ -221,9 +221,9 @@ static int sum_stretch(struct by_host *by_host, struct stretch *stretch)
         size_t at = stretch->begin + stretch->summed;
         size_t chunk = CHUNK_FLOATS - at % CHUNK_FLOATS; /* partial sums lie together in one */
         size_t count = least(least(STRIP_FLOATS, chunk), ready - stretch->summed);
-        const float *strip = sum_bracket(by_host, 0, mesh->world, at, count, sum, rooms);
-        for (int i = 0; i < mesh->n_locals; i++) {
-            memcpy(mesh->exchanges[i] + at, strip, count * sizeof(float));
+        const float *strip = sum_bracket(by_host, 0, group->n_ranks, at, count, sum, rooms);
+        for (int i = 0; i < group->n_locals; i++) {
+            memcpy(group->exchanges[i] + at, strip, count * sizeof(float));
         }
         stretch->summed += count;
     }
@@ -252,7 +252,7 @@ static int tell(const struct by_host *by_host, struct trade *trade)
     if (summed == trade->told || trade->queued < trade->out.count || stream->n_tx == STREAM_SPANS) {
         return 0;
     }
-    stream_send(stream, mesh_exchange(by_host->mesh) + trade->in.begin + trade->told,
+    stream_send(stream, group_exchange(by_host->group) + trade->in.begin + trade->told,
                 (summed - trade->told) * sizeof(float), PHASE_SUM, trade->in.begin,
                 trade->told * sizeof(float));
     trade->told = summed;
@@ -275,7 +275,7 @@ static void find_stretches(struct by_host *by_host)
     by_host->n_stretches = 0;
     for (size_t at = by_host->own.begin; at < end;) {
         size_t next = end;
-        for (int i = 0; i < by_host->mesh->n_remotes; i++) {
+        for (int i = 0; i < by_host->group->n_remotes; i++) {
             const struct slice *in = &by_host->trades[i].in;
             next = covers(in, at) ? least(next, in->begin + in->count) : next;
         }
@@ -287,23 +287,23 @@ static void find_stretches(struct by_host *by_host)
 
 static int begin_block(struct by_host *by_host, size_t begin, size_t count, struct ms_err *err)
 {
-    struct mesh *mesh = by_host->mesh;
+    struct group *group = by_host->group;
     size_t floats = 0;
-    by_host->own = slice_of(begin, count, mesh->rank, mesh->world);
-    for (int i = 0; i < mesh->n_remotes; i++) {
-        struct peer *peer = &mesh->peers[mesh->remotes[i]];
-        struct slice theirs = slice_of(begin, count, peer->rank, mesh->world);
+    by_host->own = slice_of(begin, count, group->rank, group->n_ranks);
+    for (int i = 0; i < group->n_remotes; i++) {
+        struct peer *peer = &group->peers[group->remotes[i]];
+        struct slice theirs = slice_of(begin, count, peer->rank, group->n_ranks);
         by_host->trades[i] = (struct trade){
             .peer = peer,
-            .out = piece_of(&theirs, &mesh->peers[mesh->rank]),
+            .out = piece_of(&theirs, &group->peers[group->rank]),
             .in = piece_of(&by_host->own, peer),
         };
         floats += by_host->trades[i].in.count * (size_t)peer->subtrees;
     }
     find_stretches(by_host);
-    int rc = mesh_scratch(mesh, floats * sizeof(float), err);
-    float *partials = (float *)(void *)mesh->scratch;
-    for (int i = 0; rc == 0 && i < mesh->n_remotes; i++) {
+    int rc = group_scratch(group, floats * sizeof(float), err);
+    float *partials = (float *)(void *)group->scratch;
+    for (int i = 0; rc == 0 && i < group->n_remotes; i++) {
         struct trade *trade = &by_host->trades[i];
         struct stream *stream = &trade->peer->stream;
         trade->partials = partials;
@@ -313,7 +313,7 @@ static int begin_block(struct by_host *by_host, size_t begin, size_t count, stru
             partials += n;
         }
         if (trade->out.count > 0) {
-            stream_receive(stream, mesh_exchange(mesh) + trade->out.begin,
+            stream_receive(stream, group_exchange(group) + trade->out.begin,
                            trade->out.count * sizeof(float), PHASE_SUM, trade->out.begin);
         }
     }
@@ -324,15 +324,15 @@ static int begin_block(struct by_host *by_host, size_t begin, size_t count, stru
 static int work(struct by_host *by_host)
 {
     int moved = 0;
-    for (int i = 0; i < by_host->mesh->n_remotes; i++) {
-        moved |= send_partials(by_host->mesh, &by_host->trades[i]);
-        moved |= land(by_host->mesh, &by_host->trades[i]);
+    for (int i = 0; i < by_host->group->n_remotes; i++) {
+        moved |= send_partials(by_host->group, &by_host->trades[i]);
+        moved |= land(by_host->group, &by_host->trades[i]);
         count_ready(&by_host->trades[i]);
     }
     for (int i = 0; i < by_host->n_stretches; i++) {
         moved |= sum_stretch(by_host, &by_host->stretches[i]);
     }
-    for (int i = 0; i < by_host->mesh->n_remotes; i++) {
+    for (int i = 0; i < by_host->group->n_remotes; i++) {
         moved |= tell(by_host, &by_host->trades[i]);
     }
     return moved;
@@ -340,69 +340,69 @@ static int work(struct by_host *by_host)
 
 static int is_block_done(const struct by_host *by_host)
 {
-    for (int i = 0; i < by_host->mesh->n_remotes; i++) {
+    for (int i = 0; i < by_host->group->n_remotes; i++) {
         const struct trade *trade = &by_host->trades[i];
         if (trade->landed < trade->out.count || trade->told < trade->in.count) {
             return 0;
         }
     }
-    return streams_are_done(by_host->mesh);
+    return streams_are_done(by_host->group);
 }
 
 static int reduce_block(struct by_host *by_host, size_t begin, size_t count, struct ms_err *err)
 {
     int rc = begin_block(by_host, begin, count, err);
     while (rc >= 0 && !is_block_done(by_host)) {
-        rc = streams_progress(by_host->mesh, err);
+        rc = streams_progress(by_host->group, err);
         if (rc >= 0 && !work(by_host) && rc == 0 && !is_block_done(by_host)) {
-            rc = streams_wait(by_host->mesh, err);
+            rc = streams_wait(by_host->group, err);
         }
     }
-    if (rc >= 0 && by_host->mesh->n_locals > 1) { /* who hangs is named by his own host first */
-        shm_arrive(by_host->mesh);
-        rc = shm_await(by_host->mesh, err);
+    if (rc >= 0 && by_host->group->n_locals > 1) { /* who hangs is named by his own host first */
+        shm_arrive(by_host->group);
+        rc = shm_await(by_host->group, err);
     }
     return rc < 0 ? rc : 0;
 }
 
 /* Tells all that this rank has come, and waits for those of its host. They first: a rank that stops
  * in between keeps nobody else from sending. */
-static int come_together(struct mesh *mesh, struct ms_err *err)
+static int come_together(struct group *group, struct ms_err *err)
 {
-    if (mesh->n_locals > 1) {
-        shm_arrive(mesh);
+    if (group->n_locals > 1) {
+        shm_arrive(group);
     }
-    for (int i = 0; i < mesh->n_remotes; i++) {
-        struct stream *stream = &mesh->peers[mesh->remotes[i]].stream;
-        stream_send(stream, &mesh->op.sequence, sizeof(mesh->op.sequence), PHASE_HERE, 0, 0);
-        stream_receive(stream, &mesh->heard, sizeof(mesh->heard), PHASE_HERE, 0);
+    for (int i = 0; i < group->n_remotes; i++) {
+        struct stream *stream = &group->peers[group->remotes[i]].stream;
+        stream_send(stream, &group->op.sequence, sizeof(group->op.sequence), PHASE_HERE, 0, 0);
+        stream_receive(stream, &group->heard, sizeof(group->heard), PHASE_HERE, 0);
     }
-    int rc = streams_progress(mesh, err);
-    if (rc >= 0 && mesh->n_locals > 1) {
-        rc = shm_await(mesh, err);
+    int rc = streams_progress(group, err);
+    if (rc >= 0 && group->n_locals > 1) {
+        rc = shm_await(group, err);
     }
     return rc < 0 ? rc : 0;
 }
 
 static int reduce(struct by_host *by_host, size_t begin, size_t count, struct ms_err *err)
 {
-    int rc = come_together(by_host->mesh, err);
+    int rc = come_together(by_host->group, err);
     for (size_t done = 0; rc == 0 && done < count; done += BLOCK_FLOATS) {
         rc = reduce_block(by_host, begin + done, least(BLOCK_FLOATS, count - done), err);
     }
     return rc;
 }
 
-int allreduce_host(struct mesh *mesh, size_t begin, size_t count, struct ms_err *err)
+int allreduce_host(struct group *group, size_t begin, size_t count, struct ms_err *err)
 {
-    struct by_host by_host = {.mesh = mesh};
-    size_t remotes = (size_t)mesh->n_remotes;
+    struct by_host by_host = {.group = group};
+    size_t remotes = (size_t)group->n_remotes;
     by_host.trades = calloc(remotes, sizeof(*by_host.trades));
     by_host.stretches = calloc(remotes, sizeof(*by_host.stretches));
-    by_host.carriers = calloc((size_t)mesh->world, sizeof(struct trade *));
+    by_host.carriers = calloc((size_t)group->n_ranks, sizeof(struct trade *));
     int rc = 0;
     if (by_host.trades == NULL || by_host.stretches == NULL || by_host.carriers == NULL) {
-        rc = ms_fail(err, MS_E_NOMEM, "out of memory for a sum over %d ranks", mesh->world);
+        rc = ms_fail(err, MS_E_NOMEM, "out of memory for a sum over %d ranks", group->n_ranks);
     } else {
         rc = reduce(&by_host, begin, count, err);
     }

@@ -2,7 +2,7 @@
  *
  * One pass over memory: each float is read once and written once, by the rank whose slice it is in;
  * of the other ranks' memory a rank touches its slice only. */
-#include "libworker/comm/mesh.h"
+#include "libworker/comm/group.h"
 #include "libworker/kernel/kernel.h"
 
 #include <string.h>
@@ -11,35 +11,35 @@ enum { CHUNK_FLOATS = 512 }; /* of eight ranks: 16 KiB, half of a first-level ca
 
 /* The sum goes into the own buffer and from there, still in the cache, into the others': at two
  * ranks and 1 MiB a sixth faster than kernel_sum_tree_to, which keeps it aside first. */
-static void sum_slice(const struct mesh *mesh, struct slice slice)
+static void sum_slice(const struct group *group, struct slice slice)
 {
     const float *srcs[MS_WORKERS_MAX];
     size_t count = CHUNK_FLOATS;
     for (size_t at = slice.begin; at < slice.begin + slice.count; at += count) {
         size_t left = slice.begin + slice.count - at;
         count = left < CHUNK_FLOATS ? left : CHUNK_FLOATS;
-        for (int i = 0; i < mesh->n_locals; i++) {
-            srcs[i] = mesh->exchanges[i] + at;
+        for (int i = 0; i < group->n_locals; i++) {
+            srcs[i] = group->exchanges[i] + at;
         }
-        float *own = mesh->exchanges[mesh->self] + at;
-        kernel_sum_tree(own, srcs, mesh->n_locals, count);
-        for (int i = 0; i < mesh->n_locals; i++) {
-            if (i != mesh->self) {
-                memcpy(mesh->exchanges[i] + at, own, count * sizeof(*own));
+        float *own = group->exchanges[group->self] + at;
+        kernel_sum_tree(own, srcs, group->n_locals, count);
+        for (int i = 0; i < group->n_locals; i++) {
+            if (i != group->self) {
+                memcpy(group->exchanges[i] + at, own, count * sizeof(*own));
             }
         }
     }
 }
 
-int allreduce_slice(struct mesh *mesh, size_t begin, size_t count, struct ms_err *err)
+int allreduce_slice(struct group *group, size_t begin, size_t count, struct ms_err *err)
 {
-    struct slice slice = slice_of(begin, count, mesh->rank, mesh->world);
-    shm_arrive(mesh);
-    int rc = shm_await(mesh, err);
+    struct slice slice = slice_of(begin, count, group->rank, group->n_ranks);
+    shm_arrive(group);
+    int rc = shm_await(group, err);
     if (rc < 0) {
         return rc;
     }
-    sum_slice(mesh, slice);
-    shm_arrive(mesh);
-    return shm_await(mesh, err);
+    sum_slice(group, slice);
+    shm_arrive(group);
+    return shm_await(group, err);
 }

@@ -4,7 +4,7 @@
  * bracket swap their halves' values in pairs. The left half may have one rank more: it gets the
  * value from the last rank of the right half. log2(world) messages instead of world - 1, same bits.
  */
-#include "libworker/comm/mesh.h"
+#include "libworker/comm/group.h"
 #include "libworker/kernel/kernel.h"
 
 #include <string.h>
@@ -14,9 +14,9 @@ enum {
     LEVELS_MAX = 11,    /* log2(MS_WORKERS_MAX) and one */
 };
 
-int allreduce_tree_is_better(const struct mesh *mesh)
+int allreduce_tree_is_better(const struct group *group)
 {
-    return mesh->world > ALL_TO_ALL_MAX;
+    return group->n_ranks > ALL_TO_ALL_MAX;
 }
 
 struct bracket {
@@ -38,36 +38,36 @@ static int brackets_of(int rank, int world, struct bracket *ret)
     return n;
 }
 
-static int swap_level(struct mesh *mesh, const struct bracket *b, void *values, uint8_t *theirs,
+static int swap_level(struct group *group, const struct bracket *b, void *values, uint8_t *theirs,
                       size_t bytes, uint8_t level, struct ms_err *err)
 {
     int right = b->hi - b->mid;
-    int is_left = mesh->rank < b->mid;
-    int i = mesh->rank - (is_left ? b->lo : b->mid);
+    int is_left = group->rank < b->mid;
+    int i = group->rank - (is_left ? b->lo : b->mid);
     int from = is_left ? b->mid + (i < right ? i : right - 1) : b->lo + i;
     if (!is_left || i < right) {
-        stream_send(&mesh->peers[from].stream, values, bytes, level, 0, 0);
+        stream_send(&group->peers[from].stream, values, bytes, level, 0, 0);
     }
     if (!is_left && i == right - 1 && b->mid - b->lo > right) {
-        stream_send(&mesh->peers[b->mid - 1].stream, values, bytes, level, 0, 0);
+        stream_send(&group->peers[b->mid - 1].stream, values, bytes, level, 0, 0);
     }
-    stream_receive(&mesh->peers[from].stream, theirs, bytes, level, 0);
-    return streams_finish(mesh, err);
+    stream_receive(&group->peers[from].stream, theirs, bytes, level, 0);
+    return streams_finish(group, err);
 }
 
-int allreduce_tree(struct mesh *mesh, void *values, size_t count, size_t size,
+int allreduce_tree(struct group *group, void *values, size_t count, size_t size,
                    tree_combine_fn *combine, struct ms_err *err)
 {
     struct bracket brackets[LEVELS_MAX];
     size_t bytes = count * size;
-    int rc = mesh_scratch(mesh, bytes, err);
-    for (int l = brackets_of(mesh->rank, mesh->world, brackets) - 1; rc == 0 && l >= 0; l--) {
-        rc = swap_level(mesh, &brackets[l], values, mesh->scratch, bytes, (uint8_t)l, err);
-        if (rc == 0 && mesh->rank < brackets[l].mid) {
-            combine(values, mesh->scratch, count);
+    int rc = group_scratch(group, bytes, err);
+    for (int l = brackets_of(group->rank, group->n_ranks, brackets) - 1; rc == 0 && l >= 0; l--) {
+        rc = swap_level(group, &brackets[l], values, group->scratch, bytes, (uint8_t)l, err);
+        if (rc == 0 && group->rank < brackets[l].mid) {
+            combine(values, group->scratch, count);
         } else if (rc == 0) { /* left op right, in this order on both sides */
-            combine(mesh->scratch, values, count);
-            memcpy(values, mesh->scratch, bytes);
+            combine(group->scratch, values, count);
+            memcpy(values, group->scratch, bytes);
         }
     }
     return rc;
@@ -79,7 +79,8 @@ static void add_floats(void *a, const void *b, size_t count)
     kernel_sum_tree(a, srcs, 2, count);
 }
 
-int allreduce_tree_floats(struct mesh *mesh, size_t begin, size_t count, struct ms_err *err)
+int allreduce_tree_floats(struct group *group, size_t begin, size_t count, struct ms_err *err)
 {
-    return allreduce_tree(mesh, mesh_exchange(mesh) + begin, count, sizeof(float), add_floats, err);
+    return allreduce_tree(group, group_exchange(group) + begin, count, sizeof(float), add_floats,
+                          err);
 }

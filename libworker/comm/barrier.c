@@ -1,5 +1,5 @@
 /* barrier.c - nobody goes on before everybody has come */
-#include "libworker/comm/mesh.h"
+#include "libworker/comm/group.h"
 
 #include <string.h>
 
@@ -10,23 +10,23 @@ static void nothing(void *a, const void *b, size_t count)
     (void)count;
 }
 
-int mesh_barrier(struct mesh *mesh, struct ms_err *err)
+int group_barrier(struct group *group, struct ms_err *err)
 {
     const void *all[MS_WORKERS_MAX];
     struct ms_err own;
     err = err != NULL ? err : &own;
-    int rc = mesh_enter(mesh, MESH_BARRIER, 0, 0, err);
-    uint64_t here = mesh->op.sequence;
-    if (rc < 0 || mesh->world == 1) {
-        return mesh_leave(mesh, rc, err);
+    int rc = group_enter(group, MESH_BARRIER, 0, 0, err);
+    uint64_t here = group->op.sequence;
+    if (rc < 0 || group->n_ranks == 1) {
+        return group_leave(group, rc, err);
     }
-    if (mesh->n_remotes == 0) {
-        shm_arrive(mesh);
-        rc = shm_await(mesh, err);
-    } else if (allreduce_tree_is_better(mesh)) {
-        rc = allreduce_tree(mesh, &here, 1, sizeof(here), nothing, err);
+    if (group->n_remotes == 0) {
+        shm_arrive(group);
+        rc = shm_await(group, err);
+    } else if (allreduce_tree_is_better(group)) {
+        rc = allreduce_tree(group, &here, 1, sizeof(here), nothing, err);
     } else {
-        rc = gather_small(mesh, &here, sizeof(here), all, err);
+        rc = gather_small(group, &here, sizeof(here), all, err);
     }
-    return mesh_leave(mesh, rc, err);
+    return group_leave(group, rc, err);
 }

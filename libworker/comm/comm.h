@@ -89,45 +89,73 @@ void mesh_destroy(struct mesh *mesh);
 void comm_listener_abort(struct comm_listener *listener);
 void comm_listener_resume(struct comm_listener *listener);
 
-/* This rank's exchange buffer: exchange_floats, 64-byte aligned, zeroed, shared with local peers.
- */
-float *mesh_exchange(struct mesh *mesh);
 int mesh_rank(const struct mesh *mesh);
 int mesh_world(const struct mesh *mesh);
-int mesh_local_ranks(const struct mesh *mesh); /* on this host, itself included */
 
 /* The rank that the first failed collective blamed, -1: none. Any thread. */
 int mesh_culprit(const struct mesh *mesh);
 
-/* Every collective from now on ends with MS_E_ABORTED and text. Any thread, at once, for good. */
+/* Every collective from now on, in any group, ends with MS_E_ABORTED and text. Any thread, at once,
+ * for good. */
 void mesh_abort(struct mesh *mesh, const char *text);
 
-/* ---- collectives: all ranks call the same ones in the same order, from one thread at a time ----
+/* ---- groups of ranks ---- */
+
+/* Some ranks of the mesh, numbered anew in the same order, with an exchange buffer and connections
+ * of their own, and a tree of their own over which they sum. The first collective that fails, in
+ * any group, ends the mesh. */
+struct group;
+
+/* All ranks: group 0, with the mesh's exchange buffer. Borrowed until mesh_destroy. */
+struct group *mesh_all(struct mesh *mesh);
+
+struct mesh *group_mesh(const struct group *group); /* borrowed */
+/* This rank's exchange buffer: exchange_floats, 64-byte aligned, zeroed, shared with local peers.
  */
+float *group_exchange(struct group *group);
+int group_rank(const struct group *group);        /* this one's, within the group */
+int group_ranks(const struct group *group);       /* how many */
+int group_local_ranks(const struct group *group); /* on this host, itself included */
+
+/* ---- collectives: all ranks of a group call the same ones in the same order, from one thread at a
+ * time. Each group may have a thread of its own: they are in flight at the same time. ---- */
 
 /* Sums exchange[begin, begin + count) over ranks. The result is at *ret_result (count floats):
  * inside the exchange buffer or beside it, borrowed until the same range is reduced again. After
  * the call, and until this rank itself writes the range again, the result stays; writing the range
- * again is allowed only after mesh_step_begin. */
-int mesh_all_reduce_sum(struct mesh *mesh, size_t begin, size_t count, const float **ret_result,
-                        struct ms_err *err);
+ * again is allowed only after group_step_begin. */
+int group_all_reduce_sum(struct group *group, size_t begin, size_t count, const float **ret_result,
+                         struct ms_err *err);
 /* Begins a step: call before the first write into the exchange buffer, which no peer reads any more
  * then. Never waits (small ranges are read from slots, large ones end with a sync); fails where the
  * mesh has ended. step is for errors and stamps. */
-int mesh_step_begin(struct mesh *mesh, uint64_t step, struct ms_err *err);
+int group_step_begin(struct group *group, uint64_t step, struct ms_err *err);
 
 /* Elementwise maximum of count doubles (small: metrics, digests); in place. count <= 1024. */
-int mesh_all_reduce_max(struct mesh *mesh, double *values, size_t count, struct ms_err *err);
+int group_all_reduce_max(struct group *group, double *values, size_t count, struct ms_err *err);
 /* Sum of count doubles in rank order by the same tree; in place. count <= 1024. */
-int mesh_all_reduce_sum_f64(struct mesh *mesh, double *values, size_t count, struct ms_err *err);
+int group_all_reduce_sum_f64(struct group *group, double *values, size_t count, struct ms_err *err);
 /* bytes of root to all; data is in or out. Any size; goes through in pieces. */
+int group_broadcast(struct group *group, void *data, size_t bytes, int root, struct ms_err *err);
+/* bytes of each rank, in rank order into all (ranks * bytes). bytes <= 64 KiB. */
+int group_all_gather(struct group *group, const void *mine, size_t bytes, void *all,
+                     struct ms_err *err);
+int group_barrier(struct group *group, struct ms_err *err);
+
+/* The same of group 0. */
+float *mesh_exchange(struct mesh *mesh);
+int mesh_local_ranks(const struct mesh *mesh);
+int mesh_step_begin(struct mesh *mesh, uint64_t step, struct ms_err *err);
+int mesh_all_reduce_sum(struct mesh *mesh, size_t begin, size_t count, const float **ret_result,
+                        struct ms_err *err);
+int mesh_all_reduce_max(struct mesh *mesh, double *values, size_t count, struct ms_err *err);
+int mesh_all_reduce_sum_f64(struct mesh *mesh, double *values, size_t count, struct ms_err *err);
 int mesh_broadcast(struct mesh *mesh, void *data, size_t bytes, int root, struct ms_err *err);
-/* bytes of each rank, in rank order into all (world * bytes). bytes <= 64 KiB. */
 int mesh_all_gather(struct mesh *mesh, const void *mine, size_t bytes, void *all,
                     struct ms_err *err);
 int mesh_barrier(struct mesh *mesh, struct ms_err *err);
 
-/* Nanoseconds that this rank spent waiting for peers since the last call. */
+/* Nanoseconds that this rank spent waiting for peers since the last call, in all groups. */
 uint64_t mesh_take_wait_ns(struct mesh *mesh);
 
 /* Bytes that this rank sent and received on its connections. Ranks of one host read most of what
@@ -140,8 +168,11 @@ struct mesh_counters {
     struct mesh_traffic all;
     struct mesh_traffic remote; /* of all: with ranks that share no memory with this one */
 };
-/* Between two collectives; on their thread. ret_peers: NULL, or world of them, by rank. */
-void mesh_counters(const struct mesh *mesh, struct mesh_counters *ret,
+/* Between two collectives; on their thread. ret_peers: NULL, or as many as
+ * there are ranks in the group, by rank. */
+void group_counters(const struct group *group, struct mesh_counters *ret,
+                    struct mesh_traffic *ret_peers);
+void mesh_counters(const struct mesh *mesh, struct mesh_counters *ret, /* of group 0 */
                    struct mesh_traffic *ret_peers);
 
 /* ---- reducer: all-reduce of buckets on a communication thread while backward goes on ---- */
@@ -151,13 +182,13 @@ struct reducer;
 struct reducer_bucket {
     size_t begin, count;
 };
-/* With one bucket and world > 1, or world == 1, no thread is made: the work is done in
- * reducer_wait. Borrows mesh. Returns owned. */
-int reducer_create(struct mesh *mesh, const struct reducer_bucket *buckets, int n,
+/* With one bucket or one rank no thread is made: the work is done in reducer_wait. Borrows group.
+ * Returns owned. */
+int reducer_create(struct group *group, const struct reducer_bucket *buckets, int n,
                    struct reducer **ret, struct ms_err *err);
 /* Within a step that nobody waits for any more it aborts the mesh. NULL allowed. */
 void reducer_destroy(struct reducer *reducer);
-/* Begins a step: mesh_step_begin included. */
+/* Begins a step: group_step_begin included. */
 int reducer_begin(struct reducer *reducer, uint64_t step, struct ms_err *err);
 /* Bucket is complete on this rank; in index order. Never blocks. */
 void reducer_post(struct reducer *reducer, int bucket);

@@ -1,5 +1,5 @@
 /* counters.c - how many bytes went between this rank and the others */
-#include "libworker/comm/mesh.h"
+#include "libworker/comm/group.h"
 
 static void add(struct mesh_traffic *sum, const struct mesh_traffic *traffic)
 {
@@ -9,12 +9,12 @@ static void add(struct mesh_traffic *sum, const struct mesh_traffic *traffic)
     sum->wire_in += traffic->wire_in;
 }
 
-void mesh_counters(const struct mesh *mesh, struct mesh_counters *ret,
-                   struct mesh_traffic *ret_peers)
+void group_counters(const struct group *group, struct mesh_counters *ret,
+                    struct mesh_traffic *ret_peers)
 {
     *ret = (struct mesh_counters){0};
-    for (int i = 0; i < mesh->world; i++) {
-        const struct peer *peer = &mesh->peers[i];
+    for (int i = 0; i < group->n_ranks; i++) {
+        const struct peer *peer = &group->peers[i];
         struct mesh_traffic traffic = stream_traffic(&peer->stream);
         add(&ret->all, &traffic);
         if (peer->local < 0) {

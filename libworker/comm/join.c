@@ -1,4 +1,4 @@
-/* join.c - the ranks of a new mesh find each other
+/* join.c - the ranks of a new group find each other
  *
  * The rank with the higher number connects. One poll loop makes outgoing connections, accepts
  * incoming ones (join_door.c) and takes all of them through TLS and hello at once; whoever is slow,
@@ -22,7 +22,7 @@
 enum {
     RETRY_MIN_MS = 10, /* a peer that is just about to listen, or to hear of the generation */
     RETRY_MAX_MS = 250,
-    FIRST_GUEST = 3, /* in the list for poll(); before: wake-up and listeners */
+    FIRST_GUEST = 4, /* in the list for poll(); before: two wake-ups and the listeners */
     /* Handshakes of one turn, for a third of a millisecond each: whoever floods, the connections
      * that this rank makes are served in every turn, and the expected before the strangers. */
     KNOWN_STEPS = 16,
@@ -31,7 +31,7 @@ enum {
 
 uint64_t join_now_ms(const struct join *join)
 {
-    return join->mesh->clock_ns / 1000000U;
+    return join->group->clock_ns / 1000000U;
 }
 
 void join_redial(struct join *join, struct guest *guest)
@@ -58,14 +58,14 @@ void join_note(struct join *join, int rank, const struct ms_err *err)
 
 void join_look_for_leavers(struct join *join)
 {
-    for (int r = 0; r < join->mesh->world; r++) {
-        struct stream *stream = &join->mesh->peers[r].stream;
-        if (r == join->mesh->rank || stream->link.fd < 0 || !link_is_hung_up(&stream->link)) {
+    for (int r = 0; r < join->group->n_ranks; r++) {
+        struct stream *stream = &join->group->peers[r].stream;
+        if (r == join->group->rank || stream->link.fd < 0 || !link_is_hung_up(&stream->link)) {
             continue;
         }
         /* the first collective will name who left in good order; none expects bytes yet */
         enum stream_fate fate = FATE_UNKNOWN;
-        (void)stream_fate(join->mesh, &join->mesh->peers[r], &fate, NULL);
+        (void)stream_fate(join->group, &join->group->peers[r], &fate, NULL);
         if (fate != FATE_LEFT) {
             struct caller *caller = &join->callers[r];
             stream_fini(stream);
@@ -90,9 +90,9 @@ static void dial(struct join *join, int rank)
     }
     guest->rank = rank;
     guest->since_ms = join_now_ms(join);
-    guest->is_unix = join->mesh->peers[rank].local >= 0;
+    guest->is_unix = join->group->peers[rank].local >= 0;
     join->callers[rank].busy = 1;
-    int fd = join_dial(&join->cfg->members[rank], guest->is_unix, &why);
+    int fd = join_dial(join_member(join, rank), guest->is_unix, &why);
     if (fd < 0) {
         join_note(join, rank, &why);
         join_redial(join, guest);
@@ -111,8 +111,8 @@ static int is_connected(struct join *join, struct guest *guest)
     if (getsockopt(guest->link.fd, SOL_SOCKET, SO_ERROR, &error, &len) < 0 || error != 0) {
         errno = error;
         (void)ms_fail_errno(&why, MS_E_UNREACHABLE, "cannot connect to %s",
-                            guest->is_unix ? join->cfg->members[guest->rank].data_unix
-                                           : join->cfg->members[guest->rank].data_address);
+                            guest->is_unix ? join_member(join, guest->rank)->data_unix
+                                           : join_member(join, guest->rank)->data_address);
         join_note(join, guest->rank, &why);
         return 0;
     }
@@ -126,7 +126,7 @@ static int begin(struct join *join, struct guest *guest, const char *who, struct
     if (!is_connected(join, guest)) {
         return MS_E_UNREACHABLE;
     }
-    if (guest->is_unix && !join_uid_is(guest->link.fd, join->cfg->members[guest->rank].uid)) {
+    if (guest->is_unix && !join_uid_is(guest->link.fd, join_member(join, guest->rank)->uid)) {
         return ms_fail(why, MS_E_REFUSED, "somebody else's process listens at the socket of %s",
                        who);
     }
@@ -160,7 +160,7 @@ static int go_on(struct join *join, struct guest *guest, struct ms_err *why)
     char who[MESH_WHO_MAX] = "a peer";
     int rc = 0;
     if (guest->rank >= 0) {
-        mesh_who(join->mesh, guest->rank, who);
+        group_who(join->group, guest->rank, who);
     }
     if (guest->stage == GUEST_DIAL) {
         rc = begin(join, guest, who, why);
@@ -174,7 +174,7 @@ static int go_on(struct join *join, struct guest *guest, struct ms_err *why)
     return rc < 0 ? rc : join_hear(guest);
 }
 
-/* One step of a connection: its guest is dropped, joins or waits again. Fails where the whole mesh
+/* One step of a connection: its guest is dropped, joins or waits again. Fails where the whole group
  * can never be. */
 static int advance(struct join *join, struct guest *guest, struct ms_err *err)
 {
@@ -221,6 +221,7 @@ static nfds_t list_fds(struct join *join)
     fds[0] = (struct pollfd){.fd = listener->wake_fd, .events = POLLIN};
     fds[1] = (struct pollfd){.fd = open ? listener->tcp_fd : -1, .events = POLLIN};
     fds[2] = (struct pollfd){.fd = open ? listener->unix_fd : -1, .events = POLLIN};
+    fds[3] = (struct pollfd){.fd = join->group->mesh->wake_fd, .events = POLLIN};
     for (int i = 0; i < join->n_guests; i++) {
         struct guest *guest = &join->guests[i];
         if (guest->stage != GUEST_NONE) {
@@ -237,9 +238,9 @@ static nfds_t list_fds(struct join *join)
 static int dial_who_is_due(struct join *join)
 {
     int waits = 0;
-    for (int r = 0; r < join->mesh->rank; r++) {
+    for (int r = 0; r < join->group->rank; r++) {
         struct caller *caller = &join->callers[r];
-        if (join->mesh->peers[r].stream.link.fd >= 0 || caller->busy) {
+        if (join->group->peers[r].stream.link.fd >= 0 || caller->busy) {
             continue;
         }
         if (join_now_ms(join) >= caller->next_ms) {
@@ -255,8 +256,8 @@ static void give_up_dialling(struct join *join, struct guest *guest)
 {
     struct ms_err why;
     (void)ms_fail(&why, MS_E_UNREACHABLE, "no answer from %s within %.1f s",
-                  guest->is_unix ? join->cfg->members[guest->rank].data_unix
-                                 : join->cfg->members[guest->rank].data_address,
+                  guest->is_unix ? join_member(join, guest->rank)->data_unix
+                                 : join_member(join, guest->rank)->data_address,
                   MS_HANDSHAKE_MS / 1e3);
     join_note(join, guest->rank, &why);
     join_redial(join, guest);
@@ -338,19 +339,27 @@ static int serve_guests(struct join *join, nfds_t n, struct ms_err *err)
     return rc < 0 ? rc : serve_side(join, 0, STRANGERS_STEPS, err);
 }
 
+/* Of a group that is made within a mesh: who has died there will not come here. */
+static int look_at_the_mesh(struct join *join, struct ms_err *err)
+{
+    struct group *all = join->group->mesh->groups[0];
+    return all != NULL ? group_check_peers(all, err) : 0;
+}
+
 static int turn(struct join *join, struct ms_err *err)
 {
     int soon = dial_who_is_due(join);
     nfds_t n = list_fds(join);
     int ready = mesh_poll(join->fds, n, soon ? RETRY_MIN_MS : MESH_TICK_MS, err);
-    (void)mesh_clock(join->mesh);
+    (void)group_clock(join->group);
     if (ready < 0) {
         return ready;
     }
     if ((join->fds[0].revents & POLLIN) != 0) {
         return ms_fail(err, MS_E_ABORTED, "the wait for the other ranks was cancelled");
     }
-    int rc = ready > 0 ? serve_guests(join, n, err) : 0;
+    int rc = mesh_check(join->group->mesh, err);
+    rc = rc == 0 && ready > 0 ? serve_guests(join, n, err) : rc;
     if (rc < 0) {
         return rc;
     }
@@ -363,46 +372,49 @@ static int turn(struct join *join, struct ms_err *err)
     drop_the_silent(join);
     if (ready == 0) {
         join_look_for_leavers(join);
+        rc = look_at_the_mesh(join, err);
     }
-    return 0;
+    return rc;
 }
 
 static int join_all(struct join *join, struct ms_err *err)
 {
-    struct mesh *mesh = join->mesh;
-    mesh_clock_start(mesh);
+    struct group *group = join->group;
+    group_clock_start(group);
     uint64_t start = join_now_ms(join);
-    while (join->joined < mesh->world - 1) {
+    while (join->joined < group->n_ranks - 1) {
         int rc = turn(join, err);
         if (rc < 0) {
             return rc;
         }
         uint64_t waited = join_now_ms(join) - start;
-        if (join->joined < mesh->world - 1 && waited > (uint64_t)mesh->timeout_ms) {
+        if (join->joined < group->n_ranks - 1 && waited > (uint64_t)group->mesh->cfg.timeout_ms) {
             return join_name_the_missing(join, waited, err);
         }
-        if (join->joined < mesh->world - 1) {
+        if (join->joined < group->n_ranks - 1) {
             join_tell_who_waits(join, waited);
         }
     }
     return 0;
 }
 
-int mesh_join(struct mesh *mesh, const struct mesh_config *cfg, struct ms_err *err)
+int group_join(struct group *group, struct ms_err *err)
 {
-    struct join join = {.mesh = mesh, .cfg = cfg};
+    const struct mesh_config *cfg = &group->mesh->cfg;
+    struct join join = {.group = group, .cfg = cfg};
     int idle = 0;
     if (!atomic_compare_exchange_strong(&cfg->listener->busy, &idle, 1)) {
-        return ms_fail(err, MS_E_INVALID, "another mesh is being made on this listener");
+        return ms_fail(err, MS_E_INVALID, "another mesh or group is being made on this listener");
     }
     int rc = 0;
-    join.n_guests = MS_HALF_OPEN_MAX + mesh->rank;
+    join.n_guests = MS_HALF_OPEN_MAX + group->rank;
     join.guests = calloc((size_t)join.n_guests, sizeof(*join.guests));
-    join.callers = calloc((size_t)mesh->world, sizeof(*join.callers));
+    join.callers = calloc((size_t)group->n_ranks, sizeof(*join.callers));
     join.fds = calloc((size_t)join.n_guests + FIRST_GUEST, sizeof(*join.fds));
     join.waiting = calloc((size_t)join.n_guests, sizeof(struct guest *));
     if (join.guests == NULL || join.callers == NULL || join.fds == NULL || join.waiting == NULL) {
-        rc = ms_fail(err, MS_E_NOMEM, "out of memory for the connections of %d ranks", mesh->world);
+        rc = ms_fail(err, MS_E_NOMEM, "out of memory for the connections of %d ranks",
+                     group->n_ranks);
         goto out;
     }
     for (int i = 0; i < join.n_guests; i++) {

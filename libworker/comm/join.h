@@ -1,9 +1,9 @@
-/* join.h - inside of the handshake between the ranks of a new mesh */
+/* join.h - inside of the handshake between the ranks of a new group */
 #ifndef JOIN_H
 #define JOIN_H
 
+#include "libworker/comm/group.h"
 #include "libworker/comm/listener.h"
-#include "libworker/comm/mesh.h"
 
 enum guest_stage { GUEST_NONE, GUEST_DIAL, GUEST_TLS, GUEST_ASK, GUEST_HEAR };
 
@@ -43,8 +43,8 @@ struct caller { /* a rank that has not joined yet */
 };
 
 struct join {
-    struct mesh *mesh;
-    const struct mesh_config *cfg;
+    struct group *group;
+    const struct mesh_config *cfg; /* of the group's mesh */
     int joined;
     int n_guests;
     struct guest *guests;
@@ -57,6 +57,12 @@ struct join {
     uint64_t accept_ms;     /* no accept before */
     uint64_t warn_ms;       /* of waiting; 0: not told yet */
 };
+
+/* The member that is a rank of the group. */
+static inline const struct mesh_member *join_member(const struct join *join, int rank)
+{
+    return &join->cfg->members[join->group->peers[rank].member];
+}
 
 /* ---- join.c ---- */
 
@@ -101,7 +107,7 @@ int join_knows_uid(const struct join *join, int fd);
 int join_knows_certificate(struct join *join, const struct guest *guest);
 /* With TLS: is the peer's certificate the one that was registered for the rank? */
 int join_check_certificate(struct join *join, struct guest *guest, int rank, struct ms_err *err);
-/* ASK came in on an accepted connection. Fails where the whole mesh can never be. */
+/* ASK came in on an accepted connection. Fails where the whole group can never be. */
 int join_answer(struct join *join, struct guest *guest, struct ms_err *err);
 /* WELCOME or REFUSED came in on a connection that this rank made. Fails likewise. */
 int join_take_answer(struct join *join, struct guest *guest, struct ms_err *err);

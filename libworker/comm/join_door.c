@@ -84,14 +84,15 @@ static void note_address(const char *address, struct origin *ret)
 
 int join_door_open(struct join *join, struct ms_err *err)
 {
-    const struct mesh *mesh = join->mesh;
-    join->addresses = calloc((size_t)mesh->world, sizeof(*join->addresses));
+    const struct group *group = join->group;
+    join->addresses = calloc((size_t)group->n_ranks, sizeof(*join->addresses));
     if (join->addresses == NULL) {
-        return ms_fail(err, MS_E_NOMEM, "out of memory for the addresses of %d ranks", mesh->world);
+        return ms_fail(err, MS_E_NOMEM, "out of memory for the addresses of %d ranks",
+                       group->n_ranks);
     }
-    for (int r = mesh->rank + 1; r < mesh->world; r++) {
-        if (mesh->peers[r].local < 0) {
-            note_address(join->cfg->members[r].data_address, &join->addresses[r]);
+    for (int r = group->rank + 1; r < group->n_ranks; r++) {
+        if (group->peers[r].local < 0) {
+            note_address(join_member(join, r)->data_address, &join->addresses[r]);
         }
     }
     return 0;
@@ -99,9 +100,9 @@ int join_door_open(struct join *join, struct ms_err *err)
 
 static int is_expected(const struct join *join, const struct origin *from)
 {
-    const struct mesh *mesh = join->mesh;
-    for (int r = mesh->rank + 1; r < mesh->world; r++) {
-        if (mesh->peers[r].stream.link.fd < 0 && is_same(&join->addresses[r], from)) {
+    const struct group *group = join->group;
+    for (int r = group->rank + 1; r < group->n_ranks; r++) {
+        if (group->peers[r].stream.link.fd < 0 && is_same(&join->addresses[r], from)) {
             return 1;
         }
     }

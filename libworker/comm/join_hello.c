@@ -9,17 +9,17 @@
 
 static struct hello own_hello(const struct join *join, int peer, enum hello_type type)
 {
-    const struct mesh *mesh = join->mesh;
+    const struct group *group = join->group;
     struct hello hello = {
         .version = HELLO_VERSION,
         .type = (uint16_t)type,
-        .job = mesh->job,
-        .generation = mesh->generation,
-        .rank = (uint32_t)mesh->rank,
+        .job = join->cfg->job,
+        .generation = join->cfg->generation,
+        .rank = (uint32_t)group->rank,
         .peer = (uint32_t)peer,
-        .world = (uint32_t)mesh->world,
-        .exchange_floats = mesh->exchange_floats,
-        .segment_bytes = mesh->peers[peer].local >= 0 ? mesh->segments[mesh->self].size : 0,
+        .world = (uint32_t)group->n_ranks,
+        .exchange_floats = group->exchange_floats,
+        .segment_bytes = group->peers[peer].local >= 0 ? group->segments[group->self].size : 0,
     };
     memcpy(hello.token, join->cfg->token, MS_TOKEN_LEN);
     return hello;
@@ -27,25 +27,19 @@ static struct hello own_hello(const struct join *join, int peer, enum hello_type
 
 static int adopt(struct join *join, struct guest *guest, int rank, struct ms_err *err)
 {
-    struct mesh *mesh = join->mesh;
-    struct peer *peer = &mesh->peers[rank];
+    struct group *group = join->group;
+    struct peer *peer = &group->peers[rank];
     if (peer->local >= 0) {
         char who[MESH_WHO_MAX];
-        struct shm_head want = {
-            .job = mesh->job,
-            .generation = mesh->generation,
-            .rank = (uint64_t)rank,
-            .world = (uint64_t)mesh->world,
-            .exchange_floats = mesh->exchange_floats,
-        };
+        struct shm_head want = group_head(group, rank);
         if (guest->memory < 0) {
-            return ms_fail(err, MS_E_REFUSED, "%s passed no memory", mesh_who(mesh, rank, who));
+            return ms_fail(err, MS_E_REFUSED, "%s passed no memory", group_who(group, rank, who));
         }
         int memory = guest->memory;
         guest->memory = -1;
-        segment_fini(&mesh->segments[peer->local]);
-        int rc = segment_map(&mesh->segments[peer->local], memory, &want, mesh_who(mesh, rank, who),
-                             err);
+        segment_fini(&group->segments[peer->local]);
+        int rc = segment_map(&group->segments[peer->local], memory, &want,
+                             group_who(group, rank, who), err);
         if (rc < 0) {
             return rc;
         }
@@ -63,7 +57,7 @@ static int say(struct join *join, struct guest *guest, const struct hello *hello
     hello_encode(hello, bytes);
     if (guest->is_unix && hello->type != HELLO_REFUSED) {
         return join_send_memory(guest->link.fd, bytes, sizeof(bytes),
-                                join->mesh->segments[join->mesh->self].fd);
+                                join->group->segments[join->group->self].fd);
     }
     return link_write(&guest->link, bytes, sizeof(bytes), NULL, 0) == (ssize_t)sizeof(bytes);
 }
@@ -93,7 +87,7 @@ int join_hear(struct guest *guest)
 
 int join_check_certificate(struct join *join, struct guest *guest, int rank, struct ms_err *err)
 {
-    const char *want = join->cfg->members[rank].cert_name;
+    const char *want = join_member(join, rank)->cert_name;
     struct ms_peer who = {0};
     char name[MESH_WHO_MAX];
     if (guest->link.ssl == NULL) {
@@ -107,34 +101,34 @@ int join_check_certificate(struct join *join, struct guest *guest, int rank, str
         return ms_fail(err, MS_E_REFUSED,
                        "the certificate of %s is that of \"%s\", but \"%s\" was registered; issue "
                        "one with: msctl certs issue worker %s",
-                       mesh_who(join->mesh, rank, name), who.cert_name, want, want);
+                       group_who(join->group, rank, name), who.cert_name, want, want);
     }
     return 0;
 }
 
 int join_knows_uid(const struct join *join, int fd)
 {
-    const struct mesh *mesh = join->mesh;
+    const struct group *group = join->group;
     uint32_t uid = 0;
     if (join_uid(fd, &uid) < 0) {
         return 0;
     }
     int known = 0;
-    for (int r = mesh->rank + 1; r < mesh->world && !known; r++) {
-        known = mesh->peers[r].local >= 0 && join->cfg->members[r].uid == uid;
+    for (int r = group->rank + 1; r < group->n_ranks && !known; r++) {
+        known = group->peers[r].local >= 0 && join_member(join, r)->uid == uid;
     }
     return known;
 }
 
 int join_knows_certificate(struct join *join, const struct guest *guest)
 {
-    const struct mesh *mesh = join->mesh;
+    const struct group *group = join->group;
     struct ms_peer who = {0};
     struct ms_err why = {0};
     int rc = ms_tls_peer(guest->link.ssl, &who, &why);
-    for (int r = mesh->rank + 1;
-         rc == 0 && (who.who.roles & MS_ROLE_WORKER) != 0 && r < mesh->world; r++) {
-        if (strcmp(who.cert_name, join->cfg->members[r].cert_name) == 0) {
+    for (int r = group->rank + 1;
+         rc == 0 && (who.who.roles & MS_ROLE_WORKER) != 0 && r < group->n_ranks; r++) {
+        if (strcmp(who.cert_name, join_member(join, r)->cert_name) == 0) {
             return 1;
         }
     }
@@ -144,8 +138,8 @@ int join_knows_certificate(struct join *join, const struct guest *guest)
                       "turned away",
                       who.cert_name);
     }
-    for (int r = mesh->rank + 1; r < mesh->world; r++) {
-        if (mesh->peers[r].stream.link.fd < 0) {
+    for (int r = group->rank + 1; r < group->n_ranks; r++) {
+        if (group->peers[r].stream.link.fd < 0) {
             join_note(join, r, &why);
         }
     }
@@ -155,7 +149,7 @@ int join_knows_certificate(struct join *join, const struct guest *guest)
 /* Is the one who speaks the one who was registered for the rank that he names? */
 static int is_the_registered(struct join *join, struct guest *guest, int rank, struct ms_err *why)
 {
-    if (guest->is_unix && !join_uid_is(guest->link.fd, join->cfg->members[rank].uid)) {
+    if (guest->is_unix && !join_uid_is(guest->link.fd, join_member(join, rank)->uid)) {
         (void)ms_fail(why, MS_E_REFUSED, "another user's process came in its place");
         return 0;
     }
@@ -167,9 +161,9 @@ static int is_the_registered(struct join *join, struct guest *guest, int rank, s
 static int judge(struct join *join, struct guest *guest, const struct hello *mine,
                  const struct hello *theirs, struct ms_err *why)
 {
-    struct mesh *mesh = join->mesh;
+    struct group *group = join->group;
     int rank = (int)theirs->rank;
-    int fits = theirs->rank > (uint32_t)mesh->rank && theirs->rank < (uint32_t)mesh->world;
+    int fits = theirs->rank > (uint32_t)group->rank && theirs->rank < (uint32_t)group->n_ranks;
     if (fits && !is_the_registered(join, guest, rank, why)) {
         return -1;
     }
@@ -185,13 +179,13 @@ static int judge(struct join *join, struct guest *guest, const struct hello *min
     if (reason != HELLO_OK) {
         return (int)reason;
     }
-    if ((mesh->peers[rank].local >= 0) != guest->is_unix) {
+    if ((group->peers[rank].local >= 0) != guest->is_unix) {
         return HELLO_BAD_TRANSPORT;
     }
-    if (mesh->peers[rank].stream.link.fd >= 0) {
+    if (group->peers[rank].stream.link.fd >= 0) {
         join_look_for_leavers(join);
     }
-    return mesh->peers[rank].stream.link.fd >= 0 ? HELLO_DUPLICATE : HELLO_OK;
+    return group->peers[rank].stream.link.fd >= 0 ? HELLO_DUPLICATE : HELLO_OK;
 }
 
 /* The refusal with our numbers; a version says nothing about the job, so it is told alone. */
@@ -209,7 +203,7 @@ static void refuse(struct join *join, struct guest *guest, const struct hello *m
 
 int join_answer(struct join *join, struct guest *guest, struct ms_err *err)
 {
-    struct mesh *mesh = join->mesh;
+    struct group *group = join->group;
     struct hello theirs;
     struct ms_err why = {0};
     char who[MESH_WHO_MAX];
@@ -217,13 +211,13 @@ int join_answer(struct join *join, struct guest *guest, struct ms_err *err)
         return 0; /* a stranger gets no answer */
     }
     int rank = (int)theirs.rank;
-    int fits = theirs.rank > (uint32_t)mesh->rank && theirs.rank < (uint32_t)mesh->world;
-    struct hello mine = own_hello(join, fits ? rank : mesh->rank, HELLO_REFUSED);
+    int fits = theirs.rank > (uint32_t)group->rank && theirs.rank < (uint32_t)group->n_ranks;
+    struct hello mine = own_hello(join, fits ? rank : group->rank, HELLO_REFUSED);
     mine.peer = theirs.rank;
     int reason = judge(join, guest, &mine, &theirs, &why);
     if (reason > HELLO_OK) {
         refuse(join, guest, &mine, reason);
-        mesh_who(mesh, fits ? rank : mesh->rank, who);
+        group_who(group, fits ? rank : group->rank, who);
         (void)hello_fail((enum hello_reason)reason, &mine, &theirs, who, &why);
         /* The token was right, and it can never fit: nobody should wait for the timeout. */
         if (fits && (reason == HELLO_BAD_WORLD || reason == HELLO_BAD_EXCHANGE)) {
@@ -243,13 +237,13 @@ int join_answer(struct join *join, struct guest *guest, struct ms_err *err)
 
 int join_take_answer(struct join *join, struct guest *guest, struct ms_err *err)
 {
-    struct mesh *mesh = join->mesh;
+    struct group *group = join->group;
     int rank = guest->rank;
     struct hello mine = own_hello(join, rank, HELLO_ASK);
     struct hello theirs;
     struct ms_err why;
     char who[MESH_WHO_MAX];
-    mesh_who(mesh, rank, who);
+    group_who(group, rank, who);
     int rc = hello_decode(guest->bytes, &theirs, &why);
     if (rc == 0 && theirs.type == HELLO_ASK) {
         rc = ms_fail(&why, MS_E_PROTOCOL, "it answered with a question");

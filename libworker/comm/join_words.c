@@ -11,16 +11,17 @@ enum {
 /* What is known of a rank that has not come: where it is looked for, and what became of that. */
 static void tell_one(const struct join *join, int r, char *buf, size_t size)
 {
-    const struct mesh *mesh = join->mesh;
+    const struct group *group = join->group;
     const struct caller *caller = &join->callers[r];
-    int is_ours = r < mesh->rank; /* to dial */
-    const char *address =
-        mesh->peers[r].local >= 0 ? "" : join->cfg->members[is_ours ? r : mesh->rank].data_address;
+    int is_ours = r < group->rank; /* to dial */
+    const char *address = group->peers[r].local >= 0
+                              ? ""
+                              : join_member(join, is_ours ? r : group->rank)->data_address;
     const char *why = caller->note[0] != '\0'                  ? caller->note
                       : is_ours && caller->busy && caller->out ? "connected, and it is silent yet"
                                                                : "";
     char who[MESH_WHO_MAX];
-    snprintf(buf, size, "%s to %s%s%s%s%s%s", mesh_who(mesh, r, who),
+    snprintf(buf, size, "%s to %s%s%s%s%s%s", group_who(group, r, who),
              is_ours ? "answer" : "connect",
              address[0] == '\0' ? ""
              : is_ours          ? " at "
@@ -32,21 +33,21 @@ static void tell_one(const struct join *join, int r, char *buf, size_t size)
 static int may_be_cut_off(const struct join *join, int r)
 {
     const struct caller *caller = &join->callers[r];
-    return join->mesh->peers[r].local < 0 && !caller->out &&
+    return join->group->peers[r].local < 0 && !caller->out &&
            (caller->note[0] == '\0' || caller->note_code == MS_E_UNREACHABLE);
 }
 
 int join_name_the_missing(const struct join *join, uint64_t waited_ms, struct ms_err *err)
 {
     enum { NAMED = 3 }; /* the first few say it */
-    const struct mesh *mesh = join->mesh;
+    const struct group *group = join->group;
     char text[MS_ERR_TEXT_MAX] = "";
     char head[32] = "";
     size_t used = 0;
     int missing = 0;
     int cut_off = 0;
-    for (int r = 0; r < mesh->world; r++) {
-        if (r == mesh->rank || mesh->peers[r].stream.link.fd >= 0) {
+    for (int r = 0; r < group->n_ranks; r++) {
+        if (r == group->rank || group->peers[r].stream.link.fd >= 0) {
             continue;
         }
         cut_off |= may_be_cut_off(join, r);

@@ -5,7 +5,7 @@
  * blamed. TCP throws unsent bytes away when a socket is closed with unread ones, so what comes in
  * is read off meanwhile. All of it within a bounded time: a peer that is computing does not read.
  */
-#include "libworker/comm/mesh.h"
+#include "libworker/comm/group.h"
 
 #include <linux/sockios.h>
 #include <poll.h>
@@ -33,19 +33,19 @@ static void drop_spans(struct stream *stream)
     stream->n_rx = 0;
 }
 
-static int say_bye(struct mesh *mesh, struct peer *peer, int aborted)
+static int say_bye(struct group *group, struct peer *peer, int aborted)
 {
     struct frame bye = {
         .type = FRAME_BYE,
         .phase = aborted ? FRAME_BYE_ABORTED : FRAME_BYE_DONE,
-        .generation = mesh->generation,
-        .step = mesh->step,
-        .sequence = mesh->op.sequence,
-        .begin = aborted ? atomic_load(&mesh->culprit) : FRAME_NOBODY,
+        .generation = group->mesh->cfg.generation,
+        .step = group->step,
+        .sequence = group->op.sequence,
+        .begin = aborted ? atomic_load(&group->mesh->culprit) : FRAME_NOBODY,
     };
     peer->stream.said_bye = 1;
     int rc = stream_stage(&peer->stream, &bye, NULL);
-    return rc < 0 ? rc : stream_push(mesh, peer, NULL);
+    return rc < 0 ? rc : stream_push(group, peer, NULL);
 }
 
 static void read_off(struct stream *stream)
@@ -66,15 +66,15 @@ static int has_arrived(const struct peer *peer)
 }
 
 /* 1 when nothing is left to do for a peer. */
-static int part_with(struct mesh *mesh, struct peer *peer, int aborted)
+static int part_with(struct group *group, struct peer *peer, int aborted)
 {
     struct stream *stream = &peer->stream;
     if (stream->link.fd < 0 || stream->eof) {
         return 1;
     }
-    int rc = stream_push(mesh, peer, NULL);
+    int rc = stream_push(group, peer, NULL);
     if (rc >= 0 && !stream->said_bye && !is_within_frame(stream)) {
-        rc = say_bye(mesh, peer, aborted);
+        rc = say_bye(group, peer, aborted);
     }
     if (rc < 0) {
         stream->eof = 1;
@@ -90,29 +90,29 @@ static int part_with(struct mesh *mesh, struct peer *peer, int aborted)
     return !aborted || has_arrived(peer);
 }
 
-void streams_leave(struct mesh *mesh)
+void streams_leave(struct group *group)
 {
-    int aborted = atomic_load(&mesh->status) != 0;
-    for (int i = 0; i < mesh->world; i++) {
-        drop_spans(&mesh->peers[i].stream);
+    int aborted = atomic_load(&group->mesh->status) != 0;
+    for (int i = 0; i < group->n_ranks; i++) {
+        drop_spans(&group->peers[i].stream);
     }
-    mesh_clock_start(mesh);
-    uint64_t start = mesh_clock(mesh);
+    group_clock_start(group);
+    uint64_t start = group_clock(group);
     for (;;) {
         nfds_t n = 0;
-        for (int i = 0; i < mesh->world; i++) {
-            struct peer *peer = &mesh->peers[i];
-            if (!part_with(mesh, peer, aborted)) {
-                mesh->polls[n++] = (struct pollfd){.fd = peer->stream.link.fd, .events = POLLIN};
+        for (int i = 0; i < group->n_ranks; i++) {
+            struct peer *peer = &group->peers[i];
+            if (!part_with(group, peer, aborted)) {
+                group->polls[n++] = (struct pollfd){.fd = peer->stream.link.fd, .events = POLLIN};
                 if (is_within_frame(&peer->stream)) {
-                    mesh->polls[n - 1].events |= peer->stream.link.write_wants;
+                    group->polls[n - 1].events |= peer->stream.link.write_wants;
                 }
             }
         }
-        if (n == 0 || mesh_clock(mesh) - start > LINGER_MS) {
+        if (n == 0 || group_clock(group) - start > LINGER_MS) {
             return;
         }
-        if (mesh_poll(mesh->polls, n, POLL_MS, NULL) < 0) {
+        if (mesh_poll(group->polls, n, POLL_MS, NULL) < 0) {
             return;
         }
     }

@@ -1,17 +1,19 @@
-/* mesh.h - inside of a mesh: the peers, the engine that moves frames, waiting on shared memory
+/* mesh.h - inside of a mesh: its life, its members, its groups, how it ended
  *
- * comm.h is what others see. Here: mesh.c (life, errors), hosts.c (who sits where), join.c
- * (everybody connects), shm_sync.c (waiting for ranks of this host), stream.c (frames to and from
- * the others), gather.c (everybody's small contribution, the base of most collectives), and one
- * algorithm a file. */
+ * comm.h is what others see. A mesh is made of groups of ranks: group 0 is all of them, others come
+ * and go. What a collective needs is the group's (group.h): connections, shared memory, order of
+ * the sum, counters, clock. So two threads in two groups share nothing but what is below.
+ *
+ * Each group has connections of its own, one for each pair of its ranks. A connection that several
+ * groups share would carry frames for a group that this rank has not entered yet, before those of
+ * one that it waits for; to read on it would have to keep them somewhere (how many?), or the peers
+ * would have to ask before they send (a turn more for each message), and two threads would wait for
+ * each other's TLS records. With connections of its own a group waits for nothing but its own ranks
+ * in its own order: groups deadlock only where their ranks' programs do. */
 #ifndef MESH_H
 #define MESH_H
 
 #include "libworker/comm/comm.h"
-#include "libworker/comm/frame.h"
-#include "libworker/comm/hello.h"
-#include "libworker/comm/link.h"
-#include "libworker/comm/shm.h"
 #include "proto/macros.h"
 
 #include <poll.h>
@@ -19,259 +21,40 @@
 #include <stdatomic.h>
 
 enum {
-    MESH_TICK_MS = 50,         /* a sleeper looks for dead peers this often */
-    MESH_STILL_MS = 200,       /* a longer gap between two ticks: the machine stood still */
-    MESH_SMALL_MAX = 64 << 10, /* one contribution of gather */
-    MESH_WHO_MAX = 384,        /* "rank 3 (node w3 on host h)" */
-};
-
-enum mesh_kind { /* goes on the wire: never renumber */
-                 MESH_NOTHING,
-                 MESH_ALL_REDUCE,
-                 MESH_ALL_REDUCE_MAX,
-                 MESH_ALL_REDUCE_F64,
-                 MESH_BROADCAST,
-                 MESH_ALL_GATHER,
-                 MESH_BARRIER,
-                 MESH_KINDS
-};
-
-struct mesh_op { /* the collective in progress */
-    enum mesh_kind kind;
-    uint64_t sequence; /* counted from 1 */
-    uint64_t begin;    /* floats; broadcast: the root */
-    uint64_t size;     /* floats or bytes */
-    uint64_t start_ms; /* mesh clock */
-};
-
-/* One piece of memory on its way to or from a peer, in frames with offset 0, ... in order. */
-struct span {
-    uint8_t *data;
-    size_t size;
-    size_t done; /* bytes moved, headers not counted */
-    uint64_t begin;
-    uint64_t offset; /* of data within what (phase, begin) names */
-    uint8_t phase;
-};
-
-enum { STREAM_SPANS = 4, STREAM_STAGE = 16384 };
-
-/* A connection with the frames that are under way. Spans are done in order. */
-struct stream {
-    struct link link;
-    struct span tx[STREAM_SPANS], rx[STREAM_SPANS];
-    int n_tx, n_rx;
-    /* The frame that is being sent: staged bytes (header and the first of the payload, so that they
-     * share a TLS record), then the rest straight from the span. */
-    uint8_t *stage;
-    size_t stage_size, stage_done;
-    size_t tx_left; /* payload bytes of the frame behind the staged ones */
-    /* The frame that is being received. */
-    uint8_t head[FRAME_HEADER];
-    size_t head_have;
-    size_t rx_left;
-    size_t skip_left; /* payload of an older generation */
-    uint64_t skipped_frames, skipped_bytes, skipped_generation;
-    uint64_t moved_ms; /* mesh clock when bytes moved last */
-    uint64_t heard_in; /* sequence of the last collective for which bytes came in */
-    int has_left;      /* BYE came */
-    struct frame bye;
-    int eof;
-    int said_bye;
-    uint64_t payload_out, payload_in;
-};
-
-struct peer {
-    int rank;
-    int local;       /* index in mesh->locals, or -1 */
-    int host;        /* the lowest rank that shares memory with it, maybe itself */
-    int seat, seats; /* its number among the ranks of its host, and how many they are */
-    int subtrees;    /* of its host */
-    char node_id[MS_NAME_MAX + 1], host_name[MS_NAME_MAX + 1];
-    struct stream stream;
-};
-
-/* A bracket T(lo, hi) of the summation tree that lies on one host, while that around it does not.
- */
-struct subtree {
-    int lo, hi; /* ranks */
-    int host;   /* as in struct peer */
-    int nth;    /* of its host */
+    MESH_TICK_MS = 50,   /* a sleeper looks for dead peers this often */
+    MESH_STILL_MS = 200, /* a longer gap between two ticks: the machine stood still */
+    MESH_WHO_MAX = 384,  /* "rank 3 (node w3 on host h)" */
+    MESH_GROUPS_MAX = 8, /* that a rank is in at a time, group 0 included */
 };
 
 struct mesh {
-    uint64_t job, generation;
-    int rank, world;
-    struct peer *peers; /* world; the own one has no connection */
-    size_t exchange_floats;
-    int timeout_ms, spin;
-
-    /* ranks of this host in order, the own one included */
-    int n_locals, self; /* index of the own one */
-    int *locals;
-    struct segment *segments; /* n_locals */
-    float **exchanges;        /* n_locals: begin of each exchange buffer */
-    struct shm_counters **counters;
-    uint64_t syncs;  /* syncs begun */
-    int scan;        /* locals below it are known to have arrived at the current sync */
-    uint64_t slots;  /* uses of the slots */
-    uint64_t pieces; /* broadcast pieces begun, of all roots */
-    int ring_writer; /* local index of the rank that writes the current broadcast's */
-
-    struct subtree *subtrees; /* world: each at index lo; all else is zero */
-    int sums_by_host;         /* fewer bytes go between hosts where each sums its subtrees first */
-
-    /* ranks elsewhere */
-    int n_remotes;
-    int *remotes;
-    uint8_t *scratch; /* what remote ranks contribute; grows */
-    size_t scratch_bytes;
-    struct pollfd *polls; /* world + 1 */
-
-    uint64_t step;
-    struct mesh_op op;
-    uint64_t heard;    /* what arrivals of other hosts say: op.sequence, as their frames did */
-    uint64_t clock_ns; /* time in waits, without the gaps of a machine that stood still */
-    uint64_t looked_ns;
+    struct mesh_config cfg;                /* a copy, members included; a reference to tls */
+    char *words;                           /* of the members */
+    struct group *groups[MESH_GROUPS_MAX]; /* those alive; [0]: all ranks. NULL: none */
+    uint32_t n_made;                       /* groups made so far: the number of the next one */
     _Atomic uint64_t wait_ns;
 
     /* How it ended: any thread. */
-    atomic_int status; /* 0, or the code of every later collective */
-    int wake_fd;       /* eventfd: readable once status is set */
-    pthread_mutex_t text_lock;
+    atomic_int status;    /* 0, or the code of every later collective */
+    int wake_fd;          /* eventfd: readable once status is set */
+    pthread_mutex_t lock; /* text; groups, where they change */
     char text[MS_ERR_TEXT_MAX];
     _Atomic uint64_t culprit; /* rank at fault, or FRAME_NOBODY */
 };
 
-/* ---- mesh.c ---- */
-
 /* "rank 3 (node w3 on host h)" in a buffer of MESH_WHO_MAX; returns it. */
 const char *mesh_who(const struct mesh *mesh, int rank, char *buf);
-/* "all_reduce of 7850 floats at step 12". */
-const char *mesh_what(const struct mesh *mesh, char *buf, size_t size);
-/* "all_reduce" */
-const char *mesh_kind_name(uint64_t kind);
 /* Members share memory: same host, same user, and nobody forbade it. */
-int mesh_are_local(const struct mesh_config *cfg, int a, int b);
-/* Begins a collective: fails where the mesh has ended. */
-int mesh_enter(struct mesh *mesh, enum mesh_kind kind, uint64_t begin, uint64_t size,
-               struct ms_err *err);
-/* Ends it: a failure ends the mesh, so that no rank goes on with half a result. Returns rc. */
-int mesh_leave(struct mesh *mesh, int rc, struct ms_err *err);
+int mesh_are_local(const struct mesh *mesh, int a, int b);
 /* 0, or the code and text with which the mesh ended. */
 int mesh_check(struct mesh *mesh, struct ms_err *err);
+/* The first end counts; wakes whoever waits in any group. Any thread. */
+void mesh_end(struct mesh *mesh, int code, const char *text);
 /* Fails with the rank at fault, which the other ranks will hear of. */
 int mesh_blame(struct mesh *mesh, int rank, struct ms_err *err, int code, const char *fmt, ...)
     MS_PRINTF(5, 6);
-/* The rank does something else than this one: MS_E_PROTOCOL with both. */
-int mesh_disagree(struct mesh *mesh, int rank, uint64_t kind, uint64_t begin, uint64_t size,
-                  uint64_t step, struct ms_err *err);
-/* Milliseconds spent in waits so far; each call adds the time since the last one, cut to
- * MESH_STILL_MS. mesh_clock_start forgets the time since the last one. */
-void mesh_clock_start(struct mesh *mesh);
-uint64_t mesh_clock(struct mesh *mesh);
-/* At a tick: MS_E_CLOSED where a peer has died that this collective may still need. */
-int mesh_check_peers(struct mesh *mesh, struct ms_err *err);
-int mesh_scratch(struct mesh *mesh, size_t bytes, struct ms_err *err);
 uint64_t mesh_now_ns(void);
 /* poll(2) that says why it cannot: how many are ready, 0 (also after a signal), or an error. */
 int mesh_poll(struct pollfd *fds, nfds_t n, int timeout_ms, struct ms_err *err);
-
-/* ---- hosts.c ---- */
-
-/* Seats and subtrees, from the peers' hosts. */
-void hosts_find(struct mesh *mesh);
-
-/* ---- join.c ---- */
-int mesh_join(struct mesh *mesh, const struct mesh_config *cfg, struct ms_err *err);
-
-/* ---- shm_sync.c ---- */
-
-/* Index of a local rank that is not there yet, or -1. Called again and again. */
-typedef int shm_missing_fn(struct mesh *mesh, uint64_t target);
-/* This rank has arrived at the next sync. */
-void shm_arrive(struct mesh *mesh);
-/* Until all local ranks have. Wakes the sleepers when it was the last. */
-int shm_await(struct mesh *mesh, struct ms_err *err);
-/* Until missing() is -1. */
-int shm_wait(struct mesh *mesh, shm_missing_fn *missing, uint64_t target, struct ms_err *err);
-/* After a counter has moved for which others may sleep. */
-void shm_ring(struct mesh *mesh);
-/* Makes all sleepers of this host look, whatever moved. Any thread. */
-void shm_wake_all(struct mesh *mesh);
-/* The own slot for the next small contribution; and that of a local rank in this collective. */
-uint8_t *shm_slot(struct mesh *mesh, int local);
-
-/* ---- stream.c ---- */
-
-void stream_init(struct stream *stream, const struct link *link);
-void stream_fini(struct stream *stream);
-/* Appends to what is sent or received, size > 0. A span that goes on where the last one (same phase
- * and begin) ends makes that one longer. data stays the caller's until the span is done. */
-void stream_send(struct stream *stream, const void *data, size_t size, uint8_t phase,
-                 uint64_t begin, uint64_t offset);
-void stream_receive(struct stream *stream, void *data, size_t size, uint8_t phase, uint64_t begin);
-/* Bytes that wait to be sent, the begin of a frame included. */
-size_t stream_unsent(const struct stream *stream);
-struct mesh_traffic stream_traffic(const struct stream *stream);
-/* Bytes that have come of a span of size bytes asked for in this collective. */
-size_t stream_received(const struct stream *stream, uint8_t phase, uint64_t begin, size_t size);
-/* Moves what can be moved without waiting, for all peers. 1: something moved; 0: nothing; or an
- * error. */
-int streams_progress(struct mesh *mesh, struct ms_err *err);
-int streams_are_done(const struct mesh *mesh);
-/* Waits until something can move. */
-int streams_wait(struct mesh *mesh, struct ms_err *err);
-/* Until all spans are done. */
-int streams_finish(struct mesh *mesh, struct ms_err *err);
-/* Sends what the peer takes: 1 if any, 0, or an error. */
-int stream_push(struct mesh *mesh, struct peer *peer, struct ms_err *err);
-/* A frame without payload is the next to go; nothing else may be under way. */
-int stream_stage(struct stream *stream, const struct frame *frame, struct ms_err *err);
-/* What became of a peer whose connection has ended, as far as its bytes tell: reads those for this
- * collective, and looks at the next header. UNKNOWN: bytes for a later collective come first. Fails
- * where the bytes for this collective are wrong. */
-enum stream_fate { FATE_UNKNOWN, FATE_LEFT, FATE_DEAD };
-int stream_fate(struct mesh *mesh, struct peer *peer, enum stream_fate *ret, struct ms_err *err);
-
-/* ---- leave.c ---- */
-
-/* Says BYE to all; nothing can be sent afterwards. Takes at most a quarter of a second. */
-void streams_leave(struct mesh *mesh);
-
-/* ---- gather.c ---- */
-
-/* Everybody's contribution of bytes <= MESH_SMALL_MAX: ret[rank], world of them, borrowed until the
- * next collective. */
-int gather_small(struct mesh *mesh, const void *mine, size_t bytes, const void **ret,
-                 struct ms_err *err);
-
-/* ---- algorithms ---- */
-
-/* Sums values (count elements of size bytes) over all ranks in the tree's order, for large worlds:
- * recursive doubling. combine(a, b): a = a op b. */
-typedef void tree_combine_fn(void *a, const void *b, size_t count);
-int allreduce_tree(struct mesh *mesh, void *values, size_t count, size_t size,
-                   tree_combine_fn *combine, struct ms_err *err);
-/* Messages of everybody to everybody would be more than those of the tree. */
-int allreduce_tree_is_better(const struct mesh *mesh);
-
-/* bytes * world up to which everybody sums everything. Measured (bench/allreduce, two cores): the
- * two ways meet at 62 KiB with 2 ranks, 80 with 4, 112 with 8. */
-enum { ALLREDUCE_FLAT_MAX = 80 << 10 };
-/* Name of the algorithm that a sum of so many bytes takes. */
-const char *allreduce_name(const struct mesh *mesh, size_t bytes);
-int allreduce_flat(struct mesh *mesh, size_t begin, size_t count, struct ms_err *err);
-int allreduce_slice(struct mesh *mesh, size_t begin, size_t count, struct ms_err *err);
-int allreduce_host(struct mesh *mesh, size_t begin, size_t count, struct ms_err *err);
-int allreduce_direct(struct mesh *mesh, size_t begin, size_t count, struct ms_err *err);
-int allreduce_tree_floats(struct mesh *mesh, size_t begin, size_t count, struct ms_err *err);
-
-struct slice {
-    size_t begin, count; /* floats */
-};
-/* The part of [begin, begin + count) that a rank sums: whole cache lines, or pages where that is
- * little. */
-struct slice slice_of(size_t begin, size_t count, int rank, int world);
 
 #endif

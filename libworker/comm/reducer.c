@@ -2,7 +2,7 @@
  *
  * Buckets are summed in index order by whoever has the turn: the communication thread while
  * backward computes, or the training thread itself once it waits and the other is idle, which saves
- * two switches for the last bucket. Only one of the two is inside the mesh at a time. */
+ * two switches for the last bucket. Only one of the two is inside the group at a time. */
 #include "libworker/comm/comm.h"
 
 #include <assert.h>
@@ -13,7 +13,7 @@
 #include <string.h>
 
 struct reducer {
-    struct mesh *mesh;
+    struct group *group;
     struct reducer_bucket *buckets;
     const float **results;
     int n;
@@ -23,7 +23,7 @@ struct reducer {
     pthread_cond_t changed;
     int posted;  /* buckets that this rank has completed */
     int summed;  /* buckets that are summed */
-    int running; /* somebody is inside the mesh */
+    int running; /* somebody is inside the group */
     int stop;
     int code; /* of the step */
     struct ms_err err;
@@ -38,8 +38,8 @@ static void run(struct reducer *reducer)
         const float *result = NULL;
         struct ms_err err;
         pthread_mutex_unlock(&reducer->lock);
-        int rc = mesh_all_reduce_sum(reducer->mesh, reducer->buckets[i].begin,
-                                     reducer->buckets[i].count, &result, &err);
+        int rc = group_all_reduce_sum(reducer->group, reducer->buckets[i].begin,
+                                      reducer->buckets[i].count, &result, &err);
         pthread_mutex_lock(&reducer->lock);
         if (rc < 0) {
             reducer->code = rc;
@@ -89,7 +89,7 @@ static int start_thread(struct reducer *reducer, struct ms_err *err)
     return 0;
 }
 
-int reducer_create(struct mesh *mesh, const struct reducer_bucket *buckets, int n,
+int reducer_create(struct group *group, const struct reducer_bucket *buckets, int n,
                    struct reducer **ret, struct ms_err *err)
 {
     struct reducer *reducer = calloc(1, sizeof(*reducer));
@@ -98,7 +98,7 @@ int reducer_create(struct mesh *mesh, const struct reducer_bucket *buckets, int 
         return n < 1 ? ms_fail(err, MS_E_INVALID, "a reducer without buckets")
                      : ms_fail(err, MS_E_NOMEM, "out of memory for a reducer");
     }
-    reducer->mesh = mesh;
+    reducer->group = group;
     reducer->n = n;
     pthread_mutex_init(&reducer->lock, NULL);
     pthread_cond_init(&reducer->changed, NULL);
@@ -109,7 +109,7 @@ int reducer_create(struct mesh *mesh, const struct reducer_bucket *buckets, int 
         rc = ms_fail(err, MS_E_NOMEM, "out of memory for %d buckets", n);
     } else {
         memcpy(reducer->buckets, buckets, (size_t)n * sizeof(*buckets));
-        if (n > 1 && mesh_world(mesh) > 1) {
+        if (n > 1 && group_ranks(group) > 1) {
             rc = start_thread(reducer, err);
         }
     }
@@ -133,7 +133,7 @@ void reducer_destroy(struct reducer *reducer)
         pthread_cond_broadcast(&reducer->changed);
         pthread_mutex_unlock(&reducer->lock);
         if (inside) { /* within a step that nobody waits for any more */
-            mesh_abort(reducer->mesh, "the step was given up");
+            mesh_abort(group_mesh(reducer->group), "the step was given up");
         }
         pthread_join(reducer->thread, NULL);
     }
@@ -152,7 +152,7 @@ int reducer_begin(struct reducer *reducer, uint64_t step, struct ms_err *err)
     reducer->summed = 0;
     reducer->code = 0;
     pthread_mutex_unlock(&reducer->lock);
-    return mesh_step_begin(reducer->mesh, step, err);
+    return group_step_begin(reducer->group, step, err);
 }
 
 void reducer_post(struct reducer *reducer, int bucket)

@@ -6,7 +6,7 @@
  * sleeps on the bell's value, so a ring in between is never lost (all of this is sequentially
  * consistent). A tick of 50 ms looks for dead peers and covers whoever died before it could ring.
  */
-#include "libworker/comm/mesh.h"
+#include "libworker/comm/group.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -37,99 +37,101 @@ static long futex(_Atomic uint32_t *word, int op, uint32_t value, const struct t
     return syscall(SYS_futex, word, op, value, timeout, NULL, 0);
 }
 
-static int missing_at_sync(struct mesh *mesh, uint64_t target)
+static int missing_at_sync(struct group *group, uint64_t target)
 {
-    while (mesh->scan < mesh->n_locals &&
-           atomic_load(&mesh->counters[mesh->scan]->sequence) >= target) {
-        mesh->scan++;
+    while (group->scan < group->n_locals &&
+           atomic_load(&group->counters[group->scan]->sequence) >= target) {
+        group->scan++;
     }
-    return mesh->scan < mesh->n_locals ? mesh->scan : -1;
+    return group->scan < group->n_locals ? group->scan : -1;
 }
 
-void shm_wake_all(struct mesh *mesh)
+void shm_wake_all(struct group *group)
 {
-    struct shm_counters *first = mesh->counters[0];
+    struct shm_counters *first = group->counters[0];
     atomic_fetch_add(&first->bell, 1);
     (void)futex(&first->bell, FUTEX_WAKE, INT_MAX, NULL);
 }
 
-void shm_ring(struct mesh *mesh)
+void shm_ring(struct group *group)
 {
-    if (atomic_load(&mesh->counters[0]->sleepers) > 0) {
-        shm_wake_all(mesh);
+    if (atomic_load(&group->counters[0]->sleepers) > 0) {
+        shm_wake_all(group);
     }
 }
 
-uint8_t *shm_slot(struct mesh *mesh, int local)
+uint8_t *shm_slot(struct group *group, int local)
 {
-    return mesh->segments[local].base + SHM_SLOTS_AT +
-           (mesh->slots % SHM_SLOTS) * (size_t)SHM_SLOT_BYTES;
+    return group->segments[local].base + SHM_SLOTS_AT +
+           (group->slots % SHM_SLOTS) * (size_t)SHM_SLOT_BYTES;
 }
 
-static uint64_t op_word(const struct mesh *mesh)
+static uint64_t op_word(const struct group *group)
 {
-    return ((uint64_t)mesh->op.kind << 32) | (mesh->op.begin & UINT32_MAX);
+    return ((uint64_t)group->op.kind << 32) | (group->op.begin & UINT32_MAX);
 }
 
-void shm_arrive(struct mesh *mesh)
+void shm_arrive(struct group *group)
 {
-    struct shm_counters *own = mesh->counters[mesh->self];
-    uint64_t sequence = ++mesh->syncs;
+    struct shm_counters *own = group->counters[group->self];
+    uint64_t sequence = ++group->syncs;
     struct shm_stamp *stamp = &own->stamps[sequence & 1];
-    atomic_store_explicit(&stamp->step, mesh->step, memory_order_relaxed);
-    atomic_store_explicit(&stamp->what, op_word(mesh), memory_order_relaxed);
-    atomic_store_explicit(&stamp->size, mesh->op.size, memory_order_relaxed);
-    mesh->scan = 0;
+    atomic_store_explicit(&stamp->step, group->step, memory_order_relaxed);
+    atomic_store_explicit(&stamp->what, op_word(group), memory_order_relaxed);
+    atomic_store_explicit(&stamp->size, group->op.size, memory_order_relaxed);
+    group->scan = 0;
     atomic_store(&own->sequence, sequence);
 }
 
 /* Everybody is at the same sync of the generation: is it the same collective? */
-static int check_stamps(struct mesh *mesh, struct ms_err *err)
+static int check_stamps(struct group *group, struct ms_err *err)
 {
-    for (int i = 0; i < mesh->n_locals; i++) {
-        struct shm_stamp *stamp = &mesh->counters[i]->stamps[mesh->syncs & 1];
+    for (int i = 0; i < group->n_locals; i++) {
+        struct shm_stamp *stamp = &group->counters[i]->stamps[group->syncs & 1];
         uint64_t what = atomic_load_explicit(&stamp->what, memory_order_relaxed);
         uint64_t size = atomic_load_explicit(&stamp->size, memory_order_relaxed);
-        if (what != op_word(mesh) || size != mesh->op.size) {
-            return mesh_disagree(mesh, mesh->locals[i], what >> 32, what & UINT32_MAX, size,
-                                 atomic_load_explicit(&stamp->step, memory_order_relaxed), err);
+        if (what != op_word(group) || size != group->op.size) {
+            struct group_op theirs = {
+                .kind = (enum mesh_kind)(what >> 32), .begin = what & UINT32_MAX, .size = size};
+            return group_disagree(group, group->locals[i], &theirs,
+                                  atomic_load_explicit(&stamp->step, memory_order_relaxed), err);
         }
     }
     return 0;
 }
 
-int shm_await(struct mesh *mesh, struct ms_err *err)
+int shm_await(struct group *group, struct ms_err *err)
 {
-    if (missing_at_sync(mesh, mesh->syncs) < 0) {
-        shm_ring(mesh);
+    if (missing_at_sync(group, group->syncs) < 0) {
+        shm_ring(group);
     } else {
-        int rc = shm_wait(mesh, missing_at_sync, mesh->syncs, err);
+        int rc = shm_wait(group, missing_at_sync, group->syncs, err);
         if (rc < 0) {
             return rc;
         }
     }
-    return check_stamps(mesh, err);
+    return check_stamps(group, err);
 }
 
-static int timed_out(struct mesh *mesh, int rank, uint64_t waited_ms, struct ms_err *err)
+static int timed_out(struct group *group, int rank, uint64_t waited_ms, struct ms_err *err)
 {
     char who[MESH_WHO_MAX];
-    char what[128];
-    return mesh_blame(mesh, rank, err, MS_E_TIMEOUT,
+    char what[GROUP_WHAT_MAX];
+    return mesh_blame(group->mesh, group->peers[rank].member, err, MS_E_TIMEOUT,
                       "waited %.1f s for %s to come to %s; it hangs or was stopped: see the log of "
                       "that rank",
-                      (double)waited_ms / 1e3, mesh_who(mesh, rank, who),
-                      mesh_what(mesh, what, sizeof(what)));
+                      (double)waited_ms / 1e3, group_who(group, rank, who),
+                      group_what(group, what, sizeof(what)));
 }
 
 /* Awake for a moment: 1 when nobody is missing any more. */
-static int watch(struct mesh *mesh, shm_missing_fn *missing, uint64_t target)
+static int watch(struct group *group, shm_missing_fn *missing, uint64_t target)
 {
-    if (mesh->spin) {
+    if (group->mesh->cfg.spin) {
         uint64_t start = mesh_now_ns();
         while (mesh_now_ns() - start < SPIN_NS) {
             for (int i = 0; i < SPIN_LOOKS; i++) {
-                if (missing(mesh, target) < 0) {
+                if (missing(group, target) < 0) {
                     return 1;
                 }
                 cpu_relax();
@@ -140,7 +142,7 @@ static int watch(struct mesh *mesh, shm_missing_fn *missing, uint64_t target)
     }
     for (int i = 0; i < YIELDS; i++) {
         sched_yield();
-        if (missing(mesh, target) < 0) {
+        if (missing(group, target) < 0) {
             return 1;
         }
     }
@@ -148,63 +150,75 @@ static int watch(struct mesh *mesh, shm_missing_fn *missing, uint64_t target)
 }
 
 /* Sleeps until the bell rings, at most a tick. Returns 1 after a tick. */
-static int sleep_once(struct mesh *mesh, shm_missing_fn *missing, uint64_t target)
+static int sleep_once(struct group *group, shm_missing_fn *missing, uint64_t target)
 {
-    struct shm_counters *first = mesh->counters[0];
+    struct shm_counters *first = group->counters[0];
     const struct timespec tick = {.tv_nsec = MESH_TICK_MS * 1000000L};
     int ticked = 0;
     atomic_fetch_add(&first->sleepers, 1);
     uint32_t bell = atomic_load(&first->bell);
-    if (missing(mesh, target) >= 0 && atomic_load(&mesh->status) == 0) {
+    if (missing(group, target) >= 0 && atomic_load(&group->mesh->status) == 0) {
         ticked = futex(&first->bell, FUTEX_WAIT, bell, &tick) < 0 && errno == ETIMEDOUT;
     }
     atomic_fetch_sub(&first->sleepers, 1);
     return ticked;
 }
 
-static int wait_asleep(struct mesh *mesh, shm_missing_fn *missing, uint64_t target,
+/* A rank waits in one group after another, so they count in group 0 for all. */
+static _Atomic uint64_t *waits_of(const struct group *group, int rank)
+{
+    const struct group *all = group->mesh->groups[0];
+    return &all->counters[all->peers[group->peers[rank].member].local]->waits;
+}
+
+void shm_count_wait(struct group *group)
+{
+    atomic_fetch_add(waits_of(group, group->rank), 1);
+}
+
+static int wait_asleep(struct group *group, shm_missing_fn *missing, uint64_t target,
                        struct ms_err *err)
 {
-    uint64_t start_ms = mesh->clock_ns / 1000000U;
+    uint64_t start_ms = group->clock_ns / 1000000U;
     int last = -1;
     uint64_t waits = 0;
     for (;;) {
-        int ticked = sleep_once(mesh, missing, target);
-        int rc = mesh_check(mesh, err);
+        int ticked = sleep_once(group, missing, target);
+        int rc = mesh_check(group->mesh, err);
         if (rc < 0) {
             return rc;
         }
         if (ticked) { /* first who is dead, then who is missing: who went on may leave meanwhile */
-            rc = mesh_check_peers(mesh, err);
+            rc = group_check_peers(group, err);
         }
-        uint64_t now_ms = mesh_clock(mesh);
-        int local = missing(mesh, target);
+        uint64_t now_ms = group_clock(group);
+        int local = missing(group, target);
         if (local < 0) {
             return 0;
         }
         if (rc < 0) {
             return rc;
         }
-        uint64_t its_waits = atomic_load(&mesh->counters[local]->waits);
+        uint64_t its_waits = atomic_load(waits_of(group, group->locals[local]));
         if (local != last || its_waits != waits) { /* others came, or it waits for others itself */
             last = local;
             waits = its_waits;
             start_ms = now_ms;
         }
-        if (now_ms - start_ms > (uint64_t)mesh->timeout_ms) {
-            return timed_out(mesh, mesh->locals[local], now_ms - start_ms, err);
+        if (now_ms - start_ms > (uint64_t)group->mesh->cfg.timeout_ms) {
+            return timed_out(group, group->locals[local], now_ms - start_ms, err);
         }
     }
 }
 
-int shm_wait(struct mesh *mesh, shm_missing_fn *missing, uint64_t target, struct ms_err *err)
+int shm_wait(struct group *group, shm_missing_fn *missing, uint64_t target, struct ms_err *err)
 {
-    if (missing(mesh, target) < 0) {
+    if (missing(group, target) < 0) {
         return 0;
     }
-    mesh_clock_start(mesh);
-    uint64_t start = mesh->looked_ns;
-    int rc = watch(mesh, missing, target) ? 0 : wait_asleep(mesh, missing, target, err);
-    atomic_fetch_add(&mesh->wait_ns, mesh_now_ns() - start);
+    group_clock_start(group);
+    uint64_t start = group->looked_ns;
+    int rc = watch(group, missing, target) ? 0 : wait_asleep(group, missing, target, err);
+    atomic_fetch_add(&group->mesh->wait_ns, mesh_now_ns() - start);
     return rc;
 }

@@ -4,7 +4,7 @@
  * into that memory. Every connection is progressed whenever it can move, so two ranks that send to
  * each other never wait for each other. What arrives for a later collective stays in the socket:
  * a frame's header is read only where a span is expected. */
-#include "libworker/comm/mesh.h"
+#include "libworker/comm/group.h"
 
 #include <assert.h>
 #include <poll.h>
@@ -100,10 +100,10 @@ static int is_sending(const struct stream *stream)
     return stream->n_tx > 0 || stream->stage_done < stream->stage_size;
 }
 
-int streams_are_done(const struct mesh *mesh)
+int streams_are_done(const struct group *group)
 {
-    for (int i = 0; i < mesh->world; i++) {
-        const struct stream *stream = &mesh->peers[i].stream;
+    for (int i = 0; i < group->n_ranks; i++) {
+        const struct stream *stream = &group->peers[i].stream;
         if (stream->n_rx > 0 || is_sending(stream)) {
             return 0;
         }
@@ -112,21 +112,21 @@ int streams_are_done(const struct mesh *mesh)
 }
 
 /* The connection has ended: the cause may be somebody else's death. */
-static int gone(struct mesh *mesh, struct peer *peer, struct ms_err *err)
+static int gone(struct group *group, struct peer *peer, struct ms_err *err)
 {
     char who[MESH_WHO_MAX];
-    char what[128];
-    int rc = mesh_check(mesh, err);
+    char what[GROUP_WHAT_MAX];
+    int rc = mesh_check(group->mesh, err);
     if (rc == 0) {
-        rc = mesh_check_peers(mesh, err);
+        rc = group_check_peers(group, err);
     }
     if (rc < 0) {
         return rc;
     }
-    return mesh_blame(mesh, peer->rank, err, MS_E_CLOSED,
+    return mesh_blame(group->mesh, peer->member, err, MS_E_CLOSED,
                       "%s has died or was cut off: its connection ended during %s; see the log of "
                       "that rank",
-                      mesh_who(mesh, peer->rank, who), mesh_what(mesh, what, sizeof(what)));
+                      group_who(group, peer->rank, who), group_what(group, what, sizeof(what)));
 }
 
 /* ---- out
@@ -154,7 +154,7 @@ int stream_stage(struct stream *stream, const struct frame *frame, struct ms_err
 
 /* The next frame of the first span. With TLS the header shares its record with the first payload
  * bytes: a record costs a system call at either end. */
-static int begin_frame(struct mesh *mesh, struct stream *stream, struct ms_err *err)
+static int begin_frame(struct group *group, struct stream *stream, struct ms_err *err)
 {
     int rc = make_stage(stream, err);
     if (rc < 0) {
@@ -165,11 +165,11 @@ static int begin_frame(struct mesh *mesh, struct stream *stream, struct ms_err *
     length = length < MS_DATA_FRAME_MAX ? length : MS_DATA_FRAME_MAX;
     struct frame frame = {
         .type = FRAME_DATA,
-        .kind = (uint8_t)mesh->op.kind,
+        .kind = (uint8_t)group->op.kind,
         .phase = (uint8_t)span->phase,
-        .generation = mesh->generation,
-        .step = mesh->step,
-        .sequence = mesh->op.sequence,
+        .generation = group->mesh->cfg.generation,
+        .step = group->step,
+        .sequence = group->op.sequence,
         .begin = span->begin,
         .offset = span->offset + span->done,
         .length = (uint32_t)length,
@@ -192,13 +192,13 @@ static int begin_frame(struct mesh *mesh, struct stream *stream, struct ms_err *
     return 0;
 }
 
-int stream_push(struct mesh *mesh, struct peer *peer, struct ms_err *err)
+int stream_push(struct group *group, struct peer *peer, struct ms_err *err)
 {
     struct stream *stream = &peer->stream;
     int moved = 0;
     while (is_sending(stream)) {
         if (stream->stage_done == stream->stage_size && stream->tx_left == 0) {
-            int rc = begin_frame(mesh, stream, err);
+            int rc = begin_frame(group, stream, err);
             if (rc < 0) {
                 return rc;
             }
@@ -212,7 +212,7 @@ int stream_push(struct mesh *mesh, struct peer *peer, struct ms_err *err)
             break;
         }
         if (n < 0) {
-            return gone(mesh, peer, err);
+            return gone(group, peer, err);
         }
         moved = 1;
         size_t of_head = (size_t)n < head ? (size_t)n : head;
@@ -233,29 +233,30 @@ int stream_push(struct mesh *mesh, struct peer *peer, struct ms_err *err)
 
 /* A frame of an older generation, of a peer that had not heard of the newer one when it was sent:
  * no more of them than the collective that it was in. */
-static int skip(struct mesh *mesh, struct peer *peer, const struct frame *frame, struct ms_err *err)
+static int skip(struct group *group, struct peer *peer, const struct frame *frame,
+                struct ms_err *err)
 {
     struct stream *stream = &peer->stream;
-    const uint64_t most = SKIPPED_MIN + 2 * (uint64_t)mesh->exchange_floats * sizeof(float);
+    const uint64_t most = SKIPPED_MIN + 2 * (uint64_t)group->exchange_floats * sizeof(float);
     char who[MESH_WHO_MAX];
     stream->skip_left = frame->length;
     stream->skipped_frames++;
     stream->skipped_bytes += FRAME_HEADER + frame->length;
     stream->skipped_generation = frame->generation;
     if (stream->skipped_bytes > most) {
-        return mesh_blame(mesh, peer->rank, err, MS_E_PROTOCOL,
+        return mesh_blame(group->mesh, peer->member, err, MS_E_PROTOCOL,
                           "%s sends data of the older generation %llu without end (%llu frames, "
                           "%llu bytes): it has missed that this is generation %llu",
-                          mesh_who(mesh, peer->rank, who), (unsigned long long)frame->generation,
+                          group_who(group, peer->rank, who), (unsigned long long)frame->generation,
                           (unsigned long long)stream->skipped_frames,
                           (unsigned long long)stream->skipped_bytes,
-                          (unsigned long long)mesh->generation);
+                          (unsigned long long)group->mesh->cfg.generation);
     }
     return 0;
 }
 
 /* A header that was read: what to do with the payload. */
-static int take_header(struct mesh *mesh, struct peer *peer, struct ms_err *err)
+static int take_header(struct group *group, struct peer *peer, struct ms_err *err)
 {
     struct stream *stream = &peer->stream;
     struct frame frame;
@@ -263,18 +264,18 @@ static int take_header(struct mesh *mesh, struct peer *peer, struct ms_err *err)
     struct ms_err why;
     int rc = frame_decode(stream->head, &frame, &why);
     if (rc < 0) {
-        return mesh_blame(mesh, peer->rank, err, rc, "%s sent: %s", mesh_who(mesh, peer->rank, who),
-                          why.text);
+        return mesh_blame(group->mesh, peer->member, err, rc, "%s sent: %s",
+                          group_who(group, peer->rank, who), why.text);
     }
     stream->head_have = 0;
-    if (frame.generation < mesh->generation) {
-        return skip(mesh, peer, &frame, err);
+    if (frame.generation < group->mesh->cfg.generation) {
+        return skip(group, peer, &frame, err);
     }
-    if (frame.generation > mesh->generation) {
-        return mesh_blame(mesh, peer->rank, err, MS_E_ABORTED,
+    if (frame.generation > group->mesh->cfg.generation) {
+        return mesh_blame(group->mesh, peer->member, err, MS_E_ABORTED,
                           "%s is at generation %llu of the job, this rank at %llu",
-                          mesh_who(mesh, peer->rank, who), (unsigned long long)frame.generation,
-                          (unsigned long long)mesh->generation);
+                          group_who(group, peer->rank, who), (unsigned long long)frame.generation,
+                          (unsigned long long)group->mesh->cfg.generation);
     }
     if (frame.type == FRAME_BYE) {
         stream->has_left = 1;
@@ -282,18 +283,18 @@ static int take_header(struct mesh *mesh, struct peer *peer, struct ms_err *err)
         return 0;
     }
     const struct span *span = &stream->rx[0];
-    if (frame.sequence != mesh->op.sequence || frame.kind != mesh->op.kind ||
+    if (frame.sequence != group->op.sequence || frame.kind != group->op.kind ||
         frame.phase != span->phase || frame.begin != span->begin ||
         frame.offset != span->offset + span->done || frame.length > span->size - span->done) {
-        char what[128];
+        char what[GROUP_WHAT_MAX];
         return mesh_blame(
-            mesh, peer->rank, err, MS_E_PROTOCOL,
+            group->mesh, peer->member, err, MS_E_PROTOCOL,
             "%s sent a frame of %s, number %llu (step %llu, phase %u, begin %llu, offset %llu, "
             "length %u), while this rank does %s, number %llu: their plans differ",
-            mesh_who(mesh, peer->rank, who), mesh_kind_name(frame.kind),
+            group_who(group, peer->rank, who), mesh_kind_name(frame.kind),
             (unsigned long long)frame.sequence, (unsigned long long)frame.step, frame.phase,
             (unsigned long long)frame.begin, (unsigned long long)frame.offset, frame.length,
-            mesh_what(mesh, what, sizeof(what)), (unsigned long long)mesh->op.sequence);
+            group_what(group, what, sizeof(what)), (unsigned long long)group->op.sequence);
     }
     stream->rx_left = frame.length;
     return 0;
@@ -336,7 +337,7 @@ static int account(struct stream *stream, size_t n)
 
 /* Reads what is there for the spans, until BYE or the end. *ret_read: bytes of any kind. 1: some of
  * them were for the spans. */
-static int pull(struct mesh *mesh, struct peer *peer, size_t *ret_read, struct ms_err *err)
+static int pull(struct group *group, struct peer *peer, size_t *ret_read, struct ms_err *err)
 {
     struct stream *stream = &peer->stream;
     uint8_t junk[4096];
@@ -344,7 +345,7 @@ static int pull(struct mesh *mesh, struct peer *peer, size_t *ret_read, struct m
     *ret_read = 0;
     while (stream->n_rx > 0 && *ret_read < PULL_BUDGET && !stream->has_left && !stream->eof) {
         if (stream->head_have == FRAME_HEADER) {
-            int rc = take_header(mesh, peer, err);
+            int rc = take_header(group, peer, err);
             if (rc < 0) {
                 return rc;
             }
@@ -366,27 +367,27 @@ static int pull(struct mesh *mesh, struct peer *peer, size_t *ret_read, struct m
     return moved;
 }
 
-int streams_progress(struct mesh *mesh, struct ms_err *err)
+int streams_progress(struct group *group, struct ms_err *err)
 {
     int moved = 0;
-    for (int i = 0; i < mesh->world; i++) {
-        struct peer *peer = &mesh->peers[i];
-        int out = is_sending(&peer->stream) ? stream_push(mesh, peer, err) : 0;
+    for (int i = 0; i < group->n_ranks; i++) {
+        struct peer *peer = &group->peers[i];
+        int out = is_sending(&peer->stream) ? stream_push(group, peer, err) : 0;
         if (out < 0) {
             return out;
         }
         size_t read = 0;
-        int in = peer->stream.n_rx > 0 ? pull(mesh, peer, &read, err) : 0;
+        int in = peer->stream.n_rx > 0 ? pull(group, peer, &read, err) : 0;
         if (in >= 0 && peer->stream.n_rx > 0 && (peer->stream.has_left || peer->stream.eof)) {
-            in = gone(mesh, peer, err);
+            in = gone(group, peer, err);
         }
         if (in < 0) {
             return in;
         }
         if (out || in) {
             moved = 1;
-            peer->stream.moved_ms = mesh->clock_ns / 1000000U;
-            peer->stream.heard_in = in ? mesh->op.sequence : peer->stream.heard_in;
+            peer->stream.moved_ms = group->clock_ns / 1000000U;
+            peer->stream.heard_in = in ? group->op.sequence : peer->stream.heard_in;
         }
     }
     return moved;
@@ -395,47 +396,48 @@ int streams_progress(struct mesh *mesh, struct ms_err *err)
 /* ---- waiting
  * ---------------------------------------------------------------------------------------- */
 
-static int timed_out(struct mesh *mesh, struct peer *peer, uint64_t waited_ms, struct ms_err *err)
+static int timed_out(struct group *group, struct peer *peer, uint64_t waited_ms, struct ms_err *err)
 {
     const struct stream *stream = &peer->stream;
     char who[MESH_WHO_MAX];
-    char what[128];
+    char what[GROUP_WHAT_MAX];
     char skipped[96] = "";
     if (stream->skipped_frames > 0) {
         snprintf(skipped, sizeof(skipped), " (%llu frames of the older generation %llu skipped)",
                  (unsigned long long)stream->skipped_frames,
                  (unsigned long long)stream->skipped_generation);
     }
-    return mesh_blame(mesh, peer->rank, err, MS_E_TIMEOUT,
+    return mesh_blame(group->mesh, peer->member, err, MS_E_TIMEOUT,
                       "waited %.1f s for %s to %s data of %s%s; it hangs, was stopped, or the "
                       "network between the two is cut",
-                      (double)waited_ms / 1e3, mesh_who(mesh, peer->rank, who),
-                      stream->n_rx > 0 ? "send" : "take", mesh_what(mesh, what, sizeof(what)),
+                      (double)waited_ms / 1e3, group_who(group, peer->rank, who),
+                      stream->n_rx > 0 ? "send" : "take", group_what(group, what, sizeof(what)),
                       skipped);
 }
 
 /* Milliseconds for which nothing has moved that is to move. */
-static uint64_t stalled_for(const struct mesh *mesh, const struct stream *stream, uint64_t now)
+static uint64_t stalled_for(const struct group *group, const struct stream *stream, uint64_t now)
 {
     if (stream->n_rx == 0 && !is_sending(stream)) {
         return 0;
     }
-    return now - (stream->moved_ms > mesh->op.start_ms ? stream->moved_ms : mesh->op.start_ms);
+    return now - (stream->moved_ms > group->op.start_ms ? stream->moved_ms : group->op.start_ms);
 }
 
 /* Where several stall, most of them wait for one: the one that said nothing in this collective, or
  * that stopped first. If they share memory, they know best which, and are left to say it. */
-static int check_stalls(struct mesh *mesh, struct ms_err *err)
+static int check_stalls(struct group *group, struct ms_err *err)
 {
-    uint64_t now = mesh_clock(mesh);
+    uint64_t now = group_clock(group);
     uint64_t longest = 0;
     int silent = 0;
     struct peer *worst = NULL;
-    for (int i = 0; i < mesh->world; i++) {
-        struct peer *peer = &mesh->peers[i];
-        uint64_t stalled = stalled_for(mesh, &peer->stream, now);
-        int is_silent = peer->stream.n_rx > 0 && peer->stream.heard_in != mesh->op.sequence;
-        uint64_t most = (uint64_t)mesh->timeout_ms + (peer->seats > 1 ? HOST_FIRST_MS : 0);
+    for (int i = 0; i < group->n_ranks; i++) {
+        struct peer *peer = &group->peers[i];
+        uint64_t stalled = stalled_for(group, &peer->stream, now);
+        int is_silent = peer->stream.n_rx > 0 && peer->stream.heard_in != group->op.sequence;
+        uint64_t most =
+            (uint64_t)group->mesh->cfg.timeout_ms + (peer->seats > 1 ? HOST_FIRST_MS : 0);
         if (stalled > most &&
             (worst == NULL || is_silent > silent || (is_silent == silent && stalled > longest))) {
             worst = peer;
@@ -443,43 +445,43 @@ static int check_stalls(struct mesh *mesh, struct ms_err *err)
             silent = is_silent;
         }
     }
-    return worst == NULL ? 0 : timed_out(mesh, worst, longest, err);
+    return worst == NULL ? 0 : timed_out(group, worst, longest, err);
 }
 
-int streams_wait(struct mesh *mesh, struct ms_err *err)
+int streams_wait(struct group *group, struct ms_err *err)
 {
-    struct pollfd *fds = mesh->polls;
+    struct pollfd *fds = group->polls;
     nfds_t n = 0;
-    fds[n++] = (struct pollfd){.fd = mesh->wake_fd, .events = POLLIN};
-    for (int i = 0; i < mesh->world; i++) {
-        const struct stream *stream = &mesh->peers[i].stream;
+    fds[n++] = (struct pollfd){.fd = group->mesh->wake_fd, .events = POLLIN};
+    for (int i = 0; i < group->n_ranks; i++) {
+        const struct stream *stream = &group->peers[i].stream;
         int events = (stream->n_rx > 0 ? stream->link.read_wants : 0) |
                      (is_sending(stream) ? stream->link.write_wants : 0);
         if (events != 0) {
             fds[n++] = (struct pollfd){.fd = stream->link.fd, .events = (short)events};
         }
     }
-    atomic_fetch_add(&mesh->counters[mesh->self]->waits, 1);
-    mesh_clock_start(mesh);
-    uint64_t start = mesh->looked_ns;
+    shm_count_wait(group);
+    group_clock_start(group);
+    uint64_t start = group->looked_ns;
     int ready = mesh_poll(fds, n, MESH_TICK_MS, err);
-    int rc = ready < 0 ? ready : mesh_check(mesh, err);
+    int rc = ready < 0 ? ready : mesh_check(group->mesh, err);
     if (rc == 0 && ready == 0) {
-        rc = mesh_check_peers(mesh, err);
+        rc = group_check_peers(group, err);
     }
     if (rc == 0) {
-        rc = check_stalls(mesh, err);
+        rc = check_stalls(group, err);
     }
-    atomic_fetch_add(&mesh->wait_ns, mesh_now_ns() - start);
+    atomic_fetch_add(&group->mesh->wait_ns, mesh_now_ns() - start);
     return rc;
 }
 
-int streams_finish(struct mesh *mesh, struct ms_err *err)
+int streams_finish(struct group *group, struct ms_err *err)
 {
-    while (!streams_are_done(mesh)) {
-        int rc = streams_progress(mesh, err);
+    while (!streams_are_done(group)) {
+        int rc = streams_progress(group, err);
         if (rc == 0) {
-            rc = streams_wait(mesh, err);
+            rc = streams_wait(group, err);
         }
         if (rc < 0) {
             return rc;
@@ -491,12 +493,12 @@ int streams_finish(struct mesh *mesh, struct ms_err *err)
 /* ---- the end
  * ---------------------------------------------------------------------------------------- */
 
-int stream_fate(struct mesh *mesh, struct peer *peer, enum stream_fate *ret, struct ms_err *err)
+int stream_fate(struct group *group, struct peer *peer, enum stream_fate *ret, struct ms_err *err)
 {
     struct stream *stream = &peer->stream;
     size_t read = 0;
     do { /* what it sent for this collective lies before BYE */
-        int rc = pull(mesh, peer, &read, err);
+        int rc = pull(group, peer, &read, err);
         if (rc < 0) {
             return rc;
         }
@@ -513,7 +515,7 @@ int stream_fate(struct mesh *mesh, struct peer *peer, enum stream_fate *ret, str
     }
     struct frame frame; /* of a later collective: stays for pull() */
     if (stream->head_have == FRAME_HEADER && frame_decode(stream->head, &frame, NULL) == 0 &&
-        frame.type == FRAME_BYE && frame.generation == mesh->generation) {
+        frame.type == FRAME_BYE && frame.generation == group->mesh->cfg.generation) {
         stream->has_left = 1;
         stream->bye = frame;
     }

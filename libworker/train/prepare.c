@@ -319,7 +319,7 @@ static int make_reducer(struct train *train, struct ms_err *err)
         buckets[i].count = bucket.count;
     }
     buckets[n - 1].count = train->sizes.exchange + TAIL_FLOATS - buckets[n - 1].begin;
-    int rc = reducer_create(train->mesh, buckets, n, &train->reducer, err);
+    int rc = reducer_create(mesh_all(train->mesh), buckets, n, &train->reducer, err);
     free(buckets);
     return rc;
 }

@@ -1,6 +1,6 @@
 /* test_comm_collectives.c - every collective on every transport against a serial sum, bit for bit
  */
-#include "libworker/comm/mesh.h"
+#include "libworker/comm/group.h"
 #include "libworker/kernel/kernel.h"
 #include "tests/unit/comm_case.h"
 
@@ -341,11 +341,11 @@ END_TEST
 
 START_TEST(the_algorithm_follows_size_and_place)
 {
-    struct mesh here = {.world = 8, .n_locals = 8};
-    struct mesh shared = {.world = 8, .n_locals = 4, .n_remotes = 4, .sums_by_host = 1};
-    struct mesh there = {.world = 8, .n_locals = 1, .n_remotes = 7};
-    struct mesh many = {.world = 64, .n_locals = 1, .n_remotes = 63};
-    struct mesh one = {.world = 1, .n_locals = 1};
+    struct group here = {.n_ranks = 8, .n_locals = 8};
+    struct group shared = {.n_ranks = 8, .n_locals = 4, .n_remotes = 4, .sums_by_host = 1};
+    struct group there = {.n_ranks = 8, .n_locals = 1, .n_remotes = 7};
+    struct group many = {.n_ranks = 64, .n_locals = 1, .n_remotes = 63};
+    struct group one = {.n_ranks = 1, .n_locals = 1};
     ck_assert_str_eq(allreduce_name(&one, 1 << 20), "none");
     ck_assert_str_eq(allreduce_name(&here, 1000), "flat");
     ck_assert_str_eq(allreduce_name(&here, 1 << 20), "slice");

@@ -1,6 +1,6 @@
 /* test_comm_counters.c - the bytes that a mesh counts against those that its collectives must move
  */
-#include "libworker/comm/mesh.h"
+#include "libworker/comm/group.h"
 #include "tests/unit/comm_case.h"
 
 enum { FLOATS = 1 << 20, TLS_RECORD_MIN = 5 + 1 + 16 }; /* header, type, tag of a record */
@@ -43,15 +43,15 @@ static int check_peer(int rank, const struct comm_case *c, int peer, const struc
 }
 
 /* The totals are the sums over peers, and over those without shared memory. */
-static int check_total(int rank, const struct mesh *mesh, const struct counted *counted)
+static int check_total(int rank, struct mesh *mesh, const struct counted *counted)
 {
     struct mesh_counters sum = {0};
-    for (int i = 0; i < mesh->world; i++) {
+    for (int i = 0; i < mesh_world(mesh); i++) {
         sum.all.payload_out += counted->peers[i].payload_out;
         sum.all.payload_in += counted->peers[i].payload_in;
         sum.all.wire_out += counted->peers[i].wire_out;
         sum.all.wire_in += counted->peers[i].wire_in;
-        if (mesh->peers[i].local < 0) {
+        if (mesh_all(mesh)->peers[i].local < 0) {
             sum.remote.payload_out += counted->peers[i].payload_out;
             sum.remote.payload_in += counted->peers[i].payload_in;
             sum.remote.wire_out += counted->peers[i].wire_out;
@@ -62,7 +62,7 @@ static int check_total(int rank, const struct mesh *mesh, const struct counted *
     return 0;
 }
 
-static int take(int rank, const struct mesh *mesh, struct counted *ret)
+static int take(int rank, struct mesh *mesh, struct counted *ret)
 {
     mesh_counters(mesh, &ret->total, ret->peers);
     return check_total(rank, mesh, ret);
@@ -80,10 +80,11 @@ static int count_broadcast(int rank, struct comm_case *c, struct mesh *mesh, int
     CHILD_OK(mesh_broadcast(mesh, data, bytes, root, err));
     CHILD_TRUE(take(rank, mesh, &after) == 0, "totals");
     free(data);
-    for (int i = 0; i < mesh->world; i++) {
-        int other_host = mesh->peers[i].host != mesh->peers[rank].host;
-        uint64_t out = rank == root && other_host && mesh->peers[i].host == i ? bytes : 0;
-        uint64_t in = i == root && other_host && mesh->peers[rank].host == rank ? bytes : 0;
+    for (int i = 0; i < mesh_world(mesh); i++) {
+        int other_host = mesh_all(mesh)->peers[i].host != mesh_all(mesh)->peers[rank].host;
+        uint64_t out = rank == root && other_host && mesh_all(mesh)->peers[i].host == i ? bytes : 0;
+        uint64_t in =
+            i == root && other_host && mesh_all(mesh)->peers[rank].host == rank ? bytes : 0;
         if (check_peer(rank, c, i, &before, &after, out, in) != 0) {
             return 1;
         }
@@ -101,8 +102,8 @@ static int count_gather(int rank, struct comm_case *c, struct mesh *mesh)
     CHILD_TRUE(take(rank, mesh, &before) == 0, "totals");
     CHILD_OK(mesh_all_gather(mesh, mine, sizeof(mine), all, err));
     CHILD_TRUE(take(rank, mesh, &after) == 0, "totals");
-    for (int i = 0; i < mesh->world; i++) {
-        uint64_t bytes = mesh->peers[i].local < 0 ? sizeof(mine) : 0;
+    for (int i = 0; i < mesh_world(mesh); i++) {
+        uint64_t bytes = mesh_all(mesh)->peers[i].local < 0 ? sizeof(mine) : 0;
         if (check_peer(rank, c, i, &before, &after, bytes, bytes) != 0) {
             return 1;
         }
@@ -122,14 +123,14 @@ static int count_sum(int rank, struct comm_case *c, struct mesh *mesh, size_t co
     CHILD_OK(mesh_step_begin(mesh, 1, err));
     CHILD_OK(mesh_all_reduce_sum(mesh, 0, count, &result, err));
     CHILD_TRUE(take(rank, mesh, &after) == 0, "totals");
-    struct slice mine = slice_of(0, count, rank, mesh->world);
-    for (int i = 0; i < mesh->world; i++) {
-        struct slice theirs = slice_of(0, count, i, mesh->world);
+    struct slice mine = slice_of(0, count, rank, mesh_world(mesh));
+    for (int i = 0; i < mesh_world(mesh); i++) {
+        struct slice theirs = slice_of(0, count, i, mesh_world(mesh));
         uint64_t bytes =
             large ? (mine.count + theirs.count) * sizeof(float) : count * sizeof(float);
         const struct mesh_traffic *b = &before.peers[i];
         const struct mesh_traffic *a = &after.peers[i];
-        bytes = mesh->peers[i].local < 0 ? bytes : 0;
+        bytes = mesh_all(mesh)->peers[i].local < 0 ? bytes : 0;
         CHILD_TRUE(
             a->payload_out - b->payload_out == bytes && a->payload_in - b->payload_in == bytes,
             "mode %d, %zu floats, peer %d: %llu bytes instead of %llu", (int)c->mode, count, i,
@@ -214,7 +215,8 @@ static int sum_once(int rank, struct mesh *mesh, size_t floats, uint64_t *ret_by
     mesh_counters(mesh, &after, NULL);
     size_t wrong = 0;
     for (size_t i = 0; i < floats; i++) {
-        int want = (int)(i & 255) * mesh->world + mesh->world * (mesh->world - 1) / 2;
+        int want =
+            (int)(i & 255) * mesh_world(mesh) + mesh_world(mesh) * (mesh_world(mesh) - 1) / 2;
         wrong += result[i] != (float)want;
     }
     CHILD_TRUE(wrong == 0, "%zu sums are wrong", wrong);
@@ -228,9 +230,10 @@ static int sum_twice(int rank, void *arg)
     struct mesh_config cfg = comm_case_config(p->c, rank, p->floats);
     struct mesh *mesh = NULL;
     CHILD_OK(mesh_create(&cfg, &mesh, err));
-    CHILD_TRUE(strcmp(allreduce_name(mesh, p->floats * sizeof(float)), "host") == 0, "its name");
+    CHILD_TRUE(strcmp(allreduce_name(mesh_all(mesh), p->floats * sizeof(float)), "host") == 0,
+               "its name");
     int failed = sum_once(rank, mesh, p->floats, &p->by_host[rank]);
-    mesh->sums_by_host = 0;
+    mesh_all(mesh)->sums_by_host = 0;
     failed = failed || sum_once(rank, mesh, p->floats, &p->directly[rank]);
     mesh_destroy(mesh);
     return failed;

@@ -4,7 +4,7 @@
  * A case is a number: world, who sits on which host, and the collectives that all ranks then do
  * follow from it. Half of the cases have ranks that are processes, half ranks that are threads of
  * this one, which share OpenSSL and what the library may keep to itself. */
-#include "libworker/comm/mesh.h"
+#include "libworker/comm/group.h"
 #include "tests/unit/comm_case.h"
 
 enum {
@@ -134,7 +134,7 @@ static int one_step(const struct property *p, int rank, struct mesh *mesh, uint6
         buckets[i] = (struct reducer_bucket){.begin = begin, .count = count < left ? count : left};
         begin += buckets[i].count;
     }
-    CHILD_OK(reducer_create(mesh, buckets, BUCKETS, &reducer, err));
+    CHILD_OK(reducer_create(mesh_all(mesh), buckets, BUCKETS, &reducer, err));
     CHILD_OK(reducer_begin(reducer, step, err));
     for (int i = 0; i < BUCKETS; i++) {
         fill(mesh_exchange(mesh), rank, step, buckets[i].begin, buckets[i].count);

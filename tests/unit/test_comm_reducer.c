@@ -81,7 +81,7 @@ static void *trainer_main(void *arg)
     struct mesh_config cfg = comm_case_config(t->c, t->rank, FLOATS);
     t->rc = mesh_create(&cfg, &t->mesh, &t->err);
     if (t->rc == 0) {
-        t->rc = reducer_create(t->mesh, buckets, t->n_buckets, &reducer, &t->err);
+        t->rc = reducer_create(mesh_all(t->mesh), buckets, t->n_buckets, &reducer, &t->err);
     }
     if (t->rc == 0) {
         t->rc = train(t, reducer);
@@ -168,7 +168,7 @@ START_TEST(a_step_can_be_given_up)
     }
     cfg = comm_case_config(c, 0, FLOATS);
     ck_ms_ok(mesh_create(&cfg, &meshes[0], err));
-    ck_ms_ok(reducer_create(meshes[0], buckets, BUCKETS, &reducer, err));
+    ck_ms_ok(reducer_create(mesh_all(meshes[0]), buckets, BUCKETS, &reducer, err));
     ck_ms_ok(reducer_begin(reducer, 1, err));
     reducer_post(reducer, 0);
 
@@ -189,7 +189,7 @@ START_TEST(a_rank_alone_has_its_own_sums)
     struct mesh_config cfg = comm_case_config(c, 0, FLOATS);
     const float *results[BUCKETS];
     ck_ms_ok(mesh_create(&cfg, &mesh, err));
-    ck_ms_ok(reducer_create(mesh, buckets, BUCKETS, &reducer, err));
+    ck_ms_ok(reducer_create(mesh_all(mesh), buckets, BUCKETS, &reducer, err));
     for (uint64_t step = 1; step < 4; step++) {
         ck_ms_ok(reducer_begin(reducer, step, err));
         for (int b = 0; b < BUCKETS; b++) {

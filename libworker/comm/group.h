@@ -1,0 +1,265 @@
+/* group.h - inside of a group: its ranks, the engine that moves frames, waiting on shared memory
+ *
+ * Ranks are numbered within the group, in the order of the mesh's: a member is a rank of the mesh.
+ * Here: group.c (life, errors), group_create.c (all agree on a new one), hosts.c (who sits where),
+ * join.c (everybody connects), shm_sync.c (waiting for ranks of this host), stream.c (frames to and
+ * from the others), gather.c (everybody's small contribution, the base of most collectives), and
+ * one algorithm a file. */
+#ifndef GROUP_H
+#define GROUP_H
+
+#include "libworker/comm/frame.h"
+#include "libworker/comm/hello.h"
+#include "libworker/comm/link.h"
+#include "libworker/comm/mesh.h"
+#include "libworker/comm/shm.h"
+
+enum {
+    MESH_SMALL_MAX = 64 << 10, /* one contribution of gather */
+    GROUP_WHAT_MAX = 160,      /* "all_reduce of 7850 floats from 0 at step 12 in group 1" */
+};
+
+enum mesh_kind { /* goes on the wire: never renumber */
+                 MESH_NOTHING,
+                 MESH_ALL_REDUCE,
+                 MESH_ALL_REDUCE_MAX,
+                 MESH_ALL_REDUCE_F64,
+                 MESH_BROADCAST,
+                 MESH_ALL_GATHER,
+                 MESH_BARRIER,
+                 MESH_KINDS
+};
+
+struct group_op { /* the collective in progress */
+    enum mesh_kind kind;
+    uint64_t sequence; /* counted from 1 */
+    uint64_t begin;    /* floats; broadcast: the root */
+    uint64_t size;     /* floats or bytes */
+    uint64_t start_ms; /* group clock */
+};
+
+/* One piece of memory on its way to or from a peer, in frames with offset 0, ... in order. */
+struct span {
+    uint8_t *data;
+    size_t size;
+    size_t done; /* bytes moved, headers not counted */
+    uint64_t begin;
+    uint64_t offset; /* of data within what (phase, begin) names */
+    uint8_t phase;
+};
+
+enum { STREAM_SPANS = 4, STREAM_STAGE = 16384 };
+
+/* A connection with the frames that are under way. Spans are done in order. */
+struct stream {
+    struct link link;
+    struct span tx[STREAM_SPANS], rx[STREAM_SPANS];
+    int n_tx, n_rx;
+    /* The frame that is being sent: staged bytes (header and the first of the payload, so that they
+     * share a TLS record), then the rest straight from the span. */
+    uint8_t *stage;
+    size_t stage_size, stage_done;
+    size_t tx_left; /* payload bytes of the frame behind the staged ones */
+    /* The frame that is being received. */
+    uint8_t head[FRAME_HEADER];
+    size_t head_have;
+    size_t rx_left;
+    size_t skip_left; /* payload of an older generation */
+    uint64_t skipped_frames, skipped_bytes, skipped_generation;
+    uint64_t moved_ms; /* group clock when bytes moved last */
+    uint64_t heard_in; /* sequence of the last collective for which bytes came in */
+    int has_left;      /* BYE came */
+    struct frame bye;
+    int eof;
+    int said_bye;
+    uint64_t payload_out, payload_in;
+};
+
+struct peer {
+    int rank;
+    int member;      /* rank in the mesh */
+    int local;       /* index in group->locals, or -1 */
+    int host;        /* the lowest rank that shares memory with it, maybe itself */
+    int seat, seats; /* its number among the ranks of its host, and how many they are */
+    int subtrees;    /* of its host */
+    struct stream stream;
+};
+
+/* A bracket T(lo, hi) of the summation tree that lies on one host, while that around it does not.
+ */
+struct subtree {
+    int lo, hi; /* ranks */
+    int host;   /* as in struct peer */
+    int nth;    /* of its host */
+};
+
+struct group {
+    struct mesh *mesh;
+    uint32_t number; /* in the order in which they were made */
+    int rank, n_ranks;
+    struct peer *peers; /* n_ranks; the own one has no connection */
+    size_t exchange_floats;
+
+    /* ranks of this host in order, the own one included */
+    int n_locals, self; /* index of the own one */
+    int *locals;
+    struct segment *segments; /* n_locals */
+    float **exchanges;        /* n_locals: begin of each exchange buffer */
+    struct shm_counters **counters;
+    uint64_t syncs;  /* syncs begun */
+    int scan;        /* locals below it are known to have arrived at the current sync */
+    uint64_t slots;  /* uses of the slots */
+    uint64_t pieces; /* broadcast pieces begun, of all roots */
+    int ring_writer; /* local index of the rank that writes the current broadcast's */
+
+    struct subtree *subtrees; /* n_ranks: each at index lo; all else is zero */
+    int sums_by_host;         /* fewer bytes go between hosts where each sums its subtrees first */
+
+    /* ranks elsewhere */
+    int n_remotes;
+    int *remotes;
+    uint8_t *scratch; /* what remote ranks contribute; grows */
+    size_t scratch_bytes;
+    struct pollfd *polls; /* n_ranks + 1 */
+
+    uint64_t step;
+    struct group_op op;
+    uint64_t heard;    /* what arrivals of other hosts say: op.sequence, as their frames did */
+    uint64_t clock_ns; /* time in waits, without the gaps of a machine that stood still */
+    uint64_t looked_ns;
+};
+
+/* ---- group.c ---- */
+
+/* A group of members (n of them, ascending, this rank among them), connected. Returns owned. */
+int group_open(struct mesh *mesh, uint32_t number, const int *members, int n,
+               size_t exchange_floats, struct group **ret, struct ms_err *err);
+/* Says goodbye, closes, unmaps. NULL allowed. */
+void group_close(struct group *group);
+/* What the segment of a rank begins with. */
+struct shm_head group_head(const struct group *group, int rank);
+/* As mesh_who, for a rank of the group. */
+const char *group_who(const struct group *group, int rank, char *buf);
+/* What this rank does, as above; GROUP_WHAT_MAX is enough. */
+const char *group_what(const struct group *group, char *buf, size_t size);
+/* "all_reduce" */
+const char *mesh_kind_name(uint64_t kind);
+/* Begins a collective: fails where the mesh has ended. */
+int group_enter(struct group *group, enum mesh_kind kind, uint64_t begin, uint64_t size,
+                struct ms_err *err);
+/* Ends it: a failure ends the mesh, so that no rank goes on with half a result. Returns rc. */
+int group_leave(struct group *group, int rc, struct ms_err *err);
+/* The rank does something else than this one: MS_E_PROTOCOL with both. */
+int group_disagree(struct group *group, int rank, const struct group_op *theirs, uint64_t step,
+                   struct ms_err *err);
+/* Milliseconds spent in waits so far; each call adds the time since the last one, cut to
+ * MESH_STILL_MS. group_clock_start forgets the time since the last one. */
+void group_clock_start(struct group *group);
+uint64_t group_clock(struct group *group);
+/* At a tick: MS_E_CLOSED where a peer has died that this collective may still need. */
+int group_check_peers(struct group *group, struct ms_err *err);
+int group_scratch(struct group *group, size_t bytes, struct ms_err *err);
+
+/* ---- hosts.c ---- */
+
+/* Seats and subtrees, from the peers' hosts. */
+void hosts_find(struct group *group);
+
+/* ---- join.c ---- */
+int group_join(struct group *group, struct ms_err *err);
+
+/* ---- shm_sync.c ---- */
+
+/* Index of a local rank that is not there yet, or -1. Called again and again. */
+typedef int shm_missing_fn(struct group *group, uint64_t target);
+/* This rank has arrived at the next sync. */
+void shm_arrive(struct group *group);
+/* Until all local ranks have. Wakes the sleepers when it was the last. */
+int shm_await(struct group *group, struct ms_err *err);
+/* Until missing() is -1. */
+int shm_wait(struct group *group, shm_missing_fn *missing, uint64_t target, struct ms_err *err);
+/* After a counter has moved for which others may sleep. */
+void shm_ring(struct group *group);
+/* This rank waits, in whatever group, for a rank of another host: those that wait for it are
+ * patient.
+ */
+void shm_count_wait(struct group *group);
+/* Makes all sleepers of this host look, whatever moved. Any thread. */
+void shm_wake_all(struct group *group);
+/* The own slot for the next small contribution; and that of a local rank in this collective. */
+uint8_t *shm_slot(struct group *group, int local);
+
+/* ---- stream.c ---- */
+
+void stream_init(struct stream *stream, const struct link *link);
+void stream_fini(struct stream *stream);
+/* Appends to what is sent or received, size > 0. A span that goes on where the last one (same phase
+ * and begin) ends makes that one longer. data stays the caller's until the span is done. */
+void stream_send(struct stream *stream, const void *data, size_t size, uint8_t phase,
+                 uint64_t begin, uint64_t offset);
+void stream_receive(struct stream *stream, void *data, size_t size, uint8_t phase, uint64_t begin);
+/* Bytes that wait to be sent, the begin of a frame included. */
+size_t stream_unsent(const struct stream *stream);
+struct mesh_traffic stream_traffic(const struct stream *stream);
+/* Bytes that have come of a span of size bytes asked for in this collective. */
+size_t stream_received(const struct stream *stream, uint8_t phase, uint64_t begin, size_t size);
+/* Moves what can be moved without waiting, for all peers. 1: something moved; 0: nothing; or an
+ * error. */
+int streams_progress(struct group *group, struct ms_err *err);
+int streams_are_done(const struct group *group);
+/* Waits until something can move. */
+int streams_wait(struct group *group, struct ms_err *err);
+/* Until all spans are done. */
+int streams_finish(struct group *group, struct ms_err *err);
+/* Sends what the peer takes: 1 if any, 0, or an error. */
+int stream_push(struct group *group, struct peer *peer, struct ms_err *err);
+/* A frame without payload is the next to go; nothing else may be under way. */
+int stream_stage(struct stream *stream, const struct frame *frame, struct ms_err *err);
+/* What became of a peer whose connection has ended, as far as its bytes tell: reads those for this
+ * collective, and looks at the next header. UNKNOWN: bytes for a later collective come first. Fails
+ * where the bytes for this collective are wrong. */
+enum stream_fate { FATE_UNKNOWN, FATE_LEFT, FATE_DEAD };
+int stream_fate(struct group *group, struct peer *peer, enum stream_fate *ret, struct ms_err *err);
+
+/* ---- leave.c ---- */
+
+/* Says BYE to all of the group; nothing can be sent afterwards. Takes at most a quarter of a
+ * second. */
+void streams_leave(struct group *group);
+
+/* ---- gather.c ---- */
+
+/* Everybody's contribution of bytes <= MESH_SMALL_MAX: ret[rank], world of them, borrowed until the
+ * next collective. */
+int gather_small(struct group *group, const void *mine, size_t bytes, const void **ret,
+                 struct ms_err *err);
+
+/* ---- algorithms ---- */
+
+/* Sums values (count elements of size bytes) over all ranks in the tree's order, for large worlds:
+ * recursive doubling. combine(a, b): a = a op b. */
+typedef void tree_combine_fn(void *a, const void *b, size_t count);
+int allreduce_tree(struct group *group, void *values, size_t count, size_t size,
+                   tree_combine_fn *combine, struct ms_err *err);
+/* Messages of everybody to everybody would be more than those of the tree. */
+int allreduce_tree_is_better(const struct group *group);
+
+/* bytes * world up to which everybody sums everything. Measured (bench/allreduce, two cores): the
+ * two ways meet at 62 KiB with 2 ranks, 80 with 4, 112 with 8. */
+enum { ALLREDUCE_FLAT_MAX = 80 << 10 };
+/* Name of the algorithm that a sum of so many bytes takes. */
+const char *allreduce_name(const struct group *group, size_t bytes);
+int allreduce_flat(struct group *group, size_t begin, size_t count, struct ms_err *err);
+int allreduce_slice(struct group *group, size_t begin, size_t count, struct ms_err *err);
+int allreduce_host(struct group *group, size_t begin, size_t count, struct ms_err *err);
+int allreduce_direct(struct group *group, size_t begin, size_t count, struct ms_err *err);
+int allreduce_tree_floats(struct group *group, size_t begin, size_t count, struct ms_err *err);
+
+struct slice {
+    size_t begin, count; /* floats */
+};
+/* The part of [begin, begin + count) that a rank sums: whole cache lines, or pages where that is
+ * little. */
+struct slice slice_of(size_t begin, size_t count, int rank, int world);
+
+#endif
