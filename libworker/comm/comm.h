@@ -103,11 +103,24 @@ void mesh_abort(struct mesh *mesh, const char *text);
 
 /* Some ranks of the mesh, numbered anew in the same order, with an exchange buffer and connections
  * of their own, and a tree of their own over which they sum. The first collective that fails, in
- * any group, ends the mesh. */
+ * any group, ends the mesh. Who waits for a rank that waits in another group may be out of patience
+ * first, and names that one. */
 struct group;
 
 /* All ranks: group 0, with the mesh's exchange buffer. Borrowed until mesh_destroy. */
 struct group *mesh_all(struct mesh *mesh);
+
+/* A collective of group 0: every rank gives the ranks of the group that it will be in (n of them,
+ * ascending, itself among them; n 0: it will be in none, and *ret is NULL) and the same
+ * exchange_floats for one group. The lists of two ranks are equal or have nothing in common, so one
+ * call makes one group of a few ranks, or cuts all ranks into several. A rank is in at most 8
+ * groups at a time, group 0 included. Blocks as mesh_create; lists that do not fit end the mesh, as
+ * any failure here does. Returns owned by the mesh: until group_destroy, or mesh_destroy. */
+int group_create(struct mesh *mesh, const int *ranks, int n, size_t exchange_floats,
+                 struct group **ret, struct ms_err *err);
+/* Tells the group's ranks, who fail if they still want this one; no collective. No thread may be
+ * inside the group. NULL allowed; never group 0. */
+void group_destroy(struct group *group);
 
 struct mesh *group_mesh(const struct group *group); /* borrowed */
 /* This rank's exchange buffer: exchange_floats, 64-byte aligned, zeroed, shared with local peers.

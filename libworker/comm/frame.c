@@ -19,7 +19,7 @@ void frame_encode(const struct frame *frame, uint8_t bytes[FRAME_HEADER])
     put_u64(bytes + 32, frame->begin);
     put_u64(bytes + 40, frame->offset);
     put_u32(bytes + 48, frame->length);
-    put_u32(bytes + 52, 0);
+    put_u32(bytes + 52, frame->group);
 }
 
 int frame_decode(const uint8_t bytes[FRAME_HEADER], struct frame *ret, struct ms_err *err)
@@ -38,12 +38,12 @@ int frame_decode(const uint8_t bytes[FRAME_HEADER], struct frame *ret, struct ms
         .begin = get_u64(bytes + 32),
         .offset = get_u64(bytes + 40),
         .length = get_u32(bytes + 48),
+        .group = get_u32(bytes + 52),
     };
     if (frame.type != FRAME_DATA && frame.type != FRAME_BYE) {
         return ms_fail(err, MS_E_PROTOCOL, "frame of the unknown type %u", frame.type);
     }
-    if (frame.length > MS_DATA_FRAME_MAX || (frame.type == FRAME_BYE && frame.length != 0) ||
-        get_u32(bytes + 52) != 0) {
+    if (frame.length > MS_DATA_FRAME_MAX || (frame.type == FRAME_BYE && frame.length != 0)) {
         return ms_fail(err, MS_E_PROTOCOL, "frame of type %u with a length of %u bytes", frame.type,
                        frame.length);
     }

@@ -2,8 +2,8 @@
  *
  *     0      4      6      7       8            16     24         32      40       48       52
  *     | MSD1 | type | kind | phase | generation | step | sequence | begin | offset | length |
- *     52     56
- *     | zero | payload ...
+ *     52      56
+ *     | group | payload ...
  *
  * Integers are big-endian, floats in the payload little-endian as they lie in memory. */
 #ifndef FRAME_H
@@ -35,10 +35,11 @@ struct frame {
     uint64_t begin;    /* what the payload is about, e.g. the first float of the slice */
     uint64_t offset;   /* bytes of the same (sequence, phase, begin) that came before */
     uint32_t length;   /* bytes of payload, <= MS_DATA_FRAME_MAX */
+    uint32_t group;    /* 0: all ranks */
 };
 
 void frame_encode(const struct frame *frame, uint8_t bytes[FRAME_HEADER]);
-/* MS_E_PROTOCOL: magic, type, length or zero bytes are wrong. */
+/* MS_E_PROTOCOL: magic, type or length are wrong. */
 int frame_decode(const uint8_t bytes[FRAME_HEADER], struct frame *ret, struct ms_err *err);
 
 #endif

@@ -14,6 +14,7 @@ static const char *const kind_names[MESH_KINDS] = {
     [MESH_BROADCAST] = "broadcast",
     [MESH_ALL_GATHER] = "all_gather",
     [MESH_BARRIER] = "barrier",
+    [MESH_GROUP] = "group_create",
 };
 
 void group_clock_start(struct group *group)
@@ -54,6 +55,9 @@ static void print_what(char *buf, size_t size, const struct group *group, const 
         break;
     case MESH_BROADCAST:
         snprintf(of, sizeof(of), " of %llu bytes from rank %llu", n, begin);
+        break;
+    case MESH_GROUP:
+        snprintf(of, sizeof(of), " of group %llu", begin);
         break;
     case MESH_BARRIER:
         break;
@@ -245,6 +249,7 @@ struct shm_head group_head(const struct group *group, int rank)
         .rank = (uint64_t)rank,
         .world = (uint64_t)group->n_ranks,
         .exchange_floats = group->exchange_floats,
+        .group = group->number,
     };
 }
 

@@ -27,6 +27,7 @@ enum mesh_kind { /* goes on the wire: never renumber */
                  MESH_BROADCAST,
                  MESH_ALL_GATHER,
                  MESH_BARRIER,
+                 MESH_GROUP,
                  MESH_KINDS
 };
 

@@ -21,7 +21,8 @@ void hello_encode(const struct hello *hello, uint8_t bytes[HELLO_BYTES])
     put_u32(bytes + 36, hello->reason);
     put_u64(bytes + 40, hello->exchange_floats);
     put_u64(bytes + 48, hello->segment_bytes);
-    put_u64(bytes + 56, 0);
+    put_u32(bytes + 56, hello->group);
+    put_u32(bytes + 60, 0);
     memcpy(bytes + 64, hello->token, MS_TOKEN_LEN);
 }
 
@@ -43,12 +44,13 @@ int hello_decode(const uint8_t bytes[HELLO_BYTES], struct hello *ret, struct ms_
         .reason = get_u32(bytes + 36),
         .exchange_floats = get_u64(bytes + 40),
         .segment_bytes = get_u64(bytes + 48),
+        .group = get_u32(bytes + 56),
     };
     memcpy(hello.token, bytes + 64, MS_TOKEN_LEN);
     if (hello.type < HELLO_ASK || hello.type > HELLO_REFUSED) {
         return ms_fail(err, MS_E_PROTOCOL, "hello of the unknown type %u", hello.type);
     }
-    if (get_u64(bytes + 56) != 0 || hello.reason >= HELLO_REASONS ||
+    if (get_u32(bytes + 60) != 0 || hello.reason >= HELLO_REASONS ||
         (hello.reason != HELLO_OK) != (hello.type == HELLO_REFUSED)) {
         return ms_fail(err, MS_E_PROTOCOL, "hello with values that its type does not have");
     }
@@ -69,6 +71,9 @@ enum hello_reason hello_judge(const struct hello *mine, const struct hello *thei
     }
     if (CRYPTO_memcmp(theirs->token, mine->token, MS_TOKEN_LEN) != 0) {
         return HELLO_BAD_TOKEN;
+    }
+    if (theirs->group != mine->group) {
+        return HELLO_BAD_GROUP;
     }
     if (theirs->world != mine->world) {
         return HELLO_BAD_WORLD;
@@ -119,6 +124,11 @@ int hello_fail(enum hello_reason reason, const struct hello *mine, const struct 
         what = "number of ranks";
         a = theirs->world;
         b = mine->world;
+        break;
+    case HELLO_BAD_GROUP:
+        what = "number of the group of ranks; the programs of the ranks differ";
+        a = theirs->group;
+        b = mine->group;
         break;
     case HELLO_BAD_EXCHANGE:
         what = "size of the exchange buffer in floats; the plans of the ranks differ";

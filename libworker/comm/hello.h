@@ -5,9 +5,10 @@
  *
  *     0      4         6      8     16           24     28     32      36       40
  *     | MSH1 | version | type | job | generation | rank | peer | world | reason |
- *     40                48              56     64           96
- *     | exchange_floats | segment_bytes | zero | token (32) |
- */
+ *     40                48              56            64           96
+ *     | exchange_floats | segment_bytes | group, zero | token (32) |
+ *
+ * Ranks, and how many they are, are those of the group that the connection is for. */
 #ifndef HELLO_H
 #define HELLO_H
 
@@ -17,7 +18,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { HELLO_BYTES = 96, HELLO_VERSION = 2 };
+enum { HELLO_BYTES = 96, HELLO_VERSION = 3 };
 
 enum hello_type { HELLO_ASK = 1, HELLO_WELCOME = 2, HELLO_REFUSED = 3 };
 
@@ -35,16 +36,18 @@ enum hello_reason {
     HELLO_BAD_TRANSPORT =
         9,                /* the one takes the other for a rank of its host, the other does not */
     HELLO_DUPLICATE = 10, /* that rank is connected already */
+    HELLO_BAD_GROUP = 11,
     HELLO_REASONS
 };
 
 struct hello {
     uint16_t version, type;
     uint64_t job, generation;
-    uint32_t rank, peer, world; /* rank speaks to peer */
+    uint32_t rank, peer, world; /* rank speaks to peer; of the group */
     uint32_t reason;            /* enum hello_reason, in REFUSED */
     uint64_t exchange_floats;
     uint64_t segment_bytes; /* of the memory passed along; 0 on TCP */
+    uint32_t group;         /* 0: all ranks */
     uint8_t token[MS_TOKEN_LEN];
 };
 

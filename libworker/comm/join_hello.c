@@ -19,6 +19,7 @@ static struct hello own_hello(const struct join *join, int peer, enum hello_type
         .peer = (uint32_t)peer,
         .world = (uint32_t)group->n_ranks,
         .exchange_floats = group->exchange_floats,
+        .group = group->number,
         .segment_bytes = group->peers[peer].local >= 0 ? group->segments[group->self].size : 0,
     };
     memcpy(hello.token, join->cfg->token, MS_TOKEN_LEN);

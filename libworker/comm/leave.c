@@ -41,6 +41,7 @@ static int say_bye(struct group *group, struct peer *peer, int aborted)
         .generation = group->mesh->cfg.generation,
         .step = group->step,
         .sequence = group->op.sequence,
+        .group = group->number,
         .begin = aborted ? atomic_load(&group->mesh->culprit) : FRAME_NOBODY,
     };
     peer->stream.said_bye = 1;

@@ -34,6 +34,7 @@ struct shm_head {
     uint64_t job, generation;
     uint64_t rank, world;
     uint64_t exchange_floats, segment_bytes;
+    uint64_t group;
 };
 
 /* What a rank does, so that ranks which disagree are told and not hung. */

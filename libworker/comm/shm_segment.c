@@ -80,9 +80,10 @@ int segment_create(struct segment *ret, const struct shm_head *head, int shared,
                        (unsigned long long)head->exchange_floats);
     }
     if (shared) {
-        char name[64];
-        snprintf(name, sizeof(name), "msched-%llu-%llu-%llu", (unsigned long long)head->job,
-                 (unsigned long long)head->generation, (unsigned long long)head->rank);
+        char name[96];
+        snprintf(name, sizeof(name), "msched-%llu-%llu-%llu-%llu", (unsigned long long)head->job,
+                 (unsigned long long)head->generation, (unsigned long long)head->group,
+                 (unsigned long long)head->rank);
         segment.fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
         if (segment.fd < 0 || ftruncate(segment.fd, (off_t)segment_bytes(floats)) < 0 ||
             fcntl(segment.fd, F_ADD_SEALS, SEALS) < 0) {
@@ -128,10 +129,11 @@ int segment_map(struct segment *ret, int fd, const struct shm_head *want, const 
         if (memcmp(head->magic, magic, sizeof(magic)) != 0 || head->job != want->job ||
             head->generation != want->generation || head->rank != want->rank ||
             head->world != want->world || head->exchange_floats != want->exchange_floats ||
+            head->group != want->group ||
             segment_counters(&segment)->generation != want->generation) {
             rc = ms_fail(err, MS_E_REFUSED,
-                         "the memory that %s passed is not that of its rank and "
-                         "generation",
+                         "the memory that %s passed is not that of its rank, "
+                         "group and generation",
                          who);
         }
     }

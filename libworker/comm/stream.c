@@ -173,6 +173,7 @@ static int begin_frame(struct group *group, struct stream *stream, struct ms_err
         .begin = span->begin,
         .offset = span->offset + span->done,
         .length = (uint32_t)length,
+        .group = group->number,
     };
     frame_encode(&frame, stream->stage);
     size_t staged = 0;
@@ -276,6 +277,11 @@ static int take_header(struct group *group, struct peer *peer, struct ms_err *er
                           "%s is at generation %llu of the job, this rank at %llu",
                           group_who(group, peer->rank, who), (unsigned long long)frame.generation,
                           (unsigned long long)group->mesh->cfg.generation);
+    }
+    if (frame.group != group->number) {
+        return mesh_blame(group->mesh, peer->member, err, MS_E_PROTOCOL,
+                          "%s sent a frame of group %u on the connection of group %u",
+                          group_who(group, peer->rank, who), frame.group, group->number);
     }
     if (frame.type == FRAME_BYE) {
         stream->has_left = 1;

@@ -65,6 +65,10 @@ START_TEST(frames_that_do_not_belong_are_refused_and_named)
     frame.sequence = 2;
     maker = barrier_against(c, &frame, "MSD1");
     check_failed(&maker, MS_E_PROTOCOL, "number 2");
+    frame = fake_frame();
+    frame.group = 3;
+    maker = barrier_against(c, &frame, "MSD1");
+    check_failed(&maker, MS_E_PROTOCOL, "a frame of group 3 on the connection of group 0");
     comm_case_close(c);
 }
 END_TEST

@@ -74,7 +74,7 @@ START_TEST(strangers_do_not_hold_up_the_ranks)
 }
 END_TEST
 
-/* Spoils a hello in one of eight ways; returns what the other side ought to say to it. */
+/* Spoils a hello in one of nine ways; returns what the other side ought to say to it. */
 static enum hello_reason spoil(struct hello *hello, int way)
 {
     switch (way) {
@@ -99,6 +99,9 @@ static enum hello_reason spoil(struct hello *hello, int way)
     case 6:
         hello->rank = 7;
         return HELLO_BAD_RANK;
+    case 7:
+        hello->group = 1;
+        return HELLO_BAD_GROUP;
     default:
         hello->segment_bytes = 4242;
         return HELLO_BAD_TRANSPORT;
@@ -113,7 +116,7 @@ START_TEST(a_hello_that_does_not_fit_is_refused_with_the_reason)
         struct maker makers[2] = {{.barriers = 1}, {.barriers = 1}};
         struct hello answer;
         maker_start(&makers[0], c, 0);
-        for (int i = 0; i < 8; i++) {
+        for (int i = 0; i < 9; i++) {
             struct hello hello = fake_hello(c);
             enum hello_reason want = spoil(&hello, i);
             int fd = modes[m] == MODE_SHM ? fake_dial_unix(c, 0) : fake_dial_tcp(c, 0);

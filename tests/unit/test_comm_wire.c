@@ -42,6 +42,7 @@ static struct hello sample_hello(void)
         .world = 0x41424344,
         .exchange_floats = 0x5152535455565758,
         .segment_bytes = 0x6162636465666768,
+        .group = 0x71727374,
     };
     for (int i = 0; i < MS_TOKEN_LEN; i++) {
         hello.token[i] = (uint8_t)(0x80 + i);
@@ -64,6 +65,7 @@ START_TEST(hello_bytes_are_those_of_the_documents)
     ck_assert_uint_eq(back.world, hello.world);
     ck_assert_uint_eq(back.exchange_floats, hello.exchange_floats);
     ck_assert_uint_eq(back.segment_bytes, hello.segment_bytes);
+    ck_assert_uint_eq(back.group, hello.group);
     ck_assert_int_eq(memcmp(back.token, hello.token, MS_TOKEN_LEN), 0);
     hello.type = HELLO_WELCOME;
     hello_encode(&hello, bytes);
@@ -90,6 +92,7 @@ START_TEST(frame_bytes_are_those_of_the_documents)
         .begin = 0x3132333435363738,
         .offset = 0x4142434445464748,
         .length = 0x00098765,
+        .group = 0x51525354,
     };
     frame_encode(&frame, bytes);
     check_golden("frame-data", bytes, sizeof(bytes));
@@ -102,6 +105,7 @@ START_TEST(frame_bytes_are_those_of_the_documents)
     ck_assert_uint_eq(back.begin, frame.begin);
     ck_assert_uint_eq(back.offset, frame.offset);
     ck_assert_uint_eq(back.length, frame.length);
+    ck_assert_uint_eq(back.group, frame.group);
     frame = (struct frame){.type = FRAME_BYE,
                            .phase = FRAME_BYE_ABORTED,
                            .generation = 7,
@@ -121,7 +125,7 @@ START_TEST(the_head_of_a_segment_lies_as_documented)
 {
     struct segment segment;
     struct shm_head head = {
-        .job = 1, .generation = 2, .rank = 3, .world = 4, .exchange_floats = 1000};
+        .job = 1, .generation = 2, .rank = 3, .world = 4, .exchange_floats = 1000, .group = 5};
     ck_ms_ok(segment_create(&segment, &head, 1, err));
     check_golden("segment-head", segment.base, sizeof(head));
     ck_assert_uint_eq(segment_counters(&segment)->generation, 2);
