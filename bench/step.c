@@ -70,7 +70,7 @@ static int set_values(struct work *w, struct ms_err *err)
         const struct tensor *t = graph_tensor(w->graph, tensor);
         float *values = room((size_t)shape_count(&t->shape) * sizeof(float));
         graph_init_values(t, 1, values);
-        rc = plan_set_logical(w->plan, tensor, values, err);
+        rc = plan_set_logical(w->plan, tensor, MS_F32, values, err);
         free(values);
     }
     return rc;
@@ -117,10 +117,11 @@ static int work_init(struct work *w, const struct settings *set, struct ms_err *
     printf("%s arena %.1f MB\n", set->network, (double)sizes.arena_bytes * 1e-6);
     printf("%s reorders %llu\n", set->network, (unsigned long long)sizes.reorders);
     w->arena_bytes = sizes.arena_bytes;
-    w->buffers = (struct plan_buffers){.weights = room(sizes.weights * sizeof(float)),
-                                       .moving = room(sizes.stats * sizeof(float)),
-                                       .exchange = room(sizes.exchange * sizeof(float)),
-                                       .arena = arena_room(sizes.arena_bytes)};
+    w->buffers =
+        (struct plan_buffers){.weights = room(ms_dtype_size(sizes.weights_dtype, sizes.weights)),
+                              .moving = room(ms_dtype_size(sizes.stats_dtype, sizes.stats)),
+                              .exchange = room(ms_dtype_size(sizes.exchange_dtype, sizes.exchange)),
+                              .arena = arena_room(sizes.arena_bytes)};
     rc = plan_bind(w->plan, &w->buffers, err);
     fill_batch(w);
     rc = rc < 0 ? rc : set_values(w, err);

@@ -46,4 +46,10 @@ static inline size_t ms_dtype_bytes(enum ms_dtype dtype)
     return ms_dtype_traits(dtype)->bytes;
 }
 
+/* Of so many elements. */
+static inline size_t ms_dtype_size(enum ms_dtype dtype, size_t count)
+{
+    return count * ms_dtype_bytes(dtype);
+}
+
 #endif

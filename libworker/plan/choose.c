@@ -92,6 +92,7 @@ int plan_choose(const struct plan_request *request, struct plan_spec **ret, stru
     size_t bucket_bytes = request->bucket_bytes_max;
     spec->world = request->world;
     spec->threads = request->threads;
+    spec->precision = request->precision;
     spec->bucket_bytes = (int64_t)(bucket_bytes > 0 ? bucket_bytes : PLAN_BUCKET_BYTES);
     record_machine(&spec->machine);
     if (request->mixed_caches) {

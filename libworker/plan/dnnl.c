@@ -175,7 +175,7 @@ static dnnl_format_tag_t tag_named(const char *name)
 static int is_called(const struct dn_md *md, dnnl_format_tag_t tag)
 {
     struct dn_md probe = {0};
-    if (raw_md_by_tag(&probe.desc, md->n_dims, md->dims, tag) != dnnl_success) {
+    if (raw_md_by_tag(&probe.desc, md->dtype, md->n_dims, md->dims, tag) != dnnl_success) {
         return 0;
     }
     int equal = dnnl_memory_desc_equal(raw_view(&probe), raw_view(md));
@@ -244,7 +244,7 @@ static dnnl_format_tag_t format_tag(int n_dims, enum dn_tag tag)
 }
 
 /* The first of our layouts that the descriptor is. */
-static enum dn_tag recognise(RAW_VIEW view, int n_dims, const int64_t *dims)
+static enum dn_tag recognise(RAW_VIEW view, enum ms_dtype dtype, int n_dims, const int64_t *dims)
 {
     static const enum dn_tag tags[] = {DN_PLAIN, DN_NCHW16C, DN_NCHW8C, DN_NHWC};
     enum dn_tag found = DN_OTHER;
@@ -252,7 +252,7 @@ static enum dn_tag recognise(RAW_VIEW view, int n_dims, const int64_t *dims)
         dnnl_format_tag_t format = format_tag(n_dims, tags[i]);
         dnnl_memory_desc_t desc;
         if (format == dnnl_format_tag_undef ||
-            raw_md_by_tag(&desc, n_dims, dims, format) != dnnl_success) {
+            raw_md_by_tag(&desc, dtype, n_dims, dims, format) != dnnl_success) {
             continue;
         }
         struct dn_md probe = {.desc = desc};
@@ -264,11 +264,12 @@ static enum dn_tag recognise(RAW_VIEW view, int n_dims, const int64_t *dims)
     return found;
 }
 
-static const struct dn_md *find_any(const struct dn *dn, int n_dims, const int64_t *dims)
+static const struct dn_md *find_any(const struct dn *dn, enum ms_dtype dtype, int n_dims,
+                                    const int64_t *dims)
 {
     const struct dn_md *md = dn->mds[md_list(n_dims, dims)];
     for (; md != NULL; md = md->next) {
-        if (md->tag == DN_ANY && md->n_dims == n_dims &&
+        if (md->tag == DN_ANY && md->dtype == dtype && md->n_dims == n_dims &&
             memcmp(md->dims, dims, (size_t)n_dims * sizeof(*dims)) == 0) {
             return md;
         }
@@ -295,8 +296,9 @@ static const struct dn_md *intern(struct dn *dn, RAW_VIEW view, int any)
     }
     size_t bytes = any ? 0 : dnnl_memory_desc_get_size(view);
     int list = md_list(n_dims, dims);
+    enum ms_dtype dtype = raw_md_dtype(view);
     const struct dn_md *found =
-        any ? find_any(dn, n_dims, dims) : find_equal(dn, view, list, bytes);
+        any ? find_any(dn, dtype, n_dims, dims) : find_equal(dn, view, list, bytes);
     if (found != NULL) {
         return found;
     }
@@ -305,16 +307,18 @@ static const struct dn_md *intern(struct dn *dn, RAW_VIEW view, int any)
         free(md);
         return NULL;
     }
+    md->dtype = dtype;
     md->bytes = bytes;
     md->n_dims = n_dims;
     memcpy(md->dims, dims, sizeof(dims));
-    md->tag = any ? DN_ANY : recognise(view, n_dims, dims);
+    md->tag = any ? DN_ANY : recognise(view, dtype, n_dims, dims);
     md->next = dn->mds[list];
     dn->mds[list] = md;
     return md;
 }
 
-const struct dn_md *dn_md(struct dn *dn, int n_dims, const int64_t *dims, enum dn_tag tag)
+const struct dn_md *dn_md(struct dn *dn, enum ms_dtype dtype, int n_dims, const int64_t *dims,
+                          enum dn_tag tag)
 {
     if (n_dims < 1 || n_dims > DN_DIMS_MAX) {
         return NULL;
@@ -322,7 +326,7 @@ const struct dn_md *dn_md(struct dn *dn, int n_dims, const int64_t *dims, enum d
     struct dn_md probe = {0};
     dnnl_format_tag_t format = format_tag(n_dims, tag);
     if (format == dnnl_format_tag_undef ||
-        raw_md_by_tag(&probe.desc, n_dims, dims, format) != dnnl_success) {
+        raw_md_by_tag(&probe.desc, dtype, n_dims, dims, format) != dnnl_success) {
         return NULL;
     }
     const struct dn_md *md = intern(dn, raw_view(&probe), tag == DN_ANY);
@@ -330,17 +334,38 @@ const struct dn_md *dn_md(struct dn *dn, int n_dims, const int64_t *dims, enum d
     return md;
 }
 
-const struct dn_md *dn_md_named(struct dn *dn, int n_dims, const int64_t *dims, const char *name)
+const struct dn_md *dn_md_named(struct dn *dn, enum ms_dtype dtype, int n_dims, const int64_t *dims,
+                                const char *name)
 {
     struct dn_md probe = {0};
     dnnl_format_tag_t tag = tag_named(name);
     if (tag == dnnl_format_tag_undef || n_dims < 1 || n_dims > DN_DIMS_MAX ||
-        raw_md_by_tag(&probe.desc, n_dims, dims, tag) != dnnl_success) {
+        raw_md_by_tag(&probe.desc, dtype, n_dims, dims, tag) != dnnl_success) {
         return NULL;
     }
     const struct dn_md *md = intern(dn, raw_view(&probe), 0);
     raw_md_free(&probe.desc);
     return md;
+}
+
+const struct dn_md *dn_md_as(struct dn *dn, const struct dn_md *md, enum dn_tag tag)
+{
+    return dn_md(dn, md->dtype, md->n_dims, md->dims, tag);
+}
+
+const struct dn_md *dn_md_as_named(struct dn *dn, const struct dn_md *md, const char *name)
+{
+    return dn_md_named(dn, md->dtype, md->n_dims, md->dims, name);
+}
+
+enum ms_dtype dn_md_dtype(const struct dn_md *md)
+{
+    return md->dtype;
+}
+
+size_t dn_md_count(const struct dn_md *md)
+{
+    return md->bytes / ms_dtype_bytes(md->dtype);
 }
 
 size_t dn_md_bytes(const struct dn_md *md)

@@ -3,10 +3,11 @@
  *     dn (engine, stream, memory descriptors) -> dn_pd (what oneDNN would do) -> dn_prim (runs)
  *
  * Memory descriptors are interned: two descriptors of one dn are equal if and only if the pointers
- * are. They belong to the dn and live as long. fp32 throughout. One thread at a time. */
+ * are. They belong to the dn and live as long. One thread at a time. */
 #ifndef PLAN_DNNL_H
 #define PLAN_DNNL_H
 
+#include "proto/dtype.h"
 #include "proto/err.h"
 
 #include <stddef.h>
@@ -85,10 +86,17 @@ int dn_create(struct dn **ret, struct ms_err *err);
 void dn_destroy(struct dn *dn); /* after its pds and prims; NULL allowed */
 
 /* Borrowed; NULL: no memory or no such layout for these dimensions (blocks need four). */
-const struct dn_md *dn_md(struct dn *dn, int n_dims, const int64_t *dims, enum dn_tag tag);
+const struct dn_md *dn_md(struct dn *dn, enum ms_dtype dtype, int n_dims, const int64_t *dims,
+                          enum dn_tag tag);
 /* By oneDNN's name of the layout; NULL also where it knows no such name. */
-const struct dn_md *dn_md_named(struct dn *dn, int n_dims, const int64_t *dims, const char *name);
-size_t dn_md_bytes(const struct dn_md *md); /* padding included */
+const struct dn_md *dn_md_named(struct dn *dn, enum ms_dtype dtype, int n_dims, const int64_t *dims,
+                                const char *name);
+/* The same tensor in another layout. */
+const struct dn_md *dn_md_as(struct dn *dn, const struct dn_md *md, enum dn_tag tag);
+const struct dn_md *dn_md_as_named(struct dn *dn, const struct dn_md *md, const char *name);
+enum ms_dtype dn_md_dtype(const struct dn_md *md); /* oneDNN's own buffers: MS_U8 */
+size_t dn_md_count(const struct dn_md *md);        /* elements, padding included; DN_ANY: 0 */
+size_t dn_md_bytes(const struct dn_md *md);        /* of them */
 int dn_md_n_dims(const struct dn_md *md);
 const int64_t *dn_md_dims(const struct dn_md *md);
 enum dn_tag dn_md_tag(const struct dn_md *md);

@@ -35,6 +35,18 @@ static void add_offer(struct raw_offers *offers, const char *impl)
     }
 }
 
+static const dnnl_data_type_t data_types[MS_DTYPES] = {
+    [MS_F32] = dnnl_f32, [MS_BF16] = dnnl_bf16, [MS_I32] = dnnl_s32, [MS_U8] = dnnl_u8};
+
+static enum ms_dtype dtype_of(dnnl_data_type_t type)
+{
+    int dtype = 0;
+    while (dtype < MS_DTYPES && data_types[dtype] != type) {
+        dtype++;
+    }
+    return dtype < MS_DTYPES ? (enum ms_dtype)dtype : MS_U8;
+}
+
 #if DNNL_VERSION_MAJOR >= 3
 
 RAW_VIEW raw_view(const struct dn_md *md)
@@ -42,10 +54,17 @@ RAW_VIEW raw_view(const struct dn_md *md)
     return md == NULL ? NULL : md->desc;
 }
 
-dnnl_status_t raw_md_by_tag(dnnl_memory_desc_t *ret, int n_dims, const int64_t *dims,
-                            dnnl_format_tag_t tag)
+dnnl_status_t raw_md_by_tag(dnnl_memory_desc_t *ret, enum ms_dtype dtype, int n_dims,
+                            const int64_t *dims, dnnl_format_tag_t tag)
 {
-    return dnnl_memory_desc_create_with_tag(ret, n_dims, dims, dnnl_f32, tag);
+    return dnnl_memory_desc_create_with_tag(ret, n_dims, dims, data_types[dtype], tag);
+}
+
+enum ms_dtype raw_md_dtype(RAW_VIEW view)
+{
+    dnnl_data_type_t type = dnnl_data_type_undef;
+    (void)dnnl_memory_desc_query(view, dnnl_query_data_type, &type);
+    return dtype_of(type);
 }
 
 dnnl_status_t raw_md_copy(dnnl_memory_desc_t *ret, RAW_VIEW from)
@@ -162,10 +181,15 @@ RAW_VIEW raw_view(const struct dn_md *md)
     return md == NULL ? NULL : &md->desc;
 }
 
-dnnl_status_t raw_md_by_tag(dnnl_memory_desc_t *ret, int n_dims, const int64_t *dims,
-                            dnnl_format_tag_t tag)
+dnnl_status_t raw_md_by_tag(dnnl_memory_desc_t *ret, enum ms_dtype dtype, int n_dims,
+                            const int64_t *dims, dnnl_format_tag_t tag)
 {
-    return dnnl_memory_desc_init_by_tag(ret, n_dims, dims, dnnl_f32, tag);
+    return dnnl_memory_desc_init_by_tag(ret, n_dims, dims, data_types[dtype], tag);
+}
+
+enum ms_dtype raw_md_dtype(RAW_VIEW view)
+{
+    return dtype_of(view->data_type);
 }
 
 dnnl_status_t raw_md_copy(dnnl_memory_desc_t *ret, RAW_VIEW from)

@@ -15,6 +15,7 @@
 
 struct dn_md {
     dnnl_memory_desc_t desc;
+    enum ms_dtype dtype;
     size_t bytes;
     int n_dims;
     int64_t dims[DN_DIMS_MAX];
@@ -26,8 +27,10 @@ struct dn_md {
 
 /* NULL for NULL, as optional arguments want it. */
 RAW_VIEW raw_view(const struct dn_md *md);
-dnnl_status_t raw_md_by_tag(dnnl_memory_desc_t *ret, int n_dims, const int64_t *dims,
-                            dnnl_format_tag_t tag);
+dnnl_status_t raw_md_by_tag(dnnl_memory_desc_t *ret, enum ms_dtype dtype, int n_dims,
+                            const int64_t *dims, dnnl_format_tag_t tag);
+/* What has no name among ours is one of oneDNN's own buffers: bytes, MS_U8. */
+enum ms_dtype raw_md_dtype(RAW_VIEW view);
 dnnl_status_t raw_md_copy(dnnl_memory_desc_t *ret, RAW_VIEW from);
 void raw_md_free(dnnl_memory_desc_t *desc);
 /* Number of dimensions, 0 for the empty descriptor; at most DN_DIMS_MAX of them into dims. */

@@ -17,15 +17,20 @@ static void *grow(void *items, int count, int *cap, size_t size)
     return more;
 }
 
-int emit_buffer(struct plan *plan, size_t bytes, struct ms_err *err)
+int emit_buffer(struct plan *plan, enum ms_dtype dtype, size_t count, struct ms_err *err)
 {
     void *more = grow(plan->buffers, plan->n_buffers, &plan->cap_buffers, sizeof(*plan->buffers));
     if (more == NULL) {
         return ms_fail(err, MS_E_NOMEM, "plan: no memory for buffer %d", plan->n_buffers);
     }
     plan->buffers = more;
-    plan->buffers[plan->n_buffers] = (struct buffer){.bytes = bytes};
+    plan->buffers[plan->n_buffers] = (struct buffer){.dtype = dtype, .count = count};
     return plan->n_buffers++;
+}
+
+int emit_buffer_for(struct plan *plan, const struct dn_md *md, struct ms_err *err)
+{
+    return emit_buffer(plan, dn_md_dtype(md), dn_md_count(md), err);
 }
 
 struct step *emit_step(struct plan *plan, enum step_kind kind, int op, int n_operands,
@@ -49,7 +54,7 @@ static int emit_scratch(struct plan *plan, const struct dn_arg *args, int n, int
     *ret = -1;
     for (int i = 0; i < n; i++) {
         if (args[i].role == DN_SCRATCHPAD) {
-            *ret = emit_buffer(plan, dn_md_bytes(args[i].md), err);
+            *ret = emit_buffer_for(plan, args[i].md, err);
             return *ret < 0 ? *ret : 0;
         }
     }
@@ -105,7 +110,7 @@ int emit_reorder(struct plan *plan, int op, struct operand from, const struct dn
 static int as_rows(struct plan *plan, int op, struct operand *at, const struct dn_md **md,
                    struct ms_err *err)
 {
-    const struct dn_md *plain = dn_md(plan->dn, dn_md_n_dims(*md), dn_md_dims(*md), DN_PLAIN);
+    const struct dn_md *plain = dn_md_as(plan->dn, *md, DN_PLAIN);
     int rc = plain == NULL ? ms_fail(err, MS_E_NOMEM, "plan: no memory for a layout")
                            : emit_as(plan, op, *at, *md, plain, at, err);
     *md = rc == 0 ? plain : *md;
@@ -118,7 +123,7 @@ int emit_as(struct plan *plan, int op, struct operand at, const struct dn_md *md
     int rc = 0;
     if (dn_md_n_dims(md) != dn_md_n_dims(to)) {
         rc = as_rows(plan, op, &at, &md, err);
-        md = dn_md(plan->dn, dn_md_n_dims(to), dn_md_dims(to), DN_PLAIN);
+        md = dn_md_as(plan->dn, to, DN_PLAIN);
         if (rc < 0 || md == NULL) {
             return rc < 0 ? rc : ms_fail(err, MS_E_NOMEM, "plan: no memory for a layout");
         }
@@ -127,7 +132,7 @@ int emit_as(struct plan *plan, int op, struct operand at, const struct dn_md *md
         *ret = at;
         return 0;
     }
-    int buffer = emit_buffer(plan, dn_md_bytes(to), err);
+    int buffer = emit_buffer_for(plan, to, err);
     if (buffer < 0) {
         return buffer;
     }
@@ -139,20 +144,20 @@ int emit_as(struct plan *plan, int op, struct operand at, const struct dn_md *md
     return rc;
 }
 
+struct plan_value emit_at(struct operand at, const struct dn_md *md)
+{
+    return (struct plan_value){at, dn_md_dtype(md), dn_md_count(md), md};
+}
+
 int emit_value(struct lowering *lo, int tensor, const struct dn_md *md, struct ms_err *err)
 {
     struct plan *plan = lo->plan;
-    int buffer = emit_buffer(plan, dn_md_bytes(md), err);
+    int buffer = emit_buffer_for(plan, md, err);
     if (buffer < 0) {
         return buffer;
     }
-    lo->values[tensor] = (struct plan_value){{PLACE_ARENA, buffer}, md};
+    lo->values[tensor] = emit_at((struct operand){PLACE_ARENA, buffer}, md);
     return 0;
-}
-
-int64_t emit_md_floats(const struct dn_md *md)
-{
-    return (int64_t)(dn_md_bytes(md) / sizeof(float));
 }
 
 static int64_t block_of(enum dn_tag tag)
@@ -168,15 +173,15 @@ const struct dn_md *emit_padded(struct plan *plan, const struct dn_md *md)
         return md;
     }
     int64_t dims[DN_DIMS_MAX] = {from[0], (from[1] + block - 1) / block * block, from[2], from[3]};
-    const struct dn_md *padded = dn_md(plan->dn, 4, dims, dn_md_tag(md));
+    const struct dn_md *padded = dn_md(plan->dn, dn_md_dtype(md), 4, dims, dn_md_tag(md));
     return padded != NULL && dn_md_bytes(padded) == dn_md_bytes(md) ? padded : md;
 }
 
 const struct dn_md *emit_rows(struct plan *plan, const struct dn_md *md)
 {
     const int64_t *dims = dn_md_dims(md);
-    int64_t rows[2] = {dims[0], emit_md_floats(md) / dims[0]};
-    return dn_md(plan->dn, 2, rows, DN_PLAIN);
+    int64_t rows[2] = {dims[0], (int64_t)dn_md_count(md) / dims[0]};
+    return dn_md(plan->dn, dn_md_dtype(md), 2, rows, DN_PLAIN);
 }
 
 struct kernel_layout emit_bn_layout(const struct dn_md *md)
@@ -198,7 +203,7 @@ int emit_bn_scratch(struct plan *plan, const struct kernel_layout *layout, struc
                     struct ms_err *err)
 {
     size_t bytes = kernel_bn_scratch(layout, plan->threads);
-    int buffer = bytes == 0 ? 0 : emit_buffer(plan, bytes, err);
+    int buffer = bytes == 0 ? 0 : emit_buffer(plan, MS_U8, bytes, err);
     if (buffer < 0) {
         return buffer;
     }

@@ -5,6 +5,7 @@
  *     params.c    parameters       -> places in the flat buffers, buckets, logical layout
  *     memory.c    steps            -> recompute, lifetimes, offsets in the arena
  *     check.c     steps            -> are they what the spec says?
+ *     dtype.c     precision        -> what the elements of a tensor are
  *     step.c      steps + pointers -> a run
  */
 #ifndef PLAN_INTERNAL_H
@@ -17,7 +18,7 @@
 
 enum {
     PLAN_ALIGN = 64,   /* bytes: a cache line and a vector of AVX-512 */
-    PLAN_LANES = 16,   /* ... in floats */
+    PLAN_LANES = 16,   /* elements of it, of 4 bytes: places in the flat buffers are multiples */
     PLAN_OPERANDS = 12 /* batch norm backward */
 };
 
@@ -78,16 +79,25 @@ struct step {
     int64_t rows, columns;
 };
 
-struct buffer { /* a piece of the arena */
-    size_t bytes;
+struct buffer {          /* a piece of the arena */
+    enum ms_dtype dtype; /* MS_U8: scratch, whose inside is its kernel's */
+    size_t count;
     int first, last; /* steps; last < first: unused */
     int root;        /* shares the bytes of this buffer; itself if it has its own */
     size_t offset;
 };
 
+static inline size_t buffer_bytes(const struct buffer *buffer)
+{
+    return ms_dtype_size(buffer->dtype, buffer->count);
+}
+
 struct plan {
     const struct graph *graph;
     int training, threads;
+    enum ms_dtype precision;                  /* of values */
+    enum ms_dtype weights_dtype, stats_dtype; /* parameters; states and statistics */
+    enum ms_dtype exchange_dtype;             /* gradients, and a copy of the statistics */
     size_t bucket_bytes_max;
     const atomic_int *cancel; /* NULL: never */
     int is_draft;             /* to choose by: without primitives, it cannot run */
@@ -126,7 +136,8 @@ struct plan {
     double *seconds; /* plan_view_clock */
 };
 
-/* plan.c: a plan of the graph that has no steps yet; threads and bucket bytes are the spec's. */
+/* plan.c: a plan of the graph that has no steps yet; threads, precision and bucket bytes are the
+ * spec's. */
 int plan_begin(const struct graph *graph, const struct plan_spec *spec, enum plan_use use,
                struct plan **ret, struct ms_err *err);
 
@@ -134,8 +145,15 @@ int plan_begin(const struct graph *graph, const struct plan_spec *spec, enum pla
 int plan_lower(struct plan *plan, const struct plan_spec *spec, enum plan_use use,
                struct ms_err *err);
 
+/* dtype.c: of a tensor of this role where values have this precision. */
+enum ms_dtype plan_dtype(enum ms_dtype precision, enum tensor_role role);
+/* Sets the types of the plan. MS_E_UNSUPPORTED: no code computes with that of a tensor; names it.
+ */
+int plan_set_dtypes(struct plan *plan, enum ms_dtype precision, struct ms_err *err);
+
 /* emit.c. Each returns 0 (or an index) or fails. */
-int emit_buffer(struct plan *plan, size_t bytes, struct ms_err *err);
+int emit_buffer(struct plan *plan, enum ms_dtype dtype, size_t count, struct ms_err *err);
+int emit_buffer_for(struct plan *plan, const struct dn_md *md, struct ms_err *err);
 struct step *emit_step(struct plan *plan, enum step_kind kind, int op, int n_operands,
                        struct ms_err *err); /* NULL: no memory; valid until the next emit */
 /* Fills everything but scratch from args, by role. */
@@ -150,14 +168,15 @@ struct kernel_layout emit_bn_layout(const struct dn_md *md);
 /* A batch norm's scratch on the plan's threads: a buffer, or PLACE_NONE where it needs none. */
 int emit_bn_scratch(struct plan *plan, const struct kernel_layout *layout, struct operand *ret,
                     struct ms_err *err);
-int64_t emit_md_floats(const struct dn_md *md);
 /* md with its channels rounded up to whole blocks: the same bytes. */
 const struct dn_md *emit_padded(struct plan *plan, const struct dn_md *md);
 /* A dense layer's view of a tensor: (n, everything else). */
 const struct dn_md *emit_rows(struct plan *plan, const struct dn_md *md);
 
-/* params.c. Before lowering; a spec without parameters: this plan fixes them. MS_E_INVALID: they
- * are not those of the graph, with the line. */
+/* params.c. Elements of a parameter without the padding to cache lines. */
+size_t params_used(const struct plan *plan, const struct plan_param *param);
+/* Before lowering; a spec without parameters: this plan fixes them. MS_E_INVALID: they are not those
+ * of the graph, with the line. */
 int params_create(struct plan *plan, const struct plan_spec *spec, struct ms_err *err);
 void params_place(struct plan *plan);                      /* after the forward ops */
 int params_buckets(struct plan *plan, struct ms_err *err); /* after scheduling */

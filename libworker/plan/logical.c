@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int reorder(struct plan *plan, const struct dn_md *from_md, float *from,
-                   const struct dn_md *to_md, float *to, struct ms_err *err)
+static int reorder(struct plan *plan, const struct dn_md *from_md, void *from,
+                   const struct dn_md *to_md, void *to, struct ms_err *err)
 {
     if (from_md == to_md) {
         memcpy(to, from, dn_md_bytes(to_md));
@@ -40,44 +40,46 @@ static int reorder(struct plan *plan, const struct dn_md *from_md, float *from,
     return rc;
 }
 
-static float *alloc_floats(int64_t count)
+static void *alloc_zeros(size_t bytes)
 {
-    size_t bytes = ((size_t)count * sizeof(float) / PLAN_ALIGN + 1) * PLAN_ALIGN;
-    float *floats = aligned_alloc(PLAN_ALIGN, bytes);
-    if (floats != NULL) {
-        memset(floats, 0, bytes);
+    size_t rounded = (bytes / PLAN_ALIGN + 1) * PLAN_ALIGN;
+    void *zeros = aligned_alloc(PLAN_ALIGN, rounded);
+    if (zeros != NULL) {
+        memset(zeros, 0, rounded);
     }
-    return floats;
+    return zeros;
 }
 
 struct stages { /* of one parameter: the layouts on the way */
     const struct dn_md *rows, *via, *flat;
-    int64_t n_rows, row_count, padded_count; /* floats of a logical and of a padded row */
-    float *a, *b;
+    size_t n_rows, row_bytes, padded_bytes; /* of a logical and of a padded row */
+    void *a, *b;
 };
 
 static int stages_init(struct stages *st, struct plan *plan, const struct plan_param *p,
                        struct ms_err *err)
 {
     const struct shape *shape = &graph_tensor(plan->graph, p->tensor)->shape;
+    enum ms_dtype dtype = plan->weights_dtype;
     memset(st, 0, sizeof(*st));
-    st->n_rows = shape->dim[0];
-    st->row_count = st->padded_count = shape_count(shape) / shape->dim[0];
+    st->n_rows = (size_t)shape->dim[0];
+    st->row_bytes = ms_dtype_size(dtype, (size_t)shape_count(shape)) / st->n_rows;
+    st->padded_bytes = st->row_bytes;
     if (p->via == DN_ANY) {
-        st->rows = dn_md(plan->dn, p->n_dims, p->dims, DN_PLAIN);
+        st->rows = dn_md(plan->dn, dtype, p->n_dims, p->dims, DN_PLAIN);
         st->via = st->rows;
         st->flat = st->rows;
-        st->padded_count = st->rows == NULL ? 0 : emit_md_floats(st->rows) / st->n_rows;
+        st->padded_bytes = st->rows == NULL ? 0 : dn_md_bytes(st->rows) / st->n_rows;
     } else {
-        st->rows = dn_md(plan->dn, DN_DIMS_MAX, p->via_dims, DN_PLAIN);
-        st->via = dn_md(plan->dn, DN_DIMS_MAX, p->via_dims, p->via);
-        st->flat = dn_md(plan->dn, p->n_dims, p->dims, DN_PLAIN);
+        st->rows = dn_md(plan->dn, dtype, DN_DIMS_MAX, p->via_dims, DN_PLAIN);
+        st->via = dn_md(plan->dn, dtype, DN_DIMS_MAX, p->via_dims, p->via);
+        st->flat = dn_md(plan->dn, dtype, p->n_dims, p->dims, DN_PLAIN);
     }
     if (st->rows == NULL || st->via == NULL || st->flat == NULL) {
         return ms_fail(err, MS_E_NOMEM, "plan: no memory for a layout");
     }
-    st->a = alloc_floats(emit_md_floats(st->rows));
-    st->b = alloc_floats(emit_md_floats(st->via));
+    st->a = alloc_zeros(dn_md_bytes(st->rows));
+    st->b = alloc_zeros(dn_md_bytes(st->via));
     if (st->a == NULL || st->b == NULL) {
         return ms_fail(err, MS_E_NOMEM, "plan: no memory for parameter %s",
                        graph_tensor(plan->graph, p->tensor)->name);
@@ -85,27 +87,27 @@ static int stages_init(struct stages *st, struct plan *plan, const struct plan_p
     return 0;
 }
 
-static void copy_rows(float *to, int64_t to_row, const float *from, int64_t from_row, int64_t rows,
-                      int64_t count)
+/* The first `bytes` of each row; rows begin to_row and from_row bytes apart. */
+static void copy_rows(void *to, size_t to_row, const void *from, size_t from_row, size_t rows,
+                      size_t bytes)
 {
-    for (int64_t r = 0; r < rows; r++) {
-        memcpy(to + r * to_row, from + r * from_row, (size_t)count * sizeof(float));
+    for (size_t r = 0; r < rows; r++) {
+        memcpy((char *)to + r * to_row, (const char *)from + r * from_row, bytes);
     }
 }
 
-static int set_param(struct plan *plan, const struct plan_param *p, const float *logical, float *to,
+static int set_param(struct plan *plan, const struct plan_param *p, const void *logical, void *to,
                      struct ms_err *err)
 {
-    memset(to, 0, p->count * sizeof(float));
+    memset(to, 0, ms_dtype_size(plan->weights_dtype, p->count));
     if (p->md == NULL) {
-        int64_t count = shape_count(&graph_tensor(plan->graph, p->tensor)->shape);
-        memcpy(to, logical, (size_t)count * sizeof(float));
+        memcpy(to, logical, ms_dtype_size(plan->weights_dtype, params_used(plan, p)));
         return 0;
     }
     struct stages st;
     int rc = stages_init(&st, plan, p, err);
     if (rc == 0) {
-        copy_rows(st.a, st.padded_count, logical, st.row_count, st.n_rows, st.row_count);
+        copy_rows(st.a, st.padded_bytes, logical, st.row_bytes, st.n_rows, st.row_bytes);
         rc = reorder(plan, st.rows, st.a, st.via, st.b, err);
     }
     rc = rc < 0 ? rc : reorder(plan, st.flat, st.b, p->md, to, err);
@@ -114,28 +116,28 @@ static int set_param(struct plan *plan, const struct plan_param *p, const float 
     return rc;
 }
 
-static int get_param(struct plan *plan, const struct plan_param *p, const float *from,
-                     float *logical, struct ms_err *err)
+static int get_param(struct plan *plan, const struct plan_param *p, const void *from, void *logical,
+                     struct ms_err *err)
 {
     if (p->md == NULL) {
-        int64_t count = shape_count(&graph_tensor(plan->graph, p->tensor)->shape);
-        memcpy(logical, from, (size_t)count * sizeof(float));
+        memcpy(logical, from, ms_dtype_size(plan->weights_dtype, params_used(plan, p)));
         return 0;
     }
     struct stages st;
-    float *copy = alloc_floats((int64_t)p->count); /* oneDNN wants to be able to write to sources */
+    size_t bytes = ms_dtype_size(plan->weights_dtype, p->count);
+    void *copy = alloc_zeros(bytes); /* oneDNN wants to be able to write to sources */
     int rc = copy == NULL ? ms_fail(err, MS_E_NOMEM, "plan: no memory for a parameter")
                           : stages_init(&st, plan, p, err);
     if (copy == NULL) {
         return rc;
     }
     if (rc == 0) {
-        memcpy(copy, from, p->count * sizeof(float));
+        memcpy(copy, from, bytes);
         rc = reorder(plan, p->md, copy, st.flat, st.b, err);
     }
     rc = rc < 0 ? rc : reorder(plan, st.via, st.b, st.rows, st.a, err);
     if (rc == 0) {
-        copy_rows(logical, st.row_count, st.a, st.padded_count, st.n_rows, st.row_count);
+        copy_rows(logical, st.row_bytes, st.a, st.padded_bytes, st.n_rows, st.row_bytes);
     }
     free(st.a);
     free(st.b);
@@ -143,68 +145,100 @@ static int get_param(struct plan *plan, const struct plan_param *p, const float 
     return rc;
 }
 
-static int check_tensor(const struct plan *plan, int tensor, struct ms_err *err)
+/* Where a parameter or state lies in a flat buffer, of what. */
+struct extent {
+    const struct plan_param *param; /* NULL: a state, whose values lie in a row */
+    enum ms_dtype dtype;
+    size_t offset, size, used; /* bytes; size: with padding to cache lines, used: without */
+};
+
+static int find_extent(const struct plan *plan, int tensor, struct extent *ret, struct ms_err *err)
 {
     if (tensor < 0 || tensor >= graph_n_tensors(plan->graph) ||
         (plan->param_of[tensor] < 0 && plan->stat_of[tensor] < 0)) {
         return ms_fail(err, MS_E_INVALID, "plan: tensor %d of graph %s is no parameter or state",
                        tensor, graph_name(plan->graph));
     }
+    if (plan->param_of[tensor] >= 0) {
+        const struct plan_param *p = &plan->params[plan->param_of[tensor]];
+        *ret = (struct extent){p, plan->weights_dtype, p->offset, p->count, params_used(plan, p)};
+    } else {
+        const struct plan_stat *s = &plan->stats[plan->stat_of[tensor]];
+        size_t used = (size_t)shape_count(&graph_tensor(plan->graph, tensor)->shape);
+        *ret = (struct extent){NULL, plan->stats_dtype, s->offset, s->count, used};
+    }
+    ret->offset = ms_dtype_size(ret->dtype, ret->offset);
+    ret->size = ms_dtype_size(ret->dtype, ret->size);
+    ret->used = ms_dtype_size(ret->dtype, ret->used);
     return 0;
 }
 
-static int check_bound(const struct plan *plan, int tensor, struct ms_err *err)
+/* ... for who has, or wants, values of this dtype. */
+static int find_typed(const struct plan *plan, int tensor, enum ms_dtype dtype, struct extent *ret,
+                      struct ms_err *err)
 {
-    int rc = check_tensor(plan, tensor, err);
-    const float *base = rc < 0                        ? NULL
-                        : plan->param_of[tensor] >= 0 ? plan->bound.weights
-                                                      : plan->bound.moving;
-    return rc < 0 || base != NULL
+    int rc = find_extent(plan, tensor, ret, err);
+    return rc < 0 || ret->dtype == dtype
                ? rc
-               : ms_fail(err, MS_E_INVALID, "plan: no buffer is bound that holds %s",
-                         graph_tensor(plan->graph, tensor)->name);
+               : ms_fail(err, MS_E_UNSUPPORTED,
+                         "plan: tensor %s is kept as %s and not converted from or to %s",
+                         graph_tensor(plan->graph, tensor)->name, ms_dtype_name(ret->dtype),
+                         ms_dtype_name(dtype));
 }
 
-int plan_set_logical(struct plan *plan, int tensor, const float *logical, struct ms_err *err)
+/* The bound buffer that holds it. */
+static int find_bound(const struct plan *plan, int tensor, const struct extent *extent, char **ret,
+                      struct ms_err *err)
 {
-    int rc = check_bound(plan, tensor, err);
-    if (rc < 0) {
-        return rc;
+    void *base = extent->param != NULL ? plan->bound.weights : plan->bound.moving;
+    if (base == NULL) {
+        return ms_fail(err, MS_E_INVALID, "plan: no buffer is bound that holds %s",
+                       graph_tensor(plan->graph, tensor)->name);
     }
-    if (plan->param_of[tensor] >= 0) {
-        const struct plan_param *p = &plan->params[plan->param_of[tensor]];
-        return set_param(plan, p, logical, plan->bound.weights + p->offset, err);
-    }
-    const struct plan_stat *stat = &plan->stats[plan->stat_of[tensor]];
-    float *to = plan->bound.moving + stat->offset;
-    size_t count = (size_t)shape_count(&graph_tensor(plan->graph, tensor)->shape);
-    memset(to, 0, stat->count * sizeof(float));
-    memcpy(to, logical, count * sizeof(float));
+    *ret = base;
     return 0;
 }
 
-int plan_get_logical_from(struct plan *plan, int tensor, const float *from, float *logical,
-                          struct ms_err *err)
+int plan_set_logical(struct plan *plan, int tensor, enum ms_dtype dtype, const void *logical,
+                     struct ms_err *err)
 {
-    int rc = check_tensor(plan, tensor, err);
+    struct extent extent = {0};
+    char *base = NULL;
+    int rc = find_typed(plan, tensor, dtype, &extent, err);
+    rc = rc < 0 ? rc : find_bound(plan, tensor, &extent, &base, err);
     if (rc < 0) {
         return rc;
     }
-    if (plan->param_of[tensor] >= 0) {
-        const struct plan_param *p = &plan->params[plan->param_of[tensor]];
-        return get_param(plan, p, from + p->offset, logical, err);
+    if (extent.param != NULL) {
+        return set_param(plan, extent.param, logical, base + extent.offset, err);
     }
-    size_t count = (size_t)shape_count(&graph_tensor(plan->graph, tensor)->shape);
-    memcpy(logical, from + plan->stats[plan->stat_of[tensor]].offset, count * sizeof(float));
+    memset(base + extent.offset, 0, extent.size);
+    memcpy(base + extent.offset, logical, extent.used);
     return 0;
 }
 
-int plan_get_logical(struct plan *plan, int tensor, float *logical, struct ms_err *err)
+int plan_get_logical_from(struct plan *plan, int tensor, const void *from, enum ms_dtype dtype,
+                          void *logical, struct ms_err *err)
 {
-    int rc = check_bound(plan, tensor, err);
+    struct extent extent = {0};
+    int rc = find_typed(plan, tensor, dtype, &extent, err);
     if (rc < 0) {
         return rc;
     }
-    const float *from = plan->param_of[tensor] >= 0 ? plan->bound.weights : plan->bound.moving;
-    return plan_get_logical_from(plan, tensor, from, logical, err);
+    const char *at = (const char *)from + extent.offset;
+    if (extent.param != NULL) {
+        return get_param(plan, extent.param, at, logical, err);
+    }
+    memcpy(logical, at, extent.used);
+    return 0;
+}
+
+int plan_get_logical(struct plan *plan, int tensor, enum ms_dtype dtype, void *logical,
+                     struct ms_err *err)
+{
+    struct extent extent = {0};
+    char *base = NULL;
+    int rc = find_extent(plan, tensor, &extent, err);
+    rc = rc < 0 ? rc : find_bound(plan, tensor, &extent, &base, err);
+    return rc < 0 ? rc : plan_get_logical_from(plan, tensor, base, dtype, logical, err);
 }

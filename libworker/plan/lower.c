@@ -26,7 +26,7 @@ int lower_relayout(struct lowering *lo, int op, int tensor, const struct dn_md *
     struct operand at;
     int rc = emit_as(plan, op, value->at, value->md, to, &at, err);
     if (rc == 0 && emit_padded(plan, value->md) != emit_padded(plan, to)) {
-        *value = (struct plan_value){at, to};
+        *value = emit_at(at, to);
     }
     return rc;
 }
@@ -39,8 +39,8 @@ static int known_layout(struct lowering *lo, int op, int tensor, struct ms_err *
     if (dn_md_tag(md) != DN_OTHER) {
         return 0;
     }
-    const struct dn_md *to = dn_md(plan->dn, dn_md_n_dims(md), dn_md_dims(md), DN_NCHW16C);
-    to = to != NULL ? to : dn_md(plan->dn, dn_md_n_dims(md), dn_md_dims(md), DN_PLAIN);
+    const struct dn_md *to = dn_md_as(plan->dn, md, DN_NCHW16C);
+    to = to != NULL ? to : dn_md_as(plan->dn, md, DN_PLAIN);
     return to == NULL ? ms_fail(err, MS_E_NOMEM, "plan: no memory for a layout")
                       : lower_relayout(lo, op, tensor, to, err);
 }
@@ -116,7 +116,7 @@ static int lower_elementwise(struct lowering *lo, int index, struct ms_err *err)
     step->operands[ELT_A] = a.at;
     step->operands[ELT_B] = b;
     step->operands[ELT_Y] = lo->values[fusion->out].at;
-    step->count = (size_t)emit_md_floats(a.md);
+    step->count = a.count;
     return 0;
 }
 
@@ -132,7 +132,8 @@ static int lower_pool(struct lowering *lo, int index, struct ms_err *err)
     const struct shape *shape = &graph_tensor(plan->graph, op->out[0])->shape;
     struct dn_spec spec = {.kind = op->kind == OP_MAX_POOL ? DN_MAX_POOL_FWD : DN_AVG_POOL_FWD,
                            .src = x.md,
-                           .dst = dn_md(plan->dn, shape->n_dims, shape->dim, DN_ANY),
+                           .dst =
+                               dn_md(plan->dn, plan->precision, shape->n_dims, shape->dim, DN_ANY),
                            .inference = !plan->training};
     lower_window(op, &spec);
     struct dn_pd *pd = NULL;
@@ -146,7 +147,7 @@ static int lower_pool(struct lowering *lo, int index, struct ms_err *err)
     struct operand args[DN_ROLES] = {[DN_SRC] = x.at};
     const struct dn_md *workspace = dn_pd_md(plan->dn, pd, DN_WORKSPACE);
     if (workspace != NULL) {
-        int buffer = emit_buffer(plan, dn_md_bytes(workspace), err);
+        int buffer = emit_buffer_for(plan, workspace, err);
         args[DN_WORKSPACE] = (struct operand){PLACE_ARENA, buffer};
         lo->workspaces[index] = buffer;
         rc = buffer < 0 ? buffer : 0;
@@ -164,7 +165,7 @@ static int lower_loss(struct lowering *lo, int index, struct ms_err *err)
     const struct shape *shape = &graph_tensor(plan->graph, op->in[0])->shape;
     const struct plan_value *logits = &lo->values[op->in[0]];
     int64_t dims[2] = {shape->dim[0], shape_count(shape) / shape->dim[0]};
-    const struct dn_md *rows = dn_md(plan->dn, 2, dims, DN_PLAIN);
+    const struct dn_md *rows = dn_md(plan->dn, plan->precision, 2, dims, DN_PLAIN);
     if (rows == NULL) {
         return ms_fail(err, MS_E_NOMEM, "plan: no memory for a layout");
     }

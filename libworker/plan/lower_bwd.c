@@ -13,7 +13,7 @@ static int gradient_as(struct lowering *lo, int index, int dy, const struct dn_m
 }
 
 /* Where a parameter's gradient goes: the exchange buffer, or, where it is one share of several, the
- * arena until OP_SUM. bytes: of the share. */
+ * arena until OP_SUM. */
 static int param_gradient(struct lowering *lo, int tensor, int param, struct operand *ret,
                           struct ms_err *err)
 {
@@ -22,17 +22,15 @@ static int param_gradient(struct lowering *lo, int tensor, int param, struct ope
         *ret = (struct operand){PLACE_EXCHANGE, param};
         return 0;
     }
-    const struct shape *shape = &graph_tensor(plan->graph, plan->params[param].tensor)->shape;
-    const struct dn_md *md = plan->params[param].md;
-    size_t floats = md != NULL ? (size_t)emit_md_floats(md) : (size_t)shape_count(shape);
-    floats = (floats + PLAN_LANES - 1) / PLAN_LANES * PLAN_LANES;
-    int buffer = emit_buffer(plan, floats * sizeof(float), err);
+    const struct plan_param *p = &plan->params[param];
+    int buffer = emit_buffer(plan, plan->exchange_dtype, p->count, err);
     if (buffer < 0) {
         return buffer;
     }
     *ret = (struct operand){PLACE_ARENA, buffer};
     if (tensor >= 0) {
-        lo->values[tensor] = (struct plan_value){*ret, md};
+        lo->values[tensor] =
+            (struct plan_value){*ret, plan->exchange_dtype, params_used(plan, p), p->md};
         lo->share_of[tensor] = param;
     }
     return 0;
@@ -45,7 +43,7 @@ static int all_any(struct plan *plan, struct dn_spec *spec, struct ms_err *err)
 {
     const struct dn_md **mds[] = {&spec->src, &spec->weights, &spec->dst};
     for (int i = 0; i < 3; i++) {
-        *mds[i] = dn_md(plan->dn, dn_md_n_dims(*mds[i]), dn_md_dims(*mds[i]), DN_ANY);
+        *mds[i] = dn_md_as(plan->dn, *mds[i], DN_ANY);
         if (*mds[i] == NULL) {
             return ms_fail(err, MS_E_NOMEM, "plan: no memory for a layout");
         }
@@ -142,7 +140,7 @@ static int weights_gradient(struct lowering *lo, int index, const struct dn_spec
     }
     args[DN_DIFF_WEIGHTS] = target;
     if (made != want) {
-        int buffer = emit_buffer(plan, dn_md_bytes(made), err);
+        int buffer = emit_buffer_for(plan, made, err);
         args[DN_DIFF_WEIGHTS] = (struct operand){PLACE_ARENA, buffer};
         rc = buffer < 0 ? buffer : 0;
     }
@@ -188,7 +186,7 @@ static int dense_pd(struct lowering *lo, int index, struct dn_spec *spec, int pa
                     struct dn_pd **ret, struct ms_err *err)
 {
     struct plan *plan = lo->plan;
-    const struct dn_md *any = dn_md(plan->dn, 2, plan->params[param].dims, DN_ANY);
+    const struct dn_md *any = dn_md(plan->dn, plan->precision, 2, plan->params[param].dims, DN_ANY);
     if (any != NULL && lo->spec != NULL) {
         spec->weights = any;
         return lower_obey(lo, index, spec, ret, err);
@@ -308,7 +306,7 @@ static int bn_outputs(struct lowering *lo, int index, const struct dn_md *md, st
         rc = emit_value(lo, op->out[0], md, err);
         *dx = lo->values[op->out[0]].at;
     } else {
-        rc = emit_buffer(plan, dn_md_bytes(md), err);
+        rc = emit_buffer_for(plan, md, err);
         *dx = (struct operand){PLACE_ARENA, rc};
     }
     if (rc >= 0 && fusion->keep_dz) {
@@ -381,7 +379,7 @@ static int lower_relu_bwd(struct lowering *lo, int index, struct ms_err *err)
     step->operands[ELT_A] = y.at;
     step->operands[ELT_B] = dy;
     step->operands[ELT_Y] = lo->values[op->out[0]].at;
-    step->count = (size_t)emit_md_floats(y.md);
+    step->count = y.count;
     return 0;
 }
 
@@ -396,13 +394,11 @@ static int sum_shares(struct lowering *lo, int index, int param, struct ms_err *
     if (step == NULL) {
         return rc < 0 ? rc : MS_E_NOMEM;
     }
-    const struct dn_md *md = plan->params[param].md;
-    const struct shape *shape = &graph_tensor(plan->graph, plan->params[param].tensor)->shape;
-    step->src = md;
+    step->src = plan->params[param].md;
     step->operands[ELT_A] = lo->values[op->in[0]].at;
     step->operands[ELT_B] = lo->values[op->in[1]].at;
     step->operands[ELT_Y] = target;
-    step->count = md != NULL ? (size_t)emit_md_floats(md) : (size_t)shape_count(shape);
+    step->count = lo->values[op->in[0]].count;
     return 0;
 }
 
@@ -425,7 +421,7 @@ static int lower_sum(struct lowering *lo, int index, struct ms_err *err)
     step->operands[ELT_A] = a.at;
     step->operands[ELT_B] = b;
     step->operands[ELT_Y] = lo->values[op->out[0]].at;
-    step->count = (size_t)emit_md_floats(a.md);
+    step->count = a.count;
     return 0;
 }
 

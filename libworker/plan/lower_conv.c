@@ -35,8 +35,9 @@ static int set_source(struct plan *plan, struct conv *conv, const struct dn_md *
     const struct shape *w = &graph_tensor(plan->graph, conv->op->in[1])->shape;
     int64_t dims[DN_DIMS_MAX] = {w->dim[0], dn_md_dims(src)[1], w->dim[2], w->dim[3]};
     conv->spec.src = src;
-    conv->spec.weights =
-        conv->param->md != NULL ? conv->param->md : dn_md(plan->dn, 4, dims, DN_ANY);
+    conv->spec.weights = conv->param->md != NULL
+                             ? conv->param->md
+                             : dn_md(plan->dn, plan->precision, 4, dims, DN_ANY);
     return conv->spec.weights != NULL && dn_md_dims(conv->spec.weights)[1] == dims[1];
 }
 
@@ -48,7 +49,7 @@ static struct dn_pd *pick(struct plan *plan, struct conv *conv)
     int64_t any_dims[DN_DIMS_MAX];
     memcpy(any_dims, dn_md_dims(conv->x), sizeof(any_dims));
     any_dims[1] = conv->param->md != NULL ? conv->param->dims[1] : any_dims[1];
-    const struct dn_md *any_src = dn_md(plan->dn, 4, any_dims, DN_ANY);
+    const struct dn_md *any_src = dn_md(plan->dn, plan->precision, 4, any_dims, DN_ANY);
     const struct dn_md *padded = emit_padded(plan, conv->x);
     struct dn_pd *any = NULL;
     if (any_src != NULL && set_source(plan, conv, any_src)) {
@@ -77,7 +78,7 @@ static struct dn_pd *pick_known(struct plan *plan, struct conv *conv)
 {
     static const enum dn_tag tags[] = {DN_ANY, DN_NCHW16C, DN_NHWC, DN_PLAIN};
     for (size_t i = 0; i < sizeof(tags) / sizeof(tags[0]); i++) {
-        conv->spec.dst = dn_md(plan->dn, 4, conv->out_dims, tags[i]);
+        conv->spec.dst = dn_md(plan->dn, plan->precision, 4, conv->out_dims, tags[i]);
         struct dn_pd *pd = conv->spec.dst == NULL ? NULL : pick(plan, conv);
         if (pd != NULL && dn_md_tag(dn_pd_md(plan->dn, pd, DN_DST)) != DN_OTHER) {
             return pd;
@@ -126,15 +127,16 @@ static int obey(struct lowering *lo, int index, struct conv *conv, struct dn_pd 
                 struct ms_err *err)
 {
     struct dn *dn = lo->plan->dn;
+    enum ms_dtype precision = lo->plan->precision;
     const struct shape *w = &graph_tensor(lo->plan->graph, conv->op->in[1])->shape;
     const struct plan_spec_op *row = lo->rows[index];
     int64_t src[DN_DIMS_MAX];
     memcpy(src, dn_md_dims(conv->x), sizeof(src));
     src[1] = row != NULL && row->channels != 0 ? row->channels : w->dim[1];
     int64_t weights[DN_DIMS_MAX] = {w->dim[0], src[1], w->dim[2], w->dim[3]};
-    conv->spec.src = dn_md(dn, DN_DIMS_MAX, src, DN_ANY);
-    conv->spec.weights = dn_md(dn, DN_DIMS_MAX, weights, DN_ANY);
-    conv->spec.dst = dn_md(dn, DN_DIMS_MAX, conv->out_dims, DN_ANY);
+    conv->spec.src = dn_md(dn, precision, DN_DIMS_MAX, src, DN_ANY);
+    conv->spec.weights = dn_md(dn, precision, DN_DIMS_MAX, weights, DN_ANY);
+    conv->spec.dst = dn_md(dn, precision, DN_DIMS_MAX, conv->out_dims, DN_ANY);
     return lower_obey(lo, index, &conv->spec, ret, err);
 }
 
@@ -158,7 +160,7 @@ static int match_padding(struct lowering *lo, int index, const struct plan_param
         return 0;
     }
     enum dn_tag tag = param->dims[1] % 16 == 0 ? DN_NCHW16C : DN_NCHW8C;
-    const struct dn_md *to = dn_md(plan->dn, 4, dn_md_dims(md), tag);
+    const struct dn_md *to = dn_md_as(plan->dn, md, tag);
     return to == NULL ? ms_fail(err, MS_E_NOMEM, "plan: no memory for a layout")
                       : lower_relayout(lo, index, x, to, err);
 }
@@ -236,8 +238,7 @@ static int dense_source(struct lowering *lo, int index, struct plan_param *param
     enum dn_tag tag = columns_of(plan, md);
     enum dn_tag want = param->md != NULL ? param->via : tag == DN_OTHER ? DN_ANY : tag;
     if (tag != want) {
-        const struct dn_md *to =
-            dn_md(plan->dn, dn_md_n_dims(md), dn_md_dims(md), want == DN_ANY ? DN_PLAIN : want);
+        const struct dn_md *to = dn_md_as(plan->dn, md, want == DN_ANY ? DN_PLAIN : want);
         int rc = to == NULL ? ms_fail(err, MS_E_NOMEM, "plan: no memory for a layout")
                             : lower_relayout(lo, index, x, to, err);
         if (rc < 0) {
@@ -285,9 +286,9 @@ int lower_dense(struct lowering *lo, int index, struct ms_err *err)
     int64_t dims[2] = {y->dim[1], src == NULL ? 0 : dn_md_dims(src)[1]};
     struct dn_spec spec = {.kind = DN_DENSE_FWD,
                            .src = src,
-                           .weights = dn_md(plan->dn, 2, dims, DN_ANY),
-                           .bias = dn_md(plan->dn, 1, dims, DN_PLAIN),
-                           .dst = dn_md(plan->dn, 2, y->dim, DN_PLAIN),
+                           .weights = dn_md(plan->dn, plan->precision, 2, dims, DN_ANY),
+                           .bias = dn_md(plan->dn, plan->weights_dtype, 1, dims, DN_PLAIN),
+                           .dst = dn_md(plan->dn, plan->precision, 2, y->dim, DN_PLAIN),
                            .relu = fusion->relu >= 0,
                            .inference = !plan->training};
     if (src == NULL || spec.weights == NULL || spec.bias == NULL || spec.dst == NULL) {

@@ -26,7 +26,7 @@ static struct pool_shape shape_of(const struct op *op, const struct dn_md *md)
 static const struct dn_md *output_md(struct plan *plan, const struct op *op, const struct dn_md *md)
 {
     const struct shape *y = &graph_tensor(plan->graph, op->out[0])->shape;
-    return dn_md(plan->dn, y->n_dims, y->dim, dn_md_tag(md));
+    return dn_md(plan->dn, dn_md_dtype(md), y->n_dims, y->dim, dn_md_tag(md));
 }
 
 static int emit_pool(struct plan *plan, enum step_kind kind, int index, const struct dn_md *x,
@@ -56,7 +56,7 @@ int lower_own_pool(struct lowering *lo, int index, struct ms_err *err)
     const struct dn_md *y = output_md(plan, op, x.md);
     int rc = y == NULL ? ms_fail(err, MS_E_NOMEM, "plan: no memory for a layout")
                        : emit_value(lo, op->out[0], y, err);
-    int places = rc < 0 ? rc : emit_buffer(plan, (size_t)emit_md_floats(y), err);
+    int places = rc < 0 ? rc : emit_buffer(plan, MS_U8, dn_md_count(y), err);
     if (places < 0) {
         return places;
     }

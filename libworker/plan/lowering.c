@@ -44,13 +44,16 @@ static int set_batch_values(struct lowering *lo, struct ms_err *err)
     struct plan *plan = lo->plan;
     int data = graph_data_index(plan->graph);
     const struct shape *shape = &graph_tensor(plan->graph, data)->shape;
-    const struct dn_md *md = dn_md(plan->dn, shape->n_dims, shape->dim, DN_PLAIN);
+    const struct dn_md *md = dn_md(plan->dn, plan->precision, shape->n_dims, shape->dim, DN_PLAIN);
     if (md == NULL) {
         return ms_fail(err, MS_E_INVALID, "plan: data of graph %s has %d dimensions, must have 1-4",
                        graph_name(plan->graph), shape->n_dims);
     }
-    lo->values[data] = (struct plan_value){{PLACE_DATA, 0}, md};
-    lo->values[graph_label_index(plan->graph)].at = (struct operand){PLACE_LABEL, 0};
+    int label = graph_label_index(plan->graph);
+    const struct tensor *labels = graph_tensor(plan->graph, label);
+    lo->values[data] = emit_at((struct operand){PLACE_DATA, 0}, md);
+    lo->values[label] = (struct plan_value){
+        {PLACE_LABEL, 0}, labels->dtype, (size_t)shape_count(&labels->shape), NULL};
     return 0;
 }
 
@@ -117,7 +120,7 @@ static int lower_graph(struct lowering *lo, const struct plan_spec *spec, struct
     rc = rc < 0 ? rc : plan_fuse(lo, err);
     rc = rc < 0 ? rc : set_batch_values(lo, err);
     if (rc == 0 && plan->training && plan->stats_count > 0) {
-        plan->stats_buffer = emit_buffer(plan, plan->stats_count * sizeof(float), err);
+        plan->stats_buffer = emit_buffer(plan, plan->stats_dtype, plan->stats_count, err);
         rc = plan->stats_buffer < 0 ? plan->stats_buffer : 0;
     }
     rc = rc < 0 ? rc : emit_stats_step(plan, STEP_CLEAR_STATS, err);

@@ -14,7 +14,9 @@
 
 struct plan_value { /* a graph tensor as the plan holds it */
     struct operand at;
-    const struct dn_md *md; /* NULL: vectors (gamma, a gradient of beta, a statistic) */
+    enum ms_dtype dtype;
+    size_t count;           /* elements, those of padding included */
+    const struct dn_md *md; /* NULL: in a row, as vectors are (a gradient of beta, a label) */
 };
 
 struct fusion { /* an op's part in a fused step */
@@ -76,7 +78,9 @@ int lower_weights(struct plan *plan, int op, int param, const struct dn_md *want
 /* Makes a tensor's value be in layout `to` from here on. */
 int lower_relayout(struct lowering *lo, int op, int tensor, const struct dn_md *to,
                    struct ms_err *err);
-/* emit.c: a tensor's value in a fresh buffer. */
+/* emit.c: a value that lies in this layout. */
+struct plan_value emit_at(struct operand at, const struct dn_md *md);
+/* A tensor's value in a fresh buffer. */
 int emit_value(struct lowering *lo, int tensor, const struct dn_md *md, struct ms_err *err);
 
 #endif

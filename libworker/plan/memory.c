@@ -96,7 +96,7 @@ static int find_copies(struct plan *plan, const unsigned char *again, struct cop
             continue;
         }
         int kept = plan->steps[s].operands[BN_Y].index;
-        int buffer = emit_buffer(plan, plan->buffers[kept].bytes, err);
+        int buffer = emit_buffer(plan, plan->buffers[kept].dtype, plan->buffers[kept].count, err);
         if (buffer < 0) {
             return buffer;
         }
@@ -215,8 +215,8 @@ static int share(struct plan *plan, int s, const struct inplace *row)
         uses += step->operands[k].place == PLACE_ARENA &&
                 root_of(plan, step->operands[k].index) == root;
     }
-    if (to->first != s || to->root != out.index || from->last != s || from->bytes != to->bytes ||
-        uses != 1) {
+    if (to->first != s || to->root != out.index || from->last != s || from->dtype != to->dtype ||
+        from->count != to->count || uses != 1) {
         return 0;
     }
     to->root = root;
@@ -268,10 +268,10 @@ static int find_gap(const struct plan *plan, const int *placed, int n, struct bu
         if (other->first > buffer->last || other->last < buffer->first) {
             continue;
         }
-        if (other->offset >= at + aligned(buffer->bytes)) {
+        if (other->offset >= at + aligned(buffer_bytes(buffer))) {
             break;
         }
-        size_t end = other->offset + aligned(other->bytes);
+        size_t end = other->offset + aligned(buffer_bytes(other));
         at = end > at ? end : at;
     }
     buffer->offset = at;
@@ -294,7 +294,7 @@ static int pack(struct plan *plan, struct ms_err *err)
     int n_items = 0;
     for (int b = 0; b < plan->n_buffers; b++) {
         if (plan->buffers[b].root == b && plan->buffers[b].last >= 0) {
-            items[n_items++] = (struct item){plan->buffers[b].bytes, b};
+            items[n_items++] = (struct item){buffer_bytes(&plan->buffers[b]), b};
         }
     }
     qsort(items, (size_t)n_items, sizeof(*items), larger_first);
@@ -304,7 +304,7 @@ static int pack(struct plan *plan, struct ms_err *err)
         int index = find_gap(plan, placed, n, buffer);
         memmove(&placed[index + 1], &placed[index], (size_t)(n - index) * sizeof(*placed));
         placed[index] = items[n].buffer;
-        size_t end = buffer->offset + aligned(buffer->bytes);
+        size_t end = buffer->offset + aligned(buffer_bytes(buffer));
         plan->arena_bytes = end > plan->arena_bytes ? end : plan->arena_bytes;
     }
     for (int b = 0; b < plan->n_buffers; b++) {

@@ -65,8 +65,7 @@ static int take_layout(struct lowering *lo, const char *what, const char *name,
     if (*md == NULL && name[0] == '\0') {
         return 0;
     }
-    const struct dn_md *named =
-        *md == NULL ? NULL : dn_md_named(lo->plan->dn, dn_md_n_dims(*md), dn_md_dims(*md), name);
+    const struct dn_md *named = *md == NULL ? NULL : dn_md_as_named(lo->plan->dn, *md, name);
     if (named == NULL || (dn_md_tag(*md) != DN_ANY && named != *md)) {
         return ms_fail(err, MS_E_INVALID, "cannot have %s=%s here", what, name);
     }
@@ -76,7 +75,7 @@ static int take_layout(struct lowering *lo, const char *what, const char *name,
 
 static const struct dn_md *freed(struct plan *plan, const struct dn_md *md, int is_free)
 {
-    return md == NULL || !is_free ? md : dn_md(plan->dn, dn_md_n_dims(md), dn_md_dims(md), DN_ANY);
+    return md == NULL || !is_free ? md : dn_md_as(plan->dn, md, DN_ANY);
 }
 
 static int is_exact(struct plan *plan, const struct dn_pd *pd, const struct dn_spec *exact)

@@ -4,9 +4,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-static size_t padded(int64_t count)
+static size_t padded(size_t count)
 {
-    return ((size_t)count + PLAN_LANES - 1) / PLAN_LANES * PLAN_LANES;
+    return (count + PLAN_LANES - 1) / PLAN_LANES * PLAN_LANES;
+}
+
+size_t params_used(const struct plan *plan, const struct plan_param *p)
+{
+    return p->md != NULL ? dn_md_count(p->md)
+                         : (size_t)shape_count(&graph_tensor(plan->graph, p->tensor)->shape);
 }
 
 /* Parameter i in the order of offsets: that in which backward produces the gradients. */
@@ -62,11 +68,12 @@ static int has_columns(struct plan *plan, const struct plan_spec_param *from,
                        const struct shape *logical)
 {
     const struct shape *image = &from->columns_shape;
-    const struct dn_md *md = dn_md(plan->dn, DN_DIMS_MAX, image->dim, columns_tag(from->columns));
+    const struct dn_md *md =
+        dn_md(plan->dn, plan->weights_dtype, DN_DIMS_MAX, image->dim, columns_tag(from->columns));
     return logical->n_dims == 2 && image->n_dims == DN_DIMS_MAX && md != NULL &&
            image->dim[0] == logical->dim[0] && shape_count(image) == shape_count(logical) &&
            from->shape.n_dims == 2 && from->shape.dim[0] == logical->dim[0] &&
-           shape_count(&from->shape) == emit_md_floats(md);
+           shape_count(&from->shape) == (int64_t)dn_md_count(md);
 }
 
 /* The shape is the graph's; a convolution's may have a few input channels more. */
@@ -97,12 +104,14 @@ static int take_param(struct plan *plan, const struct plan_spec_param *from, str
         ret->via = columns_tag(from->columns);
         memcpy(ret->via_dims, from->columns_shape.dim, sizeof(ret->via_dims));
     }
-    ret->md = is_vector ? NULL : dn_md_named(plan->dn, ret->n_dims, ret->dims, from->layout);
+    ret->md = is_vector ? NULL
+                        : dn_md_named(plan->dn, plan->weights_dtype, ret->n_dims, ret->dims,
+                                      from->layout);
     if (is_vector ? strcmp(from->layout, "a") != 0
                   : !dn_md_is_named(plan->dn, ret->md, from->layout)) {
         return 0;
     }
-    return ret->count == padded(ret->md != NULL ? emit_md_floats(ret->md) : shape_count(logical));
+    return ret->count == padded(params_used(plan, ret));
 }
 
 /* In the order of the gradients where there are any: buckets fill in it. */
@@ -166,7 +175,7 @@ static int add_stat(struct plan *plan, const struct plan_spec *spec, int tensor,
     *stat = (struct plan_stat){.state = t->of,
                                .stat = tensor,
                                .offset = plan->stats_count,
-                               .count = padded(shape_count(&t->shape))};
+                               .count = padded((size_t)shape_count(&t->shape))};
     int rc = is_primary(plan, spec) ? 0 : check_stat(plan, spec, plan->n_stats, err);
     plan->stats_count += stat->count;
     plan->stat_of[tensor] = plan->n_stats;
@@ -228,9 +237,8 @@ void params_place(struct plan *plan)
     }
     for (int i = 0; i < plan->n_params; i++) {
         struct plan_param *p = &plan->params[i];
-        const struct shape *shape = &graph_tensor(plan->graph, p->tensor)->shape;
         p->offset = plan->weights_count;
-        p->count = padded(p->md != NULL ? emit_md_floats(p->md) : shape_count(shape));
+        p->count = padded(params_used(plan, p));
         plan->weights_count += p->count;
     }
 }
@@ -255,7 +263,7 @@ static void find_last_writers(const struct plan *plan, int *last)
 
 static void cut_buckets(struct plan *plan, const int *last)
 {
-    size_t max = plan->bucket_bytes_max / sizeof(float);
+    size_t max = plan->bucket_bytes_max / ms_dtype_bytes(plan->exchange_dtype);
     int complete = plan->n_forward_steps - 1;
     if (plan->stats_count > 0) {
         plan->buckets[0] = (struct plan_bucket){0, plan->stats_count};

@@ -78,7 +78,8 @@ int plan_begin(const struct graph *graph, const struct plan_spec *spec, enum pla
     plan->stats_buffer = -1;
     plan->n_forward_ops = graph_n_forward_ops(graph);
     omp_set_num_threads(spec->threads);
-    rc = dn_create(&plan->dn, err);
+    rc = plan_set_dtypes(plan, spec->precision, err);
+    rc = rc < 0 ? rc : dn_create(&plan->dn, err);
     if (rc < 0) {
         plan_destroy(plan);
         return rc;
@@ -159,6 +160,9 @@ void plan_get_sizes(const struct plan *plan, struct plan_sizes *ret)
     *ret = (struct plan_sizes){.weights = plan->weights_count,
                                .stats = plan->stats_count,
                                .exchange = plan->stats_count + plan->weights_count,
+                               .weights_dtype = plan->weights_dtype,
+                               .stats_dtype = plan->stats_dtype,
+                               .exchange_dtype = plan->exchange_dtype,
                                .arena_bytes = plan->arena_bytes,
                                .n_buckets = plan->n_buckets,
                                .reorders = plan->reorders};
@@ -172,20 +176,30 @@ struct plan_bucket plan_get_bucket(const struct plan *plan, int bucket)
 /* ---- bind ---------------------------------------------------------------------------------------
  */
 
+static void *element(void *base, enum ms_dtype dtype, size_t index)
+{
+    return (char *)base + ms_dtype_size(dtype, index);
+}
+
+static void *gradient(const struct plan *plan, const struct plan_param *param)
+{
+    return element(plan->bound.exchange, plan->exchange_dtype, plan->stats_count + param->offset);
+}
+
 static void *address(const struct plan *plan, struct operand at)
 {
     const struct plan_buffers *b = &plan->bound;
     char *arena = b->arena;
     switch (at.place) {
     case PLACE_WEIGHTS:
-        return b->weights + plan->params[at.index].offset;
+        return element(b->weights, plan->weights_dtype, plan->params[at.index].offset);
     case PLACE_EXCHANGE:
-        return b->exchange + plan->stats_count + plan->params[at.index].offset;
+        return gradient(plan, &plan->params[at.index]);
     case PLACE_MOVING:
-        return b->moving + plan->stats[at.index].offset;
+        return element(b->moving, plan->stats_dtype, plan->stats[at.index].offset);
     case PLACE_STATS:
-        return arena + plan->buffers[plan->stats_buffer].offset +
-               plan->stats[at.index].offset * sizeof(float);
+        return element(arena + plan->buffers[plan->stats_buffer].offset, plan->stats_dtype,
+                       plan->stats[at.index].offset);
     case PLACE_ARENA:
         return arena + plan->buffers[at.index].offset;
     case PLACE_NONE:
@@ -238,10 +252,9 @@ static void clear_gaps(const struct plan *plan)
 {
     for (int i = 0; i < plan->n_params; i++) {
         const struct plan_param *p = &plan->params[i];
-        const struct shape *shape = &graph_tensor(plan->graph, p->tensor)->shape;
-        size_t used = (size_t)(p->md != NULL ? emit_md_floats(p->md) : shape_count(shape));
-        float *gradient = plan->bound.exchange + plan->stats_count + p->offset;
-        memset(gradient + used, 0, (p->count - used) * sizeof(float));
+        size_t used = params_used(plan, p);
+        memset(element(gradient(plan, p), plan->exchange_dtype, used), 0,
+               ms_dtype_size(plan->exchange_dtype, p->count - used));
     }
 }
 
@@ -268,7 +281,7 @@ int plan_bind(struct plan *plan, const struct plan_buffers *buffers, struct ms_e
 /* ---- run ----------------------------------------------------------------------------------------
  */
 
-static int set_batch(struct plan *plan, const float *data, const void *labels)
+static int set_batch(struct plan *plan, const void *data, const void *labels)
 {
     union { /* steps hold operands that are read and operands that are written alike */
         const void *in;
@@ -322,7 +335,7 @@ static int run_steps(struct plan *plan, plan_bucket_fn *on_bucket, void *arg)
     return rc;
 }
 
-static int run(struct plan *plan, const float *data, const void *labels, plan_bucket_fn *on_bucket,
+static int run(struct plan *plan, const void *data, const void *labels, plan_bucket_fn *on_bucket,
                void *arg, struct ms_err *err)
 {
     if (!plan->is_bound) {
@@ -348,7 +361,7 @@ static int run(struct plan *plan, const float *data, const void *labels, plan_bu
                   : 0;
 }
 
-int plan_train_step(struct plan *plan, const float *data, const void *labels,
+int plan_train_step(struct plan *plan, const void *data, const void *labels,
                     plan_bucket_fn *on_bucket, void *arg, float *ret_loss, struct ms_err *err)
 {
     if (!plan->training) {
@@ -362,7 +375,7 @@ int plan_train_step(struct plan *plan, const float *data, const void *labels,
     return rc;
 }
 
-int plan_evaluate(struct plan *plan, const float *data, const void *labels, int64_t rows,
+int plan_evaluate(struct plan *plan, const void *data, const void *labels, int64_t rows,
                   double *ret_loss_sum, int64_t *ret_correct, struct ms_err *err)
 {
     int64_t batch = graph_tensor(plan->graph, graph_data_index(plan->graph))->shape.dim[0];

@@ -10,7 +10,11 @@
  * layout in which weights, optimizer slots and gradients live; the plans of the other uses (the
  * last, smaller batch; evaluation) are chosen against that layout.
  *
- * Flat buffers, all fp32, all indexed by the same offsets:
+ * The precision of a spec is that of the batch and of what lies between ops. Parameters, slots,
+ * gradients and statistics are MS_F32 at every precision, class numbers MS_I32. Only fp32 is
+ * implemented.
+ *
+ * Flat buffers, of the types that plan_sizes names, all indexed by the same offsets:
  *
  *     exchange: | statistics (bucket 0, may be empty) | gradients in the order of backward ... |
  *     weights:                                        | parameters in the same places         |
@@ -54,9 +58,10 @@ struct plan_request { /* what plan_choose decides about */
     /* Of one network, for each use; NULL: the job has none. Those to train are differentiated. The
      * first one is the *primary*: it fixes the layouts of parameters. */
     const struct graph *graphs[PLAN_USES];
-    int world;        /* ranks that train, >= 1 */
-    int threads;      /* OpenMP threads of a rank, >= 1 */
-    const char *isa;  /* cap: oneDNN's name, "avx512_core_amx"; NULL or "": this machine's */
+    int world;               /* ranks that train, >= 1 */
+    int threads;             /* OpenMP threads of a rank, >= 1 */
+    const char *isa;         /* cap: oneDNN's name, "avx512_core_amx"; NULL or "": this machine's */
+    enum ms_dtype precision; /* MS_F32; others end with MS_E_UNSUPPORTED, which names a tensor */
     int mixed_caches; /* machines of other ranks have caches of other sizes: written down as that */
     size_t bucket_bytes_max; /* 0: PLAN_BUCKET_BYTES */
     enum plan_recompute recompute;
@@ -102,13 +107,16 @@ int plan_create(const struct graph *graph, const struct plan_spec *spec, enum pl
 void plan_destroy(struct plan *plan); /* NULL allowed */
 
 struct plan_bucket {     /* a range of the exchange buffer that becomes complete at once */
-    size_t begin, count; /* floats */
+    size_t begin, count; /* elements */
 };
 
 struct plan_sizes {
-    size_t weights;     /* floats, padding included: also slots and gradients */
-    size_t stats;       /* floats: statistics, also moving; gradients begin here in exchange */
-    size_t exchange;    /* stats + weights */
+    size_t weights;  /* elements, padding included: also slots and gradients */
+    size_t stats;    /* elements: statistics, also moving; gradients begin here in exchange */
+    size_t exchange; /* stats + weights */
+    enum ms_dtype weights_dtype; /* also of slots */
+    enum ms_dtype stats_dtype;   /* of moving */
+    enum ms_dtype exchange_dtype;
     size_t arena_bytes; /* activations and scratch, planned by liveness */
     int n_buckets;      /* bucket 0 is the statistics if stats > 0 */
     uint64_t reorders;  /* layout changes a step: 0 is the goal */
@@ -117,10 +125,10 @@ void plan_get_sizes(const struct plan *plan, struct plan_sizes *ret);
 struct plan_bucket plan_get_bucket(const struct plan *plan, int bucket);
 
 struct plan_buffers { /* borrowed until the next bind; 64-byte aligned */
-    float *weights;
-    float *moving;   /* NULL where sizes.stats is 0 */
-    float *exchange; /* NULL for evaluation */
-    void *arena;     /* at least arena_bytes; plans of a job may share one: scratch between steps */
+    void *weights;
+    void *moving;   /* NULL where sizes.stats is 0 */
+    void *exchange; /* NULL for evaluation */
+    void *arena;    /* at least arena_bytes; plans of a job may share one: scratch between steps */
 };
 /* Writes zeros where no step writes (the ends of cache lines in exchange). Large arenas want
  * madvise(MADV_HUGEPAGE): half a million page faults fewer in the first step of ResNet-50.
@@ -131,32 +139,35 @@ int plan_bind(struct plan *plan, const struct plan_buffers *buffers, struct ms_e
  * order. */
 typedef void plan_bucket_fn(void *arg, int bucket);
 
-/* Forward and backward of one batch. data: (n, c, h, w) floats, C order; labels: i32 or f32. Writes
- * nothing but the arena and exchange: an abort loses nothing. ret_loss: mean over the batch. */
-int plan_train_step(struct plan *plan, const float *data, const void *labels,
+/* Forward and backward of one batch. data: (n, c, h, w) of the precision, C order; labels: i32 or
+ * f32, as the graph says. Writes nothing but the arena and exchange: an abort loses nothing.
+ * ret_loss: mean over the batch. */
+int plan_train_step(struct plan *plan, const void *data, const void *labels,
                     plan_bucket_fn *on_bucket, void *arg, float *ret_loss, struct ms_err *err);
 
 /* Forward with moving statistics. Only the first `rows` of the batch count. ret_loss_sum: sum over
  * rows (mse: of row means); ret_correct: rows whose largest logit is the label's (mse: 0). */
-int plan_evaluate(struct plan *plan, const float *data, const void *labels, int64_t rows,
+int plan_evaluate(struct plan *plan, const void *data, const void *labels, int64_t rows,
                   double *ret_loss_sum, int64_t *ret_correct, struct ms_err *err);
 
 /* ---- parameters between kernel layout and the logical layout of files (C order) -----------------
  */
 
-/* tensor: graph index of a PARAM or STATE; logical: shape_count floats. Reads/writes the bound
- * weights and moving buffers; `from` of get may be any buffer indexed like weights (a momentum, a
- * gradient). */
-int plan_set_logical(struct plan *plan, int tensor, const float *logical, struct ms_err *err);
-int plan_get_logical(struct plan *plan, int tensor, float *logical, struct ms_err *err);
-int plan_get_logical_from(struct plan *plan, int tensor, const float *from, float *logical,
-                          struct ms_err *err);
+/* tensor: graph index of a PARAM or STATE; logical: shape_count elements of dtype. Reads/writes the
+ * bound weights and moving buffers; `from` of get may be any buffer indexed and typed like weights
+ * (a momentum, a gradient). MS_E_UNSUPPORTED: the tensor is kept in another dtype. */
+int plan_set_logical(struct plan *plan, int tensor, enum ms_dtype dtype, const void *logical,
+                     struct ms_err *err);
+int plan_get_logical(struct plan *plan, int tensor, enum ms_dtype dtype, void *logical,
+                     struct ms_err *err);
+int plan_get_logical_from(struct plan *plan, int tensor, const void *from, enum ms_dtype dtype,
+                          void *logical, struct ms_err *err);
 
 /* The commit of statistics: for state s of statistic t, with m its momentum and n its count,
  *     moving = m moving + (1 - m) avg          avg = mean over ranks
  *     variances: avg * n / (n - 1)
  * reduced: the statistics' part of the exchange buffer after the sum over ranks; scale = 1 / ranks.
- */
+ * Statistics are MS_F32 at every precision. */
 void plan_commit_stats(const struct plan *plan, const float *reduced, float scale, float *moving);
 
 #endif

@@ -12,6 +12,14 @@
 
 static const char *const use_names[PLAN_USES] = {"train", "tail", "evaluation"};
 
+/* As job files say it. */
+static const char *const precision_names[MS_DTYPES] = {[MS_F32] = "fp32", [MS_BF16] = "bf16"};
+
+const char *spec_precision_name(enum ms_dtype dtype)
+{
+    return precision_names[dtype];
+}
+
 const char *plan_use_name(enum plan_use use)
 {
     return use_names[use];
@@ -118,7 +126,8 @@ static void put_head(struct writer *w, const struct plan_spec *spec)
     } else {
         put(w, "caches %" PRId64 " %" PRId64 "\n", m->caches[0], m->caches[1]);
     }
-    put(w, "%s\n%s\n%s\n", SPEC_PRECISION, SPEC_DENORMALS, SPEC_SUM_TREE);
+    put(w, "precision %s\n", precision_names[spec->precision]);
+    put(w, "%s\n%s\n", SPEC_DENORMALS, SPEC_SUM_TREE);
     put(w, "bucket_bytes %" PRId64 "\n", spec->bucket_bytes);
 }
 

@@ -65,6 +65,7 @@ struct plan_spec {
     char network[GRAPH_NAME_MAX];
     int world, threads;
     struct plan_machine machine;
+    enum ms_dtype precision; /* of data and values: plan.h */
     int64_t bucket_bytes;
     int n_params, n_stats, n_buckets;
     struct plan_spec_param *params;

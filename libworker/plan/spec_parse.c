@@ -215,6 +215,19 @@ static int read_caches(struct reader *r, struct ms_err *err)
     return rc;
 }
 
+static int read_precision(struct reader *r, struct ms_err *err)
+{
+    int rc = keyed(r, "precision", 1, err);
+    for (int dtype = 0; dtype < MS_DTYPES && rc == 0; dtype++) {
+        const char *name = spec_precision_name((enum ms_dtype)dtype);
+        if (name != NULL && strcmp(r->words.word[1], name) == 0) {
+            r->spec->precision = (enum ms_dtype)dtype;
+            return 0;
+        }
+    }
+    return rc < 0 ? rc : bad(r, err, "precision must be fp32 or bf16");
+}
+
 static int read_bucket_bytes(struct reader *r, struct ms_err *err)
 {
     int rc = keyed(r, "bucket_bytes", 1, err);
@@ -234,7 +247,7 @@ static int read_head(struct reader *r, struct ms_err *err)
     rc = rc < 0 ? rc : read_token(r, "isa", s->machine.isa, sizeof(s->machine.isa), err);
     rc = rc < 0 ? rc : read_token(r, "onednn", s->machine.library, sizeof(s->machine.library), err);
     rc = rc < 0 ? rc : read_caches(r, err);
-    rc = rc < 0 ? rc : expect(r, SPEC_PRECISION, err);
+    rc = rc < 0 ? rc : read_precision(r, err);
     rc = rc < 0 ? rc : expect(r, SPEC_DENORMALS, err);
     rc = rc < 0 ? rc : expect(r, SPEC_SUM_TREE, err);
     return rc < 0 ? rc : read_bucket_bytes(r, err);

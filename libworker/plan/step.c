@@ -142,7 +142,7 @@ static void run_loss(struct plan *plan, const struct step *step)
 /* Operand 0 of both is the first statistic, operand 1 its place in the exchange buffer. */
 static void run_stats(const struct plan *plan, const struct step *step)
 {
-    size_t bytes = plan->stats_count * sizeof(float);
+    size_t bytes = ms_dtype_size(plan->stats_dtype, plan->stats_count);
     if (step->kind == STEP_CLEAR_STATS) {
         memset(step->ptr[0], 0, bytes); /* the padding between statistics is nobody's to write */
     } else {

@@ -17,16 +17,17 @@ static double count_of(const struct graph *graph, int tensor)
     return tensor >= 0 ? (double)shape_count(&graph_tensor(graph, tensor)->shape) : 0;
 }
 
+/* Of fp32, whatever the precision: a cheaper step needs no other team. */
 static double bytes_of(const struct graph *graph, const struct op *op)
 {
-    double floats = 0;
+    double count = 0;
     for (int i = 0; i < op->n_in; i++) {
-        floats += count_of(graph, op->in[i]);
+        count += count_of(graph, op->in[i]);
     }
     for (int i = 0; i < op->n_out; i++) {
-        floats += count_of(graph, op->out[i]);
+        count += count_of(graph, op->out[i]);
     }
-    return floats * sizeof(float);
+    return count * (double)ms_dtype_bytes(MS_F32);
 }
 
 /* Of y (or its gradient) every element is a sum over a row of w: two operations a product. */

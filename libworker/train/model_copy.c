@@ -41,7 +41,7 @@ static int copy_one(struct model_copy *copy, size_t i, struct replica *replica, 
     entry->n_dims = tensor->shape.n_dims;
     memcpy(entry->dim, tensor->shape.dim, (size_t)tensor->shape.n_dims * sizeof(int64_t));
     copy->counts[i] = (size_t)shape_count(&tensor->shape);
-    copy->values[i] = malloc(copy->counts[i] * sizeof(float));
+    copy->values[i] = malloc(copy->counts[i] * sizeof(**copy->values));
     if (copy->values[i] == NULL) {
         return ms_fail(err, MS_E_NOMEM, "no memory for a copy of %s", tensor->name);
     }
@@ -55,7 +55,7 @@ static int digest(struct model_copy *copy, struct ms_err *err)
         return ms_fail(err, MS_E_NOMEM, "no memory for the digest of the weights");
     }
     for (size_t i = 0; i < copy->n; i++) {
-        ms_sha256_add(sha, copy->values[i], copy->counts[i] * sizeof(float));
+        ms_sha256_add(sha, copy->values[i], copy->counts[i] * sizeof(**copy->values));
     }
     uint8_t bytes[MS_SHA256_BYTES];
     ms_sha256_finish(sha, bytes);
@@ -105,7 +105,7 @@ uint64_t model_copy_bytes(const struct graph *graph)
     for (int i = 0; i < graph_n_stored(graph); i++) {
         count += (uint64_t)shape_count(&graph_tensor(graph, graph_stored_at(graph, i))->shape);
     }
-    return count * sizeof(float);
+    return count * ms_dtype_bytes(MS_F32);
 }
 
 void model_copy_destroy(struct model_copy *copy)

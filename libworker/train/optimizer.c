@@ -2,7 +2,9 @@
 #include "libworker/train/optimizer.h"
 
 #include "libworker/kernel/kernel.h"
+#include "proto/macros.h"
 
+#include <assert.h>
 #include <math.h>
 
 static void apply_sgd(const struct job_optimizer *o, uint64_t step, float scale,
@@ -52,15 +54,48 @@ static void apply_adam(const struct job_optimizer *o, uint64_t step, float scale
 }
 
 static const struct {
+    const char *name;
     int n_slots;
     const char *slot_names[OPTIMIZER_SLOTS_MAX];
+} kinds[] = {
+    [JOB_SGD] = {"sgd", 0, {"", ""}},
+    [JOB_MOMENTUM] = {"momentum", 1, {"moments", ""}},
+    [JOB_ADAM] = {"adam", 2, {"moment1", "moment2"}},
+};
+
+static const struct row {
+    enum job_optimizer_kind kind;
+    enum ms_dtype weights, grads;
     void (*apply)(const struct job_optimizer *o, uint64_t step, float scale,
                   const struct optimizer_range *range);
-} kinds[] = {
-    [JOB_SGD] = {0, {"", ""}, apply_sgd},
-    [JOB_MOMENTUM] = {1, {"moments", ""}, apply_momentum},
-    [JOB_ADAM] = {2, {"moment1", "moment2"}, apply_adam},
+} rows[] = {
+    {JOB_SGD, MS_F32, MS_F32, apply_sgd},
+    {JOB_MOMENTUM, MS_F32, MS_F32, apply_momentum},
+    {JOB_ADAM, MS_F32, MS_F32, apply_adam},
 };
+
+/* NULL: there is none. */
+static const struct row *find_row(enum job_optimizer_kind kind, enum ms_dtype weights,
+                                  enum ms_dtype grads)
+{
+    for (size_t i = 0; i < MS_ARRAY_SIZE(rows); i++) {
+        if (rows[i].kind == kind && rows[i].weights == weights && rows[i].grads == grads) {
+            return &rows[i];
+        }
+    }
+    return NULL;
+}
+
+int optimizer_check(const struct job_optimizer *optimizer, enum ms_dtype weights,
+                    enum ms_dtype grads, struct ms_err *err)
+{
+    return find_row(optimizer->kind, weights, grads) != NULL
+               ? 0
+               : ms_fail(err, MS_E_UNSUPPORTED,
+                         "optimizer %s has no kernel for weights of %s with gradients of %s; use "
+                         "precision: fp32",
+                         kinds[optimizer->kind].name, ms_dtype_name(weights), ms_dtype_name(grads));
+}
 
 int optimizer_slots(const struct job_optimizer *optimizer)
 {
@@ -73,6 +108,7 @@ const char *optimizer_slot_name(const struct job_optimizer *optimizer, int slot)
 }
 
 struct pass {
+    const struct row *row;
     const struct job_optimizer *optimizer;
     const struct optimizer_range *range;
     uint64_t step;
@@ -82,19 +118,22 @@ struct pass {
 static void apply_piece(const void *arg, size_t at, size_t count)
 {
     const struct pass *pass = arg;
-    struct optimizer_range piece = {.weights = pass->range->weights + at,
-                                    .grads = pass->range->grads + at,
-                                    .count = count,
-                                    .weight_decay = pass->range->weight_decay};
+    size_t weights_at = ms_dtype_size(pass->row->weights, at);
+    struct optimizer_range piece = *pass->range;
+    piece.weights = (char *)piece.weights + weights_at;
+    piece.grads = (const char *)piece.grads + ms_dtype_size(pass->row->grads, at);
+    piece.count = count;
     for (int s = 0; s < kinds[pass->optimizer->kind].n_slots; s++) {
-        piece.slots[s] = pass->range->slots[s] + at;
+        piece.slots[s] = (char *)piece.slots[s] + weights_at;
     }
-    kinds[pass->optimizer->kind].apply(pass->optimizer, pass->step, pass->scale, &piece);
+    pass->row->apply(pass->optimizer, pass->step, pass->scale, &piece);
 }
 
 void optimizer_apply(const struct job_optimizer *optimizer, uint64_t step, float scale,
                      const struct optimizer_range *range, int threads)
 {
-    const struct pass pass = {optimizer, range, step, scale};
+    const struct row *row = find_row(optimizer->kind, range->weights_dtype, range->grads_dtype);
+    assert(row != NULL);
+    const struct pass pass = {row, optimizer, range, step, scale};
     kernel_in_pieces(range->count, apply_piece, &pass, threads);
 }

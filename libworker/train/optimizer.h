@@ -6,6 +6,7 @@
 #define OPTIMIZER_H
 
 #include "libworker/job/job.h"
+#include "proto/dtype.h"
 
 #include <stddef.h>
 #include <stdint.h>
@@ -17,10 +18,16 @@ int optimizer_slots(const struct job_optimizer *optimizer);
 /* Name of slot i as files show it ("moments", "moment1"); "" beyond. */
 const char *optimizer_slot_name(const struct job_optimizer *optimizer, int slot);
 
+/* MS_E_UNSUPPORTED: no kernel updates weights (and slots) of this dtype by gradients of that one.
+ */
+int optimizer_check(const struct job_optimizer *optimizer, enum ms_dtype weights,
+                    enum ms_dtype grads, struct ms_err *err);
+
 struct optimizer_range {
-    float *weights;
-    float *slots[OPTIMIZER_SLOTS_MAX];
-    const float *grads; /* sums over ranks */
+    enum ms_dtype weights_dtype, grads_dtype; /* optimizer_check knows them */
+    void *weights;
+    void *slots[OPTIMIZER_SLOTS_MAX]; /* of weights_dtype */
+    const void *grads;                /* sums over ranks */
     size_t count;
     float weight_decay; /* times the weight, added to its gradient; 0: none, to the bit */
 };

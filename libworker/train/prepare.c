@@ -136,7 +136,8 @@ static int prepare_eval(struct train *train, struct ms_err *err)
 static uint64_t loader_bytes(const struct train *train)
 {
     const struct loader_info *info = &train->info;
-    uint64_t image = (uint64_t)(info->channels * info->height * info->width) * sizeof(float);
+    uint64_t image =
+        (uint64_t)(info->channels * info->height * info->width) * ms_dtype_bytes(MS_F32);
     return image * (uint64_t)(LOADER_DEPTH + 1) *
            (uint64_t)(train->cfg.job->batch_size + train->eval_batch);
 }
@@ -146,7 +147,7 @@ static uint64_t loader_bytes(const struct train *train)
  * end, when all else is still there. */
 static uint64_t fixed_bytes(const struct train *train, int locals)
 {
-    uint64_t exchange = (uint64_t)train->sizes.exchange * sizeof(float);
+    uint64_t exchange = ms_dtype_size(train->sizes.exchange_dtype, train->sizes.exchange);
     return exchange + exchange * (uint64_t)(locals - 1) / (uint64_t)locals + loader_bytes(train) +
            model_copy_bytes(replica_graph(train->replica)) + BASE_BYTES;
 }
@@ -380,11 +381,11 @@ static int make_weights(struct train *train, struct ms_err *err)
             data_path_hide(path, job->initial_weights, err);
         }
     }
-    float *state = NULL;
-    size_t count = 0;
+    void *state = NULL;
+    size_t bytes = 0;
     for (int i = 0; rc == 0 && job->parameter_broadcast && i < 2; i++) {
-        if (replica_state(train->replica, i, &state, &count) && count > 0) {
-            rc = mesh_broadcast(train->mesh, state, count * sizeof(float), 0, err);
+        if (replica_state(train->replica, i, &state, &bytes) && bytes > 0) {
+            rc = mesh_broadcast(train->mesh, state, bytes, 0, err);
         }
     }
     return rc;

@@ -103,15 +103,15 @@ static int check_places(const struct place *places, int world, int source, struc
 /* ---- pulling ---- */
 
 /* Takes part in the broadcasts of all buffers, which go to copies where this rank is behind. */
-static int pass_state(struct train *train, int source, float *const *copies, struct ms_err *err)
+static int pass_state(struct train *train, int source, void *const *copies, struct ms_err *err)
 {
-    float *state = NULL;
-    size_t count = 0;
+    void *state = NULL;
+    size_t bytes = 0;
     int rc = 0;
-    for (int i = 0; rc == 0 && replica_state(train->replica, i, &state, &count); i++) {
-        if (count > 0) {
-            rc = mesh_broadcast(train->mesh, copies != NULL ? copies[i] : state,
-                                count * sizeof(float), source, err);
+    for (int i = 0; rc == 0 && replica_state(train->replica, i, &state, &bytes); i++) {
+        if (bytes > 0) {
+            rc =
+                mesh_broadcast(train->mesh, copies != NULL ? copies[i] : state, bytes, source, err);
         }
     }
     return rc;
@@ -122,24 +122,23 @@ enum { STATES_MAX = 2 + OPTIMIZER_SLOTS_MAX };
 /* Into memory of its own first: a source that dies meanwhile leaves the old state whole. */
 static int pull_state(struct train *train, int source, struct ms_err *err)
 {
-    float *copies[STATES_MAX] = {NULL};
-    float *state = NULL;
-    size_t counts[STATES_MAX] = {0};
+    void *copies[STATES_MAX] = {NULL};
+    void *state = NULL;
+    size_t bytes[STATES_MAX] = {0};
     int n = 0;
     int rc = 0;
-    while (rc == 0 && replica_state(train->replica, n, &state, &counts[n])) {
-        void *memory = NULL;
-        rc = memory_alloc(counts[n] * sizeof(float), "the state of another rank", &memory, err);
-        copies[n++] = memory;
+    while (rc == 0 && replica_state(train->replica, n, &state, &bytes[n])) {
+        rc = memory_alloc(bytes[n], "the state of another rank", &copies[n], err);
+        n++;
     }
     if (rc == 0) {
         rc = pass_state(train, source, copies, err);
     }
     for (int i = 0; i < n; i++) {
-        if (rc == 0 && replica_state(train->replica, i, &state, &counts[i]) && counts[i] > 0) {
-            memcpy(state, copies[i], counts[i] * sizeof(float));
+        if (rc == 0 && replica_state(train->replica, i, &state, &bytes[i]) && bytes[i] > 0) {
+            memcpy(state, copies[i], bytes[i]);
         }
-        memory_free(copies[i], counts[i] * sizeof(float));
+        memory_free(copies[i], bytes[i]);
     }
     return rc;
 }

@@ -22,10 +22,20 @@ struct replica {
     size_t arena_bytes; /* the largest of the plans' */
     int n_slots, threads;
     void *arena;
-    float *weights;
-    float *slots[OPTIMIZER_SLOTS_MAX];
-    float *moving;
+    void *weights;
+    void *slots[OPTIMIZER_SLOTS_MAX]; /* of the weights' type */
+    void *moving;
 };
+
+static size_t weights_bytes(const struct replica *replica)
+{
+    return ms_dtype_size(replica->sizes.weights_dtype, replica->sizes.weights);
+}
+
+static size_t moving_bytes(const struct replica *replica)
+{
+    return ms_dtype_size(replica->sizes.stats_dtype, replica->sizes.stats);
+}
 
 static int make_graph(const struct replica_config *cfg, int64_t batch, int training,
                       struct graph **ret, struct ms_err *err)
@@ -126,6 +136,9 @@ int replica_create(const struct replica_config *cfg, struct replica **ret, struc
     for (int i = 0; i < PLAN_USES && rc == 0; i++) {
         rc = replica->uses[i].graph != NULL ? make_plan(replica, cfg, (enum plan_use)i, err) : 0;
     }
+    rc = rc < 0 ? rc
+                : optimizer_check(&cfg->job->optimizer, replica->sizes.weights_dtype,
+                                  replica->sizes.exchange_dtype, err);
     if (rc < 0) {
         replica_destroy(replica);
         return rc;
@@ -144,12 +157,11 @@ void replica_destroy(struct replica *replica)
         graph_destroy(replica->uses[i].graph);
     }
     plan_spec_destroy(replica->spec);
-    size_t bytes = replica->sizes.weights * sizeof(float);
     memory_free(replica->arena, replica->arena_bytes);
-    memory_free(replica->weights, bytes);
-    memory_free(replica->moving, replica->sizes.stats * sizeof(float));
+    memory_free(replica->weights, weights_bytes(replica));
+    memory_free(replica->moving, moving_bytes(replica));
     for (int i = 0; i < replica->n_slots; i++) {
-        memory_free(replica->slots[i], bytes);
+        memory_free(replica->slots[i], weights_bytes(replica));
     }
     free(replica);
 }
@@ -172,8 +184,8 @@ struct plan_bucket replica_bucket(const struct replica *replica, int bucket)
 uint64_t replica_bytes(const struct replica *replica)
 {
     return (uint64_t)replica->arena_bytes +
-           (uint64_t)replica->sizes.weights * sizeof(float) * (uint64_t)(1 + replica->n_slots) +
-           (uint64_t)replica->sizes.stats * sizeof(float);
+           (uint64_t)weights_bytes(replica) * (uint64_t)(1 + replica->n_slots) +
+           (uint64_t)moving_bytes(replica);
 }
 
 const struct graph *replica_graph(const struct replica *replica)
@@ -187,27 +199,17 @@ int replica_plan_sha256(const struct replica *replica, char ret_hex[MS_SHA256_HE
     return plan_spec_digest(replica->spec, ret_hex, err);
 }
 
-static int alloc_floats(size_t count, const char *what, float **ret, struct ms_err *err)
-{
-    void *memory = NULL;
-    int rc = memory_alloc(count * sizeof(float), what, &memory, err);
-    if (rc == 0) {
-        *ret = memory;
-    }
-    return rc;
-}
-
 int replica_allocate(struct replica *replica, struct ms_err *err)
 {
     int rc = memory_alloc(replica->arena_bytes, "activations", &replica->arena, err);
     if (rc == 0) {
-        rc = alloc_floats(replica->sizes.weights, "weights", &replica->weights, err);
+        rc = memory_alloc(weights_bytes(replica), "weights", &replica->weights, err);
     }
     if (rc == 0) {
-        rc = alloc_floats(replica->sizes.stats, "moving statistics", &replica->moving, err);
+        rc = memory_alloc(moving_bytes(replica), "moving statistics", &replica->moving, err);
     }
     for (int i = 0; rc == 0 && i < replica->n_slots; i++) {
-        rc = alloc_floats(replica->sizes.weights, optimizer_slot_name(&replica->job->optimizer, i),
+        rc = memory_alloc(weights_bytes(replica), optimizer_slot_name(&replica->job->optimizer, i),
                           &replica->slots[i], err);
     }
     return rc;
@@ -230,7 +232,7 @@ int replica_init(struct replica *replica, struct ms_err *err)
         size_t count = (size_t)shape_count(&graph_tensor(graph, index)->shape);
         largest = count > largest ? count : largest;
     }
-    float *scratch = malloc(largest * sizeof(float));
+    float *scratch = malloc(largest * sizeof(*scratch));
     if (scratch == NULL) {
         return ms_fail(err, MS_E_NOMEM, "no memory for initial values");
     }
@@ -243,7 +245,7 @@ int replica_init(struct replica *replica, struct ms_err *err)
     return rc;
 }
 
-int replica_bind(struct replica *replica, float *exchange, struct ms_err *err)
+int replica_bind(struct replica *replica, void *exchange, struct ms_err *err)
 {
     for (int i = 0; i < PLAN_USES; i++) {
         if (replica->uses[i].plan == NULL) {
@@ -261,21 +263,21 @@ int replica_bind(struct replica *replica, float *exchange, struct ms_err *err)
     return 0;
 }
 
-int replica_state(struct replica *replica, int i, float **ret, size_t *ret_count)
+int replica_state(struct replica *replica, int i, void **ret, size_t *ret_bytes)
 {
     if (i == 0) {
         *ret = replica->weights;
-        *ret_count = replica->sizes.weights;
+        *ret_bytes = weights_bytes(replica);
         return 1;
     }
     if (i == 1) {
         *ret = replica->moving;
-        *ret_count = replica->sizes.stats;
+        *ret_bytes = moving_bytes(replica);
         return 1;
     }
     if (i - 2 < replica->n_slots) {
         *ret = replica->slots[i - 2];
-        *ret_count = replica->sizes.weights;
+        *ret_bytes = weights_bytes(replica);
         return 1;
     }
     return 0;
@@ -314,10 +316,14 @@ void replica_commit(struct replica *replica, uint64_t step, int world, const str
     for (int b = first; b < sizes->n_buckets; b++) {
         struct plan_bucket bucket = replica_bucket(replica, b);
         size_t at = bucket.begin - sizes->stats;
-        struct optimizer_range range = {
-            .weights = replica->weights + at, .grads = results[b], .count = bucket.count};
+        size_t bytes_at = ms_dtype_size(sizes->weights_dtype, at);
+        struct optimizer_range range = {.weights_dtype = sizes->weights_dtype,
+                                        .grads_dtype = sizes->exchange_dtype,
+                                        .weights = (char *)replica->weights + bytes_at,
+                                        .grads = results[b],
+                                        .count = bucket.count};
         for (int s = 0; s < replica->n_slots; s++) {
-            range.slots[s] = replica->slots[s] + at;
+            range.slots[s] = (char *)replica->slots[s] + bytes_at;
         }
         optimizer_apply(&replica->job->optimizer, step, scale, &range, replica->threads);
     }
@@ -332,10 +338,10 @@ int replica_evaluate(struct replica *replica, const struct batch *batch, double 
 
 int replica_get(struct replica *replica, int tensor, float *ret, struct ms_err *err)
 {
-    return plan_get_logical(replica->uses[PLAN_TRAIN].plan, tensor, ret, err);
+    return plan_get_logical(replica->uses[PLAN_TRAIN].plan, tensor, MS_F32, ret, err);
 }
 
 int replica_set(struct replica *replica, int tensor, const float *values, struct ms_err *err)
 {
-    return plan_set_logical(replica->uses[PLAN_TRAIN].plan, tensor, values, err);
+    return plan_set_logical(replica->uses[PLAN_TRAIN].plan, tensor, MS_F32, values, err);
 }

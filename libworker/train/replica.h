@@ -48,15 +48,15 @@ int replica_plan_sha256(const struct replica *replica, char ret_hex[MS_SHA256_HE
                         struct ms_err *err);
 
 int replica_allocate(struct replica *replica, struct ms_err *err);
-/* exchange: sizes.exchange floats, borrowed until the next bind. Parameters, slots and moving
+/* exchange: sizes.exchange elements, borrowed until the next bind. Parameters, slots and moving
  * statistics stay what they are. */
-int replica_bind(struct replica *replica, float *exchange, struct ms_err *err);
+int replica_bind(struct replica *replica, void *exchange, struct ms_err *err);
 /* Parameters and moving statistics from the seed. After replica_bind. */
 int replica_init(struct replica *replica, struct ms_err *err);
 
-/* The flat buffers, for broadcast: weights, moving statistics, the optimizer's slots; ret_count
- * floats, borrowed. 0: there is no such buffer. */
-int replica_state(struct replica *replica, int i, float **ret, size_t *ret_count);
+/* The flat buffers, for broadcast: weights, moving statistics, the optimizer's slots; bytes as the
+ * plan's types make them, borrowed. 0: there is no such buffer. */
+int replica_state(struct replica *replica, int i, void **ret, size_t *ret_bytes);
 
 /* Forward and backward of a batch of any of the planned sizes. */
 int replica_step(struct replica *replica, const struct batch *batch, plan_bucket_fn *on_bucket,
@@ -68,7 +68,8 @@ void replica_commit(struct replica *replica, uint64_t step, int world, const str
 int replica_evaluate(struct replica *replica, const struct batch *batch, double *ret_loss_sum,
                      int64_t *ret_correct, struct ms_err *err);
 
-/* Logical values of a parameter or state (graph index), C order. */
+/* Logical values of a parameter or state (graph index), C order: MS_F32, as files and digests have
+ * them, at every precision. */
 int replica_get(struct replica *replica, int tensor, float *ret, struct ms_err *err);
 int replica_set(struct replica *replica, int tensor, const float *values, struct ms_err *err);
 

@@ -112,7 +112,7 @@ static int run_step(struct train *train, uint64_t step, const struct batch *batc
         return rc;
     }
     float *tail = mesh_exchange(train->mesh) + train->sizes.exchange;
-    memset(tail, 0, TAIL_FLOATS * sizeof(float));
+    memset(tail, 0, TAIL_FLOATS * sizeof(*tail));
     tail[TAIL_LOSS] = loss;
     tail[TAIL_STOP] = atomic_load(&train->stop_asked) ? 1.0F : 0.0F;
     int last = train->sizes.n_buckets - 1;

@@ -27,6 +27,7 @@ struct plan_case {
     struct plan *plan;
     struct plan_sizes sizes;
     struct plan_buffers buffers;
+    float *exchange;       /* buffers.exchange */
     struct ref_graph *ref; /* NULL until case_reference */
     float *data;
     float *targets; /* labels as floats or ... */
@@ -110,7 +111,8 @@ static inline void case_buffers(struct plan_case *c)
     c->classes = (int32_t *)(void *)case_floats((size_t)shape_count(&label->shape));
     c->buffers.weights = case_floats(c->sizes.weights);
     c->buffers.moving = case_floats(c->sizes.stats);
-    c->buffers.exchange = case_floats(c->sizes.exchange);
+    c->exchange = case_floats(c->sizes.exchange);
+    c->buffers.exchange = c->exchange;
     c->buffers.arena = case_floats(c->sizes.arena_bytes / sizeof(float));
     case_bind(c);
     case_fill_batch(c, 11);
@@ -160,7 +162,7 @@ static inline void case_set(struct plan_case *c, int tensor, uint64_t seed)
     const struct tensor *t = graph_tensor(c->graph, tensor);
     float *values = case_floats((size_t)shape_count(&t->shape));
     case_values(t, seed + (uint64_t)tensor, values);
-    ck_ms_ok(plan_set_logical(c->plan, tensor, values, err));
+    ck_ms_ok(plan_set_logical(c->plan, tensor, MS_F32, values, err));
     if (c->ref != NULL) {
         ref_graph_set(c->ref, tensor, values);
     }
@@ -208,7 +210,7 @@ static inline void case_poison(struct plan_case *c)
 static inline int case_exchange_is_finite(const struct plan_case *c)
 {
     for (size_t i = 0; i < c->sizes.exchange; i++) {
-        if (!isfinite(c->buffers.exchange[i])) {
+        if (!isfinite(c->exchange[i])) {
             return 0;
         }
     }
@@ -240,8 +242,8 @@ static inline float *case_gradient(struct plan_case *c, int i)
 {
     const struct tensor *t = graph_tensor(c->graph, graph_gradient(c->graph, i));
     float *values = case_floats((size_t)shape_count(&t->shape));
-    ck_ms_ok(
-        plan_get_logical_from(c->plan, t->of, c->buffers.exchange + c->sizes.stats, values, err));
+    const float *gradients = c->exchange + c->sizes.stats;
+    ck_ms_ok(plan_get_logical_from(c->plan, t->of, gradients, MS_F32, values, err));
     return values;
 }
 
@@ -275,7 +277,7 @@ static inline double case_worst_statistic(struct plan_case *c, const char **whic
             continue;
         }
         float *values = case_floats((size_t)shape_count(&t->shape));
-        ck_ms_ok(plan_get_logical_from(c->plan, t->of, c->buffers.exchange, values, err));
+        ck_ms_ok(plan_get_logical_from(c->plan, t->of, c->exchange, MS_F32, values, err));
         double d = case_distance(values, ref_graph_values(c->ref, i), shape_count(&t->shape));
         if (!(d <= worst)) {
             worst = d;

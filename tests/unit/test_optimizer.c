@@ -39,6 +39,20 @@ START_TEST(sgd_steps_against_the_scaled_gradient)
 }
 END_TEST
 
+START_TEST(types_without_a_kernel_are_refused)
+{
+    static const struct job_optimizer optimizers[] = {
+        {.kind = JOB_SGD}, {.kind = JOB_MOMENTUM}, {.kind = JOB_ADAM}};
+    for (size_t i = 0; i < MS_ARRAY_SIZE(optimizers); i++) {
+        ck_ms_ok(optimizer_check(&optimizers[i], MS_F32, MS_F32, err));
+        ck_ms_fails(optimizer_check(&optimizers[i], MS_BF16, MS_F32, err), MS_E_UNSUPPORTED,
+                    "weights of bf16 with gradients of f32");
+        ck_ms_fails(optimizer_check(&optimizers[i], MS_F32, MS_BF16, err), MS_E_UNSUPPORTED,
+                    "weights of f32 with gradients of bf16");
+    }
+}
+END_TEST
+
 START_TEST(weight_decay_pulls_towards_zero_in_every_piece_of_the_range)
 {
     enum { LARGE = 40000 }; /* several pieces */
@@ -185,6 +199,7 @@ int main(void)
     TCase *tc = tcase_create("optimizer");
     tcase_add_checked_fixture(tc, fill, NULL);
     tcase_add_test(tc, sgd_steps_against_the_scaled_gradient);
+    tcase_add_test(tc, types_without_a_kernel_are_refused);
     tcase_add_test(tc, weight_decay_pulls_towards_zero_in_every_piece_of_the_range);
     tcase_add_test(tc, momentum_keeps_a_velocity);
     tcase_add_loop_test(tc, adam_corrects_its_bias_by_the_step, 0, 6);

@@ -93,7 +93,8 @@ static void check_pair(const struct plan *plan, int a, int b)
     const struct buffer *x = &plan->buffers[a];
     const struct buffer *y = &plan->buffers[b];
     int meet = x->first <= y->last && y->first <= x->last;
-    int apart = x->offset + x->bytes <= y->offset || y->offset + y->bytes <= x->offset;
+    int apart =
+        x->offset + buffer_bytes(x) <= y->offset || y->offset + buffer_bytes(y) <= x->offset;
     ck_assert_msg(!meet || apart, "buffers %d and %d lie at %zu and %zu in steps %d-%d, %d-%d", a,
                   b, x->offset, y->offset, x->first, x->last, y->first, y->last);
 }

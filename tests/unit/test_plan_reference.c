@@ -49,7 +49,7 @@ static void set_parameters(struct plan_case *c, const json_t *names)
         int64_t count = shape_count(&t->shape);
         float *values = case_floats((size_t)count);
         fill_uniform(values, count, 100 + k++, bound_of(t));
-        ck_ms_ok(plan_set_logical(c->plan, tensor, values, err));
+        ck_ms_ok(plan_set_logical(c->plan, tensor, MS_F32, values, err));
         free(values);
     }
     for (int i = 0; i < graph_n_states(c->graph); i++) {
@@ -57,7 +57,7 @@ static void set_parameters(struct plan_case *c, const json_t *names)
         const struct tensor *t = graph_tensor(c->graph, tensor);
         float *values = case_floats((size_t)shape_count(&t->shape));
         graph_init_values(t, 0, values);
-        ck_ms_ok(plan_set_logical(c->plan, tensor, values, err));
+        ck_ms_ok(plan_set_logical(c->plan, tensor, MS_F32, values, err));
         free(values);
     }
 }
@@ -104,7 +104,7 @@ static void check_gradients(struct plan_case *c, const json_t *norms)
 static void check_moving(struct plan_case *c, const json_t *root, const char *key, const char *name)
 {
     float values[64];
-    ck_ms_ok(plan_get_logical(c->plan, graph_find(c->graph, name), values, err));
+    ck_ms_ok(plan_get_logical(c->plan, graph_find(c->graph, name), MS_F32, values, err));
     const json_t *list = json_object_get(root, key);
     for (size_t i = 0; i < json_array_size(list); i++) {
         double want = json_number_value(json_array_get(list, i));
@@ -129,7 +129,7 @@ static void train(struct plan_case *c, const json_t *root, FILE *file)
         if (step == 0) {
             check_gradients(c, json_object_get(root, "grad_l2_step0"));
         }
-        kernel_momentum(c->buffers.weights, velocity, c->buffers.exchange + c->sizes.stats,
+        kernel_momentum(c->buffers.weights, velocity, c->exchange + c->sizes.stats,
                         c->sizes.weights, &update);
         plan_commit_stats(c->plan, c->buffers.exchange, 1, c->buffers.moving);
     }

@@ -174,8 +174,8 @@ START_TEST(logical_values_come_back_as_they_went_in)
             in[k] = case_random((uint64_t)tensor, k);
         }
 
-        ck_ms_ok(plan_set_logical(c.plan, tensor, in, err));
-        ck_ms_ok(plan_get_logical(c.plan, tensor, out, err));
+        ck_ms_ok(plan_set_logical(c.plan, tensor, MS_F32, in, err));
+        ck_ms_ok(plan_get_logical(c.plan, tensor, MS_F32, out, err));
 
         ck_assert_int_eq(memcmp(in, out, count * sizeof(float)), 0);
         free(in);
@@ -191,7 +191,7 @@ static void train(struct plan_case *c, float *velocity, int steps)
     const struct kernel_update update = {.scale = 1, .lr = 0.001F, .momentum = 0.9F};
     for (int i = 0; i < steps; i++) {
         (void)case_step(c);
-        kernel_momentum(c->buffers.weights, velocity, c->buffers.exchange + c->sizes.stats,
+        kernel_momentum(c->buffers.weights, velocity, c->exchange + c->sizes.stats,
                         c->sizes.weights, &update);
         plan_commit_stats(c->plan, c->buffers.exchange, 1, c->buffers.moving);
     }
@@ -215,8 +215,8 @@ START_TEST(padding_is_zero_and_stays_zero_through_training)
         int tensor =
             i < n_params ? graph_param_at(c.graph, i) : graph_state_at(c.graph, i - n_params);
         float *values = case_floats((size_t)shape_count(&graph_tensor(c.graph, tensor)->shape));
-        ck_ms_ok(plan_get_logical(c.plan, tensor, values, err));
-        ck_ms_ok(plan_set_logical(c.plan, tensor, values, err));
+        ck_ms_ok(plan_get_logical(c.plan, tensor, MS_F32, values, err));
+        ck_ms_ok(plan_set_logical(c.plan, tensor, MS_F32, values, err));
         free(values);
     }
 
@@ -240,7 +240,7 @@ START_TEST(moving_statistics_follow_the_oracle)
     (void)case_step(&c);
     /* the sum over three ranks that saw the same, and its mean */
     for (size_t i = 0; i < c.sizes.stats; i++) {
-        c.buffers.exchange[i] *= 3;
+        c.exchange[i] *= 3;
     }
 
     plan_commit_stats(c.plan, c.buffers.exchange, 1.0F / 3, c.buffers.moving);
@@ -249,7 +249,7 @@ START_TEST(moving_statistics_follow_the_oracle)
         int tensor = graph_state_at(c.graph, i);
         int64_t count = shape_count(&graph_tensor(c.graph, tensor)->shape);
         float *values = case_floats((size_t)count);
-        ck_ms_ok(plan_get_logical(c.plan, tensor, values, err));
+        ck_ms_ok(plan_get_logical(c.plan, tensor, MS_F32, values, err));
         double d = case_distance(values, ref_graph_values(c.ref, tensor), count);
         ck_assert_msg(d <= 1e-5, "%s is %.3g off", graph_tensor(c.graph, tensor)->name, d);
         free(values);
@@ -273,7 +273,7 @@ static void on_bucket(void *arg, int bucket)
     ck_assert_int_eq(bucket, w->next);
     w->next++;
     struct plan_bucket range = plan_get_bucket(w->c->plan, bucket);
-    float *data = w->c->buffers.exchange + range.begin;
+    float *data = w->c->exchange + range.begin;
     memcpy(w->copies + range.begin, data, range.count * sizeof(float));
     if (w->poison) {
         memset(data, 0xff, range.count * sizeof(float));
@@ -371,7 +371,7 @@ START_TEST(misuse_is_named)
     double sum = 0;
     int64_t correct = 0;
     struct plan_buffers bad = c.buffers;
-    bad.weights += 1;
+    bad.weights = (char *)bad.weights + 4;
     ck_ms_fails(plan_bind(c.plan, &bad, err), MS_E_INVALID, "weights is not aligned");
     bad = c.buffers;
     bad.exchange = NULL;
@@ -380,7 +380,13 @@ START_TEST(misuse_is_named)
                 "made for training");
     ck_ms_fails(plan_train_step(c.plan, NULL, c.classes, NULL, NULL, &loss, err), MS_E_INVALID,
                 "no data");
-    ck_ms_fails(plan_get_logical(c.plan, graph_loss(c.graph), &loss, err), MS_E_INVALID,
+    int param = graph_param_at(c.graph, 0);
+    char want[160];
+    snprintf(want, sizeof(want), "tensor %s is kept as f32 and not converted from or to bf16",
+             graph_tensor(c.graph, param)->name);
+    ck_ms_fails(plan_set_logical(c.plan, param, MS_BF16, &loss, err), MS_E_UNSUPPORTED, want);
+    ck_ms_fails(plan_get_logical(c.plan, param, MS_BF16, &loss, err), MS_E_UNSUPPORTED, want);
+    ck_ms_fails(plan_get_logical(c.plan, graph_loss(c.graph), MS_F32, &loss, err), MS_E_INVALID,
                 "no parameter or state");
 
     struct plan_case e;

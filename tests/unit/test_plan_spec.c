@@ -177,7 +177,7 @@ static const struct other {
     {"world 8", "world 0", "plan line 4: world must be a number from 1 to 1024"},
     {"world 8", "world 99999999999999999999", "plan line 4: world must be"},
     {"threads 1", "threads -1", "plan line 5: threads must be"},
-    {"precision fp32", "precision bf16", "plan line 9: must be 'precision fp32'"},
+    {"precision fp32", "precision f32", "plan line 9: precision must be fp32 or bf16"},
     {"statistics 0", "statistics 1", "must be 'statistic' with 2 values"},
     {"bucket 0+", "bucket 16+", "a bucket begins where the last one ends"},
     {"use tail", "use train", "uses are train, tail and evaluation, in this order"},
@@ -338,6 +338,31 @@ START_TEST(a_spec_of_another_machine_is_refused)
 }
 END_TEST
 
+START_TEST(a_precision_that_nothing_computes_with_is_refused_by_tensor_and_type)
+{
+    struct job job = job_of(LENET5, 1, PLAN_RECOMPUTE_OFF, 8);
+    const struct graph *graph = job.graphs[PLAN_TRAIN];
+    struct plan_request request = {
+        .world = 8, .threads = 1, .graphs = {graph}, .precision = MS_BF16};
+    struct plan_spec *other = NULL;
+    char want[160];
+    snprintf(want, sizeof(want), "tensor %s of graph lenet5 would be bf16",
+             graph_tensor(graph, graph_data_index(graph))->name);
+
+    ck_ms_fails(plan_choose(&request, &other, err), MS_E_UNSUPPORTED, want);
+    ck_assert_ptr_null(other);
+    job.spec->precision = MS_BF16;
+    char *text = format(job.spec);
+    ck_assert_ptr_nonnull(strstr(text, "\nprecision bf16\n"));
+    ck_ms_ok(plan_spec_parse(text, strlen(text), &other, err));
+    ck_assert_int_eq(other->precision, MS_BF16);
+    ck_ms_fails(create(&job, err), MS_E_UNSUPPORTED, want);
+    free(text);
+    plan_spec_destroy(other);
+    job_fini(&job);
+}
+END_TEST
+
 /* What is not chosen follows from the graph, and must be what the line says. */
 START_TEST(a_line_that_is_not_the_graphs_is_named)
 {
@@ -432,6 +457,7 @@ int main(void)
     tcase_add_loop_test(tc, a_plan_is_made_of_what_was_read, 0, N_NETWORKS);
     tcase_add_test(tc, a_spec_is_obeyed_where_oneDNN_would_take_other_code);
     tcase_add_test(tc, a_spec_of_another_machine_is_refused);
+    tcase_add_test(tc, a_precision_that_nothing_computes_with_is_refused_by_tensor_and_type);
     tcase_add_test(tc, a_line_that_is_not_the_graphs_is_named);
     tcase_add_loop_test(tc, a_plan_is_what_it_was, LINEAR, LENET5 + 1);
     suite_add_tcase(suite, tc);
