@@ -10,6 +10,7 @@
 #include "libworker/data/data.h"
 
 #include "bench/run.h"
+#include "proto/clock.h"
 
 #include <getopt.h>
 #include <stdint.h>
@@ -145,15 +146,15 @@ static int64_t read_epochs(const struct load *load, struct data_source *source, 
                                       .shuffle = load->shuffle,
                                       .seed = 1,
                                       .epochs = epochs};
-    double begin = now_s();
+    double begin = ms_mono_s();
     double cpu_begin = cpu_s(RUSAGE_SELF);
     int rc = loader_create(&cfg, &loader, &err);
     while (rc >= 0 && (rc = loader_next(loader, &batch, &err)) == 1) {
         rows += batch.rows;
         if (batch.last_of_epoch && ret != NULL) {
-            ret->seconds[batch.epoch] = now_s() - begin;
+            ret->seconds[batch.epoch] = ms_mono_s() - begin;
             ret->cpu_seconds[batch.epoch] = cpu_s(RUSAGE_SELF) - cpu_begin;
-            begin = now_s();
+            begin = ms_mono_s();
             cpu_begin = cpu_s(RUSAGE_SELF);
         }
         loader_release(loader);
@@ -200,7 +201,7 @@ static int read_as_rank(const char *dir, int rank, int world)
 
 static int measure_packed(const char *dir, int world)
 {
-    const double begin = now_s();
+    const double begin = ms_mono_s();
     const double before = cpu_s(RUSAGE_CHILDREN);
     int started = 0;
     int failed = 0;
@@ -222,7 +223,7 @@ static int measure_packed(const char *dir, int world)
     if (failed > 0) {
         return -1;
     }
-    printf("mnist, packed, %d ranks: first epoch %.3f s, %.3f s of CPU\n", world, now_s() - begin,
+    printf("mnist, packed, %d ranks: first epoch %.3f s, %.3f s of CPU\n", world, ms_mono_s() - begin,
            cpu_s(RUSAGE_CHILDREN) - before);
     fflush(stdout);
     return 0;
