@@ -5,6 +5,7 @@
 #include "cli/table.h"
 #include "cli/watch.h"
 #include "proto/clock.h"
+#include "proto/grow.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -35,9 +36,9 @@ struct events {
     const char *node_id; /* "": all */
     int64_t newest;
     ProtobufCMessage **pages;
-    size_t n_pages;
+    size_t n_pages, pages_room;
     Ms__EventInfo **rows;
-    size_t n_rows;
+    size_t n_rows, rows_room;
     uint64_t at; /* everything up to this number was shown */
     int is_all;  /* rows begin with the oldest that is kept */
 };
@@ -65,7 +66,8 @@ static Ms__EventQuery query_of(const struct events *e)
 static int keep_page(struct events *e, ProtobufCMessage *msg, struct ms_err *err)
 {
     const Ms__EventList *page = (const Ms__EventList *)msg;
-    ProtobufCMessage **pages = realloc(e->pages, (e->n_pages + 1) * sizeof(ProtobufCMessage *));
+    ProtobufCMessage **pages =
+        ms_grow(e->pages, e->n_pages, 1, sizeof(ProtobufCMessage *), &e->pages_room);
     if (pages == NULL) {
         ms_wire_free(msg);
         return ms_fail(err, MS_E_NOMEM, "no memory for the list of events");
@@ -73,7 +75,7 @@ static int keep_page(struct events *e, ProtobufCMessage *msg, struct ms_err *err
     e->pages = pages;
     e->pages[e->n_pages++] = msg;
     Ms__EventInfo **rows =
-        realloc(e->rows, (e->n_rows + page->n_events + 1) * sizeof(Ms__EventInfo *));
+        ms_grow(e->rows, e->n_rows, page->n_events, sizeof(Ms__EventInfo *), &e->rows_room);
     if (rows == NULL) {
         return ms_fail(err, MS_E_NOMEM, "no memory for the list of events");
     }

@@ -2,6 +2,7 @@
 #include "cli/crl_targets.h"
 
 #include "proto/folder.h"
+#include "proto/grow.h"
 #include "proto/settings_file.h"
 #include "proto/tls_files.h"
 
@@ -27,7 +28,7 @@ static int add_row(struct crl_targets *targets, const char *list, const char *ca
         }
     }
     struct crl_target *rows =
-        (struct crl_target *)realloc(targets->rows, (targets->n + 1) * sizeof(*rows));
+        (struct crl_target *)ms_grow(targets->rows, targets->n, 1, sizeof(*rows), &targets->room);
     if (rows == NULL) {
         return ms_fail(err, MS_E_NOMEM, "no memory for the folders of certificates");
     }

@@ -16,7 +16,7 @@ struct crl_target {
 
 struct crl_targets {
     struct crl_target *rows; /* owned */
-    size_t n;
+    size_t n, room;
     /* of msschedd's TLS JSON, where that names no list: its path as list, and its CA; else "" */
     struct crl_target unnamed;
 };

@@ -1,6 +1,8 @@
 /* metrics.c - what metrics.jsonl of a run says, for the summary and the plot of losses */
 #include "cli/metrics.h"
 
+#include "proto/grow.h"
+
 #include <fcntl.h>
 #include <jansson.h>
 #include <math.h>
@@ -18,18 +20,16 @@ enum {
 static int reserve(struct cli_metrics *m, size_t *max)
 {
     double **const columns[] = {&m->loss, &m->samples_per_s, &m->step_ms};
-    if (m->n < *max) {
-        return 1;
-    }
-    size_t more = *max == 0 ? 1024 : *max * 2;
+    size_t room = *max;
     for (size_t i = 0; i < MS_ARRAY_SIZE(columns); i++) {
-        double *grown = (double *)realloc(*columns[i], more * sizeof(double));
+        room = *max;
+        double *grown = (double *)ms_grow(*columns[i], m->n, 1, sizeof(double), &room);
         if (grown == NULL) {
             return 0;
         }
         *columns[i] = grown;
     }
-    *max = more;
+    *max = room;
     return 1;
 }
 

@@ -1,6 +1,8 @@
 /* pages.c - lists of the scheduler that come page by page, and end */
 #include "cli/pages.h"
 
+#include "proto/grow.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -67,7 +69,8 @@ static int nodes_add(struct cli_nodes *nodes, ProtobufCMessage *msg, struct ms_e
 {
     const Ms__NodeList *page = (const Ms__NodeList *)msg;
     Ms__NodeList *all = &nodes->all;
-    ProtobufCMessage **msgs = realloc(nodes->msgs, (nodes->n + 1) * sizeof(ProtobufCMessage *));
+    ProtobufCMessage **msgs =
+        ms_grow(nodes->msgs, nodes->n, 1, sizeof(ProtobufCMessage *), &nodes->msgs_room);
     if (msgs == NULL) {
         ms_wire_free(msg);
         return ms_fail(err, MS_E_NOMEM, "no memory for the list of nodes");
@@ -78,8 +81,8 @@ static int nodes_add(struct cli_nodes *nodes, ProtobufCMessage *msg, struct ms_e
         return ms_fail(err, MS_E_PROTOCOL,
                        "the scheduler's list of nodes does not end: more than %d came", NODES_END);
     }
-    Ms__NodeInfo **rows =
-        realloc(all->nodes, (all->n_nodes + page->n_nodes + 1) * sizeof(Ms__NodeInfo *));
+    Ms__NodeInfo **rows = ms_grow(all->nodes, all->n_nodes, page->n_nodes, sizeof(Ms__NodeInfo *),
+                                  &nodes->nodes_room);
     if (rows == NULL) {
         return ms_fail(err, MS_E_NOMEM, "no memory for the list of nodes");
     }

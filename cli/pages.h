@@ -14,7 +14,7 @@ int cli_pages_jobs(struct cli *cli, int all, cli_job_fn *fn, void *arg, struct m
 /* The pages of the list of nodes, and one list that borrows their rows. */
 struct cli_nodes {
     ProtobufCMessage **msgs;
-    size_t n;
+    size_t n, msgs_room, nodes_room;
     Ms__NodeList all;
 };
 

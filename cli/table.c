@@ -2,6 +2,7 @@
 #include "cli/table.h"
 
 #include "cli/format.h"
+#include "proto/grow.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -44,17 +45,12 @@ void cli_table_destroy(struct cli_table *table)
 
 static int grow(struct cli_table *table, struct ms_err *err)
 {
-    if (table->n_rows < table->rows_max) {
-        return MS_OK;
-    }
-    size_t rows_max = table->rows_max == 0 ? 16 : table->rows_max * 2;
-    char **cells =
-        (char **)realloc(table->cells, rows_max * table->n_columns * sizeof(*table->cells));
+    char **cells = (char **)ms_grow(table->cells, table->n_rows, 1,
+                                    table->n_columns * sizeof(*cells), &table->rows_max);
     if (cells == NULL) {
-        return ms_fail(err, MS_E_NOMEM, "no memory for a table of %zu rows", rows_max);
+        return ms_fail(err, MS_E_NOMEM, "no memory for a table of %zu rows", table->n_rows + 1);
     }
     table->cells = cells;
-    table->rows_max = rows_max;
     return MS_OK;
 }
 

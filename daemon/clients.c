@@ -1,6 +1,8 @@
 /* clients.c - the table of connections: number <-> connection, and those that are over */
 #include "daemon/clients.h"
 
+#include "proto/grow.h"
+
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,12 +26,8 @@ void clients_fini(struct clients *clients)
 
 static int grow(struct clients *clients)
 {
-    size_t size = clients->size == 0 ? 64 : clients->size * 2;
-    size = size > CLIENTS_MAX ? CLIENTS_MAX : size;
-    if (size == clients->size) {
-        return -1;
-    }
-    struct client **slots = realloc(clients->slots, size * sizeof(*slots));
+    size_t size = clients->size;
+    struct client **slots = ms_grow(clients->slots, clients->size, 1, sizeof(*slots), &size);
     if (slots == NULL) {
         return -1;
     }
@@ -41,7 +39,7 @@ static int grow(struct clients *clients)
 
 struct client *clients_add(struct clients *clients, void *owner)
 {
-    if (clients->used == clients->size && grow(clients) < 0) {
+    if (clients->used >= CLIENTS_MAX || (clients->used == clients->size && grow(clients) < 0)) {
         return NULL;
     }
     struct client *client = calloc(1, sizeof(*client));

@@ -3,6 +3,7 @@
 
 #include "proto/certfile.h"
 #include "proto/file_write.h"
+#include "proto/grow.h"
 #include "proto/regular.h"
 
 #include <ctype.h>
@@ -70,22 +71,17 @@ void ms_ca_index_drop_last(struct ms_ca_index *index)
 
 static int grow(struct ms_ca_index *index, struct ms_err *err)
 {
-    if (index->n < index->capacity) {
-        return MS_OK;
-    }
     if (index->n >= MS_CA_ISSUED_MAX) {
         return ms_fail(err, MS_E_FULL,
                        "this CA has issued %d certificates: make a new one with msctl certs init",
                        MS_CA_ISSUED_MAX);
     }
-    size_t capacity = index->capacity == 0 ? 64 : index->capacity * 2;
-    struct ms_ca_entry *entries =
-        (struct ms_ca_entry *)realloc(index->entries, capacity * sizeof(*entries));
+    struct ms_ca_entry *entries = (struct ms_ca_entry *)ms_grow(index->entries, index->n, 1,
+                                                                sizeof(*entries), &index->capacity);
     if (entries == NULL) {
-        return ms_fail(err, MS_E_NOMEM, "no memory for %zu certificates", capacity);
+        return ms_fail(err, MS_E_NOMEM, "no memory for %zu certificates", index->n + 1);
     }
     index->entries = entries;
-    index->capacity = capacity;
     return MS_OK;
 }
 

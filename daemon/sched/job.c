@@ -1,6 +1,8 @@
 /* job.c - jobs: the object, the indexes by id and by key, and why one waits */
 #include "daemon/sched/state.h"
 
+#include "proto/grow.h"
+
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -163,15 +165,11 @@ struct job *job_find_key(const struct sched *s, const char *owner, const char *k
 
 int job_index(struct sched *s, struct job *job)
 {
-    if (s->n_jobs == s->jobs_room) {
-        size_t room = s->jobs_room == 0 ? 64 : 2 * s->jobs_room;
-        struct job_slot *jobs = realloc(s->jobs, room * sizeof(*jobs));
-        if (jobs == NULL) {
-            return MS_E_NOMEM;
-        }
-        s->jobs = jobs;
-        s->jobs_room = room;
+    struct job_slot *jobs = ms_grow(s->jobs, s->n_jobs, 1, sizeof(*jobs), &s->jobs_room);
+    if (jobs == NULL) {
+        return MS_E_NOMEM;
     }
+    s->jobs = jobs;
     if (!job_is_ended(job)) {
         purse_add(s, job);
     }

@@ -1,6 +1,8 @@
 /* load.c - a restarted scheduler takes up what the database holds */
 #include "daemon/sched/state.h"
 
+#include "proto/grow.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -111,15 +113,12 @@ int sched_load_member(struct sched *s, const struct sched_member_row *row, struc
             return member_take(s, job, row, err);
         }
     }
-    if (s->n_orphans == s->orphans_room) {
-        size_t room = s->orphans_room == 0 ? 16 : 2 * s->orphans_room;
-        struct sched_member_row *orphans = realloc(s->orphans, room * sizeof(*orphans));
-        if (orphans == NULL) {
-            return ms_fail(err, MS_E_NOMEM, "no memory for the members of job %llu", (ull)row->job);
-        }
-        s->orphans = orphans;
-        s->orphans_room = room;
+    struct sched_member_row *orphans =
+        ms_grow(s->orphans, s->n_orphans, 1, sizeof(*orphans), &s->orphans_room);
+    if (orphans == NULL) {
+        return ms_fail(err, MS_E_NOMEM, "no memory for the members of job %llu", (ull)row->job);
     }
+    s->orphans = orphans;
     s->orphans[s->n_orphans++] = *row;
     return 0;
 }

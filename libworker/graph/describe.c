@@ -1,6 +1,8 @@
 /* describe.c - a graph as text for people */
 #include "libworker/graph/graph_impl.h"
 
+#include "proto/grow.h"
+
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,16 +23,12 @@ static void put(struct text *text, const char *fmt, ...)
     int n = vsnprintf(line, sizeof(line), fmt, args);
     va_end(args);
     size_t length = n < 0 ? 0 : (size_t)n < sizeof(line) ? (size_t)n : sizeof(line) - 1;
-    if (text->used + length + 1 > text->size) {
-        size_t size = 2 * text->size + length + 1;
-        char *buf = realloc(text->buf, size);
-        if (buf == NULL) {
-            text->failed = 1;
-            return;
-        }
-        text->buf = buf;
-        text->size = size;
+    char *buf = ms_grow(text->buf, text->used, length + 1, 1, &text->size);
+    if (buf == NULL) {
+        text->failed = 1;
+        return;
     }
+    text->buf = buf;
     for (size_t i = 0; i <= length; i++) {
         text->buf[text->used + i] = line[i];
     }

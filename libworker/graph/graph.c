@@ -1,6 +1,8 @@
 /* graph.c - the graph as a container: tensors, ops, lists, the table of op kinds */
 #include "libworker/graph/graph_impl.h"
 
+#include "proto/grow.h"
+
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -118,23 +120,9 @@ void graph_truncate(struct graph *graph, int n_tensors, int n_ops, int n_gradien
     graph->n_gradients = n_gradients;
 }
 
-/* The array with room for one more element, or NULL without memory (the old one stays). */
-static void *grow(void *array, int count, int *cap, size_t size)
+static int append_index(int **list, int *count, size_t *cap, int index)
 {
-    if (count < *cap) {
-        return array;
-    }
-    int cap_new = *cap > 0 ? *cap * 2 : 64;
-    void *larger = realloc(array, (size_t)cap_new * size);
-    if (larger != NULL) {
-        *cap = cap_new;
-    }
-    return larger;
-}
-
-static int append_index(int **list, int *count, int *cap, int index)
-{
-    int *larger = grow(*list, *count, cap, sizeof(**list));
+    int *larger = ms_grow(*list, (size_t)*count, 1, sizeof(**list), cap);
     if (larger == NULL) {
         return MS_E_NOMEM;
     }
@@ -147,7 +135,7 @@ int graph_append_tensor(struct graph *graph, const char *name, enum tensor_role 
                         const struct shape *shape, struct ms_err *err)
 {
     struct tensor **tensors =
-        grow(graph->tensors, graph->n_tensors, &graph->cap_tensors, sizeof(*tensors));
+        ms_grow(graph->tensors, (size_t)graph->n_tensors, 1, sizeof(*tensors), &graph->cap_tensors);
     graph->tensors = tensors != NULL ? tensors : graph->tensors;
     struct tensor *tensor = tensors != NULL ? calloc(1, sizeof(*tensor)) : NULL;
     if (tensor == NULL) {
@@ -176,7 +164,7 @@ int graph_append_tensor(struct graph *graph, const char *name, enum tensor_role 
 
 int graph_append_op(struct graph *graph, enum op_kind kind, const int *in, struct ms_err *err)
 {
-    struct op **ops = grow(graph->ops, graph->n_ops, &graph->cap_ops, sizeof(*ops));
+    struct op **ops = ms_grow(graph->ops, (size_t)graph->n_ops, 1, sizeof(*ops), &graph->cap_ops);
     graph->ops = ops != NULL ? ops : graph->ops;
     struct op *op = ops != NULL ? calloc(1, sizeof(*op)) : NULL;
     if (op == NULL) {

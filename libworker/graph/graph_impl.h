@@ -10,7 +10,7 @@ struct graph {
     struct op **ops;
     int *params, *states, *gradients; /* tensor indices, in the order that graph.h promises */
     int n_tensors, n_ops, n_params, n_states, n_gradients;
-    int cap_tensors, cap_ops, cap_params, cap_states, cap_gradients;
+    size_t cap_tensors, cap_ops, cap_params, cap_states, cap_gradients;
     int n_forward_ops; /* -1 until differentiated */
     int data, label, loss, output;
 };

@@ -1,6 +1,7 @@
 /* yaml_tree.c - one YAML (or JSON) document as a tree whose every node knows where it stands */
 #include "libworker/job/yaml_tree.h"
 
+#include "proto/grow.h"
 #include "proto/limits.h"
 
 #include <stdarg.h>
@@ -176,18 +177,15 @@ static struct tree_node *node_create(enum tree_kind kind, const char *origin)
 static int append(struct tree_node *parent, char *key, size_t line, size_t column,
                   struct tree_node *value, struct ms_err *err)
 {
-    size_t n = parent->n_items;
-    if ((n & (n - 1)) == 0) { /* full at powers of two */
-        struct tree_item *grown = realloc(parent->items, (n == 0 ? 1 : 2 * n) * sizeof(*grown));
-        if (grown == NULL) {
-            free(key);
-            tree_destroy(value);
-            return ms_fail(err, MS_E_NOMEM, "%.120s: no memory to read it", parent->origin);
-        }
-        parent->items = grown;
+    struct tree_item *grown =
+        ms_grow(parent->items, parent->n_items, 1, sizeof(*grown), &parent->items_room);
+    if (grown == NULL) {
+        free(key);
+        tree_destroy(value);
+        return ms_fail(err, MS_E_NOMEM, "%.120s: no memory to read it", parent->origin);
     }
-    parent->items[n] = (struct tree_item){key, line, column, value};
-    parent->n_items++;
+    parent->items = grown;
+    parent->items[parent->n_items++] = (struct tree_item){key, line, column, value};
     return MS_OK;
 }
 

@@ -27,7 +27,7 @@ struct tree_node {
     char *text;          /* TREE_SCALAR: without NUL bytes inside */
     int plain;           /* TREE_SCALAR: not quoted, so it may be a number, a boolean or null */
     struct tree_item *items;
-    size_t n_items;
+    size_t n_items, items_room;
 };
 
 /* Parses exactly one document. origin is borrowed for the tree's life. with_lines 0: nodes keep no

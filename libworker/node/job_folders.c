@@ -4,6 +4,7 @@
 #include "libworker/node/job_tag.h"
 #include "proto/denied.h"
 #include "proto/folder.h"
+#include "proto/grow.h"
 #include "proto/limits.h"
 
 #include <ctype.h>
@@ -334,15 +335,12 @@ static void look_at_folder(int dir_fd, const char *name, void *arg)
         !S_ISDIR(st.st_mode)) {
         return;
     }
-    if (found->n == found->room) {
-        size_t room = found->room == 0 ? 64 : found->room * 2;
-        struct folder *grown = (struct folder *)realloc(found->folders, room * sizeof(*grown));
-        if (grown == NULL) {
-            return; /* the next time */
-        }
-        found->folders = grown;
-        found->room = room;
+    struct folder *grown =
+        (struct folder *)ms_grow(found->folders, found->n, 1, sizeof(*grown), &found->room);
+    if (grown == NULL) {
+        return; /* the next time */
     }
+    found->folders = grown;
     folder.written_s = st.st_mtime;
     int fd = openat(dir_fd, name, OPEN);
     if (fd >= 0) {

@@ -5,7 +5,7 @@ set -u
 cd "${MSCHED_SOURCE_ROOT:?}" || exit 2
 
 # room            may include headers of these rooms (its own always; proto/... by file where listed)
-base="proto/dtype.h proto/err.h proto/limits.h proto/macros.h proto/rng.h proto/exact.h"
+base="proto/dtype.h proto/err.h proto/grow.h proto/limits.h proto/macros.h proto/rng.h proto/exact.h"
 declare -A may=(
     [proto]="proto"
     [daemon]="proto daemon"
