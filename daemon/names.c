@@ -2,10 +2,10 @@
 #include "daemon/names.h"
 
 #include "proto/clock.h"
+#include "proto/thread.h"
 
 #include <errno.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -100,23 +100,6 @@ static void *ask(void *arg)
     pthread_mutex_unlock(&room->lock);
     room_leave(room);
     return NULL;
-}
-
-/* Signals are the loop's. */
-static int start_thread(struct room *room)
-{
-    pthread_t thread;
-    pthread_attr_t attr;
-    sigset_t all;
-    sigset_t before;
-    sigfillset(&all);
-    pthread_attr_init(&attr);
-    pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    int rc = pthread_create(&thread, &attr, ask, room);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    pthread_attr_destroy(&attr);
-    return rc;
 }
 
 /* ---- the loop's side ----------------------------------------------------------------------------
@@ -265,7 +248,7 @@ int names_create(struct event_base *base, names_lookup_fn *lookup, void (*on_ans
                  : 0;
     if (rc == 0) {
         room->users = 2;
-        errno = start_thread(room);
+        errno = ms_thread_start(NULL, ask, room);
         if (errno != 0) {
             room->users = 1;
             rc = ms_fail_errno(err, MS_E_IO, "no thread for the names of users");

@@ -3,6 +3,7 @@
 
 #include "proto/addr.h"
 #include "proto/notify.h"
+#include "proto/thread.h"
 #include "proto/wire.h"
 
 #include <inttypes.h>
@@ -236,7 +237,7 @@ int agent_create(const struct agent_config *cfg, struct agent **ret, struct ms_e
     if (rc == 0) {
         rc = make_loop(agent, err);
     }
-    if (rc == 0 && pthread_create(&agent->thread, NULL, agent_main, agent) != 0) {
+    if (rc == 0 && ms_thread_start(&agent->thread, agent_main, agent) != 0) {
         rc = ms_fail(err, MS_E_NOMEM, "cannot start the agent's thread");
     }
     if (rc < 0) {

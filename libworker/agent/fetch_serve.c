@@ -6,6 +6,7 @@
 #include "proto/clock.h"
 #include "proto/conn.h"
 #include "proto/log.h"
+#include "proto/thread.h"
 #include "proto/tls.h"
 #include "proto/tls_pin.h"
 
@@ -534,7 +535,7 @@ void fetch_serve_ask(struct fetch_serve *serve, const Ms__FetchGrant *grant)
     *serve->asks_tail = ask;
     serve->asks_tail = &ask->next;
     if (!serve->thread_runs) {
-        serve->thread_runs = pthread_create(&serve->thread, NULL, serve_main, serve) == 0;
+        serve->thread_runs = ms_thread_start(&serve->thread, serve_main, serve) == 0;
     }
     pthread_mutex_unlock(&serve->lock);
     wake(serve);

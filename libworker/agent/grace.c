@@ -3,6 +3,7 @@
 
 #include "proto/clock.h"
 #include "proto/log.h"
+#include "proto/thread.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -124,7 +125,7 @@ static void begin(struct agent *agent, const struct holding *rank, const struct 
         pthread_cond_signal(&grace->changed);
     }
     if (!grace->runs) {
-        grace->runs = pthread_create(&grace->thread, NULL, grace_main, agent) == 0;
+        grace->runs = ms_thread_start(&grace->thread, grace_main, agent) == 0;
         if (!grace->runs) {
             ms_log(MS_LOG_WARNING, "agent.no_grace reason=\"no thread for it\", ignoring");
         }

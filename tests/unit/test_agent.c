@@ -210,6 +210,29 @@ START_TEST(an_assign_becomes_an_order_and_heartbeats_carry_the_step)
 }
 END_TEST
 
+static sigset_t agents_mask;
+
+static int on_order_that_looks(void *arg, const struct agent_order *order)
+{
+    pthread_sigmask(SIG_SETMASK, NULL, &agents_mask);
+    return on_order(arg, order);
+}
+
+START_TEST(signals_of_a_program_are_not_for_its_agent)
+{
+    struct desk desk;
+    struct agent_config cfg = config_for("");
+    cfg.on_order = on_order_that_looks;
+    sigemptyset(&agents_mask);
+
+    struct agent *agent = hold(&desk, &cfg);
+
+    ck_assert_int_eq(sigismember(&agents_mask, SIGINT), 1);
+    ck_assert_int_eq(sigismember(&agents_mask, SIGTERM), 1);
+    let_go(&desk, agent);
+}
+END_TEST
+
 START_TEST(what_is_late_about_a_rank_says_nothing_about_the_next_one)
 {
     struct desk desk;
@@ -1276,6 +1299,7 @@ int main(void)
     TCase *tc = tcase_create("agent");
     tcase_add_test(tc, registers_beats_and_leaves);
     tcase_add_test(tc, an_assign_becomes_an_order_and_heartbeats_carry_the_step);
+    tcase_add_test(tc, signals_of_a_program_are_not_for_its_agent);
     tcase_add_test(tc, what_is_late_about_a_rank_says_nothing_about_the_next_one);
     tcase_add_test(tc, a_stop_of_whatever_is_held_is_one_of_that_rank);
     tcase_add_test(tc, the_end_of_a_rank_goes_out_before_the_first_word_of_the_next);
