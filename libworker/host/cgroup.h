@@ -34,7 +34,8 @@ struct cgroup_cpu {
     uint64_t pool;  /* which group has the limit: the same for all processes that share it */
 };
 
-/* The tightest limit of CPU time on the way up: cpu.max, or cpu.cfs_quota_us. Any thread. */
+/* The tightest limit of CPU time on the way up: cpu.max, or cpu.cfs_quota_us. One above it that is
+ * wider for this process may be tighter for several of its group: share.h. Any thread. */
 struct cgroup_cpu cgroup_cpu_limit(const struct cgroup_files *files);
 
 #endif

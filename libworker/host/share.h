@@ -15,7 +15,12 @@ struct share_rank {
 /* Threads for each rank of a job, by default: one a core, as many as the rank with the fewest has,
  * because a plan with other threads has other bits. A rank has the cores of its offer, divided by
  * the ranks of its host that may use one of the same CPUs; not more than its quota of CPU time,
- * divided by those who have the same one; at least 1. n is 1 or more. 0: an offer is not known. */
+ * divided by those who have the same one; at least 1. n is 1 or more. 0: an offer is not known.
+ *
+ * Two things it does not see, because no offer says them, and all ranks have to agree on what the
+ * offers say: ranks that are pinned to different hardware threads of one core each count it (each
+ * has a CPU of its own, at half the speed), and a quota above those of several processes that binds
+ * them together (it throttles them; the bits are the same). `threads` of the job says otherwise. */
 int share_threads(const struct share_rank *ranks, int n);
 
 /* The CPUs of n ranks of one host, of which rank i may use sets[i] (not empty). 1: each

@@ -301,6 +301,21 @@ START_TEST(pinned_slots_keep_their_cores)
 }
 END_TEST
 
+START_TEST(slots_on_siblings_of_the_same_cores_each_have_them)
+{
+    map_fill(&map, 1, 4, 2);
+    struct host_offer a = offer_of(&map, range(0, 4));
+    struct host_offer b = offer_of(&map, range(4, 8));
+    struct share_rank ranks[2] = {{"h", &a}, {"h", &b}};
+    const struct cpuset sets[2] = {a.cpus, b.cpus};
+    struct cpuset shares[2];
+
+    ck_assert_int_eq(share_threads(ranks, 2), 4); /* as every other host concludes */
+    ck_assert_int_eq(share_cpus(&map, sets, 2, 4, shares), 1);
+    ck_assert_mem_eq(shares, sets, sizeof(sets)); /* nobody leaves the CPUs that he was pinned to */
+}
+END_TEST
+
 START_TEST(the_fullest_host_decides_for_all)
 {
     map_fill(&map, 1, 8, 2);
@@ -366,6 +381,7 @@ int main(void)
     suite_add_tcase(suite, tc);
     tc = tcase_create("threads");
     tcase_add_test(tc, pinned_slots_keep_their_cores);
+    tcase_add_test(tc, slots_on_siblings_of_the_same_cores_each_have_them);
     tcase_add_test(tc, the_fullest_host_decides_for_all);
     tcase_add_test(tc, a_quota_is_divided_by_those_who_have_the_same);
     tcase_add_test(tc, a_rank_that_offers_nothing_leaves_the_answer_open);
