@@ -3,6 +3,7 @@
 
 #include "proto/err.h"
 #include "proto/macros.h"
+#include "proto/wire.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -11,8 +12,8 @@
 static const char *const state_names[LIFE_STATES] = {"IDLE",    "PLANNING", "JOINING",   "TRAINING",
                                                      "HOLDING", "PULLING",  "FINISHING", "LEAVING"};
 static const char *const event_names[LIFE_EVENTS] = {
-    "assign", "start", "stop",  "at_step", "leave", "lost", "made", "done", "failed",
-    "peer",   "unfit", "quiet", "said",    "out",   "free", "end",  "go_on"};
+    "assign", "plan", "start", "stop",  "at_step", "leave", "lost", "made", "done",
+    "failed", "peer", "unfit", "quiet", "said",    "out",   "free", "end",  "go_on"};
 
 static const struct ms_rule rules[] = {
     {LIFE_IDLE, LIFE_ASSIGN, LIFE_PLANNING},
@@ -20,7 +21,8 @@ static const struct ms_rule rules[] = {
     {LIFE_IDLE, LIFE_LOST, LIFE_LEAVING},
     {LIFE_IDLE, LIFE_END, LIFE_LEAVING}, /* a Stop for whoever has one job, and none yet */
 
-    {LIFE_PLANNING, LIFE_MADE, LIFE_JOINING},
+    {LIFE_PLANNING, LIFE_MADE, LIFE_JOINING}, /* whichever of the two ... */
+    {LIFE_PLANNING, LIFE_PLAN, LIFE_JOINING}, /* ... comes last */
     {LIFE_PLANNING, LIFE_ASSIGN, LIFE_FINISHING},
     {LIFE_PLANNING, LIFE_STOP, LIFE_FINISHING},
     {LIFE_PLANNING, LIFE_LEAVE, LIFE_FINISHING},
@@ -116,12 +118,13 @@ static void judge_end(struct life *life, const struct life_input *input)
 static void begin_next(struct life *life, enum life_event event)
 {
     life->is_held = life->is_said = life->is_released = life->is_out = 0;
+    life->is_prepared = life->is_ready = 0;
     life->verdict = (struct life_verdict){0, 0, ""};
     life->next.generation = 0;
     move(life, event);
     if (life->next.is_stopped) { /* before it began: it is answered all the same */
         life->verdict = life->next.verdict;
-        life->is_released = 1;
+        life->is_released = life->verdict.from_outside;
         move(life, LIFE_STOP);
     }
 }
@@ -131,12 +134,14 @@ static void take_next(struct life *life)
     life->job = life->next.job;
     life->generation = life->next.generation;
     life->rank = life->next.rank;
+    life->plan_from = life->next.plan_from;
+    life->has_plan = life->next.has_plan;
     life->at_step = life->next.at_step;
     life->has_trained = 0;
     begin_next(life, LIFE_ASSIGN);
 }
 
-/* The rank in hand goes on as that of the Assign that is kept. */
+/* The rank in hand goes on as that of the Assign that is kept, and with the plan that it has. */
 static void adopt_next(struct life *life)
 {
     life->generation = life->next.generation;
@@ -172,6 +177,8 @@ static void keep(struct life *life, const struct life_input *input)
     life->next.job = input->job;
     life->next.generation = input->generation;
     life->next.rank = input->rank;
+    life->next.plan_from = input->plan_from;
+    life->next.has_plan = input->plan_from == MS_PLAN_OWN;
     life->next.at_step = life->next.is_stopped = 0;
 }
 
@@ -244,7 +251,7 @@ static void hear_last_word(struct life *life, const struct life_input *input)
 static int on_stop(struct life *life, const struct life_input *input)
 {
     if (life->next.generation != 0 && input->generation == life->next.generation) {
-        if (!life->next.is_stopped) {
+        if (!life->next.is_stopped || !life->next.verdict.from_outside) {
             life->next.is_stopped = 1;
             judge_stop(&life->next.verdict, input);
         }
@@ -323,6 +330,10 @@ static int comes_back(struct life *life)
 static int on_made(struct life *life, const struct life_input *input)
 {
     int joined = life->state != LIFE_PLANNING;
+    if (!joined && !life->has_plan) {
+        life->is_prepared = 1;
+        return LIFE_TAKEN;
+    }
     if (comes_back(life) || !move(life, input->event)) {
         return LIFE_STALE;
     }
@@ -378,6 +389,52 @@ static int on_unfit(struct life *life, const struct life_input *input)
     return rc;
 }
 
+/* ---- the plan of all ranks ---- */
+
+static int keep_plan(struct life *life, const struct life_input *input)
+{
+    if (input->code == 0 && life->next.has_plan) {
+        return LIFE_STALE;
+    }
+    if (input->code != 0 && !life->next.is_stopped) {
+        life->next.is_stopped = 1;
+        judge(&life->next.verdict, input, 0);
+    }
+    life->next.has_plan = 1;
+    return LIFE_TAKEN;
+}
+
+/* Which plan a rank obeys was settled, and is not any more. */
+static int fail_plan(struct life *life, const struct life_input *input)
+{
+    struct life_input failure = *input;
+    failure.event = LIFE_FAILED;
+    return on_failed(life, &failure) == LIFE_TAKEN ? LIFE_INTERRUPT : LIFE_STALE;
+}
+
+static int on_plan(struct life *life, const struct life_input *input)
+{
+    if (life->next.generation != 0 && input->generation == life->next.generation) {
+        return keep_plan(life, input);
+    }
+    if (life->generation == 0 || input->generation != life->generation) {
+        return LIFE_STALE;
+    }
+    if (input->code != 0) {
+        return fail_plan(life, input);
+    }
+    if (life->state != LIFE_PLANNING || life->has_plan) {
+        return LIFE_STALE;
+    }
+    life->has_plan = 1;
+    if (life->is_prepared) {
+        move(life, LIFE_PLAN);
+    }
+    return LIFE_TAKEN;
+}
+
+/* ---- the end ---- */
+
 static int on_said(struct life *life, const struct life_input *input)
 {
     (void)input;
@@ -403,11 +460,11 @@ int life_apply(struct life *life, const struct life_input *input)
 {
     static int (*const handlers[LIFE_EVENTS])(struct life * life,
                                               const struct life_input *input) = {
-        [LIFE_ASSIGN] = on_assign,   [LIFE_START] = on_start, [LIFE_STOP] = on_stop,
-        [LIFE_AT_STEP] = on_at_step, [LIFE_LEAVE] = on_end,   [LIFE_LOST] = on_end,
-        [LIFE_MADE] = on_made,       [LIFE_DONE] = on_done,   [LIFE_FAILED] = on_failed,
-        [LIFE_PEER] = on_peer,       [LIFE_UNFIT] = on_unfit, [LIFE_QUIET] = on_quiet,
-        [LIFE_SAID] = on_said,       [LIFE_OUT] = on_out};
+        [LIFE_ASSIGN] = on_assign, [LIFE_PLAN] = on_plan,       [LIFE_START] = on_start,
+        [LIFE_STOP] = on_stop,     [LIFE_AT_STEP] = on_at_step, [LIFE_LEAVE] = on_end,
+        [LIFE_LOST] = on_end,      [LIFE_MADE] = on_made,       [LIFE_DONE] = on_done,
+        [LIFE_FAILED] = on_failed, [LIFE_PEER] = on_peer,       [LIFE_UNFIT] = on_unfit,
+        [LIFE_QUIET] = on_quiet,   [LIFE_SAID] = on_said,       [LIFE_OUT] = on_out};
     int is_trainers = input->event >= LIFE_MADE && input->event <= LIFE_OUT;
     if (is_trainers && input->generation != life->generation) {
         return LIFE_STALE; /* it has gone on since */
@@ -421,7 +478,7 @@ enum life_duty life_duty(const struct life *life)
 {
     switch (life->state) {
     case LIFE_PLANNING:
-        return LIFE_DO_PLAN;
+        return life->is_prepared ? LIFE_WAIT : LIFE_DO_PLAN;
     case LIFE_JOINING:
         return life->is_ready ? LIFE_WAIT : LIFE_DO_JOIN;
     case LIFE_TRAINING:
@@ -447,7 +504,10 @@ const char *life_waits_for(const struct life *life)
     case LIFE_IDLE:
         return "Assign";
     case LIFE_PLANNING:
-        return "its data and its plan";
+        return !life->is_prepared ? "its data and its plan"
+               : life->plan_from == MS_PLAN_RANK_0 && life->rank != 0
+                   ? "the plan, which rank 0 chooses"
+                   : "the plan";
     case LIFE_JOINING:
         return life->is_ready ? "Start, when all ranks are ready" : "its peers";
     case LIFE_TRAINING:

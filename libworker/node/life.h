@@ -24,8 +24,8 @@
 
 enum life_state {
     LIFE_IDLE,
-    LIFE_PLANNING, /* data, plan, memory */
-    LIFE_JOINING,  /* the mesh and the weights; then all ranks' Start */
+    LIFE_PLANNING, /* data, and its choice of a plan; then the plan of all ranks */
+    LIFE_JOINING,  /* makes the plan, the mesh, the weights; then all ranks' Start */
     LIFE_TRAINING, /* to the end, weights saved */
     LIFE_HOLDING,  /* a peer is gone: the scheduler, who knows why, speaks first */
     LIFE_PULLING, /* the job goes on: the mesh of its next generation, and the state of its ranks */
@@ -37,13 +37,14 @@ enum life_state {
 enum life_event {
     /* orders */
     LIFE_ASSIGN,
+    LIFE_PLAN, /* of all ranks; with a code: another one than it has */
     LIFE_START,
     LIFE_STOP,    /* at once; of a rank that has said its last word: the scheduler's */
     LIFE_AT_STEP, /* stop after the step */
     LIFE_LEAVE,   /* the process is asked to end */
     LIFE_LOST,    /* the scheduler is, or refuses us for good: the process ends */
     /* what became of the trainer's work */
-    LIFE_MADE,   /* PLANNING: the plan; JOINING, PULLING: the mesh */
+    LIFE_MADE,   /* PLANNING: all that it can alone; JOINING, PULLING: the mesh */
     LIFE_DONE,   /* trained to its end */
     LIFE_FAILED, /* by itself */
     LIFE_PEER,   /* of what a peer did or suffered */
@@ -63,6 +64,7 @@ struct life_input {
     enum life_event event;
     uint64_t job, generation; /* LEAVE and LOST have none; the trainer's: for which he worked */
     uint32_t rank;            /* ASSIGN */
+    uint32_t plan_from;       /* ASSIGN: enum ms_plan_from */
     int code;         /* enum ms_code; not 0 of FAILED, PEER, UNFIT and LOST; LEAVE needs none */
     int anew;         /* FAILED: the next process could serve it */
     const char *text; /* borrowed for the call; NULL: "" */
@@ -80,16 +82,21 @@ struct life {
     uint64_t job, generation; /* of the rank in hand; generation 0: none */
     uint32_t rank;
     struct life_verdict verdict; /* of it, or of the last one */
-    int is_ready;                /* JOINING: the mesh stands */
-    int has_trained;             /* there is something to go on from */
-    int is_held; /* HOLDING: the trainer has not come back yet from what LIFE_HOLD gave up */
-    int at_step; /* asked to stop after the step */
+    uint32_t plan_from;
+    int has_plan;    /* the plan is heard, or none comes: each rank chooses for itself */
+    int is_prepared; /* PLANNING: nothing is left to do but to wait for the plan */
+    int is_ready;    /* JOINING: the mesh stands */
+    int has_trained; /* there is something to go on from */
+    int is_held;     /* HOLDING: the trainer has not come back yet from what LIFE_HOLD gave up */
+    int at_step;     /* asked to stop after the step */
     int is_said, is_released, is_out; /* FINISHING: our last word, the scheduler's, our traces */
     struct {
         uint64_t job, generation; /* of the Assign that is kept; 0: none */
         uint32_t rank;
-        int at_step, is_stopped;
-        struct life_verdict verdict; /* of that Stop */
+        uint32_t plan_from;
+        int has_plan, at_step;
+        int is_stopped;              /* or given two plans */
+        struct life_verdict verdict; /* of that */
     } next;
     int leaves; /* the process ends after the rank in hand: LEAVE, LOST or UNFIT came ... */
     enum life_event leave_event; /* ... this one first */
@@ -111,7 +118,8 @@ enum life_answer {
 enum life_duty {
     LIFE_WAIT,     /* for an order: life_waits_for */
     LIFE_DO_PLAN,  /* of the Assign in hand -> MADE, FAILED, UNFIT */
-    LIFE_DO_JOIN,  /* -> MADE, then say RankReady; FAILED, PEER */
+    LIFE_DO_JOIN,  /* of the plan that was heard or chosen -> MADE, then say RankReady; FAILED, PEER
+                    */
     LIFE_DO_TRAIN, /* -> DONE, FAILED, PEER */
     LIFE_DO_HOLD,  /* report the peer, wait a moment for a verdict -> QUIET */
     LIFE_DO_PULL,  /* -> MADE, then say RankReady; FAILED, PEER */

@@ -8,6 +8,7 @@
 
 #include "libworker/node/life.h"
 #include "proto/err.h"
+#include "proto/wire.h"
 
 enum { TURNS_MAX = 48 }; /* of the trainer, from any point to the end of the process */
 
@@ -15,11 +16,13 @@ struct rank { /* generation 0: none */
     uint64_t generation, job;
     uint32_t number;
     int has_trained, is_held, is_pulling, at_step;
-    int code;           /* why it is over; 0: it is not, or it went well */
-    int is_over;        /* ... and that stands */
-    int is_provisional; /* ... until the scheduler says another reason */
+    int code;                  /* why it is over; 0: it is not, or it went well */
+    int is_over;               /* ... and that stands */
+    int is_provisional;        /* ... until the scheduler says another reason */
+    int has_plan, is_prepared; /* it was heard, or none comes; all that it can alone is done */
     int is_planned, is_ready, is_started, is_said, is_released, is_unfit;
-    int stop_code; /* of a Stop that came before it was in hand */
+    int stop_code;  /* of a Stop that came before it was in hand */
+    int has_failed; /* before that, by two plans */
 };
 
 struct world {
@@ -59,6 +62,8 @@ static void begin_kept(struct world *world)
     if (world->hand.stop_code != 0) {
         end(&world->hand, world->hand.stop_code);
         world->hand.is_released = 1;
+    } else if (world->hand.has_failed) {
+        end(&world->hand, MS_E_PROTOCOL);
     }
 }
 
@@ -67,6 +72,7 @@ static void go_on(struct world *world)
 {
     world->kept.at_step |= world->hand.at_step;
     world->kept.has_trained = world->kept.is_planned = world->kept.is_pulling = 1;
+    world->kept.has_plan = 1;
     begin_kept(world);
 }
 
@@ -78,7 +84,8 @@ static int is_at_work(const struct rank *rank)
 /* ---- orders ---- */
 
 /* Ranks of two jobs have two numbers: 0 and 1. */
-static void model_assign(struct world *world, int answer, uint64_t generation, uint64_t job)
+static void model_assign(struct world *world, int answer, uint64_t generation, uint64_t job,
+                         uint32_t plan_from)
 {
     const struct rank *hand = &world->hand;
     int is_well = hand->is_over && !hand->is_provisional && hand->code == 0 && !hand->is_released;
@@ -95,7 +102,10 @@ static void model_assign(struct world *world, int answer, uint64_t generation, u
         return;
     }
     world->last = generation;
-    world->kept = (struct rank){.generation = generation, .job = job, .number = (uint32_t)job & 1};
+    world->kept = (struct rank){.generation = generation,
+                                .job = job,
+                                .number = (uint32_t)job & 1,
+                                .has_plan = plan_from == MS_PLAN_OWN};
     if (world->hand.generation == 0) {
         begin_kept(world);
         return;
@@ -135,6 +145,47 @@ static void model_stop(struct world *world, int answer, const struct life_input 
     }
 }
 
+static void meet(struct rank *hand)
+{
+    hand->is_planned |= hand->has_plan && hand->is_prepared;
+}
+
+/* What came while it was held is of no use any more: the rank that fails has the next number. */
+static void fail_by_itself(struct world *world, int code)
+{
+    struct rank *hand = &world->hand;
+    if (hand->is_held) {
+        hand->generation = world->kept.generation;
+        hand->is_held = 0;
+        world->kept = (struct rank){0};
+    }
+    end(hand, code);
+}
+
+static void model_plan(struct world *world, int answer, const struct life_input *input)
+{
+    struct rank *hand = &world->hand;
+    int is_second = input->code != 0;
+    if (world->kept.generation != 0 && input->generation == world->kept.generation) {
+        FUZZ_CHECK(answer == (is_second || !world->kept.has_plan ? LIFE_TAKEN : LIFE_STALE));
+        world->kept.has_plan = 1;
+        world->kept.has_failed |= is_second;
+    } else if (hand->generation == 0 || input->generation != hand->generation) {
+        FUZZ_CHECK(answer == LIFE_STALE);
+    } else if (is_second) {
+        int interrupts = is_at_work(hand);
+        FUZZ_CHECK(answer == (interrupts ? LIFE_INTERRUPT : LIFE_STALE));
+        if (interrupts) {
+            fail_by_itself(world, input->code);
+        }
+    } else {
+        int waits = !hand->is_over && !hand->has_plan;
+        FUZZ_CHECK(answer == (waits ? LIFE_TAKEN : LIFE_STALE));
+        hand->has_plan |= waits;
+        meet(hand);
+    }
+}
+
 static void model_at_step(struct world *world, int answer, uint64_t generation)
 {
     if (world->kept.generation != 0 && generation == world->kept.generation) {
@@ -160,9 +211,10 @@ static void model_end(struct world *world, const struct life_input *input)
 }
 
 static void order(struct world *world, enum life_event event, uint64_t generation, uint64_t job,
-                  int code)
+                  int code, uint32_t plan_from)
 {
     struct life_input input = {.event = event,
+                               .plan_from = plan_from,
                                .job = job,
                                .rank = (uint32_t)job & 1,
                                .generation = generation,
@@ -178,7 +230,10 @@ static void order(struct world *world, enum life_event event, uint64_t generatio
     }
     switch (event) {
     case LIFE_ASSIGN:
-        model_assign(world, answer, generation, job);
+        model_assign(world, answer, generation, job, plan_from);
+        break;
+    case LIFE_PLAN:
+        model_plan(world, answer, &input);
         break;
     case LIFE_START:
         if (!(answer & LIFE_STALE)) {
@@ -226,10 +281,7 @@ static void fail(struct world *world, enum life_event event, int anew)
     if (hand->is_held && !hand->is_over && event == LIFE_PEER) {
         go_on(world);
     } else if (hand->is_held && !hand->is_over) { /* it failed by itself, and says so to the next */
-        hand->generation = world->kept.generation;
-        hand->is_held = 0;
-        world->kept = (struct rank){0};
-        end(hand, code);
+        fail_by_itself(world, code);
     } else if (!hand->is_over) {
         end(hand, code);
         hand->is_provisional = event == LIFE_PEER && world->busy != LIFE_DO_PLAN;
@@ -254,7 +306,8 @@ static void good_end(struct world *world, enum life_duty duty)
     } else if (duty == LIFE_DO_TRAIN) {
         end(hand, 0);
     } else {
-        hand->is_planned = 1;
+        hand->is_prepared = 1;
+        meet(hand);
         hand->is_ready = duty != LIFE_DO_PLAN;
         hand->is_pulling = 0;
     }
@@ -315,6 +368,7 @@ static void work_begins(struct world *world)
     switch (duty) {
     case LIFE_WAIT: /* for somebody else, who has a name, and whose word leads on */
         FUZZ_CHECK(hand->generation == 0 || (hand->is_ready && !hand->is_over) ||
+                   (hand->is_prepared && !hand->has_plan && !hand->is_over) ||
                    (hand->is_said && !hand->is_released));
         return;
     case LIFE_DO_PLAN:
@@ -372,9 +426,11 @@ static void judge(struct world *world)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    static const enum life_event orders[] = {LIFE_ASSIGN, LIFE_ASSIGN, LIFE_START, LIFE_START,
+    static const enum life_event orders[] = {LIFE_ASSIGN, LIFE_ASSIGN, LIFE_START, LIFE_PLAN,
                                              LIFE_STOP,   LIFE_STOP,   LIFE_LEAVE, LIFE_LOST};
     static const int codes[] = {0, MS_E_CANCELLED, MS_E_FAILED, MS_E_CLOSED};
+    static const int plan_codes[] = {0, 0, 0, MS_E_PROTOCOL};
+    static const uint32_t plans[] = {MS_PLAN_OWN, MS_PLAN_RANK_0, MS_PLAN_OWN, MS_PLAN_GIVEN};
     struct world here = {.busy = LIFE_WAIT};
     struct world *world = &here;
     if (size == 0) {
@@ -393,16 +449,18 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         if (low >= 8 && low < 15) {
             get_on(world, high);
         } else if (low == 15) {
-            order(world, LIFE_AT_STEP, generation, 7, 0);
+            order(world, LIFE_AT_STEP, generation, 7, 0, 0);
         } else if (event == LIFE_LEAVE && high != 1) {
             get_on(world, high); /* now and then is enough */
         } else if (event != LIFE_ASSIGN || generation != 0) {
-            order(world, event, generation, 7 + (high >> 3),
-                  event == LIFE_LOST ? MS_E_UNREACHABLE : codes[high >> 2]);
+            int code = event == LIFE_LOST   ? MS_E_UNREACHABLE
+                       : event == LIFE_PLAN ? plan_codes[high >> 2]
+                                            : codes[high >> 2];
+            order(world, event, generation, 7 + (high >> 3), code, plans[high >> 2]);
         }
         judge(world);
     }
-    order(world, LIFE_LEAVE, 0, 0, 0); /* no state without an exit */
+    order(world, LIFE_LEAVE, 0, 0, 0, 0); /* no state without an exit */
     for (int i = 0; i < TURNS_MAX && life_duty(&world->life) != LIFE_DO_END; i++) {
         get_on(world, 0);
         judge(world);

@@ -3,6 +3,7 @@
 #include "tests/test.h"
 
 #include "libworker/node/life.h"
+#include "proto/wire.h"
 
 static int order_of(struct life *life, uint64_t job, enum life_event event, uint64_t generation,
                     int code, const char *text)
@@ -315,6 +316,183 @@ START_TEST(assign_of_another_rank_is_not_to_go_on)
 }
 END_TEST
 
+/* Takes a rank whose plan comes from the scheduler. */
+static int assign_planned(struct life *life, uint64_t generation, uint32_t rank, uint32_t plan_from)
+{
+    struct life_input input = {.event = LIFE_ASSIGN,
+                               .job = 7,
+                               .generation = generation,
+                               .rank = rank,
+                               .plan_from = plan_from};
+    return life_apply(life, &input);
+}
+
+static int plan_comes(struct life *life, uint64_t generation)
+{
+    return order(life, LIFE_PLAN, generation, 0, NULL);
+}
+
+/* Of that generation, with nothing left to do but to wait for the plan. */
+static struct life prepared(uint64_t generation)
+{
+    struct life life = {.one_job = 0};
+    ck_assert_int_eq(assign_planned(&life, generation, 2, MS_PLAN_RANK_0), LIFE_TAKEN);
+    ck_assert_int_eq(ends(&life, LIFE_DO_PLAN, LIFE_MADE, 0, NULL), LIFE_TAKEN);
+    ck_assert_int_eq(life.state, LIFE_PLANNING);
+    ck_assert_int_eq(life_duty(&life), LIFE_WAIT);
+    return life;
+}
+
+START_TEST(ranks_meet_when_they_are_prepared_and_have_the_plan)
+{
+    struct life life = prepared(3);
+    ck_assert_int_eq(plan_comes(&life, 2), LIFE_STALE);
+    ck_assert_int_eq(plan_comes(&life, 4), LIFE_STALE);
+    ck_assert_int_eq(order(&life, LIFE_START, 3, 0, NULL), LIFE_STALE);
+    ck_assert_int_eq(plan_comes(&life, 3), LIFE_TAKEN);
+    ck_assert_int_eq(life_duty(&life), LIFE_DO_JOIN);
+    ck_assert_int_eq(plan_comes(&life, 3), LIFE_STALE);
+
+    life = (struct life){.one_job = 0};
+    assign_planned(&life, 3, 0, MS_PLAN_GIVEN);
+    ck_assert_int_eq(plan_comes(&life, 3), LIFE_TAKEN); /* before it has looked at anything */
+    ck_assert_int_eq(plan_comes(&life, 3), LIFE_STALE);
+    ends(&life, LIFE_DO_PLAN, LIFE_MADE, 0, NULL);
+    ck_assert_int_eq(life_duty(&life), LIFE_DO_JOIN);
+
+    life = in_state(LIFE_FINISHING, 3); /* after a rank that was ready once */
+    assign_planned(&life, 4, 1, MS_PLAN_RANK_0);
+    finishes(&life);
+    ends(&life, LIFE_DO_PLAN, LIFE_MADE, 0, NULL);
+    plan_comes(&life, 4);
+    ck_assert_int_eq(life_duty(&life), LIFE_DO_JOIN);
+
+    life = in_state(LIFE_PLANNING, 3); /* which chooses for itself */
+    ck_assert_int_eq(plan_comes(&life, 3), LIFE_STALE);
+}
+END_TEST
+
+START_TEST(who_waits_for_the_plan_says_whose_it_is)
+{
+    static const struct {
+        uint32_t rank, plan_from;
+        const char *says;
+    } rows[] = {
+        {0, MS_PLAN_RANK_0, "the plan"},
+        {1, MS_PLAN_RANK_0, "the plan, which rank 0 chooses"},
+        {0, MS_PLAN_GIVEN, "the plan"},
+        {1, MS_PLAN_GIVEN, "the plan"},
+    };
+    for (size_t i = 0; i < MS_ARRAY_SIZE(rows); i++) {
+        struct life life = {.one_job = 0};
+        assign_planned(&life, 3, rows[i].rank, rows[i].plan_from);
+        ck_assert_str_eq(life_waits_for(&life), "its data and its plan");
+        ends(&life, LIFE_DO_PLAN, LIFE_MADE, 0, NULL);
+        ck_assert_str_eq(life_waits_for(&life), rows[i].says);
+    }
+}
+END_TEST
+
+START_TEST(whoever_waits_for_the_plan_hears_all_other_orders)
+{
+    struct life life = prepared(3);
+    ck_assert_int_eq(order(&life, LIFE_STOP, 3, MS_E_CANCELLED, "cancelled"), LIFE_INTERRUPT);
+    ck_assert_int_eq(plan_comes(&life, 3), LIFE_STALE);
+    ck_assert_str_eq(life.verdict.text, "cancelled");
+    finishes(&life);
+    ck_assert_int_eq(life.state, LIFE_IDLE);
+
+    life = prepared(3);
+    ck_assert_int_eq(order(&life, LIFE_LEAVE, 0, 0, NULL), LIFE_INTERRUPT);
+    finishes(&life);
+    ck_assert_int_eq(life_duty(&life), LIFE_DO_END);
+
+    life = prepared(3);
+    ck_assert_int_eq(order(&life, LIFE_LOST, 0, MS_E_UNREACHABLE, "gone"), LIFE_INTERRUPT);
+    finishes(&life);
+    ck_assert_int_eq(life_duty(&life), LIFE_DO_END);
+
+    life = prepared(3);
+    ck_assert_int_eq(order(&life, LIFE_AT_STEP, 3, 0, NULL), LIFE_STEP);
+    ck_assert_int_eq(life.at_step, 1);
+}
+END_TEST
+
+/* A job that was placed anew, before the node has let go of its first rank. */
+START_TEST(plan_of_a_rank_that_is_kept_is_there_when_it_begins)
+{
+    struct life life = prepared(3);
+    ck_assert_int_eq(assign_planned(&life, 4, 2, MS_PLAN_GIVEN), LIFE_INTERRUPT);
+    ck_assert_int_eq(plan_comes(&life, 4), LIFE_TAKEN);
+    ck_assert_int_eq(plan_comes(&life, 4), LIFE_STALE);
+    ck_assert_int_eq(plan_comes(&life, 3), LIFE_STALE);
+    finishes(&life);
+
+    ck_assert_uint_eq(life.generation, 4);
+    ends(&life, LIFE_DO_PLAN, LIFE_MADE, 0, NULL);
+    ck_assert_int_eq(life_duty(&life), LIFE_DO_JOIN);
+}
+END_TEST
+
+START_TEST(rank_that_is_given_two_plans_fails_wherever_it_is)
+{
+    for (int state = LIFE_PLANNING; state <= LIFE_PULLING; state++) {
+        struct life life = in_state((enum life_state)state, 3);
+        ck_assert_int_eq(order(&life, LIFE_PLAN, 3, MS_E_PROTOCOL, "two plans"), LIFE_INTERRUPT);
+        ck_assert_int_eq(life_duty(&life), LIFE_DO_SAY);
+        ck_assert_str_eq(life.verdict.text, "two plans");
+        ck_assert_int_eq(life.verdict.from_outside, 0);
+    }
+    struct life life = in_state(LIFE_FINISHING, 3); /* it is done, and that stands */
+    ck_assert_int_eq(order(&life, LIFE_PLAN, 3, MS_E_PROTOCOL, "two plans"), LIFE_STALE);
+    ck_assert_int_eq(life.verdict.code, 0);
+
+    assign_planned(&life, 4, 1, MS_PLAN_GIVEN);
+    plan_comes(&life, 4);
+    ck_assert_int_eq(order(&life, LIFE_PLAN, 4, MS_E_PROTOCOL, "two plans"), LIFE_TAKEN);
+    finishes(&life);
+    ck_assert_uint_eq(life.generation, 4);
+    ends(&life, LIFE_DO_SAY, LIFE_SAID, 0, NULL);
+    ck_assert_int_eq(life_duty(&life), LIFE_WAIT); /* it failed by itself: the last word comes */
+    order(&life, LIFE_STOP, 4, MS_E_FAILED, "rank 1 failed: two plans");
+    ck_assert_str_eq(life.verdict.text, "two plans");
+    ends(&life, LIFE_DO_CLEAN, LIFE_OUT, 0, NULL);
+    ck_assert_int_eq(life.state, LIFE_IDLE);
+}
+END_TEST
+
+START_TEST(stop_of_a_rank_with_two_plans_that_never_began_is_the_last_word)
+{
+    struct life life = in_state(LIFE_FINISHING, 3);
+    assign_planned(&life, 4, 1, MS_PLAN_GIVEN);
+    order(&life, LIFE_PLAN, 4, MS_E_PROTOCOL, "two plans");
+    order(&life, LIFE_STOP, 4, MS_E_CANCELLED, "cancelled");
+    finishes(&life);
+    ends(&life, LIFE_DO_SAY, LIFE_SAID, 0, NULL);
+    ck_assert_int_eq(life_duty(&life), LIFE_DO_CLEAN);
+}
+END_TEST
+
+START_TEST(rank_that_goes_on_keeps_its_plan)
+{
+    struct life life = prepared(3);
+    plan_comes(&life, 3);
+    ends(&life, LIFE_DO_JOIN, LIFE_MADE, 0, NULL);
+    order(&life, LIFE_START, 3, 0, NULL);
+    ck_assert_int_eq(assign_planned(&life, 4, 2, MS_PLAN_RANK_0), LIFE_HOLD);
+    ck_assert_int_eq(plan_comes(&life, 4), LIFE_TAKEN); /* the same, once more: or never */
+    struct life_input back = {.event = LIFE_PEER, .generation = 3, .code = MS_E_ABORTED};
+    life_apply(&life, &back);
+    goes_on(&life, 4);
+
+    assign_planned(&life, 5, 2, MS_PLAN_RANK_0);
+    back.generation = 4;
+    life_apply(&life, &back);
+    ck_assert_int_eq(plan_comes(&life, 5), LIFE_STALE);
+    goes_on(&life, 5);
+}
+END_TEST
+
 /* No state without an exit: from each one some rule leads elsewhere, and LEAVING is the end. */
 START_TEST(each_state_has_an_exit_and_can_be_reached)
 {
@@ -351,6 +529,13 @@ int main(void)
     tcase_add_test(tc, rank_that_lost_a_peer_or_is_done_waits_to_go_on);
     tcase_add_test(tc, what_fails_while_it_is_held_is_said_to_the_next_generation);
     tcase_add_test(tc, assign_of_another_rank_is_not_to_go_on);
+    tcase_add_test(tc, ranks_meet_when_they_are_prepared_and_have_the_plan);
+    tcase_add_test(tc, who_waits_for_the_plan_says_whose_it_is);
+    tcase_add_test(tc, whoever_waits_for_the_plan_hears_all_other_orders);
+    tcase_add_test(tc, plan_of_a_rank_that_is_kept_is_there_when_it_begins);
+    tcase_add_test(tc, rank_that_is_given_two_plans_fails_wherever_it_is);
+    tcase_add_test(tc, stop_of_a_rank_with_two_plans_that_never_began_is_the_last_word);
+    tcase_add_test(tc, rank_that_goes_on_keeps_its_plan);
     tcase_add_test(tc, each_state_has_an_exit_and_can_be_reached);
     suite_add_tcase(suite, tc);
     return test_run(suite);
