@@ -33,6 +33,7 @@ enum agent_phase { /* Heartbeat.phase */
 
 enum agent_order_kind {
     AGENT_ASSIGN, /* take a rank */
+    AGENT_PLAN,   /* the plan of all ranks */
     AGENT_START,  /* all ranks are ready */
     AGENT_STOP,   /* the job is over on this node; code 0: finished */
     AGENT_LOST,   /* refused for good, or the scheduler is gone too long: code and text say why */
@@ -43,6 +44,7 @@ struct agent_order {
     enum agent_order_kind kind;
     uint64_t job, generation;
     Ms__Assign *assign; /* ASSIGN: owned by who takes it, freed with ms_wire_free */
+    Ms__Plan *plan;     /* PLAN: likewise */
     int code;           /* enum ms_code */
     int at_step;        /* STOP: finish the step first */
     char text[MS_TEXT_MAX + 1];
@@ -67,7 +69,8 @@ struct agent_config {           /* strings are copied */
     int is_standing;
     /* Each order, once, on the agent's thread. Must not block. ASSIGN: 0, and order->assign is the
      * receiver's; AGENT_SUPERSEDES, the same, and it ends the rank in hand; or MS_E_FULL, and the
-     * scheduler is told in words that this node has no place. */
+     * scheduler is told in words that this node has no place. PLAN: 0, and order->plan is the
+     * receiver's; or MS_E_FULL: no rank waits for it. */
     int (*on_order)(void *arg, const struct agent_order *order);
     /* On a thread of its own: the rank was not released within grace_ms of such an order. Only the
      * end of the process helps; may not return. NULL: nothing happens. */
@@ -100,8 +103,8 @@ void agent_set_phase(struct agent *agent, uint64_t generation, enum agent_phase 
  * has come already. Trainer's thread. */
 void agent_release(struct agent *agent, uint64_t generation);
 
-/* Queues a message for the scheduler; RankReady and RankDone are sent again after a reconnect until
- * the scheduler has answered with an order. Any thread. */
+/* Queues a message for the scheduler; RankPlan, RankReady and RankDone are sent again after a
+ * reconnect until the scheduler has answered with an order. Any thread. */
 int agent_send(struct agent *agent, uint16_t type, const ProtobufCMessage *msg, struct ms_err *err);
 
 /* Connects with tls (a reference is taken) from the next time on; at once where it waits. Not to be

@@ -46,7 +46,7 @@ void agent_arm(struct event *timer, int64_t ms);
 /* Makes the agent's thread look around. Any thread, async-signal-safe. */
 void agent_wake(struct agent *agent);
 /* Tells the order, which starts the grace where it ends a rank; of an Assign that is known
- * afterwards, and the caller's. What on_order returns. */
+ * afterwards. An Assign or a Plan stays the caller's. What on_order returns. */
 int agent_give(struct agent *agent, struct agent_order *order);
 /* The end of all: once. */
 void agent_give_lost(struct agent *agent, int code, const char *text);

@@ -6,6 +6,7 @@
 
 #include "proto/addr.h"
 #include "proto/limits.h"
+#include "proto/wire.h"
 
 #include <inttypes.h>
 
@@ -24,6 +25,17 @@ static int check_numbers(const Ms__Assign *assign, struct ms_err *err)
     if (assign->rank >= assign->world_size) {
         return ms_fail(err, MS_E_PROTOCOL, "rank %u of %u: ranks count from 0", assign->rank,
                        assign->world_size);
+    }
+    return 0;
+}
+
+static int check_plan_from(const Ms__Assign *assign, struct ms_err *err)
+{
+    if (assign->plan_from > MS_PLAN_GIVEN) {
+        return ms_fail(err, MS_E_PROTOCOL,
+                       "its plan comes from a place with the number %u, which this release does "
+                       "not know",
+                       assign->plan_from);
     }
     return 0;
 }
@@ -73,8 +85,8 @@ static int check_members(const Ms__Assign *assign, struct ms_err *err)
 
 int assign_check(const Ms__Assign *assign, struct ms_err *err)
 {
-    static int (*const checks[])(const Ms__Assign *assign,
-                                 struct ms_err *err) = {check_numbers, check_bytes, check_members};
+    static int (*const checks[])(const Ms__Assign *assign, struct ms_err *err) = {
+        check_numbers, check_plan_from, check_bytes, check_members};
     int rc = 0;
     for (size_t i = 0; rc == 0 && i < MS_ARRAY_SIZE(checks); i++) {
         rc = checks[i](assign, err);

@@ -184,6 +184,26 @@ static void take_assign(struct agent *agent, ProtobufCMessage *msg)
     agent_tell_status(agent);
 }
 
+/* Likewise. One that comes once more is taken, too. */
+static void take_plan(struct agent *agent, ProtobufCMessage *msg)
+{
+    Ms__Plan *plan = (Ms__Plan *)msg;
+    struct agent_order order = {
+        .kind = AGENT_PLAN, .job = plan->job, .generation = plan->generation, .plan = plan};
+    if (hand_look(&agent->hand).generation == plan->generation) {
+        mailbox_planned(&agent->mailbox);
+    }
+    if (agent_give(agent, &order) < 0) {
+        char text[MS_TEXT_MAX];
+        snprintf(text, sizeof(text),
+                 "a Plan for generation %" PRIu64 " of job %" PRIu64
+                 ": no rank of this node waits for it",
+                 order.generation, order.job);
+        note_noise(agent, "agent.stale_plan", text);
+        ms_wire_free(msg);
+    }
+}
+
 void agent_on_frame(struct ms_conn *conn, const struct ms_wire_header *head, const uint8_t *bytes,
                     void *arg)
 {
@@ -198,6 +218,10 @@ void agent_on_frame(struct ms_conn *conn, const struct ms_wire_header *head, con
     line_heard(&agent->line);
     if (head->type == MS_MSG_ASSIGN) {
         take_assign(agent, msg);
+        return;
+    }
+    if (head->type == MS_MSG_PLAN) {
+        take_plan(agent, msg);
         return;
     }
     for (size_t i = 0; i < MS_ARRAY_SIZE(handlers); i++) {

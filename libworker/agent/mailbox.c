@@ -33,7 +33,7 @@ void mailbox_fini(struct mailbox *box)
 
 static int is_sticky(uint16_t type)
 {
-    return type == MS_MSG_RANK_READY || type == MS_MSG_RANK_DONE;
+    return type == MS_MSG_RANK_PLAN || type == MS_MSG_RANK_READY || type == MS_MSG_RANK_DONE;
 }
 
 static struct parcel *pack(uint16_t type, const ProtobufCMessage *msg, struct ms_err *err)
@@ -155,6 +155,16 @@ void mailbox_answered(struct mailbox *box)
 {
     pthread_mutex_lock(&box->lock);
     if (box->sticky_sent) { /* else they crossed: it is no answer to that */
+        free(box->sticky);
+        box->sticky = NULL;
+    }
+    pthread_mutex_unlock(&box->lock);
+}
+
+void mailbox_planned(struct mailbox *box)
+{
+    pthread_mutex_lock(&box->lock);
+    if (box->sticky != NULL && box->sticky->type == MS_MSG_RANK_PLAN) {
         free(box->sticky);
         box->sticky = NULL;
     }

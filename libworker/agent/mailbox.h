@@ -1,8 +1,8 @@
 /* mailbox.h - what the trainer leaves for the scheduler
  *
- *     trainer: mailbox_put ----> [ordinary, at most MAILBOX_MAX]  [sticky: RankReady or RankDone]
- *     agent:   mailbox_flush <---'                                 '--> again after a reconnect,
- *                                                                       until an order answers it
+ *     trainer: mailbox_put ----> [ordinary, at most MAILBOX_MAX]  [sticky: RankPlan, RankReady
+ *     agent:   mailbox_flush <---'                                  or RankDone] --> again after a
+ *                                                      reconnect, until an order answers it
  *
  * Bounded: a scheduler that is away for hours costs a few kilobytes. All functions: any thread. */
 #ifndef MAILBOX_H
@@ -39,6 +39,8 @@ unsigned mailbox_flush(struct mailbox *box, struct ms_conn *conn);
 void mailbox_reconnected(struct mailbox *box);
 /* Assign or Stop: has answered the sticky one, whatever it says, if that was out already. */
 void mailbox_answered(struct mailbox *box);
+/* Plan has come: whoever has it need not say RankPlan any more, heard or not. */
+void mailbox_planned(struct mailbox *box);
 /* Start has come: the answer to RankReady alone. */
 void mailbox_started(struct mailbox *box);
 

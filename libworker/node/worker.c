@@ -170,11 +170,9 @@ struct life_verdict worker_verdict(struct worker *worker)
 /* For agent_config.on_order: agent's thread. */
 static int on_order(void *arg, const struct agent_order *order)
 {
-    static const enum life_event events[] = {[AGENT_ASSIGN] = LIFE_ASSIGN,
-                                             [AGENT_START] = LIFE_START,
-                                             [AGENT_STOP] = LIFE_STOP,
-                                             [AGENT_LOST] = LIFE_LOST,
-                                             [AGENT_LEAVE] = LIFE_LEAVE};
+    static const enum life_event events[] = {
+        [AGENT_ASSIGN] = LIFE_ASSIGN, [AGENT_PLAN] = LIFE_PLAN, [AGENT_START] = LIFE_START,
+        [AGENT_STOP] = LIFE_STOP,     [AGENT_LOST] = LIFE_LOST, [AGENT_LEAVE] = LIFE_LEAVE};
     struct worker *worker = arg;
     struct life_input input = {.event = events[order->kind],
                                .job = order->job,

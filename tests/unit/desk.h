@@ -32,7 +32,10 @@ struct desk {
         char weights[MS_SHA256_HEX];
     } done[8]; /* the first ends of ranks, in the order in which they came */
     uint64_t last_job, last_generation, last_step;
-    uint64_t ready_generation; /* of the last RankReady */
+    uint64_t ready_generation;      /* of the last RankReady */
+    char ready_plan[MS_SHA256_HEX]; /* likewise: plan_sha256 */
+    int n_plans;                    /* RankPlans */
+    char *plan;                     /* of the last one; malloc'ed */
     int last_running;
     uint8_t stamp[MS_STAMP_LEN];      /* that Registered and HeartbeatAck tell, where tells_stamp */
     uint8_t last_stamp[MS_STAMP_LEN]; /* that the last Register brought back */
@@ -152,6 +155,13 @@ static inline void desk_frame(struct ms_conn *conn, const struct ms_wire_header 
     case MS_MSG_RANK_READY:
         desk->n_ready++;
         desk->ready_generation = ((Ms__RankReady *)msg)->generation;
+        snprintf(desk->ready_plan, sizeof(desk->ready_plan), "%s",
+                 ((Ms__RankReady *)msg)->plan_sha256);
+        break;
+    case MS_MSG_RANK_PLAN:
+        desk->n_plans++;
+        free(desk->plan);
+        desk->plan = strdup(((Ms__RankPlan *)msg)->plan);
         break;
     case MS_MSG_ERROR: /* why it ends the line */
     case MS_MSG_PEER_REPORT:
@@ -224,6 +234,7 @@ static inline void desk_shut(struct desk *desk)
 {
     ms_conn_destroy(desk->conn);
     SSL_CTX_free(desk->tls);
+    free(desk->plan);
     event_free(desk->listen_event);
     close(desk->listen_fd);
     event_base_free(desk->base);
@@ -247,6 +258,15 @@ static inline void send_stop(struct desk *desk, uint64_t generation, int at_step
     stop.at_step = at_step;
     stop.text = text;
     ck_ms_ok(ms_conn_send(desk->conn, MS_MSG_STOP, 0, &stop.base, err));
+}
+
+static inline void send_plan(struct desk *desk, uint64_t generation, const char *text)
+{
+    Ms__Plan plan = MS__PLAN__INIT;
+    plan.job = 7;
+    plan.generation = generation;
+    plan.plan = (char *)(uintptr_t)text;
+    ck_ms_ok(ms_conn_send(desk->conn, MS_MSG_PLAN, 0, &plan.base, err));
 }
 
 /* A context with a certificate of the CA. */

@@ -25,19 +25,21 @@ static struct {
     unsigned first, count, assigns;
 } inbox = {.lock = PTHREAD_MUTEX_INITIALIZER, .more = PTHREAD_COND_INITIALIZER};
 
-/* Two Assigns wait at the most, as on a node. */
+/* Two Assigns wait at the most, and ranks wait for the plan of generation 3, as on a node. */
 static int on_order(void *arg, const struct agent_order *order)
 {
     (void)arg;
     pthread_mutex_lock(&inbox.lock);
-    int has_room = order->assign == NULL || inbox.assigns < ASSIGNS_MAX;
+    int has_room = (order->assign == NULL || inbox.assigns < ASSIGNS_MAX) &&
+                   (order->plan == NULL || order->generation == 3);
     if (has_room && inbox.count < INBOX_MAX) {
         inbox.orders[(inbox.first + inbox.count++) % INBOX_MAX] = *order;
         inbox.assigns += order->assign != NULL;
         pthread_cond_signal(&inbox.more);
     }
     pthread_mutex_unlock(&inbox.lock);
-    atomic_fetch_add(&stops, order->kind != AGENT_ASSIGN && order->kind != AGENT_START);
+    atomic_fetch_add(&stops, order->kind != AGENT_ASSIGN && order->kind != AGENT_START &&
+                                 order->kind != AGENT_PLAN);
     return !has_room ? MS_E_FULL : order->assign != NULL ? atomic_load(&supersedes) : 0;
 }
 
@@ -423,6 +425,48 @@ START_TEST(after_a_cut_it_registers_again_with_the_rank_it_holds_and_repeats_rea
     desk.conn = NULL;
     agent_destroy(agent);
     desk_shut(&desk);
+}
+END_TEST
+
+static void cut(struct desk *desk)
+{
+    int n = desk->n_registers;
+    ms_conn_destroy(desk->conn);
+    desk->conn = NULL;
+    until(desk, desk->n_registers == n + 1);
+}
+
+START_TEST(the_plan_that_a_rank_chose_is_said_again_until_it_is_heard_by_all)
+{
+    struct desk desk;
+    struct agent_config cfg = config_for(NULL);
+    struct agent *agent = hold(&desk, &cfg);
+    char text[] = "msched plan 1\n";
+    Ms__RankPlan plan = MS__RANK_PLAN__INIT;
+    plan.job = 7;
+    plan.generation = 3;
+    plan.plan = text;
+    ck_ms_ok(agent_send(agent, MS_MSG_RANK_PLAN, &plan.base, err));
+    until(&desk, desk.n_plans == 1);
+    ck_assert_str_eq(desk.plan, text);
+    cut(&desk);
+    until(&desk, desk.n_plans == 2);
+    send_plan(&desk, 2, "another one"); /* of a generation before: it is no answer */
+    cut(&desk);
+    until(&desk, desk.n_plans == 3);
+
+    send_plan(&desk, 3, text);
+    struct agent_order order = next(&desk);
+    ck_assert_int_eq(order.kind, AGENT_PLAN);
+    ck_assert_uint_eq(order.generation, 3);
+    ck_assert_str_eq(order.plan->plan, text);
+    ms_wire_free(&order.plan->base);
+    cut(&desk);
+    int beats = desk.n_beats;
+    until(&desk, desk.n_beats > beats);
+
+    ck_assert_int_eq(desk.n_plans, 3);
+    let_go(&desk, agent);
 }
 END_TEST
 
@@ -1307,6 +1351,7 @@ int main(void)
     tcase_add_test(tc, a_node_without_a_rank_forgets_the_stamp_of_another_database);
     tcase_add_test(tc, a_rank_of_another_database_is_given_up);
     tcase_add_test(tc, after_a_cut_it_registers_again_with_the_rank_it_holds_and_repeats_ready);
+    tcase_add_test(tc, the_plan_that_a_rank_chose_is_said_again_until_it_is_heard_by_all);
     tcase_add_test(tc, the_end_of_a_rank_that_crosses_its_start_is_said_again_after_a_cut);
     tcase_add_test(tc, the_end_of_a_job_does_not_release_the_rank_of_the_next_one);
     tcase_add_test(tc, a_scheduler_that_does_not_answer_register_is_tried_again);

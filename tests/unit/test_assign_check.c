@@ -122,6 +122,14 @@ static void no_address(struct sent *s)
 {
     s->address[0] = '\0';
 }
+static void plan_from_nowhere(struct sent *s)
+{
+    s->assign.plan_from = 3;
+}
+static void plan_is_given(struct sent *s)
+{
+    s->assign.plan_from = 2;
+}
 static void own_address_only(struct sent *s)
 {
     static char none[] = "";
@@ -143,6 +151,8 @@ static const struct row {
     {"whole", whole, NULL},
     {"its own address is nobody's to dial", own_address_only, NULL},
     {"one rank alone", one_rank_alone, NULL},
+    {"a plan that comes later", plan_is_given, NULL},
+    {"a plan from a place of a later release", plan_from_nowhere, "the number 3"},
     {"no job", no_job, "count from 1"},
     {"no generation", no_generation, "count from 1"},
     {"no ranks", no_ranks, "0 ranks: a job has 1 to"},
