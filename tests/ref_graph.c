@@ -115,27 +115,36 @@ static struct ref_image image(const struct tensor *tensor)
     return (struct ref_image){d[0], d[1], d[2], d[3]};
 }
 
-static void elementwise(const struct call *c)
+static int64_t count_out(const struct call *c)
 {
-    int64_t count = shape_count(&c->t_out[0]->shape);
-    for (int64_t i = 0; i < count; i++) {
-        double a = c->in[0][i];
-        switch (c->op->kind) {
-        case OP_RELU:
-            c->out[0][i] = a > 0 ? a : 0;
-            break;
-        case OP_RELU_BWD:
-            c->out[0][i] = a > 0 ? c->in[1][i] : 0;
-            break;
-        case OP_ADD:
-        case OP_SUM:
-            c->out[0][i] = a + c->in[1][i];
-            break;
-        default: /* flatten and back: the same elements in the same order */
-            c->out[0][i] = a;
-            break;
-        }
+    return shape_count(&c->t_out[0]->shape);
+}
+
+static void relu(const struct call *c)
+{
+    for (int64_t i = 0; i < count_out(c); i++) {
+        c->out[0][i] = c->in[0][i] > 0 ? c->in[0][i] : 0;
     }
+}
+
+static void relu_bwd(const struct call *c)
+{
+    for (int64_t i = 0; i < count_out(c); i++) {
+        c->out[0][i] = c->in[0][i] > 0 ? c->in[1][i] : 0;
+    }
+}
+
+static void add(const struct call *c)
+{
+    for (int64_t i = 0; i < count_out(c); i++) {
+        c->out[0][i] = c->in[0][i] + c->in[1][i];
+    }
+}
+
+/* Flatten and back: the same elements in the same order. */
+static void same(const struct call *c)
+{
+    memcpy(c->out[0], c->in[0], (size_t)count_out(c) * sizeof(double));
 }
 
 static void batch_norm(const struct call *c)
@@ -149,83 +158,7 @@ static void batch_norm(const struct call *c)
                    c->out[1], c->out[2]);
 }
 
-static void images(const struct call *c)
-{
-    const struct ref_window *win = &c->window;
-    switch (c->op->kind) {
-    case OP_CONV2D:
-        ref_conv2d(c->in[0], image(c->t_in[0]), c->in[1], c->t_in[1]->shape.dim[0], win, c->out[0],
-                   image(c->t_out[0]));
-        break;
-    case OP_CONV2D_BWD_DATA:
-        ref_conv2d_bwd_data(c->in[0], image(c->t_in[0]), c->in[1], win, c->out[0],
-                            image(c->t_out[0]));
-        break;
-    case OP_CONV2D_BWD_WEIGHTS:
-        ref_conv2d_bwd_weights(c->in[0], image(c->t_in[0]), c->in[1], image(c->t_in[1]), win,
-                               c->out[0]);
-        break;
-    case OP_MAX_POOL:
-        ref_max_pool(c->in[0], image(c->t_in[0]), win, c->out[0], image(c->t_out[0]));
-        break;
-    case OP_MAX_POOL_BWD:
-        ref_max_pool_bwd(c->in[0], image(c->t_in[0]), c->in[2], image(c->t_in[2]), win, c->out[0]);
-        break;
-    case OP_AVG_POOL:
-        ref_avg_pool(c->in[0], image(c->t_in[0]), win, c->out[0], image(c->t_out[0]));
-        break;
-    default:
-        ref_avg_pool_bwd(c->in[0], image(c->t_in[0]), win, c->out[0], image(c->t_out[0]));
-        break;
-    }
-}
-
-static void rows(const struct call *c)
-{
-    const int64_t *d = c->t_in[0]->shape.dim;
-    const int64_t *w = c->t_in[1]->shape.dim;
-    switch (c->op->kind) {
-    case OP_DENSE:
-        ref_dense(c->in[0], c->in[1], c->in[2], d[0], d[1], w[0], c->out[0]);
-        break;
-    case OP_DENSE_BWD_DATA:
-        ref_dense_bwd_data(c->in[0], c->in[1], d[0], w[1], w[0], c->out[0]);
-        break;
-    case OP_DENSE_BWD_WEIGHTS:
-        ref_dense_bwd_weights(c->in[0], c->in[1], d[0], d[1], w[1], c->out[0], c->out[1]);
-        break;
-    case OP_SOFTMAX_CE:
-        c->out[0][0] = ref_softmax_ce(c->in[0], c->labels, d[0], d[1], NULL);
-        break;
-    case OP_SOFTMAX_CE_BWD:
-        ref_softmax_ce(c->in[0], c->labels, d[0], d[1], c->out[0]);
-        break;
-    case OP_MSE:
-        c->out[0][0] = ref_mse(c->in[0], c->in[1], d[0], d[1], NULL);
-        break;
-    default:
-        ref_mse(c->in[0], c->in[1], d[0], d[1], c->out[0]);
-        break;
-    }
-}
-
-typedef void call_fn(const struct call *call);
-
-static call_fn *const call_table[OP_KINDS] = {
-    [OP_CONV2D] = images,          [OP_BATCH_NORM] = batch_norm,
-    [OP_RELU] = elementwise,       [OP_ADD] = elementwise,
-    [OP_MAX_POOL] = images,        [OP_AVG_POOL] = images,
-    [OP_FLATTEN] = elementwise,    [OP_DENSE] = rows,
-    [OP_SOFTMAX_CE] = rows,        [OP_MSE] = rows,
-    [OP_CONV2D_BWD_DATA] = images, [OP_CONV2D_BWD_WEIGHTS] = images,
-    [OP_RELU_BWD] = elementwise,   [OP_MAX_POOL_BWD] = images,
-    [OP_AVG_POOL_BWD] = images,    [OP_FLATTEN_BWD] = elementwise,
-    [OP_DENSE_BWD_DATA] = rows,    [OP_DENSE_BWD_WEIGHTS] = rows,
-    [OP_SOFTMAX_CE_BWD] = rows,    [OP_MSE_BWD] = rows,
-    [OP_SUM] = elementwise,
-};
-
-/* Apart, because its outputs may be unwanted: those go to scratch. */
+/* Its outputs may be unwanted: those go to scratch. */
 static void batch_norm_bwd(const struct call *c)
 {
     size_t count = (size_t)shape_count(&c->t_in[0]->shape);
@@ -240,6 +173,121 @@ static void batch_norm_bwd(const struct call *c)
     ref_batch_norm_bwd(c->in[0], image(c->t_in[0]), c->in[1], c->in[2], c->in[3], c->in[4],
                        c->op->epsilon, dx, dgamma, dbeta);
     free(scratch);
+}
+
+static void conv2d(const struct call *c)
+{
+    ref_conv2d(c->in[0], image(c->t_in[0]), c->in[1], c->t_in[1]->shape.dim[0], &c->window,
+               c->out[0], image(c->t_out[0]));
+}
+
+static void conv2d_bwd_data(const struct call *c)
+{
+    ref_conv2d_bwd_data(c->in[0], image(c->t_in[0]), c->in[1], &c->window, c->out[0],
+                        image(c->t_out[0]));
+}
+
+static void conv2d_bwd_weights(const struct call *c)
+{
+    ref_conv2d_bwd_weights(c->in[0], image(c->t_in[0]), c->in[1], image(c->t_in[1]), &c->window,
+                           c->out[0]);
+}
+
+static void max_pool(const struct call *c)
+{
+    ref_max_pool(c->in[0], image(c->t_in[0]), &c->window, c->out[0], image(c->t_out[0]));
+}
+
+static void max_pool_bwd(const struct call *c)
+{
+    ref_max_pool_bwd(c->in[0], image(c->t_in[0]), c->in[2], image(c->t_in[2]), &c->window,
+                     c->out[0]);
+}
+
+static void avg_pool(const struct call *c)
+{
+    ref_avg_pool(c->in[0], image(c->t_in[0]), &c->window, c->out[0], image(c->t_out[0]));
+}
+
+static void avg_pool_bwd(const struct call *c)
+{
+    ref_avg_pool_bwd(c->in[0], image(c->t_in[0]), &c->window, c->out[0], image(c->t_out[0]));
+}
+
+static void dense(const struct call *c)
+{
+    const int64_t *d = c->t_in[0]->shape.dim;
+    ref_dense(c->in[0], c->in[1], c->in[2], d[0], d[1], c->t_in[1]->shape.dim[0], c->out[0]);
+}
+
+static void dense_bwd_data(const struct call *c)
+{
+    const int64_t *w = c->t_in[1]->shape.dim;
+    ref_dense_bwd_data(c->in[0], c->in[1], c->t_in[0]->shape.dim[0], w[1], w[0], c->out[0]);
+}
+
+static void dense_bwd_weights(const struct call *c)
+{
+    const int64_t *d = c->t_in[0]->shape.dim;
+    ref_dense_bwd_weights(c->in[0], c->in[1], d[0], d[1], c->t_in[1]->shape.dim[1], c->out[0],
+                          c->out[1]);
+}
+
+static void softmax_ce(const struct call *c)
+{
+    const int64_t *d = c->t_in[0]->shape.dim;
+    c->out[0][0] = ref_softmax_ce(c->in[0], c->labels, d[0], d[1], NULL);
+}
+
+static void softmax_ce_bwd(const struct call *c)
+{
+    const int64_t *d = c->t_in[0]->shape.dim;
+    (void)ref_softmax_ce(c->in[0], c->labels, d[0], d[1], c->out[0]);
+}
+
+static void mse(const struct call *c)
+{
+    const int64_t *d = c->t_in[0]->shape.dim;
+    c->out[0][0] = ref_mse(c->in[0], c->in[1], d[0], d[1], NULL);
+}
+
+static void mse_bwd(const struct call *c)
+{
+    const int64_t *d = c->t_in[0]->shape.dim;
+    (void)ref_mse(c->in[0], c->in[1], d[0], d[1], c->out[0]);
+}
+
+typedef void call_fn(const struct call *call);
+
+/* A row an op. */
+static call_fn *const references[OP_KINDS] = {
+    [OP_CONV2D] = conv2d,
+    [OP_BATCH_NORM] = batch_norm,
+    [OP_RELU] = relu,
+    [OP_ADD] = add,
+    [OP_MAX_POOL] = max_pool,
+    [OP_AVG_POOL] = avg_pool,
+    [OP_FLATTEN] = same,
+    [OP_DENSE] = dense,
+    [OP_SOFTMAX_CE] = softmax_ce,
+    [OP_MSE] = mse,
+    [OP_CONV2D_BWD_DATA] = conv2d_bwd_data,
+    [OP_CONV2D_BWD_WEIGHTS] = conv2d_bwd_weights,
+    [OP_BATCH_NORM_BWD] = batch_norm_bwd,
+    [OP_RELU_BWD] = relu_bwd,
+    [OP_MAX_POOL_BWD] = max_pool_bwd,
+    [OP_AVG_POOL_BWD] = avg_pool_bwd,
+    [OP_FLATTEN_BWD] = same,
+    [OP_DENSE_BWD_DATA] = dense_bwd_data,
+    [OP_DENSE_BWD_WEIGHTS] = dense_bwd_weights,
+    [OP_SOFTMAX_CE_BWD] = softmax_ce_bwd,
+    [OP_MSE_BWD] = mse_bwd,
+    [OP_SUM] = add,
+};
+
+int ref_graph_knows(enum op_kind kind)
+{
+    return references[kind] != NULL;
 }
 
 static void run_op(struct ref_graph *run, const struct op *op, int moving)
@@ -258,11 +306,7 @@ static void run_op(struct ref_graph *run, const struct op *op, int moving)
             call.out[i] = run->values[op->out[i]];
         }
     }
-    if (op->kind == OP_BATCH_NORM_BWD) {
-        batch_norm_bwd(&call);
-    } else {
-        call_table[op->kind](&call);
-    }
+    references[op->kind](&call);
 }
 
 static void run_ops(struct ref_graph *run, int n, int moving)

@@ -14,6 +14,9 @@
 
 struct ref_graph;
 
+/* Is there a reference kernel for the op? A graph with an op without one cannot run. */
+int ref_graph_knows(enum op_kind kind);
+
 /* Borrows graph for its life; NULL without memory. Parameters and states start as zero. */
 struct ref_graph *ref_graph_create(const struct graph *graph);
 void ref_graph_destroy(struct ref_graph *run); /* NULL allowed */

@@ -5,6 +5,7 @@
  * readers of an op's output come after it: walking back, the gradient is complete when the op is
  * met. Gradients of weights come before gradients of data: their bucket can leave earlier. */
 #include "libworker/graph/graph_impl.h"
+#include "libworker/graph/tape.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,24 +20,9 @@ struct tape {
     struct ms_err *err;
 };
 
-/* Which inputs of a forward op a gradient can flow into: a bit an input. */
-static unsigned differentiable(enum op_kind kind)
+int tape_wants(const struct tape *tape, const struct op *op, int slot)
 {
-    switch (kind) {
-    case OP_BATCH_NORM: /* x, gamma, beta; not the moving states */
-    case OP_DENSE:
-        return 7;
-    case OP_CONV2D:
-    case OP_ADD:
-        return 3;
-    default: /* the losses' labels get none */
-        return 1;
-    }
-}
-
-static int wants(const struct tape *tape, const struct op *op, int slot)
-{
-    return (differentiable(op->kind) >> slot & 1U) != 0 && tape->wanted[op->in[slot]];
+    return (op_row(op->kind)->differentiable >> slot & 1U) != 0 && tape->wanted[op->in[slot]];
 }
 
 static void mark(struct tape *tape)
@@ -49,19 +35,19 @@ static void mark(struct tape *tape)
     for (int i = 0; i < graph->n_ops; i++) {
         const struct op *op = graph->ops[i];
         for (int slot = 0; slot < op->n_in; slot++) {
-            tape->wanted[op->out[0]] |= (unsigned char)wants(tape, op, slot);
+            tape->wanted[op->out[0]] |= (unsigned char)tape_wants(tape, op, slot);
         }
     }
     tape->shares[graph->loss] = 1;
     for (int i = graph->n_ops - 1; i >= 0; i--) {
         const struct op *op = graph->ops[i];
         for (int slot = 0; slot < op->n_in && tape->shares[op->out[0]] > 0; slot++) {
-            tape->shares[op->in[slot]] += wants(tape, op, slot);
+            tape->shares[op->in[slot]] += tape_wants(tape, op, slot);
         }
     }
 }
 
-static int append(struct tape *tape, enum op_kind kind, int forward, const int *in)
+int tape_append(struct tape *tape, enum op_kind kind, int forward, const int *in)
 {
     int op = graph_append_op(tape->graph, kind, in, tape->err);
     if (op >= 0 && forward >= 0) {
@@ -92,7 +78,7 @@ static int append_share(struct tape *tape, int op, int slot, int x, int complete
 }
 
 /* Adds a share to x's gradient. The last share of all completes it. */
-static int give(struct tape *tape, int x, int share)
+int tape_give(struct tape *tape, int x, int share)
 {
     tape->shares[x]--;
     if (tape->grad[x] < 0) {
@@ -100,7 +86,7 @@ static int give(struct tape *tape, int x, int share)
         return MS_OK;
     }
     const int in[] = {tape->grad[x], share};
-    int op = append(tape, OP_SUM, -1, in);
+    int op = tape_append(tape, OP_SUM, -1, in);
     if (op < 0) {
         return op;
     }
@@ -112,103 +98,36 @@ static int give(struct tape *tape, int x, int share)
     return MS_OK;
 }
 
-/* Output `slot` of backward op is the share for the forward op's input `x_slot`, if it is wanted.
- */
-static int output(struct tape *tape, int op, int slot, int x_slot)
+int tape_output(struct tape *tape, int op, int slot, int x_slot)
 {
     const struct op *forward = tape->graph->ops[tape->graph->ops[op]->forward];
-    if (!wants(tape, forward, x_slot)) {
+    if (!tape_wants(tape, forward, x_slot)) {
         return MS_OK;
     }
     int x = forward->in[x_slot];
     int only = tape->shares[x] == 1 && tape->grad[x] < 0;
     int share = append_share(tape, op, slot, x, only);
-    return share < 0 ? share : give(tape, x, share);
+    return share < 0 ? share : tape_give(tape, x, share);
 }
 
-/* One backward op with one output, for input x_slot; nothing if nobody wants it. */
-static int simple(struct tape *tape, enum op_kind kind, int forward, const int *in, int x_slot)
+int tape_simple(struct tape *tape, enum op_kind kind, int forward, const int *in, int x_slot)
 {
-    if (!wants(tape, tape->graph->ops[forward], x_slot)) {
+    if (!tape_wants(tape, tape->graph->ops[forward], x_slot)) {
         return MS_OK;
     }
-    int op = append(tape, kind, forward, in);
-    return op < 0 ? op : output(tape, op, 0, x_slot);
-}
-
-static int back_conv2d(struct tape *tape, int i, const struct op *op, int dy)
-{
-    const int for_weights[] = {op->in[0], dy};
-    const int for_data[] = {dy, op->in[1]};
-    int rc = simple(tape, OP_CONV2D_BWD_WEIGHTS, i, for_weights, 1);
-    return rc < 0 ? rc : simple(tape, OP_CONV2D_BWD_DATA, i, for_data, 0);
-}
-
-static int back_batch_norm(struct tape *tape, int i, const struct op *op, int dy)
-{
-    const int in[] = {op->in[0], dy, op->in[1], op->out[1], op->out[2], op->in[2]};
-    int back = append(tape, OP_BATCH_NORM_BWD, i, in);
-    int rc = back;
-    for (int slot = 0; slot < 3 && rc >= 0; slot++) {
-        rc = output(tape, back, slot, slot);
-    }
-    return rc;
-}
-
-static int back_dense(struct tape *tape, int i, const struct op *op, int dy)
-{
-    const int for_weights[] = {op->in[0], dy};
-    const int for_data[] = {dy, op->in[1]};
-    int back = append(tape, OP_DENSE_BWD_WEIGHTS, i, for_weights);
-    int rc = back;
-    for (int slot = 0; slot < 2 && rc >= 0; slot++) {
-        rc = output(tape, back, slot, slot + 1);
-    }
-    return rc < 0 ? rc : simple(tape, OP_DENSE_BWD_DATA, i, for_data, 0);
-}
-
-static int back_add(struct tape *tape, const struct op *op, int dy)
-{
-    int rc = MS_OK;
-    for (int slot = 0; slot < 2 && rc >= 0; slot++) {
-        if (wants(tape, op, slot)) {
-            rc = give(tape, op->in[slot], dy); /* both inputs read the same tensor: no copy */
-        }
-    }
-    return rc;
+    int op = tape_append(tape, kind, forward, in);
+    return op < 0 ? op : tape_output(tape, op, 0, x_slot);
 }
 
 static int back(struct tape *tape, int i)
 {
     const struct op *op = tape->graph->ops[i];
-    int x = op->in[0];
-    int y = op->out[0];
-    int dy = tape->grad[y]; /* -1 for the losses: their gradient with respect to themselves is 1 */
-    switch (op->kind) {
-    case OP_CONV2D:
-        return back_conv2d(tape, i, op, dy);
-    case OP_BATCH_NORM:
-        return back_batch_norm(tape, i, op, dy);
-    case OP_RELU:
-        return simple(tape, OP_RELU_BWD, i, (const int[]){y, dy}, 0);
-    case OP_ADD:
-        return back_add(tape, op, dy);
-    case OP_MAX_POOL:
-        return simple(tape, OP_MAX_POOL_BWD, i, (const int[]){x, y, dy}, 0);
-    case OP_AVG_POOL:
-        return simple(tape, OP_AVG_POOL_BWD, i, (const int[]){dy}, 0);
-    case OP_FLATTEN:
-        return simple(tape, OP_FLATTEN_BWD, i, (const int[]){dy}, 0);
-    case OP_DENSE:
-        return back_dense(tape, i, op, dy);
-    case OP_SOFTMAX_CE:
-        return simple(tape, OP_SOFTMAX_CE_BWD, i, op->in, 0);
-    case OP_MSE:
-        return simple(tape, OP_MSE_BWD, i, op->in, 0);
-    default:
+    const struct op_row *row = op_row(op->kind);
+    if (row->gradient == NULL) {
         return ms_fail(tape->err, MS_E_UNSUPPORTED, "graph %s: no backward rule for %s",
-                       tape->graph->name, op_traits(op->kind)->name);
+                       tape->graph->name, row->name);
     }
+    return row->gradient(tape, i, op, tape->grad[op->out[0]]);
 }
 
 static int check_all_reached(const struct tape *tape, struct ms_err *err)

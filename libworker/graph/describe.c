@@ -65,7 +65,7 @@ char *graph_describe(const struct graph *graph)
         graph->n_ops, graph->n_params, (long long)elements, graph->n_states);
     for (int i = 0; i < graph->n_ops; i++) {
         const struct op *op = graph->ops[i];
-        put(&text, "%4d %s: ", i, op_traits(op->kind)->name);
+        put(&text, "%4d %s: ", i, op_row(op->kind)->name);
         put_tensors(&text, graph, op->in, op->n_in);
         put(&text, " -> ");
         put_tensors(&text, graph, op->out, op->n_out);

@@ -1,4 +1,4 @@
-/* graph.c - the graph as a container: tensors, ops, lists, the table of op kinds */
+/* graph.c - the graph as a container: tensors, ops, lists */
 #include "libworker/graph/graph_impl.h"
 
 #include "proto/grow.h"
@@ -7,37 +7,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-static const struct op_traits op_table[OP_KINDS] = {
-    [OP_CONV2D] = {"conv2d", 2, 1, 0},
-    [OP_BATCH_NORM] = {"batch_norm", 5, 3, 0},
-    [OP_RELU] = {"relu", 1, 1, 0},
-    [OP_ADD] = {"add", 2, 1, 0},
-    [OP_MAX_POOL] = {"max_pool", 1, 1, 0},
-    [OP_AVG_POOL] = {"avg_pool", 1, 1, 0},
-    [OP_FLATTEN] = {"flatten", 1, 1, 0},
-    [OP_DENSE] = {"dense", 3, 1, 0},
-    [OP_SOFTMAX_CE] = {"softmax_ce", 2, 1, 0},
-    [OP_MSE] = {"mse", 2, 1, 0},
-    [OP_CONV2D_BWD_DATA] = {"conv2d_bwd_data", 2, 1, 1},
-    [OP_CONV2D_BWD_WEIGHTS] = {"conv2d_bwd_weights", 2, 1, 1},
-    [OP_BATCH_NORM_BWD] = {"batch_norm_bwd", 6, 3, 1},
-    [OP_RELU_BWD] = {"relu_bwd", 2, 1, 1},
-    [OP_MAX_POOL_BWD] = {"max_pool_bwd", 3, 1, 1},
-    [OP_AVG_POOL_BWD] = {"avg_pool_bwd", 1, 1, 1},
-    [OP_FLATTEN_BWD] = {"flatten_bwd", 1, 1, 1},
-    [OP_DENSE_BWD_DATA] = {"dense_bwd_data", 2, 1, 1},
-    [OP_DENSE_BWD_WEIGHTS] = {"dense_bwd_weights", 2, 2, 1},
-    [OP_SOFTMAX_CE_BWD] = {"softmax_ce_bwd", 2, 1, 1},
-    [OP_MSE_BWD] = {"mse_bwd", 2, 1, 1},
-    [OP_SUM] = {"sum", 2, 1, 1},
-};
-
-const struct op_traits *op_traits(enum op_kind kind)
-{
-    assert((int)kind >= 0 && kind < OP_KINDS);
-    return &op_table[kind];
-}
 
 int64_t shape_count(const struct shape *shape)
 {
@@ -169,11 +138,11 @@ int graph_append_op(struct graph *graph, enum op_kind kind, const int *in, struc
     struct op *op = ops != NULL ? calloc(1, sizeof(*op)) : NULL;
     if (op == NULL) {
         return ms_fail(err, MS_E_NOMEM, "graph %s: no memory for a %s op", graph->name,
-                       op_traits(kind)->name);
+                       op_row(kind)->name);
     }
     op->kind = kind;
-    op->n_in = op_traits(kind)->n_in;
-    op->n_out = op_traits(kind)->n_out;
+    op->n_in = op_row(kind)->n_in;
+    op->n_out = op_row(kind)->n_out;
     op->forward = -1;
     for (int i = 0; i < GRAPH_OP_TENSORS_MAX; i++) {
         op->in[i] = i < op->n_in ? in[i] : -1;

@@ -68,33 +68,35 @@ struct tensor {
     struct init init;
 };
 
-enum op_kind {
-    /* forward               inputs -> outputs */
-    OP_CONV2D,     /* x (n,c,h,w), w (o,c,kh,kw) -> y (n,o,h',w') */
-    OP_BATCH_NORM, /* x, gamma (c), beta (c), moving mean (c), moving variance (c)
-                      -> y, batch mean (c), batch variance (c, population) */
-    OP_RELU,       /* x -> y */
-    OP_ADD,        /* a, b -> y */
-    OP_MAX_POOL,   /* x -> y; padding counts as -inf */
-    OP_AVG_POOL,   /* x -> y; window = whole image for the mean over h and w; padding not counted */
-    OP_FLATTEN,    /* (n, c, h, w) -> (n, c h w) */
-    OP_DENSE,      /* x (n, i), w (o, i), b (o) -> y (n, o) */
-    OP_SOFTMAX_CE, /* logits (n, k), labels (n) i32 -> loss (), mean over the batch */
-    OP_MSE,        /* y (n, k), target (n, k) -> loss (), mean over all elements */
-    /* backward: gradients with respect to what the forward op read */
-    OP_CONV2D_BWD_DATA,    /* dy, w -> dx */
-    OP_CONV2D_BWD_WEIGHTS, /* x, dy -> dw */
-    OP_BATCH_NORM_BWD,     /* x, dy, gamma, batch mean, batch variance, beta -> dx, dgamma, dbeta */
-    OP_RELU_BWD,           /* y, dy -> dx */
-    OP_MAX_POOL_BWD,       /* x, y, dy -> dx; the first maximum of a window gets it */
-    OP_AVG_POOL_BWD,       /* dy -> dx */
-    OP_FLATTEN_BWD,        /* dy (n, c h w) -> dx (n, c, h, w) */
-    OP_DENSE_BWD_DATA,     /* dy, w -> dx */
-    OP_DENSE_BWD_WEIGHTS,  /* x, dy -> dw, db */
-    OP_SOFTMAX_CE_BWD,     /* logits, labels -> dlogits */
-    OP_MSE_BWD,            /* y, target -> dy */
-    OP_SUM,                /* a, b -> a + b: gradients of a tensor that several ops read */
-    OP_KINDS
+enum op_kind { /* op.h: a row each */
+               /* forward               inputs -> outputs */
+               OP_CONV2D,     /* x (n,c,h,w), w (o,c,kh,kw) -> y (n,o,h',w') */
+               OP_BATCH_NORM, /* x, gamma (c), beta (c), moving mean (c), moving variance (c)
+                                 -> y, batch mean (c), batch variance (c, population) */
+               OP_RELU,       /* x -> y */
+               OP_ADD,        /* a, b -> y */
+               OP_MAX_POOL,   /* x -> y; padding counts as -inf */
+               OP_AVG_POOL,   /* x -> y; window = whole image for the mean over h and w; padding not
+                                 counted */
+               OP_FLATTEN,    /* (n, c, h, w) -> (n, c h w) */
+               OP_DENSE,      /* x (n, i), w (o, i), b (o) -> y (n, o) */
+               OP_SOFTMAX_CE, /* logits (n, k), labels (n) i32 -> loss (), mean over the batch */
+               OP_MSE,        /* y (n, k), target (n, k) -> loss (), mean over all elements */
+               /* backward: gradients with respect to what the forward op read */
+               OP_CONV2D_BWD_DATA,    /* dy, w -> dx */
+               OP_CONV2D_BWD_WEIGHTS, /* x, dy -> dw */
+               OP_BATCH_NORM_BWD, /* x, dy, gamma, batch mean, batch variance, beta -> dx, dgamma,
+                                     dbeta */
+               OP_RELU_BWD,       /* y, dy -> dx */
+               OP_MAX_POOL_BWD,   /* x, y, dy -> dx; the first maximum of a window gets it */
+               OP_AVG_POOL_BWD,   /* dy -> dx */
+               OP_FLATTEN_BWD,    /* dy (n, c h w) -> dx (n, c, h, w) */
+               OP_DENSE_BWD_DATA, /* dy, w -> dx */
+               OP_DENSE_BWD_WEIGHTS, /* x, dy -> dw, db */
+               OP_SOFTMAX_CE_BWD,    /* logits, labels -> dlogits */
+               OP_MSE_BWD,           /* y, target -> dy */
+               OP_SUM, /* a, b -> a + b: gradients of a tensor that several ops read */
+               OP_KINDS
 };
 
 struct op_window { /* convolution and pooling */
@@ -112,14 +114,6 @@ struct op {
     double epsilon; /* batch norm */
     int forward;    /* backward ops: index of the forward op, else -1 */
 };
-
-/* A row an op kind; graph.c and plan.c loop over it. */
-struct op_traits {
-    const char *name; /* "conv2d" */
-    int n_in, n_out;
-    int is_backward;
-};
-const struct op_traits *op_traits(enum op_kind kind);
 
 struct graph; /* opaque: read it through the functions below */
 

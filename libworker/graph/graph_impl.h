@@ -3,6 +3,8 @@
 #define GRAPH_IMPL_H
 
 #include "libworker/graph/graph.h"
+#include "libworker/graph/op.h"
+#include "proto/macros.h"
 
 struct graph {
     char name[GRAPH_NAME_MAX];
@@ -14,6 +16,21 @@ struct graph {
     int n_forward_ops; /* -1 until differentiated */
     int data, label, loss, output;
 };
+
+struct op_family {
+    const struct op_row *rows;
+    int n;
+};
+extern const struct op_family op_conv, op_norm, op_pool, op_dense, op_loss, op_elementwise;
+
+/* "graph g: conv2d: <reason>; inputs: image (2, 3, 8, 8), conv1.weight (4, 2, 3, 3)": the reason
+ * first, so that a text that is cut loses the less important part. MS_E_INVALID. */
+int graph_fail_op(const struct graph *graph, const struct op *op, struct ms_err *err,
+                  const char *fmt, ...) MS_PRINTF(4, 5);
+
+/* Shape rule of a window over images: their batch and channels, another height and width. */
+int graph_window_shape(const struct graph *graph, const struct op *op, struct shape *ret,
+                       struct ms_err *err);
 
 /* MS_OK while forward ops may be added; what: for the message. */
 int graph_check_open(const struct graph *graph, const char *what, struct ms_err *err);

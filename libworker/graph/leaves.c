@@ -148,8 +148,7 @@ int graph_set_loss(struct graph *graph, int loss, struct ms_err *err)
         return rc;
     }
     int producer = loss < graph->n_tensors ? graph->tensors[loss]->producer : -1;
-    enum op_kind kind = producer >= 0 ? graph->ops[producer]->kind : OP_KINDS;
-    if (kind != OP_SOFTMAX_CE && kind != OP_MSE) {
+    if (producer < 0 || !op_row(graph->ops[producer]->kind)->is_loss) {
         return ms_fail(
             err, MS_E_INVALID, "graph %s: %s is no loss; the loss must come from softmax_ce or mse",
             graph->name, loss < graph->n_tensors ? graph->tensors[loss]->name : "(no tensor)");

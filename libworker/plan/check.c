@@ -52,7 +52,7 @@ static int check_row(const struct graph *graph, const struct plan_spec_op *row, 
     }
     const struct op *op = graph_op(graph, row->op);
     const struct op *forward = op->forward >= 0 ? graph_op(graph, op->forward) : op;
-    const char *kind = op_traits(op->kind)->name;
+    const char *kind = op_row(op->kind)->name;
     const char *name = graph_tensor(graph, forward->out[0])->name;
     return strcmp(row->kind, kind) == 0 && strcmp(row->name, name) == 0
                ? 0

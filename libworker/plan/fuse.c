@@ -8,7 +8,7 @@
  *     loss       loss, its gradient             one pass
  *
  * An op joins its producer only where nobody else reads the tensor between them. */
-#include "libworker/plan/lowering.h"
+#include "libworker/plan/ops.h"
 
 #include <stdlib.h>
 
@@ -39,9 +39,10 @@ static int only_reader(const struct plan *plan, const struct readers *readers, i
     return r->count == 1 && graph_op(plan->graph, r->first)->kind == kind ? r->first : -1;
 }
 
-static void join_relu(struct lowering *lo, const struct readers *readers, struct fusion *fusion)
+void fuse_relu(struct lowering *lo, const struct readers *readers, int op)
 {
     struct plan *plan = lo->plan;
+    struct fusion *fusion = &lo->fusions[op];
     fusion->relu = only_reader(plan, readers, fusion->out, OP_RELU);
     if (fusion->relu >= 0) {
         lo->fusions[fusion->relu].skip = 1;
@@ -68,7 +69,13 @@ static void join_add(struct lowering *lo, const struct readers *readers, int op_
     lo->fusions[index].skip = 1;
 }
 
-static void join_mask(struct lowering *lo, const struct readers *readers, int op_index)
+void fuse_batch_norm(struct lowering *lo, const struct readers *readers, int op)
+{
+    join_add(lo, readers, op);
+    fuse_relu(lo, readers, op);
+}
+
+void fuse_mask(struct lowering *lo, const struct readers *readers, int op_index)
 {
     struct plan *plan = lo->plan;
     const struct op *relu_bwd = graph_op(plan->graph, op_index);
@@ -89,41 +96,12 @@ static void join_mask(struct lowering *lo, const struct readers *readers, int op
     lo->fusions[op_index].skip = 1;
 }
 
-static void join_loss(struct lowering *lo, int op_index)
+void fuse_loss(struct lowering *lo, const struct readers *readers, int op_index)
 {
-    struct plan *plan = lo->plan;
-    const struct op *op = graph_op(plan->graph, op_index);
+    const struct op *op = graph_op(lo->plan->graph, op_index);
+    (void)readers;
     lo->fusions[op->forward].gradient = op->out[0];
     lo->fusions[op_index].skip = 1;
-}
-
-static void join(struct lowering *lo, const struct readers *readers, int i)
-{
-    struct plan *plan = lo->plan;
-    struct fusion *fusion = &lo->fusions[i];
-    if (fusion->skip) {
-        return;
-    }
-    switch (graph_op(plan->graph, i)->kind) {
-    case OP_BATCH_NORM:
-        join_add(lo, readers, i);
-        join_relu(lo, readers, fusion);
-        break;
-    case OP_CONV2D:
-    case OP_DENSE:
-    case OP_ADD:
-        join_relu(lo, readers, fusion);
-        break;
-    case OP_RELU_BWD:
-        join_mask(lo, readers, i);
-        break;
-    case OP_SOFTMAX_CE_BWD:
-    case OP_MSE_BWD:
-        join_loss(lo, i);
-        break;
-    default:
-        break;
-    }
 }
 
 int plan_fuse(struct lowering *lo, struct ms_err *err)
@@ -144,7 +122,10 @@ int plan_fuse(struct lowering *lo, struct ms_err *err)
         lo->fusions[i].out = graph_op(plan->graph, i)->out[0];
     }
     for (int i = 0; i < n_ops; i++) {
-        join(lo, readers, i);
+        const struct plan_op *row = plan_op(graph_op(plan->graph, i)->kind);
+        if (row->fuse != NULL && !lo->fusions[i].skip) {
+            row->fuse(lo, readers, i);
+        }
     }
     free(readers);
     return 0;

@@ -11,6 +11,7 @@
 #ifndef PLAN_INTERNAL_H
 #define PLAN_INTERNAL_H
 
+#include "libworker/graph/op.h"
 #include "libworker/plan/dnnl.h"
 #include "libworker/plan/plan.h"
 #include "libworker/plan/spec.h"
@@ -175,8 +176,8 @@ const struct dn_md *emit_rows(struct plan *plan, const struct dn_md *md);
 
 /* params.c. Elements of a parameter without the padding to cache lines. */
 size_t params_used(const struct plan *plan, const struct plan_param *param);
-/* Before lowering; a spec without parameters: this plan fixes them. MS_E_INVALID: they are not those
- * of the graph, with the line. */
+/* Before lowering; a spec without parameters: this plan fixes them. MS_E_INVALID: they are not
+ * those of the graph, with the line. */
 int params_create(struct plan *plan, const struct plan_spec *spec, struct ms_err *err);
 void params_place(struct plan *plan);                      /* after the forward ops */
 int params_buckets(struct plan *plan, struct ms_err *err); /* after scheduling */

@@ -91,7 +91,7 @@ static int conv_pd(struct lowering *lo, int index, const struct dn_spec *given, 
                             : pick(lo->plan, given, &any, free_weights, ret, err);
 }
 
-static int lower_conv_bwd_data(struct lowering *lo, int index, struct ms_err *err)
+int lower_conv_bwd_data(struct lowering *lo, int index, struct ms_err *err)
 {
     struct plan *plan = lo->plan;
     const struct op *op = graph_op(plan->graph, index);
@@ -150,7 +150,7 @@ static int weights_gradient(struct lowering *lo, int index, const struct dn_spec
                : emit_reorder(plan, index, args[DN_DIFF_WEIGHTS], made, target, want, err);
 }
 
-static int lower_conv_bwd_weights(struct lowering *lo, int index, struct ms_err *err)
+int lower_conv_bwd_weights(struct lowering *lo, int index, struct ms_err *err)
 {
     struct plan *plan = lo->plan;
     const struct op *op = graph_op(plan->graph, index);
@@ -203,7 +203,7 @@ static int dense_pd(struct lowering *lo, int index, struct dn_spec *spec, int pa
                        : lower_only(plan, spec, ret, err);
 }
 
-static int lower_dense_bwd_data(struct lowering *lo, int index, struct ms_err *err)
+int lower_dense_bwd_data(struct lowering *lo, int index, struct ms_err *err)
 {
     struct plan *plan = lo->plan;
     const struct op *op = graph_op(plan->graph, index);
@@ -231,7 +231,7 @@ static int lower_dense_bwd_data(struct lowering *lo, int index, struct ms_err *e
     return rc;
 }
 
-static int lower_dense_bwd_weights(struct lowering *lo, int index, struct ms_err *err)
+int lower_dense_bwd_weights(struct lowering *lo, int index, struct ms_err *err)
 {
     struct plan *plan = lo->plan;
     const struct op *op = graph_op(plan->graph, index);
@@ -263,7 +263,7 @@ static int lower_dense_bwd_weights(struct lowering *lo, int index, struct ms_err
 /* ---- the rest -----------------------------------------------------------------------------------
  */
 
-static int lower_pool_bwd(struct lowering *lo, int index, struct ms_err *err)
+int lower_pool_bwd(struct lowering *lo, int index, struct ms_err *err)
 {
     struct plan *plan = lo->plan;
     const struct op *op = graph_op(plan->graph, index);
@@ -317,7 +317,7 @@ static int bn_outputs(struct lowering *lo, int index, const struct dn_md *md, st
     return rc < 0 ? rc : 0;
 }
 
-static int lower_batch_norm_bwd(struct lowering *lo, int index, struct ms_err *err)
+int lower_batch_norm_bwd(struct lowering *lo, int index, struct ms_err *err)
 {
     struct plan *plan = lo->plan;
     const struct op *op = graph_op(plan->graph, index);
@@ -363,7 +363,7 @@ static int lower_batch_norm_bwd(struct lowering *lo, int index, struct ms_err *e
     return 0;
 }
 
-static int lower_relu_bwd(struct lowering *lo, int index, struct ms_err *err)
+int lower_relu_bwd(struct lowering *lo, int index, struct ms_err *err)
 {
     struct plan *plan = lo->plan;
     const struct op *op = graph_op(plan->graph, index);
@@ -402,7 +402,7 @@ static int sum_shares(struct lowering *lo, int index, int param, struct ms_err *
     return 0;
 }
 
-static int lower_sum(struct lowering *lo, int index, struct ms_err *err)
+int lower_sum(struct lowering *lo, int index, struct ms_err *err)
 {
     struct plan *plan = lo->plan;
     const struct op *op = graph_op(plan->graph, index);
@@ -423,35 +423,4 @@ static int lower_sum(struct lowering *lo, int index, struct ms_err *err)
     step->operands[ELT_Y] = lo->values[op->out[0]].at;
     step->count = a.count;
     return 0;
-}
-
-int lower_backward(struct lowering *lo, int index, struct ms_err *err)
-{
-    struct plan *plan = lo->plan;
-    const struct op *op = graph_op(plan->graph, index);
-    switch (op->kind) {
-    case OP_CONV2D_BWD_DATA:
-        return lower_conv_bwd_data(lo, index, err);
-    case OP_CONV2D_BWD_WEIGHTS:
-        return lower_conv_bwd_weights(lo, index, err);
-    case OP_DENSE_BWD_DATA:
-        return lower_dense_bwd_data(lo, index, err);
-    case OP_DENSE_BWD_WEIGHTS:
-        return lower_dense_bwd_weights(lo, index, err);
-    case OP_BATCH_NORM_BWD:
-        return lower_batch_norm_bwd(lo, index, err);
-    case OP_RELU_BWD:
-        return lower_relu_bwd(lo, index, err);
-    case OP_MAX_POOL_BWD:
-    case OP_AVG_POOL_BWD:
-        return lower_pool_bwd(lo, index, err);
-    case OP_FLATTEN_BWD:
-        lo->values[op->out[0]] = lo->values[op->in[0]];
-        return 0;
-    case OP_SUM:
-        return lower_sum(lo, index, err);
-    default:
-        return ms_fail(err, MS_E_UNSUPPORTED, "plan: no backward step for op %s",
-                       op_traits(op->kind)->name);
-    }
 }

@@ -1,5 +1,5 @@
 /* lowering.c - the walk over a graph's ops, and what is known only while it lasts */
-#include "libworker/plan/lowering.h"
+#include "libworker/plan/ops.h"
 
 #include <stdlib.h>
 
@@ -75,7 +75,7 @@ static void name_op(const struct lowering *lo, int op, struct ms_err *err)
 {
     const struct plan *plan = lo->plan;
     const struct plan_spec_op *row = lo->rows[op];
-    const char *kind = op_traits(graph_op(plan->graph, op)->kind)->name;
+    const char *kind = op_row(graph_op(plan->graph, op)->kind)->name;
     if (lo->spec == NULL) {
         (void)ms_err_prefix(err, "graph %s, op %d %s", graph_name(plan->graph), op, kind);
     } else if (row != NULL) {
@@ -93,7 +93,7 @@ static int lower_ops(struct lowering *lo, int begin, int end, struct ms_err *err
         if (lo->fusions[i].skip) {
             continue;
         }
-        rc = i < plan->n_forward_ops ? lower_forward(lo, i, err) : lower_backward(lo, i, err);
+        rc = plan_op(graph_op(plan->graph, i)->kind)->lower(lo, i, err);
         if (rc < 0) {
             name_op(lo, i, err);
         }

@@ -1,7 +1,7 @@
 /* lowering.h - a graph becomes the steps of a plan: what fuse.c, lower*.c and emit.c share
  *
  *     fuse.c      graph            -> which ops run together
- *     lowering.c  ops in order     -> lower_forward, lower_backward
+ *     lowering.c  ops in order     -> lower of each op's row (ops.h)
  *     lower*.c    an op            -> its layouts, its primitive or kernel, its operands
  *     obey.c      a layer's spec   -> oneDNN's descriptor: a candidate's, or that of the op's row
  *     emit.c      ...              -> steps, buffers, reorders
@@ -46,18 +46,34 @@ struct lowering {
     int *share_of;                /* per tensor: the parameter whose gradient it is a part of, -1 */
 };
 
-/* fuse.c: fills fusions. */
+/* fuse.c: fills fusions, by the rules of the ops' rows. */
 int plan_fuse(struct lowering *lo, struct ms_err *err);
+struct readers; /* per tensor: the ops that read it */
+void fuse_relu(struct lowering *lo, const struct readers *readers, int op);
+void fuse_batch_norm(struct lowering *lo, const struct readers *readers, int op);
+void fuse_mask(struct lowering *lo, const struct readers *readers, int op);
+void fuse_loss(struct lowering *lo, const struct readers *readers, int op);
 
-/* lower.c, lower_conv.c, lower_bwd.c: the steps of an op. plan_lower puts before an error which op
- * it was, and its line where a spec is obeyed. */
-int lower_forward(struct lowering *lo, int op, struct ms_err *err);
+/* lower.c, lower_conv.c, lower_bwd.c: the steps of an op, for its row. plan_lower puts before an
+ * error which op it was, and its line where a spec is obeyed. */
 int lower_conv(struct lowering *lo, int op, struct ms_err *err);
 int lower_dense(struct lowering *lo, int op, struct ms_err *err);
+int lower_batch_norm(struct lowering *lo, int op, struct ms_err *err);
+int lower_elementwise(struct lowering *lo, int op, struct ms_err *err);
+int lower_pool(struct lowering *lo, int op, struct ms_err *err);
+int lower_loss(struct lowering *lo, int op, struct ms_err *err);
+int lower_same(struct lowering *lo, int op, struct ms_err *err); /* no step: the same bytes */
+int lower_conv_bwd_data(struct lowering *lo, int op, struct ms_err *err);
+int lower_conv_bwd_weights(struct lowering *lo, int op, struct ms_err *err);
+int lower_dense_bwd_data(struct lowering *lo, int op, struct ms_err *err);
+int lower_dense_bwd_weights(struct lowering *lo, int op, struct ms_err *err);
+int lower_batch_norm_bwd(struct lowering *lo, int op, struct ms_err *err);
+int lower_relu_bwd(struct lowering *lo, int op, struct ms_err *err);
+int lower_pool_bwd(struct lowering *lo, int op, struct ms_err *err);
+int lower_sum(struct lowering *lo, int op, struct ms_err *err);
 /* 1: lowered to our own loops, 0: they do not apply. */
 int lower_own_pool(struct lowering *lo, int op, struct ms_err *err);
 int lower_own_pool_bwd(struct lowering *lo, int op, struct ms_err *err);
-int lower_backward(struct lowering *lo, int op, struct ms_err *err);
 void lower_window(const struct op *op, struct dn_spec *spec);
 /* A candidate: what oneDNN takes first. NULL: nothing, or in layouts that cannot be written down.
  */

@@ -49,7 +49,7 @@ void record_code(const struct plan *plan, const struct step *step, struct plan_s
     const struct op *forward = op->forward >= 0 ? graph_op(plan->graph, op->forward) : op;
     int is_primitive = step->kind == STEP_PRIMITIVE;
     *ret = (struct plan_spec_op){.op = step->op, .relu = step->relu};
-    snprintf(ret->kind, sizeof(ret->kind), "%s", op_traits(op->kind)->name);
+    snprintf(ret->kind, sizeof(ret->kind), "%s", op_row(op->kind)->name);
     snprintf(ret->name, sizeof(ret->name), "%s", graph_tensor(plan->graph, forward->out[0])->name);
     snprintf(ret->impl, sizeof(ret->impl), "%s",
              is_primitive ? step->impl : kernel_names[step->kind]);

@@ -3,7 +3,7 @@
  * A team that is woken for microseconds costs more than it saves, and far more beside another busy
  * process, when each barrier waits for a thread that has no core. Estimated and not measured in the
  * job: equal graphs get equal threads on all ranks and in every run, and so equal bits. */
-#include "libworker/plan/plan.h"
+#include "libworker/plan/ops.h"
 
 /* One core of the machines that people have, roughly: what decides is a mean per op that differs by
  * two orders of magnitude between networks that want a team and those that do not (docs/design.md
@@ -30,41 +30,13 @@ static double bytes_of(const struct graph *graph, const struct op *op)
     return count * (double)ms_dtype_bytes(MS_F32);
 }
 
-/* Of y (or its gradient) every element is a sum over a row of w: two operations a product. */
-static double flops_of(const struct graph *graph, const struct op *op)
-{
-    int y;
-    int w;
-    switch (op->kind) {
-    case OP_CONV2D:
-    case OP_DENSE:
-        y = op->out[0];
-        w = op->in[1];
-        break;
-    case OP_CONV2D_BWD_DATA:
-    case OP_DENSE_BWD_DATA:
-        y = op->in[0];
-        w = op->in[1];
-        break;
-    case OP_CONV2D_BWD_WEIGHTS:
-    case OP_DENSE_BWD_WEIGHTS:
-        y = op->in[1];
-        w = op->out[0];
-        break;
-    default:
-        return 0;
-    }
-    double rows = (double)graph_tensor(graph, w)->shape.dim[0];
-    return 2 * count_of(graph, y) * count_of(graph, w) / rows;
-}
-
 int plan_threads(const struct graph *graph, int most)
 {
     double seconds = 0;
     int n_ops = graph_n_ops(graph);
     for (int i = 0; i < n_ops; i++) {
         const struct op *op = graph_op(graph, i);
-        double compute = flops_of(graph, op) / CORE_FLOPS_PER_S;
+        double compute = plan_op(op->kind)->flops(graph, op) / CORE_FLOPS_PER_S;
         double memory = bytes_of(graph, op) / CORE_BYTES_PER_S;
         seconds += compute > memory ? compute : memory;
     }

@@ -2,13 +2,9 @@
  *
  * Numbers are checked by central differences of the loss in double: with a step of 1e-5 the error
  * of the difference is about 1e-9, so a wrong factor anywhere shows. */
-#include "libworker/graph/graph.h"
+#include "libworker/graph/op.h"
 #include "libworker/model/model.h"
-#include "proto/rng.h"
-#include "tests/ref_graph.h"
-#include "tests/test.h"
-
-#include <math.h>
+#include "tests/unit/gradients.h"
 
 static const struct init zero = {INIT_CONSTANT, 0};
 static const struct init one = {INIT_CONSTANT, 1};
@@ -83,73 +79,11 @@ static int count_ops(enum op_kind kind)
     return n;
 }
 
-/* Fills data and labels (or targets) with numbers of a stream. */
-static void fill_batch(struct ref_graph *run, const struct graph *graph)
-{
-    int data = graph_data_index(graph);
-    const struct tensor *target = graph_tensor(graph, graph_label_index(graph));
-    for (int64_t i = 0; i < shape_count(&graph_tensor(graph, data)->shape); i++) {
-        ref_graph_values(run, data)[i] = 2 * ms_rng_unit(3, (uint64_t)i) - 1;
-    }
-    int64_t classes = graph_tensor(graph, graph_output(graph))->shape.dim[1];
-    int32_t labels[64];
-    for (int64_t i = 0; i < shape_count(&target->shape); i++) {
-        if (target->dtype == MS_F32) {
-            ref_graph_values(run, graph_label_index(graph))[i] = ms_rng_unit(4, (uint64_t)i);
-        } else {
-            labels[i] = (int32_t)ms_rng_below(4, (uint64_t)i, (uint64_t)classes);
-        }
-    }
-    if (target->dtype == MS_I32) {
-        ref_graph_set_labels(run, labels);
-    }
-}
-
-static double loss_with(struct ref_graph *run, double *value, double changed)
-{
-    double kept = *value;
-    *value = changed;
-    ref_graph_run_forward(run);
-    *value = kept;
-    return ref_graph_loss(run);
-}
-
-/* Every gradient of a differentiated graph at up to `samples` elements each. */
-static void check_gradients(const struct graph *graph, int samples)
-{
-    struct ref_graph *run = ref_graph_create(graph);
-    ck_assert_ptr_nonnull(run);
-    ck_assert_int_eq(ref_graph_init(run, 5), MS_OK);
-    fill_batch(run, graph);
-    ref_graph_run(run);
-    ck_assert_int_eq(graph_n_gradients(graph), graph_n_params(graph));
-
-    for (int i = 0; i < graph_n_gradients(graph); i++) {
-        const struct tensor *grad = graph_tensor(graph, graph_gradient(graph, i));
-        ck_assert_int_eq(grad->role, TENSOR_GRAD);
-        ck_assert(shape_equal(&grad->shape, &graph_tensor(graph, grad->of)->shape));
-        int64_t count = shape_count(&grad->shape);
-        for (int64_t s = 0; s < samples && s < count; s++) {
-            int64_t at =
-                count <= samples ? s : (int64_t)ms_rng_below(9, (uint64_t)s, (uint64_t)count);
-            double *value = &ref_graph_values(run, grad->of)[at];
-            double got = ref_graph_values(run, graph_gradient(graph, i))[at];
-            double step = 1e-6;
-            double want =
-                (loss_with(run, value, *value + step) - loss_with(run, value, *value - step)) /
-                (2 * step);
-            ck_assert_msg(fabs(got - want) < 1e-7 + 1e-5 * fabs(want),
-                          "%s [%lld]: %.12g, want %.12g", grad->name, (long long)at, got, want);
-        }
-    }
-    ref_graph_destroy(run);
-}
-
 static void finish_and_check(int logits)
 {
     ck_ms_ok(graph_set_output(g, logits, err));
     finish(logits);
-    check_gradients(g, 40);
+    ck_gradients(g, 40);
 }
 
 START_TEST(gradients_of_dense_and_flatten_are_right)
@@ -256,7 +190,7 @@ START_TEST(gradients_of_the_named_networks_are_right)
         struct graph *net = NULL;
         ck_ms_ok(model_build(nets[i].name, &nets[i].input, nets[i].loss, &net, err));
         ck_ms_ok(graph_differentiate(net, err));
-        check_gradients(net, 6);
+        ck_gradients(net, 6);
         graph_destroy(net);
     }
 }
@@ -346,8 +280,8 @@ START_TEST(the_list_of_ops_is_a_valid_schedule)
     ck_assert_int_eq(graph_n_forward_ops(net), n_forward);
     for (int i = 0; i < graph_n_ops(net); i++) {
         const struct op *op = graph_op(net, i);
-        ck_assert_int_eq(op->n_in, op_traits(op->kind)->n_in);
-        ck_assert_int_eq(op_traits(op->kind)->is_backward, i >= n_forward);
+        ck_assert_int_eq(op->n_in, op_row(op->kind)->n_in);
+        ck_assert_int_eq(op_is_backward(op_row(op->kind)), i >= n_forward);
         for (int slot = 0; slot < op->n_in; slot++) {
             ck_assert_int_ge(op->in[slot], 0);
             ck_assert_int_lt(graph_tensor(net, op->in[slot])->producer, i);

@@ -1,0 +1,52 @@
+/* op.h - what a graph knows of its ops: a row a kind, a file a family
+ *
+ *     op.c               all rows, found by kind
+ *     op_conv.c ...      a family: rows with their shape rules and gradients, and the builders
+ *     build.c            graph_apply: any forward op, by its row
+ *     autodiff.c         the tape on which gradient rules write
+ *
+ * A new op is: its kind in graph.h, with what goes in and out; its row here; a row in plan/ops.c; a
+ * reference in tests/ref_graph.c; a line of msched-job(5), OPS. tests/unit/test_op_rows builds a
+ * graph around every row and names what a row lacks. */
+#ifndef GRAPH_OP_H
+#define GRAPH_OP_H
+
+#include "libworker/graph/graph.h"
+
+struct tape; /* tape.h */
+
+struct op_row {
+    enum op_kind kind;
+    const char *name; /* "conv2d" */
+    int n_in, n_out;
+    /* Forward ops: what each input must be, a letter each: v a value or the data, p a parameter,
+     * s a state, i integer labels, f float targets. NULL: a backward op, which gradients make. */
+    const char *wants;
+    unsigned differentiable; /* inputs that a gradient can flow into: a bit each */
+    int is_loss;             /* its output may be what is minimised */
+    /* Shape rule of forward ops: op has kind, inputs of the right roles, window and epsilon; fills
+     * the shape of output 0, or MS_E_INVALID by graph_fail_op. */
+    int (*infer)(const struct graph *graph, const struct op *op, struct shape *ret,
+                 struct ms_err *err);
+    /* Appends the outputs beside output 0; NULL: there are none. */
+    int (*outputs)(struct graph *graph, int op, struct ms_err *err);
+    /* Gradient rule of forward ops: appends the backward ops of op, which is graph op `index` and
+     * whose output has the gradient dy (-1: a loss, whose gradient is 1). */
+    int (*gradient)(struct tape *tape, int index, const struct op *op, int dy);
+    const char *page; /* what msched-job(5) says it is; OP_NOT_FOR_USERS: nothing */
+};
+
+/* Plans and messages name the op; nobody writes it. */
+#define OP_NOT_FOR_USERS ""
+
+const struct op_row *op_row(enum op_kind kind);
+static inline int op_is_backward(const struct op_row *row)
+{
+    return row->wants == NULL;
+}
+
+/* Appends a forward op: kind, in[], window and epsilon of `want` count. Returns its output 0, or
+ * MS_E_INVALID with the op, its inputs' names and shapes; a negative input is passed through. */
+int graph_apply(struct graph *graph, const struct op *want, struct ms_err *err);
+
+#endif

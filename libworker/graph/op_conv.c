@@ -1,0 +1,66 @@
+/* op_conv.c - convolution and its gradients */
+#include "libworker/graph/graph_impl.h"
+#include "libworker/graph/tape.h"
+
+static int infer_conv2d(const struct graph *graph, const struct op *op, struct shape *ret,
+                        struct ms_err *err)
+{
+    const struct op_window *window = &op->window;
+    const struct shape *w = &graph->tensors[op->in[1]]->shape;
+    int rc = graph_window_shape(graph, op, ret, err);
+    if (rc < 0) {
+        return rc;
+    }
+    if (w->n_dims != 4) {
+        return graph_fail_op(graph, op, err, "the weight must be (out, in, kh, kw)");
+    }
+    if (w->dim[1] != ret->dim[1]) {
+        return graph_fail_op(graph, op, err,
+                             "the images have %lld channels and the weight reads %lld",
+                             (long long)ret->dim[1], (long long)w->dim[1]);
+    }
+    if (w->dim[2] != window->kernel_h || w->dim[3] != window->kernel_w) {
+        return graph_fail_op(graph, op, err, "the window is %lldx%lld, not the weight's",
+                             (long long)window->kernel_h, (long long)window->kernel_w);
+    }
+    ret->dim[1] = w->dim[0];
+    return MS_OK;
+}
+
+static int gradient_conv2d(struct tape *tape, int index, const struct op *op, int dy)
+{
+    const int for_weights[] = {op->in[0], dy};
+    const int for_data[] = {dy, op->in[1]};
+    int rc = tape_simple(tape, OP_CONV2D_BWD_WEIGHTS, index, for_weights, 1);
+    return rc < 0 ? rc : tape_simple(tape, OP_CONV2D_BWD_DATA, index, for_data, 0);
+}
+
+static const struct op_row rows[] = {
+    {.kind = OP_CONV2D,
+     .name = "conv2d",
+     .n_in = 2,
+     .n_out = 1,
+     .wants = "vp",
+     .differentiable = 3,
+     .infer = infer_conv2d,
+     .gradient = gradient_conv2d,
+     .page = "Two-dimensional convolution with a weight and no bias."},
+    {.kind = OP_CONV2D_BWD_DATA,
+     .name = "conv2d_bwd_data",
+     .n_in = 2,
+     .n_out = 1,
+     .page = OP_NOT_FOR_USERS},
+    {.kind = OP_CONV2D_BWD_WEIGHTS,
+     .name = "conv2d_bwd_weights",
+     .n_in = 2,
+     .n_out = 1,
+     .page = OP_NOT_FOR_USERS},
+};
+const struct op_family op_conv = {rows, MS_ARRAY_SIZE(rows)};
+
+int graph_conv2d(struct graph *graph, int x, int weight, const struct op_window *window,
+                 struct ms_err *err)
+{
+    const struct op op = {.kind = OP_CONV2D, .in = {x, weight}, .window = *window};
+    return graph_apply(graph, &op, err);
+}

@@ -1,0 +1,61 @@
+/* op_dense.c - the dense layer and its gradients */
+#include "libworker/graph/graph_impl.h"
+#include "libworker/graph/tape.h"
+
+static int infer_dense(const struct graph *graph, const struct op *op, struct shape *ret,
+                       struct ms_err *err)
+{
+    const struct shape *rows = &graph->tensors[op->in[0]]->shape;
+    const struct shape *w = &graph->tensors[op->in[1]]->shape;
+    const struct shape *b = &graph->tensors[op->in[2]]->shape;
+    if (rows->n_dims != 2 || w->n_dims != 2 || w->dim[1] != rows->dim[1]) {
+        return graph_fail_op(graph, op, err,
+                             "the input (n, i) wants a weight (o, i); flatten images first");
+    }
+    if (b->n_dims != 1 || b->dim[0] != w->dim[0]) {
+        return graph_fail_op(graph, op, err, "the bias must be (%lld)", (long long)w->dim[0]);
+    }
+    *ret = (struct shape){2, {rows->dim[0], w->dim[0]}};
+    return MS_OK;
+}
+
+static int gradient_dense(struct tape *tape, int index, const struct op *op, int dy)
+{
+    const int for_weights[] = {op->in[0], dy};
+    const int for_data[] = {dy, op->in[1]};
+    int back = tape_append(tape, OP_DENSE_BWD_WEIGHTS, index, for_weights);
+    int rc = back;
+    for (int slot = 0; slot < 2 && rc >= 0; slot++) {
+        rc = tape_output(tape, back, slot, slot + 1);
+    }
+    return rc < 0 ? rc : tape_simple(tape, OP_DENSE_BWD_DATA, index, for_data, 0);
+}
+
+static const struct op_row rows[] = {
+    {.kind = OP_DENSE,
+     .name = "dense",
+     .n_in = 3,
+     .n_out = 1,
+     .wants = "vpp",
+     .differentiable = 7,
+     .infer = infer_dense,
+     .gradient = gradient_dense,
+     .page = "Rows times a weight, plus a bias."},
+    {.kind = OP_DENSE_BWD_DATA,
+     .name = "dense_bwd_data",
+     .n_in = 2,
+     .n_out = 1,
+     .page = OP_NOT_FOR_USERS},
+    {.kind = OP_DENSE_BWD_WEIGHTS,
+     .name = "dense_bwd_weights",
+     .n_in = 2,
+     .n_out = 2,
+     .page = OP_NOT_FOR_USERS},
+};
+const struct op_family op_dense = {rows, MS_ARRAY_SIZE(rows)};
+
+int graph_dense(struct graph *graph, int x, int weight, int bias, struct ms_err *err)
+{
+    const struct op op = {.kind = OP_DENSE, .in = {x, weight, bias}};
+    return graph_apply(graph, &op, err);
+}

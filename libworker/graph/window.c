@@ -1,0 +1,73 @@
+/* window.c - windows of convolution and pooling: padding, and the shape of what they make */
+#include "libworker/graph/graph_impl.h"
+
+struct op_window graph_window_valid(int64_t kernel, int64_t stride)
+{
+    return (struct op_window){
+        .kernel_h = kernel, .kernel_w = kernel, .stride_h = stride, .stride_w = stride};
+}
+
+static void pad_same(int64_t size, int64_t kernel, int64_t stride, int64_t *before, int64_t *after)
+{
+    int64_t total = ((size + stride - 1) / stride - 1) * stride + kernel - size;
+    total = total > 0 ? total : 0;
+    *before = total / 2;
+    *after = total - total / 2;
+}
+
+struct op_window graph_window_same(const struct graph *graph, int x, int64_t kernel, int64_t stride)
+{
+    struct op_window window = graph_window_valid(kernel, stride);
+    /* the op that uses the window reports what is wrong with x or the stride */
+    if (x >= 0 && x < graph->n_tensors && graph->tensors[x]->shape.n_dims == 4 && stride > 0) {
+        const int64_t *dim = graph->tensors[x]->shape.dim;
+        pad_same(dim[2], kernel, stride, &window.pad_top, &window.pad_bottom);
+        pad_same(dim[3], kernel, stride, &window.pad_left, &window.pad_right);
+    }
+    return window;
+}
+
+/* One axis: size of the output or why there is none. */
+static const char *window_axis(int64_t size, int64_t kernel, int64_t stride, int64_t before,
+                               int64_t after, int64_t *ret_size)
+{
+    if (kernel < 1 || stride < 1) {
+        return "kernel and stride must be at least 1";
+    }
+    if (before < 0 || after < 0 || before >= kernel || after >= kernel) {
+        return "padding must be at least 0 and less than the kernel";
+    }
+    if (kernel > size + before + after) {
+        return "the kernel is larger than the padded image";
+    }
+    *ret_size = (size + before + after - kernel) / stride + 1;
+    return NULL;
+}
+
+int graph_window_shape(const struct graph *graph, const struct op *op, struct shape *ret,
+                       struct ms_err *err)
+{
+    const struct op_window *w = &op->window;
+    const struct shape *x = &graph->tensors[op->in[0]]->shape;
+    struct shape shape = {4, {x->dim[0], x->dim[1]}};
+    if (x->n_dims != 4) {
+        return graph_fail_op(graph, op, err, "the input must be images (n, c, h, w)");
+    }
+    const char *why =
+        window_axis(x->dim[2], w->kernel_h, w->stride_h, w->pad_top, w->pad_bottom, &shape.dim[2]);
+    if (why == NULL) {
+        why = window_axis(x->dim[3], w->kernel_w, w->stride_w, w->pad_left, w->pad_right,
+                          &shape.dim[3]);
+    }
+    if (why != NULL) {
+        return graph_fail_op(
+            graph, op, err,
+            "%s: window %lldx%lld, stride %lldx%lld, padding top %lld left %lld bottom "
+            "%lld right %lld",
+            why, (long long)w->kernel_h, (long long)w->kernel_w, (long long)w->stride_h,
+            (long long)w->stride_w, (long long)w->pad_top, (long long)w->pad_left,
+            (long long)w->pad_bottom, (long long)w->pad_right);
+    }
+    *ret = shape;
+    return MS_OK;
+}
