@@ -281,8 +281,11 @@ int yardstick_run_plan(struct yardstick *y, const float *data, const void *label
                        struct ms_err *err)
 {
     float loss = 0;
+    struct plan_sizes sizes;
+    plan_get_sizes(y->plan, &sizes);
     plan_view_clock(y->plan, seconds);
-    int rc = plan_train_step(y->plan, data, labels, NULL, NULL, &loss, err);
+    int rc = plan_write_mirrors(y->plan, 0, sizes.weights, err);
+    rc = rc < 0 ? rc : plan_train_step(y->plan, data, labels, NULL, NULL, &loss, err);
     plan_view_clock(y->plan, NULL);
     return rc;
 }

@@ -19,7 +19,8 @@ int yardstick_n_steps(const struct yardstick *yardstick);
 /* "convolution", "batch norm backward", ...: what a step belongs to in a table of shares. */
 const char *yardstick_group(const struct yardstick *yardstick, int step);
 
-/* One step of the plan; the seconds of each of its steps are added to seconds. */
+/* One step of the plan, and the mirrors that the commit before it writes; the seconds of each of
+ * its steps are added to seconds. */
 int yardstick_run_plan(struct yardstick *yardstick, const float *data, const void *labels,
                        double *seconds, struct ms_err *err);
 /* The peers of all steps in order, after at least one step of the plan. seconds: as above, or NULL:

@@ -3,6 +3,7 @@
  *     choose.c    graphs           -> drafts, written down by record.c as a spec
  *     lowering.h  graph, spec      -> steps, with operands that name a place, not an address
  *     params.c    parameters       -> places in the flat buffers, buckets, logical layout
+ *     mirror.c    parameters       -> second layouts, which the commit writes
  *     memory.c    steps            -> recompute, lifetimes, offsets in the arena
  *     check.c     steps            -> are they what the spec says?
  *     dtype.c     precision        -> what the elements of a tensor are
@@ -28,6 +29,7 @@ enum place { /* where the bytes of an operand are; index says which */
              PLACE_DATA,     /* the caller's batch */
              PLACE_LABEL,    /* ... and its labels */
              PLACE_WEIGHTS,  /* index: parameter */
+             PLACE_MIRROR,   /* index: parameter; its second layout */
              PLACE_EXCHANGE, /* index: parameter; its gradient */
              PLACE_MOVING,   /* index: statistic; its moving state */
              PLACE_STATS,    /* index: statistic; the copy that backward reads, because the exchange
@@ -51,6 +53,9 @@ struct plan_param {
      * permuted alike, by way of this layout of (out, c, h, w). DN_ANY: not an image. */
     enum dn_tag via;
     int64_t via_dims[DN_DIMS_MAX];
+    /* The layout in which it is kept, too, and where; NULL: in none. */
+    const struct dn_md *mirror;
+    size_t mirror_offset;
 };
 
 struct plan_stat {
@@ -85,6 +90,7 @@ struct buffer {          /* a piece of the arena */
     size_t count;
     int first, last; /* steps; last < first: unused */
     int root;        /* shares the bytes of this buffer; itself if it has its own */
+    int is_mirror;   /* of a draft: not in the arena, but a parameter's second layout */
     size_t offset;
 };
 
@@ -102,6 +108,7 @@ struct plan {
     size_t bucket_bytes_max;
     const atomic_int *cancel; /* NULL: never */
     int is_draft;             /* to choose by: without primitives, it cannot run */
+    int is_primary;           /* a draft that fixes what all plans have in common */
     struct dn *dn;
     int n_forward_ops;
 
@@ -111,10 +118,11 @@ struct plan {
     struct plan_stat *stats;
     int n_stats;
     int *stat_of; /* per tensor (stat or state) */
-    size_t stats_count, weights_count;
+    size_t stats_count, weights_count, mirrors_count;
 
     struct step *steps;
     int n_steps, cap_steps;
+    int n_mirror_steps; /* the first ones: of the commit, no part of a run */
     int n_forward_steps;
     struct buffer *buffers;
     int n_buffers, cap_buffers;
@@ -174,13 +182,28 @@ const struct dn_md *emit_padded(struct plan *plan, const struct dn_md *md);
 /* A dense layer's view of a tensor: (n, everything else). */
 const struct dn_md *emit_rows(struct plan *plan, const struct dn_md *md);
 
-/* params.c. Elements of a parameter without the padding to cache lines. */
+/* params.c. Elements up to the end of a cache line. */
+size_t params_padded(size_t count);
+/* Elements of a parameter without that padding. */
 size_t params_used(const struct plan *plan, const struct plan_param *param);
 /* Before lowering; a spec without parameters: this plan fixes them. MS_E_INVALID: they are not
  * those of the graph, with the line. */
 int params_create(struct plan *plan, const struct plan_spec *spec, struct ms_err *err);
 void params_place(struct plan *plan);                      /* after the forward ops */
 int params_buckets(struct plan *plan, struct ms_err *err); /* after scheduling */
+
+/* mirror.c. Of a draft: takes the buffers of reordered weights for second layouts and out of the
+ * arena, or, without keep, back into it. Returns the bytes of second layouts. */
+size_t mirrors_keep(struct plan *plan, int keep);
+/* Takes second layouts from the spec. MS_E_INVALID: there cannot be one, with the line. */
+int mirrors_place(struct plan *plan, const struct plan_spec *spec, struct ms_err *err);
+/* The steps that write them, before all others. */
+int mirrors_emit(struct plan *plan, const struct plan_spec *spec, struct ms_err *err);
+
+/* plan.c: where the parameter's second layout is bound. */
+void *plan_mirror(const struct plan *plan, const struct plan_param *param);
+/* One step, on the clock where one is read. 0 or MS_E_FAILED. */
+int plan_run_step(struct plan *plan, int step);
 
 /* memory.c: plans the arena. again: for each op whether it is made again in backward, where it can
  * be; NULL: none is. */

@@ -199,6 +199,13 @@ static int find_bound(const struct plan *plan, int tensor, const struct extent *
     return 0;
 }
 
+static int set_mirror(struct plan *plan, const struct plan_param *p, void *weights,
+                      struct ms_err *err)
+{
+    return p->mirror == NULL ? 0
+                             : reorder(plan, p->md, weights, p->mirror, plan_mirror(plan, p), err);
+}
+
 int plan_set_logical(struct plan *plan, int tensor, enum ms_dtype dtype, const void *logical,
                      struct ms_err *err)
 {
@@ -210,7 +217,8 @@ int plan_set_logical(struct plan *plan, int tensor, enum ms_dtype dtype, const v
         return rc;
     }
     if (extent.param != NULL) {
-        return set_param(plan, extent.param, logical, base + extent.offset, err);
+        rc = set_param(plan, extent.param, logical, base + extent.offset, err);
+        return rc < 0 ? rc : set_mirror(plan, extent.param, base + extent.offset, err);
     }
     memset(base + extent.offset, 0, extent.size);
     memcpy(base + extent.offset, logical, extent.used);

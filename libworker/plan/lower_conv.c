@@ -10,8 +10,12 @@
 int lower_weights(struct plan *plan, int op, int param, const struct dn_md *want,
                   struct operand *ret, struct ms_err *err)
 {
-    return emit_as(plan, op, (struct operand){PLACE_WEIGHTS, param}, plan->params[param].md, want,
-                   ret, err);
+    const struct plan_param *p = &plan->params[param];
+    if (want == p->mirror) {
+        *ret = (struct operand){PLACE_MIRROR, param};
+        return 0;
+    }
+    return emit_as(plan, op, (struct operand){PLACE_WEIGHTS, param}, p->md, want, ret, err);
 }
 
 /* `keep` spares a reorder: it wins unless the free choice has a better class of code. */

@@ -114,6 +114,7 @@ static int lower_graph(struct lowering *lo, const struct plan_spec *spec, struct
     struct plan *plan = lo->plan;
     int rc = alloc_lowering(lo, err);
     rc = rc < 0 ? rc : params_create(plan, spec, err);
+    rc = rc < 0 ? rc : mirrors_emit(plan, spec, err);
     if (rc == 0 && lo->spec != NULL) {
         find_rows(lo);
     }

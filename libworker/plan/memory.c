@@ -166,7 +166,8 @@ static void find_lifetimes(struct plan *plan)
     for (int s = 0; s < plan->n_steps; s++) {
         const struct step *step = &plan->steps[s];
         for (int k = 0; k < step->n_operands; k++) {
-            if (step->operands[k].place == PLACE_ARENA) {
+            if (step->operands[k].place == PLACE_ARENA &&
+                !plan->buffers[step->operands[k].index].is_mirror) {
                 struct buffer *buffer = &plan->buffers[step->operands[k].index];
                 buffer->first = s < buffer->first ? s : buffer->first;
                 buffer->last = s;

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static size_t padded(size_t count)
+size_t params_padded(size_t count)
 {
     return (count + PLAN_LANES - 1) / PLAN_LANES * PLAN_LANES;
 }
@@ -38,12 +38,6 @@ static int create_primary(struct plan *plan, struct ms_err *err)
         plan->param_of[tensor] = i;
     }
     return 0;
-}
-
-/* Nobody chose before, and this plan does. */
-static int is_primary(const struct plan *plan, const struct plan_spec *spec)
-{
-    return plan->is_draft && spec->n_params == 0;
 }
 
 /* ---- parameters that a spec gives ---------------------------------------------------------------
@@ -111,7 +105,7 @@ static int take_param(struct plan *plan, const struct plan_spec_param *from, str
                   : !dn_md_is_named(plan->dn, ret->md, from->layout)) {
         return 0;
     }
-    return ret->count == padded(params_used(plan, ret));
+    return ret->count == params_padded(params_used(plan, ret));
 }
 
 /* In the order of the gradients where there are any: buckets fill in it. */
@@ -143,7 +137,7 @@ static int create_given(struct plan *plan, const struct plan_spec *spec, struct 
         plan->param_of[tensor] = i;
         plan->weights_count = plan->params[i].offset + plan->params[i].count;
     }
-    return 0;
+    return mirrors_place(plan, spec, err);
 }
 
 /* ---- statistics ---------------------------------------------------------------------------------
@@ -175,8 +169,8 @@ static int add_stat(struct plan *plan, const struct plan_spec *spec, int tensor,
     *stat = (struct plan_stat){.state = t->of,
                                .stat = tensor,
                                .offset = plan->stats_count,
-                               .count = padded((size_t)shape_count(&t->shape))};
-    int rc = is_primary(plan, spec) ? 0 : check_stat(plan, spec, plan->n_stats, err);
+                               .count = params_padded((size_t)shape_count(&t->shape))};
+    int rc = plan->is_primary ? 0 : check_stat(plan, spec, plan->n_stats, err);
     plan->stats_count += stat->count;
     plan->stat_of[tensor] = plan->n_stats;
     plan->stat_of[t->of] = plan->n_stats;
@@ -194,7 +188,7 @@ static int create_stats(struct plan *plan, const struct plan_spec *spec, struct 
             rc = rc < 0 ? rc : add_stat(plan, spec, op->out[2], err);
         }
     }
-    return rc < 0 || is_primary(plan, spec) || plan->n_stats == spec->n_stats
+    return rc < 0 || plan->is_primary || plan->n_stats == spec->n_stats
                ? rc
                : ms_fail(err, MS_E_INVALID,
                          "plan line %d: graph %s has %d statistics; the primary graph and it must "
@@ -206,6 +200,7 @@ static int create_stats(struct plan *plan, const struct plan_spec *spec, struct 
 int params_create(struct plan *plan, const struct plan_spec *spec, struct ms_err *err)
 {
     size_t n_tensors = (size_t)graph_n_tensors(plan->graph);
+    plan->is_primary = plan->is_draft && spec->n_params == 0;
     plan->n_params = graph_n_params(plan->graph);
     plan->params = calloc((size_t)plan->n_params + 1, sizeof(*plan->params));
     plan->stats = calloc(n_tensors + 1, sizeof(*plan->stats));
@@ -219,26 +214,26 @@ int params_create(struct plan *plan, const struct plan_spec *spec, struct ms_err
         plan->param_of[i] = -1;
         plan->stat_of[i] = -1;
     }
-    if (!is_primary(plan, spec) && spec->n_params != plan->n_params) {
+    if (!plan->is_primary && spec->n_params != plan->n_params) {
         return ms_fail(err, MS_E_INVALID,
                        "plan line %d: graph %s has %d parameters; the primary graph and it must be "
                        "of one network",
                        plan_spec_line(spec, PLAN_ITEM_PARAM, -1), graph_name(plan->graph),
                        plan->n_params);
     }
-    int rc = is_primary(plan, spec) ? create_primary(plan, err) : create_given(plan, spec, err);
+    int rc = plan->is_primary ? create_primary(plan, err) : create_given(plan, spec, err);
     return rc < 0 ? rc : create_stats(plan, spec, err);
 }
 
 void params_place(struct plan *plan)
 {
-    if (plan->weights_count > 0) { /* given */
+    if (!plan->is_primary) { /* given */
         return;
     }
     for (int i = 0; i < plan->n_params; i++) {
         struct plan_param *p = &plan->params[i];
         p->offset = plan->weights_count;
-        p->count = padded(params_used(plan, p));
+        p->count = params_padded(params_used(plan, p));
         plan->weights_count += p->count;
     }
 }

@@ -163,6 +163,7 @@ void plan_get_sizes(const struct plan *plan, struct plan_sizes *ret)
                                .weights_dtype = plan->weights_dtype,
                                .stats_dtype = plan->stats_dtype,
                                .exchange_dtype = plan->exchange_dtype,
+                               .mirrors = plan->mirrors_count,
                                .arena_bytes = plan->arena_bytes,
                                .n_buckets = plan->n_buckets,
                                .reorders = plan->reorders};
@@ -181,6 +182,11 @@ static void *element(void *base, enum ms_dtype dtype, size_t index)
     return (char *)base + ms_dtype_size(dtype, index);
 }
 
+void *plan_mirror(const struct plan *plan, const struct plan_param *param)
+{
+    return element(plan->bound.mirrors, plan->weights_dtype, param->mirror_offset);
+}
+
 static void *gradient(const struct plan *plan, const struct plan_param *param)
 {
     return element(plan->bound.exchange, plan->exchange_dtype, plan->stats_count + param->offset);
@@ -193,6 +199,8 @@ static void *address(const struct plan *plan, struct operand at)
     switch (at.place) {
     case PLACE_WEIGHTS:
         return element(b->weights, plan->weights_dtype, plan->params[at.index].offset);
+    case PLACE_MIRROR:
+        return plan_mirror(plan, &plan->params[at.index]);
     case PLACE_EXCHANGE:
         return gradient(plan, &plan->params[at.index]);
     case PLACE_MOVING:
@@ -219,6 +227,7 @@ static int check_buffers(const struct plan *plan, const struct plan_buffers *buf
         int is_needed;
     } rows[] = {
         {"weights", buffers->weights, plan->weights_count > 0},
+        {"mirrors", buffers->mirrors, plan->mirrors_count > 0},
         {"moving", buffers->moving, plan->stats_count > 0 && !plan->training},
         {"exchange", buffers->exchange, plan->training},
         {"arena", buffers->arena, plan->arena_bytes > 0},
@@ -309,22 +318,27 @@ static double seconds_now(void)
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
+int plan_run_step(struct plan *plan, int s)
+{
+    if (plan->seconds == NULL) {
+        return step_run(plan, &plan->steps[s]);
+    }
+    double begin = seconds_now();
+    int rc = step_run(plan, &plan->steps[s]);
+    plan->seconds[s] += seconds_now() - begin;
+    return rc;
+}
+
 static int run_steps(struct plan *plan, plan_bucket_fn *on_bucket, void *arg)
 {
     const atomic_int *cancel = plan->cancel;
     int bucket = 0;
     int rc = 0;
-    for (int s = 0; s < plan->n_steps && rc == 0; s++) {
+    for (int s = plan->n_mirror_steps; s < plan->n_steps && rc == 0; s++) {
         if (cancel != NULL && atomic_load_explicit(cancel, memory_order_relaxed) != 0) {
             return MS_E_ABORTED;
         }
-        if (plan->seconds != NULL) {
-            double begin = seconds_now();
-            rc = step_run(plan, &plan->steps[s]);
-            plan->seconds[s] += seconds_now() - begin;
-        } else {
-            rc = step_run(plan, &plan->steps[s]);
-        }
+        rc = plan_run_step(plan, s);
         while (rc == 0 && bucket < plan->n_buckets && plan->bucket_step[bucket] <= s) {
             if (on_bucket != NULL) {
                 on_bucket(arg, bucket);

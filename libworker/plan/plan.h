@@ -19,6 +19,7 @@
  *     exchange: | statistics (bucket 0, may be empty) | gradients in the order of backward ... |
  *     weights:                                        | parameters in the same places         |
  *     slots (momentum, ...):                          | the same places                       |
+ *     mirrors:  those parameters that backward wants in another layout, in that layout
  *     moving:   | states in the places of their statistics |
  *
  * i.e. weights[i] belongs to gradient exchange[n_stats + i], and moving[i] to statistic
@@ -65,7 +66,9 @@ struct plan_request { /* what plan_choose decides about */
     int mixed_caches; /* machines of other ranks have caches of other sizes: written down as that */
     size_t bucket_bytes_max; /* 0: PLAN_BUCKET_BYTES */
     enum plan_recompute recompute;
-    uint64_t memory_max; /* arena bytes for PLAN_RECOMPUTE_AUTO; 0: no limit */
+    /* Bytes for arena and mirrors, 0: no limit. Where all together is more, first mirrors go, then
+     * PLAN_RECOMPUTE_AUTO makes again. */
+    uint64_t memory_max;
 };
 
 /* 8 MiB: large enough that a bucket's barrier (about 10 us) is noise beside its memory traffic
@@ -114,7 +117,8 @@ struct plan_sizes {
     size_t weights;  /* elements, padding included: also slots and gradients */
     size_t stats;    /* elements: statistics, also moving; gradients begin here in exchange */
     size_t exchange; /* stats + weights */
-    enum ms_dtype weights_dtype; /* also of slots */
+    size_t mirrors;  /* elements: second layouts of parameters, 0 where memory lacks for them */
+    enum ms_dtype weights_dtype; /* also of slots and mirrors */
     enum ms_dtype stats_dtype;   /* of moving */
     enum ms_dtype exchange_dtype;
     size_t arena_bytes; /* activations and scratch, planned by liveness */
@@ -126,6 +130,7 @@ struct plan_bucket plan_get_bucket(const struct plan *plan, int bucket);
 
 struct plan_buffers { /* borrowed until the next bind; 64-byte aligned */
     void *weights;
+    void *mirrors;  /* NULL where sizes.mirrors is 0; plans of a job share them with the weights */
     void *moving;   /* NULL where sizes.stats is 0 */
     void *exchange; /* NULL for evaluation */
     void *arena;    /* at least arena_bytes; plans of a job may share one: scratch between steps */
@@ -154,14 +159,20 @@ int plan_evaluate(struct plan *plan, const void *data, const void *labels, int64
  */
 
 /* tensor: graph index of a PARAM or STATE; logical: shape_count elements of dtype. Reads/writes the
- * bound weights and moving buffers; `from` of get may be any buffer indexed and typed like weights
- * (a momentum, a gradient). MS_E_UNSUPPORTED: the tensor is kept in another dtype. */
+ * bound weights (with their mirrors) and moving buffers; `from` of get may be any buffer indexed
+ * and typed like weights (a momentum, a gradient). MS_E_UNSUPPORTED: the tensor is kept in another
+ * dtype. */
 int plan_set_logical(struct plan *plan, int tensor, enum ms_dtype dtype, const void *logical,
                      struct ms_err *err);
 int plan_get_logical(struct plan *plan, int tensor, enum ms_dtype dtype, void *logical,
                      struct ms_err *err);
 int plan_get_logical_from(struct plan *plan, int tensor, const void *from, enum ms_dtype dtype,
                           void *logical, struct ms_err *err);
+
+/* The mirrors of the parameters that begin in weights[begin, begin + count): to be called by
+ * whoever wrote these weights by other means than plan_set_logical, before the next run. The
+ * primary plan, for all plans that share the buffers. MS_E_FAILED: oneDNN failed. */
+int plan_write_mirrors(struct plan *plan, size_t begin, size_t count, struct ms_err *err);
 
 /* The commit of statistics: for state s of statistic t, with m its momentum and n its count,
  *     moving = m moving + (1 - m) avg          avg = mean over ranks

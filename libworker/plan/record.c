@@ -117,6 +117,9 @@ static void record_param(const struct plan *plan, const struct plan_param *p,
         ret->shape.n_dims = p->n_dims;
         memcpy(ret->shape.dim, p->dims, sizeof(p->dims));
     }
+    if (p->mirror != NULL) {
+        name_layout(plan, p->mirror, ret->mirror);
+    }
     if (p->via != DN_ANY) {
         ret->columns_shape.n_dims = DN_DIMS_MAX;
         memcpy(ret->columns_shape.dim, p->via_dims, sizeof(p->via_dims));

@@ -75,9 +75,18 @@ int plan_spec_op_line(const struct plan_spec *spec, enum plan_use use, int op)
     return line + 1 + op;
 }
 
-int plan_spec_again_line(const struct plan_spec *spec, enum plan_use use, int op)
+int plan_spec_mirror_line(const struct plan_spec *spec, int param)
 {
     int line = plan_spec_op_line(spec, PLAN_USES, 0); /* behind "section memory" */
+    for (int i = 0; i < param; i++) {
+        line += spec->params[i].mirror[0] != '\0';
+    }
+    return line;
+}
+
+int plan_spec_again_line(const struct plan_spec *spec, enum plan_use use, int op)
+{
+    int line = plan_spec_mirror_line(spec, spec->n_params);
     for (int u = 0; u <= (int)use; u++) {
         for (int i = 0; i < (u < (int)use ? spec->uses[u].n_ops : op); i++) {
             line += spec->uses[u].ops[i].again;
@@ -201,6 +210,11 @@ static void put_bits(struct writer *w, const struct plan_spec *spec)
 static void put_memory(struct writer *w, const struct plan_spec *spec)
 {
     put(w, "%s\n", SPEC_MEMORY);
+    for (int i = 0; i < spec->n_params; i++) {
+        if (spec->params[i].mirror[0] != '\0') {
+            put(w, "mirror %s %s\n", spec->params[i].name, spec->params[i].mirror);
+        }
+    }
     for (int u = 0; u < PLAN_USES; u++) {
         for (int i = 0; i < spec->uses[u].n_ops; i++) {
             if (spec->uses[u].ops[i].again) {

@@ -1,7 +1,7 @@
 /* spec.h - what a job's plans are, as a value: it can be written, read, compared and digested
  *
  *     section bits     all that decides the bits of a run beside job and seed
- *     section memory   what is made again instead of kept: another memory, the same bits
+ *     section memory   what is kept twice, or made again instead of kept: the same bits
  *
  * docs/plan.md describes the text, one fact a line; equal specs have equal texts, byte by byte. A
  * spec that plan_spec_parse returns is well formed: every name, number and order that the document
@@ -35,6 +35,7 @@ struct plan_spec_param {
      * layout, "" for none, of this shape. */
     char columns[PLAN_TOKEN_MAX];
     struct shape columns_shape;
+    char mirror[PLAN_TOKEN_MAX]; /* section memory: kept in this layout, too; "": in none */
 };
 
 struct plan_spec_stat {
@@ -49,7 +50,7 @@ struct plan_spec_op {          /* what runs an op, and those that are fused into
     char impl[PLAN_TOKEN_MAX]; /* "jit:avx512_core" of oneDNN, or "kernel:batch_norm" */
     int relu;                  /* a ReLU runs inside; batch norm backward: how, see kernel.h */
     /* The tensors, in backward their gradients, by oneDNN's names; "" where there is none. Weights
-     * in another layout than the parameter's are reordered every step. */
+     * in another layout than the parameter's and its mirror's are reordered every step. */
     char src[PLAN_TOKEN_MAX], weights[PLAN_TOKEN_MAX], dst[PLAN_TOKEN_MAX];
     int64_t channels; /* of src, where padding is taken for channels; 0: the graph's */
     int again;        /* section memory: made again for backward */
@@ -101,6 +102,8 @@ enum plan_spec_item {
 int plan_spec_line(const struct plan_spec *spec, enum plan_spec_item item, int i);
 /* op: index into the use's ops; -1: the use's own line. */
 int plan_spec_op_line(const struct plan_spec *spec, enum plan_use use, int op);
+/* Of a parameter's second layout. */
+int plan_spec_mirror_line(const struct plan_spec *spec, int param);
 /* Of an op that is made again, by its index likewise. */
 int plan_spec_again_line(const struct plan_spec *spec, enum plan_use use, int op);
 

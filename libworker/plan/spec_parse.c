@@ -472,15 +472,38 @@ static int mark_again(struct reader *r, struct ms_err *err)
     return bad(r, err, "names an op that the use has not");
 }
 
+/* Parameters have their order: each is looked for behind the last one. */
+static int read_mirror(struct reader *r, int *param, struct ms_err *err)
+{
+    struct plan_spec *s = r->spec;
+    char **w = r->words.word;
+    if (r->words.n != 3) {
+        return bad(r, err, "must be 'mirror' with a parameter and a layout");
+    }
+    while (*param < s->n_params && strcmp(s->params[*param].name, w[1]) != 0) {
+        (*param)++;
+    }
+    if (*param == s->n_params) {
+        return bad(r, err, "names no parameter, or one before the last mirror's");
+    }
+    char *layout = s->params[(*param)++].mirror;
+    return token(w[2], layout, PLAN_TOKEN_MAX) == 0 ? 0 : bad(r, err, "the mirror has no layout");
+}
+
 static int read_memory(struct reader *r, struct ms_err *err)
 {
     int rc = read_words(r, err);
+    int param = 0;
+    while (rc == 0 && strcmp(r->words.word[0], "mirror") == 0) {
+        rc = read_mirror(r, &param, err);
+        rc = rc < 0 ? rc : read_words(r, err);
+    }
     while (rc == 0 && strcmp(r->words.word[0], "again") == 0) {
         rc = mark_again(r, err);
         rc = rc < 0 ? rc : read_words(r, err);
     }
     if (rc == 0 && (r->words.n != 1 || strcmp(r->words.word[0], SPEC_END) != 0)) {
-        rc = bad(r, err, "must be 'again' with a use and an op, or '" SPEC_END "'");
+        rc = bad(r, err, "must be 'mirror', 'again' or '" SPEC_END "', in this order");
     }
     return rc;
 }

@@ -168,7 +168,8 @@ static int has_mixed_caches(const struct train_config *cfg)
     return 0;
 }
 
-/* Plans the replica with room for memory_max bytes of activations and measures the rank's peak. */
+/* Plans the replica with room for memory_max bytes of activations and mirrors of weights, and
+ * measures the rank's peak. */
 static int plan_replica(struct train *train, uint64_t memory_max, struct ms_err *err)
 {
     const struct train_config *cfg = &train->cfg;
@@ -204,7 +205,8 @@ static int plan_within(struct train *train, uint64_t share, struct ms_err *err)
     int rc = plan_replica(train, room, err);
     if (rc == 0 && train->known.peak_bytes > room) {
         /* what is beside the activations is known now: once more, with the room that is left */
-        uint64_t rest = train->known.peak_bytes - train->sizes.arena_bytes;
+        uint64_t rest = train->known.peak_bytes - train->sizes.arena_bytes -
+                        ms_dtype_size(train->sizes.weights_dtype, train->sizes.mirrors);
         rc = plan_replica(train, room > rest ? room - rest : 1, err);
     }
     return rc;

@@ -22,7 +22,9 @@ struct replica {
     size_t arena_bytes; /* the largest of the plans' */
     int n_slots, threads;
     void *arena;
-    void *weights;
+    void *weights; /* written by who asked weights_to_write */
+    void *mirrors;
+    int has_mirrors;                  /* they are those of the weights */
     void *slots[OPTIMIZER_SLOTS_MAX]; /* of the weights' type */
     void *moving;
 };
@@ -30,6 +32,11 @@ struct replica {
 static size_t weights_bytes(const struct replica *replica)
 {
     return ms_dtype_size(replica->sizes.weights_dtype, replica->sizes.weights);
+}
+
+static size_t mirrors_bytes(const struct replica *replica)
+{
+    return ms_dtype_size(replica->sizes.weights_dtype, replica->sizes.mirrors);
 }
 
 static size_t moving_bytes(const struct replica *replica)
@@ -159,6 +166,7 @@ void replica_destroy(struct replica *replica)
     plan_spec_destroy(replica->spec);
     memory_free(replica->arena, replica->arena_bytes);
     memory_free(replica->weights, weights_bytes(replica));
+    memory_free(replica->mirrors, mirrors_bytes(replica));
     memory_free(replica->moving, moving_bytes(replica));
     for (int i = 0; i < replica->n_slots; i++) {
         memory_free(replica->slots[i], weights_bytes(replica));
@@ -185,7 +193,7 @@ uint64_t replica_bytes(const struct replica *replica)
 {
     return (uint64_t)replica->arena_bytes +
            (uint64_t)weights_bytes(replica) * (uint64_t)(1 + replica->n_slots) +
-           (uint64_t)moving_bytes(replica);
+           (uint64_t)mirrors_bytes(replica) + (uint64_t)moving_bytes(replica);
 }
 
 const struct graph *replica_graph(const struct replica *replica)
@@ -204,6 +212,10 @@ int replica_allocate(struct replica *replica, struct ms_err *err)
     int rc = memory_alloc(replica->arena_bytes, "activations", &replica->arena, err);
     if (rc == 0) {
         rc = memory_alloc(weights_bytes(replica), "weights", &replica->weights, err);
+    }
+    if (rc == 0) {
+        rc = memory_alloc(mirrors_bytes(replica), "weights in a second layout", &replica->mirrors,
+                          err);
     }
     if (rc == 0) {
         rc = memory_alloc(moving_bytes(replica), "moving statistics", &replica->moving, err);
@@ -252,6 +264,7 @@ int replica_bind(struct replica *replica, void *exchange, struct ms_err *err)
             continue;
         }
         struct plan_buffers buffers = {.weights = replica->weights,
+                                       .mirrors = replica->mirrors,
                                        .moving = replica->sizes.stats > 0 ? replica->moving : NULL,
                                        .exchange = i == PLAN_EVALUATE ? NULL : exchange,
                                        .arena = replica->arena};
@@ -263,10 +276,26 @@ int replica_bind(struct replica *replica, void *exchange, struct ms_err *err)
     return 0;
 }
 
+/* Mirrors are no longer theirs: nothing runs on them before make_mirrors. */
+static void *weights_to_write(struct replica *replica)
+{
+    replica->has_mirrors = 0;
+    return replica->weights;
+}
+
+static int make_mirrors(struct replica *replica, struct ms_err *err)
+{
+    int rc = replica->has_mirrors ? 0
+                                  : plan_write_mirrors(replica->uses[PLAN_TRAIN].plan, 0,
+                                                       replica->sizes.weights, err);
+    replica->has_mirrors = rc == 0;
+    return rc;
+}
+
 int replica_state(struct replica *replica, int i, void **ret, size_t *ret_bytes)
 {
     if (i == 0) {
-        *ret = replica->weights;
+        *ret = weights_to_write(replica);
         *ret_bytes = weights_bytes(replica);
         return 1;
     }
@@ -299,8 +328,10 @@ int replica_step(struct replica *replica, const struct batch *batch, plan_bucket
 {
     struct use *use = use_for(replica, batch->rows);
     assert(use->batch == batch->rows);
-    return plan_train_step(use->plan, batch->images, batch_labels(batch), on_bucket, arg, ret_loss,
-                           err);
+    int rc = make_mirrors(replica, err);
+    return rc < 0 ? rc
+                  : plan_train_step(use->plan, batch->images, batch_labels(batch), on_bucket, arg,
+                                    ret_loss, err);
 }
 
 void replica_commit(struct replica *replica, uint64_t step, int world, const struct batch *batch,
@@ -313,27 +344,34 @@ void replica_commit(struct replica *replica, uint64_t step, int world, const str
         plan_commit_stats(use_for(replica, batch->rows)->plan, results[0], mean, replica->moving);
     }
     float scale = replica->job->gradients_mean ? mean : 1.0F;
+    char *weights = weights_to_write(replica);
+    int rc = 0;
     for (int b = first; b < sizes->n_buckets; b++) {
         struct plan_bucket bucket = replica_bucket(replica, b);
         size_t at = bucket.begin - sizes->stats;
         size_t bytes_at = ms_dtype_size(sizes->weights_dtype, at);
         struct optimizer_range range = {.weights_dtype = sizes->weights_dtype,
                                         .grads_dtype = sizes->exchange_dtype,
-                                        .weights = (char *)replica->weights + bytes_at,
+                                        .weights = weights + bytes_at,
                                         .grads = results[b],
                                         .count = bucket.count};
         for (int s = 0; s < replica->n_slots; s++) {
             range.slots[s] = (char *)replica->slots[s] + bytes_at;
         }
         optimizer_apply(&replica->job->optimizer, step, scale, &range, replica->threads);
+        /* the bucket is in a cache still; what fails is made, or fails, before the next run */
+        rc |= plan_write_mirrors(replica->uses[PLAN_TRAIN].plan, at, bucket.count, NULL);
     }
+    replica->has_mirrors = rc == 0;
 }
 
 int replica_evaluate(struct replica *replica, const struct batch *batch, double *ret_loss_sum,
                      int64_t *ret_correct, struct ms_err *err)
 {
-    return plan_evaluate(replica->uses[PLAN_EVALUATE].plan, batch->images, batch_labels(batch),
-                         batch->rows, ret_loss_sum, ret_correct, err);
+    int rc = make_mirrors(replica, err);
+    return rc < 0 ? rc
+                  : plan_evaluate(replica->uses[PLAN_EVALUATE].plan, batch->images,
+                                  batch_labels(batch), batch->rows, ret_loss_sum, ret_correct, err);
 }
 
 int replica_get(struct replica *replica, int tensor, float *ret, struct ms_err *err)

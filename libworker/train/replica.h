@@ -1,7 +1,7 @@
 /* replica.h - one rank's copy of the network: graphs, plans, weights, optimizer state
  *
  *     replica_create    graphs and plans: nothing large yet, so that the peak is known first
- *     replica_allocate  weights, slots, moving statistics, one arena for all plans
+ *     replica_allocate  weights, their mirrors, slots, moving statistics, one arena for all plans
  *     replica_bind      the exchange buffer that comm owns; replica_init
  *     replica_step / replica_commit / replica_evaluate
  *
@@ -55,7 +55,8 @@ int replica_bind(struct replica *replica, void *exchange, struct ms_err *err);
 int replica_init(struct replica *replica, struct ms_err *err);
 
 /* The flat buffers, for broadcast: weights, moving statistics, the optimizer's slots; bytes as the
- * plan's types make them, borrowed. 0: there is no such buffer. */
+ * plan's types make them, borrowed until the next step or evaluation, which makes mirrors of the
+ * weights that are there then. 0: there is no such buffer. */
 int replica_state(struct replica *replica, int i, void **ret, size_t *ret_bytes);
 
 /* Forward and backward of a batch of any of the planned sizes. */

@@ -110,6 +110,7 @@ static inline void case_buffers(struct plan_case *c)
     c->targets = case_floats((size_t)shape_count(&label->shape));
     c->classes = (int32_t *)(void *)case_floats((size_t)shape_count(&label->shape));
     c->buffers.weights = case_floats(c->sizes.weights);
+    c->buffers.mirrors = case_floats(c->sizes.mirrors);
     c->buffers.moving = case_floats(c->sizes.stats);
     c->exchange = case_floats(c->sizes.exchange);
     c->buffers.exchange = c->exchange;
@@ -140,6 +141,7 @@ static inline void case_fini(struct plan_case *c)
     free(c->targets);
     free(c->classes);
     free(c->buffers.weights);
+    free(c->buffers.mirrors);
     free(c->buffers.moving);
     free(c->buffers.exchange);
     free(c->buffers.arena);

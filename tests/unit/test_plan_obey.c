@@ -70,7 +70,8 @@ static void other_number(char *word, uint64_t stream)
     memcpy(word, other, sizeof(other));
 }
 
-/* What belongs to other lines as well: a layout, code that has one, a place in a row of them. */
+/* Not what other lines depend on: a layout, code that has one, a place in a row of them, the name
+ * of a parameter that has a mirror. */
 static int is_alone(char words[WORDS_MAX][WORD_MAX], int word)
 {
     static const char *const heads[] = {"network", "isa", "onednn", "caches", "statistic"};
@@ -79,8 +80,7 @@ static int is_alone(char words[WORDS_MAX][WORD_MAX], int word)
             return strchr(words[word], '+') == NULL;
         }
     }
-    return (strcmp(words[0], "op") == 0 && (word == 2 || word == 3)) ||
-           (strcmp(words[0], "parameter") == 0 && word == 1);
+    return strcmp(words[0], "op") == 0 && (word == 2 || word == 3);
 }
 
 static void other_word(char words[WORDS_MAX][WORD_MAX], int word, uint64_t stream)
@@ -88,7 +88,8 @@ static void other_word(char words[WORDS_MAX][WORD_MAX], int word, uint64_t strea
     char *at = words[word];
     char *value = strchr(at, '=') != NULL ? strchr(at, '=') + 1 : at;
     size_t room = WORD_MAX - (size_t)(value - at);
-    int is_layout = strcmp(words[0], "parameter") == 0 && (word == 3 || word == 6);
+    int is_layout = (strcmp(words[0], "parameter") == 0 && (word == 3 || word == 6)) ||
+                    (strcmp(words[0], "mirror") == 0 && word == 2);
     if (is_number(value)) {
         other_number(value, stream);
     } else if (value != at || is_layout) {

@@ -36,7 +36,9 @@ static void init_secondary(struct plan_case *c, const struct plan_case *primary,
     case_init(c, network(i, batch), &options);
     ck_assert_uint_eq(c->sizes.weights, primary->sizes.weights);
     ck_assert_uint_eq(c->sizes.stats, primary->sizes.stats);
+    ck_assert_uint_eq(c->sizes.mirrors, primary->sizes.mirrors);
     memcpy(c->buffers.weights, primary->buffers.weights, c->sizes.weights * sizeof(float));
+    memcpy(c->buffers.mirrors, primary->buffers.mirrors, c->sizes.mirrors * sizeof(float));
     memcpy(c->buffers.moving, primary->buffers.moving, c->sizes.stats * sizeof(float));
 }
 

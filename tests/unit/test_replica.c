@@ -1,0 +1,199 @@
+/* test_replica.c - weights that are kept in a second layout are never those of a step before
+ *
+ * Two replicas of one job, one with memory for mirrors and one without, whose weights are written
+ * in all ways that there are, in any order. After each the same batch must give both the same bits.
+ */
+#include "libworker/train/replica.h"
+#include "proto/limits.h"
+#include "proto/rng.h"
+#include "tests/unit/train_case.h"
+
+#include <math.h>
+
+enum { BATCH = 6, TAIL = 4, EVAL = 5, SIDE = 32, CHANNELS = 3, CLASSES = 10, ROUNDS = 60 };
+
+struct twin {
+    struct replica *replica;
+    struct plan_sizes sizes;
+    float *exchange;
+    const float **results;
+};
+
+static float *floats(size_t count)
+{
+    size_t bytes = (count * sizeof(float) / 64 + 1) * 64;
+    float *p = aligned_alloc(64, bytes);
+    ck_assert_ptr_nonnull(p);
+    memset(p, 0, bytes);
+    return p;
+}
+
+static void twin_init(struct twin *t, const struct job *job, uint64_t memory_max)
+{
+    struct replica_config cfg = {.job = job,
+                                 .train = {.channels = CHANNELS,
+                                           .height = SIDE,
+                                           .width = SIDE,
+                                           .classes = CLASSES,
+                                           .last_rows = TAIL},
+                                 .has_evaluate = 1,
+                                 .evaluate_batch = EVAL,
+                                 .world = 1,
+                                 .threads = 1,
+                                 .isa = "",
+                                 .memory_max = memory_max};
+    ck_ms_ok(replica_create(&cfg, &t->replica, err));
+    replica_sizes(t->replica, &t->sizes);
+    ck_ms_ok(replica_allocate(t->replica, err));
+    t->exchange = floats(t->sizes.exchange);
+    t->results = calloc((size_t)t->sizes.n_buckets, sizeof(*t->results));
+    ck_assert_ptr_nonnull(t->results);
+    for (int b = 0; b < t->sizes.n_buckets; b++) {
+        t->results[b] = t->exchange + replica_bucket(t->replica, b).begin;
+    }
+    ck_ms_ok(replica_bind(t->replica, t->exchange, err));
+    ck_ms_ok(replica_init(t->replica, err));
+}
+
+static void twin_fini(struct twin *t)
+{
+    replica_destroy(t->replica);
+    free(t->exchange);
+    free(t->results);
+}
+
+/* ---- the ways in which weights are written ------------------------------------------------------
+ */
+
+static void commit(struct twin *t, const struct batch *batch, uint64_t round)
+{
+    replica_commit(t->replica, round + 1, 1, batch, t->results);
+}
+
+static void set_one(struct twin *t, const struct batch *batch, uint64_t round)
+{
+    const struct graph *graph = replica_graph(t->replica);
+    int at = (int)ms_rng_below(5, round, (uint64_t)graph_n_params(graph));
+    int tensor = graph_param_at(graph, at);
+    int64_t count = shape_count(&graph_tensor(graph, tensor)->shape);
+    float *values = floats((size_t)count);
+    (void)batch;
+    for (int64_t i = 0; i < count; i++) {
+        values[i] = 0.1F * (float)(2.0 * ms_rng_unit(round, (uint64_t)i) - 1.0);
+    }
+    ck_ms_ok(replica_set(t->replica, tensor, values, err));
+    free(values);
+}
+
+/* As a broadcast, or who takes the state of another rank. */
+static void write_state(struct twin *t, const struct batch *batch, uint64_t round)
+{
+    void *bytes = NULL;
+    size_t size = 0;
+    (void)batch;
+    ck_assert(replica_state(t->replica, 0, &bytes, &size));
+    ck_assert_uint_eq(size, t->sizes.weights * sizeof(float));
+    float *state = bytes;
+    for (size_t i = 0; i < t->sizes.weights; i++) {
+        state[i] *= 1.0F + 0.125F * (float)(1 + round % 3);
+    }
+}
+
+static void begin_anew(struct twin *t, const struct batch *batch, uint64_t round)
+{
+    (void)batch;
+    (void)round;
+    ck_ms_ok(replica_init(t->replica, err));
+}
+
+static void bind_again(struct twin *t, const struct batch *batch, uint64_t round)
+{
+    (void)batch;
+    (void)round;
+    ck_ms_ok(replica_bind(t->replica, t->exchange, err));
+}
+
+typedef void way(struct twin *t, const struct batch *batch, uint64_t round);
+static way *const ways[] = {commit, set_one, write_state, begin_anew, bind_again};
+
+/* ---- comparison ---------------------------------------------------------------------------------
+ */
+
+static void same_step(struct twin *a, struct twin *b, const struct batch *batch, uint64_t round)
+{
+    float losses[2] = {NAN, NAN};
+    ck_ms_ok(replica_step(a->replica, batch, NULL, NULL, &losses[0], err));
+    ck_ms_ok(replica_step(b->replica, batch, NULL, NULL, &losses[1], err));
+    ck_assert_msg(isfinite(losses[0]) && losses[0] == losses[1], "round %d: losses %.9g, %.9g",
+                  (int)round, (double)losses[0], (double)losses[1]);
+    size_t bytes = a->sizes.exchange * sizeof(float);
+    ck_assert_msg(memcmp(a->exchange, b->exchange, bytes) == 0, "round %d: gradients", (int)round);
+}
+
+static void same_evaluation(struct twin *a, struct twin *b, const struct batch *batch)
+{
+    double losses[2] = {NAN, NAN};
+    int64_t correct[2] = {0, 0};
+    ck_ms_ok(replica_evaluate(a->replica, batch, &losses[0], &correct[0], err));
+    ck_ms_ok(replica_evaluate(b->replica, batch, &losses[1], &correct[1], err));
+    ck_assert(losses[0] == losses[1] && correct[0] == correct[1]);
+}
+
+static void run_rounds(struct twin *a, struct twin *b, struct batch *batch)
+{
+    for (uint64_t round = 0; round < ROUNDS; round++) {
+        batch->rows = ms_rng_below(1, round, 3) == 0 ? TAIL : BATCH;
+        way *write = ways[ms_rng_below(2, round, MS_ARRAY_SIZE(ways))];
+        same_step(a, b, batch, round);
+        write(a, batch, round);
+        write(b, batch, round);
+        if (ms_rng_below(3, round, 2) == 0) {
+            batch->rows = EVAL;
+            same_evaluation(a, b, batch);
+        }
+    }
+}
+
+START_TEST(mirrors_are_those_of_the_weights)
+{
+    static const char *const sets[] = {
+        "network=cifar_small", "dataset={kind: shapes}", "loss=softmax_cross_entropy",
+        "batch_size=6", "optimizer={kind: momentum, learning_rate: 0.01, momentum: 0.9}"};
+    struct job job;
+    struct twin with, without;
+    train_case_job(&job, sets, MS_ARRAY_SIZE(sets));
+    twin_init(&with, &job, 0);
+    twin_init(&without, &job, 1);
+    ck_assert_uint_eq(without.sizes.mirrors, 0);
+    if (with.sizes.mirrors == 0) {
+        printf("skip: with %s no weights are wanted in two layouts\n", plan_isa());
+    } else {
+        ck_assert_uint_gt(without.sizes.reorders, with.sizes.reorders);
+    }
+    float *images = floats((size_t)BATCH * CHANNELS * SIDE * SIDE);
+    int32_t labels[BATCH];
+    for (uint64_t i = 0; i < (uint64_t)BATCH * CHANNELS * SIDE * SIDE; i++) {
+        images[i] = (float)(2.0 * ms_rng_unit(8, i) - 1.0);
+    }
+    for (int i = 0; i < BATCH; i++) {
+        labels[i] = i % CLASSES;
+    }
+    struct batch batch = {.images = images, .labels = labels, .rows = BATCH};
+
+    run_rounds(&with, &without, &batch);
+
+    free(images);
+    twin_fini(&without);
+    twin_fini(&with);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("replica");
+    TCase *tc = tcase_create("mirrors");
+    tcase_set_timeout(tc, 120);
+    tcase_add_test(tc, mirrors_are_those_of_the_weights);
+    suite_add_tcase(suite, tc);
+    return test_run(suite);
+}
