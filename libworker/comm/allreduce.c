@@ -4,7 +4,12 @@
 #include <assert.h>
 #include <string.h>
 
-enum { DOUBLES_MAX = 1024, PAGE_FLOATS = 1024, LINE_FLOATS = 16 };
+enum {
+    DOUBLES_MAX = 1024,
+    PAGE_FLOATS = 1024,
+    LINE_FLOATS = 16,
+    BLOCK_FLOATS = 4 << 20, /* 16 MiB at a time: bounds the memory for what remote ranks send */
+};
 
 struct slice slice_of(size_t begin, size_t count, int rank, int world)
 {
@@ -21,6 +26,26 @@ struct slice slice_of(size_t begin, size_t count, int rank, int world)
     return (struct slice){.begin = lo, .count = hi > lo ? hi - lo : 0};
 }
 
+size_t sum_blocks(const struct sum *sum)
+{
+    return (sum->count + BLOCK_FLOATS - 1) / BLOCK_FLOATS;
+}
+
+struct slice sum_slice(const struct sum *sum, const struct group *group, size_t block, int rank)
+{
+    struct slice slice = slice_of(sum->begin, sum->count, rank, group->n_ranks);
+    return slice_of(slice.begin, slice.count, (int)block, (int)sum_blocks(sum));
+}
+
+void copy_to_locals(const struct group *group, const float *data, size_t at, size_t count)
+{
+    for (int i = 0; i < group->n_locals; i++) {
+        if (i != group->self) {
+            memcpy(group->exchanges[i] + at, data, count * sizeof(*data));
+        }
+    }
+}
+
 /* ---- the choice: the first row that fits
  * ---------------------------------------------------------- */
 
@@ -29,11 +54,10 @@ static int is_alone(const struct group *group, size_t bytes)
     return group->n_ranks == 1 || bytes == 0;
 }
 
-static int allreduce_none(struct group *group, size_t begin, size_t count, struct ms_err *err)
+static int allreduce_none(struct group *group, const struct sum *sum, struct ms_err *err)
 {
     (void)group;
-    (void)begin;
-    (void)count;
+    (void)sum;
     (void)err;
     return 0;
 }
@@ -69,50 +93,71 @@ static int is_any(const struct group *group, size_t bytes)
     return 1;
 }
 
-static const struct {
+static const struct algorithm {
     const char *name;
     int (*fits)(const struct group *group, size_t bytes);
-    int (*run)(struct group *group, size_t begin, size_t count, struct ms_err *err);
+    int (*run)(struct group *group, const struct sum *sum, struct ms_err *err);
+    int has_halves; /* can leave out adding or spreading */
 } algorithms[] = {
-    {"none", is_alone, allreduce_none},       /* one rank, or nothing to sum */
-    {"flat", is_flat, allreduce_flat},        /* latency: one sync, or one message each way */
-    {"tree", is_tree, allreduce_tree_floats}, /* latency in large worlds: log2(world) messages */
-    {"slice", is_slice, allreduce_slice},     /* throughput on one host: one pass over memory */
-    {"host", is_host, allreduce_host},        /* throughput: once from and to each host */
-    {"direct", is_any, allreduce_direct}, /* throughput: one rank a host: as few bytes as a ring */
+    {"none", is_alone, allreduce_none, 1},       /* one rank, or nothing to sum */
+    {"flat", is_flat, allreduce_flat, 0},        /* latency: one sync, or one message each way */
+    {"tree", is_tree, allreduce_tree_floats, 0}, /* latency in large worlds: log2(world) messages */
+    {"slice", is_slice, allreduce_slice, 1},     /* throughput on one host: one pass over memory */
+    {"host", is_host, allreduce_host, 1},        /* throughput: once from and to each host */
+    {"direct", is_any, allreduce_direct, 1},     /* one rank a host: as few bytes as a ring */
 };
+
+static const struct algorithm *choose(const struct group *group, size_t bytes, int halves)
+{
+    const struct algorithm *algorithm = algorithms;
+    while (!algorithm->fits(group, bytes) || (halves && !algorithm->has_halves)) {
+        algorithm++;
+    }
+    return algorithm;
+}
 
 const char *allreduce_name(const struct group *group, size_t bytes)
 {
-    size_t i = 0;
-    while (!algorithms[i].fits(group, bytes)) {
-        i++;
+    return choose(group, bytes, 0)->name;
+}
+
+static int run(struct group *group, enum mesh_kind kind, const struct sum *sum, struct ms_err *err)
+{
+    struct ms_err own;
+    err = err != NULL ? err : &own;
+    if (sum->begin > group->exchange_floats || sum->count > group->exchange_floats - sum->begin) {
+        return ms_fail(err, MS_E_INVALID, "%s of %zu floats from %zu: the exchange buffer has %zu",
+                       mesh_kind_name(kind), sum->count, sum->begin, group->exchange_floats);
     }
-    return algorithms[i].name;
+    int rc = group_enter(group, kind, sum->begin, sum->count, err);
+    if (rc == 0) {
+        int halves = !sum->adds || !sum->spreads;
+        rc = choose(group, sum->count * sizeof(float), halves)->run(group, sum, err);
+    }
+    return group_leave(group, rc, err);
 }
 
 int group_all_reduce_sum(struct group *group, size_t begin, size_t count, const float **ret_result,
                          struct ms_err *err)
 {
-    struct ms_err own;
-    err = err != NULL ? err : &own;
-    if (begin > group->exchange_floats || count > group->exchange_floats - begin) {
-        return ms_fail(err, MS_E_INVALID,
-                       "all_reduce of %zu floats from %zu: the exchange buffer has %zu", count,
-                       begin, group->exchange_floats);
-    }
-    int rc = group_enter(group, MESH_ALL_REDUCE, begin, count, err);
-    if (rc == 0) {
-        size_t i = 0;
-        while (!algorithms[i].fits(group, count * sizeof(float))) {
-            i++;
-        }
-        rc = algorithms[i].run(group, begin, count, err);
-    }
+    struct sum sum = {.begin = begin, .count = count, .adds = 1, .spreads = 1};
+    int rc = run(group, MESH_ALL_REDUCE, &sum, err);
     if (rc == 0) {
         *ret_result = group_exchange(group) + begin;
     }
-    return group_leave(group, rc, err);
+    return rc;
+}
+
+int group_reduce_scatter_sum(struct group *group, size_t begin, size_t count, struct ms_err *err)
+{
+    struct sum sum = {.begin = begin, .count = count, .adds = 1};
+    return run(group, MESH_REDUCE_SCATTER, &sum, err);
+}
+
+int group_all_gather_slices(struct group *group, size_t begin, size_t count, struct ms_err *err)
+{
+    struct sum sum = {.begin = begin, .count = count, .spreads = 1};
+    return run(group, MESH_ALL_GATHER_SLICES, &sum, err);
 }
 
 /* ---- doubles

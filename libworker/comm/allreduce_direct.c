@@ -9,21 +9,21 @@
 #include "libworker/kernel/kernel.h"
 
 enum {
-    BLOCK_FLOATS = 4 << 20,  /* 16 MiB at a time: bounds the memory for what remote ranks send */
     CHUNK_FLOATS = 64 << 10, /* 256 KiB: summed while it is in the cache, sent while more comes */
     PHASE_PART = 0,
     PHASE_SUM = 1,
 };
 
 struct direct {
-    struct slice own;
-    size_t stride; /* floats between two ranks' parts in scratch */
+    const struct sum *sum;
+    struct slice own; /* of the block in hand, as all slices here */
+    size_t stride;    /* floats between two ranks' parts in scratch */
     size_t summed;
     float *buffers[MS_WORKERS_MAX]; /* of the ranks on this host, at the own slice */
     const float *srcs[MS_WORKERS_MAX];
 };
 
-static void post(struct group *group, struct direct *direct, size_t begin, size_t count)
+static void post(struct group *group, struct direct *direct, size_t block)
 {
     float *exchange = group_exchange(group);
     for (int i = 0; i < group->n_locals; i++) {
@@ -33,19 +33,38 @@ static void post(struct group *group, struct direct *direct, size_t begin, size_
     for (int i = 0; i < group->n_remotes; i++) {
         int rank = group->remotes[i];
         struct stream *stream = &group->peers[rank].stream;
-        struct slice theirs = slice_of(begin, count, rank, group->n_ranks);
+        struct slice theirs = sum_slice(direct->sum, group, block, rank);
+        size_t bytes = theirs.count * sizeof(float);
         float *part = (float *)(void *)group->scratch + (size_t)i * direct->stride;
         direct->srcs[rank] = part;
-        if (direct->own.count > 0) {
+        if (direct->sum->adds && direct->own.count > 0) {
             stream_receive(stream, part, direct->own.count * sizeof(float), PHASE_PART,
                            direct->own.begin);
         }
-        if (theirs.count > 0) {
-            size_t bytes = theirs.count * sizeof(float);
+        if (direct->sum->adds && theirs.count > 0) {
             stream_send(stream, exchange + theirs.begin, bytes, PHASE_PART, theirs.begin, 0);
+        }
+        if (direct->sum->spreads && theirs.count > 0) {
             stream_receive(stream, exchange + theirs.begin, bytes, PHASE_SUM, theirs.begin);
         }
     }
+}
+
+/* The sum of count floats more of the own slice, for all of this host who want it. */
+static void add_up(const struct group *group, const struct direct *direct, size_t count)
+{
+    float *dsts[MS_WORKERS_MAX];
+    const float *srcs[MS_WORKERS_MAX];
+    int n_dsts = 0;
+    for (int i = 0; i < group->n_locals; i++) {
+        if (i == group->self || direct->sum->spreads) {
+            dsts[n_dsts++] = direct->buffers[i] + direct->summed;
+        }
+    }
+    for (int r = 0; r < group->n_ranks; r++) {
+        srcs[r] = direct->srcs[r] + direct->summed;
+    }
+    kernel_sum_tree_to(dsts, n_dsts, srcs, group->n_ranks, count);
 }
 
 /* Sums what has come from all and sends it off. Returns whether there was any. */
@@ -53,7 +72,7 @@ static int sum_ready(struct group *group, struct direct *direct)
 {
     const struct slice *own = &direct->own;
     size_t ready = own->count;
-    for (int i = 0; i < group->n_remotes; i++) {
+    for (int i = 0; direct->sum->adds && i < group->n_remotes; i++) {
         size_t bytes = stream_received(&group->peers[group->remotes[i]].stream, PHASE_PART,
                                        own->begin, own->count * sizeof(float));
         ready = bytes / sizeof(float) < ready ? bytes / sizeof(float) : ready;
@@ -62,32 +81,30 @@ static int sum_ready(struct group *group, struct direct *direct)
     if (count == 0 || (count < CHUNK_FLOATS && ready < own->count)) {
         return 0;
     }
-    float *dsts[MS_WORKERS_MAX];
-    const float *srcs[MS_WORKERS_MAX];
-    for (int i = 0; i < group->n_locals; i++) {
-        dsts[i] = direct->buffers[i] + direct->summed;
+    float *sum = direct->buffers[group->self] + direct->summed;
+    if (direct->sum->adds) {
+        add_up(group, direct, count);
+    } else {
+        copy_to_locals(group, sum, own->begin + direct->summed, count);
     }
-    for (int r = 0; r < group->n_ranks; r++) {
-        srcs[r] = direct->srcs[r] + direct->summed;
-    }
-    kernel_sum_tree_to(dsts, group->n_locals, srcs, group->n_ranks, count);
-    for (int i = 0; i < group->n_remotes; i++) {
-        stream_send(&group->peers[group->remotes[i]].stream, dsts[group->self],
-                    count * sizeof(float), PHASE_SUM, own->begin, direct->summed * sizeof(float));
+    for (int i = 0; direct->sum->spreads && i < group->n_remotes; i++) {
+        stream_send(&group->peers[group->remotes[i]].stream, sum, count * sizeof(float), PHASE_SUM,
+                    own->begin, direct->summed * sizeof(float));
     }
     direct->summed = ready;
     return 1;
 }
 
-static int reduce_block(struct group *group, size_t begin, size_t count, struct ms_err *err)
+static int reduce_block(struct group *group, const struct sum *sum, size_t block,
+                        struct ms_err *err)
 {
-    struct direct direct = {.own = slice_of(begin, count, group->rank, group->n_ranks)};
+    struct direct direct = {.sum = sum, .own = sum_slice(sum, group, block, group->rank)};
     direct.stride = (direct.own.count + 15) / 16 * 16;
     int rc = group_scratch(group, (size_t)group->n_remotes * direct.stride * sizeof(float), err);
     if (rc < 0) {
         return rc;
     }
-    post(group, &direct, begin, count);
+    post(group, &direct, block);
     rc = streams_progress(group, err); /* let data flow while the ranks of this host come */
     if (rc >= 0 && group->n_locals > 1) {
         shm_arrive(group);
@@ -106,14 +123,11 @@ static int reduce_block(struct group *group, size_t begin, size_t count, struct 
     return rc < 0 ? rc : 0;
 }
 
-int allreduce_direct(struct group *group, size_t begin, size_t count, struct ms_err *err)
+int allreduce_direct(struct group *group, const struct sum *sum, struct ms_err *err)
 {
-    for (size_t done = 0; done < count; done += BLOCK_FLOATS) {
-        size_t part = count - done < BLOCK_FLOATS ? count - done : BLOCK_FLOATS;
-        int rc = reduce_block(group, begin + done, part, err);
-        if (rc < 0) {
-            return rc;
-        }
+    int rc = 0;
+    for (size_t block = 0; rc == 0 && block < sum_blocks(sum); block++) {
+        rc = reduce_block(group, sum, block, err);
     }
-    return 0;
+    return rc;
 }

@@ -18,7 +18,6 @@
 #include <string.h>
 
 enum {
-    BLOCK_FLOATS = 4 << 20,  /* 16 MiB at a time: bounds the memory for partial sums */
     CHUNK_FLOATS = 64 << 10, /* 256 KiB: summed while it is in the cache, sent while more comes */
     STRIP_FLOATS = 512,      /* of each subtree at a time: stays in the first-level cache */
     LEVELS_MAX = 11,         /* log2(MS_WORKERS_MAX) and one */
@@ -47,7 +46,8 @@ struct stretch {
 
 struct by_host {
     struct group *group;
-    struct slice own;
+    const struct sum *sum;
+    struct slice own;     /* of the block in hand, as all slices here */
     struct trade *trades; /* n_remotes */
     struct stretch *stretches;
     int n_stretches;         /* at most n_remotes */
@@ -117,7 +117,7 @@ static int send_partials(const struct group *group, struct trade *trade)
 }
 
 /* A sum that has come back into the own buffer, into those of the others of this host. */
-static int land(const struct group *group, struct trade *trade)
+static int land(struct group *group, struct trade *trade)
 {
     const struct slice *out = &trade->out;
     size_t came =
@@ -128,12 +128,7 @@ static int land(const struct group *group, struct trade *trade)
         return 0;
     }
     size_t at = out->begin + trade->landed;
-    for (int i = 0; i < group->n_locals; i++) {
-        if (i != group->self) {
-            memcpy(group->exchanges[i] + at, group->exchanges[group->self] + at,
-                   count * sizeof(float));
-        }
-    }
+    copy_to_locals(group, group_exchange(group) + at, at, count);
     trade->landed = came;
     return 1;
 }
@@ -207,25 +202,38 @@ static const float *sum_bracket(const struct by_host *by_host, int lo, int hi, s
     return dst;
 }
 
-/* The sum of what is ready of a stretch, into all buffers of this host. */
-static int sum_stretch(struct by_host *by_host, struct stretch *stretch)
+/* The sum of what is ready of a stretch. */
+static void add_up(struct by_host *by_host, struct stretch *stretch, size_t ready)
 {
-    const struct group *group = by_host->group;
+    struct group *group = by_host->group;
     float sum[STRIP_FLOATS];
     float rooms[LEVELS_MAX][STRIP_FLOATS];
-    size_t ready = find_carriers(by_host, stretch);
-    if (ready <= stretch->summed) {
-        return 0;
-    }
     while (stretch->summed < ready) {
         size_t at = stretch->begin + stretch->summed;
         size_t chunk = CHUNK_FLOATS - at % CHUNK_FLOATS; /* partial sums lie together in one */
         size_t count = least(least(STRIP_FLOATS, chunk), ready - stretch->summed);
         const float *strip = sum_bracket(by_host, 0, group->n_ranks, at, count, sum, rooms);
-        for (int i = 0; i < group->n_locals; i++) {
-            memcpy(group->exchanges[i] + at, strip, count * sizeof(float));
+        memcpy(group_exchange(group) + at, strip, count * sizeof(float));
+        if (by_host->sum->spreads) {
+            copy_to_locals(group, strip, at, count);
         }
         stretch->summed += count;
+    }
+}
+
+/* What is ready of a stretch goes where it is wanted on this host. */
+static int sum_stretch(struct by_host *by_host, struct stretch *stretch)
+{
+    struct group *group = by_host->group;
+    size_t ready = find_carriers(by_host, stretch);
+    if (ready <= stretch->summed) {
+        return 0;
+    }
+    if (by_host->sum->adds) {
+        add_up(by_host, stretch, ready);
+    } else {
+        copy_to_locals(group, group_exchange(group) + stretch->begin, stretch->begin, ready);
+        stretch->summed = ready;
     }
     return 1;
 }
@@ -249,7 +257,7 @@ static int tell(const struct by_host *by_host, struct trade *trade)
 {
     struct stream *stream = &trade->peer->stream;
     size_t summed = summed_of(by_host, &trade->in);
-    if (summed == trade->told || trade->queued < trade->out.count || stream->n_tx == STREAM_SPANS) {
+    if (summed <= trade->told || trade->queued < trade->out.count || stream->n_tx == STREAM_SPANS) {
         return 0;
     }
     stream_send(stream, group_exchange(by_host->group) + trade->in.begin + trade->told,
@@ -285,19 +293,34 @@ static void find_stretches(struct by_host *by_host)
     }
 }
 
-static int begin_block(struct by_host *by_host, size_t begin, size_t count, struct ms_err *err)
+/* What a block does not ask for counts as done. */
+static void skip_half(const struct sum *sum, struct trade *trade)
 {
+    if (!sum->adds) {
+        trade->queued = trade->out.count;
+        trade->ready = trade->in.count;
+    }
+    if (!sum->spreads) {
+        trade->landed = trade->out.count;
+        trade->told = trade->in.count;
+    }
+}
+
+static int begin_block(struct by_host *by_host, size_t block, struct ms_err *err)
+{
+    const struct sum *sum = by_host->sum;
     struct group *group = by_host->group;
     size_t floats = 0;
-    by_host->own = slice_of(begin, count, group->rank, group->n_ranks);
+    by_host->own = sum_slice(sum, group, block, group->rank);
     for (int i = 0; i < group->n_remotes; i++) {
         struct peer *peer = &group->peers[group->remotes[i]];
-        struct slice theirs = slice_of(begin, count, peer->rank, group->n_ranks);
+        struct slice theirs = sum_slice(sum, group, block, peer->rank);
         by_host->trades[i] = (struct trade){
             .peer = peer,
             .out = piece_of(&theirs, &group->peers[group->rank]),
             .in = piece_of(&by_host->own, peer),
         };
+        skip_half(sum, &by_host->trades[i]);
         floats += by_host->trades[i].in.count * (size_t)peer->subtrees;
     }
     find_stretches(by_host);
@@ -307,12 +330,12 @@ static int begin_block(struct by_host *by_host, size_t begin, size_t count, stru
         struct trade *trade = &by_host->trades[i];
         struct stream *stream = &trade->peer->stream;
         trade->partials = partials;
-        if (trade->in.count > 0) {
+        if (trade->ready < trade->in.count) {
             size_t n = trade->in.count * (size_t)trade->peer->subtrees;
             stream_receive(stream, partials, n * sizeof(float), PHASE_PART, trade->in.begin);
             partials += n;
         }
-        if (trade->out.count > 0) {
+        if (trade->landed < trade->out.count) {
             stream_receive(stream, group_exchange(group) + trade->out.begin,
                            trade->out.count * sizeof(float), PHASE_SUM, trade->out.begin);
         }
@@ -342,16 +365,22 @@ static int is_block_done(const struct by_host *by_host)
 {
     for (int i = 0; i < by_host->group->n_remotes; i++) {
         const struct trade *trade = &by_host->trades[i];
-        if (trade->landed < trade->out.count || trade->told < trade->in.count) {
+        if (trade->queued < trade->out.count || trade->landed < trade->out.count ||
+            trade->told < trade->in.count) {
+            return 0;
+        }
+    }
+    for (int i = 0; i < by_host->n_stretches; i++) {
+        if (by_host->stretches[i].summed < by_host->stretches[i].count) {
             return 0;
         }
     }
     return streams_are_done(by_host->group);
 }
 
-static int reduce_block(struct by_host *by_host, size_t begin, size_t count, struct ms_err *err)
+static int reduce_block(struct by_host *by_host, size_t block, struct ms_err *err)
 {
-    int rc = begin_block(by_host, begin, count, err);
+    int rc = begin_block(by_host, block, err);
     while (rc >= 0 && !is_block_done(by_host)) {
         rc = streams_progress(by_host->group, err);
         if (rc >= 0 && !work(by_host) && rc == 0 && !is_block_done(by_host)) {
@@ -384,18 +413,18 @@ static int come_together(struct group *group, struct ms_err *err)
     return rc < 0 ? rc : 0;
 }
 
-static int reduce(struct by_host *by_host, size_t begin, size_t count, struct ms_err *err)
+static int reduce(struct by_host *by_host, struct ms_err *err)
 {
     int rc = come_together(by_host->group, err);
-    for (size_t done = 0; rc == 0 && done < count; done += BLOCK_FLOATS) {
-        rc = reduce_block(by_host, begin + done, least(BLOCK_FLOATS, count - done), err);
+    for (size_t block = 0; rc == 0 && block < sum_blocks(by_host->sum); block++) {
+        rc = reduce_block(by_host, block, err);
     }
     return rc;
 }
 
-int allreduce_host(struct group *group, size_t begin, size_t count, struct ms_err *err)
+int allreduce_host(struct group *group, const struct sum *sum, struct ms_err *err)
 {
-    struct by_host by_host = {.group = group};
+    struct by_host by_host = {.group = group, .sum = sum};
     size_t remotes = (size_t)group->n_remotes;
     by_host.trades = calloc(remotes, sizeof(*by_host.trades));
     by_host.stretches = calloc(remotes, sizeof(*by_host.stretches));
@@ -404,7 +433,7 @@ int allreduce_host(struct group *group, size_t begin, size_t count, struct ms_er
     if (by_host.trades == NULL || by_host.stretches == NULL || by_host.carriers == NULL) {
         rc = ms_fail(err, MS_E_NOMEM, "out of memory for a sum over %d ranks", group->n_ranks);
     } else {
-        rc = reduce(&by_host, begin, count, err);
+        rc = reduce(&by_host, err);
     }
     free(by_host.trades);
     free(by_host.stretches);

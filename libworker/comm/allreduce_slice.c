@@ -5,13 +5,11 @@
 #include "libworker/comm/group.h"
 #include "libworker/kernel/kernel.h"
 
-#include <string.h>
-
 enum { CHUNK_FLOATS = 512 }; /* of eight ranks: 16 KiB, half of a first-level cache */
 
 /* The sum goes into the own buffer and from there, still in the cache, into the others': at two
  * ranks and 1 MiB a sixth faster than kernel_sum_tree_to, which keeps it aside first. */
-static void sum_slice(const struct group *group, struct slice slice)
+static void add_up(const struct group *group, const struct sum *sum, struct slice slice)
 {
     const float *srcs[MS_WORKERS_MAX];
     size_t count = CHUNK_FLOATS;
@@ -23,23 +21,25 @@ static void sum_slice(const struct group *group, struct slice slice)
         }
         float *own = group->exchanges[group->self] + at;
         kernel_sum_tree(own, srcs, group->n_locals, count);
-        for (int i = 0; i < group->n_locals; i++) {
-            if (i != group->self) {
-                memcpy(group->exchanges[i] + at, own, count * sizeof(*own));
-            }
+        if (sum->spreads) {
+            copy_to_locals(group, own, at, count);
         }
     }
 }
 
-int allreduce_slice(struct group *group, size_t begin, size_t count, struct ms_err *err)
+int allreduce_slice(struct group *group, const struct sum *sum, struct ms_err *err)
 {
-    struct slice slice = slice_of(begin, count, group->rank, group->n_ranks);
+    struct slice slice = slice_of(sum->begin, sum->count, group->rank, group->n_ranks);
     shm_arrive(group);
     int rc = shm_await(group, err);
     if (rc < 0) {
         return rc;
     }
-    sum_slice(group, slice);
+    if (sum->adds) {
+        add_up(group, sum, slice);
+    } else {
+        copy_to_locals(group, group_exchange(group) + slice.begin, slice.begin, slice.count);
+    }
     shm_arrive(group);
     return shm_await(group, err);
 }

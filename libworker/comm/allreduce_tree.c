@@ -79,8 +79,8 @@ static void add_floats(void *a, const void *b, size_t count)
     kernel_sum_tree(a, srcs, 2, count);
 }
 
-int allreduce_tree_floats(struct group *group, size_t begin, size_t count, struct ms_err *err)
+int allreduce_tree_floats(struct group *group, const struct sum *sum, struct ms_err *err)
 {
-    return allreduce_tree(group, group_exchange(group) + begin, count, sizeof(float), add_floats,
-                          err);
+    return allreduce_tree(group, group_exchange(group) + sum->begin, sum->count, sizeof(float),
+                          add_floats, err);
 }

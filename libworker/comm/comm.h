@@ -139,6 +139,19 @@ int group_local_ranks(const struct group *group); /* on this host, itself includ
  * again is allowed only after group_step_begin. */
 int group_all_reduce_sum(struct group *group, size_t begin, size_t count, const float **ret_result,
                          struct ms_err *err);
+/* The part of [begin, begin + count) that is rank's: whole cache lines, or pages where that is
+ * little. */
+struct slice {
+    size_t begin, count;
+};
+struct slice slice_of(size_t begin, size_t count, int rank, int ranks);
+/* The first half of an all-reduce: this rank's slice of exchange[begin, begin + count) becomes the
+ * sum. What the range has beside it is undefined afterwards, and may be written after
+ * group_step_begin. */
+int group_reduce_scatter_sum(struct group *group, size_t begin, size_t count, struct ms_err *err);
+/* The second half: each rank has its slice of exchange[begin, begin + count); afterwards all have
+ * all of it. */
+int group_all_gather_slices(struct group *group, size_t begin, size_t count, struct ms_err *err);
 /* Begins a step: call before the first write into the exchange buffer, which no peer reads any more
  * then. Never waits (small ranges are read from slots, large ones end with a sync); fails where the
  * mesh has ended. step is for errors and stamps. */
@@ -150,8 +163,13 @@ int group_all_reduce_max(struct group *group, double *values, size_t count, stru
 int group_all_reduce_sum_f64(struct group *group, double *values, size_t count, struct ms_err *err);
 /* bytes of root to all; data is in or out. Any size; goes through in pieces. */
 int group_broadcast(struct group *group, void *data, size_t bytes, int root, struct ms_err *err);
-/* bytes of each rank, in rank order into all (ranks * bytes). bytes <= 64 KiB. */
+/* bytes of each rank, in rank order into all (ranks * bytes), in which mine may lie in its place.
+ * Any size. */
 int group_all_gather(struct group *group, const void *mine, size_t bytes, void *all,
+                     struct ms_err *err);
+/* Block r of send (ranks * bytes) to rank r, whose block for this rank becomes block r of recv. The
+ * two do not overlap. Any size. */
+int group_all_to_all(struct group *group, const void *send, void *recv, size_t bytes,
                      struct ms_err *err);
 int group_barrier(struct group *group, struct ms_err *err);
 

@@ -15,6 +15,9 @@ static const char *const kind_names[MESH_KINDS] = {
     [MESH_ALL_GATHER] = "all_gather",
     [MESH_BARRIER] = "barrier",
     [MESH_GROUP] = "group_create",
+    [MESH_REDUCE_SCATTER] = "reduce_scatter",
+    [MESH_ALL_GATHER_SLICES] = "all_gather_slices",
+    [MESH_ALL_TO_ALL] = "all_to_all",
 };
 
 void group_clock_start(struct group *group)
@@ -51,6 +54,8 @@ static void print_what(char *buf, size_t size, const struct group *group, const 
     char where[32] = "";
     switch (op->kind) {
     case MESH_ALL_REDUCE:
+    case MESH_REDUCE_SCATTER:
+    case MESH_ALL_GATHER_SLICES:
         snprintf(of, sizeof(of), " of %llu floats from %llu", n, begin);
         break;
     case MESH_BROADCAST:

@@ -28,6 +28,9 @@ enum mesh_kind { /* goes on the wire: never renumber */
                  MESH_ALL_GATHER,
                  MESH_BARRIER,
                  MESH_GROUP,
+                 MESH_REDUCE_SCATTER,
+                 MESH_ALL_GATHER_SLICES,
+                 MESH_ALL_TO_ALL,
                  MESH_KINDS
 };
 
@@ -250,17 +253,26 @@ int allreduce_tree_is_better(const struct group *group);
 enum { ALLREDUCE_FLAT_MAX = 80 << 10 };
 /* Name of the algorithm that a sum of so many bytes takes. */
 const char *allreduce_name(const struct group *group, size_t bytes);
-int allreduce_flat(struct group *group, size_t begin, size_t count, struct ms_err *err);
-int allreduce_slice(struct group *group, size_t begin, size_t count, struct ms_err *err);
-int allreduce_host(struct group *group, size_t begin, size_t count, struct ms_err *err);
-int allreduce_direct(struct group *group, size_t begin, size_t count, struct ms_err *err);
-int allreduce_tree_floats(struct group *group, size_t begin, size_t count, struct ms_err *err);
 
-struct slice {
+/* A range of the exchange buffer, and which half of a sum it is for: a reduce-scatter only adds, an
+ * all-gather only spreads, an all-reduce does both. */
+struct sum {
     size_t begin, count; /* floats */
+    int adds;            /* each rank's slice becomes the sum of all ranks' */
+    int spreads;         /* each rank's slice goes to all ranks */
 };
-/* The part of [begin, begin + count) that a rank sums: whole cache lines, or pages where that is
- * little. */
-struct slice slice_of(size_t begin, size_t count, int rank, int world);
+
+int allreduce_flat(struct group *group, const struct sum *sum, struct ms_err *err);
+int allreduce_slice(struct group *group, const struct sum *sum, struct ms_err *err);
+int allreduce_host(struct group *group, const struct sum *sum, struct ms_err *err);
+int allreduce_direct(struct group *group, const struct sum *sum, struct ms_err *err);
+int allreduce_tree_floats(struct group *group, const struct sum *sum, struct ms_err *err);
+
+/* Across hosts a large range goes in blocks: each rank's slice is cut into as many pieces as there
+ * are blocks, the first piece of all slices is the first block. */
+size_t sum_blocks(const struct sum *sum);
+struct slice sum_slice(const struct sum *sum, const struct group *group, size_t block, int rank);
+/* count floats into exchange[at] of the other ranks of this host. */
+void copy_to_locals(const struct group *group, const float *data, size_t at, size_t count);
 
 #endif
