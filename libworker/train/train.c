@@ -8,6 +8,7 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -132,18 +133,27 @@ static int run_step(struct train *train, uint64_t step, const struct batch *batc
     return 0;
 }
 
-static void log_loss(const struct train *train, const struct batch *batch, float loss)
+static void log_line(const struct train *train, const char *fmt, ...) MS_PRINTF(2, 3);
+
+static void log_line(const struct train *train, const char *fmt, ...)
 {
     if (train->cfg.log_fd < 0) {
         return;
     }
-    char number[32];
-    char line[128];
-    int n = snprintf(line, sizeof(line), "epoch: %" PRId64 " step: %" PRId64 ", loss is %s\n",
-                     batch->epoch + 1, batch->step + 1,
-                     metrics_format_loss(loss, number, sizeof(number)));
+    char line[256];
+    va_list args;
+    va_start(args, fmt);
+    int n = vsnprintf(line, sizeof(line), fmt, args);
+    va_end(args);
     ssize_t written = write(train->cfg.log_fd, line, (size_t)n);
     (void)written; /* a full disk under the log does not stop the training */
+}
+
+static void log_loss(const struct train *train, const struct batch *batch, float loss)
+{
+    char number[32];
+    log_line(train, "epoch: %" PRId64 " step: %" PRId64 ", loss is %s\n", batch->epoch + 1,
+             batch->step + 1, metrics_format_loss(loss, number, sizeof(number)));
 }
 
 static void note_phase(struct train *train, struct train_progress *progress, enum train_phase phase)
@@ -214,6 +224,9 @@ int train_step_done(struct train *train, float loss_here, float loss_mean, doubl
 
 enum { EVAL_LOSS, EVAL_CORRECT, EVAL_ROWS, EVAL_STOP, EVAL_SUMS };
 
+/* As much of the statistics' first values is not worth a word. */
+#define UNSETTLED 0.05
+
 static int evaluate_here(struct train *train, struct loader *loader, double sums[EVAL_SUMS],
                          struct ms_err *err)
 {
@@ -239,6 +252,34 @@ static int evaluate_here(struct train *train, struct loader *loader, double sums
     return rc;
 }
 
+/* The moving statistics that change most slowly: their momentum; 0: there are none. */
+static double slowest_momentum(const struct graph *graph)
+{
+    double momentum = 0;
+    for (int i = 0; i < graph_n_states(graph); i++) {
+        momentum = fmax(momentum, graph_tensor(graph, graph_state_at(graph, i))->momentum);
+    }
+    return momentum;
+}
+
+/* Evaluation normalises by moving statistics, which are those that were initialised for a part of
+ * momentum^steps still: until that is small, a net that was trained well looks untrained. Those of
+ * initial weights are of some training already. */
+static void note_unsettled(const struct train *train)
+{
+    const double momentum = slowest_momentum(replica_graph(train->replica));
+    const double left = pow(momentum, (double)train->progress.step);
+    if (train->cfg.rank != 0 || left <= UNSETTLED || momentum <= 0 || momentum >= 1 ||
+        train->cfg.job->initial_weights[0] != '\0') {
+        return;
+    }
+    log_line(train,
+             "evaluation after %" PRIu64 " steps: %.0f %% of the moving statistics are what they "
+             "were at first (momentum %g), and the net may look less trained than it is; from %.0f "
+             "steps on they tell\n",
+             train->progress.step, 100 * left, momentum, ceil(log(UNSETTLED) / log(momentum)));
+}
+
 /* Some rank may be asked to stop meanwhile: then all give the evaluation up. */
 static int evaluate(struct train *train, struct ms_err *err)
 {
@@ -246,6 +287,7 @@ static int evaluate(struct train *train, struct ms_err *err)
     double sums[EVAL_SUMS] = {0};
     struct loader *loader = NULL;
     note_phase(train, progress, TRAIN_EVALUATING);
+    note_unsettled(train);
     int rc = train_eval_loader(train, &loader, err);
     if (rc == 0) {
         rc = evaluate_here(train, loader, sums, err);

@@ -54,7 +54,7 @@ struct train_config {
     int stays_unbound;   /* the trainer's threads are not bound to the rank's share of CPUs */
     const char *isa;     /* cap; "" none */
     const char *run_dir; /* metrics.jsonl and weights.safetensors of rank 0; "" : neither */
-    int log_fd;          /* loss lines; -1: none */
+    int log_fd;          /* loss lines, what makes an evaluation look bad; -1: none */
     /* Called on the training thread after every committed step and evaluation. NULL allowed. */
     void (*on_progress)(void *arg, const struct train_progress *progress);
     /* From train_join, while peers have not come: for whom it waits, and why. NULL allowed. */

@@ -141,21 +141,27 @@ START_TEST(the_same_seed_gives_the_same_weights_and_another_one_others)
 }
 END_TEST
 
-START_TEST(loss_lines_are_those_of_MindSpore)
+/* What the job in hand writes into its log. */
+static const char *log_of_run(void)
 {
     char path[160];
     snprintf(path, sizeof(path), "%s/worker_0.log", dir);
-    train_case_job(&job, NULL, 0);
     struct train_config cfg = train_case_config(&job, "");
-    cfg.log_fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+    cfg.log_fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
     struct train *train = train_create(&cfg);
-
     ck_ms_ok(train_prepare(train, &info, err));
     ck_ms_ok(train_run(train, &result, err));
     train_destroy(train);
     close(cfg.log_fd);
+    return slurp("worker_0.log");
+}
 
-    const char *log = slurp("worker_0.log");
+START_TEST(loss_lines_are_those_of_MindSpore)
+{
+    train_case_job(&job, NULL, 0);
+
+    const char *log = log_of_run();
+
     ck_assert_int_eq(strncmp(log, "epoch: 1 step: 1, loss is ", 26), 0);
     ck_assert_int_eq(count(log, "epoch: 2 step: "), 10);
 }
@@ -302,6 +308,33 @@ START_TEST(what_was_trained_is_evaluated_at_the_end_wherever_that_is)
 }
 END_TEST
 
+/* 0.9^28 is above 0.05 and 0.9^29 below. */
+START_TEST(an_evaluation_before_the_moving_statistics_have_settled_says_so)
+{
+    static const struct {
+        const char *steps;
+        const char *says; /* NULL: nothing */
+    } rows[] = {
+        {"steps=3", "evaluation after 3 steps: 73 % of the moving statistics"},
+        {"steps=28", "(momentum 0.9), and the net may look less trained than it is; from 29"},
+        {"steps=29", NULL}};
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        const char *const sets[] = {"network=cifar_small",
+                                    "dataset={kind: shapes, samples: 120}",
+                                    "loss=softmax_cross_entropy",
+                                    "batch_size=4",
+                                    "evaluate.dataset={kind: shapes, samples: 8}",
+                                    rows[i].steps};
+        train_case_job(&job, sets, MS_ARRAY_SIZE(sets));
+
+        const char *log = log_of_run();
+
+        ck_assert_msg(count(log, "evaluation after ") == (rows[i].says != NULL), "%s", log);
+        ck_assert_msg(rows[i].says == NULL || strstr(log, rows[i].says) != NULL, "%s", log);
+    }
+}
+END_TEST
+
 START_TEST(a_job_that_is_stopped_is_not_evaluated)
 {
     static const char *const sets[] = {"evaluate.dataset={kind: nonlinear, samples: 50}"};
@@ -402,6 +435,7 @@ int main(void)
     tcase_add_test(tc, an_abort_may_come_from_another_thread_at_any_moment);
     tcase_add_test(tc, evaluation_comes_when_it_is_due);
     tcase_add_test(tc, what_was_trained_is_evaluated_at_the_end_wherever_that_is);
+    tcase_add_test(tc, an_evaluation_before_the_moving_statistics_have_settled_says_so);
     tcase_add_test(tc, a_job_that_is_stopped_is_not_evaluated);
     tcase_add_test(tc, a_loss_that_is_no_number_is_named_with_its_step);
     tcase_add_test(tc, a_missing_data_set_is_named);
