@@ -9,7 +9,7 @@
  */
 #include "libworker/comm/join.h"
 
-#include "libworker/comm/discard.h"
+#include "proto/discard.h"
 
 #include <errno.h>
 #include <poll.h>

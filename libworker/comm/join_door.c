@@ -12,8 +12,8 @@
  * has no more turns than seats. An address proves nothing and shuts nobody out. */
 #include "libworker/comm/join.h"
 
-#include "libworker/comm/discard.h"
 #include "proto/addr.h"
+#include "proto/discard.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -123,7 +123,7 @@ void join_drop(struct guest *guest)
         if (guest->memory >= 0) {
             fds[n++] = guest->memory;
         }
-        discard_fds(fds, n);
+        ms_discard_fds(fds, n);
     } else {
         link_close(&guest->link);
     }
@@ -262,7 +262,7 @@ void join_accept_unix(struct join *join)
             strangers[n++] = conn;
         }
     }
-    discard_fds(strangers, n);
+    ms_discard_fds(strangers, n);
 }
 
 /* TLS begins when something has come: silence costs a seat and nothing else. */

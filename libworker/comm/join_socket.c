@@ -1,8 +1,8 @@
 /* join_socket.c - system calls of the handshake: connect, credentials, descriptors passed along */
 #include "libworker/comm/join.h"
 
-#include "libworker/comm/discard.h"
 #include "proto/addr.h"
+#include "proto/discard.h"
 
 #include <errno.h>
 #include <netinet/in.h>
@@ -117,7 +117,7 @@ static int take_descriptors(struct msghdr *msg, int *memory)
         *memory = fds[0];
         return 0;
     }
-    discard_fds(fds, n);
+    ms_discard_fds(fds, n);
     return n == 0 && (msg->msg_flags & MSG_CTRUNC) == 0 ? 0 : -1;
 }
 

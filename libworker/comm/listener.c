@@ -4,8 +4,8 @@
  * early, mesh_create takes them. */
 #include "libworker/comm/listener.h"
 
-#include "libworker/comm/discard.h"
 #include "proto/addr.h"
+#include "proto/discard.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -185,7 +185,7 @@ void comm_listener_destroy(struct comm_listener *listener)
         }
     }
     if (listener->unix_fd >= 0) { /* strangers may wait in its backlog */
-        discard_fds(&listener->unix_fd, 1);
+        ms_discard_fds(&listener->unix_fd, 1);
     }
     SSL_CTX_free(listener->tls);
     free(listener);

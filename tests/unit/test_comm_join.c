@@ -1,5 +1,5 @@
 /* test_comm_join.c - who is let into a mesh: strangers, liars, latecomers, other generations */
-#include "libworker/comm/discard.h"
+#include "proto/discard.h"
 #include "tests/unit/comm_fake.h"
 
 #include <fcntl.h>
@@ -740,7 +740,7 @@ START_TEST(where_unshare_is_denied_another_thread_waits)
     time_t begun = time(NULL);
     deny_unshare();
 
-    discard_fds(fds, 2);
+    ms_discard_fds(fds, 2);
 
     ck_assert_int_lt(time(NULL) - begun, 60);
 }

@@ -1,5 +1,5 @@
 /* discard.c - closes what a stranger had a hand in, without waiting for him */
-#include "libworker/comm/discard.h"
+#include "proto/discard.h"
 
 #include <pthread.h>
 #include <sched.h>
@@ -51,7 +51,7 @@ static void *hold_and_end(void *arg)
     return NULL;
 }
 
-void discard_fds(const int *fds, size_t n)
+void ms_discard_fds(const int *fds, size_t n)
 {
     pthread_t thread;
     if (n == 0) {

@@ -5,13 +5,13 @@
  * long as its maker wished. A task that exits is not made to linger: so a thread takes a table of
  * descriptors of its own (unshare), the caller closes his copies, which are no longer the last
  * ones, and the thread ends. */
-#ifndef DISCARD_H
-#define DISCARD_H
+#ifndef MS_DISCARD_H
+#define MS_DISCARD_H
 
 #include <stddef.h>
 
 /* Closes n descriptors; takes them. Any thread; does not wait for anybody. Where unshare is not to
  * be had (some containers), a thread of its own closes them and may wait instead of the caller. */
-void discard_fds(const int *fds, size_t n);
+void ms_discard_fds(const int *fds, size_t n);
 
 #endif
