@@ -238,6 +238,7 @@ static void tell_isa(struct worker *worker, int rc, const struct ms_err *err)
 void rank_plan(struct worker *worker)
 {
     const Ms__Assign *assign = worker->assign;
+    const char *text;
     struct ms_err err = {0, ""};
     worker->rank_tls = worker_tls(worker);
     int rc = open_log(worker, assign->job_tag, &err);
@@ -256,7 +257,8 @@ void rank_plan(struct worker *worker)
         return;
     }
     rc = rc == 0 ? make_train(worker, &err) : rc;
-    rc = rc == 0 ? train_plan(worker->train, &err) : rc;
+    rc = rc == 0 ? train_open(worker->train, &err) : rc;
+    rc = rc == 0 ? train_choose(worker->train, &text, &err) : rc;
     (void)tell_end(worker, LIFE_MADE, rc, &err);
 }
 
@@ -285,7 +287,8 @@ void rank_join(struct worker *worker)
 {
     struct train_info info;
     struct ms_err err = {0, ""};
-    int rc = train_join(worker->train, &info, &err);
+    int rc = train_obey(worker->train, NULL, &err);
+    rc = rc == 0 ? train_join(worker->train, &info, &err) : rc;
     tell_mesh(worker, rc, &info, &err);
 }
 

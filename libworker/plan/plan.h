@@ -100,6 +100,11 @@ int plan_threads(const struct graph *graph, int most);
  * MS_E_REFUSED: the request, the instruction set. */
 int plan_choose(const struct plan_request *request, struct plan_spec **ret, struct ms_err *err);
 
+/* Has the spec make again in backward, for this use, whatever its plan can make again: changes the
+ * section of memory alone. The spec has made a plan of the graph on this machine. */
+int plan_recompute(const struct graph *graph, struct plan_spec *spec, enum plan_use use,
+                   struct ms_err *err);
+
 /* Makes the plan that the spec describes for this use, or none: each primitive by implementation
  * and layouts, every other line held against what comes of it. The graph is borrowed for the plan's
  * life. cancel: looked at between two primitives, non-zero ends a run with MS_E_ABORTED; NULL:

@@ -49,8 +49,8 @@ enum { LINE_NETWORK = 3, LINE_ISA = 6, LINES_HEAD = 12 };
 int plan_spec_line(const struct plan_spec *spec, enum plan_spec_item item, int i)
 {
     switch (item) {
-    case PLAN_ITEM_NETWORK:
-        return LINE_NETWORK;
+    case PLAN_ITEM_NETWORK: /* then world, threads */
+        return LINE_NETWORK + i;
     case PLAN_ITEM_BUCKET_BYTES:
         return LINES_HEAD;
     case PLAN_ITEM_MACHINE:

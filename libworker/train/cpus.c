@@ -65,7 +65,9 @@ static void find_share(const struct train_config *cfg, const struct share_rank *
     ret->share = shares[own];
 }
 
-int train_cpus_find(const struct train_config *cfg, struct train_cpus *ret, struct ms_err *err)
+/* threads: 0: by default. */
+static int find(const struct train_config *cfg, int threads, struct train_cpus *ret,
+                struct ms_err *err)
 {
     const size_t world = (size_t)cfg->world;
     struct share_rank *ranks = calloc(world, sizeof(*ranks));
@@ -79,7 +81,7 @@ int train_cpus_find(const struct train_config *cfg, struct train_cpus *ret, stru
         ranks[i] = (struct share_rank){host_of(cfg, i), offer_of(cfg, i)};
     }
     const int shared = share_threads(ranks, cfg->world);
-    ret->threads = cfg->job->threads > 0 ? cfg->job->threads : shared;
+    ret->threads = threads > 0 ? threads : shared;
     ret->stays_unbound = cfg->stays_unbound;
     ret->is_bound = 0;
     if (shared > 0) {
@@ -90,6 +92,17 @@ int train_cpus_find(const struct train_config *cfg, struct train_cpus *ret, stru
     free(ranks);
     free(sets);
     return 0;
+}
+
+int train_cpus_find(const struct train_config *cfg, struct train_cpus *ret, struct ms_err *err)
+{
+    return find(cfg, cfg->job->threads, ret, err);
+}
+
+int train_cpus_for(const struct train_config *cfg, int threads, struct train_cpus *ret,
+                   struct ms_err *err)
+{
+    return find(cfg, threads, ret, err);
 }
 
 /* ---- binding ---- */

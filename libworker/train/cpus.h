@@ -21,6 +21,9 @@ int train_local_ranks(const struct train_config *cfg);
 /* What the job says, or else what share.h makes of the offers of all ranks; where a rank's is not
  * known (an older worker), this process's CPUs divided by the ranks of the host. MS_E_NOMEM. */
 int train_cpus_find(const struct train_config *cfg, struct train_cpus *ret, struct ms_err *err);
+/* The same with so many threads, >= 1: those of a plan. */
+int train_cpus_for(const struct train_config *cfg, int threads, struct train_cpus *ret,
+                   struct ms_err *err);
 
 /* Binds the calling thread and its team to the share, where there is one that is less than what the
  * thread has, the rank is to be bound, and no variable of OpenMP says where threads belong. The

@@ -1,8 +1,5 @@
-/* prepare.c - everything before step 0: data, plan, memory check, mesh, weights */
+/* prepare.c - everything before step 0: data, plan, mesh, weights; planning.c has the plan */
 #include "libworker/data/path.h"
-#include "libworker/host/memory.h"
-#include "libworker/host/offer.h"
-#include "libworker/train/model_copy.h"
 #include "libworker/train/train_impl.h"
 #include "proto/macros.h"
 
@@ -10,11 +7,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* libdnnl, libc, stacks, the JIT's code: measured with `linear`, whose own buffers are nothing. */
-#define BASE_BYTES (70U << 20)
-
-enum { LOADER_DEPTH = 2 };
 
 /* ---- data ---- */
 
@@ -129,178 +121,6 @@ static int prepare_eval(struct train *train, struct ms_err *err)
                        a->width, a->classes);
     }
     return 0;
-}
-
-/* ---- plan and memory ---- */
-
-static uint64_t loader_bytes(const struct train *train)
-{
-    const struct loader_info *info = &train->info;
-    uint64_t image =
-        (uint64_t)(info->channels * info->height * info->width) * ms_dtype_bytes(MS_F32);
-    return image * (uint64_t)(LOADER_DEPTH + 1) *
-           (uint64_t)(train->cfg.job->batch_size + train->eval_batch);
-}
-
-/* What this rank will have touched at its peak beside its replica: its own buffers, of each local
- * peer's exchange buffer the slice that it sums, and the copy of the model that is digested at the
- * end, when all else is still there. */
-static uint64_t fixed_bytes(const struct train *train, int locals)
-{
-    uint64_t exchange = ms_dtype_size(train->sizes.exchange_dtype, train->sizes.exchange);
-    return exchange + exchange * (uint64_t)(locals - 1) / (uint64_t)locals + loader_bytes(train) +
-           model_copy_bytes(replica_graph(train->replica)) + BASE_BYTES;
-}
-
-/* Do the machines of the ranks differ in the caches by which oneDNN cuts its sums? Each replica
- * then has gradients of its own rounding, and all the same sums of them. */
-static int has_mixed_caches(const struct train_config *cfg)
-{
-    for (int i = 0; cfg->offers != NULL && cfg->world > 1 && i < cfg->world; i++) {
-        const uint64_t *other = cfg->offers[i].cache_bytes;
-        if (other[0] == 0 || other[1] == 0) { /* not known */
-            return 1;
-        }
-        if (memcmp(other, cfg->offers[0].cache_bytes, 2 * sizeof(*other)) != 0) { /* L1d, L2 */
-            return 1;
-        }
-    }
-    return 0;
-}
-
-/* Plans the replica with room for memory_max bytes of activations and mirrors of weights, and
- * measures the rank's peak. */
-static int plan_replica(struct train *train, uint64_t memory_max, struct ms_err *err)
-{
-    const struct train_config *cfg = &train->cfg;
-    struct replica_config plan = {.job = cfg->job,
-                                  .train = train->info,
-                                  .has_evaluate = cfg->job->has_evaluate,
-                                  .evaluate_batch = train->eval_batch,
-                                  .world = train->data_world,
-                                  .threads = train->cpus.threads,
-                                  .mixed_caches = has_mixed_caches(cfg),
-                                  .isa = cfg->isa,
-                                  .memory_max = memory_max,
-                                  .cancel = &train->cancelled};
-    replica_destroy(train->replica);
-    train->replica = NULL;
-    int rc = replica_create(&plan, &train->replica, err);
-    if (rc == 0) {
-        train->known.threads = replica_threads(train->replica);
-        replica_sizes(train->replica, &train->sizes);
-        train->known.reorders = train->sizes.reorders;
-        train->known.peak_bytes =
-            replica_bytes(train->replica) + fixed_bytes(train, train_local_ranks(cfg));
-    }
-    return rc;
-}
-
-/* A tenth of the share stays free where making activations again can do it (it costs 2 % of a
- * step): page cache, other programs, and a measure that was taken a moment ago. What is not known
- * is more than any peak. */
-static int plan_within(struct train *train, uint64_t share, struct ms_err *err)
-{
-    uint64_t room = share / 10 * 9;
-    int rc = plan_replica(train, room, err);
-    if (rc == 0 && train->known.peak_bytes > room) {
-        /* what is beside the activations is known now: once more, with the room that is left */
-        uint64_t rest = train->known.peak_bytes - train->sizes.arena_bytes -
-                        ms_dtype_size(train->sizes.weights_dtype, train->sizes.mirrors);
-        rc = plan_replica(train, room > rest ? room - rest : 1, err);
-    }
-    return rc;
-}
-
-/* Is the job with another batch one that make_replica would take? The train has no replica and is
- * of no use after it. */
-static int fits_with(struct train *train, int64_t batch, uint64_t share)
-{
-    const struct job *given = train->cfg.job;
-    struct job job = *given;
-    if (job.evaluate_batch_size == job.batch_size) { /* by default it follows */
-        job.evaluate_batch_size = batch;
-        train->eval_batch = batch;
-    }
-    job.batch_size = batch;
-    train->info.last_rows = batch;
-    train->cfg.job = &job;
-    int rc = plan_within(train, share, NULL);
-    train->cfg.job = given;
-    replica_destroy(train->replica); /* it borrows the job with that batch */
-    train->replica = NULL;
-    return rc == 0 && train->known.peak_bytes <= share;
-}
-
-/* The largest of some that was tried and fits; 0: none. Arena and loader grow with the batch, about
- * in proportion: from that the first guess. */
-static int64_t find_batch(struct train *train, uint64_t share)
-{
-    static const int percent[] = {100, 90, 80, 65, 50, 30, 15, 5};
-    const double grows = (double)(train->sizes.arena_bytes + loader_bytes(train)) /
-                         (double)train->cfg.job->batch_size;
-    const uint64_t rest = train->known.peak_bytes - train->sizes.arena_bytes - loader_bytes(train);
-    const double guess = share > rest ? (double)(share - rest) / grows : 0;
-    const int64_t given = train->cfg.job->batch_size;
-    int64_t tried = given;
-    for (size_t i = 0; i < MS_ARRAY_SIZE(percent); i++) {
-        int64_t batch = (int64_t)(guess * percent[i] / 100);
-        batch = batch < given ? batch : given - 1;
-        if (batch < 1 || batch >= tried) {
-            continue;
-        }
-        if (fits_with(train, batch, share)) {
-            return batch;
-        }
-        tried = batch;
-    }
-    return 0;
-}
-
-static int refuse_memory(struct train *train, uint64_t free_bytes, int locals, struct ms_err *err)
-{
-    char a[32];
-    char b[32];
-    char c[32];
-    const uint64_t peak = train->known.peak_bytes;
-    const uint64_t ranks = free_bytes / peak;
-    const int64_t batch = find_batch(train, free_bytes / (uint64_t)locals);
-    char fits[96];
-    if (batch >= 1 && ranks >= 1) {
-        snprintf(fits, sizeof(fits), "batch_size %" PRId64 " or %" PRIu64 " ranks on this host fit",
-                 batch, ranks);
-    } else if (batch >= 1) {
-        snprintf(fits, sizeof(fits), "batch_size %" PRId64 " fits", batch);
-    } else if (ranks >= 1) {
-        snprintf(fits, sizeof(fits), "%" PRIu64 " ranks on this host fit", ranks);
-    } else {
-        snprintf(fits, sizeof(fits), "no batch size fits on this host");
-    }
-    return ms_fail(err, MS_E_FULL,
-                   "the job does not fit into memory: a rank needs %s at its peak, the %d ranks of "
-                   "this host %s, and %s are free; %s",
-                   memory_format(peak, a, sizeof(a)), locals,
-                   memory_format(peak * (uint64_t)locals, b, sizeof(b)),
-                   memory_format(free_bytes, c, sizeof(c)), fits);
-}
-
-static int make_replica(struct train *train, struct ms_err *err)
-{
-    int locals = train_local_ranks(&train->cfg);
-    uint64_t free_bytes = memory_available();
-    uint64_t share = free_bytes / (uint64_t)locals;
-    int rc = train_cpus_find(&train->cfg, &train->cpus, err);
-    if (rc == 0) {
-        rc = plan_within(train, share, err);
-    }
-    if (rc < 0) {
-        return rc;
-    }
-    train->cpus.threads = train->known.threads; /* that are bound */
-    if (train->known.peak_bytes > share) {
-        return refuse_memory(train, free_bytes, locals, err);
-    }
-    return replica_plan_sha256(train->replica, train->known.plan_sha256, err);
 }
 
 /* ---- peers ---- */
@@ -451,17 +271,15 @@ static int run_steps(struct train *train, prepare_step *const steps[], size_t n,
     return train_check_abort(train, err) < 0 ? MS_E_ABORTED : rc;
 }
 
-int train_plan(struct train *train, struct ms_err *err)
+int train_open(struct train *train, struct ms_err *err)
 {
-    static prepare_step *const steps[] = {
-        check_inputs, open_data, start_loader, prepare_eval, make_replica, open_metrics,
-    };
+    static prepare_step *const steps[] = {check_inputs, open_data, start_loader, prepare_eval};
     return run_steps(train, steps, MS_ARRAY_SIZE(steps), err);
 }
 
 int train_join(struct train *train, struct train_info *ret, struct ms_err *err)
 {
-    static prepare_step *const steps[] = {train_make_mesh, allocate, make_weights};
+    static prepare_step *const steps[] = {open_metrics, train_make_mesh, allocate, make_weights};
     int rc = run_steps(train, steps, MS_ARRAY_SIZE(steps), err);
     if (rc == 0) {
         count_steps(train);
@@ -472,6 +290,9 @@ int train_join(struct train *train, struct train_info *ret, struct ms_err *err)
 
 int train_prepare(struct train *train, struct train_info *ret, struct ms_err *err)
 {
-    int rc = train_plan(train, err);
-    return rc == 0 ? train_join(train, ret, err) : rc;
+    const char *text;
+    int rc = train_open(train, err);
+    rc = rc < 0 ? rc : train_choose(train, &text, err);
+    rc = rc < 0 ? rc : train_obey(train, NULL, err);
+    return rc < 0 ? rc : train_join(train, ret, err);
 }

@@ -7,6 +7,7 @@
 
 #include <assert.h>
 #include <stdlib.h>
+#include <string.h>
 
 struct use {
     struct graph *graph;
@@ -15,12 +16,13 @@ struct use {
 };
 
 struct replica {
+    struct replica_config cfg;
     const struct job *job;
-    struct plan_spec *spec;
+    struct plan_spec *spec; /* NULL: no plans yet */
     struct use uses[PLAN_USES];
     struct plan_sizes sizes;
     size_t arena_bytes; /* the largest of the plans' */
-    int n_slots, threads;
+    int n_slots;
     void *arena;
     void *weights; /* written by who asked weights_to_write */
     void *mirrors;
@@ -91,28 +93,46 @@ static int make_graphs(struct replica *replica, const struct replica_config *cfg
     return rc;
 }
 
-static int choose(struct replica *replica, const struct replica_config *cfg, struct ms_err *err)
+int replica_create(const struct replica_config *cfg, struct replica **ret, struct ms_err *err)
 {
-    const struct graph *train = replica->uses[PLAN_TRAIN].graph;
-    int fixed = cfg->job->threads > 0;
-    replica->threads = fixed ? cfg->threads : plan_threads(train, cfg->threads);
-    struct plan_request request = {.world = cfg->world,
-                                   .threads = replica->threads,
-                                   .mixed_caches = cfg->mixed_caches,
-                                   .isa = cfg->isa,
-                                   .recompute = PLAN_RECOMPUTE_AUTO,
-                                   .memory_max = cfg->memory_max};
-    for (int i = 0; i < PLAN_USES; i++) {
-        request.graphs[i] = replica->uses[i].graph;
+    struct replica *replica = calloc(1, sizeof(*replica));
+    if (replica == NULL) {
+        return ms_fail(err, MS_E_NOMEM, "no memory for the network");
     }
-    return plan_choose(&request, &replica->spec, err);
+    replica->cfg = *cfg;
+    replica->job = cfg->job;
+    replica->n_slots = optimizer_slots(&cfg->job->optimizer);
+    int rc = make_graphs(replica, cfg, err);
+    if (rc < 0) {
+        replica_destroy(replica);
+        return rc;
+    }
+    *ret = replica;
+    return 0;
 }
 
-static int make_plan(struct replica *replica, const struct replica_config *cfg, enum plan_use which,
-                     struct ms_err *err)
+/* ---- plans ---- */
+
+static void drop_plans(struct replica *replica)
+{
+    for (int i = 0; i < PLAN_USES; i++) {
+        plan_destroy(replica->uses[i].plan);
+        replica->uses[i].plan = NULL;
+    }
+    replica->arena_bytes = 0;
+}
+
+static void drop_spec(struct replica *replica)
+{
+    drop_plans(replica);
+    plan_spec_destroy(replica->spec);
+    replica->spec = NULL;
+}
+
+static int make_plan(struct replica *replica, enum plan_use which, struct ms_err *err)
 {
     struct use *use = &replica->uses[which];
-    int rc = plan_create(use->graph, replica->spec, which, cfg->cancel, &use->plan, err);
+    int rc = plan_create(use->graph, replica->spec, which, replica->cfg.cancel, &use->plan, err);
     if (rc < 0) {
         return rc;
     }
@@ -130,28 +150,135 @@ static int make_plan(struct replica *replica, const struct replica_config *cfg, 
     return 0;
 }
 
-int replica_create(const struct replica_config *cfg, struct replica **ret, struct ms_err *err)
+/* Of the spec. */
+static int make_plans(struct replica *replica, struct ms_err *err)
 {
-    struct replica *replica = calloc(1, sizeof(*replica));
-    if (replica == NULL) {
-        return ms_fail(err, MS_E_NOMEM, "no memory for the network");
-    }
-    replica->job = cfg->job;
-    replica->n_slots = optimizer_slots(&cfg->job->optimizer);
-    int rc = make_graphs(replica, cfg, err);
-    rc = rc < 0 ? rc : choose(replica, cfg, err);
+    int rc = 0;
     for (int i = 0; i < PLAN_USES && rc == 0; i++) {
-        rc = replica->uses[i].graph != NULL ? make_plan(replica, cfg, (enum plan_use)i, err) : 0;
+        rc = replica->uses[i].graph != NULL ? make_plan(replica, (enum plan_use)i, err) : 0;
     }
     rc = rc < 0 ? rc
-                : optimizer_check(&cfg->job->optimizer, replica->sizes.weights_dtype,
+                : optimizer_check(&replica->job->optimizer, replica->sizes.weights_dtype,
                                   replica->sizes.exchange_dtype, err);
     if (rc < 0) {
-        replica_destroy(replica);
+        drop_spec(replica);
+    }
+    return rc;
+}
+
+int replica_choose(struct replica *replica, const struct replica_wish *wish, struct ms_err *err)
+{
+    const struct graph *train = replica->uses[PLAN_TRAIN].graph;
+    int is_fixed = replica->job->threads > 0;
+    struct plan_request request = {.world = replica->cfg.world,
+                                   .threads = is_fixed ? wish->threads
+                                                       : plan_threads(train, wish->threads),
+                                   .mixed_caches = wish->mixed_caches,
+                                   .isa = wish->isa,
+                                   .recompute = PLAN_RECOMPUTE_AUTO,
+                                   .memory_max = wish->memory_max};
+    for (int i = 0; i < PLAN_USES; i++) {
+        request.graphs[i] = replica->uses[i].graph;
+    }
+    drop_spec(replica);
+    int rc = plan_choose(&request, &replica->spec, err);
+    return rc < 0 ? rc : make_plans(replica, err);
+}
+
+/* What the job says in other words than the graphs, which plan_create holds against the spec. */
+static int check_job(const struct replica *replica, const struct plan_spec *spec,
+                     struct ms_err *err)
+{
+    const char *network = graph_name(replica_graph(replica));
+    const int threads = replica->job->threads;
+    if (strcmp(spec->network, network) != 0) {
+        return ms_fail(err, MS_E_INVALID, "plan line %d: network %s: the job trains %s",
+                       plan_spec_line(spec, PLAN_ITEM_NETWORK, 0), spec->network, network);
+    }
+    if (spec->world != replica->cfg.world) {
+        return ms_fail(err, MS_E_INVALID, "plan line %d: world %d: the job has %d ranks that train",
+                       plan_spec_line(spec, PLAN_ITEM_NETWORK, 1), spec->world, replica->cfg.world);
+    }
+    if (threads > 0 && spec->threads != threads) {
+        return ms_fail(err, MS_E_INVALID, "plan line %d: threads %d: the job says %d",
+                       plan_spec_line(spec, PLAN_ITEM_NETWORK, 2), spec->threads, threads);
+    }
+    return 0;
+}
+
+static int check_uses(const struct replica *replica, const struct plan_spec *spec,
+                      struct ms_err *err)
+{
+    for (int i = 0; i < PLAN_USES; i++) {
+        const enum plan_use use = (enum plan_use)i;
+        const int is_needed = replica->uses[i].graph != NULL;
+        if (is_needed != (spec->uses[i].batch.n_dims > 0)) {
+            return ms_fail(err, MS_E_INVALID, "plan line %d: use %s %s",
+                           plan_spec_op_line(spec, use, -1), plan_use_name(use),
+                           is_needed ? "is missing before it, and the job needs it"
+                                     : "is none that the job has");
+        }
+    }
+    return 0;
+}
+
+int replica_obey(struct replica *replica, const char *text, struct ms_err *err)
+{
+    drop_spec(replica);
+    int rc = plan_spec_parse(text, strlen(text), &replica->spec, err);
+    rc = rc < 0 ? rc : check_job(replica, replica->spec, err);
+    rc = rc < 0 ? rc : check_uses(replica, replica->spec, err);
+    if (rc < 0) {
+        drop_spec(replica);
         return rc;
     }
-    *ret = replica;
-    return 0;
+    return make_plans(replica, err);
+}
+
+int replica_recomputes(const struct replica *replica)
+{
+    const struct plan_spec_use *use = &replica->spec->uses[PLAN_TRAIN];
+    int again = 0;
+    for (int i = 0; i < use->n_ops; i++) {
+        again |= use->ops[i].again;
+    }
+    return again;
+}
+
+int replica_recompute(struct replica *replica, struct ms_err *err)
+{
+    if (replica_recomputes(replica)) {
+        return 0;
+    }
+    drop_plans(replica);
+    int rc = 0;
+    for (int i = PLAN_TRAIN; i <= PLAN_TAIL && rc == 0; i++) {
+        const struct graph *graph = replica->uses[i].graph;
+        rc = graph != NULL ? plan_recompute(graph, replica->spec, (enum plan_use)i, err) : 0;
+    }
+    if (rc < 0) {
+        drop_spec(replica);
+        return rc;
+    }
+    return make_plans(replica, err);
+}
+
+int replica_drop_mirrors(struct replica *replica, struct ms_err *err)
+{
+    if (replica->sizes.mirrors == 0) {
+        return 0;
+    }
+    drop_plans(replica);
+    for (int i = 0; i < replica->spec->n_params; i++) {
+        replica->spec->params[i].mirror[0] = '\0';
+    }
+    return make_plans(replica, err);
+}
+
+int replica_plan_text(const struct replica *replica, char **ret, struct ms_err *err)
+{
+    size_t size = 0;
+    return plan_spec_format(replica->spec, ret, &size, err);
 }
 
 void replica_destroy(struct replica *replica)
@@ -159,12 +286,12 @@ void replica_destroy(struct replica *replica)
     if (replica == NULL) {
         return;
     }
+    const size_t arena_bytes = replica->arena_bytes;
+    drop_spec(replica);
     for (int i = 0; i < PLAN_USES; i++) {
-        plan_destroy(replica->uses[i].plan);
         graph_destroy(replica->uses[i].graph);
     }
-    plan_spec_destroy(replica->spec);
-    memory_free(replica->arena, replica->arena_bytes);
+    memory_free(replica->arena, arena_bytes);
     memory_free(replica->weights, weights_bytes(replica));
     memory_free(replica->mirrors, mirrors_bytes(replica));
     memory_free(replica->moving, moving_bytes(replica));
@@ -181,7 +308,7 @@ void replica_sizes(const struct replica *replica, struct plan_sizes *ret)
 
 int replica_threads(const struct replica *replica)
 {
-    return replica->threads;
+    return replica->spec->threads;
 }
 
 struct plan_bucket replica_bucket(const struct replica *replica, int bucket)
@@ -358,7 +485,7 @@ void replica_commit(struct replica *replica, uint64_t step, int world, const str
         for (int s = 0; s < replica->n_slots; s++) {
             range.slots[s] = (char *)replica->slots[s] + bytes_at;
         }
-        optimizer_apply(&replica->job->optimizer, step, scale, &range, replica->threads);
+        optimizer_apply(&replica->job->optimizer, step, scale, &range, replica->spec->threads);
         /* the bucket is in a cache still; what fails is made, or fails, before the next run */
         rc |= plan_write_mirrors(replica->uses[PLAN_TRAIN].plan, at, bucket.count, NULL);
     }

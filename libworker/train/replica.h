@@ -1,6 +1,7 @@
 /* replica.h - one rank's copy of the network: graphs, plans, weights, optimizer state
  *
- *     replica_create    graphs and plans: nothing large yet, so that the peak is known first
+ *     replica_create    graphs
+ *     replica_choose    plans, or replica_obey: nothing large yet, so that the peak is known first
  *     replica_allocate  weights, their mirrors, slots, moving statistics, one arena for all plans
  *     replica_bind      the exchange buffer that comm owns; replica_init
  *     replica_step / replica_commit / replica_evaluate
@@ -25,20 +26,43 @@ struct replica_config {
     struct loader_info train; /* what batches look like */
     int has_evaluate;
     int64_t evaluate_batch;
-    int world, threads; /* ranks that train; OpenMP threads that each may have */
-    int mixed_caches;   /* ranks' machines have caches of other sizes */
-    const char *isa;
-    uint64_t memory_max;      /* bytes a rank may use, 0: no limit: decides recomputation */
+    int world;                /* ranks that train */
     const atomic_int *cancel; /* non-zero gives a step up, between two primitives; borrowed */
+};
+
+struct replica_wish { /* what a plan is chosen by */
+    int threads;      /* OpenMP threads that each rank may have */
+    int mixed_caches; /* ranks' machines have caches of other sizes */
+    const char *isa;
+    /* bytes of activations and mirrors of weights, 0: no limit: decides recomputation */
+    uint64_t memory_max;
 };
 
 int replica_create(const struct replica_config *cfg, struct replica **ret, struct ms_err *err);
 void replica_destroy(struct replica *replica); /* NULL allowed */
 
+/* Each makes the plans anew, and replaces those of before; after a failure there are none.
+ * Chooses: see plan_choose. Where the job does not say how many threads, and its steps are too
+ * small for a team, it is one thread. */
+int replica_choose(struct replica *replica, const struct replica_wish *wish, struct ms_err *err);
+/* Obeys a text of docs/plan.md, of untrusted bytes. MS_E_INVALID, MS_E_UNSUPPORTED: neither the
+ * text's, the job's nor this machine's fault goes without the number of the line. MS_E_REFUSED:
+ * another instruction set holds in this process. */
+int replica_obey(struct replica *replica, const char *text, struct ms_err *err);
+/* Reorders weights in each step instead of keeping them in a second layout, too: less memory, the
+ * same bits. Nothing where the plan does it already. */
+int replica_drop_mirrors(struct replica *replica, struct ms_err *err);
+/* Makes activations again instead of keeping them, wherever that can be: less memory, the same
+ * bits. Nothing where the plan does it already. */
+int replica_recompute(struct replica *replica, struct ms_err *err);
+int replica_recomputes(const struct replica *replica);
+
+/* The plan's text: malloc'ed. */
+int replica_plan_text(const struct replica *replica, char **ret, struct ms_err *err);
+
+/* What follows needs plans. */
 void replica_sizes(const struct replica *replica, struct plan_sizes *ret);
-/* OpenMP threads that it computes with: those of the config, or 1 where the job does not say how
- * many and its steps are too small for a team. */
-int replica_threads(const struct replica *replica);
+int replica_threads(const struct replica *replica); /* OpenMP threads that it computes with */
 struct plan_bucket replica_bucket(const struct replica *replica, int bucket);
 /* Bytes that replica_allocate takes, the exchange buffer not included. */
 uint64_t replica_bytes(const struct replica *replica);

@@ -41,6 +41,7 @@ void train_destroy(struct train *train)
     mesh_destroy(train->mesh);
     replica_destroy(train->replica);
     metrics_close(train->metrics);
+    free(train->plan_text);
     free(train->results);
     pthread_mutex_destroy(&train->lock);
     free(train);

@@ -1,7 +1,7 @@
 /* train.h - one rank of a job: prepare, the step loop, evaluation, the end
  *
- *     train_create -> train_plan (data, plan, memory) -> train_join (mesh, weights) -> train_run ->
- *     train_destroy
+ *     train_create -> train_open (data) -> [train_choose] -> train_obey (plan, memory) ->
+ *     train_join (mesh, weights) -> train_run -> train_destroy
  *
  * A rank whose peer is gone, or that is held, may go on in a mesh of another generation:
  *
@@ -49,7 +49,7 @@ struct train_config {
     int peer_timeout_ms;
     int force_remote;                /* same-host peers over TLS: tests and benchmarks */
     const struct host_offer *offers; /* of the members, .cores 0: not known; NULL: none is known,
-                                        but this process's own. Borrowed during train_prepare */
+                                        but this process's own. Borrowed until train_obey is over */
     int cores; /* without offers: that the ranks of this host share; 0: what this process may use */
     int stays_unbound;   /* the trainer's threads are not bound to the rank's share of CPUs */
     const char *isa;     /* cap; "" none */
@@ -59,6 +59,9 @@ struct train_config {
     void (*on_progress)(void *arg, const struct train_progress *progress);
     /* From train_join, while peers have not come: for whom it waits, and why. NULL allowed. */
     void (*on_wait)(void *arg, const char *text);
+    /* From train_obey: what this rank does otherwise than the plan would have it, or worse than it
+     * could be. NULL allowed. */
+    void (*on_note)(void *arg, const char *text);
     void *arg;
 };
 
@@ -84,16 +87,25 @@ struct train_info { /* known after train_join */
 
 /* cfg is copied (not what it points to). Returns owned; NULL without memory. */
 struct train *train_create(const struct train_config *cfg);
-/* NULL allowed. By the thread of train_prepare, which may be bound to CPUs until then. */
+/* NULL allowed. By the thread of train_join, which may be bound to CPUs until then. */
 void train_destroy(struct train *train);
 
-/* What this rank can do alone before step 0: its data, its plan, and whether there is memory for
- * it. */
-int train_plan(struct train *train, struct ms_err *err);
-/* What it does with its peers: blocks until all are there. Neither changes anything outside the
- * process. */
+/* What this rank can do before there is a plan: its data, and the shapes of its batches. */
+int train_open(struct train *train, struct ms_err *err);
+/* The plan of all ranks (docs/plan.md) by what their hosts offer: threads, caches, and the least
+ * memory of all, which decides whether activations are made again. After train_open; the text is
+ * borrowed until train_destroy or train_obey. */
+int train_choose(struct train *train, const char **ret_text, struct ms_err *err);
+/* Makes the plan of the text, of untrusted bytes; one that this rank chose itself is there already
+ * (NULL: it). Threads are the plan's. Where there is too little memory here, and that helps,
+ * activations are made again. MS_E_INVALID, MS_E_UNSUPPORTED: this job or this machine cannot, with
+ * the number of the line; MS_E_REFUSED: another instruction set holds in this process; MS_E_FULL:
+ * no memory for it. */
+int train_obey(struct train *train, const char *text, struct ms_err *err);
+/* What it does with its peers: blocks until all are there. None of these changes anything outside
+ * the process but the metrics' file. */
 int train_join(struct train *train, struct train_info *ret, struct ms_err *err);
-/* Both. */
+/* All of them, with a plan that this rank chooses for itself. */
 int train_prepare(struct train *train, struct train_info *ret, struct ms_err *err);
 /* Trains to the end, saves, digests. */
 int train_run(struct train *train, struct train_result *ret, struct ms_err *err);
@@ -101,8 +113,8 @@ int train_run(struct train *train, struct train_result *ret, struct ms_err *err)
 /* All ranks stop after the same step, soon: rank-wide agreement travels with the gradients. Any
  * thread. */
 void train_stop_at_step(struct train *train);
-/* Wakes whatever waits; train_plan, train_join or train_run ends with MS_E_ABORTED and text. Any
- * thread. */
+/* Wakes whatever waits; train_open, train_choose, train_obey, train_join or train_run ends with
+ * MS_E_ABORTED and text. Any thread. */
 void train_abort(struct train *train, const char *text);
 
 /* Gives the step in hand up as an abort does, but not for good: what runs ends with MS_E_ABORTED

@@ -1,4 +1,4 @@
-/* train_impl.h - what prepare.c, train.c and rejoin.c share */
+/* train_impl.h - what prepare.c, planning.c, train.c and rejoin.c share */
 #ifndef TRAIN_IMPL_H
 #define TRAIN_IMPL_H
 
@@ -21,6 +21,7 @@ struct train {
     struct loader *loader;
     struct loader_info info, eval_info;
     struct replica *replica;
+    char *plan_text; /* that the replica has plans of; NULL: none yet */
     struct plan_sizes sizes;
     struct mesh *mesh;
     struct reducer *reducer;
@@ -53,6 +54,8 @@ int train_make_mesh(struct train *train, struct ms_err *err);
 /* train.c: the batch in hand was committed with that mean loss; notes it. */
 int train_step_done(struct train *train, float loss_here, float loss_mean, double wait_s,
                     struct ms_err *err);
+/* prepare.c: batches that wait ready, of training and of evaluation. */
+enum { LOADER_DEPTH = 2 };
 /* Loader over the evaluation data, for one pass. */
 int train_eval_loader(struct train *train, struct loader **ret, struct ms_err *err);
 

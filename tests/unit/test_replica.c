@@ -38,11 +38,10 @@ static void twin_init(struct twin *t, const struct job *job, uint64_t memory_max
                                            .last_rows = TAIL},
                                  .has_evaluate = 1,
                                  .evaluate_batch = EVAL,
-                                 .world = 1,
-                                 .threads = 1,
-                                 .isa = "",
-                                 .memory_max = memory_max};
+                                 .world = 1};
+    const struct replica_wish wish = {.threads = 1, .isa = "", .memory_max = memory_max};
     ck_ms_ok(replica_create(&cfg, &t->replica, err));
+    ck_ms_ok(replica_choose(t->replica, &wish, err));
     replica_sizes(t->replica, &t->sizes);
     ck_ms_ok(replica_allocate(t->replica, err));
     t->exchange = floats(t->sizes.exchange);

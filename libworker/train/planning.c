@@ -1,0 +1,352 @@
+/* planning.c - which plan a rank has, and whether there is memory for it here */
+#include "libworker/host/memory.h"
+#include "libworker/host/offer.h"
+#include "libworker/plan/plan.h"
+#include "libworker/train/model_copy.h"
+#include "libworker/train/train_impl.h"
+#include "proto/macros.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* libdnnl, libc, stacks, the JIT's code: measured with `linear`, whose own buffers are nothing. */
+#define BASE_BYTES (70U << 20)
+
+/* ---- what a rank needs ---- */
+
+static uint64_t loader_bytes(const struct train *train)
+{
+    const struct loader_info *info = &train->info;
+    uint64_t image =
+        (uint64_t)(info->channels * info->height * info->width) * ms_dtype_bytes(MS_F32);
+    return image * (uint64_t)(LOADER_DEPTH + 1) *
+           (uint64_t)(train->cfg.job->batch_size + train->eval_batch);
+}
+
+/* What this rank will have touched at its peak beside its replica: its own buffers, of each local
+ * peer's exchange buffer the slice that it sums, and the copy of the model that is digested at the
+ * end, when all else is still there. */
+static uint64_t fixed_bytes(const struct train *train, int locals)
+{
+    uint64_t exchange = ms_dtype_size(train->sizes.exchange_dtype, train->sizes.exchange);
+    return exchange + exchange * (uint64_t)(locals - 1) / (uint64_t)locals + loader_bytes(train) +
+           model_copy_bytes(replica_graph(train->replica)) + BASE_BYTES;
+}
+
+/* Of the plans that the replica has now. */
+static void measure(struct train *train)
+{
+    train->known.threads = replica_threads(train->replica);
+    replica_sizes(train->replica, &train->sizes);
+    train->known.reorders = train->sizes.reorders;
+    train->known.peak_bytes =
+        replica_bytes(train->replica) + fixed_bytes(train, train_local_ranks(&train->cfg));
+}
+
+/* A tenth of the share stays free where making activations again can do it (it costs 2 % of a
+ * step): page cache, other programs, and a measure that was taken a moment ago. What is not known
+ * is more than any peak. */
+static uint64_t room_of(uint64_t share)
+{
+    return share / 10 * 9;
+}
+
+static uint64_t own_share(const struct train *train)
+{
+    return memory_available() / (uint64_t)train_local_ranks(&train->cfg);
+}
+
+/* Of all ranks. What hosts offered may be old: it decides what is made again, and refuses nobody.
+ */
+static uint64_t least_share(const struct train *train)
+{
+    uint64_t least = own_share(train);
+    struct train_config of = train->cfg;
+    for (of.rank = 0; of.offers != NULL && of.rank < of.world; of.rank++) {
+        const uint64_t bytes = of.offers[of.rank].memory_bytes;
+        const uint64_t share = bytes / (uint64_t)train_local_ranks(&of);
+        least = bytes > 0 && share < least ? share : least;
+    }
+    return least;
+}
+
+/* ---- choosing ---- */
+
+/* Do the machines of the ranks differ in the caches by which oneDNN cuts its sums? Each replica
+ * then has gradients of its own rounding, and all the same sums of them. */
+static int has_mixed_caches(const struct train_config *cfg)
+{
+    for (int i = 0; cfg->offers != NULL && cfg->world > 1 && i < cfg->world; i++) {
+        const uint64_t *other = cfg->offers[i].cache_bytes;
+        if (other[0] == 0 || other[1] == 0) { /* not known */
+            return 1;
+        }
+        if (memcmp(other, cfg->offers[0].cache_bytes, 2 * sizeof(*other)) != 0) { /* L1d, L2 */
+            return 1;
+        }
+    }
+    return 0;
+}
+
+/* The graphs of the job. */
+static int begin_replica(struct train *train, struct ms_err *err)
+{
+    const struct replica_config cfg = {.job = train->cfg.job,
+                                       .train = train->info,
+                                       .has_evaluate = train->cfg.job->has_evaluate,
+                                       .evaluate_batch = train->eval_batch,
+                                       .world = train->data_world,
+                                       .cancel = &train->cancelled};
+    replica_destroy(train->replica);
+    train->replica = NULL;
+    return replica_create(&cfg, &train->replica, err);
+}
+
+/* Plans with room for memory_max bytes of activations and mirrors of weights. */
+static int choose(struct train *train, uint64_t memory_max, struct ms_err *err)
+{
+    const struct replica_wish wish = {.threads = train->cpus.threads,
+                                      .mixed_caches = has_mixed_caches(&train->cfg),
+                                      .isa = train->cfg.isa,
+                                      .memory_max = memory_max};
+    int rc = replica_choose(train->replica, &wish, err);
+    if (rc == 0) {
+        measure(train);
+    }
+    return rc;
+}
+
+static int choose_within(struct train *train, uint64_t share, struct ms_err *err)
+{
+    const uint64_t room = room_of(share);
+    int rc = begin_replica(train, err);
+    rc = rc < 0 ? rc : choose(train, room, err);
+    if (rc == 0 && train->known.peak_bytes > room) {
+        /* what is beside the activations is known now: once more, with the room that is left */
+        uint64_t rest = train->known.peak_bytes - train->sizes.arena_bytes -
+                        ms_dtype_size(train->sizes.weights_dtype, train->sizes.mirrors);
+        rc = choose(train, room > rest ? room - rest : 1, err);
+    }
+    return rc;
+}
+
+static int choose_plan(struct train *train, struct ms_err *err)
+{
+    int rc = train_cpus_find(&train->cfg, &train->cpus, err);
+    rc = rc < 0 ? rc : choose_within(train, least_share(train), err);
+    return rc < 0 ? rc : replica_plan_text(train->replica, &train->plan_text, err);
+}
+
+/* ---- memory that is not there ---- */
+
+/* Is the job with another batch one that would be taken? The train has no replica and is
+ * of no use after it. */
+static int fits_with(struct train *train, int64_t batch, uint64_t share)
+{
+    const struct job *given = train->cfg.job;
+    struct job job = *given;
+    if (job.evaluate_batch_size == job.batch_size) { /* by default it follows */
+        job.evaluate_batch_size = batch;
+        train->eval_batch = batch;
+    }
+    job.batch_size = batch;
+    train->info.last_rows = batch;
+    train->cfg.job = &job;
+    int rc = choose_within(train, share, NULL);
+    train->cfg.job = given;
+    replica_destroy(train->replica); /* it borrows the job with that batch */
+    train->replica = NULL;
+    return rc == 0 && train->known.peak_bytes <= share;
+}
+
+/* The largest of some that was tried and fits; 0: none. Arena and loader grow with the batch, about
+ * in proportion: from that the first guess. */
+static int64_t find_batch(struct train *train, uint64_t share)
+{
+    static const int percent[] = {100, 90, 80, 65, 50, 30, 15, 5};
+    const double grows = (double)(train->sizes.arena_bytes + loader_bytes(train)) /
+                         (double)train->cfg.job->batch_size;
+    const uint64_t rest = train->known.peak_bytes - train->sizes.arena_bytes - loader_bytes(train);
+    const double guess = share > rest ? (double)(share - rest) / grows : 0;
+    const int64_t given = train->cfg.job->batch_size;
+    int64_t tried = given;
+    for (size_t i = 0; i < MS_ARRAY_SIZE(percent); i++) {
+        int64_t batch = (int64_t)(guess * percent[i] / 100);
+        batch = batch < given ? batch : given - 1;
+        if (batch < 1 || batch >= tried) {
+            continue;
+        }
+        if (fits_with(train, batch, share)) {
+            return batch;
+        }
+        tried = batch;
+    }
+    return 0;
+}
+
+static int refuse_memory(struct train *train, uint64_t free_bytes, int locals, struct ms_err *err)
+{
+    char a[32];
+    char b[32];
+    char c[32];
+    const uint64_t peak = train->known.peak_bytes;
+    const uint64_t ranks = free_bytes / peak;
+    const int64_t batch = find_batch(train, free_bytes / (uint64_t)locals);
+    char fits[96];
+    if (batch >= 1 && ranks >= 1) {
+        snprintf(fits, sizeof(fits), "batch_size %" PRId64 " or %" PRIu64 " ranks on this host fit",
+                 batch, ranks);
+    } else if (batch >= 1) {
+        snprintf(fits, sizeof(fits), "batch_size %" PRId64 " fits", batch);
+    } else if (ranks >= 1) {
+        snprintf(fits, sizeof(fits), "%" PRIu64 " ranks on this host fit", ranks);
+    } else {
+        snprintf(fits, sizeof(fits), "no batch size fits on this host");
+    }
+    return ms_fail(err, MS_E_FULL,
+                   "the job does not fit into memory: a rank needs %s at its peak, the %d ranks of "
+                   "this host %s, and %s are free; %s",
+                   memory_format(peak, a, sizeof(a)), locals,
+                   memory_format(peak * (uint64_t)locals, b, sizeof(b)),
+                   memory_format(free_bytes, c, sizeof(c)), fits);
+}
+
+static void note(const struct train *train, const char *text)
+{
+    if (train->cfg.on_note != NULL) {
+        train->cfg.on_note(train->cfg.arg, text);
+    }
+}
+
+/* What costs least goes first; nothing where the plan has nothing of the kind. */
+static int drop_mirrors(struct train *train, struct ms_err *err)
+{
+    const int has = train->sizes.mirrors > 0;
+    int rc = replica_drop_mirrors(train->replica, err);
+    if (rc == 0 && has) {
+        note(train, "the plan keeps more than there is memory for here: this rank reorders weights "
+                    "in each step, which changes no bit");
+        measure(train);
+    }
+    return rc;
+}
+
+static int recompute(struct train *train, struct ms_err *err)
+{
+    int rc = replica_recompute(train->replica, err);
+    if (rc == 0 && replica_recomputes(train->replica)) {
+        note(train, "the plan keeps more than there is memory for here: this rank makes "
+                    "activations again, which changes no bit");
+        measure(train);
+    }
+    return rc;
+}
+
+static int fit_memory(struct train *train, struct ms_err *err)
+{
+    const int locals = train_local_ranks(&train->cfg);
+    const uint64_t free_bytes = memory_available();
+    const uint64_t share = free_bytes / (uint64_t)locals;
+    int rc = train->known.peak_bytes > room_of(share) ? drop_mirrors(train, err) : 0;
+    if (rc == 0 && train->known.peak_bytes > room_of(share) &&
+        !replica_recomputes(train->replica)) {
+        rc = recompute(train, err);
+    }
+    return rc < 0 || train->known.peak_bytes <= share
+               ? rc
+               : refuse_memory(train, free_bytes, locals, err);
+}
+
+/* ---- obeying ---- */
+
+/* A plan that this rank does not have yet. */
+static int take_text(struct train *train, const char *text, struct ms_err *err)
+{
+    char *copy = strdup(text);
+    int rc = copy != NULL ? 0 : ms_fail(err, MS_E_NOMEM, "no memory for a plan");
+    free(train->plan_text);
+    train->plan_text = copy;
+    rc = rc < 0 ? rc : begin_replica(train, err);
+    return rc < 0 ? rc : replica_obey(train->replica, text, err);
+}
+
+/* A line that this node cannot obey says what it has instead: whoever reads it sees neither. */
+static int name_node(int rc, const struct ms_err *why, struct ms_err *err)
+{
+    return ms_fail(err, rc, "%s (this node: isa %s, onednn %s, caches %" PRId64 " %" PRId64 ")",
+                   ms_err_text(why), plan_isa(), plan_library(), plan_cache_bytes(1),
+                   plan_cache_bytes(2));
+}
+
+static int obey_text(struct train *train, const char *text, struct ms_err *err)
+{
+    struct ms_err why = {0, ""};
+    int rc = take_text(train, text, &why);
+    if (rc == 0) {
+        measure(train);
+        return 0;
+    }
+    return rc == MS_E_INVALID || rc == MS_E_UNSUPPORTED ? name_node(rc, &why, err)
+                                                        : ms_fail(err, rc, "%s", why.text);
+}
+
+/* Threads are the plan's, whatever this host has. */
+static int find_cpus(struct train *train, struct ms_err *err)
+{
+    const int threads = train->known.threads;
+    int rc = train_cpus_find(&train->cfg, &train->cpus, err);
+    const int own = train->cpus.threads;
+    rc = rc < 0 ? rc : train_cpus_for(&train->cfg, threads, &train->cpus, err);
+    if (rc == 0 && threads > own) {
+        char text[MS_TEXT_MAX];
+        snprintf(text, sizeof(text),
+                 "the plan has %d threads for each rank, and this host offers cores for %d: they "
+                 "take turns",
+                 threads, own);
+        note(train, text);
+    }
+    return rc;
+}
+
+static int has_plan(const struct train *train, const char *text)
+{
+    return train->plan_text != NULL && (text == NULL || strcmp(text, train->plan_text) == 0);
+}
+
+static int make_plan(struct train *train, const char *text, struct ms_err *err)
+{
+    int rc = has_plan(train, text) ? 0 : obey_text(train, text, err);
+    rc = rc < 0 ? rc : find_cpus(train, err);
+    rc = rc < 0 ? rc : fit_memory(train, err);
+    rc = rc < 0 ? rc : replica_plan_sha256(train->replica, train->known.plan_sha256, err);
+    if (rc < 0) { /* the replica may have none any more */
+        free(train->plan_text);
+        train->plan_text = NULL;
+    }
+    return rc;
+}
+
+/* ---- with an eye on aborts ---- */
+
+static int end(struct train *train, int rc, struct ms_err *err)
+{
+    return rc < 0 && train_check_abort(train, err) < 0 ? MS_E_ABORTED : rc;
+}
+
+int train_choose(struct train *train, const char **ret_text, struct ms_err *err)
+{
+    int rc = train_check_abort(train, err);
+    rc = rc < 0 ? rc : end(train, choose_plan(train, err), err);
+    if (rc == 0) {
+        *ret_text = train->plan_text;
+    }
+    return rc;
+}
+
+int train_obey(struct train *train, const char *text, struct ms_err *err)
+{
+    int rc = train_check_abort(train, err);
+    return rc < 0 ? rc : end(train, make_plan(train, text, err), err);
+}
