@@ -275,7 +275,7 @@ MUTANTS = [
      "pauses above a lease are rare there, and end before the model is sure; test_sched_host finds it: job_that_needs_a_paused_host_steps_aside_and_comes_back_to_it"),
     ("stuck_node_is_believed_in", C + "node.c", "!node->leaving && !stuck;", "!node->leaving;",
      "a job waits at the queue's head for nodes that never let go",
-     "nodes answer there before the model is sure; test_sched_node finds it: nobody_waits_behind_a_job_that_needs_a_stuck_node"),
+     "nodes answer there before the model is sure; test_sched_claim finds it: nobody_waits_behind_a_job_that_needs_a_stuck_node"),
     ("adoption_ends_amid_a_crowd", C + "adopt.c", "s->crowded = true;", "",
      "nodes that are turned away at a crowded door are lost, and their jobs"),
     ("adoption_goes_on_for_who_comes_and_goes", C + "adopt.c", "if (!node->came) {", "if (true) {",
@@ -283,7 +283,7 @@ MUTANTS = [
     ("who_came_back_before_is_no_arrival", C + "node.c", "node->came = false;", "",
      "nodes that come back after a standstill are not seen to",
      "16,000 clusters of four seeds do not meet a wave that comes so late; wave_after_a_standstill_is_waited_for of"
-     " test_sched_node finds it"),
+     " test_sched_standstill finds it"),
     ("adopted_rank_not_started", C + "report.c", "if (job->state == JOB_RUNNING && !claim->running) {", "if (false) {",
      "a rank whose Start was lost with its connection waits for ever"),
     ("claims_never_stopped", C + "claim.c", "send_stop(s, node, claim->job, claim->generation, code, text, false);", "",
@@ -337,7 +337,7 @@ MUTANTS = [
      "nodes leave within moments, hardly any is stuck, and no host is drained there; test_sched_host finds it: hosts_that_are_drained_are_no_way_out"),
     ("standstill_shortens_adoption", C + "adopt.c", "|| run->adopt.at_ms < after_ms(s, ms)", "|| true",
      "nodes of a large cluster have only a lease to come back after a restart, where the scheduler then stood still",
-     "the time lost is 10 ms for each node of the cluster; test_sched_load finds it: standstill_amid_an_adoption_shortens_it_for_nobody"),
+     "the time lost is 10 ms for each node of the cluster; test_sched_adopt finds it: standstill_amid_an_adoption_shortens_it_for_nobody"),
     # ---- history -------------------------------------------------------------------------------
     ("history_newest_first", C + "past.c", "struct job *job = list_empty(&past->bare) ? first(&past->ended) : first(&past->bare);", "struct job *job = list_item((list_empty(&past->ended) ? &past->bare : &past->ended)->prev, struct job, lane);",
      "the job that has just ended is forgotten first"),
@@ -520,7 +520,7 @@ MUTANTS = [
     ("refusal_of_missing_lost", C + "register.c", "ms_text_copy(node->reason, sizeof(node->reason), text);", "",
      "a rank is said to be away that was turned away",
      "a rank's own process is hardly ever refused there after a restart, in 16,000 clusters of four seeds not once;"
-     " a_job_whose_node_was_refused_says_so_and_names_the_way_back of test_sched_load finds it"),
+     " a_job_whose_node_was_refused_says_so_and_names_the_way_back of test_sched_adopt finds it"),
     # ---- an older copy of the database is put back ---------------------------------------------
     ("tag_without_time", C + "stamp.c", "(uint64_t)job->submitted_ms", "(uint64_t)0",
      "results of a lost job are handed out for the next one of its number"),
