@@ -183,9 +183,9 @@ static int create_stats(struct plan *plan, const struct plan_spec *spec, struct 
     int rc = 0;
     for (int i = 0; i < plan->n_forward_ops && rc == 0; i++) {
         const struct op *op = graph_op(plan->graph, i);
-        if (op->kind == OP_BATCH_NORM) {
-            rc = add_stat(plan, spec, op->out[1], err);
-            rc = rc < 0 ? rc : add_stat(plan, spec, op->out[2], err);
+        for (int k = 0; k < op->n_out && rc == 0; k++) {
+            int is_stat = graph_tensor(plan->graph, op->out[k])->role == TENSOR_STAT;
+            rc = is_stat ? add_stat(plan, spec, op->out[k], err) : 0;
         }
     }
     return rc < 0 || plan->is_primary || plan->n_stats == spec->n_stats
