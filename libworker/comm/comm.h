@@ -72,8 +72,10 @@ struct mesh_config {
     int timeout_ms;   /* to connect, and without any progress of a peer in a collective */
     int force_remote; /* tests and bench: treat same-host peers as remote */
     int spin;         /* ranks of this host <= cores: short spins before sleeping */
-    /* Peers have not come for warn_ms (0: 10 s), and each minute after that: which, where they are
-     * looked for and what became of it. Within mesh_create, on its thread. NULL allowed. */
+    /* For the mesh's life. A rank has not come, or a collective has waited for one for warn_ms (0:
+     * 10 s), and at most once a minute in each group: which, where it is looked for or what it is
+     * to do, and when the wait ends. On the thread that waits, within mesh_create, group_create or
+     * a collective, of several groups at the same time; it does not call the mesh. NULL allowed. */
     void (*on_wait)(void *arg, const char *text);
     int warn_ms;
     void *arg;

@@ -6,6 +6,11 @@
 #include <string.h>
 #include <unistd.h>
 
+enum {
+    WARN_MS = 10000,       /* of waiting: somebody should look at it ... */
+    WARN_AGAIN_MS = 60000, /* ... and may have to be told again */
+};
+
 static const char *const kind_names[MESH_KINDS] = {
     [MESH_NOTHING] = "nothing",
     [MESH_ALL_REDUCE] = "all_reduce",
@@ -190,6 +195,29 @@ int group_scratch(struct group *group, size_t bytes, struct ms_err *err)
     return 0;
 }
 
+/* ---- long waits
+ * -------------------------------------------------------------------------------------- */
+
+uint64_t group_patience(const struct group *group)
+{
+    int warn_ms = group->mesh->cfg.warn_ms;
+    return warn_ms > 0 ? (uint64_t)warn_ms : WARN_MS;
+}
+
+int group_may_tell(const struct group *group, uint64_t now_ms)
+{
+    return group->mesh->cfg.on_wait != NULL && now_ms >= group->quiet_until_ms;
+}
+
+void group_tell(struct group *group, const char *text)
+{
+    const struct mesh_config *cfg = &group->mesh->cfg;
+    char whole[MS_ERR_TEXT_MAX];
+    snprintf(whole, sizeof(whole), "%s; the job ends after %.1f s", text, cfg->timeout_ms / 1e3);
+    cfg->on_wait(cfg->arg, whole);
+    group->quiet_until_ms = group->clock_ns / 1000000U + WARN_AGAIN_MS;
+}
+
 /* ---- made and closed
  * --------------------------------------------------------------------------------- */
 
@@ -278,6 +306,7 @@ int group_open(struct mesh *mesh, uint32_t number, const int *members, int n,
         group_close(group);
         return rc;
     }
+    group->quiet_until_ms = 0; /* what its collectives wait for is news */
     for (int i = 0; i < group->n_locals; i++) {
         group->exchanges[i] = segment_exchange(&group->segments[i]);
         group->counters[i] = segment_counters(&group->segments[i]);

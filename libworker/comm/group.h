@@ -131,6 +131,7 @@ struct group {
     uint64_t heard;    /* what arrivals of other hosts say: op.sequence, as their frames did */
     uint64_t clock_ns; /* time in waits, without the gaps of a machine that stood still */
     uint64_t looked_ns;
+    uint64_t quiet_until_ms; /* group clock: a long wait was told, and is not told again before */
 };
 
 /* ---- group.c ---- */
@@ -162,6 +163,12 @@ void group_clock_start(struct group *group);
 uint64_t group_clock(struct group *group);
 /* At a tick: MS_E_CLOSED where a peer has died that this collective may still need. */
 int group_check_peers(struct group *group, struct ms_err *err);
+/* A wait of more than so many milliseconds ought to be told ... */
+uint64_t group_patience(const struct group *group);
+/* ... where somebody listens, and has not heard of one within a minute ... */
+int group_may_tell(const struct group *group, uint64_t now_ms);
+/* ... with when it will be over. text: "waited 10.0 s for ..". */
+void group_tell(struct group *group, const char *text);
 int group_scratch(struct group *group, size_t bytes, struct ms_err *err);
 
 /* ---- hosts.c ---- */

@@ -55,7 +55,6 @@ struct join {
     struct pollfd *fds;
     struct guest **waiting; /* of fds, behind the listeners */
     uint64_t accept_ms;     /* no accept before */
-    uint64_t warn_ms;       /* of waiting; 0: not told yet */
 };
 
 /* The member that is a rank of the group. */

@@ -3,11 +3,6 @@
 
 #include <stdio.h>
 
-enum {
-    WARN_MS = 10000,       /* of waiting: somebody should look at it ... */
-    WARN_AGAIN_MS = 60000, /* ... and may have to be told again */
-};
-
 /* What is known of a rank that has not come: where it is looked for, and what became of that. */
 static void tell_one(const struct join *join, int r, char *buf, size_t size)
 {
@@ -71,13 +66,10 @@ int join_name_the_missing(const struct join *join, uint64_t waited_ms, struct ms
 
 void join_tell_who_waits(struct join *join, uint64_t waited_ms)
 {
-    const struct mesh_config *cfg = join->cfg;
-    uint64_t first = cfg->warn_ms > 0 ? (uint64_t)cfg->warn_ms : WARN_MS;
-    if (cfg->on_wait == NULL || waited_ms < (join->warn_ms > 0 ? join->warn_ms : first)) {
-        return;
+    struct group *group = join->group;
+    if (waited_ms >= group_patience(group) && group_may_tell(group, join_now_ms(join))) {
+        struct ms_err err;
+        (void)join_name_the_missing(join, waited_ms, &err);
+        group_tell(group, err.text);
     }
-    struct ms_err err;
-    (void)join_name_the_missing(join, waited_ms, &err);
-    cfg->on_wait(cfg->arg, err.text);
-    join->warn_ms = waited_ms + WARN_AGAIN_MS;
 }

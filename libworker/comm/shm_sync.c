@@ -113,15 +113,25 @@ int shm_await(struct group *group, struct ms_err *err)
     return check_stamps(group, err);
 }
 
-static int timed_out(struct group *group, int rank, uint64_t waited_ms, struct ms_err *err)
+/* One that has not come for so long: 0, told where that is due, or MS_E_TIMEOUT. */
+static int check_wait(struct group *group, int rank, uint64_t now_ms, uint64_t waited_ms,
+                      struct ms_err *err)
 {
     char who[MESH_WHO_MAX];
     char what[GROUP_WHAT_MAX];
-    return mesh_blame(group->mesh, group->peers[rank].member, err, MS_E_TIMEOUT,
-                      "waited %.1f s for %s to come to %s; it hangs or was stopped: see the log of "
-                      "that rank",
-                      (double)waited_ms / 1e3, group_who(group, rank, who),
-                      group_what(group, what, sizeof(what)));
+    char text[MS_ERR_TEXT_MAX];
+    int is_over = waited_ms > (uint64_t)group->mesh->cfg.timeout_ms;
+    if (!is_over && (waited_ms <= group_patience(group) || !group_may_tell(group, now_ms))) {
+        return 0;
+    }
+    snprintf(text, sizeof(text), "waited %.1f s for %s to come to %s", (double)waited_ms / 1e3,
+             group_who(group, rank, who), group_what(group, what, sizeof(what)));
+    if (is_over) {
+        return mesh_blame(group->mesh, group->peers[rank].member, err, MS_E_TIMEOUT,
+                          "%s; it hangs or was stopped: see the log of that rank", text);
+    }
+    group_tell(group, text);
+    return 0;
 }
 
 /* Awake for a moment: 1 when nobody is missing any more. */
@@ -205,8 +215,9 @@ static int wait_asleep(struct group *group, shm_missing_fn *missing, uint64_t ta
             waits = its_waits;
             start_ms = now_ms;
         }
-        if (now_ms - start_ms > (uint64_t)group->mesh->cfg.timeout_ms) {
-            return timed_out(group, group->locals[local], now_ms - start_ms, err);
+        rc = check_wait(group, group->locals[local], now_ms, now_ms - start_ms, err);
+        if (rc < 0) {
+            return rc;
         }
     }
 }

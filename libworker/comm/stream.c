@@ -402,7 +402,10 @@ int streams_progress(struct group *group, struct ms_err *err)
 /* ---- waiting
  * ---------------------------------------------------------------------------------------- */
 
-static int timed_out(struct group *group, struct peer *peer, uint64_t waited_ms, struct ms_err *err)
+/* "waited 10.0 s for rank 3 (..) to send data of all_reduce of ..", in a buffer of MS_ERR_TEXT_MAX.
+ */
+static const char *print_wait(const struct group *group, const struct peer *peer,
+                              uint64_t waited_ms, char *buf)
 {
     const struct stream *stream = &peer->stream;
     char who[MESH_WHO_MAX];
@@ -413,12 +416,10 @@ static int timed_out(struct group *group, struct peer *peer, uint64_t waited_ms,
                  (unsigned long long)stream->skipped_frames,
                  (unsigned long long)stream->skipped_generation);
     }
-    return mesh_blame(group->mesh, peer->member, err, MS_E_TIMEOUT,
-                      "waited %.1f s for %s to %s data of %s%s; it hangs, was stopped, or the "
-                      "network between the two is cut",
-                      (double)waited_ms / 1e3, group_who(group, peer->rank, who),
-                      stream->n_rx > 0 ? "send" : "take", group_what(group, what, sizeof(what)),
-                      skipped);
+    snprintf(buf, MS_ERR_TEXT_MAX, "waited %.1f s for %s to %s data of %s%s",
+             (double)waited_ms / 1e3, group_who(group, peer->rank, who),
+             stream->n_rx > 0 ? "send" : "take", group_what(group, what, sizeof(what)), skipped);
+    return buf;
 }
 
 /* Milliseconds for which nothing has moved that is to move. */
@@ -430,28 +431,46 @@ static uint64_t stalled_for(const struct group *group, const struct stream *stre
     return now - (stream->moved_ms > group->op.start_ms ? stream->moved_ms : group->op.start_ms);
 }
 
-/* Where several stall, most of them wait for one: the one that said nothing in this collective, or
- * that stopped first. If they share memory, they know best which, and are left to say it. */
-static int check_stalls(struct group *group, struct ms_err *err)
+/* Who has stalled for longer than so much. Where several have, most of them wait for one: the one
+ * that said nothing in this collective, or that stopped first. If they share memory, they know best
+ * which, and are left to say it. NULL: none. */
+static struct peer *find_stalled(struct group *group, uint64_t now, uint64_t most_ms,
+                                 uint64_t *ret_ms)
 {
-    uint64_t now = group_clock(group);
-    uint64_t longest = 0;
     int silent = 0;
     struct peer *worst = NULL;
     for (int i = 0; i < group->n_ranks; i++) {
         struct peer *peer = &group->peers[i];
         uint64_t stalled = stalled_for(group, &peer->stream, now);
         int is_silent = peer->stream.n_rx > 0 && peer->stream.heard_in != group->op.sequence;
-        uint64_t most =
-            (uint64_t)group->mesh->cfg.timeout_ms + (peer->seats > 1 ? HOST_FIRST_MS : 0);
+        uint64_t most = most_ms + (peer->seats > 1 ? HOST_FIRST_MS : 0);
         if (stalled > most &&
-            (worst == NULL || is_silent > silent || (is_silent == silent && stalled > longest))) {
+            (worst == NULL || is_silent > silent || (is_silent == silent && stalled > *ret_ms))) {
             worst = peer;
-            longest = stalled;
+            *ret_ms = stalled;
             silent = is_silent;
         }
     }
-    return worst == NULL ? 0 : timed_out(group, worst, longest, err);
+    return worst;
+}
+
+static int check_stalls(struct group *group, struct ms_err *err)
+{
+    const struct mesh_config *cfg = &group->mesh->cfg;
+    char text[MS_ERR_TEXT_MAX];
+    uint64_t now = group_clock(group);
+    uint64_t waited = 0;
+    const struct peer *peer = find_stalled(group, now, (uint64_t)cfg->timeout_ms, &waited);
+    if (peer != NULL) {
+        return mesh_blame(group->mesh, peer->member, err, MS_E_TIMEOUT,
+                          "%s; it hangs, was stopped, or the network between the two is cut",
+                          print_wait(group, peer, waited, text));
+    }
+    peer = find_stalled(group, now, group_patience(group), &waited);
+    if (peer != NULL && group_may_tell(group, now)) {
+        group_tell(group, print_wait(group, peer, waited, text));
+    }
+    return 0;
 }
 
 int streams_wait(struct group *group, struct ms_err *err)

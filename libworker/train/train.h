@@ -57,7 +57,8 @@ struct train_config {
     int log_fd;          /* loss lines, what makes an evaluation look bad; -1: none */
     /* Called on the training thread after every committed step and evaluation. NULL allowed. */
     void (*on_progress)(void *arg, const struct train_progress *progress);
-    /* From train_join, while peers have not come: for whom it waits, and why. NULL allowed. */
+    /* While peers have not come, or do not go on, for long: for whom this rank waits, and why. From
+     * train_join to train_destroy, also on the communication thread. NULL allowed. */
     void (*on_wait)(void *arg, const char *text);
     /* From train_obey: what this rank does otherwise than the plan would have it, or worse than it
      * could be. NULL allowed. */

@@ -19,6 +19,8 @@ struct failure {
     _Atomic int woken; /* in shared memory */
     char texts[RANKS_MAX][MS_ERR_TEXT_MAX];
     int codes[RANKS_MAX];
+    int n_told; /* rank 0 heard so often that it waits, at last: */
+    char told[MS_ERR_TEXT_MAX];
 };
 
 static struct failure *failure_open(enum comm_mode mode, int world)
@@ -66,6 +68,13 @@ static void signal_oneself(struct failure *f)
     }
 }
 
+static void hear_of_wait(void *arg, const char *text)
+{
+    struct failure *f = arg;
+    f->n_told++;
+    snprintf(f->told, sizeof(f->told), "%s", text);
+}
+
 /* Sums until it fails; the victim signals itself in its tenth step, before or within the sum of the
  * others, who are there already or not. */
 static int sum_until_failure(int rank, void *arg)
@@ -76,7 +85,11 @@ static int sum_until_failure(int rank, void *arg)
     struct ms_err why;
     const float *result = NULL;
     cfg.timeout_ms = f->timeout_ms;
+    cfg.on_wait = rank == 0 ? hear_of_wait : NULL;
+    cfg.arg = f;
+    cfg.warn_ms = f->timeout_ms / 7;
     CHILD_OK(mesh_create(&cfg, &mesh, err));
+    f->n_told = rank == 0 ? 0 : f->n_told;
     for (uint64_t step = 1; step < 1000000; step++) {
         comm_noise(rank, step);
         if (step == 10 && rank == f->victim) {
@@ -160,6 +173,11 @@ START_TEST(a_rank_that_stalls_is_named_with_what_was_waited_for)
         ck_assert_msg(strstr(f->texts[0], "all_reduce of 1000 floats") != NULL, "%s", f->texts[0]);
         ck_assert_msg(strstr(f->texts[0], "step 10") != NULL, "%s", f->texts[0]);
         ck_assert_msg(strstr(f->texts[0], "waited ") != NULL, "%s", f->texts[0]);
+        ck_assert_int_eq(f->n_told, 1); /* once, before it is too late */
+        ck_assert_msg(strstr(f->told, "s for rank 1 (node w1 on host localhost) to ") != NULL &&
+                          strstr(f->told, "all_reduce of 1000 floats from 0 at step 10; the job "
+                                          "ends after 0.7 s") != NULL,
+                      "%s", f->told);
         failure_close(f);
     }
 }
