@@ -67,6 +67,7 @@ struct data_info {
     enum ms_dtype dtype;             /* of its values: u8 pixels, f32 features */
     int64_t classes;                 /* 0: the label is a float target */
     int64_t target_width;            /* float targets a row, else 0 */
+    int64_t copied_bytes;            /* that reading brings into memory, once for all of a host */
 };
 
 /* Opens and checks the whole source: files present, sizes, magic numbers, counts that match, every

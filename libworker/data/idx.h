@@ -3,8 +3,10 @@
  * Bytes 0-1 zero, 2 the type (8: unsigned byte), 3 the number of dimensions, then each dimension as
  * u32 big endian, then the data: http://yann.lecun.com/exdb/mnist, "IDX file format".
  *
- * A plain file is read where it is asked for. A gzip file is inflated as far as somebody asked for,
- * so that the first batch of 47 MB does not wait for the last. One thread. */
+ * Ranks of a host share one copy of the data in memory (host_copy.h), which a thread makes from the
+ * first read on. Until a plain file's record is in it, or where there is none, the file is read
+ * where it is asked for. A gzip file without one is inflated as far as somebody asked for. Either
+ * way the first batch of 47 MB does not wait for the last. One thread. */
 #ifndef DATA_IDX_H
 #define DATA_IDX_H
 
@@ -22,6 +24,7 @@ int idx_open(const char *path, int n_dims, struct idx **ret, struct ms_err *err)
 void idx_close(struct idx *idx); /* NULL allowed */
 int64_t idx_dim(const struct idx *idx, int i);
 const char *idx_path(const struct idx *idx); /* borrowed */
+int64_t idx_copied(const struct idx *idx);   /* bytes of the copy that reading makes; 0: none */
 /* Record i of the first dimension: the product of the others, in bytes, into dst. */
 int idx_read(struct idx *idx, int64_t i, uint8_t *dst, struct ms_err *err);
 

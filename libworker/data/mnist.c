@@ -178,6 +178,7 @@ int mnist_open(const struct data_spec *spec, const char *path, struct data_sourc
         rc = open_part(part, path, &parts[i], err);
         part->first = set->base.info.rows;
         set->base.info.rows += part->rows;
+        set->base.info.copied_bytes += rc == MS_OK ? idx_copied(part->images) : 0;
         set->n_parts++;
     }
     if (rc < 0) {

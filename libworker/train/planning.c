@@ -25,14 +25,25 @@ static uint64_t loader_bytes(const struct train *train)
            (uint64_t)(train->cfg.job->batch_size + train->eval_batch);
 }
 
-/* What this rank will have touched at its peak beside its replica: its own buffers, of each local
- * peer's exchange buffer the slice that it sums, and the copy of the model that is digested at the
- * end, when all else is still there. */
+/* Of the data sets' files in memory, which the ranks of a host share. */
+static uint64_t copied_bytes(const struct train *train, int locals)
+{
+    int64_t bytes = data_get_info(train->source)->copied_bytes;
+    if (train->eval_source != NULL) {
+        bytes += data_get_info(train->eval_source)->copied_bytes;
+    }
+    return ((uint64_t)bytes + (uint64_t)locals - 1) / (uint64_t)locals;
+}
+
+/* What this rank will have touched at its peak beside its replica: its own buffers, its part of
+ * what is shared, of each local peer's exchange buffer the slice that it sums, and the copy of the
+ * model that is digested at the end, when all else is still there. */
 static uint64_t fixed_bytes(const struct train *train, int locals)
 {
     uint64_t exchange = ms_dtype_size(train->sizes.exchange_dtype, train->sizes.exchange);
     return exchange + exchange * (uint64_t)(locals - 1) / (uint64_t)locals + loader_bytes(train) +
-           model_copy_bytes(replica_graph(train->replica)) + BASE_BYTES;
+           copied_bytes(train, locals) + model_copy_bytes(replica_graph(train->replica)) +
+           BASE_BYTES;
 }
 
 /* Of the plans that the replica has now. */

@@ -1,7 +1,9 @@
 /* test_mnist.c - MNIST's IDX files: plain and gzip, read from the front, every damage named */
 #include "libworker/data/data.h"
-#include "libworker/data/idx.h"
+#include "libworker/data/host_copy.h"
 #include "tests/unit/data_files.h"
+
+#include <fcntl.h>
 
 enum { PIXELS = 784 };
 
@@ -60,6 +62,28 @@ START_TEST(plain_and_packed_files_read_the_same)
         check_row(source, order[i], order[i]);
     }
     data_close(source);
+    test_dir_remove(dir);
+}
+END_TEST
+
+enum { LARGE = 2000 }; /* images that are worth a copy in memory: 1.5 MB */
+
+START_TEST(large_files_read_the_same_through_the_copy_of_the_host)
+{
+    const char *dir = test_dir_make();
+    struct data_source *source[2] = {NULL, NULL};
+    write_pair(dir, "train", LARGE, _i);
+    for (int i = 0; i < 2; i++) {
+        ck_ms_ok(open_at(dir, DATA_TRAIN, &source[i], err));
+        ck_assert_int_eq(data_get_info(source[i])->copied_bytes, LARGE * PIXELS);
+    }
+    for (int64_t row = 0; row < LARGE; row++) { /* 7 and the rows have no common divisor */
+        check_row(source[0], row, row);
+        check_row(source[1], row * 7 % LARGE, row * 7 % LARGE);
+    }
+    data_close(source[0]);
+    check_row(source[1], LARGE - 1, LARGE - 1);
+    data_close(source[1]);
     test_dir_remove(dir);
 }
 END_TEST
@@ -131,6 +155,19 @@ START_TEST(all_of_a_folder_with_one_part_is_that_part)
     test_dir_remove(dir);
 }
 END_TEST
+
+/* Until the copy of a plain file with images is whole. */
+static void wait_for_copy(const char *path)
+{
+    const struct host_copy_file file = {
+        .fd = open(path, O_RDONLY | O_CLOEXEC), .skip = 16, .bytes = LARGE * PIXELS};
+    ck_assert_int_ge(file.fd, 0);
+    struct host_copy *copy = host_copy_open(&file);
+    ck_assert_ptr_nonnull(copy);
+    ck_assert_ptr_nonnull(host_copy_get(copy, file.bytes - 1, 1, 1));
+    host_copy_close(copy);
+    close(file.fd);
+}
 
 START_TEST(a_missing_file_is_named)
 {
@@ -245,7 +282,8 @@ START_TEST(a_damaged_gz_is_named_when_it_is_read)
     struct data_source *source = NULL;
     char path[128];
     struct data_record record;
-    write_pair(dir, "train", 300, 1);
+    const int64_t n = _i == 0 ? 300 : LARGE; /* without a copy in memory and with one */
+    write_pair(dir, "train", (uint32_t)n, 1);
     snprintf(path, sizeof(path), "%s/train-images-idx3-ubyte.gz", dir);
     FILE *file = fopen(path, "r+b");
     ck_assert_ptr_nonnull(file);
@@ -254,8 +292,38 @@ START_TEST(a_damaged_gz_is_named_when_it_is_read)
     fclose(file);
     ck_ms_ok(open_at(dir, DATA_TRAIN, &source, err));
 
-    ck_ms_fails(data_read(source, 299, &record, err), MS_E_INVALID,
+    ck_ms_fails(data_read(source, n - 1, &record, err), MS_E_INVALID,
                 "is truncated or damaged: unpacking stops near byte");
+    data_close(source);
+    test_dir_remove(dir);
+}
+END_TEST
+
+/* Before it is in memory, or afterwards, when nobody reads it any more. */
+START_TEST(a_plain_file_that_shrinks_is_named_or_is_there)
+{
+    const char *dir = test_dir_make();
+    struct data_source *source = NULL;
+    struct data_source *whole = NULL;
+    struct data_record record;
+    char path[128];
+    write_pair(dir, "train", LARGE, 0);
+    snprintf(path, sizeof(path), "%s/train-images-idx3-ubyte", dir);
+    ck_ms_ok(open_at(dir, DATA_TRAIN, &source, err));
+    if (_i == 1) {
+        ck_ms_ok(open_at(dir, DATA_TRAIN, &whole, err));
+        check_row(whole, 0, 0); /* begins the copy, and a look at the file does not wait for it */
+        wait_for_copy(path);
+    }
+
+    ck_assert_int_eq(truncate(path, 16 + 1000 * PIXELS), 0);
+
+    check_row(source, 999, 999);
+    ck_ms_fails(data_read(source, 1000, &record, err), MS_E_IO, "became shorter");
+    if (_i == 1) {
+        check_row(whole, LARGE - 1, LARGE - 1);
+    }
+    data_close(whole);
     data_close(source);
     test_dir_remove(dir);
 }
@@ -319,6 +387,7 @@ int main(void)
     Suite *suite = suite_create("mnist");
     TCase *tc = tcase_create("mnist");
     tcase_add_loop_test(tc, plain_and_packed_files_read_the_same, 0, 2);
+    tcase_add_loop_test(tc, large_files_read_the_same_through_the_copy_of_the_host, 0, 2);
     tcase_add_test(tc, usage_all_has_the_test_part_first_as_names_sort);
     tcase_add_test(tc, parts_in_folders_of_their_own_are_found);
     tcase_add_test(tc, all_of_a_folder_with_one_part_is_that_part);
@@ -328,7 +397,8 @@ int main(void)
     tcase_add_test(tc, labels_must_be_as_many_as_images);
     tcase_add_test(tc, a_label_out_of_range_is_refused_at_once);
     tcase_add_loop_test(tc, a_truncated_gz_is_named_when_it_is_opened, 0, 5);
-    tcase_add_test(tc, a_damaged_gz_is_named_when_it_is_read);
+    tcase_add_loop_test(tc, a_damaged_gz_is_named_when_it_is_read, 0, 2);
+    tcase_add_loop_test(tc, a_plain_file_that_shrinks_is_named_or_is_there, 0, 2);
     tcase_add_test(tc, a_plain_file_named_gz_is_read_all_the_same);
     tcase_add_test(tc, the_real_data_have_their_published_figures);
     suite_add_tcase(suite, tc);

@@ -1,0 +1,506 @@
+/* test_host_copy.c - one copy of a file for a host: shared, checked, and done without where it must
+ */
+#include "libworker/data/host_copy_impl.h"
+#include "proto/rng.h"
+#include "tests/unit/data_files.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+enum { SKIP = 16, BYTES = 3 << 20, SIZE = SKIP + BYTES, TAIL = 8 /* of gzip: CRC and size */ };
+
+static const char *dir;
+static uint8_t *content; /* SIZE bytes */
+static struct host_copy_file file;
+
+/* A file of SIZE bytes that do not pack well; cut: that are missing at the end of it. */
+static void make_file(int is_packed, long cut)
+{
+    char path[128];
+    dir = test_dir_make();
+    content = malloc(SIZE);
+    ck_assert_ptr_nonnull(content);
+    for (int i = 0; i < SIZE; i++) {
+        content[i] = (uint8_t)ms_rng_u64(3, (uint64_t)i);
+    }
+    snprintf(path, sizeof(path), "%s/file", dir);
+    if (is_packed) {
+        file_write_gz(dir, "file", content, SIZE, cut);
+    } else {
+        file_write(dir, "file", content, (size_t)(SIZE - cut));
+    }
+    file = (struct host_copy_file){
+        .fd = open(path, O_RDWR | O_CLOEXEC), .is_packed = is_packed, .skip = SKIP, .bytes = BYTES};
+    ck_assert_int_ge(file.fd, 0);
+}
+
+static void remove_file(void)
+{
+    close(file.fd);
+    free(content);
+    test_dir_remove(dir);
+}
+
+/* Reads pieces in any order; 0: one is not there or is not the file's. */
+static int reads_right(struct host_copy *copy, uint64_t seed)
+{
+    for (uint64_t i = 0; i < 200; i++) {
+        const int64_t at = (int64_t)ms_rng_below(seed, 2 * i, BYTES);
+        const int64_t size = 1 + (int64_t)ms_rng_below(seed, 2 * i + 1, (uint64_t)(BYTES - at));
+        const uint8_t *bytes = host_copy_get(copy, at, size, 1);
+        if (bytes == NULL || memcmp(bytes, content + SKIP + at, (size_t)size) != 0) {
+            return 0;
+        }
+    }
+    return 1;
+}
+
+START_TEST(who_comes_first_makes_it_and_the_others_read_it)
+{
+    struct host_copy *copies[4];
+    make_file(_i, 0);
+    for (int i = 0; i < 4; i++) {
+        copies[i] = host_copy_open(&file);
+        ck_assert_ptr_nonnull(copies[i]);
+        ck_assert_int_eq(copies[i]->maker != NULL, i == 0);
+    }
+
+    for (int i = 3; i >= 0; i--) {
+        ck_assert(reads_right(copies[i], (uint64_t)i));
+    }
+
+    host_copy_close(copies[0]); /* what is whole stays, whoever made it */
+    ck_assert(reads_right(copies[1], 9));
+    for (int i = 1; i < 4; i++) {
+        host_copy_close(copies[i]);
+    }
+    host_copy_close(NULL);
+    remove_file();
+}
+END_TEST
+
+static int read_as_rank(uint64_t seed)
+{
+    struct host_copy *copy = host_copy_open(&file);
+    int is_right = copy != NULL && reads_right(copy, seed);
+    host_copy_close(copy);
+    return is_right ? 0 : 1;
+}
+
+START_TEST(processes_that_come_at_once_share_one)
+{
+    enum { RANKS = 6 };
+    pid_t pids[RANKS];
+    make_file(_i, 0);
+    for (int i = 0; i < RANKS; i++) {
+        pids[i] = fork();
+        ck_assert_int_ge(pids[i], 0);
+        if (pids[i] == 0) {
+            _exit(read_as_rank((uint64_t)i));
+        }
+    }
+    for (int i = 0; i < RANKS; i++) {
+        int status = -1;
+        ck_assert_int_eq(waitpid(pids[i], &status, 0), pids[i]);
+        ck_assert_int_eq(status, 0);
+    }
+    remove_file();
+}
+END_TEST
+
+START_TEST(a_maker_that_is_killed_leaves_nothing_behind)
+{
+    int status = 0;
+    int pipe_fds[2];
+    char byte = 0;
+    make_file(0, 0);
+    ck_assert_int_eq(pipe(pipe_fds), 0);
+    pid_t pid = fork();
+    if (pid == 0) {
+        struct host_copy *copy = host_copy_open(&file);
+        int is_right = copy != NULL && copy->maker != NULL && reads_right(copy, 1);
+        ssize_t n = write(pipe_fds[1], &byte, is_right);
+        pause();
+        _exit(n == 1);
+    }
+    close(pipe_fds[1]);
+    ck_assert_int_eq(read(pipe_fds[0], &byte, 1), 1);
+    struct host_copy *guest = host_copy_open(&file);
+    ck_assert_ptr_nonnull(guest);
+    ck_assert_ptr_null(guest->maker);
+
+    kill(pid, SIGKILL);
+    ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+
+    ck_assert(reads_right(guest, 2));
+    struct host_copy *next = host_copy_open(&file);
+    ck_assert_ptr_nonnull(next);
+    ck_assert_ptr_nonnull(next->maker);
+    ck_assert(reads_right(next, 3));
+    host_copy_close(next);
+    host_copy_close(guest);
+    close(pipe_fds[0]);
+    remove_file();
+}
+END_TEST
+
+START_TEST(another_file_of_that_name_is_another_copy)
+{
+    make_file(0, 0);
+    struct host_copy *first = host_copy_open(&file);
+    ck_assert_ptr_nonnull(first);
+    ck_assert(reads_right(first, 1));
+    struct host_copy_file part = file;
+    part.bytes--;
+    struct host_copy *other = host_copy_open(&part);
+    ck_assert_ptr_nonnull(other);
+    ck_assert_ptr_nonnull(other->maker);
+    host_copy_close(other);
+
+    struct timespec times[2] = {{.tv_sec = 1}, {.tv_sec = 1}};
+    ck_assert_int_eq(pwrite(file.fd, "other", 5, SKIP), 5);
+    ck_assert_int_eq(futimens(file.fd, times), 0);
+    struct host_copy *second = host_copy_open(&file);
+
+    ck_assert_ptr_nonnull(second);
+    ck_assert_ptr_nonnull(second->maker);
+    ck_assert_mem_eq(host_copy_get(second, 0, 5, 1), "other", 5);
+    ck_assert(reads_right(first, 2));
+    host_copy_close(first);
+    host_copy_close(second);
+    remove_file();
+}
+END_TEST
+
+/* What comes before the damage may be read, what it may have changed is never there. */
+START_TEST(a_file_that_ends_early_or_is_damaged_has_no_last_piece)
+{
+    static const struct {
+        int is_packed;
+        long cut;
+        const char *over; /* written at the end: the CRC, the size */
+    } cases[] = {{0, 100, NULL}, {1, TAIL, NULL}, {1, 3, NULL}, {1, 0, "????"}, {1, 5000, NULL}};
+    make_file(cases[_i].is_packed, cases[_i].cut);
+    if (cases[_i].over != NULL) {
+        struct stat st;
+        ck_assert_int_eq(fstat(file.fd, &st), 0);
+        ck_assert_int_eq(pwrite(file.fd, cases[_i].over, 4, st.st_size - TAIL), 4);
+    }
+    struct host_copy *maker = host_copy_open(&file);
+    ck_assert_ptr_nonnull(maker);
+    struct host_copy *guest = host_copy_open(&file); /* or a maker of its own, after the failure */
+
+    ck_assert_ptr_null(host_copy_get(maker, BYTES - 1, 1, 1));
+    ck_assert_ptr_null(guest != NULL ? host_copy_get(guest, BYTES - 1, 1, 1) : NULL);
+    const uint8_t *front = host_copy_get(maker, 0, 1000, 1);
+    ck_assert_ptr_nonnull(front);
+    ck_assert_mem_eq(front, content + SKIP, 1000);
+    host_copy_close(guest);
+    host_copy_close(maker);
+    remove_file();
+}
+END_TEST
+
+START_TEST(what_is_not_there_yet_is_not_waited_for_unless_asked)
+{
+    make_file(0, 0);
+    struct host_copy *copy = host_copy_open(&file);
+    ck_assert_ptr_nonnull(copy);
+    const uint8_t *early = host_copy_get(copy, BYTES - 1, 1, 0);
+    ck_assert(early == NULL || *early == content[SIZE - 1]);
+    ck_assert_ptr_nonnull(host_copy_get(copy, BYTES - 1, 1, 1));
+    ck_assert_ptr_nonnull(host_copy_get(copy, BYTES - 1, 1, 0));
+    host_copy_close(copy);
+    remove_file();
+}
+END_TEST
+
+START_TEST(closing_does_not_wait_for_the_rest)
+{
+    make_file(1, 0);
+    for (int i = 0; i < 20; i++) {
+        struct host_copy *maker = host_copy_open(&file);
+        struct host_copy *guest = host_copy_open(&file);
+        ck_assert_ptr_nonnull(maker);
+        ck_assert_ptr_nonnull(guest);
+        host_copy_close(maker);
+        const uint8_t *last = host_copy_get(guest, BYTES - 1, 1, 1); /* or alone from here on */
+        ck_assert(last == NULL || *last == content[SIZE - 1]);
+        host_copy_close(guest);
+    }
+    remove_file();
+}
+END_TEST
+
+/* ---- a maker that is not one ---- */
+
+enum { HONEST = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE | F_SEAL_SEAL };
+
+struct fake {
+    int socket, memory;
+    struct host_copy_id id;
+    struct host_copy_head *head;
+    pthread_t thread;
+    int answers, ends; /* hands the memory over; and closes the connection then */
+    int taken;
+};
+
+static void *fake_main(void *arg)
+{
+    struct fake *fake = arg;
+    struct pollfd wait = {.fd = fake->socket, .events = POLLIN};
+    ck_assert_int_eq(poll(&wait, 1, 60000), 1);
+    fake->taken = accept(fake->socket, NULL, NULL);
+    ck_assert_int_ge(fake->taken, 0);
+    if (fake->answers) {
+        ck_assert_int_eq(link_send(fake->taken, fake->memory), 0);
+    }
+    if (fake->ends) {
+        close(fake->taken);
+        fake->taken = -1;
+    }
+    return NULL;
+}
+
+/* The id of the file as its copy has it. */
+static struct host_copy_id id_of_file(void)
+{
+    struct host_copy *copy = host_copy_open(&file);
+    ck_assert_ptr_nonnull(copy);
+    struct host_copy_id id = copy->id;
+    host_copy_close(copy);
+    return id;
+}
+
+static void fake_start(struct fake *fake, int64_t size, int seals)
+{
+    fake->id = id_of_file();
+    fake->socket = link_listen(&fake->id);
+    ck_assert_int_ge(fake->socket, 0);
+    fake->memory = memfd_create("fake", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    ck_assert_int_ge(fake->memory, 0);
+    ck_assert_int_eq(ftruncate(fake->memory, size), 0);
+    fake->head = mmap(NULL, HOST_COPY_HEAD, PROT_READ | PROT_WRITE, MAP_SHARED, fake->memory, 0);
+    ck_assert_ptr_ne(fake->head, MAP_FAILED);
+    ck_assert_int_eq(fcntl(fake->memory, F_ADD_SEALS, seals), 0);
+    memcpy(fake->head->magic, HOST_COPY_MAGIC, sizeof(fake->head->magic));
+    fake->head->id = fake->id;
+}
+
+static void fake_serve(struct fake *fake)
+{
+    ck_assert_int_eq(pthread_create(&fake->thread, NULL, fake_main, fake), 0);
+}
+
+static void fake_end(struct fake *fake)
+{
+    pthread_join(fake->thread, NULL);
+    munmap(fake->head, HOST_COPY_HEAD);
+    close(fake->memory);
+    close(fake->socket);
+    if (fake->taken >= 0) {
+        close(fake->taken);
+    }
+}
+
+START_TEST(memory_that_is_not_what_it_should_be_is_refused)
+{
+    static const struct {
+        int64_t size;
+        int seals, changes_magic, changes_id;
+    } cases[] = {
+        {HOST_COPY_HEAD + BYTES, HONEST & ~F_SEAL_SHRINK, 0, 0},
+        {HOST_COPY_HEAD + BYTES, HONEST & ~F_SEAL_GROW, 0, 0},
+        {HOST_COPY_HEAD + BYTES, HONEST & ~F_SEAL_FUTURE_WRITE, 0, 0},
+        {HOST_COPY_HEAD + BYTES - 1, HONEST, 0, 0},
+        {HOST_COPY_HEAD + BYTES + 1, HONEST, 0, 0},
+        {HOST_COPY_HEAD + BYTES, HONEST, 1, 0},
+        {HOST_COPY_HEAD + BYTES, HONEST, 0, 1},
+    };
+    struct fake fake = {.answers = 1};
+    make_file(0, 0);
+    fake_start(&fake, cases[_i].size, cases[_i].seals);
+    fake.head->magic[0] ^= (char)cases[_i].changes_magic;
+    fake.head->id.inode += cases[_i].changes_id;
+    atomic_store(&fake.head->done, BYTES);
+    fake_serve(&fake);
+
+    ck_assert_ptr_null(host_copy_open(&file));
+
+    fake_end(&fake);
+    remove_file();
+}
+END_TEST
+
+/* Half of it is there; the maker then ends, or says that it failed, or does nothing any more. */
+START_TEST(a_rest_that_does_not_come_is_not_waited_for_for_ever)
+{
+    enum { ENDS, FAILS, STALLS };
+    struct fake fake = {.answers = 1, .ends = _i == ENDS};
+    make_file(1, 0);
+    fake_start(&fake, HOST_COPY_HEAD + BYTES, HONEST);
+    atomic_store(&fake.head->done, BYTES / 2);
+    atomic_store(&fake.head->failed, _i == FAILS);
+    fake_serve(&fake);
+
+    struct host_copy *copy = host_copy_open(&file);
+
+    ck_assert_ptr_nonnull(copy);
+    ck_assert_ptr_nonnull(host_copy_get(copy, 0, BYTES / 2, 1));
+    ck_assert_ptr_null(host_copy_get(copy, 1, BYTES / 2, 1));
+    host_copy_close(copy);
+    fake_end(&fake);
+    remove_file();
+}
+END_TEST
+
+START_TEST(a_maker_that_does_not_answer_is_done_without)
+{
+    struct fake fake = {.answers = 0, .ends = _i};
+    make_file(0, 0);
+    fake_start(&fake, HOST_COPY_HEAD + BYTES, HONEST);
+    fake_serve(&fake);
+
+    ck_assert_ptr_null(host_copy_open(&file));
+
+    fake_end(&fake);
+    remove_file();
+}
+END_TEST
+
+/* ---- whom it is handed to ---- */
+
+START_TEST(who_has_the_memory_cannot_change_it)
+{
+    make_file(0, 0);
+    struct host_copy *maker = host_copy_open(&file);
+    ck_assert_ptr_nonnull(maker);
+    int fd = link_connect(&maker->id);
+    ck_assert_int_ge(fd, 0);
+    int memory = link_receive(fd, 60000);
+    ck_assert_int_ge(memory, 0);
+
+    ck_assert_int_lt(pwrite(memory, "x", 1, HOST_COPY_HEAD), 0);
+    ck_assert_int_lt(ftruncate(memory, HOST_COPY_HEAD), 0);
+    ck_assert_int_lt(
+        fallocate(memory, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, HOST_COPY_HEAD, 4096), 0);
+    ck_assert_ptr_eq(mmap(NULL, HOST_COPY_HEAD, PROT_READ | PROT_WRITE, MAP_SHARED, memory, 0),
+                     MAP_FAILED);
+
+    ck_assert(reads_right(maker, 1));
+    close(memory);
+    close(fd);
+    host_copy_close(maker);
+    remove_file();
+}
+END_TEST
+
+START_TEST(another_user_gets_nothing)
+{
+    int status = -1;
+    if (geteuid() != 0) {
+        test_skip_note("another_user_gets_nothing");
+        return;
+    }
+    make_file(0, 0);
+    struct host_copy *maker = host_copy_open(&file);
+    ck_assert_ptr_nonnull(maker);
+    pid_t pid = fork();
+    if (pid == 0) {
+        int fd = setuid(65534) == 0 ? link_connect(&maker->id) : -1;
+        _exit(fd >= 0 && !link_is_ours(fd) && link_receive(fd, 60000) < 0 ? 0 : 1);
+    }
+    ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+
+    ck_assert_int_eq(status, 0);
+    ck_assert(reads_right(maker, 1));
+    host_copy_close(maker);
+    remove_file();
+}
+END_TEST
+
+/* A TCP socket that has more to send than anybody reads, and lingers: its last close waits. */
+static int make_lingering(void)
+{
+    const struct linger linger = {.l_onoff = 1, .l_linger = 600};
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
+    socklen_t size = sizeof(address);
+    static const char bytes[1 << 16];
+    int listening = socket(AF_INET, SOCK_STREAM, 0);
+    int fd = socket(AF_INET, SOCK_STREAM, 0);
+    if (bind(listening, (struct sockaddr *)&address, size) < 0 || listen(listening, 1) < 0 ||
+        getsockname(listening, (struct sockaddr *)&address, &size) < 0 ||
+        connect(fd, (struct sockaddr *)&address, size) < 0 ||
+        setsockopt(fd, SOL_SOCKET, SO_LINGER, &linger, sizeof(linger)) < 0) {
+        return -1;
+    }
+    while (send(fd, bytes, sizeof(bytes), MSG_DONTWAIT) > 0) {
+    }
+    return fd;
+}
+
+/* Where one stays that a stranger left, the end of the copy would wait for ten minutes. */
+START_TEST(what_a_stranger_leaves_is_not_waited_for)
+{
+    int pipe_fds[2];
+    int status = 0;
+    char byte = 0;
+    if (geteuid() != 0) {
+        test_skip_note("what_a_stranger_leaves_is_not_waited_for");
+        return;
+    }
+    make_file(0, 0);
+    struct host_copy *maker = host_copy_open(&file);
+    ck_assert_ptr_nonnull(maker);
+    ck_assert_int_eq(pipe(pipe_fds), 0);
+    pid_t pid = fork();
+    if (pid == 0) {
+        int lingering = setuid(65534) == 0 ? make_lingering() : -1;
+        int fd = lingering >= 0 ? link_connect(&maker->id) : -1;
+        int is_left = fd >= 0 && link_send(fd, lingering) == 0;
+        close(lingering);
+        ssize_t n = write(pipe_fds[1], &byte, is_left);
+        pause(); /* the listening end has to stay */
+        _exit(n == 1);
+    }
+    close(pipe_fds[1]);
+    ck_assert_int_eq(read(pipe_fds[0], &byte, 1), 1);
+
+    ck_assert(reads_right(maker, 1));
+    host_copy_close(maker);
+
+    kill(pid, SIGKILL);
+    ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+    close(pipe_fds[0]);
+    remove_file();
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("host_copy");
+    TCase *tc = tcase_create("host_copy");
+    tcase_set_timeout(tc, 120);
+    tcase_add_loop_test(tc, who_comes_first_makes_it_and_the_others_read_it, 0, 2);
+    tcase_add_loop_test(tc, processes_that_come_at_once_share_one, 0, 2);
+    tcase_add_test(tc, a_maker_that_is_killed_leaves_nothing_behind);
+    tcase_add_test(tc, another_file_of_that_name_is_another_copy);
+    tcase_add_loop_test(tc, a_file_that_ends_early_or_is_damaged_has_no_last_piece, 0, 5);
+    tcase_add_test(tc, what_is_not_there_yet_is_not_waited_for_unless_asked);
+    tcase_add_test(tc, closing_does_not_wait_for_the_rest);
+    tcase_add_loop_test(tc, memory_that_is_not_what_it_should_be_is_refused, 0, 7);
+    tcase_add_loop_test(tc, a_rest_that_does_not_come_is_not_waited_for_for_ever, 0, 3);
+    tcase_add_loop_test(tc, a_maker_that_does_not_answer_is_done_without, 0, 2);
+    tcase_add_test(tc, who_has_the_memory_cannot_change_it);
+    tcase_add_test(tc, another_user_gets_nothing);
+    tcase_add_test(tc, what_a_stranger_leaves_is_not_waited_for);
+    suite_add_tcase(suite, tc);
+    return test_run(suite);
+}
