@@ -150,10 +150,15 @@ struct loader_config {
     int depth;           /* batches ahead, >= 1; 0: 2 */
 };
 
-struct batch {
-    const float *images;   /* (batch, c, h, w); rows beyond `rows` are zero */
-    const int32_t *labels; /* or NULL */
-    const float *targets;  /* or NULL */
+struct batch_tensor {
+    enum ms_dtype dtype;
+    size_t count; /* elements */
+    const void *values;
+};
+
+struct batch {                  /* rows of the tensors beyond `rows` are zero */
+    struct batch_tensor images; /* f32 (batch, c, h, w) */
+    struct batch_tensor labels; /* i32 (batch): classes; or f32 (batch, target_width): targets */
     int64_t rows;
     int64_t epoch; /* 0-based */
     int64_t step;  /* 0-based within the epoch */

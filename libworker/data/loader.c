@@ -17,10 +17,13 @@ enum { DEPTH_DEFAULT = 2, DEPTH_MAX = 64, ALIGNMENT = 64 };
 /* 64 Ki samples of 224 x 224 x 3 are 39 GB: what is beyond was never meant. */
 #define LOADER_BATCH_BYTES_MAX (INT64_C(16) << 30)
 
+struct row { /* of a tensor of the batch: what one record gives */
+    enum ms_dtype dtype;
+    size_t count, bytes; /* elements, and their size */
+};
+
 struct slot {
-    float *images;
-    int32_t *labels;
-    float *targets;
+    char *images, *labels; /* batch rows of each */
     struct batch batch;
 };
 
@@ -30,6 +33,7 @@ struct loader {
     struct data_info data;
     struct data_shard shard;
     struct loader_info info;
+    struct row images, labels;
 
     int64_t *perm; /* of the epoch, where it shuffles */
     void *scratch; /* of the transforms */
@@ -59,34 +63,27 @@ static int fill_row(struct loader *l, struct slot *slot, int64_t k, int64_t row,
     if (rc < 0) {
         return rc;
     }
-    if (slot->labels != NULL) {
-        slot->labels[k] = record.label;
-    }
-    if (slot->targets != NULL) {
-        memcpy(slot->targets + k * data->target_width, record.targets,
-               (size_t)data->target_width * sizeof(*slot->targets));
-    }
+    const void *label = data->classes > 0 ? (const void *)&record.label : record.targets;
+    memcpy(slot->labels + (size_t)k * l->labels.bytes, label, l->labels.bytes);
     const struct image image = {data->dtype, record.values, data->channels, data->height,
                                 data->width};
-    int64_t size = l->info.channels * l->info.height * l->info.width;
     transform_apply(l->transforms, l->cfg.n_transforms, &image, l->cfg.seed, (uint64_t)epoch, row,
-                    l->scratch, slot->images + k * size);
+                    l->scratch, (float *)(void *)(slot->images + (size_t)k * l->images.bytes));
     return MS_OK;
 }
 
 /* Rows of a short batch beyond its last are zero: the plan computes them and weighs them by 0. */
 static void clear_rest(const struct loader *l, struct slot *slot, int64_t rows)
 {
-    int64_t size = l->info.channels * l->info.height * l->info.width;
-    size_t rest = (size_t)(l->cfg.batch - rows);
-    memset(slot->images + rows * size, 0, rest * (size_t)size * sizeof(*slot->images));
-    if (slot->labels != NULL) {
-        memset(slot->labels + rows, 0, rest * sizeof(*slot->labels));
-    }
-    if (slot->targets != NULL) {
-        size_t width = (size_t)l->data.target_width;
-        memset(slot->targets + (size_t)rows * width, 0, rest * width * sizeof(*slot->targets));
-    }
+    const size_t done = (size_t)rows;
+    const size_t rest = (size_t)l->cfg.batch - done;
+    memset(slot->images + done * l->images.bytes, 0, rest * l->images.bytes);
+    memset(slot->labels + done * l->labels.bytes, 0, rest * l->labels.bytes);
+}
+
+static struct batch_tensor tensor_of(const struct row *row, const void *values, int64_t batch)
+{
+    return (struct batch_tensor){row->dtype, (size_t)batch * row->count, values};
 }
 
 static int fill(struct loader *l, struct slot *slot, int64_t epoch, int64_t step,
@@ -105,9 +102,8 @@ static int fill(struct loader *l, struct slot *slot, int64_t epoch, int64_t step
         }
     }
     clear_rest(l, slot, rows);
-    slot->batch = (struct batch){.images = slot->images,
-                                 .labels = slot->labels,
-                                 .targets = slot->targets,
+    slot->batch = (struct batch){.images = tensor_of(&l->images, slot->images, l->cfg.batch),
+                                 .labels = tensor_of(&l->labels, slot->labels, l->cfg.batch),
                                  .rows = rows,
                                  .epoch = epoch,
                                  .step = step,
@@ -177,6 +173,11 @@ static void *loader_main(void *arg)
 
 /* ---- creation ---- */
 
+static struct row row_of(enum ms_dtype dtype, int64_t count)
+{
+    return (struct row){dtype, (size_t)count, (size_t)count * ms_dtype_bytes(dtype)};
+}
+
 /* Everything that loader_info tells, and what cannot work. */
 static int measure(struct loader *l, struct ms_err *err)
 {
@@ -212,8 +213,10 @@ static int measure(struct loader *l, struct ms_err *err)
                        (long long)cfg->batch, cfg->world, (long long)info->rows,
                        (long long)l->data.rows);
     }
-    int64_t size = info->channels * info->height * info->width; /* below 2^28 by the limits */
-    if (size * (int64_t)sizeof(float) > LOADER_BATCH_BYTES_MAX / cfg->batch) {
+    /* elements: below 2^28 by the limits */
+    l->images = row_of(MS_F32, info->channels * info->height * info->width);
+    l->labels = info->classes > 0 ? row_of(MS_I32, 1) : row_of(MS_F32, info->target_width);
+    if ((int64_t)l->images.bytes > LOADER_BATCH_BYTES_MAX / cfg->batch) {
         return ms_fail(err, MS_E_INVALID,
                        "a batch of %lld images of %lldx%lldx%lld has more than 16 GiB; make "
                        "batch_size or the resize smaller",
@@ -250,19 +253,12 @@ static void *allocate(size_t n, size_t size)
 static int allocate_slots(struct loader *l)
 {
     size_t batch = (size_t)l->cfg.batch;
-    size_t size = (size_t)(l->info.channels * l->info.height * l->info.width);
     int is_complete = 1;
     for (int i = 0; i < l->n_slots; i++) {
         struct slot *slot = &l->slots[i];
-        slot->images = allocate(batch * size, sizeof(*slot->images));
-        is_complete &= slot->images != NULL;
-        if (l->data.classes > 0) {
-            slot->labels = allocate(batch, sizeof(*slot->labels));
-            is_complete &= slot->labels != NULL;
-        } else {
-            slot->targets = allocate(batch * (size_t)l->data.target_width, sizeof(float));
-            is_complete &= slot->targets != NULL;
-        }
+        slot->images = allocate(batch, l->images.bytes);
+        slot->labels = allocate(batch, l->labels.bytes);
+        is_complete &= slot->images != NULL && slot->labels != NULL;
     }
     return is_complete;
 }
@@ -379,7 +375,6 @@ void loader_destroy(struct loader *loader)
     for (int i = 0; loader->slots != NULL && i < loader->n_slots; i++) {
         free(loader->slots[i].images);
         free(loader->slots[i].labels);
-        free(loader->slots[i].targets);
     }
     free(loader->slots);
     free(loader->scratch);

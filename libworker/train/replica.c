@@ -445,11 +445,6 @@ static struct use *use_for(struct replica *replica, int64_t rows)
     return tail->plan != NULL && rows == tail->batch ? tail : &replica->uses[PLAN_TRAIN];
 }
 
-static const void *batch_labels(const struct batch *batch)
-{
-    return batch->labels != NULL ? (const void *)batch->labels : (const void *)batch->targets;
-}
-
 int replica_step(struct replica *replica, const struct batch *batch, plan_bucket_fn *on_bucket,
                  void *arg, float *ret_loss, struct ms_err *err)
 {
@@ -457,8 +452,8 @@ int replica_step(struct replica *replica, const struct batch *batch, plan_bucket
     assert(use->batch == batch->rows);
     int rc = make_mirrors(replica, err);
     return rc < 0 ? rc
-                  : plan_train_step(use->plan, batch->images, batch_labels(batch), on_bucket, arg,
-                                    ret_loss, err);
+                  : plan_train_step(use->plan, batch->images.values, batch->labels.values,
+                                    on_bucket, arg, ret_loss, err);
 }
 
 void replica_commit(struct replica *replica, uint64_t step, int world, const struct batch *batch,
@@ -496,9 +491,10 @@ int replica_evaluate(struct replica *replica, const struct batch *batch, double 
                      int64_t *ret_correct, struct ms_err *err)
 {
     int rc = make_mirrors(replica, err);
-    return rc < 0 ? rc
-                  : plan_evaluate(replica->uses[PLAN_EVALUATE].plan, batch->images,
-                                  batch_labels(batch), batch->rows, ret_loss_sum, ret_correct, err);
+    return rc < 0
+               ? rc
+               : plan_evaluate(replica->uses[PLAN_EVALUATE].plan, batch->images.values,
+                               batch->labels.values, batch->rows, ret_loss_sum, ret_correct, err);
 }
 
 int replica_get(struct replica *replica, int tensor, float *ret, struct ms_err *err)

@@ -169,15 +169,17 @@ START_TEST(mirrors_are_those_of_the_weights)
     } else {
         ck_assert_uint_gt(without.sizes.reorders, with.sizes.reorders);
     }
-    float *images = floats((size_t)BATCH * CHANNELS * SIDE * SIDE);
+    const size_t n_pixels = (size_t)BATCH * CHANNELS * SIDE * SIDE;
+    float *images = floats(n_pixels);
     int32_t labels[BATCH];
-    for (uint64_t i = 0; i < (uint64_t)BATCH * CHANNELS * SIDE * SIDE; i++) {
+    for (uint64_t i = 0; i < n_pixels; i++) {
         images[i] = (float)(2.0 * ms_rng_unit(8, i) - 1.0);
     }
     for (int i = 0; i < BATCH; i++) {
         labels[i] = i % CLASSES;
     }
-    struct batch batch = {.images = images, .labels = labels, .rows = BATCH};
+    struct batch batch = {
+        .images = {MS_F32, n_pixels, images}, .labels = {MS_I32, BATCH, labels}, .rows = BATCH};
 
     run_rounds(&with, &without, &batch);
 
