@@ -143,3 +143,15 @@ void train_cpus_unbind(struct train_cpus *cpus)
         cpus->is_bound = 0;
     }
 }
+
+void train_cpus_step_out(const struct train_cpus *cpus, struct cpuset *ret_here)
+{
+    const struct cpuset all = cpus->is_bound ? cpus->whole : cpuset_of_team();
+    *ret_here = cpuset_of_thread();
+    (void)cpuset_bind_thread(&all);
+}
+
+void train_cpus_step_back(const struct cpuset *here)
+{
+    (void)cpuset_bind_thread(here);
+}

@@ -33,4 +33,10 @@ void train_cpus_bind(struct train_cpus *cpus);
 /* Back to where they were; by the thread that was bound. Nothing where none was. */
 void train_cpus_unbind(struct train_cpus *cpus);
 
+/* Around the making of threads that are none of the team, which inherit where the caller is: it
+ * alone goes to all CPUs of the team, where it or OpenMP's variables bound it to some, and back.
+ * ret_here: where it was. */
+void train_cpus_step_out(const struct train_cpus *cpus, struct cpuset *ret_here);
+void train_cpus_step_back(const struct cpuset *here);
+
 #endif

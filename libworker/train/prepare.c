@@ -27,6 +27,16 @@ static int check_classes(const struct train *train, struct ms_err *err)
     return 0;
 }
 
+static int make_loader(const struct train *train, const struct loader_config *cfg,
+                       struct loader **ret, struct ms_err *err)
+{
+    struct cpuset here;
+    train_cpus_step_out(&train->cpus, &here);
+    int rc = loader_create(cfg, ret, err);
+    train_cpus_step_back(&here);
+    return rc;
+}
+
 static int start_loader(struct train *train, struct ms_err *err)
 {
     const struct job *job = train->cfg.job;
@@ -42,7 +52,7 @@ static int start_loader(struct train *train, struct ms_err *err)
                                 .epochs = job->epochs,
                                 .depth = LOADER_DEPTH};
     struct loader *loader = NULL;
-    int rc = loader_create(&cfg, &loader, err);
+    int rc = make_loader(train, &cfg, &loader, err);
     if (rc < 0) {
         return rc;
     }
@@ -82,14 +92,7 @@ int train_eval_loader(struct train *train, struct loader **ret, struct ms_err *e
 {
     struct transform fixed[MS_TRANSFORMS_MAX];
     struct loader_config cfg = eval_config(train, fixed);
-    if (train->cpus.is_bound) { /* the loader's thread is none of the team */
-        (void)cpuset_bind_thread(&train->cpus.whole);
-    }
-    int rc = loader_create(&cfg, ret, err);
-    if (train->cpus.is_bound) {
-        (void)cpuset_bind_thread(&train->cpus.share);
-    }
-    return rc;
+    return make_loader(train, &cfg, ret, err);
 }
 
 static int prepare_eval(struct train *train, struct ms_err *err)
@@ -147,7 +150,7 @@ static int make_reducer(struct train *train, struct ms_err *err)
     return rc;
 }
 
-int train_make_mesh(struct train *train, struct ms_err *err)
+static int make_mesh(struct train *train, struct ms_err *err)
 {
     const struct train_config *cfg = &train->cfg;
     static const struct mesh_member alone = {.node_id = "",
@@ -182,6 +185,15 @@ int train_make_mesh(struct train *train, struct ms_err *err)
     }
     pthread_mutex_unlock(&train->lock);
     return make_reducer(train, err);
+}
+
+int train_make_mesh(struct train *train, struct ms_err *err)
+{
+    struct cpuset here;
+    train_cpus_step_out(&train->cpus, &here);
+    int rc = make_mesh(train, err);
+    train_cpus_step_back(&here);
+    return rc;
 }
 
 /* ---- weights ---- */

@@ -197,9 +197,7 @@ int train_rejoin(struct train *train, const struct train_peers *peers, struct tr
     train->cfg.generation = peers->generation;
     train->cfg.tls = peers->tls;
     memcpy(train->cfg.token, peers->token, sizeof(train->cfg.token));
-    train_cpus_unbind(&train->cpus); /* for the threads of the mesh, as in train_join */
     rc = rc == 0 ? train_make_mesh(train, err) : rc;
-    train_cpus_bind(&train->cpus);
     rc = rc == 0 ? replica_bind(train->replica, mesh_exchange(train->mesh), err) : rc;
     rc = rc == 0 ? agree(train, err) : rc;
     if (rc < 0) {

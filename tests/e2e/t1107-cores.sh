@@ -92,6 +92,16 @@ assert all(any(both <= cpus for cpus in sets) for sets in others), f"no thread m
 PY
 }
 trains() { [ "$(grep -c '"step":' "$T/$1/metrics.jsonl" 2>/dev/null)" -ge 5 ]; }
+# roams NAME: the run's worker has its trainer bound to fewer CPUs than a thread that is none of the team
+roams() {
+    python3 - "${pid_of[$1]}" <<'PY'
+import glob, os, subprocess, sys
+pid = subprocess.run(["pgrep", "-P", sys.argv[1], "-x", "msworker"], capture_output=True, text=True).stdout.strip()
+trainer = os.sched_getaffinity(int(pid))
+others = [os.sched_getaffinity(int(task.split("/")[-1])) for task in glob.glob(f"/proc/{pid}/task/*")]
+assert any(trainer < cpus for cpus in others), (trainer, others)
+PY
+}
 if [ ${#cpus[@]} -ge 2 ]; then
     ok "two ranks on cores of their own" run free -n 2 --set epochs=4 "$T/job.yaml"
     ok "two that are not bound" env MSCHED_BIND_CPUS=off "$MSCTL" run --run-dir "$T/unbound" -n 2 --set epochs=4 "$T/job.yaml"
@@ -100,6 +110,10 @@ if [ ${#cpus[@]} -ge 2 ]; then
     ok "two ranks train" wait_for 60 trains long
     ok "on CPUs of their own" apart long
     stop long INT
+    start placed env OMP_PROC_BIND=true "$MSCTL" run --run-dir "$T/placed" -n 1 --set epochs=100000 "$T/job.yaml"
+    ok "a rank whose threads OpenMP places trains" wait_for 60 trains placed
+    ok "and its loader goes anywhere" roams placed
+    stop placed INT
     start loose env MSCHED_BIND_CPUS=off "$MSCTL" run --run-dir "$T/loose" -n 2 --set epochs=100000 "$T/job.yaml"
     ok "two ranks that are not to be bound train" wait_for 60 trains loose
     ok "wherever they like" says "the trainers share CPUs" apart loose

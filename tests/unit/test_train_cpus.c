@@ -172,6 +172,29 @@ START_TEST(the_team_is_bound_to_the_share_and_let_go)
 }
 END_TEST
 
+START_TEST(threads_that_are_made_aside_are_on_all_cpus)
+{
+    const struct cpuset whole = cpuset_of_thread();
+    struct train_cpus cpus = small_share();
+    struct cpuset here;
+    if (cpuset_count(&whole) == 1) {
+        return;
+    }
+    train_cpus_bind(&cpus);
+
+    train_cpus_step_out(&cpus, &here);
+    const struct cpuset aside = cpuset_of_thread();
+    train_cpus_step_back(&here);
+
+    ck_assert_mem_eq(&aside, &whole, sizeof(whole));
+    ck_assert(team_is_on(&cpus.share, 3));
+    train_cpus_unbind(&cpus);
+    train_cpus_step_out(&cpus, &here);
+    train_cpus_step_back(&here);
+    ck_assert(team_is_on(&whole, 3));
+}
+END_TEST
+
 START_TEST(without_a_share_or_with_words_of_the_user_nobody_is_bound)
 {
     const struct cpuset whole = cpuset_of_thread();
@@ -226,6 +249,7 @@ int main(void)
     tcase_add_test(tc, with_an_older_worker_all_do_as_it_does);
     tcase_add_test(tc, one_rank_alone_has_what_its_host_offers);
     tcase_add_test(tc, the_team_is_bound_to_the_share_and_let_go);
+    tcase_add_test(tc, threads_that_are_made_aside_are_on_all_cpus);
     tcase_add_test(tc, without_a_share_or_with_words_of_the_user_nobody_is_bound);
     tcase_add_test(tc, a_rank_that_is_to_stay_unbound_is_not_bound);
     suite_add_tcase(suite, tc);
