@@ -185,6 +185,8 @@ static void carry_out(struct server *server, const struct sched_effect *effect)
     case SCHED_DO_PUT_MEMBER:
     case SCHED_DO_DROP_MEMBERS:
     case SCHED_DO_DROP_JOB:
+    case SCHED_DO_PUT_PLAN:
+    case SCHED_DO_DROP_PLAN:
     case SCHED_DO_PUT_EVENT:
     case SCHED_DO_DROP_EVENT:
     case SCHED_DO_PUT_META:

@@ -262,7 +262,7 @@ static int check_reasons(struct sched *s, struct ms_err *err)
     if (head != NULL) {
         HOLDS(job_reason(s, head)[0] != '\0', "job %llu waits for no reason", (ull)head->id);
         HOLDS(s->loading || s->draining || !generations_left(s) || s->refusal[0] != '\0' ||
-                  head->workers > s->n_idle || (s->due & DUE_PLACE) != 0,
+                  head->workers > s->n_idle || head->plan_given || (s->due & DUE_PLACE) != 0,
               "job %llu waits for %u nodes, and %u are idle", (ull)head->id, head->workers,
               s->n_idle);
         HOLDS(s->loading || head->workers <= s->n_usable || (s->due & DUE_PLACE) != 0 ||
@@ -322,6 +322,7 @@ int sched_check(const struct sched *sched, struct ms_err *err)
     rc = rc == 0 ? check_hosts(s, err) : rc;
     rc = rc == 0 ? holders_check(s, err) : rc;
     rc = rc == 0 ? purses_check(s, err) : rc;
+    rc = rc == 0 ? plans_check(s, err) : rc;
     rc = rc == 0 ? check_jobs(s, err) : rc;
     rc = rc == 0 ? pasts_check(s, err) : rc;
     rc = rc == 0 ? kept_check(s, err) : rc;

@@ -28,7 +28,7 @@ static const char *submit_invalid(struct sched *s, const Ms__Submit *msg)
         return emit_text(s, "job %s names run directory %.200s: only `msctl run` may choose one",
                          msg->name, msg->run_dir);
     }
-    return NULL;
+    return msg->plan[0] != '\0' ? plan_refusal(s, msg->plan) : NULL;
 }
 
 /* NULL, or why the job is not this principal's to submit. */
@@ -83,7 +83,10 @@ static void reply_submitted(struct sched *s, const struct conn *conn, uint32_t f
 static void submit_again(struct sched *s, const struct conn *conn, uint32_t frame_id,
                          const Ms__Submit *msg, const struct job *job)
 {
-    if (job->workers == msg->workers && spec_is(job, msg->job_json.data, msg->job_json.len)) {
+    /* a plan that rank 0 chose meanwhile is not what was submitted */
+    const bool same_plan = job->plan_given ? plan_is(job, msg->plan) : msg->plan[0] == '\0';
+    if (job->workers == msg->workers && spec_is(job, msg->job_json.data, msg->job_json.len) &&
+        same_plan) {
         reply_submitted(s, conn, frame_id, job);
         return;
     }
@@ -137,14 +140,16 @@ void on_submit(struct sched *s, struct conn *conn, const struct sched_event *eve
     if (text == NULL) {
         text = submit_refused(s, msg, &code);
     }
-    if (text == NULL && (text = purse_refusal(s, &conn->peer.who, msg->job_json.len)) != NULL) {
+    const size_t bytes = msg->job_json.len + strlen(msg->plan);
+    if (text == NULL && (text = purse_refusal(s, &conn->peer.who, bytes)) != NULL) {
         code = MS_E_FULL;
     }
     if (text != NULL) {
         emit_error(s, conn->id, event->id, code, "%s", text);
         return;
     }
-    struct job *job = submit_create(s, conn, msg);
+    /* what is stored of it lies in tick memory; what is kept of its plan comes from the reserve */
+    struct job *job = emit_reserve(s, bytes) ? submit_create(s, conn, msg) : NULL;
     if (job == NULL) {
         emit_error(s, conn->id, event->id, MS_E_NOMEM, "no memory for job %s: try again later",
                    msg->name);
@@ -152,6 +157,9 @@ void on_submit(struct sched *s, struct conn *conn, const struct sched_event *eve
     }
     s->next_job++;
     emit_put_meta(s, "next_job", s->next_job);
+    if (msg->plan[0] != '\0') {
+        plan_attach(s, job, msg->plan, true);
+    }
     emit_put_job(s, job, true);
     queue_add(s, job);
     event_of_job(s, "job.submitted", job,

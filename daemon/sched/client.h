@@ -82,7 +82,7 @@ void routes_drop_node(struct sched *s, const struct node *node, const char *reas
 
 /* What info_job and its frame may take of tick memory. */
 size_t info_bytes(const struct job *job);
-enum info_part { INFO_ROW, INFO_WATCH, INFO_ALL };
+enum info_part { INFO_ROW, INFO_WATCH, INFO_PLAN, INFO_ALL };
 /* In tick memory; points into the job, so pack it at once. */
 Ms__JobInfo *info_job(struct sched *s, const struct job *job, enum info_part part);
 Ms__NodeInfo *info_node(struct sched *s, const struct node *node);

@@ -23,7 +23,7 @@ static const struct {
     {MS_MSG_NODE_QUERY, on_node_query},   {MS_MSG_STATUS_QUERY, on_status_query},
     {MS_MSG_LOG_QUERY, on_log_query},     {MS_MSG_FETCH, on_fetch},
     {MS_MSG_FETCH_READY, on_fetch_ready}, {MS_MSG_FETCH_READ, on_fetch_read},
-    {MS_MSG_EVENT_QUERY, on_event_query},
+    {MS_MSG_EVENT_QUERY, on_event_query}, {MS_MSG_RANK_PLAN, on_rank_plan},
 };
 
 struct conn *conn_find(const struct sched *s, uint64_t id)

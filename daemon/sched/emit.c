@@ -133,7 +133,8 @@ int sched_effect_is_durable(enum sched_effect_kind kind)
 {
     return kind == SCHED_DO_PUT_JOB || kind == SCHED_DO_PUT_MEMBER ||
            kind == SCHED_DO_DROP_MEMBERS || kind == SCHED_DO_DROP_JOB ||
-           kind == SCHED_DO_PUT_EVENT || kind == SCHED_DO_DROP_EVENT || kind == SCHED_DO_PUT_META;
+           kind == SCHED_DO_PUT_PLAN || kind == SCHED_DO_DROP_PLAN || kind == SCHED_DO_PUT_EVENT ||
+           kind == SCHED_DO_DROP_EVENT || kind == SCHED_DO_PUT_META;
 }
 
 MS_PRINTF(3, 0)
@@ -304,6 +305,8 @@ void emit_put_job(struct sched *s, const struct job *job, bool with_spec)
         row->cancel_at_step = true;
         ms_text_copy(row->cancel_text, sizeof(row->cancel_text), job->run->cancel_text);
     }
+    ms_text_copy(row->plan, sizeof(row->plan), job->plan != NULL ? job->plan->sha256 : "");
+    row->plan_given = job->plan_given;
     ms_text_copy(row->spec_sha256, sizeof(row->spec_sha256), job->spec_sha256);
     if (with_spec) { /* in tick memory: the job may be dropped before the tick is carried out */
         uint8_t *spec = emit_alloc(s, job->spec_bytes);
@@ -342,6 +345,24 @@ void emit_drop_members(struct sched *s, uint64_t job)
 void emit_drop_job(struct sched *s, uint64_t job)
 {
     emit(s, SCHED_DO_DROP_JOB)->job_id = job;
+}
+
+void emit_put_plan(struct sched *s, const char *sha256, const char *text, size_t bytes)
+{
+    struct sched_plan_row *row = emit_alloc(s, sizeof(*row));
+    ms_text_copy(row->sha256, sizeof(row->sha256), sha256);
+    row->text = memcpy(emit_alloc(s, bytes + 1), text, bytes + 1); /* as a spec: it may go before */
+    row->bytes = bytes;
+    s->tick_bytes += bytes; /* of the log of writes: what a tick writes has to fit the reserve */
+    emit(s, SCHED_DO_PUT_PLAN)->plan = row;
+}
+
+void emit_drop_plan(struct sched *s, const char *sha256)
+{
+    struct sched_plan_row *row = emit_alloc(s, sizeof(*row));
+    *row = (struct sched_plan_row){.text = NULL};
+    ms_text_copy(row->sha256, sizeof(row->sha256), sha256);
+    emit(s, SCHED_DO_DROP_PLAN)->plan = row;
 }
 
 void emit_put_event(struct sched *s, const struct sched_event_row *row)
@@ -386,10 +407,11 @@ static ProtobufCMessage *tick_copy(struct sched *s, const ProtobufCMessage *msg)
 
 /* The driver packs the answer after the tick, when the job may be gone: nothing of it is borrowed.
  */
-void emit_read_spec(struct sched *s, uint64_t conn, uint32_t id, const Ms__JobList *list)
+void emit_read_job(struct sched *s, uint64_t conn, uint32_t id, enum sched_read_kind what,
+                   const Ms__JobList *list)
 {
     struct sched_read *read = emit_alloc(s, sizeof(*read));
-    *read = (struct sched_read){.kind = SCHED_READ_SPEC,
+    *read = (struct sched_read){.kind = what,
                                 .frame_id = id,
                                 .job = list->jobs[0]->id,
                                 .list = (Ms__JobList *)tick_copy(s, &list->base)};

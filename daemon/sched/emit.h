@@ -41,11 +41,14 @@ void emit_put_job(struct sched *s, const struct job *job, bool with_spec);
 void emit_put_member(struct sched *s, struct job *job, uint32_t rank);
 void emit_drop_members(struct sched *s, uint64_t job);
 void emit_drop_job(struct sched *s, uint64_t job);
+void emit_put_plan(struct sched *s, const char *sha256, const char *text, size_t bytes);
+void emit_drop_plan(struct sched *s, const char *sha256);
 void emit_put_event(struct sched *s, const struct sched_event_row *row); /* in tick memory */
 void emit_drop_event(struct sched *s, uint64_t seq);
 void emit_put_meta(struct sched *s, const char *key, uint64_t value);
-/* list holds one job that lacks its spec, and is in tick memory. */
-void emit_read_spec(struct sched *s, uint64_t conn, uint32_t id, const Ms__JobList *list);
+/* list holds one job that lacks its spec, or its plan, and is in tick memory. */
+void emit_read_job(struct sched *s, uint64_t conn, uint32_t id, enum sched_read_kind what,
+                   const Ms__JobList *list);
 /* The bytes of such an answer are not taken here, and count all the same. */
 void emit_read_events(struct sched *s, uint64_t conn, const struct sched_read *read);
 void emit_exit(struct sched *s, int status, const char *text);

@@ -86,6 +86,7 @@ void job_end(struct sched *s, struct job *job, enum job_event event, int code, c
     }
     job_set(s, job, event, text);
     job_set_reason(job, text);
+    plan_settle(s, job);
     purse_remove(s, job);
     spec_settle(s, job);
     job->code = code;
@@ -117,6 +118,9 @@ void job_requeue(struct sched *s, struct job *job, const char *text)
     job->generation = 0;
     run_free(job->run);
     job->run = NULL;
+    if (!job->plan_given) {
+        plan_detach(s, job); /* it was made for the ranks that there were */
+    }
     emit_put_job(s, job, false);
     emit_drop_members(s, job->id);
     queue_add(s, job);

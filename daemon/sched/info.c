@@ -44,7 +44,7 @@ enum { RANK_BYTES = 2 * (MS_NAME_MAX + MS_HOST_MAX + MS_PATH_MAX) + 64 };
 
 size_t info_bytes(const struct job *job)
 {
-    size_t bytes = 16384 + 2 * job->spec_bytes;
+    size_t bytes = 16384 + 2 * job->spec_bytes + 2 * (job->plan != NULL ? job->plan->bytes : 0);
     if (job->run != NULL) {
         bytes += job->workers * (2 * sizeof(Ms__RankInfo) + RANK_BYTES);
         bytes += job->run->n_evals * (2 * sizeof(Ms__Progress) + 512);
@@ -74,6 +74,10 @@ Ms__JobInfo *info_job(struct sched *s, const struct job *job, enum info_part par
     info->steps = job->steps;
     if (job->run != NULL && job->run->has_progress) {
         info->progress = info_progress(s, &job->run->progress);
+    }
+    info->plan_given = job->plan_given;
+    if (part == INFO_PLAN && job->plan != NULL && job->plan->text != NULL) {
+        info->plan = job->plan->text;
     }
     if (job->run != NULL && part != INFO_ROW) {
         info_run(s, job, info);

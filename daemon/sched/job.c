@@ -248,6 +248,9 @@ static const char *run_reason(struct sched *s, const struct job *job)
         return emit_text(s, "%.200s; waits for %u of %u ranks to finish the step", run->cancel_text,
                          job->workers - run_n_over(run), job->workers);
     }
+    if (run_awaits_plan(job)) {
+        return emit_text(s, "waits for %s to choose the plan", rank_words(s, job, 0));
+    }
     if (job->state == JOB_PLACING) {
         return emit_text(s, "waits for %s to load data and connect",
                          ranks_in(s, job, RANK_PREPARING));

@@ -10,6 +10,7 @@
 
 #include <stdbool.h>
 
+struct plan;
 struct run;
 
 struct job {
@@ -23,7 +24,10 @@ struct job {
     uint8_t *spec;                            /* owned; NULL: in the database only (spec.h) */
     size_t spec_bytes;
     char spec_sha256[65];
-    char *reason; /* owned, never NULL; of an ended job, or why it was placed in vain */
+    struct plan *plan; /* NULL: none yet (plan.h) */
+    bool plan_given;   /* ... it came with the job */
+    bool plan_held;    /* ... its text is in memory for this job, and in its owner's purse */
+    char *reason;      /* owned, never NULL; of an ended job, or why it was placed in vain */
     uint32_t workers;
     uint32_t n_tries;  /* placed and never started */
     uint32_t n_leaves; /* ... because a process had to begin anew, since it last started */

@@ -40,6 +40,9 @@ int sched_load_job(struct sched *s, const struct sched_job_row *row, struct ms_e
         }
         return ms_fail(err, MS_E_NOMEM, "no memory for job %llu", (ull)row->id);
     }
+    if ((rc = plan_load(s, job, row, err)) < 0) {
+        return rc;
+    }
     if (row->cancel_text[0] != '\0' && row->state == JOB_RUNNING) { /* goes on where it was */
         if (run_create(job) == NULL) {
             return ms_fail(err, MS_E_NOMEM, "no memory for the members of job %llu", (ull)row->id);
@@ -286,6 +289,9 @@ int sched_load_done(struct sched *s, struct sched_time now, struct ms_err *err)
     }
     adoptions_begin(s);
     if (rc == 0) {
+        rc = plans_loaded(s, err);
+    }
+    if (rc == 0) {
         rc = history_build(s, err);
     }
     if (rc == 0) {
@@ -312,6 +318,9 @@ void load_settle(struct sched *s)
                      (ull)job->generation);
             event_of_job(s, "job.requeued", job, "the scheduler restarted before it ran");
             job->generation = 0;
+            if (!job->plan_given) {
+                plan_detach(s, job);
+            }
             emit_put_job(s, job, false);
             emit_drop_members(s, job->id);
         }

@@ -32,33 +32,38 @@ static void reply_jobs(struct sched *s, const struct conn *conn, uint32_t frame_
     emit_send(s, conn->id, MS_MSG_JOB_LIST, frame_id, &msg.base);
 }
 
-/* With its description: of a job that has ended the database adds it. */
+/* With its description, or its plan: what is not in memory the database adds. */
 static void show_job(struct sched *s, const struct conn *conn, uint32_t frame_id,
-                     const struct job *job)
+                     const struct job *job, bool plan)
 {
     Ms__JobInfo **infos = emit_alloc(s, sizeof(Ms__JobInfo *));
-    infos[0] = info_job(s, job, INFO_ALL);
-    if (job->spec != NULL || job->spec_bytes == 0) {
+    infos[0] = info_job(s, job, plan ? INFO_PLAN : INFO_ALL);
+    const size_t spec_bytes = job->spec == NULL ? job->spec_bytes : 0;
+    const size_t plan_bytes = job->plan != NULL && job->plan->text == NULL ? job->plan->bytes : 0;
+    const size_t missing = plan ? plan_bytes : spec_bytes;
+    if (missing == 0) {
         reply_jobs(s, conn, frame_id, infos, 1, false);
         return;
     }
     Ms__JobList list = MS__JOB_LIST__INIT;
     list.jobs = infos;
     list.n_jobs = 1;
-    s->tick_bytes += job->spec_bytes; /* the driver packs it: it counts all the same */
-    emit_read_spec(s, conn->id, frame_id, &list);
+    s->tick_bytes += missing; /* the driver packs it: it counts all the same */
+    emit_read_job(s, conn->id, frame_id, plan ? SCHED_READ_PLAN : SCHED_READ_SPEC, &list);
 }
 
-static void reply_job(struct sched *s, const struct conn *conn, uint32_t frame_id, uint64_t id)
+static void reply_job(struct sched *s, const struct conn *conn, uint32_t frame_id,
+                      const Ms__JobQuery *msg)
 {
-    const struct job *job = job_find(s, id);
+    const struct job *job = job_find(s, msg->job);
     if (job == NULL) {
         emit_error(s, conn->id, frame_id, MS_E_NOT_FOUND,
-                   "job %llu does not exist: msctl jobs --all lists them", (unsigned long long)id);
+                   "job %llu does not exist: msctl jobs --all lists them",
+                   (unsigned long long)msg->job);
     } else if (!emit_reserve(s, info_bytes(job))) {
         refuse_nomem(s, conn, frame_id);
     } else {
-        show_job(s, conn, frame_id, job);
+        show_job(s, conn, frame_id, job, msg->plan);
     }
 }
 
@@ -66,7 +71,7 @@ void on_job_query(struct sched *s, struct conn *conn, const struct sched_event *
 {
     const Ms__JobQuery *msg = (const Ms__JobQuery *)event->msg;
     if (msg->job != 0) {
-        reply_job(s, conn, event->id, msg->job);
+        reply_job(s, conn, event->id, msg);
         return;
     }
     uint32_t limit = page_size(msg->limit);

@@ -81,6 +81,7 @@ static void forget_job(struct sched *s, struct past *past)
         emit_drop_members(s, job->id);
     }
     emit_drop_job(s, job->id);
+    plan_detach(s, job);
     job_drop(s, job);
     set(s, past, past->jobs.n - 1, past->ranks.n - ranks);
 }

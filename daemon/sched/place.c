@@ -94,6 +94,7 @@ static int send_assigns(struct sched *s, struct job *job, struct node **nodes, s
     msg.run_dir = (char *)job->run_dir;
     msg.isa = (char *)isa_least(nodes, job->workers);
     msg.job_tag = (char *)job_tag(s, job);
+    msg.plan_from = run_plan_from(job);
     const uint8_t *tail = emit_share(s, MS_MSG_ASSIGN, &msg.base, &tail_bytes, err);
     if (tail == NULL) {
         return err->code;
@@ -104,6 +105,24 @@ static int send_assigns(struct sched *s, struct job *job, struct node **nodes, s
         emit_send_shared(s, nodes[rank]->conn->id, MS_MSG_ASSIGN, 0, &own.base, tail, tail_bytes);
     }
     return 0;
+}
+
+/* False: one of its ranks would never hear of it, and the job was lost. */
+static bool plan_is_known(struct sched *s, struct job *job)
+{
+    for (uint32_t rank = 0; rank < job->workers; rank++) {
+        const struct node *node = job->run->members[rank].hold->node;
+        if (!node_knows_plans(node)) {
+            run_lost(s, job, rank, FAULT_UNTOLD, MS_E_UNSUPPORTED,
+                     emit_text(s,
+                               "%s is of a release (0.1) that knows no plan of others, and there "
+                               "are not %u nodes that do: update msworker there, or submit the job "
+                               "without --plan",
+                               rank_words(s, job, rank), job->workers));
+            return false;
+        }
+    }
+    return true;
 }
 
 void place_job(struct sched *s, struct job *job, struct node **nodes)
@@ -133,6 +152,9 @@ void place_job(struct sched *s, struct job *job, struct node **nodes)
                  emit_text(s, "its ranks cannot be told of it: %s", err.text));
         return;
     }
+    if (job->plan_given && (!plan_is_known(s, job) || !run_tell_plan(s, job))) {
+        return;
+    }
     watch_stir(s, job);
     watch_news(s);
 }
@@ -140,6 +162,29 @@ void place_job(struct sched *s, struct job *job, struct node **nodes)
 /* Sorting all of 16k idle nodes for each small job would cost 10 ms a job: a thousand more than it
  * wants are choice enough. */
 enum { SPARE_CANDIDATES = 1000 };
+
+/* Nodes that know a given plan, idle ones; those that will be are waited for. */
+static uint32_t n_that_know_plans(const struct sched *s)
+{
+    uint32_t n = 0;
+    for (const struct list *at = s->beating.next; at != &s->beating; at = at->next) {
+        const struct node *node = list_item(at, const struct node, beating);
+        n += node_is_usable(node) && node_knows_plans(node);
+    }
+    return n;
+}
+
+static size_t take_idle(struct sched *s, struct node **nodes, size_t room, bool all)
+{
+    size_t n = 0;
+    for (struct list *at = s->idle.next; at != &s->idle && n < room; at = at->next) {
+        struct node *node = list_item(at, struct node, idle);
+        if (all || node_knows_plans(node)) {
+            nodes[n++] = node;
+        }
+    }
+    return n;
+}
 
 static bool place_first(struct sched *s)
 {
@@ -152,9 +197,12 @@ static bool place_first(struct sched *s)
     }
     size_t room = job->workers + SPARE_CANDIDATES;
     struct node **nodes = emit_alloc(s, room * sizeof(struct node *));
-    size_t n = 0;
-    for (struct list *at = s->idle.next; at != &s->idle && n < room; at = at->next) {
-        nodes[n++] = list_item(at, struct node, idle);
+    size_t n = take_idle(s, nodes, room, !job->plan_given);
+    if (n < job->workers && n_that_know_plans(s) >= job->workers) {
+        return false; /* some are busy */
+    }
+    if (n < job->workers) { /* it ends, in words that name one */
+        n = take_idle(s, nodes, room, true);
     }
     assert(n >= job->workers);
     rank_choose(s, nodes, n, job->workers);

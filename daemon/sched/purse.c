@@ -121,6 +121,20 @@ void purse_remove(struct sched *s, const struct job *job)
     }
 }
 
+void purse_add_plan(struct sched *s, const struct job *job, size_t bytes)
+{
+    find(s, job->owner)->bytes += bytes;
+    s->specs_bytes += bytes;
+}
+
+void purse_remove_plan(struct sched *s, const struct job *job, size_t bytes)
+{
+    struct purse *purse = find(s, job->owner);
+    assert(purse != NULL && purse->bytes >= bytes);
+    purse->bytes -= bytes;
+    s->specs_bytes -= bytes;
+}
+
 void purses_fini(struct sched *s)
 {
     size_t slot = 0;

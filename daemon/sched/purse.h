@@ -2,6 +2,9 @@
  *
  *     | places in the queue, bytes of descriptions: each owner a share of them | admins' floor |
  *
+ * A plan that came with a job, or that rank 0 chose, is part of its description while its text is
+ * in memory: until the job runs.
+ *
  * Four can fill what is there, one cannot, and whatever users do, an admin's job still gets in. */
 #ifndef SCHED_PURSE_H
 #define SCHED_PURSE_H
@@ -19,6 +22,9 @@ const char *purse_refusal(struct sched *s, const struct ms_principal *who, size_
 /* The job counts against its owner's purse: from the day it is known to its end. */
 void purse_add(struct sched *s, const struct job *job);
 void purse_remove(struct sched *s, const struct job *job);
+/* The text of its plan, too: from now on, or no longer. */
+void purse_add_plan(struct sched *s, const struct job *job, size_t bytes);
+void purse_remove_plan(struct sched *s, const struct job *job, size_t bytes);
 void purses_fini(struct sched *s);
 /* The purses add up to the jobs that wait or run. */
 int purses_check(const struct sched *s, struct ms_err *err);

@@ -138,6 +138,11 @@ static const char *place_words(struct sched *s, const struct job *job)
     const char *nodes =
         emit_text(s, "waits for %u idle node%s: %u registered, %u idle%s%s", next->workers,
                   next->workers == 1 ? "" : "s", s->n_registered, s->n_idle, paused, stuck);
+    if (next->plan_given && next->workers <= s->n_idle) {
+        nodes =
+            emit_text(s, "waits for %u idle node%s that know its plan: others are of release 0.1",
+                      next->workers, next->workers == 1 ? "" : "s");
+    }
     return job == next ? nodes
                        : emit_text(s, "waits behind job %llu, which %s",
                                    (unsigned long long)next->id, nodes);

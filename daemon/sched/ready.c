@@ -29,7 +29,7 @@ bool ready_is_bounded(const struct sched *s)
 void ready_timeout(struct sched *s, struct run *run)
 {
     struct job *job = run->job;
-    uint32_t rank = 0;
+    uint32_t rank = 0; /* while they wait for a plan it is rank 0's */
     while (rank < job->workers && run->members[rank].state != RANK_PREPARING) {
         rank++;
     }
@@ -43,9 +43,9 @@ void ready_timeout(struct sched *s, struct run *run)
         "on that host, or raise %s",
         run->n_in[RANK_READY], job->workers, run->members[rank].pid,
         s->cfg.mode == SCHED_DYNAMIC ? "MS_TOPO_TIMEOUT" : "topo_timeout_s");
-    run_lost(
-        s, job, rank, FAULT_UNREADY, MS_E_TIMEOUT,
-        rank_text(s, job, rank,
-                  emit_text(s, "did not get ready within %lld s", (long long)(bound_ms(s) / 1000)),
-                  cause));
+    const char *what = run_awaits_plan(job) ? "did not choose the plan" : "did not get ready";
+    run_lost(s, job, rank, FAULT_UNREADY, MS_E_TIMEOUT,
+             rank_text(s, job, rank,
+                       emit_text(s, "%s within %lld s", what, (long long)(bound_ms(s) / 1000)),
+                       cause));
 }

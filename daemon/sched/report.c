@@ -4,10 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The rank that this connection speaks for, if the message is about one that its node holds in a
- * job that is placed; else NULL. Crossing messages of a job that has ended are normal. */
-static struct hold *speaker(const struct conn *conn, uint64_t job, uint64_t generation,
-                            uint32_t rank)
+struct hold *rank_speaker(const struct conn *conn, uint64_t job, uint64_t generation, uint32_t rank)
 {
     struct hold *hold = conn->node != NULL ? hold_find(conn->node, job, generation, rank) : NULL;
     return hold != NULL && hold->job != NULL ? hold : NULL;
@@ -98,10 +95,21 @@ static const char *digests_differ(struct sched *s, const struct job *job, const 
     return NULL;
 }
 
+/* The ranks' plans are the same, and the job's; else why not, and whose it is. */
+static const char *plans_differ(struct sched *s, const struct job *job, uint32_t *ret_rank)
+{
+    const char *differ = digests_differ(s, job, &plans, ret_rank);
+    for (uint32_t rank = 0; differ == NULL && rank < job->workers; rank++) {
+        *ret_rank = rank;
+        differ = run_plan_differs(s, job, job->run->members[rank].plan_sha256);
+    }
+    return differ;
+}
+
 static void all_ready(struct sched *s, struct job *job)
 {
     uint32_t rank = 0;
-    const char *differ = digests_differ(s, job, &plans, &rank);
+    const char *differ = plans_differ(s, job, &rank);
     if (differ != NULL) {
         run_lost(s, job, rank, FAULT_DISAGREE, MS_E_FAILED, differ);
         return;
@@ -111,6 +119,7 @@ static void all_ready(struct sched *s, struct job *job)
     job->n_tries = job->n_leaves = job->n_met = 0;
     timer_stop(s, &job->run->ready);
     job_set_reason(job, "");
+    plan_settle(s, job);
     job_set(s, job, JOB_ON_READY, emit_text(s, "plan %.16s", job->plan_sha256));
     emit_put_job(s, job, false);
     for (rank = 0; rank < job->workers; rank++) {
@@ -130,7 +139,7 @@ static void all_ready(struct sched *s, struct job *job)
 void on_rank_ready(struct sched *s, struct conn *conn, const struct sched_event *event)
 {
     const Ms__RankReady *msg = (const Ms__RankReady *)event->msg;
-    struct hold *hold = speaker(conn, msg->job, msg->generation, msg->rank);
+    struct hold *hold = rank_speaker(conn, msg->job, msg->generation, msg->rank);
     if (hold == NULL) {
         return;
     }
@@ -173,7 +182,7 @@ static void eval_keep(struct run *run, const struct progress *progress)
 void on_progress(struct sched *s, struct conn *conn, const struct sched_event *event)
 {
     const Ms__Progress *msg = (const Ms__Progress *)event->msg;
-    struct hold *hold = speaker(conn, msg->job, msg->generation, msg->rank);
+    struct hold *hold = rank_speaker(conn, msg->job, msg->generation, msg->rank);
     if (hold == NULL || hold->job->state != JOB_RUNNING) {
         return;
     }
@@ -204,7 +213,7 @@ static void all_done(struct sched *s, struct job *job)
     uint32_t rank = 0;
     const char *differ = digests_differ(s, job, &weights, &rank);
     if (differ == NULL) {
-        differ = digests_differ(s, job, &plans, &rank);
+        differ = plans_differ(s, job, &rank);
     }
     if (differ != NULL) {
         run_lost(s, job, rank, FAULT_DISAGREE, MS_E_FAILED, differ);
@@ -307,7 +316,7 @@ void on_rank_done(struct sched *s, struct conn *conn, const struct sched_event *
 void on_peer_report(struct sched *s, struct conn *conn, const struct sched_event *event)
 {
     const Ms__PeerReport *msg = (const Ms__PeerReport *)event->msg;
-    const struct hold *hold = speaker(conn, msg->job, msg->generation, msg->rank);
+    const struct hold *hold = rank_speaker(conn, msg->job, msg->generation, msg->rank);
     if (hold == NULL) {
         return;
     }
@@ -348,6 +357,9 @@ void run_came_back(struct sched *s, struct hold *hold, const struct claim *claim
                      (unsigned long long)job->id, (unsigned long long)job->generation);
         }
         watch_stir(s, job);
+    }
+    if (job->state == JOB_PLACING) {
+        run_tell_plan_again(s, hold); /* ours may have been lost with the connection */
     }
     if (job->state == JOB_RUNNING && !claim->running) {
         send_start(s, hold); /* ours was lost with the connection */

@@ -111,6 +111,24 @@ void on_peer_report(struct sched *s, struct conn *conn, const struct sched_event
 void on_progress(struct sched *s, struct conn *conn, const struct sched_event *event);
 void run_came_back(struct sched *s, struct hold *hold, const struct claim *claim);
 
+/* The rank that this connection speaks for, if its node holds that rank of a job that is placed;
+ * else NULL: crossing messages of a job that has ended are normal. */
+struct hold *rank_speaker(const struct conn *conn, uint64_t job, uint64_t generation,
+                          uint32_t rank);
+
+/* agree.c: by which plan the ranks run */
+
+void on_rank_plan(struct sched *s, struct conn *conn, const struct sched_event *event);
+/* Where the ranks of a placed job have their plan from. */
+enum ms_plan_from run_plan_from(const struct job *job);
+bool run_awaits_plan(const struct job *job); /* PLACING: rank 0 has not said it yet */
+/* Plan to all ranks; the job's own is in memory. False: it cannot be sent, and the job was lost. */
+bool run_tell_plan(struct sched *s, struct job *job);
+void run_tell_plan_again(struct sched *s, const struct hold *hold); /* none yet: nothing */
+/* NULL, or why the digest that all ranks have is not that of the job's plan. */
+const char *run_plan_differs(struct sched *s, const struct job *job, const char *digest);
+bool node_knows_plans(const struct node *node); /* its release does */
+
 /* lost.c: the policy. The job ends, or is placed anew: run may be gone afterwards. */
 
 void run_lost(struct sched *s, struct job *job, uint32_t rank, enum fault fault, int code,

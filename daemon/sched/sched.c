@@ -154,8 +154,9 @@ static int tables_init(struct sched *s)
     return table_init(&s->conns, 64) < 0 || table_init(&s->nodes, 64) < 0 ||
                    table_init(&s->hosts, 64) < 0 || table_init(&s->holders, 64) < 0 ||
                    table_init(&s->purses, 64) < 0 || table_init(&s->pasts, 64) < 0 ||
-                   table_init(&s->authors, 64) < 0 || table_init(&s->keys, 64) < 0 ||
-                   table_init(&s->losers, 16) < 0 || table_init(&s->routes, 16) < 0
+                   table_init(&s->plans, 64) < 0 || table_init(&s->authors, 64) < 0 ||
+                   table_init(&s->keys, 64) < 0 || table_init(&s->losers, 16) < 0 ||
+                   table_init(&s->routes, 16) < 0
                ? MS_E_NOMEM
                : 0;
 }
@@ -274,6 +275,7 @@ void sched_destroy(struct sched *s)
     holders_fini(s);
     purses_fini(s);
     pasts_fini(s);
+    plans_fini(s);
     kept_fini(s);
     gone_fini(s);
     routes_free(s);

@@ -106,6 +106,16 @@ struct sched_job_row {
     char spec_sha256[65];
     const uint8_t *spec; /* job_json; borrowed; NULL in an update that leaves it as it is */
     size_t spec_bytes;
+    char plan[65];         /* which sched_plan_row it has; "" none */
+    bool plan_given;       /* ... that came with it: rank 0 does not choose */
+    const char *plan_text; /* loading, QUEUED and PLACING: that row's; borrowed */
+};
+
+/* The text of a plan (docs/plan.md), once for all jobs that have it. */
+struct sched_plan_row {
+    char sha256[65];  /* of the text */
+    const char *text; /* borrowed; NULL in a drop */
+    size_t bytes;
 };
 
 /* A rank of a placed job: what a restarted scheduler needs to adopt it; of an ended job: what it
@@ -171,6 +181,8 @@ enum sched_effect_kind {
     SCHED_DO_PUT_MEMBER,   /* insert or update by (job, rank) */
     SCHED_DO_DROP_MEMBERS, /* of a job */
     SCHED_DO_DROP_JOB,     /* history beyond MS_JOBS_KEPT_MAX */
+    SCHED_DO_PUT_PLAN,     /* insert by digest; the same one again: nothing changes */
+    SCHED_DO_DROP_PLAN,    /* no job has it any more */
     SCHED_DO_PUT_EVENT,    /* append */
     SCHED_DO_DROP_EVENT,   /* beyond MS_EVENTS_KEPT */
     SCHED_DO_PUT_META,     /* named number: "generation", "next_job" */
@@ -178,14 +190,16 @@ enum sched_effect_kind {
     SCHED_DO_EXIT,         /* dynamic cluster: the job is over, all acknowledged */
 };
 
-enum sched_read_kind { SCHED_READ_SPEC, SCHED_READ_EVENTS };
+enum sched_read_kind { SCHED_READ_SPEC, SCHED_READ_PLAN, SCHED_READ_EVENTS };
 
 /* An answer that the driver completes from the database (store_answer) and sends to conn. */
 struct sched_read {
     enum sched_read_kind kind;
     uint32_t frame_id;
-    uint64_t job;      /* SPEC: its spec belongs into list->jobs[0]->job_json; EVENTS: 0 of all */
-    Ms__JobList *list; /* SPEC */
+    /* SPEC: its spec belongs into list->jobs[0]->job_json; PLAN: its plan into ->plan; EVENTS: 0 of
+     * all */
+    uint64_t job;
+    Ms__JobList *list; /* SPEC, PLAN */
     /* EVENTS: numbers above after and up to last, or if before is not 0 below that, backwards */
     uint64_t after, before, last;
     const char *node_id; /* "": of all */
@@ -204,6 +218,7 @@ struct sched_effect {
     int status;                      /* EXIT: exit status; CLOSE: unused */
     const struct sched_job_row *job; /* PUT_JOB; borrowed likewise */
     const struct sched_member_row *member;
+    const struct sched_plan_row *plan;   /* PUT_PLAN, DROP_PLAN; borrowed likewise */
     const struct sched_event_row *event; /* PUT_EVENT; borrowed likewise */
     const struct sched_read *read;       /* READ; borrowed likewise */
     uint64_t job_id;                     /* DROP_JOB, DROP_MEMBERS */
@@ -228,9 +243,11 @@ uint64_t sched_skip_of(int64_t wall_ms);
 struct sched *sched_create(const struct sched_config *cfg, struct sched_time now);
 void sched_destroy(struct sched *sched); /* NULL allowed */
 
-/* Loading, before the first event, in any order: what store_load found. Jobs that were placed wait
- * one full lease for their nodes to come back and are adopted or failed. Rows are copied. */
+/* Loading, before the first event, in any order (plans before the jobs that have them): what
+ * store_load found. Jobs that were placed wait one full lease for their nodes to come back and are
+ * adopted or failed. Rows are copied. */
 int sched_load_meta(struct sched *sched, const char *key, uint64_t value, struct ms_err *err);
+int sched_load_plan(struct sched *sched, const struct sched_plan_row *row, struct ms_err *err);
 int sched_load_job(struct sched *sched, const struct sched_job_row *row, struct ms_err *err);
 int sched_load_member(struct sched *sched, const struct sched_member_row *row, struct ms_err *err);
 /* In the order of their numbers. */

@@ -33,6 +33,7 @@
 #include "daemon/sched/mode.h"
 #include "daemon/sched/node.h"
 #include "daemon/sched/past.h"
+#include "daemon/sched/plan.h"
 #include "daemon/sched/purse.h"
 #include "daemon/sched/queue.h"
 #include "daemon/sched/run.h"
@@ -83,8 +84,8 @@ struct sched {
     uint64_t generation_raised, jobs_raised; /* by claims of nodes, since the start */
     uint64_t seed;                           /* of hashes */
 
-    struct table conns, nodes, hosts, holders, purses, pasts, authors, keys, routes, losers;
-    uint64_t specs_bytes; /* of jobs that wait or run */
+    struct table conns, nodes, hosts, holders, purses, pasts, plans, authors, keys, routes, losers;
+    uint64_t specs_bytes; /* of jobs that wait or run, with the plans that are held for them */
     struct list beating, idle;
     struct heap gone_by; /* principals of lost and left nodes, who has the most first */
     uint64_t last_gone;  /* a node's gone_no */

@@ -44,6 +44,21 @@ static enum sched_job_state read_state(struct reader *reader)
 /* ---- one row ------------------------------------------------------------------------------------
  */
 
+static int load_plan(struct store *store, struct sched *sched, struct reader *reader,
+                     struct ms_err *err)
+{
+    (void)store;
+    struct sched_plan_row row = {.text = NULL};
+    read_text(reader, row.sha256, sizeof(row.sha256));
+    row.text = (const char *)sqlite3_column_text(reader->statement, reader->index);
+    row.bytes = (size_t)sqlite3_column_bytes(reader->statement, reader->index++);
+    if (reader->bad || row.text == NULL) {
+        return ms_fail(err, MS_E_CONFIG, "plan %.16s... has a column that is no legal text",
+                       row.sha256);
+    }
+    return sched_load_plan(sched, &row, err);
+}
+
 static int load_job(struct store *store, struct sched *sched, struct reader *reader,
                     struct ms_err *err)
 {
@@ -71,8 +86,11 @@ static int load_job(struct store *store, struct sched *sched, struct reader *rea
     read_text(reader, row.cancel_text, sizeof(row.cancel_text));
     row.results = read_blob(reader, &row.results_bytes);
     row.n_tries = (uint32_t)read_int(reader);
+    read_text(reader, row.plan, sizeof(row.plan));
+    row.plan_given = read_int(reader) != 0;
     read_text(reader, row.spec_sha256, sizeof(row.spec_sha256));
     row.spec = read_blob(reader, &row.spec_bytes);
+    row.plan_text = (const char *)sqlite3_column_text(reader->statement, reader->index++);
     if (reader->bad) {
         return ms_fail(err, MS_E_CONFIG, "job %llu has a column that is no legal text",
                        (unsigned long long)row.id);
@@ -214,7 +232,8 @@ static int load_part(struct store *store, struct sched *sched, const struct part
 
 int store_load(struct store *store, struct sched *sched, struct ms_err *err)
 {
-    static const struct part parts[] = {{"job", ST_LOAD_JOBS, load_job},
+    static const struct part parts[] = {{"plan", ST_LOAD_PLANS, load_plan},
+                                        {"job", ST_LOAD_JOBS, load_job},
                                         {"member", ST_LOAD_MEMBERS, load_member},
                                         {"event", ST_LOAD_EVENTS, load_event},
                                         {"meta", ST_LOAD_META, load_meta}};

@@ -22,28 +22,42 @@ static uint8_t *pack(const struct sched_read *read, uint16_t type, const Protobu
     return frame;
 }
 
-static uint8_t *answer_spec(struct store *store, const struct sched_read *read, size_t *ret_bytes,
-                            struct ms_err *err)
+/* Of a job that is in the list: what it lacks goes into its place, packed before the next step. */
+static uint8_t *pack_job(const struct sched_read *read, sqlite3_stmt *statement, size_t *ret_bytes,
+                         struct ms_err *err)
 {
-    struct binder binder = bind_begin(store, ST_READ_SPEC);
+    Ms__JobInfo *info = read->list->jobs[0];
+    if (read->kind == SCHED_READ_PLAN) {
+        info->plan = (char *)sqlite3_column_text(statement, 0);
+    } else {
+        struct reader reader = {.statement = statement};
+        size_t size = 0;
+        info->job_json.data = (uint8_t *)read_blob(&reader, &size);
+        info->job_json.len = size;
+    }
+    return pack(read, MS_MSG_JOB_LIST, &read->list->base, ret_bytes, err);
+}
+
+static uint8_t *answer_job(struct store *store, const struct sched_read *read, size_t *ret_bytes,
+                           struct ms_err *err)
+{
+    const int is_plan = read->kind == SCHED_READ_PLAN;
+    struct binder binder = bind_begin(store, is_plan ? ST_READ_PLAN : ST_READ_SPEC);
     uint8_t *frame = NULL;
     bind_int(&binder, (int64_t)read->job);
     int rc = binder.rc == SQLITE_OK ? sqlite3_step(binder.statement) : binder.rc;
     int is_whole = rc == SQLITE_ROW && sqlite3_column_int(binder.statement, 1) == 1;
     if (is_whole) {
-        struct reader reader = {.statement = binder.statement};
-        size_t size = 0;
-        read->list->jobs[0]->job_json.data = (uint8_t *)read_blob(&reader, &size);
-        read->list->jobs[0]->job_json.len = size;
-        frame = pack(read, MS_MSG_JOB_LIST, &read->list->base, ret_bytes, err);
-        read->list->jobs[0]->job_json = (ProtobufCBinaryData){0, NULL};
+        const Ms__JobInfo lacking = *read->list->jobs[0];
+        frame = pack_job(read, binder.statement, ret_bytes, err);
+        *read->list->jobs[0] = lacking;
     } else if (rc == SQLITE_DONE) { /* the tick that asked let it go */
         ms_fail(err, MS_E_NOT_FOUND,
                 "job %llu does not exist any more: newer ones have taken its place in the history",
                 (unsigned long long)read->job);
     } else {
-        ms_fail(err, MS_E_IO, "the description of job %llu cannot be read from database %s: %s",
-                (unsigned long long)read->job, store->path,
+        ms_fail(err, MS_E_IO, "the %s of job %llu cannot be read from database %s: %s",
+                is_plan ? "plan" : "description", (unsigned long long)read->job, store->path,
                 rc == SQLITE_ROW ? "it does not match its digest" : sqlite3_errstr(rc));
     }
     sqlite3_reset(binder.statement);
@@ -162,7 +176,7 @@ uint8_t *store_answer(struct store *store, const struct sched_read *read, size_t
 {
     struct ms_err err = {0, ""};
     uint8_t *frame = read->kind == SCHED_READ_EVENTS ? answer_events(store, read, ret_bytes, &err)
-                                                     : answer_spec(store, read, ret_bytes, &err);
+                                                     : answer_job(store, read, ret_bytes, &err);
     if (frame == NULL) {
         Ms__Error msg = MS__ERROR__INIT;
         msg.code = err.code;

@@ -9,19 +9,22 @@ const char *const store_states[JOB_STATES] = {
 };
 
 /* Columns in the order in which they are bound, read and summed: a change here is a migration. */
-#define JOB_COLUMNS                                                                                \
+#define JOB_COLUMNS_2                                                                              \
     "id, state, name, owner, reason, key, run_dir, workers, priority, code, generation, "          \
     "submitted_ms, started_ms, ended_ms, steps, seconds, weights_sha256, plan_sha256, "            \
     "recovery, cancel_at_step, cancel_text, results, n_tries"
+#define JOB_COLUMNS JOB_COLUMNS_2 ", plan, plan_given"
 #define JOB_VALUES                                                                                 \
     "?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, "  \
-    "?21, ?22, ?23"
+    "?21, ?22, ?23, ?24, ?25"
 #define JOB_ASSIGNMENTS                                                                            \
     "state=?2, name=?3, owner=?4, reason=?5, key=?6, run_dir=?7, workers=?8, priority=?9, "        \
     "code=?10, generation=?11, submitted_ms=?12, started_ms=?13, ended_ms=?14, steps=?15, "        \
     "seconds=?16, weights_sha256=?17, plan_sha256=?18, recovery=?19, cancel_at_step=?20, "         \
-    "cancel_text=?21, results=?22, n_tries=?23"
-#define JOB_SUMMED JOB_COLUMNS ", spec_sha256" /* which stands for the spec */
+    "cancel_text=?21, results=?22, n_tries=?23, plan=?24, plan_given=?25"
+#define JOB_SUMMED_2 JOB_COLUMNS_2 ", spec_sha256" /* which stands for the spec */
+#define JOB_SUMMED   JOB_COLUMNS ", spec_sha256"
+#define PLAN_SUMMED  "sha256" /* which stands for the text */
 #define MEMBER_SUMMED                                                                              \
     "job, rank, node_id, incarnation, host_name, log_path, principal, generation, state, step, "   \
     "pid"
@@ -168,7 +171,7 @@ const struct store_migration store_migrations[] = {
       "INSERT INTO job SELECT id, state, name, principal_from_0_1(owner), reason, key, run_dir,"
       "  workers, priority, code, generation, submitted_ms, started_ms, ended_ms, steps, seconds,"
       "  weights_sha256, plan_sha256, 0, 0, '', x'', 0, sha256_hex(spec), spec, 0 FROM job_1;"
-      "UPDATE job SET sum = row_sum(" JOB_SUMMED ");"
+      "UPDATE job SET sum = row_sum(" JOB_SUMMED_2 ");"
       "INSERT INTO member SELECT member_1.job, rank, node_id, incarnation, host_name, log_path, '',"
       "  job_1.generation, '', 0, 0, 0 FROM member_1 JOIN job_1 ON job_1.id = member_1.job;"
       "UPDATE member SET sum = row_sum(" MEMBER_SUMMED ");"
@@ -178,6 +181,25 @@ const struct store_migration store_migrations[] = {
       "DROP TABLE meta_1;"
       "INSERT INTO ledger SELECT 'schema', count(*), " SCHEMA_SUM " FROM sqlite_schema;"
       "PRAGMA user_version = 2;"}},
+    /* 3: plans, each text once. What does not match its sum before does not match it after */
+    {{"UPDATE ledger SET rows = -1 WHERE name = 'schema' AND"
+      "  (rows, sum) IS NOT (SELECT count(*), " SCHEMA_SUM " FROM sqlite_schema);"
+      "CREATE TABLE plan("
+      "  sha256 TEXT PRIMARY KEY CHECK(length(sha256) = 64),"
+      "  text TEXT NOT NULL CHECK(length(text) BETWEEN 1 AND 262144),"
+      "  sum INTEGER NOT NULL"
+      ") STRICT, WITHOUT ROWID;"
+      "INSERT INTO ledger VALUES ('plan', 0, 0);"
+      "ALTER TABLE job ADD COLUMN plan TEXT NOT NULL DEFAULT '' CHECK(length(plan) IN (0, 64));"
+      "ALTER TABLE job ADD COLUMN plan_given INTEGER NOT NULL DEFAULT 0"
+      "  CHECK(plan_given IN (0, 1));",
+      /* clang-format off */
+    LEDGER_OF("plan"),
+      /* clang-format on */
+      "UPDATE job SET sum = row_sum(" JOB_SUMMED ") WHERE sum = row_sum(" JOB_SUMMED_2 ");"
+      "UPDATE ledger SET (rows, sum) = (SELECT count(*), " SCHEMA_SUM " FROM sqlite_schema)"
+      "  WHERE name = 'schema' AND rows >= 0;"
+      "PRAGMA user_version = 3;"}},
 };
 const size_t store_migrations_n = MS_ARRAY_SIZE(store_migrations);
 
@@ -186,8 +208,8 @@ const char *const store_statements[ST_COUNT] = {
     [ST_COMMIT] = "COMMIT",
     [ST_ROLLBACK] = "ROLLBACK",
     [ST_PUT_JOB] = "INSERT INTO job(" JOB_COLUMNS ", spec_sha256, spec, sum) VALUES (" JOB_VALUES
-                   ", ?24, ?25, row_sum(" JOB_VALUES ", ?24)) ON CONFLICT(id) DO UPDATE "
-                   "SET " JOB_ASSIGNMENTS ", spec_sha256=?24, spec=?25, sum=excluded.sum",
+                   ", ?26, ?27, row_sum(" JOB_VALUES ", ?26)) ON CONFLICT(id) DO UPDATE "
+                   "SET " JOB_ASSIGNMENTS ", spec_sha256=?26, spec=?27, sum=excluded.sum",
     [ST_UPDATE_JOB] =
         "UPDATE job SET " JOB_ASSIGNMENTS ", sum=row_sum(" JOB_VALUES ", spec_sha256) WHERE id=?1",
     [ST_PUT_MEMBER] = "INSERT INTO member(" MEMBER_SUMMED ", sum) VALUES (" MEMBER_VALUES
@@ -196,14 +218,21 @@ const char *const store_statements[ST_COUNT] = {
                       "generation=?8, state=?9, step=?10, pid=?11, sum=excluded.sum",
     [ST_DROP_MEMBERS] = "DELETE FROM member WHERE job=?1",
     [ST_DROP_JOB] = "DELETE FROM job WHERE id=?1",
+    [ST_PUT_PLAN] = "INSERT INTO plan(sha256, text, sum) VALUES (?1, ?2, row_sum(?1)) "
+                    "ON CONFLICT(sha256) DO NOTHING",
+    [ST_DROP_PLAN] = "DELETE FROM plan WHERE sha256=?1",
     [ST_PUT_META] = "INSERT INTO meta(key, value, sum) VALUES (?1, ?2, row_sum(?1, ?2)) "
                     "ON CONFLICT(key) DO UPDATE SET value=?2, sum=excluded.sum",
     [ST_PUT_SECRET] = "INSERT INTO secret(name, value, sum) VALUES (?1, ?2, row_sum(?1, ?2))",
     [ST_PUT_EVENT] = "INSERT INTO event(" EVENT_SUMMED ", sum) VALUES (" EVENT_VALUES
                      ", row_sum(" EVENT_VALUES "))",
     [ST_DROP_EVENT] = "DELETE FROM event WHERE seq=?1",
-    [ST_LOAD_JOBS] = "SELECT " JOB_COLUMNS ", spec_sha256, spec, sum, sum = row_sum(" JOB_SUMMED
-                     ") AND spec_sha256 = sha256_hex(spec) FROM job ORDER BY id",
+    [ST_LOAD_PLANS] = "SELECT sha256, text, sum, sum = row_sum(" PLAN_SUMMED
+                      ") AND sha256 = sha256_hex(text) FROM plan ORDER BY sha256",
+    [ST_LOAD_JOBS] =
+        "SELECT " JOB_COLUMNS ", spec_sha256, spec, CASE WHEN state IN ('QUEUED', 'PLACING') "
+        "THEN (SELECT text FROM plan WHERE sha256 = job.plan) END, sum, sum = row_sum(" JOB_SUMMED
+        ") AND spec_sha256 = sha256_hex(spec) FROM job ORDER BY id",
     [ST_LOAD_MEMBERS] = "SELECT " MEMBER_SUMMED ", sum, sum = row_sum(" MEMBER_SUMMED
                         ") FROM member ORDER BY job, rank",
     [ST_LOAD_META] = "SELECT key, value, sum, sum = row_sum(key, value) FROM meta ORDER BY key",
@@ -217,6 +246,8 @@ const char *const store_statements[ST_COUNT] = {
     [ST_LEDGER] = "SELECT rows, sum FROM ledger WHERE name=?1",
     [ST_SCHEMA] = "SELECT count(*), " SCHEMA_SUM " FROM sqlite_schema",
     [ST_READ_SPEC] = "SELECT spec, spec_sha256 = sha256_hex(spec) FROM job WHERE id=?1",
+    [ST_READ_PLAN] = "SELECT plan.text, plan.sha256 = sha256_hex(plan.text) FROM job "
+                     "JOIN plan ON plan.sha256 = job.plan WHERE job.id=?1",
     [ST_READ_EVENTS] = "SELECT " EVENTS_ASKED_FOR " ORDER BY seq LIMIT ?5",
     [ST_READ_EVENTS_BACKWARDS] = "SELECT " EVENTS_ASKED_FOR " ORDER BY seq DESC LIMIT ?5",
 };

@@ -217,6 +217,8 @@ static int put_job(struct store *store, const struct sched_job_row *job)
     bind_text(&binder, job->cancel_text);
     bind_blob(&binder, job->results, job->results_bytes);
     bind_int(&binder, job->n_tries);
+    bind_text(&binder, job->plan);
+    bind_int(&binder, job->plan_given);
     char digest[MS_SHA256_HEX];
     if (job->spec != NULL) {
         bind_text(&binder, spec_digest(job, digest));
@@ -243,6 +245,21 @@ static int put_member(struct store *store, const struct sched_member_row *member
     bind_text(&binder, member->state);
     bind_count(&binder, member->step);
     bind_int(&binder, member->pid);
+    return bind_run(&binder);
+}
+
+static int put_plan(struct store *store, const struct sched_plan_row *plan)
+{
+    struct binder binder = bind_begin(store, ST_PUT_PLAN);
+    bind_text(&binder, plan->sha256);
+    bind_text(&binder, plan->text);
+    return bind_run(&binder);
+}
+
+static int drop_plan(struct store *store, const struct sched_plan_row *plan)
+{
+    struct binder binder = bind_begin(store, ST_DROP_PLAN);
+    bind_text(&binder, plan->sha256);
     return bind_run(&binder);
 }
 
@@ -364,6 +381,10 @@ static int put_effect(struct store *store, const struct sched_effect *effect)
         return drop(store, ST_DROP_MEMBERS, effect->job_id);
     case SCHED_DO_DROP_JOB:
         return drop(store, ST_DROP_JOB, effect->job_id);
+    case SCHED_DO_PUT_PLAN:
+        return put_plan(store, effect->plan);
+    case SCHED_DO_DROP_PLAN:
+        return drop_plan(store, effect->plan);
     case SCHED_DO_PUT_EVENT:
         return put_event(store, effect->event);
     case SCHED_DO_DROP_EVENT:

@@ -35,12 +35,24 @@ int sched_load_job(struct sched *sched, const struct sched_job_row *row, struct 
     FUZZ_CHECK(row->results != NULL || row->results_bytes == 0);
     check_text(row->weights_sha256, sizeof(row->weights_sha256));
     check_text(row->plan_sha256, sizeof(row->plan_sha256));
+    check_text(row->plan, sizeof(row->plan));
+    FUZZ_CHECK(row->plan_text == NULL || strlen(row->plan_text) <= MS_PLAN_MAX);
     uint8_t *copy = (uint8_t *)malloc(row->spec_bytes + 1); /* readable to its last byte */
     FUZZ_CHECK(copy != NULL);
     if (row->spec_bytes > 0) {
         memcpy(copy, row->spec, row->spec_bytes);
     }
     free(copy);
+    return 0;
+}
+
+int sched_load_plan(struct sched *sched, const struct sched_plan_row *row, struct ms_err *err)
+{
+    (void)sched;
+    (void)err;
+    rows++;
+    check_text(row->sha256, sizeof(row->sha256));
+    FUZZ_CHECK(row->bytes <= MS_PLAN_MAX && row->text[row->bytes] == '\0');
     return 0;
 }
 

@@ -114,6 +114,7 @@ void model_destroy(struct model *m)
     free(m->gone.at);
     free(m->conns.at);
     free(m->jobs.at);
+    free(m->plans.at);
     free(m->asks.at);
     free(m->events.at);
     free(m->stops.at);
@@ -149,6 +150,9 @@ static void job_reload(struct model *m, struct m_job *job)
     job->dropped = false;
     job->members_dropped = disk_member(m->w, job->id, 0) == NULL;
     job->state = row->state;
+    snprintf(job->plan, sizeof(job->plan), "%s",
+             row->plan[0] != '\0' ? disk_plan(&m->w->disk, row->plan) : "");
+    job->plan_given = row->plan_given;
     job->generation = row->generation;
     job->code = row->code;
     snprintf(job->reason, sizeof(job->reason), "%s", row->reason);
@@ -230,6 +234,7 @@ void model_starts(struct model *m, int64_t mono)
     m->generation = m->stored = m->w->disk.generation;
     m->next_job = m->w->disk.next_job;
     m_events_start(m);
+    m_plans_start(m);
     m->last_job = m->w->disk.next_job > 0 ? m->w->disk.next_job - 1 : 0;
     for (size_t i = 0; i < m->nodes.n; i++) {
         m->nodes.at[i].conn = 0;
@@ -333,6 +338,9 @@ static void message(struct model *m, struct m_conn *conn, const struct sched_eve
     case MS_MSG_REGISTER:
         m_on_register(m, conn, (const Ms__Register *)event->msg);
         break;
+    case MS_MSG_RANK_PLAN:
+        m_on_rank_plan(m, conn, (const Ms__RankPlan *)event->msg);
+        break;
     case MS_MSG_RANK_READY:
         m_on_ready(m, conn, (const Ms__RankReady *)event->msg);
         break;
@@ -432,6 +440,9 @@ static void judge_frame(struct model *m, struct m_conn *conn, uint16_t type, uin
     switch (type) {
     case MS_MSG_ASSIGN:
         m_judge_assign(m, conn, (const Ms__Assign *)msg);
+        break;
+    case MS_MSG_PLAN:
+        m_judge_plan(m, conn, (const Ms__Plan *)msg);
         break;
     case MS_MSG_START:
         m_judge_start(m, conn, (const Ms__Start *)msg);
@@ -559,6 +570,12 @@ static void judge_effect(struct model *m, const struct sched_effect *effect)
     case SCHED_DO_PUT_JOB:
         m_judge_row(m, effect->job);
         break;
+    case SCHED_DO_PUT_PLAN:
+        m_plan_put(m, effect->plan);
+        break;
+    case SCHED_DO_DROP_PLAN:
+        m_plan_drop(m, effect->plan);
+        break;
     case SCHED_DO_PUT_MEMBER:
         m_judge_last_shown(m, effect->member);
         break;
@@ -615,6 +632,7 @@ void model_judges(struct model *m, const struct sched_effect *effects, size_t n)
                  (ull)m->stored);
     }
     if (!m->w->failed) {
+        m_judge_plans_after(m);
         m_judge_ranks_after(m);
         m_judge_clients_after(m);
         m_judge_leases(m);

@@ -81,10 +81,17 @@ struct m_rank {
     int32_t code;
     char text[MS_TEXT_MAX + 1];
     char plan[65], weights[65];
-    char log[96]; /* as it was told with RankReady */
+    uint32_t plan_told; /* in this event */
+    bool came_now;      /* ... it came back */
+    char log[96];       /* as it was told with RankReady */
     uint64_t steps;
     uint64_t step; /* as it last said */
     uint32_t pid;  /* of a process that came back, or was given the rank since the start */
+};
+
+struct m_said { /* a RankPlan, and what it is */
+    enum m_said_kind { M_NOBODY, M_CHOSEN, M_AGAIN, M_OTHER, M_REFUSED } from;
+    uint64_t job, conn; /* conn: who has to hear alone */
 };
 
 struct m_progress { /* what a job shows of its training */
@@ -100,6 +107,8 @@ struct m_job {
     char run_dir[MS_PATH_MAX + 1];
     uint8_t *spec;
     size_t spec_bytes;
+    char plan[SIM_PLAN_MAX]; /* as it is stored; "": none */
+    bool plan_given;
     uint32_t workers;
     int32_t priority;
     bool recovery;
@@ -203,6 +212,8 @@ struct model {
     bool gone_unknown; /* whose a lost node is */
     M_ARRAY(struct m_conn) conns;
     M_ARRAY(struct m_job) jobs;
+    M_ARRAY(struct sim_plan) plans; /* that are stored */
+    struct m_said plan_said;        /* in this event */
     M_ARRAY(struct m_ask) asks;
     M_ARRAY(struct m_event) events;      /* up to last_event */
     size_t n_events;                     /* ... that are not gone */
@@ -301,6 +312,20 @@ void m_judge_queue(struct model *m);
 /* For one more job of his, described by so many bytes. */
 bool m_has_no_place(const struct model *m, const struct m_conn *conn, size_t bytes);
 bool m_queue_before(const struct m_job *a, const struct m_job *b);
+
+/* model_plan.c */
+void m_plans_start(struct model *m);
+bool m_knows_plans(const struct m_node *node);
+bool m_awaits_plan(struct model *m, const struct m_job *job);
+void m_judge_plan_from(struct model *m, const struct m_job *job, uint32_t told);
+void m_on_rank_plan(struct model *m, const struct m_conn *conn, const Ms__RankPlan *msg);
+void m_plan_put(struct model *m, const struct sched_plan_row *row);
+void m_plan_drop(struct model *m, const struct sched_plan_row *row);
+void m_judge_plan_row(struct model *m, struct m_job *job, const struct sched_job_row *row,
+                      bool is_new);
+void m_judge_plan(struct model *m, const struct m_conn *conn, const Ms__Plan *msg);
+void m_judge_plans_after(struct model *m);
+bool m_plan_differs(struct model *m, const struct m_job *job);
 
 /* model_clients.c */
 void m_on_question(struct model *m, struct m_conn *conn, const struct sched_event *event);

@@ -131,6 +131,10 @@ static void judge_info(struct model *m, const struct m_job *job, const Ms__JobIn
                  (ull)job->id, job->owner, sched_job_state_name(job->state), (ull)job->generation,
                  info->state, info->owner, (ull)info->generation);
     }
+    if (info->plan_given != job->plan_given ||
+        (info->plan[0] != '\0' && strcmp(info->plan, job->plan) != 0)) {
+        sim_fail(m->w, "model: job %llu is told with another plan", (ull)job->id);
+    }
     judge_reason(m, job, info->reason);
     m_judge_shown(m, job, info, with_ranks);
     if (info->job_json.len > 0 && (info->job_json.len != job->spec_bytes ||
@@ -178,6 +182,7 @@ static const struct m_job *job_of_key(const struct model *m, uint32_t who, const
 static bool is_same(const struct m_job *job, const Ms__Submit *msg)
 {
     return job->workers == msg->workers && job->spec_bytes == msg->job_json.len &&
+           strcmp(job->plan_given ? job->plan : "", msg->plan) == 0 &&
            memcmp(job->spec, msg->job_json.data, job->spec_bytes) == 0;
 }
 
@@ -212,7 +217,8 @@ static bool submit_refusal_is_fair(const struct model *m, const struct m_conn *c
                (msg->run_dir[0] != '\0' && m->w->mode != SCHED_RUN) ||
                person_is_refused(conn->is_admin, msg->priority);
     default:
-        return code == MS_E_FULL && (m->w->disk.full || m_has_no_place(m, conn, msg->job_json.len));
+        return code == MS_E_FULL &&
+               (m->w->disk.full || m_has_no_place(m, conn, msg->job_json.len + strlen(msg->plan)));
     }
 }
 
@@ -351,8 +357,13 @@ static void judge_list(struct model *m, const Ms__JobList *msg)
             return;
         }
         judge_info(m, job, msg->jobs[n], asked->job != 0);
-        if (asked->job != 0 && !m_is_ended(job) && msg->jobs[n]->job_json.len == 0) {
-            sim_fail(m->w, "model: job %llu is told without its spec", (ull)id);
+        bool waits =
+            job->state == JOB_QUEUED || job->state == JOB_PLACING; /* else the disk has it */
+        bool lacks = asked->plan ? waits && strcmp(msg->jobs[n]->plan, job->plan) != 0
+                                 : !m_is_ended(job) && msg->jobs[n]->job_json.len == 0;
+        if (asked->job != 0 && lacks) {
+            sim_fail(m->w, "model: job %llu is told without its %s", (ull)id,
+                     asked->plan ? "plan" : "spec");
         }
         if (m_is_ended(job) && msg->jobs[n]->job_json.len > 0 && m->w->mode != SCHED_DYNAMIC) {
             sim_fail(m->w, "model: job %llu has ended, and its spec is kept in memory", (ull)id);

@@ -175,6 +175,7 @@ static void came_back(struct model *m, const struct m_conn *conn, struct m_rank 
 {
     struct m_job *job = m_job_find(m, conn->claim.job);
     r->missing = r->refused = false;
+    r->came_now = true;
     r->step = conn->claim_step;
     r->pid = conn->asked.pid;
     bool missing = false;

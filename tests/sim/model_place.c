@@ -45,6 +45,9 @@ bool m_has_no_place(const struct model *m, const struct m_conn *conn, size_t byt
             own += is_own;
             all_bytes += job->spec_bytes;
             own_bytes += is_own ? job->spec_bytes : 0;
+            size_t plan = job->state != JOB_RUNNING ? strlen(job->plan) : 0;
+            all_bytes += plan;
+            own_bytes += is_own ? plan : 0;
         }
     }
     uint32_t places = w->jobs_queued_max - (conn->is_admin ? 0 : w->jobs_admin);
@@ -58,10 +61,11 @@ bool m_has_no_place(const struct model *m, const struct m_conn *conn, size_t byt
 static void judge_new(struct model *m, const struct sched_job_row *row)
 {
     const struct m_conn *conn = m_conn_find(m, m->event->conn);
-    bool no_place = conn != NULL && m_has_no_place(m, conn, row->spec_bytes);
-    struct m_job *job = M_MORE(m->jobs, struct m_job);
     const Ms__Submit *msg = (const Ms__Submit *)m->event->msg;
     bool submitted = m->event->kind == SCHED_EV_MESSAGE && m->event->type == MS_MSG_SUBMIT;
+    size_t plan_bytes = submitted ? strlen(msg->plan) : 0;
+    bool no_place = conn != NULL && m_has_no_place(m, conn, row->spec_bytes + plan_bytes);
+    struct m_job *job = M_MORE(m->jobs, struct m_job);
     if (row->state != JOB_QUEUED || row->id <= m->last_job || row->spec == NULL ||
         (!submitted && m->w->mode != SCHED_DYNAMIC) || row->generation != 0) {
         sim_fail(m->w, "model: job %llu comes out of nowhere, %s, after job %llu", (ull)row->id,
@@ -88,6 +92,7 @@ static void judge_new(struct model *m, const struct sched_job_row *row)
                  m->draining ? "shuts down" : "cannot write");
     }
     job->id = m->last_job = row->id;
+    m_judge_plan_row(m, job, row, true);
     job->changed = true;
     job->who = conn != NULL ? conn->who : 0;
     job->workers = row->workers;
@@ -119,6 +124,7 @@ void m_judge_row(struct model *m, const struct sched_job_row *row)
         judge_new(m, row);
         return;
     }
+    m_judge_plan_row(m, job, row, false);
     if (row->state != job->state && !may_become(job->state, row->state)) {
         sim_fail(m->w, "model: job %llu is %s and becomes %s", (ull)job->id, state_name(job->state),
                  state_name(row->state));
@@ -256,6 +262,16 @@ static void count_nodes(struct model *m)
     m->believed = most > m->believed ? most : m->believed;
 }
 
+static bool all_know_plans(const struct model *m)
+{
+    for (size_t i = 0; i < m->nodes.n; i++) {
+        if (m->nodes.at[i].conn != 0 && !m_knows_plans(&m->nodes.at[i])) {
+            return false;
+        }
+    }
+    return true;
+}
+
 /* Whoever is first and fits is placed. */
 void m_judge_queue(struct model *m)
 {
@@ -284,6 +300,9 @@ void m_judge_queue(struct model *m)
     }
     if (m->turn_is_full) {
         return; /* who is idle may be as silent as those just lost */
+    }
+    if (first != NULL && first->plan_given && !all_know_plans(m)) {
+        return; /* it waits for those that do, or ends */
     }
     if (first != NULL && first->workers <= m_count_idle(m, false)) {
         sim_fail(m->w, "model: job %llu waits for %u nodes, and %u are idle", (ull)first->id,
@@ -457,7 +476,8 @@ static void judge_first_assign(struct model *m, struct m_job *job, const Ms__Ass
         sim_fail(m->w, "model: job %llu is not handed out as it was submitted", (ull)job->id);
         return;
     }
-    if (m->w->mode != SCHED_DYNAMIC && msg->n_members <= 64) {
+    bool chooses = !job->plan_given || all_know_plans(m); /* else fewer than are idle */
+    if (m->w->mode != SCHED_DYNAMIC && msg->n_members <= 64 && chooses) {
         judge_hosts(m, job, msg);
     }
     job->n_ranks = job->workers;
@@ -511,6 +531,7 @@ void m_judge_assign(struct model *m, struct m_conn *conn, const Ms__Assign *msg)
         sim_fail(m->w, "model: rank %u of job %llu is told something else", msg->rank,
                  (ull)job->id);
     }
+    m_judge_plan_from(m, job, msg->plan_from);
     if (strcmp(msg->isa, isa_of_all(m, msg)) != 0) {
         sim_fail(m->w, "model: job %llu may use %s, and %s is what all members have", (ull)job->id,
                  msg->isa, isa_of_all(m, msg));

@@ -241,7 +241,9 @@ static bool explains(const struct model *m, const struct m_job *job, uint32_t ra
         return names_rank(reason, rank) && missing_is_due(m, job);
     } /* else its peers knew sooner that it will not come back */
     if (code == MS_E_TIMEOUT && !r->ready && !r->done && ready_is_over(m, job, 0)) {
-        return names_rank(reason, rank) && strstr(reason, "did not get ready") != NULL;
+        bool chose = !(rank == 0 && m_awaits_plan((struct model *)m, job));
+        return names_rank(reason, rank) &&
+               strstr(reason, chose ? "did not get ready" : "did not choose the plan") != NULL;
     }
     if (failed_first_hand(job, r)) {
         int32_t want = r->code != MS_OK ? r->code : MS_E_FAILED;
@@ -265,12 +267,31 @@ static void judge_tries(struct model *m, const struct m_job *job, const char *re
     }
 }
 
+/* Why the plan itself ended it. */
+static bool plan_explains(struct model *m, const struct m_job *job, const struct sched_job_row *row)
+{
+    const struct m_said *said = &m->plan_said;
+    if (said->from == M_OTHER && said->job == job->id) {
+        return row->code == MS_E_FAILED && strstr(row->reason, "two plans") != NULL;
+    }
+    bool knows = true;
+    for (uint32_t rank = 0; job->plan_given && rank < job->workers; rank++) {
+        const struct m_node *node = m_node_find(m, job->ranks[rank].node);
+        knows = knows && node != NULL && m_knows_plans(node);
+    }
+    return !knows && job->state == JOB_PLACING && row->code == MS_E_UNSUPPORTED &&
+           strstr(row->reason, "knows no plan") != NULL;
+}
+
 static void judge_failed(struct model *m, const struct m_job *job, const struct sched_job_row *row)
 {
     judge_tries(m, job, row->reason);
-    bool digests =
-        (job->state == JOB_PLACING && count_ready(job) == job->workers && differ(job, false)) ||
-        (count_done(job) == job->workers && (differ(job, true) || differ(job, false)));
+    bool plans = differ(job, false) || m_plan_differs(m, job);
+    bool digests = (job->state == JOB_PLACING && count_ready(job) == job->workers && plans) ||
+                   (count_done(job) == job->workers && (differ(job, true) || plans));
+    if (plan_explains(m, job, row)) {
+        return;
+    }
     if (digests && row->code == MS_E_FAILED && strstr(row->reason, "differ") != NULL) {
         return;
     }
@@ -295,7 +316,8 @@ static void judge_succeeded(struct model *m, const struct m_job *job,
                             const struct sched_job_row *row)
 {
     bool well = job->state == JOB_RUNNING && count_done(job) == job->workers &&
-                !differ(job, true) && !differ(job, false) && row->code == MS_OK;
+                !differ(job, true) && !differ(job, false) && !m_plan_differs(m, job) &&
+                row->code == MS_OK;
     for (uint32_t rank = 0; rank < job->workers; rank++) {
         const struct m_rank *r = &job->ranks[rank];
         well = well && r->code == MS_OK && !r->stopped && !r->lost && !r->missing;
@@ -371,7 +393,7 @@ void m_judge_start(struct model *m, const struct m_conn *conn, const Ms__Start *
                      rank);
         }
     }
-    if (differ(job, false)) {
+    if (differ(job, false) || m_plan_differs(m, job)) {
         sim_fail(m->w, "model: job %llu is started with two different plans", (ull)job->id);
     }
     if (r->started) {

@@ -28,7 +28,8 @@ enum {
     SIM_LINKS_MAX = 20000,
     SIM_GENERATIONS_MAX = 400,
     SIM_DISK_JOBS_MAX = 48,
-    SIM_TRACE = 100, /* events shown of a failed cluster */
+    SIM_PLAN_MAX = 200, /* of a plan's text */
+    SIM_TRACE = 100,    /* events shown of a failed cluster */
     SIM_NEVER = -1,
     SIM_WATCH_AGAIN_MS = 6000, /* a watch may have died silently: it is asked for again */
 };
@@ -122,6 +123,9 @@ struct sim_node {
     int64_t work_at;                                /* the trainer gets on with his duty */
     uint64_t job, generation, generation_max, step; /* what it says that it holds */
     uint32_t rank, workers;
+    enum ms_plan_from plan_from; /* as it was told with its rank */
+    char plan[SIM_PLAN_MAX];     /* as it was told; "": not yet */
+    bool has_chosen;             /* the trainer waits for it */
     bool started, stopped, leaving;
     bool renews; /* its process begins anew after this rank ... */
     bool unfit;  /* ... which it cannot serve */
@@ -180,6 +184,8 @@ struct sim_op {
     uint64_t job;           /* acknowledged id, 0 none */
     uint32_t bad_rank_code; /* 0: it trains well; else what rank 0 does */
     bool digests_differ, plans_differ;
+    bool two_plans; /* its rank 0 chooses a second time */
+    uint32_t plan;  /* it brings this one; 0: none */
     bool last_step; /* its ranks finish whatever somebody wants of the next step */
     uint32_t spec_bytes;
     bool recovery;
@@ -210,7 +216,13 @@ struct sim_told { /* an event, as far as a start needs it */
     char principal[MS_PRINCIPAL_MAX + 1];
 };
 
+struct sim_plan {
+    char sha256[65], text[SIM_PLAN_MAX];
+};
+
 struct sim_disk {
+    struct sim_plan plans[SIM_DISK_JOBS_MAX];
+    size_t n_plans;
     struct sched_job_row jobs[SIM_DISK_JOBS_MAX];
     size_t n_jobs;
     struct sched_member_row *members; /* kept from cluster to cluster */
@@ -232,6 +244,7 @@ struct sim_given { /* the highest of each that anybody was given */
 
 struct sim_generation { /* what nodes were told about it */
     uint64_t generation, job;
+    char plan[SIM_PLAN_MAX]; /* "": nobody was yet */
     uint32_t workers;
     uint8_t token[MS_TOKEN_LEN];
     uint64_t *holders; /* incarnation of the process that got each rank */
@@ -340,6 +353,9 @@ bool net_is_healthy(const struct world *w, uint32_t link, int64_t since);
 /* sim_disk.c */
 void disk_put_job(struct world *w, struct sim_disk *disk, const struct sched_job_row *row);
 void disk_put_member(struct sim_disk *disk, const struct sched_member_row *row);
+void disk_put_plan(struct world *w, struct sim_disk *disk, const char *sha256, const char *text);
+void disk_drop_plan(struct sim_disk *disk, const char *sha256);
+const char *disk_plan(const struct sim_disk *disk, const char *sha256); /* NULL: none */
 void disk_put_meta(struct sim_disk *disk, const char *key, uint64_t value);
 void disk_put_event(struct sim_disk *disk, uint64_t seq, uint64_t job, const char *principal);
 bool disk_has_event(const struct sim_disk *disk, uint64_t seq);
@@ -374,6 +390,9 @@ const uint8_t *driver_frame(struct world *w, const struct sched_effect *effect, 
 extern bool sim_blind; /* do not ask sched_check: only the world judges */
 
 /* sim_nodes.c */
+/* The text of plan n, from 1 on. Returns buf. */
+const char *plan_text(uint64_t n, char buf[SIM_PLAN_MAX]);
+const char *plan_bits(const char *text); /* the digest that ranks report; until the next call */
 void node_wake(struct world *w, uint32_t i);
 void node_breaks_off(struct world *w, uint32_t i, int64_t ms); /* comes back then */
 void node_frame(struct world *w, uint32_t i, uint16_t type, uint32_t id,
@@ -407,6 +426,7 @@ void copy_rehearse(struct world *w, struct sched_time now);
 
 /* sim_check.c */
 void check_sent(struct world *w, const struct sched_effect *effect);
+void check_plan(struct world *w, const struct sim_node *node, const Ms__Plan *msg);
 void check_assign(struct world *w, const struct sim_node *node, const Ms__Assign *msg);
 void check_end(struct world *w);
 

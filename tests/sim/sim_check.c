@@ -7,6 +7,20 @@
 
 typedef unsigned long long ull;
 
+/* Nobody hears of a plan that a crash could undo; of a placement that the same tick ended there is
+ * nothing to undo. */
+static void check_stored(struct world *w, const Ms__Plan *msg)
+{
+    const struct sched_job_row *row = disk_job(w, msg->job);
+    if (row == NULL || row->state != JOB_PLACING || row->generation != msg->generation) {
+        return;
+    }
+    const char *text = disk_plan(&w->disk, row->plan);
+    if (text == NULL || strcmp(text, msg->plan) != 0) {
+        sim_fail(w, "job %llu: a plan was told before it was stored", (ull)msg->job);
+    }
+}
+
 /* Generations only grow, and each belongs to one job: judged where frames leave the scheduler. */
 void check_sent(struct world *w, const struct sched_effect *effect)
 {
@@ -23,11 +37,16 @@ void check_sent(struct world *w, const struct sched_effect *effect)
         sim_fail(w, "the scheduler sends to connection %llu", (ull)effect->conn);
         return;
     }
-    if (header.type != MS_MSG_ASSIGN) {
+    if (header.type != MS_MSG_ASSIGN && header.type != MS_MSG_PLAN) {
         return;
     }
     if (ms_wire_unpack(header.type, frame + MS_WIRE_HEADER, header.length, &msg, &err) < 0) {
-        sim_fail(w, "the scheduler sends a bad Assign: %s", err.text);
+        sim_fail(w, "the scheduler sends a bad %s: %s", ms_wire_find(header.type)->name, err.text);
+        return;
+    }
+    if (header.type == MS_MSG_PLAN) {
+        check_stored(w, (const Ms__Plan *)msg);
+        ms_wire_free(msg);
         return;
     }
     const Ms__Assign *assign = (const Ms__Assign *)msg;
@@ -132,6 +151,25 @@ void check_assign(struct world *w, const struct sim_node *node, const Ms__Assign
     }
     generation->holders[msg->rank] = node->incarnation;
     check_members(w, node, msg);
+}
+
+/* One text for all ranks of a placement, whatever crashed meanwhile. */
+void check_plan(struct world *w, const struct sim_node *node, const Ms__Plan *msg)
+{
+    for (uint32_t i = 0; i < w->n_generations; i++) {
+        struct sim_generation *generation = &w->generations[i];
+        if (generation->generation != msg->generation) {
+            continue;
+        }
+        if (generation->plan[0] != '\0' && strcmp(generation->plan, msg->plan) != 0) {
+            sim_fail(w, "job %llu, generation %llu: node %s hears of another plan", (ull)msg->job,
+                     (ull)msg->generation, node->id);
+        }
+        snprintf(generation->plan, sizeof(generation->plan), "%s", msg->plan);
+        return;
+    }
+    sim_fail(w, "node %s hears of a plan of generation %llu, which nobody was given", node->id,
+             (ull)msg->generation);
 }
 
 /* ---- the end ------------------------------------------------------------------------------------

@@ -90,6 +90,8 @@ static void ask_submit(struct world *w, struct sim_op *op, uint32_t i)
     msg.workers = op->workers;
     msg.priority = op->priority;
     msg.recovery = op->recovery;
+    char plan[SIM_PLAN_MAX];
+    msg.plan = (char *)(op->plan > 0 ? plan_text(op->plan, plan) : "");
     msg.run_dir = (char *)(w->mode == SCHED_RUN ? "/tmp/run" : "");
     msg.stamp.data = w->stamp_of[op->person];
     msg.stamp.len = w->has_stamp_of[op->person] ? MS_STAMP_LEN : 0;
@@ -143,6 +145,7 @@ static void ask(struct world *w, struct sim_op *op, uint32_t i)
         query.job = op->offset % 3 == 0 ? job : 0;
         query.all = op->offset % 2;
         query.limit = (uint32_t)(op->offset % 4);
+        query.plan = op->offset % 5 == 0;
         query.after = op->at_step && job > 1 ? job - 1 : 0;
         net_up(w, op->link, MS_MSG_JOB_QUERY, OP_FRAME, &query.base);
         break;

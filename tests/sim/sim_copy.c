@@ -83,6 +83,12 @@ static void carry_out(struct world *w, const struct sched *sched, struct sim_dis
             }
             disk_put_job(w, disk, effect->job);
             break;
+        case SCHED_DO_PUT_PLAN:
+            disk_put_plan(w, disk, effect->plan->sha256, effect->plan->text);
+            break;
+        case SCHED_DO_DROP_PLAN:
+            disk_drop_plan(disk, effect->plan->sha256);
+            break;
         case SCHED_DO_PUT_MEMBER:
             disk_put_member(disk, effect->member);
             break;

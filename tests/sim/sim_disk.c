@@ -20,6 +20,7 @@ void disk_put_job(struct world *w, struct sim_disk *disk, const struct sched_job
     size_t spec_bytes = i < disk->n_jobs ? to->spec_bytes : 0;
     const uint8_t *results = i < disk->n_jobs ? to->results : NULL;
     *to = *row;
+    to->plan_text = NULL;
     free((void *)results);
     to->results = NULL;
     if (row->results_bytes > 0) {
@@ -40,6 +41,41 @@ void disk_put_job(struct world *w, struct sim_disk *disk, const struct sched_job
         sim_fail(w, "job %llu was stored without its spec", (unsigned long long)row->id);
     }
     disk->n_jobs += i == disk->n_jobs;
+}
+
+void disk_put_plan(struct world *w, struct sim_disk *disk, const char *sha256, const char *text)
+{
+    if (disk_plan(disk, sha256) != NULL) {
+        return;
+    }
+    if (disk->n_plans == MS_ARRAY_SIZE(disk->plans)) {
+        sim_fail(w, "more plans are stored than there are jobs");
+        return;
+    }
+    struct sim_plan *plan = &disk->plans[disk->n_plans++];
+    ms_text_copy(plan->sha256, sizeof(plan->sha256), sha256);
+    ms_text_copy(plan->text, sizeof(plan->text), text);
+}
+
+void disk_drop_plan(struct sim_disk *disk, const char *sha256)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < disk->n_plans; i++) {
+        if (strcmp(disk->plans[i].sha256, sha256) != 0) {
+            disk->plans[n++] = disk->plans[i];
+        }
+    }
+    disk->n_plans = n;
+}
+
+const char *disk_plan(const struct sim_disk *disk, const char *sha256)
+{
+    for (size_t i = 0; i < disk->n_plans; i++) {
+        if (strcmp(disk->plans[i].sha256, sha256) == 0) {
+            return disk->plans[i].text;
+        }
+    }
+    return NULL;
 }
 
 void disk_put_member(struct sim_disk *disk, const struct sched_member_row *row)
@@ -170,6 +206,12 @@ void disk_write(struct world *w, const struct sched_effect *effects, size_t n)
         case SCHED_DO_DROP_EVENT:
             drop_event(&w->disk, effects[i].event_seq);
             break;
+        case SCHED_DO_PUT_PLAN:
+            disk_put_plan(w, &w->disk, effects[i].plan->sha256, effects[i].plan->text);
+            break;
+        case SCHED_DO_DROP_PLAN:
+            disk_drop_plan(&w->disk, effects[i].plan->sha256);
+            break;
         case SCHED_DO_DROP_JOB:
             drop_job(&w->disk, effects[i].job_id);
             break;
@@ -188,17 +230,36 @@ void disk_write(struct world *w, const struct sched_effect *effects, size_t n)
     }
 }
 
+static int load_plan(struct sched *sched, const struct sim_plan *plan, struct ms_err *err)
+{
+    struct sched_plan_row row = {.text = plan->text, .bytes = strlen(plan->text)};
+    memcpy(row.sha256, plan->sha256, sizeof(row.sha256));
+    return sched_load_plan(sched, &row, err);
+}
+
+static int load_job(const struct sim_disk *disk, struct sched *sched,
+                    const struct sched_job_row *stored, struct ms_err *err)
+{
+    struct sched_job_row row = *stored;
+    const bool waits = row.state == JOB_QUEUED || row.state == JOB_PLACING;
+    row.plan_text = waits ? disk_plan(disk, row.plan) : NULL;
+    return sched_load_job(sched, &row, err);
+}
+
 /* In the order in which it is worst: members first, jobs backwards. */
 int disk_load(struct world *w, struct sched *sched, struct ms_err *err)
 {
     const struct sim_disk *disk = &w->disk;
     bool backwards = sim_chance(w, 50);
     int rc = 0;
+    for (size_t i = 0; rc == 0 && i < disk->n_plans; i++) {
+        rc = load_plan(sched, &disk->plans[i], err);
+    }
     for (size_t i = 0; rc == 0 && backwards && i < disk->n_members; i++) {
         rc = sched_load_member(sched, &disk->members[i], err);
     }
     for (size_t i = 0; rc == 0 && i < disk->n_jobs; i++) {
-        rc = sched_load_job(sched, &disk->jobs[backwards ? disk->n_jobs - 1 - i : i], err);
+        rc = load_job(disk, sched, &disk->jobs[backwards ? disk->n_jobs - 1 - i : i], err);
     }
     for (size_t i = 0; rc == 0 && !backwards && i < disk->n_members; i++) {
         rc = sched_load_member(sched, &disk->members[i], err);
@@ -229,6 +290,7 @@ void disk_clear(struct sim_disk *disk)
         free((void *)disk->jobs[i].results);
     }
     disk->n_jobs = 0;
+    disk->n_plans = 0;
     disk->n_members = 0;
     disk->n_events = 0;
     disk->generation = 0;
@@ -251,6 +313,9 @@ void disk_copy(struct world *w, struct sim_disk *to, const struct sim_disk *from
 {
     for (size_t i = 0; i < from->n_jobs; i++) {
         disk_put_job(w, to, &from->jobs[i]);
+    }
+    for (size_t i = 0; i < from->n_plans; i++) {
+        disk_put_plan(w, to, from->plans[i].sha256, from->plans[i].text);
     }
     for (size_t i = 0; i < from->n_members; i++) {
         disk_put_member(to, &from->members[i]);

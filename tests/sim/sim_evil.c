@@ -151,10 +151,16 @@ static void say_as_worker(struct world *w, const struct sim_evil *evil, uint32_t
     Ms__Leave leave = MS__LEAVE__INIT;
     Ms__Heartbeat beat = MS__HEARTBEAT__INIT;
     Ms__FetchReady file = MS__FETCH_READY__INIT;
+    Ms__RankPlan plan = MS__RANK_PLAN__INIT;
+    char text[SIM_PLAN_MAX];
     uint8_t token[MS_TOKEN_LEN] = "evil";
     ready.job = done.job = report.job = progress.job = beat.job = lie->job;
     ready.generation = done.generation = report.generation = progress.generation = beat.generation =
         lie->generation;
+    plan.job = lie->job;
+    plan.generation = lie->generation;
+    plan.rank = sim_chance(w, 50) ? 0 : lie->rank;
+    plan.plan = (char *)(sim_chance(w, 80) ? plan_text(4, text) : "no plan");
     ready.rank = done.rank = report.rank = progress.rank = lie->rank;
     done.code = lie->code;
     done.text = report.text = (char *)"evil says so";
@@ -168,7 +174,10 @@ static void say_as_worker(struct world *w, const struct sim_evil *evil, uint32_t
     file.address = (char *)"10.0.0.66:8300";
     file.token.data = token;
     file.token.len = sizeof(token);
-    switch (sim_below(w, 10)) {
+    switch (sim_below(w, 11)) {
+    case 10:
+        net_up(w, evil->link, MS_MSG_RANK_PLAN, id, &plan.base);
+        break;
     case 8:
         net_up(w, evil->link, MS_MSG_FETCH_READY, id, &file.base);
         break;
@@ -220,6 +229,7 @@ static void say_as_user(struct world *w, const struct sim_evil *evil, uint32_t i
     cancel.reason = (char *)"evil wants it";
     jobs.job = sim_chance(w, 50) ? lie->job : 0;
     jobs.all = sim_chance(w, 50);
+    jobs.plan = sim_chance(w, 50);
     nodes.node_id = (char *)(sim_chance(w, 50) ? lie->node : "");
     logs.rank = lie->rank;
     logs.bytes_max = UINT32_MAX;

@@ -211,11 +211,32 @@ static void send_beat(struct world *w, struct sim_node *node)
     net_up(w, node->link, MS_MSG_HEARTBEAT, BEAT_ID, &msg.base);
 }
 
+const char *plan_text(uint64_t n, char buf[SIM_PLAN_MAX])
+{
+    snprintf(buf, SIM_PLAN_MAX,
+             "msched plan 1\nsection bits\nthreads %llu\nsection memory\nagain train %llu\nend\n",
+             (unsigned long long)n % 3, (unsigned long long)n);
+    return buf;
+}
+
 static const char *plan_of(struct world *w, const struct sim_node *node)
 {
     const struct sim_op *op = op_of_job(w, node->job);
     return op != NULL && op->plans_differ && node->rank == 1 ? "fedcba9876543210"
+           : node->plan[0] != '\0'                           ? plan_bits(node->plan)
                                                              : "0123456789abcdef";
+}
+
+/* Processes choose differently, and each of them always the same. */
+static void send_plan(struct world *w, const struct sim_node *node, uint64_t other)
+{
+    char text[SIM_PLAN_MAX];
+    Ms__RankPlan msg = MS__RANK_PLAN__INIT;
+    msg.job = node->job;
+    msg.generation = node->generation;
+    msg.rank = node->rank;
+    msg.plan = (char *)plan_text(4 + (node->incarnation + other) % 4, text);
+    net_up(w, node->link, MS_MSG_RANK_PLAN, 0, &msg.base);
 }
 
 static void send_ready(struct world *w, struct sim_node *node)
@@ -330,6 +351,26 @@ static void done(struct world *w, struct sim_node *node, int32_t code, bool stop
     say_done(w, node);
 }
 
+static bool awaits_plan(const struct sim_node *node)
+{
+    return node->life.state == LIFE_PLANNING && node->plan_from != MS_PLAN_OWN &&
+           node->plan[0] == '\0';
+}
+
+/* Rank 0 says what it chose; then all wait to be told. */
+static void choose_plan(struct world *w, struct sim_node *node)
+{
+    const struct sim_op *op = op_of_job(w, node->job);
+    bool chooses = node->rank == 0 && node->plan_from == MS_PLAN_RANK_0;
+    node->has_chosen = true;
+    if (node->registered && (chooses || (w->chaos > 0 && sim_chance(w, 2)))) {
+        send_plan(w, node, 0);
+    }
+    if (node->registered && chooses && op != NULL && op->two_plans) {
+        send_plan(w, node, 1);
+    }
+}
+
 static void plan_and_join(struct world *w, struct sim_node *node, uint32_t bad)
 {
     if (node->unfit) {
@@ -338,6 +379,10 @@ static void plan_and_join(struct world *w, struct sim_node *node, uint32_t bad)
     }
     if (bad == 1) {
         done(w, node, MS_E_INVALID, false);
+        return;
+    }
+    if (awaits_plan(node)) {
+        choose_plan(w, node);
         return;
     }
     if (bad == 5 && node->workers > 1 && node->registered) {
@@ -422,6 +467,9 @@ static void on_assign(struct world *w, struct sim_node *node, const Ms__Assign *
     node->last_generation = msg->generation;
     node->last_rank = msg->rank;
     node->workers = msg->world_size;
+    node->plan_from = (enum ms_plan_from)msg->plan_from;
+    node->plan[0] = '\0';
+    node->has_chosen = false;
     if (tell(node, LIFE_ASSIGN, 0) != LIFE_TAKEN) {
         sim_fail(w, "node %s cannot take rank %u of job %llu", node->id, msg->rank,
                  (unsigned long long)msg->job);
@@ -442,6 +490,18 @@ static void on_assign(struct world *w, struct sim_node *node, const Ms__Assign *
     node->stopped = false;
     node->digest = 0;
     node->step = 0;
+}
+
+static void on_plan(struct world *w, struct sim_node *node, const Ms__Plan *msg)
+{
+    if (msg->job != node->job || msg->generation != node->generation) {
+        return;
+    }
+    check_plan(w, node, msg);
+    snprintf(node->plan, sizeof(node->plan), "%s", msg->plan);
+    if (node->has_chosen && node->life.state == LIFE_PLANNING) {
+        node->work_at = w->now + 10 + (int64_t)sim_below(w, 200);
+    }
 }
 
 static void on_start(struct world *w, struct sim_node *node, const Ms__Start *msg)
@@ -554,6 +614,8 @@ static void on_registered(struct world *w, struct sim_node *node)
     node->beat_at = w->now + node->lease_ms / (flaps_now(w, node) ? 16 : 3);
     if (is_ready(node)) { /* what had no answer yet is said again */
         send_ready(w, node);
+    } else if (awaits_plan(node) && node->has_chosen) {
+        choose_plan(w, node);
     } else if (node->life.state == LIFE_TRAINING && node->rank == 0) {
         send_progress(w, node);
     } else if (is_done(node)) {
@@ -607,6 +669,9 @@ void node_frame(struct world *w, uint32_t i, uint16_t type, uint32_t id,
         break;
     case MS_MSG_ASSIGN:
         on_assign(w, node, (const Ms__Assign *)msg);
+        break;
+    case MS_MSG_PLAN:
+        on_plan(w, node, (const Ms__Plan *)msg);
         break;
     case MS_MSG_START:
         on_start(w, node, (const Ms__Start *)msg);

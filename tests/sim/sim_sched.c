@@ -574,7 +574,7 @@ static void send_events(struct world *w, const struct sched_effect *effect)
     free(list);
 }
 
-/* What the daemon's store does: the description of an ended job comes from the disk. */
+/* What the daemon's store does: the description, or the plan, comes from the disk. */
 static void send_answer(struct world *w, const struct sched_effect *effect)
 {
     const struct sched_job_row *row = disk_job(w, effect->read->job);
@@ -589,7 +589,16 @@ static void send_answer(struct world *w, const struct sched_effect *effect)
                  (unsigned long long)effect->read->job);
         return;
     }
-    list->jobs[0]->job_json = (ProtobufCBinaryData){row->spec_bytes, (uint8_t *)row->spec};
+    if (effect->read->kind == SCHED_READ_PLAN) {
+        list->jobs[0]->plan = (char *)disk_plan(&w->disk, row->plan);
+    } else {
+        list->jobs[0]->job_json = (ProtobufCBinaryData){row->spec_bytes, (uint8_t *)row->spec};
+    }
+    if (list->jobs[0]->plan == NULL) {
+        sim_fail(w, "the plan of job %llu is asked for and not stored",
+                 (unsigned long long)row->id);
+        return;
+    }
     size_t size = ms_wire_size(&list->base);
     uint8_t *frame = malloc(size);
     if (frame == NULL) {
@@ -639,6 +648,8 @@ static void carry_out(struct world *w, const struct sched_effect *effects, size_
         case SCHED_DO_PUT_MEMBER:
         case SCHED_DO_DROP_MEMBERS:
         case SCHED_DO_DROP_JOB:
+        case SCHED_DO_PUT_PLAN:
+        case SCHED_DO_DROP_PLAN:
         case SCHED_DO_PUT_EVENT:
         case SCHED_DO_DROP_EVENT:
         case SCHED_DO_PUT_META:

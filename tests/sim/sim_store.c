@@ -23,6 +23,10 @@ int __real_sched_load_meta(struct sched *sched, const char *key, uint64_t value,
                            struct ms_err *err);
 int __real_sched_load_event(struct sched *sched, uint64_t seq, uint64_t job, const char *principal,
                             struct ms_err *err);
+int __real_sched_load_plan(struct sched *sched, const struct sched_plan_row *row,
+                           struct ms_err *err);
+int __wrap_sched_load_plan(struct sched *sched, const struct sched_plan_row *row,
+                           struct ms_err *err);
 int __wrap_sched_load_event(struct sched *sched, uint64_t seq, uint64_t job, const char *principal,
                             struct ms_err *err);
 int __wrap_sched_load_job(struct sched *sched, const struct sched_job_row *row, struct ms_err *err);
@@ -39,6 +43,15 @@ int __wrap_sched_load_job(struct sched *sched, const struct sched_job_row *row, 
         disk_put_job(recording, &recording->disk_found, row);
     }
     return __real_sched_load_job(sched, row, err);
+}
+
+int __wrap_sched_load_plan(struct sched *sched, const struct sched_plan_row *row,
+                           struct ms_err *err)
+{
+    if (recording != NULL) {
+        disk_put_plan(recording, &recording->disk_found, row->sha256, row->text);
+    }
+    return __real_sched_load_plan(sched, row, err);
 }
 
 int __wrap_sched_load_member(struct sched *sched, const struct sched_member_row *row,
@@ -86,7 +99,9 @@ static const char *job_differs(const struct sched_job_row *a, const struct sched
            : a->ended_ms != b->ended_ms                        ? "ended_ms"
            : a->steps != b->steps                              ? "steps"
            : strcmp(a->weights_sha256, b->weights_sha256) != 0 ? "weights"
-           : strcmp(a->plan_sha256, b->plan_sha256) != 0       ? "plan"
+           : strcmp(a->plan_sha256, b->plan_sha256) != 0       ? "plan_sha256"
+           : strcmp(a->plan, b->plan) != 0                     ? "plan"
+           : a->plan_given != b->plan_given                    ? "plan_given"
            : strcmp(a->spec_sha256, b->spec_sha256) != 0       ? "spec_sha256"
            : strcmp(a->owner, b->owner) != 0                   ? "owner"
            : strcmp(a->name, b->name) != 0                     ? "name"
@@ -124,6 +139,15 @@ static const char *disk_differs(const struct sim_disk *want, const struct sim_di
     *ret_job = 0;
     if (want->n_jobs != found->n_jobs) {
         return "the number of jobs";
+    }
+    if (want->n_plans != found->n_plans) {
+        return "the number of plans";
+    }
+    for (size_t i = 0; i < want->n_plans; i++) {
+        const char *text = disk_plan(found, want->plans[i].sha256);
+        if (text == NULL || strcmp(text, want->plans[i].text) != 0) {
+            return "a plan";
+        }
     }
     if (want->n_members != found->n_members) {
         return "the number of ranks";

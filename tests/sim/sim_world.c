@@ -210,6 +210,7 @@ static void key_again(const struct world *w, struct sim_op *op)
             other->key == op->key) {
             op->workers = other->workers;
             op->spec_bytes = other->spec_bytes;
+            op->plan = other->plan;
         }
     }
 }
@@ -233,6 +234,8 @@ static void draw_job(struct world *w)
     }
     op->digests_differ = w->chaos > 0 && sim_chance(w, 8);
     op->plans_differ = w->chaos > 0 && sim_chance(w, 8);
+    op->two_plans = w->chaos > 0 && sim_chance(w, 4);
+    op->plan = sim_chance(w, 20) ? 1 + (uint32_t)sim_below(w, 3) : 0;
     op->last_step = w->chaos > 0 && sim_chance(w, op->digests_differ ? 60 : 10);
     op->recovery = sim_chance(w, 30);
     op->epochs = sim_chance(w, 3) ? MS_EVALS_MAX : 0;

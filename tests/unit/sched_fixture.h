@@ -8,6 +8,7 @@
 #include "tests/test.h"
 
 #include "daemon/sched/sched.h"
+#include "proto/digest.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -289,7 +290,31 @@ static inline uint64_t fix_register(const char *id, uint64_t incarnation)
     return conn;
 }
 
-static inline void fix_ready(uint64_t conn, uint64_t job, uint64_t generation, uint32_t rank)
+/* What rank 0 chooses here, and the digest of its bits as ranks tell it. */
+#define FIX_BITS "msched plan 1\nsection bits\nnetwork mnist\n"
+#define FIX_PLAN FIX_BITS "section memory\nend\n"
+
+static inline const char *fix_digest(const char *text)
+{
+    static char hex[MS_SHA256_HEX];
+    uint8_t digest[MS_SHA256_BYTES];
+    ms_sha256(text, strlen(text), digest);
+    ms_sha256_hex(digest, hex);
+    return hex;
+}
+
+static inline void fix_plan(uint64_t conn, uint64_t job, uint64_t generation, const char *plan)
+{
+    Ms__RankPlan msg = MS__RANK_PLAN__INIT;
+    msg.job = job;
+    msg.generation = generation;
+    msg.plan = (char *)plan;
+    fix_say(conn, MS_MSG_RANK_PLAN, &msg.base);
+}
+
+/* Is ready with a plan of this digest. */
+static inline void fix_ready_with(uint64_t conn, uint64_t job, uint64_t generation, uint32_t rank,
+                                  const char *digest)
 {
     Ms__RankReady msg = MS__RANK_READY__INIT;
     char path[64];
@@ -298,8 +323,17 @@ static inline void fix_ready(uint64_t conn, uint64_t job, uint64_t generation, u
     msg.generation = generation;
     msg.rank = rank;
     msg.log_path = path;
-    msg.plan_sha256 = (char *)"p1";
+    msg.plan_sha256 = (char *)digest;
     fix_say(conn, MS_MSG_RANK_READY, &msg.base);
+}
+
+/* In two ticks where it is rank 0: it chooses the plan before. */
+static inline void fix_ready(uint64_t conn, uint64_t job, uint64_t generation, uint32_t rank)
+{
+    if (rank == 0) {
+        fix_plan(conn, job, generation, FIX_PLAN);
+    }
+    fix_ready_with(conn, job, generation, rank, fix_digest(FIX_BITS));
 }
 
 static inline void fix_done(uint64_t conn, uint64_t job, uint64_t generation, uint32_t rank,
@@ -314,7 +348,7 @@ static inline void fix_done(uint64_t conn, uint64_t job, uint64_t generation, ui
     msg.steps = 120;
     msg.seconds = 1.5;
     msg.weights_sha256 = (char *)"w1";
-    msg.plan_sha256 = (char *)"p1";
+    msg.plan_sha256 = (char *)fix_digest(FIX_BITS);
     fix_say(conn, MS_MSG_RANK_DONE, &msg.base);
 }
 

@@ -20,6 +20,9 @@ struct sched {
     size_t jobs_n, members_n, metas_n;
     struct sched_job_row jobs[8];
     char spec[64];
+    size_t plans_n;
+    char plan[64], plan_sha256[65]; /* the last one */
+    char plan_text[64];             /* of the last job that waits */
     char results[64];
     struct sched_member_row members[8];
     uint64_t generation, next_event, event_job;
@@ -61,6 +64,9 @@ static inline void digest_job(struct sched *sched, const struct sched_job_row *r
     digest_value(sched, row->recovery);
     digest_value(sched, row->cancel_at_step);
     digest_value(sched, row->n_tries);
+    digest_text(sched, row->plan);
+    digest_value(sched, row->plan_given);
+    digest_text(sched, row->plan_text != NULL ? row->plan_text : "");
     digest_text(sched, row->cancel_text);
     digest_bytes(sched, row->results, row->results_bytes);
     digest_bytes(sched, row->spec, row->spec_bytes);
@@ -93,10 +99,23 @@ int sched_load_job(struct sched *sched, const struct sched_job_row *row, struct 
         sched->jobs[sched->jobs_n] = *row;
         snprintf(sched->spec, sizeof(sched->spec), "%.*s", (int)row->spec_bytes,
                  (const char *)row->spec);
+        snprintf(sched->plan_text, sizeof(sched->plan_text), "%s",
+                 row->plan_text != NULL ? row->plan_text : "none");
         snprintf(sched->results, sizeof(sched->results), "%.*s", (int)row->results_bytes,
                  (const char *)row->results);
     }
     sched->jobs_n++;
+    return 0;
+}
+
+int sched_load_plan(struct sched *sched, const struct sched_plan_row *row, struct ms_err *err)
+{
+    (void)err;
+    sched->plans_n++;
+    digest_text(sched, row->sha256);
+    digest_bytes(sched, row->text, row->bytes);
+    snprintf(sched->plan, sizeof(sched->plan), "%.*s", (int)row->bytes, row->text);
+    memcpy(sched->plan_sha256, row->sha256, sizeof(sched->plan_sha256));
     return 0;
 }
 

@@ -446,7 +446,7 @@ START_TEST(news_for_many_watchers_is_spread_over_ticks)
     ready.generation = 1;
     ready.rank = 1;
     ready.log_path = (char *)"/run/w.log";
-    ready.plan_sha256 = (char *)"p1";
+    ready.plan_sha256 = (char *)fix_digest(FIX_BITS);
     struct sched_event event = {
         .kind = SCHED_EV_MESSAGE, .conn = conns[1], .type = MS_MSG_RANK_READY, .msg = &ready.base};
     for (; told < CONNS * MS_WATCHES_MAX && ticks < 1000; ticks++) {

@@ -32,6 +32,7 @@ static void keep_job(const struct sched_job_row *row)
     }
     disk.jobs[at].spec = disk.specs[at];
     disk.jobs[at].spec_bytes = spec_bytes;
+    disk.jobs[at].plan_text = FIX_PLAN; /* where it has one */
     disk.n_jobs += at == disk.n_jobs;
 }
 
@@ -82,9 +83,23 @@ static void begin(void)
     ck_ms_ok(sched_load_done(fix.s, fix.now, err));
 }
 
+/* All jobs here have the same one. */
+static void load_plan(void)
+{
+    for (size_t i = 0; i < disk.n_jobs; i++) {
+        if (disk.jobs[i].plan[0] != '\0') {
+            struct sched_plan_row row = {.text = FIX_PLAN, .bytes = strlen(FIX_PLAN)};
+            memcpy(row.sha256, disk.jobs[i].plan, sizeof(row.sha256));
+            ck_ms_ok(sched_load_plan(fix.s, &row, err));
+            return;
+        }
+    }
+}
+
 static void restart_with(const struct sched_config *cfg)
 {
     fix_create(cfg);
+    load_plan();
     for (size_t i = 0; i < disk.n_jobs; i++) {
         ck_ms_ok(sched_load_job(fix.s, &disk.jobs[i], err));
     }

@@ -323,7 +323,7 @@ START_TEST(short_topology_timeout_is_none_for_getting_ready)
     fix_beat(conn);
     fix_pass(FIX_LEASE_MS / 2);
 
-    fix_job_is(1, "FAILED", "rank 0 (node w0 on host h) did not get ready within 1800 s");
+    fix_job_is(1, "FAILED", "rank 0 (node w0 on host h) did not choose the plan within 1800 s");
     ck_assert_ptr_nonnull(strstr(fix_show(1)->reason, "raise MS_TOPO_TIMEOUT"));
 }
 END_TEST

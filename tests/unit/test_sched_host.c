@@ -82,7 +82,7 @@ START_TEST(drained_host_keeps_its_ranks_and_gets_no_new_ones)
 
     host_resume(fix.s, host);
     fix_time();
-    fix_job_is(next, "PLACING", "to load data");
+    fix_job_is(next, "PLACING", "to choose the plan");
 }
 END_TEST
 
@@ -205,7 +205,7 @@ START_TEST(job_that_needs_the_broken_host_fails_and_lets_the_next_one_go)
     for (uint64_t i = 0; i < MS_PLACE_TRIES_MAX; i++) {
         uint64_t bad = on_host("bad", 10 + i, "boot-2", "tiger");
         pass(MS_HOST_PAUSE_MAX_MS, good, bad);
-        fix_job_is(1, "PLACING", "waits for ranks 0 1");
+        fix_job_is(1, "PLACING", "to choose the plan");
         fix_close(bad);
         fix_stopped(good, 1, i + 1, 0);
     }
@@ -327,7 +327,7 @@ START_TEST(job_that_needs_a_paused_host_steps_aside_and_comes_back_to_it)
         uint64_t job = fix_submit(2, 0);
         bad = on_host("bad", 10 + i, "boot-2", "tiger");
         pass(MS_HOST_PAUSE_MAX_MS, good, bad);
-        fix_job_is(job, "PLACING", "waits for ranks 0 1");
+        fix_job_is(job, "PLACING", "to choose the plan");
         fix_close(bad);
         fix_stopped(good, job, i + 1, 0);
         fix_cancel(fix_open(MS_ROLE_USER, "alice"), job, 0);
@@ -347,7 +347,7 @@ START_TEST(job_that_needs_a_paused_host_steps_aside_and_comes_back_to_it)
     fix_job_is(later, "QUEUED", "waits behind job 7, which waits for 2 idle nodes");
     fix_ready(good, small, 7, 0);
     fix_done(good, small, 7, 0, 0, "");
-    fix_job_is(large, "PLACING", "waits for ranks 0 1");
+    fix_job_is(large, "PLACING", "to choose the plan");
 }
 END_TEST
 

@@ -201,7 +201,7 @@ START_TEST(nobody_overtakes_within_a_priority)
     fix_register("w1", 2);
 
     ck_assert_uint_eq(fix_count(MS_MSG_ASSIGN), 2);
-    fix_job_is(1, "PLACING", "waits for ranks 0 1 to load data and connect");
+    fix_job_is(1, "PLACING", "waits for rank 0 (node w0 on host h) to choose the plan");
 }
 END_TEST
 
@@ -221,7 +221,7 @@ START_TEST(job_larger_than_the_cluster_lets_others_pass)
     fix_job_is(small, "QUEUED", "waits behind job 1");
     fix_pass(1);
 
-    fix_job_is(small, "PLACING", "to load data");
+    fix_job_is(small, "PLACING", "to choose the plan");
     fix_job_is(large, "QUEUED", "needs 64 nodes, the cluster has 1: waits until there are more");
 }
 END_TEST
@@ -238,7 +238,7 @@ START_TEST(large_job_is_first_again_when_it_can_fit)
     fix_pass(1);
     uint64_t small = fix_submit(1, 0);
     uint64_t next = fix_submit(1, 0);
-    fix_job_is(small, "PLACING", "to load data");
+    fix_job_is(small, "PLACING", "to choose the plan");
     fix_job_is(next, "QUEUED", "waits for 1 idle node");
 
     conns[1] = fix_register("w1", 2);
@@ -248,7 +248,7 @@ START_TEST(large_job_is_first_again_when_it_can_fit)
     fix_ready(conns[0], small, 1, 0);
     fix_done(conns[0], small, 1, 0, 0, "");
     ck_assert_ptr_nonnull(fix_heard(conns[1], MS_MSG_ASSIGN));
-    fix_job_is(large, "PLACING", "to load data");
+    fix_job_is(large, "PLACING", "to choose the plan");
 }
 END_TEST
 
@@ -258,7 +258,7 @@ START_TEST(worker_that_restarts_lets_nobody_pass)
     uint64_t conn = fix_register("w0", 1);
     uint64_t gone = fix_register("w1", 2);
     uint64_t busy = fix_submit(1, 0);
-    fix_job_is(busy, "PLACING", "to load data");
+    fix_job_is(busy, "PLACING", "to choose the plan");
     uint64_t large = fix_submit(2, 0);
     uint64_t small = fix_submit(1, 0);
 

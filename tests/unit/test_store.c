@@ -2,6 +2,7 @@
 #include "tests/unit/store_fixture.h"
 
 #include "proto/clock.h"
+#include "proto/digest.h"
 
 #include <sqlite3.h>
 #include <sys/stat.h>
@@ -615,6 +616,41 @@ START_TEST(the_frozen_database_of_version_2_still_loads)
 }
 END_TEST
 
+START_TEST(the_frozen_database_of_version_3_still_loads)
+{
+    take_golden("store-v3.db");
+
+    check_golden();
+    ck_assert_str_eq(loaded.jobs[2].cancel_text, "cancelled by alice");
+    ck_assert_str_eq(loaded.jobs[0].plan, loaded.plan_sha256);
+    ck_assert(loaded.jobs[0].plan_given && !loaded.jobs[2].plan_given);
+    ck_assert_str_eq(loaded.jobs[3].plan, "");
+    ck_assert_uint_eq(loaded.plans_n, 1);
+    ck_assert_str_eq(loaded.plan, "msched plan 1\nsection memory\nend\n");
+}
+END_TEST
+
+/* New sums go over what the old ones held for, and over nothing else. */
+START_TEST(an_older_database_that_is_damaged_is_not_made_whole)
+{
+    static const struct {
+        const char *damage, *words;
+    } cases[] = {
+        {"UPDATE job SET workers = 3 WHERE id = 4", "row 4 of its table job does not match"},
+        {"UPDATE ledger SET rows = rows + 1 WHERE name = 'job'", "and its ledger says 8"},
+        {"CREATE TABLE more(x)", "its schema does not match"}};
+    struct ms_err why = {0, ""};
+    place_golden("store-v2.db");
+    sql(cases[_i].damage);
+
+    int rc = store_open(path, &store, &why);
+    rc = rc == 0 ? store_load(store, &loaded, &why) : rc;
+
+    ck_assert_int_eq(rc, MS_E_CONFIG);
+    ck_assert_msg(strstr(why.text, cases[_i].words) != NULL, "%s", why.text);
+}
+END_TEST
+
 /* test_store --freeze FILE writes the database that tests/golden keeps. */
 static int freeze(const char *target)
 {
@@ -622,8 +658,18 @@ static int freeze(const char *target)
     if (store_open(path, &store, NULL) != 0) {
         return 1;
     }
+    struct sched_plan_row plan = {.text = "msched plan 1\nsection memory\nend\n"};
+    struct sched_effect put_plan = {.kind = SCHED_DO_PUT_PLAN, .plan = &plan};
+    uint8_t digest[MS_SHA256_BYTES];
+    ms_sha256(plan.text, strlen(plan.text), digest);
+    ms_sha256_hex(digest, plan.sha256);
+    if (store_commit(store, &put_plan, 1, NULL) != 0) {
+        return 1;
+    }
     for (uint64_t id = 1; id <= JOB_STATES; id++) {
         struct sched_job_row job = make_job(id);
+        snprintf(job.plan, sizeof(job.plan), "%s", id <= 3 ? plan.sha256 : "");
+        job.plan_given = id == 1;
         job.state = (enum sched_job_state)(id - 1);
         snprintf(job.owner, sizeof(job.owner), "user:alice");
         snprintf(job.cancel_text, sizeof(job.cancel_text), "cancelled by alice");
@@ -695,6 +741,8 @@ int main(int argc, char **argv)
     tcase_add_test(tcase, the_frozen_database_of_version_1_still_loads);
     tcase_add_test(tcase, an_older_database_that_is_refused_stays_as_it_was);
     tcase_add_test(tcase, the_frozen_database_of_version_2_still_loads);
+    tcase_add_test(tcase, the_frozen_database_of_version_3_still_loads);
+    tcase_add_loop_test(tcase, an_older_database_that_is_damaged_is_not_made_whole, 0, 3);
     suite_add_tcase(suite, tcase);
     return test_run(suite);
 }

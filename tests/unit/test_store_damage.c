@@ -2,6 +2,8 @@
 #include "daemon/store/files.h"
 #include "tests/unit/store_fixture.h"
 
+#include "proto/digest.h"
+
 #include <fcntl.h>
 #include <sys/stat.h>
 
@@ -100,6 +102,12 @@ struct remains {
 static struct remains leave_remains(int checkpointed)
 {
     struct remains remains;
+    struct sched_plan_row plan = {.text = "plan\n", .bytes = 5};
+    struct sched_effect put_plan = {.kind = SCHED_DO_PUT_PLAN, .plan = &plan};
+    uint8_t digest[MS_SHA256_BYTES];
+    ms_sha256(plan.text, plan.bytes, digest);
+    ms_sha256_hex(digest, plan.sha256);
+    ck_ms_ok(store_commit(store, &put_plan, 1, err));
     for (uint64_t id = 1; id <= 120; id++) {
         struct sched_job_row job = make_job(id);
         ck_assert_int_eq(put(&job), 0);
