@@ -116,22 +116,23 @@ SSL_CTX *worker_tls(struct worker *worker)
 
 /* ---- orders, and what became of work ---- */
 
-/* Which Assign is that of the rank in hand. Under the lock. */
+/* Which Assign is that of the rank in hand, and which plan. Under the lock. */
 static void settle_assigns(struct worker *worker)
 {
     uint64_t in_hand = worker->life.generation;
     if (worker->assign != NULL && worker->assign->generation != in_hand) {
         ms_wire_free(&worker->assign->base);
         worker->assign = NULL;
+        worker_leave_plan(worker);
     }
     if (worker->kept != NULL && worker->kept->generation == in_hand) {
         worker->assign = worker->kept;
         worker->kept = NULL;
+        worker_next_plan(worker);
     }
 }
 
-/* assign: of ASSIGN; ours if it is taken. Under the lock. */
-static int apply(struct worker *worker, const struct life_input *input, Ms__Assign *assign)
+int worker_apply(struct worker *worker, const struct life_input *input, Ms__Assign *assign)
 {
     int answer = life_apply(&worker->life, input);
     if (assign != NULL && !(answer & (LIFE_DECLINED | LIFE_STALE))) {
@@ -154,7 +155,7 @@ static int apply(struct worker *worker, const struct life_input *input, Ms__Assi
 int worker_tell(struct worker *worker, const struct life_input *input)
 {
     pthread_mutex_lock(&worker->lock);
-    int answer = apply(worker, input, NULL);
+    int answer = worker_apply(worker, input, NULL);
     pthread_mutex_unlock(&worker->lock);
     return answer;
 }
@@ -170,14 +171,20 @@ struct life_verdict worker_verdict(struct worker *worker)
 /* For agent_config.on_order: agent's thread. */
 static int on_order(void *arg, const struct agent_order *order)
 {
-    static const enum life_event events[] = {
-        [AGENT_ASSIGN] = LIFE_ASSIGN, [AGENT_PLAN] = LIFE_PLAN, [AGENT_START] = LIFE_START,
-        [AGENT_STOP] = LIFE_STOP,     [AGENT_LOST] = LIFE_LOST, [AGENT_LEAVE] = LIFE_LEAVE};
+    static const enum life_event events[] = {[AGENT_ASSIGN] = LIFE_ASSIGN,
+                                             [AGENT_START] = LIFE_START,
+                                             [AGENT_STOP] = LIFE_STOP,
+                                             [AGENT_LOST] = LIFE_LOST,
+                                             [AGENT_LEAVE] = LIFE_LEAVE};
     struct worker *worker = arg;
+    if (order->kind == AGENT_PLAN) {
+        return worker_take_plan(worker, order->plan);
+    }
     struct life_input input = {.event = events[order->kind],
                                .job = order->job,
                                .generation = order->generation,
                                .rank = order->assign != NULL ? order->assign->rank : 0,
+                               .plan_from = order->assign != NULL ? order->assign->plan_from : 0,
                                .code = order->code,
                                .text = order->text};
     if (order->kind == AGENT_STOP && order->at_step) {
@@ -185,7 +192,7 @@ static int on_order(void *arg, const struct agent_order *order)
     }
     pthread_mutex_lock(&worker->lock);
     uint64_t job = worker->life.job;
-    int answer = apply(worker, &input, order->assign);
+    int answer = worker_apply(worker, &input, order->assign);
     pthread_mutex_unlock(&worker->lock);
     int supersedes = order->kind == AGENT_ASSIGN && (answer & LIFE_INTERRUPT);
     if (supersedes) {
@@ -437,6 +444,7 @@ static void fini_waiting(struct worker *worker)
     if (worker->kept != NULL) {
         ms_wire_free(&worker->kept->base);
     }
+    worker_drop_plans(worker);
     pthread_mutex_destroy(&worker->lock);
     pthread_cond_destroy(&worker->changed);
 }

@@ -20,8 +20,10 @@ struct worker {
     pthread_mutex_t lock;   /* guards these */
     pthread_cond_t changed; /* life */
     struct life life;
-    Ms__Assign *assign;  /* of the rank in hand: set while the trainer waits, freed by him */
-    Ms__Assign *kept;    /* of the next one */
+    Ms__Assign *assign; /* of the rank in hand: set while the trainer waits, freed by him */
+    Ms__Plan *plan;     /* heard for it; likewise. NULL: none is, or comes */
+    Ms__Assign *kept;   /* of the next one */
+    Ms__Plan *kept_plan;
     struct train *train; /* of the rank in hand: for who interrupts it */
     SSL_CTX *tls;        /* of the next rank; a reference; NULL: plain */
     struct fetch_serve *serve;
@@ -32,6 +34,7 @@ struct worker {
     struct job *job;
     struct mesh_member *members;
     struct host_offer *offers; /* of the same */
+    const char *plan_from;     /* for logs: "chosen here" */
     SSL_CTX *rank_tls;         /* one set of certificates for the life of a rank */
     struct train_result result;
     char run_dir[MS_PATH_MAX + 1];
@@ -44,6 +47,9 @@ struct worker {
 
 /* ---- worker.c ---- */
 
+/* Under the lock: applies to the life, interrupts the trainer where that follows, and wakes him.
+ * assign: of ASSIGN; ours if it is taken. */
+int worker_apply(struct worker *worker, const struct life_input *input, Ms__Assign *assign);
 /* Applies to the life, interrupts the trainer where that follows, and wakes him. What
  * life_apply returns. Any thread. */
 int worker_tell(struct worker *worker, const struct life_input *input);
@@ -57,6 +63,17 @@ void worker_job_folder(const struct worker *worker, uint64_t job, char *buf, siz
 
 /* Is what lies there of the job with this tag, and not of another one that had its number? */
 int worker_folder_is_of(const struct worker *worker, const char *folder, const char *job_tag);
+
+/* ---- worker_plan.c: the plan that a rank is told to obey ---- */
+
+/* Agent's thread. Ours, or freed if it is the one that the rank has; MS_E_FULL: no rank waits for
+ * it, and it stays the caller's. Another one than that fails the rank. */
+int worker_take_plan(struct worker *worker, Ms__Plan *plan);
+/* Under the lock: the rank in hand is another one, or goes on; and where there is a next one, that
+ * is it. At the end of the worker: */
+void worker_leave_plan(struct worker *worker);
+void worker_next_plan(struct worker *worker);
+void worker_drop_plans(struct worker *worker);
 
 /* ---- worker_rank.c: the trainer's duties for one rank, from Assign to the last word ---- */
 
@@ -77,8 +94,12 @@ void rank_clean(struct worker *worker);
 
 /* For train_config.on_progress; arg is the worker. */
 void worker_on_progress(void *arg, const struct train_progress *progress);
-/* For train_config.on_wait: into the node's log and the rank's own. */
+/* For train_config.on_wait and on_note: into the node's log and the rank's own. */
 void worker_on_wait(void *arg, const char *text);
+void worker_on_note(void *arg, const char *text);
+/* Whose plan the rank obeys, and which: likewise. */
+void worker_log_plan(struct worker *worker);
+int worker_send_plan(struct worker *worker, const char *text, struct ms_err *err);
 void worker_send_ready(struct worker *worker, const struct train_info *info);
 /* leaves: the process ends after it. */
 void worker_send_done(struct worker *worker, const struct life_verdict *verdict, int leaves);

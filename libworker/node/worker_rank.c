@@ -197,6 +197,7 @@ static int make_train(struct worker *worker, struct ms_err *err)
                                .log_fd = worker->log_fd,
                                .on_progress = worker_on_progress,
                                .on_wait = worker_on_wait,
+                               .on_note = worker_on_note,
                                .arg = worker};
     memcpy(cfg.token, assign->token.data, sizeof(cfg.token));
     comm_listener_resume(worker->listener);
@@ -235,10 +236,38 @@ static void tell_isa(struct worker *worker, int rc, const struct ms_err *err)
     (void)worker_tell(worker, &input);
 }
 
+static int has_heard_plan(struct worker *worker)
+{
+    pthread_mutex_lock(&worker->lock);
+    int has_plan = worker->plan != NULL;
+    pthread_mutex_unlock(&worker->lock);
+    return has_plan;
+}
+
+/* Where that is this rank's part. A plan that was quicker than we is everybody's. */
+static int choose_plan(struct worker *worker, struct ms_err *err)
+{
+    const uint32_t from = worker->assign->plan_from;
+    const int is_for_all = from == MS_PLAN_RANK_0 && worker->rank == 0 && !has_heard_plan(worker);
+    if (from != MS_PLAN_OWN && !is_for_all) {
+        worker->plan_from = from == MS_PLAN_RANK_0 && worker->rank != 0 ? "from rank 0" : "given";
+        return 0;
+    }
+    const char *text = NULL;
+    worker->plan_from = "chosen here";
+    int rc = train_choose(worker->train, &text, err);
+    return rc == 0 && is_for_all ? worker_send_plan(worker, text, err) : rc;
+}
+
+/* A plan that is given says which instruction set. */
+static int fix_isa(const Ms__Assign *assign, struct ms_err *err)
+{
+    return assign->plan_from == MS_PLAN_GIVEN ? 0 : plan_set_isa(assign->isa, err);
+}
+
 void rank_plan(struct worker *worker)
 {
     const Ms__Assign *assign = worker->assign;
-    const char *text;
     struct ms_err err = {0, ""};
     worker->rank_tls = worker_tls(worker);
     int rc = open_log(worker, assign->job_tag, &err);
@@ -251,14 +280,14 @@ void rank_plan(struct worker *worker)
         rc = job_parse((const char *)assign->job_json.data, assign->job_json.len, "the job", NULL,
                        NULL, 0, 0, worker->job, &err);
     }
-    int isa = rc == 0 ? plan_set_isa(assign->isa, &err) : 0;
+    int isa = rc == 0 ? fix_isa(assign, &err) : 0;
     if (isa < 0) {
         tell_isa(worker, isa, &err);
         return;
     }
     rc = rc == 0 ? make_train(worker, &err) : rc;
     rc = rc == 0 ? train_open(worker->train, &err) : rc;
-    rc = rc == 0 ? train_choose(worker->train, &text, &err) : rc;
+    rc = rc == 0 ? choose_plan(worker, &err) : rc;
     (void)tell_end(worker, LIFE_MADE, rc, &err);
 }
 
@@ -287,8 +316,14 @@ void rank_join(struct worker *worker)
 {
     struct train_info info;
     struct ms_err err = {0, ""};
-    int rc = train_obey(worker->train, NULL, &err);
-    rc = rc == 0 ? train_join(worker->train, &info, &err) : rc;
+    /* no order changes it before the rank trains */
+    int rc = train_obey(worker->train, worker->plan != NULL ? worker->plan->plan : NULL, &err);
+    if (rc < 0) {
+        tell_isa(worker, rc, &err);
+        return;
+    }
+    worker_log_plan(worker);
+    rc = train_join(worker->train, &info, &err);
     tell_mesh(worker, rc, &info, &err);
 }
 

@@ -7,6 +7,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -81,6 +82,43 @@ void worker_on_wait(void *arg, const char *text)
     if (worker->log_fd != STDOUT_FILENO) {
         dprintf(worker->log_fd, "%s\n", text);
     }
+}
+
+void worker_on_note(void *arg, const char *text)
+{
+    const struct worker *worker = arg;
+    char quoted[2 * MS_ERR_TEXT_MAX];
+    ms_log(MS_LOG_NOTICE, "rank.note job=%" PRIu64 " rank=%u text=%s", worker->job_id, worker->rank,
+           ms_log_quote(quoted, sizeof(quoted), text));
+    if (worker->log_fd != STDOUT_FILENO) {
+        dprintf(worker->log_fd, "%s\n", text);
+    }
+}
+
+void worker_log_plan(struct worker *worker)
+{
+    const char *sha256 = train_plan_sha256(worker->train);
+    ms_log(MS_LOG_INFO, "rank.plan job=%" PRIu64 " rank=%u plan=%s plan_sha256=%s", worker->job_id,
+           worker->rank, MS_QUOTE(worker->plan_from), sha256);
+    if (worker->log_fd != STDOUT_FILENO) {
+        dprintf(worker->log_fd, "plan: %s, sha256 %s\n", worker->plan_from, sha256);
+    }
+}
+
+int worker_send_plan(struct worker *worker, const char *text, struct ms_err *err)
+{
+    Ms__RankPlan msg = MS__RANK_PLAN__INIT;
+    char *plan = strdup(text); /* messages have no const */
+    if (plan == NULL) {
+        return ms_fail(err, MS_E_NOMEM, "no memory for a plan");
+    }
+    msg.job = worker->job_id;
+    msg.generation = worker->generation;
+    msg.rank = worker->rank;
+    msg.plan = plan;
+    int rc = agent_send(worker->agent, MS_MSG_RANK_PLAN, &msg.base, err);
+    free(plan);
+    return rc;
 }
 
 void worker_send_ready(struct worker *worker, const struct train_info *info)

@@ -356,6 +356,11 @@ int train_choose(struct train *train, const char **ret_text, struct ms_err *err)
     return rc;
 }
 
+const char *train_plan_sha256(const struct train *train)
+{
+    return train->known.plan_sha256;
+}
+
 int train_obey(struct train *train, const char *text, struct ms_err *err)
 {
     int rc = train_check_abort(train, err);

@@ -59,9 +59,13 @@ static void end(struct life *life, struct desk *desk)
     desk_shut(desk);
 }
 
+/* enum ms_plan_from of the ranks that are sent. */
+static uint32_t plan_from;
+
 static void setup(void)
 {
     snprintf(jobs_dir, sizeof(jobs_dir), "%s", test_dir_make());
+    plan_from = MS_PLAN_OWN;
 }
 
 static void teardown(void)
@@ -94,6 +98,7 @@ static void send_rank(struct desk *desk, uint64_t generation, uint32_t world, co
     assign.n_members = world;
     snprintf(isa, sizeof(isa), "%s", least_isa != NULL ? least_isa : plan_isa());
     assign.isa = isa;
+    assign.plan_from = plan_from;
     assign.token = (ProtobufCBinaryData){sizeof(token), token};
     assign.job_json = (ProtobufCBinaryData){strlen(json), (uint8_t *)(uintptr_t)json};
     ck_ms_ok(ms_conn_send(desk->conn, MS_MSG_ASSIGN, 0, &assign.base, err));
@@ -278,6 +283,236 @@ START_TEST(rank_that_goes_on_has_no_grace_of_the_generation_before)
 }
 END_TEST
 
+/* ---- the plan that travels ---- */
+
+/* A desk with a worker that holds no rank. */
+static void meet(struct desk *desk, struct life *life)
+{
+    desk_open(desk);
+    begin(life, desk);
+    until(desk, desk->n_registers == 1);
+}
+
+/* Gives rank 0 of that generation, and hears its plan. */
+static void hear_plan(struct desk *desk, uint64_t generation, const char *json)
+{
+    int n = desk->n_plans;
+    plan_from = MS_PLAN_RANK_0;
+    send_rank(desk, generation, 1, json);
+    until(desk, desk->n_plans > n);
+}
+
+static void stop_rank(struct desk *desk, uint64_t generation)
+{
+    int n = desk->n_done;
+    send_stop(desk, generation, 0);
+    until(desk, desk->n_done > n);
+}
+
+/* Its heartbeats come, and it is where it was. */
+static void waits_on(struct desk *desk)
+{
+    int n_ready = desk->n_ready;
+    int n_beats = desk->n_beats;
+    until(desk, desk->n_beats > n_beats + 1);
+    ck_assert_int_eq(desk->n_ready, n_ready);
+    ck_assert_int_eq(desk->n_done, 0);
+}
+
+/* The next rank is given the plan; what its end says. */
+static const char *end_with_plan(struct desk *desk, uint64_t generation, const char *text)
+{
+    int n = desk->n_done;
+    plan_from = MS_PLAN_GIVEN;
+    send_rank(desk, generation, 1, JOB(1));
+    send_plan(desk, generation, text);
+    until(desk, desk->n_done > n || desk->ready_generation == generation);
+    ck_assert_int_gt(desk->n_done, n);
+    send_stop(desk, generation, 0);
+    return desk->done[n].text;
+}
+
+static char *read_log(void)
+{
+    static char text[4096];
+    char path[128];
+    snprintf(path, sizeof(path), "%s/7/worker_0.log", jobs_dir);
+    FILE *file = fopen(path, "r");
+    ck_assert_ptr_nonnull(file);
+    text[fread(text, 1, sizeof(text) - 1, file)] = '\0';
+    fclose(file);
+    return text;
+}
+
+START_TEST(rank_0_says_its_plan_and_waits_until_all_obey_it)
+{
+    struct desk desk;
+    struct life life = {.rc = 1};
+    meet(&desk, &life);
+    hear_plan(&desk, 3, JOB(1));
+    ck_assert_int_eq(strncmp(desk.plan, "msched plan 1\n", 14), 0);
+    send_plan(&desk, 2, desk.plan); /* of a generation that is over */
+    send_plan(&desk, 4, desk.plan);
+    waits_on(&desk);
+    send_plan(&desk, 3, desk.plan);
+    until(&desk, desk.n_ready == 1);
+    send_plan(&desk, 3, desk.plan); /* after a reconnect, say */
+    waits_on(&desk);
+
+    const char *said = strstr(read_log(), "plan: chosen here, sha256 ");
+    ck_assert_ptr_nonnull(said);
+    ck_assert_int_eq(strncmp(said + 26, desk.ready_plan, MS_SHA256_HEX - 1), 0);
+    stop_rank(&desk, 3);
+    end(&life, &desk);
+}
+END_TEST
+
+START_TEST(given_plan_is_obeyed_though_it_comes_before_anything_was_looked_at)
+{
+    struct desk desk;
+    struct life life = {.rc = 1};
+    char chosen[MS_SHA256_HEX];
+    meet(&desk, &life);
+    hear_plan(&desk, 3, JOB(1));
+    send_plan(&desk, 3, desk.plan);
+    until(&desk, desk.n_ready == 1);
+    snprintf(chosen, sizeof(chosen), "%s", desk.ready_plan);
+    stop_rank(&desk, 3);
+
+    plan_from = MS_PLAN_GIVEN;
+    send_rank(&desk, 4, 1, JOB(1));
+    send_plan(&desk, 4, desk.plan);
+    send_plan(&desk, 4, desk.plan);
+    until(&desk, desk.n_ready == 2);
+
+    ck_assert_int_eq(desk.n_plans, 1); /* nobody chose anything */
+    ck_assert_str_eq(desk.ready_plan, chosen);
+    ck_assert_ptr_nonnull(strstr(read_log(), "plan: given, sha256 "));
+    stop_rank(&desk, 4);
+    end(&life, &desk);
+}
+END_TEST
+
+START_TEST(stop_ends_the_wait_for_a_plan_that_never_comes)
+{
+    struct desk desk;
+    struct life life = {.rc = 1};
+    meet(&desk, &life);
+    hear_plan(&desk, 3, JOB(1));
+    stop_rank(&desk, 3);
+    ck_assert_int_eq(desk.done[0].code, MS_E_CANCELLED);
+
+    hear_plan(&desk, 4, JOB(1));
+    end(&life, &desk); /* as TERM does */
+    ck_assert_int_eq(desk.done[1].code, MS_E_CANCELLED);
+}
+END_TEST
+
+START_TEST(plan_that_cannot_be_obeyed_fails_its_rank_by_the_line)
+{
+    struct desk desk;
+    struct life life = {.rc = 1};
+    meet(&desk, &life);
+    hear_plan(&desk, 3, JOB(1));
+    char *line = strstr(desk.plan, "\nworld 1\n");
+    ck_assert_ptr_nonnull(line);
+    line[7] = '2';
+    send_plan(&desk, 3, desk.plan); /* not what it chose */
+    until(&desk, desk.n_done == 1);
+    ck_assert_msg(strstr(desk.done[0].text, "plan line 4: world 2: the job has 1") != NULL, "%s",
+                  desk.done[0].text);
+    ck_assert_msg(strstr(desk.done[0].text, "(this node: isa ") != NULL, "%s", desk.done[0].text);
+    send_stop(&desk, 3, 0);
+
+    ck_assert_ptr_nonnull(strstr(end_with_plan(&desk, 4, ""), "plan line 1: "));
+    ck_assert_ptr_nonnull(strstr(end_with_plan(&desk, 5, "msched plan 9\n"), "plan line 1: "));
+    end(&life, &desk);
+}
+END_TEST
+
+START_TEST(rank_that_hears_two_plans_fails)
+{
+    struct desk desk;
+    struct life life = {.rc = 1};
+    meet(&desk, &life);
+    hear_plan(&desk, 3, JOB(1));
+    send_plan(&desk, 3, desk.plan);
+    until(&desk, desk.n_ready == 1);
+    send_plan(&desk, 3, "another one");
+    until(&desk, desk.n_done == 1);
+    ck_assert_int_eq(desk.done[0].code, MS_E_PROTOCOL);
+    ck_assert_ptr_nonnull(strstr(desk.done[0].text, "two plans that differ"));
+    send_stop(&desk, 3, 0);
+
+    plan_from = MS_PLAN_OWN; /* and the next one is served */
+    send_rank(&desk, 4, 1, JOB(1));
+    until(&desk, desk.n_ready == 2);
+    stop_rank(&desk, 4);
+    end(&life, &desk);
+}
+END_TEST
+
+/* oneDNN would have to be another one in this process; the next process can. */
+START_TEST(plan_for_another_instruction_set_is_the_next_process_s)
+{
+    struct desk desk;
+    struct life life = {.rc = -1};
+    if (strcmp(plan_isa(), "sse41") == 0 || strcmp(plan_isa(), "other") == 0) {
+        return; /* there is none */
+    }
+    meet(&desk, &life);
+    hear_plan(&desk, 3, JOB(1));
+    send_plan(&desk, 3, desk.plan);
+    until(&desk, desk.n_ready == 1);
+    stop_rank(&desk, 3);
+    const size_t size = strlen(desk.plan) + 16;
+    const char *isa = strstr(desk.plan, "\nisa ") + 5;
+    char *other = malloc(size);
+    snprintf(other, size, "%.*ssse41%s", (int)(isa - desk.plan), desk.plan, strchr(isa, '\n'));
+
+    ck_assert_ptr_nonnull(strstr(end_with_plan(&desk, 4, other), "plan line 6: isa sse41"));
+    ck_assert(desk.done[1].leaving);
+    until(&desk, desk.n_leaves == 1 && desk.n_closed >= 1);
+    ck_assert_int_eq(pthread_join(life.thread, NULL), 0);
+    ck_assert_int_eq(life.rc, WORKER_ANEW);
+    free(other);
+    desk_shut(&desk);
+}
+END_TEST
+
+/* Whether the scheduler says it once more, or not, is the same to it. */
+START_TEST(rank_that_goes_on_keeps_the_plan_that_it_has)
+{
+    struct desk desk;
+    struct life life = {.rc = 1};
+    char chosen[MS_SHA256_HEX];
+    char undisturbed[MS_SHA256_HEX];
+    train_long(0, undisturbed);
+    meet(&desk, &life);
+    hear_plan(&desk, 3, LONG_JOB);
+    send_plan(&desk, 3, desk.plan);
+    until(&desk, desk.n_ready == 1);
+    snprintf(chosen, sizeof(chosen), "%s", desk.ready_plan);
+    send_start(&desk, 3);
+    plan_from = MS_PLAN_GIVEN;
+    for (uint64_t generation = 4; generation < 7; generation++) {
+        send_rank(&desk, generation, 1, LONG_JOB);
+        if (generation != 5) {
+            send_plan(&desk, generation, desk.plan);
+        }
+        until(&desk, desk.ready_generation == generation || desk.n_done > 1);
+        ck_assert_str_eq(desk.ready_plan, chosen);
+        send_start(&desk, generation);
+    }
+    until(&desk, desk.n_done > 0 && desk.done[desk.n_done - 1].generation == 6);
+    ck_assert_msg(desk.done[desk.n_done - 1].code == 0, "%s", desk.done[desk.n_done - 1].text);
+    ck_assert_str_eq(desk.done[desk.n_done - 1].weights, undisturbed);
+    ck_assert_int_eq(desk.n_plans, 1);
+    send_stop(&desk, 6, 0);
+    end(&life, &desk);
+}
+END_TEST
+
 /* The job did nothing wrong: its rank is lost with the node, before it started, and placed anew. */
 START_TEST(a_node_that_cannot_open_the_folder_of_a_job_leaves_instead_of_failing_it)
 {
@@ -311,6 +546,13 @@ int main(void)
     tcase_add_test(tc, an_assign_in_the_place_of_a_stop_ends_the_rank_in_hand_and_is_served);
     tcase_add_test(tc, rank_that_is_given_again_goes_on_with_the_weights_that_it_has);
     tcase_add_test(tc, rank_that_goes_on_has_no_grace_of_the_generation_before);
+    tcase_add_test(tc, rank_0_says_its_plan_and_waits_until_all_obey_it);
+    tcase_add_test(tc, given_plan_is_obeyed_though_it_comes_before_anything_was_looked_at);
+    tcase_add_test(tc, stop_ends_the_wait_for_a_plan_that_never_comes);
+    tcase_add_test(tc, plan_that_cannot_be_obeyed_fails_its_rank_by_the_line);
+    tcase_add_test(tc, rank_that_hears_two_plans_fails);
+    tcase_add_test(tc, plan_for_another_instruction_set_is_the_next_process_s);
+    tcase_add_test(tc, rank_that_goes_on_keeps_the_plan_that_it_has);
     tcase_add_test(tc, a_node_that_cannot_open_the_folder_of_a_job_leaves_instead_of_failing_it);
     suite_add_tcase(suite, tc);
     return test_run(suite);
