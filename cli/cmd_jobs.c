@@ -5,6 +5,7 @@
 #include "cli/json.h"
 #include "cli/metrics.h"
 #include "cli/pages.h"
+#include "cli/plan_file.h"
 #include "cli/progress.h"
 #include "cli/table.h"
 #include "proto/clock.h"
@@ -118,6 +119,11 @@ int cmd_jobs(struct cli *cli, const struct cli_args *args, struct ms_err *err)
 }
 
 /* ---- show ---- */
+
+const struct cli_option cmd_show_options[] = {
+    {"plan", 0, NULL, "its plan alone, as run and submit --plan take it", NULL},
+    {NULL, 0, NULL, NULL, NULL},
+};
 
 /* On a terminal in as many lines as it takes, broken at blanks. */
 static void line(const struct cli *cli, const char *name, const char *text)
@@ -240,8 +246,23 @@ static int show_job(struct cli *cli, const Ms__JobInfo *job, struct ms_err *err)
     show_progress(cli, job);
     show_losses(cli, job);
     digest_line(cli, "weights", job->weights_sha256, "values, not file");
-    digest_line(cli, "plan", job->plan_sha256, "msctl help run");
+    digest_line(cli, "plan", job->plan_sha256,
+                job->plan_given ? "it came with the job" : "msctl show --plan prints it");
     return show_ranks(cli, job, err);
+}
+
+/* As it is, for a file that --plan takes. */
+static int show_plan(struct cli *cli, const Ms__JobInfo *job, struct ms_err *err)
+{
+    if (job->plan[0] == '\0') {
+        return plan_file_missing(job, err);
+    }
+    if (cli->json) {
+        cli_json_print(cli->out, cli_json_job(job));
+    } else {
+        fputs(job->plan, cli->out);
+    }
+    return MS_OK;
 }
 
 int cmd_show(struct cli *cli, const struct cli_args *args, struct ms_err *err)
@@ -249,6 +270,7 @@ int cmd_show(struct cli *cli, const struct cli_args *args, struct ms_err *err)
     Ms__JobQuery query = MS__JOB_QUERY__INIT;
     ProtobufCMessage *msg = NULL;
     int rc = cli_need_words(args, 1, 1, "JOB", err);
+    query.plan = cli_has(args, "plan");
     if (rc == MS_OK) {
         rc = cli_parse_job(args->words[0], &query.job, err);
     }
@@ -265,6 +287,8 @@ int cmd_show(struct cli *cli, const struct cli_args *args, struct ms_err *err)
     if (list->n_jobs != 1) {
         rc = ms_fail(err, MS_E_NOT_FOUND, "there is no job %llu; see: msctl jobs --all",
                      (unsigned long long)query.job);
+    } else if (query.plan) {
+        rc = show_plan(cli, list->jobs[0], err);
     } else if (cli->json) {
         cli_json_print(cli->out, cli_json_job(list->jobs[0]));
     } else {

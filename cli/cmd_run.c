@@ -14,7 +14,7 @@ const struct cli_option cmd_run_options[] = {
     {"run-dir", 0, "DIR", "for logs and results; ./<job name>-<date>-<time> unless given", NULL},
     {"set", 0, "KEY=VALUE", "override a key of the file; may be given again", NULL},
     {"resume", 0, NULL, "", "checkpoints, from which a run could be resumed, are not built yet"},
-    {"plan", 0, "FILE", "", "plans are not written to files yet"},
+    {"plan", 0, "FILE", "train by this plan (plan.txt of a run), or not at all", NULL},
     {NULL, 0, NULL, NULL, NULL},
 };
 
@@ -118,6 +118,9 @@ static int prepare(struct run *run, const struct cli_args *args, struct ms_err *
     int rc = cli_need_words(args, 1, 1, "JOB.yaml", err);
     if (rc == MS_OK) {
         rc = cli_load_job(args, args->words[0], &run->job, err);
+    }
+    if (rc == MS_OK) {
+        rc = cli_load_plan(args, &run->job, &run->plan, err);
     }
     if (rc == MS_OK) {
         rc = check_inputs(&run->job, err);

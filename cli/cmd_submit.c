@@ -2,6 +2,7 @@
 #include "cli/cli.h"
 #include "cli/json.h"
 #include "cli/paths.h"
+#include "cli/plan_file.h"
 #include "cli/submit.h"
 #include "proto/clock.h"
 
@@ -12,7 +13,7 @@
 const struct cli_option cmd_submit_options[] = {
     {"workers", 'n', "N", "workers, instead of the file's", NULL},
     {"set", 0, "KEY=VALUE", "override a key of the file; may be given again", NULL},
-    {"plan", 0, "FILE", "", "plans are not written to files yet"},
+    {"plan", 0, "FILE", "train by this plan (msctl show --plan JOB), or not at all", NULL},
     {NULL, 0, NULL, NULL, NULL},
 };
 
@@ -37,6 +38,13 @@ int cli_load_job(const struct cli_args *args, const char *path, struct job *ret,
     }
     int rc = cli_number(args, "workers", 1, MS_WORKERS_MAX, 0, &workers, err);
     return rc == MS_OK ? job_load(path, overrides, n, (int)workers, ret, err) : rc;
+}
+
+int cli_load_plan(const struct cli_args *args, const struct job *job, char **ret,
+                  struct ms_err *err)
+{
+    const char *path = cli_value(args, "plan");
+    return path != NULL ? plan_file_read(path, job, ret, err) : MS_OK;
 }
 
 int cli_submit_key(char *ret, struct ms_err *err)
@@ -90,15 +98,45 @@ static void warn_of_missing(const struct cli *cli, const struct job *job)
     }
 }
 
+static int submit_job(struct cli *cli, const struct job *job, const char *plan, char *key,
+                      struct ms_err *err)
+{
+    Ms__Submit request = MS__SUBMIT__INIT;
+    uint64_t id = 0;
+    request.job_json.data = (uint8_t *)job_format(job, &request.job_json.len);
+    if (request.job_json.data == NULL) {
+        return ms_fail(err, MS_E_NOMEM, "no memory for the job");
+    }
+    request.name = (char *)job->name;
+    request.workers = (uint32_t)job->workers;
+    request.priority = job->priority;
+    request.recovery = job->recovery;
+    request.key = key;
+    request.plan = (char *)(plan != NULL ? plan : "");
+    int rc = submit(cli, &request, &id, err);
+    if (rc == MS_OK && cli->json) {
+        json_t *object = json_object();
+        json_object_set_new(object, "id", json_integer((json_int_t)id));
+        json_object_set_new(object, "name", json_string(job->name));
+        cli_json_print(cli->out, object);
+    } else if (rc == MS_OK) {
+        fprintf(cli->out, "%llu\n", (unsigned long long)id);
+    }
+    free(request.job_json.data);
+    return rc;
+}
+
 int cmd_submit(struct cli *cli, const struct cli_args *args, struct ms_err *err)
 {
     struct job job;
     char key[CLI_KEY_BYTES];
-    Ms__Submit request = MS__SUBMIT__INIT;
-    uint64_t id = 0;
+    char *plan = NULL;
     int rc = cli_need_words(args, 1, 1, "JOB.yaml", err);
     if (rc == MS_OK) {
         rc = cli_load_job(args, args->words[0], &job, err);
+    }
+    if (rc == MS_OK) {
+        rc = cli_load_plan(args, &job, &plan, err);
     }
     if (rc == MS_OK) {
         rc = cli_paths_expand(cli, &job, err);
@@ -109,29 +147,11 @@ int cmd_submit(struct cli *cli, const struct cli_args *args, struct ms_err *err)
     if (rc == MS_OK) {
         rc = cli_connect(cli, args, err);
     }
-    if (rc != MS_OK) {
-        return rc;
+    if (rc == MS_OK) {
+        warn_of_missing(cli, &job);
+        rc = submit_job(cli, &job, plan, key, err);
     }
-    warn_of_missing(cli, &job);
-    request.job_json.data = (uint8_t *)job_format(&job, &request.job_json.len);
-    if (request.job_json.data == NULL) {
-        return ms_fail(err, MS_E_NOMEM, "no memory for the job");
-    }
-    request.name = job.name;
-    request.workers = (uint32_t)job.workers;
-    request.priority = job.priority;
-    request.recovery = job.recovery;
-    request.key = key;
-    rc = submit(cli, &request, &id, err);
-    if (rc == MS_OK && cli->json) {
-        json_t *object = json_object();
-        json_object_set_new(object, "id", json_integer((json_int_t)id));
-        json_object_set_new(object, "name", json_string(job.name));
-        cli_json_print(cli->out, object);
-    } else if (rc == MS_OK) {
-        fprintf(cli->out, "%llu\n", (unsigned long long)id);
-    }
-    free(request.job_json.data);
+    free(plan);
     return rc;
 }
 

@@ -27,18 +27,21 @@ const struct cli_option cli_common_options[] = {
 const struct cli_command cli_commands[] = {
     {"run", "JOB.yaml", "train on this host with a private scheduler and workers", cmd_run_options,
      cmd_run,
-     "Makes ./<job name>-<date>-<time>/ with logs, metrics.jsonl and weights.safetensors. The "
-     "first\n"
-     "Ctrl-C ends the job after its step, the second at once. Exit status: that of the job.\n"
+     "Makes ./<job name>-<date>-<time>/ with logs, metrics.jsonl, weights.safetensors\n"
+     "and plan.txt. The first Ctrl-C ends the job after its step, the second at once. Exit "
+     "status:\n"
+     "that of the job.\n"
      "The plan of a run is what fixes its bits beside job and seed: threads, instruction set,\n"
-     "kernels, layouts, the order of sums. Runs with equal plan digests give equal weights.\n",
+     "kernels, layouts, the order of sums. Runs with equal plan digests give equal weights; "
+     "--plan\n"
+     "plan.txt trains by that of another run, whatever else the machine does meanwhile.\n",
      NULL},
     {"submit", "JOB.yaml", "queue a job; prints its id alone", cmd_submit_options, cmd_submit,
      "${NAME} in paths becomes your environment's value where you have one; what you have not is\n"
      "left to the nodes, each of which uses its own where its operator allows that name.\n",
      NULL},
     {"jobs", "", "list jobs that wait or run", cmd_jobs_options, cmd_jobs, NULL, NULL},
-    {"show", "JOB", "everything about one job", NULL, cmd_show, NULL, NULL},
+    {"show", "JOB", "everything about one job", cmd_show_options, cmd_show, NULL, NULL},
     {"logs", "JOB", "print the log of a rank", cmd_logs_options, cmd_logs,
      "On a terminal escape sequences and other controls are shown as '?'; --raw passes them on.\n",
      NULL},

@@ -113,6 +113,10 @@ json_t *cli_json_job(const Ms__JobInfo *job)
     put_real(o, "seconds", seconds_of(job));
     put_text(o, "weights_sha256", job->weights_sha256);
     put_text(o, "plan_sha256", job->plan_sha256);
+    json_object_set_new(o, "plan_given", json_boolean(job->plan_given));
+    if (job->plan[0] != '\0') { /* who asked for it */
+        put_text(o, "plan", job->plan);
+    }
     put_text(o, "code", ms_code_name(job->code));
     if (job->progress != NULL) {
         json_object_set_new(o, "progress", cli_json_progress(job->progress));

@@ -41,6 +41,14 @@ _msctl() {
         *) mapfile -t COMPREPLY < <(compgen -W "$(_msctl_jobs --all)" -- "$current") ;;
         esac
         ;;
+    run:* | submit:*)
+        case ${COMP_WORDS[COMP_CWORD - 1]}:$current in
+        --run-dir:*) mapfile -t COMPREPLY < <(compgen -d -- "$current") ;;
+        --plan:*) mapfile -t COMPREPLY < <(compgen -f -- "$current") ;;
+        *:-*) mapfile -t COMPREPLY < <(compgen -W "$(_msctl_options "$command")" -- "$current") ;;
+        *) mapfile -t COMPREPLY < <(compgen -f -- "$current") ;;
+        esac
+        ;;
     *:-*) mapfile -t COMPREPLY < <(compgen -W "$(_msctl_options "$command")" -- "$current") ;;
     help:*) mapfile -t COMPREPLY < <(compgen -W "$(_msctl_commands)" -- "$current") ;;
     certs:*)

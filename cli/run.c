@@ -2,6 +2,7 @@
 #include "cli/run.h"
 #include "cli/watch.h"
 #include "proto/clock.h"
+#include "proto/file_write.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -97,6 +98,7 @@ static int send_submit(struct run *run, struct ms_err *err)
     request.recovery = run->job.recovery;
     request.run_dir = run->dir.path;
     request.key = run->key;
+    request.plan = run->plan != NULL ? run->plan : request.plan;
     int rc = client_send(run->cli->client, MS_MSG_SUBMIT, &request.base, &run->submit_id, err);
     free(request.job_json.data);
     return rc;
@@ -121,6 +123,52 @@ static int send_cancel(struct run *run, struct ms_err *err)
     return client_send(run->cli->client, MS_MSG_CANCEL, &request.base, &run->cancel_id, err);
 }
 
+/* ---- plan.txt: by which plan it trained ---- */
+
+static void plan_note(struct run *run, const char *why)
+{
+    char text[MS_PATH_MAX + MS_ERR_TEXT_MAX];
+    snprintf(text, sizeof(text), "%s/plan.txt is not written: %s", run->dir.shown, why);
+    cli_display_note(&run->display, text);
+}
+
+/* Once the ranks have it: they obey it from then on. */
+static void ask_plan(struct run *run)
+{
+    Ms__JobQuery request = MS__JOB_QUERY__INIT;
+    struct ms_err why = {0, ""};
+    request.job = run->job_id;
+    request.plan = 1;
+    if (run->plan_id == 0 && !run->plan_is_taken &&
+        client_send(run->cli->client, MS_MSG_JOB_QUERY, &request.base, &run->plan_id, &why) < 0) {
+        run->plan_id = 0; /* the connection is lost: asked again over the next one */
+    }
+}
+
+static void take_plan(struct run *run, uint16_t type, const ProtobufCMessage *msg)
+{
+    char path[MS_PATH_MAX + sizeof("/plan.txt")];
+    struct ms_err why = {0, ""};
+    run->plan_id = 0;
+    run->plan_is_taken = 1;
+    const Ms__JobList *list = (const Ms__JobList *)msg;
+    if (type != MS_MSG_JOB_LIST || list->n_jobs != 1) {
+        (void)client_error(msg, &why);
+        plan_note(run, why.text);
+        return;
+    }
+    const char *text = list->jobs[0]->plan;
+    snprintf(path, sizeof(path), "%s/plan.txt", run->dir.path);
+    if (text[0] != '\0' && ms_file_write(path, text, strlen(text), 0644, 0, &why) != MS_OK) {
+        plan_note(run, why.text);
+    }
+}
+
+static int plan_is_awaited(const struct run *run)
+{
+    return run->plan_id != 0 && client_get_state(run->cli->client) == CLIENT_OPEN;
+}
+
 static int take_update(struct run *run, ProtobufCMessage *msg, struct ms_err *err)
 {
     Ms__JobUpdate *update = (Ms__JobUpdate *)msg;
@@ -135,6 +183,9 @@ static int take_update(struct run *run, ProtobufCMessage *msg, struct ms_err *er
     if (run->stage == RUN_FORMING && strcmp(update->job->state, "RUNNING") == 0) {
         run->stage = RUN_TRAINING;
     }
+    if (run->stage == RUN_TRAINING || update->ended) {
+        ask_plan(run);
+    }
     run->display.width = cli_terminal_width(run->display.out);
     cli_display_update(&run->display, update->job, (double)ms_mono_ms() / MS_PER_S);
     return MS_OK;
@@ -145,6 +196,11 @@ static int take_frame(struct run *run, uint32_t id, uint16_t type, ProtobufCMess
                       struct ms_err *err)
 {
     int rc = MS_OK;
+    if (id == run->plan_id) {
+        take_plan(run, type, msg);
+        ms_wire_free(msg);
+        return MS_OK;
+    }
     if (type == MS_MSG_JOB_UPDATE && id == run->watch_id) {
         return take_update(run, msg, err);
     }
@@ -164,7 +220,7 @@ static int take_frame(struct run *run, uint32_t id, uint16_t type, ProtobufCMess
 
 static int take_frames(struct run *run, struct ms_err *err)
 {
-    uint32_t *const ids[] = {&run->submit_id, &run->watch_id, &run->cancel_id};
+    uint32_t *const ids[] = {&run->submit_id, &run->watch_id, &run->cancel_id, &run->plan_id};
     for (size_t i = 0; i < MS_ARRAY_SIZE(ids); i++) {
         uint16_t type = 0;
         ProtobufCMessage *msg = NULL;
@@ -190,7 +246,7 @@ static int reconnect(struct run *run, struct ms_err *err)
     if (run->fired[RUN_TIMER_RECONNECT]) {
         struct ms_err why = {0, ""};
         run->fired[RUN_TIMER_RECONNECT] = 0;
-        run->submit_id = run->watch_id = run->cancel_id = 0;
+        run->submit_id = run->watch_id = run->cancel_id = run->plan_id = 0;
         (void)client_connect(client, &why); /* the client keeps why */
     } else if (!evtimer_pending(run->timers[RUN_TIMER_RECONNECT], NULL)) {
         run_timer_set(run, RUN_TIMER_RECONNECT, RECONNECT_MS);
@@ -270,7 +326,8 @@ static void check_job(struct run *run)
         run_fail(run, &err);
         return;
     }
-    if (run->stage < RUN_STOPPING && run->last != NULL && run->last->ended) {
+    if (run->stage < RUN_STOPPING && run->last != NULL && run->last->ended &&
+        !plan_is_awaited(run)) {
         int good = strcmp(run->last->job->state, "SUCCEEDED") == 0;
         int at_step = run->n_signals == 1; /* they end by themselves, too */
         run_stop(run, good || at_step ? RUN_LEAVE_MS : RUN_WORDS_MS);
@@ -322,4 +379,5 @@ void run_end(struct run *run)
         ms_wire_free(&run->last->base);
     }
     free(run->children);
+    free(run->plan);
 }

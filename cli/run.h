@@ -46,6 +46,7 @@ enum {
 struct run {
     struct cli *cli;
     struct job job;
+    char *plan; /* that it brings; owned; NULL: rank 0 chooses */
     struct run_dir dir;
     char scheduler[MS_PATH_MAX + 1], worker[MS_PATH_MAX + 1]; /* the programs */
     struct child *children; /* the scheduler, then the workers; owned */
@@ -55,6 +56,8 @@ struct run {
     char key[CLI_KEY_BYTES];
     uint64_t job_id; /* 0: not acknowledged yet */
     uint32_t submit_id, watch_id, cancel_id;
+    uint32_t plan_id;    /* asked for the job's plan, for plan.txt; 0: there is no question */
+    int plan_is_taken;   /* ... and was answered */
     Ms__JobUpdate *last; /* owned; NULL: none yet */
     struct cli_display display;
     char eval_name[CLI_EVAL_NAME_MAX];
