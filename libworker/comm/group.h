@@ -215,7 +215,7 @@ struct mesh_traffic stream_traffic(const struct stream *stream);
 /* Bytes that have come of a span of size bytes asked for in this collective. */
 size_t stream_received(const struct stream *stream, uint8_t phase, uint64_t begin, size_t size);
 /* Moves what can be moved without waiting, for all peers. 1: something moved; 0: nothing; or an
- * error. */
+ * error, that of the mesh included. */
 int streams_progress(struct group *group, struct ms_err *err);
 int streams_are_done(const struct group *group);
 /* Waits until something can move. */

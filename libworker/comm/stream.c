@@ -375,7 +375,10 @@ static int pull(struct group *group, struct peer *peer, size_t *ret_read, struct
 
 int streams_progress(struct group *group, struct ms_err *err)
 {
-    int moved = 0;
+    int moved = mesh_check(group->mesh, err); /* data that flows on ends at an abort, too */
+    if (moved < 0) {
+        return moved;
+    }
     for (int i = 0; i < group->n_ranks; i++) {
         struct peer *peer = &group->peers[i];
         int out = is_sending(&peer->stream) ? stream_push(group, peer, err) : 0;
