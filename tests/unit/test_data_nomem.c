@@ -3,10 +3,12 @@
  * As test_nomem.c: the linker redirects our calls (--wrap), and jansson gets the same functions.
  * Nothing may crash, leak (AddressSanitizer watches) or look like a success. */
 #include "libworker/data/data.h"
+#include "libworker/data/host_copy.h"
 #include "libworker/data/safetensors.h"
 #include "libworker/job/job.h"
 #include "tests/unit/data_files.h"
 
+#include <fcntl.h>
 #include <jansson.h>
 
 static long countdown = -1; /* -1: nothing fails; 0: the next one does; main thread only */
@@ -235,6 +237,37 @@ START_TEST(sources_and_loaders_are_refused_or_made_whole)
 }
 END_TEST
 
+/* A plain file: what is packed allocates in the thread. */
+START_TEST(a_copy_is_whole_or_not_there)
+{
+    enum { BYTES = 1 << 20 };
+    const char *dir = test_dir_make();
+    char path[128];
+    uint8_t *bytes = calloc(BYTES, 1);
+    ck_assert_ptr_nonnull(bytes);
+    bytes[BYTES - 1] = 7;
+    file_write(dir, "file", bytes, BYTES);
+    free(bytes);
+    snprintf(path, sizeof(path), "%s/file", dir);
+    const struct host_copy_file file = {.fd = open(path, O_RDONLY | O_CLOEXEC), .bytes = BYTES};
+    ck_assert_int_ge(file.fd, 0);
+    int more = 1;
+    long n = 0;
+    for (; more; n++) {
+        arm(n);
+        struct host_copy *copy = host_copy_open(&file);
+        more = disarm();
+        ck_assert_int_eq(copy == NULL, more);
+        const uint8_t *last = copy != NULL ? host_copy_get(copy, BYTES - 1, 1, 1) : NULL;
+        ck_assert(more || (last != NULL && *last == 7));
+        host_copy_close(copy);
+    }
+    ck_assert_int_gt(n, 2);
+    close(file.fd);
+    test_dir_remove(dir);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("data_nomem");
@@ -243,6 +276,7 @@ int main(void)
     tcase_add_test(tc, canonical_json_is_whole_or_not_there);
     tcase_add_test(tc, tensors_are_written_and_read_whole_or_not_at_all);
     tcase_add_loop_test(tc, sources_and_loaders_are_refused_or_made_whole, 0, DATA_SHAPES + 1);
+    tcase_add_test(tc, a_copy_is_whole_or_not_there);
     suite_add_tcase(suite, tc);
     return test_run(suite);
 }
