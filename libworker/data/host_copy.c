@@ -65,11 +65,11 @@ static struct host_copy_head *map_memory(const struct host_copy_id *id, int memo
 /* A connection to who has the name: the maker, or a stranger. */
 static int join(struct host_copy *copy, int fd)
 {
-    if (!link_is_ours(fd)) {
+    if (!copy_link_is_ours(fd)) {
         ms_discard_fds(&fd, 1);
         return -1;
     }
-    const int memory = link_receive(fd, HOST_COPY_ANSWER_MS);
+    const int memory = copy_link_receive(fd, HOST_COPY_ANSWER_MS);
     copy->head = memory >= 0 ? map_memory(&copy->id, memory) : NULL;
     if (copy->head == NULL) {
         close(fd);
@@ -82,16 +82,16 @@ static int join(struct host_copy *copy, int fd)
 static int join_or_begin(struct host_copy *copy)
 {
     for (int i = 0; i < TRIES; i++) {
-        int fd = link_connect(&copy->id);
+        int fd = copy_link_connect(&copy->id);
         if (fd >= 0) {
             return join(copy, fd);
         }
         if (errno != ECONNREFUSED) {
             return -1;
         }
-        fd = link_listen(&copy->id);
+        fd = copy_link_listen(&copy->id);
         if (fd >= 0) {
-            copy->maker = maker_start(&copy->file, &copy->id, fd, &copy->head);
+            copy->maker = copy_maker_start(&copy->file, &copy->id, fd, &copy->head);
             return copy->maker != NULL ? 0 : -1;
         }
         if (errno != EADDRINUSE) {
@@ -122,7 +122,7 @@ void host_copy_close(struct host_copy *copy)
     if (copy == NULL) {
         return;
     }
-    maker_stop(copy->maker);
+    copy_maker_stop(copy->maker);
     munmap(copy->head, host_copy_mapped(copy->file.bytes));
     if (copy->socket >= 0) {
         close(copy->socket);

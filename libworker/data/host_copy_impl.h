@@ -17,7 +17,7 @@ struct host_copy_id {
 
 #define HOST_COPY_MAGIC "MSDATA1" /* another layout, another number */
 
-/* The memory begins with it. Written by the maker only. */
+/* The memory begins with it (docs/host-copy.md). Written by the maker only. */
 struct host_copy_head {
     char magic[8];
     struct host_copy_id id;
@@ -26,6 +26,9 @@ struct host_copy_head {
 };
 
 enum { HOST_COPY_HEAD = 4096 }; /* bytes before the copy; a page */
+_Static_assert(offsetof(struct host_copy_head, done) == 96 &&
+                   offsetof(struct host_copy_head, failed) == 104,
+               "the layout is documented");
 _Static_assert(sizeof(struct host_copy_head) <= HOST_COPY_HEAD, "the head has a page");
 _Static_assert(ATOMIC_LLONG_LOCK_FREE == 2, "the counter works between processes");
 
@@ -33,7 +36,7 @@ struct host_copy {
     struct host_copy_file file;
     struct host_copy_id id;
     struct host_copy_head *head;   /* the mapping */
-    int socket;                    /* to the maker; -1: this is the maker, or the copy is whole */
+    int socket;                    /* to the maker; -1: that is this process */
     struct host_copy_maker *maker; /* NULL: somebody else is */
 };
 
@@ -49,19 +52,19 @@ static inline uint8_t *host_copy_bytes(struct host_copy_head *head)
 
 /* ---- host_copy_link.c: the socket, and what goes over it. -1: no, errno says why ---- */
 
-int link_listen(const struct host_copy_id *id);  /* EADDRINUSE: there is a maker */
-int link_connect(const struct host_copy_id *id); /* ECONNREFUSED: there is none */
-void link_end(int socket);                       /* that listened: its name is free then */
-int link_is_ours(int fd);                        /* is the other end the same user's? */
-int link_send(int fd, int memory);
-int link_receive(int fd, int timeout_ms); /* returns the descriptor, owned */
+int copy_link_listen(const struct host_copy_id *id);  /* EADDRINUSE: there is a maker */
+int copy_link_connect(const struct host_copy_id *id); /* ECONNREFUSED: there is none */
+void copy_link_end(int socket);                       /* that listened: its name is free then */
+int copy_link_is_ours(int fd);                        /* is the other end the same user's? */
+int copy_link_send(int fd, int memory);
+int copy_link_receive(int fd, int timeout_ms); /* returns the descriptor, owned */
 
 /* ---- host_copy_make.c: the thread that fills the memory and hands it over ---- */
 
 /* Takes the socket. NULL: no thread, no memory; the socket is closed. */
-struct host_copy_maker *maker_start(const struct host_copy_file *file,
-                                    const struct host_copy_id *id, int socket,
-                                    struct host_copy_head **ret);
-void maker_stop(struct host_copy_maker *maker); /* joins; the mapping stays. NULL allowed */
+struct host_copy_maker *copy_maker_start(const struct host_copy_file *file,
+                                         const struct host_copy_id *id, int socket,
+                                         struct host_copy_head **ret);
+void copy_maker_stop(struct host_copy_maker *maker); /* joins; the mapping stays. NULL allowed */
 
 #endif

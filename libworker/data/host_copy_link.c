@@ -30,7 +30,7 @@ static socklen_t make_address(const struct host_copy_id *id, struct sockaddr_un 
     return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)length);
 }
 
-int link_listen(const struct host_copy_id *id)
+int copy_link_listen(const struct host_copy_id *id)
 {
     struct sockaddr_un address;
     const socklen_t size = make_address(id, &address);
@@ -49,7 +49,7 @@ int link_listen(const struct host_copy_id *id)
 
 /* Nobody can connect any more, and who waits in the backlog is no longer there: the close that
  * frees the name waits for nobody. */
-void link_end(int socket)
+void copy_link_end(int socket)
 {
     (void)shutdown(socket, SHUT_RDWR);
     for (int fd; (fd = accept4(socket, NULL, NULL, SOCK_CLOEXEC)) >= 0;) {
@@ -58,7 +58,7 @@ void link_end(int socket)
     close(socket);
 }
 
-int link_connect(const struct host_copy_id *id)
+int copy_link_connect(const struct host_copy_id *id)
 {
     struct sockaddr_un address;
     const socklen_t size = make_address(id, &address);
@@ -74,7 +74,7 @@ int link_connect(const struct host_copy_id *id)
     return fd;
 }
 
-int link_is_ours(int fd)
+int copy_link_is_ours(int fd)
 {
     struct ucred cred;
     socklen_t size = sizeof(cred);
@@ -86,7 +86,7 @@ union control { /* room for one descriptor */
     char bytes[CMSG_SPACE(sizeof(int))];
 };
 
-int link_send(int fd, int memory)
+int copy_link_send(int fd, int memory)
 {
     union control control = {.bytes = {0}};
     char byte = 0;
@@ -104,7 +104,7 @@ int link_send(int fd, int memory)
 }
 
 /* There is room for one descriptor: what else comes, the kernel closes. */
-int link_receive(int fd, int timeout_ms)
+int copy_link_receive(int fd, int timeout_ms)
 {
     union control control;
     char byte = 0;

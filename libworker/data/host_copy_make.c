@@ -43,13 +43,13 @@ struct host_copy_maker {
 static void serve_one(struct host_copy_maker *m, int fd)
 {
     const int is_whole = atomic_load(&m->head->done) == m->file.bytes;
-    if (!link_is_ours(fd)) {
+    if (!copy_link_is_ours(fd)) {
         ms_discard_fds(&fd, 1);
-    } else if (!is_whole && m->n_guests < GUESTS_MAX && link_send(fd, m->memory) == 0) {
+    } else if (!is_whole && m->n_guests < GUESTS_MAX && copy_link_send(fd, m->memory) == 0) {
         m->guests[m->n_guests++] = fd;
     } else {
         if (is_whole) { /* whether it arrives is the guest's business */
-            (void)link_send(fd, m->memory);
+            (void)copy_link_send(fd, m->memory);
         }
         close(fd);
     }
@@ -202,12 +202,12 @@ static int fill_packed(struct host_copy_maker *m)
     return rc;
 }
 
-static void *maker_main(void *arg)
+static void *copy_maker_main(void *arg)
 {
     struct host_copy_maker *m = arg;
     int goes_on = m->file.is_packed ? fill_packed(m) : fill(m, NULL);
     if (atomic_load(&m->head->failed)) { /* whoever asks tries for himself */
-        link_end(m->socket);
+        copy_link_end(m->socket);
         m->socket = -1;
         return NULL;
     }
@@ -251,16 +251,16 @@ static int start_thread(struct host_copy_maker *m)
     sigset_t old;
     sigfillset(&all); /* signals are the main thread's business */
     pthread_sigmask(SIG_SETMASK, &all, &old);
-    const int rc = pthread_create(&m->thread, NULL, maker_main, m);
+    const int rc = pthread_create(&m->thread, NULL, copy_maker_main, m);
     pthread_sigmask(SIG_SETMASK, &old, NULL);
     return rc == 0 ? 0 : -1;
 }
 
-static void maker_free(struct host_copy_maker *m)
+static void copy_maker_free(struct host_copy_maker *m)
 {
     close_guests(m);
     if (m->socket >= 0) {
-        link_end(m->socket);
+        copy_link_end(m->socket);
     }
     if (m->memory >= 0) {
         close(m->memory);
@@ -271,13 +271,13 @@ static void maker_free(struct host_copy_maker *m)
     free(m);
 }
 
-struct host_copy_maker *maker_start(const struct host_copy_file *file,
-                                    const struct host_copy_id *id, int socket,
-                                    struct host_copy_head **ret)
+struct host_copy_maker *copy_maker_start(const struct host_copy_file *file,
+                                         const struct host_copy_id *id, int socket,
+                                         struct host_copy_head **ret)
 {
     struct host_copy_maker *m = calloc(1, sizeof(*m));
     if (m == NULL) {
-        link_end(socket);
+        copy_link_end(socket);
         return NULL;
     }
     m->file = *file;
@@ -289,19 +289,19 @@ struct host_copy_maker *maker_start(const struct host_copy_file *file,
         if (m->head != NULL) {
             munmap(m->head, host_copy_mapped(id->bytes));
         }
-        maker_free(m);
+        copy_maker_free(m);
         return NULL;
     }
     *ret = m->head;
     return m;
 }
 
-void maker_stop(struct host_copy_maker *maker)
+void copy_maker_stop(struct host_copy_maker *maker)
 {
     if (maker == NULL) {
         return;
     }
     (void)eventfd_write(maker->stop, 1);
     pthread_join(maker->thread, NULL);
-    maker_free(maker);
+    copy_maker_free(maker);
 }

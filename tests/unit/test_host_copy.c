@@ -260,7 +260,7 @@ static void *fake_main(void *arg)
     fake->taken = accept(fake->socket, NULL, NULL);
     ck_assert_int_ge(fake->taken, 0);
     if (fake->answers) {
-        ck_assert_int_eq(link_send(fake->taken, fake->memory), 0);
+        ck_assert_int_eq(copy_link_send(fake->taken, fake->memory), 0);
     }
     if (fake->ends) {
         close(fake->taken);
@@ -282,7 +282,7 @@ static struct host_copy_id id_of_file(void)
 static void fake_start(struct fake *fake, int64_t size, int seals)
 {
     fake->id = id_of_file();
-    fake->socket = link_listen(&fake->id);
+    fake->socket = copy_link_listen(&fake->id);
     ck_assert_int_ge(fake->socket, 0);
     fake->memory = memfd_create("fake", MFD_CLOEXEC | MFD_ALLOW_SEALING);
     ck_assert_int_ge(fake->memory, 0);
@@ -382,9 +382,9 @@ START_TEST(who_has_the_memory_cannot_change_it)
     make_file(0, 0);
     struct host_copy *maker = host_copy_open(&file);
     ck_assert_ptr_nonnull(maker);
-    int fd = link_connect(&maker->id);
+    int fd = copy_link_connect(&maker->id);
     ck_assert_int_ge(fd, 0);
-    int memory = link_receive(fd, 60000);
+    int memory = copy_link_receive(fd, 60000);
     ck_assert_int_ge(memory, 0);
 
     ck_assert_int_lt(pwrite(memory, "x", 1, HOST_COPY_HEAD), 0);
@@ -414,8 +414,8 @@ START_TEST(another_user_gets_nothing)
     ck_assert_ptr_nonnull(maker);
     pid_t pid = fork();
     if (pid == 0) {
-        int fd = setuid(65534) == 0 ? link_connect(&maker->id) : -1;
-        _exit(fd >= 0 && !link_is_ours(fd) && link_receive(fd, 60000) < 0 ? 0 : 1);
+        int fd = setuid(65534) == 0 ? copy_link_connect(&maker->id) : -1;
+        _exit(fd >= 0 && !copy_link_is_ours(fd) && copy_link_receive(fd, 60000) < 0 ? 0 : 1);
     }
     ck_assert_int_eq(waitpid(pid, &status, 0), pid);
 
@@ -463,8 +463,8 @@ START_TEST(what_a_stranger_leaves_is_not_waited_for)
     pid_t pid = fork();
     if (pid == 0) {
         int lingering = setuid(65534) == 0 ? make_lingering() : -1;
-        int fd = lingering >= 0 ? link_connect(&maker->id) : -1;
-        int is_left = fd >= 0 && link_send(fd, lingering) == 0;
+        int fd = lingering >= 0 ? copy_link_connect(&maker->id) : -1;
+        int is_left = fd >= 0 && copy_link_send(fd, lingering) == 0;
         close(lingering);
         ssize_t n = write(pipe_fds[1], &byte, is_left);
         pause(); /* the listening end has to stay */
