@@ -114,7 +114,7 @@ static int run_rank(int rank, void *arg)
     if (mesh_create(&cfg, &mesh, &err) < 0) {
         return complain("mesh_create", &err);
     }
-    const float *result = NULL;
+    const void *result = NULL;
     fill(mesh_exchange(mesh), count, rank);
     uint64_t before = count_crossing(&bench->ranks, rank, mesh);
     if (mesh_all_reduce_sum(mesh, 0, count, &result, &err) < 0) {

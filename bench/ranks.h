@@ -112,7 +112,7 @@ static inline struct mesh_config ranks_config(const struct ranks *ranks, int ran
         .token = {1, 2, 3, 4, 5, 6, 7, 8},
         .listener = ranks->listeners[rank],
         .tls = ranks->tls[rank],
-        .exchange_floats = floats,
+        .exchange_count = floats,
         .timeout_ms = 120000,
     };
 }

@@ -125,9 +125,10 @@ static int run(struct group *group, enum mesh_kind kind, const struct sum *sum, 
 {
     struct ms_err own;
     err = err != NULL ? err : &own;
-    if (sum->begin > group->exchange_floats || sum->count > group->exchange_floats - sum->begin) {
-        return ms_fail(err, MS_E_INVALID, "%s of %zu floats from %zu: the exchange buffer has %zu",
-                       mesh_kind_name(kind), sum->count, sum->begin, group->exchange_floats);
+    if (sum->begin > group->exchange_count || sum->count > group->exchange_count - sum->begin) {
+        return ms_fail(err, MS_E_INVALID,
+                       "%s of %zu elements from %zu: the exchange buffer has %zu",
+                       mesh_kind_name(kind), sum->count, sum->begin, group->exchange_count);
     }
     int rc = group_enter(group, kind, sum->begin, sum->count, err);
     if (rc == 0) {
@@ -137,13 +138,13 @@ static int run(struct group *group, enum mesh_kind kind, const struct sum *sum, 
     return group_leave(group, rc, err);
 }
 
-int group_all_reduce_sum(struct group *group, size_t begin, size_t count, const float **ret_result,
+int group_all_reduce_sum(struct group *group, size_t begin, size_t count, const void **ret_result,
                          struct ms_err *err)
 {
     struct sum sum = {.begin = begin, .count = count, .adds = 1, .spreads = 1};
     int rc = run(group, MESH_ALL_REDUCE, &sum, err);
     if (rc == 0) {
-        *ret_result = group_exchange(group) + begin;
+        *ret_result = group_floats(group) + begin;
     }
     return rc;
 }

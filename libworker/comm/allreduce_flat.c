@@ -6,7 +6,7 @@ int allreduce_flat(struct group *group, const struct sum *sum, struct ms_err *er
 {
     const void *all[MS_WORKERS_MAX];
     const float *srcs[MS_WORKERS_MAX];
-    float *mine = group_exchange(group) + sum->begin;
+    float *mine = group_floats(group) + sum->begin;
     int rc = gather_small(group, mine, sum->count * sizeof(*mine), all, err);
     if (rc < 0) {
         return rc;

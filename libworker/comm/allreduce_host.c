@@ -128,7 +128,7 @@ static int land(struct group *group, struct trade *trade)
         return 0;
     }
     size_t at = out->begin + trade->landed;
-    copy_to_locals(group, group_exchange(group) + at, at, count);
+    copy_to_locals(group, group_floats(group) + at, at, count);
     trade->landed = came;
     return 1;
 }
@@ -213,7 +213,7 @@ static void add_up(struct by_host *by_host, struct stretch *stretch, size_t read
         size_t chunk = CHUNK_FLOATS - at % CHUNK_FLOATS; /* partial sums lie together in one */
         size_t count = least(least(STRIP_FLOATS, chunk), ready - stretch->summed);
         const float *strip = sum_bracket(by_host, 0, group->n_ranks, at, count, sum, rooms);
-        memcpy(group_exchange(group) + at, strip, count * sizeof(float));
+        memcpy(group_floats(group) + at, strip, count * sizeof(float));
         if (by_host->sum->spreads) {
             copy_to_locals(group, strip, at, count);
         }
@@ -232,7 +232,7 @@ static int sum_stretch(struct by_host *by_host, struct stretch *stretch)
     if (by_host->sum->adds) {
         add_up(by_host, stretch, ready);
     } else {
-        copy_to_locals(group, group_exchange(group) + stretch->begin, stretch->begin, ready);
+        copy_to_locals(group, group_floats(group) + stretch->begin, stretch->begin, ready);
         stretch->summed = ready;
     }
     return 1;
@@ -260,7 +260,7 @@ static int tell(const struct by_host *by_host, struct trade *trade)
     if (summed <= trade->told || trade->queued < trade->out.count || stream->n_tx == STREAM_SPANS) {
         return 0;
     }
-    stream_send(stream, group_exchange(by_host->group) + trade->in.begin + trade->told,
+    stream_send(stream, group_floats(by_host->group) + trade->in.begin + trade->told,
                 (summed - trade->told) * sizeof(float), PHASE_SUM, trade->in.begin,
                 trade->told * sizeof(float));
     trade->told = summed;
@@ -336,7 +336,7 @@ static int begin_block(struct by_host *by_host, size_t block, struct ms_err *err
             partials += n;
         }
         if (trade->landed < trade->out.count) {
-            stream_receive(stream, group_exchange(group) + trade->out.begin,
+            stream_receive(stream, group_floats(group) + trade->out.begin,
                            trade->out.count * sizeof(float), PHASE_SUM, trade->out.begin);
         }
     }

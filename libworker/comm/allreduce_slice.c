@@ -38,7 +38,7 @@ int allreduce_slice(struct group *group, const struct sum *sum, struct ms_err *e
     if (sum->adds) {
         add_up(group, sum, slice);
     } else {
-        copy_to_locals(group, group_exchange(group) + slice.begin, slice.begin, slice.count);
+        copy_to_locals(group, group_floats(group) + slice.begin, slice.begin, slice.count);
     }
     shm_arrive(group);
     return shm_await(group, err);

@@ -81,6 +81,6 @@ static void add_floats(void *a, const void *b, size_t count)
 
 int allreduce_tree_floats(struct group *group, const struct sum *sum, struct ms_err *err)
 {
-    return allreduce_tree(group, group_exchange(group) + sum->begin, sum->count, sizeof(float),
+    return allreduce_tree(group, group_floats(group) + sum->begin, sum->count, sizeof(float),
                           add_floats, err);
 }

@@ -14,6 +14,7 @@
 #ifndef COMM_H
 #define COMM_H
 
+#include "proto/dtype.h"
 #include "proto/err.h"
 #include "proto/limits.h"
 
@@ -68,7 +69,8 @@ struct mesh_config {
     uint8_t token[MS_TOKEN_LEN];
     struct comm_listener *listener; /* borrowed for the mesh's life */
     SSL_CTX *tls;                   /* NULL: plain */
-    size_t exchange_floats;         /* equal on all ranks (checked) */
+    enum ms_dtype exchange_dtype;   /* of the exchange buffer: MS_F32, others are refused by name */
+    size_t exchange_count;          /* elements of it; equal on all ranks (checked) */
     int timeout_ms;   /* to connect, and without any progress of a peer in a collective */
     int force_remote; /* tests and bench: treat same-host peers as remote */
     int spin;         /* ranks of this host <= cores: short spins before sleeping */
@@ -114,20 +116,20 @@ struct group *mesh_all(struct mesh *mesh);
 
 /* A collective of group 0: every rank gives the ranks of the group that it will be in (n of them,
  * ascending, itself among them; n 0: it will be in none, and *ret is NULL) and the same
- * exchange_floats for one group. The lists of two ranks are equal or have nothing in common, so one
+ * exchange buffer for one group. The lists of two ranks are equal or have nothing in common, so one
  * call makes one group of a few ranks, or cuts all ranks into several. A rank is in at most 8
  * groups at a time, group 0 included. Blocks as mesh_create; lists that do not fit end the mesh, as
  * any failure here does. Returns owned by the mesh: until group_destroy, or mesh_destroy. */
-int group_create(struct mesh *mesh, const int *ranks, int n, size_t exchange_floats,
-                 struct group **ret, struct ms_err *err);
+int group_create(struct mesh *mesh, const int *ranks, int n, enum ms_dtype exchange_dtype,
+                 size_t exchange_count, struct group **ret, struct ms_err *err);
 /* Tells the group's ranks, who fail if they still want this one; no collective. No thread may be
  * inside the group. NULL allowed; never group 0. */
 void group_destroy(struct group *group);
 
 struct mesh *group_mesh(const struct group *group); /* borrowed */
-/* This rank's exchange buffer: exchange_floats, 64-byte aligned, zeroed, shared with local peers.
- */
-float *group_exchange(struct group *group);
+/* This rank's exchange buffer: exchange_count elements of its type, 64-byte aligned, zeroed, shared
+ * with local peers. */
+void *group_exchange(struct group *group);
 int group_rank(const struct group *group);        /* this one's, within the group */
 int group_ranks(const struct group *group);       /* how many */
 int group_local_ranks(const struct group *group); /* on this host, itself included */
@@ -135,11 +137,11 @@ int group_local_ranks(const struct group *group); /* on this host, itself includ
 /* ---- collectives: all ranks of a group call the same ones in the same order, from one thread at a
  * time. Each group may have a thread of its own: they are in flight at the same time. ---- */
 
-/* Sums exchange[begin, begin + count) over ranks. The result is at *ret_result (count floats):
+/* Sums exchange[begin, begin + count) over ranks. The result is at *ret_result (count elements):
  * inside the exchange buffer or beside it, borrowed until the same range is reduced again. After
  * the call, and until this rank itself writes the range again, the result stays; writing the range
  * again is allowed only after group_step_begin. */
-int group_all_reduce_sum(struct group *group, size_t begin, size_t count, const float **ret_result,
+int group_all_reduce_sum(struct group *group, size_t begin, size_t count, const void **ret_result,
                          struct ms_err *err);
 /* The part of [begin, begin + count) that is rank's: whole cache lines, or pages where that is
  * little. */
@@ -176,10 +178,10 @@ int group_all_to_all(struct group *group, const void *send, void *recv, size_t b
 int group_barrier(struct group *group, struct ms_err *err);
 
 /* The same of group 0. */
-float *mesh_exchange(struct mesh *mesh);
+void *mesh_exchange(struct mesh *mesh);
 int mesh_local_ranks(const struct mesh *mesh);
 int mesh_step_begin(struct mesh *mesh, uint64_t step, struct ms_err *err);
-int mesh_all_reduce_sum(struct mesh *mesh, size_t begin, size_t count, const float **ret_result,
+int mesh_all_reduce_sum(struct mesh *mesh, size_t begin, size_t count, const void **ret_result,
                         struct ms_err *err);
 int mesh_all_reduce_max(struct mesh *mesh, double *values, size_t count, struct ms_err *err);
 int mesh_all_reduce_sum_f64(struct mesh *mesh, double *values, size_t count, struct ms_err *err);
@@ -213,7 +215,7 @@ void mesh_counters(const struct mesh *mesh, struct mesh_counters *ret, /* of gro
 struct reducer;
 
 struct reducer_bucket {
-    size_t begin, count;
+    size_t begin, count; /* elements of the exchange buffer */
 };
 /* With one bucket or one rank no thread is made: the work is done in reducer_wait. Borrows group.
  * Returns owned. */
@@ -226,6 +228,6 @@ int reducer_begin(struct reducer *reducer, uint64_t step, struct ms_err *err);
 /* Bucket is complete on this rank; in index order. Never blocks. */
 void reducer_post(struct reducer *reducer, int bucket);
 /* Until all buckets are summed. ret_results[n]: where each bucket's sum lies. */
-int reducer_wait(struct reducer *reducer, const float **ret_results, struct ms_err *err);
+int reducer_wait(struct reducer *reducer, const void **ret_results, struct ms_err *err);
 
 #endif

@@ -281,25 +281,40 @@ struct shm_head group_head(const struct group *group, int rank)
         .generation = cfg->generation,
         .rank = (uint64_t)rank,
         .world = (uint64_t)group->n_ranks,
-        .exchange_floats = group->exchange_floats,
+        .exchange_count = group->exchange_count,
         .group = group->number,
     };
 }
 
+int group_check_dtype(enum ms_dtype dtype, struct ms_err *err)
+{
+    if (dtype != MS_F32) {
+        return ms_fail(err, MS_E_UNSUPPORTED,
+                       "an exchange buffer of %s: sums over ranks are implemented for %s only",
+                       ms_dtype_name(dtype), ms_dtype_name(MS_F32));
+    }
+    return 0;
+}
+
 int group_open(struct mesh *mesh, uint32_t number, const int *members, int n,
-               size_t exchange_floats, struct group **ret, struct ms_err *err)
+               enum ms_dtype exchange_dtype, size_t exchange_count, struct group **ret,
+               struct ms_err *err)
 {
     struct group *group = calloc(1, sizeof(*group));
     if (group == NULL) {
         return ms_fail(err, MS_E_NOMEM, "out of memory for a group of %d ranks", n);
     }
-    *group = (struct group){
-        .mesh = mesh, .number = number, .n_ranks = n, .exchange_floats = exchange_floats};
+    *group = (struct group){.mesh = mesh,
+                            .number = number,
+                            .n_ranks = n,
+                            .exchange_dtype = exchange_dtype,
+                            .exchange_count = exchange_count};
     int rc = alloc_group(group, err);
     if (rc == 0) {
         sort_ranks(group, members);
         struct shm_head head = group_head(group, group->rank);
-        rc = segment_create(&group->segments[group->self], &head, group->n_locals > 1, err);
+        rc = segment_create(&group->segments[group->self], &head, exchange_dtype,
+                            group->n_locals > 1, err);
     }
     rc = rc == 0 && n > 1 ? group_join(group, err) : rc;
     if (rc < 0) {
@@ -350,7 +365,7 @@ struct mesh *group_mesh(const struct group *group)
     return group->mesh;
 }
 
-float *group_exchange(struct group *group)
+void *group_exchange(struct group *group)
 {
     return segment_exchange(&group->segments[group->self]);
 }

@@ -37,8 +37,8 @@ enum mesh_kind { /* goes on the wire: never renumber */
 struct group_op { /* the collective in progress */
     enum mesh_kind kind;
     uint64_t sequence; /* counted from 1 */
-    uint64_t begin;    /* floats; broadcast: the root */
-    uint64_t size;     /* floats or bytes */
+    uint64_t begin;    /* elements; broadcast: the root */
+    uint64_t size;     /* elements or bytes */
     uint64_t start_ms; /* group clock */
 };
 
@@ -102,13 +102,14 @@ struct group {
     uint32_t number; /* in the order in which they were made */
     int rank, n_ranks;
     struct peer *peers; /* n_ranks; the own one has no connection */
-    size_t exchange_floats;
+    enum ms_dtype exchange_dtype;
+    size_t exchange_count;
 
     /* ranks of this host in order, the own one included */
     int n_locals, self; /* index of the own one */
     int *locals;
     struct segment *segments; /* n_locals */
-    float **exchanges;        /* n_locals: begin of each exchange buffer */
+    float **exchanges;        /* n_locals: begin of each exchange buffer, MS_F32 all of them */
     struct shm_counters **counters;
     uint64_t syncs;  /* syncs begun */
     int scan;        /* locals below it are known to have arrived at the current sync */
@@ -134,11 +135,20 @@ struct group {
     uint64_t quiet_until_ms; /* group clock: a long wait was told, and is not told again before */
 };
 
+/* This rank's exchange buffer. */
+static inline float *group_floats(const struct group *group)
+{
+    return group->exchanges[group->self];
+}
+
 /* ---- group.c ---- */
 
+/* MS_E_UNSUPPORTED for an exchange buffer of elements that nothing here sums: all but MS_F32. */
+int group_check_dtype(enum ms_dtype dtype, struct ms_err *err);
 /* A group of members (n of them, ascending, this rank among them), connected. Returns owned. */
 int group_open(struct mesh *mesh, uint32_t number, const int *members, int n,
-               size_t exchange_floats, struct group **ret, struct ms_err *err);
+               enum ms_dtype exchange_dtype, size_t exchange_count, struct group **ret,
+               struct ms_err *err);
 /* Says goodbye, closes, unmaps. NULL allowed. */
 void group_close(struct group *group);
 /* What the segment of a rank begins with. */
@@ -264,7 +274,7 @@ const char *allreduce_name(const struct group *group, size_t bytes);
 /* A range of the exchange buffer, and which half of a sum it is for: a reduce-scatter only adds, an
  * all-gather only spreads, an all-reduce does both. */
 struct sum {
-    size_t begin, count; /* floats */
+    size_t begin, count; /* elements */
     int adds;            /* each rank's slice becomes the sum of all ranks' */
     int spreads;         /* each rank's slice goes to all ranks */
 };

@@ -10,7 +10,7 @@
 #include <string.h>
 
 struct proposal { /* on the wire, integers in the order of the machine */
-    uint64_t exchange_floats;
+    uint64_t exchange_count;
     uint8_t has[MS_WORKERS_MAX / 8]; /* bit r: rank r is in the group */
 };
 
@@ -19,10 +19,10 @@ static int has_rank(const struct proposal *proposal, int rank)
     return (proposal->has[rank / 8] >> (rank % 8)) & 1;
 }
 
-static int propose(const struct mesh *mesh, const int *ranks, int n, size_t exchange_floats,
+static int propose(const struct mesh *mesh, const int *ranks, int n, size_t exchange_count,
                    struct proposal *ret, struct ms_err *err)
 {
-    *ret = (struct proposal){.exchange_floats = exchange_floats};
+    *ret = (struct proposal){.exchange_count = exchange_count};
     for (int i = 0; i < n; i++) {
         if (ranks[i] < 0 || ranks[i] >= mesh->cfg.world || (i > 0 && ranks[i] <= ranks[i - 1])) {
             return ms_fail(err, MS_E_INVALID,
@@ -58,12 +58,12 @@ static int compare(struct mesh *mesh, const struct proposal *mine, const void *c
                               "ranks of a group give the same",
                               mesh_who(mesh, r, who), mesh->n_made);
         }
-        if (mine->exchange_floats != theirs.exchange_floats) {
+        if (mine->exchange_count != theirs.exchange_count) {
             return mesh_blame(mesh, r, err, MS_E_PROTOCOL,
-                              "%s has an exchange buffer of %llu floats for group %u, this rank "
+                              "%s has an exchange buffer of %llu elements for group %u, this rank "
                               "one of %llu: their plans differ",
-                              mesh_who(mesh, r, who), (unsigned long long)theirs.exchange_floats,
-                              mesh->n_made, (unsigned long long)mine->exchange_floats);
+                              mesh_who(mesh, r, who), (unsigned long long)theirs.exchange_count,
+                              mesh->n_made, (unsigned long long)mine->exchange_count);
         }
     }
     return 0;
@@ -90,8 +90,8 @@ static int find_place(const struct mesh *mesh, int *ret, struct ms_err *err)
                    MESH_GROUPS_MAX);
 }
 
-int group_create(struct mesh *mesh, const int *ranks, int n, size_t exchange_floats,
-                 struct group **ret, struct ms_err *err)
+int group_create(struct mesh *mesh, const int *ranks, int n, enum ms_dtype exchange_dtype,
+                 size_t exchange_count, struct group **ret, struct ms_err *err)
 {
     struct group *all = mesh->groups[0];
     struct group *group = NULL;
@@ -100,11 +100,12 @@ int group_create(struct mesh *mesh, const int *ranks, int n, size_t exchange_flo
     int place = 0;
     err = err != NULL ? err : &own;
     int rc = group_enter(all, MESH_GROUP, mesh->n_made, 0, err);
-    rc = rc == 0 ? propose(mesh, ranks, n, exchange_floats, &mine, err) : rc;
+    rc = rc == 0 ? group_check_dtype(exchange_dtype, err) : rc;
+    rc = rc == 0 ? propose(mesh, ranks, n, exchange_count, &mine, err) : rc;
     rc = rc == 0 ? find_place(mesh, &place, err) : rc;
     rc = rc == 0 ? agree(mesh, &mine, err) : rc;
     if (rc == 0 && n > 0) {
-        rc = group_open(mesh, mesh->n_made, ranks, n, exchange_floats, &group, err);
+        rc = group_open(mesh, mesh->n_made, ranks, n, exchange_dtype, exchange_count, &group, err);
     }
     if (rc == 0) {
         pthread_mutex_lock(&mesh->lock);

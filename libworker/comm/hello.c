@@ -19,7 +19,7 @@ void hello_encode(const struct hello *hello, uint8_t bytes[HELLO_BYTES])
     put_u32(bytes + 28, hello->peer);
     put_u32(bytes + 32, hello->world);
     put_u32(bytes + 36, hello->reason);
-    put_u64(bytes + 40, hello->exchange_floats);
+    put_u64(bytes + 40, hello->exchange_count);
     put_u64(bytes + 48, hello->segment_bytes);
     put_u32(bytes + 56, hello->group);
     put_u32(bytes + 60, 0);
@@ -42,7 +42,7 @@ int hello_decode(const uint8_t bytes[HELLO_BYTES], struct hello *ret, struct ms_
         .peer = get_u32(bytes + 28),
         .world = get_u32(bytes + 32),
         .reason = get_u32(bytes + 36),
-        .exchange_floats = get_u64(bytes + 40),
+        .exchange_count = get_u64(bytes + 40),
         .segment_bytes = get_u64(bytes + 48),
         .group = get_u32(bytes + 56),
     };
@@ -81,7 +81,7 @@ enum hello_reason hello_judge(const struct hello *mine, const struct hello *thei
     if (theirs->rank != mine->peer || theirs->peer != mine->rank) {
         return HELLO_BAD_RANK;
     }
-    if (theirs->exchange_floats != mine->exchange_floats) {
+    if (theirs->exchange_count != mine->exchange_count) {
         return HELLO_BAD_EXCHANGE;
     }
     if (theirs->segment_bytes != mine->segment_bytes) {
@@ -131,9 +131,9 @@ int hello_fail(enum hello_reason reason, const struct hello *mine, const struct 
         b = mine->group;
         break;
     case HELLO_BAD_EXCHANGE:
-        what = "size of the exchange buffer in floats; the plans of the ranks differ";
-        a = theirs->exchange_floats;
-        b = mine->exchange_floats;
+        what = "size of the exchange buffer in elements; the plans of the ranks differ";
+        a = theirs->exchange_count;
+        b = mine->exchange_count;
         break;
     case HELLO_BAD_TRANSPORT:
         what = "bytes of shared memory; one of the two takes the other for a rank of its host";

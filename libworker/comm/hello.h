@@ -6,7 +6,7 @@
  *     0      4         6      8     16           24     28     32      36       40
  *     | MSH1 | version | type | job | generation | rank | peer | world | reason |
  *     40                48              56            64           96
- *     | exchange_floats | segment_bytes | group, zero | token (32) |
+ *     | exchange_count | segment_bytes | group, zero | token (32) |
  *
  * Ranks, and how many they are, are those of the group that the connection is for. */
 #ifndef HELLO_H
@@ -45,7 +45,7 @@ struct hello {
     uint64_t job, generation;
     uint32_t rank, peer, world; /* rank speaks to peer; of the group */
     uint32_t reason;            /* enum hello_reason, in REFUSED */
-    uint64_t exchange_floats;
+    uint64_t exchange_count;
     uint64_t segment_bytes; /* of the memory passed along; 0 on TCP */
     uint32_t group;         /* 0: all ranks */
     uint8_t token[MS_TOKEN_LEN];

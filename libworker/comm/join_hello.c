@@ -18,7 +18,7 @@ static struct hello own_hello(const struct join *join, int peer, enum hello_type
         .rank = (uint32_t)group->rank,
         .peer = (uint32_t)peer,
         .world = (uint32_t)group->n_ranks,
-        .exchange_floats = group->exchange_floats,
+        .exchange_count = group->exchange_count,
         .group = group->number,
         .segment_bytes = group->peers[peer].local >= 0 ? group->segments[group->self].size : 0,
     };
@@ -39,7 +39,7 @@ static int adopt(struct join *join, struct guest *guest, int rank, struct ms_err
         int memory = guest->memory;
         guest->memory = -1;
         segment_fini(&group->segments[peer->local]);
-        int rc = segment_map(&group->segments[peer->local], memory, &want,
+        int rc = segment_map(&group->segments[peer->local], memory, &want, group->exchange_dtype,
                              group_who(group, rank, who), err);
         if (rc < 0) {
             return rc;

@@ -121,7 +121,7 @@ static int check_config(const struct mesh_config *cfg, struct ms_err *err)
         return ms_fail(err, MS_E_INVALID, "TLS is %s on the data plane's listener only",
                        cfg->tls == NULL ? "on" : "off");
     }
-    return 0;
+    return group_check_dtype(cfg->exchange_dtype, err);
 }
 
 enum { MEMBER_WORDS = 6 };
@@ -181,8 +181,8 @@ static int open_world(struct mesh *mesh, struct ms_err *err)
     if (mesh->wake_fd < 0) {
         return ms_fail_errno(err, MS_E_IO, "cannot make an eventfd for the mesh");
     }
-    return group_open(mesh, mesh->n_made++, members, mesh->cfg.world, mesh->cfg.exchange_floats,
-                      &mesh->groups[0], err);
+    return group_open(mesh, mesh->n_made++, members, mesh->cfg.world, mesh->cfg.exchange_dtype,
+                      mesh->cfg.exchange_count, &mesh->groups[0], err);
 }
 
 int mesh_create(const struct mesh_config *cfg, struct mesh **ret, struct ms_err *err)

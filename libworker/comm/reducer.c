@@ -15,7 +15,7 @@
 struct reducer {
     struct group *group;
     struct reducer_bucket *buckets;
-    const float **results;
+    const void **results;
     int n;
     int has_thread;
     pthread_t thread;
@@ -35,7 +35,7 @@ static void run(struct reducer *reducer)
     reducer->running = 1;
     while (reducer->code == 0 && !reducer->stop && reducer->summed < reducer->posted) {
         int i = reducer->summed;
-        const float *result = NULL;
+        const void *result = NULL;
         struct ms_err err;
         pthread_mutex_unlock(&reducer->lock);
         int rc = group_all_reduce_sum(reducer->group, reducer->buckets[i].begin,
@@ -167,7 +167,7 @@ void reducer_post(struct reducer *reducer, int bucket)
     pthread_mutex_unlock(&reducer->lock);
 }
 
-int reducer_wait(struct reducer *reducer, const float **ret_results, struct ms_err *err)
+int reducer_wait(struct reducer *reducer, const void **ret_results, struct ms_err *err)
 {
     pthread_mutex_lock(&reducer->lock);
     assert(reducer->posted == reducer->n);

@@ -13,6 +13,7 @@
 #ifndef SHM_H
 #define SHM_H
 
+#include "proto/dtype.h"
 #include "proto/err.h"
 
 #include <stdatomic.h>
@@ -33,7 +34,7 @@ struct shm_head {
     char magic[8]; /* "MSSHM1\0\0" */
     uint64_t job, generation;
     uint64_t rank, world;
-    uint64_t exchange_floats, segment_bytes;
+    uint64_t exchange_count, segment_bytes;
     uint64_t group;
 };
 
@@ -70,14 +71,15 @@ struct segment {
     size_t exchange_at;
 };
 
-size_t segment_bytes(size_t exchange_floats);
+/* Of a segment whose exchange buffer has so many elements. */
+size_t segment_bytes(enum ms_dtype dtype, size_t exchange_count);
 /* New, zeroed. shared: a sealed memfd; else plain memory of the same layout. */
-int segment_create(struct segment *ret, const struct shm_head *head, int shared,
-                   struct ms_err *err);
+int segment_create(struct segment *ret, const struct shm_head *head, enum ms_dtype dtype,
+                   int shared, struct ms_err *err);
 /* Maps a peer's after checking seals and size, then its head against want. Takes fd. who: for
  * errors. */
-int segment_map(struct segment *ret, int fd, const struct shm_head *want, const char *who,
-                struct ms_err *err);
+int segment_map(struct segment *ret, int fd, const struct shm_head *want, enum ms_dtype dtype,
+                const char *who, struct ms_err *err);
 void segment_fini(struct segment *segment);
 
 static inline struct shm_counters *segment_counters(const struct segment *segment)
@@ -85,9 +87,9 @@ static inline struct shm_counters *segment_counters(const struct segment *segmen
     return (struct shm_counters *)(void *)(segment->base + SHM_COUNTERS_AT);
 }
 
-static inline float *segment_exchange(const struct segment *segment)
+static inline void *segment_exchange(const struct segment *segment)
 {
-    return (float *)(void *)(segment->base + segment->exchange_at);
+    return segment->base + segment->exchange_at;
 }
 
 #endif

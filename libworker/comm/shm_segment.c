@@ -13,16 +13,17 @@ enum { SEALS = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL, PAGE = 4096 };
 
 static const char magic[8] = "MSSHM1";
 
-static size_t exchange_offset(size_t floats)
+static size_t exchange_offset(size_t exchange_bytes)
 {
     size_t rings_end = SHM_SLOTS_AT + SHM_SLOTS * SHM_SLOT_BYTES + SHM_RING_PIECES * SHM_RING_PIECE;
-    size_t align = floats * sizeof(float) >= SHM_HUGE ? SHM_HUGE : PAGE;
+    size_t align = exchange_bytes >= SHM_HUGE ? SHM_HUGE : PAGE;
     return (rings_end + align - 1) / align * align;
 }
 
-size_t segment_bytes(size_t exchange_floats)
+size_t segment_bytes(enum ms_dtype dtype, size_t exchange_count)
 {
-    size_t bytes = exchange_offset(exchange_floats) + exchange_floats * sizeof(float);
+    size_t exchange_bytes = exchange_count * ms_dtype_bytes(dtype);
+    size_t bytes = exchange_offset(exchange_bytes) + exchange_bytes;
     return (bytes + PAGE - 1) / PAGE * PAGE;
 }
 
@@ -54,10 +55,11 @@ static uint8_t *map_aligned(int fd, size_t size, size_t align)
     return base;
 }
 
-static int map(struct segment *segment, size_t floats, const char *who, struct ms_err *err)
+static int map(struct segment *segment, enum ms_dtype dtype, size_t count, const char *who,
+               struct ms_err *err)
 {
-    segment->size = segment_bytes(floats);
-    segment->exchange_at = exchange_offset(floats);
+    segment->size = segment_bytes(dtype, count);
+    segment->exchange_at = exchange_offset(count * ms_dtype_bytes(dtype));
     size_t align = segment->exchange_at % SHM_HUGE == 0 ? SHM_HUGE : PAGE;
     segment->base = map_aligned(segment->fd, segment->size, align);
     if (segment->base == NULL) {
@@ -71,13 +73,14 @@ static int map(struct segment *segment, size_t floats, const char *who, struct m
     return 0;
 }
 
-int segment_create(struct segment *ret, const struct shm_head *head, int shared, struct ms_err *err)
+int segment_create(struct segment *ret, const struct shm_head *head, enum ms_dtype dtype,
+                   int shared, struct ms_err *err)
 {
     struct segment segment = {.fd = -1};
-    size_t floats = (size_t)head->exchange_floats;
-    if (head->exchange_floats > (SIZE_MAX >> 3) / sizeof(float)) {
-        return ms_fail(err, MS_E_INVALID, "an exchange buffer of %llu floats is beyond memory",
-                       (unsigned long long)head->exchange_floats);
+    size_t count = (size_t)head->exchange_count;
+    if (head->exchange_count > (SIZE_MAX >> 3) / ms_dtype_bytes(dtype)) {
+        return ms_fail(err, MS_E_INVALID, "an exchange buffer of %llu elements is beyond memory",
+                       (unsigned long long)head->exchange_count);
     }
     if (shared) {
         char name[96];
@@ -85,15 +88,15 @@ int segment_create(struct segment *ret, const struct shm_head *head, int shared,
                  (unsigned long long)head->generation, (unsigned long long)head->group,
                  (unsigned long long)head->rank);
         segment.fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
-        if (segment.fd < 0 || ftruncate(segment.fd, (off_t)segment_bytes(floats)) < 0 ||
+        if (segment.fd < 0 || ftruncate(segment.fd, (off_t)segment_bytes(dtype, count)) < 0 ||
             fcntl(segment.fd, F_ADD_SEALS, SEALS) < 0) {
             int rc = ms_fail_errno(err, MS_E_NOMEM, "cannot make %zu bytes of shared memory",
-                                   segment_bytes(floats));
+                                   segment_bytes(dtype, count));
             segment_fini(&segment);
             return rc;
         }
     }
-    int rc = map(&segment, floats, "this rank", err);
+    int rc = map(&segment, dtype, count, "this rank", err);
     if (rc < 0) {
         segment_fini(&segment);
         return rc;
@@ -107,28 +110,28 @@ int segment_create(struct segment *ret, const struct shm_head *head, int shared,
     return 0;
 }
 
-int segment_map(struct segment *ret, int fd, const struct shm_head *want, const char *who,
-                struct ms_err *err)
+int segment_map(struct segment *ret, int fd, const struct shm_head *want, enum ms_dtype dtype,
+                const char *who, struct ms_err *err)
 {
     struct segment segment = {.fd = fd};
-    size_t floats = (size_t)want->exchange_floats;
+    size_t count = (size_t)want->exchange_count;
     struct stat st;
     int rc = 0;
     int seals = fcntl(fd, F_GET_SEALS);
     if (seals < 0 || (seals & SEALS) != SEALS) {
         /* unsealed memory can shrink under us: SIGBUS */
         rc = ms_fail(err, MS_E_REFUSED, "%s passed a file that is no sealed memory", who);
-    } else if (fstat(fd, &st) < 0 || (size_t)st.st_size != segment_bytes(floats)) {
+    } else if (fstat(fd, &st) < 0 || (size_t)st.st_size != segment_bytes(dtype, count)) {
         rc = ms_fail(err, MS_E_REFUSED, "%s passed %lld bytes of memory where %zu belong", who,
-                     (long long)st.st_size, segment_bytes(floats));
+                     (long long)st.st_size, segment_bytes(dtype, count));
     } else {
-        rc = map(&segment, floats, who, err);
+        rc = map(&segment, dtype, count, who, err);
     }
     if (rc == 0) {
         const struct shm_head *head = (const struct shm_head *)(void *)segment.base;
         if (memcmp(head->magic, magic, sizeof(magic)) != 0 || head->job != want->job ||
             head->generation != want->generation || head->rank != want->rank ||
-            head->world != want->world || head->exchange_floats != want->exchange_floats ||
+            head->world != want->world || head->exchange_count != want->exchange_count ||
             head->group != want->group ||
             segment_counters(&segment)->generation != want->generation) {
             rc = ms_fail(err, MS_E_REFUSED,

@@ -238,7 +238,8 @@ static int skip(struct group *group, struct peer *peer, const struct frame *fram
                 struct ms_err *err)
 {
     struct stream *stream = &peer->stream;
-    const uint64_t most = SKIPPED_MIN + 2 * (uint64_t)group->exchange_floats * sizeof(float);
+    const uint64_t most =
+        SKIPPED_MIN + 2 * (uint64_t)group->exchange_count * ms_dtype_bytes(group->exchange_dtype);
     char who[MESH_WHO_MAX];
     stream->skip_left = frame->length;
     stream->skipped_frames++;

@@ -1,7 +1,7 @@
 /* world.c - the collectives of all ranks: those of group 0 */
 #include "libworker/comm/mesh.h"
 
-float *mesh_exchange(struct mesh *mesh)
+void *mesh_exchange(struct mesh *mesh)
 {
     return group_exchange(mesh->groups[0]);
 }
@@ -16,7 +16,7 @@ int mesh_step_begin(struct mesh *mesh, uint64_t step, struct ms_err *err)
     return group_step_begin(mesh->groups[0], step, err);
 }
 
-int mesh_all_reduce_sum(struct mesh *mesh, size_t begin, size_t count, const float **ret_result,
+int mesh_all_reduce_sum(struct mesh *mesh, size_t begin, size_t count, const void **ret_result,
                         struct ms_err *err)
 {
     return group_all_reduce_sum(mesh->groups[0], begin, count, ret_result, err);

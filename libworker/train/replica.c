@@ -457,7 +457,7 @@ int replica_step(struct replica *replica, const struct batch *batch, plan_bucket
 }
 
 void replica_commit(struct replica *replica, uint64_t step, int world, const struct batch *batch,
-                    const float *const *results)
+                    const void *const *results)
 {
     const struct plan_sizes *sizes = &replica->sizes;
     float mean = 1.0F / (float)world;

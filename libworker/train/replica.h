@@ -89,7 +89,7 @@ int replica_step(struct replica *replica, const struct batch *batch, plan_bucket
 /* The commit of step (1-based): results[b] is bucket b summed over `world` ranks. Communicates
  * nothing, cannot fail. */
 void replica_commit(struct replica *replica, uint64_t step, int world, const struct batch *batch,
-                    const float *const *results);
+                    const void *const *results);
 int replica_evaluate(struct replica *replica, const struct batch *batch, double *ret_loss_sum,
                      int64_t *ret_correct, struct ms_err *err);
 

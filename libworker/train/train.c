@@ -113,7 +113,7 @@ static int run_step(struct train *train, uint64_t step, const struct batch *batc
     if (rc < 0) {
         return rc;
     }
-    float *tail = mesh_exchange(train->mesh) + train->sizes.exchange;
+    float *tail = (float *)mesh_exchange(train->mesh) + train->sizes.exchange;
     memset(tail, 0, TAIL_FLOATS * sizeof(*tail));
     tail[TAIL_LOSS] = loss;
     tail[TAIL_STOP] = atomic_load(&train->stop_asked) ? 1.0F : 0.0F;
@@ -125,8 +125,8 @@ static int run_step(struct train *train, uint64_t step, const struct batch *batc
     if (rc < 0) {
         return rc;
     }
-    const float *sum =
-        train->results[last] + train->sizes.exchange - replica_bucket(train->replica, last).begin;
+    const float *sum = (const float *)train->results[last] + train->sizes.exchange -
+                       replica_bucket(train->replica, last).begin;
     ret->loss_here = loss;
     ret->loss_mean = sum[TAIL_LOSS] / (float)train->data_world;
     ret->stop = sum[TAIL_STOP] > 0.0F;

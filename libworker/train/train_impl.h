@@ -25,7 +25,7 @@ struct train {
     struct plan_sizes sizes;
     struct mesh *mesh;
     struct reducer *reducer;
-    const float **results; /* n_buckets */
+    const void **results; /* n_buckets */
     struct metrics *metrics;
     struct train_info known;
     struct train_cpus cpus;

@@ -99,8 +99,8 @@ static inline struct hello fake_hello_of(const struct comm_case *c, int rank)
         .rank = (uint32_t)rank,
         .peer = 0,
         .world = (uint32_t)cfg.world,
-        .exchange_floats = 100,
-        .segment_bytes = cfg.force_remote ? 0 : segment_bytes(100),
+        .exchange_count = 100,
+        .segment_bytes = cfg.force_remote ? 0 : segment_bytes(MS_F32, 100),
     };
     memcpy(hello.token, cfg.token, MS_TOKEN_LEN);
     return hello;

@@ -36,14 +36,15 @@ static int sums_body(int rank, struct mesh *mesh, int world)
         CHILD_TRUE(all[r] != NULL, "memory");
     }
     for (size_t i = 0; i < FLOATS; i++) {
-        CHILD_TRUE(mesh_exchange(mesh)[i] == 0.0F, "the exchange buffer is not zero at %zu", i);
+        CHILD_TRUE(((float *)mesh_exchange(mesh))[i] == 0.0F,
+                   "the exchange buffer is not zero at %zu", i);
     }
     for (size_t c = 0; c < MS_ARRAY_SIZE(counts); c++) {
         size_t n_begins = counts[c] > 20000 ? 2 : MS_ARRAY_SIZE(begins);
         for (size_t b = 0; b < n_begins; b++) {
             size_t begin = begins[b];
-            float *mine = mesh_exchange(mesh) + begin;
-            const float *result = NULL;
+            float *mine = (float *)mesh_exchange(mesh) + begin;
+            const void *result = NULL;
             step++;
             comm_noise(rank, step);
             CHILD_OK(mesh_step_begin(mesh, step, err));
@@ -82,16 +83,17 @@ static int repeats(int rank, void *arg)
     CHILD_OK(mesh_create(&cfg, &mesh, err));
     for (uint64_t step = 1; step <= 150; step++) {
         size_t count = 1 + (size_t)ms_rng_below(3, step, 4000);
-        const float *result = NULL;
+        const void *result = NULL;
         comm_noise(rank, step);
         CHILD_OK(mesh_step_begin(mesh, step, err));
         for (size_t i = 0; i < count; i++) {
-            mesh_exchange(mesh)[i] = (float)((uint64_t)rank + step + i);
+            ((float *)mesh_exchange(mesh))[i] = (float)((uint64_t)rank + step + i);
         }
         CHILD_OK(mesh_all_reduce_sum(mesh, 0, count, &result, err));
         float ranks = (float)(c->ranks.world * (c->ranks.world - 1) / 2);
         for (size_t i = 0; i < count; i++) {
-            CHILD_TRUE(result[i] == ranks + (float)c->ranks.world * (float)(step + i),
+            CHILD_TRUE(((const float *)result)[i] ==
+                           ranks + (float)c->ranks.world * (float)(step + i),
                        "float %zu of step %llu", i, (unsigned long long)step);
         }
     }
@@ -358,20 +360,27 @@ START_TEST(slices_cover_a_range_once_and_share_no_line)
 }
 END_TEST
 
-START_TEST(a_range_beyond_the_exchange_buffer_is_refused)
+START_TEST(what_no_exchange_buffer_can_be_or_hold_is_refused)
 {
     struct comm_case *c = comm_case_open(MODE_SHM, 1);
     struct mesh_config cfg = comm_case_config(c, 0, 100);
     struct mesh *mesh = NULL;
-    const float *result = NULL;
+    struct mesh *other = NULL;
+    const void *result = NULL;
     double many[1] = {0};
     ck_ms_ok(mesh_create(&cfg, &mesh, err));
 
+    struct group *group = NULL;
+    cfg.exchange_dtype = MS_BF16;
+    ck_ms_fails(mesh_create(&cfg, &other, err), MS_E_UNSUPPORTED,
+                "an exchange buffer of bf16: sums over ranks are implemented for f32 only");
     ck_ms_fails(mesh_all_reduce_sum(mesh, 50, 51, &result, err), MS_E_INVALID, "100");
     ck_ms_fails(mesh_all_reduce_sum(mesh, SIZE_MAX, 2, &result, err), MS_E_INVALID, "100");
     ck_ms_fails(mesh_all_reduce_max(mesh, many, 1025, err), MS_E_INVALID, "1024");
     ck_ms_fails(mesh_broadcast(mesh, many, 8, 1, err), MS_E_INVALID, "rank 1");
     ck_ms_ok(mesh_barrier(mesh, err));
+    const int alone[] = {0};
+    ck_ms_fails(group_create(mesh, alone, 1, MS_I32, 10, &group, err), MS_E_UNSUPPORTED, "i32");
 
     mesh_destroy(mesh);
     comm_case_close(c);
@@ -409,7 +418,7 @@ int main(void)
     tcase_add_test(tc, the_last_to_arrive_wakes_the_others);
     tcase_add_test(tc, halves_of_a_long_range_are_those_of_its_sum);
     tcase_add_test(tc, slices_cover_a_range_once_and_share_no_line);
-    tcase_add_test(tc, a_range_beyond_the_exchange_buffer_is_refused);
+    tcase_add_test(tc, what_no_exchange_buffer_can_be_or_hold_is_refused);
     tcase_add_test(tc, the_algorithm_follows_size_and_place);
     suite_add_tcase(suite, tc);
     return test_run(suite);

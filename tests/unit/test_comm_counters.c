@@ -117,7 +117,7 @@ static int count_sum(int rank, struct comm_case *c, struct mesh *mesh, size_t co
 {
     struct counted before;
     struct counted after;
-    const float *result = NULL;
+    const void *result = NULL;
     int large = count * sizeof(float) > MESH_SMALL_MAX;
     CHILD_TRUE(take(rank, mesh, &before) == 0, "totals");
     CHILD_OK(mesh_step_begin(mesh, 1, err));
@@ -204,7 +204,7 @@ static int sum_once(int rank, struct mesh *mesh, size_t floats, uint64_t *ret_by
 {
     struct mesh_counters before;
     struct mesh_counters after;
-    const float *result = NULL;
+    const void *result = NULL;
     float *mine = mesh_exchange(mesh);
     CHILD_OK(mesh_step_begin(mesh, 1, err));
     for (size_t i = 0; i < floats; i++) {
@@ -217,7 +217,7 @@ static int sum_once(int rank, struct mesh *mesh, size_t floats, uint64_t *ret_by
     for (size_t i = 0; i < floats; i++) {
         int want =
             (int)(i & 255) * mesh_world(mesh) + mesh_world(mesh) * (mesh_world(mesh) - 1) / 2;
-        wrong += result[i] != (float)want;
+        wrong += ((const float *)result)[i] != (float)want;
     }
     CHILD_TRUE(wrong == 0, "%zu sums are wrong", wrong);
     *ret_bytes = after.remote.payload_out - before.remote.payload_out;

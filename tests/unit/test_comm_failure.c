@@ -83,7 +83,7 @@ static int sum_until_failure(int rank, void *arg)
     struct mesh_config cfg = comm_case_config(f->c, rank, FLOATS);
     struct mesh *mesh = NULL;
     struct ms_err why;
-    const float *result = NULL;
+    const void *result = NULL;
     cfg.timeout_ms = f->timeout_ms;
     cfg.on_wait = rank == 0 ? hear_of_wait : NULL;
     cfg.arg = f;
@@ -300,7 +300,7 @@ static int leave_early(int rank, void *arg)
     struct failure *f = arg;
     struct mesh_config cfg = comm_case_config(f->c, rank, FLOATS);
     struct mesh *mesh = NULL;
-    const float *result = NULL;
+    const void *result = NULL;
     CHILD_OK(mesh_create(&cfg, &mesh, err));
     for (uint64_t step = 1; step <= 5; step++) {
         comm_noise(rank, step);
@@ -333,7 +333,7 @@ static int go_on_without(int rank, void *arg)
     struct mesh_config cfg = comm_case_config(f->c, rank, FLOATS);
     struct mesh *mesh = NULL;
     struct ms_err why;
-    const float *result = NULL;
+    const void *result = NULL;
     CHILD_OK(mesh_create(&cfg, &mesh, err));
     CHILD_OK(mesh_barrier(mesh, err));
     int rc = rank == f->victim ? 0 : mesh_all_reduce_sum(mesh, 0, f->count, &result, &why);
@@ -361,7 +361,7 @@ static int disagree(int rank, void *arg)
     struct mesh_config cfg = comm_case_config(f->c, rank, FLOATS);
     struct mesh *mesh = NULL;
     struct ms_err why;
-    const float *result = NULL;
+    const void *result = NULL;
     CHILD_OK(mesh_create(&cfg, &mesh, err));
     int rc = rank == 0 ? mesh_barrier(mesh, &why)
                        : mesh_all_reduce_sum(mesh, 0, f->count, &result, &why);

@@ -18,7 +18,7 @@ static int every(int *ranks, int lo, int stride, int world)
 
 static int sum_ranks(int rank, struct group *group, float want)
 {
-    const float *result = NULL;
+    const void *result = NULL;
     float *exchange = group_exchange(group);
     CHILD_OK(group_step_begin(group, 1, err));
     for (size_t i = 0; i < FLOATS; i++) {
@@ -26,8 +26,8 @@ static int sum_ranks(int rank, struct group *group, float want)
     }
     CHILD_OK(group_all_reduce_sum(group, 0, FLOATS, &result, err));
     for (size_t i = 0; i < FLOATS; i++) {
-        CHILD_TRUE(result[i] == want, "element %zu is %g instead of %g", i, (double)result[i],
-                   (double)want);
+        CHILD_TRUE(((const float *)result)[i] == want, "element %zu is %g instead of %g", i,
+                   (double)((const float *)result)[i], (double)want);
     }
     return 0;
 }
@@ -44,12 +44,12 @@ static int make_a_grid(int rank, void *arg)
     int ranks[RANKS_MAX];
     CHILD_OK(mesh_create(&cfg, &mesh, err));
     int n = every(ranks, rank % 2, 2, 6);
-    CHILD_OK(group_create(mesh, ranks, n, FLOATS, &column, err));
+    CHILD_OK(group_create(mesh, ranks, n, MS_F32, FLOATS, &column, err));
     ranks[0] = rank / 2 * 2;
     ranks[1] = ranks[0] + 1;
-    CHILD_OK(group_create(mesh, ranks, 2, FLOATS, &row, err));
+    CHILD_OK(group_create(mesh, ranks, 2, MS_F32, FLOATS, &row, err));
     n = every(ranks, 1, 1, 6);
-    CHILD_OK(group_create(mesh, ranks, rank == 0 ? 0 : n, FLOATS, &others, err));
+    CHILD_OK(group_create(mesh, ranks, rank == 0 ? 0 : n, MS_F32, FLOATS, &others, err));
 
     CHILD_TRUE(group_rank(column) == rank / 2 && group_ranks(column) == 3, "its column");
     CHILD_TRUE(group_rank(row) == rank % 2 && group_ranks(row) == 2, "its row");
@@ -87,7 +87,7 @@ static int make_and_destroy(int rank, void *arg)
         if (number >= MESH_GROUPS_MAX) {
             group_destroy(groups[slot]);
         }
-        CHILD_OK(group_create(mesh, ranks, 3, FLOATS, &groups[slot], err));
+        CHILD_OK(group_create(mesh, ranks, 3, MS_F32, FLOATS, &groups[slot], err));
         CHILD_TRUE(groups[slot]->number == number, "group %u", groups[slot]->number);
         if (sum_ranks(rank, groups[slot], 6) != 0) {
             return 1;
@@ -95,7 +95,7 @@ static int make_and_destroy(int rank, void *arg)
     }
     struct group *one_more = NULL;
     struct ms_err why;
-    int rc = group_create(mesh, ranks, 3, FLOATS, &one_more, &why);
+    int rc = group_create(mesh, ranks, 3, MS_F32, FLOATS, &one_more, &why);
     CHILD_TRUE(rc == MS_E_INVALID && strstr(why.text, "at most 8") != NULL, "%s", why.text);
     mesh_destroy(mesh);
     return 0;
@@ -128,8 +128,8 @@ static int make_from_lists(int rank, void *arg)
     struct group *group = NULL;
     struct ms_err why = {0};
     CHILD_OK(mesh_create(&cfg, &mesh, err));
-    lists->codes[rank] =
-        group_create(mesh, lists->ranks[rank], lists->n[rank], lists->floats[rank], &group, &why);
+    lists->codes[rank] = group_create(mesh, lists->ranks[rank], lists->n[rank], MS_F32,
+                                      lists->floats[rank], &group, &why);
     snprintf(lists->texts[rank], sizeof(lists->texts[rank]), "%s", why.text);
     CHILD_TRUE(lists->codes[rank] == 0 || mesh_barrier(mesh, NULL) == lists->codes[rank],
                "a mesh goes on");
@@ -190,9 +190,9 @@ START_TEST(ranks_with_different_exchange_buffers_name_each_other)
     ck_assert_int_eq(ranks_run(&lists->c->ranks, make_from_lists, lists), 0);
 
     check_says(lists, 0, MS_E_PROTOCOL,
-               "rank 1 (node w1 on host localhost) has an exchange buffer of 5001 floats");
+               "rank 1 (node w1 on host localhost) has an exchange buffer of 5001 elements");
     check_says(lists, 1, MS_E_PROTOCOL,
-               "rank 0 (node w0 on host localhost) has an exchange buffer of 5000 floats");
+               "rank 0 (node w0 on host localhost) has an exchange buffer of 5000 elements");
     lists_close(lists);
 }
 END_TEST
@@ -235,7 +235,8 @@ struct loss {
     char texts[4][MS_ERR_TEXT_MAX];
 };
 
-/* Ranks 0 and 2, and 1 and 3; rank 2 goes. The others meet in group 0 once its group has said so. */
+/* Ranks 0 and 2, and 1 and 3; rank 2 goes. The others meet in group 0 once its group has said so.
+ */
 static int lose_rank_2(int rank, void *arg)
 {
     struct loss *loss = arg;
@@ -243,12 +244,12 @@ static int lose_rank_2(int rank, void *arg)
     struct mesh *mesh = NULL;
     struct group *half = NULL;
     struct ms_err why = {0};
-    const float *result = NULL;
+    const void *result = NULL;
     int ranks[RANKS_MAX];
     cfg.timeout_ms = loss->signal == SIGSTOP ? 700 : 120000;
     CHILD_OK(mesh_create(&cfg, &mesh, err));
     int n = every(ranks, rank % 2, 2, 4);
-    CHILD_OK(group_create(mesh, ranks, n, FLOATS, &half, err));
+    CHILD_OK(group_create(mesh, ranks, n, MS_F32, FLOATS, &half, err));
     int rc = 0;
     for (uint64_t step = 1; rc == 0; step++) {
         if (rank == 2 && step == 7) {
@@ -325,7 +326,7 @@ static int die_before_the_group(int rank, void *arg)
     if (rank == 2) {
         _exit(0);
     }
-    loss->codes[rank] = group_create(mesh, ranks, 3, FLOATS, &group, &why);
+    loss->codes[rank] = group_create(mesh, ranks, 3, MS_F32, FLOATS, &group, &why);
     snprintf(loss->texts[rank], sizeof(loss->texts[rank]), "%s", why.text);
     mesh_destroy(mesh);
     return 0;

@@ -441,7 +441,7 @@ START_TEST(a_certificate_that_is_no_ranks_is_told_nothing_and_ends_nothing)
         ck_assert_int_eq(answer_over_tls(c, other, &hello), 0);
     }
     struct hello hello = fake_hello(c);
-    hello.exchange_floats = 101; /* of a rank it would be the end of the mesh */
+    hello.exchange_count = 101; /* of a rank it would be the end of the mesh */
     ck_assert_int_eq(answer_over_tls(c, user, &hello), 0);
     ck_assert_int_eq(answer_over_tls(c, other, &hello), 0);
 
@@ -528,7 +528,7 @@ START_TEST(memory_that_could_shrink_or_does_not_fit_is_not_mapped)
     struct comm_case *c = comm_case_open(MODE_SHM, 2);
     struct maker maker = {0};
     maker_start(&maker, c, 0);
-    off_t right = (off_t)segment_bytes(100);
+    off_t right = (off_t)segment_bytes(MS_F32, 100);
     for (int i = 0; i < 4; i++) {
         int memory = memfd_create("test", MFD_ALLOW_SEALING | MFD_CLOEXEC);
         ck_assert_int_eq(ftruncate(memory, i == 1 ? right - 4096 : right), 0);

@@ -160,11 +160,12 @@ static int one_sum(const struct seat *seat, uint64_t step)
 {
     int rank = seat->rank;
     struct slice range = draw_range(seat, step);
-    const float *result = NULL;
+    const void *result = NULL;
     CHILD_OK(group_step_begin(seat->group, step, err));
     fill(seat, step, range.begin, range.count);
     CHILD_OK(group_all_reduce_sum(seat->group, range.begin, range.count, &result, err));
-    CHILD_TRUE(result == group_exchange(seat->group) + range.begin, "the sum lies elsewhere");
+    CHILD_TRUE(result == (float *)group_exchange(seat->group) + range.begin,
+               "the sum lies elsewhere");
     return check_sum(seat, step, range);
 }
 
@@ -190,7 +191,7 @@ static int one_step(const struct seat *seat, uint64_t step)
 {
     int rank = seat->rank;
     struct reducer_bucket buckets[BUCKETS];
-    const float *results[BUCKETS];
+    const void *results[BUCKETS];
     struct reducer *reducer = NULL;
     size_t begin = 0;
     for (int i = 0; i < BUCKETS; i++) {
@@ -364,7 +365,7 @@ static int make_group(struct seat *seat, struct mesh *mesh)
         }
     }
     seat->n = all_in || mine > 0 ? seat->n : 0;
-    CHILD_OK(group_create(mesh, seat->members, seat->n, seat->floats, &seat->group, err));
+    CHILD_OK(group_create(mesh, seat->members, seat->n, MS_F32, seat->floats, &seat->group, err));
     return 0;
 }
 

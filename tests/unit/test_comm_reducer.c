@@ -47,7 +47,7 @@ static int is_right(const float *result, uint64_t step, int b)
 
 static int train(struct trainer *t, struct reducer *reducer)
 {
-    const float *results[BUCKETS] = {NULL};
+    const void *results[BUCKETS] = {NULL};
     for (uint64_t step = 1; step <= (uint64_t)t->steps; step++) {
         int rc = reducer_begin(reducer, step, &t->err);
         for (int b = 0; b < t->n_buckets; b++) {
@@ -187,19 +187,19 @@ START_TEST(a_rank_alone_has_its_own_sums)
     struct mesh *mesh = NULL;
     struct reducer *reducer = NULL;
     struct mesh_config cfg = comm_case_config(c, 0, FLOATS);
-    const float *results[BUCKETS];
+    const void *results[BUCKETS];
     ck_ms_ok(mesh_create(&cfg, &mesh, err));
     ck_ms_ok(reducer_create(mesh_all(mesh), buckets, BUCKETS, &reducer, err));
     for (uint64_t step = 1; step < 4; step++) {
         ck_ms_ok(reducer_begin(reducer, step, err));
         for (int b = 0; b < BUCKETS; b++) {
-            mesh_exchange(mesh)[buckets[b].begin] = (float)(step + (uint64_t)b);
+            ((float *)mesh_exchange(mesh))[buckets[b].begin] = (float)(step + (uint64_t)b);
             reducer_post(reducer, b);
         }
         ck_ms_ok(reducer_wait(reducer, results, err));
         for (int b = 0; b < BUCKETS; b++) {
-            ck_assert(results[b] == mesh_exchange(mesh) + buckets[b].begin);
-            ck_assert(results[b][0] == (float)(step + (uint64_t)b));
+            ck_assert(results[b] == (float *)mesh_exchange(mesh) + buckets[b].begin);
+            ck_assert(((const float *)results[b])[0] == (float)(step + (uint64_t)b));
         }
     }
     reducer_destroy(reducer);

@@ -40,7 +40,7 @@ static struct hello sample_hello(void)
         .rank = 0x21222324,
         .peer = 0x31323334,
         .world = 0x41424344,
-        .exchange_floats = 0x5152535455565758,
+        .exchange_count = 0x5152535455565758,
         .segment_bytes = 0x6162636465666768,
         .group = 0x71727374,
     };
@@ -63,7 +63,7 @@ START_TEST(hello_bytes_are_those_of_the_documents)
     ck_assert_uint_eq(back.rank, hello.rank);
     ck_assert_uint_eq(back.peer, hello.peer);
     ck_assert_uint_eq(back.world, hello.world);
-    ck_assert_uint_eq(back.exchange_floats, hello.exchange_floats);
+    ck_assert_uint_eq(back.exchange_count, hello.exchange_count);
     ck_assert_uint_eq(back.segment_bytes, hello.segment_bytes);
     ck_assert_uint_eq(back.group, hello.group);
     ck_assert_int_eq(memcmp(back.token, hello.token, MS_TOKEN_LEN), 0);
@@ -125,15 +125,15 @@ START_TEST(the_head_of_a_segment_lies_as_documented)
 {
     struct segment segment;
     struct shm_head head = {
-        .job = 1, .generation = 2, .rank = 3, .world = 4, .exchange_floats = 1000, .group = 5};
-    ck_ms_ok(segment_create(&segment, &head, 1, err));
+        .job = 1, .generation = 2, .rank = 3, .world = 4, .exchange_count = 1000, .group = 5};
+    ck_ms_ok(segment_create(&segment, &head, MS_F32, 1, err));
     check_golden("segment-head", segment.base, sizeof(head));
     ck_assert_uint_eq(segment_counters(&segment)->generation, 2);
     ck_assert_uint_eq((uintptr_t)segment_exchange(&segment) % 64, 0);
     ck_assert_uint_eq(segment.exchange_at, 8192 + 2 * 65536 + 4 * 262144);
     segment_fini(&segment);
-    head.exchange_floats = 1 << 20;
-    ck_ms_ok(segment_create(&segment, &head, 1, err));
+    head.exchange_count = 1 << 20;
+    ck_ms_ok(segment_create(&segment, &head, MS_F32, 1, err));
     ck_assert_uint_eq(segment.exchange_at, 2 << 20);
     ck_assert_uint_eq((uintptr_t)segment_exchange(&segment) % (2 << 20), 0);
     segment_fini(&segment);

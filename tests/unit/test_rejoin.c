@@ -42,8 +42,8 @@ static struct {
     struct train *train;
 } self;
 
-int __real_reducer_wait(struct reducer *reducer, const float **ret_results, struct ms_err *err);
-int __wrap_reducer_wait(struct reducer *reducer, const float **ret_results, struct ms_err *err);
+int __real_reducer_wait(struct reducer *reducer, const void **ret_results, struct ms_err *err);
+int __wrap_reducer_wait(struct reducer *reducer, const void **ret_results, struct ms_err *err);
 void __real_reducer_post(struct reducer *reducer, int bucket);
 void __wrap_reducer_post(struct reducer *reducer, int bucket);
 int __real_mesh_broadcast(struct mesh *mesh, void *data, size_t bytes, int root,
@@ -57,7 +57,7 @@ static int is_here(enum trouble trouble)
 }
 
 /* Behind the last byte of the step: all others have what they need for the commit. */
-int __wrap_reducer_wait(struct reducer *reducer, const float **ret_results, struct ms_err *err)
+int __wrap_reducer_wait(struct reducer *reducer, const void **ret_results, struct ms_err *err)
 {
     int rc = __real_reducer_wait(reducer, ret_results, err);
     int breaks = is_here(LINK_BREAKS_AT_COMMIT) || is_here(SOURCE_DIES) || is_here(FALLS_BEHIND) ||
