@@ -2,9 +2,9 @@
  *
  * Ranks are numbered within the group, in the order of the mesh's: a member is a rank of the mesh.
  * Here: group.c (life, errors), group_create.c (all agree on a new one), hosts.c (who sits where),
- * join.c (everybody connects), shm_sync.c (waiting for ranks of this host), stream.c (frames to and
- * from the others), gather.c (everybody's small contribution, the base of most collectives), and
- * one algorithm a file. */
+ * join.c (everybody connects), shm_sync.c (waiting for ranks of this host), stream.c and
+ * stream_wait.c (frames to and from the others), gather.c (everybody's small contribution, the base
+ * of most collectives), and one algorithm a file. */
 #ifndef GROUP_H
 #define GROUP_H
 
@@ -228,10 +228,7 @@ size_t stream_received(const struct stream *stream, uint8_t phase, uint64_t begi
  * error, that of the mesh included. */
 int streams_progress(struct group *group, struct ms_err *err);
 int streams_are_done(const struct group *group);
-/* Waits until something can move. */
-int streams_wait(struct group *group, struct ms_err *err);
-/* Until all spans are done. */
-int streams_finish(struct group *group, struct ms_err *err);
+int stream_is_sending(const struct stream *stream); /* a span, or a staged frame */
 /* Sends what the peer takes: 1 if any, 0, or an error. */
 int stream_push(struct group *group, struct peer *peer, struct ms_err *err);
 /* A frame without payload is the next to go; nothing else may be under way. */
@@ -241,6 +238,13 @@ int stream_stage(struct stream *stream, const struct frame *frame, struct ms_err
  * where the bytes for this collective are wrong. */
 enum stream_fate { FATE_UNKNOWN, FATE_LEFT, FATE_DEAD };
 int stream_fate(struct group *group, struct peer *peer, enum stream_fate *ret, struct ms_err *err);
+
+/* ---- stream_wait.c ---- */
+
+/* Waits until something can move. */
+int streams_wait(struct group *group, struct ms_err *err);
+/* Until all spans are done. */
+int streams_finish(struct group *group, struct ms_err *err);
 
 /* ---- leave.c ---- */
 
