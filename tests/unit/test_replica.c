@@ -16,7 +16,7 @@ struct twin {
     struct replica *replica;
     struct plan_sizes sizes;
     float *exchange;
-    const float **results;
+    const void **results;
 };
 
 static float *floats(size_t count)
