@@ -312,6 +312,79 @@ START_TEST(all_name_a_rank_that_a_group_waits_for)
 }
 END_TEST
 
+struct waiter {
+    pthread_t thread;
+    struct group *group;
+    int rc;
+    struct ms_err err;
+};
+
+static void *wait_main(void *arg)
+{
+    struct waiter *waiter = arg;
+    waiter->rc = group_barrier(waiter->group, &waiter->err);
+    return NULL;
+}
+
+/* Ranks 0, 1, 2, of which the last one dies; and 0, 1, 3, of which the last one never comes. */
+static int wait_in_two_groups(int rank, void *arg)
+{
+    struct loss *loss = arg;
+    struct mesh_config cfg = comm_case_config(loss->c, rank, FLOATS);
+    struct mesh *mesh = NULL;
+    struct group *dies = NULL;
+    struct waiter waiter = {0};
+    struct ms_err why = {0};
+    const void *result = NULL;
+    const int with_2[] = {0, 1, 2};
+    const int with_3[] = {0, 1, 3};
+    CHILD_OK(mesh_create(&cfg, &mesh, err));
+    CHILD_OK(group_create(mesh, with_2, rank == 3 ? 0 : 3, MS_F32, FLOATS, &dies, err));
+    CHILD_OK(group_create(mesh, with_3, rank == 2 ? 0 : 3, MS_F32, 0, &waiter.group, err));
+    int rc = 0;
+    if (rank == 3) {
+        rc = mesh_barrier(mesh, &why);
+    } else if (rank < 2) {
+        CHILD_TRUE(pthread_create(&waiter.thread, NULL, wait_main, &waiter) == 0, "thread");
+    }
+    for (uint64_t step = 1; rc == 0; step++) {
+        if (rank == 2 && step == 20) {
+            kill(getpid(), SIGKILL);
+        }
+        rc = group_step_begin(dies, step, &why);
+        rc = rc == 0 ? group_all_reduce_sum(dies, 0, FLOATS, &result, &why) : rc;
+    }
+    if (rank < 2) {
+        CHILD_TRUE(pthread_join(waiter.thread, NULL) == 0, "thread");
+        CHILD_TRUE(waiter.rc < 0 && strstr(waiter.err.text, "rank 2") != NULL, "%s",
+                   waiter.err.text);
+    }
+    snprintf(loss->texts[rank], sizeof(loss->texts[rank]), "%s", why.text);
+    mesh_destroy(mesh);
+    return 0;
+}
+
+START_TEST(a_failure_in_one_group_ends_what_is_in_flight_in_another)
+{
+    for (size_t m = 0; m < MS_ARRAY_SIZE(modes); m++) {
+        struct loss *loss =
+            mmap(NULL, sizeof(*loss), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+        ck_assert_ptr_ne(loss, MAP_FAILED);
+        loss->c = comm_case_open(modes[m], 4);
+
+        int failed = ranks_run(&loss->c->ranks, wait_in_two_groups, loss);
+
+        ck_assert_int_eq(failed, 1); /* the one that was killed */
+        for (int i = 0; i < 4; i++) {
+            ck_assert_msg(i == 2 || strstr(loss->texts[i], "rank 2 (node w2") != NULL,
+                          "mode %d: rank %d says %s", (int)modes[m], i, loss->texts[i]);
+        }
+        comm_case_close(loss->c);
+        munmap(loss, sizeof(*loss));
+    }
+}
+END_TEST
+
 /* Rank 2 dies before it makes a group that the others wait for. */
 static int die_before_the_group(int rank, void *arg)
 {
@@ -365,6 +438,7 @@ int main(void)
     tcase_add_test(tc, a_list_that_is_none_is_refused);
     tcase_add_test(tc, all_name_a_rank_that_a_group_has_lost);
     tcase_add_test(tc, all_name_a_rank_that_a_group_waits_for);
+    tcase_add_test(tc, a_failure_in_one_group_ends_what_is_in_flight_in_another);
     tcase_add_test(tc, a_rank_that_dies_before_a_group_is_made_is_named);
     suite_add_tcase(suite, tc);
     return test_run(suite);
