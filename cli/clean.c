@@ -7,12 +7,19 @@
 
 /* ---- messages ---- */
 
+/* JobInfo.plan is a file's text, printed as one: it loses what commands a terminal, not its lines.
+ */
+static enum ms_text_kind kind_of(const ProtobufCFieldDescriptor *field)
+{
+    return strcmp(field->name, "plan") == 0 ? MS_TEXT_LINES : MS_TEXT_LINE;
+}
+
 static void clean_field(const ProtobufCFieldDescriptor *field, void *at)
 {
     if (field->type == PROTOBUF_C_TYPE_STRING) {
         char *text = *(char **)at;
         if (text != NULL && text[0] != '\0') { /* the empty one is shared, and constant */
-            ms_text_mend((uint8_t *)text, strlen(text), MS_TEXT_LINE);
+            ms_text_mend((uint8_t *)text, strlen(text), kind_of(field));
         }
     } else if (*(ProtobufCMessage **)at != NULL) {
         cli_clean_message(*(ProtobufCMessage **)at);

@@ -102,6 +102,18 @@ START_TEST(every_string_of_a_message_becomes_a_line)
 }
 END_TEST
 
+START_TEST(text_of_a_plan_keeps_its_lines)
+{
+    Ms__JobInfo job = MS__JOB_INFO__INIT;
+    char plan[] = "msched plan 1\nsection bits\nnetwork \x1b[2J\n";
+    job.plan = plan;
+
+    cli_clean_message(&job.base);
+
+    ck_assert_str_eq(job.plan, "msched plan 1\nsection bits\nnetwork ?[2J\n");
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("cli_clean");
@@ -112,6 +124,7 @@ int main(void)
     tcase_add_test(tc, torn_character_that_is_never_finished_is_none);
     tcase_add_test(tc, escape_that_is_torn_is_shown_too);
     tcase_add_test(tc, every_string_of_a_message_becomes_a_line);
+    tcase_add_test(tc, text_of_a_plan_keeps_its_lines);
     suite_add_tcase(suite, tc);
     return test_run(suite);
 }
