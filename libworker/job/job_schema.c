@@ -1,6 +1,8 @@
 /* job_schema.c - the tables of a job's keys: type, range, choices, default, condition, help */
 #include "libworker/job/job_schema.h"
 
+#include "proto/limits.h"
+
 #include <string.h>
 
 #define IN_JOB(member)       offsetof(struct job, member)
@@ -243,7 +245,7 @@ static const struct job_field job_rows[] = {
      .type = JOB_INT,
      .offset = IN_JOB(threads),
      .min = 0,
-     .max = 1024,
+     .max = MS_THREADS_MAX,
      .builtin = "0",
      .help = "a rank; 0: the host's cores shared by its ranks"},
     {.key = "initial_weights",

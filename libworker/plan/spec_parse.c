@@ -14,7 +14,6 @@
 enum {
     WORDS_MAX = 12,
     ITEMS_MAX = (int)(MS_PLAN_MAX / 8), /* of a list: none of its lines is shorter */
-    THREADS_MAX = 65536,
 };
 
 struct words { /* of one line; they point into the reader's copy of the text */
@@ -243,7 +242,7 @@ static int read_head(struct reader *r, struct ms_err *err)
     rc = rc < 0 ? rc : expect(r, SPEC_BITS, err);
     rc = rc < 0 ? rc : read_token(r, "network", s->network, sizeof(s->network), err);
     rc = rc < 0 ? rc : read_int(r, "world", 1, MS_WORKERS_MAX, &s->world, err);
-    rc = rc < 0 ? rc : read_int(r, "threads", 1, THREADS_MAX, &s->threads, err);
+    rc = rc < 0 ? rc : read_int(r, "threads", 1, MS_THREADS_MAX, &s->threads, err);
     rc = rc < 0 ? rc : read_token(r, "isa", s->machine.isa, sizeof(s->machine.isa), err);
     rc = rc < 0 ? rc : read_token(r, "onednn", s->machine.library, sizeof(s->machine.library), err);
     rc = rc < 0 ? rc : read_caches(r, err);
