@@ -4,10 +4,10 @@
  * what fusion gains (below 1) and what dispatch, the loss and made-again batch norms cost (above).
  *
  *     step [--network NAME] [--batch N] [--side PIXELS] [--threads N] [--rounds N]
- *          [--recompute] [--no-mirrors] [--isa NAME] [--quick]
+ *          [--recompute] [--mirrors] [--isa NAME] [--quick]
  *
- * The weights' mirrors, which the commit writes, count as a part of the step; without them the step
- * reorders weights.
+ * With --mirrors, the weights' mirrors, which the commit writes, count as a part of the step;
+ * without them the step reorders weights.
  *
  * Without --network: resnet50 (batch 8, 64x64), cifar_small and lenet5 (batch 32, 32x32). */
 #include "bench/yardstick.h"
@@ -27,7 +27,7 @@ enum { ROUNDS_MAX = 1001, GROUPS_MAX = 24, ALIGN = 64 };
 struct settings {
     const char *network;
     int64_t batch, channels, side;
-    int threads, rounds, recompute, no_mirrors;
+    int threads, rounds, recompute, mirrors;
     const char *isa;
 };
 
@@ -98,7 +98,7 @@ static int work_init(struct work *w, const struct settings *set, struct ms_err *
     struct plan_request request = {.world = 1,
                                    .threads = set->threads,
                                    .isa = set->isa,
-                                   .memory_max = set->no_mirrors ? 1 : 0, /* none for them */
+                                   .mirrors = set->mirrors,
                                    .recompute =
                                        set->recompute ? PLAN_RECOMPUTE_ON : PLAN_RECOMPUTE_OFF};
     struct plan_spec *spec = NULL;
@@ -275,9 +275,8 @@ static int bench(const struct settings *set)
 
 static int usage(void)
 {
-    fprintf(stderr,
-            "usage: step [--network NAME] [--batch N] [--side PIXELS] [--threads N]\n"
-            "            [--rounds N] [--recompute] [--no-mirrors] [--isa NAME] [--quick]\n");
+    fprintf(stderr, "usage: step [--network NAME] [--batch N] [--side PIXELS] [--threads N]\n"
+                    "            [--rounds N] [--recompute] [--mirrors] [--isa NAME] [--quick]\n");
     return 2;
 }
 
@@ -287,7 +286,7 @@ static int parse(int argc, char **argv, struct settings *set, int *quick)
         {"network", required_argument, NULL, 'n'}, {"batch", required_argument, NULL, 'b'},
         {"side", required_argument, NULL, 's'},    {"threads", required_argument, NULL, 't'},
         {"rounds", required_argument, NULL, 'r'},  {"recompute", no_argument, NULL, 'c'},
-        {"no-mirrors", no_argument, NULL, 'm'},    {"isa", required_argument, NULL, 'i'},
+        {"mirrors", no_argument, NULL, 'm'},       {"isa", required_argument, NULL, 'i'},
         {"quick", no_argument, NULL, 'q'},         {NULL, 0, NULL, 0},
     };
     for (int c; (c = getopt_long(argc, argv, "", options, NULL)) != -1;) {
@@ -312,7 +311,7 @@ static int parse(int argc, char **argv, struct settings *set, int *quick)
             set->recompute = 1;
             break;
         case 'm':
-            set->no_mirrors = 1;
+            set->mirrors = 1;
             break;
         case 'i':
             set->isa = optarg;
@@ -353,7 +352,7 @@ int main(int argc, char **argv)
         set.threads = given.threads > 0 ? given.threads : set.threads;
         set.rounds = given.rounds > 0 ? given.rounds : quick ? 1 : set.rounds;
         set.recompute = given.recompute;
-        set.no_mirrors = given.no_mirrors;
+        set.mirrors = given.mirrors;
         set.isa = given.isa;
         failed = bench(&set);
     }

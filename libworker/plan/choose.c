@@ -25,15 +25,15 @@ static int check_request(const struct plan_request *request, struct ms_err *err)
 static int fits(struct plan *plan, int mirrors, const unsigned char *again,
                 const struct plan_request *request, int *ret, struct ms_err *err)
 {
-    size_t bytes = mirrors_keep(plan, mirrors);
+    size_t bytes = mirrors_keep(plan, mirrors && request->mirrors);
     int is_asked = request->memory_max > 0;
     int rc = is_asked || again != NULL ? memory_plan(plan, again, err) : 0;
     *ret = !is_asked || plan->arena_bytes + bytes <= request->memory_max;
     return rc;
 }
 
-/* What costs least comes first: mirrors cost nothing, reorders 1 % of a step and what is made again
- * 2 %. A draft's arena is of interest only where it decides. */
+/* Mirrors, which were asked for but are no need, go before anything is made again, which costs 2 %
+ * of a step. A draft's arena is of interest only where it decides. */
 static int set_memory(struct plan *plan, const unsigned char *all,
                       const struct plan_request *request, struct ms_err *err)
 {

@@ -1,8 +1,8 @@
 /* mirror.c - parameters that are kept in a second layout, too
  *
- * Backward-data of a convolution mostly wants its weights transposed. Where there is memory for it,
- * the commit writes them so, once and while they are still in a cache, and no step reorders them.
- * A parameter has one mirror at most; who wants a third layout reorders. */
+ * Backward-data of a convolution mostly wants its weights transposed. Where a plan says so, the
+ * commit writes them so, too, and no step reorders them: bench/README.md says when not to. A
+ * parameter has one mirror at most; who wants a third layout reorders. */
 #include "libworker/plan/internal.h"
 
 #include <omp.h>

@@ -66,6 +66,9 @@ struct plan_request { /* what plan_choose decides about */
     int mixed_caches; /* machines of other ranks have caches of other sizes: written down as that */
     size_t bucket_bytes_max; /* 0: PLAN_BUCKET_BYTES */
     enum plan_recompute recompute;
+    /* Weights that backward wants in another layout are kept in it, too: no step reorders them, but
+     * the commit takes longer by more than that (bench/README.md). */
+    int mirrors;
     /* Bytes for arena and mirrors, 0: no limit. Where all together is more, first mirrors go, then
      * PLAN_RECOMPUTE_AUTO makes again. */
     uint64_t memory_max;
@@ -122,7 +125,7 @@ struct plan_sizes {
     size_t weights;  /* elements, padding included: also slots and gradients */
     size_t stats;    /* elements: statistics, also moving; gradients begin here in exchange */
     size_t exchange; /* stats + weights */
-    size_t mirrors;  /* elements: second layouts of parameters, 0 where memory lacks for them */
+    size_t mirrors;  /* elements: second layouts of parameters, 0 where there are none */
     enum ms_dtype weights_dtype; /* also of slots and mirrors */
     enum ms_dtype stats_dtype;   /* of moving */
     enum ms_dtype exchange_dtype;

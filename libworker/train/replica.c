@@ -176,6 +176,7 @@ int replica_choose(struct replica *replica, const struct replica_wish *wish, str
                                    .mixed_caches = wish->mixed_caches,
                                    .isa = wish->isa,
                                    .recompute = PLAN_RECOMPUTE_AUTO,
+                                   .mirrors = wish->mirrors,
                                    .memory_max = wish->memory_max};
     for (int i = 0; i < PLAN_USES; i++) {
         request.graphs[i] = replica->uses[i].graph;

@@ -34,6 +34,7 @@ struct replica_wish { /* what a plan is chosen by */
     int threads;      /* OpenMP threads that each rank may have */
     int mixed_caches; /* ranks' machines have caches of other sizes */
     const char *isa;
+    int mirrors; /* as in struct plan_request */
     /* bytes of activations and mirrors of weights, 0: no limit: decides recomputation */
     uint64_t memory_max;
 };

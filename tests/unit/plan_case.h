@@ -18,6 +18,7 @@ struct case_options { /* of one plan: what it is for, and the rest of its reques
     size_t bucket_bytes_max;
     enum plan_recompute recompute;
     uint64_t memory_max;
+    int mirrors;
     const struct graph *primary; /* NULL: the plan's own graph fixes the layouts */
     const atomic_int *cancel;
 };
@@ -86,7 +87,8 @@ static inline int case_create(const struct graph *graph, const struct case_optio
                                    .isa = options->isa,
                                    .bucket_bytes_max = options->bucket_bytes_max,
                                    .recompute = options->recompute,
-                                   .memory_max = options->memory_max};
+                                   .memory_max = options->memory_max,
+                                   .mirrors = options->mirrors};
     enum plan_use use = !options->training         ? PLAN_EVALUATE
                         : options->primary != NULL ? PLAN_TAIL
                                                    : PLAN_TRAIN;

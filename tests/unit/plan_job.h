@@ -38,7 +38,8 @@ struct job {
 static inline struct job job_of(int i, int threads, enum plan_recompute recompute, int world)
 {
     static const int64_t batches[PLAN_USES] = {4, 3, 5};
-    struct plan_request request = {.world = world, .threads = threads, .recompute = recompute};
+    struct plan_request request = {
+        .world = world, .threads = threads, .recompute = recompute, .mirrors = 1};
     struct job job = {.spec = NULL};
     for (int use = 0; use < PLAN_USES; use++) {
         job.graphs[use] = network(i, batches[use], use != PLAN_EVALUATE);

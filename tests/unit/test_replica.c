@@ -1,6 +1,6 @@
 /* test_replica.c - weights that are kept in a second layout are never those of a step before
  *
- * Two replicas of one job, one with memory for mirrors and one without, whose weights are written
+ * Two replicas of one job, one with mirrors and one without, whose weights are written
  * in all ways that there are, in any order. After each the same batch must give both the same bits.
  */
 #include "libworker/train/replica.h"
@@ -28,7 +28,7 @@ static float *floats(size_t count)
     return p;
 }
 
-static void twin_init(struct twin *t, const struct job *job, uint64_t memory_max)
+static void twin_init(struct twin *t, const struct job *job, int mirrors)
 {
     struct replica_config cfg = {.job = job,
                                  .train = {.channels = CHANNELS,
@@ -39,7 +39,7 @@ static void twin_init(struct twin *t, const struct job *job, uint64_t memory_max
                                  .has_evaluate = 1,
                                  .evaluate_batch = EVAL,
                                  .world = 1};
-    const struct replica_wish wish = {.threads = 1, .isa = "", .memory_max = memory_max};
+    const struct replica_wish wish = {.threads = 1, .isa = "", .mirrors = mirrors};
     ck_ms_ok(replica_create(&cfg, &t->replica, err));
     ck_ms_ok(replica_choose(t->replica, &wish, err));
     replica_sizes(t->replica, &t->sizes);
@@ -161,8 +161,8 @@ START_TEST(mirrors_are_those_of_the_weights)
     struct job job;
     struct twin with, without;
     train_case_job(&job, sets, MS_ARRAY_SIZE(sets));
-    twin_init(&with, &job, 0);
-    twin_init(&without, &job, 1);
+    twin_init(&with, &job, 1);
+    twin_init(&without, &job, 0);
     ck_assert_uint_eq(without.sizes.mirrors, 0);
     if (with.sizes.mirrors == 0) {
         printf("skip: with %s no weights are wanted in two layouts\n", plan_isa());
