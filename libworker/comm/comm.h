@@ -1,13 +1,16 @@
 /* comm.h - the mesh of a job's ranks and its collectives
  *
- * Same host (boot id and network namespace agree, SO_PEERCRED shows the same uid, the group's token
- * is presented on the Unix socket): the exchange buffer lives in a sealed memfd that all of them
- * map; data is reduced in place, counters stamped (generation, step, bucket) say what is ready; no
- * mutex, no copy. Other hosts: TLS 1.3 (plain only where TLS is off), frames of at most
- * MS_DATA_FRAME_MAX bytes with the generation in each; an older one is refused.
+ * Same host (boot id and network namespace agree, SO_PEERCRED shows the same uid, the token of
+ * the generation is presented on the Unix socket): the exchange buffer lives in a sealed memfd that
+ * all of them map; data is reduced in place, counters stamped (generation, step, bucket) say what
+ * is ready; no mutex, no copy. Other hosts: TLS 1.3 (plain only where TLS is off), frames of at
+ * most MS_DATA_FRAME_MAX bytes with the generation in each; an older one is refused.
  *
  * Every element is summed by the same bracketed tree over ranks (kernel_sum_tree), whatever the
  * transport and the timing: the result is the same to the bit.
+ *
+ * Collectives are those of a group of ranks; group 0 is all of them. Several groups may be in
+ * flight at the same time, each on a thread of its own.
  *
  * A collective ends with success or with an error that names the rank. mesh_abort wakes every
  * waiter. */
@@ -68,7 +71,7 @@ struct mesh_config {
     const struct mesh_member *members; /* world of them */
     uint8_t token[MS_TOKEN_LEN];
     struct comm_listener *listener; /* borrowed for the mesh's life */
-    SSL_CTX *tls;                   /* NULL: plain */
+    SSL_CTX *tls;                   /* NULL: plain; a reference is taken */
     enum ms_dtype exchange_dtype;   /* of the exchange buffer: MS_F32, others are refused by name */
     size_t exchange_count;          /* elements of it; equal on all ranks (checked) */
     int timeout_ms;   /* to connect, and without any progress of a peer in a collective */
@@ -86,8 +89,8 @@ struct mesh_config {
 /* Connects to every peer, exchanges memfds. Blocks until all are there, timeout, or mesh_cancel of
  * the listener (comm_listener_abort). Peers that have not come are named. Returns owned. */
 int mesh_create(const struct mesh_config *cfg, struct mesh **ret, struct ms_err *err);
-/* Tells the peers (at once, or in a quarter of a second where they do not read), closes and unmaps.
- * NULL allowed; no thread may be inside. */
+/* Tells the peers (at once, or in a quarter of a second for each group where they do not read),
+ * closes and unmaps all groups. NULL allowed; no thread may be inside. */
 void mesh_destroy(struct mesh *mesh);
 /* Wakes a mesh_create that waits; any thread; stays set until comm_listener_resume. */
 void comm_listener_abort(struct comm_listener *listener);
@@ -118,8 +121,9 @@ struct group *mesh_all(struct mesh *mesh);
  * ascending, itself among them; n 0: it will be in none, and *ret is NULL) and the same
  * exchange buffer for one group. The lists of two ranks are equal or have nothing in common, so one
  * call makes one group of a few ranks, or cuts all ranks into several. A rank is in at most 8
- * groups at a time, group 0 included. Blocks as mesh_create; lists that do not fit end the mesh, as
- * any failure here does. Returns owned by the mesh: until group_destroy, or mesh_destroy. */
+ * groups at a time, group 0 included. On the thread of group 0; others may be in flight. Blocks as
+ * mesh_create, on the same listener; lists that do not fit end the mesh, as any failure here does.
+ * The mesh owns the group: it lives until group_destroy, or mesh_destroy. */
 int group_create(struct mesh *mesh, const int *ranks, int n, enum ms_dtype exchange_dtype,
                  size_t exchange_count, struct group **ret, struct ms_err *err);
 /* Tells the group's ranks, who fail if they still want this one; no collective. No thread may be
@@ -143,11 +147,11 @@ int group_local_ranks(const struct group *group); /* on this host, itself includ
  * again is allowed only after group_step_begin. */
 int group_all_reduce_sum(struct group *group, size_t begin, size_t count, const void **ret_result,
                          struct ms_err *err);
-/* The part of [begin, begin + count) that is rank's: whole cache lines, or pages where that is
- * little. */
 struct slice {
-    size_t begin, count;
+    size_t begin, count; /* elements */
 };
+/* The part of [begin, begin + count) that is rank's: whole cache lines, or pages where that is
+ * little. Together the slices of all ranks are the range, in rank order; some may be empty. */
 struct slice slice_of(size_t begin, size_t count, int rank, int ranks);
 /* The first half of an all-reduce: this rank's slice of exchange[begin, begin + count) becomes the
  * sum. What the range has beside it is undefined afterwards, and may be written after
@@ -203,8 +207,8 @@ struct mesh_counters {
     struct mesh_traffic all;
     struct mesh_traffic remote; /* of all: with ranks that share no memory with this one */
 };
-/* Between two collectives; on their thread. ret_peers: NULL, or as many as
- * there are ranks in the group, by rank. */
+/* Between two collectives; on their thread. ret_peers: NULL, or as many as there are ranks in the
+ * group, by rank. */
 void group_counters(const struct group *group, struct mesh_counters *ret,
                     struct mesh_traffic *ret_peers);
 void mesh_counters(const struct mesh *mesh, struct mesh_counters *ret, /* of group 0 */
