@@ -19,11 +19,14 @@ struct holding hand_look(struct hand *hand)
     return holding;
 }
 
+void hand_forget(struct hand *hand)
+{
+    atomic_store(&hand->released, 0);
+    atomic_store(&hand->told.generation, 0);
+}
+
 void hand_take(struct hand *hand, uint64_t job, uint64_t generation, uint32_t rank)
 {
-    if (atomic_load(&hand->held) == 0) { /* another database may count from 1 again */
-        atomic_store(&hand->released, 0);
-    }
     struct holding holding = {
         .job = job, .generation = generation, .rank = rank, .phase = AGENT_PREPARING};
     hand_put_back(hand, &holding);

@@ -32,6 +32,8 @@ struct hand {
 /* ---- the agent's thread ---- */
 
 struct holding hand_look(struct hand *hand);
+/* What was of generations before, where none is held: another database may count from 1 again. */
+void hand_forget(struct hand *hand);
 /* Takes a rank: it is being prepared. Generation > 0, and above that of a rank in hand. */
 void hand_take(struct hand *hand, uint64_t job, uint64_t generation, uint32_t rank);
 /* As it was when hand_look returned it. */

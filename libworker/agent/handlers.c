@@ -165,8 +165,9 @@ static void take_assign(struct agent *agent, ProtobufCMessage *msg)
     }
     /* before the trainer hears of it: what he holds and says from then on is of the new rank */
     mailbox_answered(&agent->mailbox);
-    if (before.generation == 0) {
+    if (before.generation == 0) { /* by that one look: the trainer may let go at any moment */
         grace_end(agent);
+        hand_forget(&agent->hand);
     }
     hand_take(&agent->hand, assign->job, assign->generation, assign->rank);
     int rc = agent_give(agent, &order);

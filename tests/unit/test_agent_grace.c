@@ -1,4 +1,5 @@
 /* test_agent_grace.c - a trainer that was told to end, and does or does not */
+#include "libworker/agent/hand.h"
 #include "tests/unit/agent_case.h"
 
 #include <errno.h>
@@ -201,6 +202,41 @@ START_TEST(a_trainer_whom_an_assign_interrupts_has_the_same_grace)
 }
 END_TEST
 
+/* The trainer may let go while the agent's thread changes what is held: once, where it is asked. */
+static struct agent *_Atomic releases_then;
+
+void __real_hand_take(struct hand *hand, uint64_t job, uint64_t generation, uint32_t rank);
+void __wrap_hand_take(struct hand *hand, uint64_t job, uint64_t generation, uint32_t rank);
+
+void __wrap_hand_take(struct hand *hand, uint64_t job, uint64_t generation, uint32_t rank)
+{
+    struct agent *agent = atomic_exchange(&releases_then, NULL);
+    if (agent != NULL) {
+        agent_release(agent, 3);
+    }
+    __real_hand_take(hand, job, generation, rank);
+}
+
+START_TEST(a_rank_that_is_released_as_the_next_one_comes_ends_nobody)
+{
+    struct desk desk;
+    struct agent_config cfg = config_for("");
+    cfg.grace_ms = 300;
+    struct agent *agent = hold(&desk, &cfg);
+
+    send_stop(&desk, 3, 0);
+    struct agent_order order = next(&desk);
+    ck_assert_int_eq(order.kind, AGENT_STOP);
+    atomic_store(&releases_then, agent);
+    give_next(&desk, 4);
+    int beats = desk.n_beats;
+    until(&desk, desk.n_beats >= beats + 30); /* more than its time */
+
+    ck_assert_int_eq(atomic_load(&hangs), 0);
+    let_go(&desk, agent);
+}
+END_TEST
+
 START_TEST(a_database_that_counts_anew_gives_a_rank_its_grace)
 {
     struct desk desk;
@@ -233,6 +269,7 @@ int main(void)
     tcase_add_test(tc, a_rank_that_is_released_in_time_ends_nobody);
     tcase_add_test(tc, the_next_assign_does_not_end_the_grace_of_a_trainer_that_hangs);
     tcase_add_test(tc, a_trainer_whom_an_assign_interrupts_has_the_same_grace);
+    tcase_add_test(tc, a_rank_that_is_released_as_the_next_one_comes_ends_nobody);
     tcase_add_test(tc, a_database_that_counts_anew_gives_a_rank_its_grace);
     suite_add_tcase(suite, tc);
     return test_run(suite);
