@@ -4,6 +4,7 @@
  * write the gradient in the same one. Other plans are given that layout. */
 #include "libworker/plan/lowering.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -126,6 +127,20 @@ static int choose(struct plan *plan, struct conv *conv, struct dn_pd **ret, stru
                                   dn_version(), graph_tensor(plan->graph, conv->op->in[1])->name);
 }
 
+/* The row's, or the graph's: no more than lie there, with the padding of the layout. */
+static int find_channels(struct plan *plan, const struct conv *conv, const struct plan_spec_op *row,
+                         int64_t graphs, int64_t *ret, struct ms_err *err)
+{
+    const int64_t padded = dn_md_dims(emit_padded(plan, conv->x))[1];
+    *ret = row != NULL && row->channels != 0 ? row->channels : graphs;
+    return *ret == graphs || *ret == padded
+               ? 0
+               : ms_fail(err, MS_E_INVALID,
+                         "channels=%" PRId64 ", and its source has %" PRId64
+                         ", with padding %" PRId64,
+                         *ret, graphs, padded);
+}
+
 /* As many input channels as the row says, all layouts free. */
 static int obey(struct lowering *lo, int index, struct conv *conv, struct dn_pd **ret,
                 struct ms_err *err)
@@ -136,7 +151,10 @@ static int obey(struct lowering *lo, int index, struct conv *conv, struct dn_pd 
     const struct plan_spec_op *row = lo->rows[index];
     int64_t src[DN_DIMS_MAX];
     memcpy(src, dn_md_dims(conv->x), sizeof(src));
-    src[1] = row != NULL && row->channels != 0 ? row->channels : w->dim[1];
+    int rc = find_channels(lo->plan, conv, row, w->dim[1], &src[1], err);
+    if (rc < 0) {
+        return rc;
+    }
     int64_t weights[DN_DIMS_MAX] = {w->dim[0], src[1], w->dim[2], w->dim[3]};
     conv->spec.src = dn_md(dn, precision, DN_DIMS_MAX, src, DN_ANY);
     conv->spec.weights = dn_md(dn, precision, DN_DIMS_MAX, weights, DN_ANY);

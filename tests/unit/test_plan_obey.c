@@ -64,8 +64,9 @@ static void other_number(char *word, uint64_t stream)
     size_t at = starts[ms_rng_below(stream, 1, n)];
     char *end = NULL;
     unsigned long long value = strtoull(word + at, &end, 10);
-    const unsigned long long values[] = {value + 1, value > 0 ? value - 1 : 7, 2 * value, 16, 1};
-    snprintf(other, sizeof(other), "%.*s%llu%s", (int)at, word, values[ms_rng_below(stream, 2, 5)],
+    const unsigned long long values[] = {
+        value + 1, value > 0 ? value - 1 : 7, 2 * value, 16, 1, 2147483640, 1ULL << 40};
+    snprintf(other, sizeof(other), "%.*s%llu%s", (int)at, word, values[ms_rng_below(stream, 2, 7)],
              end);
     memcpy(word, other, sizeof(other));
 }
@@ -110,6 +111,10 @@ static int mutate(const char *text, int line, uint64_t stream, struct mutation *
     join(words, n, ret->before, sizeof(ret->before));
     if (n < 2) {
         return 0;
+    }
+    if (strcmp(words[0], "op") == 0 && strncmp(words[n - 1], "channels=", 9) != 0 &&
+        n < WORDS_MAX && ms_rng_below(stream, 5, 8) == 0) { /* a fact that it may have */
+        snprintf(words[n++], WORD_MAX, "channels=16");
     }
     int word = 1 + (int)ms_rng_below(stream, 0, (uint64_t)n - 1);
     ret->line = line;
