@@ -358,6 +358,7 @@ static int on_failed(struct life *life, const struct life_input *input)
     }
     if (input->event == LIFE_FAILED && life->state == LIFE_HOLDING && life->is_held) {
         life->generation = life->next.generation; /* which is told what failed before it began */
+        life->is_released = life->next.is_stopped && life->next.verdict.from_outside;
         life->next.generation = 0;
     }
     if (!move(life, input->event)) { /* an order was faster: what it interrupted says so */

@@ -302,6 +302,9 @@ static void do_duty(struct worker *worker, enum life_duty duty, uint64_t generat
         rank_begin(worker);
     } else if (duty == LIFE_DO_SAY) { /* it failed as it was to go on */
         rank_go_on(worker, generation);
+    } else if (duty == LIFE_DO_TRAIN && worker->generation != generation) {
+        rank_come_back(worker, generation); /* held before he had begun to pull it */
+        return;
     }
     duties[duty](worker);
 }
@@ -355,8 +358,7 @@ static int result(struct worker *worker, struct ms_err *err)
     pthread_mutex_lock(&worker->lock);
     struct life life = worker->life;
     pthread_mutex_unlock(&worker->lock);
-    int was_idle = worker->generation == 0;
-    if (life.one_job && !(life.leaves && was_idle)) {
+    if (life.one_job && !(life.leaves && !worker->has_served)) {
         return one_job_result(&life, err);
     }
     return life.leaves ? leave_result(worker, &life, err) : begin_anew(worker);

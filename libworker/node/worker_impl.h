@@ -29,7 +29,8 @@ struct worker {
     struct fetch_serve *serve;
 
     /* the rank in hand, or the last one; the trainer's thread */
-    uint64_t job_id, generation; /* generation 0: there was none yet */
+    uint64_t job_id, generation; /* generation 0: none is */
+    int has_served;              /* there was one */
     uint32_t rank, world;
     struct job *job;
     struct mesh_member *members;
@@ -79,6 +80,8 @@ void worker_drop_plans(struct worker *worker);
 
 /* worker->assign is a new one; it has passed assign_check. */
 void rank_begin(struct worker *worker);
+/* Says to the life, for a generation of which nothing had begun, that the trainer is back. */
+void rank_come_back(struct worker *worker, uint64_t generation);
 /* The rank in hand is of that generation from now on: a grace for what it was is over. */
 void rank_go_on(struct worker *worker, uint64_t generation);
 /* One for each enum life_duty between LIFE_WAIT and LIFE_DO_END; each tells what became of it. */

@@ -147,6 +147,7 @@ void rank_begin(struct worker *worker)
 {
     const Ms__Assign *assign = worker->assign;
     worker->generation = assign->generation;
+    worker->has_served = 1;
     worker->job_id = assign->job;
     worker->rank = assign->rank;
     worker->world = assign->world_size;
@@ -374,6 +375,12 @@ static int rejoin(struct worker *worker, struct mesh_member *members, SSL_CTX *t
     return train_rejoin(worker->train, &peers, info, err);
 }
 
+void rank_come_back(struct worker *worker, uint64_t generation)
+{
+    struct life_input input = {.event = LIFE_PEER, .generation = generation, .code = MS_E_ABORTED};
+    (void)worker_tell(worker, &input);
+}
+
 /* The rank goes on under the generation of the Assign in hand. */
 void rank_pull(struct worker *worker)
 {
@@ -440,4 +447,5 @@ void rank_clean(struct worker *worker)
     worker->job = NULL;
     agent_release(worker->agent, worker->generation);
     tell(worker, LIFE_OUT);
+    worker->generation = 0; /* another database may give the same number again */
 }

@@ -25,7 +25,7 @@ struct desk {
     int n_registers, n_beats, n_ready, n_leaves, n_closed, n_progress, n_done;
     SSL_CTX *tls;
     struct {
-        uint64_t generation;
+        uint64_t job, generation;
         int32_t code;
         int leaving;
         char text[MS_TEXT_MAX + 1];
@@ -123,6 +123,7 @@ static inline void take_register(struct desk *desk, uint32_t id, const Ms__Regis
 static inline void desk_done(struct desk *desk, const Ms__RankDone *msg)
 {
     if (desk->n_done < (int)MS_ARRAY_SIZE(desk->done)) {
+        desk->done[desk->n_done].job = msg->job;
         desk->done[desk->n_done].generation = msg->generation;
         desk->done[desk->n_done].code = msg->code;
         desk->done[desk->n_done].leaving = msg->leaving;

@@ -303,6 +303,16 @@ START_TEST(what_fails_while_it_is_held_is_said_to_the_next_generation)
     ck_assert_uint_eq(life.generation, 4);
     ck_assert_str_eq(life.verdict.text, "loss is NAN");
     ck_assert_int_eq(life.verdict.from_outside, 0);
+    order(&life, LIFE_STOP, 4, 0, NULL);
+    finishes(&life);
+    ck_assert_int_eq(life.state, LIFE_IDLE);
+
+    life = in_state(LIFE_TRAINING, 3); /* and the scheduler's last word may have come before */
+    order(&life, LIFE_ASSIGN, 4, 0, NULL);
+    order(&life, LIFE_STOP, 4, MS_E_FAILED, "rank 1 failed");
+    life_apply(&life, &back);
+    finishes(&life);
+    ck_assert_int_eq(life.state, LIFE_IDLE);
 }
 END_TEST
 

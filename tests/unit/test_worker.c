@@ -77,6 +77,8 @@ static void teardown(void)
 static const char *least_isa;
 
 /* Rank 0 of `world`; nobody listens where the others should be. */
+static uint64_t assigned_job = 7;
+
 static void send_rank(struct desk *desk, uint64_t generation, uint32_t world, const char *json)
 {
     static char id[] = "n", host[] = "h", address[] = "127.0.0.1:1";
@@ -91,7 +93,7 @@ static void send_rank(struct desk *desk, uint64_t generation, uint32_t world, co
         members[i].host_name = members[i].host_id = host;
         members[i].data_address = address;
     }
-    assign.job = 7;
+    assign.job = assigned_job;
     assign.generation = generation;
     assign.world_size = world;
     assign.members = list;
@@ -185,6 +187,32 @@ START_TEST(a_stop_for_nobody_does_not_stop_the_next_rank)
 }
 END_TEST
 
+/* Another database counts from 1 again. */
+START_TEST(the_same_generation_of_another_job_is_another_rank)
+{
+    struct desk desk;
+    struct life life = {.rc = 1};
+    desk_open(&desk);
+    begin(&life, &desk);
+    until(&desk, desk.n_registers == 1);
+    send_rank(&desk, 3, 1, JOB(1));
+    until(&desk, desk.n_ready == 1);
+    send_stop(&desk, 3, 0);
+    until(&desk, desk.n_done == 1 && desk.last_job == 0);
+
+    assigned_job = 8;
+    send_rank(&desk, 3, 1, JOB(1));
+    assigned_job = 7;
+    until(&desk, desk.n_ready == 2);
+    send_stop(&desk, 0, 0);
+    until(&desk, desk.n_done == 2);
+
+    ck_assert_uint_eq(desk.done[0].job, 7);
+    ck_assert_uint_eq(desk.done[1].job, 8);
+    end(&life, &desk);
+}
+END_TEST
+
 START_TEST(an_assign_in_the_place_of_a_stop_ends_the_rank_in_hand_and_is_served)
 {
     struct desk desk;
@@ -246,6 +274,34 @@ START_TEST(rank_that_is_given_again_goes_on_with_the_weights_that_it_has)
     train_long(3, gone_on);
     ck_assert_uint_eq(strlen(undisturbed), MS_SHA256_HEX - 1);
     ck_assert_str_eq(gone_on, undisturbed);
+}
+END_TEST
+
+/* The trainer waits: he may not have begun with the first when the second is there. */
+START_TEST(two_generations_that_come_at_once_are_one_to_go_on_with)
+{
+    struct desk desk;
+    struct life life = {.rc = 1};
+    char undisturbed[MS_SHA256_HEX];
+    train_long(0, undisturbed);
+    desk_open(&desk);
+    begin(&life, &desk);
+    until(&desk, desk.n_registers == 1);
+    send_rank(&desk, 3, 1, LONG_JOB);
+    until(&desk, desk.n_ready == 1);
+    send_start(&desk, 3);
+    send_rank(&desk, 4, 1, LONG_JOB);
+    until(&desk, desk.ready_generation == 4);
+
+    send_rank(&desk, 5, 1, LONG_JOB);
+    send_rank(&desk, 6, 1, LONG_JOB);
+    until(&desk, desk.ready_generation == 6);
+    send_start(&desk, 6);
+    until(&desk, desk.n_done > 0 && desk.done[desk.n_done - 1].generation == 6);
+
+    ck_assert_str_eq(desk.done[desk.n_done - 1].weights, undisturbed);
+    send_stop(&desk, 6, 0);
+    end(&life, &desk);
 }
 END_TEST
 
@@ -544,6 +600,8 @@ int main(void)
     tcase_add_test(tc, certificates_that_come_while_it_starts_are_its_first_ones);
     tcase_add_test(tc, a_stop_for_nobody_does_not_stop_the_next_rank);
     tcase_add_test(tc, an_assign_in_the_place_of_a_stop_ends_the_rank_in_hand_and_is_served);
+    tcase_add_test(tc, the_same_generation_of_another_job_is_another_rank);
+    tcase_add_test(tc, two_generations_that_come_at_once_are_one_to_go_on_with);
     tcase_add_test(tc, rank_that_is_given_again_goes_on_with_the_weights_that_it_has);
     tcase_add_test(tc, rank_that_goes_on_has_no_grace_of_the_generation_before);
     tcase_add_test(tc, rank_0_says_its_plan_and_waits_until_all_obey_it);
