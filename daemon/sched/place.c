@@ -198,8 +198,8 @@ static bool place_first(struct sched *s)
     size_t room = job->workers + SPARE_CANDIDATES;
     struct node **nodes = emit_alloc(s, room * sizeof(struct node *));
     size_t n = take_idle(s, nodes, room, !job->plan_given);
-    if (n < job->workers && n_that_know_plans(s) >= job->workers) {
-        return false; /* some are busy */
+    if (n < job->workers && (n_that_know_plans(s) >= job->workers || queue_may_grow(s))) {
+        return false; /* some are busy, or on their way */
     }
     if (n < job->workers) { /* it ends, in words that name one */
         n = take_idle(s, nodes, room, true);

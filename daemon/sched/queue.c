@@ -111,6 +111,24 @@ void queue_doubt(struct sched *s, struct timer *timer)
     watch_news(s);
 }
 
+bool queue_may_grow(struct sched *s)
+{
+    int64_t until_ms = s->started.mono_ms + s->cfg.lease_ms;
+    if (s->now.mono_ms >= until_ms) {
+        return false;
+    }
+    if (!timer_is_armed(&s->queue.late)) {
+        timer_arm(s, &s->queue.late, TIMER_LATE, until_ms);
+    }
+    return true;
+}
+
+void queue_late(struct sched *s, struct timer *timer)
+{
+    (void)timer;
+    s->due |= DUE_PLACE;
+}
+
 /* ---- in words -----------------------------------------------------------------------------------
  */
 

@@ -45,6 +45,7 @@ static const struct {
     [TIMER_TOPOLOGY] = {dynamic_timeout, false},
     [TIMER_ENDING] = {dynamic_exit, true},
     [TIMER_DOUBT] = {queue_doubt, true},
+    [TIMER_LATE] = {queue_late, true},
     [TIMER_STOP_ANSWER] = {hold_overdue, true},
     [TIMER_NEWS] = {watch_tell_news, false},
     [TIMER_FORGET] = {forget, false},

@@ -15,6 +15,7 @@ enum timer_kind {
     TIMER_TOPOLOGY,    /* dynamic cluster: workers are missing */
     TIMER_ENDING,      /* dynamic cluster: members still have to leave */
     TIMER_DOUBT,       /* struct queue: the next job needs more nodes than are there */
+    TIMER_LATE,        /* struct queue: nodes that know the next job's plan may come back */
     TIMER_STOP_ANSWER, /* struct hold: it has to let go */
     TIMER_NEWS,        /* watchers of waiting jobs */
     TIMER_FORGET,      /* struct node: lost an hour ago */

@@ -340,11 +340,36 @@ START_TEST(a_given_plan_waits_for_busy_nodes_that_know_it)
 }
 END_TEST
 
+/* Nothing more comes for as long as a node may take to come back. */
+static void beat_on(void)
+{
+    for (int i = 0; i < 3; i++) {
+        fix_beat(1);
+        fix_beat(2);
+        fix_pass(FIX_LEASE_MS / 3 + 1);
+    }
+}
+
+/* After a restart those of the release before may come first. */
+START_TEST(a_given_plan_waits_for_nodes_that_come_back_later)
+{
+    nodes(2, 1);
+    uint64_t job = submit_with(FIX_PLAN, "");
+    fix_job_is(job, "QUEUED", "waits for 2 idle nodes that know its plan");
+
+    uint64_t conn = fix_register("w3", 4);
+
+    hears_plan(conn, 1, FIX_PLAN);
+}
+END_TEST
+
 START_TEST(a_given_plan_that_nobody_knows_ends_the_job_in_words)
 {
     nodes(1, 1);
 
     ck_assert_uint_eq(submit_with(FIX_PLAN, ""), 1);
+    fix_job_is(1, "QUEUED", "waits for 2 idle nodes that know its plan");
+    beat_on();
 
     ck_assert_uint_eq(fix_count(MS_MSG_PLAN), 0);
     failed("rank 0 (node w0 on host h) is of a release (0.1) that knows no plan");
@@ -619,6 +644,7 @@ int main(void)
     tcase_add_test(tcase, where_one_knows_no_plan_each_makes_its_own);
     tcase_add_test(tcase, a_given_plan_goes_to_nodes_that_know_it);
     tcase_add_test(tcase, a_given_plan_waits_for_busy_nodes_that_know_it);
+    tcase_add_test(tcase, a_given_plan_waits_for_nodes_that_come_back_later);
     tcase_add_test(tcase, a_given_plan_that_nobody_knows_ends_the_job_in_words);
     tcase_add_test(tcase, a_given_plan_is_told_at_once_and_stays);
     tcase_add_test(tcase, what_is_no_plan_is_refused);
