@@ -98,6 +98,38 @@ static void warn_of_missing(const struct cli *cli, const struct job *job)
     }
 }
 
+/* A scheduler of a release before plans takes the job and leaves its plan unread. */
+static int confirm_plan(struct cli *cli, uint64_t id, struct ms_err *err)
+{
+    Ms__JobQuery query = MS__JOB_QUERY__INIT;
+    Ms__Cancel cancel = MS__CANCEL__INIT;
+    ProtobufCMessage *msg = NULL;
+    query.job = id;
+    int rc = client_call(cli->client, MS_MSG_JOB_QUERY, &query.base, MS_MSG_JOB_LIST, &msg, err);
+    if (rc != MS_OK) {
+        ms_err_prefix(err, "job %llu is queued, and whether with its plan is not known",
+                      (unsigned long long)id);
+        return rc;
+    }
+    const Ms__JobList *list = (const Ms__JobList *)msg;
+    const int is_given = list->n_jobs == 1 && list->jobs[0]->plan_given;
+    ms_wire_free(msg);
+    if (is_given) {
+        return MS_OK;
+    }
+    cancel.job = id;
+    cancel.reason = (char *)"its plan was left unread";
+    rc = client_call(cli->client, MS_MSG_CANCEL, &cancel.base, MS_MSG_OK, &msg, NULL);
+    if (rc == MS_OK) {
+        ms_wire_free(msg);
+    }
+    return ms_fail(err, MS_E_UNSUPPORTED,
+                   "the scheduler is of a release that knows no plan of a job: job %llu %s; update "
+                   "msschedd, or submit without --plan",
+                   (unsigned long long)id,
+                   rc == MS_OK ? "is cancelled" : "trains by a plan of its own");
+}
+
 static int submit_job(struct cli *cli, const struct job *job, const char *plan, char *key,
                       struct ms_err *err)
 {
@@ -114,6 +146,9 @@ static int submit_job(struct cli *cli, const struct job *job, const char *plan, 
     request.key = key;
     request.plan = (char *)(plan != NULL ? plan : "");
     int rc = submit(cli, &request, &id, err);
+    if (rc == MS_OK && plan != NULL) {
+        rc = confirm_plan(cli, id, err);
+    }
     if (rc == MS_OK && cli->json) {
         json_t *object = json_object();
         json_object_set_new(object, "id", json_integer((json_int_t)id));
