@@ -95,6 +95,11 @@ static const char *choice_refusal(struct sched *s, const struct job *job, const 
 
 static void choose(struct sched *s, struct job *job, const char *text)
 {
+    if (s->refusal[0] != '\0') { /* a plan may be larger than all that has to be written still */
+        run_lost(s, job, 0, FAULT_UNREADY, MS_E_FULL,
+                 emit_text(s, "its plan cannot be kept: %s", s->refusal));
+        return;
+    }
     plan_attach(s, job, text, false);
     emit_put_job(s, job, false);
     emit_log(s, MS_LOG_INFO, "job.planned job=%llu generation=%llu plan=%.16s bytes=%zu",

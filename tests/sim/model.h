@@ -90,7 +90,7 @@ struct m_rank {
 };
 
 struct m_said { /* a RankPlan, and what it is */
-    enum m_said_kind { M_NOBODY, M_CHOSEN, M_AGAIN, M_OTHER, M_REFUSED } from;
+    enum m_said_kind { M_NOBODY, M_CHOSEN, M_AGAIN, M_OTHER, M_REFUSED, M_FULL } from;
     uint64_t job, conn; /* conn: who has to hear alone */
 };
 

@@ -80,7 +80,7 @@ void m_on_rank_plan(struct model *m, const struct m_conn *conn, const Ms__RankPl
                    strstr(msg->plan, "\nsection memory\n") != NULL;
     m->plan_said.job = job->id;
     m->plan_said.from = !chooses                            ? M_REFUSED
-                        : job->plan[0] == '\0'              ? M_CHOSEN
+                        : job->plan[0] == '\0'              ? (m->refusing ? M_FULL : M_CHOSEN)
                         : strcmp(job->plan, msg->plan) == 0 ? M_AGAIN
                                                             : M_OTHER;
     if (m->plan_said.from == M_AGAIN || m->plan_said.from == M_REFUSED) {

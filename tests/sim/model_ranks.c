@@ -274,6 +274,9 @@ static bool plan_explains(struct model *m, const struct m_job *job, const struct
     if (said->from == M_OTHER && said->job == job->id) {
         return row->code == MS_E_FAILED && strstr(row->reason, "two plans") != NULL;
     }
+    if (said->from == M_FULL && said->job == job->id) {
+        return row->code == MS_E_FULL && strstr(row->reason, "its plan cannot be kept") != NULL;
+    }
     bool knows = true;
     for (uint32_t rank = 0; job->plan_given && rank < job->workers; rank++) {
         const struct m_node *node = m_node_find(m, job->ranks[rank].node);
@@ -496,7 +499,8 @@ void m_ranks_stop(struct model *m, struct m_job *job, const struct m_stop *stop)
 /* A job that had no step yet may be placed anew, if a rank was lost. */
 bool m_may_requeue(const struct model *m, const struct m_job *job)
 {
-    bool lost = m->fresh || ready_is_over(m, job, 0);
+    bool lost = m->fresh || ready_is_over(m, job, 0) ||
+                (m->plan_said.from == M_FULL && m->plan_said.job == job->id);
     for (uint32_t rank = 0; rank < job->n_ranks; rank++) {
         lost = lost || is_lost(m, &job->ranks[rank]) || missing_is_due(m, job) ||
                job->ranks[rank].leaving ||

@@ -280,6 +280,22 @@ START_TEST(rank_0_is_named_where_it_does_not_choose)
 }
 END_TEST
 
+START_TEST(a_full_disk_keeps_no_plan_and_the_job_waits)
+{
+    with_database();
+    conns[0] = fix_register("w0", 1);
+    conns[1] = fix_register("w1", 2);
+    ck_assert_uint_eq(fix_submit(2, 0), 1);
+    sched_refuse_writes(fix.s, "the disk of the database is full", 1);
+
+    fix_plan(conns[0], 1, 1, FIX_PLAN);
+
+    ck_assert_ptr_null(fix_effect(SCHED_DO_PUT_PLAN));
+    ck_assert_uint_eq(fix_count(MS_MSG_PLAN), 0);
+    fix_job_is(1, "QUEUED", "its plan cannot be kept: the disk of the database is full");
+}
+END_TEST
+
 /* ---- releases -----------------------------------------------------------------------------------
  */
 
@@ -644,6 +660,7 @@ int main(void)
     tcase_add_test(tcase, where_one_knows_no_plan_each_makes_its_own);
     tcase_add_test(tcase, a_given_plan_goes_to_nodes_that_know_it);
     tcase_add_test(tcase, a_given_plan_waits_for_busy_nodes_that_know_it);
+    tcase_add_test(tcase, a_full_disk_keeps_no_plan_and_the_job_waits);
     tcase_add_test(tcase, a_given_plan_waits_for_nodes_that_come_back_later);
     tcase_add_test(tcase, a_given_plan_that_nobody_knows_ends_the_job_in_words);
     tcase_add_test(tcase, a_given_plan_is_told_at_once_and_stays);
