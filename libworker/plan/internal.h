@@ -202,6 +202,8 @@ int mirrors_emit(struct plan *plan, const struct plan_spec *spec, struct ms_err 
 
 /* plan.c: where the parameter's second layout is bound. */
 void *plan_mirror(const struct plan *plan, const struct plan_param *param);
+/* Has the calling thread's teams be of so many threads. MS_E_UNSUPPORTED: OpenMP is not to. */
+int plan_take_team(int threads, struct ms_err *err);
 /* One step, on the clock where one is read. 0 or MS_E_FAILED. */
 int plan_run_step(struct plan *plan, int step);
 

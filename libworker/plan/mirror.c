@@ -123,11 +123,11 @@ int plan_write_mirrors(struct plan *plan, size_t begin, size_t count, struct ms_
         return ms_fail(err, MS_E_INVALID, "plan of graph %s: call plan_bind first",
                        graph_name(plan->graph));
     }
-    if (omp_get_max_threads() != plan->threads) {
-        omp_set_num_threads(plan->threads); /* a setting of the calling thread */
+    int rc = plan_take_team(plan->threads, err);
+    if (rc < 0) {
+        return rc;
     }
     unsigned mode = kernel_float_enter(plan->threads);
-    int rc = 0;
     for (int s = 0; s < plan->n_mirror_steps && rc == 0; s++) {
         const struct plan_param *p = &plan->params[param_of_step(&plan->steps[s])];
         if (p->offset >= begin && p->offset < begin + count) {

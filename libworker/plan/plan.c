@@ -62,6 +62,25 @@ static int check_leaves(const struct graph *graph, struct ms_err *err)
                          graph_name(graph));
 }
 
+/* Of the calling thread: settings of OpenMP are its own. A team with fewer threads than the code
+ * was made for would wait in oneDNN's barriers for ever. */
+int plan_take_team(int threads, struct ms_err *err)
+{
+    omp_set_dynamic(0);
+    if (omp_get_max_active_levels() < 1) {
+        omp_set_max_active_levels(1);
+    }
+    if (omp_get_max_threads() != threads) {
+        omp_set_num_threads(threads);
+    }
+    return omp_get_thread_limit() >= threads
+               ? 0
+               : ms_fail(err, MS_E_UNSUPPORTED,
+                         "OpenMP gives this process %d thread%s, and a rank has %d: raise "
+                         "OMP_THREAD_LIMIT, or lower `threads`",
+                         omp_get_thread_limit(), omp_get_thread_limit() == 1 ? "" : "s", threads);
+}
+
 int plan_begin(const struct graph *graph, const struct plan_spec *spec, enum plan_use use,
                struct plan **ret, struct ms_err *err)
 {
@@ -77,8 +96,8 @@ int plan_begin(const struct graph *graph, const struct plan_spec *spec, enum pla
     plan->bucket_bytes_max = (size_t)spec->bucket_bytes;
     plan->stats_buffer = -1;
     plan->n_forward_ops = graph_n_forward_ops(graph);
-    omp_set_num_threads(spec->threads);
-    rc = plan_set_dtypes(plan, spec->precision, err);
+    rc = plan_take_team(spec->threads, err);
+    rc = rc < 0 ? rc : plan_set_dtypes(plan, spec->precision, err);
     rc = rc < 0 ? rc : dn_create(&plan->dn, err);
     if (rc < 0) {
         plan_destroy(plan);
@@ -360,11 +379,12 @@ static int run(struct plan *plan, const void *data, const void *labels, plan_buc
         return ms_fail(err, MS_E_INVALID, "plan of graph %s: no data or no labels",
                        graph_name(plan->graph));
     }
-    if (omp_get_max_threads() != plan->threads) {
-        omp_set_num_threads(plan->threads); /* a setting of the calling thread */
+    int rc = plan_take_team(plan->threads, err);
+    if (rc < 0) {
+        return rc;
     }
     unsigned mode = kernel_float_enter(plan->threads);
-    int rc = set_batch(plan, data, labels);
+    rc = set_batch(plan, data, labels);
     rc = rc < 0 ? rc : run_steps(plan, on_bucket, arg);
     kernel_float_leave(mode);
     if (rc == MS_E_ABORTED) {

@@ -66,6 +66,10 @@ static char *next_line(struct reader *r, struct ms_err *err)
     }
     *lf = '\0';
     r->next = lf + 1;
+    if (lf > line && lf[-1] == '\r') {
+        (void)bad(r, err, "ends with CR LF: a plan has LF alone");
+        return NULL;
+    }
     return line;
 }
 

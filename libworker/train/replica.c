@@ -6,6 +6,7 @@
 #include "libworker/plan/spec.h"
 
 #include <assert.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -207,17 +208,42 @@ static int check_job(const struct replica *replica, const struct plan_spec *spec
     return 0;
 }
 
+static int64_t batch_of(const struct replica *replica, enum plan_use use)
+{
+    const struct graph *graph = replica->uses[use].graph;
+    return graph != NULL ? graph_tensor(graph, graph_data_index(graph))->shape.dim[0] : 0;
+}
+
+/* Before plan_create holds whole shapes against them: what a person would set otherwise. */
+static int check_batch(const struct replica *replica, const struct plan_spec *spec,
+                       enum plan_use use, struct ms_err *err)
+{
+    const int64_t job = batch_of(replica, use);
+    const int64_t plan = spec->uses[use].batch.n_dims > 0 ? spec->uses[use].batch.dim[0] : 0;
+    return plan == job ? 0
+                       : ms_fail(err, MS_E_INVALID,
+                                 "plan line %d: use %s has batches of %" PRId64
+                                 ", and the job %" PRId64 ": its batch_size is another one",
+                                 plan_spec_op_line(spec, use, -1), plan_use_name(use), plan, job);
+}
+
 static int check_uses(const struct replica *replica, const struct plan_spec *spec,
                       struct ms_err *err)
 {
+    int rc = check_batch(replica, spec, PLAN_TRAIN, err);
+    if (rc < 0) {
+        return rc;
+    }
     for (int i = 0; i < PLAN_USES; i++) {
         const enum plan_use use = (enum plan_use)i;
         const int is_needed = replica->uses[i].graph != NULL;
         if (is_needed != (spec->uses[i].batch.n_dims > 0)) {
             return ms_fail(err, MS_E_INVALID, "plan line %d: use %s %s",
                            plan_spec_op_line(spec, use, -1), plan_use_name(use),
-                           is_needed ? "is missing before it, and the job needs it"
-                                     : "is none that the job has");
+                           is_needed ? "is missing before it, and the job needs it: another "
+                                       "data set, drop_remainder or evaluate"
+                                     : "is none that the job has: another data set, "
+                                       "drop_remainder or evaluate");
         }
     }
     return 0;

@@ -43,6 +43,11 @@ ok "with the same weights" same "$(digest one)" "$(digest first)"
 ok "OpenMP may place the threads" env OMP_PROC_BIND=true "$MSCTL" run --run-dir "$T/omp" -n 2 \
     --plan "$T/first/plan.txt" "$T/job.yaml"
 ok "with the same weights" same "$(digest omp)" "$(digest first)"
+ok "OpenMP may not have fewer in a team than the plan" env OMP_DYNAMIC=true OMP_MAX_ACTIVE_LEVELS=0 "$MSCTL" run \
+    --run-dir "$T/dynamic" -n 2 --plan "$T/first/plan.txt" "$T/job.yaml"
+ok "with the same weights" same "$(digest dynamic)" "$(digest first)"
+ok "a limit of threads below the plan's is named" says "raise OMP_THREAD_LIMIT" env OMP_THREAD_LIMIT=1 "$MSCTL" run \
+    --run-dir "$T/limited" -n 2 --plan "$T/first/plan.txt" "$T/job.yaml"
 start busy sh -c 'while :; do :; done'
 ok "a busy process beside it changes nothing" by_plan beside
 stop busy KILL
@@ -62,6 +67,10 @@ ok "an edited layout" edited 's/^\(op 0 .* \)src=[A-Za-z0-9]*/\1src=acdb/'
 ok "is refused by its line" refuses "plan line $(grep -n '^op 0 ' "$T/edited.txt" | head -n 1 | cut -d: -f1)" -n 2
 ok "more threads than any job may have" edited 's/^threads .*/threads 1025/'
 ok "are refused by their line" refuses "edited.txt line 5" -n 2
+ok "a job with another batch" cp "$T/first/plan.txt" "$T/edited.txt"
+ok "is told both sizes" refuses "use train has batches of 16, and the job 8" -n 2 --set batch_size=8
+ok "line ends of another system" edited 's/$/\r/'
+ok "are named" refuses "edited.txt line 1: ends with CR LF" -n 2
 ok "another network" edited 's/^network .*/network lenet5/'
 ok "is refused by its line" refuses "line 3" -n 2
 ok "an edited oneDNN" edited 's/^onednn .*/onednn 1.0.0/'
