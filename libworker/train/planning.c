@@ -152,6 +152,8 @@ static int choose_plan(struct train *train, struct ms_err *err)
 
 /* ---- memory that is not there ---- */
 
+enum { MARGIN = 50 }; /* of what is free: the next worker finds a little less */
+
 /* Is the job with another batch one that would be taken? The train has no replica and is
  * of no use after it. */
 static int fits_with(struct train *train, int64_t batch, uint64_t share)
@@ -165,11 +167,14 @@ static int fits_with(struct train *train, int64_t batch, uint64_t share)
     job.batch_size = batch;
     train->info.last_rows = batch;
     train->cfg.job = &job;
-    int rc = choose_within(train, share, NULL);
+    const char *isa = train->cfg.isa;
+    train->cfg.isa = plan_isa(); /* of this process, whoever chose it */
+    int rc = choose_within(train, share - share / MARGIN, NULL);
+    train->cfg.isa = isa;
     train->cfg.job = given;
     replica_destroy(train->replica); /* it borrows the job with that batch */
     train->replica = NULL;
-    return rc == 0 && train->known.peak_bytes <= share;
+    return rc == 0 && train->known.peak_bytes <= share - share / MARGIN;
 }
 
 /* The largest of some that was tried and fits; 0: none. Arena and loader grow with the batch, about
@@ -214,7 +219,8 @@ static int refuse_memory(struct train *train, uint64_t free_bytes, int locals, s
     } else if (ranks >= 1) {
         snprintf(fits, sizeof(fits), "%" PRIu64 " ranks on this host fit", ranks);
     } else {
-        snprintf(fits, sizeof(fits), "no batch size fits on this host");
+        snprintf(fits, sizeof(fits), "no batch size fits: use hosts with more memory%s",
+                 locals > 1 ? ", or fewer ranks on each" : "");
     }
     return ms_fail(err, MS_E_FULL,
                    "the job does not fit into memory: a rank needs %s at its peak, the %d ranks of "
