@@ -44,6 +44,9 @@ static int judge(const struct plan_spec *spec, const struct job *job, struct ms_
                        "plan line %d: network %s, and the job has network: %.80s", LINE_NETWORK,
                        spec->network, job->network);
     }
+    if (job->mode == JOB_STAND_ALONE && spec->world == 1) { /* each of its ranks trains alone */
+        return MS_OK;
+    }
     if (spec->world != job->workers) {
         return ms_fail(
             err, MS_E_INVALID,

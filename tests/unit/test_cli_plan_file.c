@@ -54,6 +54,23 @@ static void refused(const char *words)
     ck_assert_msg(strstr(why.text, words) == why.text + strlen(path), "%s", why.text);
 }
 
+START_TEST(a_plan_of_ranks_that_train_alone_is_of_a_world_of_one)
+{
+    char *text = NULL;
+    char *alone = strdup(golden());
+    char *world = strstr(alone, "\nworld 8\n");
+    ck_assert_ptr_nonnull(world);
+    world[7] = '1';
+    write_plan(alone);
+    refused(" line 4: world 1, and the job has workers: 8");
+
+    job.mode = JOB_STAND_ALONE;
+    ck_ms_ok(plan_file_read(path, &job, &text, err));
+    free(text);
+    free(alone);
+}
+END_TEST
+
 START_TEST(a_plan_of_the_job_is_read_byte_by_byte)
 {
     char *text = NULL;
@@ -130,6 +147,7 @@ int main(void)
     TCase *tcase = tcase_create("plan_file");
     tcase_add_checked_fixture(tcase, setup, teardown);
     tcase_add_test(tcase, a_plan_of_the_job_is_read_byte_by_byte);
+    tcase_add_test(tcase, a_plan_of_ranks_that_train_alone_is_of_a_world_of_one);
     tcase_add_test(tcase, a_plan_of_another_job_is_told_by_its_line);
     tcase_add_test(tcase, what_is_no_plan_is_told_by_its_line);
     tcase_add_test(tcase, a_file_that_is_too_large_or_not_there_is_named);
