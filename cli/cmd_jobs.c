@@ -246,6 +246,9 @@ static int show_job(struct cli *cli, const Ms__JobInfo *job, struct ms_err *err)
     show_progress(cli, job);
     show_losses(cli, job);
     digest_line(cli, "weights", job->weights_sha256, "values, not file");
+    if (job->plan_sha256[0] == '\0' && job->plan_given) {
+        line(cli, "plan", "came with the job: msctl show --plan prints it");
+    }
     digest_line(cli, "plan", job->plan_sha256,
                 job->plan_given ? "it came with the job" : "msctl show --plan prints it");
     return show_ranks(cli, job, err);
