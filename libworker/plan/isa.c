@@ -132,6 +132,17 @@ static int judge_isa(const struct isa_row *row, struct ms_err *err)
                          machine < 0 ? "less than sse41" : isas[machine].name);
 }
 
+/* Is it more than this process says it has? */
+static int judge_cap(const struct isa_row *row, struct ms_err *err)
+{
+    const struct isa_row *cap = NULL;
+    return most == NULL || (find_isa(most, &cap, NULL) == 0 && row <= cap)
+               ? 0
+               : ms_fail(err, MS_E_UNSUPPORTED,
+                         "isa %s: this node serves %s at the most (`isa` of its msworker)",
+                         row->name, most);
+}
+
 static int fix_isa(const char *name, struct ms_err *err)
 {
     const struct isa_row *row = NULL;
@@ -148,6 +159,7 @@ static int fix_isa(const char *name, struct ms_err *err)
                              name, fixed);
     }
     rc = judge_isa(row, err);
+    rc = rc < 0 ? rc : judge_cap(row, err);
     if (rc < 0) {
         return rc;
     }

@@ -323,7 +323,11 @@ START_TEST(cap_is_said_and_fixes_nothing)
     ck_assert_str_eq(plan_isa(), own);
     ck_ms_ok(plan_cap_isa("sse41", err));
     ck_assert_str_eq(plan_isa(), "sse41");
+    if (strcmp(own, "sse41") != 0) { /* whoever asks, a plan from elsewhere too */
+        ck_ms_fails(plan_set_isa(own, err), MS_E_UNSUPPORTED, "serves sse41 at the most");
+    }
 
+    ck_ms_ok(plan_cap_isa(own, err));
     ck_ms_ok(plan_set_isa(own, err)); /* was still free */
     ck_assert_str_eq(plan_isa(), own);
 }
