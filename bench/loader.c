@@ -223,8 +223,8 @@ static int measure_packed(const char *dir, int world)
     if (failed > 0) {
         return -1;
     }
-    printf("mnist, packed, %d ranks: first epoch %.3f s, %.3f s of CPU\n", world, ms_mono_s() - begin,
-           cpu_s(RUSAGE_CHILDREN) - before);
+    printf("mnist, packed, %d ranks: first epoch %.3f s, %.3f s of CPU\n", world,
+           ms_mono_s() - begin, cpu_s(RUSAGE_CHILDREN) - before);
     fflush(stdout);
     return 0;
 }
