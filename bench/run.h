@@ -79,7 +79,8 @@ static inline int run_start(struct run *run)
     return run->pid > 0 ? 0 : -1;
 }
 
-/* Steps/s between the first and the last step of metrics.jsonl; 0: fewer than two. */
+/* Steps/s between the first and the last step of metrics.jsonl; 0: fewer than two. Its times have
+ * milliseconds: steps that all lie in one are taken to have filled it. */
 static inline double run_step_rate(const struct run *run)
 {
     char path[RUN_PATH_BYTES + 32];
@@ -101,7 +102,7 @@ static inline double run_step_rate(const struct run *run)
         }
     }
     fclose(file);
-    return steps > 1 && last > first ? (double)(steps - 1) / (last - first) : 0;
+    return steps > 1 ? (double)(steps - 1) / (last > first ? last - first : 1e-3) : 0;
 }
 
 /* Waits for the end, gives the step rate and takes the folder away. Returns the wait status. */
