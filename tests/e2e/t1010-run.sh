@@ -34,8 +34,8 @@ value() { python3 -c 'import json, sys; print(json.load(open(sys.argv[1]))[sys.a
 
 # ---- success
 ok "a job of two workers succeeds" run good "$T/job.yaml"
-ok "the run directory keeps logs, metrics and weights and nothing else" \
-    same "$(cd "$T/good" && echo *)" "metrics.jsonl scheduler.log weights.safetensors worker_0.log worker_1.log"
+ok "the run directory keeps logs, metrics, plan and weights and nothing else" \
+    same "$(cd "$T/good" && echo *)" "metrics.jsonl plan.txt scheduler.log weights.safetensors worker_0.log worker_1.log"
 ok "the summary names the weights' digest" grep -qF "$(digest good)" "$T/good.out"
 ok "and where they lie" grep -qF "$T/good/weights.safetensors" "$T/good.out"
 ok "a log gets no carriage return and no escape" bash -c '! grep -q "[[:cntrl:]]" "$1"' - "$T/good.out"
@@ -152,6 +152,7 @@ ok "and says so" logged deaf "everything is killed now"
 # ---- killed with no chance to clean up
 start k9 "$MSCTL" run --run-dir "$T/k9" "$T/long.yaml"
 ok "a run trains" wait_for 120 grep -q '"step":' "$T/k9/metrics.jsonl"
+ok "and its plan lies there" wait_for 60 [ -s "$T/k9/plan.txt" ]
 ok "another one in its folder is refused" status 4 "$MSCTL" run --run-dir "$T/k9" "$T/job.yaml"
 ok "because it is under way" says "a run is under way" "$MSCTL" run --run-dir "$T/k9" "$T/job.yaml"
 ok "and goes on" [ -e "$T/k9/tls/worker.p12" ]
@@ -161,7 +162,7 @@ none_alive() { [ -z "$(alive)" ]; }
 ok "its children die with it" wait_for 60 none_alive
 ok "its keys are left" [ -e "$T/k9/tls/worker.p12" ]
 ok "the next run says what it found" says "a run that was killed" "$MSCTL" run --run-dir "$T/k9" "$T/job.yaml"
-ok "and has taken keys, socket and database away" same "metrics.jsonl scheduler.log worker_0.log worker_1.log" \
+ok "and has taken keys, socket and database away" same "metrics.jsonl plan.txt scheduler.log worker_0.log worker_1.log" \
     "$(cd "$T/k9" && echo *)"
 mkdir "$T/open" && chmod 777 "$T/open"
 ok "a folder that others may write to is refused" says "chmod go-w" "$MSCTL" run --run-dir "$T/open" "$T/job.yaml"
