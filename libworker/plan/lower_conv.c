@@ -229,7 +229,9 @@ static enum dn_tag columns_of(struct plan *plan, const struct dn_md *md)
     if (dn_md_n_dims(md) < 4 || tag == DN_PLAIN) {
         return DN_ANY;
     }
-    int one_pixel = dims[2] * dims[3] == 1 && emit_padded(plan, md) == md;
+    /* of one pixel the columns lie as in a matrix; in a layout that we do not know nobody says so
+     */
+    int one_pixel = dims[2] * dims[3] == 1 && tag != DN_OTHER && emit_padded(plan, md) == md;
     return one_pixel ? DN_ANY : tag;
 }
 

@@ -309,6 +309,43 @@ START_TEST(columns_of_another_image_are_refused)
 }
 END_TEST
 
+static double loss_of(const struct job *job)
+{
+    struct plan *plan = NULL;
+    ck_ms_ok(plan_create(job->graphs[PLAN_TRAIN], job->spec, PLAN_TRAIN, NULL, &plan, err));
+    struct plan_case c = {.graph = job->graphs[PLAN_TRAIN], .plan = plan};
+    case_buffers(&c);
+    case_init_values(&c, 5);
+    double loss = case_step(&c);
+    c.graph = NULL;
+    case_fini(&c);
+    return loss;
+}
+
+/* Of one pixel, too: a mean whose batch and channels are swapped in memory is no matrix of rows. */
+START_TEST(a_mean_in_any_layout_is_that_of_its_images)
+{
+    struct job job = job_of(RESNET50, 1, PLAN_RECOMPUTE_OFF, 1);
+    struct plan_spec_use *use = &job.spec->uses[PLAN_TRAIN];
+    const double loss = loss_of(&job);
+    int n = 0;
+    for (int i = 0; i < use->n_ops; i++) {
+        struct plan_spec_op *op = &use->ops[i];
+        if (strncmp(op->kind, "avg_pool", 8) == 0) {
+            snprintf(op->impl, sizeof(op->impl), "ref:any");
+            snprintf(op->dst, sizeof(op->dst), "bacd");
+            n++;
+        }
+    }
+    ck_assert_int_eq(n, 2);
+
+    const double swapped = loss_of(&job);
+
+    ck_assert_msg(fabs(swapped - loss) < 1e-4 * loss, "%.9g, not %.9g", swapped, loss);
+    job_fini(&job);
+}
+END_TEST
+
 START_TEST(a_text_without_parameters_is_not_one_that_may_choose)
 {
     struct job job = job_of(LINEAR, 1, PLAN_RECOMPUTE_OFF, 8);
@@ -330,6 +367,7 @@ int main(void)
     tcase_add_loop_test(tc, another_value_is_obeyed_or_its_line_is_named, 0, N_NETWORKS);
     tcase_add_test(tc, names_that_were_swapped_are_refused);
     tcase_add_test(tc, columns_of_another_image_are_refused);
+    tcase_add_test(tc, a_mean_in_any_layout_is_that_of_its_images);
     tcase_add_test(tc, a_text_without_parameters_is_not_one_that_may_choose);
     suite_add_tcase(suite, tc);
     return test_run(suite);
