@@ -166,6 +166,7 @@ static int make_mesh(struct train *train, struct ms_err *err)
                                    .members = cfg->members != NULL ? cfg->members : &alone,
                                    .listener = cfg->listener,
                                    .tls = cfg->tls,
+                                   .exchange_dtype = train->sizes.exchange_dtype,
                                    .exchange_count = train->sizes.exchange + TAIL_FLOATS,
                                    .timeout_ms = cfg->peer_timeout_ms,
                                    .force_remote = cfg->force_remote,
