@@ -1,6 +1,7 @@
 /* host_copy_make.c - the thread that fills a copy, piece by piece, and hands it over meanwhile */
 #include "libworker/data/host_copy_impl.h"
 #include "proto/discard.h"
+#include "proto/thread.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -129,20 +130,28 @@ static int64_t unpack(struct unpacking *u, int fd, void *dst, size_t size)
     return (int64_t)size - u->stream.avail_out;
 }
 
+/* Is nothing left, packed or not? Who unpacks alone takes no second packed file behind the first
+ * for a part of it, either. */
+static int is_at_end(struct unpacking *u, int fd)
+{
+    uint8_t more = 0;
+    return unpack(u, fd, &more, 1) == 0 && u->stream.avail_in == 0 &&
+           pread(fd, &more, 1, u->at) == 0;
+}
+
 /* The bytes from `at` on; u is NULL for plain files. The last piece of a packed file is good only
  * where the file ends behind it. */
 static int read_piece(const struct host_copy_maker *m, struct unpacking *u, int64_t at,
                       int64_t size)
 {
     uint8_t *dst = host_copy_bytes(m->head) + at;
-    uint8_t more = 0;
     if (u == NULL) {
         return read_exactly(m->file.fd, dst, (size_t)size, m->file.skip + at);
     }
     if (unpack(u, m->file.fd, dst, (size_t)size) != size) {
         return -1;
     }
-    return at + size < m->file.bytes || unpack(u, m->file.fd, &more, 1) == 0 ? 0 : -1;
+    return at + size < m->file.bytes || is_at_end(u, m->file.fd) ? 0 : -1;
 }
 
 static int skip_front(const struct host_copy_maker *m, struct unpacking *u)
@@ -247,13 +256,7 @@ static struct host_copy_head *make_memory(const struct host_copy_id *id, int *re
 
 static int start_thread(struct host_copy_maker *m)
 {
-    sigset_t all;
-    sigset_t old;
-    sigfillset(&all); /* signals are the main thread's business */
-    pthread_sigmask(SIG_SETMASK, &all, &old);
-    const int rc = pthread_create(&m->thread, NULL, copy_maker_main, m);
-    pthread_sigmask(SIG_SETMASK, &old, NULL);
-    return rc == 0 ? 0 : -1;
+    return ms_thread_start(&m->thread, copy_maker_main, m) == 0 ? 0 : -1;
 }
 
 static void copy_maker_free(struct host_copy_maker *m)
