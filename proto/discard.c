@@ -1,6 +1,8 @@
 /* discard.c - closes what a stranger had a hand in, without waiting for him */
 #include "proto/discard.h"
 
+#include "proto/thread.h"
+
 #include <pthread.h>
 #include <sched.h>
 #include <semaphore.h>
@@ -66,7 +68,7 @@ void ms_discard_fds(const int *fds, size_t n)
     sem_init(&discard->closed, 0, 0);
     discard->n = n;
     memcpy(discard->fds, fds, n * sizeof(*fds));
-    if (pthread_create(&thread, NULL, hold_and_end, discard) != 0) {
+    if (ms_thread_start(&thread, hold_and_end, discard) != 0) {
         close_all(fds, n);
         discard_free(discard);
         return;

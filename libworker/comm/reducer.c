@@ -4,6 +4,7 @@
  * backward computes, or the training thread itself once it waits and the other is idle, which saves
  * two switches for the last bucket. Only one of the two is inside the group at a time. */
 #include "libworker/comm/comm.h"
+#include "proto/thread.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -75,12 +76,7 @@ static void *thread_main(void *arg)
 
 static int start_thread(struct reducer *reducer, struct ms_err *err)
 {
-    sigset_t all;
-    sigset_t before;
-    sigfillset(&all); /* signals belong to the main thread */
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    int rc = pthread_create(&reducer->thread, NULL, thread_main, reducer);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    int rc = ms_thread_start(&reducer->thread, thread_main, reducer);
     if (rc != 0) {
         errno = rc;
         return ms_fail_errno(err, MS_E_NOMEM, "cannot start the communication thread");

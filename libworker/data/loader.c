@@ -4,6 +4,7 @@
  * is allocated after the start. Which record enters which batch is order.c's pure function, so the
  * thread's timing decides nothing. */
 #include "libworker/data/data.h"
+#include "proto/thread.h"
 
 #include <assert.h>
 #include <pthread.h>
@@ -282,15 +283,9 @@ static int allocate_all(struct loader *l, struct ms_err *err)
     return MS_OK;
 }
 
-/* Signals are the main thread's business. */
 static int start_thread(struct loader *l, struct ms_err *err)
 {
-    sigset_t all;
-    sigset_t old;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &old);
-    int rc = pthread_create(&l->thread, NULL, loader_main, l);
-    pthread_sigmask(SIG_SETMASK, &old, NULL);
+    int rc = ms_thread_start(&l->thread, loader_main, l);
     if (rc != 0) {
         return ms_fail(err, MS_E_NOMEM, "the loader's thread cannot be started: %s", strerror(rc));
     }
