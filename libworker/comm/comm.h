@@ -84,6 +84,9 @@ struct mesh_config {
     void (*on_wait)(void *arg, const char *text);
     int warn_ms;
     void *arg;
+    /* NULL, or for the rank that a mesh_create which failed blames, -1: none. Not read afterwards.
+     */
+    int *ret_culprit;
 };
 
 /* Connects to every peer, exchanges memfds. Blocks until all are there, timeout, or mesh_cancel of

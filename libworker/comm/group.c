@@ -317,7 +317,8 @@ int group_open(struct mesh *mesh, uint32_t number, const int *members, int n,
                             group->n_locals > 1, err);
     }
     rc = rc == 0 && n > 1 ? group_join(group, err) : rc;
-    if (rc < 0) {
+    if (rc < 0) { /* first the end of the mesh: BYE says why to those who have joined */
+        mesh_end(mesh, rc, ms_err_text(err));
         group_close(group);
         return rc;
     }

@@ -145,7 +145,8 @@ static inline float *group_floats(const struct group *group)
 
 /* MS_E_UNSUPPORTED for an exchange buffer of elements that nothing here sums: all but MS_F32. */
 int group_check_dtype(enum ms_dtype dtype, struct ms_err *err);
-/* A group of members (n of them, ascending, this rank among them), connected. Returns owned. */
+/* A group of members (n of them, ascending, this rank among them), connected. Where that fails,
+ * the mesh ends before those who have joined are told. err is not NULL. Returns owned. */
 int group_open(struct mesh *mesh, uint32_t number, const int *members, int n,
                enum ms_dtype exchange_dtype, size_t exchange_count, struct group **ret,
                struct ms_err *err);

@@ -389,7 +389,7 @@ static int join_all(struct join *join, struct ms_err *err)
         }
         uint64_t waited = join_now_ms(join) - start;
         if (join->joined < group->n_ranks - 1 && waited > (uint64_t)group->mesh->cfg.timeout_ms) {
-            return join_name_the_missing(join, waited, err);
+            return join_blame_the_missing(join, waited, err);
         }
         if (join->joined < group->n_ranks - 1) {
             join_tell_who_waits(join, waited);

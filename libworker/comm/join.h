@@ -89,8 +89,9 @@ int join_begin_tls(struct join *join, struct guest *guest, struct ms_err *err);
 
 /* ---- join_words.c ---- */
 
-/* MS_E_TIMEOUT with the ranks that have not come, and why. Returns the code. */
-int join_name_the_missing(const struct join *join, uint64_t waited_ms, struct ms_err *err);
+/* MS_E_TIMEOUT with the ranks that have not come, and why; the first of them is to blame. Somebody
+ * is missing. Returns the code. */
+int join_blame_the_missing(const struct join *join, uint64_t waited_ms, struct ms_err *err);
 /* Who waits should learn for what while it can be mended, not when it is over. */
 void join_tell_who_waits(struct join *join, uint64_t waited_ms);
 

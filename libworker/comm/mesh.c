@@ -156,6 +156,7 @@ static int keep_config(struct mesh *mesh, const struct mesh_config *cfg, struct 
     size_t world = (size_t)cfg->world;
     mesh->cfg = *cfg;
     mesh->cfg.members = NULL;
+    mesh->cfg.ret_culprit = NULL; /* the caller's, for the call alone */
     if (cfg->tls != NULL) {
         (void)SSL_CTX_up_ref(cfg->tls);
     }
@@ -185,10 +186,9 @@ static int open_world(struct mesh *mesh, struct ms_err *err)
                       mesh->cfg.exchange_count, &mesh->groups[0], err);
 }
 
-int mesh_create(const struct mesh_config *cfg, struct mesh **ret, struct ms_err *err)
+static int make(const struct mesh_config *cfg, int *ret_culprit, struct mesh **ret,
+                struct ms_err *err)
 {
-    struct ms_err local_err;
-    err = err != NULL ? err : &local_err;
     int rc = check_config(cfg, err);
     if (rc < 0) {
         return rc;
@@ -203,11 +203,23 @@ int mesh_create(const struct mesh_config *cfg, struct mesh **ret, struct ms_err 
     rc = keep_config(mesh, cfg, err);
     rc = rc == 0 ? open_world(mesh, err) : rc;
     if (rc < 0) {
+        *ret_culprit = mesh_culprit(mesh);
         mesh_destroy(mesh);
         return rc;
     }
     *ret = mesh;
     return 0;
+}
+
+int mesh_create(const struct mesh_config *cfg, struct mesh **ret, struct ms_err *err)
+{
+    struct ms_err local_err;
+    int culprit = -1;
+    int rc = make(cfg, &culprit, ret, err != NULL ? err : &local_err);
+    if (rc < 0 && cfg->ret_culprit != NULL) {
+        *cfg->ret_culprit = culprit;
+    }
+    return rc;
 }
 
 void mesh_destroy(struct mesh *mesh)
