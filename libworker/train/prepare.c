@@ -172,7 +172,8 @@ static int make_mesh(struct train *train, struct ms_err *err)
                                    .force_remote = cfg->force_remote,
                                    .spin = train->cpus.fits,
                                    .on_wait = cfg->on_wait,
-                                   .arg = cfg->arg};
+                                   .arg = cfg->arg,
+                                   .ret_culprit = &train->culprit};
     memcpy(mesh_cfg.token, cfg->token, sizeof(mesh_cfg.token));
     struct mesh *mesh = NULL;
     int rc = mesh_create(&mesh_cfg, &mesh, err);

@@ -21,6 +21,7 @@ struct train *train_create(const struct train_config *cfg)
         return NULL;
     }
     train->cfg = *cfg;
+    train->culprit = -1;
     int alone = cfg->job->mode == JOB_STAND_ALONE;
     train->data_rank = alone ? 0 : cfg->rank;
     train->data_world = alone ? 1 : cfg->world;
@@ -413,7 +414,7 @@ static int finish(struct train *train, const struct train_progress *progress,
 
 int train_culprit(const struct train *train)
 {
-    return train->mesh != NULL ? mesh_culprit(train->mesh) : -1;
+    return train->mesh != NULL ? mesh_culprit(train->mesh) : train->culprit;
 }
 
 struct replica *train_replica(struct train *train)

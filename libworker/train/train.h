@@ -144,7 +144,8 @@ struct train_peers { /* of another generation: as many ranks, and this one has i
 int train_rejoin(struct train *train, const struct train_peers *peers, struct train_info *ret,
                  struct ms_err *err);
 
-/* The rank that a failed collective blamed, -1: none. After train_run has failed. */
+/* The rank that a failed collective blamed, or the making of a mesh that failed, -1: none. After
+ * train_join, train_rejoin or train_run has failed. */
 int train_culprit(const struct train *train);
 
 /* The network, after train_run: for model_copy.h. Borrowed until train_destroy. */

@@ -24,6 +24,7 @@ struct train {
     char *plan_text; /* that the replica has plans of; NULL: none yet */
     struct plan_sizes sizes;
     struct mesh *mesh;
+    int culprit; /* of a mesh that could not be made, -1: none */
     struct reducer *reducer;
     const void **results; /* n_buckets */
     struct metrics *metrics;

@@ -322,6 +322,29 @@ START_TEST(rank_that_is_further_behind_is_refused_by_name)
 }
 END_TEST
 
+START_TEST(rank_that_never_comes_is_to_blame)
+{
+    struct train_info info;
+    struct ms_err why = {0, ""};
+    open_case(2, 0);
+    struct train_config cfg = train_case_config(&all->job, all->dir);
+    cfg.world = 2;
+    cfg.members = all->ranks.members;
+    cfg.listener = all->ranks.listeners[0];
+    cfg.peer_timeout_ms = 200;
+    struct train *train = train_create(&cfg);
+    ck_assert_ptr_nonnull(train);
+    ck_assert_int_eq(train_culprit(train), -1);
+
+    int rc = train_prepare(train, &info, &why);
+
+    ck_assert_msg(rc == MS_E_TIMEOUT, "%s: %s", ms_code_name(rc), why.text);
+    ck_assert_int_eq(train_culprit(train), 1);
+    train_destroy(train);
+    ranks_close(&all->ranks);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("rejoin");
@@ -332,6 +355,7 @@ int main(void)
     tcase_add_test(tc, rank_that_missed_the_last_commit_of_all_stops_with_the_others);
     tcase_add_test(tc, pull_that_breaks_off_leaves_the_old_state_whole);
     tcase_add_test(tc, rank_that_is_further_behind_is_refused_by_name);
+    tcase_add_test(tc, rank_that_never_comes_is_to_blame);
     suite_add_tcase(suite, tc);
     return test_run(suite);
 }
