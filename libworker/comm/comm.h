@@ -74,9 +74,9 @@ struct mesh_config {
     SSL_CTX *tls;                   /* NULL: plain; a reference is taken */
     enum ms_dtype exchange_dtype;   /* of the exchange buffer: MS_F32, others are refused by name */
     size_t exchange_count;          /* elements of it; equal on all ranks (checked) */
-    int timeout_ms;   /* to connect, and without any progress of a peer in a collective */
-    int force_remote; /* tests and bench: treat same-host peers as remote */
-    int spin;         /* ranks of this host <= cores: short spins before sleeping */
+    int timeout_ms;                 /* to connect, and to wait in a collective: see "patience" */
+    int force_remote;               /* tests and bench: treat same-host peers as remote */
+    int spin;                       /* ranks of this host <= cores: short spins before sleeping */
     /* For the mesh's life. A rank has not come, or a collective has waited for one for warn_ms (0:
      * 10 s), and at most once a minute in each group: which, where it is looked for or what it is
      * to do, and when the wait ends. On the thread that waits, within mesh_create, group_create or
@@ -113,8 +113,7 @@ void mesh_abort(struct mesh *mesh, const char *text);
 
 /* Some ranks of the mesh, numbered anew in the same order, with an exchange buffer and connections
  * of their own, and a tree of their own over which they sum. The first collective that fails, in
- * any group, ends the mesh. Who waits for a rank that waits in another group may be out of patience
- * first, and names that one. */
+ * any group, ends the mesh. */
 struct group;
 
 /* All ranks: group 0, with the mesh's exchange buffer. Borrowed until mesh_destroy. */
@@ -140,6 +139,25 @@ void *group_exchange(struct group *group);
 int group_rank(const struct group *group);        /* this one's, within the group */
 int group_ranks(const struct group *group);       /* how many */
 int group_local_ranks(const struct group *group); /* on this host, itself included */
+
+/* ---- patience: what timeout_ms promises
+ *
+ * A wait for a rank fails with MS_E_TIMEOUT, and blames the rank, once it has been silent for
+ * timeout_ms: in that time it neither came to the collective nor moved a byte of it. A rank that
+ * computes is silent, so timeout_ms is longer than any rank computes between two collectives.
+ *
+ * A rank of this host that waits itself is not silent. In this group it waits for ranks of other
+ * hosts, one of which moves or is named by it within timeout_ms. In other groups it may wait for
+ * timeout_ms in all, in which the rank that it waits for comes or is named; more is no excuse,
+ * whatever goes on there.
+ *
+ * So no wait for one rank is longer than 2 timeout_ms after its last sign in the group. Ranks that
+ * wait for each other in several groups end so, too; the error says for whom the other waited.
+ *
+ * What a rank of another host does in other groups is not known here: timeout_ms is all that it has
+ * (and a fifth of a second, where it shares memory with others, who know better whom to name). It
+ * may be blamed although it only waits elsewhere. Time in which this machine stood still is not
+ * counted. ---- */
 
 /* ---- collectives: all ranks of a group call the same ones in the same order, from one thread at a
  * time. Each group may have a thread of its own: they are in flight at the same time. ---- */

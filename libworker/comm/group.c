@@ -36,7 +36,11 @@ uint64_t group_clock(struct group *group)
     uint64_t gap = now - group->looked_ns;
     uint64_t most = (uint64_t)MESH_STILL_MS * 1000000U;
     group->looked_ns = now;
-    group->clock_ns += gap < most ? gap : most;
+    gap = gap < most ? gap : most;
+    group->clock_ns += gap;
+    if (group->wait != NULL) {
+        atomic_fetch_add_explicit(&group->wait->waited_ns, gap, memory_order_relaxed);
+    }
     return group->clock_ns / 1000000U;
 }
 
@@ -130,18 +134,20 @@ static int has_ended(const struct stream *stream)
 static int blame_leaver(struct group *group, const struct peer *peer, struct ms_err *err)
 {
     const struct frame *bye = &peer->stream.bye;
+    const struct mesh_config *cfg = &group->mesh->cfg;
+    int has_blamed = bye->phase == FRAME_BYE_ABORTED && bye->begin < (uint64_t)cfg->world;
     char who[MESH_WHO_MAX];
     char what[GROUP_WHAT_MAX];
     group_what(group, what, sizeof(what));
-    if (bye->phase == FRAME_BYE_ABORTED && bye->begin < (uint64_t)group->mesh->cfg.world &&
-        bye->begin != (uint64_t)group->mesh->cfg.rank) {
+    if (has_blamed && bye->begin != (uint64_t)cfg->rank) {
         return mesh_blame(group->mesh, (int)bye->begin, err, MS_E_CLOSED,
                           "%s is lost, as rank %d reports, during %s; see the log of that rank",
                           mesh_who(group->mesh, (int)bye->begin, who), peer->member, what);
     }
     return mesh_blame(group->mesh, peer->member, err, MS_E_CLOSED,
-                      "%s left the job on purpose during %s; see the log of that rank",
-                      group_who(group, peer->rank, who), what);
+                      "%s %s during %s; see the log of that rank",
+                      group_who(group, peer->rank, who),
+                      has_blamed ? "gave this rank up" : "left the job on purpose", what);
 }
 
 int group_check_peers(struct group *group, struct ms_err *err)
@@ -306,6 +312,7 @@ int group_open(struct mesh *mesh, uint32_t number, const int *members, int n,
     }
     *group = (struct group){.mesh = mesh,
                             .number = number,
+                            .place = mesh_free_place(mesh),
                             .n_ranks = n,
                             .exchange_dtype = exchange_dtype,
                             .exchange_count = exchange_count};
@@ -315,6 +322,9 @@ int group_open(struct mesh *mesh, uint32_t number, const int *members, int n,
         struct shm_head head = group_head(group, group->rank);
         rc = segment_create(&group->segments[group->self], &head, exchange_dtype,
                             group->n_locals > 1, err);
+    }
+    if (rc == 0) {
+        patience_open(group);
     }
     rc = rc == 0 && n > 1 ? group_join(group, err) : rc;
     if (rc < 0) { /* first the end of the mesh: BYE says why to those who have joined */

@@ -2,9 +2,9 @@
  *
  * Ranks are numbered within the group, in the order of the mesh's: a member is a rank of the mesh.
  * Here: group.c (life, errors), group_create.c (all agree on a new one), hosts.c (who sits where),
- * join.c (everybody connects), shm_sync.c (waiting for ranks of this host), stream.c and
- * stream_wait.c (frames to and from the others), gather.c (everybody's small contribution, the base
- * of most collectives), and one algorithm a file. */
+ * join.c (everybody connects), shm_sync.c and patience.c (waiting for ranks of this host), stream.c
+ * and stream_wait.c (frames to and from the others), gather.c (everybody's small contribution, the
+ * base of most collectives), and one algorithm a file. */
 #ifndef GROUP_H
 #define GROUP_H
 
@@ -100,6 +100,7 @@ struct subtree {
 struct group {
     struct mesh *mesh;
     uint32_t number; /* in the order in which they were made */
+    int place;       /* in mesh->groups */
     int rank, n_ranks;
     struct peer *peers; /* n_ranks; the own one has no connection */
     enum ms_dtype exchange_dtype;
@@ -111,11 +112,12 @@ struct group {
     struct segment *segments; /* n_locals */
     float **exchanges;        /* n_locals: begin of each exchange buffer, MS_F32 all of them */
     struct shm_counters **counters;
-    uint64_t syncs;  /* syncs begun */
-    int scan;        /* locals below it are known to have arrived at the current sync */
-    uint64_t slots;  /* uses of the slots */
-    uint64_t pieces; /* broadcast pieces begun, of all roots */
-    int ring_writer; /* local index of the rank that writes the current broadcast's */
+    struct shm_wait *wait; /* what this rank shows of its waits; NULL: no memory for it yet */
+    uint64_t syncs;        /* syncs begun */
+    int scan;              /* locals below it are known to have arrived at the current sync */
+    uint64_t slots;        /* uses of the slots */
+    uint64_t pieces;       /* broadcast pieces begun, of all roots */
+    int ring_writer;       /* local index of the rank that writes the current broadcast's */
 
     struct subtree *subtrees; /* n_ranks: each at index lo; all else is zero */
     int sums_by_host;         /* fewer bytes go between hosts where each sums its subtrees first */
@@ -202,14 +204,31 @@ int shm_await(struct group *group, struct ms_err *err);
 int shm_wait(struct group *group, shm_missing_fn *missing, uint64_t target, struct ms_err *err);
 /* After a counter has moved for which others may sleep. */
 void shm_ring(struct group *group);
-/* This rank waits, in whatever group, for a rank of another host: those that wait for it are
- * patient.
- */
-void shm_count_wait(struct group *group);
 /* Makes all sleepers of this host look, whatever moved. Any thread. */
 void shm_wake_all(struct group *group);
 /* The own slot for the next small contribution; and that of a local rank in this collective. */
 uint8_t *shm_slot(struct group *group, int local);
+
+/* ---- patience.c ---- */
+
+/* A wait for a rank of this host. */
+struct patience {
+    int rank;                               /* -1: none yet */
+    uint64_t waits, elsewhere_ns, start_ms; /* of that rank, and the clock, when it began */
+    uint64_t waited_ms;
+    uint64_t silent_ms; /* of these, those that count against the rank */
+};
+
+/* From where its memory is there, the host sees what this rank waits for in the group. */
+void patience_open(struct group *group);
+/* It waits for a rank; group_clock counts how long. */
+void patience_show(struct group *group, enum mesh_kind kind, int rank);
+void patience_show_none(struct group *group);
+/* Rank has not come yet. The wait begins anew where another one was looked for before, and where it
+ * has waited itself in this group: for ranks of other hosts, whom it will name. */
+void patience_look(struct group *group, int rank, uint64_t now_ms, struct patience *patience);
+/* ", while it waited in barrier of group 2 for rank 0 (..)", or "", in a buffer. Returns it. */
+const char *patience_print_elsewhere(const struct group *group, int rank, char *buf, size_t size);
 
 /* ---- stream.c ---- */
 

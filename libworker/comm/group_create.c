@@ -76,18 +76,15 @@ static int agree(struct mesh *mesh, const struct proposal *mine, struct ms_err *
     return rc == 0 ? compare(mesh, mine, all, err) : rc;
 }
 
-static int find_place(const struct mesh *mesh, int *ret, struct ms_err *err)
+static int check_room(struct mesh *mesh, struct ms_err *err)
 {
-    for (int i = 0; i < MESH_GROUPS_MAX; i++) {
-        if (mesh->groups[i] == NULL) {
-            *ret = i;
-            return 0;
-        }
+    if (mesh_free_place(mesh) < 0) {
+        return ms_fail(err, MS_E_INVALID,
+                       "a rank is in at most %d groups at a time, that of all ranks "
+                       "included",
+                       MESH_GROUPS_MAX);
     }
-    return ms_fail(err, MS_E_INVALID,
-                   "a rank is in at most %d groups at a time, that of all ranks "
-                   "included",
-                   MESH_GROUPS_MAX);
+    return 0;
 }
 
 int group_create(struct mesh *mesh, const int *ranks, int n, enum ms_dtype exchange_dtype,
@@ -97,12 +94,11 @@ int group_create(struct mesh *mesh, const int *ranks, int n, enum ms_dtype excha
     struct group *group = NULL;
     struct proposal mine;
     struct ms_err own;
-    int place = 0;
     err = err != NULL ? err : &own;
     int rc = group_enter(all, MESH_GROUP, mesh->n_made, 0, err);
     rc = rc == 0 ? group_check_dtype(exchange_dtype, err) : rc;
     rc = rc == 0 ? propose(mesh, ranks, n, exchange_count, &mine, err) : rc;
-    rc = rc == 0 ? find_place(mesh, &place, err) : rc;
+    rc = rc == 0 ? check_room(mesh, err) : rc;
     rc = rc == 0 ? agree(mesh, &mine, err) : rc;
     if (rc == 0 && n > 0) {
         rc = group_open(mesh, mesh->n_made, ranks, n, exchange_dtype, exchange_count, &group, err);
@@ -110,7 +106,9 @@ int group_create(struct mesh *mesh, const int *ranks, int n, enum ms_dtype excha
     if (rc == 0) {
         pthread_mutex_lock(&mesh->lock);
         mesh->n_made++;
-        mesh->groups[place] = group;
+        if (group != NULL) {
+            mesh->groups[group->place] = group;
+        }
         pthread_mutex_unlock(&mesh->lock);
         *ret = group;
     }

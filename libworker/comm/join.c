@@ -383,7 +383,9 @@ static int join_all(struct join *join, struct ms_err *err)
     group_clock_start(group);
     uint64_t start = join_now_ms(join);
     while (join->joined < group->n_ranks - 1) {
+        patience_show(group, MESH_GROUP, join_first_missing(join));
         int rc = turn(join, err);
+        patience_show_none(group);
         if (rc < 0) {
             return rc;
         }

@@ -89,6 +89,8 @@ int join_begin_tls(struct join *join, struct guest *guest, struct ms_err *err);
 
 /* ---- join_words.c ---- */
 
+/* The first of the ranks that have not come; somebody is missing. */
+int join_first_missing(const struct join *join);
 /* MS_E_TIMEOUT with the ranks that have not come, and why; the first of them is to blame. Somebody
  * is missing. Returns the code. */
 int join_blame_the_missing(const struct join *join, uint64_t waited_ms, struct ms_err *err);

@@ -3,6 +3,16 @@
 
 #include <stdio.h>
 
+int join_first_missing(const struct join *join)
+{
+    const struct group *group = join->group;
+    int r = 0;
+    while (r == group->rank || group->peers[r].stream.link.fd >= 0) {
+        r++;
+    }
+    return r;
+}
+
 /* What is known of a rank that has not come: where it is looked for, and what became of that. */
 static void tell_one(const struct join *join, int r, char *buf, size_t size)
 {
@@ -34,21 +44,19 @@ static int may_be_cut_off(const struct join *join, int r)
 
 /* "waited 10.0 s for rank 3 (..) to answer at .., rank 4 ..", in a buffer of MS_ERR_TEXT_MAX.
  * Returns the first of those who have not come. */
-static int print_missing(const struct join *join, uint64_t waited_ms, char *buf)
+static void print_missing(const struct join *join, uint64_t waited_ms, char *buf)
 {
     enum { NAMED = 3 }; /* the first few say it */
     const struct group *group = join->group;
     char text[MS_ERR_TEXT_MAX] = "";
     char head[32] = "";
     size_t used = 0;
-    int first = -1;
     int missing = 0;
     int cut_off = 0;
     for (int r = 0; r < group->n_ranks; r++) {
         if (r == group->rank || group->peers[r].stream.link.fd >= 0) {
             continue;
         }
-        first = first < 0 ? r : first;
         cut_off |= may_be_cut_off(join, r);
         if (++missing > NAMED || used >= sizeof(text)) {
             continue;
@@ -65,14 +73,14 @@ static int print_missing(const struct join *join, uint64_t waited_ms, char *buf)
              text, missing > NAMED ? " ..." : "",
              cut_off ? "; a firewall? nodes reach each other at data_port_min to data_port_max"
                      : "");
-    return first;
 }
 
 int join_blame_the_missing(const struct join *join, uint64_t waited_ms, struct ms_err *err)
 {
     const struct group *group = join->group;
     char text[MS_ERR_TEXT_MAX];
-    int first = print_missing(join, waited_ms, text);
+    int first = join_first_missing(join);
+    print_missing(join, waited_ms, text);
     return mesh_blame(group->mesh, group->peers[first].member, err, MS_E_TIMEOUT, "%s", text);
 }
 
@@ -81,7 +89,7 @@ void join_tell_who_waits(struct join *join, uint64_t waited_ms)
     struct group *group = join->group;
     if (waited_ms >= group_patience(group) && group_may_tell(group, join_now_ms(join))) {
         char text[MS_ERR_TEXT_MAX];
-        (void)print_missing(join, waited_ms, text);
+        print_missing(join, waited_ms, text);
         group_tell(group, text);
     }
 }

@@ -39,6 +39,17 @@ int mesh_are_local(const struct mesh *mesh, int a, int b)
             y->data_unix[0] != '\0' && x->uid == y->uid && strcmp(x->host_id, y->host_id) == 0);
 }
 
+int mesh_free_place(struct mesh *mesh)
+{
+    int place = 0;
+    pthread_mutex_lock(&mesh->lock);
+    while (place < MESH_GROUPS_MAX && mesh->groups[place] != NULL) {
+        place++;
+    }
+    pthread_mutex_unlock(&mesh->lock);
+    return place < MESH_GROUPS_MAX ? place : -1;
+}
+
 int mesh_poll(struct pollfd *fds, nfds_t n, int timeout_ms, struct ms_err *err)
 {
     int ready = poll(fds, n, timeout_ms);

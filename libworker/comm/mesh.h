@@ -44,6 +44,8 @@ struct mesh {
 
 /* "rank 3 (node w3 on host h)" in a buffer of MESH_WHO_MAX; returns it. */
 const char *mesh_who(const struct mesh *mesh, int rank, char *buf);
+/* An index of groups that is free, or -1. On the thread of group 0, which alone takes them. */
+int mesh_free_place(struct mesh *mesh);
 /* Members share memory: same host, same user, and nobody forbade it. */
 int mesh_are_local(const struct mesh *mesh, int a, int b);
 /* 0, or the code and text with which the mesh ended. */

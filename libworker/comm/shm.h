@@ -27,6 +27,7 @@ enum {
     SHM_SLOTS = 2,              /* a rank is never more than one collective ahead of another */
     SHM_RING_PIECE = 256 << 10, /* stays in the second-level cache between writer and reader */
     SHM_RING_PIECES = 4,
+    SHM_PLACES = 8, /* for the groups of a rank */
     SHM_HUGE = 2 << 20,
 };
 
@@ -45,6 +46,13 @@ struct shm_stamp {
     _Atomic uint64_t size;
 };
 
+/* What the owner waits for in one of its groups: in the segment of group 0, for all its host. */
+struct shm_wait {
+    _Alignas(64) _Atomic uint64_t waited_ns; /* ever, in whatever group had the place */
+    _Atomic uint64_t group;                  /* the number of the one that has it, or had it last */
+    _Atomic uint64_t whom; /* enum mesh_kind << 32 | rank of the mesh + 1; 0: it does not wait */
+};
+
 struct shm_counters {
     /* Syncs at which the owner has arrived; stamps[sequence & 1] says for what. A stamp is stable
      * until every rank has read it, as the owner is at most one sync ahead. */
@@ -54,12 +62,15 @@ struct shm_counters {
     /* Broadcast pieces, counted over the mesh's life: of all roots, and taken by the owner. */
     _Alignas(64) _Atomic uint64_t published;
     _Alignas(64) _Atomic uint64_t consumed;
-    /* Waits for ranks of other hosts, a tick at most each: who waits himself does not hang. */
+    /* Waits in this group for ranks of other hosts, a tick at most each: who waits for others of
+     * the group does not keep them waiting. */
     _Alignas(64) _Atomic uint64_t waits;
     /* Used in the first rank's segment only. bell: futex word, changes when sleepers should look.
      */
     _Alignas(64) _Atomic uint32_t bell;
     _Alignas(64) _Atomic uint32_t sleepers;
+    /* Used in the segment of group 0 only. */
+    struct shm_wait places[SHM_PLACES];
 };
 _Static_assert(sizeof(struct shm_counters) <= SHM_SLOTS_AT - SHM_COUNTERS_AT, "counters fit");
 _Static_assert(sizeof(_Atomic uint64_t) == 8 && sizeof(_Atomic uint32_t) == 4, "no hidden locks");

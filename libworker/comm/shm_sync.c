@@ -114,21 +114,28 @@ int shm_await(struct group *group, struct ms_err *err)
 }
 
 /* One that has not come for so long: 0, told where that is due, or MS_E_TIMEOUT. */
-static int check_wait(struct group *group, int rank, uint64_t now_ms, uint64_t waited_ms,
+static int check_wait(struct group *group, const struct patience *patience, uint64_t now_ms,
                       struct ms_err *err)
 {
     char who[MESH_WHO_MAX];
     char what[GROUP_WHAT_MAX];
+    char elsewhere[MS_ERR_TEXT_MAX];
     char text[MS_ERR_TEXT_MAX];
-    int is_over = waited_ms > (uint64_t)group->mesh->cfg.timeout_ms;
-    if (!is_over && (waited_ms <= group_patience(group) || !group_may_tell(group, now_ms))) {
+    const int rank = patience->rank;
+    int is_over = patience->silent_ms > (uint64_t)group->mesh->cfg.timeout_ms;
+    if (!is_over &&
+        (patience->waited_ms <= group_patience(group) || !group_may_tell(group, now_ms))) {
         return 0;
     }
-    snprintf(text, sizeof(text), "waited %.1f s for %s to come to %s", (double)waited_ms / 1e3,
-             group_who(group, rank, who), group_what(group, what, sizeof(what)));
+    patience_print_elsewhere(group, rank, elsewhere, sizeof(elsewhere));
+    snprintf(text, sizeof(text), "waited %.1f s for %s to come to %s%s",
+             (double)patience->waited_ms / 1e3, group_who(group, rank, who),
+             group_what(group, what, sizeof(what)), elsewhere);
     if (is_over) {
-        return mesh_blame(group->mesh, group->peers[rank].member, err, MS_E_TIMEOUT,
-                          "%s; it hangs or was stopped: see the log of that rank", text);
+        return mesh_blame(group->mesh, group->peers[rank].member, err, MS_E_TIMEOUT, "%s; %s", text,
+                          elsewhere[0] != '\0'
+                              ? "see the log of that rank"
+                              : "it hangs or was stopped: see the log of that rank");
     }
     group_tell(group, text);
     return 0;
@@ -174,52 +181,43 @@ static int sleep_once(struct group *group, shm_missing_fn *missing, uint64_t tar
     return ticked;
 }
 
-/* A rank waits in one group after another, so they count in group 0 for all. */
-static _Atomic uint64_t *waits_of(const struct group *group, int rank)
+/* Somebody was missing: looks again after one sleep. 1: nobody is any more; 0: not yet; or an
+ * error.
+ */
+static int look_again(struct group *group, shm_missing_fn *missing, uint64_t target,
+                      struct patience *patience, struct ms_err *err)
 {
-    const struct group *all = group->mesh->groups[0];
-    return &all->counters[all->peers[group->peers[rank].member].local]->waits;
-}
-
-void shm_count_wait(struct group *group)
-{
-    atomic_fetch_add(waits_of(group, group->rank), 1);
+    int ticked = sleep_once(group, missing, target);
+    int rc = mesh_check(group->mesh, err);
+    if (rc < 0) {
+        return rc;
+    }
+    if (ticked) { /* first who is dead, then who is missing: who went on may leave meanwhile */
+        rc = group_check_peers(group, err);
+    }
+    uint64_t now_ms = group_clock(group);
+    int local = missing(group, target);
+    if (local < 0) {
+        return 1;
+    }
+    if (rc < 0) {
+        return rc;
+    }
+    patience_show(group, group->op.kind, group->locals[local]);
+    patience_look(group, group->locals[local], now_ms, patience);
+    return check_wait(group, patience, now_ms, err);
 }
 
 static int wait_asleep(struct group *group, shm_missing_fn *missing, uint64_t target,
                        struct ms_err *err)
 {
-    uint64_t start_ms = group->clock_ns / 1000000U;
-    int last = -1;
-    uint64_t waits = 0;
-    for (;;) {
-        int ticked = sleep_once(group, missing, target);
-        int rc = mesh_check(group->mesh, err);
-        if (rc < 0) {
-            return rc;
-        }
-        if (ticked) { /* first who is dead, then who is missing: who went on may leave meanwhile */
-            rc = group_check_peers(group, err);
-        }
-        uint64_t now_ms = group_clock(group);
-        int local = missing(group, target);
-        if (local < 0) {
-            return 0;
-        }
-        if (rc < 0) {
-            return rc;
-        }
-        uint64_t its_waits = atomic_load(waits_of(group, group->locals[local]));
-        if (local != last || its_waits != waits) { /* others came, or it waits for others itself */
-            last = local;
-            waits = its_waits;
-            start_ms = now_ms;
-        }
-        rc = check_wait(group, group->locals[local], now_ms, now_ms - start_ms, err);
-        if (rc < 0) {
-            return rc;
-        }
+    struct patience patience = {.rank = -1};
+    int rc = 0;
+    while (rc == 0) {
+        rc = look_again(group, missing, target, &patience, err);
     }
+    patience_show_none(group);
+    return rc < 0 ? rc : 0;
 }
 
 int shm_wait(struct group *group, shm_missing_fn *missing, uint64_t target, struct ms_err *err)

@@ -82,16 +82,21 @@ int streams_wait(struct group *group, struct ms_err *err)
 {
     struct pollfd *fds = group->polls;
     nfds_t n = 0;
+    int first = -1;
     fds[n++] = (struct pollfd){.fd = group->mesh->wake_fd, .events = POLLIN};
     for (int i = 0; i < group->n_ranks; i++) {
         const struct stream *stream = &group->peers[i].stream;
         int events = (stream->n_rx > 0 ? stream->link.read_wants : 0) |
                      (stream_is_sending(stream) ? stream->link.write_wants : 0);
         if (events != 0) {
+            first = first < 0 ? i : first;
             fds[n++] = (struct pollfd){.fd = stream->link.fd, .events = (short)events};
         }
     }
-    shm_count_wait(group);
+    atomic_fetch_add(&group->counters[group->self]->waits, 1);
+    if (first >= 0) {
+        patience_show(group, group->op.kind, first);
+    }
     group_clock_start(group);
     uint64_t start = group->looked_ns;
     int ready = mesh_poll(fds, n, MESH_TICK_MS, err);
@@ -102,6 +107,7 @@ int streams_wait(struct group *group, struct ms_err *err)
     if (rc == 0) {
         rc = check_stalls(group, err);
     }
+    patience_show_none(group);
     atomic_fetch_add(&group->mesh->wait_ns, mesh_now_ns() - start);
     return rc;
 }

@@ -13,6 +13,8 @@ struct blame {
     struct comm_case *c;
     uint32_t number;        /* of the group that cannot be made */
     int stops;              /* rank 2 stops within its join; else it cannot reach rank 0 */
+    int join_ms;            /* patience of rank 0 once the test lets it lose it ... */
+    int barrier_ms;         /* ... and of rank 3 once it is in no group; 0: for ever */
     _Atomic int is_through; /* rank 1 has joined */
     _Atomic int has_named;  /* ... and has said whom it blames */
     int codes[4], culprits[4];
@@ -50,7 +52,7 @@ uint64_t __wrap_group_clock(struct group *group)
     struct mesh_config *cfg = &group->mesh->cfg;
     if (cfg->rank == 0 && group->number == blame->number && has_joined(group, 1) &&
         (blame->stops || atomic_load(&blame->is_through))) {
-        cfg->timeout_ms = 100;
+        cfg->timeout_ms = blame->join_ms;
     }
     return __real_group_clock(group);
 }
@@ -61,6 +63,7 @@ static struct blame *blame_open(enum comm_mode mode, int world, uint32_t number)
     ck_assert_ptr_ne(blame, MAP_FAILED);
     blame->c = comm_case_open(mode, world);
     blame->number = number;
+    blame->join_ms = 100;
     for (int i = 0; i < 4; i++) {
         blame->culprits[i] = -2;
     }
@@ -84,6 +87,9 @@ static int make_both(const struct mesh_config *cfg, struct mesh **mesh, struct m
     }
     if (rc == 0 && cfg->rank == 1) {
         atomic_store(&blame->is_through, 1);
+    }
+    if (rc == 0 && cfg->rank == 3 && blame->barrier_ms > 0) {
+        (*mesh)->cfg.timeout_ms = blame->barrier_ms;
     }
     return rc == 0 ? group_barrier(group != NULL ? group : mesh_all(*mesh), why) : rc;
 }
@@ -153,6 +159,22 @@ START_TEST(a_rank_that_hangs_while_a_group_is_made_is_blamed_by_all)
         check_names_rank_2(3, MS_E_CLOSED, "is lost, as rank "); /* it is in no group */
         blame_close();
     }
+}
+END_TEST
+
+/* Rank 3 waits in group 0 for those who join, and has less patience than they. */
+START_TEST(who_waits_for_ranks_that_make_a_group_lets_them_name_who_hangs)
+{
+    blame_open(MODE_SHM, 4, 1);
+    blame->stops = 1;
+    blame->join_ms = 2000;
+    blame->barrier_ms = 1500;
+
+    run();
+
+    check_names_rank_2(0, MS_E_TIMEOUT, "to connect");
+    check_names_rank_2(3, MS_E_CLOSED, "is lost, as rank ");
+    blame_close();
 }
 END_TEST
 
@@ -226,6 +248,7 @@ int main(void)
     Suite *suite = suite_create("comm_blame");
     TCase *tc = tcase_create("blame");
     tcase_add_test(tc, a_rank_that_hangs_while_a_group_is_made_is_blamed_by_all);
+    tcase_add_test(tc, who_waits_for_ranks_that_make_a_group_lets_them_name_who_hangs);
     tcase_add_test(tc, a_rank_that_never_comes_to_the_mesh_is_blamed);
     tcase_add_test(tc, the_goodbye_of_a_group_that_could_not_be_made_names_the_culprit);
     tcase_add_test(tc, the_goodbye_of_a_mesh_that_could_not_be_made_names_the_culprit);

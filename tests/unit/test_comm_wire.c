@@ -1,8 +1,6 @@
 /* test_comm_wire.c - bytes of the data plane: golden files, round trips, everything that is refused
  */
-#include "libworker/comm/frame.h"
-#include "libworker/comm/hello.h"
-#include "libworker/comm/shm.h"
+#include "libworker/comm/group.h"
 #include "proto/rng.h"
 #include "tests/test.h"
 
@@ -142,6 +140,12 @@ START_TEST(the_head_of_a_segment_lies_as_documented)
     ck_assert_uint_eq(offsetof(struct shm_counters, waits), 192);
     ck_assert_uint_eq(offsetof(struct shm_counters, bell), 256);
     ck_assert_uint_eq(offsetof(struct shm_counters, sleepers), 320);
+    ck_assert_uint_eq(offsetof(struct shm_counters, places), 384);
+    ck_assert_uint_eq(sizeof(struct shm_wait), 64);
+    struct shm_wait wait = {.waited_ns = 0x0102030405060708,
+                            .group = 0x11121314,
+                            .whom = ((uint64_t)MESH_BARRIER << 32) | 0x21222324};
+    check_golden("segment-wait", (const uint8_t *)&wait, 24); /* nothing in the rest */
 }
 END_TEST
 
