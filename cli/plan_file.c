@@ -41,8 +41,9 @@ static int judge(const struct plan_spec *spec, const struct job *job, struct ms_
 {
     if (strcmp(spec->network, job->network) != 0) {
         return ms_fail(err, MS_E_INVALID,
-                       "plan line %d: network %s, and the job has network: %.80s", LINE_NETWORK,
-                       spec->network, job->network);
+                       "plan line %d: network %s, and the job has network: %.80s; "
+                       "without --plan rank 0 chooses one",
+                       LINE_NETWORK, spec->network, job->network);
     }
     if (job->mode == JOB_STAND_ALONE && spec->world == 1) { /* each of its ranks trains alone */
         return MS_OK;
@@ -57,29 +58,39 @@ static int judge(const struct plan_spec *spec, const struct job *job, struct ms_
 }
 
 /* "plan line 4: ..." is of this file. Returns the code. */
-static int name_file(const char *path, struct ms_err *err)
+static int name_file(const char *path, const char *next, struct ms_err *err)
 {
     static const char any[] = "plan";
     char text[MS_ERR_TEXT_MAX];
     snprintf(text, sizeof(text), "%s", ms_err_text(err));
-    return ms_fail(err, ms_err_code(err), "%.200s%s", path, text + strlen(any));
+    return ms_fail(err, ms_err_code(err), "%.180s%.200s%s", path, text + strlen(any), next);
+}
+
+static int take_text(const char *path, const char *text, size_t size, const struct job *job,
+                     struct ms_err *err)
+{
+    struct plan_spec *spec = NULL;
+    int rc = plan_spec_parse(text, size, &spec, err);
+    if (rc != MS_OK) {
+        return name_file(path, "; `msctl show --plan JOB` prints a plan as it is read", err);
+    }
+    rc = judge(spec, job, err);
+    plan_spec_destroy(spec);
+    return rc != MS_OK ? name_file(path, "", err) : MS_OK;
 }
 
 int plan_file_read(const char *path, const struct job *job, char **ret, struct ms_err *err)
 {
     char *text = NULL;
     size_t size = 0;
-    struct plan_spec *spec = NULL;
     int rc = read_all(path, &text, &size, err);
     if (rc != MS_OK) {
         return rc;
     }
-    rc = plan_spec_parse(text, size, &spec, err);
-    rc = rc == MS_OK ? judge(spec, job, err) : rc;
-    plan_spec_destroy(spec);
+    rc = take_text(path, text, size, job, err);
     if (rc != MS_OK) {
         free(text);
-        return name_file(path, err);
+        return rc;
     }
     *ret = text;
     return MS_OK;

@@ -1,5 +1,6 @@
 /* check.c - a plan, or this machine, against the lines of its spec */
 #include "libworker/plan/internal.h"
+#include "libworker/plan/spec_text.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -37,6 +38,24 @@ int check_machine(const struct plan_spec *spec, struct ms_err *err)
                        line + 2, want->caches[0], want->caches[1], here.caches[0], here.caches[1]);
     }
     return 0;
+}
+
+int check_team(const struct plan_spec *spec, struct ms_err *err)
+{
+    int rc = plan_take_team(spec->threads, err);
+    return rc < 0 ? ms_err_prefix(err, "plan line %d: threads %d",
+                                  plan_spec_line(spec, PLAN_ITEM_NETWORK, 2), spec->threads)
+                  : 0;
+}
+
+int check_precision(const struct graph *graph, const struct plan_spec *spec, struct ms_err *err)
+{
+    struct plan plan = {.graph = graph};
+    int rc = plan_set_dtypes(&plan, spec->precision, err);
+    return rc < 0 ? ms_err_prefix(err, "plan line %d: precision %s",
+                                  plan_spec_line(spec, PLAN_ITEM_MACHINE, 3),
+                                  spec_precision_name(spec->precision))
+                  : 0;
 }
 
 /* ---- ops ----------------------------------------------------------------------------------------

@@ -32,8 +32,8 @@ static int check_tensor(const struct graph *graph, enum ms_dtype precision, int 
     return is_class || dtype == MS_F32
                ? 0
                : ms_fail(err, MS_E_UNSUPPORTED,
-                         "plan: tensor %s of graph %s would be %s; this version computes with %s "
-                         "only: choose the plan with precision fp32",
+                         "tensor %s of graph %s would be %s; this version computes with %s only: "
+                         "take precision fp32",
                          tensor->name, graph_name(graph), ms_dtype_name(dtype),
                          ms_dtype_name(MS_F32));
 }

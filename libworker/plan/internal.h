@@ -226,6 +226,8 @@ void record_machine(struct plan_machine *ret);
  * scheduled, what the spec says? MS_E_UNSUPPORTED or MS_E_INVALID, with the line and what it is
  * instead. */
 int check_machine(const struct plan_spec *spec, struct ms_err *err);
+int check_team(const struct plan_spec *spec, struct ms_err *err);
+int check_precision(const struct graph *graph, const struct plan_spec *spec, struct ms_err *err);
 int check_graph(const struct graph *graph, const struct plan_spec *spec, enum plan_use use,
                 struct ms_err *err);
 int check_plan(const struct plan *plan, const struct plan_spec *spec, enum plan_use use,

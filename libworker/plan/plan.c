@@ -139,6 +139,8 @@ int plan_create(const struct graph *graph, const struct plan_spec *spec, enum pl
 {
     struct plan *plan = NULL;
     int rc = check_machine(spec, err);
+    rc = rc < 0 ? rc : check_team(spec, err);
+    rc = rc < 0 ? rc : check_precision(graph, spec, err);
     rc = rc < 0 ? rc : plan_begin(graph, spec, use, &plan, err);
     if (rc < 0) {
         return rc;

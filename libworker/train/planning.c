@@ -292,7 +292,9 @@ static int take_text(struct train *train, const char *text, struct ms_err *err)
 /* A line that this node cannot obey says what it has instead: whoever reads it sees neither. */
 static int name_node(int rc, const struct ms_err *why, struct ms_err *err)
 {
-    return ms_fail(err, rc, "%s (this node: isa %s, onednn %s, caches %" PRId64 " %" PRId64 ")",
+    return ms_fail(err, rc,
+                   "%.230s (this node: isa %s, onednn %s, caches %" PRId64 " %" PRId64
+                   "); without --plan rank 0 chooses one",
                    ms_err_text(why), plan_isa(), plan_library(), plan_cache_bytes(1),
                    plan_cache_bytes(2));
 }

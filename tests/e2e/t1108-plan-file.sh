@@ -46,7 +46,7 @@ ok "with the same weights" same "$(digest omp)" "$(digest first)"
 ok "OpenMP may not have fewer in a team than the plan" env OMP_DYNAMIC=true OMP_MAX_ACTIVE_LEVELS=0 "$MSCTL" run \
     --run-dir "$T/dynamic" -n 2 --plan "$T/first/plan.txt" "$T/job.yaml"
 ok "with the same weights" same "$(digest dynamic)" "$(digest first)"
-ok "a limit of threads below the plan's is named" says "raise OMP_THREAD_LIMIT" env OMP_THREAD_LIMIT=1 "$MSCTL" run \
+ok "a limit of threads below the plan's is named" says "plan line 5: threads 2: OpenMP gives this process 1 thread, and a rank has 2: raise OMP_THREAD_LIMIT" env OMP_THREAD_LIMIT=1 "$MSCTL" run \
     --run-dir "$T/limited" -n 2 --plan "$T/first/plan.txt" "$T/job.yaml"
 start busy sh -c 'while :; do :; done'
 ok "a busy process beside it changes nothing" by_plan beside

@@ -90,14 +90,16 @@ START_TEST(a_plan_of_another_job_is_told_by_its_line)
     refused(" line 4: world 8, and the job has workers: 3; -n 8 runs it as planned");
     job.workers = 8;
     snprintf(job.network, sizeof(job.network), "resnet50");
-    refused(" line 3: network linear, and the job has network: resnet50");
+    refused(" line 3: network linear, and the job has network: resnet50; without --plan rank 0 "
+            "chooses one");
 }
 END_TEST
 
 START_TEST(what_is_no_plan_is_told_by_its_line)
 {
     write_plan("network: linear\nworkers: 8\n");
-    refused(" line 1: must be 'msched plan 1'");
+    refused(
+        " line 1: must be 'msched plan 1'; `msctl show --plan JOB` prints a plan as it is read");
     char *text = golden();
     *strstr(text, "world 8") = 'W';
     write_plan(text);

@@ -10,10 +10,10 @@ static const char *const layouts[] = {"abcd",       "acdb",       "aBcd16b",    
                                       "ABcd16b16a", "ABcd16a16b", "BAcd16a16b", "ab",     "ba",
                                       "AB16b16a",   "a",          "of_stone"};
 static const char *const names[] = {
-    "lenet5",   "linear",      "conv2d",   "relu_bwd",      "jit:avx2",   "x64:gemm:jit",
-    "gemm:jit", "ref:any",     "jit:tomo", "simple:any",    "kernel:add", "fc1.weight",
-    "fc2.bias", "kernel:relu", "avx2",     "2.6.2",         "conv1",      "head.conv1",
-    "mixed",    "train",       "tail",     "head.bn1.gamma"};
+    "lenet5",   "linear",      "conv2d",   "relu_bwd",   "jit:avx2",      "x64:gemm:jit",
+    "gemm:jit", "ref:any",     "jit:tomo", "simple:any", "kernel:add",    "fc1.weight",
+    "fc2.bias", "kernel:relu", "avx2",     "2.6.2",      "conv1",         "head.conv1",
+    "bf16",     "mixed",       "train",    "tail",       "head.bn1.gamma"};
 
 /* ---- mutations ----------------------------------------------------------------------------------
  */
@@ -75,7 +75,8 @@ static void other_number(char *word, uint64_t stream)
  * of a parameter that has a mirror. */
 static int is_alone(char words[WORDS_MAX][WORD_MAX], int word)
 {
-    static const char *const heads[] = {"network", "isa", "onednn", "caches", "statistic"};
+    static const char *const heads[] = {"network", "isa",       "onednn",
+                                        "caches",  "precision", "statistic"};
     for (size_t i = 0; i < sizeof(heads) / sizeof(heads[0]); i++) {
         if (strcmp(words[0], heads[i]) == 0) {
             return strchr(words[word], '+') == NULL;

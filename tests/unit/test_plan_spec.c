@@ -358,6 +358,7 @@ START_TEST(a_precision_that_nothing_computes_with_is_refused_by_tensor_and_type)
     ck_ms_ok(plan_spec_parse(text, strlen(text), &other, err));
     ck_assert_int_eq(other->precision, MS_BF16);
     ck_ms_fails(create(&job, err), MS_E_UNSUPPORTED, want);
+    ck_ms_fails(create(&job, err), MS_E_UNSUPPORTED, "plan line 9: precision bf16: ");
     free(text);
     plan_spec_destroy(other);
     job_fini(&job);

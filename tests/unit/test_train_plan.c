@@ -159,6 +159,7 @@ static const struct row {
     {"world 1", "world 2", "plan line 4: world 2: the job has 1 ranks"},
     {"onednn ", "onednn 9", "plan line 7: onednn 9"},
     {"\ncaches ", "\ncaches 1", "plan line 8: caches 1"},
+    {"precision fp32", "precision bf16", "plan line 9: precision bf16: "},
     {"use tail 8x3", "use tail 9x3", "for tail is (8, 3"},
     {" relu=1", "", "plan line"},
     {"kernel:batch_norm ", "kernel:batch_nor ", "plan line"},
@@ -180,6 +181,7 @@ START_TEST(line_that_cannot_be_obeyed_is_named_with_what_this_node_has)
     ck_assert_msg(strstr(why.text, row->says) != NULL, "%s", why.text);
     ck_assert_msg(strstr(why.text, "(this node: isa ") != NULL, "%s", why.text);
     ck_assert_msg(strstr(why.text, plan_library()) != NULL, "%s", why.text);
+    ck_assert_msg(strstr(why.text, "without --plan rank 0 chooses one") != NULL, "%s", why.text);
     free(text);
     free(other);
 }
