@@ -35,10 +35,8 @@ int sched_load_meta(struct sched *s, const char *key, uint64_t value, struct ms_
         return 0; /* other keys are the store's own, or a newer release's */
     }
     if (value >= counters[which].max) {
-        return ms_fail(err, MS_E_CONFIG,
-                       "its %s is %llu, and the limit is %llu: what is written there is damaged; "
-                       "put the newest copy back (with its -wal)",
-                       key, (ull)value, (ull)counters[which].max - 1);
+        return ms_fail(err, MS_E_CONFIG, "its %s is %llu, and the limit is %llu", key, (ull)value,
+                       (ull)counters[which].max - 1);
     }
     switch (which) {
     case GENERATION:

@@ -14,7 +14,7 @@ static int row_check(const struct sched_job_row *row, struct ms_err *err)
         return ms_fail(err, MS_E_CONFIG, "the database holds a job with id %llu", (ull)row->id);
     }
     if ((unsigned)row->state >= JOB_STATES || row->state == JOB_RECOVERING) {
-        return ms_fail(err, MS_E_CONFIG,
+        return ms_fail(err, MS_E_UNSUPPORTED,
                        "job %llu of the database is in state %d (%s), which this release does not "
                        "know: start the release that wrote it",
                        (ull)row->id, (int)row->state, sched_job_state_name(row->state));

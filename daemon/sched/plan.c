@@ -182,8 +182,10 @@ int plans_loaded(const struct sched *s, struct ms_err *err)
     for (; link != NULL; link = table_walk(&s->plans, &slot, link)) {
         const struct plan *plan = list_item(link, struct plan, link);
         if (plan->n_jobs == 0) {
-            return ms_fail(err, MS_E_CONFIG, "the database holds plan %.16s..., which is no job's",
-                           plan->sha256);
+            return ms_fail(err, MS_E_CONFIG,
+                           "database %s is damaged: it holds plan %.16s..., which is no job's; put "
+                           "the newest copy back (with its -wal)",
+                           s->database, plan->sha256);
         }
     }
     return 0;

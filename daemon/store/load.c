@@ -181,6 +181,15 @@ int store_ledger(struct store *store, const char *table, int64_t ret[2])
     return rc == SQLITE_ROW ? SQLITE_OK : rc == SQLITE_DONE ? SQLITE_CORRUPT : rc;
 }
 
+/* What the core cannot take was not written by us (MS_E_CONFIG), or is nobody's fault. */
+static int name_database(struct store *store, int rc, struct ms_err *err)
+{
+    char why[MS_ERR_TEXT_MAX];
+    snprintf(why, sizeof(why), "%s", ms_err_text(err));
+    return rc == MS_E_CONFIG ? store_fail_damage(store, err, "%s", why)
+                             : ms_err_prefix(err, "database %s", store->path);
+}
+
 static int load_row(struct store *store, struct sched *sched, const struct part *part,
                     int64_t tally[2], struct ms_err *err)
 {
@@ -196,7 +205,7 @@ static int load_row(struct store *store, struct sched *sched, const struct part 
     tally[0]++;
     tally[1] = (tally[1] + sqlite3_column_int64(reader.statement, columns - 2)) & mask;
     int rc = part->load(store, sched, &reader, err);
-    return rc < 0 ? ms_err_prefix(err, "database %s", store->path) : 0;
+    return rc < 0 ? name_database(store, rc, err) : 0;
 }
 
 static int load_part(struct store *store, struct sched *sched, const struct part *part,

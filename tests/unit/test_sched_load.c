@@ -291,9 +291,10 @@ START_TEST(states_of_another_release_are_refused)
 {
     begin();
     struct sched_job_row row = job_row(3, JOB_RECOVERING);
-    ck_ms_fails(sched_load_job(fix.s, &row, err), MS_E_CONFIG, "job 3 of the database is in state");
+    ck_ms_fails(sched_load_job(fix.s, &row, err), MS_E_UNSUPPORTED,
+                "job 3 of the database is in state");
     row.state = (enum sched_job_state)99;
-    ck_ms_fails(sched_load_job(fix.s, &row, err), MS_E_CONFIG, "state 99");
+    ck_ms_fails(sched_load_job(fix.s, &row, err), MS_E_UNSUPPORTED, "state 99");
     row = job_row(0, JOB_QUEUED);
     ck_ms_fails(sched_load_job(fix.s, &row, err), MS_E_CONFIG, "id 0");
     row = job_row(3, JOB_QUEUED);

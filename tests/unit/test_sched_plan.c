@@ -633,7 +633,7 @@ START_TEST(plans_and_jobs_that_do_not_belong_together_are_refused)
     ck_ms_fails(sched_load_job(fix.s, &row, err), MS_E_CONFIG, "which it does not hold");
     load_begin(SCHED_STANDING);
     load_plan(OTHER_PLAN);
-    ck_ms_fails(sched_load_done(fix.s, fix.now, err), MS_E_CONFIG, "which is no job's");
+    ck_ms_fails(sched_load_done(fix.s, fix.now, err), MS_E_CONFIG, "which is no job's; put ");
     load_begin(SCHED_STANDING);
     struct sched_plan_row no_plan = {.text = "hello", .bytes = 5};
     ck_ms_fails(sched_load_plan(fix.s, &no_plan, err), MS_E_CONFIG, "is no plan");

@@ -282,7 +282,8 @@ START_TEST(a_row_that_the_core_refuses_names_the_database)
     job.workers = 77;
     ck_assert_int_eq(put(&job), 0);
 
-    ck_ms_fails(store_load(store, &loaded, err), MS_E_CONFIG, "state.db: job 3 is not to my taste");
+    ck_ms_fails(store_load(store, &loaded, err), MS_E_CONFIG,
+                "state.db is damaged: job 3 is not to my taste. Keep it and put a copy back: ");
 }
 END_TEST
 
