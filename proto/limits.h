@@ -166,7 +166,8 @@
 #define MS_JOB_DEPTH_MAX     16   /* levels of YAML: the deepest legal value is at 5 */
 #define MS_JOB_NODES_MAX     4096 /* values in a job file: the largest legal job has about 200 */
 #define MS_BATCH_MAX         65536
-#define MS_THREADS_MAX       MS_CPUS_MAX /* of a rank: a service may have 4096 tasks */
+#define MS_TEAM_STACK_MIN    (256U << 10) /* of an OpenMP thread: AVX-512 kernels need 48 KiB */
+#define MS_THREADS_MAX       MS_CPUS_MAX  /* of a rank: a service may have 4096 tasks */
 #define MS_EPOCHS_MAX        1000000
 #define MS_CLASSES_MAX       100000
 #define MS_TRANSFORMS_MAX    16

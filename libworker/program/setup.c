@@ -1,6 +1,7 @@
 /* setup.c - what settings, files and environment make of a worker */
 #include "libworker/comm/comm.h"
 #include "libworker/data/path.h"
+#include "libworker/host/team_stack.h"
 #include "libworker/node/job_folders.h"
 #include "libworker/plan/plan.h"
 #include "libworker/program/program.h"
@@ -251,6 +252,28 @@ static int judge_data_plane(const struct program *program, struct ms_err *err)
     return rc == 0 ? 0 : waits ? ms_err_recode(err, MS_E_IO) : ms_err_recode(err, MS_E_CONFIG);
 }
 
+/* Before anybody counts on this node: a thread that runs off its stack takes the process with it.
+ */
+static int judge_stacks(struct ms_err *err)
+{
+    const char *name = getenv("OMP_STACKSIZE") != NULL ? "OMP_STACKSIZE" : "GOMP_STACKSIZE";
+    const char *value = getenv(name);
+    const size_t bytes = team_stack_bytes();
+    if (bytes == 0 || bytes >= MS_TEAM_STACK_MIN) {
+        return 0;
+    }
+    if (value != NULL) {
+        return ms_fail(err, MS_E_CONFIG,
+                       "%s=%.40s: threads of OpenMP get stacks of %zu KiB here, and kernels need "
+                       "%u: unset it, or raise it",
+                       name, value, bytes / 1024, MS_TEAM_STACK_MIN / 1024);
+    }
+    return ms_fail(err, MS_E_CONFIG,
+                   "threads of OpenMP get stacks of %zu KiB here by `ulimit -s`, and kernels need "
+                   "%u: raise it, or set OMP_STACKSIZE=1M",
+                   bytes / 1024, MS_TEAM_STACK_MIN / 1024);
+}
+
 int program_setup(struct program *program, int argc, char **argv, struct ms_err *err)
 {
     struct worker_config *worker = &program->worker;
@@ -268,6 +291,10 @@ int program_setup(struct program *program, int argc, char **argv, struct ms_err 
     if (rc < 0) {
         ms_err_prefix(err, "isa");
         return MS_E_CONFIG;
+    }
+    rc = judge_stacks(err);
+    if (rc < 0) {
+        return rc;
     }
     if (argc > 2) {
         return ms_fail(err, MS_E_INVALID, "one job file at the most, but there is also %s",

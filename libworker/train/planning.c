@@ -2,6 +2,7 @@
 #include "libworker/host/memory.h"
 #include "libworker/host/offer.h"
 #include "libworker/plan/plan.h"
+#include "libworker/train/environment.h"
 #include "libworker/train/model_copy.h"
 #include "libworker/train/train_impl.h"
 #include "proto/macros.h"
@@ -340,6 +341,9 @@ static int make_plan(struct train *train, const char *text, struct ms_err *err)
     rc = rc < 0 ? rc : find_cpus(train, err);
     rc = rc < 0 ? rc : fit_memory(train, err);
     rc = rc < 0 ? rc : replica_plan_sha256(train->replica, train->known.plan_sha256, err);
+    if (rc == 0 && train->cfg.on_note != NULL) {
+        environment_note(train->known.threads, plan_isa(), train->cfg.on_note, train->cfg.arg);
+    }
     if (rc < 0) { /* the replica may have none any more */
         free(train->plan_text);
         train->plan_text = NULL;

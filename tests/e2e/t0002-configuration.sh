@@ -51,6 +51,11 @@ if [ -x "$MSWORKER" ]; then
     ok "an interface is no address" says "worker_ip: 'lo' is the name of an interface" node_check --worker-ip lo
     ok "whenever it comes" status 78 "$MSWORKER" --server 127.0.0.1:1 --tls off --jobs-dir "$T/jobs" --worker-ip lo
     ok "a start may come too early for it and is tried again" status 75 "$MSWORKER" --server 127.0.0.1:1 --tls off --jobs-dir "$T/jobs" --worker-ip 192.0.2.1
+    if ldd "$MSWORKER" | grep -q libgomp; then
+        small_stacks() { OMP_STACKSIZE=16k node_check "$@"; }
+        ok "stacks of OpenMP that end the process in a step are refused before the start" status 78 small_stacks
+        ok "with what they need" says "OMP_STACKSIZE=16k: threads of OpenMP get stacks of 16 KiB here, and kernels need 256: unset it" small_stacks
+    fi
     printf 'nam: x\n' >"$T/bad.yaml"
     of_cluster() { dynamic MS_ROLE=MS_WORKER "$@"; }
     ok "a job that is not legal is 2" status 2 of_cluster "$MSWORKER" "$T/bad.yaml"

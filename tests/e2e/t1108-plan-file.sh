@@ -48,6 +48,13 @@ ok "OpenMP may not have fewer in a team than the plan" env OMP_DYNAMIC=true OMP_
 ok "with the same weights" same "$(digest dynamic)" "$(digest first)"
 ok "a limit of threads below the plan's is named" says "plan line 5: threads 2: OpenMP gives this process 1 thread, and a rank has 2: raise OMP_THREAD_LIMIT" env OMP_THREAD_LIMIT=1 "$MSCTL" run \
     --run-dir "$T/limited" -n 2 --plan "$T/first/plan.txt" "$T/job.yaml"
+ok "a wish for other threads and code counts for nothing" env OMP_NUM_THREADS=1 DNNL_MAX_CPU_ISA=SSE41 "$MSCTL" run \
+    --run-dir "$T/wish" -n 2 --plan "$T/first/plan.txt" "$T/job.yaml"
+ok "with the same weights" same "$(digest wish)" "$(digest first)"
+ok "and the worker's log says so" grep -q "OMP_NUM_THREADS=1 counts for nothing here: the plan has 2 threads" "$T/wish/worker_0.log"
+ok "of both" grep -q "DNNL_MAX_CPU_ISA=SSE41 counts for nothing here: the plan has isa" "$T/wish/worker_1.log"
+ok "stacks that end a process in a step are named" says "OMP_STACKSIZE=16k" env OMP_STACKSIZE=16k "$MSCTL" run \
+    --run-dir "$T/stacks" -n 2 "$T/job.yaml"
 start busy sh -c 'while :; do :; done'
 ok "a busy process beside it changes nothing" by_plan beside
 stop busy KILL

@@ -35,6 +35,9 @@ static void setup(void)
 {
     memory = MEMORY_UNKNOWN;
     notes[0] = '\0';
+    unsetenv("OMP_NUM_THREADS");
+    unsetenv("DNNL_MAX_CPU_ISA");
+    unsetenv("ONEDNN_MAX_CPU_ISA");
     train_case_job(&job, net, MS_ARRAY_SIZE(net));
 }
 
@@ -184,6 +187,25 @@ START_TEST(line_that_cannot_be_obeyed_is_named_with_what_this_node_has)
     ck_assert_msg(strstr(why.text, "without --plan rank 0 chooses one") != NULL, "%s", why.text);
     free(text);
     free(other);
+}
+END_TEST
+
+/* One plan for all ranks, whatever the environment of each of them is. */
+START_TEST(variables_that_the_plan_overrules_are_named)
+{
+    struct train_result result;
+    char *text = chosen();
+    setenv("OMP_NUM_THREADS", "77", 1);
+    setenv("DNNL_MAX_CPU_ISA", "OF_TOMORROW", 1);
+    setenv("ONEDNN_MAX_CPU_ISA", "ALL", 1);
+    ck_ms_ok(run(text, &result, err));
+
+    ck_assert_ptr_nonnull(
+        strstr(notes, "OMP_NUM_THREADS=77 counts for nothing here: the plan has"));
+    ck_assert_ptr_nonnull(strstr(notes, "DNNL_MAX_CPU_ISA=OF_TOMORROW counts for nothing here: the "
+                                        "plan has isa "));
+    ck_assert_ptr_null(strstr(notes, "ALL"));
+    free(text);
 }
 END_TEST
 
@@ -345,6 +367,7 @@ int main(void)
     tcase_add_test(tc, threads_are_those_of_the_plan_even_where_there_are_no_cores_for_them);
     tcase_add_loop_test(tc, line_that_cannot_be_obeyed_is_named_with_what_this_node_has, 0,
                         (int)MS_ARRAY_SIZE(rows));
+    tcase_add_test(tc, variables_that_the_plan_overrules_are_named);
     tcase_add_test(tc, hostile_bytes_are_a_plan_that_cannot_be_obeyed);
     tcase_add_test(tc, plan_without_a_use_that_the_job_needs_is_refused_by_its_line);
     tcase_add_test(tc, threads_that_the_job_fixes_are_held_against_the_plan);
