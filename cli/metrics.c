@@ -19,7 +19,7 @@ enum {
 
 static int reserve(struct cli_metrics *m, size_t *max)
 {
-    double **const columns[] = {&m->loss, &m->samples_per_s, &m->step_ms};
+    double **const columns[] = {&m->loss, &m->step_ms};
     size_t room = *max;
     for (size_t i = 0; i < MS_ARRAY_SIZE(columns); i++) {
         room = *max;
@@ -44,9 +44,17 @@ static void forget_half(struct cli_metrics *m)
 {
     size_t half = m->n / 2;
     memmove(m->loss, m->loss + half, (m->n - half) * sizeof(double));
-    memmove(m->samples_per_s, m->samples_per_s + half, (m->n - half) * sizeof(double));
     memmove(m->step_ms, m->step_ms + half, (m->n - half) * sizeof(double));
     m->n -= half;
+}
+
+static void add_up(struct cli_metrics *m, double samples_per_s, double step_ms)
+{
+    if (isfinite(samples_per_s) && isfinite(step_ms)) {
+        m->samples += samples_per_s * step_ms / 1000;
+        m->seconds += step_ms / 1000;
+        m->n_steps++;
+    }
 }
 
 static int add_line(struct cli_metrics *m, size_t *max, const char *text, size_t length)
@@ -60,8 +68,8 @@ static int add_line(struct cli_metrics *m, size_t *max, const char *text, size_t
         good = reserve(m, max);
         if (good) {
             m->loss[m->n] = number(object, "loss");
-            m->samples_per_s[m->n] = number(object, "samples_per_s");
             m->step_ms[m->n] = number(object, "step_ms");
+            add_up(m, number(object, "samples_per_s"), m->step_ms[m->n]);
             m->n++;
         }
     }
@@ -126,7 +134,6 @@ int cli_metrics_read(const char *path, struct cli_metrics *ret, struct ms_err *e
 void cli_metrics_free(struct cli_metrics *metrics)
 {
     free(metrics->loss);
-    free(metrics->samples_per_s);
     free(metrics->step_ms);
     memset(metrics, 0, sizeof(*metrics));
 }

@@ -6,13 +6,15 @@
 
 #include <stddef.h>
 
-enum { CLI_METRICS_MAX = 1000000 }; /* steps kept: 24 MB; a longer run shows its last million */
+enum { CLI_METRICS_MAX = 1000000 }; /* steps kept: 16 MB; a longer run shows its last million */
 
 struct cli_metrics {
     size_t n; /* steps */
     double *loss;
-    double *samples_per_s;
     double *step_ms;
+    /* of all steps, also of those that are not kept; no evaluations */
+    size_t n_steps;
+    double samples, seconds;
 };
 
 /* Reads the steps of a file; lines that are no step (evaluations, the last line, a torn one) are

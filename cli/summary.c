@@ -15,12 +15,13 @@
 struct cli_speed cli_summary_speed(const Ms__JobInfo *job, const struct cli_metrics *metrics)
 {
     const Ms__Progress *p = job->progress;
-    struct cli_speed speed = {NAN, NAN, "median"};
-    if (metrics->n > 0) {
-        speed.samples_per_s = cli_median(metrics->samples_per_s, metrics->n);
-        speed.step_ms = cli_median(metrics->step_ms, metrics->n);
+    struct cli_speed speed = {NAN, NAN, NAN, 0};
+    if (metrics->seconds > 0) {
+        speed.samples_per_s = metrics->samples / metrics->seconds;
+        speed.step_ms = metrics->seconds * 1000 / (double)metrics->n_steps;
+        speed.median_ms = cli_median(metrics->step_ms, metrics->n);
     } else if (job->steps > 0 && job->seconds > 0) {
-        speed.how = "average";
+        speed.with_evaluations = job->n_evals > 0;
         speed.step_ms = job->seconds * 1000 / (double)job->steps;
         if (p != NULL && p->step_ms > 0) { /* samples of a step, from what rank 0 said last */
             speed.samples_per_s = p->samples_per_s * p->step_ms / speed.step_ms;
@@ -60,6 +61,23 @@ static void print_result(FILE *out, int colour, const Ms__JobInfo *job)
     }
 }
 
+static void print_speed(FILE *out, const struct cli_speed *speed)
+{
+    char rate[CLI_FORMAT_MAX];
+    char step[CLI_FORMAT_MAX];
+    char median[CLI_FORMAT_MAX];
+    if (!isfinite(speed->samples_per_s) || !isfinite(speed->step_ms)) {
+        return;
+    }
+    fprintf(out, "  throughput  %s samples/s, %s a step (average of the job%s",
+            cli_format_rate(rate, speed->samples_per_s), cli_format_ms(step, speed->step_ms),
+            speed->with_evaluations ? " with its evaluations" : "");
+    if (isfinite(speed->median_ms)) {
+        fprintf(out, "; median %s", cli_format_ms(median, speed->median_ms));
+    }
+    fputs(")\n", out);
+}
+
 static void print_numbers(FILE *out, const Ms__JobInfo *job, const char *eval_name,
                           const struct cli_run_facts *facts)
 {
@@ -76,11 +94,7 @@ static void print_numbers(FILE *out, const Ms__JobInfo *job, const char *eval_na
     } else if (eval != NULL) {
         fprintf(out, "  evaluation  loss %s on %s\n", cli_format_real(a, eval->eval_loss), data);
     }
-    if (isfinite(speed.samples_per_s) && isfinite(speed.step_ms)) {
-        fprintf(out, "  throughput  %s samples/s, %s a step (%s of the job)\n",
-                cli_format_rate(a, speed.samples_per_s), cli_format_ms(b, speed.step_ms),
-                speed.how);
-    }
+    print_speed(out, &speed);
     if (job->steps > 0) {
         fprintf(out, "  steps       %s\n", cli_format_count(a, job->steps));
     }

@@ -13,11 +13,13 @@ struct cli_run_facts {
     double seconds;      /* from the start of msctl */
 };
 
-/* Speed over the whole job: medians of its steps where metrics can be read, else its steps divided
- * by its time of training; NaN where it ended without either. */
+/* Speed over the whole job: its samples by the time in which its steps ran, where metrics can be
+ * read, else by its time of training, in which evaluations are; NaN where it ended without either.
+ * A median is no speed: most steps of a short job are quick, and few take most of its time. */
 struct cli_speed {
     double samples_per_s, step_ms;
-    const char *how; /* "median", "average" */
+    double median_ms;     /* of a step; NaN: not known */
+    int with_evaluations; /* they are in the time */
 };
 struct cli_speed cli_summary_speed(const Ms__JobInfo *job, const struct cli_metrics *metrics);
 

@@ -45,6 +45,12 @@ ok "each worker has its loss lines" [ "$(grep -c '^epoch: 2 step: [0-9]*, loss i
 ok "--json prints one object" [ "$(wc -l <"$T/json.out")" -eq 1 ]
 ok "with the state" [ "$(value state)" = SUCCEEDED ]
 ok "and the digest, the same for the same job" [ "$(value weights_sha256)" = "$(digest good)" ]
+# 6400 records, two epochs; step_ms is rounded to a microsecond in each of 400 lines
+ok "the speed is that of the samples over the time of the steps" python3 -c 'import json, sys
+steps = [s for s in map(json.loads, open(sys.argv[1])) if "loss" in s]
+end, seconds = json.load(open(sys.argv[2])), sum(s["step_ms"] for s in steps) / 1000
+assert abs(end["samples_per_s"] * seconds / 12800 - 1) < 0.02, (end["samples_per_s"], seconds)' \
+    "$T/json/metrics.jsonl" "$T/json.out"
 ok "progress goes to standard error then" grep -q "run directory" "$T/json.err"
 
 ok "without --run-dir it makes ./<job>-<time>" bash -c \

@@ -43,7 +43,36 @@ START_TEST(speed_is_an_average_over_the_job_and_not_the_last_step)
 
     ck_assert_double_eq_tol(speed.step_ms, 50, 1e-9);
     ck_assert_double_eq_tol(speed.samples_per_s, 64 / 0.05, 1e-6);
-    ck_assert_str_eq(speed.how, "average");
+    ck_assert(isnan(speed.median_ms));
+    ck_assert_int_eq(speed.with_evaluations, 1);
+}
+END_TEST
+
+/* Nine quick steps, and one that waited for another process: the samples of ten in 100 ms. */
+START_TEST(speed_of_a_short_job_is_its_samples_by_the_time_of_its_steps)
+{
+    const char *root = test_dir_make();
+    char path[160];
+    struct cli_metrics metrics;
+    snprintf(path, sizeof(path), "%s/metrics.jsonl", root);
+    FILE *file = fopen(path, "w");
+    for (int i = 0; i < 9; i++) { /* 16 samples each */
+        fputs("{\"loss\":1,\"samples_per_s\":16000,\"step_ms\":1}\n", file);
+    }
+    fputs("{\"epoch\":1,\"eval_loss\":1,\"accuracy\":1}\n", file);
+    fputs("{\"loss\":1,\"samples_per_s\":175.824176,\"step_ms\":91}\n", file);
+    fputs("{\"loss\":1,\"samples_per_s\":null,\"step_ms\":1}\n", file);
+    fclose(file);
+    ck_ms_ok(cli_metrics_read(path, &metrics, err));
+
+    struct cli_speed speed = cli_summary_speed(&job, &metrics);
+
+    ck_assert_double_eq_tol(speed.samples_per_s, 1600, 0.01);
+    ck_assert_double_eq_tol(speed.step_ms, 10, 1e-6);
+    ck_assert_double_eq_tol(speed.median_ms, 1, 1e-6);
+    ck_assert_int_eq(speed.with_evaluations, 0);
+    cli_metrics_free(&metrics);
+    test_dir_remove(root);
 }
 END_TEST
 
@@ -86,7 +115,8 @@ START_TEST(accuracy_stands_with_its_data_set)
     ck_assert_msg(strstr(text, "accuracy    95.00 % on the test set of mnist, loss 0.2000\n") !=
                       NULL,
                   "%s", text);
-    ck_assert_msg(strstr(text, "50.0 ms a step (average of the job)") != NULL, "%s", text);
+    ck_assert_msg(strstr(text, "50.0 ms a step (average of the job with its evaluations)") != NULL,
+                  "%s", text);
     free(text);
 }
 END_TEST
@@ -192,6 +222,7 @@ int main(void)
     TCase *tc = tcase_create("summary");
     tcase_add_checked_fixture(tc, begin, NULL);
     tcase_add_test(tc, speed_is_an_average_over_the_job_and_not_the_last_step);
+    tcase_add_test(tc, speed_of_a_short_job_is_its_samples_by_the_time_of_its_steps);
     tcase_add_test(tc, job_that_never_stepped_has_no_speed);
     tcase_add_test(tc, job_that_was_cancelled_tells_programs_how_far_it_came);
     tcase_add_test(tc, accuracy_stands_with_its_data_set);
