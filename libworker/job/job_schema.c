@@ -17,10 +17,16 @@ static const char *const usages[] = {"train", "test", "all", NULL};
 static const char *const losses[] = {"softmax_cross_entropy", "mse", NULL};
 static const char *const optimizers[] = {"sgd", "momentum", "adam", NULL};
 static const char *const modes[] = {"data_parallel", "stand_alone", NULL};
-static const char *const modes_later[] = {"semi_auto_parallel", "auto_parallel", "hybrid_parallel",
+static const char *const modes_later[] = {"semi_auto_parallel",
+                                          "auto_parallel",
+                                          "hybrid_parallel",
+                                          "model_parallel",
+                                          "pipeline_parallel",
+                                          "tensor_parallel",
                                           NULL};
 static const char *const precisions[] = {"fp32", NULL};
-static const char *const precisions_later[] = {"bf16", "fp16", NULL};
+static const char *const precisions_later[] = {"bf16",    "bfloat16", "fp16",
+                                               "float16", "mixed",    NULL};
 static const char *const interpolations[] = {"bilinear", "nearest", NULL};
 
 enum {
@@ -284,10 +290,19 @@ static const struct job_field job_rows[] = {
      .help = "default: the job's batch_size"},
 
     {.key = "checkpoint", .type = JOB_LATER, .help = "checkpoints"},
+    {.key = "checkpoints", .type = JOB_LATER, .help = "checkpoints"},
+    {.key = "graph",
+     .type = JOB_LATER,
+     .help = "the import of graphs: network names one that is built in"},
+    {.key = "mixed_precision", .type = JOB_LATER, .help = "bf16"},
+    {.key = "model_parallel", .type = JOB_LATER, .help = "model parallelism"},
+    {.key = "pipeline_parallel", .type = JOB_LATER, .help = "model parallelism"},
+    {.key = "tensor_parallel", .type = JOB_LATER, .help = "model parallelism"},
     {.key = "profile", .type = JOB_LATER, .help = "the profiler"},
     {.key = "gradient_accumulation", .type = JOB_LATER, .help = "gradient accumulation"},
     {.key = "parallel.gradient_accumulation", .type = JOB_LATER, .help = "gradient accumulation"},
     {.key = "parallel.grad_accumulation_step", .type = JOB_LATER, .help = "gradient accumulation"},
+    {.key = "parallel.pipeline_stages", .type = JOB_LATER, .help = "model parallelism"},
     {.key = "parallel.strategies", .type = JOB_LATER, .help = "parallel strategies"},
 };
 
