@@ -69,7 +69,8 @@ struct msw_progress {
 };
 
 struct msw_options {
-    const char *run_dir; /* metrics.jsonl and weights.safetensors go there; NULL: nowhere */
+    const char *run_dir; /* metrics.jsonl and weights.safetensors go there, of a cluster also
+                            plan.txt; NULL: nowhere */
     int threads;         /* 0: one for each core that this process may use */
     /* After each step and each evaluation, on the calling thread. Non-zero: stop after this step.
      */

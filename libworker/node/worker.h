@@ -35,6 +35,7 @@ struct worker_config { /* strings are borrowed for the call of worker_run */
     int64_t patience_ms; /* with a silent scheduler, with a rank in hand: see agent.h; 0: a lease */
     int64_t peer_timeout_ms;
     const struct job *job; /* DYNAMIC */
+    const char *plan;      /* DYNAMIC: that the ranks obey; NULL: rank 0 chooses one */
     uint32_t worker_num;   /* DYNAMIC: MS_WORKER_NUM */
     int stays_unbound;     /* ranks are not bound to CPUs of their own */
     int force_remote;      /* tests: same-host peers over TLS */

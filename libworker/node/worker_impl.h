@@ -70,6 +70,11 @@ int worker_folder_is_of(const struct worker *worker, const char *folder, const c
 /* Agent's thread. Ours, or freed if it is the one that the rank has; MS_E_FULL: no rank waits for
  * it, and it stays the caller's. Another one than that fails the rank. */
 int worker_take_plan(struct worker *worker, Ms__Plan *plan);
+/* The text for train_obey, NULL: the one that was chosen here. Borrowed until the rank is over.
+ * MS_E_INVALID: the one that was heard is not the one that this worker was given. */
+int worker_find_plan(const struct worker *worker, const char **ret, struct ms_err *err);
+/* plan.txt in the folder of the job, where it is this rank's to leave. */
+void worker_write_plan(struct worker *worker);
 /* Under the lock: the rank in hand is another one, or goes on; and where there is a next one, that
  * is it. At the end of the worker: */
 void worker_leave_plan(struct worker *worker);

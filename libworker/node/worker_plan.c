@@ -4,10 +4,12 @@
  * generation keeps the plan that it has. */
 #include "libworker/node/worker_impl.h"
 
+#include "proto/file_write.h"
 #include "proto/log.h"
 #include "proto/wire.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 static void drop(Ms__Plan **plan)
@@ -39,6 +41,38 @@ void worker_drop_plans(struct worker *worker)
 {
     drop(&worker->plan);
     drop(&worker->kept_plan);
+}
+
+int worker_find_plan(const struct worker *worker, const char **ret, struct ms_err *err)
+{
+    /* no order changes it before the rank trains */
+    const char *heard = worker->plan != NULL ? worker->plan->plan : NULL;
+    const char *own = worker->cfg->plan;
+    if (own != NULL && heard != NULL && strcmp(own, heard) != 0) {
+        return ms_fail(err, MS_E_INVALID,
+                       "rank 0 trains by another plan than --plan of this worker says: start all "
+                       "workers with the same file");
+    }
+    *ret = heard != NULL ? heard : own;
+    return 0;
+}
+
+/* Of a dynamic cluster, whose scheduler ends with the job: nobody can be asked for it then. Other
+ * jobs' plans are kept for `msctl show --plan`. */
+void worker_write_plan(struct worker *worker)
+{
+    char path[MS_PATH_MAX + sizeof("/plan.txt")];
+    char note[MS_PATH_MAX + MS_ERR_TEXT_MAX];
+    const char *text = train_plan_text(worker->train);
+    struct ms_err err = {0, ""};
+    if (worker->cfg->mode != WORKER_DYNAMIC || worker->rank != 0 || worker->run_dir[0] == '\0') {
+        return;
+    }
+    snprintf(path, sizeof(path), "%s/plan.txt", worker->run_dir);
+    if (ms_file_write(path, text, strlen(text), 0644, 0, &err) < 0) {
+        snprintf(note, sizeof(note), "%s is not written: %s", path, err.text);
+        worker_on_note(worker, note);
+    }
 }
 
 /* Where the plan for that generation belongs; NULL: nowhere. Under the lock. */

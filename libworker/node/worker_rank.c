@@ -251,8 +251,13 @@ static int choose_plan(struct worker *worker, struct ms_err *err)
     const uint32_t from = worker->assign->plan_from;
     const int is_for_all = from == MS_PLAN_RANK_0 && worker->rank == 0 && !has_heard_plan(worker);
     if (from != MS_PLAN_OWN && !is_for_all) {
-        worker->plan_from = from == MS_PLAN_RANK_0 && worker->rank != 0 ? "from rank 0" : "given";
+        const int is_rank_0s = from == MS_PLAN_RANK_0 && worker->rank != 0;
+        worker->plan_from = is_rank_0s && worker->cfg->plan == NULL ? "from rank 0" : "given";
         return 0;
+    }
+    if (worker->cfg->plan != NULL) {
+        worker->plan_from = "given";
+        return is_for_all ? worker_send_plan(worker, worker->cfg->plan, err) : 0;
     }
     const char *text = NULL;
     worker->plan_from = "chosen here";
@@ -261,9 +266,11 @@ static int choose_plan(struct worker *worker, struct ms_err *err)
 }
 
 /* A plan that is given says which instruction set. */
-static int fix_isa(const Ms__Assign *assign, struct ms_err *err)
+static int fix_isa(const struct worker *worker, struct ms_err *err)
 {
-    return assign->plan_from == MS_PLAN_GIVEN ? 0 : plan_set_isa(assign->isa, err);
+    const Ms__Assign *assign = worker->assign;
+    const int is_given = assign->plan_from == MS_PLAN_GIVEN || worker->cfg->plan != NULL;
+    return is_given ? 0 : plan_set_isa(assign->isa, err);
 }
 
 void rank_plan(struct worker *worker)
@@ -281,7 +288,7 @@ void rank_plan(struct worker *worker)
         rc = job_parse((const char *)assign->job_json.data, assign->job_json.len, "the job", NULL,
                        NULL, 0, 0, worker->job, &err);
     }
-    int isa = rc == 0 ? fix_isa(assign, &err) : 0;
+    int isa = rc == 0 ? fix_isa(worker, &err) : 0;
     if (isa < 0) {
         tell_isa(worker, isa, &err);
         return;
@@ -317,13 +324,15 @@ void rank_join(struct worker *worker)
 {
     struct train_info info;
     struct ms_err err = {0, ""};
-    /* no order changes it before the rank trains */
-    int rc = train_obey(worker->train, worker->plan != NULL ? worker->plan->plan : NULL, &err);
+    const char *text = NULL;
+    int rc = worker_find_plan(worker, &text, &err);
+    rc = rc < 0 ? rc : train_obey(worker->train, text, &err);
     if (rc < 0) {
         tell_isa(worker, rc, &err);
         return;
     }
     worker_log_plan(worker);
+    worker_write_plan(worker);
     rc = train_join(worker->train, &info, &err);
     tell_mesh(worker, rc, &info, &err);
 }

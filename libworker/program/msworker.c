@@ -187,5 +187,6 @@ int main(int argc, char **argv)
     int status = run(&program, argc, argv);
     SSL_CTX_free(program.tls);
     dynamic_fini(&program.dynamic);
+    free(program.plan);
     return status; /* settings stay: a signal may be on its way to them */
 }

@@ -25,6 +25,7 @@ struct program {
     struct certs certs;
     SSL_CTX *tls;
     struct job job;
+    char *plan; /* --plan; malloc'ed, NULL: none */
     char server[MS_ADDR_MAX + 1];
     char node_id[MS_NAME_MAX + 1];
     struct worker_config worker;

@@ -4,6 +4,7 @@
 #include "libworker/host/team_stack.h"
 #include "libworker/node/job_folders.h"
 #include "libworker/plan/plan.h"
+#include "libworker/program/plan_given.h"
 #include "libworker/program/program.h"
 #include "proto/addr.h"
 #include "proto/log.h"
@@ -36,6 +37,9 @@ const struct ms_setting program_settings[] = {
      "last port of the data plane"},
     {"run_dir", "--run-dir", NULL, MS_SET_STRING, 0, 0, NULL, NULL, 0,
      "folder of the one job that `msctl run` started this worker for"},
+    {"plan", "--plan", NULL, MS_SET_STRING, 0, 0, NULL, NULL, 0,
+     "dynamic cluster: train by this plan (plan.txt of a run), or not at all; the same on all "
+     "workers"},
     {"jobs_dir", "--jobs-dir", NULL, MS_SET_STRING, 0, 0, NULL, "/var/lib/msched/jobs", 0,
      "standing cluster: folder with one folder a job"},
     {"job_keep_days", "--job-keep-days", NULL, MS_SET_INT, 0, 36500, NULL, "30", 0,
@@ -120,7 +124,10 @@ static int setup_dynamic(struct program *program, const char *job_path, struct m
     const char *run_dir = ms_settings_string(program->settings, "run_dir");
     worker->run_dir = run_dir != NULL ? run_dir : ".";
     worker->log_to_file = run_dir != NULL;
-    return 0;
+    const char *plan = ms_settings_string(program->settings, "plan");
+    rc = plan != NULL ? plan_given_read(plan, &program->plan, err) : 0;
+    worker->plan = program->plan;
+    return rc;
 }
 
 static int find_server(struct program *program, struct ms_err *err)
@@ -306,6 +313,10 @@ int program_setup(struct program *program, int argc, char **argv, struct ms_err 
         rc = ms_fail(err, MS_E_INVALID,
                      "MS_ROLE is set, so this is a worker of a dynamic cluster, which brings its "
                      "job: msworker JOB.yaml; unset MS_ROLE for a worker of a standing cluster");
+    } else if (ms_settings_string(settings, "plan") != NULL) {
+        rc = ms_fail(err, MS_E_CONFIG,
+                     "plan: only a worker of a dynamic cluster brings one, with its job; others "
+                     "hear it from the scheduler: msctl submit --plan, msctl run --plan");
     } else {
         rc = setup_standing(program, err);
     }

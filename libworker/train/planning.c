@@ -368,6 +368,11 @@ int train_choose(struct train *train, const char **ret_text, struct ms_err *err)
     return rc;
 }
 
+const char *train_plan_text(const struct train *train)
+{
+    return train->plan_text;
+}
+
 const char *train_plan_sha256(const struct train *train)
 {
     return train->known.plan_sha256;

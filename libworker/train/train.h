@@ -103,6 +103,8 @@ int train_choose(struct train *train, const char **ret_text, struct ms_err *err)
  * the number of the line; MS_E_REFUSED: another instruction set holds in this process; MS_E_FULL:
  * no memory for it. */
 int train_obey(struct train *train, const char *text, struct ms_err *err);
+/* That it obeys, as it was given or chosen; borrowed likewise. NULL before train_obey. */
+const char *train_plan_text(const struct train *train);
 /* Of the plan that it obeys: what all ranks must have alike. Borrowed until train_destroy. */
 const char *train_plan_sha256(const struct train *train);
 /* What it does with its peers: blocks until all are there. None of these changes anything outside

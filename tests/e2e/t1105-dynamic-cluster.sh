@@ -25,11 +25,11 @@ sched() { # NAME [VARIABLE=VALUE]...
     export MS_SCHED_PORT
     start "$name" env MS_ROLE=MS_SCHED "$@" "$MSSCHEDD"
 }
-worker() { # NAME NODE_ID [VARIABLE=VALUE]... ; job in $JOB
+worker() { # NAME NODE_ID [VARIABLE=VALUE]... ; job in $JOB, plan in $PLAN
     local name=$1 id=$2
     shift 2
     mkdir -p "$T/$name.d"
-    start "$name" env MS_ROLE=MS_WORKER MS_NODE_ID="$id" "$@" "$MSWORKER" --run-dir "$T/run_${name%_*}" "${JOB:-$T/job.yaml}"
+    start "$name" env MS_ROLE=MS_WORKER MS_NODE_ID="$id" "$@" "$MSWORKER" ${PLAN:+--plan "$PLAN"} --run-dir "$T/run_${name%_*}" "${JOB:-$T/job.yaml}"
 }
 ends_with() { # STATUS NAME
     reap "$2"
@@ -52,6 +52,31 @@ ok "rank 0 left metrics and weights" [ -s "$T/run_a/weights.safetensors" ]
 ok "no line is an error or a warning" bash -c '! grep -hE " (error|warning) " "$1"/a*.log' - "$T"
 ok "msctl run gives the same weights" run b -n 3 "$T/job.yaml"
 ok "to the bit" same "$(digest run_a)" "$(digest b)"
+
+# ---- plans
+ok "rank 0 left the plan" same "$(sed '/^section memory$/,$d' "$T/run_a/plan.txt" | sha256sum | cut -d' ' -f1)" "$(field run_a plan_sha256)"
+sed 's/^threads .*/threads 2/' "$T/run_a/plan.txt" >"$T/two.txt"
+mkdir "$T/run_p"
+sched p
+for i in 2 0 1; do PLAN=$T/two.txt worker "p_$i" $i; done
+ok "a cluster trains by a plan that its workers bring" ends_with 0 p
+for i in 0 1 2; do ok "worker $i ends with 0" ends_with 0 "p_$i"; done
+ok "and that one it left" cmp "$T/run_p/plan.txt" "$T/two.txt"
+ok "each rank obeyed it" grep -q "^plan: given, " "$T/run_p/worker_1.log"
+mkdir "$T/run_q"
+sched q
+PLAN=$T/run_a/plan.txt worker q_0 0
+PLAN=$T/run_a/plan.txt worker q_1 1
+PLAN=$T/two.txt worker q_2 2
+ok "workers that bring two plans do not train together" ends_with 2 q_2
+ok "and are told" logged q_2 "rank 0 trains by another plan than --plan of this worker says"
+ok "nobody of them" ends_with 2 q_0
+reap q_1
+reap q
+sed '3s/.*/network/' "$T/two.txt" >"$T/torn.txt"
+ok "what is no plan is refused by its line" says "torn.txt: plan line 3: " env MS_ROLE=MS_WORKER "$MSWORKER" --plan "$T/torn.txt" "$T/job.yaml"
+ok "as a job that is not legal is" status 2 env MS_ROLE=MS_WORKER "$MSWORKER" --plan "$T/torn.txt" "$T/job.yaml"
+ok "an idle node brings no plan" says "plan: " "$MSWORKER" --server 127.0.0.1:1 --tls off --jobs-dir "$T/jobs" --plan "$T/two.txt"
 
 mkdir "$T/run_m"
 sched m
