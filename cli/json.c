@@ -53,6 +53,7 @@ static json_t *eval_json(const Ms__Progress *p)
     put_real(o, "eval_loss", p->eval_loss);
     /* a regression has no accuracy */
     put_real(o, "accuracy", p->accuracy >= 0 && p->accuracy <= 1 ? p->accuracy : NAN);
+    put_real(o, "unsettled", p->unsettled >= 0 && p->unsettled <= 1 ? p->unsettled : NAN);
     return o;
 }
 

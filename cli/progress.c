@@ -163,6 +163,18 @@ const char *cli_progress_plain(char *dst, size_t size, const Ms__JobInfo *job, d
     return dst;
 }
 
+const char *cli_progress_unsettled(char *dst, size_t size, const Ms__Progress *eval)
+{
+    if (!(eval->unsettled > 0 && eval->unsettled <= 1)) {
+        return NULL;
+    }
+    snprintf(dst, size,
+             "%.0f %% of the moving statistics are what they were at first: the net may look less "
+             "trained than it is",
+             eval->unsettled * 100);
+    return dst;
+}
+
 const char *cli_progress_eval(char *dst, size_t size, const Ms__Progress *eval, const char *what)
 {
     char loss[CLI_FORMAT_MAX];
@@ -173,6 +185,11 @@ const char *cli_progress_eval(char *dst, size_t size, const Ms__Progress *eval, 
                  eval->accuracy * 100, name, loss);
     } else {
         snprintf(dst, size, "epoch %u: loss %s on %s", eval->epoch, loss, name);
+    }
+    char why[CLI_UNSETTLED_MAX];
+    const size_t used = strlen(dst);
+    if (cli_progress_unsettled(why, sizeof(why), eval) != NULL) {
+        snprintf(dst + used, size - used, "; %s", why);
     }
     return dst;
 }

@@ -36,6 +36,10 @@ const char *cli_progress_plain(char *dst, size_t size, const Ms__JobInfo *job, d
  * cli_eval_name. */
 const char *cli_progress_eval(char *dst, size_t size, const Ms__Progress *eval, const char *what);
 
+/* What makes that evaluation look bad; it is at the end of the line above, too. NULL: nothing. */
+enum { CLI_UNSETTLED_MAX = 160 };
+const char *cli_progress_unsettled(char *dst, size_t size, const Ms__Progress *eval);
+
 /* Accuracies are 0 to 1; a regression has none and says so with a negative number or NaN. */
 int cli_has_accuracy(double accuracy);
 

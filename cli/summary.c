@@ -61,6 +61,21 @@ static void print_result(FILE *out, int colour, const Ms__JobInfo *job)
     }
 }
 
+static void print_eval(FILE *out, const Ms__Progress *eval, const char *data)
+{
+    char loss[CLI_FORMAT_MAX];
+    char why[CLI_UNSETTLED_MAX];
+    cli_format_real(loss, eval->eval_loss);
+    if (cli_has_accuracy(eval->accuracy)) {
+        fprintf(out, "  accuracy    %.2f %% on %s, loss %s\n", eval->accuracy * 100, data, loss);
+    } else {
+        fprintf(out, "  evaluation  loss %s on %s\n", loss, data);
+    }
+    if (cli_progress_unsettled(why, sizeof(why), eval) != NULL) {
+        fprintf(out, "              %s\n", why);
+    }
+}
+
 static void print_speed(FILE *out, const struct cli_speed *speed)
 {
     char rate[CLI_FORMAT_MAX];
@@ -88,11 +103,8 @@ static void print_numbers(FILE *out, const Ms__JobInfo *job, const char *eval_na
     const char *data = eval_name != NULL ? eval_name : "the evaluation data";
     read_metrics(facts, &metrics);
     struct cli_speed speed = cli_summary_speed(job, &metrics);
-    if (eval != NULL && cli_has_accuracy(eval->accuracy)) {
-        fprintf(out, "  accuracy    %.2f %% on %s, loss %s\n", eval->accuracy * 100, data,
-                cli_format_real(a, eval->eval_loss));
-    } else if (eval != NULL) {
-        fprintf(out, "  evaluation  loss %s on %s\n", cli_format_real(a, eval->eval_loss), data);
+    if (eval != NULL) {
+        print_eval(out, eval, data);
     }
     print_speed(out, &speed);
     if (job->steps > 0) {

@@ -48,6 +48,7 @@ static void send_progress(struct worker *worker, const struct train_progress *pr
     msg.has_eval = progress->has_eval;
     msg.eval_loss = progress->eval_loss;
     msg.accuracy = progress->accuracy;
+    msg.unsettled = progress->has_eval ? progress->unsettled : 0;
     (void)agent_send(worker->agent, MS_MSG_PROGRESS, &msg.base, NULL); /* the next one tells more */
 }
 

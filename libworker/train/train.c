@@ -267,12 +267,20 @@ static double slowest_momentum(const struct graph *graph)
 /* Evaluation normalises by moving statistics, which are those that were initialised for a part of
  * momentum^steps still: until that is small, a net that was trained well looks untrained. Those of
  * initial weights are of some training already. */
-static void note_unsettled(const struct train *train)
+static double unsettled_share(const struct train *train, double momentum)
+{
+    const double left = pow(momentum, (double)train->progress.step);
+    const int is_settled = left <= UNSETTLED || momentum <= 0 || momentum >= 1 ||
+                           train->cfg.job->initial_weights[0] != '\0';
+    return is_settled ? 0 : left;
+}
+
+static void note_unsettled(struct train *train)
 {
     const double momentum = slowest_momentum(replica_graph(train->replica));
-    const double left = pow(momentum, (double)train->progress.step);
-    if (train->cfg.rank != 0 || left <= UNSETTLED || momentum <= 0 || momentum >= 1 ||
-        train->cfg.job->initial_weights[0] != '\0') {
+    const double left = unsettled_share(train, momentum);
+    train->progress.unsettled = left;
+    if (train->cfg.rank != 0 || left <= 0) {
         return;
     }
     log_line(train,

@@ -36,6 +36,8 @@ struct train_progress { /* what people watch */
     double comm_wait_ms;           /* of the last step */
     int has_eval;
     double eval_loss, accuracy;
+    double unsettled; /* of the moving statistics at an evaluation: the share that is what they were
+                         at first, where that makes it look bad; else 0 */
 };
 
 struct train_config {

@@ -32,6 +32,12 @@ trains() { [ "$(grep -c '"step":' "$T/$1/metrics.jsonl" 2>/dev/null)" -ge 2 ]; }
 # value KEY: of the JSON object in $T/json.out
 value() { python3 -c 'import json, sys; print(json.load(open(sys.argv[1]))[sys.argv[2]])' "$T/json.out" "$1"; }
 
+# ---- an evaluation that comes too early to tell
+ok "a run of four steps evaluates" run early --set epochs=1 --set steps=4 --set 'evaluate={dataset: {kind: shapes, samples: 64}}' "$T/long.yaml"
+ok "says that the moving statistics have not settled" \
+    grep -q "^              66 % of the moving statistics are what they were at first" "$T/early.out"
+ok "and while it runs" grep -q "^epoch 1: accuracy .*; 66 % of the moving statistics are what they were at first" "$T/early.out"
+
 # ---- success
 ok "a job of two workers succeeds" run good "$T/job.yaml"
 ok "the run directory keeps logs, metrics, plan and weights and nothing else" \

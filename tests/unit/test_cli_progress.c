@@ -118,6 +118,14 @@ START_TEST(an_evaluation_without_accuracy_shows_its_loss)
 
     ck_assert_str_eq(cli_progress_eval(line, sizeof(line), &evals[0], "the test set of mnist"),
                      "epoch 1: accuracy 88.8 % on the test set of mnist, loss 0.4100");
+    evals[0].unsettled = 0.731;
+    ck_assert_str_eq(cli_progress_eval(line, sizeof(line), &evals[0], "all of shapes"),
+                     "epoch 1: accuracy 88.8 % on all of shapes, loss 0.4100; 73 % of the moving "
+                     "statistics are what they were at first: the net may look less trained than "
+                     "it is");
+    evals[0].unsettled = 1e300; /* what no rank of ours says */
+    ck_assert_ptr_null(cli_progress_unsettled(line, sizeof(line), &evals[0]));
+    evals[0].unsettled = 0;
     evals[0].accuracy = NAN;
     ck_assert_str_eq(cli_progress_eval(line, sizeof(line), &evals[0], NULL),
                      "epoch 1: loss 0.4100 on the evaluation data");

@@ -33,7 +33,7 @@ struct seen {
     float first, last;
     uint64_t steps;
     int evaluations, preparing_again;
-    double accuracy, eval_loss, rows;
+    double accuracy, eval_loss, unsettled, rows;
     uint64_t stop_at, abort_at;
 };
 
@@ -58,6 +58,7 @@ static void watch(void *arg, const struct train_progress *progress)
         seen->evaluations++;
         seen->eval_loss = progress->eval_loss;
         seen->accuracy = progress->accuracy;
+        seen->unsettled = progress->unsettled;
     }
 }
 
@@ -313,11 +314,12 @@ START_TEST(an_evaluation_before_the_moving_statistics_have_settled_says_so)
 {
     static const struct {
         const char *steps;
+        double share;
         const char *says; /* NULL: nothing */
-    } rows[] = {
-        {"steps=3", "evaluation after 3 steps: 73 % of the moving statistics"},
-        {"steps=28", "(momentum 0.9), and the net may look less trained than it is; from 29"},
-        {"steps=29", NULL}};
+    } rows[] = {{"steps=3", 0.729, "evaluation after 3 steps: 73 % of the moving statistics"},
+                {"steps=28", 0.0523347633,
+                 "(momentum 0.9), and the net may look less trained than it is; from 29"},
+                {"steps=29", 0, NULL}};
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         const char *const sets[] = {"network=cifar_small",
                                     "dataset={kind: shapes, samples: 120}",
@@ -331,6 +333,9 @@ START_TEST(an_evaluation_before_the_moving_statistics_have_settled_says_so)
 
         ck_assert_msg(count(log, "evaluation after ") == (rows[i].says != NULL), "%s", log);
         ck_assert_msg(rows[i].says == NULL || strstr(log, rows[i].says) != NULL, "%s", log);
+        struct seen seen = {.train = NULL};
+        ck_ms_ok(run(&seen, "", err));
+        ck_assert_double_eq_tol(seen.unsettled, rows[i].share, 1e-6);
     }
 }
 END_TEST
