@@ -87,6 +87,8 @@ static int fail_gz(const struct idx *idx, int64_t at, struct ms_err *err)
 {
     int code = Z_OK;
     const char *text = gzerror(idx->gz, &code);
+    const char *colon = strstr(text, ": "); /* behind zlib's name of the file */
+    text = colon != NULL ? colon + 2 : text;
     if (code == Z_ERRNO) {
         return ms_fail_errno(err, MS_E_IO, "%.200s cannot be read", idx->path);
     }
@@ -322,6 +324,14 @@ static const uint8_t *find_in_copy(struct idx *idx, int64_t at)
         idx->copy = NULL;
     }
     return bytes;
+}
+
+int idx_verify(struct idx *idx, struct ms_err *err)
+{
+    if (idx->gz == NULL || !idx->has_tried || find_in_copy(idx, idx->data - idx->record) != NULL) {
+        return MS_OK; /* the last piece of a copy is there once the checksum was right */
+    }
+    return idx->done < idx->data ? inflate_to(idx, idx->data, err) : MS_OK;
 }
 
 int idx_read(struct idx *idx, int64_t i, uint8_t *dst, struct ms_err *err)

@@ -27,5 +27,8 @@ const char *idx_path(const struct idx *idx); /* borrowed */
 int64_t idx_copied(const struct idx *idx);   /* bytes of the copy that reading makes; 0: none */
 /* Record i of the first dimension: the product of the others, in bytes, into dst. */
 int idx_read(struct idx *idx, int64_t i, uint8_t *dst, struct ms_err *err);
+/* What was read of a packed file so far may be damaged until its checksum, at its end, has been
+ * seen: reads on to there. Nothing where no record was read, or the file is plain. */
+int idx_verify(struct idx *idx, struct ms_err *err);
 
 #endif

@@ -358,15 +358,24 @@ int loader_create(const struct loader_config *cfg, struct loader **ret, struct m
     return MS_OK;
 }
 
+static void end_thread(struct loader *loader)
+{
+    if (loader->has_thread) {
+        pthread_mutex_lock(&loader->lock);
+        atomic_store(&loader->stop, 1);
+        pthread_cond_broadcast(&loader->freed);
+        pthread_mutex_unlock(&loader->lock);
+        pthread_join(loader->thread, NULL);
+        loader->has_thread = 0;
+    }
+}
+
 void loader_destroy(struct loader *loader)
 {
     if (loader == NULL) {
         return;
     }
-    if (loader->has_thread) {
-        loader_abort(loader);
-        pthread_join(loader->thread, NULL);
-    }
+    end_thread(loader);
     for (int i = 0; loader->slots != NULL && i < loader->n_slots; i++) {
         free(loader->slots[i].images);
         free(loader->slots[i].labels);
@@ -378,6 +387,12 @@ void loader_destroy(struct loader *loader)
     pthread_cond_destroy(&loader->filled);
     pthread_mutex_destroy(&loader->lock);
     free(loader);
+}
+
+int loader_finish(struct loader *loader, struct ms_err *err)
+{
+    end_thread(loader);
+    return data_verify(loader->cfg.source, err);
 }
 
 void loader_get_info(const struct loader *loader, struct loader_info *ret)

@@ -48,6 +48,16 @@ static int mnist_read(struct data_source *source, int64_t row, struct data_recor
     return MS_OK;
 }
 
+static int mnist_verify(struct data_source *source, struct ms_err *err)
+{
+    struct mnist *set = (struct mnist *)source;
+    int rc = MS_OK;
+    for (int i = 0; rc == MS_OK && i < set->n_parts; i++) {
+        rc = idx_verify(set->part[i].images, err);
+    }
+    return rc;
+}
+
 struct part_name {
     enum data_usage usage;
     const char *prefix; /* of its files */
@@ -160,6 +170,7 @@ int mnist_open(const struct data_spec *spec, const char *path, struct data_sourc
                  .dtype = MS_U8,
                  .classes = MNIST_CLASSES},
         .read = mnist_read,
+        .verify = mnist_verify,
         .close = mnist_close,
     };
     static const struct part_name parts[] = {

@@ -85,6 +85,11 @@ int data_read(struct data_source *source, int64_t row, struct data_record *ret, 
     return source->read(source, row, ret, err);
 }
 
+int data_verify(struct data_source *source, struct ms_err *err)
+{
+    return source->verify != NULL ? source->verify(source, err) : MS_OK;
+}
+
 int source_pread(int fd, void *dst, size_t size, int64_t offset, const char *name,
                  struct ms_err *err)
 {

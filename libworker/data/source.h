@@ -8,6 +8,7 @@ struct data_source { /* the first member of each kind's own struct */
     struct data_info info;
     int (*read)(struct data_source *source, int64_t row, struct data_record *ret,
                 struct ms_err *err);
+    int (*verify)(struct data_source *source, struct ms_err *err); /* NULL: nothing tells */
     void (*close)(
         struct data_source *source); /* frees the whole object; copes with a half-built one */
 };

@@ -444,7 +444,8 @@ int train_run(struct train *train, struct train_result *ret, struct ms_err *err)
         struct train_progress saving = *progress;
         saving.has_eval = 0;
         note_phase(train, &saving, TRAIN_SAVING);
-        rc = finish(train, progress, &result, err);
+        rc = loader_finish(train->loader, err); /* no result of data that were damaged */
+        rc = rc < 0 ? rc : finish(train, progress, &result, err);
     }
     if (rc < 0) {
         return train_check_abort(train, err) < 0 ? MS_E_ABORTED : rc;

@@ -23,7 +23,19 @@ refuses() {
 }
 common=('batch_size: 4' 'optimizer: {kind: sgd, learning_rate: 0.01}' 'steps: 2')
 
-mkdir -p "$T/empty" "$T/short" "$T/label" "$T/idx"
+mkdir -p "$T/empty" "$T/short" "$T/label" "$T/idx" "$T/crc"
+# 4,000 images, packed: a host's copy in memory; the checksum of the pixels is another one
+python3 - "$T/crc" <<'PY'
+import gzip, struct, sys
+def put(name, header, data, damage):
+    packed = bytearray(gzip.compress(header + data))
+    if damage:
+        packed[-8] ^= 1
+    open(f"{sys.argv[1]}/{name}.gz", "wb").write(packed)
+n = 4000
+put("train-images-idx3-ubyte", struct.pack(">IIII", 2051, n, 28, 28), bytes(i % 251 for i in range(n * 784)), True)
+put("train-labels-idx1-ubyte", struct.pack(">II", 2049, n), bytes(i % 10 for i in range(n)), False)
+PY
 head -c 3000 /dev/zero >"$T/short/data_batch_1.bin"
 python3 -c 'import sys; sys.stdout.buffer.write((b"\x0b" + bytes(3072)) * 64)' >"$T/label/data_batch_1.bin"
 head -c 4000 /dev/urandom >"$T/idx/train-images-idx3-ubyte"
@@ -40,6 +52,8 @@ job label 'network: cifar_small' "dataset: {kind: cifar10, path: $T/label}" "${c
 ok "a label out of range is named with its record" refuses label 1 "label"
 job idx 'network: mnist' "dataset: {kind: mnist, path: $T/idx}" "${common[@]}"
 ok "an image file that is no IDX" refuses idx 1 "2051"
+job crc 'network: mnist' "dataset: {kind: mnist, path: $T/crc}" "${common[@]}"
+ok "a checksum that a job of two steps does not come to" refuses crc 1 "train-images-idx3-ubyte.gz is truncated or damaged"
 job variable 'network: mnist' "dataset: {kind: mnist, path: '\${NOT_SET_ANYWHERE}'}" "${common[@]}"
 ok "a variable that is not set" refuses variable 1 "export NOT_SET_ANYWHERE="
 for name in empty short idx variable; do ok "$name: nothing was started" [ ! -e "$T/run_$name" ]; done
