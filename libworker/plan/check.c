@@ -137,7 +137,8 @@ static int check_copies(const struct plan *plan, const struct plan_spec *spec, e
         if (use->ops[i].again && !has_copy(plan, use->ops[i].op)) {
             return ms_fail(err, MS_E_INVALID,
                            "plan line %d: op %d %s cannot be made again: it is no batch norm with "
-                           "a ReLU, or one that is made again needs it",
+                           "a ReLU, or backward does not read its result, or not without making "
+                           "or keeping another one for it",
                            plan_spec_again_line(spec, which, i), use->ops[i].op, use->ops[i].name);
         }
     }

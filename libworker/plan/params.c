@@ -1,6 +1,7 @@
 /* params.c - where parameters, gradients and statistics lie in the flat buffers */
 #include "libworker/plan/internal.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -81,13 +82,20 @@ static int has_shape(const struct shape *shape, const struct shape *logical)
     return shape_equal(&same, logical);
 }
 
+static int is_of_shape(struct plan *plan, const struct plan_spec_param *from,
+                       const struct shape *logical)
+{
+    return from->columns[0] != '\0' ? has_columns(plan, from, logical)
+                                    : has_shape(&from->shape, logical);
+}
+
 /* 0: it cannot be. */
 static int take_param(struct plan *plan, const struct plan_spec_param *from, struct plan_param *ret)
 {
     const struct shape *logical = &graph_tensor(plan->graph, ret->tensor)->shape;
     int is_vector = logical->n_dims == 1;
     int is_permuted = from->columns[0] != '\0';
-    if (is_permuted ? !has_columns(plan, from, logical) : !has_shape(&from->shape, logical)) {
+    if (!is_of_shape(plan, from, logical)) {
         return 0;
     }
     ret->offset = (size_t)from->offset;
@@ -114,13 +122,31 @@ static int is_in_place(const struct plan *plan, int tensor, int i)
     return plan->training ? param_tensor(plan, i) == tensor : plan->param_of[tensor] < 0;
 }
 
-static int mismatch(const struct plan *plan, int line, const char *name, const char *what,
-                    struct ms_err *err)
+/* Why a parameter cannot be as its line says. */
+static int refuse_param(struct plan *plan, int line, const struct plan_spec_param *from, int tensor,
+                        struct ms_err *err)
 {
+    char there[96];
+    char here[96];
+    const char *network = graph_name(plan->graph);
+    if (tensor < 0 || graph_tensor(plan->graph, tensor)->role != TENSOR_PARAM) {
+        return ms_fail(err, MS_E_INVALID,
+                       "plan line %d: network %s of this job has no parameter %s", line, network,
+                       from->name);
+    }
+    const struct shape *logical = &graph_tensor(plan->graph, tensor)->shape;
+    if (!is_of_shape(plan, from, logical)) {
+        return ms_fail(
+            err, MS_E_INVALID,
+            "plan line %d: parameter %s is %s there, and %s in this job: classes or images "
+            "are not those of the plan's job",
+            line, from->name, shape_format(&from->shape, there, sizeof(there)),
+            shape_format(logical, here, sizeof(here)));
+    }
     return ms_fail(err, MS_E_INVALID,
-                   "plan line %d: graph %s has no %s %s of this shape and place; the primary graph "
-                   "and it must be of one network",
-                   line, graph_name(plan->graph), what, name);
+                   "plan line %d: parameter %s cannot lie as this line says: its place, size or "
+                   "layout is none of network %s's",
+                   line, from->name, network);
 }
 
 static int create_given(struct plan *plan, const struct plan_spec *spec, struct ms_err *err)
@@ -131,8 +157,7 @@ static int create_given(struct plan *plan, const struct plan_spec *spec, struct 
         plan->params[i] = (struct plan_param){.tensor = tensor, .via = DN_ANY};
         if (tensor < 0 || graph_tensor(plan->graph, tensor)->role != TENSOR_PARAM ||
             !is_in_place(plan, tensor, i) || !take_param(plan, from, &plan->params[i])) {
-            return mismatch(plan, plan_spec_line(spec, PLAN_ITEM_PARAM, i), from->name, "parameter",
-                            err);
+            return refuse_param(plan, plan_spec_line(spec, PLAN_ITEM_PARAM, i), from, tensor, err);
         }
         plan->param_of[tensor] = i;
         plan->weights_count = plan->params[i].offset + plan->params[i].count;
@@ -158,8 +183,11 @@ static int check_stat(const struct plan *plan, const struct plan_spec *spec, int
     return strcmp(row->name, name) == 0 && (size_t)row->offset == stat->offset &&
                    (size_t)row->count == stat->count
                ? 0
-               : mismatch(plan, plan_spec_line(spec, PLAN_ITEM_STAT, i), row->name, "statistic",
-                          err);
+               : ms_fail(err, MS_E_INVALID,
+                         "plan line %d: statistic %s at %" PRId64 " of %" PRId64
+                         " elements: network %s has %s at %zu of %zu there",
+                         plan_spec_line(spec, PLAN_ITEM_STAT, i), row->name, row->offset,
+                         row->count, graph_name(plan->graph), name, stat->offset, stat->count);
 }
 
 static int add_stat(struct plan *plan, const struct plan_spec *spec, int tensor, struct ms_err *err)
@@ -191,8 +219,7 @@ static int create_stats(struct plan *plan, const struct plan_spec *spec, struct 
     return rc < 0 || plan->is_primary || plan->n_stats == spec->n_stats
                ? rc
                : ms_fail(err, MS_E_INVALID,
-                         "plan line %d: graph %s has %d statistics; the primary graph and it must "
-                         "be of one network",
+                         "plan line %d: network %s of this job has %d statistics",
                          plan_spec_line(spec, PLAN_ITEM_STAT, -1), graph_name(plan->graph),
                          plan->n_stats);
 }
@@ -215,9 +242,7 @@ int params_create(struct plan *plan, const struct plan_spec *spec, struct ms_err
         plan->stat_of[i] = -1;
     }
     if (!plan->is_primary && spec->n_params != plan->n_params) {
-        return ms_fail(err, MS_E_INVALID,
-                       "plan line %d: graph %s has %d parameters; the primary graph and it must be "
-                       "of one network",
+        return ms_fail(err, MS_E_INVALID, "plan line %d: network %s of this job has %d parameters",
                        plan_spec_line(spec, PLAN_ITEM_PARAM, -1), graph_name(plan->graph),
                        plan->n_params);
     }

@@ -354,7 +354,7 @@ START_TEST(a_text_without_parameters_is_not_one_that_may_choose)
     int n_params = job.spec->n_params;
     job.spec->n_params = 0;
     ck_ms_fails(plan_create(job.graphs[PLAN_TRAIN], job.spec, PLAN_TRAIN, NULL, &plan, err),
-                MS_E_INVALID, "plan line 13: graph linear has 2 parameters");
+                MS_E_INVALID, "plan line 13: network linear of this job has 2 parameters");
     job.spec->n_params = n_params;
     job_fini(&job);
 }

@@ -381,14 +381,16 @@ START_TEST(a_line_that_is_not_the_graphs_is_named)
     ck_ms_fails(create(&job, err), MS_E_INVALID, "kernel:relu_backward");
     *relu = kept[1];
     conv->again = 1;
-    ck_ms_fails(create(&job, err), MS_E_INVALID, "op 0 conv1 cannot be made again");
+    ck_ms_fails(create(&job, err), MS_E_INVALID,
+                "op 0 conv1 cannot be made again: it is no batch norm");
     *conv = kept[0];
     use->n_ops--;
     ck_ms_fails(create(&job, err), MS_E_INVALID,
                 "before it op 29, conv2d_bwd_weights: its line is missing");
     use->n_ops++;
     job.spec->params[2].shape.dim[1]++;
-    ck_ms_fails(create(&job, err), MS_E_INVALID, "has no parameter fc2.weight of this shape");
+    ck_ms_fails(create(&job, err), MS_E_INVALID,
+                "parameter fc2.weight is (84, 121) there, and (84, 120) in this job");
     job.spec->params[2].shape.dim[1]--;
     job.spec->buckets[0].count += 16;
     ck_ms_fails(create(&job, err), MS_E_INVALID, "bucket 0 of 1 is ");
