@@ -45,8 +45,13 @@ static int judge(const struct plan_spec *spec, const struct job *job, struct ms_
                        "without --plan rank 0 chooses one",
                        LINE_NETWORK, spec->network, job->network);
     }
-    if (job->mode == JOB_STAND_ALONE && spec->world == 1) { /* each of its ranks trains alone */
-        return MS_OK;
+    if (job->mode == JOB_STAND_ALONE) { /* each of its ranks trains alone */
+        return spec->world == 1
+                   ? MS_OK
+                   : ms_fail(err, MS_E_INVALID,
+                             "plan line %d: world %d, and each worker of a job in mode stand_alone "
+                             "trains alone, by a plan of world 1",
+                             LINE_WORLD, spec->world);
     }
     if (spec->world != job->workers) {
         return ms_fail(

@@ -191,6 +191,7 @@ static int make_train(struct worker *worker, struct ms_err *err)
                                .listener = worker->listener,
                                .tls = worker->rank_tls,
                                .peer_timeout_ms = (int)worker->cfg->peer_timeout_ms,
+                               .is_plan_given = assign->plan_from == MS_PLAN_GIVEN,
                                .stays_unbound = worker->cfg->stays_unbound,
                                .force_remote = worker->cfg->force_remote,
                                .isa = assign->isa,

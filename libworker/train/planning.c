@@ -211,24 +211,28 @@ static int refuse_memory(struct train *train, uint64_t free_bytes, int locals, s
     const uint64_t peak = train->known.peak_bytes;
     const uint64_t ranks = free_bytes / peak;
     const int64_t batch = find_batch(train, free_bytes / (uint64_t)locals);
-    char fits[96];
+    const char *without = train->cfg.is_plan_given ? " (without --plan)" : "";
+    char fits[128];
     if (batch >= 1 && ranks >= 1) {
-        snprintf(fits, sizeof(fits), "batch_size %" PRId64 " or %" PRIu64 " ranks on this host fit",
-                 batch, ranks);
+        snprintf(fits, sizeof(fits),
+                 "batch_size %" PRId64 "%s or %" PRIu64 " rank%s on this host fit", batch, without,
+                 ranks, ranks == 1 ? "" : "s");
     } else if (batch >= 1) {
-        snprintf(fits, sizeof(fits), "batch_size %" PRId64 " fits", batch);
+        snprintf(fits, sizeof(fits), "batch_size %" PRId64 "%s fits", batch, without);
     } else if (ranks >= 1) {
-        snprintf(fits, sizeof(fits), "%" PRIu64 " ranks on this host fit", ranks);
+        snprintf(fits, sizeof(fits), "%" PRIu64 " rank%s on this host fit%s", ranks,
+                 ranks == 1 ? "" : "s", ranks == 1 ? "s" : "");
     } else {
         snprintf(fits, sizeof(fits), "no batch size fits: use hosts with more memory%s",
                  locals > 1 ? ", or fewer ranks on each" : "");
     }
-    return ms_fail(err, MS_E_FULL,
-                   "the job does not fit into memory: a rank needs %s at its peak, the %d ranks of "
-                   "this host %s, and %s are free; %s",
-                   memory_format(peak, a, sizeof(a)), locals,
-                   memory_format(peak * (uint64_t)locals, b, sizeof(b)),
-                   memory_format(free_bytes, c, sizeof(c)), fits);
+    return ms_fail(
+        err, MS_E_FULL,
+        "the job does not fit into memory: a rank needs %s at its peak, the %d rank%s of "
+        "this host %s, and %s are free; %s",
+        memory_format(peak, a, sizeof(a)), locals, locals == 1 ? "" : "s",
+        memory_format(peak * (uint64_t)locals, b, sizeof(b)),
+        memory_format(free_bytes, c, sizeof(c)), fits);
 }
 
 static void note(const struct train *train, const char *text)

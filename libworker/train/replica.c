@@ -198,8 +198,9 @@ static int check_job(const struct replica *replica, const struct plan_spec *spec
                        plan_spec_line(spec, PLAN_ITEM_NETWORK, 0), spec->network, network);
     }
     if (spec->world != replica->cfg.world) {
-        return ms_fail(err, MS_E_INVALID, "plan line %d: world %d: the job has %d ranks that train",
-                       plan_spec_line(spec, PLAN_ITEM_NETWORK, 1), spec->world, replica->cfg.world);
+        return ms_fail(err, MS_E_INVALID, "plan line %d: world %d: the job trains with %d rank%s",
+                       plan_spec_line(spec, PLAN_ITEM_NETWORK, 1), spec->world, replica->cfg.world,
+                       replica->cfg.world == 1 ? "" : "s");
     }
     if (threads > 0 && spec->threads != threads) {
         return ms_fail(err, MS_E_INVALID, "plan line %d: threads %d: the job says %d",

@@ -67,6 +67,9 @@ START_TEST(a_plan_of_ranks_that_train_alone_is_of_a_world_of_one)
     job.mode = JOB_STAND_ALONE;
     ck_ms_ok(plan_file_read(path, &job, &text, err));
     free(text);
+    write_plan(golden()); /* of as many as there are */
+    refused(
+        " line 4: world 8, and each worker of a job in mode stand_alone trains alone, by a plan");
     free(alone);
 }
 END_TEST

@@ -13,6 +13,7 @@ uint64_t __wrap_memory_available(void)
 }
 
 static struct train_info info;
+static int is_plan_given;
 
 static int prepare_batch(uint64_t bytes, int64_t batch, struct ms_err *err)
 {
@@ -23,6 +24,7 @@ static int prepare_batch(uint64_t bytes, int64_t batch, struct ms_err *err)
     train_case_job(&job, larger, batch > 0 ? MS_ARRAY_SIZE(larger) : 0);
     job.batch_size = batch > 0 ? batch : job.batch_size;
     struct train_config cfg = train_case_config(&job, "");
+    cfg.is_plan_given = is_plan_given;
     struct train *train = train_create(&cfg);
     ck_assert_ptr_nonnull(train);
     int rc = train_prepare(train, &info, err);
@@ -39,6 +41,18 @@ START_TEST(where_nothing_is_left_a_job_is_refused)
 {
     ck_ms_fails(prepare(0, err), MS_E_FULL, "0 B are free; no batch size fits");
     ck_ms_fails(prepare(9, err), MS_E_FULL, "9 B are free; no batch size fits");
+}
+END_TEST
+
+/* A plan that came with the job has batches of its own. */
+START_TEST(another_batch_is_advised_without_the_plan_that_was_given)
+{
+    ck_ms_ok(prepare_batch(MEMORY_UNKNOWN, 5000, err));
+    const uint64_t bytes = info.peak_bytes / 10;
+
+    ck_ms_fails(prepare_batch(bytes, 5000, err), MS_E_FULL, " fits");
+    is_plan_given = 1;
+    ck_ms_fails(prepare_batch(bytes, 5000, err), MS_E_FULL, " (without --plan) fits");
 }
 END_TEST
 
@@ -80,6 +94,7 @@ int main(void)
     Suite *suite = suite_create("train_memory");
     TCase *tc = tcase_create("train_memory");
     tcase_add_test(tc, where_nothing_is_left_a_job_is_refused);
+    tcase_add_test(tc, another_batch_is_advised_without_the_plan_that_was_given);
     tcase_add_test(tc, where_nobody_knows_a_job_is_tried);
     tcase_add_loop_test(tc, the_batch_that_is_said_to_fit_does, 0, 3);
     suite_add_tcase(suite, tc);

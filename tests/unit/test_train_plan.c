@@ -159,7 +159,7 @@ static const struct row {
     {"msched plan 1\n", "", "plan line 1"},
     {"network cifar_small", "network resnet50",
      "plan line 3: network resnet50: the job trains cifar_small"},
-    {"world 1", "world 2", "plan line 4: world 2: the job has 1 ranks"},
+    {"world 1", "world 2", "plan line 4: world 2: the job trains with 1 rank"},
     {"onednn ", "onednn 9", "plan line 7: onednn 9"},
     {"\ncaches ", "\ncaches 1", "plan line 8: caches 1"},
     {"precision fp32", "precision bf16", "plan line 9: precision bf16: "},

@@ -475,8 +475,9 @@ START_TEST(plan_that_cannot_be_obeyed_fails_its_rank_by_the_line)
     line[7] = '2';
     send_plan(&desk, 3, desk.plan); /* not what it chose */
     until(&desk, desk.n_done == 1);
-    ck_assert_msg(strstr(desk.done[0].text, "plan line 4: world 2: the job has 1") != NULL, "%s",
-                  desk.done[0].text);
+    ck_assert_msg(strstr(desk.done[0].text, "plan line 4: world 2: the job trains with 1 rank") !=
+                      NULL,
+                  "%s", desk.done[0].text);
     ck_assert_msg(strstr(desk.done[0].text, "(this node: isa ") != NULL, "%s", desk.done[0].text);
     send_stop(&desk, 3, 0);
 
