@@ -232,6 +232,14 @@ static void prepare_wait(struct server *server)
     standstill_expect(&server->still, now, wait);
 }
 
+/* Somebody is to be reaped, or what is decided already waits for its commit. */
+static int is_in_hand(const struct server *server)
+{
+    size_t n = 0;
+    (void)sched_effects(server->sched, &n);
+    return n > 0 || server->clients.closed != NULL;
+}
+
 static void announce(struct server *server)
 {
     for (size_t i = 0; i < server->listeners_n; i++) {
@@ -267,7 +275,7 @@ int server_run(struct server *server, struct ms_err *err)
     while (rc == 0 && !(server->is_stopping &&
                         (server->clients.used == 0 || server_mono_ms() >= server->stop_by_ms))) {
         prepare_wait(server);
-        int flags = server->clients.closed != NULL ? EVLOOP_ONCE | EVLOOP_NONBLOCK : EVLOOP_ONCE;
+        int flags = is_in_hand(server) ? EVLOOP_ONCE | EVLOOP_NONBLOCK : EVLOOP_ONCE;
         if (event_base_loop(server->base, flags) < 0) {
             return ms_fail_errno(err, MS_E_IO, "the event loop failed");
         }

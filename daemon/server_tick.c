@@ -203,16 +203,20 @@ static struct sched_times times_of(const struct histogram *histogram)
                                 .max_us = histogram->max};
 }
 
+static void apply_time(struct server *server)
+{
+    if (sched_deadline(server->sched) <= server_mono_ms() && !server->is_stopping) {
+        server_apply(server, &(struct sched_event){.kind = SCHED_EV_TIME});
+    }
+}
+
 int server_tick(struct server *server, struct ms_err *err)
 {
     server_reap(server);
     server_look_at_output(server);
     server_tell_crowd(server);
-    int64_t now = server_mono_ms();
-    server_judge_standstill(server, now);
-    if (sched_deadline(server->sched) <= now && !server->is_stopping) {
-        server_apply(server, &(struct sched_event){.kind = SCHED_EV_TIME});
-    }
+    server_judge_standstill(server, server_mono_ms());
+    apply_time(server);
     size_t n = 0;
     const struct sched_effect *effects = sched_effects(server->sched, &n);
     int rc = commit(server, effects, n, err);
@@ -223,7 +227,11 @@ int server_tick(struct server *server, struct ms_err *err)
         carry_out(server, &effects[i]);
     }
     tail_drop(server);
+    const int was_full = sched_tick_is_full(server->sched);
     sched_begin_tick(server->sched);
+    if (was_full) { /* what is due goes before requests, or those would always fill the turn */
+        apply_time(server);
+    }
     if (n > 0 && !evtimer_pending(server->idle, NULL)) {
         server_arm(server->idle, STATUS_MS);
     }

@@ -29,7 +29,7 @@ void server_turn_began(struct server *server)
 
 static int is_over(const struct server *server)
 {
-    return server->turn_bytes >= MS_TURN_BYTES_ALL ||
+    return server->turn_bytes >= MS_TURN_BYTES_ALL || sched_tick_is_full(server->sched) ||
            (server->tick_began_us != 0 && server_mono_us() - server->tick_began_us >= MS_TURN_US);
 }
 

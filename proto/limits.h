@@ -70,6 +70,7 @@
 /* Of deciding: commit and sending come on top. Two handshakes: on a busy machine a turn is also cut
  * by the slices of others, the more often the longer it is. */
 #define MS_TURN_US     5000
+#define MS_TURN_STORE  (2U << 20) /* of the disk: one transaction, the reserve has room for it */
 #define MS_TURN_LOSSES 1000       /* effects of leases that are over: 250 idle nodes, 2 ms */
 #define MS_NEWS_BYTES  (1U << 20) /* updates to watchers in one turn; the rest waits */
 #define MS_BIG_FRAMES                                                                              \
@@ -115,9 +116,30 @@
     (8U << 20) /* one tick's decisions: the end of a job of 1,024 ranks is 2 MiB */
 
 /* Disk */
+#define MS_STORE_PAGE 4096 /* of the database, as SQLite makes them */
+/* What a row with so many bytes of texts takes of the log of writes at most: pages that are half
+ * full, or one behind a long text; the frames around them; numbers and the row's own head. */
+#define MS_STORE_COST(bytes)                                                                       \
+    ((bytes) + ((bytes) < MS_STORE_PAGE ? (bytes) : MS_STORE_PAGE) + (bytes) / 64 + 384)
+/* ... and of a rank, beside others of its job: SQLite leaves 500 bytes of a row with a key of its
+ * own in the tree, where pages are half full again, once it is above 1000; the rest has a page. */
+#define MS_STORE_MEMBER_COST(bytes) ((bytes) < 800 ? MS_STORE_COST(bytes) : MS_STORE_PAGE + 1024)
+#define MS_STORE_RESULTS            (64U << 10) /* of an ended job: its last evaluations */
+#define MS_STORE_MEMBER_TEXTS       (MS_NAME_MAX + MS_HOST_MAX + MS_PATH_MAX + MS_PRINCIPAL_MAX + 15)
+/* The most that one decision writes: a job of all ranks is placed or ends, its own texts with it */
+#define MS_STORE_DECISION                                                                          \
+    (MS_WORKERS_MAX * MS_STORE_MEMBER_COST(MS_STORE_MEMBER_TEXTS) + MS_STORE_COST(MS_SPEC_MAX) +   \
+     MS_STORE_COST(MS_PLAN_MAX) + MS_STORE_COST(MS_STORE_RESULTS) + 32 * MS_STORE_PAGE)
+/* ... and one transaction: a turn is over once it has decided so much */
+#define MS_STORE_BATCH (MS_TURN_STORE + MS_STORE_DECISION)
+/* Of the log of writes, what the database has to grow by for it: folded in once it is more */
+#define MS_STORE_UNFOLDED (4U << 20)
+#define MS_STORE_ENDS     (4U << 20) /* 1000 job rows of 3 KiB and the frames around them */
+/* On a disk without a byte: what is in the log is folded in, a transaction is written, and folded
+ * in as well; then ends have theirs. daemon/sched/cost.c holds the sum against this. */
+#define MS_STORE_RESERVE  (24U << 20)
 #define MS_STORE_SPARE    (512U << 10) /* free beside a reserve that is made again: no to and fro */
-#define MS_STORE_RESERVE  (4U << 20)   /* 1000 job rows of 3 KiB and the WAL frames around them */
-#define MS_STORE_PIECE    (512U << 10) /* of the reserve, for a write that finds the disk full */
+#define MS_STORE_PIECE    (512U << 10) /* of the reserve: a write takes as many as it needs */
 #define MS_STORE_LAST     (1U << 20)   /* of both, for ends that ranks report: no cancel below it */
 #define MS_STORE_LOST_MAX 4            /* copies of logs of writes that could not be taken whole */
 

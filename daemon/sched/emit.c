@@ -1,4 +1,5 @@
 /* emit.c - what an event leads to: effects, and the tick memory that they point into */
+#include "daemon/sched/cost.h"
 #include "daemon/sched/state.h"
 
 #include <assert.h>
@@ -58,6 +59,11 @@ size_t sched_tick_bytes(const struct sched *s)
     return s->tick_bytes;
 }
 
+int sched_tick_is_full(const struct sched *s)
+{
+    return s->store_bytes >= MS_TURN_STORE;
+}
+
 /* The block that stays from tick to tick: not the large one of a rare list. */
 static void keep_small(struct sched *s)
 {
@@ -71,6 +77,8 @@ void sched_begin_tick(struct sched *s)
 {
     s->n_effects = 0;
     s->tick_bytes = 0;
+    s->store_bytes = 0;
+    s->stored_job = 0;
     s->news_bytes = 0;
     s->event_reads = 0;
     s->tick_writes = false;
@@ -121,6 +129,14 @@ static struct sched_effect *emit(struct sched *s, enum sched_effect_kind kind)
     memset(effect, 0, sizeof(*effect));
     effect->kind = kind;
     return effect;
+}
+
+/* One that the database gets: what it takes there counts (cost.h). */
+static void emit_stored(struct sched *s, const struct sched_effect *what)
+{
+    struct sched_effect *effect = emit(s, what->kind);
+    *effect = *what;
+    s->store_bytes += sched_effect_cost(effect);
 }
 
 const struct sched_effect *sched_effects(const struct sched *s, size_t *ret_n)
@@ -308,13 +324,13 @@ void emit_put_job(struct sched *s, const struct job *job, bool with_spec)
     ms_text_copy(row->plan, sizeof(row->plan), job->plan != NULL ? job->plan->sha256 : "");
     row->plan_given = job->plan_given;
     ms_text_copy(row->spec_sha256, sizeof(row->spec_sha256), job->spec_sha256);
+    row->spec_bytes = job->spec_bytes;
     if (with_spec) { /* in tick memory: the job may be dropped before the tick is carried out */
         uint8_t *spec = emit_alloc(s, job->spec_bytes);
         memcpy(spec, job->spec, job->spec_bytes);
         row->spec = spec;
-        row->spec_bytes = job->spec_bytes;
     }
-    emit(s, SCHED_DO_PUT_JOB)->job = row;
+    emit_stored(s, &(struct sched_effect){.kind = SCHED_DO_PUT_JOB, .job = row});
 }
 
 void emit_put_member(struct sched *s, struct job *job, uint32_t rank)
@@ -334,17 +350,21 @@ void emit_put_member(struct sched *s, struct job *job, uint32_t rank)
     row->generation = job->generation;
     row->step = member->step;
     row->pid = member->pid;
-    emit(s, SCHED_DO_PUT_MEMBER)->member = row;
+    if (s->stored_job != job->id) { /* beside no other that is written */
+        s->stored_job = job->id;
+        s->store_bytes += MS_STORE_PAGE;
+    }
+    emit_stored(s, &(struct sched_effect){.kind = SCHED_DO_PUT_MEMBER, .member = row});
 }
 
 void emit_drop_members(struct sched *s, uint64_t job)
 {
-    emit(s, SCHED_DO_DROP_MEMBERS)->job_id = job;
+    emit_stored(s, &(struct sched_effect){.kind = SCHED_DO_DROP_MEMBERS, .job_id = job});
 }
 
 void emit_drop_job(struct sched *s, uint64_t job)
 {
-    emit(s, SCHED_DO_DROP_JOB)->job_id = job;
+    emit_stored(s, &(struct sched_effect){.kind = SCHED_DO_DROP_JOB, .job_id = job});
 }
 
 void emit_put_plan(struct sched *s, const char *sha256, const char *text, size_t bytes)
@@ -353,8 +373,7 @@ void emit_put_plan(struct sched *s, const char *sha256, const char *text, size_t
     ms_text_copy(row->sha256, sizeof(row->sha256), sha256);
     row->text = memcpy(emit_alloc(s, bytes + 1), text, bytes + 1); /* as a spec: it may go before */
     row->bytes = bytes;
-    s->tick_bytes += bytes; /* of the log of writes: what a tick writes has to fit the reserve */
-    emit(s, SCHED_DO_PUT_PLAN)->plan = row;
+    emit_stored(s, &(struct sched_effect){.kind = SCHED_DO_PUT_PLAN, .plan = row});
 }
 
 void emit_drop_plan(struct sched *s, const char *sha256)
@@ -362,24 +381,23 @@ void emit_drop_plan(struct sched *s, const char *sha256)
     struct sched_plan_row *row = emit_alloc(s, sizeof(*row));
     *row = (struct sched_plan_row){.text = NULL};
     ms_text_copy(row->sha256, sizeof(row->sha256), sha256);
-    emit(s, SCHED_DO_DROP_PLAN)->plan = row;
+    emit_stored(s, &(struct sched_effect){.kind = SCHED_DO_DROP_PLAN, .plan = row});
 }
 
 void emit_put_event(struct sched *s, const struct sched_event_row *row)
 {
-    emit(s, SCHED_DO_PUT_EVENT)->event = row;
+    emit_stored(s, &(struct sched_effect){.kind = SCHED_DO_PUT_EVENT, .event = row});
 }
 
 void emit_drop_event(struct sched *s, uint64_t seq)
 {
-    emit(s, SCHED_DO_DROP_EVENT)->event_seq = seq;
+    emit_stored(s, &(struct sched_effect){.kind = SCHED_DO_DROP_EVENT, .event_seq = seq});
 }
 
 void emit_put_meta(struct sched *s, const char *key, uint64_t value)
 {
-    struct sched_effect *effect = emit(s, SCHED_DO_PUT_META);
-    effect->meta_key = key;
-    effect->meta_value = value;
+    emit_stored(
+        s, &(struct sched_effect){.kind = SCHED_DO_PUT_META, .meta_key = key, .meta_value = value});
 }
 
 static void *tick_alloc(void *s, size_t bytes)

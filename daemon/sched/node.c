@@ -234,7 +234,8 @@ static const char *silence_text(struct sched *s, const struct node *node, long l
 void node_judge_leases(struct sched *s)
 {
     const size_t before = s->n_effects;
-    while (node_lease_deadline(s) <= s->now.mono_ms && s->n_effects - before < MS_TURN_LOSSES) {
+    while (node_lease_deadline(s) <= s->now.mono_ms && s->n_effects - before < MS_TURN_LOSSES &&
+           !sched_tick_is_full(s)) {
         struct node *node = list_item(s->beating.next, struct node, beating);
         struct conn *conn = node->conn;
         long long silent_ms = (long long)(s->now.mono_ms - node->seen_ms);

@@ -213,7 +213,7 @@ static bool place_first(struct sched *s)
 void place_settle(struct sched *s)
 {
     /* nodes that are as silent as those just lost would be next in line, and cost the job a try */
-    while ((s->due & DUE_PLACE) != 0 && !s->leases_behind) {
+    while ((s->due & DUE_PLACE) != 0 && !s->leases_behind && !sched_tick_is_full(s)) {
         s->due &= ~(unsigned)DUE_PLACE;
         s->due |= place_first(s) ? DUE_PLACE : 0;
     }

@@ -104,8 +104,8 @@ struct sched_job_row {
     size_t results_bytes;
     uint32_t n_tries; /* how often it was placed since it last started */
     char spec_sha256[65];
-    const uint8_t *spec; /* job_json; borrowed; NULL in an update that leaves it as it is */
-    size_t spec_bytes;
+    const uint8_t *spec;   /* job_json; borrowed; NULL in an update that leaves it as it is */
+    size_t spec_bytes;     /* ... in an update, too */
     char plan[65];         /* which sched_plan_row it has; "" none */
     bool plan_given;       /* ... that came with it: rank 0 does not choose */
     const char *plan_text; /* loading, QUEUED and PLACING: that row's; borrowed */
@@ -268,6 +268,9 @@ int64_t sched_deadline(const struct sched *sched);
 
 /* Bytes of tick memory that were taken since sched_begin_tick: what answers cost. */
 size_t sched_tick_bytes(const struct sched *sched);
+/* What was decided since then takes MS_TURN_STORE of the disk: nothing more belongs into this tick,
+ * or the reserve of the database would have no room for it. Commit, then go on. */
+int sched_tick_is_full(const struct sched *sched);
 /* The reserve of memory for decisions was spent (memory.h) and is not full again: apply no requests
  * of clients until a sched_begin_tick has mended that. */
 int sched_is_starved(const struct sched *sched);

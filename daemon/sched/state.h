@@ -128,6 +128,8 @@ struct sched {
 
     struct sched_effect *effects;
     size_t n_effects, effects_room;
+    size_t store_bytes;            /* of the disk, for what this tick decided: cost.h */
+    uint64_t stored_job;           /* whose ranks are among it, the last one */
     size_t tick_bytes, news_bytes; /* taken in this tick, and what watchers were told of it */
     struct tick_block *blocks;     /* the first one is kept from tick to tick */
 };

@@ -96,7 +96,7 @@ int64_t timers_next(const struct sched *s)
 
 void timers_fire(struct sched *s)
 {
-    while (timers_next(s) <= s->now.mono_ms) {
+    while (timers_next(s) <= s->now.mono_ms && !sched_tick_is_full(s)) {
         struct timer *timer = list_item(heap_first(&s->timers), struct timer, link);
         timer_stop(s, timer);
         kinds[timer->kind].fire(s, timer);

@@ -4,9 +4,10 @@
 need "$MSSCHEDD" "$MSCTL" "$MSWORKER"
 
 mkdir "$T/disk"
-mount -t tmpfs -o size=6m,mode=700 msched-e2e "$T/disk" 2>/dev/null ||
+mount -t tmpfs -o size=26m,mode=700 msched-e2e "$T/disk" 2>/dev/null ||
     skip_all "mounting a small tmpfs takes root; test_store_full covers it with a disk of its own making"
 MOUNTS=$T/disk
+RESERVE=$((24 << 20)) # MS_STORE_RESERVE
 
 cat >"$T/job.yaml" <<'YAML'
 name: queued
@@ -33,7 +34,7 @@ count() { ctl a jobs --json | grep -o '"id":' | wc -l; }
 
 ok "it starts on a small disk" start_on_disk
 ok "it takes a job" bash -c 'cat >>"$1" </dev/stdin; [ -s "$1" ]' - "$T/ids" < <(submit)
-ok "the reserve lies beside the database" [ "$(stat -c %s "$T/disk/state.db.reserve")" -ge 4194304 ]
+ok "the reserve lies beside the database" [ "$(stat -c %s "$T/disk/state.db.reserve")" -ge $RESERVE ]
 cancelled=2
 for _ in {1..20}; do submit >>"$T/ids"; done
 dd if=/dev/zero of="$T/disk/filler" bs=4096 2>/dev/null # until it is full
@@ -72,7 +73,7 @@ ok "it still refuses" status 4 submit
 rm "$T/disk/filler"
 ok "once there is space, it takes work again by itself" wait_for 60 submit
 ok "and says so" logged a "store.space"
-ok "the reserve is back" [ "$(stat -c %s "$T/disk/state.db.reserve")" -ge 4194304 ]
+ok "the reserve is back" [ "$(stat -c %s "$T/disk/state.db.reserve")" -ge $RESERVE ]
 ok "TERM ends it cleanly" stop a
 
 # ---- msctl run where there is room for some of its files: keys, then all but the logs

@@ -594,10 +594,14 @@ static void judge_effect(struct model *m, const struct sched_effect *effect)
 }
 
 /* Nodes that are lost at once leave other work its turn: after so many effects no other one is
- * judged. */
+ * judged. What is stored has to be one transaction: after so much of it nothing else is, either. */
 static void judge_turn(struct model *m, const struct sched_effect *effects, size_t n)
 {
     size_t last = 0;
+    if (sched_tick_is_full(m->w->sched)) {
+        m->turn_is_full = true;
+        return;
+    }
     if (m->event->kind != SCHED_EV_TIME) {
         return; /* the rest is judged by the next look at the clock */
     }

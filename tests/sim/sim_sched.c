@@ -274,6 +274,9 @@ static bool freeze(struct world *w, struct sim_event *event)
 
 void driver_on(struct world *w, struct sim_event *event)
 {
+    if (w->sched != NULL && w->tick_open && sched_tick_is_full(w->sched)) {
+        driver_tick_end(w); /* nothing more belongs into it */
+    }
     if (w->sched == NULL ||
         (event->kind == SIM_TIMER ? event->stamp != w->timer_stamp : event->stamp != w->boot)) {
         return;

@@ -477,7 +477,7 @@ static void run_event(struct world *w, struct sim_event *event)
         hung_up(w, event);
         break;
     case SIM_TICK_END:
-        if (w->sched != NULL && event->stamp == w->boot) {
+        if (w->sched != NULL && event->stamp == w->boot && w->tick_open) {
             driver_tick_end(w);
         }
         break;

@@ -7,6 +7,7 @@
 #ifndef TESTS_SERVER_WORLD_H
 #define TESTS_SERVER_WORLD_H
 
+#include "daemon/sched/cost.h"
 #include "daemon/server.h"
 #include "tests/test.h"
 
@@ -40,6 +41,7 @@ struct stage {
     atomic_int no_reserve; /* the disk is not full: the reserve cannot be made */
     atomic_int no_room;    /* ... or so full that no end can be stored */
     atomic_int jobs;       /* PUT_JOB effects that were committed */
+    atomic_size_t largest; /* of the commits: what it took of the disk */
     atomic_int exit_rc;
     atomic_int may_reload;
     atomic_int reloads; /* that took new settings */
@@ -113,9 +115,12 @@ int store_commit(struct store *store, const struct sched_effect *effects, size_t
     if (stage->commit_rc < 0) {
         return ms_fail(err, stage->commit_rc, "the disk is gone");
     }
+    size_t cost = 0;
     for (size_t i = 0; i < n; i++) {
         stage->jobs += effects[i].kind == SCHED_DO_PUT_JOB;
+        cost += sched_effect_cost(&effects[i]);
     }
+    stage->largest = cost > stage->largest ? cost : stage->largest;
     return stage->commit_rc;
 }
 

@@ -124,6 +124,54 @@ START_TEST(who_asks_nothing_for_a_minute_is_told_so_and_closed)
 }
 END_TEST
 
+/* By a clock that stands no turn takes too long: all that waits would be one transaction. */
+START_TEST(what_one_turn_takes_fits_one_transaction)
+{
+    enum { CLIENTS = 120, TEXT = 60 << 10 };
+    static uint8_t text[TEXT];
+    static uint8_t buf[TEXT + 512];
+    int fds[CLIENTS];
+    struct timespec now;
+    Ms__Submit msg = MS__SUBMIT__INIT;
+    memset(text, ' ', sizeof(text));
+    msg.job_json.data = text;
+    msg.job_json.len = sizeof(text);
+    msg.name = (char *)(uintptr_t) "job";
+    msg.workers = 1;
+    const size_t size = pack(MS_MSG_SUBMIT, 7, &msg.base, buf);
+    start(-1, 0);
+    for (int i = 0; i < CLIENTS; i++) {
+        fds[i] = greet();
+    }
+    settle();
+    const int before = stage->jobs;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    stage->stands = now.tv_sec * 1000000000LL + now.tv_nsec;
+    stage->hold = 1;
+    const int begun = stage->commits;
+    put(fds[0], buf, size);
+    while (stage->commits == begun) {
+        pause_ms(1);
+    }
+
+    for (int i = 1; i < CLIENTS; i++) {
+        put(fds[i], buf, size);
+    }
+    stage->hold = 0;
+    for (int i = 0; i < CLIENTS; i++) {
+        uint32_t id = 0;
+        ProtobufCMessage *answer = NULL;
+        ck_assert_uint_eq(get(fds[i], &id, &answer), MS_MSG_SUBMITTED);
+        ms_wire_free(answer);
+        close(fds[i]);
+    }
+
+    ck_assert_int_eq(stage->jobs - before, CLIENTS);
+    ck_assert_uint_gt(stage->largest, TEXT);
+    ck_assert_uint_le(stage->largest, MS_TURN_STORE + MS_STORE_COST(TEXT + 4096));
+}
+END_TEST
+
 START_TEST(a_frame_that_does_not_end_within_30_s_ends_its_connection)
 {
     uint8_t buf[512];
@@ -660,6 +708,7 @@ int main(void)
     TCase *tcase = tcase_create("server_limits");
     tcase_add_checked_fixture(tcase, setup, teardown);
     tcase_add_test(tcase, who_asks_nothing_for_a_minute_is_told_so_and_closed);
+    tcase_add_test(tcase, what_one_turn_takes_fits_one_transaction);
     tcase_add_test(tcase, a_frame_that_does_not_end_within_30_s_ends_its_connection);
     tcase_add_test(tcase, a_large_request_that_finds_no_place_is_told_so);
     tcase_add_test(tcase, who_reads_nothing_for_30_s_is_dropped);
