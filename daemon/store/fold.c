@@ -31,6 +31,32 @@ uint64_t store_log_bytes(struct store *store)
                : 0;
 }
 
+static uint64_t file_bytes(struct store *store)
+{
+    sqlite3_file *file = NULL;
+    sqlite3_int64 size = 0;
+    int rc = sqlite3_file_control(store->db, "main", SQLITE_FCNTL_FILE_POINTER, &file);
+    return rc == SQLITE_OK && file != NULL && file->pMethods != NULL &&
+                   file->pMethods->xFileSize(file, &size) == SQLITE_OK && size > 0
+               ? (uint64_t)size
+               : 0;
+}
+
+int store_has_unfolded(struct store *store, uint64_t bytes)
+{
+    sqlite3_stmt *pages = store->statements[ST_PAGES];
+    uint64_t whole = 0;
+    if ((uint64_t)store->wal_pages * MS_STORE_PAGE <= bytes) {
+        return 0;
+    }
+    if (sqlite3_step(pages) == SQLITE_ROW) {
+        whole = (uint64_t)sqlite3_column_int64(pages, 0) * MS_STORE_PAGE;
+    }
+    sqlite3_reset(pages);
+    const uint64_t file = file_bytes(store);
+    return whole > file + bytes;
+}
+
 void store_fold(struct store *store, int mode)
 {
     int rc = sqlite3_wal_checkpoint_v2(store->db, NULL, mode, NULL, NULL);
@@ -91,12 +117,16 @@ int store_settle(struct store *store, struct ms_err *err)
         }
     }
     store->is_believed = 1;
+    store->wal_pages = (int)(store_log_bytes(store) / MS_STORE_PAGE);
     rewrite_log(store);
     if (!store->broken) {
         store_fold(store, SQLITE_CHECKPOINT_TRUNCATE);
     }
     if (!store->broken) {
         sync_log(store);
+    }
+    if (!store->broken) {
+        store_keep_foldable(store);
     }
     return store->broken
                ? ms_fail(err, MS_E_IO, "database %s: its log of writes cannot be folded in: %s",

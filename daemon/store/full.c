@@ -87,6 +87,18 @@ int store_make_room(struct store *store)
     return !store->broken;
 }
 
+void store_keep_foldable(struct store *store)
+{
+    const uint64_t most = store->has_reserve ? MS_STORE_UNFOLDED : MS_STORE_PIECE;
+    if (!store_has_unfolded(store, most)) {
+        return;
+    }
+    while (!begin_log_anew(store) && !store->broken && store->has_files &&
+           store_reserve_give(store->path, &store->no_reserve)) {
+        store->has_reserve = 0;
+    }
+}
+
 static void note_reserve(struct store *store, int rc)
 {
     if (rc == MS_E_FULL) {

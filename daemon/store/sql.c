@@ -245,6 +245,7 @@ const char *const store_statements[ST_COUNT] = {
                   "SELECT max(max(submitted_ms, started_ms, ended_ms)) FROM job)",
     [ST_LEDGER] = "SELECT rows, sum FROM ledger WHERE name=?1",
     [ST_SCHEMA] = "SELECT count(*), " SCHEMA_SUM " FROM sqlite_schema",
+    [ST_PAGES] = "PRAGMA page_count", /* with those that are in the log of writes alone */
     [ST_READ_SPEC] = "SELECT spec, spec_sha256 = sha256_hex(spec) FROM job WHERE id=?1",
     [ST_READ_PLAN] = "SELECT plan.text, plan.sha256 = sha256_hex(plan.text) FROM job "
                      "JOIN plan ON plan.sha256 = job.plan WHERE job.id=?1",
@@ -253,15 +254,17 @@ const char *const store_statements[ST_COUNT] = {
 };
 
 /* Settings of the connection, and what SQLite must say when it is asked back: it may refuse one
- * without an error. Exclusive locking comes before the first access to the WAL, so that there is no
- * shared-memory file; one connection is also the shield against the WAL-reset bug of SQLite before
- * 3.51.3. */
+ * without an error. What is deleted is not overwritten where that would write more pages, as in
+ * SQLite as some systems build it: an end would take twice the room of its job's text. Exclusive
+ * locking comes before the first access to the WAL, so that there is no shared-memory file; one
+ * connection is also the shield against the WAL-reset bug of SQLite before 3.51.3. */
 const struct store_pragma store_pragmas[] = {
     {"PRAGMA journal_mode=WAL", "PRAGMA journal_mode", "wal"},
     {"PRAGMA synchronous=FULL", "PRAGMA synchronous", "2"},
     {"PRAGMA foreign_keys=ON", "PRAGMA foreign_keys", "1"},
     {"PRAGMA wal_autocheckpoint=0", "PRAGMA wal_autocheckpoint", "0"},
     {"PRAGMA journal_size_limit=67108864", "PRAGMA journal_size_limit", "67108864"},
+    {"PRAGMA secure_delete=FAST", "PRAGMA secure_delete", "2"},
     {"PRAGMA temp_store=MEMORY", "PRAGMA temp_store", "2"},
 };
 const size_t store_pragmas_n = MS_ARRAY_SIZE(store_pragmas);

@@ -32,6 +32,7 @@ enum store_statement {
     ST_NEWEST,
     ST_LEDGER,
     ST_SCHEMA,
+    ST_PAGES,
     ST_READ_SPEC,
     ST_READ_PLAN,
     ST_READ_EVENTS,

@@ -478,6 +478,7 @@ int store_commit(struct store *store, const struct sched_effect *effects, size_t
     if (has_home) {
         settle_home(store, &home);
     }
+    store_keep_foldable(store);
     if (store->wal_pages > WAL_BUSY_PAGES) {
         store_fold(store, SQLITE_CHECKPOINT_PASSIVE);
     }

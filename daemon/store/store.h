@@ -47,7 +47,8 @@ int store_load(struct store *store, struct sched *sched, struct ms_err *err);
  * A reserve file beside the database holds MS_STORE_RESERVE bytes. When the disk is full the log of
  * writes is folded in and begun anew in the room that it has; where that does not help the reserve
  * gives up as much as the transaction needs, and 1 is returned until it is whole again: the caller
- * refuses new work (sched_refuse_writes). MS_E_FULL: full even so, rolled back. MS_E_IO: the
+ * refuses new work (sched_refuse_writes). A whole reserve has room for MS_STORE_BATCH, counted by
+ * sched_effect_cost. MS_E_FULL: full even so, rolled back. MS_E_IO: the
  * outcome is unknown. After both the caller must exit. */
 int store_commit(struct store *store, const struct sched_effect *effects, size_t n,
                  struct ms_err *err);

@@ -82,11 +82,16 @@ int store_judge_full(struct store *store, int rc, int wrote_log);
  * wal_pages to 0 if all went, broken if nobody knows what the disk holds; neither: it is full. */
 void store_fold(struct store *store, int mode);
 uint64_t store_log_bytes(struct store *store); /* of disk that the log's file takes */
+/* fold.c: does the database have to grow by more than that when its log is folded in? */
+int store_has_unfolded(struct store *store, uint64_t bytes);
 
 /* full.c: after a commit that found the disk full. Folds the log in, so that the next one begins it
  * anew in the room that it has; where that does not help, a piece of the reserve is given. 1: try
  * again; 0: there is no more, or the store is broken. */
 int store_make_room(struct store *store);
+/* full.c: after a commit. What the log holds goes into the database while the reserve has room for
+ * it: a log that may grow as long as the disk lets it could be too large to be folded in ever. */
+void store_keep_foldable(struct store *store);
 /* full.c: store_reserve_make; fills has_reserve, or no_reserve and is_quota. */
 void store_want_reserve(struct store *store, uint64_t spare_bytes);
 /* full.c: folds the log in; its file goes, or where the disk is full it keeps its room. */

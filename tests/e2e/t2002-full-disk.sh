@@ -76,6 +76,35 @@ ok "and says so" logged a "store.space"
 ok "the reserve is back" [ "$(stat -c %s "$T/disk/state.db.reserve")" -ge $RESERVE ]
 ok "TERM ends it cleanly" stop a
 
+# ---- large texts: a log of writes that is too large to be folded in, many at once in one transaction
+for case in "1 60000" "1 250000" "48 60000" "24 250000"; do
+    read -r clients bytes <<<"$case"
+    what="$clients at a time with $bytes bytes each"
+    name=large$clients.$bytes
+    mkdir "$T/$name"
+    mount -t tmpfs -o size=80m,mode=700 msched-e2e "$T/$name" || break
+    MOUNTS="$MOUNTS $T/$name"
+    start_sched "$name" --database "$T/$name/state.db"
+    ok "submits, $what, are refused once the disk is full" \
+        python3 "$ROOT/tests/e2e/large_submits.py" "$T/$name.sock" "$clients" "$bytes"
+    cp "$T/ok.out" "$T/large.out"
+    ok "in words" grep -q "job large cannot be stored: the disk of the database is full" "$T/large.out"
+    taken=$(sed -n 's/ taken$//p' "$T/large.out")
+    ok "of msctl too, with exit status 4" status 4 ctl "$name" submit "$T/job.yaml"
+    ok "the scheduler goes on" ctl "$name" status
+    dd if=/dev/zero of="$T/$name/filler" bs=4096 2>/dev/null
+    ok "ends are stored, though somebody takes what is left" ctl "$name" cancel 1 2 3 4 5
+    stop "$name" KILL
+    rm "$T/$name/filler"
+    start_sched "$name" --database "$T/$name/state.db"
+    ok "each that was taken is there after a kill" \
+        [ "$(ctl "$name" jobs --all --json | grep -o '"id":' | wc -l)" = "$taken" ]
+    mount -o remount,size=160m "$T/$name"
+    ok "once there is space, it takes work again" wait_for 60 ctl "$name" submit "$T/job.yaml"
+    ok "TERM ends it cleanly" stop "$name"
+    umount "$T/$name"
+done
+
 # ---- msctl run where there is room for some of its files: keys, then all but the logs
 for size in 4k 12k; do
     mkdir "$T/tiny$size"
