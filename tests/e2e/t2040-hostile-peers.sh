@@ -48,6 +48,9 @@ ok "every message in every state and role is answered" \
     bash -c 'python3 "$1" table >"$2"' - "$HOSTILE" "$T/table.now"
 ok "as the table in docs/security.md says" same_table
 ok "the schedulers are well" alive_and_well
+ok "plans of who is not asked, twice, too late, too large or no text are answered as they should be" \
+    python3 "$ROOT/tests/e2e/hostile_plans.py"
+ok "the schedulers are well" alive_and_well
 seed=${SEED:-$RANDOM}
 ok "damaged messages are refused (seed $seed)" python3 "$HOSTILE" damage "$seed" 40
 ok "the schedulers are well" alive_and_well
