@@ -1,5 +1,6 @@
 /* peer.c - plain oneDNN primitives of 2.x and 3.x, with arguments given as pointers */
 #include "bench/peer.h"
+#include "proto/macros.h"
 
 #include <oneapi/dnnl/dnnl.h>
 #include <oneapi/dnnl/dnnl_debug.h>
@@ -57,6 +58,8 @@ static const dnnl_dims_t none = {0};
 
 #define VIEW(desc) (*(desc))
 #define DESC_VIEW  const_dnnl_memory_desc_t
+/* Batch norm backward runs with exactly its arguments: of norm_peer's without the shift. */
+enum { NORM_BACKWARD_FIRST = 2 };
 
 static dnnl_status_t desc_init(dnnl_memory_desc_t *ret, int n, const dnnl_dims_t dims,
                                dnnl_format_tag_t tag)
@@ -110,6 +113,8 @@ static dnnl_status_t make_pd(dnnl_primitive_desc_t *ret, dnnl_engine_t e, const 
 
 #define VIEW(desc) (desc)
 #define DESC_VIEW  const dnnl_memory_desc_t *
+/* ... with the shift. */
+enum { NORM_BACKWARD_FIRST = 1 };
 
 static dnnl_status_t desc_init(dnnl_memory_desc_t *ret, int n, const dnnl_dims_t dims,
                                dnnl_format_tag_t tag)
@@ -340,18 +345,19 @@ static int norm_peer(struct peers *peers, const struct peer_norm *norm, struct r
     request->relu = norm->relu;
     const struct argument args[] = {
         {DNNL_ARG_DST, &image, norm->y}, /* forward alone */
+        {DNNL_ARG_SHIFT, &vector, norm->beta},
         {DNNL_ARG_SRC, &image, norm->x},
         {DNNL_ARG_MEAN, &vector, norm->mean},
         {DNNL_ARG_VARIANCE, &vector, norm->variance},
         {DNNL_ARG_SCALE, &vector, norm->gamma},
-        {DNNL_ARG_SHIFT, &vector, norm->beta},
         {DNNL_ARG_DIFF_DST, &image, norm->dy}, /* backward alone, as what follows */
         {DNNL_ARG_DIFF_SRC, &image, norm->dx},
         {DNNL_ARG_DIFF_SCALE, &vector, norm->dgamma},
         {DNNL_ARG_DIFF_SHIFT, &vector, norm->dbeta},
     };
-    int rc = request->kind == NORM ? make(peers, request, args, 6, ret, err)
-                                   : make(peers, request, args + 1, 9, ret, err);
+    const int first = request->kind == NORM ? 0 : NORM_BACKWARD_FIRST;
+    const int end = request->kind == NORM ? 6 : (int)MS_ARRAY_SIZE(args);
+    int rc = make(peers, request, args + first, end - first, ret, err);
     desc_free(&vector);
     desc_free(&image);
     return rc;
