@@ -67,7 +67,8 @@ struct data_info {
     enum ms_dtype dtype;             /* of its values: u8 pixels, f32 features */
     int64_t classes;                 /* 0: the label is a float target */
     int64_t target_width;            /* float targets a row, else 0 */
-    int64_t copied_bytes;            /* that reading brings into memory, once for all of a host */
+    int64_t copied_bytes; /* that reading, from the first record on, brings into memory, once
+                             for all ranks and jobs of a host (host_copy.h) */
 };
 
 /* Opens and checks the whole source: files present, sizes, magic numbers, counts that match, every
@@ -77,6 +78,11 @@ struct data_info {
 int data_open(const struct data_spec *spec, struct data_source **ret, struct ms_err *err);
 void data_close(struct data_source *source); /* NULL allowed */
 const struct data_info *data_get_info(const struct data_source *source);
+
+/* Of copied_bytes, what is in this host's memory now: another rank's or job's reading brought it
+ * there, and no free memory is needed for it any more. Reads no record; asks the process that has
+ * it, which answers at once or is not waited for beyond a second. Any thread. */
+int64_t data_in_memory(const struct data_source *source);
 
 struct data_record {
     const void *values;   /* (c, h, w), of the source's dtype */

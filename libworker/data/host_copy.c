@@ -117,16 +117,33 @@ struct host_copy *host_copy_open(const struct host_copy_file *file)
     return copy;
 }
 
+static void leave(const struct host_copy *copy)
+{
+    munmap(copy->head, host_copy_mapped(copy->file.bytes));
+    if (copy->socket >= 0) {
+        close(copy->socket);
+    }
+}
+
+int64_t host_copy_done(const struct host_copy_file *file)
+{
+    struct host_copy copy = {.file = *file, .socket = -1};
+    const int fd = identify(file, &copy.id) == 0 ? copy_link_connect(&copy.id) : -1;
+    if (fd < 0 || join(&copy, fd) < 0) {
+        return 0;
+    }
+    const int64_t done = atomic_load(&copy.head->done);
+    leave(&copy);
+    return done;
+}
+
 void host_copy_close(struct host_copy *copy)
 {
     if (copy == NULL) {
         return;
     }
     copy_maker_stop(copy->maker);
-    munmap(copy->head, host_copy_mapped(copy->file.bytes));
-    if (copy->socket >= 0) {
-        close(copy->socket);
-    }
+    leave(copy);
     free(copy);
 }
 

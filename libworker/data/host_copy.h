@@ -11,7 +11,8 @@
  * packed file before the last piece is there. Everything else, and every fault, means: no copy, and
  * the caller reads the file himself as if there had never been one. So nothing here reports errors.
  *
- * What is waited for: a maker's answer (HOST_COPY_ANSWER_MS), and the next piece of a packed file
+ * What is waited for: a maker's answer (HOST_COPY_ANSWER_MS), by whoever joins and by whoever only
+ * asks how much is there, and the next piece of a packed file
  * (HOST_COPY_STALL_MS without one). A maker that ends is noticed at once. One thread a copy. */
 #ifndef DATA_HOST_COPY_H
 #define DATA_HOST_COPY_H
@@ -34,6 +35,10 @@ struct host_copy;
 /* Joins this host's copy, or begins it. Returns owned; NULL: none is to be had. */
 struct host_copy *host_copy_open(const struct host_copy_file *file);
 void host_copy_close(struct host_copy *copy); /* joins the thread of a maker; NULL allowed */
+
+/* Bytes of the file that this host's copy has in memory now, whoever makes it; 0: nobody does.
+ * Begins none and holds none. Any thread. */
+int64_t host_copy_done(const struct host_copy_file *file);
 
 /* size bytes from `at` on, borrowed until the copy is closed. NULL: they are not there, not yet
  * (waits: 0) or never. */

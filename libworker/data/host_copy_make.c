@@ -41,9 +41,24 @@ struct host_copy_maker {
 
 /* ---- hand over ---- */
 
+/* Who only asked how much is there has left, as has who ended: their places are free. */
+static void drop_gone(struct host_copy_maker *m)
+{
+    for (int i = m->n_guests - 1; i >= 0; i--) {
+        struct pollfd look = {.fd = m->guests[i], .events = POLLIN};
+        if (poll(&look, 1, 0) > 0) {
+            close(m->guests[i]);
+            m->guests[i] = m->guests[--m->n_guests];
+        }
+    }
+}
+
 static void serve_one(struct host_copy_maker *m, int fd)
 {
     const int is_whole = atomic_load(&m->head->done) == m->file.bytes;
+    if (m->n_guests == GUESTS_MAX) {
+        drop_gone(m);
+    }
     if (!copy_link_is_ours(fd)) {
         ms_discard_fds(&fd, 1);
     } else if (!is_whole && m->n_guests < GUESTS_MAX && copy_link_send(fd, m->memory) == 0) {

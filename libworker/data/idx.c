@@ -305,13 +305,24 @@ int64_t idx_copied(const struct idx *idx)
     return idx->data >= COPY_BYTES_MIN && idx->data <= max ? idx->data : 0;
 }
 
+static struct host_copy_file file_of(const struct idx *idx)
+{
+    return (struct host_copy_file){
+        .fd = idx->fd, .is_packed = idx->gz != NULL, .skip = idx->header, .bytes = idx->data};
+}
+
+int64_t idx_in_memory(const struct idx *idx)
+{
+    const struct host_copy_file file = file_of(idx);
+    return idx_copied(idx) > 0 ? host_copy_done(&file) : 0;
+}
+
 /* The record at byte `at` in this host's copy; NULL: not there. */
 static const uint8_t *find_in_copy(struct idx *idx, int64_t at)
 {
     const int is_packed = idx->gz != NULL;
     if (!idx->has_tried && idx_copied(idx) > 0) {
-        const struct host_copy_file file = {
-            .fd = idx->fd, .is_packed = is_packed, .skip = idx->header, .bytes = idx->data};
+        const struct host_copy_file file = file_of(idx);
         idx->copy = host_copy_open(&file);
     }
     idx->has_tried = 1;

@@ -25,6 +25,8 @@ void idx_close(struct idx *idx); /* NULL allowed */
 int64_t idx_dim(const struct idx *idx, int i);
 const char *idx_path(const struct idx *idx); /* borrowed */
 int64_t idx_copied(const struct idx *idx);   /* bytes of the copy that reading makes; 0: none */
+/* Of those, what this host's copy has in memory now. Any thread. */
+int64_t idx_in_memory(const struct idx *idx);
 /* Record i of the first dimension: the product of the others, in bytes, into dst. */
 int idx_read(struct idx *idx, int64_t i, uint8_t *dst, struct ms_err *err);
 /* What was read of a packed file so far may be damaged until its checksum, at its end, has been

@@ -58,6 +58,16 @@ static int mnist_verify(struct data_source *source, struct ms_err *err)
     return rc;
 }
 
+static int64_t mnist_in_memory(const struct data_source *source)
+{
+    const struct mnist *set = (const struct mnist *)source;
+    int64_t bytes = 0;
+    for (int i = 0; i < set->n_parts; i++) {
+        bytes += idx_in_memory(set->part[i].images);
+    }
+    return bytes;
+}
+
 struct part_name {
     enum data_usage usage;
     const char *prefix; /* of its files */
@@ -171,6 +181,7 @@ int mnist_open(const struct data_spec *spec, const char *path, struct data_sourc
                  .classes = MNIST_CLASSES},
         .read = mnist_read,
         .verify = mnist_verify,
+        .in_memory = mnist_in_memory,
         .close = mnist_close,
     };
     static const struct part_name parts[] = {

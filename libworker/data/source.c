@@ -90,6 +90,11 @@ int data_verify(struct data_source *source, struct ms_err *err)
     return source->verify != NULL ? source->verify(source, err) : MS_OK;
 }
 
+int64_t data_in_memory(const struct data_source *source)
+{
+    return source->in_memory != NULL ? source->in_memory(source) : 0;
+}
+
 int source_pread(int fd, void *dst, size_t size, int64_t offset, const char *name,
                  struct ms_err *err)
 {

@@ -1,4 +1,4 @@
-/* source.h - what the kinds of data sets share: one object with two functions behind it */
+/* source.h - what the kinds of data sets share: one object with functions behind it */
 #ifndef DATA_SOURCE_H
 #define DATA_SOURCE_H
 
@@ -9,6 +9,7 @@ struct data_source { /* the first member of each kind's own struct */
     int (*read)(struct data_source *source, int64_t row, struct data_record *ret,
                 struct ms_err *err);
     int (*verify)(struct data_source *source, struct ms_err *err); /* NULL: nothing tells */
+    int64_t (*in_memory)(const struct data_source *source);        /* NULL: nothing is shared */
     void (*close)(
         struct data_source *source); /* frees the whole object; copes with a half-built one */
 };

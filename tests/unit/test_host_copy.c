@@ -377,6 +377,70 @@ START_TEST(a_maker_that_does_not_answer_is_done_without)
 }
 END_TEST
 
+/* ---- who only asks ---- */
+
+START_TEST(who_asks_how_much_is_there_begins_no_copy_and_keeps_none)
+{
+    make_file(_i, 0);
+    ck_assert_int_eq(host_copy_done(&file), 0);
+    struct host_copy *maker = host_copy_open(&file);
+    ck_assert_ptr_nonnull(maker);
+    ck_assert_ptr_nonnull(maker->maker);
+    ck_assert_ptr_nonnull(host_copy_get(maker, BYTES - 1, 1, 1));
+
+    ck_assert_int_eq(host_copy_done(&file), BYTES);
+
+    host_copy_close(maker);
+    ck_assert_int_eq(host_copy_done(&file), 0);
+    remove_file();
+}
+END_TEST
+
+START_TEST(of_a_copy_that_is_not_whole_the_part_that_is_there_counts)
+{
+    struct fake fake = {.answers = 1};
+    make_file(1, 0);
+    fake_start(&fake, HOST_COPY_HEAD + BYTES, HONEST);
+    atomic_store(&fake.head->done, BYTES / 2);
+    fake_serve(&fake);
+
+    ck_assert_int_eq(host_copy_done(&file), BYTES / 2);
+
+    fake_end(&fake);
+    remove_file();
+}
+END_TEST
+
+/* While the copy grows, a maker has 64 places for those that wait for the rest, and answers one of
+ * them a piece: this copy has four times as many pieces. */
+START_TEST(who_only_asked_takes_nobodys_place)
+{
+    enum { LARGE = 64 << 20, PLACES = 64 };
+    char path[128];
+    dir = test_dir_make();
+    content = calloc(1, LARGE);
+    ck_assert_ptr_nonnull(content);
+    file_write_gz(dir, "file", content, LARGE, 0);
+    snprintf(path, sizeof(path), "%s/file", dir);
+    file = (struct host_copy_file){.fd = open(path, O_RDONLY | O_CLOEXEC),
+                                   .is_packed = 1,
+                                   .skip = SKIP,
+                                   .bytes = LARGE - SKIP};
+    struct host_copy *maker = host_copy_open(&file);
+    ck_assert_ptr_nonnull(maker);
+    for (int i = 0; i < PLACES; i++) {
+        (void)host_copy_done(&file);
+    }
+
+    struct host_copy *guest = host_copy_open(&file);
+
+    ck_assert_ptr_nonnull(guest);
+    host_copy_close(guest);
+    host_copy_close(maker);
+    remove_file();
+}
+END_TEST
+
 /* ---- whom it is handed to ---- */
 
 START_TEST(who_has_the_memory_cannot_change_it)
@@ -500,6 +564,9 @@ int main(void)
     tcase_add_loop_test(tc, memory_that_is_not_what_it_should_be_is_refused, 0, 7);
     tcase_add_loop_test(tc, a_rest_that_does_not_come_is_not_waited_for_for_ever, 0, 3);
     tcase_add_loop_test(tc, a_maker_that_does_not_answer_is_done_without, 0, 2);
+    tcase_add_loop_test(tc, who_asks_how_much_is_there_begins_no_copy_and_keeps_none, 0, 2);
+    tcase_add_test(tc, of_a_copy_that_is_not_whole_the_part_that_is_there_counts);
+    tcase_add_test(tc, who_only_asked_takes_nobodys_place);
     tcase_add_test(tc, who_has_the_memory_cannot_change_it);
     tcase_add_test(tc, another_user_gets_nothing);
     tcase_add_test(tc, what_a_stranger_leaves_is_not_waited_for);

@@ -88,6 +88,28 @@ START_TEST(large_files_read_the_same_through_the_copy_of_the_host)
 }
 END_TEST
 
+/* Nothing where none is read yet, and all of it for whoever else has the files open. */
+START_TEST(what_one_reads_is_in_memory_for_all)
+{
+    const char *dir = test_dir_make();
+    struct data_source *source[2] = {NULL, NULL};
+    write_pair(dir, "train", LARGE, 1);
+    for (int i = 0; i < 2; i++) {
+        ck_ms_ok(open_at(dir, DATA_TRAIN, &source[i], err));
+        ck_assert_int_eq(data_in_memory(source[i]), 0);
+    }
+    check_row(source[0], LARGE - 1, LARGE - 1);
+
+    ck_assert_int_eq(data_in_memory(source[0]), LARGE * PIXELS);
+    ck_assert_int_eq(data_in_memory(source[1]), LARGE * PIXELS);
+
+    data_close(source[0]);
+    ck_assert_int_eq(data_in_memory(source[1]), 0);
+    data_close(source[1]);
+    test_dir_remove(dir);
+}
+END_TEST
+
 START_TEST(usage_all_has_the_test_part_first_as_names_sort)
 {
     const char *dir = test_dir_make();
@@ -424,6 +446,7 @@ int main(void)
     TCase *tc = tcase_create("mnist");
     tcase_add_loop_test(tc, plain_and_packed_files_read_the_same, 0, 2);
     tcase_add_loop_test(tc, large_files_read_the_same_through_the_copy_of_the_host, 0, 2);
+    tcase_add_test(tc, what_one_reads_is_in_memory_for_all);
     tcase_add_test(tc, usage_all_has_the_test_part_first_as_names_sort);
     tcase_add_test(tc, parts_in_folders_of_their_own_are_found);
     tcase_add_test(tc, all_of_a_folder_with_one_part_is_that_part);
