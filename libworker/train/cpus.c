@@ -14,7 +14,7 @@ static const char *host_of(const struct train_config *cfg, int rank)
     return cfg->members != NULL ? cfg->members[rank].host_id : "";
 }
 
-static int is_local(const struct train_config *cfg, int rank)
+int train_is_local(const struct train_config *cfg, int rank)
 {
     return strcmp(host_of(cfg, rank), host_of(cfg, cfg->rank)) == 0;
 }
@@ -23,7 +23,7 @@ int train_local_ranks(const struct train_config *cfg)
 {
     int n = 0;
     for (int i = 0; i < cfg->world; i++) {
-        n += is_local(cfg, i);
+        n += train_is_local(cfg, i);
     }
     return n;
 }
@@ -55,7 +55,7 @@ static void find_share(const struct train_config *cfg, const struct share_rank *
     int n = 0;
     int own = 0;
     for (int i = 0; i < cfg->world; i++) {
-        if (is_local(cfg, i)) {
+        if (train_is_local(cfg, i)) {
             own = i == cfg->rank ? n : own;
             sets[n++] = ranks[i].offer->cpus;
         }

@@ -15,6 +15,7 @@ struct train_cpus {
     struct cpuset whole;
 };
 
+int train_is_local(const struct train_config *cfg, int rank); /* on this rank's host? */
 /* Ranks of cfg on this rank's host, itself included. */
 int train_local_ranks(const struct train_config *cfg);
 

@@ -65,20 +65,35 @@ static uint64_t room_of(uint64_t share)
     return share / 10 * 9;
 }
 
-static uint64_t own_share(const struct train *train)
+/* Of the data sets' files in memory, what is there already: the peak counts it, and what is free
+ * is lower by it. */
+static uint64_t present_bytes(const struct train *train)
 {
-    return memory_available() / (uint64_t)train_local_ranks(&train->cfg);
+    int64_t bytes = data_in_memory(train->source);
+    if (train->eval_source != NULL) {
+        bytes += data_in_memory(train->eval_source);
+    }
+    return (uint64_t)bytes;
+}
+
+static uint64_t with_present(uint64_t free_bytes, uint64_t present)
+{
+    return free_bytes < MEMORY_UNKNOWN - present ? free_bytes + present : MEMORY_UNKNOWN;
 }
 
 /* Of all ranks. What hosts offered may be old: it decides what is made again, and refuses nobody.
  */
 static uint64_t least_share(const struct train *train)
 {
-    uint64_t least = own_share(train);
+    const uint64_t present = present_bytes(train);
+    uint64_t least =
+        with_present(memory_available(), present) / (uint64_t)train_local_ranks(&train->cfg);
     struct train_config of = train->cfg;
     for (of.rank = 0; of.offers != NULL && of.rank < of.world; of.rank++) {
         const uint64_t bytes = of.offers[of.rank].memory_bytes;
-        const uint64_t share = bytes / (uint64_t)train_local_ranks(&of);
+        const int is_here = train_is_local(&train->cfg, of.rank);
+        const uint64_t share =
+            with_present(bytes, is_here ? present : 0) / (uint64_t)train_local_ranks(&of);
         least = bytes > 0 && share < least ? share : least;
     }
     return least;
@@ -203,14 +218,16 @@ static int64_t find_batch(struct train *train, uint64_t share)
     return 0;
 }
 
-static int refuse_memory(struct train *train, uint64_t free_bytes, int locals, struct ms_err *err)
+static int refuse_memory(struct train *train, uint64_t free_bytes, uint64_t present, int locals,
+                         struct ms_err *err)
 {
     char a[32];
     char b[32];
     char c[32];
     const uint64_t peak = train->known.peak_bytes;
-    const uint64_t ranks = free_bytes / peak;
-    const int64_t batch = find_batch(train, free_bytes / (uint64_t)locals);
+    const uint64_t room = with_present(free_bytes, present);
+    const uint64_t ranks = room / peak;
+    const int64_t batch = find_batch(train, room / (uint64_t)locals);
     const char *without = train->cfg.is_plan_given ? " (without --plan)" : "";
     char fits[128];
     if (batch >= 1 && ranks >= 1) {
@@ -226,13 +243,19 @@ static int refuse_memory(struct train *train, uint64_t free_bytes, int locals, s
         snprintf(fits, sizeof(fits), "no batch size fits: use hosts with more memory%s",
                  locals > 1 ? ", or fewer ranks on each" : "");
     }
+    char beside[80] = "";
+    if (present > 0) {
+        char d[32];
+        snprintf(beside, sizeof(beside), " beside the %s of its data that are in memory already",
+                 memory_format(present, d, sizeof(d)));
+    }
     return ms_fail(
         err, MS_E_FULL,
         "the job does not fit into memory: a rank needs %s at its peak, the %d rank%s of "
-        "this host %s, and %s are free; %s",
+        "this host %s, and %s are free%s; %s",
         memory_format(peak, a, sizeof(a)), locals, locals == 1 ? "" : "s",
         memory_format(peak * (uint64_t)locals, b, sizeof(b)),
-        memory_format(free_bytes, c, sizeof(c)), fits);
+        memory_format(free_bytes, c, sizeof(c)), beside, fits);
 }
 
 static void note(const struct train *train, const char *text)
@@ -269,8 +292,10 @@ static int recompute(struct train *train, struct ms_err *err)
 static int fit_memory(struct train *train, struct ms_err *err)
 {
     const int locals = train_local_ranks(&train->cfg);
+    const uint64_t present =
+        present_bytes(train); /* first: what comes meanwhile counts as lacking */
     const uint64_t free_bytes = memory_available();
-    const uint64_t share = free_bytes / (uint64_t)locals;
+    const uint64_t share = with_present(free_bytes, present) / (uint64_t)locals;
     int rc = train->known.peak_bytes > room_of(share) ? drop_mirrors(train, err) : 0;
     if (rc == 0 && train->known.peak_bytes > room_of(share) &&
         !replica_recomputes(train->replica)) {
@@ -278,7 +303,7 @@ static int fit_memory(struct train *train, struct ms_err *err)
     }
     return rc < 0 || train->known.peak_bytes <= share
                ? rc
-               : refuse_memory(train, free_bytes, locals, err);
+               : refuse_memory(train, free_bytes, present, locals, err);
 }
 
 /* ---- obeying ---- */

@@ -102,9 +102,10 @@ int train_open(struct train *train, struct ms_err *err);
 int train_choose(struct train *train, const char **ret_text, struct ms_err *err);
 /* Makes the plan of the text, of untrusted bytes; one that this rank chose itself is there already
  * (NULL: it). Threads are the plan's. Where there is too little memory here, and that helps,
- * activations are made again. MS_E_INVALID, MS_E_UNSUPPORTED: this job or this machine cannot, with
- * the number of the line; MS_E_REFUSED: another instruction set holds in this process; MS_E_FULL:
- * no memory for it. */
+ * activations are made again; what another rank or job of this host has in memory of the files
+ * needs no free memory. MS_E_INVALID,
+ * MS_E_UNSUPPORTED: this job or this machine cannot, with the number of the line; MS_E_REFUSED:
+ * another instruction set holds in this process; MS_E_FULL: no memory for it. */
 int train_obey(struct train *train, const char *text, struct ms_err *err);
 /* That it obeys, as it was given or chosen; borrowed likewise. NULL before train_obey. */
 const char *train_plan_text(const struct train *train);

@@ -1,6 +1,9 @@
 /* test_train_memory.c - a job is judged by what memory there is: all of it, none, or nobody knows
  */
 #include "libworker/host/memory.h"
+#include "libworker/host/offer.h"
+#include "libworker/train/train_impl.h"
+#include "tests/unit/data_files.h"
 #include "tests/unit/train_case.h"
 
 static uint64_t memory;
@@ -89,6 +92,127 @@ START_TEST(the_batch_that_is_said_to_fit_does)
 }
 END_TEST
 
+/* ---- the copy of a data set's file, which all ranks of a host share ---- */
+
+enum { IMAGES = 40000, COPY = IMAGES * 28 * 28 };
+
+static const char *dir;
+static struct job mnist;
+static struct data_source *elsewhere; /* the same files, as another job has them */
+
+static void write_packed(const char *name, uint32_t magic, unsigned modulus)
+{
+    size_t size = 0;
+    uint8_t *bytes = idx_make(magic, IMAGES, 28, 28, modulus, &size);
+    file_write_gz(dir, name, bytes, size, 0);
+    free(bytes);
+}
+
+static void make_job(const char *network, struct job *ret)
+{
+    char dataset[128];
+    const char *const sets[] = {network,
+                                dataset,
+                                "transforms=[{resize: {size: [32, 32]}}]",
+                                "batch_size=8",
+                                "steps=1",
+                                "epochs=1",
+                                "loss=softmax_cross_entropy"};
+    snprintf(dataset, sizeof(dataset), "dataset={kind: mnist, path: %s}", dir);
+    train_case_job(ret, sets, MS_ARRAY_SIZE(sets));
+}
+
+static void setup_mnist(void)
+{
+    dir = test_dir_make();
+    write_packed("train-images-idx3-ubyte.gz", 2051, 251);
+    write_packed("train-labels-idx1-ubyte.gz", 2049, 10);
+    make_job("network=lenet5", &mnist);
+    ck_ms_ok(data_open(&mnist.dataset, &elsewhere, err));
+    memory = MEMORY_UNKNOWN;
+}
+
+static void teardown_mnist(void)
+{
+    data_close(elsewhere);
+    test_dir_remove(dir);
+}
+
+/* Another job has read all. */
+static void read_elsewhere(void)
+{
+    struct data_record record;
+    ck_ms_ok(data_read(elsewhere, IMAGES - 1, &record, err));
+    ck_assert_int_eq(data_in_memory(elsewhere), COPY);
+}
+
+static int prepare_mnist(uint64_t bytes, struct ms_err *err)
+{
+    const struct train_config cfg = train_case_config(&mnist, "");
+    memory = bytes;
+    struct train *train = train_create(&cfg);
+    ck_assert_ptr_nonnull(train);
+    int rc = train_prepare(train, &info, err);
+    train_destroy(train);
+    return rc;
+}
+
+START_TEST(a_copy_that_is_in_memory_already_needs_no_free_memory)
+{
+    ck_ms_ok(prepare_mnist(MEMORY_UNKNOWN, err));
+    const uint64_t peak = info.peak_bytes;
+    const uint64_t rest = peak - COPY;
+    ck_ms_fails(prepare_mnist(rest + COPY / 2, err), MS_E_FULL, " are free; ");
+
+    read_elsewhere();
+
+    ck_ms_ok(prepare_mnist(rest + COPY / 2, err));
+    ck_ms_ok(prepare_mnist(rest, err));
+    ck_assert_uint_eq(info.peak_bytes, peak);
+    ck_ms_fails(prepare_mnist(rest - 4096, err), MS_E_FULL,
+                " are free beside the 31.36 MB of its data that are in memory already; ");
+}
+END_TEST
+
+/* What a rank of a network whose activations can be made again chooses. Malloc'ed. */
+static char *chosen(const struct host_offer *offers, uint64_t *ret_peak)
+{
+    static struct job job;
+    struct train_config cfg = train_case_config(&job, "");
+    const char *text = NULL;
+    make_job("network=resnet50", &job);
+    cfg.offers = offers;
+    struct train *train = train_create(&cfg);
+    ck_assert_ptr_nonnull(train);
+    ck_ms_ok(train_open(train, err));
+    ck_ms_ok(train_choose(train, &text, err));
+    char *copy = strdup(text);
+    *ret_peak = train->known.peak_bytes;
+    train_destroy(train);
+    return copy;
+}
+
+/* A tenth of what is free is no room for a choice. */
+START_TEST(what_this_host_offers_beside_a_copy_is_room_for_the_same_plan)
+{
+    uint64_t peak = 0;
+    uint64_t less = 0;
+    char *plenty = chosen(NULL, &peak);
+    const struct host_offer tight = {.memory_bytes = peak / 9 * 10 - COPY / 2};
+    char *other = chosen(&tight, &less);
+    ck_assert_str_ne(other, plenty);
+    ck_assert_uint_lt(less, peak);
+
+    read_elsewhere();
+
+    char *same = chosen(&tight, &less);
+    ck_assert_str_eq(same, plenty);
+    free(plenty);
+    free(other);
+    free(same);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("train_memory");
@@ -98,5 +222,11 @@ int main(void)
     tcase_add_test(tc, where_nobody_knows_a_job_is_tried);
     tcase_add_loop_test(tc, the_batch_that_is_said_to_fit_does, 0, 3);
     suite_add_tcase(suite, tc);
+    TCase *copy = tcase_create("host_copy");
+    tcase_add_checked_fixture(copy, setup_mnist, teardown_mnist);
+    tcase_set_timeout(copy, 120);
+    tcase_add_test(copy, a_copy_that_is_in_memory_already_needs_no_free_memory);
+    tcase_add_test(copy, what_this_host_offers_beside_a_copy_is_room_for_the_same_plan);
+    suite_add_tcase(suite, copy);
     return test_run(suite);
 }
