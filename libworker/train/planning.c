@@ -369,6 +369,7 @@ static int make_plan(struct train *train, const char *text, struct ms_err *err)
     int rc = has_plan(train, text) ? 0 : obey_text(train, text, err);
     rc = rc < 0 ? rc : find_cpus(train, err);
     rc = rc < 0 ? rc : fit_memory(train, err);
+    rc = rc < 0 ? rc : train_start_loader(train, err);
     rc = rc < 0 ? rc : replica_plan_sha256(train->replica, train->known.plan_sha256, err);
     if (rc == 0 && train->cfg.on_note != NULL) {
         environment_note(train->known.threads, plan_isa(), train->cfg.on_note, train->cfg.arg);

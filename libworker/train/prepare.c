@@ -37,30 +37,40 @@ static int make_loader(const struct train *train, const struct loader_config *cf
     return rc;
 }
 
-static int start_loader(struct train *train, struct ms_err *err)
+static struct loader_config loader_config(const struct train *train)
 {
     const struct job *job = train->cfg.job;
-    struct loader_config cfg = {.source = train->source,
-                                .transforms = job->transforms,
-                                .n_transforms = job->n_transforms,
-                                .batch = job->batch_size,
-                                .drop_remainder = job->drop_remainder,
-                                .rank = train->data_rank,
-                                .world = train->data_world,
-                                .shuffle = job->dataset.shuffle,
-                                .seed = job->seed,
-                                .epochs = job->epochs,
-                                .depth = LOADER_DEPTH};
+    return (struct loader_config){.source = train->source,
+                                  .transforms = job->transforms,
+                                  .n_transforms = job->n_transforms,
+                                  .batch = job->batch_size,
+                                  .drop_remainder = job->drop_remainder,
+                                  .rank = train->data_rank,
+                                  .world = train->data_world,
+                                  .shuffle = job->dataset.shuffle,
+                                  .seed = job->seed,
+                                  .epochs = job->epochs,
+                                  .depth = LOADER_DEPTH};
+}
+
+static int measure_loader(struct train *train, struct ms_err *err)
+{
+    const struct loader_config cfg = loader_config(train);
+    int rc = loader_measure(&cfg, &train->info, err);
+    return rc < 0 ? rc : check_classes(train, err);
+}
+
+int train_start_loader(struct train *train, struct ms_err *err)
+{
+    const struct loader_config cfg = loader_config(train);
     struct loader *loader = NULL;
-    int rc = make_loader(train, &cfg, &loader, err);
-    if (rc < 0) {
-        return rc;
+    int rc = train->loader != NULL ? 0 : make_loader(train, &cfg, &loader, err);
+    if (loader != NULL) {
+        pthread_mutex_lock(&train->lock);
+        train->loader = loader;
+        pthread_mutex_unlock(&train->lock);
     }
-    pthread_mutex_lock(&train->lock);
-    train->loader = loader;
-    pthread_mutex_unlock(&train->lock);
-    loader_get_info(loader, &train->info);
-    return check_classes(train, err);
+    return rc;
 }
 
 /* One pass over the evaluation data; fixed: room for the transforms of training without the random
@@ -287,7 +297,7 @@ static int run_steps(struct train *train, prepare_step *const steps[], size_t n,
 
 int train_open(struct train *train, struct ms_err *err)
 {
-    static prepare_step *const steps[] = {check_inputs, open_data, start_loader, prepare_eval};
+    static prepare_step *const steps[] = {check_inputs, open_data, measure_loader, prepare_eval};
     return run_steps(train, steps, MS_ARRAY_SIZE(steps), err);
 }
 

@@ -94,7 +94,8 @@ struct train *train_create(const struct train_config *cfg);
 /* NULL allowed. By the thread of train_join, which may be bound to CPUs until then. */
 void train_destroy(struct train *train);
 
-/* What this rank can do before there is a plan: its data, and the shapes of its batches. */
+/* What this rank can do before there is a plan: its data, and the shapes of its batches. Reads no
+ * record: nothing that takes memory has begun before train_obey has found that there is enough. */
 int train_open(struct train *train, struct ms_err *err);
 /* The plan of all ranks (docs/plan.md) by what their hosts offer: threads, caches, and the least
  * memory of all, which decides whether activations are made again. After train_open; the text is
@@ -102,8 +103,8 @@ int train_open(struct train *train, struct ms_err *err);
 int train_choose(struct train *train, const char **ret_text, struct ms_err *err);
 /* Makes the plan of the text, of untrusted bytes; one that this rank chose itself is there already
  * (NULL: it). Threads are the plan's. Where there is too little memory here, and that helps,
- * activations are made again; what another rank or job of this host has in memory of the files
- * needs no free memory. MS_E_INVALID,
+ * activations are made again. Then the loader starts, and with it the host's copy of the files,
+ * of which what another rank or job has made already needs no free memory. MS_E_INVALID,
  * MS_E_UNSUPPORTED: this job or this machine cannot, with the number of the line; MS_E_REFUSED:
  * another instruction set holds in this process; MS_E_FULL: no memory for it. */
 int train_obey(struct train *train, const char *text, struct ms_err *err);

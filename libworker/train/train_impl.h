@@ -57,6 +57,9 @@ int train_step_done(struct train *train, float loss_here, float loss_mean, doubl
                     struct ms_err *err);
 /* prepare.c: batches that wait ready, of training and of evaluation. */
 enum { LOADER_DEPTH = 2 };
+/* The loader of the training data, once. Its first read begins the host's copy of the files: after
+ * the memory was judged. Whoever aborted before has ended what would ask it for batches. */
+int train_start_loader(struct train *train, struct ms_err *err);
 /* Loader over the evaluation data, for one pass. */
 int train_eval_loader(struct train *train, struct loader **ret, struct ms_err *err);
 

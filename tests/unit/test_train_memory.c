@@ -213,6 +213,37 @@ START_TEST(what_this_host_offers_beside_a_copy_is_room_for_the_same_plan)
 }
 END_TEST
 
+/* Else memory would be short before anybody has said so. */
+START_TEST(nothing_is_read_before_the_memory_was_judged)
+{
+    const struct train_config cfg = train_case_config(&mnist, "");
+    struct batch batch;
+    const char *text = NULL;
+    struct train *train = train_create(&cfg);
+    ck_assert_ptr_nonnull(train);
+    ck_ms_ok(train_open(train, err));
+    ck_ms_ok(train_choose(train, &text, err));
+    ck_assert_ptr_null(train->loader);
+    memory = 0;
+    ck_ms_fails(train_obey(train, NULL, err), MS_E_FULL, "0 B are free");
+    ck_assert_ptr_null(train->loader);
+    ck_assert_int_eq(data_in_memory(elsewhere), 0);
+    train_destroy(train);
+
+    memory = MEMORY_UNKNOWN;
+    train = train_create(&cfg);
+    ck_ms_ok(train_open(train, err));
+    ck_ms_ok(train_choose(train, &text, err));
+    ck_ms_ok(train_obey(train, NULL, err));
+
+    ck_assert_ptr_nonnull(train->loader);
+    ck_assert_int_eq(loader_next(train->loader, &batch, NULL), 1);
+    ck_assert_int_gt(data_in_memory(elsewhere), 0);
+    loader_release(train->loader);
+    train_destroy(train);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("train_memory");
@@ -227,6 +258,7 @@ int main(void)
     tcase_set_timeout(copy, 120);
     tcase_add_test(copy, a_copy_that_is_in_memory_already_needs_no_free_memory);
     tcase_add_test(copy, what_this_host_offers_beside_a_copy_is_room_for_the_same_plan);
+    tcase_add_test(copy, nothing_is_read_before_the_memory_was_judged);
     suite_add_tcase(suite, copy);
     return test_run(suite);
 }
