@@ -3,8 +3,10 @@
 #include "libworker/host/team_stack.h"
 
 #ifdef _OPENMP
+#include "libworker/host/team_room.h"
 #include "proto/thread.h"
 
+#include <limits.h>
 #include <omp.h>
 
 /* Of the calling thread; 0: not known. */
@@ -40,6 +42,9 @@ size_t team_stack_bytes(void)
 {
     pthread_t thread;
     size_t bytes = 0;
+    if (team_room_count(2, PTHREAD_STACK_MIN, NULL) < 2) { /* none that OpenMP would take over */
+        return 0;
+    }
     return ms_thread_start(&thread, measure, &bytes) == 0 && pthread_join(thread, NULL) == 0 ? bytes
                                                                                              : 0;
 }

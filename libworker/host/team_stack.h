@@ -5,7 +5,7 @@
 #include <stddef.h>
 
 /* Of a thread that OpenMP makes, as OMP_STACKSIZE or `ulimit -s` have it. 0: not known, or OpenMP
- * makes none. Any thread; it leaves no thread behind. */
+ * makes none, or none can be made. Any thread; it leaves no thread behind. */
 size_t team_stack_bytes(void);
 
 #endif

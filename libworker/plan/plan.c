@@ -1,4 +1,5 @@
 /* plan.c - the life of a plan: create, bind, run */
+#include "libworker/host/team_room.h"
 #include "libworker/plan/internal.h"
 
 #include <omp.h>
@@ -63,7 +64,8 @@ static int check_leaves(const struct graph *graph, struct ms_err *err)
 }
 
 /* Of the calling thread: settings of OpenMP are its own. A team with fewer threads than the code
- * was made for would wait in oneDNN's barriers for ever. */
+ * was made for would wait in oneDNN's barriers for ever, and where one of them cannot be made
+ * OpenMP ends the process. */
 int plan_take_team(int threads, struct ms_err *err)
 {
     omp_set_dynamic(0);
@@ -74,7 +76,7 @@ int plan_take_team(int threads, struct ms_err *err)
         omp_set_num_threads(threads);
     }
     return omp_get_thread_limit() >= threads
-               ? 0
+               ? team_room_take(threads, err)
                : ms_fail(err, MS_E_UNSUPPORTED,
                          "OpenMP gives this process %d thread%s, and a rank has %d: raise "
                          "OMP_THREAD_LIMIT, or lower `threads`",

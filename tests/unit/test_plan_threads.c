@@ -1,5 +1,6 @@
 /* test_plan_threads.c - one thread or the whole team, and a team that stays what it is */
 #include "libworker/plan/internal.h"
+#include "tests/unit/few_threads.h"
 #include "tests/unit/plan_case.h"
 
 #include <dirent.h>
@@ -70,6 +71,34 @@ START_TEST(a_team_neither_grows_nor_shrinks)
 }
 END_TEST
 
+/* OpenMP ends a process that asks for a thread which cannot be made. */
+static int ask_for_too_many(void)
+{
+    struct plan_spec *spec = NULL;
+    struct plan *plan = NULL;
+    struct ms_err why = {0, ""};
+    struct graph *graph = network("mnist", 8, 1, 28);
+    struct plan_request request = {.graphs = {graph}, .world = 1, .threads = 1};
+    int rc = plan_choose(&request, &spec, &why);
+    if (rc < 0) {
+        return 2;
+    }
+    spec->threads = 100;
+    rc = plan_create(graph, spec, PLAN_TRAIN, NULL, &plan, &why);
+    fprintf(stderr, "%d: %s\n", rc, why.text);
+    return rc == MS_E_UNSUPPORTED && strncmp(why.text, "plan line ", 10) == 0 &&
+                   strstr(why.text, "threads 100: ") != NULL &&
+                   strstr(why.text, "RLIMIT_NPROC") != NULL
+               ? 0
+               : 3;
+}
+
+START_TEST(a_team_that_cannot_be_made_is_refused_by_its_line)
+{
+    ck_assert_int_eq(few_threads_run(few_by_user, 20, ask_for_too_many), 0);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("plan_threads");
@@ -77,6 +106,7 @@ int main(void)
     tcase_set_timeout(tc, 120);
     tcase_add_test(tc, small_steps_get_one_thread_and_large_ones_the_team);
     tcase_add_test(tc, a_team_neither_grows_nor_shrinks);
+    tcase_add_test(tc, a_team_that_cannot_be_made_is_refused_by_its_line);
     suite_add_tcase(suite, tc);
     return test_run(suite);
 }
