@@ -209,13 +209,15 @@ static int put_aside(int folder_fd, const char *path, char *aside, struct ms_err
 static int claim(int folder_fd, const char *path, const char *tag, char *aside, int *ret_gone,
                  struct ms_err *err)
 {
-    int ours = tag[0] != '\0' ? job_tag_whose(folder_fd, tag) : 1;
-    if (ours < 0) {
-        int rc = put_aside(folder_fd, path, aside, err);
+    enum job_tag_owner owner = JOB_TAG_OURS;
+    int rc = tag[0] != '\0' ? job_tag_whose(folder_fd, path, tag, &owner, err) : 0;
+    if (rc == 0 && owner == JOB_TAG_ANOTHERS) {
+        rc = put_aside(folder_fd, path, aside, err);
         *ret_gone = rc == 0;
-        return rc;
+    } else if (rc == 0 && owner == JOB_TAG_NOBODYS) {
+        rc = job_tag_write(folder_fd, path, tag, err);
     }
-    return ours == 0 ? job_tag_write(folder_fd, path, tag, err) : 0;
+    return rc;
 }
 
 int job_folder_is_of(const char *path, const char *tag)

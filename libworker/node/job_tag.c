@@ -13,57 +13,79 @@
 static const char tag_file[] = ".job_tag";
 static const char new_file[] = ".job_tag.new"; /* of one that lost its power may be left */
 
-/* 0 with the tag, "" for one that cannot be read or is half-written; -1: there is none. */
+/* A link, a socket, or what somebody keeps to himself is no tag that we wrote for this job. What
+ * else keeps us from it, as too few descriptors, says nothing about whose it is. */
+static int is_no_tag_of_ours(int why)
+{
+    return why == ELOOP || why == ENXIO || why == EISDIR || why == EACCES || why == EPERM;
+}
+
+/* 1 with the tag, "" for one that is no tag of ours or is half-written; 0: there is none; -1 with
+ * errno: nobody can tell now. */
 static int read_tag(int folder_fd, char ret[MS_JOB_TAG_LEN + 1])
 {
     char text[MS_JOB_TAG_LEN + 1];
     int fd = openat(folder_fd, tag_file, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     ret[0] = '\0';
     if (fd < 0) {
-        return errno == ENOENT ? -1 : 0;
+        return errno == ENOENT ? 0 : is_no_tag_of_ours(errno) ? 1 : -1;
     }
-    if (read(fd, text, MS_JOB_TAG_LEN) == MS_JOB_TAG_LEN) {
+    ssize_t n = read(fd, text, MS_JOB_TAG_LEN);
+    int why = errno;
+    if (n == MS_JOB_TAG_LEN) {
         text[MS_JOB_TAG_LEN] = '\0';
         memcpy(ret, text, sizeof(text));
     }
     close(fd);
-    return 0;
+    errno = why;
+    return n >= 0 || is_no_tag_of_ours(why) ? 1 : -1;
 }
 
-/* But for what a write of ours may have left. One that cannot be looked into is not. */
+/* But for what a write of ours may have left. One that we may not look into is not; -1 with errno:
+ * nobody can tell now. */
 static int is_empty(int folder_fd)
 {
     int fd = openat(folder_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC); /* a position of its own */
     DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
     if (dir == NULL) {
+        int why = errno;
         if (fd >= 0) {
             close(fd);
         }
-        return 0;
+        errno = why;
+        return is_no_tag_of_ours(why) ? 0 : -1;
     }
     int entries = 0;
     const struct dirent *entry = NULL;
-    while ((entry = readdir(dir)) != NULL) {
+    while (errno = 0, (entry = readdir(dir)) != NULL) {
         entries += strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0 &&
                    strcmp(entry->d_name, new_file) != 0;
     }
+    int why = errno;
     closedir(dir);
-    return entries == 0;
+    errno = why;
+    return why != 0 ? -1 : entries == 0;
 }
 
-int job_tag_whose(int folder_fd, const char *tag)
+int job_tag_whose(int folder_fd, const char *path, const char *tag, enum job_tag_owner *ret,
+                  struct ms_err *err)
 {
     char found[MS_JOB_TAG_LEN + 1];
-    if (read_tag(folder_fd, found) == 0) {
-        return strcmp(found, tag) == 0 ? 1 : -1;
+    const int has_tag = read_tag(folder_fd, found);
+    const int empty = has_tag == 0 ? is_empty(folder_fd) : 0;
+    if (has_tag < 0 || empty < 0) {
+        return ms_fail_errno(err, MS_E_IO, "cannot tell whose the run directory %s is", path);
     }
-    return is_empty(folder_fd) ? 0 : -1;
+    *ret = has_tag && strcmp(found, tag) == 0 ? JOB_TAG_OURS
+           : empty                            ? JOB_TAG_NOBODYS
+                                              : JOB_TAG_ANOTHERS;
+    return 0;
 }
 
 int job_tag_is_anothers(int folder_fd, const char *tag)
 {
     char found[MS_JOB_TAG_LEN + 1];
-    return read_tag(folder_fd, found) == 0 && strcmp(found, tag) != 0;
+    return read_tag(folder_fd, found) != 0 && strcmp(found, tag) != 0;
 }
 
 /* On the disk before it has its name, and its name before anything else lies in the folder. */

@@ -7,9 +7,18 @@
 
 #include "proto/err.h"
 
-/* 1: of this job; 0: nobody's yet, it is empty; -1: another's, or nobody can tell. */
-int job_tag_whose(int folder_fd, const char *tag);
-/* Is it another's by its word? Not where it has no tag, as those of older releases. */
+enum job_tag_owner {
+    JOB_TAG_OURS,
+    JOB_TAG_NOBODYS,  /* yet: it is empty */
+    JOB_TAG_ANOTHERS, /* or of something that wrote no tag */
+};
+
+/* MS_E_IO: this process cannot look now, as without descriptors: it is nobody else's for that.
+ * path: for the error. */
+int job_tag_whose(int folder_fd, const char *path, const char *tag, enum job_tag_owner *ret,
+                  struct ms_err *err);
+/* Is it another's by its word, or cannot be read now? Not where it has no tag, as those of older
+ * releases. */
 int job_tag_is_anothers(int folder_fd, const char *tag);
 /* It is this job's from now on. path: for the error, MS_E_IO. */
 int job_tag_write(int folder_fd, const char *path, const char *tag, struct ms_err *err);

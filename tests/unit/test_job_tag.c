@@ -11,6 +11,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -19,8 +21,9 @@ static const char theirs[] = "ffeeddccbbaa99887766554433221100";
 
 static const char *root;
 static char path[300];
-static char calls[256];      /* in their order */
-static int left;             /* until the power is gone */
+static char calls[256]; /* in their order */
+static int left;        /* until the power is gone */
+static struct rlimit enough;
 static int is_synced_before; /* what gets its name had been synced */
 
 int __real_fsync(int fd);
@@ -58,6 +61,7 @@ int __wrap_renameat(int from_fd, const char *from, int to_fd, const char *to)
 
 static void begin(void)
 {
+    ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, &enough), 0);
     root = test_dir_make();
     snprintf(path, sizeof(path), "%s/1", root);
     left = 100;
@@ -67,6 +71,7 @@ static void begin(void)
 
 static void end(void)
 {
+    (void)setrlimit(RLIMIT_NOFILE, &enough); /* who takes away the folder, or looks for leaks */
     test_dir_remove(root);
 }
 
@@ -121,6 +126,62 @@ START_TEST(a_power_cut_on_the_way_makes_it_nobody_elses)
 }
 END_TEST
 
+/* All but so many descriptors are in use. */
+static void leave_descriptors(int n)
+{
+    const struct rlimit few = {64, enough.rlim_max};
+    ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &few), 0);
+    int last = -1;
+    for (int fd = 0; (fd = open("/dev/null", O_RDONLY | O_CLOEXEC)) >= 0;) {
+        last = fd;
+    }
+    ck_assert_int_eq(errno, EMFILE);
+    for (int i = 0; i < n; i++) {
+        close(last - i);
+    }
+}
+
+/* Its own, and one that is empty: the job is placed again, and the worker can open nothing. */
+START_TEST(a_worker_without_descriptors_takes_no_folder_for_another_jobs)
+{
+    struct ms_err why = {0, ""};
+    char aside[320];
+    struct stat st;
+    snprintf(aside, sizeof(aside), "%s.1", path);
+    if (_i % 2 == 0) {
+        ck_assert_int_eq(hold(ours, &why), 0);
+    } else {
+        ck_assert_int_eq(mkdir(path, 0755), 0);
+    }
+    leave_descriptors(_i / 2); /* of the parent, the folder, and what is in it */
+
+    ck_assert_int_eq(hold(ours, &why), MS_E_IO);
+
+    ck_assert_msg(strstr(why.text, strerror(EMFILE)) != NULL, "%s", why.text);
+    ck_assert_msg(strstr(why.text, path) != NULL, "%s", why.text);
+    ck_assert_int_ne(lstat(aside, &st), 0);
+    ck_assert_int_eq(lstat(path, &st), 0);
+}
+END_TEST
+
+START_TEST(what_is_no_tag_of_ours_makes_it_anothers)
+{
+    struct ms_err why = {0, ""};
+    char file[320];
+    char aside[MS_PATH_MAX + 16] = "";
+    ck_assert_int_eq(mkdir(path, 0755), 0);
+    snprintf(file, sizeof(file), "%s/.job_tag", path);
+    ck_assert_int_eq(_i == 0 ? symlink("/nowhere", file) : mkdir(file, 0755), 0);
+
+    int fd = job_folder_hold(path, ours, aside, &why);
+
+    ck_assert_msg(fd >= 0, "%s", why.text);
+    ck_assert_str_ne(aside, "");
+    close(fd);
+    ck_assert(job_folder_is_of(path, ours));
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("job_tag");
@@ -128,6 +189,8 @@ int main(void)
     tcase_add_checked_fixture(t, begin, end);
     tcase_add_test(t, a_tag_is_on_the_disk_before_it_has_its_name);
     tcase_add_loop_test(t, a_power_cut_on_the_way_makes_it_nobody_elses, 0, 3);
+    tcase_add_loop_test(t, a_worker_without_descriptors_takes_no_folder_for_another_jobs, 0, 6);
+    tcase_add_loop_test(t, what_is_no_tag_of_ours_makes_it_anothers, 0, 2);
     suite_add_tcase(suite, t);
     return test_run(suite);
 }
