@@ -56,6 +56,18 @@ void join_note(struct join *join, int rank, const struct ms_err *err)
     }
 }
 
+void join_note_lack(struct join *join, const char *what)
+{
+    const int why = errno;
+    if (why == EMFILE || why == ENFILE || why == ENOBUFS || why == ENOMEM) {
+        snprintf(join->lack, sizeof(join->lack), "%s: %s%s", what, strerror(why),
+                 why == EMFILE   ? " (raise `ulimit -n`, LimitNOFILE=)"
+                 : why == ENFILE ? " (raise fs.file-max)"
+                                 : "");
+        join->lack_ms = join_now_ms(join);
+    }
+}
+
 void join_look_for_leavers(struct join *join)
 {
     for (int r = 0; r < join->group->n_ranks; r++) {
@@ -94,6 +106,7 @@ static void dial(struct join *join, int rank)
     join->callers[rank].busy = 1;
     int fd = join_dial(join_member(join, rank), guest->is_unix, &why);
     if (fd < 0) {
+        join_note_lack(join, "cannot make a socket");
         join_note(join, rank, &why);
         join_redial(join, guest);
         return;
@@ -190,6 +203,10 @@ static int advance(struct join *join, struct guest *guest, struct ms_err *err)
         rc = join_answer(join, guest, err);
         join_drop(guest);
         return rc;
+    }
+    if (guest->memory == JOIN_NO_DESCRIPTOR) {
+        errno = EMFILE;
+        join_note_lack(join, "cannot take the memory of a rank");
     }
     if (guest->rank < 0) {
         join_drop(guest);

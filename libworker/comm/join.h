@@ -5,6 +5,8 @@
 #include "libworker/comm/group.h"
 #include "libworker/comm/listener.h"
 
+enum { JOIN_NO_DESCRIPTOR = -2 };
+
 enum guest_stage { GUEST_NONE, GUEST_DIAL, GUEST_TLS, GUEST_ASK, GUEST_HEAR };
 
 struct origin { /* an address, or a network of them: zeros behind its prefix */
@@ -27,7 +29,7 @@ struct guest { /* a connection that has not joined yet */
     int has_begun;       /* TLS: its first bytes have been answered */
     int is_ready;        /* something has come since its last turn */
     int is_unix;
-    int memory; /* memfd that came along, -1: none */
+    int memory; /* memfd that came along, -1: none, JOIN_NO_DESCRIPTOR: it could not be taken */
     uint64_t since_ms;
     uint8_t bytes[HELLO_BYTES];
     size_t have;
@@ -53,8 +55,10 @@ struct join {
     struct party parties[MS_HALF_OPEN_MAX];
     int next[2][2]; /* the guest after the last who had a turn, by is_known and has_begun */
     struct pollfd *fds;
-    struct guest **waiting; /* of fds, behind the listeners */
-    uint64_t accept_ms;     /* no accept before */
+    struct guest **waiting;     /* of fds, behind the listeners */
+    uint64_t accept_ms;         /* no accept before */
+    char lack[MS_ERR_TEXT_MAX]; /* what kept this process from a connection last ... */
+    uint64_t lack_ms;           /* ... and when */
 };
 
 /* The member that is a rank of the group. */
@@ -71,6 +75,9 @@ void join_redial(struct join *join, struct guest *guest);
 /* Keeps the reason for the error of the timeout: the last one, but no bare end of a connection in
  * the place of a reason. */
 void join_note(struct join *join, int rank, const struct ms_err *err);
+/* A connection could not be had, by errno. Where this process or its system has too little of
+ * something, it is not the other's fault: the error of the timeout says it. */
+void join_note_lack(struct join *join, const char *what);
 /* Finds peers that joined and went again while others are awaited: they may come back. */
 void join_look_for_leavers(struct join *join);
 
@@ -91,8 +98,9 @@ int join_begin_tls(struct join *join, struct guest *guest, struct ms_err *err);
 
 /* The first of the ranks that have not come; somebody is missing. */
 int join_first_missing(const struct join *join);
-/* MS_E_TIMEOUT with the ranks that have not come, and why; the first of them is to blame. Somebody
- * is missing. Returns the code. */
+/* MS_E_TIMEOUT with the ranks that have not come, and why; the first of them is to blame. Where
+ * this rank could let nobody in, MS_E_IO with what it lacks, and itself. Somebody is missing.
+ * Returns the code. */
 int join_blame_the_missing(const struct join *join, uint64_t waited_ms, struct ms_err *err);
 /* Who waits should learn for what while it can be mended, not when it is over. */
 void join_tell_who_waits(struct join *join, uint64_t waited_ms);
@@ -124,7 +132,7 @@ int join_uid_is(int fd, uint32_t uid);
 /* Bytes with a descriptor beside them: 1 sent, or -1. */
 int join_send_memory(int fd, const void *bytes, size_t size, int memory);
 /* As link_read; the descriptor that comes along goes into *memory. More than one, or a second time:
- * LINK_BROKEN. */
+ * LINK_BROKEN; so is one that this process has no room for (JOIN_NO_DESCRIPTOR). */
 ssize_t join_receive_memory(int fd, void *bytes, size_t size, int *memory);
 
 #endif

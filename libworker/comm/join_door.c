@@ -238,6 +238,7 @@ static int take_connection(struct join *join, int fd, struct sockaddr_storage *r
     socklen_t len = sizeof(*ret);
     int conn = accept4(fd, (struct sockaddr *)ret, &len, SOCK_NONBLOCK | SOCK_CLOEXEC);
     if (conn < 0 && (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)) {
+        join_note_lack(join, "cannot take a connection");
         join->accept_ms = join_now_ms(join) + ACCEPT_PAUSE_MS;
     }
     return conn;

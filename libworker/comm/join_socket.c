@@ -118,6 +118,9 @@ static int take_descriptors(struct msghdr *msg, int *memory)
         return 0;
     }
     ms_discard_fds(fds, n);
+    if (n == 0 && *memory < 0 && (msg->msg_flags & MSG_CTRUNC) != 0) {
+        *memory = JOIN_NO_DESCRIPTOR; /* there is room for it in msg */
+    }
     return n == 0 && (msg->msg_flags & MSG_CTRUNC) == 0 ? 0 : -1;
 }
 

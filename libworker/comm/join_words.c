@@ -75,12 +75,30 @@ static void print_missing(const struct join *join, uint64_t waited_ms, char *buf
                      : "");
 }
 
+/* Who could not be let in knocks again and again: it is not long ago. */
+static int lacks_something(const struct join *join)
+{
+    return join->lack[0] != '\0' && join_now_ms(join) - join->lack_ms <= MS_HANDSHAKE_MS;
+}
+
+/* As print_missing, and before it what this process lacks. */
+static void print_wait(const struct join *join, uint64_t waited_ms, char *buf)
+{
+    char text[MS_ERR_TEXT_MAX];
+    print_missing(join, waited_ms, text);
+    snprintf(buf, MS_ERR_TEXT_MAX, "%s%s%s", lacks_something(join) ? join->lack : "",
+             lacks_something(join) ? "; " : "", text);
+}
+
 int join_blame_the_missing(const struct join *join, uint64_t waited_ms, struct ms_err *err)
 {
     const struct group *group = join->group;
     char text[MS_ERR_TEXT_MAX];
     int first = join_first_missing(join);
-    print_missing(join, waited_ms, text);
+    print_wait(join, waited_ms, text);
+    if (lacks_something(join)) {
+        return mesh_blame(group->mesh, group->peers[group->rank].member, err, MS_E_IO, "%s", text);
+    }
     return mesh_blame(group->mesh, group->peers[first].member, err, MS_E_TIMEOUT, "%s", text);
 }
 
@@ -89,7 +107,7 @@ void join_tell_who_waits(struct join *join, uint64_t waited_ms)
     struct group *group = join->group;
     if (waited_ms >= group_patience(group) && group_may_tell(group, join_now_ms(join))) {
         char text[MS_ERR_TEXT_MAX];
-        print_missing(join, waited_ms, text);
+        print_wait(join, waited_ms, text);
         group_tell(group, text);
     }
 }

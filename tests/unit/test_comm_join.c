@@ -340,6 +340,86 @@ START_TEST(few_descriptors_are_enough_for_few_ranks)
 }
 END_TEST
 
+/* What a mesh needs of its own, and so many more. */
+static void leave_descriptors(int n)
+{
+    struct rlimit few = {.rlim_cur = 256, .rlim_max = 256};
+    int last = -1;
+    ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &few), 0);
+    for (int fd = 0; (fd = open("/dev/null", O_RDONLY | O_CLOEXEC)) >= 0;) {
+        last = fd;
+    }
+    ck_assert_int_eq(errno, EMFILE);
+    for (int i = 0; i < n; i++) {
+        close(last - i);
+    }
+}
+
+enum { SAYS_NOTHING, LACKS_TOO_MUCH, LACKS_A_PEER, JOINS };
+
+/* In a child with so many descriptors to spare. */
+static int join_with(struct maker *maker, int descriptors)
+{
+    int culprit = -2;
+    maker->cfg.ret_culprit = &culprit;
+    leave_descriptors(descriptors);
+    (void)maker_main(maker);
+    const char *text = maker->err.text;
+    if (maker->rc == 0) {
+        return JOINS;
+    }
+    if (strstr(text, strerror(EMFILE)) == NULL || strncmp(text, "waited", 6) == 0) {
+        fprintf(stderr, "%d descriptors: %s\n", descriptors, text);
+        return SAYS_NOTHING;
+    }
+    if (strstr(text, "; waited ") == NULL) {
+        return LACKS_TOO_MUCH;
+    }
+    CHECKED(maker->rc == MS_E_IO && culprit == maker->cfg.rank);
+    return LACKS_A_PEER;
+}
+
+/* The other rank is a process that waits for long. */
+static int try_to_join(enum comm_mode mode, int rank, int descriptors, int timeout_ms)
+{
+    struct comm_case *c = comm_case_open(mode, 2);
+    struct maker makers[2] = {{.cfg = comm_case_config(c, 0, 100)},
+                              {.cfg = comm_case_config(c, 1, 100)}};
+    int status = 0;
+    pid_t pids[2];
+    for (int i = 0; i < 2; i++) {
+        makers[i].cfg.timeout_ms = i == rank ? timeout_ms : 120000;
+        pids[i] = fork();
+        if (pids[i] == 0) {
+            _exit(join_with(&makers[i], i == rank ? descriptors : 100));
+        }
+    }
+    ck_assert_int_eq(waitpid(pids[rank], &status, 0), pids[rank]);
+    kill(pids[1 - rank], SIGKILL);
+    ck_assert_int_eq(waitpid(pids[1 - rank], NULL, 0), pids[1 - rank]);
+    comm_case_close(c);
+    ck_assert(WIFEXITED(status) && WEXITSTATUS(status) <= JOINS);
+    return WEXITSTATUS(status);
+}
+
+/* From too few for the mesh itself to enough: between them the rank can let nobody in, or dial
+ * nobody. How soon the other one comes is the machine's affair. */
+START_TEST(a_rank_without_descriptors_blames_itself)
+{
+    const enum comm_mode mode = _i < 2 ? MODE_SHM : MODE_TCP;
+    int seen[JOINS + 1] = {0};
+    for (int n = 0; seen[JOINS] == 0; n++) {
+        int is = SAYS_NOTHING;
+        for (int ms = 500; is == SAYS_NOTHING && ms < 60000; ms *= 2) {
+            is = try_to_join(mode, _i % 2, n, ms);
+        }
+        ck_assert_int_ne(is, SAYS_NOTHING);
+        seen[is]++;
+    }
+    ck_assert_int_gt(seen[LACKS_A_PEER], 0);
+}
+END_TEST
+
 START_TEST(a_wait_that_the_system_refuses_is_an_error)
 {
     struct pollfd fds[64];
@@ -834,6 +914,7 @@ int main(void)
     tcase_add_test(tc, ranks_that_do_not_come_are_named);
     tcase_add_test(tc, a_host_that_does_not_answer_is_named_with_address_and_next_step);
     tcase_add_test(tc, few_descriptors_are_enough_for_few_ranks);
+    tcase_add_loop_test(tc, a_rank_without_descriptors_blames_itself, 0, 4);
     tcase_add_test(tc, a_wait_that_the_system_refuses_is_an_error);
     tcase_add_test(tc, a_rank_that_is_connected_is_not_replaced_while_it_lives);
     tcase_add_test(tc, only_the_registered_certificate_opens_the_door);
