@@ -23,15 +23,18 @@ static const char *format_cores(char *buf, size_t size, const Ms__NodeInfo *node
     return buf;
 }
 
-/* The host's facts stand in the first row of its nodes only; label NULL: it is another one. */
+/* The host's facts stand in the first row of its nodes only; label NULL: it is another one. Cores
+ * are a fact of the host where all its nodes have the same: one may be bound to fewer. */
 static int add_node(struct cli_table *table, const Ms__NodeInfo *node, const char *label,
-                    struct ms_err *err)
+                    int is_even, struct ms_err *err)
 {
     char cores[32] = "";
     char memory[CLI_FORMAT_MAX] = "";
     char seen[CLI_FORMAT_MAX];
-    if (label != NULL) {
+    if (label != NULL || !is_even) {
         format_cores(cores, sizeof(cores), node);
+    }
+    if (label != NULL) {
         cli_format_bytes(memory, node->memory_bytes);
     }
     const char *activity = node->activity[0] != '\0' ? node->activity : node->reason;
@@ -56,7 +59,7 @@ static int print_nodes(struct cli *cli, const Ms__NodeList *list, struct ms_err 
     for (size_t i = 0; rc == MS_OK && i < list->n_nodes; i++) {
         char label[CLI_HOST_LABEL_MAX];
         rc = add_node(table, list->nodes[i], cli_host_label(list->nodes, list->n_nodes, i, label),
-                      err);
+                      cli_host_is_even(list->nodes, list->n_nodes, i), err);
     }
     if (rc == MS_OK) {
         cli_table_print(table, cli->out, cli->width, cli->colour);

@@ -61,3 +61,16 @@ const char *cli_host_label(Ms__NodeInfo *const *nodes, size_t n, size_t i,
              node->cert_name);
     return buf;
 }
+
+int cli_host_is_even(Ms__NodeInfo *const *nodes, size_t n, size_t i)
+{
+    char label[CLI_HOST_LABEL_MAX];
+    int is_even = 1;
+    while (i > 0 && cli_host_label(nodes, n, i, label) == NULL) {
+        i--;
+    }
+    for (size_t k = i + 1; k < n && cli_host_label(nodes, n, k, label) == NULL; k++) {
+        is_even &= nodes[k]->cores == nodes[i]->cores && nodes[k]->physical == nodes[i]->physical;
+    }
+    return is_even;
+}

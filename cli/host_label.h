@@ -17,5 +17,7 @@ void cli_hosts_sort(Ms__NodeInfo **nodes, size_t n);
 /* Of a node in a sorted list: NULL: it stands below the one before; else buf, the host's name. */
 const char *cli_host_label(Ms__NodeInfo *const *nodes, size_t n, size_t i,
                            char buf[CLI_HOST_LABEL_MAX]);
+/* Do all nodes that stand together with this one offer the same cores? */
+int cli_host_is_even(Ms__NodeInfo *const *nodes, size_t n, size_t i);
 
 #endif

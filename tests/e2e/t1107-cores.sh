@@ -70,6 +70,21 @@ if [ ${#cpus[@]} -ge 2 ]; then
     ok "wherever they like" says "the trainers share CPUs" apart loose
     stop loose INT
 fi
+# node NAME: a worker of the scheduler
+node() {
+    start "$1" "$MSWORKER" --server "$(address_of a)" --tls off --node-id "$1" --jobs-dir "$T/jobs" --data-port-min 0 --data-port-max 0
+}
+have_cores() { # CORES node CORES node: what `nodes` says of one host
+    ctl a nodes | awk -v want="$*" '
+        NR > 1 { shown = shown sep (!/^ / ? $2 " " $5 : $2 ~ /^w/ ? $1 " " $2 : "- " $1); sep = " " }
+        END { print shown; exit shown != want }'
+}
+if [ ${#cpus[@]} -ge 2 ]; then
+    ok "a scheduler" start_sched a
+    bound_to "${cpus[0]}" node w0
+    bound_to "${cpus[0]},${cpus[1]}" node w1
+    ok "shows the cores of each node where they differ" wait_for 60 have_cores 1 w0 2 w1
+fi
 if make_group; then
     ok "a rank with a quota of 1.9 CPUs" limited_to 190 run quota1 -n 1 "$T/job.yaml"
     ok "has one thread" same "$(plan quota1)" "$(plan of1)"

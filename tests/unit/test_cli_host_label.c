@@ -61,6 +61,31 @@ START_TEST(who_was_not_heard_of_since_a_restart_makes_nothing_ambiguous)
 }
 END_TEST
 
+START_TEST(cores_are_the_hosts_where_all_its_nodes_have_them)
+{
+    static const struct {
+        const char *host;
+        uint32_t cores, physical;
+        int is_even;
+    } rows[] = {{"lion", 2, 0, 1},  {"puma", 4, 2, 0},  {"puma", 4, 4, 0}, {"puma", 4, 2, 0},
+                {"tiger", 1, 0, 0}, {"tiger", 2, 0, 0}, {"wolf", 2, 0, 1}, {"wolf", 2, 0, 1}};
+    Ms__NodeInfo infos[MS_ARRAY_SIZE(rows)];
+    Ms__NodeInfo *nodes[MS_ARRAY_SIZE(rows)];
+    for (size_t i = 0; i < MS_ARRAY_SIZE(rows); i++) {
+        ms__node_info__init(&infos[i]);
+        infos[i].host_name = (char *)rows[i].host;
+        infos[i].cores = rows[i].cores;
+        infos[i].physical = rows[i].physical;
+        nodes[i] = &infos[i];
+    }
+
+    for (size_t i = 0; i < MS_ARRAY_SIZE(rows); i++) {
+        ck_assert_msg(cli_host_is_even(nodes, MS_ARRAY_SIZE(rows), i) == rows[i].is_even, "row %zu",
+                      i);
+    }
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("cli_host_label");
@@ -68,6 +93,7 @@ int main(void)
     tcase_add_test(tc, nodes_of_a_host_stand_below_its_name);
     tcase_add_test(tc, nobody_stands_below_the_host_of_another_certificate);
     tcase_add_test(tc, who_was_not_heard_of_since_a_restart_makes_nothing_ambiguous);
+    tcase_add_test(tc, cores_are_the_hosts_where_all_its_nodes_have_them);
     suite_add_tcase(suite, tc);
     return test_run(suite);
 }
