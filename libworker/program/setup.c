@@ -265,6 +265,12 @@ static int judge_stacks(struct ms_err *err)
 {
     const char *name = getenv("OMP_STACKSIZE") != NULL ? "OMP_STACKSIZE" : "GOMP_STACKSIZE";
     const char *value = getenv(name);
+    if (value != NULL && !team_stack_can_be_had()) {
+        return ms_fail(err, MS_E_CONFIG,
+                       "%s=%.40s: OpenMP can make no thread with such a stack here: unset it, or "
+                       "lower it",
+                       name, value);
+    }
     const size_t bytes = team_stack_bytes();
     if (bytes == 0 || bytes >= MS_TEAM_STACK_MIN) {
         return 0;

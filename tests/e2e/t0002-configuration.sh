@@ -55,6 +55,9 @@ if [ -x "$MSWORKER" ]; then
         small_stacks() { OMP_STACKSIZE=16k node_check "$@"; }
         ok "stacks of OpenMP that end the process in a step are refused before the start" status 78 small_stacks
         ok "with what they need" says "OMP_STACKSIZE=16k: threads of OpenMP get stacks of 16 KiB here, and kernels need 256: unset it" small_stacks
+        vast_stacks() { OMP_STACKSIZE=900000G node_check "$@"; }
+        ok "and such as no memory has room for" status 78 vast_stacks
+        ok "in words" says "OMP_STACKSIZE=900000G: OpenMP can make no thread with such a stack here: unset it, or lower it" vast_stacks
     fi
     printf 'nam: x\n' >"$T/bad.yaml"
     of_cluster() { dynamic MS_ROLE=MS_WORKER "$@"; }
