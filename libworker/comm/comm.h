@@ -102,7 +102,7 @@ void comm_listener_resume(struct comm_listener *listener);
 int mesh_rank(const struct mesh *mesh);
 int mesh_world(const struct mesh *mesh);
 
-/* The rank that the first failed collective blamed, -1: none. Any thread. */
+/* The rank that is to blame for the mesh's end, -1: none, or the mesh has not ended. Any thread. */
 int mesh_culprit(const struct mesh *mesh);
 
 /* Every collective from now on, in any group, ends with MS_E_ABORTED and text. Any thread, at once,

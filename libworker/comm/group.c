@@ -1,6 +1,7 @@
 /* group.c - the life of a group: made of some ranks of a mesh, its errors, closed */
 #include "libworker/comm/group.h"
 
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -98,9 +99,9 @@ int group_disagree(struct group *group, int rank, const struct group_op *theirs,
     char here[GROUP_WHAT_MAX];
     char there[GROUP_WHAT_MAX];
     print_what(there, sizeof(there), group, theirs, step);
-    return mesh_blame(group->mesh, group->peers[rank].member, err, MS_E_PROTOCOL,
-                      "%s does %s while this rank does %s: their plans differ",
-                      group_who(group, rank, who), there, group_what(group, here, sizeof(here)));
+    return group_blame(group, group->peers[rank].member, err, MS_E_PROTOCOL,
+                       "%s does %s while this rank does %s: their plans differ",
+                       group_who(group, rank, who), there, group_what(group, here, sizeof(here)));
 }
 
 int group_enter(struct group *group, enum mesh_kind kind, uint64_t begin, uint64_t size,
@@ -111,7 +112,19 @@ int group_enter(struct group *group, enum mesh_kind kind, uint64_t begin, uint64
                                   .begin = begin,
                                   .size = size,
                                   .start_ms = group->clock_ns / 1000000U};
+    group->blamed = -1;
     return mesh_check(group->mesh, err);
+}
+
+int group_blame(struct group *group, int member, struct ms_err *err, int code, const char *fmt, ...)
+{
+    char text[MS_ERR_TEXT_MAX];
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(text, sizeof(text), fmt, args);
+    va_end(args);
+    group->blamed = member;
+    return ms_fail(err, code, "%s", text);
 }
 
 int group_leave(struct group *group, int rc, struct ms_err *err)
@@ -120,7 +133,7 @@ int group_leave(struct group *group, int rc, struct ms_err *err)
         return rc;
     }
     const char *text = ms_err_text(err);
-    mesh_end(group->mesh, rc, text[0] != '\0' ? text : ms_code_name(rc));
+    mesh_end(group->mesh, rc, group->blamed, text[0] != '\0' ? text : ms_code_name(rc));
     group->op.sequence--; /* BYE tells how many were completed */
     return rc;
 }
@@ -140,14 +153,14 @@ static int blame_leaver(struct group *group, const struct peer *peer, struct ms_
     char what[GROUP_WHAT_MAX];
     group_what(group, what, sizeof(what));
     if (has_blamed && bye->begin != (uint64_t)cfg->rank) {
-        return mesh_blame(group->mesh, (int)bye->begin, err, MS_E_CLOSED,
-                          "%s is lost, as rank %d reports, during %s; see the log of that rank",
-                          mesh_who(group->mesh, (int)bye->begin, who), peer->member, what);
+        return group_blame(group, (int)bye->begin, err, MS_E_CLOSED,
+                           "%s is lost, as rank %d reports, during %s; see the log of that rank",
+                           mesh_who(group->mesh, (int)bye->begin, who), peer->member, what);
     }
-    return mesh_blame(group->mesh, peer->member, err, MS_E_CLOSED,
-                      "%s %s during %s; see the log of that rank",
-                      group_who(group, peer->rank, who),
-                      has_blamed ? "gave this rank up" : "left the job on purpose", what);
+    return group_blame(group, peer->member, err, MS_E_CLOSED,
+                       "%s %s during %s; see the log of that rank",
+                       group_who(group, peer->rank, who),
+                       has_blamed ? "gave this rank up" : "left the job on purpose", what);
 }
 
 int group_check_peers(struct group *group, struct ms_err *err)
@@ -167,10 +180,11 @@ int group_check_peers(struct group *group, struct ms_err *err)
         }
         switch (fate) {
         case FATE_DEAD: /* the cause, while those who gave up because of it only tell */
-            return mesh_blame(group->mesh, peer->member, err, MS_E_CLOSED,
-                              "%s has died or was cut off: its connection ended during %s; see the "
-                              "log of that rank",
-                              group_who(group, i, who), group_what(group, what, sizeof(what)));
+            return group_blame(
+                group, peer->member, err, MS_E_CLOSED,
+                "%s has died or was cut off: its connection ended during %s; see the "
+                "log of that rank",
+                group_who(group, i, who), group_what(group, what, sizeof(what)));
         case FATE_LEFT: /* fine where it has completed this collective */
             if (peer->stream.bye.sequence < group->op.sequence &&
                 (leaver < 0 || peer->stream.bye.phase == FRAME_BYE_ABORTED)) {
@@ -314,6 +328,7 @@ int group_open(struct mesh *mesh, uint32_t number, const int *members, int n,
                             .number = number,
                             .place = mesh_free_place(mesh),
                             .n_ranks = n,
+                            .blamed = -1,
                             .exchange_dtype = exchange_dtype,
                             .exchange_count = exchange_count};
     int rc = alloc_group(group, err);
@@ -328,7 +343,7 @@ int group_open(struct mesh *mesh, uint32_t number, const int *members, int n,
     }
     rc = rc == 0 && n > 1 ? group_join(group, err) : rc;
     if (rc < 0) { /* first the end of the mesh: BYE says why to those who have joined */
-        mesh_end(mesh, rc, ms_err_text(err));
+        mesh_end(mesh, rc, group->blamed, ms_err_text(err));
         group_close(group);
         return rc;
     }

@@ -131,6 +131,7 @@ struct group {
 
     uint64_t step;
     struct group_op op;
+    int blamed;        /* the rank of the mesh that op's error names as the cause; -1: none */
     uint64_t heard;    /* what arrivals of other hosts say: op.sequence, as their frames did */
     uint64_t clock_ns; /* time in waits, without the gaps of a machine that stood still */
     uint64_t looked_ns;
@@ -167,6 +168,9 @@ int group_enter(struct group *group, enum mesh_kind kind, uint64_t begin, uint64
                 struct ms_err *err);
 /* Ends it: a failure ends the mesh, so that no rank goes on with half a result. Returns rc. */
 int group_leave(struct group *group, int rc, struct ms_err *err);
+/* Fails, and names the rank of the mesh at fault: the mesh's culprit, should this end the mesh. */
+int group_blame(struct group *group, int member, struct ms_err *err, int code, const char *fmt, ...)
+    MS_PRINTF(5, 6);
 /* The rank does something else than this one: MS_E_PROTOCOL with both. */
 int group_disagree(struct group *group, int rank, const struct group_op *theirs, uint64_t step,
                    struct ms_err *err);
@@ -249,7 +253,8 @@ size_t stream_received(const struct stream *stream, uint8_t phase, uint64_t begi
 int streams_progress(struct group *group, struct ms_err *err);
 int streams_are_done(const struct group *group);
 int stream_is_sending(const struct stream *stream); /* a span, or a staged frame */
-/* Sends what the peer takes: 1 if any, 0, or an error. */
+/* Sends what the peer takes: 1 if any, 0, or an error; MS_E_CLOSED, without a text, where the
+ * connection has ended. */
 int stream_push(struct group *group, struct peer *peer, struct ms_err *err);
 /* A frame without payload is the next to go; nothing else may be under way. */
 int stream_stage(struct stream *stream, const struct frame *frame, struct ms_err *err);

@@ -53,17 +53,17 @@ static int compare(struct mesh *mesh, const struct proposal *mine, const void *c
             continue;
         }
         if (memcmp(mine->has, theirs.has, sizeof(theirs.has)) != 0) {
-            return mesh_blame(mesh, r, err, MS_E_PROTOCOL,
-                              "%s has another list of the ranks of group %u than this one: all "
-                              "ranks of a group give the same",
-                              mesh_who(mesh, r, who), mesh->n_made);
+            return group_blame(mesh->groups[0], r, err, MS_E_PROTOCOL,
+                               "%s has another list of the ranks of group %u than this one: all "
+                               "ranks of a group give the same",
+                               mesh_who(mesh, r, who), mesh->n_made);
         }
         if (mine->exchange_count != theirs.exchange_count) {
-            return mesh_blame(mesh, r, err, MS_E_PROTOCOL,
-                              "%s has an exchange buffer of %llu elements for group %u, this rank "
-                              "one of %llu: their plans differ",
-                              mesh_who(mesh, r, who), (unsigned long long)theirs.exchange_count,
-                              mesh->n_made, (unsigned long long)mine->exchange_count);
+            return group_blame(mesh->groups[0], r, err, MS_E_PROTOCOL,
+                               "%s has an exchange buffer of %llu elements for group %u, this rank "
+                               "one of %llu: their plans differ",
+                               mesh_who(mesh, r, who), (unsigned long long)theirs.exchange_count,
+                               mesh->n_made, (unsigned long long)mine->exchange_count);
         }
     }
     return 0;

@@ -360,7 +360,11 @@ static int serve_guests(struct join *join, nfds_t n, struct ms_err *err)
 static int look_at_the_mesh(struct join *join, struct ms_err *err)
 {
     struct group *all = join->group->mesh->groups[0];
-    return all != NULL ? group_check_peers(all, err) : 0;
+    int rc = all != NULL ? group_check_peers(all, err) : 0;
+    if (rc < 0) {
+        join->group->blamed = all->blamed;
+    }
+    return rc;
 }
 
 static int turn(struct join *join, struct ms_err *err)

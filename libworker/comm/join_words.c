@@ -92,14 +92,14 @@ static void print_wait(const struct join *join, uint64_t waited_ms, char *buf)
 
 int join_blame_the_missing(const struct join *join, uint64_t waited_ms, struct ms_err *err)
 {
-    const struct group *group = join->group;
+    struct group *group = join->group;
     char text[MS_ERR_TEXT_MAX];
     int first = join_first_missing(join);
     print_wait(join, waited_ms, text);
     if (lacks_something(join)) {
-        return mesh_blame(group->mesh, group->peers[group->rank].member, err, MS_E_IO, "%s", text);
+        return group_blame(group, group->peers[group->rank].member, err, MS_E_IO, "%s", text);
     }
-    return mesh_blame(group->mesh, group->peers[first].member, err, MS_E_TIMEOUT, "%s", text);
+    return group_blame(group, group->peers[first].member, err, MS_E_TIMEOUT, "%s", text);
 }
 
 void join_tell_who_waits(struct join *join, uint64_t waited_ms)

@@ -4,6 +4,8 @@
  * another one died says so: without BYE it would look dead itself, and the wrong rank would be
  * blamed. TCP throws unsent bytes away when a socket is closed with unread ones, so what comes in
  * is read off meanwhile. All of it within a bounded time: a peer that is computing does not read.
+ * One that has gone already is no fault of anybody: those who left a group in good order do so in
+ * any order.
  */
 #include "libworker/comm/group.h"
 

@@ -7,7 +7,6 @@
 #include <assert.h>
 #include <errno.h>
 #include <poll.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -75,12 +74,13 @@ int mesh_check(struct mesh *mesh, struct ms_err *err)
     return code;
 }
 
-void mesh_end(struct mesh *mesh, int code, const char *text)
+void mesh_end(struct mesh *mesh, int code, int culprit, const char *text)
 {
     uint64_t one = 1;
     pthread_mutex_lock(&mesh->lock);
     if (atomic_load(&mesh->status) == 0) {
         snprintf(mesh->text, sizeof(mesh->text), "%s", text);
+        atomic_store(&mesh->culprit, culprit < 0 ? FRAME_NOBODY : (uint64_t)culprit);
         atomic_store(&mesh->status, code);
     }
     (void)!write(mesh->wake_fd, &one, sizeof(one)); /* full: readable already */
@@ -94,19 +94,7 @@ void mesh_end(struct mesh *mesh, int code, const char *text)
 
 void mesh_abort(struct mesh *mesh, const char *text)
 {
-    mesh_end(mesh, MS_E_ABORTED, text);
-}
-
-int mesh_blame(struct mesh *mesh, int rank, struct ms_err *err, int code, const char *fmt, ...)
-{
-    char text[MS_ERR_TEXT_MAX];
-    va_list args;
-    va_start(args, fmt);
-    vsnprintf(text, sizeof(text), fmt, args);
-    va_end(args);
-    uint64_t nobody = FRAME_NOBODY;
-    atomic_compare_exchange_strong(&mesh->culprit, &nobody, (uint64_t)rank);
-    return ms_fail(err, code, "%s", text);
+    mesh_end(mesh, MS_E_ABORTED, -1, text);
 }
 
 int mesh_culprit(const struct mesh *mesh)

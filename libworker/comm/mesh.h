@@ -39,7 +39,7 @@ struct mesh {
     int wake_fd;          /* eventfd: readable once status is set */
     pthread_mutex_t lock; /* text; groups, where they change */
     char text[MS_ERR_TEXT_MAX];
-    _Atomic uint64_t culprit; /* rank at fault, or FRAME_NOBODY */
+    _Atomic uint64_t culprit; /* rank at fault, or FRAME_NOBODY; never changes after status */
 };
 
 /* "rank 3 (node w3 on host h)" in a buffer of MESH_WHO_MAX; returns it. */
@@ -50,11 +50,9 @@ int mesh_free_place(struct mesh *mesh);
 int mesh_are_local(const struct mesh *mesh, int a, int b);
 /* 0, or the code and text with which the mesh ended. */
 int mesh_check(struct mesh *mesh, struct ms_err *err);
-/* The first end counts; wakes whoever waits in any group. Any thread. */
-void mesh_end(struct mesh *mesh, int code, const char *text);
-/* Fails with the rank at fault, which the other ranks will hear of. */
-int mesh_blame(struct mesh *mesh, int rank, struct ms_err *err, int code, const char *fmt, ...)
-    MS_PRINTF(5, 6);
+/* The first end counts, with its culprit: the rank at fault, which the other ranks will hear of, or
+ * -1. Wakes whoever waits in any group. Any thread. */
+void mesh_end(struct mesh *mesh, int code, int culprit, const char *text);
 uint64_t mesh_now_ns(void);
 /* poll(2) that says why it cannot: how many are ready, 0 (also after a signal), or an error. */
 int mesh_poll(struct pollfd *fds, nfds_t n, int timeout_ms, struct ms_err *err);

@@ -132,10 +132,10 @@ static int check_wait(struct group *group, const struct patience *patience, uint
              (double)patience->waited_ms / 1e3, group_who(group, rank, who),
              group_what(group, what, sizeof(what)), elsewhere);
     if (is_over) {
-        return mesh_blame(group->mesh, group->peers[rank].member, err, MS_E_TIMEOUT, "%s; %s", text,
-                          elsewhere[0] != '\0'
-                              ? "see the log of that rank"
-                              : "it hangs or was stopped: see the log of that rank");
+        return group_blame(group, group->peers[rank].member, err, MS_E_TIMEOUT, "%s; %s", text,
+                           elsewhere[0] != '\0'
+                               ? "see the log of that rank"
+                               : "it hangs or was stopped: see the log of that rank");
     }
     group_tell(group, text);
     return 0;
@@ -198,6 +198,7 @@ static int look_again(struct group *group, shm_missing_fn *missing, uint64_t tar
     uint64_t now_ms = group_clock(group);
     int local = missing(group, target);
     if (local < 0) {
+        group->blamed = -1; /* who is dead is not wanted any more */
         return 1;
     }
     if (rc < 0) {

@@ -119,10 +119,10 @@ static int gone(struct group *group, struct peer *peer, struct ms_err *err)
     if (rc < 0) {
         return rc;
     }
-    return mesh_blame(group->mesh, peer->member, err, MS_E_CLOSED,
-                      "%s has died or was cut off: its connection ended during %s; see the log of "
-                      "that rank",
-                      group_who(group, peer->rank, who), group_what(group, what, sizeof(what)));
+    return group_blame(group, peer->member, err, MS_E_CLOSED,
+                       "%s has died or was cut off: its connection ended during %s; see the log of "
+                       "that rank",
+                       group_who(group, peer->rank, who), group_what(group, what, sizeof(what)));
 }
 
 /* ---- out
@@ -209,7 +209,7 @@ int stream_push(struct group *group, struct peer *peer, struct ms_err *err)
             break;
         }
         if (n < 0) {
-            return gone(group, peer, err);
+            return MS_E_CLOSED;
         }
         moved = 1;
         size_t of_head = (size_t)n < head ? (size_t)n : head;
@@ -242,13 +242,13 @@ static int skip(struct group *group, struct peer *peer, const struct frame *fram
     stream->skipped_bytes += FRAME_HEADER + frame->length;
     stream->skipped_generation = frame->generation;
     if (stream->skipped_bytes > most) {
-        return mesh_blame(group->mesh, peer->member, err, MS_E_PROTOCOL,
-                          "%s sends data of the older generation %llu without end (%llu frames, "
-                          "%llu bytes): it has missed that this is generation %llu",
-                          group_who(group, peer->rank, who), (unsigned long long)frame->generation,
-                          (unsigned long long)stream->skipped_frames,
-                          (unsigned long long)stream->skipped_bytes,
-                          (unsigned long long)group->mesh->cfg.generation);
+        return group_blame(group, peer->member, err, MS_E_PROTOCOL,
+                           "%s sends data of the older generation %llu without end (%llu frames, "
+                           "%llu bytes): it has missed that this is generation %llu",
+                           group_who(group, peer->rank, who), (unsigned long long)frame->generation,
+                           (unsigned long long)stream->skipped_frames,
+                           (unsigned long long)stream->skipped_bytes,
+                           (unsigned long long)group->mesh->cfg.generation);
     }
     return 0;
 }
@@ -262,23 +262,23 @@ static int take_header(struct group *group, struct peer *peer, struct ms_err *er
     struct ms_err why;
     int rc = frame_decode(stream->head, &frame, &why);
     if (rc < 0) {
-        return mesh_blame(group->mesh, peer->member, err, rc, "%s sent: %s",
-                          group_who(group, peer->rank, who), why.text);
+        return group_blame(group, peer->member, err, rc, "%s sent: %s",
+                           group_who(group, peer->rank, who), why.text);
     }
     stream->head_have = 0;
     if (frame.generation < group->mesh->cfg.generation) {
         return skip(group, peer, &frame, err);
     }
     if (frame.generation > group->mesh->cfg.generation) {
-        return mesh_blame(group->mesh, peer->member, err, MS_E_ABORTED,
-                          "%s is at generation %llu of the job, this rank at %llu",
-                          group_who(group, peer->rank, who), (unsigned long long)frame.generation,
-                          (unsigned long long)group->mesh->cfg.generation);
+        return group_blame(group, peer->member, err, MS_E_ABORTED,
+                           "%s is at generation %llu of the job, this rank at %llu",
+                           group_who(group, peer->rank, who), (unsigned long long)frame.generation,
+                           (unsigned long long)group->mesh->cfg.generation);
     }
     if (frame.group != group->number) {
-        return mesh_blame(group->mesh, peer->member, err, MS_E_PROTOCOL,
-                          "%s sent a frame of group %u on the connection of group %u",
-                          group_who(group, peer->rank, who), frame.group, group->number);
+        return group_blame(group, peer->member, err, MS_E_PROTOCOL,
+                           "%s sent a frame of group %u on the connection of group %u",
+                           group_who(group, peer->rank, who), frame.group, group->number);
     }
     if (frame.type == FRAME_BYE) {
         stream->has_left = 1;
@@ -290,8 +290,8 @@ static int take_header(struct group *group, struct peer *peer, struct ms_err *er
         frame.phase != span->phase || frame.begin != span->begin ||
         frame.offset != span->offset + span->done || frame.length > span->size - span->done) {
         char what[GROUP_WHAT_MAX];
-        return mesh_blame(
-            group->mesh, peer->member, err, MS_E_PROTOCOL,
+        return group_blame(
+            group, peer->member, err, MS_E_PROTOCOL,
             "%s sent a frame of %s, number %llu (step %llu, phase %u, begin %llu, offset %llu, "
             "length %u), while this rank does %s, number %llu: their plans differ",
             group_who(group, peer->rank, who), mesh_kind_name(frame.kind),
@@ -380,7 +380,7 @@ int streams_progress(struct group *group, struct ms_err *err)
         struct peer *peer = &group->peers[i];
         int out = stream_is_sending(&peer->stream) ? stream_push(group, peer, err) : 0;
         if (out < 0) {
-            return out;
+            return out == MS_E_CLOSED ? gone(group, peer, err) : out;
         }
         size_t read = 0;
         int in = peer->stream.n_rx > 0 ? pull(group, peer, &read, err) : 0;

@@ -67,9 +67,9 @@ static int check_stalls(struct group *group, struct ms_err *err)
     uint64_t waited = 0;
     const struct peer *peer = find_stalled(group, now, (uint64_t)cfg->timeout_ms, &waited);
     if (peer != NULL) {
-        return mesh_blame(group->mesh, peer->member, err, MS_E_TIMEOUT,
-                          "%s; it hangs, was stopped, or the network between the two is cut",
-                          print_wait(group, peer, waited, text));
+        return group_blame(group, peer->member, err, MS_E_TIMEOUT,
+                           "%s; it hangs, was stopped, or the network between the two is cut",
+                           print_wait(group, peer, waited, text));
     }
     peer = find_stalled(group, now, group_patience(group), &waited);
     if (peer != NULL && group_may_tell(group, now)) {
