@@ -17,11 +17,15 @@ static int missing_reader(struct group *group, uint64_t target)
     return -1;
 }
 
+/* A writer whose ring is full waits itself, and then its slowest reader is the one that is missing,
+ * to all. Who waits for piece n has had all before it, so the writer is at n. */
 static int missing_writer(struct group *group, uint64_t target)
 {
-    return atomic_load(&group->counters[group->ring_writer]->published) < target
-               ? group->ring_writer
-               : -1;
+    if (atomic_load(&group->counters[group->ring_writer]->published) >= target) {
+        return -1;
+    }
+    int reader = target > SHM_RING_PIECES ? missing_reader(group, target - SHM_RING_PIECES) : -1;
+    return reader >= 0 ? reader : group->ring_writer;
 }
 
 static uint8_t *ring_piece(struct group *group, uint64_t piece)

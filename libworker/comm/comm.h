@@ -147,9 +147,10 @@ int group_local_ranks(const struct group *group); /* on this host, itself includ
  * computes is silent, so timeout_ms is longer than any rank computes between two collectives.
  *
  * A rank of this host that waits itself is not silent. In this group it waits for ranks of other
- * hosts, one of which moves or is named by it within timeout_ms. In other groups it may wait for
- * timeout_ms in all, in which the rank that it waits for comes or is named; more is no excuse,
- * whatever goes on there.
+ * hosts, one of which moves or is named by it within timeout_ms; or it is the root of a broadcast
+ * and waits for a rank of this host that does not read, and then all wait for that one. In other
+ * groups it may wait for timeout_ms in all, in which the rank that it waits for comes or is named;
+ * more is no excuse, whatever goes on there.
  *
  * So no wait for one rank is longer than 2 timeout_ms after its last sign in the group. Ranks that
  * wait for each other in several groups end so, too; the error says for whom the other waited.

@@ -1,5 +1,5 @@
-/* test_comm_patience.c - how long a rank waits for one that waits in another group, and whom it
- * names
+/* test_comm_patience.c - how long a rank waits for one that waits itself, in another group or in
+ * this one, and whom it names
  *
  * The ranks' patience differs, so who is out of it first is no matter of the machine's speed. */
 #include "libworker/comm/group.h"
@@ -21,7 +21,7 @@ struct meeting {
     int timeouts_ms[3];
     int victim; /* is stopped, -1: none */
     _Atomic int is_over;
-    int codes[3];
+    int codes[3], culprits[3];
     char texts[3][MS_ERR_TEXT_MAX];
 };
 
@@ -46,6 +46,7 @@ static int meet(int rank, void *arg)
     mesh->cfg.timeout_ms = p->timeouts_ms[rank]; /* to meet took as long as it took */
     p->codes[rank] = p->meet(rank, mesh, groups, &why);
     snprintf(p->texts[rank], sizeof(p->texts[rank]), "%s", why.text);
+    p->culprits[rank] = mesh_culprit(mesh);
     atomic_store(&p->is_over, 1);
     mesh_destroy(mesh);
     return 0;
@@ -213,6 +214,82 @@ START_TEST(ranks_that_wait_for_each_other_in_two_groups_end_and_say_so)
 }
 END_TEST
 
+/* ---- within one group: a broadcast's root, whose ring is full */
+
+enum { PIECES = 2 * SHM_RING_PIECES, BROADCAST = PIECES * SHM_RING_PIECE };
+
+/* Until a rank of this host has come to the sync that is the next one here. */
+static void let_come(const struct group *group, int rank)
+{
+    while (atomic_load(&group->counters[group->peers[rank].local]->sequence) <= group->syncs) {
+        sched_yield();
+    }
+}
+
+/* Comes to the second broadcast, and neither reads nor writes. */
+static int come_and_hang(struct group *all, int root, struct ms_err *why)
+{
+    int rc = group_enter(all, MESH_BROADCAST, (uint64_t)root, BROADCAST, why);
+    shm_arrive(all);
+    rc = rc == 0 ? shm_await(all, why) : rc;
+    kill(getpid(), SIGSTOP);
+    return rc;
+}
+
+/* From rank 0, after one from rank 1. */
+static int spread(int rank, struct mesh *mesh, struct group *const *groups, struct ms_err *why)
+{
+    static uint8_t data[BROADCAST];
+    struct meeting *p = mesh->cfg.arg;
+    (void)groups;
+    mesh->cfg.timeout_ms = FOR_EVER_MS;
+    int rc = mesh_broadcast(mesh, data, sizeof(data), 1, why);
+    if (rc == 0 && rank == p->victim) {
+        rc = come_and_hang(mesh_all(mesh), 0, why);
+    }
+    for (int i = 0; rc == 0 && p->timeouts_ms[rank] < FOR_EVER_MS && i < 3; i++) {
+        if (i != rank) {
+            let_come(mesh_all(mesh), i);
+        }
+    }
+    mesh->cfg.timeout_ms = p->timeouts_ms[rank];
+    return rc == 0 ? mesh_broadcast(mesh, data, sizeof(data), 0, why) : rc;
+}
+
+static void check_hangs_in_broadcast(int victim, int finder)
+{
+    struct meeting *p = meeting_open(MODE_SHM, 3);
+    char who[64];
+    int other = 3 - victim - finder;
+    snprintf(who, sizeof(who), "rank %d (node w%d on host localhost)", victim, victim);
+    p->meet = spread;
+    p->victim = victim;
+    p->timeouts_ms[finder] = 700;
+
+    run(p);
+
+    check_says(p, finder, MS_E_TIMEOUT, who);
+    check_says(p, finder, MS_E_TIMEOUT, "it hangs or was stopped");
+    check_says(p, other, MS_E_CLOSED, who);
+    ck_assert_int_eq(p->culprits[finder], victim);
+    ck_assert_int_eq(p->culprits[other], victim);
+    meeting_close(p);
+}
+
+START_TEST(who_does_not_read_a_broadcast_is_blamed_by_reader_and_root)
+{
+    check_hangs_in_broadcast(2, 1);
+    check_hangs_in_broadcast(2, 0);
+    check_hangs_in_broadcast(1, 2);
+}
+END_TEST
+
+START_TEST(a_root_that_stops_in_a_broadcast_is_blamed)
+{
+    check_hangs_in_broadcast(0, 1);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("comm_patience");
@@ -220,6 +297,8 @@ int main(void)
     tcase_add_test(tc, what_goes_on_in_another_group_is_no_excuse_for_ever);
     tcase_add_test(tc, who_waits_for_a_rank_that_waits_elsewhere_hears_from_it_whom_to_name);
     tcase_add_test(tc, ranks_that_wait_for_each_other_in_two_groups_end_and_say_so);
+    tcase_add_test(tc, who_does_not_read_a_broadcast_is_blamed_by_reader_and_root);
+    tcase_add_test(tc, a_root_that_stops_in_a_broadcast_is_blamed);
     suite_add_tcase(suite, tc);
     return test_run(suite);
 }
