@@ -147,10 +147,12 @@ int group_local_ranks(const struct group *group); /* on this host, itself includ
  * computes is silent, so timeout_ms is longer than any rank computes between two collectives.
  *
  * A rank of this host that waits itself is not silent. In this group it waits for ranks of other
- * hosts, one of which moves or is named by it within timeout_ms; or it is the root of a broadcast
- * and waits for a rank of this host that does not read, and then all wait for that one. In other
- * groups it may wait for timeout_ms in all, in which the rank that it waits for comes or is named;
- * more is no excuse, whatever goes on there.
+ * hosts, where the group has any: within timeout_ms one of them moves, or is named by it. That it
+ * waits is its own word, and is believed as long as it is given: data may move for hours. on_wait
+ * tells of it after warn_ms. The root of a broadcast may wait for a rank of this host that does not
+ * read: then all of the host wait for that one instead. In other groups it may wait for timeout_ms
+ * in all, in which the rank that it waits for comes or is named; more is no excuse, whatever goes
+ * on there.
  *
  * So no wait for one rank is longer than 2 timeout_ms after its last sign in the group. Ranks that
  * wait for each other in several groups end so, too; the error says for whom the other waited.

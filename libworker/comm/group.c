@@ -229,11 +229,12 @@ int group_may_tell(const struct group *group, uint64_t now_ms)
     return group->mesh->cfg.on_wait != NULL && now_ms >= group->quiet_until_ms;
 }
 
-void group_tell(struct group *group, const char *text)
+void group_tell(struct group *group, const char *text, const char *condition)
 {
     const struct mesh_config *cfg = &group->mesh->cfg;
     char whole[MS_ERR_TEXT_MAX];
-    snprintf(whole, sizeof(whole), "%s; the job ends after %.1f s", text, cfg->timeout_ms / 1e3);
+    snprintf(whole, sizeof(whole), "%s; %sthe job ends after %.1f s", text, condition,
+             cfg->timeout_ms / 1e3);
     cfg->on_wait(cfg->arg, whole);
     group->quiet_until_ms = group->clock_ns / 1000000U + WARN_AGAIN_MS;
 }

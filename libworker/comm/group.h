@@ -184,8 +184,8 @@ int group_check_peers(struct group *group, struct ms_err *err);
 uint64_t group_patience(const struct group *group);
 /* ... where somebody listens, and has not heard of one within a minute ... */
 int group_may_tell(const struct group *group, uint64_t now_ms);
-/* ... with when it will be over. text: "waited 10.0 s for ..". */
-void group_tell(struct group *group, const char *text);
+/* ... with when it will be over, maybe on a condition. text: "waited 10.0 s for ..". */
+void group_tell(struct group *group, const char *text, const char *condition);
 int group_scratch(struct group *group, size_t bytes, struct ms_err *err);
 
 /* ---- hosts.c ---- */
@@ -218,9 +218,11 @@ uint8_t *shm_slot(struct group *group, int local);
 /* A wait for a rank of this host. */
 struct patience {
     int rank;                               /* -1: none yet */
-    uint64_t waits, elsewhere_ns, start_ms; /* of that rank, and the clock, when it began */
-    uint64_t waited_ms;
-    uint64_t silent_ms; /* of these, those that count against the rank */
+    uint64_t waits, elsewhere_ns, start_ms; /* of that rank, and the clock, when it began (anew) */
+    uint64_t first_ms;                      /* the clock when it began first */
+    uint64_t total_ms;                      /* since then: what somebody may have to be told of */
+    uint64_t waited_ms;                     /* since it began anew */
+    uint64_t silent_ms;                     /* of these, those that count against the rank */
 };
 
 /* From where its memory is there, the host sees what this rank waits for in the group. */
@@ -229,7 +231,8 @@ void patience_open(struct group *group);
 void patience_show(struct group *group, enum mesh_kind kind, int rank);
 void patience_show_none(struct group *group);
 /* Rank has not come yet. The wait begins anew where another one was looked for before, and where it
- * has waited itself in this group: for ranks of other hosts, whom it will name. */
+ * has waited itself in this group: for ranks of other hosts, whom it will name. Only for those who
+ * are told of it the latter is still one wait. */
 void patience_look(struct group *group, int rank, uint64_t now_ms, struct patience *patience);
 /* ", while it waited in barrier of group 2 for rank 0 (..)", or "", in a buffer. Returns it. */
 const char *patience_print_elsewhere(const struct group *group, int rank, char *buf, size_t size);

@@ -108,6 +108,6 @@ void join_tell_who_waits(struct join *join, uint64_t waited_ms)
     if (waited_ms >= group_patience(group) && group_may_tell(group, join_now_ms(join))) {
         char text[MS_ERR_TEXT_MAX];
         print_wait(join, waited_ms, text);
-        group_tell(group, text);
+        group_tell(group, text, "");
     }
 }

@@ -50,17 +50,30 @@ static uint64_t waited_elsewhere_ns(const struct group *group, int rank)
     return sum;
 }
 
+/* In this group, for ranks of other hosts: where it has none, nobody does, whatever a segment says.
+ */
+static uint64_t waits_afar(const struct group *group, int rank)
+{
+    return group->n_remotes > 0 ? atomic_load(&group->counters[group->peers[rank].local]->waits)
+                                : 0;
+}
+
 void patience_look(struct group *group, int rank, uint64_t now_ms, struct patience *patience)
 {
     uint64_t most_ms = (uint64_t)group->mesh->cfg.timeout_ms;
     uint64_t elsewhere_ns = waited_elsewhere_ns(group, rank);
-    uint64_t waits = atomic_load(&group->counters[group->peers[rank].local]->waits);
+    uint64_t waits = waits_afar(group, rank);
     if (rank != patience->rank || waits != patience->waits) {
-        *patience = (struct patience){
-            .rank = rank, .waits = waits, .elsewhere_ns = elsewhere_ns, .start_ms = now_ms};
+        uint64_t first_ms = rank == patience->rank ? patience->first_ms : now_ms;
+        *patience = (struct patience){.rank = rank,
+                                      .waits = waits,
+                                      .elsewhere_ns = elsewhere_ns,
+                                      .start_ms = now_ms,
+                                      .first_ms = first_ms};
     }
     uint64_t excused_ms = (elsewhere_ns - patience->elsewhere_ns) / 1000000U;
     excused_ms = excused_ms < most_ms ? excused_ms : most_ms;
+    patience->total_ms = now_ms - patience->first_ms;
     patience->waited_ms = now_ms - patience->start_ms;
     patience->silent_ms = patience->waited_ms > excused_ms ? patience->waited_ms - excused_ms : 0;
 }

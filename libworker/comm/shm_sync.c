@@ -113,31 +113,40 @@ int shm_await(struct group *group, struct ms_err *err)
     return check_stamps(group, err);
 }
 
+/* "waited 10.0 s for rank 3 (..) to come to barrier ..", in a buffer of MS_ERR_TEXT_MAX. */
+static void print_wait(const struct group *group, int rank, uint64_t waited_ms, const char *why,
+                       char *buf)
+{
+    char who[MESH_WHO_MAX];
+    char what[GROUP_WHAT_MAX];
+    snprintf(buf, MS_ERR_TEXT_MAX, "waited %.1f s for %s to come to %s%s", (double)waited_ms / 1e3,
+             group_who(group, rank, who), group_what(group, what, sizeof(what)), why);
+}
+
 /* One that has not come for so long: 0, told where that is due, or MS_E_TIMEOUT. */
 static int check_wait(struct group *group, const struct patience *patience, uint64_t now_ms,
                       struct ms_err *err)
 {
-    char who[MESH_WHO_MAX];
-    char what[GROUP_WHAT_MAX];
     char elsewhere[MS_ERR_TEXT_MAX];
     char text[MS_ERR_TEXT_MAX];
     const int rank = patience->rank;
     int is_over = patience->silent_ms > (uint64_t)group->mesh->cfg.timeout_ms;
     if (!is_over &&
-        (patience->waited_ms <= group_patience(group) || !group_may_tell(group, now_ms))) {
+        (patience->total_ms <= group_patience(group) || !group_may_tell(group, now_ms))) {
         return 0;
     }
     patience_print_elsewhere(group, rank, elsewhere, sizeof(elsewhere));
-    snprintf(text, sizeof(text), "waited %.1f s for %s to come to %s%s",
-             (double)patience->waited_ms / 1e3, group_who(group, rank, who),
-             group_what(group, what, sizeof(what)), elsewhere);
     if (is_over) {
+        print_wait(group, rank, patience->waited_ms, elsewhere, text);
         return group_blame(group, group->peers[rank].member, err, MS_E_TIMEOUT, "%s; %s", text,
                            elsewhere[0] != '\0'
                                ? "see the log of that rank"
                                : "it hangs or was stopped: see the log of that rank");
     }
-    group_tell(group, text);
+    int is_afar = patience->first_ms != patience->start_ms;
+    print_wait(group, rank, patience->total_ms,
+               is_afar ? ", while it waited for ranks of other hosts" : elsewhere, text);
+    group_tell(group, text, is_afar ? "without a sign of them " : "");
     return 0;
 }
 

@@ -73,7 +73,7 @@ static int check_stalls(struct group *group, struct ms_err *err)
     }
     peer = find_stalled(group, now, group_patience(group), &waited);
     if (peer != NULL && group_may_tell(group, now)) {
-        group_tell(group, print_wait(group, peer, waited, text));
+        group_tell(group, print_wait(group, peer, waited, text), "");
     }
     return 0;
 }

@@ -214,7 +214,7 @@ START_TEST(ranks_that_wait_for_each_other_in_two_groups_end_and_say_so)
 }
 END_TEST
 
-/* ---- within one group: a broadcast's root, whose ring is full */
+/* ---- within one group: a broadcast's root, whose ring is full, and what a rank says of itself */
 
 enum { PIECES = 2 * SHM_RING_PIECES, BROADCAST = PIECES * SHM_RING_PIECE };
 
@@ -290,6 +290,82 @@ START_TEST(a_root_that_stops_in_a_broadcast_is_blamed)
 }
 END_TEST
 
+/* Rank 2 does not come, and says without end that it waits for ranks of other hosts. */
+static int lie_about_waits(int rank, struct mesh *mesh, struct group *const *groups,
+                           struct ms_err *why)
+{
+    struct meeting *p = mesh->cfg.arg;
+    struct group *all = mesh_all(mesh);
+    (void)groups;
+    while (rank == 2 && !atomic_load(&p->is_over)) {
+        atomic_fetch_add(&all->counters[all->self]->waits, 1);
+        sched_yield();
+    }
+    if (rank == 0) {
+        let_come(all, 1);
+    }
+    return mesh_barrier(mesh, why);
+}
+
+START_TEST(where_no_rank_is_of_another_host_nobody_waits_for_one)
+{
+    struct meeting *p = meeting_open(MODE_SHM, 3);
+    p->meet = lie_about_waits;
+    p->timeouts_ms[0] = 700;
+
+    run(p);
+
+    check_says(p, 0, MS_E_TIMEOUT, "for rank 2 (node w2 on host localhost) to come to barrier");
+    check_waited(p, 0);
+    meeting_close(p);
+}
+END_TEST
+
+static void hear(void *arg, const char *text)
+{
+    struct meeting *p = arg;
+    snprintf(p->texts[2], sizeof(p->texts[2]), "%s", text);
+    atomic_store(&p->is_over, 1);
+}
+
+/* Rank 1 waits for rank 0, of another host, which comes when rank 2 was told that it waits. */
+static int wait_for_who_waits_afar(int rank, struct mesh *mesh, struct group *const *groups,
+                                   struct ms_err *why)
+{
+    struct meeting *p = mesh->cfg.arg;
+    uint8_t byte = 0;
+    (void)groups;
+    if (rank == 2) {
+        const struct group *all = mesh_all(mesh);
+        const struct shm_wait *places = all->counters[all->peers[1].local]->places;
+        while (atomic_load(&places[0].whom) >> 32 != MESH_BROADCAST) {
+            sched_yield();
+        }
+        mesh->cfg.warn_ms = 400;
+        mesh->cfg.on_wait = hear;
+    }
+    while (rank == 0 && !atomic_load(&p->is_over)) {
+        sched_yield();
+    }
+    int rc = mesh_broadcast(mesh, &byte, 1, 0, why);
+    snprintf(why->text, sizeof(why->text), "%s", p->texts[rank]);
+    return rc;
+}
+
+START_TEST(a_long_wait_is_told_also_where_the_other_one_waits_itself)
+{
+    struct meeting *p = meeting_open(MODE_MIXED, 3);
+    p->meet = wait_for_who_waits_afar;
+
+    run(p);
+
+    check_says(p, 2, 0, "for rank 1 (node w1 on host localhost) to come to broadcast");
+    check_says(p, 2, 0,
+               ", while it waited for ranks of other hosts; without a sign of them the job ends ");
+    meeting_close(p);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("comm_patience");
@@ -299,6 +375,8 @@ int main(void)
     tcase_add_test(tc, ranks_that_wait_for_each_other_in_two_groups_end_and_say_so);
     tcase_add_test(tc, who_does_not_read_a_broadcast_is_blamed_by_reader_and_root);
     tcase_add_test(tc, a_root_that_stops_in_a_broadcast_is_blamed);
+    tcase_add_test(tc, where_no_rank_is_of_another_host_nobody_waits_for_one);
+    tcase_add_test(tc, a_long_wait_is_told_also_where_the_other_one_waits_itself);
     suite_add_tcase(suite, tc);
     return test_run(suite);
 }
