@@ -192,10 +192,13 @@ void server_end_idle(struct server *server)
     }
 }
 
+/* A network that is gone, or a certificate that is revoked, closes thousands at once: who does not
+ * fit this turn is next. */
 void server_reap(struct server *server)
 {
     struct client *client;
-    while ((client = clients_take_closed(&server->clients)) != NULL) {
+    while ((server->is_stopping || !sched_tick_is_full(server->sched)) &&
+           (client = clients_take_closed(&server->clients)) != NULL) {
         /* a scheduler that stops takes no node's farewell for a death */
         if (client->is_known && !server->is_stopping) {
             server_apply(server, &(struct sched_event){.kind = SCHED_EV_CLOSED,

@@ -230,6 +230,7 @@ int server_tick(struct server *server, struct ms_err *err)
     const int was_full = sched_tick_is_full(server->sched);
     sched_begin_tick(server->sched);
     if (was_full) { /* what is due goes before requests, or those would always fill the turn */
+        server_reap(server);
         apply_time(server);
     }
     if (n > 0 && !evtimer_pending(server->idle, NULL)) {

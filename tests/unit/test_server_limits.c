@@ -472,6 +472,98 @@ START_TEST(who_waited_for_his_name_and_finds_no_place_gets_the_next)
 }
 END_TEST
 
+/* ---- a network that is gone ---------------------------------------------------------------------
+ */
+
+enum { LOST = 24, LOST_TEXT = 200 << 10 };
+
+static uint16_t listen_tcp(int *ret_fd)
+{
+    struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
+    socklen_t length = sizeof(at);
+    *ret_fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    ck_assert_int_eq(bind(*ret_fd, (struct sockaddr *)&at, length), 0);
+    ck_assert_int_eq(listen(*ret_fd, 128), 0);
+    ck_assert_int_eq(getsockname(*ret_fd, (struct sockaddr *)&at, &length), 0);
+    return ntohs(at.sin_port);
+}
+
+static int register_node(uint16_t port, int i)
+{
+    struct sockaddr_in at = {
+        .sin_family = AF_INET, .sin_port = htons(port), .sin_addr = {htonl(INADDR_LOOPBACK)}};
+    uint8_t buf[512];
+    char id[16];
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    ck_assert_int_eq(connect(fd, (struct sockaddr *)&at, sizeof(at)), 0);
+    greet_over(fd);
+    snprintf(id, sizeof(id), "w%d", i);
+    Ms__Register msg = MS__REGISTER__INIT;
+    msg.node_id = msg.host_name = msg.host_id = id;
+    msg.incarnation = (uint64_t)i + 1;
+    msg.data_address = (char *)(uintptr_t) "10.0.0.1:8200";
+    msg.cores = 1;
+    msg.isa = (char *)(uintptr_t) "avx2";
+    msg.onednn = (char *)(uintptr_t) "2.6.3";
+    msg.pid = 1;
+    ck_assert_uint_eq(ask(fd, 0, buf, pack(MS_MSG_REGISTER, 0, &msg.base, buf), NULL, 0),
+                      MS_MSG_REGISTERED);
+    return fd;
+}
+
+static void submit_large(int fd)
+{
+    static uint8_t text[LOST_TEXT];
+    static uint8_t buf[LOST_TEXT + 512];
+    Ms__Submit msg = MS__SUBMIT__INIT;
+    memset(text, ' ', sizeof(text));
+    msg.job_json.data = text;
+    msg.job_json.len = sizeof(text);
+    msg.name = (char *)(uintptr_t) "job";
+    msg.workers = 1;
+    ck_assert_uint_eq(ask(fd, 7, buf, pack(MS_MSG_SUBMIT, 7, &msg.base, buf), NULL, 0),
+                      MS_MSG_SUBMITTED);
+}
+
+/* Each takes a job with it whose row is written anew, text and all. */
+START_TEST(nodes_whose_connections_close_together_are_lost_in_as_many_turns_as_it_takes)
+{
+    int nodes[LOST];
+    int listener = -1;
+    struct timespec now;
+    const uint16_t port = listen_tcp(&listener);
+    start(listener, 0);
+    int client = greet();
+    for (int i = 0; i < LOST; i++) {
+        nodes[i] = register_node(port, i);
+        submit_large(client);
+        ck_assert(is_readable(nodes[i], GONE_MS)); /* its Assign */
+    }
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    stage->stands = now.tv_sec * 1000000000LL + now.tv_nsec;
+    const int before = stage->jobs;
+    stage->hold = 1;
+    const int begun = stage->commits;
+    close(nodes[0]);
+    while (stage->commits == begun) {
+        pause_ms(1);
+    }
+
+    for (int i = 1; i < LOST; i++) {
+        close(nodes[i]);
+    }
+    stage->hold = 0;
+    while (stage->jobs < before + LOST) {
+        pause_ms(1);
+    }
+
+    ck_assert_uint_gt(stage->largest, MS_TURN_STORE);
+    ck_assert_uint_le(stage->largest, MS_TURN_STORE + MS_STORE_COST(LOST_TEXT + 4096) + 65536);
+    stage->stands = 0;
+    close(client);
+}
+END_TEST
+
 /* ---- crowds at the door -------------------------------------------------------------------------
  *
  * 4,000 silent connections of one stranger stood in the kernel's queue before everybody else, and
@@ -708,6 +800,8 @@ int main(void)
     TCase *tcase = tcase_create("server_limits");
     tcase_add_checked_fixture(tcase, setup, teardown);
     tcase_add_test(tcase, who_asks_nothing_for_a_minute_is_told_so_and_closed);
+    tcase_add_test(tcase,
+                   nodes_whose_connections_close_together_are_lost_in_as_many_turns_as_it_takes);
     tcase_add_test(tcase, what_one_turn_takes_fits_one_transaction);
     tcase_add_test(tcase, a_frame_that_does_not_end_within_30_s_ends_its_connection);
     tcase_add_test(tcase, a_large_request_that_finds_no_place_is_told_so);
