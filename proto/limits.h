@@ -126,10 +126,14 @@
 #define MS_STORE_MEMBER_COST(bytes) ((bytes) < 800 ? MS_STORE_COST(bytes) : MS_STORE_PAGE + 1024)
 #define MS_STORE_RESULTS            (64U << 10) /* of an ended job: its last evaluations */
 #define MS_STORE_MEMBER_TEXTS       (MS_NAME_MAX + MS_HOST_MAX + MS_PATH_MAX + MS_PRINCIPAL_MAX + 15)
-/* The most that one decision writes: a job of all ranks is placed or ends, its own texts with it */
+/* ... and the event that a node is lost which never came back: its job is over without it */
+#define MS_STORE_LOSS MS_STORE_COST(MS_NAME_MAX + MS_PRINCIPAL_MAX + 128)
+/* The most that one decision writes: a job of all ranks is placed or ends, its own texts with it,
+ * and all its nodes with it. What has to go from the history for it is the next turn's. */
 #define MS_STORE_DECISION                                                                          \
-    (MS_WORKERS_MAX * MS_STORE_MEMBER_COST(MS_STORE_MEMBER_TEXTS) + MS_STORE_COST(MS_SPEC_MAX) +   \
-     MS_STORE_COST(MS_PLAN_MAX) + MS_STORE_COST(MS_STORE_RESULTS) + 32 * MS_STORE_PAGE)
+    (MS_WORKERS_MAX * (MS_STORE_MEMBER_COST(MS_STORE_MEMBER_TEXTS) + MS_STORE_LOSS) +              \
+     MS_STORE_COST(MS_SPEC_MAX) + MS_STORE_COST(MS_PLAN_MAX) + MS_STORE_COST(MS_STORE_RESULTS) +   \
+     32 * MS_STORE_PAGE)
 /* ... and one transaction: a turn is over once it has decided so much */
 #define MS_STORE_BATCH (MS_TURN_STORE + MS_STORE_DECISION)
 /* Of the log of writes, what the database has to grow by for it: folded in once it is more */
@@ -137,7 +141,7 @@
 #define MS_STORE_ENDS     (4U << 20) /* 1000 job rows of 3 KiB and the frames around them */
 /* On a disk without a byte: what is in the log is folded in, a transaction is written, and folded
  * in as well; then ends have theirs. daemon/sched/cost.c holds the sum against this. */
-#define MS_STORE_RESERVE  (24U << 20)
+#define MS_STORE_RESERVE  (26U << 20)
 #define MS_STORE_SPARE    (512U << 10) /* free beside a reserve that is made again: no to and fro */
 #define MS_STORE_PIECE    (512U << 10) /* of the reserve: a write takes as many as it needs */
 #define MS_STORE_LAST     (1U << 20)   /* of both, for ends that ranks report: no cancel below it */

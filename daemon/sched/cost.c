@@ -6,7 +6,8 @@
 #include <string.h>
 
 enum {
-    DROP_PAGES = 4, /* where the row was, and what keeps count of free pages */
+    DROP_PAGES = 4,    /* where the row was, and what keeps count of free pages */
+    DROP_MEMBER = 384, /* pages above those that become free, and others that SQLite writes first */
     SHA256_TEXT = 64,
 };
 
@@ -56,6 +57,7 @@ size_t sched_effect_cost(const struct sched_effect *effect)
     case SCHED_DO_PUT_EVENT:
         return MS_STORE_COST(event_texts(effect->event));
     case SCHED_DO_DROP_MEMBERS:
+        return DROP_PAGES * MS_STORE_PAGE + effect->workers * (size_t)DROP_MEMBER;
     case SCHED_DO_DROP_JOB:
     case SCHED_DO_DROP_PLAN:
         return DROP_PAGES * MS_STORE_PAGE;

@@ -357,9 +357,10 @@ void emit_put_member(struct sched *s, struct job *job, uint32_t rank)
     emit_stored(s, &(struct sched_effect){.kind = SCHED_DO_PUT_MEMBER, .member = row});
 }
 
-void emit_drop_members(struct sched *s, uint64_t job)
+void emit_drop_members(struct sched *s, const struct job *job)
 {
-    emit_stored(s, &(struct sched_effect){.kind = SCHED_DO_DROP_MEMBERS, .job_id = job});
+    emit_stored(s, &(struct sched_effect){
+                       .kind = SCHED_DO_DROP_MEMBERS, .job_id = job->id, .workers = job->workers});
 }
 
 void emit_drop_job(struct sched *s, uint64_t job)

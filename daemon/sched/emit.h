@@ -39,7 +39,7 @@ void emit_ok(struct sched *s, uint64_t conn, uint32_t id, const char *text);
 void emit_close(struct sched *s, uint64_t conn);
 void emit_put_job(struct sched *s, const struct job *job, bool with_spec);
 void emit_put_member(struct sched *s, struct job *job, uint32_t rank);
-void emit_drop_members(struct sched *s, uint64_t job);
+void emit_drop_members(struct sched *s, const struct job *job);
 void emit_drop_job(struct sched *s, uint64_t job);
 void emit_put_plan(struct sched *s, const char *sha256, const char *text, size_t bytes);
 void emit_drop_plan(struct sched *s, const char *sha256);

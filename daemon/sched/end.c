@@ -122,7 +122,7 @@ void job_requeue(struct sched *s, struct job *job, const char *text)
         plan_detach(s, job); /* it was made for the ranks that there were */
     }
     emit_put_job(s, job, false);
-    emit_drop_members(s, job->id);
+    emit_drop_members(s, job);
     queue_add(s, job);
     watch_stir(s, job);
 }

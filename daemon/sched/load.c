@@ -322,7 +322,7 @@ void load_settle(struct sched *s)
                 plan_detach(s, job);
             }
             emit_put_job(s, job, false);
-            emit_drop_members(s, job->id);
+            emit_drop_members(s, job);
         }
     }
 }

@@ -68,7 +68,7 @@ static void forget_ranks(struct sched *s, struct past *past)
     struct job *job = first(&past->ended);
     run_free(job->run);
     job->run = NULL;
-    emit_drop_members(s, job->id);
+    emit_drop_members(s, job);
     set(s, past, past->jobs.n, past->ranks.n - job->workers);
 }
 
@@ -78,7 +78,7 @@ static void forget_job(struct sched *s, struct past *past)
     uint64_t ranks = job->run != NULL ? job->workers : 0;
     watch_last(s, job);
     if (ranks > 0) {
-        emit_drop_members(s, job->id);
+        emit_drop_members(s, job);
     }
     emit_drop_job(s, job->id);
     plan_detach(s, job);

@@ -222,6 +222,7 @@ struct sched_effect {
     const struct sched_event_row *event; /* PUT_EVENT; borrowed likewise */
     const struct sched_read *read;       /* READ; borrowed likewise */
     uint64_t job_id;                     /* DROP_JOB, DROP_MEMBERS */
+    uint32_t workers;                    /* DROP_MEMBERS: of the job, so many at the most */
     uint64_t event_seq;                  /* DROP_EVENT */
     const char *meta_key;                /* PUT_META */
     uint64_t meta_value;

@@ -4,10 +4,10 @@
 need "$MSSCHEDD" "$MSCTL" "$MSWORKER"
 
 mkdir "$T/disk"
-mount -t tmpfs -o size=26m,mode=700 msched-e2e "$T/disk" 2>/dev/null ||
+mount -t tmpfs -o size=28m,mode=700 msched-e2e "$T/disk" 2>/dev/null ||
     skip_all "mounting a small tmpfs takes root; test_store_full covers it with a disk of its own making"
 MOUNTS=$T/disk
-RESERVE=$((24 << 20)) # MS_STORE_RESERVE
+RESERVE=$((26 << 20)) # MS_STORE_RESERVE
 
 cat >"$T/job.yaml" <<'YAML'
 name: queued
@@ -114,4 +114,14 @@ for size in 4k 12k; do
     ok "a run on a disk of $size fails" [ $? = 1 ]
     ok "and says that it is full" grep -qiE "no space (is )?left" "$T/tiny.out"
 done
+
+# ---- ... and then for all but the reserve of its scheduler
+mkdir "$T/small"
+if mount -t tmpfs -o size=20m,mode=700 msched-e2e "$T/small"; then
+    MOUNTS="$MOUNTS $T/small"
+    timeout 60 "$MSCTL" run --run-dir "$T/small/run" "$T/job.yaml" >"$T/small.out" 2>&1
+    ok "a run on a disk without room for the reserve is refused" [ $? = 4 ]
+    ok "in words that say how much it needs" grep -q "KiB free, new work needs [0-9]*)" "$T/small.out"
+    ok "before it trains" [ "$(grep -c epoch "$T/small.out")" = 0 ]
+fi
 finish

@@ -164,6 +164,21 @@ static void add_members(uint64_t job)
     }
 }
 
+/* All nodes of a job are lost with it. */
+static void add_losses(void)
+{
+    static struct sched_event_row losses[MS_WORKERS_MAX];
+    static char node[MS_NAME_MAX + 1], principal[MS_PRINCIPAL_MAX + 1], words[120];
+    fill_text(node, sizeof(node), 'n');
+    fill_text(principal, sizeof(principal), 'p');
+    fill_text(words, sizeof(words), 'w');
+    for (uint32_t i = 0; i < MS_WORKERS_MAX; i++) {
+        losses[i] = (struct sched_event_row){
+            .seq = 1 + i, .kind = "node.lost", .node = node, .principal = principal, .text = words};
+        add((struct sched_effect){.kind = SCHED_DO_PUT_EVENT, .event = &losses[i]});
+    }
+}
+
 static off_t size_of_log(void)
 {
     char log[160];
@@ -204,6 +219,9 @@ START_TEST(a_row_takes_no_more_of_the_log_than_it_is_said_to_cost)
     case 4:
         add_members(1);
         break;
+    case 5:
+        add_losses();
+        break;
     default:
         add_plan();
         break;
@@ -233,6 +251,34 @@ START_TEST(an_update_of_a_job_costs_its_text_too)
 }
 END_TEST
 
+/* What goes costs less than what comes: pages that become free are not written, or seldom. */
+START_TEST(what_goes_takes_no_more_than_it_is_said_to_cost)
+{
+    begin();
+    add_job(1, MS_SPEC_MAX);
+    add_members(1);
+    add_losses();
+    ck_assert_int_eq(store_commit(store, effects, n_effects, NULL), 0);
+    ck_assert_int_eq(store_idle(store), 0);
+    begin();
+    if (_i == 2) {
+        for (uint64_t seq = 1; seq <= MS_WORKERS_MAX; seq++) {
+            add((struct sched_effect){.kind = SCHED_DO_DROP_EVENT, .event_seq = seq});
+        }
+    } else {
+        add((struct sched_effect){
+            .kind = SCHED_DO_DROP_MEMBERS, .job_id = 1, .workers = MS_WORKERS_MAX});
+    }
+    if (_i == 1) {
+        add((struct sched_effect){.kind = SCHED_DO_DROP_JOB, .job_id = 1});
+    }
+
+    ck_assert_int_eq(store_commit(store, effects, n_effects, NULL), 0);
+
+    ck_assert_uint_le((uint64_t)size_of_log(), cost + (64 << 10));
+}
+END_TEST
+
 /* Nothing else than the reserve is left, and the log before it is as long as it may be. */
 START_TEST(the_largest_turn_fits_the_reserve_and_leaves_what_ends_need)
 {
@@ -245,6 +291,7 @@ START_TEST(the_largest_turn_fits_the_reserve_and_leaves_what_ends_need)
     add_job(++id, MS_SPEC_MAX);
     add_plan();
     add_members(id);
+    add_losses();
     ck_assert_uint_ge(cost, MS_STORE_BATCH - (512 << 10));
     disk_left = 100;
 
@@ -271,8 +318,9 @@ int main(void)
     tcase_add_loop_test(tcase, awaited_submits_with_large_texts_end_in_a_refusal_not_in_the_end, 0,
                         16);
     tcase_add_test(tcase, ends_with_large_results_do_not_wait_in_the_log_for_room_that_is_gone);
-    tcase_add_loop_test(tcase, a_row_takes_no_more_of_the_log_than_it_is_said_to_cost, 0, 6);
+    tcase_add_loop_test(tcase, a_row_takes_no_more_of_the_log_than_it_is_said_to_cost, 0, 7);
     tcase_add_test(tcase, an_update_of_a_job_costs_its_text_too);
+    tcase_add_loop_test(tcase, what_goes_takes_no_more_than_it_is_said_to_cost, 0, 3);
     tcase_add_loop_test(tcase, the_largest_turn_fits_the_reserve_and_leaves_what_ends_need, 0, 2);
     suite_add_tcase(suite, tcase);
     return test_run(suite);
