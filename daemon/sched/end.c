@@ -82,6 +82,7 @@ void job_end(struct sched *s, struct job *job, enum job_event event, int code, c
 {
     bool was_placed = job_is_placed(job);
     if (job->state == JOB_QUEUED) {
+        load_requeue(s, job); /* or the database would keep the ranks that it had */
         queue_remove(s, job);
     }
     job_set(s, job, event, text);

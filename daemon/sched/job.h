@@ -57,6 +57,7 @@ struct job_slot {
 
 /* load.c: what loading decided and could not write */
 void load_settle(struct sched *s);
+void load_requeue(struct sched *s, struct job *job); /* one of those, before it is touched */
 void load_skip(struct sched *s);
 void load_started(struct sched *s);
 

@@ -307,24 +307,37 @@ int sched_load_done(struct sched *s, struct sched_time now, struct ms_err *err)
     return rc;
 }
 
-/* Requeues were decided by loading; this is the first event that can carry them out. */
+void load_requeue(struct sched *s, struct job *job)
+{
+    if (job->state != JOB_QUEUED || job->generation == 0) {
+        return;
+    }
+    emit_log(s, MS_LOG_NOTICE, "job.requeued job=%llu generation=%llu", (ull)job->id,
+             (ull)job->generation);
+    event_of_job(s, "job.requeued", job, "the scheduler restarted before it ran");
+    job->generation = 0;
+    if (!job->plan_given) {
+        plan_detach(s, job);
+    }
+    emit_put_job(s, job, false);
+    emit_drop_members(s, job);
+}
+
+/* Requeues were decided by loading; the first events carry them out, as many as each turn has room
+ * for. Nothing is placed meanwhile: the turns before the last are full. */
 void load_settle(struct sched *s)
 {
-    s->due = (s->due & ~(unsigned)DUE_REQUEUES) | DUE_PLACE;
-    for (size_t i = 0; i < s->queue.line.n; i++) {
-        struct job *job = list_item(s->queue.line.items[i], struct job, queue);
-        if (job->generation != 0) {
-            emit_log(s, MS_LOG_NOTICE, "job.requeued job=%llu generation=%llu", (ull)job->id,
-                     (ull)job->generation);
-            event_of_job(s, "job.requeued", job, "the scheduler restarted before it ran");
-            job->generation = 0;
-            if (!job->plan_given) {
-                plan_detach(s, job);
-            }
-            emit_put_job(s, job, false);
-            emit_drop_members(s, job);
+    size_t at = job_slot_after(s, s->requeued);
+    for (; at < s->n_jobs && !sched_tick_is_full(s); at++) {
+        s->requeued = s->jobs[at].id;
+        if (s->jobs[at].job != NULL) {
+            load_requeue(s, s->jobs[at].job);
         }
     }
+    if (at == s->n_jobs) {
+        s->due &= ~(unsigned)DUE_REQUEUES;
+    }
+    s->due |= DUE_PLACE;
 }
 
 /* The writes that are missing may have given away ids and generations: none is given a second time,

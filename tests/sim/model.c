@@ -222,7 +222,7 @@ void model_starts(struct model *m, int64_t mono)
     m->draining = false;
     m->believed = m->believed_low = UINT32_MAX;
     m->doubt_began = SIM_NEVER;
-    m->fresh = true; /* requeues are carried out with the first event */
+    m->fresh = true; /* requeues are carried out with the first events */
     m->conns.n = 0;
     m->hosts.n = 0;
     m->gone.n = 0;
@@ -623,7 +623,7 @@ void model_judges(struct model *m, const struct sched_effect *effects, size_t n)
     for (size_t i = 0; i < n && !m->w->failed; i++) {
         judge_effect(m, &effects[i]);
     }
-    m->fresh = false;
+    m->fresh = m->fresh && sched_tick_is_full(m->w->sched); /* else all requeues are written */
     if (m->placing != 0) {
         m_judge_placed(m);
     }
