@@ -85,12 +85,18 @@ static void drop_oldest(struct sched *s, struct author *author)
     }
 }
 
+static bool is_over(const struct sched *s)
+{
+    return s->n_kept[false] + s->n_kept[true] > s->cfg.events_kept_max;
+}
+
 void kept_trim(struct sched *s)
 {
-    while (s->n_kept[false] + s->n_kept[true] > s->cfg.events_kept_max) {
+    while (is_over(s) && !sched_tick_is_full(s)) {
         bool of_job = s->n_kept[true] > s->n_kept[false];
         drop_oldest(s, list_item(share_most(&s->kept_by[of_job]), struct author, share));
     }
+    s->due |= is_over(s) ? DUE_HISTORY : 0;
 }
 
 void kept_loaded(struct sched *s)
@@ -103,6 +109,7 @@ void kept_loaded(struct sched *s)
         author->share.n = 0;
         set(s, author, n);
     }
+    s->due |= is_over(s) ? DUE_HISTORY : 0;
 }
 
 /* ---- life ---------------------------------------------------------------------------------------
@@ -154,7 +161,7 @@ int kept_check(const struct sched *s, struct ms_err *err)
         n[author->of_job] += share->n;
     }
     HOLDS(n[false] == s->n_kept[false] && n[true] == s->n_kept[true] &&
-              (s->loading || n[false] + n[true] <= s->cfg.events_kept_max),
+              (s->loading || !is_over(s) || (s->due & DUE_HISTORY) != 0),
           "%llu events of jobs and %llu others are counted by author, %llu and %llu are kept",
           (ull)n[true], (ull)n[false], (ull)s->n_kept[true], (ull)s->n_kept[false]);
     int rc = heap_check(&s->kept_by[false], "authors of what happened to nodes", err);

@@ -20,7 +20,7 @@ void kept_init(struct sched *s);
 /* seq: above all numbers before. */
 void kept_add(struct sched *s, uint64_t seq, bool of_job, const char *author);
 void kept_loaded(struct sched *s); /* at the end of loading */
-void kept_trim(struct sched *s);   /* drops what is too much */
+void kept_trim(struct sched *s);   /* drops what is too much, the rest in the next turn */
 void kept_fini(struct sched *s);
 /* What authors have adds up to what is kept. */
 int kept_check(const struct sched *s, struct ms_err *err);

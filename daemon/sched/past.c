@@ -93,11 +93,21 @@ void job_keep(struct sched *s, struct job *job)
     job_slot_ended(s, job);
     list_add_tail(&past->ended, &job->lane);
     set(s, past, past->jobs.n + 1, past->ranks.n + (job->run != NULL ? job->workers : 0));
-    while (!s->loading && s->n_members_kept > s->cfg.members_kept_max) {
+    if (!s->loading) {
+        past_trim(s);
+    }
+}
+
+void past_trim(struct sched *s)
+{
+    while (s->n_members_kept > s->cfg.members_kept_max && !sched_tick_is_full(s)) {
         forget_ranks(s, list_item(share_most(&s->past_ranks), struct past, ranks));
     }
-    while (!s->loading && s->n_ended > s->cfg.jobs_kept_max) {
+    while (s->n_ended > s->cfg.jobs_kept_max && !sched_tick_is_full(s)) {
         forget_job(s, list_item(share_most(&s->past_jobs), struct past, jobs));
+    }
+    if (s->n_members_kept > s->cfg.members_kept_max || s->n_ended > s->cfg.jobs_kept_max) {
+        s->due |= DUE_HISTORY;
     }
 }
 

@@ -16,6 +16,8 @@ struct sched;
 void pasts_init(struct sched *s);
 /* It ended: it is history, and history has its limits. It may be gone afterwards. */
 void job_keep(struct sched *s, struct job *job);
+void past_trim(
+    struct sched *s); /* drops what is too much, the rest in the next turn: DUE_HISTORY */
 void pasts_fini(struct sched *s); /* jobs stay */
 /* What owners have adds up to what is kept, oldest first. */
 int pasts_check(const struct sched *s, struct ms_err *err);

@@ -76,6 +76,11 @@ void sched_apply(struct sched *s, const struct sched_event *event, struct sched_
     if ((s->due & DUE_REQUEUES) != 0) { /* before anything else may touch those jobs */
         load_settle(s);
     }
+    if ((s->due & DUE_HISTORY) != 0) {
+        s->due &= ~(unsigned)DUE_HISTORY;
+        past_trim(s);
+        kept_trim(s);
+    }
     struct conn *conn = event->kind == SCHED_EV_OPENED ? NULL : conn_find(s, event->conn);
     switch (event->kind) {
     case SCHED_EV_OPENED:

@@ -56,6 +56,7 @@ enum {
     DUE_NEWS = 8,     /* watchers have to be told more than one tick may send */
     DUE_STARTED = 16, /* loading is over, and no event says so yet */
     DUE_EVENTS = 32,  /* more ask for events than one tick may answer */
+    DUE_HISTORY = 64, /* more is kept than may be, and one tick had no room to drop it */
 };
 
 struct sched {

@@ -370,7 +370,7 @@ MUTANTS = [
     # ---- history -------------------------------------------------------------------------------
     ("history_newest_first", C + "past.c", "struct job *job = list_empty(&past->bare) ? first(&past->ended) : first(&past->bare);", "struct job *job = list_item((list_empty(&past->ended) ? &past->bare : &past->ended)->prev, struct job, lane);",
      "the job that has just ended is forgotten first"),
-    ("history_never_trimmed", C + "past.c", "while (!s->loading && s->n_ended > s->cfg.jobs_kept_max) {", "while (false) {",
+    ("history_never_trimmed", C + "past.c", "while (s->n_ended > s->cfg.jobs_kept_max && !sched_tick_is_full(s)) {", "while (false) {",
      "ended jobs are kept for ever"),
     ("history_kept_on_disk", C + "past.c", "emit_drop_job(s, job->id); plan_detach", "plan_detach",
      "forgotten jobs come back with a restart"),
@@ -483,7 +483,7 @@ MUTANTS = [
      "of authors with as many events the one who loses is not the one with the oldest"),
     ("events_of_nodes_push_out_jobs", C + "kept.c", "bool of_job = s->n_kept[true] > s->n_kept[false];", "bool of_job = s->n_kept[true] > 0;",
      "what happened to jobs makes way for what happened to nodes"),
-    ("events_never_dropped", C + "kept.c", "while (s->n_kept[false] + s->n_kept[true] > s->cfg.events_kept_max) {", "while (false) {",
+    ("events_never_dropped", C + "kept.c", "while (is_over(s) && !sched_tick_is_full(s)) {", "while (false) {",
      "the list of what happened grows without end"),
     ("events_kept_on_disk", C + "kept.c", "emit_drop_event(s, author->first->numbers[author->at++]);", "author->at++;",
      "events that are too many stay in the database"),

@@ -172,6 +172,85 @@ START_TEST(a_job_that_is_cancelled_before_its_turn_is_requeued_first)
 }
 END_TEST
 
+/* ---- history ------------------------------------------------------------------------------------
+ */
+
+enum { OLD = 1000 };
+
+static void load_history(const struct sched_config *cfg)
+{
+    fix_create(cfg);
+    for (uint64_t id = 1; id <= OLD; id++) {
+        struct sched_job_row row = job_row(id, JOB_FAILED);
+        struct sched_member_row member = member_row(id, 0);
+        row.workers = 1;
+        ck_ms_ok(sched_load_job(fix.s, &row, err));
+        ck_ms_ok(sched_load_member(fix.s, &member, err));
+        ck_ms_ok(sched_load_event(fix.s, id, id, "user:alice", err));
+    }
+    loaded();
+}
+
+/* Settles what is due; returns how many effects of the kind that took. */
+static int settle(enum sched_effect_kind kind)
+{
+    int n = 0;
+    for (int turns = 0; sched_deadline(fix.s) <= fix.now.mono_ms; turns++) {
+        ck_assert_int_lt(turns, 1000);
+        fix_time();
+        ck_assert_uint_le(cost_of_tick(), MS_TURN_STORE + 65536);
+        n += count_drops(kind);
+    }
+    return n;
+}
+
+static void end_a_job(void)
+{
+    uint64_t conn = fix_open(MS_ROLE_USER, "alice");
+    Ms__Submit submit = fix_job(1);
+    fix_say(conn, MS_MSG_SUBMIT, &submit.base);
+    const Ms__Submitted *submitted = fix_heard(conn, MS_MSG_SUBMITTED);
+    Ms__Cancel cancel = MS__CANCEL__INIT;
+    cancel.job = submitted->job;
+    fix_say(conn, MS_MSG_CANCEL, &cancel.base);
+    ck_assert_ptr_nonnull(fix_heard(conn, MS_MSG_OK));
+    ck_assert_uint_le(cost_of_tick(), MS_TURN_STORE + 65536);
+}
+
+/* A job of many ranks that ends pushes out as many jobs of one; so does a release that keeps fewer.
+ */
+START_TEST(history_goes_in_as_many_turns_as_it_takes)
+{
+    struct sched_config cfg = fix_config(SCHED_STANDING, 0);
+    cfg.members_kept_max = _i == 0 ? 1 : OLD;
+    cfg.jobs_kept_max = _i == 1 ? 1 : 2 * OLD;
+    load_history(&cfg);
+
+    end_a_job();
+    const int at_once = count_drops(SCHED_DO_DROP_MEMBERS);
+    const int later = settle(SCHED_DO_DROP_MEMBERS);
+
+    ck_assert_int_gt(at_once, 0);
+    ck_assert_int_gt(later, 0);
+    ck_assert_int_eq(at_once + later, _i == 0 ? OLD - 1 : OLD);
+    ck_ms_ok(sched_check(fix.s, err));
+}
+END_TEST
+
+START_TEST(events_go_in_as_many_turns_as_it_takes)
+{
+    struct sched_config cfg = fix_config(SCHED_STANDING, 0);
+    cfg.has_database = 1;
+    cfg.events_kept_max = 1;
+    load_history(&cfg);
+
+    const int n = settle(SCHED_DO_DROP_EVENT);
+
+    ck_assert_int_eq(n, OLD); /* of which one says that the scheduler started */
+    ck_ms_ok(sched_check(fix.s, err));
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("sched_cost");
@@ -182,6 +261,8 @@ int main(void)
     tcase_add_test(tcase, losses_are_told_in_as_many_turns_as_it_takes);
     tcase_add_test(tcase, a_restart_requeues_in_as_many_turns_as_it_takes);
     tcase_add_test(tcase, a_job_that_is_cancelled_before_its_turn_is_requeued_first);
+    tcase_add_loop_test(tcase, history_goes_in_as_many_turns_as_it_takes, 0, 2);
+    tcase_add_test(tcase, events_go_in_as_many_turns_as_it_takes);
     suite_add_tcase(suite, tcase);
     return test_run(suite);
 }
