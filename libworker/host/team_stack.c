@@ -6,12 +6,8 @@
 #include "libworker/host/team_room.h"
 #include "proto/thread.h"
 
-#include <fcntl.h>
 #include <limits.h>
 #include <omp.h>
-#include <stdio.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 /* Of the calling thread; 0: not known. */
 static size_t own_stack(void)
@@ -52,27 +48,7 @@ size_t team_stack_bytes(void)
     return ms_thread_start(&thread, measure, &bytes) == 0 && pthread_join(thread, NULL) == 0 ? bytes
                                                                                              : 0;
 }
-
-/* In a process of its own, which OpenMP may end, and which has nothing to say. */
-int team_stack_can_be_had(void)
-{
-    (void)fflush(NULL); /* else what it ends with is written twice */
-    const pid_t pid = fork();
-    if (pid == 0) {
-        const int nothing = open("/dev/null", O_WRONLY | O_CLOEXEC);
-        (void)dup2(nothing, STDERR_FILENO);
-        (void)team_stack_bytes();
-        _exit(0);
-    }
-    int status = 0;
-    return pid < 0 || waitpid(pid, &status, 0) != pid || (WIFEXITED(status) && status == 0);
-}
 #else
-int team_stack_can_be_had(void)
-{
-    return 1;
-}
-
 size_t team_stack_bytes(void)
 {
     return 0;

@@ -8,8 +8,4 @@
  * makes none, or none can be made. Any thread; it leaves no thread behind. */
 size_t team_stack_bytes(void);
 
-/* 0: OpenMP ends a process that wants one of them, for they are larger than what there is. Costs a
- * process; while there is one thread. */
-int team_stack_can_be_had(void);
-
 #endif

@@ -10,10 +10,12 @@
 #include "proto/log.h"
 #include "proto/ms_env.h"
 
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 /* Where data lie by the customs of hosts and clusters; not /etc, not /var/lib/msched with its keys
@@ -259,13 +261,28 @@ static int judge_data_plane(const struct program *program, struct ms_err *err)
     return rc == 0 ? 0 : waits ? ms_err_recode(err, MS_E_IO) : ms_err_recode(err, MS_E_CONFIG);
 }
 
+/* Can OpenMP make threads with the stacks that it was told? Tried in a process of its own, for it
+ * ends one where it cannot. */
+static int can_have_stacks(void)
+{
+    (void)fflush(NULL); /* else the child, which OpenMP may end, writes it once more */
+    const pid_t pid = fork();
+    if (pid == 0) {
+        (void)dup2(open("/dev/null", O_WRONLY | O_CLOEXEC), STDERR_FILENO); /* we say it */
+        (void)team_stack_bytes();
+        _exit(0);
+    }
+    int status = 0;
+    return pid < 0 || waitpid(pid, &status, 0) != pid || (WIFEXITED(status) && status == 0);
+}
+
 /* Before anybody counts on this node: a thread that runs off its stack takes the process with it.
  */
 static int judge_stacks(struct ms_err *err)
 {
     const char *name = getenv("OMP_STACKSIZE") != NULL ? "OMP_STACKSIZE" : "GOMP_STACKSIZE";
     const char *value = getenv(name);
-    if (value != NULL && !team_stack_can_be_had()) {
+    if (value != NULL && !can_have_stacks()) {
         return ms_fail(err, MS_E_CONFIG,
                        "%s=%.40s: OpenMP can make no thread with such a stack here: unset it, or "
                        "lower it",
