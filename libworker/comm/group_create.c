@@ -98,7 +98,7 @@ int group_create(struct mesh *mesh, const int *ranks, int n, enum ms_dtype excha
     int rc = group_enter(all, MESH_GROUP, mesh->n_made, 0, err);
     rc = rc == 0 ? group_check_dtype(exchange_dtype, err) : rc;
     rc = rc == 0 ? propose(mesh, ranks, n, exchange_count, &mine, err) : rc;
-    rc = rc == 0 ? check_room(mesh, err) : rc;
+    rc = rc == 0 && n > 0 ? check_room(mesh, err) : rc;
     rc = rc == 0 ? agree(mesh, &mine, err) : rc;
     if (rc == 0 && n > 0) {
         rc = group_open(mesh, mesh->n_made, ranks, n, exchange_dtype, exchange_count, &group, err);

@@ -43,7 +43,7 @@ static int may_be_cut_off(const struct join *join, int r)
 }
 
 /* "waited 10.0 s for rank 3 (..) to answer at .., rank 4 ..", in a buffer of MS_ERR_TEXT_MAX.
- * Returns the first of those who have not come. */
+ */
 static void print_missing(const struct join *join, uint64_t waited_ms, char *buf)
 {
     enum { NAMED = 3 }; /* the first few say it */

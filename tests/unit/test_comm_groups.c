@@ -111,6 +111,35 @@ START_TEST(a_group_that_is_destroyed_makes_room_for_another)
 }
 END_TEST
 
+/* Who is in as many groups as he can be takes part in making those that he is not in. */
+static int fill_up_without_rank_2(int rank, void *arg)
+{
+    const struct comm_case *c = arg;
+    struct mesh_config cfg = comm_case_config(c, rank, FLOATS);
+    struct mesh *mesh = NULL;
+    struct group *group = NULL;
+    const int full[] = {0, 1};
+    const int last[] = {2};
+    CHILD_OK(mesh_create(&cfg, &mesh, err));
+    for (int i = 1; i < MESH_GROUPS_MAX; i++) {
+        CHILD_OK(group_create(mesh, full, rank == 2 ? 0 : 2, MS_F32, FLOATS, &group, err));
+    }
+    CHILD_OK(group_create(mesh, last, rank == 2 ? 1 : 0, MS_F32, FLOATS, &group, err));
+    CHILD_TRUE((group != NULL) == (rank == 2), "a group of rank 2 alone");
+    mesh_destroy(mesh);
+    return 0;
+}
+
+START_TEST(who_has_no_place_left_lets_others_have_their_group)
+{
+    for (size_t m = 0; m < MS_ARRAY_SIZE(modes); m++) {
+        struct comm_case *c = comm_case_open(modes[m], 3);
+        ck_assert_int_eq(ranks_run(&c->ranks, fill_up_without_rank_2, c), 0);
+        comm_case_close(c);
+    }
+}
+END_TEST
+
 struct lists {
     struct comm_case *c;
     int ranks[3][4];
@@ -433,6 +462,7 @@ int main(void)
     TCase *tc = tcase_create("groups");
     tcase_add_test(tc, each_rank_is_in_the_groups_that_it_names);
     tcase_add_test(tc, a_group_that_is_destroyed_makes_room_for_another);
+    tcase_add_test(tc, who_has_no_place_left_lets_others_have_their_group);
     tcase_add_test(tc, ranks_with_different_lists_name_each_other);
     tcase_add_test(tc, ranks_with_different_exchange_buffers_name_each_other);
     tcase_add_test(tc, a_list_that_is_none_is_refused);
