@@ -73,12 +73,12 @@ for row in "${only[@]}"; do
     done < <(grep -rnE "^#include <$header" --include='*.c' --include='*.h' proto daemon cli libworker bench)
 done
 
-# a library never prints and never exits
+# a library never prints and never exits; the program may, and a child of its own has to
 while IFS=: read -r file line text; do
     echo "$file:$line: a library neither prints nor exits: $text"
     bad=$((bad + 1))
 done < <(grep -rnE '^[^*/]*\b(printf|puts|exit|_exit|abort)\(' --include='*.c' proto libworker |
-    grep -vE '^libworker/program/msworker\.c:')
+    grep -vE '^libworker/program/(msworker|setup)\.c:')
 
 # banned functions
 while IFS=: read -r file line text; do
