@@ -291,11 +291,11 @@ static int inflate_to(struct idx *idx, int64_t need, struct ms_err *err)
     if (rc < 0) {
         return rc;
     }
-    idx->done = end;
     uint8_t more = 0;
     if (end == idx->data && gzread(idx->gz, &more, 1) != 0) { /* also checks the CRC at the end */
         return fail_gz(idx, end, err);
     }
+    idx->done = end;
     return MS_OK;
 }
 
