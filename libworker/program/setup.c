@@ -282,11 +282,15 @@ static int judge_stacks(struct ms_err *err)
 {
     const char *name = getenv("OMP_STACKSIZE") != NULL ? "OMP_STACKSIZE" : "GOMP_STACKSIZE";
     const char *value = getenv(name);
-    if (value != NULL && !can_have_stacks()) {
-        return ms_fail(err, MS_E_CONFIG,
-                       "%s=%.40s: OpenMP can make no thread with such a stack here: unset it, or "
-                       "lower it",
-                       name, value);
+    if (!can_have_stacks()) {
+        return value != NULL
+                   ? ms_fail(err, MS_E_CONFIG,
+                             "%s=%.40s: OpenMP can make no thread with such a stack here: unset "
+                             "it, or lower it",
+                             name, value)
+                   : ms_fail(err, MS_E_CONFIG,
+                             "OpenMP can make no thread with the stack of `ulimit -s` here: lower "
+                             "it, raise `ulimit -v`, or set OMP_STACKSIZE=8M");
     }
     const size_t bytes = team_stack_bytes();
     if (bytes == 0 || bytes >= MS_TEAM_STACK_MIN) {
