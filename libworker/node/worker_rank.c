@@ -178,6 +178,12 @@ static int read_assign(struct worker *worker, struct ms_err *err)
     return 0;
 }
 
+/* With the job, or to this process. */
+static int is_plan_given(const struct worker *worker, const Ms__Assign *assign)
+{
+    return assign->plan_from == MS_PLAN_GIVEN || worker->cfg->plan != NULL;
+}
+
 static int make_train(struct worker *worker, struct ms_err *err)
 {
     const Ms__Assign *assign = worker->assign;
@@ -191,7 +197,7 @@ static int make_train(struct worker *worker, struct ms_err *err)
                                .listener = worker->listener,
                                .tls = worker->rank_tls,
                                .peer_timeout_ms = (int)worker->cfg->peer_timeout_ms,
-                               .is_plan_given = assign->plan_from == MS_PLAN_GIVEN,
+                               .is_plan_given = is_plan_given(worker, assign),
                                .stays_unbound = worker->cfg->stays_unbound,
                                .force_remote = worker->cfg->force_remote,
                                .isa = assign->isa,
@@ -269,9 +275,7 @@ static int choose_plan(struct worker *worker, struct ms_err *err)
 /* A plan that is given says which instruction set. */
 static int fix_isa(const struct worker *worker, struct ms_err *err)
 {
-    const Ms__Assign *assign = worker->assign;
-    const int is_given = assign->plan_from == MS_PLAN_GIVEN || worker->cfg->plan != NULL;
-    return is_given ? 0 : plan_set_isa(assign->isa, err);
+    return is_plan_given(worker, worker->assign) ? 0 : plan_set_isa(worker->assign->isa, err);
 }
 
 void rank_plan(struct worker *worker)

@@ -320,13 +320,13 @@ static int take_text(struct train *train, const char *text, struct ms_err *err)
 }
 
 /* A line that this node cannot obey says what it has instead: whoever reads it sees neither. */
-static int name_node(int rc, const struct ms_err *why, struct ms_err *err)
+static int name_node(const struct train *train, int rc, const struct ms_err *why,
+                     struct ms_err *err)
 {
-    return ms_fail(err, rc,
-                   "%.230s (this node: isa %s, onednn %s, caches %" PRId64 " %" PRId64
-                   "); without --plan rank 0 chooses one",
-                   ms_err_text(why), plan_isa(), plan_library(), plan_cache_bytes(1),
-                   plan_cache_bytes(2));
+    return ms_fail(
+        err, rc, "%.230s (this node: isa %s, onednn %s, caches %" PRId64 " %" PRId64 ")%s",
+        ms_err_text(why), plan_isa(), plan_library(), plan_cache_bytes(1), plan_cache_bytes(2),
+        train->cfg.is_plan_given ? "; without --plan rank 0 chooses one" : "");
 }
 
 static int obey_text(struct train *train, const char *text, struct ms_err *err)
@@ -337,7 +337,7 @@ static int obey_text(struct train *train, const char *text, struct ms_err *err)
         measure(train);
         return 0;
     }
-    return rc == MS_E_INVALID || rc == MS_E_UNSUPPORTED ? name_node(rc, &why, err)
+    return rc == MS_E_INVALID || rc == MS_E_UNSUPPORTED ? name_node(train, rc, &why, err)
                                                         : ms_fail(err, rc, "%s", why.text);
 }
 
