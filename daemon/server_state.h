@@ -42,8 +42,9 @@ struct server {
 
     /* a turn is what happens between two commits */
     uint64_t turn;
-    size_t turn_bytes; /* answers of this turn */
-    size_t unsent;     /* to all clients, as of the last look */
+    size_t turn_bytes;  /* answers of this turn */
+    int due_went_first; /* at its beginning: what a full turn had left over */
+    size_t unsent;      /* to all clients, as of the last look */
     struct list held, growing, active, writing;
 
     struct event *go_on;    /* the held have their turn */

@@ -30,7 +30,8 @@
 
 struct stage {
     atomic_int commits;   /* that were begun */
-    atomic_int hold;      /* a commit waits while this is 1 */
+    atomic_int hold;      /* a commit waits while this is 1; 2: while it is none of the first ... */
+    atomic_int allowed;   /* ... so many */
     atomic_int commit_rc; /* what it returns */
     atomic_int nomem;     /* so many commits find no memory first */
     atomic_int settled;   /* jobs that a test submitted only to see that all is well */
@@ -104,8 +105,8 @@ int store_commit(struct store *store, const struct sched_effect *effects, size_t
                  struct ms_err *err)
 {
     (void)store;
-    stage->commits++;
-    while (stage->hold == 1) {
+    const int number = ++stage->commits;
+    while (stage->hold == 1 || (stage->hold == 2 && number > stage->allowed)) {
         pause_ms(1);
     }
     if (stage->nomem > 0) {

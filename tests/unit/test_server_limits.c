@@ -525,6 +525,82 @@ static void submit_large(int fd)
                       MS_MSG_SUBMITTED);
 }
 
+static int are_readable(const int *fds, int n, int wait_ms)
+{
+    int i = 0;
+    while (i < n && is_readable(fds[i], wait_ms)) {
+        i++;
+    }
+    return i == n;
+}
+
+/* How many commits end until all have an answer; more than most: some have none. */
+static int commits_until_readable(const int *fds, int n, int most)
+{
+    int n_commits = 0;
+    while (n_commits <= most && !are_readable(fds, n, 0)) {
+        const int held = stage->commits;
+        stage->allowed = held;
+        while (stage->commits == held && !are_readable(fds, n, 1)) {
+        }
+        n_commits++;
+    }
+    return n_commits;
+}
+
+/* What they leave to write fills one turn after the other. */
+START_TEST(who_lives_is_read_while_others_are_lost)
+{
+    enum {
+        TURNS = 4,
+        MANY = 80,
+        HEALTHY = 20
+    }; /* one is being written, every other one is for who is there */
+    int nodes[MANY];
+    int healthy[HEALTHY];
+    uint8_t beat[128];
+    int listener = -1;
+    struct timespec now;
+    const uint16_t port = listen_tcp(&listener);
+    start(listener, 0);
+    int client = greet();
+    for (int i = 0; i < MANY; i++) {
+        nodes[i] = register_node(port, i);
+        submit_large(client);
+        ck_assert(is_readable(nodes[i], GONE_MS)); /* its Assign */
+    }
+    for (int i = 0; i < HEALTHY; i++) {
+        healthy[i] = register_node(port, MANY + i);
+    }
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    stage->stands = now.tv_sec * 1000000000LL + now.tv_nsec;
+    stage->hold = 1;
+    const int begun = stage->commits;
+    close(nodes[0]);
+    while (stage->commits == begun) {
+        pause_ms(1);
+    }
+    for (int i = 1; i < MANY; i++) {
+        close(nodes[i]);
+    }
+    Ms__Heartbeat msg = MS__HEARTBEAT__INIT;
+    for (int i = 0; i < HEALTHY; i++) {
+        put(healthy[i], beat, pack(MS_MSG_HEARTBEAT, 3, &msg.base, beat));
+    }
+    stage->allowed = stage->commits - 1;
+    stage->hold = 2;
+
+    ck_assert_int_le(commits_until_readable(healthy, HEALTHY, TURNS), TURNS);
+
+    stage->hold = 0;
+    stage->stands = 0;
+    for (int i = 0; i < HEALTHY; i++) {
+        close(healthy[i]);
+    }
+    close(client);
+}
+END_TEST
+
 /* Each takes a job with it whose row is written anew, text and all. */
 START_TEST(nodes_whose_connections_close_together_are_lost_in_as_many_turns_as_it_takes)
 {
@@ -800,6 +876,7 @@ int main(void)
     TCase *tcase = tcase_create("server_limits");
     tcase_add_checked_fixture(tcase, setup, teardown);
     tcase_add_test(tcase, who_asks_nothing_for_a_minute_is_told_so_and_closed);
+    tcase_add_test(tcase, who_lives_is_read_while_others_are_lost);
     tcase_add_test(tcase,
                    nodes_whose_connections_close_together_are_lost_in_as_many_turns_as_it_takes);
     tcase_add_test(tcase, what_one_turn_takes_fits_one_transaction);
