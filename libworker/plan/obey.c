@@ -67,7 +67,8 @@ static int take_layout(struct lowering *lo, const char *what, const char *name,
     }
     const struct dn_md *named = *md == NULL ? NULL : dn_md_as_named(lo->plan->dn, *md, name);
     if (named == NULL || (dn_md_tag(*md) != DN_ANY && named != *md)) {
-        return ms_fail(err, MS_E_INVALID, "cannot have %s=%s here", what, name);
+        return name[0] != '\0' ? ms_fail(err, MS_E_INVALID, "cannot have %s=%s here", what, name)
+                               : ms_fail(err, MS_E_INVALID, "needs %s=, a layout", what);
     }
     *md = named;
     return 0;

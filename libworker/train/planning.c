@@ -170,16 +170,26 @@ static int choose_plan(struct train *train, struct ms_err *err)
 
 enum { MARGIN = 50 }; /* of what is free: the next worker finds a little less */
 
+static int64_t evaluate_batch(const struct job *job)
+{
+    return job->evaluate_batch_size > 0 ? job->evaluate_batch_size : job->batch_size;
+}
+
+/* An evaluation needs no larger batches than the training. */
+static int64_t evaluate_batch_with(const struct job *job, int64_t batch)
+{
+    const int64_t given = evaluate_batch(job);
+    return given < batch ? given : batch;
+}
+
 /* Is the job with another batch one that would be taken? The train has no replica and is
  * of no use after it. */
 static int fits_with(struct train *train, int64_t batch, uint64_t share)
 {
     const struct job *given = train->cfg.job;
     struct job job = *given;
-    if (job.evaluate_batch_size == job.batch_size) { /* by default it follows */
-        job.evaluate_batch_size = batch;
-        train->eval_batch = batch;
-    }
+    job.evaluate_batch_size = evaluate_batch_with(given, batch);
+    train->eval_batch = job.evaluate_batch_size;
     job.batch_size = batch;
     train->info.last_rows = batch;
     train->cfg.job = &job;
@@ -204,6 +214,10 @@ static int64_t find_batch(struct train *train, uint64_t share)
     const double guess = share > rest ? (double)(share - rest) / grows : 0;
     const int64_t given = train->cfg.job->batch_size;
     int64_t tried = given;
+    if (train->cfg.job->has_evaluate && evaluate_batch(train->cfg.job) > given &&
+        fits_with(train, given, share)) {
+        return given; /* and nothing but the evaluation is too large */
+    }
     for (size_t i = 0; i < MS_ARRAY_SIZE(percent); i++) {
         int64_t batch = (int64_t)(guess * percent[i] / 100);
         batch = batch < given ? batch : given - 1;
@@ -211,11 +225,33 @@ static int64_t find_batch(struct train *train, uint64_t share)
             continue;
         }
         if (fits_with(train, batch, share)) {
+            while (2 * batch < tried && fits_with(train, 2 * batch, share)) {
+                batch *= 2; /* where activations are made again it grows less than was guessed */
+            }
             return batch;
         }
         tried = batch;
     }
     return 0;
+}
+
+/* "batch_size 8 with evaluate.batch_size 8", and that of the evaluation alone where it is enough.
+ */
+static void print_batch(const struct job *job, int64_t batch, const char *without, char *buf,
+                        size_t size)
+{
+    const int64_t evaluates = evaluate_batch_with(job, batch);
+    const int is_less = job->has_evaluate && evaluates < evaluate_batch(job);
+    char of_evaluation[64] = "";
+    if (is_less) {
+        snprintf(of_evaluation, sizeof(of_evaluation), "%sevaluate.batch_size %" PRId64,
+                 batch < job->batch_size ? " with " : "", evaluates);
+    }
+    if (batch < job->batch_size) {
+        snprintf(buf, size, "batch_size %" PRId64 "%s%s", batch, of_evaluation, without);
+    } else {
+        snprintf(buf, size, "%s%s", of_evaluation, without);
+    }
 }
 
 static int refuse_memory(struct train *train, uint64_t free_bytes, uint64_t present, int locals,
@@ -229,13 +265,14 @@ static int refuse_memory(struct train *train, uint64_t free_bytes, uint64_t pres
     const uint64_t ranks = room / peak;
     const int64_t batch = find_batch(train, room / (uint64_t)locals);
     const char *without = train->cfg.is_plan_given ? " (without --plan)" : "";
-    char fits[128];
+    char smaller[128];
+    char fits[192];
+    print_batch(train->cfg.job, batch, without, smaller, sizeof(smaller));
     if (batch >= 1 && ranks >= 1) {
-        snprintf(fits, sizeof(fits),
-                 "batch_size %" PRId64 "%s or %" PRIu64 " rank%s on this host fit", batch, without,
-                 ranks, ranks == 1 ? "" : "s");
+        snprintf(fits, sizeof(fits), "%s or %" PRIu64 " rank%s on this host fit", smaller, ranks,
+                 ranks == 1 ? "" : "s");
     } else if (batch >= 1) {
-        snprintf(fits, sizeof(fits), "batch_size %" PRId64 "%s fits", batch, without);
+        snprintf(fits, sizeof(fits), "%s fits", smaller);
     } else if (ranks >= 1) {
         snprintf(fits, sizeof(fits), "%" PRIu64 " rank%s on this host fit%s", ranks,
                  ranks == 1 ? "" : "s", ranks == 1 ? "s" : "");
