@@ -15,31 +15,26 @@ int store_judge_full(struct store *store, int rc, int wrote_log)
     return rc;
 }
 
-static sqlite3_file *log_file(struct store *store)
+/* SQLITE_FCNTL_FILE_POINTER: the database; ..._JOURNAL_POINTER: its log of writes. */
+static sqlite3_file *find_file(struct store *store, int which)
 {
-    sqlite3_file *log = NULL;
-    int rc = sqlite3_file_control(store->db, "main", SQLITE_FCNTL_JOURNAL_POINTER, &log);
-    return rc == SQLITE_OK && log != NULL && log->pMethods != NULL ? log : NULL;
+    sqlite3_file *file = NULL;
+    int rc = sqlite3_file_control(store->db, "main", which, &file);
+    return rc == SQLITE_OK && file != NULL && file->pMethods != NULL ? file : NULL;
+}
+
+static uint64_t file_bytes(struct store *store, int which)
+{
+    sqlite3_file *file = find_file(store, which);
+    sqlite3_int64 size = 0;
+    return file != NULL && file->pMethods->xFileSize(file, &size) == SQLITE_OK && size > 0
+               ? (uint64_t)size
+               : 0;
 }
 
 uint64_t store_log_bytes(struct store *store)
 {
-    sqlite3_file *log = log_file(store);
-    sqlite3_int64 size = 0;
-    return log != NULL && log->pMethods->xFileSize(log, &size) == SQLITE_OK && size > 0
-               ? (uint64_t)size
-               : 0;
-}
-
-static uint64_t file_bytes(struct store *store)
-{
-    sqlite3_file *file = NULL;
-    sqlite3_int64 size = 0;
-    int rc = sqlite3_file_control(store->db, "main", SQLITE_FCNTL_FILE_POINTER, &file);
-    return rc == SQLITE_OK && file != NULL && file->pMethods != NULL &&
-                   file->pMethods->xFileSize(file, &size) == SQLITE_OK && size > 0
-               ? (uint64_t)size
-               : 0;
+    return file_bytes(store, SQLITE_FCNTL_JOURNAL_POINTER);
 }
 
 int store_has_unfolded(struct store *store, uint64_t bytes)
@@ -53,8 +48,7 @@ int store_has_unfolded(struct store *store, uint64_t bytes)
         whole = (uint64_t)sqlite3_column_int64(pages, 0) * MS_STORE_PAGE;
     }
     sqlite3_reset(pages);
-    const uint64_t file = file_bytes(store);
-    return whole > file + bytes;
+    return whole > file_bytes(store, SQLITE_FCNTL_FILE_POINTER) + bytes;
 }
 
 void store_fold(struct store *store, int mode)
@@ -74,7 +68,7 @@ void store_fold(struct store *store, int mode)
  * newer. */
 static void sync_log(struct store *store)
 {
-    sqlite3_file *log = log_file(store);
+    sqlite3_file *log = find_file(store, SQLITE_FCNTL_JOURNAL_POINTER);
     if (log != NULL && log->pMethods->xSync(log, SQLITE_SYNC_FULL) != SQLITE_OK) {
         store->broken = 1;
     }
@@ -87,7 +81,7 @@ static void sync_log(struct store *store)
 static void rewrite_log(struct store *store)
 {
     static uint8_t bytes[64 << 10];
-    sqlite3_file *log = log_file(store);
+    sqlite3_file *log = find_file(store, SQLITE_FCNTL_JOURNAL_POINTER);
     sqlite3_int64 size = 0;
     if (log == NULL) {
         return; /* there is none yet */
