@@ -170,15 +170,10 @@ static int choose_plan(struct train *train, struct ms_err *err)
 
 enum { MARGIN = 50 }; /* of what is free: the next worker finds a little less */
 
-static int64_t evaluate_batch(const struct job *job)
-{
-    return job->evaluate_batch_size > 0 ? job->evaluate_batch_size : job->batch_size;
-}
-
 /* An evaluation needs no larger batches than the training. */
-static int64_t evaluate_batch_with(const struct job *job, int64_t batch)
+static int64_t eval_batch_with(const struct job *job, int64_t batch)
 {
-    const int64_t given = evaluate_batch(job);
+    const int64_t given = train_eval_batch(job);
     return given < batch ? given : batch;
 }
 
@@ -188,7 +183,7 @@ static int fits_with(struct train *train, int64_t batch, uint64_t share)
 {
     const struct job *given = train->cfg.job;
     struct job job = *given;
-    job.evaluate_batch_size = evaluate_batch_with(given, batch);
+    job.evaluate_batch_size = eval_batch_with(given, batch);
     train->eval_batch = job.evaluate_batch_size;
     job.batch_size = batch;
     train->info.last_rows = batch;
@@ -214,7 +209,7 @@ static int64_t find_batch(struct train *train, uint64_t share)
     const double guess = share > rest ? (double)(share - rest) / grows : 0;
     const int64_t given = train->cfg.job->batch_size;
     int64_t tried = given;
-    if (train->cfg.job->has_evaluate && evaluate_batch(train->cfg.job) > given &&
+    if (train->cfg.job->has_evaluate && train_eval_batch(train->cfg.job) > given &&
         fits_with(train, given, share)) {
         return given; /* and nothing but the evaluation is too large */
     }
@@ -240,8 +235,8 @@ static int64_t find_batch(struct train *train, uint64_t share)
 static void print_batch(const struct job *job, int64_t batch, const char *without, char *buf,
                         size_t size)
 {
-    const int64_t evaluates = evaluate_batch_with(job, batch);
-    const int is_less = job->has_evaluate && evaluates < evaluate_batch(job);
+    const int64_t evaluates = eval_batch_with(job, batch);
+    const int is_less = job->has_evaluate && evaluates < train_eval_batch(job);
     char of_evaluation[64] = "";
     if (is_less) {
         snprintf(of_evaluation, sizeof(of_evaluation), "%sevaluate.batch_size %" PRId64,

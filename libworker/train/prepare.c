@@ -98,6 +98,11 @@ static struct loader_config eval_config(const struct train *train,
                                   .depth = LOADER_DEPTH};
 }
 
+int64_t train_eval_batch(const struct job *job)
+{
+    return job->evaluate_batch_size > 0 ? job->evaluate_batch_size : job->batch_size;
+}
+
 int train_eval_loader(struct train *train, struct loader **ret, struct ms_err *err)
 {
     struct transform fixed[MS_TRANSFORMS_MAX];
@@ -111,7 +116,7 @@ static int prepare_eval(struct train *train, struct ms_err *err)
     if (!job->has_evaluate) {
         return 0;
     }
-    train->eval_batch = job->evaluate_batch_size > 0 ? job->evaluate_batch_size : job->batch_size;
+    train->eval_batch = train_eval_batch(job);
     int rc = data_open(&job->evaluate_dataset, &train->eval_source, err);
     struct transform fixed[MS_TRANSFORMS_MAX];
     struct loader_config cfg = eval_config(train, fixed);

@@ -60,6 +60,7 @@ enum { LOADER_DEPTH = 2 };
 /* The loader of the training data, once. Its first read begins the host's copy of the files: after
  * the memory was judged. Whoever aborted before has ended what would ask it for batches. */
 int train_start_loader(struct train *train, struct ms_err *err);
+int64_t train_eval_batch(const struct job *job); /* by default that of the training */
 /* Loader over the evaluation data, for one pass. */
 int train_eval_loader(struct train *train, struct loader **ret, struct ms_err *err);
 
