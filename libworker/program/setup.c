@@ -10,6 +10,7 @@
 #include "proto/log.h"
 #include "proto/ms_env.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -261,19 +262,32 @@ static int judge_data_plane(const struct program *program, struct ms_err *err)
     return rc == 0 ? 0 : waits ? ms_err_recode(err, MS_E_IO) : ms_err_recode(err, MS_E_CONFIG);
 }
 
-/* Can OpenMP make threads with the stacks that it was told? Tried in a process of its own, for it
- * ends one where it cannot. */
-static int can_have_stacks(void)
+/* team_stack_bytes, measured in a process of its own, for OpenMP ends one where it can make no
+ * thread with the stack that it was told. 0: that is so. */
+static int measure_stacks(size_t *ret_bytes)
 {
+    int ends[2];
+    *ret_bytes = 0;
+    if (pipe2(ends, O_CLOEXEC) < 0) {
+        return 1;
+    }
     (void)fflush(NULL); /* else the child, which OpenMP may end, writes it once more */
     const pid_t pid = fork();
     if (pid == 0) {
         (void)dup2(open("/dev/null", O_WRONLY | O_CLOEXEC), STDERR_FILENO); /* we say it */
-        (void)team_stack_bytes();
-        _exit(0);
+        const size_t bytes = team_stack_bytes();
+        _exit(write(ends[1], &bytes, sizeof(bytes)) != sizeof(bytes));
     }
-    int status = 0;
-    return pid < 0 || waitpid(pid, &status, 0) != pid || (WIFEXITED(status) && status == 0);
+    close(ends[1]);
+    ssize_t n;
+    do { /* until the child has told, or ended */
+        n = read(ends[0], ret_bytes, sizeof(*ret_bytes));
+    } while (n < 0 && errno == EINTR);
+    close(ends[0]);
+    if (pid > 0) {
+        (void)waitpid(pid, NULL, 0);
+    }
+    return pid < 0 || n == sizeof(*ret_bytes);
 }
 
 /* Before anybody counts on this node: a thread that runs off its stack takes the process with it.
@@ -282,7 +296,8 @@ static int judge_stacks(struct ms_err *err)
 {
     const char *name = getenv("OMP_STACKSIZE") != NULL ? "OMP_STACKSIZE" : "GOMP_STACKSIZE";
     const char *value = getenv(name);
-    if (!can_have_stacks()) {
+    size_t bytes = 0;
+    if (!measure_stacks(&bytes)) {
         return value != NULL
                    ? ms_fail(err, MS_E_CONFIG,
                              "%s=%.40s: OpenMP can make no thread with such a stack here: unset "
@@ -292,7 +307,6 @@ static int judge_stacks(struct ms_err *err)
                              "OpenMP can make no thread with the stack of `ulimit -s` here: lower "
                              "it, raise `ulimit -v`, or set OMP_STACKSIZE=8M");
     }
-    const size_t bytes = team_stack_bytes();
     if (bytes == 0 || bytes >= MS_TEAM_STACK_MIN) {
         return 0;
     }
