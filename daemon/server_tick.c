@@ -229,10 +229,8 @@ int server_tick(struct server *server, struct ms_err *err)
     tail_drop(server);
     const int was_full = sched_tick_is_full(server->sched);
     sched_begin_tick(server->sched);
-    /* What is due goes before requests, or those would always fill the turn; but not twice running,
-     * or nobody would be read while it does, and nodes whose heartbeats wait would lose their
-     * leases.
-     */
+    /* What is due goes before requests, or those would always fill the turn; but not twice running:
+     * nobody is read meanwhile, and nodes whose heartbeats wait would lose their leases. */
     server->due_went_first = was_full && !server->due_went_first;
     if (server->due_went_first) {
         server_reap(server);

@@ -42,8 +42,7 @@ static int may_be_cut_off(const struct join *join, int r)
            (caller->note[0] == '\0' || caller->note_code == MS_E_UNREACHABLE);
 }
 
-/* "waited 10.0 s for rank 3 (..) to answer at .., rank 4 ..", in a buffer of MS_ERR_TEXT_MAX.
- */
+/* "waited 10.0 s for rank 3 (..) to answer at .., rank 4 ..", in a buffer of MS_ERR_TEXT_MAX. */
 static void print_missing(const struct join *join, uint64_t waited_ms, char *buf)
 {
     enum { NAMED = 3 }; /* the first few say it */
