@@ -458,4 +458,18 @@ static inline void await_commits(int n)
     ck_assert_int_ge(stage->commits, n);
 }
 
+static inline int is_served(int fd)
+{
+    return submit(fd, 99, NULL, 0) == MS_MSG_SUBMITTED;
+}
+
+/* Everything that came before the clock moved has been seen by the server. */
+static inline void settle(void)
+{
+    int fd = greet();
+    ck_assert(is_served(fd));
+    stage->settled++;
+    close(fd);
+}
+
 #endif
