@@ -7,6 +7,7 @@
 #include "daemon/store/sum.h"
 #include "proto/wire.h"
 #include "tests/fuzz/fuzz.h"
+#include "tests/store_ask.h"
 
 #include <fcntl.h>
 #include <sqlite3.h>
@@ -172,17 +173,10 @@ static int seal_plans(void)
  * holds. */
 static void read_job(struct store *store, enum sched_read_kind kind, uint64_t id)
 {
-    Ms__JobInfo info = MS__JOB_INFO__INIT;
-    Ms__JobInfo *infos[] = {&info};
-    Ms__JobList list = MS__JOB_LIST__INIT;
-    struct sched_read read = {.kind = kind, .frame_id = 1, .job = id, .list = &list};
     struct ms_wire_header header;
     ProtobufCMessage *msg = NULL;
     size_t size = 0;
-    info.id = id;
-    list.jobs = infos;
-    list.n_jobs = 1;
-    uint8_t *frame = store_answer(store, &read, &size);
+    uint8_t *frame = store_ask(store, kind, 1, id, &size);
     FUZZ_CHECK(frame != NULL && ms_wire_parse_header(frame, &header, NULL) == 0);
     FUZZ_CHECK(header.type == MS_MSG_JOB_LIST || header.type == MS_MSG_ERROR);
     FUZZ_CHECK(size == MS_WIRE_HEADER + (size_t)header.length);

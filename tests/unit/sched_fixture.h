@@ -234,6 +234,18 @@ static inline int fix_closed(uint64_t conn)
     return 0;
 }
 
+/* Effects of the tick that are of this kind. */
+static inline int fix_effects(enum sched_effect_kind kind)
+{
+    size_t n = 0;
+    int found = 0;
+    const struct sched_effect *effects = sched_effects(fix.s, &n);
+    for (size_t i = 0; i < n; i++) {
+        found += effects[i].kind == kind;
+    }
+    return found;
+}
+
 static inline int fix_logged(const char *part)
 {
     size_t n = 0;

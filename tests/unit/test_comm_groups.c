@@ -63,13 +63,18 @@ static int make_a_grid(int rank, void *arg)
     return failed;
 }
 
-START_TEST(each_rank_is_in_the_groups_that_it_names)
+static void run_in_each_mode(int (*run)(int rank, void *arg), int n_ranks)
 {
     for (size_t m = 0; m < MS_ARRAY_SIZE(modes); m++) {
-        struct comm_case *c = comm_case_open(modes[m], 6);
-        ck_assert_int_eq(ranks_run(&c->ranks, make_a_grid, c), 0);
+        struct comm_case *c = comm_case_open(modes[m], n_ranks);
+        ck_assert_int_eq(ranks_run(&c->ranks, run, c), 0);
         comm_case_close(c);
     }
+}
+
+START_TEST(each_rank_is_in_the_groups_that_it_names)
+{
+    run_in_each_mode(make_a_grid, 6);
 }
 END_TEST
 
@@ -103,11 +108,7 @@ static int make_and_destroy(int rank, void *arg)
 
 START_TEST(a_group_that_is_destroyed_makes_room_for_another)
 {
-    for (size_t m = 0; m < MS_ARRAY_SIZE(modes); m++) {
-        struct comm_case *c = comm_case_open(modes[m], 3);
-        ck_assert_int_eq(ranks_run(&c->ranks, make_and_destroy, c), 0);
-        comm_case_close(c);
-    }
+    run_in_each_mode(make_and_destroy, 3);
 }
 END_TEST
 
@@ -132,11 +133,7 @@ static int fill_up_without_rank_2(int rank, void *arg)
 
 START_TEST(who_has_no_place_left_lets_others_have_their_group)
 {
-    for (size_t m = 0; m < MS_ARRAY_SIZE(modes); m++) {
-        struct comm_case *c = comm_case_open(modes[m], 3);
-        ck_assert_int_eq(ranks_run(&c->ranks, fill_up_without_rank_2, c), 0);
-        comm_case_close(c);
-    }
+    run_in_each_mode(fill_up_without_rank_2, 3);
 }
 END_TEST
 

@@ -116,17 +116,6 @@ static void load_placing(void)
     loaded();
 }
 
-static int count_drops(enum sched_effect_kind kind)
-{
-    size_t n = 0;
-    int drops = 0;
-    const struct sched_effect *effects = sched_effects(fix.s, &n);
-    for (size_t i = 0; i < n; i++) {
-        drops += effects[i].kind == kind;
-    }
-    return drops;
-}
-
 /* One job with one node after the other: none of them is placed before all are in the queue. */
 START_TEST(a_restart_requeues_in_as_many_turns_as_it_takes)
 {
@@ -138,8 +127,8 @@ START_TEST(a_restart_requeues_in_as_many_turns_as_it_takes)
         ck_assert_int_le(sched_deadline(fix.s), fix.now.mono_ms);
         fix_time();
         ck_assert_uint_le(cost_of_tick(), MS_TURN_STORE + MS_STORE_COST(LARGE + 4096) + 65536);
-        ck_assert_int_gt(count_drops(SCHED_DO_DROP_MEMBERS), 0);
-        requeued += count_drops(SCHED_DO_DROP_MEMBERS);
+        ck_assert_int_gt(fix_effects(SCHED_DO_DROP_MEMBERS), 0);
+        requeued += fix_effects(SCHED_DO_DROP_MEMBERS);
         ck_assert_int_lt(++turns, JOBS);
     }
 
@@ -155,7 +144,7 @@ START_TEST(a_job_that_is_cancelled_before_its_turn_is_requeued_first)
 {
     load_placing();
     uint64_t conn = fix_open(MS_ROLE_ADMIN, "root");
-    const int before = count_drops(SCHED_DO_DROP_MEMBERS);
+    const int before = fix_effects(SCHED_DO_DROP_MEMBERS);
     ck_assert_int_lt(before, JOBS);
     ck_assert_int_eq(sched_tick_is_full(fix.s), 1);
 
@@ -167,7 +156,7 @@ START_TEST(a_job_that_is_cancelled_before_its_turn_is_requeued_first)
 
     ck_assert_uint_eq(fix_stored(JOBS)->state, JOB_CANCELLED);
     ck_assert_uint_eq(fix_stored(JOBS)->generation, 0);
-    ck_assert_int_eq(count_drops(SCHED_DO_DROP_MEMBERS), before + 1);
+    ck_assert_int_eq(fix_effects(SCHED_DO_DROP_MEMBERS), before + 1);
     ck_ms_ok(sched_check(fix.s, err));
 }
 END_TEST
@@ -199,7 +188,7 @@ static int settle(enum sched_effect_kind kind)
         ck_assert_int_lt(turns, 1000);
         fix_time();
         ck_assert_uint_le(cost_of_tick(), MS_TURN_STORE + 65536);
-        n += count_drops(kind);
+        n += fix_effects(kind);
     }
     return n;
 }
@@ -227,7 +216,7 @@ START_TEST(history_goes_in_as_many_turns_as_it_takes)
     load_history(&cfg);
 
     end_a_job();
-    const int at_once = count_drops(SCHED_DO_DROP_MEMBERS);
+    const int at_once = fix_effects(SCHED_DO_DROP_MEMBERS);
     const int later = settle(SCHED_DO_DROP_MEMBERS);
 
     ck_assert_int_gt(at_once, 0);

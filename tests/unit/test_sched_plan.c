@@ -35,17 +35,6 @@ static uint64_t submit_with(const char *plan, const char *key)
     return answer != NULL ? answer->job : 0;
 }
 
-static size_t n_effects(enum sched_effect_kind kind)
-{
-    size_t n = 0;
-    size_t found = 0;
-    const struct sched_effect *effects = sched_effects(fix.s, &n);
-    for (size_t i = 0; i < n; i++) {
-        found += effects[i].kind == kind;
-    }
-    return found;
-}
-
 static void hears_plan(uint64_t conn, uint64_t generation, const char *text)
 {
     const Ms__Plan *msg = fix_heard(conn, MS_MSG_PLAN);
@@ -460,11 +449,11 @@ START_TEST(a_text_is_stored_once_and_dropped_with_the_last_job)
     fix_create(&cfg);
     ck_ms_ok(sched_load_done(fix.s, fix.now, err));
     ck_assert_uint_eq(submit_with(FIX_PLAN, ""), 1);
-    ck_assert_uint_eq(n_effects(SCHED_DO_PUT_PLAN), 1);
+    ck_assert_uint_eq(fix_effects(SCHED_DO_PUT_PLAN), 1);
     ck_assert_uint_eq(submit_with(FIX_PLAN, ""), 2);
-    ck_assert_uint_eq(n_effects(SCHED_DO_PUT_PLAN), 0);
+    ck_assert_uint_eq(fix_effects(SCHED_DO_PUT_PLAN), 0);
     ck_assert_uint_eq(submit_with(OTHER_PLAN, ""), 3);
-    ck_assert_uint_eq(n_effects(SCHED_DO_PUT_PLAN), 1);
+    ck_assert_uint_eq(fix_effects(SCHED_DO_PUT_PLAN), 1);
     uint64_t admin = fix_open(MS_ROLE_ADMIN, "root");
 
     fix_cancel(admin, 1, 0);
@@ -473,7 +462,7 @@ START_TEST(a_text_is_stored_once_and_dropped_with_the_last_job)
     ck_assert_ptr_null(fix_effect(SCHED_DO_DROP_PLAN));
     fix_cancel(admin, 3, 0);
 
-    ck_assert_uint_eq(n_effects(SCHED_DO_DROP_PLAN), 1);
+    ck_assert_uint_eq(fix_effects(SCHED_DO_DROP_PLAN), 1);
     ck_assert_str_eq(fix_effect(SCHED_DO_DROP_PLAN)->plan->sha256, fix_digest(FIX_PLAN));
 }
 END_TEST

@@ -1,4 +1,5 @@
 /* test_store.c - the database: what was committed is there, and frozen ones still load */
+#include "tests/store_ask.h"
 #include "tests/unit/store_fixture.h"
 
 #include "proto/clock.h"
@@ -146,20 +147,12 @@ START_TEST(the_description_of_a_job_is_read_back_as_an_answer)
 {
     struct sched_job_row job = make_job(1);
     ck_assert_int_eq(put(&job), 0);
-    Ms__JobInfo info = MS__JOB_INFO__INIT;
-    Ms__JobInfo *infos[] = {&info};
-    Ms__JobList list = MS__JOB_LIST__INIT;
-    struct sched_read read = {.frame_id = 5, .job = 1, .list = &list};
-    info.id = 1;
-    list.jobs = infos;
-    list.n_jobs = 1;
     for (uint64_t id = 1; id <= 2; id++) { /* the second is not there */
         struct ms_wire_header header;
         ProtobufCMessage *msg = NULL;
         size_t size = 0;
-        read.job = id;
 
-        uint8_t *frame = store_answer(store, &read, &size);
+        uint8_t *frame = store_ask(store, SCHED_READ_SPEC, 5, id, &size);
 
         ck_assert_ptr_nonnull(frame);
         ck_ms_ok(ms_wire_parse_header(frame, &header, err));

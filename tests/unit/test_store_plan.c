@@ -4,6 +4,7 @@
 #include "daemon/store/files.h"
 #include "proto/digest.h"
 #include "proto/wire.h"
+#include "tests/store_ask.h"
 #include "tests/unit/store_fixture.h"
 
 static const char *sha256_of(const char *text)
@@ -89,17 +90,10 @@ END_TEST
 /* The frame that answers a question for the plan of the job; ms_wire_free it. */
 static ProtobufCMessage *ask(uint64_t job, uint16_t *ret_type)
 {
-    Ms__JobInfo info = MS__JOB_INFO__INIT;
-    Ms__JobInfo *infos[] = {&info};
-    Ms__JobList list = MS__JOB_LIST__INIT;
-    struct sched_read read = {.kind = SCHED_READ_PLAN, .frame_id = 5, .job = job, .list = &list};
     struct ms_wire_header header;
     ProtobufCMessage *msg = NULL;
     size_t size = 0;
-    info.id = job;
-    list.jobs = infos;
-    list.n_jobs = 1;
-    uint8_t *frame = store_answer(store, &read, &size);
+    uint8_t *frame = store_ask(store, SCHED_READ_PLAN, 5, job, &size);
     ck_assert_ptr_nonnull(frame);
     ck_ms_ok(ms_wire_parse_header(frame, &header, err));
     ck_ms_ok(ms_wire_unpack(header.type, frame + MS_WIRE_HEADER, header.length, &msg, err));
