@@ -215,6 +215,15 @@ static const uint8_t *mapped_v4(const struct sockaddr_in6 *in6)
     return IN6_IS_ADDR_V4MAPPED(&in6->sin6_addr) ? in6->sin6_addr.s6_addr + 12 : NULL;
 }
 
+int ms_addr_names_loopback(const struct ms_addr *addr)
+{
+    struct in_addr v4;
+    const char *host = addr->host;
+    return !addr->is_unix &&
+           (strcmp(host, "::1") == 0 || strcmp(host, "localhost") == 0 ||
+            (inet_pton(AF_INET, host, &v4) == 1 && ntohl(v4.s_addr) >> 24 == 127));
+}
+
 int ms_addr_is_loopback(const struct sockaddr *sa)
 {
     if (sa->sa_family == AF_UNIX) {

@@ -32,6 +32,8 @@ int ms_addr_resolve_all(const struct ms_addr *addr, struct ms_sockaddr *ret, siz
                         struct ms_err *err);
 /* 127.0.0.0/8, ::1 or a Unix socket. */
 int ms_addr_is_loopback(const struct sockaddr *sa);
+/* By its words alone, which nobody else answers for: 127.x.y.z, ::1 or localhost. */
+int ms_addr_names_loopback(const struct ms_addr *addr);
 /* "1.2.3.4:56", "[::1]:56" or "unix" of a socket address, into MS_ADDR_MAX + 1 bytes. */
 const char *ms_addr_print(const struct sockaddr *sa, socklen_t len, char *buf);
 /* A listening TCP or Unix socket, CLOEXEC and non-blocking; a stale Unix socket file is replaced, a

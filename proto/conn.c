@@ -86,8 +86,7 @@ static void on_event(struct bufferevent *bev, short what, void *arg)
 
 static int check_room(struct ms_conn *conn, size_t size, struct ms_err *err)
 {
-    size_t unsent = evbuffer_get_length(bufferevent_get_output(conn->bev));
-    if (unsent + size > MS_OUTPUT_HARD) {
+    if (ms_conn_unsent(conn) + size > MS_OUTPUT_HARD) {
         ms_conn_end(conn, MS_E_FULL, "%s does not read: more than %u MiB are unsent", conn->who,
                     MS_OUTPUT_HARD >> 20);
         return ms_fail(err, MS_E_FULL, "%s", conn->reason);
@@ -110,6 +109,7 @@ int ms_conn_put(struct ms_conn *conn, uint16_t type, uint32_t id, const Protobuf
     if (rc != MS_OK) {
         return rc;
     }
+    ms_conn_spill(conn);
     /* header and message in one piece: each piece would become a TLS record of its own */
     struct evbuffer *output = bufferevent_get_output(conn->bev);
     struct evbuffer_iovec piece;
@@ -149,7 +149,7 @@ int ms_conn_send_bytes(struct ms_conn *conn, const uint8_t *frame, size_t size, 
     if (rc == MS_OK) {
         rc = check_room(conn, size, err);
     }
-    if (rc == MS_OK && evbuffer_add(bufferevent_get_output(conn->bev), frame, size) != 0) {
+    if (rc == MS_OK && evbuffer_add(ms_conn_queue(conn), frame, size) != 0) {
         rc = fail_nomem(conn, size, err);
     }
     return rc;
@@ -200,7 +200,7 @@ int ms_conn_send_shared(struct ms_conn *conn, const uint8_t *head, size_t size,
     if (frame != NULL && evbuffer_add(frame, head, size) == 0 &&
         evbuffer_add_reference(frame, shared->bytes, shared->size, on_shared_sent, shared) == 0) {
         shared->refs++;
-        if (evbuffer_add_buffer(bufferevent_get_output(conn->bev), frame) == 0) {
+        if (evbuffer_add_buffer(ms_conn_queue(conn), frame) == 0) {
             evbuffer_free(frame);
             return MS_OK;
         }
@@ -388,7 +388,8 @@ static struct ms_conn *conn_create(struct event_base *base, const struct ms_conn
     }
     conn->deadline = event_new(base, -1, 0, ms_conn_on_deadline, conn);
     conn->end = event_new(base, -1, 0, ms_conn_on_end, conn);
-    if (conn->deadline == NULL || conn->end == NULL) {
+    conn->fresh = opt->is_flushed ? evbuffer_new() : NULL;
+    if (conn->deadline == NULL || conn->end == NULL || (opt->is_flushed && conn->fresh == NULL)) {
         ms_conn_free(conn);
         return NULL;
     }
@@ -467,9 +468,4 @@ int ms_conn_has_unread(const struct ms_conn *conn)
     char byte;
     return conn->bev != NULL &&
            recv(bufferevent_getfd(conn->bev), &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 1;
-}
-
-size_t ms_conn_unsent(const struct ms_conn *conn)
-{
-    return conn->bev != NULL ? evbuffer_get_length(bufferevent_get_output(conn->bev)) : 0;
 }

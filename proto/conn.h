@@ -56,6 +56,8 @@ struct ms_conn_options {
     int (*may_grow)(void *arg);
     void (*has_shrunk)(void *arg);
     void (*on_work)(void *arg);
+    int is_flushed;   /* what ms_conn_send_bytes and ms_conn_send_shared queue waits for
+                         ms_conn_flush, or for any other frame */
     int handshake_ms; /* 0: MS_HANDSHAKE_MS; each for dialling, for TLS and Hello, for the last
                          words */
 };
@@ -91,6 +93,11 @@ void ms_shared_unref(struct ms_shared *shared);                        /* NULL a
 /* Queues a frame of ms_wire_pack_head and what follows it. */
 int ms_conn_send_shared(struct ms_conn *conn, const uint8_t *head, size_t size,
                         struct ms_shared *shared, struct ms_err *err);
+
+/* At the end of a turn, for what is_flushed kept: at_once writes it without waiting until the loop
+ * hears that the socket takes it. The loop writes what that does not take, what is large, and all
+ * where it is not at_once. */
+void ms_conn_flush(struct ms_conn *conn, int at_once);
 
 /* Goes on after may_take or may_grow held it: hands on what lies there, reads again. */
 void ms_conn_resume(struct ms_conn *conn);

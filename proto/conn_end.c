@@ -23,6 +23,9 @@ void ms_conn_free(struct ms_conn *conn)
     if (conn->bev != NULL) {
         bufferevent_free(conn->bev); /* and fd and SSL with it */
     }
+    if (conn->fresh != NULL) {
+        evbuffer_free(conn->fresh);
+    }
     if (conn->deadline != NULL) {
         event_free(conn->deadline);
     }
@@ -132,6 +135,7 @@ void ms_conn_end_orderly(struct ms_conn *conn, int code, const char *fmt, ...)
         go_over(conn); /* nothing could be sent yet */
         return;
     }
+    ms_conn_spill(conn);
     conn->state = MS_CONN_CLOSING;
     bufferevent_disable(conn->bev, EV_READ);
     if (evbuffer_get_length(bufferevent_get_output(conn->bev)) == 0) {

@@ -47,8 +47,9 @@ struct ms_conn {
 
     struct ms_dial *dial;
     struct bufferevent *bev;
-    SSL *ssl;     /* lives in bev; NULL: plain */
-    int tls_step; /* OSSL_HANDSHAKE_STATE when on_work was called last */
+    struct evbuffer *fresh; /* of ms_conn_flush; NULL: the loop writes all */
+    SSL *ssl;               /* lives in bev; NULL: plain */
+    int tls_step;           /* OSSL_HANDSHAKE_STATE when on_work was called last */
     struct event *deadline;
     int64_t deadline_at_ms;
     struct event *end; /* runs on_close after the callback chain */
@@ -91,6 +92,13 @@ void ms_conn_free(struct ms_conn *conn);
 /* Hands on the whole frames of the input, until it is empty, the output too full or the turn over.
  */
 void ms_conn_read_frames(struct ms_conn *conn);
+
+/* ---- conn_flush.c ---- */
+
+/* Where a frame is added that may wait for ms_conn_flush. */
+struct evbuffer *ms_conn_queue(struct ms_conn *conn);
+/* What waits for ms_conn_flush does not: the loop writes it. Before frames that do not wait. */
+void ms_conn_spill(struct ms_conn *conn);
 
 /* ---- conn.c ---- */
 

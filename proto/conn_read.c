@@ -164,13 +164,13 @@ static void shrink(struct ms_conn *conn)
 void ms_conn_read_frames(struct ms_conn *conn)
 {
     struct evbuffer *input = bufferevent_get_input(conn->bev);
-    struct evbuffer *output = bufferevent_get_output(conn->bev);
     struct ms_wire_header head;
     const uint8_t *bytes = NULL;
     while (conn->state == MS_CONN_HELLO || conn->state == MS_CONN_OPEN) {
-        if (evbuffer_get_length(output) > MS_OUTPUT_SOFT) {
+        if (ms_conn_unsent(conn) > MS_OUTPUT_SOFT) {
             /* whoever asks without reading the answers waits until he has read them; half a large
              * frame does not wait with him, for others want its place */
+            ms_conn_spill(conn); /* the loop says when it is read */
             conn->is_paused = 1;
             watch_partial(conn, conn->is_grown);
             bufferevent_disable(conn->bev, EV_READ);

@@ -20,7 +20,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { STEP_DIGITS = 16, STEP_PATH_MAX = MS_PATH_MAX + 48 };
+enum { STEP_DIGITS = 16, STEP_PATH_MAX = MS_FILE_STEP_MAX };
 
 static int write_all(int fd, const char *bytes, size_t size)
 {
@@ -35,7 +35,7 @@ static int write_all(int fd, const char *bytes, size_t size)
         bytes += n;
         size -= (size_t)n;
     }
-    return fsync(fd);
+    return 0;
 }
 
 /* ---- the name for a moment ----------------------------------------------------------------------
@@ -75,7 +75,7 @@ static void drop_left_over(int folder, const char *name)
     }
 }
 
-static void drop_left_overs(const char *path)
+void ms_file_clear(const char *path)
 {
     int fd = ms_folder_open(path);
     DIR *folder = fd >= 0 ? fdopendir(fd) : NULL;
@@ -98,17 +98,17 @@ static void drop_left_overs(const char *path)
 
 /* A file in the folder of path; step is its name, "" where it has none. A file system, or a root
  * without /proc, that cannot do without gives it one. */
-static int open_new(const char *path, char step[STEP_PATH_MAX])
+static int open_new(const char *path, mode_t mode, char step[STEP_PATH_MAX])
 {
     char folder[MS_PATH_MAX + 1];
     int fd = -1;
     step[0] = '\0';
     if (access("/proc/self/fd", X_OK) == 0) {
         fd = open(ms_folder_of(path, folder, sizeof(folder)), O_TMPFILE | O_WRONLY | O_CLOEXEC,
-                  0600);
+                  mode);
     }
     if (fd < 0 && draw_step(path, step) == 0) {
-        fd = open(step, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+        fd = open(step, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
     }
     if (fd >= 0) {
         (void)flock(fd,
@@ -141,6 +141,50 @@ static int put_in_place(int fd, char step[STEP_PATH_MAX], const char *path, int 
     return rc;
 }
 
+int ms_file_begin(const char *path, mode_t mode, struct ms_file_new *ret, struct ms_err *err)
+{
+    struct ms_file_new file;
+    if (strlen(path) > MS_PATH_MAX) {
+        return ms_fail(err, MS_E_INVALID, "the path %.64s... is longer than %d bytes", path,
+                       MS_PATH_MAX);
+    }
+    ms_file_clear(path);
+    file.fd = open_new(path, mode, file.step);
+    if (file.fd < 0) {
+        return ms_fail_errno(err, MS_E_IO, "cannot write %s", path);
+    }
+    snprintf(file.path, sizeof(file.path), "%s", path);
+    *ret = file;
+    return MS_OK;
+}
+
+static int fail_writing(const struct ms_file_new *file, int exclusive, struct ms_err *err)
+{
+    return exclusive && errno == EEXIST
+               ? ms_fail(err, MS_E_EXISTS, "%s exists already: move it away or choose another name",
+                         file->path)
+               : ms_fail_errno(err, MS_E_IO, "cannot write %s", file->path);
+}
+
+int ms_file_end(struct ms_file_new *file, int exclusive, struct ms_err *err)
+{
+    int failed =
+        fsync(file->fd) != 0 || put_in_place(file->fd, file->step, file->path, exclusive) != 0;
+    int rc = failed ? fail_writing(file, exclusive, err) : MS_OK;
+    ms_file_drop(file);
+    return rc;
+}
+
+void ms_file_drop(struct ms_file_new *file)
+{
+    const int why = errno; /* for who asks of what kind the failure was */
+    if (file->step[0] != '\0') {
+        unlink(file->step);
+    }
+    close(file->fd);
+    errno = why;
+}
+
 int ms_file_write(const char *path, const void *bytes, size_t size, mode_t mode, int exclusive,
                   struct ms_err *err)
 {
@@ -150,31 +194,21 @@ int ms_file_write(const char *path, const void *bytes, size_t size, mode_t mode,
 int ms_file_write_for(const char *path, const void *bytes, size_t size, mode_t mode, uid_t owner,
                       gid_t group, int exclusive, struct ms_err *err)
 {
-    char step[STEP_PATH_MAX];
-    if (strlen(path) > MS_PATH_MAX) {
-        return ms_fail(err, MS_E_INVALID, "the path %.64s... is longer than %d bytes", path,
-                       MS_PATH_MAX);
+    struct ms_file_new file;
+    int rc = ms_file_begin(path, 0600, &file, err);
+    if (rc != MS_OK) {
+        return rc;
     }
-    drop_left_overs(path);
-    int fd = open_new(path, step);
-    if (fd < 0) {
-        return ms_fail_errno(err, MS_E_IO, "cannot write %s", path);
+    int failed =
+        write_all(file.fd, (const char *)bytes, size) != 0 ||
+        ((owner != (uid_t)-1 || group != (gid_t)-1) && fchown(file.fd, owner, group) != 0) ||
+        fchmod(file.fd, mode) != 0; /* behind chown, which takes bits away */
+    if (failed) {
+        rc = fail_writing(&file, 0, err);
+        ms_file_drop(&file);
+        return rc;
     }
-    int failed = write_all(fd, (const char *)bytes, size) != 0 ||
-                 ((owner != (uid_t)-1 || group != (gid_t)-1) && fchown(fd, owner, group) != 0) ||
-                 fchmod(fd, mode) != 0 || /* behind chown, which takes bits away */
-                 put_in_place(fd, step, path, exclusive) != 0;
-    int rc = !failed                        ? MS_OK
-             : exclusive && errno == EEXIST ? ms_fail(err, MS_E_EXISTS,
-                                                      "%s exists already: move it away or choose "
-                                                      "another name",
-                                                      path)
-                                            : ms_fail_errno(err, MS_E_IO, "cannot write %s", path);
-    if (step[0] != '\0') {
-        unlink(step);
-    }
-    close(fd);
-    return rc;
+    return ms_file_end(&file, exclusive, err);
 }
 
 int ms_folder_sync(const char *path, struct ms_err *err)

@@ -3,6 +3,7 @@
 #define MS_FILE_WRITE_H
 
 #include "proto/err.h"
+#include "proto/limits.h"
 
 #include <stddef.h>
 #include <sys/types.h>
@@ -19,6 +20,22 @@ int ms_file_write_for(const char *path, const void *bytes, size_t size, mode_t m
                       gid_t group, int exclusive, struct ms_err *err);
 
 #define MS_STEP_PREFIX ".msched-new-"
+
+enum { MS_FILE_STEP_MAX = MS_PATH_MAX + 48 };
+
+struct ms_file_new { /* a file in the making, for who does not have all of it at once */
+    int fd;          /* to write to, in any order */
+    char path[MS_PATH_MAX + 1], step[MS_FILE_STEP_MAX];
+};
+
+/* Likewise in pieces: nothing leads to the file before ms_file_end, and a kill leaves at most what
+ * the next begin in that folder takes away. mode is that of open(2), less the umask. */
+int ms_file_begin(const char *path, mode_t mode, struct ms_file_new *ret, struct ms_err *err);
+/* Syncs and gives it its name. Over in any case, as after ms_file_drop. */
+int ms_file_end(struct ms_file_new *file, int exclusive, struct ms_err *err);
+void ms_file_drop(struct ms_file_new *file);
+/* Takes away what writers that were killed left in the folder that path lies in. */
+void ms_file_clear(const char *path);
 
 /* Syncs the folder that path lies in, so that a name written or replaced there survives a power
  * cut. */

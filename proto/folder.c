@@ -36,3 +36,11 @@ int ms_folder_try(const char *folder)
     }
     return faccessat(AT_FDCWD, folder, W_OK | X_OK, AT_EACCESS);
 }
+
+int ms_name_leads_to(int dir_fd, const char *name, int flags, int fd)
+{
+    struct stat held;
+    struct stat named;
+    return fstat(fd, &held) == 0 && fstatat(dir_fd, name, &named, flags) == 0 &&
+           held.st_dev == named.st_dev && held.st_ino == named.st_ino;
+}

@@ -11,6 +11,11 @@ const char *ms_folder_of(const char *path, char *buf, size_t size);
  * errno set. */
 int ms_folder_open(const char *path);
 
+/* Does name, in the folder dir_fd (AT_FDCWD: from where we are), lead to what fd has open? flags of
+ * fstatat: AT_SYMLINK_NOFOLLOW, or 0. A lock on a file whose name was taken away keeps nobody out.
+ * 0, too, where one of them cannot be looked at. */
+int ms_name_leads_to(int dir_fd, const char *name, int flags, int fd);
+
 /* May files be made in this folder, by its mode and ours? -1 with errno set. Nothing is made. */
 int ms_folder_try(const char *folder);
 

@@ -5,16 +5,17 @@
 #define MS_LIMITS_H
 
 /* Names and texts */
-#define MS_NAME_MAX      64 /* node ids, job names, user names: fits a column, a file name and a CN */
-#define MS_PRINCIPAL_MAX 80   /* "scheduler:" and a name, with a little room: who owns what */
-#define MS_HOST_MAX      256  /* a DNS name (253) or an address literal */
-#define MS_PATH_MAX      1024 /* paths in jobs and messages */
-#define MS_ADDR_MAX      320  /* "[host]:port" or "unix:path" */
-#define MS_CURSOR_MAX    328  /* a host's name, a node's and a length: a place in a list */
-#define MS_TEXT_MAX      384  /* a reason that a person reads (MS_ERR_TEXT_MAX) */
-#define MS_JOB_TAG_LEN   32   /* hexadecimal: 128 bits that nobody can guess */
-#define MS_STAMP_LEN     24   /* a tick's number and 16 bytes of its seal */
-#define MS_TOKEN_LEN     32   /* SHA-256 size: group token, digests */
+#define MS_NAME_MAX         64 /* node ids, job names, user names: fits a column, a file name and a CN */
+#define MS_PRINCIPAL_MAX    80   /* "scheduler:" and a name, with a little room: who owns what */
+#define MS_HOST_MAX         256  /* a DNS name (253) or an address literal */
+#define MS_PATH_MAX         1024 /* paths in jobs and messages */
+#define MS_ADDR_MAX         320  /* "[host]:port" or "unix:path" */
+#define MS_CURSOR_MAX       328  /* a host's name, a node's and a length: a place in a list */
+#define MS_TEXT_MAX         384  /* a reason that a person reads (MS_ERR_TEXT_MAX) */
+#define MS_JOB_TAG_LEN      32   /* hexadecimal: 128 bits that nobody can guess */
+#define MS_STAMP_LEN        24   /* a tick's number and 16 bytes of its seal */
+#define MS_TOKEN_LEN        32   /* SHA-256 size: group token, digests */
+#define MS_STATE_DIGEST_LEN 16   /* XXH3-128: of what a rank pulls, at the speed of memory */
 
 /* Control plane frames */
 #define MS_FRAME_MAX      (4U << 20) /* hard cap of one frame; each type has its own below this */
@@ -33,6 +34,17 @@
 #define MS_NODES_MAX    16384 /* registered nodes: one heartbeat a second is 16k frames/s */
 #define MS_PLACE_TRIES_MAX                                                                         \
     3 /* a job whose nodes die before it starts: the third time is no chance */
+#define MS_RESTARTS_MAX                                                                            \
+    3 /* of a rank without a committed step in between: what kills it is in the job */
+#define MS_PROGRESS_MS 200 /* rank 0 tells its steps so often: what people watch, no step more */
+#define MS_STUMBLES_MAX                                                                            \
+    8 /* processes that end before they are ready for a rank: about 30 s of pauses */
+#define MS_UNFIT_MAX         64      /* processes that could not serve a rank of a job ... */
+#define MS_UNFIT_MS          30000   /* ... are asked again after this: data may be back */
+#define MS_HOST_ASIDE_MS     3600000 /* a host that lost two processes within this is set aside */
+#define MS_HOST_LOSSES       16      /* ... of which so many are known, for some may be back */
+#define MS_HOST_KEY_MAX      257     /* what a host is known by: a letter, and MS_HOST_MAX */
+#define MS_HOSTS_ASIDE_MAX   1024    /* a row each, and more than that are no exception */
 #define MS_HOST_PAUSE_MS     2000  /* a host that dies closes its connections one after the other */
 #define MS_HOST_PAUSE_MAX_MS 64000 /* ... doubled each time it happens again: up to this */
 #define MS_NODES_PER_CERT    64 /* a certificate is a host's: more slots than any has NUMA nodes */
@@ -158,7 +170,9 @@
 #define MS_TOPO_TIMEOUT_S  1800 /* dynamic cluster: MindSpore's documented defaults */
 #define MS_NODE_TIMEOUT_S  600
 #define MS_RECV_TIMEOUT_S  600
-#define MS_PROBE_MS        1000  /* a half-open duplicate may answer within this */
+#define MS_CLUSTER_RETRY_S 3    /* between two of MindSpore's registrations: MS_CLUSTER_RETRY_NUM */
+#define MS_PROBE_MS        1000 /* a half-open duplicate may answer within this */
+#define MS_LET_BE_LOG_MS   60000 /* a line about workers of an earlier scheduler, who knock on */
 #define MS_REGISTER_MS     10000 /* Register is answered after a probe and a commit at most */
 #define MS_CANCEL_GRACE_MS 30000
 #define MS_TOPO_LEAVE_MS   3000  /* workers of a cluster that did not form have nothing to finish */
@@ -188,6 +202,10 @@
 #define MS_SCHED_PORT     8118
 
 /* Jobs */
+#define MS_CHECKPOINTS_MAX   1000       /* that a job keeps: more is a disk full of one training */
+#define MS_METRICS_PENDING   (1U << 20) /* lines that wait for room on the disk: 4,000 steps */
+#define MS_CHECKPOINT_MAX    (1U << 20) /* a manifest: a plan in JSON, and what decides a job */
+#define MS_CHECKPOINT_FILES  100000     /* names in a folder that is looked through for them */
 #define MS_JOB_FILE_MAX      (1U << 20)
 #define MS_JOB_DEPTH_MAX     16   /* levels of YAML: the deepest legal value is at 5 */
 #define MS_JOB_NODES_MAX     4096 /* values in a job file: the largest legal job has about 200 */

@@ -20,6 +20,7 @@ static const struct ms_env_var vars[MS_ENV_COUNT] = {
                      .type = MS_ENV_ONE_OF,
                      .choices = "MS_SCHED|MS_WORKER|MS_PSERVER",
                      .required = BOTH,
+                     .used_by = BOTH,
                      .legal = "MS_SCHED or MS_WORKER",
                      .meaning = "role of this process in a dynamic cluster",
                      .refused = "MS_PSERVER",
@@ -29,6 +30,7 @@ static const struct ms_env_var vars[MS_ENV_COUNT] = {
                            .type = MS_ENV_NAME,
                            .max = MS_HOST_MAX,
                            .required = BOTH,
+                           .used_by = BOTH,
                            .legal = "an IPv4 or IPv6 address, or a host name",
                            .meaning = "address of the scheduler: it binds it, workers connect"},
     [MS_ENV_SCHED_PORT] = {.name = "MS_SCHED_PORT",
@@ -36,6 +38,7 @@ static const struct ms_env_var vars[MS_ENV_COUNT] = {
                            .min = 1024,
                            .max = 65535,
                            .required = BOTH,
+                           .used_by = BOTH,
                            .legal = "1024 to 65535",
                            .meaning = "TCP port of the scheduler"},
     [MS_ENV_WORKER_NUM] = {.name = "MS_WORKER_NUM",
@@ -43,6 +46,7 @@ static const struct ms_env_var vars[MS_ENV_COUNT] = {
                            .min = 1,
                            .max = MS_WORKERS_MAX,
                            .required = BOTH,
+                           .used_by = BOTH,
                            .legal = "1 to 1024",
                            .meaning = "number of workers, the same in every process"},
     [MS_ENV_SERVER_NUM] = {.name = "MS_SERVER_NUM",
@@ -50,15 +54,18 @@ static const struct ms_env_var vars[MS_ENV_COUNT] = {
                            .min = 0,
                            .max = 0,
                            .builtin = "0",
+                           .used_by = BOTH,
                            .legal = "0, for there are no parameter servers here",
                            .meaning = "number of parameter servers"},
     [MS_ENV_NODE_ID] = {.name = "MS_NODE_ID",
                         .type = MS_ENV_NAME,
                         .max = MS_NAME_MAX,
+                        .used_by = MS_ENV_WORKER,
                         .legal = "up to 64 letters, digits, and . _ - :",
                         .meaning = "unique id of this worker; where all are numbers, its rank"},
     [MS_ENV_WORKER_IP] = {.name = "MS_WORKER_IP",
                           .type = MS_ENV_IP,
+                          .used_by = MS_ENV_WORKER,
                           .legal = "an IPv4 or IPv6 address of this host",
                           .meaning = "address at which other workers reach this one"},
     [MS_ENV_TOPO_TIMEOUT] = {.name = "MS_TOPO_TIMEOUT",
@@ -66,6 +73,7 @@ static const struct ms_env_var vars[MS_ENV_COUNT] = {
                              .min = 1,
                              .max = 604800,
                              .builtin = "1800",
+                             .used_by = BOTH,
                              .legal = "1 to 604800 seconds, or negative for ever",
                              .meaning = "time within which all workers must have registered"},
     [MS_ENV_NODE_TIMEOUT] = {.name = "MS_NODE_TIMEOUT",
@@ -73,6 +81,7 @@ static const struct ms_env_var vars[MS_ENV_COUNT] = {
                              .min = 1,
                              .max = 3600,
                              .builtin = "600",
+                             .used_by = BOTH,
                              .legal = "1 to 3600 seconds, or negative for ever",
                              .meaning = "a node that is silent for longer is lost"},
     [MS_ENV_RECEIVE_MSG_TIMEOUT] = {.name = "MS_RECEIVE_MSG_TIMEOUT",
@@ -80,37 +89,46 @@ static const struct ms_env_var vars[MS_ENV_COUNT] = {
                                     .min = 1,
                                     .max = 86400,
                                     .builtin = "600",
+                                    .used_by = MS_ENV_WORKER,
                                     .legal = "1 to 86400 seconds, or negative for ever",
-                                    .meaning = "time within which a request must be answered"},
+                                    .meaning =
+                                        "a worker gives up another one that makes no progress "
+                                        "for so long"},
     [MS_ENV_DISABLE_HEARTBEAT] = {.name = "MS_DISABLE_HEARTBEAT",
                                   .type = MS_ENV_ONE_OF,
                                   .choices = "0|1",
                                   .builtin = "0",
+                                  .used_by = BOTH,
                                   .legal = "0 or 1",
-                                  .meaning = "1: silence never makes a node lost (for debuggers)"},
+                                  .meaning =
+                                      "1: silence never makes a node lost, nor the scheduler (for "
+                                      "debuggers)"},
     [MS_ENV_ENABLE_RECOVERY] = {.name = "MS_ENABLE_RECOVERY",
                                 .type = MS_ENV_ONE_OF,
                                 .choices = "0|1",
                                 .builtin = "0",
+                                .used_by = BOTH,
                                 .legal = "0 or 1",
-                                .meaning = "1: the loss of a worker does not end the job",
-                                .refused = "1",
-                                .why = "this version cannot recover a job yet; unset it or set "
-                                       "MS_ENABLE_RECOVERY=0"},
+                                .meaning = "1: the loss of a worker does not end the job; the "
+                                           "same in every process"},
     [MS_ENV_RECOVERY_PATH] = {.name = "MS_RECOVERY_PATH",
                               .type = MS_ENV_TEXT,
                               .max = MS_PATH_MAX,
+                              .used_by = MS_ENV_SCHEDULER,
                               .legal = "an absolute path of a folder",
-                              .meaning = "folder for what recovery keeps; unused without it"},
+                              .meaning = "folder of the scheduler's database, with which a dead "
+                                         "scheduler comes back; for MS_ENABLE_RECOVERY=1"},
     [MS_ENV_ENABLE_SSL] = {.name = "MS_ENABLE_SSL",
                            .type = MS_ENV_ONE_OF,
                            .choices = "0|1",
+                           .used_by = BOTH,
                            .legal = "0 or 1",
                            .meaning = "0: plain TCP, in so many words; 1: TLS or nothing; unset: "
                                       "TLS, plain only on loopback without certificates"},
     [MS_ENV_TLS_CONFIG] = {.name = "MS_TLS_CONFIG",
                            .type = MS_ENV_TEXT,
                            .max = MS_PATH_MAX,
+                           .used_by = BOTH,
                            .legal = "the path of a JSON file",
                            .meaning = "JSON file with server_cert_path, client_cert_path, "
                                       "ca_cert_path, crl_path, cipher_list, "
@@ -120,8 +138,11 @@ static const struct ms_env_var vars[MS_ENV_COUNT] = {
                                   .type = MS_ENV_INT,
                                   .min = 1,
                                   .max = 1000000,
+                                  .used_by = MS_ENV_WORKER,
                                   .legal = "1 to 1000000",
-                                  .meaning = "no effect: MS_TOPO_TIMEOUT bounds the registration"},
+                                  .meaning =
+                                      "a worker tries to register for so many times 3 seconds, "
+                                      "and not longer than MS_TOPO_TIMEOUT"},
     [MS_ENV_RETRY_INTERVAL_LOWER] = {.name = "MS_RETRY_INTERVAL_LOWER",
                                      .type = MS_ENV_INT,
                                      .min = 0,
@@ -319,6 +340,7 @@ int ms_env_load(enum ms_env_reader reader, struct ms_env *ret, struct ms_err *er
         return ms_fail(err, MS_E_NOMEM, "no memory for the environment");
     }
     int rc = 0;
+    env->reader = reader;
     for (size_t i = 0; i < MS_ENV_COUNT && rc == 0; i++) {
         rc = load_one(&vars[i], reader, &env->value[i], err);
     }
@@ -348,6 +370,49 @@ int64_t ms_env_ms(const struct ms_env *env, enum ms_env_id id)
     return seconds < 0 ? -1 : seconds * 1000;
 }
 
+static int64_t tries_ms_of(const struct ms_env *env)
+{
+    return ms_env_int(env, MS_ENV_CLUSTER_RETRY_NUM) * MS_CLUSTER_RETRY_S * 1000;
+}
+
+int64_t ms_env_register_ms(const struct ms_env *env)
+{
+    const int64_t topo_ms = ms_env_ms(env, MS_ENV_TOPO_TIMEOUT);
+    const int64_t tries_ms = tries_ms_of(env);
+    return tries_ms > 0 && (topo_ms < 0 || tries_ms < topo_ms) ? tries_ms : topo_ms;
+}
+
+const char *ms_env_register_by(const struct ms_env *env)
+{
+    const int is_tries = ms_env_register_ms(env) != ms_env_ms(env, MS_ENV_TOPO_TIMEOUT);
+    return vars[is_tries ? MS_ENV_CLUSTER_RETRY_NUM : MS_ENV_TOPO_TIMEOUT].name;
+}
+
+const char *ms_env_word_by(const struct ms_env *env)
+{
+    return vars[tries_ms_of(env) > 0 ? MS_ENV_CLUSTER_RETRY_NUM : MS_ENV_TOPO_TIMEOUT].name;
+}
+
+int64_t ms_env_word_ms(const struct ms_env *env)
+{
+    const int64_t tries_ms = tries_ms_of(env);
+    const int64_t topo_ms = ms_env_ms(env, MS_ENV_TOPO_TIMEOUT);
+    const int64_t least_ms = MS_TOPO_TIMEOUT_S * 1000LL;
+    return tries_ms > 0 ? tries_ms : topo_ms < 0 ? 0 : topo_ms > least_ms ? topo_ms : least_ms;
+}
+
+const char *ms_env_recovery_path(const struct ms_env *env)
+{
+    return ms_env_int(env, MS_ENV_ENABLE_RECOVERY) == 1 ? ms_env_text(env, MS_ENV_RECOVERY_PATH)
+                                                        : "";
+}
+
+static int is_in_force(const struct ms_env *env, size_t i)
+{
+    return env->value[i].text[0] != '\0' && (vars[i].used_by & (unsigned)env->reader) != 0 &&
+           (i != MS_ENV_RECOVERY_PATH || ms_env_recovery_path(env)[0] != '\0');
+}
+
 const char *ms_env_format(const struct ms_env *env, char *buf, size_t size)
 {
     size_t used = 0;
@@ -357,7 +422,7 @@ const char *ms_env_format(const struct ms_env *env, char *buf, size_t size)
     buf[0] = '\0';
     for (size_t i = 0; i < MS_ENV_COUNT; i++) {
         const struct ms_env_value *value = &env->value[i];
-        if (value->text[0] == '\0') {
+        if (!is_in_force(env, i)) {
             continue;
         }
         char quoted[MS_PATH_MAX + 8];
@@ -380,8 +445,12 @@ void ms_env_print(const struct ms_env *env, FILE *out)
     for (size_t i = 0; i < MS_ENV_COUNT; i++) {
         const struct ms_env_value *value = &env->value[i];
         const char *from = value->is_set ? "environment" : vars[i].builtin ? "built-in" : "unset";
-        fprintf(out, "%s = %s   # from: %s; legal: %s; %s\n", vars[i].name, value->text, from,
-                vars[i].legal, vars[i].meaning);
+        const char *whose = (vars[i].used_by & (unsigned)env->reader) != 0 ? ""
+                            : vars[i].used_by == MS_ENV_WORKER             ? "of workers: "
+                            : vars[i].used_by == MS_ENV_SCHEDULER          ? "of the scheduler: "
+                                                                           : "";
+        fprintf(out, "%s = %s   # from: %s; legal: %s; %s%s\n", vars[i].name, value->text, from,
+                vars[i].legal, whose, vars[i].meaning);
     }
 }
 

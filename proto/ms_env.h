@@ -2,7 +2,8 @@
  *
  * Both msschedd and msworker read it here, so that a variable means the same on both sides. The
  * table holds meaning, default and legal range; a value outside is refused with variable, value and
- * range. docs/man and the start-up line come from the same rows. */
+ * range. docs/man and the start-up line come from the same rows. What is in force goes into that
+ * line; what is set in vain goes into another one (ms_env_unused). */
 #ifndef MS_ENV_H
 #define MS_ENV_H
 
@@ -36,7 +37,7 @@ enum ms_env_id {
     MS_ENV_COUNT
 };
 
-/* Which process reads the environment; a bit each, as `required` in the table has them. */
+/* Which process reads the environment; a bit each, as `required` and `used_by` have them. */
 enum ms_env_reader { MS_ENV_SCHEDULER = 1, MS_ENV_WORKER = 2 };
 
 enum ms_env_type { MS_ENV_TEXT, MS_ENV_NAME, MS_ENV_IP, MS_ENV_INT, MS_ENV_SECONDS, MS_ENV_ONE_OF };
@@ -48,6 +49,7 @@ struct ms_env_var {
     const char *choices; /* ONE_OF: "0|1" */
     const char *builtin; /* NULL: none */
     unsigned required;   /* enum ms_env_reader, or-ed */
+    unsigned used_by;    /* likewise: whose doings it changes; 0: legal, and of no effect */
     const char *legal;   /* the range in words */
     const char *meaning; /* one line, for the man pages */
     const char *refused; /* a legal value that this version cannot honour ... */
@@ -61,6 +63,7 @@ struct ms_env_value {
 };
 
 struct ms_env {
+    enum ms_env_reader reader;
     struct ms_env_value value[MS_ENV_COUNT];
 };
 
@@ -79,8 +82,22 @@ int64_t ms_env_int(const struct ms_env *env, enum ms_env_id id);
 /* SECONDS as milliseconds; -1: without limit. */
 int64_t ms_env_ms(const struct ms_env *env, enum ms_env_id id);
 
-/* The effective values as `NAME=value` pairs on one line, quoted where needed, for the start-up
- * log line; cut to fit. Returns buf. */
+/* Milliseconds within which a worker must have registered: MS_TOPO_TIMEOUT, and where it is set
+ * MS_CLUSTER_RETRY_NUM times MS_CLUSTER_RETRY_S; the less of them. -1: without limit. */
+int64_t ms_env_register_ms(const struct ms_env *env);
+/* The name of that one which decided. */
+const char *ms_env_register_by(const struct ms_env *env);
+/* Milliseconds for which a worker that has a rank, and does nothing more without its scheduler's
+ * word, waits for that one: MS_TOPO_TIMEOUT, at least what is built in, for a short one is meant
+ * for the beginning; or, where it is set, MS_CLUSTER_RETRY_NUM times MS_CLUSTER_RETRY_S. 0: without
+ * limit. */
+int64_t ms_env_word_ms(const struct ms_env *env);
+const char *ms_env_word_by(const struct ms_env *env); /* likewise */
+/* Folder for the scheduler's database; "": none is kept. */
+const char *ms_env_recovery_path(const struct ms_env *env);
+
+/* The values that are in force in this process as `NAME=value` pairs on one line, quoted where
+ * needed, for the start-up log line; cut to fit. Returns buf. */
 const char *ms_env_format(const struct ms_env *env, char *buf, size_t size);
 /* One line a variable: NAME = value   # from: environment, built-in, unset. For --check-config. */
 void ms_env_print(const struct ms_env *env, FILE *out);
@@ -89,5 +106,10 @@ void ms_env_print(const struct ms_env *env, FILE *out);
  * its rows that it looks mistyped: returns its name (borrowed from environ) and the row's, or NULL.
  * start: 0, then the last *ret_next. */
 const char *ms_env_mistyped(size_t start, size_t *ret_next, const char **ret_nearest);
+
+/* What a start script sets and no program of msched uses, with what replaces it: "RANK_ID
+ * (MS_NODE_ID instead), GRAPH_OP_RUN"; "" nothing of that. Of the variables of MindSpore's other
+ * ways to start, and in a dynamic cluster of the table above; cut to fit. Returns buf. */
+const char *ms_env_unused(char *buf, size_t size);
 
 #endif

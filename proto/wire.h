@@ -73,6 +73,13 @@ enum ms_plan_from {
     MS_PLAN_GIVEN = 2,  /* somebody has chosen: all wait for Plan */
 };
 
+/* RankReady.state_from: where a rank has its state from. Never renumber. */
+enum ms_state_from {
+    MS_STATE_KEPT = 0,       /* it had it: it goes on, or its training begins */
+    MS_STATE_PULLED = 1,     /* from another rank */
+    MS_STATE_CHECKPOINT = 2, /* of which it has read a checkpoint, or another rank has for it */
+};
+
 /* Who may send a type; a bit each. A peer's role comes from its certificate or socket (tls.h). */
 enum ms_role {
     MS_ROLE_NONE = 0,
