@@ -2,6 +2,7 @@
 #include "daemon/store/store_private.h"
 
 #include <errno.h>
+#include <stdio.h>
 
 int store_judge_full(struct store *store, int rc, int wrote_log)
 {
@@ -51,12 +52,22 @@ int store_has_unfolded(struct store *store, uint64_t bytes)
     return whole > file_bytes(store, SQLITE_FCNTL_FILE_POINTER) + bytes;
 }
 
+/* At once: the connection's own words (sqlite3_errmsg) are not of what its files were told behind
+ * its back, and the next success forgets them. */
+static void note_why(struct store *store, int rc)
+{
+    char cause[STORE_CAUSE_MAX];
+    snprintf(store->broken_why, sizeof(store->broken_why), "%s%s", sqlite3_errstr(rc),
+             store_cause(store, rc, cause));
+}
+
 void store_fold(struct store *store, int mode)
 {
     int rc = sqlite3_wal_checkpoint_v2(store->db, NULL, mode, NULL, NULL);
     rc = store_judge_full(store, rc, 0);
     if ((rc & 0xff) == SQLITE_IOERR || (rc & 0xff) == SQLITE_CORRUPT) {
         store->broken = 1; /* the next commit says so; a full disk is no such thing */
+        note_why(store, rc);
     }
     if (rc == SQLITE_OK) {
         store->wal_pages = 0;
@@ -69,8 +80,10 @@ void store_fold(struct store *store, int mode)
 static void sync_log(struct store *store)
 {
     sqlite3_file *log = find_file(store, SQLITE_FCNTL_JOURNAL_POINTER);
-    if (log != NULL && log->pMethods->xSync(log, SQLITE_SYNC_FULL) != SQLITE_OK) {
+    int rc = log != NULL ? log->pMethods->xSync(log, SQLITE_SYNC_FULL) : SQLITE_OK;
+    if (rc != SQLITE_OK) {
         store->broken = 1;
+        note_why(store, rc);
     }
 }
 
@@ -99,6 +112,7 @@ static void rewrite_log(struct store *store)
     }
     if (rc != SQLITE_OK && (rc & 0xff) != SQLITE_FULL) {
         store->broken = 1;
+        note_why(store, rc);
     }
 }
 
@@ -124,6 +138,6 @@ int store_settle(struct store *store, struct ms_err *err)
     }
     return store->broken
                ? ms_fail(err, MS_E_IO, "database %s: its log of writes cannot be folded in: %s",
-                         store->path, sqlite3_errmsg(store->db))
+                         store->path, store->broken_why)
                : 0;
 }

@@ -59,6 +59,24 @@ static int load_plan(struct store *store, struct sched *sched, struct reader *re
     return sched_load_plan(sched, &row, err);
 }
 
+static int load_aside(struct store *store, struct sched *sched, struct reader *reader,
+                      struct ms_err *err)
+{
+    (void)store;
+    struct sched_aside_row row = {.until_ms = 0};
+    read_text(reader, row.key, sizeof(row.key));
+    read_text(reader, row.name, sizeof(row.name));
+    row.until_ms = read_int(reader);
+    read_text(reader, row.why, sizeof(row.why));
+    if (reader->bad) {
+        return ms_fail(err, MS_E_CONFIG,
+                       "the host %.80s, which is set aside, has a column that is "
+                       "no legal text",
+                       row.key);
+    }
+    return sched_load_aside(sched, &row, err);
+}
+
 static int load_job(struct store *store, struct sched *sched, struct reader *reader,
                     struct ms_err *err)
 {
@@ -241,11 +259,10 @@ static int load_part(struct store *store, struct sched *sched, const struct part
 
 int store_load(struct store *store, struct sched *sched, struct ms_err *err)
 {
-    static const struct part parts[] = {{"plan", ST_LOAD_PLANS, load_plan},
-                                        {"job", ST_LOAD_JOBS, load_job},
-                                        {"member", ST_LOAD_MEMBERS, load_member},
-                                        {"event", ST_LOAD_EVENTS, load_event},
-                                        {"meta", ST_LOAD_META, load_meta}};
+    static const struct part parts[] = {
+        {"plan", ST_LOAD_PLANS, load_plan},    {"aside", ST_LOAD_ASIDES, load_aside},
+        {"job", ST_LOAD_JOBS, load_job},       {"member", ST_LOAD_MEMBERS, load_member},
+        {"event", ST_LOAD_EVENTS, load_event}, {"meta", ST_LOAD_META, load_meta}};
     int rc = 0;
     for (size_t i = 0; i < MS_ARRAY_SIZE(parts) && rc == 0; i++) {
         rc = load_part(store, sched, &parts[i], err);

@@ -146,9 +146,9 @@ static int check_identity(struct store *store, long *ret_version, struct ms_err 
     int fresh = strcmp(tables, "0") == 0 && strcmp(version, "0") == 0 && strcmp(id, "0") == 0;
     if (!fresh && strtol(id, NULL, 10) != STORE_APPLICATION_ID) {
         return ms_fail(err, MS_E_CONFIG,
-                       "%s is a database of another program (application id %s): name another file "
-                       "with `database`",
-                       store->path, id);
+                       "%s is a database of another program (application id %s): name another one "
+                       "with %s",
+                       store->path, id, store->setting);
     }
     *ret_version = strtol(version, NULL, 10);
     if (*ret_version < 0 || *ret_version > (long)store_migrations_n) {

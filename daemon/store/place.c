@@ -20,15 +20,14 @@ enum { SIDE_PATH_MAX = MS_PATH_MAX + 16 };
 /* ---- whose file it is ---------------------------------------------------------------------------
  */
 
-static int follow(const char *link, char **ret, struct ms_err *err)
+static int follow(const char *link, const char *setting, char **ret, struct ms_err *err)
 {
     *ret = realpath(link, NULL);
     return *ret != NULL ? 0
                         : ms_fail_errno(err, MS_E_CONFIG,
                                         "database %s is a symbolic link that leads to no file: "
-                                        "mount what it leads to, or name the file itself with "
-                                        "`database`",
-                                        link);
+                                        "mount what it leads to, or name another one with %s",
+                                        link, setting);
 }
 
 /* The name in its real folder. */
@@ -57,7 +56,8 @@ static int make_absolute(const char *database, char **ret, struct ms_err *err)
 }
 
 /* Absolute, so that all who take the path, SQLite's addresses too, mean the same file. */
-int store_resolve(const char *database, char ret[MS_PATH_MAX + 1], struct ms_err *err)
+int store_resolve(const char *database, const char *setting, char ret[MS_PATH_MAX + 1],
+                  struct ms_err *err)
 {
     char *real = NULL;
     struct stat st;
@@ -69,7 +69,7 @@ int store_resolve(const char *database, char ret[MS_PATH_MAX + 1], struct ms_err
     }
     int rc = strlen(database) > MS_PATH_MAX ? 0
              : lstat(database, &st) == 0 && S_ISLNK(st.st_mode)
-                 ? follow(database, &real, err)
+                 ? follow(database, setting, &real, err)
                  : make_absolute(database, &real, err);
     if (rc == 0 && (real == NULL || strlen(real) > MS_PATH_MAX)) {
         rc = ms_fail(err, MS_E_CONFIG, "the path of the database is longer than %d bytes",
@@ -129,7 +129,8 @@ static int is_unused(const uint8_t header[HEADER])
 
 /* Has it the id that we write with our first transaction, or may that still be in its log? We lock
  * before we write, so a log without a lock is another program's. */
-static int judge_header(const char *database, const uint8_t header[HEADER], struct ms_err *err)
+static int judge_header(const char *database, const char *setting, const uint8_t header[HEADER],
+                        struct ms_err *err)
 {
     enum { APPLICATION = 68 };
     const uint32_t application = number_at(header, APPLICATION, 4);
@@ -144,8 +145,8 @@ static int judge_header(const char *database, const uint8_t header[HEADER], stru
     return ours ? 0
                 : ms_fail(err, MS_E_CONFIG,
                           "%s is a database of another program (application id %u): name another "
-                          "file with `database`",
-                          database, application);
+                          "one with %s",
+                          database, application, setting);
 }
 
 /* A database that can be read only would fail amid its opening, in words of SQLite's. */
@@ -174,7 +175,7 @@ static int try_beside(const char *database, struct ms_err *err)
     return 0;
 }
 
-static int look_at(const char *database, int *ret_absent, struct ms_err *err)
+static int look_at(const char *database, const char *setting, int *ret_absent, struct ms_err *err)
 {
     static const char magic[16] = "SQLite format 3";
     uint8_t header[HEADER];
@@ -192,27 +193,27 @@ static int look_at(const char *database, int *ret_absent, struct ms_err *err)
     ssize_t n = fstat(fd, &st) == 0 && S_ISREG(st.st_mode) ? pread(fd, header, HEADER, 0) : -1;
     close(fd);
     if (n < 0) {
-        return ms_fail(err, MS_E_CONFIG,
-                       "database %s is no regular file: name another one with `database`",
-                       database);
+        return ms_fail(err, MS_E_CONFIG, "database %s is no regular file: name another one with %s",
+                       database, setting);
     }
     if (n == 0) {
         *ret_absent = 1;
         return try_file(database, err);
     }
     if (n < HEADER || memcmp(header, magic, sizeof(magic)) != 0) {
-        return ms_fail(err, MS_E_CONFIG,
-                       "%s is no database: name another file with `database`; if it was one, put a "
-                       "copy back (docs: operations, Backup)",
-                       database);
+        return ms_fail(
+            err, MS_E_CONFIG,
+            "%s is no database: name another one with %s; if it was one, put a copy back "
+            "(docs: operations, Backup)",
+            database, setting);
     }
-    rc = judge_header(database, header, err);
+    rc = judge_header(database, setting, header, err);
     return rc == 0 ? try_file(database, err) : rc;
 }
 
-int store_look(const char *database, int *ret_absent, struct ms_err *err)
+int store_look(const char *database, const char *setting, int *ret_absent, struct ms_err *err)
 {
-    int rc = look_at(database, ret_absent, err);
+    int rc = look_at(database, setting, ret_absent, err);
     return rc == 0 ? try_beside(database, err) : rc;
 }
 
@@ -224,7 +225,7 @@ int store_judge_place(const char *database, struct ms_err *err)
     char path[MS_PATH_MAX + 1];
     char folder[MS_PATH_MAX + 1];
     int absent = 0;
-    int rc = store_resolve(database, path, err);
+    int rc = store_resolve(database, STORE_SETTING, path, err);
     if (rc == 0 && ms_folder_try(ms_folder_of(path, folder, sizeof(folder))) != 0) {
         rc = ms_fail_errno(err, MS_E_CONFIG,
                            "database %s: its folder must exist and belong to the user of msschedd",
@@ -232,7 +233,7 @@ int store_judge_place(const char *database, struct ms_err *err)
         return ms_denied(folder, W_OK | X_OK, rc, err);
     }
     if (rc == 0) {
-        rc = store_look(path, &absent, err);
+        rc = store_look(path, STORE_SETTING, &absent, err);
     }
     return rc;
 }

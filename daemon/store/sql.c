@@ -29,6 +29,7 @@ const char *const store_states[JOB_STATES] = {
     "job, rank, node_id, incarnation, host_name, log_path, principal, generation, state, step, "   \
     "pid"
 #define MEMBER_VALUES "?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11"
+#define ASIDE_SUMMED  "key, name, until_ms, why"
 #define EVENT_SUMMED  "seq, at_ms, kind, job, node, principal, text"
 #define EVENT_VALUES  "?1, ?2, ?3, ?4, ?5, ?6, ?7"
 /* Every row of the range; the last column is whether it is whole, NULL where it is not asked for:
@@ -200,6 +201,23 @@ const struct store_migration store_migrations[] = {
       "UPDATE ledger SET (rows, sum) = (SELECT count(*), " SCHEMA_SUM " FROM sqlite_schema)"
       "  WHERE name = 'schema' AND rows >= 0;"
       "PRAGMA user_version = 3;"}},
+    /* 4: hosts that are set aside */
+    {{"UPDATE ledger SET rows = -1 WHERE name = 'schema' AND"
+      "  (rows, sum) IS NOT (SELECT count(*), " SCHEMA_SUM " FROM sqlite_schema);"
+      "CREATE TABLE aside("
+      "  key TEXT PRIMARY KEY CHECK(length(key) BETWEEN 1 AND 257),"
+      "  name TEXT NOT NULL CHECK(length(name) <= 256),"
+      "  until_ms INTEGER NOT NULL,"
+      "  why TEXT NOT NULL CHECK(length(why) <= 384),"
+      "  sum INTEGER NOT NULL"
+      ") STRICT, WITHOUT ROWID;"
+      "INSERT INTO ledger VALUES ('aside', 0, 0);",
+      /* clang-format off */
+    LEDGER_OF("aside"),
+      /* clang-format on */
+      "UPDATE ledger SET (rows, sum) = (SELECT count(*), " SCHEMA_SUM " FROM sqlite_schema)"
+      "  WHERE name = 'schema' AND rows >= 0;"
+      "PRAGMA user_version = 4;"}},
 };
 const size_t store_migrations_n = MS_ARRAY_SIZE(store_migrations);
 
@@ -221,6 +239,10 @@ const char *const store_statements[ST_COUNT] = {
     [ST_PUT_PLAN] = "INSERT INTO plan(sha256, text, sum) VALUES (?1, ?2, row_sum(?1)) "
                     "ON CONFLICT(sha256) DO NOTHING",
     [ST_DROP_PLAN] = "DELETE FROM plan WHERE sha256=?1",
+    [ST_PUT_ASIDE] = "INSERT INTO aside(" ASIDE_SUMMED ", sum) VALUES (?1, ?2, ?3, ?4, "
+                     "row_sum(?1, ?2, ?3, ?4)) ON CONFLICT(key) DO UPDATE SET name=?2, "
+                     "until_ms=?3, why=?4, sum=excluded.sum",
+    [ST_DROP_ASIDE] = "DELETE FROM aside WHERE key=?1",
     [ST_PUT_META] = "INSERT INTO meta(key, value, sum) VALUES (?1, ?2, row_sum(?1, ?2)) "
                     "ON CONFLICT(key) DO UPDATE SET value=?2, sum=excluded.sum",
     [ST_PUT_SECRET] = "INSERT INTO secret(name, value, sum) VALUES (?1, ?2, row_sum(?1, ?2))",
@@ -229,9 +251,12 @@ const char *const store_statements[ST_COUNT] = {
     [ST_DROP_EVENT] = "DELETE FROM event WHERE seq=?1",
     [ST_LOAD_PLANS] = "SELECT sha256, text, sum, sum = row_sum(" PLAN_SUMMED
                       ") AND sha256 = sha256_hex(text) FROM plan ORDER BY sha256",
+    [ST_LOAD_ASIDES] =
+        "SELECT " ASIDE_SUMMED ", sum, sum = row_sum(" ASIDE_SUMMED ") FROM aside ORDER BY key",
     [ST_LOAD_JOBS] =
         "SELECT " JOB_COLUMNS ", spec_sha256, spec, CASE WHEN state IN ('QUEUED', 'PLACING') "
-        "THEN (SELECT text FROM plan WHERE sha256 = job.plan) END, sum, sum = row_sum(" JOB_SUMMED
+        "OR (recovery = 1 AND state IN ('RUNNING', 'RECOVERING')) THEN (SELECT text FROM plan "
+        "WHERE sha256 = job.plan) END, sum, sum = row_sum(" JOB_SUMMED
         ") AND spec_sha256 = sha256_hex(spec) FROM job ORDER BY id",
     [ST_LOAD_MEMBERS] = "SELECT " MEMBER_SUMMED ", sum, sum = row_sum(" MEMBER_SUMMED
                         ") FROM member ORDER BY job, rank",

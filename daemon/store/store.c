@@ -35,7 +35,7 @@ static int open_files(struct store *store, struct ms_err *err)
 {
     struct wal_loss loss = {0};
     int absent = 0;
-    int rc = store_look(store->path, &absent, err);
+    int rc = store_look(store->path, store->setting, &absent, err);
     if (rc == 0) {
         rc = store_lock(store->path, &store->lock_fd, &store->witness, err);
     }
@@ -75,7 +75,7 @@ static void note_filesystem(struct store *store)
 static int take_path(struct store *store, const char *path, struct ms_err *err)
 {
     if (store->has_files) {
-        return store_resolve(path, store->path, err);
+        return store_resolve(path, store->setting, store->path, err);
     }
     snprintf(store->path, sizeof(store->path), "%s", path);
     return 0;
@@ -92,6 +92,7 @@ int store_open_with(const struct store_setup *setup, struct store **ret, struct 
     store->has_files = setup->vfs == NULL;
     store->has_reserve = 1;
     store->accepts_loss = setup->accepts_loss;
+    store->setting = setup->setting != NULL ? setup->setting : STORE_SETTING;
     int rc = take_path(store, setup->path, err);
     if (rc == 0 && store->has_files) {
         rc = open_files(store, err);
@@ -263,6 +264,23 @@ static int drop_plan(struct store *store, const struct sched_plan_row *plan)
     return bind_run(&binder);
 }
 
+static int put_aside(struct store *store, const struct sched_aside_row *aside)
+{
+    struct binder binder = bind_begin(store, ST_PUT_ASIDE);
+    bind_text(&binder, aside->key);
+    bind_text(&binder, aside->name);
+    bind_int(&binder, aside->until_ms);
+    bind_text(&binder, aside->why);
+    return bind_run(&binder);
+}
+
+static int drop_aside(struct store *store, const struct sched_aside_row *aside)
+{
+    struct binder binder = bind_begin(store, ST_DROP_ASIDE);
+    bind_text(&binder, aside->key);
+    return bind_run(&binder);
+}
+
 static int drop(struct store *store, int which, uint64_t id)
 {
     struct binder binder = bind_begin(store, which);
@@ -385,6 +403,10 @@ static int put_effect(struct store *store, const struct sched_effect *effect)
         return put_plan(store, effect->plan);
     case SCHED_DO_DROP_PLAN:
         return drop_plan(store, effect->plan);
+    case SCHED_DO_PUT_ASIDE:
+        return put_aside(store, effect->aside);
+    case SCHED_DO_DROP_ASIDE:
+        return drop_aside(store, effect->aside);
     case SCHED_DO_PUT_EVENT:
         return put_event(store, effect->event);
     case SCHED_DO_DROP_EVENT:
@@ -435,8 +457,8 @@ static int is_durable(const struct sched_effect *effects, size_t n)
 static int fail_broken(const struct store *store, struct ms_err *err)
 {
     return ms_fail(err, MS_E_IO,
-                   "database %s: a checkpoint failed, so what the disk holds is unknown",
-                   store->path);
+                   "database %s: a checkpoint failed, so what the disk holds is unknown: %s",
+                   store->path, store->broken_why);
 }
 
 int store_commit(struct store *store, const struct sched_effect *effects, size_t n,

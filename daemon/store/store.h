@@ -13,7 +13,9 @@ struct store_setup {
     const char *path;
     const char *vfs; /* NULL: the system's files. Else a VFS of SQLite by name, which then holds all
                       * that there is: no lock, no reserve, no witness beside the database */
-    int accepts_loss; /* the operator knows that acknowledged transactions are missing */
+    int accepts_loss;    /* the operator knows that acknowledged transactions are missing */
+    const char *setting; /* what names the path, for words; lives as long as the store. NULL:
+                          * `database` */
 };
 
 /* Opens or creates the database; looks at what lies there before it makes anything; checks

@@ -11,7 +11,7 @@
 
 #include <sqlite3.h>
 
-enum { STORE_NOTES_MAX = 4 };
+enum { STORE_NOTES_MAX = 4, STORE_CAUSE_MAX = 64 };
 
 /* In meta: 1 while a daemon serves the database, and after one that was killed. */
 #define STORE_KEY_OPEN "home_open"
@@ -28,7 +28,8 @@ struct store {
     struct ms_err no_reserve; /* why not, where there is none */
     int is_quota;             /* what was full the last time: a quota, not the disk */
     int wal_pages;
-    int broken;      /* a checkpoint failed: what the disk holds is unknown */
+    int broken;                            /* a checkpoint failed: what the disk holds is unknown */
+    char broken_why[STORE_CAUSE_MAX + 64]; /* the system's words for it */
     int is_believed; /* loaded whole, or written to: from now on its log may be folded in */
     int accepts_loss;
     int is_copy;        /* not the file that the rows were written to, or not where they were */
@@ -44,6 +45,7 @@ struct store {
     struct home home; /* as the database has it; from the first commit on, where it lies */
     uint8_t secret[MS_TOKEN_LEN];
     char path[MS_PATH_MAX + 1];
+    const char *setting; /* what names it */
     char notes[STORE_NOTES_MAX][MS_TEXT_MAX + 1];
     size_t notes_n;
 };
@@ -54,7 +56,6 @@ int store_fail(struct store *store, int rc, const char *doing, struct ms_err *er
  * did, or nobody knows. */
 int store_errno(struct store *store, int of_log);
 /* ": File too large" into buf, where the system said why an input or output failed; returns buf. */
-enum { STORE_CAUSE_MAX = 64 };
 const char *store_cause(struct store *store, int rc, char buf[STORE_CAUSE_MAX]);
 /* A row, or the lack of one, that was not written by us: the text ends with what restores. */
 int store_fail_damage(struct store *store, struct ms_err *err, const char *fmt, ...)
