@@ -7,20 +7,26 @@
  * The core sees who got through the door; of those before it, only that there are some. */
 #include "daemon/sched/state.h"
 
+/* What was moved on because we stood still may lie ahead: an arrival takes nothing of it away. */
+static int64_t no_earlier(const struct sched *s, int64_t than_ms)
+{
+    return s->now.mono_ms > than_ms ? s->now.mono_ms : than_ms;
+}
+
 /* One node is one arrival, however often it registers. */
 void node_arrived(struct sched *s, struct node *node)
 {
     if (!node->came) {
         node->came = true;
+        s->came_ms = s->n_came > 0 ? no_earlier(s, s->came_ms) : s->now.mono_ms;
         s->n_came++;
-        s->came_ms = s->now.mono_ms;
     }
 }
 
 void nodes_stand_outside(struct sched *s)
 {
+    s->crowded_ms = s->crowded ? no_earlier(s, s->crowded_ms) : s->now.mono_ms;
     s->crowded = true;
-    s->crowded_ms = s->now.mono_ms;
 }
 
 void run_expect(struct sched *s, struct run *run, int64_t ms, const char *after)
@@ -29,6 +35,19 @@ void run_expect(struct sched *s, struct run *run, int64_t ms, const char *after)
         run->expect_ms = ms;
         run->expected = after;
         timer_arm(s, &run->adopt, TIMER_ADOPT, after_ms(s, ms));
+    }
+}
+
+void runs_expect_whole_lease(struct sched *s, int64_t ms)
+{
+    const int64_t until_ms = after_ms(s, ms + s->cfg.lease_ms);
+    for (struct list *at = s->placed.next; at != &s->placed; at = at->next) {
+        struct run *run = list_item(at, struct job, lane)->run;
+        const int64_t at_ms = run->adopt.at_ms;
+        if (timer_is_armed(&run->adopt) && at_ms < until_ms) {
+            run->expect_ms += until_ms - at_ms;
+            timer_arm(s, &run->adopt, TIMER_ADOPT, until_ms);
+        }
     }
 }
 
@@ -69,6 +88,27 @@ static const char *refusal_of(const struct run *run, uint32_t rank)
     return hold != NULL && hold->node->state == NODE_NEW ? hold->node->reason : "";
 }
 
+static void lose_missing(struct sched *s, struct job *job, uint32_t rank)
+{
+    const struct run *run = job->run;
+    run_lost(
+        s, job, rank, FAULT_MISSING, MS_E_TIMEOUT,
+        rank_text(s, job, rank, "was lost",
+                  emit_text(s, "it did not come back within %lld ms after %s%s%.150s",
+                            (long long)run->expect_ms, run->expected,
+                            refusal_of(run, rank)[0] != '\0' ? ": " : "", refusal_of(run, rank))));
+}
+
+/* Its job goes on without them, if it can. */
+static void lose_all_missing(struct sched *s, struct job *job)
+{
+    for (uint32_t rank = 0; job_is_placed(job) && rank < job->workers; rank++) {
+        if (job->run->members[rank].state == RANK_MISSING) {
+            lose_missing(s, job, rank);
+        }
+    }
+}
+
 void run_adopt_timeout(struct sched *s, struct run *run)
 {
     struct job *job = run->job;
@@ -87,6 +127,10 @@ void run_adopt_timeout(struct sched *s, struct run *run)
                      : "others still come back");
         run->expect_ms += more;
         timer_arm(s, &run->adopt, TIMER_ADOPT, run->adopt.at_ms + more);
+        return;
+    }
+    if (recover_may(s, job, first, FAULT_MISSING)) {
+        lose_all_missing(s, job);
         return;
     }
     const char *who = rank_words(s, job, first);

@@ -13,10 +13,19 @@ bool node_knows_plans(const struct node *node)
     return node->info.level >= ms_wire_since(MS_MSG_PLAN);
 }
 
+/* Which obeys no plan of others, and refuses a job that recovers. */
+bool job_is_for_all(const struct job *job)
+{
+    return !job->plan_given && !job->recovery;
+}
+
 enum ms_plan_from run_plan_from(const struct job *job)
 {
-    if (job->plan_given) {
+    if (job->plan != NULL) { /* it came with the job, or its ranks have agreed on it before */
         return MS_PLAN_GIVEN;
+    }
+    if (job->state == JOB_RECOVERING) { /* each rank chose its own: one of them knew no other */
+        return MS_PLAN_OWN;
     }
     for (uint32_t rank = 0; rank < job->workers; rank++) {
         const struct hold *hold = job->run->members[rank].hold;
@@ -45,6 +54,13 @@ static Ms__Plan plan_message(const struct job *job)
     return msg;
 }
 
+/* Else it hears when it is back. */
+static bool is_told(const struct member *member)
+{
+    const struct hold *hold = member->hold;
+    return hold != NULL && hold->node->conn != NULL && !member->has_plan;
+}
+
 /* One body for all ranks, as of Assign. */
 bool run_tell_plan(struct sched *s, struct job *job)
 {
@@ -59,9 +75,10 @@ bool run_tell_plan(struct sched *s, struct job *job)
     }
     const Ms__Plan own = MS__PLAN__INIT;
     for (uint32_t rank = 0; rank < job->workers; rank++) {
-        const struct hold *hold = job->run->members[rank].hold;
-        if (hold != NULL && hold->node->conn != NULL) { /* else it hears when it is back */
-            emit_send_shared(s, hold->node->conn->id, MS_MSG_PLAN, 0, &own.base, tail, tail_bytes);
+        const struct member *member = &job->run->members[rank];
+        if (is_told(member)) {
+            emit_send_shared(s, member->hold->node->conn->id, MS_MSG_PLAN, 0, &own.base, tail,
+                             tail_bytes);
         }
     }
     return true;

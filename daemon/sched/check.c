@@ -38,7 +38,9 @@ static int check_hold(const struct sched *s, const struct hold *hold, struct ms_
           "node %s: nobody waits for it to let go of job %llu", id, (ull)hold->job_id);
     if (job != NULL) {
         HOLDS(job_is_placed(job), "node %s serves job %llu, which is not placed", id, (ull)job->id);
-        HOLDS(hold->job_id == job->id && hold->generation == job->generation &&
+        const bool is_older = job->recovery && job->run->cancelling && /* it hears of no round */
+                              hold->generation < job->generation;
+        HOLDS(hold->job_id == job->id && (hold->generation == job->generation || is_older) &&
                   hold->rank < job->workers,
               "node %s: what it holds is not what it serves", id);
         const struct member *member = &job->run->members[hold->rank];
@@ -68,7 +70,8 @@ static int check_node_holds(const struct sched *s, const struct node *node, stru
     }
     if (node->newcomer != NULL) {
         HOLDS(timer_is_armed(&node->newcomer->timer) && node->newcomer->node == node &&
-                  node->newcomer->conn->newcomer == node->newcomer && node->conn != NULL,
+                  node->newcomer->conn->newcomer == node->newcomer &&
+                  (node->conn != NULL || (s->mode->by_hand && node->state == NODE_NEW)),
               "node %s: a newcomer waits for nothing", id);
     }
     return 0;
@@ -82,8 +85,10 @@ static int check_hosts(const struct sched *s, struct ms_err *err)
     struct table_link *link = table_walk(&s->hosts, &slot, NULL);
     for (; link != NULL; link = table_walk(&s->hosts, &slot, link)) {
         const struct host *host = list_item(link, struct host, link);
-        HOLDS(host->drained || !list_empty(&host->nodes), "host %s is known for nothing",
-              host->key);
+        HOLDS(host->is_aside == timer_is_armed(&host->aside),
+              "host %s: nothing ends that it is aside", host->key);
+        HOLDS(host->drained || host->is_aside || !list_empty(&host->nodes),
+              "host %s is known for nothing", host->key);
         HOLDS(host->paused == timer_is_armed(&host->pause), "host %s: nothing ends its pause",
               host->key);
         paused += host->paused;
@@ -141,6 +146,12 @@ static int check_member(const struct job *job, uint32_t rank, struct ms_err *err
 {
     const struct member *member = &job->run->members[rank];
     const struct hold *hold = member->hold;
+    const bool may_be_vacant = !list_empty(&job->run->recovering) || job->run->cancelling;
+    if (hold == NULL && job->recovery && may_be_vacant) {
+        HOLDS(member->state == RANK_LOST, "job %llu: rank %u is vacant, and not lost", (ull)job->id,
+              rank);
+        return 0;
+    }
     HOLDS(hold != NULL && hold->job == job && hold->rank == rank,
           "job %llu: rank %u is held by nobody", (ull)job->id, rank);
     HOLDS(member->state == RANK_MISSING || rank_is_over(member) || hold->node->state != NODE_NEW,
@@ -165,19 +176,27 @@ static int check_run(const struct sched *s, const struct job *job, struct ms_err
     }
     HOLDS(memcmp(counts, run->n_in, sizeof(counts)) == 0,
           "job %llu: the counts of its ranks are wrong", (ull)job->id);
-    HOLDS(run_n_over(run) < job->workers, "job %llu: all ranks are done and it has not ended",
-          (ull)job->id);
-    HOLDS(timer_is_armed(&run->ready) == (job->state == JOB_PLACING && ready_is_bounded(s)),
+    HOLDS(run_n_over(run) < job->workers ||
+              (run->cancelling ? run->late_saver > 0 : recover_n_vacant(run) > 0),
+          "job %llu: all ranks are done and it has not ended", (ull)job->id);
+    HOLDS(timer_is_armed(&run->ready) == (job->state != JOB_RUNNING && ready_is_bounded(s)),
           "job %llu: nobody looks whether its ranks get ready", (ull)job->id);
     HOLDS(timer_is_armed(&run->adopt) == (counts[RANK_MISSING] > 0),
           "job %llu: nobody waits for missing ranks", (ull)job->id);
     HOLDS(timer_is_armed(&run->grace) == run->cancelling, "job %llu: its cancel has no end",
           (ull)job->id);
+    HOLDS(timer_is_armed(&run->unfit_timer) == (run->n_unfit > 0),
+          "job %llu: who could not serve is never asked again", (ull)job->id);
     HOLDS(timer_is_armed(&run->complaint.timer) == run->complaint.made,
           "job %llu: nobody judges a complaint", (ull)job->id);
     HOLDS(counts[RANK_FAILED] == 0 || run->complaint.made,
           "job %llu: a rank failed, and no one judges", (ull)job->id);
-    if (job->state == JOB_PLACING && !run->cancelling && !run->complaint.made) {
+    HOLDS(list_empty(&run->recovering) || (job->recovery && job->state != JOB_RUNNING),
+          "job %llu runs, and a round is due", (ull)job->id);
+    HOLDS(list_empty(&run->recovering) || !run->cancelling,
+          "job %llu is to stop, and a round is due", (ull)job->id);
+    if (job->state != JOB_RUNNING && list_empty(&run->recovering) && !run->cancelling &&
+        !run->complaint.made) {
         HOLDS(counts[RANK_PREPARING] + counts[RANK_MISSING] > 0,
               "job %llu: all ranks are ready and it was not started", (ull)job->id);
     }
@@ -188,8 +207,10 @@ static int check_ended_run(const struct job *job, struct ms_err *err)
 {
     const struct run *run = job->run;
     HOLDS(job_is_ended(job), "job %llu: queued, with members", (ull)job->id);
+    HOLDS(list_empty(&run->recovering), "job %llu: ended, and recovers", (ull)job->id);
     HOLDS(!timer_is_armed(&run->ready) && !timer_is_armed(&run->adopt) &&
-              !timer_is_armed(&run->grace) && !timer_is_armed(&run->complaint.timer),
+              !timer_is_armed(&run->grace) && !timer_is_armed(&run->complaint.timer) &&
+              !timer_is_armed(&run->unfit_timer) && !timer_is_armed(&run->round),
           "job %llu: ended, with a deadline", (ull)job->id);
     for (uint32_t rank = 0; rank < job->workers; rank++) {
         HOLDS(run->members[rank].hold == NULL, "job %llu: ended, with a node", (ull)job->id);
@@ -262,7 +283,8 @@ static int check_reasons(struct sched *s, struct ms_err *err)
     if (head != NULL) {
         HOLDS(job_reason(s, head)[0] != '\0', "job %llu waits for no reason", (ull)head->id);
         HOLDS(s->loading || s->draining || !generations_left(s) || s->refusal[0] != '\0' ||
-                  head->workers > s->n_idle || head->plan_given || (s->due & DUE_PLACE) != 0,
+                  head->workers > s->n_idle || !job_is_for_all(head) || recover_wants_nodes(s) ||
+                  (s->due & DUE_PLACE) != 0,
               "job %llu waits for %u nodes, and %u are idle", (ull)head->id, head->workers,
               s->n_idle);
         HOLDS(s->loading || head->workers <= s->n_usable || (s->due & DUE_PLACE) != 0 ||

@@ -78,11 +78,22 @@ void claim_raise(struct sched *s, const struct claim *claim, const char *by)
     raise_generation(s, claim->generation, by);
 }
 
+/* It was assigned anew, and has not heard of it: of a job that recovers. */
+static struct hold *find_older(const struct node *node, const struct claim *claim)
+{
+    struct hold *hold = hold_first(node);
+    return hold != NULL && hold->job != NULL && hold->job->recovery && hold->job_id == claim->job &&
+                   hold->rank == claim->rank && hold->generation > claim->generation
+               ? hold
+               : NULL;
+}
+
 /* The rank that the process says it holds, if it is one that we gave to exactly this process. */
 struct hold *claim_find(const struct node *node, const struct node_info *info,
                         const struct claim *claim)
 {
     struct hold *hold = hold_find(node, claim->job, claim->generation, claim->rank);
+    hold = hold != NULL ? hold : find_older(node, claim);
     return hold != NULL && hold->job != NULL &&
                    hold->job->run->members[hold->rank].incarnation == info->incarnation
                ? hold
@@ -121,18 +132,37 @@ void claim_stop(struct sched *s, struct node *node, const struct claim *claim)
     if (job != NULL && job_is_ended(job)) {
         s->mode->found_ended(s, job);
     }
-    send_stop(s, node, claim->job, claim->generation, code, text, false);
+    send_stop(s, node, claim->job, claim->generation, code, text);
 }
 
-/* If we had been away ourselves, that is part of the cause. */
+/* If we had been away ourselves, that is part of the cause. Where nobody vouches for the end of the
+ * first process, it is only known that it did not find us again. */
 static const char *why_lost(struct sched *s, const struct job *job, uint32_t rank,
                             bool same_process)
 {
+    const struct run *run = job->run;
+    const bool is_missing = run->members[rank].state == RANK_MISSING;
+    if (is_missing && !same_process && s->mode->by_hand) {
+        return emit_text(
+            s,
+            "its process did not come back within %lld ms after %s, and another one has its place",
+            (long long)(s->now.mono_ms - run->adopt.at_ms + run->expect_ms), run->expected);
+    }
     const char *why = same_process ? "its process reconnected without the rank"
                                    : "its process ended and another one registered in its place";
-    return job->run->members[rank].state == RANK_MISSING
-               ? emit_text(s, "%s after %s", why, job->run->expected)
-               : why;
+    return is_missing ? emit_text(s, "%s after %s", why, run->expected) : why;
+}
+
+/* It was told to let go of what it claims. It may not have heard of the generation in which it was,
+ * and has to be told of the one that it knows. */
+static bool lets_go_of(struct hold *hold, const struct claim *claim)
+{
+    const bool is_it = hold->job == NULL && hold->job_id == claim->job &&
+                       hold->rank == claim->rank && hold->generation >= claim->generation;
+    if (is_it) {
+        hold->generation = claim->generation;
+    }
+    return is_it;
 }
 
 /* Ranks that we gave to this node id and that its process does not have now. Of those it was told
@@ -146,8 +176,7 @@ void claim_lose_others(struct sched *s, struct node *node, const struct hold *ou
         struct job *job = hold->job;
         uint32_t rank = hold->rank;
         at = at->next;
-        if (hold == ours || (job == NULL && hold->job_id == claim->job &&
-                             hold->generation == claim->generation && rank == claim->rank)) {
+        if (hold == ours || lets_go_of(hold, claim)) {
             continue;
         }
         hold_drop(s, hold);

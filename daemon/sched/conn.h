@@ -17,7 +17,7 @@ struct conn {
     uint64_t id;
     struct ms_peer peer;
     struct node *node;         /* registered over this connection */
-    struct newcomer *newcomer; /* its Register waits for a probe */
+    struct newcomer *newcomer; /* its Register waits for another process's sign of life */
     struct follower *follower; /* its EventQuery has no answer yet */
     struct list watches;
     struct list muted; /* watches that wait until it has read more */

@@ -44,6 +44,11 @@ static size_t event_texts(const struct sched_event_row *event)
            strlen(event->text);
 }
 
+static size_t aside_texts(const struct sched_aside_row *aside)
+{
+    return strlen(aside->key) + strlen(aside->name) + strlen(aside->why);
+}
+
 size_t sched_effect_cost(const struct sched_effect *effect)
 {
     switch (effect->kind) {
@@ -56,10 +61,13 @@ size_t sched_effect_cost(const struct sched_effect *effect)
         return MS_STORE_COST(SHA256_TEXT + effect->plan->bytes) + 2 * MS_STORE_PAGE;
     case SCHED_DO_PUT_EVENT:
         return MS_STORE_COST(event_texts(effect->event));
+    case SCHED_DO_PUT_ASIDE: /* by its key, anywhere; one that grows moves */
+        return MS_STORE_COST(aside_texts(effect->aside)) + 2 * MS_STORE_PAGE;
     case SCHED_DO_DROP_MEMBERS:
         return DROP_PAGES * MS_STORE_PAGE + effect->workers * (size_t)DROP_MEMBER;
     case SCHED_DO_DROP_JOB:
     case SCHED_DO_DROP_PLAN:
+    case SCHED_DO_DROP_ASIDE:
         return DROP_PAGES * MS_STORE_PAGE;
     case SCHED_DO_DROP_EVENT:
         return MS_STORE_PAGE;

@@ -72,6 +72,53 @@ static const char *spec_refusal(struct sched *s, const struct node_info *info,
         info->node_id, DIGEST_SHOWN, digest, s->spec_node, DIGEST_SHOWN, s->spec_digest);
 }
 
+/* Does the text hold the words? In canonical JSON: no string of it can, its quotes are escaped. */
+static bool spec_says(const Ms__Register *msg, const char *words)
+{
+    const size_t n = strlen(words);
+    for (size_t at = 0; at + n <= msg->job_json.len; at++) {
+        if (memcmp(msg->job_json.data + at, words, n) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* MS_ENABLE_RECOVERY of the worker is in the job that it brings. */
+static const char *recovery_refusal(struct sched *s, const struct node_info *info,
+                                    const Ms__Register *msg)
+{
+    const bool ours = s->cfg.recovery != 0;
+    if (ours && info->level < ms_wire_since(MS_MSG_PLAN)) {
+        return emit_text(s,
+                         "MS_ENABLE_RECOVERY is 1, and worker %s (host %.100s, pid %u) is of a "
+                         "release (0.1) that cannot go on after a loss: update msworker there, or "
+                         "set it to 0 on all processes",
+                         info->node_id, info->host_name, info->pid);
+    }
+    if (!spec_says(msg, ours ? "\"recovery\":false" : "\"recovery\":true")) {
+        return NULL;
+    }
+    return emit_text(s,
+                     "MS_ENABLE_RECOVERY is %d on worker %s (host %.100s, pid %u) and %d on the "
+                     "scheduler: set the same value on all processes",
+                     !ours, info->node_id, info->host_name, info->pid, ours);
+}
+
+/* Those that are here, and those that have to come back and may: nobody else takes their places. */
+static uint32_t n_workers(const struct sched *s)
+{
+    uint32_t n = s->n_registered;
+    for (const struct list *at = s->placed.next; at != &s->placed; at = at->next) {
+        const struct job *job = list_item(at, struct job, lane);
+        for (uint32_t rank = 0; rank < job->workers; rank++) {
+            const struct hold *hold = job->run->members[rank].hold;
+            n += hold != NULL && hold->node->state == NODE_NEW;
+        }
+    }
+    return n;
+}
+
 const char *dynamic_refusal(struct sched *s, const struct node_info *info, const Ms__Register *msg,
                             int *ret_code)
 {
@@ -90,6 +137,10 @@ const char *dynamic_refusal(struct sched *s, const struct node_info *info, const
                          "(MS_WORKER_NUM is %u): choose one of those or a name",
                          info->node_id, s->cfg.worker_num - 1, s->cfg.worker_num);
     }
+    const char *text = recovery_refusal(s, info, msg);
+    if (text != NULL) {
+        return text;
+    }
     const struct node *node = node_find(s, info->node_id);
     bool known = node != NULL && (node->state == NODE_REGISTERED || hold_first(node) != NULL);
     if (!known && s->ending) {
@@ -100,11 +151,35 @@ const char *dynamic_refusal(struct sched *s, const struct node_info *info, const
         return emit_text(s, "worker %s is extra: all %u ranks are taken", info->node_id,
                          s->cfg.worker_num);
     }
-    if (!known && s->topo != TOPO_INITIALIZING) { /* whatever rank it claims: ours are known */
+    const bool has_room =
+        !known && n_workers(s) < s->cfg.worker_num && recover_has_room(s, info->node_id);
+    if (!known && s->topo != TOPO_INITIALIZING && !has_room) { /* whatever it claims */
         return emit_text(s, "worker %s is extra: all %u ranks are taken, and the job has started",
                          info->node_id, s->cfg.worker_num);
     }
     return spec_refusal(s, info, msg);
+}
+
+/* It outlives its scheduler, and whoever began one in its place by mistake may still begin the
+ * right one. */
+const char *dynamic_lets_be(struct sched *s, const Ms__Register *msg)
+{
+    if (msg->job == 0 || job_find(s, msg->job) != NULL || !spec_says(msg, "\"recovery\":true")) {
+        return NULL;
+    }
+    const char *text = emit_text(
+        s,
+        "worker %.64s (host %.50s, pid %u) has rank %u of job %llu, which this scheduler does not "
+        "know, and is let be: to go on with that job start the scheduler again with "
+        "MS_ENABLE_RECOVERY=1 and the MS_RECOVERY_PATH that it had; to begin anew end that job's "
+        "workers",
+        msg->node_id, msg->host_name, msg->pid, msg->rank, (unsigned long long)msg->job);
+    if (s->now.mono_ms >= s->let_be_ms) { /* each of them comes again and again */
+        s->let_be_ms = after_ms(s, MS_LET_BE_LOG_MS);
+        emit_log(s, MS_LOG_WARNING, "topology.let_be node=%s text=%s", emit_quote(s, msg->node_id),
+                 emit_quote(s, text));
+    }
+    return text;
 }
 
 void dynamic_take_spec(struct sched *s, const struct node_info *info, const Ms__Register *msg)
@@ -320,7 +395,7 @@ void dynamic_timeout(struct sched *s, struct timer *timer)
     emit_log(s, MS_LOG_ERR, "topology.failed reason=%s", emit_quote(s, text));
     topo_set(s, TOPO_ON_TIMEOUT);
     for (struct list *at = s->beating.next; at != &s->beating; at = at->next) {
-        send_stop(s, list_item(at, struct node, beating), 0, 0, MS_E_TIMEOUT, text, false);
+        send_stop(s, list_item(at, struct node, beating), 0, 0, MS_E_TIMEOUT, text);
     }
     begin_ending(s, 1, text, MS_TOPO_LEAVE_MS);
 }
@@ -369,6 +444,6 @@ int dynamic_check(const struct sched *s, struct ms_err *err)
           "the topology has ended and the scheduler goes on");
     HOLDS(timer_is_armed(&s->ending_timer) == (s->ending && !s->exited),
           "nothing will end the scheduler");
-    HOLDS(s->n_registered <= s->cfg.worker_num, "more workers than MS_WORKER_NUM");
+    HOLDS(n_workers(s) <= s->cfg.worker_num, "more workers than MS_WORKER_NUM");
     return 0;
 }

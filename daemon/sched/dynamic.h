@@ -16,6 +16,7 @@ int dynamic_load(struct sched *s, struct ms_err *err); /* what the loaded jobs m
 /* NULL, or why this worker is refused. */
 const char *dynamic_refusal(struct sched *s, const struct node_info *info, const Ms__Register *msg,
                             int *ret_code);
+const char *dynamic_lets_be(struct sched *s, const Ms__Register *msg);
 void dynamic_take_spec(struct sched *s, const struct node_info *info, const Ms__Register *msg);
 void dynamic_settle(struct sched *s);
 void dynamic_timeout(struct sched *s, struct timer *timer);

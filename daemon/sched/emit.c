@@ -112,12 +112,15 @@ void emit_fini(struct sched *s)
     free(s->effects);
 }
 
+int sched_effect_acknowledges(enum sched_effect_kind kind)
+{
+    return sched_effect_is_durable(kind) && kind != SCHED_DO_PUT_EVENT &&
+           kind != SCHED_DO_DROP_EVENT && kind != SCHED_DO_PUT_ASIDE && kind != SCHED_DO_DROP_ASIDE;
+}
+
 static struct sched_effect *emit(struct sched *s, enum sched_effect_kind kind)
 {
-    /* events tell nobody that something was acknowledged: a start that writes one must not hide
-     * that the database lacks a tick */
-    if (sched_effect_is_durable(kind) && kind != SCHED_DO_PUT_EVENT &&
-        kind != SCHED_DO_DROP_EVENT) {
+    if (sched_effect_acknowledges(kind)) {
         stamp_count(s);
     }
     if (s->n_effects == s->effects_room) {
@@ -150,7 +153,8 @@ int sched_effect_is_durable(enum sched_effect_kind kind)
     return kind == SCHED_DO_PUT_JOB || kind == SCHED_DO_PUT_MEMBER ||
            kind == SCHED_DO_DROP_MEMBERS || kind == SCHED_DO_DROP_JOB ||
            kind == SCHED_DO_PUT_PLAN || kind == SCHED_DO_DROP_PLAN || kind == SCHED_DO_PUT_EVENT ||
-           kind == SCHED_DO_DROP_EVENT || kind == SCHED_DO_PUT_META;
+           kind == SCHED_DO_DROP_EVENT || kind == SCHED_DO_PUT_META || kind == SCHED_DO_PUT_ASIDE ||
+           kind == SCHED_DO_DROP_ASIDE;
 }
 
 MS_PRINTF(3, 0)
@@ -314,7 +318,7 @@ void emit_put_job(struct sched *s, const struct job *job, bool with_spec)
     row->seconds = job->seconds;
     ms_text_copy(row->weights_sha256, sizeof(row->weights_sha256), job->weights_sha256);
     ms_text_copy(row->plan_sha256, sizeof(row->plan_sha256), job->plan_sha256);
-    if (job_is_ended(job) && job->run != NULL) {
+    if (job->run != NULL && (job_is_ended(job) || job->run->n_ranks_lost > 0)) {
         results_pack(s, job->run, row);
     }
     if (job->run != NULL && job->run->cancelling) {
@@ -383,6 +387,21 @@ void emit_drop_plan(struct sched *s, const char *sha256)
     *row = (struct sched_plan_row){.text = NULL};
     ms_text_copy(row->sha256, sizeof(row->sha256), sha256);
     emit_stored(s, &(struct sched_effect){.kind = SCHED_DO_DROP_PLAN, .plan = row});
+}
+
+void emit_put_aside(struct sched *s, const struct sched_aside_row *aside)
+{
+    struct sched_aside_row *row = emit_alloc(s, sizeof(*row));
+    *row = *aside;
+    emit_stored(s, &(struct sched_effect){.kind = SCHED_DO_PUT_ASIDE, .aside = row});
+}
+
+void emit_drop_aside(struct sched *s, const char *key)
+{
+    struct sched_aside_row *row = emit_alloc(s, sizeof(*row));
+    *row = (struct sched_aside_row){.until_ms = 0};
+    ms_text_copy(row->key, sizeof(row->key), key);
+    emit_stored(s, &(struct sched_effect){.kind = SCHED_DO_DROP_ASIDE, .aside = row});
 }
 
 void emit_put_event(struct sched *s, const struct sched_event_row *row)

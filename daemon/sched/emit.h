@@ -43,6 +43,8 @@ void emit_drop_members(struct sched *s, const struct job *job);
 void emit_drop_job(struct sched *s, uint64_t job);
 void emit_put_plan(struct sched *s, const char *sha256, const char *text, size_t bytes);
 void emit_drop_plan(struct sched *s, const char *sha256);
+void emit_put_aside(struct sched *s, const struct sched_aside_row *aside); /* copied */
+void emit_drop_aside(struct sched *s, const char *key);
 void emit_put_event(struct sched *s, const struct sched_event_row *row); /* in tick memory */
 void emit_drop_event(struct sched *s, uint64_t seq);
 void emit_put_meta(struct sched *s, const char *key, uint64_t value);

@@ -1,33 +1,28 @@
-/* end.c - how a placed job is stopped, and how any job ends */
+/* end.c - how the ranks of a placed job are released, and how any job ends */
 #include "daemon/sched/state.h"
 
 #include <assert.h>
 #include <stdlib.h>
 
-void run_stop_at_step(struct sched *s, struct job *job, const char *text)
+void rank_release(struct sched *s, struct job *job, uint32_t rank, bool said_done, int code,
+                  const char *text, const char *why)
 {
-    struct run *run = job->run;
-    run->cancelling = true;
-    ms_text_copy(run->cancel_text, sizeof(run->cancel_text), text);
-    timer_arm(s, &run->grace, TIMER_GRACE, after_ms(s, MS_CANCEL_GRACE_MS));
-    emit_put_job(s, job, false); /* a restart must still know that somebody asked for it */
-    event_of_job(s, "job.cancel_asked", job, text);
-    for (uint32_t rank = 0; rank < job->workers; rank++) {
-        const struct hold *hold = run->members[rank].hold;
-        if (hold != NULL) {
-            send_stop(s, hold->node, job->id, job->generation, MS_E_CANCELLED, text, true);
-        }
+    struct hold *hold = job->run->members[rank].hold;
+    if (hold == NULL) {
+        return;
     }
-    emit_log(s, MS_LOG_NOTICE, "job.stopping job=%llu reason=%s", (unsigned long long)job->id,
-             emit_quote(s, text));
-    watch_stir(s, job);
-}
-
-void run_grace_timeout(struct sched *s, struct run *run)
-{
-    job_end(s, run->job, JOB_ON_CANCEL, MS_E_CANCELLED,
-            emit_text(s, "%.250s; the step did not end within %d s", run->cancel_text,
-                      MS_CANCEL_GRACE_MS / 1000));
+    if (hold->heard != 0) { /* it knows no newer one, and would not obey */
+        hold->generation = hold->heard;
+    }
+    hold_let_go(s, hold);
+    if (hold->node->state == NODE_NEW) {
+        node_gone(s, hold->node, NODE_ON_LOSS, why);
+        return;
+    }
+    send_stop(s, hold->node, job->id, hold->generation, code, text);
+    if (said_done || hold->has_said) { /* and waits for this word alone */
+        hold_drop(s, hold);
+    }
 }
 
 /* Every rank hears Stop. Those that had said RankDone are free with it, the others when they
@@ -36,25 +31,15 @@ static void ranks_stop(struct sched *s, struct job *job, int code, const char *t
 {
     for (uint32_t rank = 0; rank < job->workers; rank++) {
         struct member *member = &job->run->members[rank];
-        struct hold *hold = member->hold;
-        bool over = rank_is_over(member);
+        const bool over = rank_is_over(member);
         if (!over) {
             rank_set(job->run, rank, RANK_ON_STOP);
         }
-        if (hold == NULL) {
-            continue;
-        }
-        hold_let_go(s, hold);
-        if (hold->node->state == NODE_NEW) {
-            node_gone(s, hold->node, NODE_ON_LOSS,
-                      emit_text(s, "job %llu was over before it came back after %s",
-                                (unsigned long long)job->id, hold->node->expected));
-            continue;
-        }
-        send_stop(s, hold->node, job->id, job->generation, code, text, false);
-        if (over) {
-            hold_drop(s, hold);
-        }
+        rank_release(s, job, rank, over, code, text,
+                     member->hold != NULL && member->hold->node->state == NODE_NEW
+                         ? emit_text(s, "job %llu was over before it came back after %s",
+                                     (unsigned long long)job->id, member->hold->node->expected)
+                         : "");
     }
 }
 
@@ -65,6 +50,13 @@ static void run_close(struct sched *s, struct job *job, int code, const char *te
     timer_stop(s, &job->run->adopt);
     timer_stop(s, &job->run->grace);
     timer_stop(s, &job->run->complaint.timer);
+    timer_stop(s, &job->run->unfit_timer);
+    timer_stop(s, &job->run->round);
+    if (!list_empty(&job->run->recovering)) {
+        list_remove(&job->run->recovering);
+        s->due |= DUE_PLACE; /* the nodes that it wanted are the queue's again */
+    }
+    run_forget_mends(job->run);
     ranks_stop(s, job, code, text);
 }
 

@@ -34,13 +34,30 @@ struct host *host_find(const struct sched *s, const struct node *node)
     return find_key(s, key_of(s, node, key));
 }
 
+/* So many from that one on. */
+static void losses_forget(struct host *host, uint32_t at, uint32_t n)
+{
+    for (uint32_t i = at; i < at + n; i++) {
+        free(host->losses[i].why);
+    }
+    host->n_losses -= n;
+    memmove(&host->losses[at], &host->losses[at + n],
+            (host->n_losses - at) * sizeof(host->losses[0]));
+}
+
+void host_free(struct host *host)
+{
+    losses_forget(host, 0, host->n_losses);
+    free(host);
+}
+
 static void free_if_unused(struct sched *s, struct host *host)
 {
-    if (list_empty(&host->nodes) && !host->drained) {
+    if (list_empty(&host->nodes) && !host->drained && !host->is_aside) {
         timer_stop(s, &host->pause);
         s->n_paused -= host->paused;
         table_remove(&s->hosts, &host->link);
-        free(host);
+        host_free(host);
     }
 }
 
@@ -59,6 +76,16 @@ void host_leave(struct sched *s, struct node *node)
     }
 }
 
+static struct host *add(struct sched *s, const char *key, const char *name)
+{
+    struct host *host = memory_take(sizeof(*host));
+    ms_text_copy(host->key, sizeof(host->key), key);
+    ms_text_copy(host->name, sizeof(host->name), name);
+    list_init(&host->nodes);
+    table_add(&s->hosts, &host->link, table_hash_text(s->seed, host->key));
+    return host;
+}
+
 void host_join(struct sched *s, struct node *node)
 {
     char key[HOST_KEY_MAX];
@@ -69,11 +96,7 @@ void host_join(struct sched *s, struct node *node)
     host_leave(s, node);
     struct host *host = find_key(s, key);
     if (host == NULL) {
-        host = memory_take(sizeof(*host));
-        ms_text_copy(host->key, sizeof(host->key), key);
-        ms_text_copy(host->name, sizeof(host->name), node->info.host_name);
-        list_init(&host->nodes);
-        table_add(&s->hosts, &host->link, table_hash_text(s->seed, host->key));
+        host = add(s, key, node->info.host_name);
     }
     node->host = host;
     list_add_tail(&host->nodes, &node->on_host);
@@ -157,6 +180,142 @@ void host_timeout(struct sched *s, struct timer *timer)
     host->paused = false;
     s->n_paused--;
     nodes_update(s, host);
+}
+
+/* ---- set aside ----------------------------------------------------------------------------------
+ */
+
+bool host_is_aside(const struct host *host)
+{
+    return host != NULL && host->is_aside;
+}
+
+const char *host_aside_why(const struct host *host)
+{
+    return host->n_losses > 0 ? host->losses[host->n_losses - 1].why : "";
+}
+
+static void add_loss(struct host *host, uint64_t no, int64_t ms, const char *why)
+{
+    if (host->n_losses == MS_HOST_LOSSES) {
+        losses_forget(host, 0, 1);
+    }
+    host->losses[host->n_losses++] = (struct host_loss){no, ms, dup_text(why)};
+}
+
+/* An hour after the last of two within an hour. INT64_MIN: there are none. */
+static int64_t aside_until_ms(const struct host *host)
+{
+    const struct host_loss *end = &host->losses[host->n_losses];
+    return host->n_losses > 1 && end[-1].ms - end[-2].ms < MS_HOST_ASIDE_MS
+               ? end[-1].ms + MS_HOST_ASIDE_MS
+               : INT64_MIN;
+}
+
+static void put_aside(struct sched *s, struct host *host, int64_t until_ms)
+{
+    s->n_aside += !host->is_aside;
+    host->is_aside = true;
+    timer_arm(s, &host->aside, TIMER_ASIDE, until_ms);
+}
+
+static void end_aside(struct sched *s, struct host *host)
+{
+    timer_stop(s, &host->aside);
+    host->is_aside = false;
+    s->n_aside--;
+    emit_drop_aside(s, host->key);
+    watch_news(s);
+    free_if_unused(s, host);
+}
+
+void host_aside_timeout(struct sched *s, struct timer *timer)
+{
+    end_aside(s, list_item(timer, struct host, aside));
+}
+
+static void store_aside(struct sched *s, const struct host *host)
+{
+    const int64_t left_ms = aside_until_ms(host) - s->now.mono_ms;
+    struct sched_aside_row row = {.until_ms = s->now.wall_ms + left_ms};
+    ms_text_copy(row.key, sizeof(row.key), host->key);
+    ms_text_copy(row.name, sizeof(row.name), host->name);
+    ms_text_copy(row.why, sizeof(row.why), host_aside_why(host));
+    emit_put_aside(s, &row);
+}
+
+uint64_t host_blame(struct sched *s, struct host *host, const char *text)
+{
+    const bool was_aside = host->is_aside;
+    const uint64_t blame = ++s->last_blame;
+    add_loss(host, blame, s->now.mono_ms, text);
+    const int64_t until_ms = aside_until_ms(host);
+    if (until_ms == INT64_MIN || !s->mode->places_anew || /* else there are no other hosts */
+        (!was_aside && s->n_aside >= MS_HOSTS_ASIDE_MAX)) {
+        return blame;
+    }
+    put_aside(s, host, until_ms);
+    store_aside(s, host);
+    if (!was_aside) {
+        emit_log(s, MS_LOG_WARNING, "host.set_aside host=%s principal=%s reason=%s",
+                 emit_quote(s, host->name), emit_quote(s, host_principal(host)),
+                 emit_quote(s, text));
+        event_of_all(
+            s, "host.set_aside", host_principal(host),
+            emit_text(s, "%.100s lost two ranks within an hour: %.250s", host->name, text));
+        watch_news(s);
+    }
+    return blame;
+}
+
+static void end_aside_early(struct sched *s, struct host *host, const char *text)
+{
+    emit_log(s, MS_LOG_NOTICE, "host.taken_back host=%s principal=%s reason=%s",
+             emit_quote(s, host->name), emit_quote(s, host_principal(host)), emit_quote(s, text));
+    event_of_all(s, "host.taken_back", host_principal(host),
+                 emit_text(s, "%.100s is not set aside any more: %.250s", host->name, text));
+    end_aside(s, host);
+}
+
+void host_excuse(struct sched *s, struct host *host, uint64_t blame, const char *text)
+{
+    uint32_t i = 0;
+    while (i < host->n_losses && host->losses[i].no != blame) {
+        i++;
+    }
+    if (blame == 0 || i == host->n_losses) {
+        return;
+    }
+    losses_forget(host, i, 1);
+    const int64_t until_ms = aside_until_ms(host);
+    if (host->is_aside && until_ms <= s->now.mono_ms) {
+        end_aside_early(s, host, text);
+    } else if (host->is_aside &&
+               i == host->n_losses) { /* it was the last: less time, other words */
+        put_aside(s, host, until_ms);
+        store_aside(s, host);
+        watch_news(s);
+    }
+}
+
+/* By the wall clock, which may have jumped meanwhile: never longer than when it was set aside. */
+int sched_load_aside(struct sched *s, const struct sched_aside_row *row, struct ms_err *err)
+{
+    if (row->key[0] == '\0' || strchr("=#@", row->key[0]) == NULL ||
+        find_key(s, row->key) != NULL) {
+        return ms_fail(err, MS_E_CONFIG,
+                       "the database sets the host '%.80s' aside twice, or names none: restore it "
+                       "from a copy",
+                       row->key);
+    }
+    const int64_t now_ms = s->now.wall_ms;
+    const int64_t left_ms = row->until_ms > now_ms ? row->until_ms - now_ms : 0;
+    struct host *host = add(s, row->key, row->name);
+    put_aside(s, host, after_ms(s, left_ms < MS_HOST_ASIDE_MS ? left_ms : MS_HOST_ASIDE_MS));
+    for (int n = 0; n < 2; n++) { /* whoever comes back now may not be who was lost */
+        add_loss(host, 0, host->aside.at_ms - MS_HOST_ASIDE_MS, row->why);
+    }
+    return 0;
 }
 
 void host_works(struct host *host)

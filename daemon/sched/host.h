@@ -1,10 +1,10 @@
 /* host.h - a machine: its nodes, what they say it has, and whether somebody drained it
  *
- * A host is known while it has a node or is drained. Where a node id has to begin with the name of
- * its certificate, a host is what one certificate registers: that is proven, and what a node says
- * of its host is not, so that nobody gets another's host paused. Else nodes that report the same
- * host id share it, whatever name each of them uses; one that reports none (a member that the
- * database names, and that is not back yet) shares the host of its host name.
+ * A host is known while it has a node, is drained or set aside. Where a node id has to begin with
+ * the name of its certificate, a host is what one certificate registers: that is proven, and what a
+ * node says of its host is not, so that nobody gets another's host paused. Else nodes that report
+ * the same host id share it, whatever name each of them uses; one that reports none (a member that
+ * the database names, and that is not back yet) shares the host of its host name.
  *
  * A host that loses a node with a rank that gets ready is paused: when a machine dies its nodes are
  * lost one by one, and the next one of them would cost the job its next try. */
@@ -24,7 +24,13 @@ enum { MS_HOST_CROWD = 8 }; /* nodes a core: with more, one may wait a lease for
 struct node;
 struct sched;
 
-enum { HOST_KEY_MAX = 2 + (MS_HOST_MAX > MS_PRINCIPAL_MAX ? MS_HOST_MAX : MS_PRINCIPAL_MAX) };
+enum { HOST_KEY_MAX = MS_HOST_KEY_MAX + 1 };
+
+struct host_loss { /* of a process with a rank that trained */
+    uint64_t no;   /* 0: before the scheduler's restart */
+    int64_t ms;
+    char *why; /* owned */
+};
 
 struct host {
     struct table_link link;
@@ -38,6 +44,11 @@ struct host {
     bool paused;        /* its nodes get no rank for a while */
     uint32_t n_vain;    /* pauses since a job last started on it */
     struct timer pause;
+    /* set aside: others take lost ranks and new jobs as long as there are others */
+    struct host_loss losses[MS_HOST_LOSSES]; /* the oldest first */
+    uint32_t n_losses;
+    bool is_aside; /* until the timer says otherwise; durable */
+    struct timer aside;
 };
 
 struct host *host_find(const struct sched *s, const struct node *node); /* by what its info says */
@@ -45,12 +56,21 @@ struct host *host_find(const struct sched *s, const struct node *node); /* by wh
 const char *host_principal(const struct host *host);
 void host_join(struct sched *s, struct node *node);  /* by what node->info says; may move it */
 void host_leave(struct sched *s, struct node *node); /* the last one frees the host */
-uint32_t host_cores(const struct host *host);        /* that its registered nodes may use */
+void host_free(struct host *host);
+uint32_t host_cores(const struct host *host); /* that its registered nodes may use */
 bool host_is_crowded(const struct host *host, uint32_t cores); /* MS_HOST_CROWD nodes a core */
 void host_drain(struct sched *s, struct host *host, const char *by, const char *why);
 void host_resume(struct sched *s, struct host *host);
 void host_pause(struct sched *s, struct host *host, const char *text); /* twice as long each time */
-void host_works(struct host *host);                                    /* a job started on it */
+/* A process with a rank was lost there; the second time within an hour it is set aside. A number,
+ * by which that can be taken back. */
+uint64_t host_blame(struct sched *s, struct host *host, const char *text);
+/* That one was only away, as text says. Of another host, or of one forgotten since: nothing. */
+void host_excuse(struct sched *s, struct host *host, uint64_t blame, const char *text);
+bool host_is_aside(const struct host *host); /* NULL: no */
+const char *host_aside_why(const struct host *host);
+void host_aside_timeout(struct sched *s, struct timer *timer); /* TIMER_ASIDE */
+void host_works(struct host *host);                            /* a job started on it */
 /* Could a job of so many ranks be placed on others, which have lost nothing in vain? */
 bool host_others_work(const struct sched *s, const struct host *host, uint32_t workers);
 void host_timeout(struct sched *s, struct timer *timer); /* TIMER_PAUSE */

@@ -20,7 +20,9 @@ static void info_ranks(struct sched *s, const struct job *job, Ms__JobInfo *info
         ranks[rank].rank = rank;
         ranks[rank].node_id = (char *)member->node_id;
         ranks[rank].host_name = member->host_name;
-        ranks[rank].state = (char *)rank_state_name(member->state);
+        ranks[rank].state = (char *)(job->run->stands_still && member->state == RANK_TRAINING
+                                         ? "holding" /* a lost one keeps it */
+                                         : rank_state_name(member->state));
         ranks[rank].log_path = member->log_path;
         ranks[rank].step = member->step;
         ranks[rank].pid = member->pid;
@@ -74,6 +76,19 @@ Ms__JobInfo *info_job(struct sched *s, const struct job *job, enum info_part par
     info->steps = job->steps;
     if (job->run != NULL && job->run->has_progress) {
         info->progress = info_progress(s, &job->run->progress);
+    }
+    if (job->run != NULL) {
+        info->recoveries = job->run->n_recoveries;
+        info->ranks_lost = job->run->n_ranks_lost;
+        info->recovering_ms = job->run->recovering_ms;
+        info->again_from = job->run->again_from;
+        info->again_to = job->run->again_to;
+        if (job->state == JOB_RECOVERING && job->run->stands_still) { /* it goes on */
+            info->recovering_ms += (uint64_t)(s->now.mono_ms - job->run->still_ms);
+        }
+    }
+    if (s->mode->names_run_dir) { /* the checkpoints are the client's, and he looks for them */
+        info->tag = (char *)job_tag(s, job);
     }
     info->plan_given = job->plan_given;
     if (part == INFO_PLAN && job->plan != NULL && job->plan->text != NULL) {
@@ -129,6 +144,12 @@ static const char *node_reason(struct sched *s, const struct node *node)
                          "end process %u on host %.100s",
                          (unsigned long long)hold->job_id, hold->rank, node->info.pid,
                          node->info.host_name);
+    }
+    if (node->state == NODE_REGISTERED && host_is_aside(node->host)) {
+        return emit_text(s,
+                         "set aside: its host lost two ranks within an hour, and gets others only "
+                         "where no other host can; the last: %.220s",
+                         host_aside_why(node->host));
     }
     return node->reason;
 }

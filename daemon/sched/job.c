@@ -95,16 +95,29 @@ void job_set_reason(struct job *job, const char *text)
 }
 
 static const char *const event_kinds[JOB_EVENTS] = {
-    [JOB_ON_PLACE] = "job.placed",     [JOB_ON_READY] = "job.started",
-    [JOB_ON_REQUEUE] = "job.requeued", [JOB_ON_SUCCESS] = "job.succeeded",
-    [JOB_ON_FAILURE] = "job.failed",   [JOB_ON_CANCEL] = "job.cancelled"};
+    [JOB_ON_PLACE] = "job.placed",
+    [JOB_ON_READY] = "job.started",
+    [JOB_ON_LOSS] = NULL, /* one for each rank: recover.c */
+    [JOB_ON_REQUEUE] = "job.requeued",
+    [JOB_ON_SUCCESS] = "job.succeeded",
+    [JOB_ON_FAILURE] = "job.failed",
+    [JOB_ON_CANCEL] = "job.cancelled",
+};
+
+static const char *event_kind(const struct job *job, enum job_event event)
+{
+    return event == JOB_ON_READY && job->state == JOB_RECOVERING ? "job.recovered"
+                                                                 : event_kinds[event];
+}
 
 void job_set(struct sched *s, struct job *job, enum job_event event, const char *text)
 {
     int to = ms_machine_next(&states_of_jobs, (int)job->state, (int)event);
     assert(to >= 0);
     bool was = job_is_placed(job);
-    event_of_job(s, event_kinds[event], job, text);
+    if (event_kind(job, event) != NULL) {
+        event_of_job(s, event_kind(job, event), job, text);
+    }
     job->state = (enum sched_job_state)to;
     if (job_is_placed(job) && !was) {
         list_remove(&job->lane);
@@ -244,9 +257,16 @@ static const char *run_reason(struct sched *s, const struct job *job)
         return emit_text(s, "waits for the nodes of %s to come back after %s",
                          ranks_in(s, job, RANK_MISSING), run->expected);
     }
+    if (run->cancelling && run->late_saver > 0 && run_n_over(run) == job->workers) {
+        return emit_text(s, "%.200s; waits for %s to save its step", run->cancel_text,
+                         rank_words(s, job, run->late_saver));
+    }
     if (run->cancelling) {
         return emit_text(s, "%.200s; waits for %u of %u ranks to finish the step", run->cancel_text,
                          job->workers - run_n_over(run), job->workers);
+    }
+    if (recover_n_vacant(run) > 0) {
+        return recover_words(s, job);
     }
     if (run_awaits_plan(job)) {
         return emit_text(s, "waits for %s to choose the plan", rank_words(s, job, 0));
@@ -255,7 +275,7 @@ static const char *run_reason(struct sched *s, const struct job *job)
         return emit_text(s, "waits for %s to load data and connect",
                          ranks_in(s, job, RANK_PREPARING));
     }
-    return "";
+    return job->state == JOB_RECOVERING ? recover_words(s, job) : "";
 }
 
 const char *job_reason(struct sched *s, const struct job *job)

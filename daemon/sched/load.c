@@ -13,7 +13,7 @@ static int row_check(const struct sched_job_row *row, struct ms_err *err)
     if (row->id == 0 || row->id >= MS_JOB_ID_MAX - 1) {
         return ms_fail(err, MS_E_CONFIG, "the database holds a job with id %llu", (ull)row->id);
     }
-    if ((unsigned)row->state >= JOB_STATES || row->state == JOB_RECOVERING) {
+    if ((unsigned)row->state >= JOB_STATES) {
         return ms_fail(err, MS_E_UNSUPPORTED,
                        "job %llu of the database is in state %d (%s), which this release does not "
                        "know: start the release that wrote it",
@@ -25,6 +25,13 @@ static int row_check(const struct sched_job_row *row, struct ms_err *err)
                        (ull)row->id, row->workers, (ull)row->generation);
     }
     return 0;
+}
+
+/* A job whose ranks were getting ready goes back into the queue, where there is one. The workers of
+ * a dynamic cluster end with their job: there it goes on with those that had heard of it. */
+static bool is_requeued(const struct sched *s, const struct job *job)
+{
+    return job->state == JOB_PLACING && s->mode->requeues_on_restart;
 }
 
 int sched_load_job(struct sched *s, const struct sched_job_row *row, struct ms_err *err)
@@ -43,14 +50,16 @@ int sched_load_job(struct sched *s, const struct sched_job_row *row, struct ms_e
     if ((rc = plan_load(s, job, row, err)) < 0) {
         return rc;
     }
-    if (row->cancel_text[0] != '\0' && row->state == JOB_RUNNING) { /* goes on where it was */
+    const bool had_begun = row->state == JOB_RUNNING || row->state == JOB_RECOVERING;
+    if (row->cancel_text[0] != '\0' && had_begun) { /* goes on where it was */
         if (run_create(job) == NULL) {
             return ms_fail(err, MS_E_NOMEM, "no memory for the members of job %llu", (ull)row->id);
         }
         job->run->cancelling = true;
         ms_text_copy(job->run->cancel_text, sizeof(job->run->cancel_text), row->cancel_text);
     }
-    if (job_is_ended(job) && row->results_bytes > 0 && (rc = results_unpack(job, row, err)) < 0) {
+    if (job->state != JOB_QUEUED && !is_requeued(s, job) && row->results_bytes > 0 &&
+        (rc = results_unpack(job, row, err)) < 0) {
         return rc;
     }
     s->next_job = row->id >= s->next_job ? row->id + 1 : s->next_job;
@@ -60,13 +69,6 @@ int sched_load_job(struct sched *s, const struct sched_job_row *row, struct ms_e
 
 /* ---- members ------------------------------------------------------------------------------------
  */
-
-/* A job whose ranks were getting ready goes back into the queue, where there is one. The workers of
- * a dynamic cluster end with their job: there it goes on with those that had heard of it. */
-static bool is_requeued(const struct sched *s, const struct job *job)
-{
-    return job->state == JOB_PLACING && s->mode->requeues_on_restart;
-}
 
 static int member_take(const struct sched *s, struct job *job, const struct sched_member_row *row,
                        struct ms_err *err)
@@ -164,6 +166,21 @@ static int index_sort(struct sched *s, struct ms_err *err)
     return 0;
 }
 
+/* A vacant rank is not stored: its row names the node that had it, and that another job may have
+ * taken since. The younger generation has it. */
+static bool may_give_up(const struct job *a, const struct job *b)
+{
+    return a->generation < b->generation ? a->recovery : b->recovery;
+}
+
+static void lose_row(struct sched *s, struct hold *hold)
+{
+    struct job *job = hold->job;
+    const uint32_t rank = hold->rank;
+    hold_drop(s, hold);
+    rank_set(job->run, rank, RANK_ON_LOSS);
+}
+
 /* Its nodes are expected back with exactly these ranks. */
 static int expect_members(struct sched *s, struct job *job, struct ms_err *err)
 {
@@ -176,14 +193,21 @@ static int expect_members(struct sched *s, struct job *job, struct ms_err *err)
         }
         struct member *member = &job->run->members[rank];
         struct node *node = node_find(s, member->node_id);
-        if (node != NULL) {
+        if (node != NULL && !may_give_up(job, hold_first(node)->job)) {
             return ms_fail(err, MS_E_CONFIG,
                            "node %s of the database holds rank %u of job %llu and rank %u of job "
                            "%llu: restore the database from a copy",
                            member->node_id, rank, (ull)job->id, hold_first(node)->rank,
                            (ull)hold_first(node)->job_id);
         }
-        node = node_add(s, member->node_id);
+        if (node != NULL && hold_first(node)->job->generation > job->generation) {
+            rank_set(job->run, rank, RANK_ON_LOSS);
+            continue;
+        }
+        if (node != NULL) {
+            lose_row(s, hold_first(node));
+        }
+        node = node != NULL ? node : node_add(s, member->node_id);
         node->info.incarnation = member->incarnation;
         ms_text_copy(node->info.host_name, sizeof(node->info.host_name), member->host_name);
         ms_text_copy(node->info.principal, sizeof(node->info.principal), member->principal);
@@ -239,8 +263,14 @@ static void adoptions_begin(struct sched *s)
     for (struct list *at = s->placed.next; at != &s->placed; at = at->next) {
         struct run *run = list_item(at, struct job, lane)->run;
         run_expect(s, run, adopt_ms(s), "the scheduler's restart");
-        if (run->job->state == JOB_PLACING) {
+        if (run->job->state == JOB_PLACING || run->job->state == JOB_RECOVERING) {
             ready_expect(s, run);
+        }
+        const bool stands = run->job->state == JOB_RECOVERING || run->n_in[RANK_LOST] > 0;
+        if (stands && !run->cancelling) { /* who has heard of the last round is not known */
+            recover_again(s, run);
+        } else if (stands) {
+            recover_stand_stopping(s, run->job, "");
         }
         if (run->cancelling) {
             timer_arm(s, &run->grace, TIMER_GRACE,

@@ -11,9 +11,12 @@ static const struct {
     bool pauses_host;      /* which may be dying, or unfit */
 } policies[FAULTS] = {
     [FAULT_LOST] = {RANK_ON_LOSS, true, true, true},
+    [FAULT_LEFT] = {RANK_ON_LOSS, true, true, true},
     [FAULT_MISSING] = {RANK_ON_LOSS, true, true, false},
     [FAULT_FAILED] = {RANK_ON_FAILURE, false, true, false},
     [FAULT_LEAVING] = {RANK_ON_FAILURE, true, true, false},
+    [FAULT_GAVE_UP] = {RANK_ON_FAILURE, false, true, false},
+    [FAULT_UNFIT] = {RANK_ON_FAILURE, false, true, false},
     [FAULT_COMPLAINT] = {RANK_EVENTS, true, true, false},
     [FAULT_UNTOLD] = {RANK_EVENTS, false, true, false},
     [FAULT_UNREADY] = {RANK_EVENTS, true, true, false},
@@ -65,20 +68,31 @@ void run_lost(struct sched *s, struct job *job, uint32_t rank, enum fault fault,
         rank_set(run, rank, policies[fault].event);
     }
     if (run->cancelling && policies[fault].yields) {
+        if (recover_stops(s, job, fault)) {
+            recover_lose_stopping(s, job, rank, fault, text);
+            stop_look(s, job);
+            return;
+        }
         job_end(s, job, JOB_ON_CANCEL, MS_E_CANCELLED,
                 emit_text(s, "%.120s; meanwhile %s", run->cancel_text, text));
+    } else if (recover_may(s, job, rank, fault)) {
+        recover_lose(s, job, rank, fault, text);
     } else if (may_place_anew(s, job, rank, fault, text)) {
         job_requeue(s, job, text);
     } else {
         const uint32_t n_placed = job->n_tries + job->n_leaves;
-        job_end(s, job, JOB_ON_FAILURE, code != MS_OK ? code : MS_E_FAILED,
-                n_placed > 1 ? emit_text(s, "%.330s; it was placed %u times and never started",
-                                         text, n_placed)
-                             : text);
+        const char *spent = recover_spent(s, job, rank, fault, text);
+        text = spent != NULL ? spent : text;
+        job_end(
+            s, job, JOB_ON_FAILURE, code != MS_OK ? code : MS_E_FAILED,
+            spent == NULL && n_placed > 1
+                ? emit_text(s, "%.330s; it was placed %u times and never started", text, n_placed)
+                : text);
     }
 }
 
-void run_complain(struct sched *s, struct run *run, uint32_t rank, int code, const char *text)
+void run_complain(struct sched *s, struct run *run, uint32_t rank, uint32_t by, int code,
+                  const char *text)
 {
     struct complaint *complaint = &run->complaint;
     if (complaint->made) {
@@ -86,6 +100,7 @@ void run_complain(struct sched *s, struct run *run, uint32_t rank, int code, con
     }
     complaint->made = true;
     complaint->rank = rank;
+    complaint->by = by;
     complaint->code = code;
     ms_text_copy(complaint->text, sizeof(complaint->text), text);
     timer_arm(s, &complaint->timer, TIMER_COMPLAINT, after_ms(s, MS_BLAME_MS));
@@ -95,6 +110,11 @@ void run_complain(struct sched *s, struct run *run, uint32_t rank, int code, con
 void run_complaint_timeout(struct sched *s, struct run *run)
 {
     const struct complaint *complaint = &run->complaint;
-    run_lost(s, run->job, complaint->rank, FAULT_COMPLAINT, complaint->code,
-             emit_text(s, "%s", complaint->text));
+    const char *text = emit_text(s, "%s", complaint->text);
+    const int code = complaint->code;
+    const uint32_t rank = recover_blames(s, run, complaint->rank, complaint->by, &text);
+    const bool is_missing = run->members[rank].state == RANK_MISSING; /* nobody has heard of it */
+    struct job *job = run->job;
+    run_lost(s, job, rank, is_missing ? FAULT_MISSING : FAULT_COMPLAINT, code, text);
+    run_look_ready(s, job); /* where it is to stop the Start of its round waited for this alone */
 }

@@ -29,6 +29,13 @@ static const char *not_refused(struct sched *s, const struct node_info *info,
     return NULL;
 }
 
+static const char *not_let_be(struct sched *s, const Ms__Register *msg)
+{
+    (void)s;
+    (void)msg;
+    return NULL;
+}
+
 static void nothing_registered(struct sched *s, const struct node_info *info,
                                const Ms__Register *msg)
 {
@@ -54,12 +61,14 @@ const struct mode modes[] = {
     [SCHED_STANDING] =
         {
             .name = "standing",
+            .takers = "start its worker again, or another one",
             .requeues_on_restart = true,
             .places_anew = true,
             .expected = any_number,
             .start = nothing,
             .load = nothing_loaded,
             .refusal = not_refused,
+            .lets_be = not_let_be,
             .registered = nothing_registered,
             .settle = nothing,
             .job_ended = nothing_of,
@@ -72,12 +81,15 @@ const struct mode modes[] = {
             .name = "dynamic",
             .no_submit = "this is a dynamic cluster, which runs the one job that its workers "
                          "brought: submit to a standing cluster, or use msctl run",
+            .by_hand = true,
+            .takers = "start its worker again",
             .ids_are_ranks = true,
             .orders_by_address = true,
             .expected = dynamic_expected,
             .start = dynamic_start,
             .load = dynamic_load,
             .refusal = dynamic_refusal,
+            .lets_be = dynamic_lets_be,
             .registered = dynamic_take_spec,
             .settle = dynamic_settle,
             .job_ended = dynamic_job_ended,
@@ -88,6 +100,7 @@ const struct mode modes[] = {
     [SCHED_RUN] =
         {
             .name = "run",
+            .takers = "msctl run starts its worker again",
             .names_run_dir = true,
             .requeues_on_restart = true,
             .ids_are_ranks = true,
@@ -95,6 +108,7 @@ const struct mode modes[] = {
             .start = nothing,
             .load = nothing_loaded,
             .refusal = not_refused,
+            .lets_be = not_let_be,
             .registered = nothing_registered,
             .settle = nothing,
             .job_ended = nothing_of,

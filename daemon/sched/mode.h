@@ -17,6 +17,8 @@ struct mode {
     bool names_run_dir;       /* a submit may name the run directory */
     bool requeues_on_restart; /* of jobs whose ranks were getting ready; else they go on */
     bool places_anew;         /* other nodes may come for a job that lost one before it started */
+    bool by_hand;             /* people and scripts start processes: beside one that lives, too */
+    const char *takers;       /* who may take a lost rank: "start its worker again" */
     bool ids_are_ranks;       /* numeric node ids are ranks, where they can be */
     bool orders_by_address;   /* hosts; else by name */
     uint32_t (*expected)(const struct sched *s); /* nodes; 0: no certain number */
@@ -25,6 +27,8 @@ struct mode {
     /* NULL, or why this worker is refused. */
     const char *(*refusal)(struct sched *s, const struct node_info *info, const Ms__Register *msg,
                            int *ret_code);
+    /* NULL, or why a rank that it claims, of a job that nobody here knows, is not ours to end. */
+    const char *(*lets_be)(struct sched *s, const Ms__Register *msg);
     void (*registered)(struct sched *s, const struct node_info *info, const Ms__Register *msg);
     void (*settle)(struct sched *s); /* at the end of each event */
     void (*job_ended)(struct sched *s, const struct job *job);

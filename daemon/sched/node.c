@@ -117,6 +117,7 @@ void node_touch(struct sched *s, struct node *node)
         seen = last > seen ? last : seen;
     }
     node->seen_ms = seen;
+    node->spoke = true;
     list_add_tail(&s->beating, &node->beating);
     if (node->newcomer != NULL) {
         newcomer_refuse(s, node);
@@ -131,7 +132,7 @@ static void gone_keep(struct sched *s, struct node *node, const char *reason)
 }
 
 /* Ranks that the node had are lost with it. */
-static void holds_lose(struct sched *s, struct node *node, const char *reason)
+static void holds_lose(struct sched *s, struct node *node, enum fault fault, const char *reason)
 {
     struct hold *hold = hold_first(node);
     for (; hold != NULL; hold = hold_first(node)) {
@@ -139,8 +140,7 @@ static void holds_lose(struct sched *s, struct node *node, const char *reason)
         uint32_t rank = hold->rank;
         hold_drop(s, hold);
         if (job != NULL) {
-            run_lost(s, job, rank, FAULT_LOST, MS_E_CLOSED,
-                     rank_text(s, job, rank, "was lost", reason));
+            run_lost(s, job, rank, fault, MS_E_CLOSED, rank_text(s, job, rank, "was lost", reason));
         }
     }
 }
@@ -165,9 +165,11 @@ void node_away(struct sched *s, struct node *node)
             continue;
         }
         struct run *run = hold->job->run;
-        if (!rank_is_over(&run->members[hold->rank])) {
+        if (!rank_is_over(&run->members[hold->rank]) ||
+            (hold->job->recovery && run->members[hold->rank].state == RANK_DONE)) {
             rank_set(run, hold->rank, RANK_ON_AWAY);
             run_expect(s, run, s->cfg.lease_ms, node->expected);
+            run->stop_is_out = false; /* that wait costs the others nothing of theirs */
             watch_stir(s, hold->job);
         }
     }
@@ -196,7 +198,7 @@ void node_gone(struct sched *s, struct node *node, enum node_event event, const 
              emit_quote(s, node->info.node_id), emit_quote(s, node->info.host_name),
              emit_quote(s, reason));
     routes_drop_node(s, node, reason);
-    holds_lose(s, node, reason);
+    holds_lose(s, node, event == NODE_ON_LEAVE ? FAULT_LEFT : FAULT_LOST, reason);
     if (node->newcomer != NULL) {
         newcomer_accept(s, node);
     } else {
@@ -279,6 +281,7 @@ void on_heartbeat(struct sched *s, struct conn *conn, const struct sched_event *
             hold->step = msg->step;
             if (hold->job != NULL) {
                 hold->job->run->members[hold->rank].step = msg->step;
+                recover_saw_step(hold->job->run, msg->step);
             }
         }
     }

@@ -38,8 +38,14 @@ struct node_info {
 struct claim {
     uint64_t job, generation, step;
     uint32_t rank;
-    bool running;
+    bool running; /* it was started in that generation */
 };
+
+/* Who goes on under a generation in which it was not started yet stands at a step all the same. */
+static inline bool claim_has_state(const struct claim *claim)
+{
+    return claim->running || claim->step > 0;
+}
 
 /* A rank that a node's process has, or was told to let go of and has not answered yet. */
 struct hold {
@@ -47,7 +53,11 @@ struct hold {
     struct node *node;
     struct job *job; /* placed, and this is members[rank].hold; NULL: told to let go */
     uint64_t job_id, generation, step;
+    uint64_t heard; /* the older generation that its process knows of; 0: this one */
     uint32_t rank;
+    /* RankDone, which counts for nothing while a round is due: it answers no last Stop any more.
+     * What it said is not kept; a Stop after the step has it said again (mailbox_done_again). */
+    bool has_said;
     int64_t stopping_ms; /* when it was told to let go */
     struct timer answer; /* ... and has to, by then */
     bool overdue;        /* ... and did not */
@@ -68,16 +78,18 @@ struct node {
     bool came;            /* registered since the start, or since it went away */
     bool leaving;         /* its process said so: it gets no rank any more */
     bool returns;         /* LEFT: it said that it is back in a moment */
+    bool is_chosen;       /* within one call of recover.c: for another rank already */
     int64_t seen_ms;
+    bool spoke;                /* since it was told to stop at the step, which it answers */
     struct host *host;         /* never NULL but before the first Register */
     struct list on_host;       /* in host->nodes */
     bool counted;              /* in s->n_usable */
     struct list holds;         /* struct hold; today one at the most */
-    struct newcomer *newcomer; /* another process wants this id; the probe is out */
+    struct newcomer *newcomer; /* another process wants this id: the first is asked, or awaited */
     char reason[MS_TEXT_MAX + 1];
 };
 
-/* A Register that waits until the node of the same id has shown whether it lives. */
+/* A Register that waits until the process with the same id has shown whether it lives. */
 struct newcomer {
     struct timer timer;
     struct node *node;
@@ -149,10 +161,11 @@ void claim_lose_others(struct sched *s, struct node *node, const struct hold *ou
 
 /* twin.c: two processes with one node id */
 
-void twin_probe(struct sched *s, struct conn *conn, const struct sched_event *event,
+/* Another process may have the node's id, and is asked or waited for first; else false. */
+bool twin_waits(struct sched *s, struct conn *conn, const struct sched_event *event,
                 struct node *node, const struct node_info *info, const struct claim *claim);
-void newcomer_refuse(struct sched *s, struct node *node); /* the old process answered */
-void newcomer_accept(struct sched *s, struct node *node); /* it did not; it must be gone already */
+void newcomer_refuse(struct sched *s, struct node *node); /* the first process is heard */
+void newcomer_accept(struct sched *s, struct node *node); /* it is not here, or gone already */
 void newcomer_drop(struct sched *s, struct newcomer *newcomer); /* its connection closed */
 void newcomer_timeout(struct sched *s, struct newcomer *newcomer);
 

@@ -87,6 +87,13 @@ static void hold_text(struct sched *s, struct job *job, const char *text)
     purse_add_plan(s, job, plan->bytes);
 }
 
+/* It waits or gets ready by it, or may have to tell it to who takes a lost rank. */
+static bool needs_text(const struct job *job)
+{
+    return job->state == JOB_QUEUED || job->state == JOB_PLACING ||
+           (job->recovery && (job->state == JOB_RUNNING || job->state == JOB_RECOVERING));
+}
+
 void plan_attach(struct sched *s, struct job *job, const char *text, bool given)
 {
     char sha256[MS_SHA256_HEX];
@@ -160,7 +167,7 @@ int plan_load(struct sched *s, struct job *job, const struct sched_job_row *row,
         return 0;
     }
     struct plan *plan = find(s, row->plan);
-    const bool is_held = job->state == JOB_QUEUED || job->state == JOB_PLACING;
+    const bool is_held = needs_text(job);
     if (plan == NULL || (is_held && row->plan_text == NULL)) {
         return ms_fail(err, MS_E_CONFIG,
                        "job %llu of the database has plan %.16s..., which it does not hold",
@@ -211,9 +218,8 @@ void plans_fini(struct sched *s)
 static int check_of_job(const struct sched *s, const struct job *job, struct ms_err *err)
 {
     const struct plan *plan = job->plan;
-    const bool waits = job->state == JOB_QUEUED || job->state == JOB_PLACING;
-    HOLDS(job->plan_held == (plan != NULL && waits), "job %llu: its plan is %sheld", (ull)job->id,
-          job->plan_held ? "" : "not ");
+    HOLDS(job->plan_held == (plan != NULL && needs_text(job)), "job %llu: its plan is %sheld",
+          (ull)job->id, job->plan_held ? "" : "not ");
     HOLDS(plan != NULL || !job->plan_given, "job %llu: a plan was given, and it has none",
           (ull)job->id);
     HOLDS(plan == NULL || find(s, plan->sha256) == plan, "job %llu: its plan is not listed",

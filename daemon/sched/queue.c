@@ -111,16 +111,14 @@ void queue_doubt(struct sched *s, struct timer *timer)
     watch_news(s);
 }
 
-bool queue_may_grow(struct sched *s)
+bool queue_may_grow(struct sched *s, const struct job *job, uint64_t was_short)
 {
-    int64_t until_ms = s->started.mono_ms + s->cfg.lease_ms;
-    if (s->now.mono_ms >= until_ms) {
-        return false;
+    struct queue *queue = &s->queue;
+    if (was_short != job->id) {
+        timer_arm(s, &queue->late, TIMER_LATE, after_ms(s, s->cfg.lease_ms));
     }
-    if (!timer_is_armed(&s->queue.late)) {
-        timer_arm(s, &s->queue.late, TIMER_LATE, until_ms);
-    }
-    return true;
+    queue->short_job = job->id;
+    return timer_is_armed(&queue->late);
 }
 
 void queue_late(struct sched *s, struct timer *timer)
@@ -131,6 +129,18 @@ void queue_late(struct sched *s, struct timer *timer)
 
 /* ---- in words -----------------------------------------------------------------------------------
  */
+
+/* Fewer others than a job has ranks come before it. */
+static const char *old_words(struct sched *s)
+{
+    for (const struct list *at = s->idle.next; at != &s->idle; at = at->next) {
+        const struct node *node = list_item(at, const struct node, idle);
+        if (!node_knows_plans(node)) {
+            return emit_text(s, "node %s on host %s is", node->info.node_id, node->info.host_name);
+        }
+    }
+    return "others are";
+}
 
 static const char *place_words(struct sched *s, const struct job *job)
 {
@@ -144,6 +154,9 @@ static const char *place_words(struct sched *s, const struct job *job)
     if (!generations_left(s)) {
         return "waits for ever: the cluster's generations have run out; start it on a new database";
     }
+    if (recover_wants_nodes(s) && s->n_idle > 0) {
+        return "waits behind a job that lost ranks and takes the next idle nodes (msctl jobs)";
+    }
     const char *paused = s->n_paused > 0
                              ? emit_text(s, ", %u host%s paused after a loss (msctl nodes)",
                                          s->n_paused, s->n_paused == 1 ? "" : "s")
@@ -156,10 +169,11 @@ static const char *place_words(struct sched *s, const struct job *job)
     const char *nodes =
         emit_text(s, "waits for %u idle node%s: %u registered, %u idle%s%s", next->workers,
                   next->workers == 1 ? "" : "s", s->n_registered, s->n_idle, paused, stuck);
-    if (next->plan_given && next->workers <= s->n_idle) {
+    if (!job_is_for_all(next) && next->workers <= s->n_idle) {
         nodes =
-            emit_text(s, "waits for %u idle node%s that know its plan: others are of release 0.1",
-                      next->workers, next->workers == 1 ? "" : "s");
+            emit_text(s, "waits for %u idle node%s that %s: %s of release 0.1", next->workers,
+                      next->workers == 1 ? "" : "s",
+                      next->recovery ? "can go on after a loss" : "know its plan", old_words(s));
     }
     return job == next ? nodes
                        : emit_text(s, "waits behind job %llu, which %s",

@@ -20,7 +20,8 @@ struct queue {
     struct heap aside;  /* jobs larger than n_nodes, the smallest first */
     uint32_t n_nodes;   /* that the cluster is believed to have */
     struct timer doubt; /* armed while the next job needs more than are there */
-    struct timer late;  /* a lease after the start, where the next job waits for who comes back */
+    struct timer late;  /* a lease after nodes for short_job were found to be too few */
+    uint64_t short_job; /* the next one, where enough are idle and too few of them are for it */
 };
 
 void queue_init(struct sched *s);
@@ -33,9 +34,9 @@ struct job *queue_next(struct sched *s);
 struct job *queue_first(const struct sched *s); /* the same, without a look at the cluster's size */
 void queue_nodes_changed(struct sched *s);      /* s->n_usable did */
 void queue_doubt(struct sched *s, struct timer *timer);
-/* May nodes that know the next job's plan be on their way, those of a release before having come
- * first? A lease is what all that were there when the last process ended take at the most. */
-bool queue_may_grow(struct sched *s);
+/* May nodes for the next job, which are too few, be on their way? After a start of ours, or of
+ * theirs: a lease is what it takes at the most. was_short: what short_job was until now. */
+bool queue_may_grow(struct sched *s, const struct job *job, uint64_t was_short);
 void queue_late(struct sched *s, struct timer *timer);
 /* Why a QUEUED job waits. */
 const char *queue_reason(struct sched *s, const struct job *job);

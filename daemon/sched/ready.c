@@ -26,13 +26,43 @@ bool ready_is_bounded(const struct sched *s)
     return bound_ms(s) >= 0;
 }
 
+static void nobody_took(struct sched *s, struct job *job)
+{
+    uint32_t rank = 0;
+    while (job->run->members[rank].hold != NULL) {
+        rank++;
+    }
+    run_lost(s, job, rank, FAULT_UNREADY, MS_E_TIMEOUT,
+             emit_text(s, "no node took rank %u within %lld s: it %.330s", rank,
+                       (long long)(bound_ms(s) / 1000), recover_words(s, job)));
+}
+
+/* The first one that prepares: while ranks wait for a plan it is rank 0. Of a job that recovers
+ * those who hold the state wait for one that has no plan yet. job->workers: nobody. */
+static uint32_t who_is_late(const struct run *run)
+{
+    uint32_t late = run->job->workers;
+    for (uint32_t rank = run->job->workers; rank-- > 0;) {
+        const struct member *member = &run->members[rank];
+        const bool is_later =
+            late == run->job->workers || run->members[late].has_plan || !member->has_plan;
+        late = member->state == RANK_PREPARING && is_later ? rank : late;
+    }
+    return late;
+}
+
 void ready_timeout(struct sched *s, struct run *run)
 {
     struct job *job = run->job;
-    uint32_t rank = 0; /* while they wait for a plan it is rank 0's */
-    while (rank < job->workers && run->members[rank].state != RANK_PREPARING) {
-        rank++;
+    if (run->cancelling) { /* its grace ends it */
+        timer_arm(s, &run->ready, TIMER_READY, after_ms(s, (int64_t)heartbeat_ms(s)));
+        return;
     }
+    if (recover_n_vacant(run) > 0) {
+        nobody_took(s, job);
+        return;
+    }
+    const uint32_t rank = who_is_late(run);
     if (run->complaint.made || rank == job->workers) { /* who is missing, or to blame, has a time */
         timer_arm(s, &run->ready, TIMER_READY, after_ms(s, (int64_t)heartbeat_ms(s)));
         return;

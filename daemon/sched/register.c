@@ -221,12 +221,12 @@ void register_accept(struct sched *s, struct conn *conn, uint32_t frame_id,
     conn->node = node;
     node_arrived(s, node);
     node_set(s, node, NODE_ON_REGISTER, emit_text(s, "on %s, pid %u", info->host_name, info->pid));
-    node_touch(s, node); /* a newcomer that waits for its silence is refused here */
+    node_touch(s, node); /* a newcomer that waits for it is refused here */
     send_registered(s, node, frame_id);
     claim_lose_others(s, node, ours, claim, same_process);
     if (ours != NULL) {
         run_came_back(s, ours, claim);
-    } else if (claim->job != 0) {
+    } else if (claim->job != 0 && !recover_take_back(s, node, claim)) {
         claim_stop(s, node, claim);
     }
 }
@@ -250,7 +250,12 @@ void on_register(struct sched *s, struct conn *conn, const struct sched_event *e
     if (stamp_refused(s, conn, event->id, &msg->stamp)) {
         return;
     }
-    const char *text = message_refusal(s, conn, msg, &code);
+    const char *text = s->mode->lets_be(s, msg);
+    if (text != NULL) {
+        emit_error(s, conn->id, event->id, MS_E_NOT_FOUND, "%s", text);
+        return;
+    }
+    text = message_refusal(s, conn, msg, &code);
     if (text != NULL) {
         register_refuse(s, conn, event->id, code, text, msg->node_id);
         return;
@@ -273,9 +278,7 @@ void on_register(struct sched *s, struct conn *conn, const struct sched_event *e
         register_refuse(s, conn, event->id, code, text, info.node_id);
         return;
     }
-    if (node != NULL && node->conn != NULL && node->conn != conn &&
-        node->info.incarnation != info.incarnation) {
-        twin_probe(s, conn, event, node, &info, &claim);
+    if (node != NULL && twin_waits(s, conn, event, node, &info, &claim)) {
         return;
     }
     s->mode->registered(s, &info, msg);

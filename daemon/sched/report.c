@@ -106,21 +106,72 @@ static const char *plans_differ(struct sched *s, const struct job *job, uint32_t
     return differ;
 }
 
+/* They go on from one step, with one state; else who does not, and why. Ranks that train for
+ * themselves have no digest, and each its own step. */
+static const char *states_differ(struct sched *s, const struct job *job, uint32_t *ret_rank)
+{
+    const struct mend *first = run_mend(job->run, 0);
+    for (uint32_t rank = 1; rank < job->workers; rank++) {
+        const struct mend *mend = run_mend(job->run, rank);
+        *ret_rank = rank;
+        if (!mend->state.has_digest || !first->state.has_digest) {
+            continue;
+        }
+        if (mend->state.step != first->state.step) {
+            return emit_text(s, "rank 0 would go on after step %llu, and rank %u after step %llu",
+                             (unsigned long long)first->state.step, rank,
+                             (unsigned long long)mend->state.step);
+        }
+        if (memcmp(mend->state.digest, first->state.digest, MS_STATE_DIGEST_LEN) != 0) {
+            return emit_text(s,
+                             "ranks 0 and %u have different weights after step %llu: the memory or "
+                             "the processor of one of their hosts fails",
+                             rank, (unsigned long long)first->state.step);
+        }
+    }
+    return NULL;
+}
+
+static void note_state(struct run *run, uint32_t rank, const Ms__RankReady *msg)
+{
+    struct mend *mend = run_mend(run, rank);
+    mend->state.step = msg->step;
+    mend->state.told = msg->told;
+    mend->state.from = msg->state_from;
+    mend->state.rank = msg->state_rank;
+    mend->state.bytes = msg->state_bytes;
+    mend->state.ms = msg->state_ms;
+    mend->state.prepared_ms = msg->prepared_ms;
+    mend->state.has_digest = msg->state_digest.len == MS_STATE_DIGEST_LEN;
+    if (mend->state.has_digest) {
+        memcpy(mend->state.digest, msg->state_digest.data, MS_STATE_DIGEST_LEN);
+    }
+}
+
 static void all_ready(struct sched *s, struct job *job)
 {
     uint32_t rank = 0;
     const char *differ = plans_differ(s, job, &rank);
+    if (differ == NULL) {
+        differ = states_differ(s, job, &rank);
+    }
     if (differ != NULL) {
         run_lost(s, job, rank, FAULT_DISAGREE, MS_E_FAILED, differ);
         return;
     }
     ms_text_copy(job->plan_sha256, sizeof(job->plan_sha256), job->run->members[0].plan_sha256);
-    job->started_ms = s->now.wall_ms;
+    const bool begins = job->state == JOB_PLACING;
+    const char *recovered = recover_end(s, job);
+    job->started_ms = begins ? s->now.wall_ms : job->started_ms;
     job->n_tries = job->n_leaves = job->n_met = 0;
     timer_stop(s, &job->run->ready);
     job_set_reason(job, "");
-    plan_settle(s, job);
-    job_set(s, job, JOB_ON_READY, emit_text(s, "plan %.16s", job->plan_sha256));
+    if (!job->recovery) { /* else the next one who takes a rank has to hear of it */
+        plan_settle(s, job);
+    }
+    job_set(s, job, JOB_ON_READY,
+            recovered != NULL && !begins ? recovered
+                                         : emit_text(s, "plan %.16s", job->plan_sha256));
     emit_put_job(s, job, false);
     for (rank = 0; rank < job->workers; rank++) {
         struct member *member = &job->run->members[rank];
@@ -128,12 +179,25 @@ static void all_ready(struct sched *s, struct job *job)
             emit_put_member(s, job, rank);
         }
         rank_set(job->run, rank, RANK_ON_START);
+        member->has_state = true;
         send_start(s, member->hold);
         host_works(member->hold->node->host);
     }
-    emit_log(s, MS_LOG_NOTICE, "job.started job=%llu generation=%llu plan=%.16s",
-             (unsigned long long)job->id, (unsigned long long)job->generation, job->plan_sha256);
+    emit_log(s, MS_LOG_NOTICE, "job.%s job=%llu generation=%llu plan=%.16s%s",
+             begins ? "started" : "recovered", (unsigned long long)job->id,
+             (unsigned long long)job->generation, job->plan_sha256,
+             recovered != NULL ? emit_text(s, " text=%s", emit_quote(s, recovered)) : "");
     watch_stir(s, job);
+}
+
+void run_look_ready(struct sched *s, struct job *job)
+{
+    const struct run *run = job->run;
+    const bool all = job_is_placed(job) && run->n_in[RANK_READY] == job->workers;
+    /* else one of them is failing already, or all are about to hear of the next generation */
+    if (all && !run->complaint.made && list_empty(&run->recovering)) {
+        all_ready(s, job);
+    }
 }
 
 void on_rank_ready(struct sched *s, struct conn *conn, const struct sched_event *event)
@@ -148,16 +212,16 @@ void on_rank_ready(struct sched *s, struct conn *conn, const struct sched_event 
     struct member *member = member_of(hold);
     member_log(member, msg->log_path);
     ms_text_copy(member->plan_sha256, sizeof(member->plan_sha256), msg->plan_sha256);
-    if (job->state != JOB_PLACING || member->state != RANK_PREPARING) {
+    if (job->state == JOB_RUNNING || member->state != RANK_PREPARING) {
         return; /* said again after a reconnect */
     }
+    member->has_plan = true;
+    member->ready_in = hold->generation;
+    member->step = msg->step;
+    note_state(run, hold->rank, msg);
     rank_set(run, hold->rank, RANK_ON_READY);
-    bool all = run->n_in[RANK_READY] == job->workers;
-    if (all && !run->complaint.made) { /* else one of them is failing already */
-        all_ready(s, job);
-    } else {
-        watch_news(s);
-    }
+    watch_news(s);
+    run_look_ready(s, job);
 }
 
 /* ---- progress -----------------------------------------------------------------------------------
@@ -188,6 +252,7 @@ void on_progress(struct sched *s, struct conn *conn, const struct sched_event *e
     }
     struct run *run = hold->job->run;
     member_of(hold)->step = msg->step;
+    recover_saw_step(run, msg->step);
     run->has_progress = true;
     run->progress.msg = *msg;
     run->progress.msg.base.n_unknown_fields = 0;
@@ -206,8 +271,8 @@ void on_progress(struct sched *s, struct conn *conn, const struct sched_event *e
 static void all_done(struct sched *s, struct job *job)
 {
     const struct run *run = job->run;
-    if (run->cancelling && run->n_in[RANK_STOPPED] > 0) {
-        job_end(s, job, JOB_ON_CANCEL, MS_E_CANCELLED, run->cancel_text);
+    if (run->cancelling && run->n_in[RANK_STOPPED] + run->n_in[RANK_LOST] > 0) {
+        stop_over(s, job);
         return;
     }
     uint32_t rank = 0;
@@ -242,8 +307,17 @@ static void rank_failed(struct sched *s, struct job *job, uint32_t rank, int cod
 {
     struct run *run = job->run;
     const char *text = rank_text(s, job, rank, "failed", cause);
-    if (leaving && job->state == JOB_PLACING) { /* of its process, not of the job */
+    const bool goes_on = recover_is_on(s, job);
+    if (leaving && (job->state == JOB_PLACING || goes_on)) { /* of its process, not of the job */
         run_lost(s, job, rank, FAULT_LEAVING, code, text);
+        return;
+    }
+    if (is_second_hand(code) && goes_on) {
+        run_lost(s, job, rank, FAULT_GAVE_UP, code, text);
+        return;
+    }
+    if (job->state == JOB_RECOVERING && !run->members[rank].has_state) {
+        run_lost(s, job, rank, FAULT_UNFIT, code, text);
         return;
     }
     if (code == MS_E_UNREACHABLE && s->now.mono_ms < s->stood_still_until_ms) {
@@ -255,9 +329,19 @@ static void rank_failed(struct sched *s, struct job *job, uint32_t rank, int cod
         return;
     }
     rank_set(run, rank, RANK_ON_FAILURE);
-    run_complain(s, run, rank, code, text);
+    run_complain(s, run, rank, rank, code, text);
     if (run_n_over(run) == job->workers) { /* nobody is left who could know more */
         run_complaint_timeout(s, run);
+    }
+}
+
+/* The first that stops where a round stands takes no part in its Start: those who wait for that
+ * hear that none comes. */
+static void tell_the_rest(struct sched *s, struct job *job)
+{
+    if (job->run->cancelling && job->state == JOB_RECOVERING && run_n_over(job->run) == 1 &&
+        job->workers > 1) {
+        stop_look(s, job);
     }
 }
 
@@ -266,7 +350,8 @@ static void rank_done(struct sched *s, struct hold *hold, const Ms__RankDone *ms
     struct job *job = hold->job;
     struct run *run = job->run;
     struct member *member = member_of(hold);
-    const bool stopped = run->cancelling && (msg->stopped || msg->code != MS_OK);
+    const bool stopped =
+        run->cancelling && (msg->stopped || msg->code != MS_OK || member->state != RANK_TRAINING);
     member_log(member, msg->log_path);
     member->steps = msg->steps;
     member->step = msg->steps > member->step ? msg->steps : member->step; /* sooner than a beat */
@@ -274,43 +359,72 @@ static void rank_done(struct sched *s, struct hold *hold, const Ms__RankDone *ms
     ms_text_copy(member->weights_sha256, sizeof(member->weights_sha256), msg->weights_sha256);
     ms_text_copy(member->plan_sha256, sizeof(member->plan_sha256), msg->plan_sha256);
     if (!stopped && msg->code != MS_OK) {
-        rank_failed(s, job, hold->rank, msg->code, msg->text, msg->leaving);
+        rank_failed(s, job, hold->rank, msg->code, msg->text, hold->node->leaving);
         return;
     }
-    if (!stopped && (msg->stopped || job->state != JOB_RUNNING)) {
+    if (!stopped && !msg->stopped && !list_empty(&run->recovering)) {
+        hold->has_said = true; /* before the others stood still: it goes on with them */
+        return;
+    }
+    if (!stopped && (msg->stopped || member->state != RANK_TRAINING)) {
         rank_failed(s, job, hold->rank, MS_E_FAILED,
                     msg->stopped ? "it stopped and nobody had asked it to"
                                  : "it says that it is done and never was started",
-                    msg->leaving);
+                    hold->node->leaving);
         return;
     }
     rank_set(run, hold->rank, stopped ? RANK_ON_STOP : RANK_ON_DONE);
-    if (run_n_over(run) < job->workers) {
+    member->may_save = msg->code == MS_OK;
+    tell_the_rest(s, job);
+    if (run->cancelling && (msg->stopped || msg->code != MS_OK)) {
+        stop_note_kept(s, job, hold->rank, msg);
+    }
+    const bool is_vacant = run->n_in[RANK_LOST] > 0 && !run->cancelling;
+    if (run_n_over(run) < job->workers || is_vacant) {
         watch_stir(s, job);
-    } else if (run->complaint.made) {
-        run_complaint_timeout(s, run);
+    } else if (run->complaint.made && (!run->cancelling || run->n_in[RANK_FAILED] > 0)) {
+        run_complaint_timeout(s, run); /* else all did as they were asked to */
     } else {
         all_done(s, job);
+    }
+}
+
+/* Of the generation that it knows; the round to come asks it again. */
+static void note_older_end(const struct node *node, const Ms__RankDone *msg)
+{
+    struct hold *hold = node != NULL ? hold_first(node) : NULL;
+    if (hold != NULL && hold->job_id == msg->job && hold->rank == msg->rank &&
+        hold->heard == msg->generation && msg->generation != 0) {
+        hold->has_said = true;
     }
 }
 
 void on_rank_done(struct sched *s, struct conn *conn, const struct sched_event *event)
 {
     const Ms__RankDone *msg = (const Ms__RankDone *)event->msg;
+    if (conn->node != NULL && msg->leaving && !conn->node->leaving) {
+        conn->node->leaving = true; /* whatever it had, and before the rank's end makes it idle */
+        node_idle_update(s, conn->node);
+    }
     struct hold *hold =
         conn->node != NULL ? hold_find(conn->node, msg->job, msg->generation, msg->rank) : NULL;
     if (hold == NULL) {
+        note_older_end(conn->node, msg);
         return;
-    }
-    if (msg->leaving && !conn->node->leaving) { /* before the rank's end makes it idle */
-        conn->node->leaving = true;
-        node_idle_update(s, conn->node);
     }
     if (hold->job == NULL) {
         hold_drop(s, hold); /* the answer to Stop */
     } else if (!rank_is_over(member_of(hold)) && member_of(hold)->state != RANK_MISSING) {
         rank_done(s, hold, msg);
-    } /* else said again after a reconnect */
+    } else if (rank_is_over(member_of(hold))) { /* after a reconnect, or asked to save */
+        stop_said_again(s, hold->job, hold->rank, msg);
+    }
+}
+
+/* Of itself: the mesh ended for a reason of its own, and it holds what it has. */
+static bool may_report(const struct job *job, const Ms__PeerReport *msg)
+{
+    return msg->peer < job->workers && (msg->peer != msg->rank || job->recovery);
 }
 
 void on_peer_report(struct sched *s, struct conn *conn, const struct sched_event *event)
@@ -321,7 +435,7 @@ void on_peer_report(struct sched *s, struct conn *conn, const struct sched_event
         return;
     }
     struct job *job = hold->job;
-    if (msg->peer >= job->workers || msg->peer == msg->rank) {
+    if (!may_report(job, msg)) {
         emit_error(s, conn->id, event->id, MS_E_INVALID,
                    "PeerReport about rank %u of job %llu, which has ranks 0 to %u and this is %u",
                    msg->peer, (unsigned long long)job->id, job->workers - 1, msg->rank);
@@ -329,9 +443,13 @@ void on_peer_report(struct sched *s, struct conn *conn, const struct sched_event
     }
     emit_log(s, MS_LOG_WARNING, "job.peer_reported job=%llu rank=%u peer=%u reason=%s",
              (unsigned long long)job->id, msg->rank, msg->peer, emit_quote(s, msg->text));
+    if (!list_empty(&job->run->recovering)) {
+        return; /* the ranks stand still already, and connect anew */
+    }
     if (!job->run->cancelling) { /* ranks that stop do not stop at the same moment */
-        run_complain(s, job->run, msg->peer, MS_E_CLOSED,
-                     rank_text(s, job, msg->peer, "was lost",
+        run_complain(s, job->run, msg->peer, msg->rank, MS_E_CLOSED,
+                     rank_text(s, job, msg->peer,
+                               msg->peer == msg->rank ? "lost its mesh" : "was lost",
                                emit_text(s, "rank %u (node %s) reports: %s", msg->rank,
                                          conn->node->info.node_id, msg->text)));
     }
@@ -345,9 +463,15 @@ void run_came_back(struct sched *s, struct hold *hold, const struct claim *claim
     struct job *job = hold->job;
     struct run *run = job->run;
     struct member *member = member_of(hold);
+    member->has_state |= claim_has_state(claim);
+    const bool has_not_heard = claim->generation != hold->generation;
+    if (claim->generation < member->ready_in) { /* it has lost its way, and may begin anew */
+        member->has_plan = false;
+    }
     member->pid = hold->node->info.pid;
     member->step = claim->step;
     hold->step = claim->step;
+    recover_saw_step(run, claim->step);
     if (member->state == RANK_MISSING) {
         rank_set(run, hold->rank, job->state == JOB_RUNNING ? RANK_ON_RESUME : RANK_ON_RETURN);
         if (run->n_in[RANK_MISSING] == 0) {
@@ -358,13 +482,30 @@ void run_came_back(struct sched *s, struct hold *hold, const struct claim *claim
         }
         watch_stir(s, job);
     }
-    if (job->state == JOB_PLACING) {
+    if (!list_empty(&run->recovering)) { /* its host may be drained or paused: no news to a queue */
+        s->due |= DUE_PLACE;
+    }
+    hold->heard = has_not_heard ? claim->generation : 0;
+    if (has_not_heard && run->cancelling &&
+        job->state != JOB_RECOVERING) { /* what was asked for cannot be waited for any more */
+        job_end(s, job, JOB_ON_CANCEL, MS_E_CANCELLED,
+                emit_text(s, "%.200s; meanwhile %s", run->cancel_text,
+                          rank_text(s, job, hold->rank, "came back",
+                                    emit_text(s, "it knows of generation %llu only",
+                                              (unsigned long long)claim->generation))));
+        return;
+    }
+    if (has_not_heard && !run->cancelling) {
+        recover_again(s, run);
+        return;
+    }
+    if (job->state != JOB_RUNNING) {
         run_tell_plan_again(s, hold); /* ours may have been lost with the connection */
     }
     if (job->state == JOB_RUNNING && !claim->running) {
         send_start(s, hold); /* ours was lost with the connection */
     }
     if (run->cancelling) {
-        send_stop(s, hold->node, job->id, job->generation, MS_E_CANCELLED, run->cancel_text, true);
+        stop_came_back(s, hold);
     }
 }

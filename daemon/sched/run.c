@@ -15,6 +15,7 @@ struct run *run_create(struct job *job)
         run->members[rank].log_path = dup_text("");
     }
     run->job = job;
+    list_init(&run->recovering);
     run->n_in[RANK_MISSING] = job->workers;
     job->run = run;
     return run;
@@ -30,9 +31,31 @@ void run_free(struct run *run)
         free(run->members[rank].principal);
         free(run->members[rank].log_path);
     }
+    run_forget_mends(run);
     free(run->members);
     free(run->evals);
     free(run);
+}
+
+struct mend *run_mend(struct run *run, uint32_t rank)
+{
+    if (run->mends == NULL) {
+        run->mends = memory_take(run->job->workers * sizeof(*run->mends));
+    }
+    return &run->mends[rank];
+}
+
+void run_forget_mends(struct run *run)
+{
+    for (uint32_t rank = 0; run->mends != NULL && rank < run->job->workers; rank++) {
+        free(run->mends[rank].since.causes);
+        free(run->mends[rank].wall.causes);
+        free(run->mends[rank].before.since.causes);
+        free(run->mends[rank].before.wall.causes);
+        free(run->mends[rank].last);
+    }
+    free(run->mends);
+    run->mends = NULL;
 }
 
 /* ---- states of ranks ----------------------------------------------------------------------------
@@ -126,16 +149,44 @@ void send_start(struct sched *s, const struct hold *hold)
 }
 
 void send_stop(struct sched *s, const struct node *node, uint64_t job, uint64_t generation,
-               int code, const char *text, bool at_step)
+               int code, const char *text)
 {
-    if (node->conn == NULL) {
-        return;
-    }
     Ms__Stop msg = MS__STOP__INIT;
     msg.job = job;
     msg.generation = generation;
     msg.code = code;
     msg.text = (char *)text;
-    msg.at_step = at_step;
-    emit_send(s, node->conn->id, MS_MSG_STOP, 0, &msg.base);
+    if (node->conn != NULL) {
+        emit_send(s, node->conn->id, MS_MSG_STOP, 0, &msg.base);
+    }
+}
+
+/* A round goes on to its Start while all its ranks are there and know of it; else, or where one has
+ * had it and the next round was due, they stand for good, for none begins where a job is to stop.
+ */
+static bool stands(const struct job *job)
+{
+    const struct run *run = job->run;
+    bool does =
+        job->state == JOB_RECOVERING && (run_n_over(run) > 0 || run->n_in[RANK_TRAINING] > 0);
+    for (uint32_t rank = 0; job->state == JOB_RECOVERING && !does && rank < job->workers; rank++) {
+        const struct hold *hold = run->members[rank].hold;
+        does = hold == NULL || hold->heard != 0 || hold->generation != job->generation;
+    }
+    return does;
+}
+
+void send_stop_at_step(struct sched *s, const struct hold *hold, const char *text, bool saves)
+{
+    Ms__Stop msg = MS__STOP__INIT;
+    msg.job = hold->job_id;
+    msg.generation = hold->generation;
+    msg.code = MS_E_CANCELLED;
+    msg.text = (char *)text;
+    msg.at_step = true;
+    msg.saves = saves;
+    msg.stands = stands(hold->job);
+    if (hold->node->conn != NULL) {
+        emit_send(s, hold->node->conn->id, MS_MSG_STOP, 0, &msg.base);
+    }
 }

@@ -2,6 +2,7 @@
 #ifndef SCHED_RUN_H
 #define SCHED_RUN_H
 
+#include "daemon/sched/list.h"
 #include "daemon/sched/sched.h"
 #include "daemon/sched/states.h"
 #include "daemon/sched/timer.h"
@@ -28,6 +29,49 @@ struct member {
     uint32_t pid;
     uint64_t step, steps;
     double seconds;
+    bool has_plan;     /* its process has made the plan of the ranks */
+    uint64_t ready_in; /* ... and said so in this generation, the last one */
+    bool has_state;    /* ... and was started: it holds the state of the training */
+    bool may_save;     /* it is over and ended well: it can still save what it holds */
+};
+
+/* Why a rank was lost: causes.c. */
+struct cause {
+    char node_id[MS_NAME_MAX + 1];
+    char text[161];
+    uint32_t times;
+};
+
+/* Of a rank, at one step of the job. */
+struct losses {
+    uint32_t n;
+    uint32_t n_causes; /* MS_RESTARTS_MAX at the most, the last ones */
+    uint64_t step;
+    struct cause *causes; /* owned; NULL: none */
+};
+
+/* What recovery knows of a rank, while its job is placed. */
+struct mend {
+    struct { /* as its last RankReady says */
+        uint64_t step, told, bytes;
+        uint32_t from, rank, ms; /* enum ms_state_from; PULLED: whose state, and what it took */
+        uint32_t prepared_ms;
+        uint8_t digest[MS_STATE_DIGEST_LEN];
+        bool has_digest;
+    } state;
+    struct losses since, wall; /* budget.c */
+    uint32_t n_lost_now;       /* of those of since, after the job last started */
+    uint32_t n_unready;        /* processes that ended before they were ready for it, one by one */
+    struct {                   /* before the last loss */
+        bool may_be_away;      /* its process, which may not have ended */
+        struct losses since, wall;
+        uint32_t n_lost_now, n_unready;
+        uint64_t blame; /* of its host, with the loss; 0: of none */
+    } before;
+    char *last;         /* why the last one was lost; owned; NULL: none was */
+    uint64_t unreached; /* process that others did not reach: again only if nobody else can ... */
+    uint32_t unreached_by; /* ... this rank, the last that said so, + 1; 0: none */
+    bool must_move;        /* it is its end of the link */
 };
 
 struct progress {
@@ -39,6 +83,7 @@ struct progress {
 struct complaint {
     bool made;
     uint32_t rank; /* it is about */
+    uint32_t by;   /* ... of this one; of the same: it speaks of itself */
     int32_t code;
     char text[MS_TEXT_MAX + 1];
     struct timer timer;
@@ -47,9 +92,12 @@ struct complaint {
 /* What befalls a rank; lost.c says what becomes of its job. */
 enum fault {
     FAULT_LOST,      /* its node is gone, or holds it no more */
+    FAULT_LEFT,      /* its node said that it leaves */
     FAULT_MISSING,   /* its node did not come back after the scheduler's restart */
     FAULT_FAILED,    /* it said so itself */
     FAULT_LEAVING,   /* ... and that its process leaves, or begins anew */
+    FAULT_GAVE_UP,   /* ... and that its process has let go of it: others were gone for it */
+    FAULT_UNFIT,     /* ... and was to take the place of a lost one: its process cannot */
     FAULT_COMPLAINT, /* another rank said so, and nobody knew better */
     FAULT_UNTOLD,    /* what it has to know cannot be sent */
     FAULT_UNREADY,   /* its node beats, and it does not get ready */
@@ -61,23 +109,52 @@ struct run {
     struct job *job;
     struct member *members;     /* job->workers of them */
     uint32_t n_in[RANK_STATES]; /* ranks by state: rank_set counts, nobody else */
-    struct timer ready;         /* while PLACING; not armed: for ever */
+    struct timer ready;         /* while PLACING, RECOVERING; not armed: for ever */
     struct timer adopt;         /* while ranks are MISSING */
     int64_t expect_ms;          /* how long it was armed for, all in all */
     const char *expected;       /* after what their nodes have to come back; a literal */
     struct timer grace;         /* of a cancel at the step */
-    bool cancelling;            /* Stop{at_step} is out */
+    bool cancelling;            /* Stop{at_step} is due, and no round begins any more */
+    bool stop_is_out;           /* ... and was told: the grace runs */
     char cancel_text[MS_TEXT_MAX + 1];
+    char kept[MS_TEXT_MAX + 1]; /* what the ranks that stopped said that they saved; "": nothing */
+    char unkept[MS_TEXT_MAX + 1]; /* why one that was to save did not; the last that said so */
+    uint64_t kept_step;           /* ... of that step */
+    uint32_t late_saver;          /* a rank that is over and was asked to save; 0: nobody was */
     struct complaint complaint;
     bool has_progress;
     struct progress progress;
     struct progress *evals;
     size_t n_evals;
+    struct mend *mends; /* job->workers of them, while placed; run_mend() */
+    /* Processes that could not serve a rank: not asked again before the timer has forgotten them */
+    uint64_t unfit[MS_UNFIT_MAX];
+    uint32_t n_unfit; /* so many were: the last MS_UNFIT_MAX are known */
+    struct timer unfit_timer;
+    bool met_unfit; /* since it stands still: what they take is no new time to get ready */
+    /* Nodes whose process ended before it was ready: others first. Hashes of ids; likewise */
+    uint64_t stumbled[MS_UNFIT_MAX];
+    uint32_t n_stumbled;
+    int64_t not_before_ms;  /* the next round: who stumbled again and again has a pause */
+    int64_t wants_until_ms; /* so long idle nodes are kept for it */
+    struct timer round;     /* at the next of the two */
+    struct list recovering; /* in sched.recovering: a round is due */
+    bool stands_still;      /* for ranks that are lost ... */
+    int64_t still_ms;       /* ... since then */
+    uint64_t furthest;      /* step that any rank has told of, since the job last went back */
+    uint32_t n_recoveries, n_ranks_lost;
+    uint64_t recovering_ms;
+    uint64_t again_from, again_to; /* steps trained again, for no rank held them; 0: never */
 };
 
-/* place.c and rank.c: who gets which rank */
+/* place.c, assign.c and rank.c: who gets which rank */
 
 void place_settle(struct sched *s);
+/* The rank is this node's, under the job's generation; its state is the caller's. */
+void run_give(struct sched *s, struct job *job, uint32_t rank, struct node *node);
+/* Assign to all ranks; their nodes are connected. False: it cannot be sent, and the job was lost.
+ */
+bool run_assign(struct sched *s, struct job *job);
 void place_job(struct sched *s, struct job *job, struct node **nodes); /* in rank order */
 void run_token(const struct sched *s, const struct job *job, uint8_t ret[MS_TOKEN_LEN]);
 int natural_compare(const char *a, const char *b); /* "w2" before "w10" */
@@ -89,6 +166,8 @@ const char *isa_least(struct node *const *nodes, uint32_t n);
 
 struct run *run_create(struct job *job); /* ranks are MISSING until rank_begin; NULL: no memory */
 void run_free(struct run *run);
+struct mend *run_mend(struct run *run, uint32_t rank);
+void run_forget_mends(struct run *run);                                 /* it is over */
 void rank_begin(struct run *run, uint32_t rank, enum rank_state state); /* its first state */
 void rank_set(struct run *run, uint32_t rank, enum rank_event event);
 bool rank_is_over(const struct member *member);
@@ -101,11 +180,13 @@ const char *rank_text(struct sched *s, const struct job *job, uint32_t rank, con
                       const char *cause);
 void send_start(struct sched *s, const struct hold *hold);
 void send_stop(struct sched *s, const struct node *node, uint64_t job, uint64_t generation,
-               int code, const char *text, bool at_step);
+               int code, const char *text);
+void send_stop_at_step(struct sched *s, const struct hold *hold, const char *text, bool saves);
 
 /* report.c: what its ranks say */
 
 void on_rank_ready(struct sched *s, struct conn *conn, const struct sched_event *event);
+void run_look_ready(struct sched *s, struct job *job); /* all are: it starts */
 void on_rank_done(struct sched *s, struct conn *conn, const struct sched_event *event);
 void on_peer_report(struct sched *s, struct conn *conn, const struct sched_event *event);
 void on_progress(struct sched *s, struct conn *conn, const struct sched_event *event);
@@ -122,19 +203,23 @@ void on_rank_plan(struct sched *s, struct conn *conn, const struct sched_event *
 /* Where the ranks of a placed job have their plan from. */
 enum ms_plan_from run_plan_from(const struct job *job);
 bool run_awaits_plan(const struct job *job); /* PLACING: rank 0 has not said it yet */
-/* Plan to all ranks; the job's own is in memory. False: it cannot be sent, and the job was lost. */
+/* Plan to all ranks that have not made it yet; the job's own is in memory. False: it cannot be
+ * sent, and the job was lost. */
 bool run_tell_plan(struct sched *s, struct job *job);
 void run_tell_plan_again(struct sched *s, const struct hold *hold); /* none yet: nothing */
 /* NULL, or why the digest that all ranks have is not that of the job's plan. */
 const char *run_plan_differs(struct sched *s, const struct job *job, const char *digest);
 bool node_knows_plans(const struct node *node); /* its release does */
+bool job_is_for_all(const struct job *job);     /* for nodes of release 0.1, too */
 
 /* lost.c: the policy. The job ends, or is placed anew: run may be gone afterwards. */
 
 void run_lost(struct sched *s, struct job *job, uint32_t rank, enum fault fault, int code,
               const char *text);
-/* Keeps the first complaint and gives the rank that it is about the time to speak for itself. */
-void run_complain(struct sched *s, struct run *run, uint32_t rank, int code, const char *text);
+/* Keeps the first complaint, by that rank, and gives the rank that it is about the time to speak
+ * for itself. */
+void run_complain(struct sched *s, struct run *run, uint32_t rank, uint32_t by, int code,
+                  const char *text);
 void run_complaint_timeout(struct sched *s, struct run *run);
 
 /* ready.c: how long ranks may take to get ready */
@@ -149,19 +234,37 @@ void node_arrived(struct sched *s, struct node *node); /* it registered */
 void nodes_stand_outside(struct sched *s);             /* some may, and cannot get in */
 /* Its MISSING ranks have so long to come back; longer if that is later, or nodes keep coming. */
 void run_expect(struct sched *s, struct run *run, int64_t ms, const char *after);
+/* After we stood still for ms, now: who is on his way back may have given up, and tries again. */
+void runs_expect_whole_lease(struct sched *s, int64_t ms);
 void run_adopt_timeout(struct sched *s, struct run *run);
 const char *awaited_words(struct sched *s); /* who is missing, for the status; "": nobody */
 
-/* results.c: what an ended job showed, as its row keeps it */
+/* results.c: what a job showed, as its row keeps it */
 
 void results_pack(struct sched *s, const struct run *run, struct sched_job_row *row);
 int results_unpack(struct job *job, const struct sched_job_row *row, struct ms_err *err);
 bool rank_state_parse(const char *name, enum rank_state *ret);
 
-/* end.c: how a placed job is stopped, and how any job ends */
+/* stop.c: a placed job is asked to end after its step. The job may end in all but the notes. */
 
+void run_stop_at_step(struct sched *s, struct job *job, const char *text); /* RUNNING, RECOVERING */
 void run_grace_timeout(struct sched *s, struct run *run);
-void run_stop_at_step(struct sched *s, struct job *job, const char *text);
+/* A rank of a job that is to stop was lost: others may have to save, or nobody is left. */
+void stop_look(struct sched *s, struct job *job);
+void stop_came_back(struct sched *s, const struct hold *hold);
+void stop_note_kept(struct sched *s, struct job *job, uint32_t rank, const Ms__RankDone *msg);
+/* RankDone of one that is over: what it was asked to save after its end. */
+void stop_said_again(struct sched *s, struct job *job, uint32_t rank, const Ms__RankDone *msg);
+/* All ranks are over: the job ends, or one of them has to save first. */
+void stop_over(struct sched *s, struct job *job);
+
+/* end.c: how the ranks of a placed job are released, and how any job ends */
+
+/* Nobody waits for this rank any more: its node, if it has one, hears Stop, and is free where it
+ * had said RankDone. why: of a node that has yet to come back. */
+void rank_release(struct sched *s, struct job *job, uint32_t rank, bool said_done, int code,
+                  const char *text, const char *why);
+
 void job_end(struct sched *s, struct job *job, enum job_event event, int code, const char *text);
 void job_requeue(struct sched *s, struct job *job, const char *text); /* PLACING only */
 

@@ -18,6 +18,11 @@ int64_t sched_deadline(const struct sched *s)
     return s->due != 0 ? s->now.mono_ms : lease < timer ? lease : timer;
 }
 
+int64_t sched_clock_ms(const struct sched *s)
+{
+    return s->now.mono_ms;
+}
+
 static void leases_stretch(struct sched *s, int64_t ms)
 {
     for (struct list *at = s->beating.next; at != &s->beating; at = at->next) {
@@ -37,6 +42,7 @@ void sched_stood_still(struct sched *s, int64_t ms)
     if (ms >= s->cfg.lease_ms / 2) { /* now is when it began */
         s->stood_still_ms = ms;
         s->stood_still_until_ms = after_ms(s, ms + s->cfg.lease_ms);
+        runs_expect_whole_lease(s, ms);
     }
 }
 
@@ -194,6 +200,7 @@ struct sched *sched_create(const struct sched_config *cfg, struct sched_time now
     list_init(&s->beating);
     list_init(&s->idle);
     list_init(&s->placed);
+    list_init(&s->recovering);
     list_init(&s->askers);
     list_init(&s->followers);
     list_init(&s->watches);
@@ -248,7 +255,7 @@ static void hosts_free(struct sched *s)
     struct table_link *link = s->hosts.slots != NULL ? table_walk(&s->hosts, &slot, NULL) : NULL;
     while (link != NULL) {
         struct table_link *next = table_walk(&s->hosts, &slot, link);
-        free(list_item(link, struct host, link));
+        host_free(list_item(link, struct host, link));
         link = next;
     }
 }

@@ -36,12 +36,12 @@ enum sched_mode {
 
 struct sched_config {
     enum sched_mode mode;
-    int64_t lease_ms;        /* a node that is silent longer is lost */
-    int64_t topo_timeout_ms; /* < 0: for ever */
-    uint32_t worker_num;     /* SCHED_DYNAMIC */
-    int recovery;            /* SCHED_DYNAMIC: MS_ENABLE_RECOVERY (refused until it exists) */
-    int disable_heartbeat;   /* MS_DISABLE_HEARTBEAT: no lease ever ends */
-    int certificate_ids;     /* a node id is of one certificate */
+    int64_t lease_ms;                    /* a node that is silent longer is lost */
+    int64_t topo_timeout_ms;             /* < 0: for ever */
+    uint32_t worker_num;                 /* SCHED_DYNAMIC */
+    int recovery;                        /* SCHED_DYNAMIC: MS_ENABLE_RECOVERY */
+    int disable_heartbeat;               /* MS_DISABLE_HEARTBEAT: no lease ever ends */
+    int certificate_ids;                 /* a node id is of one certificate */
     uint32_t nodes_per_certificate;      /* 0: no limit but MS_NODES_MAX */
     uint32_t specs_mib, specs_owner_mib; /* 0: MS_SPECS_MIB, MS_SPECS_OWNER_MIB */
     /* 0: MS_JOBS_QUEUED_MAX, MS_JOBS_OWNER_MAX, MS_JOBS_ADMIN */
@@ -108,7 +108,7 @@ struct sched_job_row {
     size_t spec_bytes;     /* ... in an update, too */
     char plan[65];         /* which sched_plan_row it has; "" none */
     bool plan_given;       /* ... that came with it: rank 0 does not choose */
-    const char *plan_text; /* loading, QUEUED and PLACING: that row's; borrowed */
+    const char *plan_text; /* loading, of jobs that may have to tell it: that row's; borrowed */
 };
 
 /* The text of a plan (docs/plan.md), once for all jobs that have it. */
@@ -133,6 +133,14 @@ struct sched_member_row {
     char state[16];      /* as people see it; "" in rows of 0.1 */
     uint64_t step;
     uint32_t pid;
+};
+
+/* A host that is set aside: host.h. */
+struct sched_aside_row {
+    char key[MS_HOST_KEY_MAX + 1];
+    char name[MS_HOST_MAX + 1];
+    int64_t until_ms; /* wall clock */
+    char why[MS_TEXT_MAX + 1];
 };
 
 /* What happened, for people: `msctl events`. Numbers only grow; texts are borrowed like effects. */
@@ -183,6 +191,8 @@ enum sched_effect_kind {
     SCHED_DO_DROP_JOB,     /* history beyond MS_JOBS_KEPT_MAX */
     SCHED_DO_PUT_PLAN,     /* insert by digest; the same one again: nothing changes */
     SCHED_DO_DROP_PLAN,    /* no job has it any more */
+    SCHED_DO_PUT_ASIDE,    /* insert or update by key */
+    SCHED_DO_DROP_ASIDE,   /* its time is over */
     SCHED_DO_PUT_EVENT,    /* append */
     SCHED_DO_DROP_EVENT,   /* beyond MS_EVENTS_KEPT */
     SCHED_DO_PUT_META,     /* named number: "generation", "next_job" */
@@ -219,6 +229,7 @@ struct sched_effect {
     const struct sched_job_row *job; /* PUT_JOB; borrowed likewise */
     const struct sched_member_row *member;
     const struct sched_plan_row *plan;   /* PUT_PLAN, DROP_PLAN; borrowed likewise */
+    const struct sched_aside_row *aside; /* PUT_ASIDE, DROP_ASIDE; borrowed likewise */
     const struct sched_event_row *event; /* PUT_EVENT; borrowed likewise */
     const struct sched_read *read;       /* READ; borrowed likewise */
     uint64_t job_id;                     /* DROP_JOB, DROP_MEMBERS */
@@ -233,6 +244,9 @@ void sched_effect_join(const struct sched_effect *effect, uint8_t *ret);
 
 /* True for effects that must be durable before any other effect of the same tick is carried out. */
 int sched_effect_is_durable(enum sched_effect_kind kind);
+/* ... and count as a tick: events, and what is set aside, tell nobody that something was
+ * acknowledged. A start that writes one must not hide that the database lacks a tick. */
+int sched_effect_acknowledges(enum sched_effect_kind kind);
 
 /* ---- life ---------------------------------------------------------------------------------------
  */
@@ -249,6 +263,7 @@ void sched_destroy(struct sched *sched); /* NULL allowed */
  * adopted or failed. Rows are copied. */
 int sched_load_meta(struct sched *sched, const char *key, uint64_t value, struct ms_err *err);
 int sched_load_plan(struct sched *sched, const struct sched_plan_row *row, struct ms_err *err);
+int sched_load_aside(struct sched *sched, const struct sched_aside_row *row, struct ms_err *err);
 int sched_load_job(struct sched *sched, const struct sched_job_row *row, struct ms_err *err);
 int sched_load_member(struct sched *sched, const struct sched_member_row *row, struct ms_err *err);
 /* In the order of their numbers. */
@@ -266,6 +281,9 @@ const struct sched_effect *sched_effects(const struct sched *sched, size_t *ret_
 
 /* Monotonic ms of the next deadline, INT64_MAX: none. */
 int64_t sched_deadline(const struct sched *sched);
+
+/* The monotonic ms that it heard last: by them its deadlines were armed. */
+int64_t sched_clock_ms(const struct sched *sched);
 
 /* Bytes of tick memory that were taken since sched_begin_tick: what answers cost. */
 size_t sched_tick_bytes(const struct sched *sched);

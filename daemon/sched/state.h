@@ -36,6 +36,7 @@
 #include "daemon/sched/plan.h"
 #include "daemon/sched/purse.h"
 #include "daemon/sched/queue.h"
+#include "daemon/sched/recover.h"
 #include "daemon/sched/run.h"
 #include "daemon/sched/sched.h"
 #include "daemon/sched/share.h"
@@ -78,7 +79,8 @@ struct sched {
     uint32_t n_expected;          /* nodes, by loading */
     uint32_t n_came;              /* nodes that registered and had not since the start ... */
     int64_t came_ms;              /* ... the last of them; moved on while we stood still */
-    uint32_t n_paused;            /* hosts */
+    uint32_t n_paused, n_aside;   /* hosts */
+    uint64_t last_blame;          /* of one of them: host.h */
     uint32_t n_stuck;             /* holds that are overdue */
     bool crowded;                 /* since the start some could not get in ... */
     int64_t crowded_ms;           /* ... as of then; moved on likewise */
@@ -94,6 +96,7 @@ struct sched {
     struct heap timers;
     struct queue queue;
     struct list placed;
+    struct list recovering; /* struct run: a round is due */
     uint32_t n_placed, n_ended, n_members_kept;
     struct heap past_jobs, past_ranks; /* of owners, who has the most first */
     uint64_t last_ended;               /* a job's ended_no */
@@ -120,7 +123,8 @@ struct sched {
     /* SCHED_DYNAMIC */
     enum topo_state topo;
     struct timer topo_timer, ending_timer;
-    int64_t leave_ms; /* that ending_timer was armed for */
+    int64_t let_be_ms; /* not before then: the next line of log about ranks of an earlier one */
+    int64_t leave_ms;  /* that ending_timer was armed for */
     bool ending, exited;
     int exit_status;
     char exit_text[MS_TEXT_MAX + 1];

@@ -17,20 +17,37 @@ static const struct ms_rule node_rules[] = {
 /* A rank that is over can still be lost while its job goes on: its node is. */
 static const char *const rank_states[RANK_STATES] = {"MISSING", "PREPARING", "READY",  "TRAINING",
                                                      "DONE",    "STOPPED",   "FAILED", "LOST"};
-static const char *const rank_events[RANK_EVENTS] = {"return", "resume",  "ready", "start", "done",
-                                                     "stop",   "failure", "away",  "loss"};
+static const char *const rank_events[RANK_EVENTS] = {
+    "assign", "return", "resume", "ready", "start", "done", "stop", "failure", "away", "loss"};
 static const struct ms_rule rank_rules[] = {
-    {RANK_MISSING, RANK_ON_RETURN, RANK_PREPARING}, {RANK_MISSING, RANK_ON_RESUME, RANK_TRAINING},
-    {RANK_MISSING, RANK_ON_STOP, RANK_LOST},        {RANK_MISSING, RANK_ON_LOSS, RANK_LOST},
-    {RANK_PREPARING, RANK_ON_READY, RANK_READY},    {RANK_PREPARING, RANK_ON_STOP, RANK_STOPPED},
-    {RANK_PREPARING, RANK_ON_FAILURE, RANK_FAILED}, {RANK_PREPARING, RANK_ON_AWAY, RANK_MISSING},
-    {RANK_PREPARING, RANK_ON_LOSS, RANK_LOST},      {RANK_READY, RANK_ON_START, RANK_TRAINING},
-    {RANK_READY, RANK_ON_STOP, RANK_STOPPED},       {RANK_READY, RANK_ON_FAILURE, RANK_FAILED},
-    {RANK_READY, RANK_ON_AWAY, RANK_MISSING},       {RANK_READY, RANK_ON_LOSS, RANK_LOST},
-    {RANK_TRAINING, RANK_ON_DONE, RANK_DONE},       {RANK_TRAINING, RANK_ON_STOP, RANK_STOPPED},
-    {RANK_TRAINING, RANK_ON_FAILURE, RANK_FAILED},  {RANK_TRAINING, RANK_ON_AWAY, RANK_MISSING},
-    {RANK_TRAINING, RANK_ON_LOSS, RANK_LOST},       {RANK_DONE, RANK_ON_LOSS, RANK_LOST},
-    {RANK_STOPPED, RANK_ON_LOSS, RANK_LOST},        {RANK_FAILED, RANK_ON_LOSS, RANK_LOST},
+    {RANK_LOST, RANK_ON_ASSIGN, RANK_PREPARING},
+    {RANK_PREPARING, RANK_ON_ASSIGN, RANK_PREPARING},
+    {RANK_READY, RANK_ON_ASSIGN, RANK_PREPARING},
+    {RANK_TRAINING, RANK_ON_ASSIGN, RANK_PREPARING},
+    {RANK_DONE, RANK_ON_ASSIGN, RANK_PREPARING},
+    {RANK_DONE, RANK_ON_AWAY, RANK_MISSING},
+    {RANK_MISSING, RANK_ON_RETURN, RANK_PREPARING},
+    {RANK_MISSING, RANK_ON_RESUME, RANK_TRAINING},
+    {RANK_MISSING, RANK_ON_STOP, RANK_LOST},
+    {RANK_MISSING, RANK_ON_LOSS, RANK_LOST},
+    {RANK_PREPARING, RANK_ON_READY, RANK_READY},
+    {RANK_PREPARING, RANK_ON_STOP, RANK_STOPPED},
+    {RANK_PREPARING, RANK_ON_FAILURE, RANK_FAILED},
+    {RANK_PREPARING, RANK_ON_AWAY, RANK_MISSING},
+    {RANK_PREPARING, RANK_ON_LOSS, RANK_LOST},
+    {RANK_READY, RANK_ON_START, RANK_TRAINING},
+    {RANK_READY, RANK_ON_STOP, RANK_STOPPED},
+    {RANK_READY, RANK_ON_FAILURE, RANK_FAILED},
+    {RANK_READY, RANK_ON_AWAY, RANK_MISSING},
+    {RANK_READY, RANK_ON_LOSS, RANK_LOST},
+    {RANK_TRAINING, RANK_ON_DONE, RANK_DONE},
+    {RANK_TRAINING, RANK_ON_STOP, RANK_STOPPED},
+    {RANK_TRAINING, RANK_ON_FAILURE, RANK_FAILED},
+    {RANK_TRAINING, RANK_ON_AWAY, RANK_MISSING},
+    {RANK_TRAINING, RANK_ON_LOSS, RANK_LOST},
+    {RANK_DONE, RANK_ON_LOSS, RANK_LOST},
+    {RANK_STOPPED, RANK_ON_LOSS, RANK_LOST},
+    {RANK_FAILED, RANK_ON_LOSS, RANK_LOST},
 };
 
 static const char *const topo_states[TOPO_STATES] = {"INITIALIZING", "INITIALIZED", "FINISHED",
@@ -45,15 +62,16 @@ static const struct ms_rule topo_rules[] = {
 
 static const char *const job_states[JOB_STATES] = {"QUEUED",    "PLACING", "RUNNING",  "RECOVERING",
                                                    "SUCCEEDED", "FAILED",  "CANCELLED"};
-static const char *const job_events[JOB_EVENTS] = {"place",   "ready",   "requeue",
+static const char *const job_events[JOB_EVENTS] = {"place",   "ready",   "loss",  "requeue",
                                                    "success", "failure", "cancel"};
-/* RECOVERING has no rule until a later release recovers: nothing may enter it. */
 static const struct ms_rule job_rules[] = {
-    {JOB_QUEUED, JOB_ON_PLACE, JOB_PLACING},      {JOB_QUEUED, JOB_ON_CANCEL, JOB_CANCELLED},
-    {JOB_PLACING, JOB_ON_READY, JOB_RUNNING},     {JOB_PLACING, JOB_ON_REQUEUE, JOB_QUEUED},
-    {JOB_PLACING, JOB_ON_FAILURE, JOB_FAILED},    {JOB_PLACING, JOB_ON_CANCEL, JOB_CANCELLED},
-    {JOB_RUNNING, JOB_ON_SUCCESS, JOB_SUCCEEDED}, {JOB_RUNNING, JOB_ON_FAILURE, JOB_FAILED},
-    {JOB_RUNNING, JOB_ON_CANCEL, JOB_CANCELLED},
+    {JOB_QUEUED, JOB_ON_PLACE, JOB_PLACING},        {JOB_QUEUED, JOB_ON_CANCEL, JOB_CANCELLED},
+    {JOB_PLACING, JOB_ON_READY, JOB_RUNNING},       {JOB_PLACING, JOB_ON_REQUEUE, JOB_QUEUED},
+    {JOB_PLACING, JOB_ON_FAILURE, JOB_FAILED},      {JOB_PLACING, JOB_ON_CANCEL, JOB_CANCELLED},
+    {JOB_RUNNING, JOB_ON_SUCCESS, JOB_SUCCEEDED},   {JOB_RUNNING, JOB_ON_FAILURE, JOB_FAILED},
+    {JOB_RUNNING, JOB_ON_CANCEL, JOB_CANCELLED},    {JOB_RUNNING, JOB_ON_LOSS, JOB_RECOVERING},
+    {JOB_RECOVERING, JOB_ON_READY, JOB_RUNNING},    {JOB_RECOVERING, JOB_ON_FAILURE, JOB_FAILED},
+    {JOB_RECOVERING, JOB_ON_CANCEL, JOB_CANCELLED},
 };
 
 const struct ms_machine states_of_nodes = {"node",

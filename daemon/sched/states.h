@@ -37,6 +37,7 @@ enum rank_state {
 };
 
 enum rank_event {
+    RANK_ON_ASSIGN,  /* it has a node for the job's next generation */
     RANK_ON_RETURN,  /* its node came back; not started yet */
     RANK_ON_RESUME,  /* ... and its job runs */
     RANK_ON_READY,   /* RankReady */
@@ -68,6 +69,7 @@ enum topo_event {
 enum job_event {
     JOB_ON_PLACE,   /* enough nodes are idle; generation + 1 */
     JOB_ON_READY,   /* every rank said RankReady */
+    JOB_ON_LOSS,    /* a rank was lost, and the job recovers */
     JOB_ON_REQUEUE, /* while ranks were getting ready one was lost, or the scheduler restarted */
     JOB_ON_SUCCESS, /* every rank said RankDone with code 0 */
     JOB_ON_FAILURE, /* a rank failed or was lost */

@@ -33,6 +33,16 @@ static void complaint(struct sched *s, struct timer *timer)
     run_complaint_timeout(s, list_item(timer, struct run, complaint.timer));
 }
 
+static void unfit(struct sched *s, struct timer *timer)
+{
+    recover_ask_again(s, list_item(timer, struct run, unfit_timer));
+}
+
+static void next_round(struct sched *s, struct timer *timer)
+{
+    recover_round_timeout(s, list_item(timer, struct run, round));
+}
+
 static void route(struct sched *s, struct timer *timer)
 {
     route_timeout(s, list_item(timer, struct route, timer));
@@ -53,9 +63,12 @@ static const struct {
     [TIMER_READY] = {ready, true},
     [TIMER_ADOPT] = {adopt, true},
     [TIMER_GRACE] = {grace, true},
+    [TIMER_ROUND] = {next_round, false},
+    [TIMER_UNFIT] = {unfit, false},
     [TIMER_COMPLAINT] = {complaint, true},
     [TIMER_ROUTE] = {route, true},
     [TIMER_PAUSE] = {host_timeout, false},
+    [TIMER_ASIDE] = {host_aside_timeout, false},
 };
 
 static int timer_before(const struct heap_link *a, const struct heap_link *b)

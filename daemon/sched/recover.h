@@ -1,0 +1,88 @@
+/* recover.h - jobs that lose ranks and go on: docs/recovery.md
+ *
+ *     lost.c -> recover.c   may it, what the loss counts for, the round
+ *               vacant.c    who takes a rank that nobody has
+ *               budget.c    what losses were in vain
+ *               stop.c      ... and where the job is to stop instead
+ *               recover_words.c */
+#ifndef SCHED_RECOVER_H
+#define SCHED_RECOVER_H
+
+#include "daemon/sched/run.h"
+
+struct node;
+
+/* ---- recover.c ---- */
+
+/* Does that loss of a rank not end the job? */
+bool recover_may(struct sched *s, const struct job *job, uint32_t rank, enum fault fault);
+/* ... and it is to go on: the rank is vacant from now on, or its peers try again to reach it. */
+void recover_lose(struct sched *s, struct job *job, uint32_t rank, enum fault fault,
+                  const char *text);
+/* Losses do not end jobs of this kind, and this one has begun. */
+bool recover_is_on(const struct sched *s, const struct job *job);
+bool recover_is_loss(enum fault fault); /* else the rank is there, and ends its job */
+/* Of two ranks of which one complains of the other: whose place it is. *text may be said anew. */
+uint32_t recover_blames(struct sched *s, struct run *run, uint32_t rank, uint32_t by,
+                        const char **text);
+/* The job is to stop after its step: does it let the other ranks do so all the same? */
+bool recover_stops(const struct sched *s, const struct job *job, enum fault fault);
+/* ... and this one counts as over. */
+void recover_lose_stopping(struct sched *s, struct job *job, uint32_t rank, enum fault fault,
+                           const char *text);
+/* It stands for good without the ranks that are lost: nothing but its end is waited for. */
+void recover_stand_stopping(struct sched *s, struct job *job, const char *text);
+/* Its ranks do not know of one generation: another round. */
+void recover_again(struct sched *s, struct run *run);
+/* Rounds of jobs whose ranks are complete again. True: there was one. */
+bool recover_settle(struct sched *s);
+void recover_round_timeout(struct sched *s, struct run *run);
+bool recover_wants_nodes(const struct sched *s); /* idle ones are for a job that lost ranks */
+/* All ranks are ready: where it goes on, in words for its event; NULL: none was lost. */
+const char *recover_end(struct sched *s, struct job *job);
+
+/* ---- vacant.c ---- */
+
+uint32_t recover_n_vacant(const struct run *run);
+bool vacant_fill(struct sched *s, struct job *job); /* all vacant ranks, or none */
+/* This process has a rank of us that we gave up, and nobody has taken: it has it again. */
+bool recover_take_back(struct sched *s, struct node *node, const struct claim *claim);
+/* Is there a vacant rank that a node with this id may take? */
+bool recover_has_room(const struct sched *s, const char *node_id);
+/* The rank's process ended before it was ready: others first, and a pause if there are none. */
+void vacant_note_stumble(struct sched *s, struct run *run, uint32_t rank);
+void vacant_note_unfit(struct sched *s, struct run *run, uint64_t incarnation);
+void recover_ask_again(struct sched *s, struct run *run); /* those who could not serve, too */
+
+/* ---- budget.c ---- */
+
+/* Losses of this rank with no step of the job since the one before. */
+uint32_t budget_in_vain(const struct run *run, uint32_t rank);
+/* NULL, or those after which another one that counts ends the job. */
+const struct losses *budget_spent(const struct run *run, uint32_t rank);
+void budget_count(struct run *run, uint32_t rank, const char *text);
+/* What is counted of the rank until now: a loss follows. */
+void budget_keep(struct run *run, uint32_t rank);
+void budget_take_back(struct run *run, uint32_t rank); /* ... which was none */
+void budget_start(struct run *run); /* all ranks are ready, perhaps at an earlier step */
+void recover_saw_step(struct run *run, uint64_t step);
+
+/* ---- causes.c: why it was lost, each time ---- */
+
+void causes_add(struct losses *losses, const char *node_id, const char *text);
+void causes_keep_last(struct losses *losses, uint32_t n);
+/* All of them and the last one, of the rank on that node, in room bytes. */
+const char *causes_words(struct sched *s, const struct losses *losses, const char *node_id,
+                         const char *text, size_t room);
+
+/* ---- recover_words.c: what people read of it ---- */
+
+/* Why the job ends all the same: NULL, or its rank was lost too often at one step. */
+const char *recover_spent(struct sched *s, const struct job *job, uint32_t rank, enum fault fault,
+                          const char *text);
+const char *recover_words(struct sched *s, const struct job *job); /* what it waits for */
+/* All are ready after so long. is_back: some of what was told is trained again. */
+const char *recover_state_words(struct sched *s, const struct job *job, int64_t still_ms,
+                                bool is_back);
+
+#endif

@@ -1,0 +1,132 @@
+/* recover_words.c - what people read of a recovery */
+#include "daemon/sched/state.h"
+
+#include <string.h>
+
+typedef unsigned long long ull;
+
+const char *recover_spent(struct sched *s, const struct job *job, uint32_t rank, enum fault fault,
+                          const char *text)
+{
+    const struct mend *mend =
+        job->run != NULL && job->run->mends != NULL ? &job->run->mends[rank] : NULL;
+    if (!recover_is_loss(fault)) {
+        return NULL;
+    }
+    if (mend != NULL && mend->n_unready >= MS_STUMBLES_MAX) {
+        return emit_text(
+            s,
+            "no process got ready for rank %u, %u of them ended before that; the last: "
+            "%.250s",
+            rank, mend->n_unready + 1, text);
+    }
+    const struct losses *spent = mend != NULL ? budget_spent(job->run, rank) : NULL;
+    if (spent == NULL || spent->n_causes == 0) {
+        return NULL;
+    }
+    const char *head =
+        emit_text(s,
+                  "rank %u was lost %u times, and the job did not get beyond step %llu, so that "
+                  "the step or evaluation behind it may be what kills it: ",
+                  rank, spent->n + 1, (ull)spent->step);
+    return emit_text(
+        s, "%s%s", head,
+        causes_words(s, spent, job->run->members[rank].node_id, text, MS_TEXT_MAX - strlen(head)));
+}
+
+static const char *why_lost(const struct job *job)
+{
+    for (uint32_t rank = 0; job->run->mends != NULL && rank < job->workers; rank++) {
+        if (job->run->members[rank].hold == NULL && job->run->mends[rank].last != NULL) {
+            return job->run->mends[rank].last;
+        }
+    }
+    return "";
+}
+
+static const char *list_ranks(struct sched *s, const struct job *job, bool vacant)
+{
+    enum { SHOWN = 8 };
+    const char *list = "";
+    uint32_t n = 0;
+    for (uint32_t rank = 0; rank < job->workers; rank++) {
+        const struct member *member = &job->run->members[rank];
+        if (vacant ? member->hold != NULL : member->state != RANK_PREPARING) {
+            continue;
+        }
+        if (++n > SHOWN) {
+            return emit_text(s, "ranks%s ...", list);
+        }
+        list = emit_text(s, "%s %u", list, rank);
+    }
+    return emit_text(s, "rank%s%s", n == 1 ? "" : "s", list);
+}
+
+static const char *why_not_yet(struct sched *s)
+{
+    return s->draining             ? "the scheduler's next start: it is shutting down"
+           : s->refusal[0] != '\0' ? emit_text(s, "disk space: %.150s", s->refusal)
+           : !generations_left(s)  ? "ever: the cluster's generations have run out"
+                                   : NULL;
+}
+
+const char *recover_words(struct sched *s, const struct job *job)
+{
+    const struct run *run = job->run;
+    const bool is_due = !list_empty(&run->recovering);
+    const char *blocked = is_due ? why_not_yet(s) : NULL;
+    if (blocked != NULL) {
+        return emit_text(s, "lost ranks; waits for %s", blocked);
+    }
+    if (recover_n_vacant(run) > 0) {
+        return emit_text(s, "waits for a node to take %s: %s. %s", list_ranks(s, job, true),
+                         s->mode->takers, why_lost(job));
+    }
+    if (is_due) {
+        return "waits for its nodes to come back";
+    }
+    return emit_text(
+        s, "recovers, generation %llu: waits for %s to load data, connect and take the state",
+        (ull)job->generation, list_ranks(s, job, false));
+}
+
+/* Where it goes on, and what of that was told before. */
+static const char *from_words(struct sched *s, const struct run *run, bool is_back)
+{
+    const struct mend *first = &run->mends[0];
+    const ull step = (ull)first->state.step;
+    const char *words =
+        first->state.from == MS_STATE_CHECKPOINT
+            ? emit_text(s, "goes on from the checkpoint of step %llu", step)
+        : is_back && step == 0 ? "begins anew, for no rank has a checkpoint that can be read"
+        : is_back ? emit_text(s, "goes on after step %llu, for no rank held a later one", step)
+                  : emit_text(s, "goes on after step %llu", step);
+    if (!is_back) {
+        return words;
+    }
+    return run->again_from == run->again_to
+               ? emit_text(s, "%s: step %llu is trained again", words, (ull)run->again_to)
+               : emit_text(s, "%s: steps %llu to %llu are trained again", words,
+                           (ull)run->again_from, (ull)run->again_to);
+}
+
+const char *recover_state_words(struct sched *s, const struct job *job, int64_t still_ms,
+                                bool is_back)
+{
+    const char *words =
+        emit_text(s, "generation %llu: %s; it stood still for %lld ms", (ull)job->generation,
+                  from_words(s, job->run, is_back), (long long)still_ms);
+    for (uint32_t rank = 0; rank < job->workers; rank++) {
+        const struct mend *mend = &job->run->mends[rank];
+        const char *node = job->run->members[rank].node_id;
+        if (mend->state.from == MS_STATE_PULLED) {
+            words =
+                emit_text(s,
+                          "%s; rank %u (node %s) took %llu bytes from rank %u in %u ms, after %u "
+                          "ms for data and plan",
+                          words, rank, node, (ull)mend->state.bytes, mend->state.rank,
+                          mend->state.ms, mend->state.prepared_ms);
+        }
+    }
+    return words;
+}

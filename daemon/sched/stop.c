@@ -1,0 +1,270 @@
+/* stop.c - a placed job is asked to end after its step
+ *
+ *     RUNNING     -> its ranks make their step, and stop together
+ *     RECOVERING  -> they stand at the boundary of one and stop there. No round begins any more;
+ * one that is out goes on to Start, and they stop after its first step
+ *
+ * A rank that is lost meanwhile counts as over, where the job recovers: the others cannot make
+ * their step without it, hold, and stop. Rank 0 saves; where it is lost, the lowest that is left.
+ * That it is lost may be known only when all others have stopped and trusted in it: nobody has let
+ * go of his state before the job's end, so one of them is asked to save after its end.
+ *
+ * Each has MS_CANCEL_GRACE_MS from when it was asked, and from each loss after that. Who lives
+ * answers at once, with a heartbeat: who said nothing is lost then, however long the lease, as is
+ * who was to take a lost rank's place and is not ready, for the others wait for it. Those that are
+ * left go on as after any loss. */
+#include "daemon/sched/state.h"
+
+/* Rank 0 is lost, or ended in the middle: whether it has saved nobody knows. */
+static bool needs_another(const struct run *run)
+{
+    const struct member *first = &run->members[0];
+    return first->state == RANK_LOST || (rank_is_over(first) && !first->may_save);
+}
+
+/* Who saves. One that was to take the place of a lost rank may hold nothing yet. */
+static uint32_t saver_of(const struct job *job)
+{
+    uint32_t lowest = job->workers;
+    if (rank_is_over(&job->run->members[0]) && !needs_another(job->run)) {
+        return 0; /* it has */
+    }
+    for (uint32_t rank = 0; rank < job->workers; rank++) {
+        const struct member *member = &job->run->members[rank];
+        if (member->hold == NULL || rank_is_over(member)) {
+            continue;
+        }
+        if (member->has_plan) {
+            return rank;
+        }
+        lowest = lowest < job->workers ? lowest : rank;
+    }
+    return lowest < job->workers ? lowest : 0;
+}
+
+/* From now on each has his time, and has to say a word. */
+static void arm_grace(struct sched *s, struct run *run)
+{
+    timer_arm(s, &run->grace, TIMER_GRACE, after_ms(s, MS_CANCEL_GRACE_MS));
+    for (uint32_t rank = 0; rank < run->job->workers; rank++) {
+        struct hold *hold = run->members[rank].hold;
+        if (hold != NULL) {
+            hold->node->spoke = false;
+        }
+    }
+}
+
+static void tell(struct sched *s, struct job *job, struct hold *hold, bool saves)
+{
+    if (hold->heard != 0) { /* it knows no newer generation, and no round makes it hear of one */
+        hold->generation = hold->heard;
+        hold->heard = 0;
+    }
+    send_stop_at_step(s, hold, job->run->cancel_text, saves);
+}
+
+/* Where some are missing after a restart it is not known yet who saves: they are told together, and
+ * have their time from then on. */
+static void tell_all(struct sched *s, struct job *job, bool over_too)
+{
+    struct run *run = job->run;
+    if (run->n_in[RANK_MISSING] > 0) {
+        return;
+    }
+    if (!run->stop_is_out) {
+        run->stop_is_out = true;
+        arm_grace(s, run);
+    }
+    const uint32_t saver = saver_of(job);
+    for (uint32_t rank = 0; rank < job->workers; rank++) {
+        const struct member *member = &run->members[rank];
+        if (member->hold != NULL && (over_too || !rank_is_over(member))) {
+            tell(s, job, member->hold, saver != 0 && rank == saver);
+        }
+    }
+}
+
+/* Who saves after its end, for rank 0 is lost, or a step behind: of those that ended well the
+ * lowest at the furthest step, where nobody has saved that. job->workers: nobody. */
+static uint32_t late_saver_of(const struct job *job)
+{
+    const struct run *run = job->run;
+    uint32_t saver = job->workers;
+    uint64_t step = run->kept_step;
+    if (!needs_another(run) && run->members[0].steps > step) {
+        step = run->members[0].steps;
+    }
+    for (uint32_t rank = 1; rank < job->workers; rank++) {
+        const struct member *member = &run->members[rank];
+        if (member->hold != NULL && rank_is_over(member) && member->may_save &&
+            member->steps > step) {
+            saver = rank;
+            step = member->steps;
+        }
+    }
+    return saver;
+}
+
+static void ask_late_saver(struct sched *s, struct job *job, uint32_t rank)
+{
+    struct run *run = job->run;
+    if (run->late_saver != rank) { /* else it is at it */
+        run->late_saver = rank;
+        run->stop_is_out = true;
+        arm_grace(s, run); /* what is left of the others' may be nothing */
+        tell(s, job, run->members[rank].hold, true);
+        watch_stir(s, job);
+    }
+}
+
+static const char *kept_words(struct sched *s, const struct run *run)
+{
+    if (run->kept[0] != '\0') {
+        return run->kept;
+    }
+    if (run->unkept[0] != '\0') {
+        return emit_text(s, "nothing is saved: %s", run->unkept);
+    }
+    if (run->members[0].state == RANK_DONE) {
+        return emit_text(s, "rank 0 (node %s) had made the last step, and saved it",
+                         run->members[0].node_id);
+    }
+    return run->n_in[RANK_LOST] > 0 ? "nothing is saved: no rank that is left did" : "";
+}
+
+static void stop_end(struct sched *s, struct job *job)
+{
+    const struct run *run = job->run;
+    const char *kept = kept_words(s, run);
+    job_end(s, job, JOB_ON_CANCEL, MS_E_CANCELLED,
+            emit_text(s, "%.120s%s%s", run->cancel_text, kept[0] != '\0' ? "; " : "", kept));
+}
+
+void stop_over(struct sched *s, struct job *job)
+{
+    const uint32_t saver = late_saver_of(job);
+    if (job->recovery && saver < job->workers) {
+        ask_late_saver(s, job, saver);
+    } else {
+        stop_end(s, job);
+    }
+}
+
+void stop_look(struct sched *s, struct job *job)
+{
+    if (run_n_over(job->run) == job->workers) {
+        stop_over(s, job);
+    } else {
+        tell_all(s, job, false);
+    }
+}
+
+void run_stop_at_step(struct sched *s, struct job *job, const char *text)
+{
+    struct run *run = job->run;
+    run->cancelling = true;
+    run->stop_is_out = false;
+    ms_text_copy(run->cancel_text, sizeof(run->cancel_text), text);
+    arm_grace(s, run);
+    if (!list_empty(&run->recovering)) {
+        list_remove(&run->recovering);
+        s->due |= DUE_PLACE; /* the nodes that it wanted are the queue's again */
+    }
+    emit_put_job(s, job, false); /* a restart must still know that somebody asked for it */
+    event_of_job(s, "job.cancel_asked", job, text);
+    tell_all(s, job, true);
+    emit_log(s, MS_LOG_NOTICE, "job.stopping job=%llu reason=%s", (unsigned long long)job->id,
+             emit_quote(s, text));
+    watch_stir(s, job);
+    if (run_n_over(run) == job->workers) { /* no step follows */
+        stop_over(s, job);
+    } else { /* one may have come back to a round that another was due after */
+        run_look_ready(s, job);
+    }
+}
+
+void stop_came_back(struct sched *s, const struct hold *hold)
+{
+    struct run *run = hold->job->run;
+    if (run->late_saver == hold->rank) { /* what it was told may be lost with its connection */
+        run->late_saver = 0;
+    }
+    stop_look(s, hold->job);
+}
+
+/* Returns how many. */
+static uint32_t lose_late(struct sched *s, struct job *job)
+{
+    struct run *run = job->run;
+    uint32_t n = 0;
+    for (uint32_t rank = 0; recover_stops(s, job, FAULT_LOST) && rank < job->workers; rank++) {
+        const struct member *member = &run->members[rank];
+        const bool is_asked = !rank_is_over(member) || (rank != 0 && rank == run->late_saver);
+        if (member->hold == NULL || !is_asked) {
+            continue;
+        }
+        const bool spoke = member->hold->node->spoke;
+        if (spoke && !recover_may(s, job, rank, FAULT_UNREADY)) { /* else the others wait for it */
+            continue;
+        }
+        const char *text =
+            emit_text(s, "it %s in the %d s since it was asked to stop",
+                      spoke ? "did not get ready" : "said nothing", MS_CANCEL_GRACE_MS / 1000);
+        recover_lose_stopping(s, job, rank, spoke ? FAULT_UNREADY : FAULT_LOST,
+                              rank_text(s, job, rank, "was lost", text));
+        n++;
+    }
+    return n;
+}
+
+void run_grace_timeout(struct sched *s, struct run *run)
+{
+    if (run->n_in[RANK_MISSING] > 0) { /* that wait has an end of its own */
+        arm_grace(s, run);
+        return;
+    }
+    if (lose_late(s, run->job) > 0) {
+        stop_look(s, run->job);
+        return;
+    }
+    job_end(s, run->job, JOB_ON_CANCEL, MS_E_CANCELLED,
+            emit_text(s, "%.120s; the step did not end within %d s%s%s", run->cancel_text,
+                      MS_CANCEL_GRACE_MS / 1000, run->kept[0] != '\0' ? "; " : "", run->kept));
+}
+
+static void note_unkept(struct sched *s, struct run *run, uint32_t rank, const char *text)
+{
+    ms_text_copy(run->unkept, sizeof(run->unkept),
+                 emit_text(s, "rank %u (node %s) says: %.200s", rank, run->members[rank].node_id,
+                           text[0] != '\0' ? text : "it could not"));
+}
+
+void stop_note_kept(struct sched *s, struct job *job, uint32_t rank, const Ms__RankDone *msg)
+{
+    struct run *run = job->run;
+    if (msg->code != MS_OK && rank == 0) {
+        note_unkept(s, run, rank, msg->text);
+    } else if (msg->code == MS_OK && msg->text[0] != '\0' && msg->steps >= run->kept_step) {
+        run->kept_step = msg->steps;
+        ms_text_copy(run->kept, sizeof(run->kept),
+                     emit_text(s, "rank %u (node %s) says: %.250s", rank,
+                               run->members[rank].node_id, msg->text));
+    }
+}
+
+void stop_said_again(struct sched *s, struct job *job, uint32_t rank, const Ms__RankDone *msg)
+{
+    struct run *run = job->run;
+    if (!run->cancelling || msg->text[0] == '\0') { /* it says that it ended, and nothing new */
+        return;
+    }
+    if (msg->code == MS_OK) {
+        stop_note_kept(s, job, rank, msg);
+    } else {
+        run->members[rank].may_save = false;
+        note_unkept(s, run, rank, msg->text);
+    }
+    if (run_n_over(run) == job->workers) {
+        stop_over(s, job);
+    }
+}
