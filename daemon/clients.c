@@ -58,6 +58,7 @@ struct client *clients_add(struct clients *clients, void *owner)
     list_init(&client->guest.line);
     list_init(&client->held);
     list_init(&client->active);
+    list_init(&client->fresh);
     list_init(&client->writing);
     return client;
 }

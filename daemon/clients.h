@@ -42,6 +42,7 @@ struct client {
     int is_growing; /* held until there is a place for its large frame */
     int has_grown;  /* ... and it was told that there is */
 
+    struct list fresh;   /* in server.fresh while it has frames of this turn */
     struct list writing; /* in server.writing while something is unsent */
     size_t unsent;       /* as counted in server.unsent */
     int64_t moved_ms;    /* the peer took something */

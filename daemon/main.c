@@ -1,6 +1,7 @@
 /* main.c - msschedd: options, database, core, server, exit status */
 #include "config.h"
 #include "daemon/options.h"
+#include "daemon/recovery_path.h"
 #include "daemon/sched/sched.h"
 #include "daemon/server.h"
 #include "daemon/store/store.h"
@@ -124,18 +125,48 @@ static void warn_mistyped(void)
     }
 }
 
+/* Once, and before anything is decided: in the words of whoever wrote the start script. */
+static void say_environment(const struct options *options)
+{
+    char names[LINE_MAX_BYTES / 2];
+    if (ms_env_unused(names, sizeof(names))[0] != '\0') {
+        ms_log(MS_LOG_NOTICE, "env.unused text=\"set, and not used by msched: %s\"", names);
+    }
+    if (options->env != NULL) {
+        warn_mistyped();
+    }
+    if (options->sched.recovery && options->database[0] == '\0') {
+        ms_log(MS_LOG_NOTICE,
+               "scheduler.no_database text=\"workers that are lost are replaced, but "
+               "this scheduler cannot come back if it dies: for that set "
+               "MS_RECOVERY_PATH to a folder\"");
+    }
+}
+
+/* Of a dynamic cluster nobody knows a setting `database`. */
+static int name_path(const struct options *options, int rc, struct ms_err *err)
+{
+    return rc < 0 && options->env != NULL ? ms_err_prefix(err, "MS_RECOVERY_PATH") : rc;
+}
+
+static int open_store(const struct options *options, struct store **ret, struct ms_err *err)
+{
+    struct store_setup setup = {
+        .path = options->database,
+        .accepts_loss = options->accepts_loss,
+        .setting = options->env != NULL ? "MS_RECOVERY_PATH" : NULL,
+    };
+    int rc = options->env != NULL ? recovery_path_make(ms_env_recovery_path(options->env), err) : 0;
+    return rc < 0 ? rc : name_path(options, store_open_with(&setup, ret, err), err);
+}
+
 /* Database and core; both stay the caller's, whatever comes out. */
 static int load_state(const struct options *options, struct store **ret_store,
                       struct sched **ret_sched, struct ms_err *err)
 {
     struct sched_time start = now();
     int skips = 0;
-    int rc = 0;
-    if (options->database[0] != '\0') {
-        struct store_setup setup = {.path = options->database,
-                                    .accepts_loss = options->accepts_loss};
-        rc = store_open_with(&setup, ret_store, err);
-    }
+    int rc = options->database[0] != '\0' ? open_store(options, ret_store, err) : 0;
     struct sched_config config = options->sched;
     if (rc == 0 && *ret_store != NULL) {
         config.has_database = 1;
@@ -147,7 +178,7 @@ static int load_state(const struct options *options, struct store **ret_store,
         rc = ms_fail(err, MS_E_NOMEM, "no memory for the scheduler");
     }
     if (rc == 0 && *ret_store != NULL) {
-        rc = store_load(*ret_store, *ret_sched, err);
+        rc = name_path(options, store_load(*ret_store, *ret_sched, err), err);
         for (size_t i = 0; store_note(*ret_store, i) != NULL; i++) {
             char quoted[2 * MS_TEXT_MAX];
             ms_log(MS_LOG_WARNING, "store.warning text=%s",
@@ -182,9 +213,7 @@ static int serve(struct program *program)
     start_log(program->options);
     ms_log(MS_LOG_NOTICE, "scheduler.start version=%s pid=%ld %s", MSCHED_VERSION, (long)getpid(),
            options_format(program->options, line, sizeof(line)));
-    if (program->options->env != NULL) {
-        warn_mistyped();
-    }
+    say_environment(program->options);
     int rc = load_state(program->options, &store, &sched, &err);
     if (rc == 0) {
         struct server_setup setup = {.options = program->options,

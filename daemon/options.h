@@ -33,7 +33,7 @@ struct options {
     unsigned anyone_roles;          /* of peers on a plain port: enum ms_role, or-ed */
     struct who_map user_map;        /* names of uids, before NSS */
     gid_t socket_gid;               /* of the socket's file; SOCKET_GROUP_NONE: as it was made */
-    char database[MS_PATH_MAX + 1]; /* "" none: dynamic cluster without recovery */
+    char database[MS_PATH_MAX + 1]; /* "" none: dynamic cluster that keeps nothing */
     enum options_tls tls;
     struct ms_tls_files files; /* p12_path "": no certificate is named or found */
     enum ms_log_level log_level;

@@ -217,6 +217,20 @@ int options_settle_socket(struct options *options, struct ms_err *err)
     return is_builtin ? 0 : rc;
 }
 
+static int place_database(struct options *options, struct ms_err *err)
+{
+    const char *path = ms_env_recovery_path(options->env);
+    if (path[0] == '\0') {
+        return 0;
+    }
+    int n = snprintf(options->database, sizeof(options->database), "%s/state.db", path);
+    if (n < 0 || (size_t)n > MS_PATH_MAX - 16) { /* SQLite and the store add to the name */
+        return ms_fail(err, MS_E_CONFIG, "MS_RECOVERY_PATH is longer than %d bytes",
+                       MS_PATH_MAX - 32);
+    }
+    return 0;
+}
+
 int options_from_environment(struct options *options, struct ms_err *err)
 {
     const struct ms_env *env = options->env;
@@ -233,6 +247,10 @@ int options_from_environment(struct options *options, struct ms_err *err)
     if (sched->lease_ms < 0) { /* silence for ever: nobody is judged, but heartbeats go on */
         sched->lease_ms = MS_LEASE_MAX_MS;
         sched->disable_heartbeat = 1;
+    }
+    int rc = place_database(options, err);
+    if (rc < 0) {
+        return rc;
     }
     options->tls = OPTIONS_TLS_AUTO;
     if (env->value[MS_ENV_ENABLE_SSL].is_set) {

@@ -170,6 +170,8 @@ int server_open(const struct server_setup *setup, struct server **ret, struct ms
         return rc;
     }
     standstill_init(&server->still, server_mono_ms(), clock_us(CLOCK_BOOTTIME) / 1000);
+    /* deadlines run since loading ended, and nobody is heard before the loop begins */
+    standstill_expect(&server->still, sched_clock_ms(server->sched), 0);
     *ret = server;
     return 0;
 }
@@ -220,6 +222,7 @@ const char *server_address(const struct server *server)
 static void prepare_wait(struct server *server)
 {
     int64_t now = server_mono_ms();
+    server_judge_standstill(server, now); /* in the commit, too */
     int64_t until = server->is_stopping ? server->stop_by_ms : sched_deadline(server->sched);
     int64_t wait = until == INT64_MAX ? INT64_MAX : until - now;
     if (wait != INT64_MAX) {

@@ -104,6 +104,8 @@ static void on_frame(struct ms_conn *conn, const struct ms_wire_header *head, co
     }
     if (head->type == MS_MSG_CANCEL) {
         server_look_at_room(server);
+    } else if (head->type == MS_MSG_STATUS_QUERY) {
+        server_tell_times(server);
     }
     size_t before = sched_tick_bytes(server->sched);
     server_apply(server, &(struct sched_event){.kind = SCHED_EV_MESSAGE,
@@ -128,6 +130,7 @@ static void forget(struct server *server, struct client *client)
     client->unsent = 0;
     list_remove(&client->held);
     list_remove(&client->active);
+    list_remove(&client->fresh);
     list_remove(&client->writing);
 }
 

@@ -219,6 +219,7 @@ static void take(struct server *server, const struct entrance *at, int fd,
         .may_grow = server_may_grow,
         .has_shrunk = server_has_shrunk,
         .on_work = server_on_work,
+        .is_flushed = 1,
     };
     struct ms_err err = {0, ""};
     client->door = at->door;

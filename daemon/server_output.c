@@ -4,15 +4,33 @@
 /* After something was queued for a client. */
 void server_sent(struct server *server, struct client *client)
 {
-    if (client->conn == NULL) {
-        return;
-    }
+    list_remove(&client->fresh);
+    list_add_tail(&server->fresh, &client->fresh);
+}
+
+static void count_unsent(struct server *server, struct client *client)
+{
     size_t unsent = ms_conn_unsent(client->conn);
     server->unsent += unsent - client->unsent;
     client->unsent = unsent;
     if (unsent > 0 && list_empty(&client->writing)) {
         client->moved_ms = server_mono_ms();
         list_add_tail(&server->writing, &client->writing);
+    }
+}
+
+/* Into the sockets at once while the turn has time for it: more is for the loop, where others have
+ * their turn in between. */
+void server_flush(struct server *server)
+{
+    while (!list_empty(&server->fresh)) {
+        struct client *client = list_item(server->fresh.next, struct client, fresh);
+        list_remove(&client->fresh);
+        if (client->conn == NULL) {
+            continue;
+        }
+        ms_conn_flush(client->conn, !server_turn_is_over(server));
+        count_unsent(server, client);
     }
 }
 

@@ -45,7 +45,7 @@ struct server {
     size_t turn_bytes;  /* answers of this turn */
     int due_went_first; /* at its beginning: what a full turn had left over */
     size_t unsent;      /* to all clients, as of the last look */
-    struct list held, growing, active, writing;
+    struct list held, growing, active, fresh, writing;
 
     struct event *go_on;    /* the held have their turn */
     struct event *doors_on; /* somebody may give way */
@@ -99,6 +99,9 @@ void server_log(struct server *server, enum ms_log_level level, const char *fmt,
 /* server_tick.c: what an iteration changed: durable first, then visible. MS_E_: only a restart from
  * the disk is safe. */
 int server_tick(struct server *server, struct ms_err *err);
+/* Before somebody asks for the status: how long ticks took. Finding that out for each tick would be
+ * a part of it. */
+void server_tell_times(struct server *server);
 /* Between two commits: folds the log in; new work is refused while the disk is full. */
 void server_look_at_disk(struct server *server);
 /* Before an end is asked for: while the disk is full, what is left may have gone to others. */
@@ -124,7 +127,8 @@ void server_send_away(struct server *server);        /* all who wait */
 void server_turn_init(struct server *server);
 void server_turn_began(struct server *server); /* something is being worked on */
 void server_turn_check(struct server *server); /* ... and may have taken the turn's time */
-int server_may_take(void *client);             /* for ms_conn_options */
+int server_turn_is_over(const struct server *server);
+int server_may_take(void *client); /* for ms_conn_options */
 int server_may_grow(void *client);
 void server_has_shrunk(void *client);
 void server_let_grow(struct server *server); /* those for whom there is room now */
@@ -135,6 +139,7 @@ void server_go_on(struct server *server);
 
 /* server_output.c: what peers have not read. */
 void server_sent(struct server *server, struct client *client);
+void server_flush(struct server *server); /* what was sent in this turn */
 void server_look_at_output(struct server *server);
 void server_drop_stalled(struct server *server);
 

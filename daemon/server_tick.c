@@ -187,6 +187,8 @@ static void carry_out(struct server *server, const struct sched_effect *effect)
     case SCHED_DO_DROP_JOB:
     case SCHED_DO_PUT_PLAN:
     case SCHED_DO_DROP_PLAN:
+    case SCHED_DO_PUT_ASIDE:
+    case SCHED_DO_DROP_ASIDE:
     case SCHED_DO_PUT_EVENT:
     case SCHED_DO_DROP_EVENT:
     case SCHED_DO_PUT_META:
@@ -201,6 +203,16 @@ static struct sched_times times_of(const struct histogram *histogram)
                                 .p99_us = histogram_at(histogram, 990),
                                 .p999_us = histogram_at(histogram, 999),
                                 .max_us = histogram->max};
+}
+
+void server_tell_times(struct server *server)
+{
+    sched_set_driver_stats(server->sched, &(struct sched_driver_stats){
+                                              .ticks = times_of(&server->ticks),
+                                              .ticks_cpu = times_of(&server->ticks_cpu),
+                                              .commits = times_of(&server->commits),
+                                              .commit_last_us = server->commit_last_us,
+                                              .clients = (uint32_t)places_used(&server->places)});
 }
 
 static void apply_time(struct server *server)
@@ -226,6 +238,7 @@ int server_tick(struct server *server, struct ms_err *err)
     for (size_t i = 0; i < n; i++) {
         carry_out(server, &effects[i]);
     }
+    server_flush(server);
     tail_drop(server);
     const int was_full = sched_tick_is_full(server->sched);
     sched_begin_tick(server->sched);
@@ -249,12 +262,6 @@ int server_tick(struct server *server, struct ms_err *err)
         histogram_add(&server->ticks_cpu, (uint64_t)(server_cpu_us() - server->tick_cpu_us));
     }
     server_turn_end(server);
-    sched_set_driver_stats(server->sched, &(struct sched_driver_stats){
-                                              .ticks = times_of(&server->ticks),
-                                              .ticks_cpu = times_of(&server->ticks_cpu),
-                                              .commits = times_of(&server->commits),
-                                              .commit_last_us = server->commit_last_us,
-                                              .clients = (uint32_t)places_used(&server->places)});
     if (server->watchdog_due) {
         server->watchdog_due = 0;
         ms_notify("WATCHDOG=1");

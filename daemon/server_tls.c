@@ -1,4 +1,5 @@
 /* server_tls.c - the daemon's certificates: load, load again, warn before they expire */
+#include "daemon/recovery_path.h"
 #include "daemon/server_state.h"
 
 #include "daemon/store/place.h"
@@ -162,5 +163,8 @@ static int check_places(const struct options *options, struct ms_err *err)
 int server_check_options(const struct options *options, struct ms_err *err)
 {
     int rc = check_address(options, err);
+    if (rc == 0 && options->env != NULL && options->database[0] != '\0') {
+        rc = recovery_path_judge(ms_env_recovery_path(options->env), err);
+    }
     return rc < 0 || options->sched.mode != SCHED_STANDING ? rc : check_places(options, err);
 }

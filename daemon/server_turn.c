@@ -15,6 +15,7 @@ void server_turn_init(struct server *server)
     list_init(&server->held);
     list_init(&server->growing);
     list_init(&server->active);
+    list_init(&server->fresh);
     list_init(&server->writing);
     server->turn = 1;
 }
@@ -27,7 +28,7 @@ void server_turn_began(struct server *server)
     }
 }
 
-static int is_over(const struct server *server)
+int server_turn_is_over(const struct server *server)
 {
     return server->turn_bytes >= MS_TURN_BYTES_ALL || sched_tick_is_full(server->sched) ||
            (server->tick_began_us != 0 && server_mono_us() - server->tick_began_us >= MS_TURN_US);
@@ -36,7 +37,7 @@ static int is_over(const struct server *server)
 /* What is active already stays so, and is first in the next turn. */
 void server_turn_check(struct server *server)
 {
-    if (is_over(server)) {
+    if (server_turn_is_over(server)) {
         event_base_loopbreak(server->base);
     }
 }
@@ -64,8 +65,8 @@ int server_may_take(void *arg)
     struct server *server = client->owner;
     renew(server, client);
     unsigned frames_max = client->is_node ? MS_TURN_FRAMES_NODE : MS_TURN_FRAMES;
-    if (server->is_stopping ||
-        (client->frames < frames_max && client->bytes < MS_TURN_BYTES && !is_over(server))) {
+    if (server->is_stopping || (client->frames < frames_max && client->bytes < MS_TURN_BYTES &&
+                                !server_turn_is_over(server))) {
         client->frames++;
         return 1;
     }
@@ -129,7 +130,7 @@ void server_has_shrunk(void *arg)
 void server_go_on(struct server *server)
 {
     struct list *last = server->held.prev;
-    while (!list_empty(&server->held) && !is_over(server)) {
+    while (!list_empty(&server->held) && !server_turn_is_over(server)) {
         struct list *at = server->held.next;
         struct client *client = list_item(at, struct client, held);
         list_remove(at);
