@@ -1,5 +1,6 @@
 /* host_copy_make.c - the thread that fills a copy, piece by piece, and hands it over meanwhile */
 #include "libworker/data/host_copy_impl.h"
+#include "libworker/data/unpack.h"
 #include "proto/discard.h"
 #include "proto/thread.h"
 
@@ -13,21 +14,12 @@
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
-#include <zlib.h>
 
 enum {
     PIECE = 256 << 10,
-    INPUT = 64 << 10, /* of a packed file */
     RETRY_MS = 100,
     GUESTS_MAX = 64, /* that wait for the rest; who is one more reads for himself */
     SEALS = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE | F_SEAL_SEAL
-};
-
-struct unpacking {
-    z_stream stream;
-    uint8_t *input;
-    int64_t at; /* of the file: what was read into input */
-    int is_ended;
 };
 
 struct host_copy_maker {
@@ -118,39 +110,12 @@ static int read_exactly(int fd, void *dst, size_t size, int64_t offset)
     return 0;
 }
 
-/* Up to size bytes of what is packed; fewer at its end, which has the right CRC; -1: damaged. */
-static int64_t unpack(struct unpacking *u, int fd, void *dst, size_t size)
-{
-    u->stream.next_out = dst;
-    u->stream.avail_out = (uInt)size;
-    while (u->stream.avail_out > 0 && !u->is_ended) {
-        if (u->stream.avail_in == 0) {
-            const ssize_t got = pread(fd, u->input, INPUT, u->at);
-            if (got < 0 && errno == EINTR) {
-                continue;
-            }
-            if (got <= 0) {
-                return -1;
-            }
-            u->at += got;
-            u->stream.next_in = u->input;
-            u->stream.avail_in = (uInt)got;
-        }
-        const int rc = inflate(&u->stream, Z_NO_FLUSH);
-        if (rc != Z_OK && rc != Z_STREAM_END) {
-            return -1;
-        }
-        u->is_ended = rc == Z_STREAM_END;
-    }
-    return (int64_t)size - u->stream.avail_out;
-}
-
 /* Is nothing left, packed or not? Who unpacks alone takes no second packed file behind the first
  * for a part of it, either. */
 static int is_at_end(struct unpacking *u, int fd)
 {
     uint8_t more = 0;
-    return unpack(u, fd, &more, 1) == 0 && u->stream.avail_in == 0 &&
+    return unpack_next(u, fd, &more, 1) == 0 && u->stream.avail_in == 0 &&
            pread(fd, &more, 1, u->at) == 0;
 }
 
@@ -163,23 +128,10 @@ static int read_piece(const struct host_copy_maker *m, struct unpacking *u, int6
     if (u == NULL) {
         return read_exactly(m->file.fd, dst, (size_t)size, m->file.skip + at);
     }
-    if (unpack(u, m->file.fd, dst, (size_t)size) != size) {
+    if (unpack_next(u, m->file.fd, dst, (size_t)size) != size) {
         return -1;
     }
     return at + size < m->file.bytes || is_at_end(u, m->file.fd) ? 0 : -1;
-}
-
-static int skip_front(const struct host_copy_maker *m, struct unpacking *u)
-{
-    uint8_t bytes[64];
-    for (int64_t rest = m->file.skip; u != NULL && rest > 0;) {
-        const size_t size = rest < (int64_t)sizeof(bytes) ? (size_t)rest : sizeof(bytes);
-        if (unpack(u, m->file.fd, bytes, size) != (int64_t)size) {
-            return -1;
-        }
-        rest -= (int64_t)size;
-    }
-    return 0;
 }
 
 /* Memory that cannot be had is an error here; in the mapping alone it would be a SIGBUS. */
@@ -197,7 +149,7 @@ static int64_t fill_piece(struct host_copy_maker *m, struct unpacking *u, int64_
 /* 0: it was stopped. */
 static int fill(struct host_copy_maker *m, struct unpacking *u)
 {
-    int64_t at = skip_front(m, u) < 0 ? -1 : 0;
+    int64_t at = u != NULL && unpack_skip(u, m->file.fd, m->file.skip) < 0 ? -1 : 0;
     while (at >= 0 && at < m->file.bytes) {
         at = fill_piece(m, u, at);
         if (!serve(m, 0)) {
@@ -213,16 +165,13 @@ static int fill(struct host_copy_maker *m, struct unpacking *u)
 
 static int fill_packed(struct host_copy_maker *m)
 {
-    enum { GZIP = 16 + MAX_WBITS };
-    struct unpacking u = {.input = malloc(INPUT)};
-    int rc = 1;
-    if (u.input == NULL || inflateInit2(&u.stream, GZIP) != Z_OK) {
+    struct unpacking u;
+    if (unpack_begin(&u) < 0) {
         atomic_store(&m->head->failed, 1);
-    } else {
-        rc = fill(m, &u);
-        inflateEnd(&u.stream);
+        return 1;
     }
-    free(u.input);
+    int rc = fill(m, &u);
+    unpack_end(&u);
     return rc;
 }
 

@@ -4,6 +4,7 @@
 #include "libworker/data/host_copy.h"
 #include "libworker/data/path.h"
 #include "libworker/data/source.h"
+#include "libworker/data/unpack.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -343,6 +344,56 @@ int idx_verify(struct idx *idx, struct ms_err *err)
         return MS_OK; /* the last piece of a copy is there once the checksum was right */
     }
     return idx->done < idx->data ? inflate_to(idx, idx->data, err) : MS_OK;
+}
+
+/* ---- its front ---- */
+
+static int read_piece(const struct idx *idx, struct unpacking *u, uint8_t *dst, int64_t size,
+                      int64_t at, struct ms_err *err)
+{
+    if (u == NULL) {
+        return source_pread(idx->fd, dst, (size_t)size, idx->header + at, idx->path, err);
+    }
+    return unpack_next(u, idx->fd, dst, (size_t)size) == size
+               ? MS_OK
+               : ms_fail(err, MS_E_INVALID,
+                         "%.160s is truncated or damaged: unpacking stops near byte %lld; get the "
+                         "file again",
+                         idx->path, (long long)at);
+}
+
+static int add_pieces(const struct idx *idx, struct unpacking *u, struct sum *sum,
+                      struct ms_err *err)
+{
+    uint8_t piece[16 << 10];
+    const int64_t end = idx->data < IDX_FRONT ? idx->data : IDX_FRONT;
+    int rc = MS_OK;
+    for (int64_t at = 0; rc == MS_OK && at < end;) {
+        const int64_t rest = end - at;
+        const int64_t size = rest < (int64_t)sizeof(piece) ? rest : (int64_t)sizeof(piece);
+        rc = read_piece(idx, u, piece, size, at, err);
+        if (rc == MS_OK) {
+            sum_add(sum, piece, (size_t)size);
+            at += size;
+        }
+    }
+    return rc;
+}
+
+int idx_add_front(const struct idx *idx, struct sum *sum, struct ms_err *err)
+{
+    struct unpacking u;
+    if (idx->gz == NULL) {
+        return add_pieces(idx, NULL, sum, err);
+    }
+    if (unpack_begin(&u) < 0) {
+        return ms_fail(err, MS_E_NOMEM, "%.200s: no memory to unpack it", idx->path);
+    }
+    int rc = unpack_skip(&u, idx->fd, idx->header) < 0
+                 ? ms_fail(err, MS_E_INVALID, "%.160s is damaged; get the file again", idx->path)
+                 : add_pieces(idx, &u, sum, err);
+    unpack_end(&u);
+    return rc;
 }
 
 int idx_read(struct idx *idx, int64_t i, uint8_t *dst, struct ms_err *err)

@@ -10,11 +10,12 @@
 #ifndef DATA_IDX_H
 #define DATA_IDX_H
 
+#include "libworker/data/sum.h"
 #include "proto/err.h"
 
 #include <stdint.h>
 
-enum { IDX_DIMS_MAX = 3 };
+enum { IDX_DIMS_MAX = 3, IDX_FRONT = 1 << 20 };
 
 struct idx;
 
@@ -29,6 +30,9 @@ int64_t idx_copied(const struct idx *idx);   /* bytes of the copy that reading m
 int64_t idx_in_memory(const struct idx *idx);
 /* Record i of the first dimension: the product of the others, in bytes, into dst. */
 int idx_read(struct idx *idx, int64_t i, uint8_t *dst, struct ms_err *err);
+/* Adds its first bytes, IDX_FRONT at the most, which are the same packed and plain. Makes no copy,
+ * and leaves what idx_read does next as it was. */
+int idx_add_front(const struct idx *idx, struct sum *sum, struct ms_err *err);
 /* What was read of a packed file so far may be damaged until its checksum, at its end, has been
  * seen: reads on to there. Nothing where no record was read, or the file is plain. */
 int idx_verify(struct idx *idx, struct ms_err *err);

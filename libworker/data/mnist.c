@@ -58,6 +58,21 @@ static int mnist_verify(struct data_source *source, struct ms_err *err)
     return rc;
 }
 
+/* Images as far as a packed file gives them at once; labels are there already, and few sets have
+ * more of them than count. */
+static int mnist_identify(struct data_source *source, struct sum *sum, struct ms_err *err)
+{
+    struct mnist *set = (struct mnist *)source;
+    int rc = MS_OK;
+    for (int i = 0; rc == MS_OK && i < set->n_parts; i++) {
+        const struct mnist_part *part = &set->part[i];
+        sum_add(sum, &part->rows, sizeof(part->rows));
+        sum_add(sum, part->labels, (size_t)(part->rows < IDX_FRONT ? part->rows : IDX_FRONT));
+        rc = idx_add_front(part->images, sum, err);
+    }
+    return rc;
+}
+
 static int64_t mnist_in_memory(const struct data_source *source)
 {
     const struct mnist *set = (const struct mnist *)source;
@@ -181,6 +196,7 @@ int mnist_open(const struct data_spec *spec, const char *path, struct data_sourc
                  .classes = MNIST_CLASSES},
         .read = mnist_read,
         .verify = mnist_verify,
+        .identify = mnist_identify,
         .in_memory = mnist_in_memory,
         .close = mnist_close,
     };

@@ -28,6 +28,7 @@ struct safetensors {
     uint64_t data_start, data_size; /* bytes */
     size_t n;
     struct safetensors_entry *entries; /* sorted by name */
+    json_t *metadata;                  /* NULL: none */
 };
 
 static const struct {
@@ -203,7 +204,7 @@ static int check_cover(struct safetensors *file, struct ms_err *err)
     return MS_OK;
 }
 
-static int check_metadata(const struct safetensors *file, json_t *metadata, struct ms_err *err)
+static int take_metadata(struct safetensors *file, json_t *metadata, struct ms_err *err)
 {
     const char *key = NULL;
     json_t *value = NULL;
@@ -212,6 +213,7 @@ static int check_metadata(const struct safetensors *file, json_t *metadata, stru
     {
         is_good &= json_is_string(value);
     }
+    file->metadata = json_incref(metadata);
     return is_good ? MS_OK
                    : ms_fail(err, MS_E_INVALID,
                              "%.160s: __metadata__ holds something else than texts", file->path);
@@ -233,7 +235,7 @@ static int read_entries(struct safetensors *file, json_t *root, struct ms_err *e
     json_object_foreach(root, key, value)
     {
         int is_meta = strcmp(key, "__metadata__") == 0;
-        int rc = is_meta ? check_metadata(file, value, err)
+        int rc = is_meta ? take_metadata(file, value, err)
                          : read_entry(file, key, value, &file->entries[file->n], err);
         if (rc < 0) {
             return rc;
@@ -306,22 +308,36 @@ static int read_file(struct safetensors *file, struct ms_err *err)
     return read_header(file, header_size, err);
 }
 
-int safetensors_open(const char *path, struct safetensors **ret, struct ms_err *err)
+/* Takes fd. */
+static int open_fd(const char *path, int fd, struct safetensors **ret, struct ms_err *err)
 {
     struct safetensors *file = calloc(1, sizeof(*file));
     if (file == NULL || (file->path = strdup(path)) == NULL) {
         free(file);
+        close(fd);
         return ms_fail(err, MS_E_NOMEM, "%.200s: no memory to open it", path);
     }
-    file->fd = -1;
-    int rc = data_file_open(path, &file->fd, err);
-    rc = rc == MS_OK ? read_file(file, err) : rc;
+    file->fd = fd;
+    int rc = read_file(file, err);
     if (rc < 0) {
         safetensors_close(file);
         return rc;
     }
     *ret = file;
     return MS_OK;
+}
+
+int safetensors_open(const char *path, struct safetensors **ret, struct ms_err *err)
+{
+    int fd = -1;
+    int rc = data_file_open(path, &fd, err);
+    return rc < 0 ? rc : open_fd(path, fd, ret, err);
+}
+
+int safetensors_open_own(const char *path, struct safetensors **ret, struct ms_err *err)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    return fd < 0 ? data_open_fail(path, err) : open_fd(path, fd, ret, err);
 }
 
 void safetensors_close(struct safetensors *file)
@@ -332,6 +348,7 @@ void safetensors_close(struct safetensors *file)
     if (file->fd >= 0) {
         close(file->fd);
     }
+    json_decref(file->metadata);
     free(file->entries);
     free(file->path);
     free(file);
@@ -340,6 +357,11 @@ void safetensors_close(struct safetensors *file)
 size_t safetensors_count(const struct safetensors *file)
 {
     return file->n;
+}
+
+const char *safetensors_meta(const struct safetensors *file, const char *key)
+{
+    return json_string_value(json_object_get(file->metadata, key));
 }
 
 const struct safetensors_entry *safetensors_at(const struct safetensors *file, size_t i)

@@ -6,6 +6,7 @@
 #ifndef SAFETENSORS_H
 #define SAFETENSORS_H
 
+#include "libworker/data/sum.h"
 #include "proto/err.h"
 
 #include <stddef.h>
@@ -25,26 +26,41 @@ struct safetensors; /* an open file */
 
 /* Opens and checks every rule of the format: safe for hostile input. Returns owned. */
 int safetensors_open(const char *path, struct safetensors **ret, struct ms_err *err);
+/* Likewise, a file of this program's own: the lists of path.h do not count. */
+int safetensors_open_own(const char *path, struct safetensors **ret, struct ms_err *err);
 void safetensors_close(struct safetensors *file); /* NULL allowed */
 size_t safetensors_count(const struct safetensors *file);
 const struct safetensors_entry *safetensors_at(const struct safetensors *file, size_t i);
 const struct safetensors_entry *safetensors_find(const struct safetensors *file, const char *name);
+/* A text of its metadata; NULL: it has none of that name. */
+const char *safetensors_meta(const struct safetensors *file, const char *key);
 /* Reads an F32 tensor; count must be its elements. */
 int safetensors_read(struct safetensors *file, const struct safetensors_entry *entry, float *dst,
                      size_t count, struct ms_err *err);
 
 struct safetensors_writer;
-/* Begins a file at path through a temporary name. entries: names, dims (dtype F32, offsets are
- * computed), written sorted by name. metadata: n_meta pairs key, value; NULL allowed. Returns
- * owned. */
+/* Begins a file, without a name or with one for the moment (file_write.h). entries: names, dims
+ * (dtype F32, offsets are computed), written sorted by name. metadata: n_meta pairs key, value;
+ * NULL allowed. Returns owned. */
 int safetensors_create(const char *path, const struct safetensors_entry *entries, size_t n,
                        const char *const *metadata, size_t n_meta, struct safetensors_writer **ret,
                        struct ms_err *err);
 /* Data of an entry, by name, in any order, each once. */
 int safetensors_put(struct safetensors_writer *writer, const char *name, const float *data,
                     size_t count, struct ms_err *err);
-/* fsync, rename. An incomplete file is never left at path. Destroys the writer in any case. */
-int safetensors_finish(struct safetensors_writer *writer, struct ms_err *err);
+/* For who gives all tensors in the order of their names: room for the count elements of the next
+ * one, borrowed until safetensors_put_next. The file then goes past the page cache where it can. */
+int safetensors_next(struct safetensors_writer *writer, size_t count, float **ret,
+                     struct ms_err *err);
+int safetensors_put_next(struct safetensors_writer *writer, struct ms_err *err);
+struct safetensors_sum { /* what is in the file */
+    uint64_t size;       /* bytes */
+    char hex[SUM_HEX];
+};
+/* Synced before path leads to it: an incomplete file is never left there. Destroys the writer in
+ * any case. ret: of a writer that was given all tensors by safetensors_next; else NULL. */
+int safetensors_finish(struct safetensors_writer *writer, struct safetensors_sum *ret,
+                       struct ms_err *err);
 void safetensors_abandon(struct safetensors_writer *writer); /* NULL allowed */
 
 #endif

@@ -1,10 +1,11 @@
 /* safetensors_write.c - named tensors into a file that is whole or not there */
 #include "libworker/data/json_text.h"
 #include "libworker/data/safetensors.h"
+#include "libworker/data/straight.h"
+#include "proto/file_write.h"
 
 #include <assert.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,8 +14,11 @@
 enum { ALIGN = 8 };
 
 struct safetensors_writer {
-    char *path, *temporary;
-    int fd;
+    char *path;
+    struct ms_file_new file;
+    int is_open;
+    char *header;              /* NULL: it is written */
+    struct straight *straight; /* of who gives them in their order */
     uint64_t data_start;
     size_t n, n_put;
     struct safetensors_entry *entries; /* sorted by name */
@@ -33,12 +37,12 @@ static int write_at(struct safetensors_writer *w, const void *src, size_t size, 
     size_t done = 0;
     while (done < size) {
         ssize_t wrote =
-            pwrite(w->fd, (const char *)src + done, size - done, (off_t)(offset + done));
+            pwrite(w->file.fd, (const char *)src + done, size - done, (off_t)(offset + done));
         if (wrote < 0 && errno == EINTR) {
             continue;
         }
         if (wrote < 0) {
-            return ms_fail_errno(err, MS_E_IO, "%.200s cannot be written", w->temporary);
+            return ms_fail_errno(err, MS_E_IO, "%.200s cannot be written", w->path);
         }
         done += (size_t)wrote;
     }
@@ -131,21 +135,28 @@ static char *format_header(const struct safetensors_writer *w, const char *const
     return header;
 }
 
-static int write_header(struct safetensors_writer *w, const char *const *metadata, size_t n_meta,
-                        struct ms_err *err)
+static int begin_file(struct safetensors_writer *w, const char *const *metadata, size_t n_meta,
+                      struct ms_err *err)
 {
     size_t size = 0;
-    char *header = format_header(w, metadata, n_meta, &size);
-    if (header == NULL) {
+    w->header = format_header(w, metadata, n_meta, &size);
+    if (w->header == NULL) {
         return ms_fail(err, MS_E_INVALID,
                        "%.200s: a tensor's name or the metadata are no UTF-8, or memory is short",
                        w->path);
     }
-    w->fd = open(w->temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-    int rc = w->fd >= 0 ? write_at(w, header, size, 0, err)
-                        : ms_fail_errno(err, MS_E_IO, "%.200s cannot be written", w->temporary);
+    int rc = ms_file_begin(w->path, 0666, &w->file, err);
+    w->is_open = rc == MS_OK;
     w->data_start = size;
-    free(header);
+    return rc;
+}
+
+/* Once it is known in which way the data come. */
+static int write_header(struct safetensors_writer *w, struct ms_err *err)
+{
+    int rc = w->header != NULL ? write_at(w, w->header, w->data_start, 0, err) : MS_OK;
+    free(w->header);
+    w->header = NULL;
     return rc;
 }
 
@@ -163,21 +174,17 @@ int safetensors_create(const char *path, const struct safetensors_entry *entries
         return ms_fail(err, MS_E_NOMEM, "%.200s: no memory to write it", path);
     }
     int rc = MS_OK;
-    size_t size = strlen(path) + sizeof(".part");
-    w->fd = -1;
     w->n = n;
     w->path = strdup(path);
-    w->temporary = malloc(size);
     w->entries = calloc(n + 1, sizeof(*w->entries));
     w->is_put = calloc(n + 1, sizeof(*w->is_put));
-    if (w->path == NULL || w->temporary == NULL || w->entries == NULL || w->is_put == NULL) {
+    if (w->path == NULL || w->entries == NULL || w->is_put == NULL) {
         rc = ms_fail(err, MS_E_NOMEM, "%.200s: no memory to write it", path);
     } else {
-        snprintf(w->temporary, size, "%s.part", path);
         rc = lay_out(w, entries, err);
     }
     if (rc == MS_OK) {
-        rc = write_header(w, metadata, n_meta, err);
+        rc = begin_file(w, metadata, n_meta, err);
     }
     if (rc < 0) {
         safetensors_abandon(w);
@@ -207,7 +214,11 @@ int safetensors_put(struct safetensors_writer *writer, const char *name, const f
                        writer->path, name,
                        (unsigned long long)((entry->end - entry->begin) / sizeof(float)), count);
     }
-    int rc = write_at(writer, data, count * sizeof(float), writer->data_start + entry->begin, err);
+    assert(writer->straight == NULL);
+    int rc = write_header(writer, err);
+    rc = rc < 0 ? rc
+                : write_at(writer, data, count * sizeof(float), writer->data_start + entry->begin,
+                           err);
     if (rc == MS_OK) {
         writer->is_put[i] = 1;
         writer->n_put++;
@@ -215,47 +226,85 @@ int safetensors_put(struct safetensors_writer *writer, const char *name, const f
     return rc;
 }
 
-/* A rename is durable when its folder is. */
-static int sync_folder(const char *path, struct ms_err *err)
+/* ---- in their order ---- */
+
+static uint64_t data_size(const struct safetensors_writer *w)
 {
-    const char *slash = strrchr(path, '/');
-    char *folder = slash == NULL   ? strdup(".")
-                   : slash == path ? strdup("/")
-                                   : strndup(path, (size_t)(slash - path));
-    int fd = folder != NULL ? open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
-    int rc = MS_OK;
-    if (fd < 0 || (fsync(fd) != 0 && errno != EINVAL)) { /* EINVAL: a file system without it */
-        rc = ms_fail_errno(err, MS_E_IO, "the folder of %.200s cannot be synced", path);
-    }
-    if (fd >= 0) {
-        close(fd);
-    }
-    free(folder);
-    return rc;
+    return w->n > 0 ? w->entries[w->n - 1].end : 0;
 }
 
-static int close_and_rename(struct safetensors_writer *w, struct ms_err *err)
+static uint64_t bytes_of(const struct safetensors_entry *entry)
 {
-    int fd = w->fd;
-    w->fd = -1; /* gone after close, whatever close says */
-    int is_synced = fsync(fd) == 0;
-    if (close(fd) != 0 || !is_synced) {
-        return ms_fail_errno(err, MS_E_IO, "%.200s cannot be written", w->temporary);
-    }
-    if (rename(w->temporary, w->path) != 0) {
-        return ms_fail_errno(err, MS_E_IO, "%.200s cannot take its name", w->path);
-    }
-    free(w->temporary); /* nothing is left to remove */
-    w->temporary = NULL;
-    return sync_folder(w->path, err);
+    return entry->end - entry->begin;
 }
 
-int safetensors_finish(struct safetensors_writer *writer, struct ms_err *err)
+static int begin_straight(struct safetensors_writer *w, struct ms_err *err)
+{
+    uint64_t largest = w->data_start;
+    for (size_t i = 0; i < w->n; i++) {
+        largest = bytes_of(&w->entries[i]) > largest ? bytes_of(&w->entries[i]) : largest;
+    }
+    assert(w->header != NULL); /* nothing was put */
+    int rc = straight_create(w->file.fd, w->path, (size_t)largest, w->data_start + data_size(w),
+                             &w->straight, err);
+    if (rc < 0) {
+        return rc;
+    }
+    memcpy(straight_room(w->straight), w->header, w->data_start);
+    free(w->header);
+    w->header = NULL;
+    return straight_add(w->straight, w->data_start, err);
+}
+
+int safetensors_next(struct safetensors_writer *writer, size_t count, float **ret,
+                     struct ms_err *err)
+{
+    int rc = writer->straight == NULL ? begin_straight(writer, err) : MS_OK;
+    if (rc < 0) {
+        return rc;
+    }
+    if (writer->n_put == writer->n ||
+        bytes_of(&writer->entries[writer->n_put]) != count * sizeof(float)) {
+        return ms_fail(err, MS_E_INVALID, "%.160s: its tensor %zu does not have %zu elements",
+                       writer->path, writer->n_put, count);
+    }
+    *ret = straight_room(writer->straight);
+    return MS_OK;
+}
+
+int safetensors_put_next(struct safetensors_writer *writer, struct ms_err *err)
+{
+    const size_t i = writer->n_put++;
+    writer->is_put[i] = 1;
+    return straight_add(writer->straight, (size_t)bytes_of(&writer->entries[i]), err);
+}
+
+/* ---- the end ---- */
+
+/* A name is durable when its folder is. */
+static int give_name(struct safetensors_writer *w, struct ms_err *err)
+{
+    int rc = w->straight != NULL ? straight_end(w->straight, err) : write_header(w, err);
+    if (rc < 0) {
+        return rc;
+    }
+    w->is_open = 0;
+    rc = ms_file_end(&w->file, 0, err);
+    return rc < 0 ? rc : ms_folder_sync(w->path, err);
+}
+
+int safetensors_finish(struct safetensors_writer *writer, struct safetensors_sum *ret,
+                       struct ms_err *err)
 {
     int rc = writer->n_put == writer->n
-                 ? close_and_rename(writer, err)
+                 ? give_name(writer, err)
                  : ms_fail(err, MS_E_INVALID, "%.200s: %zu of %zu tensors were not written",
                            writer->path, writer->n - writer->n_put, writer->n);
+    if (rc == MS_OK && ret != NULL) {
+        assert(straight_size(writer->straight) == writer->data_start + data_size(writer));
+        ret->size = straight_size(writer->straight);
+        straight_sum(writer->straight, ret->hex);
+    }
     safetensors_abandon(writer);
     return rc;
 }
@@ -265,14 +314,12 @@ void safetensors_abandon(struct safetensors_writer *writer)
     if (writer == NULL) {
         return;
     }
-    if (writer->fd >= 0) {
-        close(writer->fd);
+    if (writer->is_open) {
+        ms_file_drop(&writer->file);
     }
-    if (writer->temporary != NULL) {
-        unlink(writer->temporary);
-    }
+    straight_destroy(writer->straight);
+    free(writer->header);
     free(writer->path);
-    free(writer->temporary);
     free(writer->entries);
     free(writer->is_put);
     free(writer);

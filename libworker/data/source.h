@@ -3,13 +3,16 @@
 #define DATA_SOURCE_H
 
 #include "libworker/data/data.h"
+#include "libworker/data/sum.h"
 
 struct data_source { /* the first member of each kind's own struct */
     struct data_info info;
     int (*read)(struct data_source *source, int64_t row, struct data_record *ret,
                 struct ms_err *err);
     int (*verify)(struct data_source *source, struct ms_err *err); /* NULL: nothing tells */
-    int64_t (*in_memory)(const struct data_source *source);        /* NULL: nothing is shared */
+    /* What tells its records from others; NULL: some of them, where any can be had at once. */
+    int (*identify)(struct data_source *source, struct sum *sum, struct ms_err *err);
+    int64_t (*in_memory)(const struct data_source *source); /* NULL: nothing is shared */
     void (*close)(
         struct data_source *source); /* frees the whole object; copes with a half-built one */
 };
