@@ -46,7 +46,13 @@ struct job {
     enum job_precision precision;
     uint64_t seed;
     char initial_weights[MS_PATH_MAX + 1]; /* "" none */
-    int recovery;                          /* refused when true, until it exists */
+    int has_checkpoint;
+    char checkpoint_directory[MS_PATH_MAX + 1]; /* absolute, or below the run directory */
+    char checkpoint_prefix[MS_NAME_MAX + 1];    /* default: the job's name */
+    int64_t checkpoint_every_steps, checkpoint_every_seconds; /* 0: not by them */
+    int checkpoint_keep_max;
+    char resume[MS_PATH_MAX + 1]; /* checkpoints to go on from; "" none */
+    int recovery; /* a lost rank is replaced; dynamic cluster: MS_ENABLE_RECOVERY decides */
     int has_evaluate;
     struct data_spec evaluate_dataset;
     int64_t evaluate_every_epochs;
@@ -83,6 +89,10 @@ int job_check_inputs(const struct job *job, struct ms_err *err);
  * MS_E_NOT_FOUND. What needs a variable that is not set here is not looked for, and what else may
  * be wrong the ranks find, each on its own host. */
 int job_find_inputs(const struct job *job, struct ms_err *err);
+
+/* Where the job's checkpoints are for a folder by its absolute path: is that one of those which the
+ * run directory has for itself, however it is written? run_dir "": there is none. MS_E_INVALID. */
+int job_check_output(const struct job *job, const char *run_dir, struct ms_err *err);
 
 /* Replaces ${NAME} by the environment's value in dst of size bytes. */
 int job_expand_path(const char *path, char *dst, size_t size, struct ms_err *err);

@@ -2,6 +2,7 @@
 #include "libworker/job/job_schema.h"
 #include "libworker/job/yaml_tree.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -161,17 +162,51 @@ static int check_files(const struct job *job, const struct tree_node *tree, stru
         return tree_fail(node_at(tree, "initial_weights"), err,
                          "initial_weights: reading .ckpt comes later; give a .safetensors file");
     }
-    if (job->recovery) {
-        return tree_fail(node_at(tree, "recovery"), err,
-                         "recovery: true comes with a later version; leave the key out or write "
-                         "false");
-    }
     return MS_OK;
+}
+
+/* Independent trainings have a state each, and one is saved. */
+static int check_checkpoint(const struct job *job, const struct tree_node *tree, struct ms_err *err)
+{
+    const int is_split = job->mode == JOB_STAND_ALONE && job->workers > 1;
+    const char *key = job->has_checkpoint ? "checkpoint" : "resume";
+    if (!is_split || (!job->has_checkpoint && job->resume[0] == '\0')) {
+        return MS_OK;
+    }
+    return tree_fail(node_at(tree, key), err,
+                     "%s: in mode stand_alone each of the %d workers has a training of its own, "
+                     "and a checkpoint holds one; use one worker, or data_parallel",
+                     key, job->workers);
+}
+
+/* msctl run takes its database away at the end, with whatever is called like it. */
+static int check_prefix(const struct job *job, const struct tree_node *tree, struct ms_err *err)
+{
+    char name[MS_NAME_MAX + 2];
+    const int may_be_root =
+        job_output_is_root(job->checkpoint_directory) || job->checkpoint_directory[0] == '/';
+    if (!job->has_checkpoint || !may_be_root) {
+        return MS_OK;
+    }
+    snprintf(name, sizeof(name), "%s-", job->checkpoint_prefix);
+    return !job_output_is_database(name)
+               ? MS_OK
+               : tree_fail(node_at(tree, "checkpoint.prefix"), err,
+                           "checkpoint.prefix: '%s' in a run directory itself would be taken for "
+                           "the scheduler's database; give another prefix, or a relative "
+                           "directory",
+                           job->checkpoint_prefix);
 }
 
 int job_check(const struct job *job, const struct tree_node *tree, struct ms_err *err)
 {
     int rc = check_files(job, tree, err);
+    if (rc == MS_OK) {
+        rc = check_checkpoint(job, tree, err);
+    }
+    if (rc == MS_OK) {
+        rc = check_prefix(job, tree, err);
+    }
     if (rc == MS_OK) {
         rc = check_dataset(&job->dataset, tree, "dataset", err);
     }

@@ -63,6 +63,7 @@ static json_t *format_value(const struct job_field *row, const void *base)
     switch (row->type) {
     case JOB_NAME:
     case JOB_PATH:
+    case JOB_OUTPUT:
     case JOB_NETWORK:
         return text_or_null(row, src);
     case JOB_INT:
@@ -112,6 +113,14 @@ static json_t *object_of(json_t *root, const char *key, const char **ret_word)
     return object;
 }
 
+/* An object for its keys, or null where it is off. */
+static json_t *format_section(const struct job_field *row, const void *base)
+{
+    int is_off =
+        (row->flags & JOB_OPTIONAL) != 0 && *(const int *)((const char *)base + row->offset) == 0;
+    return is_off ? json_null() : json_object();
+}
+
 /* NULL without memory: half a job must not look like a whole one. */
 static json_t *format_table(const struct job_table *table, const void *base)
 {
@@ -123,13 +132,10 @@ static json_t *format_table(const struct job_table *table, const void *base)
         if (object == NULL || row->type == JOB_LATER || !job_field_applies(row, base)) {
             continue;
         }
-        json_t *value = NULL;
-        if (row->type == JOB_SECTION) {
-            int is_off = (row->flags & JOB_OPTIONAL) != 0 &&
-                         *(const int *)((const char *)base + row->offset) == 0;
-            value = is_off ? json_null() : json_object();
-        } else {
-            value = format_value(row, base);
+        json_t *value =
+            row->type == JOB_SECTION ? format_section(row, base) : format_value(row, base);
+        if (json_is_null(value) && (row->flags & JOB_ADDED) != 0) {
+            continue;
         }
         if (json_object_set_new(object, word, value) != 0) {
             json_decref(root);

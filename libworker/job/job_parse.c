@@ -291,6 +291,9 @@ static void derive(struct job *job, int loss_is_given)
     if (!loss_is_given) {
         job->loss = job->dataset.kind == DATA_NONLINEAR ? JOB_LOSS_MSE : JOB_LOSS_SOFTMAX_CE;
     }
+    if (job->has_checkpoint && job->checkpoint_prefix[0] == '\0') {
+        memcpy(job->checkpoint_prefix, job->name, sizeof(job->checkpoint_prefix));
+    }
     if (job->has_evaluate && job->evaluate_batch_size == 0) {
         job->evaluate_batch_size = job->batch_size;
     }

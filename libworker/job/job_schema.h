@@ -11,6 +11,7 @@ enum job_type {
     JOB_SECTION,   /* a map; its keys have rows of their own. offset: int set to 1 where given */
     JOB_NAME,      /* char[MS_NAME_MAX + 1]: letters, digits, . _ - */
     JOB_PATH,      /* char[MS_PATH_MAX + 1]: made absolute */
+    JOB_OUTPUT,    /* char[MS_PATH_MAX + 1]: a folder, absolute or below the run directory */
     JOB_NETWORK,   /* char[MS_PATH_MAX + 1]: one of choices */
     JOB_INT,       /* int, min .. max */
     JOB_INT64,     /* int64_t, min .. max */
@@ -30,6 +31,7 @@ enum {
     JOB_REQUIRED = 1, /* an error where it is missing */
     JOB_OPTIONAL = 2, /* may be missing or null, which is a value of its own: none */
     JOB_ABOVE = 4,    /* JOB_REAL, JOB_REALS: min itself is not allowed */
+    JOB_ADDED = 8, /* JOB_OPTIONAL: not written where there is none, for older releases refuse it */
 };
 
 struct job_field {
@@ -78,6 +80,13 @@ int job_value_read(const struct job_field *field, const struct tree_node *node, 
                    const char *base_dir, void *base, struct ms_err *err);
 /* "true or false", "a whole number from 1 to 1024", "sgd | momentum | adam": what is legal. */
 void job_value_describe(const struct job_field *field, char *buf, size_t size);
+
+/* Why a job may not write to the folder of this path, as the end of "'x' ..."; NULL: it may. */
+const char *job_output_refuse(const char *path);
+/* The run directory itself. */
+int job_output_is_root(const char *path);
+/* Would a file of this name be taken for one of the scheduler's database? */
+int job_output_is_database(const char *name);
 
 /* What spans keys: loss against data, transforms against images, evaluation against training.
  * job_parse.c calls it last. tree is the document, for positions. */

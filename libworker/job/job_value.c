@@ -62,6 +62,9 @@ void job_value_describe(const struct job_field *field, char *buf, size_t size)
     case JOB_PATH:
         snprintf(buf, size, "a path");
         return;
+    case JOB_OUTPUT:
+        snprintf(buf, size, "a folder below the run directory, or an absolute path");
+        return;
     case JOB_SIZE:
         snprintf(buf, size, "[height, width] or one number, from %.0f to %.0f", field->min,
                  field->max);
@@ -253,12 +256,12 @@ static int read_name(const struct reader *r, const struct tree_node *node, char 
     if (strlen(node->text) > MS_NAME_MAX) {
         return fail_value(r, node, "is too long");
     }
-    /* it becomes part of a folder's name */
+    /* it becomes part of names of files and folders */
     if (strchr(".-", node->text[0]) != NULL) {
         return fail_value(r, node, "begins with a dot or a dash");
     }
     if (strspn(node->text, allowed) != strlen(node->text)) {
-        return fail_value(r, node, "would be no good folder name");
+        return fail_value(r, node, "has a character that names of files here may not have");
     }
     snprintf(dst, MS_NAME_MAX + 1, "%s", node->text);
     return MS_OK;
@@ -308,6 +311,27 @@ static int read_path(const struct reader *r, const struct tree_node *node, char 
         return fail_value(r, node, "is too long a path");
     }
     snprintf(dst, MS_PATH_MAX + 1, "%s%s%s", dir, slash, text);
+    return MS_OK;
+}
+
+/* Written to, on each worker's host: what a variable or a way up may lead to is not for a job. */
+static int read_output(const struct reader *r, const struct tree_node *node, char *dst)
+{
+    enum { OUTPUT_MAX = MS_PATH_MAX - 128 }; /* names of files come behind it */
+    if (node->kind != TREE_SCALAR || node->text[0] == '\0') {
+        return fail_value(r, node, "is no folder");
+    }
+    if (strlen(node->text) > OUTPUT_MAX) {
+        return fail_value(r, node, "is too long a path");
+    }
+    if (!ms_text_is_valid(node->text, MS_TEXT_LINE)) {
+        return fail_value(r, node, "has a control character in it");
+    }
+    const char *why = job_output_refuse(node->text);
+    if (why != NULL) {
+        return fail_value(r, node, why);
+    }
+    snprintf(dst, MS_PATH_MAX + 1, "%s", node->text);
     return MS_OK;
 }
 
@@ -403,6 +427,8 @@ int job_value_read(const struct job_field *field, const struct tree_node *node, 
         return read_name(&r, node, dst);
     case JOB_PATH:
         return read_path(&r, node, dst);
+    case JOB_OUTPUT:
+        return read_output(&r, node, dst);
     case JOB_NETWORK:
         return read_network(&r, node, dst);
     case JOB_INT:
