@@ -83,6 +83,22 @@ static int choose_use(const struct plan_request *request, enum plan_use use, str
     return rc;
 }
 
+int plan_choose_use(const struct graph *graph, struct plan_spec *spec, enum plan_use use,
+                    struct ms_err *err)
+{
+    struct plan_request request = {.recompute = PLAN_RECOMPUTE_OFF};
+    free(spec->uses[use].ops);
+    memset(&spec->uses[use], 0, sizeof(spec->uses[use]));
+    if (graph == NULL) {
+        return 0;
+    }
+    request.graphs[use] = graph;
+    int rc = check_machine(spec, err);
+    rc = rc < 0 ? rc : check_team(spec, err);
+    rc = rc < 0 ? rc : check_precision(graph, spec, err);
+    return rc < 0 ? rc : choose_use(&request, use, spec, err);
+}
+
 static int choose_uses(const struct plan_request *request, struct plan_spec *spec,
                        struct ms_err *err)
 {

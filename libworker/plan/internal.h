@@ -182,6 +182,10 @@ const struct dn_md *emit_padded(struct plan *plan, const struct dn_md *md);
 /* A dense layer's view of a tensor: (n, everything else). */
 const struct dn_md *emit_rows(struct plan *plan, const struct dn_md *md);
 
+/* logical.c. From one layout to another. */
+int plan_reorder(struct plan *plan, const struct dn_md *from_md, void *from,
+                 const struct dn_md *to_md, void *to, struct ms_err *err);
+
 /* params.c. Elements up to the end of a cache line. */
 size_t params_padded(size_t count);
 /* Elements of a parameter without that padding. */

@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int reorder(struct plan *plan, const struct dn_md *from_md, void *from,
-                   const struct dn_md *to_md, void *to, struct ms_err *err)
+int plan_reorder(struct plan *plan, const struct dn_md *from_md, void *from,
+                 const struct dn_md *to_md, void *to, struct ms_err *err)
 {
     if (from_md == to_md) {
         memcpy(to, from, dn_md_bytes(to_md));
@@ -108,9 +108,9 @@ static int set_param(struct plan *plan, const struct plan_param *p, const void *
     int rc = stages_init(&st, plan, p, err);
     if (rc == 0) {
         copy_rows(st.a, st.padded_bytes, logical, st.row_bytes, st.n_rows, st.row_bytes);
-        rc = reorder(plan, st.rows, st.a, st.via, st.b, err);
+        rc = plan_reorder(plan, st.rows, st.a, st.via, st.b, err);
     }
-    rc = rc < 0 ? rc : reorder(plan, st.flat, st.b, p->md, to, err);
+    rc = rc < 0 ? rc : plan_reorder(plan, st.flat, st.b, p->md, to, err);
     free(st.a);
     free(st.b);
     return rc;
@@ -133,9 +133,9 @@ static int get_param(struct plan *plan, const struct plan_param *p, const void *
     }
     if (rc == 0) {
         memcpy(copy, from, bytes);
-        rc = reorder(plan, p->md, copy, st.flat, st.b, err);
+        rc = plan_reorder(plan, p->md, copy, st.flat, st.b, err);
     }
-    rc = rc < 0 ? rc : reorder(plan, st.via, st.b, st.rows, st.a, err);
+    rc = rc < 0 ? rc : plan_reorder(plan, st.via, st.b, st.rows, st.a, err);
     if (rc == 0) {
         copy_rows(logical, st.row_bytes, st.a, st.padded_bytes, st.n_rows, st.row_bytes);
     }
@@ -202,8 +202,20 @@ static int find_bound(const struct plan *plan, int tensor, const struct extent *
 static int set_mirror(struct plan *plan, const struct plan_param *p, void *weights,
                       struct ms_err *err)
 {
-    return p->mirror == NULL ? 0
-                             : reorder(plan, p->md, weights, p->mirror, plan_mirror(plan, p), err);
+    return p->mirror == NULL
+               ? 0
+               : plan_reorder(plan, p->md, weights, p->mirror, plan_mirror(plan, p), err);
+}
+
+static int set_in(struct plan *plan, const struct extent *extent, char *base, const void *logical,
+                  struct ms_err *err)
+{
+    if (extent->param != NULL) {
+        return set_param(plan, extent->param, logical, base + extent->offset, err);
+    }
+    memset(base + extent->offset, 0, extent->size);
+    memcpy(base + extent->offset, logical, extent->used);
+    return 0;
 }
 
 int plan_set_logical(struct plan *plan, int tensor, enum ms_dtype dtype, const void *logical,
@@ -213,16 +225,18 @@ int plan_set_logical(struct plan *plan, int tensor, enum ms_dtype dtype, const v
     char *base = NULL;
     int rc = find_typed(plan, tensor, dtype, &extent, err);
     rc = rc < 0 ? rc : find_bound(plan, tensor, &extent, &base, err);
-    if (rc < 0) {
-        return rc;
-    }
-    if (extent.param != NULL) {
-        rc = set_param(plan, extent.param, logical, base + extent.offset, err);
-        return rc < 0 ? rc : set_mirror(plan, extent.param, base + extent.offset, err);
-    }
-    memset(base + extent.offset, 0, extent.size);
-    memcpy(base + extent.offset, logical, extent.used);
-    return 0;
+    rc = rc < 0 ? rc : set_in(plan, &extent, base, logical, err);
+    return rc < 0 || extent.param == NULL
+               ? rc
+               : set_mirror(plan, extent.param, base + extent.offset, err);
+}
+
+int plan_set_logical_to(struct plan *plan, int tensor, void *to, enum ms_dtype dtype,
+                        const void *logical, struct ms_err *err)
+{
+    struct extent extent = {0};
+    int rc = find_typed(plan, tensor, dtype, &extent, err);
+    return rc < 0 ? rc : set_in(plan, &extent, to, logical, err);
 }
 
 int plan_get_logical_from(struct plan *plan, int tensor, const void *from, enum ms_dtype dtype,

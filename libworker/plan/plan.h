@@ -103,6 +103,12 @@ int plan_threads(const struct graph *graph, int most);
  * MS_E_REFUSED: the request, the instruction set. */
 int plan_choose(const struct plan_request *request, struct plan_spec **ret, struct ms_err *err);
 
+/* Chooses for this use alone, against all else that the spec says, and puts it in the place of what
+ * the spec has for it; graph NULL: it has none then. For no use that others follow: not the primary
+ * one. Errors as of plan_choose and plan_create; the spec lacks the use then. */
+int plan_choose_use(const struct graph *graph, struct plan_spec *spec, enum plan_use use,
+                    struct ms_err *err);
+
 /* Has the spec make again in backward, for this use, whatever its plan can make again: changes the
  * section of memory alone. The spec has made a plan of the graph on this machine. */
 int plan_recompute(const struct graph *graph, struct plan_spec *spec, enum plan_use use,
@@ -176,6 +182,18 @@ int plan_get_logical(struct plan *plan, int tensor, enum ms_dtype dtype, void *l
                      struct ms_err *err);
 int plan_get_logical_from(struct plan *plan, int tensor, const void *from, enum ms_dtype dtype,
                           void *logical, struct ms_err *err);
+/* `to` of set likewise, or one indexed and typed like moving, without any mirrors. */
+int plan_set_logical_to(struct plan *plan, int tensor, void *to, enum ms_dtype dtype,
+                        const void *logical, struct ms_err *err);
+
+/* What plan_get_logical_from needs of a plan, for another thread than its own: one at a time, while
+ * the plan runs. To be made, and destroyed, while it does not; the plan outlives it. Computes with
+ * one thread. `from` is left as it is, and is no constant, for oneDNN has no word for that. */
+struct plan_layout;
+int plan_layout_create(const struct plan *plan, struct plan_layout **ret, struct ms_err *err);
+void plan_layout_destroy(struct plan_layout *layout); /* NULL allowed */
+int plan_layout_get(struct plan_layout *layout, int tensor, void *from, enum ms_dtype dtype,
+                    void *logical, struct ms_err *err);
 
 /* The mirrors of the parameters that begin in weights[begin, begin + count): to be called by
  * whoever wrote these weights by other means than plan_set_logical, before the next run. The

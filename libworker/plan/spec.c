@@ -261,6 +261,13 @@ int plan_spec_format(const struct plan_spec *spec, char **ret, size_t *ret_size,
     return 0;
 }
 
+size_t plan_spec_training_size(const char *text)
+{
+    const char *end = strstr(text, "\nuse evaluation ");
+    end = end != NULL ? end : strstr(text, "\n" SPEC_MEMORY "\n");
+    return end != NULL ? (size_t)(end - text) : strlen(text);
+}
+
 int plan_spec_digest(const struct plan_spec *spec, char ret_hex[MS_SHA256_HEX], struct ms_err *err)
 {
     struct writer w;

@@ -90,6 +90,9 @@ int plan_spec_parse(const char *text, size_t size, struct plan_spec **ret, struc
 /* SHA-256 of the section of bits, hex: equal digests, equal bits. MS_E_FULL as above. */
 int plan_spec_digest(const struct plan_spec *spec, char ret_hex[MS_SHA256_HEX], struct ms_err *err);
 
+/* How much of a well formed text decides the bits of the training: all before the evaluation. */
+size_t plan_spec_training_size(const char *text);
+
 /* Where in the text an item is, counted from 1: for errors about it. */
 enum plan_spec_item {
     PLAN_ITEM_NETWORK,
