@@ -104,6 +104,8 @@ int mesh_world(const struct mesh *mesh);
 
 /* The rank that is to blame for the mesh's end, -1: none, or the mesh has not ended. Any thread. */
 int mesh_culprit(const struct mesh *mesh);
+/* The code of its end, 0: it has not ended. Any thread. */
+int mesh_status(const struct mesh *mesh);
 
 /* Every collective from now on, in any group, ends with MS_E_ABORTED and text. Any thread, at once,
  * for good. */
@@ -207,6 +209,9 @@ int group_barrier(struct group *group, struct ms_err *err);
 
 /* The same of group 0. */
 void *mesh_exchange(struct mesh *mesh);
+/* Makes all of its memory at once, in large pages where there are any: before the first touch, for
+ * whoever will touch all of it. It comes from the node of the calling thread's CPUs. */
+void mesh_populate_exchange(struct mesh *mesh);
 int mesh_local_ranks(const struct mesh *mesh);
 int mesh_step_begin(struct mesh *mesh, uint64_t step, struct ms_err *err);
 int mesh_all_reduce_sum(struct mesh *mesh, size_t begin, size_t count, const void **ret_result,

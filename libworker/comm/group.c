@@ -233,7 +233,7 @@ void group_tell(struct group *group, const char *text, const char *condition)
 {
     const struct mesh_config *cfg = &group->mesh->cfg;
     char whole[MS_ERR_TEXT_MAX];
-    snprintf(whole, sizeof(whole), "%s; %sthe job ends after %.1f s", text, condition,
+    snprintf(whole, sizeof(whole), "%s; %sgiven up after %.1f s", text, condition,
              cfg->timeout_ms / 1e3);
     cfg->on_wait(cfg->arg, whole);
     group->quiet_until_ms = group->clock_ns / 1000000U + WARN_AGAIN_MS;

@@ -18,7 +18,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { HELLO_BYTES = 96, HELLO_VERSION = 4 };
+enum { HELLO_BYTES = 96, HELLO_VERSION = 6 };
 
 enum hello_type { HELLO_ASK = 1, HELLO_WELCOME = 2, HELLO_REFUSED = 3 };
 

@@ -103,6 +103,11 @@ int mesh_culprit(const struct mesh *mesh)
     return rank < (uint64_t)mesh->cfg.world ? (int)rank : -1;
 }
 
+int mesh_status(const struct mesh *mesh)
+{
+    return atomic_load(&mesh->status);
+}
+
 /* ---- made and destroyed
  * ------------------------------------------------------------------------------ */
 

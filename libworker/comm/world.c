@@ -1,9 +1,16 @@
 /* world.c - the collectives of all ranks: those of group 0 */
+#include "libworker/comm/group.h"
 #include "libworker/comm/mesh.h"
 
 void *mesh_exchange(struct mesh *mesh)
 {
     return group_exchange(mesh->groups[0]);
+}
+
+void mesh_populate_exchange(struct mesh *mesh)
+{
+    const struct group *group = mesh->groups[0];
+    segment_populate(&group->segments[group->self]);
 }
 
 int mesh_local_ranks(const struct mesh *mesh)
