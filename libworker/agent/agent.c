@@ -2,6 +2,7 @@
 #include "libworker/agent/agent_impl.h"
 
 #include "proto/addr.h"
+#include "proto/clock.h"
 #include "proto/notify.h"
 #include "proto/thread.h"
 #include "proto/wire.h"
@@ -33,6 +34,7 @@ int agent_give(struct agent *agent, struct agent_order *order)
 {
     if (order->kind == AGENT_STOP || order->kind == AGENT_LOST || order->kind == AGENT_LEAVE) {
         grace_begin(agent, order);
+        snprintf(agent->ended_by, sizeof(agent->ended_by), "%s", order->at_step ? "" : order->text);
     }
     return agent->cfg.on_order(agent->cfg.arg, order);
 }
@@ -56,6 +58,7 @@ void agent_tell_status(struct agent *agent)
     char status[sizeof(agent->status)];
     struct holding holding = hand_look(&agent->hand);
     const struct line *line = &agent->line;
+    atomic_store(&agent->is_up, line->state == LINE_UP);
     if (line->state != LINE_UP) {
         snprintf(status, sizeof(status), "STATUS=waits for the scheduler at %s%s%.300s",
                  agent->address, line->last[0] != '\0' ? ": " : "", line->last);
@@ -87,6 +90,9 @@ static void on_wake(evutil_socket_t fd, short what, void *arg)
     if (atomic_exchange(&agent->leaving, 0)) {
         struct agent_order order = {.kind = AGENT_LEAVE};
         agent_give(agent, &order);
+    }
+    if (atomic_exchange(&agent->holds, 0)) {
+        line_beat(agent); /* the last one may be long ago, and people look now */
     }
     if (agent->line.state == LINE_UP) {
         mailbox_flush(&agent->mailbox, agent->line.conn);
@@ -121,16 +127,37 @@ void agent_set_phase(struct agent *agent, uint64_t generation, enum agent_phase 
     hand_tell(&agent->hand, generation, phase, step);
 }
 
+void agent_await_word(struct agent *agent, int waits)
+{
+    atomic_store(&agent->awaits_since_ms, waits ? ms_mono_ms() : 0);
+}
+
+void agent_rest(struct agent *agent, uint64_t generation)
+{
+    hand_rest(&agent->hand, generation);
+}
+
+void agent_stir(struct agent *agent)
+{
+    hand_stir(&agent->hand);
+}
+
 void agent_release(struct agent *agent, uint64_t generation)
 {
     hand_release(&agent->hand, generation);
     agent_wake(agent); /* it is idle now */
 }
 
+int agent_is_away(struct agent *agent)
+{
+    return !atomic_load(&agent->is_up);
+}
+
 int agent_send(struct agent *agent, uint16_t type, const ProtobufCMessage *msg, struct ms_err *err)
 {
     int rc = mailbox_put(&agent->mailbox, type, msg, err);
     if (rc == 0) {
+        atomic_fetch_or(&agent->holds, type == MS_MSG_PEER_REPORT);
         agent_wake(agent);
     }
     return rc;
@@ -233,6 +260,8 @@ int agent_create(const struct agent_config *cfg, struct agent **ret, struct ms_e
     snprintf(agent->address, sizeof(agent->address), "%s", cfg->address);
     snprintf(agent->host, sizeof(agent->host), "%s", addr.host);
     snprintf(agent->software, sizeof(agent->software), "%s", cfg->software);
+    snprintf(agent->plain_by, sizeof(agent->plain_by), "%s",
+             cfg->plain_by != NULL ? cfg->plain_by : "");
     rc = copy_node(agent, cfg->node, err);
     if (rc == 0) {
         rc = make_loop(agent, err);

@@ -16,6 +16,7 @@ struct agent {
     char address[MS_ADDR_MAX + 1];
     char host[MS_HOST_MAX + 1];
     char software[MS_NAME_MAX + 1];
+    char plain_by[MS_NAME_MAX + 128];
     Ms__Register *node;
     pthread_t thread;
     int thread_runs;
@@ -25,8 +26,11 @@ struct agent {
 
     /* any thread */
     struct mailbox mailbox;
-    struct hand hand; /* who may what: hand.h */
+    struct hand hand;                /* who may what: hand.h */
+    _Atomic int64_t awaits_since_ms; /* agent_await_word; 0: works */
     atomic_int leaving, ending, hurry, harden;
+    atomic_int holds;               /* the trainer does, and has just said so */
+    atomic_int is_up;               /* the line is: agent_tell_status writes it */
     char farewell[MS_TEXT_MAX + 1]; /* written before ending is set, read after; likewise: */
     int returns;
     pthread_mutex_t tls_lock; /* guards cfg.tls, of which we hold a reference */
@@ -37,7 +41,8 @@ struct agent {
     struct line line;
     int64_t noise_log_ms; /* handlers.c: last line about a frame that we do not want */
     unsigned noise;
-    char status[2 * MS_TEXT_MAX]; /* that the service manager was told last */
+    char ended_by[MS_TEXT_MAX + 1]; /* why the last rank was told to end; "": it was not */
+    char status[2 * MS_TEXT_MAX];   /* that the service manager was told last */
 };
 
 /* ---- agent.c ---- */

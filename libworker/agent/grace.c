@@ -14,6 +14,13 @@ static int64_t grace_ms(const struct agent *agent)
     return agent->cfg.grace_ms > 0 ? agent->cfg.grace_ms : MS_CANCEL_GRACE_MS;
 }
 
+/* Of a stop after the step: the scheduler counts, and begins anew where a rank is lost meanwhile.
+ * This is for one that is gone. */
+static int64_t soft_ms(const struct agent *agent)
+{
+    return GRACES_SOFT * grace_ms(agent);
+}
+
 static void give_up(struct agent *agent, const struct agent_order *order,
                     const struct holding *rank)
 {
@@ -40,8 +47,8 @@ static int wait_tick(struct agent *agent)
 static void count_tick(struct agent *agent)
 {
     struct grace *grace = &agent->grace;
-    if (hand_has_released(&agent->hand, grace->rank.generation)) {
-        grace->left = 0; /* released in time */
+    if (hand_is_at_rest(&agent->hand, grace->rank.generation)) {
+        grace->left = 0; /* in time */
         return;
     }
     if (--grace->left > 0) {
@@ -87,7 +94,7 @@ void grace_harden(struct agent *agent)
     hard.code = MS_E_CANCELLED;
     snprintf(hard.text, sizeof(hard.text),
              "the step did not end within %" PRId64 " s of the request to stop after it",
-             grace_ms(agent) / 1000);
+             soft_ms(agent) / 1000);
     agent_give(agent, &hard);
 }
 
@@ -116,9 +123,9 @@ static void begin(struct agent *agent, const struct holding *rank, const struct 
     int is_soft = order->kind == AGENT_STOP && order->at_step;
     pthread_mutex_lock(&grace->lock);
     int is_repeated = grace->left > 0 && grace->rank.generation == rank->generation &&
-                      (is_soft || !grace->is_soft); /* the first request counts */
+                      !grace->is_soft; /* the first request to end counts, the last one to stop */
     if (!is_repeated) {
-        grace->left = GRACE_TICKS;
+        grace->left = is_soft ? GRACES_SOFT * GRACE_TICKS : GRACE_TICKS;
         grace->is_soft = is_soft;
         grace->rank = *rank;
         grace->order = *order;
@@ -137,7 +144,7 @@ void grace_begin(struct agent *agent, const struct agent_order *order)
 {
     struct holding rank = hand_look(&agent->hand);
     int concerns = order->kind != AGENT_STOP || order->generation == rank.generation;
-    if (rank.generation != 0 && concerns) {
+    if (rank.generation != 0 && concerns && !hand_is_at_rest(&agent->hand, rank.generation)) {
         begin(agent, &rank, order);
     }
 }

@@ -1,10 +1,10 @@
 /* grace.h - the bound on a trainer that was told to end and does not
  *
  * TERM, 30 s, KILL, as everywhere: an order that ends the rank in hand starts the time, an Assign
- * in the place of a Stop too; only the trainer's release ends it, which is also his word that the
- * rank goes on under another generation. A stop after the step becomes a hard one first, with a
- * time of its own. Then agent_config.on_hang is called, once: no thread can be ended from outside,
- * only the process.
+ * in the place of a Stop too; only the trainer ends it: he has no more to do for the rank, or lets
+ * go of it, which is also his word that it goes on under another generation. A stop after the step
+ * becomes a hard one first, after three such times since it was last said. Then
+ * agent_config.on_hang is called, once: no thread can be ended from outside, only the process.
  *
  * The time is counted in ticks and not read from a clock, so that a process that itself stood still
  * is not judged by its own sleep. It runs in a thread of its own and takes no lock of the
@@ -17,7 +17,7 @@
 
 #include <pthread.h>
 
-enum { GRACE_TICKS = 30 };
+enum { GRACE_TICKS = 30, GRACES_SOFT = 3 };
 
 struct grace {
     pthread_mutex_t lock; /* of the agent's thread and ours; nobody waits inside */

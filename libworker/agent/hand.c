@@ -21,7 +21,7 @@ struct holding hand_look(struct hand *hand)
 
 void hand_forget(struct hand *hand)
 {
-    atomic_store(&hand->released, 0);
+    atomic_store(&hand->rested, 0);
     atomic_store(&hand->told.generation, 0);
 }
 
@@ -30,6 +30,12 @@ void hand_take(struct hand *hand, uint64_t job, uint64_t generation, uint32_t ra
     struct holding holding = {
         .job = job, .generation = generation, .rank = rank, .phase = AGENT_PREPARING};
     hand_put_back(hand, &holding);
+}
+
+void hand_settle(struct hand *hand, int recovers, uint64_t step)
+{
+    hand->holding.recovers = recovers;
+    hand->holding.step = step;
 }
 
 void hand_put_back(struct hand *hand, const struct holding *before)
@@ -43,16 +49,26 @@ void hand_started(struct hand *hand, uint64_t generation)
     hand->holding.started |= hand->holding.generation == generation;
 }
 
-int hand_has_released(struct hand *hand, uint64_t generation)
+int hand_is_at_rest(struct hand *hand, uint64_t generation)
 {
-    return atomic_load(&hand->released) >= generation;
+    return atomic_load(&hand->rested) >= generation;
+}
+
+void hand_rest(struct hand *hand, uint64_t generation)
+{
+    if (atomic_load(&hand->rested) < generation) {
+        atomic_store(&hand->rested, generation);
+    }
+}
+
+void hand_stir(struct hand *hand)
+{
+    atomic_store(&hand->rested, 0);
 }
 
 void hand_release(struct hand *hand, uint64_t generation)
 {
-    if (atomic_load(&hand->released) < generation) {
-        atomic_store(&hand->released, generation);
-    } /* before the node is idle: what it takes then begins anew */
+    hand_rest(hand, generation); /* before the node is idle: what it takes then begins anew */
     (void)atomic_compare_exchange_strong(&hand->held, &generation, 0);
 }
 

@@ -16,13 +16,14 @@ struct holding { /* generation 0: idle */
     uint32_t rank;
     enum agent_phase phase;
     int started;
+    int recovers; /* its job does: the scheduler is waited for without limit */
 };
 
 struct hand {
-    _Atomic uint64_t held;     /* generation; 0: idle */
-    _Atomic uint64_t released; /* the trainer is done with all up to that; only grows with a rank in
-                                * hand: what is held may be the next one already */
-    struct holding holding;    /* the agent's thread; step and phase are in `told` */
+    _Atomic uint64_t held;   /* generation; 0: idle */
+    _Atomic uint64_t rested; /* the trainer's work for all up to that is done; only grows with a
+                              * rank in hand: what is held may be the next one already */
+    struct holding holding;  /* the agent's thread; step and phase are in `told` */
     struct {
         _Atomic uint64_t generation; /* of what follows; 0 while that changes */
         _Atomic uint64_t where;      /* step and phase in one word */
@@ -36,6 +37,9 @@ struct holding hand_look(struct hand *hand);
 void hand_forget(struct hand *hand);
 /* Takes a rank: it is being prepared. Generation > 0, and above that of a rank in hand. */
 void hand_take(struct hand *hand, uint64_t job, uint64_t generation, uint32_t rank);
+/* What is known of it once the trainer has taken it: whether its job recovers, and where it begins,
+ * which is above 0 where it goes on. */
+void hand_settle(struct hand *hand, int recovers, uint64_t step);
 /* As it was when hand_look returned it. */
 void hand_put_back(struct hand *hand, const struct holding *before);
 /* Start has come for that generation; nothing where another one is held by now. */
@@ -43,12 +47,15 @@ void hand_started(struct hand *hand, uint64_t generation);
 
 /* ---- any thread ---- */
 
-/* Has the trainer let go of the rank of that generation, which was the one in hand or came before
- * it? */
-int hand_has_released(struct hand *hand, uint64_t generation);
+/* Has the trainer done its work, or let go, of the rank of that generation, which was the one in
+ * hand or came before it? */
+int hand_is_at_rest(struct hand *hand, uint64_t generation);
 
 /* ---- the trainer ---- */
 
+/* He has no more to do for that generation: it waits for the scheduler's last word. */
+void hand_rest(struct hand *hand, uint64_t generation);
+void hand_stir(struct hand *hand); /* ... but he has */
 /* He is done with that generation, and with those before it: idle again, unless another one is held
  * by now. */
 void hand_release(struct hand *hand, uint64_t generation);

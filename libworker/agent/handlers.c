@@ -60,16 +60,24 @@ static void on_stop(struct agent *agent, const struct ms_wire_header *head,
                                 .job = stop->job,
                                 .generation = stopped_generation(agent, stop),
                                 .code = stop->code,
-                                .at_step = stop->at_step};
+                                .at_step = stop->at_step,
+                                .saves = stop->saves,
+                                .stands = stop->stands};
     (void)head;
     snprintf(order.text, sizeof(order.text), "%s", stop->text);
+    if (stop->at_step) {
+        mailbox_done_again(&agent->mailbox);
+    }
+    if (agent->line.state == LINE_UP) { /* they crossed: the node is busy until it is heard */
+        (void)mailbox_flush(&agent->mailbox, agent->line.conn);
+    }
     if (!stop->at_step) {
-        if (agent->line.state == LINE_UP) { /* they crossed: the node is busy until it is heard */
-            (void)mailbox_flush(&agent->mailbox, agent->line.conn);
-        }
         mailbox_answered(&agent->mailbox);
     }
     agent_give(agent, &order);
+    if (stop->at_step) { /* the answer: who gives none counts as lost when its grace ends */
+        line_beat(agent);
+    }
 }
 
 static void on_error(struct agent *agent, const struct ms_wire_header *head,
@@ -170,15 +178,23 @@ static void take_assign(struct agent *agent, ProtobufCMessage *msg)
         hand_forget(&agent->hand);
     }
     hand_take(&agent->hand, assign->job, assign->generation, assign->rank);
-    int rc = agent_give(agent, &order);
-    if (rc == AGENT_SUPERSEDES) {
+    const int is_same = before.job == assign->job && before.rank == assign->rank;
+    int rc = agent_give(agent, &order); /* which owns assign from here on, unless it declines */
+    if (rc >= 0) {
+        agent->ended_by[0] = '\0';
+        const int goes_on = is_same && !(rc & AGENT_SUPERSEDES);
+        hand_settle(&agent->hand, (rc & AGENT_RECOVERS) != 0, goes_on ? before.step : 0);
+        line_beat(agent); /* the last one may be long ago, and people look now */
+    }
+    if (rc >= 0 && (rc & AGENT_SUPERSEDES)) {
         grace_begin_superseded(agent, &before);
     } else if (rc < 0) {
         hand_put_back(&agent->hand, &before);
         (void)ms_fail(&why, MS_E_FULL,
                       "rank %u of job %" PRIu64
-                      " was declined: this node ends, or another rank waits on it already",
-                      assign->rank, assign->job);
+                      " was declined: this node ends, or another rank waits on it already%s%.200s",
+                      assign->rank, assign->job,
+                      agent->ended_by[0] != '\0' ? "; it was told to end: " : "", agent->ended_by);
         decline(agent, assign, &why);
         ms_wire_free(msg);
     }

@@ -34,12 +34,36 @@ static int holds_rank(struct agent *agent)
     return hand_look(&agent->hand).generation != 0;
 }
 
+/* Who has a rank of a job that recovers trains on, or holds, until there is a scheduler again. */
+static int is_out_of_patience(struct agent *agent, int64_t silent_ms)
+{
+    struct holding holding = hand_look(&agent->hand);
+    return holding.generation != 0 && !holding.recovers && silent_ms >= patience_ms(agent);
+}
+
+/* A rank that does nothing more without its scheduler's word, and nobody brings that one back. */
+static int has_waited_enough(struct agent *agent)
+{
+    const int64_t said_ms = mailbox_waits_since(&agent->mailbox);
+    const int64_t since_ms = said_ms > 0 ? said_ms : atomic_load(&agent->awaits_since_ms);
+    const int64_t down_ms = agent->line.down_since_ms;
+    return agent->cfg.word_ms > 0 && since_ms > 0 && hand_look(&agent->hand).recovers &&
+           ms_mono_ms() - (since_ms > down_ms ? since_ms : down_ms) >= agent->cfg.word_ms;
+}
+
+/* Another scheduler than that of the rank in hand, whose job outlives that one. */
+static int is_others(struct agent *agent, int code)
+{
+    return (code == MS_E_NOT_FOUND || code == MS_E_FOREIGN) && !agent->cfg.is_standing &&
+           hand_look(&agent->hand).recovers && holds_rank(agent);
+}
+
 /* Codes that no waiting mends; while the line is made, TLS is the other side's trouble as well. */
 static int is_final(const struct agent *agent, enum line_state state, int code)
 {
     static const int final[] = {MS_E_TLS,    MS_E_REFUSED,     MS_E_EXISTS, MS_E_INVALID,
                                 MS_E_CONFIG, MS_E_UNSUPPORTED, MS_E_FOREIGN};
-    if (agent->cfg.is_standing && state == LINE_CONNECTING &&
+    if (agent->cfg.is_standing && agent->plain_by[0] == '\0' && state == LINE_CONNECTING &&
         (code == MS_E_TLS || code == MS_E_REFUSED)) {
         return 0;
     }
@@ -87,11 +111,30 @@ static void log_wait(struct agent *agent, int code)
     }
 }
 
+static void arm_deadline(struct agent *agent)
+{
+    if (agent->cfg.connect_timeout_ms >= 0) {
+        agent_arm(agent->line.deadline, agent->cfg.connect_timeout_ms);
+    }
+}
+
+/* " (raise X to wait longer)", or "" where no variable decided. Returns buf. */
+static const char *advice(const char *by, char *buf, size_t size)
+{
+    buf[0] = '\0';
+    if (by != NULL && by[0] != '\0') {
+        snprintf(buf, size, " (raise %s to wait longer)", by);
+    }
+    return buf;
+}
+
 static void give_up_waiting(struct agent *agent)
 {
     char text[MS_TEXT_MAX + 1];
-    snprintf(text, sizeof(text), "no scheduler at %s after %" PRId64 " s: %.250s", agent->address,
-             (ms_mono_ms() - agent->line.born_ms) / 1000, agent->line.last);
+    char hint[MS_NAME_MAX];
+    snprintf(text, sizeof(text), "no scheduler at %s after %" PRId64 " s%s: %.250s", agent->address,
+             (ms_mono_ms() - agent->line.down_since_ms) / 1000,
+             advice(agent->cfg.connect_by, hint, sizeof(hint)), agent->line.last);
     agent_give_lost(agent, MS_E_UNREACHABLE, text);
 }
 
@@ -104,6 +147,33 @@ static void give_up_rank(struct agent *agent)
              " ms); with recovery off the job ends: %.150s",
              agent->address, ms_mono_ms() - agent->line.contact_ms, patience_ms(agent),
              agent->line.lease_ms, agent->line.last);
+    agent_give_lost(agent, MS_E_UNREACHABLE, text);
+}
+
+static void give_up_trust(struct agent *agent, enum line_state before, int code, const char *reason)
+{
+    char text[MS_TEXT_MAX + 1];
+    const int is_trust = before == LINE_CONNECTING && (code == MS_E_TLS || code == MS_E_REFUSED);
+    snprintf(text, sizeof(text), "%.300s", reason);
+    if (is_trust && agent->plain_by[0] != '\0') {
+        snprintf(text, sizeof(text), "%.300s; here is %s", reason, agent->plain_by);
+    }
+    agent_give_lost(agent, code, text);
+}
+
+static void give_up_word(struct agent *agent)
+{
+    char text[MS_TEXT_MAX + 1];
+    char hint[MS_NAME_MAX];
+    struct holding holding = hand_look(&agent->hand);
+    snprintf(text, sizeof(text),
+             "rank %u of job %" PRIu64
+             " does nothing more without its scheduler, which has not been "
+             "at %s for %" PRId64 " s: the job ended meanwhile, or nobody started the scheduler "
+             "again%s: %.120s",
+             holding.rank, holding.job, agent->address,
+             (ms_mono_ms() - agent->line.down_since_ms) / 1000,
+             advice(agent->cfg.word_by, hint, sizeof(hint)), agent->line.last);
     agent_give_lost(agent, MS_E_UNREACHABLE, text);
 }
 
@@ -123,17 +193,22 @@ static void line_down(struct agent *agent, int code, const char *reason)
     agent_tell_status(agent);
     if (before == LINE_UP) {
         line->down_since_ms = now;
+        arm_deadline(agent);
         ms_log(MS_LOG_NOTICE, "agent.disconnected scheduler=%s reason=%s", agent->address,
                MS_QUOTE(reason));
         code = MS_E_UNREACHABLE; /* whatever ended it: it was good, and may be again at once */
     } else if (is_final(agent, before, code)) {
-        agent_give_lost(agent, code, reason);
+        give_up_trust(agent, before, code, reason);
         return;
     } else {
         log_wait(agent, code);
     }
-    if (holds_rank(agent) && now - line->contact_ms >= patience_ms(agent)) {
+    if (is_out_of_patience(agent, now - line->contact_ms)) {
         give_up_rank(agent);
+        return;
+    }
+    if (has_waited_enough(agent)) {
+        give_up_word(agent);
         return;
     }
     schedule_retry(agent, code);
@@ -176,6 +251,13 @@ static void send_heartbeat(struct agent *agent)
     struct ms_err err;
     if (ms_conn_send(agent->line.conn, MS_MSG_HEARTBEAT, 0, &beat.base, &err) < 0) {
         ms_log(MS_LOG_WARNING, "agent.heartbeat_failed reason=%s, retrying", MS_QUOTE(err.text));
+    }
+}
+
+void line_beat(struct agent *agent)
+{
+    if (agent->line.state == LINE_UP) {
+        send_heartbeat(agent);
     }
 }
 
@@ -254,6 +336,22 @@ void line_up(struct agent *agent, const Ms__Registered *msg)
     }
 }
 
+static void note_other(struct agent *agent, const char *reason)
+{
+    struct line *line = &agent->line;
+    int64_t now = ms_mono_ms();
+    if (line->other_log_ms == 0 || now - line->other_log_ms >= REFUSED_MS) {
+        char quoted[2 * MS_TEXT_MAX];
+        line->other_log_ms = now;
+        ms_log(MS_LOG_WARNING,
+               "agent.other_scheduler scheduler=%s text=\"it is a new one, which does not know the "
+               "job of this worker; the job goes on without it, and knocks until the scheduler is "
+               "started as it was, with its MS_ENABLE_RECOVERY and MS_RECOVERY_PATH\" reason=%s, "
+               "retrying",
+               agent->address, ms_log_quote(quoted, sizeof(quoted), reason));
+    }
+}
+
 void line_refused(struct agent *agent, const Ms__Error *msg)
 {
     struct line *line = &agent->line;
@@ -263,6 +361,8 @@ void line_refused(struct agent *agent, const Ms__Error *msg)
         ms_log(MS_LOG_WARNING,
                "agent.other_database scheduler=%s reason=%s, registering as with a new one",
                agent->address, ms_log_quote(quoted, sizeof(quoted), msg->text));
+    } else if (is_others(agent, msg->code)) {
+        note_other(agent, msg->text);
     } else if (is_final(agent, line->state, msg->code)) {
         agent_give_lost(agent, msg->code, msg->text);
     } else {
@@ -312,7 +412,10 @@ static void on_deadline(evutil_socket_t fd, short what, void *arg)
 {
     (void)fd;
     (void)what;
-    give_up_waiting(arg);
+    struct agent *agent = arg;
+    if (!holds_rank(agent)) { /* one that does has limits of its own */
+        give_up_waiting(agent);
+    }
 }
 
 static void drop(struct agent *agent, const char *reason)
@@ -322,8 +425,8 @@ static void drop(struct agent *agent, const char *reason)
 }
 
 /* The connection stands, and nobody answers. An idle node begins anew, perhaps on a new scheduler.
- * With a rank in hand it stays: a scheduler that only stood still would take the end of the
- * connection for the end of the rank. */
+ * With a rank in hand it stays, as long as the patience lasts: a scheduler that only stood still
+ * would take the end of the connection for the end of the rank. */
 static void bear_silence(struct agent *agent, int64_t silent_ms)
 {
     struct line *line = &agent->line;
@@ -331,9 +434,13 @@ static void bear_silence(struct agent *agent, int64_t silent_ms)
         drop(agent, "the scheduler has not answered for a whole lease");
         return;
     }
-    if (silent_ms >= patience_ms(agent)) {
+    if (is_out_of_patience(agent, silent_ms)) {
         snprintf(line->last, sizeof(line->last), "the connection stands, but nobody answers");
         give_up_rank(agent);
+        return;
+    }
+    if (silent_ms >= patience_ms(agent)) { /* its machine may be gone, and another one there */
+        drop(agent, "the scheduler has not answered for long: the connection is made anew");
         return;
     }
     if (!line->silence_told) {
@@ -407,10 +514,10 @@ int line_init(struct line *line, struct agent *agent, struct ms_err *err)
 {
     line->lease_ms = agent->cfg.lease_ms;
     line->beat_ms = agent->cfg.lease_ms / MS_HEARTBEATS_PER_LEASE;
-    line->born_ms = line->contact_ms = line->down_since_ms = line->waited_log_ms = ms_mono_ms();
+    line->contact_ms = line->down_since_ms = line->waited_log_ms = ms_mono_ms();
     snprintf(line->last, sizeof(line->last), "still connecting");
     if (getrandom(&line->jitter, sizeof(line->jitter), 0) != sizeof(line->jitter)) {
-        line->jitter = (uint64_t)line->born_ms;
+        line->jitter = (uint64_t)line->contact_ms;
     }
     line->beat = evtimer_new(agent->base, on_beat, agent);
     line->retry = evtimer_new(agent->base, on_retry, agent);
@@ -418,9 +525,7 @@ int line_init(struct line *line, struct agent *agent, struct ms_err *err)
     if (line->beat == NULL || line->retry == NULL || line->deadline == NULL) {
         return ms_fail(err, MS_E_NOMEM, "no memory for the agent's timers");
     }
-    if (agent->cfg.connect_timeout_ms >= 0) {
-        agent_arm(line->deadline, agent->cfg.connect_timeout_ms);
-    }
+    arm_deadline(agent);
     return 0;
 }
 

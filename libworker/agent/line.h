@@ -20,8 +20,8 @@ enum { LINE_REGISTER_ID = 1 }; /* frame id of the only request that the agent ma
 struct line {
     enum line_state state;
     struct ms_conn *conn;
-    struct event *beat, *retry, *deadline; /* deadline: of the first registration */
-    int64_t born_ms, contact_ms, down_since_ms, waited_log_ms;
+    struct event *beat, *retry, *deadline; /* deadline: see connect_timeout_ms */
+    int64_t contact_ms, down_since_ms, waited_log_ms, other_log_ms;
     int64_t beat_due_ms;
     int64_t lease_ms, beat_ms;
     int ever_registered, lost_told, silence_told;
@@ -37,6 +37,9 @@ void line_fini(struct line *line);
 
 /* Begins to connect. */
 void line_connect(struct agent *agent);
+/* A heartbeat out of turn: what the rank in hand does has changed. Nothing where the line is down.
+ */
+void line_beat(struct agent *agent);
 /* Something was heard. */
 void line_heard(struct line *line);
 /* Registered has come. */

@@ -1,6 +1,7 @@
 /* mailbox.c - what the trainer leaves for the scheduler */
 #include "libworker/agent/mailbox.h"
 
+#include "proto/clock.h"
 #include "proto/log.h"
 #include "proto/wire.h"
 
@@ -33,7 +34,8 @@ void mailbox_fini(struct mailbox *box)
 
 static int is_sticky(uint16_t type)
 {
-    return type == MS_MSG_RANK_PLAN || type == MS_MSG_RANK_READY || type == MS_MSG_RANK_DONE;
+    return type == MS_MSG_RANK_PLAN || type == MS_MSG_RANK_READY || type == MS_MSG_PEER_REPORT ||
+           type == MS_MSG_RANK_DONE;
 }
 
 static struct parcel *pack(uint16_t type, const ProtobufCMessage *msg, struct ms_err *err)
@@ -84,12 +86,16 @@ static void append(struct mailbox *box, struct parcel *parcel)
     box->count++;
 }
 
-/* The end of a rank that is not out yet goes out before the first word of the next one: the
- * scheduler waits for it. Under the lock. */
+/* The end of a rank that is not out yet goes out before the first word of the next one, for the
+ * scheduler waits for it; and what was seen of a peer before the end that followed from it. Under
+ * the lock. */
 static void replace_sticky(struct mailbox *box, struct parcel *parcel)
 {
     struct parcel *old = box->sticky;
-    if (old != NULL && old->type == MS_MSG_RANK_DONE && !box->sticky_sent) {
+    box->waits_since_ms = old != NULL ? box->waits_since_ms : ms_mono_ms();
+    const int is_news = old != NULL && !box->sticky_sent &&
+                        (old->type == MS_MSG_RANK_DONE || old->type == MS_MSG_PEER_REPORT);
+    if (is_news) {
         append(box, old);
     } else {
         free(old);
@@ -161,6 +167,15 @@ void mailbox_answered(struct mailbox *box)
     pthread_mutex_unlock(&box->lock);
 }
 
+void mailbox_done_again(struct mailbox *box)
+{
+    pthread_mutex_lock(&box->lock);
+    if (box->sticky != NULL && box->sticky->type == MS_MSG_RANK_DONE) {
+        box->sticky_sent = 0;
+    }
+    pthread_mutex_unlock(&box->lock);
+}
+
 void mailbox_planned(struct mailbox *box)
 {
     pthread_mutex_lock(&box->lock);
@@ -169,6 +184,14 @@ void mailbox_planned(struct mailbox *box)
         box->sticky = NULL;
     }
     pthread_mutex_unlock(&box->lock);
+}
+
+int64_t mailbox_waits_since(struct mailbox *box)
+{
+    pthread_mutex_lock(&box->lock);
+    int64_t since_ms = box->sticky != NULL ? box->waits_since_ms : 0;
+    pthread_mutex_unlock(&box->lock);
+    return since_ms;
 }
 
 void mailbox_started(struct mailbox *box)

@@ -1,7 +1,7 @@
 /* mailbox.h - what the trainer leaves for the scheduler
  *
- *     trainer: mailbox_put ----> [ordinary, at most MAILBOX_MAX]  [sticky: RankPlan, RankReady
- *     agent:   mailbox_flush <---'                                  or RankDone] --> again after a
+ *     trainer: mailbox_put ----> [ordinary, at most MAILBOX_MAX]  [sticky: RankPlan, RankReady,
+ *     agent:   mailbox_flush <---'                        PeerReport or RankDone] --> again after a
  *                                                      reconnect, until an order answers it
  *
  * Bounded: a scheduler that is away for hours costs a few kilobytes. All functions: any thread. */
@@ -24,7 +24,8 @@ struct mailbox {
     struct parcel *first;
     unsigned count, dropped; /* dropped: since the last flush */
     struct parcel *sticky;
-    int sticky_sent; /* on this connection */
+    int sticky_sent;        /* on this connection */
+    int64_t waits_since_ms; /* there is a sticky one; 0: there is none */
 };
 
 void mailbox_init(struct mailbox *box);
@@ -39,8 +40,16 @@ unsigned mailbox_flush(struct mailbox *box, struct ms_conn *conn);
 void mailbox_reconnected(struct mailbox *box);
 /* Assign or Stop: has answered the sticky one, whatever it says, if that was out already. */
 void mailbox_answered(struct mailbox *box);
+/* Stop after the step has come: who has said RankDone says it again. What was said of a generation
+ * before the scheduler's last counted for nothing until now, and so did what it heard before it was
+ * started again. It keeps that it was said (has_said in daemon/sched/node.h), for a last Stop, and
+ * not what: step, digest and what was saved, which the end of a stop needs, are here alone. */
+void mailbox_done_again(struct mailbox *box);
 /* Plan has come: whoever has it need not say RankPlan any more, heard or not. */
 void mailbox_planned(struct mailbox *box);
+/* Since when something waits for the scheduler's word, without which the rank does nothing more; 0:
+ * nothing does. */
+int64_t mailbox_waits_since(struct mailbox *box);
 /* Start has come: the answer to RankReady alone. */
 void mailbox_started(struct mailbox *box);
 
