@@ -1,7 +1,9 @@
-/* metrics.c - metrics.jsonl and the loss lines of a rank's log */
+/* metrics.c - metrics.jsonl: what a job's rank 0 measured, each step once, whatever was killed */
 #include "libworker/train/metrics.h"
 
 #include "proto/clock.h"
+#include "proto/folder.h"
+#include "proto/limits.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -11,51 +13,218 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 struct metrics {
     int fd;
     char path[1100];
+    char training[METRICS_TRAINING_MAX + 1];
+    uint64_t last_step, last_eval; /* told */
+    int is_done;                   /* told */
+    off_t whole;                   /* bytes of the file that was there, until the last newline */
+    int is_old;                    /* the file is to be made anew of that */
+    uint64_t lost;                 /* lines that found no room in what follows */
+    size_t n_pending;
+    char pending[MS_METRICS_PENDING]; /* whole lines that are not in the file yet */
 };
 
-/* Cuts off what follows the last newline: a line that a kill tore. */
-static int mend(int fd, const char *path, struct ms_err *err)
+/* ---- what is there ---- */
+
+static int is_of(const struct metrics *metrics, const char *line)
 {
-    off_t size = lseek(fd, 0, SEEK_END);
-    char tail[4096];
-    while (size > 0) {
-        size_t want = size > (off_t)sizeof(tail) ? sizeof(tail) : (size_t)size;
-        ssize_t n = pread(fd, tail, want, size - (off_t)want);
-        if (n != (ssize_t)want) {
-            return ms_fail_errno(err, MS_E_IO, "cannot read %s", path);
-        }
-        while (want > 0 && tail[want - 1] != '\n') {
-            want--;
-            size--;
-        }
-        if (want > 0) {
-            break;
-        }
+    char key[METRICS_TRAINING_MAX + 32];
+    snprintf(key, sizeof(key), "\"training\":\"%s\",", metrics->training);
+    return metrics->training[0] != '\0' && strstr(line, key) != NULL;
+}
+
+/* Lines without a step belong to the step above them. */
+static void read_line(struct metrics *metrics, const char *line)
+{
+    const char *step = strstr(line, "\"step\":");
+    if (step != NULL && is_of(metrics, line)) {
+        metrics->last_step = strtoull(step + strlen("\"step\":"), NULL, 10);
+    } else if (step != NULL) { /* another training's */
+        metrics->last_step = metrics->last_eval = 0;
+        metrics->is_done = 0;
+    } else if (metrics->last_step > 0) {
+        metrics->last_eval =
+            strstr(line, "\"eval_loss\":") != NULL ? metrics->last_step : metrics->last_eval;
+        metrics->is_done |= strstr(line, "\"done\":true") != NULL;
     }
-    if (ftruncate(fd, size > 0 ? size : 0) != 0) {
-        return ms_fail_errno(err, MS_E_IO, "cannot mend %s", path);
+}
+
+/* What is longer than any line of ours comes in parts, of which none looks like one. */
+static int look(struct metrics *metrics, struct ms_err *err)
+{
+    char line[1024];
+    int begins = 1;
+    int fd = fcntl(metrics->fd, F_DUPFD_CLOEXEC, 0);
+    FILE *file = fd >= 0 ? fdopen(fd, "r") : NULL;
+    if (file == NULL) {
+        ms_fail_errno(err, MS_E_IO, "cannot read %s", metrics->path);
+        if (fd >= 0) {
+            close(fd);
+        }
+        return MS_E_IO;
+    }
+    while (fgets(line, sizeof(line), file) != NULL) {
+        const int ends = strchr(line, '\n') != NULL;
+        if (begins && ends) {
+            read_line(metrics, line);
+        }
+        metrics->whole = ends ? ftello(file) : metrics->whole;
+        begins = ends;
+    }
+    int rc = ferror(file) ? ms_fail(err, MS_E_IO, "cannot read %s", metrics->path) : 0;
+    fclose(file);
+    return rc;
+}
+
+/* ---- the file ---- */
+
+/* A disk that fills up takes a part of the bytes first, which is no error yet: the rest is. */
+static int write_all(int fd, const char *path, const char *bytes, size_t n, struct ms_err *err)
+{
+    while (n > 0) {
+        ssize_t put = write(fd, bytes, n);
+        if (put < 0 && errno == EINTR) {
+            continue;
+        }
+        if (put < 0) {
+            return ms_fail_errno(err, MS_E_IO, "cannot write %s", path);
+        }
+        bytes += put;
+        n -= (size_t)put;
     }
     return 0;
 }
 
-int metrics_open(const char *path, struct metrics **ret, struct ms_err *err)
+/* A disk without room says so at once, and not behind each line after most of a long file. */
+static int reserve(const struct metrics *metrics, int to, struct ms_err *err)
+{
+    if (fallocate(to, FALLOC_FL_KEEP_SIZE, 0, metrics->whole) < 0 &&
+        (errno == ENOSPC || errno == EDQUOT)) {
+        return ms_fail_errno(err, MS_E_IO, "cannot write %s", metrics->path);
+    }
+    return 0;
+}
+
+static int copy(const struct metrics *metrics, int to, struct ms_err *err)
+{
+    char bytes[1 << 16];
+    int rc = 0;
+    for (off_t at = 0; rc == 0 && at < metrics->whole;) {
+        const off_t left = metrics->whole - at;
+        const size_t want = left < (off_t)sizeof(bytes) ? (size_t)left : sizeof(bytes);
+        ssize_t n = pread(metrics->fd, bytes, want, at);
+        if (n <= 0) {
+            return ms_fail_errno(err, MS_E_IO, "cannot read %s", metrics->path);
+        }
+        rc = write_all(to, metrics->path, bytes, (size_t)n, err);
+        at += n;
+    }
+    return rc;
+}
+
+/* Another process made the file anew since: this one was asleep, and it is not its any more. */
+static int is_taken(const struct metrics *metrics)
+{
+    return access(metrics->path, F_OK) == 0 &&
+           !ms_name_leads_to(AT_FDCWD, metrics->path, 0, metrics->fd);
+}
+
+/* Another file with the same lines takes the path; the old one is whose process may wake up. */
+static int make_anew(struct metrics *metrics, struct ms_err *err)
+{
+    if (is_taken(metrics)) {
+        return 0; /* what follows goes into the old one, which nobody reads */
+    }
+    char path[sizeof(metrics->path) + 8];
+    snprintf(path, sizeof(path), "%s.new", metrics->path);
+    (void)unlink(path); /* of one that was killed here */
+    int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0644);
+    if (fd < 0) {
+        return ms_fail_errno(err, MS_E_IO, "cannot make %s", path);
+    }
+    int rc = reserve(metrics, fd, err);
+    rc = rc == 0 ? copy(metrics, fd, err) : rc;
+    if (rc == 0 && rename(path, metrics->path) != 0) {
+        rc = ms_fail_errno(err, MS_E_IO, "cannot replace %s", metrics->path);
+    }
+    if (rc < 0) {
+        close(fd);
+        (void)unlink(path);
+        return rc;
+    }
+    close(metrics->fd);
+    metrics->fd = fd;
+    return 0;
+}
+
+/* Cuts off what follows the last newline: a line that a kill tore. */
+static int mend(const struct metrics *metrics, struct ms_err *err)
+{
+    return ftruncate(metrics->fd, metrics->whole) == 0
+               ? 0
+               : ms_fail_errno(err, MS_E_IO, "cannot mend %s", metrics->path);
+}
+
+/* ---- what waits ---- */
+
+/* A part of a line that a full disk took is taken back: it goes again, as a whole. */
+static int append(const struct metrics *metrics, const char *bytes, size_t n, struct ms_err *err)
+{
+    struct stat st;
+    const int is_file = fstat(metrics->fd, &st) == 0 && S_ISREG(st.st_mode);
+    int rc = write_all(metrics->fd, metrics->path, bytes, n, err);
+    if (rc < 0 && is_file) {
+        int cut = ftruncate(metrics->fd, st.st_size);
+        (void)cut; /* who reads passes over a torn line */
+    }
+    return rc;
+}
+
+static int flush(struct metrics *metrics, struct ms_err *err)
+{
+    if (metrics->is_old) {
+        int rc = make_anew(metrics, err);
+        if (rc < 0) {
+            return rc;
+        }
+        metrics->is_old = 0;
+    }
+    int rc =
+        metrics->n_pending > 0 ? append(metrics, metrics->pending, metrics->n_pending, err) : 0;
+    metrics->n_pending = rc == 0 ? 0 : metrics->n_pending;
+    return rc;
+}
+
+int metrics_open(const char *path, const char *training, struct metrics **ret, struct ms_err *err)
 {
     struct metrics *metrics = calloc(1, sizeof(*metrics));
     if (metrics == NULL) {
         return ms_fail(err, MS_E_NOMEM, "no memory for %s", path);
     }
     snprintf(metrics->path, sizeof(metrics->path), "%s", path);
+    snprintf(metrics->training, sizeof(metrics->training), "%s", training);
     metrics->fd = open(path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
     if (metrics->fd < 0) {
         free(metrics);
         return ms_fail_errno(err, MS_E_IO, "cannot open %s", path);
     }
-    int rc = mend(metrics->fd, path, err);
+    struct stat st;
+    const int is_file = fstat(metrics->fd, &st) == 0 && S_ISREG(st.st_mode);
+    int rc = 0;
+    if (!is_file && !S_ISCHR(st.st_mode)) { /* a pipe that nobody reads would stop the training */
+        rc = ms_fail(err, MS_E_INVALID, "%s is no file: move it away", path);
+    }
+    rc = rc == 0 && is_file ? look(metrics, err) : rc;
+    if (rc == 0 && is_file) {
+        metrics->is_old = metrics->last_step > 0;
+        rc = metrics->is_old ? 0 : mend(metrics, err);
+        (void)flush(metrics, NULL); /* it is made anew with the next line, where the disk is full */
+    }
     if (rc < 0) {
         metrics_close(metrics);
         return rc;
@@ -64,30 +233,26 @@ int metrics_open(const char *path, struct metrics **ret, struct ms_err *err)
     return 0;
 }
 
+uint64_t metrics_last_step(const struct metrics *metrics)
+{
+    return metrics->last_step;
+}
+
 void metrics_close(struct metrics *metrics)
 {
     if (metrics != NULL) {
+        (void)flush(metrics, NULL);
         close(metrics->fd);
         free(metrics);
     }
 }
 
-/* A disk that fills up takes a part of the line first, which is no error yet: the rest is. */
-static int write_all(const struct metrics *metrics, const char *bytes, size_t n, struct ms_err *err)
+uint64_t metrics_lost(const struct metrics *metrics)
 {
-    while (n > 0) {
-        ssize_t put = write(metrics->fd, bytes, n);
-        if (put < 0 && errno == EINTR) {
-            continue;
-        }
-        if (put < 0) {
-            return ms_fail_errno(err, MS_E_IO, "cannot write %s", metrics->path);
-        }
-        bytes += put;
-        n -= (size_t)put;
-    }
-    return 0;
+    return metrics->lost;
 }
+
+/* ---- lines ---- */
 
 static int put(struct metrics *metrics, struct ms_err *err, const char *fmt, ...) MS_PRINTF(3, 4);
 
@@ -101,7 +266,19 @@ static int put(struct metrics *metrics, struct ms_err *err, const char *fmt, ...
     if (n < 0 || (size_t)n >= sizeof(line)) {
         return ms_fail(err, MS_E_FULL, "a line for %s is too long", metrics->path);
     }
-    return write_all(metrics, line, (size_t)n, err);
+    if (metrics->n_pending == 0) { /* all that waited is written: another time begins */
+        metrics->lost = 0;
+    }
+    if ((size_t)n > sizeof(metrics->pending) - metrics->n_pending) {
+        (void)flush(metrics, NULL); /* there may be room by now */
+    }
+    if ((size_t)n <= sizeof(metrics->pending) - metrics->n_pending) {
+        memcpy(metrics->pending + metrics->n_pending, line, (size_t)n);
+        metrics->n_pending += (size_t)n;
+    } else {
+        metrics->lost++;
+    }
+    return flush(metrics, err);
 }
 
 /* JSON has no word for what is not finite. */
@@ -116,26 +293,42 @@ static const char *number(double x, char buf[32])
 
 int metrics_put_step(struct metrics *metrics, const struct metrics_step *step, struct ms_err *err)
 {
+    if (step->step <= metrics->last_step) {
+        return 0;
+    }
     char loss[32];
+    char training[METRICS_TRAINING_MAX + 32] = "";
+    if (metrics->training[0] != '\0') {
+        snprintf(training, sizeof(training), "\"training\":\"%s\",", metrics->training);
+    }
+    metrics->last_step = step->step;
     return put(metrics, err,
-               "{\"t\":%.3f,\"generation\":%" PRIu64 ",\"epoch\":%" PRId64 ",\"step\":%" PRIu64
+               "{\"t\":%.3f,%s\"generation\":%" PRIu64 ",\"epoch\":%" PRId64 ",\"step\":%" PRIu64
                ",\"loss\":%s,\"loss_hex\":\"%a\",\"samples_per_s\":%.2f,\"step_ms\":%.3f,"
                "\"comm_wait_ms\":%.3f}\n",
-               (double)ms_wall_ms() * 1e-3, step->generation, step->epoch, step->step,
+               (double)ms_wall_ms() * 1e-3, training, step->generation, step->epoch, step->step,
                isfinite(step->loss) ? metrics_format_loss(step->loss, loss, sizeof(loss)) : "null",
                (double)step->loss, step->samples_per_s, step->step_ms, step->comm_wait_ms);
 }
 
-int metrics_put_eval(struct metrics *metrics, int64_t epoch, double loss, double accuracy,
-                     struct ms_err *err)
+int metrics_put_eval(struct metrics *metrics, int64_t epoch, uint64_t step, double loss,
+                     double accuracy, struct ms_err *err)
 {
     char loss_text[32], accuracy_text[32];
+    if (step <= metrics->last_eval) {
+        return 0;
+    }
+    metrics->last_eval = step;
     return put(metrics, err, "{\"epoch\":%" PRId64 ",\"eval_loss\":%s,\"accuracy\":%s}\n", epoch,
                number(loss, loss_text), number(accuracy, accuracy_text));
 }
 
 int metrics_put_done(struct metrics *metrics, const struct metrics_done *done, struct ms_err *err)
 {
+    if (metrics->is_done) {
+        return 0;
+    }
+    metrics->is_done = 1;
     return put(metrics, err,
                "{\"done\":true,\"steps\":%" PRIu64
                ",\"weights_sha256\":\"%s\",\"plan_sha256\":\"%s\",\"seconds\":%.3f}\n",

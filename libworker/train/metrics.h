@@ -1,11 +1,19 @@
-/* metrics.h - metrics.jsonl and the loss lines of a rank's log
+/* metrics.h - metrics.jsonl: what a job's rank 0 measured, each step once, whatever was killed
  *
- * metrics.jsonl: one JSON object a line. A step:
- *   {"t":1.5,"generation":1,"epoch":1,"step":1,"loss":2.3,"loss_hex":"0x1.2p+1","samples_per_s":10.0,
- *    "step_ms":3.1,"comm_wait_ms":0.2}
- * t: Unix seconds; epoch from 1; step: committed steps of the whole job, from 1; loss: mean over
- * ranks. An evaluation: {"epoch":1,"eval_loss":0.4,"accuracy":0.88}. The end: {"done":true,...}. A
- * line is one write(2); a torn last line of an earlier life is cut off when the file is opened. */
+ * One JSON object a line. A step:
+ *   {"t":1.5,"training":"3f2a9c0d1b22","generation":1,"epoch":1,"step":1,"loss":2.3,
+ *    "loss_hex":"0x1.2p+1","samples_per_s":10.0,"step_ms":3.1,"comm_wait_ms":0.2}
+ * t: Unix seconds; training: a name of the job with its plan, not there where it has none; epoch
+ * from 1; step: committed steps of the whole job, from 1; loss: mean over ranks; the last three are
+ * 0 where the process that took the step did not live to tell. An evaluation:
+ * {"epoch":1,"eval_loss":0.4,"accuracy":0.88}. The end: {"done":true,...}. A line is one write(2);
+ * a torn last line of an earlier life is dropped when the file is opened. What cannot be written,
+ * as on a full disk, waits, MS_METRICS_PENDING bytes of it, and goes before the next line that can.
+ *
+ * Lines at the end of the file that are of the same training were written by a process before this
+ * one: the file is made anew of them, so that a process that was only asleep writes into nothing,
+ * and what they tell is not told again. What else is there stays: another training's lines come
+ * behind it. */
 #ifndef METRICS_H
 #define METRICS_H
 
@@ -15,6 +23,8 @@
 #include <stdint.h>
 
 struct metrics; /* one open file */
+
+enum { METRICS_TRAINING_MAX = 12 }; /* bytes of a training's name */
 
 struct metrics_step {
     uint64_t generation;
@@ -30,12 +40,18 @@ struct metrics_done {
     double seconds;
 };
 
-/* Opens for appending and mends. Returns owned. */
-int metrics_open(const char *path, struct metrics **ret, struct ms_err *err);
+/* Opens for appending and mends. training: hexadecimal, "": none. Returns owned. */
+int metrics_open(const char *path, const char *training, struct metrics **ret, struct ms_err *err);
 void metrics_close(struct metrics *metrics); /* NULL allowed */
+/* Of the last line of a step, one that waits too; 0: none is this training's. */
+uint64_t metrics_last_step(const struct metrics *metrics);
+/* Lines for which there was no room even in memory. */
+uint64_t metrics_lost(const struct metrics *metrics);
+/* MS_E_IO of these three: it waits, with those before it. */
 int metrics_put_step(struct metrics *metrics, const struct metrics_step *step, struct ms_err *err);
-int metrics_put_eval(struct metrics *metrics, int64_t epoch, double loss, double accuracy,
-                     struct ms_err *err);
+/* step: after which it was made. */
+int metrics_put_eval(struct metrics *metrics, int64_t epoch, uint64_t step, double loss,
+                     double accuracy, struct ms_err *err);
 int metrics_put_done(struct metrics *metrics, const struct metrics_done *done, struct ms_err *err);
 
 /* The shortest decimal text that reads back as the same float, as numpy (and so MindSpore) prints

@@ -143,7 +143,7 @@ int model_copy_save(const struct model_copy *copy, const char *path, struct ms_e
         rc = safetensors_put(writer, copy->entries[i].name, copy->values[i], copy->counts[i], err);
     }
     if (rc == 0) {
-        return safetensors_finish(writer, err);
+        return safetensors_finish(writer, NULL, err);
     }
     safetensors_abandon(writer);
     return rc;

@@ -6,6 +6,7 @@
 
 #include <assert.h>
 #include <math.h>
+#include <string.h>
 
 static void apply_sgd(const struct job_optimizer *o, uint64_t step, float scale,
                       const struct optimizer_range *r)
@@ -105,6 +106,21 @@ int optimizer_slots(const struct job_optimizer *optimizer)
 const char *optimizer_slot_name(const struct job_optimizer *optimizer, int slot)
 {
     return slot >= 0 && slot < OPTIMIZER_SLOTS_MAX ? kinds[optimizer->kind].slot_names[slot] : "";
+}
+
+const char *optimizer_slot_of(const char *name)
+{
+    const char *dot = strchr(name, '.');
+    const size_t n = dot != NULL ? (size_t)(dot - name) : 0;
+    for (size_t i = 0; n > 0 && i < MS_ARRAY_SIZE(kinds); i++) {
+        for (int s = 0; s < kinds[i].n_slots; s++) {
+            const char *slot = kinds[i].slot_names[s];
+            if (strlen(slot) == n && strncmp(name, slot, n) == 0) {
+                return dot + 1;
+            }
+        }
+    }
+    return NULL;
 }
 
 struct pass {

@@ -18,6 +18,10 @@ int optimizer_slots(const struct job_optimizer *optimizer);
 /* Name of slot i as files show it ("moments", "moment1"); "" beyond. */
 const char *optimizer_slot_name(const struct job_optimizer *optimizer, int slot);
 
+/* Of a name in a checkpoint, "moment1.fc.weight", what is behind that of a slot of any optimizer;
+ * NULL: it is none. */
+const char *optimizer_slot_of(const char *name);
+
 /* MS_E_UNSUPPORTED: no kernel updates weights (and slots) of this dtype by gradients of that one.
  */
 int optimizer_check(const struct job_optimizer *optimizer, enum ms_dtype weights,

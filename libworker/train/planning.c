@@ -2,8 +2,10 @@
 #include "libworker/host/memory.h"
 #include "libworker/host/offer.h"
 #include "libworker/plan/plan.h"
+#include "libworker/train/checkpoint.h"
 #include "libworker/train/environment.h"
 #include "libworker/train/model_copy.h"
+#include "libworker/train/resumed_plan.h"
 #include "libworker/train/train_impl.h"
 #include "proto/macros.h"
 
@@ -53,6 +55,7 @@ static void measure(struct train *train)
     train->known.threads = replica_threads(train->replica);
     replica_sizes(train->replica, &train->sizes);
     train->known.reorders = train->sizes.reorders;
+    train->has_spare = 0;
     train->known.peak_bytes =
         replica_bytes(train->replica) + fixed_bytes(train, train_local_ranks(&train->cfg));
 }
@@ -157,13 +160,6 @@ static int choose_within(struct train *train, uint64_t share, struct ms_err *err
         rc = choose(train, room > rest ? room - rest : 1, err);
     }
     return rc;
-}
-
-static int choose_plan(struct train *train, struct ms_err *err)
-{
-    int rc = train_cpus_find(&train->cfg, &train->cpus, err);
-    rc = rc < 0 ? rc : choose_within(train, least_share(train), err);
-    return rc < 0 ? rc : replica_plan_text(train->replica, &train->plan_text, err);
 }
 
 /* ---- memory that is not there ---- */
@@ -321,6 +317,28 @@ static int recompute(struct train *train, struct ms_err *err)
     return rc;
 }
 
+/* The spare copy of checkpoints comes last: without it a few steps are longer, and none is other.
+ */
+static void fit_spare(struct train *train, uint64_t share)
+{
+    const uint64_t bytes = checkpoint_spare_bytes(train);
+    char text[MS_TEXT_MAX];
+    char size[32];
+    if (train->has_spare) {
+        return; /* it counts already */
+    }
+    train->has_spare = bytes > 0 && train->known.peak_bytes + bytes <= room_of(share);
+    if (train->has_spare) {
+        train->known.peak_bytes += bytes;
+    } else if (bytes > 0) {
+        snprintf(text, sizeof(text),
+                 "there is no memory for a spare copy of the state (%s): the steps that are saved "
+                 "wait for the write of their checkpoint",
+                 memory_format(bytes, size, sizeof(size)));
+        note(train, text);
+    }
+}
+
 static int fit_memory(struct train *train, struct ms_err *err)
 {
     const int locals = train_local_ranks(&train->cfg);
@@ -333,9 +351,11 @@ static int fit_memory(struct train *train, struct ms_err *err)
         !replica_recomputes(train->replica)) {
         rc = recompute(train, err);
     }
-    return rc < 0 || train->known.peak_bytes <= share
-               ? rc
-               : refuse_memory(train, free_bytes, present, locals, err);
+    if (rc == 0 && train->known.peak_bytes > share) {
+        return refuse_memory(train, free_bytes, present, locals, err);
+    }
+    fit_spare(train, share);
+    return rc;
 }
 
 /* ---- obeying ---- */
@@ -371,6 +391,39 @@ static int obey_text(struct train *train, const char *text, struct ms_err *err)
     }
     return rc == MS_E_INVALID || rc == MS_E_UNSUPPORTED ? name_node(train, rc, &why, err)
                                                         : ms_fail(err, rc, "%s", why.text);
+}
+
+/* ---- choosing, or what a checkpoint brings ---- */
+
+/* 1: taken. One that cannot be had here is no plan of this job's, nor its checkpoint's. */
+static int take_resumed(struct train *train, struct ms_err *err)
+{
+    struct ms_err why = {0, ""};
+    char *text = NULL;
+    int rc = begin_replica(train, err);
+    if (rc < 0) {
+        return rc;
+    }
+    rc = resumed_plan(train, &text, &why);
+    const int is_there = rc < 0 || text != NULL;
+    rc = rc == 0 && text != NULL ? obey_text(train, text, &why) : rc;
+    free(text);
+    free(train->plan_text);
+    train->plan_text = NULL;
+    if (rc < 0) {
+        char words[MS_ERR_TEXT_MAX];
+        snprintf(words, sizeof(words), "the checkpoint's plan is not taken: %.400s", why.text);
+        note(train, words);
+    }
+    return is_there && rc == 0;
+}
+
+static int choose_plan(struct train *train, struct ms_err *err)
+{
+    int rc = train_cpus_find(&train->cfg, &train->cpus, err);
+    rc = rc < 0 ? rc : take_resumed(train, err);
+    rc = rc == 0 ? choose_within(train, least_share(train), err) : rc;
+    return rc < 0 ? rc : replica_plan_text(train->replica, &train->plan_text, err);
 }
 
 /* Threads are the plan's, whatever this host has. */

@@ -1,6 +1,9 @@
-/* prepare.c - everything before step 0: data, plan, mesh, weights; planning.c has the plan */
+/* prepare.c - everything before the first step: data, mesh, memory, weights; planning.c has the
+ * plan, agree.c where the ranks stand */
 #include "libworker/data/path.h"
+#include "libworker/train/checkpoint.h"
 #include "libworker/train/train_impl.h"
+#include "proto/clock.h"
 #include "proto/macros.h"
 
 #include <inttypes.h>
@@ -25,6 +28,17 @@ static int check_classes(const struct train *train, struct ms_err *err)
                        job->classes, train->info.classes);
     }
     return 0;
+}
+
+static int identify(const struct data_spec *spec, struct data_source *source,
+                    struct data_identity *ret, struct ms_err *err)
+{
+    char path[MS_PATH_MAX + 1];
+    int rc = data_identify(source, ret, err);
+    if (rc < 0 && data_path_expand(spec->path, path, sizeof(path), NULL) == 0) {
+        data_path_hide(path, spec->path, err);
+    }
+    return rc;
 }
 
 static int make_loader(const struct train *train, const struct loader_config *cfg,
@@ -60,17 +74,43 @@ static int measure_loader(struct train *train, struct ms_err *err)
     return rc < 0 ? rc : check_classes(train, err);
 }
 
-int train_start_loader(struct train *train, struct ms_err *err)
+/* The old one, for train_abort reaches for it. */
+static struct loader *set_loader(struct train *train, struct loader *loader)
 {
-    const struct loader_config cfg = loader_config(train);
+    pthread_mutex_lock(&train->lock);
+    struct loader *old = train->loader;
+    train->loader = loader;
+    pthread_mutex_unlock(&train->lock);
+    return old;
+}
+
+static int start_loader(struct train *train, uint64_t step, struct ms_err *err)
+{
+    struct loader_config cfg = loader_config(train);
     struct loader *loader = NULL;
-    int rc = train->loader != NULL ? 0 : make_loader(train, &cfg, &loader, err);
-    if (loader != NULL) {
-        pthread_mutex_lock(&train->lock);
-        train->loader = loader;
-        pthread_mutex_unlock(&train->lock);
+    cfg.first_epoch = (int64_t)step / train->info.steps_per_epoch;
+    cfg.first_step = (int64_t)step % train->info.steps_per_epoch;
+    int rc = make_loader(train, &cfg, &loader, err);
+    if (rc == 0) {
+        train->loader_step = step;
+        (void)set_loader(train, loader);
     }
     return rc;
+}
+
+int train_start_loader(struct train *train, struct ms_err *err)
+{
+    return train->loader != NULL ? 0 : start_loader(train, 0, err);
+}
+
+/* What it has read ahead is for nothing; the host's copy of the files that it began goes on. */
+int train_place_loader(struct train *train, uint64_t step, struct ms_err *err)
+{
+    if (train->loader != NULL && train->loader_step == step) {
+        return 0;
+    }
+    loader_destroy(set_loader(train, NULL));
+    return start_loader(train, step, err);
 }
 
 /* One pass over the evaluation data; fixed: room for the transforms of training without the random
@@ -122,6 +162,9 @@ static int prepare_eval(struct train *train, struct ms_err *err)
     struct loader_config cfg = eval_config(train, fixed);
     if (rc == 0) {
         rc = loader_measure(&cfg, &train->eval_info, err);
+    }
+    if (rc == 0) {
+        rc = identify(&job->evaluate_dataset, train->eval_source, &train->data.evaluation, err);
     }
     if (rc < 0) {
         ms_err_prefix(err, "evaluate");
@@ -204,24 +247,24 @@ static int make_mesh(struct train *train, struct ms_err *err)
     return make_reducer(train, err);
 }
 
-int train_make_mesh(struct train *train, struct ms_err *err)
+static int join_mesh(struct train *train, struct ms_err *err)
 {
+    const double begun = ms_mono_s();
     struct cpuset here;
     train_cpus_step_out(&train->cpus, &here);
     int rc = make_mesh(train, err);
+    train->mesh_rc = rc;
     train_cpus_step_back(&here);
+    train->known.joined_ms = (uint32_t)((ms_mono_s() - begun) * 1e3);
     return rc;
 }
 
 /* ---- weights ---- */
 
-static int make_weights(struct train *train, struct ms_err *err)
+int train_initial_weights(struct train *train, struct ms_err *err)
 {
     const struct job *job = train->cfg.job;
-    int rc = replica_bind(train->replica, mesh_exchange(train->mesh), err);
-    if (rc == 0) {
-        rc = replica_init(train->replica, err);
-    }
+    int rc = replica_init(train->replica, err);
     if (rc == 0 && job->initial_weights[0] != '\0') {
         char path[MS_PATH_MAX + 1];
         rc = job_expand_path(job->initial_weights, path, sizeof(path), err);
@@ -242,14 +285,49 @@ static int make_weights(struct train *train, struct ms_err *err)
     return rc;
 }
 
-static int open_metrics(struct train *train, struct ms_err *err)
+/* ---- lines ---- */
+
+/* A job by its plan gives the same lines each time. "": it has no name. */
+static int name_training(const struct train *train, char ret[METRICS_TRAINING_MAX + 1],
+                         struct ms_err *err)
 {
-    if (train->cfg.rank != 0 || train->cfg.run_dir == NULL || train->cfg.run_dir[0] == '\0') {
+    uint8_t digest[MS_SHA256_BYTES];
+    char hex[MS_SHA256_HEX];
+    ret[0] = '\0';
+    if (train->job_tag[0] == '\0') {
         return 0;
     }
+    struct ms_sha256 *sha = ms_sha256_create();
+    if (sha == NULL) {
+        return ms_fail(err, MS_E_NOMEM, "no memory for a digest");
+    }
+    ms_sha256_add(sha, train->job_tag, strlen(train->job_tag));
+    ms_sha256_add(sha, train->known.plan_sha256, strlen(train->known.plan_sha256));
+    ms_sha256_finish(sha, digest);
+    ms_sha256_hex(digest, hex);
+    snprintf(ret, METRICS_TRAINING_MAX + 1, "%.*s", (int)METRICS_TRAINING_MAX, hex);
+    return 0;
+}
+
+static int open_lines(struct train *train, struct ms_err *err)
+{
+    const struct train_config *cfg = &train->cfg;
+    char training[METRICS_TRAINING_MAX + 1];
     char path[MS_PATH_MAX + 32];
-    snprintf(path, sizeof(path), "%s/metrics.jsonl", train->cfg.run_dir);
-    return metrics_open(path, &train->metrics, err);
+    int rc = train->has_lines ? 0 : name_training(train, training, err);
+    if (rc < 0 || train->has_lines) {
+        return rc;
+    }
+    if (cfg->rank == 0 && cfg->run_dir != NULL && cfg->run_dir[0] != '\0') {
+        snprintf(path, sizeof(path), "%s/metrics.jsonl", cfg->run_dir);
+        rc = metrics_open(path, training, &train->metrics, err);
+    }
+    if (rc == 0) {
+        rank_log_open(&train->log, cfg->log_fd, cfg->log_path, training, cfg->rank, cfg->world,
+                      train->info.steps_per_epoch);
+        train->has_lines = 1;
+    }
+    return rc;
 }
 
 static void count_steps(struct train *train)
@@ -276,15 +354,34 @@ static int check_inputs(struct train *train, struct ms_err *err)
 
 static int open_data(struct train *train, struct ms_err *err)
 {
-    return data_open(&train->cfg.job->dataset, &train->source, err);
+    const struct data_spec *spec = &train->cfg.job->dataset;
+    int rc = data_open(spec, &train->source, err);
+    return rc < 0 ? rc : identify(spec, train->source, &train->data.training, err);
 }
 
-/* The threads of loader and mesh are there and stay on all CPUs; memory is not touched yet, and
- * comes from the node of the share. */
+/* The threads of loader, mesh and checkpoints are there and stay on all CPUs; memory is not touched
+ * yet, and comes from the node of the share. */
 static int allocate(struct train *train, struct ms_err *err)
 {
+    if (train->is_allocated) {
+        return 0;
+    }
+    count_steps(train);
     train_cpus_bind(&train->cpus);
-    return replica_allocate(train->replica, err);
+    int rc = replica_allocate(train->replica, err);
+    train->is_allocated = rc == 0;
+    return rc;
+}
+
+static int bind(struct train *train, struct ms_err *err)
+{
+    mesh_populate_exchange(train->mesh);
+    return replica_bind(train->replica, mesh_exchange(train->mesh), err);
+}
+
+static int settle_checkpoints(struct train *train, struct ms_err *err)
+{
+    return checkpoint_settle(train, err); /* what cannot be written is no reason not to train */
 }
 
 typedef int prepare_step(struct train *train, struct ms_err *err);
@@ -303,15 +400,23 @@ static int run_steps(struct train *train, prepare_step *const steps[], size_t n,
 int train_open(struct train *train, struct ms_err *err)
 {
     static prepare_step *const steps[] = {check_inputs, open_data, measure_loader, prepare_eval};
+    train->begun_s = ms_mono_s();
+    return run_steps(train, steps, MS_ARRAY_SIZE(steps), err);
+}
+
+int train_stand_ready(struct train *train, struct ms_err *err)
+{
+    /* files only of who is in the mesh: one that was asleep, and has a successor, is in none */
+    static prepare_step *const steps[] = {train_digest, join_mesh, open_lines,  checkpoint_open,
+                                          allocate,     bind,      train_agree, settle_checkpoints};
     return run_steps(train, steps, MS_ARRAY_SIZE(steps), err);
 }
 
 int train_join(struct train *train, struct train_info *ret, struct ms_err *err)
 {
-    static prepare_step *const steps[] = {open_metrics, train_make_mesh, allocate, make_weights};
-    int rc = run_steps(train, steps, MS_ARRAY_SIZE(steps), err);
+    train->known.prepared_ms = (uint32_t)((ms_mono_s() - train->begun_s) * 1e3);
+    int rc = train_stand_ready(train, err);
     if (rc == 0) {
-        count_steps(train);
         *ret = train->known;
     }
     return rc;

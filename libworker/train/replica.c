@@ -351,6 +351,11 @@ uint64_t replica_bytes(const struct replica *replica)
            (uint64_t)mirrors_bytes(replica) + (uint64_t)moving_bytes(replica);
 }
 
+const struct graph *replica_graph_of(const struct replica *replica, enum plan_use use)
+{
+    return replica->uses[use].graph;
+}
+
 const struct graph *replica_graph(const struct replica *replica)
 {
     return replica->uses[PLAN_TRAIN].graph;
@@ -447,24 +452,47 @@ static int make_mirrors(struct replica *replica, struct ms_err *err)
     return rc;
 }
 
+/* NULL: there is no such buffer. */
+static void *const *state_buffer(const struct replica *replica, int i, size_t *ret_bytes)
+{
+    *ret_bytes = i == 1 ? moving_bytes(replica) : weights_bytes(replica);
+    if (i < 2) {
+        return i == 0 ? &replica->weights : &replica->moving;
+    }
+    return i - 2 < replica->n_slots ? &replica->slots[i - 2] : NULL;
+}
+
 int replica_state(struct replica *replica, int i, void **ret, size_t *ret_bytes)
 {
-    if (i == 0) {
-        *ret = weights_to_write(replica);
-        *ret_bytes = weights_bytes(replica);
-        return 1;
+    void *const *buffer = state_buffer(replica, i, ret_bytes);
+    if (buffer != NULL) {
+        *ret = i == 0 ? weights_to_write(replica) : *buffer;
     }
-    if (i == 1) {
-        *ret = replica->moving;
-        *ret_bytes = moving_bytes(replica);
-        return 1;
+    return buffer != NULL;
+}
+
+int replica_view_state(const struct replica *replica, int i, const void **ret, size_t *ret_bytes)
+{
+    void *const *buffer = state_buffer(replica, i, ret_bytes);
+    if (buffer != NULL) {
+        *ret = *buffer;
     }
-    if (i - 2 < replica->n_slots) {
-        *ret = replica->slots[i - 2];
-        *ret_bytes = weights_bytes(replica);
-        return 1;
+    return buffer != NULL;
+}
+
+void replica_clear_state(struct replica *replica)
+{
+    void *state = NULL;
+    size_t bytes = 0;
+    for (int i = 0; replica_state(replica, i, &state, &bytes); i++) {
+        memset(state, 0, bytes);
     }
-    return 0;
+}
+
+void *replica_scratch(struct replica *replica, size_t *ret_bytes)
+{
+    *ret_bytes = replica->arena_bytes;
+    return replica->arena;
 }
 
 static struct use *use_for(struct replica *replica, int64_t rows)
@@ -533,4 +561,15 @@ int replica_get(struct replica *replica, int tensor, float *ret, struct ms_err *
 int replica_set(struct replica *replica, int tensor, const float *values, struct ms_err *err)
 {
     return plan_set_logical(replica->uses[PLAN_TRAIN].plan, tensor, MS_F32, values, err);
+}
+
+int replica_set_in(struct replica *replica, int tensor, void *buffer, const float *values,
+                   struct ms_err *err)
+{
+    return plan_set_logical_to(replica->uses[PLAN_TRAIN].plan, tensor, buffer, MS_F32, values, err);
+}
+
+int replica_layout(const struct replica *replica, struct plan_layout **ret, struct ms_err *err)
+{
+    return plan_layout_create(replica->uses[PLAN_TRAIN].plan, ret, err);
 }

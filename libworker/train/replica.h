@@ -68,6 +68,8 @@ struct plan_bucket replica_bucket(const struct replica *replica, int bucket);
 /* Bytes that replica_allocate takes, the exchange buffer not included. */
 uint64_t replica_bytes(const struct replica *replica);
 const struct graph *replica_graph(const struct replica *replica);
+/* NULL: the job has no such use. Needs no plans. */
+const struct graph *replica_graph_of(const struct replica *replica, enum plan_use use);
 /* SHA-256 of what fixes the bits beside job and seed, hex. */
 int replica_plan_sha256(const struct replica *replica, char ret_hex[MS_SHA256_HEX],
                         struct ms_err *err);
@@ -83,6 +85,12 @@ int replica_init(struct replica *replica, struct ms_err *err);
  * plan's types make them, borrowed until the next step or evaluation, which makes mirrors of the
  * weights that are there then. 0: there is no such buffer. */
 int replica_state(struct replica *replica, int i, void **ret, size_t *ret_bytes);
+/* The same to read: mirrors stay. */
+int replica_view_state(const struct replica *replica, int i, const void **ret, size_t *ret_bytes);
+/* All of it zero, as replica_allocate made it. */
+void replica_clear_state(struct replica *replica);
+/* The activations' memory: anybody's between steps and evaluations. */
+void *replica_scratch(struct replica *replica, size_t *ret_bytes);
 
 /* Forward and backward of a batch of any of the planned sizes. */
 int replica_step(struct replica *replica, const struct batch *batch, plan_bucket_fn *on_bucket,
@@ -99,8 +107,15 @@ int replica_evaluate(struct replica *replica, const struct batch *batch, double 
 int replica_get(struct replica *replica, int tensor, float *ret, struct ms_err *err);
 int replica_set(struct replica *replica, int tensor, const float *values, struct ms_err *err);
 
+/* The same in a buffer that is laid out like one of replica_state; no mirrors. */
+int replica_set_in(struct replica *replica, int tensor, void *buffer, const float *values,
+                   struct ms_err *err);
+/* How they lie there, for another thread (plan.h). The replica's plans outlive it. */
+int replica_layout(const struct replica *replica, struct plan_layout **ret, struct ms_err *err);
+
 /* weights.c: reads initial weights: every parameter must be there with its shape; moving statistics
- * may be missing; tensors that the network has not are refused by name. */
+ * may be missing; tensors that the network has not are refused by name, but for the slots of a
+ * checkpoint. */
 int replica_load_weights(struct replica *replica, const char *path, struct ms_err *err);
 
 #endif

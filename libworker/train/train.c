@@ -2,17 +2,16 @@
 #include "libworker/train/train.h"
 
 #include "libworker/kernel/kernel.h"
+#include "libworker/train/checkpoint.h"
 #include "libworker/train/model_copy.h"
 #include "libworker/train/train_impl.h"
 #include "proto/clock.h"
 
 #include <inttypes.h>
 #include <math.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 struct train *train_create(const struct train_config *cfg)
 {
@@ -21,6 +20,10 @@ struct train *train_create(const struct train_config *cfg)
         return NULL;
     }
     train->cfg = *cfg;
+    snprintf(train->job_tag, sizeof(train->job_tag), "%s",
+             cfg->job_tag != NULL ? cfg->job_tag : "");
+    train->cfg.job_tag = train->job_tag;
+    train->log.fd = -1;
     train->culprit = -1;
     int alone = cfg->job->mode == JOB_STAND_ALONE;
     train->data_rank = alone ? 0 : cfg->rank;
@@ -35,6 +38,8 @@ void train_destroy(struct train *train)
         return;
     }
     train_cpus_unbind(&train->cpus);
+    checkpoint_close(train->checkpoint);
+    checkpoint_list_fini(&train->found);
     reducer_destroy(train->reducer);
     loader_destroy(train->loader);
     data_close(train->source);
@@ -100,6 +105,15 @@ static void post_bucket(void *arg, int bucket)
     } /* the last one waits for the tail */
 }
 
+/* The rank's own loss is known to nobody else: its line is there before the others can commit the
+ * step, and stays where they cannot, for the step that runs again has the same. */
+static void log_loss(struct train *train, uint64_t step, float loss)
+{
+    if (isfinite(loss)) { /* else the step is the last one, and its error says so */
+        rank_log_step(&train->log, step, loss);
+    }
+}
+
 static int run_step(struct train *train, uint64_t step, const struct batch *batch,
                     struct step_numbers *ret, struct ms_err *err)
 {
@@ -119,6 +133,7 @@ static int run_step(struct train *train, uint64_t step, const struct batch *batc
     tail[TAIL_LOSS] = loss;
     tail[TAIL_STOP] = atomic_load(&train->stop_asked) ? 1.0F : 0.0F;
     int last = train->sizes.n_buckets - 1;
+    log_loss(train, step, loss);
     before = ms_mono_s();
     reducer_post(train->reducer, last);
     rc = reducer_wait(train->reducer, train->results, err);
@@ -135,29 +150,6 @@ static int run_step(struct train *train, uint64_t step, const struct batch *batc
     return 0;
 }
 
-static void log_line(const struct train *train, const char *fmt, ...) MS_PRINTF(2, 3);
-
-static void log_line(const struct train *train, const char *fmt, ...)
-{
-    if (train->cfg.log_fd < 0) {
-        return;
-    }
-    char line[256];
-    va_list args;
-    va_start(args, fmt);
-    int n = vsnprintf(line, sizeof(line), fmt, args);
-    va_end(args);
-    ssize_t written = write(train->cfg.log_fd, line, (size_t)n);
-    (void)written; /* a full disk under the log does not stop the training */
-}
-
-static void log_loss(const struct train *train, const struct batch *batch, float loss)
-{
-    char number[32];
-    log_line(train, "epoch: %" PRId64 " step: %" PRId64 ", loss is %s\n", batch->epoch + 1,
-             batch->step + 1, metrics_format_loss(loss, number, sizeof(number)));
-}
-
 static void note_phase(struct train *train, struct train_progress *progress, enum train_phase phase)
 {
     progress->phase = phase;
@@ -166,7 +158,7 @@ static void note_phase(struct train *train, struct train_progress *progress, enu
     }
 }
 
-static int evaluation_due(const struct train *train)
+int train_evaluation_due(const struct train *train)
 {
     const struct job *job = train->cfg.job;
     const struct train_progress *progress = &train->progress;
@@ -175,24 +167,58 @@ static int evaluation_due(const struct train *train)
     }
     /* the last step may be within an epoch (`steps`), or of an epoch that is not in turn */
     return progress->step == train->known.steps_total ||
-           (train->batch.last_of_epoch && progress->epoch % job->evaluate_every_epochs == 0);
+           (progress->step_in_epoch == progress->steps_per_epoch &&
+            progress->epoch % job->evaluate_every_epochs == 0);
 }
 
-static int put_step(struct train *train, double rows, double step_s, struct ms_err *err)
+/* What cannot be written waits in memory. It is said, once for each cause, and so is that it is
+ * over; the training goes on. */
+static void note_metrics(struct train *train, int rc, const struct ms_err *why)
 {
+    char text[MS_TEXT_MAX];
+    char *known = train->metrics_trouble;
+    const uint64_t lost = metrics_lost(train->metrics);
+    if (rc == 0 && known[0] == '\0') {
+        return;
+    }
+    if (rc < 0 && strcmp(known, ms_err_text(why)) == 0) {
+        return;
+    }
+    snprintf(known, sizeof(train->metrics_trouble), "%s", rc < 0 ? ms_err_text(why) : "");
+    if (rc < 0) {
+        snprintf(text, sizeof(text),
+                 "no metrics from step %" PRIu64 " on: %.200s; the training goes on, and they wait",
+                 train->progress.step, ms_err_text(why));
+    } else if (lost == 0) {
+        snprintf(text, sizeof(text), "metrics are written again: none is missing");
+    } else {
+        snprintf(text, sizeof(text),
+                 "metrics are written again: %" PRIu64 " lines found no room in memory meanwhile, "
+                 "and are missing",
+                 lost);
+    }
+    if (train->cfg.on_note != NULL) {
+        train->cfg.on_note(train->cfg.arg, text);
+    }
+}
+
+static void put_step(struct train *train, double samples_per_s, double step_s)
+{
+    struct ms_err why = {0, ""};
     const struct train_progress *progress = &train->progress;
     struct metrics_step line = {.generation = train->cfg.generation,
                                 .epoch = progress->epoch,
                                 .step = progress->step,
                                 .loss = progress->loss,
-                                .samples_per_s = rows / step_s,
+                                .samples_per_s = samples_per_s,
                                 .step_ms = step_s * 1e3,
                                 .comm_wait_ms = progress->comm_wait_ms};
-    return train->metrics == NULL ? 0 : metrics_put_step(train->metrics, &line, err);
+    if (train->metrics != NULL) {
+        note_metrics(train, metrics_put_step(train->metrics, &line, &why), &why);
+    }
 }
 
-int train_step_done(struct train *train, float loss_here, float loss_mean, double wait_s,
-                    struct ms_err *err)
+void train_step_done(struct train *train, float loss_here, float loss_mean, double wait_s)
 {
     struct train_progress *progress = &train->progress;
     const struct batch *batch = &train->batch;
@@ -207,19 +233,43 @@ int train_step_done(struct train *train, float loss_here, float loss_mean, doubl
     progress->loss_here = loss_here;
     /* smoothed over about twenty steps: people read it. Both from the same two sums, so that their
      * product is the samples of a step. */
-    double keep = progress->step == 1 ? 0 : 0.95;
+    double keep = train->recent_s > 0 ? 0.95 : 0;
     train->recent_rows = keep * train->recent_rows + (1 - keep) * rows;
     train->recent_s = keep * train->recent_s + (1 - keep) * step_s;
     progress->samples_per_s = train->recent_rows / train->recent_s;
     progress->step_ms = train->recent_s * 1e3;
     progress->comm_wait_ms = wait_s * 1e3;
     progress->has_eval = 0;
-    train->evaluates = evaluation_due(train);
+    train->evaluates = train_evaluation_due(train);
     train->has_batch = 0;
     loader_release(train->loader);
-    log_loss(train, batch, loss_here);
     note_phase(train, progress, TRAIN_TRAINING);
-    return put_step(train, rows, step_s, err);
+    put_step(train, rows / step_s, step_s);
+}
+
+static void put_eval(struct train *train)
+{
+    const struct train_progress *progress = &train->progress;
+    struct ms_err why = {0, ""};
+    if (train->metrics != NULL) {
+        note_metrics(train,
+                     metrics_put_eval(train->metrics, progress->epoch, progress->step,
+                                      progress->eval_loss, progress->accuracy, &why),
+                     &why);
+    }
+}
+
+void train_tell_missed(struct train *train)
+{
+    const struct train_progress *progress = &train->progress;
+    const uint64_t step = progress->step;
+    if (train->metrics != NULL && metrics_last_step(train->metrics) + 1 == step) {
+        put_step(train, 0, 0);
+    }
+    const int has_line = train->metrics != NULL && metrics_last_step(train->metrics) == step;
+    if (has_line && progress->has_eval) {
+        put_eval(train);
+    }
 }
 
 /* ---- evaluation ---- */
@@ -283,11 +333,12 @@ static void note_unsettled(struct train *train)
     if (train->cfg.rank != 0 || left <= 0) {
         return;
     }
-    log_line(train,
-             "evaluation after %" PRIu64 " steps: %.0f %% of the moving statistics are what they "
-             "were at first (momentum %g), and the net may look less trained than it is; from %.0f "
-             "steps on they tell\n",
-             train->progress.step, 100 * left, momentum, ceil(log(UNSETTLED) / log(momentum)));
+    rank_log_say(
+        &train->log,
+        "evaluation after %" PRIu64 " steps: %.0f %% of the moving statistics are what they "
+        "were at first (momentum %g), and the net may look less trained than it is; from %.0f "
+        "steps on they tell\n",
+        train->progress.step, 100 * left, momentum, ceil(log(UNSETTLED) / log(momentum)));
 }
 
 /* Some rank may be asked to stop meanwhile: then all give the evaluation up. */
@@ -309,20 +360,18 @@ static int evaluate(struct train *train, struct ms_err *err)
     if (rc < 0) {
         return rc;
     }
-    train->evaluates = 0;
-    if (sums[EVAL_STOP] > 0) {
+    if (sums[EVAL_STOP] > 0) { /* it stays due: who resumes makes up for it */
         train->stopped = 1;
         return 0;
     }
+    train->evaluates = 0;
     progress->has_eval = 1;
     progress->eval_loss = sums[EVAL_LOSS] / sums[EVAL_ROWS];
     progress->accuracy = sums[EVAL_CORRECT] / sums[EVAL_ROWS];
     note_phase(train, progress, TRAIN_EVALUATING);
-    rc = train->metrics == NULL ? 0
-                                : metrics_put_eval(train->metrics, progress->epoch,
-                                                   progress->eval_loss, progress->accuracy, err);
+    put_eval(train);
     train->since_s = ms_mono_s();
-    return rc;
+    return 0;
 }
 
 /* ---- the loop ---- */
@@ -361,7 +410,9 @@ static int take_step(struct train *train, struct ms_err *err)
     }
     replica_commit(train->replica, step, train->data_world, &train->batch, train->results);
     train->stopped = numbers.stop;
-    return train_step_done(train, numbers.loss_here, numbers.loss_mean, numbers.wait_s, err);
+    train_step_done(train, numbers.loss_here, numbers.loss_mean, numbers.wait_s);
+    checkpoint_offer(train);
+    return 0;
 }
 
 static int train_loop(struct train *train, struct ms_err *err)
@@ -385,7 +436,8 @@ static int train_loop(struct train *train, struct ms_err *err)
 static int save(const struct train *train, const struct model_copy *copy, struct ms_err *err)
 {
     const char *dir = train->cfg.run_dir;
-    if (train->cfg.rank != 0 || dir == NULL || dir[0] == '\0') {
+    const int saves = train->cfg.rank == 0 || train->saves;
+    if (!saves || dir == NULL || dir[0] == '\0') {
         return 0;
     }
     char path[MS_PATH_MAX + 32];
@@ -425,28 +477,83 @@ int train_culprit(const struct train *train)
     return train->mesh != NULL ? mesh_culprit(train->mesh) : train->culprit;
 }
 
+int train_is_of_mesh(struct train *train, int rc)
+{
+    const int ended = train->mesh != NULL ? mesh_status(train->mesh) : 0;
+    return rc < 0 && (rc == ended || rc == train->mesh_rc);
+}
+
 struct replica *train_replica(struct train *train)
 {
     return train->replica;
+}
+
+/* What an end keeps, once no step follows. */
+static int conclude(struct train *train, struct train_result *result, struct ms_err *err)
+{
+    struct train_progress saving = train->progress;
+    saving.has_eval = 0;
+    note_phase(train, &saving, TRAIN_SAVING);
+    checkpoint_finish(train);
+    int rc = loader_finish(train->loader, err); /* no result of data that were damaged */
+    return rc < 0 ? rc : finish(train, &train->progress, result, err);
 }
 
 int train_run(struct train *train, struct train_result *ret, struct ms_err *err)
 {
     struct train_progress *progress = &train->progress;
     struct train_result result = {0};
-    double begun = ms_mono_s();
+    train->run_begun_s = ms_mono_s();
     note_phase(train, progress, TRAIN_TRAINING);
     int rc = train_loop(train, err);
-    train->seconds += ms_mono_s() - begun;
+    train->seconds += ms_mono_s() - train->run_begun_s;
+    train->run_begun_s = ms_mono_s();
     result.seconds = train->seconds;
     result.stopped = train->stopped && progress->step < train->known.steps_total;
-    if (rc == 0) {
-        struct train_progress saving = *progress;
-        saving.has_eval = 0;
-        note_phase(train, &saving, TRAIN_SAVING);
-        rc = loader_finish(train->loader, err); /* no result of data that were damaged */
-        rc = rc < 0 ? rc : finish(train, progress, &result, err);
+    rc = rc < 0 ? rc : conclude(train, &result, err);
+    if (rc < 0) {
+        return train_check_abort(train, err) < 0 ? MS_E_ABORTED : rc;
     }
+    if (result.stopped && train->checkpoint != NULL) {
+        (void)checkpoint_kept(train, result.kept, sizeof(result.kept));
+    }
+    *ret = result;
+    return 0;
+}
+
+static int keep_here(struct train *train, struct train_result *result, struct ms_err *err)
+{
+    train->saves = 1;
+    train->stopped = 1;
+    train->run_begun_s = ms_mono_s(); /* what a checkpoint adds to the seconds until now */
+    int rc = checkpoint_open(train, err);
+    rc = rc < 0 ? rc : conclude(train, result, err);
+    if (rc < 0) {
+        return rc;
+    }
+    const int kept = checkpoint_kept(train, result->kept, sizeof(result->kept));
+    if (kept < 0) { /* others hold the step as well, and may have the room */
+        return ms_fail(err, kept, "%s", result->kept);
+    }
+    if (kept == 0) {
+        snprintf(result->kept, sizeof(result->kept),
+                 "nothing is saved but the weights of step %" PRIu64
+                 ": no checkpoint is configured",
+                 train->progress.step);
+    }
+    return MS_OK;
+}
+
+int train_stop_here(struct train *train, int saves, struct train_result *ret, struct ms_err *err)
+{
+    struct train_result result = {
+        .steps = train->progress.step, .seconds = train->seconds, .stopped = 1};
+    const int holds = train->has_state && train->progress.step > 0;
+    if (saves && !holds) {
+        snprintf(result.kept, sizeof(result.kept), "nothing is saved: rank %d holds no step",
+                 train->cfg.rank);
+    }
+    int rc = saves && holds ? keep_here(train, &result, err) : 0;
     if (rc < 0) {
         return train_check_abort(train, err) < 0 ? MS_E_ABORTED : rc;
     }

@@ -1,11 +1,16 @@
 /* train.h - one rank of a job: prepare, the step loop, evaluation, the end
  *
  *     train_create -> train_open (data) -> [train_choose] -> train_obey (plan, memory) ->
- *     train_join (mesh, weights) -> train_run -> train_destroy
+ *     train_join (mesh, state) -> train_run -> train_destroy
  *
- * A rank whose peer is gone, or that is held, may go on in a mesh of another generation:
+ * A rank whose peer is gone, or that is held, may go on in a mesh of another generation, once it
+ * has obeyed its plan:
  *
- *     train_run fails -> train_unhold -> train_rejoin -> train_run
+ *     train_join or train_run fails -> train_unhold -> train_rejoin -> train_run
+ *
+ * Where a mesh stands, its ranks agree: who holds nothing of the training takes weights,
+ * statistics, slots and position from the lowest rank at the highest step. Where nobody holds any
+ * it begins, or goes on from the newest checkpoint that a rank can read.
  *
  * A step: load batch, forward, backward with bucketed all-reduce, then the commit, which begins
  * only when every bucket is complete on this rank. An abort throws the step away; nothing was
@@ -17,6 +22,7 @@
 #include "libworker/job/job.h"
 #include "proto/digest.h"
 #include "proto/err.h"
+#include "proto/wire.h"
 
 #include <stdint.h>
 
@@ -43,6 +49,8 @@ struct train_progress { /* what people watch */
 struct train_config {
     const struct job *job; /* borrowed for the life */
     uint64_t job_id, generation;
+    const char *job_tag; /* copied; by it (and the plan) lines of an earlier life are known as this
+                            training's; NULL or "": none are */
     int rank, world;
     const struct mesh_member *members; /* world of them; borrowed during train_join */
     uint8_t token[MS_TOKEN_LEN];
@@ -53,11 +61,12 @@ struct train_config {
     const struct host_offer *offers; /* of the members, .cores 0: not known; NULL: none is known,
                                         but this process's own. Borrowed until train_obey is over */
     int cores; /* without offers: that the ranks of this host share; 0: what this process may use */
-    int is_plan_given;   /* it came with the job: words about memory know it */
-    int stays_unbound;   /* the trainer's threads are not bound to the rank's share of CPUs */
-    const char *isa;     /* cap; "" none */
-    const char *run_dir; /* metrics.jsonl and weights.safetensors of rank 0; "" : neither */
-    int log_fd;          /* loss lines, what makes an evaluation look bad; -1: none */
+    int is_plan_given;    /* it came with the job: words about memory know it */
+    int stays_unbound;    /* the trainer's threads are not bound to the rank's share of CPUs */
+    const char *isa;      /* cap; "" none */
+    const char *run_dir;  /* metrics.jsonl and weights.safetensors of rank 0; "" : neither */
+    int log_fd;           /* rank_log.h, and what makes an evaluation look bad; -1: none */
+    const char *log_path; /* where it is the rank's own file; NULL: it is not */
     /* Called on the training thread after every committed step and evaluation. NULL allowed. */
     void (*on_progress)(void *arg, const struct train_progress *progress);
     /* While peers have not come, or do not go on, for long: for whom this rank waits, and why. From
@@ -74,19 +83,31 @@ struct train_result {
     double seconds;
     char weights_sha256[MS_SHA256_HEX];
     char plan_sha256[MS_SHA256_HEX];
-    int stopped; /* ended early at a step boundary because it was asked to */
-    float loss;  /* of the last step, mean over ranks */
+    int stopped;                /* ended early at a step boundary because it was asked to: */
+    char kept[MS_ERR_TEXT_MAX]; /* what this rank saved of it, for people; "": nothing to say */
+    float loss;                 /* of the last step, mean over ranks */
     int has_eval;
     double eval_loss, accuracy;
 };
 
-struct train_info { /* known after train_join */
+struct train_info { /* known after train_join and train_rejoin */
     uint64_t steps_total;
     int64_t steps_per_epoch, epochs;
     uint64_t peak_bytes; /* of this rank */
     char plan_sha256[MS_SHA256_HEX];
     int threads;
     uint64_t reorders;
+
+    uint64_t step;                 /* committed: where it stands */
+    uint64_t told;                 /* the last step of which metrics.jsonl has a line; 0: none */
+    enum ms_state_from state_from; /* by this train_join or train_rejoin */
+    int state_rank;                /* PULLED, CHECKPOINT: the rank that had it */
+    uint64_t state_bytes;          /* ... how many */
+    uint32_t state_ms;             /* ... that took */
+    uint32_t prepared_ms;          /* from train_open to the mesh; 0 for one that goes on */
+    uint32_t joined_ms;            /* until the mesh stood */
+    int has_digest;                /* not where each rank trains for itself: */
+    uint8_t state_digest[MS_STATE_DIGEST_LEN]; /* state.h; the same on all ranks */
 };
 
 /* cfg is copied (not what it points to). Returns owned; NULL without memory. */
@@ -112,8 +133,9 @@ int train_obey(struct train *train, const char *text, struct ms_err *err);
 const char *train_plan_text(const struct train *train);
 /* Of the plan that it obeys: what all ranks must have alike. Borrowed until train_destroy. */
 const char *train_plan_sha256(const struct train *train);
-/* What it does with its peers: blocks until all are there. None of these changes anything outside
- * the process but the metrics' file. */
+/* What it does with its peers: blocks until all are there, and hold the same state. Fails as
+ * train_rejoin does; MS_E_INVALID: this host has other data than those of the training. None of
+ * these changes anything outside the process but the files of lines. */
 int train_join(struct train *train, struct train_info *ret, struct ms_err *err);
 /* All of them, with a plan that this rank chooses for itself. */
 int train_prepare(struct train *train, struct train_info *ret, struct ms_err *err);
@@ -143,17 +165,26 @@ struct train_peers { /* of another generation: as many ranks, and this one has i
     SSL_CTX *tls; /* borrowed for the mesh's life */
 };
 
-/* After a train_run that a hold or the loss of a peer (MS_E_CLOSED, MS_E_TIMEOUT) ended: a new
- * mesh. Plan, data and weights stay; nothing is initialised again. Whoever was stopped before the
- * last commit that some rank made takes weights, statistics and slots from the lowest rank that
- * made it, whole or not at all. Blocks until all peers are there. MS_E_REFUSED: a rank is further
- * behind. train_run goes on afterwards; its result is that of the whole training. */
+/* After a train_join, train_rejoin or train_run that a hold or the loss of a peer (MS_E_CLOSED,
+ * MS_E_TIMEOUT) ended, or after the end: a new mesh. Plan, data and what it holds of the training
+ * stay. Whoever was stopped before the last commit that some rank made takes the state from one
+ * that made it, whole or not at all. Blocks until all peers are there. MS_E_REFUSED: a rank is
+ * further behind; MS_E_FAILED: two ranks of one step hold other weights. Both name the ranks.
+ * train_run comes next; its result is that of the whole training. */
 int train_rejoin(struct train *train, const struct train_peers *peers, struct train_info *ret,
                  struct ms_err *err);
+
+/* Instead of train_rejoin, of a rank that was asked to stop after its step: that which it holds is
+ * the last. saves: its state is kept as any stop keeps it, also where this rank is not rank 0.
+ * Needs no peer. */
+int train_stop_here(struct train *train, int saves, struct train_result *ret, struct ms_err *err);
 
 /* The rank that a failed collective blamed, or the making of a mesh that failed, -1: none. After
  * train_join, train_rejoin or train_run has failed. */
 int train_culprit(const struct train *train);
+/* Did rc come from the mesh (it could not be made, or a collective failed), so that it says nothing
+ * against what this rank holds? Likewise. */
+int train_is_of_mesh(struct train *train, int rc);
 
 /* The network, after train_run: for model_copy.h. Borrowed until train_destroy. */
 struct replica *train_replica(struct train *train);

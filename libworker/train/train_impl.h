@@ -1,9 +1,12 @@
-/* train_impl.h - what prepare.c, planning.c, train.c and rejoin.c share */
+/* train_impl.h - what prepare.c, planning.c, train.c, agree.c and rejoin.c share */
 #ifndef TRAIN_IMPL_H
 #define TRAIN_IMPL_H
 
+#include "libworker/data/data.h"
+#include "libworker/train/checkpoint.h"
 #include "libworker/train/cpus.h"
 #include "libworker/train/metrics.h"
+#include "libworker/train/rank_log.h"
 #include "libworker/train/replica.h"
 #include "libworker/train/train.h"
 
@@ -14,24 +17,46 @@
  * the rank was asked to stop. A whole cache line, so that the bucket stays aligned. */
 enum { TAIL_FLOATS = 16, TAIL_LOSS = 0, TAIL_STOP = 1 };
 
+struct train_data { /* which ones this rank has; zero where it has none */
+    struct data_identity training, evaluation;
+};
+
 struct train {
     struct train_config cfg;
+    char job_tag[MS_JOB_TAG_LEN + 1];
     int data_rank, data_world; /* stand_alone: 0 of 1 */
     struct data_source *source, *eval_source;
     struct loader *loader;
     struct loader_info info, eval_info;
+    struct train_data data;
     struct replica *replica;
     char *plan_text; /* that the replica has plans of; NULL: none yet */
     struct plan_sizes sizes;
     struct mesh *mesh;
     int culprit; /* of a mesh that could not be made, -1: none */
+    int mesh_rc; /* ... and why; 0: it was made */
     struct reducer *reducer;
     const void **results; /* n_buckets */
     struct metrics *metrics;
+    char metrics_trouble[MS_ERR_TEXT_MAX]; /* why none can be written, as was said; "": they are */
+    struct rank_log log;
+    int has_lines;                 /* both were opened, where there are any */
+    struct checkpoint *checkpoint; /* NULL: this rank writes none */
+    int has_spare;                 /* ... and there is memory for a copy of the state */
+    int saves;                     /* the end of the training, in the place of rank 0 */
+    struct checkpoint_list found;  /* at the last look for them */
     struct train_info known;
     struct train_cpus cpus;
     int64_t eval_batch;
     double recent_rows, recent_s; /* of about twenty steps, for who watches */
+
+    int is_allocated;
+    char first_tag[MS_JOB_TAG_LEN + 1];  /* of the job that began it; "": this one did */
+    int has_state;                       /* of the training, in the replica: not so, it is fresh */
+    int is_dirty;                        /* it is fresh, and its buffers are not zero any more */
+    uint8_t digest[MS_STATE_DIGEST_LEN]; /* by train_digest */
+    uint64_t loader_step; /* committed before the first batch that the loader gave, or gives */
+    double begun_s;       /* the clock when train_open began */
 
     /* where training is: what train_run goes on from */
     struct train_progress progress;
@@ -40,6 +65,7 @@ struct train {
     int evaluates;           /* the evaluation after the last step is due */
     int stopped;             /* asked to stop at a step boundary, and all ranks agreed */
     double seconds, since_s; /* spent in train_run; the clock at the end of the last step */
+    double run_begun_s;      /* ... and when this train_run began */
 
     atomic_int stop_asked; /* end after this step */
     atomic_int cancelled;  /* give this step up */
@@ -50,11 +76,38 @@ struct train {
 
 /* Fails with the abort's text once train_abort was called, or train_hold until train_rejoin. */
 int train_check_abort(struct train *train, struct ms_err *err);
-/* prepare.c: the mesh of cfg.members, with its reducer. */
-int train_make_mesh(struct train *train, struct ms_err *err);
+/* prepare.c: everything that a rank with a plan does to stand at the step of its peers; what was
+ * done before is not done again. */
+int train_stand_ready(struct train *train, struct ms_err *err);
+/* prepare.c: those of step 0, by the job's seed or its file, the same on all ranks. */
+int train_initial_weights(struct train *train, struct ms_err *err);
+/* prepare.c: the loader's next batch is that of the step after so many; no batch is in hand. */
+int train_place_loader(struct train *train, uint64_t step, struct ms_err *err);
+/* agree.c: of the state that this rank holds, if any: before it waits for the others, whom it would
+ * keep waiting. */
+int train_digest(struct train *train, struct ms_err *err);
+/* agree.c: a collective of the mesh, after which all ranks hold the state of one step. */
+int train_agree(struct train *train, struct ms_err *err);
 /* train.c: the batch in hand was committed with that mean loss; notes it. */
-int train_step_done(struct train *train, float loss_here, float loss_mean, double wait_s,
-                    struct ms_err *err);
+void train_step_done(struct train *train, float loss_here, float loss_mean, double wait_s);
+/* train.c: the last step's lines in metrics.jsonl, where they are those that come next: who
+ * committed it did not live to write them. How long it took went with it. */
+void train_tell_missed(struct train *train);
+/* train.c: after the last step? */
+int train_evaluation_due(const struct train *train);
+
+struct train_checkpoint {               /* from which this rank could go on */
+    uint64_t step;                      /* 0: there is none */
+    float loss;                         /* of that step */
+    double seconds;                     /* of training until then */
+    char first_tag[MS_JOB_TAG_LEN + 1]; /* of the job that began it */
+    /* Into the replica, whole or not at all; verified. */
+    int (*load)(struct train *train, const struct train_checkpoint *from, struct ms_err *err);
+};
+/* resume.c: the newest below a step; of all, UINT64_MAX, after a look at what is there. */
+int train_find_checkpoint(struct train *train, uint64_t below, struct train_checkpoint *ret,
+                          struct ms_err *err);
+
 /* prepare.c: batches that wait ready, of training and of evaluation. */
 enum { LOADER_DEPTH = 2 };
 /* The loader of the training data, once. Its first read begins the host's copy of the files: after

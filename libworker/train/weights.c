@@ -43,7 +43,8 @@ static int check_names(struct safetensors *file, const char *path, const struct 
 {
     for (size_t i = 0; i < safetensors_count(file); i++) {
         const char *name = safetensors_at(file, i)->name;
-        if (graph_find(graph, name) < 0) {
+        const char *of_slot = optimizer_slot_of(name); /* of a checkpoint: left unread */
+        if (graph_find(graph, name) < 0 && (of_slot == NULL || graph_find(graph, of_slot) < 0)) {
             return ms_fail(err, MS_E_INVALID,
                            "%s: tensor %s is not in the network %s; is it another network's file?",
                            path, name, graph_name(graph));

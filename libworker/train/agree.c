@@ -1,0 +1,516 @@
+/* agree.c - where all ranks of a mesh stand, and what those do who hold nothing of the training, or
+ * miss its last step
+ *
+ * The first start, a newcomer, a survivor and a training that goes on from a checkpoint are one
+ * agreement: a mesh stands, everybody says what he holds, and all come to the same step. */
+#include "libworker/data/path.h"
+#include "libworker/train/state.h"
+#include "libworker/train/train_impl.h"
+#include "proto/clock.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { FIRST_TAG_ROOM = MS_JOB_TAG_LEN + 8 }; /* no holes in what is sent */
+
+/* Where a rank is; the same on all machines of a mesh, which have one byte order. */
+struct place {
+    uint64_t step; /* committed */
+    double seconds, eval_loss, accuracy, unsettled;
+    float loss; /* of that step, mean over ranks */
+    int32_t is_fresh;
+    int32_t evaluates;
+    int32_t has_eval;
+    int32_t stopped; /* asked to stop with that step */
+    int32_t zero;
+    uint8_t digest[MS_STATE_DIGEST_LEN]; /* zero where it is fresh */
+    struct train_data data;
+    char first_tag[FIRST_TAG_ROOM]; /* of the job that began the training; "": this one */
+};
+
+int train_digest(struct train *train, struct ms_err *err)
+{
+    return train->has_state ? state_digest(train->replica, train->progress.step, train->digest, err)
+                            : 0;
+}
+
+/* After train_digest. */
+static struct place find_place(const struct train *train)
+{
+    const struct train_progress *progress = &train->progress;
+    struct place place = {.step = progress->step,
+                          .seconds = train->seconds,
+                          .eval_loss = progress->eval_loss,
+                          .accuracy = progress->accuracy,
+                          .unsettled = progress->unsettled,
+                          .loss = progress->loss,
+                          .is_fresh = !train->has_state,
+                          .evaluates = train->evaluates,
+                          .has_eval = progress->has_eval,
+                          .stopped = train->stopped,
+                          .data = train->data};
+    if (train->has_state) {
+        memcpy(place.digest, train->digest, sizeof(place.digest));
+        snprintf(place.first_tag, sizeof(place.first_tag), "%s", train->first_tag);
+    }
+    return place;
+}
+
+/* A rank that had nothing is where the others are, and its loader with it. */
+static int stand_at(struct train *train, const struct place *place, struct ms_err *err)
+{
+    struct train_progress *progress = &train->progress;
+    const int64_t per_epoch = progress->steps_per_epoch;
+    const int64_t last = (int64_t)place->step - 1;
+    progress->step = place->step;
+    progress->epoch = place->step > 0 ? last / per_epoch + 1 : 1;
+    progress->step_in_epoch = place->step > 0 ? last % per_epoch + 1 : 0;
+    progress->loss = progress->loss_here = place->loss;
+    progress->has_eval = place->has_eval;
+    progress->eval_loss = place->eval_loss;
+    progress->accuracy = place->accuracy;
+    progress->unsettled = place->unsettled;
+    train->seconds = place->seconds;
+    train->evaluates = place->evaluates;
+    train->stopped = place->stopped;
+    return train_place_loader(train, place->step, err);
+}
+
+/* ---- their data ---- */
+
+/* The kind of data of which two ranks have other ones; NULL: none. */
+static const char *find_other_data(const struct place *a, const struct place *b)
+{
+    return !data_identity_is_same(&a->data.training, &b->data.training)       ? "dataset"
+           : !data_identity_is_same(&a->data.evaluation, &b->data.evaluation) ? "evaluate.dataset"
+                                                                              : NULL;
+}
+
+static int64_t rows_of(const struct place *place, const char *what)
+{
+    return strcmp(what, "dataset") == 0 ? place->data.training.rows : place->data.evaluation.rows;
+}
+
+/* The other ranks hold what they have, or end: where this one is told to. */
+static int refuse_own_data(const struct train *train, const struct place *mine,
+                           const struct place *truth, int rank, struct ms_err *err)
+{
+    const struct job *job = train->cfg.job;
+    const char *what = find_other_data(mine, truth);
+    const int64_t here = rows_of(mine, what);
+    const int64_t there = rows_of(truth, what);
+    const char *path =
+        strcmp(what, "dataset") == 0 ? job->dataset.path : job->evaluate_dataset.path;
+    char full[MS_PATH_MAX + 1];
+    if (data_path_expand(path, full, sizeof(full), NULL) < 0) {
+        snprintf(full, sizeof(full), "%s", path);
+    }
+    (void)(here != there
+               ? ms_fail(err, MS_E_INVALID,
+                         "%s %.140s: %" PRId64 " samples here, where rank %d has %" PRId64
+                         ": give this node the data of the others, or leave it out",
+                         what, full, here, rank, there)
+               : ms_fail(err, MS_E_INVALID,
+                         "%s %.140s: %" PRId64 " samples here, and as many but other ones "
+                         "where rank %d is: give this node the data of the others, or "
+                         "leave it out",
+                         what, full, here, rank));
+    data_path_hide(full, path, err);
+    return MS_E_INVALID;
+}
+
+/* It leaves the mesh, which ends with that, and nobody has to be told who is at fault. */
+static int await_end_of(struct train *train, const struct place *places, int rank, int truth,
+                        struct ms_err *err)
+{
+    const char *what = find_other_data(&places[rank], &places[truth]);
+    const int64_t there = rows_of(&places[rank], what);
+    const int64_t right = rows_of(&places[truth], what);
+    int rc = mesh_barrier(train->mesh, err);
+    if (rc == MS_E_ABORTED) { /* whose reason is told */
+        return rc;
+    }
+    rc = rc < 0 ? rc : MS_E_PROTOCOL;
+    return there != right
+               ? ms_fail(err, rc,
+                         "rank %d cannot take part: %s has %" PRId64 " samples there, and %" PRId64
+                         " where rank %d is",
+                         rank, what, there, right, truth)
+               : ms_fail(err, rc,
+                         "rank %d cannot take part: the %" PRId64 " samples of %s are other ones "
+                         "there than where rank %d is",
+                         rank, there, what, truth);
+}
+
+/* Whoever has other data than the rank from which all go on cannot train with it: the batches would
+ * be others. */
+static int check_data(struct train *train, const struct place *places, int truth,
+                      struct ms_err *err)
+{
+    const int mine = train->data_rank;
+    if (find_other_data(&places[mine], &places[truth]) != NULL) {
+        return refuse_own_data(train, &places[mine], &places[truth], truth, err);
+    }
+    int other = 0;
+    while (other < train->data_world && find_other_data(&places[other], &places[truth]) == NULL) {
+        other++;
+    }
+    return other == train->data_world ? 0 : await_end_of(train, places, other, truth, err);
+}
+
+/* ---- the state of another rank ---- */
+
+static void note_state(struct train *train, const struct place *place)
+{
+    train->known.step = place->step;
+    snprintf(train->first_tag, sizeof(train->first_tag), "%.*s", (int)MS_JOB_TAG_LEN,
+             place->first_tag);
+    memcpy(train->known.state_digest, place->digest, sizeof(place->digest));
+    train->known.has_digest = train->data_world == train->cfg.world;
+}
+
+static int move(struct train *train, int source, const struct place *place, enum state_part part,
+                struct ms_err *err)
+{
+    const struct state_offer offer = {source, place->step, place->digest};
+    const double begun = ms_mono_s();
+    train->is_dirty |= part == STATE_FILL;
+    int rc = state_move(train->mesh, train->replica, &offer, part, err);
+    if (rc == 0 && (part == STATE_FILL || part == STATE_SWAP)) {
+        train->has_state = 1;
+        train->known.state_from = MS_STATE_PULLED;
+        train->known.state_rank = source;
+        train->known.state_bytes = state_bytes(train->replica);
+    }
+    train->known.state_ms = (uint32_t)((ms_mono_s() - begun) * 1e3);
+    return rc;
+}
+
+/* What the rank behind has in hand is the batch of the commit that it pulled. */
+static int catch_up(struct train *train, const struct place *source, struct ms_err *err)
+{
+    if (!train->has_batch) {
+        int rc = loader_next(train->loader, &train->batch, err);
+        if (rc < 0) {
+            return rc;
+        }
+        train->has_batch = 1;
+    }
+    train->since_s = train->recent_s > 0 ? ms_mono_s() - train->recent_s : train->since_s;
+    train_step_done(train, source->loss, source->loss, 0);
+    return 0;
+}
+
+/* ---- some are in the training ---- */
+
+/* The lowest rank that made the last commit of all; -1: all are fresh. */
+static int find_source(const struct place *places, int world)
+{
+    int source = -1;
+    for (int i = 0; i < world; i++) {
+        if (!places[i].is_fresh && (source < 0 || places[i].step > places[source].step)) {
+            source = i;
+        }
+    }
+    return source;
+}
+
+/* A commit needs a gradient of every rank: who had none of the last one is one step behind. */
+static int check_steps(const struct place *places, int world, int source, struct ms_err *err)
+{
+    for (int i = 0; i < world; i++) {
+        if (!places[i].is_fresh && places[source].step - places[i].step > 1) {
+            return ms_fail(err, MS_E_REFUSED,
+                           "rank %d is at step %" PRIu64 " and rank %d at step %" PRIu64
+                           ": only a rank that was stopped in its last step can go on",
+                           i, places[i].step, source, places[source].step);
+        }
+    }
+    return 0;
+}
+
+static const char *format_digest(const struct place *place, char buf[2 * MS_STATE_DIGEST_LEN + 1])
+{
+    for (int i = 0; i < MS_STATE_DIGEST_LEN; i++) {
+        snprintf(buf + 2 * i, 3, "%02x", place->digest[i]);
+    }
+    return buf;
+}
+
+static int check_pair(const struct place *places, int a, int b, struct ms_err *err)
+{
+    char text_a[2 * MS_STATE_DIGEST_LEN + 1];
+    char text_b[2 * MS_STATE_DIGEST_LEN + 1];
+    const int is_pair =
+        !places[a].is_fresh && !places[b].is_fresh && places[a].step == places[b].step;
+    if (!is_pair || memcmp(places[a].digest, places[b].digest, sizeof(places[a].digest)) == 0) {
+        return 0;
+    }
+    return ms_fail(err, MS_E_FAILED,
+                   "rank %d and rank %d are at step %" PRIu64
+                   ", and their weights differ (digests %s and %s): a processor or the memory of "
+                   "one of their hosts is not sound; test both before the job begins again",
+                   a, b, places[a].step, format_digest(&places[a], text_a),
+                   format_digest(&places[b], text_b));
+}
+
+/* The first rank of its step, by which the others are judged; itself, where there is none before.
+ */
+static int first_at(const struct place *places, int rank)
+{
+    int first = 0;
+    while (first < rank && (places[first].is_fresh || places[first].step != places[rank].step)) {
+        first++;
+    }
+    return first;
+}
+
+static int check_digests(const struct place *places, int world, struct ms_err *err)
+{
+    int rc = 0;
+    for (int i = 1; rc == 0 && i < world; i++) {
+        rc = check_pair(places, first_at(places, i), i, err);
+    }
+    return rc;
+}
+
+static enum state_part part_of(const struct place *places, int rank, int source)
+{
+    const int is_behind = places[rank].step != places[source].step;
+    return rank == source          ? STATE_GIVE
+           : places[rank].is_fresh ? STATE_FILL
+           : is_behind             ? STATE_SWAP
+                                   : STATE_PASS;
+}
+
+/* Is an evaluation owed after the last step, and was that the last because somebody was asked to
+ * stop? Of those who made it each may know. */
+static struct place common_place(const struct place *places, int world, int source)
+{
+    struct place common = places[source];
+    for (int i = 0; i < world; i++) {
+        if (!places[i].is_fresh && places[i].step == common.step) {
+            common.evaluates |= places[i].evaluates;
+            common.stopped |= places[i].stopped;
+        }
+    }
+    return common;
+}
+
+static int follow(struct train *train, const struct place *places, int source, struct ms_err *err)
+{
+    const int world = train->data_world;
+    const int rank = train->data_rank;
+    const struct place common = common_place(places, world, source);
+    const enum state_part part = part_of(places, rank, source);
+    int is_wanted = 0;
+    for (int i = 0; i < world; i++) {
+        const enum state_part other = part_of(places, i, source);
+        is_wanted |= other == STATE_FILL || other == STATE_SWAP;
+    }
+    int rc = check_data(train, places, source, err);
+    rc = rc == 0 ? check_steps(places, world, source, err) : rc;
+    rc = rc == 0 ? check_digests(places, world, err) : rc;
+    rc = rc == 0 && is_wanted ? move(train, source, &common, part, err) : rc;
+    if (rc == 0 && part == STATE_FILL) {
+        rc = stand_at(train, &common, err);
+        if (rc == 0) {
+            train_tell_missed(train);
+        }
+    } else if (rc == 0 && part == STATE_SWAP) {
+        rc = catch_up(train, &common, err);
+    }
+    if (rc == 0) {
+        train->evaluates = common.evaluates;
+        train->stopped = common.stopped;
+        note_state(train, &common);
+    }
+    return rc;
+}
+
+/* ---- nobody is ---- */
+
+/* The lowest rank with the newest of the ranks' checkpoints, -1: no rank has one. */
+static int find_holder(struct train *train, uint64_t mine, int *ret, struct ms_err *err)
+{
+    const int world = train->data_world;
+    uint64_t *steps = calloc((size_t)world, sizeof(*steps));
+    if (steps == NULL) {
+        return ms_fail(err, MS_E_NOMEM, "no memory for the steps of %d ranks", world);
+    }
+    int rc = mesh_all_gather(train->mesh, &mine, sizeof(mine), steps, err);
+    int holder = 0;
+    for (int i = 1; i < world; i++) {
+        holder = steps[i] > steps[holder] ? i : holder;
+    }
+    *ret = steps[holder] > 0 ? holder : -1;
+    free(steps);
+    return rc;
+}
+
+/* What came halfway, from a rank that died while it sent, is none of what comes now. */
+static void clear_dirt(struct train *train)
+{
+    if (train->is_dirty) {
+        replica_clear_state(train->replica);
+        train->is_dirty = 0;
+    }
+}
+
+/* What evaluation it owes follows from its step: one that was made already is told once. */
+static int load(struct train *train, const struct train_checkpoint *mine, struct place *ret,
+                struct ms_err *err)
+{
+    struct place place = {.step = mine->step, .loss = mine->loss, .seconds = mine->seconds};
+    clear_dirt(train);
+    int rc = mine->load(train, mine, err);
+    rc = rc == 0 ? stand_at(train, &place, err) : rc;
+    if (rc == 0) {
+        train->has_state = 1;
+        snprintf(train->first_tag, sizeof(train->first_tag), "%s", mine->first_tag);
+        train->evaluates = train_evaluation_due(train);
+        rc = train_digest(train, err);
+    }
+    if (rc == 0) {
+        *ret = find_place(train);
+    }
+    return rc;
+}
+
+static void note_damaged(const struct train *train, uint64_t step, const struct ms_err *why)
+{
+    char text[MS_TEXT_MAX];
+    snprintf(text, sizeof(text), "the checkpoint of step %" PRIu64 " is passed over: %s", step,
+             ms_err_text(why));
+    if (train->cfg.on_note != NULL) {
+        train->cfg.on_note(train->cfg.arg, text);
+    }
+}
+
+/* The holder loads, and says where that is; step 0: it is damaged. Then it is everybody's who has
+ * the data of which it is. */
+static int take_checkpoint(struct train *train, const struct place *places,
+                           const struct train_checkpoint *mine, int holder, int *ret_is_taken,
+                           struct ms_err *err)
+{
+    const int is_holder = train->data_rank == holder;
+    struct place place = {.step = 0};
+    struct ms_err why = {0, ""};
+    if (is_holder && load(train, mine, &place, &why) < 0) {
+        place.step = 0;
+        note_damaged(train, mine->step, &why);
+    }
+    int rc = mesh_broadcast(train->mesh, &place, sizeof(place), holder, err);
+    *ret_is_taken = rc == 0 && place.step > 0;
+    if (!*ret_is_taken) {
+        return rc;
+    }
+    rc = check_data(train, places, holder, err);
+    rc = rc < 0 ? rc : move(train, holder, &place, is_holder ? STATE_GIVE : STATE_FILL, err);
+    rc = rc == 0 && !is_holder ? stand_at(train, &place, err) : rc;
+    train->known.state_from = MS_STATE_CHECKPOINT;
+    train->known.state_rank = holder;
+    train->known.state_bytes = state_bytes(train->replica);
+    note_state(train, &place);
+    return rc;
+}
+
+/* Of what was told nobody holds anything any more: it comes once more, to the same bits. */
+static void note_again(struct train *train, const char *from)
+{
+    const uint64_t step = train->known.step;
+    const uint64_t told = train->metrics != NULL ? metrics_last_step(train->metrics) : 0;
+    if (told == step + 1) {
+        rank_log_say(&train->log, "%s: step %" PRIu64 " is trained again\n", from, told);
+    } else if (told > step) {
+        rank_log_say(&train->log, "%s: steps %" PRIu64 " to %" PRIu64 " are trained again\n", from,
+                     step + 1, told);
+    }
+    train->known.told = told;
+}
+
+static int begin_at_0(struct train *train, struct ms_err *err)
+{
+    clear_dirt(train);
+    int rc = train_initial_weights(train, err);
+    train->has_state = rc == 0;
+    train->first_tag[0] = '\0';
+    rc = rc == 0 ? train_digest(train, err) : rc;
+    if (rc == 0) {
+        const struct place place = find_place(train);
+        note_state(train, &place);
+        note_again(train, "begins anew, for no rank has a checkpoint that can be read");
+    }
+    return rc;
+}
+
+/* Who asked to go on from somewhere would not want to begin at the beginning. */
+static int begin_anew(struct train *train, const struct place *places, struct ms_err *err)
+{
+    const char *resume = train->cfg.job->resume;
+    int rc = resume[0] == '\0' ? check_data(train, places, 0, err) : 0;
+    return rc < 0 ? rc
+           : resume[0] == '\0'
+               ? begin_at_0(train, err)
+               : ms_fail(err, MS_E_NOT_FOUND,
+                         "resume: no rank has a complete checkpoint in %.200s; the ranks' logs say "
+                         "what they found",
+                         resume);
+}
+
+static int begin(struct train *train, const struct place *places, struct ms_err *err)
+{
+    uint64_t below = UINT64_MAX; /* what this rank has not tried */
+    for (;;) {
+        struct train_checkpoint mine = {.step = 0};
+        int holder = -1;
+        int is_taken = 0;
+        int rc = train_find_checkpoint(train, below, &mine, err);
+        rc = rc < 0 ? rc : find_holder(train, mine.step, &holder, err);
+        if (rc < 0 || holder < 0) {
+            return rc < 0 ? rc : begin_anew(train, places, err);
+        }
+        rc = take_checkpoint(train, places, &mine, holder, &is_taken, err);
+        if (rc == 0 && is_taken) {
+            char from[64];
+            snprintf(from, sizeof(from), "goes on from the checkpoint of step %" PRIu64,
+                     train->known.step);
+            note_again(train, from);
+        }
+        if (rc < 0 || is_taken) {
+            return rc;
+        }
+        below = holder == train->data_rank ? mine.step : below;
+    }
+}
+
+/* ---- all of them ---- */
+
+static void forget_state(struct train_info *info)
+{
+    info->told = 0;
+    info->state_from = MS_STATE_KEPT;
+    info->state_rank = 0;
+    info->state_bytes = 0;
+    info->state_ms = 0;
+}
+
+int train_agree(struct train *train, struct ms_err *err)
+{
+    const int world = train->data_world;
+    struct place *places = calloc((size_t)world, sizeof(*places));
+    const struct place mine = find_place(train);
+    if (places == NULL) {
+        return ms_fail(err, MS_E_NOMEM, "no memory to agree with %d ranks", world);
+    }
+    forget_state(&train->known);
+    int rc = mesh_all_gather(train->mesh, &mine, sizeof(mine), places, err);
+    if (rc == 0) {
+        int source = find_source(places, world);
+        rc = source < 0 ? begin(train, places, err) : follow(train, places, source, err);
+    }
+    free(places);
+    return rc;
+}

@@ -1,0 +1,60 @@
+/* checkpoint.h - a training's checkpoints: when one is due, which there are, going on from one
+ *
+ * Rank 0 writes (checkpoint_writer.h); every rank looks. A checkpoint is of this job where the
+ * job's tag stands in it, or where the job names it (`resume`), and in either case only if the
+ * job's training would have the same bits. docs/checkpoint.md has the files. */
+#ifndef CHECKPOINT_H
+#define CHECKPOINT_H
+
+#include "libworker/train/checkpoint_folder.h"
+#include "libworker/train/train.h"
+
+struct checkpoint_info {
+    uint64_t step; /* committed */
+    char path[CHECKPOINT_PATH_MAX];
+    enum checkpoint_owner owner;
+    struct checkpoint_manifest manifest; /* without texts */
+};
+
+struct checkpoint_list {
+    struct checkpoint_info *infos;
+    size_t n;
+};
+
+/* After train_obey. The complete ones, the highest step first, by their manifests alone: cheap.
+ * None is no error. What is damaged, or merely lies there and is another training's, is said
+ * (on_note). MS_E_INVALID: what `resume` names is another training's; says in which key. */
+int checkpoint_find(struct train *train, struct checkpoint_list *ret, struct ms_err *err);
+void checkpoint_list_fini(struct checkpoint_list *list);
+/* Of a job with the key `resume`, before its plan is known: the newest one's manifest, with texts.
+ * 1; 0: there is none here. Says nothing. */
+int checkpoint_find_manifest(struct train *train, struct checkpoint_manifest *ret);
+
+/* Weights, moving statistics and slots into the replica (after train_join has made them), verified
+ * by digest: all of it or nothing. MS_E_INVALID: damaged. Position and flags of the training are
+ * the caller's: see the manifest. */
+int checkpoint_load(struct train *train, const struct checkpoint_info *info, struct ms_err *err);
+
+/* ---- for train.c and prepare.c: those of this training; nothing where the job has none ---- */
+
+struct checkpoint;
+
+/* Bytes of the spare copy that the job's checkpoints want of this rank; 0: none. */
+uint64_t checkpoint_spare_bytes(const struct train *train);
+/* From what step on they count. By the thread of the steps, before it is bound to CPUs. */
+int checkpoint_open(struct train *train, struct ms_err *err);
+void checkpoint_close(struct checkpoint *checkpoint); /* NULL allowed; after the write under way */
+/* After each agreement: takes away what a rank 0 that was killed left in the folder, and saves the
+ * step where it is due and has none: it was taken over from another rank. MS_E_REFUSED: the folder
+ * has another training's under those names, and nothing is lost yet by saying so. */
+int checkpoint_settle(struct train *train, struct ms_err *err);
+/* After each commit: saves it where one is due and the writer is free. */
+void checkpoint_offer(struct train *train);
+/* The training ends here: saves the step where it was stopped, or one is due still, and waits for
+ * what is under way. */
+void checkpoint_finish(struct train *train);
+/* Of that step, after checkpoint_finish, for people. 1: it is saved; 0: the job has no checkpoints;
+ * MS_E_IO: it could not be saved. */
+int checkpoint_kept(const struct train *train, char *ret, size_t size);
+
+#endif

@@ -1,0 +1,366 @@
+/* checkpoint_folder.c - the checkpoints of a folder: which there are, which are complete */
+#include "libworker/train/checkpoint_folder.h"
+
+#include "libworker/data/path.h"
+#include "libworker/data/safetensors.h"
+#include "proto/file_write.h"
+#include "proto/folder.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static const char manifest_end[] = ".json";
+static const char data_end[] = ".safetensors";
+
+void checkpoint_entries_fini(struct checkpoint_entries *entries)
+{
+    free(entries->entries);
+    entries->entries = NULL;
+    entries->n = 0;
+}
+
+/* ---- names ---- */
+
+/* "<prefix>-<step><tail>": 0 for any other name. */
+static uint64_t step_in(const char *name, const char *prefix, const char *tail)
+{
+    enum { DIGITS_MAX = 18 };
+    size_t length = strlen(name);
+    size_t end = strlen(tail);
+    if (length <= end || strcmp(name + length - end, tail) != 0 ||
+        length - end + sizeof(data_end) > CHECKPOINT_NAME_MAX) {
+        return 0;
+    }
+    size_t at = length - end;
+    while (at > 0 && name[at - 1] >= '0' && name[at - 1] <= '9') {
+        at--;
+    }
+    size_t digits = length - end - at;
+    int is_named = at >= 2 && name[at - 1] == '-' && digits >= 1 && digits <= DIGITS_MAX &&
+                   name[at] != '0' && name[0] != '.';
+    int is_ours =
+        prefix == NULL || (strlen(prefix) == at - 1 && strncmp(name, prefix, at - 1) == 0);
+    return is_named && is_ours ? strtoull(name + at, NULL, 10) : 0;
+}
+
+static uint64_t step_of(const char *name, const char *prefix)
+{
+    return step_in(name, prefix, manifest_end);
+}
+
+int checkpoint_names(const char *name)
+{
+    return step_of(name, NULL) > 0 || step_in(name, NULL, data_end) > 0 ||
+           strncmp(name, MS_STEP_PREFIX, strlen(MS_STEP_PREFIX)) == 0 ||
+           strncmp(name, CHECKPOINT_LOCK_PREFIX, strlen(CHECKPOINT_LOCK_PREFIX)) == 0;
+}
+
+static int by_step(const void *a, const void *b)
+{
+    const struct checkpoint_entry *x = a;
+    const struct checkpoint_entry *y = b;
+    return x->step != y->step ? (x->step < y->step ? 1 : -1) : strcmp(x->path, y->path);
+}
+
+static int add(struct checkpoint_entries *list, const char *folder, const char *name, uint64_t step,
+               struct ms_err *err)
+{
+    if (list->n >= MS_CHECKPOINT_FILES) {
+        return ms_fail(err, MS_E_FULL, "%.200s holds more than %d checkpoints", folder,
+                       MS_CHECKPOINT_FILES);
+    }
+    if ((list->n & (list->n - 1)) == 0) { /* room is a power of two */
+        size_t room = list->n > 0 ? 2 * list->n : 1;
+        struct checkpoint_entry *more = realloc(list->entries, room * sizeof(*more));
+        if (more == NULL) {
+            return ms_fail(err, MS_E_NOMEM, "no memory for the checkpoints of %.200s", folder);
+        }
+        list->entries = more;
+    }
+    struct checkpoint_entry *entry = &list->entries[list->n];
+    int n = snprintf(entry->path, sizeof(entry->path), "%s/%s", folder, name);
+    entry->step = step;
+    list->n += n > 0 && (size_t)n < sizeof(entry->path);
+    return MS_OK;
+}
+
+/* ---- folders ---- */
+
+static int fail_look(const char *folder, struct ms_err *err)
+{
+    const int code = errno == ENOENT || errno == ENOTDIR ? MS_E_NOT_FOUND
+                     : errno == EACCES                   ? MS_E_REFUSED
+                                                         : MS_E_IO;
+    return ms_fail_errno(err, code, "cannot look for checkpoints in %.200s", folder);
+}
+
+static int open_folder(const char *folder, DIR **ret, struct ms_err *err)
+{
+    *ret = opendir(folder);
+    return *ret != NULL || errno == ENOENT || errno == ENOTDIR ? MS_OK : fail_look(folder, err);
+}
+
+static int add_folder(const char *folder, const char *prefix, struct checkpoint_entries *list,
+                      struct ms_err *err)
+{
+    DIR *dir = NULL;
+    int rc = open_folder(folder, &dir, err);
+    const struct dirent *entry = NULL;
+    while (rc == MS_OK && dir != NULL && (entry = readdir(dir)) != NULL) {
+        uint64_t step = step_of(entry->d_name, prefix);
+        rc = step > 0 ? add(list, folder, entry->d_name, step, err) : MS_OK;
+    }
+    if (dir != NULL) {
+        closedir(dir);
+    }
+    return rc;
+}
+
+static int end(struct checkpoint_entries *list, int rc, struct checkpoint_entries *ret)
+{
+    if (rc < 0) {
+        checkpoint_entries_fini(list);
+        return rc;
+    }
+    if (list->n > 0) {
+        qsort(list->entries, list->n, sizeof(*list->entries), by_step);
+    }
+    *ret = *list;
+    return MS_OK;
+}
+
+int checkpoint_list(const char *folder, const char *prefix, struct checkpoint_entries *ret,
+                    struct ms_err *err)
+{
+    struct checkpoint_entries list = {NULL, 0};
+    return end(&list, add_folder(folder, prefix, &list, err), ret);
+}
+
+/* Of its own folders, not of theirs. What cannot be looked into has none for us. */
+static int add_below(const char *folder, struct checkpoint_entries *list, struct ms_err *err)
+{
+    DIR *dir = NULL;
+    int rc = open_folder(folder, &dir, err);
+    const struct dirent *entry = NULL;
+    while (rc == MS_OK && dir != NULL && (entry = readdir(dir)) != NULL) {
+        char below[CHECKPOINT_PATH_MAX];
+        struct stat st;
+        int n = snprintf(below, sizeof(below), "%s/%s", folder, entry->d_name);
+        if (entry->d_name[0] != '.' && n > 0 && (size_t)n < sizeof(below) &&
+            stat(below, &st) == 0 && S_ISDIR(st.st_mode)) {
+            rc = add_folder(below, NULL, list, NULL);
+            rc = rc == MS_E_IO || rc == MS_E_REFUSED ? MS_OK : rc;
+        }
+    }
+    if (dir != NULL) {
+        closedir(dir);
+    }
+    return rc;
+}
+
+int checkpoint_search(const char *path, struct checkpoint_entries *ret, struct ms_err *err)
+{
+    struct checkpoint_entries list = {NULL, 0};
+    struct stat st;
+    if (stat(path, &st) != 0) {
+        return fail_look(path, err);
+    }
+    if (!S_ISDIR(st.st_mode)) {
+        char folder[MS_PATH_MAX + 1];
+        const char *slash = strrchr(path, '/');
+        const char *name = slash != NULL ? slash + 1 : path;
+        uint64_t step = step_of(name, NULL);
+        return step == 0
+                   ? ms_fail(err, MS_E_INVALID,
+                             "%.200s is no manifest of a checkpoint: those are called "
+                             "<prefix>-<step>.json",
+                             path)
+                   : end(&list,
+                         add(&list, ms_folder_of(path, folder, sizeof(folder)), name, step, err),
+                         ret);
+    }
+    int rc = add_folder(path, NULL, &list, err);
+    rc = rc == MS_OK && list.n == 0 ? add_below(path, &list, err) : rc;
+    return end(&list, rc, ret);
+}
+
+/* ---- one of them ---- */
+
+static int open_file(const char *path, enum checkpoint_owner owner, int *ret, struct ms_err *err)
+{
+    if (owner == CHECKPOINT_NAMED) {
+        return data_file_open(path, ret, err);
+    }
+    *ret = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    return *ret >= 0 ? MS_OK
+                     : ms_fail_errno(err, errno == ENOENT ? MS_E_INVALID : MS_E_IO,
+                                     "checkpoint %.200s cannot be opened", path);
+}
+
+static int read_text(int fd, const char *path, char **ret, size_t *ret_size, struct ms_err *err)
+{
+    struct stat st;
+    if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode) || st.st_size > (off_t)MS_CHECKPOINT_MAX) {
+        return ms_fail(err, MS_E_INVALID, "%.200s is no manifest of a checkpoint: %s", path,
+                       "no file, or too large a one");
+    }
+    size_t size = 0;
+    size_t want = (size_t)st.st_size;
+    char *text = malloc(want + 1);
+    while (text != NULL && size < want) {
+        ssize_t n = pread(fd, text + size, want - size, (off_t)size);
+        if (n <= 0 && !(n < 0 && errno == EINTR)) {
+            free(text);
+            return ms_fail_errno(err, MS_E_IO, "checkpoint %.200s cannot be read", path);
+        }
+        size += n > 0 ? (size_t)n : 0;
+    }
+    if (text == NULL) {
+        return ms_fail(err, MS_E_NOMEM, "no memory to read %.200s", path);
+    }
+    *ret = text;
+    *ret_size = size;
+    return MS_OK;
+}
+
+const char *checkpoint_data_path(const char *path, const struct checkpoint_manifest *manifest,
+                                 char ret[CHECKPOINT_PATH_MAX])
+{
+    const char *slash = strrchr(path, '/');
+    snprintf(ret, CHECKPOINT_PATH_MAX, "%.*s%s", slash != NULL ? (int)(slash + 1 - path) : 0, path,
+             manifest->data);
+    return ret;
+}
+
+/* Both files are called alike, and after the step. */
+static int check_names(const char *path, const struct checkpoint_manifest *m, struct ms_err *err)
+{
+    const char *slash = strrchr(path, '/');
+    const char *name = slash != NULL ? slash + 1 : path;
+    size_t stem = strlen(name) - (sizeof(manifest_end) - 1);
+    if (step_of(name, NULL) != m->step || strncmp(name, m->data, stem) != 0 ||
+        strcmp(m->data + stem, data_end) != 0) {
+        return ms_fail(err, MS_E_INVALID,
+                       "checkpoint %.200s: it is of step %llu with the data in %.100s: was it "
+                       "renamed?",
+                       path, (unsigned long long)m->step, m->data);
+    }
+    return MS_OK;
+}
+
+static int check_size(const char *path, const struct checkpoint_manifest *m, struct ms_err *err)
+{
+    char data[CHECKPOINT_PATH_MAX];
+    struct stat st;
+    if (stat(checkpoint_data_path(path, m, data), &st) != 0) {
+        return ms_fail_errno(err, errno == ENOENT ? MS_E_INVALID : MS_E_IO,
+                             "checkpoint %.200s has no data", data);
+    }
+    return S_ISREG(st.st_mode) && (uint64_t)st.st_size == m->data_size
+               ? MS_OK
+               : ms_fail(err, MS_E_INVALID,
+                         "checkpoint %.200s is damaged: %lld bytes, and its manifest says %llu",
+                         data, (long long)st.st_size, (unsigned long long)m->data_size);
+}
+
+int checkpoint_read(const char *path, enum checkpoint_owner owner, struct checkpoint_manifest *ret,
+                    struct ms_err *err)
+{
+    struct checkpoint_manifest m = {.job = NULL};
+    char *text = NULL;
+    size_t size = 0;
+    int fd = -1;
+    int rc = open_file(path, owner, &fd, err);
+    if (rc < 0) {
+        return rc;
+    }
+    rc = read_text(fd, path, &text, &size, err);
+    close(fd);
+    rc = rc < 0 ? rc : checkpoint_manifest_parse(text, size, path, &m, err);
+    free(text);
+    if (rc < 0) {
+        return rc;
+    }
+    rc = check_names(path, &m, err);
+    rc = rc < 0 ? rc : check_size(path, &m, err);
+    if (rc < 0) {
+        checkpoint_manifest_fini(&m);
+        return rc;
+    }
+    *ret = m;
+    return MS_OK;
+}
+
+int checkpoint_verify(const char *path, enum checkpoint_owner owner,
+                      const struct checkpoint_manifest *manifest, struct ms_err *err)
+{
+    char data[CHECKPOINT_PATH_MAX];
+    char sum[SUM_HEX];
+    uint64_t size = 0;
+    int fd = -1;
+    int rc = open_file(checkpoint_data_path(path, manifest, data), owner, &fd, err);
+    if (rc < 0) {
+        return rc;
+    }
+    rc = sum_file(fd, data, &size, sum, err);
+    close(fd);
+    if (rc < 0) {
+        return rc;
+    }
+    return size == manifest->data_size && strcmp(sum, manifest->data_sum) == 0
+               ? MS_OK
+               : ms_fail(err, MS_E_INVALID,
+                         "checkpoint %.200s is damaged: its bytes are not those that its manifest "
+                         "has the digest of",
+                         data);
+}
+
+void checkpoint_remove(const char *path)
+{
+    char data[CHECKPOINT_PATH_MAX + sizeof(data_end)];
+    size_t stem = strlen(path) - (sizeof(manifest_end) - 1);
+    snprintf(data, sizeof(data), "%.*s%s", (int)stem, path, data_end);
+    (void)unlink(path);
+    (void)unlink(data);
+}
+
+static int is_orphan(const char *folder, const char *name, const char *tag)
+{
+    char path[CHECKPOINT_PATH_MAX + sizeof(data_end)];
+    struct safetensors *file = NULL;
+    size_t stem = strlen(name) - (sizeof(data_end) - 1);
+    snprintf(path, sizeof(path), "%s/%.*s%s", folder, (int)stem, name, manifest_end);
+    if (access(path, F_OK) == 0 || errno != ENOENT) {
+        return 0;
+    }
+    snprintf(path, sizeof(path), "%s/%s", folder, name);
+    if (safetensors_open_own(path, &file, NULL) < 0) {
+        return 0;
+    }
+    const char *format = safetensors_meta(file, "format");
+    const char *of = safetensors_meta(file, "job_tag");
+    int is_ours = format != NULL && of != NULL && strcmp(format, CHECKPOINT_FORMAT) == 0 &&
+                  strcmp(of, tag) == 0;
+    safetensors_close(file);
+    return is_ours;
+}
+
+void checkpoint_remove_orphans(const char *folder, const char *prefix, const char *tag)
+{
+    DIR *dir = tag[0] != '\0' ? opendir(folder) : NULL;
+    const struct dirent *entry = NULL;
+    while (dir != NULL && (entry = readdir(dir)) != NULL) {
+        if (step_in(entry->d_name, prefix, data_end) > 0 && is_orphan(folder, entry->d_name, tag)) {
+            (void)unlinkat(dirfd(dir), entry->d_name, 0);
+        }
+    }
+    if (dir != NULL) {
+        closedir(dir);
+    }
+}

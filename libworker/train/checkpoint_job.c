@@ -1,0 +1,162 @@
+/* checkpoint_job.c - is it the same training? What of a job decides the bits, key by key */
+#include "libworker/data/json_text.h"
+#include "libworker/train/checkpoint_manifest.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { CANONICAL = JSON_SORT_KEYS | JSON_COMPACT | JSON_REAL_PRECISION(17), VALUE_MAX = 64 };
+
+/* All others do decide, those of later releases too. */
+static const char *const left_out[] = {"name",    "priority",       "epochs",   "steps",
+                                       "resume",  "checkpoint",     "recovery", "evaluate",
+                                       "threads", "initial_weights"};
+
+char *checkpoint_job_text(const struct job *job)
+{
+    size_t size = 0;
+    char *whole = job_format(job, &size);
+    json_t *root = whole != NULL ? json_loadb(whole, size, 0, NULL) : NULL;
+    for (size_t i = 0; root != NULL && i < sizeof(left_out) / sizeof(left_out[0]); i++) {
+        (void)json_object_del(root, left_out[i]);
+    }
+    (void)json_object_del(json_object_get(root, "dataset"), "path"); /* data may move */
+    char *text = json_text(root, CANONICAL, NULL);
+    json_decref(root);
+    free(whole);
+    return text;
+}
+
+/* ---- comparing ---- */
+
+struct difference {
+    char key[128]; /* "optimizer.learning_rate" */
+    const json_t *there, *here;
+};
+
+static int is_first(const struct difference *d)
+{
+    return d->there == NULL && d->here == NULL;
+}
+
+static void note(struct difference *d, const char *key, const json_t *there, const json_t *here)
+{
+    snprintf(d->key, sizeof(d->key), "%s", key);
+    for (char *c = d->key; *c != '\0'; c++) { /* it may be anybody's file */
+        *c = *c > ' ' && *c <= '~' ? *c : '?';
+    }
+    d->there = there;
+    d->here = here;
+}
+
+/* The first key of one object that the other one has otherwise. Sections are one level deep. */
+static void find_in(const char *section, const json_t *there, const json_t *here, json_t *keys_of,
+                    struct difference *d)
+{
+    const char *key = NULL;
+    json_t *unused = NULL;
+    json_object_foreach(keys_of, key, unused)
+    {
+        char full[128];
+        json_t *a = json_object_get(there, key);
+        json_t *b = json_object_get(here, key);
+        snprintf(full, sizeof(full), "%s%s%s", section, section[0] != '\0' ? "." : "", key);
+        if (!is_first(d) || json_equal(a, b)) {
+            continue;
+        }
+        if (json_is_object(a) && json_is_object(b) && section[0] == '\0') {
+            find_in(key, a, b, a, d);
+            find_in(key, a, b, b, d);
+        } else {
+            note(d, full, a, b);
+        }
+    }
+}
+
+/* What a person would have changed is named before what follows from it. */
+static void find_difference(json_t *there, json_t *here, struct difference *d)
+{
+    static const char *const first[] = {"network", "workers", "batch_size", "seed"};
+    for (size_t i = 0; i < sizeof(first) / sizeof(first[0]) && is_first(d); i++) {
+        const json_t *a = json_object_get(there, first[i]);
+        const json_t *b = json_object_get(here, first[i]);
+        if (!json_equal(a, b)) {
+            note(d, first[i], a, b);
+        }
+    }
+    find_in("", there, here, there, d);
+    find_in("", there, here, here, d);
+}
+
+static const char *show(const json_t *value, char buf[VALUE_MAX])
+{
+    char *text = value != NULL
+                     ? json_text(value, CANONICAL | JSON_ENCODE_ANY | JSON_ENSURE_ASCII, NULL)
+                     : NULL;
+    snprintf(buf, VALUE_MAX, "%.60s", text != NULL ? text : "none");
+    free(text);
+    return buf;
+}
+
+int checkpoint_job_compare(const char *there, const char *here, const char *origin,
+                           struct ms_err *err)
+{
+    char a[VALUE_MAX];
+    char b[VALUE_MAX];
+    struct difference d = {"", NULL, NULL};
+    int rc = MS_OK;
+    if (strcmp(there, here) == 0) {
+        return MS_OK;
+    }
+    json_t *old = json_loads(there, 0, NULL);
+    json_t *new = json_loads(here, 0, NULL);
+    if (old == NULL || new == NULL) {
+        rc = ms_fail(err, MS_E_NOMEM, "no memory to compare a job with that of %.120s", origin);
+    } else {
+        find_difference(old, new, &d);
+        rc = ms_fail(err, MS_E_REFUSED,
+                     "%.120s is of a job with %s: %s, and this one has %s: its training would be "
+                     "another one; give the job that key, or begin anew",
+                     origin, d.key, show(d.there, a), show(d.here, b));
+    }
+    json_decref(old);
+    json_decref(new);
+    return rc;
+}
+
+/* ---- its data ---- */
+
+static int check_place(const struct checkpoint_manifest *m, int64_t steps_per_epoch,
+                       const char *origin, struct ms_err *err)
+{
+    const int64_t last = (int64_t)m->step - 1;
+    if (steps_per_epoch == 0 || (m->epoch == last / steps_per_epoch + 1 &&
+                                 m->step_in_epoch == last % steps_per_epoch + 1)) {
+        return MS_OK;
+    }
+    return ms_fail(err, MS_E_REFUSED,
+                   "%.120s is of other data: its step %" PRIu64 " is step %" PRId64
+                   " of epoch %" PRId64 ", and with the dataset of this job an epoch has %" PRId64
+                   " steps; give the job its data, or begin anew",
+                   origin, m->step, m->step_in_epoch, m->epoch, steps_per_epoch);
+}
+
+int checkpoint_data_compare(const struct checkpoint_manifest *manifest,
+                            const struct data_identity *here, int64_t steps_per_epoch,
+                            const char *origin, struct ms_err *err)
+{
+    char sum[SUM_HEX];
+    data_identity_hex(here, sum);
+    if (manifest->samples == 0 ||
+        (manifest->samples == here->rows && strcmp(manifest->samples_sum, sum) == 0)) {
+        return check_place(manifest, steps_per_epoch, origin, err);
+    }
+    return ms_fail(err, MS_E_REFUSED,
+                   "%.120s is of a dataset with %" PRId64
+                   " samples (digest %.8s), and that of this "
+                   "job has %" PRId64 " (%.8s): its training would be another one; give the job "
+                   "its data, or begin anew",
+                   origin, manifest->samples, manifest->samples_sum, here->rows, sum);
+}

@@ -1,0 +1,39 @@
+/* rank_log.h - the loss lines of a rank's log, each once, whatever was killed
+ *
+ *     training 3f2a9c0d1b22: rank 1 of 4
+ *     epoch: 1 step: 1, loss is 2.4686084
+ *
+ * The second is MindSpore's. The first stands before those of one training, which is a job with its
+ * plan: behind the last such line that names this training its steps are known, and are not printed
+ * again. Where none does (another job, another plan, no log yet) all are, behind a line of ours. So
+ * it is where the log is a regular file that this process may read; else, and without a training's
+ * name, all is printed and no first line.
+ *
+ * A log that is the rank's own file, with lines of this training, was another process's: it is made
+ * anew of them, as metrics.jsonl is, so that one that was only asleep writes into nothing. */
+#ifndef TRAIN_RANK_LOG_H
+#define TRAIN_RANK_LOG_H
+
+#include "libworker/train/metrics.h"
+
+#include <stdint.h>
+
+struct rank_log {
+    int fd; /* borrowed; -1: none */
+    int64_t steps_per_epoch;
+    uint64_t last; /* step of the last line */
+};
+
+/* Looks at what is there; drops a torn last line. path: of the rank's own file, which fd is from
+ * now on wherever it is used; NULL: fd is somebody else's, too. */
+void rank_log_open(struct rank_log *log, int fd, const char *path, const char *training, int rank,
+                   int world, int64_t steps_per_epoch);
+/* One step, from 1, unless it is there; loss: the rank's own. Before the step can be committed: who
+ * takes the place of a rank that died cannot know it. A disk that is full does not stop the
+ * training.
+ */
+void rank_log_step(struct rank_log *log, uint64_t step, float loss);
+/* Another line. */
+void rank_log_say(const struct rank_log *log, const char *fmt, ...) MS_PRINTF(2, 3);
+
+#endif
