@@ -200,7 +200,7 @@ int msw_join(const struct msw_job *job, const struct msw_options *options,
     struct job ours = job->job;
     int rc = dynamic_load(&dynamic, &err);
     if (rc == 0) {
-        ours.workers = (int)ms_env_int(&dynamic.env, MS_ENV_WORKER_NUM);
+        dynamic_take_job(&dynamic, &ours);
         struct worker_config worker = {.software = "msworker.h " MSCHED_VERSION,
                                        .port_min = MS_DATA_PORT_MIN,
                                        .port_max = MS_DATA_PORT_MAX,

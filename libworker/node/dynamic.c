@@ -77,19 +77,30 @@ void dynamic_fini(struct dynamic *dynamic)
     dynamic->tls = NULL;
 }
 
+void dynamic_take_job(const struct dynamic *dynamic, struct job *job)
+{
+    job->workers = (int)ms_env_int(&dynamic->env, MS_ENV_WORKER_NUM);
+    job->recovery = ms_env_int(&dynamic->env, MS_ENV_ENABLE_RECOVERY) == 1;
+}
+
 void dynamic_fill(const struct dynamic *dynamic, const struct job *job,
                   struct worker_config *worker)
 {
     const struct ms_env *env = &dynamic->env;
     int64_t lease_ms = ms_env_ms(env, MS_ENV_NODE_TIMEOUT);
+    int is_patient = lease_ms < 0 || ms_env_int(env, MS_ENV_DISABLE_HEARTBEAT) == 1;
     int64_t peer_ms = ms_env_ms(env, MS_ENV_RECEIVE_MSG_TIMEOUT);
     worker->mode = WORKER_DYNAMIC;
     worker->scheduler = dynamic->server;
     worker->node_id = dynamic->node_id;
     worker->worker_ip = ms_env_text(env, MS_ENV_WORKER_IP);
     worker->tls = dynamic->tls;
-    worker->connect_timeout_ms = ms_env_ms(env, MS_ENV_TOPO_TIMEOUT);
+    worker->connect_timeout_ms = ms_env_register_ms(env);
+    worker->connect_by = ms_env_register_by(env);
+    worker->word_ms = ms_env_word_ms(env);
+    worker->word_by = ms_env_word_by(env);
     worker->lease_ms = lease_ms < 0 ? INT32_MAX : lease_ms;
+    worker->patience_ms = is_patient ? INT32_MAX : 0; /* whatever lease the scheduler tells */
     worker->peer_timeout_ms = peer_ms < 0 ? INT32_MAX : peer_ms;
     worker->worker_num = (uint32_t)ms_env_int(env, MS_ENV_WORKER_NUM);
     worker->job = job;

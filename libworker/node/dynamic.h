@@ -20,6 +20,10 @@ struct dynamic {
 int dynamic_load(struct dynamic *dynamic, struct ms_err *err);
 void dynamic_fini(struct dynamic *dynamic);
 
+/* Sets what the environment decides of the job that this worker brings, whatever its file says:
+ * the number of workers and whether a lost one is replaced. */
+void dynamic_take_job(const struct dynamic *dynamic, struct job *job);
+
 /* Sets everything in worker that the environment decides; job is borrowed like the rest. */
 void dynamic_fill(const struct dynamic *dynamic, const struct job *job,
                   struct worker_config *worker);

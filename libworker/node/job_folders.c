@@ -2,6 +2,7 @@
 #include "libworker/node/job_folders.h"
 
 #include "libworker/node/job_tag.h"
+#include "libworker/train/checkpoint_folder.h"
 #include "proto/denied.h"
 #include "proto/folder.h"
 #include "proto/grow.h"
@@ -34,15 +35,6 @@ struct folder {
     unsigned aside;    /* 0: the folder of the number, n: "NUMBER.n" */
     int64_t written_s; /* the newest of it */
 };
-
-/* Is it still the folder of that name? A lock on one that was taken away holds nothing. */
-static int is_named(int fd, const char *path)
-{
-    struct stat held;
-    struct stat named;
-    return fstat(fd, &held) == 0 && lstat(path, &named) == 0 && held.st_dev == named.st_dev &&
-           held.st_ino == named.st_ino;
-}
 
 static int fail_writing(const char *jobs_dir, struct ms_err *err)
 {
@@ -257,7 +249,7 @@ static int hold(const char *path, const char *tag, char *aside, int *ret_gone, s
     }
     while (flock(fd, LOCK_SH) != 0 && errno == EINTR) { /* who cleans is through in a moment */
     }                                                   /* a file system without locks: as before */
-    if (!is_named(fd, path)) {
+    if (!ms_name_leads_to(AT_FDCWD, path, AT_SYMLINK_NOFOLLOW, fd)) {
         close(fd);
         *ret_gone = 1;
         return ms_fail(err, MS_E_IO, "the run directory %s is taken away again and again", path);
@@ -362,10 +354,36 @@ static int newest_first(const void *a, const void *b)
 
 /* ---- what goes ---- */
 
+struct sweep { /* of checkpoints, out of a folder in a job's */
+    int deep;  /* folders that may be below */
+    int n;     /* that went */
+};
+
+/* A folder that held nothing else goes with them. */
+static void remove_checkpoint(int dir_fd, const char *name, void *arg)
+{
+    struct sweep *above = (struct sweep *)arg;
+    struct sweep sweep = {above->deep - 1, 0};
+    if (checkpoint_names(name)) {
+        above->n += unlinkat(dir_fd, name, 0) == 0;
+        return;
+    }
+    int fd = above->deep > 0 ? openat(dir_fd, name, OPEN) : -1;
+    if (fd >= 0) {
+        each(fd, remove_checkpoint, &sweep);
+        close(fd);
+        above->n += sweep.n > 0 && unlinkat(dir_fd, name, AT_REMOVEDIR) == 0;
+    }
+}
+
 static void remove_file(int dir_fd, const char *name, void *arg)
 {
+    enum { FOLDERS_DEEP = 16 };
+    struct sweep sweep = {FOLDERS_DEEP, 0};
     (void)arg;
-    (void)unlinkat(dir_fd, name, 0); /* a folder in it stays, and with it the whole */
+    if (unlinkat(dir_fd, name, 0) != 0 && errno == EISDIR) {
+        remove_checkpoint(dir_fd, name, &sweep); /* any other folder stays, and with it the whole */
+    }
 }
 
 /* 1 gone, 0 in use, below 0 something in it stays. */

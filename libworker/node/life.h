@@ -12,8 +12,9 @@
  *
  * One rank is in hand. The Assign of the next one may come while that is not over yet: it is kept,
  * one of them, and says that the scheduler waits for nothing more of the rank in hand; or it is of
- * the same rank, which then goes on under the new generation. Orders are for one generation: that
- * in hand, or that kept; others are stale and change nothing. */
+ * the same rank, which then goes on under the new generation. Where the job recovers, a newer one
+ * takes the place of the one that is kept. Orders are for one generation: that in hand, or that
+ * kept; others are stale and change nothing. */
 #ifndef LIFE_H
 #define LIFE_H
 
@@ -45,18 +46,21 @@ enum life_event {
     LIFE_LOST,    /* the scheduler is, or refuses us for good: the process ends */
     /* what became of the trainer's work */
     LIFE_MADE,   /* PLANNING: all that it can alone; JOINING, PULLING: the mesh */
+    LIFE_OBEYED, /* JOINING: the plan is made, and it can go on from there */
     LIFE_DONE,   /* trained to its end */
     LIFE_FAILED, /* by itself */
     LIFE_PEER,   /* of what a peer did or suffered */
     LIFE_UNFIT,  /* the node cannot serve this rank, nor any: nothing is said about it */
-    LIFE_QUIET,  /* HOLDING: nobody said why in time */
+    LIFE_QUIET,  /* HOLDING: nobody said why in time; never where the job recovers */
     LIFE_SAID,   /* FINISHING: RankDone is out */
     LIFE_OUT,    /* FINISHING: nothing of the rank is left */
     /* what follows from the others, never applied: FINISHING is over when the last word of both
      * sides is said and nothing is left */
     LIFE_FREE,  /* the node goes on */
     LIFE_END,   /* the process does not */
-    LIFE_GO_ON, /* that Assign is of the same rank, which trains already, under a new generation */
+    LIFE_GO_ON, /* that Assign is of the same rank, which has begun already, under a new generation
+                 */
+    LIFE_HELD,  /* likewise, and the trainer is at work: he gives it up first */
     LIFE_EVENTS
 };
 
@@ -65,8 +69,11 @@ struct life_input {
     uint64_t job, generation; /* LEAVE and LOST have none; the trainer's: for which he worked */
     uint32_t rank;            /* ASSIGN */
     uint32_t plan_from;       /* ASSIGN: enum ms_plan_from */
-    int code;         /* enum ms_code; not 0 of FAILED, PEER, UNFIT and LOST; LEAVE needs none */
-    int anew;         /* FAILED: the next process could serve it */
+    int recovers;             /* ASSIGN: its job replaces ranks that are lost */
+    int saves;  /* AT_STEP: it saves what it holds, for rank 0 is lost; DONE: it has saved that */
+    int stands; /* ... no Start and no step follow: it stops where it stands */
+    int code;   /* enum ms_code; not 0 of FAILED, PEER, UNFIT and LOST; LEAVE needs none */
+    int anew;   /* FAILED: the next process could serve it */
     const char *text; /* borrowed for the call; NULL: "" */
 };
 
@@ -83,18 +90,22 @@ struct life {
     uint32_t rank;
     struct life_verdict verdict; /* of it, or of the last one */
     uint32_t plan_from;
+    int recovers;    /* its job does: a peer that is gone is waited for, without limit */
     int has_plan;    /* the plan is heard, or none comes: each rank chooses for itself */
     int is_prepared; /* PLANNING: nothing is left to do but to wait for the plan */
     int is_ready;    /* JOINING: the mesh stands */
-    int has_trained; /* there is something to go on from */
+    int has_obeyed;  /* the plan is made: there is something to go on from ... */
+    int has_trained; /* ... and more than that */
     int is_held;     /* HOLDING: the trainer has not come back yet from what LIFE_HOLD gave up */
-    int at_step;     /* asked to stop after the step */
+    int at_step;     /* asked to stop after the step ... */
+    int saves;       /* ... and, if it holds, to save in the place of rank 0 ... */
+    int has_saved;   /* ... which it has, with its end */
     int is_said, is_released, is_out; /* FINISHING: our last word, the scheduler's, our traces */
     struct {
         uint64_t job, generation; /* of the Assign that is kept; 0: none */
         uint32_t rank;
         uint32_t plan_from;
-        int has_plan, at_step;
+        int recovers, has_plan, at_step, saves, stands;
         int is_stopped;              /* or given two plans */
         struct life_verdict verdict; /* of that */
     } next;
@@ -107,21 +118,25 @@ struct life {
 /* What an input was to the life, and what has to happen at once, on whichever thread applied it. */
 enum life_answer {
     LIFE_TAKEN = 0,
-    LIFE_STALE = 1 << 0,     /* of no rank that is in hand or kept: nothing changed */
+    LIFE_STALE = 1 << 0,     /* of no rank that is in hand or kept, or an Assign that is no newer:
+                                nothing changed */
     LIFE_DECLINED = 1 << 1,  /* an Assign for which there is no place, now or ever */
     LIFE_INTERRUPT = 1 << 2, /* give up what the trainer does for the rank in hand */
     LIFE_STEP = 1 << 3,      /* stop it after its step */
-    LIFE_HOLD = 1 << 4,      /* give up the step, and keep what it stands on */
+    LIFE_HOLD = 1 << 4, /* give up the step, or the wait for peers, and keep what it stands on */
 };
 
 /* The trainer's next work. */
 enum life_duty {
     LIFE_WAIT,     /* for an order: life_waits_for */
     LIFE_DO_PLAN,  /* of the Assign in hand -> MADE, FAILED, UNFIT */
-    LIFE_DO_JOIN,  /* of the plan that was heard or chosen -> MADE, then say RankReady; FAILED, PEER
-                    */
+    LIFE_DO_JOIN,  /* of the plan that was heard or chosen -> OBEYED; then -> MADE, then say
+                      RankReady; FAILED, PEER */
     LIFE_DO_TRAIN, /* -> DONE, FAILED, PEER */
-    LIFE_DO_HOLD,  /* report the peer, wait a moment for a verdict -> QUIET */
+    LIFE_DO_HOLD,  /* report the peer, wait a moment for a verdict -> QUIET; where the job recovers
+                      wait until the state is another one */
+    LIFE_DO_STOP,  /* asked to stop after the step, and a peer is gone: the step that it holds is
+                      the last; save it where that is its part -> DONE, FAILED */
     LIFE_DO_PULL,  /* -> MADE, then say RankReady; FAILED, PEER */
     LIFE_DO_SAY,   /* RankDone with the verdict -> SAID */
     LIFE_DO_CLEAN, /* let go of all -> OUT */

@@ -132,18 +132,30 @@ static void settle_assigns(struct worker *worker)
     }
 }
 
+/* There was none before, or it is of no use any more. Under the lock. */
+static void keep(struct worker *worker, Ms__Assign *assign)
+{
+    if (worker->kept != NULL) {
+        ms_wire_free(&worker->kept->base);
+        worker_drop_kept_plan(worker);
+    }
+    worker->kept = assign;
+}
+
 int worker_apply(struct worker *worker, const struct life_input *input, Ms__Assign *assign)
 {
     int answer = life_apply(&worker->life, input);
     if (assign != NULL && !(answer & (LIFE_DECLINED | LIFE_STALE))) {
-        worker->kept = assign; /* there was none, or this one had been declined */
+        keep(worker, assign);
     }
     settle_assigns(worker);
     if ((answer & LIFE_INTERRUPT) && worker->train != NULL) {
         train_abort(worker->train, worker->life.verdict.text);
     }
     if ((answer & LIFE_HOLD) && worker->train != NULL) {
-        train_hold(worker->train, "the job goes on under another generation");
+        train_hold(worker->train, worker->life.at_step
+                                      ? "the job stops, and a rank of it is gone"
+                                      : "the job goes on under another generation");
     }
     if ((answer & LIFE_STEP) && worker->train != NULL) {
         train_stop_at_step(worker->train);
@@ -168,28 +180,51 @@ struct life_verdict worker_verdict(struct worker *worker)
     return verdict;
 }
 
-/* For agent_config.on_order: agent's thread. */
-static int on_order(void *arg, const struct agent_order *order)
+/* What the file of the job says, where it is one: else its rank ends before it begins. */
+static int recovers(const Ms__Assign *assign)
+{
+    struct job *job = malloc(sizeof(*job));
+    int rc = job == NULL ? MS_E_NOMEM
+                         : job_parse((const char *)assign->job_json.data, assign->job_json.len,
+                                     "the job", NULL, NULL, 0, 0, job, NULL);
+    int yes = rc == 0 && job->recovery;
+    free(job);
+    return yes;
+}
+
+static struct life_input input_of(const struct agent_order *order)
 {
     static const enum life_event events[] = {[AGENT_ASSIGN] = LIFE_ASSIGN,
                                              [AGENT_START] = LIFE_START,
                                              [AGENT_STOP] = LIFE_STOP,
                                              [AGENT_LOST] = LIFE_LOST,
                                              [AGENT_LEAVE] = LIFE_LEAVE};
-    struct worker *worker = arg;
-    if (order->kind == AGENT_PLAN) {
-        return worker_take_plan(worker, order->plan);
-    }
     struct life_input input = {.event = events[order->kind],
                                .job = order->job,
                                .generation = order->generation,
-                               .rank = order->assign != NULL ? order->assign->rank : 0,
-                               .plan_from = order->assign != NULL ? order->assign->plan_from : 0,
                                .code = order->code,
                                .text = order->text};
     if (order->kind == AGENT_STOP && order->at_step) {
         input.event = LIFE_AT_STEP;
+        input.saves = order->saves;
+        input.stands = order->stands;
     }
+    if (order->assign != NULL) {
+        input.rank = order->assign->rank;
+        input.plan_from = order->assign->plan_from;
+        input.recovers = recovers(order->assign);
+    }
+    return input;
+}
+
+/* For agent_config.on_order: agent's thread. */
+static int on_order(void *arg, const struct agent_order *order)
+{
+    struct worker *worker = arg;
+    if (order->kind == AGENT_PLAN) {
+        return worker_take_plan(worker, order->plan);
+    }
+    struct life_input input = input_of(order);
     pthread_mutex_lock(&worker->lock);
     uint64_t job = worker->life.job;
     int answer = worker_apply(worker, &input, order->assign);
@@ -202,7 +237,7 @@ static int on_order(void *arg, const struct agent_order *order)
     if (answer & (LIFE_DECLINED | LIFE_STALE)) {
         return MS_E_FULL;
     }
-    return supersedes ? AGENT_SUPERSEDES : 0;
+    return (supersedes ? AGENT_SUPERSEDES : 0) | (input.recovers ? AGENT_RECOVERS : 0);
 }
 
 static void on_hang(void *arg, const char *text)
@@ -255,15 +290,19 @@ static void clean_folders(const struct worker *worker)
 
 /* ---- the trainer's thread ---- */
 
-void worker_await_change(struct worker *worker, enum life_state from, int64_t ms)
+int worker_await_word(struct worker *worker, int64_t ms)
 {
+    const struct life *life = &worker->life;
     struct timespec until = ms_mono_after(ms);
-    pthread_mutex_lock(&worker->lock);
     int rc = 0;
-    while (worker->life.state == from && rc != ETIMEDOUT) {
+    int holds = 1;
+    pthread_mutex_lock(&worker->lock);
+    while ((holds = life_duty(life) == LIFE_DO_HOLD && life->generation == worker->generation) &&
+           rc != ETIMEDOUT) { /* by its number, too: it may hold again by now */
         rc = pthread_cond_timedwait(&worker->changed, &worker->lock, &until);
     }
     pthread_mutex_unlock(&worker->lock);
+    return !holds;
 }
 
 /* What is to be done next, and of which generation the rank in hand is then: by the time that it is
@@ -274,6 +313,7 @@ static enum life_duty await_duty(struct worker *worker, int64_t idle_ms, uint64_
     enum life_duty duty;
     int rc = 0;
     pthread_mutex_lock(&worker->lock);
+    agent_await_word(worker->agent, life_duty(&worker->life) == LIFE_WAIT);
     while ((duty = life_duty(&worker->life)) == LIFE_WAIT &&
            (rc != ETIMEDOUT || worker->life.state != LIFE_IDLE)) {
         if (worker->life.state == LIFE_IDLE) {
@@ -282,6 +322,7 @@ static enum life_duty await_duty(struct worker *worker, int64_t idle_ms, uint64_
             pthread_cond_wait(&worker->changed, &worker->lock);
         }
     }
+    agent_await_word(worker->agent, 0);
     if (duty == LIFE_DO_PULL) { /* under the lock: another hold is one of what is pulled now */
         train_unhold(worker->train);
     }
@@ -290,17 +331,18 @@ static enum life_duty await_duty(struct worker *worker, int64_t idle_ms, uint64_
     return duty;
 }
 
-/* A rank that trains may be given again at any time, so that nothing but PULL looks at its Assign:
- * one that never trained stays what it is. */
+/* A rank that has made its plan may be given again at any time, so that nothing but PULL looks at
+ * its Assign from then on: one that has not stays what it is. */
 static void do_duty(struct worker *worker, enum life_duty duty, uint64_t generation)
 {
     static void (*const duties[])(struct worker * worker) = {
-        [LIFE_DO_PLAN] = rank_plan,  [LIFE_DO_JOIN] = rank_join, [LIFE_DO_TRAIN] = rank_train,
-        [LIFE_DO_HOLD] = rank_hold,  [LIFE_DO_PULL] = rank_pull, [LIFE_DO_SAY] = rank_say,
-        [LIFE_DO_CLEAN] = rank_clean};
+        [LIFE_DO_PLAN] = rank_plan, [LIFE_DO_JOIN] = rank_join,  [LIFE_DO_TRAIN] = rank_train,
+        [LIFE_DO_HOLD] = rank_hold, [LIFE_DO_STOP] = rank_stop,  [LIFE_DO_PULL] = rank_pull,
+        [LIFE_DO_SAY] = rank_say,   [LIFE_DO_CLEAN] = rank_clean};
     if (worker->generation != generation && worker->train == NULL) {
         rank_begin(worker);
-    } else if (duty == LIFE_DO_SAY) { /* it failed as it was to go on */
+    } else if (worker->generation != generation &&
+               (duty == LIFE_DO_SAY || duty == LIFE_DO_STOP)) { /* ended as it was to go on */
         rank_go_on(worker, generation);
     } else if (duty == LIFE_DO_TRAIN && worker->generation != generation) {
         rank_come_back(worker, generation); /* held before he had begun to pull it */
@@ -413,9 +455,13 @@ static int start_agent(struct worker *worker, struct ms_err *err)
     }
     struct agent_config agent = {.address = cfg->scheduler,
                                  .tls = worker->tls,
+                                 .plain_by = cfg->plain_by,
                                  .software = cfg->software,
                                  .node = &node,
                                  .connect_timeout_ms = cfg->connect_timeout_ms,
+                                 .connect_by = cfg->connect_by,
+                                 .word_ms = cfg->word_ms,
+                                 .word_by = cfg->word_by,
                                  .lease_ms = cfg->lease_ms,
                                  .patience_ms = cfg->patience_ms,
                                  .grace_ms = cfg->grace_ms,

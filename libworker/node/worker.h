@@ -27,10 +27,12 @@ struct worker_config { /* strings are borrowed for the call of worker_run */
         *worker_ip; /* of the data plane; "": the address from which the scheduler is reached */
     int port_min, port_max; /* of the data plane; 0, 0: any */
     SSL_CTX *tls;           /* NULL: plain; the worker takes a reference */
+    const char *plain_by;   /* why, where nobody said so; NULL, "": somebody did */
     const char *run_dir; /* RUN, DYNAMIC: of the job; "": none. STANDING: parent of job folders */
     int64_t keep_days, keep_count; /* STANDING: job folders are kept so long, so many; 0: all */
-    int log_to_file;            /* loss lines go to <run dir>/worker_<rank>.log instead of stdout */
-    int64_t connect_timeout_ms; /* < 0: for ever */
+    int log_to_file; /* loss lines go to <run dir>/worker_<rank>.log instead of stdout */
+    int64_t connect_timeout_ms, word_ms; /* see agent.h */
+    const char *connect_by, *word_by;    /* likewise */
     int64_t lease_ms;
     int64_t patience_ms; /* with a silent scheduler, with a rank in hand: see agent.h; 0: a lease */
     int64_t peer_timeout_ms;

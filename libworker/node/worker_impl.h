@@ -1,5 +1,4 @@
-/* worker_impl.h - what worker.c, worker_rank.c and worker_report.c share: a node and the rank it
- * holds */
+/* worker_impl.h - what worker.c and worker_*.c share: a node and the rank it holds */
 #ifndef WORKER_IMPL_H
 #define WORKER_IMPL_H
 
@@ -42,6 +41,7 @@ struct worker {
     int folder_fd; /* held: nobody takes the folder away meanwhile; -1: none */
     char log_path[MS_PATH_MAX + 32];
     int log_fd;
+    uint64_t ready_step; /* from which it goes on */
     int64_t begun_ms, progress_ms;
     enum train_phase last_phase;
 };
@@ -54,8 +54,9 @@ int worker_apply(struct worker *worker, const struct life_input *input, Ms__Assi
 /* Applies to the life, interrupts the trainer where that follows, and wakes him. What
  * life_apply returns. Any thread. */
 int worker_tell(struct worker *worker, const struct life_input *input);
-/* Until the life is in another state, or ms are over. The trainer's thread. */
-void worker_await_change(struct worker *worker, enum life_state from, int64_t ms);
+/* Until the rank that is at work here holds no more, is asked to stop, or ms are over. False:
+ * they are. The trainer's thread. */
+int worker_await_word(struct worker *worker, int64_t ms);
 struct life_verdict worker_verdict(struct worker *worker);
 /* The certificates of today, as a reference that the caller frees; NULL: plain. */
 SSL_CTX *worker_tls(struct worker *worker);
@@ -76,27 +77,42 @@ int worker_find_plan(const struct worker *worker, const char **ret, struct ms_er
 /* plan.txt in the folder of the job, where it is this rank's to leave. */
 void worker_write_plan(struct worker *worker);
 /* Under the lock: the rank in hand is another one, or goes on; and where there is a next one, that
- * is it. At the end of the worker: */
+ * is it. */
 void worker_leave_plan(struct worker *worker);
 void worker_next_plan(struct worker *worker);
-void worker_drop_plans(struct worker *worker);
+void worker_drop_kept_plan(struct worker *worker); /* of a next one that never will be */
+void worker_drop_plans(struct worker *worker);     /* at the end of the worker */
 
 /* ---- worker_rank.c: the trainer's duties for one rank, from Assign to the last word ---- */
 
 /* worker->assign is a new one; it has passed assign_check. */
 void rank_begin(struct worker *worker);
+/* One for each enum life_duty between LIFE_WAIT and LIFE_DO_END, with three in worker_hold.c; each
+ * tells what became of it. */
+void rank_plan(struct worker *worker);
+void rank_join(struct worker *worker);
+void rank_train(struct worker *worker);
+void rank_say(struct worker *worker);
+void rank_clean(struct worker *worker);
+/* Those of an Assign. Returns owned; NULL without memory. */
+struct mesh_member *rank_members(const Ms__Assign *assign);
+/* Interrupts that came before it existed are made up for. NULL: none any more. */
+void rank_set_train(struct worker *worker, struct train *train);
+/* rc: of the mesh. Start may come the moment RankReady is out: the life has to know before that the
+ * mesh stands. */
+void rank_tell_mesh(struct worker *worker, int rc, const struct train_info *info,
+                    const struct ms_err *err);
+
+/* ---- worker_hold.c: a rank whose peer is gone, or that goes on under another generation ---- */
+
+/* Reports the peer and lets the scheduler, who knows why, speak first. */
+void rank_hold(struct worker *worker);
+void rank_stop(struct worker *worker); /* ... or ends where it holds, if it was asked to stop */
+void rank_pull(struct worker *worker);
 /* Says to the life, for a generation of which nothing had begun, that the trainer is back. */
 void rank_come_back(struct worker *worker, uint64_t generation);
 /* The rank in hand is of that generation from now on: a grace for what it was is over. */
 void rank_go_on(struct worker *worker, uint64_t generation);
-/* One for each enum life_duty between LIFE_WAIT and LIFE_DO_END; each tells what became of it. */
-void rank_plan(struct worker *worker);
-void rank_join(struct worker *worker);
-void rank_train(struct worker *worker);
-void rank_hold(struct worker *worker);
-void rank_pull(struct worker *worker);
-void rank_say(struct worker *worker);
-void rank_clean(struct worker *worker);
 
 /* ---- worker_report.c: what the scheduler hears of the rank ---- */
 

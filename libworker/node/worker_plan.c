@@ -22,7 +22,7 @@ static void drop(Ms__Plan **plan)
 
 void worker_leave_plan(struct worker *worker)
 {
-    const int goes_on = worker->life.generation != 0 && worker->life.has_trained;
+    const int goes_on = worker->life.generation != 0 && worker->life.has_obeyed;
     if (!goes_on) {
         drop(&worker->plan);
     }
@@ -37,6 +37,11 @@ void worker_next_plan(struct worker *worker)
     drop(&worker->kept_plan);
 }
 
+void worker_drop_kept_plan(struct worker *worker)
+{
+    drop(&worker->kept_plan);
+}
+
 void worker_drop_plans(struct worker *worker)
 {
     drop(&worker->plan);
@@ -45,7 +50,7 @@ void worker_drop_plans(struct worker *worker)
 
 int worker_find_plan(const struct worker *worker, const char **ret, struct ms_err *err)
 {
-    /* no order changes it before the rank trains */
+    /* no order changes it before it is obeyed */
     const char *heard = worker->plan != NULL ? worker->plan->plan : NULL;
     const char *own = worker->cfg->plan;
     if (own != NULL && heard != NULL && strcmp(own, heard) != 0) {
@@ -82,9 +87,17 @@ static Ms__Plan **plan_slot(struct worker *worker, uint64_t generation)
         return &worker->plan;
     }
     if (worker->kept != NULL && worker->kept->generation == generation) {
-        return worker->life.is_held ? &worker->plan : &worker->kept_plan; /* held: to go on */
+        return &worker->kept_plan;
     }
     return NULL;
+}
+
+/* What has to be in that place, as far as it is settled: a rank that is held to go on obeys one
+ * already. NULL: anything. Under the lock. */
+static const Ms__Plan *settled(const struct worker *worker, Ms__Plan *const *slot)
+{
+    const int goes_on = worker->life.state == LIFE_HOLDING && worker->life.is_held;
+    return slot == NULL ? NULL : *slot != NULL ? *slot : goes_on ? worker->plan : NULL;
 }
 
 int worker_take_plan(struct worker *worker, Ms__Plan *plan)
@@ -93,8 +106,9 @@ int worker_take_plan(struct worker *worker, Ms__Plan *plan)
         .event = LIFE_PLAN, .job = plan->job, .generation = plan->generation};
     pthread_mutex_lock(&worker->lock);
     Ms__Plan **slot = plan_slot(worker, plan->generation);
+    const Ms__Plan *same = settled(worker, slot);
     const int is_second = slot != NULL && *slot != NULL;
-    const int is_other = is_second && strcmp((*slot)->plan, plan->plan) != 0;
+    const int is_other = same != NULL && strcmp(same->plan, plan->plan) != 0;
     if (is_other) {
         input.code = MS_E_PROTOCOL;
         input.text = "the scheduler sent two plans that differ: which one all ranks obey is open";

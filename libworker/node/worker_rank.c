@@ -18,10 +18,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum {
-    PEER_VERDICT_MS = 1000
-}; /* a peer is gone: the scheduler's word on who and why comes before ours */
-
 static int hold_folder(struct worker *worker, const char *job_tag, struct ms_err *err)
 {
     char aside[MS_PATH_MAX + 16] = "";
@@ -81,7 +77,7 @@ static void close_log(struct worker *worker, const char *last_words)
     }
 }
 
-static struct mesh_member *make_members(const Ms__Assign *assign)
+struct mesh_member *rank_members(const Ms__Assign *assign)
 {
     struct mesh_member *members = calloc(assign->n_members, sizeof(*members));
     for (size_t i = 0; members != NULL && i < assign->n_members; i++) {
@@ -106,8 +102,7 @@ static struct host_offer *read_offers(const Ms__Assign *assign)
     return offers;
 }
 
-/* Interrupts that came before it existed are made up for. NULL: none any more. */
-static void set_train(struct worker *worker, struct train *train)
+void rank_set_train(struct worker *worker, struct train *train)
 {
     pthread_mutex_lock(&worker->lock);
     worker->train = train;
@@ -120,21 +115,48 @@ static void set_train(struct worker *worker, struct train *train)
     pthread_mutex_unlock(&worker->lock);
 }
 
-static void tell(struct worker *worker, enum life_event event)
+static int tell(struct worker *worker, enum life_event event)
 {
     struct life_input input = {.event = event, .generation = worker->generation};
-    (void)worker_tell(worker, &input); /* stale: an order was faster, and the duty is another */
+    return worker_tell(worker, &input); /* stale: an order was faster, and the duty is another */
+}
+
+/* What a peer did or suffered. It has a name, or is gone all the same; one that is at the next
+ * generation already is gone from this one. */
+static int is_of_a_peer(struct worker *worker, int rc)
+{
+    int is_gone = rc == MS_E_CLOSED || rc == MS_E_TIMEOUT;
+    int is_elsewhere = rc == MS_E_ABORTED || rc == MS_E_UNREACHABLE;
+    if (worker->train == NULL) {
+        return is_gone;
+    }
+    return is_gone || (rc == MS_E_ABORTED && train_is_held(worker->train)) ||
+           (is_elsewhere && train_culprit(worker->train) >= 0);
+}
+
+/* What is short here (descriptors, memory for a mesh) ends the mesh, not what the rank holds, which
+ * may be the only copy: it holds like one that lost a peer, and says so. */
+static int is_of_a_survivors_mesh(struct worker *worker, int rc)
+{
+    pthread_mutex_lock(&worker->lock);
+    int survives = worker->life.recovers && worker->life.has_trained;
+    pthread_mutex_unlock(&worker->lock);
+    return survives && (rc == MS_E_IO || rc == MS_E_NOMEM) && worker->train != NULL &&
+           train_is_of_mesh(worker->train, rc);
+}
+
+static int must_hold(struct worker *worker, int rc)
+{
+    return is_of_a_peer(worker, rc) || is_of_a_survivors_mesh(worker, rc);
 }
 
 /* rc: of a piece of work; a peer that is gone is told apart from what failed here. What life_apply
  * returns. */
 static int tell_end(struct worker *worker, enum life_event good, int rc, const struct ms_err *err)
 {
-    int is_held = rc == MS_E_ABORTED && worker->train != NULL && train_is_held(worker->train);
-    int is_peer = rc == MS_E_CLOSED || rc == MS_E_TIMEOUT || is_held;
-    struct life_input input = {.event = rc == 0   ? good
-                                        : is_peer ? LIFE_PEER
-                                                  : LIFE_FAILED,
+    struct life_input input = {.event = rc == 0                 ? good
+                                        : must_hold(worker, rc) ? LIFE_PEER
+                                                                : LIFE_FAILED,
                                .generation = worker->generation,
                                .code = rc < 0 ? rc : 0,
                                .text = rc < 0 ? ms_err_text(err) : NULL};
@@ -160,17 +182,11 @@ void rank_begin(struct worker *worker)
            assign->job, assign->generation, assign->rank, assign->world_size);
 }
 
-void rank_go_on(struct worker *worker, uint64_t generation)
-{
-    agent_release(worker->agent, worker->generation);
-    worker->generation = generation;
-}
-
 static int read_assign(struct worker *worker, struct ms_err *err)
 {
     const Ms__Assign *assign = worker->assign;
     worker->job = malloc(sizeof(*worker->job));
-    worker->members = make_members(assign);
+    worker->members = rank_members(assign);
     worker->offers = read_offers(assign);
     if (worker->job == NULL || worker->members == NULL || worker->offers == NULL) {
         return ms_fail(err, MS_E_NOMEM, "no memory for job %" PRIu64, assign->job);
@@ -190,6 +206,7 @@ static int make_train(struct worker *worker, struct ms_err *err)
     struct train_config cfg = {.job = worker->job,
                                .job_id = assign->job,
                                .generation = assign->generation,
+                               .job_tag = assign->job_tag,
                                .rank = (int)assign->rank,
                                .world = (int)assign->world_size,
                                .members = worker->members,
@@ -203,6 +220,8 @@ static int make_train(struct worker *worker, struct ms_err *err)
                                .isa = assign->isa,
                                .run_dir = worker->run_dir,
                                .log_fd = worker->log_fd,
+                               .log_path =
+                                   worker->log_fd != STDOUT_FILENO ? worker->log_path : NULL,
                                .on_progress = worker_on_progress,
                                .on_wait = worker_on_wait,
                                .on_note = worker_on_note,
@@ -214,7 +233,7 @@ static int make_train(struct worker *worker, struct ms_err *err)
     if (train == NULL) {
         return ms_fail(err, MS_E_NOMEM, "no memory for job %" PRIu64, assign->job);
     }
-    set_train(worker, train);
+    rank_set_train(worker, train);
     return 0;
 }
 
@@ -306,19 +325,23 @@ void rank_plan(struct worker *worker)
 
 /* ---- with its peers ---- */
 
-/* rc: of the mesh. Start may come the moment RankReady is out: the life has to know before that the
- * mesh stands. */
-static void tell_mesh(struct worker *worker, int rc, const struct train_info *info,
-                      const struct ms_err *err)
+static const char *const state_words[] = {
+    [MS_STATE_KEPT] = "kept", [MS_STATE_PULLED] = "pulled", [MS_STATE_CHECKPOINT] = "checkpoint"};
+
+void rank_tell_mesh(struct worker *worker, int rc, const struct train_info *info,
+                    const struct ms_err *err)
 {
     char peak[32];
     if (rc == 0) {
+        worker->ready_step = info->step;
         ms_log(MS_LOG_INFO,
                "rank.ready job=%" PRIu64 " generation=%" PRIu64 " rank=%u/%u steps=%" PRIu64
-               " threads=%d peak=%s reorders=%" PRIu64 " plan=%.12s prepared_ms=%" PRId64,
+               " threads=%d peak=%s reorders=%" PRIu64 " plan=%.12s prepared_ms=%" PRId64
+               " step=%" PRIu64 " state=%s state_rank=%d",
                worker->job_id, worker->generation, worker->rank, worker->world, info->steps_total,
                info->threads, MS_QUOTE(memory_format(info->peak_bytes, peak, sizeof(peak))),
-               info->reorders, info->plan_sha256, ms_mono_ms() - worker->begun_ms);
+               info->reorders, info->plan_sha256, ms_mono_ms() - worker->begun_ms, info->step,
+               state_words[info->state_from], info->state_rank);
     }
     if (tell_end(worker, LIFE_MADE, rc, err) == LIFE_TAKEN && rc == 0) {
         worker_send_ready(worker, info);
@@ -336,10 +359,13 @@ void rank_join(struct worker *worker)
         tell_isa(worker, rc, &err);
         return;
     }
+    if (tell(worker, LIFE_OBEYED) == LIFE_STALE) {
+        return; /* ended meanwhile, or given up for another Assign */
+    }
     worker_log_plan(worker);
     worker_write_plan(worker);
     rc = train_join(worker->train, &info, &err);
-    tell_mesh(worker, rc, &info, &err);
+    rank_tell_mesh(worker, rc, &info, &err);
 }
 
 void rank_train(struct worker *worker)
@@ -353,67 +379,6 @@ void rank_train(struct worker *worker)
 }
 
 /* ---- the end ---- */
-
-/* A peer is gone: report it and let the scheduler, who knows why, speak first. */
-void rank_hold(struct worker *worker)
-{
-    Ms__PeerReport report = MS__PEER_REPORT__INIT;
-    struct life_verdict verdict = worker_verdict(worker);
-    report.job = worker->job_id;
-    report.generation = worker->generation;
-    report.rank = worker->rank;
-    report.text = verdict.text;
-    int peer = train_culprit(worker->train);
-    if (peer >= 0) {
-        report.peer = (uint32_t)peer;
-        (void)agent_send(worker->agent, MS_MSG_PEER_REPORT, &report.base, NULL); /* Done follows */
-    }
-    worker_await_change(worker, LIFE_HOLDING, PEER_VERDICT_MS);
-    tell(worker, LIFE_QUIET);
-}
-
-static int rejoin(struct worker *worker, struct mesh_member *members, SSL_CTX *tls,
-                  struct train_info *info, struct ms_err *err)
-{
-    const Ms__Assign *assign = worker->assign;
-    struct train_peers peers = {.members = members, .generation = assign->generation, .tls = tls};
-    memcpy(peers.token, assign->token.data, sizeof(peers.token));
-    if (members == NULL) {
-        return ms_fail(err, MS_E_NOMEM, "no memory for job %" PRIu64, assign->job);
-    }
-    if (assign->world_size != worker->world) {
-        return ms_fail(err, MS_E_REFUSED, "job %" PRIu64 " has %u ranks, and cannot go on with %u",
-                       assign->job, worker->world, assign->world_size);
-    }
-    comm_listener_set_tls(worker->listener, tls);
-    return train_rejoin(worker->train, &peers, info, err);
-}
-
-void rank_come_back(struct worker *worker, uint64_t generation)
-{
-    struct life_input input = {.event = LIFE_PEER, .generation = generation, .code = MS_E_ABORTED};
-    (void)worker_tell(worker, &input);
-}
-
-/* The rank goes on under the generation of the Assign in hand. */
-void rank_pull(struct worker *worker)
-{
-    struct train_info info;
-    struct ms_err err = {0, ""};
-    struct mesh_member *members = make_members(worker->assign);
-    SSL_CTX *tls = worker_tls(worker);
-    rank_go_on(worker, worker->assign->generation);
-    worker->begun_ms = ms_mono_ms();
-    ms_log(MS_LOG_NOTICE, "rank.goes_on job=%" PRIu64 " generation=%" PRIu64 " rank=%u/%u",
-           worker->job_id, worker->generation, worker->rank, worker->world);
-    int rc = rejoin(worker, members, tls, &info, &err);
-    free(worker->members); /* the mesh that knew them is gone */
-    worker->members = members;
-    SSL_CTX_free(worker->rank_tls);
-    worker->rank_tls = tls;
-    set_train(worker, worker->train); /* what was asked of it since */
-    tell_mesh(worker, rc, &info, &err);
-}
 
 static void log_end(const struct worker *worker, const struct life_verdict *verdict)
 {
@@ -441,14 +406,15 @@ void rank_say(struct worker *worker)
     pthread_mutex_unlock(&worker->lock);
     worker_send_done(worker, &verdict, leaves);
     log_end(worker, &verdict);
-    tell(worker, LIFE_SAID);
+    agent_rest(worker->agent, worker->generation);
+    (void)tell(worker, LIFE_SAID);
 }
 
 void rank_clean(struct worker *worker)
 {
     struct train *train = worker->train;
     struct life_verdict verdict = worker_verdict(worker);
-    set_train(worker, NULL);
+    rank_set_train(worker, NULL);
     train_destroy(train);
     close_log(worker, verdict.code < 0 ? verdict.text : "");
     SSL_CTX_free(worker->rank_tls);
@@ -460,6 +426,6 @@ void rank_clean(struct worker *worker)
     free(worker->job);
     worker->job = NULL;
     agent_release(worker->agent, worker->generation);
-    tell(worker, LIFE_OUT);
+    (void)tell(worker, LIFE_OUT);
     worker->generation = 0; /* another database may give the same number again */
 }

@@ -11,8 +11,6 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { PROGRESS_MS = 200 }; /* what people watch: five a second are enough */
-
 static const char *const phase_names[] = {
     [TRAIN_PREPARING] = "preparing",
     [TRAIN_TRAINING] = "training",
@@ -64,10 +62,11 @@ void worker_on_progress(void *arg, const struct train_progress *progress)
         return;
     }
     int64_t now = ms_mono_ms();
-    int must = progress->has_eval || progress->phase != worker->last_phase ||
-               progress->step == progress->steps_total ||
+    /* the first step of a round: a rank that is lost behind it is not lost in vain */
+    int must = progress->step == worker->ready_step + 1 || progress->has_eval ||
+               progress->phase != worker->last_phase || progress->step == progress->steps_total ||
                progress->step_in_epoch == progress->steps_per_epoch;
-    if (must || now - worker->progress_ms >= PROGRESS_MS) {
+    if (must || now - worker->progress_ms >= MS_PROGRESS_MS) {
         worker->progress_ms = now;
         worker->last_phase = progress->phase;
         send_progress(worker, progress);
@@ -126,6 +125,7 @@ void worker_send_ready(struct worker *worker, const struct train_info *info)
 {
     Ms__RankReady msg = MS__RANK_READY__INIT;
     char plan[MS_SHA256_HEX];
+    uint8_t digest[MS_STATE_DIGEST_LEN]; /* messages have no const */
     memcpy(plan, info->plan_sha256, sizeof(plan));
     msg.job = worker->job_id;
     msg.generation = worker->generation;
@@ -136,6 +136,18 @@ void worker_send_ready(struct worker *worker, const struct train_info *info)
     msg.peak_bytes = info->peak_bytes;
     msg.steps_per_epoch = (uint32_t)info->steps_per_epoch;
     msg.epochs = (uint32_t)info->epochs;
+    msg.step = info->step;
+    msg.told = info->told;
+    msg.state_from = info->state_from;
+    msg.state_rank = (uint32_t)info->state_rank;
+    msg.state_bytes = info->state_bytes;
+    msg.state_ms = info->state_ms;
+    msg.prepared_ms = info->prepared_ms;
+    msg.joined_ms = info->joined_ms;
+    if (info->has_digest) {
+        memcpy(digest, info->state_digest, sizeof(digest));
+        msg.state_digest = (ProtobufCBinaryData){sizeof(digest), digest};
+    }
     struct ms_err err;
     if (agent_send(worker->agent, MS_MSG_RANK_READY, &msg.base, &err) < 0) {
         ms_log(MS_LOG_ERR, "worker.ready_not_sent reason=%s", MS_QUOTE(err.text));
@@ -149,7 +161,8 @@ void worker_send_done(struct worker *worker, const struct life_verdict *verdict,
     char reason[MS_TEXT_MAX];
     char weights[MS_SHA256_HEX];
     char plan[MS_SHA256_HEX];
-    snprintf(reason, sizeof(reason), "%s", verdict->text);
+    const char *kept = verdict->code == 0 && result->stopped ? result->kept : verdict->text;
+    snprintf(reason, sizeof(reason), "%s", kept);
     memcpy(weights, result->weights_sha256, sizeof(weights));
     memcpy(plan, result->plan_sha256, sizeof(plan));
     msg.job = worker->job_id;

@@ -7,8 +7,10 @@
 #include "proto/folder.h"
 #include "proto/log.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { CHECK_HOURS = 24, MS_AN_HOUR = 3600000 };
 
@@ -117,6 +119,19 @@ int certs_load(struct certs *certs, SSL_CTX **ret, struct ms_err *err)
                ms_log_quote(quoted, sizeof(quoted), warning));
     }
     return 0;
+}
+
+static int is_missing(const char *folder, const char *name)
+{
+    char path[MS_PATH_MAX + 1];
+    const int n = snprintf(path, sizeof(path), "%s/%s", folder, name);
+    return n > 0 && (size_t)n < sizeof(path) && access(path, F_OK) != 0 &&
+           (errno == ENOENT || errno == ENOTDIR);
+}
+
+int certs_are_missing(const char *folder, const char *p12)
+{
+    return is_missing(folder, p12) && is_missing(folder, "ca.crt");
 }
 
 void certs_check(struct certs *certs)

@@ -26,6 +26,10 @@ struct certs { /* strings are borrowed for its life */
  * read for now, is MS_E_TIMEOUT: that may pass. So may a certificate that is not valid yet. */
 int certs_load(struct certs *certs, SSL_CTX **ret, struct ms_err *err);
 
+/* Is there nothing in that folder, neither p12 nor the CA's certificate? What may not be looked at
+ * is there: certs_load says so. */
+int certs_are_missing(const char *folder, const char *p12);
+
 /* Looks whether what a start would load still holds, and logs what is wrong or expires soon. */
 void certs_check(struct certs *certs);
 int64_t certs_check_ms(const struct certs *certs);

@@ -1,5 +1,6 @@
 /* msworker.c - the worker program: its words, and how it ends; the rest is worker_run */
 #include "libworker/program/anew.h"
+#include "libworker/program/as_scheduler.h"
 #include "libworker/program/program.h"
 #include "libworker/program/spin.h"
 #include "proto/log.h"
@@ -40,7 +41,8 @@ static int usage(void)
         "Usage: msworker [OPTION]... [JOB.yaml]\n\n"
         "The worker of a training cluster. With a job file it is a worker of MindSpore's dynamic\n"
         "cluster (MS_ROLE=MS_WORKER, MS_SCHED_HOST, MS_SCHED_PORT, MS_WORKER_NUM); without one it\n"
-        "registers with a standing cluster and waits for jobs.\n\n");
+        "registers with a standing cluster and waits for jobs. With MS_ROLE=MS_SCHED it becomes\n"
+        "msschedd, the scheduler.\n\n");
     ms_settings_usage(program_settings, stdout);
     printf("  --check-config          print every setting and where it came from, read the files\n"
            "  --version, --help\n");
@@ -140,9 +142,19 @@ static int check_config(struct program *program, const char *as, int argc, char 
     return exit_status(program, rc);
 }
 
+/* Once, before anything that it may have caused. */
+static void say_unused(void)
+{
+    char names[MS_TEXT_MAX * 2];
+    if (ms_env_unused(names, sizeof(names))[0] != '\0') {
+        ms_log(MS_LOG_NOTICE, "env.unused text=\"set, and not used by msched: %s\"", names);
+    }
+}
+
 static int run(struct program *program, int argc, char **argv)
 {
     struct ms_err err = {0, ""};
+    say_unused();
     signals_block(program);
     int rc = program_setup(program, argc, argv, &err);
     if (rc == 0) {
@@ -166,6 +178,11 @@ int main(int argc, char **argv)
     static struct program program; /* as long as the thread of the signals */
     struct ms_err err = {0, ""};
     int check = 0;
+    if (as_scheduler_is_asked(program_settings, argc, argv)) {
+        (void)as_scheduler_run(program_settings, argc, argv, &err);
+        say_error(err.text);
+        return EXIT_CONFIG;
+    }
     spin_settle(argv);
     anew_keep(argc, argv);
     ms_process_begin();

@@ -27,6 +27,7 @@ struct program {
     struct job job;
     char *plan; /* --plan; malloc'ed, NULL: none */
     char server[MS_ADDR_MAX + 1];
+    char plain_by[MS_NAME_MAX + 128]; /* why without TLS, where nobody said so; "" */
     char node_id[MS_NAME_MAX + 1];
     struct worker_config worker;
     int checks;       /* --check-config */

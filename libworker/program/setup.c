@@ -22,6 +22,7 @@
 /* Where data lie by the customs of hosts and clusters; not /etc, not /var/lib/msched with its keys
  * and other people's jobs, not /tmp, where anybody may put a link. */
 #define DATA_ROOTS    "/data /datasets /srv /mnt /media /scratch /opt /home /var/lib/msched/data"
+#define NODE_P12      "node.p12"
 #define JOB_VARIABLES "DATA_PATH DATA_DIR DATASET_PATH MS_DATA_*"
 
 const struct ms_setting program_settings[] = {
@@ -53,8 +54,8 @@ const struct ms_setting program_settings[] = {
      "standing cluster: jobs read their data below these folders only; any: everywhere"},
     {"job_variables", "--job-variables", NULL, MS_SET_STRING, 0, 0, NULL, JOB_VARIABLES, 0,
      "standing cluster: variables of this process that jobs may name in paths; any: all"},
-    {"tls", "--tls", NULL, MS_SET_ENUM, 0, 0, "on|off", "on", 0,
-     "off: plain connections, in so many words (MS_ENABLE_SSL=0 does the same)"},
+    {"tls", "--tls", "MS_ENABLE_SSL", MS_SET_ENUM, 0, 0, "auto|off|on|0|1", "auto", 0,
+     "auto: TLS, plain only to a scheduler on loopback without certificates; off: plain TCP"},
     {"tls_dir", "--tls-dir", NULL, MS_SET_STRING, 0, 0, NULL, MSCHED_SYSCONFDIR "/tls", 0,
      "folder with ca.crt, node.p12 and, if there, crl.pem; their content is read again on SIGHUP"},
     {"tls_password_file", "--tls-password-file", NULL, MS_SET_STRING, 0, 0, NULL, NULL, 0,
@@ -87,14 +88,29 @@ static int load_certs(struct program *program, const char *folder, const char *p
     return certs_load(&program->certs, &program->tls, err);
 }
 
-static int tls_standing(struct program *program, struct ms_err *err)
+/* As msschedd serves it: on loopback, and where neither the built-in folder has certificates nor
+ * anybody named another one. */
+static int may_be_plain(struct program *program, const char *folder)
 {
-    const char *off = getenv("MS_ENABLE_SSL");
-    if (strcmp(ms_settings_string(program->settings, "tls"), "off") == 0 ||
-        (off != NULL && strcmp(off, "0") == 0)) {
+    struct ms_addr addr;
+    if (strcmp(ms_settings_string(program->settings, "tls"), "auto") != 0 ||
+        ms_settings_source(program->settings, "tls_dir") != MS_FROM_BUILTIN ||
+        ms_addr_parse(program->server, 0, &addr, NULL) != 0 || !ms_addr_names_loopback(&addr) ||
+        !certs_are_missing(folder, NODE_P12)) {
         return 0;
     }
-    return load_certs(program, ms_settings_string(program->settings, "tls_dir"), "node.p12", err);
+    snprintf(program->plain_by, sizeof(program->plain_by), "no certificate in %.100s", folder);
+    return 1;
+}
+
+static int tls_standing(struct program *program, struct ms_err *err)
+{
+    const char *word = ms_settings_string(program->settings, "tls");
+    const char *folder = ms_settings_string(program->settings, "tls_dir");
+    if (strcmp(word, "off") == 0 || strcmp(word, "0") == 0 || may_be_plain(program, folder)) {
+        return 0;
+    }
+    return load_certs(program, folder, NODE_P12, err);
 }
 
 /* ---- the three ways to be a worker ---- */
@@ -123,6 +139,7 @@ static int setup_dynamic(struct program *program, const char *job_path, struct m
     if (rc < 0) {
         return rc;
     }
+    dynamic_take_job(&program->dynamic, &program->job);
     dynamic_fill(&program->dynamic, &program->job, worker);
     const char *run_dir = ms_settings_string(program->settings, "run_dir");
     worker->run_dir = run_dir != NULL ? run_dir : ".";
@@ -209,7 +226,7 @@ static int setup_standing(struct program *program, struct ms_err *err)
         static char folder[MS_PATH_MAX + 8]; /* certs borrows it */
         snprintf(folder, sizeof(folder), "%s/tls", run_dir);
         worker->run_dir = run_dir;
-        worker->connect_timeout_ms = MS_TOPO_TIMEOUT_S * 1000LL;
+        worker->connect_timeout_ms = worker->word_ms = MS_TOPO_TIMEOUT_S * 1000LL;
         worker->port_min = worker->port_max = 0;
         rc = load_certs(program, folder, "worker.p12", err);
         return rc < 0 ? rc : name_node(program, err);
@@ -368,6 +385,7 @@ int program_setup(struct program *program, int argc, char **argv, struct ms_err 
         worker->scheduler = program->server;
         worker->node_id = program->node_id;
         worker->tls = program->tls;
+        worker->plain_by = program->plain_by;
     }
     return rc;
 }
