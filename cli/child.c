@@ -213,6 +213,9 @@ int child_start(struct child *child, const struct child_spec *spec, struct ms_er
     } else {
         child->pid = pid;
         child->is_over = 0;
+        child->sent = 0;
+        child->lost_s = child->is_left_alone = 0;
+        restart_begin(&child->restart);
     }
     close(start.log_fd);
     return rc;

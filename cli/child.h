@@ -2,6 +2,7 @@
 #ifndef CLI_CHILD_H
 #define CLI_CHILD_H
 
+#include "cli/restart.h"
 #include "proto/err.h"
 #include "proto/limits.h"
 
@@ -15,6 +16,9 @@ struct child {
     int sent;                   /* last signal that we sent it, 0: none */
     char name[32];              /* "scheduler", "worker 3" */
     char log[MS_PATH_MAX + 32]; /* where its output goes, appended */
+    struct restart restart;     /* how often it died, and when it comes back */
+    int lost_s;                 /* how long it lives while its rank is lost: run_frozen.c */
+    int is_left_alone;          /* ... and that it is not killed for it was said */
 };
 
 enum { CHILD_ENV_MAX = 8, CHILD_FDS_MAX = 2 };
@@ -32,8 +36,9 @@ struct child_spec {
 int child_find_program(const char *name, const char *variable, const char *build_dir, char *ret,
                        size_t size, struct ms_err *err);
 
-/* Starts spec with output to child->log (name and log are filled in by the caller). It is in a
- * session of its own, so that a terminal's Ctrl-C reaches msctl alone, and dies with msctl. */
+/* Starts spec, or starts it again, with output to child->log (name and log are filled in by the
+ * caller). It is in a session of its own, so that a terminal's Ctrl-C reaches msctl alone, and dies
+ * with msctl. */
 int child_start(struct child *child, const struct child_spec *spec, struct ms_err *err);
 
 /* Reaps it if it has ended: 1 the first time, else 0. */

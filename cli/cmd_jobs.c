@@ -1,5 +1,6 @@
 /* cmd_jobs.c - msctl jobs, msctl show */
 #include "cli/cli.h"
+#include "cli/comeback.h"
 #include "cli/eval_name.h"
 #include "cli/format.h"
 #include "cli/json.h"
@@ -243,6 +244,8 @@ static int show_job(struct cli *cli, const Ms__JobInfo *job, struct ms_err *err)
     line(cli, "time", job->started_ms > 0 ? cli_format_duration(buf, run_seconds(job)) : "");
     snprintf(text, sizeof(text), "%llu", (unsigned long long)job->steps);
     line(cli, "steps", job->steps > 0 ? text : "");
+    line(cli, "recovered", cli_comeback_sum(text, sizeof(text), job) != NULL ? text : "");
+    line(cli, "again", cli_comeback_again(text, sizeof(text), job) != NULL ? text : "");
     show_progress(cli, job);
     show_losses(cli, job);
     digest_line(cli, "weights", job->weights_sha256, "values, not file");

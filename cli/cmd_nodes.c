@@ -3,6 +3,7 @@
 #include "cli/format.h"
 #include "cli/host_label.h"
 #include "cli/json.h"
+#include "cli/node_words.h"
 #include "cli/pages.h"
 #include "cli/table.h"
 
@@ -31,20 +32,20 @@ static int add_node(struct cli_table *table, const Ms__NodeInfo *node, const cha
     char cores[32] = "";
     char memory[CLI_FORMAT_MAX] = "";
     char seen[CLI_FORMAT_MAX];
+    char words[CLI_NODE_WORDS_MAX];
     if (label != NULL || !is_even) {
         format_cores(cores, sizeof(cores), node);
     }
     if (label != NULL) {
         cli_format_bytes(memory, node->memory_bytes);
     }
-    const char *activity = node->activity[0] != '\0' ? node->activity : node->reason;
     const char *const cells[MS_ARRAY_SIZE(columns)] = {
         label != NULL ? label : "",
         cores,
         memory,
         node->node_id,
         node->state,
-        activity,
+        cli_node_words(words, sizeof(words), node),
         cli_format_duration(seen, (double)node->last_seen_ms / 1000),
         node->isa,
         node->address,

@@ -1,7 +1,10 @@
 /* cmd_run.c - msctl run: a private cluster on this host, from nothing to the job's end */
+#include "cli/checkpoints.h"
 #include "cli/eval_name.h"
 #include "cli/json.h"
 #include "cli/paths.h"
+#include "cli/plan_file.h"
+#include "cli/resume.h"
 #include "cli/run.h"
 #include "cli/summary.h"
 #include "proto/clock.h"
@@ -13,7 +16,8 @@ const struct cli_option cmd_run_options[] = {
     {"workers", 'n', "N", "workers on this host, instead of the file's", NULL},
     {"run-dir", 0, "DIR", "for logs and results; ./<job name>-<date>-<time> unless given", NULL},
     {"set", 0, "KEY=VALUE", "override a key of the file; may be given again", NULL},
-    {"resume", 0, NULL, "", "checkpoints, from which a run could be resumed, are not built yet"},
+    {"resume", 0, "DIR",
+     "go on from the newest checkpoint of a run directory or folder, or from one manifest", NULL},
     {"plan", 0, "FILE", "train by this plan (plan.txt of a run), or not at all", NULL},
     {NULL, 0, NULL, NULL, NULL},
 };
@@ -34,12 +38,13 @@ static const char *eval_name(struct run *run)
 }
 
 /* What a run without a verdict of the scheduler leaves for programs. */
-static void print_failure(struct run *run)
+static void print_failure(struct run *run, const struct cli_run_facts *facts)
 {
     json_t *object = json_object();
     json_object_set_new(object, "state", json_string(run->signal != 0 ? "CANCELLED" : "FAILED"));
     json_object_set_new(object, "reason", json_string(run->err.text));
     json_object_set_new(object, "run_dir", json_string(run->dir.shown));
+    cli_checkpoints_json(object, facts);
     cli_json_print(run->cli->out, object);
 }
 
@@ -60,14 +65,24 @@ static void print_end(struct run *run)
 {
     struct cli *cli = run->cli;
     double seconds = (double)(ms_mono_ms() - run->started_ms) / 1000;
-    const struct cli_run_facts facts = {run->dir.shown, seconds};
+    const struct cli_run_facts facts = {
+        run->dir.shown,
+        seconds,
+        &run->job,
+        run->again,
+        run->resumed_step,
+        run->resumed_s,
+        run->last != NULL ? run->last->job->tag : "",
+    };
     int has_verdict = run->last != NULL && run->last->ended;
     if (cli->json && has_verdict) {
         cli_json_print(cli->out, cli_summary_json(run->last->job, run->eval_name, &facts));
     } else if (cli->json) {
-        print_failure(run);
+        print_failure(run, &facts);
     } else if (has_verdict) {
         cli_summary_print(cli->out, cli->colour, run->last->job, run->eval_name, &facts);
+    } else {
+        cli_summary_print_left(cli->out, run->last != NULL ? run->last->job : NULL, &facts);
     }
     if (has_verdict && !run->failed) {
         print_killed(run);
@@ -108,6 +123,58 @@ static int check_inputs(const struct job *job, struct ms_err *err)
                : ms_fail(err, MS_E_FAILED, "%s; nothing was started", why.text);
 }
 
+/* Where its evaluation is another one rank 0 chooses that, and takes all else from the checkpoint.
+ */
+static void take_plan(struct run *run, char *plan)
+{
+    if (plan_file_evaluates(plan, &run->job)) {
+        run->plan = plan;
+    } else {
+        free(plan);
+    }
+}
+
+/* By its plan, whatever rank 0 would choose today. */
+static int find_resume(struct run *run, const struct cli_args *args, struct ms_err *err)
+{
+    char text[MS_PATH_MAX + 160];
+    struct resume_point point = {.step = 0};
+    const char *place = cli_value(args, "resume");
+    if (place == NULL) {
+        return MS_OK;
+    }
+    if (place[0] == '\0') {
+        return ms_fail(err, MS_E_INVALID,
+                       "--resume: no place is named: give it a run directory, a folder of "
+                       "checkpoints or one of them");
+    }
+    if (run->plan != NULL || run->job.resume[0] != '\0') {
+        return ms_fail(err, MS_E_INVALID, "--resume: %s; leave one of them out",
+                       run->plan != NULL ? "a checkpoint brings its plan, and there is a --plan"
+                                         : "the job has the key resume, too");
+    }
+    int rc = resume_find(run->cli, place, &run->job, &point, err);
+    if (rc == MS_OK) {
+        take_plan(run, point.plan);
+        run->resumed_step = point.step;
+        run->resumed_s = point.seconds;
+        snprintf(run->job.resume, sizeof(run->job.resume), "%s", point.path);
+        snprintf(text, sizeof(text), "resumes from step %llu (epoch %lld, step %lld): %s",
+                 (unsigned long long)point.step, (long long)point.epoch,
+                 (long long)point.step_in_epoch, point.path);
+        cli_display_note(&run->display, text);
+    }
+    return rc;
+}
+
+/* For who wants to go on: the file, and a word of what it was changed by. */
+static void note_again(struct run *run, const struct cli_args *args)
+{
+    const int is_changed = cli_has(args, "workers") || cli_has(args, "set");
+    snprintf(run->again, sizeof(run->again), "%s%s", args->words[0],
+             is_changed ? " (with the -n and --set of this run)" : "");
+}
+
 /* A regression has no accuracy, whatever number stands in its place. */
 static int prepare(struct run *run, const struct cli_args *args, struct ms_err *err)
 {
@@ -120,7 +187,14 @@ static int prepare(struct run *run, const struct cli_args *args, struct ms_err *
         rc = cli_load_job(args, args->words[0], &run->job, err);
     }
     if (rc == MS_OK) {
+        note_again(run, args);
+        rc = run_dir_look(cli_value(args, "run-dir"), err);
+    }
+    if (rc == MS_OK) {
         rc = cli_load_plan(args, &run->job, &run->plan, err);
+    }
+    if (rc == MS_OK) {
+        rc = find_resume(run, args, err);
     }
     if (rc == MS_OK) {
         rc = check_inputs(&run->job, err);

@@ -30,6 +30,12 @@ static int on_update(const Ms__JobUpdate *update, void *arg, struct ms_err *err)
     return cli_check_output(w->display.out, err);
 }
 
+/* What is said then begins on a clean line. */
+static void on_lost(void *arg)
+{
+    cli_display_end(&((struct watching *)arg)->display);
+}
+
 static void on_leave(void *arg)
 {
     struct watching *w = (struct watching *)arg;
@@ -61,7 +67,7 @@ static int ask_eval_name(struct watching *w, struct ms_err *err)
 int cmd_watch(struct cli *cli, const struct cli_args *args, struct ms_err *err)
 {
     struct watching w = {.cli = cli};
-    struct cli_watch watch = {on_update, &w, -1};
+    struct cli_watch watch = {on_update, &w, -1, on_lost};
     Ms__JobUpdate *last = NULL;
     FILE *out = cli->json ? cli->err : cli->out;
     cli_display_init(&w.display, out, cli->live, cli_terminal_width(out), NULL);
@@ -100,7 +106,7 @@ int cmd_watch(struct cli *cli, const struct cli_args *args, struct ms_err *err)
 static int wait_one(struct cli *cli, uint64_t job, int64_t deadline_ms, json_t *list, int *status,
                     struct ms_err *err)
 {
-    struct cli_watch watch = {NULL, NULL, deadline_ms};
+    struct cli_watch watch = {NULL, NULL, deadline_ms, NULL};
     Ms__JobUpdate *last = NULL;
     int rc = cli_watch(cli, job, &watch, &last, err);
     if (rc == MS_E_TIMEOUT) {

@@ -19,10 +19,11 @@ const struct cli_option cli_common_options[] = {
     {NULL, 0, NULL, NULL, NULL},
 };
 
-/* Stopping the worker of a busy node would fail its job. */
+/* A job that recovers goes on with another node, or waits for one. */
 #define LATER_DRAIN                                                                                \
     "taking nodes out of service is not built yet. Wait until msctl nodes shows the node idle, "   \
-    "then stop its msworker (systemctl stop msworker@0): a job that runs there would fail"
+    "then stop its msworker (systemctl stop msworker@0): a job that runs there would have to "     \
+    "recover elsewhere, and fails with recovery: false"
 
 const struct cli_command cli_commands[] = {
     {"run", "JOB.yaml", "train on this host with a private scheduler and workers", cmd_run_options,
@@ -31,6 +32,10 @@ const struct cli_command cli_commands[] = {
      "and plan.txt. The first Ctrl-C ends the job after its step, the second at once. Exit "
      "status:\n"
      "that of the job.\n"
+     "A process that dies is started again, and no step is lost, unless the job says recovery:\n"
+     "false. With the key checkpoint the job saves its state now and then, and at the first "
+     "Ctrl-C;\n"
+     "--resume goes on from there.\n"
      "The plan of a run is what fixes its bits beside job and seed: threads, instruction set,\n"
      "kernels, layouts, the order of sums. Runs with equal plan digests give equal weights; "
      "--plan\n"
@@ -76,7 +81,7 @@ const struct cli_command cli_commands[] = {
     {"help", "[COMMAND]", "what a command does and takes", NULL, cmd_help, NULL, NULL},
     {"drain", "", NULL, NULL, NULL, NULL, LATER_DRAIN},
     {"resume", "", NULL, NULL, NULL, NULL,
-     "checkpoints, from which a job could be resumed, are not built yet; submit it again"},
+     "a job is resumed where it is started: msctl run --resume DIR, or the key resume of a job"},
     {NULL, NULL, NULL, NULL, NULL, NULL, NULL},
 };
 

@@ -80,12 +80,21 @@ static int is_epoch_end(const struct cli_display *display, const Ms__Progress *p
            p->epoch > display->epoch;
 }
 
+/* They were said. */
+static void keep_words(struct cli_display *display, const Ms__JobInfo *job, double now_s)
+{
+    snprintf(display->state, sizeof(display->state), "%s", job->state);
+    snprintf(display->reason, sizeof(display->reason), "%s", job->reason);
+    display->printed_s = now_s;
+}
+
 /* What a log gets: reasons to print are a new state, a new reason to wait, an epoch's end, and
  * time. */
 static void print_plain(struct cli_display *display, const Ms__JobInfo *job, double now_s)
 {
     const Ms__Progress *p = job->progress;
     int forming = cli_progress_is_forming(job);
+    int held = cli_progress_is_held(job);
     int new_state = strcmp(display->state, job->state) != 0;
     int new_reason = strncmp(display->reason, job->reason, sizeof(display->reason) - 1) != 0;
     /* the state that a job ends in is the summary's to tell */
@@ -93,42 +102,83 @@ static void print_plain(struct cli_display *display, const Ms__JobInfo *job, dou
     int ended = !forming && is_epoch_end(display, p) &&
                 (display->epoch == 0 || now_s >= display->printed_s + epoch_every_s);
     int first = !forming && display->step == 0;
-    int due = !forming && p->step != display->step && now_s >= display->printed_s + plain_every_s;
+    int new_words = held ? new_reason : !forming && p->step != display->step;
+    int due = new_words && now_s >= display->printed_s + plain_every_s;
     if (!changed && !ended && !first && !due) {
         return;
     }
     char text[CLI_LINE_MAX];
-    snprintf(display->state, sizeof(display->state), "%s", job->state);
-    snprintf(display->reason, sizeof(display->reason), "%s", job->reason);
+    keep_words(display, job, now_s);
     double eta_s = display->eta.seen ? display->eta.seconds : -1;
     /* RUNNING before its first step has nothing to tell */
     if (!forming || job->reason[0] != '\0') {
         cli_display_note(display, cli_progress_plain(text, sizeof(text), job, eta_s));
     }
-    display->printed_s = now_s;
     if (!forming) {
         display->step = p->step;
         display->epoch = ended ? p->epoch : display->epoch;
     }
 }
 
-static int is_ended(const Ms__JobInfo *job)
+static void keep_progress(struct cli_display *display, const Ms__Progress *progress)
 {
-    return strcmp(job->state, "SUCCEEDED") == 0 || strcmp(job->state, "FAILED") == 0 ||
-           strcmp(job->state, "CANCELLED") == 0;
+    ms__progress__init(&display->progress);
+    display->progress.generation = progress->generation;
+    display->progress.step = progress->step;
+    display->progress.steps_total = progress->steps_total;
+    display->progress.epoch = progress->epoch;
+    display->progress.epochs = progress->epochs;
+    display->progress.step_in_epoch = progress->step_in_epoch;
+    display->progress.steps_per_epoch = progress->steps_per_epoch;
+    display->progress.loss = progress->loss;
+    display->progress.samples_per_s = progress->samples_per_s;
+    display->progress.step_ms = progress->step_ms;
+    snprintf(display->phase, sizeof(display->phase), "%s", progress->phase);
+    display->progress.phase = display->phase;
 }
 
-void cli_display_update(struct cli_display *display, const Ms__JobInfo *job, double now_s)
+static int is_on(const Ms__JobInfo *job)
 {
+    return strcmp(job->state, "RUNNING") == 0 || strcmp(job->state, "RECOVERING") == 0;
+}
+
+/* What was reported last is of before the loss, and may be some steps off. */
+static void go_to(struct cli_display *display, uint64_t step)
+{
+    Ms__Progress *p = &display->progress;
+    p->step = step;
+    if (p->steps_per_epoch > 0) {
+        p->epoch = (uint32_t)((step - 1) / p->steps_per_epoch) + 1;
+        p->step_in_epoch = (uint32_t)((step - 1) % p->steps_per_epoch) + 1;
+    }
+}
+
+void cli_display_update(struct cli_display *display, const Ms__JobInfo *update, double now_s)
+{
+    char text[CLI_LINE_MAX];
+    Ms__JobInfo shown = *update;
+    const Ms__JobInfo *job = &shown;
     if (job->progress != NULL && job->progress->step > 0) {
         cli_eta_update(&display->eta, job->progress, now_s);
+        keep_progress(display, job->progress);
+    } else if (display->progress.step > 0 && is_on(job)) {
+        shown.progress = &display->progress;
+    }
+    uint64_t from = display->progress.step > 0 ? cli_comeback_step(job) : 0;
+    if (from > 0) {
+        go_to(display, from);
+        shown.progress = &display->progress;
+    }
+    if (cli_comeback_line(&display->comeback, job, now_s, text, sizeof(text)) != NULL) {
+        cli_display_note(display, text);
+        keep_words(display, job, now_s);
     }
     if (display->live) {
         print_evals(display, job);
         draw(display, job);
     } else {
         /* an end without a last step is the summary's to tell */
-        if (!is_ended(job) || !cli_progress_is_forming(job)) {
+        if (!cli_job_is_ended(job) || !cli_progress_is_forming(job)) {
             print_plain(display, job, now_s);
         }
         print_evals(display, job);

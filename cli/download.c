@@ -1,6 +1,8 @@
 /* download.c - one file that comes in pieces: beside its place until it is whole and right */
 #include "cli/download.h"
 
+#include "proto/folder.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -14,13 +16,9 @@
 /* One at a time. Who had it may have finished, or thrown it away, since we opened it. */
 static int lock_part(const struct download *d, struct ms_err *err)
 {
-    struct stat ours;
-    struct stat named;
     int is_taken = flock(d->fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
     if (!is_taken) { /* a file system without locks keeps nobody out */
-        is_taken = fstat(d->fd, &ours) != 0 ||
-                   fstatat(d->dir_fd, d->part, &named, AT_SYMLINK_NOFOLLOW) != 0 ||
-                   ours.st_ino != named.st_ino;
+        is_taken = !ms_name_leads_to(d->dir_fd, d->part, AT_SYMLINK_NOFOLLOW, d->fd);
     }
     return is_taken ? ms_fail(err, MS_E_EXISTS,
                               "%s is being fetched into this folder by another msctl: wait for "

@@ -215,12 +215,6 @@ static int read_certificates(const struct finder_places *places, struct config *
                                  files, err);
 }
 
-static int is_loopback_name(const char *host)
-{
-    return strncmp(host, "127.", 4) == 0 || strcmp(host, "::1") == 0 ||
-           strcmp(host, "localhost") == 0;
-}
-
 static int decide_tls(const struct finder_places *places, struct config *config,
                       const struct ms_addr *addr, struct finder_target *target, struct ms_err *err)
 {
@@ -243,7 +237,7 @@ static int decide_tls(const struct finder_places *places, struct config *config,
         return rc;
     }
     target->use_tls = target->files.p12_path[0] != '\0';
-    if (!target->use_tls && (mode == TLS_ON || !is_loopback_name(addr->host))) {
+    if (!target->use_tls && (mode == TLS_ON || !ms_addr_names_loopback(addr))) {
         const char *dir = places->user_dir != NULL ? places->user_dir : "~/.config/msched";
         return ms_fail(
             err, MS_E_TLS,

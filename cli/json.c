@@ -112,6 +112,11 @@ json_t *cli_json_job(const Ms__JobInfo *job)
     json_object_set_new(o, "ended_ms", json_integer(job->ended_ms));
     put_int(o, "steps", steps_of(job));
     put_real(o, "seconds", seconds_of(job));
+    put_int(o, "recoveries", job->recoveries);
+    put_int(o, "ranks_lost", job->ranks_lost);
+    put_int(o, "recovering_ms", job->recovering_ms);
+    put_int(o, "again_from", job->again_from);
+    put_int(o, "again_to", job->again_to);
     put_text(o, "weights_sha256", job->weights_sha256);
     put_text(o, "plan_sha256", job->plan_sha256);
     json_object_set_new(o, "plan_given", json_boolean(job->plan_given));

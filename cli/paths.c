@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { PATHS = 3 };
+enum { PATHS = 4 };
 
 struct input {
     const char *key;
@@ -19,6 +19,7 @@ static void list(struct job *job, struct input ret[PATHS])
     ret[1] = (struct input){"evaluate.dataset.path",
                             job->has_evaluate ? job->evaluate_dataset.path : job->dataset.path};
     ret[2] = (struct input){"initial_weights", job->initial_weights};
+    ret[3] = (struct input){"resume", job->resume};
 }
 
 /* The value of the variable at "${NAME}...", or NULL; *ret_length is that of "${NAME}". */

@@ -101,6 +101,19 @@ int plan_file_read(const char *path, const struct job *job, char **ret, struct m
     return MS_OK;
 }
 
+int plan_file_evaluates(const char *text, const struct job *job)
+{
+    struct plan_spec *spec = NULL;
+    if (plan_spec_parse(text, strlen(text), &spec, NULL) != MS_OK) {
+        return 1; /* the ranks say what is wrong with it */
+    }
+    const struct shape *batch = &spec->uses[PLAN_EVALUATE].batch;
+    const int64_t there = batch->n_dims > 0 ? batch->dim[0] : 0;
+    const int64_t given = job->evaluate_batch_size > 0 ? job->evaluate_batch_size : job->batch_size;
+    plan_spec_destroy(spec);
+    return there == (job->has_evaluate ? given : 0);
+}
+
 int plan_file_missing(const Ms__JobInfo *job, struct ms_err *err)
 {
     const unsigned long long id = job->id;

@@ -37,6 +37,28 @@ int cli_progress_is_forming(const Ms__JobInfo *job)
            strcmp(job->state, "PLACING") == 0;
 }
 
+uint64_t cli_progress_step(const Ms__JobInfo *job)
+{
+    uint64_t step = job->progress != NULL ? job->progress->step : 0;
+    for (size_t i = 0; i < job->n_ranks; i++) {
+        step = job->ranks[i]->step > step ? job->ranks[i]->step : step;
+    }
+    return step;
+}
+
+int cli_job_is_ended(const Ms__JobInfo *job)
+{
+    return strcmp(job->state, "SUCCEEDED") == 0 || strcmp(job->state, "FAILED") == 0 ||
+           strcmp(job->state, "CANCELLED") == 0;
+}
+
+int cli_progress_is_held(const Ms__JobInfo *job)
+{
+    int is_running = strcmp(job->state, "RUNNING") == 0;
+    return !cli_progress_is_forming(job) &&
+           ((is_running && job->reason[0] != '\0') || strcmp(job->state, "RECOVERING") == 0);
+}
+
 /* "QUEUED: waits for 3 of 8 workers"; a running job without a first step says what its ranks do. */
 static const char *forming_line(char *dst, size_t size, const Ms__JobInfo *job)
 {
@@ -72,18 +94,30 @@ static void put_tail(char *dst, size_t size, const Ms__JobInfo *job, double eta_
     cli_format_rate(rate, p->samples_per_s);
     cli_format_ms(step, p->step_ms);
     int evaluates = strcmp(p->phase, "evaluating") == 0;
-    int used = snprintf(dst, size, compact ? "loss %s  %s/s  %s" : "loss %s  %s samples/s  %s/step",
-                        loss, rate, step);
+    int used =
+        p->step_ms > 0
+            ? snprintf(dst, size, compact ? "loss %s  %s/s  %s" : "loss %s  %s samples/s  %s/step",
+                       loss, rate, step)
+            : snprintf(dst, size, "loss %s", loss); /* no step of this run yet */
+    if (cli_job_is_ended(job)) {
+        return; /* however far it came, it does not go on */
+    }
     if (eta_s >= 0 && used >= 0 && (size_t)used < size) {
         used += snprintf(dst + used, size - (size_t)used, "  ETA %s", cli_format_eta(eta, eta_s));
     }
-    const char *also = evaluates                               ? "  evaluating"
-                       : strcmp(job->state, "RUNNING") == 0    ? ""
-                       : strcmp(job->state, "RECOVERING") == 0 ? "  recovering"
-                                                               : "";
-    if (used >= 0 && (size_t)used < size) {
-        snprintf(dst + used, size - (size_t)used, "%s", also);
+    if (evaluates && used >= 0 && (size_t)used < size) {
+        snprintf(dst + used, size - (size_t)used, "  evaluating");
     }
+}
+
+/* "epoch 2/3  step  50/100  RECOVERING: waits for rank 2" */
+static const char *held_line(char *dst, size_t size, const Ms__JobInfo *job)
+{
+    char head[128];
+    put_head(head, sizeof(head), job->progress);
+    snprintf(dst, size, "%s  %s%s%s", head, job->state, job->reason[0] != '\0' ? ": " : "",
+             job->reason);
+    return dst;
 }
 
 static double part_done(const Ms__Progress *p)
@@ -97,6 +131,9 @@ const char *cli_progress_line(char *dst, size_t size, size_t width, const Ms__Jo
     char text[CLI_LINE_MAX];
     if (cli_progress_is_forming(job)) {
         return cli_text_fit(dst, size, forming_line(text, sizeof(text), job), width);
+    }
+    if (cli_progress_is_held(job)) {
+        return cli_text_fit(dst, size, held_line(text, sizeof(text), job), width);
     }
     char head[128];
     char tail[256];
@@ -154,6 +191,9 @@ const char *cli_progress_plain(char *dst, size_t size, const Ms__JobInfo *job, d
     char text[CLI_LINE_MAX];
     if (cli_progress_is_forming(job)) {
         return cli_text_fit(dst, size, forming_line(text, sizeof(text), job), CLI_LINE_MAX);
+    }
+    if (cli_progress_is_held(job)) {
+        return cli_text_fit(dst, size, held_line(text, sizeof(text), job), CLI_LINE_MAX);
     }
     char head[128];
     char tail[256];

@@ -20,12 +20,21 @@ struct cli_eta {
 };
 void cli_eta_update(struct cli_eta *eta, const Ms__Progress *progress, double now_s);
 
+/* The last committed step that its progress or one of its ranks tells of; 0: none. */
+uint64_t cli_progress_step(const Ms__JobInfo *job);
+
 /* Nothing is known but that the job waits: QUEUED, PLACING or RUNNING without a first step. */
 int cli_progress_is_forming(const Ms__JobInfo *job);
 
+/* It trained and has to wait: RECOVERING, or RUNNING with a reason, as after a restart of the
+ * scheduler. */
+int cli_progress_is_held(const Ms__JobInfo *job);
+
+int cli_job_is_ended(const Ms__JobInfo *job);
+
 /* One line of at most width columns: epoch, step, bar, loss, samples/s, step time, ETA; while the
- * cluster forms its reason. Where it is narrow, first words get shorter, then the bar
- * goes, then the end is cut. */
+ * cluster forms its reason; while it has to wait how far it is, and for what. Where it is narrow,
+ * first words get shorter, then the bar goes, then the end is cut. */
 const char *cli_progress_line(char *dst, size_t size, size_t width, const Ms__JobInfo *job,
                               double eta_s);
 /* "workers 8: 6 training, 2 preparing" */

@@ -10,6 +10,10 @@
 
 enum { RECONNECT_MS = 50, MS_PER_S = 1000 };
 
+/* Its scheduler ends a cancelled job: after one grace where a rank does not stop, one more where
+ * another has to save in the place of rank 0, and one more where it looks for the workers first. */
+enum { CANCEL_MS = 3 * MS_CANCEL_GRACE_MS };
+
 /* ---- noting ---- */
 
 static void on_timer(evutil_socket_t fd, short what, void *arg)
@@ -24,7 +28,8 @@ static void on_signal(evutil_socket_t number, short what, void *arg)
     struct run *run = (struct run *)arg;
     (void)what;
     if (number == SIGCHLD) {
-        return; /* it woke the loop: run_turn reaps */
+        run->has_dead = 1;
+        return;
     }
     run->signal = run->signal != 0 ? run->signal : (int)number;
     run->n_signals++;
@@ -74,6 +79,11 @@ int run_start(struct run *run, struct ms_err *err)
     return rc;
 }
 
+int run_job_ended(const struct run *run)
+{
+    return run->last != NULL && run->last->ended;
+}
+
 void run_fail(struct run *run, const struct ms_err *err)
 {
     if (!run->failed) {
@@ -121,6 +131,18 @@ static int send_cancel(struct run *run, struct ms_err *err)
     request.at_step = 1;
     request.reason = reason;
     return client_send(run->cli->client, MS_MSG_CANCEL, &request.base, &run->cancel_id, err);
+}
+
+/* A scheduler that was started again may not have heard of the cancel; two are one. It looks for
+ * the workers first, and they have their time from then on. */
+static int begin_watch(struct run *run, struct ms_err *err)
+{
+    int rc = send_watch(run, err);
+    if (rc != MS_OK || run->signal == 0) {
+        return rc;
+    }
+    run_timer_set(run, RUN_TIMER_CANCEL, CANCEL_MS);
+    return send_cancel(run, err);
 }
 
 /* ---- plan.txt: by which plan it trained ---- */
@@ -180,6 +202,7 @@ static int take_update(struct run *run, ProtobufCMessage *msg, struct ms_err *er
         ms_wire_free(&run->last->base);
     }
     run->last = update;
+    run_restart_look(run, update->job);
     if (run->stage == RUN_FORMING && strcmp(update->job->state, "RUNNING") == 0) {
         run->stage = RUN_TRAINING;
     }
@@ -201,15 +224,17 @@ static int take_frame(struct run *run, uint32_t id, uint16_t type, ProtobufCMess
         ms_wire_free(msg);
         return MS_OK;
     }
+    if (id == run->nodes_id) {
+        run_frozen_take(run, type, msg);
+        ms_wire_free(msg);
+        return MS_OK;
+    }
     if (type == MS_MSG_JOB_UPDATE && id == run->watch_id) {
         return take_update(run, msg, err);
     }
     if (type == MS_MSG_SUBMITTED && id == run->submit_id) {
         run->job_id = ((const Ms__Submitted *)msg)->job;
-        rc = send_watch(run, err);
-        if (rc == MS_OK && run->signal != 0) {
-            rc = send_cancel(run, err);
-        }
+        rc = begin_watch(run, err);
     } else if (type == MS_MSG_ERROR && id != run->cancel_id) {
         /* a cancel may come too late, which the update says better */
         rc = client_error(msg, err);
@@ -220,7 +245,8 @@ static int take_frame(struct run *run, uint32_t id, uint16_t type, ProtobufCMess
 
 static int take_frames(struct run *run, struct ms_err *err)
 {
-    uint32_t *const ids[] = {&run->submit_id, &run->watch_id, &run->cancel_id, &run->plan_id};
+    uint32_t *const ids[] = {&run->submit_id, &run->watch_id, &run->cancel_id, &run->plan_id,
+                             &run->nodes_id};
     for (size_t i = 0; i < MS_ARRAY_SIZE(ids); i++) {
         uint16_t type = 0;
         ProtobufCMessage *msg = NULL;
@@ -246,7 +272,7 @@ static int reconnect(struct run *run, struct ms_err *err)
     if (run->fired[RUN_TIMER_RECONNECT]) {
         struct ms_err why = {0, ""};
         run->fired[RUN_TIMER_RECONNECT] = 0;
-        run->submit_id = run->watch_id = run->cancel_id = run->plan_id = 0;
+        run->submit_id = run->watch_id = run->cancel_id = run->plan_id = run->nodes_id = 0;
         (void)client_connect(client, &why); /* the client keeps why */
     } else if (!evtimer_pending(run->timers[RUN_TIMER_RECONNECT], NULL)) {
         run_timer_set(run, RUN_TIMER_RECONNECT, RECONNECT_MS);
@@ -265,7 +291,7 @@ static int talk(struct run *run, struct ms_err *err)
     case CLIENT_OPEN:
         run->lost_ms = 0;
         if (run->submit_id == 0 && run->watch_id == 0) {
-            return run->job_id == 0 ? send_submit(run, err) : send_watch(run, err);
+            return run->job_id == 0 ? send_submit(run, err) : begin_watch(run, err);
         }
         return MS_OK;
     case CLIENT_CLOSED:
@@ -288,10 +314,13 @@ static void on_first_signal(struct run *run)
         run_stop(run, 0); /* there is no job yet that could lose anything */
         return;
     }
-    run_timer_set(run, RUN_TIMER_CANCEL, MS_CANCEL_GRACE_MS);
-    if (client_get_state(run->cli->client) != CLIENT_OPEN || send_cancel(run, &err) != MS_OK) {
-        run_stop(run, 0);
+    run_timer_set(run, RUN_TIMER_CANCEL, CANCEL_MS);
+    if (client_get_state(run->cli->client) == CLIENT_OPEN && send_cancel(run, &err) == MS_OK) {
+        return;
     }
+    if (!run->job.recovery || !run_has_scheduler(run)) {
+        run_stop(run, 0);
+    } /* else the next connection begins with it */
 }
 
 static void check_signals(struct run *run, int *seen)
@@ -326,8 +355,7 @@ static void check_job(struct run *run)
         run_fail(run, &err);
         return;
     }
-    if (run->stage < RUN_STOPPING && run->last != NULL && run->last->ended &&
-        !plan_is_awaited(run)) {
+    if (run->stage < RUN_STOPPING && run_job_ended(run) && !plan_is_awaited(run)) {
         int good = strcmp(run->last->job->state, "SUCCEEDED") == 0;
         int at_step = run->n_signals == 1; /* they end by themselves, too */
         run_stop(run, good || at_step ? RUN_LEAVE_MS : RUN_WORDS_MS);
@@ -339,13 +367,21 @@ static void check_job(struct run *run)
 void run_loop(struct run *run)
 {
     int signals_seen = 0;
+    run->has_dead = 1; /* one may have died before anybody watched */
     while (run->stage != RUN_OVER) {
         if (event_base_loop(run->cli->base, EVLOOP_ONCE) != 0) {
             run_kill(run); /* cannot happen while signals are watched; never hang because of it */
         }
-        run_reap(run);
+        /* Not before its signal was read: a Ctrl-C that came with it was read, too, and nobody is
+         * started again. This process may have stood still anywhere. */
+        if (run->has_dead) {
+            run->has_dead = 0;
+            run_reap(run);
+        }
         check_signals(run, &signals_seen);
         check_job(run);
+        run_restart_due(run);
+        run_frozen_look(run);
         if (run->fired[RUN_TIMER_CANCEL]) {
             run_kill(run);
         }

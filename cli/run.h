@@ -5,7 +5,11 @@
  *        +-----------------------------------------------^
  *
  * Handlers of signals, timers and children only note what happened; run_turn acts on it, outside of
- * the event loop. */
+ * the event loop.
+ *
+ * Where the job recovers, a child that dies is started again until the job has ended. What the run
+ * stands on outlives it: the listening sockets are ours, so that the scheduler's address stays and
+ * whoever knocks meanwhile is heard by the next one; its database lies in the run directory. */
 #ifndef CLI_RUN_H
 #define CLI_RUN_H
 
@@ -30,6 +34,8 @@ enum run_timer {
     RUN_TIMER_VERDICT,   /* a child died: the scheduler may say more until then */
     RUN_TIMER_STOP,      /* a polite stop took too long */
     RUN_TIMER_CANCEL,    /* the step that a signal lets finish took too long */
+    RUN_TIMER_RESTART,   /* a child that died is due */
+    RUN_TIMER_FROZEN,    /* a second, while a worker lives whose rank is lost */
     RUN_TIMERS
 };
 
@@ -40,6 +46,7 @@ enum {
     RUN_WORDS_MS = 300,           /* after a failure survivors still write down why they end */
     RUN_TERM_MS = 500,            /* and may be in the middle of a long step */
     RUN_SCHEDULER_TERM_MS = 5000, /* closes its database */
+    RUN_FROZEN_S = 10,            /* after the lease: who wakes up by himself has said so by then */
     RUN_SIGNALS = 3,
 };
 
@@ -58,18 +65,25 @@ struct run {
     uint32_t submit_id, watch_id, cancel_id;
     uint32_t plan_id;    /* asked for the job's plan, for plan.txt; 0: there is no question */
     int plan_is_taken;   /* ... and was answered */
+    uint32_t nodes_id;   /* asked for the nodes, by run_frozen.c; 0: there is no question */
     Ms__JobUpdate *last; /* owned; NULL: none yet */
     struct cli_display display;
     char eval_name[CLI_EVAL_NAME_MAX];
+    char again[MS_PATH_MAX + 64]; /* how the summary ends that says how to go on */
+    uint64_t resumed_step;        /* by --resume; 0: it begins with the first */
+    double resumed_s;             /* of training until then */
     int64_t started_ms;
     int64_t lost_ms; /* since when there is no connection to the scheduler; 0: there is one */
 
-    int first_dead;     /* index of the child whose end was noticed first while needed; -1 */
+    int first_dead; /* index of the child whose end was noticed first while needed, and that is
+                       not started again; -1 */
+    int n_restarts;
     int stop_step;      /* run_stop.c */
     int stop_scheduler; /* workers are gone, its turn */
     int signal;         /* first one that came; 0: none */
     int n_signals;
-    int failed; /* err says why: not the job's end but ours */
+    int has_dead; /* SIGCHLD came: who died is not reaped yet */
+    int failed;   /* err says why: not the job's end but ours */
     struct ms_err err;
 
     struct event *timers[RUN_TIMERS];
@@ -93,17 +107,40 @@ void run_stop(struct run *run, int64_t grace_ms);
 /* Goes on with it after a child ended or a time passed. */
 void run_stop_next(struct run *run);
 void run_kill(struct run *run);
+size_t run_workers_alive(const struct run *run);
 
 /* run_children.c */
 /* Before there is anything to clean up. */
 int run_find_programs(struct run *run, struct ms_err *err);
 int run_start_children(struct run *run, struct ms_err *err);
-/* Reaps; notes the first that ended too early. */
+/* The scheduler (0) or a worker, the first time or again. */
+int run_start_child(struct run *run, size_t index, struct ms_err *err);
+/* Reaps; has those that ended too early started again, or notes the first that is not. */
 void run_reap(struct run *run);
 /* Fails the run because of first_dead: its name, status and last lines. */
 void run_fail_dead(struct run *run);
 
+/* run_restart.c */
+/* Child index ended too early: 1 where it is started again, which is said. */
+int run_restart_plan(struct run *run, size_t index);
+/* Starts those whose time has come. */
+void run_restart_due(struct run *run);
+/* The job was heard of: who is of use in it? */
+void run_restart_look(struct run *run, const Ms__JobInfo *job);
+/* The scheduler is there, or will be. */
+int run_has_scheduler(const struct run *run);
+/* It is started again where it dies: not a worker of a job that is about to end. */
+int run_needs(const struct run *run, size_t index);
+
+/* run_frozen.c */
+/* Counts the time of those who live and are lost; asks the scheduler about them when it is over. */
+void run_frozen_look(struct run *run);
+/* Its answer: kills those whose process it lost. */
+void run_frozen_take(struct run *run, uint16_t type, const ProtobufCMessage *msg);
+
 void run_timer_set(struct run *run, enum run_timer timer, int64_t ms);
 void run_fail(struct run *run, const struct ms_err *err);
+/* As far as the scheduler has said. */
+int run_job_ended(const struct run *run);
 
 #endif

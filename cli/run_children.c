@@ -10,12 +10,12 @@
 
 enum { TAIL_LINES = 8 };
 
-static int start_scheduler(struct run *run, const char *program, struct ms_err *err)
+static int start_scheduler(struct run *run, struct ms_err *err)
 {
     struct child *child = &run->children[0];
     const int fds[] = {run->dir.tcp_fd, run->dir.unix_fd};
     const char *const argv[] = {"msschedd", "--run-dir", run->dir.path, NULL};
-    const struct child_spec spec = {program, argv, NULL, fds, MS_ARRAY_SIZE(fds)};
+    const struct child_spec spec = {run->scheduler, argv, NULL, fds, MS_ARRAY_SIZE(fds)};
     snprintf(child->name, sizeof(child->name), "scheduler");
     snprintf(child->log, sizeof(child->log), "%s/scheduler.log", run->dir.path);
     return child_start(child, &spec, err);
@@ -32,7 +32,7 @@ static const char *spin_setting(void)
                : NULL;
 }
 
-static int start_worker(struct run *run, const char *program, int index, struct ms_err *err)
+static int start_worker(struct run *run, int index, struct ms_err *err)
 {
     struct child *child = &run->children[1 + index];
     char node[32];
@@ -41,13 +41,18 @@ static int start_worker(struct run *run, const char *program, int index, struct 
     const char *const argv[] = {"msworker", "--run-dir", run->dir.path, NULL};
     const char *const env[] = {
         "MS_ROLE=MS_WORKER", "MS_SCHED_HOST=127.0.0.1", node, port, workers, spin_setting(), NULL};
-    const struct child_spec spec = {program, argv, env, NULL, 0};
+    const struct child_spec spec = {run->worker, argv, env, NULL, 0};
     snprintf(node, sizeof(node), "MS_NODE_ID=%d", index);
     snprintf(port, sizeof(port), "MS_SCHED_PORT=%d", run->dir.port);
     snprintf(workers, sizeof(workers), "MS_WORKER_NUM=%d", run->job.workers);
     snprintf(child->name, sizeof(child->name), "worker %d", index);
     snprintf(child->log, sizeof(child->log), "%s/worker_%d.log", run->dir.path, index);
     return child_start(child, &spec, err);
+}
+
+int run_start_child(struct run *run, size_t index, struct ms_err *err)
+{
+    return index == 0 ? start_scheduler(run, err) : start_worker(run, (int)index - 1, err);
 }
 
 int run_find_programs(struct run *run, struct ms_err *err)
@@ -67,34 +72,54 @@ int run_start_children(struct run *run, struct ms_err *err)
         run->n_children = 0;
         return ms_fail(err, MS_E_NOMEM, "no memory for %d workers", run->job.workers);
     }
-    int rc = start_scheduler(run, run->scheduler, err);
-    for (int i = 0; rc == MS_OK && i < run->job.workers; i++) {
-        rc = start_worker(run, run->worker, i, err);
+    int rc = MS_OK;
+    for (size_t i = 0; rc == MS_OK && i < run->n_children; i++) {
+        rc = run_start_child(run, i, err);
     }
     return rc;
 }
 
-static int job_ended(const struct run *run)
+/* A worker died under a cancel: while others live the scheduler, or the one that follows it, has
+ * the lowest of them save what it holds, and says when all is over. */
+static int others_save(const struct run *run)
 {
-    return run->last != NULL && run->last->ended;
+    return run->job.recovery && run->signal != 0 && run_has_scheduler(run) &&
+           run_workers_alive(run) > 0;
+}
+
+static void say_others_save(struct run *run, const struct child *child)
+{
+    char text[256];
+    char status[96];
+    snprintf(text, sizeof(text),
+             "%s (pid %ld) %s: not started again; those that are left save their step", child->name,
+             (long)child->pid, child_status_text(child, status, sizeof(status)));
+    cli_display_note(&run->display, text);
+}
+
+static void note_dead(struct run *run, size_t index)
+{
+    /* what died first is the cause */
+    run->first_dead = run->first_dead >= 0 ? run->first_dead : (int)index;
+    if (index == 0) {
+        run_timer_set(run, RUN_TIMER_VERDICT, 0); /* nobody is left who could say more */
+    } else if (others_save(run)) {
+        if (child_was_killed(&run->children[index])) {
+            say_others_save(run, &run->children[index]);
+        }
+    } else if (!run->fired[RUN_TIMER_VERDICT] &&
+               !evtimer_pending(run->timers[RUN_TIMER_VERDICT], NULL)) {
+        run_timer_set(run, RUN_TIMER_VERDICT,
+                      run->stage == RUN_FORMING ? RUN_VERDICT_FORMING_MS : RUN_VERDICT_MS);
+    }
 }
 
 void run_reap(struct run *run)
 {
     for (size_t i = 0; i < run->n_children; i++) {
-        if (!child_reap(&run->children[i]) || run->stage >= RUN_STOPPING || job_ended(run)) {
-            continue;
-        }
-        if (run->first_dead >= 0 && i != 0) {
-            continue; /* what died first is the cause */
-        }
-        int had_one = run->first_dead >= 0;
-        run->first_dead = had_one ? run->first_dead : (int)i;
-        if (i == 0) {
-            run_timer_set(run, RUN_TIMER_VERDICT, 0); /* nobody is left who could say more */
-        } else if (!had_one) {
-            run_timer_set(run, RUN_TIMER_VERDICT,
-                          run->stage == RUN_FORMING ? RUN_VERDICT_FORMING_MS : RUN_VERDICT_MS);
+        if (child_reap(&run->children[i]) && run->stage < RUN_STOPPING && !run_job_ended(run) &&
+            !run_restart_plan(run, i)) {
+            note_dead(run, i);
         }
     }
 }
@@ -111,11 +136,17 @@ void run_fail_dead(struct run *run)
 {
     const struct child *child = &run->children[run->first_dead];
     char status[96];
+    char times[64] = "";
     char tail[4096];
     struct ms_err err = {0, ""};
-    ms_fail(&err, MS_E_FAILED, "%s %s %s%s; its log: %s/%s", child->name,
+    if (child->restart.deaths > 1) {
+        snprintf(times, sizeof(times), ", %d times without a step in between",
+                 child->restart.deaths);
+    }
+    ms_fail(&err, MS_E_FAILED, "%s %s %s%s%s; its log: %s/%s", child->name,
             child_status_text(child, status, sizeof(status)),
             run->stage == RUN_FORMING ? "while the cluster formed" : "before the job had ended",
+            times,
             is_disk_full(run) ? ", and no space is left on the disk of the run directory" : "",
             run->dir.shown, strrchr(child->log, '/') + 1);
     child_log_tail(child, tail, sizeof(tail), TAIL_LINES);

@@ -3,8 +3,10 @@
 
 #include "cli/finder.h"
 #include "cli/own_dir.h"
+#include "libworker/train/checkpoint_folder.h"
 #include "proto/addr.h"
 #include "proto/cert.h"
+#include "proto/folder.h"
 
 #include <ctype.h>
 #include <dirent.h>
@@ -192,11 +194,7 @@ static int fail_lock(struct run_dir *dir, struct ms_err *err)
 /* A run that ended since we opened its lock took the name away: that lock keeps nobody out. */
 static int lock_is_named(const struct run_dir *dir)
 {
-    struct stat held;
-    struct stat named;
-    return fstat(dir->lock_fd, &held) == 0 &&
-           fstatat(dir->fd, lock_name, &named, AT_SYMLINK_NOFOLLOW) == 0 &&
-           held.st_ino == named.st_ino;
+    return ms_name_leads_to(dir->fd, lock_name, AT_SYMLINK_NOFOLLOW, dir->lock_fd);
 }
 
 static int take_lock(struct run_dir *dir, struct ms_err *err)
@@ -227,12 +225,25 @@ static void drop_lock(struct run_dir *dir)
     }
 }
 
+/* What its reader wants first, where there is something to go on from. */
+static int fail_used(const struct run_dir *dir, const char *what, struct ms_err *err)
+{
+    struct checkpoint_entries saved = {NULL, 0};
+    char again[MS_PATH_MAX + 64] = "";
+    if (checkpoint_search(dir->shown, &saved, NULL) == MS_OK && saved.n > 0) {
+        snprintf(again, sizeof(again), "go on from its checkpoints with --resume %.100s, and ",
+                 dir->shown);
+    }
+    checkpoint_entries_fini(&saved);
+    return ms_fail(err, MS_E_EXISTS,
+                   "the run directory %.100s %s: %sname another one with --run-dir or move its "
+                   "files away",
+                   dir->shown, what, again);
+}
+
 static int fail_not_empty(const struct run_dir *dir, struct ms_err *err)
 {
-    return ms_fail(err, MS_E_EXISTS,
-                   "the run directory %.200s is not empty: name another one with --run-dir "
-                   "or move its files away",
-                   dir->shown);
+    return fail_used(dir, "is not empty", err);
 }
 
 /* Ours from here on, and empty but for what may stay. Looked at twice: what is not ours gets no
@@ -256,12 +267,10 @@ static int claim(struct run_dir *dir, struct ms_err *err)
         rc = fail_not_empty(dir, err);
     }
     if (rc == MS_OK && found.n_other > 0) {
-        rc = ms_fail(
-            err, MS_E_EXISTS,
-            "the run directory %.200s is that of a run that was killed: its keys, socket and "
-            "database were taken away now, its logs and results stay; name another one with "
-            "--run-dir or move its files away",
-            dir->shown);
+        rc = fail_used(dir,
+                       "is that of a run that was killed (its keys, socket and database were taken "
+                       "away now, its logs and results stay)",
+                       err);
     }
     if (rc != MS_OK) {
         drop_lock(dir);
@@ -324,21 +333,44 @@ static int make_named(const char *job_name, char *ret, size_t size, struct ms_er
                          "cannot make the run directory %.200s (name one with --run-dir)", ret);
 }
 
+static void begin(struct run_dir *dir, const char *wanted)
+{
+    memset(dir, 0, sizeof(*dir));
+    dir->fd = dir->lock_fd = dir->tcp_fd = dir->unix_fd = -1;
+    if (wanted != NULL) {
+        snprintf(dir->shown, sizeof(dir->shown), "%s", wanted);
+        size_t n = strlen(dir->shown);
+        while (n > 1 && dir->shown[n - 1] == '/') { /* "link/" would be followed */
+            dir->shown[--n] = '\0';
+        }
+    }
+}
+
+/* What holds files of others will be refused under the lock, too, and in the same words. */
+int run_dir_look(const char *wanted, struct ms_err *err)
+{
+    struct run_dir dir;
+    struct contents found;
+    begin(&dir, wanted);
+    if (wanted == NULL || access(dir.shown, F_OK) != 0) {
+        return MS_OK;
+    }
+    int rc = open_dir(&dir, err);
+    rc = rc == MS_OK ? look(&dir, &found, err) : rc;
+    if (rc == MS_OK && found.n_other > 0 && (rc = claim(&dir, err)) == MS_OK) {
+        drop_lock(&dir); /* they went meanwhile */
+    }
+    close_fd(&dir.fd);
+    return rc;
+}
+
 int run_dir_make(const char *wanted, const char *job_name, struct run_dir *ret, struct ms_err *err)
 {
-    memset(ret, 0, sizeof(*ret));
-    ret->fd = ret->lock_fd = ret->tcp_fd = ret->unix_fd = -1;
+    begin(ret, wanted);
     int rc = wanted != NULL ? make_wanted(wanted, err)
                             : make_named(job_name, ret->shown, sizeof(ret->shown), err);
     if (rc != MS_OK) {
         return rc;
-    }
-    if (wanted != NULL) {
-        snprintf(ret->shown, sizeof(ret->shown), "%s", wanted);
-        size_t n = strlen(ret->shown);
-        while (n > 1 && ret->shown[n - 1] == '/') { /* "link/" would be followed */
-            ret->shown[--n] = '\0';
-        }
     }
     rc = open_dir(ret, err);
     if (rc == MS_OK) {

@@ -29,6 +29,9 @@ struct run_dir {
  * file name become '-'. suffix > 1 appends "-<suffix>". */
 void run_dir_name(char *ret, size_t size, const char *job_name, const struct tm *tm, int suffix);
 
+/* Would run_dir_make refuse wanted as it is, for what lies in it or whose it is? For a look before
+ * the long ones: nothing is made. wanted NULL: no. */
+int run_dir_look(const char *wanted, struct ms_err *err);
 /* Makes the directory: wanted (which must be empty if it exists), or one named after the job and
  * now. MS_E_EXISTS where it is not empty, or a run is under way in it; MS_E_REFUSED where it is a
  * link, somebody else's, or one that others may write to. */

@@ -6,7 +6,7 @@
  */
 #include "cli/run.h"
 
-static size_t workers_alive(const struct run *run)
+size_t run_workers_alive(const struct run *run)
 {
     size_t n = 0;
     for (size_t i = 1; i < run->n_children; i++) {
@@ -19,6 +19,18 @@ static void signal_workers(struct run *run, int number)
 {
     for (size_t i = 1; i < run->n_children; i++) {
         child_signal(&run->children[i], number);
+    }
+}
+
+/* Started again too late for a rank: nobody would tell it that the job has ended. */
+static void term_spare_workers(struct run *run)
+{
+    const Ms__JobInfo *job = run->n_restarts > 0 && run->last != NULL ? run->last->job : NULL;
+    for (size_t i = 0; job != NULL && i < job->n_ranks && 1 + i < run->n_children; i++) {
+        struct child *child = &run->children[1 + i]; /* here ranks are node ids */
+        if (job->ranks[i]->pid != (uint32_t)child->pid) {
+            child_signal(child, SIGTERM);
+        }
     }
 }
 
@@ -44,6 +56,7 @@ void run_stop(struct run *run, int64_t grace_ms)
     }
     run->stage = RUN_STOPPING;
     if (grace_ms > 0) {
+        term_spare_workers(run);
         set_step(run, STOP_TERM_WORKERS, grace_ms);
     } else {
         term_workers(run);
@@ -79,7 +92,7 @@ void run_stop_next(struct run *run)
         run->fired[RUN_TIMER_STOP] = 0;
         on_time(run);
     }
-    if (workers_alive(run) > 0) {
+    if (run_workers_alive(run) > 0) {
         return;
     }
     if (run->n_children == 0 || !child_is_alive(&run->children[0])) {

@@ -1,6 +1,8 @@
 /* summary.c - how a job ended, for people and for programs */
 #include "cli/summary.h"
 
+#include "cli/checkpoints.h"
+#include "cli/comeback.h"
 #include "cli/format.h"
 #include "cli/json.h"
 #include "cli/metrics.h"
@@ -10,13 +12,14 @@
 
 #include <math.h>
 #include <string.h>
-#include <unistd.h>
+#include <sys/stat.h>
 
 struct cli_speed cli_summary_speed(const Ms__JobInfo *job, const struct cli_metrics *metrics)
 {
     const Ms__Progress *p = job->progress;
-    struct cli_speed speed = {NAN, NAN, NAN, 0};
+    struct cli_speed speed = {NAN, NAN, NAN, 0, 0};
     if (metrics->seconds > 0) {
+        speed.of_run = 1;
         speed.samples_per_s = metrics->samples / metrics->seconds;
         speed.step_ms = metrics->seconds * 1000 / (double)metrics->n_steps;
         speed.median_ms = cli_median(metrics->step_ms, metrics->n);
@@ -41,19 +44,32 @@ static void read_metrics(const struct cli_run_facts *facts, struct cli_metrics *
     }
 }
 
+static int is_resumed(const struct cli_run_facts *facts)
+{
+    return facts != NULL && facts->resumed_step > 0;
+}
+
 static const Ms__Progress *last_eval(const Ms__JobInfo *job)
 {
     return job->n_evals > 0 ? job->evals[job->n_evals - 1] : NULL;
 }
 
-static void print_result(FILE *out, int colour, const Ms__JobInfo *job)
+/* A job that was resumed was trained for longer than this run took. */
+static void print_result(FILE *out, int colour, const Ms__JobInfo *job,
+                         const struct cli_run_facts *facts)
 {
     char buf[CLI_FORMAT_MAX];
+    char step[CLI_FORMAT_MAX];
     const char *on = colour ? cli_state_colour(job->state) : "";
     fprintf(out, "job %llu (%s) %s%s%s", (unsigned long long)job->id, job->name, on, job->state,
             on[0] != '\0' ? CLI_COLOUR_OFF : "");
     if (job->seconds > 0) {
         fprintf(out, " after %s of training", cli_format_duration(buf, job->seconds));
+    }
+    if (job->seconds > 0 && is_resumed(facts)) {
+        fprintf(out, ", %s since step %s",
+                cli_format_duration(buf, fmax(job->seconds - facts->resumed_s, 0)),
+                cli_format_count(step, facts->resumed_step));
     }
     fputc('\n', out);
     if (cli_job_status(job) != 0 && job->reason[0] != '\0') {
@@ -76,7 +92,7 @@ static void print_eval(FILE *out, const Ms__Progress *eval, const char *data)
     }
 }
 
-static void print_speed(FILE *out, const struct cli_speed *speed)
+static void print_speed(FILE *out, const struct cli_speed *speed, const struct cli_run_facts *facts)
 {
     char rate[CLI_FORMAT_MAX];
     char step[CLI_FORMAT_MAX];
@@ -84,13 +100,41 @@ static void print_speed(FILE *out, const struct cli_speed *speed)
     if (!isfinite(speed->samples_per_s) || !isfinite(speed->step_ms)) {
         return;
     }
-    fprintf(out, "  throughput  %s samples/s, %s a step (average of the job%s",
+    fprintf(out, "  throughput  %s samples/s, %s a step (average of %s%s",
             cli_format_rate(rate, speed->samples_per_s), cli_format_ms(step, speed->step_ms),
+            speed->of_run && is_resumed(facts) ? "this run" : "the job",
             speed->with_evaluations ? " with its evaluations" : "");
     if (isfinite(speed->median_ms)) {
         fprintf(out, "; median %s", cli_format_ms(median, speed->median_ms));
     }
     fputs(")\n", out);
+}
+
+/* A job that did not end by itself has told no result: what was reported, or saved, is known. */
+static uint64_t last_step(const Ms__JobInfo *job, const struct cli_run_facts *facts)
+{
+    struct cli_checkpoints saved;
+    cli_checkpoints_look(facts, &saved);
+    const uint64_t last = cli_progress_step(job);
+    return saved.step > last ? saved.step : last;
+}
+
+static void print_steps(FILE *out, const Ms__JobInfo *job, const struct cli_run_facts *facts)
+{
+    char step[CLI_FORMAT_MAX];
+    char total[CLI_FORMAT_MAX];
+    if (job->steps > 0) {
+        fprintf(out, "  steps       %s\n", cli_format_count(step, job->steps));
+        return;
+    }
+    const uint64_t last = last_step(job, facts);
+    if (last > 0 && (job->progress == NULL || job->progress->steps_total == 0)) {
+        /* a scheduler that was started again has heard of no progress */
+        fprintf(out, "  steps       %s\n", cli_format_count(step, last));
+    } else if (last > 0) {
+        fprintf(out, "  steps       %s of %s\n", cli_format_count(step, last),
+                cli_format_count(total, job->progress->steps_total));
+    }
 }
 
 static void print_numbers(FILE *out, const Ms__JobInfo *job, const char *eval_name,
@@ -99,6 +143,7 @@ static void print_numbers(FILE *out, const Ms__JobInfo *job, const char *eval_na
     struct cli_metrics metrics;
     char a[CLI_FORMAT_MAX];
     char b[CLI_FORMAT_MAX];
+    char recovered[CLI_LINE_MAX];
     const Ms__Progress *eval = last_eval(job);
     const char *data = eval_name != NULL ? eval_name : "the evaluation data";
     read_metrics(facts, &metrics);
@@ -106,9 +151,13 @@ static void print_numbers(FILE *out, const Ms__JobInfo *job, const char *eval_na
     if (eval != NULL) {
         print_eval(out, eval, data);
     }
-    print_speed(out, &speed);
-    if (job->steps > 0) {
-        fprintf(out, "  steps       %s\n", cli_format_count(a, job->steps));
+    print_speed(out, &speed, facts);
+    print_steps(out, job, facts);
+    if (cli_comeback_sum(recovered, sizeof(recovered), job) != NULL) {
+        fprintf(out, "  recovered   %s\n", recovered);
+    }
+    if (cli_comeback_again(recovered, sizeof(recovered), job) != NULL) {
+        fprintf(out, "  again       %s\n", recovered);
     }
     if (metrics.n > 1) {
         char plot[512];
@@ -119,10 +168,11 @@ static void print_numbers(FILE *out, const Ms__JobInfo *job, const char *eval_na
     cli_metrics_free(&metrics);
 }
 
-static int exists(char *path, size_t size, const char *dir, const char *file)
+static int is_there(char *path, size_t size, const char *dir, const char *file)
 {
+    struct stat st;
     snprintf(path, size, "%s/%s", dir, file);
-    return access(path, F_OK) == 0;
+    return lstat(path, &st) == 0 && S_ISREG(st.st_mode); /* a folder is nothing that was saved */
 }
 
 static void print_digest(FILE *out, const char *name, const char *digest, const char *meaning)
@@ -142,11 +192,37 @@ static void print_saved(FILE *out, const char *path)
     }
 }
 
+/* Who stopped a run, or lost it, need not look for what there is not. */
+static void print_unsaved(FILE *out, const struct cli_run_facts *facts)
+{
+    struct cli_checkpoints found;
+    cli_checkpoints_look(facts, &found);
+    fprintf(out, "  not saved   the weights: %s\n",
+            found.step > 0 ? "what was trained after the newest checkpoint is lost"
+                           : "what was trained is lost");
+}
+
+static void print_files(FILE *out, const struct cli_run_facts *facts, int can_go_on)
+{
+    char weights[MS_PATH_MAX + 32];
+    char metrics[MS_PATH_MAX + 32];
+    const int has_trained = is_there(metrics, sizeof(metrics), facts->run_dir, "metrics.jsonl");
+    if (is_there(weights, sizeof(weights), facts->run_dir, "weights.safetensors")) {
+        print_saved(out, weights);
+    } else if (can_go_on && has_trained) {
+        print_unsaved(out, facts);
+    }
+    cli_checkpoints_print(out, facts, can_go_on);
+    if (has_trained) {
+        fprintf(out, "  metrics     %s\n", metrics);
+    }
+    fprintf(out, "  logs        %s/worker_<rank>.log and scheduler.log\n", facts->run_dir);
+}
+
 void cli_summary_print(FILE *out, int colour, const Ms__JobInfo *job, const char *eval_name,
                        const struct cli_run_facts *facts)
 {
-    char path[MS_PATH_MAX + 32];
-    print_result(out, colour, job);
+    print_result(out, colour, job, facts);
     print_numbers(out, job, eval_name, facts);
     print_digest(out, "weights", job->weights_sha256,
                  "of all values in the order of their names, not of the file");
@@ -154,20 +230,32 @@ void cli_summary_print(FILE *out, int colour, const Ms__JobInfo *job, const char
     if (facts == NULL) {
         return;
     }
-    if (exists(path, sizeof(path), facts->run_dir, "weights.safetensors")) {
-        print_saved(out, path);
+    print_files(out, facts, cli_job_status(job) != 0);
+}
+
+void cli_summary_print_left(FILE *out, const Ms__JobInfo *job, const struct cli_run_facts *facts)
+{
+    if (job != NULL) {
+        print_steps(out, job, facts);
     }
-    if (exists(path, sizeof(path), facts->run_dir, "metrics.jsonl")) {
-        fprintf(out, "  metrics     %s\n", path);
-    }
-    fprintf(out, "  logs        %s/worker_<rank>.log and scheduler.log\n", facts->run_dir);
+    print_files(out, facts, 1);
 }
 
 static void put_path(json_t *object, const char *key, const char *dir, const char *file)
 {
     char path[MS_PATH_MAX + 32];
     json_object_set_new(object, key,
-                        exists(path, sizeof(path), dir, file) ? json_string(path) : json_null());
+                        is_there(path, sizeof(path), dir, file) ? json_string(path) : json_null());
+}
+
+/* `seconds` and `steps` are the job's; what this run did is the rest. */
+static void put_resumed(json_t *object, const struct cli_run_facts *facts)
+{
+    const int is_known = is_resumed(facts);
+    json_object_set_new(object, "resumed_step",
+                        is_known ? json_integer((json_int_t)facts->resumed_step) : json_null());
+    json_object_set_new(object, "resumed_seconds",
+                        is_known ? cli_json_real(facts->resumed_s) : json_null());
 }
 
 json_t *cli_summary_json(const Ms__JobInfo *job, const char *eval_name,
@@ -191,10 +279,15 @@ json_t *cli_summary_json(const Ms__JobInfo *job, const char *eval_name,
     json_object_set_new(object, "eval_loss",
                         eval != NULL ? cli_json_real(eval->eval_loss) : json_null());
     if (facts != NULL) {
+        if (job->steps == 0) {
+            json_object_set_new(object, "steps", json_integer((json_int_t)last_step(job, facts)));
+        }
         json_object_set_new(object, "run_dir", json_string(facts->run_dir));
         json_object_set_new(object, "wall_seconds", cli_json_real(facts->seconds));
         put_path(object, "weights", facts->run_dir, "weights.safetensors");
         put_path(object, "metrics", facts->run_dir, "metrics.jsonl");
+        cli_checkpoints_json(object, facts);
+        put_resumed(object, facts);
     }
     return object;
 }

@@ -4,13 +4,19 @@
 
 #include "cli/cli.h"
 #include "cli/metrics.h"
+#include "libworker/job/job.h"
 
 #include <jansson.h>
 
 /* What msctl run knows beyond the JobInfo; NULL for jobs of others. */
 struct cli_run_facts {
-    const char *run_dir; /* as the user sees it */
-    double seconds;      /* from the start of msctl */
+    const char *run_dir;   /* as the user sees it */
+    double seconds;        /* from the start of msctl */
+    const struct job *job; /* NULL: unknown */
+    const char *again;     /* the job file, and what else stands behind `msctl run --resume DIR` */
+    uint64_t resumed_step; /* from which --resume went on; 0: from nothing */
+    double resumed_s;      /* of training until then */
+    const char *tag;       /* of the job, as its checkpoints have it; "", NULL: it has none yet */
 };
 
 /* Speed over the whole job: its samples by the time in which its steps ran, where metrics can be
@@ -20,6 +26,7 @@ struct cli_speed {
     double samples_per_s, step_ms;
     double median_ms;     /* of a step; NaN: not known */
     int with_evaluations; /* they are in the time */
+    int of_run;           /* by metrics: of what this run trained, of a resumed job not all */
 };
 struct cli_speed cli_summary_speed(const Ms__JobInfo *job, const struct cli_metrics *metrics);
 
@@ -27,6 +34,9 @@ struct cli_speed cli_summary_speed(const Ms__JobInfo *job, const struct cli_metr
  * and where things lie. */
 void cli_summary_print(FILE *out, int colour, const Ms__JobInfo *job, const char *eval_name,
                        const struct cli_run_facts *facts);
+/* The part of it that a run without its scheduler's verdict can tell: how far it came, and where
+ * things lie. job NULL: never heard of. */
+void cli_summary_print_left(FILE *out, const Ms__JobInfo *job, const struct cli_run_facts *facts);
 /* The same as one object; returns owned. */
 json_t *cli_summary_json(const Ms__JobInfo *job, const char *eval_name,
                          const struct cli_run_facts *facts);

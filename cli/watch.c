@@ -56,6 +56,9 @@ int cli_watch(struct cli *cli, uint64_t job, const struct cli_watch *watch, Ms__
         if (!cli_is_lost(rc)) {
             return rc;
         }
+        if (watch->on_lost != NULL) {
+            watch->on_lost(watch->arg);
+        }
         int64_t give_up_ms = ms_mono_ms() + CLI_COMEBACK_MS;
         int bounded = watch->deadline_ms >= 0 && watch->deadline_ms < give_up_ms;
         rc = cli_reconnect(cli, bounded ? watch->deadline_ms : give_up_ms, err);

@@ -9,6 +9,8 @@ struct cli_watch {
     int (*on_update)(const Ms__JobUpdate *update, void *arg, struct ms_err *err);
     void *arg;
     int64_t deadline_ms; /* monotonic; < 0: none. Passed after the first update: MS_E_TIMEOUT */
+    /* Before it is said that the scheduler is gone. NULL allowed. */
+    void (*on_lost)(void *arg);
 };
 
 /* How long a scheduler that went away may take to come back. */

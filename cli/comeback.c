@@ -1,0 +1,227 @@
+/* comeback.c - ranks that were lost while somebody looked, and how the job went on; pure */
+#include "cli/comeback.h"
+
+#include "cli/format.h"
+#include "cli/progress.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { NAMED_MAX = 8 }; /* more ranks are a number */
+
+static void note_lost(struct cli_comeback *c, const Ms__JobInfo *job)
+{
+    for (size_t i = 0; i < job->n_ranks; i++) {
+        uint32_t rank = job->ranks[i]->rank;
+        if (rank < MS_WORKERS_MAX && strcmp(job->ranks[i]->state, "LOST") == 0) {
+            c->lost[rank / 8] |= (uint8_t)(1U << rank % 8);
+        }
+    }
+}
+
+static int is_lost(const struct cli_comeback *c, uint32_t rank)
+{
+    return c->lost[rank / 8] >> rank % 8 & 1;
+}
+
+/* "rank 2 was lost", "ranks 1, 2 and 5 were lost", "300 ranks were lost"; "": none is known to. */
+static const char *lost_words(const struct cli_comeback *c, uint32_t counted, char *dst,
+                              size_t size)
+{
+    uint32_t named = 0;
+    uint32_t put = 0;
+    for (uint32_t rank = 0; rank < MS_WORKERS_MAX; rank++) {
+        named += (uint32_t)is_lost(c, rank);
+    }
+    uint32_t n = named > 0 ? named : counted;
+    dst[0] = '\0';
+    if (named == 0 || named > NAMED_MAX) {
+        if (n > 0) {
+            snprintf(dst, size, "%u rank%s lost", n, n == 1 ? " was" : "s were");
+        }
+        return dst;
+    }
+    size_t used = (size_t)snprintf(dst, size, "rank%s ", named == 1 ? "" : "s");
+    for (uint32_t rank = 0; rank < MS_WORKERS_MAX && used < size; rank++) {
+        if (is_lost(c, rank)) {
+            const char *before = put == 0 ? "" : put + 1 == named ? " and " : ", ";
+            put++;
+            used += (size_t)snprintf(dst + used, size - used, "%s%u", before, rank);
+        }
+    }
+    if (used < size) {
+        snprintf(dst + used, size - used, named == 1 ? " was lost" : " were lost");
+    }
+    return dst;
+}
+
+static const char *begin_line(const struct cli_comeback *c, const Ms__JobInfo *job, char *dst,
+                              size_t size)
+{
+    char lost[160];
+    lost_words(c, 0, lost, sizeof(lost));
+    const char *what = job->reason[0] != '\0' ? job->reason
+                       : lost[0] != '\0'      ? lost
+                                              : "a rank was lost";
+    snprintf(dst, size, "%s: %s", job->state, what);
+    return dst;
+}
+
+/* Ranks say where they begin. What was reported as progress may be of a moment before, and ahead of
+ * a checkpoint from which all of them began. */
+static uint64_t step_from(const Ms__JobInfo *job)
+{
+    uint64_t step = 0;
+    for (size_t i = 0; i < job->n_ranks; i++) {
+        step = job->ranks[i]->step > step ? job->ranks[i]->step : step;
+    }
+    return step > 0 || job->again_from == 1 ? step : cli_progress_step(job);
+}
+
+/* Does it say of this recovery, and not of one before, what is trained again? */
+static int goes_back(const struct cli_comeback *c, const Ms__JobInfo *job)
+{
+    return job->again_to > 0 && (job->again_from != c->again_from || job->again_to != c->again_to ||
+                                 job->again_from == step_from(job) + 1);
+}
+
+/* "step 7", "steps 101 to 137" */
+static const char *span_words(char *dst, size_t size, const Ms__JobInfo *job)
+{
+    const int is_one = job->again_from == job->again_to;
+    snprintf(dst, size, is_one ? "step %llu" : "steps %llu to %llu",
+             (unsigned long long)job->again_from, (unsigned long long)job->again_to);
+    return dst;
+}
+
+uint64_t cli_comeback_step(const Ms__JobInfo *job)
+{
+    const int is_new = job->recoveries > 0 && strcmp(job->state, "RUNNING") == 0 &&
+                       job->progress != NULL && job->progress->generation < job->generation;
+    return is_new ? step_from(job) : 0;
+}
+
+/* By the scheduler's own count of time, else by ours. */
+static const char *end_line(const struct cli_comeback *c, const Ms__JobInfo *job, double now_s,
+                            char *dst, size_t size)
+{
+    char lost[160];
+    char from[64] = "";
+    char time[CLI_FORMAT_MAX];
+    char again[96] = "";
+    char span[64];
+    uint32_t counted = job->ranks_lost > c->ranks_lost ? job->ranks_lost - c->ranks_lost : 0;
+    double seconds = job->recovering_ms > c->recovering_ms
+                         ? (double)(job->recovering_ms - c->recovering_ms) / 1000
+                         : now_s - c->since_s;
+    const int is_back = goes_back(c, job);
+    uint64_t step = is_back ? job->again_from - 1 : step_from(job);
+    lost_words(c, counted, lost, sizeof(lost));
+    if (step > 0) {
+        snprintf(from, sizeof(from), " from step %llu", (unsigned long long)step);
+    }
+    if (is_back) {
+        snprintf(again, sizeof(again), ": %s %s trained again", span_words(span, sizeof(span), job),
+                 job->again_from == job->again_to ? "is" : "are");
+    }
+    snprintf(dst, size, "%s%s%s%s after %s%s", lost, lost[0] != '\0' ? "; " : "",
+             is_back && step == 0 ? "began anew" : "went on", from,
+             cli_format_duration(time, seconds), again);
+    return dst;
+}
+
+static void take(struct cli_comeback *c, const Ms__JobInfo *job)
+{
+    memset(c, 0, sizeof(*c));
+    c->seen = 1;
+    c->recoveries = job->recoveries;
+    c->ranks_lost = job->ranks_lost;
+    c->recovering_ms = job->recovering_ms;
+    c->again_from = job->again_from;
+    c->again_to = job->again_to;
+}
+
+/* A restarted scheduler calls a job RUNNING until it knows who is gone. */
+static int lacks_ranks(const Ms__JobInfo *job)
+{
+    int lacks = 0;
+    for (size_t i = 0; i < job->n_ranks; i++) {
+        const char *state = job->ranks[i]->state;
+        lacks |= strcmp(state, "MISSING") == 0 || strcmp(state, "LOST") == 0;
+    }
+    return lacks;
+}
+
+const char *cli_comeback_line(struct cli_comeback *c, const Ms__JobInfo *job, double now_s,
+                              char *dst, size_t size)
+{
+    const char *line = NULL;
+    int is_recovering = strcmp(job->state, "RECOVERING") == 0;
+    if (!c->seen) { /* what was before somebody looked is for `show` to tell */
+        take(c, job);
+    }
+    if (is_recovering) {
+        int begins = !c->is_recovering;
+        c->since_s = begins ? now_s : c->since_s;
+        c->is_recovering = 1;
+        note_lost(c, job);
+        return begins ? begin_line(c, job, dst, size) : NULL;
+    }
+    if (c->is_recovering && strcmp(job->state, "RUNNING") == 0 && lacks_ranks(job)) {
+        return NULL;
+    }
+    if (strcmp(job->state, "RUNNING") == 0 &&
+        (c->is_recovering || job->recoveries > c->recoveries)) {
+        c->since_s = c->is_recovering ? c->since_s : now_s;
+        line = end_line(c, job, now_s, dst, size);
+    }
+    take(c, job);
+    return line;
+}
+
+/* Of a job that never came back the time that is known is of this one stand-still. */
+static const char *first_sum(char *dst, size_t size, const Ms__JobInfo *job, int stands)
+{
+    char time[CLI_FORMAT_MAX];
+    char span[CLI_FORMAT_MAX + 8] = "";
+    if (job->recovering_ms > 0) {
+        snprintf(span, sizeof(span), " for %s",
+                 cli_format_duration(time, (double)job->recovering_ms / 1000));
+    }
+    snprintf(dst, size, "%u rank%s lost, %s%s", job->ranks_lost, job->ranks_lost == 1 ? "" : "s",
+             stands ? "stands still" : "it stood still to the end", stands ? span : "");
+    return dst;
+}
+
+const char *cli_comeback_sum(char *dst, size_t size, const Ms__JobInfo *job)
+{
+    char time[CLI_FORMAT_MAX];
+    const int stands = strcmp(job->state, "RECOVERING") == 0;
+    if (job->recoveries == 0 && job->ranks_lost == 0) {
+        return NULL;
+    }
+    if (job->recoveries == 0) {
+        return first_sum(dst, size, job, stands);
+    }
+    snprintf(dst, size, "%u time%s (%u rank%s lost, %s%s)", job->recoveries,
+             job->recoveries == 1 ? "" : "s", job->ranks_lost, job->ranks_lost == 1 ? "" : "s",
+             cli_format_duration(time, (double)job->recovering_ms / 1000),
+             stands ? "; stands still now" : "");
+    return dst;
+}
+
+const char *cli_comeback_again(char *dst, size_t size, const Ms__JobInfo *job)
+{
+    char span[64];
+    const unsigned long long from = (unsigned long long)job->again_from;
+    if (job->again_to == 0) {
+        return NULL;
+    }
+    span_words(span, sizeof(span), job);
+    if (from > 1) {
+        snprintf(dst, size, "%s, from the checkpoint of step %llu", span, from - 1);
+    } else {
+        snprintf(dst, size, "%s, for no rank had a checkpoint that could be read", span);
+    }
+    return dst;
+}

@@ -1,0 +1,51 @@
+/* restart.c - whether a child of `msctl run` that died is started again, and when; pure */
+#include "cli/restart.h"
+
+#include <sys/wait.h>
+
+enum { EXIT_USAGE = 2, EXIT_CONFIG = 78 };
+
+/* Before the second start, the third, ... */
+static const int pauses_ms[RESTART_DEATHS_MAX - 1] = {0, 100, 500, 2000, 5000, 5000, 5000};
+
+static int would_do_it_again(const struct restart_facts *facts)
+{
+    if (!WIFEXITED(facts->status)) {
+        return 0;
+    }
+    int status = WEXITSTATUS(facts->status);
+    return facts->is_forming || status == EXIT_USAGE || status == EXIT_CONFIG;
+}
+
+int restart_judge(struct restart *restart, const struct restart_facts *facts)
+{
+    int was_of_use =
+        restart->ready_ms > 0 && facts->now_ms - restart->ready_ms >= RESTART_OF_USE_MS;
+    if (was_of_use || facts->step != restart->step) {
+        restart->deaths = 0;
+    }
+    restart->step = facts->step;
+    restart->deaths++;
+    restart->due_ms = 0;
+    if (would_do_it_again(facts) || restart->deaths >= RESTART_DEATHS_MAX) {
+        return -1;
+    }
+    int pause_ms = pauses_ms[restart->deaths - 1];
+    restart->is_unsure = facts->is_worker && WIFEXITED(facts->status);
+    if (restart->is_unsure && pause_ms < RESTART_WORD_MS) {
+        pause_ms = RESTART_WORD_MS;
+    }
+    restart->due_ms = facts->now_ms + pause_ms;
+    return pause_ms;
+}
+
+void restart_begin(struct restart *restart)
+{
+    restart->due_ms = 0;
+    restart->ready_ms = 0;
+}
+
+void restart_ready(struct restart *restart, int64_t now_ms)
+{
+    restart->ready_ms = restart->ready_ms > 0 ? restart->ready_ms : now_ms;
+}

@@ -1,0 +1,22 @@
+/* resume.h - the checkpoint that `msctl run --resume` goes on from */
+#ifndef CLI_RESUME_H
+#define CLI_RESUME_H
+
+#include "cli/cli.h"
+#include "libworker/job/job.h"
+
+struct resume_point {
+    uint64_t step;
+    int64_t epoch, step_in_epoch;
+    double seconds;             /* of training until then */
+    char path[MS_PATH_MAX + 1]; /* of its manifest, absolute */
+    char *plan;                 /* owned */
+};
+
+/* The newest complete one of the job in a place (a run directory, a folder of checkpoints, one
+ * manifest), its data read and found whole. What is damaged is said, and an older one taken.
+ * MS_E_REFUSED: there is none, and says what there is; or the job ends before that step. */
+int resume_find(const struct cli *cli, const char *place, const struct job *job,
+                struct resume_point *ret, struct ms_err *err);
+
+#endif

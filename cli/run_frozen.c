@@ -1,0 +1,172 @@
+/* run_frozen.c - workers of `msctl run` that live and are lost to the scheduler
+ *
+ *     its rank is lost, it lives  -> RUN_FROZEN_S seconds in which it may come back by itself
+ *     the scheduler says of its very process that it is LOST
+ *                                 -> killed, and run_restart.c starts it again
+ *
+ * Seconds are counted by a timer that begins anew each time: one in which all of us stood still
+ * (a machine that was suspended, a container that was frozen) is one, however long it was. What a
+ * debugger holds is left alone, and so is who may be the last that holds the training: only its
+ * owner knows whether it can wake up. Both are said once. */
+#include "cli/format.h"
+#include "cli/run.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { SECOND_MS = 1000 };
+
+static const Ms__RankInfo *rank_of(const struct run *run, size_t index)
+{
+    const Ms__JobInfo *job = run->last != NULL ? run->last->job : NULL;
+    return job != NULL && index - 1 < job->n_ranks ? job->ranks[index - 1] /* ranks are node ids */
+                                                   : NULL;
+}
+
+static int is_lost(const struct run *run, size_t index)
+{
+    const Ms__RankInfo *rank = rank_of(run, index);
+    return rank != NULL && strcmp(rank->state, "lost") == 0 && run_needs(run, index) &&
+           child_is_alive(&run->children[index]) && run->children[index].sent == 0;
+}
+
+/* Since it is of use it holds what all have computed. */
+static int is_holder(const struct run *run, size_t index)
+{
+    const struct child *child = &run->children[index];
+    const Ms__RankInfo *rank = rank_of(run, index);
+    return rank != NULL && child_is_alive(child) && rank->pid == (uint32_t)child->pid &&
+           child->restart.ready_ms > 0 && strcmp(rank->state, "lost") != 0 &&
+           strcmp(rank->state, "missing") != 0;
+}
+
+static int has_holder(const struct run *run)
+{
+    int has = 0;
+    for (size_t i = 1; i < run->n_children; i++) {
+        has |= is_holder(run, i);
+    }
+    return has;
+}
+
+/* ---- asking ---- */
+
+static void ask(struct run *run)
+{
+    Ms__NodeQuery request = MS__NODE_QUERY__INIT;
+    struct ms_err why = {0, ""};
+    if (run->nodes_id == 0 &&
+        client_send(run->cli->client, MS_MSG_NODE_QUERY, &request.base, &run->nodes_id, &why) < 0) {
+        run->nodes_id = 0; /* the connection is lost: the next second asks again */
+    }
+}
+
+/* While there is no scheduler nobody can come back to it. */
+static int can_ask(const struct run *run)
+{
+    return run->cli->client != NULL && client_get_state(run->cli->client) == CLIENT_OPEN;
+}
+
+void run_frozen_look(struct run *run)
+{
+    const int is_over = run->fired[RUN_TIMER_FROZEN] && can_ask(run);
+    int n_lost = 0;
+    int is_due = 0;
+    for (size_t i = 1; i < run->n_children; i++) {
+        struct child *child = &run->children[i];
+        if (!is_lost(run, i)) {
+            child->lost_s = child->is_left_alone = 0;
+            continue;
+        }
+        n_lost++;
+        child->lost_s += is_over;
+        is_due |= is_over && child->lost_s >= RUN_FROZEN_S;
+    }
+    if (is_due) {
+        ask(run);
+    }
+    if (n_lost > 0 &&
+        (run->fired[RUN_TIMER_FROZEN] || !evtimer_pending(run->timers[RUN_TIMER_FROZEN], NULL))) {
+        run_timer_set(run, RUN_TIMER_FROZEN, SECOND_MS);
+    }
+}
+
+/* ---- judging ---- */
+
+/* Who debugs it; 0: nobody, or it cannot be read. */
+static long tracer_of(pid_t pid)
+{
+    static const char key[] = "\nTracerPid:";
+    char path[64];
+    char text[1024]; /* it is among the first lines */
+    snprintf(path, sizeof(path), "/proc/%ld/status", (long)pid);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd >= 0 ? read(fd, text, sizeof(text) - 1) : -1;
+    if (fd >= 0) {
+        close(fd);
+    }
+    text[n > 0 ? n : 0] = '\0';
+    const char *at = strstr(text, key);
+    return at != NULL ? strtol(at + strlen(key), NULL, 10) : 0;
+}
+
+static void say(struct run *run, const struct child *child, uint64_t silent_ms, const char *what)
+{
+    char text[512];
+    char silent[CLI_FORMAT_MAX];
+    snprintf(text, sizeof(text), "%s (pid %ld) lives, but was not heard of for %s: %s", child->name,
+             (long)child->pid, cli_format_duration(silent, (double)silent_ms / SECOND_MS), what);
+    cli_display_note(&run->display, text);
+}
+
+static void leave_alone(struct run *run, struct child *child, uint64_t silent_ms, long tracer)
+{
+    char what[320];
+    const long pid = (long)child->pid;
+    if (child->is_left_alone) {
+        return;
+    }
+    child->is_left_alone = 1;
+    if (tracer > 0) {
+        snprintf(what, sizeof(what), "process %ld debugs it, and it is left alone", tracer);
+    } else {
+        snprintf(what, sizeof(what),
+                 "it is left alone, for no other worker holds the training. kill -CONT %ld wakes "
+                 "one that was stopped; kill -KILL %ld has it started again, from the newest "
+                 "checkpoint",
+                 pid, pid);
+    }
+    say(run, child, silent_ms, what);
+}
+
+static void judge(struct run *run, size_t index, uint64_t silent_ms)
+{
+    struct child *child = &run->children[index];
+    const long tracer = tracer_of(child->pid);
+    if (tracer > 0 || !has_holder(run)) {
+        leave_alone(run, child, silent_ms, tracer);
+        return;
+    }
+    say(run, child, silent_ms, "it is killed");
+    child_signal(child, SIGKILL);
+}
+
+void run_frozen_take(struct run *run, uint16_t type, const ProtobufCMessage *msg)
+{
+    const Ms__NodeList *list = (const Ms__NodeList *)msg;
+    run->nodes_id = 0;
+    if (type != MS_MSG_NODE_LIST) {
+        return; /* no memory for it at the moment, say */
+    }
+    for (size_t n = 0; n < list->n_nodes; n++) {
+        const Ms__NodeInfo *node = list->nodes[n];
+        for (size_t i = 1; i < run->n_children; i++) {
+            if (node->pid == (uint32_t)run->children[i].pid && strcmp(node->state, "LOST") == 0 &&
+                is_lost(run, i) && run->children[i].lost_s >= RUN_FROZEN_S) {
+                judge(run, i, node->last_seen_ms);
+            }
+        }
+    }
+}
