@@ -4,7 +4,11 @@
 #     DATA_PATH=/data/mnist examples/run_dynamic_cluster.sh [JOB.yaml] [WORKERS]
 #
 # One scheduler and eight workers on this host; logs in ./device. On loopback it needs no certificates.
+# With MS_ENABLE_RECOVERY=1 and MS_RECOVERY_PATH a second start goes on with the job of the first: ./device, with its
+# checkpoints, stays then, and workers of the first one that live go on in the place of ours. Without them it is made anew.
 set -eu
+# shellcheck source=examples/run_dynamic_cluster_common.sh
+. "$(dirname "$0")/run_dynamic_cluster_common.sh"
 # the programs: of the build tree around us or of MSCHED_BIN, else those in PATH
 build=${MSCHED_BIN:-$(dirname "$0")/../build}
 PATH=$build/daemon:$build/libworker:${MSCHED_BIN:+$MSCHED_BIN:}$PATH
@@ -17,8 +21,12 @@ export MS_WORKER_NUM=${2:-8}     # number of workers in the cluster
 export MS_SCHED_HOST=127.0.0.1   # scheduler's address
 export MS_SCHED_PORT=${MS_SCHED_PORT:-8118}
 
-rm -rf device
-mkdir device
+recovers=${MS_ENABLE_RECOVERY:-0}
+if [ "$recovers" != 1 ] || [ -z "${MS_RECOVERY_PATH:-}" ]; then
+    rm -rf device
+fi
+mkdir -p device
+[ ! -e device/scheduler.log ] || mv device/scheduler.log device/scheduler.before.log
 : >device/scheduler.log # there before anybody reads it, and without an older one's lines
 MS_ROLE=MS_SCHED msschedd >>device/scheduler.log 2>&1 &
 scheduler=$!
@@ -32,32 +40,37 @@ done
 echo "scheduler start success!"
 left=0 # workers of this host that have not ended
 for ((i = 0; i < MS_WORKER_NUM; i++)); do
-    MS_ROLE=MS_WORKER MS_NODE_ID=$i msworker --run-dir device "$job" >device/worker_$i.out 2>&1 &
+    MS_ROLE=MS_WORKER MS_NODE_ID=$i msworker --run-dir device "$job" >>device/worker_$i.out 2>&1 &
     logs[$!]=device/worker_$i.out
+    again[$!]="MS_ROLE=MS_WORKER MS_NODE_ID=$i $(command -v msworker) --run-dir device $job >>device/worker_$i.out 2>&1 &"
     left=$((left + 1))
     echo "worker $i start success with pid $!"
 done
-# Who fails says why in the last line of its log; who was killed could not.
-tell() { # LOG STATUS
-    [ "$2" -le 128 ] || echo "$1: ended by SIG$(kill -l "$2"); the last line of its log follows" >&2
-    echo "$1: $(tail -n 1 "$1")" >&2
-}
 # The scheduler ends with the job, with the job's status; but for workers that failed before they came to it, it
 # would wait MS_TOPO_TIMEOUT.
 status=
 failed=0
+others=0 # workers of an earlier start, which go on
 while [ -z "$status" ]; do
-    ended=0
-    wait -n -p pid || ended=$?
-    pid=${pid:-$scheduler} # nobody is left
-    [ $ended -eq 0 ] || tell "${logs[pid]}" $ended
+    next_end
+    log=${logs[pid]}
+    unset "logs[$pid]"
+    if [ "$ended" -ne 0 ] && is_needless "$log" "$pid"; then
+        others=$((others + 1))
+        left=$((left - 1))
+        continue
+    fi
+    [ "$ended" -eq 0 ] || tell "$log" "$ended"
     if [ "$pid" = "$scheduler" ]; then
         status=$ended
+        [ "$recovers" != 1 ] || [ "$ended" -le 128 ] || [ $((left + others)) -eq 0 ] || [ -z "${MS_RECOVERY_PATH:-}" ] ||
+            tell_again "the workers train on without their scheduler" "MS_ROLE=MS_SCHED $(command -v msschedd) >>device/scheduler.log 2>&1 &"
         continue
     fi
     left=$((left - 1))
-    [ $ended -eq 0 ] || failed=$ended
-    if [ $left -eq 0 ] && [ $failed -ne 0 ]; then
+    [ "$ended" -eq 0 ] || failed=$ended
+    [ "$recovers" != 1 ] || [ "$ended" -le 128 ] || [ $((left + others)) -eq 0 ] || tell_again "the job waits for that rank" "${again[pid]}"
+    if [ $left -eq 0 ] && [ "$failed" -ne 0 ] && [ $others -eq 0 ]; then
         kill "$scheduler" 2>/dev/null || true
         wait "$scheduler" || true
         status=$failed

@@ -5,7 +5,11 @@
 #
 # The certificates: msctl certs init, then `msctl certs issue scheduler` and `worker`; MS_ENABLE_SSL=0 on both
 # machines switches TLS off. On the other machine: run_dynamic_cluster_2.sh with the same address and job.
+# With MS_ENABLE_RECOVERY=1 on both machines a worker that is lost may be started again, and the job goes on; with
+# MS_RECOVERY_PATH here the scheduler, too, and a second start of both scripts goes on with the job of the first.
 set -eu
+# shellcheck source=examples/run_dynamic_cluster_common.sh
+. "$(dirname "$0")/run_dynamic_cluster_common.sh"
 # the programs: of the build tree around us or of MSCHED_BIN, else those in PATH
 build=${MSCHED_BIN:-$(dirname "$0")/../build}
 PATH=$build/daemon:$build/libworker:${MSCHED_BIN:+$MSCHED_BIN:}$PATH
@@ -18,7 +22,9 @@ export MS_WORKER_NUM=${MS_WORKER_NUM:-8} # over both machines
 job=${2:-$(dirname "$0")/mnist.yaml}
 [ -r "$job" ] || { echo "$0: there is no job file $job that can be read: name one" >&2; exit 2; }
 
+recovers=${MS_ENABLE_RECOVERY:-0}
 mkdir -p device
+[ ! -e device/scheduler.log ] || mv device/scheduler.log device/scheduler.before.log
 : >device/scheduler.log # there before anybody reads it, and without an older one's lines
 MS_ROLE=MS_SCHED msschedd >>device/scheduler.log 2>&1 &
 scheduler=$!
@@ -31,31 +37,40 @@ for ((i = 0; i < 100; i++)); do
 done
 left=0 # workers of this host that have not ended
 for ((i = 0; i < MS_WORKER_NUM / 2; i++)); do
-    MS_ROLE=MS_WORKER MS_NODE_ID=$i msworker --run-dir device "$job" >device/worker_$i.out 2>&1 &
+    [ "$recovers" = 1 ] || : >device/worker_$i.out
+    MS_ROLE=MS_WORKER MS_NODE_ID=$i msworker --run-dir device "$job" >>device/worker_$i.out 2>&1 &
     logs[$!]=device/worker_$i.out
+    again[$!]="MS_ROLE=MS_WORKER MS_NODE_ID=$i $(command -v msworker) --run-dir device $job >>device/worker_$i.out 2>&1 &"
     left=$((left + 1))
 done
-# Who fails says why in the last line of its log; who was killed could not.
-tell() { # LOG STATUS
-    [ "$2" -le 128 ] || echo "$1: ended by SIG$(kill -l "$2"); the last line of its log follows" >&2
-    echo "$1: $(tail -n 1 "$1")" >&2
-}
 # The scheduler ends with the job, with the job's status; but for workers that failed before they came to it, it
-# would wait MS_TOPO_TIMEOUT.
+# would wait MS_TOPO_TIMEOUT. Where the job recovers, the other machine may hold what those knew that were killed here.
 status=
 failed=0
+others=0 # workers of an earlier start, which go on
 while [ -z "$status" ]; do
-    ended=0
-    wait -n -p pid || ended=$?
-    pid=${pid:-$scheduler} # nobody is left
-    [ $ended -eq 0 ] || tell "${logs[pid]}" $ended
+    next_end
+    log=${logs[pid]}
+    unset "logs[$pid]"
+    if [ "$ended" -ne 0 ] && is_needless "$log" "$pid"; then
+        others=$((others + 1))
+        left=$((left - 1))
+        continue
+    fi
+    [ "$ended" -eq 0 ] || tell "$log" "$ended"
     if [ "$pid" = "$scheduler" ]; then
         status=$ended
+        [ "$recovers" != 1 ] || [ "$ended" -le 128 ] || [ -z "${MS_RECOVERY_PATH:-}" ] ||
+            tell_again "the workers train on without their scheduler" "MS_ROLE=MS_SCHED $(command -v msschedd) >>device/scheduler.log 2>&1 &"
         continue
     fi
     left=$((left - 1))
-    [ $ended -eq 0 ] || failed=$ended
-    if [ $left -eq 0 ] && [ $failed -ne 0 ]; then
+    if [ "$recovers" = 1 ] && [ "$ended" -gt 128 ]; then
+        tell_again "the job waits for that rank" "${again[pid]}"
+    elif [ "$ended" -ne 0 ]; then
+        failed=$ended
+    fi
+    if [ $left -eq 0 ] && [ "$failed" -ne 0 ] && [ $others -eq 0 ]; then
         kill "$scheduler" 2>/dev/null || true
         wait "$scheduler" || true
         status=$failed

@@ -2,7 +2,11 @@
 # run_dynamic_cluster_2.sh - the second machine of run_dynamic_cluster_1.sh: workers 4-7, no scheduler
 #
 #     DATA_PATH=... MS_TLS_CONFIG=tls.json run_dynamic_cluster_2.sh ADDRESS_OF_THE_FIRST_HOST [JOB.yaml]
+#
+# MS_ENABLE_RECOVERY has to be what it is there.
 set -eu
+# shellcheck source=examples/run_dynamic_cluster_common.sh
+. "$(dirname "$0")/run_dynamic_cluster_common.sh"
 # the programs: of the build tree around us or of MSCHED_BIN, else those in PATH
 build=${MSCHED_BIN:-$(dirname "$0")/../build}
 PATH=$build/daemon:$build/libworker:${MSCHED_BIN:+$MSCHED_BIN:}$PATH
@@ -13,18 +17,21 @@ export MS_WORKER_NUM=${MS_WORKER_NUM:-8} # over both machines
 job=${2:-$(dirname "$0")/mnist.yaml}
 [ -r "$job" ] || { echo "$0: there is no job file $job that can be read: name one" >&2; exit 2; }
 
+recovers=${MS_ENABLE_RECOVERY:-0}
 mkdir -p device
 for ((i = MS_WORKER_NUM / 2; i < MS_WORKER_NUM; i++)); do
-    MS_ROLE=MS_WORKER MS_NODE_ID=$i msworker --run-dir device "$job" >device/worker_$i.out 2>&1 &
+    [ "$recovers" = 1 ] || : >device/worker_$i.out
+    MS_ROLE=MS_WORKER MS_NODE_ID=$i msworker --run-dir device "$job" >>device/worker_$i.out 2>&1 &
     logs[$!]=device/worker_$i.out
+    again[$!]="MS_ROLE=MS_WORKER MS_NODE_ID=$i $(command -v msworker) --run-dir device $job >>device/worker_$i.out 2>&1 &"
 done
-# Who fails says why in the last line of its log; who was killed could not.
-tell() { # LOG STATUS
-    [ "$2" -le 128 ] || echo "$1: ended by SIG$(kill -l "$2"); the last line of its log follows" >&2
-    echo "$1: $(tail -n 1 "$1")" >&2
-}
 status=0
-for pid in "${!logs[@]}"; do
-    wait "$pid" || { status=$? && tell "${logs[pid]}" $status; }
+while [ ${#logs[@]} -gt 0 ]; do
+    next_end
+    log=${logs[pid]}
+    unset "logs[$pid]"
+    [ "$ended" -eq 0 ] || ! is_needless "$log" "$pid" || continue
+    [ "$ended" -eq 0 ] || { status=$ended && tell "$log" "$ended"; }
+    [ "$recovers" != 1 ] || [ "$ended" -le 128 ] || tell_again "the job waits for that rank" "${again[pid]}"
 done
-exit $status
+exit "$status"

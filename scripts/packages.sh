@@ -8,6 +8,7 @@
 packages_build=(
     gcc libc6-dev dpkg-dev meson ninja-build pkg-config protobuf-c-compiler
     libevent-dev libprotobuf-c-dev libssl-dev libyaml-dev libjansson-dev zlib1g-dev
+    libxxhash-dev
 )
 
 # for msschedd, on top; left out with -Dscheduler=false
