@@ -7,6 +7,7 @@
  * killed and started again; every node finds its connection broken at the same moment and comes
  * back as a worker does (libworker/agent/retry.h). One figure a line. Light clients on the same
  * machine take half of it: the figures are an upper bound for what a scheduler alone would need. */
+#include "bench/head.h"
 #include "libworker/agent/retry.h"
 #include "proto/clock.h"
 #include "proto/cluster.pb-c.h"
@@ -14,20 +15,13 @@
 #include "proto/limits.h"
 #include "proto/macros.h"
 
-#include <errno.h>
 #include <event2/event.h>
-#include <fcntl.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
-#include <sys/wait.h>
-#include <time.h>
-#include <unistd.h>
 
-enum { LIMIT_S = 900, BEAT_SLICES = 20, BEAT_MS = 2000, DIALING_MAX = 128, NICE = -10 };
+enum { LIMIT_S = 900, BEAT_SLICES = 20, BEAT_MS = 2000, DIALING_MAX = 128 };
 
 struct node {
     struct ms_conn *conn;
@@ -40,8 +34,7 @@ struct node {
 };
 
 static struct {
-    char dir[512], address[64], unix_address[600];
-    pid_t pid;
+    struct head head;
     struct event_base *base;
     SSL_CTX *tls;
     struct node *nodes;
@@ -55,85 +48,7 @@ static struct {
 
 static void die(const char *what)
 {
-    fprintf(stderr, "nodes: %s (%s), see %s\n", what, strerror(errno), b.dir);
-    if (b.pid > 0) {
-        kill(b.pid, SIGKILL);
-    }
-    exit(1);
-}
-
-/* ---- programs ---- */
-
-static void run(const char *const argv[])
-{
-    int status = 0;
-    pid_t pid = fork();
-    if (pid == 0) {
-        int null = open("/dev/null", O_WRONLY);
-        dup2(null, STDOUT_FILENO);
-        execv(argv[0], (char *const *)(uintptr_t)argv);
-        _exit(127);
-    }
-    if (pid < 0 || waitpid(pid, &status, 0) != pid || status != 0) {
-        die("msctl certs failed; is it built?");
-    }
-}
-
-static char *in_dir(const char *name)
-{
-    char *path = malloc(600);
-    snprintf(path, 600, "%s/%s", b.dir, name);
-    return path;
-}
-
-static void make_certificates(void)
-{
-    const char *ctl = MSCHED_BUILD_ROOT "/cli/msctl";
-    char *ca = in_dir("ca");
-    run((const char *[]){ctl, "certs", "--dir", ca, "init", NULL});
-    run((const char *[]){ctl, "certs", "--dir", ca, "issue", "scheduler", "head", "--host",
-                         "127.0.0.1", "--out", in_dir("head.p12"), NULL});
-    run((const char *[]){ctl, "certs", "--dir", ca, "issue", "worker", "w", "--out",
-                         in_dir("w.p12"), NULL});
-}
-
-static void start_scheduler(const char *listen)
-{
-    char max[16];
-    snprintf(max, sizeof(max), "%zu", b.n);
-    close(open(in_dir("empty.conf"), O_CREAT | O_WRONLY, 0600));
-    unlink(in_dir("log"));
-    b.pid = fork();
-    if (b.pid == 0) {
-        int fd = open(in_dir("log"), O_CREAT | O_WRONLY | O_APPEND, 0600);
-        dup2(fd, STDERR_FILENO);
-        prctl(PR_SET_PDEATHSIG, SIGKILL);
-        (void)setpriority(PRIO_PROCESS, 0, NICE); /* as its unit does; refused to who is not root */
-        execl(MSCHED_BUILD_ROOT "/daemon/msschedd", "msschedd", "--config", in_dir("empty.conf"),
-              "--listen", listen, "--socket", b.unix_address + 5, "--database", in_dir("state.db"),
-              "--tls", "on", "--tls-crl", "none", "--tls-ca", in_dir("ca/ca.crt"), "--tls-cert",
-              in_dir("head.p12"), "--nodes-per-certificate", max, (char *)NULL);
-        _exit(127);
-    }
-    for (double until = ms_mono_s() + 60; ms_mono_s() < until;) {
-        char line[1024];
-        FILE *log = fopen(in_dir("log"), "r");
-        int found = 0;
-        while (log != NULL && fgets(line, sizeof(line), log) != NULL) {
-            char *at = strstr(line, "scheduler.listen address=127.");
-            if (at != NULL && sscanf(at, "scheduler.listen address=%63s", b.address) == 1) {
-                found = 1;
-            }
-        }
-        if (log != NULL) {
-            fclose(log);
-        }
-        if (found) {
-            return;
-        }
-        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
-    }
-    die("msschedd did not start");
+    head_die(&b.head, what);
 }
 
 /* ---- nodes ---- */
@@ -256,7 +171,7 @@ static void dial(struct node *node)
                                   .software = "bench",
                                   .require_scheduler = 1,
                                   .handshake_ms = 20000};
-    if (ms_conn_connect(b.base, b.address, &opt, &handler, node, &node->conn, NULL) < 0) {
+    if (ms_conn_connect(b.base, b.head.address, &opt, &handler, node, &node->conn, NULL) < 0) {
         on_close(NULL, 0, "", node);
     }
 }
@@ -336,7 +251,8 @@ static void ask(uint16_t type, const ProtobufCMessage *msg)
         .on_open = on_asker_open, .on_frame = on_answer, .on_close = on_asker_close};
     struct ms_conn_options opt = {.software = "bench"};
     if (b.asker == NULL) {
-        if (ms_conn_connect(b.base, b.unix_address, &opt, &handler, NULL, &b.asker, NULL) < 0) {
+        if (ms_conn_connect(b.base, b.head.unix_address, &opt, &handler, NULL, &b.asker, NULL) <
+            0) {
             die("cannot connect to the socket");
         }
         wait_answer();
@@ -401,12 +317,11 @@ static void measure(size_t jobs, uint32_t ranks)
     printf("%zu jobs of %u ranks running: %.1f s\n", jobs, ranks, ms_mono_s() - began);
     print_times("before the restart");
 
-    kill(b.pid, SIGKILL);
-    waitpid(b.pid, NULL, 0);
+    head_kill(&b.head);
     began = ms_mono_s();
     char listen[64];
-    snprintf(listen, sizeof(listen), "%s", b.address);
-    start_scheduler(listen);
+    snprintf(listen, sizeof(listen), "%s", b.head.address);
+    head_start(&b.head, listen, b.n);
     printf("the scheduler is back: %.2f s\n", ms_mono_s() - began);
     while (b.registered > 0 || b.asker != NULL) {
         event_base_loop(b.base, EVLOOP_ONCE);
@@ -449,27 +364,14 @@ int main(int argc, char **argv)
     setrlimit(RLIMIT_NOFILE, &limit);
     setvbuf(stdout, NULL, _IOLBF, 0);
     srandom(1);
-    snprintf(b.dir, sizeof(b.dir), "%s/msched-nodes-XXXXXX",
-             getenv("TMPDIR") != NULL ? getenv("TMPDIR") : "/tmp");
-    if (mkdtemp(b.dir) == NULL) {
-        die("no temporary folder");
-    }
-    snprintf(b.unix_address, sizeof(b.unix_address), "unix:%s/s.sock", b.dir);
-    make_certificates();
-    struct ms_tls_config cfg = {
-        .p12_path = in_dir("w.p12"), .p12_password = "", .ca_path = in_dir("ca/ca.crt")};
-    struct ms_err err = {0, ""};
-    if (ms_tls_context(&cfg, &b.tls, NULL, &err) < 0) {
-        die(err.text);
-    }
+    head_init(&b.head, "nodes");
+    b.tls = head_tls(&b.head, "w.p12");
     b.base = event_base_new();
     b.nodes = calloc(b.n, sizeof(*b.nodes));
     struct event *beat = event_new(b.base, -1, EV_PERSIST, on_beat, NULL);
     event_add(beat, &(struct timeval){.tv_usec = BEAT_MS / BEAT_SLICES * 1000});
-    start_scheduler("127.0.0.1:0");
+    head_start(&b.head, "127.0.0.1:0", b.n);
     measure(jobs, ranks);
-    kill(b.pid, SIGKILL);
-    waitpid(b.pid, NULL, 0);
-    run((const char *[]){"/bin/rm", "-rf", b.dir, NULL});
+    head_fini(&b.head);
     return 0;
 }
