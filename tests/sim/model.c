@@ -30,16 +30,6 @@ struct m_conn *m_conn_find(struct model *m, uint64_t id)
     return NULL;
 }
 
-struct m_node *m_node_find(struct model *m, const char *id)
-{
-    for (size_t i = 0; i < m->nodes.n; i++) {
-        if (strcmp(m->nodes.at[i].id, id) == 0) {
-            return &m->nodes.at[i];
-        }
-    }
-    return NULL;
-}
-
 struct m_node *m_node_of(struct model *m, const struct m_conn *conn)
 {
     for (size_t i = 0; i < m->nodes.n; i++) {
@@ -109,6 +99,8 @@ void model_destroy(struct model *m)
         free(m->jobs.at[i].spec);
         free(m->jobs.at[i].ranks);
     }
+    free(m->names.at);
+    free(m->slots);
     free(m->nodes.at);
     free(m->hosts.at);
     free(m->gone.at);
@@ -131,11 +123,28 @@ static uint32_t m_expected(const struct world *w)
     uint32_t n = 0;
     for (size_t i = 0; i < w->disk.n_jobs; i++) {
         const struct sched_job_row *row = &w->disk.jobs[i];
-        bool placed =
-            row->state == JOB_RUNNING || (row->state == JOB_PLACING && w->mode == SCHED_DYNAMIC);
+        bool placed = row->state == JOB_RUNNING || row->state == JOB_RECOVERING ||
+                      (row->state == JOB_PLACING && w->mode == SCHED_DYNAMIC);
         n += placed ? row->workers : 0;
     }
     return n;
+}
+
+/* Its rank was vacant, and the node that had it has one of a younger generation. */
+static bool has_gone_to(const struct model *m, const struct sched_job_row *row, const char *node)
+{
+    bool has = false;
+    for (size_t i = 0; i < m->w->disk.n_jobs; i++) {
+        const struct sched_job_row *other = &m->w->disk.jobs[i];
+        const bool placed = other->state == JOB_RUNNING || other->state == JOB_RECOVERING;
+        for (uint32_t rank = 0;
+             placed && other->generation > row->generation && rank < other->workers && !has;
+             rank++) {
+            const struct sched_member_row *member = disk_member(m->w, other->id, rank);
+            has = member != NULL && strcmp(member->node_id, node) == 0;
+        }
+    }
+    return has;
 }
 
 /* What a start takes from the disk: a running job's ranks are all expected back. */
@@ -158,6 +167,7 @@ static void job_reload(struct model *m, struct m_job *job)
     snprintf(job->reason, sizeof(job->reason), "%s", row->reason);
     job->blame_at = SIM_NEVER;
     job->cancelled = job->cancel_at_step = job->cancel_stored = row->cancel_text[0] != '\0';
+    job->stop_told = false;
     job->cancel_stretch = m->stretch;
     job->cancel_at = m->mono;
     job->cancel_late_ms = INT32_MAX;
@@ -165,6 +175,19 @@ static void job_reload(struct model *m, struct m_job *job)
         snprintf(job->cancel_reason, sizeof(job->cancel_reason), "%s", row->cancel_text);
     }
     job->missing_since = SIM_NEVER;
+    job->furthest = 0;
+    job->round_due = job->stands = row->state == JOB_RECOVERING && !job->cancelled;
+    job->kept[0] = '\0';
+    job->cancel_due = false; /* what was due in an event that nobody heard of */
+    job->kept_step = job->late_saver = 0;
+    job->n_stumbled = 0;
+    job->not_before = job->stood_at = 0;
+    job->wants_until = m->mono + m->lease_ms;
+    job->wants_until_stretch = m->stretch;
+    job->met_unfit = false;
+    job->n_unfit = 0;
+    job->placed_at = m->mono;
+    job->placed_stretch = m->stretch;
     job->tries = row->n_tries;
     job->leaves = job->met_least = job->met_most = 0;
     job->cut_off = row->state == JOB_PLACING && m->w->mode != SCHED_DYNAMIC;
@@ -176,6 +199,7 @@ static void job_reload(struct model *m, struct m_job *job)
         job->n_ranks = m_is_ended(job) ? job->n_ranks : 0;
         return;
     }
+    job->n_ranks = job->workers;
     for (uint32_t rank = 0; rank < job->workers; rank++) {
         struct m_rank *r = &job->ranks[rank];
         const struct sched_member_row *member = disk_member(m->w, job->id, rank);
@@ -190,21 +214,39 @@ static void job_reload(struct model *m, struct m_job *job)
             memcpy(owner, r->owner, sizeof(owner)); /* the model forgets nothing */
             memcpy(log, r->log, sizeof(log));
         }
-        if (job->state == JOB_RUNNING && strcmp(member->log_path, log) != 0) {
+        const bool is_same = owner[0] != '\0' || !job->recovery; /* else the last commit is lost */
+        if (job->state == JOB_RUNNING && is_same && strcmp(member->log_path, log) != 0) {
             sim_fail(m->w, "model: job %llu was started, and the log of rank %u is stored as '%s'",
                      (ull)job->id, rank, member->log_path);
         }
         memset(r, 0, sizeof(*r));
         snprintf(r->log, sizeof(r->log), "%.*s", (int)sizeof(r->log) - 1, member->log_path);
         snprintf(r->node, sizeof(r->node), "%s", member->node_id);
+        snprintf(r->host, sizeof(r->host), "%s", member->host_name);
         r->incarnation = member->incarnation;
         memcpy(r->owner, owner, sizeof(owner));
+        if (!is_same) { /* the rank had gone on to another process, which nobody heard of */
+            snprintf(r->owner, sizeof(r->owner), "%s", member->principal);
+        }
         r->missing = true;
         job->missing_since = m->mono;
         job->missing_stretch = m->stretch;
         job->missing_ms = m->lease_ms + (int64_t)m->n_expected * MS_ADOPT_NODE_MS;
         job->missing_again = false;
         r->ready = r->started = job->state == JOB_RUNNING;
+        if (has_gone_to(m, row, r->node)) {
+            r->missing = r->ready = r->started = false;
+            r->vacant = true;
+        }
+    }
+    job->missing_since = SIM_NEVER;
+    for (uint32_t rank = 0; rank < job->workers; rank++) {
+        job->missing_since = job->ranks[rank].missing ? m->mono : job->missing_since;
+    }
+    if (m_has_vacant(job) && !job->cancelled) {
+        m_stands_still(m, job);
+    } else if (m_has_vacant(job)) {
+        job->state = JOB_RECOVERING; /* and stops without it */
     }
 }
 
@@ -224,7 +266,7 @@ void model_starts(struct model *m, int64_t mono)
     m->doubt_began = SIM_NEVER;
     m->fresh = true; /* requeues are carried out with the first events */
     m->conns.n = 0;
-    m->hosts.n = 0;
+    m_hosts_restart(m);
     m->gone.n = 0;
     m->gone_unknown = false;
     m->asks.n = 0;
@@ -240,6 +282,7 @@ void model_starts(struct model *m, int64_t mono)
         m->nodes.at[i].conn = 0;
         m->nodes.at[i].came = false;
         m->nodes.at[i].hold = (struct m_hold){0};
+        m->nodes.at[i].leaving = false; /* it says so again */
         m->nodes.at[i].probed = SIM_NEVER;
     }
     while (m->tokens.n > 0 && m->tokens.at[m->tokens.n - 1].generation > m->generation) {
@@ -279,6 +322,14 @@ void model_stood_still(struct model *m, int64_t ms)
     stretch(m, ms);
     if (ms >= m->lease_ms / 2) {
         m->away_until = m->mono + ms + m->lease_ms;
+        for (size_t i = 0; i < m->jobs.n; i++) {
+            struct m_job *job = &m->jobs.at[i];
+            const int64_t left = job->missing_since == SIM_NEVER
+                                     ? m->lease_ms
+                                     : job->missing_since + job->missing_ms + m->stretch -
+                                           job->missing_stretch - m->mono - ms;
+            job->missing_ms += left < m->lease_ms ? m->lease_ms - left : 0;
+        }
     }
 }
 
@@ -332,6 +383,7 @@ static void message(struct model *m, struct m_conn *conn, const struct sched_eve
     struct m_node *node = m_node_of(m, conn);
     if (node != NULL) {
         node->spoke = m->mono;
+        node->owes_word = false;
         node->heard = m->mono; /* at the earliest: a stretched lease may lie ahead */
     }
     switch (event->type) {
@@ -375,7 +427,9 @@ void model_ticks(struct model *m)
 void model_hears(struct model *m, const struct sched_event *event, int64_t mono)
 {
     m->mono = mono > m->mono ? mono : m->mono;
+    m->refusing = m->w->disk.full; /* it may have been freed since */
     m->event = event;
+    m->came_before = m->came_at;
     m->stops.n = 0;
     m->heard.n = 0;
     m->closed.n = 0;
@@ -383,6 +437,7 @@ void model_hears(struct model *m, const struct sched_event *event, int64_t mono)
     for (size_t i = 0; i < m->jobs.n; i++) {
         m->jobs.at[i].ended_now = false;
         m->jobs.at[i].changed = false;
+        m->jobs.at[i].lost_silent = false;
         m->jobs.at[i].assigned_now = 0;
     }
     struct m_conn *conn = m_conn_find(m, event->conn);
@@ -405,7 +460,7 @@ void model_hears(struct model *m, const struct sched_event *event, int64_t mono)
         }
         break;
     case SCHED_EV_CROWDED:
-        m->crowded_at = m->mono;
+        m->crowded_at = m->crowded_at > m->mono ? m->crowded_at : m->mono;
         break;
     case SCHED_EV_DRAIN:
         m->draining = true;
@@ -540,7 +595,7 @@ static void judge_read(struct model *m, const struct sched_effect *effect)
 
 static void judge_effect(struct model *m, const struct sched_effect *effect)
 {
-    if (effect->kind != SCHED_DO_SEND && m->placing != 0) {
+    if (effect->kind != SCHED_DO_SEND && effect->kind != SCHED_DO_LOG && m->placing != 0) {
         m_judge_placed(m);
     }
     switch (effect->kind) {
@@ -556,9 +611,11 @@ static void judge_effect(struct model *m, const struct sched_effect *effect)
         break;
     case SCHED_DO_LOG:
         m_node_gone(m, effect->text);
+        m_rank_lost(m, effect->text);
         break;
     case SCHED_DO_PUT_EVENT:
         m_event_put(m, effect->event);
+        m_story(m, effect->event);
         break;
     case SCHED_DO_DROP_EVENT:
         m_event_drop(m, effect->event_seq);
@@ -578,9 +635,14 @@ static void judge_effect(struct model *m, const struct sched_effect *effect)
         break;
     case SCHED_DO_PUT_MEMBER:
         m_judge_last_shown(m, effect->member);
+        m_member_stored(m, effect->member);
         break;
     case SCHED_DO_PUT_META:
         judge_meta(m, effect);
+        break;
+    case SCHED_DO_PUT_ASIDE:
+    case SCHED_DO_DROP_ASIDE:
+        m_aside_stored(m, effect->aside->key, effect->kind == SCHED_DO_PUT_ASIDE);
         break;
     case SCHED_DO_DROP_JOB:
         m_judge_drop(m, effect->job_id, false);
@@ -637,12 +699,14 @@ void model_judges(struct model *m, const struct sched_effect *effects, size_t n)
     }
     if (!m->w->failed) {
         m_judge_plans_after(m);
+        m_judge_recovery_after(m);
         m_judge_ranks_after(m);
         m_judge_clients_after(m);
         m_judge_leases(m);
         m_judge_queue(m);
         m_judge_history(m);
         m_judge_events_kept(m);
+        m_judge_asides(m);
         m_hosts_forget(m);
     }
     m->event = NULL;

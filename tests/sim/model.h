@@ -24,6 +24,7 @@ struct m_node {
     char host_name[MS_HOST_MAX + 1], host_id[MS_HOST_MAX + 1];
     char data_address[MS_ADDR_MAX + 1], data_unix[MS_ADDR_MAX + 1];
     char isa[MS_NAME_MAX + 1], cert_name[MS_NAME_MAX + 1];
+    uint32_t host; /* name of its key */
     uint64_t incarnation;
     uint32_t uid, level, pid, physical;
     uint64_t conn;   /* 0: not registered */
@@ -33,15 +34,31 @@ struct m_node {
     int64_t stop_at; /* mono, when it was last told Stop; moved on likewise */
     int64_t heard;   /* mono; moved on while the scheduler stood still */
     int64_t spoke;   /* mono, as it was */
+    bool owes_word;  /* told to stop at the step, and has said nothing since */
     int64_t probed;  /* when a newcomer asked for its id; SIM_NEVER */
     uint64_t prober; /* ... over this connection */
     struct m_hold hold;
 };
 
-struct m_host { /* that lost a node while a job got ready there; none: all is well */
-    char key[MS_HOST_MAX + 2];
+struct m_name {
+    char text[MS_HOST_MAX + 2];
+    size_t node, host; /* that is called so: index + 1; 0: none */
+    bool is_here;      /* the host: one of its nodes is registered */
+};
+
+enum { M_HOST_LOSSES = 2 * MS_HOST_LOSSES };
+
+struct m_host {   /* that lost a node while a job got ready there; none: all is well */
+    uint32_t key; /* name */
     uint32_t vain_least, vain_most; /* such losses since a job started there */
     int64_t from, until;            /* paused until: between these two */
+    struct m_host_loss { /* of processes with a rank of a job that recovers, the last of them */
+        int64_t at;
+        uint64_t incarnation;
+        bool perhaps; /* it may have been forgotten */
+    } losses[M_HOST_LOSSES];
+    size_t n_losses;
+    bool is_stored; /* as set aside */
 };
 
 struct m_gone { /* a node that is lost or left */
@@ -74,9 +91,35 @@ struct m_rank {
     char owner[MS_PRINCIPAL_MAX + 1]; /* who registered that node: nobody else takes the rank up */
     uint64_t incarnation;
     bool missing, lost, ready, started, done, stopped;
-    bool refused;   /* came back and was turned away */
-    bool leaving;   /* failed before the start, and its process leaves: that is why */
-    bool accused;   /* another rank cannot reach it */
+    bool refused;      /* came back and was turned away */
+    bool leaving;      /* failed before the start, and its process leaves: that is why */
+    bool accused;      /* another rank cannot reach it */
+    bool vacant;       /* nobody has it: node and incarnation are whose it was */
+    bool gives_up;     /* its process did, and the job goes on ... */
+    bool leaves;       /* ... because that process ends */
+    bool has_plan;     /* its process was ready once */
+    uint64_t ready_in; /* ... in this generation, the last time */
+    bool has_state;    /* ... and trained, in this job */
+    uint32_t unready; /* processes that ended before they were ready for it; since the last start */
+    uint64_t
+        settled; /* generation in which it is to stop, for it knows no newer one; 0: the job's */
+    bool said_ready;
+    uint64_t ready_step; /* as it said with that */
+    uint8_t ready_digest[MS_STATE_DIGEST_LEN];
+    bool away; /* vacant, and perhaps its process comes back: that loss is none of these yet */
+    bool away_unready;           /* ... and it was none of the ready ones */
+    uint32_t losses, losses_now; /* without a step; since the job last started */
+    bool lost_in_round;          /* it did not start since */
+    uint64_t lost_at;            /* step of the job */
+    uint32_t wall_losses;        /* at the furthest step at which it was ever lost ... */
+    uint64_t wall;               /* ... this one */
+    uint64_t evicted;            /* a process that others did not reach ... */
+    uint32_t evicted_by;         /* ... this rank, the last that said so, + 1 */
+    char host[MS_HOST_MAX + 1];  /* name of its node's */
+    bool stored;                 /* in this event ... */
+    char stored_node[MS_NAME_MAX + 1];
+    uint64_t stored_incarnation;
+    bool has_said;  /* RankDone, which counts for nothing while a round is due */
     bool complains; /* second-hand: somebody else's end is the cause */
     int32_t code;
     char text[MS_TEXT_MAX + 1];
@@ -119,18 +162,40 @@ struct m_job {
     char reason[MS_TEXT_MAX + 1];
     bool cancelled; /* somebody who may asked for its end */
     bool cancel_at_step, cancel_stored;
-    bool cut_off; /* the scheduler ended while it was placed: that does not count as a try */
+    bool stop_told;  /* its ranks were asked to stop: the grace runs */
+    bool cancel_due; /* at once, in this event */
+    bool cut_off;    /* the scheduler ended while it was placed: that does not count as a try */
     int64_t cancel_at, cancel_stretch, cancel_late_ms;  /* late: after a restart nodes come first */
     int64_t missing_since, missing_stretch, missing_ms; /* how long, at least; SIM_NEVER */
     int64_t placed_at, placed_stretch;
     int64_t unready_at, unready_stretch; /* ... all this time, and nobody that it is the fault of */
     bool missing_again; /* more of its nodes went away meanwhile: it may be longer */
     char cancel_reason[MS_TEXT_MAX + 1];
-    int64_t blame_at, blame_stretch; /* first complaint; SIM_NEVER */
+    int64_t blame_at, blame_stretch; /* first complaint; SIM_NEVER ... */
+    bool complaint_judged;           /* in this event, of a job that stops */
+    uint32_t blamed, blamed_by; /* ... of this rank, by that one: by itself, if it is the same */
     int64_t ended_ms;
     bool has_members; /* stored, of a job that is queued */
     bool never_was;   /* its commit failed */
     bool dropped, members_dropped, ended_now, changed;
+    uint64_t furthest;            /* step that anybody told of, since the start */
+    uint32_t rounds;              /* since it was placed */
+    bool round_due;               /* its ranks stand still until the next generation */
+    bool stands, met_unfit;       /* until they train; since then one could not serve */
+    uint64_t unfit[MS_UNFIT_MAX]; /* processes that could not, for a while ... */
+    uint32_t n_unfit;             /* ... the last of so many */
+    int64_t unfit_at;             /* mono, of the first of them */
+    char stumbled[MS_UNFIT_MAX][MS_NAME_MAX + 1]; /* nodes that are asked last, likewise */
+    uint32_t n_stumbled;
+    int64_t not_before, not_before_stretch;   /* mono: no round until then ... */
+    int64_t stood_at;                         /* ... as was settled at that time */
+    int64_t wants_until, wants_until_stretch; /* mono: idle nodes are kept for its ranks */
+    char kept[MS_TEXT_MAX + 1];           /* what a rank that stopped says it saved; "": nothing */
+    uint64_t kept_step;                   /* ... of that step */
+    uint32_t late_saver;                  /* a rank that is over was asked to; 0: none */
+    bool lost_silent;                     /* in this event, at the end of the grace */
+    bool round_now, round_told, end_told; /* in this event: it begins, and events say so */
+    uint32_t lost_told;                   /* rank + 1 that an event names */
     uint32_t assigned_now, n_ranks, tries, leaves;
     uint32_t met_least, met_most; /* nodes that were there when it was placed */
     struct m_rank *ranks;
@@ -156,7 +221,7 @@ struct m_ask { /* a question, a watch, or a log read */
 
 struct m_stop { /* who has to hear Stop in this event */
     uint64_t conn, job, generation;
-    bool at_step;
+    bool at_step, saves, stands;
     bool any_text, claim; /* claim: what it says follows from the job as it is then */
     int32_t code;
     char text[MS_TEXT_MAX + 1];
@@ -194,6 +259,7 @@ struct model {
     int64_t away_until;          /* a connection that closes before may be our own fault */
     uint32_t n_expected, n_came; /* nodes: that a start waits for; that came since, each once ... */
     int64_t came_at;            /* ... the last of them; moved on while the scheduler stood still */
+    int64_t came_before;        /* ... before this event: what was due then is */
     int64_t came_most_at;       /* ... or one that came and was forgotten meanwhile */
     int64_t crowded_at;         /* nodes may have been turned away, likewise; SIM_NEVER */
     uint64_t generation;        /* highest that anybody may know */
@@ -206,6 +272,9 @@ struct model {
      * lease of doubt, which began and begins anew at the latest: */
     uint32_t believed_low, believed, counted_low, counted;
     int64_t doubt_began, doubt_renewed; /* SIM_NEVER */
+    M_ARRAY(struct m_name) names;
+    uint32_t *slots; /* of names */
+    size_t n_slots;
     M_ARRAY(struct m_node) nodes;
     M_ARRAY(struct m_host) hosts;
     M_ARRAY(struct m_gone) gone;
@@ -242,13 +311,17 @@ void *model_more(void *array, size_t size); /* room for one more of size: zeroed
 /* ---- between the model's files -----------------------------------------------------------------
  */
 struct m_conn *m_conn_find(struct model *m, uint64_t id);
-struct m_node *m_node_find(struct model *m, const char *id);
 struct m_node *m_node_of(struct model *m, const struct m_conn *conn); /* registered over it */
 struct m_job *m_job_find(struct model *m, uint64_t id);
 struct m_ask *m_ask_find(struct model *m, uint64_t conn, uint32_t id);
 void m_ask_drop(struct model *m, struct m_ask *ask);
 bool m_is_ended(const struct m_job *job);
 bool m_is_placed(const struct m_job *job);
+
+/* model_names.c */
+uint32_t m_name(struct model *m, const char *text); /* its number: the same for the same text */
+struct m_name *m_name_at(const struct model *m, uint32_t number);
+struct m_node *m_node_find(struct model *m, const char *id);
 
 /* model_nodes.c */
 void m_on_register(struct model *m, struct m_conn *conn, const Ms__Register *msg);
@@ -258,11 +331,14 @@ void m_judge_registered(struct model *m, struct m_conn *conn, const Ms__Register
 bool m_register_refusal_is_fair(struct model *m, const struct m_conn *conn, int32_t code);
 void m_rank_refused(struct model *m, const struct m_conn *conn, int32_t code);
 void m_probe_over(struct model *m, uint64_t prober);
+/* Its Register has no answer yet, for another process with the id may come back. */
+bool m_waits_for_first(const struct model *m, const struct m_conn *conn);
 bool m_judge_close(struct model *m, uint64_t conn); /* true: replaced by another connection */
 bool m_is_overdue(const struct model *m, const struct m_node *node);
 bool m_is_silent(const struct model *m, const struct m_node *node); /* for surely too long */
 void m_judge_leases(struct model *m);
 bool m_is_idle(const struct m_node *node);
+bool m_is_bound(struct model *m, const struct m_node *node);
 /* A job could be placed on it, now or when it is idle. One that was told to let go of a rank may be
  * late with it: not among the least. */
 bool m_is_usable(const struct model *m, const struct m_node *node, bool at_most);
@@ -270,9 +346,18 @@ uint32_t m_count_usable(const struct model *m, bool at_most);
 uint32_t m_count(const struct model *m); /* registered */
 
 /* model_hosts.c */
+uint32_t m_host_key(struct model *m, const struct m_node *node);
+/* It lost two: others get ranks first. */
+bool m_is_aside(const struct model *m, const struct m_node *node, bool surely);
+void m_host_lost(struct model *m, const struct m_node *node);
+void m_host_excused(struct model *m, const struct m_node *node); /* its process was only away */
+void m_aside_stored(struct model *m, const char *key, bool is_aside);
+void m_judge_asides(struct model *m);
+void m_judge_set_aside(struct model *m);
 enum m_pause m_pause_of(const struct model *m, const struct m_node *node);
 uint32_t m_count_idle(const struct model *m, bool at_most); /* that get ranks: at least, at most */
-void m_hosts_forget(struct model *m);                       /* hosts that all nodes have left */
+void m_hosts_restart(struct model *m);
+void m_hosts_forget(struct model *m); /* hosts that all nodes have left */
 /* A job that was placed is queued again, or has failed: why? tries: less the one that was no try.
  */
 void m_host_blame(struct model *m, struct m_job *job, const struct sched_job_row *row);
@@ -293,7 +378,49 @@ void m_judge_stop(struct model *m, const struct m_conn *conn, const Ms__Stop *ms
 void m_ranks_stop(struct model *m, struct m_job *job, const struct m_stop *stop);
 bool m_may_requeue(const struct model *m, const struct m_job *job);
 void m_stop_expect(struct model *m, uint64_t conn, const struct m_stop *stop);
+/* Its ranks are told to stop at their step; over_too: also those that have said their last word. */
+void m_stop_at_step(struct model *m, struct m_job *job, bool over_too);
+/* It gave no answer to that, and its time is over. */
+bool m_is_silent_to_stop(const struct model *m, const struct m_job *job, uint32_t rank);
+/* It was to take a lost rank's place, and is not ready when the grace is over. */
+bool m_holds_up_stop(const struct model *m, const struct m_job *job, uint32_t rank);
+/* ... so it is lost: the others have a grace of their own, and hear so when all of those are. */
+void m_lost_in_grace(struct model *m, struct m_job *job);
 void m_judge_ranks_after(struct model *m);
+
+bool m_is_lost(const struct model *m, const struct m_rank *r);
+bool m_missing_is_due(const struct model *m, const struct m_job *job);
+bool m_blame_is_due(const struct model *m, const struct m_job *job);
+bool m_is_unfit(const struct m_job *job, const struct m_rank *r);
+bool m_is_over(const struct m_rank *r);
+bool m_is_unready(const struct model *m, const struct m_job *job, uint32_t rank);
+bool m_stops_at_step(const struct m_job *job);
+
+/* model_recover.c */
+bool m_is_recoverable(const struct model *m, const struct m_job *job);
+bool m_has_vacant(const struct m_job *job);
+/* Perhaps: a timer may be late. */
+bool m_recovery_wants_nodes(const struct model *m, bool perhaps);
+void m_saw_step(struct m_job *job, uint64_t step);
+enum m_fault { M_LOST, M_LEFT, M_MISSING, M_LEAVING, M_GAVE_UP, M_UNFIT, M_UNREADY, M_COMPLAINT };
+/* One loss more of this kind ends the job. */
+bool m_is_spent(const struct model *m, const struct m_job *job, const struct m_rank *r,
+                enum m_fault fault);
+bool m_is_newcomer(const struct m_job *job, const struct m_rank *r);
+/* The rank that is lost by the complaint. */
+uint32_t m_blames(const struct model *m, const struct m_job *job);
+void m_stands_still(struct model *m, struct m_job *job);
+void m_rank_lost(struct model *m, const char *log); /* if it says so */
+void m_story(struct model *m, const struct sched_event_row *row);
+struct m_rank *m_claim_is_older(struct model *m, const struct m_conn *conn);
+struct m_rank *m_claim_is_vacant(struct model *m, const struct m_conn *conn);
+void m_was_away(struct model *m, struct m_rank *r, const struct m_node *node); /* it has it again */
+void m_begin_round(struct model *m, struct m_job *job, const struct sched_job_row *row);
+void m_member_stored(struct model *m, const struct sched_member_row *row);
+void m_judge_round(struct model *m, struct m_job *job, const Ms__Assign *msg);
+bool m_states_differ(const struct m_job *job);
+void m_goes_on(struct model *m, struct m_job *job);
+void m_judge_recovery_after(struct model *m);
 
 /* model_results.c */
 void m_on_beat(struct model *m, struct m_conn *conn, const Ms__Heartbeat *msg);
@@ -305,6 +432,8 @@ void m_judge_shown(struct model *m, const struct m_job *job, const Ms__JobInfo *
 void m_results_forget(struct m_job *job); /* nothing of a running job's is stored */
 
 /* model_place.c */
+void m_judge_member_told(struct model *m, const struct m_job *job, const Ms__Member *member,
+                         uint32_t rank);
 void m_judge_row(struct model *m, const struct sched_job_row *row);
 void m_judge_assign(struct model *m, struct m_conn *conn, const Ms__Assign *msg);
 void m_judge_placed(struct model *m); /* all Assigns of a placement are out */
@@ -316,6 +445,7 @@ bool m_queue_before(const struct m_job *a, const struct m_job *b);
 /* model_plan.c */
 void m_plans_start(struct model *m);
 bool m_knows_plans(const struct m_node *node);
+bool m_is_for_all(const struct m_job *job); /* nodes of release 0.1 take its ranks, too */
 bool m_awaits_plan(struct model *m, const struct m_job *job);
 void m_judge_plan_from(struct model *m, const struct m_job *job, uint32_t told);
 void m_on_rank_plan(struct model *m, const struct m_conn *conn, const Ms__RankPlan *msg);

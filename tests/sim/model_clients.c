@@ -19,20 +19,6 @@ static bool may_cancel(const struct m_conn *conn, const struct m_job *job)
     return conn->is_admin || conn->who == job->who;
 }
 
-static void stops_at_step(struct model *m, struct m_job *job)
-{
-    struct m_stop stop = {
-        .job = job->id, .generation = job->generation, .code = MS_E_CANCELLED, .at_step = true};
-    snprintf(stop.text, sizeof(stop.text), "%s", job->cancel_reason);
-    for (uint32_t rank = 0; rank < job->workers; rank++) {
-        const struct m_node *node = m_node_find(m, job->ranks[rank].node);
-        if (!job->ranks[rank].missing && node != NULL && node->conn != 0 &&
-            node->incarnation == job->ranks[rank].incarnation) {
-            m_stop_expect(m, node->conn, &stop);
-        }
-    }
-}
-
 static void on_cancel(struct model *m, const struct m_conn *conn, const Ms__Cancel *msg)
 {
     struct m_job *job = m_job_find(m, msg->job);
@@ -40,7 +26,7 @@ static void on_cancel(struct model *m, const struct m_conn *conn, const Ms__Canc
         return;
     }
     bool first = !job->cancelled;
-    bool at_step = msg->at_step && job->state == JOB_RUNNING;
+    bool at_step = msg->at_step && (job->state == JOB_RUNNING || job->state == JOB_RECOVERING);
     job->cancelled = true;
     if (first || !at_step) {
         job->cancel_at_step = at_step;
@@ -49,7 +35,11 @@ static void on_cancel(struct model *m, const struct m_conn *conn, const Ms__Canc
         job->cancel_late_ms = 0;
         snprintf(job->cancel_reason, sizeof(job->cancel_reason), "%s", msg->reason);
         if (at_step) {
-            stops_at_step(m, job);
+            job->round_due = false; /* and none begins any more */
+            job->kept[0] = '\0';
+            job->kept_step = job->late_saver = 0;
+            job->stop_told = false;
+            m_stop_at_step(m, job, true);
         }
     }
 }
@@ -490,8 +480,11 @@ static void judge_status(struct model *m, const Ms__StatusInfo *msg)
     if (msg->nodes_registered != m_count(m) || msg->nodes_idle < m_count_idle(m, false) ||
         msg->nodes_idle > m_count_idle(m, true) || msg->jobs_queued != queued ||
         msg->jobs_running != placed || (msg->draining != 0) != m->draining) {
-        sim_fail(m->w, "model: status says %u nodes, %u idle, %u jobs queued, %u placed",
-                 msg->nodes_registered, msg->nodes_idle, msg->jobs_queued, msg->jobs_running);
+        sim_fail(m->w,
+                 "model: status says %u nodes, %u idle, %u jobs queued, %u placed; and it is %u, "
+                 "%u to %u, %u, %u",
+                 msg->nodes_registered, msg->nodes_idle, msg->jobs_queued, msg->jobs_running,
+                 m_count(m), m_count_idle(m, false), m_count_idle(m, true), queued, placed);
     }
 }
 
@@ -614,8 +607,7 @@ static bool may_wait(const struct model *m, const struct m_ask *ask, const struc
     case MS_MSG_EVENT_QUERY:
         return m_events_may_wait(m, ask);
     case MS_MSG_CANCEL:
-        return job != NULL && job->cancelled && job->cancel_at_step && job->state == JOB_RUNNING &&
-               count_waiters(m, ask) < MS_CANCEL_WAITERS_MAX;
+        return job != NULL && m_stops_at_step(job) && count_waiters(m, ask) < MS_CANCEL_WAITERS_MAX;
     case MS_MSG_LOG_QUERY:
     case MS_MSG_FETCH:
         return ask->route != 0 && (m->event->kind != SCHED_EV_TIME ||
@@ -647,7 +639,8 @@ void m_judge_clients_after(struct model *m)
     for (size_t i = 0; i < m->conns.n; i++) {
         const struct m_conn *conn = &m->conns.at[i];
         const struct m_node *node = conn->registering ? m_node_find(m, conn->asked.id) : NULL;
-        if (conn->registering && (node == NULL || node->prober != conn->id)) {
+        if (conn->registering && (node == NULL || node->prober != conn->id) &&
+            !m_waits_for_first(m, conn)) {
             sim_fail(m->w, "model: node %s registers and hears nothing", conn->asked.id);
         }
         if (conn->replaced) {

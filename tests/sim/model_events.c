@@ -61,6 +61,7 @@ static void judge_owner(struct model *m, const struct sched_event_row *row)
 {
     const struct m_job *job = row->job != 0 ? m_job_find(m, row->job) : NULL;
     bool fair = row->job != 0 ? job != NULL && strcmp(job->owner, row->principal) == 0
+                : strncmp(row->kind, "host.", 5) == 0 ? true
                 : strncmp(row->kind, "scheduler.", 10) == 0
                     ? row->principal[0] == '\0'
                     : is_of_node(m, row->node, row->principal);

@@ -10,28 +10,31 @@
 
 enum { SLACK_MS = 5, LATE_MS = 70 /* timers of the driver are late by 50 */ };
 
-static void key_of(const struct model *m, const struct m_node *node, char key[MS_HOST_MAX + 2])
+uint32_t m_host_key(struct model *m, const struct m_node *node)
 {
+    char key[MS_HOST_MAX + 2];
     if (m->w->certificate_ids && strncmp(node->owner, "worker:", 7) == 0) {
-        snprintf(key, MS_HOST_MAX + 2, "=%s",
-                 node->owner); /* what it says of its host is no proof */
-        return;
+        snprintf(key, sizeof(key), "=%s", node->owner); /* what it says of its host is no proof */
+        return m_name(m, key);
     }
     const char *id = node->host_id;
-    snprintf(key, MS_HOST_MAX + 2, "%s%s", id[0] != '\0' ? "#" : "@",
+    snprintf(key, sizeof(key), "%s%s", id[0] != '\0' ? "#" : "@",
              id[0] != '\0' ? id : node->host_name);
+    return m_name(m, key);
 }
 
 static struct m_host *host_find(const struct model *m, const struct m_node *node)
 {
-    char key[MS_HOST_MAX + 2];
-    key_of(m, node, key);
-    for (size_t i = 0; i < m->hosts.n; i++) {
-        if (strcmp(m->hosts.at[i].key, key) == 0) {
-            return &m->hosts.at[i];
-        }
-    }
-    return NULL;
+    const size_t host = m_name_at(m, node->host)->host;
+    return host != 0 ? &m->hosts.at[host - 1] : NULL;
+}
+
+static struct m_host *host_add(struct model *m, uint32_t key)
+{
+    struct m_host *host = M_MORE(m->hosts, struct m_host);
+    host->key = key;
+    m_name_at(m, key)->host = m->hosts.n;
+    return host;
 }
 
 enum m_pause m_pause_of(const struct model *m, const struct m_node *node)
@@ -41,6 +44,120 @@ enum m_pause m_pause_of(const struct model *m, const struct m_node *node)
         return M_NOT_PAUSED;
     }
     return m->mono + SLACK_MS < host->from ? M_PAUSED : M_PERHAPS;
+}
+
+/* An hour from the last of two within one. 0: there are none. */
+static int64_t aside_until(const struct m_host *host, bool surely)
+{
+    int64_t last = INT64_MIN / 2;
+    int64_t before = INT64_MIN / 2;
+    for (size_t i = 0; i < host->n_losses; i++) {
+        if (!surely || !host->losses[i].perhaps) {
+            before = last;
+            last = host->losses[i].at;
+        }
+    }
+    return before >= 0 && last - before < MS_HOST_ASIDE_MS ? last + MS_HOST_ASIDE_MS : 0;
+}
+
+bool m_is_aside(const struct model *m, const struct m_node *node, bool surely)
+{
+    const struct m_host *host = host_find(m, node);
+    return host != NULL && m->mono < aside_until(host, surely);
+}
+
+static void lose(struct m_host *host, size_t i)
+{
+    host->n_losses--;
+    memmove(&host->losses[i], &host->losses[i + 1], (host->n_losses - i) * sizeof(host->losses[0]));
+}
+
+static void note_loss(struct m_host *host, int64_t at, uint64_t incarnation, bool perhaps)
+{
+    if (host->n_losses == M_HOST_LOSSES) {
+        lose(host, 0);
+    }
+    host->losses[host->n_losses++] = (struct m_host_loss){at, incarnation, perhaps};
+}
+
+void m_host_lost(struct model *m, const struct m_node *node)
+{
+    struct m_host *host = host_find(m, node);
+    if (m->w->mode != SCHED_STANDING) {
+        return;
+    }
+    if (host == NULL) {
+        host = host_add(m, node->host);
+        host->from = host->until = INT64_MIN / 2;
+    }
+    note_loss(host, m->mono, node->incarnation, false);
+}
+
+void m_host_excused(struct model *m, const struct m_node *node)
+{
+    struct m_host *host = host_find(m, node);
+    size_t i = host != NULL ? host->n_losses : 0;
+    while (i > 0 && host->losses[i - 1].incarnation != node->incarnation) {
+        i--;
+    }
+    if (i > 0) {
+        lose(host, i - 1);
+    }
+}
+
+void m_aside_stored(struct model *m, const char *key, bool is_aside)
+{
+    const uint32_t name = m_name(m, key);
+    if (m_name_at(m, name)->host == 0) {
+        struct m_host *host = host_add(m, name);
+        host->from = host->until = INT64_MIN / 2;
+    }
+    m->hosts.at[m_name_at(m, name)->host - 1].is_stored = is_aside;
+}
+
+/* Whoever came back set no host aside; and who lost two is. */
+void m_judge_asides(struct model *m)
+{
+    for (size_t i = 0; i < m->hosts.n; i++) {
+        const struct m_host *host = &m->hosts.at[i];
+        const int64_t most = aside_until(host, false);
+        const int64_t least = aside_until(host, true);
+        const bool is_over = m->mono >= most + LATE_MS && m->mono > m->busy_until;
+        if (host->is_stored ? most == 0 || is_over : m->mono + SLACK_MS < least) {
+            sim_fail(m->w, "model: host %s is%s set aside, and has%s lost two processes",
+                     m_name_at(m, host->key)->text, host->is_stored ? "" : " not",
+                     host->is_stored ? " not" : "");
+        }
+    }
+}
+
+/* Who is set aside still is, unless the wall clock has jumped over the end of it. */
+void m_hosts_restart(struct model *m)
+{
+    const struct sim_disk *disk = &m->w->disk;
+    for (size_t i = 0; i < m->hosts.n; i++) {
+        m_name_at(m, m->hosts.at[i].key)->host = 0;
+    }
+    m->hosts.n = 0;
+    for (size_t i = 0; i < disk->n_asides; i++) {
+        struct m_host *host = host_add(m, m_name(m, disk->asides[i].key));
+        host->from = host->until = INT64_MIN / 2;
+        host->is_stored = true;
+        note_loss(host, m->mono, 0, true);
+        note_loss(host, m->mono, 0, true);
+    }
+}
+
+/* The loss that it is for is told next. */
+void m_judge_set_aside(struct model *m)
+{
+    bool any = false;
+    for (size_t i = 0; i < m->hosts.n; i++) {
+        any = any || m->hosts.at[i].n_losses > 0;
+    }
+    if (!any || m->w->mode != SCHED_STANDING) {
+        sim_fail(m->w, "model: a host is set aside, and none has lost two ranks");
+    }
 }
 
 uint32_t m_count_idle(const struct model *m, bool at_most)
@@ -57,15 +174,20 @@ uint32_t m_count_idle(const struct model *m, bool at_most)
 void m_hosts_forget(struct model *m)
 {
     for (size_t i = 0; i < m->hosts.n; i++) {
-        struct m_host *host = &m->hosts.at[i];
-        bool has_nodes = false;
-        for (size_t k = 0; k < m->nodes.n && !has_nodes; k++) {
-            char key[MS_HOST_MAX + 2];
-            key_of(m, &m->nodes.at[k], key);
-            has_nodes = m->nodes.at[k].conn != 0 && strcmp(key, host->key) == 0;
+        m_name_at(m, m->hosts.at[i].key)->is_here = false;
+    }
+    for (size_t i = 0; i < m->nodes.n && m->hosts.n > 0; i++) {
+        if (m->nodes.at[i].conn != 0) {
+            m_name_at(m, m->nodes.at[i].host)->is_here = true;
         }
-        if (!has_nodes) {
+    }
+    for (size_t i = 0; i < m->hosts.n; i++) {
+        struct m_host *host = &m->hosts.at[i];
+        if (!m_name_at(m, host->key)->is_here) {
             host->vain_least = 0;
+            for (size_t k = 0; k < host->n_losses; k++) {
+                host->losses[k].perhaps = true;
+            }
             host->from = INT64_MIN;
         }
     }
@@ -124,8 +246,7 @@ void m_host_blame(struct model *m, struct m_job *job, const struct sched_job_row
     }
     struct m_host *host = host_find(m, node);
     if (host == NULL) {
-        host = M_MORE(m->hosts, struct m_host);
-        key_of(m, node, host->key);
+        host = host_add(m, node->host);
     }
     bool must = host->vain_least > 0 && others_work(m, host, job->workers, true);
     bool may = host->vain_most > 0 && others_work(m, host, job->workers, false);

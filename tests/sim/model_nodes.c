@@ -18,9 +18,18 @@ static bool is_letting_go(const struct model *m, const struct m_node *node)
 {
     const struct m_job *job = m_job_find((struct model *)m, node->hold.job);
     return node->hold.job != 0 &&
-           (job == NULL || !m_is_placed(job) || job->generation != node->hold.generation ||
-            node->hold.rank >= job->workers ||
+           (job == NULL || !m_is_placed(job) ||
+            (job->generation != node->hold.generation && !job->recovery) ||
+            node->hold.rank >= job->n_ranks || job->ranks[node->hold.rank].vacant ||
+            job->ranks[node->hold.rank].incarnation != node->incarnation ||
             strcmp(job->ranks[node->hold.rank].node, node->id) != 0);
+}
+
+/* Its rank is one of a job that is placed: in another generation than it knows, perhaps. */
+bool m_is_bound(struct model *m, const struct m_node *node)
+{
+    const struct m_job *job = m_job_find(m, node->hold.job);
+    return node->hold.job != 0 && job != NULL && job->recovery && !is_letting_go(m, node);
 }
 
 bool m_is_usable(const struct model *m, const struct m_node *node, bool at_most)
@@ -71,6 +80,7 @@ void m_on_register(struct model *m, struct m_conn *conn, const Ms__Register *msg
     asked->physical = msg->offer != NULL ? msg->offer->physical : 0;
     copy(asked->isa, sizeof(asked->isa), msg->isa);
     copy(asked->cert_name, sizeof(asked->cert_name), conn->peer.cert_name);
+    asked->host = m_host_key(m, asked);
     asked->incarnation = msg->incarnation;
     conn->false_stamp = m_stamp_is_false(m, &msg->stamp);
     asked->uid = msg->uid;
@@ -81,8 +91,11 @@ void m_on_register(struct model *m, struct m_conn *conn, const Ms__Register *msg
     conn->claim = (struct m_hold){msg->job, msg->generation, msg->rank};
     conn->claim_runs = msg->running;
     conn->claim_step = msg->step;
+    const struct m_conn *prober = now != NULL ? m_conn_find(m, now->prober) : NULL;
+    const bool again = prober != NULL && prober->asked.incarnation == msg->incarnation &&
+                       strcmp(prober->asked.owner, asked->owner) == 0;
     if (now != NULL && now->conn != 0 && now->conn != conn->id &&
-        now->incarnation != msg->incarnation && now->probed == SIM_NEVER) {
+        now->incarnation != msg->incarnation && (now->probed == SIM_NEVER || again)) {
         now->probed = m->mono;
         now->prober = conn->id;
     }
@@ -95,7 +108,8 @@ static void ranks_lost(struct model *m, const char *node, uint64_t except_incarn
         struct m_job *job = &m->jobs.at[i];
         for (uint32_t rank = 0; m_is_placed(job) && rank < job->workers; rank++) {
             struct m_rank *r = &job->ranks[rank];
-            if (strcmp(r->node, node) == 0 && r->incarnation != except_incarnation && !r->missing) {
+            if (strcmp(r->node, node) == 0 && r->incarnation != except_incarnation && !r->missing &&
+                !r->vacant) {
                 r->lost = true;
             }
         }
@@ -108,16 +122,20 @@ static bool goes_away(struct model *m, const struct m_node *node)
     struct m_job *job = m_job_find(m, node->hold.job);
     if (m->event->kind != SCHED_EV_CLOSED || m->mono >= m->away_until ||
         node->probed != SIM_NEVER || job == NULL || !m_is_placed(job) ||
-        job->generation != node->hold.generation || node->hold.rank >= job->workers) {
+        (job->generation != node->hold.generation && !job->recovery) ||
+        node->hold.rank >= job->workers) {
         return false;
     }
     struct m_rank *r = &job->ranks[node->hold.rank];
-    if (strcmp(r->node, node->id) != 0 || r->incarnation != node->incarnation) {
+    if (strcmp(r->node, node->id) != 0 || r->incarnation != node->incarnation || r->vacant) {
         return false;
     }
-    if (!r->done) {
+    const bool is_well = r->done && r->code == MS_OK && !r->stopped && r->started;
+    if (!r->done || (job->recovery && is_well)) {
+        r->done = false;
         r->missing = true;
         r->ready = job->state == JOB_RUNNING;
+        job->stop_told = false; /* the others have all their time once it is back, or lost */
         if (job->missing_since == SIM_NEVER) {
             job->missing_since = m->mono;
             job->missing_stretch = m->stretch;
@@ -152,8 +170,10 @@ static struct m_rank *claim_is_ours(struct model *m, const struct m_conn *conn)
         return NULL;
     }
     struct m_rank *r = &job->ranks[conn->claim.rank];
-    return strcmp(r->node, conn->asked.id) == 0 && r->incarnation == conn->asked.incarnation ? r
-                                                                                             : NULL;
+    return strcmp(r->node, conn->asked.id) == 0 && r->incarnation == conn->asked.incarnation &&
+                   !r->vacant && r->settled == 0
+               ? r
+               : NULL;
 }
 
 /* What its scheduler gave to this node id is not what it comes with. */
@@ -163,7 +183,7 @@ static void old_ranks_lost(struct model *m, const struct m_conn *conn, const str
         struct m_job *job = &m->jobs.at[i];
         for (uint32_t rank = 0; m_is_placed(job) && rank < job->workers; rank++) {
             struct m_rank *r = &job->ranks[rank];
-            if (strcmp(r->node, conn->asked.id) == 0 && r != ours) {
+            if (strcmp(r->node, conn->asked.id) == 0 && r != ours && !r->vacant) {
                 r->lost = true;
                 r->missing = false;
             }
@@ -174,8 +194,18 @@ static void old_ranks_lost(struct model *m, const struct m_conn *conn, const str
 static void came_back(struct model *m, const struct m_conn *conn, struct m_rank *r)
 {
     struct m_job *job = m_job_find(m, conn->claim.job);
+    const bool is_older = conn->claim.generation != job->generation;
+    if (r->missing && job->state != JOB_RUNNING) {
+        r->ready = r->started = false;
+    }
+    r->has_state = r->has_state || conn->claim_runs || conn->claim_step > 0;
     r->missing = r->refused = false;
-    r->came_now = true;
+    r->has_plan = r->has_plan && conn->claim.generation >= r->ready_in; /* else it begins anew */
+    if (job->late_saver == conn->claim.rank) { /* what it was asked may be lost: once more */
+        job->late_saver = 0;
+    }
+    r->came_now = (!is_older || m_stops_at_step(job)) && job->state != JOB_RUNNING;
+    m_saw_step(job, conn->claim_step);
     r->step = conn->claim_step;
     r->pid = conn->asked.pid;
     bool missing = false;
@@ -183,14 +213,23 @@ static void came_back(struct model *m, const struct m_conn *conn, struct m_rank 
         missing = missing || job->ranks[rank].missing;
     }
     job->missing_since = missing ? job->missing_since : SIM_NEVER;
+    if (m_stops_at_step(job) && job->state == JOB_RECOVERING) {
+        m_stop_at_step(m, job, false);
+        return;
+    }
+    if (is_older && m_stops_at_step(job)) {
+        job->cancel_due = true; /* the step never ends */
+        return;
+    }
+    if (is_older) {
+        m_stands_still(m, job);
+        return;
+    }
     if (job->state == JOB_RUNNING && !conn->claim_runs) {
         r->started = false; /* our Start was lost: it is due again */
     }
-    if (job->cancelled && job->cancel_at_step && job->state == JOB_RUNNING) {
-        struct m_stop stop = {
-            .job = job->id, .generation = job->generation, .code = MS_E_CANCELLED, .at_step = true};
-        snprintf(stop.text, sizeof(stop.text), "%s", job->cancel_reason);
-        m_stop_expect(m, conn->id, &stop);
+    if (m_stops_at_step(job)) {
+        m_stop_at_step(m, job, false);
     }
 }
 
@@ -212,7 +251,7 @@ static bool is_taken(const struct model *m, const struct m_node *asked)
         for (uint32_t rank = 0; !job->dropped && m_is_placed(job) && rank < job->workers; rank++) {
             const struct m_rank *r = &job->ranks[rank];
             bool known = r->owner[0] != '\0';
-            if (!r->lost && known && strcmp(r->node, asked->id) == 0 &&
+            if (!r->lost && !r->vacant && known && strcmp(r->node, asked->id) == 0 &&
                 strcmp(r->owner, asked->owner) != 0) {
                 return true;
             }
@@ -277,6 +316,42 @@ static void judge_takeover(struct model *m, const struct m_conn *conn, const str
     }
 }
 
+/* People start processes, in a dynamic cluster: while the one that has a rank may still come back,
+ * another one with its id waits. NULL, or the job whose rank it is. */
+static const struct m_job *job_of_first(const struct model *m, const struct m_node *asked)
+{
+    for (size_t i = 0; i < m->jobs.n; i++) {
+        const struct m_job *job = &m->jobs.at[i];
+        for (uint32_t rank = 0; !job->dropped && m_is_placed(job) && rank < job->workers; rank++) {
+            const struct m_rank *r = &job->ranks[rank];
+            if (m->w->mode == SCHED_DYNAMIC && r->missing && strcmp(r->node, asked->id) == 0 &&
+                r->incarnation != asked->incarnation) {
+                return job;
+            }
+        }
+    }
+    return NULL;
+}
+
+/* Its longest pause, and a knock that is in vain; before a crowded door as long as anybody. */
+static int64_t first_until(const struct model *m, const struct m_job *job, int64_t lease_ms)
+{
+    const int64_t beat_ms = lease_ms / MS_HEARTBEATS_PER_LEASE;
+    const int64_t pause_ms = beat_ms < MS_RECONNECT_LATER_MS ? beat_ms : MS_RECONNECT_LATER_MS;
+    return m->crowded_at != SIM_NEVER ? SIM_FOREVER
+                                      : job->missing_since + MS_HANDSHAKE_MS + pause_ms +
+                                            m->stretch - job->missing_stretch;
+}
+
+bool m_waits_for_first(const struct model *m, const struct m_conn *conn)
+{
+    const struct m_job *job = job_of_first(m, &conn->asked);
+    const bool is_judged =
+        job != NULL && m->event->kind == SCHED_EV_TIME && !m->turn_is_full && !job->missing_again;
+    return job != NULL &&
+           (!is_judged || m->mono - LATE_MS <= first_until(m, job, m->lease_most_ms));
+}
+
 static struct m_rank *rank_awaited(struct model *m, const struct m_conn *conn)
 {
     for (size_t i = 0; i < m->jobs.n; i++) {
@@ -314,6 +389,7 @@ void m_judge_registered(struct model *m, struct m_conn *conn, const Ms__Register
     }
     if (node == NULL) {
         node = M_MORE(m->nodes, struct m_node);
+        m_name_at(m, m_name(m, conn->asked.id))->node = m->nodes.n;
     } else if (node->conn != 0 && node->conn != conn->id) {
         judge_takeover(m, conn, node);
         struct m_conn *old = m_conn_find(m, node->conn);
@@ -321,24 +397,36 @@ void m_judge_registered(struct model *m, struct m_conn *conn, const Ms__Register
             old->replaced = true;
         }
     }
+    const struct m_job *first = job_of_first(m, &conn->asked);
+    if (first != NULL && m->mono < first_until(m, first, m->lease_least_ms) &&
+        !m_missing_is_due(m, first)) {
+        sim_fail(m->w, "model: node %s is given to another process, and the first one may live",
+                 node->id);
+    }
     bool came = node->came;
     bool leaving = node->leaving && node->incarnation == conn->asked.incarnation;
     if (!came || (node->conn == 0 && m->w->lost_nodes_max > 0)) {
-        m->came_most_at = m->mono;
+        m->came_most_at = m->n_came > 0 && m->came_most_at > m->mono ? m->came_most_at : m->mono;
     }
+    const bool was_here = node->conn != 0 && node->incarnation == conn->asked.incarnation;
     *node = conn->asked;
     m_node_back(m, node->id);
     node->came = true;
     node->leaving = leaving;
     if (!came) {
+        m->came_at = m->n_came > 0 && m->came_at > m->mono ? m->came_at : m->mono;
         m->n_came++;
-        m->came_at = m->mono;
     }
     node->conn = conn->id;
+    if (m->w->mode == SCHED_DYNAMIC && m_count(m) > m->w->worker_num) {
+        sim_fail(m->w, "model: node %s is accepted, and all ranks have one", node->id);
+    }
     node->heard = node->spoke = m->mono;
     node->probed = SIM_NEVER;
     node->hold = conn->claim;
     struct m_rank *ours = conn->claim.job != 0 ? claim_is_ours(m, conn) : NULL;
+    ours = ours == NULL && conn->claim.job != 0 ? m_claim_is_older(m, conn) : ours;
+    struct m_rank *given_up = ours == NULL && !was_here ? m_claim_is_vacant(m, conn) : NULL;
     old_ranks_lost(m, conn, ours);
     if (conn->claim.generation > m->generation + MS_GENERATION_STEP_MAX ||
         (m->w->mode != SCHED_DYNAMIC &&
@@ -352,6 +440,13 @@ void m_judge_registered(struct model *m, struct m_conn *conn, const Ms__Register
     m->generation = conn->claim.generation > m->generation ? conn->claim.generation : m->generation;
     if (ours != NULL) {
         came_back(m, conn, ours);
+    } else if (given_up != NULL) {
+        m_was_away(m, given_up, node);
+        given_up->vacant = false;
+        given_up->has_state = conn->claim_runs || conn->claim_step > 0;
+        given_up->pid = conn->asked.pid;
+        memcpy(given_up->host, conn->asked.host_name, sizeof(given_up->host));
+        m_stands_still(m, m_job_find(m, conn->claim.job));
     } else if (conn->claim.job != 0) {
         claim_is_not_ours(m, conn);
     }
@@ -366,6 +461,23 @@ void m_rank_refused(struct model *m, const struct m_conn *conn, int32_t code)
     }
 }
 
+/* The id is somebody's who is here, or another one waits for it already. */
+static bool is_one_of_two(const struct model *m, const struct m_conn *conn)
+{
+    const struct m_node *node = m_node_find((struct model *)m, conn->asked.id);
+    bool heard = node != NULL && node->prober == conn->id && node->spoke == m->mono;
+    bool other = node != NULL && node->conn != 0 &&
+                 (node->incarnation != conn->asked.incarnation ||
+                  strcmp(node->owner, conn->asked.owner) != 0);
+    for (size_t i = 0; i < m->conns.n && !other; i++) {
+        const struct m_conn *waits = &m->conns.at[i];
+        other = waits->registering && strcmp(waits->asked.id, conn->asked.id) == 0 &&
+                waits->asked.incarnation != conn->asked.incarnation;
+    }
+    return other || heard || is_taken(m, &conn->asked) || conn->false_stamp ||
+           world_is_evil(m->w, (uint32_t)conn->id);
+}
+
 /* Why a Register may be refused; anything else is a healthy worker that is sent away. */
 bool m_register_refusal_is_fair(struct model *m, const struct m_conn *conn, int32_t code)
 {
@@ -373,7 +485,7 @@ bool m_register_refusal_is_fair(struct model *m, const struct m_conn *conn, int3
     const struct m_node *node = m_node_find(m, asked->id);
     const struct m_node *mine = m_node_of(m, conn);
     if (m->w->mode == SCHED_DYNAMIC) {
-        return true;
+        return code != MS_E_EXISTS || is_one_of_two(m, conn);
     }
     bool heard = node != NULL && node->prober == conn->id && node->spoke == m->mono;
     bool clash =

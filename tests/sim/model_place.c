@@ -20,6 +20,8 @@ static bool may_become(enum sched_job_state from, enum sched_job_state to)
         return to == JOB_RUNNING || to == JOB_QUEUED || to == JOB_FAILED || to == JOB_CANCELLED;
     case JOB_RUNNING:
         return to == JOB_SUCCEEDED || to == JOB_FAILED || to == JOB_CANCELLED;
+    case JOB_RECOVERING:
+        return to == JOB_RUNNING || to == JOB_FAILED || to == JOB_CANCELLED;
     default:
         return false;
     }
@@ -45,7 +47,7 @@ bool m_has_no_place(const struct model *m, const struct m_conn *conn, size_t byt
             own += is_own;
             all_bytes += job->spec_bytes;
             own_bytes += is_own ? job->spec_bytes : 0;
-            size_t plan = job->state != JOB_RUNNING ? strlen(job->plan) : 0;
+            size_t plan = job->state != JOB_RUNNING || job->recovery ? strlen(job->plan) : 0;
             all_bytes += plan;
             own_bytes += is_own ? plan : 0;
         }
@@ -162,6 +164,11 @@ void m_judge_row(struct model *m, const struct sched_job_row *row)
         job->placed_stretch = m->stretch;
         m->generation = row->generation;
     }
+    const bool is_round = m_is_placed(job) && row->generation != job->generation &&
+                          (row->state == JOB_PLACING || row->state == JOB_RECOVERING);
+    if (is_round) {
+        m_begin_round(m, job, row);
+    }
     bool ends =
         row->state != job->state &&
         (row->state == JOB_SUCCEEDED || row->state == JOB_FAILED || row->state == JOB_CANCELLED);
@@ -178,10 +185,14 @@ void m_judge_row(struct model *m, const struct sched_job_row *row)
             sim_fail(m->w, "model: job %llu ends without a reason or a time", (ull)job->id);
         }
     }
-    if (row->state == JOB_RUNNING && job->state == JOB_PLACING) {
+    if (row->state == JOB_RUNNING && job->state != JOB_RUNNING && job->recovery) {
+        m_goes_on(m, job);
+    }
+    if (row->state == JOB_RUNNING && job->state != JOB_RUNNING) {
         job->tries = job->leaves = job->met_least = job->met_most = 0;
         m_hosts_work(m, job);
-        if (job->blame_at != SIM_NEVER) {
+        const bool is_judged = m_stops_at_step(job) && m_blame_is_due(m, job); /* and is nothing */
+        if (job->blame_at != SIM_NEVER && !is_judged) {
             sim_fail(m->w, "model: job %llu is started, and a rank complained", (ull)job->id);
         }
     }
@@ -221,6 +232,10 @@ static void judge_turn(struct model *m, const struct m_job *job)
             sim_fail(m->w, "model: job %llu (priority %d) overtakes job %llu (priority %d)",
                      (ull)job->id, job->priority, (ull)other->id, other->priority);
         }
+    }
+    if (m_recovery_wants_nodes(m, false)) {
+        sim_fail(m->w, "model: job %llu is placed, and another one waits for ranks that it lost",
+                 (ull)job->id);
     }
     if (m->draining || m->refusing) {
         sim_fail(m->w, "model: job %llu is placed while the scheduler %s", (ull)job->id,
@@ -301,7 +316,10 @@ void m_judge_queue(struct model *m)
     if (m->turn_is_full) {
         return; /* who is idle may be as silent as those just lost */
     }
-    if (first != NULL && first->plan_given && !all_know_plans(m)) {
+    if (m_recovery_wants_nodes(m, true)) {
+        return;
+    }
+    if (first != NULL && !m_is_for_all(first) && !all_know_plans(m)) {
         return; /* it waits for those that do, or ends */
     }
     if (first != NULL && first->workers <= m_count_idle(m, false)) {
@@ -408,6 +426,13 @@ static void judge_member(struct model *m, const struct m_job *job, const Ms__Mem
         sim_fail(m->w, "model: rank %u of job %llu goes to node %s, whose host just lost another",
                  rank, (ull)job->id, member->node_id);
     }
+    m_judge_member_told(m, job, member, rank);
+}
+
+void m_judge_member_told(struct model *m, const struct m_job *job, const Ms__Member *member,
+                         uint32_t rank)
+{
+    const struct m_node *node = m_node_find(m, member->node_id);
     if (member->rank != rank || member->incarnation != node->incarnation ||
         member->uid != node->uid || strcmp(member->host_name, node->host_name) != 0 ||
         strcmp(member->host_id, node->host_id) != 0 ||
@@ -443,7 +468,7 @@ static void judge_hosts(struct model *m, const struct m_job *job, const Ms__Assi
     for (size_t i = 0; i < m->nodes.n; i++) {
         const struct m_node *node = &m->nodes.at[i];
         enum m_pause pause = m_pause_of(m, node);
-        if (m_is_idle(node) && pause == M_PERHAPS) {
+        if (m_is_idle(node) && (pause == M_PERHAPS || m_is_aside(m, node, false))) {
             return; /* nobody knows which ones it had the choice of */
         }
         if (m_is_idle(node) && pause == M_NOT_PAUSED) {
@@ -465,9 +490,30 @@ static void judge_hosts(struct model *m, const struct m_job *job, const Ms__Assi
     }
 }
 
+/* Hosts that are set aside get no rank while others can take it. */
+static void judge_asides(struct model *m, const struct m_job *job, const Ms__Assign *msg)
+{
+    uint32_t good = 0;
+    for (size_t i = 0; i < m->nodes.n; i++) {
+        const struct m_node *node = &m->nodes.at[i];
+        good += m_is_idle(node) && m_pause_of(m, node) == M_NOT_PAUSED &&
+                !m_is_aside(m, node, false) && (m_is_for_all(job) || m_knows_plans(node));
+    }
+    for (size_t i = 0; i < msg->n_members && good >= job->workers; i++) {
+        const struct m_node *node = m_node_find(m, msg->members[i]->node_id);
+        if (node != NULL && m_is_aside(m, node, true)) {
+            sim_fail(m->w, "model: rank %zu of job %llu goes to node %s, whose host is set aside",
+                     i, (ull)job->id, node->id);
+        }
+    }
+}
+
 static void judge_first_assign(struct model *m, struct m_job *job, const Ms__Assign *msg)
 {
-    judge_turn(m, job);
+    const bool is_round = job->round_now;
+    if (!is_round) {
+        judge_turn(m, job);
+    }
     judge_token(m, msg);
     judge_tag(m, job, msg);
     if (msg->world_size != job->workers || msg->n_members != job->workers ||
@@ -476,10 +522,20 @@ static void judge_first_assign(struct model *m, struct m_job *job, const Ms__Ass
         sim_fail(m->w, "model: job %llu is not handed out as it was submitted", (ull)job->id);
         return;
     }
-    bool chooses = !job->plan_given || all_know_plans(m); /* else fewer than are idle */
+    if (is_round) {
+        m_judge_round(m, job, msg);
+        return;
+    }
+    judge_asides(m, job, msg);
+    bool chooses = m_is_for_all(job) || all_know_plans(m); /* else fewer than are idle */
     if (m->w->mode != SCHED_DYNAMIC && msg->n_members <= 64 && chooses) {
         judge_hosts(m, job, msg);
     }
+    job->round_due = job->stands = job->met_unfit = false;
+    job->n_unfit = job->n_stumbled = 0;
+    job->not_before = job->stood_at = job->wants_until = 0;
+    job->rounds = 0;
+    job->furthest = 0;
     job->n_ranks = job->workers;
     job->members_dropped = false;
     free(job->ranks);
@@ -493,6 +549,7 @@ static void judge_first_assign(struct model *m, struct m_job *job, const Ms__Ass
         struct m_node *node = m_node_find(m, msg->members[rank]->node_id);
         if (node != NULL) {
             memcpy(job->ranks[rank].owner, node->owner, sizeof(node->owner));
+            memcpy(job->ranks[rank].host, node->host_name, sizeof(node->host_name));
             job->ranks[rank].pid = node->pid;
             node->hold = (struct m_hold){job->id, job->generation, rank};
         }
@@ -503,7 +560,7 @@ void m_judge_assign(struct model *m, struct m_conn *conn, const Ms__Assign *msg)
 {
     struct m_job *job = m_job_find(m, msg->job);
     const struct m_node *node = m_node_of(m, conn);
-    if (job == NULL || m->placing != msg->job || job->state != JOB_PLACING ||
+    if (job == NULL || m->placing != msg->job || (job->state != JOB_PLACING && !job->round_now) ||
         msg->generation != job->generation || msg->token.len != MS_TOKEN_LEN ||
         msg->rank >= job->workers) {
         sim_fail(m->w, "model: Assign of job %llu, generation %llu, and it is not being placed",

@@ -40,24 +40,32 @@ bool m_knows_plans(const struct m_node *node)
     return node->level > 0;
 }
 
+bool m_is_for_all(const struct m_job *job)
+{
+    return !job->plan_given && !job->recovery;
+}
+
 /* ---- said ---------------------------------------------------------------------------------------
  */
 
 static enum ms_plan_from plan_from(struct model *m, const struct m_job *job)
 {
-    for (uint32_t rank = 0; rank < job->workers && !job->plan_given; rank++) {
+    if (job->state == JOB_RECOVERING && job->plan[0] == '\0') {
+        return MS_PLAN_OWN; /* as before it lost a rank */
+    }
+    for (uint32_t rank = 0; rank < job->workers && job->plan[0] == '\0'; rank++) {
         const struct m_node *node = m_node_find(m, job->ranks[rank].node);
-        if (node != NULL && node->conn != 0 && !m_knows_plans(node)) {
+        if (node != NULL && node->conn != 0 && !job->ranks[rank].vacant && !m_knows_plans(node)) {
             return MS_PLAN_OWN;
         }
     }
-    return job->plan_given ? MS_PLAN_GIVEN : MS_PLAN_RANK_0;
+    return job->plan[0] != '\0' ? MS_PLAN_GIVEN : MS_PLAN_RANK_0;
 }
 
 bool m_awaits_plan(struct model *m, const struct m_job *job)
 {
     return job->state == JOB_PLACING && job->plan[0] == '\0' && !job->ranks[0].missing &&
-           plan_from(m, job) == MS_PLAN_RANK_0;
+           !job->ranks[0].vacant && plan_from(m, job) == MS_PLAN_RANK_0;
 }
 
 void m_judge_plan_from(struct model *m, const struct m_job *job, uint32_t told)
@@ -76,7 +84,7 @@ void m_on_rank_plan(struct model *m, const struct m_conn *conn, const Ms__RankPl
     if (r == NULL || job->state != JOB_PLACING) {
         return;
     }
-    bool chooses = msg->rank == 0 && plan_from(m, job) == MS_PLAN_RANK_0 &&
+    bool chooses = msg->rank == 0 && !job->plan_given && plan_from(m, job) != MS_PLAN_OWN &&
                    strstr(msg->plan, "\nsection memory\n") != NULL;
     m->plan_said.job = job->id;
     m->plan_said.from = !chooses                            ? M_REFUSED
@@ -157,9 +165,17 @@ void m_judge_plan(struct model *m, const struct m_conn *conn, const Ms__Plan *ms
 {
     const struct m_node *node = m_node_of(m, conn);
     const struct m_job *job = m_job_find(m, msg->job);
+    const bool stops = job != NULL && m_stops_at_step(job); /* it may know of an older one only */
     struct m_rank *r =
-        node != NULL ? m_rank_of(m, conn, msg->job, msg->generation, node->hold.rank) : NULL;
-    if (r == NULL || job->state != JOB_PLACING || job->plan[0] == '\0' ||
+        node != NULL && job != NULL && msg->generation == job->generation
+            ? m_rank_of(m, conn, msg->job, stops ? node->hold.generation : msg->generation,
+                        node->hold.rank)
+            : NULL;
+    if (r == NULL && node != NULL && node->hold.job == msg->job && job != NULL &&
+        msg->generation == job->generation && m_is_bound(m, node)) {
+        r = &job->ranks[node->hold.rank]; /* stale for who has not heard of its generation */
+    }
+    if (r == NULL || job->state == JOB_RUNNING || job->plan[0] == '\0' ||
         strcmp(job->plan, msg->plan) != 0 || !m_knows_plans(node)) {
         sim_fail(m->w, "model: %s hears a plan of job %llu, which is not for it",
                  node != NULL ? node->id : "a stranger", (ull)msg->job);
@@ -175,18 +191,19 @@ void m_judge_plans_after(struct model *m)
     const struct m_said *said = &m->plan_said;
     for (size_t i = 0; i < m->jobs.n; i++) {
         const struct m_job *job = &m->jobs.at[i];
-        bool placed = !job->dropped && job->state == JOB_PLACING;
+        bool placed = !job->dropped && (job->state == JOB_PLACING || job->state == JOB_RECOVERING);
         bool all = placed && ((said->from == M_CHOSEN && said->job == job->id) ||
-                              (job->plan_given && job->assigned_now > 0));
+                              (job->plan[0] != '\0' && job->assigned_now > 0));
         for (uint32_t rank = 0; placed && rank < job->workers; rank++) {
             struct m_rank *r = &job->ranks[rank];
             const struct m_node *node = m_node_find(m, r->node);
-            bool here = node != NULL && node->conn != 0 && !r->missing && !r->lost &&
+            bool here = node != NULL && node->conn != 0 && !r->missing && !r->lost && !r->vacant &&
                         node->incarnation == r->incarnation && m_knows_plans(node);
             bool alone = job->plan[0] != '\0' && here &&
                          ((said->from == M_AGAIN && said->conn == node->conn) || r->came_now);
-            uint32_t want = (all && here) || alone;
-            if (r->plan_told != want) {
+            uint32_t want = (all && here && !r->has_plan) || alone;
+            const uint32_t most = want + (all && here && alone); /* of both generations */
+            if (r->plan_told < want || r->plan_told > most) {
                 sim_fail(m->w, "model: rank %u of job %llu hears its plan %u times, not %u", rank,
                          (ull)job->id, r->plan_told, want);
             }

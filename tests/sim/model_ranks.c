@@ -17,13 +17,16 @@ struct m_rank *m_rank_of(struct model *m, const struct m_conn *conn, uint64_t id
 {
     const struct m_node *node = m_node_of(m, conn);
     struct m_job *job = m_job_find(m, id);
-    if (node == NULL || job == NULL || !m_is_placed(job) || job->generation != generation ||
-        rank >= job->workers || node->hold.job != id || node->hold.generation != generation ||
-        node->hold.rank != rank) {
+    if (node == NULL || job == NULL || !m_is_placed(job) || rank >= job->workers ||
+        node->hold.job != id || node->hold.generation != generation || node->hold.rank != rank) {
         return NULL;
     }
     struct m_rank *r = &job->ranks[rank];
-    return strcmp(r->node, node->id) == 0 && r->incarnation == node->incarnation && !r->missing
+    if (generation != (r->settled != 0 ? r->settled : job->generation)) {
+        return NULL;
+    }
+    return strcmp(r->node, node->id) == 0 && r->incarnation == node->incarnation && !r->missing &&
+                   !r->vacant
                ? r
                : NULL;
 }
@@ -31,6 +34,17 @@ struct m_rank *m_rank_of(struct model *m, const struct m_conn *conn, uint64_t id
 void m_on_ready(struct model *m, struct m_conn *conn, const Ms__RankReady *msg)
 {
     struct m_rank *r = m_rank_of(m, conn, msg->job, msg->generation, msg->rank);
+    const struct m_job *job = m_job_find(m, msg->job);
+    if (r != NULL && !r->ready && !r->done && job->state != JOB_RUNNING) {
+        r->has_plan = true;
+        r->ready_in = msg->generation;
+        r->step = msg->step;
+        r->ready_step = msg->step;
+        memset(r->ready_digest, 0, sizeof(r->ready_digest));
+        if (msg->state_digest.len > 0) {
+            memcpy(r->ready_digest, msg->state_digest.data, msg->state_digest.len);
+        }
+    }
     if (r != NULL) {
         snprintf(r->plan, sizeof(r->plan), "%s", msg->plan_sha256);
         if (msg->log_path[0] != '\0') {
@@ -46,9 +60,11 @@ static bool is_second_hand(int32_t code)
            code == MS_E_UNREACHABLE;
 }
 
-static void complain(struct model *m, struct m_job *job)
+static void complain(struct model *m, struct m_job *job, uint32_t rank, uint32_t by)
 {
     if (job->blame_at == SIM_NEVER) {
+        job->blamed = rank;
+        job->blamed_by = by;
         job->blame_at = m->mono;
         job->blame_stretch = m->stretch;
     }
@@ -56,42 +72,98 @@ static void complain(struct model *m, struct m_job *job)
 
 static bool stops_at_step(const struct m_job *job)
 {
-    return job->cancelled && job->cancel_at_step && job->state == JOB_RUNNING;
+    return job->cancelled && job->cancel_at_step &&
+           (job->state == JOB_RUNNING || job->state == JOB_RECOVERING);
+}
+
+bool m_stops_at_step(const struct m_job *job)
+{
+    return stops_at_step(job);
+}
+
+/* A newcomer that cannot serve the rank: it says nothing of the job. */
+bool m_is_unfit(const struct m_job *job, const struct m_rank *r)
+{
+    return job->recovery && job->state == JOB_RECOVERING && r->done && !r->has_state &&
+           !stops_at_step(job) && (r->code != MS_OK || r->stopped || !r->started) &&
+           !is_second_hand(r->code);
+}
+
+/* What it shows of itself counts all the same. */
+static void note_done(struct m_rank *r, const Ms__RankDone *msg)
+{
+    r->steps = msg->steps;
+    r->step = msg->steps > r->step ? msg->steps : r->step;
+    snprintf(r->weights, sizeof(r->weights), "%s", msg->weights_sha256);
+    snprintf(r->plan, sizeof(r->plan), "%s", msg->plan_sha256);
+}
+
+/* What it saved of which step; of an older one than is saved already it says nothing new. */
+static void note_kept(struct m_job *job, const Ms__RankDone *msg)
+{
+    if (stops_at_step(job) && msg->stopped && msg->code == MS_OK && msg->text[0] != '\0' &&
+        msg->steps >= job->kept_step) {
+        job->kept_step = msg->steps;
+        snprintf(job->kept, sizeof(job->kept), "%s", msg->text);
+    }
+}
+
+static uint32_t n_over(const struct m_job *job)
+{
+    uint32_t n = 0;
+    for (uint32_t rank = 0; rank < job->workers; rank++) {
+        n += m_is_over(&job->ranks[rank]) || job->ranks[rank].vacant;
+    }
+    return n;
 }
 
 void m_on_done(struct model *m, struct m_conn *conn, const Ms__RankDone *msg)
 {
     struct m_rank *r = m_rank_of(m, conn, msg->job, msg->generation, msg->rank);
     struct m_node *node = m_node_of(m, conn);
-    if (node != NULL && msg->leaving && msg->job != 0 && node->hold.job == msg->job &&
-        node->hold.generation == msg->generation && node->hold.rank == msg->rank) {
+    if (node != NULL && msg->leaving) { /* its process, whatever rank it had */
         node->leaving = true;
     }
     if (r == NULL) {
         if (node != NULL && msg->job != 0 && node->hold.job == msg->job &&
-            node->hold.generation == msg->generation && node->hold.rank == msg->rank) {
-            if (m_rank_of(m, conn, msg->job, msg->generation, node->hold.rank) == NULL) {
-                node->hold = (struct m_hold){0}; /* the answer to Stop */
-            }
+            node->hold.generation == msg->generation && node->hold.rank == msg->rank &&
+            !m_is_bound(m, node)) {
+            node->hold = (struct m_hold){0}; /* the answer to Stop */
+        } else if (node != NULL && m_is_bound(m, node) && node->hold.job == msg->job &&
+                   node->hold.generation == msg->generation && node->hold.rank == msg->rank) {
+            m_job_find(m, msg->job)->ranks[msg->rank].has_said = true;
         }
         return;
     }
-    if (r->done) {
-        return; /* said again */
-    }
     struct m_job *job = m_job_find(m, msg->job);
+    if (r->done) {
+        note_kept(job, msg); /* after its end; else it is said again */
+        return;
+    }
+    if (job->round_due && msg->code == MS_OK && !msg->stopped) {
+        note_done(r, msg);
+        r->has_said = true;
+        return; /* it goes on with the others */
+    }
     r->done = true;
     r->code = msg->code;
     r->stopped = msg->stopped;
-    r->steps = msg->steps;
-    r->step = msg->steps > r->step ? msg->steps : r->step;
+    note_done(r, msg);
     snprintf(r->text, sizeof(r->text), "%s", msg->text);
-    snprintf(r->weights, sizeof(r->weights), "%s", msg->weights_sha256);
-    snprintf(r->plan, sizeof(r->plan), "%s", msg->plan_sha256);
-    r->leaving = msg->leaving && job->state == JOB_PLACING;
-    r->complains = is_second_hand(msg->code) && !stops_at_step(job) && !r->leaving;
+    r->leaving = node->leaving && job->state == JOB_PLACING;
+    const bool is_well = msg->code == MS_OK && !msg->stopped && r->started;
+    note_kept(job, msg);
+    r->gives_up = m_is_recoverable(m, job) && !stops_at_step(job) && !is_well &&
+                  (node->leaving || is_second_hand(msg->code));
+    r->leaves = r->gives_up && node->leaving;
+    r->leaving = r->leaving && !r->gives_up;
+    r->complains = is_second_hand(msg->code) && !stops_at_step(job) && !r->leaving && !r->gives_up;
     if (r->complains) {
-        complain(m, job);
+        complain(m, job, msg->rank, msg->rank);
+    }
+    if (stops_at_step(job) && job->state == JOB_RECOVERING && n_over(job) == 1 &&
+        job->workers > 1) {
+        m_stop_at_step(m, job, false);
     }
 }
 
@@ -99,8 +171,9 @@ void m_on_peer_report(struct model *m, struct m_conn *conn, const Ms__PeerReport
 {
     const struct m_rank *r = m_rank_of(m, conn, msg->job, msg->generation, msg->rank);
     struct m_job *job = m_job_find(m, msg->job);
-    if (r != NULL && msg->peer < job->workers && msg->peer != msg->rank && !stops_at_step(job)) {
-        complain(m, job);
+    if (r != NULL && msg->peer < job->workers && (msg->peer != msg->rank || job->recovery) &&
+        !stops_at_step(job) && !job->round_due) {
+        complain(m, job, msg->peer, msg->rank);
         job->ranks[msg->peer].accused = true;
     }
 }
@@ -109,7 +182,13 @@ void m_on_peer_report(struct model *m, struct m_conn *conn, const Ms__PeerReport
 static bool is_lost(const struct model *m, const struct m_rank *r)
 {
     const struct m_node *node = m_node_find((struct model *)m, r->node);
-    return r->lost || (!r->missing && node != NULL && m_is_overdue(m, node));
+    return r->lost || (!r->missing && !r->vacant && node != NULL &&
+                       node->incarnation == r->incarnation && m_is_overdue(m, node));
+}
+
+bool m_is_lost(const struct model *m, const struct m_rank *r)
+{
+    return is_lost(m, r);
 }
 
 /* ---- causes -------------------------------------------------------------------------------------
@@ -118,7 +197,7 @@ static bool is_lost(const struct model *m, const struct m_rank *r)
 /* A rank that ended by itself, and not well. */
 static bool failed_first_hand(const struct m_job *job, const struct m_rank *r)
 {
-    if (!r->done || r->complains) {
+    if (!r->done || r->complains || r->gives_up || m_is_unfit(job, r)) {
         return false;
     }
     if (stops_at_step(job)) {
@@ -140,11 +219,18 @@ static bool differ(const struct m_job *job, bool weights)
     return false;
 }
 
+/* Nothing more is waited for from it. */
+bool m_is_over(const struct m_rank *r)
+{
+    return r->done || r->vacant;
+}
+
+/* A rank that is lost is over, too, where the job stops. */
 static uint32_t count_done(const struct m_job *job)
 {
     uint32_t n = 0;
     for (uint32_t rank = 0; rank < job->workers; rank++) {
-        n += job->ranks[rank].done;
+        n += stops_at_step(job) ? m_is_over(&job->ranks[rank]) : job->ranks[rank].done;
     }
     return n;
 }
@@ -153,7 +239,7 @@ static uint32_t count_ready(const struct m_job *job)
 {
     uint32_t n = 0;
     for (uint32_t rank = 0; rank < job->workers; rank++) {
-        n += job->ranks[rank].ready && !job->ranks[rank].done;
+        n += job->ranks[rank].ready && !job->ranks[rank].started && !job->ranks[rank].done;
     }
     return n;
 }
@@ -192,7 +278,17 @@ static int64_t missing_due_at(const struct model *m, const struct m_job *job, in
 static bool missing_is_due(const struct model *m, const struct m_job *job)
 {
     return job->missing_since != SIM_NEVER &&
-           m->mono >= missing_due_at(m, job, m->lease_least_ms, m->came_at);
+           m->mono >= missing_due_at(m, job, m->lease_least_ms, m->came_before);
+}
+
+bool m_missing_is_due(const struct model *m, const struct m_job *job)
+{
+    return missing_is_due(m, job);
+}
+
+bool m_blame_is_due(const struct model *m, const struct m_job *job)
+{
+    return blame_is_due(m, job, 0) || count_done(job) == job->workers;
 }
 
 static bool missing_is_late(const struct model *m, const struct m_job *job)
@@ -204,7 +300,8 @@ static bool missing_is_late(const struct model *m, const struct m_job *job)
 /* All ranks get ready within a time; in a dynamic cluster it is longer than the world lives. */
 static bool ready_is_over(const struct model *m, const struct m_job *job, int64_t late_ms)
 {
-    return job->state == JOB_PLACING && m->w->mode != SCHED_DYNAMIC && m->w->topo_ms >= 0 &&
+    return (job->state == JOB_PLACING || job->state == JOB_RECOVERING) &&
+           m->w->mode != SCHED_DYNAMIC && m->w->topo_ms >= 0 &&
            m->mono - job->placed_at >= m->w->topo_ms + m->stretch - job->placed_stretch + late_ms;
 }
 
@@ -214,7 +311,7 @@ static void unready_seen(const struct model *m, struct m_job *job)
     bool preparing = false;
     for (uint32_t rank = 0; rank < job->workers; rank++) {
         const struct m_rank *r = &job->ranks[rank];
-        preparing = preparing || (!r->ready && !r->missing && !r->done);
+        preparing = preparing || (!r->ready && !r->missing && !r->done) || r->vacant;
     }
     if (!preparing || !ready_is_over(m, job, 0)) {
         job->unready_at = m->mono;
@@ -228,12 +325,85 @@ static bool unready_is_late(const struct model *m, const struct m_job *job)
     return ready_is_over(m, job, LATE_MS) && m->mono > job->unready_at + ms + LATE_MS;
 }
 
+/* The first that prepares, and of those before all others one that has made no plan. */
+static uint32_t who_is_late(const struct m_job *job)
+{
+    uint32_t late = job->workers;
+    for (uint32_t rank = job->workers; rank > 0; rank--) {
+        const struct m_rank *r = &job->ranks[rank - 1];
+        const bool prepares = !r->ready && !r->done && !r->missing && !r->vacant && !r->started;
+        if (prepares && (late == job->workers || !r->has_plan || job->ranks[late].has_plan)) {
+            late = rank - 1;
+        }
+    }
+    return late;
+}
+
+/* A newcomer that took too long is given up; whoever holds the state, and all that begin, are not.
+ */
+bool m_is_unready(const struct model *m, const struct m_job *job, uint32_t rank)
+{
+    return m->event->kind == SCHED_EV_TIME && job->state == JOB_RECOVERING && !stops_at_step(job) &&
+           ready_is_over(m, job, 0) && rank == who_is_late(job) &&
+           m_is_newcomer(job, &job->ranks[rank]) && !m_has_vacant(job);
+}
+
+/* The rank was lost once too often. */
+static bool is_spent_by(const struct model *m, const struct m_job *job, const struct m_rank *r,
+                        enum m_fault fault, const char *reason)
+{
+    return m_is_spent(m, job, r, fault) &&
+           (strstr(reason, " was lost ") != NULL ||
+            strstr(reason, "no process got ready for rank ") != NULL);
+}
+
+/* Does this cause explain the end of a job that goes on otherwise? */
+static bool explains_recovering(const struct model *m, const struct m_job *job, uint32_t rank,
+                                int32_t code, const char *reason)
+{
+    const struct m_rank *r = &job->ranks[rank];
+    if (!names_rank(reason, rank)) {
+        return false;
+    }
+    if (m_is_unfit(job, r)) {
+        return is_spent_by(m, job, r, M_UNFIT, reason);
+    }
+    if (r->gives_up) {
+        return is_spent_by(m, job, r, r->leaves ? M_LEAVING : M_GAVE_UP, reason);
+    }
+    if (is_lost(m, r)) {
+        const bool leaves = m->event->kind == SCHED_EV_MESSAGE && m->event->type == MS_MSG_LEAVE;
+        return code == MS_E_CLOSED && is_spent_by(m, job, r, leaves ? M_LEFT : M_LOST, reason);
+    }
+    if (job->blame_at != SIM_NEVER && rank == m_blames(m, job) && blame_is_due(m, job, 0) &&
+        is_spent_by(m, job, r, M_COMPLAINT, reason)) {
+        return is_second_hand(code);
+    }
+    if (code == MS_E_TIMEOUT && !r->ready && !r->done && !r->missing && ready_is_over(m, job, 0) &&
+        (job->state != JOB_RECOVERING || !m_is_newcomer(job, r))) {
+        bool chose = !(rank == 0 && m_awaits_plan((struct model *)m, job));
+        return strstr(reason, chose ? "did not get ready" : "did not choose the plan") != NULL;
+    }
+    if (failed_first_hand(job, r)) {
+        int32_t want = r->code != MS_OK ? r->code : MS_E_FAILED;
+        return code == want && (r->code == MS_OK || strstr(reason, r->text) != NULL);
+    }
+    return false;
+}
+
 /* Does this cause explain a job that FAILED with code and reason? */
 static bool explains(const struct model *m, const struct m_job *job, uint32_t rank, int32_t code,
                      const char *reason)
 {
     const struct m_rank *r = &job->ranks[rank];
     bool all_done = count_done(job) == job->workers;
+    if (r->vacant) {
+        return code == MS_E_TIMEOUT && ready_is_over(m, job, 0) &&
+               strstr(reason, "no node took rank ") != NULL;
+    }
+    if (m_is_recoverable(m, job)) {
+        return explains_recovering(m, job, rank, code, reason);
+    }
     if (is_lost(m, r)) {
         return code == MS_E_CLOSED && names_rank(reason, rank) && strstr(reason, "lost") != NULL;
     }
@@ -278,20 +448,27 @@ static bool plan_explains(struct model *m, const struct m_job *job, const struct
         return row->code == MS_E_FULL && strstr(row->reason, "its plan cannot be kept") != NULL;
     }
     bool knows = true;
-    for (uint32_t rank = 0; job->plan_given && rank < job->workers; rank++) {
+    for (uint32_t rank = 0; !m_is_for_all(job) && rank < job->workers; rank++) {
         const struct m_node *node = m_node_find(m, job->ranks[rank].node);
         knows = knows && node != NULL && m_knows_plans(node);
     }
     return !knows && job->state == JOB_PLACING && row->code == MS_E_UNSUPPORTED &&
-           strstr(row->reason, "knows no plan") != NULL;
+           strstr(row->reason, job->recovery ? "cannot go on" : "knows no plan") != NULL;
 }
 
 static void judge_failed(struct model *m, const struct m_job *job, const struct sched_job_row *row)
 {
     judge_tries(m, job, row->reason);
     bool plans = differ(job, false) || m_plan_differs(m, job);
-    bool digests = (job->state == JOB_PLACING && count_ready(job) == job->workers && plans) ||
-                   (count_done(job) == job->workers && (differ(job, true) || plans));
+    const bool is_ready = (job->state == JOB_PLACING || job->state == JOB_RECOVERING) &&
+                          count_ready(job) == job->workers;
+    if (is_ready && m_states_differ(job) && row->code == MS_E_FAILED &&
+        (strstr(row->reason, "would go on after step") != NULL ||
+         strstr(row->reason, "have different weights") != NULL)) {
+        return;
+    }
+    bool digests =
+        (is_ready && plans) || (count_done(job) == job->workers && (differ(job, true) || plans));
     if (plan_explains(m, job, row)) {
         return;
     }
@@ -331,10 +508,88 @@ static void judge_succeeded(struct model *m, const struct m_job *job,
     }
 }
 
+static bool is_any_missing(const struct m_job *job)
+{
+    bool missing = false;
+    for (uint32_t rank = 0; rank < job->n_ranks; rank++) {
+        missing = missing || (job->ranks[rank].missing && !job->ranks[rank].vacant);
+    }
+    return missing;
+}
+
+/* Who is waited for has a time of his own. */
 static bool grace_is_over(const struct model *m, const struct m_job *job, int64_t late_ms)
 {
-    return m->mono - job->cancel_at >=
-           MS_CANCEL_GRACE_MS + m->stretch - job->cancel_stretch + late_ms;
+    return !is_any_missing(job) && m->mono - job->cancel_at >= MS_CANCEL_GRACE_MS + m->stretch -
+                                                                   job->cancel_stretch + late_ms;
+}
+
+bool m_is_silent_to_stop(const struct model *m, const struct m_job *job, uint32_t rank)
+{
+    const struct m_rank *r = &job->ranks[rank];
+    const struct m_node *node = m_node_find((struct model *)m, r->node);
+    const bool is_asked = !m_is_over(r) || (rank != 0 && rank == job->late_saver);
+    return m->event->kind == SCHED_EV_TIME && job->recovery && stops_at_step(job) && is_asked &&
+           !r->vacant && (job->lost_silent || grace_is_over(m, job, 0)) && node != NULL &&
+           node->conn != 0 && node->incarnation == r->incarnation && node->owes_word;
+}
+
+bool m_holds_up_stop(const struct model *m, const struct m_job *job, uint32_t rank)
+{
+    const struct m_rank *r = &job->ranks[rank];
+    return m->event->kind == SCHED_EV_TIME && job->recovery && stops_at_step(job) &&
+           job->state == JOB_RECOVERING && !m_is_over(r) && !r->vacant && !r->missing &&
+           !r->ready && m_is_newcomer(job, r) && (job->lost_silent || grace_is_over(m, job, 0));
+}
+
+/* The grace must not end the job before these are lost. */
+static uint32_t count_silent(const struct model *m, const struct m_job *job)
+{
+    uint32_t n = 0;
+    for (uint32_t rank = 0; m_is_placed(job) && rank < job->workers; rank++) {
+        n += m_is_silent_to_stop(m, job, rank) || m_holds_up_stop(m, job, rank);
+    }
+    return n;
+}
+
+/* Rank 0 is lost, or ended in the middle: whether it has saved nobody knows. */
+static bool needs_another(const struct m_job *job)
+{
+    const struct m_rank *first = &job->ranks[0];
+    return first->vacant || (m_is_over(first) && first->code != MS_OK);
+}
+
+/* All are over, rank 0 is no help, and nobody has saved the furthest step that is left: the lowest
+ * that ended well there has to. 0: nobody. */
+static uint32_t late_saver_of(const struct m_job *job)
+{
+    const bool all_over =
+        job->recovery && m_is_placed(job) && stops_at_step(job) && n_over(job) == job->workers;
+    const uint64_t first = !all_over || needs_another(job) ? 0 : job->ranks[0].steps;
+    const uint64_t saved = first > job->kept_step ? first : job->kept_step;
+    uint32_t saver = 0;
+    for (uint32_t rank = job->workers; all_over && rank > 1; rank--) {
+        const struct m_rank *r = &job->ranks[rank - 1];
+        const uint64_t least = saver != 0 ? job->ranks[saver].steps : saved + 1;
+        if (r->done && !r->vacant && r->code == MS_OK && r->steps >= least) {
+            saver = rank - 1;
+        }
+    }
+    return saver;
+}
+
+/* What the ranks that stopped have saved is told, or that nothing is. */
+static bool tells_kept(const struct m_job *job, const char *reason)
+{
+    bool lost = false;
+    for (uint32_t rank = 0; rank < job->workers; rank++) {
+        lost = lost || job->ranks[rank].vacant;
+    }
+    return job->kept[0] != '\0'
+               ? strstr(reason, job->kept) != NULL && strstr(reason, "; rank ") != NULL
+           : job->ranks[0].done && !job->ranks[0].stopped
+               ? true
+               : !lost || strstr(reason, "; nothing is saved: ") != NULL;
 }
 
 static void judge_cancelled(struct model *m, const struct m_job *job,
@@ -343,16 +598,30 @@ static void judge_cancelled(struct model *m, const struct m_job *job,
     bool stopped =
         false; /* ranks that all finished did what was wanted before somebody cancelled */
     for (uint32_t rank = 0; m_is_placed(job) && rank < job->workers; rank++) {
-        stopped = stopped || job->ranks[rank].stopped || job->ranks[rank].code != MS_OK;
+        stopped = stopped || job->ranks[rank].stopped || job->ranks[rank].code != MS_OK ||
+                  job->ranks[rank].vacant || !job->ranks[rank].started;
     }
+    const bool all_over = m_is_placed(job) && count_done(job) == job->workers;
+    const bool over = grace_is_over(m, job, 0);
     bool due =
-        job->cancelled && (!stops_at_step(job) || (count_done(job) == job->workers && stopped) ||
-                           grace_is_over(m, job, 0));
+        job->cancelled && (!stops_at_step(job) || job->cancel_due || (all_over && stopped) || over);
     for (uint32_t rank = 0; m_is_placed(job) && job->cancelled && rank < job->workers; rank++) {
         const struct m_rank *r = &job->ranks[rank];
-        due = due || is_lost(m, r) || missing_is_due(m, job) ||
-              ((r->complains || r->accused) &&
-               (blame_is_due(m, job, 0) || count_done(job) == job->workers));
+        const bool is_last = !stops_at_step(job) || !job->recovery; /* else the others still stop */
+        due = due || (is_last && (is_lost(m, r) || missing_is_due(m, job))) ||
+              ((r->complains || r->accused) && ((is_last && blame_is_due(m, job, 0)) || all_over));
+    }
+    if (count_silent(m, job) > 0) {
+        sim_fail(m->w, "model: job %llu is CANCELLED, and a rank of it has not said a word yet",
+                 (ull)job->id);
+    }
+    if (!over && late_saver_of(job) != 0) {
+        sim_fail(m->w, "model: job %llu is CANCELLED, and rank %u could save its step",
+                 (ull)job->id, late_saver_of(job));
+    }
+    if (stops_at_step(job) && all_over && !over && !tells_kept(job, row->reason)) {
+        sim_fail(m->w, "model: job %llu is CANCELLED, and does not say what is saved: %s",
+                 (ull)job->id, row->reason);
     }
     if (!due || row->code != MS_E_CANCELLED || strstr(row->reason, "cancelled by ") == NULL) {
         sim_fail(m->w, "model: job %llu is CANCELLED (%s), and should not be: asked for %d",
@@ -425,17 +694,142 @@ void m_judge_stop(struct model *m, const struct m_conn *conn, const Ms__Stop *ms
     heard->generation = msg->generation;
     heard->code = msg->code;
     heard->at_step = msg->at_step != 0;
+    heard->saves = msg->saves != 0;
+    heard->stands = msg->stands != 0;
     snprintf(heard->text, sizeof(heard->text), "%s", msg->text);
 }
 
 static bool stop_fits(const struct m_stop *want, const struct m_stop *heard)
 {
     return want->conn == heard->conn && want->job == heard->job &&
-           want->at_step == heard->at_step && want->generation == heard->generation &&
+           want->at_step == heard->at_step && want->saves == heard->saves &&
+           want->stands == heard->stands && want->generation == heard->generation &&
            want->code == heard->code &&
            (want->any_text  ? heard->text[0] != '\0'
             : want->at_step ? strstr(heard->text, want->text) != NULL
                             : strcmp(heard->text, want->text) == 0);
+}
+
+/* Rank 0, if it is there or has; else the lowest that is left, and holds something. */
+static uint32_t saver_of(const struct m_job *job)
+{
+    uint32_t saver = job->workers;
+    if (job->ranks[0].done && !needs_another(job)) {
+        return 0;
+    }
+    for (uint32_t rank = job->workers; rank > 0; rank--) {
+        const struct m_rank *r = &job->ranks[rank - 1];
+        if (!m_is_over(r) &&
+            (r->has_plan || saver == job->workers || !job->ranks[saver].has_plan)) {
+            saver = rank - 1;
+        }
+    }
+    return saver < job->workers ? saver : 0;
+}
+
+/* Somebody of the last round is gone, was not told of it, or has started or stopped already. */
+static bool no_start_comes(const struct model *m, const struct m_job *job)
+{
+    bool lacks = false;
+    for (uint32_t rank = 0; rank < job->workers; rank++) {
+        const struct m_rank *r = &job->ranks[rank];
+        const struct m_node *node = m_node_find((struct model *)m, r->node);
+        lacks = lacks || r->vacant || r->lost || m_is_over(r) || r->started || r->settled != 0 ||
+                node == NULL || node->hold.generation != job->generation;
+    }
+    return job->state == JOB_RECOVERING && lacks;
+}
+
+static void begin_grace(struct model *m, struct m_job *job)
+{
+    for (uint32_t rank = 0; rank < job->workers; rank++) {
+        struct m_node *node = m_node_find(m, job->ranks[rank].node);
+        if (node != NULL && node->incarnation == job->ranks[rank].incarnation) {
+            node->owes_word = true;
+        }
+    }
+    job->stop_told = true;
+    job->cancel_at = m->mono;
+    job->cancel_stretch = m->stretch;
+    job->cancel_late_ms = 0;
+}
+
+void m_lost_in_grace(struct model *m, struct m_job *job)
+{
+    job->lost_silent = true;
+    begin_grace(m, job);
+}
+
+/* Those that are left, when it is known of all who they are. */
+static void stop_who_is_left(struct model *m, struct m_job *job)
+{
+    if (job->lost_silent && m_is_placed(job) && stops_at_step(job) && n_over(job) < job->workers) {
+        m_stop_at_step(m, job, false);
+    }
+}
+
+/* Each in the generation that it knows. Where some are missing it is not known yet who saves. */
+void m_stop_at_step(struct model *m, struct m_job *job, bool over_too)
+{
+    if (is_any_missing(job)) {
+        return;
+    }
+    if (!job->stop_told) {
+        begin_grace(m, job);
+    }
+    const uint32_t saver = saver_of(job);
+    for (uint32_t rank = 0; rank < job->workers; rank++) {
+        struct m_rank *r = &job->ranks[rank];
+        const struct m_node *node = m_node_find(m, r->node);
+        if (r->missing || r->vacant || r->lost || node == NULL || node->conn == 0 ||
+            node->incarnation != r->incarnation || (m_is_over(r) && !over_too)) {
+            continue;
+        }
+        struct m_stop stop = {.job = job->id,
+                              .generation = node->hold.generation,
+                              .code = MS_E_CANCELLED,
+                              .at_step = true,
+                              .saves = saver != 0 && rank == saver,
+                              .stands = no_start_comes(m, job)};
+        snprintf(stop.text, sizeof(stop.text), "%s", job->cancel_reason);
+        m_stop_expect(m, node->conn, &stop);
+        r->settled = node->hold.generation != job->generation ? node->hold.generation : 0;
+    }
+}
+
+/* Who is to save after its end is asked once, and again when it comes back. */
+static void ask_late_saver(struct model *m, struct m_job *job)
+{
+    const uint32_t saver = late_saver_of(job);
+    if (saver == 0 || saver == job->late_saver) {
+        return;
+    }
+    const struct m_node *node = m_node_find(m, job->ranks[saver].node);
+    job->late_saver = saver;
+    begin_grace(m, job);
+    if (node != NULL && node->conn != 0) {
+        struct m_stop stop = {.job = job->id,
+                              .generation = node->hold.generation,
+                              .code = MS_E_CANCELLED,
+                              .at_step = true,
+                              .saves = true,
+                              .stands = no_start_comes(m, job)};
+        snprintf(stop.text, sizeof(stop.text), "%s", job->cancel_reason);
+        m_stop_expect(m, node->conn, &stop);
+    }
+}
+
+/* A complaint that came before the cancel is judged: all are told again. */
+static bool is_told_again(struct model *m, const struct m_stop *heard)
+{
+    struct m_job *job = m_job_find(m, heard->job);
+    const bool is =
+        job != NULL && m_is_placed(job) && heard->at_step && stops_at_step(job) &&
+        (job->complaint_judged || (job->blame_at != SIM_NEVER && m_blame_is_due(m, job)));
+    if (is) {
+        job->complaint_judged = true;
+    }
+    return is;
 }
 
 /* Who had to hear Stop did, with the code and the words of the end; and nobody else. */
@@ -458,6 +852,8 @@ static void judge_stops(struct model *m)
         }
         if (j < m->stops.n) {
             m->stops.at[j] = m->stops.at[--m->stops.n];
+        } else if (is_told_again(m, heard)) {
+            continue;
         } else if (heard->job != 0 || m->w->mode != SCHED_DYNAMIC) {
             sim_fail(m->w,
                      "model: connection %llu hears Stop of job %llu, generation %llu (at_step %d, "
@@ -485,12 +881,14 @@ void m_ranks_stop(struct model *m, struct m_job *job, const struct m_stop *stop)
     for (uint32_t rank = 0; m_is_placed(job) && rank < job->workers; rank++) {
         const struct m_rank *r = &job->ranks[rank];
         struct m_node *node = m_node_find(m, r->node);
-        if (r->missing || r->lost || node == NULL || node->conn == 0 ||
+        if (r->missing || r->lost || r->vacant || node == NULL || node->conn == 0 ||
             node->incarnation != r->incarnation) {
             continue;
         }
-        m_stop_expect(m, node->conn, stop);
-        if (r->done) {
+        struct m_stop own = *stop;
+        own.generation = node->hold.generation; /* as its process knows it */
+        m_stop_expect(m, node->conn, &own);
+        if (r->done || r->has_said) {
             node->hold = (struct m_hold){0};
         }
     }
@@ -516,33 +914,40 @@ bool m_may_requeue(const struct model *m, const struct m_job *job)
 
 static const char *overdue(const struct model *m, const struct m_job *job)
 {
-    bool placing = job->state == JOB_PLACING;
+    bool placing = job->state != JOB_RUNNING;
     bool blamed = job->blame_at != SIM_NEVER;
     for (uint32_t rank = 0; rank < job->workers; rank++) {
         const struct m_rank *r = &job->ranks[rank];
         if (r->lost) {
             return "a rank is lost and it goes on";
         }
+        if (r->gives_up || m_is_unfit(job, r)) {
+            return "a rank gave up and it goes on";
+        }
         if (failed_first_hand(job, r)) {
             return "a rank failed and it goes on";
         }
-        if (!placing && !r->started && !r->missing && !r->done) {
+        if (!placing && !r->started && !r->missing && !r->done && !r->vacant) {
             return "a rank was not started";
         }
     }
-    if (placing && count_ready(job) == job->workers && !blamed) {
+    if (placing && !job->round_due && count_ready(job) == job->workers && !blamed) {
         return "all ranks are ready and it is not started";
+    }
+    if (job->cancel_due) {
+        return "its cancel cannot be carried out at a step, and it goes on";
     }
     if (stops_at_step(job) && !job->cancel_stored) {
         return "its cancel is not stored";
     }
-    if (count_done(job) == job->workers) {
+    if (!job->round_due && count_done(job) == job->workers && late_saver_of(job) == 0) {
         return "all ranks are done and it goes on";
     }
-    if (blame_is_due(m, job, LATE_MS) && m->mono > m->busy_until) {
+    if (blame_is_due(m, job, LATE_MS) && m->mono > m->busy_until && !stops_at_step(job)) {
         return "a complaint is never judged";
     }
-    if (m->event->kind == SCHED_EV_TIME && !blamed && unready_is_late(m, job)) {
+    if (m->event->kind == SCHED_EV_TIME && !blamed && !stops_at_step(job) &&
+        unready_is_late(m, job)) {
         return "a rank never gets ready and keeps it";
     }
     if (m->event->kind == SCHED_EV_TIME && missing_is_late(m, job)) {
@@ -557,9 +962,15 @@ static const char *overdue(const struct model *m, const struct m_job *job)
 
 void m_judge_ranks_after(struct model *m)
 {
+    for (size_t i = 0; i < m->jobs.n; i++) {
+        stop_who_is_left(m, &m->jobs.at[i]);
+        ask_late_saver(m, &m->jobs.at[i]);
+    }
     judge_stops(m);
     for (size_t i = 0; i < m->jobs.n; i++) {
         struct m_job *job = &m->jobs.at[i];
+        job->blame_at = job->complaint_judged ? SIM_NEVER : job->blame_at;
+        job->complaint_judged = false;
         if (!job->dropped && m_is_placed(job)) {
             unready_seen(m, job);
         }

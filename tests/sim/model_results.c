@@ -20,6 +20,7 @@ void m_on_progress(struct model *m, struct m_conn *conn, const Ms__Progress *msg
         return;
     }
     r->step = msg->step;
+    m_saw_step(job, msg->step);
     job->has_progress = true;
     job->progress = (struct m_progress){msg->step, msg->epoch, msg->loss, msg->accuracy};
     if (!msg->has_eval) {
@@ -41,6 +42,7 @@ void m_on_beat(struct model *m, struct m_conn *conn, const Ms__Heartbeat *msg)
         node != NULL ? m_rank_of(m, conn, msg->job, msg->generation, node->hold.rank) : NULL;
     if (r != NULL) {
         r->step = msg->step;
+        m_saw_step(m_job_find(m, msg->job), msg->step);
     }
 }
 

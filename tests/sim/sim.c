@@ -1,7 +1,9 @@
 /* sim.c - runs simulated clusters
  *
- *     sim [--seed S] [--clusters N] [--mode standing|dynamic|run|mixed] [--blind] [-v]
+ *     sim [--seed S] [--clusters N] [--mode standing|dynamic|run|mixed] [--nodes N|N-M]
+ *         [--blind] [-v]
  *
+ * --nodes: so many in each cluster; of a range, as its seed says.
  * --blind: the core's own state is not looked at, only what leaves it. tests/mutation/run plants
  * bugs and says which this program does not find.
  * Exit status 0: all clusters hold. 1: one does not. */
@@ -73,10 +75,23 @@ static int parse_mode(const char *text)
     return strcmp(text, "mixed") == 0 ? -1 : -2;
 }
 
+static bool parse_nodes(const char *text)
+{
+    char *end = NULL;
+    const unsigned long min = strtoul(text, &end, 10);
+    const unsigned long max = *end == '-' ? strtoul(end + 1, &end, 10) : min;
+    if (*end != '\0' || min < 2 || max < min || max > SIM_NODES_MAX - 2) {
+        return false;
+    }
+    world_nodes_min = (uint32_t)min;
+    world_nodes_max = (uint32_t)max;
+    return true;
+}
+
 static int usage(void)
 {
     fprintf(stderr, "usage: sim [--seed S] [--clusters N] [--mode standing|dynamic|run|mixed] "
-                    "[--blind] [-v]\n");
+                    "[--nodes N|N-M] [--blind] [-v]\n");
     return 2;
 }
 
@@ -97,6 +112,8 @@ int main(int argc, char **argv)
             seed = strtoull(argv[++i], NULL, 10);
         } else if (strcmp(argv[i], "--clusters") == 0) {
             clusters = strtoull(argv[++i], NULL, 10);
+        } else if (strcmp(argv[i], "--nodes") == 0 && parse_nodes(value)) {
+            i++;
         } else if (strcmp(argv[i], "--mode") == 0 && (current_mode = parse_mode(value)) > -2) {
             i++;
         } else {

@@ -28,9 +28,12 @@ enum {
     SIM_LINKS_MAX = 20000,
     SIM_GENERATIONS_MAX = 400,
     SIM_DISK_JOBS_MAX = 48,
+    SIM_DISK_ASIDES_MAX = 64,
     SIM_PLAN_MAX = 200, /* of a plan's text */
-    SIM_TRACE = 100,    /* events shown of a failed cluster */
+    SIM_TRACE = 400,    /* events shown of a failed cluster */
     SIM_NEVER = -1,
+    SIM_CUTS_MAX = 3,
+    SIM_CHECKPOINTS_MAX = 128,
     SIM_WATCH_AGAIN_MS = 6000, /* a watch may have died silently: it is asked for again */
 };
 #define SIM_FOREVER INT64_MAX
@@ -69,6 +72,8 @@ enum sim_admin {
     ADMIN_DARK,  /* no frame of any node arrives for some leases */
     ADMIN_BUSY,  /* ... and the scheduler looks at the clock late, when all are over */
     ADMIN_ALLOW, /* two nodes for each certificate, again */
+    ADMIN_MASSACRE, /* all nodes die at once, the scheduler perhaps with them */
+    ADMIN_RESCUE,   /* whoever is missing for a job that recovers is started again */
 };
 
 struct sim_event {
@@ -94,8 +99,44 @@ struct sim_link {
     int64_t stalled_from, stalled_until; /* frames sent meanwhile arrive at the end, or never */
 };
 
+/* ---- training: of jobs that recover -------------------------------------------------------------
+ */
+
+/* What a process holds of a training; job 0: nothing, it is fresh. The digest follows from each
+ * step that it is made of, in their order. */
+struct sim_replica {
+    uint64_t job, step, digest;
+};
+
+enum sim_phase { SIM_COMPUTES, SIM_SUMS, SIM_COMMITS };
+
+struct sim_cut { /* two workers cannot reach each other; both reach the scheduler */
+    uint32_t a, b;
+    int64_t from, until;
+};
+
+struct sim_checkpoint { /* on the disk of a host */
+    char host[16];
+    struct sim_replica replica;
+    bool torn;
+};
+
+struct sim_training {    /* a job's, as it has to be */
+    uint64_t job, start; /* digest before its first step: follows from its plan */
+    uint64_t furthest;
+    uint32_t workers;
+};
+
 /* ---- nodes ------------------------------------------------------------------------------------
  */
+
+struct sim_order { /* an Assign, as far as a worker needs it */
+    uint64_t job, generation;
+    uint32_t rank, workers;
+    enum ms_plan_from plan_from;
+    char plan[SIM_PLAN_MAX]; /* as it was told; "": not yet */
+    bool recovers;
+};
 
 struct sim_node {
     char id[16];
@@ -103,12 +144,14 @@ struct sim_node {
     char host[16];
     uint32_t worker_num;
     bool other_job; /* brings another job file */
-    bool twin;      /* a second process with the id of node 0 */
+    bool twin;      /* a second process with the id of another */
     uint32_t stuck; /* so often it never gets ready, and beats */
     bool flaps;     /* comes and goes while it is idle and faults happen */
     bool slow;      /* comes back late, as one does that a full door turned away, and is patient */
     int64_t start_at, die_at, stall_at, stall_ms, hang_at; /* the script */
-    int64_t die_before;                                    /* no more deaths after this */
+    uint32_t cuts_left; /* so often its link is reset while it has a rank ... */
+    int64_t cut_at;     /* ... next at this time */
+    int64_t die_before; /* no more deaths after this */
     uint32_t deaths_left;
 
     bool alive, gone_for_good, hung;
@@ -119,21 +162,39 @@ struct sim_node {
     bool registered;
     int64_t heard_at, beat_at, retry_at, register_at;
 
-    struct life life;                               /* as msworker has one */
-    int64_t work_at;                                /* the trainer gets on with his duty */
+    struct life life; /* as msworker has one */
+    int64_t work_at;  /* the trainer gets on with his duty */
+    bool is_recalled; /* asked to save, though it had said that it is done: it is free all the same
+                       */
+    uint64_t recall_lost; /* ... which it did not hear, once: in that generation */
     uint64_t job, generation, generation_max, step; /* what it says that it holds */
     uint32_t rank, workers;
     enum ms_plan_from plan_from; /* as it was told with its rank */
     char plan[SIM_PLAN_MAX];     /* as it was told; "": not yet */
     bool has_chosen;             /* the trainer waits for it */
+    struct sim_order next;       /* kept until the rank in hand is let go, or goes on as that */
+    bool recovers;               /* its job does */
+    struct sim_replica replica;
+    uint64_t mesh; /* generation whose mesh it is in; 0: none ... */
+    uint32_t seat; /* ... as this rank */
+    enum sim_phase phase;
+    int64_t peer_until;       /* it waits for its peers; SIM_FOREVER: for none */
+    int64_t notice_at;        /* it learns that a peer is gone: this one */
+    uint32_t notice, accused; /* accused: it told of that one, and holds */
+    enum ms_state_from state_from;
+    uint32_t state_rank;
+    int64_t wake_at; /* it hangs until then; SIM_FOREVER: it never wakes */
+    int64_t woke_at; /* ... and did; 0: never */
     bool started, stopped, leaving;
-    bool renews; /* its process begins anew after this rank ... */
-    bool unfit;  /* ... which it cannot serve */
+    bool renews;  /* its process begins anew after this rank ... */
+    bool unfit;   /* ... which it cannot serve */
+    bool no_good; /* a newcomer that cannot serve this rank, nor later */
     uint32_t digest;
     const char *isa;
     int64_t lease_ms;                   /* as it was told */
     bool deaf;                          /* finishes no step when asked to */
     uint32_t lies_left;                 /* it comes back and is wrong about its rank */
+    bool is_wrong;                      /* ... and is, until somebody tells it */
     uint64_t last_job, last_generation; /* of the process before */
     uint32_t last_rank;
     uint8_t stamp_told[MS_STAMP_LEN]; /* the last one, to be brought back */
@@ -223,6 +284,8 @@ struct sim_plan {
 struct sim_disk {
     struct sim_plan plans[SIM_DISK_JOBS_MAX];
     size_t n_plans;
+    struct sched_aside_row asides[SIM_DISK_ASIDES_MAX];
+    size_t n_asides;
     struct sched_job_row jobs[SIM_DISK_JOBS_MAX];
     size_t n_jobs;
     struct sched_member_row *members; /* kept from cluster to cluster */
@@ -248,6 +311,19 @@ struct sim_generation { /* what nodes were told about it */
     uint32_t workers;
     uint8_t token[MS_TOKEN_LEN];
     uint64_t *holders; /* incarnation of the process that got each rank */
+    /* the mesh of its ranks, where the job recovers */
+    struct sim_seat {
+        uint32_t node;
+        uint64_t epoch;
+        bool here, gone;
+    } * seats;
+    bool stands;
+    uint32_t source; /* rank that the others have their state from ... */
+    enum ms_state_from from;
+    struct sim_replica agreed; /* ... which is this */
+    struct sim_sum { /* of the step in hand, and of the one that some have not committed yet */
+        uint64_t step, sum, n;
+    } sums[2];
 };
 
 struct world {
@@ -274,6 +350,8 @@ struct world {
     struct sched *sched; /* NULL: down */
     bool tick_open, over;
     int exit_status;
+    uint64_t restarts_job; /* of which a worker was asked to end, and so long the next one may be */
+    int64_t restarts_until;
     uint32_t crashes_left;
     uint64_t timer_stamp, boot, freezes;
     int64_t frozen_until;
@@ -304,6 +382,14 @@ struct world {
 
     struct sim_generation generations[SIM_GENERATIONS_MAX];
     uint32_t n_generations;
+    bool recovery;   /* dynamic: of its one job */
+    int64_t peer_ms; /* so long a rank waits for its peers */
+    struct sim_cut cuts[SIM_CUTS_MAX];
+    uint32_t n_cuts;
+    struct sim_training trainings[SIM_DISK_JOBS_MAX];
+    uint32_t n_trainings;
+    struct sim_checkpoint checkpoints[SIM_CHECKPOINTS_MAX];
+    uint32_t n_checkpoints;
     uint8_t stamp_of[PEOPLE][MS_STAMP_LEN]; /* with their last Submitted */
     bool has_stamp_of[PEOPLE];
     uint64_t generation_sent;
@@ -316,6 +402,7 @@ struct world {
 };
 
 /* sim_world.c */
+extern uint32_t world_nodes_min, world_nodes_max; /* so many in each cluster; 0: as its seed says */
 void world_run(struct world *w, uint64_t seed, int mode, bool tracing); /* mode < 0: mixed */
 void world_fini(struct world *w);
 void world_print_trace(const struct world *w);
@@ -355,6 +442,8 @@ void disk_put_job(struct world *w, struct sim_disk *disk, const struct sched_job
 void disk_put_member(struct sim_disk *disk, const struct sched_member_row *row);
 void disk_put_plan(struct world *w, struct sim_disk *disk, const char *sha256, const char *text);
 void disk_drop_plan(struct sim_disk *disk, const char *sha256);
+void disk_put_aside(struct world *w, struct sim_disk *disk, const struct sched_aside_row *row);
+void disk_drop_aside(struct sim_disk *disk, const char *key);
 const char *disk_plan(const struct sim_disk *disk, const char *sha256); /* NULL: none */
 void disk_put_meta(struct sim_disk *disk, const char *key, uint64_t value);
 void disk_put_event(struct sim_disk *disk, uint64_t seq, uint64_t job, const char *principal);
@@ -400,7 +489,37 @@ void node_frame(struct world *w, uint32_t i, uint16_t type, uint32_t id,
 void node_hung_up(struct world *w, uint32_t i);
 void node_schedule(struct world *w, uint32_t i, int64_t at);
 void node_kill(struct world *w, uint32_t i, bool for_good);
+/* It has the job file of that job, as a dynamic cluster's workers bring it, and their number. */
+void node_mend(const struct world *w, struct sim_node *node, const uint8_t *spec, size_t bytes);
 void node_peer(const struct sim_node *node, struct ms_peer *ret);
+
+void node_work_at(struct world *w, struct sim_node *node, int64_t at);
+int node_tell(struct sim_node *node, enum life_event event, int code);
+void node_done(struct world *w, struct sim_node *node, int32_t code, bool stopped);
+void node_let_go(struct world *w, struct sim_node *node); /* waits for no Stop: it leaves */
+void node_report(struct world *w, struct sim_node *node, uint32_t peer);
+void node_ready(struct world *w, struct sim_node *node);
+void node_progress(struct world *w, struct sim_node *node);
+
+/* sim_mesh.c: ranks of one generation, and who reaches whom */
+struct sim_generation *mesh_of(struct world *w, const struct sim_node *node); /* or NULL */
+void mesh_join(struct world *w, struct sim_node *node);
+/* All are there, and reach each other. */
+bool mesh_stands(struct world *w, struct sim_generation *mesh);
+/* It goes out: with its process (the others see that), or only gives the mesh up. */
+void mesh_leave(struct world *w, struct sim_node *node, bool is_seen);
+bool mesh_reaches(const struct world *w, const struct sim_generation *mesh, uint32_t a, uint32_t b);
+struct sim_node *mesh_node(struct world *w, const struct sim_generation *mesh, uint32_t rank);
+
+/* sim_train.c: a trainer of a job that recovers */
+bool train_recovers(const struct world *w, uint64_t job);
+void train_due(struct world *w, struct sim_node *node, uint32_t bad);
+void train_start(struct world *w, struct sim_node *node);
+void train_peer_gone(struct world *w, struct sim_node *node);
+void train_give_up(struct world *w, struct sim_node *node); /* LIFE_HOLD, and no round follows */
+uint64_t train_steps(const struct world *w, uint64_t job);
+const char *train_digest(const struct sim_replica *replica, char ret[65]);
+void train_check_end(struct world *w, const struct sched_job_row *row);
 
 /* sim_clients.c */
 void op_wake(struct world *w, uint32_t i);

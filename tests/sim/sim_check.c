@@ -82,12 +82,15 @@ static struct sim_generation *generation_find(struct world *w, const Ms__Assign 
     new_one->job = msg->job;
     new_one->workers = msg->world_size;
     new_one->holders = calloc(msg->world_size, sizeof(uint64_t));
+    new_one->seats = calloc(msg->world_size, sizeof(*new_one->seats));
     memcpy(new_one->token, msg->token.data, MS_TOKEN_LEN);
     return new_one;
 }
 
 static void check_members(struct world *w, const struct sim_node *node, const Ms__Assign *msg)
 {
+    const struct m_job *job = m_job_find(w->model, msg->job);
+    const bool is_round = job == NULL || job->rounds > 0; /* spares are where they are */
     bool numeric = true;
     bool in_place = true;
     for (size_t i = 0; i < msg->n_members; i++) {
@@ -102,7 +105,7 @@ static void check_members(struct world *w, const struct sim_node *node, const Ms
             }
             if (strcmp(member->host_id, msg->members[j]->host_id) == 0 &&
                 strcmp(member->host_id, msg->members[i - 1]->host_id) != 0 && /* whatever name */
-                w->mode == SCHED_STANDING) {
+                w->mode == SCHED_STANDING && !is_round) {
                 sim_fail(w, "job %llu: the ranks of host %s are not side by side", (ull)msg->job,
                          member->host_name);
             }
@@ -114,7 +117,7 @@ static void check_members(struct world *w, const struct sim_node *node, const Ms
                   id < msg->n_members;
         in_place = in_place && id == i;
     }
-    if (w->mode != SCHED_STANDING && numeric && !in_place) {
+    if (w->mode != SCHED_STANDING && numeric && !in_place && !is_round) {
         sim_fail(w, "job %llu: numeric node ids are not the ranks", (ull)msg->job);
     }
     if (msg->rank < msg->n_members && (strcmp(msg->members[msg->rank]->node_id, node->id) != 0 ||
@@ -132,7 +135,9 @@ void check_assign(struct world *w, const struct sim_node *node, const Ms__Assign
                  msg->world_size, msg->n_members);
         return;
     }
-    if (node->job != 0) {
+    const bool goes_on = node->job == msg->job && train_recovers(w, msg->job);
+    const bool is_free = node->is_recalled && node->life.state == LIFE_FINISHING; /* and heard it */
+    if (node->job != 0 && !goes_on && !is_free) {
         sim_fail(w, "node %s got rank %u of job %llu while it holds rank %u of job %llu", node->id,
                  msg->rank, (ull)msg->job, node->rank, (ull)node->job);
     }
@@ -168,8 +173,10 @@ void check_plan(struct world *w, const struct sim_node *node, const Ms__Plan *ms
         snprintf(generation->plan, sizeof(generation->plan), "%s", msg->plan);
         return;
     }
-    sim_fail(w, "node %s hears of a plan of generation %llu, which nobody was given", node->id,
-             (ull)msg->generation);
+    if (!train_recovers(w, msg->job)) { /* else it claimed what it had not heard yet, by chance */
+        sim_fail(w, "node %s hears of a plan of generation %llu, which nobody was given", node->id,
+                 (ull)msg->generation);
+    }
 }
 
 /* ---- the end ------------------------------------------------------------------------------------
@@ -233,6 +240,17 @@ static void check_placed(struct world *w, const struct m_job *job)
     sim_fail(w, "job %llu never ends: it is %s", (ull)job->id, sched_job_state_name(job->state));
 }
 
+/* It lost a rank that a stranger had, all others are busy, and it was told to wait without end. */
+static bool waits_for_nodes(struct world *w)
+{
+    bool waits = false;
+    for (size_t i = 0; i < w->model->jobs.n; i++) {
+        const struct m_job *job = &w->model->jobs.at[i];
+        waits = waits || (!job->dropped && m_is_placed(job) && m_has_vacant(job));
+    }
+    return waits && w->topo_ms < 0 && m_count_idle(w->model, true) == 0;
+}
+
 /* A job may wait for ever only for nodes that are not there. */
 static void check_jobs_over(struct world *w)
 {
@@ -277,6 +295,9 @@ static void check_ops_over(struct world *w)
         } else if (!op->done && !follows && strcmp(op->last_state, "QUEUED") != 0) {
             sim_fail(w, "a watcher of job %llu last heard %s", (ull)job->id, op->last_state);
         }
+        if (row != NULL) {
+            train_check_end(w, row);
+        }
         if (op->digests_differ && row != NULL && row->state == JOB_SUCCEEDED && row->workers > 1) {
             sim_fail(w, "job %llu SUCCEEDED with two different weights", (ull)row->id);
         }
@@ -287,6 +308,9 @@ static void check_standing_end(struct world *w)
 {
     if (w->sched == NULL) {
         sim_fail(w, "the scheduler is down at the end");
+        return;
+    }
+    if (waits_for_nodes(w)) {
         return;
     }
     check_jobs_over(w);

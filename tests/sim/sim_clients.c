@@ -180,7 +180,9 @@ static void ask(struct world *w, struct sim_op *op, uint32_t i)
         break;
     }
     op->sent = true;
-    op->deadline = is_patient(op) ? SIM_FOREVER : w->now + 2 * MS_CANCEL_GRACE_MS;
+    /* a grace begins anew where somebody is waited for meanwhile */
+    const int64_t graces = op->kind == OP_CANCEL ? 6 : 2;
+    op->deadline = is_patient(op) ? SIM_FOREVER : w->now + graces * MS_CANCEL_GRACE_MS;
 }
 
 void op_cancel_now(struct world *w, uint64_t job)

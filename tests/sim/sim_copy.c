@@ -89,6 +89,12 @@ static void carry_out(struct world *w, const struct sched *sched, struct sim_dis
         case SCHED_DO_DROP_PLAN:
             disk_drop_plan(disk, effect->plan->sha256);
             break;
+        case SCHED_DO_PUT_ASIDE:
+            disk_put_aside(w, disk, effect->aside);
+            break;
+        case SCHED_DO_DROP_ASIDE:
+            disk_drop_aside(disk, effect->aside->key);
+            break;
         case SCHED_DO_PUT_MEMBER:
             disk_put_member(disk, effect->member);
             break;

@@ -68,6 +68,34 @@ void disk_drop_plan(struct sim_disk *disk, const char *sha256)
     disk->n_plans = n;
 }
 
+static size_t find_aside(const struct sim_disk *disk, const char *key)
+{
+    size_t i = 0;
+    while (i < disk->n_asides && strcmp(disk->asides[i].key, key) != 0) {
+        i++;
+    }
+    return i;
+}
+
+void disk_put_aside(struct world *w, struct sim_disk *disk, const struct sched_aside_row *row)
+{
+    const size_t i = find_aside(disk, row->key);
+    if (i == SIM_DISK_ASIDES_MAX) {
+        sim_fail(w, "more hosts are set aside than there are");
+        return;
+    }
+    disk->asides[i] = *row;
+    disk->n_asides += i == disk->n_asides;
+}
+
+void disk_drop_aside(struct sim_disk *disk, const char *key)
+{
+    const size_t i = find_aside(disk, key);
+    if (i < disk->n_asides) {
+        disk->asides[i] = disk->asides[--disk->n_asides];
+    }
+}
+
 const char *disk_plan(const struct sim_disk *disk, const char *sha256)
 {
     for (size_t i = 0; i < disk->n_plans; i++) {
@@ -184,9 +212,7 @@ void disk_write(struct world *w, const struct sched_effect *effects, size_t n)
     uint64_t ticks = w->disk.ticks;
     bool durable = false;
     for (size_t i = 0; i < n; i++) {
-        durable = durable ||
-                  (sched_effect_is_durable(effects[i].kind) &&
-                   effects[i].kind != SCHED_DO_PUT_EVENT && effects[i].kind != SCHED_DO_DROP_EVENT);
+        durable = durable || sched_effect_acknowledges(effects[i].kind);
         switch (effects[i].kind) {
         case SCHED_DO_PUT_JOB:
             disk_put_job(w, &w->disk, effects[i].job);
@@ -211,6 +237,12 @@ void disk_write(struct world *w, const struct sched_effect *effects, size_t n)
             break;
         case SCHED_DO_DROP_PLAN:
             disk_drop_plan(&w->disk, effects[i].plan->sha256);
+            break;
+        case SCHED_DO_PUT_ASIDE:
+            disk_put_aside(w, &w->disk, effects[i].aside);
+            break;
+        case SCHED_DO_DROP_ASIDE:
+            disk_drop_aside(&w->disk, effects[i].aside->key);
             break;
         case SCHED_DO_DROP_JOB:
             drop_job(&w->disk, effects[i].job_id);
@@ -241,7 +273,8 @@ static int load_job(const struct sim_disk *disk, struct sched *sched,
                     const struct sched_job_row *stored, struct ms_err *err)
 {
     struct sched_job_row row = *stored;
-    const bool waits = row.state == JOB_QUEUED || row.state == JOB_PLACING;
+    const bool waits = row.state == JOB_QUEUED || row.state == JOB_PLACING ||
+                       (row.recovery && (row.state == JOB_RUNNING || row.state == JOB_RECOVERING));
     row.plan_text = waits ? disk_plan(disk, row.plan) : NULL;
     return sched_load_job(sched, &row, err);
 }
@@ -254,6 +287,9 @@ int disk_load(struct world *w, struct sched *sched, struct ms_err *err)
     int rc = 0;
     for (size_t i = 0; rc == 0 && i < disk->n_plans; i++) {
         rc = load_plan(sched, &disk->plans[i], err);
+    }
+    for (size_t i = 0; rc == 0 && i < disk->n_asides; i++) {
+        rc = sched_load_aside(sched, &disk->asides[i], err);
     }
     for (size_t i = 0; rc == 0 && backwards && i < disk->n_members; i++) {
         rc = sched_load_member(sched, &disk->members[i], err);
@@ -291,6 +327,7 @@ void disk_clear(struct sim_disk *disk)
     }
     disk->n_jobs = 0;
     disk->n_plans = 0;
+    disk->n_asides = 0;
     disk->n_members = 0;
     disk->n_events = 0;
     disk->generation = 0;
@@ -316,6 +353,9 @@ void disk_copy(struct world *w, struct sim_disk *to, const struct sim_disk *from
     }
     for (size_t i = 0; i < from->n_plans; i++) {
         disk_put_plan(w, to, from->plans[i].sha256, from->plans[i].text);
+    }
+    for (size_t i = 0; i < from->n_asides; i++) {
+        disk_put_aside(w, to, &from->asides[i]);
     }
     for (size_t i = 0; i < from->n_members; i++) {
         disk_put_member(to, &from->members[i]);

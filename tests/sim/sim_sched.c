@@ -1,6 +1,7 @@
 /* sim_sched.c - the driver: ticks, commits, replies, and crashes in between */
 #include "daemon/store/store.h"
 
+#include "proto/rng.h"
 #include "tests/sim/model.h"
 #include "tests/sim/sim_vfs.h"
 
@@ -62,6 +63,7 @@ void driver_config(const struct world *w, struct sched_config *ret)
     cfg.lease_ms = w->lease_ms;
     cfg.topo_timeout_ms = w->topo_ms;
     cfg.worker_num = w->worker_num;
+    cfg.recovery = w->recovery;
     cfg.certificate_ids = w->certificate_ids;
     cfg.nodes_per_certificate = w->nodes_per_certificate;
     cfg.priority_users_min = -MS_PRIORITY_USERS;
@@ -81,6 +83,41 @@ void driver_config(const struct world *w, struct sched_config *ret)
     memcpy(cfg.secret + sizeof(w->seed), &w->boot, sizeof(w->boot)); /* each process has its own */
     memcpy(cfg.stamp_secret + 1, &w->seed, sizeof(w->seed));
     *ret = cfg;
+}
+
+/* One of the first processes stands before a crowded door, for longer than it would be waited for
+ * where nobody else does. Drawn apart. */
+static void turn_first_away(struct world *w)
+{
+    const uint64_t drawn = ms_rng_mix(~w->seed ^ w->boot);
+    const int64_t away_ms =
+        MS_HANDSHAKE_MS + MS_RECONNECT_LATER_MS + 100 + (int64_t)(drawn / 2 % 3000);
+    if (drawn % 2 != 0) {
+        return;
+    }
+    sim_at(w, w->now + (int64_t)(drawn / 2 % 500), SIM_ADMIN, ADMIN_CROWD, w->boot, 0);
+    for (uint32_t n = 0; n < w->n_nodes; n++) {
+        const uint32_t i = (uint32_t)((drawn / 2 + n) % w->n_nodes);
+        const struct sim_node *node = &w->nodes[i];
+        if (node->alive && !node->hung && !node->twin && node->recovers) {
+            node_breaks_off(w, i, away_ms);
+            return;
+        }
+    }
+}
+
+/* Somebody finds the scheduler gone, and starts it with all its workers, whoever of them lives. */
+static void start_seconds(struct world *w)
+{
+    for (uint32_t i = 0; i < w->n_nodes; i++) {
+        struct sim_node *node = &w->nodes[i];
+        if (node->twin && !node->alive && node->die_at == SIM_FOREVER) {
+            node->gone_for_good = false;
+            node->start_at = w->now + (int64_t)sim_below(w, 1000);
+            node_schedule(w, i, node->start_at);
+        }
+    }
+    turn_first_away(w);
 }
 
 void driver_start(struct world *w)
@@ -123,7 +160,17 @@ void driver_start(struct world *w)
     }
     model_starts(w->model, driver_time(w).mono_ms);
     check_core(w, "loading");
+    if (w->recovery && w->boot > 1 && sim_chance(w, 70)) {
+        start_seconds(w);
+    }
     driver_arm(w);
+}
+
+/* A lease, of the usual ones: it is down no longer than that, twice, where nodes may be. */
+static uint64_t down_ms(const struct world *w)
+{
+    enum { LEASE_USUAL_MS = 10000 };
+    return w->lease_ms < LEASE_USUAL_MS ? (uint64_t)w->lease_ms : LEASE_USUAL_MS;
 }
 
 static void driver_crash(struct world *w, const char *when)
@@ -136,7 +183,7 @@ static void driver_crash(struct world *w, const char *when)
     w->timer_stamp++;
     real_crash(w);
     net_scheduler_died(w);
-    int64_t down = (int64_t)sim_below(w, sim_chance(w, 70) ? 1500 : 2 * (uint64_t)w->lease_ms);
+    int64_t down = (int64_t)sim_below(w, sim_chance(w, 70) ? 1500 : 2 * down_ms(w));
     sim_at(w, w->now + 50 + down, SIM_RESTART, 0, 0, 0);
 }
 
@@ -185,6 +232,32 @@ static void on_opened(struct world *w, uint32_t number)
     apply(w, &event, "a new connection");
 }
 
+/* What a worker says of its rank tells most of the story. */
+static void trace_message(struct world *w, uint32_t number, uint16_t type,
+                          const ProtobufCMessage *msg)
+{
+    if (!w->tracing || type == MS_MSG_HEARTBEAT) {
+        return;
+    }
+    sim_trace(w, "link %u -> scheduler: %s", number, ms_wire_find(type)->name);
+    if (type == MS_MSG_REGISTER) {
+        const Ms__Register *reg = (const Ms__Register *)msg;
+        sim_trace(w, "  as %s (%llx), holds rank %u of job %llu in generation %llu", reg->node_id,
+                  (unsigned long long)(reg->incarnation & 0xffff), reg->rank,
+                  (unsigned long long)reg->job, (unsigned long long)reg->generation);
+    } else if (type == MS_MSG_RANK_READY) {
+        const Ms__RankReady *ready = (const Ms__RankReady *)msg;
+        sim_trace(w, "  rank %u of job %llu in generation %llu, at step %llu", ready->rank,
+                  (unsigned long long)ready->job, (unsigned long long)ready->generation,
+                  (unsigned long long)ready->step);
+    } else if (type == MS_MSG_RANK_DONE) {
+        const Ms__RankDone *done = (const Ms__RankDone *)msg;
+        sim_trace(w, "  rank %u of job %llu in generation %llu: code %d%s%s", done->rank,
+                  (unsigned long long)done->job, (unsigned long long)done->generation, done->code,
+                  done->stopped ? ", stopped" : "", done->leaving ? ", leaving" : "");
+    }
+}
+
 static void on_frame(struct world *w, uint32_t number, const uint8_t *bytes, size_t size)
 {
     struct ms_wire_header header;
@@ -196,15 +269,7 @@ static void on_frame(struct world *w, uint32_t number, const uint8_t *bytes, siz
         sim_fail(w, "a frame does not arrive: %s", err.text);
         return;
     }
-    if (w->tracing && header.type != MS_MSG_HEARTBEAT) { /* the rest shows the story */
-        sim_trace(w, "link %u -> scheduler: %s", number, ms_wire_find(header.type)->name);
-    }
-    if (w->tracing && header.type == MS_MSG_REGISTER) {
-        const Ms__Register *reg = (const Ms__Register *)msg;
-        sim_trace(w, "  as %s (%llx), holds rank %u of job %llu in generation %llu", reg->node_id,
-                  (unsigned long long)(reg->incarnation & 0xffff), reg->rank,
-                  (unsigned long long)reg->job, (unsigned long long)reg->generation);
-    }
+    trace_message(w, number, header.type, msg);
     struct sched_event event = {
         .kind = SCHED_EV_MESSAGE, .conn = number, .type = header.type, .id = header.id, .msg = msg};
     apply(w, &event, ms_wire_find(header.type)->name);
@@ -262,7 +327,7 @@ static bool freeze(struct world *w, struct sim_event *event)
     }
     if (w->chaos > 1 && w->now < w->faults_end && !w->tick_open &&
         sim_chance(w, somebody_waits(w) ? 20 : 2) && sim_chance(w, 15)) {
-        int64_t ms = (int64_t)sim_below(w, 2 * (uint64_t)w->lease_ms);
+        int64_t ms = (int64_t)sim_below(w, 2 * down_ms(w));
         if (w->mode == SCHED_STANDING && !w->large && sim_chance(w, 50)) {
             freeze_takes_node(w, ms);
         }
@@ -395,6 +460,45 @@ static void driver_busy(struct world *w)
     }
 }
 
+static void driver_massacre(struct world *w)
+{
+    sim_trace(w, "all nodes die at once");
+    for (uint32_t i = 0; i < w->n_nodes; i++) {
+        if (w->nodes[i].alive && !w->nodes[i].twin) {
+            node_kill(w, i, false);
+            node_schedule(w, i, w->nodes[i].start_at);
+        }
+    }
+    if (w->sched != NULL && sim_chance(w, 50)) {
+        driver_crash(w, "with all nodes");
+    }
+}
+
+/* A job waits for ranks that it lost: who is gone is started again, and who cannot serve it, too.
+ */
+static void driver_rescue(struct world *w)
+{
+    const struct m_job *waits = NULL;
+    for (size_t i = 0; i < w->model->jobs.n; i++) {
+        const struct m_job *job = &w->model->jobs.at[i];
+        waits = !job->dropped && m_is_placed(job) && m_has_vacant(job) ? job : waits;
+    }
+    for (uint32_t i = 0; i < w->n_nodes && waits != NULL; i++) {
+        struct sim_node *node = &w->nodes[i];
+        bool is_useless = node->alive && node->job == 0 && node->no_good;
+        node_mend(w, node, waits->spec, waits->spec_bytes);
+        if (is_useless || (!node->alive && node->gone_for_good && !node->twin)) {
+            if (is_useless) {
+                node_kill(w, i, false);
+            }
+            node->gone_for_good = false;
+            node->start_at = w->now + 1 + (int64_t)sim_below(w, 1000);
+            node_schedule(w, i, node->start_at);
+        }
+    }
+    sim_at(w, w->now + 2 * w->lease_ms, SIM_ADMIN, ADMIN_RESCUE, 0, 0);
+}
+
 void driver_admin(struct world *w, enum sim_admin what)
 {
     struct sched_event drain = {.kind = SCHED_EV_DRAIN};
@@ -443,6 +547,12 @@ void driver_admin(struct world *w, enum sim_admin what)
     case ADMIN_BUSY:
         driver_busy(w);
         break;
+    case ADMIN_MASSACRE:
+        driver_massacre(w);
+        break;
+    case ADMIN_RESCUE:
+        driver_rescue(w);
+        break;
     case ADMIN_ALLOW:
         w->nodes_per_certificate = SIM_NODES_PER_CERTIFICATE;
         driver_config(w, &cfg);
@@ -487,7 +597,7 @@ static bool has_older(const struct world *w, uint32_t number)
     for (uint32_t i = 0; i + 1 < number && !found; i++) {
         const struct sim_link *older = &w->links[i];
         found = older->is_node && older->actor == link->actor && older->epoch == link->epoch &&
-                older->open_there && !older->open_here;
+                !older->open_here && (older->open_there || older->last_up >= w->now - 5);
     }
     return found;
 }
@@ -499,6 +609,7 @@ static void close_link(struct world *w, const struct sched_effect *effect)
     if (link->is_node && link->open_there) {
         const struct sim_node *node = &w->nodes[link->actor];
         if (node->alive && !node->hung && node->epoch == link->epoch && node->link == number &&
+            (node->woke_at == 0 || node->woke_at < w->now - w->lease_ms) &&
             net_is_healthy(w, number, w->now - 2 * w->lease_ms) && !has_older(w, number)) {
             sim_fail(w, "node %s is healthy and was dropped", node->id);
         }
@@ -653,6 +764,8 @@ static void carry_out(struct world *w, const struct sched_effect *effects, size_
         case SCHED_DO_DROP_JOB:
         case SCHED_DO_PUT_PLAN:
         case SCHED_DO_DROP_PLAN:
+        case SCHED_DO_PUT_ASIDE:
+        case SCHED_DO_DROP_ASIDE:
         case SCHED_DO_PUT_EVENT:
         case SCHED_DO_DROP_EVENT:
         case SCHED_DO_PUT_META:

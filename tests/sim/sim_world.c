@@ -10,6 +10,13 @@
 
 enum { MEMORY = 1 << 30, EVENTS_MAX = 80000, EVENTS_LARGE_MAX = 3000000, QUIET_MS = 400000 };
 
+uint32_t world_nodes_min, world_nodes_max;
+
+enum { NODES_SMALL = 64 };
+
+/* One in so many clusters has one that is longer than the grace of a cancel. */
+enum { LONG_LEASES = 16, LONG_LEASE_MS = 60000 };
+
 /* ---- randomness, trace, events ------------------------------------------------------------------
  */
 
@@ -119,8 +126,10 @@ static void draw_node(struct world *w, uint32_t i)
     node->lies_left = w->chaos > 1 && w->mode != SCHED_DYNAMIC ? (uint32_t)sim_below(w, 3) : 0;
     node->lease_ms = w->lease_ms;
     node->worker_num = w->worker_num;
+    node->cuts_left = w->chaos > 0 && w->seed % 4 == 3 && i % 3 == 0 ? 2 * MS_RESTARTS_MAX + 2 : 0;
     node->start_at = sometime(w, sim_chance(w, 20) ? 8000 : 300);
-    node->die_at = node->stall_at = node->hang_at = SIM_FOREVER;
+    node->die_at = node->stall_at = node->hang_at = node->wake_at = SIM_FOREVER;
+    node->notice_at = node->peer_until = SIM_FOREVER;
     node->work_at = SIM_FOREVER;
     if (w->chaos == 0 || sim_chance(w, w->large ? 95 : 50)) {
         return;
@@ -149,19 +158,32 @@ static void draw_node(struct world *w, uint32_t i)
     }
 }
 
-/* Another process with the id of node 0. */
-static void draw_twin(struct world *w)
+/* Another process with the id of that node. */
+static struct sim_node *draw_twin(struct world *w, const struct sim_node *first)
 {
     struct sim_node *twin = &w->nodes[w->n_nodes];
     draw_node(w, w->n_nodes);
-    memcpy(twin->id, w->nodes[0].id, sizeof(twin->id));
-    memcpy(twin->cert, w->nodes[0].cert, sizeof(twin->cert));
-    memcpy(twin->host, w->nodes[0].host, sizeof(twin->host));
+    memcpy(twin->id, first->id, sizeof(twin->id));
+    memcpy(twin->cert, first->cert, sizeof(twin->cert));
+    memcpy(twin->host, first->host, sizeof(twin->host));
     twin->start_at = sometime(w, w->faults_end);
     twin->gone_for_good = false;
     twin->twin = true;
     twin->die_at = twin->start_at + sometime(w, 10000);
     w->n_nodes++;
+    return twin;
+}
+
+/* Of each: somebody starts all anew when the scheduler comes back, whoever lives. */
+static void draw_second_start(struct world *w)
+{
+    const uint32_t n = w->n_nodes;
+    for (uint32_t i = 0; i < n; i++) {
+        struct sim_node *second = draw_twin(w, &w->nodes[i]);
+        second->start_at = SIM_FOREVER;
+        second->die_at = SIM_FOREVER;
+        second->gone_for_good = true;
+    }
 }
 
 static void draw_op(struct world *w, enum sim_op_kind kind, uint32_t submit, int64_t at)
@@ -237,7 +259,7 @@ static void draw_job(struct world *w)
     op->two_plans = w->chaos > 0 && sim_chance(w, 4);
     op->plan = sim_chance(w, 20) ? 1 + (uint32_t)sim_below(w, 3) : 0;
     op->last_step = w->chaos > 0 && sim_chance(w, op->digests_differ ? 60 : 10);
-    op->recovery = sim_chance(w, 30);
+    op->recovery = sim_chance(w, 60);
     op->epochs = sim_chance(w, 3) ? MS_EVALS_MAX : 0;
     op->spec_bytes = 20 + (uint32_t)sim_below(w, sim_chance(w, 90) ? 400 : 4000);
     if (w->specs_mib > 0) {
@@ -256,6 +278,12 @@ static void draw_job(struct world *w)
     }
     if (op->bad_rank_code == 2 || op->bad_rank_code == 3) { /* while a rank complains */
         draw_op(w, OP_CANCEL, submit, at + 2000 + sometime(w, 6000));
+        w->ops[w->n_ops - 1].person = op->person;
+        w->ops[w->n_ops - 1].at_step = true;
+    }
+    if (w->lease_ms > MS_CANCEL_GRACE_MS && op->recovery) { /* a grace that is over first */
+        op->workers += op->workers == 1;
+        draw_op(w, OP_CANCEL, submit, at + 10000 + sometime(w, 3000)); /* or soon after its start */
         w->ops[w->n_ops - 1].person = op->person;
         w->ops[w->n_ops - 1].at_step = true;
     }
@@ -290,8 +318,26 @@ static void draw_admin(struct world *w)
         w->crashes_left = 0;
         sim_at(w, 1500 + sometime(w, w->faults_end / 3), SIM_ADMIN, ADMIN_DARK, 0, 0);
     }
+    if (w->chaos > 0 && !w->large && sim_chance(w, 12)) {
+        sim_at(w, sometime(w, w->faults_end), SIM_ADMIN, ADMIN_MASSACRE, 0, 0);
+    }
+    if (w->chaos > 0) {
+        sim_at(w, w->faults_end + 3 * w->lease_ms, SIM_ADMIN, ADMIN_RESCUE, 0, 0);
+    }
     if (w->shares) {
         sim_at(w, w->faults_end + 2 * w->lease_ms, SIM_ADMIN, ADMIN_ALLOW, 0, 0);
+    }
+}
+
+/* Two workers that cannot reach each other, for a while. */
+static void draw_cuts(struct world *w)
+{
+    for (uint32_t n = 0; n < SIM_CUTS_MAX && w->chaos > 0 && sim_chance(w, 15); n++) {
+        struct sim_cut *cut = &w->cuts[w->n_cuts++];
+        cut->a = (uint32_t)sim_below(w, w->worker_num);
+        cut->b = (cut->a + 1 + (uint32_t)sim_below(w, w->worker_num - 1)) % w->worker_num;
+        cut->from = sometime(w, w->faults_end);
+        cut->until = cut->from + sometime(w, w->faults_end - cut->from + 1);
     }
 }
 
@@ -367,6 +413,18 @@ static void draw(struct world *w, int mode)
     if (!w->large && sim_chance(w, 30)) {
         w->lost_nodes_max = 1 + (uint32_t)sim_below(w, 3); /* one job may lose more */
     }
+    if (!w->large && ms_rng_mix(w->seed ^ 0x1ea5eU) % LONG_LEASES == 0) { /* drawn apart */
+        w->lease_ms = LONG_LEASE_MS;
+        w->end_at += 8 * LONG_LEASE_MS;
+    }
+    if (world_nodes_max > 0) {
+        /* drawn apart: the same number alone makes the same cluster */
+        const uint32_t n = world_nodes_max - world_nodes_min + 1;
+        w->worker_num = world_nodes_min + (uint32_t)(ms_rng_mix(~w->seed) % n);
+        w->large = w->worker_num > NODES_SMALL;
+        w->mode = w->large ? SCHED_STANDING : w->mode;
+        w->lease_ms = w->large ? 10000 : w->lease_ms;
+    }
     draw_limits(w);
     w->certificate_ids = w->mode == SCHED_STANDING && w->seed % 3 != 1;
     w->nodes_per_certificate = w->mode == SCHED_STANDING ? SIM_NODES_PER_CERTIFICATE : 0;
@@ -378,8 +436,14 @@ static void draw(struct world *w, int mode)
         draw_node(w, i);
     }
     if (w->chaos > 0 && !w->large && sim_chance(w, 25)) {
-        draw_twin(w);
+        draw_twin(w, &w->nodes[0]);
     }
+    w->recovery = w->mode == SCHED_DYNAMIC && sim_chance(w, 50);
+    if (w->recovery && w->crashes_left > 0 && sim_chance(w, 40)) {
+        draw_second_start(w);
+    }
+    w->peer_ms = w->lease_ms / 4 + sometime(w, w->lease_ms);
+    draw_cuts(w);
     draw_admin(w);
     evil_draw(w);
     for (uint32_t i = 0; i < w->n_nodes; i++) {
@@ -414,6 +478,13 @@ static void to_actor(struct world *w, struct sim_event *event)
     struct ms_err err = {0, ""};
     ProtobufCMessage *msg = NULL;
     uint64_t epoch = epoch_of(w, link);
+    if (link->is_node && w->nodes[link->actor].hung && epoch == event->stamp &&
+        w->nodes[link->actor].wake_at != SIM_FOREVER) { /* it waits in the kernel */
+        struct sim_event *later = sim_at(w, w->nodes[link->actor].wake_at + 1, event->kind,
+                                         event->target, event->stamp, event->size);
+        memcpy(sim_event_bytes(later), sim_event_bytes(event), event->size);
+        return;
+    }
     uint32_t current = link->is_node   ? w->nodes[link->actor].link
                        : link->is_evil ? w->evils[link->actor].link
                                        : w->ops[link->actor].link;
@@ -539,13 +610,15 @@ static bool settled(const struct world *w)
             return false;
         }
     }
+    uint32_t n_believe = 0; /* that they are registered: with a scheduler that died, perhaps */
     for (uint32_t i = 0; i < w->n_nodes; i++) {
         const struct sim_node *node = &w->nodes[i];
         if (node->alive ? node->hung || !node->registered : !node->gone_for_good) {
             return false;
         }
+        n_believe += node->alive;
     }
-    return true;
+    return n_believe <= counts.nodes_registered;
 }
 
 void world_run(struct world *w, uint64_t seed, int mode, bool tracing)
@@ -614,6 +687,7 @@ void world_fini(struct world *w)
     w->model = NULL;
     for (uint32_t i = 0; i < w->n_generations; i++) {
         free(w->generations[i].holders);
+        free(w->generations[i].seats);
     }
     w->n_generations = 0;
     real_end(w);

@@ -1,0 +1,805 @@
+/* model_recover.c - the model's recovery: which losses a job outlives, who takes a rank, and what
+ * the next generation is told
+ *
+ *     a rank is lost -> vacant; the job stands still    "job.rank_lost", and no row
+ *     all are taken, nobody is missing -> a round       the row, then "job.recovering", then Assign
+ *     all are ready, with one state -> RUNNING          "job.recovered" */
+#include "tests/sim/model.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef unsigned long long ull;
+
+enum { LATE_MS = 70 /* timers of the driver are late by 50 */ };
+
+/* Before the first Start a standing cluster places it anew. */
+bool m_is_recoverable(const struct model *m, const struct m_job *job)
+{
+    return job->recovery && (job->state == JOB_RUNNING || job->state == JOB_RECOVERING ||
+                             (job->state == JOB_PLACING && m->w->mode != SCHED_STANDING));
+}
+
+bool m_has_vacant(const struct m_job *job)
+{
+    bool has = false;
+    for (uint32_t rank = 0; rank < job->n_ranks; rank++) {
+        has = has || job->ranks[rank].vacant;
+    }
+    return has;
+}
+
+bool m_recovery_wants_nodes(const struct model *m, bool perhaps)
+{
+    bool wants = false;
+    for (size_t i = 0; i < m->jobs.n; i++) {
+        const struct m_job *job = &m->jobs.at[i];
+        const int64_t until =
+            perhaps ? job->wants_until + m->stretch - job->wants_until_stretch + LATE_MS
+                    : job->wants_until;
+        const bool in_time =
+            m->mono < until ||
+            (perhaps && (m->mono <= m->busy_until || m->event->kind != SCHED_EV_TIME));
+        wants = wants || (!job->dropped && m_is_placed(job) && job->round_due && in_time &&
+                          m_has_vacant(job));
+    }
+    return wants;
+}
+
+/* ---- the budget ---------------------------------------------------------------------------------
+ */
+
+/* Losses since the last start were at that step, and those before are made good. */
+static void losses_made_good(struct m_job *job)
+{
+    for (uint32_t rank = 0; rank < job->n_ranks; rank++) {
+        struct m_rank *r = &job->ranks[rank];
+        if (r->lost_in_round && job->furthest > r->lost_at) {
+            r->losses = r->losses_now;
+            r->lost_at = job->furthest;
+        }
+        if (r->lost_in_round && job->furthest > r->wall) {
+            r->wall_losses = r->losses_now;
+            r->wall = job->furthest;
+        }
+    }
+}
+
+/* Nobody tells of each step: the one before is as good. */
+static bool is_at_wall(const struct m_job *job, const struct m_rank *r)
+{
+    return job->furthest == r->wall || job->furthest + 1 == r->wall;
+}
+
+/* All go on at an earlier step, from a checkpoint or from none: what they make anew counts. */
+static void note_way_back(struct m_job *job)
+{
+    const uint64_t step = job->ranks[0].ready_step;
+    bool is_back = step < job->furthest;
+    for (uint32_t rank = 0; rank < job->workers; rank++) {
+        is_back = is_back && job->ranks[rank].ready_step == step;
+    }
+    for (uint32_t rank = 0; is_back && rank < job->workers; rank++) {
+        struct m_rank *r = &job->ranks[rank];
+        r->lost_at = r->lost_at < step ? r->lost_at : step;
+    }
+    job->furthest = is_back ? step : job->furthest;
+}
+
+void m_saw_step(struct m_job *job, uint64_t step)
+{
+    const bool is_late = job->stands && step > job->furthest;
+    job->furthest = step > job->furthest ? step : job->furthest;
+    if (is_late) {
+        losses_made_good(job);
+    }
+}
+
+/* Losses of it since the job made its last step, as far as anybody told. */
+static uint32_t in_vain(const struct m_job *job, const struct m_rank *r)
+{
+    return r->losses > 0 && !r->lost_in_round && job->furthest > r->lost_at ? 0 : r->losses;
+}
+
+/* Its process was to take the place of a lost one, and has not trained. */
+bool m_is_newcomer(const struct m_job *job, const struct m_rank *r)
+{
+    return job->stands && !r->has_state;
+}
+
+/* Where no other node will come, who cannot serve is as good as one that ends. */
+static bool stumbles(const struct model *m, const struct m_job *job, const struct m_rank *r,
+                     enum m_fault fault)
+{
+    return m_is_newcomer(job, r) && (fault == M_LOST || fault == M_GAVE_UP ||
+                                     (fault == M_UNFIT && m->w->mode != SCHED_STANDING));
+}
+
+static bool counts(enum m_fault fault)
+{
+    return fault == M_LOST || fault == M_GAVE_UP || fault == M_COMPLAINT;
+}
+
+bool m_is_spent(const struct model *m, const struct m_job *job, const struct m_rank *r,
+                enum m_fault fault)
+{
+    return stumbles(m, job, r, fault)
+               ? r->unready >= MS_STUMBLES_MAX
+               : counts(fault) && (in_vain(job, r) >= MS_RESTARTS_MAX ||
+                                   (is_at_wall(job, r) && r->wall_losses >= MS_RESTARTS_MAX));
+}
+
+/* ---- who could not serve, and who is not reached ------------------------------------------------
+ */
+
+static void note_unfit(struct model *m, struct m_job *job, uint64_t incarnation)
+{
+    job->unfit_at = job->n_unfit == 0 ? m->mono : job->unfit_at;
+    job->unfit[job->n_unfit++ % MS_UNFIT_MAX] = incarnation;
+    job->met_unfit = true;
+}
+
+static bool unfit_are_due(const struct model *m, const struct m_job *job)
+{
+    return m->event->kind == SCHED_EV_TIME && job->n_unfit > 0 &&
+           m->mono >= job->unfit_at + MS_UNFIT_MS;
+}
+
+static bool was_unfit(const struct model *m, const struct m_job *job, uint64_t incarnation)
+{
+    bool was = false;
+    for (uint32_t i = 0; i < job->n_unfit && i < MS_UNFIT_MAX; i++) {
+        was = was || job->unfit[i] == incarnation;
+    }
+    return was && !unfit_are_due(m, job);
+}
+
+/* Others are asked first, and with pauses. */
+static void note_stumble(const struct model *m, struct m_job *job, const struct m_rank *r)
+{
+    static const int64_t pauses_ms[] = {0, 0, 100, 500, 2000, 5000};
+    const size_t last = MS_ARRAY_SIZE(pauses_ms) - 1;
+    snprintf(job->stumbled[job->n_stumbled++ % MS_UNFIT_MAX], sizeof(job->stumbled[0]), "%s",
+             r->node);
+    job->not_before = m->mono + pauses_ms[r->unready < last ? r->unready : last];
+    job->not_before_stretch = m->stretch;
+    job->stood_at = m->mono;
+}
+
+static bool has_stumbled(const struct m_job *job, const struct m_node *node)
+{
+    bool has = false;
+    for (uint32_t i = 0; i < job->n_stumbled && i < MS_UNFIT_MAX; i++) {
+        has = has || strcmp(job->stumbled[i], node->id) == 0;
+    }
+    return has;
+}
+
+/* Who has no state does not reach one that has. */
+static bool is_in_the_way(const struct model *m, const struct m_job *job)
+{
+    return job->blamed_by != job->blamed && m_is_recoverable(m, job) &&
+           job->ranks[job->blamed].has_state && !job->ranks[job->blamed_by].has_state;
+}
+
+/* It was moved for the same rank's sake, and no step was made since. */
+static bool moved_in_vain(const struct model *m, const struct m_job *job)
+{
+    const struct m_rank *r = &job->ranks[job->blamed];
+    return job->blamed_by != job->blamed && m_is_recoverable(m, job) && r->evicted != 0 &&
+           r->evicted != r->incarnation && r->evicted_by == job->blamed_by + 1 &&
+           in_vain(job, r) > 0;
+}
+
+uint32_t m_blames(const struct model *m, const struct m_job *job)
+{
+    return is_in_the_way(m, job) || moved_in_vain(m, job) ? job->blamed_by : job->blamed;
+}
+
+/* Each of its two ends once. True: this one has to move. */
+static bool judge_link(const struct model *m, struct m_job *job)
+{
+    if (is_in_the_way(m, job)) {
+        return true;
+    }
+    const bool moves = moved_in_vain(m, job);
+    struct m_rank *r = &job->ranks[job->blamed];
+    if (job->blamed_by != job->blamed) {
+        r->evicted_by = job->blamed_by + 1;
+    }
+    r->evicted = moves ? 0 : r->evicted;
+    return moves;
+}
+
+/* ---- a rank is lost -----------------------------------------------------------------------------
+ */
+
+/* Its process has no rank of it any more. */
+static void vacate(struct model *m, struct m_job *job, struct m_rank *r, bool is_here)
+{
+    struct m_node *node = m_node_find(m, r->node);
+    if (is_here && node != NULL && node->conn != 0 && node->incarnation == r->incarnation) {
+        struct m_stop stop = {.job = job->id,
+                              .generation = node->hold.generation,
+                              .code = MS_E_ABORTED,
+                              .any_text = true};
+        m_stop_expect(m, node->conn, &stop);
+        if (r->done || r->has_said) {
+            node->hold = (struct m_hold){0};
+        }
+    }
+    r->vacant = true;
+    r->lost = r->missing = r->refused = r->ready = r->started = r->done = r->stopped = false;
+    r->has_plan = r->has_state = r->gives_up = r->leaves = r->complains = r->leaving = false;
+    r->settled = 0;
+    r->has_said = false;
+    r->code = MS_OK;
+}
+
+static void forget_complaints(struct m_job *job)
+{
+    job->blame_at = SIM_NEVER;
+    for (uint32_t rank = 0; rank < job->workers; rank++) {
+        job->ranks[rank].accused = false;
+    }
+}
+
+static void count(struct m_job *job, struct m_rank *r)
+{
+    if (job->furthest > r->wall) {
+        r->wall_losses = 1;
+        r->wall = job->furthest;
+    } else if (is_at_wall(job, r)) {
+        r->wall_losses++;
+    }
+    r->losses = in_vain(job, r) + 1;
+    r->lost_in_round = true;
+    r->lost_at = job->furthest;
+    r->losses_now++;
+}
+
+static void look_for_missing(struct m_job *job)
+{
+    bool missing = false;
+    for (uint32_t rank = 0; rank < job->workers; rank++) {
+        missing = missing || job->ranks[rank].missing;
+    }
+    job->missing_since = missing ? job->missing_since : SIM_NEVER;
+}
+
+void m_stands_still(struct model *m, struct m_job *job)
+{
+    job->changed = job->changed || job->state == JOB_RUNNING;
+    job->state = job->state == JOB_RUNNING ? JOB_RECOVERING : job->state;
+    job->round_due = true;
+    forget_complaints(job);
+    if (!job->stands || !job->met_unfit) { /* who cannot serve buys no time */
+        job->placed_at = m->mono;
+        job->placed_stretch = m->stretch;
+    }
+    job->stands = true;
+    job->wants_until = m->mono + m->lease_ms;
+    job->wants_until_stretch = m->stretch;
+    look_for_missing(job);
+}
+
+/* What befell it, as far as anybody can see; -1: nothing. */
+static int fault_of(const struct model *m, const struct m_job *job, uint32_t rank, bool is_told)
+{
+    const struct m_rank *r = &job->ranks[rank];
+    const bool leaves = m->event->kind == SCHED_EV_MESSAGE && m->event->type == MS_MSG_LEAVE;
+    if (r->vacant) {
+        return -1;
+    }
+    if (is_told) {
+        const bool is_blamed =
+            job->blame_at != SIM_NEVER && rank == m_blames(m, job) && m_blame_is_due(m, job);
+        return !is_blamed ? -1 : r->missing ? M_MISSING : M_COMPLAINT;
+    }
+    return m_is_lost(m, r)                          ? (leaves ? M_LEFT : M_LOST)
+           : r->missing && m_missing_is_due(m, job) ? M_MISSING
+           : r->gives_up                            ? (r->leaves ? M_LEAVING : M_GAVE_UP)
+           : m_is_unfit(job, r)                     ? M_UNFIT
+           : m_is_unready(m, job, rank)             ? M_UNREADY
+           : m_is_silent_to_stop(m, job, rank)      ? M_LOST
+           : m_holds_up_stop(m, job, rank)          ? M_UNREADY
+                                                    : -1;
+}
+
+/* The job stops: the others do so without it. One that was silent may be there all the same. */
+static void lost_while_stopping(struct model *m, struct m_job *job, struct m_rank *r,
+                                bool is_silent)
+{
+    vacate(m, job, r, is_silent);
+    forget_complaints(job);
+    if (job->state == JOB_RUNNING) {
+        job->changed = true;
+        job->state = JOB_RECOVERING;
+        job->placed_at = m->mono;
+        job->placed_stretch = m->stretch;
+    }
+    look_for_missing(job);
+    bool all_over = true;
+    for (uint32_t rank = 0; rank < job->workers; rank++) {
+        all_over = all_over && m_is_over(&job->ranks[rank]);
+    }
+    if (is_silent) {
+        m_lost_in_grace(m, job);
+    } else if (!all_over) {
+        job->stop_told = false; /* a time of their own for those that are left */
+        m_stop_at_step(m, job, false);
+    }
+}
+
+static void count_loss(struct model *m, struct m_job *job, struct m_rank *r, enum m_fault fault)
+{
+    r->away = fault == M_LOST;
+    r->away_unready = r->away && stumbles(m, job, r, fault);
+    if (stumbles(m, job, r, fault)) {
+        r->unready++;
+        note_stumble(m, job, r);
+    } else if (counts(fault) && !r->away) {
+        count(job, r);
+    }
+}
+
+static bool is_last_copy(const struct m_job *job, uint32_t rank)
+{
+    uint32_t copies = 0;
+    for (uint32_t i = 0; i < job->n_ranks; i++) {
+        copies += job->ranks[i].has_state;
+    }
+    return copies == 1 && job->ranks[rank].has_state;
+}
+
+/* "job.rank_lost job=3 generation=7 rank=1 reason=..." */
+void m_rank_lost(struct model *m, const char *log)
+{
+    ull id = 0;
+    ull generation = 0;
+    unsigned rank = 0;
+    if (sscanf(log, "job.rank_lost job=%llu generation=%llu rank=%u", &id, &generation, &rank) !=
+        3) {
+        return;
+    }
+    struct m_job *job = m_job_find(m, id);
+    if (job == NULL || !m_is_recoverable(m, job) || rank >= job->n_ranks ||
+        job->generation != generation) {
+        sim_fail(m->w,
+                 "model: rank %u of job %llu is given up, and the job is not one that goes on",
+                 rank, id);
+        return;
+    }
+    struct m_rank *r = &job->ranks[rank];
+    const bool is_told = strstr(log, ") reports: ") != NULL; /* by another rank */
+    const int fault = fault_of(m, job, rank, is_told);
+    if (fault < 0) {
+        sim_fail(m->w, "model: rank %u of job %llu is given up without a cause", rank, id);
+        return;
+    }
+    if (job->lost_told != rank + 1 && !m->refusing) {
+        sim_fail(m->w, "model: rank %u of job %llu is given up, and no event says so", rank, id);
+    }
+    job->lost_told = 0;
+    if (m_stops_at_step(job)) {
+        const bool is_silent = strstr(log, "it said nothing in the ") != NULL;
+        const bool is_late = strstr(log, "it did not get ready in the ") != NULL;
+        if ((fault != M_LOST && fault != M_LEFT && fault != M_MISSING && !is_late) ||
+            (is_late && !m_holds_up_stop(m, job, rank))) {
+            sim_fail(m->w, "model: rank %u of job %llu is given up, and it could stop", rank, id);
+        }
+        if (is_silent && !m_is_silent_to_stop(m, job, rank)) {
+            sim_fail(m->w, "model: rank %u of job %llu is given up for it is silent, and is not",
+                     rank, (ull)id);
+        }
+        lost_while_stopping(m, job, r, is_silent || is_late);
+        return;
+    }
+    if (m_is_spent(m, job, r, (enum m_fault)fault)) {
+        sim_fail(m->w,
+                 "model: rank %u of job %llu is lost for the %u. time at step %llu (%u never were "
+                 "ready), and it goes on",
+                 rank, id, r->losses + 1, (ull)job->furthest, r->unready);
+    }
+    const struct m_node *node = m_node_find(m, r->node);
+    if (fault == M_LOST && node != NULL) {
+        m_host_lost(m, node);
+    }
+    const bool moves = is_told && judge_link(m, job);
+    const bool is_kept =
+        fault == M_COMPLAINT && !moves && (in_vain(job, r) == 0 || is_last_copy(job, rank));
+    count_loss(m, job, r, (enum m_fault)fault);
+    if (fault == M_UNFIT || fault == M_UNREADY) {
+        note_unfit(m, job, r->incarnation);
+    }
+    if (!is_kept) {
+        if (fault == M_COMPLAINT && !r->has_state) {
+            note_stumble(m, job, r);
+        }
+        r->evicted = fault == M_COMPLAINT ? r->incarnation : r->evicted;
+        vacate(m, job, r, fault != M_MISSING && !r->lost);
+    }
+    m_stands_still(m, job);
+    if (fault == M_UNREADY) { /* its successor has all the time */
+        job->placed_at = m->mono;
+        job->placed_stretch = m->stretch;
+    }
+}
+
+/* Told in this order: ranks are lost, the others go on in the next generation, all train again. */
+void m_story(struct model *m, const struct sched_event_row *row)
+{
+    struct m_job *job = row->job != 0 ? m_job_find(m, row->job) : NULL;
+    const char *words = strstr(row->text, ": rank ");
+    unsigned rank = 0;
+    if (strcmp(row->kind, "host.set_aside") == 0) {
+        m_judge_set_aside(m);
+    }
+    if (job == NULL) {
+        return;
+    }
+    if (strcmp(row->kind, "job.rank_lost") == 0) {
+        if (words == NULL || sscanf(words, ": rank %u (node", &rank) != 1 || !job->recovery) {
+            sim_fail(m->w, "model: event %s of job %llu: %s", row->kind, (ull)job->id, row->text);
+        }
+        job->lost_told = rank + 1;
+    } else if (strcmp(row->kind, "job.recovering") == 0) {
+        if (!job->round_now) {
+            sim_fail(m->w, "model: job %llu is told to recover, and no round begins", (ull)job->id);
+        }
+        job->round_told = true;
+    } else if (strcmp(row->kind, "job.recovered") == 0) {
+        if (job->state != JOB_RECOVERING || job->round_due || m_has_vacant(job)) {
+            sim_fail(m->w, "model: job %llu is told to go on, and does not", (ull)job->id);
+        }
+        job->end_told = true;
+    }
+}
+
+/* ---- coming back --------------------------------------------------------------------------------
+ */
+
+static bool is_process(const struct m_rank *r, const struct m_conn *conn)
+{
+    return strcmp(r->node, conn->asked.id) == 0 && r->incarnation == conn->asked.incarnation;
+}
+
+/* Nobody counts what was none. */
+void m_was_away(struct model *m, struct m_rank *r, const struct m_node *node)
+{
+    if (r->away) {
+        r->unready -= r->away_unready;
+        m_host_excused(m, node);
+    }
+    r->away = r->away_unready = false;
+}
+
+/* Of an older generation: it has not heard of this one, and is there all the same. Where it is to
+ * stop in the one that it knew, it has not heard of any since. */
+struct m_rank *m_claim_is_older(struct model *m, const struct m_conn *conn)
+{
+    struct m_job *job = m_job_find(m, conn->claim.job);
+    if (job == NULL || !m_is_placed(job) || !job->recovery ||
+        conn->claim.generation >= job->generation || conn->claim.rank >= job->workers) {
+        return NULL;
+    }
+    struct m_rank *r = &job->ranks[conn->claim.rank];
+    const bool is_known = r->settled == 0 || conn->claim.generation <= r->settled;
+    return !r->vacant && !r->lost && is_process(r, conn) && is_known ? r : NULL;
+}
+
+/* It was given up, and nobody has taken the rank since. */
+struct m_rank *m_claim_is_vacant(struct model *m, const struct m_conn *conn)
+{
+    struct m_job *job = m_job_find(m, conn->claim.job);
+    if (job == NULL || !m_is_placed(job) || !m_is_recoverable(m, job) ||
+        conn->claim.generation > job->generation || conn->claim.rank >= job->workers) {
+        return NULL;
+    }
+    struct m_rank *r = &job->ranks[conn->claim.rank];
+    const bool is_his = strcmp(r->owner, conn->asked.owner) == 0;
+    return r->vacant && is_process(r, conn) && is_his && !m_stops_at_step(job) ? r : NULL;
+}
+
+/* ---- a round ------------------------------------------------------------------------------------
+ */
+
+/* Its row: the next generation is there before anybody hears of it. */
+void m_begin_round(struct model *m, struct m_job *job, const struct sched_job_row *row)
+{
+    job->rounds++;
+    if (!job->recovery || row->state != job->state || !job->round_due ||
+        row->generation <= m->generation || m->draining || m->refusing ||
+        m->mono < job->not_before) {
+        sim_fail(m->w, "model: job %llu, %s in generation %llu, is assigned anew in %llu",
+                 (ull)job->id, sched_job_state_name(job->state), (ull)job->generation,
+                 (ull)row->generation);
+    }
+    for (uint32_t rank = 0; rank < job->workers; rank++) {
+        struct m_rank *r = &job->ranks[rank];
+        struct m_node *node = m_node_find(m, r->node);
+        if (r->missing || r->lost || (!r->vacant && (node == NULL || node->conn == 0))) {
+            sim_fail(m->w, "model: job %llu is assigned anew, and rank %u is not there",
+                     (ull)job->id, rank);
+        } else if (!r->vacant) {
+            node->hold.generation = row->generation;
+        }
+        r->ready = r->started = r->done = r->stopped = r->complains = r->gives_up = false;
+        r->leaves = false;
+        r->code = MS_OK;
+        r->said_ready = r->has_said = false;
+        r->stored = false;
+    }
+    m->placing = job->id;
+    m->generation = row->generation;
+    job->round_now = true;
+    job->round_due = false;
+    if (!job->met_unfit) {
+        job->placed_at = m->mono;
+        job->placed_stretch = m->stretch;
+    }
+}
+
+/* Who holds it is written with the round. */
+void m_member_stored(struct model *m, const struct sched_member_row *row)
+{
+    struct m_job *job = m_job_find(m, row->job);
+    if (job == NULL || row->rank >= job->n_ranks || !job->round_now) {
+        return;
+    }
+    struct m_rank *r = &job->ranks[row->rank];
+    r->stored = row->generation == job->generation;
+    snprintf(r->stored_node, sizeof(r->stored_node), "%s", row->node_id);
+    r->stored_incarnation = row->incarnation;
+}
+
+static bool is_number(const char *id, unsigned long *ret)
+{
+    *ret = strtoul(id, NULL, 10);
+    return id[0] != '\0' && strspn(id, "0123456789") == strlen(id) &&
+           (id[0] != '0' || id[1] == '\0');
+}
+
+/* Where all ids are ranks a number takes its own. */
+static bool id_may(const struct model *m, const struct m_job *job, const char *id, uint32_t rank)
+{
+    unsigned long number = 0;
+    bool are_ranks = m->w->mode != SCHED_STANDING;
+    for (uint32_t i = 0; are_ranks && i < job->workers; i++) {
+        are_ranks = is_number(job->ranks[i].node, &number) && number == i;
+    }
+    return !are_ranks || !is_number(id, &number) || number == rank;
+}
+
+static bool may_take(const struct model *m, const struct m_job *job, uint32_t rank,
+                     const struct m_node *node)
+{
+    return m_is_idle(node) && m_knows_plans(node) && m_pause_of(m, node) != M_PAUSED &&
+           id_may(m, job, node->id, rank) && !was_unfit(m, job, node->incarnation);
+}
+
+/* It could have taken the rank, and takes none. */
+static bool is_passed_over(const struct model *m, const struct m_job *job, uint32_t rank,
+                           const struct m_node *node, const Ms__Assign *msg)
+{
+    bool is_free = may_take(m, job, rank, node) && m_pause_of(m, node) == M_NOT_PAUSED &&
+                   !m_is_aside(m, node, false) && !unfit_are_due(m, job) &&
+                   !has_stumbled(job, node);
+    for (size_t k = 0; is_free && k < msg->n_members; k++) {
+        is_free = strcmp(msg->members[k]->node_id, node->id) != 0;
+    }
+    return is_free;
+}
+
+/* The node that had it, in another process or not, comes before all others. */
+static void judge_choice(struct model *m, const struct m_job *job, uint32_t rank,
+                         const Ms__Assign *msg)
+{
+    const struct m_rank *r = &job->ranks[rank];
+    const struct m_node *node = m_node_find(m, msg->members[rank]->node_id);
+    const struct m_node *own = m_node_find(m, r->node);
+    if (!may_take(m, job, rank, node)) {
+        sim_fail(m->w, "model: rank %u of job %llu goes to node %s, which may not take it", rank,
+                 (ull)job->id, node->id);
+    }
+    if (own != NULL && own != node && own->incarnation != r->evicted &&
+        is_passed_over(m, job, rank, own, msg)) {
+        sim_fail(m->w, "model: rank %u of job %llu goes to node %s, and its own node %s is idle",
+                 rank, (ull)job->id, node->id, own->id);
+    }
+}
+
+/* A host that is set aside is the last choice, and so is a process that others could not reach;
+ * then, one of its host. */
+static void judge_aside(struct model *m, const struct m_job *job, uint32_t rank,
+                        const Ms__Assign *msg)
+{
+    const struct m_rank *r = &job->ranks[rank];
+    const struct m_node *node = m_node_find(m, msg->members[rank]->node_id);
+    const bool is_last = m_is_aside(m, node, true) || has_stumbled(job, node) ||
+                         (node->incarnation == r->evicted && node->incarnation != 0);
+    const bool is_near =
+        r->evicted != 0 && strcmp(node->id, r->node) != 0 && strcmp(node->host_name, r->host) == 0;
+    for (size_t i = 0; (is_last || is_near) && i < m->nodes.n; i++) {
+        const struct m_node *other = &m->nodes.at[i];
+        if (is_passed_over(m, job, rank, other, msg) && other->incarnation != r->evicted &&
+            (is_last || strcmp(other->host_name, r->host) != 0)) {
+            sim_fail(m->w,
+                     "model: rank %u of job %llu goes to node %s, which (or whose host) others did "
+                     "not reach, or whose host is set aside, and node %s is idle",
+                     rank, (ull)job->id, node->id, other->id);
+        }
+    }
+}
+
+static void take(struct model *m, struct m_job *job, uint32_t rank, struct m_node *node)
+{
+    struct m_rank *r = &job->ranks[rank];
+    if (!m_is_idle(node)) {
+        sim_fail(m->w, "model: node %s gets rank %u of job %llu, and another one", node->id, rank,
+                 (ull)job->id);
+    }
+    if (!r->stored || strcmp(r->stored_node, node->id) != 0 ||
+        r->stored_incarnation != node->incarnation) {
+        sim_fail(m->w, "model: rank %u of job %llu goes to node %s, and that is not stored", rank,
+                 (ull)job->id, node->id);
+    }
+    if (r->away && !r->away_unready) { /* another process has it: now it is known what it was */
+        count(job, r);
+    }
+    r->away = r->away_unready = false;
+    snprintf(r->node, sizeof(r->node), "%s", node->id);
+    memcpy(r->owner, node->owner, sizeof(r->owner));
+    memcpy(r->host, node->host_name, sizeof(r->host));
+    r->incarnation = node->incarnation;
+    r->pid = node->pid;
+    r->vacant = false;
+    node->hold = (struct m_hold){job->id, job->generation, rank};
+}
+
+/* The first Assign of it: the members that all ranks hear of. */
+void m_judge_round(struct model *m, struct m_job *job, const Ms__Assign *msg)
+{
+    for (uint32_t rank = 0; rank < job->workers; rank++) {
+        const struct m_rank *r = &job->ranks[rank];
+        struct m_node *node = m_node_find(m, msg->members[rank]->node_id);
+        if (node == NULL || node->conn == 0) {
+            sim_fail(m->w, "model: rank %u of job %llu goes to node %s, which is not there", rank,
+                     (ull)job->id, msg->members[rank]->node_id);
+            return;
+        }
+        if (m->event->kind == SCHED_EV_TIME && m_is_silent(m, node)) {
+            sim_fail(m->w, "model: rank %u of job %llu goes to node %s, whose lease is over", rank,
+                     (ull)job->id, node->id);
+        }
+        m_judge_member_told(m, job, msg->members[rank], rank);
+        if (r->vacant) {
+            judge_choice(m, job, rank, msg);
+            judge_aside(m, job, rank, msg);
+        } else if (strcmp(r->node, node->id) != 0 || r->incarnation != node->incarnation) {
+            sim_fail(m->w,
+                     "model: rank %u of job %llu is node %s's, and node %s's in generation %llu",
+                     rank, (ull)job->id, r->node, node->id, (ull)job->generation);
+        }
+    }
+    for (uint32_t rank = 0; rank < job->workers && !m->w->failed; rank++) {
+        if (job->ranks[rank].vacant) {
+            take(m, job, rank, m_node_find(m, msg->members[rank]->node_id));
+        }
+    }
+    if (!job->round_told && !m->refusing) {
+        sim_fail(m->w, "model: job %llu is assigned anew, and no event says so", (ull)job->id);
+    }
+}
+
+/* ---- what had to happen -------------------------------------------------------------------------
+ */
+
+/* Whatever it could have chosen among idle nodes: one that may take any of them, for each. */
+static bool can_fill(const struct model *m, const struct m_job *job)
+{
+    uint32_t vacant = 0;
+    uint32_t idle = 0;
+    for (size_t i = 0; i < m->nodes.n; i++) {
+        const struct m_node *node = &m->nodes.at[i];
+        bool may_all = m_is_idle(node) && m_pause_of(m, node) == M_NOT_PAUSED;
+        for (uint32_t rank = 0; may_all && rank < job->workers; rank++) {
+            const struct m_rank *r = &job->ranks[rank];
+            may_all = !r->vacant || may_take(m, job, rank, node);
+        }
+        idle += may_all;
+    }
+    for (uint32_t rank = 0; rank < job->workers; rank++) {
+        vacant += job->ranks[rank].vacant;
+    }
+    return idle >= vacant;
+}
+
+static const char *round_is_late(const struct model *m, const struct m_job *job)
+{
+    const int64_t at = job->not_before + m->stretch - job->not_before_stretch + LATE_MS;
+    if (m->draining || m->refusing || m->turn_is_full || !job->round_due || m->fresh) {
+        return NULL;
+    }
+    if (job->not_before > job->stood_at && /* it was no pause of nothing */
+        (m->mono < at || m->mono <= m->busy_until || m->event->kind != SCHED_EV_TIME)) {
+        return NULL;
+    }
+    for (uint32_t rank = 0; rank < job->workers; rank++) {
+        if (job->ranks[rank].missing || job->ranks[rank].lost) {
+            return NULL;
+        }
+    }
+    return can_fill(m, job) ? "its ranks could go on, and no round begins" : NULL;
+}
+
+/* One state goes on: where and what it is, all ranks say alike. */
+bool m_states_differ(const struct m_job *job)
+{
+    static const uint8_t none[MS_STATE_DIGEST_LEN];
+    bool differ = false;
+    for (uint32_t rank = 1; rank < job->workers; rank++) {
+        const struct m_rank *a = &job->ranks[0];
+        const struct m_rank *b = &job->ranks[rank];
+        differ = differ || a->ready_step != b->ready_step ||
+                 (memcmp(a->ready_digest, none, sizeof(none)) != 0 &&
+                  memcmp(b->ready_digest, none, sizeof(none)) != 0 &&
+                  memcmp(a->ready_digest, b->ready_digest, sizeof(none)) != 0);
+    }
+    return differ;
+}
+
+/* All ranks are ready, and train from now on. */
+void m_goes_on(struct model *m, struct m_job *job)
+{
+    if (m_has_vacant(job) || job->round_due) {
+        sim_fail(m->w, "model: job %llu runs, and ranks of it are lost", (ull)job->id);
+    }
+    if (m_states_differ(job)) {
+        sim_fail(m->w, "model: job %llu runs, and its ranks are at different steps", (ull)job->id);
+    }
+    if (job->state == JOB_RECOVERING && !job->end_told && !m->refusing) {
+        sim_fail(m->w, "model: job %llu goes on, and no event says so", (ull)job->id);
+    }
+    for (uint32_t rank = 0; rank < job->workers; rank++) {
+        const struct m_node *node = m_node_find(m, job->ranks[rank].node);
+        if (node != NULL && node->conn != 0 && !m_knows_plans(node)) {
+            sim_fail(m->w, "model: job %llu recovers, and node %s of an old release has rank %u",
+                     (ull)job->id, node->id, rank);
+        }
+    }
+    m_saw_step(job, job->ranks[0].ready_step);
+    losses_made_good(job);
+    note_way_back(job);
+    job->stands = job->met_unfit = false;
+    job->n_stumbled = 0;
+    for (uint32_t rank = 0; rank < job->workers; rank++) {
+        job->ranks[rank].losses_now = job->ranks[rank].unready = 0;
+        job->ranks[rank].has_state = true;
+        job->ranks[rank].lost_in_round = false;
+    }
+}
+
+void m_judge_recovery_after(struct model *m)
+{
+    for (size_t i = 0; i < m->jobs.n; i++) {
+        struct m_job *job = &m->jobs.at[i];
+        if (job->dropped || !m_is_placed(job)) {
+            continue;
+        }
+        const bool is_full = sched_tick_is_full(m->w->sched);
+        if (unfit_are_due(m, job) && !is_full) {
+            job->n_unfit = 0; /* and asked again */
+        }
+        const char *late = job->recovery ? round_is_late(m, job) : NULL;
+        if (late != NULL && !is_full) {
+            sim_fail(m->w, "model: job %llu: %s", (ull)job->id, late);
+        }
+        if (job->lost_told != 0) {
+            sim_fail(m->w, "model: job %llu is told to have lost rank %u, and has not",
+                     (ull)job->id, job->lost_told - 1);
+        }
+        job->round_now = job->round_told = job->end_told = false;
+    }
+}

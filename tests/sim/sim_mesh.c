@@ -1,0 +1,104 @@
+/* sim_mesh.c - the data plane of a generation: who is there, who reaches whom, who sees whom go */
+#include "tests/sim/sim.h"
+
+struct sim_generation *mesh_of(struct world *w, const struct sim_node *node)
+{
+    for (uint32_t i = w->n_generations; i > 0 && node->mesh != 0; i--) {
+        if (w->generations[i - 1].generation == node->mesh) {
+            return &w->generations[i - 1];
+        }
+    }
+    return NULL;
+}
+
+/* NULL: that process is no more, or has left. */
+struct sim_node *mesh_node(struct world *w, const struct sim_generation *mesh, uint32_t rank)
+{
+    const struct sim_seat *seat = &mesh->seats[rank];
+    struct sim_node *node = &w->nodes[seat->node];
+    return seat->here && !seat->gone && node->alive && node->epoch == seat->epoch &&
+                   node->mesh == mesh->generation
+               ? node
+               : NULL;
+}
+
+bool mesh_reaches(const struct world *w, const struct sim_generation *mesh, uint32_t a, uint32_t b)
+{
+    const uint32_t from = mesh->seats[a].node;
+    const uint32_t to = mesh->seats[b].node;
+    for (uint32_t i = 0; i < w->n_cuts; i++) {
+        const struct sim_cut *cut = &w->cuts[i];
+        if (w->now >= cut->from && w->now < cut->until &&
+            ((cut->a == from && cut->b == to) || (cut->a == to && cut->b == from))) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static void see_gone(struct world *w, struct sim_node *node, uint32_t rank, uint64_t within_ms)
+{
+    const int64_t at = w->now + 1 + (int64_t)sim_below(w, within_ms);
+    if (at < node->notice_at) {
+        node->notice_at = at;
+        node->notice = rank;
+        node_work_at(w, node, node->work_at);
+    }
+}
+
+void mesh_join(struct world *w, struct sim_node *node)
+{
+    node->mesh = node->generation;
+    node->seat = node->rank;
+    struct sim_generation *mesh = mesh_of(w, node);
+    if (mesh == NULL || mesh->job != node->job) {
+        sim_fail(w, "node %s joins the mesh of generation %llu, which it was never told of",
+                 node->id, (unsigned long long)node->generation);
+        node->mesh = 0;
+        return;
+    }
+    struct sim_seat *seat = &mesh->seats[node->rank];
+    *seat =
+        (struct sim_seat){.node = (uint32_t)(node - w->nodes), .epoch = node->epoch, .here = true};
+    node->peer_until = w->now + w->peer_ms + (int64_t)sim_below(w, 1000);
+    node->notice_at = SIM_FOREVER;
+    for (uint32_t rank = 0; rank < mesh->workers; rank++) {
+        if (mesh->seats[rank].gone) {
+            see_gone(w, node, rank, 50);
+        }
+    }
+}
+
+bool mesh_stands(struct world *w, struct sim_generation *mesh)
+{
+    for (uint32_t rank = 0; rank < mesh->workers; rank++) {
+        const struct sim_node *node = mesh_node(w, mesh, rank);
+        if (node == NULL || node->hung) {
+            return false;
+        }
+        for (uint32_t peer = 0; peer < rank && w->n_cuts > 0; peer++) {
+            if (!mesh_reaches(w, mesh, rank, peer)) {
+                return false;
+            }
+        }
+    }
+    return true;
+}
+
+void mesh_leave(struct world *w, struct sim_node *node, bool is_seen)
+{
+    struct sim_generation *mesh = mesh_of(w, node);
+    node->mesh = 0;
+    node->notice_at = SIM_FOREVER;
+    node->peer_until = SIM_FOREVER;
+    if (mesh == NULL) {
+        return;
+    }
+    mesh->seats[node->seat].gone = true;
+    for (uint32_t rank = 0; rank < mesh->workers && is_seen; rank++) {
+        struct sim_node *peer = mesh_node(w, mesh, rank);
+        if (peer != NULL && mesh_reaches(w, mesh, rank, node->seat)) {
+            see_gone(w, peer, node->seat, 8);
+        }
+    }
+}
