@@ -61,7 +61,7 @@ def full(name, number=999999, text=b"x", depth=0):
         if kind in FIELDS:
             value = full(kind, number, text, depth + 1)
         else:
-            value = {"string": text, "bytes": b"{}" if field != "token" else b"t" * 32,
+            value = {"string": text, "bytes": {"token": b"t" * 32, "state_digest": b"d" * 16}.get(field, b"{}"),
                      "double": 0.5, "bool": 1}.get(kind, number)
         out += put(tag, kind, value)
     return out

@@ -166,6 +166,18 @@ has_ended() {
     [ "$state" = Z ]
 }
 
+# children NAME PROGRAM [N]: pids of the children of what was started as NAME that run PROGRAM, one a line; it waits until
+# there are N (1) of them. A child that was said to be started bears its parent's name until it has become the program.
+children() {
+    local pids=
+    enough_children() {
+        pids=$(ps -o pid= --ppid "$1" -o stat= -o comm= | awk -v want="$2" '$3 == want && $2 !~ /^Z/ { print $1 }')
+        [ "$(grep -c . <<<"$pids")" -ge "$3" ] || has_ended "$1"
+    }
+    wait_for 60 enough_children "${pid_of[$1]}" "$2" "${3:-1}" >&2
+    [ -z "$pids" ] || echo "$pids"
+}
+
 # stop NAME [SIGNAL]: sends it, waits for the end and returns the exit status
 stop() {
     local pid=${pid_of[$1]:-}
@@ -174,11 +186,11 @@ stop() {
     reap "$1"
 }
 
-# reap NAME: waits for its end and returns its exit status; kills it after two minutes
+# reap NAME: waits for its end and returns its exit status; kills it after five minutes
 reap() {
     local name=$1 pid=${pid_of[$1]:-} status
     [ -n "$pid" ] || return 1
-    wait_for 120 has_ended "$pid" || kill -KILL "$pid"
+    wait_for 300 has_ended "$pid" || kill -KILL "$pid"
     wait "$pid" 2>/dev/null
     status=$?
     unset "pid_of[$name]"

@@ -21,5 +21,5 @@ while True:
     if not data:
         break
     sys.stdout.buffer.write(data)
-sys.stdout.flush()
+    sys.stdout.flush()
 sys.exit(process.wait())

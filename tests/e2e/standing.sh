@@ -78,7 +78,7 @@ idle() { json status -- "j['nodes_idle'] == $1 and j['nodes_registered'] == $1";
 idle_or_busy() { json status -- "j['nodes_registered'] == $1"; }
 trains() { [ "$(grep -c '"step":' "$T/jobs/$1/metrics.jsonl" 2>/dev/null)" -ge "${2:-20}" ]; }
 
-# make_job NAME WORKERS EPOCHS: the file $T/NAME.yaml
+# make_job NAME WORKERS EPOCHS [RECOVERY]: the file $T/NAME.yaml; unless RECOVERY is true, losing a rank is its end
 make_job() {
     cat >"$T/$1.yaml" <<YAML
 name: $1
@@ -89,6 +89,7 @@ batch_size: 16
 epochs: $3
 loss: mse
 optimizer: {kind: sgd, learning_rate: 0.0001}
+recovery: ${4:-false}
 YAML
 }
 make_job short 2 1

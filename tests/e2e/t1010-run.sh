@@ -96,9 +96,14 @@ ok "an invalid job is refused with 2" status 2 "$MSCTL" run --run-dir "$T/invali
 ok "with its line and the nearest key" says "batch_size" "$MSCTL" run --run-dir "$T/invalid" "$T/job.yaml"
 ok "before anything is made" [ ! -e "$T/invalid" ]
 sed -i '$d' "$T/job.yaml"
+ok "so is a folder of checkpoints in the place of the weights" status 2 "$MSCTL" run --run-dir "$T/invalid" \
+    --set 'checkpoint={directory: weights.safetensors}' "$T/job.yaml"
+ok "by its key" says "checkpoint.directory: 'weights.safetensors' is the name of a file that the run directory has itself" \
+    "$MSCTL" run --run-dir "$T/invalid" --set 'checkpoint={directory: weights.safetensors}' "$T/job.yaml"
+ok "before anything is made" [ ! -e "$T/invalid" ]
 ok "zero workers are refused" status 2 "$MSCTL" run -n 0 "$T/job.yaml"
 ok "a million workers are refused" says "1 to 1024" "$MSCTL" run -n 1000000 "$T/job.yaml"
-ok "--resume is refused by name" says "--resume comes later" "$MSCTL" run --resume "$T/job.yaml"
+ok "--resume of a place that is not there is refused" says "there is no $T/nowhere" "$MSCTL" run --resume "$T/nowhere" "$T/job.yaml"
 ok "a mistyped option comes with the nearest" says "--run-dir" "$MSCTL" run --rundir x "$T/job.yaml"
 ok "a missing program is named" bash -c 'MSCHED_MSWORKER=/nonexistent "$MSCTL" run --run-dir "$1/noprog" "$1/job.yaml" 2>&1 |
     grep -q "MSCHED_MSWORKER=/nonexistent"' - "$T"

@@ -74,7 +74,7 @@ ok "no workers" refuses good 2 "workers" -n 0
 ok "a million workers" refuses good 2 "1024" -n 1000000
 ok "a negative learning rate" refuses good 2 "learning_rate" --set optimizer.learning_rate=-1
 ok "a learning rate that is no number" refuses good 2 "learning_rate" --set optimizer.learning_rate=.nan
-for later in 'precision=bf16' 'recovery=true' 'profile=true' 'checkpoint={directory: x}'; do
+for later in 'precision=bf16' 'profile=true' 'checkpoint={directory: ../x}'; do
     ok "${later%%=*} is refused by name" refuses good 2 "${later%%=*}" --set "$later"
 done
 job big 'network: resnet50' 'dataset: {kind: shapes}' 'transforms: [{resize: {size: [224, 224]}}]' \

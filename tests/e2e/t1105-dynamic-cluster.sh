@@ -107,8 +107,6 @@ ok "that says how many came" logged t_0 "1 of 3"
 ok "MS_WORKER_NUM must be a number above 0" says "MS_WORKER_NUM" env MS_ROLE=MS_SCHED MS_SCHED_PORT=1024 \
     MS_WORKER_NUM=0 "$MSSCHEDD"
 ok "an unknown role is refused" says "MS_ROLE" env MS_ROLE=MS_BOSS MS_SCHED_PORT=1024 "$MSSCHEDD"
-ok "recovery is refused by name" says "MS_ENABLE_RECOVERY" env MS_ROLE=MS_SCHED MS_SCHED_PORT=1024 \
-    MS_ENABLE_RECOVERY=1 "$MSSCHEDD"
 for name in MS_TLS_CONFIG MS_ENABLE_SSL=0; do
     ok "beyond loopback it wants certificates or a clear word: $name" says "$name" \
         env MS_ROLE=MS_SCHED MS_SCHED_HOST=0.0.0.0 MS_SCHED_PORT=1024 "$MSSCHEDD"

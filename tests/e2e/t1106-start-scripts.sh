@@ -15,13 +15,10 @@ cp "$SHARED"/data/mnist/t10k-* "$T/place/MNIST_Data/test"
 cp "$ROOT/examples/mnist.yaml" "$T/place/net.yaml"
 echo "steps: 20" >>"$T/place/net.yaml"
 sed -i '/^epochs:/d' "$T/place/net.yaml"
-# `python ./net.py` in our words
+# `python ./net.py` in our words: one program for all roles
 cat >"$T/bin/python" <<'SH'
 #!/usr/bin/env bash
-case $MS_ROLE in
-MS_SCHED) exec "$MSSCHEDD" "${1%.py}.yaml" ;;
-*) exec "$MSWORKER" "${1%.py}.yaml" ;;
-esac
+exec "$MSWORKER" "${1%.py}.yaml"
 SH
 chmod +x "$T/bin/python"
 port=$(free_port)
@@ -165,4 +162,121 @@ for n in "" _1 _2; do
     ok "and starts nothing" bash -c '[ ! -e "$1/ours/device" ]' - "$T"
 done
 stop holder
+
+# who reads the log sees what starts something again as a whole: each write into this socket is a packet
+writes() { # COMMAND...: how often it writes to its standard error
+    python3 -c 'import socket, subprocess, sys
+ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+child = subprocess.Popen(sys.argv[1:], stderr=theirs)
+theirs.close()
+n = 0
+while ours.recv(65536):
+    n += 1
+child.wait()
+print(n)' "$@"
+}
+ok "what starts it again is written at once" same 1 "$(MS_NODE_TIMEOUT=5 DATA_PATH=/data writes \
+    bash -c '. "$1" && tell_again "the job waits" "msworker &"' - "$ROOT/examples/run_dynamic_cluster_common.sh")"
+
+# one start after the other, of a job that recovers
+cat >"$T/recover.yaml" <<'YAML'
+network: cifar_small
+dataset: {kind: shapes, samples: 320}
+transforms: [{rescale: {scale: 0.0039, shift: 0}}]
+batch_size: 16
+epochs: 100000
+optimizer: {kind: sgd, learning_rate: 0.001}
+checkpoint: {every_steps: 5}
+YAML
+again() { # NAME: the script with recovery, in the background
+    start "$1" env -C "$T/ours" -u MS_WORKER_NUM MSCHED_BIN="$T/programs" MS_ENABLE_RECOVERY=1 MS_RECOVERY_PATH="$T/rec" \
+        bash "$ROOT/examples/run_dynamic_cluster.sh" "$T/recover.yaml" 2
+}
+saved() { [ -n "$(find "$T/ours/device" -name '*.json' 2>/dev/null)" ]; }
+MS_SCHED_PORT=$(free_port)
+again once
+ok "a job that recovers saves" wait_for 120 saved
+mapfile -t workers < <(children once msworker 2)
+sched=$(children once msschedd)
+kill -KILL "${workers[1]}"
+ok "of a worker that was killed the script says that the job waits" wait_for 60 logged once "the job waits for that rank"
+ok "and what starts it again" grep -q "MS_ROLE=MS_WORKER MS_NODE_ID=[01] $T/programs/msworker --run-dir device" "$T/once.log"
+kill -KILL "$sched"
+ok "it ends with its scheduler" status 137 reap once
+ok "and says who trains on without it" logged once "the workers train on without their scheduler"
+kill -KILL "${workers[0]}"
+gone() { ! kill -0 "${workers[0]}" 2>/dev/null; }
+wait_for 60 gone
+again twice
+ok "started again it goes on from a checkpoint" wait_for 120 grep -qE 'job\.recovered .*checkpoint of step [1-9]' "$T/ours/device/scheduler.log"
+mapfile -t workers < <(children twice msworker 2)
+sched=$(children twice msschedd)
+kill -KILL "$sched" "${workers[@]}"
+reap twice
+none_alive() { [ -z "$(alive)" ]; }
+wait_for 60 none_alive
+
+# a second start beside workers that live, for their scheduler is gone: they go on, and lose no step
+rm -rf "$T/ours/device"
+MS_SCHED_PORT=$(free_port)
+sed 's/^epochs:.*/epochs: 200/; s/^checkpoint:.*/checkpoint: {every_steps: 50}/' "$T/recover.yaml" >"$T/living.yaml"
+beside() { # NAME
+    start "$1" env -C "$T/ours" -u MS_WORKER_NUM MSCHED_BIN="$T/programs" MS_ENABLE_RECOVERY=1 MS_RECOVERY_PATH="$T/rec3" \
+        bash "$ROOT/examples/run_dynamic_cluster.sh" "$T/living.yaml" 3
+}
+steps() { grep -c '"step":' "$T/ours/device/metrics.jsonl" 2>/dev/null; }
+trains() { [ "$(steps)" -ge "$1" ]; }
+told() { [ "$(grep -c "$2" "$T/$1.log")" -ge "$3" ]; }
+beside older
+ok "three workers train, and save" wait_for 120 saved
+mapfile -t workers < <(children older msworker 3)
+kill -KILL "$(children older msschedd)"
+ok "the script ends with its scheduler" status 137 reap older
+ok "its workers train on" wait_for 120 trains $(($(steps) + 50))
+beside younger
+ok "of each that it started the second script says that another one lives" wait_for 120 told younger 'with this id lives (pid [0-9]*) and goes on' 3
+for pid in "${workers[@]}"; do ok "and which" logged younger "lives (pid $pid)"; done
+ok "it stays with its scheduler, and ends with the job" reap younger
+ok "the job lost no rank" bash -c '! grep -h "job\.rank_lost" "$1"/ours/device/scheduler*.log' - "$T"
+ok "no step was trained again" bash -c '! grep -h "trained again" "$1"/ours/device/worker_*.log' - "$T"
+ok "it has the weights of an undisturbed run" run undisturbed -n 3 "$T/living.yaml"
+ok "to the bit" same "$(digest ours/device)" "$(digest undisturbed)"
+wait_for 60 none_alive
+
+# two machines, in one folder: what the scripts say starts again what was killed
+rm -rf "$T/ours/device"
+MS_SCHED_PORT=$(free_port)
+part() { # NAME NUMBER
+    start "$1" env -C "$T/ours" MSCHED_BIN="$T/programs" MS_WORKER_NUM=2 MS_ENABLE_RECOVERY=1 MS_RECOVERY_PATH="$T/rec2" DATA_PATH="$T/a b" \
+        bash "$ROOT/examples/run_dynamic_cluster_$2.sh" 127.0.0.1 "$T/recover.yaml"
+}
+commands() { # LOG: those that it names last
+    sed -n '/start it again with$/h; /^    /H; ${x; p}' "$T/$1.log" | sed -n 's/^    //p'
+}
+obey() { # NAME: what its log says, in its folder, and nothing of this shell's
+    (cd "$T/ours" && exec env -i PATH="$PATH" HOME="$HOME" bash -c "$(commands "$1")")
+}
+recovered() { [ "$(cat "$T"/ours/device/scheduler*.log | grep -c 'job\.recovered ')" -ge "$1" ]; }
+part first 1
+part second 2
+ok "of two machines' scripts the job saves" wait_for 120 saved
+kill -KILL "$(children second msworker)"
+ok "the second one says that the job waits for its worker" status 137 reap second
+ok "in words" logged second "the job waits for that rank; start it again with"
+ok "with the variables that it had" grep -qF "export DATA_PATH=$T/a\\ b" "$T/second.log"
+obey second
+ok "and the job goes on with the command that it names" wait_for 120 recovered 1
+kill -KILL "$(children first msworker)"
+ok "the first one says it of its own worker" wait_for 60 logged first "the job waits for that rank; start it again with"
+obey first
+ok "and stays, with the scheduler, for the job goes on" wait_for 120 recovered 2
+kill -KILL "$(children first msschedd)"
+ok "it ends with its scheduler" status 137 reap first
+ok "and says who trains on without it" logged first "the workers train on without their scheduler; start it again with"
+obey first
+back() { [ "$(grep -c 'node\.registered' "$T/ours/device/scheduler.log")" -ge 6 ]; } # two, one and one again, and both
+ok "the command that it names brings it back to them" wait_for 60 back
+mapfile -t left < <(alive)
+kill -KILL "${left[@]}"
+wait_for 60 none_alive
 finish

@@ -99,4 +99,17 @@ ok "drain does not advise to stop a busy node" says "shows the node idle" "$MSCT
 mv "$T/jobs/1/metrics.jsonl" "$T/jobs/1/kept"
 mkfifo "$T/jobs/1/metrics.jsonl"
 ok "a FIFO does not hang show" status 0 timeout 60 "$MSCTL" --config "$T/alice.conf" show 1
+
+# ---- a scheduler that goes while a terminal watches
+job=$(as alice submit --set priority=9 "$T/long.yaml")
+start watcher on_tty 80 watch "$job"
+ok "watch draws the job's line" wait_for 120 grep -q "workers 2:" "$T/watcher.log"
+stop a KILL
+ok "it says that the scheduler is gone" wait_for 60 grep -q "msctl: the scheduler is gone" "$T/watcher.log"
+ok "on a line of its own" python3 -c 'import sys
+before = open(sys.argv[1], "rb").read().split(b"msctl: the scheduler is gone")[0]
+assert before.endswith(b"\x1b[J") or before.endswith(b"\n"), before[-200:]' "$T/watcher.log"
+ok "the scheduler comes back" start_head "$HEAD"
+ok "and watch sees the job end" as alice cancel --now "$job"
+ok "with its status" status 5 reap watcher
 finish

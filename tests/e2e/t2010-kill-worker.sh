@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# t2010-kill-worker.sh - kill -9 of a worker ends the whole job within two seconds, in words; a signal to
+# t2010-kill-worker.sh - with recovery off, kill -9 of a worker ends the whole job within two seconds, in words; a signal to
 # msctl run ends it too; nothing is left behind
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/train.sh"
@@ -12,6 +12,7 @@ batch_size: 16
 epochs: 100000
 loss: mse
 optimizer: {kind: sgd, learning_rate: 0.0001}
+recovery: false
 YAML
 
 trains() { [ "$(grep -c '"step":' "$T/$1/metrics.jsonl" 2>/dev/null)" -ge "${2:-20}" ]; }

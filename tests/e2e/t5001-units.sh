@@ -37,8 +37,19 @@ if systemd-analyze security --offline=true "$units/msschedd.service" >/dev/null 
     score=$(exposure msworker@0.service)
     ok "msworker@.service is exposed by $score, at most 2.5" below "$score" 2.5
 fi
+mkdir "$T/sleeper"
+printf '#!/bin/sh\necho "$1"\n' >"$T/sleeper/sleep"
+chmod 755 "$T/sleeper/sleep"
+slept() { PATH=$T/sleeper:$PATH /bin/sh -c "${1:-echo no such line}"; }
 for unit in msschedd.service msworker@.service; do
     ok "$unit: status 78 is not restarted" grep -qE '^RestartPreventExitStatus=(2 )?78$' "$units/$unit"
+    ok "$unit comes back at once when it was killed" grep -q '^RestartSec=100ms$' "$units/$unit"
+    ok "$unit: whatever was no clean end" grep -q '^Restart=on-failure$' "$units/$unit"
+    ok "$unit: however often" grep -q '^StartLimitIntervalSec=0$' "$units/$unit"
+    # the words of the unit as systemd gives them to the shell; what it would sleep for
+    post=$(sed -n "s/^ExecStopPost=\/bin\/sh -c '\(.*\)'$/\1/p" "$units/$unit" | sed 's/\$\$/$/g')
+    ok "$unit: what may pass is not tried ten times a second" [ "$(EXIT_STATUS=75 slept "$post")" = 1 ]
+    ok "$unit: nothing else waits" [ "$(EXIT_STATUS=KILL slept "$post")$(EXIT_STATUS=0 slept "$post")" = "" ]
     ok "$unit: no core with a key in it is written" grep -q '^LimitCORE=0$' "$units/$unit"
     ok "$unit runs as its own user" grep -q '^User=msched$' "$units/$unit"
 done

@@ -11,8 +11,20 @@ enum { INPUT_MAX = 1 << 16, RECORDS_READ_MAX = 64 };
 /* A packed header may promise 4 GB in a few bytes: reading needs that much address space only. */
 #define RECORD_MAX (INT64_C(1) << 20)
 
+/* Before a record is read, and without what the header promises being there. */
+static void check_front(const struct idx *idx)
+{
+    struct ms_err err = {0, ""};
+    struct sum *sum = sum_create();
+    FUZZ_CHECK(sum != NULL);
+    int rc = idx_add_front(idx, sum, &err);
+    FUZZ_CHECK(rc == MS_OK || err.text[0] != '\0');
+    sum_destroy(sum);
+}
+
 static void check_file(struct idx *idx, int n_dims)
 {
+    check_front(idx);
     int64_t record = 1;
     for (int i = 0; i < n_dims; i++) {
         FUZZ_CHECK(idx_dim(idx, i) > 0);

@@ -31,7 +31,7 @@ static void check_values(const struct job *job)
     FUZZ_CHECK(job->optimizer.learning_rate >= 0 && job->optimizer.learning_rate <= 1000);
     FUZZ_CHECK(job->name[0] != '\0' && strchr(job->name, '/') == NULL);
     FUZZ_CHECK(job->network[0] != '\0');
-    FUZZ_CHECK(job->recovery == 0);
+    FUZZ_CHECK(job->recovery == 0 || job->recovery == 1);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

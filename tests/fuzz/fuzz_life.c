@@ -2,8 +2,8 @@
  * what a scheduler and a person may expect of a node
  *
  * A byte is an input: the low half says which order comes, or that the trainer gets on; the high
- * half which rank it is about, or how his work ends. The trainer works on one duty at a time, and
- * hears of orders only when it is over. */
+ * half which rank it is about, or how his work ends; the byte before says more of an Assign. The
+ * trainer works on one duty at a time, and hears of orders only when it is over. */
 #include "tests/fuzz/fuzz.h"
 
 #include "libworker/node/life.h"
@@ -15,7 +15,7 @@ enum { TURNS_MAX = 48 }; /* of the trainer, from any point to the end of the pro
 struct rank { /* generation 0: none */
     uint64_t generation, job;
     uint32_t number;
-    int has_trained, is_held, is_pulling, at_step;
+    int recovers, has_obeyed, has_trained, is_held, is_pulling, at_step, saves;
     int code;                  /* why it is over; 0: it is not, or it went well */
     int is_over;               /* ... and that stands */
     int is_provisional;        /* ... until the scheduler says another reason */
@@ -33,6 +33,7 @@ struct world {
     enum life_event first; /* LEAVE, LOST or UNFIT that ends it; LIFE_ASSIGN: none came */
     enum life_duty busy;   /* what the trainer is at; LIFE_WAIT: nothing ... */
     uint64_t works_for;    /* ... for the rank of that generation */
+    int has_obeyed;        /* ... and of JOIN that part is behind him */
 };
 
 static void end(struct rank *rank, int code)
@@ -71,8 +72,10 @@ static void begin_kept(struct world *world)
 static void go_on(struct world *world)
 {
     world->kept.at_step |= world->hand.at_step;
-    world->kept.has_trained = world->kept.is_planned = world->kept.is_pulling = 1;
-    world->kept.has_plan = 1;
+    world->kept.saves |= world->hand.saves;
+    world->kept.has_trained = world->hand.has_trained;
+    world->kept.has_obeyed = world->hand.has_obeyed;
+    world->kept.is_planned = world->kept.is_pulling = world->kept.has_plan = 1;
     begin_kept(world);
 }
 
@@ -83,49 +86,76 @@ static int is_at_work(const struct rank *rank)
 
 /* ---- orders ---- */
 
-/* Ranks of two jobs have two numbers: 0 and 1. */
-static void model_assign(struct world *world, int answer, uint64_t generation, uint64_t job,
-                         uint32_t plan_from)
+/* May a scheduler give it, at this moment, an Assign that is new? */
+static int model_has_place(const struct world *world, const struct life_input *input)
 {
     const struct rank *hand = &world->hand;
+    const struct rank *kept = &world->kept;
+    if (world->is_ending || world->is_anew) {
+        return 0;
+    }
+    if (kept->generation != 0 && !(input->recovers && kept->job == input->job)) {
+        return 0;
+    }
+    if (!world->life.one_job || hand->generation == 0) {
+        return 1;
+    }
+    int is_over_for_good = hand->is_released && kept->generation == 0;
+    return hand->job == input->job && !is_over_for_good;
+}
+
+static int model_goes_on(const struct rank *hand, const struct life_input *input)
+{
     int is_well = hand->is_over && !hand->is_provisional && hand->code == 0 && !hand->is_released;
-    int goes_on = hand->generation != 0 && hand->has_trained && hand->job == job &&
-                  (is_at_work(hand) || is_well);
-    int has_place = world->kept.generation == 0 && !world->is_ending && !world->is_anew &&
-                    !(world->life.one_job && hand->generation != 0 && !goes_on);
-    if (world->hand.generation != 0 && generation <= world->hand.generation) {
-        FUZZ_CHECK(answer == LIFE_STALE);
+    int is_same = hand->job == input->job && hand->number == input->rank;
+    int is_sure_of_its_plan =
+        hand->has_obeyed && input->plan_from == MS_PLAN_GIVEN && input->recovers;
+    return hand->generation != 0 && is_same && (is_at_work(hand) || is_well) &&
+           (hand->has_trained || is_sure_of_its_plan);
+}
+
+static void model_go_on(struct world *world, int answer)
+{
+    struct rank *hand = &world->hand;
+    int works = !hand->is_over && (hand->is_started || !hand->is_ready);
+    FUZZ_CHECK(answer == (works && !hand->is_held ? LIFE_HOLD : LIFE_TAKEN));
+    hand->is_held = works;
+    if (!works) {
+        go_on(world);
+    }
+}
+
+static void model_assign(struct world *world, int answer, const struct life_input *input)
+{
+    struct rank *hand = &world->hand;
+    int is_old = (hand->generation != 0 && input->generation <= hand->generation) ||
+                 (world->kept.generation != 0 && input->generation <= world->kept.generation);
+    int has_place = model_has_place(world, input);
+    FUZZ_CHECK((answer == LIFE_STALE) == is_old);
+    FUZZ_CHECK((answer == LIFE_DECLINED) == (!is_old && !has_place));
+    if (is_old || !has_place) {
+        hand->is_released |= !is_old && world->is_anew && hand->is_over && !hand->is_provisional;
         return;
     }
-    FUZZ_CHECK((answer == LIFE_DECLINED) == !has_place);
-    if (!has_place) {
-        return;
-    }
-    world->last = generation;
-    world->kept = (struct rank){.generation = generation,
-                                .job = job,
-                                .number = (uint32_t)job & 1,
-                                .has_plan = plan_from == MS_PLAN_OWN};
-    if (world->hand.generation == 0) {
+    world->last = input->generation;
+    world->kept = (struct rank){.generation = input->generation,
+                                .job = input->job,
+                                .number = input->rank,
+                                .recovers = input->recovers,
+                                .has_plan = input->plan_from == MS_PLAN_OWN};
+    if (hand->generation == 0) {
         begin_kept(world);
         return;
     }
-    if (goes_on) {
-        int works = !hand->is_over && (hand->is_started || hand->is_pulling);
-        FUZZ_CHECK((answer == LIFE_HOLD) == works);
-        world->hand.is_held = works;
-        if (!works) {
-            go_on(world);
-        }
+    if (model_goes_on(hand, input)) {
+        model_go_on(world, answer);
         return;
     }
-    FUZZ_CHECK(((answer & LIFE_INTERRUPT) != 0) ==
-               (!world->hand.is_over || world->hand.is_provisional));
-    if (world->hand.is_provisional) {
-        world->hand.is_provisional = 0; /* its own reason is the best there is */
-    }
-    end(&world->hand, MS_E_ABORTED);
-    world->hand.is_released = 1;
+    FUZZ_CHECK(((answer & LIFE_INTERRUPT) != 0) == (!hand->is_over || hand->is_provisional));
+    hand->is_provisional = 0; /* its own reason is the best there is */
+    hand->is_held = 0;
+    end(hand, MS_E_ABORTED);
+    hand->is_released = 1;
 }
 
 static void model_stop(struct world *world, int answer, const struct life_input *input)
@@ -150,12 +180,13 @@ static void meet(struct rank *hand)
     hand->is_planned |= hand->has_plan && hand->is_prepared;
 }
 
-/* What came while it was held is of no use any more: the rank that fails has the next number. */
+/* The rank that fails has the next number, and heard what came for that while it was held. */
 static void fail_by_itself(struct world *world, int code)
 {
     struct rank *hand = &world->hand;
     if (hand->is_held) {
         hand->generation = world->kept.generation;
+        hand->is_released = world->kept.stop_code != 0; /* the last word has come before */
         hand->is_held = 0;
         world->kept = (struct rank){0};
     }
@@ -186,13 +217,16 @@ static void model_plan(struct world *world, int answer, const struct life_input 
     }
 }
 
-static void model_at_step(struct world *world, int answer, uint64_t generation)
+static void model_at_step(struct world *world, int answer, const struct life_input *input)
 {
+    const uint64_t generation = input->generation;
     if (world->kept.generation != 0 && generation == world->kept.generation) {
         world->kept.at_step = 1;
+        world->kept.saves |= input->saves;
         FUZZ_CHECK(answer == LIFE_TAKEN);
     } else if (is_at_work(&world->hand) && generation == world->hand.generation) {
         world->hand.at_step = 1;
+        world->hand.saves |= input->saves;
         FUZZ_CHECK(answer == LIFE_STEP);
     } else {
         FUZZ_CHECK(answer == LIFE_STALE);
@@ -210,27 +244,23 @@ static void model_end(struct world *world, const struct life_input *input)
     }
 }
 
-static void order(struct world *world, enum life_event event, uint64_t generation, uint64_t job,
-                  int code, uint32_t plan_from)
+static void order(struct world *world, const struct life_input *given)
 {
-    struct life_input input = {.event = event,
-                               .plan_from = plan_from,
-                               .job = job,
-                               .rank = (uint32_t)job & 1,
-                               .generation = generation,
-                               .code = code,
-                               .text = "a reason"};
+    struct life_input input = *given;
+    uint64_t generation = input.generation;
     struct life before = world->life;
+    input.text = "a reason";
     int answer = life_apply(&world->life, &input);
     if (answer & (LIFE_STALE | LIFE_DECLINED)) {
         FUZZ_CHECK(before.state == world->life.state &&
                    before.generation == world->life.generation &&
                    before.next.generation == world->life.next.generation &&
-                   before.is_released == world->life.is_released);
+                   (before.is_released == world->life.is_released ||
+                    (world->is_anew && (answer & LIFE_DECLINED))));
     }
-    switch (event) {
+    switch (input.event) {
     case LIFE_ASSIGN:
-        model_assign(world, answer, generation, job, plan_from);
+        model_assign(world, answer, &input);
         break;
     case LIFE_PLAN:
         model_plan(world, answer, &input);
@@ -249,7 +279,7 @@ static void order(struct world *world, enum life_event event, uint64_t generatio
         model_stop(world, answer, &input);
         break;
     case LIFE_AT_STEP:
-        model_at_step(world, answer, generation);
+        model_at_step(world, answer, &input);
         break;
     case LIFE_LEAVE:
     case LIFE_LOST:
@@ -313,6 +343,17 @@ static void good_end(struct world *world, enum life_duty duty)
     }
 }
 
+/* He has made the plan, and goes on with the mesh. */
+static void obey(struct world *world)
+{
+    struct rank *hand = &world->hand;
+    struct life_input input = {.event = LIFE_OBEYED, .generation = world->works_for};
+    FUZZ_CHECK(life_apply(&world->life, &input) == (hand->is_over ? LIFE_STALE : LIFE_TAKEN));
+    hand->has_obeyed = !hand->is_over;
+    world->has_obeyed = 1;
+    world->busy = hand->is_over ? LIFE_WAIT : LIFE_DO_JOIN;
+}
+
 static void work_ends(struct world *world, unsigned how)
 {
     static const enum life_event ends[] = {LIFE_MADE, LIFE_MADE, LIFE_FAILED, LIFE_PEER};
@@ -337,9 +378,15 @@ static void work_ends(struct world *world, unsigned how)
         }
         world->busy = LIFE_WAIT;
         break;
+    case LIFE_DO_STOP: /* well, or not */
+        tell(world, how % 2 == 0 ? LIFE_DONE : LIFE_FAILED, how % 2 == 0 ? 0 : MS_E_FAILED, 0);
+        if (!is_gone_on && hand->is_provisional) {
+            end(hand, how % 2 == 0 ? 0 : MS_E_FAILED);
+        }
+        break;
     case LIFE_DO_HOLD:
         tell(world, LIFE_QUIET, 0, 0);
-        hand->is_provisional &= is_gone_on;
+        hand->is_provisional &= is_gone_on || hand->recovers;
         break;
     case LIFE_DO_SAY:
         FUZZ_CHECK(!hand->is_said);
@@ -350,7 +397,7 @@ static void work_ends(struct world *world, unsigned how)
         FUZZ_CHECK(world->life.verdict.code == hand->code);
         tell(world, LIFE_OUT, 0, 0);
         *hand = (struct rank){0};
-        world->is_ending |= world->life.one_job;
+        world->is_ending |= world->life.one_job && world->kept.generation == 0;
         if (!world->is_ending && !world->is_anew && world->kept.generation != 0) {
             begin_kept(world);
         }
@@ -382,8 +429,10 @@ static void work_begins(struct world *world)
     case LIFE_DO_TRAIN: /* what is held before it began is told so at once */
         FUZZ_CHECK((hand->is_started || hand->is_held) && !hand->is_over);
         break;
+    case LIFE_DO_STOP:
     case LIFE_DO_HOLD:
         FUZZ_CHECK(hand->is_provisional);
+        FUZZ_CHECK((hand->at_step && hand->recovers) == (duty == LIFE_DO_STOP));
         break;
     case LIFE_DO_SAY:
         FUZZ_CHECK(hand->is_over && !hand->is_provisional && !hand->is_said);
@@ -397,6 +446,7 @@ static void work_begins(struct world *world)
         return;
     }
     world->busy = duty;
+    world->has_obeyed = 0;
     world->works_for = hand->generation;
 }
 
@@ -404,6 +454,8 @@ static void get_on(struct world *world, unsigned how)
 {
     if (world->busy == LIFE_WAIT) {
         work_begins(world);
+    } else if (world->busy == LIFE_DO_JOIN && !world->has_obeyed && how % 2 == 0) {
+        obey(world);
     } else {
         work_ends(world, how);
     }
@@ -416,7 +468,8 @@ static void judge(struct world *world)
     FUZZ_CHECK(life->generation == world->hand.generation);
     if (life->generation != 0) {
         FUZZ_CHECK(life->rank == world->hand.number && life->job == world->hand.job);
-        FUZZ_CHECK(life->at_step == world->hand.at_step);
+        FUZZ_CHECK(life->at_step == world->hand.at_step && life->saves == world->hand.saves);
+        FUZZ_CHECK(life->recovers == world->hand.recovers);
     }
     FUZZ_CHECK(life->leaves ? life->leave_event == world->first : world->first == LIFE_ASSIGN);
     FUZZ_CHECK((life->next.generation == world->kept.generation) || life->state == LIFE_LEAVING);
@@ -440,6 +493,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     for (size_t i = 1; i < size; i++) {
         unsigned high = data[i] >> 4;
         unsigned low = data[i] & 15;
+        unsigned more = data[i - 1];
         enum life_event event = low < 8 ? orders[low] : LIFE_ASSIGN;
         uint64_t near = world->kept.generation != 0 && high % 4 >= 2 ? world->kept.generation
                                                                      : world->hand.generation;
@@ -449,18 +503,28 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         if (low >= 8 && low < 15) {
             get_on(world, high);
         } else if (low == 15) {
-            order(world, LIFE_AT_STEP, generation, 7, 0, 0);
+            order(world, &(struct life_input){.event = LIFE_AT_STEP,
+                                              .job = 7,
+                                              .generation = generation,
+                                              .saves = (more >> 2) & 1});
         } else if (event == LIFE_LEAVE && high != 1) {
             get_on(world, high); /* now and then is enough */
         } else if (event != LIFE_ASSIGN || generation != 0) {
             int code = event == LIFE_LOST   ? MS_E_UNREACHABLE
                        : event == LIFE_PLAN ? plan_codes[high >> 2]
                                             : codes[high >> 2];
-            order(world, event, generation, 7 + (high >> 3), code, plans[high >> 2]);
+            /* ranks of two jobs have two numbers, and now and then the other one */
+            order(world, &(struct life_input){.event = event,
+                                              .job = 7 + (high >> 3),
+                                              .generation = generation,
+                                              .rank = (7 + (high >> 3) + (more % 8 == 5)) & 1,
+                                              .recovers = (more >> 1) & 1,
+                                              .code = code,
+                                              .plan_from = plans[high >> 2]});
         }
         judge(world);
     }
-    order(world, LIFE_LEAVE, 0, 0, 0, 0); /* no state without an exit */
+    order(world, &(struct life_input){.event = LIFE_LEAVE}); /* no state without an exit */
     for (int i = 0; i < TURNS_MAX && life_duty(&world->life) != LIFE_DO_END; i++) {
         get_on(world, 0);
         judge(world);

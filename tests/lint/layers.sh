@@ -11,11 +11,11 @@ declare -A may=(
     [daemon]="proto daemon"
     [daemon/sched]="daemon/sched proto"
     [daemon/store]="daemon/store daemon/sched proto"
-    [cli]="proto cli libworker/job/job.h libworker/data/data.h libworker/plan/spec.h"
+    [cli]="proto cli libworker/job/job.h libworker/data/data.h libworker/plan/spec.h libworker/train/checkpoint_folder.h"
     [libworker/kernel]="libworker/kernel $base"
     [libworker/graph]="libworker/graph $base"
     [libworker/model]="libworker/model libworker/graph $base"
-    [libworker/data]="libworker/data proto/clock.h proto/discard.h proto/thread.h $base"
+    [libworker/data]="libworker/data proto/clock.h proto/discard.h proto/file_write.h proto/thread.h $base"
     [libworker/comm]="libworker/comm libworker/kernel proto"
     [libworker/plan]="libworker/plan libworker/graph libworker/kernel libworker/comm libworker/host/team_room.h proto"
     [libworker/agent]="libworker/agent proto"
@@ -24,18 +24,19 @@ declare -A may=(
     [libworker/train]="libworker/train libworker/job libworker/host libworker/model libworker/graph libworker/plan libworker/kernel libworker/comm libworker/data proto"
     [libworker/node]="libworker/node libworker/train libworker/job libworker/host libworker/plan libworker/comm libworker/agent proto"
     [libworker/program]="libworker/program libworker/node libworker/host libworker/job libworker/plan libworker/comm libworker/data proto"
-    [bench]="bench proto libworker/agent libworker/comm libworker/data/data.h libworker/graph libworker/host libworker/job libworker/kernel libworker/model libworker/node/node.h libworker/plan/plan.h libworker/plan/spec.h libworker/plan/view.h"
+    [bench]="bench proto libworker/agent libworker/comm libworker/data/data.h libworker/graph libworker/host libworker/job libworker/kernel libworker/model libworker/node/node.h libworker/plan/plan.h libworker/plan/spec.h libworker/plan/view.h libworker/train/train.h"
 )
 # library header (a pattern)   the only places that may see it
 only=(
     'oneapi/dnnl|^(libworker/plan/|bench/peer\.c)'
     'sqlite3\.h|^daemon/store/'
-    'openssl/|^(proto|libworker/comm)/'
+    'openssl/|^(proto|libworker/comm)/|^bench/handshake\.c'
     'event2/|^(proto|daemon|cli|libworker/agent|bench)/'
     'yaml\.h|^libworker/job/'
     'hwloc\.h|^libworker/host/'
     'omp\.h|^libworker/(host|plan)/'
     'zlib\.h|^libworker/data/'
+    'xxhash\.h|^libworker/(data|train)/'
 )
 bad=0
 arrows=0

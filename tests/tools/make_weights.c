@@ -94,7 +94,7 @@ static int write_weights(size_t row, const struct graph *graph, const char *path
         rc = put(writer, row, graph, k, err);
     }
     if (rc == MS_OK) {
-        rc = safetensors_finish(writer, err);
+        rc = safetensors_finish(writer, NULL, err);
     } else {
         safetensors_abandon(writer);
     }

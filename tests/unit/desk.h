@@ -32,22 +32,30 @@ struct desk {
         char weights[MS_SHA256_HEX];
     } done[8]; /* the first ends of ranks, in the order in which they came */
     uint64_t last_job, last_generation, last_step;
-    uint64_t ready_generation;      /* of the last RankReady */
+    uint64_t register_step;    /* of the last Register */
+    uint64_t ready_generation; /* of the last RankReady; likewise: */
+    uint64_t ready_step;
+    uint64_t first_step; /* that a Progress of that generation tells, behind ready_step */
     char ready_plan[MS_SHA256_HEX]; /* likewise: plan_sha256 */
-    int n_plans;                    /* RankPlans */
-    char *plan;                     /* of the last one; malloc'ed */
+    int n_reports;                  /* PeerReports */
+    uint64_t report_generation;     /* of the last one; likewise: */
+    uint32_t report_peer;
+    int n_plans; /* RankPlans */
+    char *plan;  /* of the last one; malloc'ed */
     int last_running;
     uint8_t stamp[MS_STAMP_LEN];      /* that Registered and HeartbeatAck tell, where tells_stamp */
     uint8_t last_stamp[MS_STAMP_LEN]; /* that the last Register brought back */
     size_t last_stamp_bytes;
     int tells_stamp;
-    const char *refuse_with;  /* a text, where not now is the answer to Register */
-    int refuse, mute, silent; /* silent: heartbeats are not answered */
+    const char *refuse_with; /* a text, where not now is the answer to Register */
+    int refuse;              /* a code: so it answers Register */
+    int mute, silent;        /* silent: heartbeats are not answered */
     char chunk[128];
     char farewell[MS_TEXT_MAX + 1]; /* of the last Leave */
     int returns;                    /* likewise */
     int refuses_stamps;             /* all are of another database: n_foreign, no registers */
     int n_foreign;
+    int saves_late; /* a rank has work after it has said that it is done */
 };
 
 static inline ProtobufCBinaryData desk_stamp(struct desk *desk)
@@ -55,11 +63,13 @@ static inline ProtobufCBinaryData desk_stamp(struct desk *desk)
     return (ProtobufCBinaryData){desk->tells_stamp ? sizeof(desk->stamp) : 0, desk->stamp};
 }
 
+static uint64_t desk_heartbeat_ms = 20; /* what it asks of its agent */
+
 static inline void send_registered(struct desk *desk, uint32_t id)
 {
     Ms__Registered msg = MS__REGISTERED__INIT;
-    msg.lease_ms = 500;
-    msg.heartbeat_ms = 20;
+    msg.lease_ms = 25 * desk_heartbeat_ms;
+    msg.heartbeat_ms = desk_heartbeat_ms;
     msg.stamp = desk_stamp(desk);
     ck_ms_ok(ms_conn_send(desk->conn, MS_MSG_REGISTERED, id, &msg.base, err));
 }
@@ -67,8 +77,8 @@ static inline void send_registered(struct desk *desk, uint32_t id)
 static inline void send_ack(struct desk *desk)
 {
     Ms__HeartbeatAck ack = MS__HEARTBEAT_ACK__INIT;
-    ack.lease_ms = 500;
-    ack.heartbeat_ms = 20;
+    ack.lease_ms = 25 * desk_heartbeat_ms;
+    ack.heartbeat_ms = desk_heartbeat_ms;
     ack.stamp = desk_stamp(desk);
     ck_ms_ok(ms_conn_send(desk->conn, MS_MSG_HEARTBEAT_ACK, 0, &ack.base, err));
 }
@@ -93,6 +103,7 @@ static inline void take_register(struct desk *desk, uint32_t id, const Ms__Regis
     desk->last_job = msg->job;
     desk->last_generation = msg->generation;
     desk->last_running = msg->running;
+    desk->register_step = msg->step;
     desk->last_stamp_bytes = msg->stamp.len;
     ck_assert_uint_eq(msg->level, MS_WIRE_LEVEL); /* else it is taken for release 0.1 */
     if (msg->stamp.len > 0) {
@@ -112,7 +123,7 @@ static inline void take_register(struct desk *desk, uint32_t id, const Ms__Regis
     if (desk->refuse) {
         char text[] = "node w1 is registered already by pid 7";
         Ms__Error refusal = MS__ERROR__INIT;
-        refusal.code = MS_E_EXISTS;
+        refusal.code = desk->refuse;
         refusal.text = text;
         ck_ms_ok(ms_conn_send(desk->conn, MS_MSG_ERROR, id, &refusal.base, err));
         return;
@@ -156,6 +167,8 @@ static inline void desk_frame(struct ms_conn *conn, const struct ms_wire_header 
     case MS_MSG_RANK_READY:
         desk->n_ready++;
         desk->ready_generation = ((Ms__RankReady *)msg)->generation;
+        desk->ready_step = ((Ms__RankReady *)msg)->step;
+        desk->first_step = 0;
         snprintf(desk->ready_plan, sizeof(desk->ready_plan), "%s",
                  ((Ms__RankReady *)msg)->plan_sha256);
         break;
@@ -164,8 +177,12 @@ static inline void desk_frame(struct ms_conn *conn, const struct ms_wire_header 
         free(desk->plan);
         desk->plan = strdup(((Ms__RankPlan *)msg)->plan);
         break;
-    case MS_MSG_ERROR: /* why it ends the line */
     case MS_MSG_PEER_REPORT:
+        desk->n_reports++;
+        desk->report_generation = ((Ms__PeerReport *)msg)->generation;
+        desk->report_peer = ((Ms__PeerReport *)msg)->peer;
+        break;
+    case MS_MSG_ERROR: /* why it ends the line */
         break;
     case MS_MSG_LEAVE:
         desk->n_leaves++;
@@ -174,7 +191,12 @@ static inline void desk_frame(struct ms_conn *conn, const struct ms_wire_header 
         break;
     case MS_MSG_PROGRESS:
         desk->n_progress++;
-        for (int i = 0; i < desk->n_done; i++) { /* what was said first comes first */
+        if (desk->first_step == 0 && ((Ms__Progress *)msg)->step > desk->ready_step &&
+            ((Ms__Progress *)msg)->generation == desk->ready_generation) {
+            desk->first_step = ((Ms__Progress *)msg)->step;
+        }
+        for (int i = 0; i < desk->n_done && !desk->saves_late;
+             i++) { /* what was said first comes first */
             ck_assert_uint_lt(desk->done[i].generation, ((Ms__Progress *)msg)->generation);
         }
         break;
@@ -249,16 +271,25 @@ static inline void desk_shut(struct desk *desk)
         event_base_loop((desk)->base, EVLOOP_NO_EXIT_ON_EMPTY);                                    \
     }
 
-static inline void send_stop(struct desk *desk, uint64_t generation, int at_step)
+/* What is not filled in: alice cancelled it. */
+static inline void send_stop_as(struct desk *desk, uint64_t generation, Ms__Stop stop)
 {
-    char text[] = "alice cancelled it";
-    Ms__Stop stop = MS__STOP__INIT;
+    char cancelled[] = "alice cancelled it";
     stop.job = 7;
     stop.generation = generation;
-    stop.code = MS_E_CANCELLED;
-    stop.at_step = at_step;
-    stop.text = text;
+    if (stop.text == NULL) {
+        stop.code = MS_E_CANCELLED;
+        stop.text = cancelled;
+    }
     ck_ms_ok(ms_conn_send(desk->conn, MS_MSG_STOP, 0, &stop.base, err));
+}
+
+static inline void send_stop(struct desk *desk, uint64_t generation, int at_step)
+{
+    Ms__Stop stop = MS__STOP__INIT;
+    stop.text = NULL;
+    stop.at_step = at_step;
+    send_stop_as(desk, generation, stop);
 }
 
 static inline void send_plan(struct desk *desk, uint64_t generation, const char *text)

@@ -36,9 +36,10 @@ static inline void fill_free(void)
 
 static inline void fill_bytes(const ProtobufCFieldDescriptor *field, ProtobufCBinaryData *ret)
 {
-    ret->len = strcmp(field->name, "token") == 0   ? MS_TOKEN_LEN
-               : strcmp(field->name, "stamp") == 0 ? MS_STAMP_LEN
-                                                   : strlen(field->name);
+    ret->len = strcmp(field->name, "token") == 0          ? MS_TOKEN_LEN
+               : strcmp(field->name, "stamp") == 0        ? MS_STAMP_LEN
+               : strcmp(field->name, "state_digest") == 0 ? MS_STATE_DIGEST_LEN
+                                                          : strlen(field->name);
     ret->data = (uint8_t *)fill_memory(ret->len);
     for (size_t i = 0; i < ret->len; i++) {
         ret->data[i] = (uint8_t)(0xf0 + i); /* bytes, not text: above 0x7f, and 0 */

@@ -35,6 +35,7 @@ struct stage {
     atomic_int commit_rc; /* what it returns */
     atomic_int nomem;     /* so many commits find no memory first */
     atomic_int settled;   /* jobs that a test submitted only to see that all is well */
+    atomic_int start_ms;  /* a start stands still for so long once it has loaded; whole seconds */
     atomic_int skew_ms;   /* the clocks of both sides are ahead by this */
     atomic_llong stands;  /* they stand still at this nanosecond; 0: they go */
     atomic_int idle_rc;
@@ -198,6 +199,29 @@ static inline int reload(void *argv, struct server *server, struct ms_err *err)
 
 /* lowered: soft and hard limit of descriptors, 0: as they are. passed: a listening socket becomes
  * descriptor 3, as systemd does it. */
+static void (*load)(struct sched *sched); /* NULL: an empty database */
+
+static inline struct sched_time world_time(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (struct sched_time){.mono_ms = now.tv_sec * 1000LL + now.tv_nsec / 1000000};
+}
+
+static inline struct sched *load_sched(const struct options *options)
+{
+    struct ms_err err = {0, ""};
+    struct sched *sched = sched_create(&options->sched, world_time());
+    if (load != NULL) {
+        load(sched);
+    }
+    if (sched_load_done(sched, world_time(), &err) < 0) {
+        _exit(101);
+    }
+    stage->skew_ms += stage->start_ms;
+    return sched;
+}
+
 static inline void serve(int passed, unsigned lowered)
 {
     char *argv[] = {(char[]){"msschedd"}, (char[]){"--config"},
@@ -223,14 +247,13 @@ static inline void serve(int passed, unsigned lowered)
     if (options_load(SERVE_ARGS, argv, &options, &err) < 0) {
         _exit(100);
     }
-    struct sched *sched = sched_create(&options->sched, (struct sched_time){.mono_ms = 1});
+    struct sched *sched = load_sched(options);
     struct server_setup setup = {.options = options,
                                  .sched = sched,
                                  .store = (struct store *)(void *)stage, /* never looked into */
                                  .reload = reload,
                                  .reload_arg = argv};
-    if (sched_load_done(sched, (struct sched_time){.mono_ms = 1}, &err) < 0 ||
-        server_open(&setup, &server, &err) < 0) {
+    if (server_open(&setup, &server, &err) < 0) {
         _exit(101);
     }
     stage->exit_rc = server_run(server, &err);

@@ -20,7 +20,8 @@ struct sched {
     size_t jobs_n, members_n, metas_n;
     struct sched_job_row jobs[8];
     char spec[64];
-    size_t plans_n;
+    size_t plans_n, asides_n;
+    struct sched_aside_row aside;   /* the last one */
     char plan[64], plan_sha256[65]; /* the last one */
     char plan_text[64];             /* of the last job that waits */
     char results[64];
@@ -105,6 +106,18 @@ int sched_load_job(struct sched *sched, const struct sched_job_row *row, struct 
                  (const char *)row->results);
     }
     sched->jobs_n++;
+    return 0;
+}
+
+int sched_load_aside(struct sched *sched, const struct sched_aside_row *row, struct ms_err *err)
+{
+    (void)err;
+    sched->asides_n++;
+    sched->aside = *row;
+    digest_text(sched, row->key);
+    digest_text(sched, row->name);
+    digest_value(sched, row->until_ms);
+    digest_text(sched, row->why);
     return 0;
 }
 

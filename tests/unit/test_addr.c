@@ -85,6 +85,31 @@ START_TEST(loopback_is_recognised_in_all_families)
 }
 END_TEST
 
+START_TEST(loopback_by_its_words_is_nobody_elses)
+{
+    static const struct {
+        const char *text;
+        int is_loopback;
+    } rows[] = {{"127.0.0.1:1", 1},
+                {"127.9.9.9:1", 1},
+                {"[::1]:1", 1},
+                {"localhost:1", 1},
+                {"127.0.0.1.example:1", 0},
+                {"127.example:1", 0},
+                {"localhost.example:1", 0},
+                {"head:1", 0},
+                {"10.0.0.1:1", 0},
+                {"[fe80::1]:1", 0},
+                {"[::ffff:127.0.0.1]:1", 0},
+                {"unix:/tmp/x", 0}};
+    for (size_t i = 0; i < MS_ARRAY_SIZE(rows); i++) {
+        struct ms_addr addr;
+        ck_ms_ok(ms_addr_parse(rows[i].text, 0, &addr, err));
+        ck_assert_msg(ms_addr_names_loopback(&addr) == rows[i].is_loopback, "%s", rows[i].text);
+    }
+}
+END_TEST
+
 START_TEST(socket_addresses_are_printed_for_people)
 {
     static const char *const rows[][2] = {{"10.1.2.3:45", "10.1.2.3:45"},
@@ -255,6 +280,7 @@ int main(void)
     tcase_add_test(text, addresses_are_read_and_written);
     tcase_add_test(text, wrong_addresses_are_named_with_the_right_form);
     tcase_add_test(text, loopback_is_recognised_in_all_families);
+    tcase_add_test(text, loopback_by_its_words_is_nobody_elses);
     tcase_add_test(text, socket_addresses_are_printed_for_people);
     tcase_add_test(text, an_unknown_host_is_named);
     tcase_add_test(text, an_interface_is_no_host);

@@ -104,6 +104,34 @@ static void change_database(struct desk *desk)
     desk->conn = NULL;
 }
 
+/* Nobody said that it should come without TLS, and only a start finds certificates. */
+START_TEST(who_is_plain_for_want_of_certificates_says_so_and_ends)
+{
+    struct desk desk;
+    struct agent_order order;
+    struct ms_ca *ca = NULL;
+    const char *dir = test_dir_make();
+    desk_open(&desk);
+    ck_ms_ok(ms_ca_create("ours", 1, &ca, err));
+    desk.tls = desk_issue(ca, dir, MS_ROLE_SCHEDULER, "head");
+    struct agent_config cfg = config_for(desk.address);
+    cfg.is_standing = 1;
+    cfg.plain_by = "no certificate in /tls";
+    struct agent *agent = start_with(&cfg);
+
+    order = next(&desk);
+
+    ck_assert_int_eq(order.kind, AGENT_LOST);
+    ck_assert_int_eq(order.code, MS_E_REFUSED);
+    ck_assert_ptr_nonnull(strstr(order.text, "this port speaks TLS only"));
+    ck_assert_ptr_nonnull(strstr(order.text, "; here is no certificate in /tls"));
+    agent_destroy(agent);
+    desk_shut(&desk);
+    ms_ca_destroy(ca);
+    test_dir_remove(dir);
+}
+END_TEST
+
 START_TEST(a_node_without_a_rank_forgets_the_stamp_of_another_database)
 {
     struct desk desk;
@@ -195,7 +223,7 @@ START_TEST(a_refusal_is_final_and_its_text_arrives)
 {
     struct desk desk;
     desk_open(&desk);
-    desk.refuse = 1;
+    desk.refuse = MS_E_EXISTS;
     struct agent *agent = start(desk.address, -1);
 
     struct agent_order order = next(&desk);
@@ -526,6 +554,7 @@ int main(void)
     tcase_add_test(tc, registers_beats_and_leaves);
     tcase_add_test(tc, signals_of_a_program_are_not_for_its_agent);
     tcase_add_test(tc, the_stamp_that_it_was_told_is_brought_back);
+    tcase_add_test(tc, who_is_plain_for_want_of_certificates_says_so_and_ends);
     tcase_add_test(tc, a_node_without_a_rank_forgets_the_stamp_of_another_database);
     tcase_add_test(tc, a_rank_of_another_database_is_given_up);
     tcase_add_test(tc, a_scheduler_that_does_not_answer_register_is_tried_again);

@@ -1,5 +1,6 @@
 /* test_agent_grace.c - a trainer that was told to end, and does or does not */
 #include "libworker/agent/hand.h"
+#include "proto/clock.h"
 #include "tests/unit/agent_case.h"
 
 #include <errno.h>
@@ -127,6 +128,29 @@ START_TEST(a_stop_after_the_step_becomes_a_hard_one_and_then_the_end)
     ck_assert_int_eq(atomic_load(&hangs), 0);
 
     until(&desk, atomic_load(&hangs) == 1);
+    let_go(&desk, agent);
+}
+END_TEST
+
+/* The scheduler gives the ranks that are left a time of their own. */
+START_TEST(a_stop_after_the_step_that_is_said_again_begins_its_time_anew)
+{
+    enum { GRACE_MS = 1000, SOFT_MS = 3 * GRACE_MS };
+    struct desk desk;
+    struct agent_config cfg = config_for("");
+    cfg.grace_ms = GRACE_MS;
+    struct agent *agent = hold(&desk, &cfg);
+
+    int64_t first_ms = ms_mono_ms();
+    send_stop(&desk, 3, 1);
+    ck_assert_int_eq(next(&desk).at_step, 1);
+    until(&desk, ms_mono_ms() - first_ms >= SOFT_MS / 2);
+    int64_t again_ms = ms_mono_ms();
+    send_stop(&desk, 3, 1);
+    ck_assert_int_eq(next(&desk).at_step, 1);
+    ck_assert_int_eq(next(&desk).at_step, 0);
+
+    ck_assert_int_ge(ms_mono_ms() - again_ms, SOFT_MS - SOFT_MS / 10);
     let_go(&desk, agent);
 }
 END_TEST
@@ -266,6 +290,7 @@ int main(void)
     tcase_add_test(tc,
                    a_trainer_that_is_stopped_in_any_line_of_its_report_keeps_nobody_from_his_work);
     tcase_add_test(tc, a_stop_after_the_step_becomes_a_hard_one_and_then_the_end);
+    tcase_add_test(tc, a_stop_after_the_step_that_is_said_again_begins_its_time_anew);
     tcase_add_test(tc, a_rank_that_is_released_in_time_ends_nobody);
     tcase_add_test(tc, the_next_assign_does_not_end_the_grace_of_a_trainer_that_hangs);
     tcase_add_test(tc, a_trainer_whom_an_assign_interrupts_has_the_same_grace);

@@ -301,13 +301,18 @@ START_TEST(a_third_assign_is_declined_in_words)
     struct agent *agent = start(desk.address, -1);
     until(&desk, desk.n_registers == 1);
 
-    for (uint64_t generation = 3; generation <= 5; generation++) {
-        send_assign_of(&desk, generation);
-    }
-    until(&desk, desk.n_done == 1);
+    send_assign_of(&desk, 3);
+    send_assign_of(&desk, 4);
+    send_assign_of(&desk, 5);
+    send_stop(&desk, 4, 0);
+    send_assign_of(&desk, 6);
+    until(&desk, desk.n_done == 2);
 
     ck_assert_int_eq(desk.done[0].code, MS_E_FULL);
     ck_assert_ptr_nonnull(strstr(desk.done[0].text, "declined"));
+    ck_assert_ptr_null(strstr(desk.done[0].text, "told to end"));
+    ck_assert_int_eq(desk.done[1].code, MS_E_FULL);
+    ck_assert_ptr_nonnull(strstr(desk.done[1].text, "; it was told to end: alice cancelled it"));
     for (uint64_t generation = 3; generation <= 4; generation++) {
         struct agent_order order = next(&desk);
         ck_assert_uint_eq(order.generation, generation);

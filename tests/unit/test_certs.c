@@ -267,6 +267,18 @@ START_TEST(each_look_warns_of_a_certificate_that_is_about_to_expire)
 }
 END_TEST
 
+START_TEST(a_folder_lacks_certificates_only_where_it_has_none)
+{
+    ck_assert(!certs_are_missing(dir, "node.p12")); /* the CA's is there */
+    unlink(in("ca.crt"));
+    ck_assert(certs_are_missing(dir, "node.p12"));
+    issue(MS_ROLE_WORKER, 30);
+    ck_assert(!certs_are_missing(dir, "node.p12"));
+    ck_assert(certs_are_missing(in("nowhere"), "node.p12"));
+    ck_assert(certs_are_missing(in("node.p12"), "node.p12"));
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("certs");
@@ -281,6 +293,7 @@ int main(void)
     tcase_add_test(tc, a_json_that_names_no_list_beside_one_is_said);
     tcase_add_test(tc, it_looks_daily_or_as_the_json_says_and_says_what_no_longer_holds);
     tcase_add_test(tc, each_look_warns_of_a_certificate_that_is_about_to_expire);
+    tcase_add_test(tc, a_folder_lacks_certificates_only_where_it_has_none);
     suite_add_tcase(suite, tc);
     return test_run(suite);
 }

@@ -85,7 +85,7 @@ START_TEST(every_field_of_the_json_is_in_the_manual)
     Ms__NodeInfo node = MS__NODE_INFO__INIT;
     Ms__EventInfo event = MS__EVENT_INFO__INIT;
     Ms__StatusInfo status = MS__STATUS_INFO__INIT;
-    const struct cli_run_facts facts = {"/nonexistent", 1};
+    const struct cli_run_facts facts = {.run_dir = "/nonexistent", .seconds = 1};
     job.progress = &progress;
     job.evals = evals;
     job.ranks = ranks;

@@ -8,7 +8,7 @@ static const struct cli_option options[] = {
     {"set", 0, "K=V", "override", NULL},
     {"follow", 'f', NULL, "go on", NULL},
     {"timeout", 0, "TIME", "give up", NULL},
-    {"resume", 0, NULL, "", "checkpoints are not built yet"},
+    {"someday", 0, NULL, "", "it is not built yet"},
     {NULL, 0, NULL, NULL, NULL},
 };
 
@@ -106,7 +106,7 @@ END_TEST
 
 START_TEST(what_comes_later_is_refused_by_name)
 {
-    ck_ms_fails(parse(WORDS("--resume"), err), MS_E_UNSUPPORTED, "--resume comes later");
+    ck_ms_fails(parse(WORDS("--someday"), err), MS_E_UNSUPPORTED, "--someday comes later");
 }
 END_TEST
 

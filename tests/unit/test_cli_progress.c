@@ -61,6 +61,29 @@ START_TEST(a_line_says_epoch_step_loss_rate_and_eta)
 }
 END_TEST
 
+START_TEST(the_line_of_a_job_that_ended_has_no_eta_and_does_nothing)
+{
+    char line[CLI_LINE_MAX];
+    progress.phase = (char *)"evaluating";
+    job.state = (char *)"CANCELLED";
+    job.reason = (char *)"by alice";
+
+    ck_assert_str_eq(cli_progress_plain(line, sizeof(line), &job, 42),
+                     "epoch 2/3  step  50/100  loss 1.2345  1,812 samples/s  39.4 ms/step");
+}
+END_TEST
+
+START_TEST(a_speed_that_is_not_known_yet_is_left_out)
+{
+    char line[CLI_LINE_MAX];
+    progress.samples_per_s = 0; /* of a resumed run before its first step */
+    progress.step_ms = 0;
+
+    ck_assert_str_eq(cli_progress_plain(line, sizeof(line), &job, -1),
+                     "epoch 2/3  step  50/100  loss 1.2345");
+}
+END_TEST
+
 START_TEST(a_line_never_exceeds_the_terminal)
 {
     for (size_t width = 1; width < 160; width++) {
@@ -299,6 +322,8 @@ int main(void)
     TCase *tc = tcase_create("progress");
     tcase_add_checked_fixture(tc, setup, NULL);
     tcase_add_test(tc, a_line_says_epoch_step_loss_rate_and_eta);
+    tcase_add_test(tc, the_line_of_a_job_that_ended_has_no_eta_and_does_nothing);
+    tcase_add_test(tc, a_speed_that_is_not_known_yet_is_left_out);
     tcase_add_test(tc, a_line_never_exceeds_the_terminal);
     tcase_add_test(tc, where_it_is_narrow_words_get_shorter_then_the_bar_goes);
     tcase_add_test(tc, a_waiting_job_says_what_it_waits_for);

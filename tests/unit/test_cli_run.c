@@ -1,6 +1,7 @@
 /* test_cli_run.c - run directories, children and metrics of `msctl run` */
 #include "cli/child.h"
 #include "cli/metrics.h"
+#include "cli/run.h"
 #include "cli/run_dir.h"
 #include "cli/watch.h"
 #include "tests/test.h"
@@ -11,6 +12,7 @@
 #include <signal.h>
 #include <stdint.h>
 #include <sys/mman.h>
+#include <sys/ptrace.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -85,6 +87,33 @@ START_TEST(a_directory_that_is_not_empty_is_refused)
 
     ck_ms_fails(run_dir_make(root, "job", &dir, err), MS_E_EXISTS, "not empty");
     ck_assert_uint_eq(mode_of(root, "run.lock"), 0); /* no mark on what is not ours */
+}
+END_TEST
+
+START_TEST(a_look_refuses_in_the_same_words_and_makes_nothing)
+{
+    char missing[128];
+    struct run_dir first;
+    snprintf(missing, sizeof(missing), "%s/none", root);
+    ck_ms_ok(run_dir_look(NULL, err));
+    ck_ms_ok(run_dir_look(missing, err));
+    ck_ms_ok(run_dir_look(root, err));
+    ck_assert_uint_eq(mode_of(root, "none"), 0);
+    ck_assert_uint_eq(mode_of(root, "run.lock"), 0);
+
+    ck_ms_ok(run_dir_make(root, "job", &first, err));
+    write_file("metrics.jsonl", "x");
+    ck_ms_fails(run_dir_look(root, err), MS_E_EXISTS, "a run is under way");
+    run_dir_clean(&first);
+    ck_ms_fails(run_dir_look(root, err), MS_E_EXISTS, "is not empty: name another one");
+
+    snprintf(missing, sizeof(missing), "%s/checkpoints", root);
+    ck_assert_int_eq(mkdir(missing, 0755), 0);
+    write_file("checkpoints/job-7.json", "x");
+    ck_ms_fails(run_dir_look(root, err), MS_E_EXISTS, "go on from its checkpoints with --resume");
+    write_file("run.lock", "");
+    ck_ms_fails(run_dir_look(root, err), MS_E_EXISTS, "with --resume /");
+    ck_assert_uint_eq(mode_of(root, "run.lock"), 0);
 }
 END_TEST
 
@@ -536,6 +565,240 @@ START_TEST(programs_are_found_by_variable_and_missing_ones_are_named)
 }
 END_TEST
 
+/* ---- a run ---- */
+
+/* Three processes that stay, of a job that trains and was cancelled. */
+static void begin_run(struct run *run, struct cli *cli)
+{
+    *cli = (struct cli){.base = event_base_new(), .out = stdout, .err = stderr};
+    memset(run, 0, sizeof(*run));
+    run->cli = cli;
+    run->job.recovery = 1;
+    run->stage = RUN_TRAINING;
+    run->job_id = 1;
+    run->first_dead = -1;
+    run->n_children = 3;
+    run->children = (struct child *)calloc(run->n_children, sizeof(*run->children));
+    ck_assert_ptr_nonnull(run->children);
+    cli_display_init(&run->display, stdout, 0, 80, NULL);
+    ck_ms_ok(run_watch(run, err));
+    for (size_t i = 0; i < run->n_children; i++) {
+        run->children[i] = start_shell("exec sleep 1000", NULL, 0);
+    }
+}
+
+static void end_run(struct run *run)
+{
+    struct cli *cli = run->cli;
+    run_end(run);
+    event_base_free(cli->base);
+}
+
+/* SIGKILL of somebody else. */
+static void murder(struct run *run, size_t index)
+{
+    siginfo_t info;
+    ck_assert_int_eq(kill(run->children[index].pid, SIGKILL), 0);
+    ck_assert_int_eq(waitid(P_PID, (id_t)run->children[index].pid, &info, WEXITED | WNOWAIT), 0);
+}
+
+static int has_verdict_due(struct run *run)
+{
+    return evtimer_pending(run->timers[RUN_TIMER_VERDICT], NULL) != 0;
+}
+
+START_TEST(a_cancel_is_not_cut_short_while_somebody_is_left_who_can_save)
+{
+    static struct run run;
+    struct cli cli;
+    begin_run(&run, &cli);
+    run.signal = SIGINT;
+    murder(&run, 0);
+    murder(&run, 1);
+
+    run_reap(&run);
+
+    ck_assert_int_eq(has_verdict_due(&run), 0);
+    ck_assert_int_ne(run.children[0].restart.due_ms, 0);
+    ck_assert_int_eq(run.children[1].restart.due_ms, 0);
+    murder(&run, 2);
+    run_reap(&run);
+    ck_assert_int_eq(has_verdict_due(&run), 1); /* nobody holds anything */
+    ck_assert_int_eq(run.first_dead, 1);
+    end_run(&run);
+}
+END_TEST
+
+START_TEST(without_recovery_a_worker_that_died_ends_a_cancelled_run)
+{
+    static struct run run;
+    struct cli cli;
+    begin_run(&run, &cli);
+    run.job.recovery = 0;
+    run.signal = SIGINT;
+    murder(&run, 1);
+
+    run_reap(&run);
+
+    ck_assert_int_eq(has_verdict_due(&run), 1);
+    end_run(&run);
+}
+END_TEST
+
+/* What the scheduler told last: rank 0 is lost, rank 1 in the state. */
+static Ms__JobUpdate update;
+static Ms__JobInfo job;
+static Ms__RankInfo ranks[2];
+static Ms__RankInfo *rank_list[] = {&ranks[0], &ranks[1]};
+
+static void tell(struct run *run, const char *state)
+{
+    ms__job_update__init(&update);
+    ms__job_info__init(&job);
+    for (size_t i = 0; i < 2; i++) {
+        ms__rank_info__init(&ranks[i]);
+        ranks[i].pid = (uint32_t)run->children[1 + i].pid;
+    }
+    ranks[0].state = (char *)"lost";
+    ranks[1].state = (char *)(uintptr_t)state;
+    job.ranks = rank_list;
+    job.n_ranks = 2;
+    update.job = &job;
+    run->last = &update;
+}
+
+START_TEST(who_trains_is_of_use)
+{
+    static struct run run;
+    struct cli cli;
+    begin_run(&run, &cli);
+    tell(&run, "preparing");
+    run_restart_look(&run, &job);
+    ck_assert_int_eq(run.children[2].restart.ready_ms, 0);
+
+    tell(&run, "training");
+    run_restart_look(&run, &job);
+
+    ck_assert_int_ne(run.children[2].restart.ready_ms, 0);
+    ck_assert_int_eq(run.children[1].restart.ready_ms, 0);
+    run.last = NULL;
+    end_run(&run);
+}
+END_TEST
+
+/* Worker 0 lives and was lost a while ago; worker 1 holds what was trained. */
+static void begin_frozen_run(struct run *run, struct cli *cli)
+{
+    begin_run(run, cli);
+    run->children[1].lost_s = RUN_FROZEN_S;
+    run->children[2].restart.ready_ms = 1;
+    tell(run, "holding");
+}
+
+static void end_frozen_run(struct run *run)
+{
+    run->last = NULL;
+    end_run(run);
+}
+
+static int is_killed_for(struct run *run, const char *state, pid_t pid)
+{
+    Ms__NodeList list = MS__NODE_LIST__INIT;
+    Ms__NodeInfo node = MS__NODE_INFO__INIT;
+    Ms__NodeInfo *nodes[] = {&node};
+    node.state = (char *)(uintptr_t)state;
+    node.pid = (uint32_t)pid;
+    node.last_seen_ms = 20000;
+    list.nodes = nodes;
+    list.n_nodes = 1;
+    run_frozen_take(run, MS_MSG_NODE_LIST, &list.base);
+    return run->children[1].sent == SIGKILL;
+}
+
+START_TEST(a_worker_that_lives_and_is_lost_is_killed_and_started_again)
+{
+    static struct run run;
+    struct cli cli;
+    begin_frozen_run(&run, &cli);
+    const pid_t pid = run.children[1].pid;
+    ck_assert_int_eq(is_killed_for(&run, "REGISTERED", pid), 0); /* it came back meanwhile */
+    ck_assert_int_eq(is_killed_for(&run, "LOST", pid + 1), 0);   /* its predecessor */
+
+    ck_assert_int_eq(is_killed_for(&run, "LOST", pid), 1);
+
+    siginfo_t info;
+    ck_assert_int_eq(waitid(P_PID, (id_t)pid, &info, WEXITED | WNOWAIT), 0);
+    run_reap(&run);
+    ck_assert_int_ne(run.children[1].restart.due_ms, 0);
+    end_frozen_run(&run);
+}
+END_TEST
+
+START_TEST(a_worker_that_is_lost_has_time_to_come_back)
+{
+    static struct run run;
+    struct cli cli;
+    begin_frozen_run(&run, &cli);
+    run.children[1].lost_s = RUN_FROZEN_S - 1;
+
+    ck_assert_int_eq(is_killed_for(&run, "LOST", run.children[1].pid), 0);
+
+    run_frozen_look(&run);
+    ck_assert_int_ne(evtimer_pending(run.timers[RUN_TIMER_FROZEN], NULL), 0);
+    ck_assert_int_eq(run.children[1].lost_s, RUN_FROZEN_S - 1);
+    ranks[0].state = (char *)"preparing"; /* it did */
+    run_frozen_look(&run);
+    ck_assert_int_eq(run.children[1].lost_s, 0);
+    end_frozen_run(&run);
+}
+END_TEST
+
+START_TEST(who_may_be_the_last_that_holds_the_training_is_not_killed)
+{
+    static struct run run;
+    struct cli cli;
+    begin_frozen_run(&run, &cli);
+    const pid_t pid = run.children[1].pid;
+    run.children[2].restart.ready_ms = 0; /* it was started again and never trained */
+    ck_assert_int_eq(is_killed_for(&run, "LOST", pid), 0);
+    run.children[2].restart.ready_ms = 1;
+    tell(&run, "lost");
+    ck_assert_int_eq(is_killed_for(&run, "LOST", pid), 0);
+    tell(&run, "holding");
+    ck_assert_int_eq(is_killed_for(&run, "LOST", pid), 1);
+    end_frozen_run(&run);
+}
+END_TEST
+
+START_TEST(who_is_debugged_is_not_killed)
+{
+    static struct run run;
+    struct cli cli;
+    begin_frozen_run(&run, &cli);
+    const pid_t pid = run.children[1].pid;
+    ck_assert_int_eq(ptrace(PTRACE_SEIZE, pid, NULL, NULL), 0);
+
+    ck_assert_int_eq(is_killed_for(&run, "LOST", pid), 0);
+
+    end_frozen_run(&run);
+}
+END_TEST
+
+START_TEST(nobody_is_killed_who_would_not_be_started_again)
+{
+    static struct run run;
+    struct cli cli;
+    begin_frozen_run(&run, &cli);
+    const pid_t pid = run.children[1].pid;
+    run.job.recovery = 0;
+    ck_assert_int_eq(is_killed_for(&run, "LOST", pid), 0);
+    run.job.recovery = 1;
+    run.signal = SIGTERM;
+    ck_assert_int_eq(is_killed_for(&run, "LOST", pid), 0);
+    end_frozen_run(&run);
+}
+END_TEST
+
 /* ---- metrics ---- */
 
 START_TEST(metrics_are_steps_and_nothing_else)
@@ -571,6 +834,7 @@ int main(void)
     tcase_add_test(tc, a_directory_is_named_after_job_and_time);
     tcase_add_test(tc, runs_of_the_same_second_get_different_directories);
     tcase_add_test(tc, a_directory_that_is_not_empty_is_refused);
+    tcase_add_test(tc, a_look_refuses_in_the_same_words_and_makes_nothing);
     tcase_add_test(tc, a_run_that_is_under_way_is_left_alone);
     tcase_add_test(tc, two_runs_are_never_in_one_folder_however_close_one_follows_the_other);
     tcase_add_test(tc, what_a_killed_run_left_before_it_logged_is_cleaned_and_the_folder_taken);
@@ -592,6 +856,14 @@ int main(void)
     tcase_add_test(tc, who_follows_a_job_under_nohup_outlives_the_terminal);
     tcase_add_test(tc, a_program_that_cannot_run_says_so_in_its_log);
     tcase_add_test(tc, programs_are_found_by_variable_and_missing_ones_are_named);
+    tcase_add_test(tc, a_cancel_is_not_cut_short_while_somebody_is_left_who_can_save);
+    tcase_add_test(tc, without_recovery_a_worker_that_died_ends_a_cancelled_run);
+    tcase_add_test(tc, who_trains_is_of_use);
+    tcase_add_test(tc, a_worker_that_lives_and_is_lost_is_killed_and_started_again);
+    tcase_add_test(tc, a_worker_that_is_lost_has_time_to_come_back);
+    tcase_add_test(tc, who_may_be_the_last_that_holds_the_training_is_not_killed);
+    tcase_add_test(tc, who_is_debugged_is_not_killed);
+    tcase_add_test(tc, nobody_is_killed_who_would_not_be_started_again);
     tcase_add_test(tc, metrics_are_steps_and_nothing_else);
     suite_add_tcase(suite, tc);
     return test_run(suite);

@@ -4,9 +4,11 @@
 
 #include "cli/eval_name.h"
 #include "cli/metrics.h"
+#include "libworker/train/checkpoint_folder.h"
 #include "tests/test.h"
 
 #include <fcntl.h>
+#include <inttypes.h>
 #include <math.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -124,7 +126,7 @@ END_TEST
 START_TEST(digest_of_weights_is_not_taken_for_the_sum_of_the_file)
 {
     const char *root = test_dir_make();
-    const struct cli_run_facts facts = {root, 1};
+    const struct cli_run_facts facts = {.run_dir = root, .seconds = 1};
     char path[300];
     char *text = NULL;
     size_t size = 0;
@@ -146,6 +148,288 @@ START_TEST(digest_of_weights_is_not_taken_for_the_sum_of_the_file)
                   "%s", text);
     free(text);
     test_dir_remove(root);
+}
+END_TEST
+
+static char *text_of(const struct cli_run_facts *facts)
+{
+    char *text = NULL;
+    size_t size = 0;
+    FILE *out = open_memstream(&text, &size);
+    cli_summary_print(out, 0, &job, NULL, facts);
+    fclose(out);
+    return text;
+}
+
+START_TEST(a_folder_in_the_place_of_the_weights_was_not_saved)
+{
+    const char *root = test_dir_make();
+    const struct cli_run_facts facts = {.run_dir = root, .seconds = 1};
+    char path[300];
+    snprintf(path, sizeof(path), "%s/weights.safetensors", root);
+    ck_assert_int_eq(mkdir(path, 0755), 0);
+
+    char *text = text_of(&facts);
+    json_t *object = cli_summary_json(&job, NULL, &facts);
+
+    ck_assert_msg(strstr(text, "saved") == NULL, "%s", text);
+    ck_assert(json_is_null(json_object_get(object, "weights")));
+    json_decref(object);
+    free(text);
+    test_dir_remove(root);
+}
+END_TEST
+
+static void touch(const char *dir, const char *name)
+{
+    char path[300];
+    snprintf(path, sizeof(path), "%s/%s", dir, name);
+    FILE *file = fopen(path, "w");
+    ck_assert_ptr_nonnull(file);
+    fclose(file);
+}
+
+static void put(const char *dir, const char *name, const char *text, size_t size)
+{
+    char path[600];
+    snprintf(path, sizeof(path), "%s/%s", dir, name);
+    FILE *file = fopen(path, "w");
+    ck_assert_ptr_nonnull(file);
+    ck_assert_uint_eq(fwrite(text, 1, size, file), size);
+    fclose(file);
+}
+
+/* A checkpoint of the job with that tag; first: that of the one that it was resumed from. */
+static void save(const char *dir, const char *prefix, uint64_t step, const char *tag,
+                 const char *first)
+{
+    struct checkpoint_manifest m = {.step = step,
+                                    .epoch = 1,
+                                    .step_in_epoch = 1,
+                                    .name = "mnist",
+                                    .job = (char *)"{}",
+                                    .plan = (char *)"plan",
+                                    .data_size = 4};
+    uint8_t digest[MS_SHA256_BYTES];
+    char name[100];
+    size_t size = 0;
+    ms_sha256(m.job, strlen(m.job), digest);
+    ms_sha256_hex(digest, m.job_sha256);
+    ms_sha256(m.plan, strlen(m.plan), digest);
+    ms_sha256_hex(digest, m.plan_sha256);
+    memset(m.data_sum, '0', sizeof(m.data_sum) - 1);
+    snprintf(m.tag, sizeof(m.tag), "%s", tag);
+    snprintf(m.first_tag, sizeof(m.first_tag), "%s", first);
+    snprintf(m.data, sizeof(m.data), "%s-%" PRIu64 ".safetensors", prefix, step);
+    put(dir, m.data, "data", 4);
+    char *text = checkpoint_manifest_format(&m, &size);
+    ck_assert_ptr_nonnull(text);
+    snprintf(name, sizeof(name), "%s-%" PRIu64 ".json", prefix, step);
+    put(dir, name, text, size);
+    free(text);
+}
+
+START_TEST(who_stopped_a_job_is_told_where_and_how_it_goes_on)
+{
+    static struct job spec;
+    const char *root = test_dir_make();
+    const struct cli_run_facts facts = {
+        .run_dir = root, .seconds = 1, .job = &spec, .again = "job.yaml", .tag = "ours"};
+    char want[400];
+    char folder[300];
+    snprintf(folder, sizeof(folder), "%s/saves", root);
+    ck_assert_int_eq(mkdir(folder, 0755), 0);
+    save(folder, "small", 90, "ours", "");
+    save(folder, "small", 1110, "ours", "");
+    save(folder, "other", 9999, "ours", "");
+    touch(folder, "small-1200.json"); /* nothing can go on from it */
+    touch(root, "metrics.jsonl");
+    spec.has_checkpoint = 1;
+    snprintf(spec.checkpoint_directory, sizeof(spec.checkpoint_directory), "./saves");
+    snprintf(spec.checkpoint_prefix, sizeof(spec.checkpoint_prefix), "small");
+    job.state = (char *)"CANCELLED";
+    job.steps = 0;
+    progress.step = 1108; /* told before the last one was made */
+    progress.steps_total = 2000;
+
+    char *text = text_of(&facts);
+    json_t *object = cli_summary_json(&job, NULL, &facts);
+
+    ck_assert_msg(strstr(text, "  steps       1,110 of 2,000\n") != NULL, "%s", text);
+    snprintf(want, sizeof(want),
+             "  checkpoints %s/saves: the newest is of step 1,110\n"
+             "              go on with: msctl run --resume %s job.yaml\n",
+             root, root);
+    ck_assert_msg(strstr(text, want) != NULL, "%s", text);
+    ck_assert_msg(strstr(text, "  not saved   the weights: what was trained after the newest "
+                               "checkpoint is lost\n") != NULL,
+                  "%s", text);
+    ck_assert_int_eq(json_integer_value(json_object_get(object, "checkpoint_step")), 1110);
+    snprintf(want, sizeof(want), "%s/saves/small-1110.json", root);
+    ck_assert_str_eq(json_string_value(json_object_get(object, "checkpoint")), want);
+    free(text);
+
+    job.state = (char *)"SUCCEEDED";
+    job.steps = 2000;
+    snprintf(spec.checkpoint_directory, sizeof(spec.checkpoint_directory), "%s", folder);
+    text = text_of(&facts);
+    ck_assert_msg(strstr(text, "the newest is of step 1,110\n") != NULL, "%s", text);
+    ck_assert_msg(strstr(text, "go on with") == NULL, "%s", text);
+    json_decref(object);
+    free(text);
+    test_dir_remove(root);
+}
+END_TEST
+
+static void say(const char *root, const char *lines)
+{
+    char path[300];
+    snprintf(path, sizeof(path), "%s/worker_0.log", root);
+    FILE *log = fopen(path, "ae");
+    ck_assert_ptr_nonnull(log);
+    fputs(lines, log);
+    fclose(log);
+}
+
+/* The job was refused, for the folder is another training's. */
+START_TEST(checkpoints_of_another_training_are_not_shown)
+{
+    static struct job spec;
+    const char *root = test_dir_make();
+    struct cli_run_facts facts = {
+        .run_dir = root, .seconds = 1, .job = &spec, .again = "job.yaml", .tag = "ours"};
+    spec.has_checkpoint = 1;
+    snprintf(spec.checkpoint_directory, sizeof(spec.checkpoint_directory), "%s", root);
+    snprintf(spec.checkpoint_prefix, sizeof(spec.checkpoint_prefix), "small");
+    save(root, "small", 1850, "theirs", "");
+    job.state = (char *)"FAILED";
+    job.steps = 0;
+
+    char *text = text_of(&facts);
+    json_t *object = cli_summary_json(&job, NULL, &facts);
+
+    ck_assert_msg(strstr(text, "checkpoints") == NULL, "%s", text);
+    ck_assert_msg(strstr(text, "go on with") == NULL, "%s", text);
+    ck_assert(json_is_null(json_object_get(object, "checkpoint")));
+    ck_assert(json_is_null(json_object_get(object, "checkpoint_step")));
+    json_decref(object);
+    free(text);
+
+    facts.tag = ""; /* nobody has heard of the job */
+    text = text_of(&facts);
+    ck_assert_msg(strstr(text, "go on with") == NULL, "%s", text);
+    free(text);
+
+    save(root, "small", 90, "ours", "");
+    facts.tag = "ours";
+    text = text_of(&facts);
+    ck_assert_msg(strstr(text, "the newest is of step 90\n") != NULL, "%s", text);
+    free(text);
+    test_dir_remove(root);
+}
+END_TEST
+
+START_TEST(those_of_the_training_that_was_resumed_are_shown)
+{
+    static struct job spec;
+    const char *root = test_dir_make();
+    const struct cli_run_facts facts = {
+        .run_dir = root, .seconds = 1, .job = &spec, .again = "job.yaml", .tag = "ours"};
+    spec.has_checkpoint = 1;
+    snprintf(spec.checkpoint_directory, sizeof(spec.checkpoint_directory), "%s", root);
+    snprintf(spec.checkpoint_prefix, sizeof(spec.checkpoint_prefix), "small");
+    snprintf(spec.resume, sizeof(spec.resume), "%s/small-40.json", root);
+    save(root, "small", 40, "second", "first");
+    save(root, "small", 60, "first", "");
+    save(root, "small", 80, "theirs", "");
+    job.state = (char *)"CANCELLED";
+    job.steps = 0;
+
+    char *text = text_of(&facts);
+
+    ck_assert_msg(strstr(text, "the newest is of step 60\n") != NULL, "%s", text);
+    free(text);
+    test_dir_remove(root);
+}
+END_TEST
+
+START_TEST(a_checkpoint_that_could_not_be_written_is_told)
+{
+    static struct job spec;
+    const char *root = test_dir_make();
+    const struct cli_run_facts facts = {
+        .run_dir = root, .seconds = 1, .job = &spec, .again = "job.yaml", .tag = "ours"};
+    char folder[300];
+    snprintf(folder, sizeof(folder), "%s/saves", root);
+    ck_assert_int_eq(mkdir(folder, 0755), 0);
+    spec.has_checkpoint = 1;
+    snprintf(spec.checkpoint_directory, sizeof(spec.checkpoint_directory), "saves");
+    snprintf(spec.checkpoint_prefix, sizeof(spec.checkpoint_prefix), "small");
+    say(root, "2026-01-02 03:04:05.678 rank.note job=1 rank=0 text=\"no checkpoint of step 7: "
+              "cannot write x; \033[2J: No space left on device; the "
+              "training goes on, older checkpoints stay\"\nepoch: 1 step: 8\n");
+
+    char *text = text_of(&facts);
+    ck_assert_msg(strstr(text, "  checkpoints no checkpoint of step 7: cannot write x; ?[2J: No "
+                               "space left on device (rank 0's log)\n") != NULL,
+                  "%s", text);
+    free(text);
+    save(folder, "small", 14, "ours", "");
+    text = text_of(&facts);
+    ck_assert_msg(strstr(text, "the newest is of step 14\n              no checkpoint of step 7: "
+                               "cannot write") != NULL,
+                  "%s", text);
+    free(text);
+    say(root, "2026-01-02 03:04:05.678 rank.note job=1 rank=0 text=\"checkpoints are written "
+              "again: that of step 14 is\"\n");
+    text = text_of(&facts);
+    ck_assert_msg(strstr(text, "no checkpoint of") == NULL, "%s", text);
+    free(text);
+    test_dir_remove(root);
+}
+END_TEST
+
+START_TEST(a_run_without_a_verdict_tells_what_is_left)
+{
+    const char *root = test_dir_make();
+    const struct cli_run_facts facts = {.run_dir = root, .seconds = 1};
+    char *text = NULL;
+    size_t size = 0;
+    touch(root, "metrics.jsonl");
+    job.state = (char *)"RECOVERING";
+    job.steps = 0;
+    progress.step = 112;
+    progress.steps_total = 156;
+    FILE *out = open_memstream(&text, &size);
+
+    cli_summary_print_left(out, &job, &facts);
+    fclose(out);
+
+    ck_assert_msg(strstr(text, "steps       112 of 156\n") != NULL, "%s", text);
+    ck_assert_msg(strstr(text, "  not saved   the weights: what was trained is lost\n") != NULL,
+                  "%s", text);
+    ck_assert_msg(strstr(text, "metrics.jsonl\n") != NULL, "%s", text);
+    ck_assert_msg(strstr(text, "worker_<rank>.log and scheduler.log\n") != NULL, "%s", text);
+    free(text);
+    test_dir_remove(root);
+}
+END_TEST
+
+START_TEST(time_of_a_resumed_job_is_told_apart_from_that_of_the_run)
+{
+    const struct cli_run_facts facts = {
+        .run_dir = "/nonexistent", .seconds = 1, .resumed_step = 990, .resumed_s = 49.5};
+
+    char *text = text_of(&facts);
+    json_t *object = cli_summary_json(&job, NULL, &facts);
+
+    ck_assert_int_eq(json_integer_value(json_object_get(object, "resumed_step")), 990);
+    ck_assert_double_eq(json_real_value(json_object_get(object, "resumed_seconds")), 49.5);
+    json_decref(object);
+    ck_assert_msg(strstr(text, "SUCCEEDED after 50.0 s of training, 0.50 s since step 990\n") !=
+                      NULL,
+                  "%s", text);
+    free(text);
 }
 END_TEST
 
@@ -227,6 +511,13 @@ int main(void)
     tcase_add_test(tc, job_that_was_cancelled_tells_programs_how_far_it_came);
     tcase_add_test(tc, accuracy_stands_with_its_data_set);
     tcase_add_test(tc, digest_of_weights_is_not_taken_for_the_sum_of_the_file);
+    tcase_add_test(tc, a_folder_in_the_place_of_the_weights_was_not_saved);
+    tcase_add_test(tc, who_stopped_a_job_is_told_where_and_how_it_goes_on);
+    tcase_add_test(tc, checkpoints_of_another_training_are_not_shown);
+    tcase_add_test(tc, those_of_the_training_that_was_resumed_are_shown);
+    tcase_add_test(tc, a_checkpoint_that_could_not_be_written_is_told);
+    tcase_add_test(tc, a_run_without_a_verdict_tells_what_is_left);
+    tcase_add_test(tc, time_of_a_resumed_job_is_told_apart_from_that_of_the_run);
     tcase_add_test(tc, data_of_an_evaluation_is_named_from_the_job);
     tcase_add_test(tc, metrics_that_are_no_plain_file_are_not_waited_for);
     tcase_add_test(tc, lines_that_are_too_long_are_passed_over);

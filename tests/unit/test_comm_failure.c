@@ -175,8 +175,8 @@ START_TEST(a_rank_that_stalls_is_named_with_what_was_waited_for)
         ck_assert_msg(strstr(f->texts[0], "waited ") != NULL, "%s", f->texts[0]);
         ck_assert_int_eq(f->n_told, 1); /* once, before it is too late */
         ck_assert_msg(strstr(f->told, "s for rank 1 (node w1 on host localhost) to ") != NULL &&
-                          strstr(f->told, "all_reduce of 1000 floats from 0 at step 10; the job "
-                                          "ends after 0.7 s") != NULL,
+                          strstr(f->told, "all_reduce of 1000 floats from 0 at step 10; given "
+                                          "up after 0.7 s") != NULL,
                       "%s", f->told);
         failure_close(f);
     }

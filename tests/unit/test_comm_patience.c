@@ -361,7 +361,7 @@ START_TEST(a_long_wait_is_told_also_where_the_other_one_waits_itself)
 
     check_says(p, 2, 0, "for rank 1 (node w1 on host localhost) to come to broadcast");
     check_says(p, 2, 0,
-               ", while it waited for ranks of other hosts; without a sign of them the job ends ");
+               ", while it waited for ranks of other hosts; without a sign of them given up ");
     meeting_close(p);
 }
 END_TEST

@@ -128,11 +128,11 @@ START_TEST(the_head_of_a_segment_lies_as_documented)
     check_golden("segment-head", segment.base, sizeof(head));
     ck_assert_uint_eq(segment_counters(&segment)->generation, 2);
     ck_assert_uint_eq((uintptr_t)segment_exchange(&segment) % 64, 0);
-    ck_assert_uint_eq(segment.exchange_at, 8192 + 2 * 65536 + 4 * 262144);
+    ck_assert_uint_eq(segment.exchange_at, 8192 + 2 * 65536 + 16 * 262144);
     segment_fini(&segment);
     head.exchange_count = 1 << 20;
     ck_ms_ok(segment_create(&segment, &head, MS_F32, 1, err));
-    ck_assert_uint_eq(segment.exchange_at, 2 << 20);
+    ck_assert_uint_eq(segment.exchange_at, 6 << 20);
     ck_assert_uint_eq((uintptr_t)segment_exchange(&segment) % (2 << 20), 0);
     segment_fini(&segment);
     ck_assert_uint_eq(offsetof(struct shm_counters, published), 64);

@@ -146,7 +146,7 @@ static int write_tensors(const char *path)
         safetensors_abandon(writer);
         return rc;
     }
-    return safetensors_finish(writer, NULL);
+    return safetensors_finish(writer, NULL, NULL);
 }
 
 START_TEST(tensors_are_written_and_read_whole_or_not_at_all)
@@ -237,6 +237,38 @@ START_TEST(sources_and_loaders_are_refused_or_made_whole)
 }
 END_TEST
 
+START_TEST(packed_data_are_identified_or_refused)
+{
+    const char *dir = test_dir_make();
+    struct data_spec spec = {.kind = DATA_MNIST};
+    struct data_source *source = NULL;
+    struct data_identity want;
+    size_t size = 0;
+    uint8_t *images = idx_make(2051, 3, 28, 28, 251, &size);
+    file_write_gz(dir, "train-images-idx3-ubyte.gz", images, size, 0);
+    uint8_t *labels = idx_make(2049, 3, 0, 0, 10, &size);
+    file_write(dir, "train-labels-idx1-ubyte", labels, size);
+    free(images);
+    free(labels);
+    snprintf(spec.path, sizeof(spec.path), "%s", dir);
+    ck_ms_ok(data_open(&spec, &source, err));
+    ck_ms_ok(data_identify(source, &want, err));
+    int more = 1;
+    long n = 0;
+    for (; more; n++) {
+        struct data_identity have = {0, {0}};
+        arm(n);
+        int rc = data_identify(source, &have, NULL);
+        more = disarm();
+        ck_assert_int_eq(rc, more ? MS_E_NOMEM : MS_OK);
+        ck_assert_int_eq(data_identity_is_same(&have, &want), !more);
+    }
+    ck_assert_int_gt(n, 2);
+    data_close(source);
+    test_dir_remove(dir);
+}
+END_TEST
+
 /* A plain file: what is packed allocates in the thread. */
 START_TEST(a_copy_is_whole_or_not_there)
 {
@@ -276,6 +308,7 @@ int main(void)
     tcase_add_test(tc, canonical_json_is_whole_or_not_there);
     tcase_add_test(tc, tensors_are_written_and_read_whole_or_not_at_all);
     tcase_add_loop_test(tc, sources_and_loaders_are_refused_or_made_whole, 0, DATA_SHAPES + 1);
+    tcase_add_test(tc, packed_data_are_identified_or_refused);
     tcase_add_test(tc, a_copy_is_whole_or_not_there);
     suite_add_tcase(suite, tc);
     return test_run(suite);

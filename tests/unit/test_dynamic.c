@@ -7,11 +7,8 @@ static struct dynamic dynamic;
 
 static void setup(void)
 {
-    static const char *const names[] = {"MS_ENABLE_SSL",     "MS_TLS_CONFIG",   "MS_NODE_ID",
-                                        "MS_WORKER_IP",      "MS_TOPO_TIMEOUT", "MS_NODE_TIMEOUT",
-                                        "MS_ENABLE_RECOVERY"};
-    for (size_t i = 0; i < MS_ARRAY_SIZE(names); i++) {
-        unsetenv(names[i]);
+    for (size_t i = 0; i < MS_ENV_COUNT; i++) {
+        unsetenv(ms_env_var((enum ms_env_id)i)->name);
     }
     setenv("MS_ROLE", "MS_WORKER", 1);
     setenv("MS_SCHED_HOST", "127.0.0.1", 1);
@@ -30,6 +27,8 @@ START_TEST(everything_that_the_environment_decides_arrives)
     setenv("MS_NODE_ID", "3", 1);
     setenv("MS_TOPO_TIMEOUT", "30", 1);
     setenv("MS_NODE_TIMEOUT", "20", 1);
+    setenv("MS_RECEIVE_MSG_TIMEOUT", "10", 1);
+    setenv("MS_WORKER_IP", "127.0.0.1", 1);
 
     ck_ms_ok(dynamic_load(&dynamic, err));
     dynamic_fill(&dynamic, NULL, &worker);
@@ -40,6 +39,9 @@ START_TEST(everything_that_the_environment_decides_arrives)
     ck_assert_uint_eq(worker.worker_num, 4);
     ck_assert_int_eq(worker.connect_timeout_ms, 30000);
     ck_assert_int_eq(worker.lease_ms, 20000);
+    ck_assert_int_eq(worker.patience_ms, 0);
+    ck_assert_int_eq(worker.peer_timeout_ms, 10000);
+    ck_assert_str_eq(worker.worker_ip, "127.0.0.1");
     ck_assert_ptr_null(worker.tls);
     ck_assert_str_eq(worker.run_dir, "kept");
 }
@@ -55,6 +57,55 @@ START_TEST(documented_defaults_hold)
     ck_assert_str_eq(worker.node_id, "");
     ck_assert_int_eq(worker.connect_timeout_ms, MS_TOPO_TIMEOUT_S * 1000);
     ck_assert_int_eq(worker.lease_ms, MS_NODE_TIMEOUT_S * 1000);
+    ck_assert_int_eq(worker.peer_timeout_ms, MS_RECV_TIMEOUT_S * 1000);
+}
+END_TEST
+
+START_TEST(tries_to_register_are_three_seconds_each)
+{
+    struct worker_config worker = {.run_dir = ""};
+    setenv("MS_CLUSTER_RETRY_NUM", "2", 1);
+
+    ck_ms_ok(dynamic_load(&dynamic, err));
+    dynamic_fill(&dynamic, NULL, &worker);
+
+    ck_assert_int_eq(worker.connect_timeout_ms, 6000);
+    ck_assert_str_eq(worker.connect_by, "MS_CLUSTER_RETRY_NUM");
+    ck_assert_str_eq(worker.word_by, "MS_CLUSTER_RETRY_NUM");
+}
+END_TEST
+
+/* A debugger may hold the scheduler as well. */
+START_TEST(without_heartbeats_a_silent_scheduler_is_borne)
+{
+    static const struct {
+        const char *name, *value;
+    } words[] = {{"MS_DISABLE_HEARTBEAT", "1"}, {"MS_NODE_TIMEOUT", "-1"}};
+    struct worker_config worker = {.run_dir = ""};
+    setenv(words[_i].name, words[_i].value, 1);
+
+    ck_ms_ok(dynamic_load(&dynamic, err));
+    dynamic_fill(&dynamic, NULL, &worker);
+
+    ck_assert_int_eq(worker.patience_ms, INT32_MAX);
+}
+END_TEST
+
+START_TEST(the_environment_decides_on_recovery_whatever_the_job_says)
+{
+    for (int said = 0; said < 2; said++) {
+        struct job job = {.workers = 1, .recovery = said};
+        unsetenv("MS_ENABLE_RECOVERY");
+        ck_ms_ok(dynamic_load(&dynamic, err));
+        dynamic_take_job(&dynamic, &job);
+        ck_assert_int_eq(job.recovery, 0);
+        ck_assert_int_eq(job.workers, 4);
+
+        setenv("MS_ENABLE_RECOVERY", "1", 1);
+        ck_ms_ok(dynamic_load(&dynamic, err));
+        dynamic_take_job(&dynamic, &job);
+        ck_assert_int_eq(job.recovery, 1);
+    }
 }
 END_TEST
 
@@ -120,6 +171,9 @@ int main(void)
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_test(tc, everything_that_the_environment_decides_arrives);
     tcase_add_test(tc, documented_defaults_hold);
+    tcase_add_test(tc, tries_to_register_are_three_seconds_each);
+    tcase_add_loop_test(tc, without_heartbeats_a_silent_scheduler_is_borne, 0, 2);
+    tcase_add_test(tc, the_environment_decides_on_recovery_whatever_the_job_says);
     tcase_add_test(tc, a_scheduler_on_another_host_wants_certificates_and_both_ways_out_are_named);
     tcase_add_test(tc, switched_off_in_so_many_words_it_is_plain);
     tcase_add_test(tc, an_IPv6_address_gets_its_brackets);

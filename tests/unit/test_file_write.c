@@ -137,6 +137,30 @@ START_TEST(many_at_once_leave_one_whole_file_and_nothing_beside_it)
 }
 END_TEST
 
+START_TEST(a_file_in_pieces_is_there_at_its_end_or_not_at_all)
+{
+    struct ms_file_new file;
+    put("file", "old");
+    ck_ms_ok(ms_file_begin(path, 0666, &file, err));
+    ck_assert_int_eq(pwrite(file.fd, "cd", 2, 2), 2);
+    ck_assert_int_eq(pwrite(file.fd, "ab", 2, 0), 2);
+    holds("file", "old");
+    ms_file_drop(&file);
+    holds("file", "old");
+    ck_ms_ok(ms_file_begin(path, 0666, &file, err));
+    ck_assert_int_eq(pwrite(file.fd, "abcd", 4, 0), 4);
+    ck_ms_ok(ms_file_end(&file, 0, err));
+    holds("file", "abcd");
+    ck_ms_ok(ms_file_begin(path, 0666, &file, err));
+    ck_ms_fails(ms_file_end(&file, 1, err), MS_E_EXISTS, "exists already");
+    holds("file", "abcd");
+    ck_ms_fails(ms_file_begin("/nowhere/file", 0666, &file, err), MS_E_IO, "/nowhere/file");
+    ck_assert_int_eq(unlink(path), 0);
+    ck_assert_int_eq(rmdir(dir), 0); /* empty */
+    ck_assert_int_eq(mkdir(dir, 0700), 0);
+}
+END_TEST
+
 /* Whoever may write in the folder could have another file in its place by then. */
 START_TEST(owner_group_and_mode_are_there_with_the_name)
 {
@@ -166,6 +190,7 @@ int main(void)
     tcase_add_test(tcase,
                    what_a_kill_left_goes_with_the_next_writer_and_what_is_being_written_stays);
     tcase_add_test(tcase, many_at_once_leave_one_whole_file_and_nothing_beside_it);
+    tcase_add_test(tcase, a_file_in_pieces_is_there_at_its_end_or_not_at_all);
     tcase_add_test(tcase, owner_group_and_mode_are_there_with_the_name);
     suite_add_tcase(suite, tcase);
     return test_run(suite);

@@ -58,8 +58,29 @@ START_TEST(defaults_are_those_of_the_manual)
     ck_assert_int_eq(job.seed, 1);
     ck_assert_int_eq(job.threads, 0);
     ck_assert_str_eq(job.initial_weights, "");
-    ck_assert_int_eq(job.recovery, 0);
+    ck_assert_int_eq(job.recovery, 1);
     ck_assert_int_eq(job.has_evaluate, 0);
+    ck_assert_int_eq(job.has_checkpoint, 0);
+    ck_assert_str_eq(job.resume, "");
+}
+END_TEST
+
+START_TEST(defaults_of_checkpoints_are_filled_in_where_there_are_any)
+{
+    struct job job;
+
+    ck_ms_ok(parse_more("name: mine\ncheckpoint: {}\nresume: before\n", &job, err));
+
+    ck_assert_int_eq(job.has_checkpoint, 1);
+    ck_assert_str_eq(job.checkpoint_directory, "checkpoints");
+    ck_assert_str_eq(job.checkpoint_prefix, "mine");
+    ck_assert_int_eq(job.checkpoint_every_steps, 100);
+    ck_assert_int_eq(job.checkpoint_every_seconds, 0);
+    ck_assert_int_eq(job.checkpoint_keep_max, 5);
+    ck_assert_str_eq(job.resume, "/base/before");
+    ck_ms_ok(parse_more("checkpoint:\n", &job, err));
+    ck_assert_int_eq(job.has_checkpoint, 0);
+    ck_assert_str_eq(job.checkpoint_directory, "");
 }
 END_TEST
 
@@ -244,6 +265,12 @@ static const char *const round_trips[] = {
     "0.00392156862745098, shift: -0.1}\n  - normalize: {mean: [0.1307], std: [0.3081]}\n",
     "parallel: {mode: stand_alone, gradients_mean: false, parameter_broadcast: false}\n"
     "drop_remainder: true\n",
+    "checkpoint: {directory: /mnt/c, prefix: a.b, every_steps: 7, every_seconds: 60, keep_max: 2}\n"
+    "resume: /runs/before\n",
+    "checkpoint: {directory: a/plan.txt, prefix: scheduler.db}\n",
+    "checkpoint: {directory: /c/tls}\n",
+    "checkpoint: {directory: worker_1.logs}\n",
+    "checkpoint: {}\n",
 };
 
 static void check_round_trip(const struct job *job)
@@ -299,7 +326,7 @@ START_TEST(canonical_json_is_sorted_and_whole)
         "\"network\":\"mnist\",\"optimizer\":{\"kind\":\"sgd\",\"learning_rate\":0.01},"
         "\"parallel\":"
         "{\"gradients_mean\":true,\"mode\":\"data_parallel\",\"parameter_broadcast\":true},"
-        "\"precision\":\"fp32\",\"priority\":0,\"recovery\":false,\"seed\":1,\"steps\":0,"
+        "\"precision\":\"fp32\",\"priority\":0,\"recovery\":true,\"seed\":1,\"steps\":0,"
         "\"threads\":0,\"transforms\":[],\"workers\":1}");
     free(text);
 }
@@ -382,7 +409,7 @@ static const struct {
     {"wrokers: 2\n", "job.yaml:4:1: wrokers is no key of a job; did you mean workers?"},
     {"learning_rate: 2\n", "did you mean optimizer.learning_rate?"},
     {"qqqqqqqqqqqq: 2\n", "known here: name workers"},
-    {"name: a/b\n", "would be no good folder name"},
+    {"name: a/b\n", "has a character that names of files here may not have"},
     {"name: .hidden\n", "begins with a dot or a dash"},
     {"name: -x\n", "begins with a dot or a dash"},
     {"initial_weights: ${X}\nparallel: {mode: ${X}}\n", "put \"${...}\" into quotes"},
@@ -398,8 +425,39 @@ static const struct {
     {"loss: mse\n", "loss: mse wants numbers as targets, and dataset kind mnist has classes"},
     {"classes: 3\n", "classes: 3, but dataset kind mnist has labels 0 to 9"},
     {"precision: bf16\n", "precision: bf16 comes later; this version has fp32"},
-    {"checkpoint: {directory: ckpt}\n", "checkpoint comes with a later version (checkpoints)"},
-    {"recovery: true\n", "job.yaml:4:11: recovery: true comes with a later version"},
+    {"checkpoint: {directory: ../ckpt}\n", "checkpoint.directory: '../ckpt' goes up by .., which"},
+    {"checkpoint: {directory: a/../b}\n", "goes up by .., which is not taken where a job writes"},
+    {"checkpoint: {directory: a/..}\n", "goes up by .."},
+    {"checkpoint: {directory: \"${HOME}/x\"}\n", "has a variable in it, which is not taken"},
+    {"checkpoint: {directory: ~/x}\n", "begins with ~, which is not taken where a job writes"},
+    {"checkpoint: {directory: weights.safetensors}\n",
+     "job.yaml:4:25: checkpoint.directory: 'weights.safetensors' is the name of a file that the "
+     "run "
+     "directory has itself; give a folder below"},
+    {"checkpoint: {directory: ./plan.txt/}\n", "'./plan.txt/' is the name of a file"},
+    {"checkpoint: {directory: .//metrics.jsonl/x}\n", "is the name of a file"},
+    {"checkpoint: {directory: worker_1.log}\n", "is the name of a file"},
+    {"checkpoint: {directory: scheduler.log}\n", "is the name of a file"},
+    {"checkpoint: {directory: scheduler.db-wal}\n", "is the name of a file"},
+    {"checkpoint: {directory: scheduler.sock}\n", "is the name of a file"},
+    {"checkpoint: {directory: tls}\n", "is the name of a file"},
+    {"checkpoint: {directory: run.lock}\n", "is the name of a file"},
+    {"checkpoint: {directory: ./., prefix: scheduler.db}\n",
+     "job.yaml:4:38: checkpoint.prefix: 'scheduler.db' in a run directory itself would be taken"},
+    {"checkpoint: {directory: /c, prefix: scheduler.db}\n",
+     "job.yaml:4:37: checkpoint.prefix: 'scheduler.db' in a run directory itself would be taken"},
+    {"checkpoint: {directory: [x]}\n", "checkpoint.directory: a list is no folder"},
+    {"checkpoint: {directory: \"a\\nb\"}\n", "has a control character in it"},
+    {"checkpoint: {prefix: a/b}\n", "checkpoint.prefix: 'a/b' has a character that names"},
+    {"checkpoint: {keep_max: 0}\n", "checkpoint.keep_max: '0' is out of range"},
+    {"checkpoint: {every_steps: -1}\n", "checkpoint.every_steps: '-1' is out of range"},
+    {"checkpoint: {every_step: 1}\n", "did you mean checkpoint.every_steps?"},
+    {"checkpoint: 100\n", "checkpoint must be a section of keys"},
+    {"workers: 2\nparallel: {mode: stand_alone}\ncheckpoint: {}\n",
+     "job.yaml:6:13: checkpoint: in mode stand_alone each of the 2 workers"},
+    {"workers: 2\nparallel: {mode: stand_alone}\nresume: /x\n",
+     "job.yaml:6:9: resume: in mode stand_alone each of the 2 workers"},
+    {"recovery: 1\n", "job.yaml:4:11: recovery: '1' is neither true nor false"},
     {"profile: true\n", "profile comes with a later version"},
     {"gradient_accumulation: 4\n", "comes with a later version"},
     {"parallel: {mode: auto_parallel}\n", "parallel.mode: auto_parallel comes later"},
@@ -419,7 +477,7 @@ static const struct {
                           "network names one that is built in); leave the key out"},
     {"mixed_precision: true\n", "mixed_precision comes with a later version (bf16)"},
     {"precision: bfloat16\n", "precision: bfloat16 comes later; this version has fp32"},
-    {"checkpoints: {every: 5}\n", "checkpoints comes with a later version (checkpoints)"},
+    {"checkpoints: {every: 5}\n", "checkpoints is no key of a job; did you mean checkpoint?"},
     {"initial_weights: x.ckpt\n", "reading .ckpt comes later"},
     {"initial_weights: \"~/x\"\n", "write ${HOME}"},
     {"initial_weights: \"${X\"\n", "has a ${ that no name and } follow"},
@@ -791,6 +849,7 @@ int main(void)
     TCase *tc = tcase_create("job");
     tcase_add_test(tc, defaults_are_those_of_the_manual);
     tcase_add_test(tc, where_a_job_is_submitted_only_what_is_not_there_counts);
+    tcase_add_test(tc, defaults_of_checkpoints_are_filled_in_where_there_are_any);
     tcase_add_test(tc, mark_of_byte_order_is_no_part_of_a_job);
     tcase_add_test(tc, inputs_that_are_not_there_are_named_with_their_key);
     tcase_add_test(tc, evaluation_follows_the_job_where_it_says_nothing);

@@ -297,6 +297,33 @@ START_TEST(what_is_no_jobs_folder_stays)
 }
 END_TEST
 
+START_TEST(checkpoints_go_with_their_folder_and_what_lies_beside_them_stays)
+{
+    static const char *const files[] = {"1/ckpt/a/net-100.json", "1/ckpt/a/net-100.safetensors",
+                                        "1/ckpt/a/.msched-new-0123456789abcdef",
+                                        "2/ckpt/net-7.json", "2/ckpt/notes.txt"};
+    const struct timespec times[2] = {{0, 0}, {0, 0}};
+    make("1", 400);
+    make("2", 400);
+    ck_assert_int_eq(mkdir(path_of("1/ckpt"), 0755) | mkdir(path_of("1/ckpt/a"), 0755), 0);
+    ck_assert_int_eq(mkdir(path_of("2/ckpt"), 0755), 0);
+    for (size_t i = 0; i < MS_ARRAY_SIZE(files); i++) {
+        int fd = open(path_of(files[i]), O_WRONLY | O_CREAT, 0600);
+        ck_assert_int_ge(fd, 0);
+        close(fd);
+    }
+    utimensat(AT_FDCWD, path_of("1/ckpt"), times, 0);
+    utimensat(AT_FDCWD, path_of("1"), times, 0);
+    utimensat(AT_FDCWD, path_of("2/ckpt"), times, 0);
+    utimensat(AT_FDCWD, path_of("2"), times, 0);
+
+    clean(30, 1000);
+
+    ck_assert(!is_there("1"));
+    ck_assert(is_there("2/ckpt/notes.txt") && !is_there("2/ckpt/net-7.json"));
+}
+END_TEST
+
 START_TEST(link_is_no_folder_to_hold)
 {
     char link[300];
@@ -494,6 +521,7 @@ int main(void)
     tcase_add_test(t, two_ranks_of_a_host_hold_one_folder);
     tcase_add_test(t, a_file_that_is_written_keeps_a_folder_young);
     tcase_add_test(t, what_is_no_jobs_folder_stays);
+    tcase_add_test(t, checkpoints_go_with_their_folder_and_what_lies_beside_them_stays);
     tcase_add_test(t, link_is_no_folder_to_hold);
     tcase_add_test(t, folder_that_is_held_is_there_whoever_cleans_meanwhile);
     tcase_add_test(t, what_another_job_of_the_number_left_is_put_aside);

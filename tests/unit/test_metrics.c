@@ -1,6 +1,9 @@
 /* test_metrics.c - metrics.jsonl and how losses are printed */
 #include "libworker/train/metrics.h"
+#include "proto/limits.h"
 #include "tests/test.h"
+
+#include <sys/stat.h>
 
 #include <errno.h>
 #include <math.h>
@@ -81,9 +84,9 @@ START_TEST(a_step_an_evaluation_and_the_end_are_one_line_each)
     struct metrics_done done = {
         .steps = 7, .weights_sha256 = "aa", .plan_sha256 = "bb", .seconds = 1.5};
 
-    ck_ms_ok(metrics_open(path, &metrics, err));
+    ck_ms_ok(metrics_open(path, "", &metrics, err));
     ck_ms_ok(metrics_put_step(metrics, &step, err));
-    ck_ms_ok(metrics_put_eval(metrics, 1, 0.25, 0.875, err));
+    ck_ms_ok(metrics_put_eval(metrics, 1, 7, 0.25, 0.875, err));
     ck_ms_ok(metrics_put_done(metrics, &done, err));
     metrics_close(metrics);
 
@@ -102,9 +105,9 @@ START_TEST(what_is_not_finite_is_null_for_json_has_no_word_for_it)
     struct metrics *metrics = NULL;
     struct metrics_step step = {.generation = 1, .epoch = 1, .step = 1, .loss = (float)NAN};
 
-    ck_ms_ok(metrics_open(path, &metrics, err));
+    ck_ms_ok(metrics_open(path, "", &metrics, err));
     ck_ms_ok(metrics_put_step(metrics, &step, err));
-    ck_ms_ok(metrics_put_eval(metrics, 1, (double)INFINITY, (double)NAN, err));
+    ck_ms_ok(metrics_put_eval(metrics, 1, 1, (double)INFINITY, (double)NAN, err));
     metrics_close(metrics);
 
     const char *text = slurp();
@@ -118,7 +121,7 @@ START_TEST(a_torn_last_line_is_cut_off)
     struct metrics *metrics = NULL;
     write_file("{\"step\":1}\n{\"step\":2}\n{\"ste");
 
-    ck_ms_ok(metrics_open(path, &metrics, err));
+    ck_ms_ok(metrics_open(path, "", &metrics, err));
     metrics_close(metrics);
 
     ck_assert_str_eq(slurp(), "{\"step\":1}\n{\"step\":2}\n");
@@ -133,10 +136,102 @@ START_TEST(a_file_that_is_one_torn_line_becomes_empty)
     big[sizeof(big) - 1] = '\0';
     write_file(big);
 
-    ck_ms_ok(metrics_open(path, &metrics, err));
+    ck_ms_ok(metrics_open(path, "", &metrics, err));
     metrics_close(metrics);
 
     ck_assert_str_eq(slurp(), "");
+}
+END_TEST
+
+/* ---- another life of the same training ---- */
+
+static void put_steps(struct metrics *metrics, uint64_t first, uint64_t last)
+{
+    for (uint64_t i = first; i <= last; i++) {
+        const struct metrics_step step = {.generation = 1, .epoch = 1, .step = i, .loss = 0.5F};
+        ck_ms_ok(metrics_put_step(metrics, &step, err));
+    }
+}
+
+static int count(const char *part)
+{
+    int n = 0;
+    for (const char *at = strstr(slurp(), part); at != NULL; at = strstr(at + 1, part)) {
+        n++;
+    }
+    return n;
+}
+
+static struct metrics *open_again(const char *training)
+{
+    struct metrics *metrics = NULL;
+    ck_ms_ok(metrics_open(path, training, &metrics, err));
+    return metrics;
+}
+
+START_TEST(what_was_told_in_an_earlier_life_is_not_told_again)
+{
+    struct metrics_done done = {.steps = 5, .weights_sha256 = "aa", .plan_sha256 = "bb"};
+    struct metrics *metrics = open_again("0123456789ab");
+    put_steps(metrics, 1, 3);
+    ck_ms_ok(metrics_put_eval(metrics, 1, 3, 0.25, 0.5, err));
+    metrics_close(metrics);
+    FILE *file = fopen(path, "a");
+    fputs("{\"t\":1.0,\"training\":\"0123456789ab\",\"generation\":1,\"epoch\":1,\"step\":4,\"lo",
+          file);
+    fclose(file);
+
+    for (int i = 0; i < 2; i++) {
+        metrics = open_again("0123456789ab");
+        ck_assert_uint_eq(metrics_last_step(metrics), i == 0 ? 3 : 5);
+        put_steps(metrics, 1, 5);
+        ck_ms_ok(metrics_put_eval(metrics, 1, 3, 0.25, 0.5, err));
+        ck_ms_ok(metrics_put_eval(metrics, 1, 5, 0.25, 0.5, err));
+        ck_ms_ok(metrics_put_done(metrics, &done, err));
+        metrics_close(metrics);
+    }
+
+    ck_assert_int_eq(count("\"step\":"), 5);
+    ck_assert_int_eq(count("\"training\":\"0123456789ab\","), 5);
+    ck_assert_int_eq(count("\"step\":4,\"loss\":0.5,"), 1);
+    ck_assert_int_eq(count("eval_loss"), 2);
+    ck_assert_int_eq(count("\"done\""), 1);
+}
+END_TEST
+
+START_TEST(a_process_that_was_only_asleep_writes_into_nothing)
+{
+    struct metrics *asleep = open_again("0123456789ab");
+    put_steps(asleep, 1, 3);
+    struct metrics *awake = open_again("0123456789ab");
+
+    put_steps(asleep, 4, 5);
+    put_steps(awake, 4, 4);
+
+    ck_assert_int_eq(count("\"step\":"), 4);
+    metrics_close(asleep);
+    metrics_close(awake);
+}
+END_TEST
+
+START_TEST(lines_of_another_training_stay_and_count_for_nothing)
+{
+    struct metrics *metrics = open_again("0123456789ab");
+    put_steps(metrics, 1, 3);
+    metrics_close(metrics);
+
+    metrics = open_again("ba9876543210");
+    ck_assert_uint_eq(metrics_last_step(metrics), 0);
+    put_steps(metrics, 1, 2);
+    metrics_close(metrics);
+    metrics = open_again("0123456789ab");
+    ck_assert_uint_eq(metrics_last_step(metrics), 0);
+    metrics_close(metrics);
+    metrics = open_again("");
+    put_steps(metrics, 1, 1);
+    metrics_close(metrics);
+
+    ck_assert_int_eq(count("\"step\":"), 6);
 }
 END_TEST
 
@@ -146,7 +241,7 @@ START_TEST(a_disk_that_fills_up_within_a_line_is_named_and_not_an_older_error)
     struct metrics_step step = {.generation = 1, .epoch = 1, .step = 1, .loss = 1};
     struct ms_err why = {0, ""};
     const struct rlimit small = {50, RLIM_INFINITY}; /* less than a line, as a last free block is */
-    ck_ms_ok(metrics_open(path, &metrics, err));
+    ck_ms_ok(metrics_open(path, "", &metrics, err));
     signal(SIGXFSZ, SIG_IGN);
     ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &small), 0);
     errno = EAGAIN;
@@ -161,11 +256,161 @@ START_TEST(a_disk_that_fills_up_within_a_line_is_named_and_not_an_older_error)
 }
 END_TEST
 
+/* Under a limit nothing is asserted: the results of a test go through a file, too. */
+static void limit_files(rlim_t bytes)
+{
+    const struct rlimit limit = {bytes, RLIM_INFINITY};
+    signal(SIGXFSZ, SIG_IGN);
+    if (setrlimit(RLIMIT_FSIZE, &limit) != 0) {
+        abort();
+    }
+}
+
+static int put_one(struct metrics *metrics, uint64_t step)
+{
+    const struct metrics_step line = {.generation = 1, .epoch = 1, .step = step, .loss = 0.5F};
+    return metrics_put_step(metrics, &line, NULL);
+}
+
+START_TEST(what_a_full_disk_does_not_take_waits_and_goes_before_the_next_line)
+{
+    struct metrics *metrics = open_again("0123456789ab");
+    put_steps(metrics, 1, 2);
+    const size_t had = strlen(slurp());
+    limit_files((rlim_t)had + 50); /* less than a line */
+    const int third = put_one(metrics, 3);
+    const int fourth = put_one(metrics, 4);
+    limit_files(RLIM_INFINITY);
+    ck_assert_int_eq(third, MS_E_IO);
+    ck_assert_int_eq(fourth, MS_E_IO);
+    ck_assert_uint_eq(strlen(slurp()), had); /* no line is torn */
+
+    put_steps(metrics, 5, 5);
+
+    ck_assert_int_eq(count("\"step\":"), 5);
+    ck_assert_uint_lt((size_t)(strstr(slurp(), "\"step\":4,") - slurp()),
+                      (size_t)(strstr(slurp(), "\"step\":5,") - slurp()));
+    ck_assert_uint_eq(metrics_lost(metrics), 0);
+    metrics_close(metrics);
+}
+END_TEST
+
+START_TEST(another_life_begins_on_a_full_disk_and_makes_the_file_anew_once_there_is_room)
+{
+    struct metrics *asleep = open_again("0123456789ab");
+    struct metrics *metrics = NULL;
+    put_steps(asleep, 1, 3);
+    limit_files(50);
+    const int opened = metrics_open(path, "0123456789ab", &metrics, NULL);
+    const int fourth = opened == 0 ? put_one(metrics, 4) : 0;
+    limit_files(RLIM_INFINITY);
+    ck_assert_int_eq(opened, 0);
+    ck_assert_int_eq(fourth, MS_E_IO);
+    ck_assert_uint_eq(metrics_last_step(metrics), 4);
+    ck_assert_int_eq(count("\"step\":"), 3);
+
+    put_steps(metrics, 5, 5);
+    put_steps(asleep, 4, 4); /* into nothing */
+
+    ck_assert_int_eq(count("\"step\":"), 5);
+    metrics_close(metrics);
+    metrics_close(asleep);
+}
+END_TEST
+
+/* Of a long file, and none of them is torn. */
+static uint64_t whole_lines(void)
+{
+    char line[1024];
+    uint64_t lines = 0;
+    uint64_t torn = 0;
+    FILE *file = fopen(path, "r");
+    ck_assert_ptr_nonnull(file);
+    for (; fgets(line, sizeof(line), file) != NULL; lines++) {
+        torn += line[0] != '{' || strstr(line, "}\n") == NULL;
+    }
+    fclose(file);
+    ck_assert_uint_eq(torn, 0);
+    return lines;
+}
+
+/* It slept before it had taken the file, and somebody else has it now. */
+START_TEST(who_wakes_before_it_had_made_the_file_anew_takes_nothing_from_its_successor)
+{
+    struct metrics *first = open_again("0123456789ab");
+    struct metrics *asleep = NULL;
+    put_steps(first, 1, 3);
+    limit_files(50);
+    ck_assert_int_eq(metrics_open(path, "0123456789ab", &asleep, NULL), 0);
+    limit_files(RLIM_INFINITY);
+    struct metrics *successor = open_again("0123456789ab");
+    put_steps(successor, 4, 8);
+    put_steps(asleep, 4, 4);
+    metrics_close(asleep);
+    put_steps(successor, 9, 10);
+    ck_assert_int_eq(count("\"step\":"), 10);
+    metrics_close(successor);
+    metrics_close(first);
+}
+END_TEST
+
+START_TEST(lost_lines_are_those_of_one_full_disk)
+{
+    struct metrics *metrics = open_again("0123456789ab");
+    uint64_t last = 0;
+    limit_files(50);
+    while (metrics_lost(metrics) < 3) {
+        (void)put_one(metrics, ++last);
+    }
+    limit_files(RLIM_INFINITY);
+    ck_assert_int_eq(put_one(metrics, ++last), 0); /* there is room again: it stays */
+    ck_assert_uint_eq(metrics_lost(metrics), 3);
+    limit_files(50);
+    (void)put_one(metrics, ++last);
+    limit_files(RLIM_INFINITY);
+    ck_assert_int_eq(put_one(metrics, ++last), 0);
+    ck_assert_uint_eq(metrics_lost(metrics), 0);
+    metrics_close(metrics);
+    ck_assert_uint_eq(whole_lines(), last - 3);
+}
+END_TEST
+
+START_TEST(lines_beyond_what_memory_holds_are_counted_and_none_is_torn)
+{
+    struct metrics *metrics = open_again("0123456789ab");
+    uint64_t last = 0;
+    limit_files(50);
+    while (metrics_lost(metrics) < 3 && last < MS_METRICS_PENDING) {
+        (void)put_one(metrics, ++last);
+    }
+    limit_files(RLIM_INFINITY);
+    ck_assert_uint_eq(metrics_lost(metrics), 3);
+
+    metrics_close(metrics); /* what waits has room now */
+
+    ck_assert_uint_eq(whole_lines(), last - 3);
+}
+END_TEST
+
+START_TEST(what_is_no_file_is_named_or_takes_the_lines)
+{
+    struct metrics *metrics = NULL;
+    char fifo[256];
+    snprintf(fifo, sizeof(fifo), "%s/pipe", dir);
+    ck_assert_int_eq(mkfifo(fifo, 0600), 0);
+
+    ck_ms_fails(metrics_open(fifo, "t", &metrics, err), MS_E_INVALID, "is no file: move it away");
+    ck_ms_ok(metrics_open("/dev/null", "t", &metrics, err));
+
+    metrics_close(metrics);
+}
+END_TEST
+
 START_TEST(a_folder_that_is_missing_is_named)
 {
     struct metrics *metrics = NULL;
 
-    ck_ms_fails(metrics_open("/nonexistent/metrics.jsonl", &metrics, err), MS_E_IO,
+    ck_ms_fails(metrics_open("/nonexistent/metrics.jsonl", "", &metrics, err), MS_E_IO,
                 "/nonexistent/metrics.jsonl");
 }
 END_TEST
@@ -180,7 +425,17 @@ int main(void)
     tcase_add_test(tc, what_is_not_finite_is_null_for_json_has_no_word_for_it);
     tcase_add_test(tc, a_torn_last_line_is_cut_off);
     tcase_add_test(tc, a_file_that_is_one_torn_line_becomes_empty);
+    tcase_add_test(tc, what_was_told_in_an_earlier_life_is_not_told_again);
+    tcase_add_test(tc, a_process_that_was_only_asleep_writes_into_nothing);
+    tcase_add_test(tc, lines_of_another_training_stay_and_count_for_nothing);
     tcase_add_test(tc, a_disk_that_fills_up_within_a_line_is_named_and_not_an_older_error);
+    tcase_add_test(tc, what_a_full_disk_does_not_take_waits_and_goes_before_the_next_line);
+    tcase_add_test(tc, who_wakes_before_it_had_made_the_file_anew_takes_nothing_from_its_successor);
+    tcase_add_test(tc, lost_lines_are_those_of_one_full_disk);
+    tcase_add_test(tc,
+                   another_life_begins_on_a_full_disk_and_makes_the_file_anew_once_there_is_room);
+    tcase_add_test(tc, lines_beyond_what_memory_holds_are_counted_and_none_is_torn);
+    tcase_add_test(tc, what_is_no_file_is_named_or_takes_the_lines);
     tcase_add_test(tc, a_folder_that_is_missing_is_named);
     suite_add_tcase(suite, tc);
     return test_run(suite);

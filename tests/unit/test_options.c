@@ -278,6 +278,15 @@ START_TEST(a_dynamic_cluster_is_what_its_environment_says)
     ck_assert_int_eq(options->sched.disable_heartbeat, 0);
     ck_assert_int_eq(options->tls, OPTIONS_TLS_AUTO);
 
+    setenv("MS_NODE_TIMEOUT", "7", 1);
+    setenv("MS_TOPO_TIMEOUT", "5", 1);
+    setenv("MS_DISABLE_HEARTBEAT", "1", 1);
+    ck_ms_ok(load_words("", 0, err));
+    ck_assert_int_eq(options->sched.lease_ms, 7000);
+    ck_assert_int_eq(options->sched.topo_timeout_ms, 5000);
+    ck_assert_int_eq(options->sched.disable_heartbeat, 1);
+    unsetenv("MS_DISABLE_HEARTBEAT");
+
     setenv("MS_NODE_TIMEOUT", "-1", 1); /* for ever: heartbeats go on, nobody is judged */
     ck_ms_ok(load_words("", 0, err));
     ck_assert_int_eq(options->sched.disable_heartbeat, 1);
@@ -290,6 +299,40 @@ START_TEST(a_dynamic_cluster_is_what_its_environment_says)
     ck_ms_ok(load_words("/etc/passwd", 0, err)); /* `msschedd ./net.yaml` of the start scripts */
     ck_ms_ok(load_words("--log-level debug", 0, err));
     ck_assert_int_eq(options->log_level, MS_LOG_DEBUG);
+}
+END_TEST
+
+START_TEST(a_scheduler_that_recovers_keeps_its_database_where_the_environment_says)
+{
+    char path[MS_PATH_MAX + 1];
+    char want[256];
+    setenv("MS_ROLE", "MS_SCHED", 1);
+    setenv("MS_SCHED_HOST", "127.0.0.1", 1);
+    setenv("MS_SCHED_PORT", "18118", 1);
+    setenv("MS_WORKER_NUM", "8", 1);
+    snprintf(path, sizeof(path), "%s/r", dir);
+    setenv("MS_RECOVERY_PATH", path, 1);
+    ck_ms_ok(load_words("", 0, err)); /* recovery is off: nothing to keep */
+    ck_assert_int_eq(options->sched.recovery, 0);
+    ck_assert_str_eq(options->database, "");
+
+    setenv("MS_ENABLE_RECOVERY", "1", 1);
+    ck_ms_ok(load_words("", 0, err));
+    ck_assert_int_eq(options->sched.recovery, 1);
+    snprintf(want, sizeof(want), "%s/state.db", path);
+    ck_assert_str_eq(options->database, want);
+    ck_assert_str_eq(options->sched.database, want);
+
+    memset(path, 'a', sizeof(path) - 1);
+    path[0] = '/';
+    path[sizeof(path) - 1] = '\0';
+    setenv("MS_RECOVERY_PATH", path, 1);
+    ck_ms_fails(load_words("", 0, err), MS_E_CONFIG, "MS_RECOVERY_PATH is longer than");
+
+    unsetenv("MS_RECOVERY_PATH");
+    ck_ms_ok(load_words("", 0, err));
+    ck_assert_int_eq(options->sched.recovery, 1);
+    ck_assert_str_eq(options->database, "");
 }
 END_TEST
 
@@ -427,6 +470,7 @@ int main(void)
     tcase_add_test(tcase, a_private_scheduler_is_not_set_up_by_the_environment_of_a_standing_one);
     tcase_add_test(tcase, the_json_says_how_often_certificates_are_looked_at);
     tcase_add_test(tcase, a_dynamic_cluster_is_what_its_environment_says);
+    tcase_add_test(tcase, a_scheduler_that_recovers_keeps_its_database_where_the_environment_says);
     tcase_add_test(tcase, the_token_secret_is_random);
     tcase_add_test(tcase, help_and_version_need_no_legal_settings);
     tcase_add_test(tcase, a_reload_knows_what_it_cannot_change);

@@ -32,13 +32,14 @@ static struct shared {
     /* what became of it */
     char weights[WORLD_MAX][MS_SHA256_HEX];
     int generations[WORLD_MAX], pulled[WORLD_MAX];
+    int waited_undigested[WORLD_MAX]; /* for the others, in a generation after the first */
     char refusal[WORLD_MAX][MS_ERR_TEXT_MAX];
 } * all;
 
 /* ---- a rank, in a process of its own ---- */
 
 static struct {
-    int rank, broken, broadcasts;
+    int rank, broken, broadcasts, digested;
     struct train *train;
 } self;
 
@@ -50,6 +51,13 @@ int __real_mesh_broadcast(struct mesh *mesh, void *data, size_t bytes, int root,
                           struct ms_err *err);
 int __wrap_mesh_broadcast(struct mesh *mesh, void *data, size_t bytes, int root,
                           struct ms_err *err);
+
+int __real_mesh_create(const struct mesh_config *cfg, struct mesh **ret, struct ms_err *err);
+int __wrap_mesh_create(const struct mesh_config *cfg, struct mesh **ret, struct ms_err *err);
+int __real_state_digest(const struct replica *replica, uint64_t step, uint8_t *ret,
+                        struct ms_err *err);
+int __wrap_state_digest(const struct replica *replica, uint64_t step, uint8_t *ret,
+                        struct ms_err *err);
 
 static int is_here(enum trouble trouble)
 {
@@ -95,6 +103,19 @@ int __wrap_mesh_broadcast(struct mesh *mesh, void *data, size_t bytes, int root,
     return __real_mesh_broadcast(mesh, data, bytes, root, err);
 }
 
+int __wrap_state_digest(const struct replica *replica, uint64_t step, uint8_t *ret,
+                        struct ms_err *err)
+{
+    self.digested++;
+    return __real_state_digest(replica, step, ret, err);
+}
+
+int __wrap_mesh_create(const struct mesh_config *cfg, struct mesh **ret, struct ms_err *err)
+{
+    all->waited_undigested[self.rank] += cfg->generation > 1 && self.digested == 0;
+    return __real_mesh_create(cfg, ret, err);
+}
+
 static void on_progress(void *arg, const struct train_progress *progress)
 {
     (void)arg;
@@ -130,6 +151,7 @@ static int go_on(struct ms_err *err)
         }
         struct train_peers peers = peers_of(generation);
         train_unhold(self.train);
+        self.digested = 0;
         rc = train_rejoin(self.train, &peers, &again, err);
         all->pulled[self.rank] += rc == 0 && self.train->progress.step > before;
     } while ((rc == MS_E_CLOSED || rc == MS_E_TIMEOUT) &&
@@ -197,6 +219,7 @@ static void open_case(int world, int force_remote)
     memset(all->weights, 0, sizeof(all->weights));
     memset(all->generations, 0, sizeof(all->generations));
     memset(all->pulled, 0, sizeof(all->pulled));
+    memset(all->waited_undigested, 0, sizeof(all->waited_undigested));
     train_case_job(&all->job, with, MS_ARRAY_SIZE(with));
     all->force_remote = force_remote;
     ck_ms_ok(ranks_open(&all->ranks, world, err));
@@ -266,6 +289,17 @@ START_TEST(held_ranks_go_on_and_have_the_weights_of_undisturbed_ones)
     }
     for (uint64_t when = 1; when < STEPS; when += 3) {
         train_through(3, when % 2 == 0, HELD_IN_A_STEP, (int)when % 3, when);
+    }
+}
+END_TEST
+
+START_TEST(ranks_that_go_on_digest_their_state_before_they_wait_for_the_others)
+{
+    train_through(3, 0, NONE, 0, 0);
+    train_through(3, 0, HELD_AFTER_A_STEP, 1, 7);
+    for (int i = 0; i < 3; i++) {
+        ck_assert_int_gt(all->generations[i], 1);
+        ck_assert_int_eq(all->waited_undigested[i], 0);
     }
 }
 END_TEST
@@ -351,6 +385,7 @@ int main(void)
     TCase *tc = tcase_create("rejoin");
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_test(tc, held_ranks_go_on_and_have_the_weights_of_undisturbed_ones);
+    tcase_add_test(tc, ranks_that_go_on_digest_their_state_before_they_wait_for_the_others);
     tcase_add_test(tc, rank_that_missed_the_last_commit_takes_it_from_the_others);
     tcase_add_test(tc, rank_that_missed_the_last_commit_of_all_stops_with_the_others);
     tcase_add_test(tc, pull_that_breaks_off_leaves_the_old_state_whole);

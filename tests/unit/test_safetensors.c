@@ -2,7 +2,9 @@
 #include "libworker/data/safetensors.h"
 #include "tests/test.h"
 
+#include <signal.h>
 #include <stdint.h>
+#include <sys/resource.h>
 
 static char path[128];
 static const char *dir;
@@ -65,7 +67,7 @@ START_TEST(what_was_written_reads_back_equal)
     float values[8] = {0};
     ck_ms_ok(safetensors_create(path, entries, 4, metadata, 2, &writer, err));
     write_all(writer);
-    ck_ms_ok(safetensors_finish(writer, err));
+    ck_ms_ok(safetensors_finish(writer, NULL, err));
 
     ck_ms_ok(safetensors_open(path, &file, err));
 
@@ -103,7 +105,7 @@ START_TEST(the_bytes_are_those_of_the_format)
     char bytes[256] = "";
     ck_ms_ok(safetensors_create(path, &entry, 1, NULL, 0, &writer, err));
     ck_ms_ok(safetensors_put(writer, "bc", values, 2, err));
-    ck_ms_ok(safetensors_finish(writer, err));
+    ck_ms_ok(safetensors_finish(writer, NULL, err));
     FILE *file = fopen(path, "rb");
     ck_assert_ptr_nonnull(file);
     size_t size = fread(bytes, 1, sizeof(bytes), file);
@@ -111,6 +113,113 @@ START_TEST(the_bytes_are_those_of_the_format)
 
     ck_assert_uint_eq(size, sizeof(want) - 1);
     ck_assert_mem_eq(bytes, want, size);
+}
+END_TEST
+
+static size_t read_file(const char *name, char **ret)
+{
+    char file_path[128];
+    snprintf(file_path, sizeof(file_path), "%s/%s", dir, name);
+    FILE *file = fopen(file_path, "rb");
+    ck_assert_ptr_nonnull(file);
+    ck_assert_int_eq(fseek(file, 0, SEEK_END), 0);
+    const size_t size = (size_t)ftell(file);
+    rewind(file);
+    *ret = malloc(size);
+    ck_assert_ptr_nonnull(*ret);
+    ck_assert_uint_eq(fread(*ret, 1, size, file), size);
+    fclose(file);
+    return size;
+}
+
+static void write_in_order(const struct safetensors_entry *all, size_t n, const float *values,
+                           struct safetensors_sum *ret)
+{
+    struct safetensors_writer *writer = NULL;
+    ck_ms_ok(safetensors_create(path, all, n, NULL, 0, &writer, err));
+    for (size_t i = 0; i < n; i++) {
+        float *room = NULL;
+        const size_t count = (size_t)all[i].dim[0];
+        ck_ms_ok(safetensors_next(writer, count, &room, err));
+        memcpy(room, values, count * sizeof(*values));
+        ck_ms_ok(safetensors_put_next(writer, err));
+    }
+    float *more = NULL;
+    ck_ms_fails(safetensors_next(writer, 1, &more, err), MS_E_INVALID, "does not have 1 elements");
+    ck_ms_ok(safetensors_finish(writer, ret, err));
+}
+
+/* What a full disk took of a piece does not end with a block, nor may the next try begin there. */
+START_TEST(a_disk_that_is_full_in_the_middle_of_a_block_is_named_and_leaves_nothing)
+{
+    const struct safetensors_entry all = {.name = "a", .n_dims = 1, .dim = {3000000}};
+    struct safetensors_writer *writer = NULL;
+    struct rlimit limit;
+    float *room = NULL;
+    (void)signal(SIGXFSZ, SIG_IGN);
+    ck_assert_int_eq(getrlimit(RLIMIT_FSIZE, &limit), 0);
+    limit.rlim_cur = (5 << 20) + 100;
+    ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &limit), 0);
+    ck_ms_ok(safetensors_create(path, &all, 1, NULL, 0, &writer, err));
+    ck_ms_ok(safetensors_next(writer, 3000000, &room, err));
+    memset(room, 0, 3000000 * sizeof(*room));
+    ck_ms_fails(safetensors_put_next(writer, err), MS_E_IO, "cannot be written: File too large");
+    safetensors_abandon(writer);
+    limit.rlim_cur = limit.rlim_max;
+    ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &limit), 0);
+    ck_assert_int_eq(rmdir(dir), 0); /* empty */
+    ck_assert_int_eq(mkdir(dir, 0700), 0);
+}
+END_TEST
+
+static void write_by_name(const struct safetensors_entry *all, size_t n, const float *values)
+{
+    struct safetensors_writer *writer = NULL;
+    char other[128];
+    snprintf(other, sizeof(other), "%s/other", dir);
+    ck_ms_ok(safetensors_create(other, all, n, NULL, 0, &writer, err));
+    for (size_t i = n; i-- > 0;) {
+        ck_ms_ok(safetensors_put(writer, all[i].name, values, (size_t)all[i].dim[0], err));
+    }
+    ck_ms_ok(safetensors_finish(writer, NULL, err));
+}
+
+/* Around blocks of a disk, and the pieces that are written at once: 4 MiB. */
+START_TEST(tensors_in_their_order_give_the_same_file_and_its_digest)
+{
+    static const int64_t sizes[][3] = {{0, 1, 2},       {1024, 1024, 1024},    {1000, 23, 1048576},
+                                       {1048000, 1, 7}, {3000000, 5, 2097152}, {960, 64, 0}};
+    enum { MOST = 3000000 };
+    float *values = malloc(MOST * sizeof(*values));
+    ck_assert_ptr_nonnull(values);
+    for (size_t i = 0; i < MOST; i++) {
+        values[i] = (float)i;
+    }
+    for (size_t k = 0; k < MS_ARRAY_SIZE(sizes); k++) {
+        const struct safetensors_entry all[] = {
+            {.name = "a", .n_dims = 1, .dim = {sizes[k][0]}},
+            {.name = "b", .n_dims = 1, .dim = {sizes[k][1]}},
+            {.name = "c", .n_dims = 1, .dim = {sizes[k][2]}},
+        };
+        struct safetensors_sum sum;
+        char *a = NULL;
+        char *b = NULL;
+        char hex[SUM_HEX];
+        write_in_order(all, 3, values, &sum);
+        write_by_name(all, 3, values);
+        const size_t size = read_file("w.safetensors", &a);
+        ck_assert_uint_eq(size, read_file("other", &b));
+        ck_assert_mem_eq(a, b, size);
+        struct sum *want = sum_create();
+        sum_add(want, a, size);
+        sum_hex(want, hex);
+        sum_destroy(want);
+        ck_assert_uint_eq(sum.size, size);
+        ck_assert_str_eq(sum.hex, hex);
+        free(a);
+        free(b);
+    }
+    free(values);
 }
 END_TEST
 
@@ -123,7 +232,8 @@ START_TEST(the_writer_guards_its_contract)
                 "has 1 elements, not 2");
     ck_ms_ok(safetensors_put(writer, "scalar", &one, 1, err));
     ck_ms_fails(safetensors_put(writer, "scalar", &one, 1, err), MS_E_INVALID, "written already");
-    ck_ms_fails(safetensors_finish(writer, err), MS_E_INVALID, "3 of 4 tensors were not written");
+    ck_ms_fails(safetensors_finish(writer, NULL, err), MS_E_INVALID,
+                "3 of 4 tensors were not written");
     ck_assert_int_ne(access(path, F_OK), 0);
 
     struct safetensors_entry twice[2] = {{.name = "a"}, {.name = "a"}};
@@ -139,18 +249,14 @@ START_TEST(an_abandoned_file_leaves_the_old_one_as_it_was)
 {
     struct safetensors_writer *writer = NULL;
     struct safetensors *file = NULL;
-    char part[160];
-    snprintf(part, sizeof(part), "%s.part", path);
     ck_ms_ok(safetensors_create(path, entries, 4, NULL, 0, &writer, err));
     write_all(writer);
-    ck_ms_ok(safetensors_finish(writer, err));
+    ck_ms_ok(safetensors_finish(writer, NULL, err));
 
     ck_ms_ok(safetensors_create(path, entries, 2, NULL, 0, &writer, err));
-    ck_assert_int_eq(access(part, F_OK), 0);
     safetensors_abandon(writer);
     safetensors_abandon(NULL);
 
-    ck_assert_int_ne(access(part, F_OK), 0);
     ck_ms_ok(safetensors_open(path, &file, err));
     ck_assert_uint_eq(safetensors_count(file), 4);
     safetensors_close(file);
@@ -160,14 +266,21 @@ END_TEST
 START_TEST(a_full_disk_is_an_error_and_leaves_nothing)
 {
     struct safetensors_writer *writer = NULL;
-    char part[160];
-    snprintf(part, sizeof(part), "%s.part", path);
-    ck_assert_int_eq(symlink("/dev/full", part), 0);
-    ck_ms_fails(safetensors_create(path, entries, 4, NULL, 0, &writer, err), MS_E_IO,
-                "No space left");
+    struct rlimit limit;
+    (void)signal(SIGXFSZ, SIG_IGN);
+    ck_assert_int_eq(getrlimit(RLIMIT_FSIZE, &limit), 0);
+    limit.rlim_cur = 100;
+    ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &limit), 0);
+    ck_ms_ok(safetensors_create(path, entries, 4, NULL, 0, &writer, err));
+    ck_ms_fails(safetensors_put(writer, "scalar", &one, 1, err), MS_E_IO, "cannot be written");
+    safetensors_abandon(writer);
+    limit.rlim_cur = limit.rlim_max;
+    ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &limit), 0);
     ck_assert_int_ne(access(path, F_OK), 0);
+    ck_assert_int_eq(rmdir(dir), 0); /* empty */
+    ck_assert_int_eq(mkdir(dir, 0700), 0);
     ck_ms_fails(safetensors_create("/nowhere/w", entries, 4, NULL, 0, &writer, err), MS_E_IO,
-                "/nowhere/w.part cannot be written");
+                "cannot write /nowhere/w");
 }
 END_TEST
 
@@ -314,6 +427,8 @@ int main(void)
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_test(tc, what_was_written_reads_back_equal);
     tcase_add_test(tc, the_bytes_are_those_of_the_format);
+    tcase_add_test(tc, tensors_in_their_order_give_the_same_file_and_its_digest);
+    tcase_add_test(tc, a_disk_that_is_full_in_the_middle_of_a_block_is_named_and_leaves_nothing);
     tcase_add_test(tc, the_writer_guards_its_contract);
     tcase_add_test(tc, an_abandoned_file_leaves_the_old_one_as_it_was);
     tcase_add_test(tc, a_full_disk_is_an_error_and_leaves_nothing);

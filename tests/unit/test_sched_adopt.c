@@ -114,6 +114,21 @@ START_TEST(adoption_waits_longer_when_the_scheduler_stood_still)
 }
 END_TEST
 
+/* It may have given its connection up meanwhile, and be about to try again. */
+START_TEST(who_is_on_his_way_back_has_a_whole_lease_after_a_standstill)
+{
+    running_job();
+    fix_pass(FIX_LEASE_MS);
+
+    sched_stood_still(fix.s, FIX_LEASE_MS / 2);
+    fix_pass(FIX_LEASE_MS / 2 + FIX_LEASE_MS - 1);
+    fix_job_is(3, "RUNNING", "waits for the nodes");
+    fix_pass(1);
+
+    fix_job_is(3, "FAILED", "did not come back within 20000 ms after the scheduler's restart");
+}
+END_TEST
+
 /* Rank r of job j is node w<100 j + r>, incarnation 100 j + r, generation 10 + j. */
 static void jobs_of_a_hundred(uint64_t n)
 {
@@ -357,10 +372,29 @@ START_TEST(pause_of_a_crowd_leaves_out_that_the_scheduler_stood_still)
     running_job();
     fix_pass(FIX_LEASE_MS);
     uint64_t conn = come_back(0, 100, 3, 13, 1);
-    sched_stood_still(fix.s, 5000);
-    fix_pass(5000);
+    sched_stood_still(fix.s, 4000);
+    fix_pass(4000);
     fix_beat(conn);
     fix_pass(FIX_LEASE_MS / MS_HEARTBEATS_PER_LEASE - 1);
+    fix_job_is(3, "RUNNING", "waits for the nodes of rank 1");
+    fix_pass(1);
+
+    fix_job_is(3, "FAILED", "rank 1 (node w1 on host h) did not come back");
+}
+END_TEST
+
+/* They may beat by the longer one until they hear of it. */
+START_TEST(arrival_after_a_shorter_lease_takes_no_pause_away)
+{
+    enum { LESS = 4000, PAUSE = (FIX_LEASE_MS - LESS) / MS_HEARTBEATS_PER_LEASE };
+    running_job();
+    fix_pass(FIX_LEASE_MS);
+    uint64_t conn = come_back(0, 100, 3, 13, 1);
+    sched_set_lease(fix.s, FIX_LEASE_MS - LESS);
+    fix_register("spare", 1);
+    fix_pass(LESS);
+    fix_beat(conn);
+    fix_pass(PAUSE - 1);
     fix_job_is(3, "RUNNING", "waits for the nodes of rank 1");
     fix_pass(1);
 
@@ -445,6 +479,7 @@ int main(void)
     tcase_add_loop_test(tc, claim_of_another_process_generation_or_rank_is_not_adopted, 0, 3);
     tcase_add_test(tc, node_that_comes_back_without_its_rank_fails_the_job);
     tcase_add_test(tc, adoption_waits_longer_when_the_scheduler_stood_still);
+    tcase_add_test(tc, who_is_on_his_way_back_has_a_whole_lease_after_a_standstill);
     tcase_add_test(tc, adoption_waits_longer_for_many_nodes);
     tcase_add_test(tc, adoption_goes_on_while_a_wave_of_nodes_comes_back);
     tcase_add_test(tc, standstill_amid_an_adoption_shortens_it_for_nobody);
@@ -456,6 +491,7 @@ int main(void)
     tcase_add_test(tc, standstill_is_no_pause_of_a_crowd);
     tcase_add_test(tc, small_job_waits_no_longer_than_it_had_to);
     tcase_add_test(tc, pause_of_a_crowd_leaves_out_that_the_scheduler_stood_still);
+    tcase_add_test(tc, arrival_after_a_shorter_lease_takes_no_pause_away);
     tcase_add_test(tc, node_that_comes_and_goes_does_not_stretch_an_adoption);
     tcase_add_test(tc, a_job_whose_node_was_refused_says_so_and_names_the_way_back);
     tcase_add_test(tc, a_stranger_who_claims_a_node_is_not_why_its_rank_is_missing);

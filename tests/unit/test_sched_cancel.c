@@ -230,6 +230,30 @@ START_TEST(cancel_overtakes_a_complaint_that_waits)
 }
 END_TEST
 
+/* ... and ranks that did as they were asked to end it with what they saved. */
+START_TEST(complaint_before_a_cancel_takes_nothing_from_what_is_saved)
+{
+    uint64_t conns[2];
+    fix_running(conns);
+    Ms__PeerReport report = MS__PEER_REPORT__INIT;
+    report.job = report.generation = 1;
+    report.peer = 1;
+    report.text = (char *)"no bytes for 5 s";
+    fix_say(conns[0], MS_MSG_PEER_REPORT, &report.base);
+    fix_cancel(fix_open(MS_ROLE_USER, "alice"), 1, 1);
+    fix_stopped(conns[1], 1, 1, 1);
+
+    Ms__RankDone msg = MS__RANK_DONE__INIT;
+    msg.job = msg.generation = 1;
+    msg.stopped = 1;
+    msg.steps = 5;
+    msg.text = (char *)"step 5 is saved: x-5.json";
+    fix_say(conns[0], MS_MSG_RANK_DONE, &msg.base);
+
+    fix_job_is(1, "CANCELLED", "cancelled by alice; rank 0 (node w0) says: step 5 is saved");
+}
+END_TEST
+
 START_TEST(hard_cancel_overtakes_one_at_step)
 {
     uint64_t conns[2];
@@ -263,6 +287,7 @@ int main(void)
     tcase_add_test(t, job_that_finished_first_is_not_cancelled);
     tcase_add_test(t, different_weights_are_not_hidden_by_a_cancel);
     tcase_add_test(t, loss_during_a_cancel_ends_in_cancelled);
+    tcase_add_test(t, complaint_before_a_cancel_takes_nothing_from_what_is_saved);
     tcase_add_test(t, hard_cancel_overtakes_one_at_step);
     tcase_add_test(t, cancel_overtakes_a_complaint_that_waits);
     suite_add_tcase(s, t);

@@ -65,6 +65,113 @@ START_TEST(another_worker_num_is_refused_with_both_values)
 }
 END_TEST
 
+static uint64_t join_with(const char *id, uint64_t incarnation, const char *text)
+{
+    uint64_t conn = fix_open(MS_ROLE_WORKER, "host-certificate");
+    Ms__Register msg = worker(id, incarnation, 2);
+    msg.job_json.data = (uint8_t *)text;
+    msg.job_json.len = strlen(text);
+    fix_say(conn, MS_MSG_REGISTER, &msg.base);
+    return conn;
+}
+
+static void start_recovering(int recovery)
+{
+    struct sched_config cfg = fix_config(SCHED_DYNAMIC, 2);
+    cfg.recovery = recovery;
+    fix_create(&cfg);
+    ck_ms_ok(sched_load_done(fix.s, fix.now, err));
+}
+
+START_TEST(another_word_on_recovery_is_refused_with_both_values)
+{
+    static const char *const jobs[] = {"{\"network\":\"mnist\",\"recovery\":false,\"seed\":1}",
+                                       "{\"network\":\"mnist\",\"recovery\":true,\"seed\":1}"};
+    char says[96];
+    start_recovering(_i);
+
+    uint64_t odd = join_with("a", 1, jobs[!_i]);
+
+    snprintf(says, sizeof(says), "MS_ENABLE_RECOVERY is %d on worker a", !_i);
+    fix_refused(odd, MS_E_REFUSED, says);
+    ck_assert_ptr_nonnull(fix_heard(join_with("a", 1, jobs[_i]), MS_MSG_REGISTERED));
+    odd = join_with("b", 2, jobs[!_i]);
+    snprintf(says, sizeof(says), "and %d on the scheduler", _i);
+    fix_refused(odd, MS_E_REFUSED, says);
+}
+END_TEST
+
+START_TEST(worker_that_cannot_recover_is_refused_where_the_job_is_to)
+{
+    start_recovering(1);
+    fix_level = 0;
+
+    uint64_t conn = join("a", 1, 2);
+
+    fix_level = MS_WIRE_LEVEL;
+    fix_refused(conn, MS_E_REFUSED,
+                "MS_ENABLE_RECOVERY is 1, and worker a (host h, pid 1001) is of a release (0.1)");
+}
+END_TEST
+
+static void claim_of(Ms__Register *msg, const char *text)
+{
+    msg->job_json.data = (uint8_t *)text;
+    msg->job_json.len = strlen(text);
+    msg->job = 1;
+    msg->generation = 3;
+    msg->running = 1;
+}
+
+/* Whatever this one was started with. */
+START_TEST(workers_of_an_earlier_scheduler_are_let_be_where_their_job_recovers)
+{
+    uint64_t conn;
+    start_recovering(_i);
+    conn = fix_open(MS_ROLE_WORKER, "host-certificate");
+    Ms__Register msg = worker("0", 1, 5);
+    claim_of(&msg, "{\"network\":\"mnist\",\"recovery\":true}");
+
+    fix_say(conn, MS_MSG_REGISTER, &msg.base);
+
+    fix_refused(conn, MS_E_NOT_FOUND,
+                "worker 0 (host h, pid 1001) has rank 0 of job 1, which this");
+    fix_refused(conn, MS_E_NOT_FOUND, "with MS_ENABLE_RECOVERY=1 and the MS_RECOVERY_PATH that it");
+    ck_assert_ptr_null(fix_heard(conn, MS_MSG_STOP));
+    ck_assert(fix_logged("topology.let_be"));
+    fix_say(conn, MS_MSG_REGISTER, &msg.base);
+    ck_assert(!fix_logged("topology.let_be")); /* it knocks on */
+    const char *ours = _i ? "{\"recovery\":true}" : "{\"recovery\":false}";
+    ck_assert_ptr_nonnull(fix_heard(join_with("0", 2, ours), MS_MSG_REGISTERED)); /* a new one */
+}
+END_TEST
+
+START_TEST(a_worker_whose_job_does_not_recover_is_told_to_end_it)
+{
+    start_recovering(0);
+    uint64_t conn = fix_open(MS_ROLE_WORKER, "host-certificate");
+    Ms__Register msg = worker("0", 1, 2);
+    claim_of(&msg, "{\"network\":\"mnist\",\"recovery\":false}");
+
+    fix_say(conn, MS_MSG_REGISTER, &msg.base);
+
+    const Ms__Stop *stop = fix_heard(conn, MS_MSG_STOP);
+    ck_assert_ptr_nonnull(stop);
+    ck_assert_ptr_nonnull(strstr(stop->text, "job 1 is not known to this scheduler"));
+}
+END_TEST
+
+/* A name may hold anything. */
+START_TEST(words_within_a_string_are_no_word_on_recovery)
+{
+    start_recovering(0);
+
+    uint64_t conn = join_with("a", 1, "{\"name\":\"\\\"recovery\\\":true\",\"recovery\":false}");
+
+    ck_assert_ptr_nonnull(fix_heard(conn, MS_MSG_REGISTERED));
+}
+END_TEST
+
 START_TEST(another_job_is_refused_with_both_digests)
 {
     fix_start(SCHED_DYNAMIC, 2);
@@ -411,6 +518,12 @@ static Suite *suite(void)
     tcase_add_test(t, job_begins_when_all_workers_are_here);
     tcase_add_test(t, heartbeats_carry_present_and_expected);
     tcase_add_test(t, another_worker_num_is_refused_with_both_values);
+    tcase_add_loop_test(t, another_word_on_recovery_is_refused_with_both_values, 0, 2);
+    tcase_add_loop_test(t, workers_of_an_earlier_scheduler_are_let_be_where_their_job_recovers, 0,
+                        2);
+    tcase_add_test(t, a_worker_whose_job_does_not_recover_is_told_to_end_it);
+    tcase_add_test(t, worker_that_cannot_recover_is_refused_where_the_job_is_to);
+    tcase_add_test(t, words_within_a_string_are_no_word_on_recovery);
     tcase_add_test(t, another_job_is_refused_with_both_digests);
     tcase_add_test(t, worker_without_a_job_is_refused);
     tcase_add_test(t, first_worker_that_leaves_takes_its_job_along);

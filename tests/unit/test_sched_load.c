@@ -63,10 +63,13 @@ START_TEST(cancel_at_step_goes_on_after_a_restart)
 {
     cancelled_job();
     uint64_t first = come_back(0, 100, 3, 13, 1);
-    const Ms__Stop *stop = fix_heard(first, MS_MSG_STOP);
-    ck_assert_ptr_nonnull(stop);
-    ck_assert_int_eq(stop->at_step, 1);
+    ck_assert_ptr_null(fix_heard(first, MS_MSG_STOP)); /* who saves is not known yet */
     uint64_t second = come_back(1, 101, 3, 13, 1);
+    for (int i = 0; i < 2; i++) {
+        const Ms__Stop *stop = fix_heard(i == 0 ? first : second, MS_MSG_STOP);
+        ck_assert_ptr_nonnull(stop);
+        ck_assert_int_eq(stop->at_step, 1);
+    }
 
     fix_stopped(first, 3, 13, 0);
     fix_stopped(second, 3, 13, 1);
@@ -92,7 +95,7 @@ START_TEST(cancel_at_step_becomes_hard_after_a_restart_too)
 {
     cancelled_job();
     uint64_t conns[2] = {come_back(0, 100, 3, 13, 1), come_back(1, 101, 3, 13, 1)};
-    const int64_t until = FIX_LEASE_MS + 2 * MS_ADOPT_NODE_MS + MS_CANCEL_GRACE_MS;
+    const int64_t until = MS_CANCEL_GRACE_MS; /* from when they were told */
     int64_t ms = 0;
     for (; ms + 5000 < until; ms += 5000) {
         fix_pass(5000);
@@ -291,8 +294,6 @@ START_TEST(states_of_another_release_are_refused)
 {
     begin();
     struct sched_job_row row = job_row(3, JOB_RECOVERING);
-    ck_ms_fails(sched_load_job(fix.s, &row, err), MS_E_UNSUPPORTED,
-                "job 3 of the database is in state");
     row.state = (enum sched_job_state)99;
     ck_ms_fails(sched_load_job(fix.s, &row, err), MS_E_UNSUPPORTED, "state 99");
     row = job_row(0, JOB_QUEUED);

@@ -341,7 +341,8 @@ START_TEST(a_given_plan_waits_for_busy_nodes_that_know_it)
     uint64_t job = submit_with(FIX_PLAN, "");
 
     ck_assert_uint_eq(fix_count(MS_MSG_ASSIGN), 0);
-    fix_job_is(job, "QUEUED", "waits for 2 idle nodes that know its plan");
+    fix_job_is(job, "QUEUED",
+               "waits for 2 idle nodes that know its plan: node w0 on host h is of ");
 }
 END_TEST
 

@@ -282,6 +282,36 @@ START_TEST(rights_that_a_reload_takes_away_are_taken_from_who_is_connected_too)
 }
 END_TEST
 
+static Ms__StatusInfo ask_status(int fd)
+{
+    uint8_t buf[64];
+    uint32_t id = 0;
+    ProtobufCMessage *msg;
+    Ms__StatusQuery query = MS__STATUS_QUERY__INIT;
+    put(fd, buf, pack(MS_MSG_STATUS_QUERY, 5, &query.base, buf));
+    ck_assert_uint_eq(get(fd, &id, &msg), MS_MSG_STATUS_INFO);
+    Ms__StatusInfo info = *(Ms__StatusInfo *)msg; /* its numbers */
+    ms_wire_free(msg);
+    return info;
+}
+
+START_TEST(the_status_counts_the_turns_and_the_clients_until_then)
+{
+    start(-1, 0);
+    int fd = greet();
+    Ms__StatusInfo first = ask_status(fd);
+    int other = greet();
+    Ms__StatusInfo second = ask_status(fd);
+
+    ck_assert_uint_gt(first.ticks, 0);
+    ck_assert_uint_gt(second.ticks, first.ticks);
+    ck_assert_uint_eq(first.clients, 1);
+    ck_assert_uint_eq(second.clients, 2);
+    close(fd);
+    close(other);
+}
+END_TEST
+
 START_TEST(a_passed_socket_is_served_and_its_file_left_alone)
 {
     struct sockaddr_un at = {.sun_family = AF_UNIX};
@@ -346,6 +376,7 @@ int main(void)
     tcase_add_test(tcase, a_failed_reload_changes_nothing);
     tcase_add_test(tcase, a_reload_ends_whoever_would_be_somebody_else_today);
     tcase_add_test(tcase, rights_that_a_reload_takes_away_are_taken_from_who_is_connected_too);
+    tcase_add_test(tcase, the_status_counts_the_turns_and_the_clients_until_then);
     tcase_add_test(tcase, a_passed_socket_is_served_and_its_file_left_alone);
     tcase_add_test(tcase, out_of_descriptors_it_waits_and_goes_on);
     suite_add_tcase(suite, tcase);

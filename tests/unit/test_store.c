@@ -624,6 +624,40 @@ START_TEST(the_frozen_database_of_version_3_still_loads)
 }
 END_TEST
 
+START_TEST(the_frozen_database_of_version_4_still_loads)
+{
+    take_golden("store-v4.db");
+
+    check_golden();
+    ck_assert_uint_eq(loaded.plans_n, 1);
+    ck_assert_uint_eq(loaded.asides_n, 1);
+    ck_assert_str_eq(loaded.aside.key, "=worker:b");
+    ck_assert_str_eq(loaded.aside.name, "b");
+    ck_assert_int_eq(loaded.aside.until_ms, 1700003600000);
+    ck_assert_str_eq(loaded.aside.why, "rank 1 was lost");
+}
+END_TEST
+
+START_TEST(a_host_is_set_aside_once_and_no_more_when_it_is_over)
+{
+    struct sched_aside_row row = {.key = "#b", .name = "b", .until_ms = 5, .why = "once"};
+    struct sched_effect put_it = {.kind = SCHED_DO_PUT_ASIDE, .aside = &row};
+    struct sched_effect drop_it = {.kind = SCHED_DO_DROP_ASIDE, .aside = &row};
+    ck_assert_int_eq(store_commit(store, &put_it, 1, NULL), 0);
+    row.until_ms = 9;
+    snprintf(row.why, sizeof(row.why), "once more");
+    ck_assert_int_eq(store_commit(store, &put_it, 1, NULL), 0);
+    reopen();
+    ck_assert_uint_eq(loaded.asides_n, 1);
+    ck_assert_int_eq(loaded.aside.until_ms, 9);
+    ck_assert_str_eq(loaded.aside.why, "once more");
+
+    ck_assert_int_eq(store_commit(store, &drop_it, 1, NULL), 0);
+    reopen();
+    ck_assert_uint_eq(loaded.asides_n, 0);
+}
+END_TEST
+
 /* New sums go over what the old ones held for, and over nothing else. */
 START_TEST(an_older_database_that_is_damaged_is_not_made_whole)
 {
@@ -693,12 +727,15 @@ static int freeze(const char *target)
                                           .pid = 77}};
     struct sched_event_row event = {9,    1700000000000, "job.started", 3,
                                     "w1", "user:alice",  "with plan aa"};
+    struct sched_aside_row aside = {
+        .key = "=worker:b", .name = "b", .until_ms = 1700003600000, .why = "rank 1 was lost"};
     struct sched_effect effects[] = {
         {.kind = SCHED_DO_PUT_MEMBER, .member = &members[0]},
         {.kind = SCHED_DO_PUT_MEMBER, .member = &members[1]},
         {.kind = SCHED_DO_PUT_EVENT, .event = &event},
+        {.kind = SCHED_DO_PUT_ASIDE, .aside = &aside},
         {.kind = SCHED_DO_PUT_META, .meta_key = "generation", .meta_value = 12}};
-    int rc = store_commit(store, effects, 4, NULL);
+    int rc = store_commit(store, effects, 5, NULL);
     store_close(store);
     return rc;
 }
@@ -736,6 +773,8 @@ int main(int argc, char **argv)
     tcase_add_test(tcase, an_older_database_that_is_refused_stays_as_it_was);
     tcase_add_test(tcase, the_frozen_database_of_version_2_still_loads);
     tcase_add_test(tcase, the_frozen_database_of_version_3_still_loads);
+    tcase_add_test(tcase, the_frozen_database_of_version_4_still_loads);
+    tcase_add_test(tcase, a_host_is_set_aside_once_and_no_more_when_it_is_over);
     tcase_add_loop_test(tcase, an_older_database_that_is_damaged_is_not_made_whole, 0, 3);
     suite_add_tcase(suite, tcase);
     return test_run(suite);

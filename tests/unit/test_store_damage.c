@@ -566,6 +566,32 @@ START_TEST(a_start_folds_the_log_of_writes_in_before_it_serves)
 }
 END_TEST
 
+/* Whichever of its calls it is: a write, a sync, a truncation. */
+START_TEST(a_start_that_fails_says_what_the_system_said)
+{
+    struct remains remains = leave_remains(0);
+    struct ms_err why = {0, ""};
+    int n = -1;
+    do {
+        spill("", &remains.db);
+        spill("-wal", &remains.wal);
+        memset(&why, 0, sizeof(why));
+        ck_ms_ok(store_open(path, &store, err));
+        call_failed = 0;
+        calls_left = ++n;
+        int rc = store_load(store, &loaded, &why);
+        calls_left = INT64_MAX;
+        ck_assert_msg(rc == 0 || strstr(why.text, ": Input/output error") != NULL, "call %d: %s", n,
+                      why.text);
+        ck_assert_msg(strstr(why.text, "not an error") == NULL, "call %d: %s", n, why.text);
+        store_close(store);
+        store = NULL;
+    } while (call_failed && n < 1000);
+    ck_assert_int_gt(n, 3);
+    free_remains(&remains);
+}
+END_TEST
+
 /* After a sync that failed the disk may lack pages that this system takes for written. */
 START_TEST(a_start_writes_the_log_once_more_before_it_folds_it_in)
 {
@@ -577,7 +603,8 @@ START_TEST(a_start_writes_the_log_once_more_before_it_folds_it_in)
     keeps_undos = 1;
     calls_left = (int64_t)(remains.wal.size + 65535) / 65536; /* and the sync behind them fails */
 
-    ck_ms_fails(store_load(store, &loaded, err), MS_E_IO, "cannot be folded in");
+    ck_ms_fails(store_load(store, &loaded, err), MS_E_IO,
+                "cannot be folded in: disk I/O error: Input/output error");
 
     calls_left = INT64_MAX;
     keeps_undos = 0;
@@ -618,6 +645,7 @@ int main(void)
     tcase_add_test(tcase, a_symbolic_link_is_followed_once_for_all_files);
     tcase_add_test(tcase, a_database_that_is_refused_keeps_its_log_of_writes);
     tcase_add_test(tcase, a_start_folds_the_log_of_writes_in_before_it_serves);
+    tcase_add_test(tcase, a_start_that_fails_says_what_the_system_said);
     tcase_add_test(tcase, a_start_writes_the_log_once_more_before_it_folds_it_in);
     suite_add_tcase(suite, tcase);
     return test_run(suite);

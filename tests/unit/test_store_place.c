@@ -41,6 +41,35 @@ static const char *beside(const char *suffix)
 
 static const char *const suffixes[] = {"-wal", "-journal", "-shm", ".lock"};
 
+static char odd[320];
+
+static void is_no_database(const char *setting, const char *words)
+{
+    const struct store_setup setup = {.path = odd, .setting = setting};
+    ck_ms_fails(store_open_with(&setup, &store, err), MS_E_CONFIG, words);
+}
+
+START_TEST(who_has_another_word_for_the_database_reads_that_one)
+{
+    snprintf(odd, sizeof(odd), "%s/odd.db", dir);
+    ck_assert_int_eq(mkdir(odd, 0700), 0);
+    is_no_database("MS_RECOVERY_PATH", "no regular file: name another one with MS_RECOVERY_PATH");
+    is_no_database(NULL, "no regular file: name another one with `database`");
+    ck_assert_int_eq(rmdir(odd), 0);
+    ck_assert_int_eq(mkfifo(odd, 0600), 0);
+    is_no_database("MS_RECOVERY_PATH", "no regular file: name another one with MS_RECOVERY_PATH");
+    ck_assert_int_eq(unlink(odd), 0);
+    FILE *file = fopen(odd, "w");
+    ck_assert_ptr_nonnull(file);
+    fprintf(file, "junk");
+    fclose(file);
+    is_no_database("MS_RECOVERY_PATH", "is no database: name another one with MS_RECOVERY_PATH");
+    ck_assert_int_eq(unlink(odd), 0);
+    ck_assert_int_eq(symlink("nowhere", odd), 0);
+    is_no_database("MS_RECOVERY_PATH", "name another one with MS_RECOVERY_PATH");
+}
+END_TEST
+
 START_TEST(nothing_beside_a_database_is_waited_for)
 {
     for (size_t i = 0; i < MS_ARRAY_SIZE(suffixes); i++) {
@@ -224,6 +253,7 @@ int main(void)
     Suite *suite = suite_create("store_place");
     TCase *tcase = tcase_create("place");
     tcase_add_checked_fixture(tcase, setup, teardown);
+    tcase_add_test(tcase, who_has_another_word_for_the_database_reads_that_one);
     tcase_add_test(tcase, nothing_beside_a_database_is_waited_for);
     tcase_add_test(tcase, what_another_user_left_beside_it_is_told_before_a_start);
     tcase_add_test(tcase, a_database_that_can_be_read_only_is_called_that);

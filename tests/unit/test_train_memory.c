@@ -87,6 +87,54 @@ START_TEST(the_batch_of_an_evaluation_is_named_where_it_is_too_large)
 }
 END_TEST
 
+static char noted[512];
+
+static void on_note(void *arg, const char *text)
+{
+    (void)arg;
+    snprintf(noted, sizeof(noted), "%s", text);
+}
+
+/* The bytes of its peak, with that much memory. */
+static uint64_t peak_of(const struct job *job, const char *run_dir, uint64_t bytes)
+{
+    struct train_config cfg = train_case_config(job, run_dir);
+    cfg.on_note = on_note;
+    memory = bytes;
+    noted[0] = '\0';
+    struct train *train = train_create(&cfg);
+    ck_assert_ptr_nonnull(train);
+    ck_ms_ok(train_prepare(train, &info, err));
+    train_destroy(train);
+    return info.peak_bytes;
+}
+
+/* It is judged with the rest, and is the first that does without. */
+START_TEST(the_spare_copy_of_checkpoints_counts_and_goes_first)
+{
+    static const char *const sets[] = {"network=cifar_small",
+                                       "dataset={kind: shapes}",
+                                       "loss=softmax_cross_entropy",
+                                       "batch_size=8",
+                                       "optimizer={kind: adam, learning_rate: 0.01}",
+                                       "checkpoint={directory: c}"};
+    const char *run_dir = test_dir_make();
+    struct job job;
+    train_case_job(&job, sets, MS_ARRAY_SIZE(sets) - 1);
+    const uint64_t without = peak_of(&job, run_dir, MEMORY_UNKNOWN);
+    ck_assert_str_eq(noted, "");
+    train_case_job(&job, sets, MS_ARRAY_SIZE(sets));
+    const uint64_t with = peak_of(&job, run_dir, MEMORY_UNKNOWN);
+    ck_assert_uint_gt(with, without);
+    ck_assert_str_eq(noted, "");
+
+    ck_assert_uint_eq(peak_of(&job, run_dir, without / 9 * 10 + 100), without);
+
+    ck_assert_msg(strstr(noted, "no memory for a spare copy of the state") != NULL, "%s", noted);
+    test_dir_remove(run_dir);
+}
+END_TEST
+
 START_TEST(where_nobody_knows_a_job_is_tried)
 {
     ck_ms_ok(prepare(MEMORY_UNKNOWN, err));
@@ -281,6 +329,7 @@ int main(void)
     tcase_add_test(tc, where_nothing_is_left_a_job_is_refused);
     tcase_add_test(tc, another_batch_is_advised_without_the_plan_that_was_given);
     tcase_add_test(tc, the_batch_of_an_evaluation_is_named_where_it_is_too_large);
+    tcase_add_test(tc, the_spare_copy_of_checkpoints_counts_and_goes_first);
     tcase_add_test(tc, where_nobody_knows_a_job_is_tried);
     tcase_add_loop_test(tc, the_batch_that_is_said_to_fit_does, 0, 3);
     suite_add_tcase(suite, tc);

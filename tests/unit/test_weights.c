@@ -44,7 +44,7 @@ static void write_file(const struct tensor_spec *specs, size_t n)
         }
         ck_ms_ok(safetensors_put(writer, specs[i].name, values, count, err));
     }
-    ck_ms_ok(safetensors_finish(writer, err));
+    ck_ms_ok(safetensors_finish(writer, NULL, err));
 }
 
 /* Prepares a rank with the file as its initial weights. */

@@ -1,0 +1,196 @@
+#!/usr/bin/env bash
+# t3001-resume.sh - a run that was stopped, or killed as a whole, goes on from its checkpoints in the middle of an epoch,
+# and ends with the weights of one that nothing befell; what cannot be resumed is refused by name
+. "$(dirname "$0")/lib.sh"
+. "$(dirname "$0")/train.sh"
+. "$(dirname "$0")/standing.sh"
+need "$MSCTL" "$MSSCHEDD" "$MSWORKER" python3
+
+cat >"$T/job.yaml" <<'YAML'
+name: saves
+workers: 2
+network: cifar_small
+dataset: {kind: shapes, samples: 320}
+transforms: [{rescale: {scale: 0.0039, shift: 0}}, {random_horizontal_flip: {}}]
+batch_size: 16
+epochs: 30
+optimizer: {kind: adam, learning_rate: 0.001}
+evaluate: {dataset: {kind: shapes, samples: 64}, every_epochs: 10}
+checkpoint: {directory: ckpt, prefix: small, every_steps: 7}
+YAML
+STEPS=300
+
+steps_of() { python3 -c 'import json, sys
+print(*[j["step"] for j in map(json.loads, open(sys.argv[1])) if "step" in j])' "$T/$1/metrics.jsonl" 2>/dev/null; }
+last_step() { steps_of "$1" | awk '{ print $NF + 0 }'; }
+newest() { # RUN: the highest step that has a manifest
+    local file
+    for file in "$T/$1"/ckpt/small-*.json; do
+        file=${file##*-}
+        echo "${file%.json}"
+    done | sort -n | tail -n 1
+}
+begin() { # NAME option...: a run in the background, until it has done some steps
+    local name=$1
+    shift
+    start "$name" "$MSCTL" run --run-dir "$T/$name" "$@" "$T/job.yaml"
+}
+nothing_lives() { [ -z "$(alive)" ]; }
+has_steps() { [ "$(last_step "$1")" -ge "$2" ]; }
+resume() { # NAME FROM option...: goes on from FROM to the end
+    local name=$1 from=$2
+    shift 2
+    run "$name" --resume "$from" "$@" "$T/job.yaml"
+}
+begins_behind() { [ "$(steps_of "$1" | awk '{ print $1 }')" -eq $(($2 + 1)) ] && [ "$(last_step "$1")" -eq "$STEPS" ]; }
+refuses() { # STATUS TEXT option...
+    local want=$1 text=$2
+    shift 2
+    status "$want" "$MSCTL" run --run-dir "$T/refused" "$@" "$T/job.yaml" && says "$text" "$MSCTL" run --run-dir "$T/refused" "$@" "$T/job.yaml" &&
+        [ ! -e "$T/refused" ]
+}
+
+ok "a run that nothing befalls saves on its way" run whole "$T/job.yaml"
+ok "five of them stay" [ "$(find "$T/whole/ckpt" -name '*.json' | wc -l)" -eq 5 ]
+ok "with their data, and nothing beside them" [ "$(find "$T/whole/ckpt" -mindepth 1 | wc -l)" -eq 10 ]
+whole=$(digest whole)
+
+# ---- stopped at a step
+begin stopped
+ok "a run is in its middle" wait_for 120 has_steps stopped 20
+ok "TERM ends it with 143" status 143 stop stopped TERM
+ok "the summary says how far it came" grep -q "^  steps       $(last_step stopped) of $STEPS\$" "$T/stopped.log"
+ok "what is saved" grep -qF "checkpoints $T/stopped/ckpt: the newest is of step $(newest stopped)" "$T/stopped.log"
+ok "and how one goes on" grep -qF "go on with: msctl run --resume $T/stopped $T/job.yaml" "$T/stopped.log"
+ok "its last step is saved" same "$(newest stopped)" "$(last_step stopped)"
+ok "it goes on from its run directory" resume after "$T/stopped"
+ok "msctl says from which step" grep -q "resumes from step $(newest stopped) (epoch" "$T/after.out"
+ok "and how long this run took of the whole training" grep -q "SUCCEEDED after .* of training, .* since step $(newest stopped)\$" "$T/after.out"
+ok "no speed before its first step" bash -c '! grep -q " 0.0000 " "$1"' - "$T/after.out"
+ok "no step is told twice or left out" begins_behind after "$(newest stopped)"
+ok "the weights are those of the whole run" same "$(digest after)" "$whole"
+ok "the plan is the same" same "$(field after plan_sha256)" "$(field whole plan_sha256)"
+
+ok "programs are told from where, and where its checkpoints are" bash -c '"$MSCTL" run --json --run-dir "$1/told" --resume "$1/stopped" "$1/job.yaml" 2>/dev/null |
+    python3 -c "import json, sys
+o, step, folder = json.load(sys.stdin), int(sys.argv[1]), sys.argv[2]
+assert o[\"resumed_step\"] == step and 0 < o[\"resumed_seconds\"] < o[\"seconds\"], o
+assert o[\"checkpoint\"] == folder + \"/small-%d.json\" % o[\"checkpoint_step\"], o" "$2" "$1/told/ckpt"' - "$T" "$(newest stopped)"
+
+# ---- killed as a whole
+begin killed
+ok "another one is in its middle" wait_for 120 has_steps killed 40
+stop killed KILL
+ok "everything of it dies" wait_for 60 nothing_lives
+ok "it goes on from its folder of checkpoints" resume again "$T/killed/ckpt"
+ok "at the newest" begins_behind again "$(newest killed)"
+ok "the weights are those of the whole run" same "$(digest again)" "$whole"
+
+# ---- all of its workers at once: the job goes on by itself
+begin bereft
+ok "a third one is in its middle" wait_for 120 has_steps bereft 40
+mapfile -t workers < <(children bereft msworker 2)
+kill -KILL "${workers[@]}"
+ok "it ends without any of those workers" status 0 reap bereft
+ok "each step was told once" same "$(steps_of bereft)" "$(seq -s ' ' $STEPS)"
+ok "the weights are those of the whole run" same "$(digest bereft)" "$whole"
+ok "the ranks took them from a checkpoint" grep -q "checkpoint" "$T"/bereft/worker_0.log
+
+# ---- cancelled while a rank is lost, and nobody takes it: who holds saves the step at which it stands
+saved_by() { says "rank $2 (node n$2) says: step $(newest "jobs/$1") is saved" as alice show "$1"; }
+cancels_without() { # JOB RANK: of ranks 0 and 1, which are on n0 and n1
+    ok "job $1 is submitted" [ "$(as alice submit "$T/job.yaml")" = "$1" ]
+    ok "and trains" wait_for 120 trains "$1"
+    kill -KILL "${pid_of[n$2]}"
+    reap "n$2"
+    ok "without rank $2 it recovers" wait_for 60 in_state "$1" RECOVERING
+    ok "a cancel says that its step is saved" says "is saved: " as alice cancel "$1"
+    ok "by rank $((1 - $2)), and show says it, too" saved_by "$1" $((1 - $2))
+    ok "it goes on from there" resume "after_$1" "$T/jobs/$1/ckpt"
+    ok "to the weights of the whole run" same "$(digest "after_$1")" "$whole"
+}
+ok "certificates are made" make_certificates
+ok "a standing cluster starts" start_head
+start_node n0
+start_node n1
+ok "its nodes are idle" wait_for 120 idle 2
+cancels_without 1 1
+ok "it was the last step that was told" same "$(newest jobs/1)" "$(last_step jobs/1)"
+start_node n1
+ok "both nodes are idle" wait_for 120 idle 2
+cancels_without 2 0
+
+# ---- rank 0 dies within the step that a cancel waits for, and the other one ends before anybody can tell it to save
+start_node n0
+ok "both nodes are idle" wait_for 120 idle 2
+ok "job 3 is submitted" [ "$(as alice submit "$T/job.yaml")" = 3 ]
+ok "and trains" wait_for 120 trains 3
+kill -STOP "${pid_of[n0]}"
+start_as cancelling alice cancel 3
+ok "a cancel waits for the end of the step" wait_for 60 logged a "job.stopping job=3"
+kill -STOP "${pid_of[a]}"
+kill -KILL "${pid_of[n0]}"
+reap n0
+ok "rank 1 stops without rank 0" wait_for 60 logged n1 "rank.done job=3 rank=1"
+kill -CONT "${pid_of[a]}"
+ok "the cancel ends well" status 0 reap cancelling
+ok "and says that the step is saved" logged cancelling "rank 1 (node n1) says: step "
+ok "by rank 1" saved_by 3 1
+ok "it goes on from there" resume after_3 "$T/jobs/3/ckpt"
+ok "to the weights of the whole run" same "$(digest after_3)" "$whole"
+for name in n1 a; do
+    ok "$name ends with 0" status 0 stop $name
+done
+
+# ---- one of them, and the job's own key
+one=$(find "$T/killed/ckpt" -name '*.json' | sort | head -n 1)
+ok "it goes on from any that is named" resume named "$one"
+ok "with the same weights" same "$(digest named)" "$whole"
+ok "a job may name it by key, with its plan" run keyed --set "resume=$one" --plan "$T/killed/plan.txt" "$T/job.yaml"
+ok "with the same weights" same "$(digest keyed)" "$whole"
+ok "a checkpoint is a file of initial weights" run weights --set epochs=1 --set "initial_weights=${one%.json}.safetensors" "$T/job.yaml"
+ok "a longer training goes on where the whole one ended" run longer --resume "$T/whole" --set epochs=31 "$T/job.yaml"
+ok "with the weights of one that was as long at once" run at_once --set epochs=31 --plan "$T/whole/plan.txt" "$T/job.yaml"
+ok "to the bit" same "$(digest longer)" "$(digest at_once)"
+for other in evaluate=null evaluate.batch_size=40 evaluate.every_epochs=15; do
+    ok "the evaluation may be another one: $other" resume "$other" "$T/killed" --set "$other"
+    ok "with the same weights" same "$(digest "$other")" "$whole"
+done
+ok "or the first one" resume evaluated "$T/evaluate=null" --set epochs=31
+ok "with the weights of one that was as long at once" same "$(digest evaluated)" "$(digest at_once)"
+
+# ---- damaged
+last=$(newest killed)
+cp -r "$T/killed/ckpt" "$T/damaged"
+python3 - "$T/damaged/small-$last.safetensors" <<'PY'
+import sys
+with open(sys.argv[1], "r+b") as f:
+    f.seek(-9, 2); byte = f.read(1); f.seek(-9, 2); f.write(bytes([byte[0] ^ 1]))
+PY
+ok "a damaged one is passed over" resume older "$T/damaged"
+ok "by name" grep -q "small-$last.safetensors is damaged" "$T/older.out"
+ok "with the same weights" same "$(digest older)" "$whole"
+
+# ---- refused
+ok "a job that ends before that step" refuses 4 "this job ends with step 10: give it more steps" --resume "$T/whole" --set steps=10
+ok "or before that epoch" refuses 4 "this job ends with epoch 2: give it more epochs" --resume "$T/whole" --set epochs=2
+ok "a folder that is in use, before anything is read" bash -c '! "$MSCTL" run --resume "$1/killed" --run-dir "$1/killed" "$1/job.yaml" >"$1/use.out" 2>&1 &&
+    ! grep -q "resumes from" "$1/use.out"' - "$T"
+ok "which names the way on" grep -qF -- "go on from its checkpoints with --resume $T/killed" "$T/use.out"
+ok "no word" refuses 2 "resume: no place is named" --resume ''
+ok "no place" refuses 4 "there is no $T/nowhere" --resume "$T/nowhere"
+mkdir "$T/empty"
+ok "no checkpoint" refuses 4 "no checkpoint in $T/empty" --resume "$T/empty"
+ok "another number of workers" refuses 4 "workers: 2, and this one has 3" --resume "$T/killed" -n 3
+ok "another seed" refuses 4 "seed: 1, and this one has 2" --resume "$T/killed" --set seed=2
+ok "another batch" refuses 4 "batch_size: 16, and this one has 8" --resume "$T/killed" --set batch_size=8
+ok "another network" refuses 4 'network: "cifar_small", and this one has "lenet5"' --resume "$T/killed" --set network=lenet5
+ok "a plan beside it" refuses 2 "leave one of them out" --resume "$T/killed" --plan "$T/killed/plan.txt"
+for file in "$T"/damaged/*.json; do echo >"$file"; done
+ok "a damaged one that is named, by itself" refuses 4 "resume: $T/damaged/small-$last.json" --resume "$T/damaged/small-$last.json"
+ok "no older one is looked for" bash -c '! "$MSCTL" run --resume "$1" "$2" 2>&1 | grep -q "older"' - "$T/damaged/small-$last.json" "$T/job.yaml"
+n=$(find "$T/damaged" -name '*.json' | wc -l) # one more than stay where the kill came before the oldest went
+ok "damaged ones alone, by number" refuses 4 "none of the $n checkpoints in $T/damaged can be resumed ($n damaged" --resume "$T/damaged"
+ok "a key that leads nowhere ends the job" status 1 "$MSCTL" run --run-dir "$T/lost" --set "resume=$T/nowhere" "$T/job.yaml"
+ok "in words" grep -rqs "no rank has a complete checkpoint in $T/nowhere" "$T/lost"
+finish

@@ -1,0 +1,621 @@
+/* test_checkpoint.c - trainings that are saved, and go on from there as if nothing had been */
+#include "tests/unit/checkpoint_case.h"
+
+#include <sys/stat.h>
+
+static const char *dir;
+static char folder[128];
+
+static void setup(void)
+{
+    dir = test_dir_make();
+    snprintf(folder, sizeof(folder), "%s/ckpt", dir);
+    case_notes[0] = '\0';
+}
+
+static void teardown(void)
+{
+    test_dir_remove(dir);
+}
+
+/* ---- jobs ---- */
+
+enum { SETS_MAX = 8, NOBODY = 65534 };
+
+static const struct kind {
+    const char *name;
+    const char *sets[SETS_MAX];
+} kinds[] = {
+    {"sgd", {"optimizer={kind: sgd, learning_rate: 0.05}"}},
+    {"momentum", {"optimizer={kind: momentum, learning_rate: 0.01, momentum: 0.9}"}},
+    {"adam", {"optimizer={kind: adam, learning_rate: 0.01}", "dataset.shuffle=true"}},
+    {"moving statistics, tails and evaluations",
+     {"network=cifar_small", "dataset={kind: shapes, samples: 40}", "loss=softmax_cross_entropy",
+      "optimizer={kind: adam, learning_rate: 0.01}", "batch_size=16", "epochs=4",
+      "evaluate={dataset: {kind: shapes, samples: 20}}"}},
+    {"drawn at random",
+     {"network=lenet5", "dataset={kind: shapes, samples: 64}", "loss=softmax_cross_entropy",
+      "transforms=[{random_crop: {size: 32, padding: 4}}, {random_horizontal_flip: {}}]",
+      "optimizer={kind: momentum, learning_rate: 0.01}", "batch_size=8", "epochs=2"}},
+};
+
+/* The job of a kind, with checkpoints (NULL: none). */
+static void make_job(struct job *ret, const struct kind *kind, const char *checkpoint)
+{
+    const char *sets[SETS_MAX + 1];
+    char set[256];
+    size_t n = 0;
+    while (n < SETS_MAX && kind->sets[n] != NULL) {
+        sets[n] = kind->sets[n];
+        n++;
+    }
+    if (checkpoint != NULL) {
+        snprintf(set, sizeof(set), "checkpoint=%s", checkpoint);
+        sets[n++] = set;
+    }
+    train_case_job(ret, sets, n);
+}
+
+static int is_there(const char *name)
+{
+    char path[256];
+    snprintf(path, sizeof(path), "%s/%s", folder, name);
+    return access(path, F_OK) == 0;
+}
+
+static struct checkpoint_list find(struct train *train)
+{
+    struct checkpoint_list list;
+    ck_ms_ok(checkpoint_find(train, &list, err));
+    return list;
+}
+
+/* ---- going on ---- */
+
+START_TEST(a_training_goes_on_from_any_of_its_checkpoints_bit_for_bit)
+{
+    struct job job;
+    make_job(&job, &kinds[_i], NULL);
+    const struct train_result whole = checkpoint_case_run(&job, "");
+    make_job(&job, &kinds[_i], "{directory: ckpt, prefix: x, every_steps: 3, keep_max: 100}");
+    const struct train_result saving = checkpoint_case_run(&job, dir);
+    ck_assert_str_eq(saving.weights_sha256, whole.weights_sha256);
+    ck_assert_str_eq(case_notes, "");
+
+    job.has_checkpoint = 0; /* nothing new */
+    snprintf(job.resume, sizeof(job.resume), "%s", dir);
+    const size_t n = (size_t)whole.steps / 3;
+    for (size_t i = 0; i < n; i++) {
+        struct train *train = checkpoint_case_train(&job, "");
+        struct checkpoint_list list = find(train);
+        ck_assert_uint_eq(list.n, n);
+        ck_assert_uint_eq(list.infos[i].step, 3 * (n - i));
+        checkpoint_case_stand(train, &list.infos[i]);
+        const struct train_result result = checkpoint_case_go(train);
+        ck_assert_msg(strcmp(result.weights_sha256, whole.weights_sha256) == 0,
+                      "%s: from step %d on other weights", kinds[_i].name, (int)list.infos[i].step);
+        ck_assert(result.loss == whole.loss && result.eval_loss == whole.eval_loss);
+        checkpoint_list_fini(&list);
+        train_destroy(train);
+    }
+}
+END_TEST
+
+START_TEST(a_checkpoint_is_a_file_of_initial_weights)
+{
+    struct job job;
+    make_job(&job, &kinds[3], "{directory: ckpt, prefix: x, every_steps: 3}");
+    const struct train_result saving = checkpoint_case_run(&job, dir);
+    job.has_checkpoint = 0;
+    job.steps = 1;
+    snprintf(job.initial_weights, sizeof(job.initial_weights), "%s/x-12.safetensors", folder);
+    ck_assert_uint_eq(saving.steps, 12);
+    struct train *train = checkpoint_case_train(&job, "");
+    train_destroy(train);
+}
+END_TEST
+
+/* ---- which stay ---- */
+
+START_TEST(the_oldest_go_and_what_is_not_of_this_job_stays)
+{
+    struct job job;
+    char path[256];
+    FILE *file = NULL;
+    make_job(&job, &kinds[1], "{directory: ckpt, prefix: x, every_steps: 2, keep_max: 3}");
+    ck_assert_int_eq(mkdir(folder, 0755), 0);
+    static const char *const others[] = {"x-1.json", "y-1.json", "x-1.safetensors", "x-01.json",
+                                         "x-2-1.json"};
+    for (size_t i = 0; i < MS_ARRAY_SIZE(others); i++) {
+        snprintf(path, sizeof(path), "%s/%s", folder, others[i]);
+        file = fopen(path, "w");
+        ck_assert_ptr_nonnull(file);
+        fputs("somebody's", file);
+        fclose(file);
+    }
+
+    checkpoint_case_run(&job, dir);
+
+    ck_assert(is_there("x-20.json") && is_there("x-18.json") && is_there("x-16.json"));
+    ck_assert(is_there("x-16.safetensors") && !is_there("x-14.json"));
+    ck_assert(!is_there("x-14.safetensors") && !is_there("x-2.json"));
+    for (size_t i = 0; i < MS_ARRAY_SIZE(others); i++) {
+        ck_assert_msg(is_there(others[i]), "%s", others[i]);
+    }
+}
+END_TEST
+
+/* What the newest that proves good is worth: the damaged one above it does not push it out. */
+START_TEST(a_damaged_one_of_a_higher_step_does_not_count)
+{
+    struct job job;
+    make_job(&job, &kinds[1], "{directory: ckpt, prefix: x, every_steps: 10, keep_max: 1}");
+    checkpoint_case_run(&job, dir);
+    ck_assert(is_there("x-20.json") && !is_there("x-10.json"));
+    job.checkpoint_every_steps = 9;
+    job.steps = 9;
+
+    checkpoint_case_run(&job, dir);
+
+    ck_assert(is_there("x-9.json") && is_there("x-20.json"));
+}
+END_TEST
+
+START_TEST(a_stop_saves_its_step_once)
+{
+    struct job job;
+    make_job(&job, &kinds[1], "{directory: ckpt, prefix: x, every_steps: 0}");
+    struct train *train = checkpoint_case_train(&job, dir);
+    train_stop_at_step(train);
+    const struct train_result result = checkpoint_case_go(train);
+    ck_assert(result.stopped);
+    ck_assert_uint_eq(result.steps, 1);
+    struct checkpoint_list list = find(train);
+    ck_assert_uint_eq(list.n, 1);
+    ck_assert_uint_eq(list.infos[0].step, 1);
+    ck_assert(list.infos[0].manifest.stopped);
+    checkpoint_list_fini(&list);
+    train_destroy(train);
+}
+END_TEST
+
+START_TEST(the_end_saves_nothing_that_is_not_due)
+{
+    struct job job;
+    make_job(&job, &kinds[1], "{directory: ckpt, prefix: x, every_steps: 7}");
+    checkpoint_case_run(&job, dir);
+    ck_assert(is_there("x-14.json") && !is_there("x-20.json"));
+}
+END_TEST
+
+/* With a disk that is slower than the steps: one is due at the last of them, too. */
+START_TEST(the_end_waits_for_the_disk_and_saves_what_is_due_still)
+{
+    struct job job;
+    make_job(&job, &kinds[1], "{directory: ckpt, prefix: x, every_steps: 1, keep_max: 1}");
+    case_is_hasty = 1;
+    checkpoint_case_run(&job, dir);
+    case_is_hasty = 0;
+    ck_assert(is_there("x-20.json") && is_there("x-20.safetensors"));
+}
+END_TEST
+
+/* ---- who takes over ---- */
+
+static void make_file(const char *name, const char *text)
+{
+    char path[256];
+    snprintf(path, sizeof(path), "%s/%s", folder, name);
+    FILE *file = fopen(path, "w");
+    ck_assert_ptr_nonnull(file);
+    fputs(text, file);
+    fclose(file);
+}
+
+/* Its predecessor was killed between data and manifest, and in the middle of a file, and before the
+ * oldest went. */
+START_TEST(who_takes_rank_0_over_clears_up_behind_its_predecessor)
+{
+    struct job job;
+    char path[256];
+    make_job(&job, &kinds[1], "{directory: ckpt, prefix: x, every_steps: 3, keep_max: 9}");
+    checkpoint_case_run(&job, dir);
+    snprintf(path, sizeof(path), "%s/x-15.json", folder);
+    ck_assert_int_eq(unlink(path), 0);
+    make_file(".msched-new-0123456789abcdef", "half");
+    make_file("x-1.json", "somebody's");
+    make_file("x-2.safetensors", "somebody's");
+    job.checkpoint_keep_max = 3;
+
+    struct train *train = checkpoint_case_train(&job, dir);
+
+    ck_assert_uint_eq(train->progress.step, 18);
+    ck_assert(is_there("x-18.json") && is_there("x-12.json") && is_there("x-9.json"));
+    ck_assert(!is_there("x-6.json") && !is_there("x-3.safetensors"));
+    ck_assert_msg(!is_there("x-15.safetensors"), "data without a manifest stay");
+    ck_assert(!is_there(".msched-new-0123456789abcdef"));
+    ck_assert(is_there("x-1.json") && is_there("x-2.safetensors"));
+    train_destroy(train);
+}
+END_TEST
+
+static struct checkpoint_manifest read_manifest(const char *name)
+{
+    struct checkpoint_manifest m;
+    char path[256];
+    snprintf(path, sizeof(path), "%s/%s", folder, name);
+    ck_ms_ok(checkpoint_read(path, CHECKPOINT_OWN, &m, err));
+    ck_ms_ok(checkpoint_verify(path, CHECKPOINT_OWN, &m, err));
+    return m;
+}
+
+/* The state came from elsewhere at a step that is due, and the last one. */
+START_TEST(a_due_step_that_was_taken_over_is_saved_once)
+{
+    struct job job;
+    char there[128];
+    char path[256];
+    struct stat first;
+    struct stat again;
+    make_job(&job, &kinds[3], "{directory: ckpt, prefix: x, every_steps: 4}");
+    const struct train_result whole = checkpoint_case_run(&job, dir);
+    struct checkpoint_manifest want = read_manifest("x-12.json");
+    snprintf(job.resume, sizeof(job.resume), "%s", folder);
+    snprintf(there, sizeof(there), "%s/there", dir);
+    snprintf(folder, sizeof(folder), "%s/ckpt", there);
+    ck_assert_int_eq(mkdir(there, 0755), 0);
+    snprintf(path, sizeof(path), "%s/x-12.json", folder);
+
+    ck_assert_str_eq(checkpoint_case_run(&job, there).weights_sha256, whole.weights_sha256);
+
+    struct checkpoint_manifest have = read_manifest("x-12.json");
+    ck_assert_str_eq(have.data_sum, want.data_sum);
+    ck_assert(have.loss == want.loss && have.seconds == want.seconds);
+    ck_assert(have.epoch == want.epoch && have.step_in_epoch == want.step_in_epoch);
+    ck_assert_int_eq(have.evaluates, want.evaluates);
+    ck_assert_int_eq(stat(path, &first), 0);
+    checkpoint_case_run(&job, there);
+    ck_assert_int_eq(stat(path, &again), 0);
+    ck_assert_uint_eq(first.st_ino, again.st_ino);
+    checkpoint_manifest_fini(&want);
+    checkpoint_manifest_fini(&have);
+}
+END_TEST
+
+/* ---- which are found ---- */
+
+static void damage(const char *name, long at)
+{
+    char path[256];
+    snprintf(path, sizeof(path), "%s/%s", folder, name);
+    FILE *file = fopen(path, "r+");
+    ck_assert_ptr_nonnull(file);
+    ck_assert_int_eq(fseek(file, at, at < 0 ? SEEK_END : SEEK_SET), 0);
+    int c = fgetc(file);
+    ck_assert_int_eq(fseek(file, -1, SEEK_CUR), 0);
+    fputc(c ^ 4, file);
+    fclose(file);
+}
+
+static uint64_t sum_state(const struct train *train)
+{
+    uint64_t sum = 0;
+    const void *state = NULL;
+    size_t bytes = 0;
+    for (int i = 0; replica_view_state(train->replica, i, &state, &bytes); i++) {
+        for (size_t k = 0; k < bytes; k++) {
+            sum = sum * 31 + ((const uint8_t *)state)[k];
+        }
+    }
+    return sum;
+}
+
+START_TEST(a_damaged_one_is_named_and_changes_nothing)
+{
+    struct job job;
+    make_job(&job, &kinds[1], "{directory: ckpt, prefix: x, every_steps: 5, keep_max: 9}");
+    const struct train_result whole = checkpoint_case_run(&job, dir);
+    damage("x-20.json", 100);
+    damage("x-15.safetensors", -5);
+    char path[256];
+    snprintf(path, sizeof(path), "%s/x-10.safetensors", folder);
+    ck_assert_int_eq(truncate(path, 100), 0);
+    case_notes[0] = '\0';
+
+    struct train *train = checkpoint_case_train(&job, dir);
+    struct checkpoint_list list = find(train);
+
+    ck_assert_uint_eq(list.n, 2); /* digests are for who loads */
+    ck_assert_uint_eq(list.infos[0].step, 15);
+    ck_assert_ptr_nonnull(strstr(case_notes, "x-20.json"));
+    ck_assert_ptr_nonnull(strstr(case_notes, "x-10.safetensors is damaged: 100 bytes"));
+    const uint64_t before = sum_state(train);
+    ck_ms_fails(checkpoint_load(train, &list.infos[0], err), MS_E_INVALID, "x-15.safetensors is");
+    ck_assert_uint_eq(sum_state(train), before);
+    checkpoint_case_stand(train, &list.infos[1]);
+    ck_assert_str_eq(checkpoint_case_go(train).weights_sha256, whole.weights_sha256);
+    checkpoint_list_fini(&list);
+    train_destroy(train);
+}
+END_TEST
+
+static const struct {
+    const char *set, *key, *there, *here;
+} others[] = {
+    {"seed=2", "seed", "1", "2"},
+    {"batch_size=8", "batch_size", "16", "8"},
+    {"workers=2", "workers", "1", "2"},
+    {"optimizer.learning_rate=0.5", "optimizer.learning_rate", "0.01", "0.5"},
+    {"optimizer.momentum=0.5", "optimizer.momentum", "0.90", "0.5"},
+    {"dataset.samples=320", "dataset.samples", "160", "320"},
+    {"drop_remainder=true", "drop_remainder", "false", "true"},
+};
+
+START_TEST(another_training_is_refused_by_key_and_both_values)
+{
+    struct job job;
+    struct checkpoint_list list;
+    make_job(&job, &kinds[1], "{directory: ckpt, prefix: x, every_steps: 10}");
+    checkpoint_case_run(&job, dir);
+    const char *sets[] = {kinds[1].sets[0], others[_i].set};
+    train_case_job(&job, sets, 2);
+    struct train_config cfg = checkpoint_case_config(&job, dir);
+    struct train *train = train_create(&cfg);
+    char want[128];
+
+    snprintf(job.resume, sizeof(job.resume), "%s", folder);
+    snprintf(want, sizeof(want), "is of a job with %s: %s", others[_i].key, others[_i].there);
+    ck_ms_fails(checkpoint_find(train, &list, err), MS_E_INVALID, want);
+    snprintf(want, sizeof(want), ", and this one has %s", others[_i].here);
+    ck_ms_fails(checkpoint_find(train, &list, err), MS_E_INVALID, want);
+
+    job.resume[0] = '\0'; /* merely lying there */
+    job.has_checkpoint = 1;
+    snprintf(job.checkpoint_directory, sizeof(job.checkpoint_directory), "ckpt");
+    snprintf(job.checkpoint_prefix, sizeof(job.checkpoint_prefix), "x");
+    list = find(train);
+    ck_assert_uint_eq(list.n, 0);
+    ck_assert_ptr_nonnull(strstr(case_notes, others[_i].key));
+    train_destroy(train);
+}
+END_TEST
+
+/* The path may be the same, and what lies there not. */
+START_TEST(those_of_other_data_are_refused_with_both_numbers)
+{
+    struct job job;
+    struct checkpoint_list list;
+    make_job(&job, &kinds[1], "{directory: ckpt, prefix: x, every_steps: 10}");
+    checkpoint_case_run(&job, dir);
+    struct train_config cfg = checkpoint_case_config(&job, dir);
+    struct train *train = train_create(&cfg);
+    ck_ms_ok(train_open(train, err));
+    list = find(train);
+    ck_assert_uint_eq(list.n, 2);
+    checkpoint_list_fini(&list);
+    train->data.training.sum[3] ^= 0x10;
+
+    /* its own: the job is right, and the data are not */
+    ck_ms_fails(checkpoint_find(train, &list, err), MS_E_REFUSED,
+                "is of a dataset with 160 samples (digest ");
+
+    job.has_checkpoint = 0;
+    snprintf(job.resume, sizeof(job.resume), "%s", folder);
+    ck_ms_fails(checkpoint_find(train, &list, err), MS_E_INVALID, "and that of this job has 160 (");
+    train->data.training.rows = 80;
+    ck_ms_fails(checkpoint_find(train, &list, err), MS_E_INVALID, "and that of this job has 80 (");
+    train_destroy(train);
+}
+END_TEST
+
+START_TEST(those_of_another_run_are_taken_only_where_they_are_named)
+{
+    struct job job;
+    make_job(&job, &kinds[1], "{directory: ckpt, prefix: x, every_steps: 10}");
+    checkpoint_case_run(&job, dir);
+    static const char *const tags[] = {"", "fedcba9876543210fedcba9876543210", CHECKPOINT_CASE_TAG};
+    for (size_t i = 0; i < MS_ARRAY_SIZE(tags); i++) {
+        struct train_config cfg = checkpoint_case_config(&job, dir);
+        cfg.job_tag = tags[i];
+        case_notes[0] = '\0';
+        job.resume[0] = '\0';
+        struct train *train = train_create(&cfg);
+        struct checkpoint_list list = find(train);
+        ck_assert_uint_eq(list.n, i == 2 ? 2 : 0);
+        ck_assert((strstr(case_notes, "is of another run") == NULL) == (i == 2));
+        checkpoint_list_fini(&list);
+        snprintf(job.resume, sizeof(job.resume), "%s/x-10.json", folder);
+        list = find(train);
+        ck_assert_uint_eq(list.n, i == 2 ? 3 : 1);
+        ck_assert_uint_eq(list.infos[list.n - 1].step, 10);
+        checkpoint_list_fini(&list);
+        train_destroy(train);
+    }
+}
+END_TEST
+
+START_TEST(other_lengths_names_and_evaluations_are_the_same_training)
+{
+    struct job job;
+    make_job(&job, &kinds[1], "{directory: ckpt, prefix: x, every_steps: 10}");
+    checkpoint_case_run(&job, dir);
+    const char *sets[] = {kinds[1].sets[0], "epochs=7",   "steps=100",
+                          "name=other",     "priority=3", "threads=1"};
+    train_case_job(&job, sets, MS_ARRAY_SIZE(sets));
+    snprintf(job.resume, sizeof(job.resume), "%s", dir);
+    struct train_config cfg = checkpoint_case_config(&job, "");
+    struct train *train = train_create(&cfg);
+    struct checkpoint_list list = find(train);
+    ck_assert_uint_eq(list.n, 2);
+    checkpoint_list_fini(&list);
+    train_destroy(train);
+}
+END_TEST
+
+/* The evaluation of the checkpoint's job (two threads a rank, which nobody would choose), and that
+ * of who goes on. */
+static const struct {
+    const char *there, *here;
+} evaluations[] = {{"evaluate={dataset: {kind: shapes, samples: 20}}", "evaluate=null"},
+                   {"evaluate={dataset: {kind: shapes, samples: 20}}",
+                    "evaluate={dataset: {kind: shapes, samples: 20}, batch_size: 5}"},
+                   {"evaluate=null", "evaluate={dataset: {kind: shapes, samples: 20}}"}};
+
+START_TEST(who_is_evaluated_otherwise_goes_on_by_the_same_plan)
+{
+    struct job job;
+    struct kind kind = {"",
+                        {"network=cifar_small", "dataset={kind: shapes, samples: 40}",
+                         "loss=softmax_cross_entropy", "epochs=4", evaluations[_i].there,
+                         "threads=2"}};
+    make_job(&job, &kind, "{directory: ckpt, prefix: x, every_steps: 7}");
+    const struct train_result whole = checkpoint_case_run(&job, dir);
+    kind.sets[4] = evaluations[_i].here;
+    kind.sets[5] = NULL;
+    make_job(&job, &kind, NULL);
+    snprintf(job.resume, sizeof(job.resume), "%s", dir);
+
+    struct train *train = checkpoint_case_train(&job, "");
+    struct checkpoint_list list = find(train);
+    ck_assert_uint_eq(list.n, 1);
+    checkpoint_case_stand(train, &list.infos[0]);
+    train->evaluates = 0;
+    const struct train_result result = checkpoint_case_go(train);
+
+    ck_assert_str_ne(result.plan_sha256, whole.plan_sha256);
+    ck_assert_str_eq(result.weights_sha256, whole.weights_sha256);
+    ck_assert_int_eq(result.steps, whole.steps);
+    checkpoint_list_fini(&list);
+    train_destroy(train);
+}
+END_TEST
+
+START_TEST(a_place_that_this_host_lacks_is_anothers_to_read)
+{
+    struct job job;
+    make_job(&job, &kinds[1], NULL);
+    snprintf(job.resume, sizeof(job.resume), "%s/nowhere", dir);
+    struct train_config cfg = checkpoint_case_config(&job, "");
+    struct train *train = train_create(&cfg);
+    struct checkpoint_list list = find(train);
+    ck_assert_uint_eq(list.n, 0);
+    train_destroy(train);
+}
+END_TEST
+
+/* Root may look everywhere: the folder is given to who may not. */
+static void become_nobody(void)
+{
+    ck_assert_int_eq(chmod(dir, 0755), 0);
+    if (getuid() == 0) {
+        ck_assert_int_eq(chown(folder, NOBODY, NOBODY), 0);
+        ck_assert_int_eq(seteuid(NOBODY), 0);
+    }
+}
+
+static void become_again(void)
+{
+    ck_assert(getuid() != 0 || seteuid(0) == 0);
+    ck_assert_int_eq(chmod(folder, 0755), 0);
+}
+
+START_TEST(a_folder_that_this_rank_may_not_look_into_is_anothers_to_read)
+{
+    struct job job;
+    struct checkpoint_list list;
+    make_job(&job, &kinds[1], "{directory: ckpt, prefix: x, every_steps: 10}");
+    checkpoint_case_run(&job, dir);
+    snprintf(job.resume, sizeof(job.resume), "%s", _i == 0 ? "" : folder);
+    case_notes[0] = '\0';
+    struct train_config cfg = checkpoint_case_config(&job, dir);
+    struct train *train = train_create(&cfg);
+    become_nobody();
+    ck_assert_int_eq(chmod(folder, 0300), 0);
+
+    ck_ms_ok(checkpoint_find(train, &list, err));
+
+    become_again();
+    ck_assert_uint_eq(list.n, 0);
+    ck_assert_ptr_nonnull(strstr(case_notes, "cannot look for checkpoints in "));
+    ck_assert_ptr_nonnull(strstr(case_notes, "Permission denied; another rank may"));
+    list = find(train);
+    ck_assert_uint_eq(list.n, _i == 0 ? 2 : 4);
+    checkpoint_list_fini(&list);
+    train_destroy(train);
+}
+END_TEST
+
+/* ---- where they cannot be written ---- */
+
+/* It has to write there, and to know what lies there. */
+START_TEST(rank_0_that_may_not_look_into_its_folder_says_so_before_the_first_step)
+{
+    struct job job;
+    struct train_info info;
+    make_job(&job, &kinds[1], "{directory: ckpt}");
+    ck_assert_int_eq(mkdir(folder, 0755), 0);
+    snprintf(job.checkpoint_directory, sizeof(job.checkpoint_directory), "%s", folder);
+    struct train_config cfg = checkpoint_case_config(&job, "");
+    struct train *train = train_create(&cfg);
+    become_nobody();
+    ck_assert_int_eq(chmod(folder, 0300), 0);
+
+    ck_ms_fails(train_prepare(train, &info, err), MS_E_IO,
+                "(checkpoint.directory): Permission denied");
+
+    become_again();
+    train_destroy(train);
+}
+END_TEST
+
+START_TEST(a_folder_that_cannot_be_is_refused_before_the_first_step)
+{
+    struct job job;
+    char file[256];
+    make_job(&job, &kinds[1], "{directory: ckpt}");
+    snprintf(file, sizeof(file), "%s/ckpt", dir);
+    FILE *stream = fopen(file, "w");
+    ck_assert_ptr_nonnull(stream);
+    fclose(stream);
+    struct train_config cfg = checkpoint_case_config(&job, dir);
+    struct train_info info;
+    struct train *train = train_create(&cfg);
+    ck_ms_fails(train_prepare(train, &info, err), MS_E_IO, "(checkpoint.directory)");
+    train_destroy(train);
+    cfg.run_dir = "";
+    train = train_create(&cfg);
+    ck_ms_fails(train_prepare(train, &info, err), MS_E_INVALID, "has no run directory");
+    train_destroy(train);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("checkpoint");
+    TCase *tc = tcase_create("checkpoint");
+    tcase_add_checked_fixture(tc, setup, teardown);
+    tcase_add_loop_test(tc, a_training_goes_on_from_any_of_its_checkpoints_bit_for_bit, 0,
+                        (int)MS_ARRAY_SIZE(kinds));
+    tcase_add_test(tc, a_checkpoint_is_a_file_of_initial_weights);
+    tcase_add_test(tc, the_oldest_go_and_what_is_not_of_this_job_stays);
+    tcase_add_test(tc, a_damaged_one_of_a_higher_step_does_not_count);
+    tcase_add_test(tc, a_stop_saves_its_step_once);
+    tcase_add_test(tc, the_end_saves_nothing_that_is_not_due);
+    tcase_add_test(tc, the_end_waits_for_the_disk_and_saves_what_is_due_still);
+    tcase_add_test(tc, who_takes_rank_0_over_clears_up_behind_its_predecessor);
+    tcase_add_test(tc, a_due_step_that_was_taken_over_is_saved_once);
+    tcase_add_test(tc, a_damaged_one_is_named_and_changes_nothing);
+    tcase_add_loop_test(tc, another_training_is_refused_by_key_and_both_values, 0,
+                        (int)MS_ARRAY_SIZE(others));
+    tcase_add_test(tc, those_of_other_data_are_refused_with_both_numbers);
+    tcase_add_test(tc, those_of_another_run_are_taken_only_where_they_are_named);
+    tcase_add_test(tc, other_lengths_names_and_evaluations_are_the_same_training);
+    tcase_add_loop_test(tc, who_is_evaluated_otherwise_goes_on_by_the_same_plan, 0,
+                        (int)MS_ARRAY_SIZE(evaluations));
+    tcase_add_test(tc, a_place_that_this_host_lacks_is_anothers_to_read);
+    tcase_add_loop_test(tc, a_folder_that_this_rank_may_not_look_into_is_anothers_to_read, 0, 2);
+    tcase_add_test(tc, rank_0_that_may_not_look_into_its_folder_says_so_before_the_first_step);
+    tcase_add_test(tc, a_folder_that_cannot_be_is_refused_before_the_first_step);
+    suite_add_tcase(suite, tc);
+    return test_run(suite);
+}

@@ -1,0 +1,328 @@
+/* test_checkpoint_manifest.c - the bytes of a checkpoint, and what is read of bytes that are none
+ */
+#include "libworker/data/json_text.h"
+#include "libworker/plan/spec.h"
+#include "libworker/train/checkpoint_save.h"
+#include "tests/unit/checkpoint_case.h"
+
+static const char *dir;
+
+static void setup(void)
+{
+    dir = test_dir_make();
+}
+
+static void teardown(void)
+{
+    test_dir_remove(dir);
+}
+
+static char *read_file(const char *path, size_t *ret_size)
+{
+    enum { MOST = 1 << 20 };
+    char *bytes = malloc(MOST + 1);
+    FILE *file = fopen(path, "rb");
+    ck_assert_msg(file != NULL && bytes != NULL, "%s", path);
+    *ret_size = fread(bytes, 1, MOST, file);
+    bytes[*ret_size] = '\0';
+    fclose(file);
+    return bytes;
+}
+
+static const char *golden(const char *name)
+{
+    static char path[1100];
+    const char *root = getenv("MSCHED_SOURCE_ROOT");
+    snprintf(path, sizeof(path), "%s/tests/golden/%s", root != NULL ? root : ".", name);
+    return path;
+}
+
+static void same_files(const char *made, const char *frozen)
+{
+    char path[256];
+    size_t sizes[2] = {0, 0};
+    snprintf(path, sizeof(path), "%s/%s", dir, made);
+    char *a = read_file(path, &sizes[0]);
+    char *b = read_file(golden(frozen), &sizes[1]);
+    ck_assert_msg(sizes[0] == sizes[1] && memcmp(a, b, sizes[0]) == 0,
+                  "%s is no longer what tests/golden/%s holds", path, frozen);
+    free(a);
+    free(b);
+}
+
+/* A rank of linear with momentum, whose values nobody trained. */
+static struct train *make_replica(struct job *job)
+{
+    static const char *const sets[] = {
+        "name=golden", "optimizer={kind: momentum, learning_rate: 0.01, momentum: 0.9}",
+        "checkpoint={directory: ., prefix: linear}"};
+    train_case_job(job, sets, MS_ARRAY_SIZE(sets));
+    return checkpoint_case_train(job, dir);
+}
+
+static void set_values(struct train *train)
+{
+    const struct graph *graph = replica_graph(train->replica);
+    void *slots = NULL;
+    size_t bytes = 0;
+    ck_assert(replica_state(train->replica, 2, &slots, &bytes));
+    for (int i = 0; i < graph_n_stored(graph); i++) {
+        const int tensor = graph_stored_at(graph, i);
+        const size_t n = (size_t)shape_count(&graph_tensor(graph, tensor)->shape);
+        float values[16];
+        ck_assert_uint_le(n, MS_ARRAY_SIZE(values));
+        for (size_t k = 0; k < n; k++) {
+            values[k] = 0.25F * (float)(k + 1) + (float)i;
+        }
+        ck_ms_ok(replica_set(train->replica, tensor, values, err));
+        for (size_t k = 0; k < n; k++) {
+            values[k] = -0.1F * (float)(k + 1);
+        }
+        ck_ms_ok(replica_set_in(train->replica, tensor, slots, values, err));
+    }
+}
+
+static void write_checkpoint(struct train *train, const struct job *job)
+{
+    struct plan_spec *spec = NULL;
+    struct checkpoint_save save;
+    char sha256[MS_SHA256_HEX];
+    size_t size = 0;
+    size_t bytes = 0;
+    void *state[CHECKPOINT_BUFFERS] = {NULL};
+    char *plan = read_file(golden("plan/linear.txt"), &size);
+    ck_ms_ok(plan_spec_parse(plan, size, &spec, err));
+    ck_ms_ok(plan_spec_digest(spec, sha256, err));
+    plan_spec_destroy(spec);
+    const struct checkpoint_writer_config cfg = {.replica = train->replica,
+                                                 .job = job,
+                                                 .folder = dir,
+                                                 .tag = CHECKPOINT_CASE_TAG,
+                                                 .plan = plan,
+                                                 .plan_sha256 = sha256,
+                                                 .dataset = train->data.training};
+    const struct checkpoint_facts facts = {
+        .step = 13, .epoch = 2, .step_in_epoch = 3, .loss = 0.1F, .evaluates = 1, .seconds = 1.5};
+    for (int i = 0; replica_state(train->replica, i, &state[i], &bytes); i++) {
+    }
+    memset(&save, 0, sizeof(save));
+    ck_ms_ok(checkpoint_save_init(&save, &cfg, err));
+    ck_ms_ok(checkpoint_save_write(&save, state, &facts, err));
+    checkpoint_save_fini(&save);
+    free(plan);
+}
+
+START_TEST(what_is_written_is_what_the_golden_files_hold)
+{
+    struct job job;
+    struct train *train = make_replica(&job);
+    set_values(train);
+
+    write_checkpoint(train, &job);
+
+    same_files("linear-13.safetensors", "checkpoint/linear-13.safetensors");
+    same_files("linear-13.json", "checkpoint/linear-13.json");
+    train_destroy(train);
+}
+END_TEST
+
+START_TEST(the_golden_files_are_read_and_written_again_alike)
+{
+    struct job job;
+    struct checkpoint_manifest m;
+    struct checkpoint_state state;
+    struct safetensors *file = NULL;
+    struct train *train = make_replica(&job);
+    char path[1100];
+    char data[CHECKPOINT_PATH_MAX];
+    snprintf(path, sizeof(path), "%s", golden("checkpoint/linear-13.json"));
+
+    ck_ms_ok(checkpoint_read(path, CHECKPOINT_OWN, &m, err));
+    ck_ms_ok(checkpoint_verify(path, CHECKPOINT_OWN, &m, err));
+    ck_assert_uint_eq(m.step, 13);
+    ck_assert_int_eq(m.epoch, 2);
+    ck_assert_int_eq(m.step_in_epoch, 3);
+    ck_assert(m.loss == 0.1F && m.seconds == 1.5);
+    ck_assert(m.evaluates && !m.stopped);
+    ck_assert_str_eq(m.name, "golden");
+    ck_assert_int_eq(m.samples, 160);
+    ck_ms_ok(checkpoint_data_compare(&m, &train->data.training, 10, "m.json", err));
+    ck_assert_str_eq(m.tag, CHECKPOINT_CASE_TAG);
+    ck_ms_ok(safetensors_open_own(checkpoint_data_path(path, &m, data), &file, err));
+    ck_assert_str_eq(safetensors_meta(file, "steps"), "13");
+    ck_ms_ok(checkpoint_state_init(&state, train->replica, &job.optimizer, err));
+    ck_ms_ok(checkpoint_state_load(&state, train->replica, file, data, err));
+    write_checkpoint(train, &job);
+    same_files("linear-13.safetensors", "checkpoint/linear-13.safetensors");
+
+    safetensors_close(file);
+    checkpoint_state_fini(&state);
+    checkpoint_manifest_fini(&m);
+    train_destroy(train);
+}
+END_TEST
+
+/* What releases wrote that did not say which data they had. */
+START_TEST(one_that_does_not_name_its_data_is_held_against_their_length)
+{
+    struct checkpoint_manifest m;
+    struct data_identity here = {.rows = 160};
+    size_t size = 0;
+    const char *path = golden("checkpoint/linear-13-without-dataset.json");
+    char *text = read_file(path, &size);
+    ck_ms_ok(checkpoint_manifest_parse(text, size, "old.json", &m, err));
+    free(text);
+    ck_assert_int_eq(m.samples, 0);
+
+    ck_ms_ok(checkpoint_data_compare(&m, &here, 10, "old.json", err));
+    ck_ms_ok(checkpoint_data_compare(&m, &here, 0, "old.json", err));
+    ck_ms_fails(checkpoint_data_compare(&m, &here, 5, "old.json", err), MS_E_REFUSED,
+                "old.json is of other data: its step 13 is step 3 of epoch 2, and with the dataset "
+                "of this job an epoch has 5 steps");
+    checkpoint_manifest_fini(&m);
+}
+END_TEST
+
+/* ---- manifests that are none ---- */
+
+static json_t *golden_json(void)
+{
+    json_t *root = json_load_file(golden("checkpoint/linear-13.json"), 0, NULL);
+    ck_assert_ptr_nonnull(root);
+    return root;
+}
+
+/* With the digest that such a manifest would have. */
+static int parse_sealed(json_t *root, struct ms_err *err)
+{
+    struct checkpoint_manifest m;
+    char hex[SUM_HEX];
+    size_t size = 0;
+    (void)json_object_del(root, "manifest_xxh3_128");
+    char *text = json_text(root, JSON_SORT_KEYS | JSON_COMPACT | JSON_REAL_PRECISION(17), &size);
+    struct sum *sum = sum_create();
+    sum_add(sum, text, size);
+    sum_hex(sum, hex);
+    sum_destroy(sum);
+    free(text);
+    json_object_set_new(root, "manifest_xxh3_128", json_string(hex));
+    text = json_text(root, JSON_INDENT(1) | JSON_REAL_PRECISION(17), &size);
+    int rc = checkpoint_manifest_parse(text, size, "m.json", &m, err);
+    free(text);
+    if (rc == 0) {
+        checkpoint_manifest_fini(&m);
+    }
+    return rc;
+}
+
+static const struct {
+    const char *key, *value; /* NULL: the key is missing */
+    int rc;
+    const char *says;
+} wrong[] = {
+    {"format", "\"other\"", MS_E_INVALID, "no JSON object of ours"},
+    {"version", "2", MS_E_UNSUPPORTED, "version 2 of checkpoints; this release knows 1"},
+    {"version", NULL, MS_E_INVALID, "no JSON object of ours"},
+    {"step", "0", MS_E_INVALID, "step is missing or wrong"},
+    {"step", "-1", MS_E_INVALID, "step is missing or wrong"},
+    {"step", "1.5", MS_E_INVALID, "step is missing or wrong"},
+    {"epoch", "\"2\"", MS_E_INVALID, "epoch is missing or wrong"},
+    {"step_in_epoch", NULL, MS_E_INVALID, "step_in_epoch is missing or wrong"},
+    {"loss", "1e300", MS_E_INVALID, "loss is missing or wrong"},
+    {"loss", "null", MS_E_INVALID, "loss is missing or wrong"},
+    {"stopped", "0", MS_E_INVALID, "stopped is missing or wrong"},
+    {"name", "\"a b\"", MS_E_INVALID, "name is missing or wrong"},
+    {"job_tag", "\"0123456789abcdef0123456789abcdef0\"", MS_E_INVALID, "job_tag is missing"},
+    {"plan", "7", MS_E_INVALID, "plan is missing or wrong"},
+    {"plan_sha256", "\"ff\"", MS_E_INVALID, "plan_sha256 is missing or wrong"},
+    {"job", "[]", MS_E_INVALID, "job is missing or wrong"},
+    {"job", "{}", MS_E_INVALID, "job_sha256 is missing or wrong"},
+    {"dataset", "160", MS_E_INVALID, "dataset is missing or wrong"},
+    {"dataset", "{\"xxh3_128\": \"\"}", MS_E_INVALID, "samples is missing or wrong"},
+    {"dataset", "{\"samples\": 0, \"xxh3_128\": \"\"}", MS_E_INVALID,
+     "samples is missing or wrong"},
+    {"dataset", "{\"samples\": 1, \"xxh3_128\": \"zz\"}", MS_E_INVALID, "xxh3_128 is"},
+    {"data", "{}", MS_E_INVALID, "file is missing or wrong"},
+    {"data", "{\"file\": \"../x\", \"size\": 1, \"xxh3_128\": \"\"}", MS_E_INVALID, "file is"},
+    {"data", "{\"file\": \"x\", \"size\": -1, \"xxh3_128\": \"\"}", MS_E_INVALID, "size is"},
+    {"data", "{\"file\": \"x\", \"size\": 1, \"xxh3_128\": \"zz\"}", MS_E_INVALID, "xxh3_128 is"},
+};
+
+START_TEST(what_is_wrong_is_refused_by_its_key)
+{
+    json_t *root = golden_json();
+    if (wrong[_i].value != NULL) {
+        json_object_set_new(root, wrong[_i].key,
+                            json_loads(wrong[_i].value, JSON_DECODE_ANY, NULL));
+    } else {
+        (void)json_object_del(root, wrong[_i].key);
+    }
+
+    ck_ms_fails(parse_sealed(root, err), wrong[_i].rc, wrong[_i].says);
+    json_decref(root);
+}
+END_TEST
+
+START_TEST(keys_of_later_releases_are_passed_over)
+{
+    json_t *root = golden_json();
+    json_object_set_new(root, "shards", json_integer(4));
+    ck_ms_ok(parse_sealed(root, err));
+    json_decref(root);
+}
+END_TEST
+
+START_TEST(no_bit_may_be_another_one)
+{
+    size_t size = 0;
+    char *text = read_file(golden("checkpoint/linear-13.json"), &size);
+    struct checkpoint_manifest m;
+    int n_taken = 0;
+    for (size_t i = 0; i < 8 * size; i++) {
+        text[i / 8] = (char)(text[i / 8] ^ (1 << i % 8));
+        if (checkpoint_manifest_parse(text, size, "m", &m, NULL) == 0) {
+            n_taken++; /* one blank for another, and the same value */
+            checkpoint_manifest_fini(&m);
+        }
+        text[i / 8] = (char)(text[i / 8] ^ (1 << i % 8));
+    }
+    ck_assert_int_le(n_taken, 200);
+    for (size_t i = 0; i < size; i++) {
+        ck_assert_int_lt(checkpoint_manifest_parse(text, i, "m", &m, NULL), 0);
+    }
+    free(text);
+}
+END_TEST
+
+START_TEST(a_renamed_one_is_named)
+{
+    struct job job;
+    struct checkpoint_manifest m;
+    char from[256];
+    char to[256];
+    struct train *train = make_replica(&job);
+    write_checkpoint(train, &job);
+    train_destroy(train);
+    snprintf(from, sizeof(from), "%s/linear-13.json", dir);
+    snprintf(to, sizeof(to), "%s/linear-14.json", dir);
+    ck_assert_int_eq(rename(from, to), 0);
+    ck_ms_fails(checkpoint_read(to, CHECKPOINT_OWN, &m, err), MS_E_INVALID,
+                "it is of step 13 with the data in linear-13.safetensors: was it renamed?");
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("checkpoint_manifest");
+    TCase *tc = tcase_create("manifest");
+    tcase_add_checked_fixture(tc, setup, teardown);
+    tcase_add_test(tc, what_is_written_is_what_the_golden_files_hold);
+    tcase_add_test(tc, the_golden_files_are_read_and_written_again_alike);
+    tcase_add_test(tc, one_that_does_not_name_its_data_is_held_against_their_length);
+    tcase_add_loop_test(tc, what_is_wrong_is_refused_by_its_key, 0, (int)MS_ARRAY_SIZE(wrong));
+    tcase_add_test(tc, keys_of_later_releases_are_passed_over);
+    tcase_add_test(tc, no_bit_may_be_another_one);
+    tcase_add_test(tc, a_renamed_one_is_named);
+    suite_add_tcase(suite, tc);
+    return test_run(suite);
+}

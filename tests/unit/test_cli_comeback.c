@@ -1,0 +1,371 @@
+/* test_cli_comeback.c - ranks that were lost while somebody looked, and how the job went on */
+#include "cli/comeback.h"
+#include "cli/display.h"
+#include "cli/format.h"
+#include "tests/test.h"
+
+enum { RANKS = 12 };
+
+static Ms__JobInfo job;
+static Ms__Progress progress;
+static Ms__RankInfo ranks[RANKS];
+static Ms__RankInfo *rank_list[RANKS];
+static struct cli_comeback comeback;
+static char line[CLI_LINE_MAX];
+
+static void setup(void)
+{
+    memset(&comeback, 0, sizeof(comeback));
+    ms__job_info__init(&job);
+    ms__progress__init(&progress);
+    for (uint32_t i = 0; i < RANKS; i++) {
+        ms__rank_info__init(&ranks[i]);
+        ranks[i].rank = i;
+        ranks[i].state = (char *)"TRAINING";
+        rank_list[i] = &ranks[i];
+    }
+    job.state = (char *)"RUNNING";
+    job.workers = RANKS;
+    job.ranks = rank_list;
+    job.n_ranks = RANKS;
+    job.progress = &progress;
+    progress.step = 1200;
+    progress.steps_total = 3000;
+    progress.epoch = 2;
+    progress.epochs = 3;
+    progress.step_in_epoch = 200;
+    progress.steps_per_epoch = 1000;
+    progress.phase = (char *)"training";
+}
+
+static const char *look(double now_s)
+{
+    return cli_comeback_line(&comeback, &job, now_s, line, sizeof(line));
+}
+
+static void recover(const char *reason)
+{
+    job.state = (char *)"RECOVERING";
+    job.reason = (char *)reason;
+}
+
+static void go_on(uint64_t step)
+{
+    job.state = (char *)"RUNNING";
+    job.reason = (char *)"";
+    for (uint32_t i = 0; i < RANKS; i++) {
+        ranks[i].state = (char *)"TRAINING";
+        ranks[i].step = step;
+    }
+}
+
+START_TEST(a_loss_is_said_when_it_begins_and_when_it_is_over)
+{
+    ck_assert_ptr_null(look(1));
+    ranks[2].state = (char *)"LOST";
+    recover("waits for node 2 to come back");
+
+    ck_assert_str_eq(look(2), "RECOVERING: waits for node 2 to come back");
+    ck_assert_ptr_null(look(2.5));
+    go_on(1234);
+    ck_assert_str_eq(look(2.8), "rank 2 was lost; went on from step 1234 after 0.80 s");
+    ck_assert_ptr_null(look(3));
+}
+END_TEST
+
+START_TEST(a_job_that_begins_at_a_checkpoint_says_so)
+{
+    (void)look(1);
+    recover("");
+    (void)look(2);
+    go_on(1100);
+    progress.step = 1234; /* of before */
+
+    ck_assert_str_eq(look(3), "went on from step 1100 after 1.00 s");
+}
+END_TEST
+
+/* What they held of the steps behind went with them. */
+START_TEST(what_is_trained_again_is_said)
+{
+    char text[160];
+    (void)look(1);
+    ck_assert_ptr_null(cli_comeback_again(text, sizeof(text), &job));
+    recover("");
+    (void)look(2);
+    go_on(1100);
+    job.again_from = 1101;
+    job.again_to = 1234;
+    ck_assert_str_eq(look(3), "went on from step 1100 after 1.00 s: steps 1101 to 1234 are trained "
+                              "again");
+    ck_assert_str_eq(cli_comeback_again(text, sizeof(text), &job),
+                     "steps 1101 to 1234, from the checkpoint of step 1100");
+    recover("");
+    (void)look(4);
+    go_on(1150); /* held by a rank */
+    ck_assert_str_eq(look(5), "went on from step 1150 after 1.00 s");
+    recover("");
+    (void)look(6);
+    go_on(1233);
+    job.again_from = 1234;
+    ck_assert_str_eq(look(7), "went on from step 1233 after 1.00 s: step 1234 is trained again");
+}
+END_TEST
+
+START_TEST(a_job_that_begins_anew_says_so)
+{
+    char text[160];
+    (void)look(1);
+    recover("");
+    (void)look(2);
+    go_on(0);
+    job.recoveries = 1;
+    job.generation = 2;
+    job.again_from = 1;
+    job.again_to = 1210;
+    ck_assert_uint_eq(cli_comeback_step(&job), 0);
+    ck_assert_str_eq(look(3), "began anew after 1.00 s: steps 1 to 1210 are trained again");
+    ck_assert_str_eq(cli_comeback_again(text, sizeof(text), &job),
+                     "steps 1 to 1210, for no rank had a checkpoint that could be read");
+}
+END_TEST
+
+START_TEST(the_schedulers_count_of_time_is_believed)
+{
+    job.recovering_ms = 5000;
+    job.ranks_lost = 4;
+    (void)look(1);
+    recover("");
+    (void)look(2);
+    go_on(0);
+    job.recovering_ms = 5320;
+
+    ck_assert_str_eq(look(60), "went on from step 1200 after 0.32 s");
+}
+END_TEST
+
+START_TEST(all_ranks_that_were_lost_meanwhile_are_named)
+{
+    (void)look(1);
+    recover("");
+    ranks[1].state = (char *)"LOST";
+    ck_assert_str_eq(look(1), "RECOVERING: rank 1 was lost");
+    ranks[1].state = (char *)"PREPARING";
+    ranks[11].state = (char *)"LOST";
+    (void)look(2);
+    ranks[5].state = (char *)"LOST";
+    (void)look(2);
+    go_on(1234);
+    ck_assert_str_eq(look(3), "ranks 1, 5 and 11 were lost; went on from step 1234 after 2.00 s");
+
+    recover("");
+    for (int i = 0; i < 9; i++) {
+        ranks[i].state = (char *)"LOST";
+    }
+    (void)look(4);
+    go_on(1300);
+    ck_assert_str_eq(look(5), "9 ranks were lost; went on from step 1300 after 1.00 s");
+}
+END_TEST
+
+START_TEST(what_was_too_short_to_be_seen_is_said_too)
+{
+    job.recoveries = 7;
+    job.ranks_lost = 7;
+    ck_assert_ptr_null(look(1));
+    job.recoveries = 8;
+    job.ranks_lost = 9;
+    job.recovering_ms = 40;
+
+    ck_assert_str_eq(look(2), "2 ranks were lost; went on from step 1200 after 0.04 s");
+    ck_assert_ptr_null(look(3));
+}
+END_TEST
+
+/* It takes each rank for one that comes back until it knows better. */
+START_TEST(a_scheduler_that_was_started_again_meanwhile_ends_no_stand_still)
+{
+    (void)look(1);
+    ranks[2].state = (char *)"LOST";
+    recover("waits for node 2 to come back");
+    (void)look(2);
+    go_on(1200);
+    ranks[2].state = (char *)"MISSING";
+    job.reason = (char *)"waits for the nodes of ranks 2";
+    ck_assert_ptr_null(look(3));
+    ranks[2].state = (char *)"LOST";
+    recover("waits for node 2 to come back");
+    ck_assert_ptr_null(look(4));
+
+    go_on(1234);
+    ck_assert_str_eq(look(8), "rank 2 was lost; went on from step 1234 after 6.00 s");
+}
+END_TEST
+
+START_TEST(a_job_that_fails_meanwhile_has_its_own_words)
+{
+    (void)look(1);
+    recover("");
+    (void)look(2);
+    job.state = (char *)"FAILED";
+
+    ck_assert_ptr_null(look(3));
+}
+END_TEST
+
+START_TEST(the_sum_is_there_where_a_rank_was_lost)
+{
+    ck_assert_ptr_null(cli_comeback_sum(line, sizeof(line), &job));
+    job.recoveries = 3;
+    job.ranks_lost = 4;
+    job.recovering_ms = 2100;
+    ck_assert_str_eq(cli_comeback_sum(line, sizeof(line), &job), "3 times (4 ranks lost, 2.10 s)");
+    recover("waits for node 2");
+    ck_assert_str_eq(cli_comeback_sum(line, sizeof(line), &job),
+                     "3 times (4 ranks lost, 2.10 s; stands still now)");
+}
+END_TEST
+
+START_TEST(a_job_that_has_not_come_back_was_not_recovered_0_times)
+{
+    recover("waits for node 2");
+    job.recoveries = 0;
+    job.ranks_lost = 1;
+    job.recovering_ms = 0;
+    ck_assert_str_eq(cli_comeback_sum(line, sizeof(line), &job), "1 rank lost, stands still");
+    job.recovering_ms = 30000;
+    ck_assert_str_eq(cli_comeback_sum(line, sizeof(line), &job),
+                     "1 rank lost, stands still for 30.0 s");
+    job.ranks_lost = 2;
+    job.state = (char *)"CANCELLED";
+    ck_assert_str_eq(cli_comeback_sum(line, sizeof(line), &job),
+                     "2 ranks lost, it stood still to the end");
+}
+END_TEST
+
+/* ---- on the display ---- */
+
+static char *text;
+static size_t text_size;
+static FILE *out;
+static struct cli_display display;
+
+static void display_setup(int live)
+{
+    out = open_memstream(&text, &text_size);
+    cli_display_init(&display, out, live, 120, NULL);
+}
+
+static size_t count_of(const char *what)
+{
+    size_t n = 0;
+    fflush(out);
+    for (const char *p = text; (p = strstr(p, what)) != NULL; p++) {
+        n++;
+    }
+    return n;
+}
+
+START_TEST(the_line_of_a_job_that_has_to_wait_says_where_it_is_and_for_what)
+{
+    recover("waits for node 2");
+
+    ck_assert_str_eq(cli_progress_line(line, sizeof(line), 120, &job, 5),
+                     "epoch 2/3  step  200/1000  RECOVERING: waits for node 2");
+    for (size_t width = 1; width < 80; width++) {
+        cli_progress_line(line, sizeof(line), width, &job, 5);
+        ck_assert_uint_le(cli_text_columns(line), width);
+    }
+}
+END_TEST
+
+START_TEST(a_log_gets_two_lines_of_a_loss_and_a_terminal_keeps_them)
+{
+    for (int live = 0; live <= 1; live++) {
+        setup();
+        display_setup(live);
+        cli_display_update(&display, &job, 1000);
+        ranks[2].state = (char *)"LOST";
+        recover("waits for node 2");
+        cli_display_update(&display, &job, 1001);
+        cli_display_update(&display, &job, 1001.1);
+        go_on(1234);
+        progress.step = 1235;
+        cli_display_update(&display, &job, 1001.5);
+        cli_display_end(&display);
+
+        ck_assert_uint_eq(count_of("RECOVERING: waits for node 2\n"), 1);
+        ck_assert_uint_eq(count_of("rank 2 was lost; went on from step 1234 after 0.50 s\n"), 1);
+        ck_assert_uint_eq(count_of("epoch 2/3  step  200/1000  RECOVERING"), live ? 2 : 0);
+        fclose(out);
+        free(text);
+    }
+}
+END_TEST
+
+START_TEST(a_terminal_never_shows_less_than_it_has_said)
+{
+    display_setup(1);
+    job.generation = progress.generation = 1;
+    cli_display_update(&display, &job, 1000);
+    recover("waits for node 2");
+    cli_display_update(&display, &job, 1001);
+    go_on(2001); /* of which the last report knew nothing */
+    job.recoveries = 1;
+    job.generation = 2;
+    cli_display_update(&display, &job, 1002);
+    ck_assert_uint_eq(count_of("epoch 3/3  step    1/1000"), 1);
+    ck_assert_uint_eq(count_of("epoch 2/3  step  200/1000"), 2);
+    progress.generation = 2;
+    progress.step = 2002;
+    progress.epoch = 3;
+    progress.step_in_epoch = 2;
+    cli_display_update(&display, &job, 1003);
+    ck_assert_uint_eq(count_of("epoch 3/3  step    2/1000"), 1);
+    fclose(out);
+    free(text);
+}
+END_TEST
+
+START_TEST(a_scheduler_that_was_started_again_does_not_take_the_progress_away)
+{
+    display_setup(1);
+    cli_display_update(&display, &job, 1000);
+    job.progress = NULL;
+    job.reason = (char *)"waits for the nodes of ranks 0 1";
+    cli_display_update(&display, &job, 1001);
+    job.reason = (char *)"";
+    cli_display_update(&display, &job, 1002);
+
+    ck_assert_uint_eq(count_of("\repoch 2/3"), 1);
+    ck_assert_uint_eq(count_of("epoch 2/3  step  200/1000"), 3);
+    ck_assert_uint_eq(count_of("RUNNING: waits for the nodes of ranks 0 1"), 1);
+    ck_assert_uint_eq(count_of("before the first step"), 0);
+    fclose(out);
+    free(text);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("cli_comeback");
+    TCase *tc = tcase_create("comeback");
+    tcase_add_checked_fixture(tc, setup, NULL);
+    tcase_add_test(tc, a_loss_is_said_when_it_begins_and_when_it_is_over);
+    tcase_add_test(tc, a_job_that_begins_at_a_checkpoint_says_so);
+    tcase_add_test(tc, what_is_trained_again_is_said);
+    tcase_add_test(tc, a_job_that_begins_anew_says_so);
+    tcase_add_test(tc, the_schedulers_count_of_time_is_believed);
+    tcase_add_test(tc, all_ranks_that_were_lost_meanwhile_are_named);
+    tcase_add_test(tc, what_was_too_short_to_be_seen_is_said_too);
+    tcase_add_test(tc, a_scheduler_that_was_started_again_meanwhile_ends_no_stand_still);
+    tcase_add_test(tc, a_job_that_fails_meanwhile_has_its_own_words);
+    tcase_add_test(tc, the_sum_is_there_where_a_rank_was_lost);
+    tcase_add_test(tc, a_job_that_has_not_come_back_was_not_recovered_0_times);
+    tcase_add_test(tc, the_line_of_a_job_that_has_to_wait_says_where_it_is_and_for_what);
+    tcase_add_test(tc, a_log_gets_two_lines_of_a_loss_and_a_terminal_keeps_them);
+    tcase_add_test(tc, a_terminal_never_shows_less_than_it_has_said);
+    tcase_add_test(tc, a_scheduler_that_was_started_again_does_not_take_the_progress_away);
+    suite_add_tcase(suite, tc);
+    return test_run(suite);
+}

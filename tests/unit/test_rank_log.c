@@ -1,0 +1,266 @@
+/* test_rank_log.c - loss lines once each, whatever was killed */
+#include "libworker/train/rank_log.h"
+#include "tests/test.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { PER_EPOCH = 4 };
+
+static const char *dir;
+static char path[128];
+
+static void setup(void)
+{
+    dir = test_dir_make();
+    snprintf(path, sizeof(path), "%s/worker_1.log", dir);
+}
+
+static void teardown(void)
+{
+    test_dir_remove(dir);
+}
+
+static const char *slurp(void)
+{
+    static char text[8192];
+    FILE *file = fopen(path, "r");
+    ck_assert_ptr_nonnull(file);
+    text[fread(text, 1, sizeof(text) - 1, file)] = '\0';
+    fclose(file);
+    return text;
+}
+
+static void append(const char *text)
+{
+    FILE *file = fopen(path, "a");
+    ck_assert_ptr_nonnull(file);
+    fputs(text, file);
+    fclose(file);
+}
+
+/* What a process prints of steps first to last, as msctl run opens its standard output. */
+static void live(const char *training, uint64_t first, uint64_t last)
+{
+    struct rank_log log;
+    int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+    ck_assert_int_ge(fd, 0);
+    rank_log_open(&log, fd, path, training, 1, 2, PER_EPOCH);
+    for (uint64_t i = first; i <= last; i++) {
+        rank_log_step(&log, i, 0.5F);
+    }
+    close(fd);
+}
+
+START_TEST(each_step_is_printed_once_behind_a_line_that_names_the_training)
+{
+    live("0123456789ab", 1, 3);
+    append("<5>rank.waits job=1\n");
+    live("0123456789ab", 1, 5);
+    live("0123456789ab", 4, 5);
+
+    ck_assert_str_eq(slurp(), "training 0123456789ab: rank 1 of 2\n"
+                              "epoch: 1 step: 1, loss is 0.5\n"
+                              "epoch: 1 step: 2, loss is 0.5\n"
+                              "epoch: 1 step: 3, loss is 0.5\n"
+                              "<5>rank.waits job=1\n"
+                              "epoch: 1 step: 4, loss is 0.5\n"
+                              "epoch: 2 step: 1, loss is 0.5\n");
+}
+END_TEST
+
+START_TEST(torn_last_line_is_dropped)
+{
+    live("0123456789ab", 1, 1);
+    append("epoch: 1 step: 2, loss");
+    live("0123456789ab", 1, 2);
+
+    ck_assert_str_eq(slurp(), "training 0123456789ab: rank 1 of 2\n"
+                              "epoch: 1 step: 1, loss is 0.5\n"
+                              "epoch: 1 step: 2, loss is 0.5\n");
+}
+END_TEST
+
+START_TEST(lines_of_another_training_count_for_nothing)
+{
+    append("epoch: 1 step: 4, loss is 0.25\n");
+    live("0123456789ab", 1, 1);
+    live("ba9876543210", 1, 1);
+    live("0123456789ab", 1, 1);
+
+    ck_assert_str_eq(slurp(), "epoch: 1 step: 4, loss is 0.25\n"
+                              "training 0123456789ab: rank 1 of 2\n"
+                              "epoch: 1 step: 1, loss is 0.5\n"
+                              "training ba9876543210: rank 1 of 2\n"
+                              "epoch: 1 step: 1, loss is 0.5\n"
+                              "training 0123456789ab: rank 1 of 2\n"
+                              "epoch: 1 step: 1, loss is 0.5\n");
+}
+END_TEST
+
+/* Ranks that somebody sends to one file, and his own line that is not at its end. */
+START_TEST(what_another_is_writing_stays)
+{
+    append("my run of today, which takes");
+    live("0123456789ab", 1, 1);
+    ck_assert_str_eq(slurp(), "my run of today, which takes\n"
+                              "training 0123456789ab: rank 1 of 2\n"
+                              "epoch: 1 step: 1, loss is 0.5\n");
+
+    append("training 0123456789ab: rank 0 of 2\nepoch: 1 step: 2, loss is 0.7\nepoch: 1 st");
+    live("0123456789ab", 2, 2);
+
+    ck_assert_ptr_nonnull(strstr(slurp(), "epoch: 1 step: 2, loss is 0.7\nepoch: 1 st\n"
+                                          "training 0123456789ab: rank 1 of 2\n"
+                                          "epoch: 1 step: 2, loss is 0.5\n"));
+}
+END_TEST
+
+static int open_log(struct rank_log *log)
+{
+    int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+    ck_assert_int_ge(fd, 0);
+    rank_log_open(log, fd, path, "0123456789ab", 1, 2, PER_EPOCH);
+    return fd;
+}
+
+/* It was in its step when it fell asleep, and its successor has made that and the next. */
+START_TEST(a_process_that_was_only_asleep_writes_into_nothing)
+{
+    struct rank_log first;
+    struct rank_log second;
+    struct rank_log third;
+    int asleep = open_log(&first);
+    rank_log_step(&first, 1, 0.5F);
+    int awake = open_log(&second);
+    rank_log_step(&second, 2, 0.5F);
+    rank_log_step(&second, 3, 0.5F);
+
+    rank_log_step(&first, 2, 0.5F);
+    int late = open_log(&third);
+    rank_log_step(&third, 3, 0.5F);
+    rank_log_step(&third, 4, 0.5F);
+
+    ck_assert_str_eq(slurp(), "training 0123456789ab: rank 1 of 2\n"
+                              "epoch: 1 step: 1, loss is 0.5\n"
+                              "epoch: 1 step: 2, loss is 0.5\n"
+                              "epoch: 1 step: 3, loss is 0.5\n"
+                              "epoch: 1 step: 4, loss is 0.5\n");
+    close(asleep);
+    close(awake);
+    close(late);
+}
+END_TEST
+
+/* Who finds another file at the path is not who takes it. */
+START_TEST(who_was_asleep_does_not_take_the_file_back)
+{
+    struct rank_log log;
+    int asleep = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+    ck_assert_int_ge(asleep, 0);
+    append("training 0123456789ab: rank 1 of 2\nepoch: 1 step: 1, loss is 0.5\n");
+    live("0123456789ab", 2, 2);
+
+    rank_log_open(&log, asleep, path, "0123456789ab", 1, 2, PER_EPOCH);
+    rank_log_step(&log, 2, 0.25F);
+
+    ck_assert_str_eq(slurp(), "training 0123456789ab: rank 1 of 2\n"
+                              "epoch: 1 step: 1, loss is 0.5\n"
+                              "epoch: 1 step: 2, loss is 0.5\n");
+    close(asleep);
+}
+END_TEST
+
+/* A file that is not the rank's alone stays: an older step, said late, is none of the last. */
+START_TEST(an_older_step_behind_a_later_one_hides_none)
+{
+    append("training 0123456789ab: rank 1 of 2\nepoch: 1 step: 3, loss is 0.5\n"
+           "epoch: 1 step: 2, loss is 0.5\n");
+    live("0123456789ab", 3, 4);
+
+    ck_assert_ptr_nonnull(strstr(slurp(), "step: 2, loss is 0.5\nepoch: 1 step: 4, loss is 0.5\n"));
+}
+END_TEST
+
+/* The folder takes no new file: the old one goes on. */
+START_TEST(a_log_that_cannot_be_made_anew_goes_on)
+{
+    char anew[160];
+    live("0123456789ab", 1, 1);
+    append("epoch: 1 st");
+    snprintf(anew, sizeof(anew), "%s.new", path);
+    ck_assert_int_eq(mkdir(anew, 0700), 0);
+
+    live("0123456789ab", 1, 2);
+
+    ck_assert_int_eq(rmdir(anew), 0);
+    ck_assert_str_eq(slurp(), "training 0123456789ab: rank 1 of 2\n"
+                              "epoch: 1 step: 1, loss is 0.5\n"
+                              "epoch: 1 step: 2, loss is 0.5\n");
+}
+END_TEST
+
+START_TEST(lines_longer_than_ours_hide_no_step)
+{
+    char big[3000];
+    memset(big, 'x', sizeof(big));
+    snprintf(big + sizeof(big) - 40, 40, "epoch: 1 step: 3, loss is 0.5\n");
+    live("0123456789ab", 1, 1);
+    append(big);
+    live("0123456789ab", 1, 2);
+
+    const char *end = strrchr(slurp(), 'x');
+    ck_assert_str_eq(end, "xepoch: 1 step: 3, loss is 0.5\nepoch: 1 step: 2, loss is 0.5\n");
+}
+END_TEST
+
+START_TEST(training_without_a_name_prints_all)
+{
+    live("", 1, 1);
+    live("", 1, 1);
+
+    ck_assert_str_eq(slurp(), "epoch: 1 step: 1, loss is 0.5\nepoch: 1 step: 1, loss is 0.5\n");
+}
+END_TEST
+
+START_TEST(what_is_no_file_gets_all_loss_lines_and_no_other)
+{
+    struct rank_log log;
+    char text[256];
+    int fds[2];
+    ck_assert_int_eq(pipe(fds), 0);
+
+    rank_log_open(&log, fds[1], NULL, "0123456789ab", 1, 2, PER_EPOCH);
+    rank_log_step(&log, 5, 0.5F);
+    rank_log_step(&log, 5, 0.5F);
+
+    ssize_t n = read(fds[0], text, sizeof(text) - 1);
+    ck_assert_int_gt(n, 0);
+    text[n] = '\0';
+    ck_assert_str_eq(text, "epoch: 2 step: 1, loss is 0.5\n");
+    close(fds[0]);
+    close(fds[1]);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("rank_log");
+    TCase *tc = tcase_create("rank_log");
+    tcase_add_checked_fixture(tc, setup, teardown);
+    tcase_add_test(tc, each_step_is_printed_once_behind_a_line_that_names_the_training);
+    tcase_add_test(tc, torn_last_line_is_dropped);
+    tcase_add_test(tc, lines_of_another_training_count_for_nothing);
+    tcase_add_test(tc, lines_longer_than_ours_hide_no_step);
+    tcase_add_test(tc, what_another_is_writing_stays);
+    tcase_add_test(tc, a_process_that_was_only_asleep_writes_into_nothing);
+    tcase_add_test(tc, who_was_asleep_does_not_take_the_file_back);
+    tcase_add_test(tc, an_older_step_behind_a_later_one_hides_none);
+    tcase_add_test(tc, a_log_that_cannot_be_made_anew_goes_on);
+
+    tcase_add_test(tc, training_without_a_name_prints_all);
+    tcase_add_test(tc, what_is_no_file_gets_all_loss_lines_and_no_other);
+    suite_add_tcase(suite, tc);
+    return test_run(suite);
+}

@@ -1,0 +1,296 @@
+/* test_sched_away.c - a process that was only away comes back with its rank: nothing was lost */
+#include "tests/unit/sched_recover_case.h"
+
+/* ---- the job's tries ----------------------------------------------------------------------------
+ */
+
+/* The connection of a rank's process is cut; it comes back as it was. */
+static void cut(uint32_t rank, uint64_t incarnation, uint64_t generation)
+{
+    fix_close(conns[rank]);
+    conns[rank] = come_back(rank, incarnation, 1, generation, 1);
+}
+
+/* Its process dies, and the next one of its node takes the rank. */
+static void die(uint32_t rank, uint64_t next_incarnation)
+{
+    fix_close(conns[rank]);
+    conns[rank] = fix_register(rank == 0 ? "w0" : "w1", next_incarnation);
+}
+
+START_TEST(cut_connections_spend_no_try_however_many)
+{
+    running(2);
+    progress(1, 41);
+    for (uint64_t i = 0; i < 3 * MS_RESTARTS_MAX; i++) {
+        cut(0, 1, 1 + i);
+        all_ready_at(2 + i, 2, 41);
+        fix_job_is(1, "RUNNING", "");
+    }
+}
+END_TEST
+
+/* Deaths at the step count as before, and their causes name no cut. */
+START_TEST(a_cut_is_no_death_and_hides_none)
+{
+    running(2);
+    progress(1, 41);
+    uint64_t generation = 1;
+    for (uint64_t i = 0; i < MS_RESTARTS_MAX; i++) {
+        cut(0, i == 0 ? 1 : 10 + i - 1, generation);
+        all_ready_at(++generation, 2, 41);
+        die(0, 10 + i);
+        all_ready_at(++generation, 2, 41);
+        fix_job_is(1, "RUNNING", "");
+    }
+
+    fix_close(conns[0]);
+
+    ended(JOB_FAILED, "rank 0 was lost 4 times, and the job did not get beyond step 41");
+    ck_assert_ptr_nonnull(strstr(fix_stored(1)->reason, "(4 times)"));
+}
+END_TEST
+
+START_TEST(who_is_cut_off_and_killed_meanwhile_was_lost)
+{
+    running(2);
+    progress(1, 41);
+    cut(0, 1, 1);
+    for (uint64_t i = 0; i < MS_RESTARTS_MAX; i++) {
+        all_ready_at(2 + i, 2, 41);
+        die(0, 20 + i);
+    }
+    all_ready_at(2 + MS_RESTARTS_MAX, 2, 41);
+
+    fix_close(conns[0]);
+    ended(JOB_FAILED, "rank 0 was lost 4 times");
+}
+END_TEST
+
+/* Its rank is another process's by then: that it was away has cost the job this one. */
+START_TEST(who_comes_back_too_late_was_lost)
+{
+    running(2);
+    progress(1, 41);
+    for (uint64_t i = 0; i < MS_RESTARTS_MAX; i++) {
+        char id[8];
+        snprintf(id, sizeof(id), "s%u", (unsigned)i);
+        uint64_t spare = fix_register(id, 50 + i);
+        fix_close(conns[0]);
+        conns[0] = spare;
+        all_ready_at(2 + i, 2, 41);
+        fix_job_is(1, "RUNNING", "");
+        uint64_t late = i == 0 ? come_back(0, 1, 1, 1, 1) : 0;
+        ck_assert(late == 0 || fix_heard(late, MS_MSG_STOP) != NULL);
+    }
+
+    fix_close(conns[0]);
+    ended(JOB_FAILED, "rank 0 was lost 4 times");
+}
+END_TEST
+
+/* A silent process (SIGSTOP) is given up after its lease, and may come back all the same. */
+START_TEST(who_was_silent_for_a_lease_and_comes_back_was_away)
+{
+    running(2);
+    progress(1, 41);
+    for (uint64_t i = 0; i < 2 * MS_RESTARTS_MAX; i++) {
+        const int64_t half_ms = fix_config(SCHED_STANDING, 0).lease_ms / 2 + 1;
+        fix_pass(half_ms);
+        fix_beat(conns[1]);
+        fix_pass(half_ms);
+        fix_job_is(1, "RECOVERING", "it was silent for");
+        conns[0] = come_back(0, 1, 1, 1 + i, 1);
+        all_ready_at(2 + i, 2, 41);
+        fix_job_is(1, "RUNNING", "");
+    }
+}
+END_TEST
+
+/* What was in vain before is made good by it, and so is what was none. */
+START_TEST(a_step_that_is_told_of_meanwhile_counts)
+{
+    running(2);
+    progress(1, 41);
+    for (uint64_t i = 0; i < 2; i++) {
+        die(1, 20 + i);
+        all_ready_at(2 + i, 2, 41);
+    }
+    fix_close(conns[1]);
+    progress(3, 42);
+    conns[1] = come_back(1, 21, 1, 3, 1);
+    all_ready_at(4, 2, 42);
+    for (uint64_t i = 0; i < MS_RESTARTS_MAX; i++) {
+        die(1, 30 + i);
+        all_ready_at(5 + i, 2, 42);
+        fix_job_is(1, "RUNNING", "");
+    }
+
+    fix_close(conns[1]);
+    ended(JOB_FAILED, "rank 1 was lost 4 times, and the job did not get beyond step 42");
+}
+END_TEST
+
+START_TEST(a_newcomer_that_is_cut_off_has_not_stumbled)
+{
+    running(2);
+    die(1, 20);
+    for (uint64_t i = 0; i < 2 * MS_STUMBLES_MAX; i++) {
+        fix_close(conns[1]);
+        conns[1] = come_back(1, 20, 1, 2 + i, 0);
+        assigned(1, 3 + i);
+    }
+}
+END_TEST
+
+/* What peers complain of is the process's own link: that it was cut off, too, excuses nothing. */
+START_TEST(who_is_given_up_for_a_complaint_is_not_excused)
+{
+    running(2);
+    progress(1, 41);
+    for (uint64_t i = 0; i < MS_RESTARTS_MAX; i++) {
+        peer_report(1 + i, 1, 1);
+        fix_pass(MS_BLAME_MS);
+        if (fix_heard(conns[1], MS_MSG_STOP) != NULL) {
+            cut(1, 2, 1 + i); /* before it has let go */
+        }
+        all_ready_at(2 + i, 2, 41);
+        fix_job_is(1, "RUNNING", "");
+    }
+    peer_report(1 + MS_RESTARTS_MAX, 1, 1);
+    fix_pass(MS_BLAME_MS);
+    ended(JOB_FAILED, "rank 1 was lost 4 times");
+}
+END_TEST
+
+/* ---- its host -----------------------------------------------------------------------------------
+ */
+
+/* Ranks 0 and 1 on a-good, 2 and 3 on b-bad. */
+static void two_hosts(void)
+{
+    start(SCHED_STANDING, 0);
+    conns[0] = node_on("w0", 1, "a-good");
+    conns[1] = node_on("w1", 2, "a-good");
+    conns[2] = node_on("w2", 3, "b-bad");
+    conns[3] = node_on("w3", 4, "b-bad");
+    submit(4);
+    fix_plan(conns[0], 1, 1, FIX_PLAN);
+    all_ready_at(1, 4, 0);
+    fix_job_is(1, "RUNNING", "");
+}
+
+/* To b-bad, as it was. */
+static void back(uint32_t rank, uint64_t incarnation, uint64_t generation)
+{
+    conns[rank] = fix_open(MS_ROLE_WORKER, "host-certificate");
+    Ms__Register msg = fix_node(rank == 2 ? "w2" : "w3", incarnation);
+    msg.host_name = msg.host_id = (char *)"b-bad";
+    msg.job = 1;
+    msg.generation = generation;
+    msg.rank = rank;
+    msg.running = 1;
+    fix_say(conns[rank], MS_MSG_REGISTER, &msg.base);
+}
+
+START_TEST(a_host_whose_connections_were_cut_is_taken_back)
+{
+    two_hosts();
+    fix_close(conns[2]);
+    fix_close(conns[3]);
+    ck_assert(fix_logged("host.set_aside"));
+
+    back(2, 3, 1);
+
+    ck_assert(fix_logged("host.taken_back"));
+    ck_assert_int_eq(n_events("host.taken_back"), 1);
+    ck_assert_str_eq(fix_effect(SCHED_DO_DROP_ASIDE)->aside->key, "#b-bad");
+    ck_assert_str_eq(fix_show_node("w2")->reason, "");
+    back(3, 4, 1);
+    ck_assert_int_eq(n_events("host.taken_back"), 0);
+    all_ready_at(2, 4, 5);
+    fix_close(conns[2]);
+    ck_assert(!fix_logged("host.set_aside")); /* it is the first that it loses */
+}
+END_TEST
+
+START_TEST(of_one_that_died_and_one_that_was_away_one_was_lost)
+{
+    two_hosts();
+    fix_close(conns[2]);
+    fix_close(conns[3]);
+    back(3, 4, 1);
+    ck_assert(fix_logged("host.taken_back"));
+    conns[2] = node_on("w2", 20, "b-bad");
+    all_ready_at(2, 4, 5);
+    fix_job_is(1, "RUNNING", "");
+
+    fix_close(conns[3]);
+
+    ck_assert(fix_logged("host.set_aside"));
+}
+END_TEST
+
+/* It lost two; then one more is away, and back a second later. */
+START_TEST(what_two_deaths_cost_a_host_is_not_taken_back)
+{
+    two_hosts();
+    for (uint32_t rank = 2; rank < 4; rank++) {
+        fix_close(conns[rank]);
+        conns[rank] = node_on(rank == 2 ? "w2" : "w3", 20 + rank, "b-bad");
+        all_ready_at(rank, 4, rank);
+    }
+    const int64_t until_ms = fix.now.wall_ms + MS_HOST_ASIDE_MS;
+    fix_pass(1000);
+    fix_close(conns[2]);
+    ck_assert_int_eq(fix_effect(SCHED_DO_PUT_ASIDE)->aside->until_ms, until_ms + 1000);
+    ck_assert_ptr_nonnull(strstr(fix_effect(SCHED_DO_PUT_ASIDE)->aside->why, "rank 2"));
+
+    back(2, 22, 3);
+
+    ck_assert(!fix_logged("host.taken_back"));
+    ck_assert_int_eq(fix_effect(SCHED_DO_PUT_ASIDE)->aside->until_ms, until_ms);
+    ck_assert_ptr_nonnull(strstr(fix_effect(SCHED_DO_PUT_ASIDE)->aside->why, "rank 3"));
+    ck_assert_ptr_nonnull(strstr(fix_show_node("w3")->reason, "the last: rank 3"));
+}
+END_TEST
+
+/* More than are known by number at once. */
+START_TEST(a_host_that_loses_many_forgets_the_oldest)
+{
+    two_hosts();
+    for (uint64_t i = 0; i < 3 * MS_HOST_LOSSES; i++) {
+        fix_close(conns[2]);
+        conns[2] = node_on("w2", 20 + i, "b-bad");
+        all_ready_at(2 + i, 4, 1 + i);
+        fix_job_is(1, "RUNNING", "");
+    }
+    ck_assert_ptr_nonnull(strstr(fix_show_node("w2")->reason, "set aside"));
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("sched_away");
+
+    TCase *t = tcase_create("tries");
+    tcase_add_checked_fixture(t, NULL, fix_end);
+    tcase_add_test(t, cut_connections_spend_no_try_however_many);
+    tcase_add_test(t, a_cut_is_no_death_and_hides_none);
+    tcase_add_test(t, who_is_cut_off_and_killed_meanwhile_was_lost);
+    tcase_add_test(t, who_comes_back_too_late_was_lost);
+    tcase_add_test(t, who_was_silent_for_a_lease_and_comes_back_was_away);
+    tcase_add_test(t, a_step_that_is_told_of_meanwhile_counts);
+    tcase_add_test(t, a_newcomer_that_is_cut_off_has_not_stumbled);
+    tcase_add_test(t, who_is_given_up_for_a_complaint_is_not_excused);
+    suite_add_tcase(suite, t);
+
+    t = tcase_create("host");
+    tcase_add_checked_fixture(t, NULL, fix_end);
+    tcase_add_test(t, a_host_whose_connections_were_cut_is_taken_back);
+    tcase_add_test(t, of_one_that_died_and_one_that_was_away_one_was_lost);
+    tcase_add_test(t, what_two_deaths_cost_a_host_is_not_taken_back);
+    tcase_add_test(t, a_host_that_loses_many_forgets_the_oldest);
+    suite_add_tcase(suite, t);
+    return test_run(suite);
+}

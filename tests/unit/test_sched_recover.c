@@ -1,0 +1,581 @@
+/* test_sched_recover.c - a rank is lost, and its job goes on: who takes it, what is told, when it
+ * is enough */
+#include "tests/unit/sched_recover_case.h"
+
+#include "daemon/sched/state.h"
+
+/* ---- who takes it -------------------------------------------------------------------------------
+ */
+
+START_TEST(an_idle_node_takes_the_lost_rank_at_once)
+{
+    running(2);
+    uint64_t spare = fix_register("w7", 7);
+
+    fix_close(conns[1]);
+
+    const struct sched_job_row *row = fix_stored(1);
+    ck_assert_int_eq(row->state, JOB_RECOVERING);
+    ck_assert_uint_eq(row->generation, 2);
+    ck_assert_str_eq(fix_effect(SCHED_DO_PUT_MEMBER)->member->node_id, "w7");
+    ck_assert_int_eq(fix_effects(SCHED_DO_PUT_MEMBER), 1);
+    ck_assert_int_eq(n_events("job.rank_lost"), 1);
+    ck_assert_int_eq(n_events("job.recovering"), 1);
+    conns[1] = spare;
+    const Ms__Assign *msg = assigned(0, 2);
+    ck_assert_str_eq(msg->members[1]->node_id, "w7");
+    assigned(1, 2);
+    ck_assert_uint_eq(fix_count(MS_MSG_PLAN), 1); /* the other one has made it */
+    ck_assert_ptr_nonnull(fix_heard(spare, MS_MSG_PLAN));
+    ck_assert_uint_eq(fix_count(MS_MSG_STOP), 0);
+    fix_job_is(1, "RECOVERING", "generation 2: waits for ranks 0 1");
+}
+END_TEST
+
+START_TEST(all_go_on_when_all_are_ready)
+{
+    running(2);
+    uint64_t spare = fix_register("w7", 7);
+    fix_close(conns[1]);
+    conns[1] = spare;
+    fix.now.mono_ms += 800;
+    ready_at(2, 0, 41);
+    Ms__RankReady msg = ready_message(2, 1, 41);
+    msg.state_from = MS_STATE_PULLED;
+    msg.state_bytes = 5000;
+    msg.state_ms = 3;
+    msg.prepared_ms = 70;
+    ck_assert_uint_eq(fix_count(MS_MSG_START), 0);
+
+    fix_say(spare, MS_MSG_RANK_READY, &msg.base);
+
+    ck_assert_uint_eq(fix_count(MS_MSG_START), 2);
+    ck_assert_int_eq(fix_stored(1)->state, JOB_RUNNING);
+    const struct sched_event_row *event = fix_effect(SCHED_DO_PUT_EVENT)->event;
+    ck_assert_str_eq(event->kind, "job.recovered");
+    ck_assert_ptr_nonnull(strstr(event->text, "goes on after step 41"));
+    ck_assert_ptr_nonnull(strstr(event->text,
+                                 "rank 1 (node w7) took 5000 bytes from rank 0 in 3 ms, "
+                                 "after 70 ms for data and plan"));
+    const Ms__JobInfo *info = fix_show(1);
+    ck_assert_uint_eq(info->recoveries, 1);
+    ck_assert_uint_eq(info->ranks_lost, 1);
+    ck_assert_uint_eq(info->recovering_ms, 800);
+    for (uint32_t rank = 0; rank < 2; rank++) {
+        fix_done(conns[rank], 1, 2, rank, 0, "");
+    }
+    ended(JOB_SUCCEEDED, "all 2 ranks finished");
+}
+END_TEST
+
+static const char *lose_all_and_go_on(uint32_t state_from, uint64_t step, uint64_t told)
+{
+    fix_close(conns[0]);
+    fix_close(conns[1]);
+    conns[0] = fix_register("w0", 11);
+    conns[1] = fix_register("w1", 12);
+    Ms__RankReady msg = ready_message(2, 0, step);
+    msg.state_from = state_from;
+    msg.told = told;
+    fix_say(conns[0], MS_MSG_RANK_READY, &msg.base);
+    msg = ready_message(2, 1, step);
+    msg.state_from = state_from;
+    fix_say(conns[1], MS_MSG_RANK_READY, &msg.base);
+    ck_assert_str_eq(fix_effect(SCHED_DO_PUT_EVENT)->event->kind, "job.recovered");
+    return fix_effect(SCHED_DO_PUT_EVENT)->event->text;
+}
+
+static const struct {
+    uint32_t from;
+    uint64_t step, heard, told, again_from, again_to;
+    const char *words;
+} rollbacks[] = {
+    {MS_STATE_CHECKPOINT, 40, 57, 0, 41, 57,
+     "generation 2: goes on from the checkpoint of step 40: steps 41 to 57 are trained again; it"},
+    {MS_STATE_CHECKPOINT, 40, 57, 60, 41, 60, "of step 40: steps 41 to 60 are trained again; it"},
+    {MS_STATE_CHECKPOINT, 56, 57, 0, 57, 57, "of step 56: step 57 is trained again; it"},
+    {MS_STATE_CHECKPOINT, 57, 57, 57, 0, 0, "goes on from the checkpoint of step 57; it stood"},
+    {MS_STATE_KEPT, 0, 57, 0, 1, 57,
+     "generation 2: begins anew, for no rank has a checkpoint that can be read: steps 1 to 57 are "
+     "trained again; it"},
+    {MS_STATE_KEPT, 0, 1, 0, 0, 0, "goes on after step 0; it stood"}, /* whom it was lost with */
+    {MS_STATE_KEPT, 56, 57, 0, 0, 0, "goes on after step 56; it stood"},
+};
+
+START_TEST(what_no_rank_held_any_more_is_trained_again_and_told)
+{
+    running(2);
+    progress(1, rollbacks[_i].heard);
+
+    const char *text =
+        lose_all_and_go_on(rollbacks[_i].from, rollbacks[_i].step, rollbacks[_i].told);
+
+    ck_assert_msg(strstr(text, rollbacks[_i].words) != NULL, "%s", text);
+    const Ms__JobInfo *info = fix_show(1);
+    ck_assert_uint_eq(info->again_from, rollbacks[_i].again_from);
+    ck_assert_uint_eq(info->again_to, rollbacks[_i].again_to);
+}
+END_TEST
+
+START_TEST(without_a_node_nothing_is_stored_and_the_next_process_takes_it)
+{
+    running(2);
+
+    fix_close(conns[1]);
+
+    ck_assert_ptr_null(fix_stored(1));
+    ck_assert_uint_eq(fix_count(MS_MSG_ASSIGN), 0);
+    ck_assert_uint_eq(fix_count(MS_MSG_STOP), 0);
+    fix_job_is(1, "RECOVERING", "waits for a node to take rank 1: start its worker again");
+    fix.now.mono_ms += 300;
+    ck_assert_uint_eq(fix_show(1)->recovering_ms, 300); /* it stands still now */
+    conns[1] = fix_register("w1", 12);
+    ck_assert_int_eq(fix_stored(1)->state, JOB_RECOVERING);
+    ck_assert_uint_eq(assigned(1, 2)->members[1]->incarnation, 12);
+    assigned(0, 2);
+}
+END_TEST
+
+START_TEST(a_process_that_was_given_up_takes_its_rank_back)
+{
+    running(2);
+    fix.now.mono_ms += FIX_LEASE_MS / 2;
+    fix_beat(conns[0]);
+    fix_pass(FIX_LEASE_MS / 2); /* w1 is silent, and lost */
+    fix_job_is(1, "RECOVERING", "waits for a node");
+
+    conns[1] = come_back(1, 2, 1, 1, 1);
+
+    ck_assert_uint_eq(fix_count(MS_MSG_STOP), 0);
+    assigned(0, 2);
+    ck_assert_uint_eq(assigned(1, 2)->members[1]->incarnation, 2);
+    ck_assert_uint_eq(fix_count(MS_MSG_PLAN), 0 + 1); /* whether it has the plan is not known */
+}
+END_TEST
+
+/* It heard of no round since, so that its claim is not the rank that was taken from it. */
+START_TEST(who_was_let_go_without_hearing_of_it_does_not_take_its_rank_back)
+{
+    running(2);
+    for (uint64_t generation = 1; generation <= 2; generation++) {
+        peer_report(generation, 0, 1);
+        fix_pass(MS_BLAME_MS);
+    }
+    fix_job_is(1, "RECOVERING", "waits for a node to take rank 1");
+
+    conns[1] = come_back(1, 2, 1, 1, 1);
+
+    ck_assert_uint_eq(fix_count(MS_MSG_ASSIGN), 0);
+    const Ms__Stop *stop = (const Ms__Stop *)fix_heard(conns[1], MS_MSG_STOP);
+    ck_assert_ptr_nonnull(stop);
+    ck_assert_uint_eq(stop->generation, 1);
+    fix_stopped(conns[1], 1, 1, 1);
+    assigned(0, 3);
+    assigned(1, 3);
+}
+END_TEST
+
+START_TEST(who_comes_back_after_another_took_its_rank_is_stopped)
+{
+    running(2);
+    uint64_t spare = fix_register("w7", 7);
+    fix.now.mono_ms += FIX_LEASE_MS / 2;
+    fix_beat(conns[0]);
+    fix_beat(spare);
+    fix_pass(FIX_LEASE_MS / 2);
+
+    uint64_t late = come_back(1, 2, 1, 1, 1);
+
+    const Ms__Stop *stop = fix_heard(late, MS_MSG_STOP);
+    ck_assert_ptr_nonnull(stop);
+    ck_assert_uint_eq(stop->generation, 1);
+    fix_job_is(1, "RECOVERING", "generation 2");
+}
+END_TEST
+
+START_TEST(several_ranks_are_filled_together_or_not_at_all)
+{
+    running(4);
+    fix_close(conns[1]);
+    fix_close(conns[2]);
+
+    fix_register("w1", 11);
+    ck_assert_uint_eq(fix_count(MS_MSG_ASSIGN), 0);
+    fix_register("w9", 12);
+
+    ck_assert_uint_eq(fix_count(MS_MSG_ASSIGN), 4);
+    ck_assert_int_eq(fix_effects(SCHED_DO_PUT_MEMBER), 2);
+}
+END_TEST
+
+START_TEST(all_ranks_may_be_lost_at_once)
+{
+    running(2);
+    fix_close(conns[0]);
+    fix_close(conns[1]);
+    fix_job_is(1, "RECOVERING", "take ranks 0 1");
+
+    conns[0] = fix_register("w0", 11);
+    conns[1] = fix_register("w1", 12);
+
+    assigned(0, 2);
+    assigned(1, 2);
+    ck_assert_uint_eq(fix_count(MS_MSG_PLAN), 2);
+}
+END_TEST
+
+START_TEST(a_loss_within_a_round_makes_the_next_one)
+{
+    running(3);
+    fix_close(conns[2]);
+    conns[2] = fix_register("w2", 13);
+    assigned(2, 2);
+    ready_at(2, 0, 5);
+
+    fix_close(conns[1]);
+    ck_assert_uint_eq(fix_count(MS_MSG_ASSIGN), 0);
+    conns[1] = fix_register("w1", 14);
+
+    for (uint32_t rank = 0; rank < 3; rank++) {
+        assigned(rank, 3);
+    }
+    ck_assert_uint_eq(fix_count(MS_MSG_PLAN), 2); /* w2 had not said that it has made it */
+    ready_at(2, 2, 5);                            /* crossed: of the round before */
+    ck_assert_uint_eq(fix_count(MS_MSG_START), 0);
+    all_ready_at(3, 3, 5);
+    ck_assert_uint_eq(fix_count(MS_MSG_START), 3);
+}
+END_TEST
+
+static void says_done(uint64_t conn, uint64_t generation, int code, int leaving)
+{
+    Ms__RankDone msg = MS__RANK_DONE__INIT;
+    msg.job = 1;
+    msg.generation = generation;
+    msg.code = code;
+    msg.leaving = leaving;
+    msg.text = (char *)"it takes no rank now";
+    fix_say(conn, MS_MSG_RANK_DONE, &msg.base);
+}
+
+/* TERM, while a round is on its way to it: that it leaves was said of the generation before. */
+START_TEST(who_leaves_may_decline_the_round)
+{
+    running(2);
+    conns[2] = fix_register("w7", 7);
+    fix_close(conns[1]);
+    assigned(0, 2);
+
+    says_done(conns[0], 1, MS_E_CANCELLED, 1);
+    says_done(conns[0], 2, MS_E_FULL, 0);
+
+    fix_job_is(1, "RECOVERING", "waits for a node");
+    conns[3] = fix_register("w8", 8);
+    const Ms__Assign *msg = (const Ms__Assign *)fix_heard(conns[3], MS_MSG_ASSIGN);
+    ck_assert_ptr_nonnull(msg);
+    ck_assert_str_eq(msg->members[0]->node_id, "w8");
+}
+END_TEST
+
+START_TEST(a_rank_that_was_done_takes_part_again)
+{
+    running(2);
+    uint64_t spare = fix_register("w7", 7);
+    fix_done(conns[0], 1, 1, 0, 0, "");
+
+    fix_close(conns[1]);
+
+    conns[1] = spare;
+    assigned(0, 2);
+    all_ready_at(2, 2, 120);
+    ck_assert_uint_eq(fix_count(MS_MSG_START), 2);
+    fix_done(conns[0], 1, 2, 0, 0, "");
+    fix_done(conns[1], 1, 2, 1, 0, "");
+    ended(JOB_SUCCEEDED, "");
+}
+END_TEST
+
+START_TEST(jobs_that_wait_let_a_lost_rank_be_taken_first)
+{
+    running(2);
+    fix_close(conns[0]);
+    fix_close(conns[1]);
+    uint64_t alice = fix_open(MS_ROLE_USER, "alice");
+    Ms__Submit msg = fix_job(1);
+    fix_say(alice, MS_MSG_SUBMIT, &msg.base);
+
+    conns[0] = fix_register("w8", 11);
+
+    ck_assert_uint_eq(fix_count(MS_MSG_ASSIGN), 0);
+    fix_job_is(2, "QUEUED", "waits behind a job that lost ranks");
+    conns[1] = fix_register("w9", 12);
+    ck_assert_uint_eq(fix_count(MS_MSG_ASSIGN), 2);
+}
+END_TEST
+
+START_TEST(a_pause_longer_than_the_lease_keeps_no_node_from_the_others)
+{
+    running(2);
+    fix_close(conns[1]);
+    fix_close(fix_register("w1", 12));
+    uint64_t last = fix_register("w1", 13);
+    fix.s->cfg.lease_ms = 50; /* and the pause is 100 */
+    fix_close(last);
+    uint64_t spare = fix_register("w8", 11);
+    Ms__Submit msg = fix_job(1);
+    fix_say(fix_open(MS_ROLE_USER, "alice"), MS_MSG_SUBMIT, &msg.base);
+    fix_job_is(2, "QUEUED", "waits behind a job that lost ranks");
+
+    for (int i = 0; i < 2; i++) {
+        fix_beat(conns[0]);
+        fix_beat(spare);
+        fix_pass(30);
+    }
+
+    fix_job_is(2, "PLACING", "to choose the plan");
+}
+END_TEST
+
+/* ---- run, dynamic -------------------------------------------------------------------------------
+ */
+
+START_TEST(in_a_run_a_loss_before_the_start_is_no_end)
+{
+    start(SCHED_RUN, 0);
+    conns[0] = fix_register("0", 1);
+    conns[1] = fix_register("1", 2);
+    submit(2);
+
+    fix_close(conns[0]); /* which was to choose the plan */
+
+    fix_job_is(1, "PLACING", "waits for a node to take rank 0");
+    ck_assert_uint_eq(fix_count(MS_MSG_STOP), 0);
+    conns[0] = fix_register("0", 3);
+    const Ms__Assign *msg = fix_heard(conns[1], MS_MSG_ASSIGN);
+    ck_assert_uint_eq(msg->generation, 2);
+    ck_assert_uint_eq(msg->plan_from, MS_PLAN_RANK_0);
+    fix_plan(conns[0], 1, 2, FIX_PLAN);
+    ck_assert_uint_eq(fix_count(MS_MSG_PLAN), 2);
+    all_ready_at(2, 2, 0);
+    fix_job_is(1, "RUNNING", "");
+}
+END_TEST
+
+static uint64_t worker(const char *id, uint64_t incarnation)
+{
+    uint64_t conn = fix_open(MS_ROLE_WORKER, "host-certificate");
+    Ms__Register msg = fix_node(id, incarnation);
+    msg.worker_num = 2;
+    msg.job_json.data = (uint8_t *)"{}";
+    msg.job_json.len = 2;
+    fix_say(conn, MS_MSG_REGISTER, &msg.base);
+    return conn;
+}
+
+START_TEST(in_a_dynamic_cluster_only_a_vacant_rank_lets_somebody_in)
+{
+    start(SCHED_DYNAMIC, 2);
+    conns[0] = worker("0", 1);
+    conns[1] = worker("some-host-1", 2);
+    ck_assert_uint_eq(fix_count(MS_MSG_ASSIGN), 2);
+    fix_plan(conns[0], 1, 1, FIX_PLAN);
+    all_ready_at(1, 2, 0);
+    uint64_t extra = worker("other", 3);
+    fix_refused(extra, MS_E_REFUSED, "all 2 ranks are taken");
+    fix_close(conns[1]);
+
+    extra = worker("0", 4); /* rank 0 is not the one */
+    ck_assert_uint_eq(fix_count(MS_MSG_ASSIGN), 0);
+    conns[1] = worker("other", 5);
+
+    ck_assert_uint_eq(fix_count(MS_MSG_ASSIGN), 2);
+    extra = worker("third", 6);
+    fix_refused(extra, MS_E_REFUSED, "all 2 ranks are taken");
+}
+END_TEST
+
+/* Of the two that had the ranks one is awaited still: in the place of the other is another one. */
+START_TEST(in_a_dynamic_cluster_nobody_takes_the_place_of_who_has_to_come_back)
+{
+    struct sched_config cfg = fix_config(SCHED_DYNAMIC, 2);
+    cfg.has_database = 1;
+    cfg.recovery = 1;
+    fix_create(&cfg);
+    struct sched_job_row row = job_row(1, JOB_RUNNING);
+    row.recovery = true;
+    ck_ms_ok(sched_load_job(fix.s, &row, err));
+    load_members(1);
+    loaded();
+    uint64_t conn = worker("w1", 9);                                    /* the next process */
+    fix_pass(MS_HANDSHAKE_MS + FIX_LEASE_MS / MS_HEARTBEATS_PER_LEASE); /* rank 1 is lost */
+    fix_job_is(1, "RECOVERING", "waits for the nodes of rank 0");
+    fix_close(conn);
+    ck_assert_ptr_nonnull(fix_heard(worker("spare", 3), MS_MSG_REGISTERED));
+
+    conn = worker("w1", 9);
+
+    fix_refused(conn, MS_E_REFUSED, "all 2 ranks are taken");
+    worker("w0", 10);
+    ck_assert_uint_eq(fix_count(MS_MSG_ASSIGN), 2);
+}
+END_TEST
+
+/* ---- a restart of the scheduler -----------------------------------------------------------------
+ */
+
+static int says_event(const char *kind, const char *part)
+{
+    size_t n = 0;
+    int found = 0;
+    const struct sched_effect *effects = sched_effects(fix.s, &n);
+    for (size_t i = 0; i < n; i++) {
+        found |= effects[i].kind == SCHED_DO_PUT_EVENT &&
+                 strcmp(effects[i].event->kind, kind) == 0 &&
+                 strstr(effects[i].event->text, part) != NULL;
+    }
+    return found;
+}
+
+START_TEST(after_a_restart_who_is_missing_is_replaced)
+{
+    load(JOB_RUNNING); /* in generation 11 */
+    conns[0] = come_back(0, 100, 1, 11, 1);
+    fix_pass(FIX_LEASE_MS / 2);
+    fix_beat(conns[0]);
+    fix_pass(FIX_LEASE_MS / 2 + 3000);
+    ck_assert(says_event("job.rank_lost", "11, no step was told since the scheduler started: "));
+    fix_beat(conns[0]);
+    fix_job_is(1, "RECOVERING", "waits for a node to take rank 1");
+
+    conns[1] = fix_register("w1", 12);
+
+    assigned(0, 12);
+    assigned(1, 12);
+    ck_assert_ptr_nonnull(fix_heard(conns[1], MS_MSG_PLAN));
+}
+END_TEST
+
+START_TEST(after_a_restart_what_was_recovered_is_counted_still)
+{
+    running(2);
+    fix_close(conns[1]);
+    conns[1] = fix_register("w1", 12);
+    const struct sched_job_row *row = fix_stored(1);
+    uint8_t results[256];
+    const size_t bytes = row->results_bytes;
+    ck_assert(bytes > 0 && bytes <= sizeof(results));
+    memcpy(results, row->results, bytes);
+
+    struct sched_config cfg = fix_config(SCHED_STANDING, 0);
+    fix_create(&cfg);
+    struct sched_job_row again = job_row(1, JOB_RECOVERING);
+    again.recovery = true;
+    again.results = results;
+    again.results_bytes = bytes;
+    ck_ms_ok(sched_load_job(fix.s, &again, err));
+    load_members(1);
+    loaded();
+
+    ck_assert_uint_eq(fix_show(1)->ranks_lost, 1);
+}
+END_TEST
+
+START_TEST(after_a_restart_another_process_of_the_node_takes_the_rank)
+{
+    load(JOB_RUNNING);
+    conns[0] = come_back(0, 100, 1, 11, 1);
+
+    conns[1] = fix_register("w1", 12);
+
+    assigned(0, 12);
+    assigned(1, 12);
+}
+END_TEST
+
+/* All on one host, which is set aside when it lost two. */
+START_TEST(after_a_restart_each_node_takes_its_own_rank_whichever_comes_first)
+{
+    const uint32_t first = (uint32_t)_i;
+    load(JOB_RUNNING);
+    conns[first] = come_back(first, 12, 0, 0, 0);
+
+    conns[1 - first] = come_back(1 - first, 13, 0, 0, 0);
+
+    const Ms__Assign *msg = assigned(0, 12);
+    ck_assert_str_eq(msg->members[0]->node_id, "w0");
+    ck_assert_str_eq(msg->members[1]->node_id, "w1");
+    assigned(1, 12);
+}
+END_TEST
+
+START_TEST(after_a_restart_a_round_is_begun_anew)
+{
+    load(JOB_RECOVERING);
+    conns[0] = come_back(0, 100, 1, 8, 1); /* it never heard of the last round */
+    fix_job_is(1, "RECOVERING", "waits for the nodes of rank 1 to come back");
+
+    conns[1] = come_back(1, 101, 1, 11, 0);
+
+    assigned(0, 12);
+    assigned(1, 12);
+    all_ready_at(12, 2, 9);
+    fix_job_is(1, "RUNNING", "");
+}
+END_TEST
+
+/* Its host takes no new ranks meanwhile: that is no news to the queue, and the last that was
+ * missing is back all the same. */
+START_TEST(after_a_restart_the_round_waits_for_no_drained_host)
+{
+    load(JOB_RECOVERING);
+    conns[0] = come_back(0, 100, 1, 11, 0);
+    host_drain(fix.s, node_find(fix.s, "w0")->host, "admin:root", "new memory");
+
+    conns[1] = come_back(1, 101, 1, 11, 0);
+
+    assigned(0, 12);
+    assigned(1, 12);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("sched_recover");
+    TCase *t = tcase_create("who");
+    tcase_add_checked_fixture(t, NULL, fix_end);
+    tcase_add_test(t, an_idle_node_takes_the_lost_rank_at_once);
+    tcase_add_test(t, all_go_on_when_all_are_ready);
+    tcase_add_test(t, without_a_node_nothing_is_stored_and_the_next_process_takes_it);
+    tcase_add_loop_test(t, what_no_rank_held_any_more_is_trained_again_and_told, 0,
+                        (int)MS_ARRAY_SIZE(rollbacks));
+    tcase_add_test(t, a_process_that_was_given_up_takes_its_rank_back);
+    tcase_add_test(t, who_was_let_go_without_hearing_of_it_does_not_take_its_rank_back);
+    tcase_add_test(t, who_comes_back_after_another_took_its_rank_is_stopped);
+    tcase_add_test(t, several_ranks_are_filled_together_or_not_at_all);
+    tcase_add_test(t, all_ranks_may_be_lost_at_once);
+    tcase_add_test(t, a_loss_within_a_round_makes_the_next_one);
+    tcase_add_test(t, who_leaves_may_decline_the_round);
+    tcase_add_test(t, a_rank_that_was_done_takes_part_again);
+    tcase_add_test(t, jobs_that_wait_let_a_lost_rank_be_taken_first);
+    tcase_add_test(t, a_pause_longer_than_the_lease_keeps_no_node_from_the_others);
+    suite_add_tcase(suite, t);
+
+    t = tcase_create("modes");
+    tcase_add_checked_fixture(t, NULL, fix_end);
+    tcase_add_test(t, in_a_run_a_loss_before_the_start_is_no_end);
+    tcase_add_test(t, in_a_dynamic_cluster_only_a_vacant_rank_lets_somebody_in);
+    tcase_add_test(t, in_a_dynamic_cluster_nobody_takes_the_place_of_who_has_to_come_back);
+    suite_add_tcase(suite, t);
+
+    t = tcase_create("restart");
+    tcase_add_checked_fixture(t, NULL, fix_end);
+    tcase_add_test(t, after_a_restart_who_is_missing_is_replaced);
+    tcase_add_test(t, after_a_restart_what_was_recovered_is_counted_still);
+    tcase_add_test(t, after_a_restart_another_process_of_the_node_takes_the_rank);
+    tcase_add_loop_test(t, after_a_restart_each_node_takes_its_own_rank_whichever_comes_first, 0,
+                        2);
+    tcase_add_test(t, after_a_restart_a_round_is_begun_anew);
+    tcase_add_test(t, after_a_restart_the_round_waits_for_no_drained_host);
+    suite_add_tcase(suite, t);
+    return test_run(suite);
+}
