@@ -131,6 +131,16 @@ static struct checkpoint_save save;
 static struct checkpoint_writer_config cfg;
 static void *state[CHECKPOINT_BUFFERS];
 
+/* What a thread holds at the moment of a fork, the allocator's lock, say, the child waits for
+ * without end. */
+static void stop_threads(void)
+{
+    loader_destroy(train->loader);
+    train->loader = NULL;
+    checkpoint_close(train->checkpoint); /* and with it its lock, which keeps another job out */
+    train->checkpoint = NULL;
+}
+
 static void setup(void)
 {
     static const char *const sets[] = {
@@ -143,6 +153,7 @@ static void setup(void)
     arm(NOTHING, 0, 0);
     train_case_job(&job, sets, 2);
     train = checkpoint_case_train(&job, dir);
+    stop_threads();
     cfg = (struct checkpoint_writer_config){.replica = train->replica,
                                             .job = &job,
                                             .folder = folder,
@@ -220,6 +231,26 @@ static void damage(uint64_t step)
     close(fd);
 }
 
+static int count_threads(void)
+{
+    int n = 0;
+    DIR *stream = opendir("/proc/self/task");
+    ck_assert_ptr_nonnull(stream);
+    for (const struct dirent *entry = readdir(stream); entry != NULL; entry = readdir(stream)) {
+        n += entry->d_name[0] != '.';
+    }
+    closedir(stream);
+    return n;
+}
+
+static pid_t fork_writer(void)
+{
+    ck_assert_int_eq(count_threads(), 1);
+    pid_t child = fork();
+    ck_assert_int_ge(child, 0);
+    return child;
+}
+
 static void wait_for(pid_t child)
 {
     int status = 0;
@@ -231,8 +262,7 @@ static void write_broken(enum breakage how, long bytes, long names)
 {
     struct ms_err why = {0, ""};
     if (how == KILLED) {
-        pid_t child = fork();
-        ck_assert_int_ge(child, 0);
+        pid_t child = fork_writer();
         if (child == 0) {
             arm(how, bytes, names);
             (void)write_step(20, NULL);
@@ -316,8 +346,6 @@ END_TEST
 /* Of a job that this one was resumed from. */
 static void write_as_predecessor(uint64_t step)
 {
-    checkpoint_close(train->checkpoint); /* whose lock keeps another job out */
-    train->checkpoint = NULL;
     snprintf(save.manifest.tag, sizeof(save.manifest.tag), "%s", CHECKPOINT_CASE_TAG);
     checkpoint_save_descend(&save, NULL);
     ck_ms_ok(write_step(step, err));
@@ -405,8 +433,7 @@ START_TEST(a_kill_at_a_random_moment_leaves_the_newest_ones)
     world.syncs = 1;
     ck_ms_ok(write_step(last, err));
     for (uint64_t round = 0; round < 60; round++) {
-        pid_t child = fork();
-        ck_assert_int_ge(child, 0);
+        pid_t child = fork_writer();
         for (uint64_t step = last; child == 0; step++) {
             (void)write_step(step, NULL);
         }
