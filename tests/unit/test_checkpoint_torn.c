@@ -8,6 +8,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/stat.h>
 #include <sys/types.h>
@@ -245,7 +246,9 @@ static int count_threads(void)
 
 static pid_t fork_writer(void)
 {
-    ck_assert_int_eq(count_threads(), 1);
+    while (count_threads() > 1) { /* one that was joined is listed for a moment still */
+        (void)sched_yield();
+    }
     pid_t child = fork();
     ck_assert_int_ge(child, 0);
     return child;

@@ -498,24 +498,33 @@ END_TEST
 
 START_TEST(another_user_gets_nothing)
 {
+    int pipe_fds[2];
     int status = -1;
+    char is_there = 0;
     if (geteuid() != 0) {
         test_skip_note("another_user_gets_nothing");
         return;
     }
     make_file(0, 0);
-    struct host_copy *maker = host_copy_open(&file);
-    ck_assert_ptr_nonnull(maker);
-    pid_t pid = fork();
+    const struct host_copy_id id = id_of_file();
+    ck_assert_int_eq(pipe(pipe_fds), 0);
+    pid_t pid = fork(); /* before the maker's thread: no child of two threads */
     if (pid == 0) {
-        int fd = setuid(65534) == 0 ? copy_link_connect(&maker->id) : -1;
+        int rc = read(pipe_fds[0], &is_there, 1) == 1 ? setuid(65534) : -1;
+        int fd = rc == 0 ? copy_link_connect(&id) : -1;
         _exit(fd >= 0 && !copy_link_is_ours(fd) && copy_link_receive(fd, 60000) < 0 ? 0 : 1);
     }
+    struct host_copy *maker = host_copy_open(&file);
+    ck_assert_ptr_nonnull(maker);
+    ck_assert(memcmp(&maker->id, &id, sizeof(id)) == 0);
+    ck_assert_int_eq(write(pipe_fds[1], "", 1), 1);
     ck_assert_int_eq(waitpid(pid, &status, 0), pid);
 
     ck_assert_int_eq(status, 0);
     ck_assert(reads_right(maker, 1));
     host_copy_close(maker);
+    close(pipe_fds[0]);
+    close(pipe_fds[1]);
     remove_file();
 }
 END_TEST
