@@ -349,7 +349,8 @@ uint32_t m_count(const struct model *m); /* registered */
 uint32_t m_host_key(struct model *m, const struct m_node *node);
 /* It lost two: others get ranks first. */
 bool m_is_aside(const struct model *m, const struct m_node *node, bool surely);
-void m_host_lost(struct model *m, const struct m_node *node);
+/* A process of the host of this node is lost; the node may be another one of that name by now. */
+void m_host_lost(struct model *m, const struct m_node *node, uint64_t incarnation);
 void m_host_excused(struct model *m, const struct m_node *node); /* its process was only away */
 void m_aside_stored(struct model *m, const char *key, bool is_aside);
 void m_judge_asides(struct model *m);

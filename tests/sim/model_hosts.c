@@ -80,7 +80,7 @@ static void note_loss(struct m_host *host, int64_t at, uint64_t incarnation, boo
     host->losses[host->n_losses++] = (struct m_host_loss){at, incarnation, perhaps};
 }
 
-void m_host_lost(struct model *m, const struct m_node *node)
+void m_host_lost(struct model *m, const struct m_node *node, uint64_t incarnation)
 {
     struct m_host *host = host_find(m, node);
     if (m->w->mode != SCHED_STANDING) {
@@ -90,7 +90,7 @@ void m_host_lost(struct model *m, const struct m_node *node)
         host = host_add(m, node->host);
         host->from = host->until = INT64_MIN / 2;
     }
-    note_loss(host, m->mono, node->incarnation, false);
+    note_loss(host, m->mono, incarnation, false);
 }
 
 void m_host_excused(struct model *m, const struct m_node *node)

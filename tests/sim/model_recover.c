@@ -404,7 +404,7 @@ void m_rank_lost(struct model *m, const char *log)
     }
     const struct m_node *node = m_node_find(m, r->node);
     if (fault == M_LOST && node != NULL) {
-        m_host_lost(m, node);
+        m_host_lost(m, node, r->incarnation);
     }
     const bool moves = is_told && judge_link(m, job);
     const bool is_kept =
