@@ -321,7 +321,7 @@ static void draw_admin(struct world *w)
     if (w->chaos > 0 && !w->large && sim_chance(w, 12)) {
         sim_at(w, sometime(w, w->faults_end), SIM_ADMIN, ADMIN_MASSACRE, 0, 0);
     }
-    if (w->chaos > 0) {
+    if (w->chaos > 0 || w->recovery) { /* a rank can leave by itself, too */
         sim_at(w, w->faults_end + 3 * w->lease_ms, SIM_ADMIN, ADMIN_RESCUE, 0, 0);
     }
     if (w->shares) {
