@@ -10,9 +10,9 @@ cat >"$T/job.yaml" <<'YAML'
 name: saves
 workers: 2
 network: cifar_small
-dataset: {kind: shapes, samples: 320}
+dataset: {kind: shapes, samples: 160}
 transforms: [{rescale: {scale: 0.0039, shift: 0}}, {random_horizontal_flip: {}}]
-batch_size: 16
+batch_size: 8
 epochs: 30
 optimizer: {kind: adam, learning_rate: 0.001}
 evaluate: {dataset: {kind: shapes, samples: 64}, every_epochs: 10}
@@ -183,7 +183,7 @@ mkdir "$T/empty"
 ok "no checkpoint" refuses 4 "no checkpoint in $T/empty" --resume "$T/empty"
 ok "another number of workers" refuses 4 "workers: 2, and this one has 3" --resume "$T/killed" -n 3
 ok "another seed" refuses 4 "seed: 1, and this one has 2" --resume "$T/killed" --set seed=2
-ok "another batch" refuses 4 "batch_size: 16, and this one has 8" --resume "$T/killed" --set batch_size=8
+ok "another batch" refuses 4 "batch_size: 8, and this one has 4" --resume "$T/killed" --set batch_size=4
 ok "another network" refuses 4 'network: "cifar_small", and this one has "lenet5"' --resume "$T/killed" --set network=lenet5
 ok "a plan beside it" refuses 2 "leave one of them out" --resume "$T/killed" --plan "$T/killed/plan.txt"
 for file in "$T"/damaged/*.json; do echo >"$file"; done
