@@ -1,6 +1,7 @@
 /* child.c - processes of `msctl run`: they never outlive it, and every end is known */
 #include "cli/child.h"
 
+#include "proto/file_write.h"
 #include "proto/macros.h"
 #include "proto/ms_env.h"
 
@@ -193,9 +194,9 @@ int child_start(struct child *child, const struct child_spec *spec, struct ms_er
     if (rc != MS_OK) {
         return rc;
     }
-    start.log_fd = open(child->log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+    start.log_fd = ms_file_append(child->log, O_WRONLY, 0666, err);
     if (start.log_fd < 0) {
-        return ms_fail_errno(err, MS_E_IO, "cannot write the log %.200s", child->log);
+        return ms_err_prefix(err, "the log of the %s", child->name);
     }
     /* a signal that comes between fork and the reset of handlers would run ours in the child, and
      * tell the event loop of msctl, through the pipe that both have, that msctl got it */

@@ -22,6 +22,24 @@
 
 enum { STEP_DIGITS = 16, STEP_PATH_MAX = MS_FILE_STEP_MAX };
 
+int ms_file_append(const char *path, int access, mode_t mode, struct ms_err *err)
+{
+    struct stat st;
+    int fd = open(path, access | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY | O_NONBLOCK, mode);
+    if (fd < 0 && errno != ENXIO) {
+        return ms_fail_errno(err, MS_E_IO, "cannot open %s", path);
+    }
+    const int is_known = fd >= 0 && fstat(fd, &st) == 0;
+    if (is_known && (S_ISREG(st.st_mode) || S_ISCHR(st.st_mode)) &&
+        fcntl(fd, F_SETFL, access | O_APPEND) == 0) {
+        return fd;
+    }
+    if (fd >= 0) {
+        close(fd);
+    }
+    return ms_fail(err, MS_E_INVALID, "%s is no file: move it away", path);
+}
+
 static int write_all(int fd, const char *bytes, size_t size)
 {
     while (size > 0) {

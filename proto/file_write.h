@@ -1,4 +1,4 @@
-/* file_write.h - a file written whole or not at all. Any thread. */
+/* file_write.h - files written whole or not at all, and files that grow. Any thread. */
 #ifndef MS_FILE_WRITE_H
 #define MS_FILE_WRITE_H
 
@@ -36,6 +36,11 @@ int ms_file_end(struct ms_file_new *file, int exclusive, struct ms_err *err);
 void ms_file_drop(struct ms_file_new *file);
 /* Takes away what writers that were killed left in the folder that path lies in. */
 void ms_file_clear(const char *path);
+
+/* Opens a file to append to, and makes it where there is none: access is O_WRONLY or O_RDWR, mode
+ * that of open(2), less the umask. MS_E_IO, or MS_E_INVALID where it is neither a file nor a
+ * device: a FIFO that nobody reads would hold up whoever writes to it. */
+int ms_file_append(const char *path, int access, mode_t mode, struct ms_err *err);
 
 /* Syncs the folder that path lies in, so that a name written or replaced there survives a power
  * cut. */

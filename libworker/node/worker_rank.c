@@ -6,6 +6,7 @@
 #include "libworker/node/node_offer.h"
 #include "libworker/plan/plan.h"
 #include "proto/clock.h"
+#include "proto/file_write.h"
 #include "proto/log.h"
 #include "proto/wire.h"
 
@@ -54,11 +55,11 @@ static int open_log(struct worker *worker, const char *job_tag, struct ms_err *e
     if (!cfg->log_to_file) {
         return 0; /* `msctl run` has made it our standard output already */
     }
-    worker->log_fd = open(worker->log_path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
-    if (worker->log_fd < 0) {
-        worker->log_fd = STDOUT_FILENO;
-        return ms_fail_errno(err, MS_E_IO, "cannot open the log %s", worker->log_path);
+    int fd = ms_file_append(worker->log_path, O_WRONLY, 0644, err);
+    if (fd < 0) {
+        return ms_err_prefix(err, "the log of rank %u", worker->rank);
     }
+    worker->log_fd = fd;
     return 0;
 }
 

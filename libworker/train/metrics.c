@@ -2,6 +2,7 @@
 #include "libworker/train/metrics.h"
 
 #include "proto/clock.h"
+#include "proto/file_write.h"
 #include "proto/folder.h"
 #include "proto/limits.h"
 
@@ -208,18 +209,15 @@ int metrics_open(const char *path, const char *training, struct metrics **ret, s
     }
     snprintf(metrics->path, sizeof(metrics->path), "%s", path);
     snprintf(metrics->training, sizeof(metrics->training), "%s", training);
-    metrics->fd = open(path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+    metrics->fd = ms_file_append(path, O_RDWR, 0644, err);
     if (metrics->fd < 0) {
+        int rc = metrics->fd;
         free(metrics);
-        return ms_fail_errno(err, MS_E_IO, "cannot open %s", path);
+        return rc;
     }
     struct stat st;
     const int is_file = fstat(metrics->fd, &st) == 0 && S_ISREG(st.st_mode);
-    int rc = 0;
-    if (!is_file && !S_ISCHR(st.st_mode)) { /* a pipe that nobody reads would stop the training */
-        rc = ms_fail(err, MS_E_INVALID, "%s is no file: move it away", path);
-    }
-    rc = rc == 0 && is_file ? look(metrics, err) : rc;
+    int rc = is_file ? look(metrics, err) : 0;
     if (rc == 0 && is_file) {
         metrics->is_old = metrics->last_step > 0;
         rc = metrics->is_old ? 0 : mend(metrics, err);

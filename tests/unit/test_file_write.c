@@ -180,6 +180,34 @@ START_TEST(owner_group_and_mode_are_there_with_the_name)
 }
 END_TEST
 
+/* Whoever opened a FIFO to append to it would wait for a reader. */
+START_TEST(what_is_no_file_is_not_appended_to)
+{
+    ck_assert_int_eq(mkfifo(in("fifo"), 0600), 0);
+    int reader = open(in("fifo"), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    ck_assert_int_ge(reader, 0);
+    for (int i = 0; i < 2; i++) {
+        ck_ms_fails(ms_file_append(in("fifo"), O_WRONLY, 0600, err), MS_E_INVALID,
+                    "fifo is no file: move it away");
+        close(i == 0 ? reader : -1);
+    }
+    ck_ms_fails(ms_file_append(dir, O_WRONLY, 0600, err), MS_E_IO, "Is a directory");
+    for (int i = 0; i < 2; i++) {
+        int fd = ms_file_append(in("log"), O_WRONLY, 0600, NULL);
+        ck_assert_int_ge(fd, 0);
+        ck_assert_int_eq(fcntl(fd, F_GETFL) & (O_NONBLOCK | O_APPEND), O_APPEND);
+        ck_assert_int_eq(write(fd, "line\n", 5), 5);
+        close(fd);
+    }
+    struct stat st;
+    ck_assert_int_eq(stat(in("log"), &st), 0);
+    ck_assert_int_eq(st.st_size, 10);
+    int null_fd = ms_file_append("/dev/null", O_WRONLY, 0600, NULL);
+    ck_assert_int_ge(null_fd, 0);
+    close(null_fd);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("file_write");
@@ -192,6 +220,7 @@ int main(void)
     tcase_add_test(tcase, many_at_once_leave_one_whole_file_and_nothing_beside_it);
     tcase_add_test(tcase, a_file_in_pieces_is_there_at_its_end_or_not_at_all);
     tcase_add_test(tcase, owner_group_and_mode_are_there_with_the_name);
+    tcase_add_test(tcase, what_is_no_file_is_not_appended_to);
     suite_add_tcase(suite, tcase);
     return test_run(suite);
 }
