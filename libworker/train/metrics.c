@@ -1,9 +1,9 @@
 /* metrics.c - metrics.jsonl: what a job's rank 0 measured, each step once, whatever was killed */
 #include "libworker/train/metrics.h"
 
+#include "libworker/train/lines.h"
 #include "proto/clock.h"
 #include "proto/file_write.h"
-#include "proto/folder.h"
 #include "proto/limits.h"
 
 #include <errno.h>
@@ -40,8 +40,9 @@ static int is_of(const struct metrics *metrics, const char *line)
 }
 
 /* Lines without a step belong to the step above them. */
-static void read_line(struct metrics *metrics, const char *line)
+static void read_line(void *arg, const char *line)
 {
+    struct metrics *metrics = arg;
     const char *step = strstr(line, "\"step\":");
     if (step != NULL && is_of(metrics, line)) {
         metrics->last_step = strtoull(step + strlen("\"step\":"), NULL, 10);
@@ -55,11 +56,8 @@ static void read_line(struct metrics *metrics, const char *line)
     }
 }
 
-/* What is longer than any line of ours comes in parts, of which none looks like one. */
 static int look(struct metrics *metrics, struct ms_err *err)
 {
-    char line[1024];
-    int begins = 1;
     int fd = fcntl(metrics->fd, F_DUPFD_CLOEXEC, 0);
     FILE *file = fd >= 0 ? fdopen(fd, "r") : NULL;
     if (file == NULL) {
@@ -69,98 +67,23 @@ static int look(struct metrics *metrics, struct ms_err *err)
         }
         return MS_E_IO;
     }
-    while (fgets(line, sizeof(line), file) != NULL) {
-        const int ends = strchr(line, '\n') != NULL;
-        if (begins && ends) {
-            read_line(metrics, line);
-        }
-        metrics->whole = ends ? ftello(file) : metrics->whole;
-        begins = ends;
-    }
-    int rc = ferror(file) ? ms_fail(err, MS_E_IO, "cannot read %s", metrics->path) : 0;
+    const off_t whole = lines_read(file, read_line, metrics);
     fclose(file);
-    return rc;
+    metrics->whole = whole;
+    return whole >= 0 ? 0 : ms_fail(err, MS_E_IO, "cannot read %s", metrics->path);
 }
 
 /* ---- the file ---- */
 
-/* A disk that fills up takes a part of the bytes first, which is no error yet: the rest is. */
-static int write_all(int fd, const char *path, const char *bytes, size_t n, struct ms_err *err)
-{
-    while (n > 0) {
-        ssize_t put = write(fd, bytes, n);
-        if (put < 0 && errno == EINTR) {
-            continue;
-        }
-        if (put < 0) {
-            return ms_fail_errno(err, MS_E_IO, "cannot write %s", path);
-        }
-        bytes += put;
-        n -= (size_t)put;
-    }
-    return 0;
-}
-
-/* A disk without room says so at once, and not behind each line after most of a long file. */
-static int reserve(const struct metrics *metrics, int to, struct ms_err *err)
-{
-    if (fallocate(to, FALLOC_FL_KEEP_SIZE, 0, metrics->whole) < 0 &&
-        (errno == ENOSPC || errno == EDQUOT)) {
-        return ms_fail_errno(err, MS_E_IO, "cannot write %s", metrics->path);
-    }
-    return 0;
-}
-
-static int copy(const struct metrics *metrics, int to, struct ms_err *err)
-{
-    char bytes[1 << 16];
-    int rc = 0;
-    for (off_t at = 0; rc == 0 && at < metrics->whole;) {
-        const off_t left = metrics->whole - at;
-        const size_t want = left < (off_t)sizeof(bytes) ? (size_t)left : sizeof(bytes);
-        ssize_t n = pread(metrics->fd, bytes, want, at);
-        if (n <= 0) {
-            return ms_fail_errno(err, MS_E_IO, "cannot read %s", metrics->path);
-        }
-        rc = write_all(to, metrics->path, bytes, (size_t)n, err);
-        at += n;
-    }
-    return rc;
-}
-
-/* Another process made the file anew since: this one was asleep, and it is not its any more. */
-static int is_taken(const struct metrics *metrics)
-{
-    return access(metrics->path, F_OK) == 0 &&
-           !ms_name_leads_to(AT_FDCWD, metrics->path, 0, metrics->fd);
-}
-
-/* Another file with the same lines takes the path; the old one is whose process may wake up. */
+/* The old one is whose process may wake up; that writes into what nobody reads. */
 static int make_anew(struct metrics *metrics, struct ms_err *err)
 {
-    if (is_taken(metrics)) {
-        return 0; /* what follows goes into the old one, which nobody reads */
+    int fd = lines_make_anew(metrics->fd, metrics->path, metrics->whole, err);
+    if (fd > 0) {
+        close(metrics->fd);
+        metrics->fd = fd;
     }
-    char path[sizeof(metrics->path) + 8];
-    snprintf(path, sizeof(path), "%s.new", metrics->path);
-    (void)unlink(path); /* of one that was killed here */
-    int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0644);
-    if (fd < 0) {
-        return ms_fail_errno(err, MS_E_IO, "cannot make %s", path);
-    }
-    int rc = reserve(metrics, fd, err);
-    rc = rc == 0 ? copy(metrics, fd, err) : rc;
-    if (rc == 0 && rename(path, metrics->path) != 0) {
-        rc = ms_fail_errno(err, MS_E_IO, "cannot replace %s", metrics->path);
-    }
-    if (rc < 0) {
-        close(fd);
-        (void)unlink(path);
-        return rc;
-    }
-    close(metrics->fd);
-    metrics->fd = fd;
-    return 0;
+    return fd < 0 ? fd : 0;
 }
 
 /* Cuts off what follows the last newline: a line that a kill tore. */
@@ -178,7 +101,7 @@ static int append(const struct metrics *metrics, const char *bytes, size_t n, st
 {
     struct stat st;
     const int is_file = fstat(metrics->fd, &st) == 0 && S_ISREG(st.st_mode);
-    int rc = write_all(metrics->fd, metrics->path, bytes, n, err);
+    int rc = lines_write(metrics->fd, metrics->path, bytes, n, err);
     if (rc < 0 && is_file) {
         int cut = ftruncate(metrics->fd, st.st_size);
         (void)cut; /* who reads passes over a torn line */

@@ -1,8 +1,7 @@
 /* rank_log.c - the loss lines of a rank's log, each once, whatever was killed */
 #include "libworker/train/rank_log.h"
 
-#include "proto/folder.h"
-#include "proto/limits.h"
+#include "libworker/train/lines.h"
 
 #include <fcntl.h>
 #include <inttypes.h>
@@ -28,45 +27,29 @@ static FILE *open_to_read(int fd)
 }
 
 struct found {
+    const char *training;
+    int64_t steps_per_epoch;
     int is_ours;   /* the last training that is named is this one */
     uint64_t last; /* its highest step: a process that was asleep may have said an older one */
-    off_t whole;   /* bytes, until the last newline */
 };
 
-static void read_line(struct found *found, const char *line, const char *training,
-                      int64_t steps_per_epoch)
+static void read_line(void *arg, const char *line)
 {
+    struct found *found = arg;
     static const char head[] = "training ";
     int64_t epoch = 0;
     int64_t step = 0;
     if (strncmp(line, head, sizeof(head) - 1) == 0) {
         const char *name = line + sizeof(head) - 1;
-        const size_t n = strlen(training);
-        found->is_ours = strncmp(name, training, n) == 0 && strcmp(name + n, "\n") == 0;
+        const size_t n = strlen(found->training);
+        found->is_ours = strncmp(name, found->training, n) == 0 && strcmp(name + n, "\n") == 0;
         found->last = 0;
     } else if (found->is_ours &&
                sscanf(line, "epoch: %" SCNd64 " step: %" SCNd64 ", loss is", &epoch, &step) == 2 &&
-               epoch > 0 && step > 0 && step <= steps_per_epoch) {
-        const uint64_t at = (uint64_t)((epoch - 1) * steps_per_epoch + step);
+               epoch > 0 && step > 0 && step <= found->steps_per_epoch) {
+        const uint64_t at = (uint64_t)((epoch - 1) * found->steps_per_epoch + step);
         found->last = at > found->last ? at : found->last;
     }
-}
-
-/* Lines that are longer than any of ours come in parts, of which none looks like one. */
-static struct found look(FILE *file, const char *training, int64_t steps_per_epoch)
-{
-    struct found found = {0, 0, 0};
-    char line[512];
-    int begins = 1;
-    while (fgets(line, sizeof(line), file) != NULL) {
-        const int ends = strchr(line, '\n') != NULL;
-        if (begins && ends) {
-            read_line(&found, line, training, steps_per_epoch);
-        }
-        found.whole = ends ? ftello(file) : found.whole;
-        begins = ends;
-    }
-    return found;
 }
 
 static int is_torn(int fd, off_t whole)
@@ -84,37 +67,14 @@ static void drop_torn(int fd, off_t whole)
 
 /* ---- the file is this process's ---- */
 
-static int copy(FILE *from, int to, off_t n)
-{
-    char bytes[1 << 16];
-    rewind(from);
-    while (n > 0) {
-        const size_t want = n < (off_t)sizeof(bytes) ? (size_t)n : sizeof(bytes);
-        if (fread(bytes, 1, want, from) != want || write(to, bytes, want) != (ssize_t)want) {
-            return 0;
-        }
-        n -= (off_t)want;
-    }
-    return 1;
-}
-
-/* Another file with the same whole lines takes the path, and the descriptor; whoever took it anew
- * since has the path. Where it cannot be made the old one stays: that is no reason not to train. */
+/* Where it cannot be made the old one stays: that is no reason not to train. */
 static int make_anew(FILE *file, int fd, const char *path, off_t whole)
 {
-    char anew[MS_PATH_MAX + 8];
-    snprintf(anew, sizeof(anew), "%s.new", path);
-    (void)unlink(anew); /* of one that was killed here */
-    const int new_fd = open(anew, O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0644);
-    if (new_fd < 0) {
-        return 0;
+    const int new_fd = lines_make_anew(fileno(file), path, whole, NULL);
+    const int is_made = new_fd > 0 && dup3(new_fd, fd, O_CLOEXEC) >= 0;
+    if (new_fd > 0) {
+        close(new_fd);
     }
-    const int is_made = copy(file, new_fd, whole) && ms_name_leads_to(AT_FDCWD, path, 0, fd) &&
-                        rename(anew, path) == 0 && dup3(new_fd, fd, O_CLOEXEC) >= 0;
-    if (!is_made) {
-        (void)unlink(anew);
-    }
-    close(new_fd);
     return is_made;
 }
 
@@ -128,16 +88,18 @@ void rank_log_open(struct rank_log *log, int fd, const char *path, const char *t
     if (file == NULL) {
         return;
     }
-    const struct found found = look(file, whose, steps_per_epoch);
-    const int is_anew = found.is_ours && path != NULL && make_anew(file, fd, path, found.whole);
+    struct found found = {.training = whose, .steps_per_epoch = steps_per_epoch};
+    const off_t whole = lines_read(file, read_line, &found);
+    found.is_ours &= whole >= 0;
+    const int is_anew = found.is_ours && path != NULL && make_anew(file, fd, path, whole);
     fclose(file);
     if (found.is_ours) { /* else what is torn, or still being written, is another's */
         log->last = found.last;
     }
     if (found.is_ours && !is_anew) {
-        drop_torn(fd, found.whole);
+        drop_torn(fd, whole);
     } else if (!found.is_ours) {
-        rank_log_say(log, "%straining %s\n", is_torn(fd, found.whole) ? "\n" : "", whose);
+        rank_log_say(log, "%straining %s\n", is_torn(fd, whole) ? "\n" : "", whose);
     }
 }
 
