@@ -381,6 +381,8 @@ bool m_may_requeue(const struct model *m, const struct m_job *job);
 void m_stop_expect(struct model *m, uint64_t conn, const struct m_stop *stop);
 /* Its ranks are told to stop at their step; over_too: also those that have said their last word. */
 void m_stop_at_step(struct model *m, struct m_job *job, bool over_too);
+/* Who is to save after its end, for nobody else has, is asked once, and again when it is back. */
+void m_ask_late_saver(struct model *m, struct m_job *job);
 /* It gave no answer to that, and its time is over. */
 bool m_is_silent_to_stop(const struct model *m, const struct m_job *job, uint32_t rank);
 /* It was to take a lost rank's place, and is not ready when the grace is over. */

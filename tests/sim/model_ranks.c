@@ -797,8 +797,7 @@ void m_stop_at_step(struct model *m, struct m_job *job, bool over_too)
     }
 }
 
-/* Who is to save after its end is asked once, and again when it comes back. */
-static void ask_late_saver(struct model *m, struct m_job *job)
+void m_ask_late_saver(struct model *m, struct m_job *job)
 {
     const uint32_t saver = late_saver_of(job);
     if (saver == 0 || saver == job->late_saver) {
@@ -964,7 +963,7 @@ void m_judge_ranks_after(struct model *m)
 {
     for (size_t i = 0; i < m->jobs.n; i++) {
         stop_who_is_left(m, &m->jobs.at[i]);
-        ask_late_saver(m, &m->jobs.at[i]);
+        m_ask_late_saver(m, &m->jobs.at[i]);
     }
     judge_stops(m);
     for (size_t i = 0; i < m->jobs.n; i++) {

@@ -84,10 +84,14 @@ static void link_drop(struct world *w, struct sim_node *node)
 /* A process that hangs says nothing: the scheduler must have dropped it when the lease was over. */
 static void check_lost(struct world *w, const struct sim_node *node)
 {
-    if (node->hung && node->registered && w->sched != NULL &&
-        w->boot + w->freezes == node->hung_boot &&
-        w->now - node->hung_at > w->lease_ms + 1000 + (w->freezes > 0 ? 20000 : 0) &&
-        w->links[node->link - 1].open_there) {
+    if (!node->hung || !node->registered) {
+        return;
+    }
+    const struct sim_link *link = &w->links[node->link - 1];
+    const bool is_late = link->stalled_until > node->hung_at && link->stalled_until <= w->now;
+    const int64_t said_at = is_late ? link->stalled_until : node->hung_at; /* as it is heard */
+    if (w->sched != NULL && w->boot + w->freezes == node->hung_boot &&
+        w->now - said_at > w->lease_ms + 1000 + (w->freezes > 0 ? 20000 : 0) && link->open_there) {
         sim_fail(w, "node %s was silent for %lld ms and is not lost", node->id,
                  (long long)(w->now - node->hung_at));
     }
