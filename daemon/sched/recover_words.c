@@ -10,7 +10,8 @@ const char *recover_spent(struct sched *s, const struct job *job, uint32_t rank,
 {
     const struct mend *mend =
         job->run != NULL && job->run->mends != NULL ? &job->run->mends[rank] : NULL;
-    if (!recover_is_loss(fault)) {
+    const bool is_nobodys = fault == FAULT_UNREADY && job->run->members[rank].hold == NULL;
+    if (!recover_is_loss(fault) || is_nobodys) { /* where nobody took it nothing more was lost */
         return NULL;
     }
     if (mend != NULL && mend->n_unready >= MS_STUMBLES_MAX) {

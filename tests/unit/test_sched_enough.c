@@ -581,6 +581,26 @@ START_TEST(nobody_takes_it_in_time)
 }
 END_TEST
 
+/* It was lost as often as it may be, and not once more. */
+START_TEST(where_nobody_takes_it_nothing_more_is_lost)
+{
+    running_for(2, 5000);
+    progress(1, 7);
+    for (uint64_t i = 0; i < MS_RESTARTS_MAX; i++) {
+        fix_close(conns[1]);
+        if (i + 1 < MS_RESTARTS_MAX) {
+            conns[1] = fix_register("w1", 20 + i);
+            all_ready_at(2 + i, 2, 7);
+            fix_job_is(1, "RUNNING", "");
+        }
+    }
+
+    fix_pass(5000);
+
+    ended(JOB_FAILED, "no node took rank 1 within 5 s");
+}
+END_TEST
+
 /* ---- and nobody is -----------------------------------------------------------------------
  */
 
@@ -827,6 +847,7 @@ int main(void)
     tcase_add_test(t, a_cancel_ends_a_job_that_recovers);
     tcase_add_test(t, a_full_disk_holds_the_round_back);
     tcase_add_test(t, nobody_takes_it_in_time);
+    tcase_add_test(t, where_nobody_takes_it_nothing_more_is_lost);
     suite_add_tcase(suite, t);
 
     t = tcase_create("eyes");
