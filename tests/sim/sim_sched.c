@@ -389,11 +389,22 @@ void driver_on(struct world *w, struct sim_event *event)
 /* ---- the operator, and the clock ----------------------------------------------------------------
  */
 
+/* What waits for a node waits for so much more, and who asked for it. */
+static void be_patient(struct world *w, int64_t ms)
+{
+    for (uint32_t i = 0; i < w->n_ops && ms > 0; i++) {
+        struct sim_op *op = &w->ops[i];
+        op->deadline += op->sent && op->deadline < SIM_FOREVER ? ms : 0;
+    }
+}
+
 static void driver_reload(struct world *w)
 {
     static const int64_t leases[] = {2000, 5000, 10000};
+    const int64_t before_ms = w->lease_ms;
     w->lease_ms = leases[sim_below(w, MS_ARRAY_SIZE(leases))];
     w->freezes++; /* nobody is judged by the old lease */
+    be_patient(w, before_ms - w->lease_ms);
     sim_trace(w, "reload: the lease is %lld ms", (long long)w->lease_ms);
     if (w->sched != NULL) {
         model_sets_lease(w->model, w->lease_ms);
