@@ -616,6 +616,9 @@ static bool settled(const struct world *w)
         if (node->alive ? node->hung || !node->registered : !node->gone_for_good) {
             return false;
         }
+        if (node->alive && node->job != 0 && !net_is_healthy(w, node->link, w->now)) {
+            return false; /* it has not heard yet that it is free */
+        }
         n_believe += node->alive;
     }
     return n_believe <= counts.nodes_registered;
