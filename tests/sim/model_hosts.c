@@ -256,7 +256,7 @@ void m_host_blame(struct model *m, struct m_job *job, const struct sched_job_row
     if (m->mono + SLACK_MS < host->from) {
         return; /* it is paused: several were lost together */
     }
-    if (m->mono >= host->until + LATE_MS) {
+    if (m->mono >= host->until + LATE_MS && m->mono > m->busy_until) { /* its timer has fired */
         host->from = m->mono + pause_ms(host->vain_least++);
     } else if (host->vain_least == 0) {
         host->vain_least = 1;
