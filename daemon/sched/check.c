@@ -210,7 +210,8 @@ static int check_ended_run(const struct job *job, struct ms_err *err)
     HOLDS(list_empty(&run->recovering), "job %llu: ended, and recovers", (ull)job->id);
     HOLDS(!timer_is_armed(&run->ready) && !timer_is_armed(&run->adopt) &&
               !timer_is_armed(&run->grace) && !timer_is_armed(&run->complaint.timer) &&
-              !timer_is_armed(&run->unfit_timer) && !timer_is_armed(&run->round),
+              !timer_is_armed(&run->unfit_timer) && !timer_is_armed(&run->round) &&
+              !timer_is_armed(&run->evals_due),
           "job %llu: ended, with a deadline", (ull)job->id);
     for (uint32_t rank = 0; rank < job->workers; rank++) {
         HOLDS(run->members[rank].hold == NULL, "job %llu: ended, with a node", (ull)job->id);

@@ -52,6 +52,7 @@ static void run_close(struct sched *s, struct job *job, int code, const char *te
     timer_stop(s, &job->run->complaint.timer);
     timer_stop(s, &job->run->unfit_timer);
     timer_stop(s, &job->run->round);
+    timer_stop(s, &job->run->evals_due);
     if (!list_empty(&job->run->recovering)) {
         list_remove(&job->run->recovering);
         s->due |= DUE_PLACE; /* the nodes that it wanted are the queue's again */

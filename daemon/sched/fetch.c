@@ -37,6 +37,13 @@ static bool fetch_refused(struct sched *s, const struct conn *conn, uint32_t fra
     return true;
 }
 
+/* Of a job that was stopped without rank 0 they lie where another one has saved them. */
+static uint32_t rank_that_has(const struct sched *s, const Ms__Fetch *msg)
+{
+    const struct job *job = job_find(s, msg->job);
+    return msg->what == MS_FETCH_WEIGHTS && job->run != NULL ? job->run->saver : msg->rank;
+}
+
 void on_fetch(struct sched *s, struct conn *conn, const struct sched_event *event)
 {
     const Ms__Fetch *msg = (const Ms__Fetch *)event->msg;
@@ -45,7 +52,8 @@ void on_fetch(struct sched *s, struct conn *conn, const struct sched_event *even
     if (fetch_refused(s, conn, event->id, msg)) {
         return;
     }
-    struct node *node = result_holder(s, msg->job, msg->rank, msg->what, &code, &text);
+    const uint32_t rank = rank_that_has(s, msg);
+    struct node *node = result_holder(s, msg->job, rank, msg->what, &code, &text);
     if (node == NULL) {
         emit_error(s, conn->id, event->id, code, "%s", text);
         return;
@@ -54,12 +62,11 @@ void on_fetch(struct sched *s, struct conn *conn, const struct sched_event *even
         emit_error(s, conn->id, event->id, MS_E_UNSUPPORTED,
                    "%s of job %llu rank %u: node %s on host %.64s runs a release that hands no "
                    "results out (0.1): copy by hand; %s",
-                   result_name(msg->what), (unsigned long long)msg->job, msg->rank,
-                   node->info.node_id, node->info.host_name,
-                   result_words(s, job_find(s, msg->job), msg->rank, msg->what));
+                   result_name(msg->what), (unsigned long long)msg->job, rank, node->info.node_id,
+                   node->info.host_name, result_words(s, job_find(s, msg->job), rank, msg->what));
         return;
     }
-    struct route *route = route_open(s, conn, event->id, node, msg->job, msg->rank);
+    struct route *route = route_open(s, conn, event->id, node, msg->job, rank);
     if (route == NULL) {
         return;
     }
@@ -67,14 +74,14 @@ void on_fetch(struct sched *s, struct conn *conn, const struct sched_event *even
     Ms__FetchGrant grant = MS__FETCH_GRANT__INIT;
     grant.route = route->number;
     grant.job = msg->job;
-    grant.rank = msg->rank;
+    grant.rank = rank;
     grant.what = msg->what;
     grant.job_tag = (char *)job_tag(s, job_find(s, msg->job));
     grant.asker = conn->peer.who.id;
     grant.admin = (conn->peer.who.roles & MS_ROLE_ADMIN) != 0;
     grant.principal = conn->peer.cert_name[0] != '\0' ? conn->peer.who.id : (char *)"";
     emit_log(s, MS_LOG_INFO, "fetch.granted job=%llu rank=%u what=%s name=%s node=%s",
-             (unsigned long long)msg->job, msg->rank, result_name(msg->what),
+             (unsigned long long)msg->job, rank, result_name(msg->what),
              emit_quote(s, conn->peer.who.id), node->info.node_id);
     emit_send(s, node->conn->id, MS_MSG_FETCH_GRANT, 0, &grant.base);
 }

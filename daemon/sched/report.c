@@ -227,11 +227,11 @@ void on_rank_ready(struct sched *s, struct conn *conn, const struct sched_event 
 /* ---- progress -----------------------------------------------------------------------------------
  */
 
+/* An epoch that is trained again is told again. */
 static void eval_keep(struct run *run, const struct progress *progress)
 {
-    if (run->n_evals > 0 && run->evals[run->n_evals - 1].msg.epoch == progress->msg.epoch) {
-        run->evals[run->n_evals - 1] = *progress;
-        return;
+    while (run->n_evals > 0 && run->evals[run->n_evals - 1].msg.epoch >= progress->msg.epoch) {
+        run->n_evals--;
     }
     if (run->evals == NULL) {
         run->evals = memory_take(MS_EVALS_MAX * sizeof(*run->evals));
@@ -241,6 +241,16 @@ static void eval_keep(struct run *run, const struct progress *progress)
         run->n_evals--;
     }
     run->evals[run->n_evals++] = *progress;
+}
+
+/* A write that follows another at once waits for those that come meanwhile. */
+static void evals_changed(struct sched *s, struct run *run)
+{
+    if (!timer_is_armed(&run->evals_due)) {
+        const int64_t next_ms = run->evals_stored_ms + MS_EVALS_STORE_MS;
+        timer_arm(s, &run->evals_due, TIMER_EVALS,
+                  next_ms > s->now.mono_ms ? next_ms : s->now.mono_ms);
+    }
 }
 
 void on_progress(struct sched *s, struct conn *conn, const struct sched_event *event)
@@ -261,6 +271,7 @@ void on_progress(struct sched *s, struct conn *conn, const struct sched_event *e
     ms_text_copy(run->progress.phase, sizeof(run->progress.phase), msg->phase);
     if (msg->has_eval) {
         eval_keep(run, &run->progress);
+        evals_changed(s, run);
     }
     watch_stir(s, run->job);
 }

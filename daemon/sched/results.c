@@ -1,6 +1,6 @@
 /* results.c - what a job showed, as its row keeps it: a JobResults of cluster.proto
  *
- * Of a job that goes on only what it recovered from: its ranks tell the rest again. */
+ * Of a job that goes on, too, but for its progress, which its ranks tell again. */
 #include "daemon/sched/state.h"
 
 #include <stdlib.h>
@@ -16,24 +16,29 @@ static Ms__Progress *progress_of(struct sched *s, const struct progress *progres
 void results_pack(struct sched *s, const struct run *run, struct sched_job_row *row)
 {
     Ms__JobResults msg = MS__JOB_RESULTS__INIT;
-    if (job_is_ended(run->job)) {
-        if (run->has_progress) {
-            msg.progress = progress_of(s, &run->progress);
-        }
-        msg.evals = emit_alloc(s, (run->n_evals + 1) * sizeof(Ms__Progress *));
-        for (size_t i = 0; i < run->n_evals; i++) {
-            msg.evals[msg.n_evals++] = progress_of(s, &run->evals[i]);
-        }
+    if (job_is_ended(run->job) && run->has_progress) {
+        msg.progress = progress_of(s, &run->progress);
+    }
+    msg.evals = emit_alloc(s, (run->n_evals + 1) * sizeof(Ms__Progress *));
+    for (size_t i = 0; i < run->n_evals; i++) {
+        msg.evals[msg.n_evals++] = progress_of(s, &run->evals[i]);
     }
     msg.recoveries = run->n_recoveries;
     msg.ranks_lost = run->n_ranks_lost;
     msg.recovering_ms = run->recovering_ms;
     msg.again_from = run->again_from;
     msg.again_to = run->again_to;
+    msg.saver = run->saver;
     row->results_bytes = ms__job_results__get_packed_size(&msg);
     uint8_t *bytes = emit_alloc(s, row->results_bytes + 1);
     ms__job_results__pack(&msg, bytes);
     row->results = bytes;
+}
+
+void run_store_evals(struct sched *s, struct run *run)
+{
+    run->evals_stored_ms = s->now.mono_ms;
+    emit_put_job(s, run->job, false);
 }
 
 static void take(struct progress *progress, const Ms__Progress *msg)
@@ -65,6 +70,7 @@ int results_unpack(struct job *job, const struct sched_job_row *row, struct ms_e
         run->recovering_ms = msg->recovering_ms;
         run->again_from = msg->again_from;
         run->again_to = msg->again_to;
+        run->saver = msg->saver < job->workers ? msg->saver : 0;
     }
     for (size_t i = 0; rc == 0 && i < msg->n_evals; i++) {
         take(&run->evals[run->n_evals++], msg->evals[i]);

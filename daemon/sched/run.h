@@ -120,12 +120,15 @@ struct run {
     char kept[MS_TEXT_MAX + 1]; /* what the ranks that stopped said that they saved; "": nothing */
     char unkept[MS_TEXT_MAX + 1]; /* why one that was to save did not; the last that said so */
     uint64_t kept_step;           /* ... of that step */
+    uint32_t saver;               /* ... and whose weights are the job's */
     uint32_t late_saver;          /* a rank that is over and was asked to save; 0: nobody was */
     struct complaint complaint;
     bool has_progress;
     struct progress progress;
-    struct progress *evals;
+    struct progress *evals; /* by epoch */
     size_t n_evals;
+    struct timer evals_due; /* some are not stored yet */
+    int64_t evals_stored_ms;
     struct mend *mends; /* job->workers of them, while placed; run_mend() */
     /* Processes that could not serve a rank: not asked again before the timer has forgotten them */
     uint64_t unfit[MS_UNFIT_MAX];
@@ -243,6 +246,8 @@ const char *awaited_words(struct sched *s); /* who is missing, for the status; "
 
 void results_pack(struct sched *s, const struct run *run, struct sched_job_row *row);
 int results_unpack(struct job *job, const struct sched_job_row *row, struct ms_err *err);
+/* Evaluations came since its row was written. */
+void run_store_evals(struct sched *s, struct run *run);
 bool rank_state_parse(const char *name, enum rank_state *ret);
 
 /* stop.c: a placed job is asked to end after its step. The job may end in all but the notes. */

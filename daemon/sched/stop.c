@@ -246,6 +246,7 @@ void stop_note_kept(struct sched *s, struct job *job, uint32_t rank, const Ms__R
         note_unkept(s, run, rank, msg->text);
     } else if (msg->code == MS_OK && msg->text[0] != '\0' && msg->steps >= run->kept_step) {
         run->kept_step = msg->steps;
+        run->saver = rank;
         ms_text_copy(run->kept, sizeof(run->kept),
                      emit_text(s, "rank %u (node %s) says: %.250s", rank,
                                run->members[rank].node_id, msg->text));

@@ -43,6 +43,11 @@ static void next_round(struct sched *s, struct timer *timer)
     recover_round_timeout(s, list_item(timer, struct run, round));
 }
 
+static void evals(struct sched *s, struct timer *timer)
+{
+    run_store_evals(s, list_item(timer, struct run, evals_due));
+}
+
 static void route(struct sched *s, struct timer *timer)
 {
     route_timeout(s, list_item(timer, struct route, timer));
@@ -66,6 +71,7 @@ static const struct {
     [TIMER_ROUND] = {next_round, false},
     [TIMER_UNFIT] = {unfit, false},
     [TIMER_COMPLAINT] = {complaint, true},
+    [TIMER_EVALS] = {evals, false},
     [TIMER_ROUTE] = {route, true},
     [TIMER_PAUSE] = {host_timeout, false},
     [TIMER_ASIDE] = {host_aside_timeout, false},

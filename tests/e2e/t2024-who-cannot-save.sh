@@ -40,6 +40,8 @@ fill
 ok "the disk of rank 0 is full: a cancel has rank 1 save" says "rank 1 (node n1) says: step " as alice cancel 1
 ok "it is saved there" saved_in "$T/n1/1"
 ok "and show says so, too" says "is saved: $T/n1/1/ckpt/small-" as alice show 1
+ok "its weights are fetched from there" status 0 as alice fetch --only weights -o "$T/fetched" 1
+ok "as they lie there" cmp "$T/n1/1/weights.safetensors" "$T"/fetched/*.safetensors
 
 rm "$T/disk/filler"
 ok "another one is submitted" [ "$(as alice submit "$T/job.yaml")" = 2 ]

@@ -193,7 +193,7 @@ static void job_reload(struct model *m, struct m_job *job)
     job->cut_off = row->state == JOB_PLACING && m->w->mode != SCHED_DYNAMIC;
     job->has_members = false;
     if (!m_is_ended(job)) {
-        m_results_forget(job);
+        m_results_reload(job, row);
     }
     if (!m_is_placed(job)) {
         job->n_ranks = m_is_ended(job) ? job->n_ranks : 0;

@@ -192,6 +192,7 @@ struct m_job {
     int64_t wants_until, wants_until_stretch; /* mono: idle nodes are kept for its ranks */
     char kept[MS_TEXT_MAX + 1];           /* what a rank that stopped says it saved; "": nothing */
     uint64_t kept_step;                   /* ... of that step */
+    uint32_t saver;                       /* ... which one: its weights are the job's */
     uint32_t late_saver;                  /* a rank that is over was asked to; 0: none */
     bool lost_silent;                     /* in this event, at the end of the grace */
     bool round_now, round_told, end_told; /* in this event: it begins, and events say so */
@@ -202,6 +203,7 @@ struct m_job {
     bool has_progress;
     struct m_progress progress, evals[MS_EVALS_MAX]; /* the last of all, and of each epoch */
     uint32_t n_evals;
+    int64_t unstored_at; /* mono: one came then that no row has; SIM_NEVER: none */
 };
 
 struct m_ask { /* a question, a watch, or a log read */
@@ -211,7 +213,7 @@ struct m_ask { /* a question, a watch, or a log read */
     uint64_t job, offset, route; /* offset: of a log, or EventQuery.after */
     uint64_t before;
     uint32_t rank, bytes_max;   /* of a log, or events at most */
-    uint32_t what;              /* enum ms_fetch */
+    uint32_t what, asked_rank;  /* enum ms_fetch; as it was asked: rank is who has that */
     char node[MS_NAME_MAX + 1]; /* reads the log; or whose events */
     bool watching;              /* has been told once; or waits for the next event */
     bool parked;                /* ... of which there was none when the question was looked at */
@@ -432,7 +434,11 @@ void m_judge_rank_shown(struct model *m, const struct m_job *job, const Ms__Rank
 void m_judge_results(struct model *m, const struct m_job *job, const struct sched_job_row *row);
 void m_judge_shown(struct model *m, const struct m_job *job, const Ms__JobInfo *info,
                    bool with_evals);
-void m_results_forget(struct m_job *job); /* nothing of a running job's is stored */
+/* What a start finds of a job that has not ended: its evaluations. */
+void m_results_reload(struct m_job *job, const struct sched_job_row *row);
+/* Evaluations are stored in time, and as they were told. */
+void m_judge_evals(struct model *m, struct m_job *job, const struct sched_job_row *row);
+bool m_evals_are_late(const struct model *m, const struct m_job *job);
 
 /* model_place.c */
 void m_judge_member_told(struct model *m, const struct m_job *job, const Ms__Member *member,
@@ -470,7 +476,7 @@ bool m_log_refusal_is_fair(struct model *m, const struct m_ask *ask, int32_t cod
 bool m_is_anothers(const struct m_rank *r, const struct m_node *node);
 
 /* model_fetch.c */
-void m_ask_fetch(struct m_ask *ask, const Ms__Fetch *msg);
+void m_ask_fetch(struct model *m, struct m_ask *ask, const Ms__Fetch *msg);
 void m_judge_fetch_grant(struct model *m, const struct m_conn *conn, const Ms__FetchGrant *msg);
 void m_judge_ticket(struct model *m, const struct m_ask *ask, const Ms__FetchTicket *msg);
 bool m_fetch_refusal_is_fair(struct model *m, const struct m_conn *conn, const struct m_ask *ask,

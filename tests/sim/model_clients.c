@@ -62,7 +62,7 @@ void m_on_question(struct model *m, struct m_conn *conn, const struct sched_even
         ask.bytes_max = ((const Ms__LogQuery *)event->msg)->bytes_max;
         break;
     case MS_MSG_FETCH:
-        m_ask_fetch(&ask, (const Ms__Fetch *)event->msg);
+        m_ask_fetch(m, &ask, (const Ms__Fetch *)event->msg);
         break;
     case MS_MSG_EVENT_QUERY:
         m_ask_events(&ask, m, (const Ms__EventQuery *)event->msg);

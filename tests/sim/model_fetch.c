@@ -10,17 +10,21 @@ static bool may_fetch(const struct m_conn *conn, const struct m_job *job)
     return conn->is_admin || conn->who == job->who;
 }
 
-void m_ask_fetch(struct m_ask *ask, const Ms__Fetch *msg)
+/* Weights are those of whoever saved them. */
+void m_ask_fetch(struct model *m, struct m_ask *ask, const Ms__Fetch *msg)
 {
+    const struct m_job *job = m_job_find(m, msg->job);
+    const bool is_savers = msg->what == MS_FETCH_WEIGHTS && msg->rank == 0 && job != NULL;
     ask->job = msg->job;
-    ask->rank = msg->rank;
+    ask->asked_rank = msg->rank;
+    ask->rank = is_savers ? job->saver : msg->rank;
     ask->what = msg->what;
 }
 
 static bool is_nonsense(const struct m_ask *ask, const struct m_job *job)
 {
     return ask->what < MS_FETCH_WEIGHTS || ask->what > MS_FETCH_LOG ||
-           (ask->what != MS_FETCH_LOG && ask->rank != 0) || ask->rank >= job->workers;
+           (ask->what != MS_FETCH_LOG && ask->asked_rank != 0) || ask->rank >= job->workers;
 }
 
 /* Its release has an answer to a grant. */

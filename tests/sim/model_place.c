@@ -68,6 +68,7 @@ static void judge_new(struct model *m, const struct sched_job_row *row)
     size_t plan_bytes = submitted ? strlen(msg->plan) : 0;
     bool no_place = conn != NULL && m_has_no_place(m, conn, row->spec_bytes + plan_bytes);
     struct m_job *job = M_MORE(m->jobs, struct m_job);
+    job->unstored_at = SIM_NEVER;
     if (row->state != JOB_QUEUED || row->id <= m->last_job || row->spec == NULL ||
         (!submitted && m->w->mode != SCHED_DYNAMIC) || row->generation != 0) {
         sim_fail(m->w, "model: job %llu comes out of nowhere, %s, after job %llu", (ull)row->id,
@@ -184,6 +185,9 @@ void m_judge_row(struct model *m, const struct sched_job_row *row)
         if (row->ended_ms <= 0 || row->reason[0] == '\0') {
             sim_fail(m->w, "model: job %llu ends without a reason or a time", (ull)job->id);
         }
+    }
+    if (m_is_placed(job) && row->state != JOB_QUEUED) {
+        m_judge_evals(m, job, row);
     }
     if (row->state == JOB_RUNNING && job->state != JOB_RUNNING && job->recovery) {
         m_goes_on(m, job);

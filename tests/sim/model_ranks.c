@@ -104,6 +104,7 @@ static void note_kept(struct m_job *job, const Ms__RankDone *msg)
     if (stops_at_step(job) && msg->stopped && msg->code == MS_OK && msg->text[0] != '\0' &&
         msg->steps >= job->kept_step) {
         job->kept_step = msg->steps;
+        job->saver = msg->rank;
         snprintf(job->kept, sizeof(job->kept), "%s", msg->text);
     }
 }
@@ -932,6 +933,9 @@ static const char *overdue(const struct model *m, const struct m_job *job)
     }
     if (placing && !job->round_due && count_ready(job) == job->workers && !blamed) {
         return "all ranks are ready and it is not started";
+    }
+    if (m_evals_are_late(m, job)) {
+        return "its evaluations are not stored";
     }
     if (job->cancel_due) {
         return "its cancel cannot be carried out at a step, and it goes on";

@@ -5,10 +5,24 @@
 
 typedef unsigned long long ull;
 
-void m_results_forget(struct m_job *job)
+enum { LATE_MS = 70 /* timers of the driver are late by 50 */ };
+
+void m_results_reload(struct m_job *job, const struct sched_job_row *row)
 {
     job->has_progress = false;
     job->n_evals = 0;
+    job->saver = 0;
+    job->unstored_at = SIM_NEVER;
+    Ms__JobResults *msg = row->state != JOB_QUEUED
+                              ? ms__job_results__unpack(NULL, row->results_bytes, row->results)
+                              : NULL;
+    for (size_t i = 0; msg != NULL && i < msg->n_evals; i++) {
+        const Ms__Progress *from = msg->evals[i];
+        job->evals[job->n_evals++] =
+            (struct m_progress){from->step, from->epoch, from->loss, from->accuracy};
+    }
+    job->saver = msg != NULL ? msg->saver : 0;
+    ms__job_results__free_unpacked(msg, NULL);
 }
 
 /* The last one counts, and of those with an evaluation the last of each epoch. */
@@ -26,9 +40,11 @@ void m_on_progress(struct model *m, struct m_conn *conn, const Ms__Progress *msg
     if (!msg->has_eval) {
         return;
     }
-    if (job->n_evals > 0 && job->evals[job->n_evals - 1].epoch == msg->epoch) {
-        job->n_evals--;
-    } else if (job->n_evals == MS_EVALS_MAX) {
+    job->unstored_at = job->unstored_at == SIM_NEVER ? m->mono : job->unstored_at;
+    while (job->n_evals > 0 && job->evals[job->n_evals - 1].epoch >= msg->epoch) {
+        job->n_evals--; /* it went back, and makes them again */
+    }
+    if (job->n_evals == MS_EVALS_MAX) {
         memmove(job->evals, job->evals + 1, (MS_EVALS_MAX - 1) * sizeof(job->evals[0]));
         job->n_evals--;
     }
@@ -76,6 +92,23 @@ void m_judge_results(struct model *m, const struct m_job *job, const struct sche
                  msg != NULL ? msg->n_evals : 0);
     }
     ms__job_results__free_unpacked(msg, NULL);
+}
+
+void m_judge_evals(struct model *m, struct m_job *job, const struct sched_job_row *row)
+{
+    Ms__JobResults *msg = ms__job_results__unpack(NULL, row->results_bytes, row->results);
+    if (msg == NULL || !are_same(job, msg->evals, msg->n_evals)) {
+        sim_fail(m->w, "model: job %llu has %u evaluations, and %zu of them are stored",
+                 (ull)job->id, job->n_evals, msg != NULL ? msg->n_evals : 0);
+    }
+    ms__job_results__free_unpacked(msg, NULL);
+    job->unstored_at = SIM_NEVER;
+}
+
+bool m_evals_are_late(const struct model *m, const struct m_job *job)
+{
+    return job->unstored_at != SIM_NEVER && m->event->kind == SCHED_EV_TIME &&
+           m->mono > m->busy_until && m->mono >= job->unstored_at + MS_EVALS_STORE_MS + LATE_MS;
 }
 
 /* ... and shown as long as its ranks are. */

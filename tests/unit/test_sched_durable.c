@@ -489,6 +489,41 @@ START_TEST(what_an_ended_job_shows_it_shows_after_a_restart)
 }
 END_TEST
 
+/* The first at once, those that follow it together. */
+START_TEST(what_a_job_that_runs_has_evaluated_it_shows_after_a_restart)
+{
+    uint64_t conns[2];
+    begin();
+    conns[0] = fix_register("w0", 1);
+    conns[1] = fix_register("w1", 2);
+    submit();
+    fix_ready(conns[0], 1, 1, 0);
+    keep();
+    fix_ready(conns[1], 1, 1, 1);
+    keep();
+    progress(conns[0], 40, 1, 0.5);
+    fix_time();
+    ck_assert_ptr_nonnull(fix_stored(1));
+    keep();
+    for (uint32_t epoch = 2; epoch < 6; epoch++) {
+        progress(conns[0], 40 * epoch, epoch, 0.75);
+        fix_time();
+        ck_assert_ptr_null(fix_stored(1));
+    }
+    fix_pass(MS_EVALS_STORE_MS);
+    ck_assert_ptr_nonnull(fix_stored(1));
+    keep();
+
+    restart();
+
+    const Ms__JobInfo *info = fix_show(1);
+    ck_assert_uint_eq(info->n_evals, 5);
+    ck_assert(info->evals[0]->accuracy == 0.5);
+    ck_assert_uint_eq(info->evals[4]->epoch, 5);
+    ck_assert_ptr_null(info->progress); /* its ranks tell it again */
+}
+END_TEST
+
 START_TEST(a_job_that_ended_in_the_queue_shows_no_ranks_before_and_after)
 {
     static uint8_t before[4096];
@@ -640,6 +675,7 @@ int main(void)
     tcase_add_test(t, a_job_that_ended_in_the_queue_shows_no_ranks_before_and_after);
     tcase_add_test(t, a_job_that_is_forgotten_in_the_same_tick_is_still_shown);
     tcase_add_test(t, results_with_half_a_letter_are_shown_all_the_same);
+    tcase_add_test(t, what_a_job_that_runs_has_evaluated_it_shows_after_a_restart);
     tcase_add_test(t, descriptions_of_one_owner_have_a_budget_and_of_all_another);
     tcase_add_test(t, the_budget_of_descriptions_is_the_operators);
     tcase_add_test(t, a_key_of_an_ended_job_is_still_compared_with_its_description);

@@ -383,6 +383,26 @@ START_TEST(where_rank_0_is_lost_after_all_have_stopped_one_is_asked_to_save)
 }
 END_TEST
 
+START_TEST(weights_come_from_whoever_saved_them)
+{
+    Ms__Fetch msg = MS__FETCH__INIT;
+    all_stopped_but_rank_0(5, 5);
+    stopped_at(1, 1, 5, "step 5 is saved: x-5.json");
+    ended("rank 1 (node w1) says: step 5 is saved");
+
+    msg.job = 1;
+    msg.what = MS_FETCH_WEIGHTS;
+    fix_say(alice, MS_MSG_FETCH, &msg.base);
+    const Ms__FetchGrant *grant = fix_heard(conns[1], MS_MSG_FETCH_GRANT);
+    ck_assert_ptr_nonnull(grant);
+    ck_assert_uint_eq(grant->rank, 1);
+
+    msg.what = MS_FETCH_METRICS; /* rank 0 wrote them */
+    fix_say(alice, MS_MSG_FETCH, &msg.base);
+    ck_assert_ptr_nonnull(fix_heard(alice, MS_MSG_ERROR));
+}
+END_TEST
+
 START_TEST(who_is_asked_to_save_after_its_end_has_all_the_time)
 {
     running_with(2 * (int64_t)MS_CANCEL_GRACE_MS);
@@ -926,6 +946,7 @@ int main(void)
     tcase_add_test(t, who_was_done_while_the_others_stood_still_is_free_at_the_end);
     tcase_add_test(t, a_rank_that_is_lost_while_all_stop_is_over);
     tcase_add_test(t, where_rank_0_is_lost_after_all_have_stopped_one_is_asked_to_save);
+    tcase_add_test(t, weights_come_from_whoever_saved_them);
     tcase_add_test(t, who_is_asked_to_save_after_its_end_has_all_the_time);
     tcase_add_test(t, of_those_that_stopped_the_furthest_saves);
     tcase_add_test(t, who_saved_an_older_step_than_another_holds_is_not_enough);
