@@ -532,7 +532,7 @@ bool m_is_silent_to_stop(const struct model *m, const struct m_job *job, uint32_
     const bool is_asked = !m_is_over(r) || (rank != 0 && rank == job->late_saver);
     return m->event->kind == SCHED_EV_TIME && job->recovery && stops_at_step(job) && is_asked &&
            !r->vacant && (job->lost_silent || grace_is_over(m, job, 0)) && node != NULL &&
-           node->conn != 0 && node->incarnation == r->incarnation && node->owes_word;
+           node->incarnation == r->incarnation && node->owes_word; /* it may be away, too */
 }
 
 bool m_holds_up_stop(const struct model *m, const struct m_job *job, uint32_t rank)
