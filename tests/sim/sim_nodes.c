@@ -1013,8 +1013,10 @@ static void script_due(struct world *w, struct sim_node *node, uint32_t i)
     }
     if (node->alive && node->link != 0 && w->now >= node->stall_at) {
         struct sim_link *link = &w->links[node->link - 1];
-        link->stalled_from = w->now;
-        link->stalled_until = node->stall_ms == SIM_FOREVER ? SIM_FOREVER : w->now + node->stall_ms;
+        const int64_t until = node->stall_ms == SIM_FOREVER ? SIM_FOREVER : w->now + node->stall_ms;
+        const bool is_longer = link->stalled_from > w->now || link->stalled_until < until;
+        link->stalled_from = is_longer ? w->now : link->stalled_from;
+        link->stalled_until = is_longer ? until : link->stalled_until;
         sim_trace(w, "node %s falls silent for %lld ms", node->id, (long long)node->stall_ms);
         node->stall_at = SIM_FOREVER;
     }
