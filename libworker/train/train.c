@@ -509,7 +509,8 @@ int train_run(struct train *train, struct train_result *ret, struct ms_err *err)
     train->seconds += ms_mono_s() - train->run_begun_s;
     train->run_begun_s = ms_mono_s();
     result.seconds = train->seconds;
-    result.stopped = train->stopped && progress->step < train->known.steps_total;
+    result.stopped =
+        train->stopped && (progress->step < train->known.steps_total || train->evaluates);
     rc = rc < 0 ? rc : conclude(train, &result, err);
     if (rc < 0) {
         return train_check_abort(train, err) < 0 ? MS_E_ABORTED : rc;

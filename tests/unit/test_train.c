@@ -353,6 +353,22 @@ START_TEST(a_job_that_is_stopped_is_not_evaluated)
 }
 END_TEST
 
+/* All steps are made, and what the job was to find out is not known. */
+START_TEST(a_job_that_is_stopped_in_its_last_evaluation_is_stopped)
+{
+    static const char *const sets[] = {"evaluate.dataset={kind: nonlinear, samples: 50}",
+                                       "epochs=1"};
+    struct seen seen = {.stop_at = 10};
+    train_case_job(&job, sets, 2);
+
+    ck_ms_ok(run(&seen, "", err));
+
+    ck_assert_uint_eq(result.steps, 10);
+    ck_assert_int_eq(seen.evaluations, 0);
+    ck_assert_int_eq(result.stopped, 1);
+}
+END_TEST
+
 START_TEST(a_loss_that_is_no_number_is_named_with_its_step)
 {
     static const char *const sets[] = {"optimizer.learning_rate=1000", "epochs=100"};
@@ -442,6 +458,7 @@ int main(void)
     tcase_add_test(tc, what_was_trained_is_evaluated_at_the_end_wherever_that_is);
     tcase_add_test(tc, an_evaluation_before_the_moving_statistics_have_settled_says_so);
     tcase_add_test(tc, a_job_that_is_stopped_is_not_evaluated);
+    tcase_add_test(tc, a_job_that_is_stopped_in_its_last_evaluation_is_stopped);
     tcase_add_test(tc, a_loss_that_is_no_number_is_named_with_its_step);
     tcase_add_test(tc, a_missing_data_set_is_named);
     tcase_add_test(tc, a_job_that_does_not_fit_into_memory_is_refused_with_what_would);
