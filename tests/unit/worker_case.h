@@ -170,17 +170,23 @@ static inline void stop_rank(struct desk *desk, uint64_t generation)
 }
 
 /* A log below jobs_dir; "" while there is none. */
+/* All of it, until the next call: a rank says a line a step. */
 static inline char *read_log_at(const char *name)
 {
-    static char text[16384];
+    static char *text;
+    static size_t room;
     char path[128];
     snprintf(path, sizeof(path), "%s/%s", jobs_dir, name);
     FILE *file = fopen(path, "r");
-    text[file != NULL ? fread(text, 1, sizeof(text) - 1, file) : 0] = '\0';
+    ssize_t n = file != NULL ? getdelim(&text, &room, '\0', file) : -1;
     if (file != NULL) {
         fclose(file);
     }
-    return text;
+    if (n > 0) {
+        return text;
+    }
+    static char nothing[] = "";
+    return nothing;
 }
 
 static inline char *read_log(void)
