@@ -37,6 +37,11 @@ def files_of(folder):
         names |= {os.path.relpath(os.path.join(top, name), folder) for name in files}
     return names
 
+def is_left_by_the_dead(path):
+    """The lock of a writer that was killed between the end of its training and the end of its process."""
+    words = read(path).split()
+    return os.path.basename(path).startswith(".msched-lock-") and len(words) > 1 and not os.path.exists(f"/proc/{words[1]}")
+
 def shared_names():
     """Of ours; fuzzers keep a folder of theirs there."""
     names = os.listdir("/dev/shm") if os.path.isdir("/dev/shm") else []
@@ -84,6 +89,7 @@ class Verdict:
     def checkpoints(self, cluster, job, keep_max):
         folder = os.path.join(cluster.job_folder(job), "checkpoints")
         names = set(os.listdir(folder)) if os.path.isdir(folder) else set()
+        names = {name for name in names if not is_left_by_the_dead(os.path.join(folder, name))}
         stems = {name[:-5] for name in names if name.endswith(".json")}
         pairs = {stem + end for stem in stems for end in (".json", ".safetensors")}
         self.check("checkpoints are whole, and nothing else lies there", stems and names == pairs,
