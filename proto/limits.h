@@ -108,7 +108,7 @@
 #define MS_EVENTS_PAGE        200    /* of one answer: 100 KiB of the longest texts, half a ms */
 #define MS_EVENTS_LOOK        2000   /* rows that one answer looks at for those it is asked for */
 #define MS_EVENT_READS        32     /* such answers in one turn; other askers are next */
-#define MS_EVALS_MAX          100 /* evaluations of a job that are kept: what a screen can show */
+#define MS_EVALS_MAX          100  /* evaluations of a job that are kept: what a screen can show */
 #define MS_EVALS_STORE_MS     1000 /* ... of a job that runs, in one write of so many at the most */
 /* After a loss numbers go on at the milliseconds since 2020 times this: more than any cluster can
  * have given away by then, and another number each time that one copy is put back. */
