@@ -10,6 +10,7 @@
 struct parcel { /* a packed frame */
     struct parcel *next;
     uint16_t type;
+    int is_passing; /* the next one of its kind tells more */
     size_t size;
     uint8_t bytes[];
 };
@@ -38,6 +39,12 @@ static int is_sticky(uint16_t type)
            type == MS_MSG_RANK_DONE;
 }
 
+/* Progress, but for the one that has an evaluation: no other tells of that again. */
+static int is_passing(uint16_t type, const ProtobufCMessage *msg)
+{
+    return type == MS_MSG_PROGRESS && !((const Ms__Progress *)msg)->has_eval;
+}
+
 static struct parcel *pack(uint16_t type, const ProtobufCMessage *msg, struct ms_err *err)
 {
     size_t size = ms_wire_size(msg);
@@ -48,6 +55,7 @@ static struct parcel *pack(uint16_t type, const ProtobufCMessage *msg, struct ms
     }
     parcel->next = NULL;
     parcel->type = type;
+    parcel->is_passing = is_passing(type, msg);
     parcel->size = size;
     if (ms_wire_pack(type, 0, msg, parcel->bytes, size, err) < 0) {
         free(parcel);
@@ -56,16 +64,17 @@ static struct parcel *pack(uint16_t type, const ProtobufCMessage *msg, struct ms
     return parcel;
 }
 
-/* The oldest Progress, else the oldest of all. Under the lock. */
+/* The oldest that the next one makes up for, else the oldest Progress, which has an evaluation that
+ * the scheduler would not keep either (MS_EVALS_MAX), else the oldest of all. Under the lock. */
 static void make_room(struct mailbox *box)
 {
-    struct parcel **victim = &box->first;
-    for (struct parcel **at = &box->first; *at != NULL; at = &(*at)->next) {
-        if ((*at)->type == MS_MSG_PROGRESS) {
-            victim = at;
-            break;
-        }
+    struct parcel **progress = NULL;
+    struct parcel **victim = NULL;
+    for (struct parcel **at = &box->first; victim == NULL && *at != NULL; at = &(*at)->next) {
+        victim = (*at)->is_passing ? at : NULL;
+        progress = progress == NULL && (*at)->type == MS_MSG_PROGRESS ? at : progress;
     }
+    victim = victim != NULL ? victim : progress != NULL ? progress : &box->first;
     struct parcel *gone = *victim;
     *victim = gone->next;
     free(gone);

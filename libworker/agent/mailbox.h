@@ -14,7 +14,7 @@
 #include <pthread.h>
 
 /* Rank 0 reports five times a second: half a minute. Older Progress gives way, for the next one
- * tells more. */
+ * tells more; evaluations stay, as many as the scheduler keeps (MS_EVALS_MAX). */
 enum { MAILBOX_MAX = 150 };
 
 struct parcel;

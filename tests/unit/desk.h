@@ -23,6 +23,7 @@ struct desk {
     char address[64];
     struct ms_conn *conn;
     int n_registers, n_beats, n_ready, n_leaves, n_closed, n_progress, n_done;
+    int n_evals; /* Progress with an evaluation */
     SSL_CTX *tls;
     struct {
         uint64_t job, generation;
@@ -191,6 +192,7 @@ static inline void desk_frame(struct ms_conn *conn, const struct ms_wire_header 
         break;
     case MS_MSG_PROGRESS:
         desk->n_progress++;
+        desk->n_evals += ((Ms__Progress *)msg)->has_eval;
         if (desk->first_step == 0 && ((Ms__Progress *)msg)->step > desk->ready_step &&
             ((Ms__Progress *)msg)->generation == desk->ready_generation) {
             desk->first_step = ((Ms__Progress *)msg)->step;

@@ -418,6 +418,33 @@ START_TEST(what_is_said_to_an_absent_scheduler_is_bounded_and_the_end_is_kept)
 }
 END_TEST
 
+/* Half an hour without a scheduler, and an evaluation each half a minute. */
+START_TEST(evaluations_of_an_absent_scheduler_are_kept_for_it)
+{
+    struct desk desk;
+    desk_open(&desk);
+    event_del(desk.listen_event);
+    struct agent *agent = start(desk.address, -1);
+    Ms__RankDone done = MS__RANK_DONE__INIT;
+    done.job = 7;
+    for (int i = 0; i < 9000; i++) {
+        Ms__Progress progress = MS__PROGRESS__INIT;
+        progress.job = 7;
+        progress.has_eval = i % 150 == 149;
+        ck_ms_ok(agent_send(agent, MS_MSG_PROGRESS, &progress.base, err));
+    }
+    ck_ms_ok(agent_send(agent, MS_MSG_RANK_DONE, &done.base, err));
+
+    event_add(desk.listen_event, NULL);
+    until(&desk, desk.n_done == 1);
+
+    ck_assert_int_eq(desk.n_evals, 60);
+    ck_assert_int_gt(desk.n_progress, 60);
+    ck_assert_int_le(desk.n_progress, 150);
+    let_go(&desk, agent);
+}
+END_TEST
+
 START_TEST(a_piece_of_a_log_is_read_and_a_missing_log_is_said)
 {
     struct desk desk;
@@ -468,6 +495,7 @@ int main(void)
     tcase_add_test(tc, the_first_word_of_a_rank_is_heard_however_fast_it_comes);
     tcase_add_test(tc, the_end_of_a_rank_that_crosses_its_stop_is_heard);
     tcase_add_test(tc, what_is_said_to_an_absent_scheduler_is_bounded_and_the_end_is_kept);
+    tcase_add_test(tc, evaluations_of_an_absent_scheduler_are_kept_for_it);
     tcase_add_test(tc, a_piece_of_a_log_is_read_and_a_missing_log_is_said);
     suite_add_tcase(suite, tc);
     return test_run(suite);
