@@ -411,10 +411,22 @@ void rank_say(struct worker *worker)
     (void)tell(worker, LIFE_SAID);
 }
 
+/* Its end is known by now: whoever goes on need not wait for this. */
+static void leave_train(struct worker *worker, const struct life_verdict *verdict)
+{
+    pthread_mutex_lock(&worker->lock);
+    const int leaves = worker->life.leaves && worker->life.leave_event != LIFE_UNFIT;
+    pthread_mutex_unlock(&worker->lock);
+    if (leaves && verdict->code < 0 && verdict->from_outside && worker->train != NULL) {
+        train_leave(worker->train);
+    }
+}
+
 void rank_clean(struct worker *worker)
 {
     struct train *train = worker->train;
     struct life_verdict verdict = worker_verdict(worker);
+    leave_train(worker, &verdict);
     rank_set_train(worker, NULL);
     train_destroy(train);
     close_log(worker, verdict.code < 0 ? verdict.text : "");

@@ -216,6 +216,19 @@ void checkpoint_finish(struct train *train)
     tell(train);
 }
 
+void checkpoint_leave(struct train *train)
+{
+    char words[MS_ERR_TEXT_MAX];
+    if (train->checkpoint == NULL || !train->checkpoint->is_settled || train->progress.step == 0) {
+        return;
+    }
+    train->checkpoint->is_due = 1;
+    checkpoint_finish(train);
+    if (checkpoint_kept(train, words, sizeof(words)) > 0) {
+        checkpoint_note(train, words);
+    }
+}
+
 int checkpoint_kept(const struct train *train, char *ret, size_t size)
 {
     const struct checkpoint *c = train->checkpoint;

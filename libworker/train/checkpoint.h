@@ -53,6 +53,8 @@ void checkpoint_offer(struct train *train);
 /* The training ends here: saves the step where it was stopped, or one is due still, and waits for
  * what is under way. */
 void checkpoint_finish(struct train *train);
+/* This rank goes without the others: saves the step that it holds, likewise. */
+void checkpoint_leave(struct train *train);
 /* Of that step, after checkpoint_finish, for people. 1: it is saved; 0: the job has no checkpoints;
  * MS_E_IO: it could not be saved. */
 int checkpoint_kept(const struct train *train, char *ret, size_t size);

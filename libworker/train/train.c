@@ -545,6 +545,14 @@ static int keep_here(struct train *train, struct train_result *result, struct ms
     return MS_OK;
 }
 
+void train_leave(struct train *train)
+{
+    if (train->has_state) {
+        train->run_begun_s = ms_mono_s(); /* it may have held for long */
+        checkpoint_leave(train);
+    }
+}
+
 int train_stop_here(struct train *train, int saves, struct train_result *ret, struct ms_err *err)
 {
     struct train_result result = {

@@ -178,6 +178,10 @@ int train_rejoin(struct train *train, const struct train_peers *peers, struct tr
  * the last. saves: its state is kept as any stop keeps it, also where this rank is not rank 0.
  * Needs no peer. */
 int train_stop_here(struct train *train, int saves, struct train_result *ret, struct ms_err *err);
+/* After train_abort, by the thread of the steps: the process of this rank leaves its job. Where it
+ * is rank 0 and has checkpoints, the step that it holds is saved, for the others may be told to
+ * leave, too, and then nobody holds it. What cannot be saved is said by on_note. */
+void train_leave(struct train *train);
 
 /* The rank that a failed collective blamed, or the making of a mesh that failed, -1: none. After
  * train_join, train_rejoin or train_run has failed. */

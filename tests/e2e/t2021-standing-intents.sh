@@ -41,6 +41,25 @@ ok "and knows who asked for it" says "cancelled by" as alice show 2
 ok "no rank is said to have failed" bash -c '! grep -q "job.failed" "$1"' - "$T/a.log"
 ok "the nodes are idle" wait_for 60 idle 2
 stop cancelling KILL
+
+# ---- all hosts go down for maintenance, and nobody is left who holds the step
+make_job kept 2 1000000 true
+echo 'checkpoint: {every_steps: 1000000000}' >>"$T/kept.yaml"
+ok "a job with checkpoints is submitted" [ "$(as alice submit "$T/kept.yaml")" = 3 ]
+ok "and trains" wait_for 120 trains 3
+kill -TERM "${pid_of[n1]}" "${pid_of[n3]}"
+for node in n1 n3; do
+    ok "TERM ends $node with 0" status 0 reap $node
+done
+saved=$(sed -n 's|^step \([0-9]*\) is saved: .*/checkpoints/.*|\1|p' "$T/jobs/3/worker_0.log")
+ok "rank 0 saved the step that it held" [ "${saved:-0}" -gt 0 ]
+start_node n1
+start_node n3
+ok "they come back, and go on from there" wait_for 120 logged a "goes on from the checkpoint of step $saved;"
+ok "with no step twice" bash -c '! grep -q "trained again" "$1"' - "$T/jobs/3/worker_0.log"
+ok "the job trains" wait_for 120 in_state 3 RUNNING
+as alice cancel 3 >"$T/cancel"
+ok "it is cancelled" wait_for 120 in_state 3 CANCELLED
 for node in n1 n3; do
     ok "TERM ends $node with 0" status 0 stop $node
 done
