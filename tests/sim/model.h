@@ -394,6 +394,7 @@ void m_lost_in_grace(struct model *m, struct m_job *job);
 void m_judge_ranks_after(struct model *m);
 
 bool m_is_lost(const struct model *m, const struct m_rank *r);
+bool m_is_surely_lost(const struct model *m, const struct m_rank *r);
 bool m_missing_is_due(const struct model *m, const struct m_job *job);
 bool m_blame_is_due(const struct model *m, const struct m_job *job);
 bool m_is_unfit(const struct m_job *job, const struct m_rank *r);

@@ -192,6 +192,14 @@ bool m_is_lost(const struct model *m, const struct m_rank *r)
     return is_lost(m, r);
 }
 
+/* Else its lease may lie further ahead than is known here, and other causes are as good. */
+bool m_is_surely_lost(const struct model *m, const struct m_rank *r)
+{
+    const struct m_node *node = m_node_find((struct model *)m, r->node);
+    return r->lost || (is_lost(m, r) && m->event->kind == SCHED_EV_TIME && !m->turn_is_full &&
+                       m_is_silent(m, node));
+}
+
 /* ---- causes -------------------------------------------------------------------------------------
  */
 
@@ -374,7 +382,11 @@ static bool explains_recovering(const struct model *m, const struct m_job *job, 
     }
     if (is_lost(m, r)) {
         const bool leaves = m->event->kind == SCHED_EV_MESSAGE && m->event->type == MS_MSG_LEAVE;
-        return code == MS_E_CLOSED && is_spent_by(m, job, r, leaves ? M_LEFT : M_LOST, reason);
+        const bool is_it =
+            code == MS_E_CLOSED && is_spent_by(m, job, r, leaves ? M_LEFT : M_LOST, reason);
+        if (is_it || m_is_surely_lost(m, r)) {
+            return is_it;
+        }
     }
     if (job->blame_at != SIM_NEVER && rank == m_blames(m, job) && blame_is_due(m, job, 0) &&
         is_spent_by(m, job, r, M_COMPLAINT, reason)) {
@@ -406,7 +418,11 @@ static bool explains(const struct model *m, const struct m_job *job, uint32_t ra
         return explains_recovering(m, job, rank, code, reason);
     }
     if (is_lost(m, r)) {
-        return code == MS_E_CLOSED && names_rank(reason, rank) && strstr(reason, "lost") != NULL;
+        const bool is_it =
+            code == MS_E_CLOSED && names_rank(reason, rank) && strstr(reason, "lost") != NULL;
+        if (is_it || m_is_surely_lost(m, r)) {
+            return is_it;
+        }
     }
     if (r->missing && code == (r->refused ? MS_E_REFUSED : MS_E_TIMEOUT)) {
         return names_rank(reason, rank) && missing_is_due(m, job);

@@ -285,8 +285,10 @@ void m_stands_still(struct model *m, struct m_job *job)
 }
 
 /* What befell it, as far as anybody can see; -1: nothing. */
-static int fault_of(const struct model *m, const struct m_job *job, uint32_t rank, bool is_told)
+static int fault_of(const struct model *m, const struct m_job *job, uint32_t rank, const char *log)
 {
+    const bool is_told = strstr(log, ") reports: ") != NULL; /* by another rank */
+    const bool is_late = strstr(log, " did not get ready within ") != NULL;
     const struct m_rank *r = &job->ranks[rank];
     const bool leaves = m->event->kind == SCHED_EV_MESSAGE && m->event->type == MS_MSG_LEAVE;
     if (r->vacant) {
@@ -296,6 +298,9 @@ static int fault_of(const struct model *m, const struct m_job *job, uint32_t ran
         const bool is_blamed =
             job->blame_at != SIM_NEVER && rank == m_blames(m, job) && m_blame_is_due(m, job);
         return !is_blamed ? -1 : r->missing ? M_MISSING : M_COMPLAINT;
+    }
+    if (is_late && m_is_unready(m, job, rank) && !m_is_surely_lost(m, r)) {
+        return M_UNREADY;
     }
     return m_is_lost(m, r)                          ? (leaves ? M_LEFT : M_LOST)
            : r->missing && m_missing_is_due(m, job) ? M_MISSING
@@ -375,7 +380,7 @@ void m_rank_lost(struct model *m, const char *log)
     }
     struct m_rank *r = &job->ranks[rank];
     const bool is_told = strstr(log, ") reports: ") != NULL; /* by another rank */
-    const int fault = fault_of(m, job, rank, is_told);
+    const int fault = fault_of(m, job, rank, log);
     if (fault < 0) {
         sim_fail(m->w, "model: rank %u of job %llu is given up without a cause", rank, id);
         return;
