@@ -19,6 +19,7 @@ static int check_node_lists(const struct sched *s, const struct node *node, stru
     HOLDS(!registered || conn_find(s, node->conn->id) == node->conn,
           "node %s: its connection is forgotten", id);
     HOLDS(registered == !list_empty(&node->beating), "node %s: lease without state", id);
+    HOLDS(gone == (node->holder == NULL), "node %s: it is wrongly somebody's, or nobody's", id);
     HOLDS(node_is_idle(node) == !list_empty(&node->idle), "node %s: wrongly %s the idle list", id,
           node_is_idle(node) ? "off" : "on");
     HOLDS(gone == !list_empty(&node->gone), "node %s: gone and not listed, or listed", id);

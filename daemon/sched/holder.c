@@ -1,9 +1,9 @@
-/* holder.c - how many nodes each principal has registered just now
+/* holder.c - how many nodes each principal has: registered, or expected back
  *
+ * Who has to come back with a rank finds its place kept, whoever comes first.
  * Counted, not walked: ten thousand nodes that come back after a restart ask ten thousand times. */
 #include "daemon/sched/state.h"
 
-#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -29,8 +29,13 @@ uint32_t holder_count(const struct sched *s, const char *principal)
     return holder != NULL ? holder->n : 0;
 }
 
-void holder_add(struct sched *s, const char *principal)
+void holder_add(struct sched *s, struct node *node)
 {
+    const char *principal = node->info.principal;
+    if (node->holder != NULL && strcmp(node->holder->principal, principal) == 0) {
+        return;
+    }
+    holder_remove(s, node); /* an old database may not say whose it was */
     struct holder *holder = find(s, principal);
     if (holder == NULL) {
         holder = memory_take(sizeof(*holder));
@@ -38,13 +43,14 @@ void holder_add(struct sched *s, const char *principal)
         table_add(&s->holders, &holder->link, table_hash_text(s->seed, holder->principal));
     }
     holder->n++;
+    node->holder = holder;
 }
 
-void holder_remove(struct sched *s, const char *principal)
+void holder_remove(struct sched *s, struct node *node)
 {
-    struct holder *holder = find(s, principal);
-    assert(holder != NULL && holder->n > 0);
-    if (--holder->n == 0) {
+    struct holder *holder = node->holder;
+    node->holder = NULL;
+    if (holder != NULL && --holder->n == 0) {
         table_remove(&s->holders, &holder->link);
         free(holder);
     }
@@ -66,13 +72,13 @@ void holders_fini(struct sched *s)
 int holders_check(const struct sched *s, struct ms_err *err)
 {
     size_t slot = 0;
-    uint32_t n = 0;
+    size_t n = 0;
     struct table_link *link = table_walk(&s->holders, &slot, NULL);
     for (; link != NULL; link = table_walk(&s->holders, &slot, link)) {
         n += list_item(link, struct holder, link)->n;
     }
-    return n == s->n_registered
-               ? 0
-               : ms_fail(err, MS_E_FAILED, "%u nodes are counted by principal, and %u registered",
-                         n, s->n_registered);
+    const size_t here = s->nodes.n - s->n_gone;
+    return n == here ? 0
+                     : ms_fail(err, MS_E_FAILED,
+                               "%zu nodes are counted by principal, and %zu are not gone", n, here);
 }

@@ -1,4 +1,4 @@
-/* holder.h - how many nodes each principal has registered just now */
+/* holder.h - how many nodes each principal has: registered, or expected back */
 #ifndef SCHED_HOLDER_H
 #define SCHED_HOLDER_H
 
@@ -6,14 +6,16 @@
 
 #include <stdint.h>
 
+struct holder;
+struct node;
 struct sched;
 
 uint32_t holder_count(const struct sched *s, const char *principal);
-/* A node of the principal became REGISTERED, or is it no longer. */
-void holder_add(struct sched *s, const char *principal);
-void holder_remove(struct sched *s, const char *principal);
+/* The node is its principal's from now on, if it was not before; or nobody's any more. */
+void holder_add(struct sched *s, struct node *node);
+void holder_remove(struct sched *s, struct node *node);
 void holders_fini(struct sched *s);
-/* The counts add up to the registered nodes. */
+/* The counts add up to the nodes that are not gone. */
 int holders_check(const struct sched *s, struct ms_err *err);
 
 #endif

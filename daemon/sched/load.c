@@ -212,6 +212,7 @@ static int expect_members(struct sched *s, struct job *job, struct ms_err *err)
         ms_text_copy(node->info.host_name, sizeof(node->info.host_name), member->host_name);
         ms_text_copy(node->info.principal, sizeof(node->info.principal), member->principal);
         host_join(s, node);
+        holder_add(s, node);
         node->expected = "the scheduler's restart";
         hold_bind(hold_add(s, node, job->id, job->generation, rank), job);
     }

@@ -92,16 +92,18 @@ void node_set(struct sched *s, struct node *node, enum node_event event, const c
     node->state = (enum node_state)to;
     if (is && !was) {
         s->n_registered++;
-        holder_add(s, node->info.principal);
+        holder_add(s, node);
         timer_stop(s, &node->forget);
         gone_remove(s, node);
         node->reason[0] = '\0';
         watch_news(s);
     } else if (was && !is) {
         s->n_registered--;
-        holder_remove(s, node->info.principal);
         list_remove(&node->beating);
         watch_news(s);
+    }
+    if (to == NODE_LOST || to == NODE_LEFT) {
+        holder_remove(s, node);
     }
     node_idle_update(s, node);
 }

@@ -11,6 +11,7 @@
 #include <stdbool.h>
 
 struct conn;
+struct holder;
 struct host;
 struct job;
 struct loser;
@@ -65,11 +66,12 @@ struct hold {
 
 struct node {
     struct table_link link;
-    struct list beating; /* in sched.beating while REGISTERED, least recently seen first */
-    struct list idle;    /* in sched.idle while idle */
-    struct list gone;    /* in loser.nodes while LOST or LEFT */
-    struct loser *loser; /* ... NULL: it is not; gone.c */
-    uint64_t gone_no;    /* grows with time */
+    struct list beating;   /* in sched.beating while REGISTERED, least recently seen first */
+    struct list idle;      /* in sched.idle while idle */
+    struct list gone;      /* in loser.nodes while LOST or LEFT */
+    struct loser *loser;   /* ... NULL: it is not; gone.c */
+    struct holder *holder; /* NULL while LOST or LEFT; holder.c */
+    uint64_t gone_no;      /* grows with time */
     struct timer forget;
     struct node_info info;
     enum node_state state;

@@ -158,12 +158,12 @@ static const char *certificate_refusal(struct sched *s, const struct conn *conn,
                          name, name);
     }
     *ret_code = MS_E_FULL;
-    bool is_new = node == NULL || node->state != NODE_REGISTERED;
-    if (is_new && s->cfg.nodes_per_certificate > 0 &&
+    const bool has_place = node != NULL && node->holder != NULL; /* if it is expected back, too */
+    if (!has_place && s->cfg.nodes_per_certificate > 0 &&
         holder_count(s, info->principal) >= s->cfg.nodes_per_certificate) {
         return emit_text(s,
-                         "node %s: %u nodes are registered with the certificate %s, which is the "
-                         "limit (nodes_per_certificate): issue one for each host",
+                         "node %s: %u nodes of the certificate %s are registered or expected back, "
+                         "which is the limit (nodes_per_certificate): issue one for each host",
                          info->node_id, s->cfg.nodes_per_certificate, name);
     }
     return NULL;

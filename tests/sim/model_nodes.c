@@ -281,16 +281,37 @@ static bool is_named_wrongly(const struct model *m, const struct m_node *asked)
            strcmp(name, asked->cert_name) != 0;
 }
 
-static bool is_one_too_many(const struct model *m, const struct m_node *asked)
+/* That owner's, and it has to come back with its rank; perhaps: or it may have said all. */
+static bool is_expected(const struct model *m, const char *id, const char *owner, bool perhaps)
+{
+    for (size_t i = 0; i < m->jobs.n; i++) {
+        const struct m_job *job = &m->jobs.at[i];
+        for (uint32_t rank = 0; !job->dropped && m_is_placed(job) && rank < job->workers; rank++) {
+            const struct m_rank *r = &job->ranks[rank];
+            if ((r->missing || (perhaps && !r->vacant && !r->lost)) && strcmp(r->node, id) == 0 &&
+                strcmp(r->owner, owner) == 0) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+/* Who is there, or has to come back, has his place. */
+static bool is_one_too_many(const struct model *m, const struct m_node *asked, bool perhaps)
 {
     uint32_t n = 0;
+    const struct m_node *now = m_node_find((struct model *)m, asked->id);
+    const bool is_here = now != NULL && now->conn != 0 && strcmp(now->owner, asked->owner) == 0;
     for (size_t i = 0; i < m->nodes.n; i++) {
         const struct m_node *node = &m->nodes.at[i];
-        n += node->conn != 0 && strcmp(node->owner, asked->owner) == 0 &&
-             strcmp(node->id, asked->id) != 0;
+        const bool counts = strcmp(node->owner, asked->owner) == 0 &&
+                            (node->conn != 0 || is_expected(m, node->id, asked->owner, perhaps));
+        n += counts && strcmp(node->id, asked->id) != 0;
     }
     return m->w->mode == SCHED_STANDING && asked->cert_name[0] != '\0' &&
-           n >= m->w->nodes_per_certificate;
+           n >= m->w->nodes_per_certificate && !is_here &&
+           !is_expected(m, asked->id, asked->owner, !perhaps);
 }
 
 /* One process has one connection, and keeps it. */
@@ -380,7 +401,7 @@ void m_judge_registered(struct model *m, struct m_conn *conn, const Ms__Register
     conn->registering = false;
     m_judge_stamp(m, conn->asked.id, &msg->stamp);
     if (conn->false_stamp || is_taken(m, &conn->asked) || is_named_wrongly(m, &conn->asked) ||
-        is_one_too_many(m, &conn->asked) || conn->asked.incarnation == 0 ||
+        is_one_too_many(m, &conn->asked, false) || conn->asked.incarnation == 0 ||
         conn->asked.id[0] == '\0' || (m_node_of(m, conn) != NULL && m_node_of(m, conn) != node) ||
         (node != NULL && node->conn != 0 && strcmp(node->owner, conn->asked.owner) != 0) ||
         is_another_process(node, conn) || !is_reachable(&conn->asked)) {
@@ -492,7 +513,7 @@ bool m_register_refusal_is_fair(struct model *m, const struct m_conn *conn, int3
         node != NULL && node->conn != 0 && node->conn != conn->id &&
         (node->incarnation != asked->incarnation || strcmp(node->owner, asked->owner) != 0);
     if (code == MS_E_FULL) {
-        return is_one_too_many(m, asked);
+        return is_one_too_many(m, asked, true);
     }
     return is_taken(m, asked) || is_named_wrongly(m, asked) || asked->id[0] == '\0' ||
            asked->incarnation == 0 || clash || heard || (mine != NULL && mine != node) ||

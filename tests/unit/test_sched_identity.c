@@ -260,7 +260,7 @@ START_TEST(one_certificate_registers_only_so_many_nodes)
 
     uint64_t third = register_as("node7", "node7-2", 3);
     fix_refused(third, MS_E_FULL,
-                "2 nodes are registered with the certificate node7, which is "
+                "2 nodes of the certificate node7 are registered or expected back, which is "
                 "the limit (nodes_per_certificate)");
     ck_assert_ptr_nonnull(fix_heard(register_as("node8", "node8-0", 4), MS_MSG_REGISTERED));
     /* a reconnect is none more */
@@ -273,6 +273,71 @@ START_TEST(one_certificate_registers_only_so_many_nodes)
 }
 END_TEST
 
+static uint64_t comes_back(const char *certificate, const char *node_id)
+{
+    uint64_t conn = fix_open(MS_ROLE_WORKER, certificate);
+    Ms__Register msg = fix_node(node_id, 100);
+    msg.job = 3;
+    msg.generation = 13;
+    msg.running = 1;
+    fix_say(conn, MS_MSG_REGISTER, &msg.base);
+    return conn;
+}
+
+static void allow_one(void)
+{
+    struct sched_config cfg = fix_config(SCHED_STANDING, 0);
+    cfg.certificate_ids = 1;
+    cfg.nodes_per_certificate = 1;
+    sched_set_policy(fix.s, &cfg);
+}
+
+/* It was not there when the other one came, and had no place any more. */
+START_TEST(a_node_that_is_expected_back_has_its_place)
+{
+    load_running_job("node7-0", "worker:node7");
+    allow_one();
+
+    fix_refused(register_as("node7", "node7-1", 7), MS_E_FULL,
+                "1 nodes of the certificate node7 are registered or expected back");
+    uint64_t conn = comes_back("node7", "node7-0");
+    ck_assert_ptr_nonnull(fix_heard(conn, MS_MSG_REGISTERED));
+    fix_job_is(3, "RUNNING", "");
+
+    sched_stood_still(fix.s, FIX_LEASE_MS);
+    fix_pass(FIX_LEASE_MS);
+    fix_close(conn);
+    fix_refused(register_as("node7", "node7-1", 7), MS_E_FULL, "registered or expected back");
+    conn = comes_back("node7", "node7-0");
+    ck_assert_ptr_nonnull(fix_heard(conn, MS_MSG_REGISTERED));
+    fix_job_is(3, "RUNNING", "");
+}
+END_TEST
+
+START_TEST(a_node_that_did_not_come_back_has_no_place)
+{
+    load_running_job("node7-0", "worker:node7");
+    allow_one();
+
+    fix_pass(FIX_LEASE_MS + MS_ADOPT_NODE_MS);
+
+    fix_job_is(3, "FAILED", "did not come back");
+    ck_assert_ptr_nonnull(fix_heard(register_as("node7", "node7-1", 7), MS_MSG_REGISTERED));
+}
+END_TEST
+
+/* The limit is new: whoever has a rank keeps its place. */
+START_TEST(nodes_that_are_expected_back_come_whatever_the_limit_is)
+{
+    load_running_job("node7-0", "worker:node7");
+    ck_assert_ptr_nonnull(fix_heard(register_as("node7", "node7-1", 7), MS_MSG_REGISTERED));
+    allow_one();
+
+    ck_assert_ptr_nonnull(fix_heard(comes_back("node7", "node7-0"), MS_MSG_REGISTERED));
+    fix_job_is(3, "RUNNING", "");
+}
+END_TEST
+
 START_TEST(another_certificate_that_claims_a_rank_after_a_restart_ends_nothing)
 {
     load_running_job("node7-0", "worker:node7");
@@ -282,14 +347,7 @@ START_TEST(another_certificate_that_claims_a_rank_after_a_restart_ends_nothing)
                 "connection is worker:node8");
     fix_job_is(3, "RUNNING", "waits for the nodes of rank 0 to come back");
 
-    uint64_t conn = fix_open(MS_ROLE_WORKER, "node7");
-    Ms__Register msg = fix_node("node7-0", 100);
-    msg.job = 3;
-    msg.generation = 13;
-    msg.running = 1;
-    fix_say(conn, MS_MSG_REGISTER, &msg.base);
-
-    ck_assert_ptr_nonnull(fix_heard(conn, MS_MSG_REGISTERED));
+    ck_assert_ptr_nonnull(fix_heard(comes_back("node7", "node7-0"), MS_MSG_REGISTERED));
     fix_job_is(3, "RUNNING", "");
 }
 END_TEST
@@ -387,6 +445,9 @@ int main(void)
     tcase_add_test(tc, no_two_certificates_may_register_the_same_node_id);
     tcase_add_test(tc, who_holds_a_node_id_keeps_it_whatever_the_rule_was);
     tcase_add_test(tc, one_certificate_registers_only_so_many_nodes);
+    tcase_add_test(tc, a_node_that_is_expected_back_has_its_place);
+    tcase_add_test(tc, a_node_that_did_not_come_back_has_no_place);
+    tcase_add_test(tc, nodes_that_are_expected_back_come_whatever_the_limit_is);
     tcase_add_test(tc, another_certificate_that_claims_a_rank_after_a_restart_ends_nothing);
     tcase_add_test(tc, the_row_of_a_rank_names_the_certificate_of_its_node);
     tcase_add_test(tc, an_extra_worker_of_a_dynamic_cluster_is_refused_whatever_it_claims);
