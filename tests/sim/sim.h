@@ -83,6 +83,7 @@ struct sim_event {
     enum sim_kind kind;
     uint32_t target; /* link, node or op */
     uint64_t stamp;  /* overtaken if it is not the target's current one */
+    bool waited;     /* a frame: in the kernel of a process that hung */
     size_t size;     /* of the frame behind the event */
 };
 
@@ -96,6 +97,7 @@ struct sim_link {
     bool open_here, open_there;          /* actor's end, scheduler's end */
     bool known;                          /* the core was told that it opened */
     int64_t last_up, last_down;          /* arrival of the last frame each way: links keep order */
+    int64_t waits_until;                 /* frames before are read then, in their order */
     int64_t stalled_from, stalled_until; /* frames sent meanwhile arrive at the end, or never */
 };
 

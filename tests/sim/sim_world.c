@@ -471,6 +471,27 @@ static uint64_t epoch_of(const struct world *w, const struct sim_link *link)
                            : w->ops[link->actor].epoch;
 }
 
+/* A process that hangs reads what came meanwhile when it wakes up, and then what comes behind it.
+ */
+static bool waits_in_kernel(struct world *w, struct sim_event *event)
+{
+    struct sim_link *link = &w->links[event->target - 1];
+    const struct sim_node *node = link->is_node ? &w->nodes[link->actor] : NULL;
+    if (node == NULL || node->epoch != event->stamp) {
+        return false;
+    }
+    if (node->hung && node->wake_at != SIM_FOREVER) {
+        link->waits_until = node->wake_at + 1;
+    } else if (event->waited || w->now > link->waits_until) {
+        return false;
+    }
+    struct sim_event *later =
+        sim_at(w, link->waits_until, event->kind, event->target, event->stamp, event->size);
+    later->waited = true;
+    memcpy(sim_event_bytes(later), sim_event_bytes(event), event->size);
+    return true;
+}
+
 static void to_actor(struct world *w, struct sim_event *event)
 {
     struct sim_link *link = &w->links[event->target - 1];
@@ -478,11 +499,7 @@ static void to_actor(struct world *w, struct sim_event *event)
     struct ms_err err = {0, ""};
     ProtobufCMessage *msg = NULL;
     uint64_t epoch = epoch_of(w, link);
-    if (link->is_node && w->nodes[link->actor].hung && epoch == event->stamp &&
-        w->nodes[link->actor].wake_at != SIM_FOREVER) { /* it waits in the kernel */
-        struct sim_event *later = sim_at(w, w->nodes[link->actor].wake_at + 1, event->kind,
-                                         event->target, event->stamp, event->size);
-        memcpy(sim_event_bytes(later), sim_event_bytes(event), event->size);
+    if (waits_in_kernel(w, event)) {
         return;
     }
     uint32_t current = link->is_node   ? w->nodes[link->actor].link
