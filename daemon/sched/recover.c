@@ -23,11 +23,16 @@ static const struct {
     bool counts;      /* against the rank: it may be what it computes that ends its process */
     bool blames_host; /* which lost its process, unless that comes back with the rank */
     bool keeps_node;  /* the first time: that the others reach it is tried once more */
+    bool is_final;    /* its process has ended the rank, or cannot serve it: others do */
 } faults[FAULTS] = {
-    [FAULT_LOST] = {true, true, true, false},      [FAULT_LEFT] = {true, false, false, false},
-    [FAULT_MISSING] = {true, false, false, false}, [FAULT_LEAVING] = {true, false, false, false},
-    [FAULT_GAVE_UP] = {true, true, false, false},  [FAULT_UNFIT] = {true, false, false, false},
-    [FAULT_UNREADY] = {true, false, false, false}, [FAULT_COMPLAINT] = {true, true, false, true},
+    [FAULT_LOST] = {true, true, true, false, false},
+    [FAULT_LEFT] = {true, false, false, false, false},
+    [FAULT_MISSING] = {true, false, false, false, false},
+    [FAULT_LEAVING] = {true, false, false, false, true},
+    [FAULT_GAVE_UP] = {true, true, false, false, true},
+    [FAULT_UNFIT] = {true, false, false, false, true},
+    [FAULT_UNREADY] = {true, false, false, false, true},
+    [FAULT_COMPLAINT] = {true, true, false, true, false},
 };
 
 bool recover_is_on(const struct sched *s, const struct job *job)
@@ -88,6 +93,7 @@ static void count_loss(struct sched *s, struct run *run, uint32_t rank, enum fau
     budget_keep(run, rank);
     mend->before.may_be_away = faults[fault].blames_host;
     mend->before.blame = 0;
+    mend->is_over = faults[fault].is_final;
     free(mend->last);
     mend->last = dup_text(text);
     run->n_ranks_lost++;

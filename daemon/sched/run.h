@@ -68,6 +68,7 @@ struct mend {
         uint32_t n_lost_now, n_unready;
         uint64_t blame; /* of its host, with the loss; 0: of none */
     } before;
+    bool is_over;       /* by the last loss: its process does not take it back */
     char *last;         /* why the last one was lost; owned; NULL: none was */
     uint64_t unreached; /* process that others did not reach: again only if nobody else can ... */
     uint32_t unreached_by; /* ... this rank, the last that said so, + 1; 0: none */

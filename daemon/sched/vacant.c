@@ -239,7 +239,8 @@ bool recover_take_back(struct sched *s, struct node *node, const struct claim *c
     struct member *member = &job->run->members[claim->rank];
     if (!is_vacant(member) || member->incarnation != node->info.incarnation ||
         strcmp(member->node_id, node->info.node_id) != 0 ||
-        strcmp(member->principal, node->info.principal) != 0 || !list_empty(&node->holds)) {
+        strcmp(member->principal, node->info.principal) != 0 || !list_empty(&node->holds) ||
+        run_mend(job->run, claim->rank)->is_over) { /* it has not heard the last word */
         return false;
     }
     excuse(s, job->run, claim->rank, node);

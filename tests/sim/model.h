@@ -95,6 +95,7 @@ struct m_rank {
     bool leaving;      /* failed before the start, and its process leaves: that is why */
     bool accused;      /* another rank cannot reach it */
     bool vacant;       /* nobody has it: node and incarnation are whose it was */
+    bool is_final;     /* ... and that process had ended it, or cannot serve it */
     bool gives_up;     /* its process did, and the job goes on ... */
     bool leaves;       /* ... because that process ends */
     bool has_plan;     /* its process was ready once */

@@ -373,6 +373,15 @@ bool m_waits_for_first(const struct model *m, const struct m_conn *conn)
            (!is_judged || m->mono - LATE_MS <= first_until(m, job, m->lease_most_ms));
 }
 
+/* It was told over its last connection to let go of what it claims, and has not answered. */
+static bool is_told_to_let_go(const struct model *m, const struct m_node *node,
+                              const struct m_conn *conn)
+{
+    return node->conn != 0 && node->incarnation == conn->asked.incarnation &&
+           node->hold.job == conn->claim.job && node->hold.rank == conn->claim.rank &&
+           node->hold.generation >= conn->claim.generation && is_letting_go(m, node);
+}
+
 static struct m_rank *rank_awaited(struct model *m, const struct m_conn *conn)
 {
     for (size_t i = 0; i < m->jobs.n; i++) {
@@ -429,7 +438,7 @@ void m_judge_registered(struct model *m, struct m_conn *conn, const Ms__Register
     if (!came || (node->conn == 0 && m->w->lost_nodes_max > 0)) {
         m->came_most_at = m->n_came > 0 && m->came_most_at > m->mono ? m->came_most_at : m->mono;
     }
-    const bool was_here = node->conn != 0 && node->incarnation == conn->asked.incarnation;
+    const bool lets_go = is_told_to_let_go(m, node, conn);
     *node = conn->asked;
     m_node_back(m, node->id);
     node->came = true;
@@ -447,7 +456,7 @@ void m_judge_registered(struct model *m, struct m_conn *conn, const Ms__Register
     node->hold = conn->claim;
     struct m_rank *ours = conn->claim.job != 0 ? claim_is_ours(m, conn) : NULL;
     ours = ours == NULL && conn->claim.job != 0 ? m_claim_is_older(m, conn) : ours;
-    struct m_rank *given_up = ours == NULL && !was_here ? m_claim_is_vacant(m, conn) : NULL;
+    struct m_rank *given_up = ours == NULL && !lets_go ? m_claim_is_vacant(m, conn) : NULL;
     old_ranks_lost(m, conn, ours);
     if (conn->claim.generation > m->generation + MS_GENERATION_STEP_MAX ||
         (m->w->mode != SCHED_DYNAMIC &&

@@ -417,6 +417,8 @@ void m_rank_lost(struct model *m, const char *log)
     const bool is_kept =
         fault == M_COMPLAINT && !moves && (in_vain(job, r) == 0 || is_last_copy(job, rank));
     count_loss(m, job, r, (enum m_fault)fault);
+    r->is_final =
+        fault == M_UNFIT || fault == M_UNREADY || fault == M_GAVE_UP || fault == M_LEAVING;
     if (fault == M_UNFIT || fault == M_UNREADY) {
         note_unfit(m, job, r->incarnation);
     }
@@ -506,7 +508,9 @@ struct m_rank *m_claim_is_vacant(struct model *m, const struct m_conn *conn)
     }
     struct m_rank *r = &job->ranks[conn->claim.rank];
     const bool is_his = strcmp(r->owner, conn->asked.owner) == 0;
-    return r->vacant && is_process(r, conn) && is_his && !m_stops_at_step(job) ? r : NULL;
+    return r->vacant && !r->is_final && is_process(r, conn) && is_his && !m_stops_at_step(job)
+               ? r
+               : NULL;
 }
 
 /* ---- a round ------------------------------------------------------------------------------------

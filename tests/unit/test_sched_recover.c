@@ -175,6 +175,42 @@ START_TEST(who_was_let_go_without_hearing_of_it_does_not_take_its_rank_back)
 }
 END_TEST
 
+static void says_done(uint64_t conn, uint64_t generation, uint32_t rank, int code, int leaving)
+{
+    Ms__RankDone msg = MS__RANK_DONE__INIT;
+    msg.job = 1;
+    msg.generation = generation;
+    msg.rank = rank;
+    msg.code = code;
+    msg.leaving = leaving;
+    msg.text = (char *)"it takes no rank now";
+    fix_say(conn, MS_MSG_RANK_DONE, &msg.base);
+}
+
+/* What it was told is lost with its connection: it waits for that word alone. */
+START_TEST(who_had_ended_the_rank_does_not_take_it_back)
+{
+    const bool leaves = _i / 2 != 0; /* else it cannot serve it */
+    running(2);
+    fix_close(conns[1]);
+    conns[1] = fix_register("w1", 12);
+    assigned(1, 2);
+    says_done(conns[1], 2, 1, leaves ? MS_E_CANCELLED : MS_E_UNSUPPORTED, leaves);
+    fix_job_is(1, "RECOVERING", "waits for a node");
+    if (_i % 2 == 0) {
+        fix_close(conns[1]);
+    }
+
+    conns[1] = come_back(1, 12, 1, 2, 0);
+
+    ck_assert_uint_eq(fix_count(MS_MSG_ASSIGN), 0);
+    const Ms__Stop *stop = (const Ms__Stop *)fix_heard(conns[1], MS_MSG_STOP);
+    ck_assert_ptr_nonnull(stop);
+    ck_assert_uint_eq(stop->generation, 2);
+    fix_job_is(1, "RECOVERING", "waits for a node");
+}
+END_TEST
+
 START_TEST(who_comes_back_after_another_took_its_rank_is_stopped)
 {
     running(2);
@@ -247,17 +283,6 @@ START_TEST(a_loss_within_a_round_makes_the_next_one)
 }
 END_TEST
 
-static void says_done(uint64_t conn, uint64_t generation, int code, int leaving)
-{
-    Ms__RankDone msg = MS__RANK_DONE__INIT;
-    msg.job = 1;
-    msg.generation = generation;
-    msg.code = code;
-    msg.leaving = leaving;
-    msg.text = (char *)"it takes no rank now";
-    fix_say(conn, MS_MSG_RANK_DONE, &msg.base);
-}
-
 /* TERM, while a round is on its way to it: that it leaves was said of the generation before. */
 START_TEST(who_leaves_may_decline_the_round)
 {
@@ -266,8 +291,8 @@ START_TEST(who_leaves_may_decline_the_round)
     fix_close(conns[1]);
     assigned(0, 2);
 
-    says_done(conns[0], 1, MS_E_CANCELLED, 1);
-    says_done(conns[0], 2, MS_E_FULL, 0);
+    says_done(conns[0], 1, 0, MS_E_CANCELLED, 1);
+    says_done(conns[0], 2, 0, MS_E_FULL, 0);
 
     fix_job_is(1, "RECOVERING", "waits for a node");
     conns[3] = fix_register("w8", 8);
@@ -550,6 +575,7 @@ int main(void)
                         (int)MS_ARRAY_SIZE(rollbacks));
     tcase_add_test(t, a_process_that_was_given_up_takes_its_rank_back);
     tcase_add_test(t, who_was_let_go_without_hearing_of_it_does_not_take_its_rank_back);
+    tcase_add_loop_test(t, who_had_ended_the_rank_does_not_take_it_back, 0, 4);
     tcase_add_test(t, who_comes_back_after_another_took_its_rank_is_stopped);
     tcase_add_test(t, several_ranks_are_filled_together_or_not_at_all);
     tcase_add_test(t, all_ranks_may_be_lost_at_once);
