@@ -356,6 +356,7 @@ struct world {
     int64_t restarts_until;
     uint32_t crashes_left;
     uint64_t timer_stamp, boot, freezes;
+    int64_t timer_for, timer_at; /* deadline of the timer that is armed; when it fires */
     int64_t frozen_until;
     uint32_t refusals_left;
 

@@ -42,7 +42,13 @@ void driver_arm(struct world *w)
         at += w->clock_stuck_until - w->clock_stuck_at;
     }
     int64_t late = sim_chance(w, 10) ? (int64_t)sim_below(w, 50) : 0;
-    sim_at(w, (at > w->now ? at : w->now) + late, SIM_TIMER, 0, ++w->timer_stamp, 0);
+    int64_t fires_at = (at > w->now ? at : w->now) + late;
+    if (at <= w->timer_for && w->timer_at >= w->now && w->timer_at < fires_at) {
+        fires_at = w->timer_at; /* late once, however often it is looked at */
+    }
+    w->timer_for = at;
+    w->timer_at = fires_at;
+    sim_at(w, fires_at, SIM_TIMER, 0, ++w->timer_stamp, 0);
 }
 
 static void check_core(struct world *w, const char *after)
