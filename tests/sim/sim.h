@@ -232,7 +232,8 @@ struct sim_op {
     uint32_t person;
     uint32_t rank;
     uint64_t offset;
-    uint64_t seen; /* OP_EVENTS that follows: everything up to this number */
+    uint64_t asked; /* job, with the last question: a key that is forgotten gets another one */
+    uint64_t seen;  /* OP_EVENTS that follows: everything up to this number */
     int64_t at;
     bool at_step;
     bool done, sent;

@@ -124,6 +124,7 @@ static void ask(struct world *w, struct sim_op *op, uint32_t i)
     Ms__Fetch fetch = MS__FETCH__INIT;
     char reason[32];
     snprintf(reason, sizeof(reason), "reason %u", i);
+    op->asked = job;
     switch (op->kind) {
     case OP_SUBMIT:
         ask_submit(w, op, i);
@@ -326,7 +327,7 @@ static void on_error(struct world *w, struct sim_op *op, const Ms__Error *msg)
 
 static void on_ok(struct world *w, struct sim_op *op)
 {
-    uint64_t job = w->ops[op->submit].job;
+    uint64_t job = op->asked;
     const struct sched_job_row *row = disk_job(w, job);
     if (op->kind == OP_STRANGER) {
         sim_fail(w, "a stranger cancelled job %llu", (unsigned long long)job);
@@ -341,9 +342,9 @@ static void on_ok(struct world *w, struct sim_op *op)
 static void on_log(struct world *w, struct sim_op *op, const Ms__LogChunk *msg)
 {
     char want[96];
-    size_t n = (size_t)snprintf(want, sizeof(want), "job %llu rank %u from %llu",
-                                (unsigned long long)w->ops[op->submit].job, op->rank,
-                                (unsigned long long)op->offset);
+    size_t n =
+        (size_t)snprintf(want, sizeof(want), "job %llu rank %u from %llu",
+                         (unsigned long long)op->asked, op->rank, (unsigned long long)op->offset);
     n = op->at_step && n > 12 ? 12 : n;
     bool evil = w->n_evils > 0 && msg->data.len == 4 && memcmp(msg->data.data, "evil", 4) == 0;
     if (!evil && (msg->data.len != n || memcmp(msg->data.data, want, n) != 0)) {
