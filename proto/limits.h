@@ -203,10 +203,12 @@
 #define MS_SCHED_PORT     8118
 
 /* Jobs */
-#define MS_CHECKPOINTS_MAX   1000       /* that a job keeps: more is a disk full of one training */
-#define MS_METRICS_PENDING   (1U << 20) /* lines that wait for room on the disk: 4,000 steps */
-#define MS_CHECKPOINT_MAX    (1U << 20) /* a manifest: a plan in JSON, and what decides a job */
-#define MS_CHECKPOINT_FILES  100000     /* names in a folder that is looked through for them */
+#define MS_CHECKPOINTS_MAX   1000        /* that a job keeps: more is a disk full of one training */
+#define MS_METRICS_PENDING   (1U << 20)  /* lines that wait for room on the disk: 4,000 steps */
+#define MS_RANK_LOG_WAITING  (1U << 20)  /* ... of a rank's log: 30,000 steps */
+#define MS_LOG_WAITING       (64U << 10) /* ... of a program's log: 400 events */
+#define MS_CHECKPOINT_MAX    (1U << 20)  /* a manifest: a plan in JSON, and what decides a job */
+#define MS_CHECKPOINT_FILES  100000      /* names in a folder that is looked through for them */
 #define MS_JOB_FILE_MAX      (1U << 20)
 #define MS_JOB_DEPTH_MAX     16   /* levels of YAML: the deepest legal value is at 5 */
 #define MS_JOB_NODES_MAX     4096 /* values in a job file: the largest legal job has about 200 */

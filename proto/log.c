@@ -1,8 +1,10 @@
 /* log.c - one event, one line, on standard error */
 #include "proto/log.h"
 
+#include "proto/line_out.h"
 #include "proto/text.h"
 
+#include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -11,13 +13,14 @@
 
 enum { LINE_MAX_BYTES = 2048 }; /* below PIPE_BUF, so that a line is written whole or not at all */
 
-static int log_fd = STDERR_FILENO;
+static struct ms_line_out log_out = {.fd = STDERR_FILENO};
 static enum ms_log_level log_max = MS_LOG_INFO;
 static int log_journal;
 
 void ms_log_init(int fd, enum ms_log_level max_level, int journal)
 {
-    log_fd = fd;
+    ms_line_out_fini(&log_out);
+    ms_line_out_init(&log_out, fd, MS_LOG_WAITING);
     log_max = max_level;
     log_journal = journal;
 }
@@ -36,6 +39,23 @@ static size_t put_head(char *line, size_t size, enum ms_log_level level)
     strftime(stamp, sizeof(stamp), "%Y-%m-%d %H:%M:%S", &tm);
     return (size_t)snprintf(line, size, "%s.%03ld %s", stamp, now.tv_nsec / 1000000,
                             names[(unsigned)level & 7U]);
+}
+
+/* Into a pipe or the journal at once: several threads have no memory in common for what it does not
+ * take. A file has, and says later how many lines it lacks. */
+static void put(const char *line, size_t size)
+{
+    if (log_out.lock == NULL) {
+        ssize_t written = write(log_out.fd, line, size);
+        (void)written; /* what cannot be said must not stop the program that logs */
+        return;
+    }
+    (void)ms_line_out_put(&log_out, "the log", line, size, NULL);
+    const uint64_t lost = ms_line_out_lost(&log_out);
+    if (lost > 0) {
+        ms_log(MS_LOG_WARNING,
+               "log.lost lines=%" PRIu64 " reason=\"there was no room for them, ignoring\"", lost);
+    }
 }
 
 void ms_log(enum ms_log_level level, const char *fmt, ...)
@@ -62,8 +82,7 @@ void ms_log(enum ms_log_level level, const char *fmt, ...)
         }
     }
     line[used++] = '\n';
-    ssize_t written = write(log_fd, line, used);
-    (void)written; /* a full disk must not stop the program that logs */
+    put(line, used);
 }
 
 /* One character of text as it stands in a quoted value; *ret_used bytes of text are done. */

@@ -6,7 +6,9 @@
  * files of `msctl run` (ms_log_init decides), where local time stands instead. The event name comes
  * first, then stable keys. Values that hold anything but [A-Za-z0-9_.:/@+-] are quoted and escaped
  * by the caller through ms_log_quote. Only mains and the files that style.md names log; libraries
- * return errors. Any thread: a line is one write(2). */
+ * return errors. Any thread: a line is one write(2). In a file no line is torn by a full disk: they
+ * wait in memory, MS_LOG_WAITING bytes of them, for the next line that can be written
+ * (line_out.h). */
 #ifndef MS_LOG_H
 #define MS_LOG_H
 

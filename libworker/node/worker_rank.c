@@ -7,6 +7,7 @@
 #include "libworker/plan/plan.h"
 #include "proto/clock.h"
 #include "proto/file_write.h"
+#include "proto/line_out.h"
 #include "proto/log.h"
 #include "proto/wire.h"
 
@@ -66,7 +67,7 @@ static int open_log(struct worker *worker, const char *job_tag, struct ms_err *e
 static void close_log(struct worker *worker, const char *last_words)
 {
     if (worker->log_fd != STDOUT_FILENO && last_words[0] != '\0') {
-        dprintf(worker->log_fd, "%s\n", last_words);
+        ms_line_say(worker->log_fd, "%s\n", last_words);
     }
     if (worker->log_fd != STDOUT_FILENO) {
         close(worker->log_fd);

@@ -2,6 +2,7 @@
 #include "libworker/node/worker_impl.h"
 
 #include "proto/clock.h"
+#include "proto/line_out.h"
 #include "proto/log.h"
 #include "proto/wire.h"
 
@@ -80,7 +81,7 @@ void worker_on_wait(void *arg, const char *text)
     ms_log(MS_LOG_WARNING, "rank.waits job=%" PRIu64 " rank=%u reason=%s, waiting", worker->job_id,
            worker->rank, ms_log_quote(quoted, sizeof(quoted), text));
     if (worker->log_fd != STDOUT_FILENO) {
-        dprintf(worker->log_fd, "%s\n", text);
+        ms_line_say(worker->log_fd, "%s\n", text);
     }
 }
 
@@ -91,7 +92,7 @@ void worker_on_note(void *arg, const char *text)
     ms_log(MS_LOG_NOTICE, "rank.note job=%" PRIu64 " rank=%u text=%s", worker->job_id, worker->rank,
            ms_log_quote(quoted, sizeof(quoted), text));
     if (worker->log_fd != STDOUT_FILENO) {
-        dprintf(worker->log_fd, "%s\n", text);
+        ms_line_say(worker->log_fd, "%s\n", text);
     }
 }
 
@@ -101,7 +102,7 @@ void worker_log_plan(struct worker *worker)
     ms_log(MS_LOG_INFO, "rank.plan job=%" PRIu64 " rank=%u plan=%s plan_sha256=%s", worker->job_id,
            worker->rank, MS_QUOTE(worker->plan_from), sha256);
     if (worker->log_fd != STDOUT_FILENO) {
-        dprintf(worker->log_fd, "plan: %s, sha256 %s\n", worker->plan_from, sha256);
+        ms_line_say(worker->log_fd, "plan: %s, sha256 %s\n", worker->plan_from, sha256);
     }
 }
 

@@ -28,8 +28,20 @@ off_t lines_read(FILE *file, void (*on_line)(void *arg, const char *line), void 
     return ferror(file) ? MS_E_IO : whole;
 }
 
+/* ---- made anew ---- */
+
+/* A disk without room says so at once, and not behind each line after most of a long file. */
+static int reserve(int to, const char *path, off_t whole, struct ms_err *err)
+{
+    if (whole > 0 && fallocate(to, FALLOC_FL_KEEP_SIZE, 0, whole) < 0 &&
+        (errno == ENOSPC || errno == EDQUOT)) {
+        return ms_fail_errno(err, MS_E_IO, "cannot write %s", path);
+    }
+    return 0;
+}
+
 /* A disk that fills up takes a part of the bytes first, which is no error yet: the rest is. */
-int lines_write(int fd, const char *path, const char *bytes, size_t n, struct ms_err *err)
+static int write_all(int fd, const char *path, const char *bytes, size_t n, struct ms_err *err)
 {
     while (n > 0) {
         ssize_t put = write(fd, bytes, n);
@@ -41,18 +53,6 @@ int lines_write(int fd, const char *path, const char *bytes, size_t n, struct ms
         }
         bytes += put;
         n -= (size_t)put;
-    }
-    return 0;
-}
-
-/* ---- made anew ---- */
-
-/* A disk without room says so at once, and not behind each line after most of a long file. */
-static int reserve(int to, const char *path, off_t whole, struct ms_err *err)
-{
-    if (whole > 0 && fallocate(to, FALLOC_FL_KEEP_SIZE, 0, whole) < 0 &&
-        (errno == ENOSPC || errno == EDQUOT)) {
-        return ms_fail_errno(err, MS_E_IO, "cannot write %s", path);
     }
     return 0;
 }
@@ -71,7 +71,7 @@ static int copy(int from, int to, const char *path, off_t whole, struct ms_err *
         if (n < 0) {
             return ms_fail_errno(err, MS_E_IO, "cannot read %s", path);
         }
-        rc = lines_write(to, path, bytes, (size_t)n, err);
+        rc = write_all(to, path, bytes, (size_t)n, err);
         at += n;
     }
     return rc;

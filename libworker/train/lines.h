@@ -2,7 +2,8 @@
  *
  * A kill tears the last line; and a process that was only asleep writes into the file that it has
  * open, behind the lines of who took its place. So who takes over keeps the whole lines, and makes
- * the file anew of them under the same name. Any thread, one at a time for one file. */
+ * the file anew of them under the same name. How lines get into it, proto/line_out.h. Any thread,
+ * one at a time for one file. */
 #ifndef TRAIN_LINES_H
 #define TRAIN_LINES_H
 
@@ -15,9 +16,6 @@
 /* Calls on_line for each whole line of up to 1,022 bytes, with its newline: longer ones are none of
  * ours. From where file is. Returns the bytes of the file until its last newline; MS_E_IO. */
 off_t lines_read(FILE *file, void (*on_line)(void *arg, const char *line), void *arg);
-
-/* Writes all of them. path, for the error. MS_E_IO. */
-int lines_write(int fd, const char *path, const char *bytes, size_t n, struct ms_err *err);
 
 /* A file of the first whole bytes of fd, which can be read, takes path, to be read and appended to.
  * Returns its descriptor; fd stays open. 0: another process has made path anew since, and fd is

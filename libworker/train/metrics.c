@@ -5,6 +5,7 @@
 #include "proto/clock.h"
 #include "proto/file_write.h"
 #include "proto/limits.h"
+#include "proto/line_out.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -18,16 +19,13 @@
 #include <unistd.h>
 
 struct metrics {
-    int fd;
+    struct ms_line_out out; /* owns the file */
     char path[1100];
     char training[METRICS_TRAINING_MAX + 1];
     uint64_t last_step, last_eval; /* told */
     int is_done;                   /* told */
     off_t whole;                   /* bytes of the file that was there, until the last newline */
     int is_old;                    /* the file is to be made anew of that */
-    uint64_t lost;                 /* lines that found no room in what follows */
-    size_t n_pending;
-    char pending[MS_METRICS_PENDING]; /* whole lines that are not in the file yet */
 };
 
 /* ---- what is there ---- */
@@ -58,7 +56,7 @@ static void read_line(void *arg, const char *line)
 
 static int look(struct metrics *metrics, struct ms_err *err)
 {
-    int fd = fcntl(metrics->fd, F_DUPFD_CLOEXEC, 0);
+    int fd = fcntl(metrics->out.fd, F_DUPFD_CLOEXEC, 0);
     FILE *file = fd >= 0 ? fdopen(fd, "r") : NULL;
     if (file == NULL) {
         ms_fail_errno(err, MS_E_IO, "cannot read %s", metrics->path);
@@ -78,10 +76,10 @@ static int look(struct metrics *metrics, struct ms_err *err)
 /* The old one is whose process may wake up; that writes into what nobody reads. */
 static int make_anew(struct metrics *metrics, struct ms_err *err)
 {
-    int fd = lines_make_anew(metrics->fd, metrics->path, metrics->whole, err);
+    int fd = lines_make_anew(metrics->out.fd, metrics->path, metrics->whole, err);
     if (fd > 0) {
-        close(metrics->fd);
-        metrics->fd = fd;
+        close(metrics->out.fd);
+        ms_line_out_move(&metrics->out, fd);
     }
     return fd < 0 ? fd : 0;
 }
@@ -89,39 +87,23 @@ static int make_anew(struct metrics *metrics, struct ms_err *err)
 /* Cuts off what follows the last newline: a line that a kill tore. */
 static int mend(const struct metrics *metrics, struct ms_err *err)
 {
-    return ftruncate(metrics->fd, metrics->whole) == 0
+    return ftruncate(metrics->out.fd, metrics->whole) == 0
                ? 0
                : ms_fail_errno(err, MS_E_IO, "cannot mend %s", metrics->path);
 }
 
-/* ---- what waits ---- */
-
-/* A part of a line that a full disk took is taken back: it goes again, as a whole. */
-static int append(const struct metrics *metrics, const char *bytes, size_t n, struct ms_err *err)
+/* Until then what comes waits. */
+static int renew(struct metrics *metrics, struct ms_err *err)
 {
-    struct stat st;
-    const int is_file = fstat(metrics->fd, &st) == 0 && S_ISREG(st.st_mode);
-    int rc = lines_write(metrics->fd, metrics->path, bytes, n, err);
-    if (rc < 0 && is_file) {
-        int cut = ftruncate(metrics->fd, st.st_size);
-        (void)cut; /* who reads passes over a torn line */
-    }
+    int rc = metrics->is_old ? make_anew(metrics, err) : 0;
+    metrics->is_old &= rc < 0;
     return rc;
 }
 
-static int flush(struct metrics *metrics, struct ms_err *err)
+int metrics_flush(struct metrics *metrics, struct ms_err *err)
 {
-    if (metrics->is_old) {
-        int rc = make_anew(metrics, err);
-        if (rc < 0) {
-            return rc;
-        }
-        metrics->is_old = 0;
-    }
-    int rc =
-        metrics->n_pending > 0 ? append(metrics, metrics->pending, metrics->n_pending, err) : 0;
-    metrics->n_pending = rc == 0 ? 0 : metrics->n_pending;
-    return rc;
+    int rc = renew(metrics, err);
+    return rc < 0 ? rc : ms_line_out_flush(&metrics->out, metrics->path, err);
 }
 
 int metrics_open(const char *path, const char *training, struct metrics **ret, struct ms_err *err)
@@ -132,19 +114,19 @@ int metrics_open(const char *path, const char *training, struct metrics **ret, s
     }
     snprintf(metrics->path, sizeof(metrics->path), "%s", path);
     snprintf(metrics->training, sizeof(metrics->training), "%s", training);
-    metrics->fd = ms_file_append(path, O_RDWR, 0644, err);
-    if (metrics->fd < 0) {
-        int rc = metrics->fd;
+    int fd = ms_file_append(path, O_RDWR, 0644, err);
+    if (fd < 0) {
         free(metrics);
-        return rc;
+        return fd;
     }
+    ms_line_out_init(&metrics->out, fd, MS_METRICS_PENDING);
     struct stat st;
-    const int is_file = fstat(metrics->fd, &st) == 0 && S_ISREG(st.st_mode);
+    const int is_file = fstat(metrics->out.fd, &st) == 0 && S_ISREG(st.st_mode);
     int rc = is_file ? look(metrics, err) : 0;
     if (rc == 0 && is_file) {
         metrics->is_old = metrics->last_step > 0;
         rc = metrics->is_old ? 0 : mend(metrics, err);
-        (void)flush(metrics, NULL); /* it is made anew with the next line, where the disk is full */
+        (void)renew(metrics, NULL); /* it is made anew with the next line, where the disk is full */
     }
     if (rc < 0) {
         metrics_close(metrics);
@@ -162,15 +144,26 @@ uint64_t metrics_last_step(const struct metrics *metrics)
 void metrics_close(struct metrics *metrics)
 {
     if (metrics != NULL) {
-        (void)flush(metrics, NULL);
-        close(metrics->fd);
+        (void)metrics_flush(metrics, NULL);
+        close(metrics->out.fd);
+        ms_line_out_fini(&metrics->out);
         free(metrics);
     }
 }
 
 uint64_t metrics_lost(const struct metrics *metrics)
 {
-    return metrics->lost;
+    return metrics->out.lost;
+}
+
+uint64_t metrics_missing(const struct metrics *metrics)
+{
+    static const char key[] = "\"step\":";
+    const char *waiting = metrics->out.waiting;
+    const char *step = metrics->out.n_waiting > 0
+                           ? memmem(waiting, metrics->out.n_waiting, key, sizeof(key) - 1)
+                           : NULL;
+    return step != NULL ? strtoull(step + sizeof(key) - 1, NULL, 10) : 0;
 }
 
 /* ---- lines ---- */
@@ -187,19 +180,12 @@ static int put(struct metrics *metrics, struct ms_err *err, const char *fmt, ...
     if (n < 0 || (size_t)n >= sizeof(line)) {
         return ms_fail(err, MS_E_FULL, "a line for %s is too long", metrics->path);
     }
-    if (metrics->n_pending == 0) { /* all that waited is written: another time begins */
-        metrics->lost = 0;
+    int rc = renew(metrics, err);
+    if (rc < 0) {
+        ms_line_out_keep(&metrics->out, line, (size_t)n);
+        return rc;
     }
-    if ((size_t)n > sizeof(metrics->pending) - metrics->n_pending) {
-        (void)flush(metrics, NULL); /* there may be room by now */
-    }
-    if ((size_t)n <= sizeof(metrics->pending) - metrics->n_pending) {
-        memcpy(metrics->pending + metrics->n_pending, line, (size_t)n);
-        metrics->n_pending += (size_t)n;
-    } else {
-        metrics->lost++;
-    }
-    return flush(metrics, err);
+    return ms_line_out_put(&metrics->out, metrics->path, line, (size_t)n, err);
 }
 
 /* JSON has no word for what is not finite. */

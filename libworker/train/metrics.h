@@ -47,6 +47,10 @@ void metrics_close(struct metrics *metrics); /* NULL allowed */
 uint64_t metrics_last_step(const struct metrics *metrics);
 /* Lines for which there was no room even in memory. */
 uint64_t metrics_lost(const struct metrics *metrics);
+/* The first step whose line waits; 0: none does. */
+uint64_t metrics_missing(const struct metrics *metrics);
+/* MS_E_IO: some wait still. */
+int metrics_flush(struct metrics *metrics, struct ms_err *err);
 /* MS_E_IO of these three: it waits, with those before it. */
 int metrics_put_step(struct metrics *metrics, const struct metrics_step *step, struct ms_err *err);
 /* step: after which it was made. */

@@ -2,6 +2,7 @@
 #include "libworker/train/rank_log.h"
 
 #include "libworker/train/lines.h"
+#include "proto/limits.h"
 
 #include <fcntl.h>
 #include <inttypes.h>
@@ -81,7 +82,8 @@ static int make_anew(FILE *file, int fd, const char *path, off_t whole)
 void rank_log_open(struct rank_log *log, int fd, const char *path, const char *training, int rank,
                    int world, int64_t steps_per_epoch)
 {
-    *log = (struct rank_log){.fd = fd, .steps_per_epoch = steps_per_epoch};
+    *log = (struct rank_log){.path = path, .rank = rank, .steps_per_epoch = steps_per_epoch};
+    ms_line_out_init(&log->out, fd, MS_RANK_LOG_WAITING);
     char whose[128];
     snprintf(whose, sizeof(whose), "%s: rank %d of %d", training, rank, world);
     FILE *file = fd >= 0 && training[0] != '\0' ? open_to_read(fd) : NULL;
@@ -92,6 +94,7 @@ void rank_log_open(struct rank_log *log, int fd, const char *path, const char *t
     const off_t whole = lines_read(file, read_line, &found);
     found.is_ours &= whole >= 0;
     const int is_anew = found.is_ours && path != NULL && make_anew(file, fd, path, whole);
+    ms_line_out_move(&log->out, fd);
     fclose(file);
     if (found.is_ours) { /* else what is torn, or still being written, is another's */
         log->last = found.last;
@@ -105,30 +108,60 @@ void rank_log_open(struct rank_log *log, int fd, const char *path, const char *t
 
 /* ---- what comes ---- */
 
-void rank_log_say(const struct rank_log *log, const char *fmt, ...)
+static const char *name_of(const struct rank_log *log, char buf[40])
 {
-    if (log->fd < 0) {
-        return;
-    }
+    snprintf(buf, 40, "the log of rank %d", log->rank);
+    return log->path != NULL ? log->path : buf;
+}
+
+static int put(struct rank_log *log, const char *line, size_t n, struct ms_err *err)
+{
+    char buf[40];
+    return ms_line_out_put(&log->out, name_of(log, buf), line, n, err);
+}
+
+void rank_log_say(struct rank_log *log, const char *fmt, ...)
+{
     char line[256];
     va_list args;
     va_start(args, fmt);
     int n = vsnprintf(line, sizeof(line), fmt, args);
     va_end(args);
-    const size_t size = n < (int)sizeof(line) ? (size_t)n : sizeof(line) - 1;
-    ssize_t written = write(log->fd, line, size);
-    (void)written; /* a full disk under the log does not stop the training */
+    if (n >= (int)sizeof(line)) {
+        n = sizeof(line) - 1;
+        line[n - 1] = '\n';
+    }
+    (void)put(log, line, (size_t)n, NULL);
 }
 
-void rank_log_step(struct rank_log *log, uint64_t step, float loss)
+int rank_log_step(struct rank_log *log, uint64_t step, float loss, struct ms_err *err)
 {
     if (step <= log->last) {
-        return;
+        return MS_OK;
     }
     char number[32];
+    char line[128];
     const int64_t at = (int64_t)step - 1;
     log->last = step;
-    rank_log_say(log, "epoch: %" PRId64 " step: %" PRId64 ", loss is %s\n",
-                 at / log->steps_per_epoch + 1, at % log->steps_per_epoch + 1,
-                 metrics_format_loss(loss, number, sizeof(number)));
+    int n = snprintf(line, sizeof(line), "epoch: %" PRId64 " step: %" PRId64 ", loss is %s\n",
+                     at / log->steps_per_epoch + 1, at % log->steps_per_epoch + 1,
+                     metrics_format_loss(loss, number, sizeof(number)));
+    return put(log, line, (size_t)n, err);
+}
+
+int rank_log_flush(struct rank_log *log, struct ms_err *err)
+{
+    char buf[40];
+    return ms_line_out_flush(&log->out, name_of(log, buf), err);
+}
+
+uint64_t rank_log_lost(const struct rank_log *log)
+{
+    return log->out.lost;
+}
+
+void rank_log_close(struct rank_log *log)
+{
+    (void)rank_log_flush(log, NULL);
+    ms_line_out_fini(&log->out);
 }

@@ -10,30 +10,40 @@
  * name, all is printed and no first line.
  *
  * A log that is the rank's own file, with lines of this training, was another process's: it is made
- * anew of them, as metrics.jsonl is, so that one that was only asleep writes into nothing. */
+ * anew of them, as metrics.jsonl is, so that one that was only asleep writes into nothing.
+ *
+ * What cannot be written, as on a full disk, waits, MS_RANK_LOG_WAITING bytes of it, and goes
+ * before the next line that can; no line is torn. */
 #ifndef TRAIN_RANK_LOG_H
 #define TRAIN_RANK_LOG_H
 
 #include "libworker/train/metrics.h"
+#include "proto/line_out.h"
 
 #include <stdint.h>
 
 struct rank_log {
-    int fd; /* borrowed; -1: none */
+    struct ms_line_out out; /* its file is borrowed; -1: none */
+    const char *path;       /* of it, borrowed; NULL: somebody else's */
+    int rank;
     int64_t steps_per_epoch;
     uint64_t last; /* step of the last line */
 };
 
 /* Looks at what is there; drops a torn last line. path: of the rank's own file, which fd is from
- * now on wherever it is used; NULL: fd is somebody else's, too. */
+ * now on wherever it is used, borrowed until the close; NULL: fd is somebody else's, too. */
 void rank_log_open(struct rank_log *log, int fd, const char *path, const char *training, int rank,
                    int world, int64_t steps_per_epoch);
+void rank_log_close(struct rank_log *log); /* fd stays open */
 /* One step, from 1, unless it is there; loss: the rank's own. Before the step can be committed: who
- * takes the place of a rank that died cannot know it. A disk that is full does not stop the
- * training.
- */
-void rank_log_step(struct rank_log *log, uint64_t step, float loss);
-/* Another line. */
-void rank_log_say(const struct rank_log *log, const char *fmt, ...) MS_PRINTF(2, 3);
+ * takes the place of a rank that died cannot know it. MS_E_IO: it waits, with those before it,
+ * which does not stop the training. */
+int rank_log_step(struct rank_log *log, uint64_t step, float loss, struct ms_err *err);
+/* Another line, likewise. */
+void rank_log_say(struct rank_log *log, const char *fmt, ...) MS_PRINTF(2, 3);
+/* MS_E_IO: some wait still. */
+int rank_log_flush(struct rank_log *log, struct ms_err *err);
+/* Lines for which there was no room even in memory. */
+uint64_t rank_log_lost(const struct rank_log *log);
 
 #endif

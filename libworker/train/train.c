@@ -23,7 +23,7 @@ struct train *train_create(const struct train_config *cfg)
     snprintf(train->job_tag, sizeof(train->job_tag), "%s",
              cfg->job_tag != NULL ? cfg->job_tag : "");
     train->cfg.job_tag = train->job_tag;
-    train->log.fd = -1;
+    train->log.out.fd = -1;
     train->culprit = -1;
     int alone = cfg->job->mode == JOB_STAND_ALONE;
     train->data_rank = alone ? 0 : cfg->rank;
@@ -47,6 +47,7 @@ void train_destroy(struct train *train)
     mesh_destroy(train->mesh);
     replica_destroy(train->replica);
     metrics_close(train->metrics);
+    rank_log_close(&train->log);
     free(train->plan_text);
     free(train->results);
     pthread_mutex_destroy(&train->lock);
@@ -89,6 +90,47 @@ int train_check_abort(struct train *train, struct ms_err *err)
     return aborted ? MS_E_ABORTED : 0;
 }
 
+/* ---- lines that cannot be written ---- */
+
+/* They wait in memory. It is said, once for each cause, and so is that it is over; the training
+ * goes on. known: the cause as it was said. */
+static void note_lines(const struct train *train, const char *what, char known[MS_ERR_TEXT_MAX],
+                       uint64_t step, uint64_t lost, int rc, const struct ms_err *why)
+{
+    char text[MS_TEXT_MAX];
+    const char *cause = rc < 0 ? ms_err_text(why) : "";
+    if (strcmp(known, cause) == 0) {
+        return;
+    }
+    snprintf(known, MS_ERR_TEXT_MAX, "%s", cause);
+    if (rc < 0) {
+        snprintf(text, sizeof(text),
+                 "no %s from step %" PRIu64 " on: %.200s; the training goes on, and they wait",
+                 what, step, cause);
+    } else if (lost == 0) {
+        snprintf(text, sizeof(text), "%s are written again: none is missing", what);
+    } else {
+        snprintf(text, sizeof(text),
+                 "%s are written again: %" PRIu64 " lines found no room in memory meanwhile, and "
+                 "are missing",
+                 what, lost);
+    }
+    if (train->cfg.on_note != NULL) {
+        train->cfg.on_note(train->cfg.arg, text);
+    }
+}
+
+static void note_metrics(struct train *train, int rc, const struct ms_err *why)
+{
+    note_lines(train, "metrics", train->metrics_trouble, train->progress.step,
+               metrics_lost(train->metrics), rc, why);
+}
+
+static void note_log(struct train *train, uint64_t step, int rc, const struct ms_err *why)
+{
+    note_lines(train, "loss lines", train->log_trouble, step, rank_log_lost(&train->log), rc, why);
+}
+
 /* ---- one step ---- */
 
 struct step_numbers {
@@ -109,8 +151,9 @@ static void post_bucket(void *arg, int bucket)
  * step, and stays where they cannot, for the step that runs again has the same. */
 static void log_loss(struct train *train, uint64_t step, float loss)
 {
+    struct ms_err why = {0, ""};
     if (isfinite(loss)) { /* else the step is the last one, and its error says so */
-        rank_log_step(&train->log, step, loss);
+        note_log(train, step, rank_log_step(&train->log, step, loss, &why), &why);
     }
 }
 
@@ -169,37 +212,6 @@ int train_evaluation_due(const struct train *train)
     return progress->step == train->known.steps_total ||
            (progress->step_in_epoch == progress->steps_per_epoch &&
             progress->epoch % job->evaluate_every_epochs == 0);
-}
-
-/* What cannot be written waits in memory. It is said, once for each cause, and so is that it is
- * over; the training goes on. */
-static void note_metrics(struct train *train, int rc, const struct ms_err *why)
-{
-    char text[MS_TEXT_MAX];
-    char *known = train->metrics_trouble;
-    const uint64_t lost = metrics_lost(train->metrics);
-    if (rc == 0 && known[0] == '\0') {
-        return;
-    }
-    if (rc < 0 && strcmp(known, ms_err_text(why)) == 0) {
-        return;
-    }
-    snprintf(known, sizeof(train->metrics_trouble), "%s", rc < 0 ? ms_err_text(why) : "");
-    if (rc < 0) {
-        snprintf(text, sizeof(text),
-                 "no metrics from step %" PRIu64 " on: %.200s; the training goes on, and they wait",
-                 train->progress.step, ms_err_text(why));
-    } else if (lost == 0) {
-        snprintf(text, sizeof(text), "metrics are written again: none is missing");
-    } else {
-        snprintf(text, sizeof(text),
-                 "metrics are written again: %" PRIu64 " lines found no room in memory meanwhile, "
-                 "and are missing",
-                 lost);
-    }
-    if (train->cfg.on_note != NULL) {
-        train->cfg.on_note(train->cfg.arg, text);
-    }
 }
 
 static void put_step(struct train *train, double samples_per_s, double step_s)
@@ -445,6 +457,33 @@ static int save(const struct train *train, const struct model_copy *copy, struct
     return model_copy_save(copy, path, err);
 }
 
+/* It is not all that the disk did not take. */
+static int name_missing(struct train *train, int rc, struct ms_err *err)
+{
+    const int is_all = train->metrics == NULL || metrics_flush(train->metrics, NULL) == 0;
+    const uint64_t missing = is_all ? 0 : metrics_missing(train->metrics);
+    char text[MS_ERR_TEXT_MAX];
+    snprintf(text, sizeof(text), "%s", ms_err_text(err));
+    return missing == 0 ? rc
+                        : ms_fail(err, rc, "%.300s; metrics.jsonl has no step from %" PRIu64 " on",
+                                  text, missing);
+}
+
+static int put_done(struct train *train, const struct train_result *result, struct ms_err *err)
+{
+    if (train->metrics == NULL) {
+        return 0;
+    }
+    struct ms_err why = {0, ""};
+    const struct metrics_done done = {.steps = result->steps,
+                                      .weights_sha256 = result->weights_sha256,
+                                      .plan_sha256 = result->plan_sha256,
+                                      .seconds = result->seconds};
+    int rc = metrics_put_done(train->metrics, &done, &why);
+    note_metrics(train, rc, &why);
+    return rc < 0 ? ms_fail(err, rc, "%s", why.text) : 0;
+}
+
 static int finish(struct train *train, const struct train_progress *progress,
                   struct train_result *ret, struct ms_err *err)
 {
@@ -462,14 +501,8 @@ static int finish(struct train *train, const struct train_progress *progress,
     ret->accuracy = progress->accuracy;
     rc = save(train, copy, err);
     model_copy_destroy(copy);
-    if (rc == 0 && train->metrics != NULL) {
-        struct metrics_done done = {.steps = ret->steps,
-                                    .weights_sha256 = ret->weights_sha256,
-                                    .plan_sha256 = ret->plan_sha256,
-                                    .seconds = ret->seconds};
-        rc = metrics_put_done(train->metrics, &done, err);
-    }
-    return rc;
+    rc = rc == 0 ? put_done(train, ret, err) : rc;
+    return rc < 0 ? name_missing(train, rc, err) : 0;
 }
 
 int train_culprit(const struct train *train)
@@ -488,6 +521,14 @@ struct replica *train_replica(struct train *train)
     return train->replica;
 }
 
+/* What waits still has no other step to wait for. */
+static void flush_log(struct train *train)
+{
+    struct ms_err why = {0, ""};
+    int rc = rank_log_flush(&train->log, &why);
+    note_log(train, train->progress.step, rc, &why);
+}
+
 /* What an end keeps, once no step follows. */
 static int conclude(struct train *train, struct train_result *result, struct ms_err *err)
 {
@@ -496,7 +537,9 @@ static int conclude(struct train *train, struct train_result *result, struct ms_
     note_phase(train, &saving, TRAIN_SAVING);
     checkpoint_finish(train);
     int rc = loader_finish(train->loader, err); /* no result of data that were damaged */
-    return rc < 0 ? rc : finish(train, &train->progress, result, err);
+    rc = rc < 0 ? rc : finish(train, &train->progress, result, err);
+    flush_log(train);
+    return rc;
 }
 
 int train_run(struct train *train, struct train_result *ret, struct ms_err *err)

@@ -38,7 +38,8 @@ struct train {
     struct reducer *reducer;
     const void **results; /* n_buckets */
     struct metrics *metrics;
-    char metrics_trouble[MS_ERR_TEXT_MAX]; /* why none can be written, as was said; "": they are */
+    /* why none can be written, as was said; "": they are */
+    char metrics_trouble[MS_ERR_TEXT_MAX], log_trouble[MS_ERR_TEXT_MAX];
     struct rank_log log;
     int has_lines;                 /* both were opened, where there are any */
     struct checkpoint *checkpoint; /* NULL: this rank writes none */

@@ -1,8 +1,11 @@
 /* test_rank_log.c - loss lines once each, whatever was killed */
 #include "libworker/train/rank_log.h"
+#include "proto/limits.h"
 #include "tests/test.h"
 
 #include <fcntl.h>
+#include <signal.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -48,8 +51,9 @@ static void live(const char *training, uint64_t first, uint64_t last)
     ck_assert_int_ge(fd, 0);
     rank_log_open(&log, fd, path, training, 1, 2, PER_EPOCH);
     for (uint64_t i = first; i <= last; i++) {
-        rank_log_step(&log, i, 0.5F);
+        (void)rank_log_step(&log, i, 0.5F, NULL);
     }
+    rank_log_close(&log);
     close(fd);
 }
 
@@ -132,15 +136,15 @@ START_TEST(a_process_that_was_only_asleep_writes_into_nothing)
     struct rank_log second;
     struct rank_log third;
     int asleep = open_log(&first);
-    rank_log_step(&first, 1, 0.5F);
+    (void)rank_log_step(&first, 1, 0.5F, NULL);
     int awake = open_log(&second);
-    rank_log_step(&second, 2, 0.5F);
-    rank_log_step(&second, 3, 0.5F);
+    (void)rank_log_step(&second, 2, 0.5F, NULL);
+    (void)rank_log_step(&second, 3, 0.5F, NULL);
 
-    rank_log_step(&first, 2, 0.5F);
+    (void)rank_log_step(&first, 2, 0.5F, NULL);
     int late = open_log(&third);
-    rank_log_step(&third, 3, 0.5F);
-    rank_log_step(&third, 4, 0.5F);
+    (void)rank_log_step(&third, 3, 0.5F, NULL);
+    (void)rank_log_step(&third, 4, 0.5F, NULL);
 
     ck_assert_str_eq(slurp(), "training 0123456789ab: rank 1 of 2\n"
                               "epoch: 1 step: 1, loss is 0.5\n"
@@ -163,7 +167,7 @@ START_TEST(who_was_asleep_does_not_take_the_file_back)
     live("0123456789ab", 2, 2);
 
     rank_log_open(&log, asleep, path, "0123456789ab", 1, 2, PER_EPOCH);
-    rank_log_step(&log, 2, 0.25F);
+    (void)rank_log_step(&log, 2, 0.25F, NULL);
 
     ck_assert_str_eq(slurp(), "training 0123456789ab: rank 1 of 2\n"
                               "epoch: 1 step: 1, loss is 0.5\n"
@@ -232,8 +236,8 @@ START_TEST(what_is_no_file_gets_all_loss_lines_and_no_other)
     ck_assert_int_eq(pipe(fds), 0);
 
     rank_log_open(&log, fds[1], NULL, "0123456789ab", 1, 2, PER_EPOCH);
-    rank_log_step(&log, 5, 0.5F);
-    rank_log_step(&log, 5, 0.5F);
+    (void)rank_log_step(&log, 5, 0.5F, NULL);
+    (void)rank_log_step(&log, 5, 0.5F, NULL);
 
     ssize_t n = read(fds[0], text, sizeof(text) - 1);
     ck_assert_int_gt(n, 0);
@@ -241,6 +245,96 @@ START_TEST(what_is_no_file_gets_all_loss_lines_and_no_other)
     ck_assert_str_eq(text, "epoch: 2 step: 1, loss is 0.5\n");
     close(fds[0]);
     close(fds[1]);
+}
+END_TEST
+
+/* ---- a full disk ---- */
+
+/* Under a limit nothing is asserted: the results of a test go through a file, too. */
+static void limit_files(rlim_t bytes)
+{
+    const struct rlimit limit = {bytes, RLIM_INFINITY};
+    signal(SIGXFSZ, SIG_IGN);
+    if (setrlimit(RLIMIT_FSIZE, &limit) != 0) {
+        abort();
+    }
+}
+
+START_TEST(what_a_full_disk_does_not_take_waits_and_no_line_is_torn)
+{
+    struct rank_log log;
+    struct ms_err why = {0, ""};
+    int fd = open_log(&log);
+    (void)rank_log_step(&log, 1, 0.5F, NULL);
+    limit_files((rlim_t)strlen(slurp()) + 10); /* less than a line */
+    const int second = rank_log_step(&log, 2, 0.5F, &why);
+    rank_log_say(&log, "goes on\n");
+    const int third = rank_log_step(&log, 3, 0.5F, NULL);
+    limit_files(RLIM_INFINITY);
+    ck_assert_int_eq(second, MS_E_IO);
+    ck_assert_int_eq(third, MS_E_IO);
+    ck_assert_msg(strstr(why.text, path) != NULL, "%s", why.text);
+    ck_assert_str_eq(slurp(), "training 0123456789ab: rank 1 of 2\n"
+                              "epoch: 1 step: 1, loss is 0.5\n");
+
+    ck_ms_ok(rank_log_step(&log, 4, 0.5F, err));
+
+    ck_assert_str_eq(slurp(), "training 0123456789ab: rank 1 of 2\n"
+                              "epoch: 1 step: 1, loss is 0.5\n"
+                              "epoch: 1 step: 2, loss is 0.5\n"
+                              "goes on\n"
+                              "epoch: 1 step: 3, loss is 0.5\n"
+                              "epoch: 1 step: 4, loss is 0.5\n");
+    ck_assert_uint_eq(rank_log_lost(&log), 0);
+    rank_log_close(&log);
+    close(fd);
+}
+END_TEST
+
+START_TEST(what_waits_at_the_end_is_written_where_there_is_room_by_then)
+{
+    struct rank_log log;
+    limit_files(5);
+    int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+    rank_log_open(&log, fd, path, "0123456789ab", 1, 2, PER_EPOCH);
+    (void)rank_log_step(&log, 1, 0.5F, NULL);
+    limit_files(RLIM_INFINITY);
+    ck_assert_str_eq(slurp(), "");
+
+    rank_log_close(&log);
+
+    ck_assert_str_eq(slurp(), "training 0123456789ab: rank 1 of 2\n"
+                              "epoch: 1 step: 1, loss is 0.5\n");
+    close(fd);
+}
+END_TEST
+
+START_TEST(lines_beyond_what_memory_holds_are_counted)
+{
+    struct rank_log log;
+    struct ms_err why = {0, ""};
+    uint64_t last = 0;
+    uint64_t lines = 0;
+    char line[256];
+    int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+    rank_log_open(&log, fd, NULL, "0123456789ab", 1, 2, PER_EPOCH);
+    limit_files(5);
+    while (rank_log_lost(&log) < 3 && last < MS_RANK_LOG_WAITING) {
+        (void)rank_log_step(&log, ++last, 0.5F, &why);
+    }
+    limit_files(RLIM_INFINITY);
+    ck_assert_uint_eq(rank_log_lost(&log), 3);
+    ck_assert_str_eq(why.text, "cannot write the log of rank 1: File too large");
+
+    rank_log_close(&log);
+
+    FILE *file = fopen(path, "r");
+    while (fgets(line, sizeof(line), file) != NULL) {
+        lines += strncmp(line, "epoch: ", 7) == 0 && strstr(line, ", loss is 0.5\n") != NULL;
+    }
+    fclose(file);
+    ck_assert_uint_eq(lines, last - 3);
+    close(fd);
 }
 END_TEST
 
@@ -258,7 +352,9 @@ int main(void)
     tcase_add_test(tc, who_was_asleep_does_not_take_the_file_back);
     tcase_add_test(tc, an_older_step_behind_a_later_one_hides_none);
     tcase_add_test(tc, a_log_that_cannot_be_made_anew_goes_on);
-
+    tcase_add_test(tc, what_a_full_disk_does_not_take_waits_and_no_line_is_torn);
+    tcase_add_test(tc, what_waits_at_the_end_is_written_where_there_is_room_by_then);
+    tcase_add_test(tc, lines_beyond_what_memory_holds_are_counted);
     tcase_add_test(tc, training_without_a_name_prints_all);
     tcase_add_test(tc, what_is_no_file_gets_all_loss_lines_and_no_other);
     suite_add_tcase(suite, tc);
