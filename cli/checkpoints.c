@@ -2,6 +2,7 @@
 #include "cli/checkpoints.h"
 
 #include "cli/format.h"
+#include "cli/rank_notes.h"
 #include "proto/text.h"
 
 #include <stdlib.h>
@@ -42,18 +43,20 @@ static void find_first_tag(const struct cli_run_facts *facts, char ret[MS_JOB_TA
     checkpoint_entries_fini(&entries);
 }
 
-static int is_ours(const struct cli_run_facts *facts, const char *first_tag, const char *path)
+enum whose { OTHERS, OF_TRAINING, OF_JOB };
+
+static enum whose whose(const struct cli_run_facts *facts, const char *first_tag, const char *path)
 {
     struct checkpoint_manifest m;
     if (checkpoint_read(path, CHECKPOINT_OWN, &m, NULL) < 0) {
-        return 0;
+        return OTHERS;
     }
     const char *tag = facts->tag != NULL ? facts->tag : "";
-    const int is =
-        (tag[0] != '\0' && strcmp(m.tag, tag) == 0) ||
-        (first_tag[0] != '\0' && strcmp(checkpoint_manifest_first_tag(&m), first_tag) == 0);
+    const int is_job = tag[0] != '\0' && strcmp(m.tag, tag) == 0;
+    const int is_training =
+        first_tag[0] != '\0' && strcmp(checkpoint_manifest_first_tag(&m), first_tag) == 0;
     checkpoint_manifest_fini(&m);
-    return is;
+    return is_job ? OF_JOB : is_training ? OF_TRAINING : OTHERS;
 }
 
 void cli_checkpoints_look(const struct cli_run_facts *facts, struct cli_checkpoints *ret)
@@ -69,71 +72,25 @@ void cli_checkpoints_look(const struct cli_run_facts *facts, struct cli_checkpoi
         return;
     }
     find_first_tag(facts, first_tag);
-    for (size_t i = 0; i < entries.n && ret->step == 0; i++) {
-        if (is_ours(facts, first_tag, entries.entries[i].path)) {
-            ret->step = entries.entries[i].step;
-            memcpy(ret->newest, entries.entries[i].path, sizeof(ret->newest));
+    for (size_t i = 0; i < entries.n && ret->own_step == 0; i++) {
+        const struct checkpoint_entry *entry = &entries.entries[i];
+        const enum whose is = whose(facts, first_tag, entry->path);
+        if (is != OTHERS && ret->step == 0) {
+            ret->step = entry->step;
+            memcpy(ret->newest, entry->path, sizeof(ret->newest));
         }
+        ret->own_step = is == OF_JOB ? entry->step : 0;
     }
     checkpoint_entries_fini(&entries);
 }
 
-/* ---- what rank 0 says of its writes: libworker/train/checkpoint_writer.c ---- */
-
-/* "... rank.note job=1 rank=0 text="no checkpoint of step 7: ..."": what is quoted. */
-static const char *note_of(const char *line)
-{
-    static const char key[] = " text=\"";
-    const char *note = strstr(line, " rank.note ");
-    const char *text = note != NULL ? strstr(note, key) : NULL;
-    return text != NULL ? text + strlen(key) : "";
-}
-
-static int begins(const char *text, const char *with)
-{
-    return strncmp(text, with, strlen(with)) == 0;
-}
-
-/* Without what is for those who read on, and what could steer a terminal. */
-static void take_trouble(const char *text, char *dst, size_t size)
-{
-    const char *rest = strstr(text, "; the training goes on");
-    const size_t length = rest != NULL ? (size_t)(rest - text) : strcspn(text, "\"\n");
-    snprintf(dst, size, "%.*s", (int)(length < size ? length : size), text);
-    for (char *c = dst; *c != '\0'; c++) {
-        *c = (unsigned char)*c < ' ' || *c == 127 ? '?' : *c;
-    }
-}
-
-/* Why the last one could not be written; "": it was. */
-static const char *find_trouble(const char *run_dir, char *dst, size_t size)
-{
-    char path[MS_PATH_MAX + 32];
-    char *line = NULL;
-    size_t room = 0;
-    snprintf(path, sizeof(path), "%s/worker_0.log", run_dir);
-    FILE *log = fopen(path, "re");
-    dst[0] = '\0';
-    while (log != NULL && getline(&line, &room, log) >= 0) {
-        const char *text = note_of(line);
-        if (begins(text, "no checkpoint of step ")) {
-            take_trouble(text, dst, size);
-        } else if (begins(text, "checkpoints are written again")) {
-            dst[0] = '\0';
-        }
-    }
-    free(line);
-    if (log != NULL) {
-        fclose(log);
-    }
-    return dst;
-}
-
+/* libworker/train/checkpoint_writer.c says it. */
 static void print_trouble(FILE *out, const struct cli_run_facts *facts, int is_first)
 {
     char trouble[MS_ERR_TEXT_MAX];
     if (facts == NULL || facts->job == NULL || !facts->job->has_checkpoint ||
-        find_trouble(facts->run_dir, trouble, sizeof(trouble))[0] == '\0') {
+        cli_rank_trouble(facts->run_dir, "no checkpoint of step ", "checkpoints are written again",
+                         trouble, sizeof(trouble))[0] == '\0') {
         return;
     }
     fprintf(out, "  %-11s %s (rank 0's log)\n", is_first ? "checkpoints" : "", trouble);

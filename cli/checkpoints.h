@@ -9,7 +9,8 @@ struct cli_checkpoints {
     char folder[CHECKPOINT_PATH_MAX]; /* as the user sees it */
     char newest[CHECKPOINT_PATH_MAX]; /* the path of its manifest */
     uint64_t step;                    /* of the newest; 0: there is none */
-    const char *place;                /* what --resume finds them in: folder, or facts' */
+    uint64_t own_step; /* ... that this very job wrote, and no other of its training */
+    const char *place; /* what --resume finds them in: folder, or facts' */
 };
 
 /* Those of this training alone, by their manifests, and of the one that it was resumed from:

@@ -57,6 +57,13 @@ static void add_up(struct cli_metrics *m, double samples_per_s, double step_ms)
     }
 }
 
+static void note_step(struct cli_metrics *m, const json_t *object)
+{
+    const json_t *step = json_object_get(object, "step");
+    const json_int_t number = json_is_integer(step) ? json_integer_value(step) : 0;
+    m->last_step = number > 0 && (uint64_t)number > m->last_step ? (uint64_t)number : m->last_step;
+}
+
 static int add_line(struct cli_metrics *m, size_t *max, const char *text, size_t length)
 {
     json_t *object = json_loadb(text, length, 0, NULL);
@@ -71,6 +78,7 @@ static int add_line(struct cli_metrics *m, size_t *max, const char *text, size_t
             m->step_ms[m->n] = number(object, "step_ms");
             add_up(m, number(object, "samples_per_s"), m->step_ms[m->n]);
             m->n++;
+            note_step(m, object);
         }
     }
     json_decref(object);

@@ -5,6 +5,7 @@
 #include "proto/err.h"
 
 #include <stddef.h>
+#include <stdint.h>
 
 enum { CLI_METRICS_MAX = 1000000 }; /* steps kept: 16 MB; a longer run shows its last million */
 
@@ -14,6 +15,7 @@ struct cli_metrics {
     double *step_ms;
     /* of all steps, also of those that are not kept; no evaluations */
     size_t n_steps;
+    uint64_t last_step; /* the highest; 0: none has a number */
     double samples, seconds;
 };
 

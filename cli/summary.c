@@ -7,12 +7,14 @@
 #include "cli/json.h"
 #include "cli/metrics.h"
 #include "cli/progress.h"
+#include "cli/rank_notes.h"
 #include "cli/table.h"
 #include "cli/weights.h"
 
 #include <math.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 
 struct cli_speed cli_summary_speed(const Ms__JobInfo *job, const struct cli_metrics *metrics)
 {
@@ -110,16 +112,50 @@ static void print_speed(FILE *out, const struct cli_speed *speed, const struct c
     fputs(")\n", out);
 }
 
-/* A job that did not end by itself has told no result: what was reported, or saved, is known. */
-static uint64_t last_step(const Ms__JobInfo *job, const struct cli_run_facts *facts)
+/* ---- how far it came ---- */
+
+/* Lines of a job that went back to a checkpoint may be ahead of it. */
+static uint64_t told_step(const Ms__JobInfo *job, const struct cli_metrics *metrics)
+{
+    const uint64_t again = job != NULL ? job->again_to : 0;
+    return metrics->last_step > again ? metrics->last_step : 0;
+}
+
+static uint64_t later(uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
+}
+
+/* A job that did not end by itself has told no result: what was reported, saved, or written to its
+ * metrics is known. What another run of the training saved in the same folder is not this one's. */
+static uint64_t last_step(const Ms__JobInfo *job, const struct cli_metrics *metrics,
+                          const struct cli_run_facts *facts)
 {
     struct cli_checkpoints saved;
     cli_checkpoints_look(facts, &saved);
-    const uint64_t last = cli_progress_step(job);
-    return saved.step > last ? saved.step : last;
+    const uint64_t last = job != NULL ? later(job->steps, cli_progress_step(job)) : 0;
+    return later(later(last, saved.own_step), told_step(job, metrics));
 }
 
-static void print_steps(FILE *out, const Ms__JobInfo *job, const struct cli_run_facts *facts)
+static int has_trained(const Ms__JobInfo *job, const struct cli_metrics *metrics,
+                       const struct cli_run_facts *facts)
+{
+    return last_step(job, metrics, facts) > facts->resumed_step;
+}
+
+/* Would it come to another end where it goes on? Not to that of a loss that is not finite, nor of
+ * what kept it from its first step. */
+static int can_go_on(const Ms__JobInfo *job, const struct cli_metrics *metrics,
+                     const struct cli_run_facts *facts)
+{
+    if (job == NULL || strcmp(job->state, "FAILED") != 0) {
+        return 1;
+    }
+    return has_trained(job, metrics, facts) && strstr(job->reason, MS_TEXT_NOT_FINITE) == NULL;
+}
+
+static void print_steps(FILE *out, const Ms__JobInfo *job, const struct cli_metrics *metrics,
+                        const struct cli_run_facts *facts)
 {
     char step[CLI_FORMAT_MAX];
     char total[CLI_FORMAT_MAX];
@@ -127,7 +163,7 @@ static void print_steps(FILE *out, const Ms__JobInfo *job, const struct cli_run_
         fprintf(out, "  steps       %s\n", cli_format_count(step, job->steps));
         return;
     }
-    const uint64_t last = last_step(job, facts);
+    const uint64_t last = last_step(job, metrics, facts);
     if (last > 0 && (job->progress == NULL || job->progress->steps_total == 0)) {
         /* a scheduler that was started again has heard of no progress */
         fprintf(out, "  steps       %s\n", cli_format_count(step, last));
@@ -138,35 +174,34 @@ static void print_steps(FILE *out, const Ms__JobInfo *job, const struct cli_run_
 }
 
 static void print_numbers(FILE *out, const Ms__JobInfo *job, const char *eval_name,
-                          const struct cli_run_facts *facts)
+                          const struct cli_metrics *metrics, const struct cli_run_facts *facts)
 {
-    struct cli_metrics metrics;
     char a[CLI_FORMAT_MAX];
     char b[CLI_FORMAT_MAX];
     char recovered[CLI_LINE_MAX];
     const Ms__Progress *eval = last_eval(job);
     const char *data = eval_name != NULL ? eval_name : "the evaluation data";
-    read_metrics(facts, &metrics);
-    struct cli_speed speed = cli_summary_speed(job, &metrics);
+    struct cli_speed speed = cli_summary_speed(job, metrics);
     if (eval != NULL) {
         print_eval(out, eval, data);
     }
     print_speed(out, &speed, facts);
-    print_steps(out, job, facts);
+    print_steps(out, job, metrics, facts);
     if (cli_comeback_sum(recovered, sizeof(recovered), job) != NULL) {
         fprintf(out, "  recovered   %s\n", recovered);
     }
     if (cli_comeback_again(recovered, sizeof(recovered), job) != NULL) {
         fprintf(out, "  again       %s\n", recovered);
     }
-    if (metrics.n > 1) {
+    if (metrics->n > 1) {
         char plot[512];
-        cli_sparkline(plot, sizeof(plot), metrics.loss, metrics.n, 50, cli_is_utf8());
-        fprintf(out, "  loss        %s %s %s\n", cli_format_real(a, metrics.loss[0]), plot,
-                cli_format_real(b, metrics.loss[metrics.n - 1]));
+        cli_sparkline(plot, sizeof(plot), metrics->loss, metrics->n, 50, cli_is_utf8());
+        fprintf(out, "  loss        %s %s %s\n", cli_format_real(a, metrics->loss[0]), plot,
+                cli_format_real(b, metrics->loss[metrics->n - 1]));
     }
-    cli_metrics_free(&metrics);
 }
+
+/* ---- where things lie ---- */
 
 static int is_there(char *path, size_t size, const char *dir, const char *file)
 {
@@ -202,19 +237,55 @@ static void print_unsaved(FILE *out, const struct cli_run_facts *facts)
                            : "what was trained is lost");
 }
 
-static void print_files(FILE *out, const struct cli_run_facts *facts, int can_go_on)
+static int is_disk_full(const char *dir)
+{
+    struct statvfs fs;
+    return statvfs(dir, &fs) == 0 && (fs.f_bavail == 0 || (fs.f_files > 0 && fs.f_favail == 0));
+}
+
+/* Of a process that was killed the last line may be missing, which says nothing. */
+static int is_cut_off(const Ms__JobInfo *job, const char *trouble, uint64_t told, uint64_t last)
+{
+    const int is_exact = (job != NULL && job->steps > 0) || trouble[0] != '\0';
+    return last > told + (is_exact ? 0 : 1);
+}
+
+static void print_metrics(FILE *out, const Ms__JobInfo *job, const struct cli_metrics *metrics,
+                          const struct cli_run_facts *facts, const char *path)
+{
+    char trouble[MS_ERR_TEXT_MAX];
+    char a[CLI_FORMAT_MAX];
+    char b[CLI_FORMAT_MAX];
+    const uint64_t told = later(metrics->last_step, facts->resumed_step);
+    const uint64_t last = last_step(job, metrics, facts);
+    cli_rank_trouble(facts->run_dir, "no metrics from step ", "metrics are written again", trouble,
+                     sizeof(trouble));
+    fprintf(out, "  metrics     %s\n", path);
+    if (!is_cut_off(job, trouble, told, last)) {
+        return;
+    }
+    fprintf(out, "              its last step is %s of %s%s%s%s\n",
+            cli_format_count(a, metrics->last_step), cli_format_count(b, last),
+            trouble[0] != '\0' || is_disk_full(facts->run_dir) ? ": " : "",
+            trouble[0] != '\0'             ? trouble
+            : is_disk_full(facts->run_dir) ? "no space is left on the disk of the run directory"
+                                           : "",
+            trouble[0] != '\0' ? " (rank 0's log)" : "");
+}
+
+static void print_files(FILE *out, const Ms__JobInfo *job, const struct cli_metrics *metrics,
+                        const struct cli_run_facts *facts, int is_good)
 {
     char weights[MS_PATH_MAX + 32];
-    char metrics[MS_PATH_MAX + 32];
-    const int has_trained = is_there(metrics, sizeof(metrics), facts->run_dir, "metrics.jsonl");
+    char path[MS_PATH_MAX + 32];
     if (is_there(weights, sizeof(weights), facts->run_dir, "weights.safetensors")) {
         print_saved(out, weights);
-    } else if (can_go_on && has_trained) {
+    } else if (!is_good && has_trained(job, metrics, facts)) {
         print_unsaved(out, facts);
     }
-    cli_checkpoints_print(out, facts, can_go_on);
-    if (has_trained) {
-        fprintf(out, "  metrics     %s\n", metrics);
+    cli_checkpoints_print(out, facts, !is_good && can_go_on(job, metrics, facts));
+    if (is_there(path, sizeof(path), facts->run_dir, "metrics.jsonl")) {
+        print_metrics(out, job, metrics, facts, path);
     }
     fprintf(out, "  logs        %s/worker_<rank>.log and scheduler.log\n", facts->run_dir);
 }
@@ -222,23 +293,33 @@ static void print_files(FILE *out, const struct cli_run_facts *facts, int can_go
 void cli_summary_print(FILE *out, int colour, const Ms__JobInfo *job, const char *eval_name,
                        const struct cli_run_facts *facts)
 {
+    struct cli_metrics metrics;
+    read_metrics(facts, &metrics);
     print_result(out, colour, job, facts);
-    print_numbers(out, job, eval_name, facts);
+    print_numbers(out, job, eval_name, &metrics, facts);
     print_digest(out, "weights", job->weights_sha256,
                  "of all values in the order of their names, not of the file");
     print_digest(out, "plan", job->plan_sha256, "equal plans of a job give equal bits");
-    if (facts == NULL) {
-        return;
+    if (facts != NULL) {
+        print_files(out, job, &metrics, facts, cli_job_status(job) == 0);
     }
-    print_files(out, facts, cli_job_status(job) != 0);
+    cli_metrics_free(&metrics);
 }
 
 void cli_summary_print_left(FILE *out, const Ms__JobInfo *job, const struct cli_run_facts *facts)
 {
+    struct cli_metrics metrics;
+    read_metrics(facts, &metrics);
     if (job != NULL) {
-        print_steps(out, job, facts);
+        print_steps(out, job, &metrics, facts);
     }
-    print_files(out, facts, 1);
+    print_files(out, job, &metrics, facts, 0);
+    cli_metrics_free(&metrics);
+}
+
+static void put_count(json_t *object, const char *key, uint64_t count)
+{
+    json_object_set_new(object, key, json_integer((json_int_t)count));
 }
 
 static void put_path(json_t *object, const char *key, const char *dir, const char *file)
@@ -266,7 +347,6 @@ json_t *cli_summary_json(const Ms__JobInfo *job, const char *eval_name,
     const Ms__Progress *eval = last_eval(job);
     read_metrics(facts, &metrics);
     struct cli_speed speed = cli_summary_speed(job, &metrics);
-    cli_metrics_free(&metrics);
     json_object_set_new(object, "exit_status", json_integer(cli_job_status(job)));
     json_object_set_new(object, "samples_per_s", cli_json_real(speed.samples_per_s));
     json_object_set_new(object, "step_ms", cli_json_real(speed.step_ms));
@@ -280,14 +360,16 @@ json_t *cli_summary_json(const Ms__JobInfo *job, const char *eval_name,
                         eval != NULL ? cli_json_real(eval->eval_loss) : json_null());
     if (facts != NULL) {
         if (job->steps == 0) {
-            json_object_set_new(object, "steps", json_integer((json_int_t)last_step(job, facts)));
+            put_count(object, "steps", last_step(job, &metrics, facts));
         }
         json_object_set_new(object, "run_dir", json_string(facts->run_dir));
         json_object_set_new(object, "wall_seconds", cli_json_real(facts->seconds));
         put_path(object, "weights", facts->run_dir, "weights.safetensors");
         put_path(object, "metrics", facts->run_dir, "metrics.jsonl");
+        put_count(object, "metrics_step", metrics.last_step);
         cli_checkpoints_json(object, facts);
         put_resumed(object, facts);
     }
+    cli_metrics_free(&metrics);
     return object;
 }

@@ -33,6 +33,9 @@ enum ms_code {
 
 enum { MS_ERR_TEXT_MAX = 384 }; /* a path of 255 bytes, the cause and a command that helps */
 
+/* In the reason of a job that ended so, MindSpore's words: who repeats it comes to the same end. */
+#define MS_TEXT_NOT_FINITE "loss is NAN or INF"
+
 struct ms_err {
     int code; /* enum ms_code */
     char text[MS_ERR_TEXT_MAX];

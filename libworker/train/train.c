@@ -394,9 +394,9 @@ static int check_finite(const struct batch *batch, float loss, struct ms_err *er
         return 0;
     }
     return ms_fail(err, MS_E_FAILED,
-                   "In epoch: %" PRId64 " step: %" PRId64
-                   ", loss is NAN or INF, training process cannot continue, terminating training. "
-                   "A smaller learning rate is the usual cure",
+                   "In epoch: %" PRId64 " step: %" PRId64 ", " MS_TEXT_NOT_FINITE
+                   ", training process cannot continue, terminating training. A smaller learning "
+                   "rate is the usual cure",
                    batch->epoch + 1, batch->step + 1);
 }
 

@@ -34,5 +34,31 @@ if [ -x "$MSWORKER" ]; then
     # to standard error, a file here as in a start script
     ok "a worker that may not write what it says ends as it would" \
         status 78 tiny 1 "$MSWORKER" --server 127.0.0.1:1 --tls-dir "$T/none"
+
+    # as a disk that is full to the end: neither its lines nor its weights can be written
+    cat >"$T/long.yaml" <<'YAML'
+workers: 2
+network: cifar_small
+dataset: {kind: shapes, samples: 320}
+batch_size: 16
+epochs: 200
+optimizer: {kind: adam, learning_rate: 0.001}
+YAML
+    lines() { grep -c '"step":' "$T/full/metrics.jsonl" 2>/dev/null; }
+    lines_reach() { [ "$(lines)" -ge "$1" ]; }
+    plain() { sed 's/,\([0-9]\{3\}\)/\1/g' "$T/full.log"; } # 1,503 is 1503
+    start full "$MSCTL" run --run-dir "$T/full" "$T/long.yaml"
+    ok "a job trains" wait_for 120 lines_reach 20
+    for pid in $(children full msworker 2); do
+        prlimit --pid "$pid" --fsize=8192
+    done
+    ok "whose workers may write no more fails at its end" status 1 reap full
+    last=$(lines)
+    ok "its metrics end before" [ "$last" -lt 2000 ]
+    ok "with a whole line" [ "$(tail -c 1 "$T/full/metrics.jsonl")" = "" ]
+    ok "as its logs do" bash -c '! grep -h "^epoch: " "$1"/worker_[01].log | grep -vE "^epoch: [0-9]+ step: [0-9]+, loss is [0-9.e-]+$"' - "$T/full"
+    ok "the reason names the weights, and what the metrics lack" \
+        grep -q "reason .*weights.safetensors cannot be written: File too large; metrics.jsonl has no step from $((last + 1)) on" "$T/full.log"
+    ok "the summary says where they end" grep -q "^ *its last step is $last of 2000" <(plain)
 fi
 finish

@@ -415,6 +415,169 @@ START_TEST(a_run_without_a_verdict_tells_what_is_left)
 }
 END_TEST
 
+static void put_metrics(const char *root, int first, int last)
+{
+    char path[300];
+    snprintf(path, sizeof(path), "%s/metrics.jsonl", root);
+    FILE *file = fopen(path, "ae");
+    ck_assert_ptr_nonnull(file);
+    for (int i = first; i <= last; i++) {
+        fprintf(file, "{\"step\":%d,\"loss\":1,\"samples_per_s\":100,\"step_ms\":1}\n", i);
+    }
+    fclose(file);
+}
+
+/* The disk was full to the end, and the log on it may say why, or not. */
+START_TEST(metrics_that_end_before_the_job_are_told)
+{
+    const char *root = test_dir_make();
+    const struct cli_run_facts facts = {.run_dir = root, .seconds = 1};
+    put_metrics(root, 1, 1503);
+    job.state = (char *)"FAILED";
+    job.reason = (char *)"rank 0 failed: cannot write x/weights.safetensors: No space left";
+    job.steps = 0;
+    progress.step = 1600;
+    progress.steps_total = 1600;
+
+    char *text = text_of(&facts);
+    ck_assert_msg(strstr(text, "metrics.jsonl\n              its last step is 1,503 of 1,600\n") !=
+                      NULL,
+                  "%s", text);
+    free(text);
+    say(root, "2026-01-02 03:04:05.678 rank.note job=1 rank=0 text=\"no metrics from step 1504 on: "
+              "cannot write x: No space left on device; the training goes on, and they wait\"\n");
+    text = text_of(&facts);
+    ck_assert_msg(strstr(text, "its last step is 1,503 of 1,600: no metrics from step 1504 on: "
+                               "cannot write x: No space left on device (rank 0's log)\n") != NULL,
+                  "%s", text);
+    free(text);
+    json_t *object = cli_summary_json(&job, NULL, &facts);
+    ck_assert_int_eq(json_integer_value(json_object_get(object, "metrics_step")), 1503);
+    ck_assert_int_eq(json_integer_value(json_object_get(object, "steps")), 1600);
+    json_decref(object);
+
+    put_metrics(root, 1504, 1600);
+    text = text_of(&facts);
+    ck_assert_msg(strstr(text, "its last step") == NULL, "%s", text);
+    free(text);
+    test_dir_remove(root);
+}
+END_TEST
+
+START_TEST(a_kill_between_a_step_and_its_line_is_no_gap)
+{
+    const char *root = test_dir_make();
+    const struct cli_run_facts facts = {.run_dir = root, .seconds = 1};
+    put_metrics(root, 1, 999);
+    job.state = (char *)"CANCELLED";
+    job.steps = 0;
+
+    char *text = text_of(&facts);
+
+    ck_assert_msg(strstr(text, "its last step") == NULL, "%s", text);
+    free(text);
+    test_dir_remove(root);
+}
+END_TEST
+
+START_TEST(a_loss_that_is_not_finite_has_all_its_steps_and_no_advice_to_repeat_it)
+{
+    static struct job spec;
+    const char *root = test_dir_make();
+    const struct cli_run_facts facts = {
+        .run_dir = root, .seconds = 1, .job = &spec, .again = "job.yaml", .tag = "ours"};
+    spec.has_checkpoint = 1;
+    snprintf(spec.checkpoint_directory, sizeof(spec.checkpoint_directory), "%s", root);
+    snprintf(spec.checkpoint_prefix, sizeof(spec.checkpoint_prefix), "small");
+    save(root, "small", 5, "ours", "");
+    put_metrics(root, 1, 8);
+    job.state = (char *)"FAILED";
+    job.reason = (char *)"rank 0 failed: In epoch: 1 step: 9, loss is NAN or INF, training process "
+                         "cannot continue. A smaller learning rate is the usual cure";
+    job.steps = 0;
+    progress.step = 5; /* told 200 ms before */
+    progress.steps_total = 400;
+
+    char *text = text_of(&facts);
+    json_t *object = cli_summary_json(&job, NULL, &facts);
+
+    ck_assert_msg(strstr(text, "  steps       8 of 400\n") != NULL, "%s", text);
+    ck_assert_msg(strstr(text, "the newest is of step 5\n") != NULL, "%s", text);
+    ck_assert_msg(strstr(text, "go on with") == NULL, "%s", text);
+    ck_assert_int_eq(json_integer_value(json_object_get(object, "steps")), 8);
+    json_decref(object);
+    free(text);
+
+    job.reason = (char *)"rank 1 was lost";
+    text = text_of(&facts);
+    ck_assert_msg(strstr(text, "go on with") != NULL, "%s", text);
+    free(text);
+    test_dir_remove(root);
+}
+END_TEST
+
+/* It went back to the checkpoint of step 100, and its file of metrics has what came before that. */
+START_TEST(steps_are_not_those_that_were_to_be_trained_again)
+{
+    const char *root = test_dir_make();
+    const struct cli_run_facts facts = {.run_dir = root, .seconds = 1};
+    put_metrics(root, 1, 137);
+    job.state = (char *)"FAILED";
+    job.steps = 0;
+    job.again_from = 101;
+    job.again_to = 137;
+    progress.step = 110;
+    progress.steps_total = 400;
+
+    char *text = text_of(&facts);
+    ck_assert_msg(strstr(text, "  steps       110 of 400\n") != NULL, "%s", text);
+    free(text);
+    put_metrics(root, 138, 150);
+    text = text_of(&facts);
+    ck_assert_msg(strstr(text, "  steps       150 of 400\n") != NULL, "%s", text);
+    free(text);
+    test_dir_remove(root);
+}
+END_TEST
+
+/* Another run of the training writes there, and this one was refused before its first step. */
+START_TEST(a_run_that_trained_nothing_lost_nothing_and_has_no_steps_of_others)
+{
+    static struct job spec;
+    const char *root = test_dir_make();
+    const struct cli_run_facts facts = {.run_dir = root,
+                                        .seconds = 1,
+                                        .job = &spec,
+                                        .again = "job.yaml",
+                                        .tag = "ours",
+                                        .resumed_step = 40};
+    spec.has_checkpoint = 1;
+    snprintf(spec.checkpoint_directory, sizeof(spec.checkpoint_directory), "%s", root);
+    snprintf(spec.checkpoint_prefix, sizeof(spec.checkpoint_prefix), "small");
+    snprintf(spec.resume, sizeof(spec.resume), "%s/small-40.json", root);
+    save(root, "small", 40, "theirs", "");
+    save(root, "small", 100, "theirs", "");
+    touch(root, "metrics.jsonl");
+    job.state = (char *)"FAILED";
+    job.reason = (char *)"rank 0 failed: checkpoints: another process writes there";
+    job.steps = 0;
+    job.seconds = 0;
+    job.progress = NULL;
+
+    char *text = text_of(&facts);
+    json_t *object = cli_summary_json(&job, NULL, &facts);
+
+    ck_assert_msg(strstr(text, "  steps ") == NULL, "%s", text);
+    ck_assert_msg(strstr(text, "not saved") == NULL, "%s", text);
+    ck_assert_msg(strstr(text, "go on with") == NULL, "%s", text);
+    ck_assert_msg(strstr(text, "its last step") == NULL, "%s", text);
+    ck_assert_int_eq(json_integer_value(json_object_get(object, "steps")), 0);
+    json_decref(object);
+    free(text);
+    test_dir_remove(root);
+}
+END_TEST
+
 START_TEST(time_of_a_resumed_job_is_told_apart_from_that_of_the_run)
 {
     const struct cli_run_facts facts = {
@@ -517,6 +680,11 @@ int main(void)
     tcase_add_test(tc, those_of_the_training_that_was_resumed_are_shown);
     tcase_add_test(tc, a_checkpoint_that_could_not_be_written_is_told);
     tcase_add_test(tc, a_run_without_a_verdict_tells_what_is_left);
+    tcase_add_test(tc, metrics_that_end_before_the_job_are_told);
+    tcase_add_test(tc, a_kill_between_a_step_and_its_line_is_no_gap);
+    tcase_add_test(tc, a_loss_that_is_not_finite_has_all_its_steps_and_no_advice_to_repeat_it);
+    tcase_add_test(tc, steps_are_not_those_that_were_to_be_trained_again);
+    tcase_add_test(tc, a_run_that_trained_nothing_lost_nothing_and_has_no_steps_of_others);
     tcase_add_test(tc, time_of_a_resumed_job_is_told_apart_from_that_of_the_run);
     tcase_add_test(tc, data_of_an_evaluation_is_named_from_the_job);
     tcase_add_test(tc, metrics_that_are_no_plain_file_are_not_waited_for);
