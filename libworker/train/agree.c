@@ -379,13 +379,21 @@ static int load(struct train *train, const struct train_checkpoint *mine, struct
     return rc;
 }
 
-static void note_damaged(const struct train *train, uint64_t step, const struct ms_err *why)
+static void note(const struct train *train, const char *text)
+{
+    if (train->cfg.on_note != NULL) {
+        train->cfg.on_note(train->cfg.arg, text);
+    }
+}
+
+static void note_damaged(struct train *train, uint64_t step, const struct ms_err *why)
 {
     char text[MS_TEXT_MAX];
     snprintf(text, sizeof(text), "the checkpoint of step %" PRIu64 " is passed over: %s", step,
              ms_err_text(why));
-    if (train->cfg.on_note != NULL) {
-        train->cfg.on_note(train->cfg.arg, text);
+    note(train, text);
+    if (train->resume_found[0] == '\0') {
+        snprintf(train->resume_found, sizeof(train->resume_found), "%s", text);
     }
 }
 
@@ -447,17 +455,25 @@ static int begin_at_0(struct train *train, struct ms_err *err)
 }
 
 /* Who asked to go on from somewhere would not want to begin at the beginning. */
-static int begin_anew(struct train *train, const struct place *places, struct ms_err *err)
+static int refuse_to_begin(const struct train *train, struct ms_err *err)
 {
     const char *resume = train->cfg.job->resume;
-    int rc = resume[0] == '\0' ? check_data(train, places, 0, err) : 0;
-    return rc < 0 ? rc
-           : resume[0] == '\0'
-               ? begin_at_0(train, err)
-               : ms_fail(err, MS_E_NOT_FOUND,
-                         "resume: no rank has a complete checkpoint in %.200s; the ranks' logs say "
-                         "what they found",
-                         resume);
+    const char *found = train->resume_found;
+    char text[MS_TEXT_MAX];
+    snprintf(text, sizeof(text), "resume: %.140s: %.220s", resume, found);
+    note(train, text);
+    return ms_fail(err, MS_E_NOT_FOUND,
+                   "resume: no rank has a complete checkpoint in %.120s: %.140s%s", resume, found,
+                   train->data_world > 1 ? "; the ranks' logs say what each found" : "");
+}
+
+static int begin_anew(struct train *train, const struct place *places, struct ms_err *err)
+{
+    if (train->cfg.job->resume[0] != '\0') {
+        return refuse_to_begin(train, err);
+    }
+    int rc = check_data(train, places, 0, err);
+    return rc < 0 ? rc : begin_at_0(train, err);
 }
 
 static int begin(struct train *train, const struct place *places, struct ms_err *err)

@@ -6,11 +6,13 @@
 #include "libworker/train/checkpoint_state.h"
 #include "libworker/train/resumed_plan.h"
 #include "libworker/train/train_impl.h"
+#include "proto/folder.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 void checkpoint_list_fini(struct checkpoint_list *list)
 {
@@ -19,14 +21,30 @@ void checkpoint_list_fini(struct checkpoint_list *list)
     list->n = 0;
 }
 
+struct passed { /* over, in the job's own folder */
+    size_t n;
+    struct ms_err why; /* of the newest */
+};
+
 struct search {
     struct train *train;
     char *job; /* what decides its bits */
     const char *tag;
     int is_silent;
     struct checkpoint_list list;
-    struct ms_err mixed_up; /* of the first of this job's own that is of other data */
-    struct ms_err refusal;  /* of the first that `resume` names and that is another training's */
+    /* in its own folder */
+    struct ms_err mixed_up;  /* of the first of this job's own that is of other data */
+    struct passed runs;      /* other runs', that it could go on from */
+    struct passed trainings; /* ... and that it could not */
+    /* in the place that `resume` names */
+    char place[MS_PATH_MAX + 1];
+    int is_looked;                   /* jobs may read there */
+    struct checkpoint_entries named; /* none where named_rc < 0: named_why */
+    int named_rc;
+    struct ms_err named_why;
+    struct ms_err refusal; /* of the first of them that is another training's */
+    struct ms_err too_far; /* ... that is behind this job's last step */
+    struct passed damaged;
 };
 
 static void note_about(const struct search *s, const struct ms_err *why, const char *what)
@@ -49,20 +67,27 @@ static int has_other_training(const struct train *train, const struct checkpoint
 static int check_plan(const struct train *train, const char *path,
                       const struct checkpoint_manifest *m, struct ms_err *err)
 {
-    const char *plan = train->known.plan_sha256;
+    return has_other_training(train, m)
+               ? ms_fail(err, MS_E_REFUSED,
+                         "%.160s was trained by plan %.12s, and this job has plan %.12s: its bits "
+                         "would be others; msctl run --resume brings the plan, --plan takes it",
+                         path, m->plan_sha256, train->known.plan_sha256)
+               : 0;
+}
+
+/* The words of msctl run --resume. */
+static int check_length(const struct train *train, const char *path,
+                        const struct checkpoint_manifest *m, struct ms_err *err)
+{
     const uint64_t total = train->known.steps_total;
-    if (has_other_training(train, m)) {
-        return ms_fail(err, MS_E_REFUSED,
-                       "%.160s was trained by plan %.12s, and this job has plan %.12s: its bits "
-                       "would be others; msctl run --resume brings the plan, --plan takes it",
-                       path, m->plan_sha256, plan);
-    }
+    const int64_t steps = train->cfg.job->steps;
     return total == 0 || m->step <= total
                ? 0
                : ms_fail(err, MS_E_REFUSED,
                          "%.200s is of step %" PRIu64 ", and this job ends with step %" PRIu64
-                         ": give it more epochs, or steps",
-                         path, m->step, total);
+                         ": give it more %s, or name an older checkpoint",
+                         path, m->step, total,
+                         steps > 0 && (uint64_t)steps == total ? "steps" : "epochs");
 }
 
 /* Before they are open nobody knows. */
@@ -75,6 +100,59 @@ static int check_data(const struct train *train, const char *path,
                                          path, err);
 }
 
+static void keep_first(struct ms_err *first, const struct ms_err *why)
+{
+    *first = first->code == 0 ? *why : *first;
+}
+
+static void pass_over(struct passed *passed, const struct ms_err *why)
+{
+    passed->n++;
+    keep_first(&passed->why, why);
+}
+
+/* Is this training the one? rc, why: what its job and its plan say. */
+static int judge_own(struct search *s, const char *path, const struct checkpoint_manifest *m,
+                     int rc, struct ms_err *why)
+{
+    if (rc < 0) {
+        pass_over(&s->trainings, why);
+        return rc;
+    }
+    if (s->tag[0] == '\0' || strcmp(m->tag, s->tag) != 0) {
+        const int is_for_us =
+            check_data(s->train, path, m, NULL) == 0 && check_length(s->train, path, m, NULL) == 0;
+        rc = ms_fail(why, MS_E_REFUSED, "checkpoint %.200s is of another run of the job", path);
+        pass_over(is_for_us ? &s->runs : &s->trainings, why);
+        return rc;
+    }
+    rc = check_data(s->train, path, m, why);
+    if (rc < 0) {
+        keep_first(&s->mixed_up, why);
+        return rc;
+    }
+    rc = check_length(s->train, path, m, why);
+    if (rc < 0) {
+        pass_over(&s->trainings, why);
+    }
+    return rc;
+}
+
+static int judge_named(struct search *s, const char *path, const struct checkpoint_manifest *m,
+                       int rc, struct ms_err *why)
+{
+    rc = rc < 0 ? rc : check_data(s->train, path, m, why);
+    if (rc < 0) {
+        keep_first(&s->refusal, why);
+        return rc;
+    }
+    rc = check_length(s->train, path, m, why);
+    if (rc < 0) {
+        keep_first(&s->too_far, why);
+    }
+    return rc;
+}
+
 /* 0: the manifest is of this training. */
 static int judge(struct search *s, const char *path, enum checkpoint_owner owner,
                  const struct checkpoint_manifest *m)
@@ -82,19 +160,8 @@ static int judge(struct search *s, const char *path, enum checkpoint_owner owner
     struct ms_err why = {0, ""};
     int rc = checkpoint_job_compare(m->job, s->job, path, &why);
     rc = rc < 0 ? rc : check_plan(s->train, path, m, &why);
-    if (rc == 0 && owner == CHECKPOINT_OWN && (s->tag[0] == '\0' || strcmp(m->tag, s->tag) != 0)) {
-        rc = ms_fail(&why, MS_E_REFUSED, "checkpoint %.200s is of another run of the job", path);
-    }
-    const int is_ours = rc == 0;
-    rc = is_ours ? check_data(s->train, path, m, &why) : rc;
-    if (rc < 0 && is_ours && owner == CHECKPOINT_OWN) {
-        s->mixed_up = s->mixed_up.code == 0 ? why : s->mixed_up;
-    } else if (rc < 0 && owner == CHECKPOINT_OWN) {
-        note_about(s, &why, "it is passed over, --resume would take it");
-    } else if (rc < 0 && s->refusal.code == 0) {
-        s->refusal = why;
-    }
-    return rc;
+    return owner == CHECKPOINT_OWN ? judge_own(s, path, m, rc, &why)
+                                   : judge_named(s, path, m, rc, &why);
 }
 
 static int add(struct search *s, const char *path, enum checkpoint_owner owner,
@@ -123,6 +190,9 @@ static int look_at(struct search *s, const char *path, enum checkpoint_owner own
     struct ms_err why = {0, ""};
     if (checkpoint_read(path, owner, &m, &why) < 0) {
         note_about(s, &why, "an older one is looked for");
+        if (owner == CHECKPOINT_NAMED) {
+            pass_over(&s->damaged, &why);
+        }
         return 0;
     }
     int rc = judge(s, path, owner, &m) == 0 ? add(s, path, owner, &m, err) : 0;
@@ -130,15 +200,63 @@ static int look_at(struct search *s, const char *path, enum checkpoint_owner own
     return rc;
 }
 
-static int look_at_all(struct search *s, struct checkpoint_entries *entries,
+static int look_at_all(struct search *s, const struct checkpoint_entries *entries,
                        enum checkpoint_owner owner, struct ms_err *err)
 {
     int rc = 0;
     for (size_t i = 0; rc == 0 && i < entries->n; i++) {
         rc = look_at(s, entries->entries[i].path, owner, err);
     }
-    checkpoint_entries_fini(entries);
     return rc;
+}
+
+/* ---- what the job's own folder has of others ---- */
+
+static int is_same_folder(const char *a, const char *b)
+{
+    struct stat x;
+    struct stat y;
+    return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+}
+
+/* Does `resume` name some that lie there? */
+static int names_folder(const struct search *s, const char *folder)
+{
+    char last[MS_PATH_MAX + 1] = "";
+    char of[MS_PATH_MAX + 1];
+    for (size_t i = 0; i < s->named.n; i++) {
+        (void)ms_folder_of(s->named.entries[i].path, of, sizeof(of));
+        if (strcmp(of, last) != 0 && is_same_folder(of, folder)) {
+            return 1;
+        }
+        snprintf(last, sizeof(last), "%s", of);
+    }
+    return 0;
+}
+
+static void tell_passed(const struct search *s, const struct passed *passed, const char *more)
+{
+    char what[96];
+    if (passed->n == 1) {
+        snprintf(what, sizeof(what), "it is passed over%s", more);
+    } else {
+        snprintf(what, sizeof(what), "it and %zu more are passed over%s", passed->n - 1, more);
+    }
+    if (passed->n > 0) {
+        note_about(s, &passed->why, what);
+    }
+}
+
+/* Once in a rank's life. Who has named that place knows what lies there. */
+static void tell_all_passed(const struct search *s, const char *folder)
+{
+    if (s->is_silent || s->train->has_told_passed || s->runs.n + s->trainings.n == 0 ||
+        names_folder(s, folder)) {
+        return;
+    }
+    s->train->has_told_passed = 1;
+    tell_passed(s, &s->runs, ", --resume would take it");
+    tell_passed(s, &s->trainings, "");
 }
 
 /* Who may not look into a folder is no worse than who lacks it: another rank has what lies there.
@@ -167,37 +285,83 @@ static int find_own(struct search *s, struct ms_err *err)
         return see_nothing(s, rc, &why, err);
     }
     rc = look_at_all(s, &entries, CHECKPOINT_OWN, err);
+    checkpoint_entries_fini(&entries);
+    if (rc == 0) {
+        tell_all_passed(s, folder);
+    }
     return rc < 0 || s->mixed_up.code == 0 /* else the job is right, and this host's data are not */
                ? rc
                : ms_fail(err, s->mixed_up.code, "%s", s->mixed_up.text);
 }
 
+/* ---- those that the job names ---- */
+
+static void search_named(struct search *s)
+{
+    const char *resume = s->train->cfg.job->resume;
+    if (resume[0] == '\0') {
+        return;
+    }
+    int rc = data_path_expand(resume, s->place, sizeof(s->place), &s->named_why);
+    rc = rc < 0 ? rc : data_path_check(s->place, &s->named_why);
+    s->is_looked = rc == 0;
+    rc = rc < 0 ? rc : checkpoint_search(s->place, &s->named, &s->named_why);
+    s->named_rc = rc;
+    if (rc < 0) {
+        data_path_hide(s->place, resume, &s->named_why);
+    }
+}
+
+/* Where no rank has one, each says why it has none. */
+static void note_found(struct search *s, int has_some)
+{
+    const char *resume = s->train->cfg.job->resume;
+    struct ms_err found = {0, ""};
+    if (s->is_silent) {
+        return;
+    }
+    if (s->named_rc == MS_E_NOT_FOUND) {
+        ms_fail(&found, MS_E_NOT_FOUND, "there is no such place here");
+    } else if (s->named_rc < 0) {
+        found = s->named_why;
+    } else if (s->named.n == 0) {
+        ms_fail(&found, MS_E_NOT_FOUND,
+                "no file there is called <prefix>-<step>.json, nor in a folder there");
+    } else if (!has_some && s->damaged.n > 0) {
+        ms_fail(&found, MS_E_INVALID, "%zu of its %zu checkpoints %s damaged; the newest: %.200s",
+                s->damaged.n, s->named.n, s->damaged.n == 1 ? "is" : "are", s->damaged.why.text);
+    }
+    data_path_hide(s->place, resume, &found);
+    snprintf(s->train->resume_found, sizeof(s->train->resume_found), "%s", found.text);
+}
+
+/* Where the job has begun already, and saved, others may have come further meanwhile. */
+static int refuse_named(const struct search *s, size_t n_own, struct ms_err *err)
+{
+    const struct ms_err *why = s->too_far.code != 0 && n_own == 0 ? &s->too_far
+                               : s->list.n == n_own               ? &s->refusal
+                                                                  : NULL;
+    return why == NULL || why->code == 0 ? 0
+                                         : ms_fail(err, MS_E_INVALID, "resume: %.340s", why->text);
+}
+
 /* On this host there may be nothing of them: another rank has them then. */
 static int find_named(struct search *s, struct ms_err *err)
 {
-    struct checkpoint_entries entries;
-    char path[MS_PATH_MAX + 1];
-    const char *resume = s->train->cfg.job->resume;
-    if (resume[0] == '\0') {
+    const size_t n_own = s->list.n;
+    if (s->train->cfg.job->resume[0] == '\0') {
         return 0;
     }
-    int rc = data_path_expand(resume, path, sizeof(path), err);
-    rc = rc < 0 ? rc : data_path_check(path, err);
-    if (rc < 0) {
-        data_path_hide(path, resume, err);
-        return rc == MS_E_NOT_FOUND ? 0 : rc;
+    int rc = s->named_rc == 0 ? look_at_all(s, &s->named, CHECKPOINT_NAMED, err) : s->named_rc;
+    note_found(s, s->list.n > n_own);
+    if (s->named_rc == MS_E_NOT_FOUND) {
+        return 0;
     }
-    struct ms_err why = {0, ""};
-    rc = checkpoint_search(path, &entries, &why);
-    if (rc < 0) {
-        data_path_hide(path, resume, &why);
-        return rc == MS_E_NOT_FOUND ? 0 : see_nothing(s, rc, &why, err);
+    if (s->named_rc < 0) {
+        return s->is_looked ? see_nothing(s, rc, &s->named_why, err)
+                            : ms_fail(err, rc, "%s", s->named_why.text);
     }
-    const size_t before = s->list.n;
-    rc = look_at_all(s, &entries, CHECKPOINT_NAMED, err);
-    return rc < 0 || s->list.n > before || s->refusal.code == 0
-               ? rc
-               : ms_fail(err, MS_E_INVALID, "resume: %.340s", s->refusal.text);
+    return rc < 0 ? rc : refuse_named(s, n_own, err);
 }
 
 static int by_step(const void *a, const void *b)
@@ -213,9 +377,11 @@ static int find(struct train *train, int is_silent, struct checkpoint_list *ret,
                        .job = checkpoint_job_text(train->cfg.job),
                        .tag = train->cfg.job_tag != NULL ? train->cfg.job_tag : "",
                        .is_silent = is_silent};
+    search_named(&s);
     int rc = s.job != NULL ? find_own(&s, err)
                            : ms_fail(err, MS_E_NOMEM, "no memory to look for checkpoints");
     rc = rc < 0 ? rc : find_named(&s, err);
+    checkpoint_entries_fini(&s.named);
     free(s.job);
     if (rc < 0) {
         checkpoint_list_fini(&s.list);

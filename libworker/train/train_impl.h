@@ -41,11 +41,13 @@ struct train {
     /* why none can be written, as was said; "": they are */
     char metrics_trouble[MS_ERR_TEXT_MAX], log_trouble[MS_ERR_TEXT_MAX];
     struct rank_log log;
-    int has_lines;                 /* both were opened, where there are any */
-    struct checkpoint *checkpoint; /* NULL: this rank writes none */
-    int has_spare;                 /* ... and there is memory for a copy of the state */
-    int saves;                     /* the end of the training, in the place of rank 0 */
-    struct checkpoint_list found;  /* at the last look for them */
+    int has_lines;                      /* both were opened, where there are any */
+    struct checkpoint *checkpoint;      /* NULL: this rank writes none */
+    int has_spare;                      /* ... and there is memory for a copy of the state */
+    int saves;                          /* the end of the training, in the place of rank 0 */
+    struct checkpoint_list found;       /* at the last look for them */
+    int has_told_passed;                /* which others lie in their folder */
+    char resume_found[MS_ERR_TEXT_MAX]; /* why none that `resume` names can be taken; "": one can */
     struct train_info known;
     struct train_cpus cpus;
     int64_t eval_batch;

@@ -192,5 +192,12 @@ ok "no older one is looked for" bash -c '! "$MSCTL" run --resume "$1" "$2" 2>&1 
 n=$(find "$T/damaged" -name '*.json' | wc -l) # one more than stay where the kill came before the oldest went
 ok "damaged ones alone, by number" refuses 4 "none of the $n checkpoints in $T/damaged can be resumed ($n damaged" --resume "$T/damaged"
 ok "a key that leads nowhere ends the job" status 1 "$MSCTL" run --run-dir "$T/lost" --set "resume=$T/nowhere" "$T/job.yaml"
-ok "in words" grep -rqs "no rank has a complete checkpoint in $T/nowhere" "$T/lost"
+ok "in words" grep -rqs "no rank has a complete checkpoint in $T/nowhere: there is no such place here" "$T/lost"
+for rank in 0 1; do
+    ok "rank $rank says what it found" grep -q "rank.note .*resume: $T/nowhere: there is no such place here" "$T/lost/worker_$rank.log"
+done
+ok "nothing was trained, and nothing is said to be lost" bash -c '"$MSCTL" run --run-dir "$1/lost2" --set "resume=$1/nowhere" "$1/job.yaml" >"$1/lost2.out"
+    grep -q FAILED "$1/lost2.out" && ! grep "not saved" "$1/lost2.out"' - "$T"
+ok "a key that leads to a step behind the last one, too" status 1 run behind --set steps=10 --set "resume=$T/whole" "$T/job.yaml"
+ok "as msctl would say it" grep -q "is of step $(newest whole), and this job ends with step 10: give it more steps, or name an older checkpoint" "$T/behind.out"
 finish

@@ -43,6 +43,7 @@ kept=$(steps_there)
 ok "with a prefix of its own it is not" run prefixed --set name=other --set seed=2 --set checkpoint.prefix=other --set checkpoint.keep_max=1 "$T/job.yaml"
 ok "and takes away its own alone" same "$kept $(steps_there other)" "$(steps_there) 30 "
 ok "a run that goes on writes on there" run longer --resume "$FOLDER/small-30.json" --set epochs=4 "$T/job.yaml"
+ok "and no rank says that it passes over what it was told to take" bash -c '! grep -h "passed over" "$1"/longer/worker_[01].log' - "$T"
 ok "and the oldest go, whichever run they are of" few_to 40
 ok "so does one after that" run longest --resume "$FOLDER/small-40.json" --set epochs=5 "$T/job.yaml"
 ok "nobody's are left over" few_to 50
@@ -58,6 +59,14 @@ ok "the same job at once is refused, and told who writes there" refused "process
 ok "the first run is stopped" status 143 stop live TERM
 ok "it saved its step" has_saved small 1
 ok "the folder is free" [ ! -e "$FOLDER/.msched-lock-small" ]
+
+# ---- resumed while the first run writes on
+rm -r "$FOLDER"
+start busy "$MSCTL" run --run-dir "$T/busy" --set checkpoint.keep_max=1000 "$T/endless.yaml"
+ok "a run saves, and goes on" wait_for 120 has_saved small 4
+ok "one that is resumed there meanwhile is refused" status 1 run meanwhile --resume "$FOLDER" "$T/endless.yaml"
+ok "and shows no step of the first, nor that it lost any" bash -c '! grep -E "^  steps|not saved|go on with" "$1"' - "$T/meanwhile.out"
+ok "the first run is stopped" status 143 stop busy TERM
 
 # ---- resumed from an early one, where the later ones of its predecessor lie there: it comes to their steps again
 rm -r "$FOLDER"

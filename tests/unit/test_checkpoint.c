@@ -434,6 +434,144 @@ START_TEST(those_of_another_run_are_taken_only_where_they_are_named)
 }
 END_TEST
 
+static int count_notes(const char *text)
+{
+    int n = 0;
+    for (const char *at = strstr(case_notes, text); at != NULL; at = strstr(at + 1, text)) {
+        n++;
+    }
+    return n;
+}
+
+START_TEST(those_that_are_passed_over_are_told_once_and_not_where_the_job_names_their_place)
+{
+    struct job job;
+    char places[3][160];
+    make_job(&job, &kinds[1], "{directory: ckpt, prefix: x, every_steps: 5}");
+    checkpoint_case_run(&job, dir);
+    struct train_config cfg = checkpoint_case_config(&job, dir);
+    cfg.job_tag = "fedcba9876543210fedcba9876543210";
+    case_notes[0] = '\0';
+    struct train *train = train_create(&cfg);
+    for (int i = 0; i < 2; i++) {
+        struct checkpoint_list list = find(train);
+        ck_assert_uint_eq(list.n, 0);
+    }
+    ck_assert_msg(count_notes("x-20.json is of another run of the job; it and 3 more are passed "
+                              "over, --resume would take it\n") == 1,
+                  "%s", case_notes);
+    ck_assert_int_eq(count_notes("\n"), 1);
+    train_destroy(train);
+
+    snprintf(places[0], sizeof(places[0]), "%s", dir);
+    snprintf(places[1], sizeof(places[1]), "%s", folder);
+    snprintf(places[2], sizeof(places[2]), "%s/./x-10.json", folder);
+    for (int i = 0; i < 3; i++) {
+        case_notes[0] = '\0';
+        snprintf(job.resume, sizeof(job.resume), "%s", places[i]);
+        train = train_create(&cfg);
+        struct checkpoint_list list = find(train);
+        ck_assert_uint_eq(list.n, i < 2 ? 4 : 1);
+        ck_assert_str_eq(case_notes, "");
+        checkpoint_list_fini(&list);
+        train_destroy(train);
+    }
+}
+END_TEST
+
+static const struct {
+    const char *set, *text;
+} ends[] = {
+    {"steps=12", "x-20.json is of step 20, and this job ends with step 12: give it more steps, or "
+                 "name an older checkpoint"},
+    {"epochs=1", "x-20.json is of step 20, and this job ends with step 10: give it more epochs, or "
+                 "name an older checkpoint"},
+};
+
+/* It would end at once with an older one, as if it had trained. */
+START_TEST(a_job_that_ends_before_the_newest_that_it_names_is_refused)
+{
+    struct job job;
+    struct train_info info;
+    make_job(&job, &kinds[1], "{directory: ckpt, prefix: x, every_steps: 5, keep_max: 9}");
+    checkpoint_case_run(&job, dir);
+    const char *sets[] = {kinds[1].sets[0], ends[_i].set};
+    train_case_job(&job, sets, 2);
+    snprintf(job.resume, sizeof(job.resume), "%s", folder);
+    const struct train_config cfg = checkpoint_case_config(&job, "");
+    struct train *train = train_create(&cfg);
+
+    ck_ms_fails(train_prepare(train, &info, err), MS_E_INVALID, ends[_i].text);
+
+    train_destroy(train);
+    snprintf(job.resume, sizeof(job.resume), "%s/x-10.json", folder);
+    train = checkpoint_case_train(&job, "");
+    ck_assert_uint_eq(train->progress.step, 10);
+    train_destroy(train);
+}
+END_TEST
+
+/* Whoever trains in the place that it names may have come further since it began. */
+START_TEST(a_job_that_has_saved_itself_goes_on_whatever_lies_where_it_began)
+{
+    struct job job;
+    char there[160];
+    make_job(&job, &kinds[1], "{directory: there, prefix: x, every_steps: 10}");
+    checkpoint_case_run(&job, dir);
+    snprintf(there, sizeof(there), "%s/there", dir);
+    make_job(&job, &kinds[1], "{directory: ckpt, prefix: x, every_steps: 5}");
+    job.steps = 10;
+    checkpoint_case_run(&job, dir);
+    job.steps = 12;
+    snprintf(job.resume, sizeof(job.resume), "%s", there);
+
+    struct train *train = checkpoint_case_train(&job, dir);
+
+    ck_assert_uint_eq(train->progress.step, 10);
+    train_destroy(train);
+}
+END_TEST
+
+static void refuse_to_begin(const struct job *job, const char *found)
+{
+    struct train_info info;
+    char want[400];
+    const struct train_config cfg = checkpoint_case_config(job, "");
+    struct train *train = train_create(&cfg);
+    case_notes[0] = '\0';
+    snprintf(want, sizeof(want), "resume: no rank has a complete checkpoint in %s: %s", job->resume,
+             found);
+    ck_ms_fails(train_prepare(train, &info, err), MS_E_NOT_FOUND, want);
+    snprintf(want, sizeof(want), "resume: %s: %s", job->resume, found);
+    ck_assert_msg(strstr(case_notes, want) != NULL, "%s", case_notes);
+    train_destroy(train);
+}
+
+START_TEST(who_has_nothing_to_go_on_from_says_what_lies_in_the_place_that_is_named)
+{
+    struct job job;
+    make_job(&job, &kinds[1], NULL);
+    snprintf(job.resume, sizeof(job.resume), "%s/nowhere", dir);
+    refuse_to_begin(&job, "there is no such place here");
+
+    ck_assert_int_eq(mkdir(folder, 0755), 0);
+    snprintf(job.resume, sizeof(job.resume), "%s", folder);
+    refuse_to_begin(&job, "no file there is called <prefix>-<step>.json, nor in a folder there");
+
+    make_job(&job, &kinds[1], "{directory: ckpt, prefix: x, every_steps: 10}");
+    checkpoint_case_run(&job, dir);
+    damage("x-20.json", 100);
+    damage("x-10.json", 100);
+    job.has_checkpoint = 0;
+    snprintf(job.resume, sizeof(job.resume), "%s", folder);
+    refuse_to_begin(&job, "2 of its 2 checkpoints are damaged; the newest: ");
+
+    damage("x-10.json", 100); /* which mends it */
+    damage("x-10.safetensors", -5);
+    refuse_to_begin(&job, "the checkpoint of step 10 is passed over: checkpoint ");
+}
+END_TEST
+
 START_TEST(other_lengths_names_and_evaluations_are_the_same_training)
 {
     struct job job;
@@ -609,6 +747,12 @@ int main(void)
                         (int)MS_ARRAY_SIZE(others));
     tcase_add_test(tc, those_of_other_data_are_refused_with_both_numbers);
     tcase_add_test(tc, those_of_another_run_are_taken_only_where_they_are_named);
+    tcase_add_test(
+        tc, those_that_are_passed_over_are_told_once_and_not_where_the_job_names_their_place);
+    tcase_add_loop_test(tc, a_job_that_ends_before_the_newest_that_it_names_is_refused, 0,
+                        MS_ARRAY_SIZE(ends));
+    tcase_add_test(tc, a_job_that_has_saved_itself_goes_on_whatever_lies_where_it_began);
+    tcase_add_test(tc, who_has_nothing_to_go_on_from_says_what_lies_in_the_place_that_is_named);
     tcase_add_test(tc, other_lengths_names_and_evaluations_are_the_same_training);
     tcase_add_loop_test(tc, who_is_evaluated_otherwise_goes_on_by_the_same_plan, 0,
                         (int)MS_ARRAY_SIZE(evaluations));
