@@ -476,15 +476,16 @@ static int begin_anew(struct train *train, const struct place *places, struct ms
     return rc < 0 ? rc : begin_at_0(train, err);
 }
 
+/* All ranks make the same rounds, and in each a rank gives one of its own up: there is an end. */
 static int begin(struct train *train, const struct place *places, struct ms_err *err)
 {
-    uint64_t below = UINT64_MAX; /* what this rank has not tried */
-    for (;;) {
-        struct train_checkpoint mine = {.step = 0};
+    size_t tried = 0; /* of those that this rank found: damaged, all of them */
+    int rc = train_find_checkpoints(train, err);
+    while (rc == 0) {
+        const struct train_checkpoint mine = train_checkpoint_at(train, tried);
         int holder = -1;
         int is_taken = 0;
-        int rc = train_find_checkpoint(train, below, &mine, err);
-        rc = rc < 0 ? rc : find_holder(train, mine.step, &holder, err);
+        rc = find_holder(train, mine.step, &holder, err);
         if (rc < 0 || holder < 0) {
             return rc < 0 ? rc : begin_anew(train, places, err);
         }
@@ -498,8 +499,9 @@ static int begin(struct train *train, const struct place *places, struct ms_err 
         if (rc < 0 || is_taken) {
             return rc;
         }
-        below = holder == train->data_rank ? mine.step : below;
+        tried += holder == train->data_rank;
     }
+    return rc;
 }
 
 /* ---- all of them ---- */

@@ -21,7 +21,8 @@ struct checkpoint_list {
     size_t n;
 };
 
-/* After train_obey. The complete ones, the highest step first, by their manifests alone: cheap.
+/* After train_obey. The complete ones, the highest step first, of one step its own before such as
+ * `resume` names, each file once; by their manifests alone: cheap.
  * None is no error. What is damaged, or merely lies there and is another training's, is said
  * (on_note). MS_E_INVALID: what `resume` names is another training's; says in which key. */
 int checkpoint_find(struct train *train, struct checkpoint_list *ret, struct ms_err *err);

@@ -371,6 +371,32 @@ static int by_step(const void *a, const void *b)
     return x->step != y->step ? (x->step < y->step ? 1 : -1) : (int)x->owner - (int)y->owner;
 }
 
+static int is_same_file(const struct checkpoint_info *a, const struct checkpoint_info *b)
+{
+    struct stat st_a;
+    struct stat st_b;
+    return stat(a->path, &st_a) == 0 && stat(b->path, &st_b) == 0 && st_a.st_dev == st_b.st_dev &&
+           st_a.st_ino == st_b.st_ino;
+}
+
+/* What `resume` names may lie among the job's own: once is enough to read it. */
+static void drop_twins(struct checkpoint_list *list)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < list->n; i++) {
+        const struct checkpoint_info *info = &list->infos[i];
+        size_t first = n;
+        while (first > 0 && list->infos[first - 1].step == info->step &&
+               !is_same_file(&list->infos[first - 1], info)) {
+            first--;
+        }
+        if (first == 0 || list->infos[first - 1].step != info->step) {
+            list->infos[n++] = *info;
+        }
+    }
+    list->n = n;
+}
+
 static int find(struct train *train, int is_silent, struct checkpoint_list *ret, struct ms_err *err)
 {
     struct search s = {.train = train,
@@ -390,6 +416,7 @@ static int find(struct train *train, int is_silent, struct checkpoint_list *ret,
     if (s.list.n > 0) {
         qsort(s.list.infos, s.list.n, sizeof(*s.list.infos), by_step);
     }
+    drop_twins(&s.list);
     *ret = s.list;
     return 0;
 }

@@ -4,23 +4,12 @@
 
 #include <stdio.h>
 
-/* The first of its step: the job's own before such as it names. */
-static const struct checkpoint_info *info_of(const struct train *train, uint64_t step)
-{
-    for (size_t i = 0; i < train->found.n; i++) {
-        if (train->found.infos[i].step == step) {
-            return &train->found.infos[i];
-        }
-    }
-    return NULL;
-}
-
 static int load(struct train *train, const struct train_checkpoint *from, struct ms_err *err)
 {
-    return checkpoint_load(train, info_of(train, from->step), err);
+    return checkpoint_load(train, &train->found.infos[from->place], err);
 }
 
-static int look(struct train *train, struct ms_err *err)
+int train_find_checkpoints(struct train *train, struct ms_err *err)
 {
     struct checkpoint_list list;
     int rc = checkpoint_find(train, &list, err);
@@ -31,21 +20,18 @@ static int look(struct train *train, struct ms_err *err)
     return rc;
 }
 
-int train_find_checkpoint(struct train *train, uint64_t below, struct train_checkpoint *ret,
-                          struct ms_err *err)
+struct train_checkpoint train_checkpoint_at(const struct train *train, size_t place)
 {
-    int rc = below == UINT64_MAX ? look(train, err) : 0;
-    *ret = (struct train_checkpoint){.step = 0};
-    for (size_t i = 0; rc == 0 && ret->step == 0 && i < train->found.n; i++) {
-        const struct checkpoint_info *info = &train->found.infos[i];
-        if (info->step < below) {
-            *ret = (struct train_checkpoint){.step = info->step,
-                                             .loss = info->manifest.loss,
-                                             .seconds = info->manifest.seconds,
-                                             .load = load};
-            snprintf(ret->first_tag, sizeof(ret->first_tag), "%s",
-                     checkpoint_manifest_first_tag(&info->manifest));
-        }
+    struct train_checkpoint checkpoint = {.step = 0};
+    if (place < train->found.n) {
+        const struct checkpoint_info *info = &train->found.infos[place];
+        checkpoint.step = info->step;
+        checkpoint.place = place;
+        checkpoint.loss = info->manifest.loss;
+        checkpoint.seconds = info->manifest.seconds;
+        checkpoint.load = load;
+        snprintf(checkpoint.first_tag, sizeof(checkpoint.first_tag), "%s",
+                 checkpoint_manifest_first_tag(&info->manifest));
     }
-    return rc;
+    return checkpoint;
 }

@@ -101,15 +101,17 @@ int train_evaluation_due(const struct train *train);
 
 struct train_checkpoint {               /* from which this rank could go on */
     uint64_t step;                      /* 0: there is none */
+    size_t place;                       /* among those that it found: several may be of one step */
     float loss;                         /* of that step */
     double seconds;                     /* of training until then */
     char first_tag[MS_JOB_TAG_LEN + 1]; /* of the job that began it */
     /* Into the replica, whole or not at all; verified. */
     int (*load)(struct train *train, const struct train_checkpoint *from, struct ms_err *err);
 };
-/* resume.c: the newest below a step; of all, UINT64_MAX, after a look at what is there. */
-int train_find_checkpoint(struct train *train, uint64_t below, struct train_checkpoint *ret,
-                          struct ms_err *err);
+/* resume.c: looks which there are. What it found stays until the next look. */
+int train_find_checkpoints(struct train *train, struct ms_err *err);
+/* That of a place, the newest first from 0 on; step 0: there are no more. */
+struct train_checkpoint train_checkpoint_at(const struct train *train, size_t place);
 
 /* prepare.c: batches that wait ready, of training and of evaluation. */
 enum { LOADER_DEPTH = 2 };

@@ -96,6 +96,26 @@ ok "each step was told once" same "$(steps_of bereft)" "$(seq -s ' ' $STEPS)"
 ok "the weights are those of the whole run" same "$(digest bereft)" "$whole"
 ok "the ranks took them from a checkpoint" grep -q "checkpoint" "$T"/bereft/worker_0.log
 
+# ---- its own checkpoint of the step at which it was resumed is damaged, and what it was resumed from is whole
+HALF=154
+break_data() { # FILE: a bit of it is another one
+    python3 - "$1" <<'PY'
+import sys
+with open(sys.argv[1], "r+b") as f:
+    f.seek(-9, 2); byte = f.read(1); f.seek(-9, 2); f.write(bytes([byte[0] ^ 1]))
+PY
+}
+ok "half a training" run half --set steps=$HALF --set checkpoint.every_steps=$HALF "$T/job.yaml"
+begin twice --resume "$T/half" --set checkpoint.every_steps=$HALF
+ok "is gone on with" wait_for 120 has_steps twice $((HALF + 6))
+ok "and has a checkpoint of its own where it began" [ -e "$T/twice/ckpt/small-$HALF.json" ]
+break_data "$T/twice/ckpt/small-$HALF.safetensors"
+mapfile -t workers < <(children twice msworker 2)
+kill -KILL "${workers[@]}"
+ok "it ends without any of those workers" status 0 reap twice
+ok "the damaged one was passed over, by name" grep -qE "checkpoint of step $HALF is passed over: .*/twice/ckpt/small-$HALF.safetensors is damaged" "$T/twice/worker_0.log"
+ok "the weights are those of the whole run" same "$(digest twice)" "$whole"
+
 # ---- cancelled while a rank is lost, and nobody takes it: who holds saves the step at which it stands
 saved_by() { says "rank $2 (node n$2) says: step $(newest "jobs/$1") is saved" as alice show "$1"; }
 cancels_without() { # JOB RANK: of ranks 0 and 1, which are on n0 and n1
@@ -162,11 +182,7 @@ ok "with the weights of one that was as long at once" same "$(digest evaluated)"
 # ---- damaged
 last=$(newest killed)
 cp -r "$T/killed/ckpt" "$T/damaged"
-python3 - "$T/damaged/small-$last.safetensors" <<'PY'
-import sys
-with open(sys.argv[1], "r+b") as f:
-    f.seek(-9, 2); byte = f.read(1); f.seek(-9, 2); f.write(bytes([byte[0] ^ 1]))
-PY
+break_data "$T/damaged/small-$last.safetensors"
 ok "a damaged one is passed over" resume older "$T/damaged"
 ok "by name" grep -q "small-$last.safetensors is damaged" "$T/older.out"
 ok "with the same weights" same "$(digest older)" "$whole"

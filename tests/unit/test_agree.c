@@ -405,6 +405,23 @@ START_TEST(ranks_that_are_all_killed_go_on_from_the_newest_checkpoint_that_is_wh
 }
 END_TEST
 
+/* Of one step a rank may have its own and one that it was resumed from. */
+START_TEST(whole_checkpoint_is_taken_behind_damaged_ones_of_its_step)
+{
+    const struct kill kills[] = {
+        {0, IT_SAVES_DAMAGED, 8}, {1, IT_SAVES, 8},      {1, IT_SAVES_DAMAGED, 8}, {2, IT_SAVES, 5},
+        {0, AFTER_A_STEP, 11},    {1, AFTER_A_STEP, 11}, {2, AFTER_A_STEP, 11}};
+
+    (void)kill_and_train(3, 7, kills);
+
+    for (int i = 0; i < 3; i++) {
+        ck_assert_uint_eq(all->last[i].step, 8);
+        ck_assert_int_eq(all->last[i].state_rank, 1);
+    }
+    ck_assert_int_eq(atomic_load(&all->n_notes), 2);
+}
+END_TEST
+
 START_TEST(evaluation_that_is_owed_after_a_checkpoint_is_told_once)
 {
     const struct kill kills[] = {{0, IT_SAVES, 10}, {0, AFTER_EVALUATION, 10}, {0, IN_A_STEP, 15}};
@@ -563,6 +580,7 @@ int main(void)
     tcase_add_test(tc, evaluation_that_one_rank_knows_nothing_of_is_made_again_by_all);
     tcase_add_test(tc, ranks_that_are_all_killed_begin_again_and_tell_each_step_once);
     tcase_add_test(tc, ranks_that_are_all_killed_go_on_from_the_newest_checkpoint_that_is_whole);
+    tcase_add_test(tc, whole_checkpoint_is_taken_behind_damaged_ones_of_its_step);
     tcase_add_test(tc, evaluation_that_is_owed_after_a_checkpoint_is_told_once);
     tcase_add_test(tc, step_that_is_due_is_saved_by_the_rank_0_that_takes_it_from_another);
     tcase_add_test(tc, ranks_of_one_step_with_other_weights_are_refused_by_name);

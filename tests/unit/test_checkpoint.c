@@ -339,6 +339,33 @@ START_TEST(a_damaged_one_is_named_and_changes_nothing)
 }
 END_TEST
 
+/* The job has its own of that step, and one that it was resumed from. */
+START_TEST(a_damaged_one_hides_no_whole_one_of_its_step)
+{
+    struct job job;
+    char there[128];
+    make_job(&job, &kinds[1], "{directory: ckpt, prefix: x, every_steps: 10}");
+    const struct train_result whole = checkpoint_case_run(&job, dir);
+    snprintf(job.resume, sizeof(job.resume), "%s/x-10.json", folder);
+    snprintf(there, sizeof(there), "%s/there", dir);
+    snprintf(folder, sizeof(folder), "%s/ckpt", there);
+    ck_assert_int_eq(mkdir(there, 0755), 0);
+    job.steps = 11;
+    checkpoint_case_run(&job, there);
+    ck_assert(is_there("x-10.json"));
+    damage("x-10.safetensors", -5);
+    job.steps = 0;
+    case_notes[0] = '\0';
+
+    struct train *train = checkpoint_case_train(&job, there);
+
+    ck_assert_uint_eq(train->progress.step, 10);
+    ck_assert_ptr_nonnull(strstr(case_notes, "the checkpoint of step 10 is passed over"));
+    ck_assert_str_eq(checkpoint_case_go(train).weights_sha256, whole.weights_sha256);
+    train_destroy(train);
+}
+END_TEST
+
 static const struct {
     const char *set, *key, *there, *here;
 } others[] = {
@@ -426,7 +453,7 @@ START_TEST(those_of_another_run_are_taken_only_where_they_are_named)
         checkpoint_list_fini(&list);
         snprintf(job.resume, sizeof(job.resume), "%s/x-10.json", folder);
         list = find(train);
-        ck_assert_uint_eq(list.n, i == 2 ? 3 : 1);
+        ck_assert_uint_eq(list.n, i == 2 ? 2 : 1); /* a file that it may take twice is one */
         ck_assert_uint_eq(list.infos[list.n - 1].step, 10);
         checkpoint_list_fini(&list);
         train_destroy(train);
@@ -677,7 +704,7 @@ START_TEST(a_folder_that_this_rank_may_not_look_into_is_anothers_to_read)
     ck_assert_ptr_nonnull(strstr(case_notes, "cannot look for checkpoints in "));
     ck_assert_ptr_nonnull(strstr(case_notes, "Permission denied; another rank may"));
     list = find(train);
-    ck_assert_uint_eq(list.n, _i == 0 ? 2 : 4);
+    ck_assert_uint_eq(list.n, 2);
     checkpoint_list_fini(&list);
     train_destroy(train);
 }
@@ -743,6 +770,7 @@ int main(void)
     tcase_add_test(tc, who_takes_rank_0_over_clears_up_behind_its_predecessor);
     tcase_add_test(tc, a_due_step_that_was_taken_over_is_saved_once);
     tcase_add_test(tc, a_damaged_one_is_named_and_changes_nothing);
+    tcase_add_test(tc, a_damaged_one_hides_no_whole_one_of_its_step);
     tcase_add_loop_test(tc, another_training_is_refused_by_key_and_both_values, 0,
                         (int)MS_ARRAY_SIZE(others));
     tcase_add_test(tc, those_of_other_data_are_refused_with_both_numbers);
