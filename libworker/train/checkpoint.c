@@ -164,13 +164,15 @@ void checkpoint_offer(struct train *train)
 }
 
 /* Who made the commit may have died before the copy, or before the manifest: nobody offers that
- * step again. */
+ * step again. One that is there may be what was passed over as damaged, where all went on from
+ * another one: the writer reads it, beside the training, and lets it be if it is whole. */
 static int is_owed(const struct train *train)
 {
     const struct checkpoint *c = train->checkpoint;
     const uint64_t step = train->progress.step;
     return step > 0 && is_due_step(train) && c->taken != step &&
-           !checkpoint_writer_has(c->writer, step);
+           (train->known.state_from == MS_STATE_CHECKPOINT ||
+            !checkpoint_writer_has(c->writer, step));
 }
 
 /* Where others hold the state they train on, and each write says why there is none. */
