@@ -88,6 +88,7 @@ static int member_take(const struct sched *s, struct job *job, const struct sche
     struct member *member = &job->run->members[row->rank];
     ms_text_copy(member->node_id, sizeof(member->node_id), row->node_id);
     member->incarnation = row->incarnation;
+    member->pid = row->pid; /* who started a process that never comes back finds it by that */
     free(member->host_name);
     free(member->principal);
     free(member->log_path);
@@ -100,7 +101,6 @@ static int member_take(const struct sched *s, struct job *job, const struct sche
                                                           : RANK_MISSING;
     if (job_is_ended(job)) {
         member->step = row->step;
-        member->pid = row->pid;
         if (row->state[0] != '\0' && !rank_state_parse(row->state, &state)) {
             return ms_fail(err, MS_E_CONFIG, "rank %u of job %llu of the database is in state %s",
                            row->rank, (ull)job->id, row->state);
@@ -209,6 +209,7 @@ static int expect_members(struct sched *s, struct job *job, struct ms_err *err)
         }
         node = node != NULL ? node : node_add(s, member->node_id);
         node->info.incarnation = member->incarnation;
+        node->info.pid = member->pid;
         ms_text_copy(node->info.host_name, sizeof(node->info.host_name), member->host_name);
         ms_text_copy(node->info.principal, sizeof(node->info.principal), member->principal);
         host_join(s, node);

@@ -210,9 +210,11 @@ static void job_reload(struct model *m, struct m_job *job)
         }
         char owner[sizeof(r->owner)] = "";
         char log[sizeof(r->log)] = "";
+        uint32_t pid = member->pid;
         if (r->incarnation == member->incarnation && strcmp(r->node, member->node_id) == 0) {
             memcpy(owner, r->owner, sizeof(owner)); /* the model forgets nothing */
             memcpy(log, r->log, sizeof(log));
+            pid = r->pid;
         }
         const bool is_same = owner[0] != '\0' || !job->recovery; /* else the last commit is lost */
         if (job->state == JOB_RUNNING && is_same && strcmp(member->log_path, log) != 0) {
@@ -224,6 +226,7 @@ static void job_reload(struct model *m, struct m_job *job)
         snprintf(r->node, sizeof(r->node), "%s", member->node_id);
         snprintf(r->host, sizeof(r->host), "%s", member->host_name);
         r->incarnation = member->incarnation;
+        r->pid = pid;
         memcpy(r->owner, owner, sizeof(owner));
         if (!is_same) { /* the rank had gone on to another process, which nobody heard of */
             snprintf(r->owner, sizeof(r->owner), "%s", member->principal);

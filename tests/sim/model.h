@@ -130,7 +130,7 @@ struct m_rank {
     char log[96];       /* as it was told with RankReady */
     uint64_t steps;
     uint64_t step; /* as it last said */
-    uint32_t pid;  /* of a process that came back, or was given the rank since the start */
+    uint32_t pid;  /* of the process that has it, or had it last */
 };
 
 struct m_said { /* a RankPlan, and what it is */

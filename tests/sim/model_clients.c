@@ -444,6 +444,21 @@ static void judge_page(struct model *m, const Ms__NodeQuery *asked, const Ms__No
     }
 }
 
+/* Also of one that nobody has heard since the restart: the process that has to come back. */
+static bool has_its_pid(const struct model *m, const Ms__NodeInfo *info, const struct m_node *node)
+{
+    bool has = node == NULL || node->conn == 0 || info->pid == node->pid;
+    for (size_t i = 0; strcmp(info->state, "NEW") == 0 && i < m->jobs.n; i++) {
+        const struct m_job *job = &m->jobs.at[i];
+        for (uint32_t rank = 0; !job->dropped && m_is_placed(job) && rank < job->n_ranks; rank++) {
+            const struct m_rank *r = &job->ranks[rank];
+            has =
+                has && (!r->missing || strcmp(r->node, info->node_id) != 0 || info->pid == r->pid);
+        }
+    }
+    return has;
+}
+
 static void judge_nodes(struct model *m, const Ms__NodeList *msg)
 {
     const Ms__NodeQuery *asked = (const Ms__NodeQuery *)m->event->msg;
@@ -456,9 +471,9 @@ static void judge_nodes(struct model *m, const Ms__NodeList *msg)
         enum m_pause pause = node != NULL ? m_pause_of(m, node) : M_PERHAPS;
         if (registered != (strcmp(info->state, "REGISTERED") == 0) ||
             (registered && m_is_idle(node) != (idle || paused)) || (idle && pause == M_PAUSED) ||
-            (paused && pause == M_NOT_PAUSED)) {
-            sim_fail(m->w, "model: node %s is told as %s, %s", info->node_id, info->state,
-                     info->activity);
+            (paused && pause == M_NOT_PAUSED) || !has_its_pid(m, info, node)) {
+            sim_fail(m->w, "model: node %s is told as %s, %s, process %u", info->node_id,
+                     info->state, info->activity, info->pid);
         }
     }
     if (asked->node_id[0] == '\0') {

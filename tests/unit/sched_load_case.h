@@ -33,6 +33,7 @@ static inline struct sched_member_row member_row(uint64_t job, uint32_t rank)
     row.job = job;
     row.rank = rank;
     row.incarnation = 100 + rank;
+    row.pid = 1100 + rank; /* as fix_node has it */
     snprintf(row.node_id, sizeof(row.node_id), "w%u", rank);
     snprintf(row.host_name, sizeof(row.host_name), "%s", "h");
     snprintf(row.log_path, sizeof(row.log_path), "/run/worker_%u.log", rank);

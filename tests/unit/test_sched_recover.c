@@ -480,6 +480,23 @@ START_TEST(after_a_restart_who_is_missing_is_replaced)
 }
 END_TEST
 
+/* A process that froze before it could come back has to be found by who started it. */
+START_TEST(after_a_restart_the_process_that_is_missing_is_known)
+{
+    load(JOB_RUNNING);
+    ck_assert_uint_eq(fix_show(1)->ranks[1]->pid, 1101);
+    ck_assert_uint_eq(fix_show_node("w1")->pid, 1101);
+    conns[0] = come_back(0, 100, 1, 11, 1);
+    fix_pass(FIX_LEASE_MS / 2);
+    fix_beat(conns[0]);
+    fix_pass(FIX_LEASE_MS / 2 + 3000);
+
+    ck_assert_str_eq(fix_show_node("w1")->state, "LOST");
+    ck_assert_uint_eq(fix_show_node("w1")->pid, 1101);
+    ck_assert_uint_eq(fix_show(1)->ranks[1]->pid, 1101);
+}
+END_TEST
+
 START_TEST(after_a_restart_what_was_recovered_is_counted_still)
 {
     running(2);
@@ -596,6 +613,7 @@ int main(void)
     t = tcase_create("restart");
     tcase_add_checked_fixture(t, NULL, fix_end);
     tcase_add_test(t, after_a_restart_who_is_missing_is_replaced);
+    tcase_add_test(t, after_a_restart_the_process_that_is_missing_is_known);
     tcase_add_test(t, after_a_restart_what_was_recovered_is_counted_still);
     tcase_add_test(t, after_a_restart_another_process_of_the_node_takes_the_rank);
     tcase_add_loop_test(t, after_a_restart_each_node_takes_its_own_rank_whichever_comes_first, 0,
