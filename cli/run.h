@@ -47,6 +47,7 @@ enum {
     RUN_TERM_MS = 500,            /* and may be in the middle of a long step */
     RUN_SCHEDULER_TERM_MS = 5000, /* closes its database */
     RUN_FROZEN_S = 10,            /* after the lease: who wakes up by himself has said so by then */
+    RUN_UNHEARD_S = 60,           /* a process that was started has registered by then */
     RUN_SIGNALS = 3,
 };
 

@@ -3,6 +3,7 @@
  *     its rank is lost, it lives  -> RUN_FROZEN_S seconds in which it may come back by itself
  *     the scheduler says of its very process that it is LOST
  *                                 -> killed, and run_restart.c starts it again
+ *     ... or of one before it, for it never heard this one: RUN_UNHEARD_S
  *
  * Seconds are counted by a timer that begins anew each time: one in which all of us stood still
  * (a machine that was suspended, a container that was frozen) is one, however long it was. What a
@@ -112,12 +113,18 @@ static long tracer_of(pid_t pid)
     return at != NULL ? strtol(at + strlen(key), NULL, 10) : 0;
 }
 
+/* silent_ms 0: this scheduler never heard of it. */
 static void say(struct run *run, const struct child *child, uint64_t silent_ms, const char *what)
 {
     char text[512];
-    char silent[CLI_FORMAT_MAX];
-    snprintf(text, sizeof(text), "%s (pid %ld) lives, but was not heard of for %s: %s", child->name,
-             (long)child->pid, cli_format_duration(silent, (double)silent_ms / SECOND_MS), what);
+    char silent[CLI_FORMAT_MAX + 8] = "by the scheduler that is there now";
+    char time[CLI_FORMAT_MAX];
+    if (silent_ms > 0) {
+        snprintf(silent, sizeof(silent), "for %s",
+                 cli_format_duration(time, (double)silent_ms / SECOND_MS));
+    }
+    snprintf(text, sizeof(text), "%s (pid %ld) lives, but was not heard of %s: %s", child->name,
+             (long)child->pid, silent, what);
     cli_display_note(&run->display, text);
 }
 
@@ -153,6 +160,24 @@ static void judge(struct run *run, size_t index, uint64_t silent_ms)
     child_signal(child, SIGKILL);
 }
 
+/* Here a node's id is its place among the workers. */
+static int is_node_of(const Ms__NodeInfo *node, size_t index)
+{
+    char id[32];
+    snprintf(id, sizeof(id), "%zu", index - 1);
+    return strcmp(node->node_id, id) == 0;
+}
+
+static void look_at(struct run *run, const Ms__NodeInfo *node, size_t index)
+{
+    const struct child *child = &run->children[index];
+    const int is_known = node->pid == (uint32_t)child->pid;
+    if (strcmp(node->state, "LOST") == 0 && is_lost(run, index) &&
+        child->lost_s >= (is_known ? RUN_FROZEN_S : RUN_UNHEARD_S)) {
+        judge(run, index, is_known ? node->last_seen_ms : 0);
+    }
+}
+
 void run_frozen_take(struct run *run, uint16_t type, const ProtobufCMessage *msg)
 {
     const Ms__NodeList *list = (const Ms__NodeList *)msg;
@@ -161,11 +186,9 @@ void run_frozen_take(struct run *run, uint16_t type, const ProtobufCMessage *msg
         return; /* no memory for it at the moment, say */
     }
     for (size_t n = 0; n < list->n_nodes; n++) {
-        const Ms__NodeInfo *node = list->nodes[n];
         for (size_t i = 1; i < run->n_children; i++) {
-            if (node->pid == (uint32_t)run->children[i].pid && strcmp(node->state, "LOST") == 0 &&
-                is_lost(run, i) && run->children[i].lost_s >= RUN_FROZEN_S) {
-                judge(run, i, node->last_seen_ms);
+            if (is_node_of(list->nodes[n], i)) {
+                look_at(run, list->nodes[n], i);
             }
         }
     }

@@ -75,28 +75,6 @@ for pause in "started again" "started again in 0.1 s" "started again in 0.5 s" "
 done
 ok "which says how often it tried" logged dying "worker 2 was killed by signal 9 (Killed) while the cluster formed, 8 times without a step in between"
 
-# ---- a worker that lives and is silent over its lease
-start frozen "$MSCTL" run --run-dir "$T/frozen" "$T/long.yaml"
-ok "one more trains" wait_for 120 trains frozen 200
-victim=$(children frozen msworker | tail -n 1)
-kill -STOP "$victim"
-ok "a worker that is stopped is killed after a while" wait_for 120 logged frozen "(pid $victim) lives, but was not heard of for"
-ok "and started again" wait_for 60 logged frozen "(pid $victim) was killed by signal 9 (Killed): started again"
-ok "the job goes on" wait_for 120 logged frozen "1 rank was lost; went on from step"
-kill -INT "${pid_of[frozen]}"
-ok "INT ends it with 130" status 130 reap frozen
-ok "which saves" [ -s "$T/frozen/weights.safetensors" ]
-start only "$MSCTL" run -n 1 --run-dir "$T/only" "$T/long.yaml"
-ok "one trains alone" wait_for 120 trains only 200
-victim=$(children only msworker)
-kill -STOP "$victim"
-ok "its worker is left alone, for it holds all" wait_for 120 logged only "it is left alone, for no other worker holds the training. kill -CONT $victim wakes"
-kill -CONT "$victim"
-ok "awake it goes on" wait_for 120 logged only "1 rank was lost; went on from step"
-kill -INT "${pid_of[only]}"
-ok "INT ends it with 130" status 130 reap only
-ok "which saves" [ -s "$T/only/weights.safetensors" ]
-
 # ---- Ctrl-C while it waits for its time
 MSCHED_MSWORKER=$T/dying start cut "$MSCTL" run --run-dir "$T/cut" "$T/job.yaml"
 ok "another one waits" wait_for 60 logged cut "started again in 5 s"

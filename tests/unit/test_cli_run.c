@@ -706,6 +706,7 @@ static int is_killed_for(struct run *run, const char *state, pid_t pid)
     Ms__NodeList list = MS__NODE_LIST__INIT;
     Ms__NodeInfo node = MS__NODE_INFO__INIT;
     Ms__NodeInfo *nodes[] = {&node};
+    node.node_id = (char *)"0";
     node.state = (char *)(uintptr_t)state;
     node.pid = (uint32_t)pid;
     node.last_seen_ms = 20000;
@@ -730,6 +731,24 @@ START_TEST(a_worker_that_lives_and_is_lost_is_killed_and_started_again)
     ck_assert_int_eq(waitid(P_PID, (id_t)pid, &info, WEXITED | WNOWAIT), 0);
     run_reap(&run);
     ck_assert_int_ne(run.children[1].restart.due_ms, 0);
+    end_frozen_run(&run);
+}
+END_TEST
+
+/* The one before it had the rank; it froze before it could say that it is there. */
+START_TEST(a_worker_that_the_scheduler_never_heard_is_killed_too)
+{
+    static struct run run;
+    struct cli cli;
+    begin_frozen_run(&run, &cli);
+    const pid_t pid = run.children[1].pid;
+    run.children[1].lost_s = RUN_UNHEARD_S - 1;
+    ck_assert_int_eq(is_killed_for(&run, "LOST", pid + 1), 0);
+    run.children[1].lost_s = RUN_UNHEARD_S;
+    ck_assert_int_eq(is_killed_for(&run, "NEW", pid + 1), 0);
+
+    ck_assert_int_eq(is_killed_for(&run, "LOST", pid + 1), 1);
+
     end_frozen_run(&run);
 }
 END_TEST
@@ -860,6 +879,7 @@ int main(void)
     tcase_add_test(tc, without_recovery_a_worker_that_died_ends_a_cancelled_run);
     tcase_add_test(tc, who_trains_is_of_use);
     tcase_add_test(tc, a_worker_that_lives_and_is_lost_is_killed_and_started_again);
+    tcase_add_test(tc, a_worker_that_the_scheduler_never_heard_is_killed_too);
     tcase_add_test(tc, a_worker_that_is_lost_has_time_to_come_back);
     tcase_add_test(tc, who_may_be_the_last_that_holds_the_training_is_not_killed);
     tcase_add_test(tc, who_is_debugged_is_not_killed);

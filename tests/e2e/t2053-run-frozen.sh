@@ -1,0 +1,62 @@
+#!/usr/bin/env bash
+# t2053-run-frozen.sh - what of msctl run lives and does not move: its workers, also over a restart of the scheduler
+. "$(dirname "$0")/lib.sh"
+. "$(dirname "$0")/train.sh"
+need "$MSCTL" "$MSSCHEDD" "$MSWORKER" python3
+
+cat >"$T/long.yaml" <<'YAML'
+name: frozen
+workers: 3
+recovery: true
+network: linear
+dataset: {kind: nonlinear, shuffle: false}
+batch_size: 16
+epochs: 1000000
+loss: mse
+optimizer: {kind: momentum, learning_rate: 0.0001, momentum: 0.9}
+YAML
+
+steps() { grep -c '"step":' "$T/$1/metrics.jsonl" 2>/dev/null; }
+trains() { [ "$(steps "$1")" -ge "$2" ]; }
+
+# ---- a worker that lives and is silent over its lease
+start frozen "$MSCTL" run --run-dir "$T/frozen" "$T/long.yaml"
+ok "one more trains" wait_for 120 trains frozen 200
+victim=$(children frozen msworker | tail -n 1)
+kill -STOP "$victim"
+ok "a worker that is stopped is killed after a while" wait_for 120 logged frozen "(pid $victim) lives, but was not heard of for"
+ok "and started again" wait_for 60 logged frozen "(pid $victim) was killed by signal 9 (Killed): started again"
+ok "the job goes on" wait_for 120 logged frozen "1 rank was lost; went on from step"
+kill -INT "${pid_of[frozen]}"
+ok "INT ends it with 130" status 130 reap frozen
+ok "which saves" [ -s "$T/frozen/weights.safetensors" ]
+# ---- and whose scheduler is started again meanwhile: before it has noticed, and after
+for when in before after; do
+    name=frozen-$when
+    start "$name" "$MSCTL" run --run-dir "$T/$name" "$T/long.yaml"
+    ok "one more trains" wait_for 120 trains "$name" 200
+    victim=$(children "$name" msworker 3 | sed -n 2p)
+    kill -STOP "$victim"
+    [ $when = before ] || ok "its scheduler loses the worker that is stopped" wait_for 120 logged "$name" "RECOVERING: "
+    kill -KILL "$(children "$name" msschedd)"
+    ok "a worker that the next scheduler never heard is killed after a while" \
+        wait_for 180 logged "$name" "(pid $victim) lives, but was not heard of by the scheduler that is there now: it is killed"
+    ok "and started again" wait_for 60 logged "$name" "(pid $victim) was killed by signal 9 (Killed): started again"
+    ok "the job goes on" wait_for 120 logged "$name" "went on from step"
+    kill -INT "${pid_of[$name]}"
+    ok "INT ends it with 130" status 130 reap "$name"
+    ok "which saves" [ -s "$T/$name/weights.safetensors" ]
+done
+
+# ---- the last one that holds the training
+start only "$MSCTL" run -n 1 --run-dir "$T/only" "$T/long.yaml"
+ok "one trains alone" wait_for 120 trains only 200
+victim=$(children only msworker)
+kill -STOP "$victim"
+ok "its worker is left alone, for it holds all" wait_for 120 logged only "it is left alone, for no other worker holds the training. kill -CONT $victim wakes"
+kill -CONT "$victim"
+ok "awake it goes on" wait_for 120 logged only "1 rank was lost; went on from step"
+kill -INT "${pid_of[only]}"
+ok "INT ends it with 130" status 130 reap only
+ok "which saves" [ -s "$T/only/weights.safetensors" ]
+finish
