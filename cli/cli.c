@@ -4,6 +4,7 @@
 #include "config.h"
 #include "proto/clock.h"
 #include "proto/rng.h"
+#include "proto/state_words.h"
 #include "proto/text.h"
 
 #include <errno.h>
@@ -220,8 +221,8 @@ int cli_parse_job(const char *text, uint64_t *ret, struct ms_err *err)
 
 int cli_job_status(const Ms__JobInfo *job)
 {
-    if (strcmp(job->state, "SUCCEEDED") == 0) {
+    if (strcmp(job->state, MS_JOB_STATE_SUCCEEDED) == 0) {
         return 0;
     }
-    return strcmp(job->state, "CANCELLED") == 0 ? 5 : 1;
+    return strcmp(job->state, MS_JOB_STATE_CANCELLED) == 0 ? 5 : 1;
 }

@@ -8,6 +8,7 @@
 #include "cli/run.h"
 #include "cli/summary.h"
 #include "proto/clock.h"
+#include "proto/state_words.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -41,7 +42,9 @@ static const char *eval_name(struct run *run)
 static void print_failure(struct run *run, const struct cli_run_facts *facts)
 {
     json_t *object = json_object();
-    json_object_set_new(object, "state", json_string(run->signal != 0 ? "CANCELLED" : "FAILED"));
+    json_object_set_new(
+        object, "state",
+        json_string(run->signal != 0 ? MS_JOB_STATE_CANCELLED : MS_JOB_STATE_FAILED));
     json_object_set_new(object, "reason", json_string(run->err.text));
     json_object_set_new(object, "run_dir", json_string(run->dir.shown));
     cli_checkpoints_json(object, facts);

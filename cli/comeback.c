@@ -3,6 +3,7 @@
 
 #include "cli/format.h"
 #include "cli/progress.h"
+#include "proto/state_words.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -13,7 +14,7 @@ static void note_lost(struct cli_comeback *c, const Ms__JobInfo *job)
 {
     for (size_t i = 0; i < job->n_ranks; i++) {
         uint32_t rank = job->ranks[i]->rank;
-        if (rank < MS_WORKERS_MAX && strcmp(job->ranks[i]->state, "LOST") == 0) {
+        if (rank < MS_WORKERS_MAX && strcmp(job->ranks[i]->state, MS_RANK_STATE_LOST) == 0) {
             c->lost[rank / 8] |= (uint8_t)(1U << rank % 8);
         }
     }
@@ -96,7 +97,7 @@ static const char *span_words(char *dst, size_t size, const Ms__JobInfo *job)
 
 uint64_t cli_comeback_step(const Ms__JobInfo *job)
 {
-    const int is_new = job->recoveries > 0 && strcmp(job->state, "RUNNING") == 0 &&
+    const int is_new = job->recoveries > 0 && strcmp(job->state, MS_JOB_STATE_RUNNING) == 0 &&
                        job->progress != NULL && job->progress->generation < job->generation;
     return is_new ? step_from(job) : 0;
 }
@@ -147,7 +148,8 @@ static int lacks_ranks(const Ms__JobInfo *job)
     int lacks = 0;
     for (size_t i = 0; i < job->n_ranks; i++) {
         const char *state = job->ranks[i]->state;
-        lacks |= strcmp(state, "MISSING") == 0 || strcmp(state, "LOST") == 0;
+        lacks |=
+            strcmp(state, MS_RANK_STATE_MISSING) == 0 || strcmp(state, MS_RANK_STATE_LOST) == 0;
     }
     return lacks;
 }
@@ -156,7 +158,7 @@ const char *cli_comeback_line(struct cli_comeback *c, const Ms__JobInfo *job, do
                               char *dst, size_t size)
 {
     const char *line = NULL;
-    int is_recovering = strcmp(job->state, "RECOVERING") == 0;
+    int is_recovering = strcmp(job->state, MS_JOB_STATE_RECOVERING) == 0;
     if (!c->seen) { /* what was before somebody looked is for `show` to tell */
         take(c, job);
     }
@@ -167,10 +169,10 @@ const char *cli_comeback_line(struct cli_comeback *c, const Ms__JobInfo *job, do
         note_lost(c, job);
         return begins ? begin_line(c, job, dst, size) : NULL;
     }
-    if (c->is_recovering && strcmp(job->state, "RUNNING") == 0 && lacks_ranks(job)) {
+    if (c->is_recovering && strcmp(job->state, MS_JOB_STATE_RUNNING) == 0 && lacks_ranks(job)) {
         return NULL;
     }
-    if (strcmp(job->state, "RUNNING") == 0 &&
+    if (strcmp(job->state, MS_JOB_STATE_RUNNING) == 0 &&
         (c->is_recovering || job->recoveries > c->recoveries)) {
         c->since_s = c->is_recovering ? c->since_s : now_s;
         line = end_line(c, job, now_s, dst, size);
@@ -196,7 +198,7 @@ static const char *first_sum(char *dst, size_t size, const Ms__JobInfo *job, int
 const char *cli_comeback_sum(char *dst, size_t size, const Ms__JobInfo *job)
 {
     char time[CLI_FORMAT_MAX];
-    const int stands = strcmp(job->state, "RECOVERING") == 0;
+    const int stands = strcmp(job->state, MS_JOB_STATE_RECOVERING) == 0;
     if (job->recoveries == 0 && job->ranks_lost == 0) {
         return NULL;
     }

@@ -2,6 +2,7 @@
 #include "cli/display.h"
 
 #include "cli/format.h"
+#include "proto/state_words.h"
 
 #include <string.h>
 
@@ -139,7 +140,8 @@ static void keep_progress(struct cli_display *display, const Ms__Progress *progr
 
 static int is_on(const Ms__JobInfo *job)
 {
-    return strcmp(job->state, "RUNNING") == 0 || strcmp(job->state, "RECOVERING") == 0;
+    return strcmp(job->state, MS_JOB_STATE_RUNNING) == 0 ||
+           strcmp(job->state, MS_JOB_STATE_RECOVERING) == 0;
 }
 
 /* What was reported last is of before the loss, and may be some steps off. */

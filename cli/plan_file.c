@@ -3,6 +3,7 @@
 
 #include "libworker/plan/spec.h"
 #include "proto/limits.h"
+#include "proto/state_words.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -117,13 +118,13 @@ int plan_file_evaluates(const char *text, const struct job *job)
 int plan_file_missing(const Ms__JobInfo *job, struct ms_err *err)
 {
     const unsigned long long id = job->id;
-    if (strcmp(job->state, "QUEUED") == 0) {
+    if (strcmp(job->state, MS_JOB_STATE_QUEUED) == 0) {
         return ms_fail(err, MS_E_NOT_FOUND,
                        "job %llu has no plan yet: rank 0 chooses one once the job is placed; it "
                        "%.200s",
                        id, job->reason);
     }
-    if (strcmp(job->state, "PLACING") == 0) {
+    if (strcmp(job->state, MS_JOB_STATE_PLACING) == 0) {
         return ms_fail(err, MS_E_NOT_FOUND, "job %llu has no plan yet: it %.200s", id, job->reason);
     }
     if (job->started_ms == 0) {

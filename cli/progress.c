@@ -3,6 +3,7 @@
 
 #include "cli/format.h"
 #include "proto/macros.h"
+#include "proto/state_words.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -33,8 +34,9 @@ int cli_has_accuracy(double accuracy)
 
 int cli_progress_is_forming(const Ms__JobInfo *job)
 {
-    return job->progress == NULL || job->progress->step == 0 || strcmp(job->state, "QUEUED") == 0 ||
-           strcmp(job->state, "PLACING") == 0;
+    return job->progress == NULL || job->progress->step == 0 ||
+           strcmp(job->state, MS_JOB_STATE_QUEUED) == 0 ||
+           strcmp(job->state, MS_JOB_STATE_PLACING) == 0;
 }
 
 uint64_t cli_progress_step(const Ms__JobInfo *job)
@@ -48,15 +50,16 @@ uint64_t cli_progress_step(const Ms__JobInfo *job)
 
 int cli_job_is_ended(const Ms__JobInfo *job)
 {
-    return strcmp(job->state, "SUCCEEDED") == 0 || strcmp(job->state, "FAILED") == 0 ||
-           strcmp(job->state, "CANCELLED") == 0;
+    return strcmp(job->state, MS_JOB_STATE_SUCCEEDED) == 0 ||
+           strcmp(job->state, MS_JOB_STATE_FAILED) == 0 ||
+           strcmp(job->state, MS_JOB_STATE_CANCELLED) == 0;
 }
 
 int cli_progress_is_held(const Ms__JobInfo *job)
 {
-    int is_running = strcmp(job->state, "RUNNING") == 0;
-    return !cli_progress_is_forming(job) &&
-           ((is_running && job->reason[0] != '\0') || strcmp(job->state, "RECOVERING") == 0);
+    int is_running = strcmp(job->state, MS_JOB_STATE_RUNNING) == 0;
+    return !cli_progress_is_forming(job) && ((is_running && job->reason[0] != '\0') ||
+                                             strcmp(job->state, MS_JOB_STATE_RECOVERING) == 0);
 }
 
 /* "QUEUED: waits for 3 of 8 workers"; a running job without a first step says what its ranks do. */
@@ -93,7 +96,7 @@ static void put_tail(char *dst, size_t size, const Ms__JobInfo *job, double eta_
     cli_format_real(loss, p->loss);
     cli_format_rate(rate, p->samples_per_s);
     cli_format_ms(step, p->step_ms);
-    int evaluates = strcmp(p->phase, "evaluating") == 0;
+    int evaluates = strcmp(p->phase, MS_PHASE_EVALUATING) == 0;
     int used =
         p->step_ms > 0
             ? snprintf(dst, size, compact ? "loss %s  %s/s  %s" : "loss %s  %s samples/s  %s/step",

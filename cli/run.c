@@ -3,6 +3,7 @@
 #include "cli/watch.h"
 #include "proto/clock.h"
 #include "proto/file_write.h"
+#include "proto/state_words.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -203,7 +204,7 @@ static int take_update(struct run *run, ProtobufCMessage *msg, struct ms_err *er
     }
     run->last = update;
     run_restart_look(run, update->job);
-    if (run->stage == RUN_FORMING && strcmp(update->job->state, "RUNNING") == 0) {
+    if (run->stage == RUN_FORMING && strcmp(update->job->state, MS_JOB_STATE_RUNNING) == 0) {
         run->stage = RUN_TRAINING;
     }
     if (run->stage == RUN_TRAINING || update->ended) {
@@ -356,7 +357,7 @@ static void check_job(struct run *run)
         return;
     }
     if (run->stage < RUN_STOPPING && run_job_ended(run) && !plan_is_awaited(run)) {
-        int good = strcmp(run->last->job->state, "SUCCEEDED") == 0;
+        int good = strcmp(run->last->job->state, MS_JOB_STATE_SUCCEEDED) == 0;
         int at_step = run->n_signals == 1; /* they end by themselves, too */
         run_stop(run, good || at_step ? RUN_LEAVE_MS : RUN_WORDS_MS);
     } else if (run->fired[RUN_TIMER_VERDICT] && run->stage < RUN_STOPPING) {

@@ -11,6 +11,7 @@
  * owner knows whether it can wake up. Both are said once. */
 #include "cli/format.h"
 #include "cli/run.h"
+#include "proto/state_words.h"
 
 #include <fcntl.h>
 #include <stdlib.h>
@@ -29,7 +30,7 @@ static const Ms__RankInfo *rank_of(const struct run *run, size_t index)
 static int is_lost(const struct run *run, size_t index)
 {
     const Ms__RankInfo *rank = rank_of(run, index);
-    return rank != NULL && strcmp(rank->state, "lost") == 0 && run_needs(run, index) &&
+    return rank != NULL && strcmp(rank->state, MS_RANK_STATE_LOST) == 0 && run_needs(run, index) &&
            child_is_alive(&run->children[index]) && run->children[index].sent == 0;
 }
 
@@ -39,8 +40,8 @@ static int is_holder(const struct run *run, size_t index)
     const struct child *child = &run->children[index];
     const Ms__RankInfo *rank = rank_of(run, index);
     return rank != NULL && child_is_alive(child) && rank->pid == (uint32_t)child->pid &&
-           child->restart.ready_ms > 0 && strcmp(rank->state, "lost") != 0 &&
-           strcmp(rank->state, "missing") != 0;
+           child->restart.ready_ms > 0 && strcmp(rank->state, MS_RANK_STATE_LOST) != 0 &&
+           strcmp(rank->state, MS_RANK_STATE_MISSING) != 0;
 }
 
 static int has_holder(const struct run *run)
@@ -172,7 +173,7 @@ static void look_at(struct run *run, const Ms__NodeInfo *node, size_t index)
 {
     const struct child *child = &run->children[index];
     const int is_known = node->pid == (uint32_t)child->pid;
-    if (strcmp(node->state, "LOST") == 0 && is_lost(run, index) &&
+    if (strcmp(node->state, MS_NODE_STATE_LOST) == 0 && is_lost(run, index) &&
         child->lost_s >= (is_known ? RUN_FROZEN_S : RUN_UNHEARD_S)) {
         judge(run, index, is_known ? node->last_seen_ms : 0);
     }

@@ -3,6 +3,7 @@
 
 #include "proto/clock.h"
 #include "proto/log.h"
+#include "proto/state_words.h"
 
 #include <fcntl.h>
 #include <string.h>
@@ -144,7 +145,8 @@ void run_restart_look(struct run *run, const Ms__JobInfo *job)
         const Ms__RankInfo *rank = job->ranks[i];
         struct child *child = 1 + i < run->n_children ? &run->children[1 + i] : NULL;
         if (child != NULL && rank->pid == (uint32_t)child->pid &&
-            (strcmp(rank->state, "training") == 0 || strcmp(rank->state, "done") == 0)) {
+            (strcmp(rank->state, MS_RANK_STATE_TRAINING) == 0 ||
+             strcmp(rank->state, MS_RANK_STATE_DONE) == 0)) {
             restart_ready(&child->restart, now);
         }
     }

@@ -3,6 +3,7 @@
 
 #include "cli/format.h"
 #include "proto/grow.h"
+#include "proto/state_words.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -78,12 +79,15 @@ static const struct {
     const char *word;
     const char *colour;
 } state_colours[] = {
-    {"RUNNING", "\x1b[36m"},    {"training", "\x1b[36m"},   {"SUCCEEDED", "\x1b[32m"},
-    {"done", "\x1b[32m"},       {"REGISTERED", "\x1b[32m"}, {"FAILED", "\x1b[31m"},
-    {"LOST", "\x1b[31m"},       {"lost", "\x1b[31m"},       {"failed", "\x1b[31m"},
-    {"RECOVERING", "\x1b[33m"}, {"CANCELLED", "\x1b[33m"},  {"QUEUED", "\x1b[33m"},
-    {"PLACING", "\x1b[33m"},    {"preparing", "\x1b[33m"},  {"waiting", "\x1b[33m"},
-    {"LEFT", "\x1b[2m"},
+    {MS_JOB_STATE_QUEUED, "\x1b[33m"},      {MS_JOB_STATE_PLACING, "\x1b[33m"},
+    {MS_JOB_STATE_RUNNING, "\x1b[36m"},     {MS_JOB_STATE_RECOVERING, "\x1b[33m"},
+    {MS_JOB_STATE_SUCCEEDED, "\x1b[32m"},   {MS_JOB_STATE_FAILED, "\x1b[31m"},
+    {MS_JOB_STATE_CANCELLED, "\x1b[33m"},   {MS_RANK_STATE_MISSING, "\x1b[33m"},
+    {MS_RANK_STATE_PREPARING, "\x1b[33m"},  {MS_RANK_STATE_HOLDING, "\x1b[33m"},
+    {MS_RANK_STATE_TRAINING, "\x1b[36m"},   {MS_RANK_STATE_DONE, "\x1b[32m"},
+    {MS_RANK_STATE_FAILED, "\x1b[31m"},     {MS_RANK_STATE_LOST, "\x1b[31m"},
+    {MS_NODE_STATE_REGISTERED, "\x1b[32m"}, {MS_NODE_STATE_LOST, "\x1b[31m"},
+    {MS_NODE_STATE_LEFT, "\x1b[2m"},
 };
 
 const char *cli_state_colour(const char *state)

@@ -1,6 +1,8 @@
 /* info.c - jobs and nodes as clients see them */
 #include "daemon/sched/state.h"
 
+#include "proto/state_words.h"
+
 static Ms__Progress *info_progress(struct sched *s, const struct progress *progress)
 {
     Ms__Progress *msg = emit_alloc(s, sizeof(*msg));
@@ -21,7 +23,7 @@ static void info_ranks(struct sched *s, const struct job *job, Ms__JobInfo *info
         ranks[rank].node_id = (char *)member->node_id;
         ranks[rank].host_name = member->host_name;
         ranks[rank].state = (char *)(job->run->stands_still && member->state == RANK_TRAINING
-                                         ? "holding" /* a lost one keeps it */
+                                         ? MS_RANK_STATE_HOLDING /* a lost one keeps it */
                                          : rank_state_name(member->state));
         ranks[rank].log_path = member->log_path;
         ranks[rank].step = member->step;

@@ -1,6 +1,8 @@
 /* run.c - the run of a placed job: its ranks, their states and their words */
 #include "daemon/sched/state.h"
 
+#include "proto/state_words.h"
+
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
@@ -93,9 +95,10 @@ uint32_t run_n_over(const struct run *run)
 }
 
 static const char *const names[RANK_STATES] = {
-    [RANK_MISSING] = "missing",   [RANK_PREPARING] = "preparing", [RANK_READY] = "ready",
-    [RANK_TRAINING] = "training", [RANK_DONE] = "done",           [RANK_STOPPED] = "stopped",
-    [RANK_FAILED] = "failed",     [RANK_LOST] = "lost",
+    [RANK_MISSING] = MS_RANK_STATE_MISSING, [RANK_PREPARING] = MS_RANK_STATE_PREPARING,
+    [RANK_READY] = MS_RANK_STATE_READY,     [RANK_TRAINING] = MS_RANK_STATE_TRAINING,
+    [RANK_DONE] = MS_RANK_STATE_DONE,       [RANK_STOPPED] = MS_RANK_STATE_STOPPED,
+    [RANK_FAILED] = MS_RANK_STATE_FAILED,   [RANK_LOST] = MS_RANK_STATE_LOST,
 };
 
 const char *rank_state_name(enum rank_state state)

@@ -1,7 +1,14 @@
 /* states.c - the transition tables */
 #include "daemon/sched/states.h"
 
-static const char *const node_states[NODE_STATES] = {"NEW", "REGISTERED", "LOST", "LEFT"};
+#include "proto/state_words.h"
+
+static const char *const node_states[NODE_STATES] = {
+    [NODE_NEW] = MS_NODE_STATE_NEW,
+    [NODE_REGISTERED] = MS_NODE_STATE_REGISTERED,
+    [NODE_LOST] = MS_NODE_STATE_LOST,
+    [NODE_LEFT] = MS_NODE_STATE_LEFT,
+};
 static const char *const node_events[NODE_EVENTS] = {"register", "loss", "leave", "away"};
 static const struct ms_rule node_rules[] = {
     {NODE_NEW, NODE_ON_REGISTER, NODE_REGISTERED},
@@ -60,8 +67,12 @@ static const struct ms_rule topo_rules[] = {
     {TOPO_INITIALIZED, TOPO_ON_FAILURE, TOPO_FAILED},
 };
 
-static const char *const job_states[JOB_STATES] = {"QUEUED",    "PLACING", "RUNNING",  "RECOVERING",
-                                                   "SUCCEEDED", "FAILED",  "CANCELLED"};
+static const char *const job_states[JOB_STATES] = {
+    [JOB_QUEUED] = MS_JOB_STATE_QUEUED,       [JOB_PLACING] = MS_JOB_STATE_PLACING,
+    [JOB_RUNNING] = MS_JOB_STATE_RUNNING,     [JOB_RECOVERING] = MS_JOB_STATE_RECOVERING,
+    [JOB_SUCCEEDED] = MS_JOB_STATE_SUCCEEDED, [JOB_FAILED] = MS_JOB_STATE_FAILED,
+    [JOB_CANCELLED] = MS_JOB_STATE_CANCELLED,
+};
 static const char *const job_events[JOB_EVENTS] = {"place",   "ready",   "loss",  "requeue",
                                                    "success", "failure", "cancel"};
 static const struct ms_rule job_rules[] = {

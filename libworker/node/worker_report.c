@@ -4,6 +4,7 @@
 #include "proto/clock.h"
 #include "proto/line_out.h"
 #include "proto/log.h"
+#include "proto/state_words.h"
 #include "proto/wire.h"
 
 #include <inttypes.h>
@@ -13,10 +14,10 @@
 #include <unistd.h>
 
 static const char *const phase_names[] = {
-    [TRAIN_PREPARING] = "preparing",
-    [TRAIN_TRAINING] = "training",
-    [TRAIN_EVALUATING] = "evaluating",
-    [TRAIN_SAVING] = "saving",
+    [TRAIN_PREPARING] = MS_PHASE_PREPARING,
+    [TRAIN_TRAINING] = MS_PHASE_TRAINING,
+    [TRAIN_EVALUATING] = MS_PHASE_EVALUATING,
+    [TRAIN_SAVING] = MS_PHASE_SAVING,
 };
 static const enum agent_phase agent_phases[] = {
     [TRAIN_PREPARING] = AGENT_PREPARING,

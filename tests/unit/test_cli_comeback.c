@@ -2,6 +2,7 @@
 #include "cli/comeback.h"
 #include "cli/display.h"
 #include "cli/format.h"
+#include "proto/state_words.h"
 #include "tests/test.h"
 
 enum { RANKS = 12 };
@@ -21,10 +22,10 @@ static void setup(void)
     for (uint32_t i = 0; i < RANKS; i++) {
         ms__rank_info__init(&ranks[i]);
         ranks[i].rank = i;
-        ranks[i].state = (char *)"TRAINING";
+        ranks[i].state = (char *)MS_RANK_STATE_TRAINING;
         rank_list[i] = &ranks[i];
     }
-    job.state = (char *)"RUNNING";
+    job.state = (char *)MS_JOB_STATE_RUNNING;
     job.workers = RANKS;
     job.ranks = rank_list;
     job.n_ranks = RANKS;
@@ -45,16 +46,16 @@ static const char *look(double now_s)
 
 static void recover(const char *reason)
 {
-    job.state = (char *)"RECOVERING";
+    job.state = (char *)MS_JOB_STATE_RECOVERING;
     job.reason = (char *)reason;
 }
 
 static void go_on(uint64_t step)
 {
-    job.state = (char *)"RUNNING";
+    job.state = (char *)MS_JOB_STATE_RUNNING;
     job.reason = (char *)"";
     for (uint32_t i = 0; i < RANKS; i++) {
-        ranks[i].state = (char *)"TRAINING";
+        ranks[i].state = (char *)MS_RANK_STATE_TRAINING;
         ranks[i].step = step;
     }
 }
@@ -62,7 +63,7 @@ static void go_on(uint64_t step)
 START_TEST(a_loss_is_said_when_it_begins_and_when_it_is_over)
 {
     ck_assert_ptr_null(look(1));
-    ranks[2].state = (char *)"LOST";
+    ranks[2].state = (char *)MS_RANK_STATE_LOST;
     recover("waits for node 2 to come back");
 
     ck_assert_str_eq(look(2), "RECOVERING: waits for node 2 to come back");
@@ -148,19 +149,19 @@ START_TEST(all_ranks_that_were_lost_meanwhile_are_named)
 {
     (void)look(1);
     recover("");
-    ranks[1].state = (char *)"LOST";
+    ranks[1].state = (char *)MS_RANK_STATE_LOST;
     ck_assert_str_eq(look(1), "RECOVERING: rank 1 was lost");
-    ranks[1].state = (char *)"PREPARING";
-    ranks[11].state = (char *)"LOST";
+    ranks[1].state = (char *)MS_RANK_STATE_PREPARING;
+    ranks[11].state = (char *)MS_RANK_STATE_LOST;
     (void)look(2);
-    ranks[5].state = (char *)"LOST";
+    ranks[5].state = (char *)MS_RANK_STATE_LOST;
     (void)look(2);
     go_on(1234);
     ck_assert_str_eq(look(3), "ranks 1, 5 and 11 were lost; went on from step 1234 after 2.00 s");
 
     recover("");
     for (int i = 0; i < 9; i++) {
-        ranks[i].state = (char *)"LOST";
+        ranks[i].state = (char *)MS_RANK_STATE_LOST;
     }
     (void)look(4);
     go_on(1300);
@@ -186,14 +187,14 @@ END_TEST
 START_TEST(a_scheduler_that_was_started_again_meanwhile_ends_no_stand_still)
 {
     (void)look(1);
-    ranks[2].state = (char *)"LOST";
+    ranks[2].state = (char *)MS_RANK_STATE_LOST;
     recover("waits for node 2 to come back");
     (void)look(2);
     go_on(1200);
-    ranks[2].state = (char *)"MISSING";
+    ranks[2].state = (char *)MS_RANK_STATE_MISSING;
     job.reason = (char *)"waits for the nodes of ranks 2";
     ck_assert_ptr_null(look(3));
-    ranks[2].state = (char *)"LOST";
+    ranks[2].state = (char *)MS_RANK_STATE_LOST;
     recover("waits for node 2 to come back");
     ck_assert_ptr_null(look(4));
 
@@ -207,7 +208,7 @@ START_TEST(a_job_that_fails_meanwhile_has_its_own_words)
     (void)look(1);
     recover("");
     (void)look(2);
-    job.state = (char *)"FAILED";
+    job.state = (char *)MS_JOB_STATE_FAILED;
 
     ck_assert_ptr_null(look(3));
 }
@@ -237,7 +238,7 @@ START_TEST(a_job_that_has_not_come_back_was_not_recovered_0_times)
     ck_assert_str_eq(cli_comeback_sum(line, sizeof(line), &job),
                      "1 rank lost, stands still for 30.0 s");
     job.ranks_lost = 2;
-    job.state = (char *)"CANCELLED";
+    job.state = (char *)MS_JOB_STATE_CANCELLED;
     ck_assert_str_eq(cli_comeback_sum(line, sizeof(line), &job),
                      "2 ranks lost, it stood still to the end");
 }
@@ -285,7 +286,7 @@ START_TEST(a_log_gets_two_lines_of_a_loss_and_a_terminal_keeps_them)
         setup();
         display_setup(live);
         cli_display_update(&display, &job, 1000);
-        ranks[2].state = (char *)"LOST";
+        ranks[2].state = (char *)MS_RANK_STATE_LOST;
         recover("waits for node 2");
         cli_display_update(&display, &job, 1001);
         cli_display_update(&display, &job, 1001.1);
