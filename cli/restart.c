@@ -17,15 +17,25 @@ static int would_do_it_again(const struct restart_facts *facts)
     return facts->is_forming || status == EXIT_USAGE || status == EXIT_CONFIG;
 }
 
+static int was_of_use(const struct restart *restart, const struct restart_facts *facts)
+{
+    return restart->ready_ms > 0 && facts->now_ms - restart->ready_ms >= RESTART_OF_USE_MS;
+}
+
+/* Who was of use, and was killed by somebody, is none of those that die of something else later. */
+static void count(struct restart *restart, const struct restart_facts *facts)
+{
+    const int first = was_of_use(restart, facts) || facts->step != restart->step;
+    const int is_like_last = !first && facts->status == restart->status;
+    restart->deaths = first ? 1 : restart->deaths + 1;
+    restart->alike = first && restart->ready_ms > 0 ? 0 : is_like_last ? restart->alike + 1 : 1;
+    restart->status = facts->status;
+    restart->step = facts->step;
+}
+
 int restart_judge(struct restart *restart, const struct restart_facts *facts)
 {
-    int was_of_use =
-        restart->ready_ms > 0 && facts->now_ms - restart->ready_ms >= RESTART_OF_USE_MS;
-    if (was_of_use || facts->step != restart->step) {
-        restart->deaths = 0;
-    }
-    restart->step = facts->step;
-    restart->deaths++;
+    count(restart, facts);
     restart->due_ms = 0;
     if (would_do_it_again(facts) || restart->deaths >= RESTART_DEATHS_MAX) {
         return -1;

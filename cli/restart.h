@@ -16,6 +16,8 @@ enum {
 
 struct restart {      /* of one child; zeroed to begin */
     int deaths;       /* in a row: no step was made, and it was of no use, in between */
+    int alike;        /* the last of them that ended in one way, and were of no use themselves */
+    int status;       /* ... which is this */
     int64_t ready_ms; /* since when it trains, or as a scheduler answers; 0: not yet */
     uint64_t step;    /* of the job when it died last */
     int64_t due_ms;   /* monotonic, when it is started again; 0: it is not to be */

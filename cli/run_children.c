@@ -139,9 +139,9 @@ void run_fail_dead(struct run *run)
     char times[64] = "";
     char tail[4096];
     struct ms_err err = {0, ""};
-    if (child->restart.deaths > 1) {
+    if (child->restart.alike > 1) {
         snprintf(times, sizeof(times), ", %d times without a step in between",
-                 child->restart.deaths);
+                 child->restart.alike);
     }
     ms_fail(&err, MS_E_FAILED, "%s %s %s%s%s; its log: %s/%s", child->name,
             child_status_text(child, status, sizeof(status)),

@@ -88,7 +88,11 @@ int run_restart_plan(struct run *run, size_t index)
         .step = job_step(run),
         .now_ms = ms_mono_ms(),
     };
-    int pause_ms = run_needs(run, index) ? restart_judge(&child->restart, &facts) : -1;
+    if (!run_needs(run, index)) {
+        child->restart.alike = 0; /* what died before is another matter */
+        return 0;
+    }
+    int pause_ms = restart_judge(&child->restart, &facts);
     if (pause_ms < 0) {
         return 0;
     }

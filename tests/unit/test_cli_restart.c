@@ -107,6 +107,31 @@ START_TEST(what_would_happen_again_is_not_tried_again)
 }
 END_TEST
 
+START_TEST(what_is_told_is_how_often_it_ended_like_that)
+{
+    struct restart restart = {0};
+    restart_ready(&restart, NOW - 60000);
+    (void)judge(&restart, KILLED, 300, NOW); /* by somebody: it was well */
+    ck_assert_int_eq(restart.alike, 0);
+    restart_begin(&restart);
+    (void)judge(&restart, KILLED, 300, NOW);
+    ck_assert_int_eq(restart.alike, 1);
+    restart_begin(&restart);
+    (void)judge(&restart, KILLED, 300, NOW);
+    ck_assert_int_eq(restart.alike, 2);
+    ck_assert_int_eq(restart.deaths, 3);
+    restart_begin(&restart);
+    ck_assert_int_eq(judge(&restart, exited(78), 300, NOW), -1);
+    ck_assert_int_eq(restart.alike, 1);
+
+    restart = (struct restart){0}; /* one of no use counts from the first time on */
+    for (int i = 1; i < 4; i++) {
+        (void)judge(&restart, CRASHED, 0, NOW);
+        ck_assert_int_eq(restart.alike, i);
+    }
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("cli_restart");
@@ -117,6 +142,7 @@ int main(void)
     tcase_add_test(tc, a_step_in_between_makes_the_next_death_the_first_one);
     tcase_add_test(tc, so_does_a_second_of_being_of_use);
     tcase_add_test(tc, what_would_happen_again_is_not_tried_again);
+    tcase_add_test(tc, what_is_told_is_how_often_it_ended_like_that);
     suite_add_tcase(suite, tc);
     return test_run(suite);
 }
