@@ -176,6 +176,8 @@ static void in_child(struct start *start)
     int null_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
     if (null_fd < 0 || dup2(null_fd, STDIN_FILENO) < 0 || dup2(start->log_fd, STDOUT_FILENO) < 0 ||
         dup2(start->log_fd, STDERR_FILENO) < 0 || place_fds(start->spec) != 0) {
+        dprintf(start->log_fd, "cannot give %s its descriptors: %s\n", start->spec->program,
+                strerror(errno));
         _exit(126);
     }
     snprintf(start->listen_pid, sizeof(start->listen_pid), "LISTEN_PID=%ld", (long)getpid());
@@ -190,6 +192,7 @@ int child_start(struct child *child, const struct child_spec *spec, struct ms_er
     memset(&start, 0, sizeof(start));
     start.spec = spec;
     start.parent = getpid();
+    restart_begin(&child->restart);
     int rc = fill_env(&start, err);
     if (rc != MS_OK) {
         return rc;
@@ -216,7 +219,6 @@ int child_start(struct child *child, const struct child_spec *spec, struct ms_er
         child->is_over = 0;
         child->sent = 0;
         child->lost_s = child->is_left_alone = 0;
-        restart_begin(&child->restart);
     }
     close(start.log_fd);
     return rc;

@@ -22,15 +22,22 @@ static int was_of_use(const struct restart *restart, const struct restart_facts 
     return restart->ready_ms > 0 && facts->now_ms - restart->ready_ms >= RESTART_OF_USE_MS;
 }
 
+/* Steps that others made say nothing of a process that there never was. */
+static int is_first(const struct restart *restart, const struct restart_facts *facts)
+{
+    return facts->status != RESTART_NOT_STARTED &&
+           (was_of_use(restart, facts) || facts->step != restart->step);
+}
+
 /* Who was of use, and was killed by somebody, is none of those that die of something else later. */
 static void count(struct restart *restart, const struct restart_facts *facts)
 {
-    const int first = was_of_use(restart, facts) || facts->step != restart->step;
+    const int first = is_first(restart, facts);
     const int is_like_last = !first && facts->status == restart->status;
     restart->deaths = first ? 1 : restart->deaths + 1;
     restart->alike = first && restart->ready_ms > 0 ? 0 : is_like_last ? restart->alike + 1 : 1;
     restart->status = facts->status;
-    restart->step = facts->step;
+    restart->step = facts->status == RESTART_NOT_STARTED ? restart->step : facts->step;
 }
 
 int restart_judge(struct restart *restart, const struct restart_facts *facts)

@@ -14,6 +14,8 @@ enum {
     RESTART_WORD_MS = 500, /* for the word that the job ended, where that is why a worker exits */
 };
 
+enum { RESTART_NOT_STARTED = -1 }; /* in the place of a status */
+
 struct restart {      /* of one child; zeroed to begin */
     int deaths;       /* in a row: no step was made, and it was of no use, in between */
     int alike;        /* the last of them that ended in one way, and were of no use themselves */
@@ -25,7 +27,7 @@ struct restart {      /* of one child; zeroed to begin */
 };
 
 struct restart_facts {
-    int status; /* of waitpid */
+    int status; /* of waitpid, or RESTART_NOT_STARTED: not even that */
     int is_worker;
     int is_forming; /* the job was never RUNNING, and no child of it died before */
     uint64_t step;  /* the job's last one that is known */
@@ -38,7 +40,8 @@ struct restart_facts {
  * with 2 or 78 (its words or its settings are wrong), would do it again. */
 int restart_judge(struct restart *restart, const struct restart_facts *facts);
 
-/* It was started. */
+/* It is started, or cannot be: what was known of the process before is nothing to go by any more.
+ */
 void restart_begin(struct restart *restart);
 /* It is seen to be of use. */
 void restart_ready(struct restart *restart, int64_t now_ms);

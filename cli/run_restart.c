@@ -25,7 +25,7 @@ int run_has_scheduler(const struct run *run)
 
 /* In the scheduler's log as a line of its own: the one place where a run is told from its
  * beginning to its end. */
-static void log_death(const struct run *run, const struct child *child, const char *status,
+static void log_again(const struct run *run, const struct child *child, const char *reason,
                       int pause_ms)
 {
     int fd = open(run->children[0].log, O_WRONLY | O_APPEND | O_CLOEXEC);
@@ -34,7 +34,7 @@ static void log_death(const struct run *run, const struct child *child, const ch
     }
     ms_log_init(fd, MS_LOG_INFO, 0);
     ms_log(MS_LOG_WARNING, "run.restarts child=%s pid=%ld reason=%s pause_ms=%d",
-           MS_QUOTE(child->name), (long)child->pid, MS_QUOTE(status), pause_ms);
+           MS_QUOTE(child->name), (long)child->pid, MS_QUOTE(reason), pause_ms);
     ms_log_init(STDERR_FILENO, MS_LOG_INFO, 0);
     close(fd);
 }
@@ -51,7 +51,17 @@ static void say_death(struct run *run, const struct child *child, int pause_ms)
     snprintf(text, sizeof(text), "%s (pid %ld) %s: started again%s", child->name, (long)child->pid,
              status, when);
     cli_display_note(&run->display, text);
-    log_death(run, child, status, pause_ms);
+    log_again(run, child, status, pause_ms);
+}
+
+static void say_not_started(struct run *run, const struct child *child, const char *why,
+                            int pause_ms)
+{
+    char text[MS_ERR_TEXT_MAX + 96];
+    snprintf(text, sizeof(text), "%s could not be started: %s; tried again in %g s", child->name,
+             why, (double)pause_ms / MS_PER_S);
+    cli_display_note(&run->display, text);
+    log_again(run, child, why, pause_ms);
 }
 
 /* ---- when ---- */
@@ -107,23 +117,30 @@ int run_restart_plan(struct run *run, size_t index)
 /* ---- again ---- */
 
 /* What keeps a process from being started (a full disk for its log, no more processes) may pass: as
- * if it had exited. */
+ * if it had died at once. */
+static void not_started(struct run *run, struct child *child, struct ms_err *err)
+{
+    const struct restart_facts facts = {.status = RESTART_NOT_STARTED, .now_ms = ms_mono_ms()};
+    const int pause_ms = restart_judge(&child->restart, &facts);
+    if (pause_ms >= 0) {
+        say_not_started(run, child, err->text, pause_ms);
+        return;
+    }
+    ms_err_prefix(err, "%s could not be started, %d times in a row", child->name,
+                  child->restart.alike);
+    run_fail(run, err);
+}
+
 static void start_again(struct run *run, size_t index)
 {
-    enum { EXITED_1 = 1 << 8 };
     struct ms_err err = {0, ""};
     struct child *child = &run->children[index];
     if (child->restart.is_unsure) {
         say_death(run, child, 0);
     }
-    if (run_start_child(run, index, &err) == MS_OK) {
-        run->lost_ms = index == 0 ? 0 : run->lost_ms; /* it has all the time to answer */
-        return;
-    }
-    const struct restart_facts facts = {
-        .status = EXITED_1, .step = job_step(run), .now_ms = ms_mono_ms()};
-    if (restart_judge(&child->restart, &facts) < 0) {
-        run_fail(run, &err);
+    run->lost_ms = index == 0 ? 0 : run->lost_ms; /* it has all the time to answer */
+    if (run_start_child(run, index, &err) != MS_OK) {
+        not_started(run, child, &err);
     }
 }
 
@@ -144,11 +161,13 @@ void run_restart_due(struct run *run)
 void run_restart_look(struct run *run, const Ms__JobInfo *job)
 {
     int64_t now = ms_mono_ms();
-    restart_ready(&run->children[0].restart, now);
+    if (child_is_alive(&run->children[0])) { /* else it said so before */
+        restart_ready(&run->children[0].restart, now);
+    }
     for (size_t i = 0; i < job->n_ranks; i++) { /* here ranks are node ids */
         const Ms__RankInfo *rank = job->ranks[i];
         struct child *child = 1 + i < run->n_children ? &run->children[1 + i] : NULL;
-        if (child != NULL && rank->pid == (uint32_t)child->pid &&
+        if (child != NULL && rank->pid == (uint32_t)child->pid && child_is_alive(child) &&
             (strcmp(rank->state, MS_RANK_STATE_TRAINING) == 0 ||
              strcmp(rank->state, MS_RANK_STATE_DONE) == 0)) {
             restart_ready(&child->restart, now);

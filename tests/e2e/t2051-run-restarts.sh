@@ -75,6 +75,19 @@ for pause in "started again" "started again in 0.1 s" "started again in 0.5 s" "
 done
 ok "which says how often it tried" logged dying "worker 2 was killed by signal 9 (Killed) while the cluster formed, 8 times without a step in between"
 
+# ---- a worker that cannot be started
+start barred "$MSCTL" run -n 2 --run-dir "$T/barred" "$T/long.yaml"
+ok "one trains" wait_for 120 trains barred 200
+rm "$T/barred/worker_1.log"
+mkdir "$T/barred/worker_1.log"
+kill -KILL "$(children barred msworker 2 | tail -n 1)"
+barred="worker 1 could not be started: the log of the worker 1: cannot open $T/barred/worker_1.log: Is a directory"
+ok "whose log is a folder is not started, and the first try says why" wait_for 60 logged barred "$barred; tried again in 0.1 s"
+ok "the later it is tried, the later again" wait_for 60 logged barred "$barred; tried again in 5 s"
+ok "the scheduler's log tells it" grep -q 'run.restarts child="\?worker 1.*Is a directory' "$T/barred/scheduler.log"
+ok "and then the run fails" status 1 reap barred
+ok "for that reason" logged barred "msctl: worker 1 could not be started, 7 times in a row: the log of the worker 1: cannot open"
+
 # ---- Ctrl-C while it waits for its time
 MSCHED_MSWORKER=$T/dying start cut "$MSCTL" run --run-dir "$T/cut" "$T/job.yaml"
 ok "another one waits" wait_for 60 logged cut "started again in 5 s"

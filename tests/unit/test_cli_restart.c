@@ -107,6 +107,22 @@ START_TEST(what_would_happen_again_is_not_tried_again)
 }
 END_TEST
 
+/* Whatever steps the others make meanwhile. */
+START_TEST(who_cannot_be_started_is_tried_less_and_less_often_and_then_no_more)
+{
+    static const int pauses[] = {100, 500, 2000, 5000, 5000, 5000, -1};
+    struct restart restart = {0};
+    restart_ready(&restart, NOW - 60000);
+    ck_assert_int_eq(judge(&restart, KILLED, 300, NOW), 0);
+    for (size_t i = 0; i < MS_ARRAY_SIZE(pauses); i++) {
+        restart_begin(&restart);
+        ck_assert_int_eq(judge(&restart, RESTART_NOT_STARTED, 301 + i, NOW), pauses[i]);
+        ck_assert_int_eq(restart.is_unsure, 0);
+    }
+    ck_assert_int_eq(restart.alike, 7);
+}
+END_TEST
+
 START_TEST(what_is_told_is_how_often_it_ended_like_that)
 {
     struct restart restart = {0};
@@ -142,6 +158,7 @@ int main(void)
     tcase_add_test(tc, a_step_in_between_makes_the_next_death_the_first_one);
     tcase_add_test(tc, so_does_a_second_of_being_of_use);
     tcase_add_test(tc, what_would_happen_again_is_not_tried_again);
+    tcase_add_test(tc, who_cannot_be_started_is_tried_less_and_less_often_and_then_no_more);
     tcase_add_test(tc, what_is_told_is_how_often_it_ended_like_that);
     suite_add_tcase(suite, tc);
     return test_run(suite);

@@ -546,6 +546,20 @@ START_TEST(a_program_that_cannot_run_says_so_in_its_log)
 }
 END_TEST
 
+START_TEST(a_child_without_its_descriptors_says_so_in_its_log)
+{
+    char tail[4096];
+    const int none = 12345;
+    struct child child = start_shell("exit 0", &none, 1);
+    await_child(&child);
+
+    child_log_tail(&child, tail, sizeof(tail), 9);
+
+    ck_assert_int_eq(WEXITSTATUS(child.status), 126);
+    ck_assert_str_eq(tail, "    | cannot give /bin/sh its descriptors: Bad file descriptor\n");
+}
+END_TEST
+
 START_TEST(programs_are_found_by_variable_and_missing_ones_are_named)
 {
     char path[MS_PATH_MAX];
@@ -645,6 +659,58 @@ START_TEST(without_recovery_a_worker_that_died_ends_a_cancelled_run)
 }
 END_TEST
 
+/* What it said to people. */
+static void hear(struct run *run, char **ret, size_t *ret_size)
+{
+    FILE *out = open_memstream(ret, ret_size);
+    ck_assert_ptr_nonnull(out);
+    cli_display_init(&run->display, out, 0, 80, NULL);
+}
+
+static void stop_hearing(struct run *run, char *heard)
+{
+    fclose(run->display.out);
+    run->display.out = stdout;
+    free(heard);
+}
+
+START_TEST(a_worker_that_cannot_be_started_is_named_with_the_cause_and_ends_the_run)
+{
+    static struct run run;
+    struct cli cli;
+    char *heard = NULL;
+    size_t size = 0;
+    char path[128];
+    begin_run(&run, &cli);
+    hear(&run, &heard, &size);
+    snprintf(run.dir.path, sizeof(run.dir.path), "%s", root);
+    snprintf(run.worker, sizeof(run.worker), "/bin/true");
+    snprintf(path, sizeof(path), "%s/worker_0.log", root);
+    ck_assert_int_eq(mkdir(path, 0755), 0);
+    run.children[1].restart.ready_ms = 1; /* it trained for a while */
+    murder(&run, 1);
+    run_reap(&run);
+
+    run_restart_due(&run);
+
+    fflush(run.display.out);
+    ck_assert_ptr_nonnull(
+        strstr(heard, "worker 0 could not be started: the log of the worker 0: "));
+    ck_assert_ptr_nonnull(strstr(heard, "worker_0.log: Is a directory; tried again in 0.1 s"));
+    ck_assert_int_eq(run.children[1].restart.deaths, 2);
+    for (int i = 0; i < 6 && !run.failed; i++) {
+        run.children[1].restart.due_ms = 1; /* its time has come */
+        run_restart_due(&run);
+    }
+    ck_assert_int_eq(run.failed, 1);
+    ck_assert_ptr_nonnull(
+        strstr(run.err.text, "worker 0 could not be started, 7 times in a row: "));
+    ck_assert_ptr_nonnull(strstr(run.err.text, "worker_0.log: Is a directory"));
+    stop_hearing(&run, heard);
+    end_run(&run);
+}
+END_TEST
+
 /* What the scheduler told last: rank 0 is lost, rank 1 in the state. */
 static Ms__JobUpdate update;
 static Ms__JobInfo job;
@@ -681,6 +747,11 @@ START_TEST(who_trains_is_of_use)
 
     ck_assert_int_ne(run.children[2].restart.ready_ms, 0);
     ck_assert_int_eq(run.children[1].restart.ready_ms, 0);
+    run.children[2].restart.ready_ms = 0;
+    run.children[2].is_over = 1; /* the scheduler has not seen that yet */
+    run_restart_look(&run, &job);
+    ck_assert_int_eq(run.children[2].restart.ready_ms, 0);
+    run.children[2].is_over = 0;
     run.last = NULL;
     end_run(&run);
 }
@@ -874,9 +945,11 @@ int main(void)
     tcase_add_test(tc, a_signal_right_after_the_start_is_the_childs_alone);
     tcase_add_test(tc, who_follows_a_job_under_nohup_outlives_the_terminal);
     tcase_add_test(tc, a_program_that_cannot_run_says_so_in_its_log);
+    tcase_add_test(tc, a_child_without_its_descriptors_says_so_in_its_log);
     tcase_add_test(tc, programs_are_found_by_variable_and_missing_ones_are_named);
     tcase_add_test(tc, a_cancel_is_not_cut_short_while_somebody_is_left_who_can_save);
     tcase_add_test(tc, without_recovery_a_worker_that_died_ends_a_cancelled_run);
+    tcase_add_test(tc, a_worker_that_cannot_be_started_is_named_with_the_cause_and_ends_the_run);
     tcase_add_test(tc, who_trains_is_of_use);
     tcase_add_test(tc, a_worker_that_lives_and_is_lost_is_killed_and_started_again);
     tcase_add_test(tc, a_worker_that_the_scheduler_never_heard_is_killed_too);
