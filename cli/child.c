@@ -4,6 +4,7 @@
 #include "proto/file_write.h"
 #include "proto/macros.h"
 #include "proto/ms_env.h"
+#include "proto/regular.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -267,18 +268,16 @@ const char *child_status_text(const struct child *child, char *buf, size_t size)
 const char *child_log_tail(const struct child *child, char *buf, size_t size, size_t lines)
 {
     char text[2048];
-    buf[0] = '\0';
-    int fd = open(child->log, O_RDONLY | O_CLOEXEC);
+    FILE *log = NULL;
     struct stat st;
-    if (fd < 0 || fstat(fd, &st) != 0) {
-        if (fd >= 0) {
-            close(fd);
-        }
+    buf[0] = '\0';
+    if (ms_regular_open(child->log, "", &log, NULL) < 0) {
         return buf;
     }
-    off_t from = st.st_size > (off_t)sizeof(text) - 1 ? st.st_size - (off_t)sizeof(text) + 1 : 0;
-    ssize_t n = pread(fd, text, sizeof(text) - 1, from);
-    close(fd);
+    const off_t size_of_log = fstat(fileno(log), &st) == 0 ? st.st_size : 0;
+    const off_t room = (off_t)sizeof(text) - 1;
+    ssize_t n = pread(fileno(log), text, (size_t)room, size_of_log > room ? size_of_log - room : 0);
+    fclose(log);
     while (n > 0 && text[n - 1] == '\n') {
         n--;
     }

@@ -2,6 +2,7 @@
 #include "cli/rank_notes.h"
 
 #include "proto/limits.h"
+#include "proto/regular.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -39,7 +40,8 @@ const char *cli_rank_trouble(const char *run_dir, const char *trouble, const cha
     char *line = NULL;
     size_t room = 0;
     snprintf(path, sizeof(path), "%s/worker_0.log", run_dir);
-    FILE *log = fopen(path, "re");
+    FILE *log = NULL; /* who makes it may have left something else there: nobody waits for that */
+    (void)ms_regular_open(path, "", &log, NULL);
     dst[0] = '\0';
     while (log != NULL && getline(&line, &room, log) >= 0) {
         const char *text = note_of(line);

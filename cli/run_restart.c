@@ -2,6 +2,7 @@
 #include "cli/run.h"
 
 #include "proto/clock.h"
+#include "proto/file_write.h"
 #include "proto/log.h"
 #include "proto/state_words.h"
 
@@ -28,7 +29,7 @@ int run_has_scheduler(const struct run *run)
 static void log_again(const struct run *run, const struct child *child, const char *reason,
                       int pause_ms)
 {
-    int fd = open(run->children[0].log, O_WRONLY | O_APPEND | O_CLOEXEC);
+    int fd = ms_file_append(run->children[0].log, O_WRONLY, 0666, NULL);
     if (fd < 0) {
         return; /* it was said on the terminal */
     }

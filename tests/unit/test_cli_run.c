@@ -391,6 +391,16 @@ START_TEST(a_tail_of_a_long_log_is_bounded)
 }
 END_TEST
 
+START_TEST(a_tail_waits_for_no_writer)
+{
+    char tail[4096];
+    struct child child = {.name = "worker 3"};
+    snprintf(child.log, sizeof(child.log), "%s/child.log", root);
+    ck_assert_int_eq(mkfifo(child.log, 0600), 0);
+    ck_assert_str_eq(child_log_tail(&child, tail, sizeof(tail), 9), "");
+}
+END_TEST
+
 START_TEST(a_child_sees_its_own_settings_and_not_the_surroundings)
 {
     char tail[4096];
@@ -655,6 +665,22 @@ START_TEST(without_recovery_a_worker_that_died_ends_a_cancelled_run)
     run_reap(&run);
 
     ck_assert_int_eq(has_verdict_due(&run), 1);
+    end_run(&run);
+}
+END_TEST
+
+START_TEST(who_dies_is_started_again_though_nobody_reads_the_schedulers_log)
+{
+    static struct run run;
+    struct cli cli;
+    begin_run(&run, &cli);
+    snprintf(run.children[0].log, sizeof(run.children[0].log), "%s/fifo", root);
+    ck_assert_int_eq(mkfifo(run.children[0].log, 0600), 0);
+    murder(&run, 1);
+
+    run_reap(&run);
+
+    ck_assert_int_ne(run.children[1].restart.due_ms, 0);
     end_run(&run);
 }
 END_TEST
@@ -938,6 +964,7 @@ int main(void)
     tcase_add_test(tc, a_childs_end_is_told_in_words);
     tcase_add_test(tc, a_childs_output_is_appended_and_its_tail_is_shown);
     tcase_add_test(tc, a_tail_of_a_long_log_is_bounded);
+    tcase_add_test(tc, a_tail_waits_for_no_writer);
     tcase_add_test(tc, a_child_sees_its_own_settings_and_not_the_surroundings);
     tcase_add_test(tc, sockets_are_passed_by_activation_in_order);
     tcase_add_test(tc, a_child_dies_with_its_parent_even_by_kill_9);
@@ -950,6 +977,7 @@ int main(void)
     tcase_add_test(tc, a_cancel_is_not_cut_short_while_somebody_is_left_who_can_save);
     tcase_add_test(tc, without_recovery_a_worker_that_died_ends_a_cancelled_run);
     tcase_add_test(tc, a_worker_that_cannot_be_started_is_named_with_the_cause_and_ends_the_run);
+    tcase_add_test(tc, who_dies_is_started_again_though_nobody_reads_the_schedulers_log);
     tcase_add_test(tc, who_trains_is_of_use);
     tcase_add_test(tc, a_worker_that_lives_and_is_lost_is_killed_and_started_again);
     tcase_add_test(tc, a_worker_that_the_scheduler_never_heard_is_killed_too);

@@ -353,6 +353,25 @@ START_TEST(those_of_the_training_that_was_resumed_are_shown)
 }
 END_TEST
 
+START_TEST(a_fifo_in_the_place_of_a_log_holds_nobody)
+{
+    static struct job spec;
+    const char *root = test_dir_make();
+    const struct cli_run_facts facts = {
+        .run_dir = root, .seconds = 1, .job = &spec, .again = "job.yaml", .tag = "ours"};
+    char path[300];
+    spec.has_checkpoint = 1;
+    snprintf(path, sizeof(path), "%s/worker_0.log", root);
+    ck_assert_int_eq(mkfifo(path, 0600), 0);
+
+    char *text = text_of(&facts);
+
+    ck_assert_msg(strstr(text, "checkpoints") == NULL, "%s", text);
+    free(text);
+    test_dir_remove(root);
+}
+END_TEST
+
 START_TEST(a_checkpoint_that_could_not_be_written_is_told)
 {
     static struct job spec;
@@ -678,6 +697,7 @@ int main(void)
     tcase_add_test(tc, who_stopped_a_job_is_told_where_and_how_it_goes_on);
     tcase_add_test(tc, checkpoints_of_another_training_are_not_shown);
     tcase_add_test(tc, those_of_the_training_that_was_resumed_are_shown);
+    tcase_add_test(tc, a_fifo_in_the_place_of_a_log_holds_nobody);
     tcase_add_test(tc, a_checkpoint_that_could_not_be_written_is_told);
     tcase_add_test(tc, a_run_without_a_verdict_tells_what_is_left);
     tcase_add_test(tc, metrics_that_end_before_the_job_are_told);
