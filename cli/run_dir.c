@@ -22,7 +22,6 @@
 
 enum {
     SAME_SECOND_MAX = 100, /* runs of one job that begin in the same second */
-    LIFE_DAYS = 400,       /* of the certificates: longer than any run */
 };
 
 void run_dir_name(char *ret, size_t size, const char *job_name, const struct tm *tm, int suffix)
@@ -389,7 +388,7 @@ static int issue(const struct ms_ca *ca, const struct run_dir *dir, enum ms_role
 {
     static const char *const hosts[] = {"127.0.0.1", "localhost", NULL};
     char path[MS_PATH_MAX + 64];
-    struct ms_cert_request request = {role, name, hosts, LIFE_DAYS, ""};
+    struct ms_cert_request request = {role, name, hosts, MS_CERT_ANY_TIME, ""};
     snprintf(path, sizeof(path), "%s/%s.p12", dir->tls, name);
     return ms_ca_issue(ca, &request, path, NULL, err);
 }
@@ -402,7 +401,7 @@ int run_dir_make_tls(struct run_dir *dir, struct ms_err *err)
         return ms_fail_errno(err, MS_E_IO, "cannot make %.200s", dir->tls);
     }
     snprintf(path, sizeof(path), "%s/ca.crt", dir->tls);
-    int rc = ms_ca_create("msctl run", LIFE_DAYS, &ca, err);
+    int rc = ms_ca_create("msctl run", MS_CERT_ANY_TIME, &ca, err);
     if (rc == MS_OK) {
         rc = ms_ca_export(ca, path, err);
     }

@@ -39,6 +39,9 @@ static int ssl_fail(struct ms_err *err, const char *what)
 
 static int check_days(int days, struct ms_err *err)
 {
+    if (days == MS_CERT_ANY_TIME) {
+        return MS_OK;
+    }
     if (days == 0 || days > DAYS_MAX || days < -DAYS_MAX) {
         return ms_fail(err, MS_E_INVALID, "certificate lifetime of %d days: must be 1 to %d", days,
                        DAYS_MAX);
@@ -51,6 +54,10 @@ static int set_times(X509 *cert, int days)
     /* negative: a certificate that has expired already, for tests */
     time_t now = time(NULL);
     int start_days = days < 0 ? days - 1 : 0;
+    if (days == MS_CERT_ANY_TIME) {
+        return ASN1_TIME_set(X509_getm_notBefore(cert), 0) != NULL &&
+               X509_time_adj_ex(X509_getm_notAfter(cert), DAYS_MAX, 0, &now) != NULL;
+    }
     return X509_time_adj_ex(X509_getm_notBefore(cert), start_days, -SKEW_S, &now) != NULL &&
            X509_time_adj_ex(X509_getm_notAfter(cert), days, 0, &now) != NULL;
 }

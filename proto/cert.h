@@ -12,11 +12,14 @@
 #include <time.h>
 
 enum { MS_CRL_DAYS_MAX = 3650, MS_CERT_HOSTS_MAX = 64 };
+/* In the place of a number of days: from 1970 on, and for a hundred years from now. For keys that
+ * live as long as a run, so that a clock which is corrected meanwhile does not end it. */
+enum { MS_CERT_ANY_TIME = 0x7fffffff };
 
 struct ms_ca; /* key and certificate of a CA in memory */
 
-/* Makes a new CA that lives days (1 to 36500; negative: expired that long ago, for tests). Returns
- * owned. */
+/* Makes a new CA that lives days (1 to 36500, or MS_CERT_ANY_TIME; negative: expired that long ago,
+ * for tests). Returns owned. */
 int ms_ca_create(const char *common_name, int days, struct ms_ca **ret, struct ms_err *err);
 /* Reads ca.key and ca.crt of a directory. */
 int ms_ca_load(const char *directory, struct ms_ca **ret, struct ms_err *err);

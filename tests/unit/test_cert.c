@@ -137,6 +137,24 @@ static int has_extension(const X509 *cert, int nid, int critical)
     return at >= 0 && X509_EXTENSION_get_critical(X509_get_ext(cert, at)) == critical;
 }
 
+START_TEST(a_certificate_of_any_time_outlives_corrections_of_the_clock)
+{
+    struct ms_ca *ca = NULL;
+    struct ms_cert_info info;
+    const time_t century = (time_t)36500 * 86400;
+    ck_ms_ok(ms_ca_create("run", MS_CERT_ANY_TIME, &ca, err));
+    ck_ms_ok(ms_ca_export(ca, in_dir("any.crt"), err));
+    ck_ms_ok(issue(ca, MS_ROLE_WORKER, "n7", MS_CERT_ANY_TIME, "n.p12", err));
+    ms_ca_destroy(ca);
+    const char *const files[] = {"any.crt", "n.p12"};
+    for (size_t i = 0; i < MS_ARRAY_SIZE(files); i++) {
+        ck_ms_ok(ms_cert_inspect(in_dir(files[i]), "", &info, err));
+        ck_assert_int_eq(info.not_before, 0);
+        ck_assert_int_ge(info.not_after, time(NULL) + century - 60);
+    }
+}
+END_TEST
+
 START_TEST(a_certificate_serves_both_ends_and_nothing_else)
 {
     struct ms_ca *ca = make_ca("lab ca");
@@ -364,6 +382,7 @@ int main(void)
     tcase_add_test(tc, a_ca_is_never_overwritten);
     tcase_add_test(tc, a_ca_that_is_not_whole_is_not_loaded);
     tcase_add_test(tc, a_certificate_holds_role_name_hosts_and_life);
+    tcase_add_test(tc, a_certificate_of_any_time_outlives_corrections_of_the_clock);
     tcase_add_test(tc, a_certificate_serves_both_ends_and_nothing_else);
     tcase_add_test(tc, two_certificates_never_share_a_serial_number);
     tcase_add_test(tc, requests_that_make_no_sense_are_refused);
