@@ -38,6 +38,14 @@ static void drop_advice(char *text)
     }
 }
 
+const char *causes_bare(struct sched *s, const char *text)
+{
+    char bare[MS_TEXT_MAX + 1];
+    ms_text_copy(bare, sizeof(bare), text);
+    drop_advice(bare);
+    return emit_text(s, "%s", bare);
+}
+
 /* The rank is known. */
 static void write_cause(struct cause *dst, const char *node_id, const char *text)
 {

@@ -280,9 +280,9 @@ uint32_t recover_blames(struct sched *s, struct run *run, uint32_t rank, uint32_
     }
     if (run->members[rank].has_state && !run->members[by].has_state) {
         run_mend(run, by)->must_move = true;
-        *text = rank_text(
-            s, run->job, by, "was given up",
-            emit_text(s, "it does not reach rank %u, which holds the state: %.150s", rank, *text));
+        *text = rank_text(s, run->job, by, "was given up",
+                          emit_text(s, "it does not reach rank %u, which holds the state: %.150s",
+                                    rank, causes_bare(s, *text)));
         return by;
     }
     struct mend *mend = run_mend(run, rank);
@@ -296,7 +296,8 @@ uint32_t recover_blames(struct sched *s, struct run *run, uint32_t rank, uint32_
     mend->unreached = 0;
     run_mend(run, by)->must_move = true;
     *text = rank_text(s, run->job, by, "was given up",
-                      emit_text(s, "it reaches rank %u on none of two nodes: %.150s", rank, *text));
+                      emit_text(s, "it reaches rank %u on none of two nodes: %.150s", rank,
+                                causes_bare(s, *text)));
     return by;
 }
 

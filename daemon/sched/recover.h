@@ -71,6 +71,8 @@ void recover_saw_step(struct run *run, uint64_t step);
 
 void causes_add(struct losses *losses, const char *node_id, const char *text);
 void causes_keep_last(struct losses *losses, uint32_t n);
+/* Without where to look for more: it goes into another text, which says that itself. */
+const char *causes_bare(struct sched *s, const char *text);
 /* All of them and the last one, of the rank on that node, in room bytes. */
 const char *causes_words(struct sched *s, const struct losses *losses, const char *node_id,
                          const char *text, size_t room);

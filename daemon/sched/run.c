@@ -127,10 +127,16 @@ const char *rank_words(struct sched *s, const struct job *job, uint32_t rank)
                      member->host_name);
 }
 
+/* Who is ready has named its log, and one that it did not name is no file: a worker without a
+ * folder of its own. A job that began had all its ranks ready. */
 const char *log_words(struct sched *s, const struct job *job, uint32_t rank)
 {
-    const char *path = job->run->members[rank].log_path;
-    return path[0] != '\0' ? emit_text(s, "its log: %.160s", path) : "it had opened no log yet";
+    const struct member *member = &job->run->members[rank];
+    if (member->log_path[0] != '\0') {
+        return emit_text(s, "its log: %.160s", member->log_path);
+    }
+    return job->started_ms > 0 || member->has_plan ? "its log: the standard output of its msworker"
+                                                   : "it had opened no log yet";
 }
 
 const char *rank_text(struct sched *s, const struct job *job, uint32_t rank, const char *what,

@@ -139,6 +139,19 @@ static inline int n_events(const char *kind)
     return found;
 }
 
+/* The last one of the tick. */
+static inline const struct sched_event_row *event_of(const char *kind)
+{
+    size_t n = 0;
+    const struct sched_effect *effects = sched_effects(fix.s, &n);
+    while (n > 0 && (effects[n - 1].kind != SCHED_DO_PUT_EVENT ||
+                     strcmp(effects[n - 1].event->kind, kind) != 0)) {
+        n--;
+    }
+    ck_assert_msg(n > 0, "there is no %s", kind);
+    return effects[n - 1].event;
+}
+
 static inline void load(enum sched_job_state state)
 {
     struct sched_config cfg = fix_config(SCHED_STANDING, 0);

@@ -672,6 +672,9 @@ START_TEST(who_holds_the_state_does_not_give_way_to_a_newcomer)
 
     ck_assert_ptr_null(fix_heard(conns[0], MS_MSG_STOP));
     ck_assert_ptr_nonnull(fix_heard(spare, MS_MSG_STOP));
+    const char *text = event_of("job.rank_lost")->text;
+    const char *log = strstr(text, "its log: ");
+    ck_assert_msg(log != NULL && strstr(log + 1, "its log: ") == NULL, "%s", text);
     conns[1] = other;
     assigned(1, 3);
     assigned(0, 3);

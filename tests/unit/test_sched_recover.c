@@ -68,6 +68,31 @@ START_TEST(all_go_on_when_all_are_ready)
 }
 END_TEST
 
+static void ready_without_log(uint32_t rank)
+{
+    Ms__RankReady msg = ready_message(1, rank, 0);
+    msg.log_path = (char *)"";
+    fix_say(conns[rank], MS_MSG_RANK_READY, &msg.base);
+}
+
+/* A worker without a folder of its own has no file to name: what it prints is its log. */
+START_TEST(who_named_no_log_has_opened_one_all_the_same)
+{
+    start(SCHED_STANDING, 0);
+    conns[0] = fix_register("w0", 1);
+    conns[1] = fix_register("w1", 2);
+    submit(2);
+    fix_plan(conns[0], 1, 1, FIX_PLAN);
+    ready_without_log(0);
+    ready_without_log(1);
+    fix_job_is(1, "RUNNING", "");
+
+    fix_close(conns[1]);
+
+    fix_job_is(1, "RECOVERING", "says by what); its log: the standard output of its msworker");
+}
+END_TEST
+
 static const char *lose_all_and_go_on(uint32_t state_from, uint64_t step, uint64_t told)
 {
     fix_close(conns[0]);
@@ -587,6 +612,7 @@ int main(void)
     tcase_add_checked_fixture(t, NULL, fix_end);
     tcase_add_test(t, an_idle_node_takes_the_lost_rank_at_once);
     tcase_add_test(t, all_go_on_when_all_are_ready);
+    tcase_add_test(t, who_named_no_log_has_opened_one_all_the_same);
     tcase_add_test(t, without_a_node_nothing_is_stored_and_the_next_process_takes_it);
     tcase_add_loop_test(t, what_no_rank_held_any_more_is_trained_again_and_told, 0,
                         (int)MS_ARRAY_SIZE(rollbacks));
