@@ -52,6 +52,7 @@ struct m_host {   /* that lost a node while a job got ready there; none: all is 
     uint32_t key; /* name */
     uint32_t vain_least, vain_most; /* such losses since a job started there */
     int64_t from, until;            /* paused until: between these two */
+    int64_t paused_at;              /* the last time */
     struct m_host_loss { /* of processes with a rank of a job that recovers, the last of them */
         int64_t at;
         uint64_t incarnation;
@@ -359,6 +360,7 @@ void m_aside_stored(struct model *m, const char *key, bool is_aside);
 void m_judge_asides(struct model *m);
 void m_judge_set_aside(struct model *m);
 enum m_pause m_pause_of(const struct model *m, const struct m_node *node);
+bool m_is_paused_now(const struct model *m, const struct m_node *node);
 uint32_t m_count_idle(const struct model *m, bool at_most); /* that get ranks: at least, at most */
 void m_hosts_restart(struct model *m);
 void m_hosts_forget(struct model *m); /* hosts that all nodes have left */

@@ -46,6 +46,12 @@ enum m_pause m_pause_of(const struct model *m, const struct m_node *node)
     return m->mono + SLACK_MS < host->from ? M_PAUSED : M_PERHAPS;
 }
 
+bool m_is_paused_now(const struct model *m, const struct m_node *node)
+{
+    const struct m_host *host = host_find(m, node);
+    return host != NULL && host->paused_at == m->mono;
+}
+
 /* An hour from the last of two within one. 0: there are none. */
 static int64_t aside_until(const struct m_host *host, bool surely)
 {
@@ -262,6 +268,7 @@ void m_host_blame(struct model *m, struct m_job *job, const struct sched_job_row
         host->vain_least = 1;
     }
     host->until = m->mono + pause_ms(host->vain_most++);
+    host->paused_at = m->mono;
 }
 
 /* It is placed: among so many nodes, those that are lost in this event counted or not. */

@@ -260,10 +260,22 @@ static const struct m_job *queue_first(const struct model *m)
     return first;
 }
 
+/* Those of a host that lost a rank a moment ago counted until then, with one that came just now. */
+static uint32_t count_usable_before(const struct model *m)
+{
+    uint32_t n = m_count_usable(m, true);
+    for (size_t i = 0; i < m->nodes.n; i++) {
+        const struct m_node *node = &m->nodes.at[i];
+        n += node->conn != 0 && !node->leaving && !m_is_usable(m, node, true) &&
+             m_is_paused_now(m, node);
+    }
+    return n;
+}
+
 static void count_nodes(struct model *m)
 {
     uint32_t least = m_count_usable(m, false);
-    uint32_t most = m_count_usable(m, true);
+    uint32_t most = count_usable_before(m);
     bool doubt = m->doubt_began != SIM_NEVER;
     bool fewer = least < m->counted_low || most < m->counted;
     m->doubt_renewed = fewer ? m->mono : m->doubt_renewed; /* a new one began */
