@@ -239,7 +239,7 @@ struct sim_op {
     bool done, sent;
     uint32_t link;
     uint64_t stamp, epoch;
-    int64_t deadline;
+    int64_t deadline, longer_ms; /* it waits so much longer where its connection is well */
     char last_state[16];
     char last_reason[MS_TEXT_MAX + 1];
     /* OP_SUBMIT */

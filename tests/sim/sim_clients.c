@@ -112,6 +112,13 @@ static void ask_events(struct world *w, const struct sim_op *op, uint64_t job, u
     net_up(w, op->link, MS_MSG_EVENT_QUERY, id, &msg.base);
 }
 
+/* A grace begins anew with each rank that is lost, too: at the worst each is asked to save, and cut
+ * off when it hears that. */
+static int64_t longer_ms(const struct world *w, const struct sim_op *op)
+{
+    return 2 * w->lease_ms + (int64_t)w->ops[op->submit].workers * MS_CANCEL_GRACE_MS;
+}
+
 static void ask(struct world *w, struct sim_op *op, uint32_t i)
 {
     uint64_t job = w->ops[op->submit].job;
@@ -184,6 +191,7 @@ static void ask(struct world *w, struct sim_op *op, uint32_t i)
     /* a grace begins anew where somebody is waited for meanwhile */
     const int64_t graces = op->kind == OP_CANCEL ? 6 : 2;
     op->deadline = is_patient(op) ? SIM_FOREVER : w->now + graces * MS_CANCEL_GRACE_MS;
+    op->longer_ms = op->kind == OP_CANCEL ? longer_ms(w, op) : 0;
 }
 
 void op_cancel_now(struct world *w, uint64_t job)
@@ -203,8 +211,13 @@ void op_wake(struct world *w, uint32_t i)
     if (op->done) {
         return;
     }
+    const bool is_healthy = op->sent && !is_patient(op) && net_is_healthy(w, op->link, w->now);
+    if (is_healthy && w->now >= op->deadline && op->longer_ms > 0) {
+        op->deadline += op->longer_ms; /* else it asks again */
+        op->longer_ms = 0;
+    }
     if (op->sent && (is_patient(op) || w->now >= op->deadline)) {
-        if (!is_patient(op) && net_is_healthy(w, op->link, w->now)) {
+        if (is_healthy) {
             sim_fail(w, "op %u (kind %d) had no answer in time", i, (int)op->kind);
         }
         hang_up(w, op);
