@@ -102,7 +102,7 @@ static int check_data(const struct train *train, const char *path,
 
 static void keep_first(struct ms_err *first, const struct ms_err *why)
 {
-    *first = first->code == 0 ? *why : *first;
+    *first = ms_err_code(first) == 0 ? *why : *first;
 }
 
 static void pass_over(struct passed *passed, const struct ms_err *why)
@@ -338,11 +338,11 @@ static void note_found(struct search *s, int has_some)
 /* Where the job has begun already, and saved, others may have come further meanwhile. */
 static int refuse_named(const struct search *s, size_t n_own, struct ms_err *err)
 {
-    const struct ms_err *why = s->too_far.code != 0 && n_own == 0 ? &s->too_far
-                               : s->list.n == n_own               ? &s->refusal
-                                                                  : NULL;
-    return why == NULL || why->code == 0 ? 0
-                                         : ms_fail(err, MS_E_INVALID, "resume: %.340s", why->text);
+    const int is_short = s->too_far.code != 0 && n_own == 0;
+    const int is_other = s->refusal.code != 0 && s->list.n == n_own;
+    return is_short || is_other ? ms_fail(err, MS_E_INVALID, "resume: %.340s",
+                                          is_short ? s->too_far.text : s->refusal.text)
+                                : 0;
 }
 
 /* On this host there may be nothing of them: another rank has them then. */
