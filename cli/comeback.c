@@ -69,11 +69,12 @@ static const char *begin_line(const struct cli_comeback *c, const Ms__JobInfo *j
 }
 
 /* Ranks say where they begin. What was reported as progress may be of a moment before, and ahead of
- * a checkpoint from which all of them began. */
+ * a checkpoint from which all of them began. Of ranks that train for themselves it is rank 0's. */
 static uint64_t step_from(const Ms__JobInfo *job)
 {
     uint64_t step = 0;
-    for (size_t i = 0; i < job->n_ranks; i++) {
+    const size_t n = job->apart && job->n_ranks > 0 ? 1 : job->n_ranks;
+    for (size_t i = 0; i < n; i++) {
         step = job->ranks[i]->step > step ? job->ranks[i]->step : step;
     }
     return step > 0 || job->again_from == 1 ? step : cli_progress_step(job);
@@ -118,10 +119,12 @@ static const char *end_line(const struct cli_comeback *c, const Ms__JobInfo *job
     const int is_back = goes_back(c, job);
     uint64_t step = is_back ? job->again_from - 1 : step_from(job);
     lost_words(c, counted, lost, sizeof(lost));
-    if (step > 0) {
+    if (step > 0 && !job->apart) {
         snprintf(from, sizeof(from), " from step %llu", (unsigned long long)step);
     }
-    if (is_back) {
+    if (job->apart) {
+        snprintf(again, sizeof(again), ", each rank from its own step");
+    } else if (is_back) {
         snprintf(again, sizeof(again), ": %s %s trained again", span_words(span, sizeof(span), job),
                  job->again_from == job->again_to ? "is" : "are");
     }

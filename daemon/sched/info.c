@@ -85,6 +85,7 @@ Ms__JobInfo *info_job(struct sched *s, const struct job *job, enum info_part par
         info->recovering_ms = job->run->recovering_ms;
         info->again_from = job->run->again_from;
         info->again_to = job->run->again_to;
+        info->apart = run_is_apart(job->run);
         if (job->state == JOB_RECOVERING && job->run->stands_still) { /* it goes on */
             info->recovering_ms += (uint64_t)(s->now.mono_ms - job->run->still_ms);
         }

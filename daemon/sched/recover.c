@@ -398,13 +398,15 @@ bool recover_wants_nodes(const struct sched *s)
 /* ---- it goes on ---------------------------------------------------------------------------------
  */
 
-/* Where no rank holds what was told of last: a rank that does is one step behind at the most. */
+/* Where no rank holds what was told of last: a rank that does is one step behind at the most. Of
+ * ranks that train for themselves each has its own. */
 static bool goes_back(struct run *run)
 {
     const struct mend *first = run_mend(run, 0);
     const uint64_t step = first->state.step;
     const uint64_t told = first->state.told > run->furthest ? first->state.told : run->furthest;
-    const bool is_back = told > (first->state.from == MS_STATE_CHECKPOINT ? step : step + 1);
+    const bool is_back =
+        !run_is_apart(run) && told > (first->state.from == MS_STATE_CHECKPOINT ? step : step + 1);
     if (is_back) {
         run->again_from = step + 1;
         run->again_to = told;

@@ -45,9 +45,17 @@ static const char *why_lost(const struct job *job)
     return "";
 }
 
-static const char *list_ranks(struct sched *s, const struct job *job, bool vacant)
+/* One more rank, the nth: " 1 2 5", and no more than are of use. */
+static const char *list_more(struct sched *s, const char *list, uint32_t n, uint32_t rank)
 {
     enum { SHOWN = 8 };
+    return n <= SHOWN       ? emit_text(s, "%s %u", list, rank)
+           : n == SHOWN + 1 ? emit_text(s, "%s ...", list)
+                            : list;
+}
+
+static const char *list_ranks(struct sched *s, const struct job *job, bool vacant)
+{
     const char *list = "";
     uint32_t n = 0;
     for (uint32_t rank = 0; rank < job->workers; rank++) {
@@ -55,10 +63,7 @@ static const char *list_ranks(struct sched *s, const struct job *job, bool vacan
         if (vacant ? member->hold != NULL : member->state != RANK_PREPARING) {
             continue;
         }
-        if (++n > SHOWN) {
-            return emit_text(s, "ranks%s ...", list);
-        }
-        list = emit_text(s, "%s %u", list, rank);
+        list = list_more(s, list, ++n, rank);
     }
     return emit_text(s, "rank%s%s", n == 1 ? "" : "s", list);
 }
@@ -111,12 +116,42 @@ static const char *from_words(struct sched *s, const struct run *run, bool is_ba
                            (ull)run->again_from, (ull)run->again_to);
 }
 
+/* Who was lost took what he had with him; nobody else has it. */
+static const char *apart_words(struct sched *s, const struct job *job)
+{
+    const char *anew = "";
+    uint32_t n_anew = 0;
+    uint64_t least = UINT64_MAX;
+    uint64_t most = 0;
+    for (uint32_t rank = 0; rank < job->workers; rank++) {
+        const uint64_t step = job->run->mends[rank].state.step;
+        if (step == 0) {
+            anew = list_more(s, anew, ++n_anew, rank);
+        } else {
+            least = step < least ? step : least;
+            most = step > most ? step : most;
+        }
+    }
+    if (n_anew == job->workers) {
+        return "each rank trains for itself: all begin anew";
+    }
+    const char *kept = least == most ? emit_text(s, "step %llu", (ull)most)
+                                     : emit_text(s, "steps %llu to %llu", (ull)least, (ull)most);
+    return n_anew == 0
+               ? emit_text(s, "each rank trains for itself: they go on after %s", kept)
+               : emit_text(s,
+                           "each rank trains for itself: rank%s%s begin%s anew, the rest go on "
+                           "after %s",
+                           n_anew == 1 ? "" : "s", anew, n_anew == 1 ? "s" : "", kept);
+}
+
 const char *recover_state_words(struct sched *s, const struct job *job, int64_t still_ms,
                                 bool is_back)
 {
     const char *words =
         emit_text(s, "generation %llu: %s; it stood still for %lld ms", (ull)job->generation,
-                  from_words(s, job->run, is_back), (long long)still_ms);
+                  run_is_apart(job->run) ? apart_words(s, job) : from_words(s, job->run, is_back),
+                  (long long)still_ms);
     for (uint32_t rank = 0; rank < job->workers; rank++) {
         const struct mend *mend = &job->run->mends[rank];
         const char *node = job->run->members[rank].node_id;

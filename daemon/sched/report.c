@@ -114,7 +114,7 @@ static const char *states_differ(struct sched *s, const struct job *job, uint32_
     for (uint32_t rank = 1; rank < job->workers; rank++) {
         const struct mend *mend = run_mend(job->run, rank);
         *ret_rank = rank;
-        if (!mend->state.has_digest || !first->state.has_digest) {
+        if (mend->state.is_apart || first->state.is_apart) {
             continue;
         }
         if (mend->state.step != first->state.step) {
@@ -142,8 +142,8 @@ static void note_state(struct run *run, uint32_t rank, const Ms__RankReady *msg)
     mend->state.bytes = msg->state_bytes;
     mend->state.ms = msg->state_ms;
     mend->state.prepared_ms = msg->prepared_ms;
-    mend->state.has_digest = msg->state_digest.len == MS_STATE_DIGEST_LEN;
-    if (mend->state.has_digest) {
+    mend->state.is_apart = msg->state_digest.len != MS_STATE_DIGEST_LEN;
+    if (!mend->state.is_apart) {
         memcpy(mend->state.digest, msg->state_digest.data, MS_STATE_DIGEST_LEN);
     }
 }

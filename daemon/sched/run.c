@@ -47,6 +47,15 @@ struct mend *run_mend(struct run *run, uint32_t rank)
     return &run->mends[rank];
 }
 
+bool run_is_apart(const struct run *run)
+{
+    bool is = false;
+    for (uint32_t rank = 0; run->mends != NULL && !is && rank < run->job->workers; rank++) {
+        is = run->job->recovery && run->mends[rank].state.is_apart;
+    }
+    return is;
+}
+
 void run_forget_mends(struct run *run)
 {
     for (uint32_t rank = 0; run->mends != NULL && rank < run->job->workers; rank++) {

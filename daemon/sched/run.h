@@ -57,7 +57,7 @@ struct mend {
         uint32_t from, rank, ms; /* enum ms_state_from; PULLED: whose state, and what it took */
         uint32_t prepared_ms;
         uint8_t digest[MS_STATE_DIGEST_LEN];
-        bool has_digest;
+        bool is_apart; /* it said none: it trains for itself */
     } state;
     struct losses since, wall; /* budget.c */
     uint32_t n_lost_now;       /* of those of since, after the job last started */
@@ -171,6 +171,9 @@ const char *isa_least(struct node *const *nodes, uint32_t n);
 struct run *run_create(struct job *job); /* ranks are MISSING until rank_begin; NULL: no memory */
 void run_free(struct run *run);
 struct mend *run_mend(struct run *run, uint32_t rank);
+/* Each rank of a job that recovers trains for itself (parallel.mode), by what it said as it was
+ * ready. */
+bool run_is_apart(const struct run *run);
 void run_forget_mends(struct run *run);                                 /* it is over */
 void rank_begin(struct run *run, uint32_t rank, enum rank_state state); /* its first state */
 void rank_set(struct run *run, uint32_t rank, enum rank_event event);

@@ -156,6 +156,14 @@ void worker_send_ready(struct worker *worker, const struct train_info *info)
     }
 }
 
+/* Ranks of a job that train for themselves may end with other weights: those of the job are rank
+ * 0's, or of who was stopped and saves. */
+static int has_weights_of_its_own(const struct worker *worker)
+{
+    return worker->result.weights_sha256[0] != '\0' && !worker->result.stopped &&
+           worker->job->mode == JOB_STAND_ALONE && worker->rank > 0;
+}
+
 void worker_send_done(struct worker *worker, const struct life_verdict *verdict, int leaves)
 {
     const struct train_result *result = &worker->result;
@@ -165,7 +173,8 @@ void worker_send_done(struct worker *worker, const struct life_verdict *verdict,
     char plan[MS_SHA256_HEX];
     const char *kept = verdict->code == 0 && result->stopped ? result->kept : verdict->text;
     snprintf(reason, sizeof(reason), "%s", kept);
-    memcpy(weights, result->weights_sha256, sizeof(weights));
+    snprintf(weights, sizeof(weights), "%s",
+             has_weights_of_its_own(worker) ? "" : result->weights_sha256);
     memcpy(plan, result->plan_sha256, sizeof(plan));
     msg.job = worker->job_id;
     msg.generation = worker->generation;

@@ -50,4 +50,15 @@ says_span back 31 "goes on from the checkpoint of step 30"
 start anew "$MSCTL" run --run-dir "$T/anew" --set epochs=1000000 --set checkpoint.every_steps=1000000 "$T/job.yaml"
 lose_all anew 20
 says_span anew 1 "begins anew, for no rank has a checkpoint that can be read"
+
+# ---- ranks that train for themselves: none has what another one had
+start apart "$MSCTL" run -n 3 --run-dir "$T/apart" --set parallel.mode=stand_alone --set checkpoint=null --set epochs=1000000 "$T/job.yaml"
+ok "apart: is in its middle" wait_for 120 has_steps apart 40
+kill -KILL "$(asked apart show --json 1 | python3 -c 'import json, sys
+print([r["pid"] for r in json.load(sys.stdin)["ranks"] if r["rank"] == 1][0])')"
+ok "apart: the event says who begins anew" wait_for 60 says "each rank trains for itself: rank 1 begins anew, the rest go on after step" asked apart events 1
+ok "apart: the terminal names no step in common" wait_for 60 grep -qE "(rank 1 was|1 rank was) lost; went on after .*, each rank from its own step" "$T/apart.log"
+ok "apart: rank 0 trains on" wait_for 120 has_steps apart $(($(last_step apart) + 20))
+ok "apart: it ends when it is asked to" status 143 stop apart TERM
+ok "apart: nothing of that is called a checkpoint, or trained again" bash -c '! grep -E "trained again|^  again|checkpoint of step" "$@"' - "$T/apart.log" "$T"/apart/worker_*.log
 finish

@@ -44,7 +44,9 @@ static inline uint64_t node_on(const char *id, uint64_t incarnation, const char 
 
 static inline Ms__RankReady ready_message(uint64_t generation, uint32_t rank, uint64_t step)
 {
+    static uint8_t digest[MS_STATE_DIGEST_LEN] = {1, 2, 3};
     Ms__RankReady msg = MS__RANK_READY__INIT;
+    msg.state_digest = (ProtobufCBinaryData){sizeof(digest), digest};
     msg.job = 1;
     msg.generation = generation;
     msg.rank = rank;
@@ -54,9 +56,19 @@ static inline Ms__RankReady ready_message(uint64_t generation, uint32_t rank, ui
     return msg;
 }
 
+/* Of ranks that train together ... */
 static inline void ready_at(uint64_t generation, uint32_t rank, uint64_t step)
 {
     Ms__RankReady msg = ready_message(generation, rank, step);
+    fix_say(conns[rank], MS_MSG_RANK_READY, &msg.base);
+}
+
+/* ... each for itself (parallel.mode stand_alone). */
+static inline void ready_apart(uint64_t generation, uint32_t rank, uint64_t step, uint64_t told)
+{
+    Ms__RankReady msg = ready_message(generation, rank, step);
+    msg.state_digest.len = 0;
+    msg.told = told;
     fix_say(conns[rank], MS_MSG_RANK_READY, &msg.base);
 }
 

@@ -250,8 +250,8 @@ START_TEST(ranks_that_train_for_themselves_have_steps_of_their_own)
     fix_close(conns[1]);
     conns[1] = spare;
 
-    ready_at(2, 0, 41);
-    ready_at(2, 1, 0);
+    ready_apart(2, 0, 41, 0);
+    ready_apart(2, 1, 0, 0);
 
     fix_job_is(1, "RUNNING", "");
 }

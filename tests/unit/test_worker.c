@@ -146,6 +146,36 @@ START_TEST(rank_that_is_given_again_goes_on_with_the_weights_that_it_has)
 END_TEST
 
 /* The trainer waits: he may not have begun with the first when the second is there. */
+/* Their data may be other ones. */
+START_TEST(weights_of_a_rank_that_trains_for_itself_are_its_own)
+{
+    static const char job[] =
+        "{\"name\": \"x\", \"workers\": 2, \"network\": \"linear\", \"dataset\": {\"kind\": "
+        "\"nonlinear\", \"samples\": 64}, \"batch_size\": 16, \"epochs\": 1, \"loss\": \"mse\", "
+        "\"optimizer\": {\"kind\": \"sgd\", \"learning_rate\": 0.0001}, "
+        "\"parallel\": {\"mode\": \"stand_alone\"}}";
+    struct desk desk;
+    struct life life = {.rc = 1};
+    desk_open(&desk);
+    begin(&life, &desk);
+    until(&desk, desk.n_registers == 1);
+    for (uint32_t rank = 0; rank < 2; rank++) {
+        const int n_done = desk.n_done;
+        assigned_rank = rank;
+        send_rank(&desk, 3 + rank, 2, job);
+        until(&desk, desk.n_ready == 1 + (int)rank);
+        send_start(&desk, 3 + rank);
+        until(&desk, desk.n_done > n_done);
+        ck_assert_msg(desk.done[n_done].code == 0, "%s", desk.done[n_done].text);
+        ck_assert_uint_eq(strlen(desk.done[n_done].weights), rank == 0 ? 64 : 0);
+        send_stop(&desk, 3 + rank, 0);
+        until(&desk, desk.last_job == 0);
+    }
+    assigned_rank = 0;
+    end(&life, &desk);
+}
+END_TEST
+
 START_TEST(two_generations_that_come_at_once_are_one_to_go_on_with)
 {
     struct desk desk;
@@ -434,6 +464,7 @@ int main(void)
     tcase_add_test(tc, a_stop_for_nobody_does_not_stop_the_next_rank);
     tcase_add_test(tc, an_assign_in_the_place_of_a_stop_ends_the_rank_in_hand_and_is_served);
     tcase_add_test(tc, the_same_generation_of_another_job_is_another_rank);
+    tcase_add_test(tc, weights_of_a_rank_that_trains_for_itself_are_its_own);
     tcase_add_test(tc, two_generations_that_come_at_once_are_one_to_go_on_with);
     tcase_add_test(tc, rank_that_is_given_again_goes_on_with_the_weights_that_it_has);
     tcase_add_test(tc, rank_that_goes_on_has_no_grace_of_the_generation_before);
