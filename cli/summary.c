@@ -148,7 +148,7 @@ static int has_trained(const Ms__JobInfo *job, const struct cli_metrics *metrics
 static int can_go_on(const Ms__JobInfo *job, const struct cli_metrics *metrics,
                      const struct cli_run_facts *facts)
 {
-    if (job == NULL || strcmp(job->state, "FAILED") != 0) {
+    if (job == NULL || strcmp(job->state, MS_JOB_STATE_FAILED) != 0) {
         return 1;
     }
     return has_trained(job, metrics, facts) && strstr(job->reason, MS_TEXT_NOT_FINITE) == NULL;

@@ -58,12 +58,18 @@ static struct place find_place(const struct train *train)
     return place;
 }
 
-/* A rank that had nothing is where the others are, and its loader with it. */
+/* A rank that had nothing has that step's state in its buffers, and is there from now on, its
+ * loader with it. Where that fails it holds nothing: what lies there is of no step of its own. */
 static int stand_at(struct train *train, const struct place *place, struct ms_err *err)
 {
     struct train_progress *progress = &train->progress;
     const int64_t per_epoch = progress->steps_per_epoch;
     const int64_t last = (int64_t)place->step - 1;
+    train->is_dirty = 1;
+    int rc = train_place_loader(train, place->step, err);
+    if (rc < 0) {
+        return rc;
+    }
     progress->step = place->step;
     progress->epoch = place->step > 0 ? last / per_epoch + 1 : 1;
     progress->step_in_epoch = place->step > 0 ? last % per_epoch + 1 : 0;
@@ -75,7 +81,9 @@ static int stand_at(struct train *train, const struct place *place, struct ms_er
     train->seconds = place->seconds;
     train->evaluates = place->evaluates;
     train->stopped = place->stopped;
-    return train_place_loader(train, place->step, err);
+    train->has_state = 1;
+    train->is_dirty = 0;
+    return 0;
 }
 
 /* ---- their data ---- */
@@ -179,7 +187,6 @@ static int move(struct train *train, int source, const struct place *place, enum
     train->is_dirty |= part == STATE_FILL;
     int rc = state_move(train->mesh, train->replica, &offer, part, err);
     if (rc == 0 && (part == STATE_FILL || part == STATE_SWAP)) {
-        train->has_state = 1;
         train->known.state_from = MS_STATE_PULLED;
         train->known.state_rank = source;
         train->known.state_bytes = state_bytes(train->replica);
@@ -189,18 +196,10 @@ static int move(struct train *train, int source, const struct place *place, enum
 }
 
 /* What the rank behind has in hand is the batch of the commit that it pulled. */
-static int catch_up(struct train *train, const struct place *source, struct ms_err *err)
+static void catch_up(struct train *train, const struct place *source)
 {
-    if (!train->has_batch) {
-        int rc = loader_next(train->loader, &train->batch, err);
-        if (rc < 0) {
-            return rc;
-        }
-        train->has_batch = 1;
-    }
     train->since_s = train->recent_s > 0 ? ms_mono_s() - train->recent_s : train->since_s;
     train_step_done(train, source->loss, source->loss, 0);
-    return 0;
 }
 
 /* ---- some are in the training ---- */
@@ -313,6 +312,10 @@ static int follow(struct train *train, const struct place *places, int source, s
     int rc = check_data(train, places, source, err);
     rc = rc == 0 ? check_steps(places, world, source, err) : rc;
     rc = rc == 0 ? check_digests(places, world, err) : rc;
+    if (rc == 0 && part == STATE_SWAP) { /* it fails while the old state is there, or not at all */
+        rc = train_take_batch(train, err);
+        rc = rc < 0 ? rc : 0;
+    }
     rc = rc == 0 && is_wanted ? move(train, source, &common, part, err) : rc;
     if (rc == 0 && part == STATE_FILL) {
         rc = stand_at(train, &common, err);
@@ -320,7 +323,7 @@ static int follow(struct train *train, const struct place *places, int source, s
             train_tell_missed(train);
         }
     } else if (rc == 0 && part == STATE_SWAP) {
-        rc = catch_up(train, &common, err);
+        catch_up(train, &common);
     }
     if (rc == 0) {
         train->evaluates = common.evaluates;
@@ -359,26 +362,6 @@ static void clear_dirt(struct train *train)
     }
 }
 
-/* What evaluation it owes follows from its step: one that was made already is told once. */
-static int load(struct train *train, const struct train_checkpoint *mine, struct place *ret,
-                struct ms_err *err)
-{
-    struct place place = {.step = mine->step, .loss = mine->loss, .seconds = mine->seconds};
-    clear_dirt(train);
-    int rc = mine->load(train, mine, err);
-    rc = rc == 0 ? stand_at(train, &place, err) : rc;
-    if (rc == 0) {
-        train->has_state = 1;
-        snprintf(train->first_tag, sizeof(train->first_tag), "%s", mine->first_tag);
-        train->evaluates = train_evaluation_due(train);
-        rc = train_digest(train, err);
-    }
-    if (rc == 0) {
-        *ret = find_place(train);
-    }
-    return rc;
-}
-
 static void note(const struct train *train, const char *text)
 {
     if (train->cfg.on_note != NULL) {
@@ -397,6 +380,30 @@ static void note_damaged(struct train *train, uint64_t step, const struct ms_err
     }
 }
 
+/* Where this rank is with it, *ret; its step is 0: it is damaged. What evaluation it owes follows
+ * from its step: one that was made already is told once. */
+static int load(struct train *train, const struct train_checkpoint *mine, struct place *ret,
+                struct ms_err *err)
+{
+    struct place place = {.step = mine->step, .loss = mine->loss, .seconds = mine->seconds};
+    struct ms_err why = {0, ""};
+    clear_dirt(train);
+    if (mine->load(train, mine, &why) < 0) {
+        note_damaged(train, mine->step, &why);
+        return 0;
+    }
+    int rc = stand_at(train, &place, err);
+    if (rc == 0) {
+        snprintf(train->first_tag, sizeof(train->first_tag), "%s", mine->first_tag);
+        train->evaluates = train_evaluation_due(train);
+        rc = train_digest(train, err);
+    }
+    if (rc == 0) {
+        *ret = find_place(train);
+    }
+    return rc;
+}
+
 /* The holder loads, and says where that is; step 0: it is damaged. Then it is everybody's who has
  * the data of which it is. */
 static int take_checkpoint(struct train *train, const struct place *places,
@@ -405,12 +412,8 @@ static int take_checkpoint(struct train *train, const struct place *places,
 {
     const int is_holder = train->data_rank == holder;
     struct place place = {.step = 0};
-    struct ms_err why = {0, ""};
-    if (is_holder && load(train, mine, &place, &why) < 0) {
-        place.step = 0;
-        note_damaged(train, mine->step, &why);
-    }
-    int rc = mesh_broadcast(train->mesh, &place, sizeof(place), holder, err);
+    int rc = is_holder ? load(train, mine, &place, err) : 0;
+    rc = rc == 0 ? mesh_broadcast(train->mesh, &place, sizeof(place), holder, err) : rc;
     *ret_is_taken = rc == 0 && place.step > 0;
     if (!*ret_is_taken) {
         return rc;
@@ -441,9 +444,10 @@ static void note_again(struct train *train, const char *from)
 
 static int begin_at_0(struct train *train, struct ms_err *err)
 {
+    const struct place at_0 = {.step = 0};
     clear_dirt(train);
     int rc = train_initial_weights(train, err);
-    train->has_state = rc == 0;
+    rc = rc == 0 ? stand_at(train, &at_0, err) : rc;
     train->first_tag[0] = '\0';
     rc = rc == 0 ? train_digest(train, err) : rc;
     if (rc == 0) {

@@ -400,8 +400,7 @@ static int check_finite(const struct batch *batch, float loss, struct ms_err *er
                    batch->epoch + 1, batch->step + 1);
 }
 
-/* 1: there is a batch in hand; 0: the data are at their end. */
-static int take_batch(struct train *train, struct ms_err *err)
+int train_take_batch(struct train *train, struct ms_err *err)
 {
     int rc = train->has_batch ? 1 : loader_next(train->loader, &train->batch, err);
     train->has_batch = rc == 1;
@@ -436,7 +435,7 @@ static int train_loop(struct train *train, struct ms_err *err)
         rc = evaluate(train, err);
     }
     while (rc == 0 && train->progress.step < train->known.steps_total && !train->stopped &&
-           (rc = take_batch(train, err)) == 1) {
+           (rc = train_take_batch(train, err)) == 1) {
         rc = take_step(train, err);
         if (rc == 0 && !train->stopped && train->evaluates) {
             rc = evaluate(train, err);

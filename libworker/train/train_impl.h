@@ -91,6 +91,8 @@ int train_place_loader(struct train *train, uint64_t step, struct ms_err *err);
 int train_digest(struct train *train, struct ms_err *err);
 /* agree.c: a collective of the mesh, after which all ranks hold the state of one step. */
 int train_agree(struct train *train, struct ms_err *err);
+/* train.c: 1: there is a batch in hand; 0: the data are at their end. */
+int train_take_batch(struct train *train, struct ms_err *err);
 /* train.c: the batch in hand was committed with that mean loss; notes it. */
 void train_step_done(struct train *train, float loss_here, float loss_mean, double wait_s);
 /* train.c: the last step's lines in metrics.jsonl, where they are those that come next: who

@@ -36,6 +36,8 @@ enum where {
     IT_HAS_OTHER_TESTS, /* likewise, of its evaluation */
     IT_SAVES,           /* no death: a checkpoint of a step that only this rank can read */
     IT_SAVES_DAMAGED,   /* ... and whose load fails */
+    IT_HAS_NO_LOADER,   /* no death: to go on from that step with */
+    AND_IS_HELD,        /* ... and the next generation has begun */
 };
 
 struct kill {
@@ -213,6 +215,24 @@ static int load(struct train *train, const struct train_checkpoint *from, struct
     }
     return 0;
 }
+
+/* ---- its loader ---- */
+
+int __real_train_place_loader(struct train *train, uint64_t step, struct ms_err *err);
+int __wrap_train_place_loader(struct train *train, uint64_t step, struct ms_err *err);
+
+int __wrap_train_place_loader(struct train *train, uint64_t step, struct ms_err *err)
+{
+    if (!is_due(IT_HAS_NO_LOADER, step)) {
+        return __real_train_place_loader(train, step, err);
+    }
+    if (is_due(AND_IS_HELD, step)) {
+        train_hold(train, "the job goes on under another generation");
+    }
+    return ms_fail(err, MS_E_NOMEM, "no thread for the loader");
+}
+
+/* ---- ... and which there are ---- */
 
 int __wrap_train_find_checkpoints(struct train *train, struct ms_err *err);
 struct train_checkpoint __wrap_train_checkpoint_at(const struct train *train, size_t place);

@@ -492,6 +492,32 @@ START_TEST(rank_that_is_further_behind_is_refused_by_name)
 }
 END_TEST
 
+/* It is not the checkpoint's fault, and another one, or none, would be no better. */
+START_TEST(rank_that_cannot_go_on_from_a_whole_checkpoint_does_not_begin_anew)
+{
+    const struct kill kills[] = {{0, IT_SAVES, 8}, {0, AFTER_A_STEP, 11}, {0, IT_HAS_NO_LOADER, 8}};
+
+    refuse(1, 3, kills, "no thread for the loader");
+    ck_assert_int_eq(atomic_load(&all->n_notes), 0);
+}
+END_TEST
+
+/* What came to it is of a step at which it does not stand: it holds nothing, and takes it again. */
+START_TEST(newcomer_that_is_held_before_it_stands_takes_the_state_again)
+{
+    const struct kill newcomer[] = {
+        {1, AFTER_A_STEP, 9}, {1, IT_HAS_NO_LOADER, 9}, {1, AND_IS_HELD, 9}};
+    const struct kill all_of_them[] = {{1, IT_SAVES, 8},         {0, AFTER_A_STEP, 11},
+                                       {1, AFTER_A_STEP, 11},    {2, AFTER_A_STEP, 11},
+                                       {1, IT_HAS_NO_LOADER, 8}, {1, AND_IS_HELD, 8}};
+
+    (void)kill_and_train(3, 3, newcomer);
+    ck_assert_int_eq(all->last[1].state_from, MS_STATE_PULLED);
+    (void)kill_and_train(3, 6, all_of_them);
+    ck_assert_int_eq(all->last[1].state_from, MS_STATE_CHECKPOINT);
+}
+END_TEST
+
 /* The others keep what they hold, and go on with the next one. */
 START_TEST(newcomer_with_other_data_is_refused_and_the_next_one_takes_its_place)
 {
@@ -585,6 +611,8 @@ int main(void)
     tcase_add_test(tc, step_that_is_due_is_saved_by_the_rank_0_that_takes_it_from_another);
     tcase_add_test(tc, ranks_of_one_step_with_other_weights_are_refused_by_name);
     tcase_add_test(tc, rank_that_is_further_behind_is_refused_by_name);
+    tcase_add_test(tc, rank_that_cannot_go_on_from_a_whole_checkpoint_does_not_begin_anew);
+    tcase_add_test(tc, newcomer_that_is_held_before_it_stands_takes_the_state_again);
     tcase_add_test(tc, newcomer_with_other_data_is_refused_and_the_next_one_takes_its_place);
     tcase_add_test(tc, ranks_that_begin_have_the_data_of_rank_0_or_of_whose_checkpoint_it_is);
     tcase_add_test(tc, undisturbed_ranks_say_nothing_to_each_other_but_their_sums);
