@@ -143,16 +143,22 @@ static int has_ended(const struct stream *stream)
     return stream->eof || stream->has_left || link_is_hung_up(&stream->link);
 }
 
+static int has_blamed(const struct group *group, const struct frame *bye)
+{
+    return bye->phase == FRAME_BYE_ABORTED && bye->begin < (uint64_t)group->mesh->cfg.world;
+}
+
 /* A rank that said BYE and will not come to this collective. */
 static int blame_leaver(struct group *group, const struct peer *peer, struct ms_err *err)
 {
     const struct frame *bye = &peer->stream.bye;
     const struct mesh_config *cfg = &group->mesh->cfg;
-    int has_blamed = bye->phase == FRAME_BYE_ABORTED && bye->begin < (uint64_t)cfg->world;
+    int blames = has_blamed(group, bye);
     char who[MESH_WHO_MAX];
     char what[GROUP_WHAT_MAX];
     group_what(group, what, sizeof(what));
-    if (has_blamed && bye->begin != (uint64_t)cfg->rank) {
+    int is_itself = blames && bye->begin == (uint64_t)peer->member;
+    if (blames && !is_itself && bye->begin != (uint64_t)cfg->rank) {
         return group_blame(group, (int)bye->begin, err, MS_E_CLOSED,
                            "%s is lost, as rank %d reports, during %s; see the log of that rank",
                            mesh_who(group->mesh, (int)bye->begin, who), peer->member, what);
@@ -160,7 +166,20 @@ static int blame_leaver(struct group *group, const struct peer *peer, struct ms_
     return group_blame(group, peer->member, err, MS_E_CLOSED,
                        "%s %s during %s; see the log of that rank",
                        group_who(group, peer->rank, who),
-                       has_blamed ? "gave this rank up" : "left the job on purpose", what);
+                       is_itself ? "reports a shortage of its own"
+                       : blames  ? "gave this rank up"
+                                 : "left the job on purpose",
+                       what);
+}
+
+/* Of those who left, about why the mesh is over: the one who names a rank, else who gave it up. */
+static int says_more(const struct group *group, const struct peer *one, const struct peer *other)
+{
+    const struct frame *a = &one->stream.bye;
+    const struct frame *b = &other->stream.bye;
+    return has_blamed(group, a) != has_blamed(group, b)
+               ? has_blamed(group, a)
+               : a->phase == FRAME_BYE_ABORTED && b->phase != FRAME_BYE_ABORTED;
 }
 
 int group_check_peers(struct group *group, struct ms_err *err)
@@ -187,7 +206,7 @@ int group_check_peers(struct group *group, struct ms_err *err)
                 group_who(group, i, who), group_what(group, what, sizeof(what)));
         case FATE_LEFT: /* fine where it has completed this collective */
             if (peer->stream.bye.sequence < group->op.sequence &&
-                (leaver < 0 || peer->stream.bye.phase == FRAME_BYE_ABORTED)) {
+                (leaver < 0 || says_more(group, peer, &group->peers[leaver]))) {
                 leaver = i;
             }
             break;

@@ -187,17 +187,6 @@ static int go_on(struct join *join, struct guest *guest, struct ms_err *why)
     return rc < 0 ? rc : join_hear(guest);
 }
 
-/* The memory came with a welcome: whoever sent it has us among those that have come, and takes no
- * other connection of ours. */
-static int fail_welcomed(struct join *join, const struct guest *guest, struct ms_err *err)
-{
-    struct group *group = join->group;
-    char who[MESH_WHO_MAX];
-    return group_blame(group, group->peers[group->rank].member, err, MS_E_IO,
-                       "%s, though %s has let this rank in", join->lack,
-                       group_who(group, guest->rank, who));
-}
-
 /* One step of a connection: its guest is dropped, joins or waits again. Fails where the whole group
  * can never be. */
 static int advance(struct join *join, struct guest *guest, struct ms_err *err)
@@ -219,7 +208,8 @@ static int advance(struct join *join, struct guest *guest, struct ms_err *err)
         errno = EMFILE;
         join_note_lack(join, "cannot take the memory of a rank");
         if (guest->rank >= 0) {
-            return fail_welcomed(join, guest, err);
+            (void)ms_fail(&why, MS_E_IO, "%s", join->lack);
+            return join_fail_welcomed(join, guest, &why, err);
         }
     }
     if (guest->rank < 0) {

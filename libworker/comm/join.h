@@ -117,10 +117,15 @@ int join_knows_uid(const struct join *join, int fd);
 int join_knows_certificate(struct join *join, const struct guest *guest);
 /* With TLS: is the peer's certificate the one that was registered for the rank? */
 int join_check_certificate(struct join *join, struct guest *guest, int rank, struct ms_err *err);
-/* ASK came in on an accepted connection. Fails where the whole group can never be. */
+/* ASK came in on an accepted connection. Fails where the whole group can never be, or this rank has
+ * no memory for it: then it is to blame itself. */
 int join_answer(struct join *join, struct guest *guest, struct ms_err *err);
 /* WELCOME or REFUSED came in on a connection that this rank made. Fails likewise. */
 int join_take_answer(struct join *join, struct guest *guest, struct ms_err *err);
+/* A welcome came, and this rank has no means to take what is in it. Whoever sent it has us among
+ * those that have come, and takes no other connection of ours: the end, and he hears why. */
+int join_fail_welcomed(struct join *join, struct guest *guest, const struct ms_err *why,
+                       struct ms_err *err);
 
 /* ---- join_socket.c ---- */
 

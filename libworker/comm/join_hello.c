@@ -26,29 +26,37 @@ static struct hello own_hello(const struct join *join, int peer, enum hello_type
     return hello;
 }
 
-static int adopt(struct join *join, struct guest *guest, int rank, struct ms_err *err)
+/* The memory of a rank of this host. MS_E_NOMEM: this one has no room for it. */
+static int take_memory(struct join *join, struct guest *guest, int rank, struct ms_err *err)
 {
     struct group *group = join->group;
-    struct peer *peer = &group->peers[rank];
-    if (peer->local >= 0) {
-        char who[MESH_WHO_MAX];
-        struct shm_head want = group_head(group, rank);
-        if (guest->memory < 0) {
-            return ms_fail(err, MS_E_REFUSED, "%s passed no memory", group_who(group, rank, who));
-        }
-        int memory = guest->memory;
-        guest->memory = -1;
-        segment_fini(&group->segments[peer->local]);
-        int rc = segment_map(&group->segments[peer->local], memory, &want, group->exchange_dtype,
-                             group_who(group, rank, who), err);
-        if (rc < 0) {
-            return rc;
-        }
+    const struct peer *peer = &group->peers[rank];
+    char who[MESH_WHO_MAX];
+    if (peer->local < 0) {
+        return 0;
     }
-    stream_init(&peer->stream, &guest->link);
+    if (guest->memory < 0) {
+        return ms_fail(err, MS_E_REFUSED, "%s passed no memory", group_who(group, rank, who));
+    }
+    struct shm_head want = group_head(group, rank);
+    int memory = guest->memory;
+    guest->memory = -1;
+    segment_fini(&group->segments[peer->local]);
+    return segment_map(&group->segments[peer->local], memory, &want, group->exchange_dtype,
+                       group_who(group, rank, who), err);
+}
+
+static void take_link(struct join *join, struct guest *guest, int rank)
+{
+    stream_init(&join->group->peers[rank].stream, &guest->link);
     link_init(&guest->link, -1); /* moved */
     join->joined++;
-    return 0;
+}
+
+static int blame_itself(struct join *join, int code, const char *text, struct ms_err *err)
+{
+    struct group *group = join->group;
+    return group_blame(group, group->peers[group->rank].member, err, code, "%s", text);
 }
 
 /* 1: sent; else the connection is useless. 96 bytes always fit an empty socket. */
@@ -202,6 +210,28 @@ static void refuse(struct join *join, struct guest *guest, const struct hello *m
     atomic_fetch_add(&join->cfg->listener->refused, 1);
 }
 
+/* Its memory first: who is welcomed counts on us, and asks no more. */
+static int let_in(struct join *join, struct guest *guest, int rank, struct ms_err *err)
+{
+    struct hello welcome = own_hello(join, rank, HELLO_WELCOME);
+    struct ms_err why = {0};
+    int rc = take_memory(join, guest, rank, &why);
+    if (rc == MS_E_NOMEM) {
+        return blame_itself(join, rc, why.text, err);
+    }
+    if (rc == 0 && say(join, guest, &welcome) == 1) {
+        take_link(join, guest, rank);
+        return 0;
+    }
+    if (rc == 0 && guest->is_unix) {
+        segment_fini(&join->group->segments[join->group->peers[rank].local]);
+    }
+    if (why.text[0] != '\0') {
+        join_note(join, rank, &why);
+    }
+    return 0;
+}
+
 int join_answer(struct join *join, struct guest *guest, struct ms_err *err)
 {
     struct group *group = join->group;
@@ -225,10 +255,7 @@ int join_answer(struct join *join, struct guest *guest, struct ms_err *err)
             return ms_fail(err, MS_E_REFUSED, "%s", why.text);
         }
     } else if (reason == HELLO_OK) {
-        mine = own_hello(join, rank, HELLO_WELCOME);
-        if (say(join, guest, &mine) == 1) {
-            (void)adopt(join, guest, rank, &why);
-        }
+        return let_in(join, guest, rank, err);
     }
     if (fits && why.text[0] != '\0') {
         join_note(join, rank, &why);
@@ -263,7 +290,26 @@ int join_take_answer(struct join *join, struct guest *guest, struct ms_err *err)
         join_redial(join, guest);
         return again ? 0 : ms_fail(err, rc, "%s", why.text);
     }
-    rc = adopt(join, guest, rank, err);
+    rc = take_memory(join, guest, rank, &why);
+    if (rc == 0) {
+        take_link(join, guest, rank);
+    }
+    rc = rc == MS_E_NOMEM ? join_fail_welcomed(join, guest, &why, err)
+         : rc < 0         ? ms_fail(err, rc, "%s", why.text)
+                          : 0;
     join_drop(guest);
     return rc;
+}
+
+int join_fail_welcomed(struct join *join, struct guest *guest, const struct ms_err *why,
+                       struct ms_err *err)
+{
+    char text[MS_ERR_TEXT_MAX];
+    char who[MESH_WHO_MAX];
+    const int rank = guest->rank;
+    take_link(join, guest, rank);
+    snprintf(text, sizeof(text), "%s, though %s has let this rank in", ms_err_text(why),
+             group_who(join->group, rank, who));
+    return blame_itself(join, guest->memory == JOIN_NO_DESCRIPTOR ? MS_E_IO : MS_E_NOMEM, text,
+                        err);
 }

@@ -1,0 +1,302 @@
+/* test_comm_short.c - a rank has too little of something for a new mesh, for a moment or for good
+ *
+ * The linker hands the calls that can fail so to this file (--wrap): in one rank of three, each a
+ * process, one kind of them fails. What is short at one rank is never another one's fault. */
+#include "tests/unit/comm_fake.h"
+
+#include <openssl/crypto.h>
+#include <time.h>
+
+enum { WORLD = 3, FOR_EVER = 1 << 30 };
+
+enum call {
+    NO_CALL,
+    MAP,       /* the memory of another rank of this host */
+    ACCEPT,    /* a descriptor for a rank that connects */
+    SOCKET,    /* ... to connect */
+    TAKE,      /* ... for the memory that a rank passes */
+    PASS,      /* room to send one on its way, or a hello */
+    HEAR,      /* room to read one */
+    HEAR_OVER, /* likewise, on TCP */
+    TLS,       /* memory for it ... */
+    HANDSHAKE, /* ... within OpenSSL */
+};
+
+static struct {
+    enum call call;
+    int skip; /* so many of them go well ... */
+    int left; /* ... and then so many fail */
+    int error;
+} lack;
+static int is_in_handshake;
+
+static int fails(enum call call)
+{
+    if (lack.call != call || lack.skip-- > 0 || lack.left <= 0) {
+        return 0;
+    }
+    lack.skip = 0;
+    lack.left--;
+    errno = lack.error;
+    return 1;
+}
+
+void *__real_mmap64(void *at, size_t size, int prot, int flags, int fd, off_t offset);
+void *__wrap_mmap64(void *at, size_t size, int prot, int flags, int fd, off_t offset);
+int __real_accept4(int fd, struct sockaddr *sa, socklen_t *len, int flags);
+int __wrap_accept4(int fd, struct sockaddr *sa, socklen_t *len, int flags);
+int __real_socket(int family, int type, int protocol);
+int __wrap_socket(int family, int type, int protocol);
+ssize_t __real_recvmsg(int fd, struct msghdr *msg, int flags);
+ssize_t __wrap_recvmsg(int fd, struct msghdr *msg, int flags);
+ssize_t __real_sendmsg(int fd, const struct msghdr *msg, int flags);
+ssize_t __wrap_sendmsg(int fd, const struct msghdr *msg, int flags);
+ssize_t __real_recv(int fd, void *bytes, size_t size, int flags);
+ssize_t __wrap_recv(int fd, void *bytes, size_t size, int flags);
+int __real_link_use_tls(struct link *link, SSL_CTX *ctx, int server, struct ms_err *err);
+int __wrap_link_use_tls(struct link *link, SSL_CTX *ctx, int server, struct ms_err *err);
+int __real_link_handshake(struct link *link, const char *who, struct ms_err *err);
+int __wrap_link_handshake(struct link *link, const char *who, struct ms_err *err);
+
+void *__wrap_mmap64(void *at, size_t size, int prot, int flags, int fd, off_t offset)
+{
+    if ((flags & MAP_SHARED) != 0 && fd >= 0 && fails(MAP)) {
+        return MAP_FAILED;
+    }
+    return __real_mmap64(at, size, prot, flags, fd, offset);
+}
+
+int __wrap_accept4(int fd, struct sockaddr *sa, socklen_t *len, int flags)
+{
+    return fails(ACCEPT) ? -1 : __real_accept4(fd, sa, len, flags);
+}
+
+int __wrap_socket(int family, int type, int protocol)
+{
+    return fails(SOCKET) ? -1 : __real_socket(family, type, protocol);
+}
+
+/* The kernel drops a descriptor for which there is no room, and says so. */
+ssize_t __wrap_recvmsg(int fd, struct msghdr *msg, int flags)
+{
+    if (fails(HEAR)) {
+        return -1;
+    }
+    struct msghdr with_no_room = *msg;
+    with_no_room.msg_control = NULL;
+    with_no_room.msg_controllen = 0;
+    struct msghdr *used = fails(TAKE) ? &with_no_room : msg;
+    ssize_t n = __real_recvmsg(fd, used, flags);
+    if (used == &with_no_room) {
+        msg->msg_flags = with_no_room.msg_flags;
+        msg->msg_controllen = 0;
+    }
+    return n;
+}
+
+ssize_t __wrap_sendmsg(int fd, const struct msghdr *msg, int flags)
+{
+    return fails(PASS) ? -1 : __real_sendmsg(fd, msg, flags);
+}
+
+ssize_t __wrap_recv(int fd, void *bytes, size_t size, int flags)
+{
+    return fails(HEAR_OVER) ? -1 : __real_recv(fd, bytes, size, flags);
+}
+
+int __wrap_link_use_tls(struct link *link, SSL_CTX *ctx, int server, struct ms_err *err)
+{
+    return fails(TLS) ? ms_fail(err, MS_E_NOMEM, "out of memory for TLS to a peer")
+                      : __real_link_use_tls(link, ctx, server, err);
+}
+
+int __wrap_link_handshake(struct link *link, const char *who, struct ms_err *err)
+{
+    is_in_handshake = 1;
+    int rc = __real_link_handshake(link, who, err);
+    is_in_handshake = 0;
+    return rc;
+}
+
+static void *openssl_malloc(size_t size, const char *file, int line)
+{
+    (void)file;
+    (void)line;
+    return is_in_handshake && fails(HANDSHAKE) ? NULL : malloc(size);
+}
+
+static void *openssl_realloc(void *old, size_t size, const char *file, int line)
+{
+    (void)file;
+    (void)line;
+    return realloc(old, size);
+}
+
+static void openssl_free(void *memory, const char *file, int line)
+{
+    (void)file;
+    (void)line;
+    free(memory);
+}
+
+/* ---- three ranks --------------------------------------------------------------------------------
+ */
+
+static const struct {
+    enum comm_mode mode;
+    int rank; /* 0: all others connect to it; 2: it connects to all others */
+    enum call call;
+    int skip;
+    int error;
+    int at_once; /* it is the end at the first failure */
+    int n_hear;  /* so many of the others had it among those that had come, and hear why it left */
+    const char *words;
+} cases[] = {
+    {MODE_SHM, 0, MAP, 1, ENOMEM, 1, 0, "exchange memory of rank"}, /* the first is its own */
+    {MODE_SHM, 0, MAP, 2, ENOMEM, 1, 1, "exchange memory of rank"}, /* one has joined */
+    {MODE_SHM, 1, MAP, 1, ENOMEM, 1, 0, "exchange memory of rank"},
+    {MODE_SHM, 2, MAP, 1, ENOMEM, 1, 1, "has let this rank in"},
+    {MODE_SHM, 2, MAP, 2, ENOMEM, 1, 2, "has let this rank in"},
+    {MODE_SHM, 2, TAKE, 0, 0, 1, 1, "has let this rank in"},
+};
+enum { CASES = MS_ARRAY_SIZE(cases) };
+
+enum { STANDS, IS_TO_BLAME, BLAMES_IT, IS_CANCELLED, IS_WRONG };
+
+struct trial {
+    struct comm_case *c;
+    int nth;
+    int times;
+};
+
+/* In a child: the mesh, and what the first collective says of those who have left it. */
+static int make_mesh(int rank, void *arg)
+{
+    const struct trial *trial = arg;
+    const int bad = cases[trial->nth].rank;
+    struct mesh_config cfg = comm_case_config(trial->c, rank, 100);
+    struct mesh *mesh = NULL;
+    struct ms_err err = {0};
+    int culprit = -1;
+    cfg.ret_culprit = &culprit;
+    if (rank == bad) {
+        lack.skip = cases[trial->nth].skip;
+        lack.left = trial->times;
+        lack.error = cases[trial->nth].error;
+        lack.call = cases[trial->nth].call;
+    }
+    int rc = mesh_create(&cfg, &mesh, &err);
+    const int was_made = rc == 0;
+    rc = rc == 0 ? mesh_barrier(mesh, &err) : rc;
+    culprit = was_made ? mesh_culprit(mesh) : culprit;
+    mesh_destroy(mesh);
+    if (rc == 0) {
+        return STANDS;
+    }
+    if (rank == bad && culprit == bad && (rc == MS_E_IO || rc == MS_E_NOMEM) &&
+        strstr(err.text, cases[trial->nth].words) != NULL) {
+        return IS_TO_BLAME;
+    }
+    if (rank != bad && culprit == bad) {
+        return BLAMES_IT;
+    }
+    if (rank != bad && rc == MS_E_ABORTED && culprit < 0) {
+        return IS_CANCELLED;
+    }
+    fprintf(stderr, "case %d, rank %d blames rank %d: %s: %s\n", trial->nth, rank, culprit,
+            ms_code_name(rc), err.text);
+    return IS_WRONG;
+}
+
+static int wait_for(pid_t pid)
+{
+    int status = 0;
+    ck_assert_int_gt(waitpid(pid, &status, 0), 0);
+    ck_assert(WIFEXITED(status));
+    return WEXITSTATUS(status);
+}
+
+START_TEST(a_rank_that_is_short_for_good_blames_itself_and_nobody_else_is)
+{
+    struct trial trial = {.c = comm_case_open(cases[_i].mode, WORLD), .nth = _i, .times = FOR_EVER};
+    const int bad = cases[_i].rank;
+    pid_t pids[WORLD];
+    const time_t begun = time(NULL);
+    for (int rank = 0; rank < WORLD; rank++) {
+        pids[rank] = ranks_fork(make_mesh, rank, &trial);
+    }
+    ck_assert_int_eq(wait_for(pids[bad]), IS_TO_BLAME);
+    for (int i = 1; i < WORLD; i++) {
+        if (i == 1 + cases[_i].n_hear) { /* the scheduler tells the rest */
+            for (int rank = 0; rank < WORLD; rank++) {
+                comm_listener_abort(trial.c->ranks.listeners[rank]);
+            }
+        }
+        const int end = wait_for(-1);
+        ck_assert_msg(end == BLAMES_IT || (end == IS_CANCELLED && i > cases[_i].n_hear), "%d", end);
+    }
+    ck_assert_int_lt(time(NULL) - begun, 60); /* half of their patience */
+    comm_case_close(trial.c);
+}
+END_TEST
+
+START_TEST(a_rank_that_is_short_for_a_moment_joins)
+{
+    if (cases[_i].at_once) {
+        return;
+    }
+    struct trial trial = {.c = comm_case_open(cases[_i].mode, WORLD), .nth = _i, .times = 2};
+    ck_assert_int_eq(ranks_run(&trial.c->ranks, make_mesh, &trial), 0);
+    comm_case_close(trial.c);
+}
+END_TEST
+
+static int welcome_in_vain(int rank, void *arg)
+{
+    const struct trial *trial = arg;
+    struct mesh_config cfg = comm_case_config(trial->c, rank, 100);
+    struct mesh *mesh = NULL;
+    struct ms_err why = {0};
+    if (rank == 1) {
+        lack.skip = cases[trial->nth].skip;
+        lack.left = FOR_EVER;
+        lack.error = cases[trial->nth].error;
+        lack.call = cases[trial->nth].call;
+        CHILD_TRUE(mesh_create(&cfg, &mesh, &why) < 0, "it lacked nothing");
+        return 0;
+    }
+    CHILD_OK(mesh_create(&cfg, &mesh, err));
+    CHILD_TRUE(mesh_barrier(mesh, &why) == MS_E_CLOSED, "%s", why.text);
+    CHILD_TRUE(strstr(why.text, "rank 1 (node w1 on host localhost) reports a shortage of its own "
+                                "during barrier") != NULL,
+               "%s", why.text);
+    mesh_destroy(mesh);
+    return 0;
+}
+
+/* It has it among those that have come. */
+START_TEST(who_welcomes_a_rank_that_is_short_hears_why_it_goes)
+{
+    if (!cases[_i].at_once || cases[_i].rank == 0 || cases[_i].skip > 1) {
+        return;
+    }
+    struct trial trial = {.c = comm_case_open(cases[_i].mode, 2), .nth = _i};
+    ck_assert_int_eq(ranks_run(&trial.c->ranks, welcome_in_vain, &trial), 0);
+    comm_case_close(trial.c);
+}
+END_TEST
+
+int main(void)
+{
+    if (CRYPTO_set_mem_functions(openssl_malloc, openssl_realloc, openssl_free) != 1) {
+        return 1;
+    }
+    Suite *suite = suite_create("comm_short");
+    TCase *tc = tcase_create("short");
+    tcase_add_loop_test(tc, a_rank_that_is_short_for_good_blames_itself_and_nobody_else_is, 0,
+                        CASES);
+    tcase_add_loop_test(tc, a_rank_that_is_short_for_a_moment_joins, 0, CASES);
+    tcase_add_loop_test(tc, who_welcomes_a_rank_that_is_short_hears_why_it_goes, 0, CASES);
+    suite_add_tcase(suite, tc);
+    return test_run(suite);
+}
