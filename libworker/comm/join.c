@@ -22,6 +22,7 @@
 enum {
     RETRY_MIN_MS = 10, /* a peer that is just about to listen, or to hear of the generation */
     RETRY_MAX_MS = 250,
+    LACK_AGAIN_MS = 4 * RETRY_MAX_MS, /* it is met with each attempt: else it had passed */
     FIRST_GUEST = 4, /* in the list for poll(); before: two wake-ups and the listeners */
     /* Handshakes of one turn, for a third of a millisecond each: whoever floods, the connections
      * that this rank makes are served in every turn, and the expected before the strangers. */
@@ -50,22 +51,23 @@ void join_redial(struct join *join, struct guest *guest)
 void join_note(struct join *join, int rank, const struct ms_err *err)
 {
     struct caller *caller = &join->callers[rank];
-    if (ms_err_code(err) != MS_E_CLOSED || caller->note[0] == '\0') {
+    if (ms_err_code(err) == MS_E_NOMEM) {
+        join_note_lack(join, err);
+    } else if (ms_err_code(err) != MS_E_CLOSED || caller->note[0] == '\0') {
         snprintf(caller->note, sizeof(caller->note), "%s", ms_err_text(err));
         caller->note_code = ms_err_code(err);
     }
 }
 
-void join_note_lack(struct join *join, const char *what)
+void join_note_lack(struct join *join, const struct ms_err *err)
 {
-    const int why = errno;
-    if (why == EMFILE || why == ENFILE || why == ENOBUFS || why == ENOMEM) {
-        snprintf(join->lack, sizeof(join->lack), "%s: %s%s", what, strerror(why),
-                 why == EMFILE   ? " (raise `ulimit -n`, LimitNOFILE=)"
-                 : why == ENFILE ? " (raise fs.file-max)"
-                                 : "");
-        join->lack_ms = join_now_ms(join);
+    const uint64_t now_ms = join_now_ms(join);
+    const int is_new = join->lack[0] == '\0' || now_ms - join->lack_ms > LACK_AGAIN_MS;
+    if (is_new || join_door_is_held(join)) {
+        join->short_ms = now_ms;
     }
+    snprintf(join->lack, sizeof(join->lack), "%s", ms_err_text(err));
+    join->lack_ms = now_ms;
 }
 
 void join_look_for_leavers(struct join *join)
@@ -106,7 +108,6 @@ static void dial(struct join *join, int rank)
     join->callers[rank].busy = 1;
     int fd = join_dial(join_member(join, rank), guest->is_unix, &why);
     if (fd < 0) {
-        join_note_lack(join, "cannot make a socket");
         join_note(join, rank, &why);
         join_redial(join, guest);
         return;
@@ -116,28 +117,26 @@ static void dial(struct join *join, int rank)
     guest->stage = GUEST_DIAL;
 }
 
-static int is_connected(struct join *join, struct guest *guest)
+static int check_connected(struct join *join, const struct guest *guest, struct ms_err *err)
 {
     int error = 0;
     socklen_t len = sizeof(error);
-    struct ms_err why;
     if (getsockopt(guest->link.fd, SOL_SOCKET, SO_ERROR, &error, &len) < 0 || error != 0) {
         errno = error;
-        (void)ms_fail_errno(&why, MS_E_UNREACHABLE, "cannot connect to %s",
-                            guest->is_unix ? join_member(join, guest->rank)->data_unix
-                                           : join_member(join, guest->rank)->data_address);
-        join_note(join, guest->rank, &why);
-        return 0;
+        return ms_fail_errno(err, MS_E_UNREACHABLE, "cannot connect to %s",
+                             guest->is_unix ? join_member(join, guest->rank)->data_unix
+                                            : join_member(join, guest->rank)->data_address);
     }
     join->callers[guest->rank].out = 1;
-    return 1;
+    return 0;
 }
 
 /* The system has connected: TLS next, or the hello. 0, or < 0 with the reason. */
 static int begin(struct join *join, struct guest *guest, const char *who, struct ms_err *why)
 {
-    if (!is_connected(join, guest)) {
-        return MS_E_UNREACHABLE;
+    int rc = check_connected(join, guest, why);
+    if (rc < 0) {
+        return rc;
     }
     if (guest->is_unix && !join_uid_is(guest->link.fd, join_member(join, guest->rank)->uid)) {
         return ms_fail(why, MS_E_REFUSED, "somebody else's process listens at the socket of %s",
@@ -147,7 +146,7 @@ static int begin(struct join *join, struct guest *guest, const char *who, struct
         guest->stage = GUEST_TLS;
         return link_use_tls(&guest->link, join->cfg->tls, 0, why);
     }
-    return join_ask(join, guest);
+    return join_ask(join, guest, why);
 }
 
 /* 1: done, the hello is next; 0: not yet; < 0 with the reason. */
@@ -163,7 +162,7 @@ static int shake_hands(struct join *join, struct guest *guest, const char *who, 
         return join_knows_certificate(join, guest) ? 1 : MS_E_REFUSED;
     }
     rc = join_check_certificate(join, guest, guest->rank, why); /* before the token is shown */
-    rc = rc == 0 ? join_ask(join, guest) : rc;
+    rc = rc == 0 ? join_ask(join, guest, why) : rc;
     return rc == 0 ? 1 : rc;
 }
 
@@ -184,7 +183,23 @@ static int go_on(struct join *join, struct guest *guest, struct ms_err *why)
             return 0;
         }
     }
-    return rc < 0 ? rc : join_hear(guest);
+    return rc < 0 ? rc : join_hear(guest, why);
+}
+
+/* A connection was in vain. */
+static void give_up(struct join *join, struct guest *guest, const struct ms_err *why)
+{
+    const int rank = guest->rank;
+    if (rank >= 0) {
+        join_redial(join, guest);
+    } else {
+        join_drop(guest);
+    }
+    if (rank >= 0 && why->text[0] != '\0') {
+        join_note(join, rank, why);
+    } else if (ms_err_code(why) == MS_E_NOMEM) { /* of a stranger nothing else is told */
+        join_note_lack(join, why);
+    }
 }
 
 /* One step of a connection: its guest is dropped, joins or waits again. Fails where the whole group
@@ -204,22 +219,10 @@ static int advance(struct join *join, struct guest *guest, struct ms_err *err)
         join_drop(guest);
         return rc;
     }
-    if (guest->memory == JOIN_NO_DESCRIPTOR) {
-        errno = EMFILE;
-        join_note_lack(join, "cannot take the memory of a rank");
-        if (guest->rank >= 0) {
-            (void)ms_fail(&why, MS_E_IO, "%s", join->lack);
-            return join_fail_welcomed(join, guest, &why, err);
-        }
+    if (guest->memory == JOIN_NO_DESCRIPTOR && guest->rank >= 0) {
+        return join_fail_welcomed(join, guest, &why, err);
     }
-    if (guest->rank < 0) {
-        join_drop(guest);
-        return 0;
-    }
-    if (why.text[0] != '\0') {
-        join_note(join, guest->rank, &why);
-    }
-    join_redial(join, guest);
+    give_up(join, guest, &why);
     return 0;
 }
 
@@ -415,7 +418,8 @@ static int join_all(struct join *join, struct ms_err *err)
             return rc;
         }
         uint64_t waited = join_now_ms(join) - start;
-        if (join->joined < group->n_ranks - 1 && waited > (uint64_t)group->mesh->cfg.timeout_ms) {
+        if (join->joined < group->n_ranks - 1 &&
+            (waited > (uint64_t)group->mesh->cfg.timeout_ms || join_is_short(join))) {
             return join_blame_the_missing(join, waited, err);
         }
         if (join->joined < group->n_ranks - 1) {

@@ -57,8 +57,9 @@ struct join {
     struct pollfd *fds;
     struct guest **waiting;     /* of fds, behind the listeners */
     uint64_t accept_ms;         /* no accept before */
-    char lack[MS_ERR_TEXT_MAX]; /* what kept this process from a connection last ... */
-    uint64_t lack_ms;           /* ... and when */
+    char lack[MS_ERR_TEXT_MAX]; /* what this process had too little of last ... */
+    uint64_t lack_ms;           /* ... and when ... */
+    uint64_t short_ms;          /* ... and since when, again and again */
 };
 
 /* The member that is a rank of the group. */
@@ -73,11 +74,11 @@ uint64_t join_now_ms(const struct join *join);
 /* An outgoing attempt has failed, and may be made again. */
 void join_redial(struct join *join, struct guest *guest);
 /* Keeps the reason for the error of the timeout: the last one, but no bare end of a connection in
- * the place of a reason. */
+ * the place of a reason. MS_E_NOMEM is nothing of the rank's: join_note_lack. */
 void join_note(struct join *join, int rank, const struct ms_err *err);
-/* A connection could not be had, by errno. Where this process or its system has too little of
- * something, it is not the other's fault: the error of the timeout says it. */
-void join_note_lack(struct join *join, const char *what);
+/* A connection could not be had, for this process or its system has too little of something. That
+ * is not the other's fault: if it does not pass soon, it is the end of the wait. */
+void join_note_lack(struct join *join, const struct ms_err *err);
 /* Finds peers that joined and went again while others are awaited: they may come back. */
 void join_look_for_leavers(struct join *join);
 
@@ -88,6 +89,8 @@ int join_door_open(struct join *join, struct ms_err *err);
 void join_drop(struct guest *guest);
 /* A place for one more; NULL: none. Those that come in leave one for each rank to dial. */
 struct guest *join_free_guest(struct join *join);
+/* Somebody came in a while ago, and has not joined: what he takes may be what others lack. */
+int join_door_is_held(const struct join *join);
 /* Seats those who have connected since, in the place of others where there is no room. */
 void join_accept_tcp(struct join *join);
 void join_accept_unix(struct join *join);
@@ -102,15 +105,18 @@ int join_first_missing(const struct join *join);
  * this rank could let nobody in, MS_E_IO with what it lacks, and itself. Somebody is missing.
  * Returns the code. */
 int join_blame_the_missing(const struct join *join, uint64_t waited_ms, struct ms_err *err);
+/* What this rank lacks will not pass by itself: nothing is gained by waiting on. */
+int join_is_short(const struct join *join);
 /* Who waits should learn for what while it can be mended, not when it is over. */
 void join_tell_who_waits(struct join *join, uint64_t waited_ms);
 
 /* ---- join_hello.c ---- */
 
-/* Sends ASK: 0, or -1 where the connection is useless. */
-int join_ask(struct join *join, struct guest *guest);
-/* 1: all 96 bytes are there; 0: not yet; < 0: over. Reads no byte more. */
-int join_hear(struct guest *guest);
+/* Sends ASK: 0, or < 0 where the connection is useless; MS_E_NOMEM, with the reason, for this
+ * process's sake. */
+int join_ask(struct join *join, struct guest *guest, struct ms_err *err);
+/* 1: all 96 bytes are there; 0: not yet; < 0: over, likewise. Reads no byte more. */
+int join_hear(struct guest *guest, struct ms_err *err);
 /* Somebody came in: may he be one of the ranks that connect to this one? Else he hears nothing.
  * A certificate that is nobody's goes into the notes of the ranks that are missing. */
 int join_knows_uid(const struct join *join, int fd);
@@ -129,7 +135,8 @@ int join_fail_welcomed(struct join *join, struct guest *guest, const struct ms_e
 
 /* ---- join_socket.c ---- */
 
-/* Begins to connect; returns the descriptor or a negative ms_code. */
+/* Begins to connect; returns the descriptor or a negative ms_code: MS_E_NOMEM for this process's
+ * sake. */
 int join_dial(const struct mesh_member *member, int is_unix, struct ms_err *err);
 /* Uid of the process at the other end of a Unix socket: 0, or -1 where the kernel does not say. */
 int join_uid(int fd, uint32_t *ret);
@@ -137,7 +144,7 @@ int join_uid_is(int fd, uint32_t uid);
 /* Bytes with a descriptor beside them: 1 sent, or -1. */
 int join_send_memory(int fd, const void *bytes, size_t size, int memory);
 /* As link_read; the descriptor that comes along goes into *memory. More than one, or a second time:
- * LINK_BROKEN; so is one that this process has no room for (JOIN_NO_DESCRIPTOR). */
+ * LINK_BROKEN; so is one that this process has no room for (JOIN_NO_DESCRIPTOR, EMFILE). */
 ssize_t join_receive_memory(int fd, void *bytes, size_t size, int *memory);
 
 #endif

@@ -12,12 +12,14 @@
  * has no more turns than seats. An address proves nothing and shuts nobody out. */
 #include "libworker/comm/join.h"
 
+#include "libworker/comm/lack.h"
 #include "proto/addr.h"
 #include "proto/discard.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -25,6 +27,7 @@
 
 enum {
     ACCEPT_PAUSE_MS = 100,                /* out of descriptors: wait until some are free */
+    QUICK_MS = 250,                       /* a rank that came in has joined by then */
     STRANGERS_MIN = MS_HALF_OPEN_MAX / 4, /* seats that the known leave them */
     NETWORK_V4 = 3,                       /* bytes of an address that make a network: /24 ... */
     NETWORK_V6 = 6,                       /* ... and /48, what one customer has */
@@ -204,6 +207,18 @@ struct guest *join_free_guest(struct join *join)
     return NULL;
 }
 
+int join_door_is_held(const struct join *join)
+{
+    for (int i = 0; i < join->n_guests; i++) {
+        const struct guest *guest = &join->guests[i];
+        if (guest->stage != GUEST_NONE && guest->party != NULL &&
+            join_now_ms(join) - guest->since_ms > QUICK_MS) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
 static struct guest *seat(struct join *join, int conn, const struct origin *from, int is_known)
 {
     if (count_seats(join, 0) + count_seats(join, 1) >= MS_HALF_OPEN_MAX) {
@@ -232,13 +247,22 @@ int join_begin_tls(struct join *join, struct guest *guest, struct ms_err *err)
 /* ---- the two listeners
  * -------------------------------------------------------------------------------- */
 
+/* The system asks for a descriptor before it looks whether it is for anybody. */
+static int is_somebody_there(int fd)
+{
+    struct pollfd listener = {.fd = fd, .events = POLLIN};
+    return poll(&listener, 1, 0) > 0;
+}
+
 /* The next connection; -1: none. */
 static int take_connection(struct join *join, int fd, struct sockaddr_storage *ret)
 {
     socklen_t len = sizeof(*ret);
+    struct ms_err why;
     int conn = accept4(fd, (struct sockaddr *)ret, &len, SOCK_NONBLOCK | SOCK_CLOEXEC);
-    if (conn < 0 && (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)) {
-        join_note_lack(join, "cannot take a connection");
+    if (conn < 0 && lack_found(&why, errno, "cannot take a connection") < 0 &&
+        is_somebody_there(fd)) {
+        join_note_lack(join, &why);
         join->accept_ms = join_now_ms(join) + ACCEPT_PAUSE_MS;
     }
     return conn;

@@ -1,8 +1,10 @@
 /* join_hello.c - what the two sides of a new connection say to each other, and who is let in */
 #include "libworker/comm/join.h"
 
+#include "libworker/comm/lack.h"
 #include "proto/tls.h"
 
+#include <errno.h>
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
@@ -51,6 +53,7 @@ static void take_link(struct join *join, struct guest *guest, int rank)
     stream_init(&join->group->peers[rank].stream, &guest->link);
     link_init(&guest->link, -1); /* moved */
     join->joined++;
+    join->lack[0] = '\0'; /* not so little that nobody can join */
 }
 
 static int blame_itself(struct join *join, int code, const char *text, struct ms_err *err)
@@ -59,35 +62,50 @@ static int blame_itself(struct join *join, int code, const char *text, struct ms
     return group_blame(group, group->peers[group->rank].member, err, code, "%s", text);
 }
 
-/* 1: sent; else the connection is useless. 96 bytes always fit an empty socket. */
-static int say(struct join *join, struct guest *guest, const struct hello *hello)
+/* 0, or the connection is useless: MS_E_NOMEM, with the reason, for this process's sake. 96 bytes
+ * always fit an empty socket. */
+static int say(struct join *join, struct guest *guest, const struct hello *hello,
+               struct ms_err *err)
 {
     uint8_t bytes[HELLO_BYTES];
+    int is_sent = 0;
     hello_encode(hello, bytes);
+    errno = 0;
     if (guest->is_unix && hello->type != HELLO_REFUSED) {
-        return join_send_memory(guest->link.fd, bytes, sizeof(bytes),
-                                join->group->segments[join->group->self].fd);
+        is_sent = join_send_memory(guest->link.fd, bytes, sizeof(bytes),
+                                   join->group->segments[join->group->self].fd) == 1;
+    } else {
+        is_sent = link_write(&guest->link, bytes, sizeof(bytes), NULL, 0) == (ssize_t)sizeof(bytes);
     }
-    return link_write(&guest->link, bytes, sizeof(bytes), NULL, 0) == (ssize_t)sizeof(bytes);
+    if (is_sent) {
+        return 0;
+    }
+    return lack_found(err, errno, "cannot say hello to a rank") < 0 ? MS_E_NOMEM : MS_E_CLOSED;
 }
 
-int join_ask(struct join *join, struct guest *guest)
+int join_ask(struct join *join, struct guest *guest, struct ms_err *err)
 {
     struct hello hello = own_hello(join, guest->rank, HELLO_ASK);
     guest->stage = GUEST_ASK;
     guest->link.read_wants = POLLIN;
-    return say(join, guest, &hello) == 1 ? 0 : -1;
+    return say(join, guest, &hello, err);
 }
 
-int join_hear(struct guest *guest)
+int join_hear(struct guest *guest, struct ms_err *err)
 {
     while (guest->have < HELLO_BYTES) {
         ssize_t n = guest->is_unix ? join_receive_memory(guest->link.fd, guest->bytes + guest->have,
                                                          HELLO_BYTES - guest->have, &guest->memory)
                                    : link_read(&guest->link, guest->bytes + guest->have,
                                                HELLO_BYTES - guest->have);
+        if (n == LINK_BROKEN &&
+            lack_found(err, errno,
+                       guest->memory == JOIN_NO_DESCRIPTOR ? "cannot take the memory of a rank"
+                                                           : "cannot hear a rank's hello") < 0) {
+            return MS_E_NOMEM;
+        }
         if (n <= 0) {
-            return n == LINK_AGAIN ? 0 : -1;
+            return n == LINK_AGAIN ? 0 : MS_E_CLOSED;
         }
         guest->have += (size_t)n;
     }
@@ -206,7 +224,7 @@ static void refuse(struct join *join, struct guest *guest, const struct hello *m
     }
     answer.reason = (uint32_t)reason;
     memset(answer.token, 0, sizeof(answer.token));
-    (void)say(join, guest, &answer);
+    (void)say(join, guest, &answer, NULL);
     atomic_fetch_add(&join->cfg->listener->refused, 1);
 }
 
@@ -219,7 +237,7 @@ static int let_in(struct join *join, struct guest *guest, int rank, struct ms_er
     if (rc == MS_E_NOMEM) {
         return blame_itself(join, rc, why.text, err);
     }
-    if (rc == 0 && say(join, guest, &welcome) == 1) {
+    if (rc == 0 && say(join, guest, &welcome, &why) == 0) {
         take_link(join, guest, rank);
         return 0;
     }

@@ -1,6 +1,7 @@
 /* join_socket.c - system calls of the handshake: connect, credentials, descriptors passed along */
 #include "libworker/comm/join.h"
 
+#include "libworker/comm/lack.h"
 #include "proto/addr.h"
 #include "proto/discard.h"
 
@@ -14,6 +15,20 @@
 /* Room for more than the one that is wanted: what does not fit the kernel closes, in our time. */
 enum { DESCRIPTORS_MAX = 253 }; /* SCM_MAX_FD of the kernel: it never passes more at once */
 
+/* Of a call that failed. */
+static int fail_call(struct ms_err *err, int code, const char *what)
+{
+    int rc = lack_found(err, errno, what);
+    return rc < 0 ? rc : ms_fail_errno(err, code, "%s", what);
+}
+
+static int fail_connect(struct ms_err *err, const char *to)
+{
+    char what[MS_ADDR_MAX + 64];
+    snprintf(what, sizeof(what), "cannot connect to %s", to);
+    return fail_call(err, MS_E_UNREACHABLE, what);
+}
+
 static int dial_unix(const char *name, struct ms_err *err)
 {
     struct sockaddr_un sa = {.sun_family = AF_UNIX};
@@ -24,37 +39,54 @@ static int dial_unix(const char *name, struct ms_err *err)
     memcpy(sa.sun_path + 1, name, len);
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (fd < 0) {
-        return ms_fail_errno(err, MS_E_IO, "cannot make a Unix socket");
+        return fail_call(err, MS_E_IO, "cannot make a Unix socket");
     }
     socklen_t size = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + len);
     if (connect(fd, (struct sockaddr *)&sa, size) < 0) { /* EAGAIN: the backlog is full */
-        int rc = ms_fail_errno(err, MS_E_UNREACHABLE, "cannot connect to the socket @%s", name);
+        char to[sizeof(sa.sun_path) + 16];
+        snprintf(to, sizeof(to), "the socket @%s", name);
+        int rc = fail_connect(err, to);
         close(fd);
         return rc;
     }
     return fd;
 }
 
-static int dial_tcp(const char *address, struct ms_err *err)
+/* Names are looked up by way of files and sockets, and what the library says of a lack of them is
+ * that there is no such name. */
+static int resolve(const char *address, struct sockaddr_storage *sa, socklen_t *len,
+                   struct ms_err *err)
 {
     struct ms_addr addr;
+    int rc = ms_addr_parse(address, 0, &addr, err);
+    rc = rc == 0 ? ms_addr_resolve(&addr, sa, len, err) : rc;
+    if (rc < 0) {
+        int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+        if (fd < 0) {
+            int lacks = lack_found(err, errno, "cannot make a socket");
+            return lacks < 0 ? lacks : rc;
+        }
+        close(fd);
+    }
+    return rc;
+}
+
+static int dial_tcp(const char *address, struct ms_err *err)
+{
     struct sockaddr_storage sa = {0};
     socklen_t len = 0;
     int on = 1;
-    int rc = ms_addr_parse(address, 0, &addr, err);
-    if (rc == 0) {
-        rc = ms_addr_resolve(&addr, &sa, &len, err);
-    }
+    int rc = resolve(address, &sa, &len, err);
     if (rc < 0) {
         return rc;
     }
     int fd = socket(sa.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (fd < 0) {
-        return ms_fail_errno(err, MS_E_IO, "cannot make a socket");
+        return fail_call(err, MS_E_IO, "cannot make a socket");
     }
     (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
     if (connect(fd, (struct sockaddr *)&sa, len) < 0 && errno != EINPROGRESS) {
-        rc = ms_fail_errno(err, MS_E_UNREACHABLE, "cannot connect to %s", address);
+        rc = fail_connect(err, address);
         close(fd);
         return rc;
     }
@@ -137,6 +169,7 @@ ssize_t join_receive_memory(int fd, void *bytes, size_t size, int *memory)
         return errno == EAGAIN || errno == EINTR ? LINK_AGAIN : LINK_BROKEN;
     }
     if (take_descriptors(&msg, memory) < 0) {
+        errno = *memory == JOIN_NO_DESCRIPTOR ? EMFILE : 0;
         return LINK_BROKEN;
     }
     return n == 0 ? LINK_EOF : n;

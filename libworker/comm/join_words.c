@@ -74,6 +74,14 @@ static void print_missing(const struct join *join, uint64_t waited_ms, char *buf
                      : "");
 }
 
+/* What is short for a moment, for another thread had it, comes back by itself. So it does where
+ * strangers hold it: they are dropped, and the count begins anew. */
+int join_is_short(const struct join *join)
+{
+    enum { SHORT_MS = 1000 };
+    return join->lack[0] != '\0' && join->lack_ms - join->short_ms >= SHORT_MS;
+}
+
 /* Who could not be let in knocks again and again: it is not long ago. */
 static int lacks_something(const struct join *join)
 {

@@ -24,7 +24,8 @@ enum { LINK_AGAIN = 0, LINK_EOF = -1, LINK_BROKEN = -2 };
 void link_init(struct link *link, int fd);
 /* Puts TLS on a connected socket. */
 int link_use_tls(struct link *link, SSL_CTX *ctx, int server, struct ms_err *err);
-/* Goes on with the TLS handshake: 1 done, 0 wait for read_wants, or MS_E_TLS / MS_E_REFUSED. */
+/* Goes on with the TLS handshake: 1 done, 0 wait for read_wants, or MS_E_TLS / MS_E_REFUSED;
+ * MS_E_NOMEM for this process's sake. */
 int link_handshake(struct link *link, const char *who, struct ms_err *err);
 void link_close(struct link *link);
 

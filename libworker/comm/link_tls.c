@@ -97,6 +97,16 @@ int link_use_tls(struct link *link, SSL_CTX *ctx, int server, struct ms_err *err
     return 0;
 }
 
+/* Forgets what OpenSSL had to say: 1 if it was, somewhere, that there is no memory. */
+static int take_lack_of_memory(void)
+{
+    int lacks = 0;
+    for (unsigned long error = ERR_get_error(); error != 0; error = ERR_get_error()) {
+        lacks |= ERR_GET_REASON(error) == ERR_R_MALLOC_FAILURE;
+    }
+    return lacks;
+}
+
 int link_handshake(struct link *link, const char *who, struct ms_err *err)
 {
     ERR_clear_error();
@@ -116,8 +126,8 @@ int link_handshake(struct link *link, const char *who, struct ms_err *err)
     }
     char text[MS_TEXT_MAX];
     int code = ms_tls_describe(link->ssl, ERR_peek_error(), who, text, sizeof(text));
-    ERR_clear_error();
-    return ms_fail(err, code, "%s", text);
+    return take_lack_of_memory() ? ms_fail(err, MS_E_NOMEM, "out of memory for TLS with %s", who)
+                                 : ms_fail(err, code, "%s", text);
 }
 
 void link_close(struct link *link)

@@ -2,6 +2,7 @@
 #include "libworker/comm/mesh.h"
 
 #include "libworker/comm/group.h"
+#include "libworker/comm/lack.h"
 #include "libworker/comm/listener.h"
 
 #include <assert.h>
@@ -184,7 +185,8 @@ static int open_world(struct mesh *mesh, struct ms_err *err)
     }
     mesh->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
     if (mesh->wake_fd < 0) {
-        return ms_fail_errno(err, MS_E_IO, "cannot make an eventfd for the mesh");
+        return ms_fail(err, MS_E_IO, "cannot make an eventfd for the mesh: %s%s", strerror(errno),
+                       lack_help(errno));
     }
     return group_open(mesh, mesh->n_made++, members, mesh->cfg.world, mesh->cfg.exchange_dtype,
                       mesh->cfg.exchange_count, &mesh->groups[0], err);

@@ -1,6 +1,8 @@
 /* shm_segment.c - the sealed memfd of one rank: made, checked, mapped */
 #include "libworker/comm/shm.h"
 
+#include "libworker/comm/lack.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -94,8 +96,8 @@ int segment_create(struct segment *ret, const struct shm_head *head, enum ms_dty
         segment.fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
         if (segment.fd < 0 || ftruncate(segment.fd, (off_t)segment_bytes(dtype, count)) < 0 ||
             fcntl(segment.fd, F_ADD_SEALS, SEALS) < 0) {
-            int rc = ms_fail_errno(err, MS_E_NOMEM, "cannot make %zu bytes of shared memory",
-                                   segment_bytes(dtype, count));
+            int rc = ms_fail(err, MS_E_NOMEM, "cannot make %zu bytes of shared memory: %s%s",
+                             segment_bytes(dtype, count), strerror(errno), lack_help(errno));
             segment_fini(&segment);
             return rc;
         }

@@ -1,4 +1,5 @@
 /* test_comm_join.c - who is let into a mesh: strangers, liars, latecomers, other generations */
+#include "libworker/comm/lack.h"
 #include "proto/discard.h"
 #include "tests/unit/comm_fake.h"
 
@@ -583,6 +584,45 @@ START_TEST(the_end_of_a_connection_does_not_hide_why_the_ones_before_failed)
 }
 END_TEST
 
+static void lack_at(struct join *join, uint64_t ms)
+{
+    struct ms_err err;
+    ck_assert_int_eq(lack_found(&err, EMFILE, "cannot take a connection"), MS_E_NOMEM);
+    join->group->clock_ns = ms * 1000000U;
+    join_note_lack(join, &err);
+}
+
+/* Where a stranger sits on what it is, it is back when he is dropped. */
+START_TEST(a_shortage_counts_from_its_begin_and_not_while_a_stranger_sits)
+{
+    struct group group = {0};
+    struct party party = {0};
+    struct guest guest = {0};
+    struct join join = {.group = &group, .guests = &guest, .n_guests = 1};
+    lack_at(&join, 100);
+    ck_assert(!join_is_short(&join));
+    for (uint64_t ms = 5000; ms < 6000; ms += 100) { /* nothing was short in between */
+        lack_at(&join, ms);
+        ck_assert(!join_is_short(&join));
+    }
+    lack_at(&join, 6000);
+    ck_assert(join_is_short(&join));
+
+    guest = (struct guest){.stage = GUEST_TLS, .party = &party, .since_ms = 5990};
+    lack_at(&join, 6010); /* he has only come */
+    ck_assert(join_is_short(&join));
+    for (uint64_t ms = 6500; ms < 10000; ms += 100) {
+        lack_at(&join, ms);
+        ck_assert(!join_is_short(&join));
+    }
+    guest.party = NULL; /* a connection that this rank makes, or a free seat */
+    lack_at(&join, 10000);
+    ck_assert(!join_is_short(&join));
+    lack_at(&join, 10900);
+    ck_assert(join_is_short(&join));
+}
+END_TEST
+
 /* As rank 1 on a Unix socket, with a descriptor beside the hello. */
 static int fake_pass(const struct comm_case *c, int memory)
 {
@@ -925,6 +965,7 @@ int main(void)
     tcase_add_test(tc, a_certificate_that_is_no_ranks_is_told_nothing_and_ends_nothing);
     tcase_add_test(tc, a_listener_with_a_foreign_certificate_gets_no_token);
     tcase_add_test(tc, the_end_of_a_connection_does_not_hide_why_the_ones_before_failed);
+    tcase_add_test(tc, a_shortage_counts_from_its_begin_and_not_while_a_stranger_sits);
     tcase_add_test(tc, memory_that_could_shrink_or_does_not_fit_is_not_mapped);
     tcase_add_test(tc, another_user_of_the_host_is_not_let_in);
     tcase_add_test(tc, descriptors_of_another_user_cannot_freeze_a_rank);

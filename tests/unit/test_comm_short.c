@@ -157,7 +157,21 @@ static const struct {
     {MODE_SHM, 1, MAP, 1, ENOMEM, 1, 0, "exchange memory of rank"},
     {MODE_SHM, 2, MAP, 1, ENOMEM, 1, 1, "has let this rank in"},
     {MODE_SHM, 2, MAP, 2, ENOMEM, 1, 2, "has let this rank in"},
+    {MODE_SHM, 0, ACCEPT, 0, EMFILE, 0, 0, "cannot take a connection: Too many open files (raise"},
+    {MODE_TCP, 1, ACCEPT, 0, ENFILE, 0, 0, "Too many open files in system (raise fs.file-max)"},
+    {MODE_SHM, 2, SOCKET, 0, EMFILE, 0, 0, "cannot make a Unix socket: Too many open files"},
+    {MODE_TCP, 2, SOCKET, 0, ENOBUFS, 0, 0, "cannot make a socket: No buffer space"},
+    {MODE_SHM, 0, TAKE, 0, 0, 0, 0, "cannot take the memory of a rank: Too many open files"},
     {MODE_SHM, 2, TAKE, 0, 0, 1, 1, "has let this rank in"},
+    {MODE_SHM, 0, PASS, 0, ETOOMANYREFS, 0, 0, "cannot say hello to a rank"},
+    {MODE_SHM, 2, PASS, 0, ENOBUFS, 0, 0, "cannot say hello to a rank: No buffer space"},
+    {MODE_TCP, 0, PASS, 0, ENOBUFS, 0, 0, "cannot say hello to a rank: No buffer space"},
+    {MODE_SHM, 0, HEAR, 0, ENOMEM, 0, 0, "cannot hear a rank's hello: Cannot allocate memory"},
+    {MODE_TCP, 0, HEAR_OVER, 0, ENOMEM, 0, 0, "cannot hear a rank's hello"},
+    {MODE_TLS, 0, TLS, 0, 0, 0, 0, "out of memory for TLS"},
+    {MODE_TLS, 2, TLS, 0, 0, 0, 0, "out of memory for TLS"},
+    {MODE_TLS, 0, HANDSHAKE, 0, ENOMEM, 0, 0, "out of memory for TLS"},
+    {MODE_TLS, 2, HANDSHAKE, 0, ENOMEM, 0, 0, "out of memory for TLS"},
 };
 enum { CASES = MS_ARRAY_SIZE(cases) };
 
