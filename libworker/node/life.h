@@ -70,7 +70,8 @@ struct life_input {
     uint32_t rank;            /* ASSIGN */
     uint32_t plan_from;       /* ASSIGN: enum ms_plan_from */
     int recovers;             /* ASSIGN: its job replaces ranks that are lost */
-    int saves;  /* AT_STEP: it saves what it holds, for rank 0 is lost; DONE: it has saved that */
+    int saves;  /* AT_STEP: it saves what it holds, for rank 0 is lost; DONE: it has saved that;
+                   LEAVE: rank 0 saves first what it holds, for there is no scheduler to decide */
     int stands; /* ... no Start and no step follow: it stops where it stands */
     int code;   /* enum ms_code; not 0 of FAILED, PEER, UNFIT and LOST; LEAVE needs none */
     int anew;   /* FAILED: the next process could serve it */

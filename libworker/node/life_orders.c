@@ -193,6 +193,24 @@ int life_on_at_step(struct life *life, const struct life_input *input)
     return LIFE_STEP | (input->stands && life->recovers ? life_stand(life, &why) : 0);
 }
 
+static int leaves_without_a_scheduler(const struct life *life, const struct life_input *input)
+{
+    return input->event == LIFE_LEAVE && input->saves && life->recovers && life->has_trained &&
+           life_is_at_work(life);
+}
+
+/* What is held may be all that is left of the training, and nobody is there to say who saves it: it
+ * stops where it stands, as after a Stop that says so, and the process ends once that is done. */
+static int stand_and_leave(struct life *life)
+{
+    life->at_step = 1;
+    if (life_is_held(life)) {
+        life->next.at_step = life->next.stands = 1;
+        return LIFE_TAKEN;
+    }
+    return life_stand(life, &life->leave);
+}
+
 /* The process is to end: LEAVE, LOST. The first word counts. */
 int life_on_end(struct life *life, const struct life_input *input)
 {
@@ -200,6 +218,9 @@ int life_on_end(struct life *life, const struct life_input *input)
         life->leaves = 1;
         life->leave_event = input->event;
         life_judge(&life->leave, input, 1);
+    }
+    if (leaves_without_a_scheduler(life, input)) {
+        return stand_and_leave(life);
     }
     if (life_is_at_work(life)) {
         life_judge_end(life, input);

@@ -11,6 +11,12 @@ static int comes_back(struct life *life)
     return was_held;
 }
 
+/* Whose process leaves waits for no last word. */
+static void end_own(struct life *life)
+{
+    life->is_released |= life->leaves && life->state == LIFE_FINISHING;
+}
+
 int life_on_made(struct life *life, const struct life_input *input)
 {
     int joined = life->state != LIFE_PLANNING;
@@ -45,6 +51,7 @@ int life_on_done(struct life *life, const struct life_input *input)
     }
     life->verdict = (struct life_verdict){0, 0, ""}; /* that a peer was gone is no matter now */
     life->has_saved = input->saves;
+    end_own(life);
     return LIFE_TAKEN;
 }
 
@@ -67,6 +74,7 @@ int life_on_failed(struct life *life, const struct life_input *input)
         return LIFE_STALE;
     }
     life_judge(&life->verdict, input, 0);
+    end_own(life);
     return LIFE_TAKEN;
 }
 

@@ -217,6 +217,14 @@ static struct life_input input_of(const struct agent_order *order)
     return input;
 }
 
+/* `msctl run` gives up, whose scheduler cannot be started again: with the workers goes all that was
+ * trained. Elsewhere the job goes on when its scheduler is back. */
+static int leaves_alone(struct worker *worker, const struct agent_order *order)
+{
+    return order->kind == AGENT_LEAVE && worker->cfg->mode == WORKER_RUN &&
+           agent_is_away(worker->agent);
+}
+
 /* For agent_config.on_order: agent's thread. */
 static int on_order(void *arg, const struct agent_order *order)
 {
@@ -225,6 +233,7 @@ static int on_order(void *arg, const struct agent_order *order)
         return worker_take_plan(worker, order->plan);
     }
     struct life_input input = input_of(order);
+    input.saves |= leaves_alone(worker, order);
     pthread_mutex_lock(&worker->lock);
     uint64_t job = worker->life.job;
     int answer = worker_apply(worker, &input, order->assign);

@@ -205,6 +205,77 @@ START_TEST(job_that_recovers_is_waited_for_without_limit)
 }
 END_TEST
 
+static const struct life_input leaves_alone = {.event = LIFE_LEAVE, .saves = 1};
+
+static struct life trains(uint64_t generation)
+{
+    struct life life = obeyed(generation);
+    ends(&life, LIFE_DO_JOIN, LIFE_MADE, 0, NULL);
+    order(&life, LIFE_START, generation, 0, NULL);
+    return life;
+}
+
+/* There is no scheduler whose last word could be waited for. */
+static void saves_and_ends(struct life *life)
+{
+    ck_assert_int_eq(ends(life, LIFE_DO_STOP, LIFE_DONE, 0, NULL), LIFE_TAKEN);
+    ck_assert_int_eq(life->verdict.code, 0);
+    finishes(life);
+    ck_assert_int_eq(life_duty(life), LIFE_DO_END);
+}
+
+START_TEST(who_leaves_while_there_is_no_scheduler_saves_first)
+{
+    struct life life = trains(3);
+    ck_assert_int_eq(life_apply(&life, &leaves_alone), LIFE_HOLD);
+    ends(&life, LIFE_DO_TRAIN, LIFE_PEER, MS_E_ABORTED, "given up");
+    ck_assert_int_eq(life_apply(&life, &leaves_alone), LIFE_TAKEN); /* once more */
+    saves_and_ends(&life);
+
+    life = trains(3); /* it holds already */
+    ends(&life, LIFE_DO_TRAIN, LIFE_PEER, MS_E_CLOSED, "rank 1 closed");
+    ck_assert_int_eq(life_apply(&life, &leaves_alone), LIFE_TAKEN);
+    saves_and_ends(&life);
+
+    life = trains(3); /* its trainer has not come back to the next round yet */
+    ck_assert_int_eq(assign_again(&life, 4, 2), LIFE_HOLD);
+    ck_assert_int_eq(life_apply(&life, &leaves_alone), LIFE_TAKEN);
+    comes_back_with(&life, LIFE_PEER, 3, MS_E_ABORTED);
+    ck_assert_uint_eq(life.generation, 4);
+    saves_and_ends(&life);
+
+    life = trains(3); /* or pulls */
+    ends(&life, LIFE_DO_TRAIN, LIFE_PEER, MS_E_CLOSED, "rank 1 closed");
+    assign_again(&life, 4, 2);
+    ck_assert_int_eq(life_apply(&life, &leaves_alone), LIFE_HOLD);
+    ends(&life, LIFE_DO_PULL, LIFE_PEER, MS_E_ABORTED, "given up");
+    saves_and_ends(&life);
+}
+END_TEST
+
+START_TEST(who_leaves_alone_and_cannot_save_ends_all_the_same)
+{
+    struct life life = trains(3);
+    life_apply(&life, &leaves_alone);
+    ends(&life, LIFE_DO_TRAIN, LIFE_PEER, MS_E_ABORTED, "given up");
+    ends(&life, LIFE_DO_STOP, LIFE_FAILED, MS_E_IO, "no space left");
+    ck_assert_int_eq(life.verdict.code, MS_E_IO);
+    finishes(&life);
+    ck_assert_int_eq(life_duty(&life), LIFE_DO_END);
+
+    life = trains(3); /* the last step was made before it heard */
+    life_apply(&life, &leaves_alone);
+    ends(&life, LIFE_DO_TRAIN, LIFE_DONE, 0, NULL);
+    finishes(&life);
+    ck_assert_int_eq(life_duty(&life), LIFE_DO_END);
+
+    life = obeyed(3); /* it holds nothing yet */
+    ck_assert_int_eq(life_apply(&life, &leaves_alone), LIFE_INTERRUPT);
+    finishes(&life);
+    ck_assert_int_eq(life_duty(&life), LIFE_DO_END);
+}
+END_TEST
+
 /* It is at its step's boundary: that is what it was asked to stop at. */
 START_TEST(who_holds_and_is_asked_to_stop_after_its_step_stops_there)
 {
@@ -384,6 +455,8 @@ int main(void)
     tcase_add_test(tc, newer_round_takes_the_place_of_the_one_that_is_kept);
     tcase_add_test(tc, job_that_recovers_is_waited_for_without_limit);
     tcase_add_test(tc, who_is_done_keeps_all_until_the_last_word);
+    tcase_add_test(tc, who_leaves_while_there_is_no_scheduler_saves_first);
+    tcase_add_test(tc, who_leaves_alone_and_cannot_save_ends_all_the_same);
     tcase_add_test(tc, who_holds_and_is_asked_to_stop_after_its_step_stops_there);
     tcase_add_test(tc, who_has_stopped_saves_after_its_end_if_it_is_asked_to);
     tcase_add_test(tc, who_has_saved_does_not_once_more);

@@ -2,6 +2,7 @@
  * and waits without limit */
 #include "tests/unit/worker_case.h"
 
+#include <glob.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -421,6 +422,16 @@ START_TEST(without_recovery_a_rank_that_lost_a_peer_ends_by_itself)
 }
 END_TEST
 
+static int is_there(const char *pattern)
+{
+    char path[128];
+    glob_t found;
+    snprintf(path, sizeof(path), "%s/%s", jobs_dir, pattern);
+    const int is = glob(path, 0, NULL, &found) == 0;
+    globfree(&found);
+    return is;
+}
+
 START_TEST(term_ends_a_rank_that_holds)
 {
     struct desk desk;
@@ -435,6 +446,36 @@ START_TEST(term_ends_a_rank_that_holds)
     ck_assert_int_eq(desk.done[0].code, MS_E_CANCELLED);
     ck_assert_int_ne(desk.done[0].leaving, 0);
     ends_with(&life, &desk, MS_E_CANCELLED);
+}
+END_TEST
+
+/* `msctl run` gives up: with its workers goes all that was trained. */
+START_TEST(term_without_a_scheduler_saves_what_is_held)
+{
+    static const char endless[] =
+        "{\"name\": \"x\", \"workers\": 1, \"network\": \"linear\", \"dataset\": {\"kind\": "
+        "\"nonlinear\", \"samples\": 64}, \"batch_size\": 16, \"epochs\": 1000000, \"loss\": "
+        "\"mse\", \"optimizer\": {\"kind\": \"sgd\", \"learning_rate\": 0.0001}, "
+        "\"checkpoint\": {\"directory\": \"kept\", \"every_steps\": 1000000}}";
+    struct desk desk;
+    struct life life = {.rc = 1};
+    begin_run(&life, &desk);
+    send_rank(&desk, 3, 1, endless);
+    until(&desk, desk.n_ready == 1);
+    send_start(&desk, 3);
+    until(&desk, desk.last_step > 10);
+    desk.refuse = MS_E_FOREIGN; /* it is away: whoever is in its place knows nothing of the job */
+    ms_conn_destroy(desk.conn);
+    desk.conn = NULL;
+    until(&desk, desk.n_registers >= 3);
+
+    worker_leave();
+    ck_assert_int_eq(pthread_join(life.thread, NULL), 0);
+
+    ck_assert_msg(life.rc == 0, "%s", life.err.text);
+    ck_assert_int_eq(is_there("weights.safetensors"), 1);
+    ck_assert_int_eq(is_there("kept/*.json"), 1);
+    desk_shut(&desk);
 }
 END_TEST
 
@@ -567,6 +608,7 @@ int main(void)
     tcase_add_test(tc, rank_that_lacks_descriptors_for_a_round_keeps_its_state_and_says_so);
     tcase_add_test(tc, without_recovery_a_rank_that_lost_a_peer_ends_by_itself);
     tcase_add_test(tc, term_ends_a_rank_that_holds);
+    tcase_add_test(tc, term_without_a_scheduler_saves_what_is_held);
     tcase_add_test(tc, rank_that_waits_for_a_start_that_never_comes_stops_at_once);
     tcase_add_test(tc, rank_that_waits_for_its_peers_in_vain_stops_at_once);
     tcase_add_test(tc, rank_that_has_stopped_saves_if_it_is_asked_to_after_its_end);
