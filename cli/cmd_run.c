@@ -79,7 +79,12 @@ static void print_end(struct run *run)
     };
     int has_verdict = run->last != NULL && run->last->ended;
     if (cli->json && has_verdict) {
-        cli_json_print(cli->out, cli_summary_json(run->last->job, run->eval_name, &facts));
+        json_t *object = cli_summary_json(run->last->job, run->eval_name, &facts);
+        if (run->failed) { /* the job was cancelled because we gave up */
+            json_object_set_new(object, "exit_status",
+                                json_integer(ms_code_exit_status(run->err.code)));
+        }
+        cli_json_print(cli->out, object);
     } else if (cli->json) {
         print_failure(run, &facts);
     } else if (has_verdict) {

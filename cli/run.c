@@ -85,12 +85,22 @@ int run_job_ended(const struct run *run)
     return run->last != NULL && run->last->ended;
 }
 
-void run_fail(struct run *run, const struct ms_err *err)
+int run_is_cut(const struct run *run)
+{
+    return run->signal != 0 || run->failed;
+}
+
+static void note_failure(struct run *run, const struct ms_err *err)
 {
     if (!run->failed) {
         run->failed = 1;
         run->err = *err;
     }
+}
+
+void run_fail(struct run *run, const struct ms_err *err)
+{
+    note_failure(run, err);
     run_stop(run, 0);
 }
 
@@ -125,9 +135,14 @@ static int send_watch(struct run *run, struct ms_err *err)
 static int send_cancel(struct run *run, struct ms_err *err)
 {
     Ms__Cancel request = MS__CANCEL__INIT;
-    char reason[64];
-    snprintf(reason, sizeof(reason), "msctl run got signal %d (%s)", run->signal,
-             strsignal(run->signal));
+    char reason[96];
+    if (run->signal != 0) {
+        snprintf(reason, sizeof(reason), "msctl run got signal %d (%s)", run->signal,
+                 strsignal(run->signal));
+    } else {
+        snprintf(reason, sizeof(reason), "msctl run gave up, for %s does not come back",
+                 run->given_up->name);
+    }
     request.job = run->job_id;
     request.at_step = 1;
     request.reason = reason;
@@ -139,7 +154,7 @@ static int send_cancel(struct run *run, struct ms_err *err)
 static int begin_watch(struct run *run, struct ms_err *err)
 {
     int rc = send_watch(run, err);
-    if (rc != MS_OK || run->signal == 0) {
+    if (rc != MS_OK || !run_is_cut(run)) {
         return rc;
     }
     run_timer_set(run, RUN_TIMER_CANCEL, CANCEL_MS);
@@ -304,24 +319,45 @@ static int talk(struct run *run, struct ms_err *err)
 
 /* ---- acting ---- */
 
+/* The step in hand, or that at which the ranks hold, is the last: by the next connection where
+ * there is none now. False: there is no scheduler any more who could be told. */
+static int cut(struct run *run)
+{
+    struct ms_err why = {0, ""};
+    run_timer_set(run, RUN_TIMER_CANCEL, CANCEL_MS);
+    const int is_sent = run->cli->client != NULL &&
+                        client_get_state(run->cli->client) == CLIENT_OPEN &&
+                        send_cancel(run, &why) == MS_OK;
+    return is_sent || (run->job.recovery && run_has_scheduler(run));
+}
+
+/* Without a scheduler TERM has the same done. */
+void run_give_up(struct run *run, const struct child *child, const struct ms_err *err)
+{
+    const int has_more = !run_is_cut(run) && run->job.recovery && run->stage == RUN_TRAINING &&
+                         !run_job_ended(run) && run_workers_alive(run) > 0;
+    note_failure(run, err);
+    run->given_up = run->given_up != NULL ? run->given_up : child;
+    if (has_more) {
+        cli_display_note(&run->display,
+                         "gives up: the workers save what they hold first, where they can");
+    }
+    if (!has_more || !cut(run)) {
+        run_stop(run, 0);
+    }
+}
+
 static void on_first_signal(struct run *run)
 {
     char text[128];
-    struct ms_err err = {0, ""};
     snprintf(text, sizeof(text), "got %s: the job ends after its step; once more kills it",
              run->signal == SIGINT ? "Ctrl-C" : strsignal(run->signal));
     cli_display_note(&run->display, text);
     if (run->job_id == 0) {
         run_stop(run, 0); /* there is no job yet that could lose anything */
-        return;
-    }
-    run_timer_set(run, RUN_TIMER_CANCEL, CANCEL_MS);
-    if (client_get_state(run->cli->client) == CLIENT_OPEN && send_cancel(run, &err) == MS_OK) {
-        return;
-    }
-    if (!run->job.recovery || !run_has_scheduler(run)) {
+    } else if (!cut(run)) {
         run_stop(run, 0);
-    } /* else the next connection begins with it */
+    }
 }
 
 static void check_signals(struct run *run, int *seen)
@@ -358,9 +394,10 @@ static void check_job(struct run *run)
     }
     if (run->stage < RUN_STOPPING && run_job_ended(run) && !plan_is_awaited(run)) {
         int good = strcmp(run->last->job->state, MS_JOB_STATE_SUCCEEDED) == 0;
-        int at_step = run->n_signals == 1; /* they end by themselves, too */
+        int at_step = run->n_signals == 1 || run->failed; /* they end by themselves, too */
         run_stop(run, good || at_step ? RUN_LEAVE_MS : RUN_WORDS_MS);
     } else if (run->fired[RUN_TIMER_VERDICT] && run->stage < RUN_STOPPING) {
+        run->fired[RUN_TIMER_VERDICT] = 0;
         run_fail_dead(run);
     }
 }

@@ -45,6 +45,8 @@ enum {
     RUN_LEAVE_MS = 5000,          /* after a success workers end by themselves */
     RUN_WORDS_MS = 300,           /* after a failure survivors still write down why they end */
     RUN_TERM_MS = 500,            /* and may be in the middle of a long step */
+    /* ... or save what they hold; who hangs ends himself before */
+    RUN_SAVE_MS = MS_CANCEL_GRACE_MS + 2000,
     RUN_SCHEDULER_TERM_MS = 5000, /* closes its database */
     RUN_FROZEN_S = 10,            /* after the lease: who wakes up by himself has said so by then */
     RUN_UNHEARD_S = 60,           /* a process that was started has registered by then */
@@ -80,12 +82,14 @@ struct run {
                        not started again; -1 */
     int n_restarts;
     int stop_step;      /* run_stop.c */
+    int64_t term_ms;    /* ... that workers have between TERM and KILL */
     int stop_scheduler; /* workers are gone, its turn */
     int signal;         /* first one that came; 0: none */
     int n_signals;
     int has_dead; /* SIGCHLD came: who died is not reaped yet */
     int failed;   /* err says why: not the job's end but ours */
     struct ms_err err;
+    const struct child *given_up; /* because of whom */
 
     struct event *timers[RUN_TIMERS];
     int fired[RUN_TIMERS];
@@ -141,6 +145,10 @@ void run_frozen_take(struct run *run, uint16_t type, const ProtobufCMessage *msg
 
 void run_timer_set(struct run *run, enum run_timer timer, int64_t ms);
 void run_fail(struct run *run, const struct ms_err *err);
+/* Likewise because of a child; whoever holds the training saves it first. */
+void run_give_up(struct run *run, const struct child *child, const struct ms_err *err);
+/* Its job ends at the step, for a signal came or we gave up: nobody comes back to it. */
+int run_is_cut(const struct run *run);
 /* As far as the scheduler has said. */
 int run_job_ended(const struct run *run);
 

@@ -83,7 +83,7 @@ int run_start_children(struct run *run, struct ms_err *err)
  * the lowest of them save what it holds, and says when all is over. */
 static int others_save(const struct run *run)
 {
-    return run->job.recovery && run->signal != 0 && run_has_scheduler(run) &&
+    return run->job.recovery && run_is_cut(run) && run_has_scheduler(run) &&
            run_workers_alive(run) > 0;
 }
 
@@ -139,6 +139,10 @@ void run_fail_dead(struct run *run)
     char times[64] = "";
     char tail[4096];
     struct ms_err err = {0, ""};
+    if (run->failed) { /* that is said, and nobody saves any more */
+        run_stop(run, 0);
+        return;
+    }
     if (child->restart.alike > 1) {
         snprintf(times, sizeof(times), ", %d times without a step in between",
                  child->restart.alike);
@@ -157,5 +161,5 @@ void run_fail_dead(struct run *run)
                 strrchr(child->log, '/') + 1);
         cli_filter_write(&filter, run->cli->err, tail, strlen(tail), 1);
     }
-    run_fail(run, &err);
+    run_give_up(run, child, &err);
 }

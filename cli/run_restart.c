@@ -70,7 +70,7 @@ static void say_not_started(struct run *run, const struct child *child, const ch
 int run_needs(const struct run *run, size_t index)
 {
     return run->job.recovery && run->stage < RUN_STOPPING && !run_job_ended(run) &&
-           (index == 0 || run->signal == 0);
+           (index == 0 || !run_is_cut(run));
 }
 
 /* For the one that is due first. */
@@ -129,7 +129,7 @@ static void not_started(struct run *run, struct child *child, struct ms_err *err
     }
     ms_err_prefix(err, "%s could not be started, %d times in a row", child->name,
                   child->restart.alike);
-    run_fail(run, err);
+    run_give_up(run, child, err);
 }
 
 static void start_again(struct run *run, size_t index)

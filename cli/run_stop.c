@@ -46,7 +46,13 @@ static void set_step(struct run *run, enum stop_step step, int64_t ms)
 static void term_workers(struct run *run)
 {
     signal_workers(run, SIGTERM);
-    set_step(run, STOP_KILL_WORKERS, RUN_TERM_MS);
+    set_step(run, STOP_KILL_WORKERS, run->term_ms);
+}
+
+/* The job has not ended, and no scheduler sees to that: TERM is all that they hear. */
+static int may_save(const struct run *run)
+{
+    return run->job.recovery && run->stage == RUN_TRAINING && !run_job_ended(run);
 }
 
 void run_stop(struct run *run, int64_t grace_ms)
@@ -54,6 +60,7 @@ void run_stop(struct run *run, int64_t grace_ms)
     if (run->stage >= RUN_STOPPING) {
         return;
     }
+    run->term_ms = may_save(run) ? RUN_SAVE_MS : RUN_TERM_MS;
     run->stage = RUN_STOPPING;
     if (grace_ms > 0) {
         term_spare_workers(run);

@@ -76,7 +76,7 @@ done
 ok "which says how often it tried" logged dying "worker 2 was killed by signal 9 (Killed) while the cluster formed, 8 times without a step in between"
 
 # ---- a worker that cannot be started
-start barred "$MSCTL" run -n 2 --run-dir "$T/barred" "$T/long.yaml"
+start barred "$MSCTL" run -n 2 --set 'checkpoint={directory: ckpt, every_steps: 1000000}' --run-dir "$T/barred" "$T/long.yaml"
 ok "one trains" wait_for 120 trains barred 200
 rm "$T/barred/worker_1.log"
 mkdir "$T/barred/worker_1.log"
@@ -87,6 +87,22 @@ ok "the later it is tried, the later again" wait_for 60 logged barred "$barred; 
 ok "the scheduler's log tells it" grep -q 'run.restarts child="\?worker 1.*Is a directory' "$T/barred/scheduler.log"
 ok "and then the run fails" status 1 reap barred
 ok "for that reason" logged barred "msctl: worker 1 could not be started, 7 times in a row: the log of the worker 1: cannot open"
+ok "the worker that is left saved its weights" [ -s "$T/barred/weights.safetensors" ]
+ok "and a checkpoint, which is said" logged barred "barred/ckpt: the newest is of step"
+ok "and why the job ended" grep -q 'reason .*msctl run gave up, for worker 1 does not come back' "$T/barred.log"
+
+# ---- a scheduler that finds its database damaged: nobody is there who could tell the workers to save
+start ruined "$MSCTL" run -n 2 --set 'checkpoint={directory: ckpt, every_steps: 1000000}' --run-dir "$T/ruined" "$T/long.yaml"
+ok "one more trains" wait_for 120 trains ruined 200
+echo junk >"$T/ruined/scheduler.new"
+mv "$T/ruined/scheduler.new" "$T/ruined/scheduler.db"
+kill -KILL "$(children ruined msschedd)"
+ok "a scheduler without its database ends the run" status 1 reap ruined
+ok "which says that it ended once like that" grep -q "msctl: scheduler exited with status 78 before the job had ended; its log" "$T/ruined.log"
+ok "rank 0 saved its weights" [ -s "$T/ruined/weights.safetensors" ]
+ok "and a checkpoint, which is said" logged ruined "ruined/ckpt: the newest is of step"
+step=$(sed -n 's/.*the newest is of step //p' "$T/ruined.log" | tr -d ,)
+ok "of the step of its last line" same "$step" "$(grep -c '"step":' "$T/ruined/metrics.jsonl")"
 
 # ---- Ctrl-C while it waits for its time
 MSCHED_MSWORKER=$T/dying start cut "$MSCTL" run --run-dir "$T/cut" "$T/job.yaml"

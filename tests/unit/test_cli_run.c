@@ -669,6 +669,60 @@ START_TEST(without_recovery_a_worker_that_died_ends_a_cancelled_run)
 }
 END_TEST
 
+static void give_up(struct run *run, size_t index)
+{
+    struct ms_err err = {0, ""};
+    ms_fail(&err, MS_E_FAILED, "%zu does not come back", index);
+    run_give_up(run, &run->children[index], &err);
+}
+
+START_TEST(who_gives_up_has_the_scheduler_end_the_job_at_its_step)
+{
+    static struct run run;
+    struct cli cli;
+    begin_run(&run, &cli);
+    murder(&run, 1);
+    ck_assert_int_eq(child_reap(&run.children[1]), 1);
+
+    give_up(&run, 1);
+
+    ck_assert_int_eq(run.failed, 1);
+    ck_assert_int_eq(run.stage, RUN_TRAINING); /* it is told by the next connection */
+    ck_assert_int_ne(evtimer_pending(run.timers[RUN_TIMER_CANCEL], NULL), 0);
+    ck_assert_int_eq(run_needs(&run, 0), 1);
+    ck_assert_int_eq(run_needs(&run, 2), 0);
+    run.first_dead = 0; /* and then that is gone for good, too */
+    run_fail_dead(&run);
+    ck_assert_int_eq(run.stage, RUN_STOPPING);
+    ck_assert_str_eq(run.err.text, "1 does not come back");
+    end_run(&run);
+}
+END_TEST
+
+START_TEST(who_gives_up_without_a_scheduler_leaves_workers_the_time_to_save)
+{
+    static struct run run;
+    struct cli cli;
+    begin_run(&run, &cli);
+    murder(&run, 0);
+    ck_assert_int_eq(child_reap(&run.children[0]), 1);
+
+    give_up(&run, 0);
+
+    ck_assert_int_eq(run.stage, RUN_STOPPING);
+    ck_assert_int_eq(run.children[1].sent, SIGTERM);
+    ck_assert_int_eq(run.term_ms, RUN_SAVE_MS);
+    end_run(&run);
+
+    begin_run(&run, &cli); /* nothing was trained yet */
+    run.stage = RUN_FORMING;
+    give_up(&run, 0);
+    ck_assert_int_eq(run.stage, RUN_STOPPING);
+    ck_assert_int_eq(run.term_ms, RUN_TERM_MS);
+    end_run(&run);
+}
+END_TEST
+
 START_TEST(who_dies_is_started_again_though_nobody_reads_the_schedulers_log)
 {
     static struct run run;
@@ -977,6 +1031,8 @@ int main(void)
     tcase_add_test(tc, a_cancel_is_not_cut_short_while_somebody_is_left_who_can_save);
     tcase_add_test(tc, without_recovery_a_worker_that_died_ends_a_cancelled_run);
     tcase_add_test(tc, a_worker_that_cannot_be_started_is_named_with_the_cause_and_ends_the_run);
+    tcase_add_test(tc, who_gives_up_has_the_scheduler_end_the_job_at_its_step);
+    tcase_add_test(tc, who_gives_up_without_a_scheduler_leaves_workers_the_time_to_save);
     tcase_add_test(tc, who_dies_is_started_again_though_nobody_reads_the_schedulers_log);
     tcase_add_test(tc, who_trains_is_of_use);
     tcase_add_test(tc, a_worker_that_lives_and_is_lost_is_killed_and_started_again);
