@@ -1,6 +1,7 @@
 /* lines.c - a file of lines that grows, and is one process's at a time */
 #include "libworker/train/lines.h"
 
+#include "proto/file_write.h"
 #include "proto/folder.h"
 #include "proto/limits.h"
 
@@ -77,6 +78,14 @@ static int copy(int from, int to, const char *path, off_t whole, struct ms_err *
     return rc;
 }
 
+/* Else a power cut may leave the name of a file without its bytes, and the old one is gone. */
+static int sync_lines(int fd, const char *path, struct ms_err *err)
+{
+    return fsync(fd) == 0 || errno == EINVAL /* it has no such thing */
+               ? 0
+               : ms_fail_errno(err, MS_E_IO, "cannot write %s", path);
+}
+
 static int is_taken(int fd, const char *path)
 {
     return access(path, F_OK) == 0 && !ms_name_leads_to(AT_FDCWD, path, 0, fd);
@@ -96,6 +105,7 @@ int lines_make_anew(int fd, const char *path, off_t whole, struct ms_err *err)
     }
     int rc = reserve(new_fd, path, whole, err);
     rc = rc == 0 ? copy(fd, new_fd, path, whole, err) : rc;
+    rc = rc == 0 ? sync_lines(new_fd, path, err) : rc;
     if (rc == 0 && rename(anew, path) != 0) {
         rc = ms_fail_errno(err, MS_E_IO, "cannot replace %s", path);
     }
@@ -104,5 +114,6 @@ int lines_make_anew(int fd, const char *path, off_t whole, struct ms_err *err)
         (void)unlink(anew);
         return rc;
     }
+    (void)ms_folder_sync(path, NULL); /* the old name, with all lines, comes back at worst */
     return new_fd;
 }

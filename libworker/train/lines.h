@@ -17,10 +17,10 @@
  * ours. From where file is. Returns the bytes of the file until its last newline; MS_E_IO. */
 off_t lines_read(FILE *file, void (*on_line)(void *arg, const char *line), void *arg);
 
-/* A file of the first whole bytes of fd, which can be read, takes path, to be read and appended to.
- * Returns its descriptor; fd stays open. 0: another process has made path anew since, and fd is
- * what nobody reads. MS_E_IO, where nothing has changed: no room among others, and that before
- * anything is copied. */
+/* A file of the first whole bytes of fd, which can be read, takes path, once it is on the disk, to
+ * be read and appended to. Returns its descriptor; fd stays open. 0: another process has made path
+ * anew since, and fd is what nobody reads. MS_E_IO, where nothing has changed: no room among
+ * others, and that before anything is copied. */
 int lines_make_anew(int fd, const char *path, off_t whole, struct ms_err *err);
 
 #endif
