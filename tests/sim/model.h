@@ -80,6 +80,7 @@ struct m_conn {
     bool replaced;    /* its process has registered over another one: it has to be closed */
     bool false_stamp; /* brought with Register: nobody was ever told it */
     bool registering; /* Register has had no answer */
+    bool succeeds;    /* ... and another process of its node was there: it gets its place */
     uint32_t register_id;
     struct m_node asked; /* what it says that it is */
     struct m_hold claim;

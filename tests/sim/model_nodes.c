@@ -87,6 +87,7 @@ void m_on_register(struct model *m, struct m_conn *conn, const Ms__Register *msg
     asked->level = msg->level;
     asked->pid = msg->pid;
     conn->registering = true;
+    conn->succeeds = now != NULL && now->conn != 0 && strcmp(now->owner, asked->owner) == 0;
     conn->register_id = m->event->id;
     conn->claim = (struct m_hold){msg->job, msg->generation, msg->rank};
     conn->claim_runs = msg->running;
@@ -410,8 +411,9 @@ void m_judge_registered(struct model *m, struct m_conn *conn, const Ms__Register
     conn->registering = false;
     m_judge_stamp(m, conn->asked.id, &msg->stamp);
     if (conn->false_stamp || is_taken(m, &conn->asked) || is_named_wrongly(m, &conn->asked) ||
-        is_one_too_many(m, &conn->asked, false) || conn->asked.incarnation == 0 ||
-        conn->asked.id[0] == '\0' || (m_node_of(m, conn) != NULL && m_node_of(m, conn) != node) ||
+        (!conn->succeeds && is_one_too_many(m, &conn->asked, false)) ||
+        conn->asked.incarnation == 0 || conn->asked.id[0] == '\0' ||
+        (m_node_of(m, conn) != NULL && m_node_of(m, conn) != node) ||
         (node != NULL && node->conn != 0 && strcmp(node->owner, conn->asked.owner) != 0) ||
         is_another_process(node, conn) || !is_reachable(&conn->asked)) {
         sim_fail(m->w, "model: node %s was accepted from %s, and must not be", conn->asked.id,
