@@ -254,6 +254,37 @@ int child_was_killed(const struct child *child)
     return child->is_over && WIFSIGNALED(child->status) && WTERMSIG(child->status) != child->sent;
 }
 
+/* What the kernel says of it behind a key of /proc/PID/status that is among the first lines. */
+static long status_of(pid_t pid, const char *key, char *ret_letter)
+{
+    char path[64];
+    char text[1024];
+    snprintf(path, sizeof(path), "/proc/%ld/status", (long)pid);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd >= 0 ? read(fd, text, sizeof(text) - 1) : -1;
+    if (fd >= 0) {
+        close(fd);
+    }
+    text[n > 0 ? n : 0] = '\0';
+    const char *at = strstr(text, key);
+    at = at != NULL ? at + strlen(key) : "";
+    *ret_letter = at[strspn(at, "\t ")];
+    return strtol(at, NULL, 10);
+}
+
+long child_tracer(const struct child *child)
+{
+    char letter = '\0';
+    return status_of(child->pid, "\nTracerPid:", &letter);
+}
+
+int child_waits_for_disk(const struct child *child)
+{
+    char letter = '\0';
+    (void)status_of(child->pid, "\nState:", &letter);
+    return letter == 'D';
+}
+
 const char *child_status_text(const struct child *child, char *buf, size_t size)
 {
     if (WIFSIGNALED(child->status)) {

@@ -48,6 +48,11 @@ void child_signal(struct child *child, int number);
 /* 1 where a signal ended it that we did not send: somebody killed it, or it crashed. */
 int child_was_killed(const struct child *child);
 
+/* Who debugs it; 0: nobody, or it cannot be read. */
+long child_tracer(const struct child *child);
+/* 1 where a signal ends it only when a disk has answered. */
+int child_waits_for_disk(const struct child *child);
+
 /* "exited with status 1", "was killed by signal 9 (Killed)". */
 const char *child_status_text(const struct child *child, char *buf, size_t size);
 /* The last lines of its log, each behind "    | ", or "" where there are none. */

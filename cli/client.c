@@ -35,6 +35,7 @@ struct client {
     uint32_t last_id;
     struct frame *first, **last;
     size_t n_frames;
+    uint64_t heard;
 };
 
 struct client *client_create(struct event_base *base, const char *address, SSL_CTX *tls,
@@ -110,6 +111,7 @@ static void on_open(struct ms_conn *conn, void *arg)
     struct client *client = (struct client *)arg;
     (void)conn;
     close_dir(client);
+    client->heard++;
     client->state = CLIENT_OPEN;
 }
 
@@ -138,6 +140,7 @@ static void on_frame(struct ms_conn *conn, const struct ms_wire_header *head, co
     struct ms_err err = {0, ""};
     struct frame *frame = (struct frame *)calloc(1, sizeof(*frame));
     (void)conn;
+    client->heard++;
     int rc = frame != NULL ? ms_wire_unpack(head->type, bytes, head->length, &frame->msg, &err)
                            : ms_fail(&err, MS_E_NOMEM, "no memory for an answer");
     if (rc == MS_OK && client->n_frames >= CLIENT_INBOX_MAX) {
@@ -207,6 +210,11 @@ int client_wait_open(struct client *client, struct ms_err *err)
 enum client_state client_get_state(const struct client *client)
 {
     return client->state;
+}
+
+uint64_t client_heard(const struct client *client)
+{
+    return client->heard;
 }
 
 int client_reason(const struct client *client, struct ms_err *err)

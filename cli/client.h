@@ -41,6 +41,8 @@ int client_connect(struct client *client, struct ms_err *err);
 int client_wait_open(struct client *client, struct ms_err *err);
 
 enum client_state client_get_state(const struct client *client);
+/* Grows whenever the peer says something, the words that open a connection included. */
+uint64_t client_heard(const struct client *client);
 /* Why it is CLOSED. Returns its code. */
 int client_reason(const struct client *client, struct ms_err *err);
 

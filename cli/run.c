@@ -202,9 +202,11 @@ static void take_plan(struct run *run, uint16_t type, const ProtobufCMessage *ms
     }
 }
 
+/* Not for ever: it may have frozen with its last word. */
 static int plan_is_awaited(const struct run *run)
 {
-    return run->plan_id != 0 && client_get_state(run->cli->client) == CLIENT_OPEN;
+    return run->plan_id != 0 && client_get_state(run->cli->client) == CLIENT_OPEN &&
+           run->silent_s < RUN_SILENT_S;
 }
 
 static int take_update(struct run *run, ProtobufCMessage *msg, struct ms_err *err)
@@ -245,6 +247,11 @@ static int take_frame(struct run *run, uint32_t id, uint16_t type, ProtobufCMess
         ms_wire_free(msg);
         return MS_OK;
     }
+    if (id == run->probe_id) { /* whatever it is */
+        run->probe_id = 0;
+        ms_wire_free(msg);
+        return MS_OK;
+    }
     if (type == MS_MSG_JOB_UPDATE && id == run->watch_id) {
         return take_update(run, msg, err);
     }
@@ -261,8 +268,8 @@ static int take_frame(struct run *run, uint32_t id, uint16_t type, ProtobufCMess
 
 static int take_frames(struct run *run, struct ms_err *err)
 {
-    uint32_t *const ids[] = {&run->submit_id, &run->watch_id, &run->cancel_id, &run->plan_id,
-                             &run->nodes_id};
+    uint32_t *const ids[] = {&run->submit_id, &run->watch_id, &run->cancel_id,
+                             &run->plan_id,   &run->nodes_id, &run->probe_id};
     for (size_t i = 0; i < MS_ARRAY_SIZE(ids); i++) {
         uint16_t type = 0;
         ProtobufCMessage *msg = NULL;
@@ -289,6 +296,7 @@ static int reconnect(struct run *run, struct ms_err *err)
         struct ms_err why = {0, ""};
         run->fired[RUN_TIMER_RECONNECT] = 0;
         run->submit_id = run->watch_id = run->cancel_id = run->plan_id = run->nodes_id = 0;
+        run->probe_id = 0;
         (void)client_connect(client, &why); /* the client keeps why */
     } else if (!evtimer_pending(run->timers[RUN_TIMER_RECONNECT], NULL)) {
         run_timer_set(run, RUN_TIMER_RECONNECT, RECONNECT_MS);
@@ -420,6 +428,7 @@ void run_loop(struct run *run)
         check_job(run);
         run_restart_due(run);
         run_frozen_look(run);
+        run_silent_look(run);
         if (run->fired[RUN_TIMER_CANCEL]) {
             run_kill(run);
         }

@@ -36,6 +36,7 @@ enum run_timer {
     RUN_TIMER_CANCEL,    /* the step that a signal lets finish took too long */
     RUN_TIMER_RESTART,   /* a child that died is due */
     RUN_TIMER_FROZEN,    /* a second, while a worker lives whose rank is lost */
+    RUN_TIMER_SILENT,    /* a second, in which the scheduler may have been heard */
     RUN_TIMERS
 };
 
@@ -50,6 +51,8 @@ enum {
     RUN_SCHEDULER_TERM_MS = 5000, /* closes its database */
     RUN_FROZEN_S = 10,            /* after the lease: who wakes up by himself has said so by then */
     RUN_UNHEARD_S = 60,           /* a process that was started has registered by then */
+    RUN_SILENT_S = 10,            /* the scheduler: said, ... */
+    RUN_HUNG_S = 30,              /* ... and killed; below CLIENT_ANSWER_MS */
     RUN_SIGNALS = 3,
 };
 
@@ -69,6 +72,7 @@ struct run {
     uint32_t plan_id;    /* asked for the job's plan, for plan.txt; 0: there is no question */
     int plan_is_taken;   /* ... and was answered */
     uint32_t nodes_id;   /* asked for the nodes, by run_frozen.c; 0: there is no question */
+    uint32_t probe_id;   /* asked whether the scheduler is there, by run_silent.c; 0: it was not */
     Ms__JobUpdate *last; /* owned; NULL: none yet */
     struct cli_display display;
     char eval_name[CLI_EVAL_NAME_MAX];
@@ -77,6 +81,8 @@ struct run {
     double resumed_s;             /* of training until then */
     int64_t started_ms;
     int64_t lost_ms; /* since when there is no connection to the scheduler; 0: there is one */
+    uint64_t heard;  /* client_heard, a moment ago */
+    int silent_s;    /* of the scheduler, which lives */
 
     int first_dead; /* index of the child whose end was noticed first while needed, and that is
                        not started again; -1 */
@@ -142,6 +148,9 @@ int run_needs(const struct run *run, size_t index);
 void run_frozen_look(struct run *run);
 /* Its answer: kills those whose process it lost. */
 void run_frozen_take(struct run *run, uint16_t type, const ProtobufCMessage *msg);
+
+/* run_silent.c: counts the time in which the scheduler is not heard; says so, and kills it. */
+void run_silent_look(struct run *run);
 
 void run_timer_set(struct run *run, enum run_timer timer, int64_t ms);
 void run_fail(struct run *run, const struct ms_err *err);

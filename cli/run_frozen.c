@@ -13,10 +13,7 @@
 #include "cli/run.h"
 #include "proto/state_words.h"
 
-#include <fcntl.h>
-#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 enum { SECOND_MS = 1000 };
 
@@ -97,23 +94,6 @@ void run_frozen_look(struct run *run)
 
 /* ---- judging ---- */
 
-/* Who debugs it; 0: nobody, or it cannot be read. */
-static long tracer_of(pid_t pid)
-{
-    static const char key[] = "\nTracerPid:";
-    char path[64];
-    char text[1024]; /* it is among the first lines */
-    snprintf(path, sizeof(path), "/proc/%ld/status", (long)pid);
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    ssize_t n = fd >= 0 ? read(fd, text, sizeof(text) - 1) : -1;
-    if (fd >= 0) {
-        close(fd);
-    }
-    text[n > 0 ? n : 0] = '\0';
-    const char *at = strstr(text, key);
-    return at != NULL ? strtol(at + strlen(key), NULL, 10) : 0;
-}
-
 /* silent_ms 0: this scheduler never heard of it. */
 static void say(struct run *run, const struct child *child, uint64_t silent_ms, const char *what)
 {
@@ -152,7 +132,7 @@ static void leave_alone(struct run *run, struct child *child, uint64_t silent_ms
 static void judge(struct run *run, size_t index, uint64_t silent_ms)
 {
     struct child *child = &run->children[index];
-    const long tracer = tracer_of(child->pid);
+    const long tracer = child_tracer(child);
     if (tracer > 0 || !has_holder(run)) {
         leave_alone(run, child, silent_ms, tracer);
         return;

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# t2053-run-frozen.sh - what of msctl run lives and does not move: its workers, also over a restart of the scheduler
+# t2053-run-frozen.sh - what of msctl run lives and does not move: its workers, also over a restart of the scheduler, and it
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/train.sh"
 need "$MSCTL" "$MSSCHEDD" "$MSWORKER" python3
@@ -60,4 +60,30 @@ ok "awake it goes on" wait_for 120 logged only "rank 0 was lost; went on from st
 kill -INT "${pid_of[only]}"
 ok "INT ends it with 130" status 130 reap only
 ok "which saves" [ -s "$T/only/weights.safetensors" ]
+
+# ---- the scheduler: the training goes on without it, and its end is waited for
+sed 's/epochs: 1000000/epochs: 600/' "$T/long.yaml" >"$T/short.yaml"
+ok "a job trains undisturbed" run good "$T/short.yaml"
+start hung "$MSCTL" run --run-dir "$T/hung" "$T/short.yaml"
+ok "another one trains" wait_for 120 trains hung 200
+victim=$(children hung msschedd)
+kill -STOP "$victim"
+ok "that its scheduler does not answer is said, and what helps" \
+    wait_for 120 logged hung "scheduler (pid $victim) lives, but has not answered for 10 s: kill -CONT $victim wakes"
+ok "then it is killed" wait_for 120 logged hung "scheduler (pid $victim) has not answered for 30 s: it is killed"
+ok "and started again" wait_for 60 logged hung "scheduler (pid $victim) was killed by signal 9 (Killed): started again"
+ok "the job ends well" status 0 reap hung
+ok "with the same weights" same "$(digest good)" "$(digest hung)"
+start woken "$MSCTL" run --run-dir "$T/woken" "$T/long.yaml"
+ok "one more trains" wait_for 120 trains woken 200
+victim=$(children woken msschedd)
+kill -STOP "$victim"
+ok "that it does not answer is said" wait_for 120 logged woken "scheduler (pid $victim) lives, but has not answered for 10 s"
+kill -CONT "$victim"
+ok "and that it does" wait_for 60 logged woken "scheduler (pid $victim) answers again"
+kill -STOP "$victim"
+kill -INT "${pid_of[woken]}"
+ok "Ctrl-C with one that does not answer ends with 130" status 130 reap woken
+ok "for the next one was told" logged woken "scheduler (pid $victim) was killed by signal 9 (Killed): started again"
+ok "which saves" [ -s "$T/woken/weights.safetensors" ]
 finish

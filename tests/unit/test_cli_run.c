@@ -969,6 +969,78 @@ START_TEST(nobody_is_killed_who_would_not_be_started_again)
 }
 END_TEST
 
+/* A scheduler that lives and says nothing for so many seconds, of which we live all. */
+static void be_silent(struct run *run, int seconds)
+{
+    for (int i = 0; i < seconds; i++) {
+        run->fired[RUN_TIMER_SILENT] = 1;
+        run_silent_look(run);
+    }
+}
+
+START_TEST(a_scheduler_that_does_not_answer_is_killed_and_started_again)
+{
+    static struct run run;
+    struct cli cli;
+    begin_run(&run, &cli);
+    run_silent_look(&run);
+    ck_assert_int_ne(evtimer_pending(run.timers[RUN_TIMER_SILENT], NULL), 0);
+    be_silent(&run, RUN_HUNG_S - 1);
+    for (int i = 0; i < 100; i++) { /* other things happen meanwhile, or nothing for a long time */
+        run_silent_look(&run);
+    }
+    ck_assert_int_eq(run.silent_s, RUN_HUNG_S - 1);
+    ck_assert_int_eq(run.children[0].sent, 0);
+
+    be_silent(&run, 1);
+
+    ck_assert_int_eq(run.children[0].sent, SIGKILL);
+    siginfo_t info;
+    ck_assert_int_eq(waitid(P_PID, (id_t)run.children[0].pid, &info, WEXITED | WNOWAIT), 0);
+    run_reap(&run);
+    ck_assert_int_ne(run.children[0].restart.due_ms, 0);
+    be_silent(&run, 1);
+    ck_assert_int_eq(run.silent_s, 0);
+    end_run(&run);
+}
+END_TEST
+
+START_TEST(a_scheduler_that_is_heard_again_begins_anew)
+{
+    static struct run run;
+    struct cli cli;
+    begin_run(&run, &cli);
+    be_silent(&run, RUN_HUNG_S - 1);
+    run.heard = 7; /* as if client_heard had been other than it is now */
+
+    be_silent(&run, 1);
+
+    ck_assert_int_eq(run.silent_s, 0);
+    be_silent(&run, RUN_HUNG_S - 1);
+    ck_assert_int_eq(run.children[0].sent, 0);
+    end_run(&run);
+}
+END_TEST
+
+START_TEST(a_scheduler_that_is_debugged_or_would_not_be_started_again_is_not_killed)
+{
+    static struct run run;
+    struct cli cli;
+    begin_run(&run, &cli);
+    run.job.recovery = 0;
+    be_silent(&run, 2 * RUN_HUNG_S);
+    ck_assert_int_eq(run.children[0].sent, 0);
+    run.job.recovery = 1;
+    ck_assert_int_eq(ptrace(PTRACE_SEIZE, run.children[0].pid, NULL, NULL), 0);
+    ck_assert_int_eq((int)child_tracer(&run.children[0]), (int)getpid());
+
+    be_silent(&run, 2 * RUN_HUNG_S);
+
+    ck_assert_int_eq(run.children[0].sent, 0);
+    end_run(&run);
+}
+END_TEST
+
 /* ---- metrics ---- */
 
 START_TEST(metrics_are_steps_and_nothing_else)
@@ -1041,6 +1113,9 @@ int main(void)
     tcase_add_test(tc, who_may_be_the_last_that_holds_the_training_is_not_killed);
     tcase_add_test(tc, who_is_debugged_is_not_killed);
     tcase_add_test(tc, nobody_is_killed_who_would_not_be_started_again);
+    tcase_add_test(tc, a_scheduler_that_does_not_answer_is_killed_and_started_again);
+    tcase_add_test(tc, a_scheduler_that_is_heard_again_begins_anew);
+    tcase_add_test(tc, a_scheduler_that_is_debugged_or_would_not_be_started_again_is_not_killed);
     tcase_add_test(tc, metrics_are_steps_and_nothing_else);
     suite_add_tcase(suite, tc);
     return test_run(suite);
