@@ -10,6 +10,7 @@
 #include "cli/rank_notes.h"
 #include "cli/table.h"
 #include "cli/weights.h"
+#include "proto/state_words.h"
 
 #include <math.h>
 #include <string.h>
