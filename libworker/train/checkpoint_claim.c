@@ -172,8 +172,19 @@ static int open_lock(const struct checkpoint_claim *claim)
     return fd < 0 && errno == EACCES ? open(path, O_RDONLY | flags) : fd; /* another user's */
 }
 
+/* The folder may have been taken away with it, and be somebody's by now. */
+static void drop_lost_lock(struct checkpoint_claim *claim)
+{
+    if (claim->lock_fd >= 0 && !is_named(claim, claim->lock_fd)) {
+        close(claim->lock_fd);
+        claim->lock_fd = -1;
+        claim->is_alone = 0;
+    }
+}
+
 static int take_lock(struct checkpoint_claim *claim, struct ms_err *err)
 {
+    drop_lost_lock(claim);
     for (int i = 0; claim->lock_fd < 0 && i < LOCK_TRIES; i++) {
         int fd = open_lock(claim);
         if (fd < 0 && (errno == EISDIR || errno == ELOOP || errno == ENXIO)) {

@@ -19,9 +19,10 @@ void checkpoint_claim_init(struct checkpoint_claim *claim, const char *folder, c
                            const struct checkpoint_manifest *who);
 void checkpoint_claim_fini(struct checkpoint_claim *claim); /* lets the lock go */
 
-/* May be called again, and tries what failed before. Where the file system has no locks, or an
- * older process of this job has not let go, what lies there decides alone. MS_E_REFUSED: they are
- * another training's, or another process of one writes them; says whose, and what to write. */
+/* May be called again, and tries what failed before, or was taken away with the folder. Where the
+ * file system has no locks, or an older process of this job has not let go, what lies there decides
+ * alone. MS_E_REFUSED: they are another training's, or another process of one writes them; says
+ * whose, and what to write. */
 int checkpoint_claim_take(struct checkpoint_claim *claim, struct ms_err *err);
 /* After it: may the checkpoint of that manifest be written? MS_E_REFUSED: another's has the name.
  */

@@ -415,6 +415,54 @@ START_TEST(an_older_process_of_the_job_keeps_nobody_out)
 }
 END_TEST
 
+/* Somebody tidies up, and the lock goes with the folder. */
+static void remove_folder(void)
+{
+    char path[256];
+    snprintf(path, sizeof(path), "%s/.msched-lock-x", folder);
+    ck_assert_int_eq(unlink(path), 0);
+    ck_assert_int_eq(rmdir(folder), 0);
+}
+
+START_TEST(who_writes_on_where_its_folder_was_removed_holds_the_lock_again)
+{
+    struct job job;
+    make_job(&job, "first", NULL, 5, 5);
+    struct train *train = begin(&job, CHECKPOINT_CASE_TAG);
+    remove_folder();
+
+    checkpoint_case_go(train);
+
+    ck_assert(is_there("x-20.json") && is_there(".msched-lock-x"));
+    is_refused(&job, ANOTHER_TAG, "(job first) writes checkpoints x-* there now");
+    train_destroy(train);
+    ck_assert(!is_there(".msched-lock-x"));
+}
+END_TEST
+
+START_TEST(who_came_where_the_folder_was_removed_is_not_written_over)
+{
+    struct job job;
+    struct job second;
+    make_job(&job, "first", NULL, 5, 5);
+    make_job(&second, "second", NULL, 5, 5);
+    struct train *train = begin(&job, CHECKPOINT_CASE_TAG);
+    remove_folder();
+    struct train *other = begin(&second, ANOTHER_TAG);
+    case_notes[0] = '\0';
+
+    checkpoint_case_go(train);
+
+    ck_assert(!is_there("x-5.json") && !is_there("x-20.json"));
+    ck_assert_ptr_nonnull(strstr(case_notes, "(job second) writes checkpoints x-* there now"));
+    train_destroy(train);
+    ck_assert(is_there(".msched-lock-x"));
+    checkpoint_case_go(other);
+    ck_assert(is_there("x-20.json"));
+    train_destroy(other);
+}
+END_TEST
+
 static void make_lock(const char *text)
 {
     char path[256];
@@ -558,6 +606,8 @@ int main(void)
     tcase_add_loop_test(tc, what_is_no_file_in_the_place_of_the_lock_is_refused, 0, 2);
     tcase_add_loop_test(tc, of_two_that_live_the_second_is_refused_until_the_first_ends, 0, 2);
     tcase_add_test(tc, an_older_process_of_the_job_keeps_nobody_out);
+    tcase_add_test(tc, who_writes_on_where_its_folder_was_removed_holds_the_lock_again);
+    tcase_add_test(tc, who_came_where_the_folder_was_removed_is_not_written_over);
     tcase_add_test(tc, a_lock_whose_holder_was_killed_is_none);
     tcase_add_test(tc, one_that_came_meanwhile_is_left_as_it_is);
     tcase_add_test(tc, who_takes_over_where_anothers_lie_trains_on);
