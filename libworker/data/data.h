@@ -108,7 +108,6 @@ struct data_identity {
  * while a loader reads. */
 int data_identify(struct data_source *source, struct data_identity *ret, struct ms_err *err);
 int data_identity_is_same(const struct data_identity *a, const struct data_identity *b);
-void data_identity_hex(const struct data_identity *identity, char ret[2 * DATA_SUM_BYTES + 1]);
 
 /* Were the files whole that records were read from? What is packed has a checksum behind its last
  * byte: who has not come to it reads on to there now (47 MB: 0.2 s, on a thread of this host in

@@ -2,7 +2,6 @@
 #include "libworker/data/source.h"
 #include "proto/macros.h"
 
-#include <stdio.h>
 #include <string.h>
 
 _Static_assert((int)DATA_SUM_BYTES == (int)SUM_BYTES, "an identity holds a sum");
@@ -79,11 +78,4 @@ int data_identify(struct data_source *source, struct data_identity *ret, struct 
 int data_identity_is_same(const struct data_identity *a, const struct data_identity *b)
 {
     return a->rows == b->rows && memcmp(a->sum, b->sum, sizeof(a->sum)) == 0;
-}
-
-void data_identity_hex(const struct data_identity *identity, char ret[2 * DATA_SUM_BYTES + 1])
-{
-    for (size_t i = 0; i < DATA_SUM_BYTES; i++) {
-        snprintf(ret + 2 * i, 3, "%02x", identity->sum[i]);
-    }
 }

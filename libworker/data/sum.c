@@ -47,13 +47,18 @@ void sum_bytes(const struct sum *s, uint8_t ret[SUM_BYTES])
     memcpy(ret, canonical.digest, SUM_BYTES);
 }
 
+void sum_bytes_hex(const uint8_t bytes[SUM_BYTES], char ret[SUM_HEX])
+{
+    for (size_t i = 0; i < SUM_BYTES; i++) {
+        snprintf(ret + 2 * i, 3, "%02x", bytes[i]);
+    }
+}
+
 void sum_hex(const struct sum *s, char ret[SUM_HEX])
 {
     uint8_t bytes[SUM_BYTES];
     sum_bytes(s, bytes);
-    for (size_t i = 0; i < SUM_BYTES; i++) {
-        snprintf(ret + 2 * i, 3, "%02x", bytes[i]);
-    }
+    sum_bytes_hex(bytes, ret);
 }
 
 static int add_file(struct sum *s, int fd, char *piece, uint64_t *ret_size)

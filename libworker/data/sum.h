@@ -17,6 +17,7 @@ void sum_add(struct sum *s, const void *bytes, size_t size);
 /* Of what was added until now, as `xxhsum -H2` prints it. */
 void sum_hex(const struct sum *s, char ret[SUM_HEX]);
 void sum_bytes(const struct sum *s, uint8_t ret[SUM_BYTES]); /* the same, not as text */
+void sum_bytes_hex(const uint8_t bytes[SUM_BYTES], char ret[SUM_HEX]);
 
 /* Of an open file, from its first byte to its last; its size. path names it in errors. */
 int sum_file(int fd, const char *path, uint64_t *ret_size, char ret[SUM_HEX], struct ms_err *err);

@@ -4,6 +4,7 @@
  * The first start, a newcomer, a survivor and a training that goes on from a checkpoint are one
  * agreement: a mesh stands, everybody says what he holds, and all come to the same step. */
 #include "libworker/data/path.h"
+#include "libworker/data/sum.h"
 #include "libworker/train/state.h"
 #include "libworker/train/train_impl.h"
 #include "proto/clock.h"
@@ -230,29 +231,22 @@ static int check_steps(const struct place *places, int world, int source, struct
     return 0;
 }
 
-static const char *format_digest(const struct place *place, char buf[2 * MS_STATE_DIGEST_LEN + 1])
-{
-    for (int i = 0; i < MS_STATE_DIGEST_LEN; i++) {
-        snprintf(buf + 2 * i, 3, "%02x", place->digest[i]);
-    }
-    return buf;
-}
-
 static int check_pair(const struct place *places, int a, int b, struct ms_err *err)
 {
-    char text_a[2 * MS_STATE_DIGEST_LEN + 1];
-    char text_b[2 * MS_STATE_DIGEST_LEN + 1];
+    char text_a[SUM_HEX];
+    char text_b[SUM_HEX];
     const int is_pair =
         !places[a].is_fresh && !places[b].is_fresh && places[a].step == places[b].step;
     if (!is_pair || memcmp(places[a].digest, places[b].digest, sizeof(places[a].digest)) == 0) {
         return 0;
     }
+    sum_bytes_hex(places[a].digest, text_a);
+    sum_bytes_hex(places[b].digest, text_b);
     return ms_fail(err, MS_E_FAILED,
                    "rank %d and rank %d are at step %" PRIu64
                    ", and their weights differ (digests %s and %s): a processor or the memory of "
                    "one of their hosts is not sound; test both before the job begins again",
-                   a, b, places[a].step, format_digest(&places[a], text_a),
-                   format_digest(&places[b], text_b));
+                   a, b, places[a].step, text_a, text_b);
 }
 
 /* The first rank of its step, by which the others are judged; itself, where there is none before.

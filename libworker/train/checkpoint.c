@@ -4,6 +4,7 @@
 #include "libworker/data/allowed.h"
 #include "libworker/train/checkpoint_impl.h"
 #include "libworker/train/checkpoint_writer.h"
+#include "libworker/train/state.h"
 #include "libworker/train/train_impl.h"
 #include "proto/clock.h"
 
@@ -60,7 +61,7 @@ static int writes(const struct train *train)
 
 uint64_t checkpoint_spare_bytes(const struct train *train)
 {
-    return writes(train) ? checkpoint_writer_bytes(train->replica) : 0;
+    return writes(train) ? state_bytes(train->replica) : 0;
 }
 
 int checkpoint_open(struct train *train, struct ms_err *err)

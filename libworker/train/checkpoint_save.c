@@ -419,7 +419,7 @@ static int describe_job(struct checkpoint_save *save, struct ms_err *err)
     checkpoint_save_descend(save, cfg->first_tag);
     snprintf(m->plan_sha256, sizeof(m->plan_sha256), "%s", cfg->plan_sha256);
     m->samples = cfg->dataset.rows;
-    data_identity_hex(&cfg->dataset, m->samples_sum);
+    sum_bytes_hex(cfg->dataset.sum, m->samples_sum);
     m->job = checkpoint_job_text(cfg->job);
     m->plan = strdup(cfg->plan);
     if (m->job == NULL || m->plan == NULL) {

@@ -105,15 +105,6 @@ void checkpoint_state_fini(struct checkpoint_state *state)
     memset(state, 0, sizeof(*state));
 }
 
-uint64_t checkpoint_state_bytes(const struct checkpoint_state *state)
-{
-    uint64_t bytes = 0;
-    for (int i = 0; i < state->n_buffers; i++) {
-        bytes += state->bytes[i];
-    }
-    return bytes;
-}
-
 /* ---- saving ---- */
 
 int checkpoint_state_save(const struct checkpoint_state *state, struct plan_layout *layout,

@@ -30,7 +30,6 @@ struct checkpoint_state {
 int checkpoint_state_init(struct checkpoint_state *state, const struct replica *replica,
                           const struct job_optimizer *optimizer, struct ms_err *err);
 void checkpoint_state_fini(struct checkpoint_state *state);
-uint64_t checkpoint_state_bytes(const struct checkpoint_state *state); /* of all buffers */
 
 /* Writes the file of the state in buffers, which are laid out as replica_state's. layout is of the
  * thread that calls; tag: of the job that began the training. ret: what is in the file. */

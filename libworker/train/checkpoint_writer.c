@@ -205,17 +205,6 @@ int checkpoint_writer_words(struct checkpoint_writer *writer, char *ret, size_t 
 
 /* ---- its life ---- */
 
-uint64_t checkpoint_writer_bytes(const struct replica *replica)
-{
-    const void *unused = NULL;
-    uint64_t sum = 0;
-    size_t bytes = 0;
-    for (int i = 0; replica_view_state(replica, i, &unused, &bytes); i++) {
-        sum += bytes;
-    }
-    return sum;
-}
-
 static int start_thread(struct checkpoint_writer *w, struct ms_err *err)
 {
     int rc = 0;

@@ -56,7 +56,4 @@ uint64_t checkpoint_writer_saved(struct checkpoint_writer *writer);
 /* What there is to say since the last call; 0: nothing. */
 int checkpoint_writer_words(struct checkpoint_writer *writer, char *ret, size_t size);
 
-/* Of memory that the spare copy takes. */
-uint64_t checkpoint_writer_bytes(const struct replica *replica);
-
 #endif

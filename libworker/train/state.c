@@ -1,10 +1,12 @@
 /* state.c - what a rank holds of the training: its digest, and the way from one rank to others */
 #include "libworker/train/state.h"
 
+#include "libworker/data/sum.h"
 #include "libworker/host/memory.h"
 
 #include <string.h>
-#include <xxhash.h>
+
+_Static_assert((int)MS_STATE_DIGEST_LEN == (int)SUM_BYTES, "a state's digest is a sum");
 
 enum {
     BUFFERS_MAX = 2 + OPTIMIZER_SLOTS_MAX,
@@ -47,19 +49,16 @@ uint64_t state_bytes(const struct replica *replica)
 static int digest(const struct buffers *all, uint64_t step, uint8_t ret[MS_STATE_DIGEST_LEN],
                   struct ms_err *err)
 {
-    XXH3_state_t *sum = XXH3_createState();
+    struct sum *sum = sum_create();
     if (sum == NULL) {
         return ms_fail(err, MS_E_NOMEM, "no memory for the digest of a state");
     }
-    XXH3_128bits_reset(sum);
-    XXH3_128bits_update(sum, &step, sizeof(step));
+    sum_add(sum, &step, sizeof(step));
     for (int i = 0; i < all->n; i++) {
-        XXH3_128bits_update(sum, all->at[i], all->bytes[i]);
+        sum_add(sum, all->at[i], all->bytes[i]);
     }
-    XXH128_canonical_t bytes;
-    XXH128_canonicalFromHash(&bytes, XXH3_128bits_digest(sum));
-    XXH3_freeState(sum);
-    memcpy(ret, bytes.digest, MS_STATE_DIGEST_LEN);
+    sum_bytes(sum, ret);
+    sum_destroy(sum);
     return 0;
 }
 
