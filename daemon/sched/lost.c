@@ -95,7 +95,9 @@ void run_complain(struct sched *s, struct run *run, uint32_t rank, uint32_t by, 
                   const char *text)
 {
     struct complaint *complaint = &run->complaint;
-    if (complaint->made) {
+    const bool is_first_hand = complaint->made && by == rank && complaint->rank == rank &&
+                               complaint->by != rank && recover_is_on(s, run->job);
+    if (complaint->made && !is_first_hand) {
         return;
     }
     complaint->made = true;
@@ -103,7 +105,9 @@ void run_complain(struct sched *s, struct run *run, uint32_t rank, uint32_t by, 
     complaint->by = by;
     complaint->code = code;
     ms_text_copy(complaint->text, sizeof(complaint->text), text);
-    timer_arm(s, &complaint->timer, TIMER_COMPLAINT, after_ms(s, MS_BLAME_MS));
+    if (!is_first_hand) { /* what others say of it was about the same */
+        timer_arm(s, &complaint->timer, TIMER_COMPLAINT, after_ms(s, MS_BLAME_MS));
+    }
     watch_stir(s, run->job);
 }
 

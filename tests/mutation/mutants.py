@@ -701,6 +701,8 @@ MUTANTS = [
      "a link is cut once here; a_link_that_was_good_for_a_step_is_tried_again of test_sched_rounds finds it"),
     ("link_end_tries_again", C + "recover.c", "mend->unreached = 0; run_mend(run, by)->must_move = true;", "mend->unreached = 0;",
      "both ends stay where they do not reach each other"),
+    ("own_word_comes_last", C + "lost.c", "if (complaint->made && !is_first_hand) {", "if (complaint->made) {",
+     "a newcomer is given up for what a rank that holds the state is short of"),
     ("missing_and_blamed_stays", C + "lost.c", "is_missing ? FAULT_MISSING : FAULT_COMPLAINT", "FAULT_COMPLAINT",
      "a rank that is waited for is lost twice"),
     ("unreached_comes_first", C + "vacant.c", "if (is_unreached(run, rank, node) || has_stumbled(s, run, node)) { return 0; }", "if (has_stumbled(s, run, node)) { return 0; }",

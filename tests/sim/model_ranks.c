@@ -67,6 +67,8 @@ static void complain(struct model *m, struct m_job *job, uint32_t rank, uint32_t
         job->blamed_by = by;
         job->blame_at = m->mono;
         job->blame_stretch = m->stretch;
+    } else if (by == rank && job->blamed == rank && m_is_recoverable(m, job)) {
+        job->blamed_by = by; /* what it says of itself is first hand */
     }
 }
 

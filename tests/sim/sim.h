@@ -183,6 +183,7 @@ struct sim_node {
     int64_t peer_until;       /* it waits for its peers; SIM_FOREVER: for none */
     int64_t notice_at;        /* it learns that a peer is gone: this one */
     uint32_t notice, accused; /* accused: it told of that one, and holds */
+    uint32_t n_short;         /* so often this process has had too little for a mesh */
     enum ms_state_from state_from;
     uint32_t state_rank;
     int64_t wake_at; /* it hangs until then; SIM_FOREVER: it never wakes */

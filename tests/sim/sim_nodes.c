@@ -165,6 +165,7 @@ static void node_start(struct world *w, struct sim_node *node)
 {
     node->alive = true;
     node->incarnation = sim_random(w) | 1;
+    node->n_short = 0;
     node->epoch++;
     node->generation_max = 0;
     node->lease_ms = w->lease_ms;

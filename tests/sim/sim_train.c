@@ -16,7 +16,7 @@
 
 typedef unsigned long long ull;
 
-enum { RESTARTS_MS = 200 };
+enum { RESTARTS_MS = 200, SHORT = 0x5407 };
 
 enum { STEPS_LEAST = 2, STEPS_MORE = 7, CHECKPOINT_STEPS = 2, POLL_MS = 400 };
 
@@ -186,13 +186,11 @@ static void agree(struct world *w, struct sim_generation *mesh)
 /* ---- peers that are gone ------------------------------------------------------------------------
  */
 
-static void hold(struct world *w, struct sim_node *node, uint32_t peer)
+static void hold_for(struct world *w, struct sim_node *node, uint32_t peer, int code)
 {
-    bool is_seen = sim_chance(w, 30);
-    mesh_leave(w, node, is_seen);
     node->phase = SIM_COMPUTES;
-    node->accused = sim_chance(w, 5) ? node->rank : peer; /* its own reason */
-    node_tell(node, LIFE_PEER, MS_E_CLOSED);
+    node->accused = peer;
+    node_tell(node, LIFE_PEER, code);
     node->work_at = SIM_FOREVER;
     if (life_duty(&node->life) == LIFE_DO_STOP) { /* nobody has to hear why */
         node->work_at = w->now + (int64_t)sim_below(w, 100);
@@ -203,6 +201,30 @@ static void hold(struct world *w, struct sim_node *node, uint32_t peer)
             node_report(w, node, node->accused);
         }
     }
+}
+
+static void hold(struct world *w, struct sim_node *node, uint32_t peer)
+{
+    bool is_seen = sim_chance(w, 30);
+    mesh_leave(w, node, is_seen);
+    peer = sim_chance(w, 5) ? node->rank : peer; /* its own reason */
+    hold_for(w, node, peer, MS_E_CLOSED);
+}
+
+/* A survivor has too little memory, or too few descriptors, for the new mesh: for a while, or for
+ * good. The others see it go. */
+static bool is_short(struct world *w, struct sim_node *node)
+{
+    const uint64_t drawn = ms_rng_mix(w->seed ^ (node->incarnation + SHORT));
+    const uint32_t times = drawn % 8 == 0 ? 1 + (uint32_t)(drawn >> 8) % (2 * MS_RESTARTS_MAX) : 0;
+    if (w->now >= w->faults_end || w->chaos == 0 || node->life.state != LIFE_PULLING ||
+        node->n_short >= times) {
+        return false;
+    }
+    node->n_short++;
+    mesh_leave(w, node, true);
+    hold_for(w, node, node->rank, MS_E_NOMEM);
+    return true;
 }
 
 /* Who restarts one worker of a job restarts the next one, too, when that hears of the first; over a
@@ -292,7 +314,7 @@ static void join(struct world *w, struct sim_node *node)
         mesh_join(w, node);
     }
     struct sim_generation *mesh = mesh_of(w, node);
-    if (mesh == NULL) {
+    if (mesh == NULL || (!mesh->stands && is_short(w, node))) {
         return;
     }
     bool is_new = !mesh->stands && mesh_stands(w, mesh);

@@ -80,6 +80,28 @@ START_TEST(who_came_back_with_its_state_is_not_given_up_for_a_newcomer)
 }
 END_TEST
 
+/* It is short of memory for the mesh; the newcomer hears that it has gone, and is the first who
+ * says so. */
+START_TEST(what_a_rank_says_of_its_own_mesh_comes_before_what_others_say)
+{
+    running(3);
+    fix_close(conns[2]);
+    conns[2] = fix_register("w2", 20);
+    for (uint64_t generation = 2; generation < 4; generation++) {
+        peer_report(generation, 2, 0);
+        peer_report(generation, 0, 0);
+        peer_report(generation, 1, 0);
+        fix_pass(MS_BLAME_MS);
+        ck_assert_ptr_null(fix_heard(conns[2], MS_MSG_STOP));
+        if (generation == 2) {
+            assigned(0, 3);
+        }
+    }
+    ck_assert_ptr_nonnull(fix_heard(conns[0], MS_MSG_STOP));
+    fix_job_is(1, "RECOVERING", "rank 0 (node w0) reports: it does not answer");
+}
+END_TEST
+
 START_TEST(the_process_that_died_is_known_before_who_complains)
 {
     running(2);
@@ -822,6 +844,7 @@ int main(void)
     tcase_add_test(t, a_rank_whose_mesh_ended_for_its_own_reason_tries_again);
     tcase_add_test(t, who_alone_holds_the_state_is_not_given_up_while_it_has_tries);
     tcase_add_test(t, who_came_back_with_its_state_is_not_given_up_for_a_newcomer);
+    tcase_add_test(t, what_a_rank_says_of_its_own_mesh_comes_before_what_others_say);
     tcase_add_test(t, the_process_that_died_is_known_before_who_complains);
     tcase_add_test(t, what_a_rank_says_of_itself_ends_the_job);
     tcase_add_test(t, a_process_that_leaves_loses_its_rank_only);
