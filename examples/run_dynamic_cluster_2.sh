@@ -7,10 +7,7 @@
 set -eu
 # shellcheck source=examples/run_dynamic_cluster_common.sh
 . "$(dirname "$0")/run_dynamic_cluster_common.sh"
-# the programs: of the build tree around us or of MSCHED_BIN, else those in PATH
-build=${MSCHED_BIN:-$(dirname "$0")/../build}
-PATH=$build/daemon:$build/libworker:${MSCHED_BIN:+$MSCHED_BIN:}$PATH
-command -v msworker >/dev/null || { echo "$0: msworker is not in $build and not in PATH" >&2; exit 1; }
+find_programs msworker
 export MS_SCHED_HOST=${1:?the address of the first host}
 export MS_SCHED_PORT=${MS_SCHED_PORT:-8118}
 export MS_WORKER_NUM=${MS_WORKER_NUM:-8} # over both machines

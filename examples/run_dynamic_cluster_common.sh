@@ -1,5 +1,26 @@
-# run_dynamic_cluster_common.sh - what run_dynamic_cluster.sh, _1.sh and _2.sh share: their words about who has ended
+# run_dynamic_cluster_common.sh - what run_dynamic_cluster.sh, _1.sh and _2.sh share: where the programs are, and what
+# follows, in words too, when one of them has ended
 # shellcheck shell=bash
+
+# The programs: of the build tree around us or of MSCHED_BIN, else those in PATH.
+find_programs() { # PROGRAM...
+    local program build=${MSCHED_BIN:-$(dirname "$0")/../build}
+    PATH=$build/daemon:$build/libworker:${MSCHED_BIN:+$MSCHED_BIN:}$PATH
+    for program in "$@"; do
+        command -v "$program" >/dev/null || { echo "$0: $program is not in $build and not in PATH" >&2; exit 1; }
+    done
+}
+
+# It is there once it listens. If it has ended instead, the last line of its log has the reason.
+# shellcheck disable=SC2154 # scheduler, its pid, is of who calls
+await_scheduler() { # LOG
+    local i
+    for ((i = 0; i < 100; i++)); do
+        grep -q 'scheduler\.listen' "$1" && break
+        kill -0 "$scheduler" 2>/dev/null || { tail -n 1 "$1" >&2; wait "$scheduler"; }
+        sleep 0.1
+    done
+}
 
 # Who fails says why in the last line of its log; who was killed could not.
 tell() { # LOG STATUS
@@ -46,5 +67,42 @@ next_end() { # sets pid and ended
             return
         done
         sleep 0.2
+    done
+}
+
+# Until the job is over. The scheduler ends with it, with its status; but for workers that failed before they came to it,
+# it would wait MS_TOPO_TIMEOUT. Of the caller: scheduler, its pid; left, how many workers of this host have not ended;
+# logs[PID], of all of them; again[PID], what starts a worker again.
+# shellcheck disable=SC2034,SC2154
+supervise() { # ELSEWHERE: 1 where another machine has workers of the job, too; sets status
+    local log was_killed elsewhere=$1 failed=0
+    local others=0 # workers of an earlier start, which go on
+    status=
+    while [ -z "$status" ]; do
+        next_end
+        log=${logs[pid]}
+        unset "logs[$pid]"
+        if [ "$ended" -ne 0 ] && is_needless "$log" "$pid"; then
+            others=$((others + 1))
+            left=$((left - 1))
+            continue
+        fi
+        [ "$ended" -eq 0 ] || tell "$log" "$ended"
+        [ "$pid" = "$scheduler" ] || left=$((left - 1))
+        was_killed=0 # and somebody is left who holds the training
+        [ "$recovers" != 1 ] || [ "$ended" -le 128 ] || [ $((left + others + elsewhere)) -eq 0 ] || was_killed=1
+        if [ "$pid" = "$scheduler" ]; then
+            status=$ended
+            [ $was_killed -eq 0 ] || [ -z "${MS_RECOVERY_PATH:-}" ] ||
+                tell_again "the workers train on without their scheduler" "MS_ROLE=MS_SCHED $(command -v msschedd) >>device/scheduler.log 2>&1 &"
+            continue
+        fi
+        [ $was_killed -eq 0 ] || tell_again "the job waits for that rank" "${again[pid]}"
+        [ "$ended" -eq 0 ] || [ $((was_killed * elsewhere)) -eq 1 ] || failed=$ended
+        if [ "$left" -eq 0 ] && [ "$failed" -ne 0 ] && [ $others -eq 0 ]; then
+            kill "$scheduler" 2>/dev/null || true
+            wait "$scheduler" || true
+            status=$failed
+        fi
     done
 }
