@@ -129,6 +129,7 @@ static void not_started(struct run *run, struct child *child, struct ms_err *err
     }
     ms_err_prefix(err, "%s could not be started, %d times in a row", child->name,
                   child->restart.alike);
+    ms_err_recode(err, MS_E_FAILED);
     run_give_up(run, child, err);
 }
 

@@ -783,6 +783,7 @@ START_TEST(a_worker_that_cannot_be_started_is_named_with_the_cause_and_ends_the_
         run_restart_due(&run);
     }
     ck_assert_int_eq(run.failed, 1);
+    ck_assert_int_eq(run.err.code, MS_E_FAILED);
     ck_assert_ptr_nonnull(
         strstr(run.err.text, "worker 0 could not be started, 7 times in a row: "));
     ck_assert_ptr_nonnull(strstr(run.err.text, "worker_0.log: Is a directory"));
