@@ -3,10 +3,13 @@
 
 #include "cli/format.h"
 #include "cli/rank_notes.h"
+#include "cli/shell_word.h"
 #include "proto/text.h"
 
 #include <stdlib.h>
 #include <string.h>
+
+enum { DAMAGED_MAX = 8 }; /* their data are read: older ones are not looked at any more */
 
 /* Below the run directory, or wherever the job says. */
 static void name_folder(const struct cli_run_facts *facts, struct cli_checkpoints *ret)
@@ -45,18 +48,43 @@ static void find_first_tag(const struct cli_run_facts *facts, char ret[MS_JOB_TA
 
 enum whose { OTHERS, OF_TRAINING, OF_JOB };
 
-static enum whose whose(const struct cli_run_facts *facts, const char *first_tag, const char *path)
+/* How it is called decides nothing: what is damaged, or another training's, may be called alike. */
+static enum whose whose(const struct cli_run_facts *facts, const char *first_tag,
+                        const struct checkpoint_manifest *m)
+{
+    const char *tag = facts->tag != NULL ? facts->tag : "";
+    const int is_job = tag[0] != '\0' && strcmp(m->tag, tag) == 0;
+    const int is_training =
+        first_tag[0] != '\0' && strcmp(checkpoint_manifest_first_tag(m), first_tag) == 0;
+    return is_job ? OF_JOB : is_training ? OF_TRAINING : OTHERS;
+}
+
+static int is_found(const struct cli_checkpoints *found)
+{
+    return found->step > 0 || found->n_damaged == DAMAGED_MAX;
+}
+
+static void look_at(const struct cli_run_facts *facts, const char *first_tag,
+                    const struct checkpoint_entry *entry, struct cli_checkpoints *ret)
 {
     struct checkpoint_manifest m;
-    if (checkpoint_read(path, CHECKPOINT_OWN, &m, NULL) < 0) {
-        return OTHERS;
+    if (checkpoint_read(entry->path, CHECKPOINT_OWN, &m, NULL) < 0) {
+        return;
     }
-    const char *tag = facts->tag != NULL ? facts->tag : "";
-    const int is_job = tag[0] != '\0' && strcmp(m.tag, tag) == 0;
-    const int is_training =
-        first_tag[0] != '\0' && strcmp(checkpoint_manifest_first_tag(&m), first_tag) == 0;
+    const enum whose is = whose(facts, first_tag, &m);
+    if (is == OF_JOB && ret->own_step == 0) {
+        ret->own_step = entry->step;
+    }
+    if (is != OTHERS && !is_found(ret)) {
+        const int is_whole = checkpoint_verify(entry->path, CHECKPOINT_OWN, &m, NULL) == MS_OK;
+        if (is_whole) {
+            ret->step = entry->step;
+            memcpy(ret->newest, entry->path, sizeof(ret->newest));
+        } else if (ret->n_damaged++ == 0) {
+            ret->damaged_step = entry->step;
+        }
+    }
     checkpoint_manifest_fini(&m);
-    return is_job ? OF_JOB : is_training ? OF_TRAINING : OTHERS;
 }
 
 void cli_checkpoints_look(const struct cli_run_facts *facts, struct cli_checkpoints *ret)
@@ -72,14 +100,8 @@ void cli_checkpoints_look(const struct cli_run_facts *facts, struct cli_checkpoi
         return;
     }
     find_first_tag(facts, first_tag);
-    for (size_t i = 0; i < entries.n && ret->own_step == 0; i++) {
-        const struct checkpoint_entry *entry = &entries.entries[i];
-        const enum whose is = whose(facts, first_tag, entry->path);
-        if (is != OTHERS && ret->step == 0) {
-            ret->step = entry->step;
-            memcpy(ret->newest, entry->path, sizeof(ret->newest));
-        }
-        ret->own_step = is == OF_JOB ? entry->step : 0;
+    for (size_t i = 0; i < entries.n && !(is_found(ret) && ret->own_step > 0); i++) {
+        look_at(facts, first_tag, &entries.entries[i], ret);
     }
     checkpoint_entries_fini(&entries);
 }
@@ -96,30 +118,89 @@ static void print_trouble(FILE *out, const struct cli_run_facts *facts, int is_f
     fprintf(out, "  %-11s %s (rank 0's log)\n", is_first ? "checkpoints" : "", trouble);
 }
 
+/* A path as YAML has it, for --set. */
+static void put_key(FILE *out, const char *place)
+{
+    char *real = realpath(place, NULL);
+    char word[2 * CHECKPOINT_PATH_MAX];
+    const char *path = real != NULL ? real : place;
+    const int is_plain = strpbrk(path, " \"\\#,:[]{}&*!|>'%@`") == NULL;
+    size_t used = (size_t)snprintf(word, sizeof(word), "resume=%s", is_plain ? "" : "\"");
+    for (const char *c = path; *c != '\0' && used + 4 < sizeof(word); c++) {
+        if (!is_plain && (*c == '"' || *c == '\\')) {
+            word[used++] = '\\';
+        }
+        word[used++] = *c;
+    }
+    snprintf(word + used, sizeof(word) - used, "%s", is_plain ? "" : "\"");
+    cli_shell_word(out, word);
+    free(real);
+}
+
+static void print_again(FILE *out, const struct cli_run_facts *facts, const char *place)
+{
+    fputs("              go on with: msctl run ", out);
+    if (facts->again_by_key) {
+        fprintf(out, "%s --set ", facts->again);
+        put_key(out, place);
+    } else {
+        fputs("--resume ", out);
+        cli_shell_word(out, place);
+        fprintf(out, " %s", facts->again);
+    }
+    fputc('\n', out);
+}
+
+/* "that of step 300 is damaged", "2 are damaged, the newest of step 300" */
+static const char *damaged_words(char *dst, size_t size, const struct cli_checkpoints *found)
+{
+    char step[CLI_FORMAT_MAX];
+    cli_format_count(step, found->damaged_step);
+    if (found->n_damaged == 1) {
+        snprintf(dst, size, "that of step %s is damaged", step);
+    } else {
+        snprintf(dst, size, "%u are damaged, the newest of step %s", found->n_damaged, step);
+    }
+    return dst;
+}
+
+static void print_found(FILE *out, const struct cli_checkpoints *found)
+{
+    char step[CLI_FORMAT_MAX];
+    char damaged[96];
+    cli_format_count(step, found->step);
+    fprintf(out, "  checkpoints %s: ", found->folder);
+    if (found->n_damaged == 0) {
+        fprintf(out, "the newest is of step %s\n", step);
+    } else if (found->step > 0) {
+        fprintf(out, "the newest that is whole is of step %s (%s)\n", step,
+                damaged_words(damaged, sizeof(damaged), found));
+    } else {
+        fprintf(out, "%s; none is whole\n", damaged_words(damaged, sizeof(damaged), found));
+    }
+}
+
 void cli_checkpoints_print(FILE *out, const struct cli_run_facts *facts, int can_go_on)
 {
-    struct cli_checkpoints found;
-    char step[CLI_FORMAT_MAX];
-    cli_checkpoints_look(facts, &found);
-    if (found.step == 0) {
+    const struct cli_checkpoints *found = facts->saved;
+    if (found == NULL || (found->step == 0 && found->n_damaged == 0)) {
         print_trouble(out, facts, 1);
         return;
     }
-    fprintf(out, "  checkpoints %s: the newest is of step %s\n", found.folder,
-            cli_format_count(step, found.step));
+    print_found(out, found);
     print_trouble(out, facts, 0);
-    if (can_go_on) {
-        fprintf(out, "              go on with: msctl run --resume %s %s\n", found.place,
-                facts->again);
+    if (can_go_on && found->step > 0) {
+        print_again(out, facts, found->place);
+    } else if (can_go_on && facts->resumed_step > 0) { /* that one is whole: it was read */
+        print_again(out, facts, facts->job->resume);
     }
 }
 
 void cli_checkpoints_json(json_t *object, const struct cli_run_facts *facts)
 {
-    struct cli_checkpoints found;
-    cli_checkpoints_look(facts, &found);
-    json_object_set_new(object, "checkpoint",
-                        found.step > 0 ? json_string(found.newest) : json_null());
+    const struct cli_checkpoints *found = facts->saved;
+    const int is_there = found != NULL && found->step > 0;
+    json_object_set_new(object, "checkpoint", is_there ? json_string(found->newest) : json_null());
     json_object_set_new(object, "checkpoint_step",
-                        found.step > 0 ? json_integer((json_int_t)found.step) : json_null());
+                        is_there ? json_integer((json_int_t)found->step) : json_null());
 }

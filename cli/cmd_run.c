@@ -6,6 +6,7 @@
 #include "cli/plan_file.h"
 #include "cli/resume.h"
 #include "cli/run.h"
+#include "cli/shell_word.h"
 #include "cli/summary.h"
 #include "proto/clock.h"
 #include "proto/state_words.h"
@@ -68,15 +69,19 @@ static void print_end(struct run *run)
 {
     struct cli *cli = run->cli;
     double seconds = (double)(ms_mono_ms() - run->started_ms) / 1000;
-    const struct cli_run_facts facts = {
-        run->dir.shown,
-        seconds,
-        &run->job,
-        run->again,
-        run->resumed_step,
-        run->resumed_s,
-        run->last != NULL ? run->last->job->tag : "",
+    struct cli_checkpoints saved;
+    struct cli_run_facts facts = {
+        .run_dir = run->dir.shown,
+        .seconds = seconds,
+        .job = &run->job,
+        .again = run->again,
+        .again_by_key = run->again_by_key,
+        .resumed_step = run->resumed_step,
+        .resumed_s = run->resumed_s,
+        .tag = run->last != NULL ? run->last->job->tag : "",
     };
+    cli_checkpoints_look(&facts, &saved);
+    facts.saved = &saved;
     int has_verdict = run->last != NULL && run->last->ended;
     if (cli->json && has_verdict) {
         json_t *object = cli_summary_json(run->last->job, run->eval_name, &facts);
@@ -175,12 +180,39 @@ static int find_resume(struct run *run, const struct cli_args *args, struct ms_e
     return rc;
 }
 
-/* For who wants to go on: the file, and a word of what it was changed by. */
-static void note_again(struct run *run, const struct cli_args *args)
+/* A plan it needs not: the checkpoint brings it. The key resume is said with its new place. */
+static void put_options(FILE *out, const struct cli_args *args)
 {
-    const int is_changed = cli_has(args, "workers") || cli_has(args, "set");
-    snprintf(run->again, sizeof(run->again), "%s%s", args->words[0],
-             is_changed ? " (with the -n and --set of this run)" : "");
+    static const char key[] = "resume=";
+    const char *values[CLI_GIVEN_MAX];
+    const size_t n = cli_values(args, "set", values, CLI_GIVEN_MAX);
+    if (cli_has(args, "workers")) {
+        fputs("-n ", out);
+        cli_shell_word(out, cli_value(args, "workers"));
+        fputc(' ', out);
+    }
+    for (size_t i = 0; i < n; i++) {
+        if (strncmp(values[i], key, sizeof(key) - 1) != 0) {
+            fputs("--set ", out);
+            cli_shell_word(out, values[i]);
+            fputc(' ', out);
+        }
+    }
+}
+
+/* For who wants to go on: the file, and by what it was changed, to be copied. */
+static int note_again(struct run *run, const struct cli_args *args, struct ms_err *err)
+{
+    size_t size = 0;
+    FILE *out = open_memstream(&run->again, &size);
+    if (out != NULL) {
+        put_options(out, args);
+        cli_shell_word(out, args->words[0]);
+    }
+    run->again_by_key = run->job.resume[0] != '\0';
+    return out != NULL && fclose(out) == 0
+               ? MS_OK
+               : ms_fail(err, MS_E_NOMEM, "no memory for the words of this run");
 }
 
 /* A regression has no accuracy, whatever number stands in its place. */
@@ -195,7 +227,9 @@ static int prepare(struct run *run, const struct cli_args *args, struct ms_err *
         rc = cli_load_job(args, args->words[0], &run->job, err);
     }
     if (rc == MS_OK) {
-        note_again(run, args);
+        rc = note_again(run, args, err);
+    }
+    if (rc == MS_OK) {
         rc = run_dir_look(cli_value(args, "run-dir"), err);
     }
     if (rc == MS_OK) {

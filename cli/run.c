@@ -463,4 +463,5 @@ void run_end(struct run *run)
     }
     free(run->children);
     free(run->plan);
+    free(run->again);
 }

@@ -76,9 +76,10 @@ struct run {
     Ms__JobUpdate *last; /* owned; NULL: none yet */
     struct cli_display display;
     char eval_name[CLI_EVAL_NAME_MAX];
-    char again[MS_PATH_MAX + 64]; /* how the summary ends that says how to go on */
-    uint64_t resumed_step;        /* by --resume; 0: it begins with the first */
-    double resumed_s;             /* of training until then */
+    char *again;           /* what of this run a command has that goes on with it; owned */
+    int again_by_key;      /* ... with the key resume, as this one did, and not with --resume */
+    uint64_t resumed_step; /* by --resume; 0: it begins with the first */
+    double resumed_s;      /* of training until then */
     int64_t started_ms;
     int64_t lost_ms; /* since when there is no connection to the scheduler; 0: there is one */
     uint64_t heard;  /* client_heard, a moment ago */

@@ -132,10 +132,9 @@ static uint64_t later(uint64_t a, uint64_t b)
 static uint64_t last_step(const Ms__JobInfo *job, const struct cli_metrics *metrics,
                           const struct cli_run_facts *facts)
 {
-    struct cli_checkpoints saved;
-    cli_checkpoints_look(facts, &saved);
+    const uint64_t saved = facts != NULL && facts->saved != NULL ? facts->saved->own_step : 0;
     const uint64_t last = job != NULL ? later(job->steps, cli_progress_step(job)) : 0;
-    return later(later(last, saved.own_step), told_step(job, metrics));
+    return later(later(last, saved), told_step(job, metrics));
 }
 
 static int has_trained(const Ms__JobInfo *job, const struct cli_metrics *metrics,
@@ -231,11 +230,10 @@ static void print_saved(FILE *out, const char *path)
 /* Who stopped a run, or lost it, need not look for what there is not. */
 static void print_unsaved(FILE *out, const struct cli_run_facts *facts)
 {
-    struct cli_checkpoints found;
-    cli_checkpoints_look(facts, &found);
+    const int is_saved = facts->saved != NULL && facts->saved->step > 0;
     fprintf(out, "  not saved   the weights: %s\n",
-            found.step > 0 ? "what was trained after the newest checkpoint is lost"
-                           : "what was trained is lost");
+            is_saved ? "what was trained after the newest checkpoint is lost"
+                     : "what was trained is lost");
 }
 
 static int is_disk_full(const char *dir)

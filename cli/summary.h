@@ -8,15 +8,19 @@
 
 #include <jansson.h>
 
+struct cli_checkpoints;
+
 /* What msctl run knows beyond the JobInfo; NULL for jobs of others. */
 struct cli_run_facts {
     const char *run_dir;   /* as the user sees it */
     double seconds;        /* from the start of msctl */
     const struct job *job; /* NULL: unknown */
-    const char *again;     /* the job file, and what else stands behind `msctl run --resume DIR` */
+    const char *again; /* what of this run stands behind `msctl run --resume DIR`, for a shell */
+    int again_by_key;  /* ... or before `--set resume=DIR`, for the job has that key */
     uint64_t resumed_step; /* from which --resume went on; 0: from nothing */
     double resumed_s;      /* of training until then */
     const char *tag;       /* of the job, as its checkpoints have it; "", NULL: it has none yet */
+    const struct cli_checkpoints *saved; /* NULL: none */
 };
 
 /* Speed over the whole job: its samples by the time in which its steps ran, where metrics can be

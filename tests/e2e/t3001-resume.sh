@@ -162,6 +162,24 @@ for name in n1 a; do
     ok "$name ends with 0" status 0 stop $name
 done
 
+# ---- as the summary says it, word for word
+go_on() { # NAME: with the command that its summary has, into NAME-on
+    local words
+    words=$(sed -n "s/.*go on with: msctl run/--run-dir '${T//\//\\/}\/$1-on'/p" "$T/$1.log")
+    [ -n "$words" ] && eval "\"\$MSCTL\" run $words" >"$T/$1-on.out" 2>&1
+}
+begin changed -n 1 --set batch_size=16 --set "checkpoint={directory: '$T/shared $$', prefix: small, every_steps: 7}"
+ok "one that the command line changed is in its middle" wait_for 120 has_steps changed 20
+ok "TERM ends it with 143" status 143 stop changed TERM
+ok "its summary has all that" grep -qF "run --resume '$T/shared $$' -n 1 --set batch_size=16 --set 'checkpoint={dir" "$T/changed.log"
+ok "and goes on, as it stands there" go_on changed
+ok "from its last step" grep -q "resumes from step $(last_step changed) (epoch" "$T/changed-on.out"
+begin by-key --set "resume=$T/stopped" --set epochs=31
+ok "one that has the key is in its middle" wait_for 120 has_steps by-key "$(($(last_step stopped) + 5))"
+ok "TERM ends it with 143" status 143 stop by-key TERM
+ok "it goes on by the key" go_on by-key
+ok "to the end" [ "$(steps_of by-key-on | awk '{ print $1, $NF }')" = "$(($(newest by-key) + 1)) 310" ]
+
 # ---- one of them, and the job's own key
 one=$(find "$T/killed/ckpt" -name '*.json' | sort | head -n 1)
 ok "it goes on from any that is named" resume named "$one"

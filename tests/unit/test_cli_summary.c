@@ -2,14 +2,18 @@
  * files that are none */
 #include "cli/summary.h"
 
+#include "cli/checkpoints.h"
 #include "cli/eval_name.h"
 #include "cli/metrics.h"
+#include "cli/shell_word.h"
+#include "libworker/data/sum.h"
 #include "libworker/train/checkpoint_folder.h"
 #include "tests/test.h"
 
 #include <fcntl.h>
 #include <inttypes.h>
 #include <math.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -151,14 +155,28 @@ START_TEST(digest_of_weights_is_not_taken_for_the_sum_of_the_file)
 }
 END_TEST
 
+/* ... with what is saved. */
 static char *text_of(const struct cli_run_facts *facts)
 {
     char *text = NULL;
     size_t size = 0;
+    struct cli_checkpoints saved;
+    struct cli_run_facts all = *facts;
+    cli_checkpoints_look(facts, &saved);
+    all.saved = &saved;
     FILE *out = open_memstream(&text, &size);
-    cli_summary_print(out, 0, &job, NULL, facts);
+    cli_summary_print(out, 0, &job, NULL, &all);
     fclose(out);
     return text;
+}
+
+static json_t *object_of(const struct cli_run_facts *facts)
+{
+    struct cli_checkpoints saved;
+    struct cli_run_facts all = *facts;
+    cli_checkpoints_look(facts, &saved);
+    all.saved = &saved;
+    return cli_summary_json(&job, NULL, &all);
 }
 
 START_TEST(a_folder_in_the_place_of_the_weights_was_not_saved)
@@ -199,6 +217,18 @@ static void put(const char *dir, const char *name, const char *text, size_t size
     fclose(file);
 }
 
+static const char *sum_of_data(void)
+{
+    static char sum[SUM_HEX];
+    uint64_t size = 0;
+    const int fd = memfd_create("data", MFD_CLOEXEC);
+    ck_assert_int_ge(fd, 0);
+    ck_assert_int_eq(write(fd, "data", 4), 4);
+    ck_ms_ok(sum_file(fd, "data", &size, sum, err));
+    close(fd);
+    return sum;
+}
+
 /* A checkpoint of the job with that tag; first: that of the one that it was resumed from. */
 static void save(const char *dir, const char *prefix, uint64_t step, const char *tag,
                  const char *first)
@@ -217,7 +247,7 @@ static void save(const char *dir, const char *prefix, uint64_t step, const char 
     ms_sha256_hex(digest, m.job_sha256);
     ms_sha256(m.plan, strlen(m.plan), digest);
     ms_sha256_hex(digest, m.plan_sha256);
-    memset(m.data_sum, '0', sizeof(m.data_sum) - 1);
+    snprintf(m.data_sum, sizeof(m.data_sum), "%s", sum_of_data());
     snprintf(m.tag, sizeof(m.tag), "%s", tag);
     snprintf(m.first_tag, sizeof(m.first_tag), "%s", first);
     snprintf(m.data, sizeof(m.data), "%s-%" PRIu64 ".safetensors", prefix, step);
@@ -253,7 +283,7 @@ START_TEST(who_stopped_a_job_is_told_where_and_how_it_goes_on)
     progress.steps_total = 2000;
 
     char *text = text_of(&facts);
-    json_t *object = cli_summary_json(&job, NULL, &facts);
+    json_t *object = object_of(&facts);
 
     ck_assert_msg(strstr(text, "  steps       1,110 of 2,000\n") != NULL, "%s", text);
     snprintf(want, sizeof(want),
@@ -278,6 +308,111 @@ START_TEST(who_stopped_a_job_is_told_where_and_how_it_goes_on)
     json_decref(object);
     free(text);
     test_dir_remove(root);
+}
+END_TEST
+
+/* Its size is right, and no rank would go on from it. */
+static void damage(const char *dir, const char *name)
+{
+    put(dir, name, "dAta", 4);
+}
+
+START_TEST(what_is_damaged_is_not_what_one_goes_on_from)
+{
+    static struct job spec;
+    const char *root = test_dir_make();
+    struct cli_run_facts facts = {.run_dir = root,
+                                  .seconds = 1,
+                                  .job = &spec,
+                                  .again = "-n 2 job.yaml",
+                                  .tag = "ours",
+                                  .resumed_step = 30};
+    spec.has_checkpoint = 1;
+    snprintf(spec.checkpoint_directory, sizeof(spec.checkpoint_directory), "%s", root);
+    snprintf(spec.checkpoint_prefix, sizeof(spec.checkpoint_prefix), "small");
+    snprintf(spec.resume, sizeof(spec.resume), "/before/it's-30.json");
+    save(root, "small", 90, "ours", "");
+    save(root, "small", 100, "ours", "");
+    save(root, "small", 110, "ours", "");
+    damage(root, "small-110.safetensors");
+    job.state = (char *)"CANCELLED";
+    job.steps = 0;
+    progress.step = 0;
+
+    char *text = text_of(&facts);
+    ck_assert_msg(strstr(text, ": the newest that is whole is of step 100 (that of step 110 is "
+                               "damaged)\n              go on with: msctl run --resume /") != NULL,
+                  "%s", text);
+    ck_assert_msg(strstr(text, "  steps       110\n") != NULL, "%s", text);
+    free(text);
+
+    damage(root, "small-100.safetensors");
+    damage(root, "small-90.safetensors");
+    text = text_of(&facts);
+    ck_assert_msg(strstr(text, ": 3 are damaged, the newest of step 110; none is whole\n"
+                               "              go on with: msctl run --resume "
+                               "'/before/it'\\''s-30.json' -n 2 job.yaml\n") != NULL,
+                  "%s", text);
+    free(text);
+    json_t *object = object_of(&facts);
+    ck_assert(json_is_null(json_object_get(object, "checkpoint")));
+    json_decref(object);
+    facts.resumed_step = 0;
+    text = text_of(&facts);
+    ck_assert_msg(strstr(text, "go on with") == NULL, "%s", text);
+    free(text);
+    test_dir_remove(root);
+}
+END_TEST
+
+START_TEST(a_job_that_has_the_key_goes_on_by_the_key)
+{
+    static struct job spec;
+    const char *root = test_dir_make();
+    const struct cli_run_facts facts = {
+        .run_dir = root, .job = &spec, .again = "job.yaml", .again_by_key = 1, .tag = "ours"};
+    char want[400];
+    char folder[300];
+    snprintf(folder, sizeof(folder), "%s/it's: #1", root);
+    ck_assert_int_eq(mkdir(folder, 0755), 0);
+    spec.has_checkpoint = 1;
+    snprintf(spec.checkpoint_directory, sizeof(spec.checkpoint_directory), "%s", folder);
+    snprintf(spec.checkpoint_prefix, sizeof(spec.checkpoint_prefix), "small");
+    save(folder, "small", 90, "ours", "");
+    job.state = (char *)"CANCELLED";
+
+    char *text = text_of(&facts);
+
+    snprintf(want, sizeof(want),
+             "go on with: msctl run job.yaml --set 'resume=\"%s/it'\\''s: #1\"'\n", root);
+    ck_assert_msg(strstr(text, want) != NULL, "%s", text);
+    free(text);
+    test_dir_remove(root);
+}
+END_TEST
+
+START_TEST(words_are_quoted_for_a_shell)
+{
+    static const struct {
+        const char *text, *word;
+    } rows[] = {
+        {"optimizer.learning_rate=0.1", "optimizer.learning_rate=0.1"},
+        {"", "''"},
+        {"checkpoint={directory: ckpt}", "'checkpoint={directory: ckpt}'"},
+        {"it's $HOME", "'it'\\''s $HOME'"},
+        {"~/x", "'~/x'"},
+        {"a\033[2Jb", "'a'$'\\033''[2Jb'"},
+        {"gr\xc3\xbcn", "'gr\xc3\xbcn'"},
+    };
+    for (size_t i = 0; i < MS_ARRAY_SIZE(rows); i++) {
+        char *word = NULL;
+        size_t size = 0;
+        FILE *out = open_memstream(&word, &size);
+        cli_shell_word(out, rows[i].text);
+        fclose(out);
+        ck_assert_str_eq(word, rows[i].word);
+        free(word);
+    }
 }
 END_TEST
 
@@ -306,7 +441,7 @@ START_TEST(checkpoints_of_another_training_are_not_shown)
     job.steps = 0;
 
     char *text = text_of(&facts);
-    json_t *object = cli_summary_json(&job, NULL, &facts);
+    json_t *object = object_of(&facts);
 
     ck_assert_msg(strstr(text, "checkpoints") == NULL, "%s", text);
     ck_assert_msg(strstr(text, "go on with") == NULL, "%s", text);
@@ -603,7 +738,7 @@ START_TEST(time_of_a_resumed_job_is_told_apart_from_that_of_the_run)
         .run_dir = "/nonexistent", .seconds = 1, .resumed_step = 990, .resumed_s = 49.5};
 
     char *text = text_of(&facts);
-    json_t *object = cli_summary_json(&job, NULL, &facts);
+    json_t *object = object_of(&facts);
 
     ck_assert_int_eq(json_integer_value(json_object_get(object, "resumed_step")), 990);
     ck_assert_double_eq(json_real_value(json_object_get(object, "resumed_seconds")), 49.5);
@@ -695,6 +830,9 @@ int main(void)
     tcase_add_test(tc, digest_of_weights_is_not_taken_for_the_sum_of_the_file);
     tcase_add_test(tc, a_folder_in_the_place_of_the_weights_was_not_saved);
     tcase_add_test(tc, who_stopped_a_job_is_told_where_and_how_it_goes_on);
+    tcase_add_test(tc, what_is_damaged_is_not_what_one_goes_on_from);
+    tcase_add_test(tc, a_job_that_has_the_key_goes_on_by_the_key);
+    tcase_add_test(tc, words_are_quoted_for_a_shell);
     tcase_add_test(tc, checkpoints_of_another_training_are_not_shown);
     tcase_add_test(tc, those_of_the_training_that_was_resumed_are_shown);
     tcase_add_test(tc, a_fifo_in_the_place_of_a_log_holds_nobody);
