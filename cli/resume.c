@@ -3,6 +3,7 @@
 
 #include "libworker/data/data.h"
 #include "libworker/train/checkpoint_folder.h"
+#include "proto/text.h"
 
 #include <limits.h>
 #include <stdio.h>
@@ -14,24 +15,27 @@ struct search {
     char *job;                 /* what decides its bits */
     struct data_identity data; /* what its ranks will train on; no rows: not known here */
     int64_t steps_per_epoch;   /* ... with them; 0: not known */
-    struct ms_err first;       /* why the newest of them is not it */
+    struct ms_err only;        /* why the single one is not it: of more than one it is said */
     size_t n, n_damaged, n_others;
 };
 
-static void note(struct search *s, const struct ms_err *why)
-{
-    if (s->first.code == 0) {
-        s->first = *why;
-    }
-}
+enum { PLACE_MAX = 180 }; /* of a path in an error, which has more to say */
 
-/* Of a single one the refusal says it. */
 static void note_damaged(struct search *s, const struct ms_err *why, int is_last)
 {
     s->n_damaged++;
-    note(s, why);
+    s->only = *why;
     if (s->n > 1) {
         cli_say(s->cli, "%s%s", why->text, is_last ? "" : "; an older one is looked for");
+    }
+}
+
+/* Of many, those of a whole training say the same. */
+static void note_other(struct search *s, const struct ms_err *why)
+{
+    s->only = *why;
+    if (s->n > 1 && s->n_others++ == 0) {
+        cli_say(s->cli, "%s", why->text);
     }
 }
 
@@ -39,20 +43,21 @@ static void note_damaged(struct search *s, const struct ms_err *why, int is_last
 static int check_length(const struct job *job, const char *path,
                         const struct checkpoint_manifest *m, struct ms_err *err)
 {
+    char shown[PLACE_MAX];
     const uint64_t steps = (uint64_t)job->steps;
+    ms_text_end(shown, sizeof(shown), path);
     if (steps > 0 && m->step > steps) {
-        return ms_fail(
-            err, MS_E_REFUSED,
-            "--resume: %.200s is of step %llu, and this job ends with step %llu: give it "
-            "more steps, or name an older checkpoint",
-            path, (unsigned long long)m->step, (unsigned long long)steps);
+        return ms_fail(err, MS_E_REFUSED,
+                       "--resume: %s is of step %llu, and this job ends with step %llu: give it "
+                       "more steps, or name an older checkpoint",
+                       shown, (unsigned long long)m->step, (unsigned long long)steps);
     }
     return m->epoch <= job->epochs
                ? MS_OK
                : ms_fail(err, MS_E_REFUSED,
-                         "--resume: %.200s is of epoch %lld, and this job ends with epoch %lld: "
+                         "--resume: %s is of epoch %lld, and this job ends with epoch %lld: "
                          "give it more epochs, or name an older checkpoint",
-                         path, (long long)m->epoch, (long long)job->epochs);
+                         shown, (long long)m->epoch, (long long)job->epochs);
 }
 
 static int take(const char *path, struct checkpoint_manifest *m, struct resume_point *ret,
@@ -87,8 +92,7 @@ static int try_one(struct search *s, const struct job *job, const char *path, in
     if (checkpoint_job_compare(m.job, s->job, path, &why) < 0 ||
         (s->data.rows > 0 &&
          checkpoint_data_compare(&m, &s->data, s->steps_per_epoch, path, &why) < 0)) {
-        s->n_others++;
-        note(s, &why);
+        note_other(s, &why);
     } else if (check_length(job, path, &m, &why) < 0) {
         *err = why;
         rc = MS_E_REFUSED;
@@ -102,18 +106,61 @@ static int try_one(struct search *s, const struct job *job, const char *path, in
     return rc;
 }
 
-static int fail_none(const struct search *s, const char *place, struct ms_err *err)
+/* Where the runs of this job have theirs, if not in place: "" where nothing is there. */
+static const char *find_elsewhere(const struct job *job, const char *place,
+                                  char ret[CHECKPOINT_PATH_MAX])
 {
-    return s->n == 0   ? ms_fail(err, MS_E_REFUSED,
-                                 "no checkpoint in %.200s: no file called <prefix>-<step>.json, "
-                                   "nor in a folder there; a job writes some where it has the key "
-                                   "checkpoint",
-                                 place)
-           : s->n == 1 ? ms_fail(err, MS_E_REFUSED, "--resume: %.400s", s->first.text)
-                       : ms_fail(err, MS_E_REFUSED,
-                                 "none of the %zu checkpoints in %.80s can be resumed (%zu "
-                                 "damaged, %zu of other trainings); the newest: %.200s",
-                                 s->n, place, s->n_damaged, s->n_others, s->first.text);
+    struct checkpoint_entries entries = {NULL, 0};
+    const char *directory = job->checkpoint_directory;
+    ret[0] = '\0';
+    if (job->has_checkpoint) {
+        snprintf(ret, CHECKPOINT_PATH_MAX, "%s%s%s", directory[0] == '/' ? "" : place,
+                 directory[0] == '/' ? "" : "/", directory);
+        if (checkpoint_list(ret, NULL, &entries, NULL) < 0 || entries.n == 0) {
+            ret[0] = '\0';
+        }
+        checkpoint_entries_fini(&entries);
+    }
+    return ret;
+}
+
+/* A path that does not fit is named by its key: half of one helps nobody. */
+static int fail_empty(const struct job *job, const char *place, struct ms_err *err)
+{
+    char elsewhere[CHECKPOINT_PATH_MAX];
+    char shown[PLACE_MAX];
+    find_elsewhere(job, place, elsewhere);
+    if (elsewhere[0] != '\0') {
+        const int fits = strlen(elsewhere) < PLACE_MAX;
+        return ms_fail(err, MS_E_REFUSED,
+                       "no checkpoint in %s: this job writes its own elsewhere (key "
+                       "checkpoint.directory), and some are there: --resume %s",
+                       ms_text_end(shown, PLACE_MAX / 2, place),
+                       fits ? elsewhere : "with the path that it has");
+    }
+    return ms_fail(err, MS_E_REFUSED,
+                   "no checkpoint in %s: no file called <prefix>-<step>.json, nor in a folder "
+                   "there; a job writes some where it has the key checkpoint",
+                   ms_text_end(shown, sizeof(shown), place));
+}
+
+static int fail_none(const struct search *s, const struct job *job, const char *place,
+                     struct ms_err *err)
+{
+    char shown[PLACE_MAX];
+    if (s->n == 0) {
+        return fail_empty(job, place, err);
+    }
+    if (s->n == 1) {
+        return ms_fail(err, MS_E_REFUSED, "--resume: %.338s%s", s->only.text,
+                       s->n_damaged > 0 ? "; name another one, or begin anew" : "");
+    }
+    return ms_fail(err, MS_E_REFUSED,
+                   "none of the %zu checkpoints in %s can be resumed (%zu damaged, %zu of other "
+                   "trainings: see above); %s",
+                   s->n, ms_text_end(shown, sizeof(shown), place), s->n_damaged, s->n_others,
+                   s->n_others > 0 ? "give the job what those have, or begin anew"
+                                   : "name another place, or begin anew");
 }
 
 /* What is wrong with them the ranks say, who need them. */
@@ -161,7 +208,7 @@ int resume_find(const struct cli *cli, const char *place, const struct job *job,
     for (size_t i = 0; rc == 0 && i < s.n; i++) {
         rc = try_one(&s, job, entries.entries[i].path, i + 1 == s.n, ret, err);
     }
-    rc = rc == 0 ? fail_none(&s, place, err) : rc;
+    rc = rc == 0 ? fail_none(&s, job, place, err) : rc;
     checkpoint_entries_fini(&entries);
     free(s.job);
     return rc < 0 ? rc : MS_OK;

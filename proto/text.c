@@ -109,3 +109,34 @@ void ms_text_copy(char *dst, size_t size, const char *src)
     memcpy(dst, src, n);
     dst[n] = '\0';
 }
+
+static const char rest[] = "...";
+
+const char *ms_text_begin(char *dst, size_t size, const char *src)
+{
+    const size_t room = size - sizeof(rest);
+    if (strlen(src) < size) {
+        memcpy(dst, src, strlen(src) + 1);
+        return dst;
+    }
+    const size_t n = ms_text_whole(src, room);
+    memcpy(dst, src, n);
+    memcpy(dst + n, rest, sizeof(rest));
+    return dst;
+}
+
+const char *ms_text_end(char *dst, size_t size, const char *src)
+{
+    const size_t length = strlen(src);
+    if (length < size) {
+        memcpy(dst, src, length + 1);
+        return dst;
+    }
+    const char *at = src + length - (size - sizeof(rest));
+    while (((unsigned char)*at & 0xc0) == 0x80) { /* in the middle of a letter */
+        at++;
+    }
+    memcpy(dst, rest, sizeof(rest) - 1);
+    memcpy(dst + sizeof(rest) - 1, at, strlen(at) + 1);
+    return dst;
+}

@@ -39,5 +39,9 @@ size_t ms_text_whole(const char *text, size_t n);
 /* Copies what fits, up to a whole letter: half of one makes the whole message unsendable. size > 0;
  * dst ends with a NUL. */
 void ms_text_copy(char *dst, size_t size, const char *src);
+/* For a sentence whose end must not be cut: all of src, or what fits of its beginning, or of its
+ * end (the name of a file in its path), with "..." for the rest. size >= 8. Returns dst. */
+const char *ms_text_begin(char *dst, size_t size, const char *src);
+const char *ms_text_end(char *dst, size_t size, const char *src);
 
 #endif

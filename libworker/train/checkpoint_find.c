@@ -51,7 +51,7 @@ static void note_about(const struct search *s, const struct ms_err *why, const c
 {
     char text[MS_ERR_TEXT_MAX];
     if (!s->is_silent) {
-        snprintf(text, sizeof(text), "%.300s; %s", ms_err_text(why), what);
+        snprintf(text, sizeof(text), "%.338s; %s", ms_err_text(why), what);
         checkpoint_note(s->train, text);
     }
 }

@@ -1,13 +1,17 @@
 /* checkpoint_job.c - is it the same training? What of a job decides the bits, key by key */
 #include "libworker/data/json_text.h"
 #include "libworker/train/checkpoint_manifest.h"
+#include "proto/text.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { CANONICAL = JSON_SORT_KEYS | JSON_COMPACT | JSON_REAL_PRECISION(17), VALUE_MAX = 64 };
+enum { CANONICAL = JSON_SORT_KEYS | JSON_COMPACT | JSON_REAL_PRECISION(17) };
+/* A sentence with a path, a key and two values, and its next step, fits into an error and leaves
+ * room for words around it. */
+enum { ORIGIN_MAX = 100, KEY_MAX = 48, VALUE_MAX = 37 };
 
 /* All others do decide, those of later releases too. */
 static const char *const left_out[] = {"name",    "priority",       "epochs",   "steps",
@@ -90,21 +94,76 @@ static void find_difference(json_t *there, json_t *here, struct difference *d)
     find_in("", there, here, here, d);
 }
 
+static int go_into_list(struct difference *d)
+{
+    char key[sizeof(d->key)];
+    const size_t n = json_array_size(d->there);
+    size_t i = 0;
+    while (i < n && i < json_array_size(d->here) &&
+           json_equal(json_array_get(d->there, i), json_array_get(d->here, i))) {
+        i++;
+    }
+    snprintf(key, sizeof(key), "%.90s[%zu]", d->key, i);
+    note(d, key, json_array_get(d->there, i), json_array_get(d->here, i));
+    return 1;
+}
+
+static int go_into_object(struct difference *d, json_t *keys_of)
+{
+    const char *key = NULL;
+    json_t *unused = NULL;
+    json_object_foreach(keys_of, key, unused)
+    {
+        char full[sizeof(d->key)];
+        const json_t *a = json_object_get(d->there, key);
+        const json_t *b = json_object_get(d->here, key);
+        if (!json_equal(a, b)) {
+            snprintf(full, sizeof(full), "%.90s.%.30s", d->key, key);
+            note(d, full, a, b);
+            return 1;
+        }
+    }
+    return 0;
+}
+
+/* "transforms" says little where "transforms[1].random_crop.padding" is another one. */
+static void go_deeper(struct difference *d)
+{
+    int goes = 1;
+    while (goes) {
+        goes = json_is_array(d->there) && json_is_array(d->here) ? go_into_list(d)
+               : json_is_object(d->there) && json_is_object(d->here)
+                   ? go_into_object(d, (json_t *)d->there) || go_into_object(d, (json_t *)d->here)
+                   : 0;
+    }
+}
+
 static const char *show(const json_t *value, char buf[VALUE_MAX])
 {
     char *text = value != NULL
                      ? json_text(value, CANONICAL | JSON_ENCODE_ANY | JSON_ENSURE_ASCII, NULL)
                      : NULL;
-    snprintf(buf, VALUE_MAX, "%.60s", text != NULL ? text : "none");
+    ms_text_begin(buf, VALUE_MAX, text != NULL ? text : "none");
     free(text);
     return buf;
+}
+
+static int fail_difference(const struct difference *d, const char *origin, struct ms_err *err)
+{
+    char from[ORIGIN_MAX];
+    char key[KEY_MAX];
+    char a[VALUE_MAX];
+    char b[VALUE_MAX];
+    return ms_fail(err, MS_E_REFUSED,
+                   "%s is of a job with %s: %s, and this one has %s: its training would be another "
+                   "one; give the job that key, or begin anew",
+                   ms_text_end(from, sizeof(from), origin), ms_text_begin(key, sizeof(key), d->key),
+                   show(d->there, a), show(d->here, b));
 }
 
 int checkpoint_job_compare(const char *there, const char *here, const char *origin,
                            struct ms_err *err)
 {
-    char a[VALUE_MAX];
-    char b[VALUE_MAX];
     struct difference d = {"", NULL, NULL};
     int rc = MS_OK;
     if (strcmp(there, here) == 0) {
@@ -116,10 +175,8 @@ int checkpoint_job_compare(const char *there, const char *here, const char *orig
         rc = ms_fail(err, MS_E_NOMEM, "no memory to compare a job with that of %.120s", origin);
     } else {
         find_difference(old, new, &d);
-        rc = ms_fail(err, MS_E_REFUSED,
-                     "%.120s is of a job with %s: %s, and this one has %s: its training would be "
-                     "another one; give the job that key, or begin anew",
-                     origin, d.key, show(d.there, a), show(d.here, b));
+        go_deeper(&d);
+        rc = fail_difference(&d, origin, err);
     }
     json_decref(old);
     json_decref(new);
@@ -136,11 +193,13 @@ static int check_place(const struct checkpoint_manifest *m, int64_t steps_per_ep
                                  m->step_in_epoch == last % steps_per_epoch + 1)) {
         return MS_OK;
     }
+    char from[ORIGIN_MAX];
     return ms_fail(err, MS_E_REFUSED,
-                   "%.120s is of other data: its step %" PRIu64 " is step %" PRId64
-                   " of epoch %" PRId64 ", and with the dataset of this job an epoch has %" PRId64
+                   "%s is of other data: its step %" PRIu64 " is step %" PRId64 " of epoch %" PRId64
+                   ", and with the dataset of this job an epoch has %" PRId64
                    " steps; give the job its data, or begin anew",
-                   origin, m->step, m->step_in_epoch, m->epoch, steps_per_epoch);
+                   ms_text_end(from, sizeof(from), origin), m->step, m->step_in_epoch, m->epoch,
+                   steps_per_epoch);
 }
 
 int checkpoint_data_compare(const struct checkpoint_manifest *manifest,
@@ -148,15 +207,16 @@ int checkpoint_data_compare(const struct checkpoint_manifest *manifest,
                             const char *origin, struct ms_err *err)
 {
     char sum[SUM_HEX];
+    char from[ORIGIN_MAX];
     sum_bytes_hex(here->sum, sum);
     if (manifest->samples == 0 ||
         (manifest->samples == here->rows && strcmp(manifest->samples_sum, sum) == 0)) {
         return check_place(manifest, steps_per_epoch, origin, err);
     }
     return ms_fail(err, MS_E_REFUSED,
-                   "%.120s is of a dataset with %" PRId64
-                   " samples (digest %.8s), and that of this "
+                   "%s is of a dataset with %" PRId64 " samples (digest %.8s), and that of this "
                    "job has %" PRId64 " (%.8s): its training would be another one; give the job "
                    "its data, or begin anew",
-                   origin, manifest->samples, manifest->samples_sum, here->rows, sum);
+                   ms_text_end(from, sizeof(from), origin), manifest->samples,
+                   manifest->samples_sum, here->rows, sum);
 }

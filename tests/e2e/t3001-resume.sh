@@ -174,6 +174,8 @@ ok "TERM ends it with 143" status 143 stop changed TERM
 ok "its summary has all that" grep -qF "run --resume '$T/shared $$' -n 1 --set batch_size=16 --set 'checkpoint={dir" "$T/changed.log"
 ok "and goes on, as it stands there" go_on changed
 ok "from its last step" grep -q "resumes from step $(last_step changed) (epoch" "$T/changed-on.out"
+ok "where they lie is said to who names its run directory" refuses 4 "some are there: --resume $T/shared $$" --resume "$T/changed" \
+    --set "checkpoint={directory: '$T/shared $$', prefix: small, every_steps: 7}" -n 1 --set batch_size=16
 begin by-key --set "resume=$T/stopped" --set epochs=31
 ok "one that has the key is in its middle" wait_for 120 has_steps by-key "$(($(last_step stopped) + 5))"
 ok "TERM ends it with 143" status 143 stop by-key TERM
@@ -219,6 +221,11 @@ ok "another number of workers" refuses 4 "workers: 2, and this one has 3" --resu
 ok "another seed" refuses 4 "seed: 1, and this one has 2" --resume "$T/killed" --set seed=2
 ok "another batch" refuses 4 "batch_size: 8, and this one has 4" --resume "$T/killed" --set batch_size=4
 ok "another network" refuses 4 'network: "cifar_small", and this one has "lenet5"' --resume "$T/killed" --set network=lenet5
+ok "another one of its transforms, with what helps" refuses 4 \
+    'transforms[0].rescale.scale: 0.0038999999999999998, and this one has 0.5: its training would be another one; give the job that key, or begin anew' \
+    --resume "$T/killed" --set 'transforms=[{rescale: {scale: 0.5, shift: 0}}, {random_horizontal_flip: {}}]'
+ok "or one more" refuses 4 'transforms[2]: none, and this one has {"random_crop":' \
+    --resume "$one" --set 'transforms=[{rescale: {scale: 0.0039, shift: 0}}, {random_horizontal_flip: {}}, {random_crop: {size: [32, 32], padding: 4}}]'
 ok "a plan beside it" refuses 2 "leave one of them out" --resume "$T/killed" --plan "$T/killed/plan.txt"
 for file in "$T"/damaged/*.json; do echo >"$file"; done
 ok "a damaged one that is named, by itself" refuses 4 "resume: $T/damaged/small-$last.json" --resume "$T/damaged/small-$last.json"

@@ -183,6 +183,43 @@ START_TEST(one_that_does_not_name_its_data_is_held_against_their_length)
 }
 END_TEST
 
+static void helps(const struct ms_err *err, const char *words)
+{
+    ck_assert_msg(strstr(err->text, words) != NULL, "%s", err->text);
+    ck_assert_uint_le(strlen(err->text), 338); /* others put words around it */
+}
+
+/* A path, a key and values of any length, and the next step is there. */
+START_TEST(a_refusal_is_never_cut_before_what_helps)
+{
+    static const char there[] =
+        "{\"transforms\":[{\"rescale\":{\"scale\":1}},{\"random_crop\":{\"a_very_long_key_of_a_"
+        "later_"
+        "release_of_this_program\":[1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16]}}]}";
+    static const char here[] =
+        "{\"transforms\":[{\"rescale\":{\"scale\":1}},{\"random_crop\":{\"a_very_long_key_of_a_"
+        "later_"
+        "release_of_this_program\":"
+        "\"0123456789012345678901234567890123456789012345678901234567890\"}}]}";
+    struct checkpoint_manifest m = {.samples = INT64_MAX, .step = UINT64_MAX};
+    const struct data_identity data = {.rows = INT64_MAX - 1};
+    struct ms_err why = {0, ""};
+    char path[MS_PATH_MAX];
+    memset(path, 'x', sizeof(path));
+    snprintf(path + sizeof(path) - 17, 17, "/y/small-30.json");
+
+    ck_assert_int_eq(checkpoint_job_compare(there, here, path, &why), MS_E_REFUSED);
+    helps(&why, "xx/y/small-30.json is of a job with transforms[1].random_crop.a_very_lon");
+    helps(&why, "...: [1,2,3,4,5,6,7,8,9,10,11,12,13,14..., and this one has \"0123");
+    helps(&why, "give the job that key, or begin anew");
+    ck_assert_int_eq(checkpoint_data_compare(&m, &data, 1, path, &why), MS_E_REFUSED);
+    helps(&why, "give the job its data, or begin anew");
+    m.samples = 0;
+    ck_assert_int_eq(checkpoint_data_compare(&m, &data, INT64_MAX, path, &why), MS_E_REFUSED);
+    helps(&why, "give the job its data, or begin anew");
+}
+END_TEST
+
 /* ---- manifests that are none ---- */
 
 static json_t *golden_json(void)
@@ -319,6 +356,7 @@ int main(void)
     tcase_add_test(tc, what_is_written_is_what_the_golden_files_hold);
     tcase_add_test(tc, the_golden_files_are_read_and_written_again_alike);
     tcase_add_test(tc, one_that_does_not_name_its_data_is_held_against_their_length);
+    tcase_add_test(tc, a_refusal_is_never_cut_before_what_helps);
     tcase_add_loop_test(tc, what_is_wrong_is_refused_by_its_key, 0, (int)MS_ARRAY_SIZE(wrong));
     tcase_add_test(tc, keys_of_later_releases_are_passed_over);
     tcase_add_test(tc, no_bit_may_be_another_one);

@@ -127,6 +127,24 @@ START_TEST(what_is_cut_ends_with_a_whole_letter)
 }
 END_TEST
 
+START_TEST(what_is_shortened_says_so_and_has_whole_letters)
+{
+    char dst[12];
+    ck_assert_str_eq(ms_text_begin(dst, sizeof(dst), "12345678901"), "12345678901");
+    ck_assert_str_eq(ms_text_begin(dst, sizeof(dst), "123456789012"), "12345678...");
+    ck_assert_str_eq(ms_text_begin(dst, sizeof(dst),
+                                   "1234567\xc3\xbc"
+                                   "9012"),
+                     "1234567...");
+    ck_assert_str_eq(ms_text_end(dst, sizeof(dst), "12345678901"), "12345678901");
+    ck_assert_str_eq(ms_text_end(dst, sizeof(dst), "123456789012"), "...56789012");
+    ck_assert_str_eq(ms_text_end(dst, sizeof(dst),
+                                 "1234\xc3\xbc"
+                                 "6789012"),
+                     "...6789012");
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("text");
@@ -136,6 +154,7 @@ int main(void)
     tcase_add_test(tc, controls_are_no_text);
     tcase_add_test(tc, mending_keeps_the_length_and_leaves_text);
     tcase_add_test(tc, what_is_cut_ends_with_a_whole_letter);
+    tcase_add_test(tc, what_is_shortened_says_so_and_has_whole_letters);
     suite_add_tcase(suite, tc);
     return test_run(suite);
 }
