@@ -10,6 +10,8 @@
 
 enum { NAMED_MAX = 8 }; /* more ranks are a number */
 
+static const char least[] = "at least "; /* of a time */
+
 static void note_lost(struct cli_comeback *c, const Ms__JobInfo *job)
 {
     for (size_t i = 0; i < job->n_ranks; i++) {
@@ -128,8 +130,9 @@ static const char *end_line(const struct cli_comeback *c, const Ms__JobInfo *job
         snprintf(again, sizeof(again), ": %s %s trained again", span_words(span, sizeof(span), job),
                  job->again_from == job->again_to ? "is" : "are");
     }
-    snprintf(dst, size, "%s%s%s%s after %s%s", lost, lost[0] != '\0' ? "; " : "",
+    snprintf(dst, size, "%s%s%s%s after %s%s%s", lost, lost[0] != '\0' ? "; " : "",
              is_back && step == 0 ? "began anew" : "went on", from,
+             job->recovering_least && !c->recovering_least ? least : "",
              cli_format_duration(time, seconds), again);
     return dst;
 }
@@ -141,6 +144,7 @@ static void take(struct cli_comeback *c, const Ms__JobInfo *job)
     c->recoveries = job->recoveries;
     c->ranks_lost = job->ranks_lost;
     c->recovering_ms = job->recovering_ms;
+    c->recovering_least = job->recovering_least;
     c->again_from = job->again_from;
     c->again_to = job->again_to;
 }
@@ -188,9 +192,9 @@ const char *cli_comeback_line(struct cli_comeback *c, const Ms__JobInfo *job, do
 static const char *first_sum(char *dst, size_t size, const Ms__JobInfo *job, int stands)
 {
     char time[CLI_FORMAT_MAX];
-    char span[CLI_FORMAT_MAX + 8] = "";
+    char span[CLI_FORMAT_MAX + 24] = "";
     if (job->recovering_ms > 0) {
-        snprintf(span, sizeof(span), " for %s",
+        snprintf(span, sizeof(span), " for %s%s", job->recovering_least ? least : "",
                  cli_format_duration(time, (double)job->recovering_ms / 1000));
     }
     snprintf(dst, size, "%u rank%s lost, %s%s", job->ranks_lost, job->ranks_lost == 1 ? "" : "s",
@@ -208,8 +212,9 @@ const char *cli_comeback_sum(char *dst, size_t size, const Ms__JobInfo *job)
     if (job->recoveries == 0) {
         return first_sum(dst, size, job, stands);
     }
-    snprintf(dst, size, "%u time%s (%u rank%s lost, %s%s)", job->recoveries,
+    snprintf(dst, size, "%u time%s (%u rank%s lost, %s%s%s)", job->recoveries,
              job->recoveries == 1 ? "" : "s", job->ranks_lost, job->ranks_lost == 1 ? "" : "s",
+             job->recovering_least ? least : "",
              cli_format_duration(time, (double)job->recovering_ms / 1000),
              stands ? "; stands still now" : "");
     return dst;

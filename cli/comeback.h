@@ -13,6 +13,7 @@ struct cli_comeback {
     int is_recovering;                /* the last update said so */
     uint32_t recoveries, ranks_lost;  /* of the last update that did not */
     uint64_t recovering_ms;           /* ... */
+    int recovering_least;             /* ... */
     uint64_t again_from, again_to;    /* ... */
     double since_s;                   /* when RECOVERING was seen first */
     uint8_t lost[MS_WORKERS_MAX / 8]; /* ranks that were LOST in it, one bit each */
@@ -29,8 +30,8 @@ const char *cli_comeback_line(struct cli_comeback *comeback, const Ms__JobInfo *
  * 0: something was. */
 uint64_t cli_comeback_step(const Ms__JobInfo *job);
 
-/* "3 times (4 ranks lost, 2.10 s)", "1 rank lost, stands still for 30.0 s"; NULL: no rank was ever
- * lost. */
+/* "3 times (4 ranks lost, 2.10 s)", "1 rank lost, stands still for 30.0 s", "at least" where a
+ * scheduler that was gone did not see it begin; NULL: no rank was ever lost. */
 const char *cli_comeback_sum(char *dst, size_t size, const Ms__JobInfo *job);
 
 /* "steps 101 to 137, from the checkpoint of step 100": what was trained again the last time that no

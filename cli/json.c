@@ -115,6 +115,7 @@ json_t *cli_json_job(const Ms__JobInfo *job)
     put_int(o, "recoveries", job->recoveries);
     put_int(o, "ranks_lost", job->ranks_lost);
     put_int(o, "recovering_ms", job->recovering_ms);
+    json_object_set_new(o, "recovering_least", json_boolean(job->recovering_least));
     put_int(o, "again_from", job->again_from);
     put_int(o, "again_to", job->again_to);
     put_text(o, "weights_sha256", job->weights_sha256);

@@ -30,6 +30,7 @@ void run_give(struct sched *s, struct job *job, uint32_t rank, struct node *node
     ms_text_copy(member->node_id, sizeof(member->node_id), node->info.node_id);
     member->incarnation = node->info.incarnation;
     member->pid = node->info.pid;
+    member->unheard = false;
     free(member->host_name);
     free(member->principal);
     member->host_name = dup_text(node->info.host_name);

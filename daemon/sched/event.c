@@ -57,12 +57,12 @@ void event_of_all(struct sched *s, const char *kind, const char *author, const c
     record(s, kind, 0, "", author, text);
 }
 
-int sched_load_event(struct sched *s, uint64_t seq, uint64_t job, const char *principal,
-                     struct ms_err *err)
+int sched_load_event(struct sched *s, const struct sched_event_row *row, struct ms_err *err)
 {
-    int rc = sched_load_meta(s, "next_event", seq + 1, err);
+    int rc = sched_load_meta(s, "next_event", row->seq + 1, err);
     if (rc == 0) {
-        kept_add(s, seq, job != 0, principal);
+        kept_add(s, row->seq, row->job != 0, row->principal);
+        rc = stall_load(s, row, err);
     }
     return rc;
 }

@@ -83,11 +83,13 @@ Ms__JobInfo *info_job(struct sched *s, const struct job *job, enum info_part par
         info->recoveries = job->run->n_recoveries;
         info->ranks_lost = job->run->n_ranks_lost;
         info->recovering_ms = job->run->recovering_ms;
+        info->recovering_least = job->run->recovering_least;
         info->again_from = job->run->again_from;
         info->again_to = job->run->again_to;
         info->apart = run_is_apart(job->run);
         if (job->state == JOB_RECOVERING && job->run->stands_still) { /* it goes on */
             info->recovering_ms += (uint64_t)(s->now.mono_ms - job->run->still_ms);
+            info->recovering_least |= job->run->stall.is_least;
         }
     }
     if (s->mode->names_run_dir) { /* the checkpoints are the client's, and he looks for them */

@@ -216,6 +216,7 @@ static int expect_members(struct sched *s, struct job *job, struct ms_err *err)
         holder_add(s, node);
         node->expected = "the scheduler's restart";
         hold_bind(hold_add(s, node, job->id, job->generation, rank), job);
+        member->unheard = true;
     }
     s->n_expected += job->workers;
     list_add_tail(&s->placed, &job->lane);
@@ -319,6 +320,7 @@ int sched_load_done(struct sched *s, struct sched_time now, struct ms_err *err)
     for (size_t i = 0; rc == 0 && i < s->n_jobs; i++) {
         rc = job_take_up(s, s->jobs[i].job, err);
     }
+    stalls_loaded(s);
     adoptions_begin(s);
     if (rc == 0) {
         rc = plans_loaded(s, err);

@@ -135,18 +135,19 @@ void recover_round_timeout(struct sched *s, struct run *run)
 }
 
 /* The job stands still from now on, if it did not before. */
-static void stand_still(struct sched *s, struct job *job, const char *text)
+static void stand_still(struct sched *s, struct job *job, bool was_there, const char *text)
 {
     struct run *run = job->run;
+    const int64_t since_ms = stall_since_ms(s, run, was_there);
     const bool is_timed = run->stands_still && run->met_unfit; /* who cannot serve buys no time */
     forget_complaint(s, run);
     if (job->state == JOB_RUNNING) {
         job_set(s, job, JOB_ON_LOSS, text);
     }
-    if (!run->stands_still) {
-        run->stands_still = true;
-        run->still_ms = s->now.mono_ms;
+    if (!run->stands_still || since_ms < run->still_ms) {
+        run->still_ms = since_ms;
     }
+    run->stands_still = true;
     if (list_empty(&run->recovering)) {
         list_add_tail(&s->recovering, &run->recovering);
     }
@@ -217,6 +218,7 @@ void recover_lose(struct sched *s, struct job *job, uint32_t rank, enum fault fa
     const bool tries_again = faults[fault].keeps_node &&
                              (budget_in_vain(run, rank) == 0 || is_last_copy(run, rank)) &&
                              !run_mend(run, rank)->must_move;
+    const bool was_there = !run->members[rank].unheard;
     run_mend(run, rank)->must_move = false;
     const struct node *node = node_find(s, run->members[rank].node_id);
     text = emit_text(s, "%s", text); /* it may live in what goes */
@@ -228,7 +230,7 @@ void recover_lose(struct sched *s, struct job *job, uint32_t rank, enum fault fa
     if (!tries_again) {
         vacate(s, job, rank, fault, text);
     }
-    stand_still(s, job, text); /* after it: nobody may be missing any more */
+    stand_still(s, job, was_there, text); /* after it: nobody may be missing any more */
 }
 
 bool recover_stops(const struct sched *s, const struct job *job, enum fault fault)
@@ -266,7 +268,7 @@ void recover_lose_stopping(struct sched *s, struct job *job, uint32_t rank, enum
 
 void recover_again(struct sched *s, struct run *run)
 {
-    stand_still(s, run->job, "");
+    stand_still(s, run->job, false, "");
 }
 
 /* A link has two ends. Who holds the state does not give way to who has none. Else the one that is
@@ -418,7 +420,9 @@ const char *recover_end(struct sched *s, struct job *job)
 {
     struct run *run = job->run;
     const bool is_back = run->stands_still && goes_back(run);
+    const bool is_least = run->stall.is_least;
     budget_start(run);
+    stall_is_over(run);
     if (!run->stands_still) {
         return NULL;
     }
@@ -428,6 +432,7 @@ const char *recover_end(struct sched *s, struct job *job)
     timer_stop(s, &run->round);
     run->n_recoveries++;
     run->recovering_ms += (uint64_t)ms;
+    run->recovering_least |= is_least;
     run->stands_still = false;
-    return recover_state_words(s, job, ms, is_back);
+    return recover_state_words(s, job, ms, is_least, is_back);
 }

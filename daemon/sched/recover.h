@@ -4,7 +4,8 @@
  *               vacant.c    who takes a rank that nobody has
  *               budget.c    what losses were in vain
  *               stop.c      ... and where the job is to stop instead
- *               recover_words.c */
+ *               recover_words.c
+ *               stall.c       ... since when, over restarts */
 #ifndef SCHED_RECOVER_H
 #define SCHED_RECOVER_H
 
@@ -67,6 +68,17 @@ void budget_take_back(struct run *run, uint32_t rank); /* ... which was none */
 void budget_start(struct run *run); /* all ranks are ready, perhaps at an earlier step */
 void recover_saw_step(struct run *run, uint64_t step);
 
+/* ---- stall.c: since when a job stands still, where that began before this process ---- */
+
+struct sched_event_row;
+
+/* While loading, in the order of their numbers. */
+int stall_load(struct sched *s, const struct sched_event_row *row, struct ms_err *err);
+void stalls_loaded(struct sched *s); /* all jobs are there */
+void stall_is_over(struct run *run); /* it goes on, or went on all the time */
+/* It stands still: since when, by our clock. was_there: what it lost we had heard of before. */
+int64_t stall_since_ms(const struct sched *s, struct run *run, bool was_there);
+
 /* ---- causes.c: why it was lost, each time ---- */
 
 void causes_add(struct losses *losses, const char *node_id, const char *text);
@@ -83,8 +95,9 @@ const char *causes_words(struct sched *s, const struct losses *losses, const cha
 const char *recover_spent(struct sched *s, const struct job *job, uint32_t rank, enum fault fault,
                           const char *text);
 const char *recover_words(struct sched *s, const struct job *job); /* what it waits for */
-/* All are ready after so long. is_back: some of what was told is trained again. */
+/* All are ready after so long; is_least: since the scheduler is back. is_back: some of what was
+ * told is trained again. */
 const char *recover_state_words(struct sched *s, const struct job *job, int64_t still_ms,
-                                bool is_back);
+                                bool is_least, bool is_back);
 
 #endif

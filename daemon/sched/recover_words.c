@@ -146,12 +146,12 @@ static const char *apart_words(struct sched *s, const struct job *job)
 }
 
 const char *recover_state_words(struct sched *s, const struct job *job, int64_t still_ms,
-                                bool is_back)
+                                bool is_least, bool is_back)
 {
     const char *words =
-        emit_text(s, "generation %llu: %s; it stood still for %lld ms", (ull)job->generation,
+        emit_text(s, "generation %llu: %s; it stood still for %lld ms%s", (ull)job->generation,
                   run_is_apart(job->run) ? apart_words(s, job) : from_words(s, job->run, is_back),
-                  (long long)still_ms);
+                  (long long)still_ms, is_least ? " since the scheduler is back" : "");
     for (uint32_t rank = 0; rank < job->workers; rank++) {
         const struct mend *mend = &job->run->mends[rank];
         const char *node = job->run->members[rank].node_id;

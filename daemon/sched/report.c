@@ -263,6 +263,7 @@ void on_progress(struct sched *s, struct conn *conn, const struct sched_event *e
     struct run *run = hold->job->run;
     member_of(hold)->step = msg->step;
     recover_saw_step(run, msg->step);
+    stall_is_over(run);
     run->has_progress = true;
     run->progress.msg = *msg;
     run->progress.msg.base.n_unknown_fields = 0;
@@ -475,6 +476,7 @@ void run_came_back(struct sched *s, struct hold *hold, const struct claim *claim
     struct run *run = job->run;
     struct member *member = member_of(hold);
     member->has_state |= claim_has_state(claim);
+    member->unheard = false;
     const bool has_not_heard = claim->generation != hold->generation;
     if (claim->generation < member->ready_in) { /* it has lost its way, and may begin anew */
         member->has_plan = false;
@@ -487,6 +489,9 @@ void run_came_back(struct sched *s, struct hold *hold, const struct claim *claim
         rank_set(run, hold->rank, job->state == JOB_RUNNING ? RANK_ON_RESUME : RANK_ON_RETURN);
         if (run->n_in[RANK_MISSING] == 0) {
             timer_stop(s, &run->adopt);
+            if (!run->stands_still && !has_not_heard) {
+                stall_is_over(run);
+            }
             event_of_job(s, "job.adopted", job, "all its nodes are back");
             emit_log(s, MS_LOG_NOTICE, "job.adopted job=%llu generation=%llu",
                      (unsigned long long)job->id, (unsigned long long)job->generation);

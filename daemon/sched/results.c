@@ -26,6 +26,7 @@ void results_pack(struct sched *s, const struct run *run, struct sched_job_row *
     msg.recoveries = run->n_recoveries;
     msg.ranks_lost = run->n_ranks_lost;
     msg.recovering_ms = run->recovering_ms;
+    msg.recovering_least = run->recovering_least;
     msg.again_from = run->again_from;
     msg.again_to = run->again_to;
     msg.saver = run->saver;
@@ -68,6 +69,7 @@ int results_unpack(struct job *job, const struct sched_job_row *row, struct ms_e
         run->n_recoveries = msg->recoveries;
         run->n_ranks_lost = msg->ranks_lost;
         run->recovering_ms = msg->recovering_ms;
+        run->recovering_least = msg->recovering_least;
         run->again_from = msg->again_from;
         run->again_to = msg->again_to;
         run->saver = msg->saver < job->workers ? msg->saver : 0;

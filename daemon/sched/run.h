@@ -25,6 +25,7 @@ struct member {
     char *principal;   /* owned; never NULL: who registered the node */
     char *log_path;    /* owned; never NULL */
     bool unstored;     /* log_path is newer than its row */
+    bool unheard;      /* its node, since the scheduler's start: by loading */
     struct hold *hold; /* while a node has the rank; also MISSING: the node that is expected */
     uint32_t pid;
     uint64_t step, steps;
@@ -145,9 +146,15 @@ struct run {
     struct list recovering; /* in sched.recovering: a round is due */
     bool stands_still;      /* for ranks that are lost ... */
     int64_t still_ms;       /* ... since then */
-    uint64_t furthest;      /* step that any rank has told of, since the job last went back */
+    struct {                /* of a job that was there before this process: stall.c */
+        bool is_resumed;    /* nothing was heard yet that shows it going on */
+        int64_t lost_ms;    /* wall clock, of its stored losses the first; 0: none is */
+        bool is_least;      /* still_ms is when the scheduler was back */
+    } stall;
+    uint64_t furthest; /* step that any rank has told of, since the job last went back */
     uint32_t n_recoveries, n_ranks_lost;
     uint64_t recovering_ms;
+    bool recovering_least;         /* ... at least */
     uint64_t again_from, again_to; /* steps trained again, for no rank held them; 0: never */
 };
 

@@ -302,6 +302,7 @@ void sched_destroy(struct sched *s)
     memory_release();
     free(s->jobs);
     free(s->orphans);
+    free(s->stalls);
     free(s->spec);
     free(s);
 }

@@ -266,9 +266,8 @@ int sched_load_plan(struct sched *sched, const struct sched_plan_row *row, struc
 int sched_load_aside(struct sched *sched, const struct sched_aside_row *row, struct ms_err *err);
 int sched_load_job(struct sched *sched, const struct sched_job_row *row, struct ms_err *err);
 int sched_load_member(struct sched *sched, const struct sched_member_row *row, struct ms_err *err);
-/* In the order of their numbers. */
-int sched_load_event(struct sched *sched, uint64_t seq, uint64_t job, const char *principal,
-                     struct ms_err *err);
+/* In the order of their numbers; of seq, at_ms, kind, job and principal alone. */
+int sched_load_event(struct sched *sched, const struct sched_event_row *row, struct ms_err *err);
 /* Ends loading: checks what belongs together, arms deadlines. */
 int sched_load_done(struct sched *sched, struct sched_time now, struct ms_err *err);
 

@@ -110,8 +110,11 @@ struct sched {
     struct list watches; /* of all jobs */
     struct list stirred; /* ... of which their watchers do not know the newest state yet */
     bool loading, draining;
-    unsigned due;      /* DUE_*: work for the end of this event, or for the next one */
-    uint64_t requeued; /* job: those up to it that loading put back are written as such */
+    unsigned due;         /* DUE_*: work for the end of this event, or for the next one */
+    uint64_t requeued;    /* job: those up to it that loading put back are written as such */
+    struct stall *stalls; /* while loading: jobs that stood still when the database was left */
+    size_t n_stalls, stalls_room;
+    uint64_t stalls_start;            /* ... event of the scheduler's last start */
     struct sched_member_row *orphans; /* while loading: members whose job is not there yet */
     size_t n_orphans, orphans_room;
     char refusal[MS_TEXT_MAX + 1]; /* of new work; "" none */

@@ -164,15 +164,20 @@ static int load_event(struct store *store, struct sched *sched, struct reader *r
                       struct ms_err *err)
 {
     char principal[MS_PRINCIPAL_MAX + 1] = "";
-    uint64_t seq = (uint64_t)read_int(reader);
-    uint64_t job = (uint64_t)read_int(reader);
+    char kind[MS_NAME_MAX + 1] = "";
+    struct sched_event_row row = {.seq = (uint64_t)read_int(reader)};
+    row.at_ms = read_int(reader);
+    read_text(reader, kind, sizeof(kind));
+    row.job = (uint64_t)read_int(reader);
     read_text(reader, principal, sizeof(principal));
     if (reader->bad) {
-        return ms_fail(err, MS_E_CONFIG, "event %llu is of nobody that can be",
-                       (unsigned long long)seq);
+        return ms_fail(err, MS_E_CONFIG, "event %llu is of nobody that can be, or of no kind",
+                       (unsigned long long)row.seq);
     }
-    store_saw_event(store, seq);
-    return sched_load_event(sched, seq, job, principal, err);
+    row.kind = kind;
+    row.principal = principal;
+    store_saw_event(store, row.seq);
+    return sched_load_event(sched, &row, err);
 }
 
 /* ---- a table ------------------------------------------------------------------------------------

@@ -264,7 +264,7 @@ const char *const store_statements[ST_COUNT] = {
     [ST_LOAD_SECRETS] = "SELECT name, value, sum, sum = row_sum(name, value) FROM secret "
                         "ORDER BY name",
     [ST_LOAD_EVENTS] =
-        "SELECT seq, job, principal, sum, sum = row_sum(" EVENT_SUMMED ") FROM event "
+        "SELECT seq, at_ms, kind, job, principal, sum, sum = row_sum(" EVENT_SUMMED ") FROM event "
         "ORDER BY seq",
     [ST_NEWEST] = "SELECT max(at) FROM (SELECT max(at_ms) AS at FROM event UNION ALL "
                   "SELECT max(max(submitted_ms, started_ms, ended_ms)) FROM job)",

@@ -95,14 +95,12 @@ int sched_load_meta(struct sched *sched, const char *key, uint64_t value, struct
     return 0;
 }
 
-int sched_load_event(struct sched *sched, uint64_t seq, uint64_t job, const char *principal,
-                     struct ms_err *err)
+int sched_load_event(struct sched *sched, const struct sched_event_row *row, struct ms_err *err)
 {
     (void)sched;
-    (void)seq;
-    (void)job;
     (void)err;
-    check_text(principal, MS_PRINCIPAL_MAX + 1);
+    check_text(row->kind, MS_NAME_MAX + 1);
+    check_text(row->principal, MS_PRINCIPAL_MAX + 1);
     return 0;
 }
 

@@ -431,6 +431,7 @@ void model_hears(struct model *m, const struct sched_event *event, int64_t mono)
 {
     m->mono = mono > m->mono ? mono : m->mono;
     m->refusing = m->w->disk.full; /* it may have been freed since */
+    m->missed_events = m->missed_events || m->refusing;
     m->event = event;
     m->came_before = m->came_at;
     m->stops.n = 0;
@@ -685,6 +686,7 @@ void model_judges(struct model *m, const struct sched_effect *effects, size_t n)
 {
     judge_turn(m, effects, n);
     m->refusing = m->w->disk.full;
+    m->missed_events = m->missed_events || m->refusing;
     for (size_t i = 0; i < n && !m->w->failed; i++) {
         judge_effect(m, &effects[i]);
     }

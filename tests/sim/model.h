@@ -272,6 +272,7 @@ struct model {
     uint64_t last_event, ticks; /* ticks: commits, as they are counted */
     uint64_t last_job, next_job; /* the highest id; the next one that the disk knows */
     bool draining, refusing, fresh;
+    bool missed_events;   /* the disk was full: some things are not in the list */
     uint32_t event_reads; /* answers of this tick that the database gives */
     /* How many nodes the cluster has, as the queue may and must know: more at once, fewer after a
      * lease of doubt, which began and begins anew at the latest: */

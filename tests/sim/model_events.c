@@ -123,8 +123,75 @@ void m_judge_events_kept(struct model *m)
 /* ---- what happens -------------------------------------------------------------------------------
  */
 
+/* What the list tells of a job that stands still. */
+struct stall {
+    const struct m_event *first; /* of its losses; NULL: none is told */
+    bool was_lost;               /* ... before the scheduler's last start */
+    bool is_whole;               /* nothing of the job is gone from the list */
+};
+
+static struct stall stall_of(const struct model *m, uint64_t job)
+{
+    struct stall stall = {.is_whole = true};
+    bool is_round = false;
+    bool is_old = false; /* the scheduler was started since the last loss */
+    for (size_t i = 0; i < m->events.n; i++) {
+        const struct m_event *event = &m->events.at[i];
+        if (strcmp(event->kind, "scheduler.started") == 0) {
+            is_old = true;
+            stall.was_lost = stall.first != NULL;
+        }
+        if (event->job != job) {
+            continue;
+        }
+        stall.is_whole = stall.is_whole && !event->gone;
+        if (strcmp(event->kind, "job.rank_lost") == 0) {
+            stall.first = stall.first != NULL ? stall.first : event;
+            is_old = false;
+        } else if (strcmp(event->kind, "job.recovering") == 0) {
+            is_round = true;
+        } else if (strcmp(event->kind, "job.recovered") == 0 ||
+                   strcmp(event->kind, "job.started") == 0 ||
+                   strcmp(event->kind, "job.placed") == 0 ||
+                   (strcmp(event->kind, "job.adopted") == 0 && !is_round && is_old)) {
+            stall.first = NULL;
+            is_round = stall.was_lost = false;
+        }
+    }
+    return stall;
+}
+
+/* How long a job stood still goes by the first loss that is stored, whichever scheduler stored it;
+ * where none is it may be since that was back, and the words say so. */
+static void judge_stall(struct model *m, const struct sched_event_row *row)
+{
+    static const char words[] = "it stood still for ";
+    const char *at = strstr(row->text, words);
+    const struct m_job *job = m_job_find(m, row->job);
+    if (at == NULL && job != NULL && job->cancelled) {
+        return; /* it goes on to its end alone */
+    }
+    const long long told = at != NULL ? atoll(at + strlen(words)) : -1;
+    const bool is_least = strstr(row->text, " ms since the scheduler is back") != NULL;
+    const struct stall stall = stall_of(m, row->job);
+    const int64_t want = stall.first != NULL ? row->at_ms - stall.first->at_ms : 0;
+    const int64_t lag = m->w->clock_stuck_until - m->w->clock_stuck_at; /* it slept, or 0 */
+    /* ranks that know of another generation stand still without a loss: it may be longer */
+    const int64_t most = stall.was_lost ? want : m->mono;
+    const bool is_right = m->w->wall_jumps
+                              ? told >= 0 && told <= MS_STALL_MAX_MS
+                              : told >= want - lag && told <= most && !(is_least && stall.was_lost);
+    if (!is_right && stall.is_whole && !m->missed_events) {
+        sim_fail(m->w, "model: job %llu was lost %lld ms ago, and it is told '%s'", (ull)row->job,
+                 (long long)want, row->text);
+    }
+}
+
 void m_event_put(struct model *m, const struct sched_event_row *row)
 {
+    if (strcmp(row->kind, "job.recovered") == 0) {
+        judge_stall(m, row);
+    }
     if (row->seq != m->last_event + 1) {
         sim_fail(m->w, "model: event %llu is written behind event %llu", (ull)row->seq,
                  (ull)m->last_event);

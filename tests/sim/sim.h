@@ -278,7 +278,8 @@ struct sim_evil {
 
 struct sim_told { /* an event, as far as a start needs it */
     uint64_t seq, job;
-    char principal[MS_PRINCIPAL_MAX + 1];
+    int64_t at_ms;
+    char kind[33], principal[MS_PRINCIPAL_MAX + 1];
 };
 
 struct sim_plan {
@@ -451,7 +452,7 @@ void disk_put_aside(struct world *w, struct sim_disk *disk, const struct sched_a
 void disk_drop_aside(struct sim_disk *disk, const char *key);
 const char *disk_plan(const struct sim_disk *disk, const char *sha256); /* NULL: none */
 void disk_put_meta(struct sim_disk *disk, const char *key, uint64_t value);
-void disk_put_event(struct sim_disk *disk, uint64_t seq, uint64_t job, const char *principal);
+void disk_put_event(struct sim_disk *disk, const struct sched_event_row *row);
 bool disk_has_event(const struct sim_disk *disk, uint64_t seq);
 void disk_clear(struct sim_disk *disk);
 void disk_fini(struct sim_disk *disk); /* ... and its room */

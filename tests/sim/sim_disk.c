@@ -161,16 +161,27 @@ void disk_put_meta(struct sim_disk *disk, const char *key, uint64_t value)
     }
 }
 
-void disk_put_event(struct sim_disk *disk, uint64_t seq, uint64_t job, const char *principal)
+void disk_put_event(struct sim_disk *disk, const struct sched_event_row *row)
 {
     if (disk->n_events == disk->events_room) {
         disk->events_room = disk->events_room == 0 ? 64 : 2 * disk->events_room;
         disk->events = realloc(disk->events, disk->events_room * sizeof(*disk->events));
     }
     struct sim_told *told = &disk->events[disk->n_events++];
-    told->seq = seq;
-    told->job = job;
-    ms_text_copy(told->principal, sizeof(told->principal), principal);
+    told->seq = row->seq;
+    told->at_ms = row->at_ms;
+    told->job = row->job;
+    ms_text_copy(told->kind, sizeof(told->kind), row->kind);
+    ms_text_copy(told->principal, sizeof(told->principal), row->principal);
+}
+
+static struct sched_event_row event_row(const struct sim_told *told)
+{
+    return (struct sched_event_row){.seq = told->seq,
+                                    .at_ms = told->at_ms,
+                                    .kind = told->kind,
+                                    .job = told->job,
+                                    .principal = told->principal};
 }
 
 bool disk_has_event(const struct sim_disk *disk, uint64_t seq)
@@ -191,7 +202,7 @@ static void put_event(struct world *w, const struct sched_event_row *event)
                  (unsigned long long)event->seq, (unsigned long long)w->disk.last_event);
     }
     w->disk.last_event = event->seq;
-    disk_put_event(&w->disk, event->seq, event->job, event->principal);
+    disk_put_event(&w->disk, event);
 }
 
 static void drop_event(struct sim_disk *disk, uint64_t seq)
@@ -301,8 +312,8 @@ int disk_load(struct world *w, struct sched *sched, struct ms_err *err)
         rc = sched_load_member(sched, &disk->members[i], err);
     }
     for (size_t i = 0; rc == 0 && i < disk->n_events; i++) {
-        const struct sim_told *told = &disk->events[i];
-        rc = sched_load_event(sched, told->seq, told->job, told->principal, err);
+        const struct sched_event_row row = event_row(&disk->events[i]);
+        rc = sched_load_event(sched, &row, err);
     }
     if (rc == 0 && disk->has_generation) {
         rc = sched_load_meta(sched, "generation", disk->generation, err);
@@ -361,8 +372,8 @@ void disk_copy(struct world *w, struct sim_disk *to, const struct sim_disk *from
         disk_put_member(to, &from->members[i]);
     }
     for (size_t i = 0; i < from->n_events; i++) {
-        const struct sim_told *told = &from->events[i];
-        disk_put_event(to, told->seq, told->job, told->principal);
+        const struct sched_event_row row = event_row(&from->events[i]);
+        disk_put_event(to, &row);
     }
     to->generation = from->generation;
     to->next_job = from->next_job;

@@ -21,13 +21,13 @@ int __real_sched_load_member(struct sched *sched, const struct sched_member_row 
                              struct ms_err *err);
 int __real_sched_load_meta(struct sched *sched, const char *key, uint64_t value,
                            struct ms_err *err);
-int __real_sched_load_event(struct sched *sched, uint64_t seq, uint64_t job, const char *principal,
+int __real_sched_load_event(struct sched *sched, const struct sched_event_row *row,
                             struct ms_err *err);
 int __real_sched_load_plan(struct sched *sched, const struct sched_plan_row *row,
                            struct ms_err *err);
 int __wrap_sched_load_plan(struct sched *sched, const struct sched_plan_row *row,
                            struct ms_err *err);
-int __wrap_sched_load_event(struct sched *sched, uint64_t seq, uint64_t job, const char *principal,
+int __wrap_sched_load_event(struct sched *sched, const struct sched_event_row *row,
                             struct ms_err *err);
 int __wrap_sched_load_job(struct sched *sched, const struct sched_job_row *row, struct ms_err *err);
 int __wrap_sched_load_member(struct sched *sched, const struct sched_member_row *row,
@@ -71,13 +71,13 @@ int __wrap_sched_load_meta(struct sched *sched, const char *key, uint64_t value,
     return __real_sched_load_meta(sched, key, value, err);
 }
 
-int __wrap_sched_load_event(struct sched *sched, uint64_t seq, uint64_t job, const char *principal,
+int __wrap_sched_load_event(struct sched *sched, const struct sched_event_row *row,
                             struct ms_err *err)
 {
     if (recording != NULL) {
-        disk_put_event(&recording->disk_found, seq, job, principal);
+        disk_put_event(&recording->disk_found, row);
     }
-    return __real_sched_load_event(sched, seq, job, principal, err);
+    return __real_sched_load_event(sched, row, err);
 }
 
 /* ---- comparing ----------------------------------------------------------------------------------
@@ -162,7 +162,8 @@ static const char *disk_differs(const struct sim_disk *want, const struct sim_di
     for (size_t i = 0; i < want->n_events; i++) {
         const struct sim_told *a = &want->events[i];
         const struct sim_told *b = &found->events[i];
-        if (a->seq != b->seq || a->job != b->job || strcmp(a->principal, b->principal) != 0) {
+        if (a->seq != b->seq || a->job != b->job || a->at_ms != b->at_ms ||
+            strcmp(a->kind, b->kind) != 0 || strcmp(a->principal, b->principal) != 0) {
             return "an event";
         }
     }

@@ -380,6 +380,14 @@ static inline void fix_beat(uint64_t conn)
     fix_say(conn, MS_MSG_HEARTBEAT, &msg.base);
 }
 
+/* As the database gives it back. */
+static inline struct sched_event_row fix_event(uint64_t seq, const char *kind, uint64_t job,
+                                               const char *principal)
+{
+    return (struct sched_event_row){
+        .seq = seq, .at_ms = fix.now.wall_ms, .kind = kind, .job = job, .principal = principal};
+}
+
 /* ---- clients ------------------------------------------------------------------------------------
  */
 

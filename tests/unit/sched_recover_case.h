@@ -164,7 +164,8 @@ static inline const struct sched_event_row *event_of(const char *kind)
     return effects[n - 1].event;
 }
 
-static inline void load(enum sched_job_state state)
+/* All but the last word of it. */
+static inline void load_rows(enum sched_job_state state)
 {
     struct sched_config cfg = fix_config(SCHED_STANDING, 0);
     cfg.has_database = 1;
@@ -178,6 +179,11 @@ static inline void load(enum sched_job_state state)
     row.plan_text = FIX_PLAN;
     ck_ms_ok(sched_load_job(fix.s, &row, err));
     load_members(1);
+}
+
+static inline void load(enum sched_job_state state)
+{
+    load_rows(state);
     loaded();
 }
 

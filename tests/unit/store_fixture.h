@@ -157,16 +157,17 @@ int sched_load_meta(struct sched *sched, const char *key, uint64_t value, struct
     return 0;
 }
 
-int sched_load_event(struct sched *sched, uint64_t seq, uint64_t job, const char *principal,
-                     struct ms_err *err)
+int sched_load_event(struct sched *sched, const struct sched_event_row *row, struct ms_err *err)
 {
     (void)err;
-    sched->next_event = seq + 1;
-    sched->event_job = job;
-    snprintf(sched->event_principal, sizeof(sched->event_principal), "%s", principal);
-    digest_value(sched, seq);
-    digest_value(sched, job);
-    digest_text(sched, principal);
+    sched->next_event = row->seq + 1;
+    sched->event_job = row->job;
+    snprintf(sched->event_principal, sizeof(sched->event_principal), "%s", row->principal);
+    digest_value(sched, row->seq);
+    digest_value(sched, row->at_ms);
+    digest_text(sched, row->kind);
+    digest_value(sched, row->job);
+    digest_text(sched, row->principal);
     return 0;
 }
 

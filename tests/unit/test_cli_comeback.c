@@ -162,6 +162,29 @@ START_TEST(the_schedulers_count_of_time_is_believed)
 }
 END_TEST
 
+START_TEST(what_a_scheduler_that_was_gone_did_not_see_is_at_least_so_long)
+{
+    (void)look(1);
+    recover("");
+    (void)look(2);
+    go_on(0);
+    job.recoveries = 2;
+    job.ranks_lost = 2;
+    job.recovering_ms = 360;
+    job.recovering_least = 1;
+    ck_assert_ptr_nonnull(strstr(look(60), " after at least 0.36 s"));
+    ck_assert_str_eq(cli_comeback_sum(line, sizeof(line), &job),
+                     "2 times (2 ranks lost, at least 0.36 s)");
+
+    recover(""); /* the next one is seen whole */
+    (void)look(61);
+    go_on(0);
+    job.recoveries = 3;
+    job.recovering_ms = 560;
+    ck_assert_ptr_nonnull(strstr(look(62), " after 0.20 s"));
+}
+END_TEST
+
 START_TEST(all_ranks_that_were_lost_meanwhile_are_named)
 {
     (void)look(1);
@@ -375,6 +398,7 @@ int main(void)
     tcase_add_test(tc, ranks_that_train_for_themselves_have_no_step_in_common);
     tcase_add_test(tc, a_job_that_begins_anew_says_so);
     tcase_add_test(tc, the_schedulers_count_of_time_is_believed);
+    tcase_add_test(tc, what_a_scheduler_that_was_gone_did_not_see_is_at_least_so_long);
     tcase_add_test(tc, all_ranks_that_were_lost_meanwhile_are_named);
     tcase_add_test(tc, what_was_too_short_to_be_seen_is_said_too);
     tcase_add_test(tc, a_scheduler_that_was_started_again_meanwhile_ends_no_stand_still);

@@ -175,7 +175,8 @@ static void load_history(const struct sched_config *cfg)
         row.workers = 1;
         ck_ms_ok(sched_load_job(fix.s, &row, err));
         ck_ms_ok(sched_load_member(fix.s, &member, err));
-        ck_ms_ok(sched_load_event(fix.s, id, id, "user:alice", err));
+        struct sched_event_row event = fix_event(id, "job.submitted", id, "user:alice");
+        ck_ms_ok(sched_load_event(fix.s, &event, err));
     }
     loaded();
 }

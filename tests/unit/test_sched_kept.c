@@ -211,7 +211,8 @@ START_TEST(a_restart_knows_whose_events_it_has)
         told[seq].is_there = 1;
         snprintf(told[seq].principal, sizeof(told[0].principal), "%s",
                  seq <= 13 ? "user:bob" : "user:alice");
-        ck_ms_ok(sched_load_event(fix.s, seq, seq, told[seq].principal, err));
+        struct sched_event_row row = fix_event(seq, "job.submitted", seq, told[seq].principal);
+        ck_ms_ok(sched_load_event(fix.s, &row, err));
     }
     ck_ms_ok(sched_load_done(fix.s, fix.now, err));
     fix_time(); /* 21: it started */
@@ -225,8 +226,8 @@ START_TEST(a_restart_knows_whose_events_it_has)
     ck_assert(!told[14].is_there);
     ck_assert(!told[16].is_there);
     ck_assert(told[17].is_there);
-    ck_ms_fails(sched_load_event(fix.s, MS_EVENTS_NUMBER_MAX, 0, "", err), MS_E_CONFIG,
-                "next_event");
+    struct sched_event_row row = fix_event(MS_EVENTS_NUMBER_MAX, "scheduler.started", 0, "");
+    ck_ms_fails(sched_load_event(fix.s, &row, err), MS_E_CONFIG, "next_event");
 }
 END_TEST
 
@@ -253,7 +254,8 @@ START_TEST(a_full_list_of_ten_thousand_authors_costs_a_start_and_a_node_little)
     clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &at[0]);
     for (uint64_t seq = 1; seq <= MS_EVENTS_KEPT; seq++) {
         snprintf(name, sizeof(name), "worker:h%u", (unsigned)(seq % AUTHORS));
-        refused |= sched_load_event(fix.s, seq, 0, name, NULL); /* Check would cost more */
+        struct sched_event_row row = fix_event(seq, "node.registered", 0, name);
+        refused |= sched_load_event(fix.s, &row, NULL); /* Check would cost more */
     }
     clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &at[1]);
     ck_assert_int_eq(refused, 0);

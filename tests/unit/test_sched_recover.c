@@ -582,6 +582,99 @@ START_TEST(after_a_restart_what_was_recovered_is_counted_still)
 }
 END_TEST
 
+/* What the list of events tells of the job; ms before the scheduler is back. */
+struct past {
+    const char *kind;
+    int64_t ago_ms;
+};
+
+static const struct {
+    struct past past[6];
+    enum sched_job_state state;
+    int64_t ms;         /* it stood still, where it goes on 700 ms after the scheduler is back */
+    const char *behind; /* these words */
+} stalls[] = {
+    {{{"job.started", 60000}, {"job.rank_lost", 10300}}, JOB_RUNNING, 11000, " ms"},
+    {{{"job.started", 60000}, {"job.rank_lost", 9000}, {"job.rank_lost", 100}},
+     JOB_RUNNING,
+     9700,
+     " ms"},
+    {{{"job.rank_lost", 10300}, {"job.recovering", 9000}}, JOB_RECOVERING, 11000, " ms"},
+    {{{"job.rank_lost", 10300}, {"job.recovering", 9000}, {"job.adopted", 8000}},
+     JOB_RECOVERING,
+     11000,
+     " ms"},
+    /* of nobody's loss, or of one before, it is not known when: all died at once */
+    {{{"job.started", 60000}}, JOB_RUNNING, 700, " ms since the scheduler is back"},
+    {{{"job.rank_lost", 50000}, {"job.recovering", 49000}, {"job.recovered", 48000}},
+     JOB_RUNNING,
+     700,
+     " ms since the scheduler is back"},
+    /* the disk was full when it was over */
+    {{{"job.rank_lost", 50000}, {"job.recovering", 49000}},
+     JOB_RUNNING,
+     700,
+     " ms since the scheduler is back"},
+    /* it was away, and came back to the next scheduler */
+    {{{"job.rank_lost", 50000}, {"scheduler.started", 49000}, {"job.adopted", 48000}},
+     JOB_RUNNING,
+     700,
+     " ms since the scheduler is back"},
+    {{{"scheduler.started", 51000}, {"job.rank_lost", 50000}, {"job.adopted", 48000}},
+     JOB_RUNNING,
+     50700,
+     " ms"},
+    /* the wall clock was set back, or far ahead */
+    {{{"job.rank_lost", -3600000}}, JOB_RUNNING, 700, " ms"},
+    {{{"job.rank_lost", 400LL * 86400000}}, JOB_RUNNING, MS_STALL_MAX_MS, " ms"},
+};
+
+static void load_after(const struct past past[6], enum sched_job_state state)
+{
+    load_rows(state);
+    for (uint64_t i = 0; i < 6 && past[i].kind != NULL; i++) {
+        const uint64_t job = strncmp(past[i].kind, "job.", 4) == 0;
+        struct sched_event_row row = fix_event(i + 1, past[i].kind, job, "user:alice");
+        row.at_ms -= past[i].ago_ms;
+        ck_ms_ok(sched_load_event(fix.s, &row, err));
+    }
+    loaded();
+}
+
+START_TEST(after_a_restart_a_job_stands_still_since_the_loss_that_is_stored)
+{
+    load_after(stalls[_i].past, stalls[_i].state);
+    conns[0] = come_back(0, 100, 1, 11, 1);
+    fix_pass(700);
+    conns[1] = fix_register("w1", 12);
+    all_ready_at(12, 2, 5);
+
+    const char *text = event_of("job.recovered")->text;
+    char words[120];
+    snprintf(words, sizeof(words), "it stood still for %lld%s", (long long)stalls[_i].ms,
+             stalls[_i].behind);
+    const char *at = strstr(text, words);
+    ck_assert_msg(at != NULL && at[strlen(words)] == '\0', "%s", text);
+    ck_assert_uint_eq(fix_show(1)->recovering_ms, (uint64_t)stalls[_i].ms);
+    ck_assert_int_eq(fix_show(1)->recovering_least, strcmp(stalls[_i].behind, " ms") != 0);
+}
+END_TEST
+
+/* It was heard of, and is lost then: the job went on until now. */
+START_TEST(after_a_restart_who_came_back_is_lost_when_it_is)
+{
+    load(JOB_RUNNING);
+    conns[0] = come_back(0, 100, 1, 11, 1);
+    conns[1] = come_back(1, 101, 1, 11, 1);
+    fix_pass(5000);
+    fix_close(conns[1]);
+    fix_pass(300);
+
+    ck_assert_uint_eq(fix_show(1)->recovering_ms, 300);
+    ck_assert(!fix_show(1)->recovering_least);
+}
+END_TEST
+
 START_TEST(after_a_restart_another_process_of_the_node_takes_the_rank)
 {
     load(JOB_RUNNING);
@@ -678,6 +771,9 @@ int main(void)
     tcase_add_test(t, after_a_restart_who_is_missing_is_replaced);
     tcase_add_test(t, after_a_restart_the_process_that_is_missing_is_known);
     tcase_add_test(t, after_a_restart_what_was_recovered_is_counted_still);
+    tcase_add_loop_test(t, after_a_restart_a_job_stands_still_since_the_loss_that_is_stored, 0,
+                        (int)MS_ARRAY_SIZE(stalls));
+    tcase_add_test(t, after_a_restart_who_came_back_is_lost_when_it_is);
     tcase_add_test(t, after_a_restart_another_process_of_the_node_takes_the_rank);
     tcase_add_loop_test(t, after_a_restart_each_node_takes_its_own_rank_whichever_comes_first, 0,
                         2);
