@@ -217,7 +217,9 @@ static int read_text(int fd, const char *path, char **ret, size_t *ret_size, str
         ssize_t n = pread(fd, text + size, want - size, (off_t)size);
         if (n <= 0 && !(n < 0 && errno == EINTR)) {
             free(text);
-            return ms_fail_errno(err, MS_E_IO, "checkpoint %.200s cannot be read", path);
+            return n < 0 ? ms_fail_errno(err, MS_E_IO, "checkpoint %.200s cannot be read", path)
+                         : ms_fail(err, MS_E_IO,
+                                   "checkpoint %.200s cannot be read: it became shorter", path);
         }
         size += n > 0 ? (size_t)n : 0;
     }

@@ -27,14 +27,17 @@ static struct {
     ino_t folders[8]; /* that were synced */
     int n_folders;
     int holds; /* SMALL: so many checkpoints have room */
+    int ends;  /* files that are read end at once, however long they were */
 } world;
 
 static int count_manifests(void);
 
 ssize_t __real_write(int fd, const void *bytes, size_t size);
 ssize_t __wrap_write(int fd, const void *bytes, size_t size);
-ssize_t __real_pwrite(int fd, const void *bytes, size_t size, off_t at);
-ssize_t __wrap_pwrite(int fd, const void *bytes, size_t size, off_t at);
+ssize_t __real_pwrite64(int fd, const void *bytes, size_t size, off_t at);
+ssize_t __wrap_pwrite64(int fd, const void *bytes, size_t size, off_t at);
+ssize_t __real_pread64(int fd, void *bytes, size_t size, off_t at);
+ssize_t __wrap_pread64(int fd, void *bytes, size_t size, off_t at);
 int __real_fsync(int fd);
 int __wrap_fsync(int fd);
 int __real_rename(const char *from, const char *to);
@@ -75,10 +78,15 @@ ssize_t __wrap_write(int fd, const void *bytes, size_t size)
     return end(n > 0 ? __real_write(fd, bytes, n) : 0, size);
 }
 
-ssize_t __wrap_pwrite(int fd, const void *bytes, size_t size, off_t at)
+ssize_t __wrap_pwrite64(int fd, const void *bytes, size_t size, off_t at)
 {
     size_t n = let_through(size);
-    return end(n > 0 ? __real_pwrite(fd, bytes, n, at) : 0, size);
+    return end(n > 0 ? __real_pwrite64(fd, bytes, n, at) : 0, size);
+}
+
+ssize_t __wrap_pread64(int fd, void *bytes, size_t size, off_t at)
+{
+    return world.ends ? 0 : __real_pread64(fd, bytes, size, at);
 }
 
 static int may_name(void)
@@ -550,6 +558,23 @@ END_TEST
 
 /* ---- what is said ---- */
 
+START_TEST(a_manifest_that_becomes_shorter_while_it_is_read_is_called_that)
+{
+    struct checkpoint_manifest m;
+    char path[256];
+    ck_ms_ok(write_step(3, err));
+    snprintf(path, sizeof(path), "%s/x-3.json", cfg.folder);
+    world.ends = 1;
+    errno = ENOSPC; /* of something else */
+
+    ck_ms_fails(checkpoint_read(path, CHECKPOINT_OWN, &m, err), MS_E_IO,
+                "x-3.json cannot be read: it became shorter");
+
+    world.ends = 0;
+    ck_assert(is_complete(3));
+}
+END_TEST
+
 START_TEST(a_cause_is_said_once_and_so_is_that_it_passed)
 {
     struct checkpoint_writer *writer = NULL;
@@ -592,6 +617,7 @@ int main(void)
     tcase_add_loop_test(tc, one_that_becomes_another_jobs_stays_whole, FULL, KILLED + 1);
     tcase_add_test(tc, each_folder_on_the_way_is_synced_where_it_was_made);
     tcase_add_test(tc, a_kill_at_a_random_moment_leaves_the_newest_ones);
+    tcase_add_test(tc, a_manifest_that_becomes_shorter_while_it_is_read_is_called_that);
     tcase_add_loop_test(tc, a_cause_is_said_once_and_so_is_that_it_passed, 0, 2);
     tcase_add_test(tc, where_not_all_have_room_the_oldest_go_for_the_new_one);
     tcase_add_test(tc, the_newest_that_is_whole_never_goes);
