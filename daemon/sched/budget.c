@@ -44,9 +44,10 @@ const struct losses *budget_spent(const struct run *run, uint32_t rank)
 /* ---- a loss -------------------------------------------------------------------------------------
  */
 
-static void add(struct losses *losses, uint64_t step, const char *node_id, const char *text)
+static void add(struct losses *losses, uint64_t step, const char *node_id, enum fault fault,
+                const char *text)
 {
-    causes_add(losses, node_id, text);
+    causes_add(losses, node_id, fault, text);
     losses->step = step > losses->step || losses->n == 0 ? step : losses->step;
     losses->n++;
 }
@@ -57,7 +58,7 @@ static void forget(struct losses *losses)
     *losses = (struct losses){0};
 }
 
-void budget_count(struct run *run, uint32_t rank, const char *text)
+void budget_count(struct run *run, uint32_t rank, enum fault fault, const char *text)
 {
     struct mend *mend = run_mend(run, rank);
     const char *node_id = run->members[rank].node_id;
@@ -68,9 +69,9 @@ void budget_count(struct run *run, uint32_t rank, const char *text)
         forget(&mend->wall);
     }
     if (mend->wall.n == 0 || is_at_wall(run, mend)) {
-        add(&mend->wall, run->furthest, node_id, text);
+        add(&mend->wall, run->furthest, node_id, fault, text);
     }
-    add(&mend->since, run->furthest, node_id, text);
+    add(&mend->since, run->furthest, node_id, fault, text);
     mend->n_lost_now++;
 }
 

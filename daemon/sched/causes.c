@@ -29,7 +29,7 @@ static void drop_address(char *text)
 static void drop_advice(char *text)
 {
     static const char *const ends[] = {"; its log: ", "; it had opened no log yet", " (killed? ",
-                                       " (is its host down"};
+                                       " (is its host down", "; waited "};
     for (size_t i = 0; i < MS_ARRAY_SIZE(ends); i++) {
         char *end = strstr(text, ends[i]);
         if (end != NULL) {
@@ -46,20 +46,22 @@ const char *causes_bare(struct sched *s, const char *text)
     return emit_text(s, "%s", bare);
 }
 
-/* The rank is known. */
-static void write_cause(struct cause *dst, const char *node_id, const char *text)
+/* The rank is known, and that it speaks of itself. */
+static void write_cause(struct cause *dst, const char *node_id, enum fault fault, const char *text)
 {
-    const char *cause = strstr(text, ": ");
+    const char *before = fault == FAULT_MESH ? " reports: " : ": ";
+    const char *cause = strstr(text, before);
     char whole[MS_TEXT_MAX + 1];
-    ms_text_copy(whole, sizeof(whole), cause != NULL ? cause + 2 : text);
+    ms_text_copy(whole, sizeof(whole), cause != NULL ? cause + strlen(before) : text);
     drop_advice(whole);
     drop_address(whole);
     ms_text_copy(dst->node_id, sizeof(dst->node_id), node_id);
     ms_text_copy(dst->text, sizeof(dst->text), whole);
     dst->times = 1;
+    dst->is_mesh = fault == FAULT_MESH;
 }
 
-void causes_add(struct losses *losses, const char *node_id, const char *text)
+void causes_add(struct losses *losses, const char *node_id, enum fault fault, const char *text)
 {
     if (losses->causes == NULL) {
         losses->causes = memory_take(MS_RESTARTS_MAX * sizeof(*losses->causes));
@@ -67,7 +69,16 @@ void causes_add(struct losses *losses, const char *node_id, const char *text)
     if (losses->n_causes == MS_RESTARTS_MAX) {
         causes_keep_last(losses, MS_RESTARTS_MAX - 1);
     }
-    write_cause(&losses->causes[losses->n_causes++], node_id, text);
+    write_cause(&losses->causes[losses->n_causes++], node_id, fault, text);
+}
+
+bool causes_are_of_mesh(const struct losses *losses)
+{
+    bool are = true;
+    for (uint32_t i = 0; i < losses->n_causes; i++) {
+        are = are && losses->causes[i].is_mesh;
+    }
+    return are;
 }
 
 void causes_keep_last(struct losses *losses, uint32_t n)
@@ -112,7 +123,7 @@ static const char *format(struct sched *s, const struct cause *list, uint32_t n,
 }
 
 const char *causes_words(struct sched *s, const struct losses *losses, const char *node_id,
-                         const char *text, size_t room)
+                         enum fault fault, const char *text, size_t room)
 {
     struct cause list[CAUSES_MAX];
     struct cause last;
@@ -120,7 +131,7 @@ const char *causes_words(struct sched *s, const struct losses *losses, const cha
     for (uint32_t i = 0; i < losses->n_causes; i++) {
         n = merge(list, n, &losses->causes[i]);
     }
-    write_cause(&last, node_id, text);
+    write_cause(&last, node_id, fault, text);
     n = merge(list, n, &last);
     size_t cut = sizeof(last.text) - 1;
     const char *words = format(s, list, n, cut);

@@ -18,6 +18,7 @@ static const struct {
     [FAULT_GAVE_UP] = {RANK_ON_FAILURE, false, true, false},
     [FAULT_UNFIT] = {RANK_ON_FAILURE, false, true, false},
     [FAULT_COMPLAINT] = {RANK_EVENTS, true, true, false},
+    [FAULT_MESH] = {RANK_EVENTS, true, true, false},
     [FAULT_UNTOLD] = {RANK_EVENTS, false, true, false},
     [FAULT_UNREADY] = {RANK_EVENTS, true, true, false},
     [FAULT_DISAGREE] = {RANK_EVENTS, false, false, false},
@@ -118,7 +119,8 @@ void run_complaint_timeout(struct sched *s, struct run *run)
     const int code = complaint->code;
     const uint32_t rank = recover_blames(s, run, complaint->rank, complaint->by, &text);
     const bool is_missing = run->members[rank].state == RANK_MISSING; /* nobody has heard of it */
+    const enum fault fault = complaint->by == complaint->rank ? FAULT_MESH : FAULT_COMPLAINT;
     struct job *job = run->job;
-    run_lost(s, job, rank, is_missing ? FAULT_MISSING : FAULT_COMPLAINT, code, text);
+    run_lost(s, job, rank, is_missing ? FAULT_MISSING : fault, code, text);
     run_look_ready(s, job); /* where it is to stop the Start of its round waited for this alone */
 }

@@ -33,6 +33,7 @@ static const struct {
     [FAULT_UNFIT] = {true, false, false, false, true},
     [FAULT_UNREADY] = {true, false, false, false, true},
     [FAULT_COMPLAINT] = {true, true, false, true, false},
+    [FAULT_MESH] = {true, true, false, true, false},
 };
 
 bool recover_is_on(const struct sched *s, const struct job *job)
@@ -105,7 +106,7 @@ static void count_loss(struct sched *s, struct run *run, uint32_t rank, enum fau
     if (!faults[fault].counts) {
         return;
     }
-    budget_count(run, rank, text);
+    budget_count(run, rank, fault, text);
 }
 
 static void forget_complaint(struct sched *s, struct run *run)
@@ -124,6 +125,12 @@ static void arm_round(struct sched *s, struct run *run)
     if (next_ms > s->now.mono_ms) {
         timer_arm(s, &run->round, TIMER_ROUND, next_ms);
     }
+}
+
+void recover_pause(struct sched *s, struct run *run, int64_t ms)
+{
+    const int64_t until_ms = after_ms(s, ms);
+    run->not_before_ms = until_ms > run->not_before_ms ? until_ms : run->not_before_ms;
 }
 
 void recover_round_timeout(struct sched *s, struct run *run)
@@ -164,6 +171,12 @@ static void stand_still(struct sched *s, struct job *job, bool was_there, const 
     watch_news(s);
 }
 
+/* It and another rank do not reach each other, and its process lives. */
+static bool is_of_its_mesh(enum fault fault)
+{
+    return fault == FAULT_COMPLAINT || fault == FAULT_MESH;
+}
+
 /* Nobody has it any more. */
 static void vacate(struct sched *s, struct job *job, uint32_t rank, enum fault fault,
                    const char *text)
@@ -173,10 +186,10 @@ static void vacate(struct sched *s, struct job *job, uint32_t rank, enum fault f
     if (fault == FAULT_UNFIT || fault == FAULT_UNREADY) {
         vacant_note_unfit(s, job->run, member->incarnation);
     }
-    if (fault == FAULT_COMPLAINT && !member->has_state) {
+    if (is_of_its_mesh(fault) && !member->has_state) {
         vacant_note_stumble(s, job->run, rank);
     }
-    if (fault == FAULT_COMPLAINT) {
+    if (is_of_its_mesh(fault)) {
         run_mend(job->run, rank)->unreached = member->incarnation;
     }
     if (member->state != RANK_LOST) {
@@ -211,6 +224,14 @@ static bool is_last_copy(const struct run *run, uint32_t rank)
     return is_last;
 }
 
+/* What it is short of may be there again soon, and its tries are few. */
+static void pause_last_copy(struct sched *s, struct run *run, uint32_t rank)
+{
+    static const int64_t pauses_ms[MS_RESTARTS_MAX] = {500, 2000, 5000};
+    const uint32_t n = budget_in_vain(run, rank);
+    recover_pause(s, run, pauses_ms[(n > 0 && n <= MS_RESTARTS_MAX ? n : MS_RESTARTS_MAX) - 1]);
+}
+
 void recover_lose(struct sched *s, struct job *job, uint32_t rank, enum fault fault,
                   const char *text)
 {
@@ -229,6 +250,8 @@ void recover_lose(struct sched *s, struct job *job, uint32_t rank, enum fault fa
     tell_loss(s, job, rank, text);
     if (!tries_again) {
         vacate(s, job, rank, fault, text);
+    } else if (is_last_copy(run, rank)) {
+        pause_last_copy(s, run, rank);
     }
     stand_still(s, job, was_there, text); /* after it: nobody may be missing any more */
 }
@@ -252,7 +275,7 @@ void recover_lose_stopping(struct sched *s, struct job *job, uint32_t rank, enum
     struct run *run = job->run;
     text = emit_text(s, "%s", text); /* it may live in what goes */
     forget_complaint(s, run);
-    if (fault == FAULT_COMPLAINT) { /* whom it is about holds like the others, and stops */
+    if (is_of_its_mesh(fault)) { /* whom it is about holds like the others, and stops */
         return;
     }
     count_loss(s, run, rank, fault, text);

@@ -35,6 +35,8 @@ void recover_lose_stopping(struct sched *s, struct job *job, uint32_t rank, enum
 void recover_stand_stopping(struct sched *s, struct job *job, const char *text);
 /* Its ranks do not know of one generation: another round. */
 void recover_again(struct sched *s, struct run *run);
+/* No round before that, nor before an earlier pause is over. */
+void recover_pause(struct sched *s, struct run *run, int64_t ms);
 /* Rounds of jobs whose ranks are complete again. True: there was one. */
 bool recover_settle(struct sched *s);
 void recover_round_timeout(struct sched *s, struct run *run);
@@ -61,7 +63,7 @@ void recover_ask_again(struct sched *s, struct run *run); /* those who could not
 uint32_t budget_in_vain(const struct run *run, uint32_t rank);
 /* NULL, or those after which another one that counts ends the job. */
 const struct losses *budget_spent(const struct run *run, uint32_t rank);
-void budget_count(struct run *run, uint32_t rank, const char *text);
+void budget_count(struct run *run, uint32_t rank, enum fault fault, const char *text);
 /* What is counted of the rank until now: a loss follows. */
 void budget_keep(struct run *run, uint32_t rank);
 void budget_take_back(struct run *run, uint32_t rank); /* ... which was none */
@@ -81,13 +83,15 @@ int64_t stall_since_ms(const struct sched *s, struct run *run, bool was_there);
 
 /* ---- causes.c: why it was lost, each time ---- */
 
-void causes_add(struct losses *losses, const char *node_id, const char *text);
+void causes_add(struct losses *losses, const char *node_id, enum fault fault, const char *text);
 void causes_keep_last(struct losses *losses, uint32_t n);
 /* Without where to look for more: it goes into another text, which says that itself. */
 const char *causes_bare(struct sched *s, const char *text);
+/* All of them, as FAULT_MESH: what the rank computes is not to blame. */
+bool causes_are_of_mesh(const struct losses *losses);
 /* All of them and the last one, of the rank on that node, in room bytes. */
 const char *causes_words(struct sched *s, const struct losses *losses, const char *node_id,
-                         const char *text, size_t room);
+                         enum fault fault, const char *text, size_t room);
 
 /* ---- recover_words.c: what people read of it ---- */
 

@@ -25,14 +25,15 @@ const char *recover_spent(struct sched *s, const struct job *job, uint32_t rank,
     if (spent == NULL || spent->n_causes == 0) {
         return NULL;
     }
-    const char *head =
-        emit_text(s,
-                  "rank %u was lost %u times, and the job did not get beyond step %llu, so that "
-                  "the step or evaluation behind it may be what kills it: ",
-                  rank, spent->n + 1, (ull)spent->step);
-    return emit_text(
-        s, "%s%s", head,
-        causes_words(s, spent, job->run->members[rank].node_id, text, MS_TEXT_MAX - strlen(head)));
+    const char *why = fault == FAULT_MESH && causes_are_of_mesh(spent)
+                          ? "for its process cannot connect to the other ranks"
+                          : "so that the step or evaluation behind it may be what kills it";
+    const char *head = emit_text(
+        s, "rank %u was lost %u times, and the job did not get beyond step %llu, %s: ", rank,
+        spent->n + 1, (ull)spent->step, why);
+    return emit_text(s, "%s%s", head,
+                     causes_words(s, spent, job->run->members[rank].node_id, fault, text,
+                                  MS_TEXT_MAX - strlen(head)));
 }
 
 static const char *why_lost(const struct job *job)
@@ -40,6 +41,18 @@ static const char *why_lost(const struct job *job)
     for (uint32_t rank = 0; job->run->mends != NULL && rank < job->workers; rank++) {
         if (job->run->members[rank].hold == NULL && job->run->mends[rank].last != NULL) {
             return job->run->mends[rank].last;
+        }
+    }
+    return "";
+}
+
+/* "": it has no pause. */
+static const char *why_paused(const struct sched *s, const struct run *run)
+{
+    const bool is_paused = run->mends != NULL && run->not_before_ms > s->now.mono_ms;
+    for (uint32_t rank = 0; is_paused && rank < run->job->workers; rank++) {
+        if (run->members[rank].has_state && run->mends[rank].n_lost_now > 0) {
+            return run->mends[rank].last;
         }
     }
     return "";
@@ -87,6 +100,9 @@ const char *recover_words(struct sched *s, const struct job *job)
     if (recover_n_vacant(run) > 0) {
         return emit_text(s, "waits for a node to take %s: %s. %s", list_ranks(s, job, true),
                          s->mode->takers, why_lost(job));
+    }
+    if (is_due && why_paused(s, run)[0] != '\0') {
+        return emit_text(s, "tries again in a few seconds: %s", why_paused(s, run));
     }
     if (is_due) {
         return "waits for its nodes to come back";

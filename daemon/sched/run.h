@@ -41,6 +41,7 @@ struct cause {
     char node_id[MS_NAME_MAX + 1];
     char text[161];
     uint32_t times;
+    bool is_mesh; /* FAULT_MESH: nothing that the rank computes */
 };
 
 /* Of a rank, at one step of the job. */
@@ -101,6 +102,7 @@ enum fault {
     FAULT_GAVE_UP,   /* ... and that its process has let go of it: others were gone for it */
     FAULT_UNFIT,     /* ... and was to take the place of a lost one: its process cannot */
     FAULT_COMPLAINT, /* another rank said so, and nobody knew better */
+    FAULT_MESH,      /* it said so itself: it cannot connect to the others */
     FAULT_UNTOLD,    /* what it has to know cannot be sent */
     FAULT_UNREADY,   /* its node beats, and it does not get ready */
     FAULT_DISAGREE,  /* its digest is not that of the others */
@@ -140,7 +142,7 @@ struct run {
     /* Nodes whose process ended before it was ready: others first. Hashes of ids; likewise */
     uint64_t stumbled[MS_UNFIT_MAX];
     uint32_t n_stumbled;
-    int64_t not_before_ms;  /* the next round: who stumbled again and again has a pause */
+    int64_t not_before_ms;  /* the next round: recover_pause */
     int64_t wants_until_ms; /* so long idle nodes are kept for it */
     struct timer round;     /* at the next of the two */
     struct list recovering; /* in sched.recovering: a round is due */

@@ -22,7 +22,7 @@ void vacant_note_stumble(struct sched *s, struct run *run, uint32_t rank)
     const uint32_t n = run_mend(run, rank)->n_unready;
     const size_t last = MS_ARRAY_SIZE(pauses_ms) - 1;
     run->stumbled[run->n_stumbled++ % MS_UNFIT_MAX] = node_hash(s, run->members[rank].node_id);
-    run->not_before_ms = after_ms(s, pauses_ms[n < last ? n : last]);
+    recover_pause(s, run, pauses_ms[n < last ? n : last]);
 }
 
 void vacant_note_unfit(struct sched *s, struct run *run, uint64_t incarnation)

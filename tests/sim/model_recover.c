@@ -155,6 +155,16 @@ static bool was_unfit(const struct model *m, const struct m_job *job, uint64_t i
     return was && !unfit_are_due(m, job);
 }
 
+/* Of two pauses the longer one. */
+static void take_pause(const struct model *m, struct m_job *job, int64_t ms)
+{
+    if (m->mono + ms > job->not_before) {
+        job->not_before = m->mono + ms;
+        job->not_before_stretch = m->stretch;
+    }
+    job->stood_at = m->mono;
+}
+
 /* Others are asked first, and with pauses. */
 static void note_stumble(const struct model *m, struct m_job *job, const struct m_rank *r)
 {
@@ -162,9 +172,7 @@ static void note_stumble(const struct model *m, struct m_job *job, const struct 
     const size_t last = MS_ARRAY_SIZE(pauses_ms) - 1;
     snprintf(job->stumbled[job->n_stumbled++ % MS_UNFIT_MAX], sizeof(job->stumbled[0]), "%s",
              r->node);
-    job->not_before = m->mono + pauses_ms[r->unready < last ? r->unready : last];
-    job->not_before_stretch = m->stretch;
-    job->stood_at = m->mono;
+    take_pause(m, job, pauses_ms[r->unready < last ? r->unready : last]);
 }
 
 static bool has_stumbled(const struct m_job *job, const struct m_node *node)
@@ -421,6 +429,10 @@ void m_rank_lost(struct model *m, const char *log)
         fault == M_UNFIT || fault == M_UNREADY || fault == M_GAVE_UP || fault == M_LEAVING;
     if (fault == M_UNFIT || fault == M_UNREADY) {
         note_unfit(m, job, r->incarnation);
+    }
+    if (is_kept && is_last_copy(job, rank)) {
+        static const int64_t pauses_ms[] = {500, 2000, 5000};
+        take_pause(m, job, pauses_ms[in_vain(job, r) - 1]);
     }
     if (!is_kept) {
         if (fault == M_COMPLAINT && !r->has_state) {

@@ -45,18 +45,46 @@ END_TEST
 
 START_TEST(who_alone_holds_the_state_is_not_given_up_while_it_has_tries)
 {
+    static const int64_t pauses_ms[MS_RESTARTS_MAX] = {500, 2000, 5000};
     running(2);
     fix_close(conns[1]);
     conns[1] = fix_register("w1", 20);
     for (uint64_t i = 0; i < MS_RESTARTS_MAX; i++) {
         peer_report(2 + i, 0, 0);
         fix_pass(MS_BLAME_MS);
+        fix_job_is(1, "RECOVERING", "tries again in a few seconds: rank 0 (node w0");
+        for (int64_t ms = 1000; ms < pauses_ms[i]; ms += 1000) {
+            fix_pass(1000);
+            fix_beat(conns[0]);
+            fix_beat(conns[1]);
+        }
+        ck_assert_uint_eq(fix_count(MS_MSG_ASSIGN), 0);
+        fix_pass(pauses_ms[i] < 1000 ? pauses_ms[i] : 1000);
         assigned(0, 3 + i);
     }
 
     peer_report(2 + MS_RESTARTS_MAX, 0, 0);
     fix_pass(MS_BLAME_MS);
-    ended(JOB_FAILED, "rank 0 was lost 4 times");
+    ended(JOB_FAILED, "rank 0 was lost 4 times, and the job did not get beyond step 0, for its "
+                      "process cannot connect to the other ranks: node w0: it does not answer (4 "
+                      "times)");
+}
+END_TEST
+
+/* Nobody asks sooner for a newcomer's sake. */
+START_TEST(a_newcomer_that_ends_cuts_no_pause_short)
+{
+    running(2);
+    fix_close(conns[1]);
+    conns[1] = fix_register("w1", 20);
+    peer_report(2, 0, 0);
+    fix_pass(MS_BLAME_MS);
+    fix_close(conns[1]);
+    conns[1] = fix_register("w1", 21);
+    fix_pass(400);
+    ck_assert_uint_eq(fix_count(MS_MSG_ASSIGN), 0);
+    fix_pass(100);
+    assigned(0, 3);
 }
 END_TEST
 
@@ -843,6 +871,7 @@ int main(void)
     tcase_add_test(t, a_rank_that_others_cannot_reach_is_tried_again_before_it_is_given_up);
     tcase_add_test(t, a_rank_whose_mesh_ended_for_its_own_reason_tries_again);
     tcase_add_test(t, who_alone_holds_the_state_is_not_given_up_while_it_has_tries);
+    tcase_add_test(t, a_newcomer_that_ends_cuts_no_pause_short);
     tcase_add_test(t, who_came_back_with_its_state_is_not_given_up_for_a_newcomer);
     tcase_add_test(t, what_a_rank_says_of_its_own_mesh_comes_before_what_others_say);
     tcase_add_test(t, the_process_that_died_is_known_before_who_complains);
