@@ -180,6 +180,7 @@ void claim_lose_others(struct sched *s, struct node *node, const struct hold *ou
             continue;
         }
         hold_drop(s, hold);
+        node->notice = same_process ? NOTICE_RETURNED : NOTICE_REPLACED;
         if (job != NULL) {
             run_lost(s, job, rank, FAULT_LOST, MS_E_CLOSED,
                      rank_text(s, job, rank, "was lost", why_lost(s, job, rank, same_process)));

@@ -109,7 +109,7 @@ void conn_closed(struct sched *s, struct conn *conn, const char *reason)
         if (node_may_be_away(s, node)) {
             node_away(s, node);
         } else {
-            node_gone(s, node, NODE_ON_LOSS, why_closed(s, node, reason));
+            node_gone(s, node, NOTICE_CLOSED, why_closed(s, node, reason));
         }
     }
 }

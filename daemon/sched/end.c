@@ -16,7 +16,7 @@ void rank_release(struct sched *s, struct job *job, uint32_t rank, bool said_don
     }
     hold_let_go(s, hold);
     if (hold->node->state == NODE_NEW) {
-        node_gone(s, hold->node, NODE_ON_LOSS, why);
+        node_gone(s, hold->node, NOTICE_MISSING, why);
         return;
     }
     send_stop(s, hold->node, job->id, hold->generation, code, text);

@@ -126,6 +126,21 @@ void node_touch(struct sched *s, struct node *node)
     }
 }
 
+int64_t node_silent_ms(const struct sched *s, const struct node *node)
+{
+    const int64_t seen_ms = node->before_ms != 0 ? node->before_ms : node->seen_ms;
+    return seen_ms <= 0 ? -1 : s->now.mono_ms > seen_ms ? s->now.mono_ms - seen_ms : 0;
+}
+
+/* For people who look at events: by then its end may have been there to be seen. */
+static const char *last_words(struct sched *s, const struct node *node, const char *reason)
+{
+    const int64_t silent_ms = node_silent_ms(s, node);
+    return silent_ms < 0
+               ? reason
+               : emit_text(s, "%.300s; last heard of %lld ms before", reason, (long long)silent_ms);
+}
+
 static void gone_keep(struct sched *s, struct node *node, const char *reason)
 {
     ms_text_copy(node->reason, sizeof(node->reason), reason);
@@ -185,16 +200,28 @@ bool node_may_be_away(const struct sched *s, const struct node *node)
            node->newcomer == NULL;
 }
 
-void node_gone(struct sched *s, struct node *node, enum node_event event, const char *reason)
+const char *notice_name(enum notice notice)
+{
+    static const char *const names[NOTICES] = {
+        [NOTICE_CLOSED] = "closed",     [NOTICE_SILENT] = "silent",
+        [NOTICE_REPLACED] = "replaced", [NOTICE_RETURNED] = "returned",
+        [NOTICE_MISSING] = "missing",   [NOTICE_LEFT] = "left"};
+    return names[notice];
+}
+
+void node_gone(struct sched *s, struct node *node, enum notice notice, const char *reason)
 {
     const struct hold *hold = hold_first(node);
+    const enum node_event event = notice == NOTICE_LEFT ? NODE_ON_LEAVE : NODE_ON_LOSS;
+    const bool is_told = notice != NOTICE_CLOSED && notice != NOTICE_REPLACED; /* by the reason */
+    node->notice = notice;
     if (node->conn != NULL) {
         node->conn->node = NULL;
         node->conn = NULL;
     }
     reason = emit_text(s, "%s", reason); /* it may live in the node */
     node->leaving = false;               /* it did, or comes back and will say so again */
-    node_set(s, node, event, reason);
+    node_set(s, node, event, is_told ? reason : last_words(s, node, reason));
     emit_log(s, hold != NULL && hold->job != NULL ? MS_LOG_WARNING : MS_LOG_NOTICE,
              "node.%s node=%s host=%s reason=%s", node->state == NODE_LEFT ? "left" : "lost",
              emit_quote(s, node->info.node_id), emit_quote(s, node->info.host_name),
@@ -243,7 +270,7 @@ void node_judge_leases(struct sched *s)
         struct node *node = list_item(s->beating.next, struct node, beating);
         struct conn *conn = node->conn;
         long long silent_ms = (long long)(s->now.mono_ms - node->seen_ms);
-        node_gone(s, node, NODE_ON_LOSS, silence_text(s, node, silent_ms));
+        node_gone(s, node, NOTICE_SILENT, silence_text(s, node, silent_ms));
         if (conn != NULL) {
             conn_drop(s, conn);
         }
@@ -295,7 +322,7 @@ void on_leave(struct sched *s, struct conn *conn, const struct sched_event *even
     const Ms__Leave *msg = (const Ms__Leave *)event->msg;
     if (conn->node != NULL) {
         conn->node->returns = msg->returns;
-        node_gone(s, conn->node, NODE_ON_LEAVE,
+        node_gone(s, conn->node, NOTICE_LEFT,
                   msg->reason[0] != '\0' ? emit_text(s, "it left: %s", msg->reason) : "it left");
     }
 }

@@ -64,6 +64,17 @@ struct hold {
     bool overdue;        /* ... and did not */
 };
 
+/* How it was noticed that a node is gone, or its process. */
+enum notice {
+    NOTICE_CLOSED,   /* the end of its connection */
+    NOTICE_SILENT,   /* its lease */
+    NOTICE_REPLACED, /* another process has its id */
+    NOTICE_RETURNED, /* it came back without its rank */
+    NOTICE_MISSING,  /* it did not come back */
+    NOTICE_LEFT,     /* it said so */
+    NOTICES
+};
+
 struct node {
     struct table_link link;
     struct list beating;   /* in sched.beating while REGISTERED, least recently seen first */
@@ -82,6 +93,8 @@ struct node {
     bool returns;         /* LEFT: it said that it is back in a moment */
     bool is_chosen;       /* within one call of recover.c: for another rank already */
     int64_t seen_ms;
+    enum notice notice;        /* of its last end */
+    int64_t before_ms;         /* ... and before the Register that is looked at; 0: none is */
     bool spoke;                /* since it was told to stop at the step, which it answers */
     struct host *host;         /* never NULL but before the first Register */
     struct list on_host;       /* in host->nodes */
@@ -114,7 +127,10 @@ void node_away(struct sched *s, struct node *node);
 bool node_may_be_away(const struct sched *s, const struct node *node);
 /* Its connection is gone or no longer believed: LOST or LEFT, its rank with it, and whoever waits
  * for its id takes over. The caller closes the connection if it is still open. */
-void node_gone(struct sched *s, struct node *node, enum node_event event, const char *reason);
+void node_gone(struct sched *s, struct node *node, enum notice notice, const char *reason);
+const char *notice_name(enum notice notice); /* as programs read it */
+/* For how long nobody has heard of it; -1: since the start nobody has. */
+int64_t node_silent_ms(const struct sched *s, const struct node *node);
 bool node_is_usable(const struct node *node); /* for jobs: now, or when it is idle */
 bool node_is_idle(const struct node *node);
 void node_judge_leases(struct sched *s);

@@ -24,16 +24,17 @@ static const struct {
     bool blames_host; /* which lost its process, unless that comes back with the rank */
     bool keeps_node;  /* the first time: that the others reach it is tried once more */
     bool is_final;    /* its process has ended the rank, or cannot serve it: others do */
+    bool is_own;      /* word of the process about itself */
 } faults[FAULTS] = {
-    [FAULT_LOST] = {true, true, true, false, false},
-    [FAULT_LEFT] = {true, false, false, false, false},
-    [FAULT_MISSING] = {true, false, false, false, false},
-    [FAULT_LEAVING] = {true, false, false, false, true},
-    [FAULT_GAVE_UP] = {true, true, false, false, true},
-    [FAULT_UNFIT] = {true, false, false, false, true},
-    [FAULT_UNREADY] = {true, false, false, false, true},
-    [FAULT_COMPLAINT] = {true, true, false, true, false},
-    [FAULT_MESH] = {true, true, false, true, false},
+    [FAULT_LOST] = {true, true, true, false, false, false},
+    [FAULT_LEFT] = {true, false, false, false, false, true},
+    [FAULT_MISSING] = {true, false, false, false, false, false},
+    [FAULT_LEAVING] = {true, false, false, false, true, true},
+    [FAULT_GAVE_UP] = {true, true, false, false, true, true},
+    [FAULT_UNFIT] = {true, false, false, false, true, true},
+    [FAULT_UNREADY] = {true, false, false, false, true, false},
+    [FAULT_COMPLAINT] = {true, true, false, true, false, false},
+    [FAULT_MESH] = {true, true, false, true, false, true},
 };
 
 bool recover_is_on(const struct sched *s, const struct job *job)
@@ -199,7 +200,19 @@ static void vacate(struct sched *s, struct job *job, uint32_t rank, enum fault f
     rank_release(s, job, rank, said_done, MS_E_ABORTED, text, text);
 }
 
-static void tell_loss(struct sched *s, const struct job *job, uint32_t rank, const char *text)
+/* How long its end may have been there to be seen, where it did not say it itself. */
+static const char *silence_words(struct sched *s, const struct job *job, uint32_t rank,
+                                 enum fault fault)
+{
+    const struct node *node = node_find(s, job->run->members[rank].node_id);
+    const int64_t silent_ms = node != NULL ? node_silent_ms(s, node) : -1;
+    return faults[fault].is_own || silent_ms < 0
+               ? ""
+               : emit_text(s, ", its node was last heard of %lld ms before", (long long)silent_ms);
+}
+
+static void tell_loss(struct sched *s, const struct job *job, uint32_t rank, enum fault fault,
+                      const char *text)
 {
     const unsigned long long step = job->run->furthest;
     char told[64] = "no step was told since the scheduler started";
@@ -207,8 +220,8 @@ static void tell_loss(struct sched *s, const struct job *job, uint32_t rank, con
         snprintf(told, sizeof(told), "step %llu was told last", step);
     }
     event_of_job(s, "job.rank_lost", job,
-                 emit_text(s, "generation %llu, %s: %.300s", (unsigned long long)job->generation,
-                           told, text));
+                 emit_text(s, "generation %llu, %s%s: %.300s", (unsigned long long)job->generation,
+                           told, silence_words(s, job, rank, fault), text));
     emit_log(s, MS_LOG_WARNING, "job.rank_lost job=%llu generation=%llu rank=%u reason=%s",
              (unsigned long long)job->id, (unsigned long long)job->generation, rank,
              emit_quote(s, text));
@@ -247,7 +260,7 @@ void recover_lose(struct sched *s, struct job *job, uint32_t rank, enum fault fa
     if (faults[fault].blames_host && node != NULL && node->host != NULL) {
         run_mend(run, rank)->before.blame = host_blame(s, node->host, text);
     }
-    tell_loss(s, job, rank, text);
+    tell_loss(s, job, rank, fault, text);
     if (!tries_again) {
         vacate(s, job, rank, fault, text);
     } else if (is_last_copy(run, rank)) {
@@ -279,7 +292,7 @@ void recover_lose_stopping(struct sched *s, struct job *job, uint32_t rank, enum
         return;
     }
     count_loss(s, run, rank, fault, text);
-    tell_loss(s, job, rank, text);
+    tell_loss(s, job, rank, fault, text);
     vacate(s, job, rank, fault, text);
     run->stop_is_out = false; /* the others, and who saves now, have their time from now on */
     recover_stand_stopping(s, job, text);

@@ -221,9 +221,11 @@ void register_accept(struct sched *s, struct conn *conn, uint32_t frame_id,
     conn->node = node;
     node_arrived(s, node);
     node_set(s, node, NODE_ON_REGISTER, emit_text(s, "on %s, pid %u", info->host_name, info->pid));
+    node->before_ms = node->seen_ms != 0 ? node->seen_ms : -1;
     node_touch(s, node); /* a newcomer that waits for it is refused here */
     send_registered(s, node, frame_id);
     claim_lose_others(s, node, ours, claim, same_process);
+    node->before_ms = 0;
     if (ours != NULL) {
         run_came_back(s, ours, claim);
     } else if (claim->job != 0 && !recover_take_back(s, node, claim)) {

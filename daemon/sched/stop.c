@@ -207,6 +207,7 @@ static uint32_t lose_late(struct sched *s, struct job *job)
         if (spoke && !recover_may(s, job, rank, FAULT_UNREADY)) { /* else the others wait for it */
             continue;
         }
+        member->hold->node->notice = NOTICE_SILENT; /* where it said nothing */
         const char *text =
             emit_text(s, "it %s in the %d s since it was asked to stop",
                       spoke ? "did not get ready" : "said nothing", MS_CANCEL_GRACE_MS / 1000);

@@ -135,7 +135,7 @@ void newcomer_timeout(struct sched *s, struct newcomer *newcomer)
         newcomer_accept(s, node);
         return;
     }
-    node_gone(s, node, NODE_ON_LOSS,
+    node_gone(s, node, NOTICE_REPLACED,
               emit_text(s,
                         "pid %u did not answer within %d ms when pid %u registered the same node "
                         "id, and was fenced off",

@@ -59,9 +59,14 @@ START_TEST(each_change_of_a_state_is_one_event)
     ck_assert_ptr_nonnull(strstr(fix_effect(SCHED_DO_PUT_EVENT)->event->text, "cancelled by"));
     fix_cancel(alice, 1, 0);
     ck_assert_str_eq(happened(), "job.cancelled 1");
+    fix_stopped(w1, 1, 1, 1);
+    ck_assert_str_eq(happened(), "");
+    fix.now.mono_ms += 84;
+    fix.now.wall_ms += 84;
     fix_close(w1);
     ck_assert_str_eq(happened(), "node.lost w1");
-    ck_assert_str_eq(fix_effect(SCHED_DO_PUT_EVENT)->event->text, "connection closed by peer");
+    ck_assert_str_eq(fix_effect(SCHED_DO_PUT_EVENT)->event->text,
+                     "connection closed by peer; last heard of 84 ms before");
     Ms__Leave leave = MS__LEAVE__INIT;
     fix_say(w0, MS_MSG_LEAVE, &leave.base);
     ck_assert_str_eq(happened(), "node.left w0");

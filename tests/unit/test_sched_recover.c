@@ -32,6 +32,56 @@ START_TEST(an_idle_node_takes_the_lost_rank_at_once)
 }
 END_TEST
 
+static void last_heard_of(const char *words)
+{
+    const char *text = event_of("job.rank_lost")->text;
+    ck_assert_msg(strstr(text, words) != NULL, "%s", text);
+}
+
+/* As long as its end may have been there to be seen. */
+START_TEST(a_loss_tells_when_the_node_was_heard_of_before)
+{
+    running(4);
+    fix.now.mono_ms += 84;
+    fix_close(conns[1]);
+    last_heard_of("started, its node was last heard of 84 ms before: rank 1 (node w1 on host h)");
+
+    fix_register("w2", 13); /* its process lives, for all that is known, and is asked */
+    ck_assert_int_eq(n_events("job.rank_lost"), 0);
+    fix_beat(conns[0]);
+    fix_beat(conns[3]);
+    fix_pass(MS_PROBE_MS);
+    last_heard_of(", its node was last heard of 1084 ms before: rank 2 ");
+
+    fix_pass(FIX_LEASE_MS - MS_PROBE_MS);
+    last_heard_of(", its node was last heard of 10000 ms before: rank 3 ");
+}
+END_TEST
+
+START_TEST(a_loss_that_a_process_tells_itself_has_no_silence_before_it)
+{
+    running(2);
+    fix.now.mono_ms += 84;
+    Ms__Leave leave = MS__LEAVE__INIT;
+    leave.reason = (char *)"TERM";
+    fix_say(conns[1], MS_MSG_LEAVE, &leave.base);
+    last_heard_of("generation 1, no step was told since the scheduler started: rank 1 ");
+}
+END_TEST
+
+START_TEST(a_process_in_the_place_of_another_tells_when_that_was_heard_of)
+{
+    running(2);
+    fix.now.mono_ms += 84;
+    come_back(1, 2, 0, 0, 0); /* the same one, without its rank */
+    last_heard_of(", its node was last heard of 84 ms before: rank 1 ");
+
+    load(JOB_RUNNING);
+    come_back(0, 12, 0, 0, 0); /* since the restart nobody has */
+    last_heard_of("generation 11, no step was told since the scheduler started: rank 0 ");
+}
+END_TEST
+
 START_TEST(all_go_on_when_all_are_ready)
 {
     running(2);
@@ -739,6 +789,9 @@ int main(void)
     TCase *t = tcase_create("who");
     tcase_add_checked_fixture(t, NULL, fix_end);
     tcase_add_test(t, an_idle_node_takes_the_lost_rank_at_once);
+    tcase_add_test(t, a_loss_tells_when_the_node_was_heard_of_before);
+    tcase_add_test(t, a_loss_that_a_process_tells_itself_has_no_silence_before_it);
+    tcase_add_test(t, a_process_in_the_place_of_another_tells_when_that_was_heard_of);
     tcase_add_test(t, all_go_on_when_all_are_ready);
     tcase_add_test(t, who_named_no_log_has_opened_one_all_the_same);
     tcase_add_test(t, without_a_node_nothing_is_stored_and_the_next_process_takes_it);
