@@ -70,6 +70,7 @@ as_process() {
         bash -c 'cd; umask 077; exec "$@"' - "$@"
 }
 fails() { ! "$@"; }
+same_text() { [ "$1" = "$2" ]; }
 id_of() { awk -F: -v user="$2" '$1 == user { print $4 }' "$T/$1/etc/passwd"; }
 
 # of a unit: the last value of a key
@@ -213,6 +214,25 @@ ok "both jobs end well" on node7 alice msctl wait --timeout 120 1 2
 run_block 4 5 node7 alice
 ok "she has her weights" [ -s "$T/node7/home/alice/results/weights.safetensors" ]
 ok "nobody else does" fails on head bob msctl fetch 1 -o theirs
+# a job that was cancelled, and one that goes on from it
+jobs=$T/node7/var/lib/msched/jobs
+saved() { find "$jobs/3/ckpt" -name '*.json' 2>/dev/null | sed 's/.*-\([0-9]*\).json/\1/' | sort -n | tail -n 1; }
+has_saved() { [ -n "$(saved)" ]; }
+{
+    sed 's/^epochs: .*/epochs: 1000000/' "$T/job.yaml"
+    echo 'checkpoint: {directory: ckpt, every_steps: 100}'
+} >"$T/node7/home/alice/job.yaml"
+ok "she submits one that saves" same_text "$(on node7 alice msctl submit job.yaml)" 3
+ok "which it does" wait_for 120 has_saved
+ok "she cancels it" on node7 alice msctl cancel 3
+ok "and it is over" status 5 on node7 alice msctl wait --timeout 120 3
+echo "steps: $(($(saved) + 20))" >>"$T/node7/home/alice/job.yaml"
+ok "its own folder is closed to others" says data_roots on node7 alice bash -c \
+    'msctl wait --timeout 120 "$(msctl submit --set resume=/var/lib/msched/jobs/3/ckpt job.yaml)"'
+run_block 4 6 node7 root
+run_block 4 7 node7 alice
+ok "the next one ends well" status 0 on node7 alice msctl wait --timeout 120 5
+ok "from where the other one was" grep -q "\"step\": *$(($(saved) + 1))," <(grep -m 1 '"step"' "$jobs/5/metrics.jsonl")
 ok "her file of settings is hers alone" [ "$(stat -c %a "$T/node7/home/alice/.config/msched/client.p12")" = 600 ]
 
 # ---- who can read what
@@ -255,7 +275,7 @@ ok "who was revoked stays out" wait_for 60 fails on node7 alice msctl status
 ok "a new login on the head node is out, too" status 4 on head alice msctl status
 # groups are a process's own: what section 9 says about those that she has
 ok "something happens" on head root msctl submit /home/alice/job.yaml
-ok "what she runs since before still sees it" wait_for 60 bash -c '[ "$(grep -c job.submitted "$1")" = 3 ]' - "$T/alice-before.log"
+ok "what she runs since before still sees it" wait_for 60 bash -c '[ "$(grep -c job.submitted "$1")" = 6 ]' - "$T/alice-before.log"
 ok "the text says so, and how to end it" grep -qx 'sudo loginctl terminate-user alice; sudo pkill -KILL -u alice .*' "$ROOT/docs/operations.md"
 stop alice-before KILL
 stop head-msschedd
