@@ -195,7 +195,7 @@ static void give_up(struct join *join, struct guest *guest, const struct ms_err 
     } else {
         join_drop(guest);
     }
-    if (rank >= 0 && why->text[0] != '\0') {
+    if (rank >= 0 && ms_err_text(why)[0] != '\0') {
         join_note(join, rank, why);
     } else if (ms_err_code(why) == MS_E_NOMEM) { /* of a stranger nothing else is told */
         join_note_lack(join, why);
