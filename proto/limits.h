@@ -176,8 +176,9 @@
 #define MS_LET_BE_LOG_MS   60000 /* a line about workers of an earlier scheduler, who knock on */
 #define MS_REGISTER_MS     10000 /* Register is answered after a probe and a commit at most */
 #define MS_CANCEL_GRACE_MS 30000
-#define MS_STALL_MAX_MS    INT64_C(2592000000) /* a job stood still for: 30 days, or a clock jumped \
-                                                */
+#define MS_STALL_MAX_MS                                                                            \
+    INT64_C(2592000000)         /* a job stood still for: 30 days, or a clock jumped               \
+                                 */
 #define MS_TOPO_LEAVE_MS  3000  /* workers of a cluster that did not form have nothing to finish */
 #define MS_STOP_ANSWER_MS 65000 /* Stop is answered: TERM, 30 s, KILL, and then some */
 #define MS_ADOPT_NODE_MS  10    /* a node that comes back after a restart: five handshakes' CPU */
