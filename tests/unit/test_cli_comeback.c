@@ -117,7 +117,7 @@ START_TEST(ranks_that_train_for_themselves_have_no_step_in_common)
 {
     (void)look(1);
     recover("");
-    ranks[1].state = (char *)"LOST";
+    ranks[1].state = (char *)MS_RANK_STATE_LOST;
     (void)look(2);
     go_on(198);
     ranks[0].step = 150;
