@@ -747,11 +747,12 @@ static void hear(struct run *run, char **ret, size_t *ret_size)
     cli_display_init(&run->display, out, 0, 80, NULL);
 }
 
-static void stop_hearing(struct run *run, char *heard)
+/* heard: as hear was given it, for the end may move what was heard. */
+static void stop_hearing(struct run *run, char **heard)
 {
     fclose(run->display.out);
     run->display.out = stdout;
-    free(heard);
+    free(*heard);
 }
 
 START_TEST(a_worker_that_cannot_be_started_is_named_with_the_cause_and_ends_the_run)
@@ -787,7 +788,7 @@ START_TEST(a_worker_that_cannot_be_started_is_named_with_the_cause_and_ends_the_
     ck_assert_ptr_nonnull(
         strstr(run.err.text, "worker 0 could not be started, 7 times in a row: "));
     ck_assert_ptr_nonnull(strstr(run.err.text, "worker_0.log: Is a directory"));
-    stop_hearing(&run, heard);
+    stop_hearing(&run, &heard);
     end_run(&run);
 }
 END_TEST
