@@ -166,6 +166,9 @@ json_t *cli_json_event(const Ms__EventInfo *event)
     put_int(o, "job", event->job);
     put_text(o, "node", event->node_id);
     put_text(o, "text", event->text);
+    json_t *facts = json_loads(event->facts, 0, NULL); /* none of an older database */
+    json_object_set_new(o, "facts", json_is_object(facts) ? json_incref(facts) : json_object());
+    json_decref(facts);
     return o;
 }
 

@@ -104,12 +104,16 @@
     16                          /* ... for one principal: a claimed one stays as long as he asks   \
                                  */
 #define MS_FETCH_GRANTS_ADMIN 8 /* ... kept for admins */
-#define MS_EVENTS_KEPT        100000 /* of 20,000 jobs: 25 MB, judged in 0.3 s at a start */
+#define MS_EVENTS_KEPT        100000 /* of 20,000 jobs: 30 MB, judged in 0.3 s at a start */
 #define MS_EVENTS_PAGE        200    /* of one answer: 100 KiB of the longest texts, half a ms */
-#define MS_EVENTS_LOOK        2000   /* rows that one answer looks at for those it is asked for */
-#define MS_EVENT_READS        32     /* such answers in one turn; other askers are next */
-#define MS_EVALS_MAX          100  /* evaluations of a job that are kept: what a screen can show */
-#define MS_EVALS_STORE_MS     1000 /* ... of a job that runs, in one write of so many at the most */
+#define MS_EVENTS_BYTES       (MS_EVENTS_PAGE * 640) /* ... of texts, numbers and facts: fewer then */
+/* A JSON object of one event (facts.h): 64 ranks that recover at once, of names of 16 bytes: a
+ * rank, its node, whose state it has and four numbers are 110 bytes. Of longer lists the first. */
+#define MS_FACTS_MAX      8192
+#define MS_EVENTS_LOOK    2000 /* rows that one answer looks at for those it is asked for */
+#define MS_EVENT_READS    32   /* such answers in one turn; other askers are next */
+#define MS_EVALS_MAX      100  /* evaluations of a job that are kept: what a screen can show */
+#define MS_EVALS_STORE_MS 1000 /* ... of a job that runs, in one write of so many at the most */
 /* After a loss numbers go on at the milliseconds since 2020 times this: more than any cluster can
  * have given away by then, and another number each time that one copy is put back. */
 #define MS_JOB_IDS_A_MS      1ULL
@@ -140,7 +144,7 @@
 #define MS_STORE_RESULTS            (64U << 10) /* of an ended job: its last evaluations */
 #define MS_STORE_MEMBER_TEXTS       (MS_NAME_MAX + MS_HOST_MAX + MS_PATH_MAX + MS_PRINCIPAL_MAX + 15)
 /* ... and the event that a node is lost which never came back: its job is over without it */
-#define MS_STORE_LOSS MS_STORE_COST(MS_NAME_MAX + MS_PRINCIPAL_MAX + 128)
+#define MS_STORE_LOSS MS_STORE_COST(MS_NAME_MAX + MS_PRINCIPAL_MAX + 160)
 /* The most that one decision writes: a job of all ranks is placed or ends, its own texts with it,
  * and all its nodes with it. What has to go from the history for it is the next turn's. */
 #define MS_STORE_DECISION                                                                          \

@@ -22,7 +22,7 @@ enum {
     PLAN = MS_PLAN_MAX + FLAT,                     /* ... or a plan's text */
     SUBMIT = SPEC + MS_PLAN_MAX,                   /* ... or both */
     LOG = MS_LOG_CHUNK_MAX + FLAT,
-    EVENTS = MS_EVENTS_PAGE * 640 + FLAT, /* an EventInfo: its texts and numbers */
+    EVENTS = MS_EVENTS_BYTES + FLAT,
     LIST = MS_FRAME_MAX,
 };
 

@@ -41,6 +41,7 @@ static const struct field_limit field_limits[] = {
     {"database", MS_PATH_MAX, 0, MENDED},
     {"evals", MS_EVALS_MAX, 0, 0},
     {"events", MS_EVENTS_PAGE, 0, 0},
+    {"facts", MS_FACTS_MAX, 0, MENDED},
     {"host_id", MS_HOST_MAX, 0, 0},
     {"host_name", MS_HOST_MAX, 0, 0},
     {"isa", MS_NAME_MAX, 0, 0},

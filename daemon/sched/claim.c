@@ -52,7 +52,8 @@ static void raise_generation(struct sched *s, uint64_t generation, const char *b
                  "going on above it",
                  (ull)generation);
         event_of_all(s, "generation.raised", by,
-                     emit_text(s, "to %llu: a node knows a newer one", (ull)generation));
+                     emit_text(s, "to %llu: a node knows a newer one", (ull)generation),
+                     event_number(s, "generation", generation));
     }
 }
 
@@ -68,7 +69,8 @@ static void raise_next_job(struct sched *s, uint64_t job, const char *by)
                  (ull)s->next_job);
         event_of_all(s, "job.next_raised", by,
                      emit_text(s, "to %llu: a node has a job that the database does not know",
-                               (ull)s->next_job));
+                               (ull)s->next_job),
+                     event_number(s, "next_job", s->next_job));
     }
 }
 

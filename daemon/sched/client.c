@@ -164,7 +164,8 @@ void on_submit(struct sched *s, struct conn *conn, const struct sched_event *eve
     queue_add(s, job);
     event_of_job(s, "job.submitted", job,
                  emit_text(s, "%s by %s: %u worker%s, priority %d", job->name, job->owner,
-                           job->workers, job->workers == 1 ? "" : "s", job->priority));
+                           job->workers, job->workers == 1 ? "" : "s", job->priority),
+                 event_number(s, "workers", job->workers));
     reply_submitted(s, conn, event->id, job);
     emit_log(s, MS_LOG_INFO, "job.submitted job=%llu name=%s owner=%s workers=%u priority=%d",
              (ull)job->id, emit_quote(s, job->name), emit_quote(s, job->owner), job->workers,

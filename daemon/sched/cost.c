@@ -41,7 +41,7 @@ static size_t member_texts(const struct sched_member_row *member)
 static size_t event_texts(const struct sched_event_row *event)
 {
     return strlen(event->kind) + strlen(event->node) + strlen(event->principal) +
-           strlen(event->text);
+           strlen(event->text) + strlen(event->facts);
 }
 
 static size_t aside_texts(const struct sched_aside_row *aside)

@@ -12,7 +12,7 @@ enum {
     TICK_BLOCK = 64 << 10,
     LOG_MAX = 1536,
     EFFECTS_KEPT = 4096,
-    EVENT_ROW_BYTES = 600, /* of a frame: a long text, names, numbers */
+    EVENT_ROW_BYTES = 600 + MS_FACTS_MAX, /* of a frame: a long text, names, numbers */
 };
 
 static void add_block(struct sched *s, struct tick_block *block, size_t size)
@@ -464,7 +464,8 @@ void emit_read_events(struct sched *s, uint64_t conn, const struct sched_read *f
     struct sched_read *read = emit_alloc(s, sizeof(*read));
     *read = *from;
     read->node_id = emit_text(s, "%s", from->node_id);
-    s->tick_bytes += (size_t)read->limit * EVENT_ROW_BYTES;
+    const size_t bytes = (size_t)read->limit * EVENT_ROW_BYTES;
+    s->tick_bytes += bytes < MS_EVENTS_BYTES ? bytes : MS_EVENTS_BYTES;
     struct sched_effect *effect = emit(s, SCHED_DO_READ);
     effect->conn = conn;
     effect->read = read;

@@ -71,6 +71,16 @@ static void log_end(struct sched *s, const struct job *job)
              emit_quote(s, ms_code_name(job->code)), emit_quote(s, job->reason));
 }
 
+static const char *end_facts(struct sched *s, const struct job *job)
+{
+    struct facts facts;
+    facts_begin(&facts);
+    facts_number(&facts, "generation", job->generation);
+    facts_text(&facts, "code", ms_code_name(job->code));
+    facts_number(&facts, "steps", job->steps);
+    return facts_end(s, &facts);
+}
+
 void job_end(struct sched *s, struct job *job, enum job_event event, int code, const char *text)
 {
     bool was_placed = job_is_placed(job);
@@ -78,12 +88,12 @@ void job_end(struct sched *s, struct job *job, enum job_event event, int code, c
         load_requeue(s, job); /* or the database would keep the ranks that it had */
         queue_remove(s, job);
     }
-    job_set(s, job, event, text);
+    job->code = code;
+    job_set(s, job, event, text, end_facts(s, job));
     job_set_reason(job, text);
     plan_settle(s, job);
     purse_remove(s, job);
     spec_settle(s, job);
-    job->code = code;
     job->ended_ms = s->now.wall_ms;
     emit_put_job(s, job, false);
     log_end(s, job);
@@ -104,7 +114,7 @@ void job_requeue(struct sched *s, struct job *job, const char *text)
     run_close(s, job, MS_E_ABORTED,
               emit_text(s, "job %llu goes back into the queue: %.300s", (unsigned long long)job->id,
                         text));
-    job_set(s, job, JOB_ON_REQUEUE, text);
+    job_set(s, job, JOB_ON_REQUEUE, text, event_number(s, "generation", job->generation));
     emit_log(s, MS_LOG_WARNING, "job.requeued job=%llu generation=%llu tries=%u reason=%s",
              (unsigned long long)job->id, (unsigned long long)job->generation, job->n_tries,
              emit_quote(s, text));

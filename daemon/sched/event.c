@@ -23,7 +23,7 @@ static void wake_followers(struct sched *s, uint64_t job, const char *node)
 }
 
 static void record(struct sched *s, const char *kind, uint64_t job, const char *node,
-                   const char *author, const char *text)
+                   const char *author, const char *text, const char *facts)
 {
     if (!s->cfg.has_database || s->refusal[0] != '\0') {
         return;
@@ -35,26 +35,38 @@ static void record(struct sched *s, const char *kind, uint64_t job, const char *
                                     .job = job,
                                     .node = emit_text(s, "%.*s", MS_NAME_MAX, node),
                                     .principal = emit_text(s, "%.*s", MS_PRINCIPAL_MAX, author),
-                                    .text = emit_text(s, "%s", text)};
+                                    .text = emit_text(s, "%s", text),
+                                    .facts = facts};
     emit_put_event(s, row);
     kept_add(s, row->seq, job != 0, row->principal);
     kept_trim(s);
     wake_followers(s, job, row->node);
 }
 
-void event_of_job(struct sched *s, const char *kind, const struct job *job, const char *text)
+void event_of_job(struct sched *s, const char *kind, const struct job *job, const char *text,
+                  const char *facts)
 {
-    record(s, kind, job->id, "", job->owner, text);
+    record(s, kind, job->id, "", job->owner, text, facts);
 }
 
-void event_of_node(struct sched *s, const char *kind, const struct node *node, const char *text)
+void event_of_node(struct sched *s, const char *kind, const struct node *node, const char *text,
+                   const char *facts)
 {
-    record(s, kind, 0, node->info.node_id, node->info.principal, text);
+    record(s, kind, 0, node->info.node_id, node->info.principal, text, facts);
 }
 
-void event_of_all(struct sched *s, const char *kind, const char *author, const char *text)
+void event_of_all(struct sched *s, const char *kind, const char *author, const char *text,
+                  const char *facts)
 {
-    record(s, kind, 0, "", author, text);
+    record(s, kind, 0, "", author, text, facts);
+}
+
+const char *event_number(struct sched *s, const char *key, uint64_t value)
+{
+    struct facts facts;
+    facts_begin(&facts);
+    facts_number(&facts, key, value);
+    return facts_end(s, &facts);
 }
 
 int sched_load_event(struct sched *s, const struct sched_event_row *row, struct ms_err *err)

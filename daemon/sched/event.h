@@ -34,13 +34,18 @@ struct follower {
     bool wait;
 };
 
-/* kind: a literal such as "job.started". Nothing without a database, or while its disk is full:
- * what tells of a loss must not cause one. An event counts against who provoked it (kept.h): a
- * job's against its owner, a node's against who registered it. */
-void event_of_job(struct sched *s, const char *kind, const struct job *job, const char *text);
-void event_of_node(struct sched *s, const char *kind, const struct node *node, const char *text);
+/* kind: a literal such as "job.started"; facts: from facts_end, or "". Nothing without a database,
+ * or while its disk is full: what tells of a loss must not cause one. An event counts against who
+ * provoked it (kept.h): a job's against its owner, a node's against who registered it. */
+void event_of_job(struct sched *s, const char *kind, const struct job *job, const char *text,
+                  const char *facts);
+void event_of_node(struct sched *s, const char *kind, const struct node *node, const char *text,
+                   const char *facts);
 /* Of no job and no node. author: the principal who provoked it; "" the scheduler. */
-void event_of_all(struct sched *s, const char *kind, const char *author, const char *text);
+void event_of_all(struct sched *s, const char *kind, const char *author, const char *text,
+                  const char *facts);
+/* {"<key>":<value>} */
+const char *event_number(struct sched *s, const char *key, uint64_t value);
 
 void on_event_query(struct sched *s, struct conn *conn, const struct sched_event *event);
 void event_settle(struct sched *s); /* answers as many as a tick may */

@@ -244,6 +244,19 @@ static void store_aside(struct sched *s, const struct host *host)
     emit_put_aside(s, &row);
 }
 
+static const char *aside_facts(struct sched *s, const struct host *host)
+{
+    const int64_t until_ms = aside_until_ms(host);
+    struct facts facts;
+    facts_begin(&facts);
+    facts_text(&facts, "host", host->name);
+    facts_text(&facts, "principal", host_principal(host));
+    if (until_ms > s->now.mono_ms) {
+        facts_number(&facts, "until_ms", (uint64_t)(s->now.wall_ms + until_ms - s->now.mono_ms));
+    }
+    return facts_end(s, &facts);
+}
+
 uint64_t host_blame(struct sched *s, struct host *host, const char *text)
 {
     const bool was_aside = host->is_aside;
@@ -260,9 +273,9 @@ uint64_t host_blame(struct sched *s, struct host *host, const char *text)
         emit_log(s, MS_LOG_WARNING, "host.set_aside host=%s principal=%s reason=%s",
                  emit_quote(s, host->name), emit_quote(s, host_principal(host)),
                  emit_quote(s, text));
-        event_of_all(
-            s, "host.set_aside", host_principal(host),
-            emit_text(s, "%.100s lost two ranks within an hour: %.250s", host->name, text));
+        event_of_all(s, "host.set_aside", host_principal(host),
+                     emit_text(s, "%.100s lost two ranks within an hour: %.250s", host->name, text),
+                     aside_facts(s, host));
         watch_news(s);
     }
     return blame;
@@ -273,7 +286,8 @@ static void end_aside_early(struct sched *s, struct host *host, const char *text
     emit_log(s, MS_LOG_NOTICE, "host.taken_back host=%s principal=%s reason=%s",
              emit_quote(s, host->name), emit_quote(s, host_principal(host)), emit_quote(s, text));
     event_of_all(s, "host.taken_back", host_principal(host),
-                 emit_text(s, "%.100s is not set aside any more: %.250s", host->name, text));
+                 emit_text(s, "%.100s is not set aside any more: %.250s", host->name, text),
+                 aside_facts(s, host));
     end_aside(s, host);
 }
 

@@ -110,13 +110,14 @@ static const char *event_kind(const struct job *job, enum job_event event)
                                                                  : event_kinds[event];
 }
 
-void job_set(struct sched *s, struct job *job, enum job_event event, const char *text)
+void job_set(struct sched *s, struct job *job, enum job_event event, const char *text,
+             const char *facts)
 {
     int to = ms_machine_next(&states_of_jobs, (int)job->state, (int)event);
     assert(to >= 0);
     bool was = job_is_placed(job);
     if (event_kind(job, event) != NULL) {
-        event_of_job(s, event_kind(job, event), job, text);
+        event_of_job(s, event_kind(job, event), job, text, facts);
     }
     job->state = (enum sched_job_state)to;
     if (job_is_placed(job) && !was) {

@@ -69,7 +69,9 @@ struct job *job_create(struct sched *s, const struct sched_job_row *row);
 void job_free(struct job *job);
 int job_index(struct sched *s, struct job *job); /* 0 or MS_E_NOMEM */
 /* text: of the event that is recorded */
-void job_set(struct sched *s, struct job *job, enum job_event event, const char *text);
+/* text, facts: of the event that is recorded */
+void job_set(struct sched *s, struct job *job, enum job_event event, const char *text,
+             const char *facts);
 bool job_is_ended(const struct job *job);
 bool job_is_placed(const struct job *job);
 const char *job_reason(struct sched *s, const struct job *job); /* "" only while it runs well */

@@ -348,7 +348,8 @@ void load_requeue(struct sched *s, struct job *job)
     }
     emit_log(s, MS_LOG_NOTICE, "job.requeued job=%llu generation=%llu", (ull)job->id,
              (ull)job->generation);
-    event_of_job(s, "job.requeued", job, "the scheduler restarted before it ran");
+    event_of_job(s, "job.requeued", job, "the scheduler restarted before it ran",
+                 event_number(s, "generation", job->generation));
     job->generation = 0;
     if (!job->plan_given) {
         plan_detach(s, job);
@@ -391,13 +392,14 @@ void load_skip(struct sched *s)
         emit_text(s,
                   "the database is a copy, or lacks writes: jobs go on at %llu, generations "
                   "above %llu",
-                  (ull)s->next_job, (ull)s->generation));
+                  (ull)s->next_job, (ull)s->generation),
+        event_number(s, "generation", s->generation));
 }
 
 void load_started(struct sched *s)
 {
     s->due &= ~(unsigned)DUE_STARTED;
-    event_of_all(s, "scheduler.started", "", s->software);
+    event_of_all(s, "scheduler.started", "", s->software, "");
     if (s->n_expected > 0) {
         emit_log(
             s, MS_LOG_NOTICE,

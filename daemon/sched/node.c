@@ -80,6 +80,23 @@ static const char *const event_kinds[NODE_STATES] = {[NODE_NEW] = "node.away",
                                                      [NODE_LOST] = "node.lost",
                                                      [NODE_LEFT] = "node.left"};
 
+static const char *node_facts(struct sched *s, const struct node *node, int state)
+{
+    const int64_t silent_ms = node_silent_ms(s, node);
+    struct facts facts;
+    facts_begin(&facts);
+    if (state == NODE_REGISTERED) {
+        facts_text(&facts, "host", node->info.host_name);
+        facts_number(&facts, "pid", node->info.pid);
+        return facts_end(s, &facts);
+    }
+    facts_text(&facts, "how", notice_name(node->notice));
+    if (silent_ms >= 0) {
+        facts_number(&facts, "silent_ms", (uint64_t)silent_ms);
+    }
+    return facts_end(s, &facts);
+}
+
 void node_set(struct sched *s, struct node *node, enum node_event event, const char *text)
 {
     int to = ms_machine_next(&states_of_nodes, (int)node->state, (int)event);
@@ -87,7 +104,7 @@ void node_set(struct sched *s, struct node *node, enum node_event event, const c
     bool was = node->state == NODE_REGISTERED;
     bool is = to == NODE_REGISTERED;
     if (to != (int)node->state) { /* not for a new connection of the same process */
-        event_of_node(s, event_kinds[to], node, text);
+        event_of_node(s, event_kinds[to], node, text, node_facts(s, node, to));
     }
     node->state = (enum node_state)to;
     if (is && !was) {
@@ -166,6 +183,7 @@ void node_away(struct sched *s, struct node *node)
 {
     assert(node->conn == NULL && node->newcomer == NULL);
     node->expected = "the scheduler stood still";
+    node->notice = NOTICE_CLOSED;
     node->came = false;
     emit_log(s, MS_LOG_WARNING,
              "node.away node=%s host=%s: its connection closed, and the scheduler had stood still; "

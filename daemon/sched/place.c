@@ -42,7 +42,8 @@ void place_job(struct sched *s, struct job *job, struct node **nodes)
     job->n_met = s->n_registered > job->n_met ? s->n_registered : job->n_met;
     job_set(s, job, JOB_ON_PLACE,
             emit_text(s, "on %u node%s, generation %llu", job->workers,
-                      job->workers == 1 ? "" : "s", (unsigned long long)job->generation));
+                      job->workers == 1 ? "" : "s", (unsigned long long)job->generation),
+            event_number(s, "generation", job->generation));
     emit_put_meta(s, "generation", s->generation);
     emit_put_job(s, job, false);
     for (uint32_t rank = 0; rank < job->workers; rank++) {

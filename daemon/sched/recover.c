@@ -150,7 +150,7 @@ static void stand_still(struct sched *s, struct job *job, bool was_there, const 
     const bool is_timed = run->stands_still && run->met_unfit; /* who cannot serve buys no time */
     forget_complaint(s, run);
     if (job->state == JOB_RUNNING) {
-        job_set(s, job, JOB_ON_LOSS, text);
+        job_set(s, job, JOB_ON_LOSS, text, "");
     }
     if (!run->stands_still || since_ms < run->still_ms) {
         run->still_ms = since_ms;
@@ -200,28 +200,32 @@ static void vacate(struct sched *s, struct job *job, uint32_t rank, enum fault f
     rank_release(s, job, rank, said_done, MS_E_ABORTED, text, text);
 }
 
-/* How long its end may have been there to be seen, where it did not say it itself. */
-static const char *silence_words(struct sched *s, const struct job *job, uint32_t rank,
-                                 enum fault fault)
+/* How long its end may have been there to be seen; -1: not known, or it said it itself. */
+static int64_t silence_before(const struct sched *s, const struct job *job, uint32_t rank,
+                              enum fault fault)
 {
     const struct node *node = node_find(s, job->run->members[rank].node_id);
-    const int64_t silent_ms = node != NULL ? node_silent_ms(s, node) : -1;
-    return faults[fault].is_own || silent_ms < 0
-               ? ""
-               : emit_text(s, ", its node was last heard of %lld ms before", (long long)silent_ms);
+    return faults[fault].is_own || node == NULL ? -1 : node_silent_ms(s, node);
 }
 
 static void tell_loss(struct sched *s, const struct job *job, uint32_t rank, enum fault fault,
                       const char *text)
 {
     const unsigned long long step = job->run->furthest;
+    const int64_t silent_ms = silence_before(s, job, rank, fault);
     char told[64] = "no step was told since the scheduler started";
+    char silence[64] = "";
     if (step > 0) {
         snprintf(told, sizeof(told), "step %llu was told last", step);
     }
+    if (silent_ms >= 0) {
+        snprintf(silence, sizeof(silence), ", its node was last heard of %lld ms before",
+                 (long long)silent_ms);
+    }
     event_of_job(s, "job.rank_lost", job,
                  emit_text(s, "generation %llu, %s%s: %.300s", (unsigned long long)job->generation,
-                           told, silence_words(s, job, rank, fault), text));
+                           told, silence, text),
+                 recover_loss_facts(s, job, rank, fault, silent_ms));
     emit_log(s, MS_LOG_WARNING, "job.rank_lost job=%llu generation=%llu rank=%u reason=%s",
              (unsigned long long)job->id, (unsigned long long)job->generation, rank,
              emit_quote(s, text));
@@ -277,7 +281,7 @@ bool recover_stops(const struct sched *s, const struct job *job, enum fault faul
 void recover_stand_stopping(struct sched *s, struct job *job, const char *text)
 {
     if (job->state == JOB_RUNNING) {
-        job_set(s, job, JOB_ON_LOSS, text);
+        job_set(s, job, JOB_ON_LOSS, text, "");
         ready_expect(s, job->run);
     }
 }
@@ -372,10 +376,12 @@ static void begin_round(struct sched *s, struct job *job)
 {
     struct run *run = job->run;
     const char *who = new_words(s, job);
+    const char *facts = NULL;
     list_remove(&run->recovering);
     job->generation = ++s->generation;
     emit_put_meta(s, "generation", s->generation);
     emit_put_job(s, job, false);
+    facts = recover_round_facts(s, job); /* before all are assigned: who is new is LOST yet */
     for (uint32_t rank = 0; rank < job->workers; rank++) {
         struct member *member = &run->members[rank];
         member->hold->generation = job->generation;
@@ -387,7 +393,8 @@ static void begin_round(struct sched *s, struct job *job)
         rank_set(run, rank, RANK_ON_ASSIGN);
     }
     event_of_job(s, "job.recovering", job,
-                 emit_text(s, "generation %llu: %s", (unsigned long long)job->generation, who));
+                 emit_text(s, "generation %llu: %s", (unsigned long long)job->generation, who),
+                 facts);
     emit_log(s, MS_LOG_NOTICE, "job.recovering job=%llu generation=%llu ranks=%s",
              (unsigned long long)job->id, (unsigned long long)job->generation, emit_quote(s, who));
     if (!run->met_unfit ||
@@ -452,23 +459,24 @@ static bool goes_back(struct run *run)
     return is_back;
 }
 
-const char *recover_end(struct sched *s, struct job *job)
+const char *recover_end(struct sched *s, struct job *job, const char **ret_facts)
 {
     struct run *run = job->run;
-    const bool is_back = run->stands_still && goes_back(run);
-    const bool is_least = run->stall.is_least;
+    struct recovered how = {.is_back = run->stands_still && goes_back(run),
+                            .is_least = run->stall.is_least};
     budget_start(run);
     stall_is_over(run);
     if (!run->stands_still) {
         return NULL;
     }
-    const int64_t ms = s->now.mono_ms - run->still_ms;
+    how.still_ms = s->now.mono_ms - run->still_ms;
     run->n_stumbled = 0;
     run->met_unfit = false;
     timer_stop(s, &run->round);
     run->n_recoveries++;
-    run->recovering_ms += (uint64_t)ms;
-    run->recovering_least |= is_least;
+    run->recovering_ms += (uint64_t)how.still_ms;
+    run->recovering_least |= how.is_least;
     run->stands_still = false;
-    return recover_state_words(s, job, ms, is_least, is_back);
+    *ret_facts = recover_state_facts(s, job, &how);
+    return recover_state_words(s, job, &how);
 }

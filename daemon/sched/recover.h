@@ -41,8 +41,8 @@ void recover_pause(struct sched *s, struct run *run, int64_t ms);
 bool recover_settle(struct sched *s);
 void recover_round_timeout(struct sched *s, struct run *run);
 bool recover_wants_nodes(const struct sched *s); /* idle ones are for a job that lost ranks */
-/* All ranks are ready: where it goes on, in words for its event; NULL: none was lost. */
-const char *recover_end(struct sched *s, struct job *job);
+/* All ranks are ready: where it goes on, in words for its event, and facts; NULL: none was lost. */
+const char *recover_end(struct sched *s, struct job *job, const char **ret_facts);
 
 /* ---- vacant.c ---- */
 
@@ -99,9 +99,20 @@ const char *causes_words(struct sched *s, const struct losses *losses, const cha
 const char *recover_spent(struct sched *s, const struct job *job, uint32_t rank, enum fault fault,
                           const char *text);
 const char *recover_words(struct sched *s, const struct job *job); /* what it waits for */
-/* All are ready after so long; is_least: since the scheduler is back. is_back: some of what was
- * told is trained again. */
-const char *recover_state_words(struct sched *s, const struct job *job, int64_t still_ms,
-                                bool is_least, bool is_back);
+/* All are ready again. */
+struct recovered {
+    int64_t still_ms; /* it took so long ... */
+    bool is_least;    /* ... since the scheduler is back */
+    bool is_back;     /* some of what was told is trained again */
+};
+
+const char *recover_state_words(struct sched *s, const struct job *job,
+                                const struct recovered *how);
+const char *recover_state_facts(struct sched *s, const struct job *job,
+                                const struct recovered *how);
+/* A rank is lost, and nobody has it yet; who has which of those that were. */
+const char *recover_loss_facts(struct sched *s, const struct job *job, uint32_t rank,
+                               enum fault fault, int64_t silent_ms);
+const char *recover_round_facts(struct sched *s, const struct job *job);
 
 #endif

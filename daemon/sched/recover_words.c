@@ -161,13 +161,12 @@ static const char *apart_words(struct sched *s, const struct job *job)
                            n_anew == 1 ? "" : "s", anew, n_anew == 1 ? "s" : "", kept);
 }
 
-const char *recover_state_words(struct sched *s, const struct job *job, int64_t still_ms,
-                                bool is_least, bool is_back)
+const char *recover_state_words(struct sched *s, const struct job *job, const struct recovered *how)
 {
-    const char *words =
-        emit_text(s, "generation %llu: %s; it stood still for %lld ms%s", (ull)job->generation,
-                  run_is_apart(job->run) ? apart_words(s, job) : from_words(s, job->run, is_back),
-                  (long long)still_ms, is_least ? " since the scheduler is back" : "");
+    const char *words = emit_text(
+        s, "generation %llu: %s; it stood still for %lld ms%s", (ull)job->generation,
+        run_is_apart(job->run) ? apart_words(s, job) : from_words(s, job->run, how->is_back),
+        (long long)how->still_ms, how->is_least ? " since the scheduler is back" : "");
     for (uint32_t rank = 0; rank < job->workers; rank++) {
         const struct mend *mend = &job->run->mends[rank];
         const char *node = job->run->members[rank].node_id;
@@ -181,4 +180,102 @@ const char *recover_state_words(struct sched *s, const struct job *job, int64_t 
         }
     }
     return words;
+}
+
+/* ---- what programs read of it -------------------------------------------------------------------
+ */
+
+static const char *how_lost(const struct sched *s, const struct member *member, enum fault fault)
+{
+    static const char *const names[FAULTS] = {
+        [FAULT_LOST] = "lost",       [FAULT_LEFT] = "left",           [FAULT_MISSING] = "missing",
+        [FAULT_FAILED] = "failed",   [FAULT_LEAVING] = "leaving",     [FAULT_GAVE_UP] = "gave_up",
+        [FAULT_UNFIT] = "unfit",     [FAULT_COMPLAINT] = "complaint", [FAULT_UNTOLD] = "untold",
+        [FAULT_UNREADY] = "unready", [FAULT_DISAGREE] = "disagree",   [FAULT_MESH] = "mesh",
+    };
+    const struct node *node = fault == FAULT_LOST ? node_find(s, member->node_id) : NULL;
+    return node != NULL ? notice_name(node->notice) : names[fault];
+}
+
+const char *recover_loss_facts(struct sched *s, const struct job *job, uint32_t rank,
+                               enum fault fault, int64_t silent_ms)
+{
+    const struct run *run = job->run;
+    const struct member *member = &run->members[rank];
+    struct facts facts;
+    facts_begin(&facts);
+    facts_number(&facts, "generation", job->generation);
+    facts_number(&facts, "rank", rank);
+    facts_text(&facts, "node", member->node_id);
+    facts_text(&facts, "host", member->host_name);
+    facts_text(&facts, "how", how_lost(s, member, fault));
+    if (fault == FAULT_COMPLAINT && run->complaint.made && run->complaint.by != rank) {
+        facts_number(&facts, "by", run->complaint.by);
+    }
+    if (silent_ms >= 0) {
+        facts_number(&facts, "silent_ms", (uint64_t)silent_ms);
+    }
+    if (run->furthest > 0) {
+        facts_number(&facts, "step", run->furthest);
+    }
+    return facts_end(s, &facts);
+}
+
+const char *recover_round_facts(struct sched *s, const struct job *job)
+{
+    struct facts facts;
+    facts_begin(&facts);
+    facts_number(&facts, "generation", job->generation);
+    facts_list(&facts, "ranks");
+    for (uint32_t rank = 0; rank < job->workers; rank++) {
+        const struct member *member = &job->run->members[rank];
+        if (member->state == RANK_LOST) {
+            facts_item(&facts);
+            facts_number(&facts, "rank", rank);
+            facts_text(&facts, "node", member->node_id);
+            facts_text(&facts, "host", member->host_name);
+            facts_item_end(&facts);
+        }
+    }
+    facts_list_end(&facts, "ranks_left_out");
+    return facts_end(s, &facts);
+}
+
+static void put_state(struct facts *facts, const struct job *job, uint32_t rank)
+{
+    const struct mend *mend = &job->run->mends[rank];
+    facts_item(facts);
+    facts_number(facts, "rank", rank);
+    facts_text(facts, "node", job->run->members[rank].node_id);
+    facts_number(facts, "from_rank", mend->state.rank);
+    facts_number(facts, "bytes", mend->state.bytes);
+    facts_number(facts, "ms", mend->state.ms);
+    facts_number(facts, "prepared_ms", mend->state.prepared_ms);
+    facts_item_end(facts);
+}
+
+const char *recover_state_facts(struct sched *s, const struct job *job, const struct recovered *how)
+{
+    const struct run *run = job->run;
+    const struct mend *first = &run->mends[0];
+    struct facts facts;
+    facts_begin(&facts);
+    facts_number(&facts, "generation", job->generation);
+    facts_number(&facts, "step", first->state.step);
+    facts_text(&facts, "from",
+               first->state.from == MS_STATE_CHECKPOINT ? "checkpoint"
+               : how->is_back && first->state.step == 0 ? "beginning"
+                                                        : "peer");
+    facts_number(&facts, "again_from", how->is_back ? run->again_from : 0);
+    facts_number(&facts, "again_to", how->is_back ? run->again_to : 0);
+    facts_number(&facts, "stood_still_ms", (uint64_t)how->still_ms);
+    facts_flag(&facts, "stood_still_least", how->is_least);
+    facts_list(&facts, "ranks");
+    for (uint32_t rank = 0; rank < job->workers; rank++) {
+        if (run->mends[rank].state.from == MS_STATE_PULLED) {
+            put_state(&facts, job, rank);
+        }
+    }
+    facts_list_end(&facts, "ranks_left_out");
+    return facts_end(s, &facts);
 }

@@ -148,6 +148,15 @@ static void note_state(struct run *run, uint32_t rank, const Ms__RankReady *msg)
     }
 }
 
+static const char *start_facts(struct sched *s, const struct job *job)
+{
+    struct facts facts;
+    facts_begin(&facts);
+    facts_number(&facts, "generation", job->generation);
+    facts_text(&facts, "plan_sha256", job->plan_sha256);
+    return facts_end(s, &facts);
+}
+
 static void all_ready(struct sched *s, struct job *job)
 {
     uint32_t rank = 0;
@@ -161,7 +170,8 @@ static void all_ready(struct sched *s, struct job *job)
     }
     ms_text_copy(job->plan_sha256, sizeof(job->plan_sha256), job->run->members[0].plan_sha256);
     const bool begins = job->state == JOB_PLACING;
-    const char *recovered = recover_end(s, job);
+    const char *facts = NULL;
+    const char *recovered = recover_end(s, job, &facts);
     job->started_ms = begins ? s->now.wall_ms : job->started_ms;
     job->n_tries = job->n_leaves = job->n_met = 0;
     timer_stop(s, &job->run->ready);
@@ -170,8 +180,8 @@ static void all_ready(struct sched *s, struct job *job)
         plan_settle(s, job);
     }
     job_set(s, job, JOB_ON_READY,
-            recovered != NULL && !begins ? recovered
-                                         : emit_text(s, "plan %.16s", job->plan_sha256));
+            recovered != NULL && !begins ? recovered : emit_text(s, "plan %.16s", job->plan_sha256),
+            facts != NULL && !begins ? facts : start_facts(s, job));
     emit_put_job(s, job, false);
     for (rank = 0; rank < job->workers; rank++) {
         struct member *member = &job->run->members[rank];
@@ -492,7 +502,8 @@ void run_came_back(struct sched *s, struct hold *hold, const struct claim *claim
             if (!run->stands_still && !has_not_heard) {
                 stall_is_over(run);
             }
-            event_of_job(s, "job.adopted", job, "all its nodes are back");
+            event_of_job(s, "job.adopted", job, "all its nodes are back",
+                         event_number(s, "generation", job->generation));
             emit_log(s, MS_LOG_NOTICE, "job.adopted job=%llu generation=%llu",
                      (unsigned long long)job->id, (unsigned long long)job->generation);
         }

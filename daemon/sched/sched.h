@@ -152,6 +152,7 @@ struct sched_event_row {
     const char *node;      /* "": none */
     const char *principal; /* who provoked it, and loses it: kept.h; "": the scheduler */
     const char *text;
+    const char *facts; /* ... for programs: a JSON object (facts.h), or "" */
 };
 
 /* ---- events -------------------------------------------------------------------------------------

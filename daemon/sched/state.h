@@ -21,6 +21,7 @@
 #include "daemon/sched/dynamic.h"
 #include "daemon/sched/emit.h"
 #include "daemon/sched/event.h"
+#include "daemon/sched/facts.h"
 #include "daemon/sched/gone.h"
 #include "daemon/sched/heap.h"
 #include "daemon/sched/holder.h"

@@ -171,7 +171,7 @@ void run_stop_at_step(struct sched *s, struct job *job, const char *text)
         s->due |= DUE_PLACE; /* the nodes that it wanted are the queue's again */
     }
     emit_put_job(s, job, false); /* a restart must still know that somebody asked for it */
-    event_of_job(s, "job.cancel_asked", job, text);
+    event_of_job(s, "job.cancel_asked", job, text, event_number(s, "generation", job->generation));
     tell_all(s, job, true);
     emit_log(s, MS_LOG_NOTICE, "job.stopping job=%llu reason=%s", (unsigned long long)job->id,
              emit_quote(s, text));

@@ -3,6 +3,7 @@
 #include "proto/wire.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 /* Returns owned; NULL without memory, or too large for a frame. */
 static uint8_t *pack(const struct sched_read *read, uint16_t type, const ProtobufCMessage *msg,
@@ -68,7 +69,7 @@ static uint8_t *answer_job(struct store *store, const struct sched_read *read, s
 /* ---- events -------------------------------------------------------------------------------------
  */
 
-enum { EVENT_IS_WHOLE = 7 }; /* the column behind those of the row */
+enum { EVENT_IS_WHOLE = 8 }; /* the column behind those of the row */
 
 /* A row with its texts: those of SQLite live until the next step. */
 struct event_copy {
@@ -80,13 +81,19 @@ struct page {
     Ms__EventList list;
     Ms__EventInfo *infos[MS_EVENTS_PAGE];
     struct event_copy copies[MS_EVENTS_PAGE];
+    size_t bytes; /* of all, as they are sent */
+    size_t facts_used;
+    char facts[MS_EVENTS_BYTES + MS_EVENTS_PAGE + MS_FACTS_MAX + 1]; /* and of one that is not */
 };
+
+enum { EVENT_HEAD = 4 }; /* of one in the list: its number and its size */
 
 static int take_event(const struct store *store, sqlite3_stmt *statement, struct page *page,
                       struct ms_err *err)
 {
     struct reader reader = {.statement = statement};
     struct event_copy *copy = &page->copies[page->list.n_events];
+    char *facts = page->facts + page->facts_used;
     ms__event_info__init(&copy->info);
     copy->info.number = (uint64_t)read_int(&reader);
     copy->info.at_ms = read_int(&reader);
@@ -95,6 +102,7 @@ static int take_event(const struct store *store, sqlite3_stmt *statement, struct
     read_text(&reader, copy->node_id, sizeof(copy->node_id));
     reader.index++; /* of whom it is */
     read_text(&reader, copy->text, sizeof(copy->text));
+    read_text(&reader, facts, MS_FACTS_MAX + 1);
     if (reader.bad || read_int(&reader) != 1) {
         return ms_fail(err, MS_E_IO, "event %llu of database %s does not match its checksum",
                        (unsigned long long)copy->info.number, store->path);
@@ -102,8 +110,22 @@ static int take_event(const struct store *store, sqlite3_stmt *statement, struct
     copy->info.kind = copy->kind;
     copy->info.node_id = copy->node_id;
     copy->info.text = copy->text;
-    page->infos[page->list.n_events++] = &copy->info;
+    copy->info.facts = facts;
     return MS_OK;
+}
+
+/* False: it belongs to the next page. */
+static int keep_event(struct page *page)
+{
+    Ms__EventInfo *info = &page->copies[page->list.n_events].info;
+    const size_t bytes = EVENT_HEAD + ms__event_info__get_packed_size(info);
+    if (page->bytes + bytes > MS_EVENTS_BYTES) {
+        return 0;
+    }
+    page->bytes += bytes;
+    page->facts_used += strlen(info->facts) + 1;
+    page->infos[page->list.n_events++] = info;
+    return 1;
 }
 
 /* Steps over the range until the page is full or enough was looked at. */
@@ -119,9 +141,13 @@ static int take_events(const struct store *store, const struct sched_read *read,
             page->list.more = 1;
             break;
         }
+        rc = is_asked_for ? take_event(store, statement, page, err) : MS_OK;
+        if (rc == MS_OK && is_asked_for && !keep_event(page)) {
+            page->list.more = 1;
+            break;
+        }
         looked++;
         page->list.at = (uint64_t)sqlite3_column_int64(statement, 0);
-        rc = is_asked_for ? take_event(store, statement, page, err) : MS_OK;
     }
     if (rc == MS_OK && step != SQLITE_ROW && step != SQLITE_DONE) {
         return ms_fail(err, MS_E_IO, "the events of database %s cannot be read: %s", store->path,
@@ -162,6 +188,7 @@ static uint8_t *answer_events(struct store *store, const struct sched_read *read
         return NULL;
     }
     ms__event_list__init(&page->list);
+    page->bytes = page->facts_used = 0;
     page->list.events = page->infos;
     page->list.last = read->last;
     if (fill_page(store, read, page, err) == MS_OK) {

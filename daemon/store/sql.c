@@ -28,10 +28,11 @@ const char *const store_states[JOB_STATES] = {
 #define MEMBER_SUMMED                                                                              \
     "job, rank, node_id, incarnation, host_name, log_path, principal, generation, state, step, "   \
     "pid"
-#define MEMBER_VALUES "?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11"
-#define ASIDE_SUMMED  "key, name, until_ms, why"
-#define EVENT_SUMMED  "seq, at_ms, kind, job, node, principal, text"
-#define EVENT_VALUES  "?1, ?2, ?3, ?4, ?5, ?6, ?7"
+#define MEMBER_VALUES  "?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11"
+#define ASIDE_SUMMED   "key, name, until_ms, why"
+#define EVENT_SUMMED_4 "seq, at_ms, kind, job, node, principal, text"
+#define EVENT_SUMMED   EVENT_SUMMED_4 ", facts"
+#define EVENT_VALUES   "?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8"
 /* Every row of the range; the last column is whether it is whole, NULL where it is not asked for:
  * the sums of those are not made. */
 #define EVENTS_ASKED_FOR                                                                           \
@@ -218,6 +219,14 @@ const struct store_migration store_migrations[] = {
       "UPDATE ledger SET (rows, sum) = (SELECT count(*), " SCHEMA_SUM " FROM sqlite_schema)"
       "  WHERE name = 'schema' AND rows >= 0;"
       "PRAGMA user_version = 4;"}},
+    /* 5: what events tell programs */
+    {{"UPDATE ledger SET rows = -1 WHERE name = 'schema' AND"
+      "  (rows, sum) IS NOT (SELECT count(*), " SCHEMA_SUM " FROM sqlite_schema);"
+      "ALTER TABLE event ADD COLUMN facts TEXT NOT NULL DEFAULT '' CHECK(length(facts) <= 8192);"
+      "UPDATE event SET sum = row_sum(" EVENT_SUMMED ") WHERE sum = row_sum(" EVENT_SUMMED_4 ");"
+      "UPDATE ledger SET (rows, sum) = (SELECT count(*), " SCHEMA_SUM " FROM sqlite_schema)"
+      "  WHERE name = 'schema' AND rows >= 0;"
+      "PRAGMA user_version = 5;"}},
 };
 const size_t store_migrations_n = MS_ARRAY_SIZE(store_migrations);
 

@@ -309,6 +309,7 @@ static int put_event(struct store *store, const struct sched_event_row *event)
     bind_text(&binder, event->node);
     bind_text(&binder, event->principal);
     bind_text(&binder, event->text);
+    bind_text(&binder, event->facts);
     store_saw_event(store, event->seq);
     return bind_run(&binder);
 }

@@ -108,7 +108,7 @@ void model_destroy(struct model *m)
     free(m->jobs.at);
     free(m->plans.at);
     free(m->asks.at);
-    free(m->events.at);
+    m_events_end(m);
     free(m->stops.at);
     free(m->heard.at);
     free(m->tokens.at);

@@ -237,6 +237,7 @@ struct m_event { /* what the disk has to hold of what happened */
     int64_t at_ms;
     char kind[MS_NAME_MAX + 1], node[MS_NAME_MAX + 1], text[MS_TEXT_MAX + 1];
     char owner[MS_PRINCIPAL_MAX + 1]; /* who provoked it */
+    char *facts;                      /* owned */
     bool gone;                        /* it was too much */
 };
 
@@ -503,6 +504,7 @@ bool m_stamp_is_false(const struct model *m, const ProtobufCBinaryData *stamp);
 
 /* model_events.c */
 void m_events_start(struct model *m);
+void m_events_end(struct model *m);
 void m_event_put(struct model *m, const struct sched_event_row *row);
 void m_event_drop(struct model *m, uint64_t number);
 void m_judge_events_kept(struct model *m);

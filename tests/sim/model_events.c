@@ -12,8 +12,14 @@ typedef unsigned long long ull;
 static void forget_above(struct model *m, uint64_t number)
 {
     while (m->events.n > 0 && m->events.at[m->events.n - 1].number > number) {
-        m->events.n--;
+        free(m->events.at[--m->events.n].facts);
     }
+}
+
+void m_events_end(struct model *m)
+{
+    forget_above(m, 0);
+    free(m->events.at);
 }
 
 void m_events_start(struct model *m)
@@ -187,8 +193,38 @@ static void judge_stall(struct model *m, const struct sched_event_row *row)
     }
 }
 
+/* What programs are told is what people are told. */
+static void judge_facts(struct model *m, const struct sched_event_row *row)
+{
+    const size_t n = strlen(row->facts);
+    const char *stood = strstr(row->text, "stood still for ");
+    const char *rank = strstr(row->text, ": rank ");
+    unsigned long long generation = 0;
+    char want[3][64] = {"", "", ""};
+    if (sscanf(row->text, "generation %llu", &generation) == 1) {
+        snprintf(want[0], sizeof(want[0]), "{\"generation\":%llu,", generation);
+    }
+    if (strcmp(row->kind, "job.rank_lost") == 0 && rank != NULL) {
+        snprintf(want[1], sizeof(want[1]), ",\"rank\":%d,", atoi(rank + strlen(": rank ")));
+    }
+    if (strcmp(row->kind, "job.recovered") == 0 && stood != NULL) {
+        snprintf(want[2], sizeof(want[2]), ",\"stood_still_ms\":%lld,",
+                 atoll(stood + strlen("stood still for ")));
+    }
+    bool is_same =
+        n <= MS_FACTS_MAX && (n == 0 || (row->facts[0] == '{' && row->facts[n - 1] == '}'));
+    for (size_t i = 0; i < 3; i++) {
+        is_same = is_same && strstr(row->facts, want[i]) != NULL;
+    }
+    if (!is_same) {
+        sim_fail(m->w, "model: event %s is '%s', and its facts are %s", row->kind, row->text,
+                 row->facts);
+    }
+}
+
 void m_event_put(struct model *m, const struct sched_event_row *row)
 {
+    judge_facts(m, row);
     if (strcmp(row->kind, "job.recovered") == 0) {
         judge_stall(m, row);
     }
@@ -210,6 +246,7 @@ void m_event_put(struct model *m, const struct sched_event_row *row)
     snprintf(event->node, sizeof(event->node), "%s", row->node);
     snprintf(event->text, sizeof(event->text), "%s", row->text);
     snprintf(event->owner, sizeof(event->owner), "%s", row->principal);
+    event->facts = strdup(row->facts);
 }
 
 static bool fits(const struct m_event *event, uint64_t job, const char *node)
@@ -303,6 +340,7 @@ Ms__EventList *m_events_page(const struct model *m, const struct sched_read *rea
     list->events = (Ms__EventInfo **)(list + 1);
     Ms__EventInfo *infos = (Ms__EventInfo *)(list->events + MS_EVENTS_PAGE);
     size_t looked = 0;
+    size_t bytes = 0;
     for (size_t i = 0; i < m->events.n && !list->more; i++) {
         size_t at = read->before != 0 ? m->events.n - 1 - i : i;
         const struct m_event *event = &m->events.at[at];
@@ -315,10 +353,8 @@ Ms__EventList *m_events_page(const struct model *m, const struct sched_read *rea
             list->more = 1;
             break;
         }
-        list->at = event->number;
         if (is_asked_for) {
             Ms__EventInfo *info = list->events[list->n_events] = &infos[list->n_events];
-            list->n_events++;
             ms__event_info__init(info);
             info->number = event->number;
             info->at_ms = event->at_ms;
@@ -326,7 +362,15 @@ Ms__EventList *m_events_page(const struct model *m, const struct sched_read *rea
             info->job = event->job;
             info->node_id = (char *)event->node;
             info->text = (char *)event->text;
+            info->facts = event->facts;
+            bytes += 4 + ms__event_info__get_packed_size(info);
+            if (bytes > MS_EVENTS_BYTES) {
+                list->more = 1;
+                break;
+            }
+            list->n_events++;
         }
+        list->at = event->number;
     }
     list->at = list->more || read->before != 0 ? list->at : read->last;
     list->last = read->last;
@@ -347,7 +391,7 @@ void m_judge_events(struct model *m, const struct sched_read *read, const Ms__Ev
         const Ms__EventInfo *b = want->events[i];
         same = a->number == b->number && a->at_ms == b->at_ms && a->job == b->job &&
                strcmp(a->kind, b->kind) == 0 && strcmp(a->node_id, b->node_id) == 0 &&
-               strcmp(a->text, b->text) == 0;
+               strcmp(a->text, b->text) == 0 && strcmp(a->facts, b->facts) == 0;
     }
     if (!same) {
         sim_fail(m->w, "model: of events %llu to %llu (before %llu) %zu are told, and %zu happened",

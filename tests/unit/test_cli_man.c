@@ -5,6 +5,7 @@
 #include "tests/test.h"
 
 #include <ctype.h>
+#include <glob.h>
 
 static char *page; /* msctl.1 with its macros' spacing undone: "Fl -run-dir" is "--run-dir" */
 
@@ -114,7 +115,7 @@ static void cut_to(const char *begin)
     char *rest = strstr(page, ".Sh JSON");
     *strstr(page, ".Sh EXIT STATUS") = '\0';
     for (char *line = strsep(&rest, "\n"); line != NULL; line = strsep(&rest, "\n")) {
-        if (strncmp(line, ".It ", 4) == 0) {
+        if (strncmp(line, ".It Cm ", 7) == 0) { /* its own list is part of it */
             is_in = strstr(line, begin) != NULL;
         }
         if (is_in) {
@@ -203,6 +204,47 @@ START_TEST(every_field_that_a_command_prints_is_in_its_item)
 }
 END_TEST
 
+/* Each key that the scheduler writes is a literal behind the name of one of these. */
+static void facts_of(const char *source, int *n)
+{
+    static const char *const writers[] = {"facts_number(", "facts_text(",     "facts_flag(",
+                                          "facts_list(",   "facts_list_end(", "event_number("};
+    for (size_t i = 0; i < MS_ARRAY_SIZE(writers); i++) {
+        for (const char *at = strstr(source, writers[i]); at != NULL;
+             at = strstr(at + 1, writers[i])) {
+            const char *key = at + strcspn(at, "\";{");
+            char word[32];
+            if (*key == '"') { /* else it is declared there */
+                snprintf(word, sizeof(word), "%.*s", (int)strcspn(key + 1, "\""), key + 1);
+                ck_assert_msg(names(word), "fact %s", word);
+                (*n)++;
+            }
+        }
+    }
+}
+
+START_TEST(every_fact_of_an_event_is_in_the_manual)
+{
+    char path[1024];
+    char *source = NULL;
+    size_t size = 0;
+    glob_t files;
+    int n = 0;
+    cut_to("Cm events No");
+    snprintf(path, sizeof(path), "%s/daemon/sched/*.c", getenv("MSCHED_SOURCE_ROOT"));
+    ck_assert_int_eq(glob(path, 0, NULL, &files), 0);
+    for (size_t i = 0; i < files.gl_pathc; i++) {
+        FILE *file = fopen(files.gl_pathv[i], "r");
+        ck_assert_int_gt(getdelim(&source, &size, '\0', file), 0);
+        fclose(file);
+        facts_of(source, &n);
+    }
+    ck_assert_int_gt(n, 30);
+    free(source);
+    globfree(&files);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("cli_man");
@@ -212,6 +254,7 @@ int main(void)
     tcase_add_test(tc, every_field_of_the_json_is_in_the_manual);
     tcase_add_loop_test(tc, every_field_that_a_command_prints_is_in_its_item, 0,
                         (int)MS_ARRAY_SIZE(printed));
+    tcase_add_test(tc, every_fact_of_an_event_is_in_the_manual);
     tcase_add_test(tc, a_word_that_is_not_there_is_noticed);
     suite_add_tcase(suite, tc);
     return test_run(suite);

@@ -107,7 +107,7 @@ static int put_events(uint64_t first, uint64_t last)
     int rc = 0;
     for (uint64_t seq = first; seq <= last && rc == 0; seq++) {
         struct sched_event_row row = {seq,  1700000000000, "job.started", seq % 3,
-                                      "w1", "user:alice",  "plan ä"};
+                                      "w1", "user:alice",  "plan ä",      ""};
         struct sched_effect effect = {.kind = SCHED_DO_PUT_EVENT, .event = &row};
         rc = store_commit(store, &effect, 1, NULL);
     }
@@ -638,6 +638,44 @@ START_TEST(the_frozen_database_of_version_4_still_loads)
 }
 END_TEST
 
+/* Event 9, as who asks is told it. */
+static void check_event(const char *facts)
+{
+    struct sched_read read = {
+        .kind = SCHED_READ_EVENTS, .after = 8, .last = 9, .node_id = "", .limit = 10};
+    size_t size = 0;
+    uint8_t *frame = store_answer(store, &read, &size);
+    ProtobufCMessage *msg = NULL;
+    ck_assert_ptr_nonnull(frame);
+    ck_ms_ok(ms_wire_unpack(MS_MSG_EVENT_LIST, frame + MS_WIRE_HEADER, size - MS_WIRE_HEADER, &msg,
+                            err));
+    const Ms__EventList *list = (const Ms__EventList *)msg;
+    ck_assert_uint_eq(list->n_events, 1);
+    ck_assert_str_eq(list->events[0]->text, "with plan aa");
+    ck_assert_str_eq(list->events[0]->facts, facts);
+    ms_wire_free(msg);
+    free(frame);
+}
+
+START_TEST(the_frozen_database_of_version_5_still_loads)
+{
+    take_golden("store-v5.db");
+
+    check_golden();
+    ck_assert_uint_eq(loaded.asides_n, 1);
+    check_event("{\"generation\":12}");
+}
+END_TEST
+
+/* What an older one did not know. */
+START_TEST(events_of_an_older_database_have_no_facts)
+{
+    take_golden("store-v4.db");
+
+    check_event("");
+}
+END_TEST
+
 START_TEST(a_host_is_set_aside_once_and_no_more_when_it_is_over)
 {
     struct sched_aside_row row = {.key = "#b", .name = "b", .until_ms = 5, .why = "once"};
@@ -725,8 +763,8 @@ static int freeze(const char *target)
                                           .generation = 12,
                                           .step = 5,
                                           .pid = 77}};
-    struct sched_event_row event = {9,    1700000000000, "job.started", 3,
-                                    "w1", "user:alice",  "with plan aa"};
+    struct sched_event_row event = {9,    1700000000000, "job.started",  3,
+                                    "w1", "user:alice",  "with plan aa", "{\"generation\":12}"};
     struct sched_aside_row aside = {
         .key = "=worker:b", .name = "b", .until_ms = 1700003600000, .why = "rank 1 was lost"};
     struct sched_effect effects[] = {
@@ -774,6 +812,8 @@ int main(int argc, char **argv)
     tcase_add_test(tcase, the_frozen_database_of_version_2_still_loads);
     tcase_add_test(tcase, the_frozen_database_of_version_3_still_loads);
     tcase_add_test(tcase, the_frozen_database_of_version_4_still_loads);
+    tcase_add_test(tcase, the_frozen_database_of_version_5_still_loads);
+    tcase_add_test(tcase, events_of_an_older_database_have_no_facts);
     tcase_add_test(tcase, a_host_is_set_aside_once_and_no_more_when_it_is_over);
     tcase_add_loop_test(tcase, an_older_database_that_is_damaged_is_not_made_whole, 0, 3);
     suite_add_tcase(suite, tcase);

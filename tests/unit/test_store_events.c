@@ -24,6 +24,8 @@ static void teardown(void)
     test_dir_remove(dir);
 }
 
+static const char *facts = "{\"generation\":1}";
+
 /* Nodes are w0 to w2, jobs 0 to 6, by number. */
 static int put(uint64_t first, uint64_t n)
 {
@@ -36,8 +38,9 @@ static int put(uint64_t first, uint64_t n)
         size_t bite = 0;
         for (; bite < BITE && done < n; bite++, done++) {
             uint64_t seq = first + done;
-            rows[bite] = (struct sched_event_row){
-                seq, 1700000000000, "job.started", seq % 7, nodes[seq % 3], "user:alice", "plan ä"};
+            rows[bite] = (struct sched_event_row){seq,      1700000000000,  "job.started",
+                                                  seq % 7,  nodes[seq % 3], "user:alice",
+                                                  "plan ä", facts};
             effects[bite] = (struct sched_effect){.kind = SCHED_DO_PUT_EVENT, .event = &rows[bite]};
         }
         rc = store_commit(store, effects, bite, NULL);
@@ -110,9 +113,41 @@ START_TEST(an_event_comes_back_as_it_was_written)
     ck_assert_uint_eq(list->events[0]->job, 4);
     ck_assert_str_eq(list->events[0]->node_id, "w1");
     ck_assert_str_eq(list->events[0]->text, "plan ä");
+    ck_assert_str_eq(list->events[0]->facts, facts);
     ck_assert_uint_eq(list->at, 4);
     ck_assert_uint_eq(list->first, 1);
     ck_assert(!list->more);
+    ms_wire_free(&list->base);
+}
+END_TEST
+
+/* A page is as long as a frame may be: fewer events then, and none is left out. */
+START_TEST(large_facts_make_shorter_pages)
+{
+    static char large[MS_FACTS_MAX + 1];
+    static uint64_t numbers[6000];
+    unsigned asked = 0;
+    memset(large, 'f', MS_FACTS_MAX);
+    facts = large;
+    ck_assert_int_eq(put(1, 100), 0);
+    facts = "";
+    ck_assert_int_eq(put(101, 100), 0);
+    facts = "{\"generation\":1}";
+
+    for (int backwards = 0; backwards < 2; backwards++) {
+        size_t n = read_all(question(0, backwards ? UINT64_MAX : 0, 200), numbers, 6000, &asked);
+        ck_assert_uint_eq(n, 200);
+        for (size_t i = 0; i < n; i++) {
+            ck_assert_uint_eq(numbers[i], backwards ? 200 - i : i + 1);
+        }
+        ck_assert_uint_ge(asked, 100 * MS_FACTS_MAX / MS_EVENTS_BYTES);
+        ck_assert_uint_le(asked, 8);
+    }
+    struct sched_read read = question(99, 0, 200);
+    Ms__EventList *list = (Ms__EventList *)read_back(&read, MS_MSG_EVENT_LIST);
+    ck_assert_uint_eq(list->n_events, 101);
+    ck_assert_str_eq(list->events[0]->facts, large);
+    ck_assert_str_eq(list->events[1]->facts, "");
     ms_wire_free(&list->base);
 }
 END_TEST
@@ -269,6 +304,7 @@ int main(void)
     tcase_add_checked_fixture(t, setup, teardown);
     tcase_add_test(t, an_event_comes_back_as_it_was_written);
     tcase_add_test(t, pages_lead_through_all_events_in_both_directions);
+    tcase_add_test(t, large_facts_make_shorter_pages);
     tcase_add_test(t, a_question_about_one_job_or_node_looks_at_so_many_rows_and_no_more);
     tcase_add_test(t, an_event_that_is_damaged_is_named_and_not_told);
     tcase_add_test(t,

@@ -363,7 +363,8 @@ START_TEST(a_clock_that_is_behind_gives_a_copy_no_numbers)
                                   .kind = "scheduler.started",
                                   .node = "",
                                   .principal = "",
-                                  .text = "test"};
+                                  .text = "test",
+                                  .facts = ""};
     struct sched_effect effect = {.kind = SCHED_DO_PUT_EVENT, .event = &row};
     ck_ms_ok(start(path, 0, err));
     ck_assert_int_eq(store_commit(store, &effect, 1, NULL), 0);

@@ -173,9 +173,33 @@ static void add_losses(void)
     fill_text(principal, sizeof(principal), 'p');
     fill_text(words, sizeof(words), 'w');
     for (uint32_t i = 0; i < MS_WORKERS_MAX; i++) {
-        losses[i] = (struct sched_event_row){
-            .seq = 1 + i, .kind = "node.lost", .node = node, .principal = principal, .text = words};
+        losses[i] = (struct sched_event_row){.seq = 1 + i,
+                                             .kind = "node.lost",
+                                             .node = node,
+                                             .principal = principal,
+                                             .text = words,
+                                             .facts = "{\"how\":\"missing\"}"};
         add((struct sched_effect){.kind = SCHED_DO_PUT_EVENT, .event = &losses[i]});
+    }
+}
+
+/* Of as many events as one turn may hold, each tells of 64 ranks. */
+static void add_rounds(void)
+{
+    enum { ROUNDS = 100 };
+    static struct sched_event_row rounds[ROUNDS];
+    static char facts[MS_FACTS_MAX + 1], words[MS_TEXT_MAX + 1];
+    fill_text(facts, sizeof(facts), 'f');
+    fill_text(words, sizeof(words), 'w');
+    for (uint32_t i = 0; i < ROUNDS; i++) {
+        rounds[i] = (struct sched_event_row){.seq = 1 + i,
+                                             .kind = "job.recovering",
+                                             .job = 1,
+                                             .node = "",
+                                             .principal = "user:alice",
+                                             .text = words,
+                                             .facts = facts};
+        add((struct sched_effect){.kind = SCHED_DO_PUT_EVENT, .event = &rounds[i]});
     }
 }
 
@@ -222,6 +246,9 @@ START_TEST(a_row_takes_no_more_of_the_log_than_it_is_said_to_cost)
     case 5:
         add_losses();
         break;
+    case 6:
+        add_rounds();
+        break;
     default:
         add_plan();
         break;
@@ -257,12 +284,17 @@ START_TEST(what_goes_takes_no_more_than_it_is_said_to_cost)
     begin();
     add_job(1, MS_SPEC_MAX);
     add_members(1);
-    add_losses();
+    if (_i == 3) {
+        add_rounds();
+    } else {
+        add_losses();
+    }
+    const uint64_t n_events = _i == 3 ? 100 : MS_WORKERS_MAX;
     ck_assert_int_eq(store_commit(store, effects, n_effects, NULL), 0);
     ck_assert_int_eq(store_idle(store), 0);
     begin();
-    if (_i == 2) {
-        for (uint64_t seq = 1; seq <= MS_WORKERS_MAX; seq++) {
+    if (_i >= 2) {
+        for (uint64_t seq = 1; seq <= n_events; seq++) {
             add((struct sched_effect){.kind = SCHED_DO_DROP_EVENT, .event_seq = seq});
         }
     } else {
@@ -318,9 +350,9 @@ int main(void)
     tcase_add_loop_test(tcase, awaited_submits_with_large_texts_end_in_a_refusal_not_in_the_end, 0,
                         16);
     tcase_add_test(tcase, ends_with_large_results_do_not_wait_in_the_log_for_room_that_is_gone);
-    tcase_add_loop_test(tcase, a_row_takes_no_more_of_the_log_than_it_is_said_to_cost, 0, 7);
+    tcase_add_loop_test(tcase, a_row_takes_no_more_of_the_log_than_it_is_said_to_cost, 0, 8);
     tcase_add_test(tcase, an_update_of_a_job_costs_its_text_too);
-    tcase_add_loop_test(tcase, what_goes_takes_no_more_than_it_is_said_to_cost, 0, 3);
+    tcase_add_loop_test(tcase, what_goes_takes_no_more_than_it_is_said_to_cost, 0, 4);
     tcase_add_loop_test(tcase, the_largest_turn_fits_the_reserve_and_leaves_what_ends_need, 0, 2);
     suite_add_tcase(suite, tcase);
     return test_run(suite);
