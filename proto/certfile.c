@@ -73,11 +73,16 @@ static int p12_fail(const char *path, const char *password, struct ms_err *err)
 {
     int is_legacy = 0;
     int is_password = 0;
+    int is_short = 0;
     for (unsigned long code = ERR_get_error(); code != 0; code = ERR_get_error()) {
         int reason = ERR_GET_REASON(code);
         is_legacy |= reason == ERR_R_UNSUPPORTED ||
                      (ERR_GET_LIB(code) == ERR_LIB_EVP && reason == EVP_R_UNSUPPORTED_ALGORITHM);
         is_password |= ERR_GET_LIB(code) == ERR_LIB_PKCS12 && reason == PKCS12_R_MAC_VERIFY_FAILURE;
+        is_short |= reason == ERR_R_MALLOC_FAILURE;
+    }
+    if (is_short) {
+        return ms_fail(err, MS_E_NOMEM, "no memory to decrypt %s", path);
     }
     if (is_password && password[0] == '\0') {
         return ms_fail(err, MS_E_TLS,

@@ -55,9 +55,16 @@ int ms_fail(struct ms_err *err, int code, const char *fmt, ...)
     return code;
 }
 
+/* What it tried says nothing of any file or setting. */
+static int is_shortage(int error)
+{
+    return error == EMFILE || error == ENFILE || error == ENOMEM;
+}
+
 int ms_fail_errno(struct ms_err *err, int code, const char *fmt, ...)
 {
     int saved = errno;
+    code = is_shortage(saved) ? MS_E_NOMEM : code;
     if (err != NULL) {
         char text[MS_ERR_TEXT_MAX + 1];
         va_list args;
@@ -102,6 +109,9 @@ int ms_err_code(const struct ms_err *err)
 
 int ms_err_recode(struct ms_err *err, int code)
 {
+    if (err != NULL && err->code == MS_E_NOMEM) {
+        return MS_E_NOMEM;
+    }
     if (err != NULL) {
         err->code = code;
     }

@@ -21,7 +21,7 @@ enum ms_code {
     MS_E_TLS = -9,          /* handshake or certificate trouble on this side */
     MS_E_IO = -10,          /* file or device */
     MS_E_FULL = -11,        /* no space, or a limit of limits.h is reached */
-    MS_E_NOMEM = -12,       /* out of memory */
+    MS_E_NOMEM = -12,       /* out of memory, or of descriptors */
     MS_E_ABORTED = -13,     /* a newer generation or a stop woke the waiter */
     MS_E_FAILED = -14,      /* the job failed */
     MS_E_CONFIG = -15,      /* a daemon's configuration: exit 78 */
@@ -46,7 +46,9 @@ struct ms_err {
  * Text that does not fit is cut after a whole letter. Any thread. */
 int ms_fail(struct ms_err *err, int code, const char *fmt, ...) MS_PRINTF(3, 4);
 
-/* As ms_fail, and appends ": " and the text of errno as it was on entry. */
+/* As ms_fail, and appends ": " and the text of errno as it was on entry. Where descriptors or
+ * memory were short, that is the code, MS_E_NOMEM: it passes, and nothing that people wrote is
+ * wrong. */
 int ms_fail_errno(struct ms_err *err, int code, const char *fmt, ...) MS_PRINTF(3, 4);
 
 /* Puts "<context>: " before the text already in err and returns its code. */
@@ -58,7 +60,8 @@ int ms_err_prefix(struct ms_err *err, const char *fmt, ...) MS_PRINTF(2, 3);
 const char *ms_err_text(const struct ms_err *err);
 int ms_err_code(const struct ms_err *err);
 
-/* Gives another code to what err says already (NULL allowed); returns code. */
+/* Gives another code to what err says already (NULL allowed), unless that is MS_E_NOMEM; returns
+ * the code. */
 int ms_err_recode(struct ms_err *err, int code);
 
 /* Short lower-case name of a code ("refused"), never NULL. */

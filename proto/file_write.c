@@ -193,6 +193,16 @@ int ms_file_end(struct ms_file_new *file, int exclusive, struct ms_err *err)
     return rc;
 }
 
+static int end_unless(int failed, struct ms_file_new *file, int exclusive, struct ms_err *err)
+{
+    if (!failed) {
+        return ms_file_end(file, exclusive, err);
+    }
+    int rc = fail_writing(file, 0, err);
+    ms_file_drop(file);
+    return rc;
+}
+
 void ms_file_drop(struct ms_file_new *file)
 {
     const int why = errno; /* for who asks of what kind the failure was */
@@ -221,12 +231,17 @@ int ms_file_write_for(const char *path, const void *bytes, size_t size, mode_t m
         write_all(file.fd, (const char *)bytes, size) != 0 ||
         ((owner != (uid_t)-1 || group != (gid_t)-1) && fchown(file.fd, owner, group) != 0) ||
         fchmod(file.fd, mode) != 0; /* behind chown, which takes bits away */
-    if (failed) {
-        rc = fail_writing(&file, 0, err);
-        ms_file_drop(&file);
+    return end_unless(failed, &file, exclusive, err);
+}
+
+int ms_file_save(const char *path, const void *bytes, size_t size, struct ms_err *err)
+{
+    struct ms_file_new file;
+    int rc = ms_file_begin(path, 0666, &file, err);
+    if (rc != MS_OK) {
         return rc;
     }
-    return ms_file_end(&file, exclusive, err);
+    return end_unless(write_all(file.fd, (const char *)bytes, size) != 0, &file, 0, err);
 }
 
 int ms_folder_sync(const char *path, struct ms_err *err)

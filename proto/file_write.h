@@ -19,6 +19,10 @@ int ms_file_write(const char *path, const void *bytes, size_t size, mode_t mode,
 int ms_file_write_for(const char *path, const void *bytes, size_t size, mode_t mode, uid_t owner,
                       gid_t group, int exclusive, struct ms_err *err);
 
+/* Likewise, for who may read it by the umask alone (0666 less that): what people find beside other
+ * results of theirs. */
+int ms_file_save(const char *path, const void *bytes, size_t size, struct ms_err *err);
+
 #define MS_STEP_PREFIX ".msched-new-"
 
 enum { MS_FILE_STEP_MAX = MS_PATH_MAX + 48 };

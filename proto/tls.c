@@ -21,12 +21,16 @@ enum { DAY_S = 86400, EXPIRE_WARNING_DAYS = 90, CRL_WARNING_DAYS = 7, CHAIN_DEPT
 static const char suites[] =
     "TLS_AES_128_GCM_SHA256:TLS_AES_256_GCM_SHA384:TLS_CHACHA20_POLY1305_SHA256";
 
+/* Where nothing is queued there was no memory for that either. */
 static int ssl_fail(struct ms_err *err, const char *what, const char *path)
 {
     char reason[128];
+    const int is_short = ERR_peek_error() == 0 ||
+                         ERR_GET_REASON(ERR_peek_error()) == ERR_R_MALLOC_FAILURE ||
+                         ERR_GET_REASON(ERR_peek_last_error()) == ERR_R_MALLOC_FAILURE;
     ms_ssl_error(reason, sizeof(reason));
-    return ms_fail(err, MS_E_TLS, "%s%s%s: %s", what, path != NULL ? " " : "",
-                   path != NULL ? path : "", reason);
+    return ms_fail(err, is_short ? MS_E_NOMEM : MS_E_TLS, "%s%s%s: %s", what,
+                   path != NULL ? " " : "", path != NULL ? path : "", reason);
 }
 
 /* ---- settings that need no file ---- */

@@ -23,7 +23,7 @@ static const char *words_of(const struct store *store, char buf[WORDS_MAX])
                  (unsigned long long)missing);
     } else if (left < missing) {
         snprintf(buf, WORDS_MAX,
-                 "the disk of the database is full (%llu KiB free, new work needs %llu)",
+                 "the disk of the database is full (%llu KiB free, new work needs %llu KiB)",
                  (unsigned long long)left, (unsigned long long)missing);
     } else {
         snprintf(buf, WORDS_MAX, "the disk of the database is full, though it shows free space");

@@ -3,6 +3,7 @@
 
 #include <assert.h>
 #include <ctype.h>
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -84,6 +85,17 @@ static int open_immutable(const char *path, sqlite3 **ret)
                            NULL);
 }
 
+static int fail_look(const struct store *store, sqlite3 *db, int rc, struct ms_err *err)
+{
+    static const char cannot[] = "cannot be looked at before it is opened";
+    errno = db != NULL ? sqlite3_system_errno(db) : 0;
+    if (errno != 0) { /* of opening and reading: SQLite's own words do not say why */
+        return ms_fail_errno(err, MS_E_IO, "database %s %s", store->path, cannot);
+    }
+    return ms_fail(err, (rc & 0xff) == SQLITE_NOMEM ? MS_E_NOMEM : MS_E_IO, "database %s %s: %s",
+                   store->path, cannot, db != NULL ? sqlite3_errmsg(db) : sqlite3_errstr(rc));
+}
+
 /* A file that is there is one that can be opened; one that holds no such table, or is damaged, is
  * refused later, in better words. */
 static int read_carried(struct store *store, struct ms_err *err)
@@ -100,9 +112,7 @@ static int read_carried(struct store *store, struct ms_err *err)
     if (is_read) {
         ret = take_home(store, statement, err);
     } else if (!is_open || (rc & 0xff) == SQLITE_NOMEM || (rc & 0xff) == SQLITE_IOERR) {
-        ret = ms_fail(err, (rc & 0xff) == SQLITE_NOMEM ? MS_E_NOMEM : MS_E_IO,
-                      "database %s cannot be looked at before it is opened: %s", store->path,
-                      db != NULL ? sqlite3_errmsg(db) : sqlite3_errstr(rc));
+        ret = fail_look(store, db, rc, err);
     }
     sqlite3_finalize(statement);
     sqlite3_close(db);

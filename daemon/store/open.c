@@ -4,6 +4,7 @@
 #include "proto/denied.h"
 #include "proto/folder.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -39,12 +40,29 @@ const char *store_cause(struct store *store, int rc, char buf[STORE_CAUSE_MAX])
     return buf;
 }
 
+/* A shortage of descriptors or memory is no fault of the folder, nor of its owner: it passes. */
+static int fail_open(struct store *store, int rc, struct ms_err *err)
+{
+    const char *path = store->path;
+    if ((rc & 0xff) == SQLITE_CANTOPEN && store->db != NULL) {
+        errno = sqlite3_system_errno(store->db);
+        if (ms_fail_errno(err, MS_E_CONFIG, "database %s cannot be opened", path) == MS_E_NOMEM) {
+            return MS_E_NOMEM;
+        }
+    }
+    rc = ms_fail(err, MS_E_CONFIG,
+                 "database %s cannot be written (%s): its folder must exist and belong to the "
+                 "user of msschedd",
+                 path, store->db != NULL ? sqlite3_errmsg(store->db) : sqlite3_errstr(rc));
+    return ms_denied(path, R_OK | W_OK, rc, err);
+}
+
 int store_fail(struct store *store, int rc, const char *doing, struct ms_err *err)
 {
     char cause[STORE_CAUSE_MAX];
     const char *path = store->path;
     int said = 0;
-    switch (rc & 0xff) {
+    switch (rc == SQLITE_IOERR_NOMEM ? SQLITE_NOMEM : rc & 0xff) {
     case SQLITE_BUSY:
     case SQLITE_LOCKED:
         return ms_fail(err, MS_E_EXISTS,
@@ -68,11 +86,7 @@ int store_fail(struct store *store, int rc, const char *doing, struct ms_err *er
     case SQLITE_CANTOPEN:
     case SQLITE_READONLY:
     case SQLITE_PERM:
-        rc = ms_fail(err, MS_E_CONFIG,
-                     "database %s cannot be written (%s): its folder must exist and belong to the "
-                     "user of msschedd",
-                     path, store->db != NULL ? sqlite3_errmsg(store->db) : sqlite3_errstr(rc));
-        return ms_denied(path, R_OK | W_OK, rc, err);
+        return fail_open(store, rc, err);
     default:
         return ms_fail(err, MS_E_IO, "database %s, %s: %s%s", path, doing,
                        store->db != NULL ? sqlite3_errmsg(store->db) : sqlite3_errstr(rc),

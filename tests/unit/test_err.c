@@ -40,6 +40,24 @@ START_TEST(fail_errno_appends_the_system_text_and_keeps_errno)
 }
 END_TEST
 
+START_TEST(a_shortage_is_no_wrong_setting)
+{
+    static const int shortages[] = {EMFILE, ENFILE, ENOMEM};
+    for (size_t i = 0; i < MS_ARRAY_SIZE(shortages); i++) {
+        struct ms_err err = {0, ""};
+        errno = shortages[i];
+        ck_assert_int_eq(ms_fail_errno(&err, MS_E_TLS, "cannot read ca.crt"), MS_E_NOMEM);
+        ck_assert_int_eq(err.code, MS_E_NOMEM);
+        ck_assert_int_eq(ms_err_recode(&err, MS_E_CONFIG), MS_E_NOMEM);
+        ck_assert_int_eq(err.code, MS_E_NOMEM);
+    }
+    struct ms_err err = {0, ""};
+    errno = EACCES;
+    ck_assert_int_eq(ms_fail_errno(&err, MS_E_TLS, "cannot read ca.crt"), MS_E_TLS);
+    ck_assert_int_eq(ms_err_recode(&err, MS_E_CONFIG), MS_E_CONFIG);
+}
+END_TEST
+
 START_TEST(long_text_is_cut_not_overrun)
 {
     struct ms_err err;
@@ -100,6 +118,7 @@ int main(void)
     tcase_add_test(tc, fail_fills_text_and_returns_the_code);
     tcase_add_test(tc, fail_allows_null_and_its_own_text_as_argument);
     tcase_add_test(tc, fail_errno_appends_the_system_text_and_keeps_errno);
+    tcase_add_test(tc, a_shortage_is_no_wrong_setting);
     tcase_add_test(tc, long_text_is_cut_not_overrun);
     tcase_add_test(tc, what_was_said_can_be_read_where_nobody_asked);
     tcase_add_test(tc, every_code_has_a_name_and_an_exit_status);

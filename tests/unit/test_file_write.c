@@ -137,6 +137,25 @@ START_TEST(many_at_once_leave_one_whole_file_and_nothing_beside_it)
 }
 END_TEST
 
+START_TEST(a_file_for_people_is_read_by_whom_the_umask_lets)
+{
+    static const mode_t masks[] = {022, 077, 002, 027};
+    struct stat st;
+    for (size_t i = 0; i < MS_ARRAY_SIZE(masks); i++) { /* each replaces the one before */
+        const mode_t before = umask(masks[i]);
+        ck_ms_ok(ms_file_save(path, "text", 4, err));
+        (void)umask(before);
+        holds("file", "text");
+        ck_assert_int_eq(stat(path, &st), 0);
+        ck_assert_uint_eq(st.st_mode & 07777, 0666 & ~masks[i]);
+    }
+    ck_ms_fails(ms_file_save("/nowhere/file", "text", 4, err), MS_E_IO, "/nowhere/file");
+    ck_assert_int_eq(unlink(path), 0);
+    ck_assert_int_eq(rmdir(dir), 0); /* empty */
+    ck_assert_int_eq(mkdir(dir, 0700), 0);
+}
+END_TEST
+
 START_TEST(a_file_in_pieces_is_there_at_its_end_or_not_at_all)
 {
     struct ms_file_new file;
@@ -218,6 +237,7 @@ int main(void)
     tcase_add_test(tcase,
                    what_a_kill_left_goes_with_the_next_writer_and_what_is_being_written_stays);
     tcase_add_test(tcase, many_at_once_leave_one_whole_file_and_nothing_beside_it);
+    tcase_add_test(tcase, a_file_for_people_is_read_by_whom_the_umask_lets);
     tcase_add_test(tcase, a_file_in_pieces_is_there_at_its_end_or_not_at_all);
     tcase_add_test(tcase, owner_group_and_mode_are_there_with_the_name);
     tcase_add_test(tcase, what_is_no_file_is_not_appended_to);

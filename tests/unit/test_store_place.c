@@ -4,10 +4,13 @@
 #include "daemon/store/store.h"
 #include "tests/test.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <sqlite3.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -84,6 +87,47 @@ START_TEST(nothing_beside_a_database_is_waited_for)
         ck_assert_int_eq(unlink(beside(suffixes[i])), 0);
     }
     ck_ms_ok(store_open(path, &store, err));
+}
+END_TEST
+
+/* Of a database that is there, and of a new one: with few descriptors more it starts. */
+START_TEST(who_lacks_descriptors_says_so_and_no_folder_is_wrong)
+{
+    enum { FEW = 64, ENOUGH = 32 };
+    struct rlimit before;
+    int fds[FEW];
+    int opened = 0;
+    if (_i == 1) {
+        ck_assert_int_eq(unlink(path), 0);
+        for (size_t i = 0; i < MS_ARRAY_SIZE(suffixes); i++) {
+            unlink(beside(suffixes[i]));
+        }
+    }
+    ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, &before), 0);
+    const struct rlimit few = {FEW, before.rlim_max};
+    for (int spare = 0; spare < ENOUGH && !opened; spare++) {
+        struct ms_err why = {0, ""};
+        int n = 0;
+        ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &few), 0);
+        while (n < FEW && (fds[n] = open("/dev/null", O_RDONLY | O_CLOEXEC)) >= 0) {
+            n++;
+        }
+        for (int i = 0; i < spare; i++) {
+            close(fds[--n]);
+        }
+
+        const int rc = store_open(path, &store, &why);
+
+        while (n > 0) {
+            close(fds[--n]);
+        }
+        ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &before), 0);
+        opened = rc == MS_OK;
+        ck_assert_msg(opened || (rc == MS_E_NOMEM && strstr(why.text, strerror(EMFILE)) != NULL &&
+                                 strstr(why.text, dir) != NULL),
+                      "with %d: %s: %s", spare, ms_code_name(rc), why.text);
+    }
+    ck_assert(opened);
 }
 END_TEST
 
@@ -255,6 +299,7 @@ int main(void)
     tcase_add_checked_fixture(tcase, setup, teardown);
     tcase_add_test(tcase, who_has_another_word_for_the_database_reads_that_one);
     tcase_add_test(tcase, nothing_beside_a_database_is_waited_for);
+    tcase_add_loop_test(tcase, who_lacks_descriptors_says_so_and_no_folder_is_wrong, 0, 2);
     tcase_add_test(tcase, what_another_user_left_beside_it_is_told_before_a_start);
     tcase_add_test(tcase, a_database_that_can_be_read_only_is_called_that);
     tcase_add_test(tcase, a_name_that_means_something_to_sqlite_is_refused);
