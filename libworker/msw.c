@@ -118,7 +118,7 @@ static void on_progress(void *arg, const struct train_progress *from)
         if (session->train != NULL) {
             train_stop_at_step(session->train);
         } else {
-            worker_leave();
+            worker_leave(0);
         }
     }
 }

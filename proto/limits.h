@@ -39,6 +39,16 @@
 #define MS_PROGRESS_MS 200 /* rank 0 tells its steps so often: what people watch, no step more */
 #define MS_STUMBLES_MAX                                                                            \
     8 /* processes that end before they are ready for a rank: about 30 s of pauses */
+#define MS_GATHER_RANKS                                                                            \
+    64 /* of so many a job waits for more losses, 1 ms for each 16 of them: a round tells all */
+#define MS_LINKS_MAX 64 /* pairs of processes that did not reach each other, of a job */
+#define MS_FORMERS_MORE                                                                            \
+    16 /* than ranks: processes of a job that may hold its state, and another has the rank */
+#define MS_FORMERS_STORED 64 /* ... and that a restart knows: 10 KiB of the job's row */
+#define MS_FORMER_WAIT_MS                                                                          \
+    2000 /* ... and have it again, where nobody lets go of another one within this */
+#define MS_FORMER_SPARE_MS                                                                         \
+    3000 /* ... and lets go of it, where others hold it and their job lacks a node for so long */
 #define MS_UNFIT_MAX         64      /* processes that could not serve a rank of a job ... */
 #define MS_UNFIT_MS          30000   /* ... are asked again after this: data may be back */
 #define MS_HOST_ASIDE_MS     3600000 /* a host that lost two processes within this is set aside */
@@ -178,12 +188,14 @@
 #define MS_CLUSTER_RETRY_S 3    /* between two of MindSpore's registrations: MS_CLUSTER_RETRY_NUM */
 #define MS_PROBE_MS        1000 /* a half-open duplicate may answer within this */
 #define MS_LET_BE_LOG_MS   60000 /* a line about workers of an earlier scheduler, who knock on */
+#define MS_HELD_SAY_MS     2000  /* Register was not answered: a probe takes one second of it */
 #define MS_REGISTER_MS     10000 /* Register is answered after a probe and a commit at most */
 #define MS_CANCEL_GRACE_MS 30000
 #define MS_STALL_MAX_MS                                                                            \
     INT64_C(2592000000)         /* a job stood still for: 30 days, or a clock jumped               \
                                  */
 #define MS_TOPO_LEAVE_MS  3000  /* workers of a cluster that did not form have nothing to finish */
+#define MS_LEAVE_SAY_MS   2000  /* ... and leave sooner, or they are named: TERM and its answer */
 #define MS_STOP_ANSWER_MS 65000 /* Stop is answered: TERM, 30 s, KILL, and then some */
 #define MS_ADOPT_NODE_MS  10    /* a node that comes back after a restart: five handshakes' CPU */
 #define MS_ADOPT_MAX_MS                                                                            \

@@ -128,12 +128,18 @@ static const char *advice(const char *by, char *buf, size_t size)
     return buf;
 }
 
+/* A timer may be early by less than half of one. */
+static int64_t whole_seconds(int64_t ms)
+{
+    return (ms + 500) / 1000;
+}
+
 static void give_up_waiting(struct agent *agent)
 {
     char text[MS_TEXT_MAX + 1];
     char hint[MS_NAME_MAX];
     snprintf(text, sizeof(text), "no scheduler at %s after %" PRId64 " s%s: %.250s", agent->address,
-             (ms_mono_ms() - agent->line.down_since_ms) / 1000,
+             whole_seconds(ms_mono_ms() - agent->line.down_since_ms),
              advice(agent->cfg.connect_by, hint, sizeof(hint)), agent->line.last);
     agent_give_lost(agent, MS_E_UNREACHABLE, text);
 }
@@ -172,7 +178,7 @@ static void give_up_word(struct agent *agent)
              "at %s for %" PRId64 " s: the job ended meanwhile, or nobody started the scheduler "
              "again%s: %.120s",
              holding.rank, holding.job, agent->address,
-             (ms_mono_ms() - agent->line.down_since_ms) / 1000,
+             whole_seconds(ms_mono_ms() - agent->line.down_since_ms),
              advice(agent->cfg.word_by, hint, sizeof(hint)), agent->line.last);
     agent_give_lost(agent, MS_E_UNREACHABLE, text);
 }
@@ -280,7 +286,8 @@ static void on_open(struct ms_conn *conn, void *arg)
     line->conn = conn;
     line->state = LINE_REGISTERING;
     send_register(agent);
-    arm_beat(line, wait);
+    line->register_due_ms = ms_mono_ms() + wait;
+    arm_beat(line, wait < MS_HELD_SAY_MS ? wait : MS_HELD_SAY_MS);
 }
 
 void line_heard(struct line *line)
@@ -454,6 +461,21 @@ static void bear_silence(struct agent *agent, int64_t silent_ms)
     arm_beat(line, line->beat_ms);
 }
 
+/* What is refused, or taken, is answered at once: it is held, or the scheduler is slow. */
+static void bear_hold(struct agent *agent, int64_t left_ms)
+{
+    struct line *line = &agent->line;
+    if (!line->held_told) {
+        line->held_told = 1;
+        ms_log(MS_LOG_NOTICE,
+               "agent.held node=%s scheduler=%s text=\"the scheduler has not answered the "
+               "registration yet: it waits for the process that had this node id before, which may "
+               "still live or come back, or it is busy\", waiting",
+               agent->node->node_id, agent->address);
+    }
+    arm_beat(line, left_ms);
+}
+
 static void on_beat(evutil_socket_t fd, short what, void *arg)
 {
     (void)fd;
@@ -465,6 +487,10 @@ static void on_beat(evutil_socket_t fd, short what, void *arg)
     if (late_ms > STALL_MS) {
         line->contact_ms += late_ms; /* we slept; what was said meanwhile is not read yet */
         arm_beat(line, line->beat_ms);
+        return;
+    }
+    if (line->state == LINE_REGISTERING && now < line->register_due_ms) {
+        bear_hold(agent, line->register_due_ms - now);
         return;
     }
     if (line->state == LINE_REGISTERING) {
@@ -499,6 +525,7 @@ void line_leave(struct agent *agent)
         }
         break;
     case LINE_REGISTERING: /* the answer first: a node that is not registered cannot leave */
+        line->register_due_ms = 0;
         arm_beat(line, LAST_WORDS_MS);
         return;
     case LINE_LEAVING:

@@ -23,8 +23,10 @@ struct line {
     struct event *beat, *retry, *deadline; /* deadline: see connect_timeout_ms */
     int64_t contact_ms, down_since_ms, waited_log_ms, other_log_ms;
     int64_t beat_due_ms;
+    int64_t
+        register_due_ms; /* REGISTERING: the answer has come by then; 0: or soon, for we leave */
     int64_t lease_ms, beat_ms;
-    int ever_registered, lost_told, silence_told;
+    int ever_registered, lost_told, silence_told, held_told;
     struct retry tries;
     uint64_t jitter, draws;
     uint8_t stamp[MS_STAMP_LEN]; /* the last one that a scheduler told, to be brought back */

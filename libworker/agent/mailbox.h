@@ -1,8 +1,14 @@
 /* mailbox.h - what the trainer leaves for the scheduler
  *
- *     trainer: mailbox_put ----> [ordinary, at most MAILBOX_MAX]  [sticky: RankPlan, RankReady,
- *     agent:   mailbox_flush <---'                        PeerReport or RankDone] --> again after a
- *                                                      reconnect, until an order answers it
+ *     trainer: mailbox_put --+-> [evaluations of the job, MS_EVALS_MAX] --> again after a reconnect
+ *                            |                                              and after Start
+ *                            +-> [ordinary, MAILBOX_MAX] --> gone once they are written
+ *                            +-> [sticky: RankPlan, RankReady, PeerReport or RankDone]
+ *                                            --> again after a reconnect, until an order answers it
+ *     agent:   mailbox_flush: in this order
+ *
+ * What is written to a socket may never be read: a scheduler that hangs is killed with all that it
+ * was told. The next Progress makes up for an ordinary one, but nothing for an evaluation.
  *
  * Bounded: a scheduler that is away for hours costs a few kilobytes. All functions: any thread. */
 #ifndef MAILBOX_H
@@ -14,15 +20,19 @@
 #include <pthread.h>
 
 /* Rank 0 reports five times a second: half a minute. Older Progress gives way, for the next one
- * tells more; evaluations stay, as many as the scheduler keeps (MS_EVALS_MAX). */
+ * tells more. */
 enum { MAILBOX_MAX = 150 };
 
 struct parcel;
+struct evaluation;
 
 struct mailbox {
     pthread_mutex_t lock;
     struct parcel *first;
-    unsigned count, dropped; /* dropped: since the last flush */
+    unsigned count, dropped;  /* dropped: since the last flush */
+    struct evaluation *evals; /* by step, the first first, at most MS_EVALS_MAX ... */
+    unsigned n_evals;
+    uint64_t job, generation; /* ... of that job, whose rank last spoke in that generation */
     struct parcel *sticky;
     int sticky_sent;        /* on this connection */
     int64_t waits_since_ms; /* there is a sticky one; 0: there is none */
@@ -31,12 +41,13 @@ struct mailbox {
 void mailbox_init(struct mailbox *box);
 void mailbox_fini(struct mailbox *box);
 
-/* Packs and keeps a message. MS_E_NOMEM. */
+/* Packs and keeps a message; an evaluation as it is. One of another job lets go of the evaluations,
+ * and one of an earlier step of those that come later: they are made again. MS_E_NOMEM. */
 int mailbox_put(struct mailbox *box, uint16_t type, const ProtobufCMessage *msg,
                 struct ms_err *err);
 /* Hands everything that waits to conn; returns how many messages had been dropped before. */
 unsigned mailbox_flush(struct mailbox *box, struct ms_conn *conn);
-/* A new connection: the sticky one goes out again. */
+/* A new connection: the evaluations and the sticky one go out again. */
 void mailbox_reconnected(struct mailbox *box);
 /* Assign or Stop: has answered the sticky one, whatever it says, if that was out already. */
 void mailbox_answered(struct mailbox *box);
@@ -50,7 +61,8 @@ void mailbox_planned(struct mailbox *box);
 /* Since when something waits for the scheduler's word, without which the rank does nothing more; 0:
  * nothing does. */
 int64_t mailbox_waits_since(struct mailbox *box);
-/* Start has come: the answer to RankReady alone. */
+/* Start has come: the answer to RankReady alone. The evaluations go out again, for before it, while
+ * ranks stood still, they counted for nothing. */
 void mailbox_started(struct mailbox *box);
 
 #endif

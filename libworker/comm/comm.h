@@ -110,6 +110,10 @@ int mesh_status(const struct mesh *mesh);
 /* Every collective from now on, in any group, ends with MS_E_ABORTED and text. Any thread, at once,
  * for good. */
 void mesh_abort(struct mesh *mesh, const char *text);
+/* Likewise with code, where this rank cannot go on for want of something of its own: the others
+ * hear that it is to blame, as where a collective failed for that. Any thread, at once, for good.
+ */
+void mesh_give_up(struct mesh *mesh, int code, const char *text);
 
 /* ---- groups of ranks ---- */
 

@@ -127,13 +127,19 @@ int group_blame(struct group *group, int member, struct ms_err *err, int code, c
     return ms_fail(err, code, "%s", text);
 }
 
+/* What a rank is short of is its own fault, whoever was to get it. */
+static int culprit_of(const struct group *group, int rc)
+{
+    return group->blamed < 0 && rc == MS_E_NOMEM ? group->mesh->cfg.rank : group->blamed;
+}
+
 int group_leave(struct group *group, int rc, struct ms_err *err)
 {
     if (rc >= 0) {
         return rc;
     }
     const char *text = ms_err_text(err);
-    mesh_end(group->mesh, rc, group->blamed, text[0] != '\0' ? text : ms_code_name(rc));
+    mesh_end(group->mesh, rc, culprit_of(group, rc), text[0] != '\0' ? text : ms_code_name(rc));
     group->op.sequence--; /* BYE tells how many were completed */
     return rc;
 }
@@ -363,7 +369,7 @@ int group_open(struct mesh *mesh, uint32_t number, const int *members, int n,
     }
     rc = rc == 0 && n > 1 ? group_join(group, err) : rc;
     if (rc < 0) { /* first the end of the mesh: BYE says why to those who have joined */
-        mesh_end(mesh, rc, group->blamed, ms_err_text(err));
+        mesh_end(mesh, rc, culprit_of(group, rc), ms_err_text(err));
         group_close(group);
         return rc;
     }

@@ -52,6 +52,12 @@ struct span {
     uint8_t phase;
 };
 
+struct shortage {
+    int error;         /* with which the last try failed: this process is short; 0: it did not */
+    uint64_t sequence; /* of the collective in which that began ... */
+    uint64_t since_ms; /* ... and the group clock then */
+};
+
 enum { STREAM_SPANS = 4, STREAM_STAGE = 16384 };
 
 /* A connection with the frames that are under way. Spans are done in order. */
@@ -71,6 +77,7 @@ struct stream {
     size_t skip_left; /* payload of an older generation */
     uint64_t skipped_frames, skipped_bytes, skipped_generation;
     uint64_t moved_ms; /* group clock when bytes moved last */
+    struct shortage short_out, short_in;
     uint64_t heard_in; /* sequence of the last collective for which bytes came in */
     int has_left;      /* BYE came */
     struct frame bye;
@@ -166,7 +173,8 @@ const char *mesh_kind_name(uint64_t kind);
 /* Begins a collective: fails where the mesh has ended. */
 int group_enter(struct group *group, enum mesh_kind kind, uint64_t begin, uint64_t size,
                 struct ms_err *err);
-/* Ends it: a failure ends the mesh, so that no rank goes on with half a result. Returns rc. */
+/* Ends it: a failure ends the mesh, so that no rank goes on with half a result. MS_E_NOMEM that
+ * names nobody is this rank's own. Returns rc. */
 int group_leave(struct group *group, int rc, struct ms_err *err);
 /* Fails, and names the rank of the mesh at fault: the mesh's culprit, should this end the mesh. */
 int group_blame(struct group *group, int member, struct ms_err *err, int code, const char *fmt, ...)
@@ -252,13 +260,19 @@ struct mesh_traffic stream_traffic(const struct stream *stream);
 /* Bytes that have come of a span of size bytes asked for in this collective. */
 size_t stream_received(const struct stream *stream, uint8_t phase, uint64_t begin, size_t size);
 /* Moves what can be moved without waiting, for all peers. 1: something moved; 0: nothing; or an
- * error, that of the mesh included. */
+ * error, that of the mesh included. What this process is short of (lack.h) is waited for by
+ * streams_wait; where it cannot be, MS_E_NOMEM, which is nobody else's fault. */
 int streams_progress(struct group *group, struct ms_err *err);
 int streams_are_done(const struct group *group);
 int stream_is_sending(const struct stream *stream); /* a span, or a staged frame */
 /* Sends what the peer takes: 1 if any, 0, or an error; MS_E_CLOSED, without a text, where the
  * connection has ended. */
 int stream_push(struct group *group, struct peer *peer, struct ms_err *err);
+/* MS_E_NOMEM where the error of a connection is a shortage here, else 0. */
+int stream_lacks(const struct group *group, const struct peer *peer, int error, struct ms_err *err);
+/* What is to move and cannot: errno, of a shortage here; 0: it can. */
+int stream_cannot_send(const struct stream *stream);
+int stream_cannot_hear(const struct stream *stream);
 /* A frame without payload is the next to go; nothing else may be under way. */
 int stream_stage(struct stream *stream, const struct frame *frame, struct ms_err *err);
 /* What became of a peer whose connection has ended, as far as its bytes tell: reads those for this
@@ -269,7 +283,8 @@ int stream_fate(struct group *group, struct peer *peer, enum stream_fate *ret, s
 
 /* ---- stream_wait.c ---- */
 
-/* Waits until something can move. */
+/* Waits until something can move, or may be tried again. Fails with MS_E_NOMEM where this process
+ * has been short for a second. */
 int streams_wait(struct group *group, struct ms_err *err);
 /* Until all spans are done. */
 int streams_finish(struct group *group, struct ms_err *err);

@@ -155,6 +155,7 @@ int hello_fail(enum hello_reason reason, const struct hello *mine, const struct 
     case HELLO_REASONS:
         return ms_fail(err, MS_E_REFUSED, "%s refused without a reason", who);
     }
-    return ms_fail(err, MS_E_REFUSED, "%s and this rank disagree: %llu there, %llu here (%s)", who,
-                   a, b, what);
+    const int code = reason == HELLO_OLD_GENERATION ? MS_E_ABORTED : MS_E_REFUSED;
+    return ms_fail(err, code, "%s and this rank disagree: %llu there, %llu here (%s)", who, a, b,
+                   what);
 }

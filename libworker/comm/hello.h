@@ -61,7 +61,7 @@ enum hello_reason hello_judge(const struct hello *mine, const struct hello *thei
 /* May the refused side try again: the other is about to catch up. */
 int hello_may_retry(enum hello_reason reason);
 /* Fills err with the reason in words; mine and theirs as in hello_judge, who: "rank 3 (node w3
- * ..)". Returns MS_E_REFUSED. */
+ * ..)". Returns MS_E_REFUSED, or MS_E_ABORTED for an older generation: the other is at the next. */
 int hello_fail(enum hello_reason reason, const struct hello *mine, const struct hello *theirs,
                const char *who, struct ms_err *err);
 

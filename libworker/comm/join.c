@@ -23,6 +23,7 @@ enum {
     RETRY_MIN_MS = 10, /* a peer that is just about to listen, or to hear of the generation */
     RETRY_MAX_MS = 250,
     LACK_AGAIN_MS = 4 * RETRY_MAX_MS, /* it is met with each attempt: else it had passed */
+    HEAR_PAUSE_MS = 50,               /* poll does not tell when there is room again */
     FIRST_GUEST = 4, /* in the list for poll(); before: two wake-ups and the listeners */
     /* Handshakes of one turn, for a third of a millisecond each: whoever floods, the connections
      * that this rank makes are served in every turn, and the expected before the strangers. */
@@ -166,6 +167,19 @@ static int shake_hands(struct join *join, struct guest *guest, const char *who, 
     return rc == 0 ? 1 : rc;
 }
 
+/* Whoever was asked may have let this rank in by now, and takes no other connection of it: this one
+ * stays, whatever keeps this process from reading. */
+static int hear(struct join *join, struct guest *guest, struct ms_err *why)
+{
+    int rc = join_hear(guest, why);
+    if (rc == MS_E_NOMEM && guest->stage == GUEST_ASK && guest->memory != JOIN_NO_DESCRIPTOR) {
+        join_note_lack(join, why);
+        guest->again_ms = join_now_ms(join) + HEAR_PAUSE_MS;
+        return 0;
+    }
+    return rc;
+}
+
 /* As far as a connection gets: 1: the other's hello is there; 0: not yet; < 0: over. */
 static int go_on(struct join *join, struct guest *guest, struct ms_err *why)
 {
@@ -183,7 +197,7 @@ static int go_on(struct join *join, struct guest *guest, struct ms_err *why)
             return 0;
         }
     }
-    return rc < 0 ? rc : join_hear(guest, why);
+    return rc < 0 ? rc : hear(join, guest, why);
 }
 
 /* A connection was in vain. */
@@ -248,7 +262,7 @@ static nfds_t list_fds(struct join *join)
     fds[3] = (struct pollfd){.fd = join->group->mesh->wake_fd, .events = POLLIN};
     for (int i = 0; i < join->n_guests; i++) {
         struct guest *guest = &join->guests[i];
-        if (guest->stage != GUEST_NONE) {
+        if (guest->stage != GUEST_NONE && join_now_ms(join) >= guest->again_ms) {
             join->waiting[n - FIRST_GUEST] = guest;
             short hung_up = has_not_begun(guest) ? POLLRDHUP : 0;
             fds[n++] = (struct pollfd){.fd = guest->link.fd,
@@ -429,6 +443,19 @@ static int join_all(struct join *join, struct ms_err *err)
     return 0;
 }
 
+/* Whoever was asked may have let this rank in by now, and counts on it then: BYE says why it goes.
+ */
+static void keep_for_goodbye(struct join *join)
+{
+    for (int i = 0; i < join->n_guests; i++) {
+        struct guest *guest = &join->guests[i];
+        if (guest->stage == GUEST_ASK && join->group->peers[guest->rank].stream.link.fd < 0) {
+            stream_init(&join->group->peers[guest->rank].stream, &guest->link);
+            link_init(&guest->link, -1); /* moved */
+        }
+    }
+}
+
 int group_join(struct group *group, struct ms_err *err)
 {
     const struct mesh_config *cfg = &group->mesh->cfg;
@@ -454,6 +481,9 @@ int group_join(struct group *group, struct ms_err *err)
     }
     rc = join_door_open(&join, err);
     rc = rc == 0 ? join_all(&join, err) : rc;
+    if (rc < 0) {
+        keep_for_goodbye(&join);
+    }
 out:
     for (int i = 0; join.guests != NULL && i < join.n_guests; i++) {
         if (join.guests[i].stage != GUEST_NONE) {

@@ -31,6 +31,7 @@ struct guest { /* a connection that has not joined yet */
     int is_unix;
     int memory; /* memfd that came along, -1: none, JOIN_NO_DESCRIPTOR: it could not be taken */
     uint64_t since_ms;
+    uint64_t again_ms; /* it is not looked at before */
     uint8_t bytes[HELLO_BYTES];
     size_t have;
 };

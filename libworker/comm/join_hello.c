@@ -98,7 +98,7 @@ int join_hear(struct guest *guest, struct ms_err *err)
                                                          HELLO_BYTES - guest->have, &guest->memory)
                                    : link_read(&guest->link, guest->bytes + guest->have,
                                                HELLO_BYTES - guest->have);
-        if (n == LINK_BROKEN &&
+        if ((n == LINK_SHORT || n == LINK_BROKEN) &&
             lack_found(err, errno,
                        guest->memory == JOIN_NO_DESCRIPTOR ? "cannot take the memory of a rank"
                                                            : "cannot hear a rank's hello") < 0) {
@@ -306,6 +306,9 @@ int join_take_answer(struct join *join, struct guest *guest, struct ms_err *err)
         join_note(join, rank, &why);
         int again = theirs.type == HELLO_REFUSED && hello_may_retry(reason);
         join_redial(join, guest);
+        if (rc == MS_E_ABORTED) { /* it is gone from this generation, as one that is lost */
+            return group_blame(group, group->peers[rank].member, err, rc, "%s", why.text);
+        }
         return again ? 0 : ms_fail(err, rc, "%s", why.text);
     }
     rc = take_memory(join, guest, rank, &why);

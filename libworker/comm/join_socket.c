@@ -166,7 +166,9 @@ ssize_t join_receive_memory(int fd, void *bytes, size_t size, int *memory)
                          .msg_controllen = sizeof(control)};
     ssize_t n = recvmsg(fd, &msg, MSG_CMSG_CLOEXEC);
     if (n < 0) {
-        return errno == EAGAIN || errno == EINTR ? LINK_AGAIN : LINK_BROKEN;
+        return lack_is(errno)                      ? LINK_SHORT
+               : errno == EAGAIN || errno == EINTR ? LINK_AGAIN
+                                                   : LINK_BROKEN;
     }
     if (take_descriptors(&msg, memory) < 0) {
         errno = *memory == JOIN_NO_DESCRIPTOR ? EMFILE : 0;

@@ -18,7 +18,7 @@ const char *lack_help(int error)
     }
 }
 
-int lack_found(struct ms_err *err, int error, const char *what)
+int lack_is(int error)
 {
     switch (error) {
     case EMFILE:
@@ -26,8 +26,15 @@ int lack_found(struct ms_err *err, int error, const char *what)
     case ENFILE:
     case ENOBUFS:
     case ENOMEM:
-        return ms_fail(err, MS_E_NOMEM, "%s: %s%s", what, strerror(error), lack_help(error));
+        return 1;
     default:
         return 0;
     }
+}
+
+int lack_found(struct ms_err *err, int error, const char *what)
+{
+    return lack_is(error)
+               ? ms_fail(err, MS_E_NOMEM, "%s: %s%s", what, strerror(error), lack_help(error))
+               : 0;
 }

@@ -107,7 +107,7 @@ void streams_leave(struct group *group)
             struct peer *peer = &group->peers[i];
             if (!part_with(group, peer, aborted)) {
                 group->polls[n++] = (struct pollfd){.fd = peer->stream.link.fd, .events = POLLIN};
-                if (is_within_frame(&peer->stream)) {
+                if (is_within_frame(&peer->stream) && stream_cannot_send(&peer->stream) == 0) {
                     group->polls[n - 1].events |= peer->stream.link.write_wants;
                 }
             }

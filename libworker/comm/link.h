@@ -18,8 +18,11 @@ struct link {
     uint64_t sent, received; /* plain: bytes so far; with TLS the BIO counts */
 };
 
-/* Instead of a number of bytes. */
-enum { LINK_AGAIN = 0, LINK_EOF = -1, LINK_BROKEN = -2 };
+/* Instead of a number of bytes. LINK_SHORT: as LINK_AGAIN, but what is missing is missing here:
+ * this process or its system has too little of it (errno, lack.h), and poll does not tell when that
+ * has passed. LINK_BROKEN: the end, and errno says why, where it can; one of lack.h (no memory for
+ * TLS) is no fault of the other side either. */
+enum { LINK_AGAIN = 0, LINK_EOF = -1, LINK_BROKEN = -2, LINK_SHORT = -3 };
 
 void link_init(struct link *link, int fd);
 /* Puts TLS on a connected socket. */
@@ -29,7 +32,7 @@ int link_use_tls(struct link *link, SSL_CTX *ctx, int server, struct ms_err *err
 int link_handshake(struct link *link, const char *who, struct ms_err *err);
 void link_close(struct link *link);
 
-/* Bytes moved (> 0), LINK_AGAIN, LINK_EOF or LINK_BROKEN (errno says why, where it can). */
+/* Bytes moved (> 0), or one of the above. */
 ssize_t link_read(struct link *link, void *data, size_t size);
 /* Writes head, then body: one system call where plain. Either may be empty. TLS writes the first
  * that is not empty. */

@@ -2,6 +2,7 @@
  */
 #include "libworker/comm/link.h"
 
+#include "libworker/comm/lack.h"
 #include "proto/tls.h"
 
 #include <errno.h>
@@ -28,11 +29,17 @@ static int bio_fd(BIO *bio)
     return (int)(intptr_t)BIO_get_data(bio);
 }
 
+/* What is short passes, or not: TLS itself is whole, and goes on where it was. */
+static int may_go_on(int error)
+{
+    return error == EAGAIN || error == EWOULDBLOCK || error == EINTR || lack_is(error);
+}
+
 static int bio_write(BIO *bio, const char *data, int size)
 {
     BIO_clear_retry_flags(bio);
     ssize_t n = send(bio_fd(bio), data, (size_t)size, MSG_NOSIGNAL);
-    if (n < 0 && (errno == EAGAIN || errno == EINTR)) {
+    if (n < 0 && may_go_on(errno)) {
         BIO_set_retry_write(bio);
     }
     return (int)n;
@@ -42,7 +49,7 @@ static int bio_read(BIO *bio, char *data, int size)
 {
     BIO_clear_retry_flags(bio);
     ssize_t n = recv(bio_fd(bio), data, (size_t)size, 0);
-    if (n < 0 && (errno == EAGAIN || errno == EINTR)) {
+    if (n < 0 && may_go_on(errno)) {
         BIO_set_retry_read(bio);
     }
     if (n == 0) {
@@ -112,6 +119,7 @@ int link_handshake(struct link *link, const char *who, struct ms_err *err)
     ERR_clear_error();
     errno = 0;
     int rc = SSL_do_handshake(link->ssl);
+    const int error = errno;
     if (rc == 1) {
         link->read_wants = POLLIN;
         return 1;
@@ -119,7 +127,7 @@ int link_handshake(struct link *link, const char *who, struct ms_err *err)
     int why = SSL_get_error(link->ssl, rc);
     if (why == SSL_ERROR_WANT_READ || why == SSL_ERROR_WANT_WRITE) {
         link->read_wants = why == SSL_ERROR_WANT_READ ? POLLIN : POLLOUT;
-        return 0;
+        return lack_found(err, error, "cannot shake hands with a rank");
     }
     if (why != SSL_ERROR_SSL) {
         return ms_fail(err, MS_E_CLOSED, "%s closed the connection within the TLS handshake", who);
@@ -140,20 +148,22 @@ void link_close(struct link *link)
     link_init(link, -1);
 }
 
-static ssize_t tls_result(struct link *link, int rc, short *wants)
+/* error: errno of the call. */
+static ssize_t tls_result(struct link *link, int rc, int error, short *wants)
 {
     int why = SSL_get_error(link->ssl, rc);
+    errno = error;
     switch (why) {
     case SSL_ERROR_WANT_READ:
         *wants = POLLIN;
-        return LINK_AGAIN;
+        return lack_is(error) ? LINK_SHORT : LINK_AGAIN;
     case SSL_ERROR_WANT_WRITE:
         *wants = POLLOUT;
-        return LINK_AGAIN;
+        return lack_is(error) ? LINK_SHORT : LINK_AGAIN;
     case SSL_ERROR_ZERO_RETURN:
         return LINK_EOF;
     default:
-        ERR_clear_error();
+        errno = take_lack_of_memory() ? ENOMEM : lack_is(error) ? 0 : error;
         return LINK_BROKEN;
     }
 }
@@ -166,7 +176,7 @@ static ssize_t plain_result(ssize_t n)
     if (n == 0) {
         return LINK_EOF;
     }
-    return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR ? LINK_AGAIN : LINK_BROKEN;
+    return lack_is(errno) ? LINK_SHORT : may_go_on(errno) ? LINK_AGAIN : LINK_BROKEN;
 }
 
 ssize_t link_read(struct link *link, void *data, size_t size)
@@ -180,7 +190,7 @@ ssize_t link_read(struct link *link, void *data, size_t size)
     errno = 0;
     size_t n = 0;
     int rc = SSL_read_ex(link->ssl, data, size, &n);
-    return rc == 1 ? (ssize_t)n : tls_result(link, rc, &link->read_wants);
+    return rc == 1 ? (ssize_t)n : tls_result(link, rc, errno, &link->read_wants);
 }
 
 ssize_t link_write(struct link *link, const void *head, size_t head_size, const void *body,
@@ -199,7 +209,7 @@ ssize_t link_write(struct link *link, const void *head, size_t head_size, const 
     size_t n = 0;
     int rc = SSL_write_ex(link->ssl, head_size > 0 ? head : body,
                           head_size > 0 ? head_size : body_size, &n);
-    return rc == 1 ? (ssize_t)n : tls_result(link, rc, &link->write_wants);
+    return rc == 1 ? (ssize_t)n : tls_result(link, rc, errno, &link->write_wants);
 }
 
 uint64_t link_sent(const struct link *link)

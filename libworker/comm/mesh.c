@@ -56,8 +56,12 @@ int mesh_poll(struct pollfd *fds, nfds_t n, int timeout_ms, struct ms_err *err)
     if (ready >= 0 || errno == EINTR) {
         return ready > 0 ? ready : 0;
     }
-    return ms_fail_errno(err, MS_E_IO, "cannot wait for %lu connections of other ranks",
-                         (unsigned long)n);
+    const int error = errno;
+    int rc = lack_found(err, error, "cannot wait for the connections of other ranks");
+    errno = error;
+    return rc < 0 ? rc
+                  : ms_fail_errno(err, MS_E_IO, "cannot wait for %lu connections of other ranks",
+                                  (unsigned long)n);
 }
 
 /* ---- how it ends
@@ -96,6 +100,11 @@ void mesh_end(struct mesh *mesh, int code, int culprit, const char *text)
 void mesh_abort(struct mesh *mesh, const char *text)
 {
     mesh_end(mesh, MS_E_ABORTED, -1, text);
+}
+
+void mesh_give_up(struct mesh *mesh, int code, const char *text)
+{
+    mesh_end(mesh, code, mesh->cfg.rank, text);
 }
 
 int mesh_culprit(const struct mesh *mesh)

@@ -6,7 +6,11 @@
  * a frame's header is read only where a span is expected. Waiting is in stream_wait.c. */
 #include "libworker/comm/group.h"
 
+#include "libworker/comm/lack.h"
+
 #include <assert.h>
+#include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -125,6 +129,39 @@ static int gone(struct group *group, struct peer *peer, struct ms_err *err)
                        group_who(group, peer->rank, who), group_what(group, what, sizeof(what)));
 }
 
+/* ---- what this process is short of
+ * ---------------------------------------------------------------------- */
+
+/* Nothing is lost: the same bytes are tried again. */
+static void note_shortage(const struct group *group, struct shortage *shortage)
+{
+    const int error = errno;
+    if (shortage->error == 0 || shortage->sequence != group->op.sequence) {
+        shortage->sequence = group->op.sequence;
+        shortage->since_ms = group->clock_ns / 1000000U;
+    }
+    shortage->error = error;
+}
+
+int stream_lacks(const struct group *group, const struct peer *peer, int error, struct ms_err *err)
+{
+    char what[GROUP_WHAT_MAX];
+    char text[GROUP_WHAT_MAX + 64];
+    snprintf(text, sizeof(text), "cannot exchange data with rank %d in %s", peer->member,
+             group_what(group, what, sizeof(what)));
+    return lack_found(err, error, text);
+}
+
+int stream_cannot_send(const struct stream *stream)
+{
+    return stream_is_sending(stream) ? stream->short_out.error : 0;
+}
+
+int stream_cannot_hear(const struct stream *stream)
+{
+    return stream->n_rx > 0 ? stream->short_in.error : 0;
+}
+
 /* ---- out
  * -------------------------------------------------------------------------------------------- */
 
@@ -205,11 +242,16 @@ int stream_push(struct group *group, struct peer *peer, struct ms_err *err)
         const uint8_t *body = stream->tx_left > 0 ? span->data + span->done : NULL;
         ssize_t n = link_write(&stream->link, stream->stage + stream->stage_done, head, body,
                                stream->tx_left);
+        if (n == LINK_SHORT) {
+            note_shortage(group, &stream->short_out);
+            break;
+        }
+        stream->short_out.error = 0;
         if (n == LINK_AGAIN) {
             break;
         }
         if (n < 0) {
-            return MS_E_CLOSED;
+            return stream_lacks(group, peer, errno, err) < 0 ? MS_E_NOMEM : MS_E_CLOSED;
         }
         moved = 1;
         size_t of_head = (size_t)n < head ? (size_t)n : head;
@@ -357,8 +399,16 @@ static int pull(struct group *group, struct peer *peer, size_t *ret_read, struct
         size_t room = 0;
         uint8_t *target = next_target(stream, junk, sizeof(junk), &room);
         ssize_t n = link_read(&stream->link, target, room);
+        if (n == LINK_SHORT) {
+            note_shortage(group, &stream->short_in);
+            break;
+        }
+        stream->short_in.error = 0;
         if (n == LINK_AGAIN) {
             break;
+        }
+        if (n == LINK_BROKEN && stream_lacks(group, peer, errno, err) < 0) {
+            return MS_E_NOMEM;
         }
         if (n < 0) {
             stream->eof = 1;
@@ -416,8 +466,11 @@ int stream_fate(struct group *group, struct peer *peer, enum stream_fate *ret, s
            stream->head_have < FRAME_HEADER) {
         ssize_t n = link_read(&stream->link, stream->head + stream->head_have,
                               FRAME_HEADER - stream->head_have);
-        if (n == LINK_AGAIN) {
+        if (n == LINK_AGAIN || n == LINK_SHORT) {
             break;
+        }
+        if (n == LINK_BROKEN && stream_lacks(group, peer, errno, err) < 0) {
+            return MS_E_NOMEM;
         }
         stream->eof = n < 0;
         stream->head_have += n > 0 ? (size_t)n : 0;

@@ -4,6 +4,11 @@
 #include <poll.h>
 #include <stdio.h>
 
+enum {
+    LACK_PAUSE_MS = 10, /* poll does not tell when it has passed */
+    LACK_MS = 1000,     /* what passes by itself has passed by then */
+};
+
 /* So much longer for a rank that shares memory with others: they know better whom to name. */
 enum { HOST_FIRST_MS = 4 * MESH_TICK_MS };
 
@@ -32,6 +37,9 @@ static uint64_t stalled_for(const struct group *group, const struct stream *stre
 {
     if (stream->n_rx == 0 && !stream_is_sending(stream)) {
         return 0;
+    }
+    if (stream_cannot_send(stream) != 0 || stream_cannot_hear(stream) != 0) {
+        return 0; /* it is this process that stalls */
     }
     return now - (stream->moved_ms > group->op.start_ms ? stream->moved_ms : group->op.start_ms);
 }
@@ -78,16 +86,48 @@ static int check_stalls(struct group *group, struct ms_err *err)
     return 0;
 }
 
+static int is_over(const struct shortage *shortage, uint64_t now)
+{
+    return now - shortage->since_ms >= LACK_MS;
+}
+
+/* What is short for a moment is no error. */
+static int check_shortages(struct group *group, struct ms_err *err)
+{
+    const uint64_t now = group->clock_ns / 1000000U;
+    int rc = 0;
+    for (int i = 0; rc == 0 && i < group->n_ranks; i++) {
+        const struct peer *peer = &group->peers[i];
+        const struct stream *stream = &peer->stream;
+        if (stream_cannot_send(stream) != 0 && is_over(&stream->short_out, now)) {
+            rc = stream_lacks(group, peer, stream->short_out.error, err);
+        } else if (stream_cannot_hear(stream) != 0 && is_over(&stream->short_in, now)) {
+            rc = stream_lacks(group, peer, stream->short_in.error, err);
+        }
+    }
+    return rc;
+}
+
+/* What it waits for; *ret_is_short: something that poll cannot tell, too. */
+static int events_of(const struct stream *stream, int *ret_is_short)
+{
+    const int cannot_send = stream_cannot_send(stream) != 0;
+    const int cannot_hear = stream_cannot_hear(stream) != 0;
+    *ret_is_short |= cannot_send || cannot_hear;
+    return (stream->n_rx > 0 && !cannot_hear ? stream->link.read_wants : 0) |
+           (stream_is_sending(stream) && !cannot_send ? stream->link.write_wants : 0);
+}
+
 int streams_wait(struct group *group, struct ms_err *err)
 {
     struct pollfd *fds = group->polls;
     nfds_t n = 0;
     int first = -1;
+    int is_short = 0;
     fds[n++] = (struct pollfd){.fd = group->mesh->wake_fd, .events = POLLIN};
     for (int i = 0; i < group->n_ranks; i++) {
         const struct stream *stream = &group->peers[i].stream;
-        int events = (stream->n_rx > 0 ? stream->link.read_wants : 0) |
-                     (stream_is_sending(stream) ? stream->link.write_wants : 0);
+        int events = events_of(stream, &is_short);
         if (events != 0) {
             first = first < 0 ? i : first;
             fds[n++] = (struct pollfd){.fd = stream->link.fd, .events = (short)events};
@@ -99,13 +139,16 @@ int streams_wait(struct group *group, struct ms_err *err)
     }
     group_clock_start(group);
     uint64_t start = group->looked_ns;
-    int ready = mesh_poll(fds, n, MESH_TICK_MS, err);
+    int ready = mesh_poll(fds, n, is_short ? LACK_PAUSE_MS : MESH_TICK_MS, err);
     int rc = ready < 0 ? ready : mesh_check(group->mesh, err);
     if (rc == 0 && ready == 0) {
         rc = group_check_peers(group, err);
     }
     if (rc == 0) {
         rc = check_stalls(group, err);
+    }
+    if (rc == 0 && is_short) {
+        rc = check_shortages(group, err);
     }
     patience_show_none(group);
     atomic_fetch_add(&group->mesh->wait_ns, mesh_now_ns() - start);

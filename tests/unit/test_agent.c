@@ -193,6 +193,36 @@ START_TEST(a_scheduler_that_does_not_answer_register_is_tried_again)
 }
 END_TEST
 
+/* It waits for the process that had its node id, and whoever looks at this one sees nothing. */
+START_TEST(a_process_that_is_held_says_once_what_it_waits_for)
+{
+    struct desk desk;
+    char text[4096] = "";
+    FILE *log = tmpfile();
+    ck_assert_ptr_nonnull(log);
+    desk_open(&desk);
+    desk.mute = 1;
+    struct agent_config cfg = config_for(desk.address);
+    cfg.register_ms = MS_HELD_SAY_MS + 100;
+    ms_log_init(fileno(log), MS_LOG_INFO, 0);
+    struct agent *agent = start_with(&cfg);
+
+    until(&desk, desk.n_registers == 3);
+    desk.mute = 0;
+    until(&desk, desk.n_beats >= 1);
+    agent_destroy(agent);
+    ms_log_init(STDERR_FILENO, MS_LOG_INFO, 0);
+
+    ck_assert_int_gt(pread(fileno(log), text, sizeof(text) - 1, 0), 0);
+    const char *said = strstr(text, "agent.held node=");
+    ck_assert_msg(said != NULL, "%s", text);
+    ck_assert_ptr_nonnull(strstr(said, "it waits for the process that had this node id before"));
+    ck_assert_ptr_null(strstr(said + 1, "agent.held"));
+    fclose(log);
+    desk_shut(&desk);
+}
+END_TEST
+
 START_TEST(a_scheduler_that_dies_in_the_handshake_is_tried_again)
 {
     struct desk desk;
@@ -558,6 +588,7 @@ int main(void)
     tcase_add_test(tc, a_node_without_a_rank_forgets_the_stamp_of_another_database);
     tcase_add_test(tc, a_rank_of_another_database_is_given_up);
     tcase_add_test(tc, a_scheduler_that_does_not_answer_register_is_tried_again);
+    tcase_add_test(tc, a_process_that_is_held_says_once_what_it_waits_for);
     tcase_add_test(tc, a_scheduler_that_dies_in_the_handshake_is_tried_again);
     tcase_add_test(tc, a_refusal_is_final_and_its_text_arrives);
     tcase_add_test(tc, what_a_scheduler_says_forges_nothing_in_the_log);

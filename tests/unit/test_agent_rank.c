@@ -440,7 +440,137 @@ START_TEST(evaluations_of_an_absent_scheduler_are_kept_for_it)
 
     ck_assert_int_eq(desk.n_evals, 60);
     ck_assert_int_gt(desk.n_progress, 60);
-    ck_assert_int_le(desk.n_progress, 150);
+    ck_assert_int_le(desk.n_progress, 60 + 150);
+    let_go(&desk, agent);
+}
+END_TEST
+
+static void tell(struct agent *agent, uint64_t job, uint64_t generation, uint64_t step,
+                 int has_eval)
+{
+    Ms__Progress progress = MS__PROGRESS__INIT;
+    char phase[16]; /* gone when it is told again */
+    snprintf(phase, sizeof(phase), "step %d", (int)step);
+    progress.job = job;
+    progress.generation = generation;
+    progress.step = step;
+    progress.phase = phase;
+    progress.has_eval = has_eval;
+    ck_ms_ok(agent_send(agent, MS_MSG_PROGRESS, &progress.base, err));
+}
+
+/* The evaluations that came after so many: of generation 3 of job 7, after these steps. */
+static void ck_evals(const struct desk *desk, int before, const char *steps)
+{
+    char got[128] = "";
+    for (int i = before; i < desk->n_evals; i++) {
+        char phase[16];
+        snprintf(phase, sizeof(phase), "step %d", (int)desk->evals[i].step);
+        ck_assert_str_eq(desk->evals[i].phase, phase);
+        ck_assert_uint_eq(desk->evals[i].job, 7);
+        ck_assert_uint_eq(desk->evals[i].generation, 3);
+        size_t used = strlen(got);
+        snprintf(got + used, sizeof(got) - used, " %d", (int)desk->evals[i].step);
+    }
+    ck_assert_str_eq(got, steps);
+}
+
+static uint64_t last_eval(const struct desk *desk)
+{
+    return desk->n_evals > 0 ? desk->evals[(desk->n_evals - 1) % 256].step : 0;
+}
+
+/* A scheduler that hangs takes what its socket holds with it when it is killed. */
+START_TEST(evaluations_are_told_again_after_a_cut)
+{
+    struct desk desk;
+    struct agent_config cfg = config_for(NULL);
+    struct agent *agent = hold(&desk, &cfg);
+    tell(agent, 7, 3, 10, 1);
+    tell(agent, 7, 3, 15, 0);
+    tell(agent, 7, 3, 20, 1);
+    until(&desk, desk.n_evals == 2);
+
+    cut(&desk);
+    until(&desk, desk.n_evals == 4);
+    ck_evals(&desk, 2, " 10 20");
+    cut(&desk);
+    tell(agent, 7, 3, 30, 1);
+    until(&desk, desk.n_evals == 7);
+
+    ck_evals(&desk, 4, " 10 20 30");
+    let_go(&desk, agent);
+}
+END_TEST
+
+/* What was told while ranks stood still counted for nothing. */
+START_TEST(evaluations_are_told_again_after_a_start_but_for_those_to_come)
+{
+    struct desk desk;
+    struct agent_config cfg = config_for(NULL);
+    struct agent *agent = hold(&desk, &cfg);
+    Ms__RankReady ready = MS__RANK_READY__INIT;
+    Ms__Start start = MS__START__INIT;
+    ready.job = start.job = 7;
+    ready.generation = start.generation = 3;
+    ready.step = 20; /* it went back */
+    for (uint64_t step = 10; step <= 30; step += 10) {
+        tell(agent, 7, 2, step, 1);
+    }
+    until(&desk, desk.n_evals == 3);
+    ck_ms_ok(agent_send(agent, MS_MSG_RANK_READY, &ready.base, err));
+    until(&desk, desk.n_ready == 1);
+
+    ck_ms_ok(ms_conn_send(desk.conn, MS_MSG_START, 0, &start.base, err));
+    struct agent_order order = next(&desk);
+    ck_assert_int_eq(order.kind, AGENT_START);
+    tell(agent, 7, 3, 21, 0);
+    until(&desk, desk.n_progress == 6);
+
+    ck_evals(&desk, 3, " 10 20");
+    let_go(&desk, agent);
+}
+END_TEST
+
+START_TEST(evaluations_that_are_made_anew_are_told_once_and_of_one_job)
+{
+    struct desk desk;
+    struct agent_config cfg = config_for(NULL);
+    struct agent *agent = hold(&desk, &cfg);
+    tell(agent, 6, 2, 5, 1);
+    for (uint64_t step = 10; step <= 30; step += 10) {
+        tell(agent, 7, 3, step, 1);
+    }
+    tell(agent, 7, 3, 12, 0);
+    tell(agent, 7, 3, 20, 1);
+    until(&desk, desk.n_evals >= 2);
+    int before = desk.n_evals;
+
+    cut(&desk);
+    tell(agent, 7, 3, 40, 1);
+    until(&desk, last_eval(&desk) == 40);
+
+    ck_evals(&desk, before, " 10 20 40");
+    let_go(&desk, agent);
+}
+END_TEST
+
+START_TEST(no_more_evaluations_are_told_again_than_the_scheduler_keeps)
+{
+    struct desk desk;
+    struct agent_config cfg = config_for(NULL);
+    struct agent *agent = hold(&desk, &cfg);
+    for (uint64_t step = 1; step <= MS_EVALS_MAX + 20; step++) {
+        tell(agent, 7, 3, step, 1);
+    }
+    until(&desk, last_eval(&desk) == MS_EVALS_MAX + 20);
+    int before = desk.n_evals;
+
+    cut(&desk);
+    until(&desk, desk.n_evals == before + MS_EVALS_MAX);
+
+    ck_assert_uint_eq(desk.evals[before % 256].step, 21);
+    ck_assert_uint_eq(last_eval(&desk), MS_EVALS_MAX + 20);
     let_go(&desk, agent);
 }
 END_TEST
@@ -496,6 +626,10 @@ int main(void)
     tcase_add_test(tc, the_end_of_a_rank_that_crosses_its_stop_is_heard);
     tcase_add_test(tc, what_is_said_to_an_absent_scheduler_is_bounded_and_the_end_is_kept);
     tcase_add_test(tc, evaluations_of_an_absent_scheduler_are_kept_for_it);
+    tcase_add_test(tc, evaluations_are_told_again_after_a_cut);
+    tcase_add_test(tc, evaluations_are_told_again_after_a_start_but_for_those_to_come);
+    tcase_add_test(tc, evaluations_that_are_made_anew_are_told_once_and_of_one_job);
+    tcase_add_test(tc, no_more_evaluations_are_told_again_than_the_scheduler_keeps);
     tcase_add_test(tc, a_piece_of_a_log_is_read_and_a_missing_log_is_said);
     suite_add_tcase(suite, tc);
     return test_run(suite);

@@ -172,15 +172,18 @@ END_TEST
 
 START_TEST(a_rank_of_an_older_generation_is_told_so)
 {
+    int culprit = -1;
     struct comm_case *c = comm_case_open(MODE_SHM, 2);
     struct maker makers[2] = {0};
     makers[1].cfg = comm_case_config(c, 1, 100);
     makers[1].cfg.generation = 4;
+    makers[1].cfg.ret_culprit = &culprit;
     maker_start(&makers[0], c, 0);
     maker_start(&makers[1], c, 1);
 
     maker_join(&makers[1]);
-    check_failed(&makers[1], MS_E_REFUSED, "generation");
+    check_failed(&makers[1], MS_E_ABORTED, "generation");
+    ck_assert_int_eq(culprit, 0); /* it is gone from that generation: the rank holds */
     comm_listener_abort(c->ranks.listeners[0]);
     maker_join(&makers[0]);
 
@@ -770,12 +773,25 @@ static int freeze(int rank, void *arg)
         memcpy(CMSG_DATA(cmsg) + (size_t)i * sizeof(int), &fd, sizeof(int));
     }
     int fd = fake_dial_unix(freezer->c, 0);
-    (void)sendmsg(fd, &msg, MSG_NOSIGNAL); /* who comes last may be turned away already */
-    for (int i = 0; i < freezer->n; i++) { /* the last reference is the receiver's now */
+    int may_send[2]; /* when the sockets are closed here */
+    CHILD_TRUE(pipe(may_send) == 0, "pipe");
+    /* The last reference is the receiver's then: who comes last may be turned away already, and its
+     * own close would wait. A process that exits waits for none. */
+    pid_t sender = fork();
+    CHILD_TRUE(sender >= 0, "cannot fork");
+    for (int i = 0; sender > 0 && i < freezer->n; i++) {
         int mine = -1;
         memcpy(&mine, CMSG_DATA(cmsg) + (size_t)i * sizeof(int), sizeof(int));
         close(mine);
     }
+    if (sender == 0) {
+        char x;
+        CHILD_TRUE(read(may_send[0], &x, 1) == 1, "pipe");
+        (void)sendmsg(fd, &msg, MSG_NOSIGNAL);
+        _exit(0);
+    }
+    CHILD_TRUE(write(may_send[1], "x", 1) == 1, "pipe");
+    waitpid(sender, NULL, 0);
     CHILD_TRUE(write(freezer->ready[1], "x", 1) == 1, "pipe");
     (void)pause();
     return 0;
