@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -62,14 +63,72 @@ static struct host_copy_head *map_memory(const struct host_copy_id *id, int memo
     return head;
 }
 
+/* ---- who did not answer ---- */
+
+enum { SILENT_MAX = 8 };
+
+/* A maker is known by its process, which is silent for all its files. Where its number is not ours
+ * to see (another pid namespace: 0), each file has a maker of its own. */
+struct silent_maker {
+    pid_t pid;
+    struct host_copy_id id;
+    int64_t until_ms; /* 0: none */
+};
+
+/* Makers that let this process wait in vain: whoever opens a file asks more than once. */
+static struct {
+    pthread_mutex_t lock;
+    struct silent_maker makers[SILENT_MAX];
+} silent = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static int is_maker(const struct silent_maker *maker, pid_t pid, const struct host_copy_id *id)
+{
+    return maker->pid == pid && (pid != 0 || memcmp(&maker->id, id, sizeof(*id)) == 0);
+}
+
+/* In its own place, or in that of who is forgotten first. */
+static void note_silence(pid_t pid, const struct host_copy_id *id)
+{
+    pthread_mutex_lock(&silent.lock);
+    struct silent_maker *place = &silent.makers[0];
+    for (size_t i = 0; i < SILENT_MAX; i++) {
+        struct silent_maker *maker = &silent.makers[i];
+        if (maker->until_ms != 0 && is_maker(maker, pid, id)) {
+            place = maker;
+            break;
+        }
+        place = maker->until_ms < place->until_ms ? maker : place;
+    }
+    *place = (struct silent_maker){
+        .pid = pid, .id = *id, .until_ms = ms_mono_ms() + HOST_COPY_SILENT_MS};
+    pthread_mutex_unlock(&silent.lock);
+}
+
+static int was_silent(pid_t pid, const struct host_copy_id *id)
+{
+    int was = 0;
+    const int64_t now_ms = ms_mono_ms();
+    pthread_mutex_lock(&silent.lock);
+    for (size_t i = 0; i < SILENT_MAX && !was; i++) {
+        const struct silent_maker *maker = &silent.makers[i];
+        was = now_ms < maker->until_ms && is_maker(maker, pid, id);
+    }
+    pthread_mutex_unlock(&silent.lock);
+    return was;
+}
+
 /* A connection to who has the name: the maker, or a stranger. */
 static int join(struct host_copy *copy, int fd)
 {
-    if (!copy_link_is_ours(fd)) {
+    pid_t pid = 0;
+    if (!copy_link_is_ours(fd, &pid) || was_silent(pid, &copy->id)) {
         ms_discard_fds(&fd, 1);
         return -1;
     }
     const int memory = copy_link_receive(fd, HOST_COPY_ANSWER_MS);
+    if (memory < 0 && errno == ETIMEDOUT) {
+        note_silence(pid, &copy->id);
+    }
     copy->head = memory >= 0 ? map_memory(&copy->id, memory) : NULL;
     if (copy->head == NULL) {
         close(fd);

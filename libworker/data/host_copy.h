@@ -20,8 +20,9 @@
 #include <stdint.h>
 
 /* A piece of 256 KiB takes a millisecond; a maker that is stopped, or starved on a machine with
- * far too much work, costs its peers this much once. */
-enum { HOST_COPY_ANSWER_MS = 1000, HOST_COPY_STALL_MS = 2000 };
+ * far too much work, costs its peers this much once: whom it kept waiting does not ask it again for
+ * HOST_COPY_SILENT_MS. */
+enum { HOST_COPY_ANSWER_MS = 1000, HOST_COPY_STALL_MS = 2000, HOST_COPY_SILENT_MS = 60000 };
 
 struct host_copy_file {
     int fd;        /* borrowed for the copy's life; read with pread only */

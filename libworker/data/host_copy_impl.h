@@ -7,6 +7,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stddef.h>
+#include <sys/types.h>
 
 /* Which file, and which of its bytes: equal where two processes mean the same. */
 struct host_copy_id {
@@ -55,9 +56,12 @@ static inline uint8_t *host_copy_bytes(struct host_copy_head *head)
 int copy_link_listen(const struct host_copy_id *id);  /* EADDRINUSE: there is a maker */
 int copy_link_connect(const struct host_copy_id *id); /* ECONNREFUSED: there is none */
 void copy_link_end(int socket);                       /* that listened: its name is free then */
-int copy_link_is_ours(int fd);                        /* is the other end the same user's? */
+/* Is the other end the same user's? Its process, or who listened for it: 0 where that has no number
+ * here. NULL allowed. */
+int copy_link_is_ours(int fd, pid_t *ret_pid);
 int copy_link_send(int fd, int memory);
-int copy_link_receive(int fd, int timeout_ms); /* returns the descriptor, owned */
+/* Returns the descriptor, owned; -1 with ETIMEDOUT: the other end says nothing. */
+int copy_link_receive(int fd, int timeout_ms);
 
 /* ---- host_copy_make.c: the thread that fills the memory and hands it over ---- */
 

@@ -74,11 +74,17 @@ int copy_link_connect(const struct host_copy_id *id)
     return fd;
 }
 
-int copy_link_is_ours(int fd)
+int copy_link_is_ours(int fd, pid_t *ret_pid)
 {
     struct ucred cred;
     socklen_t size = sizeof(cred);
-    return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &size) == 0 && cred.uid == geteuid();
+    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &size) != 0 || cred.uid != geteuid()) {
+        return 0;
+    }
+    if (ret_pid != NULL) {
+        *ret_pid = cred.pid;
+    }
+    return 1;
 }
 
 union control { /* room for one descriptor */
@@ -115,7 +121,12 @@ int copy_link_receive(int fd, int timeout_ms)
                          .msg_control = control.bytes,
                          .msg_controllen = CMSG_LEN(sizeof(int))};
     struct pollfd wait = {.fd = fd, .events = POLLIN};
-    if (poll(&wait, 1, timeout_ms) <= 0 || recvmsg(fd, &msg, MSG_CMSG_CLOEXEC) != 1) {
+    const int n = poll(&wait, 1, timeout_ms);
+    if (n == 0) {
+        errno = ETIMEDOUT;
+        return -1;
+    }
+    if (n < 0 || recvmsg(fd, &msg, MSG_CMSG_CLOEXEC) != 1) {
         return -1;
     }
     const struct cmsghdr *cmsg = CMSG_FIRSTHDR(&msg);

@@ -51,7 +51,7 @@ static void serve_one(struct host_copy_maker *m, int fd)
     if (m->n_guests == GUESTS_MAX) {
         drop_gone(m);
     }
-    if (!copy_link_is_ours(fd)) {
+    if (!copy_link_is_ours(fd, NULL)) {
         ms_discard_fds(&fd, 1);
     } else if (!is_whole && m->n_guests < GUESTS_MAX && copy_link_send(fd, m->memory) == 0) {
         m->guests[m->n_guests++] = fd;

@@ -19,9 +19,6 @@
 #error "safetensors are little endian; this reader copies bytes as they are"
 #endif
 
-/* 100,000 tensors of 160 bytes of JSON each; the format's own limit is 100 MB. */
-#define HEADER_MAX (UINT64_C(16) << 20)
-
 struct safetensors {
     char *path;
     int fd;
@@ -296,7 +293,7 @@ static int read_file(struct safetensors *file, struct ms_err *err)
         return rc;
     }
     memcpy(&header_size, bytes, sizeof(header_size));
-    if (header_size < 2 || header_size > HEADER_MAX || header_size > size - 8) {
+    if (header_size < 2 || header_size > SAFETENSORS_HEADER_MAX || header_size > size - 8) {
         return ms_fail(
             err, MS_E_INVALID,
             "%.140s: its first eight bytes are no size of a header within a file of %llu "

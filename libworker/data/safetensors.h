@@ -13,6 +13,8 @@
 #include <stdint.h>
 
 enum { SAFETENSORS_DIMS_MAX = 8, SAFETENSORS_NAME_MAX = 256, SAFETENSORS_MAX = 100000 };
+/* So many tensors of 160 bytes of JSON each; the format's own limit is 100 MB. */
+#define SAFETENSORS_HEADER_MAX (UINT64_C(16) << 20)
 
 struct safetensors_entry {
     char name[SAFETENSORS_NAME_MAX];

@@ -1,6 +1,7 @@
 /* test_host_copy.c - one copy of a file for a host: shared, checked, and done without where it must
  */
 #include "libworker/data/host_copy_impl.h"
+#include "proto/clock.h"
 #include "proto/rng.h"
 #include "tests/unit/data_files.h"
 
@@ -340,6 +341,103 @@ static void fake_end(struct fake *fake)
     }
 }
 
+/* Connections that a maker has not looked at; takes them. */
+static int n_waiting(int listening)
+{
+    int n = 0;
+    ck_assert_int_eq(fcntl(listening, F_SETFL, O_NONBLOCK), 0);
+    for (int fd = accept(listening, NULL, NULL); fd >= 0; fd = accept(listening, NULL, NULL)) {
+        close(fd);
+        n++;
+    }
+    return n;
+}
+
+/* It is stopped, with all its threads. */
+START_TEST(a_maker_that_does_not_answer_is_waited_for_once)
+{
+    enum { MANY = 10 };
+    const struct host_copy_id id = id_of_file();
+    const int listening = copy_link_listen(&id);
+    ck_assert_int_ge(listening, 0);
+
+    ck_assert_int_eq(host_copy_done(&file), 0);
+    ck_assert_int_eq(n_waiting(listening), 1);
+    const int64_t began_ms = ms_mono_ms();
+    for (int i = 0; i < MANY; i++) {
+        ck_assert_ptr_null(host_copy_open(&file));
+        ck_assert_int_eq(host_copy_done(&file), 0);
+    }
+
+    const int64_t ms = ms_mono_ms() - began_ms;
+    ck_assert_msg(ms < MANY * (int64_t)HOST_COPY_ANSWER_MS, "%lld ms", (long long)ms);
+    copy_link_end(listening);
+}
+END_TEST
+
+/* The id of that file as its copy has it; file is `bytes` of it from now on. */
+static struct host_copy_id id_of_part(int64_t bytes)
+{
+    file.bytes = bytes;
+    return id_of_file();
+}
+
+enum { FROZEN = 2, FILES = 2 };
+
+/* A process that has the names of FILES copies, and looks at none who comes. */
+static pid_t freeze_maker(int64_t first)
+{
+    struct host_copy_id ids[FILES];
+    int pipe_fds[2];
+    char is_there = 0;
+    for (int i = 0; i < FILES; i++) {
+        ids[i] = id_of_part(first + i);
+    }
+    ck_assert_int_eq(pipe(pipe_fds), 0);
+    const pid_t pid = fork();
+    ck_assert_int_ge(pid, 0);
+    if (pid == 0) {
+        is_there = copy_link_listen(&ids[0]) >= 0 && copy_link_listen(&ids[1]) >= 0;
+        if (write(pipe_fds[1], &is_there, 1) == 1) {
+            pause();
+        }
+        _exit(1);
+    }
+    close(pipe_fds[1]);
+    ck_assert_int_eq(read(pipe_fds[0], &is_there, 1), 1);
+    ck_assert_int_eq(is_there, 1);
+    close(pipe_fds[0]);
+    return pid;
+}
+
+/* The files of a job are asked for in turn (train, test), and makers may be frozen beside each
+ * other: each of them is waited for once, whichever file it is asked for. */
+START_TEST(a_maker_that_does_not_answer_is_waited_for_once_for_all_its_files)
+{
+    enum { TURNS = 4, ASKED = TURNS * FROZEN * FILES };
+    pid_t pids[FROZEN];
+    make_file(0, 0);
+    for (int i = 0; i < FROZEN; i++) {
+        pids[i] = freeze_maker(BYTES - FROZEN * FILES + FILES * (int64_t)i);
+    }
+
+    const int64_t began_ms = ms_mono_ms();
+    for (int i = 0; i < ASKED; i++) {
+        file.bytes = BYTES - FROZEN * FILES + i % (FROZEN * FILES);
+        ck_assert_int_eq(host_copy_done(&file), 0);
+    }
+
+    const int64_t ms = ms_mono_ms() - began_ms;
+    ck_assert_msg(ms < ASKED / 2 * (int64_t)HOST_COPY_ANSWER_MS, "%lld ms", (long long)ms);
+    for (int i = 0; i < FROZEN; i++) {
+        int status = 0;
+        kill(pids[i], SIGKILL);
+        ck_assert_int_eq(waitpid(pids[i], &status, 0), pids[i]);
+    }
+    remove_file();
+}
+END_TEST
+
 START_TEST(memory_that_is_not_what_it_should_be_is_refused)
 {
     static const struct {
@@ -512,7 +610,7 @@ START_TEST(another_user_gets_nothing)
     if (pid == 0) {
         int rc = read(pipe_fds[0], &is_there, 1) == 1 ? setuid(65534) : -1;
         int fd = rc == 0 ? copy_link_connect(&id) : -1;
-        _exit(fd >= 0 && !copy_link_is_ours(fd) && copy_link_receive(fd, 60000) < 0 ? 0 : 1);
+        _exit(fd >= 0 && !copy_link_is_ours(fd, NULL) && copy_link_receive(fd, 60000) < 0 ? 0 : 1);
     }
     struct host_copy *maker = host_copy_open(&file);
     ck_assert_ptr_nonnull(maker);
@@ -615,6 +713,8 @@ int main(void)
     tcase_add_loop_test(tc, a_file_that_ends_early_or_is_damaged_has_no_last_piece, 0, 6);
     tcase_add_test(tc, what_is_not_there_yet_is_not_waited_for_unless_asked);
     tcase_add_test(tc, closing_does_not_wait_for_the_rest);
+    tcase_add_test(tc, a_maker_that_does_not_answer_is_waited_for_once);
+    tcase_add_test(tc, a_maker_that_does_not_answer_is_waited_for_once_for_all_its_files);
     tcase_add_loop_test(tc, memory_that_is_not_what_it_should_be_is_refused, 0, 7);
     tcase_add_loop_test(tc, a_rest_that_does_not_come_is_not_waited_for_for_ever, 0, 3);
     tcase_add_loop_test(tc, a_maker_that_does_not_answer_is_done_without, 0, 2);
