@@ -24,8 +24,8 @@ struct place {
     int32_t is_fresh;
     int32_t evaluates;
     int32_t has_eval;
-    int32_t stopped; /* asked to stop with that step */
-    int32_t zero;
+    int32_t stopped;                     /* asked to stop with that step */
+    int32_t is_copy;                     /* no step was made of it here: train_impl.h */
     uint8_t digest[MS_STATE_DIGEST_LEN]; /* zero where it is fresh */
     struct train_data data;
     char first_tag[FIRST_TAG_ROOM]; /* of the job that began the training; "": this one */
@@ -48,6 +48,7 @@ static struct place find_place(const struct train *train)
                           .unsettled = progress->unsettled,
                           .loss = progress->loss,
                           .is_fresh = !train->has_state,
+                          .is_copy = train->has_state && train->is_copy,
                           .evaluates = train->evaluates,
                           .has_eval = progress->has_eval,
                           .stopped = train->stopped,
@@ -64,8 +65,9 @@ static struct place find_place(const struct train *train)
 static int stand_at(struct train *train, const struct place *place, struct ms_err *err)
 {
     struct train_progress *progress = &train->progress;
-    const int64_t per_epoch = progress->steps_per_epoch;
-    const int64_t last = (int64_t)place->step - 1;
+    const uint64_t per_epoch = (uint64_t)progress->steps_per_epoch;
+    const uint64_t last =
+        place->step - 1; /* of a rank's own, whatever that is: check_step judges */
     train->is_dirty = 1;
     int rc = train_place_loader(train, place->step, err);
     if (rc < 0) {
@@ -82,9 +84,36 @@ static int stand_at(struct train *train, const struct place *place, struct ms_er
     train->seconds = place->seconds;
     train->evaluates = place->evaluates;
     train->stopped = place->stopped;
-    train->has_state = 1;
+    train->has_state = train->is_copy = 1;
     train->is_dirty = 0;
     return 0;
+}
+
+/* Likewise; without a digest of that state nobody could be told of it. */
+static int stand_digested(struct train *train, const struct place *place, struct ms_err *err)
+{
+    int rc = stand_at(train, place, err);
+    rc = rc == 0 ? train_digest(train, err) : rc;
+    if (rc < 0) {
+        train->has_state = 0;
+        train->is_dirty = 1;
+    }
+    return rc;
+}
+
+/* Of a peer's word that comes to be this rank's own place, with which batches and the end of the
+ * training are found. Ranks of the same data have the same last step: after check_data. */
+static int check_step(const struct train *train, int rank, const char *what, uint64_t step,
+                      struct ms_err *err)
+{
+    const uint64_t last = train->known.steps_total;
+    return step <= last
+               ? 0
+               : ms_fail(err, MS_E_REFUSED,
+                         "rank %d says that %s step %" PRIu64 ", and this job ends with step "
+                         "%" PRIu64 ": the process of that rank, or its host, is not sound; leave "
+                         "its node out",
+                         rank, what, step, last);
 }
 
 /* ---- their data ---- */
@@ -217,18 +246,23 @@ static int find_source(const struct place *places, int world)
     return source;
 }
 
-/* A commit needs a gradient of every rank: who had none of the last one is one step behind. */
-static int check_steps(const struct place *places, int world, int source, struct ms_err *err)
+/* A commit needs a gradient of every rank: who had none of the last one is one step behind. Who has
+ * a copy that was never trained may have got it, or begun anew, while nobody that holds more was
+ * there: it takes that. */
+static int check_steps(const struct train *train, const struct place *places, int source,
+                       struct ms_err *err)
 {
-    for (int i = 0; i < world; i++) {
-        if (!places[i].is_fresh && places[source].step - places[i].step > 1) {
-            return ms_fail(err, MS_E_REFUSED,
-                           "rank %d is at step %" PRIu64 " and rank %d at step %" PRIu64
-                           ": only a rank that was stopped in its last step can go on",
-                           i, places[i].step, source, places[source].step);
+    int rc = check_step(train, source, "it holds", places[source].step, err);
+    for (int i = 0; rc == 0 && i < train->data_world; i++) {
+        const int has_trained = !places[i].is_fresh && !places[i].is_copy;
+        if (has_trained && places[source].step - places[i].step > 1) {
+            rc = ms_fail(err, MS_E_REFUSED,
+                         "rank %d is at step %" PRIu64 " and rank %d at step %" PRIu64
+                         ": only a rank that was stopped in its last step can go on",
+                         i, places[i].step, source, places[source].step);
         }
     }
-    return 0;
+    return rc;
 }
 
 static int check_pair(const struct place *places, int a, int b, struct ms_err *err)
@@ -292,26 +326,45 @@ static struct place common_place(const struct place *places, int world, int sour
     return common;
 }
 
+/* The job may end with a step for somebody's word alone: whose it is stands in the log. */
+static void note_stopped(const struct train *train, const struct place *places, uint64_t step)
+{
+    char text[MS_TEXT_MAX];
+    int who = 0;
+    while (places[who].is_fresh || places[who].step != step || !places[who].stopped) {
+        who++;
+    }
+    snprintf(text, sizeof(text),
+             "rank %d says that a rank was asked to stop, and that step %" PRIu64
+             " is the last one: the training ends with it here, too",
+             who, step);
+    train_note(train, text);
+}
+
 static int follow(struct train *train, const struct place *places, int source, struct ms_err *err)
 {
     const int world = train->data_world;
     const int rank = train->data_rank;
     const struct place common = common_place(places, world, source);
     const enum state_part part = part_of(places, rank, source);
+    const int takes_all = /* else the commit alone, of the batch that it has in hand */
+        part == STATE_FILL || (part == STATE_SWAP && places[rank].is_copy);
     int is_wanted = 0;
     for (int i = 0; i < world; i++) {
         const enum state_part other = part_of(places, i, source);
         is_wanted |= other == STATE_FILL || other == STATE_SWAP;
     }
     int rc = check_data(train, places, source, err);
-    rc = rc == 0 ? check_steps(places, world, source, err) : rc;
+    rc = rc == 0 ? check_steps(train, places, source, err) : rc;
     rc = rc == 0 ? check_digests(places, world, err) : rc;
-    if (rc == 0 && part == STATE_SWAP) { /* it fails while the old state is there, or not at all */
+    if (rc == 0 && part == STATE_SWAP &&
+        !takes_all) { /* it fails while the old state is there, or not at all */
         rc = train_take_batch(train, err);
         rc = rc < 0 ? rc : 0;
     }
     rc = rc == 0 && is_wanted ? move(train, source, &common, part, err) : rc;
-    if (rc == 0 && part == STATE_FILL) {
+    if (rc == 0 && takes_all) {
+        train->has_state = 0; /* what it had is gone */
         rc = stand_at(train, &common, err);
         if (rc == 0) {
             train_tell_missed(train);
@@ -320,9 +373,15 @@ static int follow(struct train *train, const struct place *places, int source, s
         catch_up(train, &common);
     }
     if (rc == 0) {
+        if (common.stopped && !places[rank].stopped) {
+            note_stopped(train, places, common.step);
+        }
         train->evaluates = common.evaluates;
         train->stopped = common.stopped;
         note_state(train, &common);
+    }
+    if (rc == 0 && takes_all) {
+        train_note_gaps(train, 1);
     }
     return rc;
 }
@@ -356,19 +415,12 @@ static void clear_dirt(struct train *train)
     }
 }
 
-static void note(const struct train *train, const char *text)
-{
-    if (train->cfg.on_note != NULL) {
-        train->cfg.on_note(train->cfg.arg, text);
-    }
-}
-
 static void note_damaged(struct train *train, uint64_t step, const struct ms_err *why)
 {
     char text[MS_TEXT_MAX];
     snprintf(text, sizeof(text), "the checkpoint of step %" PRIu64 " is passed over: %s", step,
              ms_err_text(why));
-    note(train, text);
+    train_note(train, text);
     if (train->resume_found[0] == '\0') {
         snprintf(train->resume_found, sizeof(train->resume_found), "%s", text);
     }
@@ -386,13 +438,10 @@ static int load(struct train *train, const struct train_checkpoint *mine, struct
         note_damaged(train, mine->step, &why);
         return 0;
     }
-    int rc = stand_at(train, &place, err);
+    int rc = stand_digested(train, &place, err);
     if (rc == 0) {
         snprintf(train->first_tag, sizeof(train->first_tag), "%s", mine->first_tag);
         train->evaluates = train_evaluation_due(train);
-        rc = train_digest(train, err);
-    }
-    if (rc == 0) {
         *ret = find_place(train);
     }
     return rc;
@@ -413,6 +462,7 @@ static int take_checkpoint(struct train *train, const struct place *places,
         return rc;
     }
     rc = check_data(train, places, holder, err);
+    rc = rc < 0 ? rc : check_step(train, holder, "its checkpoint is of", place.step, err);
     rc = rc < 0 ? rc : move(train, holder, &place, is_holder ? STATE_GIVE : STATE_FILL, err);
     rc = rc == 0 && !is_holder ? stand_at(train, &place, err) : rc;
     train->known.state_from = MS_STATE_CHECKPOINT;
@@ -441,9 +491,8 @@ static int begin_at_0(struct train *train, struct ms_err *err)
     const struct place at_0 = {.step = 0};
     clear_dirt(train);
     int rc = train_initial_weights(train, err);
-    rc = rc == 0 ? stand_at(train, &at_0, err) : rc;
+    rc = rc == 0 ? stand_digested(train, &at_0, err) : rc;
     train->first_tag[0] = '\0';
-    rc = rc == 0 ? train_digest(train, err) : rc;
     if (rc == 0) {
         const struct place place = find_place(train);
         note_state(train, &place);
@@ -461,7 +510,7 @@ static int refuse_to_begin(const struct train *train, struct ms_err *err)
     const char *found = train->resume_found;
     char text[MS_TEXT_MAX];
     snprintf(text, sizeof(text), "resume: %.140s: %.220s", resume, found);
-    note(train, text);
+    train_note(train, text);
     return ms_fail(err, MS_E_NOT_FOUND,
                    "resume: no rank has a complete checkpoint in %.120s: %.140s%s", resume, found,
                    train->data_world > 1 ? "; the ranks' logs say what each found" : "");
@@ -495,6 +544,7 @@ static int begin(struct train *train, const struct place *places, struct ms_err 
             snprintf(from, sizeof(from), "goes on from the checkpoint of step %" PRIu64,
                      train->known.step);
             note_again(train, from);
+            train_note_gaps(train, 0);
         }
         if (rc < 0 || is_taken) {
             return rc;

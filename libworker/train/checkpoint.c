@@ -22,13 +22,6 @@ struct checkpoint {
     uint64_t taken; /* the step of the last one; 0: none */
 };
 
-void checkpoint_note(const struct train *train, const char *text)
-{
-    if (train->cfg.on_note != NULL) {
-        train->cfg.on_note(train->cfg.arg, text);
-    }
-}
-
 int checkpoint_folder_of(const struct train *train, char ret[MS_PATH_MAX + 1], struct ms_err *err)
 {
     const char *directory = train->cfg.job->checkpoint_directory;
@@ -111,7 +104,7 @@ static void tell(const struct train *train)
 {
     char words[MS_ERR_TEXT_MAX];
     if (checkpoint_writer_words(train->checkpoint->writer, words, sizeof(words))) {
-        checkpoint_note(train, words);
+        train_note(train, words);
     }
 }
 
@@ -228,7 +221,7 @@ void checkpoint_leave(struct train *train)
     train->checkpoint->is_due = 1;
     checkpoint_finish(train);
     if (checkpoint_kept(train, words, sizeof(words)) > 0) {
-        checkpoint_note(train, words);
+        train_note(train, words);
     }
 }
 

@@ -52,7 +52,7 @@ static void note_about(const struct search *s, const struct ms_err *why, const c
     char text[MS_ERR_TEXT_MAX];
     if (!s->is_silent) {
         snprintf(text, sizeof(text), "%.338s; %s", ms_err_text(why), what);
-        checkpoint_note(s->train, text);
+        train_note(s->train, text);
     }
 }
 
@@ -445,14 +445,15 @@ int checkpoint_load(struct train *train, const struct checkpoint_info *info, str
     struct safetensors *file = NULL;
     char data[CHECKPOINT_PATH_MAX];
     checkpoint_data_path(info->path, &info->manifest, data);
-    int rc = checkpoint_verify(info->path, info->owner, &info->manifest, err);
-    rc = rc < 0 ? rc
-                : checkpoint_state_init(&state, train->replica, &train->cfg.job->optimizer, err);
+    int rc = checkpoint_state_init(&state, train->replica, &train->cfg.job->optimizer, err);
     if (rc < 0) {
         return rc;
     }
-    rc = info->owner == CHECKPOINT_OWN ? safetensors_open_own(data, &file, err)
-                                       : safetensors_open(data, &file, err);
+    rc = checkpoint_state_check_size(&state, info->manifest.data_size, data, err);
+    rc = rc < 0 ? rc : checkpoint_verify(info->path, info->owner, &info->manifest, err);
+    rc = rc < 0                          ? rc
+         : info->owner == CHECKPOINT_OWN ? safetensors_open_own(data, &file, err)
+                                         : safetensors_open(data, &file, err);
     rc = rc < 0 ? rc : checkpoint_state_load(&state, train->replica, file, data, err);
     safetensors_close(file);
     checkpoint_state_fini(&state);

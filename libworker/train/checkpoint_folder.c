@@ -142,7 +142,16 @@ int checkpoint_list(const char *folder, const char *prefix, struct checkpoint_en
     return end(&list, add_folder(folder, prefix, &list, err), ret);
 }
 
-/* Of its own folders, not of theirs. What cannot be looked into has none for us. */
+/* What cannot be looked into has none for us; where descriptors or memory lack, nobody knows. */
+static int add_one_below(const char *folder, struct checkpoint_entries *list, struct ms_err *err)
+{
+    struct ms_err why = {0, ""};
+    int rc = add_folder(folder, NULL, list, &why);
+    return rc == MS_OK || rc == MS_E_IO || rc == MS_E_REFUSED ? MS_OK
+                                                              : ms_fail(err, rc, "%s", why.text);
+}
+
+/* Of its own folders, not of theirs. */
 static int add_below(const char *folder, struct checkpoint_entries *list, struct ms_err *err)
 {
     DIR *dir = NULL;
@@ -154,8 +163,7 @@ static int add_below(const char *folder, struct checkpoint_entries *list, struct
         int n = snprintf(below, sizeof(below), "%s/%s", folder, entry->d_name);
         if (entry->d_name[0] != '.' && n > 0 && (size_t)n < sizeof(below) &&
             stat(below, &st) == 0 && S_ISDIR(st.st_mode)) {
-            rc = add_folder(below, NULL, list, NULL);
-            rc = rc == MS_E_IO || rc == MS_E_REFUSED ? MS_OK : rc;
+            rc = add_one_below(below, list, err);
         }
     }
     if (dir != NULL) {

@@ -6,7 +6,5 @@
 
 /* Where the job's own checkpoints lie on this rank's host. MS_E_INVALID, MS_E_REFUSED: nowhere. */
 int checkpoint_folder_of(const struct train *train, char ret[MS_PATH_MAX + 1], struct ms_err *err);
-/* on_note, where there is one. */
-void checkpoint_note(const struct train *train, const char *text);
 
 #endif

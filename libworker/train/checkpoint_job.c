@@ -138,11 +138,10 @@ static void go_deeper(struct difference *d)
     }
 }
 
-static const char *show(const json_t *value, char buf[VALUE_MAX])
+static const char *show(const json_t *value, size_t digits, char buf[VALUE_MAX])
 {
-    char *text = value != NULL
-                     ? json_text(value, CANONICAL | JSON_ENCODE_ANY | JSON_ENSURE_ASCII, NULL)
-                     : NULL;
+    const size_t flags = JSON_SORT_KEYS | JSON_COMPACT | JSON_ENCODE_ANY | JSON_ENSURE_ASCII;
+    char *text = value != NULL ? json_text(value, flags | JSON_REAL_PRECISION(digits), NULL) : NULL;
     ms_text_begin(buf, VALUE_MAX, text != NULL ? text : "none");
     free(text);
     return buf;
@@ -154,11 +153,16 @@ static int fail_difference(const struct difference *d, const char *origin, struc
     char key[KEY_MAX];
     char a[VALUE_MAX];
     char b[VALUE_MAX];
+    /* As a person wrote them, 0.1, unless that makes them alike. */
+    if (strcmp(show(d->there, 15, a), show(d->here, 15, b)) == 0) {
+        show(d->there, 17, a);
+        show(d->here, 17, b);
+    }
     return ms_fail(err, MS_E_REFUSED,
                    "%s is of a job with %s: %s, and this one has %s: its training would be another "
                    "one; give the job that key, or begin anew",
                    ms_text_end(from, sizeof(from), origin), ms_text_begin(key, sizeof(key), d->key),
-                   show(d->there, a), show(d->here, b));
+                   a, b);
 }
 
 int checkpoint_job_compare(const char *there, const char *here, const char *origin,

@@ -1,8 +1,8 @@
-/* checkpoint_save.c - one checkpoint onto the disk, and what goes for it */
+/* checkpoint_save.c - one checkpoint onto the disk */
 #include "libworker/train/checkpoint_save.h"
 
-#include "libworker/data/path.h"
 #include "libworker/train/checkpoint_folder.h"
+#include "libworker/train/checkpoint_keep.h"
 #include "proto/file_write.h"
 
 #include <errno.h>
@@ -14,8 +14,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { STEM_MAX = CHECKPOINT_PATH_MAX - 16 }; /* of a checkpoint's two paths */
-
 /* ---- the folder ---- */
 
 /* One more, whose name survives a power cut as what will lie in it does. Who may make it in a
@@ -25,7 +23,10 @@ static int make_one(const char *path)
     if (mkdir(path, 0755) == 0) {
         return ms_folder_sync(path, NULL) == 0 || errno == EACCES ? 0 : -1;
     }
-    return errno == EEXIST || access(path, F_OK) == 0 ? 0 : -1;
+    const int why = errno; /* access(2) would say that it is not there, not why */
+    const int is_there = why == EEXIST || access(path, F_OK) == 0;
+    errno = why;
+    return is_there ? 0 : -1;
 }
 
 /* mkdir -p. */
@@ -66,105 +67,16 @@ static int check_folder(const char *folder, struct ms_err *err)
                                            folder);
 }
 
-/* ---- what goes ---- */
-
-/* How well a checkpoint is looked at. */
-enum look { LOOK_AT_SIZE, LOOK_AT_DIGEST };
-/* All jobs that were resumed from one another are one training, and each goes on from its own. */
-enum whose { OF_TRAINING, OF_JOB };
-
-static int is_ours(const struct checkpoint_save *save, const char *path, enum whose whose,
-                   enum look look)
-{
-    struct checkpoint_manifest m;
-    if (checkpoint_read(path, CHECKPOINT_OWN, &m, NULL) < 0) {
-        return 0;
-    }
-    const int is = checkpoint_claim_owns(&save->claim, &m) &&
-                   (whose == OF_TRAINING || strcmp(m.tag, save->manifest.tag) == 0) &&
-                   (look == LOOK_AT_SIZE || checkpoint_verify(path, CHECKPOINT_OWN, &m, NULL) == 0);
-    checkpoint_manifest_fini(&m);
-    return is;
-}
-
-/* Is there one among the newest that this job would go on from, were all ranks lost? */
-static int has_whole(const struct checkpoint_save *save, const struct checkpoint_entries *entries,
-                     uint64_t step)
-{
-    int n = 0;
-    for (size_t i = 0; i < entries->n && n < save->cfg->job->checkpoint_keep_max; i++) {
-        const char *path = entries->entries[i].path;
-        if (entries->entries[i].step <= step && is_ours(save, path, OF_TRAINING, LOOK_AT_SIZE)) {
-            if (is_ours(save, path, OF_JOB, LOOK_AT_DIGEST)) {
-                return 1;
-            }
-            n++;
-        }
-    }
-    return 0;
-}
-
-/* Those of this training beyond the newest ones up to where the training is: what has a higher step
- * was found damaged, or this training would have begun there. Damaged ones, and those of others,
- * stay. None goes before one that stays is known to be whole, and this job's: of the others it has
- * what it was resumed from at most. */
-static void remove_oldest(const struct checkpoint_save *save,
-                          const struct checkpoint_entries *entries, uint64_t step, int is_whole)
-{
-    int n = 0;
-    for (size_t i = 0; i < entries->n; i++) {
-        const char *path = entries->entries[i].path;
-        if (entries->entries[i].step > step || !is_ours(save, path, OF_TRAINING, LOOK_AT_SIZE) ||
-            ++n <= save->cfg->job->checkpoint_keep_max) {
-            continue;
-        }
-        is_whole = is_whole || has_whole(save, entries, step);
-        if (!is_whole) {
-            return;
-        }
-        checkpoint_remove(path);
-    }
-}
-
-static void make_stem(const struct checkpoint_save *save, uint64_t step, char ret[STEM_MAX])
-{
-    snprintf(ret, STEM_MAX, "%s/%s-%" PRIu64, save->cfg->folder, save->cfg->job->checkpoint_prefix,
-             step);
-}
-
-/* is_whole: that of this step is known to be. */
-static void tidy(const struct checkpoint_save *save, uint64_t step, int is_whole)
-{
-    const struct job *job = save->cfg->job;
-    struct checkpoint_entries entries;
-    char stem[STEM_MAX];
-    make_stem(save, step, stem);
-    ms_file_clear(stem);
-    if (checkpoint_list(save->cfg->folder, job->checkpoint_prefix, &entries, NULL) == 0) {
-        remove_oldest(save, &entries, step, is_whole);
-        checkpoint_entries_fini(&entries);
-    }
-    checkpoint_remove_orphans(save->cfg->folder, job->checkpoint_prefix,
-                              checkpoint_manifest_first_tag(&save->manifest));
-}
+/* ---- what is there ---- */
 
 void checkpoint_save_tidy(const struct checkpoint_save *save, uint64_t step)
 {
-    tidy(save, step, 0);
-}
-
-static int has(const struct checkpoint_save *save, uint64_t step, enum look look)
-{
-    char stem[STEM_MAX];
-    char path[CHECKPOINT_PATH_MAX];
-    make_stem(save, step, stem);
-    snprintf(path, sizeof(path), "%s.json", stem);
-    return is_ours(save, path, OF_JOB, look);
+    checkpoint_keep_tidy(save, step, 0);
 }
 
 int checkpoint_save_has(const struct checkpoint_save *save, uint64_t step)
 {
-    return has(save, step, LOOK_AT_SIZE);
+    return checkpoint_keep_has(save, step, LOOK_AT_SIZE);
 }
 
 /* ---- writing ---- */
@@ -198,7 +110,7 @@ static int write_manifest(const struct checkpoint_manifest *m, const char *path,
              : size > MS_CHECKPOINT_MAX
                  ? ms_fail(err, MS_E_FULL, "%s would be too large: its plan has %zu bytes", path,
                            strlen(m->plan))
-                 : ms_file_write(path, text, size, 0644, 0, err);
+                 : ms_file_save(path, text, size, err);
     free(text);
     return rc < 0 ? rc : ms_folder_sync(path, err);
 }
@@ -260,11 +172,11 @@ static int holds(const struct checkpoint_save *save, void *const *buffers, const
 static int take_over(struct checkpoint_save *save, void *const *buffers,
                      const struct checkpoint_facts *facts, struct ms_err *err)
 {
-    char stem[STEM_MAX];
+    char stem[CHECKPOINT_STEM_MAX];
     char path[CHECKPOINT_PATH_MAX];
     struct checkpoint_manifest there;
     struct checkpoint_manifest m = describe(save, facts);
-    make_stem(save, facts->step, stem);
+    checkpoint_keep_stem(save, facts->step, stem);
     snprintf(path, sizeof(path), "%s.json", stem);
     if (checkpoint_read(path, CHECKPOINT_OWN, &there, NULL) < 0) {
         return 1;
@@ -279,11 +191,11 @@ static int take_over(struct checkpoint_save *save, void *const *buffers,
 static int write_new(struct checkpoint_save *save, void *const *buffers,
                      const struct checkpoint_facts *facts, struct ms_err *err)
 {
-    char stem[STEM_MAX];
+    char stem[CHECKPOINT_STEM_MAX];
     char path[CHECKPOINT_PATH_MAX];
     struct safetensors_sum sum;
     struct checkpoint_manifest m = describe(save, facts);
-    make_stem(save, facts->step, stem);
+    checkpoint_keep_stem(save, facts->step, stem);
     snprintf(path, sizeof(path), "%s.safetensors", stem);
     int rc = make_way(stem, err);
     rc = rc < 0 ? rc
@@ -304,82 +216,6 @@ static int has_no_room(int rc)
     return rc == MS_E_IO && (errno == ENOSPC || errno == EDQUOT);
 }
 
-/* Is it what the job names to go on from? */
-static int is_named(const struct checkpoint_save *save, const char *path)
-{
-    char named[MS_PATH_MAX + 1];
-    struct stat a;
-    struct stat b;
-    const char *resume = save->cfg->job->resume;
-    return resume[0] != '\0' && data_path_expand(resume, named, sizeof(named), NULL) == 0 &&
-           stat(named, &a) == 0 && stat(path, &b) == 0 && a.st_dev == b.st_dev &&
-           a.st_ino == b.st_ino;
-}
-
-/* The first that holds, NULL: none. */
-static const char *find_below(const struct checkpoint_save *save,
-                              const struct checkpoint_entries *entries, uint64_t step,
-                              int (*is)(const struct checkpoint_save *save, const char *path))
-{
-    for (size_t i = 0; i < entries->n; i++) {
-        const struct checkpoint_entry *entry = &entries->entries[i];
-        if (entry->step < step && is(save, entry->path)) {
-            return entry->path;
-        }
-    }
-    return NULL;
-}
-
-static int is_whole_of_job(const struct checkpoint_save *save, const char *path)
-{
-    return is_ours(save, path, OF_JOB, LOOK_AT_DIGEST);
-}
-
-static int is_whole(const struct checkpoint_save *save, const char *path)
-{
-    return is_ours(save, path, OF_TRAINING, LOOK_AT_DIGEST);
-}
-
-/* From which of those there the job would go on, were all ranks lost: the newest whole one of its
- * own, else what it was resumed from. */
-static const char *find_refuge(const struct checkpoint_save *save,
-                               const struct checkpoint_entries *entries, uint64_t step)
-{
-    const char *refuge = find_below(save, entries, step, is_whole_of_job);
-    refuge = refuge != NULL ? refuge : find_below(save, entries, step, is_named);
-    return refuge != NULL ? refuge : find_below(save, entries, step, is_whole);
-}
-
-/* Room for the one of that step: the oldest of this training goes, but not what the job would go on
- * from, nor one of its own behind that, which is damaged. False: there is none that may go. */
-static int give_way(struct checkpoint_save *save, uint64_t step)
-{
-    struct checkpoint_entries entries;
-    const char *oldest = NULL;
-    if (checkpoint_list(save->cfg->folder, save->cfg->job->checkpoint_prefix, &entries, NULL) < 0) {
-        return 0;
-    }
-    const char *refuge = find_refuge(save, &entries, step);
-    int is_older = 0;
-    for (size_t i = 0; refuge != NULL && i < entries.n; i++) {
-        const char *path = entries.entries[i].path;
-        if (path == refuge) {
-            is_older = 1;
-        } else if (entries.entries[i].step < step &&
-                   is_ours(save, path, OF_TRAINING, LOOK_AT_SIZE) &&
-                   (is_older || !is_ours(save, path, OF_JOB, LOOK_AT_SIZE))) {
-            oldest = path;
-        }
-    }
-    const int gives = oldest != NULL;
-    if (gives) {
-        checkpoint_remove(oldest);
-        save->gave_way = 1;
-    }
-    checkpoint_entries_fini(&entries);
-    return gives;
-}
-
 /* What another job of this training has there already needs no more than a manifest. */
 static int write_step(struct checkpoint_save *save, void *const *buffers,
                       const struct checkpoint_facts *facts, struct ms_err *err)
@@ -391,18 +227,19 @@ static int write_step(struct checkpoint_save *save, void *const *buffers,
 int checkpoint_save_write(struct checkpoint_save *save, void *const *buffers,
                           const struct checkpoint_facts *facts, struct ms_err *err)
 {
-    char stem[STEM_MAX];
-    make_stem(save, facts->step, stem);
+    char stem[CHECKPOINT_STEM_MAX];
+    checkpoint_keep_stem(save, facts->step, stem);
     (void)make_folder(save->cfg->folder); /* somebody may have taken it away: the write says so */
     int rc = check_name(save, stem, err);
-    if (rc == 0 && !has(save, facts->step, LOOK_AT_DIGEST)) { /* else it has these bits */
+    if (rc == 0 &&
+        !checkpoint_keep_has(save, facts->step, LOOK_AT_DIGEST)) { /* else it has these bits */
         rc = write_step(save, buffers, facts, err);
-        while (has_no_room(rc) && give_way(save, facts->step)) {
+        while (has_no_room(rc) && checkpoint_keep_give_way(save, facts->step)) {
             rc = write_step(save, buffers, facts, err);
         }
     }
     if (rc == 0) {
-        tidy(save, facts->step, 1);
+        checkpoint_keep_tidy(save, facts->step, 1);
     }
     return rc;
 }

@@ -176,6 +176,21 @@ int checkpoint_state_is(const struct checkpoint_state *state, struct plan_layout
 
 /* ---- loading ---- */
 
+int checkpoint_state_check_size(const struct checkpoint_state *state, uint64_t size,
+                                const char *path, struct ms_err *err)
+{
+    uint64_t values = 0;
+    for (size_t i = 0; i < state->n; i++) {
+        values += ms_dtype_size(MS_F32, state->parts[i].count);
+    }
+    return size > values && size - values <= SAFETENSORS_HEADER_MAX
+               ? 0
+               : ms_fail(err, MS_E_INVALID,
+                         "%.200s has %" PRIu64 " bytes, and the state of network %s %" PRIu64
+                         " beside a header: this is no checkpoint of the job's training",
+                         path, size, state->network, values);
+}
+
 static int load_parts(const struct checkpoint_state *state, struct replica *replica,
                       struct safetensors *file, const char *path, void *const *buffers,
                       struct ms_err *err)

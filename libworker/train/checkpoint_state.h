@@ -39,6 +39,9 @@ int checkpoint_state_save(const struct checkpoint_state *state, struct plan_layo
 /* Has the file the state in buffers, bit by bit? layout as above. Without memory, no. */
 int checkpoint_state_is(const struct checkpoint_state *state, struct plan_layout *layout,
                         void *const *buffers, struct safetensors *file);
+/* Before a file of so many bytes is read: can it be of this state? MS_E_INVALID has both sizes. */
+int checkpoint_state_check_size(const struct checkpoint_state *state, uint64_t size,
+                                const char *path, struct ms_err *err);
 /* Into the replica, all of it or nothing: each tensor must be there with its shape, and no other.
  * MS_E_INVALID names one. */
 int checkpoint_state_load(const struct checkpoint_state *state, struct replica *replica,

@@ -286,21 +286,15 @@ static int refuse_memory(struct train *train, uint64_t free_bytes, uint64_t pres
         memory_format(free_bytes, c, sizeof(c)), beside, fits);
 }
 
-static void note(const struct train *train, const char *text)
-{
-    if (train->cfg.on_note != NULL) {
-        train->cfg.on_note(train->cfg.arg, text);
-    }
-}
-
 /* What costs least goes first; nothing where the plan has nothing of the kind. */
 static int drop_mirrors(struct train *train, struct ms_err *err)
 {
     const int has = train->sizes.mirrors > 0;
     int rc = replica_drop_mirrors(train->replica, err);
     if (rc == 0 && has) {
-        note(train, "the plan keeps more than there is memory for here: this rank reorders weights "
-                    "in each step, which changes no bit");
+        train_note(train,
+                   "the plan keeps more than there is memory for here: this rank reorders weights "
+                   "in each step, which changes no bit");
         measure(train);
     }
     return rc;
@@ -310,8 +304,8 @@ static int recompute(struct train *train, struct ms_err *err)
 {
     int rc = replica_recompute(train->replica, err);
     if (rc == 0 && replica_recomputes(train->replica)) {
-        note(train, "the plan keeps more than there is memory for here: this rank makes "
-                    "activations again, which changes no bit");
+        train_note(train, "the plan keeps more than there is memory for here: this rank makes "
+                          "activations again, which changes no bit");
         measure(train);
     }
     return rc;
@@ -335,7 +329,7 @@ static void fit_spare(struct train *train, uint64_t share)
                  "there is no memory for a spare copy of the state (%s): the steps that are saved "
                  "wait for the write of their checkpoint",
                  memory_format(bytes, size, sizeof(size)));
-        note(train, text);
+        train_note(train, text);
     }
 }
 
@@ -413,7 +407,7 @@ static int take_resumed(struct train *train, struct ms_err *err)
     if (rc < 0) {
         char words[MS_ERR_TEXT_MAX];
         snprintf(words, sizeof(words), "the checkpoint's plan is not taken: %.400s", why.text);
-        note(train, words);
+        train_note(train, words);
     }
     return is_there && rc == 0;
 }
@@ -439,7 +433,7 @@ static int find_cpus(struct train *train, struct ms_err *err)
                  "the plan has %d threads for each rank, and this host offers cores for %d: they "
                  "take turns",
                  threads, own);
-        note(train, text);
+        train_note(train, text);
     }
     return rc;
 }

@@ -110,6 +110,7 @@ int train_place_loader(struct train *train, uint64_t step, struct ms_err *err)
         return 0;
     }
     loader_destroy(set_loader(train, NULL));
+    train->has_batch = 0; /* it was of that loader */
     return start_loader(train, step, err);
 }
 
@@ -404,12 +405,28 @@ int train_open(struct train *train, struct ms_err *err)
     return run_steps(train, steps, MS_ARRAY_SIZE(steps), err);
 }
 
+/* What a rank is short of before it stands ready is of the mesh, and not of what it holds: it may
+ * be had the next time. The others hear who it is. */
+static void give_up_for_lack(struct train *train, int rc, const struct ms_err *err)
+{
+    train->mesh_rc = rc;
+    if (train->mesh != NULL) {
+        mesh_give_up(train->mesh, rc, ms_err_text(err));
+    }
+}
+
 int train_stand_ready(struct train *train, struct ms_err *err)
 {
     /* files only of who is in the mesh: one that was asleep, and has a successor, is in none */
     static prepare_step *const steps[] = {train_digest, join_mesh, open_lines,  checkpoint_open,
                                           allocate,     bind,      train_agree, settle_checkpoints};
-    return run_steps(train, steps, MS_ARRAY_SIZE(steps), err);
+    train->culprit = -1;
+    train->mesh_rc = 0;
+    int rc = run_steps(train, steps, MS_ARRAY_SIZE(steps), err);
+    if (rc == MS_E_NOMEM) {
+        give_up_for_lack(train, rc, err);
+    }
+    return rc;
 }
 
 int train_join(struct train *train, struct train_info *ret, struct ms_err *err)

@@ -92,12 +92,61 @@ int train_check_abort(struct train *train, struct ms_err *err)
 
 /* ---- lines that cannot be written ---- */
 
+void train_note(const struct train *train, const char *text)
+{
+    if (train->cfg.on_note != NULL) {
+        train->cfg.on_note(train->cfg.arg, text);
+    }
+}
+
+/* "of step 8", "of steps 8 to 30" */
+static const char *gap_words(const struct train_gap *gap, char buf[64])
+{
+    if (gap->first == gap->last) {
+        snprintf(buf, 64, "of step %" PRIu64, gap->first);
+    } else {
+        snprintf(buf, 64, "of steps %" PRIu64 " to %" PRIu64, gap->first, gap->last);
+    }
+    return buf;
+}
+
+/* had: the last step that the file has a line of. What waited in the memory of the process that had
+ * the rank before went with it. */
+static void note_gap(const struct train *train, const char *what, struct train_gap *gap,
+                     uint64_t had)
+{
+    char text[MS_TEXT_MAX];
+    char steps[64];
+    if (had >= train->known.step) {
+        return;
+    }
+    *gap = (struct train_gap){had + 1, train->known.step};
+    snprintf(text, sizeof(text),
+             "no %s %s here: the process that had rank %d before ended while they waited for room "
+             "on the disk, or its host went down, or it was on another one, where they are",
+             what, gap_words(gap, steps), train->cfg.rank);
+    train_note(train, text);
+}
+
+void train_note_gaps(struct train *train, int is_pulled)
+{
+    const uint64_t had = train->metrics != NULL ? metrics_last_step(train->metrics) : 0;
+    if (train->metrics != NULL && (had > 0 || (is_pulled && train->job_tag[0] != '\0'))) {
+        note_gap(train, "metrics", &train->metrics_gap, had);
+    }
+    if (train->log.last > 0) { /* else it may be no file */
+        note_gap(train, "loss lines", &train->log_gap, train->log.last);
+    }
+}
+
 /* They wait in memory. It is said, once for each cause, and so is that it is over; the training
  * goes on. known: the cause as it was said. */
 static void note_lines(const struct train *train, const char *what, char known[MS_ERR_TEXT_MAX],
-                       uint64_t step, uint64_t lost, int rc, const struct ms_err *why)
+                       const struct train_gap *gap, uint64_t step, uint64_t lost, int rc,
+                       const struct ms_err *why)
 {
     char text[MS_TEXT_MAX];
+    char steps[64];
     const char *cause = rc < 0 ? ms_err_text(why) : "";
     if (strcmp(known, cause) == 0) {
         return;
@@ -107,28 +156,32 @@ static void note_lines(const struct train *train, const char *what, char known[M
         snprintf(text, sizeof(text),
                  "no %s from step %" PRIu64 " on: %.200s; the training goes on, and they wait",
                  what, step, cause);
-    } else if (lost == 0) {
+    } else if (lost == 0 && gap->first == 0) {
         snprintf(text, sizeof(text), "%s are written again: none is missing", what);
+    } else if (lost == 0) {
+        snprintf(text, sizeof(text), "%s are written again: those %s are missing, as was said",
+                 what, gap_words(gap, steps));
     } else {
         snprintf(text, sizeof(text),
                  "%s are written again: %" PRIu64 " lines found no room in memory meanwhile, and "
-                 "are missing",
-                 what, lost);
+                 "are missing%s%s%s",
+                 what, lost, gap->first > 0 ? ", and so are those " : "",
+                 gap->first > 0 ? gap_words(gap, steps) : "",
+                 gap->first > 0 ? ", as was said" : "");
     }
-    if (train->cfg.on_note != NULL) {
-        train->cfg.on_note(train->cfg.arg, text);
-    }
+    train_note(train, text);
 }
 
 static void note_metrics(struct train *train, int rc, const struct ms_err *why)
 {
-    note_lines(train, "metrics", train->metrics_trouble, train->progress.step,
+    note_lines(train, "metrics", train->metrics_trouble, &train->metrics_gap, train->progress.step,
                metrics_lost(train->metrics), rc, why);
 }
 
 static void note_log(struct train *train, uint64_t step, int rc, const struct ms_err *why)
 {
-    note_lines(train, "loss lines", train->log_trouble, step, rank_log_lost(&train->log), rc, why);
+    note_lines(train, "loss lines", train->log_trouble, &train->log_gap, step,
+               rank_log_lost(&train->log), rc, why);
 }
 
 /* ---- one step ---- */
@@ -239,6 +292,7 @@ void train_step_done(struct train *train, float loss_here, float loss_mean, doub
     double step_s = now - train->since_s;
     train->since_s = now;
     progress->step++;
+    train->is_copy = 0;
     progress->epoch = batch->epoch + 1;
     progress->step_in_epoch = batch->step + 1;
     progress->loss = loss_mean;
@@ -506,7 +560,9 @@ static int finish(struct train *train, const struct train_progress *progress,
 
 int train_culprit(const struct train *train)
 {
-    return train->mesh != NULL ? mesh_culprit(train->mesh) : train->culprit;
+    const int culprit = train->mesh != NULL ? mesh_culprit(train->mesh) : train->culprit;
+    const int is_alone = train->data_world < train->cfg.world; /* in a mesh of one, as rank 0 */
+    return culprit >= 0 && is_alone ? train->cfg.rank : culprit;
 }
 
 int train_is_of_mesh(struct train *train, int rc)

@@ -186,8 +186,8 @@ void train_leave(struct train *train);
 /* The rank that a failed collective blamed, or the making of a mesh that failed, -1: none. After
  * train_join, train_rejoin or train_run has failed. */
 int train_culprit(const struct train *train);
-/* Did rc come from the mesh (it could not be made, or a collective failed), so that it says nothing
- * against what this rank holds? Likewise. */
+/* Did rc come from the mesh (it could not be made, a collective failed, or there was no memory to
+ * stand ready in it), so that it says nothing against what this rank holds? Likewise. */
 int train_is_of_mesh(struct train *train, int rc);
 
 /* The network, after train_run: for model_copy.h. Borrowed until train_destroy. */

@@ -21,6 +21,10 @@ struct train_data { /* which ones this rank has; zero where it has none */
     struct data_identity training, evaluation;
 };
 
+struct train_gap { /* steps of which a file of lines has none, for good; 0: there are none */
+    uint64_t first, last;
+};
+
 struct train {
     struct train_config cfg;
     char job_tag[MS_JOB_TAG_LEN + 1];
@@ -34,12 +38,13 @@ struct train {
     struct plan_sizes sizes;
     struct mesh *mesh;
     int culprit; /* of a mesh that could not be made, -1: none */
-    int mesh_rc; /* ... and why; 0: it was made */
+    int mesh_rc; /* ... or in which this rank could not stand ready, and why; 0: it could */
     struct reducer *reducer;
     const void **results; /* n_buckets */
     struct metrics *metrics;
     /* why none can be written, as was said; "": they are */
     char metrics_trouble[MS_ERR_TEXT_MAX], log_trouble[MS_ERR_TEXT_MAX];
+    struct train_gap metrics_gap, log_gap;
     struct rank_log log;
     int has_lines;                      /* both were opened, where there are any */
     struct checkpoint *checkpoint;      /* NULL: this rank writes none */
@@ -56,6 +61,7 @@ struct train {
     int is_allocated;
     char first_tag[MS_JOB_TAG_LEN + 1];  /* of the job that began it; "": this one did */
     int has_state;                       /* of the training, in the replica: not so, it is fresh */
+    int is_copy;                         /* ... as it was taken, or begun: no step was made of it */
     int is_dirty;                        /* it is fresh, and its buffers are not zero any more */
     uint8_t digest[MS_STATE_DIGEST_LEN]; /* by train_digest */
     uint64_t loader_step; /* committed before the first batch that the loader gave, or gives */
@@ -98,6 +104,11 @@ void train_step_done(struct train *train, float loss_here, float loss_mean, doub
 /* train.c: the last step's lines in metrics.jsonl, where they are those that come next: who
  * committed it did not live to write them. How long it took went with it. */
 void train_tell_missed(struct train *train);
+/* For who watches: cfg.on_note, where there is one. */
+void train_note(const struct train *train, const char *text);
+/* train.c: lines of the training until here that this rank's files lack are named, where the state
+ * is one that it took, from another rank (is_pulled) or a checkpoint. */
+void train_note_gaps(struct train *train, int is_pulled);
 /* train.c: after the last step? */
 int train_evaluation_due(const struct train *train);
 

@@ -50,6 +50,7 @@ static void open_case(int world)
     memset(all->is_done, 0, sizeof(all->is_done));
     memset(all->refusals, 0, sizeof(all->refusals));
     memset(all->saved, 0, sizeof(all->saved));
+    memset(all->notes, 0, sizeof(all->notes));
     atomic_store(&all->n_notes, 0);
     make_job(world);
     ck_ms_ok(ranks_open(&all->ranks, world, err));
@@ -174,6 +175,7 @@ static unsigned long long train_through(int world)
     ranks_close(&all->ranks);
     check_ranks(course);
     read_metrics(losses);
+    ck_assert_str_eq(all->notes, "");
     for (int i = 0; course != NULL && i < STEPS; i++) {
         ck_assert_str_eq(losses[i], course->losses[i]);
     }
@@ -460,6 +462,36 @@ START_TEST(step_that_is_due_is_saved_by_the_rank_0_that_takes_it_from_another)
 }
 END_TEST
 
+/* They waited in the memory of the process that was killed, whose disk was full. */
+START_TEST(lines_that_died_with_their_process_are_named_by_who_takes_its_place)
+{
+    static const struct kill kills[] = {{0, AT_COMMIT, 12},
+                                        {0, IT_FINDS_NO_LINES, 2},
+                                        {0, ITS_DISK_IS_FULL, 14},
+                                        {0, AND_HAS_ROOM, 17}};
+    static const char *const words[] = {
+        "no metrics of steps 6 to 12 here: the process that had rank 0 before ended while they "
+        "waited for room on the disk",
+        "no loss lines of steps 6 to 12 here: the process that had rank 0 before ended while they "
+        "waited for room on the disk",
+        "no metrics from step 14 on: ",
+        "metrics are written again: those of steps 6 to 12 are missing, as was said\n"};
+
+    all->n_kills = MS_ARRAY_SIZE(kills);
+    memcpy(all->kills, kills, sizeof(kills));
+    open_case(2);
+    (void)run_ranks();
+    ranks_close(&all->ranks);
+
+    for (size_t i = 0; i < MS_ARRAY_SIZE(words); i++) {
+        ck_assert_msg(strstr(all->notes, words[i]) != NULL, "'%s' is not in: %s", words[i],
+                      all->notes);
+    }
+    ck_assert_ptr_null(strstr(all->notes, "none is missing"));
+    clean();
+}
+END_TEST
+
 static void refuse(int world, int n, const struct kill *kills, const char *words)
 {
     all->n_kills = n;
@@ -492,6 +524,81 @@ START_TEST(rank_that_is_further_behind_is_refused_by_name)
 }
 END_TEST
 
+/* As numbers of a loader they would be negative, or those of a longer training. */
+static const uint64_t claims[] = {(uint64_t)1 << 63, UINT64_MAX, (uint64_t)1 << 62, STEPS + 1};
+
+static void refuse_claim(uint64_t claim, int n, const struct kill *kills, const char *what)
+{
+    char words[128];
+    snprintf(words, sizeof(words),
+             "rank 1 says that %s step %" PRIu64 ", and this job ends with step %d: ", what, claim,
+             STEPS);
+    all->claim = claim;
+    refuse(3, n, kills, words);
+    for (int i = 0; i < 3; i++) {
+        ck_assert_int_eq(all->ends[i].code, MS_E_REFUSED);
+    }
+}
+
+START_TEST(rank_at_a_step_behind_the_last_is_refused_by_name)
+{
+    const struct kill kills[] = {{1, IT_CLAIMS_A_STEP, 6}, {0, IN_A_STEP, 7}, {2, IN_A_STEP, 7}};
+
+    for (size_t i = 0; i < MS_ARRAY_SIZE(claims); i++) {
+        refuse_claim(claims[i], 3, kills, "it holds");
+        refuse_claim(claims[i], 2, kills, "it holds"); /* rank 2 is at a step of its own */
+    }
+}
+END_TEST
+
+START_TEST(checkpoint_of_a_step_behind_the_last_is_refused_by_the_name_of_its_rank)
+{
+    const struct kill kills[] = {
+        {1, IT_SAVES_A_CLAIM, 5}, {0, AFTER_A_STEP, 8}, {1, AFTER_A_STEP, 8}, {2, AFTER_A_STEP, 8}};
+
+    for (size_t i = 0; i < MS_ARRAY_SIZE(claims); i++) {
+        refuse_claim(claims[i], 4, kills, "its checkpoint is of");
+    }
+}
+END_TEST
+
+/* The scheduler may have asked nobody. */
+START_TEST(rank_that_says_it_was_to_stop_is_named_by_those_who_stop_with_it)
+{
+    const struct kill kills[] = {{1, IT_CLAIMS_A_STOP, 6}, {2, IN_A_STEP, 7}};
+    all->n_kills = 2;
+    memcpy(all->kills, kills, sizeof(kills));
+    open_case(3);
+    (void)run_ranks();
+    ranks_close(&all->ranks);
+
+    for (int i = 0; i < 3; i++) {
+        ck_assert_int_eq(all->ends[i].code, 0);
+        ck_assert_uint_eq(all->ends[i].steps, 6);
+    }
+    ck_assert_str_eq(all->notes,
+                     "rank 1 says that a rank was asked to stop, and that step 6 is the "
+                     "last one: the training ends with it here, too\n");
+    clean();
+}
+END_TEST
+
+/* It began anew for nobody who held more was there, and then somebody came back. */
+START_TEST(rank_that_made_no_step_of_its_copy_takes_the_state_of_who_holds_more)
+{
+    for (int who = 0; who < 3; who += 2) {
+        const struct kill kills[] = {{who, IT_HAS_A_COPY, 6}, {1, ITS_LINK_BREAKS, 12}};
+        const struct kill last[] = {{who, IT_HAS_A_COPY, 6}};
+
+        (void)kill_and_train(3, 2, kills);
+        (void)kill_and_train(3, 1, last);
+        ck_assert_int_eq(all->last[who].state_from, MS_STATE_PULLED);
+        ck_assert_uint_ge(all->last[who].step, 5);
+        ck_assert_int_eq(all->last[1].state_from, MS_STATE_KEPT);
+    }
+}
+END_TEST
+
 /* It is not the checkpoint's fault, and another one, or none, would be no better. */
 START_TEST(rank_that_cannot_go_on_from_a_whole_checkpoint_does_not_begin_anew)
 {
@@ -515,6 +622,23 @@ START_TEST(newcomer_that_is_held_before_it_stands_takes_the_state_again)
     ck_assert_int_eq(all->last[1].state_from, MS_STATE_PULLED);
     (void)kill_and_train(3, 6, all_of_them);
     ck_assert_int_eq(all->last[1].state_from, MS_STATE_CHECKPOINT);
+}
+END_TEST
+
+/* It may be the only one that holds the training. */
+START_TEST(survivor_that_is_short_of_memory_to_agree_tries_again)
+{
+    static const enum where places[] = {IT_HAS_NO_ROOM, IT_HAS_NO_DIGEST};
+    for (size_t i = 0; i < MS_ARRAY_SIZE(places); i++) {
+        const struct kill kills[] = {{1, AFTER_A_STEP, 9}, {0, places[i], 9}};
+        const unsigned long long generations = kill_and_train(2, 2, kills);
+
+        ck_assert_int_eq(atomic_load(&all->n_own), 0);
+        ck_assert_uint_ge(generations, 3);
+        ck_assert_int_eq(all->lives[0], 1);
+        ck_assert_int_eq(all->lives[1], 2);
+        ck_assert_int_eq(all->last[1].state_from, MS_STATE_PULLED);
+    }
 }
 END_TEST
 
@@ -588,6 +712,30 @@ START_TEST(rank_that_trains_for_itself_says_no_digest)
 }
 END_TEST
 
+/* It is rank 0 of a mesh of its own, and that of the job is somebody else. */
+START_TEST(rank_that_trains_for_itself_and_is_short_blames_itself)
+{
+    const char *const mode = "parallel.mode=stand_alone";
+    struct train_info info;
+    struct ms_err why = {0, ""};
+    train_case_job(&all->job, &mode, 1);
+    struct train_config cfg = train_case_config(&all->job, "");
+    cfg.rank = 1;
+    cfg.world = 2;
+    self.rank = 1;
+    self.train = train_create(&cfg);
+    ck_assert_ptr_nonnull(self.train);
+    all->kills[0] = (struct kill){1, IT_HAS_NO_ROOM, 0};
+    all->n_kills = 1;
+
+    ck_assert_int_eq(train_prepare(self.train, &info, &why), MS_E_NOMEM);
+
+    ck_assert_int_eq(train_culprit(self.train), 1);
+    ck_assert_int_eq(train_is_of_mesh(self.train, MS_E_NOMEM), 1);
+    train_destroy(self.train);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("agree");
@@ -609,14 +757,25 @@ int main(void)
     tcase_add_test(tc, whole_checkpoint_is_taken_behind_damaged_ones_of_its_step);
     tcase_add_test(tc, evaluation_that_is_owed_after_a_checkpoint_is_told_once);
     tcase_add_test(tc, step_that_is_due_is_saved_by_the_rank_0_that_takes_it_from_another);
+    tcase_add_test(tc, lines_that_died_with_their_process_are_named_by_who_takes_its_place);
     tcase_add_test(tc, ranks_of_one_step_with_other_weights_are_refused_by_name);
     tcase_add_test(tc, rank_that_is_further_behind_is_refused_by_name);
+    tcase_add_test(tc, rank_at_a_step_behind_the_last_is_refused_by_name);
+    tcase_add_test(tc, checkpoint_of_a_step_behind_the_last_is_refused_by_the_name_of_its_rank);
+    tcase_add_test(tc, rank_that_says_it_was_to_stop_is_named_by_those_who_stop_with_it);
+    tcase_add_test(tc, rank_that_made_no_step_of_its_copy_takes_the_state_of_who_holds_more);
     tcase_add_test(tc, rank_that_cannot_go_on_from_a_whole_checkpoint_does_not_begin_anew);
     tcase_add_test(tc, newcomer_that_is_held_before_it_stands_takes_the_state_again);
     tcase_add_test(tc, newcomer_with_other_data_is_refused_and_the_next_one_takes_its_place);
     tcase_add_test(tc, ranks_that_begin_have_the_data_of_rank_0_or_of_whose_checkpoint_it_is);
     tcase_add_test(tc, undisturbed_ranks_say_nothing_to_each_other_but_their_sums);
     tcase_add_test(tc, rank_that_trains_for_itself_says_no_digest);
+    tcase_add_test(tc, rank_that_trains_for_itself_and_is_short_blames_itself);
+    suite_add_tcase(suite, tc);
+    tc = tcase_create("short");
+    tcase_set_timeout(tc, 600);
+    tcase_add_checked_fixture(tc, setup, teardown);
+    tcase_add_test(tc, survivor_that_is_short_of_memory_to_agree_tries_again);
     suite_add_tcase(suite, tc);
     return test_run(suite);
 }

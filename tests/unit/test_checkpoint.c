@@ -1,6 +1,9 @@
 /* test_checkpoint.c - trainings that are saved, and go on from there as if nothing had been */
 #include "tests/unit/checkpoint_case.h"
 
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 
 static const char *dir;
@@ -339,6 +342,30 @@ START_TEST(a_damaged_one_is_named_and_changes_nothing)
 }
 END_TEST
 
+/* To digest what a few bytes of a manifest say could take hours. */
+START_TEST(one_whose_size_is_not_that_of_the_state_is_refused_before_it_is_read)
+{
+    static const uint64_t sizes[] = {0, 8, UINT64_C(64) << 30, UINT64_MAX};
+    struct job job;
+    char words[128];
+    make_job(&job, &kinds[1], "{directory: ckpt, prefix: x, every_steps: 10}");
+    checkpoint_case_run(&job, dir);
+    struct train *train = checkpoint_case_train(&job, dir);
+    struct checkpoint_list list = find(train);
+
+    for (size_t i = 0; i < MS_ARRAY_SIZE(sizes); i++) {
+        struct checkpoint_info info = list.infos[0];
+        info.manifest.data_size = sizes[i];
+        snprintf(words, sizeof(words), "x-20.safetensors has %" PRIu64 " bytes, and the state of ",
+                 sizes[i]);
+        ck_ms_fails(checkpoint_load(train, &info, err), MS_E_INVALID, words);
+    }
+    ck_ms_ok(checkpoint_load(train, &list.infos[0], err));
+    checkpoint_list_fini(&list);
+    train_destroy(train);
+}
+END_TEST
+
 /* The job has its own of that step, and one that it was resumed from. */
 START_TEST(a_damaged_one_hides_no_whole_one_of_its_step)
 {
@@ -376,7 +403,10 @@ static const struct {
     {"batch_size=8", "batch_size", "16", "8"},
     {"workers=2", "workers", "1", "2"},
     {"optimizer.learning_rate=0.5", "optimizer.learning_rate", "0.01", "0.5"},
-    {"optimizer.momentum=0.5", "optimizer.momentum", "0.90", "0.5"},
+    {"optimizer.momentum=0.5", "optimizer.momentum", "0.9,", "0.5:"},
+    {"optimizer.learning_rate=0.1", "optimizer.learning_rate", "0.01,", "0.1:"},
+    {"optimizer.learning_rate=0.010000000000000002", "optimizer.learning_rate", "0.01",
+     "0.010000000000000002:"},
     {"dataset.samples=320", "dataset.samples", "160", "320"},
     {"drop_remainder=true", "drop_remainder", "false", "true"},
 };
@@ -715,6 +745,39 @@ END_TEST
 
 /* ---- where they cannot be written ---- */
 
+/* Which descriptor lacks: for the folder itself, and for the one that lies in it. */
+START_TEST(a_search_that_lacks_descriptors_says_what_lacks_where)
+{
+    enum { FEW = 64 };
+    struct checkpoint_entries entries = {NULL, 0};
+    struct ms_err why = {0, ""};
+    struct rlimit enough;
+    int fds[FEW];
+    int n = 0;
+    ck_assert_int_eq(mkdir(folder, 0755), 0);
+    ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, &enough), 0);
+    const struct rlimit few = {FEW, enough.rlim_max};
+    ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &few), 0);
+    while (n < FEW && (fds[n] = open("/dev/null", O_RDONLY | O_CLOEXEC)) >= 0) {
+        n++;
+    }
+    if (_i == 1) {
+        close(fds[--n]);
+    }
+
+    int rc = checkpoint_search(dir, &entries, &why);
+
+    while (n > 0) {
+        close(fds[--n]);
+    }
+    ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &enough), 0);
+    ck_assert_int_eq(rc, MS_E_NOMEM);
+    ck_assert_int_eq(why.code, MS_E_NOMEM);
+    ck_assert_msg(strstr(why.text, strerror(EMFILE)) != NULL, "%s", why.text);
+    ck_assert_msg(strstr(why.text, _i == 1 ? folder : dir) != NULL, "%s", why.text);
+}
+END_TEST
+
 /* It has to write there, and to know what lies there. */
 START_TEST(rank_0_that_may_not_look_into_its_folder_says_so_before_the_first_step)
 {
@@ -727,6 +790,26 @@ START_TEST(rank_0_that_may_not_look_into_its_folder_says_so_before_the_first_ste
     struct train *train = train_create(&cfg);
     become_nobody();
     ck_assert_int_eq(chmod(folder, 0300), 0);
+
+    ck_ms_fails(train_prepare(train, &info, err), MS_E_IO,
+                "(checkpoint.directory): Permission denied");
+
+    become_again();
+    train_destroy(train);
+}
+END_TEST
+
+START_TEST(what_keeps_rank_0_from_making_its_folder_is_said)
+{
+    struct job job;
+    struct train_info info;
+    make_job(&job, &kinds[1], "{directory: ckpt}");
+    ck_assert_int_eq(mkdir(folder, 0755), 0);
+    snprintf(job.checkpoint_directory, sizeof(job.checkpoint_directory), "%s/a/b", folder);
+    struct train_config cfg = checkpoint_case_config(&job, "");
+    struct train *train = train_create(&cfg);
+    become_nobody();
+    ck_assert_int_eq(chmod(folder, 0500), 0);
 
     ck_ms_fails(train_prepare(train, &info, err), MS_E_IO,
                 "(checkpoint.directory): Permission denied");
@@ -773,6 +856,7 @@ int main(void)
     tcase_add_test(tc, who_takes_rank_0_over_clears_up_behind_its_predecessor);
     tcase_add_test(tc, a_due_step_that_was_taken_over_is_saved_once);
     tcase_add_test(tc, a_damaged_one_is_named_and_changes_nothing);
+    tcase_add_test(tc, one_whose_size_is_not_that_of_the_state_is_refused_before_it_is_read);
     tcase_add_test(tc, a_damaged_one_hides_no_whole_one_of_its_step);
     tcase_add_loop_test(tc, another_training_is_refused_by_key_and_both_values, 0,
                         (int)MS_ARRAY_SIZE(others));
@@ -789,7 +873,9 @@ int main(void)
                         (int)MS_ARRAY_SIZE(evaluations));
     tcase_add_test(tc, a_place_that_this_host_lacks_is_anothers_to_read);
     tcase_add_loop_test(tc, a_folder_that_this_rank_may_not_look_into_is_anothers_to_read, 0, 2);
+    tcase_add_loop_test(tc, a_search_that_lacks_descriptors_says_what_lacks_where, 0, 2);
     tcase_add_test(tc, rank_0_that_may_not_look_into_its_folder_says_so_before_the_first_step);
+    tcase_add_test(tc, what_keeps_rank_0_from_making_its_folder_is_said);
     tcase_add_test(tc, a_folder_that_cannot_be_is_refused_before_the_first_step);
     suite_add_tcase(suite, tc);
     return test_run(suite);
