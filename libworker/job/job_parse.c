@@ -77,6 +77,36 @@ static int fail_unknown(const struct binding *b, const char *section, const stru
                         known);
 }
 
+static int has_required(const struct binding *b, const char *section)
+{
+    const size_t length = strlen(section);
+    for (size_t i = 0; i < b->table->n; i++) {
+        const struct job_field *row = &b->table->rows[i];
+        if ((row->flags & JOB_REQUIRED) != 0 && strncmp(row->key, section, length) == 0 &&
+            row->key[length] == '.') {
+            return 1;
+        }
+    }
+    return 0;
+}
+
+/* A key with nothing behind it, as a section whose keys are all comments. Whoever wrote it wanted
+ * something: none at all is the word null. */
+static int fail_empty(const struct binding *b, const struct job_field *row,
+                      const struct tree_node *node)
+{
+    char legal[200];
+    if (row->type == JOB_SECTION) {
+        snprintf(legal, sizeof(legal), "%s (%s)",
+                 has_required(b, row->key) ? "its keys" : "{} for the defaults, or its keys",
+                 row->help);
+    } else {
+        job_value_describe(row, legal, sizeof(legal));
+    }
+    return tree_fail(node, b->err, "%s%s has no value; give %s%s", b->prefix, row->key, legal,
+                     (row->flags & JOB_OPTIONAL) != 0 ? ", or null for none" : "");
+}
+
 /* section: "" or "optimizer.". At most two levels of recursion: the schema's own depth. */
 static int bind_map(struct binding *b, const char *section, const struct tree_node *map)
 {
@@ -97,8 +127,13 @@ static int bind_map(struct binding *b, const char *section, const struct tree_no
                                 "%s comes with a later version (%s); leave the key out", key,
                                 row->help);
         }
-        if ((row->flags & JOB_OPTIONAL) != 0 && tree_is_null(item->value)) {
+        const int is_null = tree_is_null(item->value);
+        const int is_optional = (row->flags & JOB_OPTIONAL) != 0;
+        if (is_null && is_optional && item->value->text[0] != '\0') {
             continue;
+        }
+        if (is_null && (is_optional || row->type == JOB_SECTION)) {
+            return fail_empty(b, row, item->value);
         }
         b->node[i] = item->value;
         if (row->type == JOB_SECTION) {

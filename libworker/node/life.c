@@ -107,9 +107,11 @@ void life_judge_end(struct life *life, const struct life_input *input)
 {
     life_judge_stop(&life->verdict, input);
     if (input->event == LIFE_LEAVE) {
+        const int is_by = input->text != NULL && input->text[0] != '\0';
         life->verdict.code = MS_E_CANCELLED;
         snprintf(life->verdict.text, sizeof(life->verdict.text),
-                 "rank %u left: its worker was asked to end", life->rank);
+                 "its worker was asked to end%s%.100s", is_by ? " by " : "",
+                 is_by ? input->text : "");
     }
 }
 

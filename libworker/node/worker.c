@@ -17,14 +17,16 @@
 
 enum { CLEAN_EVERY_MS = 24 * 3600 * 1000, CLEAN_SOON_MS = 5000 };
 
-static pthread_mutex_t life_lock = PTHREAD_MUTEX_INITIALIZER; /* guards the next three */
+static pthread_mutex_t life_lock = PTHREAD_MUTEX_INITIALIZER; /* guards the next four */
 static struct worker *living;                                 /* of the worker_run that runs */
 static int leave_asked;                                       /* of it, or of the next one */
+static int leave_signal;                                      /* ... by that; 0: by the program */
 static SSL_CTX *next_tls; /* came while nobody lived: of the next worker_run */
 
-void worker_leave(void)
+void worker_leave(int signal)
 {
     pthread_mutex_lock(&life_lock);
+    leave_signal = leave_asked ? leave_signal : signal;
     leave_asked = 1;
     if (living != NULL) {
         agent_leave(living->agent);
@@ -38,6 +40,19 @@ int worker_must_leave(void)
     int asked = leave_asked;
     pthread_mutex_unlock(&life_lock);
     return asked;
+}
+
+/* "": nobody sent a signal. */
+static const char *leave_words(char *buf, size_t size)
+{
+    pthread_mutex_lock(&life_lock);
+    const int number = leave_signal;
+    pthread_mutex_unlock(&life_lock);
+    buf[0] = '\0';
+    if (number > 0) {
+        snprintf(buf, size, "signal %d (%s)", number, strsignal(number));
+    }
+    return buf;
 }
 
 /* What was kept for it, if something was. Under life_lock. */
@@ -232,7 +247,11 @@ static int on_order(void *arg, const struct agent_order *order)
     if (order->kind == AGENT_PLAN) {
         return worker_take_plan(worker, order->plan);
     }
+    char by[64];
     struct life_input input = input_of(order);
+    if (order->kind == AGENT_LEAVE) {
+        input.text = leave_words(by, sizeof(by));
+    }
     input.saves |= leaves_alone(worker, order);
     pthread_mutex_lock(&worker->lock);
     uint64_t job = worker->life.job;
@@ -404,11 +423,22 @@ static int begin_anew(struct worker *worker)
     return WORKER_ANEW;
 }
 
+static void say_who_asked(struct worker *worker, const struct life *life)
+{
+    if (life->leaves && life->leave_event == LIFE_LEAVE && life->leave.text[0] != '\0') {
+        char text[MS_TEXT_MAX];
+        snprintf(text, sizeof(text), "the worker process was asked to end by %.100s",
+                 life->leave.text);
+        agent_farewell(worker->agent, text, 0);
+    }
+}
+
 static int result(struct worker *worker, struct ms_err *err)
 {
     pthread_mutex_lock(&worker->lock);
     struct life life = worker->life;
     pthread_mutex_unlock(&worker->lock);
+    say_who_asked(worker, &life);
     if (life.one_job && !(life.leaves && !worker->has_served)) {
         return one_job_result(&life, err);
     }

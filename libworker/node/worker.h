@@ -60,9 +60,10 @@ enum { WORKER_ANEW = 1 };
  * one for the life of a process: the program has to run again from its beginning, and register. */
 int worker_run(const struct worker_config *cfg, struct ms_err *err);
 
-/* Makes the worker_run that runs, or the next one, return soon: the step in hand is given up. Any
- * thread; takes a lock, so not from a signal handler. */
-void worker_leave(void);
+/* Makes the worker_run that runs, or the next one, return soon: the step in hand is given up.
+ * signal: that asked for it, which the scheduler is told; 0: the program does. Any thread; takes a
+ * lock, so not from a signal handler. */
+void worker_leave(int signal);
 /* Was that asked of the worker_run that ended last, or of the next one? Any thread. */
 int worker_must_leave(void);
 

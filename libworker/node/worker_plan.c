@@ -74,7 +74,7 @@ void worker_write_plan(struct worker *worker)
         return;
     }
     snprintf(path, sizeof(path), "%s/plan.txt", worker->run_dir);
-    if (ms_file_write(path, text, strlen(text), 0644, 0, &err) < 0) {
+    if (ms_file_save(path, text, strlen(text), &err) < 0) {
         snprintf(note, sizeof(note), "%s is not written: %s", path, err.text);
         worker_on_note(worker, note);
     }

@@ -43,7 +43,8 @@ static enum fault find_fault(const struct certs *certs, struct ms_err *why)
     if (find_files(certs, &files, NULL) < 0 || files.crl_path[0] == '\0') {
         return FAULT_BESIDE;
     }
-    int passes = ms_err_code(why) == MS_E_IO || ms_crl_is_untimely(files.crl_path, files.ca_path);
+    int passes = ms_err_code(why) == MS_E_IO || ms_err_code(why) == MS_E_NOMEM ||
+                 ms_crl_is_untimely(files.crl_path, files.ca_path);
     files.crl_path[0] = '\0';
     ms_tls_files_config(&files, &cfg);
     cfg.roles = MS_ROLE_WORKER;

@@ -195,7 +195,7 @@ int main(int argc, char **argv)
                               &program.settings, &err);
     if (rc < 0) {
         say_error(err.text);
-        return rc == MS_E_CONFIG ? EXIT_CONFIG : EXIT_USAGE;
+        return rc == MS_E_CONFIG ? EXIT_CONFIG : rc == MS_E_NOMEM ? EXIT_TEMPORARY : EXIT_USAGE;
     }
     ms_log_init(STDERR_FILENO, log_level(program.settings), getenv("JOURNAL_STREAM") != NULL);
     if (check) {

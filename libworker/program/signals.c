@@ -32,7 +32,7 @@ static void on_signal(struct program *program, int number)
     if (number == SIGHUP && program->worker.mode == WORKER_STANDING) {
         reload(program);
     } else {
-        worker_leave();
+        worker_leave(number);
     }
 }
 

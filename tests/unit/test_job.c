@@ -78,7 +78,7 @@ START_TEST(defaults_of_checkpoints_are_filled_in_where_there_are_any)
     ck_assert_int_eq(job.checkpoint_every_seconds, 0);
     ck_assert_int_eq(job.checkpoint_keep_max, 5);
     ck_assert_str_eq(job.resume, "/base/before");
-    ck_ms_ok(parse_more("checkpoint:\n", &job, err));
+    ck_ms_ok(parse_more("checkpoint: null\n", &job, err));
     ck_assert_int_eq(job.has_checkpoint, 0);
     ck_assert_str_eq(job.checkpoint_directory, "");
 }
@@ -346,6 +346,10 @@ START_TEST(an_override_replaces_a_value_or_makes_its_section)
     ck_assert_int_eq(job.has_evaluate, 1);
     ck_ms_ok(parse_set(minimal, "evaluate=null", &job, err));
     ck_assert_int_eq(job.has_evaluate, 0);
+    ck_ms_ok(parse_set(minimal, "checkpoint={}", &job, err));
+    ck_assert_int_eq(job.has_checkpoint, 1);
+    ck_ms_ok(parse_set(minimal, "checkpoint=~", &job, err));
+    ck_assert_int_eq(job.has_checkpoint, 0);
 }
 END_TEST
 
@@ -464,7 +468,18 @@ static const struct {
     {"parallel: {mode: semi_auto_parallel}\n", "comes later"},
     {"parallel: {grad_accumulation_step: 4}\n", "comes with a later version"},
     {"parallel: 3\n", "parallel must be a section"},
-    {"parallel:\n", "parallel must be a section"},
+    {"parallel:\n", "job.yaml:4:10: parallel has no value; give {} for the defaults, or its keys "
+                    "(how the workers share it)"},
+    {"parallel: null\n", "parallel has no value; give {} for the defaults, or its keys"},
+    {"checkpoint:\n#  every_steps: 10\n",
+     "checkpoint has no value; give {} for the defaults, or its keys (what a training is resumed "
+     "from), or null for none"},
+    {"evaluate:\n", "evaluate has no value; give its keys (loss and accuracy on other data), or "
+                    "null for none"},
+    {"evaluate: {dataset: }\n", "evaluate.dataset has no value; give its keys (what it is tested "
+                                "on)"},
+    {"resume:\n", "resume has no value; give a path, or null for none"},
+    {"initial_weights:\n", "initial_weights has no value; give a path, or null for none"},
     {"parallel: {mode: pipeline_parallel}\n",
      "job.yaml:4:18: parallel.mode: pipeline_parallel comes later; this version has data_parallel"},
     {"parallel: {pipeline_stages: 2}\n", "job.yaml:4:12: parallel.pipeline_stages comes with a "

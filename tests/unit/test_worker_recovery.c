@@ -3,6 +3,7 @@
 #include "tests/unit/worker_case.h"
 
 #include <glob.h>
+#include <signal.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -440,12 +441,15 @@ START_TEST(term_ends_a_rank_that_holds)
     join_alone(&desk, 3, "worker_0.log");
     until(&desk, desk.n_reports == 1);
 
-    worker_leave();
+    worker_leave(SIGTERM);
     until(&desk, desk.n_done == 1);
 
     ck_assert_int_eq(desk.done[0].code, MS_E_CANCELLED);
     ck_assert_int_ne(desk.done[0].leaving, 0);
+    ck_assert_str_eq(desk.done[0].text, "its worker was asked to end by signal 15 (Terminated)");
     ends_with(&life, &desk, MS_E_CANCELLED);
+    ck_assert_str_eq(desk.farewell,
+                     "the worker process was asked to end by signal 15 (Terminated)");
 }
 END_TEST
 
@@ -469,7 +473,7 @@ START_TEST(term_without_a_scheduler_saves_what_is_held)
     desk.conn = NULL;
     until(&desk, desk.n_registers >= 3);
 
-    worker_leave();
+    worker_leave(SIGTERM);
     ck_assert_int_eq(pthread_join(life.thread, NULL), 0);
 
     ck_assert_msg(life.rc == 0, "%s", life.err.text);

@@ -52,7 +52,7 @@ static inline void begin(struct life *life, const struct desk *desk)
 /* As TERM ends it: with success, whatever it did. */
 static inline void end(struct life *life, struct desk *desk)
 {
-    worker_leave();
+    worker_leave(0);
     until(desk, desk->n_leaves == 1 && desk->n_closed >= 1);
     ck_assert_int_eq(pthread_join(life->thread, NULL), 0);
     ck_assert_msg(life->rc == 0, "%s", life->err.text);
