@@ -94,7 +94,7 @@ static void lose_missing(struct sched *s, struct job *job, uint32_t rank)
     run_lost(
         s, job, rank, FAULT_MISSING, MS_E_TIMEOUT,
         rank_text(s, job, rank, "was lost",
-                  emit_text(s, "it did not come back within %lld ms after %s%s%.150s",
+                  emit_text(s, "it did not come back within %lld ms after %s%s%s",
                             (long long)run->expect_ms, run->expected,
                             refusal_of(run, rank)[0] != '\0' ? ": " : "", refusal_of(run, rank))));
 }

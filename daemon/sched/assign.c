@@ -24,17 +24,23 @@ void run_token(const struct sched *s, const struct job *job, uint8_t ret[MS_TOKE
     ms_sha256(bytes, sizeof(bytes), ret);
 }
 
-void run_give(struct sched *s, struct job *job, uint32_t rank, struct node *node)
+void run_take(struct run *run, uint32_t rank, const struct node *node)
 {
-    struct member *member = &job->run->members[rank];
+    struct member *member = &run->members[rank];
     ms_text_copy(member->node_id, sizeof(member->node_id), node->info.node_id);
     member->incarnation = node->info.incarnation;
     member->pid = node->info.pid;
     member->unheard = false;
+    member->machine = node->machine;
     free(member->host_name);
     free(member->principal);
     member->host_name = dup_text(node->info.host_name);
     member->principal = dup_text(node->info.principal);
+}
+
+void run_give(struct sched *s, struct job *job, uint32_t rank, struct node *node)
+{
+    run_take(job->run, rank, node);
     hold_bind(hold_add(s, node, job->id, job->generation, rank), job);
 }
 

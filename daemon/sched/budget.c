@@ -112,6 +112,7 @@ static void move_on(struct losses *losses, uint32_t n_lost_now, uint64_t step)
 /* Losses since the last start were at this step, and those before at none that counts with it. */
 static void got_further(struct run *run)
 {
+    links_got_further(run);
     for (uint32_t rank = 0; run->mends != NULL && rank < run->job->workers; rank++) {
         struct mend *mend = &run->mends[rank];
         if (mend->n_lost_now > 0) {
@@ -137,6 +138,8 @@ void recover_saw_step(struct run *run, uint64_t step)
         run->furthest = step;
         if (run->stands_still) { /* it was told late */
             got_further(run);
+        } else {
+            links_got_further(run);
         }
     }
 }
@@ -158,9 +161,10 @@ void budget_start(struct run *run)
     got_further(run);
     const bool goes_back = step < run->furthest && all_are_at(run, step);
     run->furthest = goes_back ? step : run->furthest;
+    links_started(run);
     for (uint32_t rank = 0; rank < run->job->workers; rank++) {
         struct mend *mend = run_mend(run, rank);
-        mend->n_lost_now = mend->n_unready = 0;
+        mend->n_lost_now = mend->n_unready = mend->n_missed = 0;
         if (goes_back && mend->since.step > step) {
             mend->since.step = step;
         }

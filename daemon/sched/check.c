@@ -35,8 +35,14 @@ static int check_hold(const struct sched *s, const struct hold *hold, struct ms_
     HOLDS(hold->generation <= s->generation, "node %s holds generation %llu above %llu", id,
           (ull)hold->generation, (ull)s->generation);
     const struct job *job = hold->job;
-    HOLDS((job == NULL) == (timer_is_armed(&hold->answer) || hold->overdue),
+    HOLDS((job == NULL && hold->keeps == NULL) == (timer_is_armed(&hold->answer) || hold->overdue),
           "node %s: nobody waits for it to let go of job %llu", id, (ull)hold->job_id);
+    if (hold->keeps != NULL) {
+        const struct job *other = hold->keeps->job;
+        HOLDS(job == NULL && other->id == hold->job_id && other->state == JOB_RECOVERING,
+              "node %s keeps the state of job %llu, which does not recover", id, (ull)hold->job_id);
+        HOLDS(former_is(hold->keeps, hold), "node %s keeps a state that nobody knows of", id);
+    }
     if (job != NULL) {
         HOLDS(job_is_placed(job), "node %s serves job %llu, which is not placed", id, (ull)job->id);
         const bool is_older = job->recovery && job->run->cancelling && /* it hears of no round */

@@ -6,6 +6,8 @@
 
 typedef unsigned long long ull;
 
+enum { REASON_SHOWN = 300 /* of a job, within a sentence */ };
+
 /* ---- submit -------------------------------------------------------------------------------------
  */
 
@@ -215,8 +217,8 @@ void waiters_answer(struct sched *s, struct job *job)
             emit_ok(s, waiter->conn->id, waiter->frame_id, job->reason);
         } else {
             emit_error(s, waiter->conn->id, waiter->frame_id, MS_E_REFUSED,
-                       "job %llu %s before it could be cancelled: %.250s", (ull)job->id,
-                       sched_job_state_name(job->state), job->reason);
+                       "job %llu %s before it could be cancelled: %s", (ull)job->id,
+                       sched_job_state_name(job->state), text_fit(s, job->reason, REASON_SHOWN));
         }
         waiter_drop(waiter);
     }
@@ -236,7 +238,8 @@ static bool cancel_refused(struct sched *s, const struct conn *conn, uint32_t fr
             (ull)id, job->owner, conn->peer.who.id);
     } else if (job->state == JOB_CANCELLED) {
         emit_ok(s, conn->id, frame_id,
-                emit_text(s, "CANCELLED already: nothing to cancel (%.250s)", job->reason));
+                emit_text(s, "CANCELLED already: nothing to cancel (%s)",
+                          text_fit(s, job->reason, REASON_SHOWN)));
     } else if (job_is_ended(job)) {
         emit_error(s, conn->id, frame_id, MS_E_REFUSED, "job %llu is %s already: nothing to cancel",
                    (ull)id, sched_job_state_name(job->state));

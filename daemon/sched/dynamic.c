@@ -84,6 +84,31 @@ static bool spec_says(const Ms__Register *msg, const char *words)
     return false;
 }
 
+static bool is_of_name(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+           (c != '\0' && strchr("._-", c) != NULL);
+}
+
+/* As standing clusters know it; "dynamic" where the workers brought none that could be one. */
+static void take_name(const struct sched *s, char *dst, size_t size)
+{
+    static const char key[] = "\"name\":\"";
+    const char *end = (const char *)s->spec + s->spec_bytes;
+    const char *name = memmem(s->spec, s->spec_bytes, key, sizeof(key) - 1);
+    size_t n = 0;
+    name = name != NULL ? name + sizeof(key) - 1 : end;
+    while (name + n < end && n < size && is_of_name(name[n])) {
+        n++;
+    }
+    if (n > 0 && n < size && name + n < end && name[n] == '"') {
+        memcpy(dst, name, n);
+        dst[n] = '\0';
+    } else {
+        ms_text_copy(dst, size, "dynamic");
+    }
+}
+
 /* MS_ENABLE_RECOVERY of the worker is in the job that it brings. */
 static const char *recovery_refusal(struct sched *s, const struct node_info *info,
                                     const Ms__Register *msg)
@@ -144,8 +169,9 @@ const char *dynamic_refusal(struct sched *s, const struct node_info *info, const
     const struct node *node = node_find(s, info->node_id);
     bool known = node != NULL && (node->state == NODE_REGISTERED || hold_first(node) != NULL);
     if (!known && s->ending) {
-        return emit_text(s, "worker %s comes too late: the cluster has ended: %.200s",
-                         info->node_id, s->exit_text);
+        return text_behind(
+            s, emit_text(s, "worker %s comes too late: the cluster has ended: ", info->node_id),
+            s->exit_text);
     }
     if (!known && s->topo == TOPO_INITIALIZING && s->n_registered >= s->cfg.worker_num) {
         return emit_text(s, "worker %s is extra: all %u ranks are taken", info->node_id,
@@ -171,8 +197,8 @@ const char *dynamic_lets_be(struct sched *s, const Ms__Register *msg)
         s,
         "worker %.64s (host %.50s, pid %u) has rank %u of job %llu, which this scheduler does not "
         "know, and is let be: to go on with that job start the scheduler again with "
-        "MS_ENABLE_RECOVERY=1 and the MS_RECOVERY_PATH that it had; to begin anew end that job's "
-        "workers",
+        "MS_ENABLE_RECOVERY=1 and the MS_RECOVERY_PATH that it had; if it had none nobody knows "
+        "the job any more: then, or to begin anew, end that job's workers",
         msg->node_id, msg->host_name, msg->pid, msg->rank, (unsigned long long)msg->job);
     if (s->now.mono_ms >= s->let_be_ms) { /* each of them comes again and again */
         s->let_be_ms = after_ms(s, MS_LET_BE_LOG_MS);
@@ -251,7 +277,7 @@ static void complete(struct sched *s)
     memset(row, 0, sizeof(*row));
     row->id = s->next_job++;
     row->state = JOB_QUEUED;
-    ms_text_copy(row->name, sizeof(row->name), "dynamic");
+    take_name(s, row->name, sizeof(row->name));
     ms_text_copy(row->owner, sizeof(row->owner),
                  list_item(s->beating.next, struct node, beating)->info.principal);
     row->workers = s->cfg.worker_num;
@@ -357,11 +383,31 @@ static const char *present_words(struct sched *s)
     return emit_text(s, "present%s: %s", all_numeric(s) ? " ranks" : "", list);
 }
 
+/* "2 workers to leave (0 on host a, pid 17; 3 on host b, pid 4)" */
+static const char *leaving_words(struct sched *s)
+{
+    enum { SHOWN = 4 };
+    const char *list = "";
+    uint32_t n = 0;
+    for (const struct list *at = s->beating.next; at != &s->beating && n < SHOWN; at = at->next) {
+        const struct node_info *info = &list_item(at, struct node, beating)->info;
+        list = emit_text(s, "%s%s%.40s on host %.40s, pid %u", list, n > 0 ? "; " : "",
+                         info->node_id, info->host_name, info->pid);
+        n++;
+    }
+    return emit_text(s, "%u worker%s to leave (%s%s)", s->n_registered,
+                     s->n_registered == 1 ? "" : "s", list, s->n_registered > SHOWN ? "; ..." : "");
+}
+
+static long long ending_left_s(const struct sched *s)
+{
+    return (long long)(s->ending_until_ms - s->now.mono_ms + 999) / 1000;
+}
+
 const char *dynamic_waiting_for(struct sched *s)
 {
     if (s->ending) {
-        return emit_text(s, "%u worker%s to leave", s->n_registered,
-                         s->n_registered == 1 ? "" : "s");
+        return emit_text(s, "%s, for %lld s at most", leaving_words(s), ending_left_s(s));
     }
     if (s->topo != TOPO_INITIALIZING) {
         return awaited_words(s);
@@ -380,7 +426,19 @@ static void begin_ending(struct sched *s, int status, const char *text, int64_t 
     s->exit_status = status;
     ms_text_copy(s->exit_text, sizeof(s->exit_text), text);
     s->leave_ms = leave_ms < s->cfg.lease_ms ? leave_ms : s->cfg.lease_ms;
-    timer_arm(s, &s->ending_timer, TIMER_ENDING, after_ms(s, s->leave_ms));
+    s->ending_until_ms = after_ms(s, s->leave_ms);
+    timer_arm(s, &s->ending_timer, TIMER_ENDING,
+              after_ms(s, s->leave_ms < MS_LEAVE_SAY_MS ? s->leave_ms : MS_LEAVE_SAY_MS));
+}
+
+/* Who has not left by then has a reason, and people wonder what the scheduler is there for. */
+static void say_who_stays(struct sched *s)
+{
+    emit_log(s, MS_LOG_WARNING,
+             "topology.waits_for_end for_s=%lld for=%s: end %s to wait no longer", ending_left_s(s),
+             emit_quote(s, leaving_words(s)),
+             s->n_registered == 1 ? "that process" : "those processes");
+    timer_arm(s, &s->ending_timer, TIMER_ENDING, s->ending_until_ms);
 }
 
 void dynamic_timeout(struct sched *s, struct timer *timer)
@@ -419,8 +477,11 @@ void dynamic_found_ended(struct sched *s, const struct job *job)
 
 void dynamic_exit(struct sched *s, struct timer *timer)
 {
-    (void)timer;
     if (s->exited) {
+        return;
+    }
+    if (timer != NULL && s->now.mono_ms < s->ending_until_ms) {
+        say_who_stays(s);
         return;
     }
     s->exited = true;

@@ -58,6 +58,8 @@ static void run_close(struct sched *s, struct job *job, int code, const char *te
         s->due |= DUE_PLACE; /* the nodes that it wanted are the queue's again */
     }
     run_forget_mends(job->run);
+    links_forget(job->run);
+    formers_release(s, job->run, code, text);
     ranks_stop(s, job, code, text);
 }
 
@@ -71,13 +73,21 @@ static void log_end(struct sched *s, const struct job *job)
              emit_quote(s, ms_code_name(job->code)), emit_quote(s, job->reason));
 }
 
+/* Of one that ended early the last that was told, as clients are shown it. */
+static uint64_t last_step(const struct job *job)
+{
+    const struct run *run = job->run;
+    return job->steps == 0 && run != NULL && run->has_progress ? run->progress.msg.step
+                                                               : job->steps;
+}
+
 static const char *end_facts(struct sched *s, const struct job *job)
 {
     struct facts facts;
     facts_begin(&facts);
     facts_number(&facts, "generation", job->generation);
     facts_text(&facts, "code", ms_code_name(job->code));
-    facts_number(&facts, "steps", job->steps);
+    facts_number(&facts, "steps", last_step(job));
     return facts_end(s, &facts);
 }
 
@@ -112,8 +122,10 @@ void job_end(struct sched *s, struct job *job, enum job_event event, int code, c
 void job_requeue(struct sched *s, struct job *job, const char *text)
 {
     run_close(s, job, MS_E_ABORTED,
-              emit_text(s, "job %llu goes back into the queue: %.300s", (unsigned long long)job->id,
-                        text));
+              text_behind(
+                  s,
+                  emit_text(s, "job %llu goes back into the queue: ", (unsigned long long)job->id),
+                  text));
     job_set(s, job, JOB_ON_REQUEUE, text, event_number(s, "generation", job->generation));
     emit_log(s, MS_LOG_WARNING, "job.requeued job=%llu generation=%llu tries=%u reason=%s",
              (unsigned long long)job->id, (unsigned long long)job->generation, job->n_tries,

@@ -89,6 +89,8 @@ static struct host *add(struct sched *s, const char *key, const char *name)
 void host_join(struct sched *s, struct node *node)
 {
     char key[HOST_KEY_MAX];
+    const char *id = node->info.host_id;
+    node->machine = table_hash_text(s->seed, id[0] != '\0' ? id : node->info.host_name);
     key_of(s, node, key);
     if (node->host != NULL && strcmp(node->host->key, key) == 0) {
         return;
@@ -195,6 +197,11 @@ const char *host_aside_why(const struct host *host)
     return host->n_losses > 0 ? host->losses[host->n_losses - 1].why : "";
 }
 
+int64_t host_aside_end_ms(const struct host *host)
+{
+    return host->aside.at_ms;
+}
+
 static void add_loss(struct host *host, uint64_t no, int64_t ms, const char *why)
 {
     if (host->n_losses == MS_HOST_LOSSES) {
@@ -274,7 +281,9 @@ uint64_t host_blame(struct sched *s, struct host *host, const char *text)
                  emit_quote(s, host->name), emit_quote(s, host_principal(host)),
                  emit_quote(s, text));
         event_of_all(s, "host.set_aside", host_principal(host),
-                     emit_text(s, "%.100s lost two ranks within an hour: %.250s", host->name, text),
+                     text_behind(s,
+                                 emit_text(s, "%.100s lost two ranks within an hour: ", host->name),
+                                 text),
                      aside_facts(s, host));
         watch_news(s);
     }
@@ -285,9 +294,10 @@ static void end_aside_early(struct sched *s, struct host *host, const char *text
 {
     emit_log(s, MS_LOG_NOTICE, "host.taken_back host=%s principal=%s reason=%s",
              emit_quote(s, host->name), emit_quote(s, host_principal(host)), emit_quote(s, text));
-    event_of_all(s, "host.taken_back", host_principal(host),
-                 emit_text(s, "%.100s is not set aside any more: %.250s", host->name, text),
-                 aside_facts(s, host));
+    event_of_all(
+        s, "host.taken_back", host_principal(host),
+        text_behind(s, emit_text(s, "%.100s is not set aside any more: ", host->name), text),
+        aside_facts(s, host));
     end_aside(s, host);
 }
 

@@ -69,6 +69,7 @@ uint64_t host_blame(struct sched *s, struct host *host, const char *text);
 void host_excuse(struct sched *s, struct host *host, uint64_t blame, const char *text);
 bool host_is_aside(const struct host *host); /* NULL: no */
 const char *host_aside_why(const struct host *host);
+int64_t host_aside_end_ms(const struct host *host);            /* mono; of one that is */
 void host_aside_timeout(struct sched *s, struct timer *timer); /* TIMER_ASIDE */
 void host_works(struct host *host);                            /* a job started on it */
 /* Could a job of so many ranks be placed on others, which have lost nothing in vain? */

@@ -3,6 +3,8 @@
 
 #include "proto/state_words.h"
 
+#include <time.h>
+
 static Ms__Progress *info_progress(struct sched *s, const struct progress *progress)
 {
     Ms__Progress *msg = emit_alloc(s, sizeof(*msg));
@@ -132,8 +134,32 @@ static const char *node_activity(struct sched *s, const struct node *node)
     if (hold->job != NULL) {
         return emit_text(s, "job %llu rank %u", (unsigned long long)hold->job_id, hold->rank);
     }
+    if (hold->keeps != NULL) {
+        return emit_text(s, "job %llu: keeps the state of rank %u until another node has it",
+                         (unsigned long long)hold->job_id, hold->rank);
+    }
     return emit_text(s, "stopping job %llu rank %u since %lld s", (unsigned long long)hold->job_id,
                      hold->rank, (long long)(s->now.mono_ms - hold->stopping_ms) / 1000);
+}
+
+/* Until when as a clock says it, and how long that is: whose clock and place are not the
+ * scheduler's has the second. */
+static const char *aside_words(struct sched *s, const struct host *host)
+{
+    const int64_t left_ms = host_aside_end_ms(host) - s->now.mono_ms;
+    const time_t end = (time_t)((s->now.wall_ms + left_ms) / 1000);
+    char clock[32] = "";
+    struct tm tm;
+    if (gmtime_r(&end, &tm) != NULL) {
+        strftime(clock, sizeof(clock), "until %H:%M UTC, ", &tm);
+    }
+    return text_behind(
+        s,
+        emit_text(s,
+                  "set aside %sfor %lld min: its host lost two ranks within an hour, and gets "
+                  "others only where no other host can; the last: ",
+                  clock, (long long)(left_ms + 59999) / 60000),
+        host_aside_why(host));
 }
 
 /* What is wrong with it. */
@@ -151,10 +177,7 @@ static const char *node_reason(struct sched *s, const struct node *node)
                          node->info.host_name);
     }
     if (node->state == NODE_REGISTERED && host_is_aside(node->host)) {
-        return emit_text(s,
-                         "set aside: its host lost two ranks within an hour, and gets others only "
-                         "where no other host can; the last: %.220s",
-                         host_aside_why(node->host));
+        return aside_words(s, node->host);
     }
     return node->reason;
 }

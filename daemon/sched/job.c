@@ -251,8 +251,8 @@ static const char *run_reason(struct sched *s, const struct job *job)
 {
     const struct run *run = job->run;
     if (run->complaint.made) {
-        return emit_text(s, "waits %d ms for a first-hand report: %.250s", MS_BLAME_MS,
-                         run->complaint.text);
+        return text_behind(s, emit_text(s, "waits %d ms for a first-hand report: ", MS_BLAME_MS),
+                           run->complaint.text);
     }
     if (run->n_in[RANK_MISSING] > 0) {
         return emit_text(s, "waits for the nodes of %s to come back after %s",

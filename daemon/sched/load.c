@@ -179,6 +179,7 @@ static void lose_row(struct sched *s, struct hold *hold)
     const uint32_t rank = hold->rank;
     hold_drop(s, hold);
     rank_set(job->run, rank, RANK_ON_LOSS);
+    job->run->members[rank].has_state = job->run->members[rank].unheard = false;
 }
 
 /* Its nodes are expected back with exactly these ranks. */
@@ -216,6 +217,7 @@ static int expect_members(struct sched *s, struct job *job, struct ms_err *err)
         holder_add(s, node);
         node->expected = "the scheduler's restart";
         hold_bind(hold_add(s, node, job->id, job->generation, rank), job);
+        member->has_state = job->state == JOB_RUNNING; /* all were ready when that was written */
         member->unheard = true;
     }
     s->n_expected += job->workers;
@@ -266,6 +268,7 @@ static void adoptions_begin(struct sched *s)
     for (struct list *at = s->placed.next; at != &s->placed; at = at->next) {
         struct run *run = list_item(at, struct job, lane)->run;
         run_expect(s, run, adopt_ms(s), "the scheduler's restart");
+        formers_expect(run, after_ms(s, adopt_ms(s)));
         if (run->job->state == JOB_PLACING || run->job->state == JOB_RECOVERING) {
             ready_expect(s, run);
         }

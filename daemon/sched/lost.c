@@ -18,7 +18,11 @@ static const struct {
     [FAULT_GAVE_UP] = {RANK_ON_FAILURE, false, true, false},
     [FAULT_UNFIT] = {RANK_ON_FAILURE, false, true, false},
     [FAULT_COMPLAINT] = {RANK_EVENTS, true, true, false},
+    [FAULT_LINK] = {RANK_EVENTS, true, true, false},
+    [FAULT_BESIDE] = {RANK_EVENTS, true, true, false},
     [FAULT_MESH] = {RANK_EVENTS, true, true, false},
+    [FAULT_OFF_MESH] = {RANK_EVENTS, true, true, false},
+    [FAULT_WORN] = {RANK_EVENTS, true, true, false},
     [FAULT_UNTOLD] = {RANK_EVENTS, false, true, false},
     [FAULT_UNREADY] = {RANK_EVENTS, true, true, false},
     [FAULT_DISAGREE] = {RANK_EVENTS, false, false, false},
@@ -75,7 +79,8 @@ void run_lost(struct sched *s, struct job *job, uint32_t rank, enum fault fault,
             return;
         }
         job_end(s, job, JOB_ON_CANCEL, MS_E_CANCELLED,
-                emit_text(s, "%.120s; meanwhile %s", run->cancel_text, text));
+                text_behind(s, emit_text(s, "%s; meanwhile ", text_fit(s, run->cancel_text, 120)),
+                            text));
     } else if (recover_may(s, job, rank, fault)) {
         recover_lose(s, job, rank, fault, text);
     } else if (may_place_anew(s, job, rank, fault, text)) {
@@ -84,11 +89,12 @@ void run_lost(struct sched *s, struct job *job, uint32_t rank, enum fault fault,
         const uint32_t n_placed = job->n_tries + job->n_leaves;
         const char *spent = recover_spent(s, job, rank, fault, text);
         text = spent != NULL ? spent : text;
-        job_end(
-            s, job, JOB_ON_FAILURE, code != MS_OK ? code : MS_E_FAILED,
-            spent == NULL && n_placed > 1
-                ? emit_text(s, "%.330s; it was placed %u times and never started", text, n_placed)
-                : text);
+        run->n_ranks_lost += spent != NULL; /* the one that was too many is one more */
+        job_end(s, job, JOB_ON_FAILURE, code != MS_OK ? code : MS_E_FAILED,
+                spent == NULL && n_placed > 1
+                    ? emit_text(s, "%s; it was placed %u times and never started",
+                                text_fit(s, text, 330), n_placed)
+                    : text);
     }
 }
 
@@ -114,13 +120,22 @@ void run_complain(struct sched *s, struct run *run, uint32_t rank, uint32_t by, 
 
 void run_complaint_timeout(struct sched *s, struct run *run)
 {
-    const struct complaint *complaint = &run->complaint;
-    const char *text = emit_text(s, "%s", complaint->text);
-    const int code = complaint->code;
-    const uint32_t rank = recover_blames(s, run, complaint->rank, complaint->by, &text);
-    const bool is_missing = run->members[rank].state == RANK_MISSING; /* nobody has heard of it */
-    const enum fault fault = complaint->by == complaint->rank ? FAULT_MESH : FAULT_COMPLAINT;
+    const int code = run->complaint.code;
+    const char *told = emit_text(s, "%s", run->complaint.text);
+    const struct verdict verdict = links_judge(s, run, &run->complaint);
     struct job *job = run->job;
-    run_lost(s, job, rank, is_missing ? FAULT_MISSING : fault, code, text);
+    run_lost(s, job, verdict.rank, verdict.fault, code, verdict.text);
+    while (verdict.keeps != 0 && job->state == JOB_RECOVERING) {
+        const uint32_t rank = links_gives_way_too(run, &verdict);
+        if (rank == job->workers) {
+            break;
+        }
+        run_lost(s, job, rank, FAULT_BESIDE, code,
+                 rank_text(s, job, rank, "was given up",
+                           emit_text(s,
+                                     "its host does not reach another one, where all ranks have "
+                                     "nodes: %s",
+                                     text_fit(s, causes_bare(s, told), 150))));
+    }
     run_look_ready(s, job); /* where it is to stop the Start of its round waited for this alone */
 }

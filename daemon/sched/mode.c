@@ -100,7 +100,7 @@ const struct mode modes[] = {
     [SCHED_RUN] =
         {
             .name = "run",
-            .takers = "msctl run starts its worker again",
+            .takers = "its worker if it comes back, or one that msctl run starts in its place",
             .names_run_dir = true,
             .requeues_on_restart = true,
             .ids_are_ranks = true,

@@ -153,9 +153,9 @@ int64_t node_silent_ms(const struct sched *s, const struct node *node)
 static const char *last_words(struct sched *s, const struct node *node, const char *reason)
 {
     const int64_t silent_ms = node_silent_ms(s, node);
-    return silent_ms < 0
-               ? reason
-               : emit_text(s, "%.300s; last heard of %lld ms before", reason, (long long)silent_ms);
+    return silent_ms < 0 ? reason
+                         : emit_text(s, "%s; last heard of %lld ms before",
+                                     text_fit(s, reason, 330), (long long)silent_ms);
 }
 
 static void gone_keep(struct sched *s, struct node *node, const char *reason)
@@ -326,8 +326,13 @@ void on_heartbeat(struct sched *s, struct conn *conn, const struct sched_event *
         struct hold *hold = list_item(at, struct hold, by_node);
         if (hold->job_id == msg->job && hold->generation == msg->generation) {
             hold->step = msg->step;
+            if (hold->keeps != NULL) {
+                recover_saw_step(hold->keeps, msg->step);
+            }
             if (hold->job != NULL) {
-                hold->job->run->members[hold->rank].step = msg->step;
+                struct member *member = &hold->job->run->members[hold->rank];
+                /* of a copy it says 0 until it is started */
+                member->step = msg->step > member->step ? msg->step : member->step;
                 recover_saw_step(hold->job->run, msg->step);
             }
         }

@@ -52,7 +52,8 @@ static inline bool claim_has_state(const struct claim *claim)
 struct hold {
     struct list by_node; /* node->holds */
     struct node *node;
-    struct job *job; /* placed, and this is members[rank].hold; NULL: told to let go */
+    struct job *job;   /* placed, and this is members[rank].hold; NULL: told to let go ... */
+    struct run *keeps; /* ... or not yet: another process has the rank (former.h); NULL: it was */
     uint64_t job_id, generation, step;
     uint64_t heard; /* the older generation that its process knows of; 0: this one */
     uint32_t rank;
@@ -91,12 +92,14 @@ struct node {
     bool came;            /* registered since the start, or since it went away */
     bool leaving;         /* its process said so: it gets no rank any more */
     bool returns;         /* LEFT: it said that it is back in a moment */
-    bool is_chosen;       /* within one call of recover.c: for another rank already */
+    bool is_chosen;       /* within one call of vacant.c: for another rank already */
+    bool is_unreached;    /* ... where it was looked at: by ranks of the job, or its host is not */
     int64_t seen_ms;
     enum notice notice;        /* of its last end */
     int64_t before_ms;         /* ... and before the Register that is looked at; 0: none is */
     bool spoke;                /* since it was told to stop at the step, which it answers */
     struct host *host;         /* never NULL but before the first Register */
+    uint64_t machine;          /* hash of its host id, or of its host name: whose links it shares */
     struct list on_host;       /* in host->nodes */
     bool counted;              /* in s->n_usable */
     struct list holds;         /* struct hold; today one at the most */

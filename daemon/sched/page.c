@@ -6,7 +6,7 @@
 #include <string.h>
 
 /* What a row takes: the message, the texts that are made for it, and its part of the frame. */
-enum { JOB_ROW_BYTES = 2560, NODE_ROW_BYTES = 3072 };
+enum { JOB_ROW_BYTES = 3584, NODE_ROW_BYTES = 4096 };
 
 static uint32_t page_size(uint32_t limit)
 {

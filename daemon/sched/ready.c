@@ -33,8 +33,15 @@ static void nobody_took(struct sched *s, struct job *job)
         rank++;
     }
     run_lost(s, job, rank, FAULT_UNREADY, MS_E_TIMEOUT,
-             emit_text(s, "no node took rank %u within %lld s: it %.330s", rank,
-                       (long long)(bound_ms(s) / 1000), recover_words(s, job)));
+             text_behind(s,
+                         emit_text(s, "no node took rank %u within %lld s: it ", rank,
+                                   (long long)(bound_ms(s) / 1000)),
+                         recover_words(s, job)));
+}
+
+static bool has_begun(const struct member *member)
+{
+    return member->has_plan || member->has_state;
 }
 
 /* The first one that prepares: while ranks wait for a plan it is rank 0. Of a job that recovers
@@ -45,7 +52,7 @@ static uint32_t who_is_late(const struct run *run)
     for (uint32_t rank = run->job->workers; rank-- > 0;) {
         const struct member *member = &run->members[rank];
         const bool is_later =
-            late == run->job->workers || run->members[late].has_plan || !member->has_plan;
+            late == run->job->workers || has_begun(&run->members[late]) || !has_begun(member);
         late = member->state == RANK_PREPARING && is_later ? rank : late;
     }
     return late;
@@ -54,7 +61,8 @@ static uint32_t who_is_late(const struct run *run)
 void ready_timeout(struct sched *s, struct run *run)
 {
     struct job *job = run->job;
-    if (run->cancelling) { /* its grace ends it */
+    const bool has_no_disk = !list_empty(&run->recovering) && !recover_has_disk(s, run);
+    if (run->cancelling || has_no_disk) { /* its grace ends it; nobody could take a rank */
         timer_arm(s, &run->ready, TIMER_READY, after_ms(s, (int64_t)heartbeat_ms(s)));
         return;
     }

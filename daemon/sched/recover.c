@@ -18,24 +18,37 @@
 /* ---- may it? ------------------------------------------------------------------------------------
  */
 
-static const struct {
-    bool recovers;
-    bool counts;      /* against the rank: it may be what it computes that ends its process */
-    bool blames_host; /* which lost its process, unless that comes back with the rank */
-    bool keeps_node;  /* the first time: that the others reach it is tried once more */
-    bool is_final;    /* its process has ended the rank, or cannot serve it: others do */
-    bool is_own;      /* word of the process about itself */
-} faults[FAULTS] = {
-    [FAULT_LOST] = {true, true, true, false, false, false},
-    [FAULT_LEFT] = {true, false, false, false, false, true},
-    [FAULT_MISSING] = {true, false, false, false, false, false},
-    [FAULT_LEAVING] = {true, false, false, false, true, true},
-    [FAULT_GAVE_UP] = {true, true, false, false, true, true},
-    [FAULT_UNFIT] = {true, false, false, false, true, true},
-    [FAULT_UNREADY] = {true, false, false, false, true, false},
-    [FAULT_COMPLAINT] = {true, true, false, true, false, false},
-    [FAULT_MESH] = {true, true, false, true, false, true},
+enum trait {
+    RECOVERS = 1,
+    COUNTS = 2,      /* against the rank: it may be what it computes that ends its process */
+    BLAMES_HOST = 4, /* which lost its process, unless that comes back with the rank */
+    IS_FINAL = 8,    /* its process has ended the rank, or cannot serve it: others do */
+    LETS_GO = 16,    /* its process says so, or has to: it holds nothing any more */
+    AGAIN = 32,      /* nobody gives way: all try again */
+    IS_OWN = 64,     /* word of the process about itself */
+    OF_LINKS = 128,  /* between ranks: it may be nothing that the rank computes */
 };
+
+static const unsigned traits[FAULTS] = {
+    [FAULT_LOST] = RECOVERS | COUNTS | BLAMES_HOST,
+    [FAULT_LEFT] = RECOVERS | LETS_GO | IS_OWN,
+    [FAULT_MISSING] = RECOVERS,
+    [FAULT_LEAVING] = RECOVERS | IS_FINAL | LETS_GO | IS_OWN,
+    [FAULT_GAVE_UP] = RECOVERS | COUNTS | IS_FINAL | LETS_GO | IS_OWN,
+    [FAULT_UNFIT] = RECOVERS | IS_FINAL | LETS_GO | IS_OWN,
+    [FAULT_UNREADY] = RECOVERS | IS_FINAL,
+    [FAULT_COMPLAINT] = RECOVERS | COUNTS | AGAIN | OF_LINKS,
+    [FAULT_LINK] = RECOVERS | COUNTS | OF_LINKS,
+    [FAULT_BESIDE] = RECOVERS,
+    [FAULT_MESH] = RECOVERS | COUNTS | AGAIN | IS_OWN | OF_LINKS,
+    [FAULT_OFF_MESH] = RECOVERS | COUNTS | IS_OWN | OF_LINKS,
+    [FAULT_WORN] = RECOVERS | IS_FINAL | LETS_GO | IS_OWN,
+};
+
+static bool has(enum fault fault, enum trait trait)
+{
+    return (traits[fault] & trait) != 0;
+}
 
 bool recover_is_on(const struct sched *s, const struct job *job)
 {
@@ -44,9 +57,24 @@ bool recover_is_on(const struct sched *s, const struct job *job)
     return job->recovery && (has_begun || (job->state == JOB_PLACING && !s->mode->places_anew));
 }
 
+bool recover_is_of_links(enum fault fault)
+{
+    return has(fault, OF_LINKS);
+}
+
+bool recover_is_own_link(enum fault fault)
+{
+    return has(fault, OF_LINKS) && has(fault, IS_OWN);
+}
+
+bool recover_counts(enum fault fault)
+{
+    return has(fault, COUNTS);
+}
+
 bool recover_is_loss(enum fault fault)
 {
-    return faults[fault].recovers;
+    return has(fault, RECOVERS);
 }
 
 /* Its process was to take the place of a lost one, and never came so far. */
@@ -58,21 +86,24 @@ static bool is_newcomer(const struct job *job, uint32_t rank)
             member->state == RANK_LOST || member->state == RANK_FAILED);
 }
 
-/* What of it is spent by this loss: a process more that ended before it was ready ... */
+/* What of it is spent by this loss: a process more that ended before it was ready, or that the
+ * others did not reach ... */
 static bool stumbles(const struct sched *s, const struct job *job, uint32_t rank, enum fault fault)
 {
-    return is_newcomer(job, rank) && (fault == FAULT_LOST || fault == FAULT_GAVE_UP ||
-                                      (fault == FAULT_UNFIT && !s->mode->places_anew));
+    return is_newcomer(job, rank) &&
+           (fault == FAULT_LOST || fault == FAULT_GAVE_UP || has(fault, OF_LINKS) ||
+            (fault == FAULT_UNFIT && !s->mode->places_anew));
 }
 
-static uint32_t n_unready(const struct run *run, uint32_t rank)
+bool recover_is_stumbled_out(const struct run *run, uint32_t rank)
 {
-    return run->mends != NULL ? run->mends[rank].n_unready : 0;
+    const struct mend *mend = run->mends != NULL ? &run->mends[rank] : NULL;
+    return mend != NULL && mend->n_unready - mend->n_missed >= MS_STUMBLES_MAX;
 }
 
 bool recover_may(struct sched *s, const struct job *job, uint32_t rank, enum fault fault)
 {
-    if (!faults[fault].recovers || !recover_is_on(s, job)) {
+    if (!has(fault, RECOVERS) || !recover_is_on(s, job)) {
         return false;
     }
     if (fault == FAULT_UNREADY) { /* who holds the state and does not get on is no newcomer */
@@ -80,9 +111,9 @@ bool recover_may(struct sched *s, const struct job *job, uint32_t rank, enum fau
                job->run->members[rank].state == RANK_PREPARING;
     }
     if (stumbles(s, job, rank, fault)) {
-        return n_unready(job->run, rank) < MS_STUMBLES_MAX;
+        return !recover_is_stumbled_out(job->run, rank);
     }
-    return !faults[fault].counts || budget_spent(job->run, rank) == NULL;
+    return !has(fault, COUNTS) || budget_spent(job->run, rank) == NULL;
 }
 
 /* ---- a rank is lost -----------------------------------------------------------------------------
@@ -93,21 +124,27 @@ static void count_loss(struct sched *s, struct run *run, uint32_t rank, enum fau
 {
     struct mend *mend = run_mend(run, rank);
     budget_keep(run, rank);
-    mend->before.may_be_away = faults[fault].blames_host;
+    mend->before.may_be_away = has(fault, BLAMES_HOST);
     mend->before.blame = 0;
-    mend->is_over = faults[fault].is_final;
+    mend->is_over = has(fault, IS_FINAL);
     free(mend->last);
     mend->last = dup_text(text);
     run->n_ranks_lost++;
     if (stumbles(s, run->job, rank, fault)) {
+        /* of those on other hosts that says nothing; how many they are is bounded */
+        const bool is_missed =
+            has(fault, OF_LINKS) && run->n_links < MS_LINKS_MAX && vacant_has_untried(s, run, rank);
+        mend->n_missed += is_missed;
         mend->n_unready++;
         vacant_note_stumble(s, run, rank);
         return;
     }
-    if (!faults[fault].counts) {
-        return;
+    if (fault == FAULT_WORN) { /* the next process has tries of its own */
+        mend->n_unready = mend->n_missed = 0;
     }
-    budget_count(run, rank, fault, text);
+    if (has(fault, COUNTS)) {
+        budget_count(run, rank, fault, text);
+    }
 }
 
 static void forget_complaint(struct sched *s, struct run *run)
@@ -116,22 +153,19 @@ static void forget_complaint(struct sched *s, struct run *run)
     run->complaint.made = false;
 }
 
+/* At the next time from which on it may begin, or others may have the idle nodes. */
 static void arm_round(struct sched *s, struct run *run)
 {
-    const int64_t pause_ms = run->not_before_ms;
-    const int64_t wants_ms = run->wants_until_ms;
-    const bool is_pause = pause_ms > s->now.mono_ms && /* it may outlast the lease */
-                          (wants_ms <= s->now.mono_ms || pause_ms < wants_ms);
-    const int64_t next_ms = is_pause ? pause_ms : wants_ms;
-    if (next_ms > s->now.mono_ms) {
+    const int64_t times_ms[] = {run->again_ms,         run->stumbled_until_ms, run->not_back_ms,
+                                run->formers_until_ms, run->wants_until_ms,    run->spare_ms};
+    int64_t next_ms = INT64_MAX;
+    for (size_t i = 0; i < MS_ARRAY_SIZE(times_ms); i++) {
+        const bool is_next = times_ms[i] > s->now.mono_ms && times_ms[i] < next_ms;
+        next_ms = is_next ? times_ms[i] : next_ms;
+    }
+    if (next_ms < INT64_MAX) {
         timer_arm(s, &run->round, TIMER_ROUND, next_ms);
     }
-}
-
-void recover_pause(struct sched *s, struct run *run, int64_t ms)
-{
-    const int64_t until_ms = after_ms(s, ms);
-    run->not_before_ms = until_ms > run->not_before_ms ? until_ms : run->not_before_ms;
 }
 
 void recover_round_timeout(struct sched *s, struct run *run)
@@ -166,38 +200,45 @@ static void stand_still(struct sched *s, struct job *job, bool was_there, const 
         ready_expect(s, run);
     }
     run->wants_until_ms = after_ms(s, s->cfg.lease_ms);
+    run->spare_ms = after_ms(s, MS_FORMER_SPARE_MS);
     arm_round(s, run);
     s->due |= DUE_PLACE;
     watch_stir(s, job);
     watch_news(s);
 }
 
-/* It and another rank do not reach each other, and its process lives. */
-static bool is_of_its_mesh(enum fault fault)
-{
-    return fault == FAULT_COMPLAINT || fault == FAULT_MESH;
-}
-
-/* Nobody has it any more. */
-static void vacate(struct sched *s, struct job *job, uint32_t rank, enum fault fault,
-                   const char *text)
+/* Nobody has it any more. What its process holds it keeps, unless it lets go of it. */
+static void vacate(struct sched *s, struct job *job, uint32_t rank, bool lets_go, const char *text)
 {
     struct member *member = &job->run->members[rank];
     const bool said_done = rank_is_over(member) && member->state != RANK_LOST;
-    if (fault == FAULT_UNFIT || fault == FAULT_UNREADY) {
-        vacant_note_unfit(s, job->run, member->incarnation);
-    }
-    if (is_of_its_mesh(fault) && !member->has_state) {
-        vacant_note_stumble(s, job->run, rank);
-    }
-    if (is_of_its_mesh(fault)) {
-        run_mend(job->run, rank)->unreached = member->incarnation;
-    }
+    const bool is_kept = !lets_go && former_leaves(s, job->run, rank);
     if (member->state != RANK_LOST) {
         rank_set(job->run, rank, RANK_ON_LOSS);
     }
-    member->has_plan = member->has_state = false;
-    rank_release(s, job, rank, said_done, MS_E_ABORTED, text, text);
+    member->has_plan = member->has_state = member->unheard = false;
+    if (!is_kept) {
+        rank_release(s, job, rank, said_done, MS_E_ABORTED, text, text);
+    }
+}
+
+void recover_vacate(struct sched *s, struct job *job, uint32_t rank, const char *text)
+{
+    run_mend(job->run, rank)->before.may_be_away = false; /* who was has lost it to this one */
+    vacate(s, job, rank, true, text);
+}
+
+static void vacate_for(struct sched *s, struct job *job, uint32_t rank, enum fault fault,
+                       const char *text)
+{
+    if (fault == FAULT_UNFIT || fault == FAULT_UNREADY || fault == FAULT_WORN) {
+        vacant_note_unfit(s, job->run, job->run->members[rank].incarnation);
+    }
+    if ((fault == FAULT_LINK || fault == FAULT_OFF_MESH) && !run_holds_state(job->run, rank) &&
+        !stumbles(s, job, rank, fault)) { /* else it is noted */
+        vacant_note_stumble(s, job->run, rank);
+    }
+    vacate(s, job, rank, has(fault, LETS_GO), text);
 }
 
 /* How long its end may have been there to be seen; -1: not known, or it said it itself. */
@@ -205,7 +246,7 @@ static int64_t silence_before(const struct sched *s, const struct job *job, uint
                               enum fault fault)
 {
     const struct node *node = node_find(s, job->run->members[rank].node_id);
-    return faults[fault].is_own || node == NULL ? -1 : node_silent_ms(s, node);
+    return has(fault, IS_OWN) || node == NULL ? -1 : node_silent_ms(s, node);
 }
 
 static void tell_loss(struct sched *s, const struct job *job, uint32_t rank, enum fault fault,
@@ -223,59 +264,65 @@ static void tell_loss(struct sched *s, const struct job *job, uint32_t rank, enu
                  (long long)silent_ms);
     }
     event_of_job(s, "job.rank_lost", job,
-                 emit_text(s, "generation %llu, %s%s: %.300s", (unsigned long long)job->generation,
-                           told, silence, text),
+                 text_behind(s,
+                             emit_text(s, "generation %llu, %s%s: ",
+                                       (unsigned long long)job->generation, told, silence),
+                             text),
                  recover_loss_facts(s, job, rank, fault, silent_ms));
-    emit_log(s, MS_LOG_WARNING, "job.rank_lost job=%llu generation=%llu rank=%u reason=%s",
+    emit_log(s, MS_LOG_WARNING, "job.rank_lost job=%llu generation=%llu rank=%u then=%s reason=%s",
              (unsigned long long)job->id, (unsigned long long)job->generation, rank,
-             emit_quote(s, text));
+             has(fault, AGAIN) ? "again" : "vacant", emit_quote(s, text));
 }
 
-/* No other process holds the state: it is not let go of while there are tries left. */
-static bool is_last_copy(const struct run *run, uint32_t rank)
+static void wait_at_least(struct sched *s, struct run *run, int64_t ms)
 {
-    bool is_last = run->members[rank].has_state;
-    for (uint32_t i = 0; is_last && i < run->job->workers; i++) {
-        is_last = i == rank || !run->members[i].has_state;
-    }
-    return is_last;
+    const int64_t until_ms = after_ms(s, ms);
+    run->again_ms = until_ms > run->again_ms ? until_ms : run->again_ms;
 }
 
 /* What it is short of may be there again soon, and its tries are few. */
-static void pause_last_copy(struct sched *s, struct run *run, uint32_t rank)
+static void pause_tries(struct sched *s, struct run *run, uint32_t rank)
 {
     static const int64_t pauses_ms[MS_RESTARTS_MAX] = {500, 2000, 5000};
-    const uint32_t n = budget_in_vain(run, rank);
-    recover_pause(s, run, pauses_ms[(n > 0 && n <= MS_RESTARTS_MAX ? n : MS_RESTARTS_MAX) - 1]);
+    const uint32_t in_vain = budget_in_vain(run, rank);
+    const uint32_t n = in_vain > 0 ? in_vain : run_mend(run, rank)->n_unready;
+    const uint32_t last = MS_RESTARTS_MAX - 1;
+    wait_at_least(s, run, pauses_ms[n == 0 ? 0 : n - 1 < last ? n - 1 : last]);
+}
+
+/* The ends of connections of a rack that fails come one by one, and each round tells all ranks. */
+static void gather_losses(struct sched *s, struct run *run)
+{
+    if (run->job->workers >= MS_GATHER_RANKS) {
+        wait_at_least(s, run, run->job->workers / 16);
+    }
 }
 
 void recover_lose(struct sched *s, struct job *job, uint32_t rank, enum fault fault,
                   const char *text)
 {
     struct run *run = job->run;
-    const bool tries_again = faults[fault].keeps_node &&
-                             (budget_in_vain(run, rank) == 0 || is_last_copy(run, rank)) &&
-                             !run_mend(run, rank)->must_move;
     const bool was_there = !run->members[rank].unheard;
-    run_mend(run, rank)->must_move = false;
     const struct node *node = node_find(s, run->members[rank].node_id);
     text = emit_text(s, "%s", text); /* it may live in what goes */
     count_loss(s, run, rank, fault, text);
-    if (faults[fault].blames_host && node != NULL && node->host != NULL) {
+    if (has(fault, BLAMES_HOST) && node != NULL && node->host != NULL) {
         run_mend(run, rank)->before.blame = host_blame(s, node->host, text);
     }
     tell_loss(s, job, rank, fault, text);
-    if (!tries_again) {
-        vacate(s, job, rank, fault, text);
-    } else if (is_last_copy(run, rank)) {
-        pause_last_copy(s, run, rank);
+    gather_losses(s, run);
+    if (!has(fault, AGAIN)) {
+        vacate_for(s, job, rank, fault, text);
+    } else if (run_is_last_copy(run, rank) ||
+               (s->mode->by_hand && (fault == FAULT_MESH || !run_holds_state(run, rank)))) {
+        pause_tries(s, run, rank);
     }
     stand_still(s, job, was_there, text); /* after it: nobody may be missing any more */
 }
 
 bool recover_stops(const struct sched *s, const struct job *job, enum fault fault)
 {
-    return faults[fault].recovers && recover_is_on(s, job) && job->run->n_in[RANK_FAILED] == 0;
+    return has(fault, RECOVERS) && recover_is_on(s, job) && job->run->n_in[RANK_FAILED] == 0;
 }
 
 void recover_stand_stopping(struct sched *s, struct job *job, const char *text)
@@ -292,12 +339,12 @@ void recover_lose_stopping(struct sched *s, struct job *job, uint32_t rank, enum
     struct run *run = job->run;
     text = emit_text(s, "%s", text); /* it may live in what goes */
     forget_complaint(s, run);
-    if (is_of_its_mesh(fault)) { /* whom it is about holds like the others, and stops */
+    if (has(fault, AGAIN)) { /* whom it is about holds like the others, and stops */
         return;
     }
     count_loss(s, run, rank, fault, text);
     tell_loss(s, job, rank, fault, text);
-    vacate(s, job, rank, fault, text);
+    vacate_for(s, job, rank, fault, text);
     run->stop_is_out = false; /* the others, and who saves now, have their time from now on */
     recover_stand_stopping(s, job, text);
     if (run->n_in[RANK_MISSING] == 0) {
@@ -309,38 +356,6 @@ void recover_lose_stopping(struct sched *s, struct job *job, uint32_t rank, enum
 void recover_again(struct sched *s, struct run *run)
 {
     stand_still(s, run->job, false, "");
-}
-
-/* A link has two ends. Who holds the state does not give way to who has none. Else the one that is
- * complained of tries again, and moves; if the same rank does not reach the next one either, it
- * moves itself. */
-uint32_t recover_blames(struct sched *s, struct run *run, uint32_t rank, uint32_t by,
-                        const char **text)
-{
-    if (by == rank || !recover_is_on(s, run->job)) {
-        return rank;
-    }
-    if (run->members[rank].has_state && !run->members[by].has_state) {
-        run_mend(run, by)->must_move = true;
-        *text = rank_text(s, run->job, by, "was given up",
-                          emit_text(s, "it does not reach rank %u, which holds the state: %.150s",
-                                    rank, causes_bare(s, *text)));
-        return by;
-    }
-    struct mend *mend = run_mend(run, rank);
-    const bool again = budget_in_vain(run, rank) > 0 && mend->unreached != 0 &&
-                       mend->unreached_by == by + 1 &&
-                       mend->unreached != run->members[rank].incarnation;
-    mend->unreached_by = by + 1;
-    if (!again) {
-        return rank;
-    }
-    mend->unreached = 0;
-    run_mend(run, by)->must_move = true;
-    *text = rank_text(s, run->job, by, "was given up",
-                      emit_text(s, "it reaches rank %u on none of two nodes: %.150s", rank,
-                                causes_bare(s, *text)));
-    return by;
 }
 
 /* ---- a round ------------------------------------------------------------------------------------
@@ -406,9 +421,32 @@ static void begin_round(struct sched *s, struct job *job)
     }
 }
 
+/* A round of a few ranks has the room of what ends need on a full disk: its rows take the place of
+ * others. A large one waits for space. */
+bool recover_has_disk(const struct sched *s, const struct run *run)
+{
+    const size_t cost =
+        recover_n_vacant(run) * MS_STORE_MEMBER_COST((size_t)MS_STORE_MEMBER_TEXTS) +
+        MS_STORE_COST(run->job->spec_bytes + MS_STORE_RESULTS) + MS_STORE_PAGE;
+    return s->refusal[0] == '\0' || (!s->refuses_ends && cost <= MS_STORE_LAST / 2);
+}
+
+void recover_expect(struct sched *s)
+{
+    for (struct list *at = s->recovering.next; at != &s->recovering; at = at->next) {
+        ready_expect(s, list_item(at, struct run, recovering));
+    }
+}
+
+/* Of these no more in a turn than the room that was seen. */
+static bool is_next_turns(const struct sched *s)
+{
+    return s->refusal[0] != '\0' && s->store_bytes > MS_STORE_LAST / 4;
+}
+
 bool recover_settle(struct sched *s)
 {
-    if (s->draining || s->refusal[0] != '\0' || !generations_left(s)) {
+    if (s->draining || !generations_left(s)) {
         return false;
     }
     bool began = false;
@@ -417,12 +455,22 @@ bool recover_settle(struct sched *s)
         struct run *run = list_item(at, struct run, recovering);
         struct job *job = run->job;
         at = at->next;
-        if (run->not_before_ms <= s->now.mono_ms && all_hear(run) &&
-            (recover_n_vacant(run) == 0 || vacant_fill(s, job))) {
-            begin_round(s, job);
-            began = true;
-            at = s->recovering.next; /* a job that ended may have taken others along */
+        if (!all_hear(run) || formers_are_awaited(s, run) || s->now.mono_ms < run->again_ms ||
+            !recover_has_disk(s, run)) {
+            continue;
         }
+        if (is_next_turns(s)) {
+            timer_arm(s, &run->round, TIMER_ROUND, s->now.mono_ms);
+            continue;
+        }
+        formers_choose(s, job);
+        if (recover_n_vacant(run) > 0 && !vacant_fill(s, job)) {
+            arm_round(s, run);
+            continue;
+        }
+        begin_round(s, job);
+        began = true;
+        at = s->recovering.next; /* a job that ended may have taken others along */
     }
     return began;
 }

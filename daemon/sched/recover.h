@@ -22,10 +22,13 @@ void recover_lose(struct sched *s, struct job *job, uint32_t rank, enum fault fa
                   const char *text);
 /* Losses do not end jobs of this kind, and this one has begun. */
 bool recover_is_on(const struct sched *s, const struct job *job);
-bool recover_is_loss(enum fault fault); /* else the rank is there, and ends its job */
-/* Of two ranks of which one complains of the other: whose place it is. *text may be said anew. */
-uint32_t recover_blames(struct sched *s, struct run *run, uint32_t rank, uint32_t by,
-                        const char **text);
+/* It is of links between ranks, and maybe of nothing that the rank computes ... */
+bool recover_is_of_links(enum fault fault);
+bool recover_is_own_link(enum fault fault); /* ... as its own process said */
+bool recover_counts(enum fault fault);      /* against the rank: a few of them end the job */
+bool recover_is_loss(enum fault fault);     /* else the rank is there, and ends its job */
+/* Nobody has it any more, and that costs nothing. */
+void recover_vacate(struct sched *s, struct job *job, uint32_t rank, const char *text);
 /* The job is to stop after its step: does it let the other ranks do so all the same? */
 bool recover_stops(const struct sched *s, const struct job *job, enum fault fault);
 /* ... and this one counts as over. */
@@ -35,10 +38,12 @@ void recover_lose_stopping(struct sched *s, struct job *job, uint32_t rank, enum
 void recover_stand_stopping(struct sched *s, struct job *job, const char *text);
 /* Its ranks do not know of one generation: another round. */
 void recover_again(struct sched *s, struct run *run);
-/* No round before that, nor before an earlier pause is over. */
-void recover_pause(struct sched *s, struct run *run, int64_t ms);
 /* Rounds of jobs whose ranks are complete again. True: there was one. */
 bool recover_settle(struct sched *s);
+/* There is space again: those that may have waited for it have all the time from now on. */
+void recover_expect(struct sched *s);
+/* The disk is not full, or there is room for its round all the same. */
+bool recover_has_disk(const struct sched *s, const struct run *run);
 void recover_round_timeout(struct sched *s, struct run *run);
 bool recover_wants_nodes(const struct sched *s); /* idle ones are for a job that lost ranks */
 /* All ranks are ready: where it goes on, in words for its event, and facts; NULL: none was lost. */
@@ -50,11 +55,19 @@ uint32_t recover_n_vacant(const struct run *run);
 bool vacant_fill(struct sched *s, struct job *job); /* all vacant ranks, or none */
 /* This process has a rank of us that we gave up, and nobody has taken: it has it again. */
 bool recover_take_back(struct sched *s, struct node *node, const struct claim *claim);
+/* As many processes as may have ended before one was ready for it. */
+bool recover_is_stumbled_out(const struct run *run, uint32_t rank);
 /* Is there a vacant rank that a node with this id may take? */
 bool recover_has_room(const struct sched *s, const char *node_id);
 /* The rank's process ended before it was ready: others first, and a pause if there are none. */
 void vacant_note_stumble(struct sched *s, struct run *run, uint32_t rank);
+/* It is idle, and may have a rank of the job, as far as anybody knows. */
+bool vacant_can_serve(const struct run *run, const struct node *node);
+uint32_t vacant_n_fit(struct sched *s, const struct run *run); /* how many: at most all its ranks */
+/* An idle node may take it that did not stumble, and is reached as far as anybody knows. */
+bool vacant_has_untried(struct sched *s, const struct run *run, uint32_t rank);
 void vacant_note_unfit(struct sched *s, struct run *run, uint64_t incarnation);
+bool vacant_is_unfit(const struct run *run, uint64_t incarnation);
 void recover_ask_again(struct sched *s, struct run *run); /* those who could not serve, too */
 
 /* ---- budget.c ---- */
@@ -87,9 +100,12 @@ void causes_add(struct losses *losses, const char *node_id, enum fault fault, co
 void causes_keep_last(struct losses *losses, uint32_t n);
 /* Without where to look for more: it goes into another text, which says that itself. */
 const char *causes_bare(struct sched *s, const char *text);
-/* All of them, as FAULT_MESH: what the rank computes is not to blame. */
+/* All of them, as FAULT_MESH and FAULT_OFF_MESH: its own word. */
+bool causes_are_own(const struct losses *losses);
+/* All of them are of links, or may be: what the rank computes is not to blame. */
 bool causes_are_of_mesh(const struct losses *losses);
-/* All of them and the last one, of the rank on that node, in room bytes. */
+/* All of them and the last one, of the rank on that node, and where to look for more of that one,
+ * in room bytes. */
 const char *causes_words(struct sched *s, const struct losses *losses, const char *node_id,
                          enum fault fault, const char *text, size_t room);
 

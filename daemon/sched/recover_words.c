@@ -14,19 +14,22 @@ const char *recover_spent(struct sched *s, const struct job *job, uint32_t rank,
     if (!recover_is_loss(fault) || is_nobodys) { /* where nobody took it nothing more was lost */
         return NULL;
     }
-    if (mend != NULL && mend->n_unready >= MS_STUMBLES_MAX) {
-        return emit_text(
+    if (mend != NULL && recover_is_stumbled_out(job->run, rank)) {
+        return text_behind(
             s,
-            "no process got ready for rank %u, %u of them ended before that; the last: "
-            "%.250s",
-            rank, mend->n_unready + 1, text);
+            emit_text(s, "no process got ready for rank %u, %u were tried; the last: ", rank,
+                      mend->n_unready + 1),
+            text);
     }
-    const struct losses *spent = mend != NULL ? budget_spent(job->run, rank) : NULL;
+    const struct losses *spent =
+        mend != NULL && recover_counts(fault) ? budget_spent(job->run, rank) : NULL;
     if (spent == NULL || spent->n_causes == 0) {
         return NULL;
     }
-    const char *why = fault == FAULT_MESH && causes_are_of_mesh(spent)
+    const char *why = recover_is_own_link(fault) && causes_are_own(spent)
                           ? "for its process cannot connect to the other ranks"
+                      : recover_is_of_links(fault) && causes_are_of_mesh(spent)
+                          ? "for its process and other ranks do not reach each other"
                           : "so that the step or evaluation behind it may be what kills it";
     const char *head = emit_text(
         s, "rank %u was lost %u times, and the job did not get beyond step %llu, %s: ", rank,
@@ -49,7 +52,7 @@ static const char *why_lost(const struct job *job)
 /* "": it has no pause. */
 static const char *why_paused(const struct sched *s, const struct run *run)
 {
-    const bool is_paused = run->mends != NULL && run->not_before_ms > s->now.mono_ms;
+    const bool is_paused = run->mends != NULL && run->again_ms > s->now.mono_ms;
     for (uint32_t rank = 0; is_paused && rank < run->job->workers; rank++) {
         if (run->members[rank].has_state && run->mends[rank].n_lost_now > 0) {
             return run->mends[rank].last;
@@ -81,35 +84,37 @@ static const char *list_ranks(struct sched *s, const struct job *job, bool vacan
     return emit_text(s, "rank%s%s", n == 1 ? "" : "s", list);
 }
 
-static const char *why_not_yet(struct sched *s)
+static const char *why_not_yet(struct sched *s, const struct run *run)
 {
-    return s->draining             ? "the scheduler's next start: it is shutting down"
-           : s->refusal[0] != '\0' ? emit_text(s, "disk space: %.150s", s->refusal)
-           : !generations_left(s)  ? "ever: the cluster's generations have run out"
-                                   : NULL;
+    return s->draining                 ? "the scheduler's next start: it is shutting down"
+           : !recover_has_disk(s, run) ? emit_text(s, "disk space: %s", s->refusal)
+           : !generations_left(s)      ? "ever: the cluster's generations have run out"
+                                       : NULL;
 }
 
 const char *recover_words(struct sched *s, const struct job *job)
 {
     const struct run *run = job->run;
     const bool is_due = !list_empty(&run->recovering);
-    const char *blocked = is_due ? why_not_yet(s) : NULL;
+    const char *blocked = is_due ? why_not_yet(s, run) : NULL;
     if (blocked != NULL) {
         return emit_text(s, "lost ranks; waits for %s", blocked);
     }
     if (recover_n_vacant(run) > 0) {
-        return emit_text(s, "waits for a node to take %s: %s. %s", list_ranks(s, job, true),
-                         s->mode->takers, why_lost(job));
+        return text_behind(s,
+                           emit_text(s, "waits for a node to take %s: %s%s. ",
+                                     list_ranks(s, job, true), s->mode->takers,
+                                     formers_words(s, run)),
+                           why_lost(job));
     }
     if (is_due && why_paused(s, run)[0] != '\0') {
-        return emit_text(s, "tries again in a few seconds: %s", why_paused(s, run));
+        return text_behind(s, "tries again in a few seconds: ", why_paused(s, run));
     }
     if (is_due) {
         return "waits for its nodes to come back";
     }
-    return emit_text(
-        s, "recovers, generation %llu: waits for %s to load data, connect and take the state",
-        (ull)job->generation, list_ranks(s, job, false));
+    return emit_text(s, "generation %llu: waits for %s to load data, connect and take the state%s",
+                     (ull)job->generation, list_ranks(s, job, false), formers_words(s, run));
 }
 
 /* Where it goes on, and what of that was told before. */
@@ -192,6 +197,8 @@ static const char *how_lost(const struct sched *s, const struct member *member, 
         [FAULT_FAILED] = "failed",   [FAULT_LEAVING] = "leaving",     [FAULT_GAVE_UP] = "gave_up",
         [FAULT_UNFIT] = "unfit",     [FAULT_COMPLAINT] = "complaint", [FAULT_UNTOLD] = "untold",
         [FAULT_UNREADY] = "unready", [FAULT_DISAGREE] = "disagree",   [FAULT_MESH] = "mesh",
+        [FAULT_BESIDE] = "link",     [FAULT_LINK] = "link",           [FAULT_OFF_MESH] = "mesh",
+        [FAULT_WORN] = "mesh",
     };
     const struct node *node = fault == FAULT_LOST ? node_find(s, member->node_id) : NULL;
     return node != NULL ? notice_name(node->notice) : names[fault];
@@ -251,6 +258,7 @@ static void put_state(struct facts *facts, const struct job *job, uint32_t rank)
     facts_number(facts, "bytes", mend->state.bytes);
     facts_number(facts, "ms", mend->state.ms);
     facts_number(facts, "prepared_ms", mend->state.prepared_ms);
+    facts_number(facts, "joined_ms", mend->state.joined_ms);
     facts_item_end(facts);
 }
 

@@ -220,6 +220,7 @@ void register_accept(struct sched *s, struct conn *conn, uint32_t frame_id,
     node->conn = conn;
     conn->node = node;
     node_arrived(s, node);
+    formers_note(s, node);
     node_set(s, node, NODE_ON_REGISTER, emit_text(s, "on %s, pid %u", info->host_name, info->pid));
     node->before_ms = node->seen_ms != 0 ? node->seen_ms : -1;
     node_touch(s, node); /* a newcomer that waits for it is refused here */
@@ -228,7 +229,8 @@ void register_accept(struct sched *s, struct conn *conn, uint32_t frame_id,
     node->before_ms = 0;
     if (ours != NULL) {
         run_came_back(s, ours, claim);
-    } else if (claim->job != 0 && !recover_take_back(s, node, claim)) {
+    } else if (claim->job != 0 && !recover_take_back(s, node, claim) &&
+               !former_comes(s, node, claim)) {
         claim_stop(s, node, claim);
     }
 }

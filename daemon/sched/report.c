@@ -49,22 +49,13 @@ static const char *why_plans_differ(struct sched *s, const struct member *a, con
                      first);
 }
 
-static const char *why_weights_differ(struct sched *s, const struct member *a,
-                                      const struct member *b)
-{
-    (void)s;
-    (void)a;
-    (void)b;
-    return "";
-}
-
-/* Of members: what all ranks have to agree on, and why two of them may not. */
+/* Of members: what all ranks have to agree on, and why two of them may not; NULL: nobody knows. */
 static const struct digest {
     size_t offset;
     const char *what;
     const char *(*why)(struct sched *s, const struct member *a, const struct member *b);
 } plans = {offsetof(struct member, plan_sha256), "plans", why_plans_differ},
-  weights = {offsetof(struct member, weights_sha256), "weights", why_weights_differ};
+  weights = {offsetof(struct member, weights_sha256), "weights", NULL};
 
 /* NULL, or the two ranks whose digests differ; *ret_rank is the second. Ranks without one
  * (independent trainings) differ from nobody. */
@@ -89,7 +80,7 @@ static const char *digests_differ(struct sched *s, const struct job *job, const 
                              "the ranks' %s differ: rank %u (node %s) has %.16s..., rank %u "
                              "(node %s) has %.16s...%s",
                              kind->what, first_rank, a->node_id, first, rank, b->node_id, digest,
-                             kind->why(s, a, b));
+                             kind->why != NULL ? kind->why(s, a, b) : "");
         }
     }
     return NULL;
@@ -142,6 +133,7 @@ static void note_state(struct run *run, uint32_t rank, const Ms__RankReady *msg)
     mend->state.bytes = msg->state_bytes;
     mend->state.ms = msg->state_ms;
     mend->state.prepared_ms = msg->prepared_ms;
+    mend->state.joined_ms = msg->joined_ms;
     mend->state.is_apart = msg->state_digest.len != MS_STATE_DIGEST_LEN;
     if (!mend->state.is_apart) {
         memcpy(mend->state.digest, msg->state_digest.data, MS_STATE_DIGEST_LEN);
@@ -179,6 +171,11 @@ static void all_ready(struct sched *s, struct job *job)
     if (!job->recovery) { /* else the next one who takes a rank has to hear of it */
         plan_settle(s, job);
     }
+    job->run->told = run_mend(job->run, 0)->state.step; /* an earlier one, if it went back */
+    formers_release(s, job->run, MS_E_ABORTED,
+                    emit_text(s,
+                              "job %llu runs in generation %llu, and another process has the rank",
+                              (unsigned long long)job->id, (unsigned long long)job->generation));
     job_set(s, job, JOB_ON_READY,
             recovered != NULL && !begins ? recovered : emit_text(s, "plan %.16s", job->plan_sha256),
             facts != NULL && !begins ? facts : start_facts(s, job));
@@ -230,6 +227,9 @@ void on_rank_ready(struct sched *s, struct conn *conn, const struct sched_event 
     member->step = msg->step;
     note_state(run, hold->rank, msg);
     rank_set(run, hold->rank, RANK_ON_READY);
+    if (run->n_formers > 0) { /* a round may have waited for who holds the state */
+        s->due |= DUE_PLACE;
+    }
     watch_news(s);
     run_look_ready(s, job);
 }
@@ -237,11 +237,16 @@ void on_rank_ready(struct sched *s, struct conn *conn, const struct sched_event 
 /* ---- progress -----------------------------------------------------------------------------------
  */
 
-/* An epoch that is trained again is told again. */
-static void eval_keep(struct run *run, const struct progress *progress)
+/* By epoch; of too many the oldest goes. False: it is there, or older than all of them. */
+static bool eval_insert(struct run *run, const struct progress *progress)
 {
-    while (run->n_evals > 0 && run->evals[run->n_evals - 1].msg.epoch >= progress->msg.epoch) {
-        run->n_evals--;
+    size_t at = run->n_evals;
+    while (at > 0 && run->evals[at - 1].msg.epoch > progress->msg.epoch) {
+        at--;
+    }
+    const bool is_there = at > 0 && run->evals[at - 1].msg.epoch == progress->msg.epoch;
+    if (is_there || (at == 0 && run->n_evals == MS_EVALS_MAX)) {
+        return false;
     }
     if (run->evals == NULL) {
         run->evals = memory_take(MS_EVALS_MAX * sizeof(*run->evals));
@@ -249,8 +254,20 @@ static void eval_keep(struct run *run, const struct progress *progress)
     if (run->n_evals == MS_EVALS_MAX) {
         memmove(run->evals, run->evals + 1, (MS_EVALS_MAX - 1) * sizeof(*run->evals));
         run->n_evals--;
+        at--;
     }
-    run->evals[run->n_evals++] = *progress;
+    memmove(run->evals + at + 1, run->evals + at, (run->n_evals - at) * sizeof(*run->evals));
+    run->evals[at] = *progress;
+    run->n_evals++;
+    return true;
+}
+
+/* An epoch that is trained again is evaluated again, and so are those behind it. */
+static void evals_go_back(struct run *run, uint32_t epoch)
+{
+    while (run->n_evals > 0 && run->evals[run->n_evals - 1].msg.epoch >= epoch) {
+        run->n_evals--;
+    }
 }
 
 /* A write that follows another at once waits for those that come meanwhile. */
@@ -263,6 +280,19 @@ static void evals_changed(struct sched *s, struct run *run)
     }
 }
 
+static void note_progress(struct run *run, struct member *member, const struct progress *progress)
+{
+    const uint64_t step = progress->msg.step;
+    member->step = step;
+    if (step > run->furthest) { /* else it may be told again, after a reconnect */
+        stall_is_over(run);
+    }
+    recover_saw_step(run, step);
+    run->told = step;
+    run->has_progress = true;
+    run->progress = *progress;
+}
+
 void on_progress(struct sched *s, struct conn *conn, const struct sched_event *event)
 {
     const Ms__Progress *msg = (const Ms__Progress *)event->msg;
@@ -271,17 +301,16 @@ void on_progress(struct sched *s, struct conn *conn, const struct sched_event *e
         return;
     }
     struct run *run = hold->job->run;
-    member_of(hold)->step = msg->step;
-    recover_saw_step(run, msg->step);
-    stall_is_over(run);
-    run->has_progress = true;
-    run->progress.msg = *msg;
-    run->progress.msg.base.n_unknown_fields = 0;
-    run->progress.msg.base.unknown_fields = NULL;
-    run->progress.msg.phase = NULL;
-    ms_text_copy(run->progress.phase, sizeof(run->progress.phase), msg->phase);
-    if (msg->has_eval) {
-        eval_keep(run, &run->progress);
+    const bool is_again = msg->step < run->told; /* after a reconnect, or a round */
+    struct progress progress;
+    progress_take(&progress, msg);
+    if (!is_again) {
+        note_progress(run, member_of(hold), &progress);
+    }
+    if (msg->has_eval && !is_again) {
+        evals_go_back(run, msg->epoch);
+    }
+    if (msg->has_eval && eval_insert(run, &progress)) {
         evals_changed(s, run);
     }
     watch_stir(s, run->job);
@@ -328,7 +357,8 @@ static void rank_failed(struct sched *s, struct job *job, uint32_t rank, int cod
                         const char *cause, bool leaving)
 {
     struct run *run = job->run;
-    const char *text = rank_text(s, job, rank, "failed", cause);
+    const char *text =
+        rank_text(s, job, rank, leaving && code == MS_E_CANCELLED ? "left" : "failed", cause);
     const bool goes_on = recover_is_on(s, job);
     if (leaving && (job->state == JOB_PLACING || goes_on)) { /* of its process, not of the job */
         run_lost(s, job, rank, FAULT_LEAVING, code, text);
@@ -434,7 +464,9 @@ void on_rank_done(struct sched *s, struct conn *conn, const struct sched_event *
         note_older_end(conn->node, msg);
         return;
     }
-    if (hold->job == NULL) {
+    if (hold->keeps != NULL) {
+        former_said(s, hold, msg);
+    } else if (hold->job == NULL) {
         hold_drop(s, hold); /* the answer to Stop */
     } else if (!rank_is_over(member_of(hold)) && member_of(hold)->state != RANK_MISSING) {
         rank_done(s, hold, msg);
@@ -492,9 +524,15 @@ void run_came_back(struct sched *s, struct hold *hold, const struct claim *claim
         member->has_plan = false;
     }
     member->pid = hold->node->info.pid;
-    member->step = claim->step;
+    member->machine = hold->node->machine;
+    if (claim->step > member->step || !(member->has_plan || member->has_state)) {
+        member->step = claim->step; /* of a copy it says 0 until it is started */
+    }
     hold->step = claim->step;
     recover_saw_step(run, claim->step);
+    if (hold->rank == 0 && !run->has_progress && claim->step > run->told) { /* after a restart */
+        run->told = claim->step;
+    }
     if (member->state == RANK_MISSING) {
         rank_set(run, hold->rank, job->state == JOB_RUNNING ? RANK_ON_RESUME : RANK_ON_RETURN);
         if (run->n_in[RANK_MISSING] == 0) {
@@ -516,10 +554,10 @@ void run_came_back(struct sched *s, struct hold *hold, const struct claim *claim
     if (has_not_heard && run->cancelling &&
         job->state != JOB_RECOVERING) { /* what was asked for cannot be waited for any more */
         job_end(s, job, JOB_ON_CANCEL, MS_E_CANCELLED,
-                emit_text(s, "%.200s; meanwhile %s", run->cancel_text,
-                          rank_text(s, job, hold->rank, "came back",
-                                    emit_text(s, "it knows of generation %llu only",
-                                              (unsigned long long)claim->generation))));
+                text_behind(s, emit_text(s, "%s; meanwhile ", text_fit(s, run->cancel_text, 200)),
+                            rank_text(s, job, hold->rank, "came back",
+                                      emit_text(s, "it knows of generation %llu only",
+                                                (unsigned long long)claim->generation))));
         return;
     }
     if (has_not_heard && !run->cancelling) {

@@ -30,6 +30,7 @@ void results_pack(struct sched *s, const struct run *run, struct sched_job_row *
     msg.again_from = run->again_from;
     msg.again_to = run->again_to;
     msg.saver = run->saver;
+    formers_pack(s, run, &msg);
     row->results_bytes = ms__job_results__get_packed_size(&msg);
     uint8_t *bytes = emit_alloc(s, row->results_bytes + 1);
     ms__job_results__pack(&msg, bytes);
@@ -42,7 +43,7 @@ void run_store_evals(struct sched *s, struct run *run)
     emit_put_job(s, run->job, false);
 }
 
-static void take(struct progress *progress, const Ms__Progress *msg)
+void progress_take(struct progress *progress, const Ms__Progress *msg)
 {
     progress->msg = *msg;
     progress->msg.base.n_unknown_fields = 0;
@@ -73,13 +74,14 @@ int results_unpack(struct job *job, const struct sched_job_row *row, struct ms_e
         run->again_from = msg->again_from;
         run->again_to = msg->again_to;
         run->saver = msg->saver < job->workers ? msg->saver : 0;
+        formers_unpack(run, msg);
     }
     for (size_t i = 0; rc == 0 && i < msg->n_evals; i++) {
-        take(&run->evals[run->n_evals++], msg->evals[i]);
+        progress_take(&run->evals[run->n_evals++], msg->evals[i]);
     }
     if (rc == 0 && msg->progress != NULL) {
         run->has_progress = true;
-        take(&run->progress, msg->progress);
+        progress_take(&run->progress, msg->progress);
     }
     ms__job_results__free_unpacked(msg, NULL);
     return rc == 0 ? 0

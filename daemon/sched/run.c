@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { LOG_SHOWN = 160 /* of a path: its end is what differs */ };
+
 struct run *run_create(struct job *job)
 {
     struct run *run = memory_take(sizeof(*run));
@@ -34,6 +36,8 @@ void run_free(struct run *run)
         free(run->members[rank].log_path);
     }
     run_forget_mends(run);
+    links_forget(run);
+    free(run->formers);
     free(run->members);
     free(run->evals);
     free(run);
@@ -49,7 +53,7 @@ struct mend *run_mend(struct run *run, uint32_t rank)
 
 bool run_is_apart(const struct run *run)
 {
-    bool is = false;
+    bool is = run->was_apart;
     for (uint32_t rank = 0; run->mends != NULL && !is && rank < run->job->workers; rank++) {
         is = run->job->recovery && run->mends[rank].state.is_apart;
     }
@@ -58,6 +62,7 @@ bool run_is_apart(const struct run *run)
 
 void run_forget_mends(struct run *run)
 {
+    run->was_apart = run_is_apart(run);
     for (uint32_t rank = 0; run->mends != NULL && rank < run->job->workers; rank++) {
         free(run->mends[rank].since.causes);
         free(run->mends[rank].wall.causes);
@@ -97,6 +102,13 @@ bool rank_is_over(const struct member *member)
     return member->state >= RANK_DONE;
 }
 
+bool run_holds_state(const struct run *run, uint32_t rank)
+{
+    const struct member *member = &run->members[rank];
+    return member->hold != NULL && member->state != RANK_MISSING &&
+           run->job->state != JOB_PLACING && (member->has_state || member->has_plan);
+}
+
 uint32_t run_n_over(const struct run *run)
 {
     return run->n_in[RANK_DONE] + run->n_in[RANK_STOPPED] + run->n_in[RANK_FAILED] +
@@ -129,6 +141,68 @@ bool rank_state_parse(const char *name, enum rank_state *ret)
 /* ---- words and messages -------------------------------------------------------------------------
  */
 
+/* Whole words, and no half of what stands in brackets (who killed it a command tells, or nothing).
+ */
+static size_t cut_at_word(const char *text, size_t max)
+{
+    size_t n = max;
+    while (n > 0 && text[n] != ' ') {
+        n--;
+    }
+    if (n == 0) {
+        return ms_text_whole(text, max);
+    }
+    size_t open = n;
+    while (open > n / 2 && text[open - 1] != '(' && text[open - 1] != ')') {
+        open--;
+    }
+    n = open > n / 2 && text[open - 1] == '(' ? open - 1 : n;
+    while (n > 1 && strchr(" ,;:", text[n - 1]) != NULL) {
+        n--;
+    }
+    return n;
+}
+
+static const char log_begins[] = "; its log: ";
+
+/* Of "<cause>; its log: <path>" the end: all of it, or of a path that leaves the cause too little
+ * its own end. "": there is none, or no room. */
+static const char *log_end(struct sched *s, const char *text, size_t room)
+{
+    const size_t before = sizeof(log_begins) - 1;
+    const char *end = NULL;
+    for (const char *at = strstr(text, log_begins); at != NULL; at = strstr(at + 1, log_begins)) {
+        end = at;
+    }
+    if (end == NULL || room < LOG_SHOWN / 2) {
+        return "";
+    }
+    char path[MS_TEXT_MAX + 1];
+    size_t size = room / 2 - before + 1;
+    size = size < sizeof(path) ? size : sizeof(path);
+    return emit_text(s, "%s%s", log_begins, ms_text_end(path, size, end + before));
+}
+
+const char *text_fit(struct sched *s, const char *text, size_t room)
+{
+    static const char rest[] = "...";
+    if (strlen(text) <= room) {
+        return text;
+    }
+    const char *log = log_end(s, text, room);
+    const size_t used = strlen(log) + sizeof(rest) - 1;
+    return room > used
+               ? emit_text(s, "%.*s%s%s", (int)cut_at_word(text, room - used), text, rest, log)
+               : "";
+}
+
+const char *text_behind(struct sched *s, const char *head, const char *text)
+{
+    const size_t used = strlen(head);
+    return emit_text(s, "%s%s", head,
+                     text_fit(s, text, used < MS_TEXT_MAX ? MS_TEXT_MAX - used : 0));
+}
+
 const char *rank_words(struct sched *s, const struct job *job, uint32_t rank)
 {
     const struct member *member = &job->run->members[rank];
@@ -142,7 +216,8 @@ const char *log_words(struct sched *s, const struct job *job, uint32_t rank)
 {
     const struct member *member = &job->run->members[rank];
     if (member->log_path[0] != '\0') {
-        return emit_text(s, "its log: %.160s", member->log_path);
+        char path[LOG_SHOWN + 1];
+        return emit_text(s, "its log: %s", ms_text_end(path, sizeof(path), member->log_path));
     }
     return job->started_ms > 0 || member->has_plan ? "its log: the standard output of its msworker"
                                                    : "it had opened no log yet";
@@ -154,8 +229,8 @@ const char *rank_text(struct sched *s, const struct job *job, uint32_t rank, con
     const char *who = rank_words(s, job, rank);
     const char *log = log_words(s, job, rank);
     size_t used = strlen(who) + strlen(what) + strlen(log) + 5;
-    int room = used < MS_TEXT_MAX ? (int)(MS_TEXT_MAX - used) : 0;
-    return emit_text(s, "%s %s: %.*s; %s", who, what, room, cause, log);
+    cause = text_fit(s, cause, used < MS_TEXT_MAX ? MS_TEXT_MAX - used : 0);
+    return emit_text(s, "%s %s: %s; %s", who, what, cause, log);
 }
 
 void send_start(struct sched *s, const struct hold *hold)

@@ -21,11 +21,12 @@ struct member {
     char plan_sha256[65];
     enum rank_state state;
     uint64_t incarnation;
-    char *host_name;   /* owned; never NULL */
-    char *principal;   /* owned; never NULL: who registered the node */
-    char *log_path;    /* owned; never NULL */
-    bool unstored;     /* log_path is newer than its row */
-    bool unheard;      /* its node, since the scheduler's start: by loading */
+    char *host_name;  /* owned; never NULL */
+    char *principal;  /* owned; never NULL: who registered the node */
+    char *log_path;   /* owned; never NULL */
+    bool unstored;    /* log_path is newer than its row */
+    bool unheard;     /* its node, since the scheduler's start: what it holds its claim will tell */
+    uint64_t machine; /* of the node that has it, or had it last; 0: not known since a restart */
     struct hold *hold; /* while a node has the rank; also MISSING: the node that is expected */
     uint32_t pid;
     uint64_t step, steps;
@@ -36,12 +37,33 @@ struct member {
     bool may_save;     /* it is over and ended well: it can still save what it holds */
 };
 
+/* What befalls a rank; lost.c says what becomes of its job. */
+enum fault {
+    FAULT_LOST,      /* its node is gone, or holds it no more */
+    FAULT_LEFT,      /* its node said that it leaves */
+    FAULT_MISSING,   /* its node did not come back after the scheduler's restart */
+    FAULT_FAILED,    /* it said so itself */
+    FAULT_LEAVING,   /* ... and that its process leaves, or begins anew */
+    FAULT_GAVE_UP,   /* ... and that its process has let go of it: others were gone for it */
+    FAULT_UNFIT,     /* ... and was to take the place of a lost one: its process cannot */
+    FAULT_COMPLAINT, /* another rank said so, and nobody knew better: all try again */
+    FAULT_LINK,      /* ... and again: its end of the link is at fault, or as good as that */
+    FAULT_BESIDE,    /* its machine is that of such a one, and the other side has nodes for all */
+    FAULT_MESH,      /* it said so itself, it cannot connect to the others: all try again */
+    FAULT_OFF_MESH,  /* ... and again: it gives way */
+    FAULT_WORN,      /* ... as often as it may: others hold the state, and it begins anew */
+    FAULT_UNTOLD,    /* what it has to know cannot be sent */
+    FAULT_UNREADY,   /* its node beats, and it does not get ready */
+    FAULT_DISAGREE,  /* its digest is not that of the others */
+    FAULTS
+};
+
 /* Why a rank was lost: causes.c. */
 struct cause {
     char node_id[MS_NAME_MAX + 1];
     char text[161];
     uint32_t times;
-    bool is_mesh; /* FAULT_MESH: nothing that the rank computes */
+    enum fault fault;
 };
 
 /* Of a rank, at one step of the job. */
@@ -57,24 +79,47 @@ struct mend {
     struct { /* as its last RankReady says */
         uint64_t step, told, bytes;
         uint32_t from, rank, ms; /* enum ms_state_from; PULLED: whose state, and what it took */
-        uint32_t prepared_ms;
+        uint32_t prepared_ms, joined_ms;
         uint8_t digest[MS_STATE_DIGEST_LEN];
         bool is_apart; /* it said none: it trains for itself */
     } state;
     struct losses since, wall; /* budget.c */
     uint32_t n_lost_now;       /* of those of since, after the job last started */
     uint32_t n_unready;        /* processes that ended before they were ready for it, one by one */
+    uint32_t n_missed;         /* of them: not reached, while another idle node was left */
     struct {                   /* before the last loss */
         bool may_be_away;      /* its process, which may not have ended */
         struct losses since, wall;
         uint32_t n_lost_now, n_unready;
         uint64_t blame; /* of its host, with the loss; 0: of none */
     } before;
-    bool is_over;       /* by the last loss: its process does not take it back */
-    char *last;         /* why the last one was lost; owned; NULL: none was */
-    uint64_t unreached; /* process that others did not reach: again only if nobody else can ... */
-    uint32_t unreached_by; /* ... this rank, the last that said so, + 1; 0: none */
-    bool must_move;        /* it is its end of the link */
+    bool is_over; /* by the last loss: its process does not take it back */
+    char *last;   /* why the last one was lost; owned; NULL: none was */
+};
+
+/* Two processes of which one said that it does not reach the other; the same: of itself (links.c)
+ */
+struct link {
+    uint64_t a, b;
+    uint64_t machine_a, machine_b;
+    uint32_t n;        /* so often ... */
+    uint64_t step;     /* ... the last time at this step of the job, */
+    bool is_new;       /* since it last started */
+    bool have_trained; /* both, in this job, when one said so */
+};
+
+/* A process whose rank another one has: former.h. */
+struct former {
+    uint32_t rank;
+    char node_id[MS_NAME_MAX + 1];
+    char principal[MS_PRINCIPAL_MAX + 1];
+    uint64_t incarnation, step;
+    bool was_ready;    /* for the rank: it holds a state. Else its claim tells */
+    bool has_state;    /* ... and trained, as all the others did */
+    struct hold *hold; /* it is kept; NULL: it is not here */
+    bool is_awaited;   /* ... and may come back after a restart */
+    bool is_chosen;    /* within one round: it has its rank again */
+    bool is_spared;    /* ... it is to let go of the state */
 };
 
 struct progress {
@@ -92,23 +137,6 @@ struct complaint {
     struct timer timer;
 };
 
-/* What befalls a rank; lost.c says what becomes of its job. */
-enum fault {
-    FAULT_LOST,      /* its node is gone, or holds it no more */
-    FAULT_LEFT,      /* its node said that it leaves */
-    FAULT_MISSING,   /* its node did not come back after the scheduler's restart */
-    FAULT_FAILED,    /* it said so itself */
-    FAULT_LEAVING,   /* ... and that its process leaves, or begins anew */
-    FAULT_GAVE_UP,   /* ... and that its process has let go of it: others were gone for it */
-    FAULT_UNFIT,     /* ... and was to take the place of a lost one: its process cannot */
-    FAULT_COMPLAINT, /* another rank said so, and nobody knew better */
-    FAULT_MESH,      /* it said so itself: it cannot connect to the others */
-    FAULT_UNTOLD,    /* what it has to know cannot be sent */
-    FAULT_UNREADY,   /* its node beats, and it does not get ready */
-    FAULT_DISAGREE,  /* its digest is not that of the others */
-    FAULTS
-};
-
 struct run {
     struct job *job;
     struct member *members;     /* job->workers of them */
@@ -116,6 +144,7 @@ struct run {
     struct timer ready;         /* while PLACING, RECOVERING; not armed: for ever */
     struct timer adopt;         /* while ranks are MISSING */
     int64_t expect_ms;          /* how long it was armed for, all in all */
+    bool was_apart;             /* run_is_apart when it was over */
     const char *expected;       /* after what their nodes have to come back; a literal */
     struct timer grace;         /* of a cancel at the step */
     bool cancelling;            /* Stop{at_step} is due, and no round begins any more */
@@ -129,6 +158,8 @@ struct run {
     struct complaint complaint;
     bool has_progress;
     struct progress progress;
+    uint64_t told; /* rank 0 has told of this step, or goes on behind it: what is of an earlier one
+                    * it tells again */
     struct progress *evals; /* by epoch */
     size_t n_evals;
     struct timer evals_due; /* some are not stored yet */
@@ -142,9 +173,17 @@ struct run {
     /* Nodes whose process ended before it was ready: others first. Hashes of ids; likewise */
     uint64_t stumbled[MS_UNFIT_MAX];
     uint32_t n_stumbled;
-    int64_t not_before_ms;  /* the next round: recover_pause */
+    struct link *links; /* bad ones, MS_LINKS_MAX at the most, the oldest first; NULL: none ever */
+    uint32_t n_links;
+    struct former *formers; /* MS_FORMERS_MORE than ranks, the first first; NULL: none ever */
+    uint32_t n_formers;
+    int64_t formers_until_ms;  /* some may still come back after a restart */
+    int64_t not_back_ms;       /* ... and are asked again only then: who gave way will be idle */
+    int64_t stumbled_until_ms; /* so long nobody is asked who ended before it was ready */
+    int64_t again_ms; /* the next round: who alone holds the state has a pause, or more are lost */
     int64_t wants_until_ms; /* so long idle nodes are kept for it */
-    struct timer round;     /* at the next of the two */
+    int64_t spare_ms;       /* from then on who keeps its state may be one of them */
+    struct timer round;     /* at the next of these */
     struct list recovering; /* in sched.recovering: a round is due */
     bool stands_still;      /* for ranks that are lost ... */
     int64_t still_ms;       /* ... since then */
@@ -165,6 +204,8 @@ struct run {
 void place_settle(struct sched *s);
 /* The rank is this node's, under the job's generation; its state is the caller's. */
 void run_give(struct sched *s, struct job *job, uint32_t rank, struct node *node);
+void run_take(struct run *run, uint32_t rank,
+              const struct node *node); /* its hold is the caller's */
 /* Assign to all ranks; their nodes are connected. False: it cannot be sent, and the job was lost.
  */
 bool run_assign(struct sched *s, struct job *job);
@@ -187,10 +228,16 @@ void run_forget_mends(struct run *run);                                 /* it is
 void rank_begin(struct run *run, uint32_t rank, enum rank_state state); /* its first state */
 void rank_set(struct run *run, uint32_t rank, enum rank_event event);
 bool rank_is_over(const struct member *member);
+/* A process has the rank, and said in this job that it is ready, or trained: it holds the state. */
+bool run_holds_state(const struct run *run, uint32_t rank);
 uint32_t run_n_over(const struct run *run);
 const char *rank_state_name(enum rank_state state); /* in lower case, for people */
 const char *rank_words(struct sched *s, const struct job *job, uint32_t rank);
 const char *log_words(struct sched *s, const struct job *job, uint32_t rank);
+/* All of it, or in room bytes whole words of it, "..." and where its log is; text_behind: of what
+ * head leaves of MS_TEXT_MAX, and head in front. */
+const char *text_fit(struct sched *s, const char *text, size_t room);
+const char *text_behind(struct sched *s, const char *head, const char *text);
 /* "<rank> <what>: <cause>; <log>", where the cause gives way if all does not fit. */
 const char *rank_text(struct sched *s, const struct job *job, uint32_t rank, const char *what,
                       const char *cause);
@@ -261,6 +308,7 @@ void results_pack(struct sched *s, const struct run *run, struct sched_job_row *
 int results_unpack(struct job *job, const struct sched_job_row *row, struct ms_err *err);
 /* Evaluations came since its row was written. */
 void run_store_evals(struct sched *s, struct run *run);
+void progress_take(struct progress *progress, const Ms__Progress *msg); /* a copy, of its own */
 bool rank_state_parse(const char *name, enum rank_state *ret);
 
 /* stop.c: a placed job is asked to end after its step. The job may end in all but the notes. */

@@ -30,6 +30,7 @@ static void leases_stretch(struct sched *s, int64_t ms)
     }
     s->came_ms += ms;
     s->crowded_ms += ms;
+    formers_stretch(s, ms);
     timers_stretch(s, ms);
 }
 
@@ -130,6 +131,9 @@ void sched_apply(struct sched *s, const struct sched_event *event, struct sched_
 
 void sched_refuse_writes(struct sched *s, const char *text, int has_room)
 {
+    if (s->refusal[0] != '\0' && text[0] == '\0') {
+        recover_expect(s);
+    }
     ms_text_copy(s->refusal, sizeof(s->refusal), text);
     s->refuses_ends = s->refusal[0] != '\0' && !has_room;
     s->due |= DUE_PLACE;

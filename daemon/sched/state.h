@@ -22,12 +22,14 @@
 #include "daemon/sched/emit.h"
 #include "daemon/sched/event.h"
 #include "daemon/sched/facts.h"
+#include "daemon/sched/former.h"
 #include "daemon/sched/gone.h"
 #include "daemon/sched/heap.h"
 #include "daemon/sched/holder.h"
 #include "daemon/sched/host.h"
 #include "daemon/sched/job.h"
 #include "daemon/sched/kept.h"
+#include "daemon/sched/links.h"
 #include "daemon/sched/list.h"
 #include "daemon/sched/may.h"
 #include "daemon/sched/memory.h"
@@ -128,7 +130,8 @@ struct sched {
     enum topo_state topo;
     struct timer topo_timer, ending_timer;
     int64_t let_be_ms; /* not before then: the next line of log about ranks of an earlier one */
-    int64_t leave_ms;  /* that ending_timer was armed for */
+    int64_t ending_until_ms; /* so long it waits for them, while it ends */
+    int64_t leave_ms;        /* ... which is so long */
     bool ending, exited;
     int exit_status;
     char exit_text[MS_TEXT_MAX + 1];

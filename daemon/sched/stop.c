@@ -15,6 +15,10 @@
  * left go on as after any loss. */
 #include "daemon/sched/state.h"
 
+#include <string.h>
+
+enum { CANCEL_SHOWN = 120 /* of why it is to end: what is saved comes behind it */ };
+
 /* Rank 0 is lost, or ended in the middle: whether it has saved nobody knows. */
 static bool needs_another(const struct run *run)
 {
@@ -117,19 +121,38 @@ static void ask_late_saver(struct sched *s, struct job *job, uint32_t rank)
     }
 }
 
+/* Which of the checkpoints from before are whole is known where they lie, and to `msctl run`, which
+ * looks there: this says where, and what goes on from the newest of those. */
+static const char *before_words(struct sched *s, const struct run *run)
+{
+    enum { PLACE_SHOWN = 120 };
+    const struct member *first = &run->members[0];
+    const char *slash = strrchr(first->log_path, '/');
+    const int n = slash != NULL ? (int)(slash - first->log_path) : 0;
+    if (s->mode->names_run_dir || n == 0 || n > PLACE_SHOWN) { /* a part of it leads nowhere */
+        return "";
+    }
+    return emit_text(s,
+                     "; what key checkpoint had saved before is on host %.40s in %.*s: key resume "
+                     "goes on from the newest that is whole",
+                     first->host_name, n, first->log_path);
+}
+
 static const char *kept_words(struct sched *s, const struct run *run)
 {
     if (run->kept[0] != '\0') {
         return run->kept;
     }
     if (run->unkept[0] != '\0') {
-        return emit_text(s, "nothing is saved: %s", run->unkept);
+        return text_behind(s, "nothing is saved: ", run->unkept);
     }
     if (run->members[0].state == RANK_DONE) {
         return emit_text(s, "rank 0 (node %s) had made the last step, and saved it",
                          run->members[0].node_id);
     }
-    return run->n_in[RANK_LOST] > 0 ? "nothing is saved: no rank that is left did" : "";
+    return run->n_in[RANK_LOST] > 0
+               ? emit_text(s, "nothing is saved: no rank that is left did%s", before_words(s, run))
+               : "";
 }
 
 static void stop_end(struct sched *s, struct job *job)
@@ -137,7 +160,10 @@ static void stop_end(struct sched *s, struct job *job)
     const struct run *run = job->run;
     const char *kept = kept_words(s, run);
     job_end(s, job, JOB_ON_CANCEL, MS_E_CANCELLED,
-            emit_text(s, "%.120s%s%s", run->cancel_text, kept[0] != '\0' ? "; " : "", kept));
+            text_behind(s,
+                        emit_text(s, "%s%s", text_fit(s, run->cancel_text, CANCEL_SHOWN),
+                                  kept[0] != '\0' ? "; " : ""),
+                        kept));
 }
 
 void stop_over(struct sched *s, struct job *job)
@@ -152,6 +178,7 @@ void stop_over(struct sched *s, struct job *job)
 
 void stop_look(struct sched *s, struct job *job)
 {
+    formers_step_in(s, job);
     if (run_n_over(job->run) == job->workers) {
         stop_over(s, job);
     } else {
@@ -170,6 +197,7 @@ void run_stop_at_step(struct sched *s, struct job *job, const char *text)
         list_remove(&run->recovering);
         s->due |= DUE_PLACE; /* the nodes that it wanted are the queue's again */
     }
+    formers_step_in(s, job);
     emit_put_job(s, job, false); /* a restart must still know that somebody asked for it */
     event_of_job(s, "job.cancel_asked", job, text, event_number(s, "generation", job->generation));
     tell_all(s, job, true);
@@ -229,15 +257,19 @@ void run_grace_timeout(struct sched *s, struct run *run)
         return;
     }
     job_end(s, run->job, JOB_ON_CANCEL, MS_E_CANCELLED,
-            emit_text(s, "%.120s; the step did not end within %d s%s%s", run->cancel_text,
-                      MS_CANCEL_GRACE_MS / 1000, run->kept[0] != '\0' ? "; " : "", run->kept));
+            text_behind(s,
+                        emit_text(s, "%s; the step did not end within %d s%s",
+                                  text_fit(s, run->cancel_text, CANCEL_SHOWN),
+                                  MS_CANCEL_GRACE_MS / 1000, run->kept[0] != '\0' ? "; " : ""),
+                        run->kept));
 }
 
 static void note_unkept(struct sched *s, struct run *run, uint32_t rank, const char *text)
 {
-    ms_text_copy(run->unkept, sizeof(run->unkept),
-                 emit_text(s, "rank %u (node %s) says: %.200s", rank, run->members[rank].node_id,
-                           text[0] != '\0' ? text : "it could not"));
+    ms_text_copy(
+        run->unkept, sizeof(run->unkept),
+        text_behind(s, emit_text(s, "rank %u (node %s) says: ", rank, run->members[rank].node_id),
+                    text[0] != '\0' ? text : "it could not"));
 }
 
 void stop_note_kept(struct sched *s, struct job *job, uint32_t rank, const Ms__RankDone *msg)
@@ -248,9 +280,11 @@ void stop_note_kept(struct sched *s, struct job *job, uint32_t rank, const Ms__R
     } else if (msg->code == MS_OK && msg->text[0] != '\0' && msg->steps >= run->kept_step) {
         run->kept_step = msg->steps;
         run->saver = rank;
-        ms_text_copy(run->kept, sizeof(run->kept),
-                     emit_text(s, "rank %u (node %s) says: %.250s", rank,
-                               run->members[rank].node_id, msg->text));
+        ms_text_copy(
+            run->kept, sizeof(run->kept),
+            text_behind(s,
+                        emit_text(s, "rank %u (node %s) says: ", rank, run->members[rank].node_id),
+                        msg->text));
     }
 }
 

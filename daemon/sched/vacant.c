@@ -22,7 +22,8 @@ void vacant_note_stumble(struct sched *s, struct run *run, uint32_t rank)
     const uint32_t n = run_mend(run, rank)->n_unready;
     const size_t last = MS_ARRAY_SIZE(pauses_ms) - 1;
     run->stumbled[run->n_stumbled++ % MS_UNFIT_MAX] = node_hash(s, run->members[rank].node_id);
-    recover_pause(s, run, pauses_ms[n < last ? n : last]);
+    const int64_t until_ms = after_ms(s, pauses_ms[n < last ? n : last]);
+    run->stumbled_until_ms = until_ms > run->stumbled_until_ms ? until_ms : run->stumbled_until_ms;
 }
 
 void vacant_note_unfit(struct sched *s, struct run *run, uint64_t incarnation)
@@ -40,10 +41,10 @@ void recover_ask_again(struct sched *s, struct run *run)
     s->due |= DUE_PLACE;
 }
 
-static bool is_unfit(const struct run *run, const struct node *node)
+bool vacant_is_unfit(const struct run *run, uint64_t incarnation)
 {
     for (uint32_t i = 0; i < run->n_unfit && i < MS_UNFIT_MAX; i++) {
-        if (run->unfit[i] == node->info.incarnation) {
+        if (run->unfit[i] == incarnation) {
             return true;
         }
     }
@@ -61,9 +62,20 @@ static bool has_stumbled(const struct sched *s, const struct run *run, const str
     return false;
 }
 
-static bool is_unreached(const struct run *run, uint32_t rank, const struct node *node)
+/* Once for all vacant ranks, each of which may ask each idle node; and again when a process is told
+ * to be a rank. */
+static void look_at_links(struct sched *s, const struct run *run)
 {
-    return run->mends != NULL && run->mends[rank].unreached == node->info.incarnation;
+    for (struct list *at = s->idle.next; run->n_links > 0 && at != &s->idle; at = at->next) {
+        struct node *node = list_item(at, struct node, idle);
+        node->is_unreached =
+            links_are_bad(run, node->info.incarnation) || links_cut_off(run, node->machine);
+    }
+}
+
+static bool is_unreached(const struct run *run, const struct node *node)
+{
+    return run->n_links > 0 && node->is_unreached;
 }
 
 /* ---- who is chosen ------------------------------------------------------------------------------
@@ -83,13 +95,15 @@ uint32_t recover_n_vacant(const struct run *run)
     return n;
 }
 
-/* Each rank has, or had, the node of its number. */
+/* Each rank has, or had, the node of its number; or is about to have it again. */
 static bool ids_are_ranks(const struct sched *s, const struct run *run)
 {
     uint64_t number = 0;
     bool are = s->mode->ids_are_ranks;
     for (uint32_t rank = 0; are && rank < run->job->workers; rank++) {
-        are = id_is_rank(run->members[rank].node_id, &number) && number == rank;
+        const struct former *former = former_chosen(run, rank);
+        const char *node_id = former != NULL ? former->node_id : run->members[rank].node_id;
+        are = id_is_rank(node_id, &number) && number == rank;
     }
     return are;
 }
@@ -101,121 +115,245 @@ static bool id_allows(const char *node_id, uint32_t rank, bool are_ranks)
     return !are_ranks || !id_is_rank(node_id, &number) || number == rank;
 }
 
-static bool may_take(const struct run *run, uint32_t rank, const struct node *node, bool are_ranks)
+bool vacant_can_serve(const struct run *run, const struct node *node)
 {
     return node_is_idle(node) && node_knows_plans(node) && /* release 0.1 takes no state */
-           !node->is_chosen && !is_unfit(run, node) &&
+           !vacant_is_unfit(run, node->info.incarnation);
+}
+
+static bool may_take(const struct run *run, uint32_t rank, const struct node *node, bool are_ranks)
+{
+    return vacant_can_serve(run, node) && !node->is_chosen &&
            id_allows(node->info.node_id, rank, are_ranks);
 }
 
-/* The one that had it; else one of its host, but where that was not reached, and of a good host;
+enum { UNREACHED, STUMBLED, FIT };
+
+/* The one that had it; else one of its host, but where that is not reached, and of a good host;
  * whichever came first. */
-static int fitness(struct sched *s, const struct run *run, uint32_t rank, const struct node *node)
+static int fitness(struct sched *s, const struct run *run, const struct member *member,
+                   bool is_reached, const struct node *node)
 {
-    const struct member *member = &run->members[rank];
-    const bool is_reached = run->mends == NULL || run->mends[rank].unreached == 0;
-    if (is_unreached(run, rank, node) || has_stumbled(s, run, node)) {
-        return 0;
+    if (is_unreached(run, node)) {
+        return UNREACHED;
     }
-    return 1 + (strcmp(node->info.node_id, member->node_id) == 0 ? 1 : 0) +
-           ((strcmp(node->info.host_name, member->host_name) == 0) == is_reached ? 2 : 0) +
-           (host_is_aside(node->host) ? 0 : 4);
+    if (has_stumbled(s, run, node)) {
+        return STUMBLED;
+    }
+    const bool is_near = member->machine != 0
+                             ? node->machine == member->machine
+                             : strcmp(node->info.host_name, member->host_name) == 0;
+    return FIT + (strcmp(node->info.node_id, member->node_id) == 0 ? 1 : 0) +
+           (is_near == is_reached ? 2 : 0) + (host_is_aside(node->host) ? 0 : 4);
 }
+
+uint32_t vacant_n_fit(struct sched *s, const struct run *run)
+{
+    uint32_t n = 0;
+    for (struct list *at = s->idle.next; at != &s->idle && n < run->job->workers; at = at->next) {
+        n += vacant_can_serve(run, list_item(at, struct node, idle));
+    }
+    return n;
+}
+
+bool vacant_has_untried(struct sched *s, const struct run *run, uint32_t rank)
+{
+    const bool are_ranks = ids_are_ranks(s, run);
+    bool has = false;
+    look_at_links(s, run);
+    for (struct list *at = s->idle.next; !has && at != &s->idle; at = at->next) {
+        const struct node *node = list_item(at, struct node, idle);
+        has = may_take(run, rank, node, are_ranks) && !is_unreached(run, node) &&
+              !has_stumbled(s, run, node);
+    }
+    return has;
+}
+
+/* An idle node for each rank, or who had it and kept what it holds. */
+struct choice {
+    struct node *node;
+    struct former *former;
+};
 
 /* As many are looked at as anybody could want: cost.h and the length of a tick. */
 enum { CANDIDATES_MAX = 2 * MS_WORKERS_MAX };
 
 static struct node *choose(struct sched *s, const struct run *run, uint32_t rank, bool are_ranks)
 {
-    struct node *best = node_find(s, run->members[rank].node_id);
+    const struct member *member = &run->members[rank];
+    const bool is_reached = run->n_links == 0 || !links_are_bad(run, member->incarnation);
+    struct node *best = node_find(s, member->node_id);
     best = best != NULL && may_take(run, rank, best, are_ranks) ? best : NULL;
+    int best_fitness = best != NULL ? fitness(s, run, member, is_reached, best) : -1;
     size_t n = 0;
     for (struct list *at = s->idle.next; at != &s->idle && n < CANDIDATES_MAX; at = at->next, n++) {
         struct node *node = list_item(at, struct node, idle);
-        if (may_take(run, rank, node, are_ranks) &&
-            (best == NULL || fitness(s, run, rank, node) > fitness(s, run, rank, best))) {
+        const int fit =
+            may_take(run, rank, node, are_ranks) ? fitness(s, run, member, is_reached, node) : -1;
+        if (fit > best_fitness) {
             best = node;
+            best_fitness = fit;
         }
     }
     return best;
 }
 
 /* Who had a rank is nobody else's choice. */
-static void choose_own(struct sched *s, const struct run *run, struct node **nodes, bool are_ranks)
+static void choose_own(struct sched *s, const struct run *run, struct choice *choices,
+                       bool are_ranks)
 {
     for (uint32_t rank = 0; rank < run->job->workers; rank++) {
-        struct node *node =
-            is_vacant(&run->members[rank]) ? node_find(s, run->members[rank].node_id) : NULL;
-        if (node != NULL && may_take(run, rank, node, are_ranks) &&
-            !is_unreached(run, rank, node) && !has_stumbled(s, run, node) &&
-            !host_is_aside(node->host)) {
+        const bool wants = is_vacant(&run->members[rank]) && choices[rank].former == NULL;
+        struct node *node = wants ? node_find(s, run->members[rank].node_id) : NULL;
+        if (node != NULL && may_take(run, rank, node, are_ranks) && !is_unreached(run, node) &&
+            !has_stumbled(s, run, node) && !host_is_aside(node->host)) {
             node->is_chosen = true;
-            nodes[rank] = node;
+            choices[rank].node = node;
         }
     }
 }
 
 /* Whoever is asked last, and is needed all the same, has the rank that he had. */
-static void give_own(struct sched *s, const struct run *run, uint32_t rank, struct node **nodes,
+static void give_own(struct sched *s, const struct run *run, uint32_t rank, struct choice *choices,
                      bool are_ranks)
 {
-    struct node *other = nodes[rank];
+    struct node *other = choices[rank].node;
     struct node *own = node_find(s, run->members[rank].node_id);
-    if (own == other || own == NULL || !own->is_chosen || is_unreached(run, rank, own)) {
+    if (own == other || own == NULL || !own->is_chosen || is_unreached(run, own)) {
         return;
     }
     uint32_t of = 0;
-    while (nodes[of] != own) {
+    while (choices[of].node != own) {
         of++;
     }
-    if (strcmp(run->members[of].node_id, own->info.node_id) != 0 && !is_unreached(run, of, other) &&
+    if (strcmp(run->members[of].node_id, own->info.node_id) != 0 && !is_unreached(run, other) &&
         id_allows(other->info.node_id, of, are_ranks)) {
-        nodes[of] = other;
-        nodes[rank] = own;
+        choices[of].node = other;
+        choices[rank].node = own;
     }
 }
 
-/* False: some rank finds nobody. */
-static bool choose_all(struct sched *s, const struct run *run, struct node **nodes)
+static struct former *ask_former(struct sched *s, struct run *run, uint32_t rank)
+{
+    struct former *former =
+        s->now.mono_ms >= run->not_back_ms ? former_choose_again(s, run, rank) : NULL;
+    if (former != NULL) {
+        look_at_links(s, run);
+    }
+    return former;
+}
+
+/* NOBODY: there are too few nodes. */
+enum choosing { CHOSEN, PAUSES, NOBODY };
+
+/* Who had it and is not reached comes before none, and before another one that is not either; but
+ * first those that are about to be idle. */
+static enum choosing choose_one(struct sched *s, struct run *run, uint32_t rank,
+                                struct choice *choice, bool are_ranks)
+{
+    struct node *node = choose(s, run, rank, are_ranks);
+    const uint64_t last = run->members[rank].incarnation;
+    /* what is known of a process comes before what is true of its machine, as far as anybody knows
+     */
+    if (node == NULL || (is_unreached(run, node) && (links_are_bad(run, node->info.incarnation) ||
+                                                     !links_are_bad(run, last)))) {
+        choice->former = ask_former(s, run, rank);
+    }
+    const bool has_pause = s->now.mono_ms < run->stumbled_until_ms;
+    if (choice->former != NULL) {
+        return CHOSEN;
+    }
+    if (node == NULL) {
+        return s->now.mono_ms < run->not_back_ms ? PAUSES : NOBODY;
+    }
+    if (has_pause && has_stumbled(s, run, node)) {
+        return PAUSES;
+    }
+    node->is_chosen = true;
+    choice->node = node;
+    return CHOSEN;
+}
+
+/* There are fewer idle nodes than ranks: another rank leaves it one, and goes to who had it. */
+static bool choose_from_another(struct sched *s, struct run *run, uint32_t rank,
+                                struct choice *choices, bool are_ranks)
+{
+    for (uint32_t of = 0; of < run->job->workers; of++) {
+        struct node *node = choices[of].node;
+        const bool may = node != NULL && id_allows(node->info.node_id, rank, are_ranks);
+        struct former *former = may ? ask_former(s, run, of) : NULL;
+        if (former != NULL) {
+            choices[rank].node = node;
+            choices[of] = (struct choice){.former = former};
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Else some rank finds nobody. */
+static enum choosing choose_all(struct sched *s, struct run *run, struct choice *choices)
 {
     const bool are_ranks = ids_are_ranks(s, run);
-    choose_own(s, run, nodes, are_ranks);
+    for (uint32_t rank = 0; run->n_formers > 0 && rank < run->job->workers; rank++) {
+        choices[rank].former = former_chosen(run, rank);
+    }
+    look_at_links(s, run);
+    choose_own(s, run, choices, are_ranks);
     for (uint32_t rank = 0; rank < run->job->workers; rank++) {
-        if (!is_vacant(&run->members[rank]) || nodes[rank] != NULL) {
-            continue;
+        const bool wants = is_vacant(&run->members[rank]) && choices[rank].former == NULL &&
+                           choices[rank].node == NULL;
+        const enum choosing one =
+            wants ? choose_one(s, run, rank, &choices[rank], are_ranks) : CHOSEN;
+        if (one != CHOSEN && !choose_from_another(s, run, rank, choices, are_ranks)) {
+            return one;
         }
-        nodes[rank] = choose(s, run, rank, are_ranks);
-        if (nodes[rank] == NULL) {
-            return false;
-        }
-        nodes[rank]->is_chosen = true;
     }
     for (uint32_t rank = 0; rank < run->job->workers; rank++) {
-        if (nodes[rank] != NULL) {
-            give_own(s, run, rank, nodes, are_ranks);
+        if (choices[rank].node != NULL) {
+            give_own(s, run, rank, choices, are_ranks);
         }
     }
-    return true;
+    return CHOSEN;
 }
 
 /* All vacant ranks, or none. */
+static enum choosing fill(struct sched *s, struct job *job)
+{
+    struct run *run = job->run;
+    struct choice *choices = emit_alloc(s, job->workers * sizeof(*choices));
+    memset(choices, 0, job->workers * sizeof(*choices));
+    const enum choosing how = choose_all(s, run, choices);
+    const bool all = how == CHOSEN;
+    for (uint32_t rank = 0; rank < job->workers; rank++) {
+        if (choices[rank].node != NULL) {
+            choices[rank].node->is_chosen = false;
+        }
+        if (all && choices[rank].node != NULL) {
+            former_forget(run, choices[rank].node); /* it begins anew */
+            run_give(s, job, rank, choices[rank].node);
+        }
+    }
+    for (uint32_t rank = 0; all && rank < job->workers; rank++) {
+        struct former *former = former_chosen(run, rank); /* each moves those behind it */
+        if (former != NULL) {
+            former_give(s, run, former);
+        }
+    }
+    return how;
+}
+
 bool vacant_fill(struct sched *s, struct job *job)
 {
-    if (recover_n_vacant(job->run) > s->n_idle) { /* a thousand come back one by one */
-        return false;
+    struct run *run = job->run;
+    const bool may_do = /* a thousand come one by one */
+        recover_n_vacant(run) <= s->n_idle + formers_here(run);
+    const enum choosing how = may_do ? fill(s, job) : NOBODY;
+    if (how == NOBODY) {
+        formers_spare(s, run);
     }
-    struct node **nodes = emit_alloc(s, job->workers * sizeof(struct node *));
-    memset(nodes, 0, job->workers * sizeof(struct node *));
-    const bool all = choose_all(s, job->run, nodes);
-    for (uint32_t rank = 0; rank < job->workers; rank++) {
-        if (nodes[rank] != NULL) {
-            nodes[rank]->is_chosen = false;
-        }
-        if (all && nodes[rank] != NULL) {
-            run_give(s, job, rank, nodes[rank]);
-        }
-    }
-    return all;
+    formers_unchoose(run);
+    return how == CHOSEN;
 }
 
 /* What its absence cost is taken back: nothing was lost. */
@@ -244,6 +382,7 @@ bool recover_take_back(struct sched *s, struct node *node, const struct claim *c
         return false;
     }
     excuse(s, job->run, claim->rank, node);
+    former_forget(job->run, node);
     run_give(s, job, claim->rank, node);
     member->hold->heard = claim->generation != job->generation ? claim->generation : 0;
     rank_set(job->run, claim->rank, RANK_ON_ASSIGN);

@@ -98,6 +98,7 @@ void model_destroy(struct model *m)
     for (size_t i = 0; i < m->jobs.n; i++) {
         free(m->jobs.at[i].spec);
         free(m->jobs.at[i].ranks);
+        free(m->jobs.at[i].formers);
     }
     free(m->names.at);
     free(m->slots);
@@ -175,13 +176,14 @@ static void job_reload(struct model *m, struct m_job *job)
         snprintf(job->cancel_reason, sizeof(job->cancel_reason), "%s", row->cancel_text);
     }
     job->missing_since = SIM_NEVER;
-    job->furthest = 0;
+    job->furthest = job->told = 0;
+    job->went_on = false;
     job->round_due = job->stands = row->state == JOB_RECOVERING && !job->cancelled;
     job->kept[0] = '\0';
     job->cancel_due = false; /* what was due in an event that nobody heard of */
     job->kept_step = job->late_saver = 0;
     job->n_stumbled = 0;
-    job->not_before = job->stood_at = 0;
+    job->not_before = job->stood_at = job->again_at = 0;
     job->wants_until = m->mono + m->lease_ms;
     job->wants_until_stretch = m->stretch;
     job->met_unfit = false;
@@ -231,17 +233,18 @@ static void job_reload(struct model *m, struct m_job *job)
         if (!is_same) { /* the rank had gone on to another process, which nobody heard of */
             snprintf(r->owner, sizeof(r->owner), "%s", member->principal);
         }
-        r->missing = true;
+        r->missing = r->unknown = true;
         job->missing_since = m->mono;
         job->missing_stretch = m->stretch;
         job->missing_ms = m->lease_ms + (int64_t)m->n_expected * MS_ADOPT_NODE_MS;
         job->missing_again = false;
-        r->ready = r->started = job->state == JOB_RUNNING;
+        r->ready = r->started = r->has_state = job->state == JOB_RUNNING;
         if (has_gone_to(m, row, r->node)) {
-            r->missing = r->ready = r->started = false;
+            r->missing = r->ready = r->started = r->has_state = r->unknown = false;
             r->vacant = true;
         }
     }
+    m_formers_reload(m, job, row);
     job->missing_since = SIM_NEVER;
     for (uint32_t rank = 0; rank < job->workers; rank++) {
         job->missing_since = job->ranks[rank].missing ? m->mono : job->missing_since;
@@ -427,8 +430,21 @@ void model_ticks(struct model *m)
     m->event_reads = 0;
 }
 
+/* There is space again since the last event: who may have waited for it has all the time. */
+static void renew_times(struct model *m)
+{
+    for (size_t i = 0; m->refusing && !m->w->disk.full && i < m->jobs.n; i++) {
+        struct m_job *job = &m->jobs.at[i];
+        if (job->round_due) {
+            job->placed_at = m->mono;
+            job->placed_stretch = m->stretch;
+        }
+    }
+}
+
 void model_hears(struct model *m, const struct sched_event *event, int64_t mono)
 {
+    renew_times(m);
     m->mono = mono > m->mono ? mono : m->mono;
     m->refusing = m->w->disk.full; /* it may have been freed since */
     m->missed_events = m->missed_events || m->refusing;
@@ -616,6 +632,9 @@ static void judge_effect(struct model *m, const struct sched_effect *effect)
     case SCHED_DO_LOG:
         m_node_gone(m, effect->text);
         m_rank_lost(m, effect->text);
+        m_rank_yields(m, effect->text);
+        m_rank_back(m, effect->text);
+        m_state_let_go(m, effect->text);
         break;
     case SCHED_DO_PUT_EVENT:
         m_event_put(m, effect->event);

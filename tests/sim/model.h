@@ -22,6 +22,7 @@ struct m_node {
     char id[MS_NAME_MAX + 1];
     char owner[MS_PRINCIPAL_MAX + 1]; /* who registered it */
     char host_name[MS_HOST_MAX + 1], host_id[MS_HOST_MAX + 1];
+    bool cut_off; /* as a round begins: its machine was not reached by that of a rank */
     char data_address[MS_ADDR_MAX + 1], data_unix[MS_ADDR_MAX + 1];
     char isa[MS_NAME_MAX + 1], cert_name[MS_NAME_MAX + 1];
     uint32_t host; /* name of its key */
@@ -103,23 +104,24 @@ struct m_rank {
     bool has_plan;     /* its process was ready once */
     uint64_t ready_in; /* ... in this generation, the last time */
     bool has_state;    /* ... and trained, in this job */
+    bool unknown;      /* after a restart: until it is back */
     uint32_t unready; /* processes that ended before they were ready for it; since the last start */
+    uint32_t missed;  /* of them: others did not reach it, and another idle node was left */
     uint64_t
         settled; /* generation in which it is to stop, for it knows no newer one; 0: the job's */
     bool said_ready;
     uint64_t ready_step; /* as it said with that */
     uint8_t ready_digest[MS_STATE_DIGEST_LEN];
     bool away; /* vacant, and perhaps its process comes back: that loss is none of these yet */
-    bool away_unready;           /* ... and it was none of the ready ones */
-    uint32_t losses, losses_now; /* without a step; since the job last started */
-    bool lost_in_round;          /* it did not start since */
-    uint64_t lost_at;            /* step of the job */
-    uint32_t wall_losses;        /* at the furthest step at which it was ever lost ... */
-    uint64_t wall;               /* ... this one */
-    uint64_t evicted;            /* a process that others did not reach ... */
-    uint32_t evicted_by;         /* ... this rank, the last that said so, + 1 */
-    char host[MS_HOST_MAX + 1];  /* name of its node's */
-    bool stored;                 /* in this event ... */
+    bool away_unready;             /* ... and it was none of the ready ones */
+    uint32_t losses, losses_now;   /* without a step; since the job last started */
+    bool lost_in_round;            /* it did not start since */
+    uint64_t lost_at;              /* step of the job */
+    uint32_t wall_losses;          /* at the furthest step at which it was ever lost ... */
+    uint64_t wall;                 /* ... this one */
+    char host[MS_HOST_MAX + 1];    /* name of its node's */
+    char machine[MS_HOST_MAX + 1]; /* id of that; "": not known since a restart */
+    bool stored;                   /* in this event ... */
     char stored_node[MS_NAME_MAX + 1];
     uint64_t stored_incarnation;
     bool has_said;  /* RankDone, which counts for nothing while a round is due */
@@ -133,6 +135,22 @@ struct m_rank {
     uint64_t steps;
     uint64_t step; /* as it last said */
     uint32_t pid;  /* of the process that has it, or had it last */
+};
+
+struct m_pair { /* two processes that do not reach each other; the same: it speaks of itself */
+    uint64_t a, b, step;
+    char machine_a[MS_HOST_MAX + 1], machine_b[MS_HOST_MAX + 1];
+    uint32_t n;
+    bool is_new; /* since the job last started */
+    bool firm;   /* both trained */
+};
+
+struct m_former { /* a process whose rank another one has, and that may hold the state */
+    uint32_t rank;
+    char node[MS_NAME_MAX + 1], owner[MS_PRINCIPAL_MAX + 1];
+    uint64_t incarnation, step;
+    bool here, said, was_ready, has_state;
+    bool awaited; /* a restart knows of it */
 };
 
 struct m_said { /* a RankPlan, and what it is */
@@ -182,22 +200,37 @@ struct m_job {
     bool never_was;   /* its commit failed */
     bool dropped, members_dropped, ended_now, changed;
     uint64_t furthest;            /* step that anybody told of, since the start */
+    uint64_t told;                /* rank 0 will not make this step again, nor those before it */
     uint32_t rounds;              /* since it was placed */
+    uint64_t ran_in, ran_before;  /* generations in which it last started */
     bool round_due;               /* its ranks stand still until the next generation */
+    int64_t linked_at;            /* mono: when a link of it was judged last, and a rank moved */
+    bool went_on;                 /* a step was told since it started, or the scheduler did */
     bool stands, met_unfit;       /* until they train; since then one could not serve */
     uint64_t unfit[MS_UNFIT_MAX]; /* processes that could not, for a while ... */
     uint32_t n_unfit;             /* ... the last of so many */
     int64_t unfit_at;             /* mono, of the first of them */
     char stumbled[MS_UNFIT_MAX][MS_NAME_MAX + 1]; /* nodes that are asked last, likewise */
     uint32_t n_stumbled;
-    int64_t not_before, not_before_stretch;   /* mono: no round until then ... */
-    int64_t stood_at;                         /* ... as was settled at that time */
+    int64_t not_before, not_before_stretch; /* mono: no round until then ... */
+    int64_t stood_at;                       /* ... as was settled at that time */
+    bool has_pause;                         /* this round begins before that */
+    int64_t again_at, again_stretch;        /* mono: no round at all until then; 0: may be */
+    struct m_pair pairs[MS_LINKS_MAX];
+    uint32_t n_pairs;
+    struct m_former *formers; /* workers and MS_FORMERS_MORE of them */
+    uint32_t n_formers;
+    int64_t formers_until, formers_stretch;   /* mono: so long a restart waits for them */
+    int64_t not_back, not_back_stretch;       /* mono: who gave way is asked before them */
     int64_t wants_until, wants_until_stretch; /* mono: idle nodes are kept for its ranks */
-    char kept[MS_TEXT_MAX + 1];           /* what a rank that stopped says it saved; "": nothing */
-    uint64_t kept_step;                   /* ... of that step */
-    uint32_t saver;                       /* ... which one: its weights are the job's */
-    uint32_t late_saver;                  /* a rank that is over was asked to; 0: none */
-    bool lost_silent;                     /* in this event, at the end of the grace */
+    int64_t spare_at,
+        spare_stretch;          /* mono: who keeps its state lets go of it, where it lacks nodes */
+    int64_t let_go_at;          /* ... the last of them did */
+    char kept[MS_TEXT_MAX + 1]; /* what a rank that stopped says it saved; "": nothing */
+    uint64_t kept_step;         /* ... of that step */
+    uint32_t saver;             /* ... which one: its weights are the job's */
+    uint32_t late_saver;        /* a rank that is over was asked to; 0: none */
+    bool lost_silent;           /* in this event, at the end of the grace */
     bool round_now, round_told, end_told; /* in this event: it begins, and events say so */
     uint32_t lost_told;                   /* rank + 1 that an event names */
     uint32_t assigned_now, n_ranks, tries, leaves;
@@ -279,6 +312,7 @@ struct model {
      * lease of doubt, which began and begins anew at the latest: */
     uint32_t believed_low, believed, counted_low, counted;
     int64_t doubt_began, doubt_renewed; /* SIM_NEVER */
+    uint32_t doubt_most; /* nodes that were usable at any moment of it, at the most */
     M_ARRAY(struct m_name) names;
     uint32_t *slots; /* of names */
     size_t n_slots;
@@ -346,6 +380,8 @@ bool m_is_silent(const struct model *m, const struct m_node *node); /* for surel
 void m_judge_leases(struct model *m);
 bool m_is_idle(const struct m_node *node);
 bool m_is_bound(struct model *m, const struct m_node *node);
+/* It has one, or keeps what it holds for who has it, as far as the scheduler knows. */
+bool m_has_rank_of(const struct model *m, const struct m_node *node, uint64_t job);
 /* A job could be placed on it, now or when it is idle. One that was told to let go of a rank may be
  * late with it: not among the least. */
 bool m_is_usable(const struct model *m, const struct m_node *node, bool at_most);
@@ -414,13 +450,26 @@ bool m_has_vacant(const struct m_job *job);
 /* Perhaps: a timer may be late. */
 bool m_recovery_wants_nodes(const struct model *m, bool perhaps);
 void m_saw_step(struct m_job *job, uint64_t step);
-enum m_fault { M_LOST, M_LEFT, M_MISSING, M_LEAVING, M_GAVE_UP, M_UNFIT, M_UNREADY, M_COMPLAINT };
+enum m_fault {
+    M_LOST,
+    M_LEFT,
+    M_MISSING,
+    M_LEAVING,
+    M_GAVE_UP,
+    M_UNFIT,
+    M_UNREADY,
+    M_COMPLAINT,
+    M_WORN, /* ... of itself, or a newcomer, as often as it may: others hold the state */
+    M_BESIDE
+};
 /* One loss more of this kind ends the job. */
 bool m_is_spent(const struct model *m, const struct m_job *job, const struct m_rank *r,
                 enum m_fault fault);
 bool m_is_newcomer(const struct m_job *job, const struct m_rank *r);
-/* The rank that is lost by the complaint. */
-uint32_t m_blames(const struct model *m, const struct m_job *job);
+/* It may be lost by the complaint. */
+bool m_may_be_blamed(const struct m_job *job, uint32_t rank);
+/* Nobody has it any more. is_here: its process has to let go of it. */
+void m_vacate(struct model *m, struct m_job *job, struct m_rank *r, bool is_here);
 void m_stands_still(struct model *m, struct m_job *job);
 void m_rank_lost(struct model *m, const char *log); /* if it says so */
 void m_story(struct model *m, const struct sched_event_row *row);
@@ -433,6 +482,46 @@ void m_judge_round(struct model *m, struct m_job *job, const Ms__Assign *msg);
 bool m_states_differ(const struct m_job *job);
 void m_goes_on(struct model *m, struct m_job *job);
 void m_judge_recovery_after(struct model *m);
+
+/* model_formers.c */
+bool m_holds(const struct m_job *job, uint32_t rank); /* the state; it was ready once at least */
+bool m_is_last_copy(const struct m_job *job, uint32_t rank);
+bool m_is_unreached(const struct m_job *job, uint64_t process);
+const char *m_machine(const struct m_node *node);
+bool m_is_cut_off(const struct m_job *job, const char *machine);
+/* Its host is cut off from one that keeps the state: it moves beside the one that was blamed. */
+bool m_moves_along(const struct model *m, const struct m_job *job, uint32_t rank, const char *log);
+/* The complaint is judged: the rank moves, or all try again. */
+/* Where people start processes: it is to go, as often as it tried, and its job goes on. */
+bool m_is_worn_out(const struct model *m, const struct m_job *job, uint32_t rank, const char *log);
+void m_judge_link(struct model *m, struct m_job *job, uint32_t rank, bool moves);
+void m_pairs_made_good(struct m_job *job);
+void m_pairs_start(struct m_job *job);
+struct m_former *m_former_of(const struct model *m,
+                             const struct m_node *node); /* NULL: it is none */
+void m_former_forget(struct m_job *job, uint64_t incarnation);
+void m_former_gone(struct model *m, const struct m_node *node);
+/* True: it keeps what it holds, and hears nothing. */
+bool m_former_leaves(struct model *m, struct m_job *job, uint32_t rank, bool is_here);
+bool m_is_missed(const struct m_job *job, const struct m_former *former); /* nobody else has it */
+/* perhaps: they may be, for timers are late. */
+bool m_formers_are_awaited(const struct model *m, const struct m_job *job, bool perhaps);
+void m_formers_note(struct model *m, const struct m_node *asked);
+struct m_former *m_claim_is_former(struct model *m, const struct m_conn *conn, bool was_kept);
+void m_former_comes(struct model *m, const struct m_conn *conn, struct m_former *former);
+void m_formers_stop(struct model *m, struct m_job *job, const struct m_stop *stop);
+void m_former_said(struct model *m, struct m_former *former, const Ms__RankDone *msg);
+void m_rank_yields(struct model *m, const char *log); /* if it says so */
+void m_state_let_go(struct model *m, const char *log);
+void m_may_spare_after(const struct model *m, struct m_job *job); /* a loss, or one that did */
+/* A node keeps the state of a job that lacks one, and others hold that, too. */
+bool m_is_worn(const struct model *m, const struct m_job *job, const struct m_former *former);
+bool m_keeps_what_it_lacks(const struct model *m, const struct m_job *job);
+void m_formers_step_in(struct model *m, struct m_job *job);
+void m_rank_back(struct model *m, const char *log); /* if it says so */
+void m_former_takes(struct m_rank *r, const struct m_former *former, const struct m_node *node);
+void m_formers_reload(struct model *m, struct m_job *job, const struct sched_job_row *row);
+void m_judge_formers(struct model *m, const struct m_job *job, const struct sched_job_row *row);
 
 /* model_results.c */
 void m_on_beat(struct model *m, struct m_conn *conn, const Ms__Heartbeat *msg);

@@ -182,11 +182,13 @@ static void judge_stall(struct model *m, const struct sched_event_row *row)
     const struct stall stall = stall_of(m, row->job);
     const int64_t want = stall.first != NULL ? row->at_ms - stall.first->at_ms : 0;
     const int64_t lag = m->w->clock_stuck_until - m->w->clock_stuck_at; /* it slept, or 0 */
+    /* only who was away was lost to the scheduler before */
+    const int64_t least = stall.was_lost && job != NULL && job->went_on ? 0 : want - lag;
     /* ranks that know of another generation stand still without a loss: it may be longer */
     const int64_t most = stall.was_lost ? want : m->mono;
     const bool is_right = m->w->wall_jumps
                               ? told >= 0 && told <= MS_STALL_MAX_MS
-                              : told >= want - lag && told <= most && !(is_least && stall.was_lost);
+                              : told >= least && told <= most && !(is_least && stall.was_lost);
     if (!is_right && stall.is_whole && !m->missed_events) {
         sim_fail(m->w, "model: job %llu was lost %lld ms ago, and it is told '%s'", (ull)row->job,
                  (long long)want, row->text);
@@ -222,9 +224,29 @@ static void judge_facts(struct model *m, const struct sched_event_row *row)
     }
 }
 
+/* ... and what clients are shown: the steps of one that succeeded, else the last that was told. */
+static void judge_end_facts(struct model *m, const struct sched_event_row *row)
+{
+    const bool is_success = strcmp(row->kind, "job.succeeded") == 0;
+    const struct m_job *job = is_success || strcmp(row->kind, "job.failed") == 0 ||
+                                      strcmp(row->kind, "job.cancelled") == 0
+                                  ? m_job_find(m, row->job)
+                                  : NULL;
+    if (job == NULL) {
+        return;
+    }
+    const ull want = is_success ? job->ranks[0].steps : job->has_progress ? job->progress.step : 0;
+    const char *told = strstr(row->facts, ",\"steps\":");
+    if (told == NULL || strtoull(told + strlen(",\"steps\":"), NULL, 10) != want) {
+        sim_fail(m->w, "model: job %llu has made %llu steps, and facts of %s are %s", (ull)row->job,
+                 want, row->kind, row->facts);
+    }
+}
+
 void m_event_put(struct model *m, const struct sched_event_row *row)
 {
     judge_facts(m, row);
+    judge_end_facts(m, row);
     if (strcmp(row->kind, "job.recovered") == 0) {
         judge_stall(m, row);
     }

@@ -17,7 +17,7 @@ bool m_is_idle(const struct m_node *node)
 static bool is_letting_go(const struct model *m, const struct m_node *node)
 {
     const struct m_job *job = m_job_find((struct model *)m, node->hold.job);
-    return node->hold.job != 0 &&
+    return node->hold.job != 0 && m_former_of(m, node) == NULL &&
            (job == NULL || !m_is_placed(job) ||
             (job->generation != node->hold.generation && !job->recovery) ||
             node->hold.rank >= job->n_ranks || job->ranks[node->hold.rank].vacant ||
@@ -30,6 +30,11 @@ bool m_is_bound(struct model *m, const struct m_node *node)
 {
     const struct m_job *job = m_job_find(m, node->hold.job);
     return node->hold.job != 0 && job != NULL && job->recovery && !is_letting_go(m, node);
+}
+
+bool m_has_rank_of(const struct model *m, const struct m_node *node, uint64_t job)
+{
+    return node->hold.job == job && !is_letting_go(m, node);
 }
 
 bool m_is_usable(const struct model *m, const struct m_node *node, bool at_most)
@@ -157,6 +162,7 @@ void m_node_lost(struct model *m, struct m_node *node)
         return;
     }
     ranks_lost(m, node->id, 0);
+    m_former_gone(m, node);
     node->leaving = false;
     node->conn = 0;
     node->hold = (struct m_hold){0};
@@ -200,6 +206,8 @@ static void came_back(struct model *m, const struct m_conn *conn, struct m_rank 
         r->ready = r->started = false;
     }
     r->has_state = r->has_state || conn->claim_runs || conn->claim_step > 0;
+    r->unknown = false;
+    snprintf(r->machine, sizeof(r->machine), "%s", m_machine(m_node_find(m, r->node)));
     r->missing = r->refused = false;
     r->has_plan = r->has_plan && conn->claim.generation >= r->ready_in; /* else it begins anew */
     if (job->late_saver == conn->claim.rank) { /* what it was asked may be lost: once more */
@@ -207,7 +215,12 @@ static void came_back(struct model *m, const struct m_conn *conn, struct m_rank 
     }
     r->came_now = (!is_older || m_stops_at_step(job)) && job->state != JOB_RUNNING;
     m_saw_step(job, conn->claim_step);
-    r->step = conn->claim_step;
+    if (conn->claim_step > r->step || !(r->has_plan || r->has_state)) {
+        r->step = conn->claim_step;
+    }
+    if (r == job->ranks && !job->has_progress && job->told < r->step) {
+        job->told = r->step; /* nothing of before is news to come */
+    }
     r->pid = conn->asked.pid;
     bool missing = false;
     for (uint32_t rank = 0; rank < job->workers; rank++) {
@@ -441,6 +454,10 @@ void m_judge_registered(struct model *m, struct m_conn *conn, const Ms__Register
         m->came_most_at = m->n_came > 0 && m->came_most_at > m->mono ? m->came_most_at : m->mono;
     }
     const bool lets_go = is_told_to_let_go(m, node, conn);
+    const bool was_kept = node->conn != 0 && node->incarnation == conn->asked.incarnation &&
+                          m_former_of(m, node) != NULL;
+    m_former_gone(m, node);
+    m_formers_note(m, &conn->asked);
     *node = conn->asked;
     m_node_back(m, node->id);
     node->came = true;
@@ -458,7 +475,8 @@ void m_judge_registered(struct model *m, struct m_conn *conn, const Ms__Register
     node->hold = conn->claim;
     struct m_rank *ours = conn->claim.job != 0 ? claim_is_ours(m, conn) : NULL;
     ours = ours == NULL && conn->claim.job != 0 ? m_claim_is_older(m, conn) : ours;
-    struct m_rank *given_up = ours == NULL && !lets_go ? m_claim_is_vacant(m, conn) : NULL;
+    struct m_rank *given_up =
+        ours == NULL && !lets_go && !was_kept ? m_claim_is_vacant(m, conn) : NULL;
     old_ranks_lost(m, conn, ours);
     if (conn->claim.generation > m->generation + MS_GENERATION_STEP_MAX ||
         (m->w->mode != SCHED_DYNAMIC &&
@@ -475,10 +493,14 @@ void m_judge_registered(struct model *m, struct m_conn *conn, const Ms__Register
     } else if (given_up != NULL) {
         m_was_away(m, given_up, node);
         given_up->vacant = false;
+        m_former_forget(m_job_find(m, conn->claim.job), conn->asked.incarnation);
         given_up->has_state = conn->claim_runs || conn->claim_step > 0;
         given_up->pid = conn->asked.pid;
         memcpy(given_up->host, conn->asked.host_name, sizeof(given_up->host));
+        snprintf(given_up->machine, sizeof(given_up->machine), "%s", m_machine(&conn->asked));
         m_stands_still(m, m_job_find(m, conn->claim.job));
+    } else if (conn->claim.job != 0 && !lets_go && m_claim_is_former(m, conn, was_kept) != NULL) {
+        m_former_comes(m, conn, m_claim_is_former(m, conn, was_kept));
     } else if (conn->claim.job != 0) {
         claim_is_not_ours(m, conn);
     }

@@ -189,10 +189,16 @@ void m_judge_row(struct model *m, const struct sched_job_row *row)
     if (m_is_placed(job) && row->state != JOB_QUEUED) {
         m_judge_evals(m, job, row);
     }
+    if (m_is_placed(job) && row->state == JOB_RECOVERING) {
+        m_judge_formers(m, job, row);
+    }
     if (row->state == JOB_RUNNING && job->state != JOB_RUNNING && job->recovery) {
         m_goes_on(m, job);
     }
     if (row->state == JOB_RUNNING && job->state != JOB_RUNNING) {
+        job->told = job->ranks[0].ready_step;
+        job->ran_before = job->ran_in;
+        job->ran_in = row->generation;
         job->tries = job->leaves = job->met_least = job->met_most = 0;
         m_hosts_work(m, job);
         const bool is_judged = m_stops_at_step(job) && m_blame_is_due(m, job); /* and is nothing */
@@ -281,13 +287,16 @@ static void count_nodes(struct model *m)
     m->doubt_renewed = fewer ? m->mono : m->doubt_renewed; /* a new one began */
     m->counted_low = least;
     m->counted = most;
+    m->doubt_most = doubt && m->doubt_most > most ? m->doubt_most : most;
     if (doubt && m->mono >= m->doubt_began + m->lease_least_ms) {
         m->believed_low = least;
     }
     /* one doubt may follow the other: of who is first then, and of those behind him */
     if (doubt && m->event->kind == SCHED_EV_TIME &&
         m->mono >= m->doubt_renewed + 3 * m->lease_most_ms) {
-        m->believed = most;
+        m->believed = m->doubt_most; /* it may have been over when there were as many */
+        m->doubt_most = most;
+        m->doubt_renewed = m->mono;
     }
     m->believed_low = least > m->believed_low ? least : m->believed_low;
     m->believed = most > m->believed ? most : m->believed;
@@ -548,20 +557,25 @@ static void judge_first_assign(struct model *m, struct m_job *job, const Ms__Ass
         judge_hosts(m, job, msg);
     }
     job->round_due = job->stands = job->met_unfit = false;
-    job->n_unfit = job->n_stumbled = 0;
+    job->n_unfit = job->n_stumbled = job->n_formers = job->n_pairs = 0;
+    job->not_back = job->again_at = 0;
     job->not_before = job->stood_at = job->wants_until = 0;
     job->rounds = 0;
-    job->furthest = 0;
+    job->furthest = job->told = 0;
     job->n_ranks = job->workers;
     job->members_dropped = false;
     free(job->ranks);
+    free(job->formers);
     job->ranks = calloc(job->workers, sizeof(*job->ranks));
+    job->formers = calloc(job->workers + MS_FORMERS_MORE, sizeof(*job->formers));
     job->blame_at = SIM_NEVER;
     for (uint32_t rank = 0; rank < job->workers; rank++) {
         judge_member(m, job, msg->members[rank], rank);
         snprintf(job->ranks[rank].node, sizeof(job->ranks[rank].node), "%s",
                  msg->members[rank]->node_id);
         job->ranks[rank].incarnation = msg->members[rank]->incarnation;
+        snprintf(job->ranks[rank].machine, sizeof(job->ranks[rank].machine), "%s",
+                 m_machine(m_node_find(m, msg->members[rank]->node_id)));
         struct m_node *node = m_node_find(m, msg->members[rank]->node_id);
         if (node != NULL) {
             memcpy(job->ranks[rank].owner, node->owner, sizeof(node->owner));

@@ -202,7 +202,8 @@ void m_judge_plans_after(struct model *m)
             bool alone = job->plan[0] != '\0' && here &&
                          ((said->from == M_AGAIN && said->conn == node->conn) || r->came_now);
             uint32_t want = (all && here && !r->has_plan) || alone;
-            const uint32_t most = want + (all && here && alone); /* of both generations */
+            const bool twice = said->from == M_CHOSEN && job->assigned_now > 0;
+            const uint32_t most = want + (all && here && (alone || twice)); /* of two generations */
             if (r->plan_told < want || r->plan_told > most) {
                 sim_fail(m->w, "model: rank %u of job %llu hears its plan %u times, not %u", rank,
                          (ull)job->id, r->plan_told, want);

@@ -127,6 +127,12 @@ void m_on_done(struct model *m, struct m_conn *conn, const Ms__RankDone *msg)
     if (node != NULL && msg->leaving) { /* its process, whatever rank it had */
         node->leaving = true;
     }
+    struct m_former *former = r == NULL && node != NULL ? m_former_of(m, node) : NULL;
+    if (former != NULL && node->hold.job == msg->job && node->hold.generation == msg->generation &&
+        node->hold.rank == msg->rank) {
+        m_former_said(m, former, msg);
+        return;
+    }
     if (r == NULL) {
         if (node != NULL && msg->job != 0 && node->hold.job == msg->job &&
             node->hold.generation == msg->generation && node->hold.rank == msg->rank &&
@@ -332,8 +338,9 @@ static void unready_seen(const struct model *m, struct m_job *job)
 
 static bool unready_is_late(const struct model *m, const struct m_job *job)
 {
-    int64_t ms = m->lease_most_ms / MS_HEARTBEATS_PER_LEASE + m->stretch - job->unready_stretch;
-    return ready_is_over(m, job, LATE_MS) && m->mono > job->unready_at + ms + LATE_MS;
+    const int64_t ms = m->lease_most_ms / MS_HEARTBEATS_PER_LEASE + LATE_MS;
+    return ready_is_over(m, job, ms) &&
+           m->mono > job->unready_at + m->stretch - job->unready_stretch + ms;
 }
 
 /* The first that prepares, and of those before all others one that has made no plan. */
@@ -343,7 +350,9 @@ static uint32_t who_is_late(const struct m_job *job)
     for (uint32_t rank = job->workers; rank > 0; rank--) {
         const struct m_rank *r = &job->ranks[rank - 1];
         const bool prepares = !r->ready && !r->done && !r->missing && !r->vacant && !r->started;
-        if (prepares && (late == job->workers || !r->has_plan || job->ranks[late].has_plan)) {
+        const bool begun = r->has_plan || r->has_state;
+        if (prepares && (late == job->workers || !begun || job->ranks[late].has_plan ||
+                         job->ranks[late].has_state)) {
             late = rank - 1;
         }
     }
@@ -390,7 +399,7 @@ static bool explains_recovering(const struct model *m, const struct m_job *job, 
             return is_it;
         }
     }
-    if (job->blame_at != SIM_NEVER && rank == m_blames(m, job) && blame_is_due(m, job, 0) &&
+    if (job->blame_at != SIM_NEVER && m_may_be_blamed(job, rank) && blame_is_due(m, job, 0) &&
         is_spent_by(m, job, r, M_COMPLAINT, reason)) {
         return is_second_hand(code);
     }
@@ -456,6 +465,16 @@ static void judge_tries(struct model *m, const struct m_job *job, const char *re
     }
 }
 
+/* Each cause once, whatever port its process had; and the last one leads to more. */
+static void judge_causes(struct model *m, const struct m_job *job, const char *reason)
+{
+    const char *causes = strstr(reason, "did not get beyond step ");
+    if (causes != NULL && (strstr(causes, " at 10.") != NULL || strstr(causes, "log") == NULL)) {
+        sim_fail(m->w, "model: job %llu names causes by their ports, or no log: %s", (ull)job->id,
+                 reason);
+    }
+}
+
 /* Why the plan itself ended it. */
 static bool plan_explains(struct model *m, const struct m_job *job, const struct sched_job_row *row)
 {
@@ -478,6 +497,7 @@ static bool plan_explains(struct model *m, const struct m_job *job, const struct
 static void judge_failed(struct model *m, const struct m_job *job, const struct sched_job_row *row)
 {
     judge_tries(m, job, row->reason);
+    judge_causes(m, job, row->reason);
     bool plans = differ(job, false) || m_plan_differs(m, job);
     const bool is_ready = (job->state == JOB_PLACING || job->state == JOB_RECOVERING) &&
                           count_ready(job) == job->workers;
@@ -782,6 +802,10 @@ void m_lost_in_grace(struct model *m, struct m_job *job)
 /* Those that are left, when it is known of all who they are. */
 static void stop_who_is_left(struct model *m, struct m_job *job)
 {
+    if (job->lost_silent && m_is_placed(job) && stops_at_step(job)) {
+        m_formers_step_in(m, job);
+        begin_grace(m, job);
+    }
     if (job->lost_silent && m_is_placed(job) && stops_at_step(job) && n_over(job) < job->workers) {
         m_stop_at_step(m, job, false);
     }
@@ -790,6 +814,7 @@ static void stop_who_is_left(struct model *m, struct m_job *job)
 /* Each in the generation that it knows. Where some are missing it is not known yet who saves. */
 void m_stop_at_step(struct model *m, struct m_job *job, bool over_too)
 {
+    m_formers_step_in(m, job);
     if (is_any_missing(job)) {
         return;
     }
@@ -865,6 +890,9 @@ static void judge_stops(struct model *m)
     for (size_t i = 0; i < m->heard.n; i++) {
         const struct m_stop *heard = &m->heard.at[i];
         size_t j = 0;
+        if (!heard->at_step) {
+            train_check_stop(m->w, heard->conn, heard->job, heard->generation);
+        }
         while (j < m->stops.n && !stop_fits(&m->stops.at[j], heard)) {
             j++;
         }
@@ -896,6 +924,7 @@ static void judge_stops(struct model *m)
  * done are free with it. */
 void m_ranks_stop(struct model *m, struct m_job *job, const struct m_stop *stop)
 {
+    m_formers_stop(m, job, stop);
     for (uint32_t rank = 0; m_is_placed(job) && rank < job->workers; rank++) {
         const struct m_rank *r = &job->ranks[rank];
         struct m_node *node = m_node_find(m, r->node);

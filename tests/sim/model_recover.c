@@ -91,6 +91,7 @@ void m_saw_step(struct m_job *job, uint64_t step)
 {
     const bool is_late = job->stands && step > job->furthest;
     job->furthest = step > job->furthest ? step : job->furthest;
+    m_pairs_made_good(job);
     if (is_late) {
         losses_made_good(job);
     }
@@ -112,8 +113,9 @@ bool m_is_newcomer(const struct m_job *job, const struct m_rank *r)
 static bool stumbles(const struct model *m, const struct m_job *job, const struct m_rank *r,
                      enum m_fault fault)
 {
-    return m_is_newcomer(job, r) && (fault == M_LOST || fault == M_GAVE_UP ||
-                                     (fault == M_UNFIT && m->w->mode != SCHED_STANDING));
+    return m_is_newcomer(job, r) &&
+           (fault == M_LOST || fault == M_GAVE_UP || fault == M_COMPLAINT ||
+            (fault == M_UNFIT && m->w->mode != SCHED_STANDING));
 }
 
 static bool counts(enum m_fault fault)
@@ -125,7 +127,7 @@ bool m_is_spent(const struct model *m, const struct m_job *job, const struct m_r
                 enum m_fault fault)
 {
     return stumbles(m, job, r, fault)
-               ? r->unready >= MS_STUMBLES_MAX
+               ? r->unready - r->missed >= MS_STUMBLES_MAX
                : counts(fault) && (in_vain(job, r) >= MS_RESTARTS_MAX ||
                                    (is_at_wall(job, r) && r->wall_losses >= MS_RESTARTS_MAX));
 }
@@ -165,6 +167,14 @@ static void take_pause(const struct model *m, struct m_job *job, int64_t ms)
     job->stood_at = m->mono;
 }
 
+static void wait_at_least(const struct model *m, struct m_job *job, int64_t ms)
+{
+    if (m->mono + ms > job->again_at) {
+        job->again_at = m->mono + ms;
+        job->again_stretch = m->stretch;
+    }
+}
+
 /* Others are asked first, and with pauses. */
 static void note_stumble(const struct model *m, struct m_job *job, const struct m_rank *r)
 {
@@ -184,47 +194,15 @@ static bool has_stumbled(const struct m_job *job, const struct m_node *node)
     return has;
 }
 
-/* Who has no state does not reach one that has. */
-static bool is_in_the_way(const struct model *m, const struct m_job *job)
+bool m_may_be_blamed(const struct m_job *job, uint32_t rank)
 {
-    return job->blamed_by != job->blamed && m_is_recoverable(m, job) &&
-           job->ranks[job->blamed].has_state && !job->ranks[job->blamed_by].has_state;
-}
-
-/* It was moved for the same rank's sake, and no step was made since. */
-static bool moved_in_vain(const struct model *m, const struct m_job *job)
-{
-    const struct m_rank *r = &job->ranks[job->blamed];
-    return job->blamed_by != job->blamed && m_is_recoverable(m, job) && r->evicted != 0 &&
-           r->evicted != r->incarnation && r->evicted_by == job->blamed_by + 1 &&
-           in_vain(job, r) > 0;
-}
-
-uint32_t m_blames(const struct model *m, const struct m_job *job)
-{
-    return is_in_the_way(m, job) || moved_in_vain(m, job) ? job->blamed_by : job->blamed;
-}
-
-/* Each of its two ends once. True: this one has to move. */
-static bool judge_link(const struct model *m, struct m_job *job)
-{
-    if (is_in_the_way(m, job)) {
-        return true;
-    }
-    const bool moves = moved_in_vain(m, job);
-    struct m_rank *r = &job->ranks[job->blamed];
-    if (job->blamed_by != job->blamed) {
-        r->evicted_by = job->blamed_by + 1;
-    }
-    r->evicted = moves ? 0 : r->evicted;
-    return moves;
+    return rank == job->blamed || rank == job->blamed_by;
 }
 
 /* ---- a rank is lost -----------------------------------------------------------------------------
  */
 
-/* Its process has no rank of it any more. */
-static void vacate(struct model *m, struct m_job *job, struct m_rank *r, bool is_here)
+void m_vacate(struct model *m, struct m_job *job, struct m_rank *r, bool is_here)
 {
     struct m_node *node = m_node_find(m, r->node);
     if (is_here && node != NULL && node->conn != 0 && node->incarnation == r->incarnation) {
@@ -239,7 +217,8 @@ static void vacate(struct model *m, struct m_job *job, struct m_rank *r, bool is
     }
     r->vacant = true;
     r->lost = r->missing = r->refused = r->ready = r->started = r->done = r->stopped = false;
-    r->has_plan = r->has_state = r->gives_up = r->leaves = r->complains = r->leaving = false;
+    r->has_plan = r->has_state = r->unknown = r->gives_up = r->leaves = r->complains = r->leaving =
+        false;
     r->settled = 0;
     r->has_said = false;
     r->code = MS_OK;
@@ -289,13 +268,15 @@ void m_stands_still(struct model *m, struct m_job *job)
     job->stands = true;
     job->wants_until = m->mono + m->lease_ms;
     job->wants_until_stretch = m->stretch;
+    m_may_spare_after(m, job);
     look_for_missing(job);
 }
 
 /* What befell it, as far as anybody can see; -1: nothing. */
 static int fault_of(const struct model *m, const struct m_job *job, uint32_t rank, const char *log)
 {
-    const bool is_told = strstr(log, ") reports: ") != NULL; /* by another rank */
+    const bool is_told = strstr(log, ") reports: ") != NULL || /* by another rank */
+                         strstr(log, "its host does not reach another one") != NULL;
     const bool is_late = strstr(log, " did not get ready within ") != NULL;
     const struct m_rank *r = &job->ranks[rank];
     const bool leaves = m->event->kind == SCHED_EV_MESSAGE && m->event->type == MS_MSG_LEAVE;
@@ -304,8 +285,12 @@ static int fault_of(const struct model *m, const struct m_job *job, uint32_t ran
     }
     if (is_told) {
         const bool is_blamed =
-            job->blame_at != SIM_NEVER && rank == m_blames(m, job) && m_blame_is_due(m, job);
-        return !is_blamed ? -1 : r->missing ? M_MISSING : M_COMPLAINT;
+            job->blame_at != SIM_NEVER && m_may_be_blamed(job, rank) && m_blame_is_due(m, job);
+        return m_moves_along(m, job, rank, log)   ? M_BESIDE
+               : !is_blamed                       ? -1
+               : r->missing                       ? M_MISSING
+               : m_is_worn_out(m, job, rank, log) ? M_WORN
+                                                  : M_COMPLAINT;
     }
     if (is_late && m_is_unready(m, job, rank) && !m_is_surely_lost(m, r)) {
         return M_UNREADY;
@@ -324,7 +309,7 @@ static int fault_of(const struct model *m, const struct m_job *job, uint32_t ran
 static void lost_while_stopping(struct model *m, struct m_job *job, struct m_rank *r,
                                 bool is_silent)
 {
-    vacate(m, job, r, is_silent);
+    m_vacate(m, job, r, is_silent);
     forget_complaints(job);
     if (job->state == JOB_RUNNING) {
         job->changed = true;
@@ -333,6 +318,9 @@ static void lost_while_stopping(struct model *m, struct m_job *job, struct m_ran
         job->placed_stretch = m->stretch;
     }
     look_for_missing(job);
+    if (!is_silent) {
+        m_formers_step_in(m, job);
+    }
     bool all_over = true;
     for (uint32_t rank = 0; rank < job->workers; rank++) {
         all_over = all_over && m_is_over(&job->ranks[rank]);
@@ -347,11 +335,50 @@ static void lost_while_stopping(struct model *m, struct m_job *job, struct m_ran
     }
 }
 
+static bool is_number(const char *id, unsigned long *ret)
+{
+    *ret = strtoul(id, NULL, 10);
+    return id[0] != '\0' && strspn(id, "0123456789") == strlen(id) &&
+           (id[0] != '0' || id[1] == '\0');
+}
+
+/* Where all ids are ranks a number takes its own. */
+static bool id_may(const struct model *m, const struct m_job *job, const char *id, uint32_t rank)
+{
+    unsigned long number = 0;
+    bool are_ranks = m->w->mode != SCHED_STANDING;
+    for (uint32_t i = 0; are_ranks && i < job->workers; i++) {
+        are_ranks = is_number(job->ranks[i].node, &number) && number == i;
+    }
+    return !are_ranks || !is_number(id, &number) || number == rank;
+}
+
+static bool may_take(const struct model *m, const struct m_job *job, uint32_t rank,
+                     const struct m_node *node)
+{
+    return m_is_idle(node) && m_knows_plans(node) && m_pause_of(m, node) != M_PAUSED &&
+           id_may(m, job, node->id, rank) && !was_unfit(m, job, node->incarnation);
+}
+
+/* An idle node that others reach, as far as anybody knows. */
+static bool has_untried(const struct model *m, const struct m_job *job, const struct m_rank *r)
+{
+    bool has = false;
+    for (size_t i = 0; !has && i < m->nodes.n; i++) {
+        const struct m_node *node = &m->nodes.at[i];
+        has = may_take(m, job, (uint32_t)(r - job->ranks), node) &&
+              !m_is_cut_off(job, m_machine(node)) && !m_is_unreached(job, node->incarnation) &&
+              !has_stumbled(job, node);
+    }
+    return has;
+}
+
 static void count_loss(struct model *m, struct m_job *job, struct m_rank *r, enum m_fault fault)
 {
     r->away = fault == M_LOST;
     r->away_unready = r->away && stumbles(m, job, r, fault);
     if (stumbles(m, job, r, fault)) {
+        r->missed += fault == M_COMPLAINT && has_untried(m, job, r);
         r->unready++;
         note_stumble(m, job, r);
     } else if (counts(fault) && !r->away) {
@@ -359,13 +386,12 @@ static void count_loss(struct model *m, struct m_job *job, struct m_rank *r, enu
     }
 }
 
-static bool is_last_copy(const struct m_job *job, uint32_t rank)
+/* Of a rank that is vacant: does its process keep what it holds? */
+static bool is_kept(struct model *m, struct m_job *job, uint32_t rank, enum m_fault fault)
 {
-    uint32_t copies = 0;
-    for (uint32_t i = 0; i < job->n_ranks; i++) {
-        copies += job->ranks[i].has_state;
-    }
-    return copies == 1 && job->ranks[rank].has_state;
+    const bool may = fault == M_LOST || fault == M_MISSING || fault == M_UNREADY ||
+                     fault == M_COMPLAINT || fault == M_BESIDE;
+    return may && m_former_leaves(m, job, rank, fault != M_LOST && fault != M_MISSING);
 }
 
 /* "job.rank_lost job=3 generation=7 rank=1 reason=..." */
@@ -387,7 +413,6 @@ void m_rank_lost(struct model *m, const char *log)
         return;
     }
     struct m_rank *r = &job->ranks[rank];
-    const bool is_told = strstr(log, ") reports: ") != NULL; /* by another rank */
     const int fault = fault_of(m, job, rank, log);
     if (fault < 0) {
         sim_fail(m->w, "model: rank %u of job %llu is given up without a cause", rank, id);
@@ -421,25 +446,38 @@ void m_rank_lost(struct model *m, const char *log)
     if (fault == M_LOST && node != NULL) {
         m_host_lost(m, node, r->incarnation);
     }
-    const bool moves = is_told && judge_link(m, job);
-    const bool is_kept =
-        fault == M_COMPLAINT && !moves && (in_vain(job, r) == 0 || is_last_copy(job, rank));
+    const bool stays = strstr(log, " then=again ") != NULL;
+    if (stays && fault != M_COMPLAINT) {
+        sim_fail(m->w, "model: rank %u of job %llu is lost, and is to try again", rank, id);
+    }
+    if (fault == M_COMPLAINT || fault == M_WORN) {
+        m_judge_link(m, job, rank, !stays);
+    }
     count_loss(m, job, r, (enum m_fault)fault);
-    r->is_final =
-        fault == M_UNFIT || fault == M_UNREADY || fault == M_GAVE_UP || fault == M_LEAVING;
-    if (fault == M_UNFIT || fault == M_UNREADY) {
+    if (fault == M_WORN) { /* the next process has tries of its own */
+        r->unready = r->missed = 0;
+    }
+    r->is_final = fault == M_UNFIT || fault == M_UNREADY || fault == M_GAVE_UP ||
+                  fault == M_LEAVING || fault == M_WORN;
+    if (fault == M_UNFIT || fault == M_UNREADY || fault == M_WORN) {
         note_unfit(m, job, r->incarnation);
     }
-    if (is_kept && is_last_copy(job, rank)) {
-        static const int64_t pauses_ms[] = {500, 2000, 5000};
-        take_pause(m, job, pauses_ms[in_vain(job, r) - 1]);
+    if (job->workers >= MS_GATHER_RANKS) {
+        wait_at_least(m, job, job->workers / 16);
     }
-    if (!is_kept) {
-        if (fault == M_COMPLAINT && !r->has_state) {
+    const bool tries_on =
+        m->w->mode == SCHED_DYNAMIC && (job->blamed == job->blamed_by || !m_holds(job, rank));
+    if (stays && (m_is_last_copy(job, rank) || tries_on)) {
+        static const int64_t pauses_ms[] = {500, 2000, 5000};
+        const uint32_t n = in_vain(job, r) > 0 ? in_vain(job, r) : r->unready;
+        wait_at_least(m, job, pauses_ms[n == 0 ? 0 : n < 3 ? n - 1 : 2]);
+    }
+    if (!stays) {
+        if (fault == M_COMPLAINT && !m_holds(job, rank)) {
             note_stumble(m, job, r);
         }
-        r->evicted = fault == M_COMPLAINT ? r->incarnation : r->evicted;
-        vacate(m, job, r, fault != M_MISSING && !r->lost);
+        const bool keeps = is_kept(m, job, rank, (enum m_fault)fault);
+        m_vacate(m, job, r, fault != M_MISSING && !r->lost && !keeps);
     }
     m_stands_still(m, job);
     if (fault == M_UNREADY) { /* its successor has all the time */
@@ -533,8 +571,8 @@ void m_begin_round(struct model *m, struct m_job *job, const struct sched_job_ro
 {
     job->rounds++;
     if (!job->recovery || row->state != job->state || !job->round_due ||
-        row->generation <= m->generation || m->draining || m->refusing ||
-        m->mono < job->not_before) {
+        row->generation <= m->generation || m->draining || m->w->disk.spent ||
+        m_formers_are_awaited(m, job, false) || m->mono < job->again_at) {
         sim_fail(m->w, "model: job %llu, %s in generation %llu, is assigned anew in %llu",
                  (ull)job->id, sched_job_state_name(job->state), (ull)job->generation,
                  (ull)row->generation);
@@ -556,6 +594,11 @@ void m_begin_round(struct model *m, struct m_job *job, const struct sched_job_ro
     }
     m->placing = job->id;
     m->generation = row->generation;
+    job->has_pause = m->mono < job->not_before;
+    for (size_t i = 0; i < m->nodes.n; i++) {
+        m->nodes.at[i].cut_off = m_is_cut_off(job, m_machine(&m->nodes.at[i]));
+    }
+    job->again_at = 0;
     job->round_now = true;
     job->round_due = false;
     if (!job->met_unfit) {
@@ -577,31 +620,6 @@ void m_member_stored(struct model *m, const struct sched_member_row *row)
     r->stored_incarnation = row->incarnation;
 }
 
-static bool is_number(const char *id, unsigned long *ret)
-{
-    *ret = strtoul(id, NULL, 10);
-    return id[0] != '\0' && strspn(id, "0123456789") == strlen(id) &&
-           (id[0] != '0' || id[1] == '\0');
-}
-
-/* Where all ids are ranks a number takes its own. */
-static bool id_may(const struct model *m, const struct m_job *job, const char *id, uint32_t rank)
-{
-    unsigned long number = 0;
-    bool are_ranks = m->w->mode != SCHED_STANDING;
-    for (uint32_t i = 0; are_ranks && i < job->workers; i++) {
-        are_ranks = is_number(job->ranks[i].node, &number) && number == i;
-    }
-    return !are_ranks || !is_number(id, &number) || number == rank;
-}
-
-static bool may_take(const struct model *m, const struct m_job *job, uint32_t rank,
-                     const struct m_node *node)
-{
-    return m_is_idle(node) && m_knows_plans(node) && m_pause_of(m, node) != M_PAUSED &&
-           id_may(m, job, node->id, rank) && !was_unfit(m, job, node->incarnation);
-}
-
 /* It could have taken the rank, and takes none. */
 static bool is_passed_over(const struct model *m, const struct m_job *job, uint32_t rank,
                            const struct m_node *node, const Ms__Assign *msg)
@@ -615,6 +633,17 @@ static bool is_passed_over(const struct model *m, const struct m_job *job, uint3
     return is_free;
 }
 
+static bool is_unreached(const struct m_job *job, const struct m_node *node)
+{
+    return node->cut_off || m_is_unreached(job, node->incarnation);
+}
+
+static bool is_near_to(const struct m_rank *r, const struct m_node *node)
+{
+    return r->machine[0] != '\0' ? strcmp(m_machine(node), r->machine) == 0
+                                 : strcmp(node->host_name, r->host) == 0;
+}
+
 /* The node that had it, in another process or not, comes before all others. */
 static void judge_choice(struct model *m, const struct m_job *job, uint32_t rank,
                          const Ms__Assign *msg)
@@ -622,11 +651,15 @@ static void judge_choice(struct model *m, const struct m_job *job, uint32_t rank
     const struct m_rank *r = &job->ranks[rank];
     const struct m_node *node = m_node_find(m, msg->members[rank]->node_id);
     const struct m_node *own = m_node_find(m, r->node);
+    if (job->has_pause && has_stumbled(job, node)) {
+        sim_fail(m->w, "model: rank %u of job %llu goes to node %s, which stumbled just now", rank,
+                 (ull)job->id, node->id);
+    }
     if (!may_take(m, job, rank, node)) {
         sim_fail(m->w, "model: rank %u of job %llu goes to node %s, which may not take it", rank,
                  (ull)job->id, node->id);
     }
-    if (own != NULL && own != node && own->incarnation != r->evicted &&
+    if (own != NULL && own != node && !is_unreached(job, own) &&
         is_passed_over(m, job, rank, own, msg)) {
         sim_fail(m->w, "model: rank %u of job %llu goes to node %s, and its own node %s is idle",
                  rank, (ull)job->id, node->id, own->id);
@@ -640,14 +673,14 @@ static void judge_aside(struct model *m, const struct m_job *job, uint32_t rank,
 {
     const struct m_rank *r = &job->ranks[rank];
     const struct m_node *node = m_node_find(m, msg->members[rank]->node_id);
-    const bool is_last = m_is_aside(m, node, true) || has_stumbled(job, node) ||
-                         (node->incarnation == r->evicted && node->incarnation != 0);
-    const bool is_near =
-        r->evicted != 0 && strcmp(node->id, r->node) != 0 && strcmp(node->host_name, r->host) == 0;
+    const bool is_last =
+        m_is_aside(m, node, true) || has_stumbled(job, node) || is_unreached(job, node);
+    const bool is_near = m_is_unreached(job, r->incarnation) && strcmp(node->id, r->node) != 0 &&
+                         is_near_to(r, node);
     for (size_t i = 0; (is_last || is_near) && i < m->nodes.n; i++) {
         const struct m_node *other = &m->nodes.at[i];
-        if (is_passed_over(m, job, rank, other, msg) && other->incarnation != r->evicted &&
-            (is_last || strcmp(other->host_name, r->host) != 0)) {
+        if (is_passed_over(m, job, rank, other, msg) && !is_unreached(job, other) &&
+            (is_last || !is_near_to(r, other))) {
             sim_fail(m->w,
                      "model: rank %u of job %llu goes to node %s, which (or whose host) others did "
                      "not reach, or whose host is set aside, and node %s is idle",
@@ -656,10 +689,29 @@ static void judge_aside(struct model *m, const struct m_job *job, uint32_t rank,
     }
 }
 
+/* It lost the rank, and has kept what it holds: asked first where others reach it, or nobody has
+ * that, else last. */
+static void judge_former(struct model *m, const struct m_job *job, uint32_t rank,
+                         const struct m_former *former, const Ms__Assign *msg)
+{
+    const bool is_first =
+        m_is_missed(job, former) || !is_unreached(job, m_node_find(m, former->node));
+    for (size_t i = 0; !is_first && i < m->nodes.n; i++) {
+        const struct m_node *other = &m->nodes.at[i];
+        if (is_passed_over(m, job, rank, other, msg) && !is_unreached(job, other)) {
+            sim_fail(m->w,
+                     "model: rank %u of job %llu goes to node %s again, which others do not reach, "
+                     "and node %s is idle",
+                     rank, (ull)job->id, former->node, other->id);
+        }
+    }
+}
+
 static void take(struct model *m, struct m_job *job, uint32_t rank, struct m_node *node)
 {
     struct m_rank *r = &job->ranks[rank];
-    if (!m_is_idle(node)) {
+    const struct m_former *former = m_former_of(m, node);
+    if (former != NULL ? former->rank != rank : !m_is_idle(node)) {
         sim_fail(m->w, "model: node %s gets rank %u of job %llu, and another one", node->id, rank,
                  (ull)job->id);
     }
@@ -672,18 +724,46 @@ static void take(struct model *m, struct m_job *job, uint32_t rank, struct m_nod
         count(job, r);
     }
     r->away = r->away_unready = false;
+    if (former != NULL) {
+        const struct m_former copy = *former;
+        m_former_forget(job, node->incarnation);
+        m_former_takes(r, &copy, node);
+        r->has_said = false;
+        node->hold = (struct m_hold){job->id, job->generation, rank};
+        return;
+    }
     snprintf(r->node, sizeof(r->node), "%s", node->id);
     memcpy(r->owner, node->owner, sizeof(r->owner));
     memcpy(r->host, node->host_name, sizeof(r->host));
     r->incarnation = node->incarnation;
     r->pid = node->pid;
     r->vacant = false;
+    snprintf(r->machine, sizeof(r->machine), "%s", m_machine(node));
+    m_former_forget(job, node->incarnation);
     node->hold = (struct m_hold){job->id, job->generation, rank};
+}
+
+/* Those that had their ranks before, the first first: the others are chosen by whom they reach. */
+static void take_formers(struct model *m, struct m_job *job, const Ms__Assign *msg)
+{
+    for (uint32_t i = 0; i < job->n_formers;) {
+        const struct m_former former = job->formers[i++];
+        const Ms__Member *member = msg->members[former.rank];
+        struct m_node *node = m_node_find(m, former.node);
+        if (former.here && job->ranks[former.rank].vacant && node != NULL &&
+            strcmp(member->node_id, former.node) == 0 &&
+            member->incarnation == former.incarnation) {
+            judge_former(m, job, former.rank, &former, msg);
+            take(m, job, former.rank, node);
+            i = 0;
+        }
+    }
 }
 
 /* The first Assign of it: the members that all ranks hear of. */
 void m_judge_round(struct model *m, struct m_job *job, const Ms__Assign *msg)
 {
+    take_formers(m, job, msg);
     for (uint32_t rank = 0; rank < job->workers; rank++) {
         const struct m_rank *r = &job->ranks[rank];
         struct m_node *node = m_node_find(m, msg->members[rank]->node_id);
@@ -719,14 +799,29 @@ void m_judge_round(struct model *m, struct m_job *job, const Ms__Assign *msg)
 /* ---- what had to happen -------------------------------------------------------------------------
  */
 
+/* Who kept what he holds is as good as one, where nobody else is about to be idle. */
+static bool has_former(const struct model *m, const struct m_job *job, uint32_t rank)
+{
+    bool has = false;
+    for (uint32_t i = 0; i < job->n_formers; i++) {
+        has = has || (job->formers[i].here && job->formers[i].rank == rank &&
+                      !m_is_worn(m, job, &job->formers[i]));
+    }
+    return has && m->event->kind == SCHED_EV_TIME && m->mono > m->busy_until &&
+           m->mono >= job->not_back + m->stretch - job->not_back_stretch + LATE_MS;
+}
+
 /* Whatever it could have chosen among idle nodes: one that may take any of them, for each. */
-static bool can_fill(const struct model *m, const struct m_job *job)
+static bool can_fill(const struct model *m, const struct m_job *job, bool has_pause)
 {
     uint32_t vacant = 0;
     uint32_t idle = 0;
     for (size_t i = 0; i < m->nodes.n; i++) {
         const struct m_node *node = &m->nodes.at[i];
-        bool may_all = m_is_idle(node) && m_pause_of(m, node) == M_NOT_PAUSED;
+        bool may_all =
+            m_is_idle(node) && m_pause_of(m, node) == M_NOT_PAUSED &&
+            !(has_pause && (has_stumbled(job, node) || m_is_unreached(job, node->incarnation) ||
+                            m_is_cut_off(job, m_machine(node))));
         for (uint32_t rank = 0; may_all && rank < job->workers; rank++) {
             const struct m_rank *r = &job->ranks[rank];
             may_all = !r->vacant || may_take(m, job, rank, node);
@@ -734,27 +829,43 @@ static bool can_fill(const struct model *m, const struct m_job *job)
         idle += may_all;
     }
     for (uint32_t rank = 0; rank < job->workers; rank++) {
-        vacant += job->ranks[rank].vacant;
+        vacant += job->ranks[rank].vacant && (has_pause || !has_former(m, job, rank));
     }
     return idle >= vacant;
+}
+
+/* A full disk may have no room for a large round, or for many in one turn. */
+static bool may_lack_room(const struct model *m)
+{
+    return m->refusing && (m->w->disk.spent || m->nodes.n > 64);
+}
+
+/* The last one that holds the state has a pause, or had one just now. */
+static bool is_about_to_try(const struct model *m, const struct m_job *job)
+{
+    const int64_t at = job->again_at + m->stretch - job->again_stretch + LATE_MS;
+    return job->again_at > 0 &&
+           (m->mono < at || m->mono <= m->busy_until || m->event->kind != SCHED_EV_TIME);
 }
 
 static const char *round_is_late(const struct model *m, const struct m_job *job)
 {
     const int64_t at = job->not_before + m->stretch - job->not_before_stretch + LATE_MS;
-    if (m->draining || m->refusing || m->turn_is_full || !job->round_due || m->fresh) {
+    if (m->draining || may_lack_room(m) || m->turn_is_full || !job->round_due || m->fresh ||
+        m_formers_are_awaited(m, job, true) || is_about_to_try(m, job)) {
         return NULL;
     }
-    if (job->not_before > job->stood_at && /* it was no pause of nothing */
-        (m->mono < at || m->mono <= m->busy_until || m->event->kind != SCHED_EV_TIME)) {
-        return NULL;
-    }
+    const bool has_pause = /* it is no pause of nothing */
+        job->not_before > job->stood_at &&
+        (m->mono < at || m->mono <= m->busy_until || m->event->kind != SCHED_EV_TIME);
     for (uint32_t rank = 0; rank < job->workers; rank++) {
         if (job->ranks[rank].missing || job->ranks[rank].lost) {
             return NULL;
         }
     }
-    return can_fill(m, job) ? "its ranks could go on, and no round begins" : NULL;
+    return can_fill(m, job, has_pause)     ? "its ranks could go on, and no round begins"
+           : m_keeps_what_it_lacks(m, job) ? "a node keeps its state, and it lacks one"
+                                           : NULL;
 }
 
 /* One state goes on: where and what it is, all ranks say alike. */
@@ -792,13 +903,17 @@ void m_goes_on(struct model *m, struct m_job *job)
                      (ull)job->id, node->id, rank);
         }
     }
+    train_check_goes_on(m->w, job->id, job->ranks[0].ready_step);
     m_saw_step(job, job->ranks[0].ready_step);
     losses_made_good(job);
     note_way_back(job);
-    job->stands = job->met_unfit = false;
+    m_pairs_start(job);
+    const struct m_stop stop = {.job = job->id, .code = MS_E_ABORTED, .any_text = true};
+    m_formers_stop(m, job, &stop);
+    job->stands = job->met_unfit = job->went_on = false;
     job->n_stumbled = 0;
     for (uint32_t rank = 0; rank < job->workers; rank++) {
-        job->ranks[rank].losses_now = job->ranks[rank].unready = 0;
+        job->ranks[rank].losses_now = job->ranks[rank].unready = job->ranks[rank].missed = 0;
         job->ranks[rank].has_state = true;
         job->ranks[rank].lost_in_round = false;
     }

@@ -25,6 +25,28 @@ void m_results_reload(struct m_job *job, const struct sched_job_row *row)
     ms__job_results__free_unpacked(msg, NULL);
 }
 
+/* What rank 0 has told of already: an evaluation that is not known yet takes its place. */
+static void told_again(struct model *m, struct m_job *job, const Ms__Progress *msg)
+{
+    uint32_t before = 0;
+    bool is_known = !msg->has_eval;
+    for (uint32_t i = 0; i < job->n_evals; i++) {
+        before += job->evals[i].epoch < msg->epoch;
+        is_known = is_known || job->evals[i].epoch == msg->epoch;
+    }
+    if (is_known || (before == 0 && job->n_evals == MS_EVALS_MAX)) {
+        return; /* or it is one too many */
+    }
+    struct m_progress all[MS_EVALS_MAX + 1];
+    memcpy(all, job->evals, before * sizeof(all[0]));
+    all[before] = (struct m_progress){msg->step, msg->epoch, msg->loss, msg->accuracy};
+    memcpy(all + before + 1, job->evals + before, (job->n_evals - before) * sizeof(all[0]));
+    const uint32_t too_many = job->n_evals == MS_EVALS_MAX;
+    job->n_evals += 1 - too_many;
+    memcpy(job->evals, all + too_many, job->n_evals * sizeof(all[0]));
+    job->unstored_at = job->unstored_at == SIM_NEVER ? m->mono : job->unstored_at;
+}
+
 /* The last one counts, and of those with an evaluation the last of each epoch. */
 void m_on_progress(struct model *m, struct m_conn *conn, const Ms__Progress *msg)
 {
@@ -33,7 +55,13 @@ void m_on_progress(struct model *m, struct m_conn *conn, const Ms__Progress *msg
     if (r == NULL || job->state != JOB_RUNNING) {
         return;
     }
+    if (msg->step < job->told) {
+        told_again(m, job, msg);
+        return;
+    }
+    job->told = msg->step;
     r->step = msg->step;
+    job->went_on = job->went_on || (!job->stands && msg->step > job->furthest);
     m_saw_step(job, msg->step);
     job->has_progress = true;
     job->progress = (struct m_progress){msg->step, msg->epoch, msg->loss, msg->accuracy};
@@ -57,7 +85,10 @@ void m_on_beat(struct model *m, struct m_conn *conn, const Ms__Heartbeat *msg)
     struct m_rank *r =
         node != NULL ? m_rank_of(m, conn, msg->job, msg->generation, node->hold.rank) : NULL;
     if (r != NULL) {
-        r->step = msg->step;
+        r->step = msg->step > r->step ? msg->step : r->step;
+        m_saw_step(m_job_find(m, msg->job), msg->step);
+    } else if (node != NULL && m_former_of(m, node) != NULL && node->hold.job == msg->job &&
+               node->hold.generation == msg->generation) {
         m_saw_step(m_job_find(m, msg->job), msg->step);
     }
 }

@@ -96,6 +96,7 @@ struct sim_link {
     uint64_t epoch;                      /* of the actor's process */
     bool open_here, open_there;          /* actor's end, scheduler's end */
     bool known;                          /* the core was told that it opened */
+    int64_t seen_at;                     /* the scheduler took its last frame, or its end */
     int64_t last_up, last_down;          /* arrival of the last frame each way: links keep order */
     int64_t waits_until;                 /* frames before are read then, in their order */
     int64_t stalled_from, stalled_until; /* frames sent meanwhile arrive at the end, or never */
@@ -108,6 +109,7 @@ struct sim_link {
  * step that it is made of, in their order. */
 struct sim_replica {
     uint64_t job, step, digest;
+    bool is_copy; /* no step was made of it here: who holds more is followed */
 };
 
 enum sim_phase { SIM_COMPUTES, SIM_SUMS, SIM_COMMITS };
@@ -115,6 +117,15 @@ enum sim_phase { SIM_COMPUTES, SIM_SUMS, SIM_COMMITS };
 struct sim_cut { /* two workers cannot reach each other; both reach the scheduler */
     uint32_t a, b;
     int64_t from, until;
+};
+
+/* A switch fails: those on one side do not reach those on the other, and all reach the scheduler.
+ * It begins when a job that recovers trains and a spare is idle. */
+struct sim_split {
+    bool is_due;
+    bool whole_host;     /* one side is a host; else a node alone */
+    uint32_t lone;       /* that node, or one of that host */
+    int64_t from, until; /* until 0: it has not begun */
 };
 
 struct sim_checkpoint { /* on the disk of a host */
@@ -138,6 +149,12 @@ struct sim_order { /* an Assign, as far as a worker needs it */
     enum ms_plan_from plan_from;
     char plan[SIM_PLAN_MAX]; /* as it was told; "": not yet */
     bool recovers;
+};
+
+struct sim_eval {
+    uint64_t step;
+    uint32_t epoch;
+    double loss, accuracy;
 };
 
 struct sim_node {
@@ -177,6 +194,8 @@ struct sim_node {
     struct sim_order next;       /* kept until the rank in hand is let go, or goes on as that */
     bool recovers;               /* its job does */
     struct sim_replica replica;
+    struct sim_eval evals[MS_EVALS_MAX]; /* of the rank in hand: told again after a reconnect */
+    uint32_t n_evals;
     uint64_t mesh; /* generation whose mesh it is in; 0: none ... */
     uint32_t seat; /* ... as this rank */
     enum sim_phase phase;
@@ -198,6 +217,7 @@ struct sim_node {
     bool deaf;                          /* finishes no step when asked to */
     uint32_t lies_left;                 /* it comes back and is wrong about its rank */
     bool is_wrong;                      /* ... and is, until somebody tells it */
+    uint64_t lied_of;                   /* the job of which it last was; 0: never */
     uint64_t last_job, last_generation; /* of the process before */
     uint32_t last_rank;
     uint8_t stamp_told[MS_STAMP_LEN]; /* the last one, to be brought back */
@@ -392,6 +412,7 @@ struct world {
     int64_t peer_ms; /* so long a rank waits for its peers */
     struct sim_cut cuts[SIM_CUTS_MAX];
     uint32_t n_cuts;
+    struct sim_split split;
     struct sim_training trainings[SIM_DISK_JOBS_MAX];
     uint32_t n_trainings;
     struct sim_checkpoint checkpoints[SIM_CHECKPOINTS_MAX];
@@ -515,6 +536,7 @@ bool mesh_stands(struct world *w, struct sim_generation *mesh);
 /* It goes out: with its process (the others see that), or only gives the mesh up. */
 void mesh_leave(struct world *w, struct sim_node *node, bool is_seen);
 bool mesh_reaches(const struct world *w, const struct sim_generation *mesh, uint32_t a, uint32_t b);
+void mesh_split(struct world *w, const struct sim_node *node); /* it trains: the moment for it */
 struct sim_node *mesh_node(struct world *w, const struct sim_generation *mesh, uint32_t rank);
 
 /* sim_train.c: a trainer of a job that recovers */
@@ -526,6 +548,10 @@ void train_give_up(struct world *w, struct sim_node *node); /* LIFE_HOLD, and no
 uint64_t train_steps(const struct world *w, uint64_t job);
 const char *train_digest(const struct sim_replica *replica, char ret[65]);
 void train_check_end(struct world *w, const struct sched_job_row *row);
+/* No step is lost while a process lives that holds it: of who is told to let go of a job that goes
+ * on, and of a job that goes on after that step. */
+void train_check_stop(struct world *w, uint64_t conn, uint64_t job, uint64_t generation);
+void train_check_goes_on(struct world *w, uint64_t job, uint64_t step);
 
 /* sim_clients.c */
 void op_wake(struct world *w, uint32_t i);

@@ -90,7 +90,8 @@ static struct sim_generation *generation_find(struct world *w, const Ms__Assign 
 static void check_members(struct world *w, const struct sim_node *node, const Ms__Assign *msg)
 {
     const struct m_job *job = m_job_find(w->model, msg->job);
-    const bool is_round = job == NULL || job->rounds > 0; /* spares are where they are */
+    /* spares are where they are; and one that comes late may have been of a round */
+    const bool is_round = job == NULL || job->rounds > 0 || job->generation != msg->generation;
     bool numeric = true;
     bool in_place = true;
     for (size_t i = 0; i < msg->n_members; i++) {

@@ -1,6 +1,8 @@
 /* sim_mesh.c - the data plane of a generation: who is there, who reaches whom, who sees whom go */
 #include "tests/sim/sim.h"
 
+#include <string.h>
+
 struct sim_generation *mesh_of(struct world *w, const struct sim_node *node)
 {
     for (uint32_t i = w->n_generations; i > 0 && node->mesh != 0; i--) {
@@ -22,10 +24,41 @@ struct sim_node *mesh_node(struct world *w, const struct sim_generation *mesh, u
                : NULL;
 }
 
+static bool is_beyond(const struct world *w, uint32_t i)
+{
+    const struct sim_node *lone = &w->nodes[w->split.lone];
+    return i == w->split.lone || (w->split.whole_host && strcmp(w->nodes[i].host, lone->host) == 0);
+}
+
+void mesh_split(struct world *w, const struct sim_node *node)
+{
+    enum { ROUNDS = 8, ROUND_MS = 1500 }; /* time enough for both ends to move */
+    bool has_spare = false;
+    for (uint32_t i = 0; i < w->n_nodes; i++) {
+        const struct sim_node *other = &w->nodes[i];
+        has_spare = has_spare || (other->alive && other->registered && other->job == 0);
+    }
+    if (!w->split.is_due || !has_spare || node->workers < 2 || w->now >= w->faults_end) {
+        return;
+    }
+    w->split.is_due = false;
+    w->split.lone = (uint32_t)(node - w->nodes);
+    w->split.whole_host = sim_chance(w, 30);
+    w->split.from = w->now + (int64_t)sim_below(w, 400);
+    w->split.until = w->split.from + ROUNDS * (w->peer_ms + ROUND_MS);
+    sim_trace(w, "%s %s is cut off from the others from %lld to %lld ms",
+              w->split.whole_host ? "the host of node" : "node", node->id, (long long)w->split.from,
+              (long long)w->split.until);
+}
+
 bool mesh_reaches(const struct world *w, const struct sim_generation *mesh, uint32_t a, uint32_t b)
 {
     const uint32_t from = mesh->seats[a].node;
     const uint32_t to = mesh->seats[b].node;
+    if (w->now >= w->split.from && w->now < w->split.until &&
+        is_beyond(w, from) != is_beyond(w, to)) {
+        return false;
+    }
     for (uint32_t i = 0; i < w->n_cuts; i++) {
         const struct sim_cut *cut = &w->cuts[i];
         if (w->now >= cut->from && w->now < cut->until &&
@@ -76,7 +109,7 @@ bool mesh_stands(struct world *w, struct sim_generation *mesh)
         if (node == NULL || node->hung) {
             return false;
         }
-        for (uint32_t peer = 0; peer < rank && w->n_cuts > 0; peer++) {
+        for (uint32_t peer = 0; peer < rank; peer++) {
             if (!mesh_reaches(w, mesh, rank, peer)) {
                 return false;
             }

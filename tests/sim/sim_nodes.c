@@ -49,7 +49,8 @@ static void take_order(struct sim_node *node, const struct sim_order *order)
     node->has_chosen = node->started = node->stopped = node->is_wrong = false;
     node->digest = 0;
     node->step = 0;
-    node->replica = (struct sim_replica){0, 0, 0};
+    node->n_evals = 0;
+    node->replica = (struct sim_replica){0};
 }
 
 /* Nothing of the rank is left: let go in its time, or with the process. */
@@ -59,7 +60,8 @@ static void rank_drop(struct world *w, struct sim_node *node)
     node->life = (struct life){.one_job = w->mode == SCHED_DYNAMIC}; /* or died, or was believed */
     node->next.generation = 0;
     node->recovers = false;
-    node->replica = (struct sim_replica){0, 0, 0};
+    node->n_evals = 0;
+    node->replica = (struct sim_replica){0};
     node->phase = SIM_COMPUTES;
     node->work_at = SIM_FOREVER;
     node->job = 0;
@@ -129,6 +131,7 @@ static void believe(struct world *w, struct sim_node *node, uint64_t job, uint64
     node->started = true;
     node->work_at = SIM_FOREVER; /* it waits to be told that it is wrong */
     node->is_wrong = true;
+    node->lied_of = job;
     sim_trace(w, "node %s believes in rank %u of job %llu, generation %llu", node->id, rank,
               (unsigned long long)job, (unsigned long long)generation);
 }
@@ -145,7 +148,7 @@ static void lie(struct world *w, struct sim_node *node)
     node->lies_left--;
     switch (sim_below(w, 4)) {
     case 0:
-        generation += 1 + sim_below(w, 3);
+        generation += 1000 + sim_below(w, 3); /* the next ones may come true, and it would wait */
         break;
     case 1:
         generation -= generation > 1 && node->life.state != LIFE_FINISHING; /* it said its end */
@@ -299,6 +302,9 @@ static void send_ready(struct world *w, struct sim_node *node)
         msg.state_digest.len = sizeof(digest);
         memcpy(digest, &node->replica.digest, sizeof(node->replica.digest));
     }
+    while (node->n_evals > 0 && node->evals[node->n_evals - 1].step > msg.step) {
+        node->n_evals--; /* it makes them again */
+    }
     net_up(w, node->link, MS_MSG_RANK_READY, 0, &msg.base);
 }
 
@@ -332,6 +338,36 @@ static void send_done(struct world *w, struct sim_node *node)
     net_up(w, node->link, MS_MSG_RANK_DONE, 0, &msg.base);
 }
 
+/* What the scheduler may have been told and not have heard, as the agent does. */
+static void tell_evals(struct world *w, const struct sim_node *node)
+{
+    for (uint32_t i = 0; i < node->n_evals; i++) {
+        const struct sim_eval *eval = &node->evals[i];
+        Ms__Progress msg = MS__PROGRESS__INIT;
+        msg.job = node->job;
+        msg.generation = node->generation;
+        msg.rank = node->rank;
+        msg.steps_total = 10;
+        msg.step = eval->step;
+        msg.epoch = eval->epoch;
+        msg.loss = eval->loss;
+        msg.accuracy = eval->accuracy;
+        msg.has_eval = true;
+        msg.phase = (char *)"evaluating";
+        net_up(w, node->link, MS_MSG_PROGRESS, 0, &msg.base);
+    }
+}
+
+static void note_eval(struct sim_node *node, const Ms__Progress *msg)
+{
+    if (node->n_evals == MS_EVALS_MAX) {
+        node->n_evals--;
+        memmove(node->evals, node->evals + 1, node->n_evals * sizeof(node->evals[0]));
+    }
+    node->evals[node->n_evals++] =
+        (struct sim_eval){msg->step, msg->epoch, msg->loss, msg->accuracy};
+}
+
 static void send_progress(struct world *w, struct sim_node *node)
 {
     Ms__Progress msg = MS__PROGRESS__INIT;
@@ -356,6 +392,9 @@ static void send_progress(struct world *w, struct sim_node *node)
                                                  "\u8bad\u7ec3\u8bad\u7ec3\u8bad."
                                                : "training");
         net_up(w, node->link, MS_MSG_PROGRESS, 0, &msg.base);
+        if (msg.has_eval) {
+            note_eval(node, &msg);
+        }
     }
 }
 
@@ -718,6 +757,7 @@ static void on_start(struct world *w, struct sim_node *node, const Ms__Start *ms
             train_start(w, node);
         }
         if (node->rank == 0 && node->registered) {
+            tell_evals(w, node);
             send_progress(w, node);
         }
     }
@@ -901,6 +941,7 @@ static void on_registered(struct world *w, struct sim_node *node)
     node->registered = true;
     node->beat_at = w->now + node->lease_ms / (flaps_now(w, node) ? 16 : 3);
     const bool holds = node->recovers && node->life.state == LIFE_HOLDING && !node->life.is_held;
+    tell_evals(w, node);
     if (holds) {
         send_peer_report(w, node, node->accused);
     } else if (is_ready(node)) { /* what had no answer yet is said again */

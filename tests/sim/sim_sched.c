@@ -356,8 +356,10 @@ void driver_on(struct world *w, struct sim_event *event)
         return;
     }
     struct sim_link *link = event->target > 0 ? &w->links[event->target - 1] : NULL;
-    struct sched_event closed = {
-        .kind = SCHED_EV_CLOSED, .conn = event->target, .reason = "connection closed by peer"};
+    char why[64];
+    snprintf(why, sizeof(why), "worker at 10.0.0.1:%u closed the connection",
+             1024 + (unsigned)event->target); /* another port each time */
+    struct sched_event closed = {.kind = SCHED_EV_CLOSED, .conn = event->target, .reason = why};
     struct sched_event time = {.kind = SCHED_EV_TIME};
     struct sched_event clogged = {.kind = event->kind == SIM_CLOGGED ? SCHED_EV_CLOGGED
                                                                      : SCHED_EV_CLEARED,
@@ -368,6 +370,7 @@ void driver_on(struct world *w, struct sim_event *event)
         break;
     case SIM_TO_SCHED:
         if (link->open_there) {
+            link->seen_at = w->now;
             on_frame(w, event->target, sim_event_bytes(event), event->size);
         }
         break;
@@ -380,6 +383,7 @@ void driver_on(struct world *w, struct sim_event *event)
     case SIM_CLOSED:
         if (link->open_there) {
             link->open_there = false;
+            link->seen_at = w->now;
             sim_trace(w, "link %u closed by its actor", event->target);
             apply(w, &closed, "a closed connection");
         }
@@ -614,7 +618,7 @@ static bool has_older(const struct world *w, uint32_t number)
     for (uint32_t i = 0; i + 1 < number && !found; i++) {
         const struct sim_link *older = &w->links[i];
         found = older->is_node && older->actor == link->actor && older->epoch == link->epoch &&
-                !older->open_here && (older->open_there || older->last_up >= w->now - 5);
+                !older->open_here && (older->open_there || older->seen_at >= w->now - 5);
     }
     return found;
 }

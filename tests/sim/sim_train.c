@@ -133,14 +133,14 @@ static const struct sim_checkpoint *checkpoint_find(struct world *w,
 /* ---- agreeing -----------------------------------------------------------------------------------
  */
 
-/* Non-fresh ranks are at most one step apart, and those at one step have one state. */
+/* Ranks that trained are at most one step apart, and those at one step have one state. */
 static void check_survivors(struct world *w, const struct sim_generation *mesh, uint32_t source)
 {
     const struct sim_replica *best = &w->nodes[mesh->seats[source].node].replica;
     for (uint32_t rank = 0; rank < mesh->workers; rank++) {
         const struct sim_replica *other = &w->nodes[mesh->seats[rank].node].replica;
         if (other->job == mesh->job &&
-            (other->step + 1 < best->step ||
+            ((other->step + 1 < best->step && !other->is_copy) ||
              (other->step == best->step && other->digest != best->digest))) {
             sim_fail(w,
                      "job %llu, generation %llu: rank %u goes on from step %llu, rank %u from %llu",
@@ -167,7 +167,7 @@ static void agree(struct world *w, struct sim_generation *mesh)
     } else {
         const struct sim_checkpoint *one = checkpoint_find(w, mesh, &mesh->source);
         mesh->from = one != NULL ? MS_STATE_CHECKPOINT : MS_STATE_KEPT;
-        mesh->agreed = one != NULL ? one->replica : (struct sim_replica){mesh->job, 0, 0};
+        mesh->agreed = one != NULL ? one->replica : (struct sim_replica){mesh->job, 0, 0, true};
     }
     mesh->stands = true;
     memset(mesh->sums, 0, sizeof(mesh->sums));
@@ -296,13 +296,16 @@ static bool take_state(struct world *w, struct sim_node *node, struct sim_genera
     if (node->replica.job == mesh->job && node->replica.step == mesh->agreed.step) {
         node->state_from = MS_STATE_KEPT;
     } else if (mesh->from == MS_STATE_KEPT) {
-        node->replica = (struct sim_replica){mesh->job, 0, digest_first(mesh->job, node->plan)};
+        node->replica =
+            (struct sim_replica){mesh->job, 0, digest_first(mesh->job, node->plan), true};
     } else if (mesh->source == node->seat) {
         node->replica = mesh->agreed;
+        node->replica.is_copy = true;
     } else if (source == NULL || source->hung || !mesh_reaches(w, mesh, mesh->source, node->seat)) {
         return false; /* what it has stays as it is */
     } else {
         node->replica = mesh->agreed;
+        node->replica.is_copy = true;
     }
     return true;
 }
@@ -362,7 +365,7 @@ static void contribute(struct world *w, struct sim_node *node, struct sim_genera
     for (uint32_t rank = 0; sum->n == mesh->workers && rank < mesh->workers; rank++) {
         struct sim_node *peer = mesh_node(w, mesh, rank);
         bool hears = peer != NULL && peer->phase == SIM_SUMS;
-        for (uint32_t from = 0; hears && w->n_cuts > 0 && from < mesh->workers; from++) {
+        for (uint32_t from = 0; hears && from < mesh->workers; from++) {
             hears = mesh_reaches(w, mesh, rank, from);
         }
         if (hears) {
@@ -383,6 +386,7 @@ static void commit(struct world *w, struct sim_node *node, struct sim_generation
         return;
     }
     node->replica.step = step;
+    node->replica.is_copy = false;
     node->replica.digest = digest_next(node->replica.digest, sum->sum);
     node->phase = SIM_COMPUTES;
     node->peer_until = SIM_FOREVER;
@@ -447,6 +451,7 @@ void train_start(struct world *w, struct sim_node *node)
 {
     node->phase = SIM_COMPUTES;
     node->work_at = w->now + step_ms(w);
+    mesh_split(w, node);
     if (w->lease_ms > MS_CANCEL_GRACE_MS && node->rank == 0) {
         op_cancel_now(w, node->job); /* while all of them train */
     }
@@ -499,12 +504,105 @@ void train_check_end(struct world *w, const struct sched_job_row *row)
         sim_fail(w, "job %llu SUCCEEDED, and never made a step", (ull)row->id);
         return;
     }
-    const struct sim_replica last = {row->id, training->furthest, 0};
-    const struct sim_replica end = {row->id, last.step, digest_at(training, last.step)};
+    const struct sim_replica last = {.job = row->id, .step = training->furthest};
+    const struct sim_replica end = {
+        .job = row->id, .step = last.step, .digest = digest_at(training, last.step)};
     if (last.step != train_steps(w, row->id) || row->steps != last.step ||
         strcmp(train_digest(&end, want), row->weights_sha256) != 0) {
         sim_fail(
             w, "job %llu SUCCEEDED after %llu steps with weights %s, and should have %s after %llu",
             (ull)row->id, (ull)row->steps, row->weights_sha256, want, (ull)train_steps(w, row->id));
+    }
+}
+
+/* ---- no step is lost ----------------------------------------------------------------------------
+ */
+
+/* It holds what it has committed, which it says, and not that it lets go of it, or that it found no
+ * scheduler for too long, and has saved. */
+static bool holds_state(const struct sim_node *node, uint64_t job)
+{
+    const bool says_so = node->started || node->step > 0; /* else its copy is known to nobody */
+    const bool gives_up = node->life.state == LIFE_FINISHING && node->life.verdict.code != MS_OK;
+    return node->alive && !node->hung && node->replica.job == job && says_so && !gives_up &&
+           !node->stopped && node->life.state != LIFE_IDLE && node->life.state != LIFE_LEAVING;
+}
+
+/* Of a rank that trained: what it holds, whatever it told of it. */
+static uint64_t step_of(const struct world *w, uint64_t job, const struct m_rank *r)
+{
+    uint64_t step = 0;
+    for (uint32_t i = 0; r->has_state && i < w->n_nodes; i++) {
+        const struct sim_node *node = &w->nodes[i];
+        const bool is = node->incarnation == r->incarnation && node->replica.job == job;
+        step = is && node->replica.step > step ? node->replica.step : step;
+    }
+    return step;
+}
+
+/* As far as its rank said, or trained: it may have died just now. Ranks that commit a step one
+ * after the other are one apart. */
+static bool is_held_by_another(const struct world *w, const struct m_job *job,
+                               const struct sim_node *node)
+{
+    bool is = false;
+    for (uint32_t rank = 0; rank < job->workers && !is; rank++) {
+        const struct m_rank *r = &job->ranks[rank];
+        const uint64_t told = r->step > r->ready_step ? r->step : r->ready_step;
+        const uint64_t held = step_of(w, job->id, r);
+        const uint64_t step = told > held ? told : held;
+        is = (r->ready || r->started || r->has_state) && !r->vacant && !r->missing && !r->lost &&
+             r->incarnation != node->incarnation && step + 1 >= node->replica.step;
+    }
+    return is;
+}
+
+/* That it holds the state, too. */
+static bool has_lied(const struct world *w, uint64_t job)
+{
+    bool has = false;
+    for (uint32_t i = 0; i < w->n_nodes; i++) {
+        has = has || w->nodes[i].lied_of == job;
+    }
+    return has;
+}
+
+void train_check_stop(struct world *w, uint64_t conn, uint64_t id, uint64_t generation)
+{
+    const struct sim_link *link = &w->links[conn - 1];
+    const struct m_job *job = m_job_find(w->model, id);
+    if (!link->is_node || job == NULL || !m_is_placed(job) || job->state == JOB_PLACING ||
+        m_stops_at_step(job)) {
+        return;
+    }
+    const bool starts = job->state == JOB_RUNNING && job->changed;
+    if (generation < (starts ? job->ran_before : job->ran_in)) {
+        return; /* it could not be reached when the job went on without it */
+    }
+    const struct sim_node *node = &w->nodes[link->actor];
+    if (node->link == conn && holds_state(node, id) && !has_lied(w, id) && node->replica.step > 0 &&
+        !is_held_by_another(w, job, node)) {
+        sim_fail(w,
+                 "node %s is told to let go of job %llu, and holds step %llu, which no rank that "
+                 "is ready does",
+                 node->id, (ull)id, (ull)node->replica.step);
+    }
+}
+
+void train_check_goes_on(struct world *w, uint64_t id, uint64_t step)
+{
+    if (has_lied(w, id)) {
+        return;
+    }
+    for (uint32_t i = 0; i < w->n_nodes; i++) {
+        const struct sim_node *node = &w->nodes[i];
+        const struct m_node *known = m_node_find(w->model, node->id);
+        const bool is_here = known != NULL && known->conn != 0 && known->conn == node->link &&
+                             known->incarnation == node->incarnation &&
+                             m_has_rank_of(w->model, known, id);
+        if (is_here && holds_state(node, id) && node->replica.step > step + 1) {
+            sim_fail(w, "job %llu goes on after step %llu, and node %s lives and holds step %llu",
+                     (ull)id, (ull)step, node->id, (ull)node->replica.step);
+        }
     }
 }

@@ -17,6 +17,9 @@ enum { NODES_SMALL = 64 };
 /* One in so many clusters has one that is longer than the grace of a cancel. */
 enum { LONG_LEASES = 16, LONG_LEASE_MS = 60000 };
 
+/* One in so many has a switch that fails under a job with spares. Drawn apart. */
+enum { SPLITS = 4 };
+
 /* ---- randomness, trace, events ------------------------------------------------------------------
  */
 
@@ -444,6 +447,7 @@ static void draw(struct world *w, int mode)
     }
     w->peer_ms = w->lease_ms / 4 + sometime(w, w->lease_ms);
     draw_cuts(w);
+    w->split.is_due = w->chaos > 0 && !w->large && ms_rng_mix(w->seed ^ 0x5b117U) % SPLITS == 0;
     draw_admin(w);
     evil_draw(w);
     for (uint32_t i = 0; i < w->n_nodes; i++) {

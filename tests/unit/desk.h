@@ -7,6 +7,7 @@
 #include "proto/conn.h"
 #include "proto/digest.h"
 #include "proto/limits.h"
+#include "proto/text.h"
 #include "proto/wire.h"
 #include "tests/test.h"
 
@@ -23,7 +24,11 @@ struct desk {
     char address[64];
     struct ms_conn *conn;
     int n_registers, n_beats, n_ready, n_leaves, n_closed, n_progress, n_done;
-    int n_evals; /* Progress with an evaluation */
+    int n_evals; /* Progress with an evaluation ... */
+    struct {
+        uint64_t job, generation, step;
+        char phase[MS_NAME_MAX + 1];
+    } evals[256]; /* ... the last of them, the n-th at n % 256 */
     SSL_CTX *tls;
     struct {
         uint64_t job, generation;
@@ -146,6 +151,15 @@ static inline void desk_done(struct desk *desk, const Ms__RankDone *msg)
     desk->n_done++;
 }
 
+static inline void desk_eval(struct desk *desk, const Ms__Progress *msg)
+{
+    const size_t at = (size_t)desk->n_evals++ % MS_ARRAY_SIZE(desk->evals);
+    desk->evals[at].job = msg->job;
+    desk->evals[at].generation = msg->generation;
+    desk->evals[at].step = msg->step;
+    ms_text_copy(desk->evals[at].phase, sizeof(desk->evals[at].phase), msg->phase);
+}
+
 static inline void desk_frame(struct ms_conn *conn, const struct ms_wire_header *head,
                               const uint8_t *bytes, void *arg)
 {
@@ -192,7 +206,9 @@ static inline void desk_frame(struct ms_conn *conn, const struct ms_wire_header 
         break;
     case MS_MSG_PROGRESS:
         desk->n_progress++;
-        desk->n_evals += ((Ms__Progress *)msg)->has_eval;
+        if (((Ms__Progress *)msg)->has_eval) {
+            desk_eval(desk, (Ms__Progress *)msg);
+        }
         if (desk->first_step == 0 && ((Ms__Progress *)msg)->step > desk->ready_step &&
             ((Ms__Progress *)msg)->generation == desk->ready_generation) {
             desk->first_step = ((Ms__Progress *)msg)->step;

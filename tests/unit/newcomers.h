@@ -14,9 +14,19 @@
 
 #include <poll.h>
 #include <semaphore.h>
+#include <signal.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
 
-enum { WORLD_MAX = 4, KILLS_MAX = 7, STEPS = 20, SAVED_MAX = 2, SAVED_BYTES = 4096 };
+enum {
+    WORLD_MAX = 4,
+    KILLS_MAX = 7,
+    STEPS = 20,
+    SAVED_MAX = 2,
+    SAVED_BYTES = 4096,
+    LINES_LEFT = 5
+};
 
 enum where {
     AFTER_A_STEP,       /* it is in the log, and not in the metrics yet */
@@ -32,12 +42,21 @@ enum where {
     ITS_SUMS_ARE_LOST,  /* no death: of the evaluation, which the others have */
     ITS_MEMORY_ROTS,    /* no death: after a step a bit of its weights is another one */
     IT_LOSES_TWO_STEPS, /* no death: after a step */
-    IT_HAS_OTHER_DATA,  /* in that life of its; who is refused ends */
+    IT_CLAIMS_A_STEP,   /* no death: when it joins again, to be at all->claim */
+    IT_CLAIMS_A_STOP,   /* no death: when it joins again, that it was asked to */
+    IT_SAVES_A_CLAIM,   /* IT_SAVES, as if it were of step all->claim */
+    IT_HAS_A_COPY,     /* no death: after a step, of another one, of which it made no step itself */
+    IT_HAS_OTHER_DATA, /* in that life of its; who is refused ends */
     IT_HAS_OTHER_TESTS, /* likewise, of its evaluation */
     IT_SAVES,           /* no death: a checkpoint of a step that only this rank can read */
     IT_SAVES_DAMAGED,   /* ... and whose load fails */
     IT_HAS_NO_LOADER,   /* no death: to go on from that step with */
     AND_IS_HELD,        /* ... and the next generation has begun */
+    IT_FINDS_NO_LINES,  /* in that life of its: behind LINES_LEFT steps, in its metrics and log */
+    ITS_DISK_IS_FULL,   /* no death: from that step on, and ... */
+    AND_HAS_ROOM,
+    IT_HAS_NO_ROOM,   /* no death: in the agreement of that step, for the places of the others */
+    IT_HAS_NO_DIGEST, /* no death: of what it holds at that step, before it joins */
 };
 
 struct kill {
@@ -71,6 +90,7 @@ static struct shared {
     int n_kills;
     struct kill kills[KILLS_MAX];
     atomic_int is_done[KILLS_MAX];
+    uint64_t claim; /* a step behind the last one, that is told with its right digest */
     /* orders: the generation; 0: all may end */
     atomic_ullong generation;
     sem_t heard[WORLD_MAX];
@@ -82,11 +102,14 @@ static struct shared {
     struct saved saved[WORLD_MAX][SAVED_MAX];      /* the newest first */
     char refusals[WORLD_MAX][MS_ERR_TEXT_MAX];     /* of its data */
     atomic_int n_notes;
+    char notes[4096];            /* of rank 0 about its lines and a stop, one a line */
+    atomic_int n_own;            /* failures of a rank's own, which end its job */
     atomic_int n_joins, n_calls; /* ... and collectives beside those of the steps */
 } * all;
 
 static struct {
     int rank, pieces;
+    int has_trained;
     struct train *train;
     pthread_mutex_t lock; /* what follows, and the life of train */
     pthread_cond_t changed;
@@ -180,6 +203,40 @@ int __wrap_mesh_all_reduce_sum_f64(struct mesh *mesh, double *values, size_t cou
                : rc;
 }
 
+/* ---- its memory ---- */
+
+static _Thread_local int is_agreeing;
+
+int __real_train_agree(struct train *train, struct ms_err *err);
+int __wrap_train_agree(struct train *train, struct ms_err *err);
+void *__real_calloc(size_t n, size_t size);
+void *__wrap_calloc(size_t n, size_t size);
+int __real_state_digest(const struct replica *replica, uint64_t step, uint8_t *ret,
+                        struct ms_err *err);
+int __wrap_state_digest(const struct replica *replica, uint64_t step, uint8_t *ret,
+                        struct ms_err *err);
+
+int __wrap_train_agree(struct train *train, struct ms_err *err)
+{
+    is_agreeing = 1;
+    int rc = __real_train_agree(train, err);
+    is_agreeing = 0;
+    return rc;
+}
+
+void *__wrap_calloc(size_t n, size_t size)
+{
+    const int fails = is_agreeing && is_due(IT_HAS_NO_ROOM, self.train->progress.step);
+    return fails ? NULL : __real_calloc(n, size);
+}
+
+int __wrap_state_digest(const struct replica *replica, uint64_t step, uint8_t *ret,
+                        struct ms_err *err)
+{
+    return is_due(IT_HAS_NO_DIGEST, step) ? ms_fail(err, MS_E_NOMEM, "no memory for the digest")
+                                          : __real_state_digest(replica, step, ret, err);
+}
+
 /* ---- a rank's checkpoint ---- */
 
 static void save(int is_damaged)
@@ -223,6 +280,9 @@ int __wrap_train_place_loader(struct train *train, uint64_t step, struct ms_err 
 
 int __wrap_train_place_loader(struct train *train, uint64_t step, struct ms_err *err)
 {
+    if (step > STEPS && step == all->saved[self.rank][0].step) {
+        return 0; /* whose claim it is has to live to tell it */
+    }
     if (!is_due(IT_HAS_NO_LOADER, step)) {
         return __real_train_place_loader(train, step, err);
     }
@@ -266,6 +326,40 @@ static void on_note(void *arg, const char *text)
     if (strstr(text, "the checkpoint of step 8 is passed over: it is damaged") != NULL) {
         atomic_fetch_add(&all->n_notes, 1);
     }
+    if (self.rank == 0 && (strstr(text, "metrics ") != NULL || strstr(text, "lines ") != NULL ||
+                           strstr(text, "stop") != NULL)) {
+        const size_t n = strlen(all->notes);
+        snprintf(all->notes + n, sizeof(all->notes) - n, "%s\n", text);
+    }
+}
+
+/* ---- its lines ---- */
+
+static void cut_lines(const char *name, const char *mark)
+{
+    char path[128];
+    char line[1024];
+    int n = 0;
+    snprintf(path, sizeof(path), "%s/%s", all->dir, name);
+    FILE *file = fopen(path, "r+");
+    ck_assert_ptr_nonnull(file);
+    while (n < LINES_LEFT && fgets(line, sizeof(line), file) != NULL) {
+        n += strstr(line, mark) != NULL;
+    }
+    ck_assert_int_eq(ftruncate(fileno(file), ftell(file)), 0);
+    fclose(file);
+}
+
+/* Of the bytes that metrics.jsonl has, no file gets more. */
+static void fill_disk(int is_full)
+{
+    char path[128];
+    struct stat st;
+    snprintf(path, sizeof(path), "%s/metrics.jsonl", all->dir);
+    ck_assert_int_eq(stat(path, &st), 0);
+    signal(SIGXFSZ, SIG_IGN);
+    const struct rlimit limit = {is_full ? (rlim_t)st.st_size : RLIM_INFINITY, RLIM_INFINITY};
+    ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &limit), 0);
 }
 
 static void on_progress(void *arg, const struct train_progress *progress)
@@ -280,7 +374,17 @@ static void on_progress(void *arg, const struct train_progress *progress)
         if (is_due(IT_SAVES_DAMAGED, progress->step)) {
             save(1);
         }
+        if (is_due(IT_SAVES_A_CLAIM, progress->step)) {
+            save(0);
+            all->saved[self.rank][0].step = all->claim;
+        }
         die_if(AFTER_A_STEP, progress->step);
+        if (is_due(ITS_DISK_IS_FULL, progress->step)) {
+            fill_disk(1);
+        }
+        if (is_due(AND_HAS_ROOM, progress->step)) {
+            fill_disk(0);
+        }
         if (is_due(ITS_MEMORY_ROTS, progress->step)) {
             void *weights;
             size_t bytes;
@@ -290,6 +394,16 @@ static void on_progress(void *arg, const struct train_progress *progress)
         if (is_due(IT_LOSES_TWO_STEPS, progress->step)) {
             self.train->progress.step -= 2;
             train_hold(self.train, "it lost two steps");
+        }
+        if (is_due(IT_HAS_A_COPY,
+                   progress->step)) { /* as of a begin anew, while nobody was there */
+            void *weights;
+            size_t bytes;
+            replica_state(self.train->replica, 0, &weights, &bytes);
+            memset(weights, 1, bytes);
+            self.train->progress.step = 2;
+            self.train->is_copy = 1;
+            train_hold(self.train, "it has a copy");
         }
     }
 }
@@ -365,9 +479,11 @@ static struct train *make_train(unsigned long long generation, int log_fd)
     return train_create(&cfg);
 }
 
+/* Or of the mesh, in which a survivor can try again. */
 static int is_of_peers(int rc)
 {
-    return rc == MS_E_CLOSED || rc == MS_E_TIMEOUT || rc == MS_E_ABORTED;
+    return rc == MS_E_CLOSED || rc == MS_E_TIMEOUT || rc == MS_E_ABORTED ||
+           (rc == MS_E_NOMEM && self.has_trained && train_is_of_mesh(self.train, rc));
 }
 
 /* Is this the life in which it has others than the rest? */
@@ -390,6 +506,12 @@ static void die_refused(const struct ms_err *err)
 static int prepare(struct train_info *info, struct ms_err *err)
 {
     const char *text;
+    if (is_due(IT_FINDS_NO_LINES, (uint64_t)all->lives[self.rank])) {
+        char log[32];
+        snprintf(log, sizeof(log), "worker_%d.log", self.rank);
+        cut_lines("metrics.jsonl", "\"step\":");
+        cut_lines(log, "loss is");
+    }
     int rc = train_open(self.train, err);
     const int is_mixed_up = rc == 0 && mix_data_up();
     rc = rc == 0 ? train_choose(self.train, &text, err) : rc;
@@ -408,6 +530,10 @@ static int go_on(unsigned long long generation, struct train_info *info, struct 
 {
     struct train_peers peers = {.members = all->ranks.members, .generation = generation};
     fill_token(peers.token, generation);
+    if (is_due(IT_CLAIMS_A_STEP, self.train->progress.step)) {
+        self.train->progress.step = all->claim;
+    }
+    self.train->stopped |= is_due(IT_CLAIMS_A_STOP, self.train->progress.step);
     return train_rejoin(self.train, &peers, info, err);
 }
 
@@ -434,6 +560,7 @@ static int live(unsigned long long generation, int log_fd, struct train_result *
     all->last[self.rank] = info;
     memcpy(all->first_tag[self.rank], self.train->first_tag, sizeof(self.train->first_tag));
     atomic_fetch_add(&all->n_joins, 1);
+    self.has_trained = 1;
     rc = train_run(self.train, result, err);
     if (rc == 0) {
         die_if(WHEN_IT_IS_DONE, 0);
@@ -478,6 +605,7 @@ static int live_on(int rank, int fd)
             end->steps = result.steps;
             memcpy(end->weights, result.weights_sha256, sizeof(end->weights));
         }
+        atomic_fetch_add(&all->n_own, rc < 0 && !is_of_peers(rc));
         tell_parent(fd, generation, !is_of_peers(rc));
         generation = await_generation(generation);
     } while (generation != 0);

@@ -4,7 +4,7 @@
 
 #include "tests/unit/sched_load_case.h"
 
-enum { RANKS_MAX = 4 };
+enum { RANKS_MAX = MS_GATHER_RANKS };
 static uint64_t conns[RANKS_MAX + 1];
 
 static inline void start_for(enum sched_mode mode, uint32_t worker_num, int64_t topo_timeout_ms)
@@ -38,6 +38,20 @@ static inline uint64_t node_on(const char *id, uint64_t incarnation, const char 
     uint64_t conn = fix_open(MS_ROLE_WORKER, "host-certificate");
     Ms__Register msg = fix_node(id, incarnation);
     msg.host_name = msg.host_id = (char *)host;
+    fix_say(conn, MS_MSG_REGISTER, &msg.base);
+    return conn;
+}
+
+/* Of a dynamic cluster of so many: it brings the job. */
+static inline uint64_t dynamic_worker(const char *id, uint64_t incarnation, const char *host,
+                                      uint32_t workers)
+{
+    uint64_t conn = fix_open(MS_ROLE_WORKER, "host-certificate");
+    Ms__Register msg = fix_node(id, incarnation);
+    msg.worker_num = workers;
+    msg.host_name = msg.host_id = (char *)host;
+    msg.job_json.data = (uint8_t *)"{}";
+    msg.job_json.len = 2;
     fix_say(conn, MS_MSG_REGISTER, &msg.base);
     return conn;
 }

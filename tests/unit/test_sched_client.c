@@ -595,6 +595,59 @@ START_TEST(evaluations_are_kept_one_an_epoch_and_a_hundred_at_most)
 }
 END_TEST
 
+static void ck_epochs(uint32_t first, uint32_t step, uint32_t n)
+{
+    const Ms__JobInfo *info = fix_show(1);
+    ck_assert_uint_eq(info->n_evals, n);
+    for (uint32_t i = 0; i < n; i++) {
+        ck_assert_uint_eq(info->evals[i]->epoch, first + i * step);
+    }
+}
+
+/* As after a reconnect: the scheduler may not have read what it was told. */
+START_TEST(an_evaluation_that_is_told_again_takes_its_place_and_moves_nothing)
+{
+    uint64_t conns[2];
+    fix_running(conns);
+    progress(conns[0], 1, 1);
+    progress(conns[0], 4, 1);
+    progress(conns[0], 5, 0);
+
+    for (uint32_t epoch = 1; epoch < 5; epoch++) {
+        progress(conns[0], epoch, 1);
+    }
+
+    ck_epochs(1, 1, 4);
+    const Ms__JobInfo *info = fix_show(1);
+    ck_assert_uint_eq(info->progress->step, 50);
+    ck_assert_uint_eq(info->ranks[0]->step, 50);
+    ck_assert(!info->progress->has_eval);
+}
+END_TEST
+
+START_TEST(of_too_many_evaluations_that_are_told_again_the_oldest_are_not_kept)
+{
+    uint64_t conns[2];
+    fix_running(conns);
+    for (uint32_t epoch = 4; epoch <= 2 * MS_EVALS_MAX; epoch += 2) {
+        progress(conns[0], epoch, 1);
+    }
+    ck_epochs(4, 2, MS_EVALS_MAX - 1);
+
+    progress(conns[0], 2, 1);
+    ck_epochs(2, 2, MS_EVALS_MAX);
+    progress(conns[0], 1, 1);
+    ck_epochs(2, 2, MS_EVALS_MAX);
+    progress(conns[0], 5, 1);
+
+    const Ms__JobInfo *info = fix_show(1);
+    ck_assert_uint_eq(info->n_evals, MS_EVALS_MAX);
+    ck_assert_uint_eq(info->evals[0]->epoch, 4);
+    ck_assert_uint_eq(info->evals[1]->epoch, 5);
+    ck_assert_uint_eq(info->evals[MS_EVALS_MAX - 1]->epoch, 2 * MS_EVALS_MAX);
+}
+END_TEST
+
 /* ---- logs ---------------------------------------------------------------------------------------
  */
 
@@ -800,6 +853,8 @@ static TCase *watch_cases(void)
     tcase_add_test(t, progress_reaches_watchers);
     tcase_add_test(t, the_longest_phase_of_the_wire_is_shown_whole);
     tcase_add_test(t, evaluations_are_kept_one_an_epoch_and_a_hundred_at_most);
+    tcase_add_test(t, an_evaluation_that_is_told_again_takes_its_place_and_moves_nothing);
+    tcase_add_test(t, of_too_many_evaluations_that_are_told_again_the_oldest_are_not_kept);
     return t;
 }
 

@@ -101,6 +101,23 @@ START_TEST(another_word_on_recovery_is_refused_with_both_values)
 }
 END_TEST
 
+START_TEST(job_has_the_name_that_its_workers_brought)
+{
+    static const char *const jobs[][2] = {
+        {"{\"name\":\"mnist-2\",\"network\":\"mnist\",\"recovery\":false}", "mnist-2"},
+        {"{\"network\":\"mnist\"}", "dynamic"},
+        {"{\"name\":\"a b\"}", "dynamic"},
+        {"{\"name\":\"", "dynamic"},
+        {"{\"name\":\"endless", "dynamic"}};
+    start_recovering(0);
+
+    join_with("a", 1, jobs[_i][0]);
+    join_with("b", 2, jobs[_i][0]);
+
+    ck_assert_str_eq(fix_show(1)->name, jobs[_i][1]);
+}
+END_TEST
+
 START_TEST(worker_that_cannot_recover_is_refused_where_the_job_is_to)
 {
     start_recovering(1);
@@ -137,6 +154,7 @@ START_TEST(workers_of_an_earlier_scheduler_are_let_be_where_their_job_recovers)
     fix_refused(conn, MS_E_NOT_FOUND,
                 "worker 0 (host h, pid 1001) has rank 0 of job 1, which this");
     fix_refused(conn, MS_E_NOT_FOUND, "with MS_ENABLE_RECOVERY=1 and the MS_RECOVERY_PATH that it");
+    fix_refused(conn, MS_E_NOT_FOUND, "if it had none nobody knows the job any more");
     ck_assert_ptr_null(fix_heard(conn, MS_MSG_STOP));
     ck_assert(fix_logged("topology.let_be"));
     fix_say(conn, MS_MSG_REGISTER, &msg.base);
@@ -348,7 +366,12 @@ START_TEST(status_names_what_else_it_waits_for)
 
     fix_close(a);
 
-    ck_assert_str_eq(status()->waiting_for, "1 worker to leave");
+    ck_assert(!fix_logged("topology.waits_for_end"));
+    fix_pass(MS_LEAVE_SAY_MS); /* it does not */
+    ck_assert(fix_logged("topology.waits_for_end for_s=8 for=\"1 worker to leave (b on host h, pid "
+                         "1002)\": end that process to wait no longer"));
+    ck_assert_str_eq(status()->waiting_for,
+                     "1 worker to leave (b on host h, pid 1002), for 8 s at most");
     fix_close(b);
     ck_assert_ptr_nonnull(fix_effect(SCHED_DO_EXIT));
 }
@@ -519,6 +542,7 @@ static Suite *suite(void)
     tcase_add_test(t, heartbeats_carry_present_and_expected);
     tcase_add_test(t, another_worker_num_is_refused_with_both_values);
     tcase_add_loop_test(t, another_word_on_recovery_is_refused_with_both_values, 0, 2);
+    tcase_add_loop_test(t, job_has_the_name_that_its_workers_brought, 0, 5);
     tcase_add_loop_test(t, workers_of_an_earlier_scheduler_are_let_be_where_their_job_recovers, 0,
                         2);
     tcase_add_test(t, a_worker_whose_job_does_not_recover_is_told_to_end_it);

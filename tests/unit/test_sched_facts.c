@@ -46,16 +46,40 @@ START_TEST(a_loss_and_what_follows_are_told_in_keys_and_values)
     msg.state_bytes = UINT64_MAX; /* whatever it says, a program can read it */
     msg.state_ms = 3;
     msg.prepared_ms = 70;
+    msg.joined_ms = 2;
     fix_say(conns[1], MS_MSG_RANK_READY, &msg.base);
-    ck_assert_str_eq(facts("job.recovered"),
-                     "{\"generation\":2,\"step\":41,\"from\":\"peer\",\"again_from\":0,"
-                     "\"again_to\":0,\"stood_still_ms\":300,\"stood_still_least\":false,"
-                     "\"ranks\":[{\"rank\":1,\"node\":\"w7\",\"from_rank\":0,"
-                     "\"bytes\":9223372036854775807,\"ms\":3,\"prepared_ms\":70}]}");
+    ck_assert_str_eq(
+        facts("job.recovered"),
+        "{\"generation\":2,\"step\":41,\"from\":\"peer\",\"again_from\":0,"
+        "\"again_to\":0,\"stood_still_ms\":300,\"stood_still_least\":false,"
+        "\"ranks\":[{\"rank\":1,\"node\":\"w7\",\"from_rank\":0,"
+        "\"bytes\":9223372036854775807,\"ms\":3,\"prepared_ms\":70,\"joined_ms\":2}]}");
 
     fix_done(conns[0], 1, 2, 0, 0, "");
     fix_done(conns[1], 1, 2, 1, 0, "");
     ck_assert_str_eq(facts("job.succeeded"), "{\"generation\":2,\"code\":\"ok\",\"steps\":120}");
+}
+END_TEST
+
+START_TEST(one_that_ends_early_tells_the_last_step_that_was_reported)
+{
+    running(2);
+    progress(1, 2364);
+    const uint64_t admin = fix_open(MS_ROLE_ADMIN, "root");
+    Ms__Cancel cancel = MS__CANCEL__INIT;
+    cancel.job = 1;
+    fix_say(admin, MS_MSG_CANCEL, &cancel.base);
+    ck_assert_str_eq(facts("job.cancelled"),
+                     "{\"generation\":1,\"code\":\"cancelled\",\"steps\":2364}");
+
+    running(2);
+    progress(1, 57);
+    fix_done(conns[1], 1, 1, 1, MS_E_FAILED, "a loss that is no number");
+    ck_assert_str_eq(facts("job.failed"), "{\"generation\":1,\"code\":\"failed\",\"steps\":57}");
+
+    running(2); /* nobody told of one */
+    fix_done(conns[1], 1, 1, 1, MS_E_FAILED, "a loss that is no number");
+    ck_assert_str_eq(facts("job.failed"), "{\"generation\":1,\"code\":\"failed\",\"steps\":0}");
 }
 END_TEST
 
@@ -149,6 +173,7 @@ START_TEST(sixty_four_ranks_that_recover_at_once_lose_no_event)
         snprintf(id + (is_long ? MS_NAME_MAX - 3 : 8), 4, "%03u", rank);
         nodes[rank] = node_on(id, 100 + rank, host);
     }
+    fix_pass(RANKS / 16); /* it waits for more */
     const char *text = facts("job.recovering");
     ck_assert_uint_le(strlen(text), MS_FACTS_MAX);
     json_t *round = json_loads(text, 0, NULL);
@@ -189,6 +214,7 @@ int main(void)
     TCase *t = tcase_create("facts");
     tcase_add_checked_fixture(t, NULL, fix_end);
     tcase_add_test(t, a_loss_and_what_follows_are_told_in_keys_and_values);
+    tcase_add_test(t, one_that_ends_early_tells_the_last_step_that_was_reported);
     tcase_add_loop_test(t, where_the_state_is_from_is_told, 0, (int)MS_ARRAY_SIZE(rollbacks));
     tcase_add_test(t, how_it_was_noticed_is_a_word);
     tcase_add_loop_test(t, sixty_four_ranks_that_recover_at_once_lose_no_event, 0, 2);

@@ -224,6 +224,35 @@ START_TEST(ranks_that_train_for_themselves_go_on_each_from_its_own_step)
     const Ms__JobInfo *info = fix_show(1);
     ck_assert_uint_eq(info->again_to, 0);
     ck_assert(info->apart);
+
+    const uint64_t conn = fix_open(MS_ROLE_USER, "bob");
+    Ms__Watch watch = MS__WATCH__INIT;
+    watch.job = 1;
+    fix_say(conn, MS_MSG_WATCH, &watch.base);
+    for (uint32_t rank = 0; rank < 3; rank++) {
+        fix_done(conns[rank], 1, 2, rank, 0, "");
+    }
+    const Ms__JobUpdate *last = fix_heard(conn, MS_MSG_JOB_UPDATE);
+    ck_assert_ptr_nonnull(last);
+    ck_assert(last->ended && last->job->apart); /* for the summary */
+}
+END_TEST
+
+/* The others are where it was: what it tells is news all the same. */
+START_TEST(a_rank_that_begins_anew_for_itself_is_shown_where_it_is)
+{
+    running(3);
+    progress(1, 223);
+    fix_close(conns[1]);
+    conns[1] = fix_register("w1", 12);
+    ready_apart(2, 0, 0, 223);
+    ready_apart(2, 1, 0, 0);
+    ready_apart(2, 2, 230, 0);
+
+    progress(2, 1);
+
+    ck_assert_uint_eq(fix_show(1)->progress->step, 1);
+    ck_assert_uint_eq(fix_show(1)->ranks[0]->step, 1);
 }
 END_TEST
 
@@ -263,28 +292,6 @@ START_TEST(a_process_that_was_given_up_takes_its_rank_back)
 }
 END_TEST
 
-/* It heard of no round since, so that its claim is not the rank that was taken from it. */
-START_TEST(who_was_let_go_without_hearing_of_it_does_not_take_its_rank_back)
-{
-    running(2);
-    for (uint64_t generation = 1; generation <= 2; generation++) {
-        peer_report(generation, 0, 1);
-        fix_pass(MS_BLAME_MS);
-    }
-    fix_job_is(1, "RECOVERING", "waits for a node to take rank 1");
-
-    conns[1] = come_back(1, 2, 1, 1, 1);
-
-    ck_assert_uint_eq(fix_count(MS_MSG_ASSIGN), 0);
-    const Ms__Stop *stop = (const Ms__Stop *)fix_heard(conns[1], MS_MSG_STOP);
-    ck_assert_ptr_nonnull(stop);
-    ck_assert_uint_eq(stop->generation, 1);
-    fix_stopped(conns[1], 1, 1, 1);
-    assigned(0, 3);
-    assigned(1, 3);
-}
-END_TEST
-
 static void says_done(uint64_t conn, uint64_t generation, uint32_t rank, int code, int leaving)
 {
     Ms__RankDone msg = MS__RANK_DONE__INIT;
@@ -321,7 +328,7 @@ START_TEST(who_had_ended_the_rank_does_not_take_it_back)
 }
 END_TEST
 
-START_TEST(who_comes_back_after_another_took_its_rank_is_stopped)
+START_TEST(who_comes_back_after_another_took_its_rank_is_stopped_once_that_has_the_state)
 {
     running(2);
     uint64_t spare = fix_register("w7", 7);
@@ -332,10 +339,37 @@ START_TEST(who_comes_back_after_another_took_its_rank_is_stopped)
 
     uint64_t late = come_back(1, 2, 1, 1, 1);
 
+    ck_assert_uint_eq(fix_count(MS_MSG_STOP), 0);
+    fix_job_is(1, "RECOVERING", "generation 2");
+    conns[1] = spare;
+    all_ready_at(2, 2, 5);
     const Ms__Stop *stop = fix_heard(late, MS_MSG_STOP);
     ck_assert_ptr_nonnull(stop);
     ck_assert_uint_eq(stop->generation, 1);
-    fix_job_is(1, "RECOVERING", "generation 2");
+    ck_assert_uint_eq(fix_count(MS_MSG_STOP), 1);
+}
+END_TEST
+
+/* Each round tells all ranks: a rack that fails is one. */
+START_TEST(losses_of_a_large_job_that_come_one_by_one_make_one_round)
+{
+    enum { WORLD = MS_GATHER_RANKS, LOST = 8 };
+    running(WORLD);
+    for (uint64_t i = 0; i < LOST; i++) {
+        char id[8];
+        snprintf(id, sizeof(id), "s%u", (unsigned)i);
+        fix_register(id, 200 + i);
+    }
+    for (uint32_t rank = 0; rank < LOST; rank++) {
+        fix_close(conns[10 + rank]);
+        ck_assert_uint_eq(fix_count(MS_MSG_ASSIGN), 0);
+        fix_pass(1);
+    }
+
+    fix_pass(WORLD / 16);
+
+    ck_assert_uint_eq(fix_count(MS_MSG_ASSIGN), WORLD);
+    fix_job_is(1, "RECOVERING", "generation 2:");
 }
 END_TEST
 
@@ -456,7 +490,7 @@ START_TEST(a_pause_longer_than_the_lease_keeps_no_node_from_the_others)
     uint64_t last = fix_register("w1", 13);
     fix.s->cfg.lease_ms = 50; /* and the pause is 100 */
     fix_close(last);
-    uint64_t spare = fix_register("w8", 11);
+    uint64_t spare = fix_register("w1", 14);
     Ms__Submit msg = fix_job(1);
     fix_say(fix_open(MS_ROLE_USER, "alice"), MS_MSG_SUBMIT, &msg.base);
     fix_job_is(2, "QUEUED", "waits behind a job that lost ranks");
@@ -498,13 +532,7 @@ END_TEST
 
 static uint64_t worker(const char *id, uint64_t incarnation)
 {
-    uint64_t conn = fix_open(MS_ROLE_WORKER, "host-certificate");
-    Ms__Register msg = fix_node(id, incarnation);
-    msg.worker_num = 2;
-    msg.job_json.data = (uint8_t *)"{}";
-    msg.job_json.len = 2;
-    fix_say(conn, MS_MSG_REGISTER, &msg.base);
-    return conn;
+    return dynamic_worker(id, incarnation, "h", 2);
 }
 
 START_TEST(in_a_dynamic_cluster_only_a_vacant_rank_lets_somebody_in)
@@ -710,6 +738,47 @@ START_TEST(after_a_restart_a_job_stands_still_since_the_loss_that_is_stored)
 }
 END_TEST
 
+/* Who comes back tells once more what it said before, of the step that it holds. */
+START_TEST(after_a_restart_what_is_told_again_is_no_sign_that_a_job_goes_on)
+{
+    static const struct past past[6] = {{"job.rank_lost", 50000}};
+    load_after(past, JOB_RUNNING);
+    conns[0] = fix_open(MS_ROLE_WORKER, "host-certificate");
+    Ms__Register msg = fix_node("w0", 100);
+    msg.job = 1;
+    msg.generation = 11;
+    msg.running = 1;
+    msg.step = 4;
+    fix_say(conns[0], MS_MSG_REGISTER, &msg.base);
+    progress(11, 4);
+    fix_pass(700);
+    conns[1] = fix_register("w1", 12);
+    all_ready_at(12, 2, 5);
+
+    ck_assert_uint_eq(fix_show(1)->recovering_ms, 50700);
+}
+END_TEST
+
+START_TEST(after_a_restart_what_is_told_again_takes_no_rank_back)
+{
+    load(JOB_RUNNING);
+    conns[0] = fix_open(MS_ROLE_WORKER, "host-certificate");
+    Ms__Register msg = fix_node("w0", 100);
+    msg.job = 1;
+    msg.generation = 11;
+    msg.running = 1;
+    msg.step = 40;
+    fix_say(conns[0], MS_MSG_REGISTER, &msg.base);
+
+    progress(11, 20);
+    ck_assert_uint_eq(fix_show(1)->ranks[0]->step, 40);
+    ck_assert_ptr_null(fix_show(1)->progress);
+    progress(11, 40);
+
+    ck_assert_uint_eq(fix_show(1)->progress->step, 40);
+}
+END_TEST
+
 /* It was heard of, and is lost then: the job went on until now. */
 START_TEST(after_a_restart_who_came_back_is_lost_when_it_is)
 {
@@ -797,12 +866,14 @@ int main(void)
     tcase_add_test(t, without_a_node_nothing_is_stored_and_the_next_process_takes_it);
     tcase_add_loop_test(t, ranks_that_train_for_themselves_go_on_each_from_its_own_step, 0,
                         MS_ARRAY_SIZE(apart));
+    tcase_add_test(t, a_rank_that_begins_anew_for_itself_is_shown_where_it_is);
     tcase_add_loop_test(t, what_no_rank_held_any_more_is_trained_again_and_told, 0,
                         (int)MS_ARRAY_SIZE(rollbacks));
     tcase_add_test(t, a_process_that_was_given_up_takes_its_rank_back);
-    tcase_add_test(t, who_was_let_go_without_hearing_of_it_does_not_take_its_rank_back);
     tcase_add_loop_test(t, who_had_ended_the_rank_does_not_take_it_back, 0, 4);
-    tcase_add_test(t, who_comes_back_after_another_took_its_rank_is_stopped);
+    tcase_add_test(t,
+                   who_comes_back_after_another_took_its_rank_is_stopped_once_that_has_the_state);
+    tcase_add_test(t, losses_of_a_large_job_that_come_one_by_one_make_one_round);
     tcase_add_test(t, several_ranks_are_filled_together_or_not_at_all);
     tcase_add_test(t, all_ranks_may_be_lost_at_once);
     tcase_add_test(t, a_loss_within_a_round_makes_the_next_one);
@@ -826,6 +897,8 @@ int main(void)
     tcase_add_test(t, after_a_restart_what_was_recovered_is_counted_still);
     tcase_add_loop_test(t, after_a_restart_a_job_stands_still_since_the_loss_that_is_stored, 0,
                         (int)MS_ARRAY_SIZE(stalls));
+    tcase_add_test(t, after_a_restart_what_is_told_again_is_no_sign_that_a_job_goes_on);
+    tcase_add_test(t, after_a_restart_what_is_told_again_takes_no_rank_back);
     tcase_add_test(t, after_a_restart_who_came_back_is_lost_when_it_is);
     tcase_add_test(t, after_a_restart_another_process_of_the_node_takes_the_rank);
     tcase_add_loop_test(t, after_a_restart_each_node_takes_its_own_rank_whichever_comes_first, 0,
