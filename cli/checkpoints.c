@@ -3,6 +3,7 @@
 
 #include "cli/format.h"
 #include "cli/rank_notes.h"
+#include "cli/self.h"
 #include "cli/shell_word.h"
 #include "proto/text.h"
 
@@ -139,7 +140,7 @@ static void put_key(FILE *out, const char *place)
 
 static void print_again(FILE *out, const struct cli_run_facts *facts, const char *place)
 {
-    fputs("              go on with: msctl run ", out);
+    fprintf(out, "              go on with: %s run ", cli_self());
     if (facts->again_by_key) {
         fprintf(out, "%s --set ", facts->again);
         put_key(out, place);

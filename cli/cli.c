@@ -219,6 +219,15 @@ int cli_parse_job(const char *text, uint64_t *ret, struct ms_err *err)
     return MS_OK;
 }
 
+double cli_job_seconds(const Ms__JobInfo *job)
+{
+    if (job->started_ms <= 0) {
+        return -1;
+    }
+    const int64_t end_ms = job->ended_ms > 0 ? job->ended_ms : ms_wall_ms();
+    return (double)(end_ms - job->started_ms) / 1000;
+}
+
 int cli_job_status(const Ms__JobInfo *job)
 {
     if (strcmp(job->state, MS_JOB_STATE_SUCCEEDED) == 0) {

@@ -75,6 +75,8 @@ void cli_pause(struct cli *cli, int64_t ms);
 
 /* "job id" of a word: 1.. */
 int cli_parse_job(const char *text, uint64_t *ret, struct ms_err *err);
+/* How long it runs or ran, by its start and its end or this host's clock; below 0: not known. */
+double cli_job_seconds(const Ms__JobInfo *job);
 /* Exit status of a job that ended: 0, 1 or 5. */
 int cli_job_status(const Ms__JobInfo *job);
 

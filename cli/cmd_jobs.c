@@ -9,7 +9,6 @@
 #include "cli/plan_file.h"
 #include "cli/progress.h"
 #include "cli/table.h"
-#include "proto/clock.h"
 #include "proto/principal.h"
 
 #include <stdlib.h>
@@ -27,16 +26,6 @@ static const struct cli_column job_columns[] = {
     {"STEP", CLI_DEAR, 9, 0},  {"LOSS", CLI_DEAR, 7, 0},    {"SUBMITTED", CLI_LEFT, 1, 0},
     {"TIME", CLI_DEAR, 8, 0},  {"REASON", CLI_TEXT, 3, 20},
 };
-
-/* How long it runs or ran; -1 before it started. */
-static double run_seconds(const Ms__JobInfo *job)
-{
-    if (job->started_ms <= 0) {
-        return -1;
-    }
-    int64_t end_ms = job->ended_ms > 0 ? job->ended_ms : ms_wall_ms();
-    return (double)(end_ms - job->started_ms) / 1000;
-}
 
 static int add_job_row(struct cli_table *table, const Ms__JobInfo *job, struct ms_err *err)
 {
@@ -68,7 +57,7 @@ static int add_job_row(struct cli_table *table, const Ms__JobInfo *job, struct m
         step,
         loss,
         cli_format_time(submitted, job->submitted_ms),
-        job->started_ms > 0 ? cli_format_duration(seconds, run_seconds(job)) : "",
+        job->started_ms > 0 ? cli_format_duration(seconds, cli_job_seconds(job)) : "",
         job->reason,
     };
     return cli_table_add(table, cells, err);
@@ -152,7 +141,7 @@ static void show_progress(struct cli *cli, const Ms__JobInfo *job)
     char name[CLI_EVAL_NAME_MAX];
     cli_eval_name(name, job->job_json.data, job->job_json.len);
     if (job->progress != NULL && job->progress->step > 0) {
-        line(cli, "progress", cli_progress_plain(text, sizeof(text), job, -1));
+        line(cli, "progress", cli_progress_show(text, sizeof(text), job));
     }
     for (size_t i = 0; i < job->n_evals; i++) {
         line(cli, i == 0 ? "evaluations" : "",
@@ -241,7 +230,7 @@ static int show_job(struct cli *cli, const Ms__JobInfo *job, struct ms_err *err)
     line(cli, "submitted", cli_format_time(buf, job->submitted_ms));
     line(cli, "started", job->started_ms > 0 ? cli_format_time(buf, job->started_ms) : "");
     line(cli, "ended", job->ended_ms > 0 ? cli_format_time(buf, job->ended_ms) : "");
-    line(cli, "time", job->started_ms > 0 ? cli_format_duration(buf, run_seconds(job)) : "");
+    line(cli, "time", job->started_ms > 0 ? cli_format_duration(buf, cli_job_seconds(job)) : "");
     snprintf(text, sizeof(text), "%llu", (unsigned long long)job->steps);
     line(cli, "steps", job->steps > 0 ? text : "");
     line(cli, "recovered", cli_comeback_sum(text, sizeof(text), job) != NULL ? text : "");

@@ -39,6 +39,15 @@ static const char *eval_name(struct run *run)
     return run->eval_name;
 }
 
+/* What the process ends with. */
+static int status_of(const struct run *run)
+{
+    return run->signal != 0    ? 128 + run->signal
+           : run->failed       ? ms_code_exit_status(run->err.code)
+           : run->last == NULL ? ms_code_exit_status(MS_E_FAILED)
+                               : cli_job_status(run->last->job);
+}
+
 /* What a run without a verdict of the scheduler leaves for programs. */
 static void print_failure(struct run *run, const struct cli_run_facts *facts)
 {
@@ -48,6 +57,7 @@ static void print_failure(struct run *run, const struct cli_run_facts *facts)
         json_string(run->signal != 0 ? MS_JOB_STATE_CANCELLED : MS_JOB_STATE_FAILED));
     json_object_set_new(object, "reason", json_string(run->err.text));
     json_object_set_new(object, "run_dir", json_string(run->dir.shown));
+    json_object_set_new(object, "exit_status", json_integer(status_of(run)));
     cli_checkpoints_json(object, facts);
     cli_json_print(run->cli->out, object);
 }
@@ -85,10 +95,8 @@ static void print_end(struct run *run)
     int has_verdict = run->last != NULL && run->last->ended;
     if (cli->json && has_verdict) {
         json_t *object = cli_summary_json(run->last->job, run->eval_name, &facts);
-        if (run->failed) { /* the job was cancelled because we gave up */
-            json_object_set_new(object, "exit_status",
-                                json_integer(ms_code_exit_status(run->err.code)));
-        }
+        /* the job was cancelled because we gave up, or got a signal: that decides */
+        json_object_set_new(object, "exit_status", json_integer(status_of(run)));
         cli_json_print(cli->out, object);
     } else if (cli->json) {
         print_failure(run, &facts);
@@ -104,17 +112,14 @@ static void print_end(struct run *run)
 
 static int exit_status(const struct run *run, struct ms_err *err)
 {
-    if (run->signal != 0) {
-        return 128 + run->signal;
-    }
-    if (run->failed) {
+    if (run->signal == 0 && run->failed) {
         return ms_fail(err, run->err.code, "%s", run->err.text);
     }
-    if (run->last == NULL) {
+    if (run->signal == 0 && run->last == NULL) {
         return ms_fail(err, MS_E_FAILED, "the run ended without a verdict of its scheduler; see %s",
                        run->dir.shown);
     }
-    return cli_job_status(run->last->job);
+    return status_of(run);
 }
 
 static void greet(struct run *run)

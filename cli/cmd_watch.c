@@ -3,6 +3,7 @@
 #include "cli/display.h"
 #include "cli/eval_name.h"
 #include "cli/json.h"
+#include "cli/self.h"
 #include "cli/summary.h"
 #include "cli/watch.h"
 #include "proto/clock.h"
@@ -19,6 +20,7 @@ struct watching {
     struct cli *cli;
     struct cli_display display;
     uint64_t job;
+    char *there; /* owned: what begins a command that comes to this scheduler; NULL: no memory */
     char eval_name[CLI_EVAL_NAME_MAX];
 };
 
@@ -36,13 +38,16 @@ static void on_lost(void *arg)
     cli_display_end(&((struct watching *)arg)->display);
 }
 
+/* Where nobody said which scheduler, a shell finds the same one. */
 static void on_leave(void *arg)
 {
     struct watching *w = (struct watching *)arg;
-    char text[128];
-    snprintf(text, sizeof(text), "detached; job %llu goes on: msctl watch %llu, msctl cancel %llu",
-             (unsigned long long)w->job, (unsigned long long)w->job, (unsigned long long)w->job);
-    cli_display_note(&w->display, text);
+    const unsigned long long job = (unsigned long long)w->job;
+    const char *there = w->there != NULL ? w->there : cli_self();
+    cli_display_end(&w->display);
+    fprintf(w->display.out, "detached; job %llu goes on: %s watch %llu, %s cancel %llu\n", job,
+            there, job, there, job);
+    fflush(w->display.out);
 }
 
 /* On which data accuracies are measured stands in the job itself. */
@@ -64,30 +69,37 @@ static int ask_eval_name(struct watching *w, struct ms_err *err)
     return MS_OK;
 }
 
+static int watch_job(struct watching *w, const struct cli_args *args, Ms__JobUpdate **ret,
+                     struct ms_err *err)
+{
+    struct cli_watch watch = {on_update, w, -1, on_lost};
+    int rc = cli_need_words(args, 1, 1, "JOB", err);
+    if (rc == MS_OK) {
+        rc = cli_parse_job(args->words[0], &w->job, err);
+    }
+    if (rc == MS_OK) {
+        rc = cli_connect(w->cli, args, err);
+    }
+    if (rc == MS_OK) {
+        rc = cli_on_detach(w->cli, on_leave, w, err);
+    }
+    if (rc == MS_OK) {
+        rc = ask_eval_name(w, err);
+    }
+    return rc == MS_OK ? cli_watch(w->cli, w->job, &watch, ret, err) : rc;
+}
+
 int cmd_watch(struct cli *cli, const struct cli_args *args, struct ms_err *err)
 {
-    struct watching w = {.cli = cli};
-    struct cli_watch watch = {on_update, &w, -1, on_lost};
+    struct watching w = {
+        .cli = cli, .there = cli_self_there(cli_value(args, "config"), cli_value(args, "server"))};
     Ms__JobUpdate *last = NULL;
     FILE *out = cli->json ? cli->err : cli->out;
     cli_display_init(&w.display, out, cli->live, cli_terminal_width(out), NULL);
-    int rc = cli_need_words(args, 1, 1, "JOB", err);
-    if (rc == MS_OK) {
-        rc = cli_parse_job(args->words[0], &w.job, err);
-    }
-    if (rc == MS_OK) {
-        rc = cli_connect(cli, args, err);
-    }
-    if (rc == MS_OK) {
-        rc = cli_on_detach(cli, on_leave, &w, err);
-    }
-    if (rc == MS_OK) {
-        rc = ask_eval_name(&w, err);
-    }
-    if (rc == MS_OK) {
-        rc = cli_watch(cli, w.job, &watch, &last, err);
-    }
+    int rc = watch_job(&w, args, &last, err);
     cli_display_end(&w.display);
+    free(w.there);
+    w.there = NULL; /* a signal may still come */
     if (rc != MS_OK) {
         return rc;
     }

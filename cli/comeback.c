@@ -10,14 +10,52 @@
 
 enum { NAMED_MAX = 8 }; /* more ranks are a number */
 
-static const char least[] = "at least "; /* of a time */
+static const char least[] = "at least ";                        /* of a time */
+static const char own_step[] = ", each rank from its own step"; /* where they train apart */
+
+static void mark(struct cli_comeback *c, uint32_t rank)
+{
+    c->lost[rank / 8] |= (uint8_t)(1U << rank % 8);
+}
 
 static void note_lost(struct cli_comeback *c, const Ms__JobInfo *job)
 {
     for (size_t i = 0; i < job->n_ranks; i++) {
         uint32_t rank = job->ranks[i]->rank;
         if (rank < MS_WORKERS_MAX && strcmp(job->ranks[i]->state, MS_RANK_STATE_LOST) == 0) {
-            c->lost[rank / 8] |= (uint8_t)(1U << rank % 8);
+            mark(c, rank);
+        }
+    }
+}
+
+/* 32 bits of FNV-1a over the node's id and the process's. */
+static uint32_t who_has(const Ms__RankInfo *rank)
+{
+    uint32_t hash = (2166136261U ^ rank->pid) * 16777619U;
+    for (const char *c = rank->node_id; *c != '\0'; c++) {
+        hash = (hash ^ (uint8_t)*c) * 16777619U;
+    }
+    return rank->pid != 0 ? hash : 0;
+}
+
+static void note_who(struct cli_comeback *c, const Ms__JobInfo *job)
+{
+    for (size_t i = 0; i < job->n_ranks; i++) {
+        if (job->ranks[i]->rank < MS_WORKERS_MAX) {
+            c->who[job->ranks[i]->rank] = who_has(job->ranks[i]);
+        }
+    }
+}
+
+/* Several changes are one update, and of what happened while there was no scheduler there is none:
+ * a rank may have been lost and taken again with nobody told. */
+static void note_replaced(struct cli_comeback *c, const Ms__JobInfo *job)
+{
+    for (size_t i = 0; i < job->n_ranks; i++) {
+        const uint32_t rank = job->ranks[i]->rank;
+        const uint32_t who = who_has(job->ranks[i]);
+        if (rank < MS_WORKERS_MAX && who != 0 && c->who[rank] != 0 && who != c->who[rank]) {
+            mark(c, rank);
         }
     }
 }
@@ -125,7 +163,7 @@ static const char *end_line(const struct cli_comeback *c, const Ms__JobInfo *job
         snprintf(from, sizeof(from), " from step %llu", (unsigned long long)step);
     }
     if (job->apart) {
-        snprintf(again, sizeof(again), ", each rank from its own step");
+        snprintf(again, sizeof(again), "%s", own_step);
     } else if (is_back) {
         snprintf(again, sizeof(again), ": %s %s trained again", span_words(span, sizeof(span), job),
                  job->again_from == job->again_to ? "is" : "are");
@@ -147,6 +185,7 @@ static void take(struct cli_comeback *c, const Ms__JobInfo *job)
     c->recovering_least = job->recovering_least;
     c->again_from = job->again_from;
     c->again_to = job->again_to;
+    note_who(c, job);
 }
 
 /* A restarted scheduler calls a job RUNNING until it knows who is gone. */
@@ -176,12 +215,14 @@ const char *cli_comeback_line(struct cli_comeback *c, const Ms__JobInfo *job, do
         note_lost(c, job);
         return begins ? begin_line(c, job, dst, size) : NULL;
     }
-    if (c->is_recovering && strcmp(job->state, MS_JOB_STATE_RUNNING) == 0 && lacks_ranks(job)) {
+    if (strcmp(job->state, MS_JOB_STATE_RUNNING) == 0 && lacks_ranks(job)) {
+        note_lost(c, job);
         return NULL;
     }
     if (strcmp(job->state, MS_JOB_STATE_RUNNING) == 0 &&
         (c->is_recovering || job->recoveries > c->recoveries)) {
         c->since_s = c->is_recovering ? c->since_s : now_s;
+        note_replaced(c, job);
         line = end_line(c, job, now_s, dst, size);
     }
     take(c, job);
@@ -212,11 +253,11 @@ const char *cli_comeback_sum(char *dst, size_t size, const Ms__JobInfo *job)
     if (job->recoveries == 0) {
         return first_sum(dst, size, job, stands);
     }
-    snprintf(dst, size, "%u time%s (%u rank%s lost, %s%s%s)", job->recoveries,
+    snprintf(dst, size, "%u time%s (%u rank%s lost, %s%s%s)%s", job->recoveries,
              job->recoveries == 1 ? "" : "s", job->ranks_lost, job->ranks_lost == 1 ? "" : "s",
              job->recovering_least ? least : "",
              cli_format_duration(time, (double)job->recovering_ms / 1000),
-             stands ? "; stands still now" : "");
+             stands ? "; stands still now" : "", job->apart ? own_step : "");
     return dst;
 }
 

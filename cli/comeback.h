@@ -16,7 +16,8 @@ struct cli_comeback {
     int recovering_least;             /* ... */
     uint64_t again_from, again_to;    /* ... */
     double since_s;                   /* when RECOVERING was seen first */
-    uint8_t lost[MS_WORKERS_MAX / 8]; /* ranks that were LOST in it, one bit each */
+    uint8_t lost[MS_WORKERS_MAX / 8]; /* ranks that were LOST since, one bit each */
+    uint32_t who[MS_WORKERS_MAX];     /* a hash of which process had each rank; 0: not known */
 };
 
 /* "RECOVERING: <what it waits for>" with the update that shows it first, "rank 2 was lost; went on
@@ -30,8 +31,9 @@ const char *cli_comeback_line(struct cli_comeback *comeback, const Ms__JobInfo *
  * 0: something was. */
 uint64_t cli_comeback_step(const Ms__JobInfo *job);
 
-/* "3 times (4 ranks lost, 2.10 s)", "1 rank lost, stands still for 30.0 s", "at least" where a
- * scheduler that was gone did not see it begin; NULL: no rank was ever lost. */
+/* "3 times (4 ranks lost, 2.10 s)", with ", each rank from its own step" where ranks train for
+ * themselves, "1 rank lost, stands still for 30.0 s", "at least" where a scheduler that was gone
+ * did not see it begin; NULL: no rank was ever lost. */
 const char *cli_comeback_sum(char *dst, size_t size, const Ms__JobInfo *job);
 
 /* "steps 101 to 137, from the checkpoint of step 100": what was trained again the last time that no

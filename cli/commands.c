@@ -2,6 +2,7 @@
 #include "cli/cli.h"
 #include "cli/help.h"
 #include "cli/json.h"
+#include "cli/self.h"
 
 #include "config.h"
 #include "proto/settings.h"
@@ -221,6 +222,7 @@ int cli_main(int argc, char **argv)
     struct ms_err err = {0, ""};
     memset(&args, 0, sizeof(args));
     args.command = "msctl";
+    cli_self_set(argc > 0 ? argv[0] : NULL);
     int rc = parse(argc, argv, &command, &args, &err);
     if (rc != MS_OK) {
         print_error(&err);

@@ -1,6 +1,7 @@
 /* json.c - messages as JSON objects, for --json */
 #include "cli/json.h"
 
+#include "cli/cli.h"
 #include "proto/err.h"
 
 #include <math.h>
@@ -84,7 +85,8 @@ static json_t *evals_json(const Ms__JobInfo *job)
     return list;
 }
 
-/* A job that did not end by itself has told no result: what was reported last is known. */
+/* A job that runs, or did not end by itself, has told no result: what was reported last is known.
+ */
 static uint64_t steps_of(const Ms__JobInfo *job)
 {
     return job->steps == 0 && job->progress != NULL ? job->progress->step : job->steps;
@@ -92,8 +94,7 @@ static uint64_t steps_of(const Ms__JobInfo *job)
 
 static double seconds_of(const Ms__JobInfo *job)
 {
-    int is_known = job->seconds > 0 || job->started_ms <= 0 || job->ended_ms <= job->started_ms;
-    return is_known ? job->seconds : (double)(job->ended_ms - job->started_ms) / 1000;
+    return job->seconds > 0 ? job->seconds : fmax(cli_job_seconds(job), 0);
 }
 
 json_t *cli_json_job(const Ms__JobInfo *job)

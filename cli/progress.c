@@ -206,6 +206,15 @@ const char *cli_progress_plain(char *dst, size_t size, const Ms__JobInfo *job, d
     return dst;
 }
 
+const char *cli_progress_show(char *dst, size_t size, const Ms__JobInfo *job)
+{
+    if (cli_progress_is_held(job) || cli_progress_is_forming(job)) {
+        put_head(dst, size, job->progress);
+        return dst;
+    }
+    return cli_progress_plain(dst, size, job, -1);
+}
+
 const char *cli_progress_unsettled(char *dst, size_t size, const Ms__Progress *eval)
 {
     if (!(eval->unsettled > 0 && eval->unsettled <= 1)) {

@@ -41,6 +41,8 @@ const char *cli_progress_line(char *dst, size_t size, size_t width, const Ms__Jo
 const char *cli_progress_workers(char *dst, size_t size, size_t width, const Ms__JobInfo *job);
 /* The same facts without a bar and without a limit, for logs. */
 const char *cli_progress_plain(char *dst, size_t size, const Ms__JobInfo *job, double eta_s);
+/* Likewise, where state and reason stand in lines of their own: no ETA. Of a job with progress. */
+const char *cli_progress_show(char *dst, size_t size, const Ms__JobInfo *job);
 /* "epoch 1: accuracy 88.8 % on the test set of shapes (cifar10 files), loss 0.41". what: of
  * cli_eval_name. */
 const char *cli_progress_eval(char *dst, size_t size, const Ms__Progress *eval, const char *what);

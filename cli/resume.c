@@ -30,6 +30,18 @@ static void note_damaged(struct search *s, const struct ms_err *why, int is_last
     }
 }
 
+/* Where descriptors or memory were short it may be whole: an older one would be the wrong one. */
+static int pass_over(struct search *s, int rc, const struct ms_err *why, int is_last,
+                     struct ms_err *err)
+{
+    if (rc == MS_E_NOMEM) {
+        *err = *why;
+        return rc;
+    }
+    note_damaged(s, why, is_last);
+    return 0;
+}
+
 /* Of many, those of a whole training say the same. */
 static void note_other(struct search *s, const struct ms_err *why)
 {
@@ -84,11 +96,10 @@ static int try_one(struct search *s, const struct job *job, const char *path, in
 {
     struct checkpoint_manifest m;
     struct ms_err why = {0, ""};
-    if (checkpoint_read(path, CHECKPOINT_NAMED, &m, &why) < 0) {
-        note_damaged(s, &why, is_last);
-        return 0;
+    int rc = checkpoint_read(path, CHECKPOINT_NAMED, &m, &why);
+    if (rc < 0) {
+        return pass_over(s, rc, &why, is_last, err);
     }
-    int rc = 0;
     if (checkpoint_job_compare(m.job, s->job, path, &why) < 0 ||
         (s->data.rows > 0 &&
          checkpoint_data_compare(&m, &s->data, s->steps_per_epoch, path, &why) < 0)) {
@@ -96,8 +107,8 @@ static int try_one(struct search *s, const struct job *job, const char *path, in
     } else if (check_length(job, path, &m, &why) < 0) {
         *err = why;
         rc = MS_E_REFUSED;
-    } else if (checkpoint_verify(path, CHECKPOINT_NAMED, &m, &why) < 0) {
-        note_damaged(s, &why, is_last);
+    } else if ((rc = checkpoint_verify(path, CHECKPOINT_NAMED, &m, &why)) < 0) {
+        rc = pass_over(s, rc, &why, is_last, err);
     } else {
         rc = take(path, &m, ret, err);
         rc = rc == MS_OK ? 1 : rc;
@@ -106,30 +117,22 @@ static int try_one(struct search *s, const struct job *job, const char *path, in
     return rc;
 }
 
-/* Where the runs of this job have theirs, if not in place: "" where nothing is there. */
-static const char *find_elsewhere(const struct job *job, const char *place,
-                                  char ret[CHECKPOINT_PATH_MAX])
+/* Where the runs of this job have theirs, wherever each of them runs: "" where nothing is there. */
+static const char *find_elsewhere(const struct job *job)
 {
     struct checkpoint_entries entries = {NULL, 0};
-    const char *directory = job->checkpoint_directory;
-    ret[0] = '\0';
-    if (job->has_checkpoint) {
-        snprintf(ret, CHECKPOINT_PATH_MAX, "%s%s%s", directory[0] == '/' ? "" : place,
-                 directory[0] == '/' ? "" : "/", directory);
-        if (checkpoint_list(ret, NULL, &entries, NULL) < 0 || entries.n == 0) {
-            ret[0] = '\0';
-        }
-        checkpoint_entries_fini(&entries);
-    }
-    return ret;
+    const char *directory = job->has_checkpoint ? job->checkpoint_directory : "";
+    const int is_there = directory[0] == '/' &&
+                         checkpoint_list(directory, NULL, &entries, NULL) == 0 && entries.n > 0;
+    checkpoint_entries_fini(&entries);
+    return is_there ? directory : "";
 }
 
 /* A path that does not fit is named by its key: half of one helps nobody. */
 static int fail_empty(const struct job *job, const char *place, struct ms_err *err)
 {
-    char elsewhere[CHECKPOINT_PATH_MAX];
     char shown[PLACE_MAX];
-    find_elsewhere(job, place, elsewhere);
+    const char *elsewhere = find_elsewhere(job);
     if (elsewhere[0] != '\0') {
         const int fits = strlen(elsewhere) < PLACE_MAX;
         return ms_fail(err, MS_E_REFUSED,
@@ -186,6 +189,19 @@ static void look_at_data(struct search *s, const struct job *job)
     data_close(source);
 }
 
+/* In a run directory a job may have its folder further below than a search looks. */
+static int search_place(const struct job *job, const char *place, struct checkpoint_entries *ret,
+                        struct ms_err *err)
+{
+    char below[CHECKPOINT_PATH_MAX];
+    int rc = checkpoint_search(place, ret, err);
+    if (rc < 0 || ret->n > 0 || !job->has_checkpoint || job->checkpoint_directory[0] == '/') {
+        return rc;
+    }
+    const int n = snprintf(below, sizeof(below), "%s/%s", place, job->checkpoint_directory);
+    return n > 0 && (size_t)n < sizeof(below) ? checkpoint_list(below, NULL, ret, err) : 0;
+}
+
 int resume_find(const struct cli *cli, const char *place, const struct job *job,
                 struct resume_point *ret, struct ms_err *err)
 {
@@ -194,7 +210,7 @@ int resume_find(const struct cli *cli, const char *place, const struct job *job,
     if (s.job == NULL) {
         return ms_fail(err, MS_E_NOMEM, "no memory to look for checkpoints");
     }
-    int rc = checkpoint_search(place, &entries, err);
+    int rc = search_place(job, place, &entries, err);
     if (rc < 0) {
         free(s.job);
         return rc == MS_E_NOT_FOUND

@@ -197,7 +197,7 @@ static void take_plan(struct run *run, uint16_t type, const ProtobufCMessage *ms
     }
     const char *text = list->jobs[0]->plan;
     snprintf(path, sizeof(path), "%s/plan.txt", run->dir.path);
-    if (text[0] != '\0' && ms_file_write(path, text, strlen(text), 0644, 0, &why) != MS_OK) {
+    if (text[0] != '\0' && ms_file_save(path, text, strlen(text), &why) != MS_OK) {
         plan_note(run, why.text);
     }
 }

@@ -279,6 +279,16 @@ static int claim(struct run_dir *dir, struct ms_err *err)
 
 /* ---- making it ---- */
 
+/* Where it is there already all is well, whatever mkdir(2) said. -1: errno is that of mkdir(2). */
+static int make_parent(const char *path)
+{
+    int rc = mkdir(path, 0777);
+    const int why = errno;
+    rc = rc == 0 || access(path, F_OK) == 0 ? 0 : -1;
+    errno = why;
+    return rc;
+}
+
 /* mkdir -p of everything above path. */
 static int make_parents(const char *path, struct ms_err *err)
 {
@@ -286,7 +296,7 @@ static int make_parents(const char *path, struct ms_err *err)
     snprintf(part, sizeof(part), "%s", path);
     for (char *slash = strchr(part + 1, '/'); slash != NULL; slash = strchr(slash + 1, '/')) {
         *slash = '\0';
-        if (mkdir(part, 0777) != 0 && access(part, F_OK) != 0) {
+        if (make_parent(part) != 0) {
             return ms_fail_errno(err, MS_E_IO, "cannot make the directory %.200s", part);
         }
         *slash = '/';

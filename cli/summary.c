@@ -128,19 +128,21 @@ static uint64_t later(uint64_t a, uint64_t b)
 }
 
 /* A job that did not end by itself has told no result: what was reported, saved, or written to its
- * metrics is known. What another run of the training saved in the same folder is not this one's. */
+ * metrics is known. What another run of the training saved in the same folder is not this one's,
+ * nor is the step that it goes on from, which rank 0 may have told before it trained. 0: none. */
 static uint64_t last_step(const Ms__JobInfo *job, const struct cli_metrics *metrics,
                           const struct cli_run_facts *facts)
 {
     const uint64_t saved = facts != NULL && facts->saved != NULL ? facts->saved->own_step : 0;
-    const uint64_t last = job != NULL ? later(job->steps, cli_progress_step(job)) : 0;
-    return later(later(last, saved), told_step(job, metrics));
+    const uint64_t told = job != NULL ? later(job->steps, cli_progress_step(job)) : 0;
+    const uint64_t last = later(later(told, saved), told_step(job, metrics));
+    return facts == NULL || last > facts->resumed_step ? last : 0;
 }
 
 static int has_trained(const Ms__JobInfo *job, const struct cli_metrics *metrics,
                        const struct cli_run_facts *facts)
 {
-    return last_step(job, metrics, facts) > facts->resumed_step;
+    return last_step(job, metrics, facts) > 0;
 }
 
 /* Would it come to another end where it goes on? Not to that of a loss that is not finite, nor of
@@ -228,12 +230,15 @@ static void print_saved(FILE *out, const char *path)
 }
 
 /* Who stopped a run, or lost it, need not look for what there is not. */
-static void print_unsaved(FILE *out, const struct cli_run_facts *facts)
+static void print_unsaved(FILE *out, const Ms__JobInfo *job, const struct cli_metrics *metrics,
+                          const struct cli_run_facts *facts)
 {
-    const int is_saved = facts->saved != NULL && facts->saved->step > 0;
-    fprintf(out, "  not saved   the weights: %s\n",
-            is_saved ? "what was trained after the newest checkpoint is lost"
-                     : "what was trained is lost");
+    const uint64_t saved = facts->saved != NULL ? facts->saved->step : 0;
+    const char *lost = saved == 0 ? "what was trained is lost"
+                       : saved >= last_step(job, metrics, facts)
+                           ? "the newest checkpoint has them"
+                           : "what was trained after the newest checkpoint is lost";
+    fprintf(out, "  not saved   the weights: %s\n", lost);
 }
 
 static int is_disk_full(const char *dir)
@@ -242,34 +247,48 @@ static int is_disk_full(const char *dir)
     return statvfs(dir, &fs) == 0 && (fs.f_bavail == 0 || (fs.f_files > 0 && fs.f_favail == 0));
 }
 
-/* Of a process that was killed the last line may be missing, which says nothing. */
-static int is_cut_off(const Ms__JobInfo *job, const char *trouble, uint64_t told, uint64_t last)
+static int is_lost(const Ms__JobInfo *job, uint32_t rank)
 {
-    const int is_exact = (job != NULL && job->steps > 0) || trouble[0] != '\0';
-    return last > told + (is_exact ? 0 : 1);
+    for (size_t i = 0; job != NULL && i < job->n_ranks; i++) {
+        if (job->ranks[i]->rank == rank) {
+            return strcmp(job->ranks[i]->state, MS_RANK_STATE_LOST) == 0;
+        }
+    }
+    return 0;
+}
+
+/* ": why" its metrics end before the job does; "": nobody knows. */
+static const char *why_cut_off(const Ms__JobInfo *job, const struct cli_run_facts *facts,
+                               uint64_t missing, char *dst, size_t size)
+{
+    char trouble[MS_ERR_TEXT_MAX];
+    cli_rank_trouble(facts->run_dir, "no metrics from step ", "metrics are written again", trouble,
+                     sizeof(trouble));
+    const char *why = trouble[0] != '\0'             ? trouble
+                      : is_disk_full(facts->run_dir) ? "no space is left on the disk of the run "
+                                                       "directory"
+                      : is_lost(job, 0)              ? "rank 0 was lost, and no other writes it"
+                      : missing == 1                 ? "rank 0 ended before it wrote that line"
+                                                     : "";
+    snprintf(dst, size, "%s%s%s", why[0] != '\0' ? ": " : "", why,
+             trouble[0] != '\0' ? " (rank 0's log)" : "");
+    return dst;
 }
 
 static void print_metrics(FILE *out, const Ms__JobInfo *job, const struct cli_metrics *metrics,
                           const struct cli_run_facts *facts, const char *path)
 {
-    char trouble[MS_ERR_TEXT_MAX];
+    char why[MS_ERR_TEXT_MAX + 32];
     char a[CLI_FORMAT_MAX];
     char b[CLI_FORMAT_MAX];
     const uint64_t told = later(metrics->last_step, facts->resumed_step);
     const uint64_t last = last_step(job, metrics, facts);
-    cli_rank_trouble(facts->run_dir, "no metrics from step ", "metrics are written again", trouble,
-                     sizeof(trouble));
     fprintf(out, "  metrics     %s\n", path);
-    if (!is_cut_off(job, trouble, told, last)) {
-        return;
+    if (last > told) {
+        fprintf(out, "              its last step is %s of %s%s\n",
+                cli_format_count(a, metrics->last_step), cli_format_count(b, last),
+                why_cut_off(job, facts, last - told, why, sizeof(why)));
     }
-    fprintf(out, "              its last step is %s of %s%s%s%s\n",
-            cli_format_count(a, metrics->last_step), cli_format_count(b, last),
-            trouble[0] != '\0' || is_disk_full(facts->run_dir) ? ": " : "",
-            trouble[0] != '\0'             ? trouble
-            : is_disk_full(facts->run_dir) ? "no space is left on the disk of the run directory"
-                                           : "",
-            trouble[0] != '\0' ? " (rank 0's log)" : "");
 }
 
 static void print_files(FILE *out, const Ms__JobInfo *job, const struct cli_metrics *metrics,
@@ -280,7 +299,7 @@ static void print_files(FILE *out, const Ms__JobInfo *job, const struct cli_metr
     if (is_there(weights, sizeof(weights), facts->run_dir, "weights.safetensors")) {
         print_saved(out, weights);
     } else if (!is_good && has_trained(job, metrics, facts)) {
-        print_unsaved(out, facts);
+        print_unsaved(out, job, metrics, facts);
     }
     cli_checkpoints_print(out, facts, !is_good && can_go_on(job, metrics, facts));
     if (is_there(path, sizeof(path), facts->run_dir, "metrics.jsonl")) {

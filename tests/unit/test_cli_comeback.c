@@ -127,6 +127,10 @@ START_TEST(ranks_that_train_for_themselves_have_no_step_in_common)
     job.generation = 2;
     ck_assert_uint_eq(cli_comeback_step(&job), 150); /* of rank 0, whose progress is shown */
     ck_assert_str_eq(look(3), "rank 1 was lost; went on after 1.00 s, each rank from its own step");
+    job.ranks_lost = 1;
+    job.recovering_ms = 90;
+    ck_assert_str_eq(cli_comeback_sum(line, sizeof(line), &job),
+                     "1 time (1 rank lost, 0.09 s), each rank from its own step");
 }
 END_TEST
 
@@ -220,6 +224,37 @@ START_TEST(what_was_too_short_to_be_seen_is_said_too)
 
     ck_assert_str_eq(look(2), "2 ranks were lost; went on from step 1200 after 0.04 s");
     ck_assert_ptr_null(look(3));
+}
+END_TEST
+
+/* All processes were killed at once: one rank had its next process before anybody was told, and two
+ * were lost to a scheduler that called the job RUNNING. */
+START_TEST(ranks_that_were_lost_unseen_are_named)
+{
+    for (uint32_t i = 0; i < 4; i++) {
+        ranks[i].pid = 100 + i;
+        ranks[i].node_id = (char *)"0";
+    }
+    (void)look(1);
+    ranks[0].state = (char *)MS_RANK_STATE_MISSING;
+    ranks[1].state = (char *)MS_RANK_STATE_LOST;
+    job.ranks_lost = 1;
+    ck_assert_ptr_null(look(2));
+    recover("waits for the nodes of ranks 0 2");
+    ranks[0].state = (char *)MS_RANK_STATE_LOST;
+    ranks[1].state = (char *)MS_RANK_STATE_PREPARING;
+    (void)look(3);
+    go_on(1100);
+    job.ranks_lost = 4;
+    job.recoveries = 1;
+    ranks[2].pid = 202;
+    ranks[3].node_id = (char *)"7"; /* of another host, with the same process id */
+    ck_assert_str_eq(look(5), "ranks 0, 1, 2 and 3 were lost; went on from step 1100 after 2.00 s");
+
+    job.recoveries = 2; /* too short to be seen */
+    job.ranks_lost = 5;
+    ranks[1].pid = 301;
+    ck_assert_str_eq(look(6), "rank 1 was lost; went on from step 1100 after 0.00 s");
 }
 END_TEST
 
@@ -401,6 +436,7 @@ int main(void)
     tcase_add_test(tc, what_a_scheduler_that_was_gone_did_not_see_is_at_least_so_long);
     tcase_add_test(tc, all_ranks_that_were_lost_meanwhile_are_named);
     tcase_add_test(tc, what_was_too_short_to_be_seen_is_said_too);
+    tcase_add_test(tc, ranks_that_were_lost_unseen_are_named);
     tcase_add_test(tc, a_scheduler_that_was_started_again_meanwhile_ends_no_stand_still);
     tcase_add_test(tc, a_job_that_fails_meanwhile_has_its_own_words);
     tcase_add_test(tc, the_sum_is_there_where_a_rank_was_lost);

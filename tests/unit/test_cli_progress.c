@@ -61,6 +61,22 @@ START_TEST(a_line_says_epoch_step_loss_rate_and_eta)
 }
 END_TEST
 
+START_TEST(where_state_and_reason_are_said_already_its_place_alone_is_left)
+{
+    char line[CLI_LINE_MAX];
+    job.state = (char *)"RECOVERING";
+    job.reason = (char *)"waits for a node to take rank 2: its worker was killed";
+
+    ck_assert_str_eq(cli_progress_show(line, sizeof(line), &job), "epoch 2/3  step  50/100");
+
+    job.state = (char *)"RUNNING"; /* after a restart of the scheduler */
+    ck_assert_str_eq(cli_progress_show(line, sizeof(line), &job), "epoch 2/3  step  50/100");
+    job.reason = (char *)"";
+    ck_assert_str_eq(cli_progress_show(line, sizeof(line), &job),
+                     "epoch 2/3  step  50/100  loss 1.2345  1,812 samples/s  39.4 ms/step");
+}
+END_TEST
+
 START_TEST(the_line_of_a_job_that_ended_has_no_eta_and_does_nothing)
 {
     char line[CLI_LINE_MAX];
@@ -323,6 +339,7 @@ int main(void)
     tcase_add_checked_fixture(tc, setup, NULL);
     tcase_add_test(tc, a_line_says_epoch_step_loss_rate_and_eta);
     tcase_add_test(tc, the_line_of_a_job_that_ended_has_no_eta_and_does_nothing);
+    tcase_add_test(tc, where_state_and_reason_are_said_already_its_place_alone_is_left);
     tcase_add_test(tc, a_speed_that_is_not_known_yet_is_left_out);
     tcase_add_test(tc, a_line_never_exceeds_the_terminal);
     tcase_add_test(tc, where_it_is_narrow_words_get_shorter_then_the_bar_goes);

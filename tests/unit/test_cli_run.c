@@ -90,6 +90,22 @@ START_TEST(a_directory_that_is_not_empty_is_refused)
 }
 END_TEST
 
+START_TEST(what_keeps_a_directory_from_being_made_is_said)
+{
+    enum { NOBODY = 65534 };
+    struct run_dir dir;
+    char wanted[128];
+    snprintf(wanted, sizeof(wanted), "%s/x/y", root);
+    ck_assert_int_eq(chmod(root, 0555), 0);
+    ck_assert(geteuid() != 0 || seteuid(NOBODY) == 0);
+
+    ck_ms_fails(run_dir_make(wanted, "job", &dir, err), MS_E_IO, "/x: Permission denied");
+
+    ck_assert(getuid() != 0 || seteuid(0) == 0);
+    ck_assert_int_eq(chmod(root, 0755), 0);
+}
+END_TEST
+
 START_TEST(a_look_refuses_in_the_same_words_and_makes_nothing)
 {
     char missing[128];
@@ -1078,6 +1094,7 @@ int main(void)
     tcase_add_test(tc, a_directory_is_named_after_job_and_time);
     tcase_add_test(tc, runs_of_the_same_second_get_different_directories);
     tcase_add_test(tc, a_directory_that_is_not_empty_is_refused);
+    tcase_add_test(tc, what_keeps_a_directory_from_being_made_is_said);
     tcase_add_test(tc, a_look_refuses_in_the_same_words_and_makes_nothing);
     tcase_add_test(tc, a_run_that_is_under_way_is_left_alone);
     tcase_add_test(tc, two_runs_are_never_in_one_folder_however_close_one_follows_the_other);

@@ -4,10 +4,13 @@
 
 #include "cli/checkpoints.h"
 #include "cli/eval_name.h"
+#include "cli/json.h"
 #include "cli/metrics.h"
+#include "cli/self.h"
 #include "cli/shell_word.h"
 #include "libworker/data/sum.h"
 #include "libworker/train/checkpoint_folder.h"
+#include "proto/clock.h"
 #include "tests/test.h"
 
 #include <fcntl.h>
@@ -40,6 +43,26 @@ static void begin(void)
     job.evals = evals;
     job.n_evals = 1;
 }
+
+START_TEST(a_command_to_be_copied_comes_to_the_same_scheduler)
+{
+    static const struct {
+        const char *called, *config, *server, *want;
+    } rows[] = {
+        {"msctl", NULL, NULL, "msctl"},
+        {"msctl", NULL, "unix:ws/s.sock", "msctl -s unix:ws/s.sock"},
+        {"b/msctl", "my.conf", "head:8118", "b/msctl --config my.conf -s head:8118"},
+        {"msctl", NULL, "unix:my run/s.sock", "msctl -s 'unix:my run/s.sock'"},
+    };
+    for (size_t i = 0; i < MS_ARRAY_SIZE(rows); i++) {
+        cli_self_set(rows[i].called);
+        char *there = cli_self_there(rows[i].config, rows[i].server);
+        ck_assert_str_eq(there, rows[i].want);
+        free(there);
+    }
+    cli_self_set("msctl");
+}
+END_TEST
 
 START_TEST(speed_is_an_average_over_the_job_and_not_the_last_step)
 {
@@ -106,6 +129,31 @@ START_TEST(job_that_was_cancelled_tells_programs_how_far_it_came)
     ck_assert_int_eq(json_integer_value(json_object_get(object, "steps")), 755);
     ck_assert_double_eq_tol(json_real_value(json_object_get(object, "seconds")), 51.9, 1e-9);
     json_decref(object);
+}
+END_TEST
+
+static double seconds_told(void)
+{
+    json_t *object = cli_json_job(&job);
+    const double seconds = json_real_value(json_object_get(object, "seconds"));
+    json_decref(object);
+    return seconds;
+}
+
+START_TEST(job_that_runs_tells_programs_for_how_long)
+{
+    job.state = (char *)"RUNNING";
+    job.steps = 0;
+    job.seconds = 0;
+    job.started_ms = ms_wall_ms() - 11400;
+
+    ck_assert_double_ge(seconds_told(), 11.4);
+    ck_assert_double_lt(seconds_told(), 3600);
+
+    job.started_ms = ms_wall_ms() + 3600000; /* by a clock that goes ahead of ours */
+    ck_assert_double_eq_tol(seconds_told(), 0, 1e-9);
+    job.started_ms = 0;
+    ck_assert_double_eq_tol(seconds_told(), 0, 1e-9);
 }
 END_TEST
 
@@ -291,9 +339,22 @@ START_TEST(who_stopped_a_job_is_told_where_and_how_it_goes_on)
              "              go on with: msctl run --resume %s job.yaml\n",
              root, root);
     ck_assert_msg(strstr(text, want) != NULL, "%s", text);
+    ck_assert_msg(strstr(text, "  not saved   the weights: the newest checkpoint has them\n") !=
+                      NULL,
+                  "%s", text);
+    progress.step = 1112;
+    free(text);
+    text = text_of(&facts);
+    progress.step = 1108;
     ck_assert_msg(strstr(text, "  not saved   the weights: what was trained after the newest "
                                "checkpoint is lost\n") != NULL,
                   "%s", text);
+    free(text);
+    cli_self_set("my build/cli/msctl"); /* no shell would find that by its name */
+    text = text_of(&facts);
+    cli_self_set("msctl");
+    ck_assert_msg(strstr(text, "go on with: 'my build/cli/msctl' run --resume ") != NULL, "%s",
+                  text);
     ck_assert_int_eq(json_integer_value(json_object_get(object, "checkpoint_step")), 1110);
     snprintf(want, sizeof(want), "%s/saves/small-1110.json", root);
     ck_assert_str_eq(json_string_value(json_object_get(object, "checkpoint")), want);
@@ -618,7 +679,8 @@ START_TEST(metrics_that_end_before_the_job_are_told)
 }
 END_TEST
 
-START_TEST(a_kill_between_a_step_and_its_line_is_no_gap)
+/* The others saved the step whose line rank 0 had not written. */
+START_TEST(a_kill_between_a_step_and_its_line_is_told)
 {
     const char *root = test_dir_make();
     const struct cli_run_facts facts = {.run_dir = root, .seconds = 1};
@@ -627,8 +689,21 @@ START_TEST(a_kill_between_a_step_and_its_line_is_no_gap)
     job.steps = 0;
 
     char *text = text_of(&facts);
+    ck_assert_msg(strstr(text, "its last step is 999 of 1,000: rank 0 ended before it wrote that "
+                               "line\n") != NULL,
+                  "%s", text);
+    free(text);
 
-    ck_assert_msg(strstr(text, "its last step") == NULL, "%s", text);
+    Ms__RankInfo rank = MS__RANK_INFO__INIT;
+    Ms__RankInfo *ranks[] = {&rank};
+    rank.state = (char *)"lost";
+    job.ranks = ranks;
+    job.n_ranks = 1;
+    text = text_of(&facts);
+    ck_assert_msg(strstr(text,
+                         "its last step is 999 of 1,000: rank 0 was lost, and no other writes "
+                         "it\n") != NULL,
+                  "%s", text);
     free(text);
     test_dir_remove(root);
 }
@@ -716,7 +791,8 @@ START_TEST(a_run_that_trained_nothing_lost_nothing_and_has_no_steps_of_others)
     job.reason = (char *)"rank 0 failed: checkpoints: another process writes there";
     job.steps = 0;
     job.seconds = 0;
-    job.progress = NULL;
+    progress.step = 40; /* rank 0's beat tells of the step that it took over */
+    progress.steps_total = 0;
 
     char *text = text_of(&facts);
     json_t *object = cli_summary_json(&job, NULL, &facts);
@@ -822,9 +898,11 @@ int main(void)
     Suite *suite = suite_create("cli_summary");
     TCase *tc = tcase_create("summary");
     tcase_add_checked_fixture(tc, begin, NULL);
+    tcase_add_test(tc, a_command_to_be_copied_comes_to_the_same_scheduler);
     tcase_add_test(tc, speed_is_an_average_over_the_job_and_not_the_last_step);
     tcase_add_test(tc, speed_of_a_short_job_is_its_samples_by_the_time_of_its_steps);
     tcase_add_test(tc, job_that_never_stepped_has_no_speed);
+    tcase_add_test(tc, job_that_runs_tells_programs_for_how_long);
     tcase_add_test(tc, job_that_was_cancelled_tells_programs_how_far_it_came);
     tcase_add_test(tc, accuracy_stands_with_its_data_set);
     tcase_add_test(tc, digest_of_weights_is_not_taken_for_the_sum_of_the_file);
@@ -839,7 +917,7 @@ int main(void)
     tcase_add_test(tc, a_checkpoint_that_could_not_be_written_is_told);
     tcase_add_test(tc, a_run_without_a_verdict_tells_what_is_left);
     tcase_add_test(tc, metrics_that_end_before_the_job_are_told);
-    tcase_add_test(tc, a_kill_between_a_step_and_its_line_is_no_gap);
+    tcase_add_test(tc, a_kill_between_a_step_and_its_line_is_told);
     tcase_add_test(tc, a_loss_that_is_not_finite_has_all_its_steps_and_no_advice_to_repeat_it);
     tcase_add_test(tc, steps_are_not_those_that_were_to_be_trained_again);
     tcase_add_test(tc, a_run_that_trained_nothing_lost_nothing_and_has_no_steps_of_others);
