@@ -88,6 +88,13 @@ else
     echo "# no terminals here: the live lines are not looked at"
 fi
 
+# ---- whom the umask keeps out
+private() ( umask 077 && run private --set epochs=1 --set 'checkpoint={directory: '"$T/pub"', every_steps: 100}' "$T/job.yaml" )
+mkdir "$T/pub"
+ok "a run with a umask of 077 saves into a folder that all may read" private
+ok "manifests, too" test -n "$(find "$T/pub" -name '*.json')"
+ok "and only its user reads what it wrote" [ -z "$(find "$T/pub" "$T/private" -type f -perm /077)" ]
+
 # ---- refusals
 ok "a run directory that is not empty is refused with 4" status 4 "$MSCTL" run --run-dir "$T/good" "$T/job.yaml"
 ok "and left as it is" [ -s "$T/good/weights.safetensors" ]
@@ -128,10 +135,11 @@ ok "so does the scheduler" grep -q "scheduler exited with status 7" "$T/bad2.out
 # ---- signals
 for signal in INT TERM HUP; do
     number=$(kill -l $signal)
-    start "s$signal" "$MSCTL" run --run-dir "$T/r$signal" "$T/long.yaml"
+    start "s$signal" "$MSCTL" run --json --run-dir "$T/r$signal" "$T/long.yaml"
     ok "$signal: a long job trains" wait_for 120 trains "r$signal"
     kill -$signal "${pid_of[s$signal]}"
     ok "$signal ends it with $((128 + number))" status $((128 + number)) reap "s$signal"
+    ok "which programs are told, too" says '"exit_status":'"$((128 + number))," grep '^{' "$T/s$signal.log"
     ok "$signal: no socket, key or database is left" bash -c \
         '! ls "$1"/scheduler.sock "$1"/scheduler.db* "$1"/tls 2>/dev/null' - "$T/r$signal"
 done

@@ -102,7 +102,8 @@ start_ctl watch watch 2
 ok "watch shows steps" wait_for 60 logged watch "/100000  step "
 kill -INT "${pid_of[watch]}"
 ok "INT only detaches" status 130 reap watch
-ok "and says so" logged watch "job 2 goes on"
+ok "and says so, with what comes to that scheduler again" logged watch \
+    "job 2 goes on: $MSCTL --config $T/empty.conf -s unix:$T/a.sock watch 2, $MSCTL --config $T/empty.conf -s unix:$T/a.sock cancel 2"
 ok "for it does" in_state 2 RUNNING
 leaves() { timeout 100 "$MSCTL" --config "$T/empty.conf" --server "unix:$T/a.sock" "$@" | head -n 1; }
 ok "a reader that leaves ends logs -f" leaves logs -f 2

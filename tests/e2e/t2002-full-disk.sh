@@ -41,7 +41,7 @@ dd if=/dev/zero of="$T/disk/filler" bs=4096 2>/dev/null # until it is full
 ok "new work is refused once the disk is full" fill
 ok "with exit status 4" status 4 submit
 ok "the refusal names the database" grep -qF "$T/disk/state.db" "$T/refusal"
-ok "and what is left, of how much" grep -q "KiB free, new work needs [0-9]*):" "$T/refusal"
+ok "and what is left, of how much" grep -q "KiB free, new work needs [0-9]* KiB):" "$T/refusal"
 ok "the status says so before anybody submits" says "disk space: the disk of the database" ctl a status
 ok "the log says so once" [ "$(grep -c 'store.full' "$T/a.log")" = 1 ]
 ok "everything else goes on: jobs are listed" [ "$(count)" = "$(wc -l <"$T/ids")" ]
@@ -121,7 +121,7 @@ if mount -t tmpfs -o size=20m,mode=700 msched-e2e "$T/small"; then
     MOUNTS="$MOUNTS $T/small"
     timeout 60 "$MSCTL" run --run-dir "$T/small/run" "$T/job.yaml" >"$T/small.out" 2>&1
     ok "a run on a disk without room for the reserve is refused" [ $? = 4 ]
-    ok "in words that say how much it needs" grep -q "KiB free, new work needs [0-9]*)" "$T/small.out"
+    ok "in words that say how much it needs" grep -q "KiB free, new work needs [0-9]* KiB)" "$T/small.out"
     ok "before it trains" [ "$(grep -c epoch "$T/small.out")" = 0 ]
 fi
 finish

@@ -22,6 +22,8 @@ steps() { grep -c '"step":' "$T/$1/metrics.jsonl" 2>/dev/null; }
 trains() { [ "$(steps "$1")" -ge "$2" ]; }
 # says_times NAME TEXT N: at least N lines
 says_times() { [ "$(grep -cF -- "$2" "$T/$1.log")" -ge "$3" ]; }
+# listens NAME N: the Nth scheduler of the run
+listens() { [ "$(grep -c 'scheduler\.listen address=127' "$T/$1/scheduler.log")" -ge "$2" ]; }
 nobody() { [ -z "$(alive)" ]; }
 
 # ---- the scheduler: the job neither stops nor changes
@@ -34,6 +36,7 @@ start again "$MSCTL" run --run-dir "$T/again" "$T/job.yaml"
 kills=0
 for target in 200 1200 2200 3200; do # of which the job has many more: a look at them may be late
     ok "another one makes $target steps" wait_for 120 trains again $target
+    ok "its scheduler listens" wait_for 60 listens again $((kills + 1)) # until then TERM ends it like any program
     victim=$(children again msschedd)
     case $kills in
     2) kill -TERM "$victim" ;;

@@ -18,6 +18,21 @@ YAML
 
 steps() { grep -c '"step":' "$T/$1/metrics.jsonl" 2>/dev/null; }
 trains() { [ "$(steps "$1")" -ge "$2" ]; }
+# all_evals NAME: its summary, in JSON, has each evaluation that its metrics have, and ends with the last one
+all_evals() {
+    python3 - "$T/$1" <<'PY'
+import json, sys
+with open(sys.argv[1] + ".log") as log:
+    summary = json.loads(next(line for line in log if line.startswith('{"id":')))
+with open(sys.argv[1] + "/metrics.jsonl") as lines:
+    made = [json.loads(line) for line in lines if '"eval_loss":' in line]
+def rounded(evals):
+    return [(e["epoch"], "%.6g" % e["eval_loss"], "%.6g" % e["accuracy"]) for e in evals]
+print(len(made), "were made, shown are those of epochs", [e["epoch"] for e in summary["evals"]])
+assert len(made) == 60 and rounded(summary["evals"]) == rounded(made)
+assert "%.6g" % summary["eval_loss"] == "%.6g" % made[-1]["eval_loss"]
+PY
+}
 
 # ---- a worker that lives and is silent over its lease
 start frozen "$MSCTL" run --run-dir "$T/frozen" "$T/long.yaml"
@@ -63,8 +78,9 @@ ok "which saves" [ -s "$T/only/weights.safetensors" ]
 
 # ---- the scheduler: the training goes on without it, and its end is waited for
 sed 's/epochs: 1000000/epochs: 600/' "$T/long.yaml" >"$T/short.yaml"
+echo 'evaluate: {dataset: {kind: nonlinear}, every_epochs: 10}' >>"$T/short.yaml"
 ok "a job trains undisturbed" run good "$T/short.yaml"
-start hung "$MSCTL" run --run-dir "$T/hung" "$T/short.yaml"
+start hung "$MSCTL" --json run --run-dir "$T/hung" "$T/short.yaml"
 ok "another one trains" wait_for 120 trains hung 200
 victim=$(children hung msschedd)
 kill -STOP "$victim"
@@ -74,6 +90,7 @@ ok "then it is killed" wait_for 120 logged hung "scheduler (pid $victim) has not
 ok "and started again" wait_for 60 logged hung "scheduler (pid $victim) was killed by signal 9 (Killed): started again"
 ok "the job ends well" status 0 reap hung
 ok "with the same weights" same "$(digest good)" "$(digest hung)"
+ok "and all evaluations, also those that the frozen one was told" all_evals hung
 start woken "$MSCTL" run --run-dir "$T/woken" "$T/long.yaml"
 ok "one more trains" wait_for 120 trains woken 200
 victim=$(children woken msschedd)

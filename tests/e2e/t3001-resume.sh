@@ -37,6 +37,32 @@ begin() { # NAME option...: a run in the background, until it has done some step
 }
 nothing_lives() { [ -z "$(alive)" ]; }
 has_steps() { [ "$(last_step "$1")" -ge "$2" ]; }
+# midway ACT NAME STEPS option...: begins a run and does ACT NAME to it behind that step, with what that returns. A machine
+# that stands still meanwhile comes back to a run that has ended: then it is begun again.
+midway() {
+    local act=$1 name=$2 steps=$3 got
+    shift 3
+    for _ in 1 2 3 4 5; do
+        rm -rf "${T:?}/$name" "$T/$name".*
+        begin "$name" "$@"
+        wait_for 120 has_steps "$name" "$steps" || return 1
+        "$act" "$name"
+        got=$?
+        [ "$(last_step "$name")" -ge "$STEPS" ] || return "$got"
+        [ -z "${pid_of[$name]:-}" ] || reap "$name"
+    done
+    return 1
+}
+terminate() { stop "$1" TERM; }
+kill_whole() {
+    stop "$1" KILL
+    wait_for 60 nothing_lives
+}
+kill_workers() {
+    local workers
+    mapfile -t workers < <(children "$1" msworker 2)
+    kill -KILL "${workers[@]}"
+}
 resume() { # NAME FROM option...: goes on from FROM to the end
     local name=$1 from=$2
     shift 2
@@ -56,12 +82,10 @@ ok "with their data, and nothing beside them" [ "$(find "$T/whole/ckpt" -mindept
 whole=$(digest whole)
 
 # ---- stopped at a step
-begin stopped
-ok "a run is in its middle" wait_for 120 has_steps stopped 20
-ok "TERM ends it with 143" status 143 stop stopped TERM
+ok "TERM in its middle ends a run with 143" status 143 midway terminate stopped 20
 ok "the summary says how far it came" grep -q "^  steps       $(last_step stopped) of $STEPS\$" "$T/stopped.log"
 ok "what is saved" grep -qF "checkpoints $T/stopped/ckpt: the newest is of step $(newest stopped)" "$T/stopped.log"
-ok "and how one goes on" grep -qF "go on with: msctl run --resume $T/stopped $T/job.yaml" "$T/stopped.log"
+ok "and how one goes on" grep -qF "go on with: $MSCTL run --resume $T/stopped $T/job.yaml" "$T/stopped.log"
 ok "its last step is saved" same "$(newest stopped)" "$(last_step stopped)"
 ok "it goes on from its run directory" resume after "$T/stopped"
 ok "msctl says from which step" grep -q "resumes from step $(newest stopped) (epoch" "$T/after.out"
@@ -78,19 +102,13 @@ assert o[\"resumed_step\"] == step and 0 < o[\"resumed_seconds\"] < o[\"seconds\
 assert o[\"checkpoint\"] == folder + \"/small-%d.json\" % o[\"checkpoint_step\"], o" "$2" "$1/told/ckpt"' - "$T" "$(newest stopped)"
 
 # ---- killed as a whole
-begin killed
-ok "another one is in its middle" wait_for 120 has_steps killed 40
-stop killed KILL
-ok "everything of it dies" wait_for 60 nothing_lives
+ok "when another one is killed in its middle, everything of it dies" midway kill_whole killed 40
 ok "it goes on from its folder of checkpoints" resume again "$T/killed/ckpt"
 ok "at the newest" begins_behind again "$(newest killed)"
 ok "the weights are those of the whole run" same "$(digest again)" "$whole"
 
 # ---- all of its workers at once: the job goes on by itself
-begin bereft
-ok "a third one is in its middle" wait_for 120 has_steps bereft 40
-mapfile -t workers < <(children bereft msworker 2)
-kill -KILL "${workers[@]}"
+ok "the workers of a third one die in its middle" midway kill_workers bereft 40
 ok "it ends without any of those workers" status 0 reap bereft
 ok "each step was told once" same "$(steps_of bereft)" "$(seq -s ' ' $STEPS)"
 ok "the weights are those of the whole run" same "$(digest bereft)" "$whole"
@@ -106,12 +124,12 @@ with open(sys.argv[1], "r+b") as f:
 PY
 }
 ok "half a training" run half --set steps=$HALF --set checkpoint.every_steps=$HALF "$T/job.yaml"
-begin twice --resume "$T/half" --set checkpoint.every_steps=$HALF
-ok "is gone on with" wait_for 120 has_steps twice $((HALF + 6))
-ok "and has a checkpoint of its own where it began" [ -e "$T/twice/ckpt/small-$HALF.json" ]
-break_data "$T/twice/ckpt/small-$HALF.safetensors"
-mapfile -t workers < <(children twice msworker 2)
-kill -KILL "${workers[@]}"
+break_and_kill() {
+    break_data "$T/$1/ckpt/small-$HALF.safetensors"
+    kill_workers "$1"
+}
+ok "is gone on with from a checkpoint of its own, and loses both" \
+    midway break_and_kill twice $((HALF + 6)) --resume "$T/half" --set checkpoint.every_steps=$HALF
 ok "it ends without any of those workers" status 0 reap twice
 ok "the damaged one was passed over, by name" grep -qE "checkpoint of step $HALF is passed over: .*/twice/ckpt/small-$HALF.safetensors is damaged" "$T/twice/worker_0.log"
 ok "the weights are those of the whole run" same "$(digest twice)" "$whole"
@@ -165,22 +183,24 @@ done
 # ---- as the summary says it, word for word
 go_on() { # NAME: with the command that its summary has, into NAME-on
     local words
-    words=$(sed -n "s/.*go on with: msctl run/--run-dir '${T//\//\\/}\/$1-on'/p" "$T/$1.log")
+    words=$(sed -n "s/.*go on with: [^ ]* run/--run-dir '${T//\//\\/}\/$1-on'/p" "$T/$1.log")
     [ -n "$words" ] && eval "\"\$MSCTL\" run $words" >"$T/$1-on.out" 2>&1
 }
-begin changed -n 1 --set batch_size=16 --set "checkpoint={directory: '$T/shared $$', prefix: small, every_steps: 7}"
-ok "one that the command line changed is in its middle" wait_for 120 has_steps changed 20
-ok "TERM ends it with 143" status 143 stop changed TERM
-ok "its summary has all that" grep -qF "run --resume '$T/shared $$' -n 1 --set batch_size=16 --set 'checkpoint={dir" "$T/changed.log"
+ok "one that the command line changed ends with 143, too" status 143 midway terminate changed 20 \
+    -n 1 --set batch_size=16 --set "checkpoint={directory: '$T/changed.by $$', prefix: small, every_steps: 7}"
+ok "its summary has all that" grep -qF "run --resume '$T/changed.by $$' -n 1 --set batch_size=16 --set 'checkpoint={dir" "$T/changed.log"
 ok "and goes on, as it stands there" go_on changed
 ok "from its last step" grep -q "resumes from step $(last_step changed) (epoch" "$T/changed-on.out"
-ok "where they lie is said to who names its run directory" refuses 4 "some are there: --resume $T/shared $$" --resume "$T/changed" \
-    --set "checkpoint={directory: '$T/shared $$', prefix: small, every_steps: 7}" -n 1 --set batch_size=16
-begin by-key --set "resume=$T/stopped" --set epochs=31
-ok "one that has the key is in its middle" wait_for 120 has_steps by-key "$(($(last_step stopped) + 5))"
-ok "TERM ends it with 143" status 143 stop by-key TERM
+ok "where they lie is said to who names its run directory" refuses 4 "some are there: --resume $T/changed.by $$" --resume "$T/changed" \
+    --set "checkpoint={directory: '$T/changed.by $$', prefix: small, every_steps: 7}" -n 1 --set batch_size=16
+ok "one that has the key, too" status 143 midway terminate by-key "$(($(last_step stopped) + 5))" --set "resume=$T/stopped" --set epochs=31
 ok "it goes on by the key" go_on by-key
 ok "to the end" [ "$(steps_of by-key-on | awk '{ print $1, $NF }')" = "$(($(newest by-key) + 1)) 310" ]
+
+# ---- further below than a search looks
+ok "a job may have its folder two levels down" run deep --set steps=14 --set checkpoint.directory=a/b "$T/job.yaml"
+ok "its run directory is enough to go on from there" resume deeper "$T/deep" --set checkpoint.directory=a/b
+ok "with the same weights" same "$(digest deeper)" "$whole"
 
 # ---- one of them, and the job's own key
 one=$(find "$T/killed/ckpt" -name '*.json' | sort | head -n 1)
@@ -222,7 +242,7 @@ ok "another seed" refuses 4 "seed: 1, and this one has 2" --resume "$T/killed" -
 ok "another batch" refuses 4 "batch_size: 8, and this one has 4" --resume "$T/killed" --set batch_size=4
 ok "another network" refuses 4 'network: "cifar_small", and this one has "lenet5"' --resume "$T/killed" --set network=lenet5
 ok "another one of its transforms, with what helps" refuses 4 \
-    'transforms[0].rescale.scale: 0.0038999999999999998, and this one has 0.5: its training would be another one; give the job that key, or begin anew' \
+    'transforms[0].rescale.scale: 0.0039, and this one has 0.5: its training would be another one; give the job that key, or begin anew' \
     --resume "$T/killed" --set 'transforms=[{rescale: {scale: 0.5, shift: 0}}, {random_horizontal_flip: {}}]'
 ok "or one more" refuses 4 'transforms[2]: none, and this one has {"random_crop":' \
     --resume "$one" --set 'transforms=[{rescale: {scale: 0.0039, shift: 0}}, {random_horizontal_flip: {}}, {random_crop: {size: [32, 32], padding: 4}}]'
