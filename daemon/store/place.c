@@ -44,15 +44,10 @@ static int make_absolute(const char *database, char **ret, struct ms_err *err)
                                database);
         return ms_denied(database, W_OK, rc, err);
     }
-    size_t n = strcmp(real, "/") == 0 ? 0 : strlen(real);
-    *ret = realloc(real, n + 1 + strlen(name) + 1);
-    if (*ret == NULL) {
-        free(real);
-        return ms_fail(err, MS_E_NOMEM, "no memory for the path of database %s", database);
-    }
-    (*ret)[n] = '/';
-    memcpy(*ret + n + 1, name, strlen(name) + 1);
-    return 0;
+    const int n = asprintf(ret, "%s/%s", strcmp(real, "/") == 0 ? "" : real, name);
+    free(real);
+    return n >= 0 ? 0
+                  : ms_fail(err, MS_E_NOMEM, "no memory for the path of database %s", database);
 }
 
 /* Absolute, so that all who take the path, SQLite's addresses too, mean the same file. */
