@@ -175,6 +175,11 @@ void m_judge_plan(struct model *m, const struct m_conn *conn, const Ms__Plan *ms
         msg->generation == job->generation && m_is_bound(m, node)) {
         r = &job->ranks[node->hold.rank]; /* stale for who has not heard of its generation */
     }
+    if (r == NULL && stops && node != NULL && node->hold.job == msg->job &&
+        m->event->conn == conn->id && m->event->type == MS_MSG_REGISTER &&
+        msg->generation == job->generation) {
+        r = &job->ranks[node->hold.rank]; /* it came back, and who holds the state has it since */
+    }
     if (r == NULL || job->state == JOB_RUNNING || job->plan[0] == '\0' ||
         strcmp(job->plan, msg->plan) != 0 || !m_knows_plans(node)) {
         sim_fail(m->w, "model: %s hears a plan of job %llu, which is not for it",

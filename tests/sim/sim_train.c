@@ -23,8 +23,9 @@ enum { STEPS_LEAST = 2, STEPS_MORE = 7, CHECKPOINT_STEPS = 2, POLL_MS = 400 };
 bool train_recovers(const struct world *w, uint64_t job)
 {
     bool recovers = false; /* also of one that is forgotten, whose Assign is still on its way */
-    for (size_t i = 0; i < w->model->jobs.n; i++) {
-        recovers = recovers || (w->model->jobs.at[i].id == job && w->model->jobs.at[i].recovery);
+    for (size_t i = 0; i < w->model->jobs.n; i++) { /* a number may come again after a loss */
+        const struct m_job *one = &w->model->jobs.at[i];
+        recovers = one->id == job ? one->recovery : recovers;
     }
     return recovers;
 }
@@ -207,7 +208,7 @@ static void hold(struct world *w, struct sim_node *node, uint32_t peer)
 {
     bool is_seen = sim_chance(w, 30);
     mesh_leave(w, node, is_seen);
-    peer = sim_chance(w, 5) ? node->rank : peer; /* its own reason */
+    peer = sim_chance(w, 5) && node->recovers ? node->rank : peer; /* its own reason */
     hold_for(w, node, peer, MS_E_CLOSED);
 }
 
