@@ -124,6 +124,7 @@
 #define MS_EVENT_READS    32   /* such answers in one turn; other askers are next */
 #define MS_EVALS_MAX      100  /* evaluations of a job that are kept: what a screen can show */
 #define MS_EVALS_STORE_MS 1000 /* ... of a job that runs, in one write of so many at the most */
+#define MS_ROOM_LOOK_MS   1000 /* rows that can wait look for the room that ends may need */
 /* After a loss numbers go on at the milliseconds since 2020 times this: more than any cluster can
  * have given away by then, and another number each time that one copy is put back. */
 #define MS_JOB_IDS_A_MS      1ULL

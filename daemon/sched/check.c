@@ -94,7 +94,8 @@ static int check_hosts(const struct sched *s, struct ms_err *err)
         const struct host *host = list_item(link, struct host, link);
         HOLDS(host->is_aside == timer_is_armed(&host->aside),
               "host %s: nothing ends that it is aside", host->key);
-        HOLDS(host->drained || host->is_aside || !list_empty(&host->nodes),
+        HOLDS(host->drained || host->is_aside || !list_empty(&host->nodes) ||
+                  timer_is_armed(&host->unstored),
               "host %s is known for nothing", host->key);
         HOLDS(host->paused == timer_is_armed(&host->pause), "host %s: nothing ends its pause",
               host->key);

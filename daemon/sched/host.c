@@ -53,7 +53,8 @@ void host_free(struct host *host)
 
 static void free_if_unused(struct sched *s, struct host *host)
 {
-    if (list_empty(&host->nodes) && !host->drained && !host->is_aside) {
+    if (list_empty(&host->nodes) && !host->drained && !host->is_aside &&
+        !timer_is_armed(&host->unstored)) {
         timer_stop(s, &host->pause);
         s->n_paused -= host->paused;
         table_remove(&s->hosts, &host->link);
@@ -226,12 +227,45 @@ static void put_aside(struct sched *s, struct host *host, int64_t until_ms)
     timer_arm(s, &host->aside, TIMER_ASIDE, until_ms);
 }
 
+static void put_aside_row(struct sched *s, const struct host *host)
+{
+    const int64_t left_ms = host_aside_end_ms(host) - s->now.mono_ms;
+    struct sched_aside_row row = {.until_ms = s->now.wall_ms + left_ms};
+    ms_text_copy(row.key, sizeof(row.key), host->key);
+    ms_text_copy(row.name, sizeof(row.name), host->name);
+    ms_text_copy(row.why, sizeof(row.why), host_aside_why(host));
+    emit_put_aside(s, &row);
+}
+
+/* Whether it is. Without the room that ends need the row waits: a restart meanwhile knows the host
+ * as it was. */
+static void store_aside(struct sched *s, struct host *host)
+{
+    if (s->refuses_ends) {
+        timer_arm(s, &host->unstored, TIMER_ASIDE_ROW, after_ms(s, MS_ROOM_LOOK_MS));
+        return;
+    }
+    timer_stop(s, &host->unstored);
+    if (host->is_aside) {
+        put_aside_row(s, host);
+    } else {
+        emit_drop_aside(s, host->key);
+    }
+}
+
+void host_aside_row_timeout(struct sched *s, struct timer *timer)
+{
+    struct host *host = list_item(timer, struct host, unstored);
+    store_aside(s, host);
+    free_if_unused(s, host);
+}
+
 static void end_aside(struct sched *s, struct host *host)
 {
     timer_stop(s, &host->aside);
     host->is_aside = false;
     s->n_aside--;
-    emit_drop_aside(s, host->key);
+    store_aside(s, host);
     watch_news(s);
     free_if_unused(s, host);
 }
@@ -239,16 +273,6 @@ static void end_aside(struct sched *s, struct host *host)
 void host_aside_timeout(struct sched *s, struct timer *timer)
 {
     end_aside(s, list_item(timer, struct host, aside));
-}
-
-static void store_aside(struct sched *s, const struct host *host)
-{
-    const int64_t left_ms = aside_until_ms(host) - s->now.mono_ms;
-    struct sched_aside_row row = {.until_ms = s->now.wall_ms + left_ms};
-    ms_text_copy(row.key, sizeof(row.key), host->key);
-    ms_text_copy(row.name, sizeof(row.name), host->name);
-    ms_text_copy(row.why, sizeof(row.why), host_aside_why(host));
-    emit_put_aside(s, &row);
 }
 
 static const char *aside_facts(struct sched *s, const struct host *host)

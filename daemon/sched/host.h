@@ -49,6 +49,7 @@ struct host {
     uint32_t n_losses;
     bool is_aside; /* until the timer says otherwise; durable */
     struct timer aside;
+    struct timer unstored; /* the database says otherwise: it had no room */
 };
 
 struct host *host_find(const struct sched *s, const struct node *node); /* by what its info says */
@@ -69,9 +70,10 @@ uint64_t host_blame(struct sched *s, struct host *host, const char *text);
 void host_excuse(struct sched *s, struct host *host, uint64_t blame, const char *text);
 bool host_is_aside(const struct host *host); /* NULL: no */
 const char *host_aside_why(const struct host *host);
-int64_t host_aside_end_ms(const struct host *host);            /* mono; of one that is */
-void host_aside_timeout(struct sched *s, struct timer *timer); /* TIMER_ASIDE */
-void host_works(struct host *host);                            /* a job started on it */
+int64_t host_aside_end_ms(const struct host *host);                /* mono; of one that is */
+void host_aside_timeout(struct sched *s, struct timer *timer);     /* TIMER_ASIDE */
+void host_aside_row_timeout(struct sched *s, struct timer *timer); /* TIMER_ASIDE_ROW */
+void host_works(struct host *host);                                /* a job started on it */
 /* Could a job of so many ranks be placed on others, which have lost nothing in vain? */
 bool host_others_work(const struct sched *s, const struct host *host, uint32_t workers);
 void host_timeout(struct sched *s, struct timer *timer); /* TIMER_PAUSE */

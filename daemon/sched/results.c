@@ -39,6 +39,10 @@ void results_pack(struct sched *s, const struct run *run, struct sched_job_row *
 
 void run_store_evals(struct sched *s, struct run *run)
 {
+    if (s->refuses_ends) { /* its end will store them */
+        timer_arm(s, &run->evals_due, TIMER_EVALS, after_ms(s, MS_ROOM_LOOK_MS));
+        return;
+    }
     run->evals_stored_ms = s->now.mono_ms;
     emit_put_job(s, run->job, false);
 }

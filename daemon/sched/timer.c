@@ -75,6 +75,7 @@ static const struct {
     [TIMER_ROUTE] = {route, true},
     [TIMER_PAUSE] = {host_timeout, false},
     [TIMER_ASIDE] = {host_aside_timeout, false},
+    [TIMER_ASIDE_ROW] = {host_aside_row_timeout, false},
 };
 
 static int timer_before(const struct heap_link *a, const struct heap_link *b)

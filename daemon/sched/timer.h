@@ -30,6 +30,7 @@ enum timer_kind {
     TIMER_ROUTE,       /* struct route */
     TIMER_PAUSE,       /* struct host: it lost a node while a job got ready */
     TIMER_ASIDE,       /* struct host: it lost two ranks within an hour */
+    TIMER_ASIDE_ROW,   /* struct host: the row of that had no room */
     TIMER_KINDS
 };
 

@@ -259,7 +259,7 @@ static void job_reload(struct model *m, struct m_job *job)
 void model_starts(struct model *m, int64_t mono)
 {
     m->mono = mono;
-    m->away_until = m->busy_until = INT64_MIN;
+    m->away_until = m->busy_until = m->no_room_until = INT64_MIN;
     m->turn_is_full = false;
     m->n_expected = m_expected(m->w);
     m->n_came = 0;
@@ -706,6 +706,9 @@ void model_judges(struct model *m, const struct sched_effect *effects, size_t n)
     judge_turn(m, effects, n);
     m->refusing = m->w->disk.full;
     m->missed_events = m->missed_events || m->refusing;
+    if (m->w->disk.spent) {
+        m->no_room_until = m->mono + MS_ROOM_LOOK_MS;
+    }
     for (size_t i = 0; i < n && !m->w->failed; i++) {
         judge_effect(m, &effects[i]);
     }

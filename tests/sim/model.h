@@ -294,6 +294,7 @@ struct model {
     struct world *w;
     int64_t mono, stretch, lease_ms, lease_least_ms, lease_most_ms;
     int64_t busy_until;          /* deadlines before may be judged at this time */
+    int64_t no_room_until;       /* rows that can wait may be missing */
     bool turn_is_full;           /* more leases are over than one turn judges */
     int64_t away_until;          /* a connection that closes before may be our own fault */
     uint32_t n_expected, n_came; /* nodes: that a start waits for; that came since, each once ... */

@@ -114,6 +114,9 @@ void m_host_excused(struct model *m, const struct m_node *node)
 void m_aside_stored(struct model *m, const char *key, bool is_aside)
 {
     const uint32_t name = m_name(m, key);
+    if (m->w->disk.spent) {
+        sim_fail(m->w, "model: whether host %s is set aside takes room that ends may need", key);
+    }
     if (m_name_at(m, name)->host == 0) {
         struct m_host *host = host_add(m, name);
         host->from = host->until = INT64_MIN / 2;
@@ -121,9 +124,13 @@ void m_aside_stored(struct model *m, const char *key, bool is_aside)
     m->hosts.at[m_name_at(m, name)->host - 1].is_stored = is_aside;
 }
 
-/* Whoever came back set no host aside; and who lost two is. */
+/* Whoever came back set no host aside; and who lost two is. The row of it may wait for room. */
 void m_judge_asides(struct model *m)
 {
+    const bool had_room = m->no_room_until == INT64_MIN;
+    if (!had_room && (m->mono < m->no_room_until + LATE_MS || m->mono <= m->busy_until)) {
+        return;
+    }
     for (size_t i = 0; i < m->hosts.n; i++) {
         const struct m_host *host = &m->hosts.at[i];
         const int64_t most = aside_until(host, false);
@@ -267,7 +274,8 @@ void m_host_blame(struct model *m, struct m_job *job, const struct sched_job_row
     } else if (host->vain_least == 0) {
         host->vain_least = 1;
     }
-    host->until = m->mono + pause_ms(host->vain_most++);
+    const int64_t until = m->mono + pause_ms(host->vain_most++);
+    host->until = until > host->until ? until : host->until; /* a longer one may still go on */
     host->paused_at = m->mono;
 }
 

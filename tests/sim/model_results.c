@@ -139,7 +139,8 @@ void m_judge_evals(struct model *m, struct m_job *job, const struct sched_job_ro
 bool m_evals_are_late(const struct model *m, const struct m_job *job)
 {
     return job->unstored_at != SIM_NEVER && m->event->kind == SCHED_EV_TIME &&
-           m->mono > m->busy_until && m->mono >= job->unstored_at + MS_EVALS_STORE_MS + LATE_MS;
+           m->mono > m->busy_until && m->mono >= m->no_room_until + LATE_MS &&
+           m->mono >= job->unstored_at + MS_EVALS_STORE_MS + LATE_MS;
 }
 
 /* ... and shown as long as its ranks are. */

@@ -257,6 +257,58 @@ START_TEST(what_two_deaths_cost_a_host_is_not_taken_back)
 }
 END_TEST
 
+/* Its second loss, and a restart that puts it back, while only ends may be stored. */
+START_TEST(a_host_is_set_aside_in_the_database_when_there_is_room)
+{
+    two_hosts();
+    fix_close(conns[2]);
+    conns[2] = node_on("w2", 20, "b-bad");
+    all_ready_at(2, 4, 2);
+    sched_refuse_writes(fix.s, "no space left", 0);
+    fix_close(conns[3]);
+    ck_assert(fix_logged("host.set_aside"));
+    ck_assert_ptr_null(fix_effect(SCHED_DO_PUT_ASIDE));
+    ck_assert_ptr_nonnull(strstr(fix_show_node("w2")->reason, "set aside"));
+    const int64_t until_ms = fix.now.wall_ms + MS_HOST_ASIDE_MS;
+    fix_pass(3 * MS_ROOM_LOOK_MS);
+    ck_assert_ptr_null(fix_effect(SCHED_DO_PUT_ASIDE));
+
+    sched_refuse_writes(fix.s, "", 1);
+    fix_pass(MS_ROOM_LOOK_MS);
+
+    const struct sched_effect *effect = fix_effect(SCHED_DO_PUT_ASIDE);
+    ck_assert_ptr_nonnull(effect);
+    ck_assert_str_eq(effect->aside->key, "#b-bad");
+    ck_assert_int_eq(effect->aside->until_ms, until_ms);
+    fix_pass(MS_ROOM_LOOK_MS);
+    ck_assert_ptr_null(fix_effect(SCHED_DO_PUT_ASIDE)); /* once */
+}
+END_TEST
+
+/* Its nodes are gone, too: nobody else remembers what the database has to forget. */
+START_TEST(a_host_that_is_not_aside_any_more_is_so_in_the_database_when_there_is_room)
+{
+    two_hosts();
+    for (uint32_t rank = 2; rank < 4; rank++) {
+        fix_close(conns[rank]);
+        conns[rank] = node_on(rank == 2 ? "w2" : "w3", 20 + rank, "b-bad");
+        all_ready_at(rank, 4, rank);
+    }
+    fix_cancel(fix_open(MS_ROLE_USER, "alice"), 1, 0);
+    fix_close(conns[2]);
+    fix_close(conns[3]);
+    sched_refuse_writes(fix.s, "no space left", 0);
+    fix_pass(MS_HOST_ASIDE_MS);
+    ck_assert_ptr_null(fix_effect(SCHED_DO_DROP_ASIDE));
+
+    sched_refuse_writes(fix.s, "", 1);
+    fix_pass(MS_ROOM_LOOK_MS);
+
+    ck_assert_ptr_nonnull(fix_effect(SCHED_DO_DROP_ASIDE));
+    ck_assert_str_eq(fix_effect(SCHED_DO_DROP_ASIDE)->aside->key, "#b-bad");
+}
+END_TEST
+
 /* More than are known by number at once. */
 START_TEST(a_host_that_loses_many_forgets_the_oldest)
 {
@@ -292,6 +344,8 @@ int main(void)
     tcase_add_test(t, a_host_whose_connections_were_cut_is_taken_back);
     tcase_add_test(t, of_one_that_died_and_one_that_was_away_one_was_lost);
     tcase_add_test(t, what_two_deaths_cost_a_host_is_not_taken_back);
+    tcase_add_test(t, a_host_is_set_aside_in_the_database_when_there_is_room);
+    tcase_add_test(t, a_host_that_is_not_aside_any_more_is_so_in_the_database_when_there_is_room);
     tcase_add_test(t, a_host_that_loses_many_forgets_the_oldest);
     suite_add_tcase(suite, t);
     return test_run(suite);

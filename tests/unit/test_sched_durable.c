@@ -489,6 +489,28 @@ START_TEST(what_an_ended_job_shows_it_shows_after_a_restart)
 }
 END_TEST
 
+START_TEST(an_evaluation_takes_no_room_that_ends_may_need)
+{
+    begin();
+    const uint64_t conns[2] = {fix_register("w0", 1), fix_register("w1", 2)};
+    submit();
+    fix_ready(conns[0], 1, 1, 0);
+    fix_ready(conns[1], 1, 1, 1);
+    sched_refuse_writes(fix.s, "no space left", 0);
+    progress(conns[0], 40, 1, 0.5);
+    for (int i = 0; i < 3; i++) {
+        ck_assert_ptr_null(fix_stored(1));
+        fix_pass(MS_ROOM_LOOK_MS);
+    }
+
+    sched_refuse_writes(fix.s, "", 1);
+    fix_pass(MS_ROOM_LOOK_MS);
+
+    ck_assert_ptr_nonnull(fix_stored(1));
+    ck_assert_uint_eq(fix_show(1)->n_evals, 1);
+}
+END_TEST
+
 /* The first at once, those that follow it together. */
 START_TEST(what_a_job_that_runs_has_evaluated_it_shows_after_a_restart)
 {
@@ -676,6 +698,7 @@ int main(void)
     tcase_add_test(t, a_job_that_is_forgotten_in_the_same_tick_is_still_shown);
     tcase_add_test(t, results_with_half_a_letter_are_shown_all_the_same);
     tcase_add_test(t, what_a_job_that_runs_has_evaluated_it_shows_after_a_restart);
+    tcase_add_test(t, an_evaluation_takes_no_room_that_ends_may_need);
     tcase_add_test(t, descriptions_of_one_owner_have_a_budget_and_of_all_another);
     tcase_add_test(t, the_budget_of_descriptions_is_the_operators);
     tcase_add_test(t, a_key_of_an_ended_job_is_still_compared_with_its_description);
