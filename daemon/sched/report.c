@@ -237,49 +237,6 @@ void on_rank_ready(struct sched *s, struct conn *conn, const struct sched_event 
 /* ---- progress -----------------------------------------------------------------------------------
  */
 
-/* By epoch; of too many the oldest goes. False: it is there, or older than all of them. */
-static bool eval_insert(struct run *run, const struct progress *progress)
-{
-    size_t at = run->n_evals;
-    while (at > 0 && run->evals[at - 1].msg.epoch > progress->msg.epoch) {
-        at--;
-    }
-    const bool is_there = at > 0 && run->evals[at - 1].msg.epoch == progress->msg.epoch;
-    if (is_there || (at == 0 && run->n_evals == MS_EVALS_MAX)) {
-        return false;
-    }
-    if (run->evals == NULL) {
-        run->evals = memory_take(MS_EVALS_MAX * sizeof(*run->evals));
-    }
-    if (run->n_evals == MS_EVALS_MAX) {
-        memmove(run->evals, run->evals + 1, (MS_EVALS_MAX - 1) * sizeof(*run->evals));
-        run->n_evals--;
-        at--;
-    }
-    memmove(run->evals + at + 1, run->evals + at, (run->n_evals - at) * sizeof(*run->evals));
-    run->evals[at] = *progress;
-    run->n_evals++;
-    return true;
-}
-
-/* An epoch that is trained again is evaluated again, and so are those behind it. */
-static void evals_go_back(struct run *run, uint32_t epoch)
-{
-    while (run->n_evals > 0 && run->evals[run->n_evals - 1].msg.epoch >= epoch) {
-        run->n_evals--;
-    }
-}
-
-/* A write that follows another at once waits for those that come meanwhile. */
-static void evals_changed(struct sched *s, struct run *run)
-{
-    if (!timer_is_armed(&run->evals_due)) {
-        const int64_t next_ms = run->evals_stored_ms + MS_EVALS_STORE_MS;
-        timer_arm(s, &run->evals_due, TIMER_EVALS,
-                  next_ms > s->now.mono_ms ? next_ms : s->now.mono_ms);
-    }
-}
-
 static void note_progress(struct run *run, struct member *member, const struct progress *progress)
 {
     const uint64_t step = progress->msg.step;
@@ -307,11 +264,8 @@ void on_progress(struct sched *s, struct conn *conn, const struct sched_event *e
     if (!is_again) {
         note_progress(run, member_of(hold), &progress);
     }
-    if (msg->has_eval && !is_again) {
-        evals_go_back(run, msg->epoch);
-    }
-    if (msg->has_eval && eval_insert(run, &progress)) {
-        evals_changed(s, run);
+    if (msg->has_eval) {
+        results_note_eval(s, run, &progress, is_again);
     }
     watch_stir(s, run->job);
 }

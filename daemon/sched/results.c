@@ -4,6 +4,7 @@
 #include "daemon/sched/state.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 static Ms__Progress *progress_of(struct sched *s, const struct progress *progress)
 {
@@ -37,7 +38,64 @@ void results_pack(struct sched *s, const struct run *run, struct sched_job_row *
     row->results = bytes;
 }
 
-void run_store_evals(struct sched *s, struct run *run)
+/* ---- evaluations --------------------------------------------------------------------------------
+ */
+
+/* By epoch; of too many the oldest goes. False: it is there, or older than all of them. */
+static bool eval_insert(struct run *run, const struct progress *progress)
+{
+    size_t at = run->n_evals;
+    while (at > 0 && run->evals[at - 1].msg.epoch > progress->msg.epoch) {
+        at--;
+    }
+    const bool is_there = at > 0 && run->evals[at - 1].msg.epoch == progress->msg.epoch;
+    if (is_there || (at == 0 && run->n_evals == MS_EVALS_MAX)) {
+        return false;
+    }
+    if (run->evals == NULL) {
+        run->evals = memory_take(MS_EVALS_MAX * sizeof(*run->evals));
+    }
+    if (run->n_evals == MS_EVALS_MAX) {
+        memmove(run->evals, run->evals + 1, (MS_EVALS_MAX - 1) * sizeof(*run->evals));
+        run->n_evals--;
+        at--;
+    }
+    memmove(run->evals + at + 1, run->evals + at, (run->n_evals - at) * sizeof(*run->evals));
+    run->evals[at] = *progress;
+    run->n_evals++;
+    return true;
+}
+
+/* An epoch that is trained again is evaluated again, and so are those behind it. */
+static void evals_go_back(struct run *run, uint32_t epoch)
+{
+    while (run->n_evals > 0 && run->evals[run->n_evals - 1].msg.epoch >= epoch) {
+        run->n_evals--;
+    }
+}
+
+/* A write that follows another at once waits for those that come meanwhile. */
+static void evals_changed(struct sched *s, struct run *run)
+{
+    if (!timer_is_armed(&run->evals_due)) {
+        const int64_t next_ms = run->evals_stored_ms + MS_EVALS_STORE_MS;
+        timer_arm(s, &run->evals_due, TIMER_EVALS,
+                  next_ms > s->now.mono_ms ? next_ms : s->now.mono_ms);
+    }
+}
+
+void results_note_eval(struct sched *s, struct run *run, const struct progress *progress,
+                       bool is_again)
+{
+    if (!is_again) {
+        evals_go_back(run, progress->msg.epoch);
+    }
+    if (eval_insert(run, progress)) {
+        evals_changed(s, run);
+    }
+}
+
+void results_store_evals(struct sched *s, struct run *run)
 {
     if (s->refuses_ends) { /* its end will store them */
         timer_arm(s, &run->evals_due, TIMER_EVALS, after_ms(s, MS_ROOM_LOOK_MS));
@@ -46,6 +104,9 @@ void run_store_evals(struct sched *s, struct run *run)
     run->evals_stored_ms = s->now.mono_ms;
     emit_put_job(s, run->job, false);
 }
+
+/* ---- read back ----------------------------------------------------------------------------------
+ */
 
 void progress_take(struct progress *progress, const Ms__Progress *msg)
 {

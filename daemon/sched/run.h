@@ -306,8 +306,10 @@ const char *awaited_words(struct sched *s); /* who is missing, for the status; "
 
 void results_pack(struct sched *s, const struct run *run, struct sched_job_row *row);
 int results_unpack(struct job *job, const struct sched_job_row *row, struct ms_err *err);
-/* Evaluations came since its row was written. */
-void run_store_evals(struct sched *s, struct run *run);
+/* Of an epoch; is_again: told once more, after a reconnect or a round, and takes nothing back. */
+void results_note_eval(struct sched *s, struct run *run, const struct progress *progress,
+                       bool is_again);
+void results_store_evals(struct sched *s, struct run *run);             /* TIMER_EVALS */
 void progress_take(struct progress *progress, const Ms__Progress *msg); /* a copy, of its own */
 bool rank_state_parse(const char *name, enum rank_state *ret);
 

@@ -45,7 +45,7 @@ static void next_round(struct sched *s, struct timer *timer)
 
 static void evals(struct sched *s, struct timer *timer)
 {
-    run_store_evals(s, list_item(timer, struct run, evals_due));
+    results_store_evals(s, list_item(timer, struct run, evals_due));
 }
 
 static void route(struct sched *s, struct timer *timer)
