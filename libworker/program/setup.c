@@ -13,6 +13,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -279,10 +280,18 @@ static int judge_data_plane(const struct program *program, struct ms_err *err)
     return rc == 0 ? 0 : waits ? ms_err_recode(err, MS_E_IO) : ms_err_recode(err, MS_E_CONFIG);
 }
 
-/* team_stack_bytes, measured in a process of its own, for OpenMP ends one where it can make no
- * thread with the stack that it was told. 0: that is so. */
-static int measure_stacks(size_t *ret_bytes)
+/* Of a child that was ended by somebody else, or for memory: no stack does that. 0: another end. */
+static int signal_from_outside(int status)
 {
+    const int by = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+    return by == SIGSEGV || by == SIGBUS || by == SIGABRT ? 0 : by;
+}
+
+/* team_stack_bytes, measured in a process of its own, for OpenMP ends one where it can make no
+ * thread with the stack that it was told. 0: that is so; -1: it was ended by *ret_signal. */
+static int measure_once(size_t *ret_bytes, int *ret_signal)
+{
+    int status = 0;
     int ends[2];
     *ret_bytes = 0;
     if (pipe2(ends, O_CLOEXEC) < 0) {
@@ -301,10 +310,25 @@ static int measure_stacks(size_t *ret_bytes)
         n = read(ends[0], ret_bytes, sizeof(*ret_bytes));
     } while (n < 0 && errno == EINTR);
     close(ends[0]);
-    if (pid > 0) {
-        (void)waitpid(pid, NULL, 0);
+    while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR) {
     }
-    return pid < 0 || n == sizeof(*ret_bytes);
+    *ret_signal = signal_from_outside(status);
+    return pid < 0 || n == sizeof(*ret_bytes) ? 1 : *ret_signal != 0 ? -1 : 0;
+}
+
+static int measure_stacks(size_t *ret_bytes, struct ms_err *err)
+{
+    enum { TRIES = 3 };
+    int by = 0;
+    int told = -1;
+    for (int i = 0; i < TRIES && told < 0; i++) {
+        told = measure_once(ret_bytes, &by);
+    }
+    return told >= 0 ? told
+                     : ms_fail(err, MS_E_NOMEM,
+                               "the process that measures the stacks of OpenMP's threads was "
+                               "ended by signal %d (%s), %d times: start this worker again",
+                               by, strsignal(by), TRIES);
 }
 
 /* Before anybody counts on this node: a thread that runs off its stack takes the process with it.
@@ -314,7 +338,11 @@ static int judge_stacks(struct ms_err *err)
     const char *name = getenv("OMP_STACKSIZE") != NULL ? "OMP_STACKSIZE" : "GOMP_STACKSIZE";
     const char *value = getenv(name);
     size_t bytes = 0;
-    if (!measure_stacks(&bytes)) {
+    const int told = measure_stacks(&bytes, err);
+    if (told < 0) {
+        return told;
+    }
+    if (told == 0) {
         return value != NULL
                    ? ms_fail(err, MS_E_CONFIG,
                              "%s=%.40s: OpenMP can make no thread with such a stack here: unset "

@@ -59,6 +59,31 @@ if [ -x "$MSWORKER" ]; then
         ok "and such as no memory has room for" status 78 vast_stacks
         ok "in words" says "OMP_STACKSIZE=900000G: OpenMP can make no thread with such a stack here: unset it, or lower it" vast_stacks
     fi
+    cat >"$T/kill.c" <<'END'
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <unistd.h>
+pid_t fork(void) /* the first of a process are killed before they do anything */
+{
+    static int n;
+    pid_t (*real)(void) = (pid_t (*)(void))dlsym(RTLD_NEXT, "fork");
+    const pid_t pid = real();
+    if (n++ < atoi(getenv("MSCHED_TEST_KILLS")) && pid == 0) {
+        raise(SIGKILL);
+    }
+    return pid;
+}
+END
+    if cc -shared -fPIC -o "$T/kill.so" "$T/kill.c" -ldl 2>/dev/null; then
+        killed() { # TIMES
+            ASAN_OPTIONS=verify_asan_link_order=0:${ASAN_OPTIONS:-} LD_PRELOAD="$T/kill.so" MSCHED_TEST_KILLS="$1" node_check
+        }
+        ok "a probe that somebody kills says nothing of stacks" status 0 killed 1
+        ok "and is no fault of the configuration, however often" status 75 killed 9
+        ok "in words" says "the process that measures the stacks of OpenMP's threads was ended by signal 9 (Killed), 3 times" killed 9
+    fi
     printf 'nam: x\n' >"$T/bad.yaml"
     of_cluster() { dynamic MS_ROLE=MS_WORKER "$@"; }
     ok "a job that is not legal is 2" status 2 of_cluster "$MSWORKER" "$T/bad.yaml"
