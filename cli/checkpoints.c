@@ -77,8 +77,8 @@ static void look_at(const struct cli_run_facts *facts, const char *first_tag,
         ret->own_step = entry->step;
     }
     if (is != OTHERS && !is_found(ret)) {
-        const int is_whole = checkpoint_verify(entry->path, CHECKPOINT_OWN, &m, NULL) == MS_OK;
-        if (is_whole) {
+        const int rc = checkpoint_verify(entry->path, CHECKPOINT_OWN, &m, NULL);
+        if (rc == MS_OK || rc == MS_E_NOMEM) { /* of which nothing follows: who goes on reads it */
             ret->step = entry->step;
             memcpy(ret->newest, entry->path, sizeof(ret->newest));
         } else if (ret->n_damaged++ == 0) {

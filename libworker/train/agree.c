@@ -434,11 +434,16 @@ static int load(struct train *train, const struct train_checkpoint *mine, struct
     struct place place = {.step = mine->step, .loss = mine->loss, .seconds = mine->seconds};
     struct ms_err why = {0, ""};
     clear_dirt(train);
-    if (mine->load(train, mine, &why) < 0) {
+    int rc = mine->load(train, mine, &why);
+    if (rc == MS_E_NOMEM) { /* says nothing of it: an older one would be the wrong one */
+        return ms_fail(err, rc, "the checkpoint of step %" PRIu64 ": %s", mine->step,
+                       ms_err_text(&why));
+    }
+    if (rc < 0) {
         note_damaged(train, mine->step, &why);
         return 0;
     }
-    int rc = stand_digested(train, &place, err);
+    rc = stand_digested(train, &place, err);
     if (rc == 0) {
         snprintf(train->first_tag, sizeof(train->first_tag), "%s", mine->first_tag);
         train->evaluates = train_evaluation_due(train);

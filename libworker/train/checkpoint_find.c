@@ -188,7 +188,11 @@ static int look_at(struct search *s, const char *path, enum checkpoint_owner own
 {
     struct checkpoint_manifest m;
     struct ms_err why = {0, ""};
-    if (checkpoint_read(path, owner, &m, &why) < 0) {
+    const int read = checkpoint_read(path, owner, &m, &why);
+    if (read == MS_E_NOMEM) { /* says nothing of it */
+        return ms_fail(err, read, "%s", ms_err_text(&why));
+    }
+    if (read < 0) {
         note_about(s, &why, "an older one is looked for");
         if (owner == CHECKPOINT_NAMED) {
             pass_over(&s->damaged, &why);
