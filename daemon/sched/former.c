@@ -25,20 +25,23 @@ static bool is_process(const struct former *former, const char *node_id, const c
            strcmp(former->principal, principal) == 0;
 }
 
-static void forget(struct run *run, const char *node_id, const char *principal,
+static bool forget(struct run *run, const char *node_id, const char *principal,
                    uint64_t incarnation)
 {
+    bool was_ready = false;
     for (uint32_t i = run->n_formers; i > 0; i--) {
         const struct former *former = &run->formers[i - 1];
         if (is_process(former, node_id, principal, incarnation)) {
+            was_ready = was_ready || former->was_ready;
             drop(run, former);
         }
     }
+    return was_ready;
 }
 
-void former_forget(struct run *run, const struct node *node)
+bool former_forget(struct run *run, const struct node *node)
 {
-    forget(run, node->info.node_id, node->info.principal, node->info.incarnation);
+    return forget(run, node->info.node_id, node->info.principal, node->info.incarnation);
 }
 
 /* NULL: there are too many. Those that are not here go first. */
@@ -120,7 +123,7 @@ bool former_leaves(struct sched *s, struct run *run, uint32_t rank)
 {
     struct member *member = &run->members[rank];
     const bool may_hold = member->has_state || member->has_plan || member->unheard;
-    forget(run, member->node_id, member->principal, member->incarnation);
+    (void)forget(run, member->node_id, member->principal, member->incarnation);
     struct former *former =
         may_hold && !run->cancelling && run->job->state != JOB_PLACING ? add(run) : NULL;
     if (former == NULL) {

@@ -34,8 +34,8 @@ struct former *former_chosen(const struct run *run, uint32_t rank); /* NULL: nob
 struct former *former_choose_again(const struct sched *s, struct run *run, uint32_t rank);
 void formers_unchoose(struct run *run); /* not all ranks can be filled */
 void former_give(struct sched *s, struct run *run, struct former *former); /* its rank, again */
-/* The node's process has a rank again, or another one. */
-void former_forget(struct run *run, const struct node *node);
+/* The node's process has a rank again, or another one. True: it was ready when it lost its own. */
+bool former_forget(struct run *run, const struct node *node);
 /* The job lacks nodes, and no process that ended came back within MS_FORMER_SPARE_MS: as many of
  * those who keep its state let go of it as make it run, and take a rank anew; but none that may
  * have its own rank again, nor where it ends with that. Two others hold what it does; one, where it

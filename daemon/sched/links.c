@@ -328,7 +328,7 @@ static struct verdict spare_newcomer(struct sched *s, const struct run *run, str
                                      uint32_t told_of, const char *text)
 {
     if (!s->mode->by_hand || vacant_n_fit(s, run) > 0 ||
-        standing(run, verdict.rank) != HAS_NOTHING) {
+        standing(run, verdict.rank) == HAS_TRAINED || run_is_last_copy(run, verdict.rank)) {
         return verdict;
     }
     if (recover_may(s, run->job, verdict.rank, FAULT_COMPLAINT)) {

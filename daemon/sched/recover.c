@@ -314,7 +314,7 @@ void recover_lose(struct sched *s, struct job *job, uint32_t rank, enum fault fa
     if (!has(fault, AGAIN)) {
         vacate_for(s, job, rank, fault, text);
     } else if (run_is_last_copy(run, rank) ||
-               (s->mode->by_hand && (fault == FAULT_MESH || !run_holds_state(run, rank)))) {
+               (s->mode->by_hand && (fault == FAULT_MESH || !run->members[rank].has_state))) {
         pause_tries(s, run, rank);
     }
     stand_still(s, job, was_there, text); /* after it: nobody may be missing any more */

@@ -356,6 +356,7 @@ static void rank_done(struct sched *s, struct hold *hold, const Ms__RankDone *ms
     struct job *job = hold->job;
     struct run *run = job->run;
     struct member *member = member_of(hold);
+    const uint32_t rank = hold->rank;
     const bool stopped =
         run->cancelling && (msg->stopped || msg->code != MS_OK || member->state != RANK_TRAINING);
     member_log(member, msg->log_path);
@@ -379,12 +380,12 @@ static void rank_done(struct sched *s, struct hold *hold, const Ms__RankDone *ms
                     hold->node->leaving);
         return;
     }
-    rank_set(run, hold->rank, stopped ? RANK_ON_STOP : RANK_ON_DONE);
+    rank_set(run, rank, stopped ? RANK_ON_STOP : RANK_ON_DONE);
     member->may_save = msg->code == MS_OK;
-    tell_the_rest(s, job);
     if (run->cancelling && (msg->stopped || msg->code != MS_OK)) {
-        stop_note_kept(s, job, hold->rank, msg);
+        stop_note_kept(s, job, rank, msg);
     }
+    tell_the_rest(s, job); /* this rank may go to one who holds more: hold is gone then */
     const bool is_vacant = run->n_in[RANK_LOST] > 0 && !run->cancelling;
     if (run_n_over(run) < job->workers || is_vacant) {
         watch_stir(s, job);

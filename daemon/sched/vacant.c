@@ -330,7 +330,7 @@ static enum choosing fill(struct sched *s, struct job *job)
             choices[rank].node->is_chosen = false;
         }
         if (all && choices[rank].node != NULL) {
-            former_forget(run, choices[rank].node); /* it begins anew */
+            (void)former_forget(run, choices[rank].node); /* it begins anew */
             run_give(s, job, rank, choices[rank].node);
         }
     }
@@ -382,11 +382,12 @@ bool recover_take_back(struct sched *s, struct node *node, const struct claim *c
         return false;
     }
     excuse(s, job->run, claim->rank, node);
-    former_forget(job->run, node);
+    const bool was_ready = former_forget(job->run, node);
     run_give(s, job, claim->rank, node);
     member->hold->heard = claim->generation != job->generation ? claim->generation : 0;
     rank_set(job->run, claim->rank, RANK_ON_ASSIGN);
     member->has_state |= claim_has_state(claim);
+    member->has_plan = was_ready && !member->has_state; /* a copy: of that it says nothing */
     emit_log(s, MS_LOG_NOTICE, "job.rank_back job=%llu rank=%u node=%s: it was given up, not ended",
              (unsigned long long)job->id, claim->rank, emit_quote(s, node->info.node_id));
     recover_again(s, job->run);

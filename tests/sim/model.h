@@ -500,7 +500,7 @@ void m_pairs_made_good(struct m_job *job);
 void m_pairs_start(struct m_job *job);
 struct m_former *m_former_of(const struct model *m,
                              const struct m_node *node); /* NULL: it is none */
-void m_former_forget(struct m_job *job, uint64_t incarnation);
+bool m_former_forget(struct m_job *job, uint64_t incarnation);
 void m_former_gone(struct model *m, const struct m_node *node);
 /* True: it keeps what it holds, and hears nothing. */
 bool m_former_leaves(struct model *m, struct m_job *job, uint32_t rank, bool is_here);

@@ -164,9 +164,15 @@ static int standing(const struct m_job *job, uint32_t rank)
     return !m_holds(job, rank) ? 0 : job->ranks[rank].has_state ? 2 : 1;
 }
 
+/* Who would not be started again, and holds nothing that others do not. */
+static bool tries_on(const struct model *m, const struct m_job *job, uint32_t rank)
+{
+    return m->w->mode == SCHED_DYNAMIC && standing(job, rank) < 2 && !m_is_last_copy(job, rank);
+}
+
 bool m_is_worn_out(const struct model *m, const struct m_job *job, uint32_t rank, const char *log)
 {
-    const bool tries = job->blamed == job->blamed_by || !m_holds(job, rank);
+    const bool tries = job->blamed == job->blamed_by || tries_on(m, job, rank);
     return m->w->mode == SCHED_DYNAMIC && tries && strstr(log, " then=again ") == NULL &&
            m_is_spent(m, job, &job->ranks[rank], M_COMPLAINT);
 }
@@ -196,8 +202,7 @@ void m_judge_link(struct model *m, struct m_job *job, uint32_t rank, bool moves)
     const bool has_sides = as == 2 && bs == 2 && strcmp(a->machine, b->machine) != 0;
     job->linked_at = moves ? m->mono : job->linked_at;
     const uint32_t worse = as != bs ? (is_high_bad ? high : low) : n_as > n_bs ? by : job->blamed;
-    const bool tries_on = m->w->mode == SCHED_DYNAMIC && !m_holds(job, rank);
-    if (is_first == moves && !(tries_on && !moves)) {
+    if (is_first == moves && !(tries_on(m, job, rank) && !moves)) {
         sim_fail(m->w, "model: rank %u of job %llu %s, and the link between ranks %u and %u %s",
                  rank, (ull)job->id, moves ? "moves" : "stays", by, job->blamed,
                  moves ? "was not tried twice" : "was tried before");
@@ -258,13 +263,16 @@ struct m_former *m_former_of(const struct model *m, const struct m_node *node)
     return NULL;
 }
 
-void m_former_forget(struct m_job *job, uint64_t incarnation)
+bool m_former_forget(struct m_job *job, uint64_t incarnation)
 {
+    bool was_ready = false;
     for (uint32_t i = job->n_formers; i > 0; i--) {
         if (job->formers[i - 1].incarnation == incarnation) {
+            was_ready = was_ready || job->formers[i - 1].was_ready;
             drop_former(job, i - 1);
         }
     }
+    return was_ready;
 }
 
 void m_former_gone(struct model *m, const struct m_node *node)
@@ -280,7 +288,7 @@ bool m_former_leaves(struct model *m, struct m_job *job, uint32_t rank, bool is_
     const struct m_rank *r = &job->ranks[rank];
     const struct m_node *node = m_node_find(m, r->node);
     const bool may_hold = r->has_state || r->has_plan || r->unknown;
-    m_former_forget(job, r->incarnation);
+    (void)m_former_forget(job, r->incarnation);
     struct m_former *former = may_hold && job->state != JOB_PLACING ? add(job) : NULL;
     if (former == NULL) {
         return false;

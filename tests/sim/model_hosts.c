@@ -128,7 +128,8 @@ void m_aside_stored(struct model *m, const char *key, bool is_aside)
 void m_judge_asides(struct model *m)
 {
     const bool had_room = m->no_room_until == INT64_MIN;
-    if (!had_room && (m->mono < m->no_room_until + LATE_MS || m->mono <= m->busy_until)) {
+    if (!had_room && (m->mono < m->no_room_until + LATE_MS || m->mono <= m->busy_until ||
+                      m->event->kind != SCHED_EV_TIME)) {
         return;
     }
     for (size_t i = 0; i < m->hosts.n; i++) {

@@ -493,8 +493,10 @@ void m_judge_registered(struct model *m, struct m_conn *conn, const Ms__Register
     } else if (given_up != NULL) {
         m_was_away(m, given_up, node);
         given_up->vacant = false;
-        m_former_forget(m_job_find(m, conn->claim.job), conn->asked.incarnation);
         given_up->has_state = conn->claim_runs || conn->claim_step > 0;
+        given_up->has_plan =
+            m_former_forget(m_job_find(m, conn->claim.job), conn->asked.incarnation) &&
+            !given_up->has_state;
         given_up->pid = conn->asked.pid;
         memcpy(given_up->host, conn->asked.host_name, sizeof(given_up->host));
         snprintf(given_up->machine, sizeof(given_up->machine), "%s", m_machine(&conn->asked));

@@ -466,7 +466,7 @@ void m_rank_lost(struct model *m, const char *log)
         wait_at_least(m, job, job->workers / 16);
     }
     const bool tries_on =
-        m->w->mode == SCHED_DYNAMIC && (job->blamed == job->blamed_by || !m_holds(job, rank));
+        m->w->mode == SCHED_DYNAMIC && (job->blamed == job->blamed_by || !r->has_state);
     if (stays && (m_is_last_copy(job, rank) || tries_on)) {
         static const int64_t pauses_ms[] = {500, 2000, 5000};
         const uint32_t n = in_vain(job, r) > 0 ? in_vain(job, r) : r->unready;
@@ -726,7 +726,7 @@ static void take(struct model *m, struct m_job *job, uint32_t rank, struct m_nod
     r->away = r->away_unready = false;
     if (former != NULL) {
         const struct m_former copy = *former;
-        m_former_forget(job, node->incarnation);
+        (void)m_former_forget(job, node->incarnation);
         m_former_takes(r, &copy, node);
         r->has_said = false;
         node->hold = (struct m_hold){job->id, job->generation, rank};
@@ -739,7 +739,7 @@ static void take(struct model *m, struct m_job *job, uint32_t rank, struct m_nod
     r->pid = node->pid;
     r->vacant = false;
     snprintf(r->machine, sizeof(r->machine), "%s", m_machine(node));
-    m_former_forget(job, node->incarnation);
+    (void)m_former_forget(job, node->incarnation);
     node->hold = (struct m_hold){job->id, job->generation, rank};
 }
 

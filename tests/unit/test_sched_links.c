@@ -938,6 +938,158 @@ START_TEST(a_restart_does_not_wait_for_who_has_ended)
 }
 END_TEST
 
+/* ---- a copy, which its Register does not name --------------------------------------------------
+ */
+
+static uint64_t copy_is_back(uint32_t rank, uint64_t generation)
+{
+    uint64_t conn = fix_open(MS_ROLE_WORKER, "host-certificate");
+    Ms__Register msg = fix_node("s", 9);
+    msg.host_name = msg.host_id = (char *)"c";
+    msg.job = 1;
+    msg.generation = generation;
+    msg.rank = rank;
+    fix_say(conn, MS_MSG_REGISTER, &msg.base);
+    return conn;
+}
+
+/* s took the state of n0; its connection breaks, and is back; n0 dies, and the next n0 does not
+ * reach s. */
+START_TEST(a_copy_that_was_away_is_the_last_one_all_the_same)
+{
+    training(2);
+    uint64_t spare = node_on("s", 9, "c");
+    fix_close(conns[1]);
+    ck_assert_ptr_nonnull(fix_heard(spare, MS_MSG_ASSIGN));
+    conns[1] = spare;
+    ready_at(2, 1, 100);
+    if (_i == 1) {
+        fix_close(spare);
+        conns[1] = spare = copy_is_back(1, 2);
+    }
+    fix_close(conns[0]);
+    conns[0] = node_on("n0", 21, "a");
+    const Ms__Assign *assign = fix_heard(conns[0], MS_MSG_ASSIGN);
+    ck_assert_ptr_nonnull(assign);
+    uint64_t generation = assign->generation;
+    node_on("t", 30, "d");
+    for (int i = 0; i < 2; i++) {
+        complains(generation, 0, 1);
+        ck_assert(!hears_stop(spare));
+        assign = fix_heard(spare, MS_MSG_ASSIGN);
+        generation = assign != NULL ? assign->generation : generation;
+    }
+}
+END_TEST
+
+/* The next n1 takes long to load its data: that one is late, and not who waits with the state. */
+START_TEST(a_copy_that_was_away_is_not_late)
+{
+    start_for(SCHED_STANDING, 0, 8000);
+    conns[0] = node_on("n0", 1, "a");
+    conns[1] = node_on("n1", 2, "b");
+    submit(2);
+    fix_plan(conns[0], 1, 1, FIX_PLAN);
+    all_ready_at(1, 2, 0);
+    progress(1, 100);
+    conns[2] = node_on("s", 9, "c");
+    fix_close(conns[0]);
+    ck_assert_ptr_nonnull(fix_heard(conns[2], MS_MSG_ASSIGN));
+    conns[0] = conns[2];
+    ready_at(2, 0, 100);
+    fix_close(conns[0]);
+    conns[0] = copy_is_back(0, 2);
+    fix_close(conns[1]);
+    conns[1] = node_on("n1", 31, "b");
+    bool is_over = false;
+    for (int i = 0; !is_over && i < 20; i++) {
+        fix_pass(500);
+        ck_assert(!hears_stop(conns[0]));
+        is_over = hears_stop(conns[1]);
+        fix_beat(conns[0]);
+        fix_beat(conns[1]);
+    }
+    ck_assert(is_over);
+}
+END_TEST
+
+/* Rank 1's next process holds a copy, too (1), and it, or rank 0 (2), complains: others hold the
+ * state, and the job waits for the process after it. */
+START_TEST(a_copy_in_a_dynamic_cluster_that_is_not_reached_ends_before_its_job)
+{
+    const uint32_t by = _i == 2;
+    dynamic_training();
+    fix_close(conns[1]);
+    conns[1] = dynamic_worker("1", 22, hosts[1], 3);
+    const Ms__Assign *assign = fix_heard(conns[0], MS_MSG_ASSIGN);
+    ck_assert_ptr_nonnull(assign);
+    uint64_t generation = assign->generation;
+    if (_i > 0) {
+        ready_at(generation, 1, 100);
+    }
+    bool ends = false;
+    for (int i = 0; !ends && i < 4 * MS_STUMBLES_MAX; i++) {
+        complains(generation, by, 1 - by);
+        ends = hears_stop(conns[1]);
+        ck_assert(!hears_stop(conns[0]));
+        bool begins = fix_heard(conns[0], MS_MSG_ASSIGN) != NULL;
+        for (int k = 0; !ends && !begins && k < 60; k++) {
+            begins = begins_within(500);
+        }
+        assign = fix_heard(conns[0], MS_MSG_ASSIGN);
+        generation = assign != NULL ? assign->generation : generation;
+    }
+    ck_assert(ends);
+    ck_assert_str_eq(fix_show(1)->state, "RECOVERING");
+}
+END_TEST
+
+/* What it says is the first answer to the cancel: who holds more has its rank in the same turn. */
+START_TEST(who_keeps_the_state_steps_in_while_its_rank_says_that_it_stopped)
+{
+    start(SCHED_STANDING, 0);
+    conns[0] = node_on("n0", 1, "a");
+    conns[1] = node_on("n1", 2, "a");
+    conns[2] = node_on("n2", 3, "b");
+    submit(3);
+    fix_plan(conns[0], 1, 1, FIX_PLAN);
+    all_ready_at(1, 3, 0);
+    progress(1, 100);
+    const uint64_t spare = node_on("s", 9, "e");
+    complains(1, 0, 2);
+    complains(2, 0, 2);
+    ck_assert_ptr_nonnull(fix_heard(spare, MS_MSG_ASSIGN));
+    const uint64_t former = conns[2];
+    conns[2] = spare;
+    const uint64_t next = node_on("z", 10, "a");
+    fix_close(conns[0]);
+    const Ms__Assign *assign = fix_heard(next, MS_MSG_ASSIGN);
+    ck_assert_ptr_nonnull(assign);
+    conns[0] = next;
+    ready_at(assign->generation, 0, 100);
+    fix_close(conns[1]);
+    node_on("y", 12, "f");
+    const uint64_t generation = look_who_has_which();
+    ck_assert_uint_ne(generation, 0);
+    fix_cancel(fix_open(MS_ROLE_USER, "alice"), 1, 1);
+    Ms__Heartbeat beat = MS__HEARTBEAT__INIT;
+    beat.job = 1;
+    beat.generation = 2;
+    beat.step = 102;
+    fix_say(former, MS_MSG_HEARTBEAT, &beat.base);
+    Ms__RankDone done = MS__RANK_DONE__INIT;
+    done.job = 1;
+    done.generation = generation;
+    done.rank = 2;
+    done.stopped = 1;
+    done.text = (char *)"";
+
+    fix_say(spare, MS_MSG_RANK_DONE, &done.base);
+
+    ck_assert(hears_stop(former));
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("sched_links");
@@ -989,6 +1141,11 @@ int main(void)
     tcase_add_test(t, a_restart_waits_for_who_keeps_the_state_where_nobody_else_does);
     tcase_add_test(t, a_restart_waits_no_longer_than_for_others);
     tcase_add_test(t, a_restart_does_not_wait_for_who_has_ended);
+    tcase_add_loop_test(t, a_copy_that_was_away_is_the_last_one_all_the_same, 0, 2);
+    tcase_add_test(t, a_copy_that_was_away_is_not_late);
+    tcase_add_loop_test(t, a_copy_in_a_dynamic_cluster_that_is_not_reached_ends_before_its_job, 0,
+                        3);
+    tcase_add_test(t, who_keeps_the_state_steps_in_while_its_rank_says_that_it_stopped);
     suite_add_tcase(suite, t);
     return test_run(suite);
 }
