@@ -50,6 +50,7 @@ enum where {
     IT_HAS_OTHER_TESTS, /* likewise, of its evaluation */
     IT_SAVES,           /* no death: a checkpoint of a step that only this rank can read */
     IT_SAVES_DAMAGED,   /* ... and whose load fails */
+    IT_CANNOT_READ,     /* no death: a checkpoint of that step, for now */
     IT_HAS_NO_LOADER,   /* no death: to go on from that step with */
     AND_IS_HELD,        /* ... and the next generation has begun */
     IT_FINDS_NO_LINES,  /* in that life of its: behind LINES_LEFT steps, in its metrics and log */
@@ -263,6 +264,9 @@ static int load(struct train *train, const struct train_checkpoint *from, struct
     const uint8_t *at = saved->bytes;
     void *state;
     size_t bytes;
+    if (is_due(IT_CANNOT_READ, from->step)) {
+        return ms_fail(err, MS_E_NOMEM, "no descriptor");
+    }
     if (saved->step != from->step || saved->is_damaged) {
         return ms_fail(err, MS_E_INVALID, "it is damaged");
     }

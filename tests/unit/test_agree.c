@@ -599,6 +599,17 @@ START_TEST(rank_that_made_no_step_of_its_copy_takes_the_state_of_who_holds_more)
 }
 END_TEST
 
+/* Nor of an older one: its next process reads this one. */
+START_TEST(rank_that_lacks_what_reading_a_checkpoint_takes_does_not_begin_anew)
+{
+    const struct kill kills[] = {
+        {0, IT_SAVES, 5}, {0, IT_SAVES, 8}, {0, AFTER_A_STEP, 11}, {0, IT_CANNOT_READ, 8}};
+
+    refuse(1, 4, kills, "the checkpoint of step 8: no descriptor");
+    ck_assert_int_eq(atomic_load(&all->n_notes), 0);
+}
+END_TEST
+
 /* It is not the checkpoint's fault, and another one, or none, would be no better. */
 START_TEST(rank_that_cannot_go_on_from_a_whole_checkpoint_does_not_begin_anew)
 {
@@ -755,6 +766,7 @@ int main(void)
     tcase_add_test(tc, ranks_that_are_all_killed_begin_again_and_tell_each_step_once);
     tcase_add_test(tc, ranks_that_are_all_killed_go_on_from_the_newest_checkpoint_that_is_whole);
     tcase_add_test(tc, whole_checkpoint_is_taken_behind_damaged_ones_of_its_step);
+    tcase_add_test(tc, rank_that_lacks_what_reading_a_checkpoint_takes_does_not_begin_anew);
     tcase_add_test(tc, evaluation_that_is_owed_after_a_checkpoint_is_told_once);
     tcase_add_test(tc, step_that_is_due_is_saved_by_the_rank_0_that_takes_it_from_another);
     tcase_add_test(tc, lines_that_died_with_their_process_are_named_by_who_takes_its_place);
