@@ -46,8 +46,7 @@ static int make_absolute(const char *database, char **ret, struct ms_err *err)
     }
     const int n = asprintf(ret, "%s/%s", strcmp(real, "/") == 0 ? "" : real, name);
     free(real);
-    return n >= 0 ? 0
-                  : ms_fail(err, MS_E_NOMEM, "no memory for the path of database %s", database);
+    return n >= 0 ? 0 : ms_fail(err, MS_E_NOMEM, "no memory for the path of database %s", database);
 }
 
 /* Absolute, so that all who take the path, SQLite's addresses too, mean the same file. */
