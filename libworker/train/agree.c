@@ -508,14 +508,20 @@ static int begin_at_0(struct train *train, struct ms_err *err)
     return rc;
 }
 
+static void note_found(const struct train *train)
+{
+    char text[MS_TEXT_MAX];
+    snprintf(text, sizeof(text), "resume: %.140s: %.220s", train->cfg.job->resume,
+             train->resume_found);
+    train_note(train, text);
+}
+
 /* Who asked to go on from somewhere would not want to begin at the beginning. */
 static int refuse_to_begin(const struct train *train, struct ms_err *err)
 {
     const char *resume = train->cfg.job->resume;
     const char *found = train->resume_found;
-    char text[MS_TEXT_MAX];
-    snprintf(text, sizeof(text), "resume: %.140s: %.220s", resume, found);
-    train_note(train, text);
+    note_found(train);
     return ms_fail(err, MS_E_NOT_FOUND,
                    "resume: no rank has a complete checkpoint in %.120s: %.140s%s", resume, found,
                    train->data_world > 1 ? "; the ranks' logs say what each found" : "");
@@ -540,6 +546,10 @@ static int begin(struct train *train, const struct place *places, struct ms_err 
         int holder = -1;
         int is_taken = 0;
         rc = find_holder(train, mine.step, &holder, err);
+        if (rc < 0 && mine.step == 0 && train->cfg.job->resume[0] != '\0' &&
+            train->resume_found[0] != '\0') {
+            note_found(train); /* a faster rank may have ended the job for it */
+        }
         if (rc < 0 || holder < 0) {
             return rc < 0 ? rc : begin_anew(train, places, err);
         }

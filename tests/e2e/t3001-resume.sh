@@ -254,8 +254,9 @@ n=$(find "$T/damaged" -name '*.json' | wc -l) # one more than stay where the kil
 ok "damaged ones alone, by number" refuses 4 "none of the $n checkpoints in $T/damaged can be resumed ($n damaged" --resume "$T/damaged"
 ok "a key that leads nowhere ends the job" status 1 "$MSCTL" run --run-dir "$T/lost" --set "resume=$T/nowhere" "$T/job.yaml"
 ok "in words" grep -rqs "no rank has a complete checkpoint in $T/nowhere: there is no such place here" "$T/lost"
-# both do, but where one stands still while the other ends the job
-ok "a rank says what it found" grep -q "rank.note .*resume: $T/nowhere: there is no such place here" "$T"/lost/worker_[01].log
+for rank in 0 1; do
+    ok "rank $rank says what it found" grep -q "rank.note .*resume: $T/nowhere: there is no such place here" "$T/lost/worker_$rank.log"
+done
 ok "nothing was trained, and nothing is said to be lost" bash -c '"$MSCTL" run --run-dir "$1/lost2" --set "resume=$1/nowhere" "$1/job.yaml" >"$1/lost2.out"
     grep -q FAILED "$1/lost2.out" && ! grep "not saved" "$1/lost2.out"' - "$T"
 ok "a key that leads to a step behind the last one, too" status 1 run behind --set steps=10 --set "resume=$T/whole" "$T/job.yaml"
