@@ -77,8 +77,8 @@ START_TEST(a_link_that_is_cut_for_good_costs_no_step)
 }
 END_TEST
 
-/* Two ranks on one host and one on another, and the spares are there: that side can have all. */
-START_TEST(all_ranks_of_a_side_move_where_the_other_one_has_nodes_for_them)
+/* Of three ranks two are on one host, and all have made step 100. */
+static void two_and_one(void)
 {
     start(SCHED_STANDING, 0);
     conns[0] = node_on("n0", 1, "a");
@@ -88,6 +88,12 @@ START_TEST(all_ranks_of_a_side_move_where_the_other_one_has_nodes_for_them)
     fix_plan(conns[0], 1, 1, FIX_PLAN);
     all_ready_at(1, 3, 0);
     progress(1, 100);
+}
+
+/* Two ranks on one host and one on another, and the spares are there: that side can have all. */
+START_TEST(all_ranks_of_a_side_move_where_the_other_one_has_nodes_for_them)
+{
+    two_and_one();
     uint64_t spares[] = {node_on("s", 9, "b"), node_on("t", 10, "b")};
     complains(1, 0, 2);
 
@@ -1047,14 +1053,7 @@ END_TEST
 /* What it says is the first answer to the cancel: who holds more has its rank in the same turn. */
 START_TEST(who_keeps_the_state_steps_in_while_its_rank_says_that_it_stopped)
 {
-    start(SCHED_STANDING, 0);
-    conns[0] = node_on("n0", 1, "a");
-    conns[1] = node_on("n1", 2, "a");
-    conns[2] = node_on("n2", 3, "b");
-    submit(3);
-    fix_plan(conns[0], 1, 1, FIX_PLAN);
-    all_ready_at(1, 3, 0);
-    progress(1, 100);
+    two_and_one();
     const uint64_t spare = node_on("s", 9, "e");
     complains(1, 0, 2);
     complains(2, 0, 2);
