@@ -154,6 +154,9 @@ static int train_alone(struct session *session, const struct job *job, struct ms
     if (rc == 0) {
         rc = train_run(session->train, &result, err);
     }
+    if (rc == 0 && result.unsaved < 0) { /* nobody is there who could try again */
+        rc = ms_fail(err, result.unsaved, "%s", result.kept);
+    }
     if (rc == 0) {
         on_result(session, session->train, &result);
     }

@@ -12,7 +12,7 @@ static int result_name(unsigned what, uint32_t rank, char *buf, size_t size)
 {
     switch (what) {
     case MS_FETCH_WEIGHTS:
-        snprintf(buf, size, "weights.safetensors");
+        snprintf(buf, size, TRAIN_WEIGHTS_FILE);
         return 1;
     case MS_FETCH_METRICS:
         snprintf(buf, size, "metrics.jsonl");

@@ -232,8 +232,8 @@ int metrics_put_eval(struct metrics *metrics, int64_t epoch, uint64_t step, doub
 
 int metrics_put_done(struct metrics *metrics, const struct metrics_done *done, struct ms_err *err)
 {
-    if (metrics->is_done) {
-        return 0;
+    if (metrics->is_done) { /* it may wait still */
+        return metrics_flush(metrics, err);
     }
     metrics->is_done = 1;
     return put(metrics, err,

@@ -506,7 +506,7 @@ static int save(const struct train *train, const struct model_copy *copy, struct
         return 0;
     }
     char path[MS_PATH_MAX + 32];
-    snprintf(path, sizeof(path), "%s/weights.safetensors", dir);
+    snprintf(path, sizeof(path), "%s/%s", dir, TRAIN_WEIGHTS_FILE);
     return model_copy_save(copy, path, err);
 }
 
@@ -541,17 +541,17 @@ static int finish(struct train *train, const struct train_progress *progress,
                   struct train_result *ret, struct ms_err *err)
 {
     struct model_copy *copy = NULL;
-    int rc = model_copy_make(train->replica, progress->step, &copy, err);
-    if (rc < 0) {
-        return rc;
-    }
-    memcpy(ret->weights_sha256, copy->sha256, sizeof(ret->weights_sha256));
     memcpy(ret->plan_sha256, train->known.plan_sha256, sizeof(ret->plan_sha256));
     ret->steps = progress->step;
     ret->loss = progress->loss;
     ret->has_eval = progress->has_eval;
     ret->eval_loss = progress->eval_loss;
     ret->accuracy = progress->accuracy;
+    int rc = model_copy_make(train->replica, progress->step, &copy, err);
+    if (rc < 0) {
+        return rc;
+    }
+    memcpy(ret->weights_sha256, copy->sha256, sizeof(ret->weights_sha256));
     rc = save(train, copy, err);
     model_copy_destroy(copy);
     rc = rc == 0 ? put_done(train, ret, err) : rc;
@@ -584,7 +584,8 @@ static void flush_log(struct train *train)
     note_log(train, train->progress.step, rc, &why);
 }
 
-/* What an end keeps, once no step follows. */
+/* What an end keeps, once no step follows. Steps of the result: they are what they should be, and
+ * what fails is that. */
 static int conclude(struct train *train, struct train_result *result, struct ms_err *err)
 {
     struct train_progress saving = train->progress;
@@ -595,6 +596,19 @@ static int conclude(struct train *train, struct train_result *result, struct ms_
     rc = rc < 0 ? rc : finish(train, &train->progress, result, err);
     flush_log(train);
     return rc;
+}
+
+/* The end of the training, not one that somebody asked for. Another rank, or a later try, may have
+ * the room that it lacks: where the job recovers, that is no failure of the training. */
+static int owe(const struct train *train, int rc, struct train_result *result,
+               const struct ms_err *err)
+{
+    if (rc == 0 || result->stopped || result->steps == 0 || !train->cfg.job->recovery) {
+        return rc;
+    }
+    result->unsaved = rc;
+    snprintf(result->kept, sizeof(result->kept), "%s", ms_err_text(err));
+    return 0;
 }
 
 int train_run(struct train *train, struct train_result *ret, struct ms_err *err)
@@ -610,13 +624,37 @@ int train_run(struct train *train, struct train_result *ret, struct ms_err *err)
     result.stopped =
         train->stopped && (progress->step < train->known.steps_total || train->evaluates);
     rc = rc < 0 ? rc : conclude(train, &result, err);
+    if (rc < 0 && train_check_abort(train, err) < 0) {
+        return MS_E_ABORTED;
+    }
+    rc = owe(train, rc, &result, err);
     if (rc < 0) {
-        return train_check_abort(train, err) < 0 ? MS_E_ABORTED : rc;
+        return rc;
     }
     if (result.stopped && train->checkpoint != NULL) {
         (void)checkpoint_kept(train, result.kept, sizeof(result.kept));
     }
     *ret = result;
+    return 0;
+}
+
+/* Of a training that has made its steps: the weights. */
+static int keep_end(struct train *train, struct train_result *result, struct ms_err *err)
+{
+    const char *dir = train->cfg.run_dir != NULL ? train->cfg.run_dir : "";
+    train->saves = 1;
+    int rc = conclude(train, result, err);
+    if (rc < 0) {
+        return rc;
+    }
+    if (dir[0] == '\0') {
+        snprintf(result->kept, sizeof(result->kept),
+                 "nothing is saved: this training has no run directory");
+    } else {
+        snprintf(result->kept, sizeof(result->kept),
+                 "the weights of step %" PRIu64 ", the last, are saved: %.300s/%s", result->steps,
+                 dir, TRAIN_WEIGHTS_FILE);
+    }
     return 0;
 }
 
@@ -653,17 +691,24 @@ void train_leave(struct train *train)
 
 int train_stop_here(struct train *train, int saves, struct train_result *ret, struct ms_err *err)
 {
-    struct train_result result = {
-        .steps = train->progress.step, .seconds = train->seconds, .stopped = 1};
     const int holds = train->has_state && train->progress.step > 0;
+    const int has_ended =
+        holds && train->progress.step == train->known.steps_total && !train->evaluates;
+    struct train_result result = {
+        .steps = train->progress.step, .seconds = train->seconds, .stopped = !has_ended};
     if (saves && !holds) {
         snprintf(result.kept, sizeof(result.kept), "nothing is saved: rank %d holds no step",
                  train->cfg.rank);
     }
-    int rc = saves && holds ? keep_here(train, &result, err) : 0;
-    if (rc < 0) {
-        return train_check_abort(train, err) < 0 ? MS_E_ABORTED : rc;
+    int rc = !saves || !holds ? 0
+             : has_ended      ? keep_end(train, &result, err)
+                              : keep_here(train, &result, err);
+    if (rc < 0 && train_check_abort(train, err) < 0) {
+        return MS_E_ABORTED;
     }
-    *ret = result;
-    return 0;
+    rc = owe(train, rc, &result, err);
+    if (rc == 0) {
+        *ret = result;
+    }
+    return rc;
 }

@@ -78,6 +78,8 @@ struct train_config {
     void *arg;
 };
 
+#define TRAIN_WEIGHTS_FILE "weights.safetensors" /* in run_dir */
+
 struct train_result {
     uint64_t steps;
     double seconds;
@@ -88,6 +90,8 @@ struct train_result {
     float loss;                 /* of the last step, mean over ranks */
     int has_eval;
     double eval_loss, accuracy;
+    int unsaved; /* why what is to be saved is not, with all steps made: enum ms_code; kept has it
+                  * in words */
 };
 
 struct train_info { /* known after train_join and train_rejoin */
@@ -139,7 +143,8 @@ const char *train_plan_sha256(const struct train *train);
 int train_join(struct train *train, struct train_info *ret, struct ms_err *err);
 /* All of them, with a plan that this rank chooses for itself. */
 int train_prepare(struct train *train, struct train_info *ret, struct ms_err *err);
-/* Trains to the end, saves, digests. */
+/* Trains to the end, saves, digests. Where the job recovers, weights or metrics that cannot be
+ * saved are no failure: `unsaved` of the result, and train_stop_here tries again. */
 int train_run(struct train *train, struct train_result *ret, struct ms_err *err);
 
 /* All ranks stop after the same step, soon: rank-wide agreement travels with the gradients. Any
@@ -175,8 +180,8 @@ int train_rejoin(struct train *train, const struct train_peers *peers, struct tr
                  struct ms_err *err);
 
 /* Instead of train_rejoin, of a rank that was asked to stop after its step: that which it holds is
- * the last. saves: its state is kept as any stop keeps it, also where this rank is not rank 0.
- * Needs no peer. */
+ * the last. saves: its state is kept as any stop keeps it, also where this rank is not rank 0; of
+ * one that has made all its steps the weights. Needs no peer. */
 int train_stop_here(struct train *train, int saves, struct train_result *ret, struct ms_err *err);
 /* After train_abort, by the thread of the steps: the process of this rank leaves its job. Where it
  * is rank 0 and has checkpoints, the step that it holds is saved, for the others may be told to

@@ -418,6 +418,58 @@ START_TEST(a_job_that_does_not_fit_into_memory_is_refused_with_what_would)
 }
 END_TEST
 
+/* A folder in its place, as good as a full disk. */
+static struct train *trained_and_not_saved(const char *recovery, int *ret_rc, struct ms_err *why)
+{
+    const char *const sets[] = {recovery};
+    train_case_job(&job, sets, 1);
+    char path[160];
+    snprintf(path, sizeof(path), "%s/%s", dir, TRAIN_WEIGHTS_FILE);
+    ck_assert_int_eq(mkdir(path, 0755), 0);
+    struct train_config cfg = train_case_config(&job, dir);
+    struct train *train = train_create(&cfg);
+    ck_ms_ok(train_prepare(train, &info, err));
+    *ret_rc = train_run(train, &result, why);
+    ck_assert_int_eq(rmdir(path), 0);
+    return train;
+}
+
+START_TEST(weights_that_cannot_be_saved_are_no_failure_of_a_training_that_recovers)
+{
+    struct ms_err err = {0, ""};
+    int rc = 0;
+    struct train *train = trained_and_not_saved("recovery=true", &rc, &err);
+    ck_assert_int_eq(rc, 0);
+    ck_assert_int_eq(result.unsaved, MS_E_IO);
+    ck_assert_int_eq(result.stopped, 0);
+    ck_assert_msg(strstr(result.kept, TRAIN_WEIGHTS_FILE) != NULL, "%s", result.kept);
+    ck_assert_uint_eq(result.steps, info.steps_total);
+    ck_assert_int_eq((int)strlen(result.weights_sha256), 64);
+    const struct train_result first = result;
+
+    ck_assert_int_eq(train_stop_here(train, 1, &result, &err), 0);
+
+    ck_assert_int_eq(result.unsaved, 0);
+    ck_assert_int_eq(result.stopped, 0);
+    ck_assert_ptr_nonnull(strstr(result.kept, "the last, are saved: "));
+    ck_assert_str_eq(result.weights_sha256, first.weights_sha256);
+    ck_assert_ptr_nonnull(slurp(TRAIN_WEIGHTS_FILE));
+    ck_assert_int_eq(count(slurp("metrics.jsonl"), "\"done\""), 1);
+    train_destroy(train);
+}
+END_TEST
+
+START_TEST(of_one_that_does_not_recover_they_are)
+{
+    struct ms_err err = {0, ""};
+    int rc = 0;
+    struct train *train = trained_and_not_saved("recovery=false", &rc, &err);
+    ck_assert_int_eq(rc, MS_E_IO);
+    ck_assert_msg(strstr(err.text, TRAIN_WEIGHTS_FILE) != NULL, "%s", err.text);
+    train_destroy(train);
+}
+END_TEST
+
 START_TEST(the_trained_network_can_be_copied_in_name_order)
 {
     struct model_copy *copy = NULL;
@@ -462,6 +514,8 @@ int main(void)
     tcase_add_test(tc, a_loss_that_is_no_number_is_named_with_its_step);
     tcase_add_test(tc, a_missing_data_set_is_named);
     tcase_add_test(tc, a_job_that_does_not_fit_into_memory_is_refused_with_what_would);
+    tcase_add_test(tc, weights_that_cannot_be_saved_are_no_failure_of_a_training_that_recovers);
+    tcase_add_test(tc, of_one_that_does_not_recover_they_are);
     tcase_add_test(tc, the_trained_network_can_be_copied_in_name_order);
     suite_add_tcase(suite, tc);
     return test_run(suite);
