@@ -52,6 +52,13 @@ static uint64_t stopped_generation(struct agent *agent, const Ms__Stop *stop)
     return stop->generation != 0 ? stop->generation : hand_look(&agent->hand).generation;
 }
 
+static void flush(struct agent *agent)
+{
+    if (agent->line.state == LINE_UP) {
+        (void)mailbox_flush(&agent->mailbox, agent->line.conn);
+    }
+}
+
 static void on_stop(struct agent *agent, const struct ms_wire_header *head,
                     const ProtobufCMessage *msg)
 {
@@ -65,16 +72,18 @@ static void on_stop(struct agent *agent, const struct ms_wire_header *head,
                                 .stands = stop->stands};
     (void)head;
     snprintf(order.text, sizeof(order.text), "%s", stop->text);
-    if (stop->at_step) {
-        mailbox_done_again(&agent->mailbox);
-    }
-    if (agent->line.state == LINE_UP) { /* they crossed: the node is busy until it is heard */
-        (void)mailbox_flush(&agent->mailbox, agent->line.conn);
-    }
+    flush(agent); /* they crossed: the node is busy until it is heard */
     if (!stop->at_step) {
         mailbox_answered(&agent->mailbox);
     }
-    agent_give(agent, &order);
+    const uint64_t number = mailbox_number(&agent->mailbox);
+    const int rc = agent_give(agent, &order);
+    if (stop->at_step && rc == 0) {
+        mailbox_done_no_more(&agent->mailbox, number);
+    } else if (stop->at_step) {
+        mailbox_done_again(&agent->mailbox);
+        flush(agent);
+    }
     if (stop->at_step) { /* the answer: who gives none counts as lost when its grace ends */
         line_beat(agent);
     }

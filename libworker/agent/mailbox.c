@@ -119,6 +119,7 @@ static void replace_sticky(struct mailbox *box, struct parcel *parcel)
         free(old);
     }
     box->sticky = parcel;
+    box->sticky_number++;
     box->sticky_sent = 0;
 }
 
@@ -316,6 +317,25 @@ void mailbox_done_again(struct mailbox *box)
     pthread_mutex_lock(&box->lock);
     if (box->sticky != NULL && box->sticky->type == MS_MSG_RANK_DONE) {
         box->sticky_sent = 0;
+    }
+    pthread_mutex_unlock(&box->lock);
+}
+
+uint64_t mailbox_number(struct mailbox *box)
+{
+    pthread_mutex_lock(&box->lock);
+    const uint64_t number = box->sticky_number;
+    pthread_mutex_unlock(&box->lock);
+    return number;
+}
+
+void mailbox_done_no_more(struct mailbox *box, uint64_t number)
+{
+    pthread_mutex_lock(&box->lock);
+    if (box->sticky != NULL && box->sticky->type == MS_MSG_RANK_DONE &&
+        box->sticky_number == number) {
+        free(box->sticky);
+        box->sticky = NULL;
     }
     pthread_mutex_unlock(&box->lock);
 }

@@ -34,6 +34,7 @@ struct mailbox {
     unsigned n_evals;
     uint64_t job, generation; /* ... of that job, whose rank last spoke in that generation */
     struct parcel *sticky;
+    uint64_t sticky_number; /* how many there were */
     int sticky_sent;        /* on this connection */
     int64_t waits_since_ms; /* there is a sticky one; 0: there is none */
 };
@@ -56,6 +57,10 @@ void mailbox_answered(struct mailbox *box);
  * started again. It keeps that it was said (has_said in daemon/sched/node.h), for a last Stop, and
  * not what: step, digest and what was saved, which the end of a stop needs, are here alone. */
 void mailbox_done_again(struct mailbox *box);
+/* Of the last one that is said until it is answered: they are counted. */
+uint64_t mailbox_number(struct mailbox *box);
+/* ... its rank has more to do, and will say RankDone anew: that of this number is out of date. */
+void mailbox_done_no_more(struct mailbox *box, uint64_t number);
 /* Plan has come: whoever has it need not say RankPlan any more, heard or not. */
 void mailbox_planned(struct mailbox *box);
 /* Since when something waits for the scheduler's word, without which the rank does nothing more; 0:

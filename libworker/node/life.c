@@ -160,7 +160,7 @@ void life_take_next(struct life *life)
     life->has_plan = life->next.has_plan;
     life->at_step = life->next.at_step;
     life->saves = life->next.saves;
-    life->has_obeyed = life->has_trained = life->has_saved = 0;
+    life->has_obeyed = life->has_trained = life->has_saved = life->is_late = 0;
     begin_next(life, LIFE_ASSIGN);
     if (life->next.stands && life->state == LIFE_PLANNING) {
         (void)life_stand(life, &life->next.verdict);
@@ -171,9 +171,9 @@ void life_adopt_next(struct life *life)
 {
     life->generation = life->next.generation;
     life->recovers = life->next.recovers;
-    life->at_step |= life->next.at_step;
-    life->saves |= life->next.saves;
-    life->has_saved = 0;
+    life->at_step = life->next.at_step | (life->at_step && !life->is_late);
+    life->saves = life->next.saves | (life->saves && !life->is_late);
+    life->has_saved = life->is_late = 0;
     begin_next(life, LIFE_GO_ON);
     if (life->next.stands && life->state == LIFE_PULLING) { /* nothing of it has begun */
         life_move(life, LIFE_HELD);

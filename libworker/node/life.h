@@ -101,6 +101,7 @@ struct life {
     int at_step;     /* asked to stop after the step ... */
     int saves;       /* ... and, if it holds, to save in the place of rank 0 ... */
     int has_saved;   /* ... which it has, with its end */
+    int is_late;     /* ... asked after its end: a generation that follows knows nothing of it */
     int is_said, is_released, is_out; /* FINISHING: our last word, the scheduler's, our traces */
     struct {
         uint64_t job, generation; /* of the Assign that is kept; 0: none */

@@ -152,9 +152,10 @@ int life_on_stop(struct life *life, const struct life_input *input)
     return LIFE_INTERRUPT;
 }
 
-/* It ended, and rank 0, which was to save, is lost: what it ended with it has still, until the last
- * word. It holds that like one that lost a peer, saves it, and says once more that it is done; not
- * where it has saved it already, for then the scheduler may wait for no other word of it. */
+/* It ended, and rank 0, which was to save, is lost, or could not, or it is to try again itself:
+ * what it ended with it has still, until the last word. It holds that like one that lost a peer,
+ * saves it, and says once more that it is done; not where it has saved it already, for then the
+ * scheduler may wait for no other word of it. */
 static int save_after_all(struct life *life, const struct life_input *input)
 {
     const int has_all = life->state == LIFE_FINISHING && life->verdict.code == 0 &&
@@ -163,7 +164,7 @@ static int save_after_all(struct life *life, const struct life_input *input)
     if (!input->saves || !has_all || input->generation != life->generation) {
         return LIFE_STALE;
     }
-    life->at_step = life->saves = 1;
+    life->at_step = life->saves = life->is_late = 1;
     life->is_said = life->is_held = 0;
     life_move(life, LIFE_HELD);
     return LIFE_TAKEN;
@@ -185,6 +186,9 @@ int life_on_at_step(struct life *life, const struct life_input *input)
     }
     if (input->generation != life->generation) {
         return LIFE_STALE;
+    }
+    if (life->is_late && life->state == LIFE_HOLDING) { /* it is at it */
+        return LIFE_TAKEN;
     }
     struct life_verdict why;
     life->at_step = 1;

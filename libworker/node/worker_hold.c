@@ -97,9 +97,10 @@ void rank_stop(struct worker *worker)
     agent_stir(worker->agent);
     train_unhold(worker->train);
     int rc = train_stop_here(worker->train, saves, &worker->result, &err);
+    worker_log_unsaved(worker, rc);
     struct life_input end = {.event = rc == 0 ? LIFE_DONE : LIFE_FAILED,
                              .generation = worker->generation,
-                             .saves = saves,
+                             .saves = saves && worker->result.unsaved == 0,
                              .code = rc,
                              .text = rc < 0 ? ms_err_text(&err) : NULL};
     (void)worker_tell(worker, &end);
@@ -144,6 +145,7 @@ void rank_pull(struct worker *worker)
     struct mesh_member *members = rank_members(worker->assign);
     SSL_CTX *tls = worker_tls(worker);
     rank_go_on(worker, worker->assign->generation);
+    worker->result = (struct train_result){0}; /* of an end before */
     worker->begun_ms = ms_mono_ms();
     ms_log(MS_LOG_NOTICE, "rank.goes_on job=%" PRIu64 " generation=%" PRIu64 " rank=%u/%u",
            worker->job_id, worker->generation, worker->rank, worker->world);

@@ -123,6 +123,7 @@ void worker_on_wait(void *arg, const char *text);
 void worker_on_note(void *arg, const char *text);
 /* Whose plan the rank obeys, and which: likewise. */
 void worker_log_plan(struct worker *worker);
+void worker_log_unsaved(struct worker *worker, int rc); /* what the work in hand ended with */
 int worker_send_plan(struct worker *worker, const char *text, struct ms_err *err);
 void worker_send_ready(struct worker *worker, const struct train_info *info);
 /* leaves: the process ends after it. */

@@ -374,6 +374,7 @@ void rank_train(struct worker *worker)
 {
     struct ms_err err = {0, ""};
     int rc = train_run(worker->train, &worker->result, &err);
+    worker_log_unsaved(worker, rc);
     if (rc == 0 && worker->cfg->on_result != NULL) {
         worker->cfg->on_result(worker->cfg->arg, worker->train, &worker->result);
     }

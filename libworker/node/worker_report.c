@@ -97,6 +97,16 @@ void worker_on_note(void *arg, const char *text)
     }
 }
 
+void worker_log_unsaved(struct worker *worker, int rc)
+{
+    char text[MS_ERR_TEXT_MAX + 64];
+    if (rc == 0 && worker->result.unsaved < 0) {
+        snprintf(text, sizeof(text), "all steps are made, and not all is saved: %s",
+                 worker->result.kept);
+        worker_on_note(worker, text);
+    }
+}
+
 void worker_log_plan(struct worker *worker)
 {
     const char *sha256 = train_plan_sha256(worker->train);
@@ -171,15 +181,15 @@ void worker_send_done(struct worker *worker, const struct life_verdict *verdict,
     char reason[MS_TEXT_MAX];
     char weights[MS_SHA256_HEX];
     char plan[MS_SHA256_HEX];
-    const char *kept = verdict->code == 0 && result->stopped ? result->kept : verdict->text;
-    snprintf(reason, sizeof(reason), "%s", kept);
+    const int is_well = verdict->code == 0;
+    snprintf(reason, sizeof(reason), "%s", is_well ? result->kept : verdict->text);
     snprintf(weights, sizeof(weights), "%s",
              has_weights_of_its_own(worker) ? "" : result->weights_sha256);
     memcpy(plan, result->plan_sha256, sizeof(plan));
     msg.job = worker->job_id;
     msg.generation = worker->generation;
     msg.rank = worker->rank;
-    msg.code = verdict->code;
+    msg.code = is_well ? result->unsaved : verdict->code;
     msg.text = reason;
     msg.steps = result->steps;
     msg.weights_sha256 = weights;

@@ -9,6 +9,7 @@
 #include <stdatomic.h>
 
 static atomic_int stops, hangs, supersedes;
+static atomic_int has_ended; /* its rank has: a stop after the step changes nothing */
 static char hang_text[MS_TEXT_MAX + 1];
 
 /* The trainer's end: what the agent told, until the case looks. */
@@ -26,7 +27,8 @@ static inline int on_order(void *arg, const struct agent_order *order)
     (void)arg;
     pthread_mutex_lock(&inbox.lock);
     int has_room = (order->assign == NULL || inbox.assigns < ASSIGNS_MAX) &&
-                   (order->plan == NULL || order->generation == 3);
+                   (order->plan == NULL || order->generation == 3) &&
+                   !(order->at_step && atomic_load(&has_ended));
     if (has_room && inbox.count < INBOX_MAX) {
         inbox.orders[(inbox.first + inbox.count++) % INBOX_MAX] = *order;
         inbox.assigns += order->assign != NULL;

@@ -290,12 +290,39 @@ START_TEST(end_of_a_rank_is_said_again_to_who_asks_it_to_stop)
     done.generation = 3;
     ck_ms_ok(agent_send(agent, MS_MSG_RANK_DONE, &done.base, err));
     until(&desk, desk.n_done == 1);
+    atomic_store(&has_ended, 1);
 
     send_stop(&desk, 3, 1);
     until(&desk, desk.n_done == 2);
 
+    atomic_store(&has_ended, 0);
+    let_go(&desk, agent);
+}
+END_TEST
+
+/* What it said would be taken for what it will say. */
+START_TEST(end_of_a_rank_that_is_to_save_after_it_is_not_said_again)
+{
+    struct desk desk;
+    struct agent_config cfg = config_for("");
+    struct agent *agent = hold(&desk, &cfg);
+    Ms__RankDone done = MS__RANK_DONE__INIT;
+    done.job = 7;
+    done.generation = 3;
+    ck_ms_ok(agent_send(agent, MS_MSG_RANK_DONE, &done.base, err));
+    until(&desk, desk.n_done == 1);
+
+    send_stop(&desk, 3, 1);
     struct agent_order order = next(&desk);
     ck_assert_int_eq(order.kind, AGENT_STOP);
+    cut(&desk); /* it is back */
+    int beats = desk.n_beats;
+    until(&desk, desk.n_beats > beats + 1);
+    ck_assert_int_eq(desk.n_done, 1);
+
+    done.steps = 5;
+    ck_ms_ok(agent_send(agent, MS_MSG_RANK_DONE, &done.base, err));
+    until(&desk, desk.n_done == 2);
     let_go(&desk, agent);
 }
 END_TEST
@@ -401,6 +428,7 @@ int main(void)
     tcase_add_test(tc, report_of_a_peer_is_said_again_until_an_order_answers_it);
     tcase_add_test(tc, report_that_was_not_heard_goes_out_before_the_end_that_followed);
     tcase_add_test(tc, end_of_a_rank_is_said_again_to_who_asks_it_to_stop);
+    tcase_add_test(tc, end_of_a_rank_that_is_to_save_after_it_is_not_said_again);
     tcase_add_test(tc, rank_that_goes_on_claims_the_last_assign_and_the_step_that_it_stands_at);
     tcase_add_test(tc, rank_that_holds_or_goes_on_tells_its_step_at_once);
     tcase_add_test(tc, rank_that_begins_anew_claims_no_step_of_the_one_before);

@@ -329,6 +329,46 @@ START_TEST(who_has_stopped_saves_after_its_end_if_it_is_asked_to)
 }
 END_TEST
 
+/* Where it could not: as often as it is asked. */
+START_TEST(who_could_not_save_after_its_end_tries_again)
+{
+    static const struct life_input save = {.event = LIFE_AT_STEP, .generation = 3, .saves = 1};
+    struct life life = obeyed(3);
+    ends(&life, LIFE_DO_JOIN, LIFE_MADE, 0, NULL);
+    order(&life, LIFE_START, 3, 0, NULL);
+    ends(&life, LIFE_DO_TRAIN, LIFE_DONE, 0, NULL);
+    for (int n = 0; n < 3; n++) {
+        ends(&life, LIFE_DO_SAY, LIFE_SAID, 0, NULL);
+        ck_assert_int_eq(life_apply(&life, &save), LIFE_TAKEN);
+        ck_assert_int_eq(life_apply(&life, &save), LIFE_TAKEN); /* it is at it, and in no step */
+        ck_assert_int_eq(ends(&life, LIFE_DO_STOP, LIFE_DONE, 0, NULL), LIFE_TAKEN);
+    }
+}
+END_TEST
+
+/* Another rank was lost meanwhile: what was asked of an end is none of the round's business. */
+START_TEST(who_saves_after_its_end_goes_on_in_a_round_and_does_not_stop_there)
+{
+    static const struct life_input save = {.event = LIFE_AT_STEP, .generation = 3, .saves = 1};
+    for (int has_tried = 0; has_tried < 2; has_tried++) {
+        struct life life = obeyed(3);
+        ends(&life, LIFE_DO_JOIN, LIFE_MADE, 0, NULL);
+        order(&life, LIFE_START, 3, 0, NULL);
+        ends(&life, LIFE_DO_TRAIN, LIFE_DONE, 0, NULL);
+        ends(&life, LIFE_DO_SAY, LIFE_SAID, 0, NULL);
+        ck_assert_int_eq(life_apply(&life, &save), LIFE_TAKEN);
+        if (has_tried) {
+            ends(&life, LIFE_DO_STOP, LIFE_DONE, 0, NULL);
+        }
+        ck_assert_int_eq(assign_again(&life, 4, life.rank), LIFE_TAKEN);
+
+        ck_assert_int_eq(life_duty(&life), LIFE_DO_PULL);
+        ck_assert_int_eq(life.at_step, 0);
+        ck_assert_int_eq(life.saves, 0);
+    }
+}
+END_TEST
+
 /* An order that crossed its word: the scheduler may wait for no other one. */
 START_TEST(who_has_saved_does_not_once_more)
 {
@@ -459,6 +499,8 @@ int main(void)
     tcase_add_test(tc, who_leaves_alone_and_cannot_save_ends_all_the_same);
     tcase_add_test(tc, who_holds_and_is_asked_to_stop_after_its_step_stops_there);
     tcase_add_test(tc, who_has_stopped_saves_after_its_end_if_it_is_asked_to);
+    tcase_add_test(tc, who_could_not_save_after_its_end_tries_again);
+    tcase_add_test(tc, who_saves_after_its_end_goes_on_in_a_round_and_does_not_stop_there);
     tcase_add_test(tc, who_has_saved_does_not_once_more);
     tcase_add_test(tc, who_has_failed_saves_nothing_after_its_end);
     tcase_add_test(tc, who_is_told_that_no_step_follows_stops_at_once);
