@@ -192,6 +192,7 @@
 #define MS_HELD_SAY_MS     2000  /* Register was not answered: a probe takes one second of it */
 #define MS_REGISTER_MS     10000 /* Register is answered after a probe and a commit at most */
 #define MS_CANCEL_GRACE_MS 30000
+#define MS_SAVE_AGAIN_MS   5000 /* no rank could save the weights of the last step */
 #define MS_STALL_MAX_MS                                                                            \
     INT64_C(2592000000)         /* a job stood still for: 30 days, or a clock jumped               \
                                  */

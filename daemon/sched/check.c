@@ -170,6 +170,12 @@ static int check_member(const struct job *job, uint32_t rank, struct ms_err *err
     return 0; /* two ranks on one node: that node's hold could be only one of them */
 }
 
+/* The weights of the last step: somebody is at it, or will be. */
+static bool saves_late(const struct run *run)
+{
+    return save_is_owed(run) && run->late_asked != timer_is_armed(&run->save_again);
+}
+
 static int check_run(const struct sched *s, const struct job *job, struct ms_err *err)
 {
     const struct run *run = job->run;
@@ -184,9 +190,10 @@ static int check_run(const struct sched *s, const struct job *job, struct ms_err
     }
     HOLDS(memcmp(counts, run->n_in, sizeof(counts)) == 0,
           "job %llu: the counts of its ranks are wrong", (ull)job->id);
-    HOLDS(run_n_over(run) < job->workers ||
-              (run->cancelling ? run->late_saver > 0 : recover_n_vacant(run) > 0),
-          "job %llu: all ranks are done and it has not ended", (ull)job->id);
+    HOLDS(
+        run_n_over(run) < job->workers ||
+            (run->cancelling ? run->late_asked : !list_empty(&run->recovering) || saves_late(run)),
+        "job %llu: all ranks are done and it has not ended", (ull)job->id);
     HOLDS(timer_is_armed(&run->ready) == (job->state != JOB_RUNNING && ready_is_bounded(s)),
           "job %llu: nobody looks whether its ranks get ready", (ull)job->id);
     HOLDS(timer_is_armed(&run->adopt) == (counts[RANK_MISSING] > 0),
@@ -219,7 +226,7 @@ static int check_ended_run(const struct job *job, struct ms_err *err)
     HOLDS(!timer_is_armed(&run->ready) && !timer_is_armed(&run->adopt) &&
               !timer_is_armed(&run->grace) && !timer_is_armed(&run->complaint.timer) &&
               !timer_is_armed(&run->unfit_timer) && !timer_is_armed(&run->round) &&
-              !timer_is_armed(&run->evals_due),
+              !timer_is_armed(&run->evals_due) && !timer_is_armed(&run->save_again),
           "job %llu: ended, with a deadline", (ull)job->id);
     for (uint32_t rank = 0; rank < job->workers; rank++) {
         HOLDS(run->members[rank].hold == NULL, "job %llu: ended, with a node", (ull)job->id);

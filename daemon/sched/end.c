@@ -57,6 +57,7 @@ static void run_close(struct sched *s, struct job *job, int code, const char *te
         list_remove(&job->run->recovering);
         s->due |= DUE_PLACE; /* the nodes that it wanted are the queue's again */
     }
+    save_forget(s, job->run);
     run_forget_mends(job->run);
     links_forget(job->run);
     formers_release(s, job->run, code, text);

@@ -406,7 +406,7 @@ void former_said(struct sched *s, struct hold *hold, const Ms__RankDone *msg)
 {
     struct run *run = hold->keeps;
     hold->has_said = true;
-    if (msg->code == MS_OK && !msg->stopped) { /* it is done, and keeps it until it hears Stop */
+    if (save_has_ended(hold->node, msg)) { /* it is done, and keeps it until it hears Stop */
         return;
     }
     const struct former *former = run->formers;

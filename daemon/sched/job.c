@@ -258,13 +258,16 @@ static const char *run_reason(struct sched *s, const struct job *job)
         return emit_text(s, "waits for the nodes of %s to come back after %s",
                          ranks_in(s, job, RANK_MISSING), run->expected);
     }
-    if (run->cancelling && run->late_saver > 0 && run_n_over(run) == job->workers) {
+    if (run->cancelling && run->late_asked && run_n_over(run) == job->workers) {
         return emit_text(s, "%.200s; waits for %s to save its step", run->cancel_text,
                          rank_words(s, job, run->late_saver));
     }
     if (run->cancelling) {
         return emit_text(s, "%.200s; waits for %u of %u ranks to finish the step", run->cancel_text,
                          job->workers - run_n_over(run), job->workers);
+    }
+    if (save_is_owed(run)) {
+        return save_words(s, job);
     }
     if (recover_n_vacant(run) > 0) {
         return recover_words(s, job);

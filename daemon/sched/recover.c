@@ -393,6 +393,7 @@ static void begin_round(struct sched *s, struct job *job)
     const char *who = new_words(s, job);
     const char *facts = NULL;
     list_remove(&run->recovering);
+    save_forget(s, run);
     job->generation = ++s->generation;
     emit_put_meta(s, "generation", s->generation);
     emit_put_job(s, job, false);

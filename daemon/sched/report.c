@@ -275,8 +275,9 @@ void on_progress(struct sched *s, struct conn *conn, const struct sched_event *e
 
 static void all_done(struct sched *s, struct job *job)
 {
-    const struct run *run = job->run;
-    if (run->cancelling && run->n_in[RANK_STOPPED] + run->n_in[RANK_LOST] > 0) {
+    struct run *run = job->run;
+    const bool is_short = run->n_in[RANK_STOPPED] + run->n_in[RANK_LOST] > 0;
+    if (run->cancelling && (is_short || run->members[0].unsaved)) {
         stop_over(s, job);
         return;
     }
@@ -289,15 +290,22 @@ static void all_done(struct sched *s, struct job *job)
         run_lost(s, job, rank, FAULT_DISAGREE, MS_E_FAILED, differ);
         return;
     }
+    if (save_is_owed(run)) {
+        save_ask(s, job);
+        return;
+    }
     const struct member *first = &run->members[0];
     job->steps = first->steps;
     job->seconds = first->seconds;
-    ms_text_copy(job->weights_sha256, sizeof(job->weights_sha256), first->weights_sha256);
+    const char *text =
+        emit_text(s, "%s finished %llu step%s",
+                  job->workers == 1 ? "the rank" : emit_text(s, "all %u ranks", job->workers),
+                  (unsigned long long)job->steps, job->steps == 1 ? "" : "s");
+    text = save_end(s, run, text);
+    ms_text_copy(job->weights_sha256, sizeof(job->weights_sha256),
+                 run->members[run->saver].weights_sha256);
     ms_text_copy(job->plan_sha256, sizeof(job->plan_sha256), first->plan_sha256);
-    job_end(s, job, JOB_ON_SUCCESS, MS_OK,
-            emit_text(s, "%s finished %llu step%s",
-                      job->workers == 1 ? "the rank" : emit_text(s, "all %u ranks", job->workers),
-                      (unsigned long long)job->steps, job->steps == 1 ? "" : "s"));
+    job_end(s, job, JOB_ON_SUCCESS, MS_OK, text);
 }
 
 /* Codes with which a rank complains about others: they are news of somebody else's death. */
@@ -365,7 +373,8 @@ static void rank_done(struct sched *s, struct hold *hold, const Ms__RankDone *ms
     member->seconds = msg->seconds;
     ms_text_copy(member->weights_sha256, sizeof(member->weights_sha256), msg->weights_sha256);
     ms_text_copy(member->plan_sha256, sizeof(member->plan_sha256), msg->plan_sha256);
-    if (!stopped && msg->code != MS_OK) {
+    const bool unsaved = save_failed(s, hold, msg);
+    if (!stopped && msg->code != MS_OK && !unsaved) {
         rank_failed(s, job, hold->rank, msg->code, msg->text, hold->node->leaving);
         return;
     }
@@ -382,8 +391,10 @@ static void rank_done(struct sched *s, struct hold *hold, const Ms__RankDone *ms
     }
     rank_set(run, rank, stopped ? RANK_ON_STOP : RANK_ON_DONE);
     member->may_save = msg->code == MS_OK;
-    if (run->cancelling && (msg->stopped || msg->code != MS_OK)) {
+    if (run->cancelling) {
         stop_note_kept(s, job, rank, msg);
+    } else {
+        save_note(s, job, rank, msg);
     }
     tell_the_rest(s, job); /* this rank may go to one who holds more: hold is gone then */
     const bool is_vacant = run->n_in[RANK_LOST] > 0 && !run->cancelling;
@@ -392,6 +403,16 @@ static void rank_done(struct sched *s, struct hold *hold, const Ms__RankDone *ms
     } else if (run->complaint.made && (!run->cancelling || run->n_in[RANK_FAILED] > 0)) {
         run_complaint_timeout(s, run); /* else all did as they were asked to */
     } else {
+        all_done(s, job);
+    }
+}
+
+/* After a reconnect, or for it was asked to save after its end. */
+static void said_again(struct sched *s, struct job *job, uint32_t rank, const Ms__RankDone *msg)
+{
+    if (job->run->cancelling) {
+        stop_said_again(s, job, rank, msg);
+    } else if (save_said_again(s, job, rank, msg)) {
         all_done(s, job);
     }
 }
@@ -425,8 +446,8 @@ void on_rank_done(struct sched *s, struct conn *conn, const struct sched_event *
         hold_drop(s, hold); /* the answer to Stop */
     } else if (!rank_is_over(member_of(hold)) && member_of(hold)->state != RANK_MISSING) {
         rank_done(s, hold, msg);
-    } else if (rank_is_over(member_of(hold))) { /* after a reconnect, or asked to save */
-        stop_said_again(s, hold->job, hold->rank, msg);
+    } else if (rank_is_over(member_of(hold))) {
+        said_again(s, hold->job, hold->rank, msg);
     }
 }
 
@@ -527,5 +548,7 @@ void run_came_back(struct sched *s, struct hold *hold, const struct claim *claim
     }
     if (run->cancelling) {
         stop_came_back(s, hold);
+    } else {
+        save_came_back(s, hold);
     }
 }

@@ -35,6 +35,7 @@ struct member {
     uint64_t ready_in; /* ... and said so in this generation, the last one */
     bool has_state;    /* ... and was started: it holds the state of the training */
     bool may_save;     /* it is over and ended well: it can still save what it holds */
+    bool unsaved;      /* ... the last step, and could not where it was to, or was asked to */
 };
 
 /* What befalls a rank; lost.c says what becomes of its job. */
@@ -154,7 +155,10 @@ struct run {
     char unkept[MS_TEXT_MAX + 1]; /* why one that was to save did not; the last that said so */
     uint64_t kept_step;           /* ... of that step */
     uint32_t saver;               /* ... and whose weights are the job's */
-    uint32_t late_saver;          /* a rank that is over and was asked to save; 0: nobody was */
+    bool late_asked;              /* one that is over was asked to save, ... */
+    uint32_t late_saver;          /* ... this one */
+    bool save_waits;              /* all have tried once to save the weights, in vain ... */
+    struct timer save_again;      /* ... and when they are asked again */
     struct complaint complaint;
     bool has_progress;
     struct progress progress;
@@ -321,10 +325,31 @@ void run_grace_timeout(struct sched *s, struct run *run);
 void stop_look(struct sched *s, struct job *job);
 void stop_came_back(struct sched *s, const struct hold *hold);
 void stop_note_kept(struct sched *s, struct job *job, uint32_t rank, const Ms__RankDone *msg);
+void stop_note_unkept(struct sched *s, struct run *run, uint32_t rank, const char *text);
 /* RankDone of one that is over: what it was asked to save after its end. */
 void stop_said_again(struct sched *s, struct job *job, uint32_t rank, const Ms__RankDone *msg);
 /* All ranks are over: the job ends, or one of them has to save first. */
 void stop_over(struct sched *s, struct job *job);
+
+/* save.c: all steps are made, and rank 0 could not save the weights */
+
+/* A rank of a job that recovers made all its steps, and holds what it ended with ... */
+bool save_has_ended(const struct node *node, const Ms__RankDone *msg);
+/* ... and could not save what it had to. */
+bool save_failed(struct sched *s, const struct hold *hold, const Ms__RankDone *msg);
+/* What a rank that made all its steps says of what it saved. */
+void save_note(struct sched *s, struct job *job, uint32_t rank, const Ms__RankDone *msg);
+bool save_is_owed(const struct run *run);        /* nobody has saved them: the job does not end */
+void save_ask(struct sched *s, struct job *job); /* ... the next one, unless one is at it */
+void save_timeout(struct sched *s, struct run *run);
+/* RankDone of one that is over. True: it is news, and all may be done now. */
+bool save_said_again(struct sched *s, struct job *job, uint32_t rank, const Ms__RankDone *msg);
+void save_came_back(struct sched *s, const struct hold *hold);
+void save_forget(struct sched *s, struct run *run); /* a round begins, or the job is over */
+const char *save_words(struct sched *s, const struct job *job); /* what it waits for */
+/* The job ends well: whose weights are its, and text with who saved them, where that was not as
+ * usual. */
+const char *save_end(struct sched *s, struct run *run, const char *text);
 
 /* end.c: how the ranks of a placed job are released, and how any job ends */
 

@@ -112,7 +112,8 @@ static uint32_t late_saver_of(const struct job *job)
 static void ask_late_saver(struct sched *s, struct job *job, uint32_t rank)
 {
     struct run *run = job->run;
-    if (run->late_saver != rank) { /* else it is at it */
+    if (!run->late_asked || run->late_saver != rank) { /* else it is at it */
+        run->late_asked = true;
         run->late_saver = rank;
         run->stop_is_out = true;
         arm_grace(s, run); /* what is left of the others' may be nothing */
@@ -190,7 +191,8 @@ void run_stop_at_step(struct sched *s, struct job *job, const char *text)
 {
     struct run *run = job->run;
     run->cancelling = true;
-    run->stop_is_out = false;
+    run->stop_is_out = run->late_asked = false;
+    timer_stop(s, &run->save_again);
     ms_text_copy(run->cancel_text, sizeof(run->cancel_text), text);
     arm_grace(s, run);
     if (!list_empty(&run->recovering)) {
@@ -215,7 +217,7 @@ void stop_came_back(struct sched *s, const struct hold *hold)
 {
     struct run *run = hold->job->run;
     if (run->late_saver == hold->rank) { /* what it was told may be lost with its connection */
-        run->late_saver = 0;
+        run->late_asked = false;
     }
     stop_look(s, hold->job);
 }
@@ -227,7 +229,7 @@ static uint32_t lose_late(struct sched *s, struct job *job)
     uint32_t n = 0;
     for (uint32_t rank = 0; recover_stops(s, job, FAULT_LOST) && rank < job->workers; rank++) {
         const struct member *member = &run->members[rank];
-        const bool is_asked = !rank_is_over(member) || (rank != 0 && rank == run->late_saver);
+        const bool is_asked = !rank_is_over(member) || (run->late_asked && rank == run->late_saver);
         if (member->hold == NULL || !is_asked) {
             continue;
         }
@@ -264,7 +266,7 @@ void run_grace_timeout(struct sched *s, struct run *run)
                         run->kept));
 }
 
-static void note_unkept(struct sched *s, struct run *run, uint32_t rank, const char *text)
+void stop_note_unkept(struct sched *s, struct run *run, uint32_t rank, const char *text)
 {
     ms_text_copy(
         run->unkept, sizeof(run->unkept),
@@ -276,7 +278,7 @@ void stop_note_kept(struct sched *s, struct job *job, uint32_t rank, const Ms__R
 {
     struct run *run = job->run;
     if (msg->code != MS_OK && rank == 0) {
-        note_unkept(s, run, rank, msg->text);
+        stop_note_unkept(s, run, rank, msg->text);
     } else if (msg->code == MS_OK && msg->text[0] != '\0' && msg->steps >= run->kept_step) {
         run->kept_step = msg->steps;
         run->saver = rank;
@@ -291,14 +293,14 @@ void stop_note_kept(struct sched *s, struct job *job, uint32_t rank, const Ms__R
 void stop_said_again(struct sched *s, struct job *job, uint32_t rank, const Ms__RankDone *msg)
 {
     struct run *run = job->run;
-    if (!run->cancelling || msg->text[0] == '\0') { /* it says that it ended, and nothing new */
+    if (msg->text[0] == '\0') { /* it says that it ended, and nothing new */
         return;
     }
     if (msg->code == MS_OK) {
         stop_note_kept(s, job, rank, msg);
     } else {
         run->members[rank].may_save = false;
-        note_unkept(s, run, rank, msg->text);
+        stop_note_unkept(s, run, rank, msg->text);
     }
     if (run_n_over(run) == job->workers) {
         stop_over(s, job);

@@ -43,6 +43,11 @@ static void next_round(struct sched *s, struct timer *timer)
     recover_round_timeout(s, list_item(timer, struct run, round));
 }
 
+static void save(struct sched *s, struct timer *timer)
+{
+    save_timeout(s, list_item(timer, struct run, save_again));
+}
+
 static void evals(struct sched *s, struct timer *timer)
 {
     results_store_evals(s, list_item(timer, struct run, evals_due));
@@ -71,6 +76,7 @@ static const struct {
     [TIMER_ROUND] = {next_round, false},
     [TIMER_UNFIT] = {unfit, false},
     [TIMER_COMPLAINT] = {complaint, true},
+    [TIMER_SAVE] = {save, false},
     [TIMER_EVALS] = {evals, false},
     [TIMER_ROUTE] = {route, true},
     [TIMER_PAUSE] = {host_timeout, false},

@@ -181,7 +181,9 @@ static void job_reload(struct model *m, struct m_job *job)
     job->round_due = job->stands = row->state == JOB_RECOVERING && !job->cancelled;
     job->kept[0] = '\0';
     job->cancel_due = false; /* what was due in an event that nobody heard of */
-    job->kept_step = job->late_saver = 0;
+    job->kept_step = 0;
+    job->late_asked = false;
+    job->save_again_at = SIM_NEVER;
     job->n_stumbled = 0;
     job->not_before = job->stood_at = job->again_at = 0;
     job->wants_until = m->mono + m->lease_ms;

@@ -124,6 +124,7 @@ struct m_rank {
     bool stored;                   /* in this event ... */
     char stored_node[MS_NAME_MAX + 1];
     uint64_t stored_incarnation;
+    bool unsaved;   /* it made its steps, and could not save the weights */
     bool has_said;  /* RankDone, which counts for nothing while a round is due */
     bool complains; /* second-hand: somebody else's end is the cause */
     int32_t code;
@@ -229,7 +230,9 @@ struct m_job {
     char kept[MS_TEXT_MAX + 1]; /* what a rank that stopped says it saved; "": nothing */
     uint64_t kept_step;         /* ... of that step */
     uint32_t saver;             /* ... which one: its weights are the job's */
-    uint32_t late_saver;        /* a rank that is over was asked to; 0: none */
+    bool late_asked;            /* a rank that is over was asked to, ... */
+    uint32_t late_saver;        /* ... this one */
+    int64_t save_again_at;      /* mono: none could save the weights; SIM_NEVER: not so */
     bool lost_silent;           /* in this event, at the end of the grace */
     bool round_now, round_told, end_told; /* in this event: it begins, and events say so */
     uint32_t lost_told;                   /* rank + 1 that an event names */
@@ -428,6 +431,8 @@ void m_stop_expect(struct model *m, uint64_t conn, const struct m_stop *stop);
 void m_stop_at_step(struct model *m, struct m_job *job, bool over_too);
 /* Who is to save after its end, for nobody else has, is asked once, and again when it is back. */
 void m_ask_late_saver(struct model *m, struct m_job *job);
+void m_forget_savers(struct m_job *job); /* a round begins */
+void m_saver_came_back(struct model *m, struct m_job *job, uint32_t rank);
 /* It gave no answer to that, and its time is over. */
 bool m_is_silent_to_stop(const struct model *m, const struct m_job *job, uint32_t rank);
 /* It was to take a lost rank's place, and is not ready when the grace is over. */

@@ -37,7 +37,9 @@ static void on_cancel(struct model *m, const struct m_conn *conn, const Ms__Canc
         if (at_step) {
             job->round_due = false; /* and none begins any more */
             job->kept[0] = '\0';
-            job->kept_step = job->late_saver = 0;
+            job->kept_step = 0;
+            job->late_asked = false;
+            job->save_again_at = SIM_NEVER;
             job->stop_told = false;
             m_stop_at_step(m, job, true);
         }

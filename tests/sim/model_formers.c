@@ -413,8 +413,11 @@ void m_former_said(struct model *m, struct m_former *former, const Ms__RankDone 
 {
     struct m_job *job = m_job_find(m, msg->job);
     const struct m_stop stop = {.job = job->id, .code = MS_E_ABORTED, .any_text = true};
+    const struct m_node *node = m_node_find(m, former->node);
+    const bool has_ended =
+        msg->code == MS_OK || (msg->steps > 0 && (node == NULL || !node->leaving));
     former->said = true;
-    if (msg->code != MS_OK || msg->stopped) {
+    if (!has_ended || msg->stopped) {
         stop_former(m, former, &stop);
         drop_former(job, (uint32_t)(former - job->formers));
     }

@@ -101,7 +101,7 @@ static void judge_new(struct model *m, const struct sched_job_row *row)
     job->workers = row->workers;
     job->priority = row->priority;
     job->recovery = row->recovery;
-    job->blame_at = SIM_NEVER;
+    job->blame_at = job->save_again_at = SIM_NEVER;
     job->missing_since = SIM_NEVER;
     memcpy(job->name, row->name, sizeof(job->name));
     memcpy(job->owner, row->owner, sizeof(job->owner));
@@ -568,6 +568,7 @@ static void judge_first_assign(struct model *m, struct m_job *job, const Ms__Ass
     free(job->formers);
     job->ranks = calloc(job->workers, sizeof(*job->ranks));
     job->formers = calloc(job->workers + MS_FORMERS_MORE, sizeof(*job->formers));
+    m_forget_savers(job);
     job->blame_at = SIM_NEVER;
     for (uint32_t rank = 0; rank < job->workers; rank++) {
         judge_member(m, job, msg->members[rank], rank);

@@ -103,11 +103,33 @@ static void note_done(struct m_rank *r, const Ms__RankDone *msg)
 /* What it saved of which step; of an older one than is saved already it says nothing new. */
 static void note_kept(struct m_job *job, const Ms__RankDone *msg)
 {
-    if (stops_at_step(job) && msg->stopped && msg->code == MS_OK && msg->text[0] != '\0' &&
-        msg->steps >= job->kept_step) {
+    if (msg->code == MS_OK && msg->text[0] != '\0' && msg->steps >= job->kept_step) {
         job->kept_step = msg->steps;
         job->saver = msg->rank;
         snprintf(job->kept, sizeof(job->kept), "%s", msg->text);
+    }
+}
+
+/* All its steps, and not what it was to save: of a job that recovers no failure. */
+static bool is_unsaved(const struct model *m, const struct m_job *job, const struct m_rank *r,
+                       const struct m_node *node, const Ms__RankDone *msg)
+{
+    return msg->code != MS_OK && msg->steps > 0 && !msg->stopped && r->started && !node->leaving &&
+           m_is_recoverable(m, job) && !stops_at_step(job);
+}
+
+/* Of one that is over: the answer to what it was asked, or what it had said before. */
+static void said_again(struct m_job *job, struct m_rank *r, const Ms__RankDone *msg)
+{
+    const bool is_asked = job->late_asked && job->late_saver == msg->rank;
+    const bool is_new = msg->code == MS_OK ? msg->text[0] != '\0' : is_asked;
+    if (stops_at_step(job)) {
+        r->unsaved = r->unsaved || (msg->code != MS_OK && msg->text[0] != '\0');
+        note_kept(job, msg);
+    } else if (job->ranks[0].unsaved && is_new) {
+        job->late_asked = job->late_asked && !is_asked;
+        r->unsaved = r->unsaved || msg->code != MS_OK;
+        note_kept(job, msg);
     }
 }
 
@@ -146,27 +168,30 @@ void m_on_done(struct model *m, struct m_conn *conn, const Ms__RankDone *msg)
     }
     struct m_job *job = m_job_find(m, msg->job);
     if (r->done) {
-        note_kept(job, msg); /* after its end; else it is said again */
+        said_again(job, r, msg);
         return;
     }
-    if (job->round_due && msg->code == MS_OK && !msg->stopped) {
+    const bool unsaved = is_unsaved(m, job, r, node, msg);
+    if (job->round_due && (msg->code == MS_OK || unsaved) && !msg->stopped) {
         note_done(r, msg);
         r->has_said = true;
         return; /* it goes on with the others */
     }
     r->done = true;
-    r->code = msg->code;
+    r->code = unsaved ? MS_OK : msg->code;
+    r->unsaved = r->unsaved || unsaved;
+    job->late_asked = job->late_asked && (stops_at_step(job) || job->late_saver != msg->rank);
     r->stopped = msg->stopped;
     note_done(r, msg);
     snprintf(r->text, sizeof(r->text), "%s", msg->text);
     r->leaving = node->leaving && job->state == JOB_PLACING;
-    const bool is_well = msg->code == MS_OK && !msg->stopped && r->started;
+    const bool is_well = r->code == MS_OK && !msg->stopped && r->started;
     note_kept(job, msg);
     r->gives_up = m_is_recoverable(m, job) && !stops_at_step(job) && !is_well &&
                   (node->leaving || is_second_hand(msg->code));
     r->leaves = r->gives_up && node->leaving;
     r->leaving = r->leaving && !r->gives_up;
-    r->complains = is_second_hand(msg->code) && !stops_at_step(job) && !r->leaving && !r->gives_up;
+    r->complains = is_second_hand(r->code) && !stops_at_step(job) && !r->leaving && !r->gives_up;
     if (r->complains) {
         complain(m, job, msg->rank, msg->rank);
     }
@@ -541,6 +566,10 @@ static void judge_succeeded(struct model *m, const struct m_job *job,
         const struct m_rank *r = &job->ranks[rank];
         well = well && r->code == MS_OK && !r->stopped && !r->lost && !r->missing;
     }
+    if (job->ranks[0].unsaved && (job->kept[0] == '\0' || strstr(row->reason, job->kept) == NULL)) {
+        sim_fail(m->w, "model: job %llu SUCCEEDED, and does not say who saved its weights: %s",
+                 (ull)job->id, row->reason);
+    }
     if (!well || strcmp(row->weights_sha256, job->ranks[0].weights) != 0 ||
         row->steps != job->ranks[0].steps) {
         sim_fail(m->w, "model: job %llu SUCCEEDED, and not all of its ranks did", (ull)job->id);
@@ -567,7 +596,7 @@ bool m_is_silent_to_stop(const struct model *m, const struct m_job *job, uint32_
 {
     const struct m_rank *r = &job->ranks[rank];
     const struct m_node *node = m_node_find((struct model *)m, r->node);
-    const bool is_asked = !m_is_over(r) || (rank != 0 && rank == job->late_saver);
+    const bool is_asked = !m_is_over(r) || (job->late_asked && rank == job->late_saver);
     return m->event->kind == SCHED_EV_TIME && job->recovery && stops_at_step(job) && is_asked &&
            !r->vacant && (job->lost_silent || grace_is_over(m, job, 0)) && node != NULL &&
            node->incarnation == r->incarnation && node->owes_word; /* it may be away, too */
@@ -595,7 +624,7 @@ static uint32_t count_silent(const struct model *m, const struct m_job *job)
 static bool needs_another(const struct m_job *job)
 {
     const struct m_rank *first = &job->ranks[0];
-    return first->vacant || (m_is_over(first) && first->code != MS_OK);
+    return first->vacant || (m_is_over(first) && (first->code != MS_OK || first->unsaved));
 }
 
 /* All are over, rank 0 is no help, and nobody has saved the furthest step that is left: the lowest
@@ -610,7 +639,7 @@ static uint32_t late_saver_of(const struct m_job *job)
     for (uint32_t rank = job->workers; all_over && rank > 1; rank--) {
         const struct m_rank *r = &job->ranks[rank - 1];
         const uint64_t least = saver != 0 ? job->ranks[saver].steps : saved + 1;
-        if (r->done && !r->vacant && r->code == MS_OK && r->steps >= least) {
+        if (r->done && !r->vacant && r->code == MS_OK && !r->unsaved && r->steps >= least) {
             saver = rank - 1;
         }
     }
@@ -638,7 +667,7 @@ static void judge_cancelled(struct model *m, const struct m_job *job,
         false; /* ranks that all finished did what was wanted before somebody cancelled */
     for (uint32_t rank = 0; m_is_placed(job) && rank < job->workers; rank++) {
         stopped = stopped || job->ranks[rank].stopped || job->ranks[rank].code != MS_OK ||
-                  job->ranks[rank].vacant || !job->ranks[rank].started;
+                  job->ranks[rank].vacant || !job->ranks[rank].started || job->ranks[rank].unsaved;
     }
     const bool all_over = m_is_placed(job) && count_done(job) == job->workers;
     const bool over = grace_is_over(m, job, 0);
@@ -844,10 +873,11 @@ void m_stop_at_step(struct model *m, struct m_job *job, bool over_too)
 void m_ask_late_saver(struct model *m, struct m_job *job)
 {
     const uint32_t saver = late_saver_of(job);
-    if (saver == 0 || saver == job->late_saver) {
+    if (saver == 0 || (job->late_asked && saver == job->late_saver)) {
         return;
     }
     const struct m_node *node = m_node_find(m, job->ranks[saver].node);
+    job->late_asked = true;
     job->late_saver = saver;
     begin_grace(m, job);
     if (node != NULL && node->conn != 0) {
@@ -859,6 +889,122 @@ void m_ask_late_saver(struct model *m, struct m_job *job)
                               .stands = no_start_comes(m, job)};
         snprintf(stop.text, sizeof(stop.text), "%s", job->cancel_reason);
         m_stop_expect(m, node->conn, &stop);
+    }
+}
+
+/* ---- the weights of the last step ---- */
+
+void m_forget_savers(struct m_job *job)
+{
+    for (uint32_t rank = 0; rank < job->workers; rank++) {
+        job->ranks[rank].unsaved = false;
+    }
+    job->late_asked = false;
+    job->save_again_at = SIM_NEVER;
+    job->kept[0] = '\0';
+    job->kept_step = 0;
+}
+
+static bool all_are_done(const struct m_job *job)
+{
+    bool all = !job->dropped && job->state == JOB_RUNNING && !job->round_due && !stops_at_step(job);
+    for (uint32_t rank = 0; all && rank < job->workers; rank++) {
+        const struct m_rank *r = &job->ranks[rank];
+        all = r->done && !r->vacant && !r->lost && !r->missing;
+    }
+    return all;
+}
+
+/* Rank 0 could not, and nobody else has. */
+static bool owes_weights(const struct m_job *job)
+{
+    return all_are_done(job) && job->ranks[0].unsaved && job->kept[0] == '\0';
+}
+
+static void ask_for_weights(struct model *m, struct m_job *job, uint32_t rank)
+{
+    const struct m_node *node = m_node_find(m, job->ranks[rank].node);
+    job->late_asked = true;
+    job->late_saver = rank;
+    if (node != NULL && node->conn != 0) {
+        struct m_stop stop = {.job = job->id,
+                              .generation = node->hold.generation,
+                              .code = MS_E_CANCELLED,
+                              .at_step = true,
+                              .saves = true,
+                              .text = "the weights are not saved"};
+        m_stop_expect(m, node->conn, &stop);
+    }
+}
+
+/* All try again, rank 0 first. */
+static void try_again(struct m_job *job)
+{
+    for (uint32_t rank = 1; rank < job->workers; rank++) {
+        job->ranks[rank].unsaved = false;
+    }
+    job->save_again_at = SIM_NEVER;
+}
+
+static void look_for_saver(struct model *m, struct m_job *job)
+{
+    uint32_t rank = 1;
+    if (!owes_weights(job) || job->late_asked || job->save_again_at != SIM_NEVER) {
+        return;
+    }
+    while (rank < job->workers && job->ranks[rank].unsaved) {
+        rank++;
+    }
+    if (rank < job->workers) {
+        ask_for_weights(m, job, rank);
+    } else {
+        job->save_again_at = m->mono + MS_SAVE_AGAIN_MS;
+    }
+}
+
+void m_saver_came_back(struct model *m, struct m_job *job, uint32_t rank)
+{
+    if (!job->late_asked || job->late_saver != rank) {
+        return;
+    }
+    if (stops_at_step(job)) {
+        job->late_asked = false; /* what it was asked may be lost: once more */
+    } else if (job->state == JOB_RUNNING && !job->round_due) {
+        ask_for_weights(m, job, rank);
+    }
+}
+
+/* A turn that is full may leave it to the next one. */
+static bool is_tried_again(struct model *m, const struct m_stop *heard)
+{
+    struct m_job *job = m_job_find(m, heard->job);
+    const bool is = job != NULL && heard->at_step && heard->saves && owes_weights(job) &&
+                    m->event->kind == SCHED_EV_TIME && job->save_again_at != SIM_NEVER &&
+                    m->mono >= job->save_again_at;
+    const struct m_node *node = is ? m_node_find(m, job->ranks[0].node) : NULL;
+    if (node == NULL || node->conn != heard->conn) {
+        return false;
+    }
+    try_again(job);
+    job->late_asked = true;
+    job->late_saver = 0;
+    return true;
+}
+
+/* Nobody hears it. */
+static void try_unheard(struct model *m, struct m_job *job)
+{
+    if (m->event->kind != SCHED_EV_TIME || job->save_again_at == SIM_NEVER ||
+        m->mono < job->save_again_at) {
+        return;
+    }
+    const struct m_node *node = m_node_find(m, job->ranks[0].node);
+    if (!owes_weights(job)) { /* when all are back somebody is asked at once */
+        job->save_again_at = SIM_NEVER;
+    } else if (node == NULL || node->conn == 0) {
+        try_again(job);
+        job->late_asked = true;
+        job->late_saver = 0;
     }
 }
 
@@ -898,7 +1044,7 @@ static void judge_stops(struct model *m)
         }
         if (j < m->stops.n) {
             m->stops.at[j] = m->stops.at[--m->stops.n];
-        } else if (is_told_again(m, heard)) {
+        } else if (is_told_again(m, heard) || is_tried_again(m, heard)) {
             continue;
         } else if (heard->job != 0 || m->w->mode != SCHED_DYNAMIC) {
             sim_fail(m->w,
@@ -990,6 +1136,12 @@ static const char *overdue(const struct model *m, const struct m_job *job)
     if (stops_at_step(job) && !job->cancel_stored) {
         return "its cancel is not stored";
     }
+    if (owes_weights(job)) {
+        return job->save_again_at != SIM_NEVER && m->event->kind == SCHED_EV_TIME &&
+                       m->mono > job->save_again_at + LATE_MS && m->mono > m->busy_until
+                   ? "its weights are not saved, and nobody is asked to"
+                   : NULL;
+    }
     if (!job->round_due && count_done(job) == job->workers && late_saver_of(job) == 0) {
         return "all ranks are done and it goes on";
     }
@@ -1015,6 +1167,8 @@ void m_judge_ranks_after(struct model *m)
     for (size_t i = 0; i < m->jobs.n; i++) {
         stop_who_is_left(m, &m->jobs.at[i]);
         m_ask_late_saver(m, &m->jobs.at[i]);
+        look_for_saver(m, &m->jobs.at[i]);
+        try_unheard(m, &m->jobs.at[i]);
     }
     judge_stops(m);
     for (size_t i = 0; i < m->jobs.n; i++) {

@@ -570,6 +570,7 @@ struct m_rank *m_claim_is_vacant(struct model *m, const struct m_conn *conn)
 void m_begin_round(struct model *m, struct m_job *job, const struct sched_job_row *row)
 {
     job->rounds++;
+    m_forget_savers(job);
     if (!job->recovery || row->state != job->state || !job->round_due ||
         row->generation <= m->generation || m->draining || m->w->disk.spent ||
         m_formers_are_awaited(m, job, false) || m->mono < job->again_at) {
@@ -837,7 +838,7 @@ static bool can_fill(const struct model *m, const struct m_job *job, bool has_pa
 /* A full disk may have no room for a large round, or for many in one turn. */
 static bool may_lack_room(const struct model *m)
 {
-    return m->refusing && (m->w->disk.spent || m->nodes.n > 64);
+    return m->refusing && (m->w->disk.spent || m->nodes.n > 64 || m->event->kind != SCHED_EV_TIME);
 }
 
 /* The last one that holds the state has a pause, or had one just now. */

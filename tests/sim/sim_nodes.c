@@ -70,6 +70,7 @@ static void rank_drop(struct world *w, struct sim_node *node)
     node->stopped = false;
     node->is_wrong = false;
     node->is_recalled = false;
+    node->unsaved = 0;
 }
 
 static void link_drop(struct world *w, struct sim_node *node)
@@ -316,10 +317,10 @@ static void send_done(struct world *w, struct sim_node *node)
     msg.job = node->job;
     msg.generation = node->generation;
     msg.rank = node->rank;
-    msg.code = node->life.verdict.code;
+    msg.code = node->life.verdict.code != 0 ? node->life.verdict.code : node->unsaved;
     char text[64];
     snprintf(text, sizeof(text), "it went wrong on %s", node->id);
-    const bool saves = node->stopped && (node->rank == 0 || node->life.has_saved);
+    const bool saves = (node->stopped && node->rank == 0) || node->life.has_saved;
     if (msg.code == 0 && saves) { /* what it saved, in words */
         snprintf(text, sizeof(text), "saved step %llu", (unsigned long long)node->replica.step);
     }
@@ -331,7 +332,7 @@ static void send_done(struct world *w, struct sim_node *node)
     msg.plan_sha256 = (char *)plan_of(w, node);
     msg.weights_sha256 = (char *)digests[node->digest];
     if (node->recovers) {
-        msg.steps = node->replica.step;
+        msg.steps = node->life.verdict.code == 0 ? node->replica.step : 0;
         msg.weights_sha256 =
             (char *)(node->digest == 0 ? train_digest(&node->replica, weights) : digests[1]);
     }
@@ -461,7 +462,8 @@ void node_done(struct world *w, struct sim_node *node, int32_t code, bool stoppe
     node->stopped = stopped;
     struct life_input input = {.event = code == 0 ? LIFE_DONE : LIFE_FAILED,
                                .generation = node->generation,
-                               .saves = node->life.saves && life_duty(&node->life) == LIFE_DO_STOP,
+                               .saves = node->life.saves && node->unsaved == 0 &&
+                                        life_duty(&node->life) == LIFE_DO_STOP,
                                .code = code,
                                .text = "it went wrong"};
     if (life_apply(&node->life, &input) != LIFE_TAKEN) {
@@ -562,6 +564,7 @@ static void begin_order(struct world *w, struct sim_node *node, const struct sim
     const struct sim_order taken = *order;
     take_order(node, &taken);
     node->is_recalled = false;
+    node->unsaved = 0;
     node->next.generation = 0;
     node->owed_job = 0;
     node->work_at = w->now + 10 + (int64_t)sim_below(w, 400);
@@ -607,6 +610,7 @@ static void take_generation(struct world *w, struct sim_node *node)
         node->started = false;
         node->stopped = false;
         node->is_wrong = false;
+        node->unsaved = 0;
         node->work_at = w->now + (int64_t)sim_below(w, 100);
     }
 }
@@ -834,7 +838,10 @@ static void on_stop(struct world *w, struct sim_node *node, const Ms__Stop *msg)
         }
         answer_stop(w, node);
         const struct sim_op *op = op_of_job(w, node->job);
-        if (node->deaf || (op != NULL && op->last_step && node->life.state == LIFE_TRAINING)) {
+        const bool is_cancel =
+            strstr(msg->text, "cancelled by ") != NULL; /* else it tries once more */
+        if ((node->deaf && is_cancel) ||
+            (op != NULL && op->last_step && node->life.state == LIFE_TRAINING)) {
             if (node->workers > 1 && sim_chance(w, 50)) {
                 send_peer_report(w, node,
                                  (node->rank + 1) % node->workers); /* of one that stopped sooner */
@@ -844,10 +851,8 @@ static void on_stop(struct world *w, struct sim_node *node, const Ms__Stop *msg)
         if (loses_recall(w, node, msg)) {
             return;
         }
-        if (is_done(node) && msg->generation == node->generation) { /* as the agent does */
-            send_done(w, node); /* and what it has to save after that follows */
-            node->is_recalled = msg->saves != 0;
-        }
+        const bool was_done = is_done(node) && msg->generation == node->generation;
+        node->is_recalled = was_done ? msg->saves != 0 : node->is_recalled;
         struct life_input input = {.event = LIFE_AT_STEP,
                                    .job = msg->job,
                                    .generation = msg->generation,
@@ -856,7 +861,9 @@ static void on_stop(struct world *w, struct sim_node *node, const Ms__Stop *msg)
                                    .stands = msg->stands != 0,
                                    .text = msg->text};
         const int answer = life_apply(&node->life, &input);
-        if ((answer & LIFE_HOLD) != 0) {
+        if (was_done && answer == LIFE_STALE) { /* as the agent does */
+            send_done(w, node);
+        } else if ((answer & LIFE_HOLD) != 0) {
             train_give_up(w, node);
         } else if ((answer & LIFE_INTERRUPT) != 0) {
             node->work_at = w->now + (int64_t)sim_below(w, 300);

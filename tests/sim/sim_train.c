@@ -16,7 +16,7 @@
 
 typedef unsigned long long ull;
 
-enum { RESTARTS_MS = 200, SHORT = 0x5407 };
+enum { RESTARTS_MS = 200, SHORT = 0x5407, FULL = 0xf011 };
 
 enum { STEPS_LEAST = 2, STEPS_MORE = 7, CHECKPOINT_STEPS = 2, POLL_MS = 400 };
 
@@ -407,6 +407,14 @@ static void commit(struct world *w, struct sim_node *node, struct sim_generation
     }
 }
 
+/* Its disk is full, for so many tries. Drawn apart. */
+static bool has_room(const struct world *w, struct sim_node *node)
+{
+    const uint64_t of_job = ms_rng_mix(w->seed ^ (node->job + FULL));
+    const uint64_t drawn = ms_rng_mix(of_job ^ (node->rank + ((uint64_t)node->n_saves++ << 32)));
+    return w->chaos == 0 || w->now >= w->faults_end || of_job % 3 != 0 || drawn % 3 == 0;
+}
+
 static void end(struct world *w, struct sim_node *node, uint32_t bad)
 {
     const struct sim_op *op = op_of_job(w, node->job);
@@ -414,6 +422,8 @@ static void end(struct world *w, struct sim_node *node, uint32_t bad)
     if (bad == 3) {
         op_cancel_now(w, node->job);
     }
+    const bool saves = node->rank == 0 && (bad == 0 || bad == 2 || bad == 5);
+    node->unsaved = saves && !has_room(w, node) ? MS_E_IO : 0;
     node_done(w, node, bad == 3 ? MS_E_CLOSED : bad == 4 ? MS_E_FAILED : 0, bad == 6);
 }
 
@@ -469,6 +479,13 @@ static void comes_back(struct world *w, struct sim_node *node)
     node_tell(node, LIFE_PEER, MS_E_CLOSED);
 }
 
+static void stop_here(struct world *w, struct sim_node *node)
+{
+    const bool has_ended = node->replica.step >= train_steps(w, node->job);
+    node->unsaved = has_ended && node->life.saves && !has_room(w, node) ? MS_E_IO : 0;
+    node_done(w, node, 0, !has_ended);
+}
+
 void train_due(struct world *w, struct sim_node *node, uint32_t bad)
 {
     switch (life_duty(&node->life)) {
@@ -487,7 +504,7 @@ void train_due(struct world *w, struct sim_node *node, uint32_t bad)
         }
         break;
     case LIFE_DO_STOP: /* where it holds, without its peers */
-        node_done(w, node, 0, true);
+        stop_here(w, node);
         break;
     default:
         break;

@@ -357,9 +357,9 @@ static inline void fix_done(uint64_t conn, uint64_t job, uint64_t generation, ui
     msg.rank = rank;
     msg.code = code;
     msg.text = (char *)text;
-    msg.steps = 120;
+    msg.steps = code == MS_OK ? 120 : 0;
     msg.seconds = 1.5;
-    msg.weights_sha256 = (char *)"w1";
+    msg.weights_sha256 = (char *)(code == MS_OK ? "w1" : "");
     msg.plan_sha256 = (char *)fix_digest(FIX_BITS);
     fix_say(conn, MS_MSG_RANK_DONE, &msg.base);
 }

@@ -1,0 +1,488 @@
+/* test_sched_save.c - all ranks have made the last step, and rank 0 could not save the weights:
+ * another one does, or all try until there is room */
+#include "tests/unit/sched_recover_case.h"
+
+enum { RANKS = 3 };
+
+static Ms__RankDone end_of(uint32_t rank, int code, const char *text)
+{
+    Ms__RankDone msg = MS__RANK_DONE__INIT;
+    msg.job = 1;
+    msg.generation = 1;
+    msg.rank = rank;
+    msg.code = code;
+    msg.steps = 120;
+    msg.text = (char *)text;
+    msg.weights_sha256 = (char *)"w1";
+    msg.plan_sha256 = (char *)fix_digest(FIX_BITS);
+    return msg;
+}
+
+static void ends(uint32_t rank, int code, const char *text)
+{
+    Ms__RankDone msg = end_of(rank, code, text);
+    fix_say(conns[rank], MS_MSG_RANK_DONE, &msg.base);
+}
+
+static void cannot_save(uint32_t rank)
+{
+    ends(rank, MS_E_IO, "weights.safetensors: No space left on device");
+}
+
+static void all_end_and_rank_0_cannot_save(uint32_t ranks)
+{
+    running(ranks);
+    for (uint32_t rank = 1; rank < ranks; rank++) {
+        ends(rank, MS_OK, "");
+    }
+    cannot_save(0);
+}
+
+static void is_asked(uint32_t rank)
+{
+    const Ms__Stop *stop = fix_heard(conns[rank], MS_MSG_STOP);
+    ck_assert_msg(stop != NULL, "rank %u hears nothing", rank);
+    ck_assert_int_eq(stop->at_step, 1);
+    ck_assert_int_eq(stop->saves, 1);
+    ck_assert_int_eq(stop->stands, 0);
+    ck_assert_uint_eq(stop->generation, 1);
+    ck_assert_uint_eq(fix_count(MS_MSG_STOP), 1);
+}
+
+static void beat_all(uint32_t ranks)
+{
+    for (uint32_t rank = 0; rank < ranks; rank++) {
+        fix_beat(conns[rank]);
+    }
+}
+
+/* None could: all that is left to do is to wait for room. */
+static void nobody_can_save(void)
+{
+    all_end_and_rank_0_cannot_save(RANKS);
+    cannot_save(1);
+    cannot_save(2);
+    ck_assert_uint_eq(fix_count(MS_MSG_STOP), 0);
+}
+
+static void time_is_up(void)
+{
+    beat_all(RANKS);
+    fix_pass(MS_SAVE_AGAIN_MS - 1);
+    ck_assert_uint_eq(fix_count(MS_MSG_STOP), 0);
+    fix_pass(1);
+}
+
+static uint64_t comes_back(uint32_t rank)
+{
+    char id[8];
+    snprintf(id, sizeof(id), "w%u", rank);
+    uint64_t conn = fix_open(MS_ROLE_WORKER, "host-certificate");
+    Ms__Register msg = fix_node(id, 1 + rank);
+    msg.job = msg.generation = 1;
+    msg.rank = rank;
+    msg.running = 1;
+    msg.step = 120;
+    fix_say(conn, MS_MSG_REGISTER, &msg.base);
+    return conn;
+}
+
+START_TEST(another_rank_saves_the_weights_that_rank_0_could_not)
+{
+    all_end_and_rank_0_cannot_save(RANKS);
+
+    is_asked(1);
+    ck_assert_ptr_null(fix_stored(1));
+    fix_job_is(1, "RUNNING",
+               "waits for rank 1 (node w1 on host h) to save the weights: rank 0 (node "
+               "w0) says: weights.safetensors: No space left on device");
+    ends(1, MS_OK, "the weights are saved: /jobs/1/weights.safetensors");
+
+    ended(JOB_SUCCEEDED, "all 3 ranks finished 120 steps; rank 1 (node w1) says: the weights are "
+                         "saved: /jobs/1/weights.safetensors; rank 0 (node w0) says: "
+                         "weights.safetensors: No space left on device");
+    ck_assert_uint_eq(fix_stored(1)->steps, 120);
+    ck_assert_str_eq(fix_stored(1)->weights_sha256, "w1");
+}
+END_TEST
+
+START_TEST(they_come_from_there)
+{
+    Ms__Fetch msg = MS__FETCH__INIT;
+    all_end_and_rank_0_cannot_save(RANKS);
+    ends(1, MS_OK, "saved");
+    msg.job = 1;
+    msg.what = MS_FETCH_WEIGHTS;
+    fix_say(fix_open(MS_ROLE_USER, "alice"), MS_MSG_FETCH, &msg.base);
+    ck_assert_ptr_nonnull(fix_heard(conns[1], MS_MSG_FETCH_GRANT));
+}
+END_TEST
+
+START_TEST(where_it_cannot_either_the_next_one_does)
+{
+    all_end_and_rank_0_cannot_save(RANKS);
+    cannot_save(1);
+    is_asked(2);
+    ends(2, MS_OK, "saved here");
+    ended(JOB_SUCCEEDED, "rank 2 (node w2) says: saved here; rank 0 (node w0) says: weights");
+}
+END_TEST
+
+START_TEST(where_none_can_all_try_again_until_there_is_room)
+{
+    nobody_can_save();
+    for (int round = 0; round < 20; round++) {
+        fix_job_is(1, "RUNNING",
+                   "no rank can save the weights (tried again every 5 s: make room, or "
+                   "cancel the job): rank 0 (node w0) says: weights");
+        time_is_up();
+        is_asked(0);
+        cannot_save(0);
+        is_asked(1);
+        cannot_save(1);
+        is_asked(2);
+        cannot_save(2);
+    }
+    time_is_up();
+    ends(0, MS_OK, "saved at last");
+    ended(JOB_SUCCEEDED, "all 3 ranks finished 120 steps; rank 0 (node w0) says: saved at last");
+    ck_assert_ptr_null(strstr(fix_stored(1)->reason, "No space"));
+}
+END_TEST
+
+START_TEST(a_rank_alone_tries_again)
+{
+    all_end_and_rank_0_cannot_save(1);
+    fix_job_is(1, "RUNNING", "rank 0 cannot save the weights");
+    fix_beat(conns[0]);
+    fix_pass(MS_SAVE_AGAIN_MS);
+    is_asked(0);
+    ends(0, MS_OK, "saved");
+    ended(JOB_SUCCEEDED, "the rank finished 120 steps; rank 0 (node w0) says: saved");
+}
+END_TEST
+
+START_TEST(ranks_that_train_for_themselves_have_no_weights_of_rank_0)
+{
+    start(SCHED_STANDING, 0);
+    conns[0] = fix_register("w0", 1);
+    conns[1] = fix_register("w1", 2);
+    submit(2);
+    fix_plan(conns[0], 1, 1, FIX_PLAN);
+    ready_apart(1, 0, 0, 0);
+    ready_apart(1, 1, 0, 0);
+    ends(1, MS_OK, "");
+    cannot_save(0);
+
+    ck_assert_uint_eq(fix_count(MS_MSG_STOP), 0);
+    fix_job_is(1, "RUNNING", "rank 0 cannot save the weights");
+    beat_all(2);
+    fix_pass(MS_SAVE_AGAIN_MS);
+    is_asked(0);
+}
+END_TEST
+
+START_TEST(what_had_no_memory_for_its_digest_has_that_of_the_others)
+{
+    Ms__RankDone msg = end_of(0, MS_E_NOMEM, "no memory");
+    msg.weights_sha256 = (char *)"";
+    running(2);
+    ends(1, MS_OK, "");
+    fix_say(conns[0], MS_MSG_RANK_DONE, &msg.base);
+    is_asked(1);
+    ends(1, MS_OK, "saved");
+    ended(JOB_SUCCEEDED, "saved");
+    ck_assert_str_eq(fix_stored(1)->weights_sha256, "w1");
+}
+END_TEST
+
+/* As it does after a reconnect, and when all are asked to stop. */
+START_TEST(what_it_had_said_before_is_no_answer)
+{
+    all_end_and_rank_0_cannot_save(RANKS);
+    ends(1, MS_OK, "");
+    cannot_save(0);
+    ends(2, MS_OK, "");
+    ck_assert_uint_eq(fix_count(MS_MSG_STOP), 0);
+    ck_assert_ptr_null(fix_stored(1));
+    ends(1, MS_OK, "saved");
+    ended(JOB_SUCCEEDED, "saved");
+}
+END_TEST
+
+START_TEST(what_it_had_said_before_does_not_spend_its_next_try)
+{
+    nobody_can_save();
+    time_is_up();
+    is_asked(0);
+    cannot_save(1);
+    cannot_save(0);
+    is_asked(1);
+}
+END_TEST
+
+/* Whoever saved them, and whenever: also where it was not known that he was at it. */
+START_TEST(weights_that_are_saved_are_saved)
+{
+    all_end_and_rank_0_cannot_save(RANKS);
+    ends(2, MS_OK, "saved by 2");
+    ended(JOB_SUCCEEDED, "rank 2 (node w2) says: saved by 2");
+}
+END_TEST
+
+START_TEST(who_says_so_where_rank_0_has_saved_has_nothing)
+{
+    Ms__Fetch msg = MS__FETCH__INIT;
+    running(2);
+    ends(1, MS_OK, "look at mine");
+    ends(0, MS_OK, "");
+    ended(JOB_SUCCEEDED, "all 2 ranks finished 120 steps");
+    ck_assert_ptr_null(strstr(fix_stored(1)->reason, "mine"));
+    msg.job = 1;
+    msg.what = MS_FETCH_WEIGHTS;
+    fix_say(fix_open(MS_ROLE_USER, "alice"), MS_MSG_FETCH, &msg.base);
+    ck_assert_ptr_nonnull(fix_heard(conns[0], MS_MSG_FETCH_GRANT));
+}
+END_TEST
+
+/* The scheduler stood still: what it sent may be lost, and the node is waited for. */
+static void is_away(uint32_t rank)
+{
+    beat_all(RANKS);
+    sched_stood_still(fix.s, FIX_LEASE_MS);
+    fix_close(conns[rank]);
+    fix_job_is(1, "RUNNING", "to come back");
+}
+
+START_TEST(who_is_asked_and_comes_back_is_asked_again)
+{
+    all_end_and_rank_0_cannot_save(RANKS);
+    is_away(1);
+    conns[1] = comes_back(1);
+    is_asked(1);
+    ends(1, MS_OK, "saved");
+    ended(JOB_SUCCEEDED, "saved");
+}
+END_TEST
+
+START_TEST(its_answer_may_come_while_another_one_is_away)
+{
+    all_end_and_rank_0_cannot_save(RANKS);
+    is_away(2);
+    ends(1, MS_OK, "saved");
+    ck_assert_ptr_null(fix_stored(1));
+    conns[2] = comes_back(2);
+    ends(2, MS_OK, "");
+    ended(JOB_SUCCEEDED, "saved");
+}
+END_TEST
+
+START_TEST(a_time_that_is_up_while_one_is_away_is_made_up_for)
+{
+    nobody_can_save();
+    is_away(2);
+    for (int i = 0; i < 4; i++) { /* longer than the pause, and no lease */
+        beat_all(2);
+        fix_pass(MS_SAVE_AGAIN_MS / 4);
+    }
+    if (fix_heard(conns[0], MS_MSG_STOP) != NULL) {
+        ck_abort_msg("rank 0 is asked though rank 2 is away");
+    }
+    conns[2] = comes_back(2);
+    ends(2, MS_OK, "");
+    time_is_up();
+    is_asked(0);
+}
+END_TEST
+
+START_TEST(a_rank_that_is_lost_meanwhile_is_replaced)
+{
+    all_end_and_rank_0_cannot_save(RANKS);
+    fix_close(conns[1]);
+    fix_job_is(1, "RECOVERING", "waits for a node to take rank 1");
+    conns[1] = fix_register("w9", 9);
+    ck_assert_uint_eq(fix_count(MS_MSG_ASSIGN), RANKS);
+    all_ready_at(2, RANKS, 120);
+    ck_assert_uint_eq(fix_count(MS_MSG_START), RANKS);
+    for (uint32_t rank = 0; rank < RANKS; rank++) {
+        fix_done(conns[rank], 1, 2, rank, MS_OK, "");
+    }
+    ended(JOB_SUCCEEDED, "all 3 ranks finished 120 steps");
+    ck_assert_ptr_null(strstr(fix_stored(1)->reason, "says"));
+}
+END_TEST
+
+START_TEST(rank_0_may_be_the_one_and_is_asked_anew_when_all_have_ended)
+{
+    all_end_and_rank_0_cannot_save(2);
+    fix_close(conns[0]);
+    conns[0] = fix_register("w9", 9);
+    all_ready_at(2, 2, 120);
+    fix_done(conns[1], 1, 2, 1, MS_OK, "");
+    fix_done(conns[0], 1, 2, 0, MS_OK, "");
+    ended(JOB_SUCCEEDED, "all 2 ranks finished 120 steps");
+}
+END_TEST
+
+START_TEST(one_that_ended_before_the_round_goes_on_with_the_others)
+{
+    running(2);
+    fix_close(conns[1]);
+    cannot_save(0);
+    conns[1] = fix_register("w9", 9);
+    ck_assert_uint_eq(fix_count(MS_MSG_ASSIGN), 2);
+}
+END_TEST
+
+START_TEST(a_cancel_has_one_save_that_did_not_try)
+{
+    all_end_and_rank_0_cannot_save(RANKS);
+    cannot_save(1);
+    uint64_t alice = fix_open(MS_ROLE_USER, "alice");
+    fix_cancel(alice, 1, 1);
+    const Ms__Stop *stop = fix_heard(conns[2], MS_MSG_STOP);
+    ck_assert_ptr_nonnull(stop);
+    cannot_save(0); /* as all say again */
+    cannot_save(1);
+    ends(2, MS_OK, "");
+    ends(2, MS_OK, "saved by 2");
+    ended(JOB_CANCELLED, "cancelled by alice; rank 2 (node w2) says: saved by 2");
+}
+END_TEST
+
+START_TEST(a_cancel_where_nobody_can_says_so)
+{
+    nobody_can_save();
+    fix_cancel(fix_open(MS_ROLE_USER, "alice"), 1, 1);
+    ended(JOB_CANCELLED, "cancelled by alice; nothing is saved: rank ");
+}
+END_TEST
+
+START_TEST(a_cancel_of_one_that_is_away_is_no_success)
+{
+    all_end_and_rank_0_cannot_save(2);
+    beat_all(2);
+    sched_stood_still(fix.s, FIX_LEASE_MS);
+    fix_close(conns[1]);
+    fix_cancel(fix_open(MS_ROLE_USER, "alice"), 1, 1);
+    conns[1] = comes_back(1);
+    ends(1, MS_OK, "");
+    ck_assert_ptr_null(fix_stored(1));
+    ends(1, MS_OK, "saved");
+    ended(JOB_CANCELLED, "rank 1 (node w1) says: saved");
+}
+END_TEST
+
+START_TEST(other_weights_than_the_others_are_still_an_error)
+{
+    Ms__RankDone msg = end_of(0, MS_E_IO, "no room");
+    msg.weights_sha256 = (char *)"w2";
+    running(2);
+    ends(1, MS_OK, "");
+    fix_say(conns[0], MS_MSG_RANK_DONE, &msg.base);
+    ended(JOB_FAILED, "the ranks' weights differ");
+}
+END_TEST
+
+START_TEST(one_that_fails_before_its_last_step_fails_the_job)
+{
+    running(2);
+    fix_done(conns[0], 1, 1, 0, MS_E_IO, "cannot read the data");
+    ended(JOB_FAILED, "cannot read the data");
+}
+END_TEST
+
+START_TEST(of_a_job_that_does_not_recover_it_is_an_error)
+{
+    start(SCHED_STANDING, 0);
+    conns[0] = fix_register("w0", 1);
+    conns[1] = fix_register("w1", 2);
+    Ms__Submit msg = fix_job(2);
+    fix_say(fix_open(MS_ROLE_USER, "alice"), MS_MSG_SUBMIT, &msg.base);
+    fix_plan(conns[0], 1, 1, FIX_PLAN);
+    all_ready_at(1, 2, 0);
+    ends(1, MS_OK, "");
+    cannot_save(0);
+    ended(JOB_FAILED, "No space left on device");
+}
+END_TEST
+
+START_TEST(one_whose_process_leaves_is_lost)
+{
+    Ms__RankDone msg = end_of(0, MS_E_CANCELLED, "it leaves");
+    msg.leaving = 1;
+    running(2);
+    ends(1, MS_OK, "");
+    fix_say(conns[0], MS_MSG_RANK_DONE, &msg.base);
+    fix_job_is(1, "RECOVERING", "waits for a node");
+}
+END_TEST
+
+START_TEST(a_restart_asks_anew)
+{
+    start_for(SCHED_STANDING, 0, 0);
+    fix_end();
+    struct sched_config cfg = fix_config(SCHED_STANDING, 0);
+    cfg.has_database = 1;
+    fix_create(&cfg);
+    struct sched_job_row row = job_row(1, JOB_RUNNING);
+    row.recovery = true;
+    ck_ms_ok(sched_load_job(fix.s, &row, err));
+    load_members(1);
+    ck_ms_ok(sched_load_done(fix.s, fix.now, err));
+    for (uint32_t rank = 0; rank < 2; rank++) {
+        char id[8];
+        snprintf(id, sizeof(id), "w%u", rank);
+        conns[rank] = fix_open(MS_ROLE_WORKER, "host-certificate");
+        Ms__Register msg = fix_node(id, 100 + rank);
+        msg.job = 1;
+        msg.generation = 11;
+        msg.rank = rank;
+        msg.running = 1;
+        msg.step = 120;
+        fix_say(conns[rank], MS_MSG_REGISTER, &msg.base);
+    }
+    Ms__RankDone well = end_of(1, MS_OK, "");
+    Ms__RankDone unsaved = end_of(0, MS_E_IO, "no room");
+    well.generation = unsaved.generation = 11;
+    fix_say(conns[1], MS_MSG_RANK_DONE, &well.base);
+    fix_say(conns[0], MS_MSG_RANK_DONE, &unsaved.base);
+    const Ms__Stop *stop = fix_heard(conns[1], MS_MSG_STOP);
+    ck_assert_ptr_nonnull(stop);
+    ck_assert_int_eq(stop->saves, 1);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("sched_save");
+    TCase *t = tcase_create("save");
+    tcase_add_checked_fixture(t, NULL, fix_end);
+    tcase_add_test(t, another_rank_saves_the_weights_that_rank_0_could_not);
+    tcase_add_test(t, they_come_from_there);
+    tcase_add_test(t, where_it_cannot_either_the_next_one_does);
+    tcase_add_test(t, where_none_can_all_try_again_until_there_is_room);
+    tcase_add_test(t, a_rank_alone_tries_again);
+    tcase_add_test(t, ranks_that_train_for_themselves_have_no_weights_of_rank_0);
+    tcase_add_test(t, what_had_no_memory_for_its_digest_has_that_of_the_others);
+    tcase_add_test(t, what_it_had_said_before_is_no_answer);
+    tcase_add_test(t, what_it_had_said_before_does_not_spend_its_next_try);
+    tcase_add_test(t, weights_that_are_saved_are_saved);
+    tcase_add_test(t, who_says_so_where_rank_0_has_saved_has_nothing);
+    tcase_add_test(t, who_is_asked_and_comes_back_is_asked_again);
+    tcase_add_test(t, its_answer_may_come_while_another_one_is_away);
+    tcase_add_test(t, a_time_that_is_up_while_one_is_away_is_made_up_for);
+    tcase_add_test(t, a_rank_that_is_lost_meanwhile_is_replaced);
+    tcase_add_test(t, rank_0_may_be_the_one_and_is_asked_anew_when_all_have_ended);
+    tcase_add_test(t, one_that_ended_before_the_round_goes_on_with_the_others);
+    tcase_add_test(t, a_cancel_has_one_save_that_did_not_try);
+    tcase_add_test(t, a_cancel_where_nobody_can_says_so);
+    tcase_add_test(t, a_cancel_of_one_that_is_away_is_no_success);
+    tcase_add_test(t, other_weights_than_the_others_are_still_an_error);
+    tcase_add_test(t, one_that_fails_before_its_last_step_fails_the_job);
+    tcase_add_test(t, of_a_job_that_does_not_recover_it_is_an_error);
+    tcase_add_test(t, one_whose_process_leaves_is_lost);
+    tcase_add_test(t, a_restart_asks_anew);
+    suite_add_tcase(suite, t);
+    return test_run(suite);
+}
