@@ -542,7 +542,7 @@ void m_state_let_go(struct model *m, const char *log)
         i++;
     }
     if (job == NULL || !job->round_due || !m_has_vacant(job) || i == job->n_formers ||
-        !is_held(job, &job->formers[i])) {
+        !(is_held(job, &job->formers[i]) || n_others(job, &job->formers[i]) > 0)) {
         sim_fail(m->w, "model: node %s is told to let go of the state of job %llu, which needs it",
                  node, id);
         return;
