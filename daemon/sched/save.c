@@ -37,8 +37,10 @@ void save_note(struct sched *s, struct job *job, uint32_t rank, const Ms__RankDo
     if (rank == 0 || run->unkept[0] == '\0') { /* it was to save, and has more to save than they */
         stop_note_unkept(s, run, rank, msg->text);
     }
-    emit_log(s, MS_LOG_WARNING, "job.not_saved job=%llu rank=%u reason=%s",
-             (unsigned long long)job->id, rank, emit_quote(s, msg->text));
+    if (!run->save_waits) { /* else it is no news */
+        emit_log(s, MS_LOG_WARNING, "job.not_saved job=%llu rank=%u reason=%s",
+                 (unsigned long long)job->id, rank, emit_quote(s, msg->text));
+    }
 }
 
 /* ... and none is lost, or missing, or asked to stop. */

@@ -146,6 +146,7 @@ void rank_pull(struct worker *worker)
     SSL_CTX *tls = worker_tls(worker);
     rank_go_on(worker, worker->assign->generation);
     worker->result = (struct train_result){0}; /* of an end before */
+    worker->unsaved[0] = '\0';
     worker->begun_ms = ms_mono_ms();
     ms_log(MS_LOG_NOTICE, "rank.goes_on job=%" PRIu64 " generation=%" PRIu64 " rank=%u/%u",
            worker->job_id, worker->generation, worker->rank, worker->world);

@@ -37,6 +37,7 @@ struct worker {
     const char *plan_from;     /* for logs: "chosen here" */
     SSL_CTX *rank_tls;         /* one set of certificates for the life of a rank */
     struct train_result result;
+    char unsaved[MS_ERR_TEXT_MAX]; /* why it did not save all, as was said last; "": it did */
     char run_dir[MS_PATH_MAX + 1];
     int folder_fd; /* held: nobody takes the folder away meanwhile; -1: none */
     char log_path[MS_PATH_MAX + 32];
@@ -123,7 +124,8 @@ void worker_on_wait(void *arg, const char *text);
 void worker_on_note(void *arg, const char *text);
 /* Whose plan the rank obeys, and which: likewise. */
 void worker_log_plan(struct worker *worker);
-void worker_log_unsaved(struct worker *worker, int rc); /* what the work in hand ended with */
+/* rc: what the work in hand ended with. Once for each cause, and that it is saved after all. */
+void worker_log_unsaved(struct worker *worker, int rc);
 int worker_send_plan(struct worker *worker, const char *text, struct ms_err *err);
 void worker_send_ready(struct worker *worker, const struct train_info *info);
 /* leaves: the process ends after it. */

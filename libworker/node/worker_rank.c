@@ -176,6 +176,7 @@ void rank_begin(struct worker *worker)
     worker->rank = assign->rank;
     worker->world = assign->world_size;
     worker->result = (struct train_result){0};
+    worker->unsaved[0] = '\0';
     worker->log_path[0] = '\0';
     worker->begun_ms = ms_mono_ms();
     worker->progress_ms = 0;
@@ -386,8 +387,8 @@ void rank_train(struct worker *worker)
 static void log_end(const struct worker *worker, const struct life_verdict *verdict)
 {
     const struct train_result *result = &worker->result;
-    if (verdict->from_outside) {
-        return;
+    if (verdict->from_outside || (verdict->code == 0 && result->unsaved < 0)) {
+        return; /* the one is known, and the other was said */
     }
     if (verdict->code == 0) {
         ms_log(MS_LOG_INFO,

@@ -99,12 +99,16 @@ void worker_on_note(void *arg, const char *text)
 
 void worker_log_unsaved(struct worker *worker, int rc)
 {
+    const struct train_result *result = &worker->result;
+    const char *why = result->unsaved < 0 ? result->kept : "";
     char text[MS_ERR_TEXT_MAX + 64];
-    if (rc == 0 && worker->result.unsaved < 0) {
-        snprintf(text, sizeof(text), "all steps are made, and not all is saved: %s",
-                 worker->result.kept);
-        worker_on_note(worker, text);
+    if (rc < 0 || strcmp(why, worker->unsaved) == 0) {
+        return;
     }
+    snprintf(worker->unsaved, sizeof(worker->unsaved), "%s", why);
+    snprintf(text, sizeof(text), "%s%s",
+             result->unsaved < 0 ? "all steps are made, and not all is saved: " : "", result->kept);
+    worker_on_note(worker, text);
 }
 
 void worker_log_plan(struct worker *worker)
