@@ -204,7 +204,8 @@ void checkpoint_finish(struct train *train)
         return;
     }
     checkpoint_writer_wait(c->writer);
-    if ((train->stopped || c->is_due) && train->progress.step > 0 &&
+    /* that of the last step may have had no room when it was due */
+    if ((train->stopped || c->is_due || is_due_step(train)) && train->progress.step > 0 &&
         checkpoint_writer_saved(c->writer) != train->progress.step) {
         take(train, seconds_at(train, ms_mono_s()));
         checkpoint_writer_wait(c->writer);

@@ -148,3 +148,30 @@ int model_copy_save(const struct model_copy *copy, const char *path, struct ms_e
     safetensors_abandon(writer);
     return rc;
 }
+
+static int is_same(struct safetensors *file, const struct model_copy *copy, size_t i, float *room)
+{
+    const struct safetensors_entry *entry = safetensors_find(file, copy->entries[i].name);
+    const uint64_t bytes = (uint64_t)copy->counts[i] * sizeof(float);
+    return entry != NULL && entry->end - entry->begin == bytes &&
+           safetensors_read(file, entry, room, copy->counts[i], NULL) == 0 &&
+           memcmp(room, copy->values[i], bytes) == 0;
+}
+
+int model_copy_is_at(const struct model_copy *copy, const char *path)
+{
+    struct safetensors *file = NULL;
+    size_t most = 1;
+    for (size_t i = 0; i < copy->n; i++) {
+        most = copy->counts[i] > most ? copy->counts[i] : most;
+    }
+    float *room = malloc(most * sizeof(*room));
+    int is = room != NULL && safetensors_open_own(path, &file, NULL) == 0 &&
+             safetensors_count(file) == copy->n;
+    for (size_t i = 0; is && i < copy->n; i++) {
+        is = is_same(file, copy, i, room);
+    }
+    safetensors_close(file);
+    free(room);
+    return is;
+}

@@ -28,5 +28,7 @@ uint64_t model_copy_bytes(const struct graph *graph);
 int model_copy_find(const struct model_copy *copy, const char *name);
 /* Writes a safetensors file through a temporary name. */
 int model_copy_save(const struct model_copy *copy, const char *path, struct ms_err *err);
+/* That file holds these bits. */
+int model_copy_is_at(const struct model_copy *copy, const char *path);
 
 #endif

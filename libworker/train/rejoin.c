@@ -64,6 +64,7 @@ int train_rejoin(struct train *train, const struct train_peers *peers, struct tr
     train->cfg.tls = peers->tls;
     memcpy(train->cfg.token, peers->token, sizeof(train->cfg.token));
     train->known.prepared_ms = 0;
+    train->saves = 0; /* rank 0 does, which may be another process now */
     rc = rc == 0 ? train_stand_ready(train, err) : rc;
     if (rc == 0) {
         *ret = train->known;

@@ -507,7 +507,9 @@ static int save(const struct train *train, const struct model_copy *copy, struct
     }
     char path[MS_PATH_MAX + 32];
     snprintf(path, sizeof(path), "%s/%s", dir, TRAIN_WEIGHTS_FILE);
-    return model_copy_save(copy, path, err);
+    /* a try before may have got that far, whose process nobody heard: that needs no room twice */
+    int rc = model_copy_save(copy, path, err);
+    return rc < 0 && model_copy_is_at(copy, path) ? 0 : rc;
 }
 
 /* It is not all that the disk did not take. */
@@ -554,8 +556,27 @@ static int finish(struct train *train, const struct train_progress *progress,
     memcpy(ret->weights_sha256, copy->sha256, sizeof(ret->weights_sha256));
     rc = save(train, copy, err);
     model_copy_destroy(copy);
-    rc = rc == 0 ? put_done(train, ret, err) : rc;
-    return rc < 0 ? name_missing(train, rc, err) : 0;
+    if (rc < 0) {
+        return name_missing(train, rc, err);
+    }
+    rc = put_done(train, ret, err);
+    rc = rc < 0 ? name_missing(train, rc, err) : rc;
+    if (rc < 0 && train->cfg.job->recovery) { /* what was trained for is there */
+        snprintf(ret->lacks, sizeof(ret->lacks), "%s", ms_err_text(err));
+        return 0;
+    }
+    return rc;
+}
+
+static void say_lack(struct train_result *result)
+{
+    char saved[MS_ERR_TEXT_MAX];
+    if (result->lacks[0] == '\0') {
+        return;
+    }
+    snprintf(saved, sizeof(saved), "%s", result->kept);
+    snprintf(result->kept, sizeof(result->kept), "%.250s; %s",
+             saved[0] != '\0' ? saved : "the weights are saved", result->lacks);
 }
 
 int train_culprit(const struct train *train)
@@ -634,6 +655,7 @@ int train_run(struct train *train, struct train_result *ret, struct ms_err *err)
     if (result.stopped && train->checkpoint != NULL) {
         (void)checkpoint_kept(train, result.kept, sizeof(result.kept));
     }
+    say_lack(&result);
     *ret = result;
     return 0;
 }
@@ -708,6 +730,7 @@ int train_stop_here(struct train *train, int saves, struct train_result *ret, st
     }
     rc = owe(train, rc, &result, err);
     if (rc == 0) {
+        say_lack(&result);
         *ret = result;
     }
     return rc;

@@ -459,6 +459,52 @@ START_TEST(weights_that_cannot_be_saved_are_no_failure_of_a_training_that_recove
 }
 END_TEST
 
+/* A try before had got that far, and nobody heard of it: there may be no room for them twice. */
+START_TEST(weights_that_are_there_already_are_saved)
+{
+    char path[160];
+    struct model_copy *copy = NULL;
+    train_case_job(&job, NULL, 0);
+    struct train_config cfg = train_case_config(&job, dir);
+    struct train *train = train_create(&cfg);
+    ck_ms_ok(train_prepare(train, &info, err));
+    ck_ms_ok(train_run(train, &result, err));
+    snprintf(path, sizeof(path), "%s/%s", dir, TRAIN_WEIGHTS_FILE);
+    ck_ms_ok(model_copy_make(train_replica(train), result.steps, &copy, err));
+
+    ck_assert_int_eq(model_copy_is_at(copy, path), 1);
+    copy->values[1][0] += 1;
+    ck_assert_int_eq(model_copy_is_at(copy, path), 0);
+    copy->values[1][0] -= 1;
+    ck_assert_int_eq(truncate(path, 100), 0);
+    ck_assert_int_eq(model_copy_is_at(copy, path), 0);
+    ck_assert_int_eq(unlink(path), 0);
+    ck_assert_int_eq(model_copy_is_at(copy, path), 0);
+    model_copy_destroy(copy);
+    train_destroy(train);
+}
+END_TEST
+
+/* /dev/full opens, and takes nothing. */
+START_TEST(metrics_that_cannot_be_written_cost_no_weights)
+{
+    char path[160];
+    train_case_job(&job, NULL, 0);
+    snprintf(path, sizeof(path), "%s/metrics.jsonl", dir);
+    ck_assert_int_eq(symlink("/dev/full", path), 0);
+    struct train_config cfg = train_case_config(&job, dir);
+    struct train *train = train_create(&cfg);
+    ck_ms_ok(train_prepare(train, &info, err));
+    ck_ms_ok(train_run(train, &result, err));
+    ck_assert_int_eq(result.unsaved, 0);
+    ck_assert_msg(strstr(result.kept, "the weights are saved; ") == result.kept &&
+                      strstr(result.kept, "metrics.jsonl has no step from 1 on") != NULL,
+                  "%s", result.kept);
+    ck_assert_ptr_nonnull(slurp(TRAIN_WEIGHTS_FILE));
+    train_destroy(train);
+}
+END_TEST
+
 START_TEST(of_one_that_does_not_recover_they_are)
 {
     struct ms_err err = {0, ""};
@@ -515,6 +561,8 @@ int main(void)
     tcase_add_test(tc, a_missing_data_set_is_named);
     tcase_add_test(tc, a_job_that_does_not_fit_into_memory_is_refused_with_what_would);
     tcase_add_test(tc, weights_that_cannot_be_saved_are_no_failure_of_a_training_that_recovers);
+    tcase_add_test(tc, weights_that_are_there_already_are_saved);
+    tcase_add_test(tc, metrics_that_cannot_be_written_cost_no_weights);
     tcase_add_test(tc, of_one_that_does_not_recover_they_are);
     tcase_add_test(tc, the_trained_network_can_be_copied_in_name_order);
     suite_add_tcase(suite, tc);
