@@ -33,7 +33,9 @@ void agent_wake(struct agent *agent)
 int agent_give(struct agent *agent, struct agent_order *order)
 {
     if (order->kind == AGENT_STOP || order->kind == AGENT_LOST || order->kind == AGENT_LEAVE) {
-        grace_begin(agent, order);
+        if (!order->at_step || order->code != 0) { /* else no step is waited for, but its disk */
+            grace_begin(agent, order);
+        }
         snprintf(agent->ended_by, sizeof(agent->ended_by), "%s", order->at_step ? "" : order->text);
     }
     return agent->cfg.on_order(agent->cfg.arg, order);
