@@ -89,6 +89,16 @@ static void keep_words(struct cli_display *display, const Ms__JobInfo *job, doub
     display->printed_s = now_s;
 }
 
+/* It waits for somebody to do something, and the line that moves has no room for what. */
+static void print_unsaved(struct cli_display *display, const Ms__JobInfo *job, double now_s)
+{
+    const int waits = strncmp(job->reason, MS_REASON_UNSAVED, sizeof(MS_REASON_UNSAVED) - 1) == 0;
+    if (waits && strncmp(display->reason, job->reason, sizeof(display->reason) - 1) != 0) {
+        cli_display_note(display, job->reason);
+        keep_words(display, job, now_s);
+    }
+}
+
 /* What a log gets: reasons to print are a new state, a new reason to wait, an epoch's end, and
  * time. */
 static void print_plain(struct cli_display *display, const Ms__JobInfo *job, double now_s)
@@ -177,6 +187,7 @@ void cli_display_update(struct cli_display *display, const Ms__JobInfo *update, 
     }
     if (display->live) {
         print_evals(display, job);
+        print_unsaved(display, job, now_s);
         draw(display, job);
     } else {
         /* an end without a last step is the summary's to tell */

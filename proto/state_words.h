@@ -38,4 +38,7 @@
 #define MS_PHASE_EVALUATING "evaluating"
 #define MS_PHASE_SAVING     "saving"
 
+/* How the reason of a job begins that waits for somebody to make room for its weights. */
+#define MS_REASON_UNSAVED "all steps are made, and "
+
 #endif

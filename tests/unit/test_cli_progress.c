@@ -2,6 +2,7 @@
 #include "cli/display.h"
 #include "cli/format.h"
 #include "cli/progress.h"
+#include "proto/state_words.h"
 #include "tests/test.h"
 
 #include <math.h>
@@ -295,6 +296,23 @@ START_TEST(a_log_gets_each_reason_to_wait_once)
 }
 END_TEST
 
+/* The line that moves has 80 columns, and somebody has to do something. */
+START_TEST(a_terminal_gets_all_of_why_the_weights_are_not_saved_once)
+{
+    display_setup(1);
+    job.reason = (char *)MS_REASON_UNSAVED
+        "no rank can save the weights (tried again every 5 s: make room or mend it, or cancel the "
+        "job): rank 0 (node 0) says: weights.safetensors: No space left on device";
+
+    for (int i = 0; i < 20; i++) {
+        cli_display_update(&display, &job, 1000 + i);
+    }
+
+    ck_assert_uint_eq(lines_of("or cancel the job): rank 0 (node 0) says: weights"), 1);
+    display_teardown();
+}
+END_TEST
+
 START_TEST(evaluations_stay_and_are_printed_once)
 {
     display_setup(1);
@@ -351,6 +369,7 @@ int main(void)
     tcase_add_test(tc, a_log_gets_each_epochs_end_once);
     tcase_add_test(tc, short_epochs_do_not_flood_a_log);
     tcase_add_test(tc, a_log_gets_each_reason_to_wait_once);
+    tcase_add_test(tc, a_terminal_gets_all_of_why_the_weights_are_not_saved_once);
     tcase_add_test(tc, evaluations_stay_and_are_printed_once);
     tcase_add_test(tc, a_terminal_gets_two_lines_that_are_drawn_again);
     suite_add_tcase(suite, tc);
