@@ -173,7 +173,7 @@ static int check_member(const struct job *job, uint32_t rank, struct ms_err *err
 /* The weights of the last step: somebody is at it, or will be. */
 static bool saves_late(const struct run *run)
 {
-    return save_is_owed(run) && run->late_asked != timer_is_armed(&run->save_again);
+    return save_is_owed(run) && timer_is_armed(&run->save_again);
 }
 
 static int check_run(const struct sched *s, const struct job *job, struct ms_err *err)

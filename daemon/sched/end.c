@@ -57,11 +57,11 @@ static void run_close(struct sched *s, struct job *job, int code, const char *te
         list_remove(&job->run->recovering);
         s->due |= DUE_PLACE; /* the nodes that it wanted are the queue's again */
     }
-    save_forget(s, job->run);
     run_forget_mends(job->run);
     links_forget(job->run);
     formers_release(s, job->run, code, text);
     ranks_stop(s, job, code, text);
+    save_forget(s, job->run);
 }
 
 static void log_end(struct sched *s, const struct job *job)

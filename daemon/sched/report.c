@@ -277,7 +277,7 @@ static void all_done(struct sched *s, struct job *job)
 {
     struct run *run = job->run;
     const bool is_short = run->n_in[RANK_STOPPED] + run->n_in[RANK_LOST] > 0;
-    if (run->cancelling && (is_short || run->members[0].unsaved)) {
+    if (run->cancelling && (is_short || run->unsaved)) {
         stop_over(s, job);
         return;
     }
@@ -390,6 +390,7 @@ static void rank_done(struct sched *s, struct hold *hold, const Ms__RankDone *ms
         return;
     }
     rank_set(run, rank, stopped ? RANK_ON_STOP : RANK_ON_DONE);
+    member->saving = false;
     member->may_save = msg->code == MS_OK;
     if (run->cancelling) {
         stop_note_kept(s, job, rank, msg);

@@ -269,12 +269,13 @@ static bool stands(const struct job *job)
     return does;
 }
 
-void send_stop_at_step(struct sched *s, const struct hold *hold, const char *text, bool saves)
+void send_stop_at_step(struct sched *s, const struct hold *hold, int code, const char *text,
+                       bool saves)
 {
     Ms__Stop msg = MS__STOP__INIT;
     msg.job = hold->job_id;
     msg.generation = hold->generation;
-    msg.code = MS_E_CANCELLED;
+    msg.code = code;
     msg.text = (char *)text;
     msg.at_step = true;
     msg.saves = saves;

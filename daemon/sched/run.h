@@ -35,7 +35,7 @@ struct member {
     uint64_t ready_in; /* ... and said so in this generation, the last one */
     bool has_state;    /* ... and was started: it holds the state of the training */
     bool may_save;     /* it is over and ended well: it can still save what it holds */
-    bool unsaved;      /* ... the last step, and could not where it was to, or was asked to */
+    bool saving;       /* ... and was asked to, after its end, and has not answered */
 };
 
 /* What befalls a rank; lost.c says what becomes of its job. */
@@ -157,8 +157,9 @@ struct run {
     uint32_t saver;               /* ... and whose weights are the job's */
     bool late_asked;              /* one that is over was asked to save, ... */
     uint32_t late_saver;          /* ... this one */
-    bool save_waits;              /* all have tried once to save the weights, in vain ... */
-    struct timer save_again;      /* ... and when they are asked again */
+    bool unsaved;                 /* rank 0 made the last step, and could not save the weights: */
+    bool save_waits;              /* all have tried once, in vain */
+    struct timer save_again;      /* the next one is asked, or all again */
     struct complaint complaint;
     bool has_progress;
     struct progress progress;
@@ -248,7 +249,8 @@ const char *rank_text(struct sched *s, const struct job *job, uint32_t rank, con
 void send_start(struct sched *s, const struct hold *hold);
 void send_stop(struct sched *s, const struct node *node, uint64_t job, uint64_t generation,
                int code, const char *text);
-void send_stop_at_step(struct sched *s, const struct hold *hold, const char *text, bool saves);
+void send_stop_at_step(struct sched *s, const struct hold *hold, int code, const char *text,
+                       bool saves);
 
 /* report.c: what its ranks say */
 
@@ -342,6 +344,7 @@ void save_note(struct sched *s, struct job *job, uint32_t rank, const Ms__RankDo
 bool save_is_owed(const struct run *run);        /* nobody has saved them: the job does not end */
 void save_ask(struct sched *s, struct job *job); /* ... the next one, unless one is at it */
 void save_timeout(struct sched *s, struct run *run);
+void save_offer(struct run *run); /* all that made the last step may try again */
 /* RankDone of one that is over. True: it is news, and all may be done now. */
 bool save_said_again(struct sched *s, struct job *job, uint32_t rank, const Ms__RankDone *msg);
 void save_came_back(struct sched *s, const struct hold *hold);

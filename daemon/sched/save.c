@@ -2,14 +2,20 @@
  *
  *     RUNNING, all are DONE -> the lowest that has not tried is asked to save them (Stop `saves`)
  *     it has                -> the job has SUCCEEDED, with the weights that lie there
+ *     it says nothing       -> after MS_CANCEL_GRACE_MS the next one is: a disk may hang
  *     none could            -> after MS_SAVE_AGAIN_MS all try again, rank 0 first: somebody may
- *                              make room, or cancels the job
+ *                              make room, or cancels the job, for which all try once more
  *
  * Nobody lets go of his state before the job's end, so who is lost meanwhile is replaced as after
  * any step, and rank 0 tries to save when all have ended again. Of ranks that train for themselves
  * nobody else has rank 0's weights. Nothing is stored: after a restart all say again how they
  * ended. */
 #include "daemon/sched/state.h"
+#include "proto/state_words.h"
+
+#include <string.h>
+
+enum { WHY_LEAST = 60 /* bytes of why rank 0 could not: less says nothing */ };
 
 bool save_has_ended(const struct node *node, const Ms__RankDone *msg)
 {
@@ -20,22 +26,37 @@ bool save_failed(struct sched *s, const struct hold *hold, const Ms__RankDone *m
 {
     const struct job *job = hold->job;
     return msg->code != MS_OK && save_has_ended(hold->node, msg) && !job->run->cancelling &&
-           job->run->members[hold->rank].state == RANK_TRAINING && recover_is_on(s, job);
+           (job->run->members[hold->rank].state == RANK_TRAINING ||
+            !list_empty(&job->run->recovering)) && /* it has its rank back, before a round */
+           recover_is_on(s, job);
+}
+
+/* Whatever it says is its answer, if it was asked. */
+static void has_answered(struct sched *s, struct run *run, uint32_t rank)
+{
+    run->members[rank].saving = false;
+    if (run->late_asked && run->late_saver == rank) {
+        run->late_asked = false;
+        timer_stop(s, &run->save_again);
+    }
 }
 
 void save_note(struct sched *s, struct job *job, uint32_t rank, const Ms__RankDone *msg)
 {
     struct run *run = job->run;
-    struct member *member = &run->members[rank];
-    run->late_asked = run->late_asked && run->late_saver != rank;
-    member->may_save = msg->code == MS_OK;
+    has_answered(s, run, rank);
+    run->members[rank].may_save = msg->code == MS_OK;
     if (msg->code == MS_OK) {
         stop_note_kept(s, job, rank, msg);
         return;
     }
-    member->unsaved = true;
     if (rank == 0 || run->unkept[0] == '\0') { /* it was to save, and has more to save than they */
         stop_note_unkept(s, run, rank, msg->text);
+    }
+    if (rank == 0 && !run->unsaved) {
+        run->unsaved = true;
+        event_of_job(s, "job.not_saved", job, run->unkept,
+                     event_number(s, "generation", job->generation));
     }
     if (!run->save_waits) { /* else it is no news */
         emit_log(s, MS_LOG_WARNING, "job.not_saved job=%llu rank=%u reason=%s",
@@ -52,60 +73,77 @@ static bool all_are_done(const struct run *run)
 
 bool save_is_owed(const struct run *run)
 {
-    return all_are_done(run) && run->members[0].unsaved && run->kept[0] == '\0';
+    return all_are_done(run) && run->unsaved && run->kept[0] == '\0';
 }
 
-static void ask(struct sched *s, struct run *run, uint32_t rank)
+static void tell(struct sched *s, const struct run *run, uint32_t rank)
 {
-    run->late_asked = true;
-    run->late_saver = rank;
-    send_stop_at_step(s, run->members[rank].hold,
+    send_stop_at_step(s, run->members[rank].hold, MS_OK,
                       "all steps are made, and the weights are not saved yet", true);
-    watch_stir(s, run->job);
+}
+
+/* The lowest that has not tried, and is not at it: one whose disk hangs may be for long.
+ * job->workers: none is left. */
+static uint32_t next_saver(const struct run *run)
+{
+    const uint32_t n = run_is_apart(run) ? 1 : run->job->workers;
+    for (uint32_t rank = 0; rank < n; rank++) {
+        if (run->members[rank].may_save && !run->members[rank].saving) {
+            return rank;
+        }
+    }
+    return run->job->workers;
 }
 
 void save_ask(struct sched *s, struct job *job)
 {
     struct run *run = job->run;
-    uint32_t rank = 1;
-    if (run->late_asked || timer_is_armed(&run->save_again)) {
+    if (timer_is_armed(&run->save_again)) {
         return;
     }
-    while (rank < job->workers && (run_is_apart(run) || run->members[rank].unsaved)) {
-        rank++;
-    }
+    const uint32_t rank = next_saver(run);
     if (rank < job->workers) {
-        ask(s, run, rank);
-        return;
+        run->late_asked = run->members[rank].saving = true;
+        run->late_saver = rank;
+        tell(s, run, rank);
+    } else {
+        run->late_asked = false;
+        run->save_waits = true;
     }
-    run->save_waits = true;
-    timer_arm(s, &run->save_again, TIMER_SAVE, after_ms(s, MS_SAVE_AGAIN_MS));
+    timer_arm(s, &run->save_again, TIMER_SAVE,
+              after_ms(s, run->late_asked ? MS_CANCEL_GRACE_MS : MS_SAVE_AGAIN_MS));
     watch_stir(s, job);
 }
 
 void save_timeout(struct sched *s, struct run *run)
 {
-    if (!save_is_owed(run)) { /* a round is due, or a cancel */
-        return;
+    if (run->late_asked) { /* the next one; what it may still say is heard */
+        run->late_asked = false;
+        run->members[run->late_saver].may_save = false;
+    } else {
+        save_offer(run);
     }
-    for (uint32_t rank = 1; rank < run->job->workers; rank++) {
-        run->members[rank].unsaved = false;
-        run->members[rank].may_save = true;
+    if (save_is_owed(run)) { /* else when all are back */
+        save_ask(s, run->job);
     }
-    ask(s, run, 0);
+}
+
+void save_offer(struct run *run)
+{
+    for (uint32_t rank = 0; rank < run->job->workers; rank++) {
+        run->members[rank].may_save |= run->members[rank].state == RANK_DONE;
+    }
 }
 
 bool save_said_again(struct sched *s, struct job *job, uint32_t rank, const Ms__RankDone *msg)
 {
     struct run *run = job->run;
-    const bool is_asked = run->late_asked && run->late_saver == rank;
-    const bool is_new = msg->code == MS_OK ? msg->text[0] != '\0' : is_asked;
-    if (!run->members[0].unsaved || !is_new) {
+    struct member *member = &run->members[rank];
+    if (!run->unsaved || !(msg->code == MS_OK ? msg->text[0] != '\0' : member->saving)) {
         return false;
     }
     if (msg->code == MS_OK) { /* it may have had no memory for their digest before */
-        ms_text_copy(run->members[rank].weights_sha256, sizeof(run->members[rank].weights_sha256),
-                     msg->weights_sha256);
+        ms_text_copy(member->weights_sha256, sizeof(member->weights_sha256), msg->weights_sha256);
     }
     save_note(s, job, rank, msg);
     return all_are_done(run);
@@ -113,20 +151,21 @@ bool save_said_again(struct sched *s, struct job *job, uint32_t rank, const Ms__
 
 void save_came_back(struct sched *s, const struct hold *hold)
 {
-    struct run *run = hold->job->run;
-    if (run->job->state == JOB_RUNNING && list_empty(&run->recovering) && run->late_asked &&
-        run->late_saver == hold->rank) {
-        ask(s, run, hold->rank); /* what it was asked may be lost with its connection */
+    const struct run *run = hold->job->run;
+    if (run->job->state == JOB_RUNNING && list_empty(&run->recovering) &&
+        run->members[hold->rank].saving) {
+        tell(s, run, hold->rank); /* what it was asked may be lost with its connection */
     }
 }
 
 void save_forget(struct sched *s, struct run *run)
 {
     timer_stop(s, &run->save_again);
-    run->late_asked = run->save_waits = false;
+    run->late_asked = run->save_waits = run->unsaved = false;
     run->kept[0] = run->unkept[0] = '\0';
+    run->kept_step = 0;
     for (uint32_t rank = 0; rank < run->job->workers; rank++) {
-        run->members[rank].unsaved = false;
+        run->members[rank].saving = false;
     }
 }
 
@@ -139,19 +178,23 @@ const char *save_words(struct sched *s, const struct job *job)
             ? emit_text(s, "all steps are made; waits for %s to save the weights: ",
                         rank_words(s, job, run->late_saver))
             : emit_text(s,
-                        "all steps are made, and %s save the weights (tried again every %d s: make "
-                        "room, or cancel the job): ",
+                        MS_REASON_UNSAVED "%s save the weights (tried again every %d s: make "
+                                          "room or mend it, or cancel the job): ",
                         is_alone ? "rank 0 cannot" : "no rank can", MS_SAVE_AGAIN_MS / 1000);
     return text_behind(s, head, run->unkept);
 }
 
 const char *save_end(struct sched *s, struct run *run, const char *text)
 {
-    if (!run->members[0].unsaved) {
-        run->saver = 0; /* whoever else says so */
+    if (!run->unsaved && run->saver != 0) { /* whoever else says so */
+        run->saver = 0;
         return text;
     }
-    const char *saved = text_fit(s, run->kept, MS_TEXT_MAX / 2);
-    return run->saver == 0 ? text_behind(s, emit_text(s, "%s; ", text), run->kept)
-                           : text_behind(s, emit_text(s, "%s; %s; ", text, saved), run->unkept);
+    if (run->kept[0] == '\0') {
+        return text;
+    }
+    text = text_behind(s, emit_text(s, "%s; ", text), run->kept); /* where they are comes first */
+    const bool has_room = strlen(text) + WHY_LEAST < MS_TEXT_MAX;
+    return run->saver == 0 || !has_room ? text
+                                        : text_behind(s, emit_text(s, "%s; ", text), run->unkept);
 }

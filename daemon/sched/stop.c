@@ -23,7 +23,7 @@ enum { CANCEL_SHOWN = 120 /* of why it is to end: what is saved comes behind it 
 static bool needs_another(const struct run *run)
 {
     const struct member *first = &run->members[0];
-    return first->state == RANK_LOST || (rank_is_over(first) && !first->may_save);
+    return first->state == RANK_LOST || (rank_is_over(first) && (!first->may_save || run->unsaved));
 }
 
 /* Who saves. One that was to take the place of a lost rank may hold nothing yet. */
@@ -64,7 +64,7 @@ static void tell(struct sched *s, struct job *job, struct hold *hold, bool saves
         hold->generation = hold->heard;
         hold->heard = 0;
     }
-    send_stop_at_step(s, hold, job->run->cancel_text, saves);
+    send_stop_at_step(s, hold, MS_E_CANCELLED, job->run->cancel_text, saves);
 }
 
 /* Where some are missing after a restart it is not known yet who saves: they are told together, and
@@ -98,7 +98,8 @@ static uint32_t late_saver_of(const struct job *job)
     if (!needs_another(run) && run->members[0].steps > step) {
         step = run->members[0].steps;
     }
-    for (uint32_t rank = 1; rank < job->workers; rank++) {
+    const uint32_t n = run->unsaved && run_is_apart(run) ? 1 : job->workers; /* it has its own */
+    for (uint32_t rank = run->unsaved ? 0 : 1; rank < n; rank++) {
         const struct member *member = &run->members[rank];
         if (member->hold != NULL && rank_is_over(member) && member->may_save &&
             member->steps > step) {
@@ -113,7 +114,7 @@ static void ask_late_saver(struct sched *s, struct job *job, uint32_t rank)
 {
     struct run *run = job->run;
     if (!run->late_asked || run->late_saver != rank) { /* else it is at it */
-        run->late_asked = true;
+        run->late_asked = run->members[rank].saving = true;
         run->late_saver = rank;
         run->stop_is_out = true;
         arm_grace(s, run); /* what is left of the others' may be nothing */
@@ -193,6 +194,9 @@ void run_stop_at_step(struct sched *s, struct job *job, const char *text)
     run->cancelling = true;
     run->stop_is_out = run->late_asked = false;
     timer_stop(s, &run->save_again);
+    if (run->unsaved) { /* there may be room by now */
+        save_offer(run);
+    }
     ms_text_copy(run->cancel_text, sizeof(run->cancel_text), text);
     arm_grace(s, run);
     if (!list_empty(&run->recovering)) {
@@ -202,7 +206,7 @@ void run_stop_at_step(struct sched *s, struct job *job, const char *text)
     formers_step_in(s, job);
     emit_put_job(s, job, false); /* a restart must still know that somebody asked for it */
     event_of_job(s, "job.cancel_asked", job, text, event_number(s, "generation", job->generation));
-    tell_all(s, job, true);
+    tell_all(s, job, !run->unsaved); /* else what they would say again might pass for an answer */
     emit_log(s, MS_LOG_NOTICE, "job.stopping job=%llu reason=%s", (unsigned long long)job->id,
              emit_quote(s, text));
     watch_stir(s, job);
@@ -258,6 +262,14 @@ void run_grace_timeout(struct sched *s, struct run *run)
         stop_look(s, run->job);
         return;
     }
+    if (run->late_asked && run_n_over(run) == run->job->workers) { /* its disk may hang */
+        run->late_asked = false;
+        run->members[run->late_saver].may_save = false;
+        stop_note_unkept(s, run, run->late_saver,
+                         emit_text(s, "nothing in %d s", MS_CANCEL_GRACE_MS / 1000));
+        stop_over(s, run->job);
+        return;
+    }
     job_end(s, run->job, JOB_ON_CANCEL, MS_E_CANCELLED,
             text_behind(s,
                         emit_text(s, "%s; the step did not end within %d s%s",
@@ -296,6 +308,11 @@ void stop_said_again(struct sched *s, struct job *job, uint32_t rank, const Ms__
     if (msg->text[0] == '\0') { /* it says that it ended, and nothing new */
         return;
     }
+    if (msg->code != MS_OK && !run->members[rank].saving) { /* it had said so before */
+        return;
+    }
+    run->members[rank].saving = false;
+    run->late_asked = run->late_asked && run->late_saver != rank;
     if (msg->code == MS_OK) {
         stop_note_kept(s, job, rank, msg);
     } else {

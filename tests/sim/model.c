@@ -182,7 +182,7 @@ static void job_reload(struct model *m, struct m_job *job)
     job->kept[0] = '\0';
     job->cancel_due = false; /* what was due in an event that nobody heard of */
     job->kept_step = 0;
-    job->late_asked = false;
+    job->late_asked = job->unsaved = false;
     job->save_again_at = SIM_NEVER;
     job->n_stumbled = 0;
     job->not_before = job->stood_at = job->again_at = 0;

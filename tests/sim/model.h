@@ -124,7 +124,8 @@ struct m_rank {
     bool stored;                   /* in this event ... */
     char stored_node[MS_NAME_MAX + 1];
     uint64_t stored_incarnation;
-    bool unsaved;   /* it made its steps, and could not save the weights */
+    bool tried;     /* it made its steps, and could not save the weights, since all were asked to */
+    bool saving;    /* it was asked to, after its end, and has not answered */
     bool has_said;  /* RankDone, which counts for nothing while a round is due */
     bool complains; /* second-hand: somebody else's end is the cause */
     int32_t code;
@@ -232,7 +233,8 @@ struct m_job {
     uint32_t saver;             /* ... which one: its weights are the job's */
     bool late_asked;            /* a rank that is over was asked to, ... */
     uint32_t late_saver;        /* ... this one */
-    int64_t save_again_at;      /* mono: none could save the weights; SIM_NEVER: not so */
+    bool unsaved;               /* rank 0 could not save the weights of the last step */
+    int64_t save_again_at;      /* mono: the next one is asked, or all again; SIM_NEVER: not so */
     bool lost_silent;           /* in this event, at the end of the grace */
     bool round_now, round_told, end_told; /* in this event: it begins, and events say so */
     uint32_t lost_told;                   /* rank + 1 that an event names */
@@ -432,6 +434,7 @@ void m_stop_at_step(struct model *m, struct m_job *job, bool over_too);
 /* Who is to save after its end, for nobody else has, is asked once, and again when it is back. */
 void m_ask_late_saver(struct model *m, struct m_job *job);
 void m_forget_savers(struct m_job *job); /* a round begins */
+void m_offer_savers(struct m_job *job);  /* a cancel */
 void m_saver_came_back(struct model *m, struct m_job *job, uint32_t rank);
 /* It gave no answer to that, and its time is over. */
 bool m_is_silent_to_stop(const struct model *m, const struct m_job *job, uint32_t rank);

@@ -36,12 +36,9 @@ static void on_cancel(struct model *m, const struct m_conn *conn, const Ms__Canc
         snprintf(job->cancel_reason, sizeof(job->cancel_reason), "%s", msg->reason);
         if (at_step) {
             job->round_due = false; /* and none begins any more */
-            job->kept[0] = '\0';
-            job->kept_step = 0;
-            job->late_asked = false;
-            job->save_again_at = SIM_NEVER;
+            m_offer_savers(job);
             job->stop_told = false;
-            m_stop_at_step(m, job, true);
+            m_stop_at_step(m, job, !job->unsaved);
         }
     }
 }

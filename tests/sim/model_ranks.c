@@ -114,23 +114,30 @@ static void note_kept(struct m_job *job, const Ms__RankDone *msg)
 static bool is_unsaved(const struct model *m, const struct m_job *job, const struct m_rank *r,
                        const struct m_node *node, const Ms__RankDone *msg)
 {
-    return msg->code != MS_OK && msg->steps > 0 && !msg->stopped && r->started && !node->leaving &&
-           m_is_recoverable(m, job) && !stops_at_step(job);
+    return msg->code != MS_OK && msg->steps > 0 && !msg->stopped &&
+           (r->started || job->round_due) && !node->leaving && m_is_recoverable(m, job) &&
+           !stops_at_step(job);
+}
+
+static void has_answered(struct m_job *job, uint32_t rank)
+{
+    job->ranks[rank].saving = false;
+    if (job->late_asked && job->late_saver == rank) {
+        job->late_asked = false;
+        job->save_again_at = SIM_NEVER;
+    }
 }
 
 /* Of one that is over: the answer to what it was asked, or what it had said before. */
 static void said_again(struct m_job *job, struct m_rank *r, const Ms__RankDone *msg)
 {
-    const bool is_asked = job->late_asked && job->late_saver == msg->rank;
-    const bool is_new = msg->code == MS_OK ? msg->text[0] != '\0' : is_asked;
-    if (stops_at_step(job)) {
-        r->unsaved = r->unsaved || (msg->code != MS_OK && msg->text[0] != '\0');
-        note_kept(job, msg);
-    } else if (job->ranks[0].unsaved && is_new) {
-        job->late_asked = job->late_asked && !is_asked;
-        r->unsaved = r->unsaved || msg->code != MS_OK;
-        note_kept(job, msg);
+    const bool is_new = msg->code == MS_OK ? msg->text[0] != '\0' : r->saving;
+    if (!is_new || !(stops_at_step(job) || job->unsaved)) {
+        return;
     }
+    has_answered(job, msg->rank);
+    r->tried = msg->code != MS_OK || (r->tried && stops_at_step(job));
+    note_kept(job, msg);
 }
 
 static uint32_t n_over(const struct m_job *job)
@@ -179,8 +186,12 @@ void m_on_done(struct model *m, struct m_conn *conn, const Ms__RankDone *msg)
     }
     r->done = true;
     r->code = unsaved ? MS_OK : msg->code;
-    r->unsaved = r->unsaved || unsaved;
-    job->late_asked = job->late_asked && (stops_at_step(job) || job->late_saver != msg->rank);
+    r->tried = unsaved;
+    r->saving = false;
+    job->unsaved = job->unsaved || (unsaved && msg->rank == 0);
+    if (!stops_at_step(job)) {
+        has_answered(job, msg->rank);
+    }
     r->stopped = msg->stopped;
     note_done(r, msg);
     snprintf(r->text, sizeof(r->text), "%s", msg->text);
@@ -566,7 +577,7 @@ static void judge_succeeded(struct model *m, const struct m_job *job,
         const struct m_rank *r = &job->ranks[rank];
         well = well && r->code == MS_OK && !r->stopped && !r->lost && !r->missing;
     }
-    if (job->ranks[0].unsaved && (job->kept[0] == '\0' || strstr(row->reason, job->kept) == NULL)) {
+    if (job->unsaved && (job->kept[0] == '\0' || strstr(row->reason, job->kept) == NULL)) {
         sim_fail(m->w, "model: job %llu SUCCEEDED, and does not say who saved its weights: %s",
                  (ull)job->id, row->reason);
     }
@@ -624,26 +635,44 @@ static uint32_t count_silent(const struct model *m, const struct m_job *job)
 static bool needs_another(const struct m_job *job)
 {
     const struct m_rank *first = &job->ranks[0];
-    return first->vacant || (m_is_over(first) && (first->code != MS_OK || first->unsaved));
+    return first->vacant ||
+           (m_is_over(first) && (first->code != MS_OK || first->tried || job->unsaved));
 }
 
 /* All are over, rank 0 is no help, and nobody has saved the furthest step that is left: the lowest
- * that ended well there has to. 0: nobody. */
+ * that ended well there has to. As many as its ranks: nobody. */
 static uint32_t late_saver_of(const struct m_job *job)
 {
     const bool all_over =
         job->recovery && m_is_placed(job) && stops_at_step(job) && n_over(job) == job->workers;
     const uint64_t first = !all_over || needs_another(job) ? 0 : job->ranks[0].steps;
     const uint64_t saved = first > job->kept_step ? first : job->kept_step;
-    uint32_t saver = 0;
-    for (uint32_t rank = job->workers; all_over && rank > 1; rank--) {
+    const uint32_t lowest = job->unsaved ? 0 : 1; /* rank 0 itself has not, and may */
+    uint32_t saver = job->workers;
+    for (uint32_t rank = job->workers; all_over && rank > lowest; rank--) {
         const struct m_rank *r = &job->ranks[rank - 1];
-        const uint64_t least = saver != 0 ? job->ranks[saver].steps : saved + 1;
-        if (r->done && !r->vacant && r->code == MS_OK && !r->unsaved && r->steps >= least) {
+        const uint64_t least = saver < job->workers ? job->ranks[saver].steps : saved + 1;
+        if (r->done && !r->vacant && r->code == MS_OK && !r->tried && r->steps >= least) {
             saver = rank - 1;
         }
     }
     return saver;
+}
+
+static bool has_late_saver(const struct m_job *job)
+{
+    return late_saver_of(job) < job->workers;
+}
+
+/* It answered, and its disk hangs: the next one is asked. */
+static void give_up_saver(const struct model *m, struct m_job *job)
+{
+    if (m->event->kind == SCHED_EV_TIME && m_is_placed(job) && stops_at_step(job) &&
+        job->late_asked && n_over(job) == job->workers && count_silent(m, job) == 0 &&
+        grace_is_over(m, job, 0)) {
+        job->late_asked = false;
+        job->ranks[job->late_saver].tried = true;
+    }
 }
 
 /* What the ranks that stopped have saved is told, or that nothing is. */
@@ -660,14 +689,13 @@ static bool tells_kept(const struct m_job *job, const char *reason)
                : !lost || strstr(reason, "; nothing is saved: ") != NULL;
 }
 
-static void judge_cancelled(struct model *m, const struct m_job *job,
-                            const struct sched_job_row *row)
+static void judge_cancelled(struct model *m, struct m_job *job, const struct sched_job_row *row)
 {
     bool stopped =
         false; /* ranks that all finished did what was wanted before somebody cancelled */
     for (uint32_t rank = 0; m_is_placed(job) && rank < job->workers; rank++) {
         stopped = stopped || job->ranks[rank].stopped || job->ranks[rank].code != MS_OK ||
-                  job->ranks[rank].vacant || !job->ranks[rank].started || job->ranks[rank].unsaved;
+                  job->ranks[rank].vacant || !job->ranks[rank].started || job->unsaved;
     }
     const bool all_over = m_is_placed(job) && count_done(job) == job->workers;
     const bool over = grace_is_over(m, job, 0);
@@ -683,7 +711,8 @@ static void judge_cancelled(struct model *m, const struct m_job *job,
         sim_fail(m->w, "model: job %llu is CANCELLED, and a rank of it has not said a word yet",
                  (ull)job->id);
     }
-    if (!over && late_saver_of(job) != 0) {
+    give_up_saver(m, job);
+    if (has_late_saver(job)) {
         sim_fail(m->w, "model: job %llu is CANCELLED, and rank %u could save its step",
                  (ull)job->id, late_saver_of(job));
     }
@@ -873,11 +902,11 @@ void m_stop_at_step(struct model *m, struct m_job *job, bool over_too)
 void m_ask_late_saver(struct model *m, struct m_job *job)
 {
     const uint32_t saver = late_saver_of(job);
-    if (saver == 0 || (job->late_asked && saver == job->late_saver)) {
+    if (saver == job->workers || (job->late_asked && saver == job->late_saver)) {
         return;
     }
     const struct m_node *node = m_node_find(m, job->ranks[saver].node);
-    job->late_asked = true;
+    job->late_asked = job->ranks[saver].saving = true;
     job->late_saver = saver;
     begin_grace(m, job);
     if (node != NULL && node->conn != 0) {
@@ -897,12 +926,28 @@ void m_ask_late_saver(struct model *m, struct m_job *job)
 void m_forget_savers(struct m_job *job)
 {
     for (uint32_t rank = 0; rank < job->workers; rank++) {
-        job->ranks[rank].unsaved = false;
+        job->ranks[rank].tried = job->ranks[rank].saving = false;
     }
-    job->late_asked = false;
+    job->late_asked = job->unsaved = false;
     job->save_again_at = SIM_NEVER;
     job->kept[0] = '\0';
     job->kept_step = 0;
+}
+
+static void offer(struct m_job *job)
+{
+    for (uint32_t rank = 0; rank < job->workers; rank++) {
+        job->ranks[rank].tried = job->ranks[rank].tried && !job->ranks[rank].done;
+    }
+}
+
+void m_offer_savers(struct m_job *job)
+{
+    job->late_asked = false;
+    job->save_again_at = SIM_NEVER;
+    if (job->unsaved) {
+        offer(job);
+    }
 }
 
 static bool all_are_done(const struct m_job *job)
@@ -918,93 +963,97 @@ static bool all_are_done(const struct m_job *job)
 /* Rank 0 could not, and nobody else has. */
 static bool owes_weights(const struct m_job *job)
 {
-    return all_are_done(job) && job->ranks[0].unsaved && job->kept[0] == '\0';
+    return all_are_done(job) && job->unsaved && job->kept[0] == '\0';
 }
 
-static void ask_for_weights(struct model *m, struct m_job *job, uint32_t rank)
+static bool saver_to_ask(const struct model *m, const struct m_job *job, uint32_t rank,
+                         struct m_stop *ret)
 {
-    const struct m_node *node = m_node_find(m, job->ranks[rank].node);
-    job->late_asked = true;
-    job->late_saver = rank;
-    if (node != NULL && node->conn != 0) {
-        struct m_stop stop = {.job = job->id,
-                              .generation = node->hold.generation,
-                              .code = MS_E_CANCELLED,
-                              .at_step = true,
-                              .saves = true,
-                              .text = "the weights are not saved"};
-        m_stop_expect(m, node->conn, &stop);
+    const struct m_node *node = m_node_find((struct model *)m, job->ranks[rank].node);
+    if (node == NULL || node->conn == 0) {
+        return false;
+    }
+    *ret = (struct m_stop){.conn = node->conn,
+                           .job = job->id,
+                           .generation = node->hold.generation,
+                           .at_step = true,
+                           .saves = true,
+                           .text = "the weights are not saved"};
+    return true;
+}
+
+static void ask_for_weights(struct model *m, const struct m_job *job, uint32_t rank)
+{
+    struct m_stop stop;
+    if (saver_to_ask(m, job, rank, &stop)) {
+        m_stop_expect(m, stop.conn, &stop);
     }
 }
 
-/* All try again, rank 0 first. */
-static void try_again(struct m_job *job)
+/* The lowest that has not tried and is not at it. */
+static uint32_t next_saver(const struct m_job *job)
 {
-    for (uint32_t rank = 1; rank < job->workers; rank++) {
-        job->ranks[rank].unsaved = false;
+    uint32_t rank = 0;
+    while (rank < job->workers && (job->ranks[rank].tried || job->ranks[rank].saving)) {
+        rank++;
     }
-    job->save_again_at = SIM_NEVER;
+    return rank;
 }
 
 static void look_for_saver(struct model *m, struct m_job *job)
 {
-    uint32_t rank = 1;
-    if (!owes_weights(job) || job->late_asked || job->save_again_at != SIM_NEVER) {
+    if (!owes_weights(job) || job->save_again_at != SIM_NEVER) {
         return;
     }
-    while (rank < job->workers && job->ranks[rank].unsaved) {
-        rank++;
-    }
-    if (rank < job->workers) {
+    const uint32_t rank = next_saver(job);
+    job->late_asked = rank < job->workers;
+    job->save_again_at = m->mono + (job->late_asked ? MS_CANCEL_GRACE_MS : MS_SAVE_AGAIN_MS);
+    if (job->late_asked) {
+        job->late_saver = rank;
+        job->ranks[rank].saving = true;
         ask_for_weights(m, job, rank);
-    } else {
-        job->save_again_at = m->mono + MS_SAVE_AGAIN_MS;
     }
+}
+
+static bool is_heard(const struct model *m, const struct m_stop *want)
+{
+    bool is = false;
+    for (size_t i = 0; i < m->heard.n; i++) {
+        is = is || (m->heard.at[i].conn == want->conn && m->heard.at[i].saves &&
+                    m->heard.at[i].job == want->job);
+    }
+    return is;
+}
+
+/* Whoever was asked has had his time, or all have waited. A turn that is full may leave it to the
+ * next one. */
+static void save_time(struct model *m, struct m_job *job)
+{
+    if (m->event->kind != SCHED_EV_TIME || job->save_again_at == SIM_NEVER ||
+        m->mono < job->save_again_at || stops_at_step(job)) {
+        return;
+    }
+    struct m_stop stop;
+    if (job->late_asked) {
+        job->ranks[job->late_saver].tried = true;
+    } else {
+        offer(job);
+    }
+    const uint32_t rank = next_saver(job);
+    if (sched_tick_is_full(m->w->sched) && owes_weights(job) &&
+        (rank == job->workers || !saver_to_ask(m, job, rank, &stop) || !is_heard(m, &stop))) {
+        return;
+    }
+    job->late_asked = false;
+    job->save_again_at = SIM_NEVER;
 }
 
 void m_saver_came_back(struct model *m, struct m_job *job, uint32_t rank)
 {
-    if (!job->late_asked || job->late_saver != rank) {
-        return;
-    }
     if (stops_at_step(job)) {
-        job->late_asked = false; /* what it was asked may be lost: once more */
-    } else if (job->state == JOB_RUNNING && !job->round_due) {
-        ask_for_weights(m, job, rank);
-    }
-}
-
-/* A turn that is full may leave it to the next one. */
-static bool is_tried_again(struct model *m, const struct m_stop *heard)
-{
-    struct m_job *job = m_job_find(m, heard->job);
-    const bool is = job != NULL && heard->at_step && heard->saves && owes_weights(job) &&
-                    m->event->kind == SCHED_EV_TIME && job->save_again_at != SIM_NEVER &&
-                    m->mono >= job->save_again_at;
-    const struct m_node *node = is ? m_node_find(m, job->ranks[0].node) : NULL;
-    if (node == NULL || node->conn != heard->conn) {
-        return false;
-    }
-    try_again(job);
-    job->late_asked = true;
-    job->late_saver = 0;
-    return true;
-}
-
-/* Nobody hears it. */
-static void try_unheard(struct model *m, struct m_job *job)
-{
-    if (m->event->kind != SCHED_EV_TIME || job->save_again_at == SIM_NEVER ||
-        m->mono < job->save_again_at) {
-        return;
-    }
-    const struct m_node *node = m_node_find(m, job->ranks[0].node);
-    if (!owes_weights(job)) { /* when all are back somebody is asked at once */
-        job->save_again_at = SIM_NEVER;
-    } else if (node == NULL || node->conn == 0) {
-        try_again(job);
-        job->late_asked = true;
-        job->late_saver = 0;
+        job->late_asked = job->late_asked && job->late_saver != rank;
+    } else if (job->state == JOB_RUNNING && !job->round_due && job->ranks[rank].saving) {
+        ask_for_weights(m, job, rank); /* what it was asked may be lost: once more */
     }
 }
 
@@ -1044,7 +1093,7 @@ static void judge_stops(struct model *m)
         }
         if (j < m->stops.n) {
             m->stops.at[j] = m->stops.at[--m->stops.n];
-        } else if (is_told_again(m, heard) || is_tried_again(m, heard)) {
+        } else if (is_told_again(m, heard)) {
             continue;
         } else if (heard->job != 0 || m->w->mode != SCHED_DYNAMIC) {
             sim_fail(m->w,
@@ -1137,12 +1186,9 @@ static const char *overdue(const struct model *m, const struct m_job *job)
         return "its cancel is not stored";
     }
     if (owes_weights(job)) {
-        return job->save_again_at != SIM_NEVER && m->event->kind == SCHED_EV_TIME &&
-                       m->mono > job->save_again_at + LATE_MS && m->mono > m->busy_until
-                   ? "its weights are not saved, and nobody is asked to"
-                   : NULL;
+        return NULL; /* whoever has to hear of it does */
     }
-    if (!job->round_due && count_done(job) == job->workers && late_saver_of(job) == 0) {
+    if (!job->round_due && count_done(job) == job->workers && !has_late_saver(job)) {
         return "all ranks are done and it goes on";
     }
     if (blame_is_due(m, job, LATE_MS) && m->mono > m->busy_until && !stops_at_step(job)) {
@@ -1166,9 +1212,10 @@ void m_judge_ranks_after(struct model *m)
 {
     for (size_t i = 0; i < m->jobs.n; i++) {
         stop_who_is_left(m, &m->jobs.at[i]);
+        give_up_saver(m, &m->jobs.at[i]);
         m_ask_late_saver(m, &m->jobs.at[i]);
+        save_time(m, &m->jobs.at[i]);
         look_for_saver(m, &m->jobs.at[i]);
-        try_unheard(m, &m->jobs.at[i]);
     }
     judge_stops(m);
     for (size_t i = 0; i < m->jobs.n; i++) {

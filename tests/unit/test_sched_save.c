@@ -65,6 +65,14 @@ static void nobody_can_save(void)
     ck_assert_uint_eq(fix_count(MS_MSG_STOP), 0);
 }
 
+static void is_nobody_asked_but(uint32_t rank)
+{
+    for (uint32_t other = 0; other < RANKS; other++) {
+        ck_assert(other == rank || fix_heard(conns[other], MS_MSG_STOP) == NULL ||
+                  ((const Ms__Stop *)fix_heard(conns[other], MS_MSG_STOP))->saves == 0);
+    }
+}
+
 static void time_is_up(void)
 {
     beat_all(RANKS);
@@ -133,8 +141,8 @@ START_TEST(where_none_can_all_try_again_until_there_is_room)
     nobody_can_save();
     for (int round = 0; round < 20; round++) {
         fix_job_is(1, "RUNNING",
-                   "no rank can save the weights (tried again every 5 s: make room, or "
-                   "cancel the job): rank 0 (node w0) says: weights");
+                   "no rank can save the weights (tried again every 5 s: make room or "
+                   "mend it, or cancel the job): rank 0 (node w0) says: weights");
         time_is_up();
         is_asked(0);
         cannot_save(0);
@@ -290,7 +298,6 @@ START_TEST(a_time_that_is_up_while_one_is_away_is_made_up_for)
     }
     conns[2] = comes_back(2);
     ends(2, MS_OK, "");
-    time_is_up();
     is_asked(0);
 }
 END_TEST
@@ -340,20 +347,145 @@ START_TEST(a_cancel_has_one_save_that_did_not_try)
     cannot_save(1);
     uint64_t alice = fix_open(MS_ROLE_USER, "alice");
     fix_cancel(alice, 1, 1);
-    const Ms__Stop *stop = fix_heard(conns[2], MS_MSG_STOP);
-    ck_assert_ptr_nonnull(stop);
-    cannot_save(0); /* as all say again */
-    cannot_save(1);
+    cannot_save(1); /* as all say again */
     ends(2, MS_OK, "");
+    cannot_save(0); /* it is asked first */
+    cannot_save(1);
     ends(2, MS_OK, "saved by 2");
     ended(JOB_CANCELLED, "cancelled by alice; rank 2 (node w2) says: saved by 2");
+}
+END_TEST
+
+/* There may be room by now: of who made it and cancels nothing is lost. */
+static void is_cancelled_and_rank_0_asked(void)
+{
+    fix_cancel(fix_open(MS_ROLE_USER, "alice"), 1, 1);
+    const Ms__Stop *stop = fix_heard(conns[0], MS_MSG_STOP);
+    ck_assert_ptr_nonnull(stop);
+    ck_assert_ptr_nonnull(fix_stored(1));
+    ck_assert_int_eq(fix_stored(1)->state, JOB_RUNNING);
+}
+
+START_TEST(a_cancel_has_all_try_once_more)
+{
+    nobody_can_save();
+    is_cancelled_and_rank_0_asked();
+    fix_job_is(1, "RUNNING", "waits for rank 0 (node w0 on host h) to save its step");
+    ends(0, MS_OK, "saved by 0");
+    ended(JOB_CANCELLED, "cancelled by alice; rank 0 (node w0) says: saved by 0");
+}
+END_TEST
+
+/* All say again how they ended, when they are asked to stop. */
+START_TEST(what_was_said_before_a_cancel_is_no_answer_to_it)
+{
+    nobody_can_save();
+    is_cancelled_and_rank_0_asked();
+    cannot_save(1);
+    cannot_save(2);
+    cannot_save(0);
+    ck_assert_ptr_nonnull(fix_heard(conns[1], MS_MSG_STOP));
+    ends(1, MS_OK, "saved by 1");
+    ended(JOB_CANCELLED, "rank 1 (node w1) says: saved by 1");
+}
+END_TEST
+
+START_TEST(a_cancel_of_ranks_that_train_for_themselves_asks_rank_0_alone)
+{
+    start(SCHED_STANDING, 0);
+    conns[0] = fix_register("w0", 1);
+    conns[1] = fix_register("w1", 2);
+    submit(2);
+    fix_plan(conns[0], 1, 1, FIX_PLAN);
+    ready_apart(1, 0, 0, 0);
+    ready_apart(1, 1, 0, 0);
+    ends(1, MS_OK, "");
+    cannot_save(0);
+    is_cancelled_and_rank_0_asked();
+    cannot_save(0);
+    ended(JOB_CANCELLED, "nothing is saved: rank 0 (node w0) says: weights");
+}
+END_TEST
+
+/* It beats, and its disk does not answer. */
+static void hangs(uint32_t rank)
+{
+    for (int ms = 0; ms < MS_CANCEL_GRACE_MS; ms += FIX_LEASE_MS / 2) {
+        is_nobody_asked_but(rank);
+        beat_all(RANKS);
+        fix_pass(FIX_LEASE_MS / 2);
+    }
+}
+
+START_TEST(one_whose_disk_hangs_is_not_waited_for)
+{
+    all_end_and_rank_0_cannot_save(RANKS);
+    is_asked(1);
+    hangs(1);
+    is_asked(2);
+    cannot_save(2);
+    time_is_up();
+    is_asked(0);
+    cannot_save(0);
+    is_asked(2); /* rank 1 is still at it */
+    ends(1, MS_OK, "saved at last");
+    ended(JOB_SUCCEEDED, "rank 1 (node w1) says: saved at last");
+}
+END_TEST
+
+START_TEST(nor_at_a_cancel)
+{
+    all_end_and_rank_0_cannot_save(RANKS);
+    cannot_save(1);
+    cannot_save(2);
+    is_cancelled_and_rank_0_asked();
+    hangs(0);
+    ck_assert_ptr_nonnull(fix_heard(conns[1], MS_MSG_STOP));
+    ends(1, MS_OK, "saved by 1");
+    ended(JOB_CANCELLED, "rank 1 (node w1) says: saved by 1");
+}
+END_TEST
+
+START_TEST(what_was_saved_before_a_round_is_of_no_use_to_a_cancel_after_it)
+{
+    all_end_and_rank_0_cannot_save(RANKS);
+    is_away(2);
+    ends(1, MS_OK, "saved");
+    fix_close(conns[0]); /* all is made again */
+    conns[0] = fix_register("w0", 9);
+    conns[2] = comes_back(2);
+    all_ready_at(2, RANKS, 120);
+    ck_assert_uint_eq(fix_count(MS_MSG_START), RANKS);
+    for (uint32_t rank = RANKS; rank-- > 0;) {
+        Ms__RankDone msg = end_of(rank, rank == 0 ? MS_E_IO : MS_OK, rank == 0 ? "no room" : "");
+        msg.generation = 2;
+        fix_say(conns[rank], MS_MSG_RANK_DONE, &msg.base);
+    }
+    is_cancelled_and_rank_0_asked();
+}
+END_TEST
+
+/* Both are given back their ranks, and one says how it ended before a round begins. */
+START_TEST(who_comes_back_after_a_loss_and_could_not_save_goes_on)
+{
+    all_end_and_rank_0_cannot_save(RANKS);
+    fix_close(conns[1]);
+    fix_close(conns[2]);
+    conns[1] = comes_back(1);
+    cannot_save(1);
+    fix_job_is(1, "RECOVERING", "waits for a node to take rank 2");
+    conns[2] = comes_back(2);
+    ck_assert_uint_eq(fix_count(MS_MSG_ASSIGN), RANKS);
 }
 END_TEST
 
 START_TEST(a_cancel_where_nobody_can_says_so)
 {
     nobody_can_save();
-    fix_cancel(fix_open(MS_ROLE_USER, "alice"), 1, 1);
+    is_cancelled_and_rank_0_asked();
+    cannot_save(0);
+    cannot_save(1);
+    cannot_save(2);
     ended(JOB_CANCELLED, "cancelled by alice; nothing is saved: rank ");
 }
 END_TEST
@@ -476,6 +608,13 @@ int main(void)
     tcase_add_test(t, rank_0_may_be_the_one_and_is_asked_anew_when_all_have_ended);
     tcase_add_test(t, one_that_ended_before_the_round_goes_on_with_the_others);
     tcase_add_test(t, a_cancel_has_one_save_that_did_not_try);
+    tcase_add_test(t, a_cancel_has_all_try_once_more);
+    tcase_add_test(t, what_was_said_before_a_cancel_is_no_answer_to_it);
+    tcase_add_test(t, a_cancel_of_ranks_that_train_for_themselves_asks_rank_0_alone);
+    tcase_add_test(t, one_whose_disk_hangs_is_not_waited_for);
+    tcase_add_test(t, nor_at_a_cancel);
+    tcase_add_test(t, what_was_saved_before_a_round_is_of_no_use_to_a_cancel_after_it);
+    tcase_add_test(t, who_comes_back_after_a_loss_and_could_not_save_goes_on);
     tcase_add_test(t, a_cancel_where_nobody_can_says_so);
     tcase_add_test(t, a_cancel_of_one_that_is_away_is_no_success);
     tcase_add_test(t, other_weights_than_the_others_are_still_an_error);
