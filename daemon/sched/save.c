@@ -82,13 +82,19 @@ static void tell(struct sched *s, const struct run *run, uint32_t rank)
                       "all steps are made, and the weights are not saved yet", true);
 }
 
+/* One that trains for itself says no digest; after a restart nothing else tells it. */
+bool save_has_weights(const struct run *run, uint32_t rank)
+{
+    return rank == 0 || (!run_is_apart(run) && run->members[rank].weights_sha256[0] != '\0');
+}
+
 /* The lowest that has not tried, and is not at it: one whose disk hangs may be for long.
  * job->workers: none is left. */
 static uint32_t next_saver(const struct run *run)
 {
-    const uint32_t n = run_is_apart(run) ? 1 : run->job->workers;
-    for (uint32_t rank = 0; rank < n; rank++) {
-        if (run->members[rank].may_save && !run->members[rank].saving) {
+    for (uint32_t rank = 0; rank < run->job->workers; rank++) {
+        const struct member *member = &run->members[rank];
+        if (member->may_save && !member->saving && save_has_weights(run, rank)) {
             return rank;
         }
     }

@@ -98,11 +98,10 @@ static uint32_t late_saver_of(const struct job *job)
     if (!needs_another(run) && run->members[0].steps > step) {
         step = run->members[0].steps;
     }
-    const uint32_t n = run->unsaved && run_is_apart(run) ? 1 : job->workers; /* it has its own */
-    for (uint32_t rank = run->unsaved ? 0 : 1; rank < n; rank++) {
+    for (uint32_t rank = run->unsaved ? 0 : 1; rank < job->workers; rank++) {
         const struct member *member = &run->members[rank];
         if (member->hold != NULL && rank_is_over(member) && member->may_save &&
-            member->steps > step) {
+            member->steps > step && (!run->unsaved || save_has_weights(run, rank))) {
             saver = rank;
             step = member->steps;
         }

@@ -190,6 +190,21 @@ START_TEST(ranks_that_train_for_themselves_have_no_weights_of_rank_0)
 }
 END_TEST
 
+/* Of a job that was there before the scheduler nothing else tells that. */
+START_TEST(nor_has_one_that_says_no_digest)
+{
+    Ms__RankDone msg = end_of(1, MS_OK, "");
+    msg.weights_sha256 = (char *)"";
+    running(2);
+    fix_say(conns[1], MS_MSG_RANK_DONE, &msg.base);
+    cannot_save(0);
+    ck_assert_uint_eq(fix_count(MS_MSG_STOP), 0);
+    fix_cancel(fix_open(MS_ROLE_USER, "alice"), 1, 1);
+    cannot_save(0);
+    ended(JOB_CANCELLED, "nothing is saved: rank 0 (node w0) says: weights");
+}
+END_TEST
+
 START_TEST(what_had_no_memory_for_its_digest_has_that_of_the_others)
 {
     Ms__RankDone msg = end_of(0, MS_E_NOMEM, "no memory");
@@ -596,6 +611,7 @@ int main(void)
     tcase_add_test(t, where_none_can_all_try_again_until_there_is_room);
     tcase_add_test(t, a_rank_alone_tries_again);
     tcase_add_test(t, ranks_that_train_for_themselves_have_no_weights_of_rank_0);
+    tcase_add_test(t, nor_has_one_that_says_no_digest);
     tcase_add_test(t, what_had_no_memory_for_its_digest_has_that_of_the_others);
     tcase_add_test(t, what_it_had_said_before_is_no_answer);
     tcase_add_test(t, what_it_had_said_before_does_not_spend_its_next_try);
