@@ -140,7 +140,10 @@ bool m_is_last_copy(const struct m_job *job, uint32_t rank)
 static void judge_itself(struct model *m, struct m_job *job, uint32_t rank, bool moves)
 {
     const struct m_rank *r = &job->ranks[rank];
-    const bool may_move = note_pair(job, r, r, true) > 1 && !m_is_last_copy(job, rank);
+    /* started by hand it ends alone, before one more loss ends its job */
+    const bool is_worn = m->w->mode == SCHED_DYNAMIC && m_is_spent(m, job, r, M_COMPLAINT);
+    const bool is_again = note_pair(job, r, r, true) > 1;
+    const bool may_move = (is_again || is_worn) && !m_is_last_copy(job, rank);
     const bool may_stay = !may_move || m->w->mode == SCHED_DYNAMIC;
     if (moves ? !may_move : !may_stay) {
         sim_fail(m->w, "model: rank %u of job %llu lost its mesh, and %s", rank, (ull)job->id,
