@@ -152,7 +152,7 @@ int model_copy_save(const struct model_copy *copy, const char *path, struct ms_e
 static int is_same(struct safetensors *file, const struct model_copy *copy, size_t i, float *room)
 {
     const struct safetensors_entry *entry = safetensors_find(file, copy->entries[i].name);
-    const uint64_t bytes = (uint64_t)copy->counts[i] * sizeof(float);
+    const uint64_t bytes = ms_dtype_size(MS_F32, copy->counts[i]);
     return entry != NULL && entry->end - entry->begin == bytes &&
            safetensors_read(file, entry, room, copy->counts[i], NULL) == 0 &&
            memcmp(room, copy->values[i], bytes) == 0;
