@@ -341,7 +341,7 @@ bool save_has_ended(const struct node *node, const Ms__RankDone *msg);
 bool save_failed(struct sched *s, const struct hold *hold, const Ms__RankDone *msg);
 /* What a rank that made all its steps says of what it saved. */
 void save_note(struct sched *s, struct job *job, uint32_t rank, const Ms__RankDone *msg);
-bool save_is_owed(const struct run *run);        /* nobody has saved them: the job does not end */
+bool save_is_owed(const struct run *run); /* nobody has saved them: the job does not end */
 bool save_has_weights(const struct run *run, uint32_t rank); /* those of rank 0 */
 void save_ask(struct sched *s, struct job *job); /* ... the next one, unless one is at it */
 void save_timeout(struct sched *s, struct run *run);
