@@ -52,7 +52,7 @@ YAML
     for pid in $(children full msworker 2); do
         prlimit --pid "$pid" --fsize=8192
     done
-    ok "whose workers may write no more waits at its end" wait_for 120 grep -q "no rank can save the weights" "$T/full.log"
+    ok "whose workers may write no more waits at its end" wait_for 300 grep -q "no rank can save the weights" "$T/full.log"
     ok "and ends when somebody ends it" status 143 stop full
     last=$(lines)
     ok "its metrics end before" [ "$last" -lt 2000 ]
