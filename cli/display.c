@@ -89,11 +89,16 @@ static void keep_words(struct cli_display *display, const Ms__JobInfo *job, doub
     display->printed_s = now_s;
 }
 
+static int is_new_reason(const struct cli_display *display, const Ms__JobInfo *job)
+{
+    return strncmp(display->reason, job->reason, sizeof(display->reason) - 1) != 0;
+}
+
 /* It waits for somebody to do something, and the line that moves has no room for what. */
 static void print_unsaved(struct cli_display *display, const Ms__JobInfo *job, double now_s)
 {
     const int waits = strncmp(job->reason, MS_REASON_UNSAVED, sizeof(MS_REASON_UNSAVED) - 1) == 0;
-    if (waits && strncmp(display->reason, job->reason, sizeof(display->reason) - 1) != 0) {
+    if (waits && is_new_reason(display, job)) {
         cli_display_note(display, job->reason);
         keep_words(display, job, now_s);
     }
@@ -107,7 +112,7 @@ static void print_plain(struct cli_display *display, const Ms__JobInfo *job, dou
     int forming = cli_progress_is_forming(job);
     int held = cli_progress_is_held(job);
     int new_state = strcmp(display->state, job->state) != 0;
-    int new_reason = strncmp(display->reason, job->reason, sizeof(display->reason) - 1) != 0;
+    int new_reason = is_new_reason(display, job);
     /* the state that a job ends in is the summary's to tell */
     int changed = forming ? new_state || new_reason : new_state && p->step != display->step;
     int ended = !forming && is_epoch_end(display, p) &&

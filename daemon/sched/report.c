@@ -390,7 +390,7 @@ static void rank_done(struct sched *s, struct hold *hold, const Ms__RankDone *ms
         return;
     }
     rank_set(run, rank, stopped ? RANK_ON_STOP : RANK_ON_DONE);
-    member->saving = false;
+    save_answered(s, run, rank);
     member->may_save = msg->code == MS_OK;
     if (run->cancelling) {
         stop_note_kept(s, job, rank, msg);

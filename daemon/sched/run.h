@@ -339,6 +339,8 @@ void stop_over(struct sched *s, struct job *job);
 bool save_has_ended(const struct node *node, const Ms__RankDone *msg);
 /* ... and could not save what it had to. */
 bool save_failed(struct sched *s, const struct hold *hold, const Ms__RankDone *msg);
+/* Whatever a rank says of its end is its answer, if it was asked to save after it. */
+void save_answered(struct sched *s, struct run *run, uint32_t rank);
 /* What a rank that made all its steps says of what it saved. */
 void save_note(struct sched *s, struct job *job, uint32_t rank, const Ms__RankDone *msg);
 bool save_is_owed(const struct run *run); /* nobody has saved them: the job does not end */

@@ -31,8 +31,7 @@ bool save_failed(struct sched *s, const struct hold *hold, const Ms__RankDone *m
            recover_is_on(s, job);
 }
 
-/* Whatever it says is its answer, if it was asked. */
-static void has_answered(struct sched *s, struct run *run, uint32_t rank)
+void save_answered(struct sched *s, struct run *run, uint32_t rank)
 {
     run->members[rank].saving = false;
     if (run->late_asked && run->late_saver == rank) {
@@ -44,8 +43,6 @@ static void has_answered(struct sched *s, struct run *run, uint32_t rank)
 void save_note(struct sched *s, struct job *job, uint32_t rank, const Ms__RankDone *msg)
 {
     struct run *run = job->run;
-    has_answered(s, run, rank);
-    run->members[rank].may_save = msg->code == MS_OK;
     if (msg->code == MS_OK) {
         stop_note_kept(s, job, rank, msg);
         return;
@@ -151,6 +148,8 @@ bool save_said_again(struct sched *s, struct job *job, uint32_t rank, const Ms__
     if (msg->code == MS_OK) { /* it may have had no memory for their digest before */
         ms_text_copy(member->weights_sha256, sizeof(member->weights_sha256), msg->weights_sha256);
     }
+    save_answered(s, run, rank);
+    member->may_save = msg->code == MS_OK;
     save_note(s, job, rank, msg);
     return all_are_done(run);
 }

@@ -310,8 +310,7 @@ void stop_said_again(struct sched *s, struct job *job, uint32_t rank, const Ms__
     if (msg->code != MS_OK && !run->members[rank].saving) { /* it had said so before */
         return;
     }
-    run->members[rank].saving = false;
-    run->late_asked = run->late_asked && run->late_saver != rank;
+    save_answered(s, run, rank);
     if (msg->code == MS_OK) {
         stop_note_kept(s, job, rank, msg);
     } else {

@@ -87,7 +87,7 @@ void rank_hold(struct worker *worker)
 }
 
 /* It was asked to stop after its step, and cannot make another one: that which it holds is it. Who
- * had stopped already, and has to save after all, is bound to an order's time again. */
+ * had stopped already, and has to save after all, is at work again. */
 void rank_stop(struct worker *worker)
 {
     struct ms_err err = {0, ""};

@@ -170,7 +170,7 @@ START_TEST(a_rank_alone_tries_again)
 }
 END_TEST
 
-START_TEST(ranks_that_train_for_themselves_have_no_weights_of_rank_0)
+static void two_that_train_for_themselves_end_and_rank_0_cannot_save(void)
 {
     start(SCHED_STANDING, 0);
     conns[0] = fix_register("w0", 1);
@@ -181,6 +181,11 @@ START_TEST(ranks_that_train_for_themselves_have_no_weights_of_rank_0)
     ready_apart(1, 1, 0, 0);
     ends(1, MS_OK, "");
     cannot_save(0);
+}
+
+START_TEST(ranks_that_train_for_themselves_have_no_weights_of_rank_0)
+{
+    two_that_train_for_themselves_end_and_rank_0_cannot_save();
 
     ck_assert_uint_eq(fix_count(MS_MSG_STOP), 0);
     fix_job_is(1, "RUNNING", "rank 0 cannot save the weights");
@@ -407,15 +412,7 @@ END_TEST
 
 START_TEST(a_cancel_of_ranks_that_train_for_themselves_asks_rank_0_alone)
 {
-    start(SCHED_STANDING, 0);
-    conns[0] = fix_register("w0", 1);
-    conns[1] = fix_register("w1", 2);
-    submit(2);
-    fix_plan(conns[0], 1, 1, FIX_PLAN);
-    ready_apart(1, 0, 0, 0);
-    ready_apart(1, 1, 0, 0);
-    ends(1, MS_OK, "");
-    cannot_save(0);
+    two_that_train_for_themselves_end_and_rank_0_cannot_save();
     is_cancelled_and_rank_0_asked();
     cannot_save(0);
     ended(JOB_CANCELLED, "nothing is saved: rank 0 (node w0) says: weights");
