@@ -171,15 +171,28 @@ static bool former_holds(const struct former *former, uint64_t furthest)
     return former->has_state || former->step + 1 >= furthest;
 }
 
-/* By a rank, or by who is to have one. Those that trained are one step apart at the most, whatever
- * was told of it; who was only ready may have begun anew. */
-static bool is_held(const struct run *run, const struct former *former)
+/* Those that trained are one step apart at the most, whatever was told of it; who was only ready
+ * may have begun anew. */
+static uint64_t furthest_of(const struct run *run, const struct former *former)
 {
-    const uint64_t furthest = former->step > run->furthest ? former->step : run->furthest;
+    return former->step > run->furthest ? former->step : run->furthest;
+}
+
+static bool is_held_by_rank(const struct run *run, const struct former *former)
+{
+    const uint64_t furthest = furthest_of(run, former);
     bool is = false;
     for (uint32_t rank = 0; !is && rank < run->job->workers; rank++) {
         is = rank_holds(run, rank, furthest);
     }
+    return is;
+}
+
+/* By a rank, or by who is to have one. */
+static bool is_held(const struct run *run, const struct former *former)
+{
+    const uint64_t furthest = furthest_of(run, former);
+    bool is = is_held_by_rank(run, former);
     for (uint32_t i = 0; !is && i < run->n_formers; i++) {
         const struct former *other = &run->formers[i];
         is = other->is_chosen && former_holds(other, furthest);
@@ -302,11 +315,12 @@ void formers_unchoose(struct run *run)
     }
 }
 
-/* It begins anew, with more of what it lacked; but where that is its end nobody starts it again. */
+/* It begins anew, with more of what it lacked; but where that is its end nobody starts it again,
+ * and who is only to have a rank may be gone before it has. */
 static bool is_worn(const struct sched *s, const struct run *run, const struct former *former)
 {
     return !s->mode->by_hand && links_are_bad_of_itself(run, former->incarnation) &&
-           is_held(run, former);
+           is_held_by_rank(run, former);
 }
 
 static struct former *who_may_again(const struct sched *s, struct run *run, uint32_t rank)
@@ -419,7 +433,7 @@ void former_said(struct sched *s, struct hold *hold, const Ms__RankDone *msg)
 /* How many others hold what it does, as ranks or kept like it. */
 static uint32_t n_others(const struct run *run, const struct former *former)
 {
-    const uint64_t furthest = former->step > run->furthest ? former->step : run->furthest;
+    const uint64_t furthest = furthest_of(run, former);
     uint32_t n = 0;
     for (uint32_t rank = 0; rank < run->job->workers; rank++) {
         n += rank_holds(run, rank, furthest);

@@ -342,13 +342,31 @@ static bool is_number(const char *id, unsigned long *ret)
            (id[0] != '0' || id[1] == '\0');
 }
 
-/* Where all ids are ranks a number takes its own. */
-static bool id_may(const struct model *m, const struct m_job *job, const char *id, uint32_t rank)
+static bool is_rank(const char *id, uint32_t rank)
+{
+    unsigned long number = 0;
+    return is_number(id, &number) && number == rank;
+}
+
+/* The node of its number keeps what it holds for the rank, and may have it again. */
+static bool may_be_again(const struct m_job *job, uint32_t rank)
+{
+    bool may = false;
+    for (uint32_t i = 0; !may && i < job->n_formers; i++) {
+        const struct m_former *former = &job->formers[i];
+        may = former->here && former->rank == rank && is_rank(former->node, rank);
+    }
+    return may;
+}
+
+/* Where all ids are ranks, or with formers would be, a number takes its own. */
+static bool id_may(const struct model *m, const struct m_job *job, const char *id, uint32_t rank,
+                   bool with_formers)
 {
     unsigned long number = 0;
     bool are_ranks = m->w->mode != SCHED_STANDING;
     for (uint32_t i = 0; are_ranks && i < job->workers; i++) {
-        are_ranks = is_number(job->ranks[i].node, &number) && number == i;
+        are_ranks = is_rank(job->ranks[i].node, i) || (with_formers && may_be_again(job, i));
     }
     return !are_ranks || !is_number(id, &number) || number == rank;
 }
@@ -357,7 +375,7 @@ static bool may_take(const struct model *m, const struct m_job *job, uint32_t ra
                      const struct m_node *node)
 {
     return m_is_idle(node) && m_knows_plans(node) && m_pause_of(m, node) != M_PAUSED &&
-           id_may(m, job, node->id, rank) && !was_unfit(m, job, node->incarnation);
+           id_may(m, job, node->id, rank, false) && !was_unfit(m, job, node->incarnation);
 }
 
 /* An idle node that others reach, as far as anybody knows. */
@@ -825,7 +843,8 @@ static bool can_fill(const struct model *m, const struct m_job *job, bool has_pa
                             m_is_cut_off(job, m_machine(node))));
         for (uint32_t rank = 0; may_all && rank < job->workers; rank++) {
             const struct m_rank *r = &job->ranks[rank];
-            may_all = !r->vacant || may_take(m, job, rank, node);
+            may_all = !r->vacant ||
+                      (may_take(m, job, rank, node) && id_may(m, job, node->id, rank, true));
         }
         idle += may_all;
     }
