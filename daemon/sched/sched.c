@@ -83,6 +83,10 @@ void sched_apply(struct sched *s, const struct sched_event *event, struct sched_
     if ((s->due & DUE_REQUEUES) != 0) { /* before anything else may touch those jobs */
         load_settle(s);
     }
+    if ((s->due & DUE_ROOM) != 0) {
+        s->due &= ~(unsigned)DUE_ROOM;
+        recover_expect(s);
+    }
     if ((s->due & DUE_HISTORY) != 0) {
         s->due &= ~(unsigned)DUE_HISTORY;
         past_trim(s);
@@ -132,7 +136,7 @@ void sched_apply(struct sched *s, const struct sched_event *event, struct sched_
 void sched_refuse_writes(struct sched *s, const char *text, int has_room)
 {
     if (s->refusal[0] != '\0' && text[0] == '\0') {
-        recover_expect(s);
+        s->due |= DUE_ROOM; /* we may have stood still meanwhile, and do not know the time */
     }
     ms_text_copy(s->refusal, sizeof(s->refusal), text);
     s->refuses_ends = s->refusal[0] != '\0' && !has_room;

@@ -61,6 +61,7 @@ enum {
     DUE_STARTED = 16, /* loading is over, and no event says so yet */
     DUE_EVENTS = 32,  /* more ask for events than one tick may answer */
     DUE_HISTORY = 64, /* more is kept than may be, and one tick had no room to drop it */
+    DUE_ROOM = 128, /* there is space again: who waited for it has all the time, from the next on */
 };
 
 struct sched {
