@@ -176,6 +176,12 @@ static bool saves_late(const struct run *run)
     return save_is_owed(run) && timer_is_armed(&run->save_again);
 }
 
+/* Rank 0 alone has not ended, and may never. */
+static bool waits_for_first(const struct run *run)
+{
+    return save_awaits_first(run) || (save_is_owed(run) && !rank_is_over(&run->members[0]));
+}
+
 static int check_run(const struct sched *s, const struct job *job, struct ms_err *err)
 {
     const struct run *run = job->run;
@@ -194,6 +200,8 @@ static int check_run(const struct sched *s, const struct job *job, struct ms_err
         run_n_over(run) < job->workers ||
             (run->cancelling ? run->late_asked : !list_empty(&run->recovering) || saves_late(run)),
         "job %llu: all ranks are done and it has not ended", (ull)job->id);
+    HOLDS(!waits_for_first(run) || timer_is_armed(&run->save_again),
+          "job %llu: nobody looks whether rank 0 ends", (ull)job->id);
     HOLDS(timer_is_armed(&run->ready) == (job->state != JOB_RUNNING && ready_is_bounded(s)),
           "job %llu: nobody looks whether its ranks get ready", (ull)job->id);
     HOLDS(timer_is_armed(&run->adopt) == (counts[RANK_MISSING] > 0),

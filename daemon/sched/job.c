@@ -258,7 +258,7 @@ static const char *run_reason(struct sched *s, const struct job *job)
         return emit_text(s, "waits for the nodes of %s to come back after %s",
                          ranks_in(s, job, RANK_MISSING), run->expected);
     }
-    if (run->cancelling && run->late_asked && run_n_over(run) == job->workers) {
+    if (run->cancelling && run->late_asked) {
         return emit_text(s, "%.200s; waits for %s to save its step", run->cancel_text,
                          rank_words(s, job, run->late_saver));
     }

@@ -394,6 +394,7 @@ static void begin_round(struct sched *s, struct job *job)
     const char *facts = NULL;
     list_remove(&run->recovering);
     save_forget(s, run);
+    run->saver = 0;
     job->generation = ++s->generation;
     emit_put_meta(s, "generation", s->generation);
     emit_put_job(s, job, false);
@@ -403,6 +404,7 @@ static void begin_round(struct sched *s, struct job *job)
         member->hold->generation = job->generation;
         member->hold->heard = 0;
         member->hold->has_said = false;
+        member->weights_sha256[0] = '\0'; /* it ends anew, if it had */
         if (member->state == RANK_LOST) {
             emit_put_member(s, job, rank);
         }

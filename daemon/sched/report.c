@@ -294,7 +294,8 @@ static void all_done(struct sched *s, struct job *job)
         save_ask(s, job);
         return;
     }
-    const struct member *first = &run->members[0];
+    const bool first_is_over = rank_is_over(&run->members[0]);
+    const struct member *first = &run->members[first_is_over ? 0 : run->saver];
     job->steps = first->steps;
     job->seconds = first->seconds;
     const char *text =
@@ -365,15 +366,15 @@ static void rank_done(struct sched *s, struct hold *hold, const Ms__RankDone *ms
     struct run *run = job->run;
     struct member *member = member_of(hold);
     const uint32_t rank = hold->rank;
-    const bool stopped =
-        run->cancelling && (msg->stopped || msg->code != MS_OK || member->state != RANK_TRAINING);
+    const bool unsaved = save_failed(s, hold, msg);
+    const bool stopped = run->cancelling && !unsaved &&
+                         (msg->stopped || msg->code != MS_OK || member->state != RANK_TRAINING);
     member_log(member, msg->log_path);
     member->steps = msg->steps;
     member->step = msg->steps > member->step ? msg->steps : member->step; /* sooner than a beat */
     member->seconds = msg->seconds;
     ms_text_copy(member->weights_sha256, sizeof(member->weights_sha256), msg->weights_sha256);
     ms_text_copy(member->plan_sha256, sizeof(member->plan_sha256), msg->plan_sha256);
-    const bool unsaved = save_failed(s, hold, msg);
     if (!stopped && msg->code != MS_OK && !unsaved) {
         rank_failed(s, job, hold->rank, msg->code, msg->text, hold->node->leaving);
         return;
@@ -391,16 +392,22 @@ static void rank_done(struct sched *s, struct hold *hold, const Ms__RankDone *ms
     }
     rank_set(run, rank, stopped ? RANK_ON_STOP : RANK_ON_DONE);
     save_answered(s, run, rank);
-    member->may_save = msg->code == MS_OK;
-    if (run->cancelling) {
+    /* what it could not save before it heard of a cancel it may now: all try once more */
+    member->may_save = msg->code == MS_OK || (unsaved && run->cancelling);
+    if (run->cancelling && !unsaved) {
         stop_note_kept(s, job, rank, msg);
     } else {
         save_note(s, job, rank, msg);
     }
+    if (rank == 0 && msg->code == MS_OK && !stopped) {
+        save_by_itself(s, run);
+    }
     tell_the_rest(s, job); /* this rank may go to one who holds more: hold is gone then */
     const bool is_vacant = run->n_in[RANK_LOST] > 0 && !run->cancelling;
     if (run_n_over(run) < job->workers || is_vacant) {
+        save_look(s, run);
         watch_stir(s, job);
+        stop_settle(s, job);
     } else if (run->complaint.made && (!run->cancelling || run->n_in[RANK_FAILED] > 0)) {
         run_complaint_timeout(s, run); /* else all did as they were asked to */
     } else {
@@ -551,5 +558,6 @@ void run_came_back(struct sched *s, struct hold *hold, const struct claim *claim
         stop_came_back(s, hold);
     } else {
         save_came_back(s, hold);
+        save_look(s, run);
     }
 }

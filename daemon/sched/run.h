@@ -36,6 +36,7 @@ struct member {
     bool has_state;    /* ... and was started: it holds the state of the training */
     bool may_save;     /* it is over and ended well: it can still save what it holds */
     bool saving;       /* ... and was asked to, after its end, and has not answered */
+    bool passed_over;  /* it is not over, and nobody waits for it any more: its disk may hang */
 };
 
 /* What befalls a rank; lost.c says what becomes of its job. */
@@ -330,8 +331,9 @@ void stop_note_kept(struct sched *s, struct job *job, uint32_t rank, const Ms__R
 void stop_note_unkept(struct sched *s, struct run *run, uint32_t rank, const char *text);
 /* RankDone of one that is over: what it was asked to save after its end. */
 void stop_said_again(struct sched *s, struct job *job, uint32_t rank, const Ms__RankDone *msg);
-/* All ranks are over: the job ends, or one of them has to save first. */
+/* All ranks are over, or passed over: the job ends, or one of them has to save first. */
 void stop_over(struct sched *s, struct job *job);
+void stop_settle(struct sched *s, struct job *job); /* stop_over, if they are */
 
 /* save.c: all steps are made, and rank 0 could not save the weights */
 
@@ -343,6 +345,10 @@ bool save_failed(struct sched *s, const struct hold *hold, const Ms__RankDone *m
 void save_answered(struct sched *s, struct run *run, uint32_t rank);
 /* What a rank that made all its steps says of what it saved. */
 void save_note(struct sched *s, struct job *job, uint32_t rank, const Ms__RankDone *msg);
+void save_by_itself(struct sched *s, struct run *run); /* rank 0 has, as it was to */
+/* A rank is done, or back: if rank 0 alone is not, it has some time for what it saves. */
+void save_look(struct sched *s, struct run *run);
+bool save_awaits_first(const struct run *run);
 bool save_is_owed(const struct run *run); /* nobody has saved them: the job does not end */
 bool save_has_weights(const struct run *run, uint32_t rank); /* those of rank 0 */
 void save_ask(struct sched *s, struct job *job); /* ... the next one, unless one is at it */

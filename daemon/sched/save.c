@@ -2,7 +2,8 @@
  *
  *     RUNNING, all are DONE -> the lowest that has not tried is asked to save them (Stop `saves`)
  *     it has                -> the job has SUCCEEDED, with the weights that lie there
- *     it says nothing       -> after MS_CANCEL_GRACE_MS the next one is: a disk may hang
+ *     it says nothing       -> after MS_CANCEL_GRACE_MS the next one is: a disk may hang; rank 0's
+ *                              own end, too, once all others are DONE
  *     none could            -> after MS_SAVE_AGAIN_MS all try again, rank 0 first: somebody may
  *                              make room, or cancels the job, for which all try once more
  *
@@ -25,7 +26,7 @@ bool save_has_ended(const struct node *node, const Ms__RankDone *msg)
 bool save_failed(struct sched *s, const struct hold *hold, const Ms__RankDone *msg)
 {
     const struct job *job = hold->job;
-    return msg->code != MS_OK && save_has_ended(hold->node, msg) && !job->run->cancelling &&
+    return msg->code != MS_OK && save_has_ended(hold->node, msg) &&
            (job->run->members[hold->rank].state == RANK_TRAINING ||
             !list_empty(&job->run->recovering)) && /* it has its rank back, before a round */
            recover_is_on(s, job);
@@ -33,10 +34,21 @@ bool save_failed(struct sched *s, const struct hold *hold, const Ms__RankDone *m
 
 void save_answered(struct sched *s, struct run *run, uint32_t rank)
 {
-    run->members[rank].saving = false;
-    if (run->late_asked && run->late_saver == rank) {
+    const bool is_first = rank == 0 && !run->unsaved; /* by itself: the timer is its */
+    run->members[rank].saving = run->members[rank].passed_over = false;
+    if (is_first || (run->late_asked && run->late_saver == rank)) {
         run->late_asked = false;
         timer_stop(s, &run->save_again);
+    }
+}
+
+/* By rank 0, which was to; why, unkept says. */
+static void note_unsaved(struct sched *s, struct job *job)
+{
+    if (!job->run->unsaved) {
+        job->run->unsaved = true;
+        event_of_job(s, "job.not_saved", job, job->run->unkept,
+                     event_number(s, "generation", job->generation));
     }
 }
 
@@ -50,10 +62,8 @@ void save_note(struct sched *s, struct job *job, uint32_t rank, const Ms__RankDo
     if (rank == 0 || run->unkept[0] == '\0') { /* it was to save, and has more to save than they */
         stop_note_unkept(s, run, rank, msg->text);
     }
-    if (rank == 0 && !run->unsaved) {
-        run->unsaved = true;
-        event_of_job(s, "job.not_saved", job, run->unkept,
-                     event_number(s, "generation", job->generation));
+    if (rank == 0) {
+        note_unsaved(s, job);
     }
     if (!run->save_waits) { /* else it is no news */
         emit_log(s, MS_LOG_WARNING, "job.not_saved job=%llu rank=%u reason=%s",
@@ -61,11 +71,25 @@ void save_note(struct sched *s, struct job *job, uint32_t rank, const Ms__RankDo
     }
 }
 
-/* ... and none is lost, or missing, or asked to stop. */
+void save_by_itself(struct sched *s, struct run *run)
+{
+    run->unsaved = run->late_asked = false;
+    run->unkept[0] = '\0';
+    timer_stop(s, &run->save_again);
+}
+
+/* None is lost, or missing, or asked to stop. */
+static bool is_at_its_end(const struct run *run)
+{
+    return run->job->state == JOB_RUNNING && list_empty(&run->recovering) && !run->cancelling;
+}
+
+/* ... and all are done, but for rank 0, for which nobody waits any more. */
 static bool all_are_done(const struct run *run)
 {
-    return run->job->state == JOB_RUNNING && list_empty(&run->recovering) && !run->cancelling &&
-           run->n_in[RANK_DONE] == run->job->workers;
+    const struct member *first = &run->members[0];
+    const bool is_done = first->state == RANK_TRAINING && first->passed_over; /* as good as that */
+    return is_at_its_end(run) && run->n_in[RANK_DONE] + is_done == run->job->workers;
 }
 
 bool save_is_owed(const struct run *run)
@@ -98,6 +122,34 @@ static uint32_t next_saver(const struct run *run)
     return run->job->workers;
 }
 
+/* It alone has not said how it ended, and another one has its weights. */
+bool save_awaits_first(const struct run *run)
+{
+    const struct member *first = &run->members[0];
+    return is_at_its_end(run) && run->job->recovery && first->state == RANK_TRAINING &&
+           !first->passed_over && run->n_in[RANK_DONE] + 1 == run->job->workers &&
+           next_saver(run) < run->job->workers;
+}
+
+void save_look(struct sched *s, struct run *run)
+{
+    if (save_awaits_first(run) && !timer_is_armed(&run->save_again)) {
+        timer_arm(s, &run->save_again, TIMER_SAVE, after_ms(s, MS_CANCEL_GRACE_MS));
+    }
+}
+
+/* It lives, for its node beats. What it may still say is heard. */
+static void pass_over_first(struct sched *s, struct run *run)
+{
+    run->members[0].passed_over = true;
+    stop_note_unkept(s, run, 0,
+                     emit_text(s, "nothing in the %d s since the others ended: its disk may hang",
+                               MS_CANCEL_GRACE_MS / 1000));
+    note_unsaved(s, run->job);
+    emit_log(s, MS_LOG_WARNING, "job.not_saved job=%llu rank=0 reason=%s",
+             (unsigned long long)run->job->id, emit_quote(s, run->unkept));
+}
+
 void save_ask(struct sched *s, struct job *job)
 {
     struct run *run = job->run;
@@ -123,8 +175,10 @@ void save_timeout(struct sched *s, struct run *run)
     if (run->late_asked) { /* the next one; what it may still say is heard */
         run->late_asked = false;
         run->members[run->late_saver].may_save = false;
-    } else {
+    } else if (run->unsaved) {
         save_offer(run);
+    } else if (save_awaits_first(run)) {
+        pass_over_first(s, run);
     }
     if (save_is_owed(run)) { /* else when all are back */
         save_ask(s, run->job);
@@ -170,7 +224,8 @@ void save_forget(struct sched *s, struct run *run)
     run->kept[0] = run->unkept[0] = '\0';
     run->kept_step = 0;
     for (uint32_t rank = 0; rank < run->job->workers; rank++) {
-        run->members[rank].saving = false;
+        struct member *member = &run->members[rank];
+        member->saving = member->may_save = member->passed_over = false;
     }
 }
 

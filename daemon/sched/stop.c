@@ -19,11 +19,22 @@
 
 enum { CANCEL_SHOWN = 120 /* of why it is to end: what is saved comes behind it */ };
 
-/* Rank 0 is lost, or ended in the middle: whether it has saved nobody knows. */
+/* Rank 0 is lost, or passed over, or ended in the middle: whether it has saved nobody knows. */
 static bool needs_another(const struct run *run)
 {
     const struct member *first = &run->members[0];
-    return first->state == RANK_LOST || (rank_is_over(first) && (!first->may_save || run->unsaved));
+    return first->state == RANK_LOST ||
+           (rank_is_over(first) ? !first->may_save || run->unsaved : first->passed_over);
+}
+
+/* Nobody waits for the others. */
+static uint32_t n_settled(const struct run *run)
+{
+    uint32_t n = 0;
+    for (uint32_t rank = 0; rank < run->job->workers; rank++) {
+        n += rank_is_over(&run->members[rank]) || run->members[rank].passed_over;
+    }
+    return n;
 }
 
 /* Who saves. One that was to take the place of a lost rank may hold nothing yet. */
@@ -67,6 +78,13 @@ static void tell(struct sched *s, struct job *job, struct hold *hold, bool saves
     send_stop_at_step(s, hold, MS_E_CANCELLED, job->run->cancel_text, saves);
 }
 
+static void forget_passed_over(struct run *run)
+{
+    for (uint32_t rank = 0; rank < run->job->workers; rank++) {
+        run->members[rank].passed_over = false;
+    }
+}
+
 /* Where some are missing after a restart it is not known yet who saves: they are told together, and
  * have their time from then on. */
 static void tell_all(struct sched *s, struct job *job, bool over_too)
@@ -78,6 +96,7 @@ static void tell_all(struct sched *s, struct job *job, bool over_too)
     if (!run->stop_is_out) {
         run->stop_is_out = true;
         arm_grace(s, run);
+        forget_passed_over(run);
     }
     const uint32_t saver = saver_of(job);
     for (uint32_t rank = 0; rank < job->workers; rank++) {
@@ -180,10 +199,16 @@ void stop_over(struct sched *s, struct job *job)
 void stop_look(struct sched *s, struct job *job)
 {
     formers_step_in(s, job);
-    if (run_n_over(job->run) == job->workers) {
-        stop_over(s, job);
-    } else {
+    if (run_n_over(job->run) < job->workers) {
         tell_all(s, job, false);
+    }
+    stop_settle(s, job);
+}
+
+void stop_settle(struct sched *s, struct job *job)
+{
+    if (job->run->cancelling && n_settled(job->run) == job->workers) {
+        stop_over(s, job);
     }
 }
 
@@ -209,7 +234,7 @@ void run_stop_at_step(struct sched *s, struct job *job, const char *text)
     emit_log(s, MS_LOG_NOTICE, "job.stopping job=%llu reason=%s", (unsigned long long)job->id,
              emit_quote(s, text));
     watch_stir(s, job);
-    if (run_n_over(run) == job->workers) { /* no step follows */
+    if (n_settled(run) == job->workers) { /* no step follows */
         stop_over(s, job);
     } else { /* one may have come back to a round that another was due after */
         run_look_ready(s, job);
@@ -251,6 +276,24 @@ static uint32_t lose_late(struct sched *s, struct job *job)
     return n;
 }
 
+/* They live, and do not get to their end: a disk may hang. Whoever did has what they have. */
+static bool pass_over(struct sched *s, struct job *job)
+{
+    struct run *run = job->run;
+    for (uint32_t rank = 0; rank < job->workers; rank++) {
+        run->members[rank].passed_over |= !rank_is_over(&run->members[rank]);
+    }
+    const uint32_t saver = job->recovery ? late_saver_of(job) : job->workers;
+    if (saver == job->workers) {
+        return false;
+    }
+    if (run->unkept[0] == '\0' && !rank_is_over(&run->members[0])) {
+        stop_note_unkept(s, run, 0, emit_text(s, "nothing in %d s", MS_CANCEL_GRACE_MS / 1000));
+    }
+    ask_late_saver(s, job, saver);
+    return true;
+}
+
 void run_grace_timeout(struct sched *s, struct run *run)
 {
     if (run->n_in[RANK_MISSING] > 0) { /* that wait has an end of its own */
@@ -261,12 +304,15 @@ void run_grace_timeout(struct sched *s, struct run *run)
         stop_look(s, run->job);
         return;
     }
-    if (run->late_asked && run_n_over(run) == run->job->workers) { /* its disk may hang */
+    if (run->late_asked && n_settled(run) == run->job->workers) { /* its disk may hang */
         run->late_asked = false;
         run->members[run->late_saver].may_save = false;
         stop_note_unkept(s, run, run->late_saver,
                          emit_text(s, "nothing in %d s", MS_CANCEL_GRACE_MS / 1000));
         stop_over(s, run->job);
+        return;
+    }
+    if (pass_over(s, run->job)) {
         return;
     }
     job_end(s, run->job, JOB_ON_CANCEL, MS_E_CANCELLED,
@@ -317,7 +363,5 @@ void stop_said_again(struct sched *s, struct job *job, uint32_t rank, const Ms__
         run->members[rank].may_save = false;
         stop_note_unkept(s, run, rank, msg->text);
     }
-    if (run_n_over(run) == job->workers) {
-        stop_over(s, job);
-    }
+    stop_settle(s, job);
 }

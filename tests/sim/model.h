@@ -124,10 +124,11 @@ struct m_rank {
     bool stored;                   /* in this event ... */
     char stored_node[MS_NAME_MAX + 1];
     uint64_t stored_incarnation;
-    bool tried;     /* it made its steps, and could not save the weights, since all were asked to */
-    bool saving;    /* it was asked to, after its end, and has not answered */
-    bool has_said;  /* RankDone, which counts for nothing while a round is due */
-    bool complains; /* second-hand: somebody else's end is the cause */
+    bool tried;  /* it made its steps, and could not save the weights, since all were asked to */
+    bool saving; /* it was asked to, after its end, and has not answered */
+    bool passed_over; /* it is not over, and nobody waits for it any more */
+    bool has_said;    /* RankDone, which counts for nothing while a round is due */
+    bool complains;   /* second-hand: somebody else's end is the cause */
     int32_t code;
     char text[MS_TEXT_MAX + 1];
     char plan[65], weights[65];
@@ -434,7 +435,9 @@ void m_stop_at_step(struct model *m, struct m_job *job, bool over_too);
 /* Who is to save after its end, for nobody else has, is asked once, and again when it is back. */
 void m_ask_late_saver(struct model *m, struct m_job *job);
 void m_forget_savers(struct m_job *job); /* a round begins */
-void m_offer_savers(struct m_job *job);  /* a cancel */
+/* Whose steps and weights are those of a job that succeeds. */
+const struct m_rank *m_ender(const struct m_job *job);
+void m_offer_savers(struct m_job *job); /* a cancel */
 void m_saver_came_back(struct model *m, struct m_job *job, uint32_t rank);
 /* It gave no answer to that, and its time is over. */
 bool m_is_silent_to_stop(const struct model *m, const struct m_job *job, uint32_t rank);

@@ -235,7 +235,7 @@ static void judge_end_facts(struct model *m, const struct sched_event_row *row)
     if (job == NULL) {
         return;
     }
-    const ull want = is_success ? job->ranks[0].steps : job->has_progress ? job->progress.step : 0;
+    const ull want = is_success ? m_ender(job)->steps : job->has_progress ? job->progress.step : 0;
     const char *told = strstr(row->facts, ",\"steps\":");
     if (told == NULL || strtoull(told + strlen(",\"steps\":"), NULL, 10) != want) {
         sim_fail(m->w, "model: job %llu has made %llu steps, and facts of %s are %s", (ull)row->job,

@@ -115,14 +115,13 @@ static bool is_unsaved(const struct model *m, const struct m_job *job, const str
                        const struct m_node *node, const Ms__RankDone *msg)
 {
     return msg->code != MS_OK && msg->steps > 0 && !msg->stopped &&
-           (r->started || job->round_due) && !node->leaving && m_is_recoverable(m, job) &&
-           !stops_at_step(job);
+           (r->started || job->round_due) && !node->leaving && m_is_recoverable(m, job);
 }
 
 static void has_answered(struct m_job *job, uint32_t rank)
 {
     job->ranks[rank].saving = false;
-    if (job->late_asked && job->late_saver == rank) {
+    if ((rank == 0 && !job->unsaved) || (job->late_asked && job->late_saver == rank)) {
         job->late_asked = false;
         job->save_again_at = SIM_NEVER;
     }
@@ -145,6 +144,17 @@ static uint32_t n_over(const struct m_job *job)
     uint32_t n = 0;
     for (uint32_t rank = 0; rank < job->workers; rank++) {
         n += m_is_over(&job->ranks[rank]) || job->ranks[rank].vacant;
+    }
+    return n;
+}
+
+/* Over, or nobody waits for it any more. */
+static uint32_t n_settled(const struct m_job *job)
+{
+    uint32_t n = 0;
+    for (uint32_t rank = 0; rank < job->workers; rank++) {
+        const struct m_rank *r = &job->ranks[rank];
+        n += m_is_over(r) || r->vacant || r->passed_over;
     }
     return n;
 }
@@ -186,18 +196,22 @@ void m_on_done(struct model *m, struct m_conn *conn, const Ms__RankDone *msg)
     }
     r->done = true;
     r->code = unsaved ? MS_OK : msg->code;
-    r->tried = unsaved;
-    r->saving = false;
-    job->unsaved = job->unsaved || (unsaved && msg->rank == 0);
+    r->tried = unsaved && !stops_at_step(job); /* at a cancel it tries once more */
+    r->saving = r->passed_over = false;
     if (!stops_at_step(job)) {
         has_answered(job, msg->rank);
     }
+    job->unsaved = job->unsaved || (unsaved && msg->rank == 0);
     r->stopped = msg->stopped;
     note_done(r, msg);
     snprintf(r->text, sizeof(r->text), "%s", msg->text);
     r->leaving = node->leaving && job->state == JOB_PLACING;
     const bool is_well = r->code == MS_OK && !msg->stopped && r->started;
     note_kept(job, msg);
+    if (msg->rank == 0 && is_well && !unsaved) { /* as it was to, however late */
+        job->unsaved = job->late_asked = false;
+        job->save_again_at = SIM_NEVER;
+    }
     r->gives_up = m_is_recoverable(m, job) && !stops_at_step(job) && !is_well &&
                   (node->leaving || is_second_hand(msg->code));
     r->leaves = r->gives_up && node->leaving;
@@ -567,10 +581,18 @@ static void judge_failed(struct model *m, const struct m_job *job, const struct 
              row->reason);
 }
 
+const struct m_rank *m_ender(const struct m_job *job)
+{
+    const bool hangs = !job->ranks[0].done && job->ranks[0].passed_over;
+    return &job->ranks[hangs ? job->saver : 0];
+}
+
 static void judge_succeeded(struct model *m, const struct m_job *job,
                             const struct sched_job_row *row)
 {
-    bool well = job->state == JOB_RUNNING && count_done(job) == job->workers &&
+    const struct m_rank *of = m_ender(job);
+    const bool hangs = of != &job->ranks[0];
+    bool well = job->state == JOB_RUNNING && count_done(job) + hangs == job->workers &&
                 !differ(job, true) && !differ(job, false) && !m_plan_differs(m, job) &&
                 row->code == MS_OK;
     for (uint32_t rank = 0; rank < job->workers; rank++) {
@@ -581,8 +603,7 @@ static void judge_succeeded(struct model *m, const struct m_job *job,
         sim_fail(m->w, "model: job %llu SUCCEEDED, and does not say who saved its weights: %s",
                  (ull)job->id, row->reason);
     }
-    if (!well || strcmp(row->weights_sha256, job->ranks[0].weights) != 0 ||
-        row->steps != job->ranks[0].steps) {
+    if (!well || strcmp(row->weights_sha256, of->weights) != 0 || row->steps != of->steps) {
         sim_fail(m->w, "model: job %llu SUCCEEDED, and not all of its ranks did", (ull)job->id);
     }
 }
@@ -631,12 +652,12 @@ static uint32_t count_silent(const struct model *m, const struct m_job *job)
     return n;
 }
 
-/* Rank 0 is lost, or ended in the middle: whether it has saved nobody knows. */
+/* Rank 0 is lost, or passed over, or ended in the middle: whether it has saved nobody knows. */
 static bool needs_another(const struct m_job *job)
 {
     const struct m_rank *first = &job->ranks[0];
-    return first->vacant ||
-           (m_is_over(first) && (first->code != MS_OK || first->tried || job->unsaved));
+    return first->vacant || (m_is_over(first) ? first->code != MS_OK || first->tried || job->unsaved
+                                              : first->passed_over);
 }
 
 /* All are over, rank 0 is no help, and nobody has saved the furthest step that is left: the lowest
@@ -644,7 +665,7 @@ static bool needs_another(const struct m_job *job)
 static uint32_t late_saver_of(const struct m_job *job)
 {
     const bool all_over =
-        job->recovery && m_is_placed(job) && stops_at_step(job) && n_over(job) == job->workers;
+        job->recovery && m_is_placed(job) && stops_at_step(job) && n_settled(job) == job->workers;
     const uint64_t first = !all_over || needs_another(job) ? 0 : job->ranks[0].steps;
     const uint64_t saved = first > job->kept_step ? first : job->kept_step;
     const uint32_t lowest = job->unsaved ? 0 : 1; /* rank 0 itself has not, and may */
@@ -664,14 +685,20 @@ static bool has_late_saver(const struct m_job *job)
     return late_saver_of(job) < job->workers;
 }
 
-/* It answered, and its disk hangs: the next one is asked. */
+/* It answered, and its disk hangs: the next one is asked. Of those that have not ended, too. */
 static void give_up_saver(const struct model *m, struct m_job *job)
 {
-    if (m->event->kind == SCHED_EV_TIME && m_is_placed(job) && stops_at_step(job) &&
-        job->late_asked && n_over(job) == job->workers && count_silent(m, job) == 0 &&
-        grace_is_over(m, job, 0)) {
+    if (m->event->kind != SCHED_EV_TIME || !m_is_placed(job) || !stops_at_step(job) ||
+        count_silent(m, job) > 0 || !grace_is_over(m, job, 0)) {
+        return;
+    }
+    if (job->late_asked && n_settled(job) == job->workers) {
         job->late_asked = false;
         job->ranks[job->late_saver].tried = true;
+        return;
+    }
+    for (uint32_t rank = 0; rank < job->workers; rank++) {
+        job->ranks[rank].passed_over |= !m_is_over(&job->ranks[rank]) && !job->ranks[rank].vacant;
     }
 }
 
@@ -697,7 +724,8 @@ static void judge_cancelled(struct model *m, struct m_job *job, const struct sch
         stopped = stopped || job->ranks[rank].stopped || job->ranks[rank].code != MS_OK ||
                   job->ranks[rank].vacant || !job->ranks[rank].started || job->unsaved;
     }
-    const bool all_over = m_is_placed(job) && count_done(job) == job->workers;
+    const bool all_over =
+        m_is_placed(job) && (count_done(job) == job->workers || n_settled(job) == job->workers);
     const bool over = grace_is_over(m, job, 0);
     bool due =
         job->cancelled && (!stops_at_step(job) || job->cancel_due || (all_over && stopped) || over);
@@ -851,10 +879,19 @@ static void begin_grace(struct model *m, struct m_job *job)
     job->cancel_late_ms = 0;
 }
 
+/* From now on each has his time again. */
+static void begin_anew(struct model *m, struct m_job *job)
+{
+    for (uint32_t rank = 0; rank < job->workers; rank++) {
+        job->ranks[rank].passed_over = false;
+    }
+    begin_grace(m, job);
+}
+
 void m_lost_in_grace(struct model *m, struct m_job *job)
 {
     job->lost_silent = true;
-    begin_grace(m, job);
+    begin_anew(m, job);
 }
 
 /* Those that are left, when it is known of all who they are. */
@@ -862,7 +899,7 @@ static void stop_who_is_left(struct model *m, struct m_job *job)
 {
     if (job->lost_silent && m_is_placed(job) && stops_at_step(job)) {
         m_formers_step_in(m, job);
-        begin_grace(m, job);
+        begin_anew(m, job);
     }
     if (job->lost_silent && m_is_placed(job) && stops_at_step(job) && n_over(job) < job->workers) {
         m_stop_at_step(m, job, false);
@@ -877,7 +914,7 @@ void m_stop_at_step(struct model *m, struct m_job *job, bool over_too)
         return;
     }
     if (!job->stop_told) {
-        begin_grace(m, job);
+        begin_anew(m, job);
     }
     const uint32_t saver = saver_of(job);
     for (uint32_t rank = 0; rank < job->workers; rank++) {
@@ -926,7 +963,9 @@ void m_ask_late_saver(struct model *m, struct m_job *job)
 void m_forget_savers(struct m_job *job)
 {
     for (uint32_t rank = 0; rank < job->workers; rank++) {
-        job->ranks[rank].tried = job->ranks[rank].saving = false;
+        struct m_rank *r = &job->ranks[rank];
+        r->tried = r->saving = r->passed_over = false;
+        r->weights[0] = '\0';
     }
     job->late_asked = job->unsaved = false;
     job->save_again_at = SIM_NEVER;
@@ -950,14 +989,47 @@ void m_offer_savers(struct m_job *job)
     }
 }
 
-static bool all_are_done(const struct m_job *job)
+static bool is_there(const struct m_rank *r)
+{
+    return !r->vacant && !r->lost && !r->missing;
+}
+
+static bool others_are_done(const struct m_job *job)
 {
     bool all = !job->dropped && job->state == JOB_RUNNING && !job->round_due && !stops_at_step(job);
-    for (uint32_t rank = 0; all && rank < job->workers; rank++) {
-        const struct m_rank *r = &job->ranks[rank];
-        all = r->done && !r->vacant && !r->lost && !r->missing;
+    for (uint32_t rank = 1; all && rank < job->workers; rank++) {
+        all = job->ranks[rank].done && is_there(&job->ranks[rank]);
     }
     return all;
+}
+
+/* ... and so is rank 0, or nobody waits for it any more. */
+static bool all_are_done(const struct m_job *job)
+{
+    const struct m_rank *first = &job->ranks[0];
+    return others_are_done(job) && is_there(first) &&
+           (first->done || (first->started && first->passed_over));
+}
+
+/* The lowest that has not tried and is not at it. */
+static uint32_t next_saver(const struct m_job *job)
+{
+    uint32_t rank = 0;
+    while (rank < job->workers &&
+           (job->ranks[rank].tried || job->ranks[rank].saving || !job->ranks[rank].done)) {
+        rank++;
+    }
+    return rank;
+}
+
+/* It lives, and alone has not said how it ended; it was not passed over yet, and somebody else may
+ * save. */
+static bool awaits_first(const struct model *m, const struct m_job *job)
+{
+    const struct m_rank *first = &job->ranks[0];
+    return others_are_done(job) && is_there(first) && job->workers > 1 && first->started &&
+           !first->done && !first->passed_over && m_is_recoverable(m, job) &&
+           next_saver(job) < job->workers;
 }
 
 /* Rank 0 could not, and nobody else has. */
@@ -990,18 +1062,11 @@ static void ask_for_weights(struct model *m, const struct m_job *job, uint32_t r
     }
 }
 
-/* The lowest that has not tried and is not at it. */
-static uint32_t next_saver(const struct m_job *job)
-{
-    uint32_t rank = 0;
-    while (rank < job->workers && (job->ranks[rank].tried || job->ranks[rank].saving)) {
-        rank++;
-    }
-    return rank;
-}
-
 static void look_for_saver(struct model *m, struct m_job *job)
 {
+    if (awaits_first(m, job) && job->save_again_at == SIM_NEVER) {
+        job->save_again_at = m->mono + MS_CANCEL_GRACE_MS;
+    }
     if (!owes_weights(job) || job->save_again_at != SIM_NEVER) {
         return;
     }
@@ -1036,8 +1101,10 @@ static void save_time(struct model *m, struct m_job *job)
     struct m_stop stop;
     if (job->late_asked) {
         job->ranks[job->late_saver].tried = true;
-    } else {
+    } else if (job->unsaved) {
         offer(job);
+    } else if (awaits_first(m, job)) {
+        job->ranks[0].passed_over = job->unsaved = true;
     }
     const uint32_t rank = next_saver(job);
     if (sched_tick_is_full(m->w->sched) && owes_weights(job) &&

@@ -16,7 +16,7 @@
 
 typedef unsigned long long ull;
 
-enum { RESTARTS_MS = 200, SHORT = 0x5407, FULL = 0xf011 };
+enum { RESTARTS_MS = 200, SHORT = 0x5407, FULL = 0xf011, HANGS = 0x4a26 };
 
 enum { STEPS_LEAST = 2, STEPS_MORE = 7, CHECKPOINT_STEPS = 2, POLL_MS = 400 };
 
@@ -415,6 +415,21 @@ static bool has_room(const struct world *w, struct sim_node *node)
     return w->chaos == 0 || w->now >= w->faults_end || of_job % 3 != 0 || drawn % 3 == 0;
 }
 
+/* Its disk stands still before it is full, or has room; not where its digest is to be told from
+ * those of the others. Drawn apart. */
+static bool disk_hangs(struct world *w, struct sim_node *node)
+{
+    const uint64_t of_job = ms_rng_mix(w->seed ^ (node->job + HANGS));
+    const struct sim_op *op = op_of_job(w, node->job);
+    const bool may = w->chaos > 0 && w->now < w->faults_end && !node->has_hung &&
+                     (op == NULL || !op->digests_differ);
+    node->has_hung = may && of_job % 8 == 0 && ms_rng_mix(of_job ^ node->rank) % 2 == 0;
+    if (node->has_hung) {
+        node->work_at = w->now + (int64_t)(of_job % (3 * (uint64_t)MS_CANCEL_GRACE_MS));
+    }
+    return node->has_hung;
+}
+
 static void end(struct world *w, struct sim_node *node, uint32_t bad)
 {
     const struct sim_op *op = op_of_job(w, node->job);
@@ -423,6 +438,9 @@ static void end(struct world *w, struct sim_node *node, uint32_t bad)
         op_cancel_now(w, node->job);
     }
     const bool saves = node->rank == 0 && (bad == 0 || bad == 2 || bad == 5);
+    if (saves && disk_hangs(w, node)) {
+        return; /* until it goes on: work_at */
+    }
     node->unsaved = saves && !has_room(w, node) ? MS_E_IO : 0;
     node_done(w, node, bad == 3 ? MS_E_CLOSED : bad == 4 ? MS_E_FAILED : 0, bad == 6);
 }
@@ -482,6 +500,9 @@ static void comes_back(struct world *w, struct sim_node *node)
 static void stop_here(struct world *w, struct sim_node *node)
 {
     const bool has_ended = node->replica.step >= train_steps(w, node->job);
+    if (has_ended && node->life.saves && disk_hangs(w, node)) {
+        return;
+    }
     node->unsaved = has_ended && node->life.saves && !has_room(w, node) ? MS_E_IO : 0;
     node_done(w, node, 0, !has_ended);
 }
