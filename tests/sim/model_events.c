@@ -159,6 +159,7 @@ static struct stall stall_of(const struct model *m, uint64_t job)
         } else if (strcmp(event->kind, "job.recovered") == 0 ||
                    strcmp(event->kind, "job.started") == 0 ||
                    strcmp(event->kind, "job.placed") == 0 ||
+                   strcmp(event->kind, "job.not_saved") == 0 || /* all have ended */
                    (strcmp(event->kind, "job.adopted") == 0 && !is_round && is_old)) {
             stall.first = NULL;
             is_round = stall.was_lost = false;
