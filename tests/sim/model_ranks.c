@@ -37,6 +37,7 @@ void m_on_ready(struct model *m, struct m_conn *conn, const Ms__RankReady *msg)
     const struct m_job *job = m_job_find(m, msg->job);
     if (r != NULL && !r->ready && !r->done && job->state != JOB_RUNNING) {
         r->has_plan = true;
+        r->may_lack_plan = false;
         r->ready_in = msg->generation;
         r->step = msg->step;
         r->ready_step = msg->step;
@@ -722,7 +723,8 @@ static void judge_cancelled(struct model *m, struct m_job *job, const struct sch
         false; /* ranks that all finished did what was wanted before somebody cancelled */
     for (uint32_t rank = 0; m_is_placed(job) && rank < job->workers; rank++) {
         stopped = stopped || job->ranks[rank].stopped || job->ranks[rank].code != MS_OK ||
-                  job->ranks[rank].vacant || !job->ranks[rank].started || job->unsaved;
+                  job->ranks[rank].vacant || !job->ranks[rank].started || job->unsaved ||
+                  job->ranks[rank].passed_over;
     }
     const bool all_over =
         m_is_placed(job) && (count_done(job) == job->workers || n_settled(job) == job->workers);
