@@ -58,7 +58,7 @@ static Ms__Plan plan_message(const struct job *job)
 static bool is_told(const struct member *member)
 {
     const struct hold *hold = member->hold;
-    return hold != NULL && hold->node->conn != NULL && !member->has_plan;
+    return hold != NULL && hold->node->conn != NULL && (!member->has_plan || member->may_lack_plan);
 }
 
 /* One body for all ranks, as of Assign. */

@@ -216,7 +216,8 @@ static void vacate(struct sched *s, struct job *job, uint32_t rank, bool lets_go
     if (member->state != RANK_LOST) {
         rank_set(job->run, rank, RANK_ON_LOSS);
     }
-    member->has_plan = member->has_state = member->unheard = false;
+    member->has_plan = member->may_lack_plan = false;
+    member->has_state = member->unheard = false;
     if (!is_kept) {
         rank_release(s, job, rank, said_done, MS_E_ABORTED, text, text);
     }

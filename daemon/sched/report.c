@@ -223,6 +223,7 @@ void on_rank_ready(struct sched *s, struct conn *conn, const struct sched_event 
         return; /* said again after a reconnect */
     }
     member->has_plan = true;
+    member->may_lack_plan = false;
     member->ready_in = hold->generation;
     member->step = msg->step;
     note_state(run, hold->rank, msg);

@@ -388,6 +388,7 @@ bool recover_take_back(struct sched *s, struct node *node, const struct claim *c
     rank_set(job->run, claim->rank, RANK_ON_ASSIGN);
     member->has_state |= claim_has_state(claim);
     member->has_plan = was_ready && !member->has_state; /* a copy: of that it says nothing */
+    member->may_lack_plan = member->has_plan && claim->generation > member->ready_in;
     emit_log(s, MS_LOG_NOTICE, "job.rank_back job=%llu rank=%u node=%s: it was given up, not ended",
              (unsigned long long)job->id, claim->rank, emit_quote(s, node->info.node_id));
     recover_again(s, job->run);

@@ -94,17 +94,18 @@ struct m_rank {
     char owner[MS_PRINCIPAL_MAX + 1]; /* who registered that node: nobody else takes the rank up */
     uint64_t incarnation;
     bool missing, lost, ready, started, done, stopped;
-    bool refused;      /* came back and was turned away */
-    bool leaving;      /* failed before the start, and its process leaves: that is why */
-    bool accused;      /* another rank cannot reach it */
-    bool vacant;       /* nobody has it: node and incarnation are whose it was */
-    bool is_final;     /* ... and that process had ended it, or cannot serve it */
-    bool gives_up;     /* its process did, and the job goes on ... */
-    bool leaves;       /* ... because that process ends */
-    bool has_plan;     /* its process was ready once */
-    uint64_t ready_in; /* ... in this generation, the last time */
-    bool has_state;    /* ... and trained, in this job */
-    bool unknown;      /* after a restart: until it is back */
+    bool refused;       /* came back and was turned away */
+    bool leaving;       /* failed before the start, and its process leaves: that is why */
+    bool accused;       /* another rank cannot reach it */
+    bool vacant;        /* nobody has it: node and incarnation are whose it was */
+    bool is_final;      /* ... and that process had ended it, or cannot serve it */
+    bool gives_up;      /* its process did, and the job goes on ... */
+    bool leaves;        /* ... because that process ends */
+    bool has_plan;      /* its process was ready once */
+    bool may_lack_plan; /* ... and may have begun anew since: it is told once more */
+    uint64_t ready_in;  /* ... in this generation, the last time */
+    bool has_state;     /* ... and trained, in this job */
+    bool unknown;       /* after a restart: until it is back */
     uint32_t unready; /* processes that ended before they were ready for it; since the last start */
     uint32_t missed;  /* of them: others did not reach it, and another idle node was left */
     uint64_t

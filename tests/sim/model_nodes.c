@@ -495,6 +495,7 @@ void m_judge_registered(struct model *m, struct m_conn *conn, const Ms__Register
         given_up->has_plan =
             m_former_forget(m_job_find(m, conn->claim.job), conn->asked.incarnation) &&
             !given_up->has_state;
+        given_up->may_lack_plan = given_up->has_plan && conn->claim.generation > given_up->ready_in;
         given_up->pid = conn->asked.pid;
         memcpy(given_up->host, conn->asked.host_name, sizeof(given_up->host));
         snprintf(given_up->machine, sizeof(given_up->machine), "%s", m_machine(&conn->asked));

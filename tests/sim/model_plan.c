@@ -206,7 +206,7 @@ void m_judge_plans_after(struct model *m)
                         node->incarnation == r->incarnation && m_knows_plans(node);
             bool alone = job->plan[0] != '\0' && here &&
                          ((said->from == M_AGAIN && said->conn == node->conn) || r->came_now);
-            uint32_t want = (all && here && !r->has_plan) || alone;
+            uint32_t want = (all && here && (!r->has_plan || r->may_lack_plan)) || alone;
             const bool twice = said->from == M_CHOSEN && job->assigned_now > 0;
             const uint32_t most = want + (all && here && (alone || twice)); /* of two generations */
             if (r->plan_told < want || r->plan_told > most) {

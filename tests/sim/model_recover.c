@@ -217,6 +217,7 @@ void m_vacate(struct model *m, struct m_job *job, struct m_rank *r, bool is_here
     }
     r->vacant = true;
     r->lost = r->missing = r->refused = r->ready = r->started = r->done = r->stopped = false;
+    r->may_lack_plan = false;
     r->has_plan = r->has_state = r->unknown = r->gives_up = r->leaves = r->complains = r->leaving =
         false;
     r->settled = 0;
