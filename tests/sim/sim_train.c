@@ -590,8 +590,8 @@ static bool is_held_by_another(const struct world *w, const struct m_job *job,
         const uint64_t told = r->step > r->ready_step ? r->step : r->ready_step;
         const uint64_t held = step_of(w, job->id, r);
         const uint64_t step = told > held ? told : held;
-        is = (r->ready || r->started || r->has_state) && !r->vacant && !r->missing && !r->lost &&
-             r->incarnation != node->incarnation && step + 1 >= node->replica.step;
+        is = (r->ready || r->started || r->has_state || r->has_plan) && !r->vacant && !r->missing &&
+             !r->lost && r->incarnation != node->incarnation && step + 1 >= node->replica.step;
     }
     return is;
 }
