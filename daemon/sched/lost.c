@@ -81,6 +81,8 @@ void run_lost(struct sched *s, struct job *job, uint32_t rank, enum fault fault,
         job_end(s, job, JOB_ON_CANCEL, MS_E_CANCELLED,
                 text_behind(s, emit_text(s, "%s; meanwhile ", text_fit(s, run->cancel_text, 120)),
                             text));
+    } else if (recover_is_end_loss(s, job, rank, fault)) {
+        recover_lose_at_end(s, job, rank, fault, text);
     } else if (recover_may(s, job, rank, fault)) {
         recover_lose(s, job, rank, fault, text);
     } else if (may_place_anew(s, job, rank, fault, text)) {

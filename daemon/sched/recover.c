@@ -255,24 +255,31 @@ static void tell_loss(struct sched *s, const struct job *job, uint32_t rank, enu
 {
     const unsigned long long step = job->run->furthest;
     const int64_t silent_ms = silence_before(s, job, rank, fault);
+    const bool at_end = recover_is_end_loss(s, job, rank, fault);
     char told[64] = "no step was told since the scheduler started";
     char silence[64] = "";
-    if (step > 0) {
+    if (at_end) {
+        snprintf(told, sizeof(told), "all steps are made, nobody takes its place");
+    } else if (step > 0) {
         snprintf(told, sizeof(told), "step %llu was told last", step);
     }
     if (silent_ms >= 0) {
         snprintf(silence, sizeof(silence), ", its node was last heard of %lld ms before",
                  (long long)silent_ms);
     }
-    event_of_job(s, "job.rank_lost", job,
+    const char *kind = at_end ? "job.rank_gone" : "job.rank_lost";
+    event_of_job(s, kind, job,
                  text_behind(s,
                              emit_text(s, "generation %llu, %s%s: ",
                                        (unsigned long long)job->generation, told, silence),
                              text),
                  recover_loss_facts(s, job, rank, fault, silent_ms));
-    emit_log(s, MS_LOG_WARNING, "job.rank_lost job=%llu generation=%llu rank=%u then=%s reason=%s",
+    emit_log(s, MS_LOG_WARNING, "%s job=%llu generation=%llu rank=%u then=%s reason=%s", kind,
              (unsigned long long)job->id, (unsigned long long)job->generation, rank,
-             has(fault, AGAIN) ? "again" : "vacant", emit_quote(s, text));
+             has(fault, AGAIN) ? "again"
+             : at_end          ? "over"
+                               : "vacant",
+             emit_quote(s, text));
 }
 
 static void wait_at_least(struct sched *s, struct run *run, int64_t ms)
@@ -299,18 +306,24 @@ static void gather_losses(struct sched *s, struct run *run)
     }
 }
 
+static void note_loss(struct sched *s, struct job *job, uint32_t rank, enum fault fault,
+                      const char *text)
+{
+    const struct node *node = node_find(s, job->run->members[rank].node_id);
+    count_loss(s, job->run, rank, fault, text);
+    if (has(fault, BLAMES_HOST) && node != NULL && node->host != NULL) {
+        run_mend(job->run, rank)->before.blame = host_blame(s, node->host, text);
+    }
+    tell_loss(s, job, rank, fault, text);
+}
+
 void recover_lose(struct sched *s, struct job *job, uint32_t rank, enum fault fault,
                   const char *text)
 {
     struct run *run = job->run;
     const bool was_there = !run->members[rank].unheard;
-    const struct node *node = node_find(s, run->members[rank].node_id);
     text = emit_text(s, "%s", text); /* it may live in what goes */
-    count_loss(s, run, rank, fault, text);
-    if (has(fault, BLAMES_HOST) && node != NULL && node->host != NULL) {
-        run_mend(run, rank)->before.blame = host_blame(s, node->host, text);
-    }
-    tell_loss(s, job, rank, fault, text);
+    note_loss(s, job, rank, fault, text);
     gather_losses(s, run);
     if (!has(fault, AGAIN)) {
         vacate_for(s, job, rank, fault, text);
@@ -351,6 +364,27 @@ void recover_lose_stopping(struct sched *s, struct job *job, uint32_t rank, enum
     if (run->n_in[RANK_MISSING] == 0) {
         timer_stop(s, &run->adopt);
     }
+    watch_stir(s, job);
+}
+
+bool recover_is_end_loss(const struct sched *s, const struct job *job, uint32_t rank,
+                         enum fault fault)
+{
+    return has(fault, RECOVERS) && !has(fault, AGAIN) && recover_is_on(s, job) &&
+           save_goes_on_without(job->run, rank);
+}
+
+void recover_lose_at_end(struct sched *s, struct job *job, uint32_t rank, enum fault fault,
+                         const char *text)
+{
+    struct run *run = job->run;
+    text = emit_text(s, "%s", text); /* it may live in what goes */
+    note_loss(s, job, rank, fault, text);
+    vacate_for(s, job, rank, fault, text);
+    if (run->n_in[RANK_MISSING] == 0) {
+        timer_stop(s, &run->adopt);
+    }
+    save_lost(s, run, rank);
     watch_stir(s, job);
 }
 

@@ -295,8 +295,8 @@ static void all_done(struct sched *s, struct job *job)
         save_ask(s, job);
         return;
     }
-    const bool first_is_over = rank_is_over(&run->members[0]);
-    const struct member *first = &run->members[first_is_over ? 0 : run->saver];
+    const bool first_is_done = run->members[0].state == RANK_DONE;
+    const struct member *first = &run->members[first_is_done ? 0 : run->saver];
     job->steps = first->steps;
     job->seconds = first->seconds;
     const char *text =
@@ -374,7 +374,9 @@ static void rank_done(struct sched *s, struct hold *hold, const Ms__RankDone *ms
     member->steps = msg->steps;
     member->step = msg->steps > member->step ? msg->steps : member->step; /* sooner than a beat */
     member->seconds = msg->seconds;
-    ms_text_copy(member->weights_sha256, sizeof(member->weights_sha256), msg->weights_sha256);
+    const bool is_end = msg->code == MS_OK || save_has_ended(hold->node, msg);
+    ms_text_copy(member->weights_sha256, sizeof(member->weights_sha256),
+                 is_end ? msg->weights_sha256 : "");
     ms_text_copy(member->plan_sha256, sizeof(member->plan_sha256), msg->plan_sha256);
     if (!stopped && msg->code != MS_OK && !unsaved) {
         rank_failed(s, job, hold->rank, msg->code, msg->text, hold->node->leaving);
@@ -404,8 +406,7 @@ static void rank_done(struct sched *s, struct hold *hold, const Ms__RankDone *ms
         save_by_itself(s, run);
     }
     tell_the_rest(s, job); /* this rank may go to one who holds more: hold is gone then */
-    const bool is_vacant = run->n_in[RANK_LOST] > 0 && !run->cancelling;
-    if (run_n_over(run) < job->workers || is_vacant) {
+    if (run_n_over(run) < job->workers || !list_empty(&run->recovering)) {
         save_look(s, run);
         watch_stir(s, job);
         stop_settle(s, job);
@@ -482,8 +483,8 @@ void on_peer_report(struct sched *s, struct conn *conn, const struct sched_event
     }
     emit_log(s, MS_LOG_WARNING, "job.peer_reported job=%llu rank=%u peer=%u reason=%s",
              (unsigned long long)job->id, msg->rank, msg->peer, emit_quote(s, msg->text));
-    if (!list_empty(&job->run->recovering)) {
-        return; /* the ranks stand still already, and connect anew */
+    if (!list_empty(&job->run->recovering) || save_is_owed(job->run)) {
+        return; /* the ranks stand still already, and connect anew; or need each other no more */
     }
     if (!job->run->cancelling) { /* ranks that stop do not stop at the same moment */
         run_complain(s, job->run, msg->peer, msg->rank, MS_E_CLOSED,

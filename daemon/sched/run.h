@@ -359,6 +359,10 @@ void save_offer(struct run *run); /* all that made the last step may try again *
 /* RankDone of one that is over. True: it is news, and all may be done now. */
 bool save_said_again(struct sched *s, struct job *job, uint32_t rank, const Ms__RankDone *msg);
 void save_came_back(struct sched *s, const struct hold *hold);
+/* Whoever is left has made all steps, and one of them has the weights: nobody takes its place ...
+ */
+bool save_goes_on_without(const struct run *run, uint32_t rank);
+void save_lost(struct sched *s, struct run *run, uint32_t rank); /* ... and it is lost */
 void save_forget(struct sched *s, struct run *run); /* a round begins, or the job is over */
 const char *save_words(struct sched *s, const struct job *job); /* what it waits for */
 /* The job ends well: whose weights are its, and text with who saved them, where that was not as

@@ -7,10 +7,10 @@
  *     none could            -> after MS_SAVE_AGAIN_MS all try again, rank 0 first: somebody may
  *                              make room, or cancels the job, for which all try once more
  *
- * Nobody lets go of his state before the job's end, so who is lost meanwhile is replaced as after
- * any step, and rank 0 tries to save when all have ended again. Of ranks that train for themselves
- * nobody else has rank 0's weights. Nothing is stored: after a restart all say again how they
- * ended. */
+ * Nobody lets go of his state before the job's end. Whoever is lost meanwhile is not replaced while
+ * another one has the weights: nothing is left to train, and a round might find no node. Without
+ * that the job recovers as after any step. Of ranks that train for themselves nobody else has rank
+ * 0's weights. Nothing is stored: after a restart all say again how they ended. */
 #include "daemon/sched/state.h"
 #include "proto/state_words.h"
 
@@ -34,7 +34,7 @@ bool save_failed(struct sched *s, const struct hold *hold, const Ms__RankDone *m
 
 void save_answered(struct sched *s, struct run *run, uint32_t rank)
 {
-    const bool is_first = rank == 0 && !run->unsaved; /* by itself: the timer is its */
+    const bool is_first = rank == 0 && !run->unsaved && !run->late_asked; /* the timer is its */
     run->members[rank].saving = run->members[rank].passed_over = false;
     if (is_first || (run->late_asked && run->late_saver == rank)) {
         run->late_asked = false;
@@ -84,12 +84,17 @@ static bool is_at_its_end(const struct run *run)
     return run->job->state == JOB_RUNNING && list_empty(&run->recovering) && !run->cancelling;
 }
 
-/* ... and all are done, but for rank 0, for which nobody waits any more. */
+/* As good as done: nobody waits for it any more. */
+static bool is_without_first(const struct run *run)
+{
+    return run->members[0].state == RANK_TRAINING && run->members[0].passed_over;
+}
+
+/* ... and all are done, or lost since then. */
 static bool all_are_done(const struct run *run)
 {
-    const struct member *first = &run->members[0];
-    const bool is_done = first->state == RANK_TRAINING && first->passed_over; /* as good as that */
-    return is_at_its_end(run) && run->n_in[RANK_DONE] + is_done == run->job->workers;
+    return is_at_its_end(run) &&
+           run->n_in[RANK_DONE] + run->n_in[RANK_LOST] + is_without_first(run) == run->job->workers;
 }
 
 bool save_is_owed(const struct run *run)
@@ -127,7 +132,8 @@ bool save_awaits_first(const struct run *run)
 {
     const struct member *first = &run->members[0];
     return is_at_its_end(run) && run->job->recovery && first->state == RANK_TRAINING &&
-           !first->passed_over && run->n_in[RANK_DONE] + 1 == run->job->workers &&
+           !first->passed_over &&
+           run->n_in[RANK_DONE] + run->n_in[RANK_LOST] + 1 == run->job->workers &&
            next_saver(run) < run->job->workers;
 }
 
@@ -214,6 +220,30 @@ void save_came_back(struct sched *s, const struct hold *hold)
     if (run->job->state == JOB_RUNNING && list_empty(&run->recovering) &&
         run->members[hold->rank].saving) {
         tell(s, run, hold->rank); /* what it was asked may be lost with its connection */
+    }
+}
+
+bool save_goes_on_without(const struct run *run, uint32_t rank)
+{
+    bool all_ended = is_at_its_end(run) && run->unsaved && run->kept[0] == '\0';
+    bool has_other = false;
+    for (uint32_t other = 0; all_ended && other < run->job->workers; other++) {
+        const enum rank_state state = run->members[other].state;
+        if (other != rank) {
+            all_ended = state == RANK_DONE || state == RANK_LOST || state == RANK_MISSING ||
+                        (other == 0 && is_without_first(run));
+            has_other |= state == RANK_DONE && save_has_weights(run, other);
+        }
+    }
+    return all_ended && has_other;
+}
+
+void save_lost(struct sched *s, struct run *run, uint32_t rank)
+{
+    save_answered(s, run, rank); /* it never will */
+    run->members[rank].may_save = false;
+    if (save_is_owed(run)) {
+        save_ask(s, run->job);
     }
 }
 

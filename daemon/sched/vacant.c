@@ -375,7 +375,8 @@ bool recover_take_back(struct sched *s, struct node *node, const struct claim *c
         return false;
     }
     struct member *member = &job->run->members[claim->rank];
-    if (!is_vacant(member) || member->incarnation != node->info.incarnation ||
+    const bool is_at_end = job->state == JOB_RUNNING && list_empty(&job->run->recovering);
+    if (is_at_end || !is_vacant(member) || member->incarnation != node->info.incarnation ||
         strcmp(member->node_id, node->info.node_id) != 0 ||
         strcmp(member->principal, node->info.principal) != 0 || !list_empty(&node->holds) ||
         run_mend(job->run, claim->rank)->is_over) { /* it has not heard the last word */

@@ -454,6 +454,8 @@ bool m_missing_is_due(const struct model *m, const struct m_job *job);
 bool m_blame_is_due(const struct model *m, const struct m_job *job);
 bool m_is_unfit(const struct m_job *job, const struct m_rank *r);
 bool m_is_over(const struct m_rank *r);
+bool m_is_end_loss(const struct model *m, const struct m_job *job, uint32_t rank);
+void m_lost_at_end(struct m_job *job, uint32_t rank);
 bool m_is_unready(const struct model *m, const struct m_job *job, uint32_t rank);
 bool m_stops_at_step(const struct m_job *job);
 

@@ -207,7 +207,7 @@ static void judge_facts(struct model *m, const struct sched_event_row *row)
     if (sscanf(row->text, "generation %llu", &generation) == 1) {
         snprintf(want[0], sizeof(want[0]), "{\"generation\":%llu,", generation);
     }
-    if (strcmp(row->kind, "job.rank_lost") == 0 && rank != NULL) {
+    if (strncmp(row->kind, "job.rank_", strlen("job.rank_")) == 0 && rank != NULL) {
         snprintf(want[1], sizeof(want[1]), ",\"rank\":%d,", atoi(rank + strlen(": rank ")));
     }
     if (strcmp(row->kind, "job.recovered") == 0 && stood != NULL) {

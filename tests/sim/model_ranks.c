@@ -97,7 +97,8 @@ static void note_done(struct m_rank *r, const Ms__RankDone *msg)
 {
     r->steps = msg->steps;
     r->step = msg->steps > r->step ? msg->steps : r->step;
-    snprintf(r->weights, sizeof(r->weights), "%s", msg->weights_sha256);
+    const bool is_end = msg->code == MS_OK || (msg->steps > 0 && !msg->stopped && !msg->leaving);
+    snprintf(r->weights, sizeof(r->weights), "%s", is_end ? msg->weights_sha256 : "");
     snprintf(r->plan, sizeof(r->plan), "%s", msg->plan_sha256);
 }
 
@@ -109,6 +110,36 @@ static void note_kept(struct m_job *job, const Ms__RankDone *msg)
         job->saver = msg->rank;
         snprintf(job->kept, sizeof(job->kept), "%s", msg->text);
     }
+}
+
+static bool is_there(const struct m_rank *r)
+{
+    return !r->vacant && !r->lost && !r->missing;
+}
+
+static bool others_are_done(const struct m_job *job)
+{
+    bool all = !job->dropped && job->state == JOB_RUNNING && !job->round_due && !stops_at_step(job);
+    for (uint32_t rank = 1; all && rank < job->workers; rank++) {
+        const struct m_rank *r = &job->ranks[rank];
+        all = r->vacant || (r->done && is_there(r)); /* who was lost since then is not missed */
+    }
+    return all;
+}
+
+/* ... and so is rank 0, or nobody waits for it any more. */
+static bool all_are_done(const struct m_job *job)
+{
+    const struct m_rank *first = &job->ranks[0];
+    return others_are_done(job) &&
+           (first->vacant ||
+            (is_there(first) && (first->done || (first->started && first->passed_over))));
+}
+
+/* Rank 0 could not, and nobody else has. */
+static bool owes_weights(const struct m_job *job)
+{
+    return all_are_done(job) && job->unsaved && job->kept[0] == '\0';
 }
 
 /* All its steps, and not what it was to save: of a job that recovers no failure. */
@@ -232,7 +263,7 @@ void m_on_peer_report(struct model *m, struct m_conn *conn, const Ms__PeerReport
     const struct m_rank *r = m_rank_of(m, conn, msg->job, msg->generation, msg->rank);
     struct m_job *job = m_job_find(m, msg->job);
     if (r != NULL && msg->peer < job->workers && (msg->peer != msg->rank || job->recovery) &&
-        !stops_at_step(job) && !job->round_due) {
+        !stops_at_step(job) && !job->round_due && !owes_weights(job)) {
         complain(m, job, msg->peer, msg->rank);
         job->ranks[msg->peer].accused = true;
     }
@@ -584,18 +615,16 @@ static void judge_failed(struct model *m, const struct m_job *job, const struct 
 
 const struct m_rank *m_ender(const struct m_job *job)
 {
-    const bool hangs = !job->ranks[0].done && job->ranks[0].passed_over;
-    return &job->ranks[hangs ? job->saver : 0];
+    return &job->ranks[job->ranks[0].done ? 0 : job->saver];
 }
 
 static void judge_succeeded(struct model *m, const struct m_job *job,
                             const struct sched_job_row *row)
 {
     const struct m_rank *of = m_ender(job);
-    const bool hangs = of != &job->ranks[0];
-    bool well = job->state == JOB_RUNNING && count_done(job) + hangs == job->workers &&
-                !differ(job, true) && !differ(job, false) && !m_plan_differs(m, job) &&
-                row->code == MS_OK;
+    bool well = job->state == JOB_RUNNING && n_settled(job) == job->workers && of->done &&
+                (of == &job->ranks[0] || job->unsaved) && !differ(job, true) &&
+                !differ(job, false) && !m_plan_differs(m, job) && row->code == MS_OK;
     for (uint32_t rank = 0; rank < job->workers; rank++) {
         const struct m_rank *r = &job->ranks[rank];
         well = well && r->code == MS_OK && !r->stopped && !r->lost && !r->missing;
@@ -991,26 +1020,27 @@ void m_offer_savers(struct m_job *job)
     }
 }
 
-static bool is_there(const struct m_rank *r)
+/* The last step is made, and somebody else has what is to be saved: nobody takes its place. */
+bool m_is_end_loss(const struct model *m, const struct m_job *job, uint32_t rank)
 {
-    return !r->vacant && !r->lost && !r->missing;
-}
-
-static bool others_are_done(const struct m_job *job)
-{
-    bool all = !job->dropped && job->state == JOB_RUNNING && !job->round_due && !stops_at_step(job);
-    for (uint32_t rank = 1; all && rank < job->workers; rank++) {
-        all = job->ranks[rank].done && is_there(&job->ranks[rank]);
+    bool all = !job->dropped && job->state == JOB_RUNNING && !job->round_due &&
+               !stops_at_step(job) && job->unsaved && job->kept[0] == '\0' &&
+               m_is_recoverable(m, job);
+    bool has_other = false;
+    for (uint32_t other = 0; all && other < job->workers; other++) {
+        const struct m_rank *r = &job->ranks[other];
+        if (other != rank) {
+            all = r->done || r->vacant || r->missing || (other == 0 && r->passed_over);
+            has_other = has_other || (r->done && !r->vacant);
+        }
     }
-    return all;
+    return all && has_other;
 }
 
-/* ... and so is rank 0, or nobody waits for it any more. */
-static bool all_are_done(const struct m_job *job)
+void m_lost_at_end(struct m_job *job, uint32_t rank)
 {
-    const struct m_rank *first = &job->ranks[0];
-    return others_are_done(job) && is_there(first) &&
-           (first->done || (first->started && first->passed_over));
+    has_answered(job, rank);
+    job->ranks[rank].passed_over = false;
 }
 
 /* The lowest that has not tried and is not at it. */
@@ -1032,12 +1062,6 @@ static bool awaits_first(const struct model *m, const struct m_job *job)
     return others_are_done(job) && is_there(first) && job->workers > 1 && first->started &&
            !first->done && !first->passed_over && m_is_recoverable(m, job) &&
            next_saver(job) < job->workers;
-}
-
-/* Rank 0 could not, and nobody else has. */
-static bool owes_weights(const struct m_job *job)
-{
-    return all_are_done(job) && job->unsaved && job->kept[0] == '\0';
 }
 
 static bool saver_to_ask(const struct model *m, const struct m_job *job, uint32_t rank,

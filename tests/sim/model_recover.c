@@ -413,14 +413,15 @@ static bool is_kept(struct model *m, struct m_job *job, uint32_t rank, enum m_fa
     return may && m_former_leaves(m, job, rank, fault != M_LOST && fault != M_MISSING);
 }
 
-/* "job.rank_lost job=3 generation=7 rank=1 reason=..." */
+/* "job.rank_lost job=3 generation=7 rank=1 reason=...": it is to be replaced; "job.rank_gone ...":
+ * all steps are made, and it is not. */
 void m_rank_lost(struct model *m, const char *log)
 {
     ull id = 0;
     ull generation = 0;
     unsigned rank = 0;
-    if (sscanf(log, "job.rank_lost job=%llu generation=%llu rank=%u", &id, &generation, &rank) !=
-        3) {
+    if (sscanf(log, "job.rank_%*4[a-z] job=%llu generation=%llu rank=%u", &id, &generation,
+               &rank) != 3) {
         return;
     }
     struct m_job *job = m_job_find(m, id);
@@ -455,13 +456,30 @@ void m_rank_lost(struct model *m, const char *log)
         lost_while_stopping(m, job, r, is_silent || is_late);
         return;
     }
+    const struct m_node *node = m_node_find(m, r->node);
+    const bool is_gone = strncmp(log, "job.rank_gone ", strlen("job.rank_gone ")) == 0;
+    if (is_gone != (fault != M_COMPLAINT && m_is_end_loss(m, job, rank))) {
+        sim_fail(m->w, "model: rank %u of job %llu is %s, and its job %s", rank, id,
+                 is_gone ? "not replaced" : "to be replaced",
+                 is_gone ? "goes on" : "has made all its steps");
+    }
+    if (is_gone) {
+        if (fault == M_LOST && node != NULL) {
+            m_host_lost(m, node, r->incarnation);
+        }
+        count_loss(m, job, r, (enum m_fault)fault);
+        const bool keeps = is_kept(m, job, rank, (enum m_fault)fault);
+        m_vacate(m, job, r, fault != M_MISSING && !r->lost && !keeps);
+        m_lost_at_end(job, rank);
+        look_for_missing(job);
+        return;
+    }
     if (m_is_spent(m, job, r, (enum m_fault)fault)) {
         sim_fail(m->w,
                  "model: rank %u of job %llu is lost for the %u. time at step %llu (%u never were "
                  "ready), and it goes on",
                  rank, id, r->losses + 1, (ull)job->furthest, r->unready);
     }
-    const struct m_node *node = m_node_find(m, r->node);
     if (fault == M_LOST && node != NULL) {
         m_host_lost(m, node, r->incarnation);
     }
@@ -517,7 +535,7 @@ void m_story(struct model *m, const struct sched_event_row *row)
     if (job == NULL) {
         return;
     }
-    if (strcmp(row->kind, "job.rank_lost") == 0) {
+    if (strcmp(row->kind, "job.rank_lost") == 0 || strcmp(row->kind, "job.rank_gone") == 0) {
         if (words == NULL || sscanf(words, ": rank %u (node", &rank) != 1 || !job->recovery) {
             sim_fail(m->w, "model: event %s of job %llu: %s", row->kind, (ull)job->id, row->text);
         }
@@ -577,7 +595,9 @@ struct m_rank *m_claim_is_vacant(struct model *m, const struct m_conn *conn)
     }
     struct m_rank *r = &job->ranks[conn->claim.rank];
     const bool is_his = strcmp(r->owner, conn->asked.owner) == 0;
-    return r->vacant && !r->is_final && is_process(r, conn) && is_his && !m_stops_at_step(job)
+    const bool is_at_end = job->state == JOB_RUNNING && !job->round_due;
+    return r->vacant && !r->is_final && is_process(r, conn) && is_his && !m_stops_at_step(job) &&
+                   !is_at_end
                ? r
                : NULL;
 }

@@ -833,7 +833,7 @@ static void on_stop(struct world *w, struct sim_node *node, const Ms__Stop *msg)
         return;
     }
     if (msg->at_step) {
-        if (dies_unsaved(w, node) || is_cut_off(w, node)) {
+        if (dies_unsaved(w, node) || (msg->code != MS_OK && is_cut_off(w, node))) {
             return;
         }
         answer_stop(w, node);
