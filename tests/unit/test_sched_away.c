@@ -143,6 +143,20 @@ START_TEST(a_newcomer_that_is_cut_off_has_not_stumbled)
 }
 END_TEST
 
+/* It was ready once, failed in generation 2 while it was away, and began anew: it has no plan. */
+START_TEST(who_may_have_begun_anew_hears_its_plan_again)
+{
+    running(2);
+    progress(1, 7);
+    cut(1, 2, 1);
+    ck_assert_ptr_nonnull(fix_heard(conns[1], MS_MSG_ASSIGN));
+    fix_close(conns[1]);
+    conns[1] = come_back(1, 2, 1, 2, 0);
+    ck_assert_ptr_nonnull(fix_heard(conns[1], MS_MSG_ASSIGN));
+    ck_assert_ptr_nonnull(fix_heard(conns[1], MS_MSG_PLAN));
+}
+END_TEST
+
 /* What peers complain of is the process's own link: that it was cut off, too, excuses nothing. */
 START_TEST(who_is_given_up_for_a_complaint_is_not_excused)
 {
@@ -336,6 +350,7 @@ int main(void)
     tcase_add_test(t, who_was_silent_for_a_lease_and_comes_back_was_away);
     tcase_add_test(t, a_step_that_is_told_of_meanwhile_counts);
     tcase_add_test(t, a_newcomer_that_is_cut_off_has_not_stumbled);
+    tcase_add_test(t, who_may_have_begun_anew_hears_its_plan_again);
     tcase_add_test(t, who_is_given_up_for_a_complaint_is_not_excused);
     suite_add_tcase(suite, t);
 
