@@ -384,8 +384,8 @@ void recover_lose_at_end(struct sched *s, struct job *job, uint32_t rank, enum f
     if (run->n_in[RANK_MISSING] == 0) {
         timer_stop(s, &run->adopt);
     }
-    save_lost(s, run, rank);
     watch_stir(s, job);
+    save_lost(s, run, rank); /* last: the job may end */
 }
 
 void recover_again(struct sched *s, struct run *run)

@@ -274,7 +274,7 @@ void on_progress(struct sched *s, struct conn *conn, const struct sched_event *e
 /* ---- done ---------------------------------------------------------------------------------------
  */
 
-static void all_done(struct sched *s, struct job *job)
+void run_all_done(struct sched *s, struct job *job)
 {
     struct run *run = job->run;
     const bool is_short = run->n_in[RANK_STOPPED] + run->n_in[RANK_LOST] > 0;
@@ -413,7 +413,7 @@ static void rank_done(struct sched *s, struct hold *hold, const Ms__RankDone *ms
     } else if (run->complaint.made && (!run->cancelling || run->n_in[RANK_FAILED] > 0)) {
         run_complaint_timeout(s, run); /* else all did as they were asked to */
     } else {
-        all_done(s, job);
+        run_all_done(s, job);
     }
 }
 
@@ -423,7 +423,7 @@ static void said_again(struct sched *s, struct job *job, uint32_t rank, const Ms
     if (job->run->cancelling) {
         stop_said_again(s, job, rank, msg);
     } else if (save_said_again(s, job, rank, msg)) {
-        all_done(s, job);
+        run_all_done(s, job);
     }
 }
 

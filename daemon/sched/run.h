@@ -260,6 +260,7 @@ void send_stop_at_step(struct sched *s, const struct hold *hold, int code, const
 void on_rank_ready(struct sched *s, struct conn *conn, const struct sched_event *event);
 void run_look_ready(struct sched *s, struct job *job); /* all are: it starts */
 void on_rank_done(struct sched *s, struct conn *conn, const struct sched_event *event);
+void run_all_done(struct sched *s, struct job *job); /* the job ends, unless it has to wait */
 void on_peer_report(struct sched *s, struct conn *conn, const struct sched_event *event);
 void on_progress(struct sched *s, struct conn *conn, const struct sched_event *event);
 void run_came_back(struct sched *s, struct hold *hold, const struct claim *claim);
@@ -359,8 +360,8 @@ void save_offer(struct run *run); /* all that made the last step may try again *
 /* RankDone of one that is over. True: it is news, and all may be done now. */
 bool save_said_again(struct sched *s, struct job *job, uint32_t rank, const Ms__RankDone *msg);
 void save_came_back(struct sched *s, const struct hold *hold);
-/* Whoever is left has made all steps, and one of them has the weights: nobody takes its place ...
- */
+/* Whoever is left has made all steps, and one of them has the weights, or has saved them: nobody
+ * takes its place ... */
 bool save_goes_on_without(const struct run *run, uint32_t rank);
 void save_lost(struct sched *s, struct run *run, uint32_t rank); /* ... and it is lost */
 void save_forget(struct sched *s, struct run *run); /* a round begins, or the job is over */

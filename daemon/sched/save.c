@@ -225,8 +225,8 @@ void save_came_back(struct sched *s, const struct hold *hold)
 
 bool save_goes_on_without(const struct run *run, uint32_t rank)
 {
-    bool all_ended = is_at_its_end(run) && run->unsaved && run->kept[0] == '\0';
-    bool has_other = false;
+    bool all_ended = is_at_its_end(run) && run->unsaved;
+    bool has_other = run->kept[0] != '\0';
     for (uint32_t other = 0; all_ended && other < run->job->workers; other++) {
         const enum rank_state state = run->members[other].state;
         if (other != rank) {
@@ -242,8 +242,8 @@ void save_lost(struct sched *s, struct run *run, uint32_t rank)
 {
     save_answered(s, run, rank); /* it never will */
     run->members[rank].may_save = false;
-    if (save_is_owed(run)) {
-        save_ask(s, run->job);
+    if (all_are_done(run)) {
+        run_all_done(s, run->job);
     }
 }
 

@@ -1024,9 +1024,8 @@ void m_offer_savers(struct m_job *job)
 bool m_is_end_loss(const struct model *m, const struct m_job *job, uint32_t rank)
 {
     bool all = !job->dropped && job->state == JOB_RUNNING && !job->round_due &&
-               !stops_at_step(job) && job->unsaved && job->kept[0] == '\0' &&
-               m_is_recoverable(m, job);
-    bool has_other = false;
+               !stops_at_step(job) && job->unsaved && m_is_recoverable(m, job);
+    bool has_other = job->kept[0] != '\0';
     for (uint32_t other = 0; all && other < job->workers; other++) {
         const struct m_rank *r = &job->ranks[other];
         if (other != rank) {

@@ -322,16 +322,60 @@ START_TEST(a_time_that_is_up_while_one_is_away_is_made_up_for)
 }
 END_TEST
 
-START_TEST(a_rank_that_is_lost_meanwhile_is_replaced)
+/* Nothing is left to train: a round might find no node, and the fourth loss would end the job. */
+START_TEST(a_rank_that_is_lost_meanwhile_is_not_missed)
 {
     all_end_and_rank_0_cannot_save(RANKS);
+    is_asked(1);
     fix_close(conns[1]);
-    fix_job_is(1, "RECOVERING", "waits for a node to take rank 1");
-    conns[1] = fix_register("w9", 9);
-    ck_assert_uint_eq(fix_count(MS_MSG_ASSIGN), RANKS);
-    all_ready_at(2, RANKS, 120);
-    ck_assert_uint_eq(fix_count(MS_MSG_START), RANKS);
+    is_asked(2);
+    ck_assert_int_eq(n_events("job.rank_gone"), 1);
+    ck_assert_int_eq(n_events("job.rank_lost"), 0);
+    fix_job_is(1, "RUNNING", "waits for rank 2 (node w2 on host h) to save the weights");
+    ck_assert_uint_eq(fix_count(MS_MSG_ASSIGN), 0);
+    ends(2, MS_OK, "saved by 2");
+    ended(JOB_SUCCEEDED, "all 3 ranks finished 120 steps; rank 2 (node w2) says: saved by 2");
+}
+END_TEST
+
+START_TEST(rank_0_may_be_the_one)
+{
+    all_end_and_rank_0_cannot_save(2);
+    is_asked(1);
+    fix_close(conns[0]);
+    fix_job_is(1, "RUNNING", "waits for rank 1 (node w1 on host h) to save the weights");
+    ends(1, MS_OK, "saved by 1");
+    ended(JOB_SUCCEEDED, "all 2 ranks finished 120 steps; rank 1 (node w1) says: saved by 1");
+}
+END_TEST
+
+START_TEST(a_process_that_comes_back_then_takes_no_rank)
+{
+    nobody_can_save();
+    fix_close(conns[1]);
+    conns[1] = comes_back(1);
+    ck_assert_uint_eq(fix_count(MS_MSG_ASSIGN), 0);
+    fix_job_is(1, "RUNNING", "no rank can save the weights");
+    is_away(2); /* of who is awaited it is not known yet whether it is lost */
+    fix_job_is(1, "RUNNING", "to come back");
+}
+END_TEST
+
+START_TEST(the_last_one_that_has_the_weights_is_lost_as_after_any_step)
+{
+    nobody_can_save();
     for (uint32_t rank = 0; rank < RANKS; rank++) {
+        fix_close(conns[rank]);
+        ck_assert_int_eq(n_events(rank < 2 ? "job.rank_gone" : "job.rank_lost"), 1);
+    }
+    fix_job_is(1, "RECOVERING", "waits for a node to take ranks 0 1 2");
+    for (uint32_t rank = 0; rank < RANKS; rank++) {
+        char id[8];
+        snprintf(id, sizeof(id), "w%u", rank);
+        conns[rank] = fix_register(id, 10 + rank);
+    }
+    all_ready_at(2, RANKS, 100);
+    for (uint32_t rank = RANKS; rank-- > 0;) {
         fix_done(conns[rank], 1, 2, rank, MS_OK, "");
     }
     ended(JOB_SUCCEEDED, "all 3 ranks finished 120 steps");
@@ -339,15 +383,21 @@ START_TEST(a_rank_that_is_lost_meanwhile_is_replaced)
 }
 END_TEST
 
-START_TEST(rank_0_may_be_the_one_and_is_asked_anew_when_all_have_ended)
+START_TEST(weights_that_are_saved_do_not_wait_for_who_is_lost)
 {
-    all_end_and_rank_0_cannot_save(2);
+    all_end_and_rank_0_cannot_save(RANKS);
+    is_away(2);
+    ends(1, MS_OK, "saved by 1");
     fix_close(conns[0]);
-    conns[0] = fix_register("w9", 9);
-    all_ready_at(2, 2, 120);
-    fix_done(conns[1], 1, 2, 1, MS_OK, "");
-    fix_done(conns[0], 1, 2, 0, MS_OK, "");
-    ended(JOB_SUCCEEDED, "all 2 ranks finished 120 steps");
+    fix_job_is(1, "RUNNING", "to come back");
+    conns[2] = comes_back(2);
+    ends(2, MS_OK, "");
+    for (int i = 0; i < 8 && fix_stored(1) == NULL; i++) { /* rank 0 never is */
+        fix_beat(conns[1]);
+        fix_beat(conns[2]);
+        fix_pass(FIX_LEASE_MS / 2);
+    }
+    ended(JOB_SUCCEEDED, "rank 1 (node w1) says: saved by 1");
 }
 END_TEST
 
@@ -445,6 +495,94 @@ START_TEST(one_whose_disk_hangs_is_not_waited_for)
 }
 END_TEST
 
+/* At its own end, too, where nobody has asked it. */
+static void all_others_end(void)
+{
+    running(RANKS);
+    ends(2, MS_OK, "");
+    ends(1, MS_OK, "");
+}
+
+START_TEST(rank_0_is_not_either)
+{
+    all_others_end();
+    hangs(0);
+    is_asked(1);
+    ck_assert_int_eq(n_events("job.not_saved"), 1);
+    fix_job_is(1, "RUNNING", "rank 0 (node w0) says: nothing in the 30 s since the others ended");
+    cannot_save(1);
+    is_asked(2);
+    ends(2, MS_OK, "saved by 2");
+    ended(JOB_SUCCEEDED,
+          "all 3 ranks finished 120 steps; rank 2 (node w2) says: saved by 2; rank 0 "
+          "(node w0) says: nothing in the 30 s");
+    ck_assert_str_eq(fix_stored(1)->weights_sha256, "w1");
+}
+END_TEST
+
+START_TEST(what_it_saves_in_the_end_is_as_usual)
+{
+    all_others_end();
+    hangs(0);
+    is_asked(1);
+    ends(0, MS_OK, "");
+    ended(JOB_SUCCEEDED, "all 3 ranks finished 120 steps");
+    ck_assert_ptr_null(strstr(fix_stored(1)->reason, "says"));
+}
+END_TEST
+
+START_TEST(that_it_cannot_is_no_news_then)
+{
+    all_others_end();
+    hangs(0);
+    is_asked(1);
+    cannot_save(0);
+    ck_assert_uint_eq(fix_count(MS_MSG_STOP), 0);
+    ck_assert_int_eq(n_events("job.not_saved"), 0);
+    cannot_save(1);
+    is_asked(2);
+}
+END_TEST
+
+START_TEST(its_time_begins_when_all_others_have_ended)
+{
+    running(RANKS);
+    ends(1, MS_OK, "");
+    hangs(0);
+    ck_assert_uint_eq(fix_count(MS_MSG_STOP), 0);
+    ends(2, MS_OK, "");
+    ck_assert_uint_eq(fix_count(MS_MSG_STOP), 0);
+    hangs(0);
+    is_asked(1);
+}
+END_TEST
+
+/* Whoever holds the weights is asked, though the others never get to their end. */
+START_TEST(nor_where_a_cancel_finds_it_so)
+{
+    all_others_end();
+    fix_cancel(fix_open(MS_ROLE_USER, "alice"), 1, 1);
+    hangs(0);
+    const Ms__Stop *stop = fix_heard(conns[1], MS_MSG_STOP);
+    ck_assert_ptr_nonnull(stop);
+    ck_assert_int_eq(stop->saves, 1);
+    fix_job_is(1, "RUNNING", "cancelled by alice; waits for rank 1 (node w1 on host h) to save");
+    cannot_save(1);
+    ck_assert_ptr_nonnull(fix_heard(conns[2], MS_MSG_STOP));
+    ends(2, MS_OK, "saved by 2");
+    ended(JOB_CANCELLED, "cancelled by alice; rank 2 (node w2) says: saved by 2");
+}
+END_TEST
+
+START_TEST(a_cancel_of_whom_nobody_can_save_for_ends)
+{
+    running(RANKS);
+    fix_cancel(fix_open(MS_ROLE_USER, "alice"), 1, 1);
+    hangs(0);
+    ended(JOB_CANCELLED, "the step did not end within 30 s");
+}
+END_TEST
+
 START_TEST(nor_at_a_cancel)
 {
     all_end_and_rank_0_cannot_save(RANKS);
@@ -455,39 +593,6 @@ START_TEST(nor_at_a_cancel)
     ck_assert_ptr_nonnull(fix_heard(conns[1], MS_MSG_STOP));
     ends(1, MS_OK, "saved by 1");
     ended(JOB_CANCELLED, "rank 1 (node w1) says: saved by 1");
-}
-END_TEST
-
-START_TEST(what_was_saved_before_a_round_is_of_no_use_to_a_cancel_after_it)
-{
-    all_end_and_rank_0_cannot_save(RANKS);
-    is_away(2);
-    ends(1, MS_OK, "saved");
-    fix_close(conns[0]); /* all is made again */
-    conns[0] = fix_register("w0", 9);
-    conns[2] = comes_back(2);
-    all_ready_at(2, RANKS, 120);
-    ck_assert_uint_eq(fix_count(MS_MSG_START), RANKS);
-    for (uint32_t rank = RANKS; rank-- > 0;) {
-        Ms__RankDone msg = end_of(rank, rank == 0 ? MS_E_IO : MS_OK, rank == 0 ? "no room" : "");
-        msg.generation = 2;
-        fix_say(conns[rank], MS_MSG_RANK_DONE, &msg.base);
-    }
-    is_cancelled_and_rank_0_asked();
-}
-END_TEST
-
-/* Both are given back their ranks, and one says how it ended before a round begins. */
-START_TEST(who_comes_back_after_a_loss_and_could_not_save_goes_on)
-{
-    all_end_and_rank_0_cannot_save(RANKS);
-    fix_close(conns[1]);
-    fix_close(conns[2]);
-    conns[1] = comes_back(1);
-    cannot_save(1);
-    fix_job_is(1, "RECOVERING", "waits for a node to take rank 2");
-    conns[2] = comes_back(2);
-    ck_assert_uint_eq(fix_count(MS_MSG_ASSIGN), RANKS);
 }
 END_TEST
 
@@ -562,38 +667,99 @@ START_TEST(one_whose_process_leaves_is_lost)
 }
 END_TEST
 
-START_TEST(a_restart_asks_anew)
+static void restarted(uint32_t workers)
 {
-    start_for(SCHED_STANDING, 0, 0);
-    fix_end();
     struct sched_config cfg = fix_config(SCHED_STANDING, 0);
     cfg.has_database = 1;
     fix_create(&cfg);
     struct sched_job_row row = job_row(1, JOB_RUNNING);
     row.recovery = true;
+    row.workers = workers;
     ck_ms_ok(sched_load_job(fix.s, &row, err));
-    load_members(1);
-    ck_ms_ok(sched_load_done(fix.s, fix.now, err));
-    for (uint32_t rank = 0; rank < 2; rank++) {
-        char id[8];
-        snprintf(id, sizeof(id), "w%u", rank);
-        conns[rank] = fix_open(MS_ROLE_WORKER, "host-certificate");
-        Ms__Register msg = fix_node(id, 100 + rank);
-        msg.job = 1;
-        msg.generation = 11;
-        msg.rank = rank;
-        msg.running = 1;
-        msg.step = 120;
-        fix_say(conns[rank], MS_MSG_REGISTER, &msg.base);
+    for (uint32_t rank = 0; rank < workers; rank++) {
+        struct sched_member_row member = member_row(1, rank);
+        ck_ms_ok(sched_load_member(fix.s, &member, err));
     }
-    Ms__RankDone well = end_of(1, MS_OK, "");
-    Ms__RankDone unsaved = end_of(0, MS_E_IO, "no room");
-    well.generation = unsaved.generation = 11;
-    fix_say(conns[1], MS_MSG_RANK_DONE, &well.base);
-    fix_say(conns[0], MS_MSG_RANK_DONE, &unsaved.base);
-    const Ms__Stop *stop = fix_heard(conns[1], MS_MSG_STOP);
-    ck_assert_ptr_nonnull(stop);
+    ck_ms_ok(sched_load_done(fix.s, fix.now, err));
+}
+
+static void is_back(uint32_t rank)
+{
+    conns[rank] = come_back(rank, 100 + rank, 1, 11, 1);
+}
+
+static void says_again(uint32_t rank, int code)
+{
+    Ms__RankDone msg = end_of(rank, code, code == MS_OK ? "" : "no room");
+    msg.generation = 11;
+    fix_say(conns[rank], MS_MSG_RANK_DONE, &msg.base);
+}
+
+static void is_to_save(uint32_t rank)
+{
+    const Ms__Stop *stop = fix_heard(conns[rank], MS_MSG_STOP);
+    ck_assert_msg(stop != NULL, "rank %u hears nothing", rank);
     ck_assert_int_eq(stop->saves, 1);
+}
+
+START_TEST(a_restart_asks_anew)
+{
+    restarted(2);
+    is_back(0);
+    is_back(1);
+    says_again(1, MS_OK);
+    says_again(0, MS_E_IO);
+    is_to_save(1);
+}
+END_TEST
+
+/* Who hangs at it says nothing after a restart, whoever had asked it. */
+START_TEST(after_a_restart_who_hangs_is_not_waited_for)
+{
+    restarted(2);
+    is_back(1);
+    says_again(1, MS_OK);
+    is_back(0);
+    for (int ms = 0; ms < MS_CANCEL_GRACE_MS; ms += FIX_LEASE_MS / 2) {
+        ck_assert_uint_eq(fix_count(MS_MSG_STOP), 0);
+        beat_all(2);
+        fix_pass(FIX_LEASE_MS / 2);
+    }
+    is_to_save(1);
+}
+END_TEST
+
+/* What they could not save before they heard of the cancel is no answer to it: there may be room.
+ */
+START_TEST(a_cancel_after_a_restart_has_all_try_once_more)
+{
+    restarted(2);
+    fix_cancel(fix_open(MS_ROLE_USER, "alice"), 1, 1);
+    is_back(0);
+    is_back(1);
+    says_again(0, MS_E_IO);
+    says_again(1, MS_E_IO);
+    is_to_save(0);
+    says_again(0, MS_E_IO);
+    is_to_save(1);
+    says_again(1, MS_E_IO);
+    ended(JOB_CANCELLED, "cancelled by alice; nothing is saved: rank ");
+}
+END_TEST
+
+START_TEST(so_has_one_that_was_away_at_the_cancel)
+{
+    all_end_and_rank_0_cannot_save(1);
+    fix_beat(conns[0]);
+    sched_stood_still(fix.s, FIX_LEASE_MS);
+    fix_close(conns[0]);
+    fix_cancel(fix_open(MS_ROLE_USER, "alice"), 1, 1);
+    conns[0] = comes_back(0);
+    cannot_save(0);
+    ck_assert_ptr_null(fix_stored(1));
+    is_to_save(0);
+    ends(0, MS_OK, "saved by 0");
+    ended(JOB_CANCELLED, "cancelled by alice; rank 0 (node w0) says: saved by 0");
 }
 END_TEST
 
@@ -617,17 +783,24 @@ int main(void)
     tcase_add_test(t, who_is_asked_and_comes_back_is_asked_again);
     tcase_add_test(t, its_answer_may_come_while_another_one_is_away);
     tcase_add_test(t, a_time_that_is_up_while_one_is_away_is_made_up_for);
-    tcase_add_test(t, a_rank_that_is_lost_meanwhile_is_replaced);
-    tcase_add_test(t, rank_0_may_be_the_one_and_is_asked_anew_when_all_have_ended);
+    tcase_add_test(t, a_rank_that_is_lost_meanwhile_is_not_missed);
+    tcase_add_test(t, rank_0_may_be_the_one);
+    tcase_add_test(t, a_process_that_comes_back_then_takes_no_rank);
+    tcase_add_test(t, the_last_one_that_has_the_weights_is_lost_as_after_any_step);
+    tcase_add_test(t, weights_that_are_saved_do_not_wait_for_who_is_lost);
     tcase_add_test(t, one_that_ended_before_the_round_goes_on_with_the_others);
     tcase_add_test(t, a_cancel_has_one_save_that_did_not_try);
     tcase_add_test(t, a_cancel_has_all_try_once_more);
     tcase_add_test(t, what_was_said_before_a_cancel_is_no_answer_to_it);
     tcase_add_test(t, a_cancel_of_ranks_that_train_for_themselves_asks_rank_0_alone);
     tcase_add_test(t, one_whose_disk_hangs_is_not_waited_for);
+    tcase_add_test(t, rank_0_is_not_either);
+    tcase_add_test(t, what_it_saves_in_the_end_is_as_usual);
+    tcase_add_test(t, that_it_cannot_is_no_news_then);
+    tcase_add_test(t, its_time_begins_when_all_others_have_ended);
+    tcase_add_test(t, nor_where_a_cancel_finds_it_so);
+    tcase_add_test(t, a_cancel_of_whom_nobody_can_save_for_ends);
     tcase_add_test(t, nor_at_a_cancel);
-    tcase_add_test(t, what_was_saved_before_a_round_is_of_no_use_to_a_cancel_after_it);
-    tcase_add_test(t, who_comes_back_after_a_loss_and_could_not_save_goes_on);
     tcase_add_test(t, a_cancel_where_nobody_can_says_so);
     tcase_add_test(t, a_cancel_of_one_that_is_away_is_no_success);
     tcase_add_test(t, other_weights_than_the_others_are_still_an_error);
@@ -635,6 +808,9 @@ int main(void)
     tcase_add_test(t, of_a_job_that_does_not_recover_it_is_an_error);
     tcase_add_test(t, one_whose_process_leaves_is_lost);
     tcase_add_test(t, a_restart_asks_anew);
+    tcase_add_test(t, after_a_restart_who_hangs_is_not_waited_for);
+    tcase_add_test(t, a_cancel_after_a_restart_has_all_try_once_more);
+    tcase_add_test(t, so_has_one_that_was_away_at_the_cancel);
     suite_add_tcase(suite, t);
     return test_run(suite);
 }
