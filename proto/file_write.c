@@ -257,3 +257,14 @@ int ms_folder_sync(const char *path, struct ms_err *err)
     }
     return rc;
 }
+
+int ms_file_sync(const char *path, struct ms_err *err)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+    int failed = fd < 0 || fsync(fd) != 0;
+    int rc = failed ? ms_fail_errno(err, MS_E_IO, "cannot sync %s", path) : MS_OK;
+    if (fd >= 0) {
+        close(fd);
+    }
+    return rc < 0 ? rc : ms_folder_sync(path, err);
+}

@@ -49,5 +49,7 @@ int ms_file_append(const char *path, int access, mode_t mode, struct ms_err *err
 /* Syncs the folder that path lies in, so that a name written or replaced there survives a power
  * cut. */
 int ms_folder_sync(const char *path, struct ms_err *err);
+/* That file and its name, whoever wrote them. */
+int ms_file_sync(const char *path, struct ms_err *err);
 
 #endif

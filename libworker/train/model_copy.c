@@ -2,6 +2,8 @@
  */
 #include "libworker/train/model_copy.h"
 
+#include "proto/file_write.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -174,4 +176,9 @@ int model_copy_is_at(const struct model_copy *copy, const char *path)
     safetensors_close(file);
     free(room);
     return is;
+}
+
+int model_copy_is_kept(const struct model_copy *copy, const char *path)
+{
+    return model_copy_is_at(copy, path) && ms_file_sync(path, NULL) == MS_OK;
 }

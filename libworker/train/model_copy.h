@@ -30,5 +30,7 @@ int model_copy_find(const struct model_copy *copy, const char *name);
 int model_copy_save(const struct model_copy *copy, const char *path, struct ms_err *err);
 /* That file holds these bits. */
 int model_copy_is_at(const struct model_copy *copy, const char *path);
+/* ... and survives a power cut: whoever wrote it may have had its name, and no sync. Syncs it. */
+int model_copy_is_kept(const struct model_copy *copy, const char *path);
 
 #endif

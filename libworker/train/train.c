@@ -509,7 +509,7 @@ static int save(const struct train *train, const struct model_copy *copy, struct
     snprintf(path, sizeof(path), "%s/%s", dir, TRAIN_WEIGHTS_FILE);
     /* a try before may have got that far, whose process nobody heard: that needs no room twice */
     int rc = model_copy_save(copy, path, err);
-    return rc < 0 && model_copy_is_at(copy, path) ? 0 : rc;
+    return rc < 0 && model_copy_is_kept(copy, path) ? 0 : rc;
 }
 
 /* It is not all that the disk did not take. */

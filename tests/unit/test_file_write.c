@@ -64,6 +64,8 @@ START_TEST(a_file_is_made_and_replaced_with_its_mode)
     ck_ms_fails(write_it("three", 1, err), MS_E_EXISTS, "exists already");
     holds("file", "two");
     ck_ms_ok(ms_folder_sync(path, err));
+    ck_ms_ok(ms_file_sync(path, err));
+    ck_ms_fails(ms_file_sync(in("nothing"), err), MS_E_IO, "cannot sync ");
 }
 END_TEST
 

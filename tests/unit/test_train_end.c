@@ -1,0 +1,137 @@
+/* test_train_end.c - a rank that has made all its steps, and no disk that keeps the weights */
+#include "libworker/train/train.h"
+
+#include "libworker/train/model_copy.h"
+#include "tests/unit/train_case.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+int __real_fsync(int fd);
+int __wrap_fsync(int fd);
+
+static const char *dir;
+static char weights[160];
+static struct job job;
+static struct train_info info;
+static struct train_result result;
+static mode_t broken; /* S_IFDIR, S_IFREG: of such no sync succeeds; 0: each does */
+
+int __wrap_fsync(int fd)
+{
+    struct stat st;
+    if (fstat(fd, &st) == 0 && (st.st_mode & S_IFMT) == broken) {
+        errno = EIO;
+        return -1;
+    }
+    return __real_fsync(fd);
+}
+
+static void setup(void)
+{
+    dir = test_dir_make();
+    snprintf(weights, sizeof(weights), "%s/%s", dir, TRAIN_WEIGHTS_FILE);
+    memset(&result, 0, sizeof(result));
+    broken = 0;
+}
+
+static void teardown(void)
+{
+    broken = 0;
+    test_dir_remove(dir);
+}
+
+static int is_saved(void)
+{
+    struct stat st;
+    return lstat(weights, &st) == 0 && S_ISREG(st.st_mode);
+}
+
+/* All its steps are made. */
+static struct train *trained(const char *run_dir)
+{
+    train_case_job(&job, NULL, 0);
+    struct train_config cfg = train_case_config(&job, run_dir);
+    struct train *train = train_create(&cfg);
+    ck_ms_ok(train_prepare(train, &info, err));
+    ck_ms_ok(train_run(train, &result, err));
+    ck_assert_uint_eq(result.steps, info.steps_total);
+    return train;
+}
+
+static void is_not_saved_for(const char *why)
+{
+    ck_assert_int_eq(result.unsaved, MS_E_IO);
+    ck_assert_msg(strstr(result.kept, why) != NULL, "%s", result.kept);
+}
+
+/* ---- a disk that fails ---- */
+
+/* What has its name, and may be gone after a power cut, others have to save. */
+START_TEST(weights_that_are_not_durable_are_not_saved)
+{
+    broken = S_IFDIR;
+    struct train *train = trained(dir);
+    is_not_saved_for("cannot sync the folder");
+    ck_assert_int_eq(is_saved(), 1); /* as it seems */
+
+    ck_ms_ok(train_stop_here(train, 1, &result, err));
+    is_not_saved_for("cannot sync the folder");
+
+    broken = S_IFREG; /* of the file that lies there, too */
+    ck_ms_ok(train_stop_here(train, 1, &result, err));
+    is_not_saved_for("cannot write");
+
+    broken = 0;
+    ck_ms_ok(train_stop_here(train, 1, &result, err));
+    ck_assert_int_eq(result.unsaved, 0);
+    ck_assert_ptr_nonnull(strstr(result.kept, "the last, are saved: "));
+    train_destroy(train);
+}
+END_TEST
+
+static void limit_files(rlim_t bytes)
+{
+    struct rlimit limit;
+    ck_assert_int_eq(getrlimit(RLIMIT_FSIZE, &limit), 0);
+    limit.rlim_cur = bytes;
+    ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &limit), 0);
+}
+
+/* For a second copy there is no room, and the first one is made durable. */
+START_TEST(weights_that_are_there_are_saved_once_they_are_durable)
+{
+    signal(SIGXFSZ, SIG_IGN);
+    broken = S_IFDIR;
+    struct train *train = trained(dir);
+    is_not_saved_for("cannot sync the folder");
+
+    limit_files(64);
+    ck_ms_ok(train_stop_here(train, 1, &result, err));
+    is_not_saved_for("File too large");
+    broken = S_IFREG;
+    ck_ms_ok(train_stop_here(train, 1, &result, err));
+    is_not_saved_for("File too large");
+    broken = 0;
+    ck_ms_ok(train_stop_here(train, 1, &result, err));
+    limit_files(RLIM_INFINITY);
+
+    ck_assert_int_eq(result.unsaved, 0);
+    ck_assert_ptr_nonnull(strstr(result.kept, "the last, are saved: "));
+    train_destroy(train);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("train_end");
+    TCase *tc = tcase_create("train_end");
+    tcase_add_checked_fixture(tc, setup, teardown);
+    tcase_add_test(tc, weights_that_are_not_durable_are_not_saved);
+    tcase_add_test(tc, weights_that_are_there_are_saved_once_they_are_durable);
+    suite_add_tcase(suite, tc);
+    return test_run(suite);
+}
