@@ -498,15 +498,24 @@ static int train_loop(struct train *train, struct ms_err *err)
     return rc < 0 ? rc : 0;
 }
 
+static int has_run_dir(const struct train *train)
+{
+    return train->cfg.run_dir != NULL && train->cfg.run_dir[0] != '\0';
+}
+
+/* The weights are its part. */
+static int is_saver(const struct train *train)
+{
+    return train->cfg.rank == 0 || train->saves;
+}
+
 static int save(const struct train *train, const struct model_copy *copy, struct ms_err *err)
 {
-    const char *dir = train->cfg.run_dir;
-    const int saves = train->cfg.rank == 0 || train->saves;
-    if (!saves || dir == NULL || dir[0] == '\0') {
+    if (!is_saver(train) || !has_run_dir(train)) {
         return 0;
     }
     char path[MS_PATH_MAX + 32];
-    snprintf(path, sizeof(path), "%s/%s", dir, TRAIN_WEIGHTS_FILE);
+    snprintf(path, sizeof(path), "%s/%s", train->cfg.run_dir, TRAIN_WEIGHTS_FILE);
     /* a try before may have got that far, whose process nobody heard: that needs no room twice */
     int rc = model_copy_save(copy, path, err);
     return rc < 0 && model_copy_is_kept(copy, path) ? 0 : rc;
@@ -660,23 +669,23 @@ int train_run(struct train *train, struct train_result *ret, struct ms_err *err)
     return 0;
 }
 
+/* Of who was asked to save, and has no place for it: others hold the same, and may have one. */
+static int fail_placeless(struct ms_err *err)
+{
+    return ms_fail(err, MS_E_IO, "the weights have no place: this training has no run directory");
+}
+
 /* Of a training that has made its steps: the weights. */
 static int keep_end(struct train *train, struct train_result *result, struct ms_err *err)
 {
-    const char *dir = train->cfg.run_dir != NULL ? train->cfg.run_dir : "";
     train->saves = 1;
     int rc = conclude(train, result, err);
-    if (rc < 0) {
-        return rc;
+    if (rc < 0 || !has_run_dir(train)) {
+        return rc < 0 ? rc : fail_placeless(err);
     }
-    if (dir[0] == '\0') {
-        snprintf(result->kept, sizeof(result->kept),
-                 "nothing is saved: this training has no run directory");
-    } else {
-        snprintf(result->kept, sizeof(result->kept),
-                 "the weights of step %" PRIu64 ", the last, are saved: %.300s/%s", result->steps,
-                 dir, TRAIN_WEIGHTS_FILE);
-    }
+    snprintf(result->kept, sizeof(result->kept),
+             "the weights of step %" PRIu64 ", the last, are saved: %.300s/%s", result->steps,
+             train->cfg.run_dir, TRAIN_WEIGHTS_FILE);
     return 0;
 }
 
@@ -693,6 +702,9 @@ static int keep_here(struct train *train, struct train_result *result, struct ms
     const int kept = checkpoint_kept(train, result->kept, sizeof(result->kept));
     if (kept < 0) { /* others hold the step as well, and may have the room */
         return ms_fail(err, kept, "%s", result->kept);
+    }
+    if (kept == 0 && !has_run_dir(train)) {
+        return fail_placeless(err);
     }
     if (kept == 0) {
         snprintf(result->kept, sizeof(result->kept),

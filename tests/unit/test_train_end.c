@@ -1,4 +1,5 @@
-/* test_train_end.c - a rank that has made all its steps, and no disk that keeps the weights */
+/* test_train_end.c - a rank that has made all its steps, and has no place, no room or no disk for
+ * the weights */
 #include "libworker/train/train.h"
 
 #include "libworker/train/model_copy.h"
@@ -125,6 +126,49 @@ START_TEST(weights_that_are_there_are_saved_once_they_are_durable)
 }
 END_TEST
 
+/* ---- no place ---- */
+
+/* Another rank may have one, and is asked only where this one says that it failed. */
+START_TEST(who_is_asked_and_has_no_run_directory_has_not_saved)
+{
+    struct train *train = trained("");
+    ck_assert_int_eq(result.unsaved, 0); /* nobody asked it */
+
+    ck_ms_ok(train_stop_here(train, 1, &result, err));
+    is_not_saved_for("this training has no run directory");
+    ck_assert_int_eq(result.stopped, 0);
+    ck_assert_int_eq((int)strlen(result.weights_sha256), 64);
+    train_destroy(train);
+}
+END_TEST
+
+static void stop_at_7(void *arg, const struct train_progress *progress)
+{
+    struct train **train = arg;
+    if (progress->phase == TRAIN_TRAINING && progress->step == 7) {
+        train_stop_at_step(*train);
+    }
+}
+
+START_TEST(nor_has_who_is_stopped_before_its_end)
+{
+    struct ms_err why = {0, ""};
+    train_case_job(&job, NULL, 0);
+    struct train_config cfg = train_case_config(&job, "");
+    struct train *train = NULL;
+    cfg.on_progress = stop_at_7;
+    cfg.arg = &train;
+    train = train_create(&cfg);
+    ck_ms_ok(train_prepare(train, &info, err));
+    ck_ms_ok(train_run(train, &result, err));
+    ck_assert_int_eq(result.stopped, 1);
+
+    ck_assert_int_eq(train_stop_here(train, 1, &result, &why), MS_E_IO);
+    ck_assert_msg(strstr(why.text, "this training has no run directory") != NULL, "%s", why.text);
+    train_destroy(train);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("train_end");
@@ -132,6 +176,8 @@ int main(void)
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_test(tc, weights_that_are_not_durable_are_not_saved);
     tcase_add_test(tc, weights_that_are_there_are_saved_once_they_are_durable);
+    tcase_add_test(tc, who_is_asked_and_has_no_run_directory_has_not_saved);
+    tcase_add_test(tc, nor_has_who_is_stopped_before_its_end);
     suite_add_tcase(suite, tc);
     return test_run(suite);
 }
