@@ -114,7 +114,8 @@ struct life {
     int leaves; /* the process ends after the rank in hand: LEAVE, LOST or UNFIT came ... */
     enum life_event leave_event; /* ... this one first */
     struct life_verdict leave;   /* with these words */
-    int anew;                    /* it ends to begin again */
+    int is_unheard; /* ... and no last word on the rank in hand: what that owes, nobody asks for */
+    int anew;       /* it ends to begin again */
 };
 
 /* What an input was to the life, and what has to happen at once, on whichever thread applied it. */

@@ -222,6 +222,7 @@ int life_on_end(struct life *life, const struct life_input *input)
         life->leaves = 1;
         life->leave_event = input->event;
         life_judge(&life->leave, input, 1);
+        life->is_unheard = life->generation != 0 && !life->is_released;
     }
     if (leaves_without_a_scheduler(life, input)) {
         return stand_and_leave(life);

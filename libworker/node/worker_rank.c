@@ -17,6 +17,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -414,14 +415,33 @@ void rank_say(struct worker *worker)
     (void)tell(worker, LIFE_SAID);
 }
 
+/* Ranks that share a folder hold the same, and its disk may have room but once: rank 0 tries, and
+ * of the others the last one that leaves it. */
+static int is_last_here(struct worker *worker)
+{
+    const int is_last = worker->rank == 0 || worker->folder_fd < 0 ||
+                        flock(worker->folder_fd, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK;
+    if (!is_last) {
+        worker_on_note(worker, "another rank is in this folder still: it has to save the weights");
+    }
+    return is_last;
+}
+
 /* Its end is known by now: whoever goes on need not wait for this. */
 static void leave_train(struct worker *worker, const struct life_verdict *verdict)
 {
     pthread_mutex_lock(&worker->lock);
     const int leaves = worker->life.leaves && worker->life.leave_event != LIFE_UNFIT;
+    const int is_unheard = worker->life.is_unheard;
     pthread_mutex_unlock(&worker->lock);
-    if (leaves && verdict->code < 0 && verdict->from_outside && worker->train != NULL) {
+    if (!leaves || worker->train == NULL) {
+        return;
+    }
+    if (verdict->code < 0 && verdict->from_outside) {
         train_leave(worker->train);
+    }
+    if (is_unheard && train_owes(worker->train) && is_last_here(worker)) {
+        train_save_owed(worker->train);
     }
 }
 

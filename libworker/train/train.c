@@ -614,6 +614,16 @@ static void flush_log(struct train *train)
     note_log(train, train->progress.step, rc, &why);
 }
 
+static int holds_step(const struct train *train)
+{
+    return train->has_state && train->progress.step > 0;
+}
+
+static int has_made_all(const struct train *train)
+{
+    return train->progress.step == train->known.steps_total && !train->evaluates;
+}
+
 /* What an end keeps, once no step follows. Steps of the result: they are what they should be, and
  * what fails is that. */
 static int conclude(struct train *train, struct train_result *result, struct ms_err *err)
@@ -625,6 +635,7 @@ static int conclude(struct train *train, struct train_result *result, struct ms_
     int rc = loader_finish(train->loader, err); /* no result of data that were damaged */
     rc = rc < 0 ? rc : finish(train, &train->progress, result, err);
     flush_log(train);
+    train->has_kept |= rc == 0 && has_made_all(train) && is_saver(train);
     return rc;
 }
 
@@ -723,11 +734,36 @@ void train_leave(struct train *train)
     }
 }
 
+int train_owes(const struct train *train)
+{
+    return train->cfg.job->recovery && holds_step(train) && has_made_all(train) &&
+           is_saver(train) && !train->has_kept;
+}
+
+void train_save_owed(struct train *train)
+{
+    struct train_result result = {.steps = train->progress.step, .seconds = train->seconds};
+    struct ms_err err = {0, ""};
+    char saved[MS_ERR_TEXT_MAX];
+    char text[2 * MS_ERR_TEXT_MAX];
+    if (keep_end(train, &result, &err) == 0) {
+        say_lack(&result);
+        train_note(train, result.kept);
+        return;
+    }
+    const int has_step = checkpoint_kept(train, saved, sizeof(saved)) > 0;
+    snprintf(text, sizeof(text),
+             "the weights of step %" PRIu64 ", the last, are not saved; %.250s: %s",
+             train->progress.step,
+             has_step ? saved : "what was trained is lost, unless another rank saved it",
+             ms_err_text(&err));
+    train_note(train, text);
+}
+
 int train_stop_here(struct train *train, int saves, struct train_result *ret, struct ms_err *err)
 {
-    const int holds = train->has_state && train->progress.step > 0;
-    const int has_ended =
-        holds && train->progress.step == train->known.steps_total && !train->evaluates;
+    const int holds = holds_step(train);
+    const int has_ended = holds && has_made_all(train);
     struct train_result result = {
         .steps = train->progress.step, .seconds = train->seconds, .stopped = !has_ended};
     if (saves && !holds) {

@@ -190,6 +190,11 @@ int train_stop_here(struct train *train, int saves, struct train_result *ret, st
  * leave, too, and then nobody holds it. What cannot be saved is said by on_note. */
 void train_leave(struct train *train);
 
+/* All steps are made, and the weights, which are this rank's to save, it has not saved. */
+int train_owes(const struct train *train);
+/* ... once more, for no one will ask it to: after train_leave. on_note says what became of it. */
+void train_save_owed(struct train *train);
+
 /* The rank that a failed collective blamed, or the making of a mesh that failed, -1: none. After
  * train_join, train_rejoin or train_run has failed. */
 int train_culprit(const struct train *train);

@@ -50,6 +50,7 @@ struct train {
     struct checkpoint *checkpoint;      /* NULL: this rank writes none */
     int has_spare;                      /* ... and there is memory for a copy of the state */
     int saves;                          /* the end of the training, in the place of rank 0 */
+    int has_kept;                       /* ... or as rank 0, which it has */
     struct checkpoint_list found;       /* at the last look for them */
     int has_told_passed;                /* which others lie in their folder */
     char resume_found[MS_ERR_TEXT_MAX]; /* why none that `resume` names can be taken; "": one can */

@@ -276,6 +276,42 @@ START_TEST(who_leaves_alone_and_cannot_save_ends_all_the_same)
 }
 END_TEST
 
+/* All steps are made, and perhaps nobody has saved them: whoever could still ask is not heard. */
+START_TEST(who_leaves_before_the_last_word_is_unheard)
+{
+    static const enum life_event ends_of_it[] = {LIFE_LEAVE, LIFE_LOST};
+    static const struct life_input save = {.event = LIFE_AT_STEP, .generation = 3, .saves = 1};
+    for (size_t i = 0; i < MS_ARRAY_SIZE(ends_of_it); i++) {
+        for (int is_heard = 0; is_heard < 2; is_heard++) {
+            struct life life = trains(3);
+            ends(&life, LIFE_DO_TRAIN, LIFE_DONE, 0, NULL);
+            ends(&life, LIFE_DO_SAY, LIFE_SAID, 0, NULL);
+            if (is_heard) {
+                order(&life, LIFE_STOP, 3, 0, NULL);
+            }
+            ck_assert_int_eq(life.is_unheard, 0);
+            order(&life, ends_of_it[i], 0, MS_E_UNREACHABLE, "it is away");
+            ck_assert_int_eq(life.is_unheard, !is_heard);
+            order(&life, LIFE_LOST, 0, MS_E_UNREACHABLE, "it is away"); /* the first one counts */
+            ck_assert_int_eq(life.is_unheard, !is_heard);
+            ends(&life, LIFE_DO_CLEAN, LIFE_OUT, 0, NULL);
+            ck_assert_int_eq(life_duty(&life), LIFE_DO_END);
+        }
+        struct life life = trains(3); /* while it tries */
+        ends(&life, LIFE_DO_TRAIN, LIFE_DONE, 0, NULL);
+        ends(&life, LIFE_DO_SAY, LIFE_SAID, 0, NULL);
+        ck_assert_int_eq(life_apply(&life, &save), LIFE_TAKEN);
+        order(&life, ends_of_it[i], 0, MS_E_UNREACHABLE, "it is away");
+        ck_assert_int_eq(life.is_unheard, 1);
+        finishes(&life);
+        ck_assert_int_eq(life_duty(&life), LIFE_DO_END);
+    }
+    struct life idle = {.one_job = 0};
+    order(&idle, LIFE_LEAVE, 0, 0, NULL);
+    ck_assert_int_eq(idle.is_unheard, 0);
+}
+END_TEST
+
 /* It is at its step's boundary: that is what it was asked to stop at. */
 START_TEST(who_holds_and_is_asked_to_stop_after_its_step_stops_there)
 {
@@ -497,6 +533,7 @@ int main(void)
     tcase_add_test(tc, who_is_done_keeps_all_until_the_last_word);
     tcase_add_test(tc, who_leaves_while_there_is_no_scheduler_saves_first);
     tcase_add_test(tc, who_leaves_alone_and_cannot_save_ends_all_the_same);
+    tcase_add_test(tc, who_leaves_before_the_last_word_is_unheard);
     tcase_add_test(tc, who_holds_and_is_asked_to_stop_after_its_step_stops_there);
     tcase_add_test(tc, who_has_stopped_saves_after_its_end_if_it_is_asked_to);
     tcase_add_test(tc, who_could_not_save_after_its_end_tries_again);

@@ -126,6 +126,112 @@ START_TEST(weights_that_are_there_are_saved_once_they_are_durable)
 }
 END_TEST
 
+/* ---- nobody who asks again ---- */
+
+static char noted[1024];
+
+static void note(void *arg, const char *text)
+{
+    (void)arg;
+    snprintf(noted, sizeof(noted), "%s", text);
+}
+
+/* A folder in its place, as good as a full disk. */
+static struct train *owing(const char *const *sets, size_t n)
+{
+    train_case_job(&job, sets, n);
+    struct train_config cfg = train_case_config(&job, dir);
+    cfg.on_note = note;
+    cfg.job_tag = "0123456789abcdef0123456789abcdef";
+    ck_assert_int_eq(mkdir(weights, 0755), 0);
+    struct train *train = train_create(&cfg);
+    ck_ms_ok(train_prepare(train, &info, err));
+    ck_assert_int_eq(train_owes(train), 0);
+    ck_ms_ok(train_run(train, &result, err));
+    is_not_saved_for(TRAIN_WEIGHTS_FILE);
+    ck_assert_int_eq(train_owes(train), 1);
+    return train;
+}
+
+static void noted_says(const char *part)
+{
+    ck_assert_msg(strstr(noted, part) != NULL, "%s", noted);
+}
+
+START_TEST(what_is_owed_is_tried_again_before_the_process_ends)
+{
+    struct train *train = owing(NULL, 0);
+    train_save_owed(train);
+    noted_says("the weights of step 20, the last, are not saved; what was trained is lost, unless "
+               "another rank saved it: cannot write ");
+    ck_assert_int_eq(train_owes(train), 1);
+
+    ck_assert_int_eq(rmdir(weights), 0);
+    train_abort(train, "its worker was asked to end");
+    train_save_owed(train);
+    noted_says("the weights of step 20, the last, are saved: ");
+    ck_assert_int_eq(is_saved(), 1);
+    ck_assert_int_eq(train_owes(train), 0);
+    train_destroy(train);
+}
+END_TEST
+
+START_TEST(what_is_owed_may_lie_in_a_checkpoint)
+{
+    char folder[220];
+    snprintf(folder, sizeof(folder), "checkpoint={directory: %s/kept, every_steps: 20}", dir);
+    const char *const sets[] = {folder};
+    struct train *train = owing(sets, 1);
+    train_save_owed(train);
+    noted_says("the weights of step 20, the last, are not saved; step 20 is saved: ");
+    train_destroy(train);
+}
+END_TEST
+
+/* It has the step from others, or from a checkpoint, and no word to go on. */
+START_TEST(who_took_the_last_step_owes_it)
+{
+    char folder[220];
+    snprintf(folder, sizeof(folder), "checkpoint={directory: %s/kept, every_steps: 20}", dir);
+    const char *const sets[] = {folder};
+    struct train *train = owing(sets, 1);
+    train_destroy(train);
+    ck_assert_int_eq(rmdir(weights), 0);
+
+    struct train_config cfg = train_case_config(&job, dir);
+    cfg.on_note = note;
+    cfg.job_tag = "0123456789abcdef0123456789abcdef";
+    train = train_create(&cfg);
+    ck_ms_ok(train_prepare(train, &info, err));
+    ck_assert_uint_eq(info.step, info.steps_total);
+    ck_assert_int_eq(train_owes(train), 1);
+    train_save_owed(train);
+    noted_says("the weights of step 20, the last, are saved: ");
+    ck_assert_int_eq(train_owes(train), 0);
+    train_destroy(train);
+}
+END_TEST
+
+START_TEST(who_saved_or_was_not_to_owes_nothing)
+{
+    struct train *train = trained(dir);
+    ck_assert_int_eq(train_owes(train), 0);
+    train_destroy(train);
+
+    const char *const sets[] = {"recovery=false"};
+    struct ms_err why = {0, ""};
+    ck_assert_int_eq(unlink(weights), 0);
+    ck_assert_int_eq(mkdir(weights, 0755), 0);
+    train_case_job(&job, sets, 1);
+    struct train_config cfg = train_case_config(&job, dir);
+    train = train_create(&cfg);
+    ck_ms_ok(train_prepare(train, &info, err));
+    ck_assert_int_eq(train_run(train, &result, &why), MS_E_IO);
+    ck_assert_int_eq(train_owes(train), 0);
+    train_destroy(train);
+}
+END_TEST
+
 /* ---- no place ---- */
 
 /* Another rank may have one, and is asked only where this one says that it failed. */
@@ -176,6 +282,10 @@ int main(void)
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_test(tc, weights_that_are_not_durable_are_not_saved);
     tcase_add_test(tc, weights_that_are_there_are_saved_once_they_are_durable);
+    tcase_add_test(tc, what_is_owed_is_tried_again_before_the_process_ends);
+    tcase_add_test(tc, what_is_owed_may_lie_in_a_checkpoint);
+    tcase_add_test(tc, who_took_the_last_step_owes_it);
+    tcase_add_test(tc, who_saved_or_was_not_to_owes_nothing);
     tcase_add_test(tc, who_is_asked_and_has_no_run_directory_has_not_saved);
     tcase_add_test(tc, nor_has_who_is_stopped_before_its_end);
     suite_add_tcase(suite, tc);

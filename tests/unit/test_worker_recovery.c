@@ -2,9 +2,12 @@
  * and waits without limit */
 #include "tests/unit/worker_case.h"
 
+#include <fcntl.h>
 #include <glob.h>
 #include <signal.h>
+#include <sys/file.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 /* Of `msctl run`: one job, in one folder. */
@@ -483,6 +486,117 @@ START_TEST(term_without_a_scheduler_saves_what_is_held)
 }
 END_TEST
 
+/* A folder in the place of the weights, as good as a full disk: all steps are made, and the rank
+ * waits for the last word. */
+static void waits_for_room(struct desk *desk, struct life *life, const char *json)
+{
+    begin_run(life, desk);
+    send_rank(desk, 3, assigned_rank + 1, json);
+    until(desk, desk->n_ready == 1);
+    send_start(desk, 3);
+    until(desk, desk->n_done == 1);
+}
+
+static void forget_log(void)
+{
+    char path[128];
+    snprintf(path, sizeof(path), "%s/worker_0.log", jobs_dir);
+    ck_assert_int_eq(unlink(path), 0);
+}
+
+static void block(char path[128])
+{
+    snprintf(path, 128, "%s/weights.safetensors", jobs_dir);
+    ck_assert_int_eq(mkdir(path, 0755), 0);
+}
+
+/* Nobody is there who would ask it again. */
+START_TEST(rank_that_could_not_save_tries_again_before_it_ends)
+{
+    for (int is_asked = 0; is_asked < 2; is_asked++) {
+        char path[128];
+        struct desk desk;
+        struct life life = {.rc = 1, .cfg = {.word_ms = is_asked ? -1 : 400}};
+        block(path);
+        waits_for_room(&desk, &life, LONG_JOB);
+        ck_assert_int_eq(desk.done[0].code, MS_E_IO);
+        ck_assert_int_eq(rmdir(path), 0);
+
+        go_away(&desk);
+        if (is_asked) {
+            worker_leave(SIGTERM);
+        }
+        ck_assert_int_eq(pthread_join(life.thread, NULL), 0);
+
+        ck_assert_int_eq(life.rc, is_asked ? MS_E_CANCELLED : MS_E_UNREACHABLE);
+        ck_assert_int_eq(is_there("weights.safetensors"), 1);
+        ck_assert_ptr_nonnull(strstr(read_log_at("worker_0.log"), "the last, are saved: "));
+        ck_assert_int_eq(unlink(path), 0);
+        forget_log();
+        desk_shut(&desk);
+    }
+}
+END_TEST
+
+/* Another rank saved them. */
+START_TEST(rank_that_could_not_save_and_hears_the_last_word_does_not)
+{
+    char path[128];
+    struct desk desk;
+    struct life life = {.rc = 1};
+    block(path);
+    waits_for_room(&desk, &life, LONG_JOB);
+    ck_assert_int_eq(rmdir(path), 0);
+    release_all(&desk, 3);
+    ends_with(&life, &desk, 0);
+    ck_assert_int_eq(is_there("weights.safetensors"), 0);
+}
+END_TEST
+
+/* The disk of a folder may have room but once: it is for rank 0, or the last one that is there. */
+START_TEST(rank_that_shares_a_folder_leaves_the_weights_to_who_is_there_still)
+{
+    static const char alone[] =
+        "{\"name\": \"x\", \"workers\": 2, \"network\": \"linear\", \"dataset\": {\"kind\": "
+        "\"nonlinear\", \"samples\": 64}, \"batch_size\": 16, \"epochs\": 1, \"loss\": \"mse\", "
+        "\"optimizer\": {\"kind\": \"sgd\", \"learning_rate\": 0.0001}, "
+        "\"parallel\": {\"mode\": \"stand_alone\"}}";
+    assigned_rank = 1;
+    for (int is_last = 0; is_last < 2; is_last++) {
+        char path[128];
+        struct desk desk;
+        struct life life = {.rc = 1};
+        Ms__Stop stop = MS__STOP__INIT;
+        int other = open(jobs_dir, O_RDONLY | O_CLOEXEC);
+        ck_assert_int_eq(flock(other, LOCK_SH), 0);
+        block(path);
+        waits_for_room(&desk, &life, alone);
+        stop.text = NULL;
+        stop.at_step = stop.saves = desk.saves_late = 1;
+        send_stop_as(&desk, 3, stop);
+        until(&desk, desk.n_done > 1 && desk.done[desk.n_done - 1].code == MS_E_IO);
+        ck_assert_int_eq(rmdir(path), 0);
+        if (is_last) {
+            close(other);
+        }
+
+        go_away(&desk);
+        worker_leave(SIGTERM);
+        ck_assert_int_eq(pthread_join(life.thread, NULL), 0);
+
+        ck_assert_int_eq(is_there("weights.safetensors"), is_last);
+        ck_assert_ptr_nonnull(
+            strstr(read_log_at("worker_1.log"),
+                   is_last ? "the last, are saved: " : "another rank is in this folder still"));
+        if (!is_last) {
+            close(other);
+        }
+        desk_shut(&desk);
+    }
+    assigned_rank = 0;
+}
+END_TEST
+
 static void send_no_step_follows(struct desk *desk, uint64_t generation)
 {
     Ms__Stop stop = MS__STOP__INIT;
@@ -613,6 +727,9 @@ int main(void)
     tcase_add_test(tc, without_recovery_a_rank_that_lost_a_peer_ends_by_itself);
     tcase_add_test(tc, term_ends_a_rank_that_holds);
     tcase_add_test(tc, term_without_a_scheduler_saves_what_is_held);
+    tcase_add_test(tc, rank_that_could_not_save_tries_again_before_it_ends);
+    tcase_add_test(tc, rank_that_could_not_save_and_hears_the_last_word_does_not);
+    tcase_add_test(tc, rank_that_shares_a_folder_leaves_the_weights_to_who_is_there_still);
     tcase_add_test(tc, rank_that_waits_for_a_start_that_never_comes_stops_at_once);
     tcase_add_test(tc, rank_that_waits_for_its_peers_in_vain_stops_at_once);
     tcase_add_test(tc, rank_that_has_stopped_saves_if_it_is_asked_to_after_its_end);
