@@ -8,6 +8,7 @@
 #include "cli/pages.h"
 #include "cli/plan_file.h"
 #include "cli/progress.h"
+#include "cli/still.h"
 #include "cli/table.h"
 #include "proto/principal.h"
 
@@ -211,7 +212,8 @@ static void show_losses(struct cli *cli, const Ms__JobInfo *job)
     cli_metrics_free(&metrics);
 }
 
-static int show_job(struct cli *cli, const Ms__JobInfo *job, struct ms_err *err)
+static int show_job(struct cli *cli, const Ms__JobInfo *job, const struct cli_still *still,
+                    struct ms_err *err)
 {
     char text[256];
     char buf[CLI_FORMAT_MAX];
@@ -233,7 +235,7 @@ static int show_job(struct cli *cli, const Ms__JobInfo *job, struct ms_err *err)
     line(cli, "time", job->started_ms > 0 ? cli_format_duration(buf, cli_job_seconds(job)) : "");
     snprintf(text, sizeof(text), "%llu", (unsigned long long)job->steps);
     line(cli, "steps", job->steps > 0 ? text : "");
-    line(cli, "recovered", cli_comeback_sum(text, sizeof(text), job) != NULL ? text : "");
+    line(cli, "recovered", cli_comeback_sum(text, sizeof(text), job, still) != NULL ? text : "");
     line(cli, "again", cli_comeback_again(text, sizeof(text), job) != NULL ? text : "");
     show_progress(cli, job);
     show_losses(cli, job);
@@ -260,6 +262,17 @@ static int show_plan(struct cli *cli, const Ms__JobInfo *job, struct ms_err *err
     return MS_OK;
 }
 
+static int show_all(struct cli *cli, const Ms__JobInfo *job, struct ms_err *err)
+{
+    struct cli_still still;
+    cli_still_ask(cli, job, &still);
+    if (cli->json) {
+        cli_json_print(cli->out, cli_json_still(cli_json_job(job), job, &still));
+        return MS_OK;
+    }
+    return show_job(cli, job, &still, err);
+}
+
 int cmd_show(struct cli *cli, const struct cli_args *args, struct ms_err *err)
 {
     Ms__JobQuery query = MS__JOB_QUERY__INIT;
@@ -284,10 +297,8 @@ int cmd_show(struct cli *cli, const struct cli_args *args, struct ms_err *err)
                      (unsigned long long)query.job);
     } else if (query.plan) {
         rc = show_plan(cli, list->jobs[0], err);
-    } else if (cli->json) {
-        cli_json_print(cli->out, cli_json_job(list->jobs[0]));
     } else {
-        rc = show_job(cli, list->jobs[0], err);
+        rc = show_all(cli, list->jobs[0], err);
     }
     ms_wire_free(msg);
     return rc;

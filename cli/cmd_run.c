@@ -93,15 +93,16 @@ static void print_end(struct run *run)
     cli_checkpoints_look(&facts, &saved);
     facts.saved = &saved;
     int has_verdict = run->last != NULL && run->last->ended;
+    const struct cli_still *still = &run->display.comeback.still;
     if (cli->json && has_verdict) {
-        json_t *object = cli_summary_json(run->last->job, run->eval_name, &facts);
+        json_t *object = cli_summary_json(run->last->job, run->eval_name, still, &facts);
         /* the job was cancelled because we gave up, or got a signal: that decides */
         json_object_set_new(object, "exit_status", json_integer(status_of(run)));
         cli_json_print(cli->out, object);
     } else if (cli->json) {
         print_failure(run, &facts);
     } else if (has_verdict) {
-        cli_summary_print(cli->out, cli->colour, run->last->job, run->eval_name, &facts);
+        cli_summary_print(cli->out, cli->colour, run->last->job, run->eval_name, still, &facts);
     } else {
         cli_summary_print_left(cli->out, run->last != NULL ? run->last->job : NULL, &facts);
     }

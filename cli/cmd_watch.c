@@ -4,6 +4,7 @@
 #include "cli/eval_name.h"
 #include "cli/json.h"
 #include "cli/self.h"
+#include "cli/still.h"
 #include "cli/summary.h"
 #include "cli/watch.h"
 #include "proto/clock.h"
@@ -103,10 +104,14 @@ int cmd_watch(struct cli *cli, const struct cli_args *args, struct ms_err *err)
     if (rc != MS_OK) {
         return rc;
     }
+    struct cli_still still = w.display.comeback.still;
+    if (!still.is_known) { /* it had ended before */
+        cli_still_ask(cli, last->job, &still);
+    }
     if (cli->json) {
-        cli_json_print(cli->out, cli_summary_json(last->job, w.display.what, NULL));
+        cli_json_print(cli->out, cli_summary_json(last->job, w.display.what, &still, NULL));
     } else {
-        cli_summary_print(cli->out, cli->colour, last->job, w.display.what, NULL);
+        cli_summary_print(cli->out, cli->colour, last->job, w.display.what, &still, NULL);
     }
     int status = cli_job_status(last->job);
     ms_wire_free(&last->base);

@@ -175,6 +175,11 @@ static const char *end_line(const struct cli_comeback *c, const Ms__JobInfo *job
     return dst;
 }
 
+static uint64_t ms_between(double from_s, double to_s)
+{
+    return to_s > from_s ? (uint64_t)((to_s - from_s) * 1000) : 0;
+}
+
 static void take(struct cli_comeback *c, const Ms__JobInfo *job)
 {
     memset(c, 0, sizeof(*c));
@@ -186,6 +191,34 @@ static void take(struct cli_comeback *c, const Ms__JobInfo *job)
     c->again_from = job->again_from;
     c->again_to = job->again_to;
     note_who(c, job);
+}
+
+/* A scheduler that was started again counts from there on: what passed here since is more. */
+static void note_still(struct cli_comeback *c, const Ms__JobInfo *job, double now_s)
+{
+    const uint64_t passed_ms = c->told_ms > 0 ? ms_between(c->told_s, now_s) : 0;
+    const uint64_t by_us = c->told_ms + passed_ms;
+    c->told_ms = job->recovering_ms > by_us ? job->recovering_ms : by_us;
+    c->told_s = now_s;
+    c->still.is_least = job->recovering_least;
+}
+
+/* Its last word counts what was over before it alone: not what it said while it stood still, nor
+ * what passed since. */
+static struct cli_still still_at_end(const struct cli_comeback *c, const Ms__JobInfo *job,
+                                     double now_s)
+{
+    struct cli_still still = {.is_known = 0};
+    if (c->still.is_known && cli_job_is_ended(job)) { /* told again, over another connection */
+        return c->still;
+    }
+    if (c->is_recovering && cli_job_is_ended(job)) {
+        const uint64_t told_ms = c->told_ms > job->recovering_ms ? c->told_ms : job->recovering_ms;
+        still.is_known = 1;
+        still.is_least = c->still.is_least;
+        still.ms = told_ms - job->recovering_ms + ms_between(c->told_s, now_s);
+    }
+    return still;
 }
 
 /* A restarted scheduler calls a job RUNNING until it knows who is gone. */
@@ -212,6 +245,7 @@ const char *cli_comeback_line(struct cli_comeback *c, const Ms__JobInfo *job, do
         int begins = !c->is_recovering;
         c->since_s = begins ? now_s : c->since_s;
         c->is_recovering = 1;
+        note_still(c, job, now_s);
         note_lost(c, job);
         return begins ? begin_line(c, job, dst, size) : NULL;
     }
@@ -225,39 +259,77 @@ const char *cli_comeback_line(struct cli_comeback *c, const Ms__JobInfo *job, do
         note_replaced(c, job);
         line = end_line(c, job, now_s, dst, size);
     }
+    const struct cli_still still = still_at_end(c, job, now_s);
     take(c, job);
+    c->still = still;
     return line;
 }
 
-/* Of a job that never came back the time that is known is of this one stand-still. */
-static const char *first_sum(char *dst, size_t size, const Ms__JobInfo *job, int stands)
+/* "stands still for 30.0 s": before, and how long where that is known */
+static const char *still_words(char *dst, size_t size, const char *before, uint64_t ms,
+                               int is_least)
 {
     char time[CLI_FORMAT_MAX];
-    char span[CLI_FORMAT_MAX + 24] = "";
-    if (job->recovering_ms > 0) {
-        snprintf(span, sizeof(span), " for %s%s", job->recovering_least ? least : "",
-                 cli_format_duration(time, (double)job->recovering_ms / 1000));
+    if (ms == 0) {
+        snprintf(dst, size, "%s", before);
+    } else {
+        snprintf(dst, size, "%s for %s%s", before, is_least ? least : "",
+                 cli_format_duration(time, (double)ms / 1000));
     }
-    snprintf(dst, size, "%u rank%s lost, %s%s", job->ranks_lost, job->ranks_lost == 1 ? "" : "s",
-             stands ? "stands still" : "it stood still to the end", stands ? span : "");
     return dst;
 }
 
-const char *cli_comeback_sum(char *dst, size_t size, const Ms__JobInfo *job)
+/* Of a job that never came back the time that is known is of this one stand-still. */
+static const char *first_sum(char *dst, size_t size, const Ms__JobInfo *job,
+                             const struct cli_still *still)
 {
+    char words[CLI_FORMAT_MAX + 64] = "";
+    if (strcmp(job->state, MS_JOB_STATE_RECOVERING) == 0) {
+        still_words(words, sizeof(words), ", stands still", job->recovering_ms,
+                    job->recovering_least);
+    } else if (cli_still_stood(still, job)) {
+        still_words(words, sizeof(words), ", it stood still to the end", still->ms,
+                    still->is_least);
+    }
+    snprintf(dst, size, "%u rank%s lost%s", job->ranks_lost, job->ranks_lost == 1 ? "" : "s",
+             words);
+    return dst;
+}
+
+/* Where it is not known how long it stood so, the number before this is of what came before. */
+static const char *end_words(char *dst, size_t size, const Ms__JobInfo *job,
+                             const struct cli_still *still)
+{
+    dst[0] = '\0';
+    if (strcmp(job->state, MS_JOB_STATE_RECOVERING) == 0) {
+        snprintf(dst, size, "; stands still now");
+    } else if (cli_still_stood(still, job)) {
+        still_words(dst, size,
+                    still->ms > 0 ? "; it stood still to the end"
+                                  : "; then it stood still to the end",
+                    still->ms, still->is_least);
+    }
+    return dst;
+}
+
+const char *cli_comeback_sum(char *dst, size_t size, const Ms__JobInfo *job,
+                             const struct cli_still *still)
+{
+    static const struct cli_still unknown = {0, 0, 0};
     char time[CLI_FORMAT_MAX];
-    const int stands = strcmp(job->state, MS_JOB_STATE_RECOVERING) == 0;
+    char end[CLI_FORMAT_MAX + 64];
+    still = still != NULL ? still : &unknown;
     if (job->recoveries == 0 && job->ranks_lost == 0) {
         return NULL;
     }
     if (job->recoveries == 0) {
-        return first_sum(dst, size, job, stands);
+        return first_sum(dst, size, job, still);
     }
     snprintf(dst, size, "%u time%s (%u rank%s lost, %s%s%s)%s", job->recoveries,
              job->recoveries == 1 ? "" : "s", job->ranks_lost, job->ranks_lost == 1 ? "" : "s",
-             job->recovering_least ? least : "",
-             cli_format_duration(time, (double)job->recovering_ms / 1000),
-             stands ? "; stands still now" : "", job->apart ? own_step : "");
+             job->recovering_least || still->is_least ? least : "",
+             cli_format_duration(time, (double)(job->recovering_ms + still->ms) / 1000),
+             end_words(end, sizeof(end), job, still), job->apart ? own_step : "");
     return dst;
 }
 

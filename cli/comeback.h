@@ -2,6 +2,7 @@
 #ifndef CLI_COMEBACK_H
 #define CLI_COMEBACK_H
 
+#include "cli/still.h"
 #include "proto/cluster.pb-c.h"
 #include "proto/limits.h"
 
@@ -16,6 +17,9 @@ struct cli_comeback {
     int recovering_least;             /* ... */
     uint64_t again_from, again_to;    /* ... */
     double since_s;                   /* when RECOVERING was seen first */
+    double told_s;                    /* ... and last */
+    uint64_t told_ms;                 /* recovering_ms then */
+    struct cli_still still;           /* known once an update has shown its end meanwhile */
     uint8_t lost[MS_WORKERS_MAX / 8]; /* ranks that were LOST since, one bit each */
     uint32_t who[MS_WORKERS_MAX];     /* a hash of which process had each rank; 0: not known */
 };
@@ -33,8 +37,10 @@ uint64_t cli_comeback_step(const Ms__JobInfo *job);
 
 /* "3 times (4 ranks lost, 2.10 s)", with ", each rank from its own step" where ranks train for
  * themselves, "1 rank lost, stands still for 30.0 s", "at least" where a scheduler that was gone
- * did not see it begin; NULL: no rank was ever lost. */
-const char *cli_comeback_sum(char *dst, size_t size, const Ms__JobInfo *job);
+ * did not see it begin; NULL: no rank was ever lost. still: of one that has ended, and then counted
+ * and said, "it stood still to the end"; NULL: not known. */
+const char *cli_comeback_sum(char *dst, size_t size, const Ms__JobInfo *job,
+                             const struct cli_still *still);
 
 /* "steps 101 to 137, from the checkpoint of step 100": what was trained again the last time that no
  * rank held it any more; NULL: nothing was. */

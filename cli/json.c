@@ -2,6 +2,7 @@
 #include "cli/json.h"
 
 #include "cli/cli.h"
+#include "cli/still.h"
 #include "proto/err.h"
 
 #include <math.h>
@@ -136,6 +137,16 @@ json_t *cli_json_job(const Ms__JobInfo *job)
         json_object_set_new(o, "job", spec != NULL ? spec : json_null());
     }
     return o;
+}
+
+json_t *cli_json_still(json_t *object, const Ms__JobInfo *job, const struct cli_still *still)
+{
+    if (still != NULL && still->is_known) {
+        put_int(object, "recovering_ms", job->recovering_ms + still->ms);
+        json_object_set_new(object, "recovering_least",
+                            json_boolean(job->recovering_least || still->is_least));
+    }
+    return object;
 }
 
 json_t *cli_json_node(const Ms__NodeInfo *node)

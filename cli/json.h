@@ -7,8 +7,13 @@
 #include <jansson.h>
 #include <stdio.h>
 
+struct cli_still;
+
 /* All return owned references; numbers that JSON cannot hold (NaN) become null. */
 json_t *cli_json_job(const Ms__JobInfo *job);
+/* Of a job that ended in a stand-still: the same object, that counted. still: of still.h, or NULL.
+ */
+json_t *cli_json_still(json_t *object, const Ms__JobInfo *job, const struct cli_still *still);
 json_t *cli_json_node(const Ms__NodeInfo *node);
 json_t *cli_json_event(const Ms__EventInfo *event);
 json_t *cli_json_status(const Ms__StatusInfo *status);

@@ -8,6 +8,7 @@
 #include "cli/metrics.h"
 #include "cli/progress.h"
 #include "cli/rank_notes.h"
+#include "cli/still.h"
 #include "cli/table.h"
 #include "cli/weights.h"
 #include "proto/state_words.h"
@@ -176,7 +177,8 @@ static void print_steps(FILE *out, const Ms__JobInfo *job, const struct cli_metr
 }
 
 static void print_numbers(FILE *out, const Ms__JobInfo *job, const char *eval_name,
-                          const struct cli_metrics *metrics, const struct cli_run_facts *facts)
+                          const struct cli_still *still, const struct cli_metrics *metrics,
+                          const struct cli_run_facts *facts)
 {
     char a[CLI_FORMAT_MAX];
     char b[CLI_FORMAT_MAX];
@@ -189,7 +191,7 @@ static void print_numbers(FILE *out, const Ms__JobInfo *job, const char *eval_na
     }
     print_speed(out, &speed, facts);
     print_steps(out, job, metrics, facts);
-    if (cli_comeback_sum(recovered, sizeof(recovered), job) != NULL) {
+    if (cli_comeback_sum(recovered, sizeof(recovered), job, still) != NULL) {
         fprintf(out, "  recovered   %s\n", recovered);
     }
     if (cli_comeback_again(recovered, sizeof(recovered), job) != NULL) {
@@ -309,12 +311,12 @@ static void print_files(FILE *out, const Ms__JobInfo *job, const struct cli_metr
 }
 
 void cli_summary_print(FILE *out, int colour, const Ms__JobInfo *job, const char *eval_name,
-                       const struct cli_run_facts *facts)
+                       const struct cli_still *still, const struct cli_run_facts *facts)
 {
     struct cli_metrics metrics;
     read_metrics(facts, &metrics);
     print_result(out, colour, job, facts);
-    print_numbers(out, job, eval_name, &metrics, facts);
+    print_numbers(out, job, eval_name, still, &metrics, facts);
     print_digest(out, "weights", job->weights_sha256,
                  "of all values in the order of their names, not of the file");
     print_digest(out, "plan", job->plan_sha256, "equal plans of a job give equal bits");
@@ -358,10 +360,10 @@ static void put_resumed(json_t *object, const struct cli_run_facts *facts)
 }
 
 json_t *cli_summary_json(const Ms__JobInfo *job, const char *eval_name,
-                         const struct cli_run_facts *facts)
+                         const struct cli_still *still, const struct cli_run_facts *facts)
 {
     struct cli_metrics metrics;
-    json_t *object = cli_json_job(job);
+    json_t *object = cli_json_still(cli_json_job(job), job, still);
     const Ms__Progress *eval = last_eval(job);
     read_metrics(facts, &metrics);
     struct cli_speed speed = cli_summary_speed(job, &metrics);

@@ -9,6 +9,7 @@
 #include <jansson.h>
 
 struct cli_checkpoints;
+struct cli_still;
 
 /* What msctl run knows beyond the JobInfo; NULL for jobs of others. */
 struct cli_run_facts {
@@ -35,14 +36,14 @@ struct cli_speed {
 struct cli_speed cli_summary_speed(const Ms__JobInfo *job, const struct cli_metrics *metrics);
 
 /* A block of lines: result, accuracy (on eval_name, see eval_name.h), throughput, time, digests,
- * and where things lie. */
+ * and where things lie. still: of its end (still.h); NULL: not known. */
 void cli_summary_print(FILE *out, int colour, const Ms__JobInfo *job, const char *eval_name,
-                       const struct cli_run_facts *facts);
+                       const struct cli_still *still, const struct cli_run_facts *facts);
 /* The part of it that a run without its scheduler's verdict can tell: how far it came, and where
  * things lie. job NULL: never heard of. */
 void cli_summary_print_left(FILE *out, const Ms__JobInfo *job, const struct cli_run_facts *facts);
 /* The same as one object; returns owned. */
 json_t *cli_summary_json(const Ms__JobInfo *job, const char *eval_name,
-                         const struct cli_run_facts *facts);
+                         const struct cli_still *still, const struct cli_run_facts *facts);
 
 #endif

@@ -2,6 +2,7 @@
 #include "cli/comeback.h"
 #include "cli/display.h"
 #include "cli/format.h"
+#include "cli/json.h"
 #include "proto/state_words.h"
 #include "tests/test.h"
 
@@ -129,7 +130,7 @@ START_TEST(ranks_that_train_for_themselves_have_no_step_in_common)
     ck_assert_str_eq(look(3), "rank 1 was lost; went on after 1.00 s, each rank from its own step");
     job.ranks_lost = 1;
     job.recovering_ms = 90;
-    ck_assert_str_eq(cli_comeback_sum(line, sizeof(line), &job),
+    ck_assert_str_eq(cli_comeback_sum(line, sizeof(line), &job, NULL),
                      "1 time (1 rank lost, 0.09 s), each rank from its own step");
 }
 END_TEST
@@ -177,7 +178,7 @@ START_TEST(what_a_scheduler_that_was_gone_did_not_see_is_at_least_so_long)
     job.recovering_ms = 360;
     job.recovering_least = 1;
     ck_assert_ptr_nonnull(strstr(look(60), " after at least 0.36 s"));
-    ck_assert_str_eq(cli_comeback_sum(line, sizeof(line), &job),
+    ck_assert_str_eq(cli_comeback_sum(line, sizeof(line), &job, NULL),
                      "2 times (2 ranks lost, at least 0.36 s)");
 
     recover(""); /* the next one is seen whole */
@@ -291,13 +292,14 @@ END_TEST
 
 START_TEST(the_sum_is_there_where_a_rank_was_lost)
 {
-    ck_assert_ptr_null(cli_comeback_sum(line, sizeof(line), &job));
+    ck_assert_ptr_null(cli_comeback_sum(line, sizeof(line), &job, NULL));
     job.recoveries = 3;
     job.ranks_lost = 4;
     job.recovering_ms = 2100;
-    ck_assert_str_eq(cli_comeback_sum(line, sizeof(line), &job), "3 times (4 ranks lost, 2.10 s)");
+    ck_assert_str_eq(cli_comeback_sum(line, sizeof(line), &job, NULL),
+                     "3 times (4 ranks lost, 2.10 s)");
     recover("waits for node 2");
-    ck_assert_str_eq(cli_comeback_sum(line, sizeof(line), &job),
+    ck_assert_str_eq(cli_comeback_sum(line, sizeof(line), &job, NULL),
                      "3 times (4 ranks lost, 2.10 s; stands still now)");
 }
 END_TEST
@@ -308,14 +310,156 @@ START_TEST(a_job_that_has_not_come_back_was_not_recovered_0_times)
     job.recoveries = 0;
     job.ranks_lost = 1;
     job.recovering_ms = 0;
-    ck_assert_str_eq(cli_comeback_sum(line, sizeof(line), &job), "1 rank lost, stands still");
+    ck_assert_str_eq(cli_comeback_sum(line, sizeof(line), &job, NULL), "1 rank lost, stands still");
     job.recovering_ms = 30000;
-    ck_assert_str_eq(cli_comeback_sum(line, sizeof(line), &job),
+    ck_assert_str_eq(cli_comeback_sum(line, sizeof(line), &job, NULL),
                      "1 rank lost, stands still for 30.0 s");
     job.ranks_lost = 2;
     job.state = (char *)MS_JOB_STATE_CANCELLED;
-    ck_assert_str_eq(cli_comeback_sum(line, sizeof(line), &job),
+    ck_assert_str_eq(cli_comeback_sum(line, sizeof(line), &job, NULL),
                      "2 ranks lost, it stood still to the end");
+}
+END_TEST
+
+static const char *sum(const struct cli_still *still)
+{
+    return cli_comeback_sum(line, sizeof(line), &job, still);
+}
+
+/* It was 0.56 s when it went on, and 8.56 s when the scheduler spoke last; its last word is that of
+ * the first. */
+START_TEST(a_stand_still_to_the_end_is_counted_though_the_job_recovered_before)
+{
+    job.recoveries = 1;
+    job.ranks_lost = 2;
+    job.recovering_ms = 563;
+    (void)look(1);
+    recover("waits for a node");
+    job.recovering_ms = 563;
+    (void)look(2);
+    job.recovering_ms = 8563;
+    (void)look(10);
+    ck_assert_str_eq(sum(&comeback.still), "1 time (2 ranks lost, 8.56 s; stands still now)");
+    job.state = (char *)MS_JOB_STATE_CANCELLED;
+    job.recovering_ms = 563;
+    (void)look(12);
+
+    ck_assert_str_eq(sum(&comeback.still),
+                     "1 time (2 ranks lost, 10.6 s; it stood still to the end for 10.0 s)");
+    (void)look(13); /* told again, over another connection */
+    ck_assert_uint_eq(comeback.still.ms, 10000);
+    json_t *object = cli_json_still(cli_json_job(&job), &job, &comeback.still);
+    ck_assert_int_eq(json_integer_value(json_object_get(object, "recovering_ms")), 10563);
+    json_decref(object);
+}
+END_TEST
+
+START_TEST(one_that_never_came_back_stood_still_for_so_long)
+{
+    (void)look(1);
+    recover("waits for a node");
+    job.ranks_lost = 1;
+    (void)look(2);
+    job.state = (char *)MS_JOB_STATE_FAILED;
+    (void)look(32);
+    ck_assert_str_eq(sum(&comeback.still), "1 rank lost, it stood still to the end for 30.0 s");
+}
+END_TEST
+
+START_TEST(a_restarted_schedulers_count_takes_nothing_from_what_was_seen)
+{
+    job.recoveries = 1;
+    job.ranks_lost = 2;
+    (void)look(1);
+    recover("waits for a node");
+    job.recovering_ms = 5000;
+    (void)look(10);
+    job.recovering_ms = 100; /* counted since it is back */
+    job.recovering_least = 1;
+    (void)look(20);
+    job.state = (char *)MS_JOB_STATE_CANCELLED;
+    job.recovering_ms = 0;
+    (void)look(21);
+    ck_assert_uint_eq(comeback.still.ms, 16000);
+    ck_assert_int_eq(comeback.still.is_least, 1);
+}
+END_TEST
+
+/* Who looks when all is over, at a scheduler without events. */
+START_TEST(without_a_number_a_rank_that_is_lost_says_that_it_stood_still)
+{
+    job.state = (char *)MS_JOB_STATE_CANCELLED;
+    job.recoveries = 1;
+    job.ranks_lost = 2;
+    job.recovering_ms = 563;
+    ck_assert_str_eq(sum(NULL), "1 time (2 ranks lost, 0.56 s)");
+    ranks[3].state = (char *)MS_RANK_STATE_LOST;
+    ck_assert_str_eq(sum(NULL), "1 time (2 ranks lost, 0.56 s; then it stood still to the end)");
+    job.state = (char *)MS_JOB_STATE_SUCCEEDED; /* it was lost behind the last step */
+    ck_assert_str_eq(sum(NULL), "1 time (2 ranks lost, 0.56 s)");
+    job.recoveries = 0;
+    job.ranks_lost = 1;
+    ck_assert_str_eq(sum(NULL), "1 rank lost");
+}
+END_TEST
+
+struct happened {
+    const char *kind;
+    int64_t at_ms;
+    const char *facts;
+};
+
+static struct cli_still still_of(const struct happened *newest, size_t n)
+{
+    struct cli_still still = {0, 0, 0};
+    for (size_t i = 0; i < n; i++) {
+        Ms__EventInfo event = MS__EVENT_INFO__INIT;
+        event.kind = (char *)newest[i].kind;
+        event.at_ms = newest[i].at_ms;
+        event.facts = (char *)newest[i].facts;
+        if (cli_still_look(&still, &event, 100000)) {
+            break;
+        }
+    }
+    return still;
+}
+
+START_TEST(events_say_since_when_a_job_stood_still_at_its_end)
+{
+    static const struct happened stood[] = {
+        {"job.cancelled", 100000, "{}"},
+        {"job.cancel_asked", 99000, "{}"},
+        {"job.recovering", 93000, "{}"},
+        {"job.rank_lost", 92000, "{\"how\":\"silent\"}"},
+        {"job.rank_lost", 90000, "{\"how\":\"closed\"}"},
+        {"job.recovered", 50000, "{}"},
+        {"job.rank_lost", 49000, "{\"how\":\"closed\"}"},
+    };
+    static const struct happened stopped[] = {
+        {"job.cancelled", 100000, "{}"},
+        {"job.rank_lost", 99500, "{\"how\":\"closed\"}"}, /* by the cancel */
+        {"job.cancel_asked", 99000, "{}"},
+        {"job.recovered", 50000, "{}"},
+    };
+    static const struct happened missing[] = {
+        {"job.failed", 100000, "{}"},
+        {"job.rank_lost", 95000, "{\"how\":\"missing\"}"},
+        {"job.adopted", 94000, "{}"},
+        {"job.started", 50000, "{}"},
+    };
+    struct cli_still still = still_of(stood, MS_ARRAY_SIZE(stood));
+    ck_assert_int_eq(still.is_known, 1);
+    ck_assert_int_eq(still.is_least, 0);
+    ck_assert_uint_eq(still.ms, 10000);
+    still = still_of(stopped, MS_ARRAY_SIZE(stopped));
+    ck_assert_int_eq(still.is_known, 1);
+    ck_assert_uint_eq(still.ms, 0);
+    still = still_of(missing, MS_ARRAY_SIZE(missing));
+    ck_assert_int_eq(still.is_known, 1);
+    ck_assert_int_eq(still.is_least, 1);
+    ck_assert_uint_eq(still.ms, 5000);
+    still = still_of(stood, 3); /* what was before is not kept */
+    ck_assert_int_eq(still.is_known, 0);
 }
 END_TEST
 
@@ -441,6 +585,11 @@ int main(void)
     tcase_add_test(tc, a_job_that_fails_meanwhile_has_its_own_words);
     tcase_add_test(tc, the_sum_is_there_where_a_rank_was_lost);
     tcase_add_test(tc, a_job_that_has_not_come_back_was_not_recovered_0_times);
+    tcase_add_test(tc, a_stand_still_to_the_end_is_counted_though_the_job_recovered_before);
+    tcase_add_test(tc, one_that_never_came_back_stood_still_for_so_long);
+    tcase_add_test(tc, a_restarted_schedulers_count_takes_nothing_from_what_was_seen);
+    tcase_add_test(tc, without_a_number_a_rank_that_is_lost_says_that_it_stood_still);
+    tcase_add_test(tc, events_say_since_when_a_job_stood_still_at_its_end);
     tcase_add_test(tc, the_line_of_a_job_that_has_to_wait_says_where_it_is_and_for_what);
     tcase_add_test(tc, a_log_gets_two_lines_of_a_loss_and_a_terminal_keeps_them);
     tcase_add_test(tc, a_terminal_never_shows_less_than_it_has_said);

@@ -98,7 +98,7 @@ START_TEST(every_field_of_the_json_is_in_the_manual)
     ck_assert(end != NULL && section != NULL && section < end);
     *end = '\0';
     memmove(page, section, strlen(section) + 1);
-    every_field_is_named("run", cli_summary_json(&job, "test", &facts));
+    every_field_is_named("run", cli_summary_json(&job, "test", NULL, &facts));
     every_field_is_named("nodes", cli_json_node(&node));
     every_field_is_named("events", cli_json_event(&event));
     every_field_is_named("status", cli_json_status(&status));

@@ -124,7 +124,7 @@ START_TEST(job_that_was_cancelled_tells_programs_how_far_it_came)
     job.ended_ms = 52900;
     progress.step = 755;
 
-    json_t *object = cli_summary_json(&job, NULL, NULL);
+    json_t *object = cli_summary_json(&job, NULL, NULL, NULL);
 
     ck_assert_int_eq(json_integer_value(json_object_get(object, "steps")), 755);
     ck_assert_double_eq_tol(json_real_value(json_object_get(object, "seconds")), 51.9, 1e-9);
@@ -163,7 +163,7 @@ START_TEST(accuracy_stands_with_its_data_set)
     size_t size = 0;
     FILE *out = open_memstream(&text, &size);
 
-    cli_summary_print(out, 0, &job, "the test set of mnist", NULL);
+    cli_summary_print(out, 0, &job, "the test set of mnist", NULL, NULL);
     fclose(out);
 
     ck_assert_msg(strstr(text, "accuracy    95.00 % on the test set of mnist, loss 0.2000\n") !=
@@ -189,7 +189,7 @@ START_TEST(digest_of_weights_is_not_taken_for_the_sum_of_the_file)
     job.weights_sha256 = (char *)"0123";
     FILE *out = open_memstream(&text, &size);
 
-    cli_summary_print(out, 0, &job, NULL, &facts);
+    cli_summary_print(out, 0, &job, NULL, NULL, &facts);
     fclose(out);
 
     ck_assert_msg(strstr(text, "weights     digest 0123\n") != NULL, "%s", text);
@@ -213,7 +213,7 @@ static char *text_of(const struct cli_run_facts *facts)
     cli_checkpoints_look(facts, &saved);
     all.saved = &saved;
     FILE *out = open_memstream(&text, &size);
-    cli_summary_print(out, 0, &job, NULL, &all);
+    cli_summary_print(out, 0, &job, NULL, NULL, &all);
     fclose(out);
     return text;
 }
@@ -224,7 +224,7 @@ static json_t *object_of(const struct cli_run_facts *facts)
     struct cli_run_facts all = *facts;
     cli_checkpoints_look(facts, &saved);
     all.saved = &saved;
-    return cli_summary_json(&job, NULL, &all);
+    return cli_summary_json(&job, NULL, NULL, &all);
 }
 
 START_TEST(a_folder_in_the_place_of_the_weights_was_not_saved)
@@ -236,7 +236,7 @@ START_TEST(a_folder_in_the_place_of_the_weights_was_not_saved)
     ck_assert_int_eq(mkdir(path, 0755), 0);
 
     char *text = text_of(&facts);
-    json_t *object = cli_summary_json(&job, NULL, &facts);
+    json_t *object = cli_summary_json(&job, NULL, NULL, &facts);
 
     ck_assert_msg(strstr(text, "saved") == NULL, "%s", text);
     ck_assert(json_is_null(json_object_get(object, "weights")));
@@ -666,7 +666,7 @@ START_TEST(metrics_that_end_before_the_job_are_told)
                                "cannot write x: No space left on device (rank 0's log)\n") != NULL,
                   "%s", text);
     free(text);
-    json_t *object = cli_summary_json(&job, NULL, &facts);
+    json_t *object = cli_summary_json(&job, NULL, NULL, &facts);
     ck_assert_int_eq(json_integer_value(json_object_get(object, "metrics_step")), 1503);
     ck_assert_int_eq(json_integer_value(json_object_get(object, "steps")), 1600);
     json_decref(object);
@@ -728,7 +728,7 @@ START_TEST(a_loss_that_is_not_finite_has_all_its_steps_and_no_advice_to_repeat_i
     progress.steps_total = 400;
 
     char *text = text_of(&facts);
-    json_t *object = cli_summary_json(&job, NULL, &facts);
+    json_t *object = cli_summary_json(&job, NULL, NULL, &facts);
 
     ck_assert_msg(strstr(text, "  steps       8 of 400\n") != NULL, "%s", text);
     ck_assert_msg(strstr(text, "the newest is of step 5\n") != NULL, "%s", text);
@@ -795,7 +795,7 @@ START_TEST(a_run_that_trained_nothing_lost_nothing_and_has_no_steps_of_others)
     progress.steps_total = 0;
 
     char *text = text_of(&facts);
-    json_t *object = cli_summary_json(&job, NULL, &facts);
+    json_t *object = cli_summary_json(&job, NULL, NULL, &facts);
 
     ck_assert_msg(strstr(text, "  steps ") == NULL, "%s", text);
     ck_assert_msg(strstr(text, "not saved") == NULL, "%s", text);
