@@ -179,6 +179,19 @@ static int show_ranks(struct cli *cli, const Ms__JobInfo *job, struct ms_err *er
     return rc;
 }
 
+/* " (step 261)" behind the last loss, where lines of later steps found no room; "" */
+static const char *cut_off_words(char *dst, size_t size, const Ms__JobInfo *job,
+                                 const struct cli_metrics *metrics)
+{
+    char step[CLI_FORMAT_MAX];
+    const uint64_t last = job->steps > 0 ? job->steps : cli_progress_step(job);
+    dst[0] = '\0';
+    if (cli_job_is_ended(job) && metrics->last_step > 0 && metrics->last_step < last) {
+        snprintf(dst, size, " (step %s)", cli_format_count(step, metrics->last_step));
+    }
+    return dst;
+}
+
 /* The losses of a run lie beside the log of rank 0, where that ran on this host. The path is a
  * worker's word: what it names is read only if it is a plain file. */
 static void show_losses(struct cli *cli, const Ms__JobInfo *job)
@@ -201,13 +214,15 @@ static void show_losses(struct cli *cli, const Ms__JobInfo *job)
         char plot[512];
         char first[CLI_FORMAT_MAX];
         char last[CLI_FORMAT_MAX];
+        char cut[CLI_FORMAT_MAX + 16];
         const size_t width = cli->width;
-        const size_t columns = width == 0 || width >= 60 + BESIDE ? 60
-                               : width > 10 + BESIDE              ? width - BESIDE
+        const size_t beside = BESIDE + strlen(cut_off_words(cut, sizeof(cut), job, &metrics));
+        const size_t columns = width == 0 || width >= 60 + beside ? 60
+                               : width > 10 + beside              ? width - beside
                                                                   : 10;
         cli_sparkline(plot, sizeof(plot), metrics.loss, metrics.n, columns, cli_is_utf8());
-        fprintf(cli->out, "%-12s %s %s %s\n", "losses", cli_format_real(first, metrics.loss[0]),
-                plot, cli_format_real(last, metrics.loss[metrics.n - 1]));
+        fprintf(cli->out, "%-12s %s %s %s%s\n", "losses", cli_format_real(first, metrics.loss[0]),
+                plot, cli_format_real(last, metrics.loss[metrics.n - 1]), cut);
     }
     cli_metrics_free(&metrics);
 }

@@ -18,25 +18,6 @@
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 
-struct cli_speed cli_summary_speed(const Ms__JobInfo *job, const struct cli_metrics *metrics)
-{
-    const Ms__Progress *p = job->progress;
-    struct cli_speed speed = {NAN, NAN, NAN, 0, 0};
-    if (metrics->seconds > 0) {
-        speed.of_run = 1;
-        speed.samples_per_s = metrics->samples / metrics->seconds;
-        speed.step_ms = metrics->seconds * 1000 / (double)metrics->n_steps;
-        speed.median_ms = cli_median(metrics->step_ms, metrics->n);
-    } else if (job->steps > 0 && job->seconds > 0) {
-        speed.with_evaluations = job->n_evals > 0;
-        speed.step_ms = job->seconds * 1000 / (double)job->steps;
-        if (p != NULL && p->step_ms > 0) { /* samples of a step, from what rank 0 said last */
-            speed.samples_per_s = p->samples_per_s * p->step_ms / speed.step_ms;
-        }
-    }
-    return speed;
-}
-
 /* The metrics of a run lie in its folder; other jobs' are on their nodes. */
 static void read_metrics(const struct cli_run_facts *facts, struct cli_metrics *ret)
 {
@@ -94,24 +75,6 @@ static void print_eval(FILE *out, const Ms__Progress *eval, const char *data)
     if (cli_progress_unsettled(why, sizeof(why), eval) != NULL) {
         fprintf(out, "              %s\n", why);
     }
-}
-
-static void print_speed(FILE *out, const struct cli_speed *speed, const struct cli_run_facts *facts)
-{
-    char rate[CLI_FORMAT_MAX];
-    char step[CLI_FORMAT_MAX];
-    char median[CLI_FORMAT_MAX];
-    if (!isfinite(speed->samples_per_s) || !isfinite(speed->step_ms)) {
-        return;
-    }
-    fprintf(out, "  throughput  %s samples/s, %s a step (average of %s%s",
-            cli_format_rate(rate, speed->samples_per_s), cli_format_ms(step, speed->step_ms),
-            speed->of_run && is_resumed(facts) ? "this run" : "the job",
-            speed->with_evaluations ? " with its evaluations" : "");
-    if (isfinite(speed->median_ms)) {
-        fprintf(out, "; median %s", cli_format_ms(median, speed->median_ms));
-    }
-    fputs(")\n", out);
 }
 
 /* ---- how far it came ---- */
@@ -176,16 +139,112 @@ static void print_steps(FILE *out, const Ms__JobInfo *job, const struct cli_metr
     }
 }
 
+/* ---- numbers ---- */
+
+/* The step with which metrics end that lack later ones, for which there was no room or nobody who
+ * wrote them; 0: they have all, or their lines are of no step. */
+static uint64_t cut_off_at(const Ms__JobInfo *job, const struct cli_metrics *metrics,
+                           const struct cli_run_facts *facts)
+{
+    return metrics->last_step < last_step(job, metrics, facts) ? metrics->last_step : 0;
+}
+
+/* Samples of a step by the metrics, or from what rank 0 said last. */
+static double samples_of_step(const Ms__JobInfo *job, const struct cli_metrics *metrics)
+{
+    const Ms__Progress *p = job->progress;
+    return metrics->n_steps > 0          ? metrics->samples / (double)metrics->n_steps
+           : p != NULL && p->step_ms > 0 ? p->samples_per_s * p->step_ms / 1000
+                                         : NAN;
+}
+
+struct cli_speed cli_summary_speed(const Ms__JobInfo *job, const struct cli_metrics *metrics,
+                                   const struct cli_run_facts *facts)
+{
+    const uint64_t to_step = cut_off_at(job, metrics, facts);
+    const int is_counted = job->steps > 0 && job->seconds > 0;
+    struct cli_speed speed = {NAN, NAN, NAN, 0, 0, 0};
+    if (metrics->seconds > 0 && (to_step == 0 || !is_counted)) {
+        speed.of_run = 1;
+        speed.to_step = to_step;
+        speed.samples_per_s = metrics->samples / metrics->seconds;
+        speed.step_ms = metrics->seconds * 1000 / (double)metrics->n_steps;
+        speed.median_ms = cli_median(metrics->step_ms, metrics->n);
+    } else if (is_counted) {
+        speed.with_evaluations = job->n_evals > 0;
+        speed.step_ms = job->seconds * 1000 / (double)job->steps;
+        speed.samples_per_s = samples_of_step(job, metrics) * 1000 / speed.step_ms;
+    }
+    return speed;
+}
+
+static const char *average_of(char *dst, size_t size, const struct cli_speed *speed,
+                              const struct cli_run_facts *facts)
+{
+    char from[CLI_FORMAT_MAX];
+    char to[CLI_FORMAT_MAX];
+    if (speed->to_step > 0) {
+        snprintf(dst, size, "steps %s to %s",
+                 cli_format_count(from, is_resumed(facts) ? facts->resumed_step + 1 : 1),
+                 cli_format_count(to, speed->to_step));
+    } else {
+        snprintf(dst, size, "%s%s", speed->of_run && is_resumed(facts) ? "this run" : "the job",
+                 speed->with_evaluations ? " with its evaluations" : "");
+    }
+    return dst;
+}
+
+static void print_speed(FILE *out, const struct cli_speed *speed, const struct cli_run_facts *facts)
+{
+    char rate[CLI_FORMAT_MAX];
+    char step[CLI_FORMAT_MAX];
+    char median[CLI_FORMAT_MAX];
+    char of[3 * CLI_FORMAT_MAX];
+    if (!isfinite(speed->samples_per_s) || !isfinite(speed->step_ms)) {
+        return;
+    }
+    fprintf(out, "  throughput  %s samples/s, %s a step (average of %s",
+            cli_format_rate(rate, speed->samples_per_s), cli_format_ms(step, speed->step_ms),
+            average_of(of, sizeof(of), speed, facts));
+    if (isfinite(speed->median_ms)) {
+        fprintf(out, "; median %s", cli_format_ms(median, speed->median_ms));
+    }
+    fputs(")\n", out);
+}
+
+/* Where its metrics end before the job: at which step, and the loss that was told last. */
+static void print_losses(FILE *out, const Ms__JobInfo *job, const struct cli_metrics *metrics,
+                         const struct cli_run_facts *facts)
+{
+    char plot[512];
+    char a[CLI_FORMAT_MAX];
+    char b[CLI_FORMAT_MAX];
+    const uint64_t to_step = cut_off_at(job, metrics, facts);
+    const Ms__Progress *p = job->progress;
+    if (metrics->n < 2) {
+        return;
+    }
+    cli_sparkline(plot, sizeof(plot), metrics->loss, metrics->n, 50, cli_is_utf8());
+    fprintf(out, "  loss        %s %s %s", cli_format_real(a, metrics->loss[0]), plot,
+            cli_format_real(b, metrics->loss[metrics->n - 1]));
+    if (to_step > 0) {
+        fprintf(out, " (step %s)", cli_format_count(a, to_step));
+    }
+    if (to_step > 0 && p != NULL && p->step > to_step) {
+        fprintf(out, ", then %s (step %s)", cli_format_real(a, p->loss),
+                cli_format_count(b, p->step));
+    }
+    fputc('\n', out);
+}
+
 static void print_numbers(FILE *out, const Ms__JobInfo *job, const char *eval_name,
                           const struct cli_still *still, const struct cli_metrics *metrics,
                           const struct cli_run_facts *facts)
 {
-    char a[CLI_FORMAT_MAX];
-    char b[CLI_FORMAT_MAX];
     char recovered[CLI_LINE_MAX];
     const Ms__Progress *eval = last_eval(job);
     const char *data = eval_name != NULL ? eval_name : "the evaluation data";
-    struct cli_speed speed = cli_summary_speed(job, metrics);
+    struct cli_speed speed = cli_summary_speed(job, metrics, facts);
     if (eval != NULL) {
         print_eval(out, eval, data);
     }
@@ -197,12 +256,7 @@ static void print_numbers(FILE *out, const Ms__JobInfo *job, const char *eval_na
     if (cli_comeback_again(recovered, sizeof(recovered), job) != NULL) {
         fprintf(out, "  again       %s\n", recovered);
     }
-    if (metrics->n > 1) {
-        char plot[512];
-        cli_sparkline(plot, sizeof(plot), metrics->loss, metrics->n, 50, cli_is_utf8());
-        fprintf(out, "  loss        %s %s %s\n", cli_format_real(a, metrics->loss[0]), plot,
-                cli_format_real(b, metrics->loss[metrics->n - 1]));
-    }
+    print_losses(out, job, metrics, facts);
 }
 
 /* ---- where things lie ---- */
@@ -366,7 +420,7 @@ json_t *cli_summary_json(const Ms__JobInfo *job, const char *eval_name,
     json_t *object = cli_json_still(cli_json_job(job), job, still);
     const Ms__Progress *eval = last_eval(job);
     read_metrics(facts, &metrics);
-    struct cli_speed speed = cli_summary_speed(job, &metrics);
+    struct cli_speed speed = cli_summary_speed(job, &metrics, facts);
     json_object_set_new(object, "exit_status", json_integer(cli_job_status(job)));
     json_object_set_new(object, "samples_per_s", cli_json_real(speed.samples_per_s));
     json_object_set_new(object, "step_ms", cli_json_real(speed.step_ms));

@@ -25,15 +25,18 @@ struct cli_run_facts {
 };
 
 /* Speed over the whole job: its samples by the time in which its steps ran, where metrics can be
- * read, else by its time of training, in which evaluations are; NaN where it ended without either.
+ * read and have them all, else by its time of training, in which evaluations are; by the metrics
+ * that there are where that is not known; NaN where it ended without either.
  * A median is no speed: most steps of a short job are quick, and few take most of its time. */
 struct cli_speed {
     double samples_per_s, step_ms;
     double median_ms;     /* of a step; NaN: not known */
     int with_evaluations; /* they are in the time */
     int of_run;           /* by metrics: of what this run trained, of a resumed job not all */
+    uint64_t to_step;     /* by metrics that end with it, before the job's last; 0: by all */
 };
-struct cli_speed cli_summary_speed(const Ms__JobInfo *job, const struct cli_metrics *metrics);
+struct cli_speed cli_summary_speed(const Ms__JobInfo *job, const struct cli_metrics *metrics,
+                                   const struct cli_run_facts *facts);
 
 /* A block of lines: result, accuracy (on eval_name, see eval_name.h), throughput, time, digests,
  * and where things lie. still: of its end (still.h); NULL: not known. */

@@ -68,7 +68,7 @@ START_TEST(speed_is_an_average_over_the_job_and_not_the_last_step)
 {
     struct cli_metrics none = {0};
 
-    struct cli_speed speed = cli_summary_speed(&job, &none);
+    struct cli_speed speed = cli_summary_speed(&job, &none, NULL);
 
     ck_assert_double_eq_tol(speed.step_ms, 50, 1e-9);
     ck_assert_double_eq_tol(speed.samples_per_s, 64 / 0.05, 1e-6);
@@ -94,7 +94,7 @@ START_TEST(speed_of_a_short_job_is_its_samples_by_the_time_of_its_steps)
     fclose(file);
     ck_ms_ok(cli_metrics_read(path, &metrics, err));
 
-    struct cli_speed speed = cli_summary_speed(&job, &metrics);
+    struct cli_speed speed = cli_summary_speed(&job, &metrics, NULL);
 
     ck_assert_double_eq_tol(speed.samples_per_s, 1600, 0.01);
     ck_assert_double_eq_tol(speed.step_ms, 10, 1e-6);
@@ -111,7 +111,7 @@ START_TEST(job_that_never_stepped_has_no_speed)
     job.steps = 0;
     job.progress = NULL;
 
-    ck_assert(isnan(cli_summary_speed(&job, &none).step_ms));
+    ck_assert(isnan(cli_summary_speed(&job, &none, NULL).step_ms));
 }
 END_TEST
 
@@ -679,6 +679,48 @@ START_TEST(metrics_that_end_before_the_job_are_told)
 }
 END_TEST
 
+static int says(const struct cli_run_facts *facts, const char *words)
+{
+    char *text = text_of(facts);
+    const int does = strstr(text, words) != NULL;
+    if (!does) {
+        fprintf(stderr, "%s", text);
+    }
+    free(text);
+    return does;
+}
+
+/* 261 steps have a line, of 1 ms each; there were 1,000, in 50 s. */
+START_TEST(metrics_that_end_early_do_not_give_the_speed_of_the_job)
+{
+    const char *root = test_dir_make();
+    struct cli_run_facts facts = {.run_dir = root, .seconds = 1};
+    put_metrics(root, 1, 261);
+    progress.loss = 0.25;
+
+    ck_assert(says(&facts, "50.0 ms a step (average of the job with its evaluations)\n"));
+    ck_assert(says(&facts, " 1.0000 (step 261), then 0.2500 (step 1,000)\n"));
+    json_t *object = object_of(&facts);
+    ck_assert_double_eq_tol(json_real_value(json_object_get(object, "step_ms")), 50, 1e-6);
+    ck_assert_double_eq_tol(json_real_value(json_object_get(object, "samples_per_s")), 0.1 / 0.05,
+                            1e-6);
+    json_decref(object);
+
+    job.state = (char *)"CANCELLED"; /* its seconds are not known */
+    job.steps = 0;
+    job.seconds = 0;
+    ck_assert(says(&facts, "1.0000 ms a step (average of steps 1 to 261; median 1.0000 ms)\n"));
+
+    put_metrics(root, 262, 1000);
+    ck_assert(says(&facts, "1.0000 ms a step (average of the job; median 1.0000 ms)\n"));
+    ck_assert(says(&facts, " 1.0000\n"));
+    facts.resumed_step = 500;
+    progress.step = 1001;
+    ck_assert(says(&facts, "(average of steps 501 to 1,000; median"));
+    test_dir_remove(root);
+}
+END_TEST
+
 /* The others saved the step whose line rank 0 had not written. */
 START_TEST(a_kill_between_a_step_and_its_line_is_told)
 {
@@ -917,6 +959,7 @@ int main(void)
     tcase_add_test(tc, a_checkpoint_that_could_not_be_written_is_told);
     tcase_add_test(tc, a_run_without_a_verdict_tells_what_is_left);
     tcase_add_test(tc, metrics_that_end_before_the_job_are_told);
+    tcase_add_test(tc, metrics_that_end_early_do_not_give_the_speed_of_the_job);
     tcase_add_test(tc, a_kill_between_a_step_and_its_line_is_told);
     tcase_add_test(tc, a_loss_that_is_not_finite_has_all_its_steps_and_no_advice_to_repeat_it);
     tcase_add_test(tc, steps_are_not_those_that_were_to_be_trained_again);
