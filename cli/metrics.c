@@ -64,10 +64,24 @@ static void note_step(struct cli_metrics *m, const json_t *object)
     m->last_step = number > 0 && (uint64_t)number > m->last_step ? (uint64_t)number : m->last_step;
 }
 
+/* It is the last: what comes behind it takes it back. */
+static void note_done(struct cli_metrics *m, const json_t *object)
+{
+    const json_t *steps = json_object_get(object, "steps");
+    const double seconds = number(object, "seconds");
+    const int is_done = json_is_true(json_object_get(object, "done")) && json_is_integer(steps) &&
+                        json_integer_value(steps) > 0 && isfinite(seconds) && seconds >= 0;
+    m->done_steps = is_done ? (uint64_t)json_integer_value(steps) : 0;
+    m->done_seconds = is_done ? seconds : 0;
+}
+
 static int add_line(struct cli_metrics *m, size_t *max, const char *text, size_t length)
 {
     json_t *object = json_loadb(text, length, 0, NULL);
     int good = 1;
+    if (object != NULL) {
+        note_done(m, object);
+    }
     if (object != NULL && json_object_get(object, "loss") != NULL) {
         if (m->n == CLI_METRICS_MAX) {
             forget_half(m);

@@ -17,10 +17,13 @@ struct cli_metrics {
     size_t n_steps;
     uint64_t last_step; /* the highest; 0: none has a number */
     double samples, seconds;
+    /* what the training's end wrote as the last line; 0: it is not there */
+    uint64_t done_steps;
+    double done_seconds; /* of training, of a resumed one with those before */
 };
 
-/* Reads the steps of a file; lines that are no step (evaluations, the last line, a torn one) are
- * passed over. Free with cli_metrics_free. */
+/* Reads the steps of a file, and its last line; others (evaluations, a torn one) are passed over.
+ * Free with cli_metrics_free. */
 int cli_metrics_read(const char *path, struct cli_metrics *ret, struct ms_err *err);
 void cli_metrics_free(struct cli_metrics *metrics);
 

@@ -39,29 +39,6 @@ static const Ms__Progress *last_eval(const Ms__JobInfo *job)
     return job->n_evals > 0 ? job->evals[job->n_evals - 1] : NULL;
 }
 
-/* A job that was resumed was trained for longer than this run took. */
-static void print_result(FILE *out, int colour, const Ms__JobInfo *job,
-                         const struct cli_run_facts *facts)
-{
-    char buf[CLI_FORMAT_MAX];
-    char step[CLI_FORMAT_MAX];
-    const char *on = colour ? cli_state_colour(job->state) : "";
-    fprintf(out, "job %llu (%s) %s%s%s", (unsigned long long)job->id, job->name, on, job->state,
-            on[0] != '\0' ? CLI_COLOUR_OFF : "");
-    if (job->seconds > 0) {
-        fprintf(out, " after %s of training", cli_format_duration(buf, job->seconds));
-    }
-    if (job->seconds > 0 && is_resumed(facts)) {
-        fprintf(out, ", %s since step %s",
-                cli_format_duration(buf, fmax(job->seconds - facts->resumed_s, 0)),
-                cli_format_count(step, facts->resumed_step));
-    }
-    fputc('\n', out);
-    if (cli_job_status(job) != 0 && job->reason[0] != '\0') {
-        fprintf(out, "  reason      %s\n", job->reason);
-    }
-}
-
 static void print_eval(FILE *out, const Ms__Progress *eval, const char *data)
 {
     char loss[CLI_FORMAT_MAX];
@@ -140,6 +117,52 @@ static void print_steps(FILE *out, const Ms__JobInfo *job, const struct cli_metr
 }
 
 /* ---- numbers ---- */
+
+/* Of training: as the job says, or its ranks said at its end, to which one comes early that was
+ * stopped. Else the time from its start to its end, with what a resumed one was trained before. */
+struct span {
+    double seconds; /* 0: not known */
+    int is_training;
+};
+
+static struct span span_of(const Ms__JobInfo *job, const struct cli_metrics *metrics,
+                           const struct cli_run_facts *facts)
+{
+    struct span span = {job->seconds, 1};
+    if (!(span.seconds > 0) && metrics->done_steps > 0) {
+        span.seconds = metrics->done_seconds;
+    } else if (!(span.seconds > 0)) {
+        const double before = is_resumed(facts) ? facts->resumed_s : 0;
+        span.seconds = before + fmax(cli_job_seconds(job), 0);
+        span.is_training = 0;
+    }
+    return span;
+}
+
+/* A job that was resumed was trained for longer than this run took. */
+static void print_result(FILE *out, int colour, const Ms__JobInfo *job,
+                         const struct cli_metrics *metrics, const struct cli_run_facts *facts)
+{
+    char buf[CLI_FORMAT_MAX];
+    char step[CLI_FORMAT_MAX];
+    const char *on = colour ? cli_state_colour(job->state) : "";
+    const struct span span = span_of(job, metrics, facts);
+    fprintf(out, "job %llu (%s) %s%s%s", (unsigned long long)job->id, job->name, on, job->state,
+            on[0] != '\0' ? CLI_COLOUR_OFF : "");
+    if (span.seconds > 0) {
+        fprintf(out, " after %s%s", cli_format_duration(buf, span.seconds),
+                span.is_training ? " of training" : "");
+    }
+    if (span.seconds > 0 && is_resumed(facts)) {
+        fprintf(out, ", %s since step %s",
+                cli_format_duration(buf, fmax(span.seconds - facts->resumed_s, 0)),
+                cli_format_count(step, facts->resumed_step));
+    }
+    fputc('\n', out);
+    if (cli_job_status(job) != 0 && job->reason[0] != '\0') {
+        fprintf(out, "  reason      %s\n", job->reason);
+    }
+}
 
 /* The step with which metrics end that lack later ones, for which there was no room or nobody who
  * wrote them; 0: they have all, or their lines are of no step. */
@@ -268,6 +291,20 @@ static int is_there(char *path, size_t size, const char *dir, const char *file)
     return lstat(path, &st) == 0 && S_ISREG(st.st_mode); /* a folder is nothing that was saved */
 }
 
+/* A job that was stopped has told none: that of what its run has saved is known all the same. Of
+ * ranks that train each for itself none is the job's. */
+static const char *digest_of_weights(char hex[MS_SHA256_HEX], const Ms__JobInfo *job,
+                                     const struct cli_run_facts *facts)
+{
+    char path[MS_PATH_MAX + 32];
+    if (job->weights_sha256[0] != '\0' || facts == NULL || cli_job_status(job) == 0 || job->apart ||
+        !is_there(path, sizeof(path), facts->run_dir, "weights.safetensors") ||
+        cli_weights_digest(path, hex, NULL) != MS_OK) {
+        return job->weights_sha256;
+    }
+    return hex;
+}
+
 static void print_digest(FILE *out, const char *name, const char *digest, const char *meaning)
 {
     if (digest[0] != '\0') {
@@ -368,10 +405,11 @@ void cli_summary_print(FILE *out, int colour, const Ms__JobInfo *job, const char
                        const struct cli_still *still, const struct cli_run_facts *facts)
 {
     struct cli_metrics metrics;
+    char digest[MS_SHA256_HEX];
     read_metrics(facts, &metrics);
-    print_result(out, colour, job, facts);
+    print_result(out, colour, job, &metrics, facts);
     print_numbers(out, job, eval_name, still, &metrics, facts);
-    print_digest(out, "weights", job->weights_sha256,
+    print_digest(out, "weights", digest_of_weights(digest, job, facts),
                  "of all values in the order of their names, not of the file");
     print_digest(out, "plan", job->plan_sha256, "equal plans of a job give equal bits");
     if (facts != NULL) {
@@ -417,6 +455,7 @@ json_t *cli_summary_json(const Ms__JobInfo *job, const char *eval_name,
                          const struct cli_still *still, const struct cli_run_facts *facts)
 {
     struct cli_metrics metrics;
+    char digest[MS_SHA256_HEX];
     json_t *object = cli_json_still(cli_json_job(job), job, still);
     const Ms__Progress *eval = last_eval(job);
     read_metrics(facts, &metrics);
@@ -436,6 +475,10 @@ json_t *cli_summary_json(const Ms__JobInfo *job, const char *eval_name,
         if (job->steps == 0) {
             put_count(object, "steps", last_step(job, &metrics, facts));
         }
+        json_object_set_new(object, "seconds",
+                            cli_json_real(span_of(job, &metrics, facts).seconds));
+        json_object_set_new(object, "weights_sha256",
+                            json_string(digest_of_weights(digest, job, facts)));
         json_object_set_new(object, "run_dir", json_string(facts->run_dir));
         json_object_set_new(object, "wall_seconds", cli_json_real(facts->seconds));
         put_path(object, "weights", facts->run_dir, "weights.safetensors");

@@ -721,6 +721,75 @@ START_TEST(metrics_that_end_early_do_not_give_the_speed_of_the_job)
 }
 END_TEST
 
+static double seconds_of(const struct cli_run_facts *facts)
+{
+    json_t *object = object_of(facts);
+    const double seconds = json_number_value(json_object_get(object, "seconds"));
+    json_decref(object);
+    return seconds;
+}
+
+START_TEST(a_resumed_job_that_was_stopped_tells_the_time_of_its_whole_training)
+{
+    const char *root = test_dir_make();
+    const struct cli_run_facts facts = {
+        .run_dir = root, .seconds = 3, .resumed_step = 500, .resumed_s = 24.76};
+    job.state = (char *)"CANCELLED";
+    job.steps = 0;
+    job.seconds = 0;
+    job.started_ms = 1000;
+    job.ended_ms = 3300;
+    put_metrics(root, 501, 1000);
+
+    ck_assert_double_eq_tol(seconds_of(&facts), 27.06, 1e-6); /* rank 0 was killed, say */
+    ck_assert(says(&facts, " CANCELLED after 27.1 s, 2.30 s since step 500\n"));
+
+    static const char done[] = "{\"done\":true,\"steps\":1000,\"seconds\":26.760}\n";
+    char path[300];
+    snprintf(path, sizeof(path), "%s/metrics.jsonl", root);
+    FILE *file = fopen(path, "ae");
+    ck_assert_ptr_nonnull(file);
+    fputs(done, file);
+    fclose(file);
+    ck_assert_double_eq_tol(seconds_of(&facts), 26.76, 1e-6);
+    ck_assert(says(&facts, " CANCELLED after 26.8 s of training, 2.00 s since step 500\n"));
+
+    put_metrics(root, 1001, 1001); /* it was not the end */
+    ck_assert_double_eq_tol(seconds_of(&facts), 27.06, 1e-6);
+    test_dir_remove(root);
+}
+END_TEST
+
+/* One tensor of one number: the digest is of its bytes alone. */
+START_TEST(the_digest_of_what_a_stopped_run_has_saved_is_told)
+{
+    static const char header[] =
+        "{\"w\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]}}  ";
+    const char *root = test_dir_make();
+    const struct cli_run_facts facts = {.run_dir = root, .seconds = 1};
+    char bytes[8 + sizeof(header) - 1 + 4] = {(char)(sizeof(header) - 1)};
+    char hex[MS_SHA256_HEX];
+    uint8_t digest[MS_SHA256_BYTES];
+    memcpy(bytes + 8, header, sizeof(header) - 1);
+    put(root, "weights.safetensors", bytes, sizeof(bytes));
+    ms_sha256(bytes + sizeof(bytes) - 4, 4, digest);
+    ms_sha256_hex(digest, hex);
+    job.state = (char *)"CANCELLED";
+    job.steps = 0;
+
+    json_t *object = object_of(&facts);
+    ck_assert_str_eq(json_string_value(json_object_get(object, "weights_sha256")), hex);
+    json_decref(object);
+    ck_assert(says(&facts, "  weights     digest "));
+
+    put(root, "weights.safetensors", "torn", 4);
+    object = object_of(&facts);
+    ck_assert_str_eq(json_string_value(json_object_get(object, "weights_sha256")), "");
+    json_decref(object);
+    test_dir_remove(root);
+}
+END_TEST
+
 /* The others saved the step whose line rank 0 had not written. */
 START_TEST(a_kill_between_a_step_and_its_line_is_told)
 {
@@ -960,6 +1029,8 @@ int main(void)
     tcase_add_test(tc, a_run_without_a_verdict_tells_what_is_left);
     tcase_add_test(tc, metrics_that_end_before_the_job_are_told);
     tcase_add_test(tc, metrics_that_end_early_do_not_give_the_speed_of_the_job);
+    tcase_add_test(tc, a_resumed_job_that_was_stopped_tells_the_time_of_its_whole_training);
+    tcase_add_test(tc, the_digest_of_what_a_stopped_run_has_saved_is_told);
     tcase_add_test(tc, a_kill_between_a_step_and_its_line_is_told);
     tcase_add_test(tc, a_loss_that_is_not_finite_has_all_its_steps_and_no_advice_to_repeat_it);
     tcase_add_test(tc, steps_are_not_those_that_were_to_be_trained_again);
