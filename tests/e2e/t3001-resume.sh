@@ -86,6 +86,8 @@ ok "TERM in its middle ends a run with 143" status 143 midway terminate stopped 
 ok "the summary says how far it came" grep -q "^  steps       $(last_step stopped) of $STEPS\$" "$T/stopped.log"
 ok "what is saved" grep -qF "checkpoints $T/stopped/ckpt: the newest is of step $(newest stopped)" "$T/stopped.log"
 ok "and how one goes on" grep -qF "go on with: $MSCTL run --resume $T/stopped $T/job.yaml" "$T/stopped.log"
+ok "how long it was trained" grep -q "CANCELLED after .* of training\$" "$T/stopped.log"
+ok "and the digest of the weights that it saved" grep -q "^  weights     digest $(digest stopped)\$" "$T/stopped.log"
 ok "its last step is saved" same "$(newest stopped)" "$(last_step stopped)"
 ok "it goes on from its run directory" resume after "$T/stopped"
 ok "msctl says from which step" grep -q "resumes from step $(newest stopped) (epoch" "$T/after.out"
