@@ -157,6 +157,9 @@ static int train_alone(struct session *session, const struct job *job, struct ms
     if (rc == 0 && result.unsaved < 0) { /* nobody is there who could try again */
         rc = ms_fail(err, result.unsaved, "%s", result.kept);
     }
+    if (rc == 0 && result.lacks[0] != '\0') { /* ... or tell of it in another way */
+        rc = ms_fail(err, MS_E_IO, "%s", result.lacks);
+    }
     if (rc == 0) {
         on_result(session, session->train, &result);
     }

@@ -690,6 +690,7 @@ static int fail_placeless(struct ms_err *err)
 static int keep_end(struct train *train, struct train_result *result, struct ms_err *err)
 {
     train->saves = 1;
+    train->run_begun_s = ms_mono_s(); /* it may have waited for long: no time of the training */
     int rc = conclude(train, result, err);
     if (rc < 0 || !has_run_dir(train)) {
         return rc < 0 ? rc : fail_placeless(err);

@@ -124,6 +124,25 @@ START_TEST(a_run_directory_gets_metrics_and_weights)
 }
 END_TEST
 
+/* No scheduler's reason could say so. /dev/full opens, and takes nothing. */
+START_TEST(metrics_that_cannot_be_written_are_said)
+{
+    const char *dir = test_dir_make();
+    char path[128];
+    struct msw_error error = {0, ""};
+    struct msw_options options = {.run_dir = dir, .threads = 1};
+    snprintf(path, sizeof(path), "%s/metrics.jsonl", dir);
+    ck_assert_int_eq(symlink("/dev/full", path), 0);
+
+    ck_assert_int_lt(msw_train(job, &options, NULL, &error), 0);
+
+    ck_assert_msg(strstr(error.text, "metrics.jsonl") != NULL, "%s", error.text);
+    snprintf(path, sizeof(path), "%s/weights.safetensors", dir);
+    ck_assert_int_eq(access(path, R_OK), 0);
+    test_dir_remove(dir);
+}
+END_TEST
+
 START_TEST(a_model_is_saved_and_a_path_that_cannot_be_written_is_named)
 {
     const char *dir = test_dir_make();
@@ -243,6 +262,7 @@ int main(void)
     tcase_add_test(tc, two_jobs_in_a_row_give_the_same);
     tcase_add_test(tc, a_model_need_not_be_wanted);
     tcase_add_test(tc, a_run_directory_gets_metrics_and_weights);
+    tcase_add_test(tc, metrics_that_cannot_be_written_are_said);
     tcase_add_test(tc, a_model_is_saved_and_a_path_that_cannot_be_written_is_named);
     tcase_add_test(tc, a_wrong_job_is_refused_with_line_and_nearest_key);
     tcase_add_test(tc, a_job_file_is_loaded_with_overrides);
