@@ -65,6 +65,11 @@ still_runs() { here --json show 1 | python3 -c 'import json, sys; sys.exit(json.
 ok "the weights have no place: no rank can save them" wait_for 120 says "no rank can save the weights" here show 1
 ok "and the job waits" still_runs
 ok "and says to whoever started it what for" wait_for 60 says "make room or mend it, or cancel the job" cat "$T/run.log"
+is_gone() { [ "$(here events 1 --json | grep -c 'job\.rank_gone')" = "$1" ]; }
+rank_1() { here --json show 1 | python3 -c 'import json, sys; print(json.load(sys.stdin)["ranks"][1]["pid"])'; }
+kill -KILL "$(rank_1)"
+ok "a rank that is killed meanwhile is not missed" wait_for 60 is_gone 1
+ok "for the job still waits, and not for it" still_runs
 rmdir "$T/run/weights.safetensors"
 ok "when they have one it ends well" status 0 reap run
 ok "and the weights are there" [ -s "$T/run/weights.safetensors" ]
@@ -79,4 +84,15 @@ rmdir "$T/cancelled/weights.safetensors"
 ok "who mends it and cancels at once loses nothing" says "the weights of step 450, the last, are saved" there cancel 1
 ok "the run ends as cancelled" status 5 reap cancelled
 ok "and the weights are there" [ -s "$T/cancelled/weights.safetensors" ]
+
+start again "$MSCTL" run --run-dir "$T/again" "$T/job.yaml"
+ok "and one more" wait_for 120 trains_in "$T/again"
+blocks again
+yonder() { "$MSCTL" -s "unix:$T/again/scheduler.sock" "$@"; }
+ok "waits" wait_for 120 says "no rank can save the weights" yonder show 1
+kill -KILL "$(children again msschedd)"
+rmdir "$T/again/weights.safetensors"
+kill -INT "${pid_of[again]}"
+ok "its scheduler is killed, and it ends for Ctrl-C" status 130 reap again
+ok "what its ranks had said before is no answer: the weights are there" [ -s "$T/again/weights.safetensors" ]
 finish
