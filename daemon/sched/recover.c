@@ -429,7 +429,6 @@ static void begin_round(struct sched *s, struct job *job)
     const char *facts = NULL;
     list_remove(&run->recovering);
     save_forget(s, run);
-    run->saver = 0;
     job->generation = ++s->generation;
     emit_put_meta(s, "generation", s->generation);
     emit_put_job(s, job, false);

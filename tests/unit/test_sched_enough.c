@@ -797,6 +797,24 @@ START_TEST(a_job_that_waited_for_space_waits_for_nodes_from_then_on)
 }
 END_TEST
 
+/* That there is space is known before the clock is. */
+START_TEST(it_has_all_that_time_though_the_scheduler_stood_still)
+{
+    running_for(2, 5000);
+    sched_refuse_writes(fix.s, "state.db cannot grow", 0);
+    fix_close(conns[1]);
+    fix_beat(conns[0]);
+    sched_stood_still(fix.s, 4000);
+    sched_refuse_writes(fix.s, "", 1);
+    fix_pass(4000);
+    for (size_t i = 0; i < 4; i++) {
+        fix_beat(conns[0]);
+        fix_pass(1000);
+    }
+    fix_job_is(1, "RECOVERING", "waits for a node");
+}
+END_TEST
+
 /* Its rows would take more than is left for ends. */
 START_TEST(a_full_disk_holds_a_large_round_back)
 {
@@ -1122,6 +1140,7 @@ int main(void)
     tcase_add_test(t, a_full_disk_with_room_for_ends_holds_no_round_back);
     tcase_add_test(t, a_full_disk_without_room_for_ends_holds_the_round_back);
     tcase_add_test(t, a_job_that_waited_for_space_waits_for_nodes_from_then_on);
+    tcase_add_test(t, it_has_all_that_time_though_the_scheduler_stood_still);
     tcase_add_test(t, a_full_disk_holds_a_large_round_back);
     tcase_add_test(t, nobody_takes_it_in_time);
     tcase_add_test(t, where_nobody_takes_it_nothing_more_is_lost);

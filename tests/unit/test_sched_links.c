@@ -434,6 +434,34 @@ START_TEST(who_lost_its_mesh_twice_has_its_rank_again_where_nobody_else_has_the_
 }
 END_TEST
 
+/* n1 is about to have its rank again, and may be gone before it has. */
+START_TEST(who_lost_its_mesh_twice_does_not_let_go_for_one_that_has_no_rank_yet)
+{
+    training(3);
+    uint64_t spares[] = {node_on("s", 9, "d"), node_on("t", 10, "e")};
+    complains(1, 0, 1);
+    complains(2, 0, 1);
+    complains(3, 2, 2);
+    complains(4, 2, 2);
+    ck_assert_int_eq(n_events("job.recovering"), 1);
+    fix_close(conns[0]);
+    fix_close(spares[0]);
+    fix_close(spares[1]);
+    bool has_rank = false;
+    for (int i = 0; i < 20; i++) {
+        ck_assert(!hears_stop(conns[1]) && !hears_stop(conns[2]));
+        has_rank |= fix_heard(conns[2], MS_MSG_ASSIGN) != NULL;
+        fix_beat(conns[1]);
+        fix_beat(conns[2]);
+        fix_pass(FIX_LEASE_MS / 4);
+        if (i == 10) {
+            (void)node_on("u", 11, "d");
+        }
+    }
+    ck_assert(has_rank);
+}
+END_TEST
+
 /* Both began anew, for nobody who holds more was there; neither has made a step. */
 START_TEST(who_comes_back_with_more_has_the_rank_of_one_that_began_anew)
 {
@@ -1114,6 +1142,7 @@ int main(void)
     tcase_add_test(t, where_all_others_that_hold_the_state_die_it_has_its_rank_again);
     tcase_add_test(t, who_gave_way_without_hearing_of_it_does_not_take_the_rank_back);
     tcase_add_test(t, who_lost_its_mesh_twice_has_its_rank_again_where_nobody_else_has_the_state);
+    tcase_add_test(t, who_lost_its_mesh_twice_does_not_let_go_for_one_that_has_no_rank_yet);
     tcase_add_test(t, who_comes_back_with_more_has_the_rank_of_one_that_began_anew);
     tcase_add_test(t, who_keeps_the_state_lets_go_where_its_job_lacks_a_node);
     tcase_add_test(t, in_a_dynamic_cluster_it_tries_again_and_ends_before_its_job_would);

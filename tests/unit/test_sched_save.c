@@ -383,6 +383,22 @@ START_TEST(the_last_one_that_has_the_weights_is_lost_as_after_any_step)
 }
 END_TEST
 
+/* It has its rank again, and says how it ended before a round begins. */
+START_TEST(who_comes_back_after_a_loss_and_could_not_save_goes_on)
+{
+    nobody_can_save();
+    for (uint32_t rank = 0; rank < RANKS; rank++) {
+        fix_close(conns[rank]);
+    }
+    conns[2] = comes_back(2);
+    cannot_save(2);
+    fix_job_is(1, "RECOVERING", "waits for a node to take ranks 0 1");
+    conns[0] = comes_back(0);
+    conns[1] = comes_back(1);
+    ck_assert_uint_eq(fix_count(MS_MSG_ASSIGN), RANKS);
+}
+END_TEST
+
 START_TEST(weights_that_are_saved_do_not_wait_for_who_is_lost)
 {
     all_end_and_rank_0_cannot_save(RANKS);
@@ -787,6 +803,7 @@ int main(void)
     tcase_add_test(t, rank_0_may_be_the_one);
     tcase_add_test(t, a_process_that_comes_back_then_takes_no_rank);
     tcase_add_test(t, the_last_one_that_has_the_weights_is_lost_as_after_any_step);
+    tcase_add_test(t, who_comes_back_after_a_loss_and_could_not_save_goes_on);
     tcase_add_test(t, weights_that_are_saved_do_not_wait_for_who_is_lost);
     tcase_add_test(t, one_that_ended_before_the_round_goes_on_with_the_others);
     tcase_add_test(t, a_cancel_has_one_save_that_did_not_try);
