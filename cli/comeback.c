@@ -212,6 +212,9 @@ static struct cli_still still_at_end(const struct cli_comeback *c, const Ms__Job
     if (c->still.is_known && cli_job_is_ended(job)) { /* told again, over another connection */
         return c->still;
     }
+    if (c->runs && !c->is_recovering && cli_job_is_ended(job)) {
+        still.is_known = 1; /* whoever it lacked by then */
+    }
     if (c->is_recovering && cli_job_is_ended(job)) {
         const uint64_t told_ms = c->told_ms > job->recovering_ms ? c->told_ms : job->recovering_ms;
         still.is_known = 1;
@@ -221,16 +224,24 @@ static struct cli_still still_at_end(const struct cli_comeback *c, const Ms__Job
     return still;
 }
 
+static int has_rank_in(const Ms__JobInfo *job, const char *state)
+{
+    int has = 0;
+    for (size_t i = 0; i < job->n_ranks; i++) {
+        has |= strcmp(job->ranks[i]->state, state) == 0;
+    }
+    return has;
+}
+
+static int misses_ranks(const Ms__JobInfo *job)
+{
+    return has_rank_in(job, MS_RANK_STATE_MISSING);
+}
+
 /* A restarted scheduler calls a job RUNNING until it knows who is gone. */
 static int lacks_ranks(const Ms__JobInfo *job)
 {
-    int lacks = 0;
-    for (size_t i = 0; i < job->n_ranks; i++) {
-        const char *state = job->ranks[i]->state;
-        lacks |=
-            strcmp(state, MS_RANK_STATE_MISSING) == 0 || strcmp(state, MS_RANK_STATE_LOST) == 0;
-    }
-    return lacks;
+    return misses_ranks(job) || has_rank_in(job, MS_RANK_STATE_LOST);
 }
 
 const char *cli_comeback_line(struct cli_comeback *c, const Ms__JobInfo *job, double now_s,
@@ -241,16 +252,19 @@ const char *cli_comeback_line(struct cli_comeback *c, const Ms__JobInfo *job, do
     if (!c->seen) { /* what was before somebody looked is for `show` to tell */
         take(c, job);
     }
+    const int runs = strcmp(job->state, MS_JOB_STATE_RUNNING) == 0 && !misses_ranks(job);
     if (is_recovering) {
         int begins = !c->is_recovering;
         c->since_s = begins ? now_s : c->since_s;
         c->is_recovering = 1;
+        c->runs = 0;
         note_still(c, job, now_s);
         note_lost(c, job);
         return begins ? begin_line(c, job, dst, size) : NULL;
     }
     if (strcmp(job->state, MS_JOB_STATE_RUNNING) == 0 && lacks_ranks(job)) {
         note_lost(c, job);
+        c->runs = runs && !c->is_recovering;
         return NULL;
     }
     if (strcmp(job->state, MS_JOB_STATE_RUNNING) == 0 &&
@@ -262,6 +276,7 @@ const char *cli_comeback_line(struct cli_comeback *c, const Ms__JobInfo *job, do
     const struct cli_still still = still_at_end(c, job, now_s);
     take(c, job);
     c->still = still;
+    c->runs = runs;
     return line;
 }
 

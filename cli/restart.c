@@ -44,10 +44,11 @@ int restart_judge(struct restart *restart, const struct restart_facts *facts)
 {
     count(restart, facts);
     restart->due_ms = 0;
-    if (would_do_it_again(facts) || restart->deaths >= RESTART_DEATHS_MAX) {
+    const int is_last = restart->deaths >= RESTART_DEATHS_MAX;
+    if (would_do_it_again(facts) || (is_last && !facts->is_spare)) {
         return -1;
     }
-    int pause_ms = pauses_ms[restart->deaths - 1];
+    int pause_ms = pauses_ms[is_last ? RESTART_DEATHS_MAX - 2 : restart->deaths - 1];
     restart->is_unsure = facts->is_worker && WIFEXITED(facts->status);
     if (restart->is_unsure && pause_ms < RESTART_WORD_MS) {
         pause_ms = RESTART_WORD_MS;

@@ -27,7 +27,8 @@ struct restart {      /* of one child; zeroed to begin */
 };
 
 struct restart_facts {
-    int status; /* of waitpid, or RESTART_NOT_STARTED: not even that */
+    int status;   /* of waitpid, or RESTART_NOT_STARTED: not even that */
+    int is_spare; /* nobody needs it now: its job has made all steps, and waits for room */
     int is_worker;
     int is_forming; /* the job was never RUNNING, and no child of it died before */
     uint64_t step;  /* the job's last one that is known */

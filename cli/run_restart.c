@@ -73,6 +73,14 @@ int run_needs(const struct run *run, size_t index)
            (index == 0 || !run_is_cut(run));
 }
 
+/* The job has made all its steps, and is not given up for a worker that it does not miss. */
+static int is_spare(const struct run *run, size_t index)
+{
+    static const char waits[] = MS_REASON_UNSAVED;
+    return index > 0 && run->last != NULL &&
+           strncmp(run->last->job->reason, waits, sizeof(waits) - 1) == 0;
+}
+
 /* For the one that is due first. */
 static void set_timer(struct run *run)
 {
@@ -95,6 +103,7 @@ int run_restart_plan(struct run *run, size_t index)
     const struct restart_facts facts = {
         .status = child->status,
         .is_worker = index > 0,
+        .is_spare = is_spare(run, index),
         .is_forming = run->stage == RUN_FORMING && run->n_restarts == 0,
         .step = job_step(run),
         .now_ms = ms_mono_ms(),
@@ -119,9 +128,11 @@ int run_restart_plan(struct run *run, size_t index)
 
 /* What keeps a process from being started (a full disk for its log, no more processes) may pass: as
  * if it had died at once. */
-static void not_started(struct run *run, struct child *child, struct ms_err *err)
+static void not_started(struct run *run, size_t index, struct ms_err *err)
 {
-    const struct restart_facts facts = {.status = RESTART_NOT_STARTED, .now_ms = ms_mono_ms()};
+    struct child *child = &run->children[index];
+    const struct restart_facts facts = {
+        .status = RESTART_NOT_STARTED, .is_spare = is_spare(run, index), .now_ms = ms_mono_ms()};
     const int pause_ms = restart_judge(&child->restart, &facts);
     if (pause_ms >= 0) {
         say_not_started(run, child, err->text, pause_ms);
@@ -142,7 +153,7 @@ static void start_again(struct run *run, size_t index)
     }
     run->lost_ms = index == 0 ? 0 : run->lost_ms; /* it has all the time to answer */
     if (run_start_child(run, index, &err) != MS_OK) {
-        not_started(run, child, &err);
+        not_started(run, index, &err);
     }
 }
 

@@ -385,6 +385,19 @@ START_TEST(a_restarted_schedulers_count_takes_nothing_from_what_was_seen)
 }
 END_TEST
 
+/* It ran to its end, and a rank was lost behind its last step: nobody waited for that one. */
+START_TEST(one_that_ran_to_its_end_did_not_stand_still)
+{
+    (void)look(1);
+    job.ranks_lost = 1;
+    ranks[1].state = (char *)MS_RANK_STATE_LOST;
+    (void)look(2);
+    job.state = (char *)MS_JOB_STATE_CANCELLED;
+    (void)look(3);
+    ck_assert_str_eq(sum(&comeback.still), "1 rank lost");
+}
+END_TEST
+
 /* Who looks when all is over, at a scheduler without events. */
 START_TEST(without_a_number_a_rank_that_is_lost_says_that_it_stood_still)
 {
@@ -587,6 +600,7 @@ int main(void)
     tcase_add_test(tc, a_job_that_has_not_come_back_was_not_recovered_0_times);
     tcase_add_test(tc, a_stand_still_to_the_end_is_counted_though_the_job_recovered_before);
     tcase_add_test(tc, one_that_never_came_back_stood_still_for_so_long);
+    tcase_add_test(tc, one_that_ran_to_its_end_did_not_stand_still);
     tcase_add_test(tc, a_restarted_schedulers_count_takes_nothing_from_what_was_seen);
     tcase_add_test(tc, without_a_number_a_rank_that_is_lost_says_that_it_stood_still);
     tcase_add_test(tc, events_say_since_when_a_job_stood_still_at_its_end);

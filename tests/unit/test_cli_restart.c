@@ -123,6 +123,22 @@ START_TEST(who_cannot_be_started_is_tried_less_and_less_often_and_then_no_more)
 }
 END_TEST
 
+/* Its job waits for room and not for it: for that the job is not given up. */
+START_TEST(who_is_not_missed_is_tried_without_end)
+{
+    struct restart restart = {0};
+    const struct restart_facts facts = {
+        .status = RESTART_NOT_STARTED, .is_worker = 1, .is_spare = 1, .step = 300, .now_ms = NOW};
+    int pause_ms = 0;
+    for (int i = 0; i < 3 * RESTART_DEATHS_MAX; i++) {
+        restart_begin(&restart);
+        pause_ms = restart_judge(&restart, &facts);
+        ck_assert_int_ge(pause_ms, 0);
+    }
+    ck_assert_int_eq(pause_ms, 5000);
+}
+END_TEST
+
 START_TEST(what_is_told_is_how_often_it_ended_like_that)
 {
     struct restart restart = {0};
@@ -159,6 +175,7 @@ int main(void)
     tcase_add_test(tc, so_does_a_second_of_being_of_use);
     tcase_add_test(tc, what_would_happen_again_is_not_tried_again);
     tcase_add_test(tc, who_cannot_be_started_is_tried_less_and_less_often_and_then_no_more);
+    tcase_add_test(tc, who_is_not_missed_is_tried_without_end);
     tcase_add_test(tc, what_is_told_is_how_often_it_ended_like_that);
     suite_add_tcase(suite, tc);
     return test_run(suite);
