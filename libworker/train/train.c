@@ -735,10 +735,13 @@ void train_leave(struct train *train)
     }
 }
 
+/* Who was not asked may be the last one that has them: rank 0 may be gone. Of ranks that train for
+ * themselves each has its own. */
 int train_owes(const struct train *train)
 {
+    const int is_alone = train->data_world < train->cfg.world;
     return train->cfg.job->recovery && holds_step(train) && has_made_all(train) &&
-           is_saver(train) && !train->has_kept;
+           (is_saver(train) || (has_run_dir(train) && !is_alone)) && !train->has_kept;
 }
 
 void train_save_owed(struct train *train)
