@@ -183,7 +183,10 @@ static void job_reload(struct model *m, struct m_job *job)
     job->cancel_due = false; /* what was due in an event that nobody heard of */
     job->kept_step = 0;
     job->late_asked = job->unsaved = false;
-    job->save_again_at = SIM_NEVER;
+    job->save_again_at = job->tardy_at = SIM_NEVER;
+    job->called_off = false;
+    job->without_at = m->mono + MS_CANCEL_GRACE_MS;
+    job->without_stretch = m->stretch;
     job->n_stumbled = 0;
     job->not_before = job->stood_at = job->again_at = 0;
     job->wants_until = m->mono + m->lease_ms;
@@ -446,8 +449,8 @@ static void renew_times(struct model *m)
 
 void model_hears(struct model *m, const struct sched_event *event, int64_t mono)
 {
-    renew_times(m);
     m->mono = mono > m->mono ? mono : m->mono;
+    renew_times(m);
     m->refusing = m->w->disk.full; /* it may have been freed since */
     m->missed_events = m->missed_events || m->refusing;
     m->event = event;
@@ -636,6 +639,7 @@ static void judge_effect(struct model *m, const struct sched_effect *effect)
         m_rank_lost(m, effect->text);
         m_rank_yields(m, effect->text);
         m_rank_back(m, effect->text);
+        m_called_off(m, effect->text);
         m_state_let_go(m, effect->text);
         break;
     case SCHED_DO_PUT_EVENT:
